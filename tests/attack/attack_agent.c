@@ -24,6 +24,7 @@
 
 #include <cmocka.h>
 
+#include "draw.h"
 #include "victim.h"
 
 #define AGENT "games" /* a user of every system that owns nothing that counts */
@@ -72,15 +73,6 @@ static int teardown(void **state)
 	rmdir(dir);
 	munmap(heard, 4096);
 	return 0;
-}
-
-static uint64_t draw(uint64_t *rng, uint64_t n)
-{
-	uint64_t z = *rng += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return (z ^ z >> 31) % n;
 }
 
 /* Hints as they ought to be; the descriptor. */

@@ -29,12 +29,6 @@ static int setup(void **state)
 	return pipe(ready);
 }
 
-static int teardown(void **state)
-{
-	victim_leave(victim, node);
-	return 0;
-}
-
 static uint32_t address_of(const char *rail)
 {
 	struct in_addr in;
@@ -188,5 +182,5 @@ int main(void)
 		cmocka_unit_test(a_peer_that_lies_harms_itself_alone),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, victim_teardown);
 }

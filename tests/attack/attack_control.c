@@ -33,12 +33,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	victim_leave(victim, node);
-	return 0;
-}
-
 static void allow_many_descriptors(void)
 {
 	struct rlimit r;
@@ -281,5 +275,5 @@ int main(void)
 		cmocka_unit_test(who_has_many_clients_leaves_others_theirs),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, victim_teardown);
 }

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "draw.h"
 #include "ipc/message.h"
 #include "raw_client.h"
 #include "test.h"
@@ -30,21 +31,6 @@ static int setup(void **state)
 {
 	victim = victim_between(node, NULL);
 	return 0;
-}
-
-static int teardown(void **state)
-{
-	victim_leave(victim, node);
-	return 0;
-}
-
-static uint64_t draw(uint64_t *rng, uint64_t n)
-{
-	uint64_t z = *rng += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return (z ^ z >> 31) % n;
 }
 
 static char *map_memfd(int *fd)
@@ -327,5 +313,5 @@ int main(void)
 		cmocka_unit_test(all_of_it_stopped_and_killed_stops_no_upgrade),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, victim_teardown);
 }

@@ -39,12 +39,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	victim_leave(victim, node);
-	return 0;
-}
-
 /* Connect to the page and send text: the socket or -1. */
 static int visit(const char *text)
 {
@@ -203,5 +197,5 @@ int main(void)
 		cmocka_unit_test(scrapes_not_read_leave_others_answered),
 	};
 
-	return cmocka_run_group_tests(tests, setup, teardown);
+	return cmocka_run_group_tests(tests, setup, victim_teardown);
 }

@@ -244,10 +244,8 @@ static void a_cgroup_is_not_used_up(void **state)
 	pid_t pid[2];
 
 	attack_needs_root();
-	if (!enter_cgroup(cgroup, sizeof(cgroup), "314572800")) {
-		print_message("SKIPPED: no memory cgroup can be made\n");
-		skip();
-	}
+	if (!enter_cgroup(cgroup, sizeof(cgroup), "314572800"))
+		skip_as("no memory cgroup can be made");
 	attack_start(&node[0], 1, NULL);
 	leave_cgroup(cgroup);
 	attack_start(&node[1], 2, NULL);

@@ -18,8 +18,7 @@ void attack_needs_root(void)
 {
 	if (geteuid() == 0)
 		return;
-	print_message("SKIPPED: only root can become two users\n");
-	skip();
+	skip_as("only root can become two users");
 }
 
 void attack_start(struct node *node, unsigned n, const char *const *args)

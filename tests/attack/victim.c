@@ -303,13 +303,25 @@ void victim_end(struct victim *v)
 	munmap(v, sizeof(*v));
 }
 
+/* Of victim_between(), for victim_teardown(). */
+static struct victim *left_with;
+static struct node *between;
+
 struct victim *victim_between(struct node node[2], const char *const *args)
 {
 	if (geteuid() != 0)
 		return NULL;
 	attack_start(&node[0], 1, args);
 	attack_start(&node[1], 2, args);
-	return victim_start(&node[0], &node[1]);
+	between = node;
+	left_with = victim_start(&node[0], &node[1]);
+	return left_with;
+}
+
+int victim_teardown(void **state)
+{
+	victim_leave(left_with, between);
+	return 0;
 }
 
 void victim_leave(struct victim *v, struct node node[2])

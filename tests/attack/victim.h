@@ -38,6 +38,8 @@ struct victim *victim_start(const struct node *from, const struct node *to);
  * compares, ends it and stops both. */
 struct victim *victim_between(struct node node[2], const char *const *args);
 void victim_leave(struct victim *v, struct node node[2]);
+/* The same for cmocka, of the last victim_between(). */
+int victim_teardown(void **state);
 /* Wait until it has moved so many more messages, and attached once more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
 /* The operator upgrades both nodes in turn, n times in all: each succeeds, and it

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "arg.h"
+#include "draw.h"
 #include "mover.h"
 #include "node.h"
 #include "raw_client.h"
@@ -36,15 +37,6 @@ static struct mover neighbour;
 static struct raw_client client;
 static uint32_t mr;
 static uint8_t *mem, *canary;
-
-static uint64_t draw(uint64_t *rng, uint64_t n)
-{
-	uint64_t z = *rng += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return (z ^ z >> 31) % n;
-}
 
 static void must(bool ok, const char *what)
 {
@@ -284,8 +276,7 @@ static void what_changes_under_the_proxys_eyes_harms_nobody(void **state)
 	unsigned broken = 0;
 
 #ifdef __SANITIZE_THREAD__
-	print_message("skipped: it races on purpose, in its own memory\n");
-	skip();
+	skip_as("it races on purpose, in its own memory");
 #endif
 	for (unsigned i = 0; i < RACED; i++)
 		open_pair(i);

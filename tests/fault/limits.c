@@ -248,10 +248,8 @@ static void a_user_too_many_for_the_cq(void **state)
 	struct outcome o;
 	struct user u;
 
-	if (geteuid() != 0) {
-		print_message("SKIPPED: other users, as only root can be\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		skip_as("other users, as only root can be");
 	/* A run directory that is there already keeps its group. */
 	trial_fini(&trial);
 	trial_init(&trial);

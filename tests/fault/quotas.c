@@ -260,10 +260,8 @@ static const struct {
 
 static void whoever_takes_all_is_refused_and_others_are_not_hurt(void **state)
 {
-	if (geteuid() != 0) {
-		print_message("skipped: another user needs root\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		skip_as("another user needs root");
 	printf("quota            limit  asked   had  EDQUOT  other user\n");
 	for (unsigned i = 0; i < sizeof(quota) / sizeof(quota[0]); i++) {
 		struct greed g;

@@ -26,12 +26,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	pair_close(&pair);
-	return 0;
-}
-
 /* n messages at once. */
 static void transfer(unsigned n, uint32_t len)
 {
@@ -140,7 +134,8 @@ static void a_rail_out_of_use_teaches_nothing(void **state)
 		transfer(DEPTH, 128 * KIB);
 }
 
-#define ADAPTIVE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define ADAPTIVE_TEST(f)                                                       \
+	cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
 int main(void)
 {

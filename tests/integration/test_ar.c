@@ -45,13 +45,6 @@ static void open_pair(enum mpib_ar_mode mode, uint8_t imm_version)
 	}
 }
 
-static int teardown(void **state)
-{
-	if (pair.node[0].engine)
-		pair_close(&pair);
-	return 0;
-}
-
 static void sizes_are_exact_on_both_sides_of_the_threshold(void **state)
 {
 	static const uint32_t size[] = { 0,
@@ -72,7 +65,6 @@ static void sizes_are_exact_on_both_sides_of_the_threshold(void **state)
 		}
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 static uint64_t requests_of(uint32_t len)
@@ -131,15 +123,14 @@ static void by_itself_it_is_off_on_ethernet(void **state)
 	assert_int_equal(largest, MIB / 2);
 }
 
-#define t(f) cmocka_unit_test_teardown(f, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		t(sizes_are_exact_on_both_sides_of_the_threshold),
-		t(above_the_threshold_an_imm_carries_the_record_at_most),
-		t(a_receive_in_parts_ends_where_the_message_does),
-		t(by_itself_it_is_off_on_ethernet),
+		pair_test(sizes_are_exact_on_both_sides_of_the_threshold),
+		pair_test(
+			above_the_threshold_an_imm_carries_the_record_at_most),
+		pair_test(a_receive_in_parts_ends_where_the_message_does),
+		pair_test(by_itself_it_is_off_on_ethernet),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,12 +32,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	pair_close(&pair);
-	return 0;
-}
-
 static uint32_t told_small(void)
 {
 	struct mpib_snapshot *s = pair_snapshot(&pair, 0);
@@ -106,7 +100,7 @@ static void it_is_measured_by_what_is_sent(void **state)
 	assert_int_not_equal(told_small(), 65536);
 }
 
-#define BDP_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define BDP_TEST(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
 int main(void)
 {

@@ -29,13 +29,6 @@ static void open_pair(void)
 	open_with(&cfg);
 }
 
-static int teardown(void **state)
-{
-	if (pair.node[0].engine)
-		pair_close(&pair);
-	return 0;
-}
-
 static struct mpib_budget *budget(unsigned node, unsigned rail)
 {
 	return &pair.node[node].engine->shard[0].rail[rail].budget;
@@ -162,7 +155,6 @@ static void any_depth_goes_with_any_interval(void **state)
 				cfg.sq_depth);
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 /* What has a place in the node's CQ, but the receives. */
@@ -225,15 +217,8 @@ static void many_lanes_at_rest_leave_room_for_others(void **state)
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 	budget(1, SOUT)->size = 65536;
 	pair_close(&pair);
-	pair.node[0].engine = NULL;
 	for (unsigned i = 0; i < LANES; i++)
 		pair_leave(&more[i]);
-}
-
-static void set_flag(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
 }
 
 /* When all places are taken a probe has its own, and so has a lane's end. */
@@ -256,7 +241,7 @@ static void a_full_cq_can_still_be_asked_and_drained(void **state)
 	assert_int_equal(mpib_qp_outstanding(q), 0);
 	budget(1, SOUT)->size = budget(1, SOUT)->promised;
 	assert_int_equal(mpib_qp_room(q), 0);
-	mpib_lane_kill(pair.node[1].lane, set_flag, &killed);
+	mpib_lane_kill(pair.node[1].lane, pair_set_flag, &killed);
 	pair_until(&pair, &killed);
 	budget(1, SOUT)->size = 65536;
 }
@@ -344,26 +329,23 @@ static void a_lane_that_is_not_counted_is_not_shown_as_another(void **state)
 			 engine_client_id(pair.node[0].engine_client));
 	mpib_snapshot_free(snap);
 	pair_close(&pair);
-	pair.node[0].engine = NULL;
 	pair_leave(&more);
 }
-
-#define BUDGET_TEST(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		BUDGET_TEST(users_that_come_and_go_leave_nothing_behind),
-		BUDGET_TEST(a_lane_keeps_its_user),
-		BUDGET_TEST(users_beyond_the_room_are_refused_by_name),
-		BUDGET_TEST(any_depth_goes_with_any_interval),
-		BUDGET_TEST(a_lane_at_rest_keeps_no_places),
-		BUDGET_TEST(where_places_are_few_each_cts_is_signalled),
-		BUDGET_TEST(many_lanes_at_rest_leave_room_for_others),
-		BUDGET_TEST(a_full_cq_can_still_be_asked_and_drained),
-		BUDGET_TEST(a_probe_is_counted_to_no_connection),
-		BUDGET_TEST(a_lane_that_is_not_counted_is_not_shown_as_another),
-		BUDGET_TEST(sums_that_do_not_fit_are_found),
+		pair_test(users_that_come_and_go_leave_nothing_behind),
+		pair_test(a_lane_keeps_its_user),
+		pair_test(users_beyond_the_room_are_refused_by_name),
+		pair_test(any_depth_goes_with_any_interval),
+		pair_test(a_lane_at_rest_keeps_no_places),
+		pair_test(where_places_are_few_each_cts_is_signalled),
+		pair_test(many_lanes_at_rest_leave_room_for_others),
+		pair_test(a_full_cq_can_still_be_asked_and_drained),
+		pair_test(a_probe_is_counted_to_no_connection),
+		pair_test(a_lane_that_is_not_counted_is_not_shown_as_another),
+		pair_test(sums_that_do_not_fit_are_found),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

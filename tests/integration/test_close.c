@@ -19,12 +19,6 @@ static struct pair pair;
 static struct pair_end tx, rx;
 static uint32_t sent, received;
 
-static void set_flag(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
-}
-
 /* Node 0, and of node 1 the devices alone. */
 static void turn_sender(void)
 {
@@ -124,11 +118,11 @@ static int teardown(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		bool destroyed = false, forgotten = false;
 
-		engine_conn_destroy(e[i]->conn, set_flag, &destroyed);
+		engine_conn_destroy(e[i]->conn, pair_set_flag, &destroyed);
 		pair_until(&pair, &destroyed);
 		/* Ends when nothing holds it. */
 		assert_int_equal(mpib_mr_del(pair.node[i].engine_client,
-					     pair.node[i].mr, set_flag,
+					     pair.node[i].mr, pair_set_flag,
 					     &forgotten),
 				 0);
 		pair_until(&pair, &forgotten);
@@ -143,12 +137,12 @@ static void a_sender_that_closes_waits_for_no_word(void **state)
 	bool stopped = false, peer_stopped = false;
 	int32_t result;
 
-	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
+	engine_conn_stop(tx.conn, -ECANCELED, pair_set_flag, &stopped);
 	sender_until(&stopped);
 	assert_true(has_ended(&tx, sent, &result));
 	assert_int_equal(result, -ECANCELED);
 	arrived_whole();
-	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &peer_stopped);
 	pair_until(&pair, &peer_stopped);
 }
 
@@ -156,11 +150,11 @@ static void a_receiver_that_closes_tells_what_had_arrived(void **state)
 {
 	bool stopped = false, peer_stopped = false;
 
-	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &peer_stopped);
 	pair_until(&pair, &peer_stopped);
 	arrived_whole();
 	assert_int_equal(pair_wait(&pair, &tx, 0, sent), LEN);
-	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
+	engine_conn_stop(tx.conn, -ECANCELED, pair_set_flag, &stopped);
 	pair_until(&pair, &stopped);
 }
 
@@ -171,9 +165,9 @@ static void a_send_that_was_delivered_waits_for_no_completion(void **state)
 	int32_t result = 0;
 
 	send_op_at(tx.conn, tx.conn->tx.op_tail)->c.pending = 1;
-	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &peer_stopped);
 	pair_until(&pair, &peer_stopped);
-	engine_conn_stop(tx.conn, -ECONNRESET, set_flag, &stopped);
+	engine_conn_stop(tx.conn, -ECONNRESET, pair_set_flag, &stopped);
 	for (unsigned i = 0; i < MANY && !has_ended(&tx, sent, &result); i++)
 		turn_sender();
 	assert_int_equal(result, LEN);
@@ -190,13 +184,13 @@ static void a_send_on_its_way_ends_as_its_rail_says(void **state)
 	bool stopped = false, peer_stopped = false;
 	int32_t result;
 
-	engine_conn_stop(tx.conn, -ECONNRESET, set_flag, &stopped);
+	engine_conn_stop(tx.conn, -ECONNRESET, pair_set_flag, &stopped);
 	turn_sender();
 	assert_false(has_ended(&tx, sent, &result));
 	delay_peer(0);
 	pair_until(&pair, &stopped);
 	assert_int_equal(pair_wait(&pair, &tx, 0, sent), LEN);
-	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &peer_stopped);
 	pair_until(&pair, &peer_stopped);
 }
 
@@ -205,8 +199,8 @@ static void both_at_once_end_with_one_result_each(void **state)
 	bool stopped = false, peer_stopped = false;
 	int32_t result;
 
-	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
-	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &peer_stopped);
+	engine_conn_stop(tx.conn, -ECANCELED, pair_set_flag, &stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &peer_stopped);
 	pair_until(&pair, &stopped);
 	pair_until(&pair, &peer_stopped);
 	arrived_whole();
@@ -237,7 +231,7 @@ static void the_next_connection_has_empty_tables(void **state)
 		bool destroyed = false;
 
 		used[i] = e[i]->conn->tables.in;
-		engine_conn_destroy(e[i]->conn, set_flag, &destroyed);
+		engine_conn_destroy(e[i]->conn, pair_set_flag, &destroyed);
 		pair_until(&pair, &destroyed);
 	}
 	pair_connect(&pair, 6, 0, &tx, &rx);
@@ -246,21 +240,20 @@ static void the_next_connection_has_empty_tables(void **state)
 
 		assert_ptr_equal(e[i]->conn->tables.in, used[i]);
 		is_empty(e[i]->conn);
-		engine_conn_stop(e[i]->conn, -ECANCELED, set_flag, &stopped);
+		engine_conn_stop(e[i]->conn, -ECANCELED, pair_set_flag,
+				 &stopped);
 		pair_until(&pair, &stopped);
 	}
 }
 
-#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		t(a_sender_that_closes_waits_for_no_word),
-		t(a_receiver_that_closes_tells_what_had_arrived),
-		t(both_at_once_end_with_one_result_each),
-		t(the_next_connection_has_empty_tables),
-		t(a_send_that_was_delivered_waits_for_no_completion),
+		fixture_test(a_sender_that_closes_waits_for_no_word),
+		fixture_test(a_receiver_that_closes_tells_what_had_arrived),
+		fixture_test(both_at_once_end_with_one_result_each),
+		fixture_test(the_next_connection_has_empty_tables),
+		fixture_test(a_send_that_was_delivered_waits_for_no_completion),
 		cmocka_unit_test_setup_teardown(
 			a_send_on_its_way_ends_as_its_rail_says, setup_wire,
 			teardown),

@@ -29,12 +29,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	pair_close(&pair);
-	return 0;
-}
-
 static void counts(uint64_t *posts, uint64_t *wrs)
 {
 	const struct mpib_snap_rail *n =
@@ -170,15 +164,16 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			sends_of_many_connections_are_one_doorbell, setup,
-			teardown),
+			pair_teardown),
 		cmocka_unit_test_setup_teardown(a_turn_leaves_nothing_behind,
-						setup, teardown),
+						setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(
-			a_qp_that_refuses_breaks_its_lane, setup, teardown),
+			a_qp_that_refuses_breaks_its_lane, setup,
+			pair_teardown),
 		cmocka_unit_test_setup_teardown(
-			a_qp_that_refuses_stops_its_rail, setup, teardown),
+			a_qp_that_refuses_stops_its_rail, setup, pair_teardown),
 		cmocka_unit_test_setup_teardown(a_lane_at_rest_is_not_watched,
-						setup, teardown),
+						setup, pair_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

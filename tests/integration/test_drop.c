@@ -13,10 +13,8 @@
 
 static void need_root(void)
 {
-	if (geteuid() != 0) {
-		print_message("skipped: only root can become another user\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		skip_as("only root can become another user");
 }
 
 /* The value of a field of /proc/PID/status. */
@@ -85,10 +83,8 @@ static void the_sockets_go_to_a_group_that_the_user_is_not_in(void **state)
 	struct stat st;
 
 	need_root();
-	if (!gr) {
-		print_message("SKIPPED: there is no group games\n");
-		skip();
-	}
+	if (!gr)
+		skip_as("there is no group games");
 	node_start(&node, 6, "--run-user", "nobody", "--run-group", "games",
 		   NULL);
 	assert_int_equal(stat(node.dir, &st), 0);

@@ -19,13 +19,6 @@ static void open_with(uint32_t sup_bw, uint8_t imm_version)
 	pair_open_at(&pair, sup_bw, imm_version, &tx, &rx);
 }
 
-static int teardown(void **state)
-{
-	if (pair.node[0].engine)
-		pair_close(&pair);
-	return 0;
-}
-
 static void messages_of_all_sizes_arrive_whole(void **state)
 {
 	static const uint32_t size[] = { 0,    1,     127,   128, 129,
@@ -40,7 +33,6 @@ static void messages_of_all_sizes_arrive_whole(void **state)
 		}
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 static void
@@ -78,7 +70,6 @@ the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr(void **state)
 		mpib_snapshot_free(b);
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 static void a_send_that_is_too_large_fails_on_both_sides(void **state)
@@ -106,7 +97,6 @@ static void a_send_that_is_too_large_fails_on_both_sides(void **state)
 			      1); /* and the connection goes on */
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 /* Each rail holds messages back for a random number of turns, so that a
@@ -205,12 +195,6 @@ static void a_no_op_completes_between_messages(void **state)
 	assert_int_equal(pair.node[0].broken, 1);
 }
 
-static void set_flag(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
-}
-
 static void deregistering_waits_for_what_uses_the_region(void **state)
 {
 	bool gone = false, stopped = false, destroyed = false;
@@ -221,15 +205,15 @@ static void deregistering_waits_for_what_uses_the_region(void **state)
 	for (int i = 0; i < 20; i++)
 		pair_turn(&pair);
 	assert_int_equal(mpib_mr_del(pair.node[1].engine_client,
-				     pair.node[1].mr, set_flag, &gone),
+				     pair.node[1].mr, pair_set_flag, &gone),
 			 0);
 	assert_int_equal(pair_wait(&pair, &rx, 0, g), -ECANCELED);
 	for (int i = 0; i < 20; i++)
 		pair_turn(&pair);
 	assert_false(gone); /* the peer may still write there */
-	engine_conn_stop(rx.conn, -ECANCELED, set_flag, &stopped);
+	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &stopped);
 	pair_until(&pair, &stopped);
-	engine_conn_destroy(rx.conn, set_flag, &destroyed);
+	engine_conn_destroy(rx.conn, pair_set_flag, &destroyed);
 	pair_until(&pair, &destroyed);
 	pair_until(&pair, &gone);
 }
@@ -258,7 +242,8 @@ receivers_that_stop_while_the_queue_is_full_all_get_their_fence(void **state)
 	mpib_shard_turn(&pair.node[1].engine->shard[0]);
 	for (unsigned i = 0; i < N; i++) {
 		stopped[i] = false;
-		engine_conn_stop(to[i].conn, -ECANCELED, set_flag, &stopped[i]);
+		engine_conn_stop(to[i].conn, -ECANCELED, pair_set_flag,
+				 &stopped[i]);
 	}
 	mpib_shard_turn(&pair.node[1].engine->shard[0]);
 	for (unsigned i = 0; i < N; i++)
@@ -275,7 +260,7 @@ static void killing_a_lane_ends_everything_on_it(void **state)
 	g = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, 4096, 0);
 	for (int i = 0; i < 20; i++)
 		pair_turn(&pair);
-	mpib_lane_kill(pair.node[1].lane, set_flag, &killed);
+	mpib_lane_kill(pair.node[1].lane, pair_set_flag, &killed);
 	pair_until(&pair, &killed);
 	assert_int_equal(pair_wait(&pair, &rx, 1, g), -ECONNRESET);
 	assert_int_equal(pair.node[1].broken, 1);
@@ -284,27 +269,18 @@ static void killing_a_lane_ends_everything_on_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(messages_of_all_sizes_arrive_whole,
-					  teardown),
-		cmocka_unit_test_teardown(
-			the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr,
-			teardown),
-		cmocka_unit_test_teardown(
-			a_send_that_is_too_large_fails_on_both_sides, teardown),
-		cmocka_unit_test_teardown(slots_wrap_many_times_out_of_order,
-					  teardown),
-		cmocka_unit_test_teardown(a_no_op_completes_between_messages,
-					  teardown),
-		cmocka_unit_test_teardown(
-			a_descriptor_outside_its_region_breaks_that_connection_only,
-			teardown),
-		cmocka_unit_test_teardown(
-			deregistering_waits_for_what_uses_the_region, teardown),
-		cmocka_unit_test_teardown(
-			receivers_that_stop_while_the_queue_is_full_all_get_their_fence,
-			teardown),
-		cmocka_unit_test_teardown(killing_a_lane_ends_everything_on_it,
-					  teardown),
+		pair_test(messages_of_all_sizes_arrive_whole),
+		pair_test(
+			the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr),
+		pair_test(a_send_that_is_too_large_fails_on_both_sides),
+		pair_test(slots_wrap_many_times_out_of_order),
+		pair_test(a_no_op_completes_between_messages),
+		pair_test(
+			a_descriptor_outside_its_region_breaks_that_connection_only),
+		pair_test(deregistering_waits_for_what_uses_the_region),
+		pair_test(
+			receivers_that_stop_while_the_queue_is_full_all_get_their_fence),
+		pair_test(killing_a_lane_ends_everything_on_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

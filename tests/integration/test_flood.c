@@ -279,14 +279,9 @@ static void what_a_message_takes_beside_a_flood(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			nothing_of_a_flood_goes_before_a_message, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			a_receive_is_announced_in_the_turn_that_takes_it, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			what_a_message_takes_beside_a_flood, setup, teardown),
+		fixture_test(nothing_of_a_flood_goes_before_a_message),
+		fixture_test(a_receive_is_announced_in_the_turn_that_takes_it),
+		fixture_test(what_a_message_takes_beside_a_flood),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,12 +21,6 @@ static struct pair_end tx, rx;
 static char *device; /* what a GPU would see of region mr of node 1 */
 static uint32_t mr, asked;
 
-static void set_flag(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
-}
-
 static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
@@ -269,11 +263,11 @@ static void a_lost_device_has_nothing_more_to_place(void **state)
 	turn_often();
 	fault_both((struct mpib_soft_fault){ .gone = 1 });
 	until_broken(); /* without a peer link the lane breaks, too */
-	assert_int_equal(
-		mpib_mr_del(pair.node[1].engine_client, mr, set_flag, &gone),
-		0);
+	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
+				     pair_set_flag, &gone),
+			 0);
 	turn_often();
-	engine_conn_destroy(rx.conn, set_flag, &gone);
+	engine_conn_destroy(rx.conn, pair_set_flag, &gone);
 	pair_until(&pair, &gone);
 	turn_often();
 }
@@ -286,9 +280,9 @@ static void a_region_goes_only_after_its_reads(void **state)
 	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
 	flush();
 	turn_often();
-	assert_int_equal(
-		mpib_mr_del(pair.node[1].engine_client, mr, set_flag, &gone),
-		0);
+	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
+				     pair_set_flag, &gone),
+			 0);
 	until_broken();
 	turn_often();
 	assert_false(gone);
@@ -305,7 +299,7 @@ static void a_connection_stops_only_after_its_reads(void **state)
 	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
 	flush();
 	turn_often();
-	engine_conn_stop(rx.conn, -ECONNABORTED, set_flag, &stopped);
+	engine_conn_stop(rx.conn, -ECONNABORTED, pair_set_flag, &stopped);
 	turn_often();
 	assert_false(stopped);
 	fault_both((struct mpib_soft_fault){ 0 });
@@ -347,23 +341,24 @@ static void what_was_not_answered_is_read_again_after_a_hand_over(void **state)
 	until_flushed(3);
 }
 
-#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		t(what_was_received_is_there_after_a_flush),
-		t(each_flush_covers_what_came_before_it),
-		t(more_than_have_room_wait_in_the_ring),
-		t(before_anything_came_there_is_nothing_to_wait_for),
-		t(receives_do_not_wait_for_a_flush),
-		t(what_is_no_flush_breaks_the_connection),
-		t(a_qp_that_broke_is_made_anew_and_the_read_repeated),
-		t(what_cannot_be_read_back_is_not_waited_for_for_ever),
-		t(a_lost_device_has_nothing_more_to_place),
-		t(a_region_goes_only_after_its_reads),
-		t(a_connection_stops_only_after_its_reads),
-		t(what_was_not_answered_is_read_again_after_a_hand_over),
+		fixture_test(what_was_received_is_there_after_a_flush),
+		fixture_test(each_flush_covers_what_came_before_it),
+		fixture_test(more_than_have_room_wait_in_the_ring),
+		fixture_test(before_anything_came_there_is_nothing_to_wait_for),
+		fixture_test(receives_do_not_wait_for_a_flush),
+		fixture_test(what_is_no_flush_breaks_the_connection),
+		fixture_test(
+			a_qp_that_broke_is_made_anew_and_the_read_repeated),
+		fixture_test(
+			what_cannot_be_read_back_is_not_waited_for_for_ever),
+		fixture_test(a_lost_device_has_nothing_more_to_place),
+		fixture_test(a_region_goes_only_after_its_reads),
+		fixture_test(a_connection_stops_only_after_its_reads),
+		fixture_test(
+			what_was_not_answered_is_read_again_after_a_hand_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

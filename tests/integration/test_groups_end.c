@@ -13,19 +13,6 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-static int teardown(void **state)
-{
-	if (pair.node[0].engine)
-		pair_close(&pair);
-	return 0;
-}
-
-static void set_flag(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
-}
-
 static uint32_t add_region(unsigned node, char *mem, size_t len)
 {
 	const struct mpib_mr_attr attr = { .addr = mem,
@@ -35,7 +22,7 @@ static uint32_t add_region(unsigned node, char *mem, size_t len)
 	uint32_t mr;
 
 	assert_int_equal(mpib_mr_add(pair.node[node].engine_client, &attr, &mr,
-				     set_flag, &ready),
+				     pair_set_flag, &ready),
 			 0);
 	pair_until(&pair, &ready);
 	return mr;
@@ -94,9 +81,9 @@ static void a_peer_that_refuses_a_group_gives_back_all_its_regions(void **state)
 	tx.conn->tx.msg++;
 	assert_int_equal(pair_wait(&pair, &rx, 2, gen), -EMSGSIZE);
 	pair_transfer(&pair, &tx, &rx, 1, 5000, 5000, 1);
-	assert_int_equal(
-		mpib_mr_del(pair.node[1].engine_client, mr, set_flag, &gone),
-		0);
+	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
+				     pair_set_flag, &gone),
+			 0);
 	pair_until(&pair, &gone);
 	free(mem);
 }
@@ -124,13 +111,13 @@ a_group_that_is_stopped_half_way_gives_back_its_regions(void **state)
 		pair_turn(&pair);
 	assert_int_equal(tx.conn->tx.group.matched, 6);
 	assert_int_equal(tx.conn->tx.group.whole, 2);
-	engine_conn_stop(tx.conn, -ECANCELED, set_flag, &stopped);
+	engine_conn_stop(tx.conn, -ECANCELED, pair_set_flag, &stopped);
 	for (uint8_t i = 0; i < 3; i++)
 		assert_int_equal(pair_wait(&pair, &tx, i, gen[i]), -ECANCELED);
 	pair_until(&pair, &stopped);
-	assert_int_equal(
-		mpib_mr_del(pair.node[0].engine_client, d.mr, set_flag, &gone),
-		0);
+	assert_int_equal(mpib_mr_del(pair.node[0].engine_client, d.mr,
+				     pair_set_flag, &gone),
+			 0);
 	pair_until(&pair, &gone);
 	free(mem);
 }
@@ -289,17 +276,17 @@ static void bytes_that_come_before_the_answer_hurt_nobody_else(void **state)
 	assert_int_equal(pair.node[1].broken, 0);
 }
 
-#define TEST(f) cmocka_unit_test_teardown(f, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_peer_that_refuses_a_group_gives_back_all_its_regions),
-		TEST(a_group_that_is_stopped_half_way_gives_back_its_regions),
-		TEST(the_bytes_of_a_group_of_16_gib_add_up),
-		TEST(sends_that_ask_are_told_when_they_have_their_receive),
-		TEST(a_receive_of_one_buffer_tells_its_send_too),
-		TEST(bytes_that_come_before_the_answer_hurt_nobody_else),
+		pair_test(
+			a_peer_that_refuses_a_group_gives_back_all_its_regions),
+		pair_test(
+			a_group_that_is_stopped_half_way_gives_back_its_regions),
+		pair_test(the_bytes_of_a_group_of_16_gib_add_up),
+		pair_test(sends_that_ask_are_told_when_they_have_their_receive),
+		pair_test(a_receive_of_one_buffer_tells_its_send_too),
+		pair_test(bytes_that_come_before_the_answer_hurt_nobody_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,18 +28,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	pair_close(&pair);
-	return 0;
-}
-
-static void set_flag(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
-}
-
 static struct mpib_shard *shard(void)
 {
 	return &pair.node[1].engine->shard[0];
@@ -63,7 +51,7 @@ static uint32_t add_device_memory(void)
 
 	assert_int_equal(ftruncate(fd, BYTES), 0);
 	assert_int_equal(mpib_mr_add(pair.node[1].engine_client, &attr, &mr,
-				     set_flag, &ready),
+				     pair_set_flag, &ready),
 			 0);
 	pair_until(&pair, &ready);
 	close(fd);
@@ -87,7 +75,7 @@ static void
 the_first_device_memory_is_registered_though_a_device_is_gone(void **state)
 {
 	first_device_memory_without_a_device(0);
-	teardown(state);
+	pair_teardown(state);
 	setup(state);
 	first_device_memory_without_a_device(1);
 }
@@ -122,7 +110,7 @@ static void a_last_write_does_not_go_by_the_rail_that_is_lost(void **state)
 	assert_true(rx.conn->wrote & 1u << home);
 	left = shard()->wrs.left;
 	shard()->wrs.left = 0;
-	engine_conn_stop(rx.conn, -ECONNABORTED, set_flag, &stopped);
+	engine_conn_stop(rx.conn, -ECONNABORTED, pair_set_flag, &stopped);
 	mpib_shard_turn(shard());
 	mpib_shard_turn(shard());
 	assert_false(stopped);
@@ -148,7 +136,7 @@ static void who_stops_waits_for_the_fence_of_a_rail_that_failed(void **state)
 	home = engine_conn_home(rx.conn);
 	assert_true(rx.conn->wrote & 1u << home);
 	assert_true(mpib_lane_fault(lane, home, MPIB_CAUSE_ERROR));
-	engine_conn_stop(rx.conn, -ECONNABORTED, set_flag, &stopped);
+	engine_conn_stop(rx.conn, -ECONNABORTED, pair_set_flag, &stopped);
 	for (unsigned i = 0; i < 8; i++) {
 		mpib_shard_turn(&pair.node[0].engine->shard[0]);
 		mpib_shard_turn(shard());
@@ -186,7 +174,7 @@ static void an_ack_does_not_only_go_with_cts_that_are_posted_again(void **state)
 	assert_int_equal(pair_wait(&pair, &tx, 0, gen), BYTES);
 }
 
-#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define t(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
 int main(void)
 {

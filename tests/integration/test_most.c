@@ -49,12 +49,6 @@ static int stop(void **state)
 	return 0;
 }
 
-static void expect_said(const char *part)
-{
-	if (!strstr(mpib_strerror(), part))
-		fail_msg("\"%s\" is not in \"%s\"", part, mpib_strerror());
-}
-
 /* Another client's messages arrive. */
 static void others_go_on(void)
 {
@@ -76,9 +70,10 @@ static void connections_of_a_client(void **state)
 		assert_int_equal(mpib_accept(l, &conn[i]), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(mpib_accept(l, &more), -EMFILE);
-		expect_said("1024 connections open or closing (close some)");
+		assert_in(mpib_strerror(),
+			  "1024 connections open or closing (close some)");
 		assert_int_equal(mpib_connect(client, &h, -1, &more), -EMFILE);
-		expect_said("(close some)");
+		assert_in(mpib_strerror(), "(close some)");
 	}
 	others_go_on();
 	mpib_close(conn[500]);
@@ -221,8 +216,9 @@ static void regions_of_a_client(void **state)
 		assert_int_equal(region(&r[i]), 0);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(region(&more), -EDQUOT);
-		expect_said("4095 regions are registered already (deregister "
-			    "some, or raise limit.regions, up to 4095)");
+		assert_in(mpib_strerror(),
+			  "4095 regions are registered already (deregister "
+			  "some, or raise limit.regions, up to 4095)");
 		assert_null(mpib_mem_alloc(client, 4096));
 		assert_int_equal(errno, EDQUOT);
 	}
@@ -248,8 +244,8 @@ static void listeners_of_a_proxy(void **state)
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(mpib_listen(client, &h, &more), -ENOSPC);
-		expect_said("no further listener: ");
-		expect_said("(close some)");
+		assert_in(mpib_strerror(), "no further listener: ");
+		assert_in(mpib_strerror(), "(close some)");
 	}
 	others_go_on();
 	mpib_close_listen(l[1]);

@@ -15,13 +15,6 @@ static void open_with(uint32_t sup_bw, uint8_t imm_version)
 	pair_open_at(&pair, sup_bw, imm_version, &tx, &rx);
 }
 
-static int teardown(void **state)
-{
-	if (pair.node[0].engine)
-		pair_close(&pair);
-	return 0;
-}
-
 /* The bytes from..to of a request, in parts of cut; d says the rest. */
 static void push_some(struct pair_end *e, struct mpib_desc d, uint32_t cut,
 		      uint32_t from, uint32_t to)
@@ -171,7 +164,6 @@ static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
 		}
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 static void push_receive_of_two(uint32_t gen)
@@ -230,17 +222,11 @@ a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(
-			a_slot_may_take_more_parts_than_there_are_send_ops,
-			teardown),
-		cmocka_unit_test_teardown(
-			parts_of_both_ends_are_fitted_together, teardown),
-		cmocka_unit_test_teardown(
-			a_grouped_receive_gives_each_send_its_tags_buffer,
-			teardown),
-		cmocka_unit_test_teardown(
-			a_whole_group_that_finds_no_room_goes_when_there_is_some,
-			teardown),
+		pair_test(a_slot_may_take_more_parts_than_there_are_send_ops),
+		pair_test(parts_of_both_ends_are_fitted_together),
+		pair_test(a_grouped_receive_gives_each_send_its_tags_buffer),
+		pair_test(
+			a_whole_group_that_finds_no_room_goes_when_there_is_some),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

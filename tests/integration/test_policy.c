@@ -36,13 +36,6 @@ static void open_mode(enum mpib_mode mode, enum mpib_path path)
 	pair_connect(&pair, 5, 0, &tx, &rx);
 }
 
-static int teardown(void **state)
-{
-	if (pair.node[0].engine)
-		pair_close(&pair);
-	return 0;
-}
-
 static void transfer(uint32_t len)
 {
 	uint32_t g_rx =
@@ -192,7 +185,6 @@ static void small_messages_to_another_island_spare_themselves_sup(void **state)
 		expect_moved(0, (64 << 10) + 1);
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 /* Everything on one rail: payload, empty messages, CTS. */
@@ -340,7 +332,6 @@ static void a_rail_that_is_out_is_told_in_every_mode(void **state)
 		assert_int_equal(why().sup_bw, 0);
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 static void nothing_is_older_than_the_connection(void **state)
@@ -352,27 +343,24 @@ static void nothing_is_older_than_the_connection(void **state)
 			    tx.conn->shard->now - tx.conn->since);
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
-
-#define POLICY_TEST(f) cmocka_unit_test_teardown(f, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		POLICY_TEST(an_agents_hint_is_followed_to_the_byte),
-		POLICY_TEST(without_a_slot_everything_stays_on_sout),
-		POLICY_TEST(a_writer_that_died_writing_leaves_the_last_hint),
-		POLICY_TEST(the_hint_is_read_once_a_message),
-		POLICY_TEST(
+		pair_test(an_agents_hint_is_followed_to_the_byte),
+		pair_test(without_a_slot_everything_stays_on_sout),
+		pair_test(a_writer_that_died_writing_leaves_the_last_hint),
+		pair_test(the_hint_is_read_once_a_message),
+		pair_test(
 			small_messages_to_another_island_spare_themselves_sup),
-		POLICY_TEST(isolation_keeps_inside_an_island_to_sup),
-		POLICY_TEST(isolation_makes_no_sup_qps_to_another_island),
-		POLICY_TEST(ends_that_see_it_differently_make_no_lane),
-		POLICY_TEST(the_split_in_force_is_told_with_its_source),
-		POLICY_TEST(a_hint_is_told_before_the_first_message),
-		POLICY_TEST(a_rail_that_is_out_is_told_in_every_mode),
-		POLICY_TEST(nothing_is_older_than_the_connection),
+		pair_test(isolation_keeps_inside_an_island_to_sup),
+		pair_test(isolation_makes_no_sup_qps_to_another_island),
+		pair_test(ends_that_see_it_differently_make_no_lane),
+		pair_test(the_split_in_force_is_told_with_its_source),
+		pair_test(a_hint_is_told_before_the_first_message),
+		pair_test(a_rail_that_is_out_is_told_in_every_mode),
+		pair_test(nothing_is_older_than_the_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

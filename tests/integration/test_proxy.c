@@ -11,12 +11,6 @@
 #include "node.h"
 #include "test.h"
 
-static void assert_in(const char *text, const char *part)
-{
-	if (!strstr(text, part))
-		fail_msg("\"%s\" is not in \"%s\"", part, text);
-}
-
 static void assert_one_line(const char *text)
 {
 	const char *nl = strchr(text, '\n');

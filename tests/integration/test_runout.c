@@ -223,10 +223,8 @@ static void a_client_without_descriptors(void **state)
 
 static void a_client_without_memory(void **state)
 {
-	if (SANITIZED) {
-		print_message("SKIPPED: a sanitizer needs the address space\n");
-		skip();
-	}
+	if (SANITIZED)
+		skip_as("a sanitizer needs the address space");
 	limit_the_client("client's memory", RLIMIT_AS, 1u << 20, 16);
 	if (sweep)
 		limit_the_client("client's memory", RLIMIT_AS, 64u << 10, 300);
@@ -267,10 +265,8 @@ static void a_proxy_without_descriptors(void **state)
 
 static void a_proxy_without_memory(void **state)
 {
-	if (SANITIZED) {
-		print_message("SKIPPED: a sanitizer needs the address space\n");
-		skip();
-	}
+	if (SANITIZED)
+		skip_as("a sanitizer needs the address space");
 	limit_the_proxy("proxy's memory", RLIMIT_AS, 1u << 20, sweep ? 24 : 10);
 }
 

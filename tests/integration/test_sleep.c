@@ -235,16 +235,14 @@ static void whoever_has_left_wakes_nobody(void **state)
 	expect_awake_by(stays->bell);
 }
 
-#define SLEEP_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SLEEP_TEST(
+		fixture_test(
 			who_empties_its_doorbell_takes_no_wake_up_of_another),
-		SLEEP_TEST(a_full_doorbell_that_blocks_stops_no_shard),
-		SLEEP_TEST(hundreds_that_ring_at_once_are_few_wakes),
-		SLEEP_TEST(whoever_has_left_wakes_nobody),
+		fixture_test(a_full_doorbell_that_blocks_stops_no_shard),
+		fixture_test(hundreds_that_ring_at_once_are_few_wakes),
+		fixture_test(whoever_has_left_wakes_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,12 +15,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static int teardown(void **state)
-{
-	pair_close(&pair);
-	return 0;
-}
-
 static void fail_over(unsigned shard, uint64_t at, uint64_t ns)
 {
 	struct mpib_snap_failover *n =
@@ -57,7 +51,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(
 			the_last_fail_over_is_the_latest_of_any_shard, setup,
-			teardown),
+			pair_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

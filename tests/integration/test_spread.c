@@ -30,13 +30,6 @@ static void open_lane(enum mpib_spread spread, unsigned qps)
 	pair_connect(&pair, 0, 0, &tx, &rx);
 }
 
-static int teardown(void **state)
-{
-	if (pair.node[0].engine)
-		pair_close(&pair);
-	return 0;
-}
-
 static void transfer(uint32_t len)
 {
 	char *from = pair.node[0].mem + 4097, *to = pair.node[1].mem + RX + 3;
@@ -104,7 +97,6 @@ static void a_part_of_one_fragment_is_one_wr(void **state)
 		assert_int_equal(wrs(), 2);
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 /* An IMM that carries nothing, or as much as a record, is taken for one that
@@ -129,7 +121,6 @@ static void a_rail_with_one_qp_is_split(void **state)
 		assert_int_equal(wrs(), 2);
 		pair_close(&pair);
 	}
-	pair.node[0].engine = NULL;
 }
 
 static void auto_tries_both_ways(void **state)
@@ -273,12 +264,6 @@ static void let_go(void)
 		assert_int_equal(held.post(held.qp, &held.wr[i], &bad), 0);
 }
 
-static void ready(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
-}
-
 /* More memory for a client than it came with. */
 static char *more_memory(unsigned node, size_t len, uint32_t *mr)
 {
@@ -292,7 +277,7 @@ static char *more_memory(unsigned node, size_t len, uint32_t *mr)
 
 	assert_true(attr.addr != MAP_FAILED);
 	assert_int_equal(mpib_mr_add(pair.node[node].engine_client, &attr, mr,
-				     ready, &there),
+				     pair_set_flag, &there),
 			 0);
 	pair_until(&pair, &there);
 	return attr.addr;
@@ -344,23 +329,21 @@ static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
 
-#define SPREAD_TEST(f) cmocka_unit_test_teardown(f, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		SPREAD_TEST(a_sprayed_part_goes_over_all_qps_and_one_tells),
-		SPREAD_TEST(a_numbered_part_leaves_the_first_qp_to_imms),
-		SPREAD_TEST(a_part_of_one_fragment_is_one_wr),
-		SPREAD_TEST(what_looks_like_a_record_is_numbered),
-		SPREAD_TEST(a_rail_with_one_qp_is_split),
-		SPREAD_TEST(auto_tries_both_ways),
-		SPREAD_TEST(ends_that_differ_make_no_lane),
-		SPREAD_TEST(where_paths_are_many_nothing_is_numbered),
-		SPREAD_TEST(late_numbers_are_counted_and_dropped),
-		SPREAD_TEST(a_peer_that_numbers_too_far_ahead_loses_the_lane),
-		SPREAD_TEST(a_qp_that_stands_still_loses_nothing),
-		SPREAD_TEST(a_peer_that_tells_of_too_much_loses_the_lane),
+		pair_test(a_sprayed_part_goes_over_all_qps_and_one_tells),
+		pair_test(a_numbered_part_leaves_the_first_qp_to_imms),
+		pair_test(a_part_of_one_fragment_is_one_wr),
+		pair_test(what_looks_like_a_record_is_numbered),
+		pair_test(a_rail_with_one_qp_is_split),
+		pair_test(auto_tries_both_ways),
+		pair_test(ends_that_differ_make_no_lane),
+		pair_test(where_paths_are_many_nothing_is_numbered),
+		pair_test(late_numbers_are_counted_and_dropped),
+		pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane),
+		pair_test(a_qp_that_stands_still_loses_nothing),
+		pair_test(a_peer_that_tells_of_too_much_loses_the_lane),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,12 +48,6 @@ static char *place(const struct end *e, unsigned g, unsigned k)
 	return e->mem + ((size_t)g * BUFS + k) * ROOM;
 }
 
-static void set_flag(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
-}
-
 static void attach(struct end *e, unsigned node, uint32_t window, uint32_t part)
 {
 	e->fake = fake_proxy_start();
@@ -82,8 +76,8 @@ static void lend_window(struct end *e)
 	assert_int_equal(mpib_prepare(e->conn, e->region), 0);
 	attr.addr = e->fake->pool[MR].addr;
 	attr.len = e->fake->pool[MR].size;
-	assert_int_equal(mpib_mr_add(e->engine, &attr, &mr, set_flag, &ready),
-			 0);
+	assert_int_equal(
+		mpib_mr_add(e->engine, &attr, &mr, pair_set_flag, &ready), 0);
 	assert_int_equal(mr, MR);
 	pair_until(&pair, &ready);
 }

@@ -51,10 +51,8 @@ static void the_qps_of_a_lane_know_each_other(void **state)
 {
 	char name[64];
 
-	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4)) {
-		print_message("SKIPPED: the rails are no software HCA's\n");
-		skip();
-	}
+	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4))
+		skip_as("the rails are no software HCA's");
 	assert_acquainted(1);
 }
 
@@ -62,19 +60,16 @@ static void they_do_with_ece_off(void **state)
 {
 	char name[64];
 
-	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4)) {
-		print_message("SKIPPED: the rails are no software HCA's\n");
-		skip();
-	}
+	if (test_rail(name, sizeof(name), 0, 0) && !strncmp(name, "rdma", 4))
+		skip_as("the rails are no software HCA's");
 	assert_acquainted(0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(the_qps_of_a_lane_know_each_other,
-					  teardown),
-		cmocka_unit_test_teardown(they_do_with_ece_off, teardown),
+		teardown_test(the_qps_of_a_lane_know_each_other),
+		teardown_test(they_do_with_ece_off),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,16 +33,12 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 	snprintf(n->why, sizeof(n->why), "%s", why);
 }
 
+struct pair *pair_opened;
+
 static const struct mpib_engine_events events = {
 	.conn_broken = on_conn_broken,
 	.lane_broken = on_lane_broken,
 };
-
-static void set_flag(void *arg, int status)
-{
-	assert_int_equal(status, 0);
-	*(bool *)arg = true;
-}
 
 static void *zeroed(size_t bytes)
 {
@@ -114,9 +110,9 @@ static void attach(struct pair *p, unsigned i, uid_t uid)
 	attr = (struct mpib_mr_attr){ .addr = n->mem,
 				      .len = PAIR_MEM,
 				      .dmabuf_fd = -1 };
-	assert_int_equal(
-		mpib_mr_add(n->engine_client, &attr, &n->mr, set_flag, &ready),
-		0);
+	assert_int_equal(mpib_mr_add(n->engine_client, &attr, &n->mr,
+				     pair_set_flag, &ready),
+			 0);
 	pair_until(p, &ready);
 }
 
@@ -171,6 +167,7 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		attach(p, i, 0);
 	}
 	make_lane(p, imm_version);
+	pair_opened = p;
 }
 
 void pair_join(struct pair *p, struct pair *more, uid_t uid)
@@ -231,6 +228,7 @@ void pair_close(struct pair *p)
 		p->node[i].engine = NULL;
 		unmap(&p->node[i]);
 	}
+	pair_opened = NULL;
 }
 
 static void make_end(struct pair_node *n, uint32_t index, bool sender,
@@ -327,7 +325,7 @@ uint32_t pair_add_device(struct pair *p, unsigned node, size_t len, char **map)
 
 	assert_int_equal(ftruncate(fd, (off_t)len), 0);
 	assert_int_equal(mpib_mr_add(p->node[node].engine_client, &attr, &mr,
-				     set_flag, &ready),
+				     pair_set_flag, &ready),
 			 0);
 	pair_until(p, &ready);
 	if (map) {

@@ -14,6 +14,7 @@
 #include "engine/engine.h"
 #include "engine/measure/snapshot.h"
 #include "engine/shard.h"
+#include "test.h"
 
 /* One end of a connection. */
 struct pair_end {
@@ -56,6 +57,15 @@ void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
 void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		  uint8_t imm_version, enum mpib_path path);
 void pair_close(struct pair *p);
+extern struct pair *pair_opened; /* the last one, unless it is closed */
+/* For cmocka: closes that. */
+static inline int pair_teardown(void **state)
+{
+	if (pair_opened)
+		pair_close(pair_opened);
+	return 0;
+}
+#define pair_test(f) cmocka_unit_test_teardown(f, pair_teardown)
 /* Add a tenant to the engines of p, with a client on each engine and a lane
  * between the nodes; `more` is then used like p. Call pair_leave(more) after
  * pair_close(p). */
@@ -74,6 +84,13 @@ void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
 int pair_turn(struct pair *p);
 /* Make turns until *flag is set; fails the test after many turns. */
 void pair_until(struct pair *p, const bool *flag);
+/* To be told by an engine's call what it ended with, which is success: sets the
+ * bool at arg. */
+static inline void pair_set_flag(void *arg, int status)
+{
+	assert_int_equal(status, 0);
+	*(bool *)arg = true;
+}
 
 /* Create the connection `index` from node `from` to the other node. */
 void pair_connect(struct pair *p, uint32_t index, unsigned from,

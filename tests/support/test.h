@@ -17,4 +17,24 @@
 /* What cmocka hands to each test, and few of them want: state. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
+/* It cannot run here, for that reason. */
+_Noreturn static inline void skip_as(const char *reason)
+{
+	print_message("SKIPPED: %s\n", reason);
+	skip();
+	abort(); /* skip() jumps out, but is not declared so */
+}
+
+static inline void assert_in(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("\"%s\" is not in \"%s\"", part, text);
+}
+
+/* A test with the setup() and teardown() of its file, or that of both which the
+ * file has. */
+#define fixture_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+#define setup_test(f) cmocka_unit_test_setup(f, setup)
+#define teardown_test(f) cmocka_unit_test_teardown(f, teardown)
+
 #endif

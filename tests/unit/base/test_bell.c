@@ -113,16 +113,14 @@ static void a_counter_that_is_full_still_wakes(void **state)
 	assert_false(readable());
 }
 
-#define bell_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		bell_test(it_is_readable_from_the_ring_until_it_is_heard),
-		bell_test(many_rings_are_one_system_call),
-		bell_test(what_is_heard_before_it_is_written_is_heard_twice),
-		bell_test(a_ring_behind_one_that_is_not_yet_written_wakes),
-		bell_test(a_counter_that_is_full_still_wakes),
+		fixture_test(it_is_readable_from_the_ring_until_it_is_heard),
+		fixture_test(many_rings_are_one_system_call),
+		fixture_test(what_is_heard_before_it_is_written_is_heard_twice),
+		fixture_test(a_ring_behind_one_that_is_not_yet_written_wakes),
+		fixture_test(a_counter_that_is_full_still_wakes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,10 +129,8 @@ static void a_huge_page_is_replaced_whole(void **state)
 	char some[200], got[200];
 	void *rest = MAP_FAILED;
 
-	if (m.p == MAP_FAILED || madvise(m.p, HUGE * 2, MADV_POPULATE_WRITE)) {
-		print_message("SKIP: no two pages in vm.nr_hugepages\n");
-		skip();
-	}
+	if (m.p == MAP_FAILED || madvise(m.p, HUGE * 2, MADV_POPULATE_WRITE))
+		skip_as("no two pages in vm.nr_hugepages");
 	memset(m.p, 'x', HUGE * 2);
 	memset(some, 'y', sizeof(some));
 	assert_int_equal(fallocate(m.fd,

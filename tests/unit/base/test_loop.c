@@ -253,24 +253,14 @@ static void waits_for_a_timer_in_real_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			tells_a_readable_descriptor_each_turn, setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			forgets_a_removed_watch_within_the_turn, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			forgets_what_is_not_watched_any_more_within_the_turn,
-			setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			runs_timers_in_order_of_their_deadlines, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			runs_a_timer_that_arms_itself_once_a_turn, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(keeps_a_timer_until_its_time,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(stops_from_another_thread,
-						setup, teardown),
+		fixture_test(tells_a_readable_descriptor_each_turn),
+		fixture_test(forgets_a_removed_watch_within_the_turn),
+		fixture_test(
+			forgets_what_is_not_watched_any_more_within_the_turn),
+		fixture_test(runs_timers_in_order_of_their_deadlines),
+		fixture_test(runs_a_timer_that_arms_itself_once_a_turn),
+		fixture_test(keeps_a_timer_until_its_time),
+		fixture_test(stops_from_another_thread),
 		cmocka_unit_test(waits_for_a_timer_in_real_time),
 	};
 

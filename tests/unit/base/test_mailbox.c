@@ -164,19 +164,12 @@ static void nothing_of_several_senders_is_lost(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(messages_run_in_the_order_sent,
-						setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			the_fd_is_readable_while_a_message_waits, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			an_owner_that_was_faster_than_the_wake_up_sleeps_again,
-			setup, teardown),
-		cmocka_unit_test_setup_teardown(
-			a_late_wake_up_is_for_what_came_meanwhile_too, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			nothing_of_several_senders_is_lost, setup, teardown),
+		fixture_test(messages_run_in_the_order_sent),
+		fixture_test(the_fd_is_readable_while_a_message_waits),
+		fixture_test(
+			an_owner_that_was_faster_than_the_wake_up_sleeps_again),
+		fixture_test(a_late_wake_up_is_for_what_came_meanwhile_too),
+		fixture_test(nothing_of_several_senders_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -246,25 +246,56 @@ void rig_pass(struct rig *rig, uint64_t ns)
 	}
 }
 
+void rig_both_up(struct rig *rig, struct client **a, struct client **b,
+		 unsigned b_shard)
+{
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	*a = rig_client(rig, 0, 1000, 0);
+	*b = rig_client(rig, 1, 1000, b_shard);
+}
+
+uint32_t rig_listen(struct client *c, struct mpib_handle *handle)
+{
+	uint32_t id;
+
+	assert_int_equal(
+		mpib_broker_listen(c->node->broker, &c->client, &id, handle),
+		0);
+	return id;
+}
+
+void rig_call(struct client *c, uint32_t index, int traffic_class,
+	      const struct mpib_handle *handle)
+{
+	assert_int_equal(mpib_broker_connect(c->node->broker, &c->client, index,
+					     traffic_class, handle),
+			 0);
+}
+
+void rig_accept(struct client *c, uint32_t id, uint32_t index)
+{
+	assert_int_equal(
+		mpib_broker_accept(c->node->broker, &c->client, id, index), 0);
+}
+
 void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,
 		 struct client *to, uint32_t to_index)
 {
 	struct mpib_handle handle;
-	uint32_t id;
+	uint32_t id = rig_listen(to, &handle);
 
-	assert_int_equal(
-		mpib_broker_listen(to->node->broker, &to->client, &id, &handle),
-		0);
-	assert_int_equal(mpib_broker_connect(from->node->broker, &from->client,
-					     from_index, rig->traffic_class,
-					     &handle),
-			 0);
-	assert_int_equal(
-		mpib_broker_accept(to->node->broker, &to->client, id, to_index),
-		0);
+	rig_call(from, from_index, rig->traffic_class, &handle);
+	rig_accept(to, id, to_index);
 	rig_settle(rig);
 	assert_int_equal(rig_state(from, from_index), MPIB_CONN_READY);
 	assert_int_equal(rig_state(to, to_index), MPIB_CONN_READY);
 	assert_int_equal(
 		mpib_broker_close_listen(to->node->broker, &to->client, id), 0);
+}
+
+void rig_both_connected(struct rig *rig, struct client **a, struct client **b)
+{
+	rig_both_up(rig, a, b, 0);
+	rig_connect(rig, *a, 0, *b, 0);
 }

@@ -53,6 +53,7 @@ struct rig {
  * down and asserts that no rule was broken and nothing is left. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
+#define rig_test(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
 
 /* A broker on 127.23.0.(n + 1), port 0 is any. */
 void rig_up(struct rig *rig, unsigned n);
@@ -65,6 +66,10 @@ void rig_cut(struct rig *rig, unsigned n);
 
 struct client *rig_client(struct rig *rig, unsigned n, uid_t uid,
 			  unsigned shard);
+/* Nodes 0 and 1 up, with a client of one user each: a on shard 0 of node 0, b on
+ * b_shard of node 1. */
+void rig_both_up(struct rig *rig, struct client **a, struct client **b,
+		 unsigned b_shard);
 uint32_t rig_state(const struct client *c, uint32_t index);
 int rig_error(const struct client *c, uint32_t index);
 
@@ -76,8 +81,15 @@ void rig_advance(struct rig *rig, uint64_t ns);
 /* Settle, step by step, while time goes by. */
 void rig_pass(struct rig *rig, uint64_t ns);
 
+/* What a client asks of its broker, which takes it. */
+uint32_t rig_listen(struct client *c, struct mpib_handle *handle);
+void rig_call(struct client *c, uint32_t index, int traffic_class,
+	      const struct mpib_handle *handle);
+void rig_accept(struct client *c, uint32_t id, uint32_t index);
 /* Listen, connect and accept at these indices, up to READY on both ends. */
 void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,
 		 struct client *to, uint32_t to_index);
+/* rig_both_up(), and their connection 0. */
+void rig_both_connected(struct rig *rig, struct client **a, struct client **b);
 
 #endif

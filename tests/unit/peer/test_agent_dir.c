@@ -59,8 +59,7 @@ static void needs_root(void)
 {
 	if (geteuid() == 0)
 		return;
-	print_message("SKIPPED: only root can be two users\n");
-	skip();
+	skip_as("only root can be two users");
 }
 
 static void what_belongs_to_another_user_is_not_heard(void **state)
@@ -116,12 +115,8 @@ static void who_answers_is_root_the_proxys_user_or_the_agents(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			what_belongs_to_another_user_is_not_heard, setup,
-			teardown),
-		cmocka_unit_test_setup_teardown(
-			who_answers_is_root_the_proxys_user_or_the_agents,
-			setup, teardown),
+		fixture_test(what_belongs_to_another_user_is_not_heard),
+		fixture_test(who_answers_is_root_the_proxys_user_or_the_agents),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,10 +15,7 @@ static void connects_two_nodes(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 1);
+	rig_both_up(rig, &a, &b, 1);
 	rig_connect(rig, a, 3, b, 5);
 	assert_ptr_equal(fake_conn(&a->engine_client, 3)->peer,
 			 fake_conn(&b->engine_client, 5));
@@ -33,10 +30,7 @@ static void shares_a_lane_in_both_directions(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 1);
+	rig_both_up(rig, &a, &b, 1);
 	rig_connect(rig, a, 0, b, 0);
 	rig_connect(rig, b, 1, a, 1);
 	rig_connect(rig, a, 2, b, 2);
@@ -50,10 +44,7 @@ static void tells_each_end_of_a_lane_what_the_other_has(void **state)
 	struct client *a, *b;
 	struct mpib_lane *x, *y;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 1);
+	rig_both_up(rig, &a, &b, 1);
 	rig_connect(rig, a, 0, b, 0);
 	x = fake_lane(&rig->node[0].engine, 0);
 	y = fake_lane(&rig->node[1].engine, 0);
@@ -108,10 +99,7 @@ static void keeps_users_and_shards_on_lanes_of_their_own(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b, *c, *d;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 1);
+	rig_both_up(rig, &a, &b, 1);
 	c = rig_client(rig, 0, 1001, 0);
 	d = rig_client(rig, 1, 1001, 1);
 	rig_connect(rig, a, 0, b, 0);
@@ -127,10 +115,7 @@ static void keeps_traffic_classes_on_lanes_of_their_own(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 1);
+	rig_both_up(rig, &a, &b, 1);
 	rig_connect(rig, a, 0, b, 0);
 	rig->traffic_class = 104;
 	rig_connect(rig, a, 1, b, 1);
@@ -172,10 +157,7 @@ static void gives_each_connection_a_private_lane(void **state)
 	struct client *a, *b;
 
 	rig->private_lanes = true;
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
+	rig_both_up(rig, &a, &b, 0);
 	rig_connect(rig, a, 0, b, 0);
 	rig_connect(rig, a, 1, b, 1);
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 2);
@@ -192,10 +174,7 @@ static void closes_in_any_order(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
+	rig_both_up(rig, &a, &b, 0);
 	for (uint32_t i = 0; i < 3; i++)
 		rig_connect(rig, a, i, b, i);
 
@@ -262,20 +241,12 @@ static void ends_that_see_different_islands_make_no_lane(void **state)
 	struct rig *rig = *state;
 	struct mpib_handle handle;
 	struct client *a, *b;
-	uint32_t id;
 
 	set_islands(rig, 0, 0x0a000001u, 24);
 	set_islands(rig, 1, 0x0a000101u, 16);
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
-	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->client, &id, &handle),
-		0);
-	assert_int_equal(mpib_broker_connect(a->node->broker, &a->client, 0, -1,
-					     &handle),
-			 0);
+	rig_both_up(rig, &a, &b, 0);
+	rig_listen(b, &handle);
+	rig_call(a, 0, -1, &handle);
 	rig_settle(rig);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 	/* What the one sees, and what the other. */
@@ -299,18 +270,12 @@ static void crossing_connects(struct rig *rig, unsigned alive, unsigned dead)
 	rig_connect(rig, x, 0, y, 0);
 	a = rig_client(rig, alive, 1000, 0);
 	b = rig_client(rig, dead, 1000, 0);
-	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->client, &id, &gone), 0);
+	id = rig_listen(b, &gone);
 	mpib_broker_close_listen(b->node->broker, &b->client, id);
-	assert_int_equal(
-		mpib_broker_listen(a->node->broker, &a->client, &id, &live), 0);
+	id = rig_listen(a, &live);
 	mpib_broker_accept(a->node->broker, &a->client, id, 1);
-	assert_int_equal(
-		mpib_broker_connect(a->node->broker, &a->client, 0, 0, &gone),
-		0);
-	assert_int_equal(
-		mpib_broker_connect(b->node->broker, &b->client, 0, 0, &live),
-		0);
+	rig_call(a, 0, 0, &gone);
+	rig_call(b, 0, 0, &live);
 	rig_settle(rig);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 	assert_int_equal(rig_error(a, 0), -ECONNREFUSED);
@@ -336,36 +301,17 @@ static void a_connect_does_not_fail_for_one_that_crosses_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(connects_two_nodes, rig_setup,
-						rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			shares_a_lane_in_both_directions, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			tells_each_end_of_a_lane_what_the_other_has, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_silent_peer_is_given_up_when_patience_ends, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			keeps_traffic_classes_on_lanes_of_their_own, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			keeps_users_and_shards_on_lanes_of_their_own, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			connects_clients_of_one_node_over_two_lanes, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			gives_each_connection_a_private_lane, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(closes_in_any_order, rig_setup,
-						rig_teardown),
-		cmocka_unit_test_setup_teardown(both_ends_find_the_same_path,
-						rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			ends_that_see_different_islands_make_no_lane, rig_setup,
-			rig_teardown),
+		rig_test(connects_two_nodes),
+		rig_test(shares_a_lane_in_both_directions),
+		rig_test(tells_each_end_of_a_lane_what_the_other_has),
+		rig_test(a_silent_peer_is_given_up_when_patience_ends),
+		rig_test(keeps_traffic_classes_on_lanes_of_their_own),
+		rig_test(keeps_users_and_shards_on_lanes_of_their_own),
+		rig_test(connects_clients_of_one_node_over_two_lanes),
+		rig_test(gives_each_connection_a_private_lane),
+		rig_test(closes_in_any_order),
+		rig_test(both_ends_find_the_same_path),
+		rig_test(ends_that_see_different_islands_make_no_lane),
 		cmocka_unit_test(
 			a_connect_does_not_fail_for_one_that_crosses_it),
 	};

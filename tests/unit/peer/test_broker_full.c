@@ -28,10 +28,7 @@ static void listeners_are_so_many(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
+	rig_both_up(rig, &a, &b, 0);
 	for (uint32_t i = 0; i < MPIB_LISTENERS_MAX; i++)
 		assert_int_equal(listen_again(a, &id[i]), 0);
 	assert_int_equal(listen_again(a, &more), -ENOSPC);
@@ -75,15 +72,11 @@ static void peers_are_so_many_and_a_quarter_for_a_user(void **state)
 	struct rig *rig = *state;
 	unsigned n = 0, had[USERS] = { 0 };
 	struct mpib_handle h;
-	uint32_t id;
 	int rc = 0;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
+	rig_both_up(rig, &a, &b, 0);
 	rig_connect(rig, a, 0, b, 0);
-	mpib_broker_listen(b->node->broker, &b->client, &id, &h);
+	rig_listen(b, &h);
 	for (unsigned u = 0; u < USERS; u++) {
 		for (unsigned i = 0; i < 2; i++)
 			of[u][i] = rig_client(rig, 0, 2000 + u, 0);
@@ -124,10 +117,8 @@ static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 	uint32_t id;
 	int rc;
 
-	mpib_broker_listen(to->node->broker, &to->client, &id, &handle);
-	assert_int_equal(mpib_broker_connect(from->node->broker, &from->client,
-					     0, 0, &handle),
-			 0);
+	id = rig_listen(to, &handle);
+	rig_call(from, 0, 0, &handle);
 	rig_settle(rig);
 	assert_int_equal(rig_state(from, 0), MPIB_CONN_FAILED);
 	rc = rig_error(from, 0);
@@ -174,15 +165,12 @@ static void lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user(void **state)
 	rig_connect(rig, c, 0, d, 0);
 }
 
-#define FULL_TEST(fn)                                                          \
-	cmocka_unit_test_setup_teardown(fn, rig_setup, rig_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		FULL_TEST(listeners_are_so_many),
-		FULL_TEST(peers_are_so_many_and_a_quarter_for_a_user),
-		FULL_TEST(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user),
+		rig_test(listeners_are_so_many),
+		rig_test(peers_are_so_many_and_a_quarter_for_a_user),
+		rig_test(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -29,14 +29,9 @@ static int setup(void **state)
 /* Two nodes, and a client of each. Skips the test without ::1. */
 static void both_up(struct rig *rig, struct client **a, struct client **b)
 {
-	if (!have_ipv6()) {
-		print_message("SKIPPED: this machine has no ::1\n");
-		skip();
-	}
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	*a = rig_client(rig, 0, 1000, 0);
-	*b = rig_client(rig, 1, 1000, 0);
+	if (!have_ipv6())
+		skip_as("this machine has no ::1");
+	rig_both_up(rig, a, b, 0);
 	rig_connect(rig, *a, 1, *b, 1);
 }
 

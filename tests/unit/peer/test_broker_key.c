@@ -21,10 +21,7 @@ static void connects_nodes_with_the_same_key(void **state)
 	struct client *a, *b;
 
 	rig->key = cluster;
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
+	rig_both_up(rig, &a, &b, 0);
 	rig_connect(rig, a, 0, b, 0);
 	rig_connect(rig, b, 1, a, 1);
 	/* Pings are sealed, too. */
@@ -38,7 +35,6 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 {
 	struct mpib_handle handle;
 	struct client *a, *b;
-	uint32_t id;
 
 	rig->key = *from;
 	rig_up(rig, 0);
@@ -46,12 +42,8 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 	rig_up(rig, 1);
 	a = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 0);
-	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->client, &id, &handle),
-		0);
-	assert_int_equal(mpib_broker_connect(a->node->broker, &a->client, 0, -1,
-					     &handle),
-			 0);
+	rig_listen(b, &handle);
+	rig_call(a, 0, -1, &handle);
 	rig_pass(rig, 11 * MPIB_SEC);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 	if (!strstr(mpib_broker_why(&a->client, 0), why))
@@ -109,17 +101,10 @@ static void a_refusal_is_told_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			connects_nodes_with_the_same_key, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			refuses_a_caller_without_the_key, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_caller_with_a_key_wants_one_of_the_called, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(another_key_is_no_key,
-						rig_setup, rig_teardown),
+		rig_test(connects_nodes_with_the_same_key),
+		rig_test(refuses_a_caller_without_the_key),
+		rig_test(a_caller_with_a_key_wants_one_of_the_called),
+		rig_test(another_key_is_no_key),
 		cmocka_unit_test(a_refusal_is_told_once),
 	};
 

@@ -35,11 +35,8 @@ static void a_caller_that_cannot_be_taken_is_no_work(void **state)
 
 		rig_setup(state);
 		rig = *state;
-		rig_up(rig, 0);
-		rig_up(rig, 1);
-		a = rig_client(rig, 0, 1000, 0);
-		b = rig_client(rig, 1, 1000, 0);
-		mpib_broker_listen(b->node->broker, &b->client, &id, &handle);
+		rig_both_up(rig, &a, &b, 0);
+		id = rig_listen(b, &handle);
 		mpib_broker_accept(b->node->broker, &b->client, id, 0);
 		accept_error = error[i];
 		accepts = 0;
@@ -61,9 +58,7 @@ static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 {
 	struct client *b = rig_client(rig, 1, 1000, 0);
 
-	assert_int_equal(
-		mpib_broker_connect(b->node->broker, &b->client, 0, 0, handle),
-		0);
+	rig_call(b, 0, 0, handle);
 	for (unsigned i = 0; fake_lanes(&rig->node[1].engine) == 0; i++) {
 		assert_true(i < 1000);
 		rig_step(rig);
@@ -78,13 +73,12 @@ static void a_lane_given_up_is_closed_whatever_had_its_id_before(void **state)
 	struct rig *rig = *state;
 	struct mpib_handle handle;
 	struct client *a;
-	uint32_t id;
 
 	rig->private_lanes = true;
 	rig_up(rig, 0);
 	rig_up(rig, 1);
 	a = rig_client(rig, 0, 1000, 0);
-	mpib_broker_listen(a->node->broker, &a->client, &id, &handle);
+	rig_listen(a, &handle);
 	rig_connect(rig, rig_client(rig, 1, 1000, 0), 0, a, 0);
 	fake_engine_hold(&rig->node[0].engine, true);
 	rig->port[1] = mpib_broker_port(rig->node[1].broker);
@@ -103,14 +97,8 @@ static void a_lane_given_up_is_closed_whatever_had_its_id_before(void **state)
 static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
 			  struct mpib_handle *handle)
 {
-	uint32_t id;
-
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	*a = rig_client(rig, 0, 1000, 0);
-	*b = rig_client(rig, 1, 1000, 0);
-	mpib_broker_listen((*b)->node->broker, &(*b)->client, &id, handle);
-	return id;
+	rig_both_up(rig, a, b, 0);
+	return rig_listen(*b, handle);
 }
 
 /* Nobody accepts yet, as where one rank hears of its peers later than these of
@@ -124,14 +112,10 @@ static void a_listener_has_room_for_all_connections_of_its_client(void **state)
 
 	id = listen_to(rig, &a, &b, &handle);
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++)
-		assert_int_equal(mpib_broker_connect(a->node->broker,
-						     &a->client, i, 0, &handle),
-				 0);
+		rig_call(a, i, 0, &handle);
 	rig_pass(rig, MPIB_SEC);
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++)
-		assert_int_equal(
-			mpib_broker_accept(b->node->broker, &b->client, id, i),
-			0);
+		rig_accept(b, id, i);
 	rig_pass(rig, MPIB_SEC);
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++) {
 		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
@@ -178,10 +162,7 @@ static void a_lane_that_nobody_uses_is_closed(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
+	rig_both_up(rig, &a, &b, 0);
 	rig_connect(rig, a, 0, b, 0);
 	rig_pass(rig, 100 * MPIB_SEC);
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
@@ -208,11 +189,8 @@ static void a_connect_outlives_the_close_of_an_idle_lane(void **state)
 	struct client *a, *b;
 	uint32_t id;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
-	mpib_broker_listen(a->node->broker, &a->client, &id, &handle);
+	rig_both_up(rig, &a, &b, 0);
+	id = rig_listen(a, &handle);
 	rig_connect(rig, a, 0, b, 0); /* node 0 opens the lane */
 	mpib_broker_drop(a->node->broker, &a->client, 0);
 	mpib_broker_drop(b->node->broker, &b->client, 0);
@@ -220,9 +198,7 @@ static void a_connect_outlives_the_close_of_an_idle_lane(void **state)
 	mpib_broker_accept(a->node->broker, &a->client, id, 1);
 	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
 	rig_advance(rig, 2 * MPIB_SEC);
-	assert_int_equal(
-		mpib_broker_connect(b->node->broker, &b->client, 1, 0, &handle),
-		0);
+	rig_call(b, 1, 0, &handle);
 	rig_pass(rig, 2 * MPIB_SEC);
 	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
 	assert_int_equal(rig_state(a, 1), MPIB_CONN_READY);
@@ -233,7 +209,6 @@ static void a_user_has_so_many_lanes_and_others_theirs(void **state)
 	struct rig *rig = *state;
 	struct mpib_handle handle;
 	struct client *a, *b, *c, *d;
-	uint32_t id;
 
 	rig_up(rig, 0);
 	rig_up(rig, 1);
@@ -246,17 +221,15 @@ static void a_user_has_so_many_lanes_and_others_theirs(void **state)
 		rig->traffic_class = i;
 		rig_connect(rig, a, (uint32_t)i, b, (uint32_t)i);
 	}
-	mpib_broker_listen(b->node->broker, &b->client, &id, &handle);
-	assert_int_equal(
-		mpib_broker_connect(a->node->broker, &a->client, 9, 9, &handle),
-		0);
+	rig_listen(b, &handle);
+	rig_call(a, 9, 9, &handle);
 	rig_settle(rig);
 	assert_int_equal(rig_state(a, 9), MPIB_CONN_FAILED);
 	assert_int_equal(rig_error(a, 9), -EDQUOT);
 	assert_non_null(
 		strstr(mpib_broker_why(&a->client, 9), "quota.lanes = 3"));
 	/* Nor does the peer open one for the same user. */
-	mpib_broker_listen(a->node->broker, &a->client, &id, &handle);
+	rig_listen(a, &handle);
 	mpib_broker_connect(b->node->broker, &b->client, 9, 9, &handle);
 	rig_settle(rig);
 	assert_int_equal(rig_state(b, 9), MPIB_CONN_FAILED);
@@ -271,7 +244,6 @@ static void peers_are_in_the_networks_or_are_none(void **state)
 	struct mpib_handle handle;
 	struct client *a, *b, *self;
 	char why[200];
-	uint32_t id;
 
 	mpib_networks_parse(&own, "127.23.0.1/32", why, sizeof(why));
 	mpib_networks_parse(&all, "10.0.0.0/8,127.23.0.0/24", why, sizeof(why));
@@ -283,16 +255,14 @@ static void peers_are_in_the_networks_or_are_none(void **state)
 	self = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 0);
 	/* Node 0 calls nobody elsewhere. */
-	mpib_broker_listen(b->node->broker, &b->client, &id, &handle);
+	rig_listen(b, &handle);
 	assert_int_equal(
 		mpib_broker_connect(a->node->broker, &a->client, 0, 0, &handle),
 		-EACCES);
 	assert_int_equal(a->node->broker->peer_count, 0);
 	/* Nor does it answer, and the caller is told why. */
-	mpib_broker_listen(a->node->broker, &a->client, &id, &handle);
-	assert_int_equal(
-		mpib_broker_connect(b->node->broker, &b->client, 0, 0, &handle),
-		0);
+	rig_listen(a, &handle);
+	rig_call(b, 0, 0, &handle);
 	rig_pass(rig, 3 * MPIB_SEC);
 	assert_int_equal(a->node->broker->peer_count, 0);
 	assert_true(a->node->broker->refused_count > 0);
@@ -306,27 +276,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_caller_that_cannot_be_taken_is_no_work),
-		cmocka_unit_test_setup_teardown(
-			a_lane_given_up_is_closed_whatever_had_its_id_before,
-			rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_listener_has_room_for_all_connections_of_its_client,
-			rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			who_calls_everywhere_fills_no_table, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_lane_that_nobody_uses_is_closed, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_connect_outlives_the_close_of_an_idle_lane, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_user_has_so_many_lanes_and_others_theirs, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			peers_are_in_the_networks_or_are_none, rig_setup,
-			rig_teardown),
+		rig_test(a_lane_given_up_is_closed_whatever_had_its_id_before),
+		rig_test(a_listener_has_room_for_all_connections_of_its_client),
+		rig_test(who_calls_everywhere_fills_no_table),
+		rig_test(a_lane_that_nobody_uses_is_closed),
+		rig_test(a_connect_outlives_the_close_of_an_idle_lane),
+		rig_test(a_user_has_so_many_lanes_and_others_theirs),
+		rig_test(peers_are_in_the_networks_or_are_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,12 +54,11 @@ static struct client *many(struct rig *rig)
 {
 	struct mpib_handle to_a;
 	struct client *a, *b;
-	uint32_t id;
 
 	for (unsigned n = 0; n < 2; n++)
 		rig_up(rig, n);
 	a = rig_client(rig, 0, 1000, 0);
-	mpib_broker_listen(a->node->broker, &a->client, &id, &to_a);
+	rig_listen(a, &to_a);
 	b = rig_client(rig, 1, 1000, 0);
 	for (int i = 1; i <= LANES; i++) {
 		rig->traffic_class = i;
@@ -166,14 +165,10 @@ static void sums_that_do_not_fit_are_found(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_rail_that_tells_of_a_lane,
-						rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(a_connection_that_breaks,
-						rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(a_lane_that_breaks, rig_setup,
-						rig_teardown),
-		cmocka_unit_test_setup_teardown(sums_that_do_not_fit_are_found,
-						rig_setup, rig_teardown),
+		rig_test(a_rail_that_tells_of_a_lane),
+		rig_test(a_connection_that_breaks),
+		rig_test(a_lane_that_breaks),
+		rig_test(sums_that_do_not_fit_are_found),
 	};
 
 	unreadable = mmap(NULL, 1 << 16, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,

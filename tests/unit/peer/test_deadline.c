@@ -15,10 +15,7 @@ static struct client *a, *b;
 static void connect_two(struct rig *rig, unsigned request_s)
 {
 	rig->request_s = request_s;
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 1);
+	rig_both_up(rig, &a, &b, 1);
 	rig_connect(rig, a, 3, b, 5);
 	rig_connect(rig, a, 4, b, 6);
 	rig_pass(rig, 100 * MPIB_SEC);
@@ -159,22 +156,14 @@ static void a_connect_that_nobody_accepts_ends(void **state)
 	static const unsigned limit[] = { 0, 7 };
 	struct rig *rig = *state;
 	struct mpib_handle handle;
-	uint32_t id;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
-	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->client, &id, &handle),
-		0);
+	rig_both_up(rig, &a, &b, 0);
+	rig_listen(b, &handle);
 	for (uint32_t i = 0; i < 2; i++) {
 		unsigned s = limit[i] ? limit[i] : MPIB_CONNECT_S;
 
 		mpib_broker_patience(a->node->broker, 0, limit[i]);
-		assert_int_equal(mpib_broker_connect(a->node->broker,
-						     &a->client, i, 0, &handle),
-				 0);
+		rig_call(a, i, 0, &handle);
 		rig_pass(rig, (s - 1) * MPIB_SEC);
 		assert_int_equal(rig_state(a, i), MPIB_CONN_PENDING);
 		rig_pass(rig, 2 * MPIB_SEC);
@@ -185,19 +174,16 @@ static void a_connect_that_nobody_accepts_ends(void **state)
 			       "not connected within 7 s: nobody accepts"));
 }
 
-#define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(name, rig_setup, rig_teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_send_too_old_fails_its_connection_at_both_ends),
-		TEST(the_oldest_of_a_connection_is_told),
-		TEST(what_is_younger_goes_on),
-		TEST(the_next_connection_at_an_index_is_not_hurt),
-		TEST(without_a_limit_nobody_looks),
-		TEST(a_limit_can_be_set_and_taken_away),
-		TEST(a_connect_that_nobody_accepts_ends),
+		rig_test(a_send_too_old_fails_its_connection_at_both_ends),
+		rig_test(the_oldest_of_a_connection_is_told),
+		rig_test(what_is_younger_goes_on),
+		rig_test(the_next_connection_at_an_index_is_not_hurt),
+		rig_test(without_a_limit_nobody_looks),
+		rig_test(a_limit_can_be_set_and_taken_away),
+		rig_test(a_connect_that_nobody_accepts_ends),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -20,24 +20,15 @@ static struct pair connecting(struct rig *rig)
 {
 	struct pair p;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	p.a = rig_client(rig, 0, 1000, 0);
-	p.b = rig_client(rig, 1, 1000, 0);
-	assert_int_equal(mpib_broker_listen(p.b->node->broker, &p.b->client,
-					    &p.id, &p.handle),
-			 0);
-	assert_int_equal(mpib_broker_connect(p.a->node->broker, &p.a->client, 0,
-					     0, &p.handle),
-			 0);
+	rig_both_up(rig, &p.a, &p.b, 0);
+	p.id = rig_listen(p.b, &p.handle);
+	rig_call(p.a, 0, 0, &p.handle);
 	return p;
 }
 
 static void accept_it(const struct pair *p)
 {
-	assert_int_equal(
-		mpib_broker_accept(p->b->node->broker, &p->b->client, p->id, 0),
-		0);
+	rig_accept(p->b, p->id, 0);
 }
 
 /* Nothing of this process is known to anybody; the client does not notice. */
@@ -173,11 +164,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_connect_is_held_wherever_it_is),
 		cmocka_unit_test(an_accept_may_cross_it),
-		cmocka_unit_test_setup_teardown(it_may_go_on_at_once, rig_setup,
-						rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			one_that_fails_meanwhile_says_why, rig_setup,
-			rig_teardown),
+		rig_test(it_may_go_on_at_once),
+		rig_test(one_that_fails_meanwhile_says_why),
 		cmocka_unit_test(its_client_may_close_it_meanwhile),
 	};
 

@@ -10,15 +10,6 @@
 #include "rig.h"
 #include "test.h"
 
-static void both_up(struct rig *rig, struct client **a, struct client **b)
-{
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	*a = rig_client(rig, 0, 1000, 0);
-	*b = rig_client(rig, 1, 1000, 0);
-	rig_connect(rig, *a, 0, *b, 0);
-}
-
 static struct mpib_peer *peer_of(struct rig *rig, unsigned n)
 {
 	return TAILQ_FIRST(&rig->node[n].broker->peers);
@@ -78,7 +69,7 @@ static void what_may_be_kept_fits_into_the_next_link(void **state)
 		rig_setup(state);
 		rig = *state;
 		rig->key.set = i & 1;
-		both_up(rig, &a, &b);
+		rig_both_connected(rig, &a, &b);
 		p = cut_off(rig);
 		tell(p, fill[i / 2]);
 		while (p->resume.id && (kept(p) > 0 || p->resuming)) {
@@ -110,7 +101,7 @@ static void a_message_that_is_none_ends_the_session(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	both_up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	mpib_peer_tell(peer_of(rig, 0), &m); /* without an error */
 	rig_pass(rig, MPIB_SEC);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
@@ -142,7 +133,7 @@ static void a_session_that_overflows_ends_with_its_lanes(void **state)
 
 		rig_setup(state);
 		rig = *state;
-		both_up(rig, &a, &b);
+		rig_both_connected(rig, &a, &b);
 		p = cut_off(rig);
 		tell(p, 1u << 19);
 		if (late)
@@ -170,7 +161,7 @@ static void quiet_peers_say_little(void **state)
 	struct mpib_link *link;
 	uint64_t said;
 
-	both_up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	link = peer_of(rig, 0)->link;
 	rig_pass(rig, 2 * MPIB_SEC);
 	assert_int_equal(kept(peer_of(rig, 0)), 0);
@@ -189,12 +180,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_may_be_kept_fits_into_the_next_link),
-		cmocka_unit_test_setup_teardown(
-			a_message_that_is_none_ends_the_session, rig_setup,
-			rig_teardown),
+		rig_test(a_message_that_is_none_ends_the_session),
 		cmocka_unit_test(a_session_that_overflows_ends_with_its_lanes),
-		cmocka_unit_test_setup_teardown(quiet_peers_say_little,
-						rig_setup, rig_teardown),
+		rig_test(quiet_peers_say_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,15 +22,6 @@ static int two_setup(void **state)
 	return rc;
 }
 
-static void up(struct rig *rig, struct client **a, struct client **b)
-{
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	*a = rig_client(rig, 0, 1000, 0);
-	*b = rig_client(rig, 1, 1000, 0);
-	rig_connect(rig, *a, 0, *b, 0);
-}
-
 static struct mpib_peer *peer_of(const struct client *c)
 {
 	return TAILQ_FIRST(&c->node->broker->peers);
@@ -62,7 +53,7 @@ static void a_link_that_breaks_is_made_by_the_other_address(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	for (unsigned i = 0; i < 20; i++) {
 		assert_int_equal(by(a), i % 2 + 1);
 		assert_int_equal(by(b), i % 2 + 1);
@@ -91,7 +82,7 @@ static void a_silent_link_is_given_up_and_its_lanes_are_not(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	alone(rig, 0, 19);
 	assert_int_equal(by(a), 1);
 	alone(rig, 0, 3);
@@ -109,7 +100,7 @@ static void silent_for_all_its_time_it_loses_its_lanes(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	alone(rig, 0, 58);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
 	alone(rig, 0, 4);
@@ -135,7 +126,7 @@ static void a_refusal_there_says_nothing_of_the_peer(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	shut(rig, 1);
 	rig_cut(rig, 0);
 	rig_pass(rig, MPIB_SEC);
@@ -148,7 +139,7 @@ static void a_proxy_that_is_gone_is_not_waited_for(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	rig_kill(rig, 1);
 	rig_pass(rig, MPIB_SEC);
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
@@ -201,7 +192,7 @@ static void a_caller_speaks_for_the_address_that_named_its_own(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	assert_int_equal(greeted(rig, 0x7f180002u, 0x7f170002u),
 			 MPIB_PEER_WELCOME);
 	assert_int_equal(greeted(rig, 0x7f180003u, 0x7f170002u),
@@ -223,7 +214,7 @@ static void one_in_no_network_of_peers_is_not_called(void **state)
 		mpib_networks_parse(&firsts, "127.23.0.0/16", why, sizeof(why)),
 		0);
 	rig->networks[0] = rig->networks[1] = &firsts;
-	up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	for (unsigned i = 0; i < 4; i++) {
 		rig_cut(rig, i & 1);
 		rig_pass(rig, MPIB_SEC);
@@ -243,7 +234,7 @@ static void a_flood_at_one_leaves_the_other_to_peers(void **state)
 	int fd[520], polite;
 	char byte;
 
-	up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	polite = dial(rig, 0x7f180002u, 0x7f180001u);
 	rig_settle(rig);
 	for (uint32_t i = 0; i < 520; i++)
@@ -274,11 +265,9 @@ static void begin_by_second(struct rig *rig, struct client **a,
 	*a = rig_client(rig, 0, 1000, 0);
 	*b = rig_client(rig, 1, 1000, 0);
 	shut(rig, 0);
-	mpib_broker_listen((*b)->node->broker, &(*b)->client, &id, &handle);
+	id = rig_listen(*b, &handle);
 	mpib_broker_accept((*b)->node->broker, &(*b)->client, id, 0);
-	assert_int_equal(mpib_broker_connect((*a)->node->broker, &(*a)->client,
-					     0, 0, &handle),
-			 0);
+	rig_call(*a, 0, 0, &handle);
 	rig_pass(rig, 2 * MPIB_SEC);
 }
 
@@ -342,7 +331,7 @@ static void peers_go_where_the_second_address_has_moved(void **state)
 	struct client *a, *b;
 	struct mpib_broker *moved;
 
-	up(rig, &a, &b);
+	rig_both_connected(rig, &a, &b);
 	moved = b->node->broker;
 	moved->second_next = to;
 	moved->second_moves = true;

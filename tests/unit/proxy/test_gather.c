@@ -171,16 +171,14 @@ static void without_memory_each_is_told(void **state)
 	assert_int_equal(gather.kept, 0);
 }
 
-#define GATHER_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		GATHER_TEST(
+		fixture_test(
 			askers_at_once_share_one_and_a_later_one_gets_the_next),
-		GATHER_TEST(nobody_gets_the_next_while_the_last_is_kept),
-		GATHER_TEST(the_youngest_age_that_is_asked_for_counts),
-		GATHER_TEST(without_memory_each_is_told),
+		fixture_test(nobody_gets_the_next_while_the_last_is_kept),
+		fixture_test(the_youngest_age_that_is_asked_for_counts),
+		fixture_test(without_memory_each_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -90,20 +90,12 @@ static void users_beyond_the_threads_go_where_there_is_least(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(
-			clients_of_one_user_go_to_the_emptiest_shard, setup),
-		cmocka_unit_test_setup(
-			users_who_come_by_turns_share_both_shards, setup),
-		cmocka_unit_test_setup(
-			single_clients_of_several_users_are_spread_as_well,
-			setup),
-		cmocka_unit_test_setup(the_users_even_parts_come_before_the_sum,
-				       setup),
-		cmocka_unit_test_setup(
-			a_user_with_a_thread_of_its_own_stays_on_it, setup),
-		cmocka_unit_test_setup(
-			users_beyond_the_threads_go_where_there_is_least,
-			setup),
+		setup_test(clients_of_one_user_go_to_the_emptiest_shard),
+		setup_test(users_who_come_by_turns_share_both_shards),
+		setup_test(single_clients_of_several_users_are_spread_as_well),
+		setup_test(the_users_even_parts_come_before_the_sum),
+		setup_test(a_user_with_a_thread_of_its_own_stays_on_it),
+		setup_test(users_beyond_the_threads_go_where_there_is_least),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

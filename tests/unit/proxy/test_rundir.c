@@ -25,12 +25,6 @@ static int fresh(void **state)
 	return rc;
 }
 
-static void assert_why(const char *part)
-{
-	if (!strstr(why, part))
-		fail_msg("\"%s\" is not in \"%s\"", part, why);
-}
-
 static void what_it_made_is_gone_afterwards(void **state)
 {
 	struct mpib_rundir rd;
@@ -116,7 +110,7 @@ static void a_second_holder_is_refused_with_the_pid(void **state)
 	assert_int_equal(mpib_rundir_open(&a, path, "", why), 0);
 	assert_int_equal(mpib_rundir_write_pid(&a, getpid(), why), 0);
 	assert_int_equal(mpib_rundir_open(&b, path, "", why), -EBUSY);
-	assert_why(pid);
+	assert_in(why, pid);
 	mpib_rundir_close(&b, NULL); /* nothing, it holds nothing */
 	assert_int_equal(access(path, F_OK), 0);
 	mpib_rundir_close(&a, NULL);
@@ -149,7 +143,7 @@ static void a_directory_open_to_all_is_refused(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(chmod(path, 01777), 0);
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -EPERM);
-	assert_why("anybody may write");
+	assert_in(why, "anybody may write");
 }
 
 static void so_is_one_that_its_group_may_write(void **state)
@@ -159,7 +153,7 @@ static void so_is_one_that_its_group_may_write(void **state)
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(chmod(path, 0770), 0);
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -EPERM);
-	assert_why("its whole group may write");
+	assert_in(why, "its whole group may write");
 }
 
 static void the_admin_socket_is_beside_it_and_for_nobody_else(void **state)
@@ -217,7 +211,7 @@ static void what_cannot_be_made_is_told(void **state)
 
 	assert_int_equal(mpib_rundir_open(&rd, scratch_path("a/b"), "", why),
 			 -ENOENT);
-	assert_why("create its parent");
+	assert_in(why, "create its parent");
 	memset(longer, 'x', sizeof(longer) - 1);
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';

@@ -77,10 +77,8 @@ static void an_address_elsewhere_has_a_share(void **state)
 /* Also of a listener that has no address of its own. */
 static void users_here_are_told_apart_from_strangers(void **state)
 {
-	if (all.diag < 0) {
-		print_message("SKIPPED: this kernel has no sock_diag\n");
-		skip();
-	}
+	if (all.diag < 0)
+		skip_as("this kernel has no sock_diag");
 	fill("198.51.100.1");
 	fill("127.0.0.9"); /* of which no user has a socket */
 	assert_null(visit("127.0.0.8"));

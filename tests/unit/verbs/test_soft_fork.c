@@ -100,9 +100,7 @@ static void with_a_thread_that_makes_the_progress(void **state)
 	struct vt_end saved;
 
 #ifdef __SANITIZE_THREAD__
-	print_message("SKIPPED: ThreadSanitizer ends a child that begins a "
-		      "thread\n");
-	skip();
+	skip_as("ThreadSanitizer ends a child that begins a thread");
 #endif
 	vt_thread_b(t, &saved);
 	a_child_does_its_parent_no_harm(t);

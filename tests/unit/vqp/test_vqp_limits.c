@@ -334,24 +334,22 @@ static void attributes_are_sane_or_refused(void **state)
 	assert_in_range(MPIB_VQP_FRAG, 64 << 10, 4 << 20);
 }
 
-#define LIMIT_TEST(f) cmocka_unit_test_teardown(f, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		LIMIT_TEST(t5_sizes_are_whole_and_checked),
-		LIMIT_TEST(
+		teardown_test(t5_sizes_are_whole_and_checked),
+		teardown_test(
 			t8_late_and_repeated_numbers_are_counted_and_dropped),
-		LIMIT_TEST(a_number_that_cannot_be_ends_the_receiver),
-		LIMIT_TEST(
+		teardown_test(a_number_that_cannot_be_ends_the_receiver),
+		teardown_test(
 			messages_that_a_late_number_lets_go_keep_their_sizes),
-		LIMIT_TEST(a_qp_that_stands_still_loses_no_number),
-		LIMIT_TEST(t9_a_poll_takes_a_bounded_number),
-		LIMIT_TEST(t11_nothing_in_flight_outlives_its_virtual_qp),
-		LIMIT_TEST(t12_sends_are_bounded),
-		LIMIT_TEST(what_cannot_be_told_to_have_ended_is_refused),
-		LIMIT_TEST(t14_equal_numbers_of_two_devices_are_two_qps),
-		LIMIT_TEST(attributes_are_sane_or_refused),
+		teardown_test(a_qp_that_stands_still_loses_no_number),
+		teardown_test(t9_a_poll_takes_a_bounded_number),
+		teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp),
+		teardown_test(t12_sends_are_bounded),
+		teardown_test(what_cannot_be_told_to_have_ended_is_refused),
+		teardown_test(t14_equal_numbers_of_two_devices_are_two_qps),
+		teardown_test(attributes_are_sane_or_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

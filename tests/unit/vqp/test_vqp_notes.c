@@ -258,19 +258,17 @@ static void i15_keys_are_taken_with_the_wr(void **state)
 	}
 }
 
-#define NOTE_TEST(f) cmocka_unit_test_teardown(f, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		NOTE_TEST(t16_t17_posts_and_polls_allocate_nothing),
-		NOTE_TEST(
+		teardown_test(t16_t17_posts_and_polls_allocate_nothing),
+		teardown_test(
 			t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace),
-		NOTE_TEST(i9_each_device_has_its_own_keys),
-		NOTE_TEST(
+		teardown_test(i9_each_device_has_its_own_keys),
+		teardown_test(
 			i13_completions_find_their_qp_while_others_come_and_go),
-		NOTE_TEST(i14_a_head_travels_with_its_payload),
-		NOTE_TEST(i15_keys_are_taken_with_the_wr),
+		teardown_test(i14_a_head_travels_with_its_payload),
+		teardown_test(i15_keys_are_taken_with_the_wr),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -291,18 +291,17 @@ static void what_cannot_go_via_ports_is_refused(void **state)
 	assert_int_equal(mpib_vqp_post_send(vqp, &wr), -EINVAL);
 }
 
-#define VIA_TEST(f) cmocka_unit_test_teardown(f, teardown)
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		VIA_TEST(spray_tells_on_the_named_port_when_all_is_answered),
-		VIA_TEST(a_notice_tells_of_what_was_posted_before_it),
-		VIA_TEST(dqplb_tells_at_once_and_one_number_says_how_far),
-		VIA_TEST(what_has_no_room_waits_in_order),
-		VIA_TEST(an_imm_waits_for_its_numbers),
-		VIA_TEST(a_reset_begins_anew),
-		VIA_TEST(what_cannot_go_via_ports_is_refused),
+		teardown_test(
+			spray_tells_on_the_named_port_when_all_is_answered),
+		teardown_test(a_notice_tells_of_what_was_posted_before_it),
+		teardown_test(dqplb_tells_at_once_and_one_number_says_how_far),
+		teardown_test(what_has_no_room_waits_in_order),
+		teardown_test(an_imm_waits_for_its_numbers),
+		teardown_test(a_reset_begins_anew),
+		teardown_test(what_cannot_go_via_ports_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
