@@ -18,10 +18,9 @@
 #include <unistd.h>
 
 #include "arg.h"
+#include "draw.h"
 #include "traffic.h"
 
-#define MS 1000000ull
-#define HANG_MS 60000
 /* A rail may have nothing to lose just then. */
 #define TRIES 20
 
@@ -29,39 +28,9 @@ static struct nodes nodes;
 static struct traffic traffic;
 static uint64_t rng = 1;
 
-static uint64_t draw(uint64_t n)
-{
-	uint64_t z = rng += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return (z ^ z >> 31) % n;
-}
-
 static bool hung(uint64_t since)
 {
 	return now_ns() - since > HANG_MS * MS;
-}
-
-static void run_for(uint64_t ns)
-{
-	uint64_t end = now_ns() + ns;
-
-	do
-		traffic_turn(&traffic, true);
-	while (now_ns() < end);
-}
-
-static void until_live(void)
-{
-	uint64_t start = now_ns();
-
-	while (node_live(&nodes.node[0]) != 3 ||
-	       node_live(&nodes.node[1]) != 3) {
-		run_for(2 * MS);
-		if (hung(start))
-			die("a rail does not come back");
-	}
 }
 
 /* Chunks of both ends that were acknowledged and asked for again. */
@@ -83,16 +52,18 @@ static void lose(void)
 {
 	static const struct mpib_soft_fault none;
 	struct mpib_soft_fault fault = { .forgets = 1 };
-	struct node *node = &nodes.node[draw(2)];
-	unsigned rail = (unsigned)draw(2);
+	struct node *node = &nodes.node[draw(&rng, 2)];
+	unsigned rail = (unsigned)draw(&rng, 2);
 	uint64_t before = node_forgotten(node, rail), start = now_ns();
-	uint64_t some = 1 + draw(8);
+	uint64_t some = 1 + draw(&rng, 8);
 
 	node_fault(node, rail, &fault);
 	while (node_forgotten(node, rail) - before < some &&
 	       now_ns() - start < 20 * MS)
 		traffic_turn(&traffic, true);
-	run_for(draw(500) * 1000); /* for the acknowledgements to leave */
+	traffic_run_for(&traffic,
+			draw(&rng, 500) *
+				1000); /* for the acknowledgements to leave */
 	fault.link_down = 1;
 	node_fault(node, rail, &fault);
 	traffic_mark(&traffic);
@@ -105,18 +76,7 @@ static void lose(void)
 			die("no traffic for %u ms", HANG_MS);
 	}
 	node_fault(node, rail, &none);
-	until_live();
-}
-
-static void run_dry(void)
-{
-	uint64_t start = now_ns();
-
-	while (!traffic_dry(&traffic)) {
-		traffic_turn(&traffic, false);
-		if (hung(start))
-			die("what was posted does not end");
-	}
+	traffic_until_live(&traffic, &nodes);
 }
 
 /* How many faults had something to lose, of at least so many. */
@@ -127,7 +87,7 @@ static unsigned lose_until(unsigned losses, unsigned *faults)
 	while (lost < losses && *faults < TRIES * losses && !traffic.failed) {
 		uint64_t before = acked_stripes();
 
-		run_for(draw(3000) * 1000);
+		traffic_run_for(&traffic, draw(&rng, 3000) * 1000);
 		lose();
 		(*faults)++;
 		lost += acked_stripes() > before;
@@ -149,7 +109,7 @@ static void open_nodes(unsigned conns, bool private_lanes, bool wire)
 	traffic.aligned = true;
 	traffic.may_fail = wire;
 	nodes_start(&nodes);
-	run_for(20 * MS);
+	traffic_run_for(&traffic, 20 * MS);
 }
 
 static void report(unsigned lost, unsigned faults, bool wire)
@@ -162,7 +122,7 @@ static void report(unsigned lost, unsigned faults, bool wire)
 		       faults);
 		return;
 	}
-	run_dry();
+	traffic_run_dry(&traffic, NULL);
 	printf("%u devices of %u died with what they had acknowledged, %llu "
 	       "chunks; %llu messages, %llu bytes: 0 lost, 0 changed, 0 "
 	       "errors\n",

@@ -16,21 +16,11 @@
 #include "peer/internal.h"
 #include "traffic.h"
 
-#define MS 1000000ull
 #define HOUR_MS 3600000u
 #define GRACE_MS 500
-#define HANG_MS 60000
 
 static struct nodes nodes;
 static struct traffic traffic;
-
-static void run_for(uint64_t ns)
-{
-	uint64_t end = now_ns() + ns;
-
-	while (now_ns() < end)
-		traffic_turn(&traffic, true);
-}
 
 /* Run until fn() of each node holds. */
 static void until(bool (*fn)(struct node *node, unsigned rail), unsigned rail,
@@ -39,7 +29,7 @@ static void until(bool (*fn)(struct node *node, unsigned rail), unsigned rail,
 	uint64_t end = now_ns() + HANG_MS * MS;
 
 	while (!fn(&nodes.node[0], rail) || !fn(&nodes.node[1], rail)) {
-		run_for(MS);
+		traffic_run_for(&traffic, MS);
 		if (now_ns() > end)
 			die("%s: it does not come to that", what);
 	}
@@ -96,7 +86,7 @@ static void set_link(unsigned end, unsigned rail, bool up)
 
 	node_fault(&nodes.node[end], rail, &fault);
 	while (!port_is(end, rail, up)) {
-		run_for(MS);
+		traffic_run_for(&traffic, MS);
 		if (now_ns() > limit)
 			die("a port's event does not come");
 	}

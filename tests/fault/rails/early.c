@@ -16,8 +16,6 @@
 #include "drawn.h"
 #include "traffic.h"
 
-#define MS 1000000ull
-#define HANG_MS 60000
 #define MOMENTS 32
 #define MESSAGES 16 /* of each connection */
 

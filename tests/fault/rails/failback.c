@@ -15,8 +15,7 @@
 #include "arg.h"
 #include "traffic.h"
 
-#define MS 1000000ull
-#define HANG_MS 600000
+#define PATIENCE_MS 600000
 #define ROUNDS_MAX 1000
 
 static struct traffic traffic;
@@ -48,7 +47,7 @@ static uint64_t sent(unsigned rail)
 
 static void until_out(unsigned rail)
 {
-	uint64_t end = now_ns() + HANG_MS * MS;
+	uint64_t end = now_ns() + PATIENCE_MS * MS;
 
 	while (node_live(&nodes.node[0]) >> rail & 1 ||
 	       node_live(&nodes.node[1]) >> rail & 1) {
@@ -116,7 +115,7 @@ static uint64_t round_of(uint64_t (*fault)(unsigned end, unsigned rail),
 	before = sent(rail);
 	while (sent(rail) == before) {
 		run_for(MS);
-		if (now_ns() - at > HANG_MS * MS)
+		if (now_ns() - at > PATIENCE_MS * MS)
 			die("rail %u does not come back", rail);
 	}
 	took = now_ns() - at;

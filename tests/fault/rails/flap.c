@@ -13,8 +13,7 @@
 #include "arg.h"
 #include "traffic.h"
 
-#define MS 1000000ull
-#define HANG_MS 600000
+#define PATIENCE_MS 600000
 #define SPELL 60 /* seconds until it is another rail's turn */
 
 static struct nodes nodes;
@@ -49,7 +48,7 @@ static uint64_t failbacks(unsigned rail)
 
 static void until_live(void)
 {
-	uint64_t end = now_ns() + HANG_MS * MS;
+	uint64_t end = now_ns() + PATIENCE_MS * MS;
 
 	while (node_live(&nodes.node[0]) != 3 ||
 	       node_live(&nodes.node[1]) != 3) {

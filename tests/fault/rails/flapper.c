@@ -14,8 +14,6 @@
 #include "peer/handover/handover.h"
 #include "traffic.h"
 
-#define MS 1000000ull
-#define HANG_MS 60000
 #define HOUR_MS 3600000u
 #define TIMES 3 /* before the handover */
 

@@ -20,8 +20,6 @@
 #include "engine/conn/conn.h"
 #include "traffic.h"
 
-#define MS 1000000ull
-#define HANG_MS 60000
 #define PER_FLOW 4 /* of each old epoch */
 
 static struct nodes nodes;
@@ -97,46 +95,20 @@ static uint64_t stale(unsigned end, unsigned rail)
 	return n;
 }
 
-static void run_for(uint64_t ns)
-{
-	uint64_t end = now_ns() + ns;
-
-	while (now_ns() < end)
-		traffic_turn(&traffic, true);
-}
-
-static unsigned fences(void)
-{
-	return atomic_load(&nodes.node[0].fences) +
-	       atomic_load(&nodes.node[1].fences);
-}
-
-static void until_live(void)
-{
-	uint64_t end = now_ns() + HANG_MS * MS;
-
-	while (node_live(&nodes.node[0]) != 3 ||
-	       node_live(&nodes.node[1]) != 3) {
-		run_for(MS);
-		if (now_ns() > end)
-			die("a rail does not come back");
-	}
-}
-
 static void new_epoch(unsigned end, unsigned rail)
 {
-	unsigned before = fences();
+	unsigned before = nodes_fences(&nodes);
 	uint64_t limit = now_ns() + HANG_MS * MS;
 
-	until_live();
+	traffic_until_live(&traffic, &nodes);
 	while (!node_kill_qp(&nodes.node[end], rail, 0))
-		until_live();
-	while (fences() == before) {
-		run_for(MS);
+		traffic_until_live(&traffic, &nodes);
+	while (nodes_fences(&nodes) == before) {
+		traffic_run_for(&traffic, MS);
 		if (now_ns() > limit)
 			die("a killed QP is not found");
 	}
-	until_live();
+	traffic_until_live(&traffic, &nodes);
 }
 
 /* IMMs from one end over a rail; how many, all of them counted. 0: the rail
@@ -146,14 +118,14 @@ static unsigned ghosts_from(unsigned end, unsigned rail, unsigned seed,
 {
 	struct haunt h = { .rail = rail, .seed = seed };
 	uint64_t before = stale(!end, rail), limit = now_ns() + HANG_MS * MS;
-	unsigned fenced = fences();
+	unsigned fenced = nodes_fences(&nodes);
 
 	node_shard_call(&nodes.node[end], haunt, &h);
 	cts_again += h.cts;
 	*epoch = h.epoch;
 	while (stale(!end, rail) - before < h.posted) {
-		run_for(MS);
-		if (fences() != fenced)
+		traffic_run_for(&traffic, MS);
+		if (nodes_fences(&nodes) != fenced)
 			return 0;
 		if (now_ns() > limit)
 			die("%llu of %u old IMMs were counted",
@@ -163,17 +135,6 @@ static unsigned ghosts_from(unsigned end, unsigned rail, unsigned seed,
 	if (stale(!end, rail) - before != h.posted)
 		die("more old IMMs counted than there were");
 	return h.posted;
-}
-
-static void run_dry(void)
-{
-	uint64_t end = now_ns() + HANG_MS * MS;
-
-	while (!traffic_dry(&traffic)) {
-		traffic_turn(&traffic, false);
-		if (now_ns() > end)
-			die("what was posted does not end");
-	}
 }
 
 int main(int argc, char **argv)
@@ -202,8 +163,8 @@ int main(int argc, char **argv)
 		for (unsigned k = 0; k < 4; k++)
 			all += ghosts_from(k & 1, k >> 1, i, &epoch[k >> 1]);
 	}
-	until_live();
-	run_dry();
+	traffic_until_live(&traffic, &nodes);
+	traffic_run_dry(&traffic, NULL);
 	if (all == 0)
 		die("no ghost was seen");
 	printf("%llu IMMs of old epochs, up to epochs %u and %u (2 bits tell): "

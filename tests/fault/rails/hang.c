@@ -18,7 +18,6 @@
 #include "traffic.h"
 #include "verbs/hca/hca.h"
 
-#define MS 1000000ull
 #define LIMIT_MS 60000
 #define MESSAGES 16 /* of each connection */
 /* How long a call is waited for, while one hangs and else. */

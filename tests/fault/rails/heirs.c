@@ -18,8 +18,6 @@
 #include "peer/handover/handover.h"
 #include "traffic.h"
 
-#define MS 1000000ull
-#define HANG_MS 60000
 #define HOUR_MS 3600000u
 #define BURST 40 /* turns of one thread in a row, at most */
 #define EARLY 400 /* turns until a handover begins, at most */

@@ -14,13 +14,33 @@ bool traffic_dry(const struct traffic *t)
 	return true;
 }
 
+void traffic_run_for(struct traffic *t, uint64_t ns)
+{
+	uint64_t end = now_ns() + ns;
+
+	do
+		traffic_turn(t, true);
+	while (now_ns() < end);
+}
+
+void traffic_until_live(struct traffic *t, struct nodes *n)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (node_live(&n->node[0]) != 3 || node_live(&n->node[1]) != 3) {
+		traffic_run_for(t, MS);
+		if (now_ns() > end)
+			die("a rail does not come back");
+	}
+}
+
 void traffic_run_dry(struct traffic *t, struct nodes *n)
 {
-	uint64_t end = now_ns() + 60000000000ull;
+	uint64_t end = now_ns() + HANG_MS * MS;
 
 	while (!traffic_dry(t)) {
 		traffic_turn(t, false);
-		for (unsigned i = 0; i < 2; i++) {
+		for (unsigned i = 0; n && i < 2; i++) {
 			mpib_shard_turn(&n->node[i].engine->shard[0]);
 			mpib_loop_turn(&n->node[i].loop, 0);
 		}

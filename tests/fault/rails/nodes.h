@@ -19,6 +19,9 @@
 #include "peer/broker.h"
 #include "verbs/soft/soft.h"
 
+#define MS 1000000ull
+#define HANG_MS 60000 /* nothing takes that long, unless it hangs */
+
 struct node {
 	unsigned number;
 	struct mpib_loop loop;
@@ -52,6 +55,12 @@ void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 /* Called before each turn that the control threads are played, which is until
  * nodes_start(); NULL: nothing is. */
 void nodes_each_turn(void (*fn)(struct nodes *n, void *arg), void *arg);
+/* FENCEs that they have sent. */
+static inline unsigned nodes_fences(const struct nodes *n)
+{
+	return atomic_load(&n->node[0].fences) +
+	       atomic_load(&n->node[1].fences);
+}
 /* Connection at index of both, from one node to the other; before
  * nodes_start(). */
 void nodes_connect(struct nodes *n, unsigned from, uint32_t index);

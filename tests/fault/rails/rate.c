@@ -19,7 +19,6 @@
 #include "arg.h"
 #include "traffic.h"
 
-#define MS 1000000ull
 #define AFTER_MS 500u
 #define ROUNDS_MAX 1000
 #define FED 90 /* per cent of the rate held to */
@@ -31,20 +30,12 @@ static unsigned window_ms = 500, rate_mb = 8;
 static double solo[ROUNDS_MAX], left[ROUNDS_MAX];
 static unsigned counted;
 
-static void run_for(uint64_t ns)
-{
-	uint64_t end = now_ns() + ns;
-
-	while (now_ns() < end)
-		traffic_turn(&traffic, true);
-}
-
 /* MB/s over a window. */
 static double measure(void)
 {
 	uint64_t start = now_ns(), bytes = traffic.bytes;
 
-	run_for(window_ms * MS);
+	traffic_run_for(&traffic, window_ms * MS);
 	return (double)(traffic.bytes - bytes) * 1e3 /
 	       (double)(now_ns() - start);
 }
@@ -58,7 +49,7 @@ static void drain(bool on)
 {
 	for (unsigned i = 0; i < 2; i++)
 		node_call(&nodes.node[i], set_drain, on ? &nodes : NULL);
-	run_for(100 * MS);
+	traffic_run_for(&traffic, 100 * MS);
 }
 
 static void set_link(unsigned end, unsigned rail, bool up)
@@ -71,18 +62,6 @@ static void set_link(unsigned end, unsigned rail, bool up)
 	node_fault(&nodes.node[end], rail, &fault);
 }
 
-static void until_live(void)
-{
-	uint64_t end = now_ns() + 60000 * MS;
-
-	while (node_live(&nodes.node[0]) != 3 ||
-	       node_live(&nodes.node[1]) != 3) {
-		run_for(5 * MS);
-		if (now_ns() > end)
-			die("the rail does not come back");
-	}
-}
-
 static void round_of(unsigned end)
 {
 	double alone, after;
@@ -91,10 +70,10 @@ static void round_of(unsigned end)
 	alone = measure();
 	drain(false);
 	set_link(end, MPIB_RAIL_SUP, false);
-	run_for(AFTER_MS * MS);
+	traffic_run_for(&traffic, AFTER_MS * MS);
 	after = measure();
 	set_link(end, MPIB_RAIL_SUP, true);
-	until_live();
+	traffic_until_live(&traffic, &nodes);
 	printf("SOUT alone %.1f MB/s, from %u ms after SUP failed %.1f MB/s\n",
 	       alone, AFTER_MS, after);
 	if (alone * 100 < (double)rate_mb * FED)
@@ -161,7 +140,7 @@ int main(int argc, char **argv)
 	nodes_start(&nodes);
 	for (unsigned i = 0; i < 4; i++)
 		set_link(i & 1, i >> 1, true);
-	run_for(100 * MS);
+	traffic_run_for(&traffic, 100 * MS);
 	while (done < 10 * rounds && (!counted || reached(mark) < rounds))
 		round_of(done++ & 1);
 	nodes_close(&nodes);

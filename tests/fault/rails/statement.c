@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-#define MS 1000000ull
-#define HANG_MS 60000
 #define LARGE (128u << 10)
 #define SOUT MPIB_RAIL_SOUT
 #define SUP MPIB_RAIL_SUP

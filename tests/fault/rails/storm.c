@@ -21,12 +21,11 @@
 #include <unistd.h>
 
 #include "arg.h"
+#include "draw.h"
 #include "engine/split/policy.h"
 #include "traffic.h"
 
-#define MS 1000000ull
 #define BUCKETS 16
-#define HANG_MS 60000
 
 enum kind {
 	KIND_DOWN,
@@ -48,15 +47,6 @@ static struct times detect[KINDS], resume[KINDS];
 static struct nodes nodes;
 static struct traffic traffic;
 static uint64_t rng;
-
-static uint64_t draw(uint64_t n)
-{
-	uint64_t z = rng += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return (z ^ z >> 31) % n;
-}
 
 static void add(struct times *t, uint64_t ns)
 {
@@ -100,14 +90,6 @@ static void print_times(const char *what, enum kind kind, struct times *t)
 	printf("\n");
 }
 
-static void run_for(uint64_t ns)
-{
-	uint64_t end = now_ns() + ns;
-
-	while (now_ns() < end)
-		traffic_turn(&traffic, true);
-}
-
 static uint64_t until_marked(const char *what)
 {
 	uint64_t end = now_ns() + HANG_MS * MS;
@@ -120,30 +102,12 @@ static uint64_t until_marked(const char *what)
 	return traffic_marked(&traffic);
 }
 
-static void until_live(void)
-{
-	uint64_t end = now_ns() + HANG_MS * MS;
-
-	while (node_live(&nodes.node[0]) != 3 ||
-	       node_live(&nodes.node[1]) != 3) {
-		run_for(5 * MS);
-		if (now_ns() > end)
-			die("a rail does not come back");
-	}
-}
-
-static unsigned fences(void)
-{
-	return atomic_load(&nodes.node[0].fences) +
-	       atomic_load(&nodes.node[1].fences);
-}
-
 /* When the first end said so, 0: it has not. */
 static uint64_t detected(unsigned before, uint64_t since)
 {
 	uint64_t first = 0;
 
-	if (fences() == before)
+	if (nodes_fences(&nodes) == before)
 		return 0;
 	for (unsigned i = 0; i < 2; i++) {
 		uint64_t ns = atomic_load(&nodes.node[i].fenced_ns);
@@ -159,7 +123,8 @@ static bool strike(enum kind kind, unsigned end, unsigned rail)
 	struct mpib_soft_fault fault = { 0 };
 
 	if (kind == KIND_KILL)
-		return node_kill_qp(&nodes.node[end], rail, (unsigned)draw(16));
+		return node_kill_qp(&nodes.node[end], rail,
+				    (unsigned)draw(&rng, 16));
 	fault.link_down = kind == KIND_DOWN;
 	fault.black_hole = kind == KIND_HOLE;
 	node_fault(&nodes.node[end], rail, &fault);
@@ -176,8 +141,8 @@ static void heal(unsigned end, unsigned rail)
 /* One rail of one end. The other carries on. */
 static void one_rail(enum kind kind)
 {
-	unsigned end = (unsigned)draw(2), rail = (unsigned)draw(2);
-	unsigned before = fences();
+	unsigned end = (unsigned)draw(&rng, 2), rail = (unsigned)draw(&rng, 2);
+	unsigned before = nodes_fences(&nodes);
 	uint64_t start = now_ns(), hit, back;
 
 	if (!strike(kind, end, rail))
@@ -191,37 +156,27 @@ static void one_rail(enum kind kind)
 		add(&detect[kind], hit - start);
 		add(&resume[kind], back > hit ? back - start : 0);
 	}
-	run_for(draw(20) * MS);
+	traffic_run_for(&traffic, draw(&rng, 20) * MS);
 	heal(end, rail);
 }
 
 static void both_rails(void)
 {
-	unsigned end[2] = { (unsigned)draw(2), (unsigned)draw(2) };
-	unsigned first = (unsigned)draw(2);
-	enum kind kind[2] = { (enum kind)draw(3), (enum kind)draw(3) };
+	unsigned end[2] = { (unsigned)draw(&rng, 2), (unsigned)draw(&rng, 2) };
+	unsigned first = (unsigned)draw(&rng, 2);
+	enum kind kind[2] = { (enum kind)draw(&rng, 3),
+			      (enum kind)draw(&rng, 3) };
 	uint64_t start;
 
 	strike(kind[0], end[0], first);
-	run_for(draw(150000) * 1000);
+	traffic_run_for(&traffic, draw(&rng, 150000) * 1000);
 	strike(kind[1], end[1], !first);
-	run_for(draw(300) * MS);
+	traffic_run_for(&traffic, draw(&rng, 300) * MS);
 	heal(end[0], first);
 	heal(end[1], !first);
 	start = now_ns();
 	traffic_mark(&traffic);
 	add(&resume[KIND_BOTH], until_marked("both rails") - start);
-}
-
-static void run_dry(void)
-{
-	uint64_t end = now_ns() + HANG_MS * MS;
-
-	while (!traffic_dry(&traffic)) {
-		traffic_turn(&traffic, false);
-		if (now_ns() > end)
-			die("what was posted does not end");
-	}
 }
 
 /* What one end sent is what the other got, but for what was lost and sent
@@ -308,20 +263,21 @@ static void begin(const struct options *o)
 
 static void blow(unsigned faults)
 {
-	run_for(50 * MS);
+	traffic_run_for(&traffic, 50 * MS);
 	for (unsigned i = 0; i < faults; i++) {
-		enum kind kind = draw(10) == 0 ? KIND_BOTH : (enum kind)draw(3);
+		enum kind kind = draw(&rng, 10) == 0 ? KIND_BOTH
+						     : (enum kind)draw(&rng, 3);
 
-		run_for(draw(20000) * 1000);
+		traffic_run_for(&traffic, draw(&rng, 20000) * 1000);
 		if (kind == KIND_BOTH)
 			both_rails();
 		else
 			one_rail(kind);
-		if (draw(3))
-			until_live();
+		if (draw(&rng, 3))
+			traffic_until_live(&traffic, &nodes);
 	}
-	until_live();
-	run_dry();
+	traffic_until_live(&traffic, &nodes);
+	traffic_run_dry(&traffic, NULL);
 }
 
 int main(int argc, char **argv)

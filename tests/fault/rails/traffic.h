@@ -64,8 +64,13 @@ void traffic_open(struct traffic *t, struct nodes *n, unsigned conns);
 void traffic_turn(struct traffic *t, bool posting);
 /* Everything posted has ended. */
 bool traffic_dry(const struct traffic *t);
-/* The same, where the caller plays all threads: until then, or else it dies. */
+/* Turns until then, or else it dies. n, unless NULL: the caller plays the threads
+ * of these, too. */
 void traffic_run_dry(struct traffic *t, struct nodes *n);
+/* Turns for ns, at least one. */
+void traffic_run_for(struct traffic *t, uint64_t ns);
+/* Turns until all rails of both are live, or else it dies. */
+void traffic_until_live(struct traffic *t, struct nodes *n);
 /* From now on a message of each connection is waited for. */
 void traffic_mark(struct traffic *t);
 /* The time when the last of them ended; 0: not yet. */
