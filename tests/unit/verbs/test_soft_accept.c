@@ -92,7 +92,6 @@ static void what_is_accepted_is_bounded_in_a_turn_and_over_time(void **state)
 	now_ns += every * batch * 10;
 	assert_int_equal(accepts_now(t), batch * 10);
 	ebb();
-	vt_destroy(t, qp, NULL);
 }
 
 static void nobody_is_woken_for_what_waits(void **state)
@@ -116,7 +115,6 @@ static void nobody_is_woken_for_what_waits(void **state)
 	/* All are there: it is watched again. */
 	assert_true(ctx->listen_watched);
 	ebb();
-	vt_destroy(t, qp, NULL);
 }
 
 static void who_greets_behind_a_flood_gets_through(void **state)
@@ -133,7 +131,6 @@ static void who_greets_behind_a_flood_gets_through(void **state)
 	assert_int_equal(liar_greet(t, peer, &h), SOFT_HELLO_OK);
 	close(peer);
 	ebb();
-	vt_destroy(t, qp, NULL);
 }
 
 int main(void)

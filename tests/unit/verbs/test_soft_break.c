@@ -321,11 +321,12 @@ static void a_write_whose_source_is_deregistered_fails_alone(void **state)
 	while (p.b.p[100] != 1)
 		vt_turn(t);
 	assert_int_equal(t->v->dereg_mr(gone.mr), 0);
+	gone.mr = NULL;
 	/* What came before it is done, though nobody had said so. */
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 3, IBV_WC_LOC_PROT_ERR);
 	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
-	munmap(gone.p, BIG);
+	vt_mem_free(t, &gone);
 	end(t, &p);
 }
 

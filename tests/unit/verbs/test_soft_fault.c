@@ -64,7 +64,6 @@ static void a_black_hole_is_silent_and_ends_in_retry_exceeded(void **state)
 	assert_int_equal(port_state(t, &t->a), IBV_PORT_ACTIVE);
 	assert_int_equal(t->b.recv.head, t->b.recv.tail);
 	heal(t);
-	vt_destroy(t, qa, qb);
 }
 
 static void a_peer_in_a_black_hole_ends_in_retry_exceeded_here(void **state)
@@ -83,7 +82,6 @@ static void a_peer_in_a_black_hole_ends_in_retry_exceeded_here(void **state)
 	assert_int_equal(vt_send_imm(qa, 3, 3, NULL, 0), 0);
 	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
 	heal(t);
-	vt_destroy(t, qa, qb);
 }
 
 /* What waited for it meanwhile goes on when it ends. */
@@ -113,7 +111,6 @@ static void a_hole_for_one_address_leaves_the_others(void **state)
 		vt_quiet(t, &t->a.send, 1000);
 	heal(t);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	vt_destroy(t, qa, qb);
 }
 
 static void a_delay_is_kept_by_each_message(void **state)
@@ -133,7 +130,6 @@ static void a_delay_is_kept_by_each_message(void **state)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 	assert_true(vt_ms() - start >= 59);
 	heal(t);
-	vt_destroy(t, qa, qb);
 }
 
 static void the_nth_message_is_lost_and_costs_its_qp_alone(void **state)
@@ -158,8 +154,6 @@ static void the_nth_message_is_lost_and_costs_its_qp_alone(void **state)
 			 0);
 	vt_expect(t, &t->a.send, 9, IBV_WC_SUCCESS);
 	heal(t);
-	for (int i = 0; i < 2; i++)
-		vt_destroy(t, qa[i], qb[i]);
 }
 
 /* Each time: a link that rests saves up nothing. */
@@ -191,9 +185,6 @@ static void a_rate_makes_bytes_take_their_time(void **state)
 			assert_true(vt_ms() - start >= 90);
 	}
 	heal(t);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 enum {
@@ -286,10 +277,6 @@ static void what_is_late_is_placed_by_a_read_of_its_device(void **state)
 	assert_int_equal(mpib_soft_late(t->b.ctx), 0);
 	assert_memory_equal(to.p + 4196, from.p + 4196, to.len - 4196);
 	heal(t);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &shut);
-	vt_mem_free(t, &to);
-	vt_mem_free(t, &from);
 }
 
 int main(void)

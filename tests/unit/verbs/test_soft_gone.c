@@ -50,7 +50,6 @@ static void it_says_so_once_and_nothing_more(void **state)
 	vt_expect(t, &t->b.send, 3, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(t->a.send.head, t->a.send.tail);
 	assert_int_equal(t->a.recv.head, t->a.recv.tail);
-	vt_destroy(t, qa, qb);
 }
 
 static void it_is_not_there_while_its_name_is_in_the_directory(void **state)

@@ -51,9 +51,6 @@ static void a_new_ring_that_submits_nothing_is_given_up_too(void **state)
 		assert_memory_equal(src.p, dst.p, ROOM);
 		assert_int_equal(stale, 0);
 	}
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 int main(void)

@@ -50,7 +50,7 @@ static void owner_close(struct owner *o)
 {
 	struct vt *t = o->t;
 
-	assert_int_equal(t->v->destroy_qp(o->qp), 0);
+	vt_destroy(t, o->qp, NULL);
 	assert_int_equal(t->v->destroy_cq(o->cq), 0);
 	assert_int_equal(t->v->destroy_comp_channel(o->ch), 0);
 	vt_mem_free(t, &o->mem);

@@ -75,8 +75,6 @@ static void an_ack_waits_a_little_for_company(void **state)
 	assert_int_equal(got.op, SOFT_OP_ACK);
 	assert_int_equal(got.ack, 4);
 	close(fd);
-	vt_destroy(t, qp, NULL);
-	vt_mem_free(t, &m);
 }
 
 #define ROOM (1u << 20)
@@ -165,8 +163,6 @@ static void a_stream_may_be_cut_anywhere(void **state)
 	close(fd);
 	free(s.out);
 	free(s.want);
-	vt_destroy(t, qp, NULL);
-	vt_mem_free(t, &m);
 }
 
 static void an_end_right_behind_the_last_bytes_is_seen(void **state)
@@ -189,7 +185,6 @@ static void an_end_right_behind_the_last_bytes_is_seen(void **state)
 	}
 	assert_int_equal(n, 0);
 	close(fd);
-	vt_destroy(t, qp, NULL);
 }
 
 static void *turn_elsewhere(void *arg)
@@ -231,9 +226,6 @@ static void a_ring_that_cannot_be_made_is_done_without(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &had), 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	assert_memory_equal(src.p, dst.p, ROOM);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 int main(void)

@@ -162,12 +162,12 @@ static void a_context_may_go_with_its_objects(void **state)
 	assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
 	assert_int_equal(t->v->close(t->b.ctx), -EBUSY);
 	mpib_soft_abandon(t->b.ctx);
+	vt_forget(t, left_qp);
 	left = t->b;
 	t->b = saved;
 	assert_ptr_equal(left.pd->context, left.ctx);
 	assert_int_equal(vt_send_imm(qa, 3, 0, NULL, 0), 0);
 	assert_int_equal(wait_a(t).status, IBV_WC_RETRY_EXC_ERR);
-	vt_destroy(t, qa, NULL);
 }
 
 struct control {
@@ -244,9 +244,6 @@ static void control_verbs_do_not_disturb_a_running_owner(void **state)
 	atomic_store(&c.stop, 1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_int_equal(atomic_load(&c.failed), 0);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 /* Everything of both ends, from another thread than the one before. */
@@ -287,7 +284,6 @@ static void progress_may_move_to_another_thread(void **state)
 		assert_int_equal(pthread_join(thread, NULL), 0);
 	}
 	assert_int_equal(m.done, 8);
-	vt_destroy(t, m.qa, m.qb);
 }
 
 int main(void)

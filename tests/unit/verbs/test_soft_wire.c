@@ -120,7 +120,6 @@ static void only_the_right_greeting_connects(void **state)
 						  : SOFT_HELLO_LATER));
 		close(fd);
 	}
-	vt_destroy(t, qp, NULL);
 }
 
 static void a_second_connection_is_of_the_same_life_or_turned_away(void **state)
@@ -143,7 +142,6 @@ static void a_second_connection_is_of_the_same_life_or_turned_away(void **state)
 	close(first);
 	close(second);
 	close(third);
-	vt_destroy(t, qp, NULL);
 }
 
 /* Of a stranger who knows or guesses all that is not secret. */
@@ -169,7 +167,6 @@ static void who_does_not_know_the_token_cuts_no_connection(void **state)
 	assert_true(recv(peer, &c, 1, MSG_DONTWAIT) < 0);
 	assert_int_equal(errno, EAGAIN);
 	close(peer);
-	vt_destroy(t, qp, NULL);
 }
 
 static void a_token_is_set_before_the_qp_is_ready_and_is_not_0(void **state)
@@ -188,8 +185,6 @@ static void a_token_is_set_before_the_qp_is_ready_and_is_not_0(void **state)
 	assert_int_equal(t->v->query_ece(qp, &own), 0);
 	assert_int_equal(t->v->query_ece(other, &its), 0);
 	assert_memory_not_equal(&own, &its, sizeof(own));
-	vt_destroy(t, qp, NULL);
-	vt_destroy(t, other, NULL);
 }
 
 static int accepted_by(struct vt *t, int listener)
@@ -248,7 +243,6 @@ static void who_takes_the_call_and_never_answers_is_called_again(void **state)
 	close(fd[0]);
 	close(fd[1]);
 	close(listener);
-	vt_destroy(t, qp, NULL);
 }
 
 static void noise_instead_of_a_greeting_is_cut_off(void **state)
@@ -267,7 +261,6 @@ static void noise_instead_of_a_greeting_is_cut_off(void **state)
 		vt_turn(t);
 	assert_true(n <= 0);
 	close(fd);
-	vt_destroy(t, qp, NULL);
 }
 
 /* A header that is wrong in some ways and plausible in others. */

@@ -22,13 +22,6 @@ static void begin(struct vt *t, struct fixture *f, unsigned of_qp, int of_mem)
 	vt_pair(t, &o, &f->qa, &f->qb);
 }
 
-static void end(struct vt *t, struct fixture *f)
-{
-	vt_destroy(t, f->qa, f->qb);
-	vt_mem_free(t, &f->local);
-	vt_mem_free(t, &f->remote);
-}
-
 static uint64_t word(const struct vt_mem *m, size_t i)
 {
 	uint64_t v;
@@ -92,7 +85,6 @@ static void adding_returns_what_was_there(void **state)
 	assert_int_equal(word(&f.remote, 0), 0);
 	assert_int_equal(word(&f.remote, 2), 0);
 	vt_quiet(t, &t->b.recv, 5);
-	end(t, &f);
 }
 
 static void swapping_wants_what_it_compares_with(void **state)
@@ -112,7 +104,6 @@ static void swapping_wants_what_it_compares_with(void **state)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	assert_int_equal(word(&f.local, 2), 0x1122334455667788);
 	assert_int_equal(word(&f.remote, 0), 7);
-	end(t, &f);
 }
 
 /* More than the depth, and more than the HCA keeps results of. */
@@ -133,7 +124,6 @@ static void each_of_many_counts_once_and_in_order(void **state)
 			assert_int_equal(word(&f.local, i), from + i);
 		assert_int_equal(word(&f.remote, 0), from + WORDS);
 	}
-	end(t, &f);
 }
 
 static void both_sides_add_to_one_word(void **state)
@@ -171,8 +161,6 @@ static void both_sides_add_to_one_word(void **state)
 	assert_int_equal(word(&f.remote, 0), 32);
 	assert_int_equal(word(&f.local, WORDS - 1), 32);
 	assert_int_equal(word(&back, 0), 31);
-	vt_mem_free(t, &back);
-	end(t, &f);
 }
 
 static void a_read_and_an_atomic_share_the_depth_and_the_order(void **state)
@@ -197,7 +185,6 @@ static void a_read_and_an_atomic_share_the_depth_and_the_order(void **state)
 		assert_int_equal(word(&f.local, i), i * 5);
 		assert_true(word(&f.local, i + 1) >= i * 5 + 10);
 	}
-	end(t, &f);
 }
 
 static void a_fenced_write_carries_what_was_fetched(void **state)
@@ -217,7 +204,6 @@ static void a_fenced_write_carries_what_was_fetched(void **state)
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	assert_int_equal(word(&f.remote, 2), 77);
-	end(t, &f);
 }
 
 static void refused(struct vt *t, struct fixture *f, size_t off, uint32_t rkey,
@@ -234,7 +220,6 @@ static void refused(struct vt *t, struct fixture *f, size_t off, uint32_t rkey,
 	vt_refused(t, f->qb, event);
 	for (size_t i = 0; i < WORDS; i++)
 		assert_int_equal(word(&f->remote, i), 0);
-	end(t, f);
 }
 
 static void an_address_between_two_words_is_refused(void **state)
@@ -295,14 +280,12 @@ static void the_answer_needs_eight_bytes_that_may_be_written(void **state)
 			 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_LOC_LEN_ERR);
 	assert_int_equal(word(&f.remote, 0), 0);
-	end(t, &f);
 	begin(t, &f, ACCESS, ACCESS);
 	assert_int_equal(
 		post(&f, 2, 0, 8,
 		     (struct ibv_send_wr){ .opcode = IBV_WR_ATOMIC_CMP_AND_SWP,
 					   .send_flags = IBV_SEND_INLINE }),
 		EINVAL);
-	end(t, &f);
 }
 
 int main(void)

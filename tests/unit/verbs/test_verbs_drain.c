@@ -31,13 +31,6 @@ static void begin(struct vt *t, struct fixture *f)
 	vt_pair(t, &vt_usual, &f->qa, &f->qb);
 }
 
-static void end(struct vt *t, struct fixture *f)
-{
-	vt_destroy(t, f->qa, f->qb);
-	vt_mem_free(t, &f->src);
-	vt_mem_free(t, &f->dst);
-}
-
 static void stop(struct vt *t, struct ibv_qp *qp)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_SQD,
@@ -101,7 +94,6 @@ static void what_is_posted_in_sqd_waits_for_rts(void **state)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(f.src.p, f.dst.p, SIZE);
 	assert_true(vt_no_event(t, &t->a));
-	end(t, &f);
 }
 
 static void what_was_begun_ends_in_sqd_and_the_rest_later(void **state)
@@ -126,7 +118,6 @@ static void what_was_begun_ends_in_sqd_and_the_rest_later(void **state)
 	assert_int_equal(vt_to(t, f.qa, IBV_QPS_RTS), 0);
 	for (; done < N; done++)
 		vt_expect(t, &t->a.send, done, IBV_WC_SUCCESS);
-	end(t, &f);
 }
 
 static void a_request_that_finds_no_receive_goes_on_in_sqd(void **state)
@@ -152,7 +143,6 @@ static void a_request_that_finds_no_receive_goes_on_in_sqd(void **state)
 	assert_int_equal(vt_to(t, f.qa, IBV_QPS_RTS), 0);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	vt_expect(t, &t->b.recv, 4, IBV_WC_SUCCESS);
-	end(t, &f);
 }
 
 static void a_qp_in_sqd_serves_its_peer(void **state)
@@ -168,7 +158,6 @@ static void a_qp_in_sqd_serves_its_peer(void **state)
 		vt_send(f.qb, IBV_WR_SEND, 6, IBV_SEND_SIGNALED, NULL, 0), 0);
 	vt_expect(t, &t->a.recv, 5, IBV_WC_SUCCESS);
 	vt_expect(t, &t->b.send, 6, IBV_WC_SUCCESS);
-	end(t, &f);
 }
 
 static void sqd_ends_in_error_or_reset_as_rts_does(void **state)
@@ -193,7 +182,6 @@ static void sqd_ends_in_error_or_reset_as_rts_does(void **state)
 	vt_connect(t, f.qa, f.qb, &vt_usual);
 	post(&f, 3, 100);
 	vt_expect(t, &t->a.send, 3, IBV_WC_SUCCESS);
-	end(t, &f);
 }
 
 static void only_rts_leads_to_sqd(void **state)
@@ -206,7 +194,6 @@ static void only_rts_leads_to_sqd(void **state)
 	assert_true(vt_to(t, qp, IBV_QPS_SQD) < 0);
 	assert_int_equal(vt_to_rtr(t, qp, &t->b, 999, 1, &vt_usual), 0);
 	assert_true(vt_to(t, qp, IBV_QPS_SQD) < 0);
-	vt_destroy(t, qp, NULL);
 }
 
 static void a_message_before_rts_says_that_the_peer_is_there(void **state)
@@ -229,7 +216,6 @@ static void a_message_before_rts_says_that_the_peer_is_there(void **state)
 	assert_int_equal(vt_event(t, &t->b), IBV_EVENT_COMM_EST);
 	assert_true(vt_no_event(t, &t->b));
 	assert_int_equal(vt_to_rts(t, qb, 20, &vt_usual), 0);
-	vt_destroy(t, qa, qb);
 }
 
 int main(void)

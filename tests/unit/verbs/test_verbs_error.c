@@ -27,7 +27,6 @@ static void an_unknown_lkey_fails_after_what_was_before_it(void **state)
 	vt_expect(t, &t->a.send, 2, bad_lkey(t));
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
 	writes_over(t, &f);
-	writes_end(t, &f);
 }
 
 static void a_piece_beyond_its_region_is_refused_here(void **state)
@@ -41,7 +40,6 @@ static void a_piece_beyond_its_region_is_refused_here(void **state)
 	assert_int_equal(
 		writes_post(&f, 2, bad, vt_addr(&f.dst), f.dst.mr->rkey), 0);
 	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
-	writes_end(t, &f);
 }
 
 static void a_region_of_another_pd_is_refused_here(void **state)
@@ -62,7 +60,6 @@ static void a_region_of_another_pd_is_refused_here(void **state)
 	vt_expect(t, &t->a.send, 2, bad_lkey(t));
 	vt_mem_free(t, &mem);
 	assert_int_equal(t->v->dealloc_pd(other), 0);
-	writes_end(t, &f);
 }
 
 static void a_receive_too_small_fails_at_both_ends(void **state)
@@ -84,7 +81,6 @@ static void a_receive_too_small_fails_at_both_ends(void **state)
 		  t->rxe ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR);
 	vt_expect(t, &t->b.recv, 6, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(vt_state(t, f.qb), IBV_QPS_ERR);
-	writes_end(t, &f);
 }
 
 static void a_receive_with_a_bad_key_fails_at_both_ends(void **state)
@@ -102,7 +98,6 @@ static void a_receive_with_a_bad_key_fails_at_both_ends(void **state)
 		vt_send(f.qa, IBV_WR_SEND, 7, IBV_SEND_SIGNALED, &in, 1), 0);
 	vt_expect(t, &t->b.recv, 5, bad_lkey(t));
 	vt_expect(t, &t->a.send, 7, IBV_WC_REM_OP_ERR);
-	writes_end(t, &f);
 }
 
 static void moving_to_error_flushes_everything_in_order(void **state)
@@ -128,7 +123,6 @@ static void moving_to_error_flushes_everything_in_order(void **state)
 		vt_quiet(t, &t->a.recv, 50);
 	else
 		vt_expect(t, &t->a.recv, 200, IBV_WC_WR_FLUSH_ERR);
-	writes_end(t, &f);
 }
 
 static void an_error_completion_names_its_qp(void **state)
@@ -142,7 +136,6 @@ static void an_error_completion_names_its_qp(void **state)
 	assert_int_equal(writes_good(&f, 5), 0);
 	wc = vt_expect(t, &t->a.send, 5, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(wc.qp_num, f.qa->qp_num);
-	writes_end(t, &f);
 }
 
 static void a_peer_that_is_gone_ends_in_retry_exceeded(void **state)
@@ -164,7 +157,6 @@ static void a_peer_that_is_gone_ends_in_retry_exceeded(void **state)
 	assert_int_equal(writes_good(&f, 3), 0);
 	vt_expect(t, &t->a.send, 2, IBV_WC_RETRY_EXC_ERR);
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
-	writes_end(t, &f);
 }
 
 static void a_peer_that_is_gone_is_given_its_retries(void **state)
@@ -185,7 +177,6 @@ static void a_peer_that_is_gone_is_given_its_retries(void **state)
 	assert_int_equal(writes_good(&f, 2), 0);
 	vt_quiet(t, &t->a.send, 50);
 	assert_int_equal(vt_state(t, f.qa), IBV_QPS_RTS);
-	writes_end(t, &f);
 }
 
 static void a_peer_that_never_was_ends_in_retry_exceeded(void **state)
@@ -208,8 +199,6 @@ static void a_peer_that_never_was_ends_in_retry_exceeded(void **state)
 				 &sge, 1, 0, 0),
 			 0);
 	vt_expect(t, &t->a.send, 4, IBV_WC_RETRY_EXC_ERR);
-	vt_destroy(t, qa, NULL);
-	vt_mem_free(t, &src);
 }
 
 static void an_error_leaves_other_qps_alone(void **state)
@@ -227,8 +216,6 @@ static void an_error_leaves_other_qps_alone(void **state)
 	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 3, IBV_WC_SUCCESS);
 	vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
-	vt_destroy(t, qa, qb);
-	writes_end(t, &f);
 }
 
 static void what_was_received_is_acked_though_the_qp_goes_at_once(void **s)
@@ -246,7 +233,6 @@ static void what_was_received_is_acked_though_the_qp_goes_at_once(void **s)
 		vt_destroy(t, f.qa, NULL);
 		vt_pair(t, &vt_usual, &f.qa, &f.qb);
 	}
-	writes_end(t, &f);
 }
 
 int main(void)

@@ -42,9 +42,6 @@ static void nothing_is_placed_by_a_queue_pair_in_error(void **state)
 		vt_turn(t);
 	assert_memory_equal(before, dst.p, BIG);
 	free(before);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 static void what_was_acknowledged_has_its_completion_though_the_queue_pair_died(

@@ -40,10 +40,6 @@ static void hundreds_of_qps_share_two_ports(void **state)
 		assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	}
 	assert_memory_equal(src.p, dst.p, src.len);
-	for (unsigned i = 0; i < N; i++)
-		vt_destroy(t, qa[i], qb[i]);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 static void numbers_are_all_different(void **state)
@@ -56,8 +52,6 @@ static void numbers_are_all_different(void **state)
 		for (int j = t->same ? 0 : i & 1; j < i; j += t->same ? 1 : 2)
 			assert_true(qp[i]->qp_num != qp[j]->qp_num);
 	}
-	for (int i = 0; i < N; i++)
-		vt_destroy(t, qp[i], NULL);
 }
 
 static void destroying_at_any_moment_harms_nobody(void **state)
@@ -93,8 +87,6 @@ static void destroying_at_any_moment_harms_nobody(void **state)
 		vt_turn(t);
 	t->a.send.head = t->a.send.tail;
 	t->b.recv.head = t->b.recv.tail;
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 int main(void)

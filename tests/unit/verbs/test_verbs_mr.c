@@ -31,8 +31,6 @@ static void an_iova_replaces_the_address(void **state)
 	vt_refused(t, qb, IBV_EVENT_QP_ACCESS_ERR);
 	vt_destroy(t, qa, qb);
 	assert_int_equal(t->v->dereg_mr(mr), 0);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &raw);
 }
 
 static void a_deregistered_key_is_dead_even_if_registered_again(void **state)
@@ -55,8 +53,6 @@ static void a_deregistered_key_is_dead_even_if_registered_again(void **state)
 			 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_REM_ACCESS_ERR);
 	vt_refused(t, qb, IBV_EVENT_QP_ACCESS_ERR);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
 	vt_mem_free(t, &dst);
 }
 
@@ -215,7 +211,6 @@ static void a_dmabuf_is_written_through_its_fd(void **state)
 	vt_destroy(t, qa, qb);
 	assert_int_equal(t->v->dereg_mr(mr), 0);
 	close(copy);
-	vt_mem_free(t, &src);
 }
 
 static void a_dmabuf_has_an_end(void **state)

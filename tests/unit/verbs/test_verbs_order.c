@@ -46,9 +46,6 @@ static void writes_become_visible_in_posted_order(void **state)
 	}
 	assert_int_equal(dst.p[0], N - 1);
 	assert_int_equal(dst.p[SIZE - 1], N - 1);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 enum {
@@ -167,10 +164,6 @@ static void a_soak_of_random_writes_delivers_every_byte(void **state)
 			soak_send(&s);
 		soak_collect(&s);
 	}
-	for (int i = 0; i < QPS; i++)
-		vt_destroy(t, s.qa[i], s.qb[i]);
-	vt_mem_free(t, &s.src);
-	vt_mem_free(t, &s.dst);
 }
 
 int main(void)

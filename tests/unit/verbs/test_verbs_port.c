@@ -60,7 +60,6 @@ static void a_link_that_comes_back_in_time_loses_nothing(void **state)
 	join(t);
 	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	vt_destroy(t, qa, qb);
 }
 
 static void a_link_that_stays_down_ends_in_retry_exceeded(void **state)
@@ -85,7 +84,6 @@ static void a_link_that_stays_down_ends_in_retry_exceeded(void **state)
 	assert_int_equal(vt_to(t, qb, IBV_QPS_RESET), 0);
 	vt_connect(t, qa, qb, &vt_usual);
 	exchange(t, qa, qb);
-	vt_destroy(t, qa, qb);
 }
 
 int main(void)

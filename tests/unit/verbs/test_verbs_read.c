@@ -16,13 +16,6 @@ static void begin(struct vt *t, struct fixture *f, const struct vt_opt *o,
 	vt_pair(t, o, &f->qa, &f->qb);
 }
 
-static void end(struct vt *t, struct fixture *f)
-{
-	vt_destroy(t, f->qa, f->qb);
-	vt_mem_free(t, &f->local);
-	vt_mem_free(t, &f->remote);
-}
-
 static int post_read(struct fixture *f, uint64_t id, unsigned flags, size_t off,
 		     size_t len)
 {
@@ -50,7 +43,6 @@ static void read_fetches_any_size(void **state)
 		assert_memory_equal(f.local.p, f.remote.p, sizes[i]);
 	}
 	vt_quiet(t, &t->b.recv, 5);
-	end(t, &f);
 }
 
 static void read_scatters_over_several_pieces(void **state)
@@ -71,7 +63,6 @@ static void read_scatters_over_several_pieces(void **state)
 	assert_memory_equal(f.local.p + 10, f.remote.p + 3, 5000);
 	assert_memory_equal(f.local.p + 10000, f.remote.p + 5003, 1);
 	assert_memory_equal(f.local.p + 20000, f.remote.p + 5004, 10000);
-	end(t, &f);
 }
 
 static void more_reads_than_the_depth_wait_their_turn(void **state)
@@ -89,7 +80,6 @@ static void more_reads_than_the_depth_wait_their_turn(void **state)
 	for (size_t i = 0; i < N; i++)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 	assert_memory_equal(f.local.p, f.remote.p, f.local.len);
-	end(t, &f);
 }
 
 /* As the engine flushes device memory. */
@@ -116,10 +106,6 @@ static void a_qp_connected_to_itself_reads_what_it_wrote(void **state)
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(back.p, from.p, 4096);
-	assert_int_equal(t->v->destroy_qp(qp), 0);
-	vt_mem_free(t, &back);
-	vt_mem_free(t, &to);
-	vt_mem_free(t, &from);
 }
 
 static void reads_and_writes_complete_in_posted_order(void **state)
@@ -152,8 +138,6 @@ static void reads_and_writes_complete_in_posted_order(void **state)
 	for (size_t i = 0; i < N; i++)
 		assert_memory_equal(i % 3 ? f.local.p + i * SIZE : src.p,
 				    f.remote.p + i * SIZE, SIZE);
-	vt_mem_free(t, &src);
-	end(t, &f);
 }
 
 static void a_read_sees_the_write_posted_before_it(void **state)
@@ -171,8 +155,6 @@ static void a_read_sees_the_write_posted_before_it(void **state)
 	assert_int_equal(post_read(&f, 2, 0, 0, 50000), 0);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(f.local.p, src.p, 50000);
-	vt_mem_free(t, &src);
-	end(t, &f);
 }
 
 static void a_fenced_send_carries_what_the_read_fetched(void **state)
@@ -193,8 +175,6 @@ static void a_fenced_send_carries_what_the_read_fetched(void **state)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	vt_expect(t, &t->b.recv, 3, IBV_WC_SUCCESS);
 	assert_memory_equal(dst.p, f.remote.p, 30000);
-	vt_mem_free(t, &dst);
-	end(t, &f);
 }
 
 static void both_sides_read_at_once(void **state)
@@ -218,9 +198,6 @@ static void both_sides_read_at_once(void **state)
 	vt_expect(t, &t->b.send, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(f.local.p, f.remote.p, SIZE);
 	assert_memory_equal(back.p, theirs.p, SIZE);
-	vt_mem_free(t, &back);
-	vt_mem_free(t, &theirs);
-	end(t, &f);
 }
 
 static void a_region_not_for_reading_is_refused(void **state)
@@ -235,7 +212,6 @@ static void a_region_not_for_reading_is_refused(void **state)
 	assert_int_equal(vt_state(t, f.qa), IBV_QPS_ERR);
 	assert_int_equal(f.local.p[0], 0);
 	vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
-	end(t, &f);
 }
 
 static void a_qp_not_for_reading_refuses(void **state)
@@ -249,7 +225,6 @@ static void a_qp_not_for_reading_refuses(void **state)
 	assert_int_equal(post_read(&f, 1, 0, 0, 64), 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_REM_INV_REQ_ERR);
 	vt_refused(t, f.qb, IBV_EVENT_QP_REQ_ERR);
-	end(t, &f);
 }
 
 static void reading_into_what_may_not_be_written_fails_here(void **state)
@@ -266,8 +241,6 @@ static void reading_into_what_may_not_be_written_fails_here(void **state)
 			 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(ro.p[0], 0);
-	vt_mem_free(t, &ro);
-	end(t, &f);
 }
 
 int main(void)

@@ -32,9 +32,6 @@ static void send_scatters_over_the_receives_pieces(void **state)
 	assert_int_equal(dst.p[65536 + 9900], 0);
 	assert_int_equal(vt_expect(t, &t->a.send, 8, IBV_WC_SUCCESS).opcode,
 			 IBV_WC_SEND);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 static void send_with_imm_delivers_both(void **state)
@@ -57,9 +54,6 @@ static void send_with_imm_delivers_both(void **state)
 	assert_int_equal(ntohl(wc.imm_data), 0xcafe1234);
 	assert_memory_equal(dst.p, src.p, 10);
 	vt_expect(t, &t->a.send, 8, IBV_WC_SUCCESS);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 static void inline_data_is_taken_at_the_post(void **state)
@@ -86,8 +80,6 @@ static void inline_data_is_taken_at_the_post(void **state)
 	assert_string_equal((char *)dst.p, "not registered at all");
 	assert_string_equal((char *)dst.p + 100, "not registered at all");
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &dst);
 }
 
 static void more_inline_than_granted_is_refused(void **state)
@@ -101,7 +93,6 @@ static void more_inline_than_granted_is_refused(void **state)
 	assert_int_not_equal(
 		vt_send(qa, IBV_WR_SEND, 2, IBV_SEND_INLINE, &sge, 1), 0);
 	vt_quiet(t, &t->a.send, 10);
-	vt_destroy(t, qa, qb);
 }
 
 static void without_a_receive_the_sender_gives_up_after_rnr_retry(void **state)
@@ -118,7 +109,6 @@ static void without_a_receive_the_sender_gives_up_after_rnr_retry(void **state)
 	vt_expect(t, &t->a.send, 9, IBV_WC_WR_FLUSH_ERR);
 	assert_int_equal(vt_state(t, qa), IBV_QPS_ERR);
 	assert_int_equal(vt_state(t, qb), IBV_QPS_RTS);
-	vt_destroy(t, qa, qb);
 }
 
 static void rnr_retry_seven_waits_for_ever_and_keeps_the_order(void **state)
@@ -155,9 +145,6 @@ static void rnr_retry_seven_waits_for_ever_and_keeps_the_order(void **state)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 	}
 	assert_memory_equal(src.p, dst.p, src.len);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 /* It is refused while most of it has not even left. */
@@ -188,9 +175,6 @@ static void a_message_bigger_than_any_buffer_survives_rnr(void **state)
 	vt_expect(t, &t->b.recv, 4, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 static uint32_t send_room(struct vt *t, struct ibv_qp *qp)
@@ -219,7 +203,6 @@ static void a_full_send_queue_names_the_bad_request(void **state)
 	wr[0].next = &wr[1];
 	assert_int_equal(ibv_post_send(qa, wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr[0]);
-	vt_destroy(t, qa, qb);
 }
 
 static void unsignalled_requests_are_freed_by_a_later_completion(void **state)
@@ -241,7 +224,6 @@ static void unsignalled_requests_are_freed_by_a_later_completion(void **state)
 		vt_expect(t, &t->a.send, 777, IBV_WC_SUCCESS);
 		vt_quiet(t, &t->a.send, 5);
 	}
-	vt_destroy(t, qa, qb);
 }
 
 static void sq_sig_all_signals_every_request(void **state)
@@ -257,7 +239,6 @@ static void sq_sig_all_signals_every_request(void **state)
 			vt_rdma(qa, IBV_WR_RDMA_WRITE, i, 0, NULL, 0, 0, 0), 0);
 	for (unsigned i = 0; i < 10; i++)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
-	vt_destroy(t, qa, qb);
 }
 
 static void a_full_receive_queue_is_refused(void **state)
@@ -273,7 +254,6 @@ static void a_full_receive_queue_is_refused(void **state)
 	assert_true(n >= (int)vt_usual.recv_wr);
 	assert_int_equal(ibv_post_recv(qb, &wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr);
-	vt_destroy(t, qa, qb);
 }
 
 int main(void)

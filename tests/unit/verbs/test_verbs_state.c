@@ -52,7 +52,6 @@ static void a_new_qp_is_in_reset_and_takes_no_requests(void **state)
 	assert_int_not_equal(vt_send(qp, IBV_WR_SEND, 1, 0, NULL, 0), 0);
 	assert_int_not_equal(vt_recv(qp, 1, NULL, 0), 0);
 	assert_true(qp->qp_num > 1);
-	vt_destroy(t, qp, NULL);
 }
 
 static void only_rts_sends_and_init_already_receives(void **state)
@@ -66,7 +65,6 @@ static void only_rts_sends_and_init_already_receives(void **state)
 	assert_int_not_equal(vt_send(qa, IBV_WR_SEND, 1, 0, NULL, 0), 0);
 	assert_int_equal(vt_to_rtr(t, qa, &t->b, qb->qp_num, 1, &vt_usual), 0);
 	assert_int_not_equal(vt_send(qa, IBV_WR_SEND, 1, 0, NULL, 0), 0);
-	vt_destroy(t, qa, qb);
 }
 
 static void every_attribute_of_rtr_is_required(void **state)
@@ -88,7 +86,6 @@ static void every_attribute_of_rtr_is_required(void **state)
 			 -EINVAL);
 	assert_int_equal(t->v->modify_qp(qa, &attr, mask), 0);
 	assert_int_equal(vt_state(t, qa), IBV_QPS_RTR);
-	vt_destroy(t, qa, qb);
 }
 
 static void every_attribute_of_rts_is_required(void **state)
@@ -113,7 +110,6 @@ static void every_attribute_of_rts_is_required(void **state)
 	assert_int_equal(t->v->modify_qp(qa, &attr, mask | IBV_QP_DEST_QPN),
 			 -EINVAL);
 	assert_int_equal(t->v->modify_qp(qa, &attr, mask), 0);
-	vt_destroy(t, qa, qb);
 }
 
 static void there_is_no_short_cut_between_states(void **state)
@@ -134,7 +130,6 @@ static void there_is_no_short_cut_between_states(void **state)
 	assert_true(vt_to_rts(t, qa, 1, &vt_usual) < 0);
 	assert_int_equal(vt_to(t, qa, IBV_QPS_RESET), 0);
 	assert_int_equal(vt_to_init(t, qa, VT_ALL), 0);
-	vt_destroy(t, qa, qb);
 }
 
 static void impossible_values_are_refused(void **state)
@@ -154,7 +149,6 @@ static void impossible_values_are_refused(void **state)
 	attr.path_mtu = (enum ibv_mtu)9;
 	assert_true(t->v->modify_qp(qa, &attr, mask) < 0);
 	assert_int_equal(vt_state(t, qa), IBV_QPS_INIT);
-	vt_destroy(t, qa, qb);
 }
 
 static void query_tells_what_was_set(void **state)
@@ -177,7 +171,6 @@ static void query_tells_what_was_set(void **state)
 	assert_true(attr.cap.max_inline_data >= vt_usual.inline_data);
 	assert_ptr_equal(init.send_cq, t->a.send.cq);
 	assert_int_equal(t->v->query_qp(qa, &attr, ~0, &init), -EOPNOTSUPP);
-	vt_destroy(t, qa, qb);
 }
 
 static void what_is_in_use_is_not_destroyed(void **state)
@@ -225,7 +218,6 @@ static void a_pair_is_reset_and_connected_again(void **state)
 		vt_connect(t, qa, qb, &vt_usual);
 	}
 	exchange(t, qa, qb);
-	vt_destroy(t, qa, qb);
 }
 
 static void never_connects(struct vt *t, int turns_in_rtr)

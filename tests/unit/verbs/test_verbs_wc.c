@@ -31,13 +31,6 @@ static void begin(struct vt *t, struct fixture *f)
 	vt_pair(t, &vt_usual, &f->qa, &f->qb);
 }
 
-static void end(struct vt *t, struct fixture *f)
-{
-	vt_destroy(t, f->qa, f->qb);
-	vt_mem_free(t, &f->src);
-	vt_mem_free(t, &f->dst);
-}
-
 static int post(struct fixture *f, const struct kind *k, uint64_t id,
 		unsigned flags, uint32_t rkey)
 {
@@ -99,7 +92,6 @@ static void every_request_says_what_it_was(void **state)
 		if (k->received)
 			check_receive(t, &f, k);
 	}
-	end(t, &f);
 }
 
 static void an_unsignalled_request_that_fails_is_told(void **state)
@@ -128,7 +120,6 @@ static void an_unsignalled_request_that_fails_is_told(void **state)
 				       ? IBV_WC_REM_ACCESS_ERR
 				       : IBV_WC_WR_FLUSH_ERR);
 		assert_int_equal(wc.qp_num, f.qb->qp_num);
-		end(t, &f);
 	}
 }
 
@@ -150,7 +141,6 @@ static void every_request_is_flushed_with_its_own_id(void **state)
 		assert_int_equal(wc.qp_num, f.qa->qp_num);
 	}
 	vt_quiet(t, &t->a.send, 10);
-	end(t, &f);
 }
 
 static void a_receive_of_an_srq_that_is_too_small_is_used_up(void **state)
@@ -179,7 +169,7 @@ static void a_receive_of_an_srq_that_is_too_small_is_used_up(void **state)
 	assert_int_not_equal(vt_wait(t, &t->a.send).status, IBV_WC_SUCCESS);
 	/* The other one is for whoever comes next. */
 	vt_quiet(t, &t->b.recv, 20);
-	end(t, &f);
+	vt_destroy(t, f.qa, f.qb);
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
@@ -208,7 +198,6 @@ static void inline_data_may_be_as_long_as_was_granted(void **state)
 	vt_expect(t, &t->a.send, 3, IBV_WC_SUCCESS);
 	assert_memory_equal(f.dst.p + 1, raw, limit);
 	assert_int_equal(f.dst.p[limit + 1], 0);
-	end(t, &f);
 }
 
 int main(void)

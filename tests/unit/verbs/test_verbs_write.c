@@ -23,9 +23,6 @@ static void write_places_the_bytes_and_completes(void **state)
 	assert_int_equal(wc.qp_num, qa->qp_num);
 	assert_memory_equal(src.p, dst.p, 4096);
 	vt_quiet(t, &t->b.recv, 20);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 static void write_with_imm_tells_the_receiver_length_and_imm(void **state)
@@ -56,9 +53,6 @@ static void write_with_imm_tells_the_receiver_length_and_imm(void **state)
 		assert_memory_equal(src.p, dst.p, sizes[i]);
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 	}
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 static void both_directions_at_once_do_not_disturb_each_other(void **state)
@@ -96,9 +90,6 @@ static void both_directions_at_once_do_not_disturb_each_other(void **state)
 	}
 	assert_memory_equal(a.p, b.p + SIZE, SIZE);
 	assert_memory_equal(b.p, a.p + SIZE, SIZE);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &a);
-	vt_mem_free(t, &b);
 }
 
 static void gathers_a_list_of_pieces_from_several_regions(void **state)
@@ -123,10 +114,6 @@ static void gathers_a_list_of_pieces_from_several_regions(void **state)
 	assert_memory_equal(dst.p + 9009, s1.p + 4000, 3);
 	assert_int_equal(dst.p[8], 0);
 	assert_int_equal(dst.p[9012], 0);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &s1);
-	vt_mem_free(t, &s2);
-	vt_mem_free(t, &dst);
 }
 
 static void a_chain_goes_out_with_one_post(void **state)
@@ -162,9 +149,6 @@ static void a_chain_goes_out_with_one_post(void **state)
 	assert_memory_equal(src.p, dst.p, src.len);
 	vt_expect(t, &t->a.send, N - 1, IBV_WC_SUCCESS);
 	vt_quiet(t, &t->a.send, 20);
-	vt_destroy(t, qa, qb);
-	vt_mem_free(t, &src);
-	vt_mem_free(t, &dst);
 }
 
 static void write_to_rtr(struct vt *t, struct vt_end *from, struct vt_end *to)

@@ -122,13 +122,33 @@ static int end_fini(struct vt *t, struct vt_end *e)
 	return rc;
 }
 
+static int free_all(struct vt *t)
+{
+	int rc = 0;
+
+	while (t->qps > 0)
+		rc = rc ?: t->v->destroy_qp(t->qp[--t->qps]);
+	while (t->mems > 0) {
+		struct vt_mem *m = &t->mem[--t->mems];
+
+		rc = rc ?: t->v->dereg_mr(m->mr);
+		munmap(m->p, m->len);
+	}
+	free(t->qp);
+	free(t->mem);
+	return rc;
+}
+
 /* What a failed test left behind is not in the way of the next one, which
  * opens the devices again. */
 int vt_teardown(void **state)
 {
 	struct vt *t = *state;
+	int left = free_all(t);
 	int rc = end_fini(t, &t->a), other = end_fini(t, &t->b);
 
+	if (left)
+		rc = left;
 	if (!rc)
 		rc = other;
 	if (!rc && !t->same)
@@ -176,12 +196,19 @@ struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access)
 	assert_ptr_not_equal(m.p, MAP_FAILED);
 	assert_int_equal(
 		t->v->reg_mr(e->pd, m.p, len, vt_addr(&m), access, &m.mr), 0);
+	t->mem = realloc(t->mem, (t->mems + 1) * sizeof(m));
+	t->mem[t->mems++] = m;
 	return m;
 }
 
 void vt_mem_free(struct vt *t, struct vt_mem *m)
 {
-	assert_int_equal(t->v->dereg_mr(m->mr), 0);
+	if (m->mr)
+		assert_int_equal(t->v->dereg_mr(m->mr), 0);
+	for (unsigned i = 0; i < t->mems; i++) {
+		if (t->mem[i].p == m->p)
+			t->mem[i] = t->mem[--t->mems];
+	}
 	munmap(m->p, m->len);
 }
 

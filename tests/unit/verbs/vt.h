@@ -38,6 +38,13 @@ struct vt_end {
 	struct mpib_port_info info;
 };
 
+/* A buffer with its registration. */
+struct vt_mem {
+	uint8_t *p;
+	size_t len;
+	struct ibv_mr *mr;
+};
+
 struct vt {
 	const struct mpib_verbs *v;
 	struct mpib_rail_spec spec_a, spec_b;
@@ -49,17 +56,14 @@ struct vt {
 	 * docs/providers.md) holds it to what it does instead. */
 	bool rxe;
 	bool has_threads; /* the simulated HCA has one for all */
+	/* What vt_qp() and vt_mem() made, and nobody has freed. */
+	struct ibv_qp **qp;
+	struct vt_mem *mem;
+	unsigned qps, mems;
 };
 
 /* The simulated HCA has it: vt_link() there. */
 bool vt_sim_link(struct ibv_context *ctx, bool up) __attribute__((weak));
-
-/* A buffer with its registration. */
-struct vt_mem {
-	uint8_t *p;
-	size_t len;
-	struct ibv_mr *mr;
-};
 
 /* What a test wants different from the usual. */
 struct vt_opt {
@@ -71,7 +75,8 @@ struct vt_opt {
 };
 extern const struct vt_opt vt_usual;
 
-/* Each test has both ports to itself, newly opened. */
+/* Each test has both ports to itself, newly opened. QPs and memory that it
+ * leaves go with them. */
 #define vt_test(f) cmocka_unit_test_setup_teardown(f, vt_setup, vt_teardown)
 int vt_setup(void **state);
 int vt_teardown(void **state);
@@ -86,6 +91,7 @@ void vt_unthread_b(struct vt *t, const struct vt_end *saved);
 void vt_link(struct vt *t, struct vt_end *e, bool up);
 
 struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access);
+/* mr is NULL where it is deregistered already. */
 void vt_mem_free(struct vt *t, struct vt_mem *m);
 
 struct ibv_qp *vt_qp(struct vt *t, struct vt_end *e, const struct vt_opt *o);
@@ -105,6 +111,8 @@ void vt_connect(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb,
 void vt_pair(struct vt *t, const struct vt_opt *o, struct ibv_qp **qa,
 	     struct ibv_qp **qb);
 void vt_destroy(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb);
+/* Its context is gone, and the QP with it. */
+void vt_forget(struct vt *t, const struct ibv_qp *qp);
 
 struct ibv_srq *vt_srq(struct vt *t, struct vt_end *e, uint32_t wr);
 struct ibv_sge vt_sge(const struct vt_mem *m, size_t off, size_t len);

@@ -32,6 +32,8 @@ struct ibv_qp *vt_qp(struct vt *t, struct vt_end *e, const struct vt_opt *o)
 	struct ibv_qp *qp;
 
 	assert_int_equal(t->v->create_qp(e->pd, &attr, &qp), 0);
+	t->qp = realloc(t->qp, (t->qps + 1) * sizeof(struct ibv_qp *));
+	t->qp[t->qps++] = qp;
 	return qp;
 }
 
@@ -141,12 +143,26 @@ void vt_pair(struct vt *t, const struct vt_opt *o, struct ibv_qp **qa,
 	vt_connect(t, *qa, *qb, o);
 }
 
+void vt_forget(struct vt *t, const struct ibv_qp *qp)
+{
+	for (unsigned i = 0; i < t->qps; i++) {
+		if (t->qp[i] == qp)
+			t->qp[i] = t->qp[--t->qps];
+	}
+}
+
+static void destroy_one(struct vt *t, struct ibv_qp *qp)
+{
+	vt_forget(t, qp);
+	assert_int_equal(t->v->destroy_qp(qp), 0);
+}
+
 void vt_destroy(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb)
 {
 	if (qa)
-		assert_int_equal(t->v->destroy_qp(qa), 0);
+		destroy_one(t, qa);
 	if (qb)
-		assert_int_equal(t->v->destroy_qp(qb), 0);
+		destroy_one(t, qb);
 }
 
 struct ibv_srq *vt_srq(struct vt *t, struct vt_end *e, uint32_t wr)

@@ -9,13 +9,6 @@ void writes_begin(struct vt *t, struct writes *f)
 	vt_pair(t, &vt_usual, &f->qa, &f->qb);
 }
 
-void writes_end(struct vt *t, struct writes *f)
-{
-	vt_destroy(t, f->qa, f->qb);
-	vt_mem_free(t, &f->src);
-	vt_mem_free(t, &f->dst);
-}
-
 int writes_post(struct writes *f, uint64_t id, struct ibv_sge sge,
 		uint64_t raddr, uint32_t rkey)
 {

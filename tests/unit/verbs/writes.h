@@ -11,7 +11,6 @@ struct writes {
 };
 
 void writes_begin(struct vt *t, struct writes *f);
-void writes_end(struct vt *t, struct writes *f);
 /* A signalled WRITE of sge; and one that nothing is wrong with. */
 int writes_post(struct writes *f, uint64_t id, struct ibv_sge sge,
 		uint64_t raddr, uint32_t rkey);
