@@ -9,12 +9,7 @@
 #include <mpib/agent.h>
 #include <poll.h>
 #include <pwd.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -22,9 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "draw.h"
+#include "test.h"
 #include "victim.h"
 
 #define AGENT "games" /* a user of every system that owns nothing that counts */
@@ -42,7 +36,6 @@ static int setup(void **state)
 				     NULL };
 	const struct passwd *pw = getpwnam(AGENT);
 
-	(void)state;
 	if (geteuid() != 0 || !pw)
 		return 0;
 	heard = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
@@ -60,7 +53,6 @@ static int teardown(void **state)
 	static const char *const names[] = { MPIB_AGENT_SOCK,
 					     MPIB_AGENT_HINTS };
 
-	(void)state;
 	if (!victim)
 		return 0;
 	victim_leave(victim, node);
@@ -205,7 +197,6 @@ static void an_agent_gone_bad_hurts_nobody(void **state)
 	pid_t pid;
 	int status;
 
-	(void)state;
 	attack_needs_root();
 	if (!victim) {
 		print_message("SKIPPED: there is no user " AGENT "\n");

@@ -113,12 +113,8 @@ static void calls_out_of_the_list_fail_or_end_the_process(void **state)
 	assert_int_equal(call_in_filter(3, MPIB_SECCOMP_NO), 8);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_proxy_keeps_to_its_list_of_calls),
-		cmocka_unit_test(calls_out_of_the_list_fail_or_end_the_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_proxy_keeps_to_its_list_of_calls),
+	cmocka_unit_test(calls_out_of_the_list_fail_or_end_the_process),
+	{ 0 },
+};

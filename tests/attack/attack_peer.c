@@ -370,16 +370,12 @@ static void a_users_handle_makes_nobody_knock_elsewhere(void **state)
 	stop_all();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(strangers_fill_no_table),
-		cmocka_unit_test(a_user_who_calls_everywhere_fills_no_table),
-		cmocka_unit_test(who_greets_from_a_peers_address_cuts_no_call),
-		cmocka_unit_test(lanes_of_a_user_are_bounded),
-		cmocka_unit_test(traffic_classes_are_the_operators),
-		cmocka_unit_test(a_users_handle_makes_nobody_knock_elsewhere),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(strangers_fill_no_table),
+	cmocka_unit_test(a_user_who_calls_everywhere_fills_no_table),
+	cmocka_unit_test(who_greets_from_a_peers_address_cuts_no_call),
+	cmocka_unit_test(lanes_of_a_user_are_bounded),
+	cmocka_unit_test(traffic_classes_are_the_operators),
+	cmocka_unit_test(a_users_handle_makes_nobody_knock_elsewhere),
+	{ 0 },
+};

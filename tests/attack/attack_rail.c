@@ -249,14 +249,9 @@ static void calls_without_end_keep_nobody_away(void **state)
 	flooded(call_and_go);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(silence_on_a_rails_port_keeps_nobody_away),
-		cmocka_unit_test(calls_without_end_keep_nobody_away),
-		cmocka_unit_test(
-			greetings_by_guess_join_nothing_and_are_not_kept),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(silence_on_a_rails_port_keeps_nobody_away),
+	cmocka_unit_test(calls_without_end_keep_nobody_away),
+	cmocka_unit_test(greetings_by_guess_join_nothing_and_are_not_kept),
+	{ 0 },
+};

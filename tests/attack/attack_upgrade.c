@@ -8,17 +8,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "mover.h"
+#include "test.h"
 #include "victim.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -34,14 +28,12 @@ static int ready[2]; /* a pipe: the attacker has done its deed */
 
 static int setup(void **state)
 {
-	(void)state;
 	victim = victim_between(node, NULL);
 	return pipe(ready);
 }
 
 static int teardown(void **state)
 {
-	(void)state;
 	victim_leave(victim, node);
 	return 0;
 }
@@ -153,21 +145,18 @@ static void attack(int (*fn)(void *), unsigned processes)
 
 static void memory_that_is_sealed_afterwards_stops_no_upgrade(void **state)
 {
-	(void)state;
 	attack_needs_root();
 	attack(seal_afterwards, 1);
 }
 
 static void connects_that_nobody_accepts_stop_no_upgrade(void **state)
 {
-	(void)state;
 	attack_needs_root();
 	attack(connect_to_nobody, 1);
 }
 
 static void much_that_is_handed_over_stops_no_upgrade(void **state)
 {
-	(void)state;
 	attack_needs_root();
 	attack(take_much, PROCESSES);
 }

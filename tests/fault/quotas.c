@@ -292,12 +292,7 @@ static void whoever_takes_all_is_refused_and_others_are_not_hurt(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			whoever_takes_all_is_refused_and_others_are_not_hurt),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(whoever_takes_all_is_refused_and_others_are_not_hurt),
+	{ 0 },
+};

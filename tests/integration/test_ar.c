@@ -123,15 +123,10 @@ static void by_itself_it_is_off_on_ethernet(void **state)
 	assert_int_equal(largest, MIB / 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		pair_test(sizes_are_exact_on_both_sides_of_the_threshold),
-		pair_test(
-			above_the_threshold_an_imm_carries_the_record_at_most),
-		pair_test(a_receive_in_parts_ends_where_the_message_does),
-		pair_test(by_itself_it_is_off_on_ethernet),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	pair_test(sizes_are_exact_on_both_sides_of_the_threshold),
+	pair_test(above_the_threshold_an_imm_carries_the_record_at_most),
+	pair_test(a_receive_in_parts_ends_where_the_message_does),
+	pair_test(by_itself_it_is_off_on_ethernet),
+	{ 0 },
+};

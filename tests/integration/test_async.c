@@ -187,17 +187,13 @@ static void an_srq_that_runs_low_is_filled_and_armed_again(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(a_link_that_goes_down_and_up_is_told_to_its_shard),
-		fixture_test(a_dead_device_takes_the_rail_down_for_good),
-		fixture_test(a_full_cq_takes_the_rail_down_for_good),
-		fixture_test(a_context_without_a_device_is_lost_once),
-		fixture_test(another_port_of_the_device_is_nobodys_business),
-		fixture_test(a_new_address_is_taken_and_one_that_stays_is_not),
-		fixture_test(an_srq_that_runs_low_is_filled_and_armed_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(a_link_that_goes_down_and_up_is_told_to_its_shard),
+	fixture_test(a_dead_device_takes_the_rail_down_for_good),
+	fixture_test(a_full_cq_takes_the_rail_down_for_good),
+	fixture_test(a_context_without_a_device_is_lost_once),
+	fixture_test(another_port_of_the_device_is_nobodys_business),
+	fixture_test(a_new_address_is_taken_and_one_that_stays_is_not),
+	fixture_test(an_srq_that_runs_low_is_filled_and_armed_again),
+	{ 0 },
+};

@@ -102,12 +102,8 @@ static void it_is_measured_by_what_is_sent(void **state)
 
 #define BDP_TEST(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		BDP_TEST(what_the_path_holds_is_small),
-		BDP_TEST(it_is_measured_by_what_is_sent),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	BDP_TEST(what_the_path_holds_is_small),
+	BDP_TEST(it_is_measured_by_what_is_sent),
+	{ 0 },
+};

@@ -95,12 +95,8 @@ static void any_other_error_is_the_rails_alone(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_request_that_was_wrong_fails_its_connection),
-		cmocka_unit_test(any_other_error_is_the_rails_alone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_request_that_was_wrong_fails_its_connection),
+	cmocka_unit_test(any_other_error_is_the_rails_alone),
+	{ 0 },
+};

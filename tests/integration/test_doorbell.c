@@ -159,22 +159,17 @@ static void a_lane_at_rest_is_not_watched(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			sends_of_many_connections_are_one_doorbell, setup,
-			pair_teardown),
-		cmocka_unit_test_setup_teardown(a_turn_leaves_nothing_behind,
-						setup, pair_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_qp_that_refuses_breaks_its_lane, setup,
-			pair_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_qp_that_refuses_stops_its_rail, setup, pair_teardown),
-		cmocka_unit_test_setup_teardown(a_lane_at_rest_is_not_watched,
-						setup, pair_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(
+		sends_of_many_connections_are_one_doorbell, setup,
+		pair_teardown),
+	cmocka_unit_test_setup_teardown(a_turn_leaves_nothing_behind, setup,
+					pair_teardown),
+	cmocka_unit_test_setup_teardown(a_qp_that_refuses_breaks_its_lane,
+					setup, pair_teardown),
+	cmocka_unit_test_setup_teardown(a_qp_that_refuses_stops_its_rail, setup,
+					pair_teardown),
+	cmocka_unit_test_setup_teardown(a_lane_at_rest_is_not_watched, setup,
+					pair_teardown),
+	{ 0 },
+};

@@ -113,14 +113,9 @@ static void an_unknown_user_is_named(void **state)
 			    "--run-user)\n");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_right_is_left_and_clients_are_served),
-		cmocka_unit_test(
-			the_sockets_go_to_a_group_that_the_user_is_not_in),
-		cmocka_unit_test(an_unknown_user_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(no_right_is_left_and_clients_are_served),
+	cmocka_unit_test(the_sockets_go_to_a_group_that_the_user_is_not_in),
+	cmocka_unit_test(an_unknown_user_is_named),
+	{ 0 },
+};

@@ -341,25 +341,18 @@ static void what_was_not_answered_is_read_again_after_a_hand_over(void **state)
 	until_flushed(3);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(what_was_received_is_there_after_a_flush),
-		fixture_test(each_flush_covers_what_came_before_it),
-		fixture_test(more_than_have_room_wait_in_the_ring),
-		fixture_test(before_anything_came_there_is_nothing_to_wait_for),
-		fixture_test(receives_do_not_wait_for_a_flush),
-		fixture_test(what_is_no_flush_breaks_the_connection),
-		fixture_test(
-			a_qp_that_broke_is_made_anew_and_the_read_repeated),
-		fixture_test(
-			what_cannot_be_read_back_is_not_waited_for_for_ever),
-		fixture_test(a_lost_device_has_nothing_more_to_place),
-		fixture_test(a_region_goes_only_after_its_reads),
-		fixture_test(a_connection_stops_only_after_its_reads),
-		fixture_test(
-			what_was_not_answered_is_read_again_after_a_hand_over),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(what_was_received_is_there_after_a_flush),
+	fixture_test(each_flush_covers_what_came_before_it),
+	fixture_test(more_than_have_room_wait_in_the_ring),
+	fixture_test(before_anything_came_there_is_nothing_to_wait_for),
+	fixture_test(receives_do_not_wait_for_a_flush),
+	fixture_test(what_is_no_flush_breaks_the_connection),
+	fixture_test(a_qp_that_broke_is_made_anew_and_the_read_repeated),
+	fixture_test(what_cannot_be_read_back_is_not_waited_for_for_ever),
+	fixture_test(a_lost_device_has_nothing_more_to_place),
+	fixture_test(a_region_goes_only_after_its_reads),
+	fixture_test(a_connection_stops_only_after_its_reads),
+	fixture_test(what_was_not_answered_is_read_again_after_a_hand_over),
+	{ 0 },
+};

@@ -106,12 +106,7 @@ static void a_turn_looks_at_some_and_the_next_at_the_others(void **state)
 	pair_close(&pair);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_turn_looks_at_some_and_the_next_at_the_others),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_turn_looks_at_some_and_the_next_at_the_others),
+	{ 0 },
+};

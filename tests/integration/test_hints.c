@@ -104,13 +104,8 @@ static void an_agent_steers_what_it_has_a_reason_for(void **state)
 	pair_close(&pair);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			an_agent_that_takes_its_hints_away_stops_nobody),
-		cmocka_unit_test(an_agent_steers_what_it_has_a_reason_for),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(an_agent_that_takes_its_hints_away_stops_nobody),
+	cmocka_unit_test(an_agent_steers_what_it_has_a_reason_for),
+	{ 0 },
+};

@@ -219,15 +219,10 @@ a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
 	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX, 8192);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		pair_test(a_slot_may_take_more_parts_than_there_are_send_ops),
-		pair_test(parts_of_both_ends_are_fitted_together),
-		pair_test(a_grouped_receive_gives_each_send_its_tags_buffer),
-		pair_test(
-			a_whole_group_that_finds_no_room_goes_when_there_is_some),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	pair_test(a_slot_may_take_more_parts_than_there_are_send_ops),
+	pair_test(parts_of_both_ends_are_fitted_together),
+	pair_test(a_grouped_receive_gives_each_send_its_tags_buffer),
+	pair_test(a_whole_group_that_finds_no_room_goes_when_there_is_some),
+	{ 0 },
+};

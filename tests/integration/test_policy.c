@@ -345,23 +345,18 @@ static void nothing_is_older_than_the_connection(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		pair_test(an_agents_hint_is_followed_to_the_byte),
-		pair_test(without_a_slot_everything_stays_on_sout),
-		pair_test(a_writer_that_died_writing_leaves_the_last_hint),
-		pair_test(the_hint_is_read_once_a_message),
-		pair_test(
-			small_messages_to_another_island_spare_themselves_sup),
-		pair_test(isolation_keeps_inside_an_island_to_sup),
-		pair_test(isolation_makes_no_sup_qps_to_another_island),
-		pair_test(ends_that_see_it_differently_make_no_lane),
-		pair_test(the_split_in_force_is_told_with_its_source),
-		pair_test(a_hint_is_told_before_the_first_message),
-		pair_test(a_rail_that_is_out_is_told_in_every_mode),
-		pair_test(nothing_is_older_than_the_connection),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	pair_test(an_agents_hint_is_followed_to_the_byte),
+	pair_test(without_a_slot_everything_stays_on_sout),
+	pair_test(a_writer_that_died_writing_leaves_the_last_hint),
+	pair_test(the_hint_is_read_once_a_message),
+	pair_test(small_messages_to_another_island_spare_themselves_sup),
+	pair_test(isolation_keeps_inside_an_island_to_sup),
+	pair_test(isolation_makes_no_sup_qps_to_another_island),
+	pair_test(ends_that_see_it_differently_make_no_lane),
+	pair_test(the_split_in_force_is_told_with_its_source),
+	pair_test(a_hint_is_told_before_the_first_message),
+	pair_test(a_rail_that_is_out_is_told_in_every_mode),
+	pair_test(nothing_is_older_than_the_connection),
+	{ 0 },
+};

@@ -302,25 +302,20 @@ static void a_service_manager_hears_ready_and_that_it_lives(void **state)
 	unlink(sun.sun_path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_service_manager_hears_ready_and_that_it_lives),
-		cmocka_unit_test(the_ready_line_names_sockets_and_rails),
-		cmocka_unit_test(it_stops_within_a_second_and_leaves_nothing),
-		cmocka_unit_test(one_rail_is_enough),
-		cmocka_unit_test(several_shards_start),
-		cmocka_unit_test(a_second_one_is_refused_and_told_the_pid),
-		cmocka_unit_test(a_taken_address_is_told),
-		cmocka_unit_test(what_a_killed_one_left_does_not_stop_the_next),
-		cmocka_unit_test(what_costs_and_brings_nothing_is_warned_of),
-		cmocka_unit_test(a_bad_configuration_ends_with_78),
-		cmocka_unit_test(a_rail_that_is_not_there_is_named),
-		cmocka_unit_test(a_daemon_returns_when_it_is_ready),
-		cmocka_unit_test(mpibctl_tells_usage_from_no_proxy),
-		cmocka_unit_test(mpibctl_shows_every_noun),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_service_manager_hears_ready_and_that_it_lives),
+	cmocka_unit_test(the_ready_line_names_sockets_and_rails),
+	cmocka_unit_test(it_stops_within_a_second_and_leaves_nothing),
+	cmocka_unit_test(one_rail_is_enough),
+	cmocka_unit_test(several_shards_start),
+	cmocka_unit_test(a_second_one_is_refused_and_told_the_pid),
+	cmocka_unit_test(a_taken_address_is_told),
+	cmocka_unit_test(what_a_killed_one_left_does_not_stop_the_next),
+	cmocka_unit_test(what_costs_and_brings_nothing_is_warned_of),
+	cmocka_unit_test(a_bad_configuration_ends_with_78),
+	cmocka_unit_test(a_rail_that_is_not_there_is_named),
+	cmocka_unit_test(a_daemon_returns_when_it_is_ready),
+	cmocka_unit_test(mpibctl_tells_usage_from_no_proxy),
+	cmocka_unit_test(mpibctl_shows_every_noun),
+	{ 0 },
+};

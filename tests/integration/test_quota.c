@@ -297,7 +297,6 @@ what_is_given_back_is_taken_back_whatever_else_was_sent(void **state)
 	struct mpib_message m;
 	int sock;
 
-	(void)state;
 	start("--quota-messages", "3");
 	sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 	assert_int_equal(asked(sock, &hello.h, &m), 0);
@@ -332,22 +331,17 @@ static void another_user_has_quotas_of_its_own(void **state)
 
 #define QUOTA_TEST(fn) cmocka_unit_test_teardown(fn, stop)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		QUOTA_TEST(clients_of_a_user_are_bounded),
-		QUOTA_TEST(descriptors_of_a_user_are_bounded),
-		QUOTA_TEST(connections_of_a_user_are_bounded),
-		QUOTA_TEST(requests_in_flight_are_bounded_by_connections),
-		QUOTA_TEST(listeners_of_a_user_are_bounded),
-		QUOTA_TEST(staging_memory_of_a_user_is_bounded),
-		QUOTA_TEST(regions_of_a_user_are_bounded),
-		QUOTA_TEST(registered_bytes_of_a_user_are_bounded),
-		QUOTA_TEST(control_messages_of_a_user_are_bounded),
-		QUOTA_TEST(
-			what_is_given_back_is_taken_back_whatever_else_was_sent),
-		QUOTA_TEST(another_user_has_quotas_of_its_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	QUOTA_TEST(clients_of_a_user_are_bounded),
+	QUOTA_TEST(descriptors_of_a_user_are_bounded),
+	QUOTA_TEST(connections_of_a_user_are_bounded),
+	QUOTA_TEST(requests_in_flight_are_bounded_by_connections),
+	QUOTA_TEST(listeners_of_a_user_are_bounded),
+	QUOTA_TEST(staging_memory_of_a_user_is_bounded),
+	QUOTA_TEST(regions_of_a_user_are_bounded),
+	QUOTA_TEST(registered_bytes_of_a_user_are_bounded),
+	QUOTA_TEST(control_messages_of_a_user_are_bounded),
+	QUOTA_TEST(what_is_given_back_is_taken_back_whatever_else_was_sent),
+	QUOTA_TEST(another_user_has_quotas_of_its_own),
+	{ 0 },
+};

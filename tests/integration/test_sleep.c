@@ -235,15 +235,10 @@ static void whoever_has_left_wakes_nobody(void **state)
 	expect_awake_by(stays->bell);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(
-			who_empties_its_doorbell_takes_no_wake_up_of_another),
-		fixture_test(a_full_doorbell_that_blocks_stops_no_shard),
-		fixture_test(hundreds_that_ring_at_once_are_few_wakes),
-		fixture_test(whoever_has_left_wakes_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(who_empties_its_doorbell_takes_no_wake_up_of_another),
+	fixture_test(a_full_doorbell_that_blocks_stops_no_shard),
+	fixture_test(hundreds_that_ring_at_once_are_few_wakes),
+	fixture_test(whoever_has_left_wakes_nobody),
+	{ 0 },
+};

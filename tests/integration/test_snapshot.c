@@ -46,13 +46,9 @@ static void the_last_fail_over_is_the_latest_of_any_shard(void **state)
 	assert_int_equal(last(), 90);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			the_last_fail_over_is_the_latest_of_any_shard, setup,
-			pair_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(
+		the_last_fail_over_is_the_latest_of_any_shard, setup,
+		pair_teardown),
+	{ 0 },
+};

@@ -329,22 +329,18 @@ static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		pair_test(a_sprayed_part_goes_over_all_qps_and_one_tells),
-		pair_test(a_numbered_part_leaves_the_first_qp_to_imms),
-		pair_test(a_part_of_one_fragment_is_one_wr),
-		pair_test(what_looks_like_a_record_is_numbered),
-		pair_test(a_rail_with_one_qp_is_split),
-		pair_test(auto_tries_both_ways),
-		pair_test(ends_that_differ_make_no_lane),
-		pair_test(where_paths_are_many_nothing_is_numbered),
-		pair_test(late_numbers_are_counted_and_dropped),
-		pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane),
-		pair_test(a_qp_that_stands_still_loses_nothing),
-		pair_test(a_peer_that_tells_of_too_much_loses_the_lane),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	pair_test(a_sprayed_part_goes_over_all_qps_and_one_tells),
+	pair_test(a_numbered_part_leaves_the_first_qp_to_imms),
+	pair_test(a_part_of_one_fragment_is_one_wr),
+	pair_test(what_looks_like_a_record_is_numbered),
+	pair_test(a_rail_with_one_qp_is_split),
+	pair_test(auto_tries_both_ways),
+	pair_test(ends_that_differ_make_no_lane),
+	pair_test(where_paths_are_many_nothing_is_numbered),
+	pair_test(late_numbers_are_counted_and_dropped),
+	pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane),
+	pair_test(a_qp_that_stands_still_loses_nothing),
+	pair_test(a_peer_that_tells_of_too_much_loses_the_lane),
+	{ 0 },
+};

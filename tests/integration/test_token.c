@@ -65,12 +65,8 @@ static void they_do_with_ece_off(void **state)
 	assert_acquainted(0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		teardown_test(the_qps_of_a_lane_know_each_other),
-		teardown_test(they_do_with_ece_off),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	teardown_test(the_qps_of_a_lane_know_each_other),
+	teardown_test(they_do_with_ece_off),
+	{ 0 },
+};

@@ -31,6 +31,9 @@ static inline void assert_in(const char *text, const char *part)
 		fail_msg("\"%s\" is not in \"%s\"", part, text);
 }
 
+/* What main.c runs, up to an empty one, where a program has no main() of its own. */
+extern const struct CMUnitTest test_list[];
+
 /* A test with the setup() and teardown() of its file, or that of both which the
  * file has. */
 #define fixture_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

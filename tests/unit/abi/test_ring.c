@@ -200,19 +200,14 @@ static void two_threads_lose_and_garble_nothing(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(descriptors_come_out_in_the_order_pushed),
-		cmocka_unit_test(
-			a_full_ring_has_room_only_once_the_head_is_published),
-		cmocka_unit_test(indices_cross_2_to_the_32),
-		cmocka_unit_test(indices_cross_2_to_the_64),
-		cmocka_unit_test(a_head_that_cannot_be_right_is_refused),
-		cmocka_unit_test(a_lying_sequence_is_not_popped),
-		cmocka_unit_test(only_a_sequence_of_no_producer_is_a_jump),
-		cmocka_unit_test(two_threads_lose_and_garble_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(descriptors_come_out_in_the_order_pushed),
+	cmocka_unit_test(a_full_ring_has_room_only_once_the_head_is_published),
+	cmocka_unit_test(indices_cross_2_to_the_32),
+	cmocka_unit_test(indices_cross_2_to_the_64),
+	cmocka_unit_test(a_head_that_cannot_be_right_is_refused),
+	cmocka_unit_test(a_lying_sequence_is_not_popped),
+	cmocka_unit_test(only_a_sequence_of_no_producer_is_a_jump),
+	cmocka_unit_test(two_threads_lose_and_garble_nothing),
+	{ 0 },
+};

@@ -75,15 +75,11 @@ static void records_lie_as_the_peer_expects(void **state)
 	assert_int_equal(offsetof(struct mpib_record, rail), 48);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(immediates_of_v1_have_these_bits),
-		cmocka_unit_test(immediates_of_v2_have_these_bits),
-		cmocka_unit_test(every_field_comes_back),
-		cmocka_unit_test(sizes_round_up_to_128_until_the_sentinel),
-		cmocka_unit_test(records_lie_as_the_peer_expects),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(immediates_of_v1_have_these_bits),
+	cmocka_unit_test(immediates_of_v2_have_these_bits),
+	cmocka_unit_test(every_field_comes_back),
+	cmocka_unit_test(sizes_round_up_to_128_until_the_sentinel),
+	cmocka_unit_test(records_lie_as_the_peer_expects),
+	{ 0 },
+};

@@ -113,15 +113,11 @@ static void a_counter_that_is_full_still_wakes(void **state)
 	assert_false(readable());
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(it_is_readable_from_the_ring_until_it_is_heard),
-		fixture_test(many_rings_are_one_system_call),
-		fixture_test(what_is_heard_before_it_is_written_is_heard_twice),
-		fixture_test(a_ring_behind_one_that_is_not_yet_written_wakes),
-		fixture_test(a_counter_that_is_full_still_wakes),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(it_is_readable_from_the_ring_until_it_is_heard),
+	fixture_test(many_rings_are_one_system_call),
+	fixture_test(what_is_heard_before_it_is_written_is_heard_twice),
+	fixture_test(a_ring_behind_one_that_is_not_yet_written_wakes),
+	fixture_test(a_counter_that_is_full_still_wakes),
+	{ 0 },
+};

@@ -101,13 +101,9 @@ static void zeroed_words_are_zero_and_nothing_beside_them(void **state)
 		assert_int_equal(words[i], 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_length_and_alignment_is_copied_exactly),
-		cmocka_unit_test(lines_fill_strictly_upwards),
-		cmocka_unit_test(zeroed_words_are_zero_and_nothing_beside_them),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(every_length_and_alignment_is_copied_exactly),
+	cmocka_unit_test(lines_fill_strictly_upwards),
+	cmocka_unit_test(zeroed_words_are_zero_and_nothing_beside_them),
+	{ 0 },
+};

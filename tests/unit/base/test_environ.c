@@ -112,17 +112,13 @@ static void a_list_without_end_is_cut(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_misspelt_name_is_told_with_the_right_one),
-		cmocka_unit_test(a_name_like_none_has_no_suggestion),
-		cmocka_unit_test(every_name_that_is_read_is_known),
-		cmocka_unit_test(other_names_are_nobodys_business),
-		cmocka_unit_test(a_name_without_end_is_cut),
-		cmocka_unit_test(what_only_the_proxy_reads_is_listed),
-		cmocka_unit_test(a_list_without_end_is_cut),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_misspelt_name_is_told_with_the_right_one),
+	cmocka_unit_test(a_name_like_none_has_no_suggestion),
+	cmocka_unit_test(every_name_that_is_read_is_known),
+	cmocka_unit_test(other_names_are_nobodys_business),
+	cmocka_unit_test(a_name_without_end_is_cut),
+	cmocka_unit_test(what_only_the_proxy_reads_is_listed),
+	cmocka_unit_test(a_list_without_end_is_cut),
+	{ 0 },
+};

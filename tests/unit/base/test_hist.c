@@ -116,18 +116,12 @@ static void a_reader_never_sees_a_count_fall(void **state)
 	assert_int_equal(counts().count, RECORDS);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_bucket_begins_where_the_one_before_ends),
-		cmocka_unit_test(a_bucket_is_at_most_a_quarter_wide),
-		cmocka_unit_test_setup(sums_counts_and_the_maximum_are_exact,
-				       clear),
-		cmocka_unit_test_setup(a_quantile_is_right_to_within_a_quarter,
-				       clear),
-		cmocka_unit_test_setup(an_empty_one_has_no_quantiles, clear),
-		cmocka_unit_test_setup(a_reader_never_sees_a_count_fall, clear),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(each_bucket_begins_where_the_one_before_ends),
+	cmocka_unit_test(a_bucket_is_at_most_a_quarter_wide),
+	cmocka_unit_test_setup(sums_counts_and_the_maximum_are_exact, clear),
+	cmocka_unit_test_setup(a_quantile_is_right_to_within_a_quarter, clear),
+	cmocka_unit_test_setup(an_empty_one_has_no_quantiles, clear),
+	cmocka_unit_test_setup(a_reader_never_sees_a_count_fall, clear),
+	{ 0 },
+};

@@ -250,19 +250,14 @@ static void waits_for_a_timer_in_real_time(void **state)
 	mpib_loop_fini(&loop);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(tells_a_readable_descriptor_each_turn),
-		fixture_test(forgets_a_removed_watch_within_the_turn),
-		fixture_test(
-			forgets_what_is_not_watched_any_more_within_the_turn),
-		fixture_test(runs_timers_in_order_of_their_deadlines),
-		fixture_test(runs_a_timer_that_arms_itself_once_a_turn),
-		fixture_test(keeps_a_timer_until_its_time),
-		fixture_test(stops_from_another_thread),
-		cmocka_unit_test(waits_for_a_timer_in_real_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(tells_a_readable_descriptor_each_turn),
+	fixture_test(forgets_a_removed_watch_within_the_turn),
+	fixture_test(forgets_what_is_not_watched_any_more_within_the_turn),
+	fixture_test(runs_timers_in_order_of_their_deadlines),
+	fixture_test(runs_a_timer_that_arms_itself_once_a_turn),
+	fixture_test(keeps_a_timer_until_its_time),
+	fixture_test(stops_from_another_thread),
+	cmocka_unit_test(waits_for_a_timer_in_real_time),
+	{ 0 },
+};

@@ -161,16 +161,11 @@ static void nothing_of_several_senders_is_lost(void **state)
 		pthread_join(thread[i], NULL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(messages_run_in_the_order_sent),
-		fixture_test(the_fd_is_readable_while_a_message_waits),
-		fixture_test(
-			an_owner_that_was_faster_than_the_wake_up_sleeps_again),
-		fixture_test(a_late_wake_up_is_for_what_came_meanwhile_too),
-		fixture_test(nothing_of_several_senders_is_lost),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(messages_run_in_the_order_sent),
+	fixture_test(the_fd_is_readable_while_a_message_waits),
+	fixture_test(an_owner_that_was_faster_than_the_wake_up_sleeps_again),
+	fixture_test(a_late_wake_up_is_for_what_came_meanwhile_too),
+	fixture_test(nothing_of_several_senders_is_lost),
+	{ 0 },
+};

@@ -189,23 +189,16 @@ static void huge_pages_that_are_free_are_used(void **state)
 	assert_int_equal(st.st_blksize, 2 << 20);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_one_side_writes_the_other_reads),
-		cmocka_unit_test(the_size_is_sealed),
-		cmocka_unit_test(
-			a_read_only_segment_cannot_be_mapped_for_writing),
-		cmocka_unit_test(
-			only_its_creator_opens_a_read_only_segment_for_writing),
-		cmocka_unit_test(
-			a_segment_that_is_refused_leaves_nothing_to_end),
-		cmocka_unit_test(attaching_refuses_what_is_not_sealed),
-		cmocka_unit_test(attaching_refuses_what_is_too_small),
-		cmocka_unit_test(
-			asking_for_huge_pages_gives_memory_in_any_case),
-		cmocka_unit_test(huge_pages_that_are_free_are_used),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(what_one_side_writes_the_other_reads),
+	cmocka_unit_test(the_size_is_sealed),
+	cmocka_unit_test(a_read_only_segment_cannot_be_mapped_for_writing),
+	cmocka_unit_test(
+		only_its_creator_opens_a_read_only_segment_for_writing),
+	cmocka_unit_test(a_segment_that_is_refused_leaves_nothing_to_end),
+	cmocka_unit_test(attaching_refuses_what_is_not_sealed),
+	cmocka_unit_test(attaching_refuses_what_is_too_small),
+	cmocka_unit_test(asking_for_huge_pages_gives_memory_in_any_case),
+	cmocka_unit_test(huge_pages_that_are_free_are_used),
+	{ 0 },
+};

@@ -195,20 +195,14 @@ static void too_many_routes_are_told(void **state)
 	assert_int_equal(list.n, MPIB_NETWORKS_MAX);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_address_is_in_one_of_the_networks_or_not),
-		cmocka_unit_test(no_list_is_no_limit),
-		cmocka_unit_test(what_is_no_network_is_refused),
-		cmocka_unit_test(an_own_address_brings_its_interfaces_network),
-		cmocka_unit_test(
-			routes_through_the_interface_bring_their_networks),
-		cmocka_unit_test(
-			an_aggregate_is_more_than_the_network_at_its_start),
-		cmocka_unit_test(so_do_those_of_ipv6),
-		cmocka_unit_test(too_many_routes_are_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(an_address_is_in_one_of_the_networks_or_not),
+	cmocka_unit_test(no_list_is_no_limit),
+	cmocka_unit_test(what_is_no_network_is_refused),
+	cmocka_unit_test(an_own_address_brings_its_interfaces_network),
+	cmocka_unit_test(routes_through_the_interface_bring_their_networks),
+	cmocka_unit_test(an_aggregate_is_more_than_the_network_at_its_start),
+	cmocka_unit_test(so_do_those_of_ipv6),
+	cmocka_unit_test(too_many_routes_are_told),
+	{ 0 },
+};

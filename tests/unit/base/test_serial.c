@@ -148,15 +148,11 @@ static void descriptors_that_nobody_took_are_closed(void **state)
 	assert_int_equal(close(in), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_is_packed_comes_out_again),
-		cmocka_unit_test(one_that_is_cut_short_anywhere_fails),
-		cmocka_unit_test(a_count_above_its_bound_fails_and_is_0),
-		cmocka_unit_test(another_object_than_expected_fails_in_words),
-		cmocka_unit_test(descriptors_that_nobody_took_are_closed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(what_is_packed_comes_out_again),
+	cmocka_unit_test(one_that_is_cut_short_anywhere_fails),
+	cmocka_unit_test(a_count_above_its_bound_fails_and_is_0),
+	cmocka_unit_test(another_object_than_expected_fails_in_words),
+	cmocka_unit_test(descriptors_that_nobody_took_are_closed),
+	{ 0 },
+};

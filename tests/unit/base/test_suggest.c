@@ -32,12 +32,8 @@ static void only_what_is_near_is_suggested(void **state)
 	assert_null(mpib_suggest_best(&far));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(distance_counts_edits),
-		cmocka_unit_test(only_what_is_near_is_suggested),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(distance_counts_edits),
+	cmocka_unit_test(only_what_is_near_is_suggested),
+	{ 0 },
+};

@@ -151,18 +151,12 @@ static void the_first_host_of_a_list(void **state)
 	assert_false(perf_launcher_first("longerthan7", host, sizeof(host)));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			each_launcher_says_rank_size_and_where_rank_0_is),
-		cmocka_unit_test(
-			ranks_of_mpirun_and_torchrun_inherit_sruns_variables),
-		cmocka_unit_test(jobs_on_a_host_have_their_ports),
-		cmocka_unit_test(who_is_alone_is_no_rank),
-		cmocka_unit_test(what_is_no_rank_is_refused),
-		cmocka_unit_test(the_first_host_of_a_list),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(each_launcher_says_rank_size_and_where_rank_0_is),
+	cmocka_unit_test(ranks_of_mpirun_and_torchrun_inherit_sruns_variables),
+	cmocka_unit_test(jobs_on_a_host_have_their_ports),
+	cmocka_unit_test(who_is_alone_is_no_rank),
+	cmocka_unit_test(what_is_no_rank_is_refused),
+	cmocka_unit_test(the_first_host_of_a_list),
+	{ 0 },
+};

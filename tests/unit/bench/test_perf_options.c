@@ -134,15 +134,11 @@ static void an_environment_is_of_a_node_or_of_all(void **state)
 	perf_options_free(&opt);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes_are_digits_and_at_most_a_suffix),
-		cmocka_unit_test(what_is_no_value_is_refused),
-		cmocka_unit_test(a_maximum_that_is_given_is_the_maximum),
-		cmocka_unit_test(times_are_seconds),
-		cmocka_unit_test(an_environment_is_of_a_node_or_of_all),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(sizes_are_digits_and_at_most_a_suffix),
+	cmocka_unit_test(what_is_no_value_is_refused),
+	cmocka_unit_test(a_maximum_that_is_given_is_the_maximum),
+	cmocka_unit_test(times_are_seconds),
+	cmocka_unit_test(an_environment_is_of_a_node_or_of_all),
+	{ 0 },
+};

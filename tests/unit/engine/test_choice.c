@@ -112,16 +112,12 @@ static void a_queue_is_taken_into_account(void **state)
 
 #define CHOICE_TEST(f) cmocka_unit_test_setup(f, setup)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		CHOICE_TEST(the_first_parts_go_either_way_by_turns),
-		CHOICE_TEST(now_and_then_a_part_goes_the_other_way),
-		CHOICE_TEST(the_crossover_is_where_the_costs_cross),
-		CHOICE_TEST(what_changes_is_noticed),
-		CHOICE_TEST(nearly_equal_ways_do_not_alternate),
-		CHOICE_TEST(a_queue_is_taken_into_account),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	CHOICE_TEST(the_first_parts_go_either_way_by_turns),
+	CHOICE_TEST(now_and_then_a_part_goes_the_other_way),
+	CHOICE_TEST(the_crossover_is_where_the_costs_cross),
+	CHOICE_TEST(what_changes_is_noticed),
+	CHOICE_TEST(nearly_equal_ways_do_not_alternate),
+	CHOICE_TEST(a_queue_is_taken_into_account),
+	{ 0 },
+};

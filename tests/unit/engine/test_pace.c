@@ -189,41 +189,27 @@ static void two_that_yield_to_each_other_come_to_short_runs(void **state)
 	assert_int_equal(run, 30 * US);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(
-			after_a_dear_yield_it_sleeps_at_once_for_a_while,
-			setup),
-		cmocka_unit_test_setup(
-			it_yields_at_every_look_while_others_take_the_core,
-			setup),
-		cmocka_unit_test_setup(
-			alone_on_its_core_it_looks_more_often_than_it_yields,
-			setup),
-		cmocka_unit_test_setup(one_yield_that_is_taken_tells_of_company,
-				       setup),
-		cmocka_unit_test_setup(work_begins_the_wait_anew, setup),
-		cmocka_unit_test_setup(
-			a_short_sleep_makes_it_more_patient_within_a_bound,
-			setup),
-		cmocka_unit_test_setup(
-			a_long_sleep_makes_it_less_patient_within_a_bound,
-			setup),
-		cmocka_unit_test_setup(it_is_shared_while_tenants_take_turns,
-				       setup),
-		cmocka_unit_test_setup(it_gives_way_once_in_a_while, setup),
-		cmocka_unit_test_setup(a_look_in_vain_begins_its_run_anew,
-				       setup),
-		cmocka_unit_test_setup(
-			it_keeps_the_core_for_a_part_of_what_a_yield_took,
-			setup),
-		cmocka_unit_test_setup(
-			beside_other_load_it_has_the_core_half_of_the_time,
-			setup),
-		cmocka_unit_test_setup(
-			two_that_yield_to_each_other_come_to_short_runs, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup(after_a_dear_yield_it_sleeps_at_once_for_a_while,
+			       setup),
+	cmocka_unit_test_setup(
+		it_yields_at_every_look_while_others_take_the_core, setup),
+	cmocka_unit_test_setup(
+		alone_on_its_core_it_looks_more_often_than_it_yields, setup),
+	cmocka_unit_test_setup(one_yield_that_is_taken_tells_of_company, setup),
+	cmocka_unit_test_setup(work_begins_the_wait_anew, setup),
+	cmocka_unit_test_setup(
+		a_short_sleep_makes_it_more_patient_within_a_bound, setup),
+	cmocka_unit_test_setup(
+		a_long_sleep_makes_it_less_patient_within_a_bound, setup),
+	cmocka_unit_test_setup(it_is_shared_while_tenants_take_turns, setup),
+	cmocka_unit_test_setup(it_gives_way_once_in_a_while, setup),
+	cmocka_unit_test_setup(a_look_in_vain_begins_its_run_anew, setup),
+	cmocka_unit_test_setup(
+		it_keeps_the_core_for_a_part_of_what_a_yield_took, setup),
+	cmocka_unit_test_setup(
+		beside_other_load_it_has_the_core_half_of_the_time, setup),
+	cmocka_unit_test_setup(two_that_yield_to_each_other_come_to_short_runs,
+			       setup),
+	{ 0 },
+};

@@ -263,20 +263,14 @@ static void a_large_message_ends_within_a_twentieth_of_the_best(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			eight_in_flight_fill_both_rails_by_whole_messages),
-		cmocka_unit_test(rails_that_serve_qps_by_turns_are_filled),
-		cmocka_unit_test(rails_of_any_rates_and_delays_are_filled),
-		cmocka_unit_test(equal_rails_get_half_each_in_every_second),
-		cmocka_unit_test(the_middle_is_held_where_cores_are_the_limit),
-		cmocka_unit_test(a_step_of_a_rate_is_followed_within_200_ms),
-		cmocka_unit_test(lanes_that_share_the_rails_fill_them_together),
-		cmocka_unit_test(
-			a_large_message_ends_within_a_twentieth_of_the_best),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(eight_in_flight_fill_both_rails_by_whole_messages),
+	cmocka_unit_test(rails_that_serve_qps_by_turns_are_filled),
+	cmocka_unit_test(rails_of_any_rates_and_delays_are_filled),
+	cmocka_unit_test(equal_rails_get_half_each_in_every_second),
+	cmocka_unit_test(the_middle_is_held_where_cores_are_the_limit),
+	cmocka_unit_test(a_step_of_a_rate_is_followed_within_200_ms),
+	cmocka_unit_test(lanes_that_share_the_rails_fill_them_together),
+	cmocka_unit_test(a_large_message_ends_within_a_twentieth_of_the_best),
+	{ 0 },
+};

@@ -189,30 +189,19 @@ static void an_imm_waits_for_what_it_covers_on_another_rail(void **state)
 	assert_true(mpib_stripes_ordered(&c, 1, 0));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_fault_is_told_and_replayed_when_both_are_drained),
-		cmocka_unit_test(
-			nothing_is_replayed_before_this_end_is_drained),
-		cmocka_unit_test(both_ends_may_find_the_fault_at_once),
-		cmocka_unit_test(a_message_of_another_epoch_is_refused),
-		cmocka_unit_test(
-			a_rail_comes_back_healthy_held_and_probed_at_both_ends),
-		cmocka_unit_test(an_offer_that_came_early_is_kept),
-		cmocka_unit_test(a_fault_while_it_comes_back_ends_that_attempt),
-		cmocka_unit_test(
-			the_peer_may_give_up_what_this_end_has_not_begun),
-		cmocka_unit_test(
-			only_what_the_rail_carried_and_nobody_saw_is_lost),
-		cmocka_unit_test(
-			what_is_held_is_lost_though_the_rail_acknowledged_it),
-		cmocka_unit_test(
-			a_chunk_follows_the_rail_it_was_posted_on_again),
-		cmocka_unit_test(
-			an_imm_waits_for_what_it_covers_on_another_rail),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_fault_is_told_and_replayed_when_both_are_drained),
+	cmocka_unit_test(nothing_is_replayed_before_this_end_is_drained),
+	cmocka_unit_test(both_ends_may_find_the_fault_at_once),
+	cmocka_unit_test(a_message_of_another_epoch_is_refused),
+	cmocka_unit_test(
+		a_rail_comes_back_healthy_held_and_probed_at_both_ends),
+	cmocka_unit_test(an_offer_that_came_early_is_kept),
+	cmocka_unit_test(a_fault_while_it_comes_back_ends_that_attempt),
+	cmocka_unit_test(the_peer_may_give_up_what_this_end_has_not_begun),
+	cmocka_unit_test(only_what_the_rail_carried_and_nobody_saw_is_lost),
+	cmocka_unit_test(what_is_held_is_lost_though_the_rail_acknowledged_it),
+	cmocka_unit_test(a_chunk_follows_the_rail_it_was_posted_on_again),
+	cmocka_unit_test(an_imm_waits_for_what_it_covers_on_another_rail),
+	{ 0 },
+};

@@ -244,16 +244,12 @@ static void a_forked_child_is_refused_and_the_parent_goes_on(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(attaching_learns_the_node),
-		TEST(attach_errors_say_socket_and_remedy),
-		TEST(a_signal_does_not_end_the_wait_for_a_busy_proxy),
-		TEST(an_answer_is_awaited_as_long_as_the_proxy_said),
-		TEST(a_dead_proxy_is_noticed_by_who_waits),
-		TEST(a_forked_child_is_refused_and_the_parent_goes_on),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	TEST(attaching_learns_the_node),
+	TEST(attach_errors_say_socket_and_remedy),
+	TEST(a_signal_does_not_end_the_wait_for_a_busy_proxy),
+	TEST(an_answer_is_awaited_as_long_as_the_proxy_said),
+	TEST(a_dead_proxy_is_noticed_by_who_waits),
+	TEST(a_forked_child_is_refused_and_the_parent_goes_on),
+	{ 0 },
+};

@@ -296,20 +296,16 @@ static void a_broken_connection_fails_all_that_waits(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(connecting_shows_in_the_state_word),
-		TEST(a_failed_connection_tells_why),
-		TEST(allocated_memory_is_sent_where_it_lies),
-		TEST(thirty_two_may_be_outstanding),
-		TEST(some_requests_are_kept_for_other_tags),
-		TEST(a_generation_counts_the_uses_of_its_own_slot),
-		TEST(a_full_ring_takes_nothing_until_the_shard_has),
-		TEST(the_bell_rings_only_for_a_sleeper),
-		TEST(an_index_is_used_again_only_when_free),
-		TEST(a_broken_connection_fails_all_that_waits),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	TEST(connecting_shows_in_the_state_word),
+	TEST(a_failed_connection_tells_why),
+	TEST(allocated_memory_is_sent_where_it_lies),
+	TEST(thirty_two_may_be_outstanding),
+	TEST(some_requests_are_kept_for_other_tags),
+	TEST(a_generation_counts_the_uses_of_its_own_slot),
+	TEST(a_full_ring_takes_nothing_until_the_shard_has),
+	TEST(the_bell_rings_only_for_a_sleeper),
+	TEST(an_index_is_used_again_only_when_free),
+	TEST(a_broken_connection_fails_all_that_waits),
+	{ 0 },
+};

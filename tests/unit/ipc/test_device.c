@@ -100,15 +100,11 @@ static void no_device_or_more_than_there_can_be_is_no_welcome(void **state)
 
 #define t(f) cmocka_unit_test_setup_teardown(f, start, stop)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		t(each_device_is_described),
-		t(a_client_says_which_device_it_wants),
-		t(a_caller_from_before_devices_gets_the_first),
-		t(an_older_proxy_has_one_device),
-		t(no_device_or_more_than_there_can_be_is_no_welcome),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(each_device_is_described),
+	t(a_client_says_which_device_it_wants),
+	t(a_caller_from_before_devices_gets_the_first),
+	t(an_older_proxy_has_one_device),
+	t(no_device_or_more_than_there_can_be_is_no_welcome),
+	{ 0 },
+};

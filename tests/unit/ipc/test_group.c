@@ -93,13 +93,9 @@ static void a_larger_window_is_got_by_a_post(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(a_group_is_filled_by_tag),
-		TEST(a_group_larger_than_the_window_gets_a_larger_one),
-		TEST(a_larger_window_is_got_by_a_post),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	TEST(a_group_is_filled_by_tag),
+	TEST(a_group_larger_than_the_window_gets_a_larger_one),
+	TEST(a_larger_window_is_got_by_a_post),
+	{ 0 },
+};

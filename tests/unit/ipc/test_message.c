@@ -226,30 +226,23 @@ static void sending_never_blocks(void **state)
 	assert_int_equal(rc, -EAGAIN);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_message_arrives_as_it_was_sent, open_pair,
-			close_pair),
-		cmocka_unit_test_setup_teardown(
-			four_descriptors_arrive_in_order_and_close_on_exec,
-			open_pair, close_pair),
-		cmocka_unit_test_setup_teardown(
-			too_many_descriptors_are_refused_and_none_is_kept,
-			open_pair, close_pair),
-		cmocka_unit_test_setup_teardown(
-			descriptors_without_room_are_told_from_a_broken_message,
-			open_pair, close_pair),
-		cmocka_unit_test_setup_teardown(
-			a_message_of_a_wrong_length_is_refused, open_pair,
-			close_pair),
-		cmocka_unit_test_setup_teardown(
-			a_hang_up_is_seen_by_both_directions, open_pair,
-			close_pair),
-		cmocka_unit_test_setup_teardown(sending_never_blocks, open_pair,
-						close_pair),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(a_message_arrives_as_it_was_sent,
+					open_pair, close_pair),
+	cmocka_unit_test_setup_teardown(
+		four_descriptors_arrive_in_order_and_close_on_exec, open_pair,
+		close_pair),
+	cmocka_unit_test_setup_teardown(
+		too_many_descriptors_are_refused_and_none_is_kept, open_pair,
+		close_pair),
+	cmocka_unit_test_setup_teardown(
+		descriptors_without_room_are_told_from_a_broken_message,
+		open_pair, close_pair),
+	cmocka_unit_test_setup_teardown(a_message_of_a_wrong_length_is_refused,
+					open_pair, close_pair),
+	cmocka_unit_test_setup_teardown(a_hang_up_is_seen_by_both_directions,
+					open_pair, close_pair),
+	cmocka_unit_test_setup_teardown(sending_never_blocks, open_pair,
+					close_pair),
+	{ 0 },
+};

@@ -256,17 +256,13 @@ static void a_set_up_that_failed_says_why_without_a_wait(void **state)
 
 #define WHY_TEST(name) cmocka_unit_test_setup_teardown(name, begin, stop)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WHY_TEST(nobody_waits_for_the_reason),
-		WHY_TEST(a_proxy_that_does_not_know_yet_is_asked_once_more),
-		WHY_TEST(a_request_that_failed_keeps_until_the_reason_is_there),
-		WHY_TEST(a_silent_proxy_is_given_up_once),
-		WHY_TEST(a_long_request_of_another_thread_keeps_nobody),
-		WHY_TEST(a_connection_may_be_closed_before_the_reason_comes),
-		WHY_TEST(a_set_up_that_failed_says_why_without_a_wait),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	WHY_TEST(nobody_waits_for_the_reason),
+	WHY_TEST(a_proxy_that_does_not_know_yet_is_asked_once_more),
+	WHY_TEST(a_request_that_failed_keeps_until_the_reason_is_there),
+	WHY_TEST(a_silent_proxy_is_given_up_once),
+	WHY_TEST(a_long_request_of_another_thread_keeps_nobody),
+	WHY_TEST(a_connection_may_be_closed_before_the_reason_comes),
+	WHY_TEST(a_set_up_that_failed_says_why_without_a_wait),
+	{ 0 },
+};

@@ -112,12 +112,8 @@ static void who_answers_is_root_the_proxys_user_or_the_agents(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(what_belongs_to_another_user_is_not_heard),
-		fixture_test(who_answers_is_root_the_proxys_user_or_the_agents),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(what_belongs_to_another_user_is_not_heard),
+	fixture_test(who_answers_is_root_the_proxys_user_or_the_agents),
+	{ 0 },
+};

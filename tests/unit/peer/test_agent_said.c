@@ -77,12 +77,8 @@ static void who_says_what_no_agent_would_is_left(void **state)
 	cmocka_unit_test_setup_teardown(test, agent_rig_setup,                 \
 					agent_rig_teardown)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		AGENT_TEST(what_it_says_of_rails_is_for_the_peers_it_is_of),
-		AGENT_TEST(who_says_what_no_agent_would_is_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	AGENT_TEST(what_it_says_of_rails_is_for_the_peers_it_is_of),
+	AGENT_TEST(who_says_what_no_agent_would_is_left),
+	{ 0 },
+};

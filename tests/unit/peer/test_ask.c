@@ -288,19 +288,13 @@ static void what_a_peer_says_commands_no_terminal_and_no_table(void **state)
 	assert_int_equal(got.report.rail[0].flags, MPIB_REPORT_FLAGS);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		rig_test(one_question_has_the_answer_of_each_peer),
-		rig_test(who_does_not_answer_is_named_and_not_asked_again),
-		rig_test(an_older_peer_is_not_asked),
-		rig_test(who_asks_without_end_is_answered_now_and_then),
-		rig_test(
-			a_question_outlives_its_link_and_ends_with_the_session),
-		cmocka_unit_test(the_longest_report_fits_a_sealed_frame),
-		cmocka_unit_test(
-			what_a_peer_says_commands_no_terminal_and_no_table),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	rig_test(one_question_has_the_answer_of_each_peer),
+	rig_test(who_does_not_answer_is_named_and_not_asked_again),
+	rig_test(an_older_peer_is_not_asked),
+	rig_test(who_asks_without_end_is_answered_now_and_then),
+	rig_test(a_question_outlives_its_link_and_ends_with_the_session),
+	cmocka_unit_test(the_longest_report_fits_a_sealed_frame),
+	cmocka_unit_test(what_a_peer_says_commands_no_terminal_and_no_table),
+	{ 0 },
+};

@@ -165,13 +165,9 @@ static void lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user(void **state)
 	rig_connect(rig, c, 0, d, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		rig_test(listeners_are_so_many),
-		rig_test(peers_are_so_many_and_a_quarter_for_a_user),
-		rig_test(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	rig_test(listeners_are_so_many),
+	rig_test(peers_are_so_many_and_a_quarter_for_a_user),
+	rig_test(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user),
+	{ 0 },
+};

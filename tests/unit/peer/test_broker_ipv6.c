@@ -62,15 +62,11 @@ static void a_link_over_ipv6_that_breaks_is_made_again(void **state)
 	rig_connect(rig, b, 2, a, 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(nodes_of_ipv6_connect_both_ways,
-						setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_link_over_ipv6_that_breaks_is_made_again, setup,
-			rig_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(nodes_of_ipv6_connect_both_ways, setup,
+					rig_teardown),
+	cmocka_unit_test_setup_teardown(
+		a_link_over_ipv6_that_breaks_is_made_again, setup,
+		rig_teardown),
+	{ 0 },
+};

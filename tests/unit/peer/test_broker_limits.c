@@ -272,18 +272,14 @@ static void peers_are_in_the_networks_or_are_none(void **state)
 	rig_connect(rig, a, 1, self, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_caller_that_cannot_be_taken_is_no_work),
-		rig_test(a_lane_given_up_is_closed_whatever_had_its_id_before),
-		rig_test(a_listener_has_room_for_all_connections_of_its_client),
-		rig_test(who_calls_everywhere_fills_no_table),
-		rig_test(a_lane_that_nobody_uses_is_closed),
-		rig_test(a_connect_outlives_the_close_of_an_idle_lane),
-		rig_test(a_user_has_so_many_lanes_and_others_theirs),
-		rig_test(peers_are_in_the_networks_or_are_none),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_caller_that_cannot_be_taken_is_no_work),
+	rig_test(a_lane_given_up_is_closed_whatever_had_its_id_before),
+	rig_test(a_listener_has_room_for_all_connections_of_its_client),
+	rig_test(who_calls_everywhere_fills_no_table),
+	rig_test(a_lane_that_nobody_uses_is_closed),
+	rig_test(a_connect_outlives_the_close_of_an_idle_lane),
+	rig_test(a_user_has_so_many_lanes_and_others_theirs),
+	rig_test(peers_are_in_the_networks_or_are_none),
+	{ 0 },
+};

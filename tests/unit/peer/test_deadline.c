@@ -174,17 +174,13 @@ static void a_connect_that_nobody_accepts_ends(void **state)
 			       "not connected within 7 s: nobody accepts"));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		rig_test(a_send_too_old_fails_its_connection_at_both_ends),
-		rig_test(the_oldest_of_a_connection_is_told),
-		rig_test(what_is_younger_goes_on),
-		rig_test(the_next_connection_at_an_index_is_not_hurt),
-		rig_test(without_a_limit_nobody_looks),
-		rig_test(a_limit_can_be_set_and_taken_away),
-		rig_test(a_connect_that_nobody_accepts_ends),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	rig_test(a_send_too_old_fails_its_connection_at_both_ends),
+	rig_test(the_oldest_of_a_connection_is_told),
+	rig_test(what_is_younger_goes_on),
+	rig_test(the_next_connection_at_an_index_is_not_hurt),
+	rig_test(without_a_limit_nobody_looks),
+	rig_test(a_limit_can_be_set_and_taken_away),
+	rig_test(a_connect_that_nobody_accepts_ends),
+	{ 0 },
+};

@@ -75,12 +75,8 @@ static void what_waits_is_handed_over_up_to_the_limit(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_come_out_as_they_went_in),
-		cmocka_unit_test(what_waits_is_handed_over_up_to_the_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(bytes_come_out_as_they_went_in),
+	cmocka_unit_test(what_waits_is_handed_over_up_to_the_limit),
+	{ 0 },
+};

@@ -176,14 +176,10 @@ static void quiet_peers_say_little(void **state)
 	assert_true(said <= 600 / 7 * 4 * 13);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_may_be_kept_fits_into_the_next_link),
-		rig_test(a_message_that_is_none_ends_the_session),
-		cmocka_unit_test(a_session_that_overflows_ends_with_its_lanes),
-		rig_test(quiet_peers_say_little),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(what_may_be_kept_fits_into_the_next_link),
+	rig_test(a_message_that_is_none_ends_the_session),
+	cmocka_unit_test(a_session_that_overflows_ends_with_its_lanes),
+	rig_test(quiet_peers_say_little),
+	{ 0 },
+};

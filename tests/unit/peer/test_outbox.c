@@ -230,19 +230,14 @@ static void a_serial_of_more_than_the_limit_is_refused(void **state)
 	mpib_outbox_fini(&o);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_one_sends_nothing),
-		cmocka_unit_test(frames_leave_in_the_order_they_came),
-		cmocka_unit_test(a_full_socket_loses_and_repeats_nothing),
-		cmocka_unit_test(a_peer_that_is_gone_is_an_error),
-		cmocka_unit_test(who_does_not_read_gets_no_more_than_the_limit),
-		cmocka_unit_test(a_sealed_frame_carries_its_seal_and_says_so),
-		cmocka_unit_test(
-			what_waits_is_handed_over_and_what_left_is_not),
-		cmocka_unit_test(a_serial_of_more_than_the_limit_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(an_empty_one_sends_nothing),
+	cmocka_unit_test(frames_leave_in_the_order_they_came),
+	cmocka_unit_test(a_full_socket_loses_and_repeats_nothing),
+	cmocka_unit_test(a_peer_that_is_gone_is_an_error),
+	cmocka_unit_test(who_does_not_read_gets_no_more_than_the_limit),
+	cmocka_unit_test(a_sealed_frame_carries_its_seal_and_says_so),
+	cmocka_unit_test(what_waits_is_handed_over_and_what_left_is_not),
+	cmocka_unit_test(a_serial_of_more_than_the_limit_is_refused),
+	{ 0 },
+};

@@ -38,11 +38,7 @@ static void who_cannot_listen_keeps_no_descriptor(void **state)
 	mpib_loop_fini(&loop);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_cannot_listen_keeps_no_descriptor),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(who_cannot_listen_keeps_no_descriptor),
+	{ 0 },
+};

@@ -169,15 +169,11 @@ static void others_are_served_only_with_tls_and_a_token(void **state)
 
 #define HERE(test) cmocka_unit_test_setup_teardown(test, begin, scratch_remove)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HERE(a_host_is_this_machine_by_address_or_localhost),
-		HERE(so_is_the_address_it_came_in_at_and_names_that_are_listed),
-		HERE(a_token_is_given_whole),
-		HERE(secrets_are_read_that_nobody_else_can_read),
-		HERE(others_are_served_only_with_tls_and_a_token),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	HERE(a_host_is_this_machine_by_address_or_localhost),
+	HERE(so_is_the_address_it_came_in_at_and_names_that_are_listed),
+	HERE(a_token_is_given_whole),
+	HERE(secrets_are_read_that_nobody_else_can_read),
+	HERE(others_are_served_only_with_tls_and_a_token),
+	{ 0 },
+};

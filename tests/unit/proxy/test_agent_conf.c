@@ -363,18 +363,14 @@ static void a_proxy_in_advanced_mode_is_never_left_to_itself(void **state)
 	assert_int_equal(hint(0), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(what_is_wrong_is_named_with_its_line),
-		fixture_test(the_first_rule_that_fits_holds),
-		fixture_test(a_sick_port_is_left_until_it_is_well_for_long),
-		fixture_test(a_window_has_its_rail_to_its_peer_with_a_lead),
-		fixture_test(bad_windows_are_named),
-		fixture_test(of_two_rails_in_trouble_the_worse_is_left),
-		fixture_test(a_bad_file_leaves_the_rules_as_they_are),
-		fixture_test(a_proxy_in_advanced_mode_is_never_left_to_itself),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(what_is_wrong_is_named_with_its_line),
+	fixture_test(the_first_rule_that_fits_holds),
+	fixture_test(a_sick_port_is_left_until_it_is_well_for_long),
+	fixture_test(a_window_has_its_rail_to_its_peer_with_a_lead),
+	fixture_test(bad_windows_are_named),
+	fixture_test(of_two_rails_in_trouble_the_worse_is_left),
+	fixture_test(a_bad_file_leaves_the_rules_as_they_are),
+	fixture_test(a_proxy_in_advanced_mode_is_never_left_to_itself),
+	{ 0 },
+};

@@ -215,20 +215,16 @@ static void a_dead_proxy_silences_no_other(void **state)
 	rmdir(where);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_proxy_is_told_what_is_new_if_it_takes_it,
-			steered_begin, steered_end),
-		cmocka_unit_test_setup_teardown(
-			windows_are_told_that_hold_as_many_as_have_room,
-			steered_begin, steered_end),
-		cmocka_unit_test_setup_teardown(
-			a_rail_is_left_by_the_word_of_the_peers_agent,
-			steered_begin, steered_end),
-		cmocka_unit_test(a_dead_proxy_silences_no_other),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(
+		a_proxy_is_told_what_is_new_if_it_takes_it, steered_begin,
+		steered_end),
+	cmocka_unit_test_setup_teardown(
+		windows_are_told_that_hold_as_many_as_have_room, steered_begin,
+		steered_end),
+	cmocka_unit_test_setup_teardown(
+		a_rail_is_left_by_the_word_of_the_peers_agent, steered_begin,
+		steered_end),
+	cmocka_unit_test(a_dead_proxy_silences_no_other),
+	{ 0 },
+};

@@ -147,16 +147,12 @@ static void rules_look_once_for_a_connections_islands(void **state)
 	assert_int_equal(compared, 2);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rules_look_once_for_a_connections_islands),
-		cmocka_unit_test(a_fixed_rule_is_one_share),
-		cmocka_unit_test(what_is_no_rule_is_refused_by_name),
-		cmocka_unit_test(balance_goes_to_the_ratio_of_the_rates),
-		cmocka_unit_test(balance_stays_without_news_of_both_rails),
-		cmocka_unit_test(counters_of_another_lane_are_no_rate),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(rules_look_once_for_a_connections_islands),
+	cmocka_unit_test(a_fixed_rule_is_one_share),
+	cmocka_unit_test(what_is_no_rule_is_refused_by_name),
+	cmocka_unit_test(balance_goes_to_the_ratio_of_the_rates),
+	cmocka_unit_test(balance_stays_without_news_of_both_rails),
+	cmocka_unit_test(counters_of_another_lane_are_no_rate),
+	{ 0 },
+};

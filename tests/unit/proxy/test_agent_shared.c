@@ -81,16 +81,11 @@ static void only_connections_alike_share_a_hint(void **state)
 	close(a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_shared_slot_balances_as_others_to_its_peer,
-			steered_begin, steered_end),
-		cmocka_unit_test_setup_teardown(
-			only_connections_alike_share_a_hint, steered_begin,
-			steered_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(
+		a_shared_slot_balances_as_others_to_its_peer, steered_begin,
+		steered_end),
+	cmocka_unit_test_setup_teardown(only_connections_alike_share_a_hint,
+					steered_begin, steered_end),
+	{ 0 },
+};

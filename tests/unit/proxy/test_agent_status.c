@@ -130,16 +130,11 @@ static void only_an_agents_own_status_is_read(void **state)
 	unlink(path);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_status_is_written_whatever_the_words_are,
-			steered_begin, steered_end),
-		cmocka_unit_test_setup_teardown(
-			only_an_agents_own_status_is_read, steered_begin,
-			steered_end),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(
+		a_status_is_written_whatever_the_words_are, steered_begin,
+		steered_end),
+	cmocka_unit_test_setup_teardown(only_an_agents_own_status_is_read,
+					steered_begin, steered_end),
+	{ 0 },
+};

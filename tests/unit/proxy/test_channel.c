@@ -94,16 +94,10 @@ static void nobody_stands_still_for_longer_than_peers_bear(void **state)
 	assert_int_equal(mpib_source_limit_ms(3600), 4000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_came_before_is_had),
-		cmocka_unit_test(it_is_sent_and_had_or_neither),
-		cmocka_unit_test(
-			who_is_given_up_cannot_say_that_it_has_taken_over),
-		cmocka_unit_test(
-			nobody_stands_still_for_longer_than_peers_bear),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(what_came_before_is_had),
+	cmocka_unit_test(it_is_sent_and_had_or_neither),
+	cmocka_unit_test(who_is_given_up_cannot_say_that_it_has_taken_over),
+	cmocka_unit_test(nobody_stands_still_for_longer_than_peers_bear),
+	{ 0 },
+};

@@ -153,17 +153,13 @@ static void what_is_dumped_can_be_read_again(void **state)
 
 #define t(f) cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		t(devices_of_a_file_come_in_its_order),
-		t(a_later_file_changes_one_rail_of_a_device),
-		t(those_of_the_command_line_take_the_place_of_files),
-		t(one_device_s_rails_have_the_names_they_always_had),
-		t(a_rail_is_found_by_what_it_is_called),
-		t(what_makes_no_device_is_refused_in_words),
-		t(what_is_dumped_can_be_read_again),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(devices_of_a_file_come_in_its_order),
+	t(a_later_file_changes_one_rail_of_a_device),
+	t(those_of_the_command_line_take_the_place_of_files),
+	t(one_device_s_rails_have_the_names_they_always_had),
+	t(a_rail_is_found_by_what_it_is_called),
+	t(what_makes_no_device_is_refused_in_words),
+	t(what_is_dumped_can_be_read_again),
+	{ 0 },
+};

@@ -171,15 +171,11 @@ static void an_agent_commands_no_terminal(void **state)
 	json_decref(data);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_agent_commands_no_terminal),
-		cmocka_unit_test(every_noun_fits_80_columns),
-		cmocka_unit_test(histograms_and_events_fit_80_columns),
-		cmocka_unit_test(an_answer_without_fields_is_borne),
-		cmocka_unit_test(a_rail_shows_what_it_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(an_agent_commands_no_terminal),
+	cmocka_unit_test(every_noun_fits_80_columns),
+	cmocka_unit_test(histograms_and_events_fit_80_columns),
+	cmocka_unit_test(an_answer_without_fields_is_borne),
+	cmocka_unit_test(a_rail_shows_what_it_is),
+	{ 0 },
+};

@@ -171,15 +171,10 @@ static void without_memory_each_is_told(void **state)
 	assert_int_equal(gather.kept, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(
-			askers_at_once_share_one_and_a_later_one_gets_the_next),
-		fixture_test(nobody_gets_the_next_while_the_last_is_kept),
-		fixture_test(the_youngest_age_that_is_asked_for_counts),
-		fixture_test(without_memory_each_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(askers_at_once_share_one_and_a_later_one_gets_the_next),
+	fixture_test(nobody_gets_the_next_while_the_last_is_kept),
+	fixture_test(the_youngest_age_that_is_asked_for_counts),
+	fixture_test(without_memory_each_is_told),
+	{ 0 },
+};

@@ -311,24 +311,20 @@ static void a_gpu_is_near_what_shares_its_root_port(void **state)
 
 #define t(f) cmocka_unit_test_setup_teardown(f, none, scratch_remove)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		t(link_layers_are_not_mixed),
-		t(slow_ports_are_no_match_for_one_fast_port),
-		t(a_port_of_a_tenth_of_the_speed_is_left_out),
-		t(only_usable_ports_count),
-		t(functions_and_ports_of_a_card_are_one),
-		t(ports_of_the_only_card_are_two),
-		t(functions_of_the_only_card_are_no_devices),
-		t(their_order_is_that_of_their_places),
-		t(neighbours_share_a_node_where_they_can),
-		t(storage_is_left_to_itself),
-		t(what_is_down_leaves_nothing_to_storage),
-		t(what_is_down_counts_if_it_will_be_there),
-		t(there_are_sixteen_at_most_the_first),
-		t(a_gpu_is_near_what_shares_its_root_port),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(link_layers_are_not_mixed),
+	t(slow_ports_are_no_match_for_one_fast_port),
+	t(a_port_of_a_tenth_of_the_speed_is_left_out),
+	t(only_usable_ports_count),
+	t(functions_and_ports_of_a_card_are_one),
+	t(ports_of_the_only_card_are_two),
+	t(functions_of_the_only_card_are_no_devices),
+	t(their_order_is_that_of_their_places),
+	t(neighbours_share_a_node_where_they_can),
+	t(storage_is_left_to_itself),
+	t(what_is_down_leaves_nothing_to_storage),
+	t(what_is_down_counts_if_it_will_be_there),
+	t(there_are_sixteen_at_most_the_first),
+	t(a_gpu_is_near_what_shares_its_root_port),
+	{ 0 },
+};

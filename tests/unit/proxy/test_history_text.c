@@ -90,13 +90,9 @@ static void without_a_history_there_are_no_rows(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, empty, end)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(the_text_is_made_once_a_sample),
-		TEST(so_is_that_of_a_full_hour),
-		TEST(without_a_history_there_are_no_rows),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	TEST(the_text_is_made_once_a_sample),
+	TEST(so_is_that_of_a_full_hour),
+	TEST(without_a_history_there_are_no_rows),
+	{ 0 },
+};

@@ -87,13 +87,9 @@ static void a_port_without_counters_has_null(void **state)
 
 #define HW_TEST(f) cmocka_unit_test_setup_teardown(f, make_tree, scratch_remove)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		HW_TEST(numbers_are_read_and_the_rest_is_left_out),
-		HW_TEST(retries_of_either_driver_are_added_up),
-		HW_TEST(a_port_without_counters_has_null),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	HW_TEST(numbers_are_read_and_the_rest_is_left_out),
+	HW_TEST(retries_of_either_driver_are_added_up),
+	HW_TEST(a_port_without_counters_has_null),
+	{ 0 },
+};

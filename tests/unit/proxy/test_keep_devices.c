@@ -101,14 +101,10 @@ static void rails_that_are_named_are_the_ones_named(void **state)
 
 #define t(f) cmocka_unit_test_setup(f, one_rail)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		t(rails_that_were_chosen_stay_where_a_proxy_takes_over),
-		t(devices_stay_with_their_names_and_order),
-		t(what_is_in_reserve_stays_so),
-		t(rails_that_are_named_are_the_ones_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(rails_that_were_chosen_stay_where_a_proxy_takes_over),
+	t(devices_stay_with_their_names_and_order),
+	t(what_is_in_reserve_stays_so),
+	t(rails_that_are_named_are_the_ones_named),
+	{ 0 },
+};

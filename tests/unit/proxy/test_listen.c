@@ -65,12 +65,8 @@ static void nothing_else_is(void **state)
 		assert_refused(bad[i], EINVAL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_loopback_port_is_listened_on),
-		cmocka_unit_test(nothing_else_is),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_loopback_port_is_listened_on),
+	cmocka_unit_test(nothing_else_is),
+	{ 0 },
+};

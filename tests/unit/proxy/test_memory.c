@@ -63,13 +63,9 @@ static void version_1_is_known_too(void **state)
 #define MEMORY_TEST(f)                                                         \
 	cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		MEMORY_TEST(without_a_limit_it_is_the_machines),
-		MEMORY_TEST(the_least_on_the_way_up_counts),
-		MEMORY_TEST(version_1_is_known_too),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	MEMORY_TEST(without_a_limit_it_is_the_machines),
+	MEMORY_TEST(the_least_on_the_way_up_counts),
+	MEMORY_TEST(version_1_is_known_too),
+	{ 0 },
+};

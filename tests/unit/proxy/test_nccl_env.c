@@ -128,14 +128,10 @@ static void every_other_source_wins(void **state)
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(each_has_its_setting),
-		TEST(a_bad_value_is_named_with_its_variable),
-		TEST(an_empty_one_is_as_if_it_were_not_set),
-		TEST(every_other_source_wins),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	TEST(each_has_its_setting),
+	TEST(a_bad_value_is_named_with_its_variable),
+	TEST(an_empty_one_is_as_if_it_were_not_set),
+	TEST(every_other_source_wins),
+	{ 0 },
+};

@@ -139,18 +139,13 @@ static void the_sum_holds_clients_without_a_series(void **state)
 	free(text);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(both_formats_end_with_eof),
-		cmocka_unit_test(every_sample_stands_under_its_family),
-		cmocka_unit_test(a_unit_is_the_end_of_its_name),
-		cmocka_unit_test(large_numbers_are_exact),
-		cmocka_unit_test(
-			a_clients_bytes_are_those_of_open_and_closed_ones),
-		cmocka_unit_test(a_clients_name_is_quoted),
-		cmocka_unit_test(the_sum_holds_clients_without_a_series),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(both_formats_end_with_eof),
+	cmocka_unit_test(every_sample_stands_under_its_family),
+	cmocka_unit_test(a_unit_is_the_end_of_its_name),
+	cmocka_unit_test(large_numbers_are_exact),
+	cmocka_unit_test(a_clients_bytes_are_those_of_open_and_closed_ones),
+	cmocka_unit_test(a_clients_name_is_quoted),
+	cmocka_unit_test(the_sum_holds_clients_without_a_series),
+	{ 0 },
+};

@@ -148,18 +148,14 @@ static void the_help_fits_a_terminal(void **state)
 #define SCRATCH_TEST(f)                                                        \
 	cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		SCRATCH_TEST(flags_win_over_environment_and_files),
-		SCRATCH_TEST(the_lasting_command_line_is_understood),
-		SCRATCH_TEST(every_setting_has_a_flag_of_its_own),
-		SCRATCH_TEST(a_named_file_stands_for_all_others),
-		SCRATCH_TEST(all_kinds_of_faults_are_told_at_once),
-		SCRATCH_TEST(help_wants_no_sound_configuration),
-		SCRATCH_TEST(what_is_mistyped_is_named_with_the_nearest),
-		SCRATCH_TEST(the_help_fits_a_terminal),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	SCRATCH_TEST(flags_win_over_environment_and_files),
+	SCRATCH_TEST(the_lasting_command_line_is_understood),
+	SCRATCH_TEST(every_setting_has_a_flag_of_its_own),
+	SCRATCH_TEST(a_named_file_stands_for_all_others),
+	SCRATCH_TEST(all_kinds_of_faults_are_told_at_once),
+	SCRATCH_TEST(help_wants_no_sound_configuration),
+	SCRATCH_TEST(what_is_mistyped_is_named_with_the_nearest),
+	SCRATCH_TEST(the_help_fits_a_terminal),
+	{ 0 },
+};

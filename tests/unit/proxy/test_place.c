@@ -87,16 +87,12 @@ static void users_beyond_the_threads_go_where_there_is_least(void **state)
 	assert_int_equal(come_by(MPIB_PLACE_OWN, 0, 2), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		setup_test(clients_of_one_user_go_to_the_emptiest_shard),
-		setup_test(users_who_come_by_turns_share_both_shards),
-		setup_test(single_clients_of_several_users_are_spread_as_well),
-		setup_test(the_users_even_parts_come_before_the_sum),
-		setup_test(a_user_with_a_thread_of_its_own_stays_on_it),
-		setup_test(users_beyond_the_threads_go_where_there_is_least),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	setup_test(clients_of_one_user_go_to_the_emptiest_shard),
+	setup_test(users_who_come_by_turns_share_both_shards),
+	setup_test(single_clients_of_several_users_are_spread_as_well),
+	setup_test(the_users_even_parts_come_before_the_sum),
+	setup_test(a_user_with_a_thread_of_its_own_stays_on_it),
+	setup_test(users_beyond_the_threads_go_where_there_is_least),
+	{ 0 },
+};

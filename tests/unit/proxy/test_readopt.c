@@ -217,19 +217,13 @@ static void a_look_under_way_counts_for_nothing_once_he_keeps_it(void **state)
 	assert_int_equal(upgrades, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(a_device_is_taken_back_after_the_hold_down),
-		fixture_test(without_any_rail_the_first_that_comes_is_taken),
-		fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for),
-		fixture_test(a_device_that_goes_again_is_held_down_again),
-		fixture_test(
-			a_takeover_that_is_refused_is_told_and_tried_again),
-		fixture_test(an_operator_who_keeps_it_is_told_once_what_to_do),
-		fixture_test(
-			a_look_under_way_counts_for_nothing_once_he_keeps_it),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(a_device_is_taken_back_after_the_hold_down),
+	fixture_test(without_any_rail_the_first_that_comes_is_taken),
+	fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for),
+	fixture_test(a_device_that_goes_again_is_held_down_again),
+	fixture_test(a_takeover_that_is_refused_is_told_and_tried_again),
+	fixture_test(an_operator_who_keeps_it_is_told_once_what_to_do),
+	fixture_test(a_look_under_way_counts_for_nothing_once_he_keeps_it),
+	{ 0 },
+};

@@ -221,24 +221,20 @@ static void what_cannot_be_made_is_told(void **state)
 #define SCRATCH_TEST(f)                                                        \
 	cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			a_pid_that_cannot_be_written_leaves_the_one_before,
-			fresh, scratch_remove),
-		SCRATCH_TEST(what_it_made_is_gone_afterwards),
-		SCRATCH_TEST(the_group_may_enter_whatever_the_umask),
-		SCRATCH_TEST(a_directory_of_somebody_else_stays),
-		SCRATCH_TEST(a_second_holder_is_refused_with_the_pid),
-		SCRATCH_TEST(what_a_killed_one_left_is_taken_over),
-		SCRATCH_TEST(a_directory_open_to_all_is_refused),
-		SCRATCH_TEST(so_is_one_that_its_group_may_write),
-		SCRATCH_TEST(the_admin_socket_is_beside_it_and_for_nobody_else),
-		SCRATCH_TEST(an_admin_directory_open_to_all_is_closed),
-		SCRATCH_TEST(a_link_is_refused),
-		SCRATCH_TEST(what_cannot_be_made_is_told),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(
+		a_pid_that_cannot_be_written_leaves_the_one_before, fresh,
+		scratch_remove),
+	SCRATCH_TEST(what_it_made_is_gone_afterwards),
+	SCRATCH_TEST(the_group_may_enter_whatever_the_umask),
+	SCRATCH_TEST(a_directory_of_somebody_else_stays),
+	SCRATCH_TEST(a_second_holder_is_refused_with_the_pid),
+	SCRATCH_TEST(what_a_killed_one_left_is_taken_over),
+	SCRATCH_TEST(a_directory_open_to_all_is_refused),
+	SCRATCH_TEST(so_is_one_that_its_group_may_write),
+	SCRATCH_TEST(the_admin_socket_is_beside_it_and_for_nobody_else),
+	SCRATCH_TEST(an_admin_directory_open_to_all_is_closed),
+	SCRATCH_TEST(a_link_is_refused),
+	SCRATCH_TEST(what_cannot_be_made_is_told),
+	{ 0 },
+};

@@ -79,15 +79,10 @@ static void too_many_rules_are_refused(void **state)
 	assert_int_equal(parse(text), -EINVAL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rules_name_users_clients_and_jobs),
-		cmocka_unit_test(
-			the_first_rule_counts_and_the_default_where_none_does),
-		cmocka_unit_test(what_is_no_rule_is_named),
-		cmocka_unit_test(too_many_rules_are_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(rules_name_users_clients_and_jobs),
+	cmocka_unit_test(the_first_rule_counts_and_the_default_where_none_does),
+	cmocka_unit_test(what_is_no_rule_is_named),
+	cmocka_unit_test(too_many_rules_are_refused),
+	{ 0 },
+};

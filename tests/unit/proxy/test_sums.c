@@ -73,14 +73,10 @@ static void open_and_closed_ones_add_up_to_the_rails(void **state)
 		assert_memory_equal(&sum[r], &snap.rail[r].n, sizeof(sum[r]));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_client_has_what_its_open_and_closed_connections_moved),
-		cmocka_unit_test(a_client_that_is_not_there_has_nothing),
-		cmocka_unit_test(open_and_closed_ones_add_up_to_the_rails),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(
+		a_client_has_what_its_open_and_closed_connections_moved),
+	cmocka_unit_test(a_client_that_is_not_there_has_nothing),
+	cmocka_unit_test(open_and_closed_ones_add_up_to_the_rails),
+	{ 0 },
+};

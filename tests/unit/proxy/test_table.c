@@ -127,16 +127,12 @@ static void what_a_terminal_obeys_is_not_printed(void **state)
 	mpib_table_fini(&t);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_is_left_and_numbers_are_right),
-		cmocka_unit_test(the_widest_text_gives_way),
-		cmocka_unit_test(many_rows_are_kept),
-		cmocka_unit_test(what_a_terminal_obeys_is_not_printed),
-		cmocka_unit_test(bytes_have_three_digits_and_a_binary_unit),
-		cmocka_unit_test(counts_have_three_digits_and_a_decimal_unit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(text_is_left_and_numbers_are_right),
+	cmocka_unit_test(the_widest_text_gives_way),
+	cmocka_unit_test(many_rows_are_kept),
+	cmocka_unit_test(what_a_terminal_obeys_is_not_printed),
+	cmocka_unit_test(bytes_have_three_digits_and_a_binary_unit),
+	cmocka_unit_test(counts_have_three_digits_and_a_decimal_unit),
+	{ 0 },
+};

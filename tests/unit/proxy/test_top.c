@@ -144,14 +144,10 @@ static void every_tab_fits_80_columns(void **state)
 	free_span(&s);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_rate_is_growth_by_time),
-		cmocka_unit_test(rails_show_rate_and_share),
-		cmocka_unit_test(the_largest_come_first_and_the_order_turns),
-		cmocka_unit_test(every_tab_fits_80_columns),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_rate_is_growth_by_time),
+	cmocka_unit_test(rails_show_rate_and_share),
+	cmocka_unit_test(the_largest_come_first_and_the_order_turns),
+	cmocka_unit_test(every_tab_fits_80_columns),
+	{ 0 },
+};

@@ -100,16 +100,12 @@ static void a_caller_of_ones_own_namespaces_is_believed(void **state)
 #define TRUST_TEST(f)                                                          \
 	cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TRUST_TEST(a_program_of_who_asks_is_taken),
-		TRUST_TEST(what_others_may_write_is_refused),
-		TRUST_TEST(so_is_what_lies_where_others_may_write),
-		TRUST_TEST(somebody_elses_program_is_refused),
-		TRUST_TEST(a_link_or_a_path_that_is_not_whole_is_refused),
-		cmocka_unit_test(a_caller_of_ones_own_namespaces_is_believed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	TRUST_TEST(a_program_of_who_asks_is_taken),
+	TRUST_TEST(what_others_may_write_is_refused),
+	TRUST_TEST(so_is_what_lies_where_others_may_write),
+	TRUST_TEST(somebody_elses_program_is_refused),
+	TRUST_TEST(a_link_or_a_path_that_is_not_whole_is_refused),
+	cmocka_unit_test(a_caller_of_ones_own_namespaces_is_believed),
+	{ 0 },
+};

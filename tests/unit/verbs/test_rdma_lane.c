@@ -340,27 +340,23 @@ static void without_the_setting_ece_is_not_offered(void **state)
 
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, forget)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		t(roce_goes_by_gid_and_traffic_class),
-		t(a_communicators_class_comes_before_the_setting),
-		t(infiniband_goes_by_lid_within_a_subnet),
-		t(a_service_level_that_was_set_stays),
-		t(infiniband_takes_a_grh_where_one_is_needed),
-		t(infiniband_takes_a_grh_where_the_port_says_so),
-		t(the_smaller_mtu_of_both_ends_is_taken),
-		t(the_timers_are_those_of_the_settings),
-		t(a_gid_that_moved_since_start_is_used_where_it_is),
-		t(a_qp_that_does_not_connect_names_device_and_cause),
-		t(what_cannot_be_made_names_device_and_cause),
-		t(a_user_that_cannot_be_served_names_the_call),
-		t(two_link_layers_do_not_connect),
-		t(ece_of_both_ends_is_agreed_on),
-		t(an_end_without_ece_is_met_without),
-		t(ece_that_is_refused_is_done_without),
-		t(without_the_setting_ece_is_not_offered),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(roce_goes_by_gid_and_traffic_class),
+	t(a_communicators_class_comes_before_the_setting),
+	t(infiniband_goes_by_lid_within_a_subnet),
+	t(a_service_level_that_was_set_stays),
+	t(infiniband_takes_a_grh_where_one_is_needed),
+	t(infiniband_takes_a_grh_where_the_port_says_so),
+	t(the_smaller_mtu_of_both_ends_is_taken),
+	t(the_timers_are_those_of_the_settings),
+	t(a_gid_that_moved_since_start_is_used_where_it_is),
+	t(a_qp_that_does_not_connect_names_device_and_cause),
+	t(what_cannot_be_made_names_device_and_cause),
+	t(a_user_that_cannot_be_served_names_the_call),
+	t(two_link_layers_do_not_connect),
+	t(ece_of_both_ends_is_agreed_on),
+	t(an_end_without_ece_is_met_without),
+	t(ece_that_is_refused_is_done_without),
+	t(without_the_setting_ece_is_not_offered),
+	{ 0 },
+};

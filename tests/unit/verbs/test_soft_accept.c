@@ -133,13 +133,9 @@ static void who_greets_behind_a_flood_gets_through(void **state)
 	ebb();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(what_is_accepted_is_bounded_in_a_turn_and_over_time),
-		vt_test(nobody_is_woken_for_what_waits),
-		vt_test(who_greets_behind_a_flood_gets_through),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(what_is_accepted_is_bounded_in_a_turn_and_over_time),
+	vt_test(nobody_is_woken_for_what_waits),
+	vt_test(who_greets_behind_a_flood_gets_through),
+	{ 0 },
+};

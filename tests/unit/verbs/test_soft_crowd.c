@@ -133,12 +133,8 @@ several_threads_poll_one_queue_and_each_entry_comes_once(void **state)
 	vt_unthread_b(t, &saved);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(several_threads_post_while_another_polls),
-		vt_test(several_threads_poll_one_queue_and_each_entry_comes_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(several_threads_post_while_another_polls),
+	vt_test(several_threads_poll_one_queue_and_each_entry_comes_once),
+	{ 0 },
+};

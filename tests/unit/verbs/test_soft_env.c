@@ -49,12 +49,8 @@ static void an_engine_that_there_is_not_is_refused(void **state)
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", ""), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_first_port_is_digits_in_range),
-		cmocka_unit_test(an_engine_that_there_is_not_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(the_first_port_is_digits_in_range),
+	cmocka_unit_test(an_engine_that_there_is_not_is_refused),
+	{ 0 },
+};

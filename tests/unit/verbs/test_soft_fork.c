@@ -107,12 +107,8 @@ static void with_a_thread_that_makes_the_progress(void **state)
 	vt_unthread_b(t, &saved);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(without_threads),
-		vt_test(with_a_thread_that_makes_the_progress),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(without_threads),
+	vt_test(with_a_thread_that_makes_the_progress),
+	{ 0 },
+};

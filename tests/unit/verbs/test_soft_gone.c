@@ -98,14 +98,9 @@ static void it_can_be_hidden_from_this_process(void **state)
 	assert_int_equal(mpib_verbs_soft.close(old), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(it_says_so_once_and_nothing_more),
-		cmocka_unit_test(
-			it_is_not_there_while_its_name_is_in_the_directory),
-		cmocka_unit_test(it_can_be_hidden_from_this_process),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(it_says_so_once_and_nothing_more),
+	cmocka_unit_test(it_is_not_there_while_its_name_is_in_the_directory),
+	cmocka_unit_test(it_can_be_hidden_from_this_process),
+	{ 0 },
+};

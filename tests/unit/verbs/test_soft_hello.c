@@ -50,12 +50,8 @@ static void the_time_to_connect_is_not_charged_to_the_retries(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_hello_from_before_a_reset_keeps_nobody_from_the_next),
-		vt_test(the_time_to_connect_is_not_charged_to_the_retries),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(a_hello_from_before_a_reset_keeps_nobody_from_the_next),
+	vt_test(the_time_to_connect_is_not_charged_to_the_retries),
+	{ 0 },
+};

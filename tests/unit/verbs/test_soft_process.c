@@ -360,18 +360,12 @@ static void an_address_that_is_not_ours_is_no_device(void **state)
 	free(s.mem);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_processes_exchange_bytes),
-		cmocka_unit_test(
-			a_killed_peer_ends_in_retry_exceeded_and_may_return),
-		cmocka_unit_test(
-			who_exits_with_its_receive_is_no_failure_to_the_sender),
-		cmocka_unit_test(
-			processes_on_one_address_get_slots_of_their_own),
-		cmocka_unit_test(an_address_that_is_not_ours_is_no_device),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(two_processes_exchange_bytes),
+	cmocka_unit_test(a_killed_peer_ends_in_retry_exceeded_and_may_return),
+	cmocka_unit_test(
+		who_exits_with_its_receive_is_no_failure_to_the_sender),
+	cmocka_unit_test(processes_on_one_address_get_slots_of_their_own),
+	cmocka_unit_test(an_address_that_is_not_ours_is_no_device),
+	{ 0 },
+};

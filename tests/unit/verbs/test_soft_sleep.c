@@ -217,15 +217,11 @@ static void a_blocking_get_turns_the_context_itself(void **state)
 	t->a.send.cq = plain.cq;
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(sleeping_owners_hear_of_sockets),
-		vt_test(sleeping_owners_hear_of_rnr_timers),
-		vt_test(sleeping_owners_hear_of_delayed_messages),
-		vt_test(sleeping_owners_hear_of_the_rate),
-		vt_test(a_blocking_get_turns_the_context_itself),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(sleeping_owners_hear_of_sockets),
+	vt_test(sleeping_owners_hear_of_rnr_timers),
+	vt_test(sleeping_owners_hear_of_delayed_messages),
+	vt_test(sleeping_owners_hear_of_the_rate),
+	vt_test(a_blocking_get_turns_the_context_itself),
+	{ 0 },
+};

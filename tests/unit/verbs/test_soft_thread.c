@@ -286,16 +286,12 @@ static void progress_may_move_to_another_thread(void **state)
 	assert_int_equal(m.done, 8);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_passive_target_needs_nobody_to_poll),
-		vt_test(a_blocking_channel_wakes_in_threaded_mode),
-		vt_test(the_end_of_a_write_is_seen_last),
-		vt_test(a_context_may_go_with_its_objects),
-		vt_test(control_verbs_do_not_disturb_a_running_owner),
-		vt_test(progress_may_move_to_another_thread),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(a_passive_target_needs_nobody_to_poll),
+	vt_test(a_blocking_channel_wakes_in_threaded_mode),
+	vt_test(the_end_of_a_write_is_seen_last),
+	vt_test(a_context_may_go_with_its_objects),
+	vt_test(control_verbs_do_not_disturb_a_running_owner),
+	vt_test(progress_may_move_to_another_thread),
+	{ 0 },
+};

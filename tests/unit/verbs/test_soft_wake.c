@@ -125,13 +125,9 @@ static void a_wish_for_any_completion_is_not_narrowed(void **state)
 	assert_true(t->v->disarm_cq(cq, false));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(who_cannot_disarm_any_more_finds_the_event),
-		vt_test(a_turn_leaves_the_kick_that_stops_the_thread),
-		vt_test(a_wish_for_any_completion_is_not_narrowed),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(who_cannot_disarm_any_more_finds_the_event),
+	vt_test(a_turn_leaves_the_kick_that_stops_the_thread),
+	vt_test(a_wish_for_any_completion_is_not_narrowed),
+	{ 0 },
+};

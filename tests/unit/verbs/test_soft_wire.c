@@ -360,19 +360,15 @@ static void lies_cost_no_more_than_the_qp(void **state)
 	vt_mem_free(t, &all);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_header_survives_the_way),
-		vt_test(impossible_headers_are_refused),
-		vt_test(only_the_right_greeting_connects),
-		vt_test(a_second_connection_is_of_the_same_life_or_turned_away),
-		vt_test(who_does_not_know_the_token_cuts_no_connection),
-		vt_test(a_token_is_set_before_the_qp_is_ready_and_is_not_0),
-		vt_test(who_takes_the_call_and_never_answers_is_called_again),
-		vt_test(noise_instead_of_a_greeting_is_cut_off),
-		vt_test(lies_cost_no_more_than_the_qp),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(a_header_survives_the_way),
+	vt_test(impossible_headers_are_refused),
+	vt_test(only_the_right_greeting_connects),
+	vt_test(a_second_connection_is_of_the_same_life_or_turned_away),
+	vt_test(who_does_not_know_the_token_cuts_no_connection),
+	vt_test(a_token_is_set_before_the_qp_is_ready_and_is_not_0),
+	vt_test(who_takes_the_call_and_never_answers_is_called_again),
+	vt_test(noise_instead_of_a_greeting_is_cut_off),
+	vt_test(lies_cost_no_more_than_the_qp),
+	{ 0 },
+};

@@ -70,12 +70,8 @@ static void what_was_acknowledged_has_its_completion_though_the_queue_pair_died(
 	vt_mem_free(t, &dst);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(nothing_is_placed_by_a_queue_pair_in_error),
-		vt_test(what_was_acknowledged_has_its_completion_though_the_queue_pair_died),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(nothing_is_placed_by_a_queue_pair_in_error),
+	vt_test(what_was_acknowledged_has_its_completion_though_the_queue_pair_died),
+	{ 0 },
+};

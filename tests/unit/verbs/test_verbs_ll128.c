@@ -161,11 +161,7 @@ static void a_flag_is_never_there_before_its_line(void **state)
 	assert_int_equal(r.torn, 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_flag_is_never_there_before_its_line),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(a_flag_is_never_there_before_its_line),
+	{ 0 },
+};

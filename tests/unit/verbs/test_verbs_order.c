@@ -166,12 +166,8 @@ static void a_soak_of_random_writes_delivers_every_byte(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(writes_become_visible_in_posted_order),
-		vt_test(a_soak_of_random_writes_delivers_every_byte),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(writes_become_visible_in_posted_order),
+	vt_test(a_soak_of_random_writes_delivers_every_byte),
+	{ 0 },
+};

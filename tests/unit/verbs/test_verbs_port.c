@@ -86,12 +86,8 @@ static void a_link_that_stays_down_ends_in_retry_exceeded(void **state)
 	exchange(t, qa, qb);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_link_that_comes_back_in_time_loses_nothing),
-		vt_test(a_link_that_stays_down_ends_in_retry_exceeded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(a_link_that_comes_back_in_time_loses_nothing),
+	vt_test(a_link_that_stays_down_ends_in_retry_exceeded),
+	{ 0 },
+};

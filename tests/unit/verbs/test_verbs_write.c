@@ -183,16 +183,12 @@ static void a_responder_may_stay_in_rtr(void **state)
 	write_to_rtr(t, &t->b, &t->a);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(write_places_the_bytes_and_completes),
-		vt_test(write_with_imm_tells_the_receiver_length_and_imm),
-		vt_test(both_directions_at_once_do_not_disturb_each_other),
-		vt_test(gathers_a_list_of_pieces_from_several_regions),
-		vt_test(a_chain_goes_out_with_one_post),
-		vt_test(a_responder_may_stay_in_rtr),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(write_places_the_bytes_and_completes),
+	vt_test(write_with_imm_tells_the_receiver_length_and_imm),
+	vt_test(both_directions_at_once_do_not_disturb_each_other),
+	vt_test(gathers_a_list_of_pieces_from_several_regions),
+	vt_test(a_chain_goes_out_with_one_post),
+	vt_test(a_responder_may_stay_in_rtr),
+	{ 0 },
+};

@@ -334,23 +334,17 @@ static void attributes_are_sane_or_refused(void **state)
 	assert_in_range(MPIB_VQP_FRAG, 64 << 10, 4 << 20);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		teardown_test(t5_sizes_are_whole_and_checked),
-		teardown_test(
-			t8_late_and_repeated_numbers_are_counted_and_dropped),
-		teardown_test(a_number_that_cannot_be_ends_the_receiver),
-		teardown_test(
-			messages_that_a_late_number_lets_go_keep_their_sizes),
-		teardown_test(a_qp_that_stands_still_loses_no_number),
-		teardown_test(t9_a_poll_takes_a_bounded_number),
-		teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp),
-		teardown_test(t12_sends_are_bounded),
-		teardown_test(what_cannot_be_told_to_have_ended_is_refused),
-		teardown_test(t14_equal_numbers_of_two_devices_are_two_qps),
-		teardown_test(attributes_are_sane_or_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	teardown_test(t5_sizes_are_whole_and_checked),
+	teardown_test(t8_late_and_repeated_numbers_are_counted_and_dropped),
+	teardown_test(a_number_that_cannot_be_ends_the_receiver),
+	teardown_test(messages_that_a_late_number_lets_go_keep_their_sizes),
+	teardown_test(a_qp_that_stands_still_loses_no_number),
+	teardown_test(t9_a_poll_takes_a_bounded_number),
+	teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp),
+	teardown_test(t12_sends_are_bounded),
+	teardown_test(what_cannot_be_told_to_have_ended_is_refused),
+	teardown_test(t14_equal_numbers_of_two_devices_are_two_qps),
+	teardown_test(attributes_are_sane_or_refused),
+	{ 0 },
+};

@@ -74,12 +74,8 @@ static void large_messages_are_whole_too(void **state)
 		one_seed(seed * 7 + seed % 3, 64u << 20);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(no_seed_delivers_a_wrong_byte),
-		cmocka_unit_test(large_messages_are_whole_too),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(no_seed_delivers_a_wrong_byte),
+	cmocka_unit_test(large_messages_are_whole_too),
+	{ 0 },
+};

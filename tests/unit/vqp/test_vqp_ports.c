@@ -291,18 +291,13 @@ static void what_cannot_go_via_ports_is_refused(void **state)
 	assert_int_equal(mpib_vqp_post_send(vqp, &wr), -EINVAL);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		teardown_test(
-			spray_tells_on_the_named_port_when_all_is_answered),
-		teardown_test(a_notice_tells_of_what_was_posted_before_it),
-		teardown_test(dqplb_tells_at_once_and_one_number_says_how_far),
-		teardown_test(what_has_no_room_waits_in_order),
-		teardown_test(an_imm_waits_for_its_numbers),
-		teardown_test(a_reset_begins_anew),
-		teardown_test(what_cannot_go_via_ports_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	teardown_test(spray_tells_on_the_named_port_when_all_is_answered),
+	teardown_test(a_notice_tells_of_what_was_posted_before_it),
+	teardown_test(dqplb_tells_at_once_and_one_number_says_how_far),
+	teardown_test(what_has_no_room_waits_in_order),
+	teardown_test(an_imm_waits_for_its_numbers),
+	teardown_test(a_reset_begins_anew),
+	teardown_test(what_cannot_go_via_ports_is_refused),
+	{ 0 },
+};

@@ -125,15 +125,11 @@ static void the_first_wr_not_taken_is_named(void **state)
 	assert_ptr_equal(bad, w[2]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(a_wr_is_ready_when_taken),
-		fixture_test(there_are_4096_and_each_is_taken_once),
-		fixture_test(a_chain_is_one_doorbell_in_order),
-		fixture_test(a_chain_goes_behind_another_or_is_the_first),
-		fixture_test(the_first_wr_not_taken_is_named),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(a_wr_is_ready_when_taken),
+	fixture_test(there_are_4096_and_each_is_taken_once),
+	fixture_test(a_chain_is_one_doorbell_in_order),
+	fixture_test(a_chain_goes_behind_another_or_is_the_first),
+	fixture_test(the_first_wr_not_taken_is_named),
+	{ 0 },
+};
