@@ -74,6 +74,7 @@ static void begin(struct trial *t, const struct load *l, enum mpib_mode mode,
 	mpib_engine_config_init(&cfg);
 	cfg.mode = (uint8_t)mode;
 	cfg.sup_bw = sup_bw;
+	cfg.qps[MPIB_RAIL_SOUT] = cfg.qps[MPIB_RAIL_SUP] = 1; /* as a proxy's */
 	t->load = l;
 	for (unsigned i = 0; i < 2; i++)
 		rig_open_as(&t->node[i], i, l->net, false, 1,

@@ -185,12 +185,33 @@ static int devices_parse(struct mpib_config *cfg, char *why)
 	return rc;
 }
 
+/* Unasked, software rails have one QP, for each is a TCP connection: more of
+ * them only cost, unless fragments are to be spread over them. */
+static void take_qps(struct mpib_config *cfg)
+{
+	static const char *const section[MPIB_RAILS] = { "sout", "sup" };
+	struct mpib_engine_config *e = &cfg->engine;
+	bool soft[MPIB_RAILS] = { true, true };
+
+	for (unsigned i = 0; i < e->devices * e->rails; i++)
+		soft[i % e->rails] &= e->rail[i].provider == MPIB_PROVIDER_SOFT;
+	for (unsigned r = 0; r < e->rails; r++) {
+		if (soft[r] && e->spread == MPIB_SPREAD_SPLIT &&
+		    !mpib_config_given(cfg, section[r], "qp"))
+			e->qps[r] = 1;
+	}
+}
+
 int mpib_config_rails(struct mpib_config *cfg, char *why)
 {
 	bool named = cfg->devices && cfg->device[0].origin[0];
 	int rc = named ? rails_alone(cfg, why) : rails_only(cfg, why);
 
-	return rc < 0 ? rc : devices_parse(cfg, why);
+	if (rc == 0)
+		rc = devices_parse(cfg, why);
+	if (rc == 0)
+		take_qps(cfg);
+	return rc;
 }
 
 int mpib_config_keep_devices(struct mpib_config *cfg, unsigned n, bool standby,

@@ -8,8 +8,9 @@ struct node ask_a, ask_b;
 
 int ask_start(void **state)
 {
-	node_start(&ask_a, 3, "--limit-readers", "12", "--sup-bw", "512", NULL);
-	node_start(&ask_b, 4, NULL);
+	node_start(&ask_a, 3, "--limit-readers", "12", "--sup-bw", "512",
+		   "--sout-qp", "2", "--sup-qp", "4", NULL);
+	node_start(&ask_b, 4, "--sout-qp", "2", "--sup-qp", "4", NULL);
 	return 0;
 }
 

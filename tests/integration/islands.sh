@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # islands.sh BUILD: four proxies in two islands, vanilla mode.
 #
-#   within an island (4 ranks): payload and clear-to-sends on SUP, 2 + 4 QPs
-#   between islands (4 ranks): on SOUT, 2 QPs, none on SUP
+#   within an island (4 ranks): payload and clear-to-sends on SUP, 1 + 1 QPs
+#   between islands (4 ranks): on SOUT, one QP, none on SUP
 #   all four nodes (8 ranks): each path as above
 #   a node with other islands: no lane, and both views in the message
 set -uo pipefail
@@ -88,8 +88,8 @@ lanes b0 >"$dir/lanes"
 cat "$dir/lanes"
 awk -v net="$net" '
 	{ n++; intra = index($1, net ".2.") == 1 }
-	intra && !($3 == 2 && $4 == 4 && $5 == 0 && $6 > 0) { bad = 1 }
-	!intra && !($3 == 2 && $4 == 0 && $5 > 0 && $6 == 0) { bad = 1 }
+	intra && !($3 == 1 && $4 == 1 && $5 == 0 && $6 > 0) { bad = 1 }
+	!intra && !($3 == 1 && $4 == 0 && $5 > 0 && $6 == 0) { bad = 1 }
 	END { exit bad || n < 2 }' "$dir/lanes" ||
 	fail "the lanes of b0 are not as they should be"
 why() {

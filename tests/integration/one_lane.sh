@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # one_lane.sh BUILD: 16 ranks on each of two proxies, 64 connections a proxy,
-# share one lane: the QPs are those of a single one, 2 + 4. Interrupted, all
+# share one lane: the QPs are those of a single one, 1 + 1. Interrupted, all
 # ranks end at the same message, and mpib-perf reports.
 set -uo pipefail
 build=$1
@@ -20,7 +20,7 @@ ctl lanes
 qps=$(ctl -j rails | grep -o '"qps": *[0-9]*' | grep -o '[0-9]*$' |
 	awk '{ n += $1 } END { print n + 0 }')
 echo "connections $conns, QPs $qps"
-if [ "$conns" -ne 64 ] || [ "$qps" -ne 6 ]; then
+if [ "$conns" -ne 64 ] || [ "$qps" -ne 2 ]; then
 	cat "$dir/perf" "$dir/log0"
 	exit 1
 fi

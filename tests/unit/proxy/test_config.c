@@ -46,8 +46,6 @@ static void the_defaults_are_complete(void **state)
 	assert_string_equal(cfg.engine.rail[0].name, "127.0.0.1");
 	assert_string_equal(cfg.engine.rail[1].name, "127.0.0.2");
 	assert_int_equal(cfg.engine.sup_bw, 512);
-	assert_int_equal(cfg.engine.qps[0], 2);
-	assert_int_equal(cfg.engine.qps[1], 4);
 	assert_int_equal(cfg.peer_port, 24790);
 }
 

@@ -272,6 +272,34 @@ static void two_users_have_half_of_what_there_is(void **state)
 	assert_in_range(2 * cfg.quota[MPIB_QUOTA_FDS], 2, LIMIT_NOFILE / 2);
 }
 
+static void a_software_rail_has_one_qp_unless_told(void **state)
+{
+	static const struct {
+		const char *sout, *sup, *spread, *sup_qp;
+		unsigned qps[MPIB_RAILS];
+	} cases[] = {
+		{ "soft", "soft", "split", NULL, { 1, 1 } },
+		{ "soft", "soft", "split", "4", { 1, 4 } },
+		{ "soft", "soft", "spray", NULL, { 2, 4 } },
+		{ "soft", "none", "split", NULL, { 1, 4 } },
+		{ "rdma:fake_0", "rdma:fake_1", "split", NULL, { 2, 4 } },
+		{ "rdma:fake_0", "soft:127.24.1.1", "split", NULL, { 2, 1 } },
+		{ "rdma:fake_0", "rdma:fake_1", "split", "1", { 2, 1 } },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		fresh(state);
+		set("hca", "sout", cases[i].sout);
+		set("hca", "sup", cases[i].sup);
+		set("lane", "spread", cases[i].spread);
+		if (cases[i].sup_qp)
+			set("sup", "qp", cases[i].sup_qp);
+		assert_int_equal(mpib_config_finish(&cfg, why), 0);
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			assert_int_equal(cfg.engine.qps[r], cases[i].qps[r]);
+	}
+}
+
 #define TEST(f) cmocka_unit_test_setup(f, fresh)
 
 int main(void)
@@ -288,6 +316,7 @@ int main(void)
 		TEST(peers_are_in_networks),
 		TEST(classes_are_any_none_or_listed),
 		TEST(two_users_have_half_of_what_there_is),
+		TEST(a_software_rail_has_one_qp_unless_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
