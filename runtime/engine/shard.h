@@ -108,9 +108,10 @@ struct mpib_shard {
 	uint64_t watched_ns; /* when the watchdog last looked */
 	bool watching; /* the watchdog saw something outstanding then */
 	uint64_t watch_late; /* ns that its looks came too late, of late */
-	/* Control thread: which connection ids are taken, and counts for the
-	 * size of snapshot buffers. */
+	/* Control thread: which connection ids are taken and which is given
+	 * next, and counts for the size of snapshot buffers. */
 	uint64_t *conn_ids;
+	uint32_t conn_id_next;
 	unsigned conns_made, lanes_made, clients_made;
 	struct engine_conn_list timed; /* connections with histograms */
 	struct mpib_hist_counts closed_times[2][MPIB_TIMES]; /* by is_sender */

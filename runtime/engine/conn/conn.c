@@ -68,7 +68,9 @@ static void conn_on_destroy(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-/* Control thread, as the next two: the shard's bitmap of connection ids. */
+/* Control thread, as the next two: the shard's bitmap of connection ids. The next
+ * that is given is far from those that were taken over, and from those that the
+ * process before gave last. */
 static bool take_this_id(struct mpib_shard *s, uint32_t id)
 {
 	uint64_t bit = 1ull << id % 64;
@@ -76,19 +78,28 @@ static bool take_this_id(struct mpib_shard *s, uint32_t id)
 	if (s->conn_ids[id / 64] & bit)
 		return false;
 	s->conn_ids[id / 64] |= bit;
+	s->conn_id_next = (id + ENGINE_CONNS_MAX / 2) % ENGINE_CONNS_MAX;
 	return true;
 }
 
+/* An id that was given back rests while all others are given out: what a peer
+ * says after a fence may be about the connection that had it. */
 static uint32_t take_conn_id(struct mpib_shard *s)
 {
-	for (uint32_t i = 0; i < ENGINE_CONNS_MAX / 64; i++) {
-		if (s->conn_ids[i] != UINT64_MAX) {
-			uint32_t bit =
-				(uint32_t)__builtin_ctzll(~s->conn_ids[i]);
+	uint64_t from = UINT64_MAX << s->conn_id_next % 64;
+	uint32_t word = s->conn_id_next / 64, id;
 
-			s->conn_ids[i] |= 1ull << bit;
-			return i * 64 + bit;
+	for (uint32_t i = 0; i <= ENGINE_CONNS_MAX / 64; i++) {
+		uint64_t unused = ~s->conn_ids[word] & from;
+
+		if (unused) {
+			id = word * 64 + (uint32_t)__builtin_ctzll(unused);
+			s->conn_ids[word] |= 1ull << id % 64;
+			s->conn_id_next = (id + 1) % ENGINE_CONNS_MAX;
+			return id;
 		}
+		word = (word + 1) % (ENGINE_CONNS_MAX / 64);
+		from = UINT64_MAX;
 	}
 	return ENGINE_CONNS_MAX;
 }
