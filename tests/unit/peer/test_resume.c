@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "base/clock.h"
 #include "peer/internal.h"
 #include "rig.h"
 #include "test.h"
@@ -172,6 +173,16 @@ static void breaks_at_any_moment_lose_and_double_nothing(void **state)
 	assert_true(closed > 100);
 }
 
+/* The kernel of a busy node tells of a peer's end later than the turns settle. */
+static void until_failed(struct rig *rig, const struct client *c)
+{
+	uint64_t end = mpib_now_ns() + 60 * MPIB_SEC;
+
+	while (rig_state(c, 0) != MPIB_CONN_FAILED && mpib_now_ns() < end)
+		rig_settle(rig);
+	assert_int_equal(rig_state(c, 0), MPIB_CONN_FAILED);
+}
+
 static void a_proxy_that_is_gone_is_not_waited_for(void **state)
 {
 	struct rig *rig = *state;
@@ -179,8 +190,7 @@ static void a_proxy_that_is_gone_is_not_waited_for(void **state)
 
 	both_up(rig, &a, &b);
 	rig_kill(rig, 1);
-	rig_settle(rig);
-	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+	until_failed(rig, a);
 	assert_int_equal(rig_error(a, 0), -ECONNRESET);
 }
 
@@ -192,8 +202,7 @@ static void a_proxy_that_was_restarted_has_no_session(void **state)
 	both_up(rig, &a, &b);
 	rig_kill(rig, 1);
 	rig_up(rig, 1);
-	rig_settle(rig);
-	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+	until_failed(rig, a);
 	b = rig_client(rig, 1, 1000, 0);
 	rig_connect(rig, a, 1, b, 1);
 }
