@@ -276,13 +276,9 @@ static void what_a_message_takes_beside_a_flood(void **state)
 	assert_true(took[1].flooded <= 30 * took[1].n);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		fixture_test(nothing_of_a_flood_goes_before_a_message),
-		fixture_test(a_receive_is_announced_in_the_turn_that_takes_it),
-		fixture_test(what_a_message_takes_beside_a_flood),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	fixture_test(nothing_of_a_flood_goes_before_a_message),
+	fixture_test(a_receive_is_announced_in_the_turn_that_takes_it),
+	fixture_test(what_a_message_takes_beside_a_flood),
+	{ 0 },
+};

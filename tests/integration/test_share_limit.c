@@ -110,13 +110,9 @@ static void a_rule_goes_before_the_limit(void **state)
 
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		t(a_limit_is_the_engines_rate),
-		t(shards_share_a_users_limit),
-		t(a_rule_goes_before_the_limit),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(a_limit_is_the_engines_rate),
+	t(shards_share_a_users_limit),
+	t(a_rule_goes_before_the_limit),
+	{ 0 },
+};

@@ -188,17 +188,12 @@ static void connections_of_both_sizes_go_side_by_side(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(an_end_takes_so_much, teardown),
-		cmocka_unit_test_teardown(
-			receives_beyond_the_tables_wait_in_the_ring, teardown),
-		cmocka_unit_test_teardown(tables_of_before_hold_all_receives,
-					  teardown),
-		cmocka_unit_test_teardown(
-			connections_of_both_sizes_go_side_by_side, teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_teardown(an_end_takes_so_much, teardown),
+	cmocka_unit_test_teardown(receives_beyond_the_tables_wait_in_the_ring,
+				  teardown),
+	cmocka_unit_test_teardown(tables_of_before_hold_all_receives, teardown),
+	cmocka_unit_test_teardown(connections_of_both_sizes_go_side_by_side,
+				  teardown),
+	{ 0 },
+};

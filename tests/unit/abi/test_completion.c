@@ -166,20 +166,14 @@ static void stamps_leave_the_sizes_of_small_groups(void **state)
 		assert_int_equal(c.size[i], i + 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_word_of_another_generation_is_pending),
-		cmocka_unit_test(
-			results_keep_their_sign_and_the_generation_its_bits),
-		cmocka_unit_test(progress_of_another_generation_counts_nothing),
-		cmocka_unit_test(sizes_are_there_when_the_word_turns),
-		cmocka_unit_test(a_rails_report_keeps_all_its_bits),
-		cmocka_unit_test(
-			a_rails_report_of_another_generation_says_nothing),
-		cmocka_unit_test(stamps_are_times_within_64_ns),
-		cmocka_unit_test(stamps_leave_the_sizes_of_small_groups),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_word_of_another_generation_is_pending),
+	cmocka_unit_test(results_keep_their_sign_and_the_generation_its_bits),
+	cmocka_unit_test(progress_of_another_generation_counts_nothing),
+	cmocka_unit_test(sizes_are_there_when_the_word_turns),
+	cmocka_unit_test(a_rails_report_keeps_all_its_bits),
+	cmocka_unit_test(a_rails_report_of_another_generation_says_nothing),
+	cmocka_unit_test(stamps_are_times_within_64_ns),
+	cmocka_unit_test(stamps_leave_the_sizes_of_small_groups),
+	{ 0 },
+};

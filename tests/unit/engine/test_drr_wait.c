@@ -111,15 +111,10 @@ static void to_wait_for_a_clear_to_send_is_no_advantage(void **state)
 	assert_true(one.bytes <= flood.bytes + flood.bytes / 50);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(
-			who_lacks_a_clear_to_send_is_first_when_it_has_it,
-			setup),
-		cmocka_unit_test_setup(
-			to_wait_for_a_clear_to_send_is_no_advantage, setup),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup(
+		who_lacks_a_clear_to_send_is_first_when_it_has_it, setup),
+	cmocka_unit_test_setup(to_wait_for_a_clear_to_send_is_no_advantage,
+			       setup),
+	{ 0 },
+};

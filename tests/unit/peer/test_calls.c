@@ -47,13 +47,8 @@ static void of_two_calls_at_once_one_is_taken(void **state)
 	assert_int_equal(a->node->broker->sessions, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			of_two_calls_at_once_one_is_taken, rig_setup,
-			rig_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(of_two_calls_at_once_one_is_taken,
+					rig_setup, rig_teardown),
+	{ 0 },
+};

@@ -176,11 +176,7 @@ static void tables_are_as_large_as_an_older_peer_has_them(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1, 0);
-	b = rig_client(rig, 1, 1, 0);
-	rig_connect(rig, a, 0, b, 0);
+	rig_both_connected(rig, &a, &b);
 	assert_int_equal(slots_of(a, 0), MPIB_TABLE_SLOTS);
 	assert_int_equal(slots_of(b, 0), MPIB_TABLE_SLOTS);
 	for (unsigned n = 0; n < 2; n++)
@@ -241,29 +237,21 @@ static void a_ready_without_a_session_is_hung_up_on(void **state)
 	close(fd);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(
-			too_old_and_too_new_are_refused_and_told_both_ranges,
-			rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			the_newest_that_both_know_is_spoken, rig_setup,
-			rig_teardown),
-		cmocka_unit_test(
-			a_lane_says_how_it_is_spread_and_which_rails_are_away),
-		cmocka_unit_test(
-			a_connection_says_how_many_entries_its_tables_have),
-		cmocka_unit_test_setup_teardown(
-			tables_are_as_large_as_an_older_peer_has_them,
-			rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			who_accepts_with_other_tables_breaks_the_protocol,
-			rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_ready_without_a_session_is_hung_up_on, rig_setup,
-			rig_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(
+		too_old_and_too_new_are_refused_and_told_both_ranges, rig_setup,
+		rig_teardown),
+	cmocka_unit_test_setup_teardown(the_newest_that_both_know_is_spoken,
+					rig_setup, rig_teardown),
+	cmocka_unit_test(a_lane_says_how_it_is_spread_and_which_rails_are_away),
+	cmocka_unit_test(a_connection_says_how_many_entries_its_tables_have),
+	cmocka_unit_test_setup_teardown(
+		tables_are_as_large_as_an_older_peer_has_them, rig_setup,
+		rig_teardown),
+	cmocka_unit_test_setup_teardown(
+		who_accepts_with_other_tables_breaks_the_protocol, rig_setup,
+		rig_teardown),
+	cmocka_unit_test_setup_teardown(a_ready_without_a_session_is_hung_up_on,
+					rig_setup, rig_teardown),
+	{ 0 },
+};

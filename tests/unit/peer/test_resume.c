@@ -246,10 +246,7 @@ static void a_session_that_the_next_process_never_heard_of_begins(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b;
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
+	rig_both_up(rig, &a, &b, 0);
 	connect_to(a, b);
 	lose_ready(rig, a, b);
 	rig_pass(rig, MPIB_SEC);
@@ -360,37 +357,31 @@ static void a_close_without_an_answer_takes_its_lane(void **state)
 	assert_int_equal(fake_lanes(&a->node->engine), 0);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(keeps_what_the_other_end_lacks_in_order),
-		cmocka_unit_test(a_session_that_nobody_acknowledges_ends),
-		cmocka_unit_test_setup_teardown(
-			a_link_that_breaks_is_made_again_under_its_lanes,
-			rig_setup, rig_teardown),
-		cmocka_unit_test(breaks_at_any_moment_lose_and_double_nothing),
-		cmocka_unit_test_setup_teardown(
-			a_proxy_that_is_gone_is_not_waited_for, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_proxy_that_was_restarted_has_no_session, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_session_that_the_next_process_never_heard_of_begins,
-			rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			nor_does_it_matter_who_calls_then, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			without_a_word_for_long_enough_the_lanes_are_lost,
-			rig_setup, rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_close_outlasts_a_link_that_stands_still, rig_setup,
-			rig_teardown),
-		cmocka_unit_test_setup_teardown(
-			a_close_without_an_answer_takes_its_lane, rig_setup,
-			rig_teardown),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(keeps_what_the_other_end_lacks_in_order),
+	cmocka_unit_test(a_session_that_nobody_acknowledges_ends),
+	cmocka_unit_test_setup_teardown(
+		a_link_that_breaks_is_made_again_under_its_lanes, rig_setup,
+		rig_teardown),
+	cmocka_unit_test(breaks_at_any_moment_lose_and_double_nothing),
+	cmocka_unit_test_setup_teardown(a_proxy_that_is_gone_is_not_waited_for,
+					rig_setup, rig_teardown),
+	cmocka_unit_test_setup_teardown(
+		a_proxy_that_was_restarted_has_no_session, rig_setup,
+		rig_teardown),
+	cmocka_unit_test_setup_teardown(
+		a_session_that_the_next_process_never_heard_of_begins,
+		rig_setup, rig_teardown),
+	cmocka_unit_test_setup_teardown(nor_does_it_matter_who_calls_then,
+					rig_setup, rig_teardown),
+	cmocka_unit_test_setup_teardown(
+		without_a_word_for_long_enough_the_lanes_are_lost, rig_setup,
+		rig_teardown),
+	cmocka_unit_test_setup_teardown(
+		a_close_outlasts_a_link_that_stands_still, rig_setup,
+		rig_teardown),
+	cmocka_unit_test_setup_teardown(
+		a_close_without_an_answer_takes_its_lane, rig_setup,
+		rig_teardown),
+	{ 0 },
+};

@@ -280,28 +280,24 @@ static void relaxed_ordering_is_dropped_where_it_is_refused(void **state)
 
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		t(two_active_ports_are_opened),
-		t(every_shard_has_the_inline_limit_of_the_device),
-		t(a_device_without_inline_is_used_without),
-		t(adaptive_routing_is_met_on_infiniband),
-		t(a_wrong_name_is_told_with_the_right_ones),
-		t(a_machine_without_devices_is_told_so),
-		t(a_device_that_may_not_be_opened_names_the_right),
-		t(a_port_that_the_device_has_not_is_told),
-		t(a_port_that_is_down_makes_its_rail_away),
-		t(shards_of_a_device_agree_which_rails_are_away),
-		t(a_device_that_does_not_answer_has_its_place),
-		t(with_both_ports_down_users_are_told),
-		t(a_port_without_a_gid_is_told),
-		t(two_link_layers_are_refused),
-		t(a_limit_on_pinned_memory_is_told),
-		t(a_cq_that_cannot_be_pinned_is_told),
-		t(queues_longer_than_the_devices_name_the_setting),
-		t(relaxed_ordering_is_dropped_where_it_is_refused),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(two_active_ports_are_opened),
+	t(every_shard_has_the_inline_limit_of_the_device),
+	t(a_device_without_inline_is_used_without),
+	t(adaptive_routing_is_met_on_infiniband),
+	t(a_wrong_name_is_told_with_the_right_ones),
+	t(a_machine_without_devices_is_told_so),
+	t(a_device_that_may_not_be_opened_names_the_right),
+	t(a_port_that_the_device_has_not_is_told),
+	t(a_port_that_is_down_makes_its_rail_away),
+	t(shards_of_a_device_agree_which_rails_are_away),
+	t(a_device_that_does_not_answer_has_its_place),
+	t(with_both_ports_down_users_are_told),
+	t(a_port_without_a_gid_is_told),
+	t(two_link_layers_are_refused),
+	t(a_limit_on_pinned_memory_is_told),
+	t(a_cq_that_cannot_be_pinned_is_told),
+	t(queues_longer_than_the_devices_name_the_setting),
+	t(relaxed_ordering_is_dropped_where_it_is_refused),
+	{ 0 },
+};
