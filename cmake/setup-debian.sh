@@ -10,7 +10,7 @@ lists=("$here/debian-packages.txt")
 
 missing=()
 while read -r package; do
-	status=$(dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null)
+	status=$(dpkg-query -W -f='${Status}\n' "$package" 2>/dev/null) || status=
 	grep -q '^install ok installed$' <<<"$status" || missing+=("$package")
 done < <(cat "${lists[@]}")
 [ ${#missing[@]} -eq 0 ] && exit 0

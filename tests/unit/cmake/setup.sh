@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# setup.sh SETUP: on a system that lacks packages, SETUP (cmake/setup-debian.sh)
+# installs just those that are missing, leaves out with a line those that tests
+# alone want and that do not exist there, and says so where it may not install.
+# dpkg-query, apt-get, apt-cache and id are stand-ins.
+. "$(dirname "$0")/../../support/lines.sh"
+setup=$1
+dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
+trap 'rm -rf "$dir"' EXIT
+export STAND_IN=$dir
+mkdir "$dir/bin"
+# As dpkg-query: a package that it has never heard of is an error.
+cat >"$dir/bin/dpkg-query" <<'END_OF'
+#!/bin/sh
+for package; do :; done
+grep -qxF "$package" "$STAND_IN/installed" || exit 1
+echo install ok installed
+END_OF
+cat >"$dir/bin/apt-get" <<'END_OF'
+#!/bin/sh
+[ "$1" = install ] || exit 0
+for word; do
+	case $word in install | -*) ;; *) echo "$word" ;; esac
+done >"$STAND_IN/asked"
+END_OF
+cat >"$dir/bin/apt-cache" <<'END_OF'
+#!/bin/sh
+[ "$2" = shellcheck ] || echo "$2 | 1 | a list"
+END_OF
+cat >"$dir/bin/id" <<'END_OF'
+#!/bin/sh
+cat "$STAND_IN/uid"
+END_OF
+chmod +x "$dir"/bin/*
+export PATH=$dir/bin:$PATH
+
+lists=$(dirname "$setup")
+sort -u "$lists/debian-packages.txt" "$lists/debian-packages-tests.txt" >"$dir/all"
+grep -qxF shellcheck "$dir/all" || fail "the list of tests has no shellcheck"
+
+echo 0 >"$dir/uid"
+: >"$dir/installed"
+"$setup" tests >"$dir/said" 2>&1 || fail "nothing is installed: $(cat "$dir/said")"
+grep -qxF 'setup: there is no package shellcheck here' "$dir/said" ||
+	fail "nothing is said of shellcheck: $(cat "$dir/said")"
+diff <(grep -vxF shellcheck "$dir/all") <(sort -u "$dir/asked") ||
+	fail "not what is missing was asked for"
+
+grep -vxF -e cmake -e shellcheck "$dir/all" >"$dir/installed"
+"$setup" tests >"$dir/said" 2>&1 || fail "one is missing: $(cat "$dir/said")"
+[ "$(cat "$dir/asked")" = cmake ] || fail "asked for $(cat "$dir/asked")"
+
+rm "$dir/asked"
+echo 1000 >"$dir/uid"
+"$setup" tests >"$dir/said" 2>&1 && fail "no root, and cmake is missing"
+has 'apt-get install cmake$' <"$dir/said" || fail "no remedy: $(cat "$dir/said")"
+
+cp "$dir/all" "$dir/installed"
+"$setup" tests >"$dir/said" 2>&1 || fail "all is installed: $(cat "$dir/said")"
+[ ! -s "$dir/said" ] && [ ! -e "$dir/asked" ] || fail "all is installed, and it asks"
+exit "$failed"
