@@ -40,13 +40,30 @@ static const struct mpib_engine_events events = {
 	.lane_broken = on_lane_broken,
 };
 
+/* Whole pages, and one on either side that nobody may touch. */
+#define GUARD 4096u
+
+static size_t guarded(size_t bytes)
+{
+	return (bytes + GUARD - 1) / GUARD * GUARD + 2 * (size_t)GUARD;
+}
+
 static void *zeroed(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t all = guarded(bytes);
+	char *p = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
 
 	assert_true(p != MAP_FAILED);
-	return p;
+	assert_int_equal(mprotect(p + GUARD, all - 2 * (size_t)GUARD,
+				  PROT_READ | PROT_WRITE),
+			 0);
+	return p + GUARD;
+}
+
+static void unzero(void *p, size_t bytes)
+{
+	munmap((char *)p - GUARD, guarded(bytes));
 }
 
 int pair_turn(struct pair *p)
@@ -193,9 +210,9 @@ void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
 /* Unmap the node's memory; its engine may be closed already. */
 static void unmap(struct pair_node *n)
 {
-	munmap(n->submit, sizeof(*n->submit));
-	munmap(n->reply, sizeof(*n->reply));
-	munmap(n->mem, PAIR_MEM);
+	unzero(n->submit, sizeof(*n->submit));
+	unzero(n->reply, sizeof(*n->reply));
+	unzero(n->mem, PAIR_MEM);
 }
 
 void pair_leave(struct pair *more)
