@@ -19,7 +19,6 @@
 #include "base/log.h"
 #include "client/client.h"
 #include "client/fill.h"
-#include "client/memory.h"
 
 #define HELLO_LIMIT (5 * MPIB_SEC)
 
@@ -90,7 +89,7 @@ int proxy_client_watch(struct proxy_client *s)
  * of a user that never say HELLO, which would use up descriptors. */
 static bool accept_crowded(const struct proxy_client *s)
 {
-	uint64_t limit = s->all->cfg->quota[MPIB_QUOTA_FDS];
+	uint64_t limit = mpib_quota_limit(s->all, MPIB_QUOTA_FDS);
 
 	return limit &&
 	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;
@@ -117,12 +116,6 @@ turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 	all->refused++;
 }
 
-/* Places that a user has for connections without a HELLO. */
-static unsigned silent_max(const struct proxy_clients *all)
-{
-	return all->cfg->max_clients / 8 + 16;
-}
-
 /* Whether the connection of s gets a place; no user takes those of others by
  * connecting and saying nothing, and some are left for root. */
 static bool accept_place(struct proxy_client *s)
@@ -141,10 +134,10 @@ static bool accept_place(struct proxy_client *s)
 			  "%u connections of clients wait or are "
 			  "served (raise limit.clients)",
 			  all->usage.clients);
-	else if (s->user->silent >= silent_max(all))
+	else if (s->user->silent >= mpib_quota_silent_most(all))
 		turn_away(all, s->sock, -EDQUOT,
 			  "uid %u has %u connections that said no HELLO "
-			  "(close them, or raise limit.clients)",
+			  "(close them, or raise quota.clients)",
 			  (unsigned)s->uid, s->user->silent);
 	else
 		return true;
@@ -244,18 +237,12 @@ void proxy_clients_tune(struct proxy_clients *all)
 {
 	const uint64_t half = (uint64_t)sysconf(_SC_PHYS_PAGES) *
 			      (uint64_t)sysconf(_SC_PAGESIZE) / 2;
-	const uint64_t quarter = mpib_memory_bound() / 4;
 
 	all->max_memory = all->cfg->max_memory;
 	if (all->max_memory == 0)
 		all->max_memory = half;
-	all->max_host = all->cfg->quota[MPIB_QUOTA_MEMORY];
-	if (all->max_host == 0)
-		all->max_host = quarter;
-	all->max_pool = all->cfg->quota[MPIB_QUOTA_POOL];
-	if (all->max_pool == 0)
-		all->max_pool = quarter;
-	mpib_broker_limit_lanes(all->broker, all->cfg->quota[MPIB_QUOTA_LANES]);
+	mpib_quota_tune(all);
+	mpib_broker_limit_lanes(all->broker, all->most[MPIB_QUOTA_LANES]);
 }
 
 unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid)

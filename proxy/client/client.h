@@ -124,8 +124,8 @@ struct proxy_clients {
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
 	const struct mpib_config *cfg;
-	/* Bytes: of a client; of a user, without dma-bufs; of its pools. */
-	uint64_t max_memory, max_host, max_pool;
+	uint64_t max_memory; /* bytes of a client */
+	uint64_t most[MPIB_QUOTAS]; /* of a user; 0: no limit */
 
 	int fd; /* listening socket */
 	/* A descriptor kept in reserve, or -1. Closed for a moment when none is

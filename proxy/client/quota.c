@@ -6,8 +6,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include "client/client.h"
+#include "client/memory.h"
+
+/* That any user may have, however few the proxy has. */
+#define FDS_LEAST 256u
 
 static const char *const names[MPIB_QUOTAS] = {
 	[MPIB_QUOTA_CLIENTS] = "clients",
@@ -71,11 +76,56 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 	return sum;
 }
 
+uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
+			 uint64_t memory, uint64_t descriptors)
+{
+	const bool told = mpib_config_given(cfg, "quota", names[q]);
+	const uint64_t most = cfg->quota[q];
+	uint64_t part;
+
+	switch (q) {
+	case MPIB_QUOTA_CLIENTS:
+		return told ? most : (cfg->max_clients + 3) / 4;
+	case MPIB_QUOTA_FDS:
+		part = descriptors / 8 > FDS_LEAST ? descriptors / 8
+						   : FDS_LEAST;
+		return told || most < part ? most : part;
+	case MPIB_QUOTA_MEMORY:
+	case MPIB_QUOTA_POOL:
+		return most ? most : memory / 4;
+	case MPIB_QUOTA_CONNECTIONS:
+	case MPIB_QUOTA_REQUESTS:
+	case MPIB_QUOTA_LISTENERS:
+	case MPIB_QUOTA_LANES:
+	case MPIB_QUOTA_REGIONS:
+	case MPIB_QUOTA_MESSAGES:
+	case MPIB_QUOTAS:
+		break;
+	}
+	return most;
+}
+
+void mpib_quota_tune(struct proxy_clients *all)
+{
+	const uint64_t memory = mpib_memory_bound();
+	struct rlimit r = { .rlim_cur = RLIM_INFINITY };
+
+	getrlimit(RLIMIT_NOFILE, &r);
+	for (unsigned q = 0; q < MPIB_QUOTAS; q++)
+		all->most[q] = mpib_quota_most(all->cfg, q, memory, r.rlim_cur);
+}
+
 uint64_t mpib_quota_limit(const struct proxy_clients *all, enum mpib_quota q)
 {
-	if (q == MPIB_QUOTA_MEMORY)
-		return all->max_host;
-	return q == MPIB_QUOTA_POOL ? all->max_pool : all->cfg->quota[q];
+	return all->most[q];
+}
+
+unsigned mpib_quota_silent_most(const struct proxy_clients *all)
+{
+	const uint64_t most = all->most[MPIB_QUOTA_CLIENTS];
+
+	return most && most < all->cfg->max_clients ? (unsigned)most
+						    : all->cfg->max_clients;
 }
 
 int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,

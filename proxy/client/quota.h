@@ -26,7 +26,19 @@ const char *mpib_quota_name(enum mpib_quota q);
 int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 		     uint64_t more, char *why, size_t why_len);
 
-/* What each user may hold of q; 0: no limit. */
+/*
+ * What each user may hold of q by cfg, of so many bytes of memory and so many
+ * descriptors; 0: no limit. Where cfg says nothing any two users have no more
+ * than half of what there is: a quarter each, of descriptors an eighth, for a
+ * user's lanes on software rails have some, too.
+ */
+uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
+			 uint64_t memory, uint64_t descriptors);
+/* Bring the quotas of the configuration into force. */
+void mpib_quota_tune(struct proxy_clients *all);
+/* Connections without a HELLO that a user may have: as many as clients. */
+unsigned mpib_quota_silent_most(const struct proxy_clients *all);
+/* The quota in force; 0: no limit. */
 uint64_t mpib_quota_limit(const struct proxy_clients *all, enum mpib_quota q);
 /* What the user holds of q; not for MESSAGES. */
 uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,

@@ -256,4 +256,11 @@ void mpib_config_env_name(const struct mpib_setting *s, char *buf, size_t len);
 /* Print all settings as a configuration file, each with its origin. */
 void mpib_config_dump(const struct mpib_config *cfg, FILE *out);
 
+/* Where a setting's value comes from; whether that is a source other than the
+ * built-in configuration. Any thread. */
+const char *mpib_config_origin(const struct mpib_config *cfg,
+			       const char *section, const char *key);
+bool mpib_config_given(const struct mpib_config *cfg, const char *section,
+		       const char *key);
+
 #endif

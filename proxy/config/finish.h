@@ -6,13 +6,6 @@
 
 #include "config/config.h"
 
-/* check.c: where a setting's value comes from; whether that is a source other
- * than the built-in configuration. */
-const char *mpib_config_origin(const struct mpib_config *cfg,
-			       const char *section, const char *key);
-bool mpib_config_given(const struct mpib_config *cfg, const char *section,
-		       const char *key);
-
 /* layout.c: whether mpib_config_keep_devices() will say which devices there are,
  * so that those found now are not checked. */
 bool mpib_config_keeps(const struct mpib_config *cfg);

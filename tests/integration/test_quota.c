@@ -108,6 +108,19 @@ static void clients_of_a_user_are_bounded(void **state)
 	mpib_detach(c[1]);
 }
 
+static void a_user_has_a_quarter_of_the_places_however_few(void **state)
+{
+	struct mpib_client *c[3];
+
+	start("--limit-clients", "8");
+	c[0] = attached();
+	c[1] = attached();
+	assert_int_equal(attach(&c[2]), -EDQUOT);
+	assert_in(mpib_strerror(), "quota.clients = 2");
+	mpib_detach(c[0]);
+	mpib_detach(c[1]);
+}
+
 static void descriptors_of_a_user_are_bounded(void **state)
 {
 	struct mpib_client *c, *more, *third;
@@ -333,6 +346,7 @@ static void another_user_has_quotas_of_its_own(void **state)
 
 const struct CMUnitTest test_list[] = {
 	QUOTA_TEST(clients_of_a_user_are_bounded),
+	QUOTA_TEST(a_user_has_a_quarter_of_the_places_however_few),
 	QUOTA_TEST(descriptors_of_a_user_are_bounded),
 	QUOTA_TEST(connections_of_a_user_are_bounded),
 	QUOTA_TEST(requests_in_flight_are_bounded_by_connections),

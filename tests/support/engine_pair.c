@@ -51,8 +51,8 @@ static size_t guarded(size_t bytes)
 static void *zeroed(size_t bytes)
 {
 	size_t all = guarded(bytes);
-	char *p = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		       0);
+	char *p =
+		mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(p != MAP_FAILED);
 	assert_int_equal(mprotect(p + GUARD, all - 2 * (size_t)GUARD,
