@@ -15,6 +15,7 @@
 #include "draw.h"
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "rewrite.h"
 
 #define PAIRS 8u
 #define LEN 64u
@@ -63,39 +64,6 @@ static struct mpib_ring_slot *slot_near(struct pair_node *n, uint64_t *rng)
 	return &n->submit->ring[i][(head + draw(rng, NEAR)) % MPIB_RING_SLOTS];
 }
 
-/* One field of a descriptor, for a moment. */
-static void change(struct mpib_ring_slot *s, uint32_t mr, uint64_t *rng)
-{
-	struct {
-		void *at;
-		unsigned bytes;
-		uint64_t value;
-	} field[] = {
-		{ &s->desc.op, 1, draw(rng, 6) },
-		{ &s->desc.op, 1, MPIB_OP_REPORT + draw(rng, 6) },
-		{ &s->desc.req, 1, draw(rng, 40) },
-		{ &s->desc.n, 1, draw(rng, 10) },
-		{ &s->desc.idx, 1, draw(rng, 3) },
-		{ &s->desc.gen, 4, draw(rng, 3) },
-		{ &s->desc.mr, 4, mr + 1 + draw(rng, 1u << 30) },
-		{ &s->desc.off, 8, PAIR_MEM - LEN + draw(rng, 256) },
-		{ &s->desc.off, 8, UINT64_MAX - draw(rng, 256) },
-		{ &s->desc.len, 4, draw(rng, 1ULL << 32) },
-		{ &s->desc.pos, 4, draw(rng, 1ULL << 32) },
-		{ &s->desc.total, 4, draw(rng, 1ULL << 32) },
-	};
-	unsigned i = (unsigned)draw(rng, sizeof(field) / sizeof(*field));
-	volatile uint8_t *p = field[i].at;
-	uint8_t before[8];
-
-	for (unsigned k = 0; k < field[i].bytes; k++) {
-		before[k] = p[k];
-		p[k] = (uint8_t)(field[i].value >> 8 * k);
-	}
-	for (unsigned k = 0; k < field[i].bytes; k++)
-		p[k] = before[k];
-}
-
 static void *write_wildly(void *arg)
 {
 	uint64_t rng = 1000, n = 0;
@@ -115,7 +83,7 @@ static void *write_wildly(void *arg)
 			atomic_fetch_or(&at->submit->summary.top,
 					draw(&rng, UINT64_MAX));
 		else
-			change(s, at->mr, &rng);
+			rewrite_slot(s, at->mr, PAIR_MEM, LEN, &rng);
 		atomic_store_explicit(&changes, ++n, memory_order_relaxed);
 	}
 	return NULL;

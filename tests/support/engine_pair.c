@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two engines turned by hand, see engine_pair.h. */
 #include "engine_pair.h"
+#include "guarded.h"
 #include "rails.h"
 
 #include <stdio.h>
@@ -39,32 +40,6 @@ static const struct mpib_engine_events events = {
 	.conn_broken = on_conn_broken,
 	.lane_broken = on_lane_broken,
 };
-
-/* Whole pages, and one on either side that nobody may touch. */
-#define GUARD 4096u
-
-static size_t guarded(size_t bytes)
-{
-	return (bytes + GUARD - 1) / GUARD * GUARD + 2 * (size_t)GUARD;
-}
-
-static void *zeroed(size_t bytes)
-{
-	size_t all = guarded(bytes);
-	char *p =
-		mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_true(p != MAP_FAILED);
-	assert_int_equal(mprotect(p + GUARD, all - 2 * (size_t)GUARD,
-				  PROT_READ | PROT_WRITE),
-			 0);
-	return p + GUARD;
-}
-
-static void unzero(void *p, size_t bytes)
-{
-	munmap((char *)p - GUARD, guarded(bytes));
-}
 
 int pair_turn(struct pair *p)
 {
@@ -117,9 +92,9 @@ static void attach(struct pair *p, unsigned i, uid_t uid)
 
 	assert_int_equal(
 		mpib_tenant_get(n->engine, p->shard[i], uid, &n->tenant), 0);
-	n->submit = zeroed(sizeof(*n->submit));
-	n->reply = zeroed(sizeof(*n->reply));
-	n->mem = zeroed(PAIR_MEM);
+	n->submit = guarded_map(sizeof(*n->submit));
+	n->reply = guarded_map(sizeof(*n->reply));
+	n->mem = guarded_map(PAIR_MEM);
 	assert_int_equal(engine_client_open(n->tenant, 2 * uid + i + 1,
 					    n->submit, n->reply, -1,
 					    &n->engine_client),
@@ -210,9 +185,9 @@ void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
 /* Unmap the node's memory; its engine may be closed already. */
 static void unmap(struct pair_node *n)
 {
-	unzero(n->submit, sizeof(*n->submit));
-	unzero(n->reply, sizeof(*n->reply));
-	unzero(n->mem, PAIR_MEM);
+	guarded_unmap(n->submit, sizeof(*n->submit));
+	guarded_unmap(n->reply, sizeof(*n->reply));
+	guarded_unmap(n->mem, PAIR_MEM);
 }
 
 void pair_leave(struct pair *more)

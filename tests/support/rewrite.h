@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client's descriptor that changes while the proxy reads it. */
+#ifndef MPIB_TESTS_REWRITE_H
+#define MPIB_TESTS_REWRITE_H
+
+#include <mpib/ring.h>
+
+/* Give one field of s another value, for a moment. mr and those below are regions
+ * of the client, of bytes each, and len is what a message has. */
+void rewrite_slot(struct mpib_ring_slot *s, uint32_t mr, uint64_t bytes,
+		  uint32_t len, uint64_t *rng);
+
+#endif
