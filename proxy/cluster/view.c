@@ -203,7 +203,6 @@ static void view_told(void *arg, const struct mpib_broker_told *t)
 	static const char *const state[] = {
 		[MPIB_TOLD_WELL] = "answered",
 		[MPIB_TOLD_NEW] = "new",
-		[MPIB_TOLD_OLD] = "old",
 		[MPIB_TOLD_SILENT] = "silent",
 		[MPIB_TOLD_UNREACHED] = "unreached",
 	};
@@ -226,10 +225,6 @@ static void view_told(void *arg, const struct mpib_broker_told *t)
 		json_array_append_new(
 			faults, json_sprintf("not reached: %s",
 					     t->why[0] ? t->why : "no link"));
-	else if (t->state == MPIB_TOLD_OLD)
-		json_array_append_new(
-			notes, json_sprintf("not asked: peer protocol %u",
-					    t->version));
 	if (t->report && t->state != MPIB_TOLD_UNREACHED)
 		add_report(x, o, t->peer, t->report, faults, notes);
 	add_node(x, o, faults, notes);

@@ -25,8 +25,7 @@ static bool ask_self(const struct mpib_peer *p)
 
 static bool ask_can(const struct mpib_peer *p)
 {
-	return p->state == MPIB_PEER_UP &&
-	       p->version >= MPIB_PEER_VERSION_ASK && !ask_self(p);
+	return p->state == MPIB_PEER_UP && !ask_self(p);
 }
 
 /* Ask the peer, if it is due. */
@@ -167,17 +166,14 @@ static void ask_take(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		with->answered(with->arg);
 }
 
-bool peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
+void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	if (p->version < MPIB_PEER_VERSION_ASK)
-		return false;
 	if (m->type == MPIB_PEER_REPORT) {
 		ask_take(p, m);
-		return true;
+		return;
 	}
 	p->asking.owed = true;
 	peer_ask_go_on(p->broker);
-	return true;
 }
 
 void peer_ask_forget(struct mpib_peer *p)
@@ -190,8 +186,6 @@ static enum mpib_told told_state(const struct mpib_peer *p)
 {
 	if (p->state != MPIB_PEER_UP)
 		return MPIB_TOLD_UNREACHED;
-	if (p->version < MPIB_PEER_VERSION_ASK)
-		return MPIB_TOLD_OLD;
 	if (p->asking.since_ns)
 		return MPIB_TOLD_SILENT;
 	return p->asking.report ? MPIB_TOLD_WELL : MPIB_TOLD_NEW;

@@ -61,7 +61,6 @@ void mpib_broker_word(const struct mpib_broker *b,
 enum mpib_told {
 	MPIB_TOLD_WELL, /* there is an answer */
 	MPIB_TOLD_NEW, /* not asked yet */
-	MPIB_TOLD_OLD, /* it speaks no protocol to ask it in */
 	MPIB_TOLD_SILENT,
 	MPIB_TOLD_UNREACHED /* connections wait, and there is no link */
 };
@@ -81,10 +80,9 @@ typedef void mpib_broker_told_fn(void *arg, const struct mpib_broker_told *t);
 void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			   void *arg);
 
-/* Of the room's own. peer_ask_message() returns false for what no sound peer
- * sends; peer_ask_forget(): the session is over; peer_ask_go_on(): after a
- * hand-over, or a question of a peer. */
-bool peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* Of the room's own. peer_ask_forget(): the session is over; peer_ask_go_on():
+ * after a hand-over, or a question of a peer. */
+void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 void peer_ask_forget(struct mpib_peer *p);
 void peer_ask_go_on(struct mpib_broker *b);
 

@@ -224,7 +224,8 @@ static void peer_on_message(void *ctx, struct mpib_link *link,
 		break;
 	case MPIB_PEER_ASK:
 	case MPIB_PEER_REPORT:
-		sound = peer_ask_message(p, m);
+		peer_ask_message(p, m);
+		sound = true;
 		break;
 	case MPIB_PEER_HELLO:
 	case MPIB_PEER_WELCOME:
@@ -276,9 +277,6 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 			   : "peer %s: link is up%s",
 		   p->label, by);
 	mpib_timer_disarm(p->broker->loop, &p->away);
-	/* It has none, whatever a handle said. */
-	if (p->version < MPIB_PEER_VERSION_SECOND)
-		p->second = in6addr_any;
 	mpib_second_patience(p, link, false);
 	mpib_second_tell(p);
 	while ((c = TAILQ_FIRST(&p->waiting))) {

@@ -40,10 +40,10 @@
  *   CONN_MOVED   to, connection: another process goes on with this end
  *                (handover/handover.h), and from now on connection says where
  *                its tables are. Both rails are fenced
- *   ASK          how is your node? -> REPORT. From version 10 on
+ *   ASK          how is your node? -> REPORT
  *   REPORT       report: how the sender's node is; one may answer several ASK
  *   SECOND       address: where the sender takes peer links, too, on the port of
- *                its first, or ::. From version 11 on, when a link is up
+ *                its first, or ::. When a link is up
  *
  * A connection is its number, the key and the address of its tables; from version
  * 12 on CONN_OPEN says in bits 31..20 of the number how many entries these have,
@@ -64,12 +64,9 @@
 #include "peer/report.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 9u
+#define MPIB_PEER_VERSION_MIN 11u
 #define MPIB_PEER_VERSION 12u
-/* The first versions with ASK and REPORT, with SECOND, and with tables of
- * MPIB_TABLE_SLOTS entries. */
-#define MPIB_PEER_VERSION_ASK 10u
-#define MPIB_PEER_VERSION_SECOND 11u
+/* The first version with tables of MPIB_TABLE_SLOTS entries. */
 #define MPIB_PEER_VERSION_SLOTS 12u
 #define MPIB_PEER_FRAME_MAX 2048u
 

@@ -58,8 +58,7 @@ void mpib_second_tell(struct mpib_peer *p)
 		.second = p->broker->second,
 	};
 
-	if (p->version >= MPIB_PEER_VERSION_SECOND)
-		mpib_peer_tell(p, &m);
+	mpib_peer_tell(p, &m);
 }
 
 void mpib_second_move(struct mpib_broker *b)

@@ -9,9 +9,7 @@
 
 static bool is_newer(const struct mpib_peer_msg *m)
 {
-	return m->type == MPIB_PEER_ASK || m->type == MPIB_PEER_REPORT ||
-	       m->type == MPIB_PEER_SECOND ||
-	       (m->conn.slots && m->conn.slots != MPIB_SLOTS);
+	return m->conn.slots && m->conn.slots != MPIB_SLOTS;
 }
 
 size_t __real_mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);

@@ -143,27 +143,6 @@ static struct mpib_peer *peer_of(unsigned n)
 	return TAILQ_FIRST(&asker[n].broker->peers);
 }
 
-static void an_older_peer_is_not_asked(void **state)
-{
-	struct rig *rig = *state;
-	struct seen s;
-
-	all_up(rig, 2);
-	peer_of(0)->version = MPIB_PEER_VERSION_ASK - 1;
-	mpib_broker_ask(asker[0].broker);
-	assert_false(mpib_broker_awaits(asker[0].broker, now(rig)));
-	rig_settle(rig);
-	s = look();
-	assert_int_equal(s.of[MPIB_TOLD_OLD], 1);
-	assert_int_equal(asker[1].asked, 0);
-	/* Nor may one say what is not of its version. */
-	mpib_broker_ask(asker[1].broker);
-	rig_settle(rig);
-	s = look();
-	assert_int_equal(s.of[MPIB_TOLD_OLD], 0);
-	assert_int_equal(asker[0].asked, 0);
-}
-
 static void who_asks_without_end_is_answered_now_and_then(void **state)
 {
 	const struct mpib_peer_msg ask = { .type = MPIB_PEER_ASK };
@@ -291,7 +270,6 @@ static void what_a_peer_says_commands_no_terminal_and_no_table(void **state)
 const struct CMUnitTest test_list[] = {
 	rig_test(one_question_has_the_answer_of_each_peer),
 	rig_test(who_does_not_answer_is_named_and_not_asked_again),
-	rig_test(an_older_peer_is_not_asked),
 	rig_test(who_asks_without_end_is_answered_now_and_then),
 	rig_test(a_question_outlives_its_link_and_ends_with_the_session),
 	cmocka_unit_test(the_longest_report_fits_a_sealed_frame),
