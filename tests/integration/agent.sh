@@ -4,53 +4,9 @@
 # rails move between two looks is in the agent's ratio, to the byte.
 set -uo pipefail
 build=$1
-. "$(dirname "$0")/../support/nodes.sh"
-proxy() {
-	node "$1" --mode advanced --agent-dir "$dir/agent"
-	nodes_ready "$1"
-}
-agent() {
-	rm -f "$dir/agent.out"
-	"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" \
-		--run-dir "$dir/n1" "$@" \
-		>"$dir/agent.out" 2>>"$dir/agent.log" &
-	pids[agent]=$!
-	ready agent
-}
-end() {
-	kill "$1" "${pids[$2]}"
-	wait "${pids[$2]}" 2>/dev/null
-}
-traffic() {
-	job perf "0 1" --pattern stream --min 1M --max 1M --steady 100s \
-		--timeout 90
-}
-
-moved() {
-	ctl rails -o tx_bytes | tr '\n' ' '
-}
-# SOUT and SUP between two looks.
-look() {
-	local a b
-	read -r -a a <<<"$(moved)"
-	sleep 0.1
-	read -r -a b <<<"$(moved)"
-	echo "$((b[0] - a[0])) $((b[1] - a[1]))"
-}
-# expect WHAT AWK-CONDITION on $1 SOUT and $2 SUP, both of them fresh.
-expect() {
-	local seen
-	for _ in $(seq 1200); do
-		seen=$(look)
-		awk "{ exit !(\$1 + \$2 > 0 && $2) }" <<<"$seen" && {
-			echo "$1: $seen"
-			return
-		}
-		kill -0 "${pids[perf]}" 2>/dev/null || break
-	done
-	cat "$dir/perf" "$dir/log0" "$dir/agent.log"
-	fail "$1: SOUT and SUP moved $seen"
-}
+. "$(dirname "$0")/../support/steered.sh"
+proxy_options=(--mode advanced)
+agent_options=(--run-dir "$dir/n1")
 
 proxy 0
 proxy 1

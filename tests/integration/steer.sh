@@ -5,51 +5,10 @@
 # port sicken, it goes on.
 set -uo pipefail
 build=$1
-. "$(dirname "$0")/../support/nodes.sh"
-proxy() {
-	node "$1" --mode adaptive --agent-dir "$dir/agent" --failover=no --fault=yes
-	nodes_ready "$1"
-}
-agent() {
-	rm -f "$dir/agent.out"
-	"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" \
-		--sysfs "$dir/sys" --config "$dir/conf" "$@" \
-		>"$dir/agent.out" 2>>"$dir/agent.log" &
-	pids[agent]=$!
-	ready agent
-}
-end() {
-	kill "$1" "${pids[$2]}"
-	wait "${pids[$2]}" 2>/dev/null
-}
-traffic() {
-	job perf "0 1" --pattern stream --min 1M --max 1M --steady 200s \
-		--timeout 250
-}
-status() {
-	"$build/proxy/mpib-agent" status --dir "$dir/agent"
-}
-moved() {
-	ctl rails -o tx_bytes | tr '\n' ' '
-}
-# expect WHAT AWK-CONDITION on $1 SOUT and $2 SUP, bytes between two looks.
-expect() {
-	local a b seen
-	for _ in $(seq 1200); do
-		read -r -a a <<<"$(moved)"
-		sleep 0.1
-		read -r -a b <<<"$(moved)"
-		seen="$((b[0] - a[0])) $((b[1] - a[1]))"
-		awk "{ exit !(\$1 + \$2 > 0 && $2) }" <<<"$seen" && {
-			echo "$1: $seen"
-			return
-		}
-		lives "${pids[perf]}" || break
-	done
-	cat "$dir/perf" "$dir/log0" "$dir/agent.log"
-	status
-	fail "$1: SOUT and SUP moved $seen"
-}
+. "$(dirname "$0")/../support/steered.sh"
+proxy_options=(--mode adaptive --failover=no --fault=yes)
+agent_options=(--sysfs "$dir/sys" --config "$dir/conf")
+
 # told WHAT TEXT COMMAND...: until its output has the text.
 told() {
 	local what=$1 text=$2
@@ -105,7 +64,7 @@ await gone "${pids[perf]}" || fail "the job outlived its QP alone"
 traffic
 agent
 expect "an agent without a reason" '$1 > 0 && $2 > 0'
-told "the status" '^1 connections are split as measured' status
+told "the status" '^1 connections are split as measured' agent_status
 told "why" adaptive ctl why
 
 # Congested: a quarter, and again as measured when it is over.
@@ -130,7 +89,7 @@ echo "rule peer nowhere static 1" >>"$dir/conf"
 grep -q "conf:8: peer nowhere: it takes" "$dir/refused" ||
 	fail "refused without the line: $(cat "$dir/refused")"
 kill -HUP "${pids[agent]}"
-told "the reload" 'not reloaded: .*conf:8: peer nowhere' status
+told "the reload" 'not reloaded: .*conf:8: peer nowhere' agent_status
 expect "a bad file" '$1 > 0 && $2 > 0'
 # Where it cannot be written that is told once, not at every look.
 mkdir "$dir/agent/status.new"
@@ -151,7 +110,7 @@ rmdir "$dir/agent/status.new"
 	echo "rule network $net.0/24 uid $(id -u) static 256") >"$dir/conf"
 kill -HUP "${pids[agent]}"
 expect "a rule by network and user" '$1 == 3 * $2'
-told "the line of the rule" 'rule of line 9' status
+told "the line of the rule" 'rule of line 9' agent_status
 told "a field" 'rule of line 9' ctl agent -o why
 cp "$dir/good" "$dir/conf"
 kill -HUP "${pids[agent]}"
@@ -160,7 +119,7 @@ expect "the first file again" '$1 > 0 && $2 > 0 && $1 != 3 * $2'
 # Maintenance of SOUT's way to that peer, then of nobody's.
 echo "$net.2 sout 2001-01-01T00:00:00Z 2101-01-01T00:00:00Z" >"$dir/windows"
 expect "maintenance" '$1 == 0'
-told "the status" 'SOUT left: maintenance, line 1' status
+told "the status" 'SOUT left: maintenance, line 1' agent_status
 echo "$net.99 sout 2001-01-01T00:00:00Z 2101-01-01T00:00:00Z" >"$dir/windows"
 told "another's maintenance" adaptive ctl why
 
@@ -168,8 +127,8 @@ told "another's maintenance" adaptive ctl why
 end -TERM agent
 agent --dry-run
 echo "$net.2 sout 2001-01-01T00:00:00Z 2101-01-01T00:00:00Z" >"$dir/windows"
-told "a dry run" 'SOUT left: maintenance, line 1' status
-told "a dry run" 'dry run: nothing is steered' status
+told "a dry run" 'SOUT left: maintenance, line 1' agent_status
+told "a dry run" 'dry run: nothing is steered' agent_status
 told "a dry run" adaptive ctl why
 expect "a dry run" '$1 > 0 && $2 > 0'
 : >"$dir/windows"

@@ -1,0 +1,54 @@
+# shellcheck shell=bash
+# Sourced with $build set by scripts in which mpib-agent steers a job between nodes 0
+# and 1: with $proxy_options of each proxy and $agent_options of the agent.
+. "$(dirname "${BASH_SOURCE[0]}")/nodes.sh"
+
+# proxy N: starts node N.
+proxy() {
+	node "$1" --agent-dir "$dir/agent" "${proxy_options[@]}"
+	nodes_ready "$1"
+}
+# agent OPTIONS...: starts it, ${pids[agent]}.
+agent() {
+	rm -f "$dir/agent.out"
+	"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" \
+		"${agent_options[@]}" "$@" \
+		>"$dir/agent.out" 2>>"$dir/agent.log" &
+	pids[agent]=$!
+	ready agent
+}
+agent_status() {
+	"$build/proxy/mpib-agent" status --dir "$dir/agent"
+}
+# traffic: starts the job, ${pids[perf]}.
+traffic() {
+	job perf "0 1" --pattern stream --min 1M --max 1M --steady 200s \
+		--timeout 250
+}
+# end SIGNAL NAME: ends ${pids[NAME]}.
+end() {
+	kill "$1" "${pids[$2]}"
+	wait "${pids[$2]}" 2>/dev/null
+}
+
+moved() {
+	ctl rails -o tx_bytes | tr '\n' ' '
+}
+# expect WHAT AWK-CONDITION on $1 SOUT and $2 SUP, bytes between two looks.
+expect() {
+	local a b seen
+	for _ in $(seq 1200); do
+		read -r -a a <<<"$(moved)"
+		sleep 0.1
+		read -r -a b <<<"$(moved)"
+		seen="$((b[0] - a[0])) $((b[1] - a[1]))"
+		awk "{ exit !(\$1 + \$2 > 0 && $2) }" <<<"$seen" && {
+			echo "$1: $seen"
+			return
+		}
+		lives "${pids[perf]}" || break
+	done
+	cat "$dir/perf" "$dir/log0" "$dir/agent.log"
+	agent_status
+	fail "$1: SOUT and SUP moved $seen"
+}
