@@ -354,26 +354,23 @@ static void closing_does_not_mind_what_is_outstanding(void **state)
 	assert_int_equal(r->net->closeSend(NULL), NCCL_SUCCESS);
 }
 
-int main(void)
-{
 #define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		t(what_only_the_proxy_reads_is_told_in_one_line),
-		t(the_class_of_nccls_own_transport_counts_here_too),
-		t(without_a_proxy_init_says_where_and_what_to_do),
-		t(all_contexts_share_one_engine_client),
-		t(a_connect_that_is_retried_is_one_connection),
-		t(a_connect_given_up_is_closed_with_its_context),
-		t(set_ups_that_are_aborted_use_nothing_up),
-		t(a_peer_that_refuses_is_a_remote_error),
-		t(a_send_too_large_is_a_usage_error_with_both_sizes),
-		t(a_lost_peer_is_a_remote_error_told_once),
-		t(a_dead_proxy_is_a_system_error_told_once),
-		t(gpu_memory_without_dma_buf_is_refused_in_words),
-		t(why_a_dma_buf_was_refused_is_the_last_word),
-		t(memory_that_is_never_used_pins_no_window),
-		t(closing_does_not_mind_what_is_outstanding),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(what_only_the_proxy_reads_is_told_in_one_line),
+	t(the_class_of_nccls_own_transport_counts_here_too),
+	t(without_a_proxy_init_says_where_and_what_to_do),
+	t(all_contexts_share_one_engine_client),
+	t(a_connect_that_is_retried_is_one_connection),
+	t(a_connect_given_up_is_closed_with_its_context),
+	t(set_ups_that_are_aborted_use_nothing_up),
+	t(a_peer_that_refuses_is_a_remote_error),
+	t(a_send_too_large_is_a_usage_error_with_both_sizes),
+	t(a_lost_peer_is_a_remote_error_told_once),
+	t(a_dead_proxy_is_a_system_error_told_once),
+	t(gpu_memory_without_dma_buf_is_refused_in_words),
+	t(why_a_dma_buf_was_refused_is_the_last_word),
+	t(memory_that_is_never_used_pins_no_window),
+	t(closing_does_not_mind_what_is_outstanding),
+	{ 0 },
+};

@@ -255,15 +255,12 @@ static void a_child_forked_in_the_middle_of_a_call_is_of_use(void **state)
 	assert_int_equal(atomic_load(&bad), 0);
 }
 
-int main(void)
-{
 #define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		t(nobody_waits_for_another_communicator_to_attach),
-		t(a_child_forked_in_the_middle_of_a_call_is_of_use),
-		t(messages_move_while_memory_comes_and_goes),
-		t(memory_taken_away_under_requests_is_touched_no_more),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(nobody_waits_for_another_communicator_to_attach),
+	t(a_child_forked_in_the_middle_of_a_call_is_of_use),
+	t(messages_move_while_memory_comes_and_goes),
+	t(memory_taken_away_under_requests_is_touched_no_more),
+	{ 0 },
+};

@@ -269,18 +269,15 @@ static void v12_passes_contexts_and_groups(void **state)
 	assert_null(v); /* nothing to do */
 }
 
-int main(void)
-{
 #define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-	const struct CMUnitTest tests[] = {
-		t(every_version_fills_all_properties),
-		t(each_device_of_the_proxy_is_one_of_nccl_s),
-		t(there_is_one_device_that_is_never_fused),
-		t(v8_passes_sizes_in_int),
-		t(v9_passes_sizes_in_size_t),
-		t(v10_passes_a_configuration_and_profiler_handles),
-		t(v12_passes_contexts_and_groups),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(every_version_fills_all_properties),
+	t(each_device_of_the_proxy_is_one_of_nccl_s),
+	t(there_is_one_device_that_is_never_fused),
+	t(v8_passes_sizes_in_int),
+	t(v9_passes_sizes_in_size_t),
+	t(v10_passes_a_configuration_and_profiler_handles),
+	t(v12_passes_contexts_and_groups),
+	{ 0 },
+};

@@ -181,13 +181,9 @@ static void a_message_is_moved_in_parts_while_domains_share(void **state)
 	vt_mem_free(t, &to);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		vt_test(a_turn_serves_one_socket_of_each_domain),
-		vt_test(a_domain_alone_has_the_whole_turn),
-		vt_test(a_message_is_moved_in_parts_while_domains_share),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	vt_test(a_turn_serves_one_socket_of_each_domain),
+	vt_test(a_domain_alone_has_the_whole_turn),
+	vt_test(a_message_is_moved_in_parts_while_domains_share),
+	{ 0 },
+};
