@@ -40,6 +40,12 @@
  * or MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; more of them wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
+/* Of a mask of a lane's rails. */
+static inline uint8_t mpib_rail_bit(unsigned rail)
+{
+	return (uint8_t)(1u << rail);
+}
+
 static inline uint32_t mpib_imm_slot(uint32_t imm)
 {
 	return imm & 0xff;

@@ -53,7 +53,7 @@ bool mpib_ack_write(struct engine_conn *f)
 
 	if (!f->lane->delivered || f->rx.acked == f->rx.tail)
 		return true;
-	if (!(f->lane->open & 1u << home) ||
+	if (!(f->lane->open & mpib_rail_bit(home)) ||
 	    mpib_qp_room(engine_conn_cts_qp(f)) == 0)
 		return false;
 	f->rx.acked = d->ended[home] = f->rx.tail;

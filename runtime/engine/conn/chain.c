@@ -29,12 +29,13 @@ static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 			 unsigned wrs)
 {
 	if (__builtin_expect(f->lane->numbered | spread, 0) &&
-	    ((f->lane->numbered && f->lane->via[r].vqp) || spread & 1u << r)) {
+	    ((f->lane->numbered && f->lane->via[r].vqp) ||
+	     spread & mpib_rail_bit(r))) {
 		/* The chain is built in the shard's WRs all the same. */
 		if (mpib_spread_room(f->lane, r) < MPIB_CHAIN_MAX ||
 		    f->shard->wrs.left < 2 * MPIB_WR_SPARE)
 			return false;
-		if (spread & 1u << r)
+		if (spread & mpib_rail_bit(r))
 			return true;
 	}
 	return mpib_qp_room(engine_conn_qp(f, r, f->tx.cts_next)) >= wrs;
@@ -45,7 +46,7 @@ static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 static bool in_turn(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_shard *s = f->shard;
-	uint8_t bit = (uint8_t)(1u << rail);
+	uint8_t bit = mpib_rail_bit(rail);
 
 	if (s->full & bit || mpib_window_full(s, rail)) {
 		s->full |= bit;
@@ -76,7 +77,7 @@ bool mpib_sender_may_post(struct engine_conn *f, uint8_t mask, uint8_t spread,
 		return false;
 	}
 	for (unsigned r = 0; r < f->lane->rails; r++) {
-		if (!(mask & 1u << r))
+		if (!(mask & mpib_rail_bit(r)))
 			continue;
 		if (f->shard->contended && !in_turn(f, r)) {
 			mpib_stall(f, MPIB_STALL_SHARE);
@@ -207,7 +208,7 @@ uint8_t mpib_chain_bare(const struct mpib_lane *lane,
 		if (last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
 		    mpib_spread_waits(last->num_sge ? last->sg_list->length
 						    : 0))
-			mask |= (uint8_t)(1u << r);
+			mask |= mpib_rail_bit(r);
 	}
 	return mask;
 }

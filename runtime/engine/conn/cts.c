@@ -80,7 +80,7 @@ void mpib_unsignaled_write(struct engine_conn *f, uint64_t off, uint32_t len)
 		w->wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
 		q->cts_unsignaled = 0;
 	}
-	f->wrote |= (uint8_t)(1u << q->rail);
+	f->wrote |= mpib_rail_bit(q->rail);
 	mpib_count_post(f, q, 1, 0, false);
 	mpib_qp_add(q, w);
 }
@@ -134,7 +134,7 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 {
 	/* The control thread owns the QPs of a rail that is not open. */
-	bool open = f->lane->open & 1u << engine_conn_home(f);
+	bool open = f->lane->open & mpib_rail_bit(engine_conn_home(f));
 	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
 	int posted = 0;
 

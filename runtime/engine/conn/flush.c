@@ -88,7 +88,7 @@ static int flush_post(struct engine_conn *f, uint32_t i, unsigned r)
 {
 	struct mpib_flush *p = flush_at(f, i);
 	uint64_t wr_id = mpib_wr_tag(MPIB_WR_FLUSH, f->id, i & 0xffff);
-	uint8_t bit = (uint8_t)(1u << r);
+	uint8_t bit = mpib_rail_bit(r);
 
 	if (!(p->unread & bit))
 		return 0;
@@ -144,7 +144,7 @@ int mpib_flush_take(struct engine_conn *f, const struct mpib_desc *d)
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		p->arrived[r] = fl->arrived[r];
 		if (fl->arrived[r] && mr->mr[r])
-			p->unread |= (uint8_t)(1u << r);
+			p->unread |= mpib_rail_bit(r);
 	}
 	fl->taken++;
 	flush_step(f);
@@ -171,7 +171,7 @@ void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
 	struct mpib_flushes *fl = &f->rx.flush;
 	uint32_t i = fl->ended + ((op - fl->ended) & 0xffff);
 	struct mpib_flush *p = flush_at(f, i);
-	uint8_t bit = (uint8_t)(1u << rail);
+	uint8_t bit = mpib_rail_bit(rail);
 
 	mpib_loopback_over(f->client->tenant, rail, ok);
 	p->reading &= (uint8_t)~bit;
@@ -192,7 +192,7 @@ void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
 void mpib_flush_lost(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_flushes *fl = &f->rx.flush;
-	uint8_t bit = (uint8_t)(1u << rail);
+	uint8_t bit = mpib_rail_bit(rail);
 
 	for (uint32_t i = fl->ended; i != fl->taken; i++) {
 		flush_at(f, i)->unread &= (uint8_t)~bit;
@@ -248,7 +248,7 @@ void mpib_flush_again(struct engine_conn *f, struct mpib_flush *p)
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		p->arrived[r] = f->shard->now;
 		if (p->mr && p->mr->mr[r])
-			p->unread |= (uint8_t)(1u << r);
+			p->unread |= mpib_rail_bit(r);
 	}
 	flush_enter(f);
 }

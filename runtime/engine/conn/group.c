@@ -186,7 +186,7 @@ static void chain_imms(struct engine_conn *f, struct mpib_chain *chain,
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		bool leader = r == (mask & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP);
 
-		if (mask & 1u << r)
+		if (mask & mpib_rail_bit(r))
 			mpib_chain_imm(f, &chain[r], r,
 				       mpib_sender_imm(f, r, mask, true, 0),
 				       leader ? rec : NULL);
@@ -216,7 +216,7 @@ static uint64_t write_all(struct engine_conn *f)
 
 	n = cut_held(f, held, sum, &mask);
 	if (mask == 0)
-		mask = (uint8_t)(1u << engine_conn_home(f));
+		mask = mpib_rail_bit(engine_conn_home(f));
 	spread = mpib_spread_rails(f->lane, f->tx.spread, sum, mask);
 	if (!mpib_sender_may_post(f, mask, spread, MPIB_CHAIN_MAX, sum))
 		return 0;

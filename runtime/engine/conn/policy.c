@@ -158,7 +158,7 @@ void mpib_split(struct engine_conn *conn, const struct mpib_split_ask *ask,
 
 	/* A rail out of use gets no bytes, whatever the policy says. */
 	if (__builtin_expect(use != conn->lane->all, 0)) {
-		sup = use & 1u << MPIB_RAIL_SUP ? ask->len : 0;
+		sup = use & mpib_rail_bit(MPIB_RAIL_SUP) ? ask->len : 0;
 		conn->lane->adapt.answer = MPIB_ADAPT_NONE;
 	} else if (ask->len) {
 		sup = mpib_sup_bytes(mpib_get_sup_bw(conn, ask), ask->len);
@@ -241,7 +241,8 @@ static void why_left(const struct mpib_lane *lane, struct mpib_split_why *why)
 {
 	why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
 					      : MPIB_SPLIT_DRAIN;
-	why->sup_bw = lane->use & 1u << MPIB_RAIL_SUP ? MPIB_SUP_BW_ALL : 0;
+	why->sup_bw =
+		lane->use & mpib_rail_bit(MPIB_RAIL_SUP) ? MPIB_SUP_BW_ALL : 0;
 }
 
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)

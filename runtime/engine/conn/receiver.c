@@ -316,8 +316,9 @@ static struct mpib_slot *receiver_slot_of(struct engine_conn *f, unsigned rail,
 	struct mpib_slot *s = mpib_slot_at(f, number);
 
 	if (number >= f->rx.cts_posted || s->state != MPIB_SLOT_POSTED ||
-	    mask == 0 || mask >= 1u << f->lane->rails || !(mask & 1u << rail) ||
-	    s->seen & 1u << rail || (s->expected && s->expected != mask) ||
+	    mask == 0 || mask >= 1u << f->lane->rails ||
+	    !(mask & mpib_rail_bit(rail)) || s->seen & mpib_rail_bit(rail) ||
+	    (s->expected && s->expected != mask) ||
 	    engine_conn_qp(f, rail, number)->qpn != qpn)
 		return NULL;
 	return s;
@@ -347,7 +348,7 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 	/* A replay that came first has set the sentinel, all ones: keep it. */
 	if (mpib_imm_v1_size_q(imm) > s->size_q)
 		s->size_q = mpib_imm_v1_size_q(imm);
-	s->seen |= (uint8_t)(1u << rail);
+	s->seen |= mpib_rail_bit(rail);
 	s->rail[rail] = byte_len;
 	if (s->seen == s->expected)
 		mpib_receiver_whole(f, s);

@@ -40,7 +40,7 @@ static void report_posts(struct engine_conn *f, uint8_t stripes,
 	for (unsigned r = 0; r < f->lane->rails; r++) {
 		uint32_t qpn = engine_conn_qp(f, r, f->tx.cts_next)->qpn;
 
-		for (unsigned i = 0; i < n && stripes & 1u << r; i++)
+		for (unsigned i = 0; i < n && stripes & mpib_rail_bit(r); i++)
 			mpib_report_post(f, share[i].req, r, qpn,
 					 mpib_range_bytes(&share[i], r));
 	}
@@ -65,7 +65,7 @@ static void post_stripe(struct engine_conn *f, uint32_t number, unsigned r,
 		mpib_choice_posted(&lane->choice[r], chain->bytes);
 	f->shard->data_rail = r;
 	q = engine_conn_qp(f, r, p->slot);
-	if (__builtin_expect(p->c.spread & 1u << r, 0))
+	if (__builtin_expect(p->c.spread & mpib_rail_bit(r), 0))
 		mpib_chain_spread(f, chain, q, number);
 	else
 		mpib_chain_post(f, chain, q,
@@ -302,7 +302,7 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 	p->c.pending &= (uint8_t)~stripes;
 	posted = p->stripe[!(stripes & 1u)].posted;
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
-		if (stripes & 1u << k)
+		if (stripes & mpib_rail_bit(k))
 			leave_tracker(f, p, k, ok);
 	}
 	if (__builtin_expect(p->before >= 0 && ok && !p->c.pending, 0))

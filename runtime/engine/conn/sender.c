@@ -143,7 +143,7 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 	const uint32_t none[MPIB_RAILS] = { 0 };
 	struct send_range *e = mpib_sender_oldest(f);
 	unsigned home = engine_conn_home(f);
-	uint8_t mask = (uint8_t)(1u << home), req = e->req;
+	uint8_t mask = mpib_rail_bit(home), req = e->req;
 	uint32_t sizes[2] = { mpib_total_of(f, e), cts->total };
 	struct mpib_record *rec;
 
@@ -209,7 +209,7 @@ static void sender_plan(struct engine_conn *f, const struct send_range *e,
 
 	s->imm = tx->mask | s->data;
 	if (s->imm == 0)
-		s->imm = (uint8_t)(1u << engine_conn_home(f));
+		s->imm = mpib_rail_bit(engine_conn_home(f));
 	s->spread = mpib_spread_rails(f->lane, f->tx.spread, s->rail, s->imm);
 	s->apart = s->len > f->shard->ar_above || s->spread;
 	/* The receiver knows the size by byte_len alone if each rail's bytes
@@ -251,11 +251,11 @@ static void sender_build(struct engine_conn *f, const struct send_range *e,
 			.len = s->rail[r],
 		};
 
-		if (span.len && (s->apart || !(s->imm & 1u << r))) {
+		if (span.len && (s->apart || !(s->imm & mpib_rail_bit(r)))) {
 			mpib_chain_write(f, &chain[r], r, &span);
 			span.len = 0;
 		}
-		if (s->imm & 1u << r)
+		if (s->imm & mpib_rail_bit(r))
 			mpib_chain_last(f, &chain[r], r, &span,
 					mpib_sender_imm(f, r, s->imm, s->record,
 							s->len),

@@ -64,7 +64,7 @@ static bool conn_idle(const struct engine_conn *f)
 static bool post_fence(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_lane_qp *q = &f->lane->qp[rail][0];
-	uint8_t bit = (uint8_t)(1u << rail);
+	uint8_t bit = mpib_rail_bit(rail);
 	struct mpib_wr *w;
 
 	if (!(f->lane->open & bit)) {
@@ -103,7 +103,7 @@ static bool post_fences(struct engine_conn *f)
 	bool all = !owes_ack(f) || mpib_ack_write(f);
 
 	for (unsigned r = 0; r < MPIB_RAILS && !f->lane->broken; r++) {
-		if (f->wrote & 1u << r)
+		if (f->wrote & mpib_rail_bit(r))
 			all &= post_fence(f, r);
 	}
 	return all;

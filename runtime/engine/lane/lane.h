@@ -6,6 +6,8 @@
 #ifndef MPIB_ENGINE_LANE_H
 #define MPIB_ENGINE_LANE_H
 
+#include <mpib/wire.h>
+
 #include "engine/rail/tenant.h"
 #include "engine/recovery/failover.h"
 #include "engine/shard.h"

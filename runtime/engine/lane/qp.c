@@ -57,7 +57,7 @@ bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
 {
 	bool posted = true;
 
-	if (!(lane->held & 1u << rail) || lane->shard->rail[rail].lost)
+	if (!(lane->held & mpib_rail_bit(rail)) || lane->shard->rail[rail].lost)
 		return true;
 	for (unsigned i = 0; i < lane->qps[rail]; i++)
 		posted = post_last(&lane->qp[rail][i]) && posted;
@@ -66,7 +66,7 @@ bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
 
 bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail)
 {
-	if (!(lane->held & 1u << rail) || lane->shard->rail[rail].lost)
+	if (!(lane->held & mpib_rail_bit(rail)) || lane->shard->rail[rail].lost)
 		return true;
 	for (unsigned i = 0; i < lane->qps[rail]; i++) {
 		if (lane->qp[rail][i].posted != lane->qp[rail][i].retired)

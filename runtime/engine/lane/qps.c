@@ -160,14 +160,14 @@ void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
 		HASH_ADD(hh, rail->qps, qpn, sizeof(q->qpn), q);
 		rail->n.qps++;
 	}
-	lane->held |= (uint8_t)(1u << r);
+	lane->held |= mpib_rail_bit(r);
 }
 
 void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_rail *rail = &lane->shard->rail[r];
 
-	if (!(lane->held & 1u << r))
+	if (!(lane->held & mpib_rail_bit(r)))
 		return;
 	mpib_spread_reset(lane, r);
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
@@ -184,7 +184,7 @@ void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
 			*recent = NULL;
 		rail->n.qps--;
 	}
-	lane->held &= (uint8_t) ~(1u << r);
+	lane->held &= (uint8_t)~mpib_rail_bit(r);
 }
 
 int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned r,

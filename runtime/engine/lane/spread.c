@@ -16,7 +16,7 @@ static uint32_t spread_room(void *ctx, unsigned port)
 	const struct mpib_lane_spread *x = ctx;
 
 	/* The control thread owns the QPs of a rail that is not open. */
-	if (!(x->lane->open & 1u << x->rail))
+	if (!(x->lane->open & mpib_rail_bit(x->rail)))
 		return 0;
 	return mpib_qp_room(&x->lane->qp[x->rail][x->qp_of[port]]);
 }
@@ -123,8 +123,9 @@ uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
 			continue;
 		/* The IMM has to come after what was spread before, so the
 		 * virtual QP has to order it. */
-		if (imm & before & 1u << r || spread_worth(lane, r, bytes[r]))
-			mask |= (uint8_t)(1u << r);
+		if (imm & before & mpib_rail_bit(r) ||
+		    spread_worth(lane, r, bytes[r]))
+			mask |= mpib_rail_bit(r);
 	}
 	return mask;
 }

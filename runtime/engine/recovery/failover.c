@@ -303,7 +303,7 @@ void mpib_lane_established(struct mpib_lane *lane)
 			set_health(lane, r, false);
 	}
 	for (unsigned r = 0; r < lane->rails; r++) {
-		if (drained & 1u << r)
+		if (drained & mpib_rail_bit(r))
 			mpib_rail_tell_drain(lane, r, true);
 	}
 }

@@ -112,7 +112,7 @@ static void find_lost_op(struct engine_conn *f, uint32_t i,
 	lost = p->c.lost & (uint8_t)~before;
 	f->tx.lost += !before && lost;
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
-		if (!(lost & 1u << k))
+		if (!(lost & mpib_rail_bit(k)))
 			continue;
 		mpib_tracker_drop(&f->lane->track[job->rail], &p->stripe[k],
 				  f->shard->now);
@@ -140,7 +140,7 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->remote.id, false);
 	uint32_t head = f->tx.op_head;
-	uint8_t others = (uint8_t) ~(1u << job->rail);
+	uint8_t others = (uint8_t)~mpib_rail_bit(job->rail);
 
 	if (!a)
 		a = &not_started;
@@ -236,7 +236,7 @@ void mpib_rail_on_bitmaps(struct mpib_msg *msg)
 	}
 	mpib_lane_drop_rail(lane, job->rail);
 	lane->epoch[job->rail] = job->epoch;
-	lane->fencing &= (uint8_t) ~(1u << job->rail);
+	lane->fencing &= (uint8_t)~mpib_rail_bit(job->rail);
 	find_lost_count(lane, job);
 	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);

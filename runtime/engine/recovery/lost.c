@@ -34,7 +34,7 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
-		f->stop_posted &= (uint8_t) ~(1u << r);
+		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 		if (f->is_sender)
 			continue;
 		mpib_flush_lost(f, r);

@@ -101,7 +101,7 @@ static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 	else if (f->tx.group.n)
 		rail = f->tx.group.rail;
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
-		if (!(p->c.lost & 1u << k))
+		if (!(p->c.lost & mpib_rail_bit(k)))
 			continue;
 		rail[p->c.carrier[k]] -= p->stripe[k].bytes;
 		rail[q] += p->stripe[k].bytes;
@@ -147,8 +147,8 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 	for (unsigned k = 0; p->c.imm && k < MPIB_RAILS; k++) {
 		uint8_t *e = mpib_ended_at(f, p->slot);
 
-		if (again & 1u << k)
-			*e = (*e & (uint8_t) ~(1u << MPIB_RAILS << k)) |
+		if (again & mpib_rail_bit(k))
+			*e = (*e & ~(mpib_rail_bit(k) << MPIB_RAILS)) |
 			     (uint8_t)(q << MPIB_RAILS << k);
 	}
 	if (last && chain[0].wrs.n)
@@ -198,7 +198,7 @@ static bool replay_reclaim(struct engine_conn *f, uint32_t last, unsigned q)
 				&f->shard->rail[earlier->c.carrier[k]]
 					 .n.failover;
 
-			if (!(again & 1u << k))
+			if (!(again & mpib_rail_bit(k)))
 				continue;
 			n->lost_bytes += earlier->stripe[k].bytes;
 			n->lost_stripes++;
@@ -227,12 +227,12 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 	if (f->lane->delivered && i != f->tx.op_head && replay_reclaim(f, i, q))
 		i = first_lost(f);
 	p = send_op_at(f, i);
-	if (i == f->tx.op_head || !(f->lane->open & 1u << q) ||
+	if (i == f->tx.op_head || !(f->lane->open & mpib_rail_bit(q)) ||
 	    mpib_qp_room(engine_conn_qp(f, q, p->slot)) < MPIB_REPLAY_WRS ||
 	    !replay_ordered(f, i, q))
 		return 0;
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
-		if (!(p->c.lost & 1u << k))
+		if (!(p->c.lost & mpib_rail_bit(k)))
 			continue;
 		if (!replay_build(f, p, k, q, &chain[k])) {
 			mpib_chain_drop(f, &chain[0]);

@@ -36,7 +36,7 @@ static void stop_reckon(struct mpib_lane *lane)
 
 static void close_rail(struct mpib_lane *lane, unsigned rail)
 {
-	lane->open &= (uint8_t) ~(1u << rail);
+	lane->open &= (uint8_t)~mpib_rail_bit(rail);
 	stop_reckon(lane);
 }
 
@@ -64,7 +64,7 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 	*fault = (struct fault){ .lane = lane, .rail = rail, .cause = cause };
 	stop->fault_ns = mpib_now_ns();
 	/* Its fence is sure to come, mpib_rail_on_stop(), unless it has been. */
-	lane->fencing |= lane->open & (uint8_t)(1u << rail);
+	lane->fencing |= lane->open & mpib_rail_bit(rail);
 	close_rail(lane, rail);
 	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg, on_fault);
 	return true;
@@ -163,7 +163,7 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	if (!lane->stop[rail].fault_ns)
 		lane->stop[rail].fault_ns = mpib_now_ns();
 	close_rail(lane, rail);
-	lane->fencing |= (uint8_t)(1u << rail);
+	lane->fencing |= mpib_rail_bit(rail);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->stop[rail].drained = call;
 	/* A device that has gone takes no last WR: what has arrived counts. */
@@ -214,7 +214,7 @@ void mpib_rail_on_resume(struct mpib_msg *msg)
 
 	/* Not if the rail failed again since: its next fence is under way. */
 	if (!lane->stop[job->rail].fault_ns && !lane->broken)
-		lane->open |= (uint8_t)(1u << job->rail);
+		lane->open |= mpib_rail_bit(job->rail);
 	stop_reckon(lane);
 	lane->shard->rail[job->rail].n.failover.failbacks++;
 	mpib_call_done(lane->shard, call, 0);

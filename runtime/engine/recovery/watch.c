@@ -125,7 +125,7 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 {
 	struct mpib_rail_watch *w = &lane->watch[r];
 	struct mpib_rail_watch *other = &lane->watch[r ^ 1];
-	bool other_open = lane->open & 1u << (r ^ 1);
+	bool other_open = lane->open & mpib_rail_bit(r ^ 1);
 	struct watch_sums sum;
 
 	watch_add_up(lane, r, &sum);
@@ -169,7 +169,7 @@ static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 	bool still = false;
 
 	for (unsigned r = 0; r < lane->rails; r++) {
-		if (!(lane->open & 1u << r)) /* 0 if broken */
+		if (!(lane->open & mpib_rail_bit(r))) /* 0 if broken */
 			continue;
 		still |= lane->failover ? watch_rail(lane, r, ns)
 					: watch_quiet(lane, r);

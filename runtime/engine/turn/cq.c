@@ -169,13 +169,13 @@ static void sent_for(struct engine_conn *f, unsigned r, uint64_t wr_id, bool ok)
 
 	switch (mpib_wr_kind(wr_id)) {
 	case MPIB_WR_OP:
-		mpib_sender_completed(f, op, (uint8_t)(1u << r), ok);
+		mpib_sender_completed(f, op, mpib_rail_bit(r), ok);
 		break;
 	case MPIB_WR_REPLAY:
 		mpib_sender_completed(f, op, (uint8_t)(op >> 8), ok);
 		break;
 	case MPIB_WR_STOP:
-		f->stop_posted &= (uint8_t) ~(1u << r);
+		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 		engine_conn_check_stopped(f);
 		break;
 	case MPIB_WR_UNSIGNALED:
@@ -224,8 +224,8 @@ static void cq_sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 	if (f && !fenced)
 		sent_for(f, r, wc->wr_id, ok);
 	else if (f && kind == MPIB_WR_STOP)
-		f->stop_posted &=
-			(uint8_t) ~(1u << r); /* the rail's drain will do */
+		/* The rail's drain will do. */
+		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (!q)
 		return;
 	if (q->lane->stop[r].drained)
@@ -324,7 +324,7 @@ int mpib_cq_whole_turn(struct mpib_shard *s)
 			mpib_sender_completed(
 				s->conn[mpib_wr_conn(wc[i].wr_id)],
 				mpib_wr_op(wc[i].wr_id),
-				(uint8_t)(1u << wc[i].qp_num), true);
+				mpib_rail_bit(wc[i].qp_num), true);
 		total += n;
 	} while (n == 16);
 	return total;
