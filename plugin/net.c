@@ -123,10 +123,6 @@ enum nccl_result mpib_net_iflush(void *recv_comm, int n, void **data,
 		return NCCL_SUCCESS;
 	rc = mpib_iflush(c->conn, data[last], mhandles[last],
 			 (struct mpib_request **)request);
-	if (__builtin_expect(rc == -EOPNOTSUPP, 0)) {
-		net_fail_local("iflush", rc); /* which says it once */
-		return NCCL_SUCCESS;
-	}
 	return __builtin_expect(rc < 0, 0) ? net_fail("iflush", rc)
 					   : NCCL_SUCCESS;
 }

@@ -238,8 +238,7 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * does. Returning 0 with *req NULL means that there is nothing to flush: data is
  * memory of the host. Otherwise mpib_test() says when it is over; it writes no
  * sizes. Flushes are not among the 32 requests; -EBUSY: 256 are outstanding.
- * -EOPNOTSUPP: the proxy is too old. -EINVAL: a sending end; -ENOTCONN,
- * -EFAULT: as for mpib_irecv(). Wait-free.
+ * -EINVAL: a sending end; -ENOTCONN, -EFAULT: as for mpib_irecv(). Wait-free.
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
@@ -290,14 +289,13 @@ typedef void mpib_watch_fn(void *user, struct mpib_request *req,
 			   enum mpib_watch what);
 
 /* Ask for reports on requests of conn; fn gets user. Called by the connection's
- * thread, once the connection is ready. -EOPNOTSUPP: the proxy is too old to
- * report. */
+ * thread, once the connection is ready. */
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
 /* What each rail has done for the request so far. report has room for two. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
-/* When that was. A proxy that is older knows less. */
+/* When that was. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
 /* A number from 0 to 31 that no other outstanding request of the same

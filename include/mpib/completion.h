@@ -42,7 +42,7 @@ struct mpib_completion {
 		 * was sent and size[1] what was posted. Valid once word has the
 		 * request's generation. */
 		uint32_t size[MPIB_GROUP_MAX];
-		/* With MPIB_OP_REPORT and MPIB_FEATURE_STAMPS. */
+		/* With MPIB_OP_REPORT. */
 		struct mpib_stamps at;
 	};
 	/* Only for requests with MPIB_OP_REPORT, see

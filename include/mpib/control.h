@@ -104,7 +104,6 @@ struct mpib_ctl_welcome {
 	uint32_t answer_ms; /* how long the client waits for an answer; 0:
 			       10000 */
 	struct mpib_ctl_rail rail[MPIB_RAILS]; /* of the client's device */
-	/* An older proxy leaves these out: it has one device. */
 	uint32_t devices;
 	uint32_t device; /* the client's */
 };

@@ -35,9 +35,8 @@ enum mpib_op {
 	 * the turn that takes it; a client measures by it what a round trip
 	 * through the ring costs. */
 	MPIB_OP_NOP = 3,
-	/* Receiving ends only, if the reply segment has MPIB_FEATURE_FLUSH: what
-	 * was received before into the dma-buf region mr is to be where the
-	 * memory's own device sees it. n and total are 1, len is 1, off names any
+	/* Receiving ends only: what was received before into the dma-buf region
+	 * mr is to be where the memory's own device sees it. n and total are 1, len is 1, off names any
 	 * byte of the region, and gen counts the flushes of the connection from
 	 * 1; all other fields are 0. It is no request: flushed in the reply
 	 * segment becomes gen when it is over. */
@@ -45,8 +44,7 @@ enum mpib_op {
 };
 
 /* Or'ed to op of a request's first descriptor: the shard writes into the
- * completion what each rail does for the request. Only if the reply segment has
- * MPIB_FEATURE_REPORT. */
+ * completion what each rail does for the request. */
 #define MPIB_OP_REPORT 0x80u
 #define MPIB_OP_MASK 0x7fu
 
@@ -58,8 +56,7 @@ enum mpib_op {
  * len == total.
  *
  * On one connection the parts of a receive are never mixed with those of the
- * next; those of sends may be, if the reply segment has MPIB_FEATURE_ASK. A send
- * may then begin with a question: a first descriptor with the total and len 0.
+ * next; those of sends may be. A send may begin with a question: a first descriptor with the total and len 0.
  * Once such a send has its receive, the shard sets the generation in its
  * progress word; only then does the client submit the parts, from pos 0.
  */

@@ -150,16 +150,11 @@ struct mpib_reply_conn {
 	_Atomic uint32_t flushed;
 };
 
-#define MPIB_FEATURE_ASK 2u /* a send may begin with a question, see ring.h */
-#define MPIB_FEATURE_REPORT 4u /* MPIB_OP_REPORT may be used */
-#define MPIB_FEATURE_FLUSH 8u /* MPIB_OP_FLUSH may be used */
-#define MPIB_FEATURE_STAMPS 16u /* reports have stamps, see completion.h */
-
 struct mpib_reply {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t conns;
-	uint32_t features; /* MPIB_FEATURE_*, 0 from a proxy that knows none */
+	uint32_t rsvd;
 	struct mpib_reply_conn conn[MPIB_CONNS_MAX];
 	struct mpib_completion completion[MPIB_CONNS_MAX][MPIB_REQUESTS];
 };

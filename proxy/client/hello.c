@@ -62,8 +62,6 @@ static int make_segments(struct proxy_client *s)
 	reply->magic = MPIB_REPLY_MAGIC;
 	reply->version = MPIB_ABI_VERSION;
 	reply->conns = MPIB_CONNS_MAX;
-	reply->features = MPIB_FEATURE_REPORT | MPIB_FEATURE_ASK |
-			  MPIB_FEATURE_FLUSH | MPIB_FEATURE_STAMPS;
 	proxy_client_count_segments(s);
 	return 0;
 }

@@ -195,12 +195,9 @@ static int recv_welcome(struct mpib_client *c, uint64_t deadline,
 
 static int check_welcome(struct mpib_client *c, const struct mpib_message *m)
 {
-	size_t len = sizeof(c->welcome);
-
-	if (m->len < offsetof(struct mpib_ctl_welcome, devices) || m->fds != 4)
+	if (m->len < sizeof(c->welcome) || m->fds != 4)
 		return mpib_fail(-EPROTO, "%s: no proper welcome", c->path);
-	c->welcome.devices = 1;
-	memcpy(&c->welcome, m->bytes, m->len < len ? m->len : len);
+	memcpy(&c->welcome, m->bytes, sizeof(c->welcome));
 	c->answer_ms = c->welcome.answer_ms ? c->welcome.answer_ms : 10000;
 	if (c->welcome.version != MPIB_ABI_VERSION)
 		return mpib_fail(-EPROTO,

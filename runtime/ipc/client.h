@@ -340,8 +340,7 @@ static inline bool mpib_conn_asks(const struct mpib_conn *conn)
 	/* Relaxed: a send that sees grouped late only waits longer. */
 	return conn->is_sender &&
 	       (conn->has_tags || atomic_load_explicit(&conn->reply->grouped,
-						       memory_order_relaxed)) &&
-	       conn->client->reply->features & MPIB_FEATURE_ASK;
+						       memory_order_relaxed));
 }
 
 /* kept.c. No request is free: free one of those kept if the tag has none. */

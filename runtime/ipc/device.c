@@ -33,20 +33,6 @@ void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
 		device_take_rail(&w->rail[i], &info->rail[i]);
 }
 
-/* A proxy of one device may be too old to be asked for it; the welcome has
- * it. */
-static void device_only(const struct mpib_client *c,
-			struct mpib_device_info *info)
-{
-	*info = (struct mpib_device_info){
-		.name = "0",
-		.rails = (int)c->welcome.rails,
-		.carries = (1u << c->welcome.rails) - 1,
-	};
-	for (unsigned i = 0; i < c->welcome.rails; i++)
-		device_take_rail(&c->welcome.rail[i], &info->rail[i]);
-}
-
 static int device_ask(struct mpib_client *c, unsigned device,
 		      struct mpib_ctl_device *got)
 {
@@ -74,12 +60,8 @@ int mpib_query_device(struct mpib_client *client, unsigned device,
 	struct mpib_ctl_device got;
 	int rc = device_ask(client, device, &got);
 
-	if (rc == -ENOSYS && device == 0) {
-		device_only(client, info);
-		return 0;
-	}
 	if (rc < 0)
-		return rc == -ENOSYS ? -ENODEV : rc;
+		return rc;
 	if (got.rails < 1 || got.rails > MPIB_RAILS)
 		return mpib_fail(-EPROTO, "%s: nonsense about a device",
 				 client->path);

@@ -92,10 +92,6 @@ static int flush_allowed(struct mpib_conn *conn, const char *data,
 {
 	if (conn->is_sender)
 		return mpib_fail(-EINVAL, "a sending end has nothing to flush");
-	if (!(conn->client->reply->features & MPIB_FEATURE_FLUSH))
-		return mpib_fail(-EOPNOTSUPP,
-				 "the proxy is too old to flush device memory, "
-				 "which some GPUs need (start a newer one)");
 	if (data < region->addr || data - region->addr >= (long)region->size)
 		return mpib_fail(-EFAULT, "%p is not inside the region", data);
 	return 0;

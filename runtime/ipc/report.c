@@ -25,11 +25,6 @@ int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 {
 	if (conn->client->forks != mpib_forks)
 		return mpib_client_check(conn->client);
-	if (how != MPIB_REPORT_OFF &&
-	    !(conn->client->reply->features & MPIB_FEATURE_REPORT))
-		return mpib_fail(-EOPNOTSUPP,
-				 "this mpib-proxy tells nothing of its rails "
-				 "(install the same mpib for both)");
 	conn->report = how;
 	conn->watch = fn;
 	conn->user = user;
@@ -113,7 +108,6 @@ void mpib_request_times(const struct mpib_request *req,
 		return;
 	times->submitted_ns = req->submitted;
 	if (c->forks == mpib_forks && req->n <= MPIB_STAMPED_MAX &&
-	    c->reply->features & MPIB_FEATURE_STAMPS &&
 	    mpib_completion_reported(req->completion, req->gen))
 		read_stamps(&req->completion->at, times);
 }

@@ -55,7 +55,6 @@ static void attach(struct end *e, unsigned node, uint32_t window, uint32_t part)
 	e->fake->pools = MR;
 	e->fake->welcome.window = window;
 	e->fake->welcome.part = part;
-	e->fake->reply->features = MPIB_FEATURE_ASK;
 	assert_int_equal(fake_attach(e->fake, &e->client), 0);
 	e->mem = malloc(BYTES);
 	assert_int_equal(mpib_reg(e->client, e->mem, BYTES, &e->region), 0);

@@ -51,10 +51,7 @@ static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 	f->welcome.device =
 		((const struct mpib_ctl_hello *)(const void *)ask->bytes)
 			->device;
-	return answer(f, ask, &f->welcome,
-		      f->older ? offsetof(struct mpib_ctl_welcome, devices)
-			       : sizeof(f->welcome),
-		      fd, 4);
+	return answer(f, ask, &f->welcome, sizeof(f->welcome), fd, 4);
 }
 
 /* Device d is called dev-d, and its rails are those of the welcome. */
@@ -64,8 +61,6 @@ static int device(struct fake_proxy *f, const struct mpib_message *ask,
 	struct mpib_ctl_device got = { .rails = f->welcome.rails,
 				       .carries = d % 2 ? 1 : 3 };
 
-	if (f->older)
-		return error(f, ask, -ENOSYS, "it knows no such request");
 	if (d >= f->welcome.devices)
 		return error(f, ask, -ENODEV, "there is no such device");
 	snprintf(got.name, sizeof(got.name), "dev-%u", d);

@@ -30,6 +30,10 @@ struct fake_conn {
 	uint32_t size[MPIB_GROUP_MAX]; /* of a group under way */
 	uint32_t ended[MPIB_REQUESTS]; /* generation that is over */
 	unsigned group_done;
+	/* Sends that ask for their receive, and how many have been answered. */
+	struct mpib_desc question[MPIB_REQUESTS];
+	unsigned asked, answered;
+	bool begun; /* the last of these has not ended */
 	struct mpib_desc flush; /* the last that was popped */
 	unsigned flushes; /* popped */
 };
@@ -38,7 +42,6 @@ struct fake_proxy {
 	pthread_mutex_t lock; /* the welcome and the pools */
 	struct mpib_ctl_welcome welcome;
 	int refuse_hello; /* -errno */
-	bool older; /* of before devices */
 	bool mute; /* answers nothing */
 	_Atomic bool hold; /* stands still, as by SIGSTOP */
 	_Atomic uint32_t slow; /* type it begins and does not end */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a client learns of the node's devices, from a proxy of today and from
- * one that is older. */
+/* What a client learns of the node's devices. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,11 +8,10 @@
 
 #include "attached.h"
 
-static void set_up(uint32_t devices, bool older)
+static void set_up(uint32_t devices)
 {
 	pthread_mutex_lock(&f->lock);
 	f->welcome.devices = devices;
-	f->older = older;
 	pthread_mutex_unlock(&f->lock);
 }
 
@@ -22,7 +20,7 @@ static void each_device_is_described(void **state)
 	struct mpib_device_info d[3];
 	struct mpib_node_info node;
 
-	set_up(3, false);
+	set_up(3);
 	attach();
 	mpib_query(c, &node);
 	assert_int_equal(node.devices, 3);
@@ -47,7 +45,7 @@ static void a_client_says_which_device_it_wants(void **state)
 					 .device = 2 };
 	struct mpib_node_info node;
 
-	set_up(3, false);
+	set_up(3);
 	assert_int_equal(mpib_attach(&opts, &c), 0);
 	mpib_query(c, &node);
 	assert_int_equal(node.device, 2);
@@ -62,27 +60,10 @@ static void a_caller_from_before_devices_gets_the_first(void **state)
 	};
 	struct mpib_node_info node;
 
-	set_up(3, false);
+	set_up(3);
 	assert_int_equal(mpib_attach(&opts, &c), 0);
 	mpib_query(c, &node);
 	assert_int_equal(node.device, 0);
-}
-
-static void an_older_proxy_has_one_device(void **state)
-{
-	struct mpib_device_info d;
-	struct mpib_node_info node;
-
-	set_up(0, true);
-	attach();
-	mpib_query(c, &node);
-	assert_int_equal(node.devices, 1);
-	assert_int_equal(node.device, 0);
-	assert_int_equal(mpib_query_device(c, 0, &d), 0);
-	assert_int_equal(d.rails, 2);
-	assert_int_equal(d.carries, 3);
-	assert_string_equal(d.rail[1].name, "soft:127.0.0.2");
-	assert_int_equal(mpib_query_device(c, 1, &d), -ENODEV);
 }
 
 static void no_device_or_more_than_there_can_be_is_no_welcome(void **state)
@@ -90,11 +71,11 @@ static void no_device_or_more_than_there_can_be_is_no_welcome(void **state)
 	static const uint32_t bad[] = { 0, MPIB_DEVICES + 1, UINT32_MAX };
 
 	for (unsigned i = 0; i < 3; i++) {
-		set_up(bad[i], false);
+		set_up(bad[i]);
 		assert_int_equal(fake_attach(f, &c), -EPROTO);
 	}
 	c = NULL;
-	set_up(MPIB_DEVICES, false);
+	set_up(MPIB_DEVICES);
 	attach();
 }
 
@@ -104,7 +85,6 @@ const struct CMUnitTest test_list[] = {
 	t(each_device_is_described),
 	t(a_client_says_which_device_it_wants),
 	t(a_caller_from_before_devices_gets_the_first),
-	t(an_older_proxy_has_one_device),
 	t(no_device_or_more_than_there_can_be_is_no_welcome),
 	{ 0 },
 };

@@ -317,7 +317,6 @@ a_watched_send_without_a_receive_leaves_room_for_others(void **state)
 	struct mpib_request *first, *second;
 	int done;
 
-	f->reply->features |= MPIB_FEATURE_REPORT | MPIB_FEATURE_ASK;
 	assert_int_equal(mpib_report(tx, MPIB_REPORT_NEXT, watch, NULL), 0);
 	first = send_at(0, 200000, 0);
 	mpib_completion_watch(

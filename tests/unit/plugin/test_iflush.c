@@ -52,14 +52,13 @@ static test_fn *test_of(int version)
 	}
 }
 
-static void open_rig(uint32_t features)
+static void open_rig(void)
 {
 	int fd = memfd_create("gpu", MFD_CLOEXEC);
 
 	r = rig_new();
 	assert_non_null(r);
 	r->f->welcome.dmabuf = 1;
-	r->f->reply->features = features;
 	assert_int_equal(rig_connect(r), 0);
 	assert_int_equal(r->net->regMrDmaBuf(r->rx, gpu, sizeof(gpu),
 					     NCCL_PTR_CUDA, 0, fd, &mr[0]),
@@ -90,7 +89,7 @@ static void every_version_flushes_the_last_buffer_with_bytes(void **state)
 	void *addr[3] = { gpu + 100, host, gpu + 5000 };
 	uint32_t n = 0;
 
-	open_rig(MPIB_FEATURE_FLUSH);
+	open_rig();
 	for (int version = 8; version <= NCCL_NET_ABI_NEWEST; version++) {
 		static const struct {
 			int size[3];
@@ -125,7 +124,7 @@ static void nothing_and_host_memory_need_no_request(void **state)
 	void *addr[3] = { gpu, host, gpu }, *req = &req;
 	int none[3] = { 0, 0, 0 }, ours[3] = { 5, 5, 0 };
 
-	open_rig(MPIB_FEATURE_FLUSH);
+	open_rig();
 	assert_int_equal(r->net->iflush(r->rx, 3, addr, none, mr, &req), 0);
 	assert_null(req);
 	req = &req;
@@ -134,30 +133,10 @@ static void nothing_and_host_memory_need_no_request(void **state)
 	assert_int_equal(receiver()->flushes, 0);
 }
 
-/* The rank goes on as it did with that proxy. */
-static void an_older_proxy_is_told_of_once(void **state)
-{
-	void *addr[1] = { gpu }, *req = &req;
-	int size[1] = { 1 };
-
-	open_rig(0);
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(r->net->iflush(r->rx, 1, addr, size, mr, &req),
-				 0);
-		assert_null(req);
-	}
-	assert_int_equal(rig_warnings, 1);
-	assert_non_null(strstr(rig_warning, "too old to flush"));
-}
-
-int main(void)
-{
 #define t(name) cmocka_unit_test_teardown(name, end)
-	const struct CMUnitTest tests[] = {
-		t(every_version_flushes_the_last_buffer_with_bytes),
-		t(nothing_and_host_memory_need_no_request),
-		t(an_older_proxy_is_told_of_once),
-	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	t(every_version_flushes_the_last_buffer_with_bytes),
+	t(nothing_and_host_memory_need_no_request),
+	{ 0 },
+};
