@@ -158,25 +158,31 @@ static int check_srq(struct mpib_config *cfg, char *why)
 	return -EINVAL;
 }
 
-/* Clients take no window that would not begin each part on 128 bytes. */
-static int check_window(struct mpib_config *cfg, char *why)
+/* Each part begins on 128 bytes of a window. */
+static int check_aligned(struct mpib_config *cfg, const char *key,
+			 uint32_t value, char *why)
 {
-	if (cfg->window % MPIB_ALIGN == 0)
+	if (value % MPIB_ALIGN == 0)
 		return 0;
 	snprintf(why, MPIB_WHY_MAX,
-		 "%s: client.window = %u is no multiple of 128 (give %u)",
-		 mpib_config_origin(cfg, "client", "window"), cfg->window,
-		 cfg->window / MPIB_ALIGN * MPIB_ALIGN);
+		 "%s: client.%s = %u is no multiple of 128 (give %u)",
+		 mpib_config_origin(cfg, "client", key), key, value,
+		 value / MPIB_ALIGN * MPIB_ALIGN);
 	return -EINVAL;
+}
+
+static int check_window(struct mpib_config *cfg, char *why)
+{
+	return check_aligned(cfg, "window", cfg->window, why);
 }
 
 static int check_part(struct mpib_config *cfg, char *why)
 {
-	if (cfg->part % MPIB_ALIGN == 0 && cfg->part <= cfg->window)
-		return 0;
+	if (cfg->part <= cfg->window)
+		return check_aligned(cfg, "part", cfg->part, why);
 	snprintf(why, MPIB_WHY_MAX,
-		 "%s: client.part = %u is no multiple of 128 up to "
-		 "client.window = %u (change either)",
+		 "%s: client.part = %u is more than client.window = %u "
+		 "(change either)",
 		 origin_of_pair(cfg, "client", "part", "window"), cfg->part,
 		 cfg->window);
 	return -EINVAL;

@@ -129,6 +129,8 @@ static void what_no_connection_could_live_with_is_refused(void **state)
 		{ "client", "window", "1000000",
 		  "here: client.window = 1000000 is no multiple of 128 (give "
 		  "999936)" },
+		{ "client", "part", "1000",
+		  "here: client.part = 1000 is no multiple of 128 (give 896)" },
 	};
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
