@@ -3,13 +3,12 @@
  * The properties of the plugin's network devices, each of which has one rail or
  * fuses two.
  */
-#include <fcntl.h>
 #include <mpib/segment.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/line.h"
 #include "net.h"
 #include "proxy.h"
 
@@ -58,15 +57,9 @@ static uint64_t device_hash(uint64_t h, const char *text)
 static uint64_t device_guid(int dev)
 {
 	uint64_t h = device_hash(0xcbf29ce484222325ull, device[dev].name);
-	char boot[64] = "";
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	char boot[64];
 
-	if (fd >= 0) {
-		ssize_t n = read(fd, boot, sizeof(boot) - 1);
-
-		boot[n > 0 ? n : 0] = 0;
-		close(fd);
-	}
+	mpib_read_line(boot, sizeof(boot), "/proc/sys/kernel/random/boot_id");
 	return device_hash(h, boot);
 }
 

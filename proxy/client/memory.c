@@ -6,18 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/line.h"
+
 /* The number in the file, if there is one and it is less than most. */
 static uint64_t least_of(const char *path, uint64_t most)
 {
-	char text[32] = "", *end;
-	FILE *f = fopen(path, "re");
+	char text[32], *end;
 	uint64_t n;
 
-	if (!f)
-		return most;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = '\0';
-	fclose(f);
+	mpib_read_line(text, sizeof(text), "%s", path);
 	n = strtoull(text, &end, 10); /* UINT64_MAX, if it is too large */
 	return end == text || n > most ? most : n; /* "max" is no number */
 }

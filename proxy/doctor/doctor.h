@@ -35,11 +35,6 @@ void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* Read the first line of the file that fmt names, without its newline. False
- * when the file cannot be read. */
-bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
 /* What a rail is called: "gpu1.SUP", where there is one device "SUP". */
 const char *mpib_doctor_label(const json_t *rail);
 /* Whether none of the rails before the i-th is on the same port: devices share

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding a finding, and reading an answer or a line of sysfs: used by all checks. */
+/* Adding a finding, and reading an answer: used by all checks. */
 #include <stdarg.h>
 #include <string.h>
 
@@ -60,23 +60,4 @@ void mpib_doctor_explain(struct mpib_doctor *d, const char *check,
 	}
 	mpib_find(d, MPIB_FAIL, check, remedy ? remedy : "see dmesg(1)", "%s",
 		  why);
-}
-
-bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
-{
-	char path[512];
-	va_list ap;
-	FILE *f;
-	bool ok;
-
-	va_start(ap, fmt);
-	vsnprintf(path, sizeof(path), fmt, ap);
-	va_end(ap);
-	f = fopen(path, "re");
-	ok = f && fgets(buf, (int)len, f);
-	if (f)
-		fclose(f);
-	if (ok)
-		buf[strcspn(buf, "\n")] = '\0';
-	return ok;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/environ.h"
+#include "base/line.h"
 #include "doctor/doctor.h"
 
 /* "adduser USER GROUP", with the names that are meant here. */

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/line.h"
+
 #define NVIDIA 0x10deu
 #define AMD 0x1002u
 #define CLASS_DISPLAY 0x03u
@@ -15,16 +17,9 @@
 /* The number in an attribute of a PCI device, as "0x030200"; 0: none. */
 static unsigned long gpus_attr(const char *dev, const char *name)
 {
-	char path[512], text[32] = "";
-	FILE *f;
+	char text[32];
 
-	snprintf(path, sizeof(path), "%s/%s", dev, name);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = '\0';
-	fclose(f);
+	mpib_read_line(text, sizeof(text), "%s/%s", dev, name);
 	return strtoul(text, NULL, 16);
 }
 

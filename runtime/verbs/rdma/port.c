@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/line.h"
 #include "verbs/rdma/internal.h"
 
 /* Mb/s of one physical lane for active_speed, as InfiniBand's PortInfo encodes
@@ -49,29 +50,16 @@ static unsigned port_lanes(uint8_t width)
 	}
 }
 
-static FILE *open_attr(const struct ibv_device *device, const char *name)
-{
-	char path[IBV_SYSFS_PATH_MAX + 64];
-
-	snprintf(path, sizeof(path), "%s/%s", device->ibdev_path, name);
-	return fopen(path, "re");
-}
-
 /* The rate in sysfs, "800 Gb/sec (4X XDR)", for speeds that active_speed has no
  * bit for. */
 static uint64_t sysfs_mbps(const struct ibv_context *ctx, uint8_t port)
 {
-	char name[32], text[32];
-	double gbps = 0;
-	FILE *f;
+	char text[32];
+	double gbps;
 
-	snprintf(name, sizeof(name), "ports/%u/rate", port);
-	f = open_attr(ctx->device, name);
-	if (!f)
-		return 0;
-	if (fgets(text, sizeof(text), f))
-		gbps = strtod(text, NULL);
-	fclose(f);
+	mpib_read_line(text, sizeof(text), "%s/ports/%u/rate",
+		       ctx->device->ibdev_path, port);
+	gbps = strtod(text, NULL);
 	return gbps > 0 && gbps < 1e6 ? (uint64_t)(gbps * 1000) : 0;
 }
 
@@ -86,15 +74,11 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 
 static int numa_node(const struct ibv_device *device)
 {
-	FILE *f = open_attr(device, "device/numa_node");
-	char text[16] = "", *end;
+	char text[16], *end;
 	long node;
 
-	if (!f)
-		return -1;
-	if (!fgets(text, sizeof(text), f))
-		text[0] = '\0';
-	fclose(f);
+	mpib_read_line(text, sizeof(text), "%s/device/numa_node",
+		       device->ibdev_path);
 	node = strtol(text, &end, 10);
 	return end == text ? -1 : (int)node;
 }
