@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/admin_dir.h"
 #include "base/log.h"
+#include "base/run_dir.h"
 #include "rundir.h"
 
 #define GROUPS_MAX 256 /* of a user; the kernel has more */

@@ -14,8 +14,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/admin_dir.h"
 #include "base/lockfile.h"
+#include "base/run_dir.h"
 #include "config/config.h"
 #include "why.h"
 

@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/admin_dir.h"
+#include "base/run_dir.h"
 
 #define PATIENCE_S 10
 
@@ -29,31 +29,14 @@ static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	return status;
 }
 
-/* run_dir, or the directory that clients use; own has room for its path. */
-static const char *dial_run_dir(const char *run_dir, char *own, size_t len)
-{
-	const char *xdg = getenv("XDG_RUNTIME_DIR");
-
-	if (!run_dir)
-		run_dir = getenv("MPIB_RUN_DIR");
-	if (!run_dir || !*run_dir) {
-		run_dir = "/run/mpib";
-		/* The user's own proxy is preferred to the node's. */
-		if (geteuid() != 0 && xdg && *xdg &&
-		    snprintf(own, len, "%s/mpib", xdg) < (int)len &&
-		    access(own, F_OK) == 0)
-			run_dir = own;
-	}
-	return run_dir;
-}
-
 bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 		    size_t len)
 {
 	char own[128];
 
-	run_dir = dial_run_dir(run_dir, own, sizeof(own));
-	return snprintf(buf, len, "%s/%s", run_dir, name) < (int)len;
+	if (!run_dir)
+		run_dir = mpib_run_dir_default(own, sizeof(own));
+	return run_dir && snprintf(buf, len, "%s/%s", run_dir, name) < (int)len;
 }
 
 static int dial_unreachable(struct mpib_dial *d, int error)
@@ -142,8 +125,9 @@ static int dial_admin(struct mpib_dial *d, const char *run_dir)
 {
 	char own[128], dir[sizeof(d->path) - sizeof(MPIB_ADMIN_SOCK)];
 
-	run_dir = dial_run_dir(run_dir, own, sizeof(own));
-	if (!mpib_admin_dir(run_dir, dir, sizeof(dir)))
+	if (!run_dir)
+		run_dir = mpib_run_dir_default(own, sizeof(own));
+	if (!run_dir || !mpib_admin_dir(run_dir, dir, sizeof(dir)))
 		return -ENOENT;
 	snprintf(d->path, sizeof(d->path), "%s/" MPIB_ADMIN_SOCK, dir);
 	return dial_one(d->path);

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/run_dir.h"
 #include "ipc/client.h"
 #include "ipc/message.h"
 
@@ -31,19 +32,7 @@ __attribute__((constructor)) static void attach_watch_forks(void)
 
 const char *mpib_run_dir(char *buf, size_t len)
 {
-	const char *dir = getenv("MPIB_RUN_DIR");
-	const char *xdg = getenv("XDG_RUNTIME_DIR");
-	int n;
-
-	if (dir && *dir)
-		n = snprintf(buf, len, "%s", dir);
-	else if (geteuid() != 0 && xdg && *xdg &&
-		 snprintf(buf, len, "%s/mpib", xdg) < (int)len &&
-		 access(buf, F_OK) == 0)
-		return buf; /* the user runs a proxy of their own */
-	else
-		n = snprintf(buf, len, "/run/mpib");
-	return n > 0 && (size_t)n < len ? buf : NULL;
+	return mpib_run_dir_default(buf, len);
 }
 
 static int find_socket(const char *run_dir, char *path, size_t len)

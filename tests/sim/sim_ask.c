@@ -10,7 +10,7 @@
 
 #include <mpib/control.h>
 
-#include "base/admin_dir.h"
+#include "base/run_dir.h"
 #include "sim_node.h"
 #include "sim_wrap.h"
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/run_dir.h"
+
+#include <limits.h>
+#include <mpib/control.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+const char *mpib_run_dir_default(char *buf, size_t len)
+{
+	const char *dir = getenv("MPIB_RUN_DIR");
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+	int n;
+
+	if (dir && *dir)
+		n = snprintf(buf, len, "%s", dir);
+	else if (geteuid() != 0 && xdg && *xdg &&
+		 snprintf(buf, len, "%s/mpib", xdg) < (int)len &&
+		 access(buf, F_OK) == 0)
+		return buf; /* the user runs a proxy of their own */
+	else
+		n = snprintf(buf, len, "/run/mpib");
+	return n > 0 && (size_t)n < len ? buf : NULL;
+}
+
+bool mpib_admin_dir(const char *run_dir, char *buf, size_t len)
+{
+	char whole[PATH_MAX];
+
+	return realpath(run_dir, whole) &&
+	       snprintf(buf, len, "%s" MPIB_ADMIN_SUFFIX, whole) < (int)len;
+}
