@@ -15,6 +15,8 @@
 #define FAKE_DEVICES 8
 #define FAKE_PORTS 2
 #define FAKE_GIDS 8
+/* mpib_hca_wait_ms, but while a test has a call hang. */
+#define FAKE_IBV_PATIENCE_MS 600000
 
 struct fake_port {
 	struct ibv_port_attr attr; /* gid_tbl_len 0: FAKE_GIDS */

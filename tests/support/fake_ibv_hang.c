@@ -4,6 +4,13 @@
 #include <string.h>
 
 #include "fake_ibv.h"
+#include "verbs/hca/hca.h"
+
+/* Beside much load a device that is well has no answer in 2 s either. */
+__attribute__((constructor)) static void patient(void)
+{
+	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;
+}
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t released = PTHREAD_COND_INITIALIZER;

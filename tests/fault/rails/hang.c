@@ -20,10 +20,9 @@
 
 #define LIMIT_MS 60000
 #define MESSAGES 16 /* of each connection */
-/* How long a call is waited for, while one hangs and else. */
+/* How long a call is waited for while one hangs. */
 #define WAIT_MS 500
 #define START_MS 5000 /* of the calls of every device */
-#define LONG_MS 600000
 
 static struct nodes nodes;
 static struct traffic traffic;
@@ -171,7 +170,7 @@ static void play(const char *call, void (*provoke)(void))
 	fake_ibv_hang("fake_1", call);
 	provoke();
 	until_given_up(call);
-	mpib_hca_wait_ms = LONG_MS;
+	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;
 	if (fake_ibv_hung() != before + 1)
 		die("%s: %u calls hang", call, fake_ibv_hung() - before);
 	if (provoke == do_reg)
@@ -207,7 +206,7 @@ static void play_start(unsigned rail, const char *call)
 	hung = rail;
 	fake_ibv_hang(rail ? "fake_1" : "fake_0", call);
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
-	mpib_hca_wait_ms = LONG_MS;
+	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;
 	traffic_open(&traffic, &nodes, TRAFFIC_CONNS);
 	nodes_start(&nodes);
 	until_given_up(call);
@@ -227,7 +226,6 @@ int main(void)
 {
 	setenv("MPIB_TEST_RAILS",
 	       "rdma:fake_0,rdma:fake_1 rdma:fake_2,rdma:fake_3", 1);
-	mpib_hca_wait_ms = LONG_MS;
 	memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (memory == MAP_FAILED)
