@@ -7,9 +7,9 @@
 
 static void each_claim_has_a_network_of_its_own(void **state)
 {
-	FILE *f = popen("exec bash -c 'cd " SUPPORT " && . ./addr.sh &&"
+	FILE *f = popen("exec bash -c 'cd \"" SUPPORT "\" && . ./addr.sh &&"
 			" echo ${net%.*} && net_claim && echo ${net%.*} &&"
-			" exec " SELF " claim'",
+			" exec \"" SELF "\" claim'",
 			"r");
 	char net[3][32];
 
