@@ -10,7 +10,7 @@
 #   bench_load                one line about this machine and its load
 #   need TOOL PACKAGE         false, with a line on stderr, if TOOL is missing
 
-top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+top=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$top/cmake/usage.sh"
 pids=()
 
@@ -41,7 +41,7 @@ bench_setup() {
 		}
 		rm -f "$top/build.log"
 	fi
-	build=$(cd "$build" && pwd) || exit 1
+	build=$(CDPATH='' cd "$build" && pwd) || exit 1
 	plugin=$build/plugin/libnccl-net-mpib.so
 	[ -x "$build/bench/mpib-perf" ] || bench_die "$build is no build"
 	. "$top/tests/support/addr.sh"

@@ -4,7 +4,7 @@
 # manager or another one: unpack it anywhere, NCCL takes its path.
 set -euo pipefail
 plugin=$1 version=$2 out=$(realpath "$3")
-cd "$(dirname "$0")/.."
+CDPATH='' cd "$(dirname "$0")/.."
 name=libnccl-net-mpib-$version-$(uname -m)
 top=$(mktemp -d)
 trap 'rm -rf "$top"' EXIT

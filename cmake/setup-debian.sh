@@ -3,7 +3,7 @@
 # and nothing when it is there; with "tests" what all tests need, too, with
 # "bench" what the commands of bench/ put beside mpib.
 set -euo pipefail
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 
 lists=("$here/debian-packages.txt")
 [ -n "${1:-}" ] && lists+=("$here/debian-packages-$1.txt")

@@ -4,7 +4,7 @@
 # all but build folders. The same sources give the same file.
 set -euo pipefail
 name=$1 out=$(realpath "$2")
-cd "$(dirname "$0")/.."
+CDPATH='' cd "$(dirname "$0")/.."
 if [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$PWD" ]; then
 	when=$(git log -1 --format=%ct)
 	files=$(git ls-files)

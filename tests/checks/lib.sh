@@ -2,7 +2,7 @@
 # their own tree, print one line per finding, and fail if there is a finding.
 # shellcheck shell=bash
 set -uo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=${CHECK_TOP:-$(cd "$here/../.." && pwd)}
 start=$PWD
 cd "$top" || exit 1
@@ -17,7 +17,7 @@ need() {
 
 # build_at DIR: set $build; DIR may be relative to where the check was called.
 build_at() {
-	build=$(cd "$start" && cd "${1:?which build}" && pwd) || exit 1
+	build=$(cd "$start" && CDPATH='' cd "${1:?which build}" && pwd) || exit 1
 }
 
 # files GLOB...: print the files of the tree whose last component matches,

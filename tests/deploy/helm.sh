@@ -5,7 +5,7 @@
 # templates with sprig's functions, which Debian has.
 set -uo pipefail
 source=$2
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 chart=$source/proxy/packaging/helm/mpib-proxy
 dir=$(mktemp -d /tmp/mpib-helm.XXXXXX)
 trap 'rm -rf "$dir"' EXIT

@@ -2,7 +2,7 @@
 # Seeds that nobody has run yet, for 30 s. Those that fail are kept in
 # build/tests/sim/failed, and are the first the next time, until they pass.
 set -euo pipefail
-cd "$(dirname "$0")"
+CDPATH='' cd "$(dirname "$0")"
 kept=${MPIB_SIM:-../../build/tests/sim/sim}
 kept=$(dirname "$kept")/failed
 rc=0

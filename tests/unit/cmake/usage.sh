@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# usage.sh SOURCE: what people run finds its own folder by the name that documents
+# have for it, also for somebody who exports CDPATH, where cd prints where it went;
+# and its figures have a point for somebody whose language has a comma.
+. "$(dirname "$0")/../../support/lines.sh"
+cd "$1" || exit 1
+said=$(LC_ALL=de_DE.UTF-8 bash -c '. cmake/usage.sh && echo "$LC_ALL"' 2>/dev/null)
+[ "$said" = C ] || fail "figures are those of $said"
+
+export CDPATH=.:/
+commands=$(grep -lrE --exclude-dir='build*' '^\. "\$(top/cmake/usage|\(dirname "\$0"\)/lib)\.sh"' bench tests/run tests/soak tests/gpu tests/nccl tests/sim)
+for command in $commands; do
+	[ -x "$command" ] || continue
+	said=$(timeout 20 "$command" --help 2>&1 >/dev/null) && [ -z "$said" ] ||
+		fail "$command: ${said:0:300}"
+done
+[[ $commands == *bench/demo* && $commands == *tests/run* ]] ||
+	fail "not all commands were found: $commands"
+said=$(bash cmake/setup-debian.sh none 2>&1)
+[[ $said == *": $1/cmake/debian-packages-none.txt: "* ]] || fail "setup: ${said:0:300}"
+exit "$failed"
