@@ -50,8 +50,10 @@ sub texts {
 }
 
 my %given;
-for my $file (split /\0/, qx(find $source/proxy $source/runtime $source/plugin \\
-	-name '*.c' -not -path '*/softverbs/*' -print0)) {
+open my $find, '-|', 'find', (map { "$source/$_" } qw(proxy runtime plugin)),
+	'-name', '*.c', '-not', '-path', '*/softverbs/*', '-print0'
+	or die "find: $!\n";
+for my $file (split /\0/, do { local $/; <$find> }) {
 	open my $in, '<', $file or die "$file: $!\n";
 	my $code = do { local $/; <$in> };
 	$code =~ s{/\*.*?\*/}{}gs;
