@@ -134,6 +134,72 @@ static void a_rail_out_of_use_teaches_nothing(void **state)
 		transfer(DEPTH, 128 * KIB);
 }
 
+/* n messages at once by each pair's connection, all in flight together. */
+static void transfer_both(struct pair_end *tx2, struct pair_end *rx2,
+			  struct pair *more, unsigned n, uint32_t len)
+{
+	struct pair_end *to[] = { &rx, rx2 }, *from[] = { &tx, tx2 };
+	struct pair *p[] = { &pair, more };
+	uint32_t g_rx[2][DEPTH], g_tx[2][DEPTH];
+
+	for (unsigned i = 0; i < 2 * n; i++)
+		g_rx[i % 2][i / 2] = pair_post(
+			to[i % 2], MPIB_OP_RECV, i / 2, p[i % 2]->node[1].mr,
+			RX + i / 2 * len, len, (int32_t)(i / 2));
+	for (unsigned i = 0; i < 2 * n; i++)
+		g_tx[i % 2][i / 2] = pair_post(
+			from[i % 2], MPIB_OP_SEND, i / 2, p[i % 2]->node[0].mr,
+			i / 2 * len, len, (int32_t)(i / 2));
+	for (unsigned i = 0; i < 2 * n; i++) {
+		assert_int_equal(
+			pair_wait(&pair, to[i % 2], i / 2, g_rx[i % 2][i / 2]),
+			len);
+		assert_int_equal(pair_wait(&pair, from[i % 2], i / 2,
+					   g_tx[i % 2][i / 2]),
+				 len);
+	}
+}
+
+/* A lane's part of what went over SUP, of 100. */
+static uint64_t sup_part(const struct pair *p)
+{
+	const struct mpib_tracker *t = p->node[0].lane->track;
+	uint64_t sout = t[MPIB_RAIL_SOUT].acked_bytes;
+	uint64_t sup = t[MPIB_RAIL_SUP].acked_bytes;
+
+	assert_int_equal(sout + sup, 40ull * DEPTH * 128 * KIB);
+	return sup * 100 / (sout + sup);
+}
+
+/* Each by what it has in flight itself. */
+static void two_shards_of_a_device_both_use_both_rails(void **state)
+{
+	struct pair more;
+	struct pair_end tx2, rx2;
+	struct mpib_engine_config cfg;
+	struct sent s;
+
+	mpib_engine_config_init(&cfg);
+	cfg.mode = MPIB_MODE_ADAPTIVE;
+	cfg.shards = 2;
+	pair_open_on(&pair, &cfg, MPIB_IMM_V2, MPIB_PATH_UNKNOWN);
+	pair_join_on(&pair, &more, 1, 1, 1);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	pair_connect(&more, 6, 0, &tx2, &rx2);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		assert_ptr_not_equal(pair.node[0].lane->track[r].sum,
+				     more.node[0].lane->track[r].sum);
+	for (unsigned i = 0; i < 40; i++)
+		transfer_both(&tx2, &rx2, &more, DEPTH, 128 * KIB);
+	assert_in_range(sup_part(&pair), 20, 80);
+	assert_in_range(sup_part(&more), 20, 80);
+	s = sent();
+	assert_int_equal(s.bytes[0] + s.bytes[1], 80ull * DEPTH * 128 * KIB);
+	assert_in_range(s.wrs, 80 * DEPTH, 80 * DEPTH * 11 / 10);
+	pair_close(&pair);
+	pair_leave(&more);
+}
+
 #define ADAPTIVE_TEST(f)                                                       \
 	cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
@@ -142,5 +208,7 @@ const struct CMUnitTest test_list[] = {
 	ADAPTIVE_TEST(messages_one_by_one_use_both_rails),
 	ADAPTIVE_TEST(what_finds_no_room_spends_no_try),
 	ADAPTIVE_TEST(a_rail_out_of_use_teaches_nothing),
+	cmocka_unit_test_teardown(two_shards_of_a_device_both_use_both_rails,
+				  pair_teardown),
 	{ 0 },
 };

@@ -35,7 +35,8 @@ static void add_lane(struct rails_sim *s)
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		mpib_tracker_init(&s->track[lane][r]);
-		s->track[lane][r].sum = &s->rail[r].bytes;
+		s->track[lane][r].sum =
+			&s->rail[r].bytes[s->shards ? lane % s->shards : 0];
 	}
 	mpib_adapt_init(&s->adapt[lane], s->track[lane], s->now);
 }
@@ -190,6 +191,7 @@ static void poll_conn(struct rails_sim *s, struct sim_conn *c)
 		s->took = s->now - m->posted;
 		s->slowest = s->took > s->slowest ? s->took : s->slowest;
 		s->done += m->len;
+		c->done += m->len;
 		s->messages++;
 		c->tail++;
 	}

@@ -5,8 +5,9 @@
  * turns, a rate and a delay. All rails
  * of the node may share a processor that feeds them by turns, and that may be
  * the limit. Rates wander, rails and the processor stand still now and then, and
- * acknowledgements are seen only when somebody polls, all drawn from a seed. A
- * connection has some messages in flight and takes their ends in order, as a
+ * acknowledgements are seen only when somebody polls, all drawn from a seed.
+ * Shards share the rails, and none knows what another has in flight. A connection
+ * has some messages in flight and takes their ends in order, as a
  * send op's client does.
  */
 #ifndef MPIB_TESTS_RAILS_SIM_H
@@ -22,6 +23,7 @@
 #define SIM_SEC 1000000000ull
 #define SIM_CONNS 16
 #define SIM_DEPTH 32
+#define SIM_SHARDS 2
 #define SIM_QUEUE (SIM_CONNS * SIM_DEPTH)
 #define SIM_ADAPTIVE UINT32_MAX
 
@@ -41,6 +43,7 @@ struct sim_conn {
 	struct sim_message message[SIM_DEPTH];
 	unsigned lane, depth, head, tail; /* free-running */
 	uint32_t len; /* of its messages */
+	uint64_t done; /* bytes that ended */
 };
 
 struct sim_rail {
@@ -48,7 +51,7 @@ struct sim_rail {
 	uint64_t delay; /* ns, there and back */
 	uint64_t stands; /* until then, ns */
 	uint64_t credit; /* bytes << 10 */
-	struct mpib_track_sum bytes;
+	struct mpib_track_sum bytes[SIM_SHARDS];
 	uint64_t sent;
 	struct sim_message *queue[SIM_QUEUE];
 	unsigned head, tail, turn;
@@ -67,6 +70,7 @@ struct rails_sim {
 	unsigned qps; /* of a rail, which it serves by turns; 0: one */
 	uint32_t share; /* SIM_ADAPTIVE, or static */
 	unsigned conns, lanes;
+	unsigned shards; /* which have the lanes by turns; 0: one */
 	struct sim_conn conn[SIM_CONNS];
 	struct mpib_adapt adapt[SIM_CONNS]; /* by lane */
 	struct mpib_tracker track[SIM_CONNS][MPIB_RAILS];
