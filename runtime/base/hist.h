@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A histogram of durations in fixed memory (864 bytes): four buckets per octave
+ * A histogram of durations in fixed memory (880 bytes): four buckets per octave
  * from 256 ns to 17 s, so that a quantile is too high by a quarter at most. One
  * thread records while any thread reads. All accesses are relaxed: each bucket
  * only grows and is read by itself, and a reader that misses some of the latest
@@ -22,6 +22,10 @@ struct mpib_hist {
 	_Atomic uint64_t sum; /* ns */
 	_Atomic uint64_t max; /* ns */
 	_Atomic uint64_t bucket[MPIB_HIST_BUCKETS];
+	/* The recording thread's: what it recorded last and which bucket that
+	 * was, for messages of one turn have times in common. */
+	uint64_t last;
+	uint64_t at;
 };
 
 /* A copy of one histogram, or the sum of several, to compute with. */
@@ -59,10 +63,15 @@ static inline void mpib_hist_bump(_Atomic uint64_t *n, uint64_t by)
 /* Wait-free. The recording thread only. */
 static inline void mpib_hist_record(struct mpib_hist *h, uint64_t ns)
 {
-	mpib_hist_bump(&h->bucket[mpib_hist_index(ns)], 1);
+	if (ns != h->last) {
+		h->last = ns;
+		h->at = mpib_hist_index(ns);
+		if (ns > atomic_load_explicit(&h->max, memory_order_relaxed))
+			atomic_store_explicit(&h->max, ns,
+					      memory_order_relaxed);
+	}
+	mpib_hist_bump(&h->bucket[h->at], 1);
 	mpib_hist_bump(&h->sum, ns);
-	if (ns > atomic_load_explicit(&h->max, memory_order_relaxed))
-		atomic_store_explicit(&h->max, ns, memory_order_relaxed);
 }
 
 /* Add the counts of h to *sum. Any thread. */
