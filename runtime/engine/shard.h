@@ -64,6 +64,9 @@ TAILQ_HEAD(mpib_lane_list, mpib_lane);
 TAILQ_HEAD(engine_client_list, engine_client);
 TAILQ_HEAD(mpib_tenant_list, mpib_tenant);
 
+/* Completions that one poll takes. */
+#define MPIB_CQ_BATCH 32
+
 struct mpib_shard {
 	struct mpib_engine *engine;
 	unsigned index;
@@ -115,6 +118,7 @@ struct mpib_shard {
 	unsigned conns_made, lanes_made, clients_made;
 	struct engine_conn_list timed; /* connections with histograms */
 	struct mpib_hist_counts closed_times[2][MPIB_TIMES]; /* by is_sender */
+	struct ibv_wc wc[MPIB_CQ_BATCH]; /* of the poll that is handled */
 };
 
 struct mpib_lane;

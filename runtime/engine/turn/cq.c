@@ -11,7 +11,6 @@
 #include "engine/lane/spread.h"
 #include "engine/recovery/stop.h"
 
-#define BATCH 32
 #define BATCHES_PER_TURN 4
 
 static struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
@@ -46,8 +45,8 @@ static struct engine_conn *cq_conn_of(struct mpib_shard *s,
 	return f;
 }
 
-static void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
-		       uint32_t imm, uint32_t bytes)
+static inline void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
+			      uint32_t imm, uint32_t bytes)
 {
 	struct engine_conn *f = cq_conn_of(s, q, imm);
 
@@ -60,7 +59,8 @@ static void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
 /* Handle the IMMs that have waited for numbered fragments and wait no longer.
  * All came on the rail's first QP; their epoch needs no check, for a fence
  * resets the virtual QP. */
-static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
+__attribute__((noinline)) static void arrived_whole(struct mpib_shard *s,
+						    struct mpib_lane_qp *q)
 {
 	struct mpib_lane_qp *first = &q->lane->qp[q->rail][0];
 	uint32_t imm, bytes;
@@ -251,45 +251,44 @@ static bool is_error(enum ibv_wc_status status)
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
-/* Apart from poll_rail(), which mostly finds nothing. */
-__attribute__((noinline)) static void
-cq_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc, int n)
-{
-	const struct ibv_wc *end = wc + n;
-
-	for (; wc != end; wc++) {
-		if (__builtin_expect(is_error(wc->status), 0))
-			s->rail[r].n.cqe_errors++;
-		/* Receives have wr_id 0, sends never. */
-		if (wc->wr_id == 0)
-			cq_received(s, r, wc);
-		else if (mpib_wr_kind(wc->wr_id) == MPIB_WR_FLUSH)
-			cq_read_back(s, r, wc);
-		else
-			cq_sent(s, r, wc);
-	}
-}
-
-static int poll_rail(struct mpib_shard *s, unsigned r)
+/* The rail's CQ gave n completions: handle these, and what follows them. Apart
+ * from mpib_cq_turn(), which mostly finds nothing. */
+__attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
+						  unsigned r, int n)
 {
 	struct mpib_rail *rail = &s->rail[r];
-	struct ibv_wc wc[BATCH];
 	int total = 0;
+
+	for (int b = 1; n > 0; b++) {
+		for (const struct ibv_wc *wc = s->wc; wc != s->wc + n; wc++) {
+			if (__builtin_expect(is_error(wc->status), 0))
+				rail->n.cqe_errors++;
+			/* Receives have wr_id 0, sends never. */
+			if (wc->wr_id == 0)
+				cq_received(s, r, wc);
+			else if (mpib_wr_kind(wc->wr_id) == MPIB_WR_FLUSH)
+				cq_read_back(s, r, wc);
+			else
+				cq_sent(s, r, wc);
+		}
+		rail->n.cqes += (uint64_t)n;
+		total += n;
+		if (n < MPIB_CQ_BATCH || b == BATCHES_PER_TURN)
+			break;
+		n = ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);
+	}
+	return total;
+}
+
+static inline int poll_rail(struct mpib_shard *s, unsigned r)
+{
+	struct mpib_rail *rail = &s->rail[r];
+	int n;
 
 	if (__builtin_expect(rail->lost, 0))
 		return 0;
-	for (int b = 0; b < BATCHES_PER_TURN; b++) {
-		int n = ibv_poll_cq(rail->cq, BATCH, wc);
-
-		if (n <= 0)
-			break;
-		cq_completed(s, r, wc, n);
-		rail->n.cqes += (uint64_t)n;
-		total += n;
-		if (n < BATCH)
-			break;
-	}
-	return total;
+	n = ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);
+	return __builtin_expect(n > 0, 0) ? cq_completed(s, r, n) : 0;
 }
 
 /* Polls first the rail to which a message was posted last: the software HCA
@@ -298,11 +297,12 @@ static int poll_rail(struct mpib_shard *s, unsigned r)
 int mpib_cq_turn(struct mpib_shard *s)
 {
 	unsigned first = s->data_rail;
-	int n = poll_rail(s, first);
+	int n;
 
-	if (s->engine->cfg.rails > 1)
-		n += poll_rail(s, !first);
-	return n;
+	if (s->engine->cfg.rails == 1)
+		return poll_rail(s, MPIB_RAIL_SOUT);
+	n = poll_rail(s, first);
+	return n + poll_rail(s, !first);
 }
 
 void mpib_cq_drain(struct mpib_shard *s)
