@@ -76,9 +76,9 @@ bool mpib_sender_may_post(struct engine_conn *f, uint8_t mask, uint8_t spread,
 		mpib_stall(f, MPIB_STALL_SLOT);
 		return false;
 	}
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		if (!(mask & mpib_rail_bit(r)))
-			continue;
+	for (unsigned on = mask; on; on &= on - 1) {
+		unsigned r = (unsigned)__builtin_ctz(on);
+
 		if (f->shard->contended && !in_turn(f, r)) {
 			mpib_stall(f, MPIB_STALL_SHARE);
 			return false;
@@ -112,16 +112,23 @@ static struct ibv_send_wr *chain_add(struct engine_conn *f,
 	return &w->wr;
 }
 
-void mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
-		      unsigned rail, const struct mpib_span *span)
+/* An RDMA WRITE of the span, which has bytes. */
+static struct ibv_send_wr *add_span(struct engine_conn *f, struct mpib_chain *c,
+				    unsigned rail, const struct mpib_span *span)
 {
 	struct ibv_send_wr *wr =
-		chain_add(f, c, span->from, span->len,
-			  span->len ? span->mr->lkey[rail] : 0);
+		chain_add(f, c, span->from, span->len, span->mr->lkey[rail]);
 
 	wr->wr.rdma.remote_addr = span->to;
 	wr->wr.rdma.rkey = span->rkey;
 	c->bytes += span->len;
+	return wr;
+}
+
+void mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
+		      unsigned rail, const struct mpib_span *span)
+{
+	add_span(f, c, rail, span);
 }
 
 static struct ibv_send_wr *add_record(struct engine_conn *f,
@@ -168,8 +175,7 @@ void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
 	}
 	if (record)
 		add_record(f, c, rail, record);
-	mpib_chain_write(f, c, rail, span);
-	wr = &c->wrs.last->wr;
+	wr = add_span(f, c, rail, span);
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->imm_data = htobe32(imm);
 }

@@ -29,8 +29,9 @@ static bool receiver_well_formed(const struct mpib_desc *d)
 }
 
 /* Open the next slot, which takes over the caller's reference on mr. */
-static void open_slot(struct engine_conn *f, const struct mpib_desc *d,
-		      struct mpib_mr *mr, uint64_t addr)
+__attribute__((always_inline)) static inline void
+open_slot(struct engine_conn *f, const struct mpib_desc *d, struct mpib_mr *mr,
+	  uint64_t addr)
 {
 	struct mpib_slot *s = mpib_slot_at(f, f->rx.next);
 
@@ -148,13 +149,11 @@ bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
 	return rec->seq == number + 1;
 }
 
-static void count_rx(struct engine_conn *f, const uint64_t *rail)
+static void count_rx(struct engine_conn *f, unsigned r, uint64_t bytes)
 {
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		f->n[r].rx_bytes += rail[r];
-		f->lane->n[r].rx_bytes += rail[r];
-		f->shard->rail[r].n.n.rx_bytes += rail[r];
-	}
+	f->n[r].rx_bytes += bytes;
+	f->lane->n[r].rx_bytes += bytes;
+	f->shard->rail[r].n.n.rx_bytes += bytes;
 }
 
 /* Release s, the slot at tail, and the other slots of its group. */
@@ -262,9 +261,11 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 		receiver_refused(f, s, &rec);
 		return 0;
 	}
-	for (unsigned r = 0; !recorded && r < MPIB_RAILS; r++)
-		rec.rail[r] = s->rail[r];
-	count_rx(f, rec.rail);
+	for (unsigned on = f->lane->all; on; on &= on - 1) {
+		unsigned r = (unsigned)__builtin_ctz(on);
+
+		count_rx(f, r, recorded ? rec.rail[r] : s->rail[r]);
+	}
 	mpib_count_messages(f, 1);
 	if (s->n > 1)
 		return recorded ? end_group(f, s, &rec) : -EPROTO;

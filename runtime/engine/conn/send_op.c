@@ -46,8 +46,7 @@ static void report_posts(struct engine_conn *f, uint8_t stripes,
 	}
 }
 
-/* The rail's part of the send op with this number: a chain, which may be
- * empty. */
+/* The rail's part of the send op with this number. */
 static void post_stripe(struct engine_conn *f, uint32_t number, unsigned r,
 			struct mpib_chain *chain)
 {
@@ -55,10 +54,6 @@ static void post_stripe(struct engine_conn *f, uint32_t number, unsigned r,
 	struct send_op *p = &f->tx.op[number];
 	struct mpib_lane_qp *q;
 
-	p->stripe[r].posted = 0;
-	p->stripe[r].bytes = 0;
-	if (chain->wrs.n == 0)
-		return;
 	mpib_tracker_post(&lane->track[r], &p->stripe[r], chain->bytes,
 			  f->shard->now);
 	if (lane->spread == MPIB_SPREAD_AUTO && chain->bytes > lane->frag)
@@ -98,9 +93,13 @@ void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
 		report |= send_op_add_share(f, p, &share[i]);
 	if (imm)
 		note_imm(f, imm);
-	post_stripe(f, number, MPIB_RAIL_SOUT, &chain[MPIB_RAIL_SOUT]);
-	if (f->lane->rails > 1)
-		post_stripe(f, number, MPIB_RAIL_SUP, &chain[MPIB_RAIL_SUP]);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		p->stripe[r].posted = p->stripe[r].bytes = 0;
+	for (unsigned on = stripes; on; on &= on - 1) {
+		unsigned r = (unsigned)__builtin_ctz(on);
+
+		post_stripe(f, number, r, &chain[r]);
+	}
 	if (__builtin_expect(report, 0))
 		report_posts(f, stripes, share, n);
 }
@@ -181,30 +180,31 @@ static void send_op_unref(struct engine_conn *f, const struct send_op *p)
 	}
 }
 
-/* The send op's bytes count for its requests. */
-static void send_op_count(struct engine_conn *f, const struct send_op *p)
+/* The bytes of a range that was sent count for its request. */
+static void share_count(struct engine_conn *f, const struct op_range *s)
 {
-	for (unsigned i = 0; i < p->n; i++) {
-		const struct op_range *s = send_op_share(f, p, i);
-		struct engine_request *r = &f->req[s->req];
+	struct engine_request *r = &f->req[s->req];
 
-		if (!r->active)
-			continue;
-		r->done += s->len;
-		if (r->done == r->total)
-			engine_conn_finish(f, s->req, (int32_t)r->total,
-					   &r->total, 1);
-		else
-			engine_conn_progress(f, s->req, r->done);
-	}
+	if (!r->active)
+		return;
+	r->done += s->len;
+	if (r->done == r->total)
+		engine_conn_finish(f, s->req, (int32_t)r->total, &r->total, 1);
+	else
+		engine_conn_progress(f, s->req, r->done);
 }
 
 /* Report the oldest send op to its requests: in the order posted, whatever rail
  * was faster. */
 static void send_op_retire(struct engine_conn *f, const struct send_op *p)
 {
-	send_op_unref(f, p);
-	send_op_count(f, p);
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct op_range *s = send_op_share(f, p, i);
+
+		if (s->mr)
+			mpib_mr_unref(s->mr);
+		share_count(f, s);
+	}
 }
 
 void mpib_sender_settle(struct engine_conn *f)
@@ -212,8 +212,10 @@ void mpib_sender_settle(struct engine_conn *f)
 	struct mpib_sender *tx = &f->tx;
 
 	for (uint32_t i = tx->op_tail; i != tx->op_head; i++) {
-		if (send_op_at(f, i)->slot < tx->acked)
-			send_op_count(f, send_op_at(f, i));
+		const struct send_op *p = send_op_at(f, i);
+
+		for (unsigned k = 0; p->slot < tx->acked && k < p->n; k++)
+			share_count(f, send_op_share(f, p, k));
 	}
 }
 
@@ -301,10 +303,8 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 		return;
 	p->c.pending &= (uint8_t)~stripes;
 	posted = p->stripe[!(stripes & 1u)].posted;
-	for (unsigned k = 0; k < MPIB_RAILS; k++) {
-		if (stripes & mpib_rail_bit(k))
-			leave_tracker(f, p, k, ok);
-	}
+	for (unsigned on = stripes; on; on &= on - 1)
+		leave_tracker(f, p, (unsigned)__builtin_ctz(on), ok);
 	if (__builtin_expect(p->before >= 0 && ok && !p->c.pending, 0))
 		judge_cut(f, p, f->shard->now - posted);
 	for (unsigned i = 0; !ok && i < p->n; i++) {

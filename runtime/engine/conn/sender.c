@@ -239,7 +239,8 @@ static void sender_build(struct engine_conn *f, const struct send_range *e,
 
 	if (rec)
 		fill_record(f, e, s, rec);
-	for (unsigned r = 0; r < f->lane->rails; r++) {
+	for (unsigned on = s->data | s->imm; on; on &= on - 1) {
+		unsigned r = (unsigned)__builtin_ctz(on);
 		/* SUP has the front, so that the cut is a multiple of 128. */
 		uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->rail[MPIB_RAIL_SUP];
 		struct mpib_record *mine = r == leader ? rec : NULL;

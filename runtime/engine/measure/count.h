@@ -21,9 +21,9 @@ static inline void mpib_count_chain(struct mpib_rail_counts *n, unsigned wrs,
 
 /* A chain of wrs WRs with bytes of payload was posted to q for f; imm: the
  * chain ends with a WRITE_WITH_IMM. */
-static inline void mpib_count_post(struct engine_conn *f,
-				   struct mpib_lane_qp *q, unsigned wrs,
-				   uint32_t bytes, bool imm)
+__attribute__((always_inline)) static inline void
+mpib_count_post(struct engine_conn *f, struct mpib_lane_qp *q, unsigned wrs,
+		uint32_t bytes, bool imm)
 {
 	unsigned rail = q->rail;
 
