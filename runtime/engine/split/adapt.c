@@ -171,7 +171,7 @@ static uint32_t adapt_level(const struct mpib_adapt *a, const uint64_t *queue,
 }
 
 /* Whether it might end the send op sooner to cut it so that SUP has sup bytes
- * of it: a rail is about to run dry, and no other send op is there for it. */
+ * of it: a rail is about to run dry. */
 static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
 			 uint32_t sup)
 {
@@ -179,7 +179,7 @@ static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
 
 	if (least < LEAST)
 		least = LEAST;
-	return !op->more && sup > least && op->len - sup > least &&
+	return sup > least && op->len - sup > least &&
 	       (2 * queue[MPIB_RAIL_SOUT] < op->len ||
 		2 * queue[MPIB_RAIL_SUP] < op->len);
 }
@@ -237,7 +237,8 @@ uint32_t mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 			  const struct mpib_adapt_op *op)
 {
 	uint64_t queue[MPIB_RAILS];
-	uint32_t sup, try;
+	uint32_t sup = 0, try;
+	bool cut = false;
 
 	a->answer = MPIB_ADAPT_BY_LATENCY;
 	if (op->total <= MPIB_ADAPT_SMALL &&
@@ -245,18 +246,22 @@ uint32_t mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 		return adapt_small(a, track, op->now);
 	queues_of(track, op->planned, queue);
 	adapt_update(a, track, op->now);
-	sup = adapt_level(a, queue, op->len);
-	a->answer = cut_may_help(op, queue, sup) ? MPIB_ADAPT_BY_CUT
-						 : MPIB_ADAPT_BY_QUEUE;
-	if (a->answer == MPIB_ADAPT_BY_QUEUE ||
-	    !mpib_choice_spread(&a->cut, op->len))
+	/* A rail that another send op waits for will not run dry. */
+	if (!op->more) {
+		sup = adapt_level(a, queue, op->len);
+		cut = cut_may_help(op, queue, sup);
+	}
+	a->answer = cut ? MPIB_ADAPT_BY_CUT : MPIB_ADAPT_BY_QUEUE;
+	if (!cut || !mpib_choice_spread(&a->cut, op->len))
 		sup = adapt_whole(a, queue, op->len);
 	a->before = both_gone(track);
 	try = adapt_try(track, sup, op->len, op->now);
 	if (try != sup)
 		a->answer = MPIB_ADAPT_BY_QUEUE; /* says nothing of cutting */
 	sup = try;
-	/* Rounded up, so that sup == len gives ALL. */
+	if (sup == 0 || sup == op->len)
+		return sup ? ALL : 0;
+	/* Rounded up, for mpib_sup_bytes() rounds down. */
 	return (uint32_t)(((uint64_t)sup * ALL + op->len - 1) / op->len);
 }
 
