@@ -14,8 +14,8 @@
  * rail[] says what each rail did for a request that asked for a report, and the
  * stamps when. These hold no generation: they belong to the request once progress
  * has its generation, because the shard clears them before it writes that. Stamps
- * lie where sizes of a larger group would: there are none of a request of more
- * than MPIB_STAMPED_MAX buffers.
+ * lie where sizes of a larger group would: those of a request of more than
+ * MPIB_STAMPED_MAX buffers are in group_at of struct mpib_reply (segment.h).
  */
 #ifndef MPIB_COMPLETION_H
 #define MPIB_COMPLETION_H
@@ -107,20 +107,26 @@ static inline bool mpib_completion_marked(const struct mpib_completion *c,
 	       gen;
 }
 
+/* Wait-free. Shard only, before the request of the stamps is told of. */
+static inline void mpib_stamps_clear(struct mpib_stamps *at)
+{
+	for (unsigned rail = 0; rail < MPIB_RAILS; rail++) {
+		atomic_store_explicit(&at->posted[rail], 0,
+				      memory_order_relaxed);
+		atomic_store_explicit(&at->done[rail], 0, memory_order_relaxed);
+	}
+	atomic_store_explicit(&at->over, 0, memory_order_relaxed);
+}
+
 /* Wait-free. Shard only. Clears the reports of a request that asks for them,
  * before the first report and before anything else is written to its
  * completion. */
 static inline void mpib_completion_watch(struct mpib_completion *c,
 					 uint32_t gen)
 {
-	for (unsigned rail = 0; rail < MPIB_RAILS; rail++) {
+	for (unsigned rail = 0; rail < MPIB_RAILS; rail++)
 		atomic_store_explicit(&c->rail[rail], 0, memory_order_relaxed);
-		atomic_store_explicit(&c->at.posted[rail], 0,
-				      memory_order_relaxed);
-		atomic_store_explicit(&c->at.done[rail], 0,
-				      memory_order_relaxed);
-	}
-	atomic_store_explicit(&c->at.over, 0, memory_order_relaxed);
+	mpib_stamps_clear(&c->at);
 	/* The release in mpib_completion_advance() pairs with the acquire in
 	 * mpib_completion_reported(): a client that sees this generation sees no
 	 * older report. */
@@ -191,8 +197,7 @@ static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 	return ((now >> 6) - age) << 6;
 }
 
-/* Wait-free. Shard only, for a request that is reported and has no more than
- * MPIB_STAMPED_MAX buffers. */
+/* Wait-free. Shard only, for a request that is reported. */
 static inline void mpib_completion_stamp(_Atomic uint32_t *stamp, uint64_t ns)
 {
 	/* Relaxed: over is released with word; the others are complete in

@@ -157,13 +157,15 @@ struct mpib_reply {
 	uint32_t rsvd;
 	struct mpib_reply_conn conn[MPIB_CONNS_MAX];
 	struct mpib_completion completion[MPIB_CONNS_MAX][MPIB_REQUESTS];
+	/* Of reported requests of more than MPIB_STAMPED_MAX buffers. */
+	struct mpib_stamps group_at[MPIB_CONNS_MAX][MPIB_REQUESTS];
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 2112);
 MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 192);
 MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 256 + 4194304);
 MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);
-MPIB_ABI_ASSERT(sizeof(struct mpib_reply) == 64 + 131072 + 2097152);
+MPIB_ABI_ASSERT(sizeof(struct mpib_reply) == 64 + 131072 + 2097152 + 1048576);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, grouped) == 12);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, head) == 64);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, flushed) == 72);

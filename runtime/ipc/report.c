@@ -84,7 +84,6 @@ void mpib_request_rails(const struct mpib_request *req,
 	}
 }
 
-/* The stamps of r's completion, whose progress has r's generation. */
 static void read_stamps(const struct mpib_stamps *at,
 			struct mpib_report_times *t)
 {
@@ -101,15 +100,21 @@ static void read_stamps(const struct mpib_stamps *at,
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times)
 {
-	const struct mpib_client *c = req->conn->client;
+	const struct mpib_conn *c = req->conn;
 
 	*times = (struct mpib_report_times){ 0 };
 	if (req->flush || !req->watched)
 		return;
 	times->submitted_ns = req->submitted;
-	if (c->forks == mpib_forks && req->n <= MPIB_STAMPED_MAX &&
+	if (c->client->forks == mpib_forks &&
 	    mpib_completion_reported(req->completion, req->gen))
-		read_stamps(&req->completion->at, times);
+		read_stamps(
+			req->n <= MPIB_STAMPED_MAX
+				? &req->completion->at
+				: &c->client->reply
+					   ->group_at[c->index]
+						     [mpib_request_index(req)],
+			times);
 }
 
 unsigned mpib_request_slot(const struct mpib_request *req)

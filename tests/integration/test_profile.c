@@ -26,7 +26,6 @@ static const struct nccl_net_v12 *net;
 static void *ctx, *listen_comm, *send_comm, *recv_comm, *send_mh, *recv_mh;
 static char *from, *to;
 
-/* What the callback saw. */
 static struct seen {
 	bool taken; /* a profiler is loaded */
 	unsigned starts, stops, wrong, undone;
@@ -53,7 +52,6 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* The end of an event. */
 static void look_at_times(const void *phandle, const struct mpib_profiled *d)
 {
 	uint64_t now = now_ns();
@@ -188,16 +186,21 @@ static void finish(void *req)
 		assert_int_equal(net->test(req, &done, NULL), NCCL_SUCCESS);
 }
 
-static void *begin_recv(void **phandles)
+/* A receive of n buffers with tags from 0, each of its part of the memory. */
+static void *begin_recv(int n, void **phandles)
 {
-	void *req = NULL, *addr = to;
-	size_t room = MEM;
-	int tag = 0;
+	void *req = NULL, *addr[8], *mh[8];
+	size_t room[8];
+	int tag[8];
 
+	for (int i = 0; i < n; i++) {
+		tag[i] = i;
+		room[i] = MEM / (size_t)n;
+		addr[i] = to + (size_t)i * room[i];
+		mh[i] = recv_mh;
+	}
 	while (!req)
-		assert_int_equal(net->irecv(recv_comm, 1, &addr, &room, &tag,
-					    &recv_mh, phandles, &req),
-				 NCCL_SUCCESS);
+		net->irecv(recv_comm, n, addr, room, tag, mh, phandles, &req);
 	return req;
 }
 
@@ -214,7 +217,7 @@ static void *begin_send(size_t size, int tag, void *phandle)
 
 static void move(size_t size)
 {
-	void *ph = &recv_ph, *rreq = begin_recv(&ph);
+	void *ph = &recv_ph, *rreq = begin_recv(1, &ph);
 	void *sreq = begin_send(size, 0, &send_ph);
 
 	finish(rreq);
@@ -252,7 +255,7 @@ static void every_request_is_told_once_a_profiler_is_there(void **state)
 /* Tests that find nothing, as NCCL makes by the thousand. */
 static void wait_in_vain(unsigned tests)
 {
-	void *ph = &recv_ph, *rreq = begin_recv(&ph), *sreq;
+	void *ph = &recv_ph, *rreq = begin_recv(1, &ph), *sreq;
 	int done = 0;
 
 	for (unsigned i = 0; i < tests; i++)
@@ -289,7 +292,7 @@ static void requests_without_a_handle_are_not_told(void **state)
 	void *rreq, *sreq;
 
 	seen.taken = true;
-	rreq = begin_recv(NULL);
+	rreq = begin_recv(1, NULL);
 	sreq = begin_send(64, 0, NULL);
 	finish(rreq);
 	finish(sreq);
@@ -315,7 +318,7 @@ static void times_are_those_of_the_proxy(void **state)
 	move(64); /* the first request asks whether somebody takes them */
 	begun = now_ns();
 	for (int i = 0; i < 2; i++) {
-		rreq[i] = begin_recv(&ph);
+		rreq[i] = begin_recv(1, &ph);
 		sreq[i] = begin_send(64, 0, &send_ph);
 	}
 	finish(rreq[1]);
@@ -339,33 +342,43 @@ static void times_are_those_of_the_proxy(void **state)
 	assert_true(in_order(recv->seen_ns, send->seen_ns));
 }
 
-/* A receive of three buffers, of which the second has no handle. */
-static void each_buffer_of_a_group_has_its_events(void **state)
+static void move_group(int n, void **phs, const size_t *size)
 {
-	void *rreq = NULL, *sreq[3];
-	void *addr[3] = { to, to + MIB, to + 2 * MIB };
-	void *mh[3] = { recv_mh, recv_mh, recv_mh };
-	void *ph[3] = { &each_ph[0], NULL, &each_ph[2] };
-	size_t room[3] = { MIB, MIB, MIB }, size[3] = { 64, 100000, MIB };
-	int tag[3] = { 4, 5, 6 };
+	void *rreq, *sreq[8];
 
 	seen.taken = true;
 	move(64);
-	while (!rreq)
-		assert_int_equal(net->irecv(recv_comm, 3, addr, room, tag, mh,
-					    ph, &rreq),
-				 NCCL_SUCCESS);
-	for (int i = 0; i < 3; i++)
-		sreq[i] = begin_send(size[i], tag[i], &each_send_ph[i]);
+	rreq = begin_recv(n, phs);
+	for (int i = 0; i < n; i++)
+		sreq[i] = begin_send(size[i], i, &each_send_ph[i % 3]);
 	finish(rreq);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < n; i++)
 		finish(sreq[i]);
-	assert_int_equal(seen.wrong, 0);
+	assert_int_equal(seen.wrong + seen.undone, 0);
+	assert_int_equal(seen.stops, seen.starts);
+}
+
+static void each_buffer_of_a_group_has_its_events(void **state)
+{
+	void *phs[3] = { &each_ph[0], NULL, &each_ph[2] };
+	size_t size[3] = { 64, 100000, MIB };
+
+	move_group(3, phs, size);
 	assert_true(seen.of_each[0] && seen.of_each[2] == seen.of_each[0]);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(seen.of_each_send[i], size[i]);
-	assert_int_equal(seen.stops, seen.starts);
-	assert_int_equal(seen.undone, 0);
+}
+
+/* Sizes take the room that times of a smaller receive have. */
+static void a_group_of_eight_has_its_times(void **state)
+{
+	const struct mpib_profiled *recv = &seen.last[0];
+
+	move_group(8, (void *[8]){ &each_ph[0] }, (size_t[8]){ 64, 64, 64 });
+	assert_true(in_order(recv->submitted_ns, recv->posted_ns));
+	assert_true(in_order(recv->posted_ns, recv->done_ns));
+	/* It may have been seen done before it was over. */
+	assert_true(!recv->over_ns || in_order(recv->done_ns, recv->over_ns));
 }
 
 #define COMM_TEST(f) cmocka_unit_test_setup_teardown(f, open_comms, close_comms)
@@ -377,6 +390,7 @@ int main(void)
 		COMM_TEST(every_request_is_told_once_a_profiler_is_there),
 		COMM_TEST(times_are_those_of_the_proxy),
 		COMM_TEST(each_buffer_of_a_group_has_its_events),
+		COMM_TEST(a_group_of_eight_has_its_times),
 		COMM_TEST(without_a_profiler_it_is_asked_again_much_later),
 		COMM_TEST(requests_without_a_handle_are_not_told),
 	};

@@ -5,9 +5,18 @@
 
 #include "base/clock.h"
 
-static bool has_stamps(const struct engine_request *r)
+static struct mpib_stamps *stamps_of(struct engine_conn *f, unsigned req)
 {
-	return r->n <= MPIB_STAMPED_MAX;
+	if (f->req[req].n <= MPIB_STAMPED_MAX)
+		return &f->completion[req].at;
+	return &f->client->reply->group_at[f->index][req];
+}
+
+void mpib_report_begin(struct engine_conn *f, unsigned req)
+{
+	if (f->req[req].n > MPIB_STAMPED_MAX)
+		mpib_stamps_clear(stamps_of(f, req));
+	mpib_completion_watch(&f->completion[req], f->req[req].gen);
 }
 
 void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
@@ -16,15 +25,15 @@ void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
 	struct engine_request *r = &f->req[req];
 	struct mpib_completion *c = &f->completion[req];
 	struct mpib_rail_report told = mpib_completion_rail(c, rail, r->gen);
+	struct mpib_stamps *at = stamps_of(f, req);
 
 	r->chains[rail]++;
 	told.state = MPIB_RAIL_POSTED;
 	told.qpn = qpn;
 	told.bytes += bytes;
 	/* Relaxed: this shard wrote it. */
-	if (has_stamps(r) &&
-	    !atomic_load_explicit(&c->at.posted[rail], memory_order_relaxed))
-		mpib_completion_stamp(&c->at.posted[rail], mpib_now_ns());
+	if (!atomic_load_explicit(&at->posted[rail], memory_order_relaxed))
+		mpib_completion_stamp(&at->posted[rail], mpib_now_ns());
 	mpib_completion_report(c, rail, &told);
 }
 
@@ -33,6 +42,7 @@ void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
 {
 	struct engine_request *r = &f->req[req];
 	struct mpib_completion *c = &f->completion[req];
+	struct mpib_stamps *at = stamps_of(f, req);
 	struct mpib_rail_report told;
 
 	if (!r->active)
@@ -44,14 +54,12 @@ void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
 	if (qpn)
 		told.qpn = qpn;
 	told.bytes += bytes;
-	if (has_stamps(r) && r->chains[rail] == 0)
-		mpib_completion_stamp(&c->at.done[rail], mpib_now_ns());
+	if (r->chains[rail] == 0)
+		mpib_completion_stamp(&at->done[rail], mpib_now_ns());
 	mpib_completion_report(c, rail, &told);
 }
 
 void mpib_report_finished(struct engine_conn *f, unsigned req)
 {
-	if (has_stamps(&f->req[req]))
-		mpib_completion_stamp(&f->completion[req].at.over,
-				      mpib_now_ns());
+	mpib_completion_stamp(&stamps_of(f, req)->over, mpib_now_ns());
 }

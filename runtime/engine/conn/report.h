@@ -9,7 +9,9 @@
 
 #include "engine/conn/conn.h"
 
-/* Of a request that has a report: report.c. */
+/* Of a request that has a report: report.c. The first clears what the client would
+ * read of an earlier one. */
+void mpib_report_begin(struct engine_conn *f, unsigned req);
 void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
 			uint32_t qpn, uint32_t bytes);
 void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,

@@ -61,7 +61,7 @@ int engine_conn_feed(struct engine_conn *f, const struct mpib_desc *d)
 		.report = d->op & MPIB_OP_REPORT,
 	};
 	if (r->report && !is_unanswered(r))
-		mpib_completion_watch(&f->completion[d->req], d->gen);
+		mpib_report_begin(f, d->req);
 	f->outstanding++;
 	MPIB_TRACE(enqueue, f->client->id, f->index, d->req, d->total,
 		   f->is_sender);
@@ -105,7 +105,7 @@ void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes)
 	if (!r->active || !r->multipart)
 		return;
 	if (r->report && is_unanswered(r))
-		mpib_completion_watch(&f->completion[req], r->gen);
+		mpib_report_begin(f, req);
 	else
 		mpib_completion_advance(&f->completion[req], r->gen, bytes);
 }
