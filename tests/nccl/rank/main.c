@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -259,6 +260,18 @@ static int wait_all(const struct options *opt, struct world *world, pid_t *pid,
 	return failed || !done;
 }
 
+/* Of all ranks, for bench/nccl. */
+static void say_cpu(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_CHILDREN, &u);
+	printf("cpu %.3f\n",
+	       (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+		       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) *
+			       1e-6);
+}
+
 int main(int argc, char **argv)
 {
 	struct options opt = { .per_node = 1,
@@ -283,6 +296,7 @@ int main(int argc, char **argv)
 			run_rank(&opt, world, i);
 	}
 	rc = wait_all(&opt, world, pid, n);
+	say_cpu();
 	munmap(world, sizeof(*world));
 	return rc;
 }
