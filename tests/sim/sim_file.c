@@ -16,6 +16,7 @@ static struct entry {
 } table[SIM_FDS];
 static const struct sim_proc *real_owner[SIM_FD_FIRST];
 static int hint;
+static int used, real_used; /* none above it has ever been in use */
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size)
 {
@@ -68,6 +69,8 @@ int sim_fd_new(struct sim_file *f)
 		if (table[at].file)
 			continue;
 		hint = at + 1;
+		if (used < hint)
+			used = hint;
 		table[at] = (struct entry){ f, sim_proc_self() };
 		return SIM_FD_FIRST + at;
 	}
@@ -91,8 +94,11 @@ struct sim_file *sim_fd_file(int fd)
 
 int sim_fd_real(int fd)
 {
-	if (fd >= 0 && fd < SIM_FD_FIRST)
+	if (fd >= 0 && fd < SIM_FD_FIRST) {
 		real_owner[fd] = sim_proc_self();
+		if (real_used <= fd)
+			real_used = fd + 1;
+	}
 	return fd;
 }
 
@@ -142,11 +148,11 @@ void sim_fd_drop(int held)
 
 void sim_files_close_all(const struct sim_proc *proc)
 {
-	for (int i = 0; i < SIM_FDS; i++) {
+	for (int i = 0; i < used; i++) {
 		if (table[i].file && table[i].owner == proc)
 			sim_fd_drop(SIM_FD_FIRST + i);
 	}
-	for (int i = 0; i < SIM_FD_FIRST; i++) {
+	for (int i = 0; i < real_used; i++) {
 		if (real_owner[i] == proc)
 			sim_fd_drop(i);
 	}
@@ -156,7 +162,7 @@ unsigned sim_files_count(const struct sim_proc *proc)
 {
 	unsigned n = 0;
 
-	for (int i = 0; i < SIM_FDS; i++)
+	for (int i = 0; i < used; i++)
 		n += table[i].file && table[i].owner == proc;
 	return n;
 }

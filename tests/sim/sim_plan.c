@@ -315,12 +315,13 @@ void sim_plan_print(const struct sim_plan *p)
 {
 	fprintf(stderr,
 		"seed %llu: %u nodes (old: %#x), %u rails, %u ranks, %s%s; a "
-		"step <= %llu ns, preempted 1 in %u\n ",
+		"step <= %llu ns, a leap <= %llu ns, preempted 1 in %u\n ",
 		(unsigned long long)p->seed, p->nodes, p->old_nodes, p->rails,
 		p->ranks,
 		p->hard ? "errors are allowed" : "no error is allowed",
 		p->churn ? ", regions come and go" : "",
-		(unsigned long long)p->step_most, p->preempt);
+		(unsigned long long)p->step_most,
+		(unsigned long long)p->leap_most, p->preempt);
 	for (unsigned i = 0; i < p->args; i++)
 		fprintf(stderr, " %s", p->arg[i]);
 	fprintf(stderr, "%s%s\n", p->odd ? " node 0: " : "",

@@ -18,10 +18,11 @@
 #define SIM_GROUP 8
 #define SIM_WINDOW 32 /* messages of an end */
 
-/* Seeds below it have the plans that they had when it was set, so that those that
- * found something still stand for it. Fresh ones, of which a second has 1000, are
- * above. */
+/* Seeds below one of these have the plans that they had when it was set, so that
+ * those that found something still stand for it. Fresh ones, of which a second has
+ * 1000, are above. */
 #define SIM_NEW_FROM 1795443800000
+#define SIM_NEWEST_FROM 1795468500000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -111,7 +112,7 @@ struct sim_plan {
 	struct sim_fault fault[SIM_FAULTS];
 	char arg[SIM_ARGS][SIM_ARG];
 	unsigned args;
-	uint64_t step_most;
+	uint64_t step_most, leap_most; /* see struct sim_pace */
 	unsigned preempt;
 };
 
@@ -127,6 +128,7 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
 /* What was added to the plans later, of streams of its own, so that what was
  * drawn before is what it was: sim_plan_more.c. */
 void sim_plan_draw_more(struct sim_plan *plan);
+void sim_plan_draw_newest(struct sim_plan *plan); /* sim_plan_newest.c */
 void sim_plan_arg(struct sim_plan *plan, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void sim_plan_shrink(struct sim_plan *plan, const struct sim_smaller *s);

@@ -392,4 +392,6 @@ void sim_plan_draw_more(struct sim_plan *p)
 	draw_again(p);
 	if (p->seed >= SIM_NEW_FROM)
 		draw_new(p);
+	if (p->seed >= SIM_NEWEST_FROM)
+		sim_plan_draw_newest(p);
 }

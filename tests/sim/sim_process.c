@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +15,12 @@
 #include "sim_file.h"
 #include "sim_task.h"
 #include "sim_wrap.h"
+
+#define FIRST_PID 5000001 /* above every pid of a Linux */
+
+TAILQ_HEAD(proc_list, sim_proc);
+static struct proc_list procs = TAILQ_HEAD_INITIALIZER(procs);
+static pid_t pids = FIRST_PID;
 
 bool sim_short(void)
 {
@@ -26,6 +33,53 @@ bool sim_short(void)
 }
 
 static bool short_of_memory;
+
+struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid)
+{
+	struct sim_proc *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		abort();
+	snprintf(p->name, sizeof(p->name), "%s", name);
+	p->pid = pids++;
+	p->node = node;
+	p->uid = uid;
+	p->parent = sim_proc_self();
+	TAILQ_INSERT_TAIL(&procs, p, link);
+	return p;
+}
+
+struct sim_proc *sim_proc_find(pid_t pid)
+{
+	struct sim_proc *p;
+
+	TAILQ_FOREACH(p, &procs, link)
+	{
+		if (p->pid == pid)
+			return p;
+	}
+	return NULL;
+}
+
+void sim_proc_stop(struct sim_proc *proc, uint64_t until)
+{
+	sim_trace("%s is stopped for %llu us", proc->name,
+		  (unsigned long long)(until - sim_now) / 1000);
+	proc->stopped_until = until;
+}
+
+void sim_proc_signal(struct sim_proc *proc, int signo)
+{
+	if (proc->over)
+		return;
+	if (signo == SIGKILL) {
+		sim_proc_end(proc, SIGKILL);
+		return;
+	}
+	proc->signals |= 1ull << signo;
+	if (proc->signal_file)
+		sim_file_changed(proc->signal_file);
+}
 
 void sim_short_of_memory(bool on)
 {
@@ -189,4 +243,17 @@ int __wrap_hwloc_topology_load(void *topology)
 {
 	(void)topology;
 	return -1;
+}
+
+/* Nor are its interfaces and groups: asking for them takes long, too. */
+int __wrap_getifaddrs(struct ifaddrs **all)
+{
+	*all = NULL;
+	return 0;
+}
+
+struct group *__wrap_getgrnam(const char *name)
+{
+	(void)name;
+	return NULL;
 }

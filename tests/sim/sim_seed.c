@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -98,6 +99,7 @@ static void seed_all(void)
 	sim_short_of_memory(plan->memory);
 	sim_pace.step_most = plan->step_most;
 	sim_pace.preempt = plan->preempt;
+	sim_pace.leap_most = plan->leap_most;
 }
 
 /* The cluster's, for the plans that have one. */
@@ -111,15 +113,36 @@ static void write_key(void)
 	__real_close(fd);
 }
 
+/* Of a file system in memory where there is one. */
+static void make_dir(char *dir, size_t size)
+{
+	static const char *const where[] = { "/dev/shm", "/tmp" };
+
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(dir, size, "%s/mpib-sim-XXXXXX", where[i]);
+		/* Its name differs from run to run, so nobody is to know it. */
+		if (mkdtemp(dir) && chdir(dir) == 0)
+			return;
+	}
+	sim_fail("%s: %s", dir, strerror(errno));
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind,
+		      struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	return remove(path);
+}
+
 void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 {
-	char dir[] = "/tmp/mpib-sim-XXXXXX", command[64];
+	char dir[64];
 
 	plan = p;
 	seed_all();
-	/* Its name differs from run to run, so nobody is to know it. */
-	if (!mkdtemp(dir) || chdir(dir) < 0)
-		sim_fail("%s: %s", dir, strerror(errno));
+	make_dir(dir, sizeof(dir));
 	write_key();
 	sim_nodes_start(plan);
 	until(all_up, 10 * SIM_S, "the start");
@@ -148,7 +171,6 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	};
 	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
 		result->fault[i] = sim_faults_count((enum sim_fault_kind)i);
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	if (system(command))
+	if (nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS))
 		sim_fail("%s: cannot be removed", dir);
 }

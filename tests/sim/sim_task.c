@@ -21,21 +21,19 @@
 #define __sanitizer_finish_switch_fiber(save, bottom, size) ((void)0)
 #endif
 
-#define FIRST_PID 5000001 /* above every pid of a Linux */
 #define TASKS_MAX 512
 
 struct sim_pace sim_pace = { .step_most = 2000, .preempt = 16 };
 
-TAILQ_HEAD(proc_list, sim_proc);
 TAILQ_HEAD(task_list, sim_task);
-static struct proc_list procs = TAILQ_HEAD_INITIALIZER(procs);
 static struct task_list tasks = TAILQ_HEAD_INITIALIZER(tasks);
 static struct sim_task *self;
 void (*sim_proc_ended)(struct sim_proc *proc);
 static struct sim_place scheduler;
 static struct sim_rng chance;
-static pid_t pids = FIRST_PID;
 static uint64_t steps;
+/* How often something happened that a task may have to look at. */
+static uint64_t happened;
 #ifdef __SANITIZE_ADDRESS__
 static void *scheduler_fiber;
 static const void *scheduler_bottom;
@@ -67,48 +65,19 @@ uint64_t sim_steps(void)
 	return steps;
 }
 
-struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid)
-{
-	struct sim_proc *p = calloc(1, sizeof(*p));
-
-	if (!p)
-		abort();
-	snprintf(p->name, sizeof(p->name), "%s", name);
-	p->pid = pids++;
-	p->node = node;
-	p->uid = uid;
-	p->parent = sim_proc_self();
-	TAILQ_INSERT_TAIL(&procs, p, link);
-	return p;
-}
-
-struct sim_proc *sim_proc_find(pid_t pid)
-{
-	struct sim_proc *p;
-
-	TAILQ_FOREACH(p, &procs, link)
-	{
-		if (p->pid == pid)
-			return p;
-	}
-	return NULL;
-}
-
 /* swapcontext() also asks the kernel for the signal mask, which is the same
- * everywhere: with it a seed would take a fifth longer. AddressSanitizer takes
- * a longjmp() for the end of frames, so there it stays. */
-static void switch_place(struct sim_place *from, struct sim_place *to)
+ * everywhere, and with AddressSanitizer it clears the shadow of the whole stack,
+ * which takes longer than all else. A longjmp() is the end of frames to it. */
+__attribute__((noinline, no_sanitize("address"))) static void
+switch_place(struct sim_place *from, struct sim_place *to)
 {
-#ifdef __SANITIZE_ADDRESS__
-	swapcontext(&from->context, &to->context);
-#else
-	if (_setjmp(from->at))
+	if (__builtin_setjmp(from->at))
 		return;
 	from->jumps = true;
 	if (to->jumps)
-		_longjmp(to->at, 1);
+		__builtin_longjmp(to->at, 1);
 	setcontext(&to->context);
-#endif
+	abort();
 }
 
 static void to_scheduler(void)
@@ -140,10 +109,12 @@ static void start(void)
 struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 			      void *(*fn)(void *), void *arg)
 {
-	struct sim_task *t = calloc(1, sizeof(*t));
+	struct sim_task *t =
+		aligned_alloc(_Alignof(struct sim_task), sizeof(*t));
 
 	if (!t)
 		abort();
+	memset(t, 0, sizeof(*t));
 	t->stack_size = STACK;
 	t->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -177,8 +148,10 @@ void sim_wake_for(const void *what)
 
 	TAILQ_FOREACH(t, &tasks, link)
 	{
-		if (t->waits == what)
+		if (t->waits == what) {
 			t->runnable = true;
+			happened++;
+		}
 	}
 }
 
@@ -188,6 +161,8 @@ void sim_wait_for(const void *what, uint64_t until)
 
 	if (!t)
 		abort(); /* the scheduler never waits */
+	/* Who only waits for a time has most likely looked in vain. */
+	happened += what != NULL;
 	t->runnable = false;
 	t->until = until;
 	t->waits = what;
@@ -213,12 +188,18 @@ bool sim_by_chance(unsigned of)
 	return sim_chance(&chance, of);
 }
 
-void sim_yield(void)
+void sim_look_again(void)
 {
 	if (!self)
 		return;
 	self->yielded = true;
 	to_scheduler();
+}
+
+void sim_yield(void)
+{
+	happened++;
+	sim_look_again();
 }
 
 void sim_point(void)
@@ -230,19 +211,13 @@ void sim_point(void)
 		to_scheduler();
 }
 
-void sim_proc_stop(struct sim_proc *proc, uint64_t until)
-{
-	sim_trace("%s is stopped for %llu us", proc->name,
-		  (unsigned long long)(until - sim_now) / 1000);
-	proc->stopped_until = until;
-}
-
 void sim_proc_end(struct sim_proc *proc, int status)
 {
 	struct sim_task *t;
 
 	if (proc->over)
 		return;
+	happened++;
 	if (WIFSIGNALED(status))
 		sim_trace("%s is killed", proc->name);
 	proc->over = true;
@@ -264,19 +239,6 @@ void sim_proc_end(struct sim_proc *proc, int status)
 		sim_file_changed(proc->end_file);
 	if (self && self->proc == proc)
 		to_scheduler();
-}
-
-void sim_proc_signal(struct sim_proc *proc, int signo)
-{
-	if (proc->over)
-		return;
-	if (signo == SIGKILL) {
-		sim_proc_end(proc, SIGKILL);
-		return;
-	}
-	proc->signals |= 1ull << signo;
-	if (proc->signal_file)
-		sim_file_changed(proc->signal_file);
 }
 
 static void reap(void)
@@ -307,7 +269,7 @@ static bool can_run(struct sim_task *t)
 	return t->runnable;
 }
 
-/* When the first of those that wait is due. */
+/* When the first of those that cannot run yet can. */
 static uint64_t next_due(void)
 {
 	uint64_t at = sim_events_next();
@@ -321,13 +283,22 @@ static uint64_t next_due(void)
 			continue;
 		if (due < t->proc->stopped_until)
 			due = t->proc->stopped_until;
+		if (due <= sim_now)
+			continue;
 		if (due < at)
 			at = due;
 	}
 	return at;
 }
 
-/* One that can run, by chance; *others: more than one can. NULL: none. */
+/* Whether it only looks whether there is something to do, and has since something
+ * happened last. */
+static bool only_looks(const struct sim_task *t)
+{
+	return t->yielded && (!sim_pace.leap_most || t->looked == happened);
+}
+
+/* One that can run, by chance; *busy: not all of them only look. NULL: none. */
 static struct sim_task *choose(bool *busy)
 {
 	struct sim_task *t, *ready[TASKS_MAX];
@@ -338,7 +309,7 @@ static struct sim_task *choose(bool *busy)
 	{
 		if (n < TASKS_MAX && can_run(t)) {
 			ready[n++] = t;
-			*busy |= !t->yielded;
+			*busy |= !only_looks(t);
 		}
 	}
 	return n ? ready[sim_draw(&chance, n)] : NULL;
@@ -348,12 +319,37 @@ static void switch_to(struct sim_task *t)
 {
 	self = t;
 	t->yielded = false;
+	t->looked = happened;
 	errno = t->err;
 	__sanitizer_start_switch_fiber(&scheduler_fiber, t->stack,
 				       t->stack_size);
 	switch_place(&scheduler, &t->place);
 	__sanitizer_finish_switch_fiber(scheduler_fiber, NULL, NULL);
 	self = NULL;
+}
+
+/* Nobody has anything to do. False: it is time for what was to happen next. */
+static bool time_flies(void)
+{
+	static uint64_t looked; /* when all had looked */
+	uint64_t due, until;
+
+	if (!sim_pace.leap_most) {
+		sim_now += sim_pace.step_most;
+		return true;
+	}
+	due = next_due();
+	until = looked + sim_pace.leap_most;
+	if (until < sim_now)
+		until = sim_now;
+	if (due <= until) {
+		sim_now = due;
+		return false;
+	}
+	/* They may wait for a time, too. */
+	sim_now = looked = until;
+	happened++;
+	return true;
 }
 
 bool sim_run(bool (*over)(void))
@@ -363,13 +359,12 @@ bool sim_run(bool (*over)(void))
 		bool busy;
 
 		sim_now += sim_draw(&chance, sim_pace.step_most);
-		sim_events_run();
+		if (sim_events_run())
+			happened++;
 		t = choose(&busy);
+		if (t && !busy && !time_flies())
+			continue;
 		if (t) {
-			/* All of them only look whether there is something to
-			 * do: time flies. */
-			if (!busy)
-				sim_now += sim_pace.step_most;
 			steps++;
 			switch_to(t);
 			if (t->ended)

@@ -9,7 +9,6 @@
 #define SIM_TASK_H
 
 #include <pthread.h>
-#include <setjmp.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 #include <ucontext.h>
@@ -38,24 +37,26 @@ struct sim_proc {
 /* Where somebody goes on. */
 struct sim_place {
 	ucontext_t context; /* at first */
-	jmp_buf at; /* then */
+	void *at[5]; /* then: of __builtin_setjmp() */
 	bool jumps;
 };
 
 struct sim_task {
-	TAILQ_ENTRY(sim_task) link;
-	struct sim_place place;
+	/* What the scheduler looks at in each step is in one cache line. */
+	_Alignas(64) TAILQ_ENTRY(sim_task) link;
 	struct sim_proc *proc;
+	bool runnable, ended, detached, yielded;
+	unsigned locks; /* mutexes held: nothing else runs meanwhile */
+	uint64_t until; /* of a task that waits */
+	const void *waits; /* a file or a condition; woken when it changes */
+	uint64_t looked; /* what had happened when it last went on */
+	int err; /* errno */
+	struct sim_place place;
 	void *stack;
 	size_t stack_size;
 	void *(*fn)(void *);
 	void *arg, *result;
 	char name[16];
-	bool runnable, ended, detached, yielded;
-	uint64_t until; /* of a task that waits */
-	unsigned locks; /* mutexes held: nothing else runs meanwhile */
-	int err; /* errno */
-	const void *waits; /* a file or a condition; woken when it changes */
 	struct sim_file *holds; /* a call of the kernel is about it */
 	void *fiber; /* AddressSanitizer's */
 };
@@ -64,6 +65,10 @@ struct sim_task {
 struct sim_pace {
 	uint64_t step_most; /* ns that a step takes, at most */
 	unsigned preempt; /* one in so many calls of the kernel; 0: none */
+	/* Where all that run only look whether there is something to do, and have
+	 * since something happened, time flies to what happens next, but not
+	 * further at once; 0: a step's time more for each look. */
+	uint64_t leap_most;
 };
 extern struct sim_pace sim_pace;
 
@@ -102,7 +107,8 @@ void sim_wake(struct sim_task *task);
 void sim_wake_for(const void *what);
 void sim_wait_for(const void *what, uint64_t until);
 /* Let others run; the task stays runnable. Does nothing in the scheduler. */
-void sim_yield(void);
+void sim_yield(void); /* it did something, which others may have to look at */
+void sim_look_again(void); /* it only looked whether there is something to do */
 /* The same, by chance. Called by each call of the simulated kernel. */
 void sim_point(void);
 

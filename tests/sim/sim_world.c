@@ -118,14 +118,18 @@ void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,
 	sift_up(e, ++events.n);
 }
 
-void sim_events_run(void)
+bool sim_events_run(void)
 {
+	bool ran = false;
+
 	while (events.n && events.heap[1]->at <= sim_now) {
 		struct sim_event *e = events.heap[1];
 
 		sim_event_disarm(e);
 		e->fn(e->arg);
+		ran = true;
 	}
+	return ran;
 }
 
 uint64_t sim_events_next(void)

@@ -53,8 +53,8 @@ extern uint64_t sim_now; /* virtual ns since a made-up start */
 void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,
 		   void *arg);
 void sim_event_disarm(struct sim_event *e);
-/* Run what is due by now. */
-void sim_events_run(void);
+/* Run what is due by now. False: nothing was. */
+bool sim_events_run(void);
 uint64_t sim_events_next(void); /* SIM_NEVER: none */
 
 /* The trace: the last lines are kept, and printed by sim_trace_dump(). hash is

@@ -20,6 +20,8 @@
 #include <sys/uio.h>
 #include <time.h>
 
+struct group;
+struct ifaddrs;
 struct sim_sock;
 struct mpib_rail_spec;
 struct mpib_spawn;
@@ -122,6 +124,8 @@ int __wrap_sigaction(int signo, const struct sigaction *act,
 		     struct sigaction *old);
 long __wrap_syscall(long number, ...);
 int __wrap_hwloc_topology_load(void *topology);
+int __wrap_getifaddrs(struct ifaddrs **all);
+struct group *__wrap_getgrnam(const char *name);
 
 /* Not the kernel's, but as far away: the device, and the start of a program. */
 const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s);
