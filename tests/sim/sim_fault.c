@@ -108,9 +108,28 @@ static void lag_qp(struct sim_device *d, uint64_t ns)
 		qp->stands_until = sim_now + ns;
 }
 
+static void order(const struct sim_fault *f, const char *rail)
+{
+	static const char *const faults[] = { "rate=1000",  "delay=300",
+					      "black-hole", "link-down",
+					      "qp-kill",    "gone" };
+
+	sim_node_tell(f->node, "fault %s %s %llu\n", faults[f->at % 6], rail,
+		      (unsigned long long)(1 + f->lasts % 3));
+	sim_node_tell(f->node, "log %s\n", f->lasts % 2 ? "debug" : "info");
+	if (plan->hard && f->at / 6 % 4 == 0)
+		sim_node_tell(f->node, "kick %llu\n",
+			      (unsigned long long)(1 + f->lasts % 5));
+}
+
 static void operate(const struct sim_fault *f, bool drain)
 {
 	const char *rail = f->rail == 0 ? "SOUT" : "SUP";
+
+	if (plan->orders && drain)
+		order(f, rail);
+	else if (plan->orders && f->at / 6 % 2)
+		sim_node_tell(f->node, "heal %s\n", rail);
 
 	sim_node_tell(f->node, "%s %s\n", drain ? "drain" : "resume", rail);
 	sim_node_tell(f->node, "set limit.readers %llu\n",

@@ -103,6 +103,8 @@ struct sim_plan {
 	unsigned old_nodes; /* a bit each: peers of the release before */
 	bool gpus; /* a line may have their memory */
 	bool nexts; /* who takes over may have other settings */
+	bool orders; /* operators play faults and kick clients, too */
+	unsigned agents; /* a bit each: nodes whose agent says something */
 	bool memory; /* what is short of descriptors is of memory, too */
 	unsigned
 		crowd; /* strangers at once, who leave no room for each other */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "sim_agent.h"
 #include "sim_fault.h"
 #include "sim_hca.h"
 #include "sim_node.h"
@@ -96,6 +97,7 @@ static void seed_all(void)
 	sim_net_seed(plan->seed);
 	sim_hca_seed(plan->seed);
 	sim_hca_dmabuf(plan->gpus);
+	sim_agents_seed(plan);
 	sim_short_of_memory(plan->memory);
 	sim_pace.step_most = plan->step_most;
 	sim_pace.preempt = plan->preempt;

@@ -25,6 +25,8 @@ struct ifaddrs;
 struct sim_sock;
 struct mpib_rail_spec;
 struct mpib_spawn;
+struct mpib_agent_link;
+struct mpib_agent_word;
 struct mpib_verbs;
 
 /* Behind send and recv, -errno: message.c. */
@@ -130,6 +132,8 @@ struct group *__wrap_getgrnam(const char *name);
 /* Not the kernel's, but as far away: the device, and the start of a program. */
 const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s);
 int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
+void __wrap_mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
+			    struct mpib_agent_word *word);
 int __wrap_mpib_spawn_guard(int inherited, bool daemon, int *link);
 
 #endif
