@@ -40,7 +40,7 @@
 
 #ifdef ARCH
 
-/* Those of the shards first. */
+/* What shards call comes first. */
 static const int allowed[] = {
 	SYS_io_uring_enter,
 	SYS_epoll_pwait,

@@ -106,7 +106,7 @@ static int admit(const struct mpib_agent *a, const char *sock, gid_t group)
 	if (a->user == geteuid() || group == (gid_t)-1 ||
 	    admit_user(sock, a->user) == 0)
 		return 0;
-	/* Who may not give it that group serves root and itself alone. */
+	/* An agent that may not give that group serves root and itself alone. */
 	if (getegid() != group &&
 	    fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
 		     AT_SYMLINK_NOFOLLOW) < 0)

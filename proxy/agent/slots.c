@@ -308,7 +308,7 @@ static void on_call(void *arg, uint32_t events)
 
 static int listen_in(struct mpib_agent *a)
 {
-	/* Who is no proxy may call, too: as many places as there can be. */
+	/* Others than proxies may call, too: as many places as there can be. */
 	return listen(a->fd, 4096) < 0
 		       ? -errno
 		       : mpib_loop_add(&a->loop, &a->watch, a->fd, EPOLLIN,

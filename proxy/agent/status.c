@@ -61,7 +61,7 @@ static json_t *status_conn(const struct mpib_agent_slot *s, unsigned slot)
 		status_text(c->why), "since", (json_int_t)c->since);
 }
 
-/* Those that are steered, and how many have no row. */
+/* Connections that are steered, and how many have no row. */
 static json_t *status_conns(const struct mpib_agent *a, json_int_t *own,
 			    json_int_t *more)
 {

@@ -39,7 +39,7 @@ static void cluster_on_check(void *arg)
 	bool told = c->own_ns >= c->begun_ns &&
 		    !mpib_broker_awaits(c->broker, c->begun_ns);
 
-	/* Who waits without a round has the last one's answers. */
+	/* A reader that waits without a round has the last one's answers. */
 	if (c->asking ? told : !TAILQ_EMPTY(&c->waits))
 		cluster_over(c);
 }

@@ -13,7 +13,7 @@
 #include "peer/ask.h"
 #include "view/view.h"
 
-/* Who has not answered by then is silent. */
+/* A node that has not answered by then is silent. */
 #define MPIB_CLUSTER_BOUND_NS MPIB_SEC
 /* A request that is older is stuck. */
 #define MPIB_CLUSTER_STUCK_NS (5 * MPIB_SEC)

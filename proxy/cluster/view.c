@@ -15,7 +15,7 @@ struct cluster_view {
 	const struct mpib_cluster *c;
 	struct mpib_cluster_text *t;
 	uint32_t seen; /* nodes */
-	/* Those of the report's settings. */
+	/* The settings of which a report has hashes. */
 	const struct mpib_setting *setting[MPIB_REPORT_SETTINGS];
 };
 

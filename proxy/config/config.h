@@ -126,7 +126,7 @@ struct mpib_config {
 	char share_rules[MPIB_VALUE_MAX];
 	struct mpib_share_rules shares; /* set by mpib_config_finish() */
 	struct mpib_engine_config engine;
-	/* Those that were named one by one; after mpib_config_finish() those
+	/* Devices that were named one by one; after mpib_config_finish() all
 	 * that the proxy has, at least one. */
 	struct mpib_config_device device[MPIB_DEVICES_MAX];
 	unsigned devices;

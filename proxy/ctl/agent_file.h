@@ -8,7 +8,7 @@
 
 #define MPIB_AGENT_STATUS "status"
 
-/* Who the agent is that comes with the packages. */
+/* The user as whom the packages' unit runs the agent. */
 #define MPIB_AGENT_USER "mpib-agent"
 
 /*

@@ -54,7 +54,7 @@ int mpib_ctl_finish(int status)
 {
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	/* Who read it has seen enough. */
+	/* The pipe's reader has seen enough. */
 	if (errno == EPIPE)
 		return MPIB_EXIT_FAILED;
 	fprintf(stderr, "mpibctl: standard output: %s (see where it leads)\n",

@@ -17,7 +17,7 @@
  * address elsewhere, whose users are not known; and root's. */
 #define MPIB_VISITORS_MAX 32u
 #define MPIB_VISITORS_ROOT 8u
-/* Who asked for handshakes of TLS last. */
+/* Callers that asked for handshakes of TLS last. */
 #define MPIB_VISITORS_SHAKERS 16u
 
 struct mpib_visitor;

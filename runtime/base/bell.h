@@ -34,7 +34,7 @@ void mpib_bell_fini(struct mpib_bell *bell);
  * if the owner has heard all earlier rings, else none. */
 void mpib_bell_ring(struct mpib_bell *bell);
 
-/* Those who may call mpib_bell_heard(). Whether that may return true. Relaxed: a
+/* Whether mpib_bell_heard() may return true; its callers alone ask. Relaxed: a
  * ring missed here makes fd readable and wakes the owner. */
 static inline bool mpib_bell_rang(const struct mpib_bell *bell)
 {

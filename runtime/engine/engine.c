@@ -34,7 +34,7 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.frag = 512u << 10,
 		.share_window = 2u << 20,
 		.times = true,
-		/* Those of NCCL's own transport, which fabrics are tuned for:
+		/* As in NCCL's own transport, which fabrics are tuned for:
 		 * half a minute, and a peer that posts late costs nothing. */
 		.timeout = 20,
 		.retry_cnt = 7,

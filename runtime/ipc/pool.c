@@ -257,7 +257,7 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 	if (now_ms - c->swept < SWEEP_MS)
 		return;
 	c->swept = now_ms;
-	/* Those that came to rest since the last sweep stay. */
+	/* Windows that came to rest since the last sweep stay. */
 	before = atomic_fetch_add_explicit(&c->sweeps, 1, memory_order_relaxed);
 	LIST_FOREACH(conn, &c->conns, link)
 	{

@@ -60,7 +60,7 @@ int mpib_client_lock(struct mpib_client *c)
 void mpib_client_hold(struct mpib_client *c)
 {
 	pthread_mutex_lock(&c->lock);
-	/* Who only tried may have it, for moments. */
+	/* A thread that only tries may have the lock, for moments. */
 	while (!mpib_client_try(c))
 		sched_yield();
 }

@@ -17,7 +17,7 @@ struct mpib_broker;
 struct mpib_peer;
 struct mpib_peer_msg;
 
-/* Who asks, and who knows how this node is. Both are called from the loop. */
+/* What of this proxy asks, and knows how this node is. The loop calls both. */
 struct mpib_inquirer {
 	/* A peer wants a report: give it to mpib_broker_report(). */
 	void (*asked)(void *arg);

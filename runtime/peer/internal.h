@@ -21,7 +21,7 @@
 #define MPIB_BACKLOG_MAX MPIB_CONNS_MAX /* all peers may call at once */
 /* Lanes that one peer may make this proxy hold. */
 #define MPIB_LANES_MAX 4096u
-/* Those of them that one user may have. */
+/* Lanes among these that one user may have. */
 #define MPIB_LANES_OF_ONE_MAX (MPIB_LANES_MAX / 4)
 /* How long a lane stays that no connection uses. */
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)

@@ -95,8 +95,8 @@ static void post_run(struct engine_conn *f, uint64_t first, unsigned n)
 
 	if (f->lane->delivered) {
 		cts[at + n - 1].ended = f->rx.tail;
-		/* Those posted again the peer may have seen by another rail, and
-		 * looks at none twice: then the ack goes alone. */
+		/* CTS posted again the peer may have seen by another rail, and
+		 * it looks at no CTS twice: then the ack goes alone. */
 		if (first >= f->rx.cts_posted)
 			f->rx.acked = f->rx.tail;
 	}
