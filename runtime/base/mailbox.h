@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 
 #include "base/bell.h"
+#include "base/container.h" /* for fn */
 
 struct mpib_msg;
 typedef void mpib_msg_fn(struct mpib_msg *msg);

@@ -32,7 +32,7 @@ void mpib_shard_rail_state(struct mpib_shard *s, unsigned rail, bool up,
 
 static void on_change(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct change *c = call->what;
 
 	mpib_shard_rail_state(c->shard, c->rail, c->up, c->why);
@@ -133,7 +133,7 @@ struct limit {
 
 static void on_srq_limit(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct limit *l = call->what;
 	struct mpib_shard *s = l->tenant->shard;
 

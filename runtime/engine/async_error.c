@@ -23,7 +23,8 @@ struct mpib_async_error *mpib_async_error_new(void *what, int error,
 
 void mpib_async_error_conn(struct mpib_msg *msg)
 {
-	struct mpib_async_error *n = (struct mpib_async_error *)msg;
+	struct mpib_async_error *n =
+		container_of(msg, struct mpib_async_error, msg);
 	struct engine_conn *f = n->what;
 	struct mpib_engine *e = f->shard->engine;
 
@@ -34,7 +35,8 @@ void mpib_async_error_conn(struct mpib_msg *msg)
 
 void mpib_async_error_lane(struct mpib_msg *msg)
 {
-	struct mpib_async_error *n = (struct mpib_async_error *)msg;
+	struct mpib_async_error *n =
+		container_of(msg, struct mpib_async_error, msg);
 	struct mpib_lane *lane = n->what;
 	struct mpib_engine *e = lane->shard->engine;
 

@@ -71,7 +71,7 @@ uint32_t engine_client_id(const struct engine_client *client)
 
 static void client_on_close(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct engine_client *a = call->what;
 
 	TAILQ_REMOVE(&a->shard->clients, a, link);
@@ -231,7 +231,7 @@ static int client_reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 
 static void on_mr_add(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_mr *mr = call->what;
 
 	mr->client->mr[mr->handle] = mr;
@@ -315,7 +315,7 @@ static void break_users(struct mpib_mr *mr)
 
 static void on_mr_del(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_mr *mr = call->what;
 
 	mr->client->mr[mr->handle] = NULL;

@@ -36,7 +36,7 @@ struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
 
 static void run_done(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 
 	call->done(call->arg, call->status);
 	free(call);

@@ -41,7 +41,7 @@ static void on_start(struct mpib_msg *msg)
 
 static void conn_on_destroy(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct engine_conn *f = call->what;
 	struct mpib_shard *s = f->shard;
 

@@ -152,7 +152,7 @@ static void stop_delivered(struct engine_conn *f)
 
 static void on_stop(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct engine_conn *f = call->what;
 
 	if (!f->started) {

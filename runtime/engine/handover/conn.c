@@ -334,7 +334,7 @@ struct move {
  * later. */
 static void on_moved(struct mpib_msg *msg)
 {
-	struct move *m = (struct move *)msg;
+	struct move *m = container_of(msg, struct move, msg);
 	struct engine_conn *f = m->conn;
 
 	f->remote = m->remote;

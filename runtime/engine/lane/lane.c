@@ -292,7 +292,7 @@ void mpib_lane_set_label(struct mpib_lane *lane, const char *peer)
 
 static void lane_on_destroy(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_lane *lane = call->what;
 	struct mpib_shard *s = lane->shard;
 

@@ -160,7 +160,7 @@ static void on_shard(struct mpib_msg *msg);
 
 static void on_control(struct mpib_msg *msg)
 {
-	struct taking *t = (struct taking *)msg;
+	struct taking *t = container_of(msg, struct taking, msg);
 	struct mpib_engine *e = t->engine;
 
 	if (t->shard < e->shards) {
@@ -178,7 +178,7 @@ static void on_control(struct mpib_msg *msg)
 
 static void on_shard(struct mpib_msg *msg)
 {
-	struct taking *t = (struct taking *)msg;
+	struct taking *t = container_of(msg, struct taking, msg);
 	struct mpib_shard *s = &t->engine->shard[t->shard];
 	struct engine_client *a;
 	struct mpib_lane *lane;

@@ -150,7 +150,7 @@ struct loopback_made {
 
 static void on_made(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct loopback_made *made = call->what;
 	struct mpib_loopback *l = &made->tenant->loop[made->rail];
 
@@ -219,7 +219,7 @@ void mpib_loopback_free(struct mpib_tenant *t)
 /* Control thread: the shard has a QP that broke. */
 static void on_broke(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct loopback_made *made = call->what;
 
 	free(call);

@@ -149,7 +149,7 @@ static void free_tenant(struct mpib_tenant *t)
  * mpib_srq_turn(). */
 static void on_add(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_tenant *t = call->what;
 
 	TAILQ_INSERT_TAIL(&t->shard->tenants, t, link);
@@ -262,7 +262,7 @@ void mpib_tenant_hold(struct mpib_tenant *t)
  * completes any more. */
 static void on_leave(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_tenant *t = call->what;
 	struct mpib_shard *s = t->shard;
 

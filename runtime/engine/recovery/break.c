@@ -69,7 +69,7 @@ void mpib_lanes_refused(struct mpib_shard *s)
 
 static void on_kill(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_lane *lane = call->what;
 
 	mpib_lane_break(lane, -ECONNRESET, "lane to %s was closed", lane->peer);

@@ -222,7 +222,7 @@ static void find_lost_count(struct mpib_lane *lane,
 
 void mpib_rail_on_bitmaps(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 	struct engine_conn *f, *next;

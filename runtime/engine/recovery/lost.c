@@ -56,7 +56,7 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 
 static void on_lost(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct loss *loss = call->what;
 	struct mpib_shard *s = loss->shard;
 	struct mpib_rail *rail = &s->rail[loss->rail];

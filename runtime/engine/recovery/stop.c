@@ -42,7 +42,7 @@ static void close_rail(struct mpib_lane *lane, unsigned rail)
 
 static void on_fault(struct mpib_msg *msg)
 {
-	struct fault *fault = (struct fault *)msg;
+	struct fault *fault = container_of(msg, struct fault, msg);
 
 	mpib_failover_fault(fault->lane, fault->rail, fault->cause);
 	free(fault);
@@ -155,7 +155,7 @@ static void give_up_probes(struct mpib_lane *lane, unsigned rail, int status)
 /* Stop the rail; the control thread has moved its QPs to ERR already. */
 void mpib_rail_on_stop(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 	unsigned rail = job->rail;
@@ -175,7 +175,7 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 /* The control thread connected new QPs for the rail: probe each of them. */
 void mpib_rail_on_connect(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 	struct mpib_rail_stop *stop = &lane->stop[job->rail];
@@ -208,7 +208,7 @@ void mpib_rail_probed(struct mpib_lane *lane, unsigned rail, bool ok)
 
 void mpib_rail_on_resume(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 
@@ -222,7 +222,7 @@ void mpib_rail_on_resume(struct mpib_msg *msg)
 
 void mpib_rail_on_drain(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_rail_job *job = call->what;
 
 	job->lane->drain = job->drain;
@@ -246,7 +246,7 @@ static const char *stop_sent_by(const struct engine_conn *f, char *buf,
 /* The grace period is over and the lane has no rail: break the lane. */
 void mpib_rail_on_grace(struct mpib_msg *msg)
 {
-	struct mpib_call *call = (struct mpib_call *)msg;
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 	uint32_t ms = lane->shard->engine->cfg.grace_ms;

@@ -256,7 +256,7 @@ struct call {
 
 static void on_call(struct mpib_msg *msg)
 {
-	struct call *c = (struct call *)msg;
+	struct call *c = container_of(msg, struct call, msg);
 
 	c->fn(c->node, c->arg);
 	atomic_store(&c->done, true);
@@ -282,7 +282,7 @@ struct shard_call {
 
 static void on_shard_call(struct mpib_msg *msg)
 {
-	struct shard_call *c = (struct shard_call *)msg;
+	struct shard_call *c = container_of(msg, struct shard_call, msg);
 
 	c->fn(c->shard, c->arg);
 	atomic_store(&c->done, true);

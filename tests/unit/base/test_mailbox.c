@@ -37,7 +37,7 @@ static int teardown(void **state)
 
 static void take(struct mpib_msg *msg)
 {
-	struct note *n = (struct note *)msg;
+	struct note *n = container_of(msg, struct note, msg);
 
 	assert_int_equal(n->number, next_of[n->sender]);
 	next_of[n->sender]++;
