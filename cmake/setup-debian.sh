@@ -19,6 +19,8 @@ done < <(cat "${lists[@]}")
 # those are skipped then.
 leave_unknown() {
 	local package known=()
+	# apt has never been asked for its lists here: it knows no package at all.
+	[ -n "$(apt-cache madison dpkg 2>/dev/null)" ] || return 0
 	for package in "${missing[@]}"; do
 		if grep -qxF "$package" "${lists[0]}" ||
 			[ -n "$(apt-cache madison "$package" 2>/dev/null)" ]; then

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # setup.sh SETUP: on a system that lacks packages, SETUP (cmake/setup-debian.sh)
 # installs just those that are missing, leaves out with a line those that tests
-# alone want and that do not exist there, and says so where it may not install.
+# alone want and that do not exist there, and says so where it may not install:
+# never of packages that apt does not know because it knows none.
 # dpkg-query, apt-get, apt-cache and id are stand-ins.
 . "$(dirname "$0")/../../support/lines.sh"
 setup=$1
@@ -25,7 +26,7 @@ done >"$STAND_IN/asked"
 END_OF
 cat >"$dir/bin/apt-cache" <<'END_OF'
 #!/bin/sh
-[ "$2" = shellcheck ] || echo "$2 | 1 | a list"
+[ "$2" = shellcheck ] || [ -e "$STAND_IN/no-lists" ] || echo "$2 | 1 | a list"
 END_OF
 cat >"$dir/bin/id" <<'END_OF'
 #!/bin/sh
@@ -54,6 +55,13 @@ rm "$dir/asked"
 echo 1000 >"$dir/uid"
 "$setup" tests >"$dir/said" 2>&1 && fail "no root, and cmake is missing"
 has 'apt-get install cmake$' <"$dir/said" || fail "no remedy: $(cat "$dir/said")"
+
+grep -vxF -e chromium -e curl "$dir/all" >"$dir/installed"
+: >"$dir/no-lists"
+"$setup" tests >"$dir/said" 2>&1 && fail "no root, no lists, and two are missing"
+has 'there is no package' <"$dir/said" && fail "without lists: $(cat "$dir/said")"
+has 'apt-get install chromium curl$' <"$dir/said" || fail "no remedy: $(cat "$dir/said")"
+rm "$dir/no-lists"
 
 cp "$dir/all" "$dir/installed"
 "$setup" tests >"$dir/said" 2>&1 || fail "all is installed: $(cat "$dir/said")"
