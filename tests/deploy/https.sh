@@ -24,7 +24,7 @@ chmod 600 "$dir/key" "$dir/token"
 
 refused() {
 	timeout 60 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/no" \
-		--sout soft:127.0.0.1 --sup none "${@:2}" >"$dir/out" 2>&1
+		--sout "soft:$net.21" --sup none "${@:2}" >"$dir/out" 2>&1
 	grep -q "$1" "$dir/out" || fail "$2 $3: $(<"$dir/out")"
 	[ ! -e "$dir/no" ] || fail "a refused start leaves something"
 }
