@@ -81,9 +81,8 @@ struct soft_ctx {
 	uint64_t accept_paid; /* what was accepted is paid for by then */
 	bool told; /* the engine found a socket readable in this turn */
 	struct soft_conn_list to_watch;
-	unsigned nops;
+	unsigned nops, nreads; /* of this turn; nreads of the nops */
 	struct soft_op *ops;
-	uint8_t *ahead; /* SOFT_AHEAD bytes per op; few are ever touched */
 
 	uint64_t turn;
 	uint64_t shared_until; /* the turn; see wire/share.c */

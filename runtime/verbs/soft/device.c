@@ -166,7 +166,6 @@ static void ctx_free(struct soft_ctx *ctx)
 	free(ctx->conn_tab);
 	free(ctx->qps);
 	free(ctx->ops);
-	free(ctx->ahead);
 	pthread_cond_destroy(&ctx->ev_cond);
 	pthread_mutex_destroy(&ctx->ev_lock);
 	pthread_mutex_destroy(&ctx->lock);
@@ -180,11 +179,11 @@ static int init_resources(struct soft_ctx *ctx)
 
 	ctx->qps = calloc(SOFT_NQP, sizeof(*ctx->qps));
 	ctx->ops = calloc(SOFT_OPS, sizeof(*ctx->ops));
-	ctx->ahead = calloc(SOFT_OPS, SOFT_AHEAD);
-	if (!ctx->qps || !ctx->ops || !ctx->ahead)
+	if (!ctx->qps || !ctx->ops)
 		return -ENOMEM;
-	for (unsigned i = 0; i < SOFT_OPS; i++)
-		ctx->ops[i].ahead = ctx->ahead + (size_t)i * SOFT_AHEAD;
+	rc = soft_stream_init();
+	if (rc < 0)
+		return rc;
 	rc = mpib_bell_init(&ctx->kick);
 	if (rc < 0)
 		return rc;

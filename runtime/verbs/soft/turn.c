@@ -225,6 +225,7 @@ static int turn_finish(struct soft_ctx *ctx)
 			soft_conn_ready(op->conn);
 	}
 	ctx->nops = 0;
+	ctx->nreads = 0;
 	return moved;
 }
 

@@ -129,6 +129,8 @@ extern const struct soft_engine soft_engine_epoll;
 void soft_ops_run(struct soft_ctx *ctx);
 
 /* stream.c: a socket's bytes in; send.c: out. */
+/* Before the first turn of a context; any thread. */
+int soft_stream_init(void);
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op);
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op);
 bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op);

@@ -9,6 +9,8 @@
 #include "verbs/soft/wire/conn.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
 
 #include "base/bus.h"
 #include "base/copy.h"
@@ -19,6 +21,43 @@
 
 #define WORD 8 /* bytes that a reader may load at once, so never torn */
 
+/*
+ * What is read into is the turning thread's, for between two turns nothing is in
+ * it: whatever contexts a thread turns, it reads all of them into memory that the
+ * processor still has in its cache. It ends with its thread, by libc's free(),
+ * so that a library that was unloaded is not called.
+ */
+static pthread_key_t ahead_key;
+static pthread_once_t ahead_once = PTHREAD_ONCE_INIT;
+static int ahead_rc;
+
+static void make_ahead_key(void)
+{
+	ahead_rc = -pthread_key_create(&ahead_key, free);
+}
+
+int soft_stream_init(void)
+{
+	pthread_once(&ahead_once, make_ahead_key);
+	return ahead_rc;
+}
+
+/* For the n-th read of a turn; few are ever touched. The first read of a thread,
+ * that of a hello or of what follows it, allocates. NULL: no memory. */
+static uint8_t *ahead_of_thread(unsigned n)
+{
+	uint8_t *all = pthread_getspecific(ahead_key);
+
+	if (!all) {
+		all = malloc((size_t)SOFT_OPS * SOFT_AHEAD);
+		if (all && pthread_setspecific(ahead_key, all)) {
+			free(all);
+			all = NULL;
+		}
+	}
+	return all ? all + (size_t)n * SOFT_AHEAD : NULL;
+}
+
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 {
 	op->conn = conn;
@@ -26,6 +65,10 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 	op->nitems = 0;
 	if (conn->state == SOFT_CONN_UP && conn->qp->dying)
 		return false;
+	op->ahead = ahead_of_thread(conn->ctx->nreads);
+	if (!op->ahead)
+		return false;
+	conn->ctx->nreads++;
 	if (conn->state == SOFT_CONN_LINGER)
 		conn->rlen = 0;
 	memcpy(op->ahead, conn->kept, conn->rlen);
