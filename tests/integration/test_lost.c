@@ -172,10 +172,28 @@ static void an_ack_does_not_only_go_with_cts_that_are_posted_again(void **state)
 	assert_int_equal(pair_wait(&pair, &tx, 0, gen), BYTES);
 }
 
+/* A write whose completion the rail took with it may be on its way into a GPU, and
+ * would come into a buffer that is used again. */
+static void
+a_flush_after_a_fence_reads_through_the_rail_that_failed(void **state)
+{
+	struct mpib_lane *lane = settled_lane();
+	unsigned rail = MPIB_RAIL_SUP;
+
+	assert_int_equal(rx.conn->rx.flush.arrived[rail], 0);
+	assert_true(mpib_lane_fault(lane, rail, MPIB_CAUSE_ERROR));
+	while (!lane->stop[rail].told)
+		pair_turn(&pair);
+	assert_int_not_equal(rx.conn->rx.flush.arrived[rail], 0);
+	peer_fenced(lane, rail);
+	lane->failover = false;
+}
+
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
 const struct CMUnitTest test_list[] = {
 	t(the_first_device_memory_is_registered_though_a_device_is_gone),
+	t(a_flush_after_a_fence_reads_through_the_rail_that_failed),
 	t(a_last_write_does_not_go_by_the_rail_that_is_lost),
 	t(an_ack_does_not_only_go_with_cts_that_are_posted_again),
 	t(who_stops_waits_for_the_fence_of_a_rail_that_failed),

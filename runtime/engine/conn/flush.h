@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Flushes of a receiving connection: what came into a dma-buf region is read
- * back through every rail by which the connection has ever got something, and
+ * back through every rail by which the connection may ever have got something, and
  * the client is told when all have answered. Shard thread.
  */
 #ifndef MPIB_ENGINE_FLUSH_H
@@ -30,8 +30,9 @@ struct mpib_flush {
 struct mpib_flushes {
 	struct mpib_flush at[MPIB_FLUSHES];
 	uint32_t taken, ended; /* free-running; the client is told of ended */
-	uint64_t arrived[MPIB_RAILS]; /* when something last came by the rail;
-					 0: never */
+	/* When something last came by the rail, or the rail was fenced, which may
+	 * have written what nobody was told of; 0: neither. */
+	uint64_t arrived[MPIB_RAILS];
 	bool queued; /* on shard->flushing */
 	TAILQ_ENTRY(engine_conn) link;
 };

@@ -80,11 +80,15 @@ static struct mpib_recv_bitmap *bitmap_add(struct mpib_recv_bitmaps *a)
 	return &a->v[a->n++];
 }
 
-static void bitmap_of_receiver(struct engine_conn *f,
+static void bitmap_of_receiver(struct engine_conn *f, unsigned rail,
 			       struct mpib_recv_bitmap *a)
 {
 	struct mpib_receiver *rx = &f->rx;
 
+	/* What the rail has written without a completion may still be on its way
+	 * into a GPU: a flush reads back through it before the buffer is used
+	 * again. */
+	rx->flush.arrived[rail] = f->shard->now;
 	a->conn = f->id;
 	a->first = rx->bitmap_tail = rx->tail;
 	for (uint64_t i = rx->tail; i < rx->cts_posted; i++) {
@@ -115,7 +119,8 @@ static void bitmap_of_sender(struct engine_conn *f, struct mpib_recv_bitmap *a)
 		a->first++;
 }
 
-static void stop_bitmap(struct mpib_lane *lane, struct mpib_recv_bitmaps *out)
+static void stop_bitmap(struct mpib_lane *lane, unsigned rail,
+			struct mpib_recv_bitmaps *out)
 {
 	struct engine_conn *f;
 
@@ -124,7 +129,7 @@ static void stop_bitmap(struct mpib_lane *lane, struct mpib_recv_bitmaps *out)
 		if (f->is_sender)
 			bitmap_of_sender(f, bitmap_add(out));
 		else
-			bitmap_of_receiver(f, bitmap_add(out));
+			bitmap_of_receiver(f, rail, bitmap_add(out));
 	}
 }
 
@@ -137,7 +142,7 @@ void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail)
 		return;
 	lane->stop[rail].drained = NULL;
 	job = call->what;
-	stop_bitmap(lane, &job->bitmaps);
+	stop_bitmap(lane, rail, &job->bitmaps);
 	lane->stop[rail].told = true;
 	mpib_call_done(lane->shard, call, 0);
 }
