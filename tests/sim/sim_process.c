@@ -66,6 +66,7 @@ void sim_proc_stop(struct sim_proc *proc, uint64_t until)
 	sim_trace("%s is stopped for %llu us", proc->name,
 		  (unsigned long long)(until - sim_now) / 1000);
 	proc->stopped_until = until;
+	sim_tasks_stopped(proc);
 }
 
 void sim_proc_signal(struct sim_proc *proc, int signo)

@@ -31,7 +31,7 @@ static struct sim_task *self;
 void (*sim_proc_ended)(struct sim_proc *proc);
 static struct sim_place scheduler;
 static struct sim_rng chance;
-static uint64_t steps;
+static uint64_t steps, made;
 /* How often something happened that a task may have to look at. */
 static uint64_t happened;
 #ifdef __SANITIZE_ADDRESS__
@@ -101,7 +101,7 @@ static void start(void)
 					&scheduler_size);
 	t->result = t->fn(t->arg);
 	t->ended = true;
-	t->runnable = false;
+	sim_ready_drop(t);
 	to_scheduler();
 	abort();
 }
@@ -109,12 +109,10 @@ static void start(void)
 struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 			      void *(*fn)(void *), void *arg)
 {
-	struct sim_task *t =
-		aligned_alloc(_Alignof(struct sim_task), sizeof(*t));
+	struct sim_task *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		abort();
-	memset(t, 0, sizeof(*t));
 	t->stack_size = STACK;
 	t->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
@@ -130,16 +128,17 @@ struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 	t->proc = proc;
 	t->fn = fn;
 	t->arg = arg;
-	t->runnable = true;
 	t->until = SIM_NEVER;
+	t->number = made++;
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	TAILQ_INSERT_TAIL(&tasks, t, link);
+	sim_ready_add(t);
 	return t;
 }
 
 void sim_wake(struct sim_task *task)
 {
-	task->runnable = true;
+	sim_ready_add(task);
 }
 
 void sim_wake_for(const void *what)
@@ -149,7 +148,7 @@ void sim_wake_for(const void *what)
 	TAILQ_FOREACH(t, &tasks, link)
 	{
 		if (t->waits == what) {
-			t->runnable = true;
+			sim_ready_add(t);
 			happened++;
 		}
 	}
@@ -163,8 +162,7 @@ void sim_wait_for(const void *what, uint64_t until)
 		abort(); /* the scheduler never waits */
 	/* Who only waits for a time has most likely looked in vain. */
 	happened += what != NULL;
-	t->runnable = false;
-	t->until = until;
+	sim_ready_at(t, until);
 	t->waits = what;
 	to_scheduler();
 	t->waits = NULL;
@@ -227,7 +225,7 @@ void sim_proc_end(struct sim_proc *proc, int status)
 		if (t->proc != proc)
 			continue;
 		t->ended = true;
-		t->runnable = false;
+		sim_ready_drop(t);
 		if (t->holds)
 			sim_file_put(t->holds);
 		t->holds = NULL;
@@ -260,35 +258,23 @@ static void reap(void)
 	}
 }
 
-static bool can_run(struct sim_task *t)
-{
-	if (t->ended || t->proc->stopped_until > sim_now)
-		return false;
-	if (!t->runnable && t->until <= sim_now)
-		t->runnable = true;
-	return t->runnable;
-}
-
 /* When the first of those that cannot run yet can. */
 static uint64_t next_due(void)
 {
-	uint64_t at = sim_events_next();
+	uint64_t event = sim_events_next(), task = sim_ready_next();
+
+	return event < task ? event : task;
+}
+
+void sim_tasks_stopped(const struct sim_proc *proc)
+{
 	struct sim_task *t;
 
 	TAILQ_FOREACH(t, &tasks, link)
 	{
-		uint64_t due = t->runnable ? 0 : t->until;
-
-		if (t->ended)
-			continue;
-		if (due < t->proc->stopped_until)
-			due = t->proc->stopped_until;
-		if (due <= sim_now)
-			continue;
-		if (due < at)
-			at = due;
+		if (t->proc == proc && !t->ended && !t->runnable)
+			sim_ready_at(t, t->until);
 	}
-	return at;
 }
 
 /* Whether it only looks whether there is something to do, and has since something
@@ -305,12 +291,12 @@ static struct sim_task *choose(bool *busy)
 	unsigned n = 0;
 
 	*busy = false;
-	TAILQ_FOREACH(t, &tasks, link)
-	{
-		if (n < TASKS_MAX && can_run(t)) {
-			ready[n++] = t;
-			*busy |= !only_looks(t);
-		}
+	sim_ready_look();
+	for (size_t i = 0; n < TASKS_MAX && (t = sim_ready(i)); i++) {
+		if (t->proc->stopped_until > sim_now)
+			continue;
+		ready[n++] = t;
+		*busy |= !only_looks(t);
 	}
 	return n ? ready[sim_draw(&chance, n)] : NULL;
 }

@@ -42,12 +42,13 @@ struct sim_place {
 };
 
 struct sim_task {
-	/* What the scheduler looks at in each step is in one cache line. */
-	_Alignas(64) TAILQ_ENTRY(sim_task) link;
+	TAILQ_ENTRY(sim_task) link;
 	struct sim_proc *proc;
 	bool runnable, ended, detached, yielded;
 	unsigned locks; /* mutexes held: nothing else runs meanwhile */
 	uint64_t until; /* of a task that waits */
+	struct sim_event due; /* when it can run, if it waits for a time */
+	uint64_t number; /* how many were made before it */
 	const void *waits; /* a file or a condition; woken when it changes */
 	uint64_t looked; /* what had happened when it last went on */
 	int err; /* errno */
@@ -89,6 +90,18 @@ const char *sim_task_name(void);
 void sim_proc_end(struct sim_proc *proc, int status);
 void sim_proc_stop(struct sim_proc *proc, uint64_t until);
 void sim_proc_signal(struct sim_proc *proc, int signo);
+
+/* sim_ready.c: tasks that can run, unless their process is stopped, in the order in
+ * which they were made; NULL: there are not so many. */
+struct sim_task *sim_ready(size_t i);
+void sim_ready_add(struct sim_task *t); /* if it has not ended */
+void sim_ready_drop(struct sim_task *t);
+/* It cannot before that time. */
+void sim_ready_at(struct sim_task *t, uint64_t at);
+void sim_ready_look(void); /* add those whose time has come */
+uint64_t sim_ready_next(void); /* when another can; SIM_NEVER: none */
+/* It was stopped until another time: so are its tasks. */
+void sim_tasks_stopped(const struct sim_proc *proc);
 
 /* One in so many times. */
 bool sim_by_chance(unsigned of);

@@ -14,11 +14,7 @@
 uint64_t sim_now = 1000 * SIM_S;
 bool sim_verbose;
 
-static struct {
-	struct sim_event **heap; /* [1] is the next */
-	size_t n, room;
-	uint64_t seq;
-} events;
+static struct sim_heap events;
 
 static char (*trace)[LINE];
 static uint64_t traced, trace_hash;
@@ -49,80 +45,24 @@ uint64_t sim_draw_wide(struct sim_rng *r, uint64_t least, uint64_t most)
 	return least + sim_draw(r, top * 2 < span ? top * 2 : span);
 }
 
-static bool world_before(const struct sim_event *a, const struct sim_event *b)
-{
-	return a->at != b->at ? a->at < b->at : a->seq < b->seq;
-}
-
-static void put(struct sim_event *e, size_t i)
-{
-	events.heap[i] = e;
-	e->place = i;
-}
-
-static void sift_up(struct sim_event *e, size_t i)
-{
-	for (; i > 1 && world_before(e, events.heap[i / 2]); i /= 2)
-		put(events.heap[i / 2], i);
-	put(e, i);
-}
-
-static void sift_down(struct sim_event *e, size_t i)
-{
-	for (;;) {
-		size_t c = 2 * i;
-
-		if (c > events.n)
-			break;
-		if (c < events.n &&
-		    world_before(events.heap[c + 1], events.heap[c]))
-			c++;
-		if (!world_before(events.heap[c], e))
-			break;
-		put(events.heap[c], i);
-		i = c;
-	}
-	put(e, i);
-}
-
 void sim_event_disarm(struct sim_event *e)
 {
-	struct sim_event *last;
-	size_t i = e->place;
-
-	if (!i)
-		return;
-	e->place = 0;
-	last = events.heap[events.n--];
-	if (last == e)
-		return;
-	sift_down(last, i);
-	sift_up(last, last->place);
+	sim_heap_drop(&events, e);
 }
 
 void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,
 		   void *arg)
 {
-	sim_event_disarm(e);
-	e->at = at > sim_now ? at : sim_now;
-	e->seq = events.seq++;
 	e->fn = fn;
 	e->arg = arg;
-	if (events.n + 1 >= events.room) {
-		events.room = events.room ? 2 * events.room : 256;
-		events.heap = realloc(events.heap,
-				      events.room * sizeof(*events.heap));
-		if (!events.heap)
-			abort();
-	}
-	sift_up(e, ++events.n);
+	sim_heap_put(&events, e, at);
 }
 
 bool sim_events_run(void)
 {
 	bool ran = false;
 
-	while (events.n && events.heap[1]->at <= sim_now) {
+	while (sim_heap_next(&events) <= sim_now) {
 		struct sim_event *e = events.heap[1];
 
 		sim_event_disarm(e);
@@ -134,7 +74,7 @@ bool sim_events_run(void)
 
 uint64_t sim_events_next(void)
 {
-	return events.n ? events.heap[1]->at : SIM_NEVER;
+	return sim_heap_next(&events);
 }
 
 void sim_trace(const char *fmt, ...)

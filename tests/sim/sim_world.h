@@ -47,6 +47,22 @@ struct sim_event {
 	size_t place; /* in the heap, from 1; 0: not armed */
 };
 
+/* Of events, by their times: sim_heap.c. */
+struct sim_heap {
+	struct sim_event **heap; /* [1] is the next */
+	size_t n, room;
+	uint64_t seq;
+};
+
+/* One that is in it is moved. */
+void sim_heap_put(struct sim_heap *h, struct sim_event *e, uint64_t at);
+void sim_heap_drop(struct sim_heap *h, struct sim_event *e);
+/* SIM_NEVER: it is empty. */
+static inline uint64_t sim_heap_next(const struct sim_heap *h)
+{
+	return h->n ? h->heap[1]->at : SIM_NEVER;
+}
+
 extern uint64_t sim_now; /* virtual ns since a made-up start */
 
 /* Arming one that is armed moves it. */
