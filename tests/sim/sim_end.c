@@ -110,9 +110,9 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 			 e->sends ? "sender" : "receiver", what,
 			 mpib_strerror());
 	e->line->failures++;
-	e->again = sim_now + SIM_MS;
-	if (!e->ready && sim_ranks_meet_quotas() &&
-	    ++e->refused == SIM_REFUSALS)
+	e->refused += !e->ready;
+	e->again = sim_now + sim_rank_patience(e->refused);
+	if (!e->ready && sim_ranks_meet_quotas() && e->refused == SIM_REFUSALS)
 		e->line->given_up = true;
 	/* The receiver may never hear of it. */
 	if (e->sends && !e->ready)

@@ -14,7 +14,8 @@
 #define LOOK_MOST (40 * SIM_US)
 #define LOOKS 256
 #define DOUBLED_MOST 5
-/* Attaches in vain, after which a rank waits longer for its proxy. */
+/* Attempts in vain, after which a rank waits longer for its proxy: for its device
+ * to be opened anew, say, which may take half a minute. */
 #define REFUSALS 1000
 
 static const struct sim_plan *plan;
@@ -50,6 +51,11 @@ uint64_t sim_ranks_began(void)
 bool sim_ranks_meet(enum sim_fault_kind kind)
 {
 	return sim_plan_has(plan, kind);
+}
+
+uint64_t sim_rank_patience(unsigned refused)
+{
+	return (refused < REFUSALS ? 1 : 100) * SIM_MS;
 }
 
 static bool rank_attach(struct sim_rank *rank)
@@ -141,7 +147,7 @@ static bool rank_waits(struct sim_rank *rank)
 	rank->refused++;
 	if (plan->quotas && rank->refused == SIM_REFUSALS)
 		return false;
-	sim_wait(sim_now + (rank->refused < REFUSALS ? 1 : 100) * SIM_MS);
+	sim_wait(sim_now + sim_rank_patience(rank->refused));
 	return true;
 }
 

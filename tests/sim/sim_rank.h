@@ -81,6 +81,8 @@ bool sim_ranks_meet_quotas(void);
 bool sim_ranks_may_fail(void);
 /* How long at most between a listen and its accept. */
 uint64_t sim_ranks_late(void);
+/* How long one waits that was refused so often before it tries again. */
+uint64_t sim_rank_patience(unsigned refused);
 /* When they were started. */
 uint64_t sim_ranks_began(void);
 /* Whether such a fault is in the plan. */
