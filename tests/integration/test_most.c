@@ -29,8 +29,8 @@ static int start(void **state)
 	struct mpib_attach_opts opts = { .size = sizeof(opts) };
 	int rc;
 
-	node_start(&node, 3, "--quota-listeners", "0", "--log-level", "error",
-		   NULL);
+	node_start(&node, 3, "--quota-listeners", "0", "--quota-fds", "0",
+		   "--log-level", "error", NULL);
 	opts.run_dir = node.dir;
 	assert_int_equal(mpib_attach(&opts, &client), 0);
 	assert_int_equal(mover_open(&other, node.dir, node.dir, 65536, true, 3),
