@@ -362,7 +362,7 @@ int top_screen(const char *run_dir, unsigned tab, double seconds)
 		s.order[i] = top_order(&top_tabs[i], top_tabs[i].sort);
 	screen_sample(&s);
 
-	setlocale(LC_ALL, "");
+	setlocale(LC_CTYPE, "");
 	initscr();
 	cbreak();
 	noecho();
