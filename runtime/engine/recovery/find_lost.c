@@ -181,8 +181,10 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->id, true);
 	struct mpib_receiver *rx = &f->rx;
-	/* Without a bitmap the peer's sender had not started: it has no CTS. */
-	uint64_t from = a && a->first > rx->tail ? a->first : rx->tail;
+	/* Without a bitmap the peer's sender had not started: it has no CTS. Slots
+	 * from freed to tail are cancelled ones, and the sender reads past their
+	 * CTS unless they were cancelled before our bitmap. */
+	uint64_t from = a && a->first > rx->freed ? a->first : rx->freed;
 
 	rx->acked = MPIB_NOT_ACKED;
 	mpib_ack_need(f);
@@ -190,7 +192,7 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 	 * though its bitmap counts them, and waits for them again; this rail
 	 * may have lost those that we wrote since. */
 	if (rx->tail < rx->forgotten)
-		from = rx->tail;
+		from = rx->freed;
 	if (from >= rx->cts_posted || f->broken || f->stopping)
 		return;
 	rx->cts_again = from;
