@@ -116,10 +116,6 @@ struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 	t->stack_size = STACK;
 	t->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-#ifdef __SANITIZE_ADDRESS__
-	/* There may have been another stack, which was left in the midst. */
-	__asan_unpoison_memory_region(t->stack, STACK);
-#endif
 	if (t->stack == MAP_FAILED || getcontext(&t->place.context) < 0)
 		abort();
 	t->place.context.uc_stack.ss_sp = t->stack;
@@ -239,6 +235,18 @@ void sim_proc_end(struct sim_proc *proc, int status)
 		to_scheduler();
 }
 
+/* It may have been left in the midst, and what is mapped there next is no stack. */
+static void stack_free(struct sim_task *t)
+{
+	if (!t->stack)
+		return;
+#ifdef __SANITIZE_ADDRESS__
+	__asan_unpoison_memory_region(t->stack, t->stack_size);
+#endif
+	munmap(t->stack, t->stack_size);
+	t->stack = NULL;
+}
+
 static void reap(void)
 {
 	struct sim_task *t, *next;
@@ -247,9 +255,7 @@ static void reap(void)
 		next = TAILQ_NEXT(t, link);
 		if (!t->ended)
 			continue;
-		if (t->stack)
-			munmap(t->stack, t->stack_size);
-		t->stack = NULL;
+		stack_free(t);
 		/* One that may still be joined is remembered. */
 		if (!t->detached && !t->proc->over)
 			continue;
