@@ -37,10 +37,12 @@ static void note_imm(struct engine_conn *f, uint8_t imm)
 static void report_posts(struct engine_conn *f, uint8_t stripes,
 			 const struct op_range *share, unsigned n)
 {
-	for (unsigned r = 0; r < f->lane->rails; r++) {
+	/* The QPs of a rail that is not open are the control thread's. */
+	for (unsigned on = stripes; on; on &= on - 1) {
+		unsigned r = (unsigned)__builtin_ctz(on);
 		uint32_t qpn = engine_conn_qp(f, r, f->tx.cts_next)->qpn;
 
-		for (unsigned i = 0; i < n && stripes & mpib_rail_bit(r); i++)
+		for (unsigned i = 0; i < n; i++)
 			mpib_report_post(f, share[i].req, r, qpn,
 					 mpib_range_bytes(&share[i], r));
 	}
