@@ -36,10 +36,10 @@ enum mpib_op {
 	 * through the ring costs. */
 	MPIB_OP_NOP = 3,
 	/* Receiving ends only: what was received before into the dma-buf region
-	 * mr is to be where the memory's own device sees it. n and total are 1, len is 1, off names any
-	 * byte of the region, and gen counts the flushes of the connection from
-	 * 1; all other fields are 0. It is no request: flushed in the reply
-	 * segment becomes gen when it is over. */
+	 * mr is to be where the memory's own device sees it. n and total are 1,
+	 * len is 1, off names any byte of the region, and gen counts the flushes
+	 * of the connection from 1; all other fields are 0. It is no request:
+	 * flushed in the reply segment becomes gen when it is over. */
 	MPIB_OP_FLUSH = 4,
 };
 
@@ -56,9 +56,10 @@ enum mpib_op {
  * len == total.
  *
  * On one connection the parts of a receive are never mixed with those of the
- * next; those of sends may be. A send may begin with a question: a first descriptor with the total and len 0.
- * Once such a send has its receive, the shard sets the generation in its
- * progress word; only then does the client submit the parts, from pos 0.
+ * next; those of sends may be. A send may begin with a question: a first
+ * descriptor with the total and len 0. Once such a send has its receive, the
+ * shard sets the generation in its progress word; only then does the client
+ * submit the parts, from pos 0.
  */
 struct mpib_desc {
 	uint8_t op; /* enum mpib_op, perhaps with MPIB_OP_REPORT */
