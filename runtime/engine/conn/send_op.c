@@ -172,14 +172,16 @@ static bool is_held(struct engine_conn *f, const struct send_op *p)
 	return false;
 }
 
+static void share_unref(const struct op_range *s)
+{
+	if (s->mr)
+		mpib_mr_unref(s->mr);
+}
+
 static void send_op_unref(struct engine_conn *f, const struct send_op *p)
 {
-	for (unsigned i = 0; i < p->n; i++) {
-		struct mpib_mr *mr = send_op_share(f, p, i)->mr;
-
-		if (mr)
-			mpib_mr_unref(mr);
-	}
+	for (unsigned i = 0; i < p->n; i++)
+		share_unref(send_op_share(f, p, i));
 }
 
 /* The bytes of a range that was sent count for its request. */
@@ -203,8 +205,7 @@ static void send_op_retire(struct engine_conn *f, const struct send_op *p)
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct op_range *s = send_op_share(f, p, i);
 
-		if (s->mr)
-			mpib_mr_unref(s->mr);
+		share_unref(s);
 		share_count(f, s);
 	}
 }
