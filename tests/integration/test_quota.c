@@ -92,15 +92,22 @@ static void need_root(void)
 		skip_as("another user needs root");
 }
 
-static void clients_of_a_user_are_bounded(void **state)
+static void attach_two_at_most(struct mpib_client *c[2])
 {
-	struct mpib_client *c[3];
+	struct mpib_client *more;
 
-	start("--quota-clients", "2");
 	c[0] = attached();
 	c[1] = attached();
-	assert_int_equal(attach(&c[2]), -EDQUOT);
+	assert_int_equal(attach(&more), -EDQUOT);
 	assert_in(mpib_strerror(), "quota.clients = 2");
+}
+
+static void clients_of_a_user_are_bounded(void **state)
+{
+	struct mpib_client *c[2];
+
+	start("--quota-clients", "2");
+	attach_two_at_most(c);
 	mpib_detach(c[1]);
 	node_until_usage(&node, "attached", 1);
 	c[1] = attached();
@@ -110,13 +117,10 @@ static void clients_of_a_user_are_bounded(void **state)
 
 static void a_user_has_a_quarter_of_the_places_however_few(void **state)
 {
-	struct mpib_client *c[3];
+	struct mpib_client *c[2];
 
 	start("--limit-clients", "8");
-	c[0] = attached();
-	c[1] = attached();
-	assert_int_equal(attach(&c[2]), -EDQUOT);
-	assert_in(mpib_strerror(), "quota.clients = 2");
+	attach_two_at_most(c);
 	mpib_detach(c[0]);
 	mpib_detach(c[1]);
 }

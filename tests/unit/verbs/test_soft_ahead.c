@@ -116,6 +116,7 @@ struct other {
 	struct ibv_cq *cq;
 	struct ibv_wc wc;
 	_Atomic bool done;
+	pthread_t thread;
 };
 
 /* Turn the context until something came. */
@@ -129,25 +130,31 @@ static void *receive(void *arg)
 	return NULL;
 }
 
+/* Turn this thread's context until what it posted is done, and the other thread
+ * has got it. What a reads is b's ack. */
+static void finish(struct vt *t, const struct way *w, struct other *o)
+{
+	struct ibv_wc wc;
+
+	while (ibv_poll_cq(t->a.send.cq, 1, &wc) == 0)
+		sched_yield();
+	assert_int_equal(pthread_join(o->thread, NULL), 0);
+	assert_int_equal(wc.status, IBV_WC_SUCCESS);
+	assert_int_equal(o->wc.status, IBV_WC_SUCCESS);
+	assert_memory_equal(w->from.p, w->to.p, LEN);
+}
+
 static void two_threads_read_into_memory_of_their_own(void **state)
 {
 	struct vt *t = *state;
 	struct way w = way(t);
 	struct other o = { .cq = t->b.recv.cq };
 	const uint8_t *mine;
-	pthread_t thread;
-	struct ibv_wc wc;
 
 	watch(t);
 	post(&w, 7);
-	assert_int_equal(pthread_create(&thread, NULL, receive, &o), 0);
-	/* What a reads is b's ack. */
-	while (ibv_poll_cq(t->a.send.cq, 1, &wc) == 0)
-		sched_yield();
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	assert_int_equal(o.wc.status, IBV_WC_SUCCESS);
-	assert_memory_equal(w.from.p, w.to.p, LEN);
+	assert_int_equal(pthread_create(&o.thread, NULL, receive, &o), 0);
+	finish(t, &w, &o);
 	mine = end[0].into;
 	assert_non_null(mine);
 	assert_non_null(end[1].into);
@@ -165,13 +172,12 @@ static void without_memory_to_read_into_bytes_wait_in_the_socket(void **state)
 	struct vt *t = *state;
 	struct way w = way(t);
 	struct other o = { .cq = t->b.recv.cq };
-	pthread_t thread;
 	struct ibv_wc wc;
 
 	watch(t);
 	atomic_store(&no_memory, true);
 	post(&w, 9);
-	assert_int_equal(pthread_create(&thread, NULL, receive, &o), 0);
+	assert_int_equal(pthread_create(&o.thread, NULL, receive, &o), 0);
 	for (unsigned i = 0; i < 200; i++) {
 		assert_int_equal(ibv_poll_cq(t->a.send.cq, 1, &wc), 0);
 		sched_yield();
@@ -179,12 +185,7 @@ static void without_memory_to_read_into_bytes_wait_in_the_socket(void **state)
 	assert_false(atomic_load(&o.done));
 	assert_int_equal(end[1].reads, 0);
 	atomic_store(&no_memory, false);
-	while (ibv_poll_cq(t->a.send.cq, 1, &wc) == 0)
-		sched_yield();
-	assert_int_equal(pthread_join(thread, NULL), 0);
-	assert_int_equal(wc.status, IBV_WC_SUCCESS);
-	assert_int_equal(o.wc.status, IBV_WC_SUCCESS);
-	assert_memory_equal(w.from.p, w.to.p, LEN);
+	finish(t, &w, &o);
 }
 
 const struct CMUnitTest test_list[] = {
