@@ -197,8 +197,9 @@ int mpib_dereg(struct mpib_region *region);
  * Blocks for a round trip to the proxy. */
 int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region);
 
-/* Memory that the rails reach without a copy. mpib_mem_alloc() returns NULL
- * with errno set on failure. */
+/* Memory that the rails reach without a copy. What a receive writes there may come
+ * in any order until the receive is done. mpib_mem_alloc() returns NULL with errno
+ * set on failure. */
 void *mpib_mem_alloc(struct mpib_client *client, size_t size);
 void mpib_mem_free(struct mpib_client *client, void *addr);
 

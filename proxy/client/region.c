@@ -242,7 +242,8 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 		mpib_engine_node(s->all->engine, s->peer_client.shard));
 	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = seg.addr,
 						   .len = size,
-						   .dmabuf_fd = -1 });
+						   .dmabuf_fd = -1,
+						   .any_order = true });
 }
 
 static void on_deleted(void *arg, int status)

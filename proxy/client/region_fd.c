@@ -203,7 +203,9 @@ static int region_fd_remap(struct proxy_client_region *r,
 int proxy_client_region_restore(struct proxy_client *s,
 				const struct proxy_client_region *like)
 {
-	struct mpib_mr_attr attr = { .len = like->size, .dmabuf_fd = -1 };
+	struct mpib_mr_attr attr = { .len = like->size,
+				     .dmabuf_fd = -1,
+				     .any_order = like->pool };
 	struct proxy_client_region *r = mpib_region_make(s, like->size);
 	int rc;
 

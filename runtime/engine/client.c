@@ -194,6 +194,8 @@ static int access_to(const struct mpib_mr_attr *attr,
 	 * page again, which takes 0.1 s per GiB. */
 	if (attr->present && verbs->on_demand)
 		access |= IBV_ACCESS_ON_DEMAND;
+	if (attr->any_order && verbs->any_order)
+		access |= MPIB_ACCESS_ANY_ORDER;
 	return access;
 }
 

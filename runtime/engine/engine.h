@@ -277,6 +277,7 @@ struct mpib_mr_attr {
 	int dmabuf_fd; /* -1 unless a dma-buf; the caller closes it */
 	uint64_t dmabuf_offset;
 	bool present; /* every page of the region is resident */
+	bool any_order; /* nobody looks at a receive before its completion */
 };
 
 /*

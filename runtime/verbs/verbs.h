@@ -56,11 +56,19 @@ struct mpib_port_info {
 	char pci_path[128]; /* /sys path, empty if none */
 };
 
+/* Of a region: nobody looks at what a WRITE wrote there before its completion, so it
+ * may be written in any order. In IBV_ACCESS_OPTIONAL_RANGE, where verbs have no name
+ * for it. */
+#define MPIB_ACCESS_ANY_ORDER (1 << 29)
+
 struct mpib_verbs {
 	const char *name; /* "soft" or "rdma" */
 	/* Regions with IBV_ACCESS_ON_DEMAND cost transfers nothing extra, and
 	 * registering them touches no page. */
 	bool on_demand;
+	/* It takes MPIB_ACCESS_ANY_ORDER. An HCA orders its writes by
+	 * IBV_ACCESS_RELAXED_ORDERING alone. */
+	bool any_order;
 	/* By ECE the two QPs of a pair know each other, so that it is always
 	 * negotiated. */
 	bool ece_proves;

@@ -330,6 +330,7 @@ static int device_no_bell(void)
 const struct mpib_verbs mpib_verbs_soft = {
 	.name = "soft",
 	.on_demand = true,
+	.any_order = true,
 	.ece_proves = true,
 	.open = soft_open,
 	.close = soft_close,

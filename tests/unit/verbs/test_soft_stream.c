@@ -86,14 +86,24 @@ struct stream {
 	uint8_t *want; /* what the peer's ROOM bytes are to look like */
 };
 
+static uint8_t *say_ack(uint8_t *at)
+{
+	const struct soft_hdr h = { .op = SOFT_OP_ACK };
+
+	soft_hdr_encode(at, &h);
+	return at + SOFT_HDR_LEN;
+}
+
 /* Writes of the first kinds of these lengths, around which the reader changes its
- * ways, each somewhere into m. Returns how many bytes that is, total or more. */
+ * ways, each somewhere into m, with acks between some segments. Returns how many
+ * bytes that is, total or more. */
 static size_t draw(struct stream *s, const struct vt_mem *m, unsigned kinds,
 		   size_t total)
 {
-	static const uint32_t lens[] = { 0,    1,    31,    32,	   33,	 63,
-					 64,   65,   4063,  4095,  4096, 4097,
-					 8192, 9000, 32767, 32768, 70000 };
+	static const uint32_t lens[] = { 0,	1,     31,     32,    33,
+					 63,	64,    65,     4063,  4095,
+					 4096,	4097,  8192,   9000,  32767,
+					 32768, 70000, 150000, 500000 };
 	uint8_t *end = s->out;
 
 	assert_in_range(kinds, 1, sizeof(lens) / sizeof(lens[0]));
@@ -111,6 +121,8 @@ static size_t draw(struct stream *s, const struct vt_mem *m, unsigned kinds,
 			uint32_t some =
 				n - off < SOFT_SEGMENT ? n - off : SOFT_SEGMENT;
 
+			if (off && vt_rand(&s->rng) % 4 == 0)
+				end = say_ack(end);
 			h.op = off ? SOFT_OP_MORE : h.op;
 			h.addr = off ? off : h.addr;
 			soft_hdr_encode(end, &h);
@@ -157,6 +169,8 @@ static void a_stream_may_be_cut_anywhere(void **state)
 	assert_int_equal(liar_greet(t, fd, &h), SOFT_HELLO_OK);
 	say(t, fd, &s, draw(&s, &m, 8, 20000), 80);
 	say(t, fd, &s, draw(&s, &m, 17, ROOM), 80000);
+	say(t, fd, &s, draw(&s, &m, 19, ROOM), 200000);
+	say(t, fd, &s, draw(&s, &m, 19, ROOM), 20000);
 	for (int i = 0; i < 1000 && memcmp(m.p, s.want, ROOM) != 0; i++)
 		vt_turn(t);
 	assert_memory_equal(m.p, s.want, ROOM);

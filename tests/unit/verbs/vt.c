@@ -191,6 +191,8 @@ struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access)
 {
 	struct vt_mem m = { .len = len };
 
+	if (getenv("MPIB_TEST_ANY_ORDER") && t->v->any_order)
+		access |= MPIB_ACCESS_ANY_ORDER;
 	m.p = mmap(NULL, len, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	assert_ptr_not_equal(m.p, MAP_FAILED);

@@ -22,6 +22,7 @@
 #define SOFT_OP_BYTES (4u << 20)
 #define SOFT_SHARED_BYTES (128u << 10) /* while soft_is_shared() */
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
+#define SOFT_LEAD 16384 /* the same, of what is read before direct.c goes on */
 #define SOFT_KEEP 128 /* most bytes kept for the next: a part of a header */
 #define SOFT_SMALL 4096 /* bytes of the longest message whose ack may wait */
 /* Accepted connections without a hello, in all and from one address. */
@@ -73,6 +74,9 @@ struct soft_conn {
 	uint8_t events; /* SOFT_EV_*, seen by the engine, not yet applied */
 	bool ended; /* the peer has closed; bytes before its end may be left */
 	bool greeted; /* state ASKING: the hello has left */
+	bool led; /* direct.c: long messages come, of which a read is to have no
+		     more than the beginning */
+	bool indirect; /* direct.c: a place could not be read into */
 	bool unsure; /* state UP: who asked may have been gone by then, and only
 			its bytes will tell */
 	struct soft_item cur; /* the segment that is partly sent */
@@ -100,6 +104,8 @@ struct soft_op {
 	int res;
 	size_t asked;
 	uint8_t *ahead; /* SOFT_AHEAD bytes */
+	uint8_t *direct; /* the place of the message's first byte, if this reads
+			    into places; else NULL */
 	struct msghdr msg;
 	struct iovec iov[SOFT_OP_IOV];
 	unsigned nitems;
@@ -132,8 +138,22 @@ void soft_ops_run(struct soft_ctx *ctx);
 /* Before the first turn of a context; any thread. */
 int soft_stream_init(void);
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op);
+/* SOFT_AHEAD bytes for the n-th read of a turn, of which few are ever touched, and
+ * with n = SOFT_OPS for what a read puts together. NULL: no memory. */
+uint8_t *soft_stream_ahead(unsigned n);
+/* Do what len bytes at in say, and keep of them what is no whole header. */
+void soft_stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len);
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op);
 bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op);
+/* direct.c: payload that is read into its place. */
+/* Make op such a read. Returns its iovecs; 0: conn awaits nothing of the kind. */
+unsigned soft_direct_prep(struct soft_conn *conn, struct soft_op *op);
+/* A read that was none is done; whole: it had all bytes that it could take. */
+void soft_direct_look(struct soft_conn *conn, bool whole);
+/* n bytes have been read. */
+void soft_direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n);
+/* The kernel could not write there. Whether it is to be tried another way. */
+bool soft_direct_failed(struct soft_conn *conn, const struct soft_op *op);
 /* gather.c */
 /* Gather into op what conn sends next, about limit bytes. Returns the number of
  * iovecs, or -errno when the QP may not read the memory of the last item. */

@@ -2,9 +2,9 @@
 /*
  * A socket's bytes in. They are read into a buffer and copied from there to
  * their places from low to high addresses, for readers that poll a flag behind
- * the data; a read directly into place would write in any order. Whatever a
- * peer sends, this file writes only where soft_rx_iov() allows, and allocates
- * nothing.
+ * the data; a read into place writes in any order, and is only for regions that
+ * allow that (direct.c). Whatever a peer sends, this file writes only where
+ * soft_rx_iov() allows, and allocates nothing.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -42,14 +42,13 @@ int soft_stream_init(void)
 	return ahead_rc;
 }
 
-/* For the n-th read of a turn; few are ever touched. The first read of a thread,
- * that of a hello or of what follows it, allocates. NULL: no memory. */
-static uint8_t *ahead_of_thread(unsigned n)
+/* The first read of a thread, that of a hello or of what follows it, allocates. */
+uint8_t *soft_stream_ahead(unsigned n)
 {
 	uint8_t *all = pthread_getspecific(ahead_key);
 
 	if (!all) {
-		all = malloc((size_t)SOFT_OPS * SOFT_AHEAD);
+		all = malloc((SOFT_OPS + 1ul) * SOFT_AHEAD);
 		if (all && pthread_setspecific(ahead_key, all)) {
 			free(all);
 			all = NULL;
@@ -65,20 +64,23 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 	op->nitems = 0;
 	if (conn->state == SOFT_CONN_UP && conn->qp->dying)
 		return false;
-	op->ahead = ahead_of_thread(conn->ctx->nreads);
+	op->ahead = soft_stream_ahead(conn->ctx->nreads);
 	if (!op->ahead)
 		return false;
 	conn->ctx->nreads++;
 	if (conn->state == SOFT_CONN_LINGER)
 		conn->rlen = 0;
-	memcpy(op->ahead, conn->kept, conn->rlen);
-	op->iov[0].iov_base = op->ahead + conn->rlen;
-	op->iov[0].iov_len = SOFT_AHEAD - conn->rlen;
-	if (soft_is_shared(conn->ctx) && op->iov[0].iov_len > SOFT_SHARED_BYTES)
-		op->iov[0].iov_len = SOFT_SHARED_BYTES;
-	op->asked = op->iov[0].iov_len;
 	memset(&op->msg, 0, sizeof(op->msg));
 	op->msg.msg_iov = op->iov;
+	op->msg.msg_iovlen = soft_direct_prep(conn, op);
+	if (op->msg.msg_iovlen)
+		return true;
+	memcpy(op->ahead, conn->kept, conn->rlen);
+	op->asked = conn->led ? SOFT_LEAD : SOFT_AHEAD;
+	op->asked -= conn->rlen;
+	if (soft_is_shared(conn->ctx) && op->asked > SOFT_SHARED_BYTES)
+		op->asked = SOFT_SHARED_BYTES;
+	op->iov[0] = (struct iovec){ op->ahead + conn->rlen, op->asked };
 	op->msg.msg_iovlen = 1;
 	return true;
 }
@@ -255,6 +257,18 @@ static void stream_keep(struct soft_conn *conn)
 	conn->in = NULL;
 }
 
+void soft_stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
+{
+	conn->in = in;
+	conn->rlen = len;
+	if (conn->state != SOFT_CONN_UP)
+		soft_hello_recv(conn);
+	/* Requests may follow right behind the answer to the hello. */
+	while (conn->state == SOFT_CONN_UP && stream_parse_one(conn))
+		;
+	stream_keep(conn);
+}
+
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 {
 	uint32_t n = (uint32_t)op->res;
@@ -265,26 +279,27 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 		conn->rx_ready = op->res == -EINTR;
 		return;
 	}
+	if (op->res == -EFAULT && soft_direct_failed(conn, op))
+		return;
 	if (op->res <= 0) {
 		soft_conn_lost(conn);
 		return;
 	}
 	/* The socket is empty: wait until the engine reports it readable. The
-	 * engine reports the peer's end only once (ended): read on then. */
-	if (n < op->asked && !conn->ended)
+	 * engine reports the peer's end only once (ended): read on then. Or a
+	 * page of the place is gone, which only the next read says. */
+	if (n < op->asked && !conn->ended && !op->direct)
 		conn->rx_ready = false;
 	if (conn->state == SOFT_CONN_LINGER)
 		return;
-	conn->in = op->ahead;
-	conn->rlen += n;
 	if (conn->state == SOFT_CONN_UP) {
 		conn->unsure = false;
 		conn->qp->progress++;
-	} else {
-		soft_hello_recv(conn);
 	}
-	/* Requests may follow right behind the answer to the hello. */
-	while (conn->state == SOFT_CONN_UP && stream_parse_one(conn))
-		;
-	stream_keep(conn);
+	if (op->direct) {
+		soft_direct_done(conn, op, n);
+		return;
+	}
+	soft_stream_take(conn, op->ahead, conn->rlen + n);
+	soft_direct_look(conn, n == op->asked);
 }
