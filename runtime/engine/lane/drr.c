@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Deficit round robin over the tree of DRR classes, see drr.h. Shard thread,
- * but for mpib_drr_init() and mpib_drr_set().
- */
+/* Deficit round robin over the tree of DRR classes, see drr.h. Shard thread. */
 #include "engine/lane/drr.h"
 
 #include <stdatomic.h>
@@ -28,59 +25,6 @@ static uint64_t rate_of(const struct mpib_drr_class *n)
 static int64_t quantum_of(const struct mpib_drr_class *n)
 {
 	return (int64_t)weight_of(n) * MPIB_DRR_QUANTUM;
-}
-
-static struct mpib_drr_class *root_of(struct mpib_drr_class *n)
-{
-	while (n->parent)
-		n = n->parent;
-	return n;
-}
-
-void mpib_drr_init(struct mpib_drr_class *n, struct mpib_drr_class *parent)
-{
-	*n = (struct mpib_drr_class){ .parent = parent };
-	TAILQ_INIT(&n->active);
-	mpib_drr_set(n, 0, 0);
-}
-
-void mpib_drr_set(struct mpib_drr_class *n, uint32_t weight, uint64_t rate)
-{
-	if (weight == 0)
-		weight = MPIB_DRR_WEIGHT;
-	if (weight > MPIB_DRR_WEIGHT_MAX)
-		weight = MPIB_DRR_WEIGHT_MAX;
-	if (weight != MPIB_DRR_WEIGHT)
-		atomic_store_explicit(&root_of(n)->weighted, true,
-				      memory_order_relaxed);
-	atomic_store_explicit(&n->weight, weight, memory_order_relaxed);
-	atomic_store_explicit(&n->rate, rate, memory_order_relaxed);
-}
-
-void mpib_drr_enter(struct mpib_drr_class *leaf)
-{
-	root_of(leaf)->leaves++;
-	for (struct mpib_drr_class *n = leaf; n->parent; n = n->parent) {
-		if (n->parent->members++ > 0)
-			break;
-	}
-}
-
-void mpib_drr_leave(struct mpib_drr_class *leaf)
-{
-	mpib_drr_idle(leaf);
-	root_of(leaf)->leaves--;
-	for (struct mpib_drr_class *n = leaf; n->parent; n = n->parent) {
-		if (--n->parent->members > 0)
-			break;
-	}
-}
-
-bool mpib_drr_contended(const struct mpib_drr_class *root)
-{
-	return root->leaves > 1 &&
-	       (root->members > 1 ||
-		atomic_load_explicit(&root->weighted, memory_order_relaxed));
 }
 
 /*
@@ -165,17 +109,27 @@ static void drr_grant(struct mpib_drr_class *n)
 	n->credit = n->alone || n->credit > 0 ? quantum : n->credit + quantum;
 }
 
-/* The leaf and all its ancestors pay for a send op. Returns the lowest of them
- * that can pay for no more, NULL if all can. */
+/* n, which has no active sibling, posted so many send ops and has no credit
+ * left: it gets the quanta that it used, but at most one for each of them. */
+static void drr_renew(struct mpib_drr_class *n, unsigned ops)
+{
+	int64_t quantum = quantum_of(n), used = 1 - n->credit / quantum;
+
+	n->parent->grants += used < ops ? (uint32_t)used - 1 : ops - 1;
+	drr_grant(n);
+}
+
+/* The leaf and all its ancestors pay for ops send ops. Returns the lowest of
+ * them that can pay for no more, NULL if all can. */
 static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
-					 int64_t bytes)
+					 int64_t bytes, unsigned ops)
 {
 	struct mpib_drr_class *n, *up, *broke = NULL;
 
 	for (n = leaf; (up = n->parent); n = up) {
-		n->credit -= bytes + MPIB_DRR_OP;
+		n->credit -= bytes + (int64_t)ops * MPIB_DRR_OP;
 		if (n->credit <= 0 && n->alone)
-			drr_grant(n);
+			drr_renew(n, ops);
 		else if (n->credit <= 0 && !broke)
 			broke = n;
 		if (__builtin_expect(rate_of(n) != 0, 0)) {
@@ -185,6 +139,22 @@ static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 		}
 	}
 	return broke;
+}
+
+/* What the leaf may post before it or an ancestor can pay for no more. */
+static int64_t credit_of(const struct mpib_drr_class *leaf)
+{
+	int64_t least = INT64_MAX;
+
+	for (const struct mpib_drr_class *n = leaf; n->parent; n = n->parent) {
+		int64_t tokens = (n->tokens >> TOKEN_SHIFT) + 1;
+
+		if (!n->alone && n->credit < least)
+			least = n->credit;
+		if (__builtin_expect(rate_of(n) != 0, 0) && tokens < least)
+			least = tokens;
+	}
+	return least;
 }
 
 enum drr_outcome {
@@ -208,7 +178,7 @@ static bool all_can_pay(const struct mpib_drr_class *n)
 
 /* The leaf posted nothing, for the reason that is MPIB_DRR_*. */
 static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
-				     struct mpib_drr_turn *t, int64_t why)
+				     struct mpib_drr_turn *t, int why)
 {
 	if (why == MPIB_DRR_IDLE)
 		mpib_drr_idle(leaf);
@@ -221,14 +191,21 @@ static enum drr_outcome serve_leaf(struct mpib_drr_class *leaf,
 				   struct mpib_drr_turn *t)
 {
 	while (t->left > 0) {
-		int64_t done = t->step(leaf);
-		const struct mpib_drr_class *broke;
+		int64_t credit = credit_of(leaf);
+		struct mpib_drr_run run = { t->left, credit };
+		const struct mpib_drr_class *broke = NULL;
+		int why = t->run(leaf, &run);
+		unsigned ops = t->left - run.left;
 
-		if (done <= 0)
-			return leaf_stopped(leaf, t, done);
-		t->left--;
-		t->posted++;
-		broke = drr_charge(leaf, done - 1);
+		t->left = run.left;
+		t->posted += ops;
+		if (ops)
+			broke = drr_charge(leaf,
+					   credit - run.credit -
+						   (int64_t)ops * MPIB_DRR_OP,
+					   ops);
+		if (why != MPIB_DRR_RAN)
+			return leaf_stopped(leaf, t, why);
 		if (broke)
 			return broke == leaf ? OVER : STOP;
 	}

@@ -61,8 +61,9 @@ struct mpib_drr_class {
 	uint64_t held; /* times the class was passed over without tokens */
 };
 
-/* Results of mpib_drr_step_fn, beside bytes + 1 for a send op of so many. */
+/* Why a run of a leaf ended. */
 #define MPIB_DRR_NONE 0 /* the leaf cannot post: its turn is over */
+#define MPIB_DRR_RAN 1 /* its send ops or its credit are used up */
 /* The leaf's lane is full: the leaf keeps its turn. */
 #define MPIB_DRR_BLOCKED (-1)
 /* The rail is full for all leaves: this one keeps its turn, and no class begins
@@ -70,8 +71,22 @@ struct mpib_drr_class {
 #define MPIB_DRR_WINDOW_FULL (-2)
 #define MPIB_DRR_IDLE (-3) /* nothing is left to send */
 
-/* Post one send op of the leaf. */
-typedef int64_t mpib_drr_step_fn(struct mpib_drr_class *leaf);
+/* What a leaf may post without a look at the others. */
+struct mpib_drr_run {
+	unsigned left; /* send ops */
+	int64_t credit; /* above 0 before each of them: mpib_drr_pay() */
+};
+
+/* The leaf has posted a send op. False: the run is over, MPIB_DRR_RAN. */
+static inline bool mpib_drr_pay(struct mpib_drr_run *run, uint64_t bytes)
+{
+	run->credit -= (int64_t)bytes + MPIB_DRR_OP;
+	return --run->left > 0 && run->credit > 0;
+}
+
+/* Post send ops of the leaf, of which run allows one at least: MPIB_DRR_*. */
+typedef int mpib_drr_run_fn(struct mpib_drr_class *leaf,
+			    struct mpib_drr_run *run);
 
 /* Control thread, before the shard sees n. parent is NULL for a root. */
 void mpib_drr_init(struct mpib_drr_class *n, struct mpib_drr_class *parent);
@@ -102,7 +117,7 @@ struct mpib_drr_turn {
 	bool shut; /* a leaf said MPIB_DRR_WINDOW_FULL in this round */
 	uint64_t now_ns;
 	uint64_t wake_ns; /* when a limit has tokens again; UINT64_MAX: none */
-	mpib_drr_step_fn *step;
+	mpib_drr_run_fn *run;
 };
 
 /* One round over the active children of root: at most t->left send ops, counted

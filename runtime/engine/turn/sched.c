@@ -16,16 +16,20 @@ static struct engine_conn *sched_conn_of(struct mpib_drr_class *leaf)
 	return container_of(leaf, struct engine_conn, drr);
 }
 
-/* mpib_drr_step_fn of a connection. */
-static int64_t sched_step(struct mpib_drr_class *leaf)
+/* mpib_drr_run_fn of a connection. */
+static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 {
 	struct engine_conn *f = sched_conn_of(leaf);
 	uint64_t n;
 
 	f->stopped_by = MPIB_DRR_NONE;
-	n = mpib_sender_step(f);
-	if (n > 0)
-		return (int64_t)n;
+	do {
+		n = mpib_sender_step(f);
+		if (!n)
+			break;
+	} while (mpib_drr_pay(run, n - 1));
+	if (n)
+		return MPIB_DRR_RAN;
 	if (!mpib_sender_has_work(f) && f->tx.group.n == 0 && f->tx.lost == 0)
 		return MPIB_DRR_IDLE;
 	return f->stopped_by;
@@ -65,7 +69,7 @@ int mpib_sched_turn(struct mpib_shard *s)
 							      : OPS_PER_TURN,
 		.now_ns = s->now,
 		.wake_ns = UINT64_MAX,
-		.step = sched_step,
+		.run = sched_run,
 	};
 	s->full = 0;
 	s->contended = mpib_drr_contended(&s->drrs);

@@ -13,7 +13,7 @@ struct leaf {
 	uint64_t bytes; /* posted */
 	uint32_t op;
 	unsigned lane;
-	int64_t blocked; /* says this rather than post, 0: posts */
+	int blocked; /* says this rather than post, 0: posts */
 };
 
 static struct {
@@ -47,30 +47,31 @@ static struct leaf *add(unsigned i, struct mpib_drr_class *parent,
 	return l;
 }
 
-static int64_t step(struct mpib_drr_class *drr)
+static int post(struct mpib_drr_class *drr, struct mpib_drr_run *run)
 {
 	struct leaf *l = (struct leaf *)drr;
+	uint64_t *lane = &f.lane_room[l->lane];
 
-	if (l->blocked)
-		return l->blocked;
-	if (f.room == 0)
-		return MPIB_DRR_WINDOW_FULL;
-	if (f.lane_room[l->lane] == 0)
-		return MPIB_DRR_BLOCKED;
-	/* One send op may pass the room, as with the engine. */
-	f.room -= l->op < f.room ? l->op : f.room;
-	f.lane_room[l->lane] -=
-		l->op < f.lane_room[l->lane] ? l->op : f.lane_room[l->lane];
-	l->bytes += l->op;
-	return (int64_t)l->op + 1;
+	do {
+		if (l->blocked)
+			return l->blocked;
+		if (f.room == 0)
+			return MPIB_DRR_WINDOW_FULL;
+		if (*lane == 0)
+			return MPIB_DRR_BLOCKED;
+		/* One send op may pass the room, as with the engine. */
+		f.room -= l->op < f.room ? l->op : f.room;
+		*lane -= l->op < *lane ? l->op : *lane;
+		l->bytes += l->op;
+	} while (mpib_drr_pay(run, l->op));
+	return MPIB_DRR_RAN;
 }
 
 static struct mpib_drr_turn one_turn(uint64_t now_ns)
 {
-	struct mpib_drr_turn t = { .left = 64,
-				   .now_ns = now_ns,
-				   .wake_ns = UINT64_MAX,
-				   .step = step };
+	struct mpib_drr_turn t = {
+		.left = 64, .now_ns = now_ns, .wake_ns = UINT64_MAX, .run = post
+	};
 
 	mpib_drr_round(&f.root, &t);
 	return t;

@@ -19,19 +19,21 @@ static struct mpib_drr_class root;
 static struct sender flood, one, more;
 static int64_t room;
 
-static int64_t post(struct mpib_drr_class *leaf)
+static int post(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 {
 	struct sender *s = leaf == &flood.leaf ? &flood
 			   : leaf == &one.leaf ? &one
 					       : &more;
 
-	if (s->lacks)
-		return MPIB_DRR_NONE;
-	if (room <= 0)
-		return MPIB_DRR_WINDOW_FULL;
-	room -= s->op;
-	s->bytes += s->op;
-	return s->op + 1;
+	do {
+		if (s->lacks)
+			return MPIB_DRR_NONE;
+		if (room <= 0)
+			return MPIB_DRR_WINDOW_FULL;
+		room -= s->op;
+		s->bytes += s->op;
+	} while (mpib_drr_pay(run, (uint64_t)s->op));
+	return MPIB_DRR_RAN;
 }
 
 static void begin(struct sender *s, struct mpib_drr_class *tenant, int64_t op)
@@ -60,7 +62,7 @@ static int setup(void **state)
 static unsigned turn_of(unsigned ops)
 {
 	struct mpib_drr_turn t = {
-		.left = ops, .now_ns = 1, .wake_ns = UINT64_MAX, .step = post
+		.left = ops, .now_ns = 1, .wake_ns = UINT64_MAX, .run = post
 	};
 
 	mpib_drr_round(&root, &t);
