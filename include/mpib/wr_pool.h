@@ -35,7 +35,7 @@ STAILQ_HEAD(mpib_wr_list, mpib_wr);
 
 struct mpib_wr_pool {
 	struct mpib_wr *all;
-	struct mpib_wr_list free;
+	struct mpib_wr *free; /* by link */
 	uint32_t left; /* WRs that may be taken now */
 };
 
@@ -48,8 +48,27 @@ void mpib_wr_pool_fini(struct mpib_wr_pool *pool);
 
 /* NULL when all WRs are taken. The WR has opcode WRITE_WITH_IMM, is signalled,
  * and has one SGE, which the taker fills in. */
-struct mpib_wr *mpib_wr_take(struct mpib_wr_pool *pool);
-void mpib_wr_give(struct mpib_wr_pool *pool, struct mpib_wr *w);
+static inline struct mpib_wr *mpib_wr_take(struct mpib_wr_pool *pool)
+{
+	struct mpib_wr *w = pool->free;
+
+	if (!w)
+		return NULL;
+	pool->free = STAILQ_NEXT(w, link);
+	pool->left--;
+	return w;
+}
+
+static inline void mpib_wr_give(struct mpib_wr_pool *pool, struct mpib_wr *w)
+{
+	w->wr.num_sge = 1;
+	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	w->wr.send_flags = IBV_SEND_SIGNALED;
+	/* LIFO: the WR used last is the one in the CPU's cache. */
+	STAILQ_NEXT(w, link) = pool->free;
+	pool->free = w;
+	pool->left++;
+}
 
 /* WRs for one QP, in the order to post. Zeroed memory is an empty chain. */
 struct mpib_wr_chain {

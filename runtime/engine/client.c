@@ -4,7 +4,6 @@
  * control thread calls the verbs; the shard thread learns of clients and
  * regions by mailbox.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -290,13 +289,10 @@ int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 	return 0;
 }
 
-void mpib_mr_unref(struct mpib_mr *mr)
+void mpib_mr_unused(struct mpib_mr *mr)
 {
 	struct mpib_call *del = mr->del;
 
-	assert(mr->refs > 0);
-	if (--mr->refs > 0 || !del)
-		return;
 	mr->del = NULL;
 	mpib_call_done(mr->client->shard, del, 0);
 }

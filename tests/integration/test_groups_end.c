@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "engine/conn/chain.h"
+#include "engine/conn/post.h"
 #include "engine_pair.h"
 #include "test.h"
 
@@ -60,7 +60,8 @@ static uint32_t receive_of_four(uint32_t mr)
 static void a_peer_that_refuses_a_group_gives_back_all_its_regions(void **state)
 {
 	char *mem = aligned_alloc(4096, 16384);
-	struct mpib_chain chain[MPIB_RAILS] = { 0 };
+	const uint32_t none[MPIB_RAILS] = { 0 };
+	struct mpib_chain chain = { 0 };
 	struct mpib_record *rec;
 	struct mpib_cts cts;
 	bool gone = false;
@@ -74,9 +75,11 @@ static void a_peer_that_refuses_a_group_gives_back_all_its_regions(void **state)
 	rec = mpib_sender_record(tx.conn);
 	rec->status = -EMSGSIZE;
 	rec->size[0] = 9999;
-	mpib_chain_imm(tx.conn, &chain[0], 0,
-		       mpib_sender_imm(tx.conn, 0, 1, true, 0), rec);
-	mpib_sender_post(tx.conn, chain, NULL, 0, 1, 0);
+	chain.q = engine_conn_qp(tx.conn, 0, tx.conn->tx.cts_next);
+	mpib_chain_imm(tx.conn, &chain, mpib_sender_imm(tx.conn, 0, 1, true, 0),
+		       rec);
+	mpib_sender_stripe(tx.conn, mpib_sender_post(tx.conn, 0, none, 1, 1, 0),
+			   &chain);
 	tx.conn->tx.cts_next += 4;
 	tx.conn->tx.msg++;
 	assert_int_equal(pair_wait(&pair, &rx, 2, gen), -EMSGSIZE);

@@ -1,28 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The chain of WRs that one rail carries for a send op: whether there is room
- * for it now, building it, and posting it on one QP or spread over several. Shard
+ * for it now, its record and IMM, and how it is spread over several QPs. Shard
  * thread.
  */
 #include "engine/conn/chain.h"
 
-#include <endian.h>
-
 #include "engine/lane/spread.h"
-#include "engine/measure/count.h"
 
-/* The lane's window on the rail takes so many bytes more, or is empty. */
-static bool window_open(struct engine_conn *f, unsigned rail, uint32_t bytes)
-{
-	uint64_t inflight = f->lane->track[rail].inflight;
-
-	return inflight == 0 ||
-	       inflight + bytes <=
-		       __atomic_load_n(&f->shard->engine->cfg.lane_window,
-				       __ATOMIC_RELAXED);
-}
-
-/* Room for the chain on rail r. On a dqplb lane mpib_chain_bare() may find only
+/* Room for the chain on rail r. On a dqplb lane mpib_chain_is_bare() may find only
  * at posting that the chain has to be spread: ask both the virtual QP and the QP
  * that it goes over else. */
 static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
@@ -65,129 +51,61 @@ static void keep_turn(struct engine_conn *f)
 	f->lane->full_turn = f->shard->n.turns;
 }
 
-/* Whether every rail of mask has room for a chain of wrs WRs with bytes[r]
- * bytes, and a send op is free. If not, what is short is noted as a stall. */
-bool mpib_sender_may_post(struct engine_conn *f, uint8_t mask, uint8_t spread,
-			  unsigned wrs, const uint32_t *bytes)
+bool mpib_chain_room(struct engine_conn *f, unsigned r, uint8_t spread,
+		     unsigned wrs, uint32_t bytes)
 {
-	if (mask & ~f->lane->open)
-		return false;
-	if (!send_op_free(f)) {
-		mpib_stall(f, MPIB_STALL_SLOT);
+	if (f->shard->contended && !in_turn(f, r)) {
+		mpib_stall(f, MPIB_STALL_SHARE);
 		return false;
 	}
-	for (unsigned on = mask; on; on &= on - 1) {
-		unsigned r = (unsigned)__builtin_ctz(on);
-
-		if (f->shard->contended && !in_turn(f, r)) {
-			mpib_stall(f, MPIB_STALL_SHARE);
-			return false;
-		}
-		if (!send_op_room(f, r, spread, wrs)) {
-			keep_turn(f);
-			mpib_stall(f, MPIB_STALL_SQ);
-			return false;
-		}
-		if (!window_open(f, r, bytes[r])) {
-			keep_turn(f);
-			mpib_stall(f, MPIB_STALL_WINDOW);
-			return false;
-		}
+	if (!send_op_room(f, r, spread, wrs)) {
+		keep_turn(f);
+		mpib_stall(f, MPIB_STALL_SQ);
+		return false;
+	}
+	if (!mpib_chain_window(f, r, bytes)) {
+		keep_turn(f);
+		mpib_stall(f, MPIB_STALL_WINDOW);
+		return false;
 	}
 	return true;
 }
 
-static struct ibv_send_wr *chain_add(struct engine_conn *f,
-				     struct mpib_chain *c, uint64_t from,
-				     uint32_t len, uint32_t lkey)
-{
-	struct mpib_wr *w = mpib_wr_take(&f->shard->wrs);
-
-	w->sge[0] =
-		(struct ibv_sge){ .addr = from, .length = len, .lkey = lkey };
-	w->wr.num_sge = len ? 1 : 0;
-	w->wr.opcode = IBV_WR_RDMA_WRITE;
-	w->wr.send_flags = 0;
-	mpib_wr_chain_add(&c->wrs, w);
-	return &w->wr;
-}
-
-/* An RDMA WRITE of the span, which has bytes. */
-static struct ibv_send_wr *add_span(struct engine_conn *f, struct mpib_chain *c,
-				    unsigned rail, const struct mpib_span *span)
-{
-	struct ibv_send_wr *wr =
-		chain_add(f, c, span->from, span->len, span->mr->lkey[rail]);
-
-	wr->wr.rdma.remote_addr = span->to;
-	wr->wr.rdma.rkey = span->rkey;
-	c->bytes += span->len;
-	return wr;
-}
-
-void mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
-		      unsigned rail, const struct mpib_span *span)
-{
-	add_span(f, c, rail, span);
-}
-
-static struct ibv_send_wr *add_record(struct engine_conn *f,
-				      struct mpib_chain *c, unsigned rail,
+struct ibv_send_wr *mpib_chain_record(struct engine_conn *f,
+				      struct mpib_chain *c,
 				      const struct mpib_record *record)
 {
 	uint64_t off = mpib_entry_of(f, record->seq - 1) * sizeof(*record);
-	struct ibv_send_wr *wr =
-		chain_add(f, c, (uint64_t)(uintptr_t)record, sizeof(*record),
-			  f->tables.lkey[rail]);
+	struct mpib_wr *w = mpib_chain_add(f, c);
+	unsigned rail = c->q->rail;
 
-	wr->wr.rdma.remote_addr = f->remote.addr + off;
-	wr->wr.rdma.rkey = f->remote.rkey[rail];
+	w->sge[0] = (struct ibv_sge){ .addr = (uint64_t)(uintptr_t)record,
+				      .length = sizeof(*record),
+				      .lkey = f->tables.lkey[rail] };
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.wr.rdma.remote_addr = f->remote.addr + off;
+	w->wr.wr.rdma.rkey = f->remote.rkey[rail];
 	if (f->shard->rail[rail].port.max_inline >= sizeof(*record))
-		wr->send_flags |= IBV_SEND_INLINE;
-	return wr;
+		w->wr.send_flags = IBV_SEND_INLINE;
+	return &w->wr;
 }
 
-void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
-		    uint32_t imm, struct mpib_record *record)
+void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
+		    const struct mpib_record *record)
 {
 	struct ibv_send_wr *wr;
 
 	if (record) {
-		wr = add_record(f, c, rail, record);
+		wr = mpib_chain_record(f, c, record);
 	} else {
-		wr = chain_add(f, c, 0, 0, 0);
+		wr = &mpib_chain_add(f, c)->wr;
+		wr->num_sge = 0;
 		wr->wr.rdma.remote_addr = f->remote.addr;
-		wr->wr.rdma.rkey = f->remote.rkey[rail];
+		wr->wr.rdma.rkey = f->remote.rkey[c->q->rail];
 	}
+	c->imm = true;
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
 	wr->imm_data = htobe32(imm);
-}
-
-void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
-		     const struct mpib_span *span, uint32_t imm,
-		     struct mpib_record *record)
-{
-	struct ibv_send_wr *wr;
-
-	if (span->len == 0) {
-		mpib_chain_imm(f, c, rail, imm, record);
-		return;
-	}
-	if (record)
-		add_record(f, c, rail, record);
-	wr = add_span(f, c, rail, span);
-	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->imm_data = htobe32(imm);
-}
-
-void mpib_chain_post(struct engine_conn *f, struct mpib_chain *c,
-		     struct mpib_lane_qp *q, uint64_t last)
-{
-	mpib_count_post(f, q, c->wrs.n, c->bytes, mpib_chain_has_imm(c));
-	if (mpib_wr_kind(last) != MPIB_WR_UNSIGNALED)
-		c->wrs.last->wr.send_flags |= IBV_SEND_SIGNALED;
-	mpib_qp_post(q, &c->wrs, mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0),
-		     last);
 }
 
 void mpib_chain_drop(struct engine_conn *f, struct mpib_chain *c)
@@ -200,23 +118,13 @@ void mpib_chain_drop(struct engine_conn *f, struct mpib_chain *c)
 	}
 }
 
-uint8_t mpib_chain_bare(const struct mpib_lane *lane,
-			const struct mpib_chain *chain)
+bool mpib_chain_is_bare(const struct mpib_lane *lane,
+			const struct mpib_chain *c)
 {
-	uint8_t mask = 0;
+	const struct ibv_send_wr *last = &c->wrs.last->wr;
 
-	for (unsigned r = 0; r < lane->rails; r++) {
-		const struct ibv_send_wr *last;
-
-		if (!chain[r].wrs.n || !lane->via[r].vqp)
-			continue;
-		last = &chain[r].wrs.last->wr;
-		if (last->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
-		    mpib_spread_waits(last->num_sge ? last->sg_list->length
-						    : 0))
-			mask |= mpib_rail_bit(r);
-	}
-	return mask;
+	return c->imm && lane->via[c->q->rail].vqp &&
+	       mpib_spread_waits(last->num_sge ? last->sg_list->length : 0);
 }
 
 /* One WR of the chain as a virtual QP's send, to be cut into fragments. */
@@ -253,12 +161,12 @@ static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
 	}
 }
 
-void mpib_chain_spread(struct engine_conn *f, struct mpib_chain *c,
-		       struct mpib_lane_qp *q, uint32_t op)
+void mpib_chain_spread(struct engine_conn *f, struct mpib_chain *c, uint32_t op)
 {
+	struct mpib_lane_qp *q = c->q;
 	const struct ibv_send_wr *wr = &c->wrs.first->wr;
 	const struct ibv_send_wr *last = &c->wrs.last->wr;
-	bool imm = mpib_chain_has_imm(c);
+	bool imm = c->imm;
 	struct mpib_vqp *vqp = f->lane->via[q->rail].vqp;
 	unsigned n = c->wrs.n - imm; /* WRs that are payload */
 	uint32_t wrs = imm;

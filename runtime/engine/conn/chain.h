@@ -2,12 +2,15 @@
 /*
  * The chain of WRs that one rail carries for one send op: built WR by WR, in
  * WRs of the shard's pool, then posted at once. Whoever builds one has asked for
- * room for it. Only the last WR is signalled. Shard thread.
+ * room for it, by mpib_sender_may_post(), or names its QP. Only the last WR is
+ * signalled. Shard thread.
  */
 #ifndef MPIB_ENGINE_CHAIN_H
 #define MPIB_ENGINE_CHAIN_H
 
-#include "engine/conn/conn.h"
+#include <endian.h>
+
+#include "engine/measure/count.h"
 
 #define MPIB_CHAIN_MAX (MPIB_GROUP_MAX + 2)
 /* A replay has both stripes of a group on one QP, and the IMM. */
@@ -16,12 +19,9 @@
 struct mpib_chain {
 	struct mpib_wr_chain wrs;
 	uint32_t bytes; /* payload */
+	bool imm; /* the last WR is a WRITE_WITH_IMM */
+	struct mpib_lane_qp *q; /* that carries it, or its last WR */
 };
-
-static inline bool mpib_chain_has_imm(const struct mpib_chain *c)
-{
-	return c->wrs.last->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-}
 
 /* Bytes of a local region and where at the peer they go. len 0: none. */
 struct mpib_span {
@@ -54,30 +54,128 @@ static inline struct mpib_span mpib_range_span(const struct op_range *s,
 	};
 }
 
-/* Add an RDMA WRITE of the span. */
-void mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
-		      unsigned rail, const struct mpib_span *span);
+/* A WRITE of the connection's own memory, or of none. */
+static inline struct mpib_wr *mpib_chain_add(struct engine_conn *f,
+					     struct mpib_chain *c)
+{
+	struct mpib_wr *w = mpib_wr_take(&f->shard->wrs);
+
+	w->wr.send_flags = 0;
+	mpib_wr_chain_add(&c->wrs, w);
+	return w;
+}
+
+/* Add an RDMA WRITE of the span, which has bytes. */
+__attribute__((always_inline)) static inline struct ibv_send_wr *
+mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
+		 const struct mpib_span *span)
+{
+	struct mpib_wr *w = mpib_chain_add(f, c);
+
+	w->sge[0] = (struct ibv_sge){ .addr = span->from,
+				      .length = span->len,
+				      .lkey = span->mr->lkey[c->q->rail] };
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.wr.rdma.remote_addr = span->to;
+	w->wr.wr.rdma.rkey = span->rkey;
+	c->bytes += span->len;
+	return &w->wr;
+}
+
+/* Add a WRITE of the record to the peer's table. */
+struct ibv_send_wr *mpib_chain_record(struct engine_conn *f,
+				      struct mpib_chain *c,
+				      const struct mpib_record *record);
+/* Add an IMM whose payload is the record; none when record is NULL. */
+void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
+		    const struct mpib_record *record);
 /* Add the WRITE_WITH_IMM that ends the slot on this rail, with the span as its
  * payload. The record, if any, is a WRITE ahead of the IMM, or the payload of
  * the IMM when the span is empty. */
-void mpib_chain_last(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
-		     const struct mpib_span *span, uint32_t imm,
-		     struct mpib_record *record);
-/* Add an IMM whose payload is the record; none when record is NULL. */
-void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, unsigned rail,
-		    uint32_t imm, struct mpib_record *record);
-/* Post the chain to one QP. last: wr_id of its last WR, by mpib_wr_tag(), which is
+__attribute__((always_inline)) static inline void
+mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
+		const struct mpib_span *span, uint32_t imm,
+		const struct mpib_record *record)
+{
+	struct ibv_send_wr *wr;
+
+	if (span->len == 0) {
+		mpib_chain_imm(f, c, imm, record);
+		return;
+	}
+	if (record)
+		mpib_chain_record(f, c, record);
+	wr = mpib_chain_write(f, c, span);
+	c->imm = true;
+	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	wr->imm_data = htobe32(imm);
+}
+
+/* Post the chain to its QP. last: wr_id of its last WR, by mpib_wr_tag(), which is
  * signalled unless that is of kind UNSIGNALED. */
-void mpib_chain_post(struct engine_conn *f, struct mpib_chain *c,
-		     struct mpib_lane_qp *q, uint64_t last);
-/* Post the chain over several QPs of q's rail, see lane/spread.h. */
+__attribute__((always_inline)) static inline void
+mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
+{
+	mpib_count_post(f, c->q, c->wrs.n, c->bytes, c->imm);
+	if (mpib_wr_kind(last) != MPIB_WR_UNSIGNALED)
+		c->wrs.last->wr.send_flags |= IBV_SEND_SIGNALED;
+	mpib_qp_post(c->q, &c->wrs, f->id, last);
+}
+/* Post the chain over several QPs of its QP's rail, see lane/spread.h. */
 void mpib_chain_spread(struct engine_conn *f, struct mpib_chain *c,
-		       struct mpib_lane_qp *q, uint32_t op);
+		       uint32_t op);
 /* The chain is not posted: its WRs go back to the pool. */
 void mpib_chain_drop(struct engine_conn *f, struct mpib_chain *c);
-/* On a dqplb lane: rails whose IMM has the length by which the receiver knows
- * an IMM that waits, so that the chain has to be spread. */
-uint8_t mpib_chain_bare(const struct mpib_lane *lane,
-			const struct mpib_chain *chain);
+/* On a dqplb lane: the IMM has the length by which the receiver knows an IMM
+ * that waits, so that the chain has to be spread. */
+bool mpib_chain_is_bare(const struct mpib_lane *lane,
+			const struct mpib_chain *c);
+
+/* Whether rail r has room now for a chain of wrs WRs with so many bytes. If not,
+ * what is short is noted as a stall. */
+bool mpib_chain_room(struct engine_conn *f, unsigned r, uint8_t spread,
+		     unsigned wrs, uint32_t bytes);
+
+/* The lane's window on the rail takes so many bytes more, or is empty. */
+static inline bool mpib_chain_window(const struct engine_conn *f, unsigned rail,
+				     uint32_t bytes)
+{
+	uint64_t inflight = f->lane->track[rail].inflight;
+
+	return inflight == 0 ||
+	       inflight + bytes <=
+		       __atomic_load_n(&f->shard->engine->cfg.lane_window,
+				       __ATOMIC_RELAXED);
+}
+
+/* Whether every rail of mask has room for a chain of wrs WRs with bytes[r]
+ * bytes, and a send op with so many ranges is free: q[r] is the chain's QP. If
+ * not, what is short is noted as a stall. */
+__attribute__((always_inline)) static inline bool
+mpib_sender_may_post(struct engine_conn *f, unsigned ranges, uint8_t mask,
+		     uint8_t spread, unsigned wrs, const uint32_t *bytes,
+		     struct mpib_lane_qp **q)
+{
+	const struct mpib_lane *lane = f->lane;
+
+	if (mask & ~lane->open)
+		return false;
+	if (!send_op_free(f, ranges)) {
+		mpib_stall(f, MPIB_STALL_SLOT);
+		return false;
+	}
+	for (unsigned on = mask; on; on &= on - 1) {
+		unsigned r = (unsigned)__builtin_ctz(on);
+
+		q[r] = engine_conn_qp(f, r, f->tx.cts_next);
+		/* Mostly there is room and nobody to ask for it. */
+		if ((f->shard->contended || lane->numbered | spread ||
+		     !mpib_qp_fits(q[r], wrs) ||
+		     !mpib_chain_window(f, r, bytes[r])) &&
+		    !mpib_chain_room(f, r, spread, wrs, bytes[r]))
+			return false;
+	}
+	return true;
+}
 
 #endif

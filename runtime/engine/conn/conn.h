@@ -111,14 +111,6 @@ static inline struct mpib_lane_qp *engine_conn_cts_qp(struct engine_conn *f)
 	return &f->lane->qp[engine_conn_home(f)][0];
 }
 
-/* Shard. Check that the descriptor's bytes lie in its region, and take a
- * reference on the region: *mr is NULL for an empty part. -EFAULT. */
-int engine_conn_hold(struct engine_conn *f, const struct mpib_desc *d,
-		     struct mpib_mr **mr, uint64_t *addr);
-/* Shard. Begin or continue the request of a descriptor. -EINVAL when the
- * descriptor does not follow the request's previous one. */
-int engine_conn_feed(struct engine_conn *f, const struct mpib_desc *d);
-
 /* Control thread, while the shard is halted: as engine_conn_create() and
  * engine_conn_start(), with a given id. */
 int engine_conn_restore(struct engine_client *client, uint32_t index,
@@ -135,12 +127,8 @@ void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 void mpib_times_watch(struct engine_conn *f);
 void mpib_times_close(struct engine_conn *f);
 
-/* sender.c. 1: taken; -errno: a bad descriptor. Needs mpib_sender_room(). */
-int mpib_sender_take(struct engine_conn *f, const struct mpib_desc *d);
-bool mpib_sender_room(const struct engine_conn *f);
-bool mpib_sender_has_work(const struct engine_conn *f);
-/* Post at most one send op: bytes posted + 1, or 0 when nothing can go now. */
-uint64_t mpib_sender_step(struct engine_conn *f);
+/* sender.c: post send ops, mpib_drr_run_fn of a connection. */
+int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run);
 /* Stripes of a send op were acknowledged, or their lane broke (not ok). */
 void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok);
@@ -170,21 +158,35 @@ send_op_share(struct engine_conn *f, const struct send_op *p, unsigned i)
 	return &f->tx.share[send_op_index(p, i)];
 }
 
-/* There is room for one more send op, of the whole group if one is answered. */
-static inline bool send_op_free(struct engine_conn *f)
+/* There is room for one more send op of so many ranges. */
+static inline bool send_op_free(const struct engine_conn *f, unsigned ranges)
 {
-	const struct mpib_sender *tx = &f->tx;
-	uint32_t ops = tx->op_head - tx->op_tail;
-
-	return ops == 0 || (ops < SEND_OPS &&
-			    tx->share_head - send_op_at(f, tx->op_tail)->first +
-					    (tx->group.n ? tx->group.n : 1) <=
-				    SEND_SHARES);
+	return f->tx.share_head - f->tx.share_tail + ranges <= SEND_SHARES;
 }
 
 static inline struct send_range *mpib_sender_oldest(struct engine_conn *f)
 {
 	return &f->tx.range[f->tx.range_tail % SEND_RANGES];
+}
+
+static inline bool mpib_sender_room(const struct engine_conn *f)
+{
+	return f->tx.range_head - f->tx.range_tail < SEND_RANGES;
+}
+
+static inline bool mpib_sender_has_work(const struct engine_conn *f)
+{
+	return f->tx.range_head != f->tx.range_tail;
+}
+
+/* Drop the oldest range. */
+static inline void mpib_sender_pop(struct engine_conn *f)
+{
+	struct send_range *e = mpib_sender_oldest(f);
+
+	if (e->mr)
+		mpib_mr_unref(e->mr);
+	f->tx.range_tail++;
 }
 
 /* match.c */
@@ -214,21 +216,9 @@ static inline bool mpib_is_question(const struct engine_conn *f,
 	return e->len == 0 && mpib_total_of(f, e) > 0;
 }
 
-/* sender.c and send_op.c, for group.c */
-struct mpib_chain;
+/* sender.c, for group.c */
 bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 		     struct mpib_cts *cts);
-bool mpib_sender_may_post(struct engine_conn *f, uint8_t mask, uint8_t spread,
-			  unsigned wrs, const uint32_t *bytes);
-struct mpib_record *mpib_sender_record(struct engine_conn *f);
-uint32_t mpib_sender_imm(struct engine_conn *f, unsigned rail, uint8_t mask,
-			 bool record, uint32_t bytes);
-/* One send op of n ranges; imm: rails whose chain ends the slot; spread: rails
- * whose chain goes by more than one QP. */
-void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
-		      const struct op_range *share, unsigned n, uint8_t imm,
-		      uint8_t spread);
-void mpib_sender_pop(struct engine_conn *f);
 /* Whether the fields of a CTS fit together. */
 bool mpib_cts_sane(const struct mpib_cts *c);
 
@@ -245,7 +235,8 @@ uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* The split in force and what it comes from, for snapshots. */
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
 
-/* replay.c: as mpib_sender_step(), for the stripes that a fence lost. */
+/* replay.c: post stripes that a fence lost, at most of one send op: their bytes + 1,
+ * or 0 when nothing can go now. */
 uint64_t mpib_replay_step(struct engine_conn *f);
 /* The connection is over: nothing is posted again. */
 void mpib_replay_drop(struct engine_conn *f);
@@ -253,7 +244,7 @@ void mpib_replay_drop(struct engine_conn *f);
 bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			 uint32_t imm);
 
-/* group.c */
+/* group.c, as mpib_replay_step(). */
 uint64_t mpib_group_begin(struct engine_conn *f, const struct mpib_cts *first);
 uint64_t mpib_group_step(struct engine_conn *f);
 void mpib_group_drop(struct engine_conn *f);
@@ -273,7 +264,7 @@ static inline void mpib_ack_need(struct engine_conn *f)
 		mpib_ack_enter(f);
 }
 
-/* receiver.c. As mpib_sender_take(). */
+/* receiver.c. 1: taken; -errno: a bad descriptor. Needs mpib_receiver_room(). */
 int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d);
 bool mpib_receiver_room(const struct engine_conn *f);
 /* A slot that has not ended lies in the region. */

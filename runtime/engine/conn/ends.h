@@ -68,7 +68,7 @@ struct mpib_sender {
 	struct send_op op[SEND_OPS];
 	uint32_t op_head, op_tail;
 	struct op_range share[SEND_SHARES];
-	uint32_t share_head;
+	uint32_t share_head, share_tail; /* free-running */
 	uint32_t lost; /* send ops with stripes to be replayed */
 	uint64_t cts_next; /* first slot not answered */
 	uint64_t cts_seen; /* CTS before this were read for end-to-end acks */

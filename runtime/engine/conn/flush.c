@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/conn/flush.h"
 
-#include <errno.h>
-
-#include "engine/conn/conn.h"
+#include "engine/conn/request.h"
 
 /*
  * A rail may fail between its last write and the READ, and then nothing can be

@@ -10,10 +10,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/conn/chain.h"
-#include "engine/conn/conn.h"
+#include "engine/conn/post.h"
 #include "engine/lane/spread.h"
-#include "engine/measure/count.h"
 #include "engine/split/policy.h"
 
 /* Largest send that is held: the bytes of a chain are counted in 32 bits. */
@@ -91,18 +89,16 @@ static uint8_t range_rails(const struct op_range *s)
 	return mask;
 }
 
-/* Add to each rail's chain the WRITE of its part of the range. */
+/* Add to the chain the WRITE of its rail's part of the range. */
 static void chain_range(struct engine_conn *f, struct mpib_chain *chain,
 			const struct op_range *s)
 {
-	const struct mpib_cts *cts = &f->tx.group.cts[s->buf];
+	unsigned r = chain->q->rail;
+	struct mpib_span span =
+		mpib_range_span(s, r, &f->tx.group.cts[s->buf], r);
 
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		struct mpib_span span = mpib_range_span(s, r, cts, r);
-
-		if (span.len)
-			mpib_chain_write(f, &chain[r], r, &span);
-	}
+	if (span.len)
+		mpib_chain_write(f, chain, &span);
 }
 
 /* The send of range e fills buffer i; all: with e the send is whole. */
@@ -118,9 +114,10 @@ static void group_take(struct mpib_group *g, unsigned i,
  * nothing where there is no room. */
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
-	struct mpib_chain chain[MPIB_RAILS] = { 0 };
 	struct mpib_group *g = &f->tx.group;
 	struct send_range *e = mpib_sender_oldest(f);
+	struct mpib_lane_qp *q[MPIB_RAILS];
+	struct send_op *p;
 	const struct mpib_split_ask ask = { mpib_total_of(f, e), e->pos, e->len,
 					    NULL };
 	uint32_t rail[MPIB_RAILS], len = e->len;
@@ -131,10 +128,19 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	whole = group_kept(e, i, rail);
 	mask = range_rails(&whole);
 	spread = mpib_spread_rails(f->lane, f->tx.spread, rail, 0);
-	if (!mpib_sender_may_post(f, mask, spread, 1, rail))
+	/* For the whole group there must be room, or it would stand still. */
+	if (!mpib_sender_may_post(f, g->n, mask, spread, 1, rail, q))
 		return 0;
-	chain_range(f, chain, &whole);
-	mpib_sender_post(f, chain, &whole, 1, 0, spread);
+	*mpib_sender_range(f, 0) = whole;
+	p = mpib_sender_post(f, 1, rail, mask, 0, spread);
+	for (unsigned on = mask; on; on &= on - 1) {
+		struct mpib_chain chain = { .q = q[__builtin_ctz(on)] };
+
+		chain_range(f, &chain, &whole);
+		mpib_sender_stripe(f, p, &chain);
+	}
+	if (p->report)
+		mpib_sender_report(f, p);
 
 	g->mask |= mask;
 	g->size[i] += len;
@@ -143,7 +149,7 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	group_take(g, i, e, g->size[i] == mpib_total_of(f, e));
 	if (g->size[i] == mpib_total_of(f, e))
 		mpib_count_messages(f, 1);
-	mpib_sender_pop(f);
+	f->tx.range_tail++;
 	return (uint64_t)len + 1;
 }
 
@@ -172,9 +178,9 @@ static unsigned cut_held(struct engine_conn *f, struct op_range *held,
 	return n;
 }
 
-/* One IMM per active rail; that of the leader, the first, has the record. */
-static void chain_imms(struct engine_conn *f, struct mpib_chain *chain,
-		       const uint32_t *sum, uint8_t mask)
+/* The group's record, which the leader's IMM has, the first rail's. */
+static struct mpib_record *group_record(struct engine_conn *f,
+					const uint32_t *sum)
 {
 	const struct mpib_group *g = &f->tx.group;
 	struct mpib_record *rec = mpib_sender_record(f);
@@ -183,14 +189,7 @@ static void chain_imms(struct engine_conn *f, struct mpib_chain *chain,
 	memcpy(rec->size, g->size, sizeof(rec->size));
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		rec->rail[r] = g->rail[r] + sum[r];
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		bool leader = r == (mask & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP);
-
-		if (mask & mpib_rail_bit(r))
-			mpib_chain_imm(f, &chain[r], r,
-				       mpib_sender_imm(f, r, mask, true, 0),
-				       leader ? rec : NULL);
-	}
+	return rec;
 }
 
 /* All slots of the group are answered: go on to the next receive. */
@@ -205,30 +204,43 @@ static void close_group(struct engine_conn *f)
 	g->n = g->held = 0;
 }
 
-/* Every buffer has its send: post the held ranges and the IMMs. */
+/* Every buffer has its send: post the held ranges and one IMM per active
+ * rail. */
 static uint64_t write_all(struct engine_conn *f)
 {
-	struct mpib_chain chain[MPIB_RAILS] = { 0 };
+	struct mpib_lane_qp *q[MPIB_RAILS];
 	struct op_range held[MPIB_GROUP_MAX];
 	uint32_t sum[MPIB_RAILS] = { 0 };
 	uint8_t mask = f->tx.group.mask, spread;
+	struct mpib_record *rec;
+	struct send_op *p;
 	unsigned n;
 
 	n = cut_held(f, held, sum, &mask);
 	if (mask == 0)
 		mask = mpib_rail_bit(engine_conn_home(f));
 	spread = mpib_spread_rails(f->lane, f->tx.spread, sum, mask);
-	if (!mpib_sender_may_post(f, mask, spread, MPIB_CHAIN_MAX, sum))
+	if (!mpib_sender_may_post(f, f->tx.group.n, mask, spread,
+				  MPIB_CHAIN_MAX, sum, q))
 		return 0;
 	for (unsigned i = 0; i < n; i++)
-		chain_range(f, chain, &held[i]);
-	chain_imms(f, chain, sum, mask);
-	mpib_sender_post(f, chain, held, n, mask, spread);
+		*mpib_sender_range(f, i) = held[i];
+	rec = group_record(f, sum);
+	p = mpib_sender_post(f, n, sum, mask, mask, spread);
+	for (unsigned on = mask; on; on &= on - 1) {
+		unsigned r = (unsigned)__builtin_ctz(on);
+		struct mpib_chain chain = { .q = q[r] };
 
-	for (unsigned i = 0; i < n; i++) {
-		if (held[i].mr)
-			mpib_mr_unref(held[i].mr);
+		for (unsigned i = 0; i < n; i++)
+			chain_range(f, &chain, &held[i]);
+		mpib_chain_imm(f, &chain, mpib_sender_imm(f, r, mask, true, 0),
+			       rec);
+		rec = NULL;
+		mpib_sender_stripe(f, p, &chain);
 	}
+	if (p->report)
+		mpib_sender_report(f, p);
+
 	mpib_count_messages(f, n);
 	close_group(f);
 	return (uint64_t)sum[0] + sum[1] + 1;

@@ -7,8 +7,7 @@
 #include <mpib/wire.h>
 #include <string.h>
 
-#include "engine/conn/report.h"
-#include "engine/measure/count.h"
+#include "engine/conn/request.h"
 
 /* Room for the slots of the largest group. A slot is reused only after the peer
  * has read its CTS, hence freed, not tail. */
@@ -65,7 +64,7 @@ static int take_member(struct engine_conn *f, const struct mpib_desc *d)
 	    (d->idx && (d->n != first->n || d->req != first->req ||
 			d->gen != first->gen)))
 		return -EINVAL;
-	rc = d->idx ? 0 : engine_conn_feed(f, d);
+	rc = d->idx ? 0 : engine_conn_feed(f, d, &f->rx.msg);
 	if (rc < 0)
 		return rc;
 	f->rx.group[f->rx.group_got++] = *d;
@@ -102,7 +101,7 @@ int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d)
 	rc = engine_conn_hold(f, d, &mr, &addr);
 	if (rc < 0)
 		return rc;
-	rc = engine_conn_feed(f, d);
+	rc = engine_conn_feed(f, d, &f->rx.msg);
 	if (rc < 0) {
 		if (mr)
 			mpib_mr_unref(mr);
@@ -234,7 +233,7 @@ static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 	}
 	if (r->multipart)
 		cancel_rest(f, s->req);
-	engine_conn_finish(f, s->req, (int32_t)end, &end, 1);
+	engine_conn_done(f, s->req, end);
 	return 0;
 }
 

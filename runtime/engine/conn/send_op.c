@@ -1,109 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Send ops: posting, and the account of what is in flight until every rail's
+ * Send ops that are posted: the account of what is in flight until every rail's
  * completion is in and, where the lane has end-to-end acks, until the receiver
  * has acknowledged the slot. Shard thread.
  */
-#include "engine/conn/chain.h"
-#include "engine/conn/report.h"
-#include "engine/lane/spread.h"
-#include "engine/measure/count.h"
+#include "engine/conn/post.h"
+#include "engine/conn/request.h"
 
-/* True: the share's request is reported. */
-static bool send_op_add_share(struct engine_conn *f, struct send_op *p,
-			      const struct op_range *share)
-{
-	struct engine_request *r = &f->req[share->req];
-
-	if (!r->posted)
-		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
-	r->posted = true;
-	if (share->mr)
-		mpib_mr_ref(share->mr);
-	p->n++;
-	f->tx.share[f->tx.share_head++ % SEND_SHARES] = *share;
-	return r->report;
-}
-
-static void note_imm(struct engine_conn *f, uint8_t imm)
-{
-	/* At first stripe k is carried by rail k. */
-	*mpib_ended_at(f, f->tx.cts_next) =
-		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS) |
-		(uint8_t)(f->tx.released ? MPIB_ENDED_RELEASED : 0);
-	f->tx.released = false;
-}
-
-static void report_posts(struct engine_conn *f, uint8_t stripes,
-			 const struct op_range *share, unsigned n)
+void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 {
 	/* The QPs of a rail that is not open are the control thread's. */
-	for (unsigned on = stripes; on; on &= on - 1) {
+	for (unsigned on = p->c.all; on; on &= on - 1) {
 		unsigned r = (unsigned)__builtin_ctz(on);
-		uint32_t qpn = engine_conn_qp(f, r, f->tx.cts_next)->qpn;
+		uint32_t qpn = engine_conn_qp(f, r, p->slot)->qpn;
 
-		for (unsigned i = 0; i < n; i++)
-			mpib_report_post(f, share[i].req, r, qpn,
-					 mpib_range_bytes(&share[i], r));
+		for (unsigned i = 0; i < p->n; i++) {
+			const struct op_range *s = send_op_share(f, p, i);
+
+			mpib_report_post(f, s->req, r, qpn,
+					 mpib_range_bytes(s, r));
+		}
 	}
-}
-
-/* The rail's part of the send op with this number. */
-static void post_stripe(struct engine_conn *f, uint32_t number, unsigned r,
-			struct mpib_chain *chain)
-{
-	struct mpib_lane *lane = f->lane;
-	struct send_op *p = &f->tx.op[number];
-	struct mpib_lane_qp *q;
-
-	mpib_tracker_post(&lane->track[r], &p->stripe[r], chain->bytes,
-			  f->shard->now);
-	if (lane->spread == MPIB_SPREAD_AUTO && chain->bytes > lane->frag)
-		mpib_choice_posted(&lane->choice[r], chain->bytes);
-	f->shard->data_rail = r;
-	q = engine_conn_qp(f, r, p->slot);
-	if (__builtin_expect(p->c.spread & mpib_rail_bit(r), 0))
-		mpib_chain_spread(f, chain, q, number);
-	else
-		mpib_chain_post(f, chain, q,
-				mpib_wr_tag(MPIB_WR_OP, f->id, number));
-}
-
-void mpib_sender_post(struct engine_conn *f, struct mpib_chain *chain,
-		      const struct op_range *share, unsigned n, uint8_t imm,
-		      uint8_t spread)
-{
-	uint32_t number = f->tx.op_head++ % SEND_OPS;
-	struct send_op *p = &f->tx.op[number];
-	uint8_t stripes = (chain[MPIB_RAIL_SOUT].wrs.n > 0) << MPIB_RAIL_SOUT |
-			  (chain[MPIB_RAIL_SUP].wrs.n > 0) << MPIB_RAIL_SUP;
-	bool report = false;
-
-	mpib_unstall(f);
-	p->before =
-		mpib_adapt_posted(&f->lane->adapt, chain[MPIB_RAIL_SOUT].bytes,
-				  chain[MPIB_RAIL_SUP].bytes);
-	if (f->lane->numbered)
-		spread |= mpib_chain_bare(f->lane, chain);
-	mpib_stripes_post(&p->c, stripes, imm);
-	p->c.spread = spread;
-	f->tx.spread = imm ? 0 : f->tx.spread | spread;
-	p->slot = f->tx.cts_next;
-	p->n = 0;
-	p->first = f->tx.share_head;
-	for (unsigned i = 0; i < n; i++)
-		report |= send_op_add_share(f, p, &share[i]);
-	if (imm)
-		note_imm(f, imm);
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		p->stripe[r].posted = p->stripe[r].bytes = 0;
-	for (unsigned on = stripes; on; on &= on - 1) {
-		unsigned r = (unsigned)__builtin_ctz(on);
-
-		post_stripe(f, number, r, &chain[r]);
-	}
-	if (__builtin_expect(report, 0))
-		report_posts(f, stripes, share, n);
 }
 
 struct mpib_record *mpib_sender_record(struct engine_conn *f)
@@ -113,18 +30,6 @@ struct mpib_record *mpib_sender_record(struct engine_conn *f)
 	rec += f->tx.op_head % SEND_OPS;
 	*rec = (struct mpib_record){ .seq = f->tx.cts_next + 1, .n = 1 };
 	return rec;
-}
-
-uint32_t mpib_sender_imm(struct engine_conn *f, unsigned rail, uint8_t mask,
-			 bool record, uint32_t bytes)
-{
-	uint32_t slot = (uint32_t)(f->tx.cts_next % MPIB_SLOTS);
-
-	if (f->lane->imm_version == MPIB_IMM_V1)
-		return mpib_imm_v1(slot, mask,
-				   record ? MPIB_IMM_SIZEQ_SENTINEL
-					  : mpib_size_q(bytes));
-	return mpib_imm_v2(slot, mask, f->lane->epoch[rail], f->remote.id);
 }
 
 /* Of the group that waits for sends, some are staged: what is posted of them has
@@ -150,7 +55,7 @@ static bool send_op_starves(struct engine_conn *f, const struct send_op *p)
 
 	if (p->slot != f->tx.cts_next)
 		return false;
-	if (!send_op_free(f))
+	if (!send_op_free(f, send_op_takes(f->tx.group.n)))
 		return true;
 	if (!mpib_match_none(f))
 		return false;
@@ -193,7 +98,7 @@ static void share_count(struct engine_conn *f, const struct op_range *s)
 		return;
 	r->done += s->len;
 	if (r->done == r->total)
-		engine_conn_finish(f, s->req, (int32_t)r->total, &r->total, 1);
+		engine_conn_done(f, s->req, r->total);
 	else
 		engine_conn_progress(f, s->req, r->done);
 }
@@ -237,24 +142,29 @@ static void judge_way(struct engine_conn *f, const struct send_op *p,
 				 mpib_tracker_gone(t) - c->before);
 }
 
-/* Stripe k is no longer in flight; ok: acknowledged, so it is a sample. */
-static void leave_tracker(struct engine_conn *f, struct send_op *p, unsigned k,
-			  bool ok)
+/* Stripe k was acknowledged. */
+static inline void stripe_acked(struct engine_conn *f, struct send_op *p,
+				unsigned k)
 {
-	struct mpib_tracker *t = &f->lane->track[p->c.carrier[k]];
+	unsigned rail = p->c.carrier[k];
+	uint64_t now = f->shard->now;
 
-	for (unsigned i = 0; ok && i < p->n; i++)
-		mpib_report_done(f, send_op_share(f, p, i)->req,
-				 p->c.carrier[k], 0, 0);
-	if (ok) {
-		if (f->lane->spread == MPIB_SPREAD_AUTO)
-			judge_way(f, p, k);
-		mpib_record(f, MPIB_TIME_POST_SOUT + p->c.carrier[k],
-			    f->shard->now - p->stripe[k].posted);
-		mpib_tracker_ack(t, &p->stripe[k], f->shard->now);
-	} else {
-		mpib_tracker_drop(t, &p->stripe[k], f->shard->now);
+	if (__builtin_expect(p->report, 0)) {
+		for (unsigned i = 0; i < p->n; i++)
+			mpib_report_done(f, send_op_share(f, p, i)->req, rail,
+					 0, 0);
 	}
+	if (f->lane->spread == MPIB_SPREAD_AUTO)
+		judge_way(f, p, k);
+	mpib_record(f, MPIB_TIME_POST_SOUT + rail, now - p->stripe[k].posted);
+	mpib_tracker_ack(&f->lane->track[rail], &p->stripe[k], now);
+}
+
+/* Stripe k is no longer in flight, and nobody knows whether it was placed. */
+static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
+{
+	mpib_tracker_drop(&f->lane->track[p->c.carrier[k]], &p->stripe[k],
+			  f->shard->now);
 }
 
 /* The last stripes of a send op were acknowledged, ns after its post. One that
@@ -290,34 +200,50 @@ int mpib_sender_retire(struct engine_conn *f)
 			break;
 		}
 		tx->op_tail++;
+		tx->share_tail += send_op_takes(p->n);
 		send_op_retire(f, p);
 	}
 	return n;
 }
 
-void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
-			   bool ok)
+static void stripes_acked(struct engine_conn *f, struct send_op *p,
+			  uint8_t stripes)
 {
-	struct send_op *p = send_op_at(f, op);
-	uint64_t posted;
+	uint64_t posted = p->stripe[!(stripes & 1u)].posted;
 
-	stripes &= p->c.pending;
-	if (!stripes)
-		return;
-	p->c.pending &= (uint8_t)~stripes;
-	posted = p->stripe[!(stripes & 1u)].posted;
 	for (unsigned on = stripes; on; on &= on - 1)
-		leave_tracker(f, p, (unsigned)__builtin_ctz(on), ok);
-	if (__builtin_expect(p->before >= 0 && ok && !p->c.pending, 0))
+		stripe_acked(f, p, (unsigned)__builtin_ctz(on));
+	if (p->before >= 0 && !p->c.pending)
 		judge_cut(f, p, f->shard->now - posted);
-	for (unsigned i = 0; !ok && i < p->n; i++) {
+}
+
+static void stripes_failed(struct engine_conn *f, struct send_op *p,
+			   uint8_t stripes)
+{
+	for (unsigned on = stripes; on; on &= on - 1)
+		drop_stripe(f, p, (unsigned)__builtin_ctz(on));
+	for (unsigned i = 0; i < p->n; i++) {
 		struct op_range *o = send_op_share(f, p, i);
 
 		o->len = 0; /* not sent: no progress */
 		if (f->stopping)
 			engine_conn_finish(f, o->req, f->stop_error, NULL, 0);
 	}
+}
 
+void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
+			   bool ok)
+{
+	struct send_op *p = send_op_at(f, op);
+
+	stripes &= p->c.pending;
+	if (!stripes)
+		return;
+	p->c.pending &= (uint8_t)~stripes;
+	if (__builtin_expect(ok, 1))
+		stripes_acked(f, p, stripes);
+	else
+		stripes_failed(f, p, stripes);
 	mpib_sender_retire(f);
 	if (f->stopping)
 		engine_conn_check_stopped(f);
@@ -335,8 +261,9 @@ void mpib_sender_forget(struct engine_conn *f)
 	for (; tx->op_tail != tx->op_head; tx->op_tail++) {
 		struct send_op *p = send_op_at(f, tx->op_tail);
 
+		tx->share_tail += send_op_takes(p->n);
 		send_op_unref(f, p);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
-			leave_tracker(f, p, r, false);
+			drop_stripe(f, p, r);
 	}
 }

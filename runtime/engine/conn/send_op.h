@@ -16,7 +16,7 @@ struct mpib_mr;
 /* In flight at once: a send op and one range are enough for a request that is
  * not staged, and a connection has MPIB_REQUESTS of them. */
 #define SEND_OPS MPIB_REQUESTS
-#define SEND_SHARES MPIB_REQUESTS
+#define SEND_SHARES SEND_OPS
 
 /* Bytes of one request in a send op: where they lie and where they go, kept so
  * that a replay can post them again. */
@@ -33,11 +33,19 @@ struct op_range {
 struct send_op {
 	struct mpib_stripes c; /* stripe k is what rail k was given */
 	uint8_t n; /* its ranges in mpib_sender.share, which follow one another */
+	bool report; /* some of its requests is reported */
 	uint32_t first; /* counts as share_head, does not wrap at SEND_SHARES */
 	struct mpib_stripe stripe[MPIB_RAILS];
 	uint64_t slot;
 	int64_t before; /* as mpib_adapt_posted() said */
 };
+
+/* Entries of mpib_sender.share that it takes: no op takes none, so that there are
+ * send ops enough while there are entries. */
+static inline uint32_t send_op_takes(unsigned ranges)
+{
+	return ranges ? ranges : 1;
+}
 
 /* Where range i of it lies in mpib_sender.share. */
 static inline uint32_t send_op_index(const struct send_op *op, unsigned i)

@@ -7,94 +7,34 @@
 #include <mpib/wire.h>
 #include <string.h>
 
-#include "engine/conn/chain.h"
-#include "engine/conn/conn.h"
+#include "engine/conn/post.h"
+#include "engine/conn/take.h"
 #include "engine/lane/spread.h"
-#include "engine/measure/count.h"
 #include "engine/split/policy.h"
 
-bool mpib_sender_room(const struct engine_conn *f)
-{
-	return f->tx.range_head - f->tx.range_tail < SEND_RANGES;
-}
-
-bool mpib_sender_has_work(const struct engine_conn *f)
-{
-	return f->tx.range_head != f->tx.range_tail;
-}
-
-static bool sender_well_formed(const struct mpib_desc *d)
-{
-	return (d->op & MPIB_OP_MASK) == MPIB_OP_SEND && d->n == 1 &&
-	       d->idx == 0 && d->req < MPIB_REQUESTS && d->gen != 0 &&
-	       d->total <= MPIB_SIZE_MAX && d->pos <= d->total &&
-	       d->len <= d->total - d->pos &&
-	       (d->len > 0 || d->total == 0 || d->pos == 0);
-}
-
 /* A no-op ends at once, with result 0. -EINVAL: the descriptor is none. */
-static int take_nop(struct engine_conn *f, const struct mpib_desc *d)
+int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d)
 {
 	int rc;
 
 	if (d->op != MPIB_OP_NOP || d->n != 1 || d->req >= MPIB_REQUESTS ||
 	    d->gen == 0 || d->pos || d->len || d->total)
 		return -EINVAL;
-	rc = engine_conn_feed(f, d);
+	rc = engine_conn_feed(f, d, NULL);
 	if (rc < 0)
 		return rc;
 	engine_conn_finish(f, d->req, 0, NULL, 0);
 	return 1;
 }
 
-int mpib_sender_take(struct engine_conn *f, const struct mpib_desc *d)
-{
-	struct mpib_sender *tx = &f->tx;
-	struct send_range e;
-	struct engine_request *r;
-	int rc;
-
-	if (!sender_well_formed(d))
-		return take_nop(f, d);
-	r = &f->req[d->req];
-	if (r->gen == d->gen && !r->active && d->len > 0 &&
-	    (d->pos > 0 || r->fed == 0))
-		return 1; /* the request failed, the client feeds it still */
-
-	e = (struct send_range){
-		.req = d->req, .tag = d->tag, .len = d->len, .pos = d->pos
-	};
-	rc = engine_conn_hold(f, d, &e.mr, &e.addr);
-	if (rc < 0)
-		return rc;
-	rc = engine_conn_feed(f, d);
-	if (rc < 0) {
-		if (e.mr)
-			mpib_mr_unref(e.mr);
-		return rc;
-	}
-	if (d->tag >= 0)
-		f->local_rank = d->tag;
-	tx->range[tx->range_head++ % SEND_RANGES] = e;
-	return 1;
-}
-
-void mpib_sender_pop(struct engine_conn *f)
-{
-	struct send_range *e = mpib_sender_oldest(f);
-
-	if (e->mr)
-		mpib_mr_unref(e->mr);
-	f->tx.range_tail++;
-}
-
 /* A peer's proxy is checked like any other source of input. */
 bool mpib_cts_sane(const struct mpib_cts *c)
 {
-	return c->total <= MPIB_SIZE_MAX && c->pos <= c->total &&
-	       c->len <= c->total - c->pos && c->n >= 1 &&
-	       c->n <= MPIB_GROUP_MAX && c->idx < c->n &&
-	       (c->n == 1 || c->len == c->total);
+	return c->total <= MPIB_SIZE_MAX &&
+	       (uint64_t)c->pos + c->len <= c->total &&
+	       ((c->n == 1 && c->idx == 0) ||
+		(c->n >= 1 && c->n <= MPIB_GROUP_MAX && c->idx < c->n &&
+		 c->len == c->total));
 }
 
 bool mpib_sender_cts(struct engine_conn *f, uint64_t slot, struct mpib_cts *cts)
@@ -137,9 +77,11 @@ static bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
  * Tell the receiver that its receive is too small: a record with -EMSGSIZE and
  * the message's size, by an IMM on the home rail. No byte of the message goes.
  */
-static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
+__attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
+						    const struct mpib_cts *cts)
 {
-	struct mpib_chain chain[MPIB_RAILS] = { 0 };
+	struct mpib_lane_qp *q[MPIB_RAILS];
+	struct mpib_chain chain = { 0 };
 	const uint32_t none[MPIB_RAILS] = { 0 };
 	struct send_range *e = mpib_sender_oldest(f);
 	unsigned home = engine_conn_home(f);
@@ -147,15 +89,16 @@ static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
 	uint32_t sizes[2] = { mpib_total_of(f, e), cts->total };
 	struct mpib_record *rec;
 
-	if (!mpib_sender_may_post(f, mask, 0, 1, none))
+	if (!mpib_sender_may_post(f, 1, mask, 0, 1, none, q))
 		return false;
 
 	rec = mpib_sender_record(f);
 	rec->status = -EMSGSIZE;
 	rec->size[0] = mpib_total_of(f, e);
-	mpib_chain_imm(f, &chain[home], home,
-		       mpib_sender_imm(f, home, mask, true, 0), rec);
-	mpib_sender_post(f, chain, NULL, 0, mask, 0);
+	chain.q = q[home];
+	mpib_chain_imm(f, &chain, mpib_sender_imm(f, home, mask, true, 0), rec);
+	mpib_sender_stripe(f, mpib_sender_post(f, 0, none, mask, mask, 0),
+			   &chain);
 
 	engine_conn_finish(f, req, -EMSGSIZE, sizes, 2);
 	mpib_match_forget(f, req);
@@ -230,64 +173,94 @@ static void fill_record(struct engine_conn *f, const struct send_range *e,
 		rec->rail[r] = f->tx.rail[r] + s->rail[r];
 }
 
-static void sender_build(struct engine_conn *f, const struct send_range *e,
-			 const struct mpib_cts *cts, const struct step *s,
-			 struct mpib_chain *chain)
+/* The send op's chain on one rail. rec: the slot's record, of the leader. */
+__attribute__((always_inline)) static inline void
+sender_build(struct engine_conn *f, const struct send_range *e,
+	     const struct mpib_cts *cts, const struct step *s,
+	     struct mpib_chain *chain, const struct mpib_record *rec)
 {
-	struct mpib_record *rec = s->record ? mpib_sender_record(f) : NULL;
-	unsigned leader = s->imm & 1u ? MPIB_RAIL_SOUT : MPIB_RAIL_SUP;
+	unsigned r = chain->q->rail;
+	/* SUP has the front, so that the cut is a multiple of 128. */
+	uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->rail[MPIB_RAIL_SUP];
+	struct mpib_span span = {
+		.mr = e->mr,
+		.from = s->from + off,
+		.to = cts->addr + s->at + off,
+		.rkey = cts->rkey[r],
+		.len = s->rail[r],
+	};
 
-	if (rec)
-		fill_record(f, e, s, rec);
-	for (unsigned on = s->data | s->imm; on; on &= on - 1) {
-		unsigned r = (unsigned)__builtin_ctz(on);
-		/* SUP has the front, so that the cut is a multiple of 128. */
-		uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->rail[MPIB_RAIL_SUP];
-		struct mpib_record *mine = r == leader ? rec : NULL;
-		struct mpib_span span = {
-			.mr = e->mr,
-			.from = s->from + off,
-			.to = cts->addr + s->at + off,
-			.rkey = cts->rkey[r],
-			.len = s->rail[r],
-		};
-
-		if (span.len && (s->apart || !(s->imm & mpib_rail_bit(r)))) {
-			mpib_chain_write(f, &chain[r], r, &span);
-			span.len = 0;
-		}
-		if (s->imm & mpib_rail_bit(r))
-			mpib_chain_last(f, &chain[r], r, &span,
-					mpib_sender_imm(f, r, s->imm, s->record,
-							s->len),
-					mine);
+	if (span.len && (s->apart || !s->imm)) {
+		mpib_chain_write(f, chain, &span);
+		span.len = 0;
 	}
+	if (s->imm)
+		mpib_chain_last(
+			f, chain, &span,
+			mpib_sender_imm(f, r, s->imm, s->record, s->len), rec);
 }
 
+static void sender_send(struct engine_conn *f, const struct send_range *e,
+			const struct mpib_cts *cts, const struct step *s,
+			struct mpib_lane_qp **q)
+{
+	struct mpib_record *rec = NULL;
+	uint8_t stripes = s->data | s->imm;
+	struct send_op *p;
+
+	*mpib_sender_range(f, 0) = (struct op_range){
+		.mr = e->mr,
+		.from = s->from,
+		.at = s->at,
+		.len = s->len,
+		.sup = s->rail[MPIB_RAIL_SUP],
+		.req = e->req,
+	};
+	if (__builtin_expect(s->record, 0)) {
+		rec = mpib_sender_record(f);
+		fill_record(f, e, s, rec);
+	}
+	p = mpib_sender_post(f, 1, s->rail, stripes, s->imm, s->spread);
+	for (unsigned on = stripes; on; on &= on - 1) {
+		struct mpib_chain chain = { .q = q[__builtin_ctz(on)] };
+
+		sender_build(f, e, cts, s, &chain, rec);
+		mpib_sender_stripe(f, p, &chain);
+		rec = NULL; /* the first rail leads */
+	}
+	if (__builtin_expect(p->report, 0))
+		mpib_sender_report(f, p);
+}
+
+/* The bytes are posted: go on behind them. */
 static void sender_advance(struct engine_conn *f, const struct send_range *e,
 			   const struct step *s)
 {
 	struct mpib_sender *tx = &f->tx;
-	uint8_t req = e->req;
+	uint32_t pos = tx->pos + s->len;
 
-	tx->pos += s->len;
-	tx->mask |= s->data;
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		tx->rail[r] += s->rail[r];
 	if (s->imm) {
 		tx->cts_next++;
 		tx->mask = 0;
 		memset(tx->rail, 0, sizeof(tx->rail));
+	} else {
+		tx->mask |= s->data;
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			tx->rail[r] += s->rail[r];
 	}
-	if (tx->pos == e->pos + e->len)
-		mpib_sender_pop(f);
+	/* Its reference on the region is the send op's now, or else one more. */
+	if (pos == e->pos + e->len)
+		tx->range_tail++;
+	else if (e->mr)
+		mpib_mr_ref(e->mr);
 	if (s->ends_message) {
 		tx->msg++;
 		tx->pos = 0;
 		tx->promised = false;
 		mpib_count_messages(f, 1);
 	} else {
-		tx->req = req;
+		tx->pos = pos;
+		tx->req = e->req;
 	}
 }
 
@@ -305,8 +278,7 @@ __attribute__((noinline)) static uint64_t sender_promise(struct engine_conn *f)
 static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
 			    const struct send_range *e)
 {
-	struct mpib_chain chain[MPIB_RAILS] = { 0 };
-	struct op_range share;
+	struct mpib_lane_qp *q[MPIB_RAILS];
 	struct step s;
 
 	if (mpib_total_of(f, e) > cts->total)
@@ -318,19 +290,9 @@ static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
 		return 0;
 	}
 	sender_plan(f, e, cts, &s);
-	if (!mpib_sender_may_post(f, s.data | s.imm, s.spread, 2, s.rail))
+	if (!mpib_sender_may_post(f, 1, s.data | s.imm, s.spread, 2, s.rail, q))
 		return 0;
-
-	sender_build(f, e, cts, &s, chain);
-	share = (struct op_range){
-		.mr = e->mr,
-		.from = s.from,
-		.at = s.at,
-		.len = s.len,
-		.sup = s.rail[MPIB_RAIL_SUP],
-		.req = e->req,
-	};
-	mpib_sender_post(f, chain, &share, 1, s.imm, s.spread);
+	sender_send(f, e, cts, &s, q);
 	sender_advance(f, e, &s);
 	return (uint64_t)s.len + 1;
 }
@@ -345,7 +307,8 @@ static bool sender_fits(const struct engine_conn *f, const struct send_range *e,
 	return e->tag == tag && e->pos == 0;
 }
 
-uint64_t mpib_sender_step(struct engine_conn *f)
+/* Post at most one send op: bytes posted + 1, or 0 when nothing can go now. */
+static inline uint64_t sender_step(struct engine_conn *f)
 {
 	const struct send_range *e;
 	struct mpib_cts cts;
@@ -372,6 +335,23 @@ uint64_t mpib_sender_step(struct engine_conn *f)
 		return 0;
 	}
 	return stream_step(f, &cts, e);
+}
+
+int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
+{
+	uint64_t n;
+
+	f->stopped_by = MPIB_DRR_NONE;
+	do {
+		n = sender_step(f);
+		if (!n)
+			break;
+	} while (mpib_drr_pay(run, n - 1));
+	if (n)
+		return MPIB_DRR_RAN;
+	if (!mpib_sender_has_work(f) && f->tx.group.n == 0 && f->tx.lost == 0)
+		return MPIB_DRR_IDLE;
+	return f->stopped_by;
 }
 
 void mpib_sender_drop(struct engine_conn *f)

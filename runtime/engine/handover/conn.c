@@ -91,16 +91,19 @@ static void conn_op(struct mpib_serial *p, struct engine_conn *f,
 	mpib_serial_count(p, &n, MPIB_GROUP_MAX);
 	if (!p->packing) {
 		op->first = f->tx.share_head;
-		if (op->first + n > SEND_SHARES) {
+		if (op->first + send_op_takes(n) > SEND_SHARES) {
 			mpib_serial_fail(p, "more ranges in flight than %u",
 					 SEND_SHARES);
 			n = 0;
 		}
-		f->tx.share_head += n;
+		f->tx.share_head += send_op_takes(n);
 	}
 	op->n = (uint8_t)n;
-	for (unsigned i = 0; i < n; i++)
+	op->report = false;
+	for (unsigned i = 0; i < n; i++) {
 		conn_share(p, f, send_op_share(f, op, i));
+		op->report |= f->req[send_op_share(f, op, i)->req].report;
+	}
 	if (!p->packing)
 		op->before = -1; /* what is replayed says nothing of a cut */
 	/* With every rail fenced, a stripe that has not ended is lost. */
@@ -144,7 +147,8 @@ static void index_pair(struct mpib_serial *p, uint32_t *tail, uint32_t *head,
 	*head = *tail;
 }
 
-MPIB_SERIAL_SIZE(struct mpib_sender, 7592);
+/* Not share_head and share_tail: the ranges in flight are numbered from 0. */
+MPIB_SERIAL_SIZE(struct mpib_sender, 7600);
 static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 {
 	struct mpib_sender *tx = &f->tx;

@@ -64,12 +64,6 @@ void mpib_qp_flush(struct mpib_shard *s)
 		mpib_lanes_refused(s);
 }
 
-static void doorbell_is_due(struct mpib_lane_qp *q)
-{
-	if (!q->chain.n)
-		LIST_INSERT_HEAD(&q->lane->shard->dirty, q, ring_link);
-}
-
 struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id)
 {
 	struct mpib_wr *w = mpib_wr_take(&q->lane->shard->wrs);
@@ -85,25 +79,10 @@ struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id)
 
 void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 {
-	doorbell_is_due(q);
+	mpib_qp_due(q);
 	w->wr.wr_id |= ++q->posted & 0xffffff;
 	if (w->wr.send_flags & IBV_SEND_SIGNALED)
 		q->asked = q->posted;
 	mpib_wr_chain_add(&q->chain, w);
 	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
-}
-
-void mpib_qp_post(struct mpib_lane_qp *q, const struct mpib_wr_chain *c,
-		  uint64_t rest, uint64_t last)
-{
-	struct ibv_send_wr *wr = &c->first->wr;
-
-	doorbell_is_due(q);
-	for (; wr->next; wr = wr->next)
-		wr->wr_id = rest | (++q->posted & 0xffffff);
-	wr->wr_id = last | (++q->posted & 0xffffff);
-	if (wr->send_flags & IBV_SEND_SIGNALED)
-		q->asked = q->posted;
-	mpib_wr_chain_join(&q->chain, c);
-	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, c->n);
 }

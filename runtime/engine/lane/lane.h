@@ -6,6 +6,7 @@
 #ifndef MPIB_ENGINE_LANE_H
 #define MPIB_ENGINE_LANE_H
 
+#include <assert.h>
 #include <mpib/wire.h>
 
 #include "engine/rail/tenant.h"
@@ -42,7 +43,13 @@ static inline void mpib_mr_ref(struct mpib_mr *mr)
 {
 	mr->refs++;
 }
-void mpib_mr_unref(struct mpib_mr *mr);
+void mpib_mr_unused(struct mpib_mr *mr);
+static inline void mpib_mr_unref(struct mpib_mr *mr)
+{
+	assert(mr->refs > 0);
+	if (--mr->refs == 0 && mr->del)
+		mpib_mr_unused(mr);
+}
 
 struct engine_client {
 	struct mpib_shard *shard;
@@ -212,16 +219,54 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 	return sq < cq ? sq : cq;
 }
 
+/* As mpib_qp_room() >= wrs. */
+static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, uint32_t wrs)
+{
+	const struct mpib_shard *s = q->lane->shard;
+
+	return mpib_qp_outstanding(q) + wrs <= q->lane->depth &&
+	       mpib_budget_fits(&s->rail[q->rail].budget, wrs) &&
+	       s->wrs.left >= 2 * MPIB_WR_SPARE;
+}
+
+static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
+				   uint32_t op)
+{
+	return (uint64_t)kind << 60 | (uint64_t)conn << 40 | (uint64_t)op << 24;
+}
+
+/* doorbell.c: the QP is about to get WRs of this turn. */
+static inline void mpib_qp_due(struct mpib_lane_qp *q)
+{
+	if (!q->chain.n)
+		LIST_INSERT_HEAD(&q->lane->shard->dirty, q, ring_link);
+}
+
 /*
- * doorbell.c: append the WRs of c, one or more, to the QP's chain, which goes
- * out with one doorbell at the end of the turn. The caller has asked
- * mpib_qp_room(); only the last of c may be signalled. It gets wr_id last, the
- * others rest (mpib_wr_tag()); the posted count is added here. An error of
+ * Append the WRs of c, one or more, to the QP's chain, which goes out with one
+ * doorbell at the end of the turn. The caller has asked for room; only the last
+ * of c may be signalled. It gets wr_id last (mpib_wr_tag()), the others are of
+ * the connection conn; the posted count is added here. An error of
  * ibv_post_send() is in q->refused afterwards.
  */
-void mpib_qp_post(struct mpib_lane_qp *q, const struct mpib_wr_chain *c,
-		  uint64_t rest, uint64_t last);
-/* As mpib_qp_post() for one WR, which has its wr_id. */
+static inline void mpib_qp_post(struct mpib_lane_qp *q,
+				const struct mpib_wr_chain *c, uint32_t conn,
+				uint64_t last)
+{
+	struct ibv_send_wr *wr = &c->first->wr;
+
+	mpib_qp_due(q);
+	for (; __builtin_expect(wr->next != NULL, 0); wr = wr->next)
+		wr->wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, conn, 0) |
+			    (++q->posted & 0xffffff);
+	wr->wr_id = last | (++q->posted & 0xffffff);
+	if (wr->send_flags & IBV_SEND_SIGNALED)
+		q->asked = q->posted;
+	mpib_wr_chain_join(&q->chain, c);
+	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, c->n);
+}
+
+/* doorbell.c: as mpib_qp_post() for one WR, which has its wr_id. */
 void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w);
 /* A WRITE of the shard's pool for mpib_qp_add(): no bytes, remote address or
  * flags yet. The caller has asked mpib_qp_room(). */
@@ -244,12 +289,6 @@ void mpib_lanes_refused(struct mpib_shard *s);
  * flight on the QP, the probe uses a place of its own in the CQ, so that a full
  * budget does not stop it. False: no room now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
-
-static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
-				   uint32_t op)
-{
-	return (uint64_t)kind << 60 | (uint64_t)conn << 40 | (uint64_t)op << 24;
-}
 
 /* window.c: the bytes in flight on the rail fill share.window. */
 bool mpib_window_full(struct mpib_shard *s, unsigned rail);

@@ -61,6 +61,15 @@ static inline uint32_t mpib_budget_room(const struct mpib_budget *b)
 	return kept < b->size ? b->size - kept : 0;
 }
 
+/* As mpib_budget_room() >= n. */
+static inline bool mpib_budget_fits(const struct mpib_budget *b, uint32_t n)
+{
+	return b->sends + n +
+		       atomic_load_explicit(&b->promised,
+					    memory_order_relaxed) <=
+	       b->size;
+}
+
 /* With one more send, half of all that may be in flight is: the next WR has to
  * be signalled so that its completion frees places soon. */
 static inline bool mpib_budget_is_tight(const struct mpib_budget *b)
@@ -70,8 +79,8 @@ static inline bool mpib_budget_is_tight(const struct mpib_budget *b)
 
 static inline void mpib_budget_send(struct mpib_budget *b, uint32_t n)
 {
-	assert((uint64_t)b->sends + b->receives + n <= b->size);
 	b->sends += n;
+	assert(b->sends + b->receives <= b->size);
 }
 
 static inline void mpib_budget_sent(struct mpib_budget *b, uint32_t n)

@@ -6,8 +6,7 @@
 #include <errno.h>
 #include <mpib/wire.h>
 
-#include "engine/conn/chain.h"
-#include "engine/measure/count.h"
+#include "engine/conn/post.h"
 
 void mpib_replay_drop(struct engine_conn *f)
 {
@@ -40,9 +39,9 @@ static bool share_cts(struct engine_conn *f, const struct send_op *p,
 	return false;
 }
 
-/* Append the writes of stripe k of the send op to chain, for rail q. */
+/* Append the writes of stripe k of the send op to its chain. */
 static bool replay_build(struct engine_conn *f, const struct send_op *p,
-			 unsigned k, unsigned q, struct mpib_chain *chain)
+			 unsigned k, struct mpib_chain *chain)
 {
 	for (unsigned i = 0; i < p->n; i++) {
 		const struct op_range *s = send_op_share(f, p, i);
@@ -53,8 +52,8 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 			continue;
 		if (!share_cts(f, p, s, &cts))
 			return false;
-		span = mpib_range_span(s, k, &cts, q);
-		mpib_chain_write(f, chain, q, &span);
+		span = mpib_range_span(s, k, &cts, chain->q->rail);
+		mpib_chain_write(f, chain, &span);
 	}
 	return true;
 }
@@ -123,13 +122,12 @@ static void add_imm(struct engine_conn *f, const struct send_op *p, unsigned q,
 
 	rec->expected = p->c.imm;
 	rec->ends = p->c.lost;
-	mpib_chain_imm(f, chain, q, imm, rec);
+	mpib_chain_imm(f, chain, imm, rec);
 }
 
 static void replay_repost(struct engine_conn *f, struct send_op *p,
 			  uint32_t number, unsigned q, struct mpib_chain *chain)
 {
-	struct mpib_lane_qp *qp = engine_conn_qp(f, q, p->slot);
 	bool open = p->slot == f->tx.cts_next;
 	unsigned last = p->c.lost >> 1; /* highest lost stripe: gets the IMM */
 	uint8_t again;
@@ -152,10 +150,10 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 			     (uint8_t)(q << MPIB_RAILS << k);
 	}
 	if (last && chain[0].wrs.n)
-		mpib_chain_post(f, &chain[0], qp,
+		mpib_chain_post(f, &chain[0],
 				mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0));
 	if (chain[last].wrs.n)
-		mpib_chain_post(f, &chain[last], qp,
+		mpib_chain_post(f, &chain[last],
 				mpib_wr_tag(MPIB_WR_REPLAY, f->id,
 					    number | again << 8));
 }
@@ -234,7 +232,8 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
 		if (!(p->c.lost & mpib_rail_bit(k)))
 			continue;
-		if (!replay_build(f, p, k, q, &chain[k])) {
+		chain[k].q = engine_conn_qp(f, q, p->slot);
+		if (!replay_build(f, p, k, &chain[k])) {
 			mpib_chain_drop(f, &chain[0]);
 			mpib_chain_drop(f, &chain[1]);
 			return 0;

@@ -11,28 +11,11 @@
  * ranks and shards on which the next messages depend. */
 #define OPS_SHARED 8
 
-static struct engine_conn *sched_conn_of(struct mpib_drr_class *leaf)
-{
-	return container_of(leaf, struct engine_conn, drr);
-}
-
 /* mpib_drr_run_fn of a connection. */
 static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 {
-	struct engine_conn *f = sched_conn_of(leaf);
-	uint64_t n;
-
-	f->stopped_by = MPIB_DRR_NONE;
-	do {
-		n = mpib_sender_step(f);
-		if (!n)
-			break;
-	} while (mpib_drr_pay(run, n - 1));
-	if (n)
-		return MPIB_DRR_RAN;
-	if (!mpib_sender_has_work(f) && f->tx.group.n == 0 && f->tx.lost == 0)
-		return MPIB_DRR_IDLE;
-	return f->stopped_by;
+	return mpib_sender_run(container_of(leaf, struct engine_conn, drr),
+			       run);
 }
 
 static int post_cts(struct mpib_shard *s)

@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "engine/measure/count.h"
+#include "engine/conn/take.h"
 
 #define PER_RING 32
 

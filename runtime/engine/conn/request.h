@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection's requests: what each descriptor and each completion does to one.
+ * The rest is in request.c. Shard thread.
+ */
+#ifndef MPIB_ENGINE_CONN_REQUEST_H
+#define MPIB_ENGINE_CONN_REQUEST_H
+
+#include <errno.h>
+
+#include "engine/conn/report.h"
+#include "engine/measure/count.h"
+
+/* Check that the descriptor's bytes lie in its region, and take a reference on
+ * the region: *mr is NULL for an empty part. -EFAULT. */
+static inline int engine_conn_hold(struct engine_conn *f,
+				   const struct mpib_desc *d,
+				   struct mpib_mr **mr, uint64_t *addr)
+{
+	struct mpib_mr *m;
+
+	*mr = NULL;
+	*addr = 0;
+	if (d->len == 0)
+		return 0;
+	if (d->mr >= MPIB_MRS_MAX)
+		return -EFAULT;
+	m = f->client->mr[d->mr];
+	if (!m || d->off > m->len || d->len > m->len - d->off)
+		return -EFAULT;
+	mpib_mr_ref(m);
+	*mr = m;
+	*addr = m->addr + d->off;
+	return 0;
+}
+
+/* A later part, or the first bytes of a send that began with a question, whose
+ * request is active already. -EINVAL: it does not follow the one before. */
+int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d);
+
+/* Begin or continue the request of a descriptor. A receive that begins takes its
+ * number from *msg, which is NULL for sends. As engine_conn_feed_more(). */
+static inline int engine_conn_feed(struct engine_conn *f,
+				   const struct mpib_desc *d, uint32_t *msg)
+{
+	struct engine_request *r = &f->req[d->req];
+
+	if (d->pos > 0 || r->active)
+		return engine_conn_feed_more(f, d);
+	r->gen = d->gen;
+	r->active = true;
+	r->multipart = d->len != d->total;
+	r->posted = false;
+	r->report = d->op & MPIB_OP_REPORT;
+	r->n = d->n;
+	r->msg = msg ? (*msg)++ : 0;
+	r->total = d->total;
+	r->fed = d->len;
+	r->done = 0;
+	r->since = f->shard->now;
+	f->outstanding++;
+	if (__builtin_expect(r->report, 0))
+		mpib_report_open(f, d->req);
+	MPIB_TRACE(enqueue, f->client->id, f->index, d->req, d->total,
+		   f->is_sender);
+	return 0;
+}
+
+/* The active request is over; its sizes are in its completion. */
+static inline void engine_conn_over(struct engine_conn *f, unsigned req,
+				    int32_t result)
+{
+	struct engine_request *r = &f->req[req];
+
+	r->active = false;
+	f->outstanding--;
+	if (result >= 0)
+		mpib_record(f, MPIB_TIME_SUBMIT_DONE, f->shard->now - r->since);
+	mpib_report_over(f, req);
+	mpib_completion_finish(&f->completion[req], r->gen, result);
+	MPIB_TRACE(complete, f->client->id, f->index, req, result,
+		   f->shard->now - r->since);
+}
+
+/* The active request of one buffer has moved so many bytes, its last. */
+static inline void engine_conn_done(struct engine_conn *f, unsigned req,
+				    uint32_t bytes)
+{
+	f->completion[req].size[0] = bytes;
+	engine_conn_over(f, req, (int32_t)bytes);
+}
+
+#endif
