@@ -160,11 +160,16 @@ int mpib_channel_fail(int sock, const char *why)
 
 static int channel_take(int sock, const struct header *h, struct mpib_serial *p)
 {
-	uint8_t *bytes = malloc(h->len + 1);
-	int *fd = calloc(h->fds + 1, sizeof(*fd));
+	uint8_t *bytes;
 	size_t got = 0;
-	int rc = 0;
+	int rc = 0, *fd;
 
+	/* TAKEN, say: who has no memory to hear it would kill the process that
+	 * serves. */
+	if (h->len == 0 && h->fds == 0)
+		return 0;
+	bytes = malloc(h->len + 1);
+	fd = calloc(h->fds + 1, sizeof(*fd));
 	if (!bytes || !fd) {
 		free(bytes);
 		free(fd);

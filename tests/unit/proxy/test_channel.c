@@ -16,8 +16,24 @@
 
 #define ROUNDS 2000
 
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t bytes);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t bytes);
+
 static int pair[2];
 static atomic_int go;
+static bool no_memory;
+
+void *__wrap_malloc(size_t n)
+{
+	return no_memory ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t bytes)
+{
+	return no_memory ? NULL : __real_calloc(n, bytes);
+}
 
 static void what_came_before_is_had(void **state)
 {
@@ -30,6 +46,22 @@ static void what_came_before_is_had(void **state)
 	mpib_serial_fini(&p);
 	assert_int_equal(mpib_channel_send(pair[1], MPIB_CHANNEL_TAKEN, NULL),
 			 -EPIPE);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* Who could not hear it would kill the process that serves. */
+static void it_takes_no_memory_to_hear_who_serves(void **state)
+{
+	struct mpib_serial p;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(mpib_channel_send(pair[1], MPIB_CHANNEL_TAKEN, NULL),
+			 0);
+	no_memory = true;
+	assert_int_equal(mpib_channel_recv(pair[0], MPIB_CHANNEL_TAKEN, &p), 0);
+	no_memory = false;
+	mpib_serial_fini(&p);
 	close(pair[0]);
 	close(pair[1]);
 }
@@ -96,6 +128,7 @@ static void nobody_stands_still_for_longer_than_peers_bear(void **state)
 
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(what_came_before_is_had),
+	cmocka_unit_test(it_takes_no_memory_to_hear_who_serves),
 	cmocka_unit_test(it_is_sent_and_had_or_neither),
 	cmocka_unit_test(who_is_given_up_cannot_say_that_it_has_taken_over),
 	cmocka_unit_test(nobody_stands_still_for_longer_than_peers_bear),
