@@ -136,7 +136,12 @@ cpu_of() {
 	awk -v t="$sum" -v hz="$hz" 'BEGIN { printf "%.2f", t / hz }'
 }
 
-# samples REP ROW FILE: print "metric value" lines as samples for bench-tally.
+# tally OPTIONS SAMPLES: medians and ranges; tally.pl says how.
+tally() {
+	perl "$top/bench/tally.pl" "$@"
+}
+
+# samples REP ROW FILE: print "metric value" lines as samples for tally.
 samples() {
 	awk -v rep="$1" -v row="$2" 'NF == 2 { print rep, row, $1, $2 }' "$3"
 }
@@ -164,7 +169,7 @@ bench_plot() {
 	done
 }
 
-# item WORD...: print one item of a layout of bench-tally.
+# item WORD...: print one item of a layout of tally.
 item() {
 	local IFS=$'\t'
 	echo "$*"

@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# tally.sh BENCH_TALLY: medians, ranges, derived rows and marks as worked out
+# tally.sh TALLY: medians, ranges, derived rows and marks as worked out
 # by hand; a ratio is that of one repetition, not of two medians; what is not
 # measured does not hold.
 tally=$1
 dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 trap 'rm -rf "$dir"' EXIT
 printf '%s\n' '0 a bw@512 5' '1 a bw@512 6' '2 a bw@512 4' '3 a bw@512 7' \
-	'0 b bw@512 1' '1 b bw@512 3' '2 b bw@512 4' '0 a lat 2.5' >"$dir/s"
+	'0 b bw@512 1' '1 b bw@512 3' '2 b bw@512 4' '0 a lat 2.5' \
+	'0 b cpu 0.000' >"$dir/s"
 printf '%b\n' 'title\tT' 'column\tbw@512\tGB/s\t1' 'column\tlat\tus' \
 	'row\ta\tRow A' 'row\tb\tRow B' 'row\tc\ttwice B' \
 	'derive\tc\tbw@512\t2\tb\tbw@512' \
 	'mark\tA by B\t>=\t2.1\ta\tbw@512\tb\tbw@512' \
 	'mark\tA\t<=\t6\ta\tbw@512' 'mark\tnone\t>=\t0\tz\tlat' \
+	'mark\tby 0\t>=\t0\ta\tlat\tb\tcpu' \
 	'note\tN' >"$dir/l"
-"$tally" --layout "$dir/l" --json "$dir/j" --plots "$dir" "$dir/s" \
+perl "$tally" --layout "$dir/l" --json "$dir/j" --plots "$dir" "$dir/s" \
 	>"$dir/got" || exit 1
 cat >"$dir/want" <<'END'
 T
@@ -29,6 +31,7 @@ T
 | A by B | >= 2.1 | 2.000 [1.000–5.000] | does not hold |
 | A | <= 6 | 5.500 [4.000–7.000] | holds |
 | none | >= 0 | - | not measured |
+| by 0 | >= 0 | - | not measured |
 
 N
 END
@@ -39,9 +42,9 @@ grep -q '"holds": false' "$dir/j" || exit 1
 mkdir "$dir/full" && ln -s /dev/full "$dir/full/lat.dat"
 for to in "--json /dev/full" "--markdown /dev/full" "--plots $dir/full"; do
 	# shellcheck disable=SC2086 # an option and its value
-	! "$tally" --layout "$dir/l" $to "$dir/s" >"$dir/got" 2>&1 || exit 1
+	! perl "$tally" --layout "$dir/l" $to "$dir/s" >"$dir/got" 2>&1 || exit 1
 	grep -q 'cannot write' "$dir/got" || exit 1
 done
 echo '0 a bw' >>"$dir/s"
-! "$tally" --layout "$dir/l" "$dir/s" >"$dir/got" 2>&1 || exit 1
+! perl "$tally" --layout "$dir/l" "$dir/s" >"$dir/got" 2>&1 || exit 1
 grep -q 'not a sample' "$dir/got"
