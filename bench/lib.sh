@@ -12,6 +12,7 @@
 
 top=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$top/cmake/usage.sh"
+. "$top/tests/support/lines.sh"
 pids=()
 
 bench_die() {
@@ -19,13 +20,9 @@ bench_die() {
 	exit 1
 }
 
-bench_cleanup() {
-	trap - EXIT INT TERM
-	# A child that has not yet called exec has this shell's traps, too.
-	[ "$BASHPID" -eq "$$" ] || return
+at_end() {
 	bench_nodes_stop
 	net_release
-	rm -rf "$dir"
 }
 
 bench_setup() {
@@ -46,9 +43,8 @@ bench_setup() {
 	[ -x "$build/bench/mpib-perf" ] || bench_die "$build is no build"
 	. "$top/tests/support/addr.sh"
 	net=${net%.*}
-	dir=$(mktemp -d /tmp/mpib-bench.XXXXXX)
-	trap bench_cleanup EXIT
-	trap 'bench_cleanup; exit 130' INT TERM
+	. "$top/tests/support/workdir.sh"
+	trap 'exit 130' INT TERM
 }
 
 bench_cpus=()
@@ -80,12 +76,7 @@ bench_nodes() {
 		pids+=($!)
 	done
 	for ((i = 0; i < n; i++)); do
-		for _ in $(seq 400); do
-			grep -qs '^ready' "$dir/out$i" && break
-			kill -0 "${pids[$i]}" 2>/dev/null || break
-			sleep 0.05
-		done
-		grep -q '^ready' "$dir/out$i" || {
+		await_ready "$dir/out$i" "${pids[$i]}" || {
 			cat "$dir/log$i" >&2
 			bench_die "the proxy of node $i did not start"
 		}

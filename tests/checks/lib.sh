@@ -57,5 +57,4 @@ verdict() {
 	exit 1
 }
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$here/../support/workdir.sh"

@@ -9,16 +9,13 @@ build=$(realpath "$1") source=$(realpath "$2")
 here=$(dirname "$0")
 . "$here/../support/lines.sh"
 . "$here/../support/addr.sh"
-dir=$(mktemp -d /tmp/mpib-containers.XXXXXX)
+. "$here/../support/workdir.sh"
 chmod 755 "$dir" # the root of a user namespace is somebody else here
-end() {
-	trap - EXIT INT TERM
+at_end() {
 	pod_end
-	rm -rf "$dir"
 }
 . "$here/images.sh"
-trap end EXIT
-trap 'end; exit 130' INT TERM
+trap 'exit 130' INT TERM
 
 . /etc/os-release
 other=trixie

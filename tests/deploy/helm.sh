@@ -7,8 +7,7 @@ set -uo pipefail
 source=$2
 here=$(CDPATH='' cd "$(dirname "$0")" && pwd)
 chart=$source/proxy/packaging/helm/mpib-proxy
-dir=$(mktemp -d /tmp/mpib-helm.XXXXXX)
-trap 'rm -rf "$dir"' EXIT
+. "$here/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
 skip() {
 	echo "SKIPPED: the Helm chart, as $*"

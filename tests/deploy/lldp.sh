@@ -14,8 +14,12 @@ done
 . "$here/../support/namespaces.sh"
 enter_namespaces "islands by LLDP" "$build" "$source"
 . "$here/../support/lines.sh"
-dir=$(mktemp -d /tmp/mpib-lldp.XXXXXX)
-trap 'exec 2>/dev/null; kill -9 -1; umount -l /run; rm -rf "$dir"' EXIT
+. "$here/../support/workdir.sh"
+at_end() {
+	exec 2>/dev/null
+	kill -9 -1 # of this namespace
+	umount -l /run
+}
 mount -t tmpfs -o mode=755 none /run
 mkdir -p /run/netns
 in_ns() { # NAMESPACE COMMAND...

@@ -23,15 +23,13 @@ ip link add slurm0 type veth peer name slurm1 && ip link set slurm0 up &&
 	exit 77
 }
 net=127.0.0
-dir=$(mktemp -d /tmp/mpib-slurm.XXXXXX)
-end() {
+. "$here/../support/workdir.sh"
+at_end() {
 	cp "$dir"/*.log "${MPIB_SLURM_LOGS:-$dir}" 2>/dev/null
 	exec 2>/dev/null
 	kill -9 -1 # of this namespace
 	umount -l /usr/bin /run 2>/dev/null
-	rm -rf "$dir"
 }
-trap end EXIT
 
 # What the packages would bring to /usr/bin; systemctl, as systemd is not process
 # 1 here, starts what the unit would; and nccl-tests without a GPU.

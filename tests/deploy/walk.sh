@@ -8,8 +8,12 @@ here=$(realpath "$(dirname "$0")")
 . "$here/../support/namespaces.sh"
 enter_namespaces "the walk" "$build" "$source"
 . "$here/../support/lines.sh"
-dir=$(mktemp -d /tmp/mpib-walk.XXXXXX)
-trap 'exec 2>/dev/null; kill -9 -1; umount -l /run; rm -rf "$dir"' EXIT
+. "$here/../support/workdir.sh"
+at_end() {
+	exec 2>/dev/null
+	kill -9 -1 # of this namespace
+	umount -l /run
+}
 mount -t tmpfs -o mode=755 none /run
 mkdir -p /run/netns
 for node in 0 1; do

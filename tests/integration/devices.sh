@@ -7,9 +7,10 @@ set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 . "$(dirname "$0")/../support/rails.sh"
-# An upgraded proxy is a child of the first, which ends with it.
-trap 'kill -9 $(cat "$dir"/n*/*.pid 2>/dev/null) 2>/dev/null
-	scratch_end' EXIT
+at_end() {
+	heirs_end
+	scratch_end
+}
 
 # file NODE DEVICES
 file() {

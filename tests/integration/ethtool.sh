@@ -11,16 +11,8 @@ if [ "${2:-}" != inside ]; then
 	fi
 	exec unshare -Urn bash "$0" "$build" inside
 fi
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/lines.sh"
-agent=
-failed=0
-trap 'kill $agent 2>/dev/null; wait; rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../support/scratch.sh"
 
-complain() {
-	echo "ethtool: $*"
-	failed=1
-}
 status() {
 	"$build/proxy/mpib-agent" status --dir "$dir/agent"
 }
@@ -51,18 +43,18 @@ printf 'port sup mlx5_1 1\nsick peer_ifindex 1\nhold 1000\n' >"$dir/conf"
 agent=$!
 await_ready "$dir/out" "$agent" || { cat "$dir/log"; exit 1; }
 await status >/dev/null
-status | has '^sup *well' || complain "at first: $(status)"
-warned peer_ifindex && complain "what a veth counts: $(<"$dir/log")"
-await is_left || complain "it is not left: $(status) $(<"$dir/log")"
+status | has '^sup *well' || fail "at first: $(status)"
+warned peer_ifindex && fail "what a veth counts: $(<"$dir/log")"
+await is_left || fail "it is not left: $(status) $(<"$dir/log")"
 status
 
 printf 'port sup mlx5_1 1\nsick rx_symbol_err_phy 1\n' >"$dir/conf"
 kill -HUP "$agent"
 await warned 'rx_symbol_err_phy: No such file' ||
-	complain "a counter that it has not: $(<"$dir/log")"
+	fail "a counter that it has not: $(<"$dir/log")"
 echo v9 >"$port/gid_attrs/ndevs/0"
 printf 'port sup mlx5_1 1\nsick peer_ifindex 1\n' >"$dir/conf"
 kill -HUP "$agent"
 await warned 'peer_ifindex: No such device' ||
-	complain "a device that there is not: $(<"$dir/log")"
+	fail "a device that there is not: $(<"$dir/log")"
 exit "$failed"

@@ -5,8 +5,7 @@
 # built without all that is found out.
 set -uo pipefail
 build=$(realpath "$1")
-top=$(mktemp -d /tmp/mpib-hardened.XXXXXX)
-trap 'rm -rf "$top"' EXIT
+. "$(dirname "$0")/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
 
 # lacks FILE: a word for each thing that it has not.
@@ -21,31 +20,31 @@ lacks() {
 	grep -qE '__[a-z]+_chk@' <<<"$all" || echo FORTIFY
 }
 
-DESTDIR=$top/root cmake --install "$build" >"$top/log" 2>&1 ||
-	{ cat "$top/log"; exit 1; }
+DESTDIR=$dir/root cmake --install "$build" >"$dir/log" 2>&1 ||
+	{ cat "$dir/log"; exit 1; }
 looked=
 while read -r file; do
 	readelf -h "$file" >/dev/null 2>&1 || continue
 	looked+=" $(basename "$file") "
 	for what in $(lacks "$file"); do
-		fail "${file#"$top/root"} has no $what"
+		fail "${file#"$dir/root"} has no $what"
 	done
-done < <(find "$top/root" -type f ! -name '*.a')
+done < <(find "$dir/root" -type f ! -name '*.a')
 for name in mpib-proxy mpibctl mpib-top mpib-agent mpib-perf \
 	libnccl-net-mpib.so; do
 	[[ $looked == *" $name "* ]] || fail "$name is not installed"
 done
 [[ $looked == *" libmpib.so."* ]] || fail "libmpib.so is not installed"
-symbols=$(find "$top/root" -name '*.a' -exec nm {} +)
+symbols=$(find "$dir/root" -name '*.a' -exec nm {} +)
 grep -q 'U __stack_chk_fail' <<<"$symbols" || fail "libmpib.a has no CANARY"
 
 # This compiler's counterexample.
-echo 'int main(void) { return 0; }' >"$top/open.c"
+echo 'int main(void) { return 0; }' >"$dir/open.c"
 compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
-"$compiler" -U_FORTIFY_SOURCE -fno-stack-protector -no-pie -o "$top/open" \
-	-Wl,-z,norelro,-z,lazy,-z,execstack "$top/open.c" >"$top/log" 2>&1 ||
-	fail "no counterexample: $(<"$top/log")"
-[ "$(lacks "$top/open" | tr '\n' ' ')" = \
+"$compiler" -U_FORTIFY_SOURCE -fno-stack-protector -no-pie -o "$dir/open" \
+	-Wl,-z,norelro,-z,lazy,-z,execstack "$dir/open.c" >"$dir/log" 2>&1 ||
+	fail "no counterexample: $(<"$dir/log")"
+[ "$(lacks "$dir/open" | tr '\n' ' ')" = \
 	"PIE RELRO BIND_NOW NX CANARY FORTIFY " ] ||
-	fail "a program without any is said to lack only: $(lacks "$top/open")"
+	fail "a program without any is said to lack only: $(lacks "$dir/open")"
 exit "$failed"

@@ -4,26 +4,24 @@
 # right exit status: 1 failed, 2 usage, 3 no proxy. Tables fit 80 columns.
 set -uo pipefail
 build=$1 source=$2
-top=$(mktemp -d /tmp/mpib-user.XXXXXX)
+. "$(dirname "$0")/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
-cleanup() {
+at_end() {
 	[ -n "${proxy:-}" ] && kill "$proxy" && wait "$proxy"
-	rm -rf "$top"
 }
-trap cleanup EXIT
 
 # Where anybody may run it, as the build folder need not be.
-chmod 755 "$top"
-cp "$build/proxy/mpibctl" "$top/"
-export PATH=$top:$PATH
+chmod 755 "$dir"
+cp "$build/proxy/mpibctl" "$dir/"
+export PATH=$dir:$PATH
 unset MPIB_RUN_DIR NCCL_NET_PLUGIN
 
 # refused STATUS COMMAND...
 refused() {
 	local want=$1 out err rc
 	shift
-	out=$("$@" 2>"$top/err" </dev/null)
-	rc=$? err=$(<"$top/err")
+	out=$("$@" 2>"$dir/err" </dev/null)
+	rc=$? err=$(<"$dir/err")
 	[ "$rc" -eq "$want" ] || fail "$*: status $rc, not $want: $err"
 	[ -z "$out" ] || fail "$*: says on stdout: $out"
 	[[ $err =~ ^mpib[a-z-]+:\ [^$'\n']+:\ [^$'\n']+\ \([^$'\n']+\)$ ]] ||
@@ -33,13 +31,13 @@ refused() {
 # shown COMMAND...: it works, and what it prints fits a terminal.
 shown() {
 	local rc wide
-	"$@" >"$top/out" 2>"$top/err" </dev/null
+	"$@" >"$dir/out" 2>"$dir/err" </dev/null
 	rc=$?
-	[ "$rc" -eq 0 ] || fail "$*: status $rc: $(<"$top/err")"
-	[ -s "$top/out" ] || fail "$*: prints nothing"
+	[ "$rc" -eq 0 ] || fail "$*: status $rc: $(<"$dir/err")"
+	[ -s "$dir/out" ] || fail "$*: prints nothing"
 	script -qec "$(printf '%q ' "$@")" /dev/null </dev/null |
-		sed 's/\r//; s/\x1b\[[0-9;]*[a-zA-Z]//g' >"$top/seen"
-	wide=$(awk 'length > 80' "$top/seen")
+		sed 's/\r//; s/\x1b\[[0-9;]*[a-zA-Z]//g' >"$dir/seen"
+	wide=$(awk 'length > 80' "$dir/seen")
 	[ -z "$wide" ] || fail "$*: wider than 80 columns: $wide"
 }
 
@@ -51,53 +49,53 @@ words() {
 	done
 }
 
-mpibctl --commands | grep -v ^-- >"$top/commands" || fail "mpibctl --commands"
-[ -s "$top/commands" ] || fail "no commands"
+mpibctl --commands | grep -v ^-- >"$dir/commands" || fail "mpibctl --commands"
+[ -s "$dir/commands" ] || fail "no commands"
 
 refused 2 mpibctl
 refused 2 mpibctl nonsense
 refused 2 mpibctl rials
 refused 2 mpibctl --nonsense rails
 refused 2 mpibctl rails -o
-refused 2 mpibctl rails --textfile "$top/f"
+refused 2 mpibctl rails --textfile "$dir/f"
 grep -q 'did you mean rails?' < <(mpibctl rials 2>&1) || fail "rials: no hint"
 for option in --help --version; do
 	shown mpibctl $option
 done
 
-none=$top/none run=$top/run
+none=$dir/none run=$dir/run
 while read -r noun verb args; do
 	need=$(words "$args")
 	refused 2 mpibctl -s "$none" "$noun" "$verb" 1 2 3 4
 	[ -z "$need" ] || refused 2 mpibctl -s "$none" "$noun" "$verb"
 	[ "$noun" = doctor ] || refused 3 mpibctl -s "$none" "$noun" "$verb" $need
-done <"$top/commands"
+done <"$dir/commands"
 MPIB_RUN_DIR=$(printf 'x%.0s' {1..200}) refused 3 mpibctl rails
-mpibctl -s "$none" doctor >"$top/out"
+mpibctl -s "$none" doctor >"$dir/out"
 [ $? -eq 3 ] || fail "doctor without a proxy does not end with 3"
-grep -q '^FAIL  socket' "$top/out" || fail "doctor does not find it missing"
+grep -q '^FAIL  socket' "$dir/out" || fail "doctor does not find it missing"
 
 . "$(dirname "$0")/../support/addr.sh"
-MPIB_SUPBW=1 MPIB_AGENT_DIR=$top/agent \
+MPIB_SUPBW=1 MPIB_AGENT_DIR=$dir/agent \
 	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$run" \
-	--sout "soft:$net.1" --sup "soft:$net.2" >"$top/proxy.out" 2>&1 &
+	--sout "soft:$net.1" --sup "soft:$net.2" >"$dir/proxy.out" 2>&1 &
 proxy=$!
-await_ready "$top/proxy.out" "$proxy" || { cat "$top/proxy.out"; exit 1; }
+await_ready "$dir/proxy.out" "$proxy" || { cat "$dir/proxy.out"; exit 1; }
 
 # A name that nothing reads is told, in proxy and rank, with the right one.
 grep -q 'nothing reads MPIB_SUPBW (did you mean MPIB_SUP_BW?)' \
-	"$top/proxy.out" || fail "proxy: $(<"$top/proxy.out")"
+	"$dir/proxy.out" || fail "proxy: $(<"$dir/proxy.out")"
 MPIB_RUNDIR=$run "$build/bench/mpib-perf" \
 	--plugin "$build/plugin/libnccl-net-mpib.so" --nodes "$run" \
-	--ranks-per-node 2 --max 1K --iters 1 --warmup 0 >"$top/perf" 2>&1 ||
-	fail "mpib-perf: $(<"$top/perf")"
+	--ranks-per-node 2 --max 1K --iters 1 --warmup 0 >"$dir/perf" 2>&1 ||
+	fail "mpib-perf: $(<"$dir/perf")"
 grep -q 'nothing reads MPIB_RUNDIR (did you mean MPIB_RUN_DIR?)' \
-	"$top/perf" || fail "plugin: $(<"$top/perf")"
+	"$dir/perf" || fail "plugin: $(<"$dir/perf")"
 
 # Killed before it is mpibctl, it would run our trap.
 begun() {
 	[ "$(cat "/proc/$endless/comm")" = mpibctl ] &&
-		{ [ "$noun" = events ] || [ -s "$top/out" ]; }
+		{ [ "$noun" = events ] || [ -s "$dir/out" ]; }
 }
 
 export MPIB_RUN_DIR=$run
@@ -105,46 +103,46 @@ while read -r noun verb args; do
 	[ -z "$(words "$args")" ] || continue
 	case $noun-$verb in
 	events-follow | monitor-show) # no end of their own
-		mpibctl "$noun" "$verb" >"$top/out" 2>"$top/err" &
+		mpibctl "$noun" "$verb" >"$dir/out" 2>"$dir/err" &
 		endless=$!
 		await begun
-		kill "$endless" || fail "$noun $verb ends: $(<"$top/err")"
+		kill "$endless" || fail "$noun $verb ends: $(<"$dir/err")"
 		wait "$endless"
-		[ "$noun" = events ] || [ -s "$top/out" ] || fail "$noun: nothing"
-		[ "$noun" = events ] || [ -z "$(awk 'length > 80' "$top/out")" ] ||
+		[ "$noun" = events ] || [ -s "$dir/out" ] || fail "$noun: nothing"
+		[ "$noun" = events ] || [ -z "$(awk 'length > 80' "$dir/out")" ] ||
 			fail "$noun: too wide"
 		;;
 	metrics-*) mpibctl "$noun" "$verb" | tail -n 1 | has -x '# EOF' ||
 		fail "$noun $verb is not whole" ;;
 	agent-*) refused 1 mpibctl agent ;; # there is none
-	events-*) mpibctl events >"$top/out" || fail "events" ;;
+	events-*) mpibctl events >"$dir/out" || fail "events" ;;
 	*) shown mpibctl "$noun" "$verb" ;;
 	esac
-done <"$top/commands"
+done <"$dir/commands"
 refused 2 mpibctl rails -o nmae
 refused 2 mpibctl rails -o ,
 [ "$(mpibctl rails -o name,state | tr '\t\n' ' ;')" = "SOUT active;SUP active;" ] ||
 	fail "fields: $(mpibctl rails -o name,state)"
-mpibctl metrics --textfile "$top/m.prom" || fail "textfile"
-[ "$(stat -c %a "$top/m.prom")" = 644 ] || fail "textfile: its mode"
-grep -q '^mpib_rail_up{rail="SUP"} 1$' "$top/m.prom" || fail "textfile: a rail"
-refused 1 mpibctl metrics --textfile "$top/nowhere/m.prom"
-[ -z "$(find "$top" -name '.mpib-*')" ] || fail "textfile: leaves a file"
+mpibctl metrics --textfile "$dir/m.prom" || fail "textfile"
+[ "$(stat -c %a "$dir/m.prom")" = 644 ] || fail "textfile: its mode"
+grep -q '^mpib_rail_up{rail="SUP"} 1$' "$dir/m.prom" || fail "textfile: a rail"
+refused 1 mpibctl metrics --textfile "$dir/nowhere/m.prom"
+[ -z "$(find "$dir" -name '.mpib-*')" ] || fail "textfile: leaves a file"
 refused 1 sh -c 'exec mpibctl rails >/dev/full'
 
 # What changes something: the right way, the wrong way, and with no right to.
-mpibctl rails drain SUP >"$top/out" || fail "drain"
-grep -q 'SUP' "$top/out" || fail "drain says nothing"
+mpibctl rails drain SUP >"$dir/out" || fail "drain"
+grep -q 'SUP' "$dir/out" || fail "drain says nothing"
 mpibctl rails | has '^SUP .* drained' || fail "SUP is not drained"
 refused 1 mpibctl rails drain SOUT
 refused 1 mpibctl rails drain SIDEWAYS
-mpibctl rails resume SUP >"$top/out" || fail "resume"
+mpibctl rails resume SUP >"$dir/out" || fail "resume"
 mpibctl rails | has '^SUP .* active' || fail "SUP is not back"
 mpibctl events -o text | has 'SUP is drained' || fail "no event of it"
-mpibctl config set limit.readers 64 >"$top/out" || fail "config set"
+mpibctl config set limit.readers 64 >"$dir/out" || fail "config set"
 [ "$(mpibctl config -o key,value | sed -n "s/^readers\t//p")" = 64 ] ||
 	fail "limit.readers is not set"
-mpibctl log debug >"$top/out" || fail "log"
+mpibctl log debug >"$dir/out" || fail "log"
 refused 1 mpibctl log shouting
 refused 1 mpibctl config set sup.bandwidth 1
 refused 1 mpibctl config set limit.readers none
@@ -153,7 +151,7 @@ refused 1 mpibctl conns 77
 refused 1 mpibctl events yesterday
 if [ "$(id -u)" -eq 0 ]; then # in the group, and no more than that
 	member=(setpriv --reuid=65534 --regid=0 --clear-groups)
-	"${member[@]}" "$top/mpibctl" ping >"$top/out" || fail "the group"
+	"${member[@]}" "$dir/mpibctl" ping >"$dir/out" || fail "the group"
 	refused 1 "${member[@]}" mpibctl rails drain SUP
 fi
 
@@ -167,8 +165,8 @@ while read -r noun verb args; do
 	# shellcheck disable=SC2046 # an argument for each
 	[ "$noun" = doctor ] ||
 		refused 3 "${other[@]}" mpibctl "$noun" "$verb" $(words "$args")
-	grep -q 'Permission denied' "$top/err" || fail "$noun: $(<"$top/err")"
-done <"$top/commands"
+	grep -q 'Permission denied' "$dir/err" || fail "$noun: $(<"$dir/err")"
+done <"$dir/commands"
 
 # Completion knows nouns and verbs.
 complete_at() {

@@ -7,76 +7,75 @@ set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 umask 022
 build=$(realpath "$1")
-top=$(mktemp -d /tmp/mpib-deb.XXXXXX)
-trap 'rm -rf "$top"' EXIT
+. "$(dirname "$0")/../support/workdir.sh"
 
 if ! command -v dpkg-shlibdeps >/dev/null; then
 	echo "SKIPPED: packages, as this is no Debian (no dpkg-shlibdeps)"
 	exit 77
 fi
-mkdir "$top/debs"
-(umask 077 && cd "$build" && cpack -G DEB -D CPACK_OUTPUT_FILE_PREFIX="$top/debs") \
-	>"$top/cpack" 2>&1 || { cat "$top/cpack"; exit 1; }
+mkdir "$dir/debs"
+(umask 077 && cd "$build" && cpack -G DEB -D CPACK_OUTPUT_FILE_PREFIX="$dir/debs") \
+	>"$dir/cpack" 2>&1 || { cat "$dir/cpack"; exit 1; }
 for name in mpib-proxy libnccl-net-mpib mpib-tools libmpib0 libmpib-dev \
 	mpib-softverbs
 do
-	deb=$(echo "$top/debs/${name}"_*.deb)
+	deb=$(echo "$dir/debs/${name}"_*.deb)
 	[ -f "$deb" ] || { fail "there is no package $name"; continue; }
-	dpkg-deb -x "$deb" "$top/all"
+	dpkg-deb -x "$deb" "$dir/all"
 	dpkg-deb -c "$deb" | grep -vE '^(-rw-r--r--|-rwxr-xr-x|drwxr-xr-x|l)' &&
 		fail "$name has those for its builder alone"
 	[[ "$(dpkg-deb -f "$deb" Depends)" == *libc6* ]] ||
 		[ "$name" = libmpib-dev ] || fail "$name depends on nothing"
-	[ -s "$top/all/usr/share/doc/$name/copyright" ] ||
+	[ -s "$dir/all/usr/share/doc/$name/copyright" ] ||
 		fail "$name says not under what terms it is"
-	[ -s "$top/all/usr/share/doc/$name/NEWS.gz" ] ||
+	[ -s "$dir/all/usr/share/doc/$name/NEWS.gz" ] ||
 		fail "$name says not what changed"
-	zcat "$top/all/usr/share/doc/$name/changelog.gz" |
+	zcat "$dir/all/usr/share/doc/$name/changelog.gz" |
 		dpkg-parsechangelog -l - -S Version |
 		has -x "$(dpkg-deb -f "$deb" Version)" ||
 		fail "$name has no changelog of Debian's form, of its version"
 done
-[ "$(find "$top/debs" -name '*.deb' | wc -l)" -eq 6 ] || fail "another package"
-files=$(cd "$top/all" && find . -type f | sort)
+[ "$(find "$dir/debs" -name '*.deb' | wc -l)" -eq 6 ] || fail "another package"
+files=$(cd "$dir/all" && find . -type f | sort)
 for document in README.md SECURITY.md docs/operating.md docs/picture.svg \
 	examples/helm/mpib-proxy/files/mpib-alerts.yml; do
-	[ -s "$top/all/usr/share/doc/mpib-proxy/$document" ] ||
+	[ -s "$dir/all/usr/share/doc/mpib-proxy/$document" ] ||
 		fail "mpib-proxy has no $document"
 done
 here=$(dirname "$0")
 "$here/../../cmake/plugin-tarball.sh" "$build/plugin/libnccl-net-mpib.so" 1.2.3 \
-	"$top" >"$top/log" 2>&1 && tar -C "$top" -xf "$top"/libnccl-*.tar.xz ||
-	fail "the plugin's tarball: $(<"$top/log")"
+	"$dir" >"$dir/log" 2>&1 && tar -C "$dir" -xf "$dir"/libnccl-*.tar.xz ||
+	fail "the plugin's tarball: $(<"$dir/log")"
 "$here/../unit/plugin/exports.sh" \
-	"$top/libnccl-net-mpib-1.2.3-$(uname -m)/libnccl-net-mpib.so" ||
+	"$dir/libnccl-net-mpib-1.2.3-$(uname -m)/libnccl-net-mpib.so" ||
 	fail "the plugin in its tarball"
-for library in "$top"/all/usr/lib/lib{nccl-net-mpib,mpib-softverbs}.so \
-	"$top"/all/usr/lib/libmpib.so.0; do
+for library in "$dir"/all/usr/lib/lib{nccl-net-mpib,mpib-softverbs}.so \
+	"$dir"/all/usr/lib/libmpib.so.0; do
 	readelf -dW "$library" | has "SONAME.*\[$(basename "$library")\]" ||
 		fail "$library has no SONAME"
 done
-for program in "$top"/all/usr/bin/* "$top"/all/usr/sbin/*; do
+for program in "$dir"/all/usr/bin/* "$dir"/all/usr/sbin/*; do
 	name=$(basename "$program")
 	grep -qE "/man[18]/$name\.[18]\.gz$" <<<"$files" ||
 		fail "$name has no manual page"
 done
 # A document may name one as an example.
-if grep -rIlE --exclude='*.md' '@[A-Z_]+@|/usr/local|'"$build" "$top/all"; then
+if grep -rIlE --exclude='*.md' '@[A-Z_]+@|/usr/local|'"$build" "$dir/all"; then
 	fail "those name a place of this build"
 fi
 
 if [ "$(id -u)" -ne 0 ] ||
-	! unshare -m sh -c "mount -t tmpfs none $top/all && mkdir -p $top/all/u \
-		$top/all/w $top/all/m && mount -t overlay none -o \
-		lowerdir=/,upperdir=$top/all/u,workdir=$top/all/w $top/all/m" \
-		2>"$top/why"; then
-	echo "SKIPPED: installing them, as there is no overlay: $(cat "$top/why")"
+	! unshare -m sh -c "mount -t tmpfs none $dir/all && mkdir -p $dir/all/u \
+		$dir/all/w $dir/all/m && mount -t overlay none -o \
+		lowerdir=/,upperdir=$dir/all/u,workdir=$dir/all/w $dir/all/m" \
+		2>"$dir/why"; then
+	echo "SKIPPED: installing them, as there is no overlay: $(cat "$dir/why")"
 	[ "$failed" -eq 0 ] && exit 77
 	exit 1
 fi
 
 # Runs in the scratch root.
-cat "$here/../support/lines.sh" - >"$top/inside" <<'EOF'
+cat "$here/../support/lines.sh" - >"$dir/inside" <<'EOF'
 set -u
 failed=0
 fail() {
@@ -176,26 +175,26 @@ mpib_files >/after
 diff /before /after || fail "those are left"
 exit "$failed"
 EOF
-cat >"$top/outside" <<'EOF'
+cat >"$dir/outside" <<'EOF'
 set -e
-top=$1 net=$2 root=$1/all/m
-mount -t tmpfs none "$top/all"
-mkdir "$top/all/u" "$top/all/w" "$root"
+dir=$1 net=$2 root=$1/all/m
+mount -t tmpfs none "$dir/all"
+mkdir "$dir/all/u" "$dir/all/w" "$root"
 mount -t overlay none -o \
-	"lowerdir=/,upperdir=$top/all/u,workdir=$top/all/w" "$root"
+	"lowerdir=/,upperdir=$dir/all/u,workdir=$dir/all/w" "$root"
 mount --rbind /proc "$root/proc"
 mount --rbind /sys "$root/sys"
 mount --rbind /dev "$root/dev"
 mount -t tmpfs none "$root/run"
 mount -t tmpfs none "$root/tmp"
 mkdir "$root/debs"
-cp "$top"/debs/*.deb "$root/debs/"
-cp "$top/inside" "$root/inside"
+cp "$dir"/debs/*.deb "$root/debs/"
+cp "$dir/inside" "$root/inside"
 exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" \
 	bash /inside "$net"
 EOF
 . "$(dirname "$0")/../support/addr.sh"
-rm -rf "$top/all" && mkdir "$top/all"
-unshare -m --propagation private bash "$top/outside" "$top" \
+rm -rf "$dir/all" && mkdir "$dir/all"
+unshare -m --propagation private bash "$dir/outside" "$dir" \
 	"$net" || failed=1
 exit "$failed"

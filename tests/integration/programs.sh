@@ -6,8 +6,7 @@
 # proxy.
 set -uo pipefail
 build=$1 source=$2
-top=$(mktemp -d /tmp/mpib-programs.XXXXXX)
-trap 'rm -rf "$top"' EXIT
+. "$(dirname "$0")/../support/workdir.sh"
 failed=0
 unset MPIB_RUN_DIR MPIB_AGENT_DIR
 version=$(sed -n 's/^project(mpib VERSION \([^ ]*\) .*/\1/p' \
@@ -22,12 +21,12 @@ fail() {
 says() {
 	local pattern=$1 rc
 	shift
-	"$@" >"$top/out" 2>"$top/err" </dev/null
+	"$@" >"$dir/out" 2>"$dir/err" </dev/null
 	rc=$?
-	[ "$rc" -eq 0 ] || fail "$*: status $rc: $(<"$top/err")"
-	[ ! -s "$top/err" ] || fail "$*: complains: $(<"$top/err")"
-	grep -qE -- "$pattern" "$top/out" || fail "$*: prints no $pattern"
-	[ -z "$(awk 'length > 80' "$top/out")" ] || fail "$*: over 80 columns"
+	[ "$rc" -eq 0 ] || fail "$*: status $rc: $(<"$dir/err")"
+	[ ! -s "$dir/err" ] || fail "$*: complains: $(<"$dir/err")"
+	grep -qE -- "$pattern" "$dir/out" || fail "$*: prints no $pattern"
+	[ -z "$(awk 'length > 80' "$dir/out")" ] || fail "$*: over 80 columns"
 }
 
 # refuses STATUS PROGRAM ARGUMENT...
@@ -35,10 +34,10 @@ refuses() {
 	local want=$1 name rc err
 	shift
 	name=$(basename "$1")
-	timeout 60 "$@" >"$top/out" 2>"$top/err" </dev/null
-	rc=$? err=$(<"$top/err")
+	timeout 60 "$@" >"$dir/out" 2>"$dir/err" </dev/null
+	rc=$? err=$(<"$dir/err")
 	[ "$rc" -eq "$want" ] || fail "$*: status $rc, not $want: $err"
-	[ ! -s "$top/out" ] || fail "$*: says on stdout: $(<"$top/out")"
+	[ ! -s "$dir/out" ] || fail "$*: says on stdout: $(<"$dir/out")"
 	[[ $err =~ ^$name:\ [^$'\n']+:\ [^$'\n']+\ \([^$'\n']+\)$ ]] ||
 		fail "$*: not one line with what, why and remedy: $err"
 }
@@ -118,39 +117,39 @@ refuses 2 "$source/tests/soak" 1 nonsense
 # What cannot be printed is no success.
 for option in "--sout soft --check-config" --help --version; do
 	# shellcheck disable=SC2086 # words
-	"$proxy" $option >/dev/full 2>"$top/err"
+	"$proxy" $option >/dev/full 2>"$dir/err"
 	[ $? -eq 1 ] && grep -q '^mpib-proxy: standard output: No space' \
-		"$top/err" || fail "$proxy $option: a full disk: $(<"$top/err")"
+		"$dir/err" || fail "$proxy $option: a full disk: $(<"$dir/err")"
 done
 
 refuses 78 "$proxy" --sup-bw
 refuses 78 "$proxy" --sup-bw 1025
 refuses 78 "$proxy" word
-refuses 78 "$proxy" --config "$top/none"
-printf '[sup]\nbandwidth = 1\n' >"$top/conf"
-refuses 78 "$proxy" --config "$top/conf"
+refuses 78 "$proxy" --config "$dir/none"
+printf '[sup]\nbandwidth = 1\n' >"$dir/conf"
+refuses 78 "$proxy" --config "$dir/conf"
 # The journal is told how grave it is, a line each.
-JOURNAL_STREAM=1:1 "$proxy" --config "$top/conf" 2>"$top/err"
-{ [ -s "$top/err" ] && ! grep -vq '^<3>' "$top/err"; } ||
-	fail "no level for the journal: $(<"$top/err")"
+JOURNAL_STREAM=1:1 "$proxy" --config "$dir/conf" 2>"$dir/err"
+{ [ -s "$dir/err" ] && ! grep -vq '^<3>' "$dir/err"; } ||
+	fail "no level for the journal: $(<"$dir/err")"
 refuses 78 "$proxy" --config /dev/null --sout tape:0
-refuses 78 "$proxy" --config /dev/null --run-dir "$top" --sout soft:127.999.0.1
+refuses 78 "$proxy" --config /dev/null --run-dir "$dir" --sout soft:127.999.0.1
 # What the start refuses, the check does.
 for option in "--metrics-listen nonsense" "--peer-addr fe80::1" \
-	"--peer-key-file $top/none" "--peer-key-file $top"; do
+	"--peer-key-file $dir/none" "--peer-key-file $dir"; do
 	for check in "" --check-config; do
 		# shellcheck disable=SC2086 # words
-		refuses 78 "$proxy" --config /dev/null --run-dir "$top/run" \
+		refuses 78 "$proxy" --config /dev/null --run-dir "$dir/run" \
 			--sout soft:127.0.0.1 $option $check
 	done
 done
-refuses 1 "$proxy" --config /dev/null --run-dir "$top/conf/run" \
+refuses 1 "$proxy" --config /dev/null --run-dir "$dir/conf/run" \
 	--sout soft:127.0.0.1
 
 refuses 2 "$ctl" rails -o
 refuses 2 "$ctl" nonsense
 refuses 2 "$ctl" rails drain
-refuses 3 "$ctl" -s "$top/none" rails
+refuses 3 "$ctl" -s "$dir/none" rails
 
 refuses 2 "$monitor" --tab
 refuses 2 "$monitor" --tab cables
@@ -160,7 +159,7 @@ for number in 0 ' 1' ' -1' -1 1x 4294967297 99999999999999999999; do
 done
 refuses 2 "$monitor" word
 refuses 2 "$monitor"
-refuses 3 "$monitor" -b -s "$top/none"
+refuses 3 "$monitor" -b -s "$dir/none"
 
 refuses 2 "$agent"
 refuses 2 "$agent" --dir
@@ -169,15 +168,15 @@ for number in none 0 -1 ' 1' 1x 4294967297 99999999999999999999; do
 done
 refuses 2 "$agent" static 1025
 refuses 2 "$agent" nonsense
-refuses 1 "$agent" --dir "$top/conf/agent" balance
+refuses 1 "$agent" --dir "$dir/conf/agent" balance
 
 refuses 2 "$perf" --plugin
-refuses 2 "$perf" --plugin "$top/none.so"
-refuses 2 "$perf" --plugin "$plugin" --nodes "$top/none" --ranks-per-node 2
+refuses 2 "$perf" --plugin "$dir/none.so"
+refuses 2 "$perf" --plugin "$plugin" --nodes "$dir/none" --ranks-per-node 2
 for option in '--min 1X' '--factor 1' '--abi 7' '--pattern star' '--order x' \
 	'--memory x' '--nodes ,' '--env x' '--timeout 0' 'word' \
 	'--ranks-per-node 1' '--pattern pingpong --ranks-per-node 3' \
-	"--json $top/none/at/all" '--env 7:a=b' '--min 2 --max 1' '--chunk 2G --max 2G' \
+	"--json $dir/none/at/all" '--env 7:a=b' '--min 2 --max 1' '--chunk 2G --max 2G' \
 	'--pattern ring --chunk 5' '--pattern ring --random-sizes 1' \
 	'--pattern ring --group 2' '--steady 1 --random-sizes 1' \
 	'--steady 1 --pattern ring' '--early-completion --group 2' \

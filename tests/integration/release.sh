@@ -10,8 +10,7 @@ if [ -z "$commit" ]; then
 	echo "SKIPPED: there is no release yet, or its tag is not here"
 	exit 77
 fi
-dir=$(mktemp -d "/tmp/mpib-test.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../support/workdir.sh"
 mkdir "$dir/source"
 if ! { git -C "$source" archive "$commit" | tar -x -C "$dir/source" &&
 	cmake -S "$dir/source" -B "$dir/build" -G Ninja -DBUILD_TESTING=OFF &&

@@ -13,15 +13,12 @@ if [ "${2:-}" != inside ]; then
 	fi
 	exec unshare -Urnm bash "$0" "$build" inside
 fi
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-. "$(dirname "$0")/../support/lines.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 . "$(dirname "$0")/../support/rails.sh"
 mount -t tmpfs none /run && mkdir /run/netns || exit 1
-pids=()
-trap 'exec 2>/dev/null; kill -9 $(cat "$dir"/n*/*.pid 2>/dev/null) "${pids[@]}" 2>/dev/null; wait
-	rm -rf "$dir"' EXIT
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n0" "$@"
+at_end() {
+	heirs_end
+	scratch_end
 }
 links() {
 	ip netns exec node0 ss -Htn state established '( sport = 24790 or dport = 24790 )'
@@ -65,15 +62,11 @@ for node in 0 1; do
 		--sout "soft:192.0.2.$((1 + node))" \
 		--sup "soft:192.0.2.$((129 + node))" \
 		>"$dir/out$node" 2>"$dir/log$node" &
-	pids+=($!)
-	await_ready "$dir/out$node" $! || { cat "$dir/log$node"; exit 1; }
+	pids[$node]=$!
+	nodes_ready "$node"
 done
-"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
-	--nodes "$dir/n0,$dir/n1" --ranks-per-node 1 --channels 2 \
-	--chunk 64K --min 384K --max 384K --steady 600s --timeout 120 \
-	>"$dir/perf" 2>&1 &
-perf=$!
-pids+=("$perf")
+job perf "0 1" --ranks-per-node 1 --channels 2 \
+	--chunk 64K --min 384K --max 384K --steady 600s --timeout 120
 
 moves SOUT
 await goes_by 192.0.2.2 || fail "at first the link is: $(links)"
@@ -96,8 +89,8 @@ cut_wire 0 192.0.2.130
 await has_link 192.0.2.150 || fail "the link is not by the new address: $(links)"
 moves SUP
 
-kill -INT "$perf"
-wait "$perf" || fail "the job ends with $?"
+kill -INT "${pids[perf]}"
+wait "${pids[perf]}" || fail "the job ends with $?"
 grep -q '^# wrong : 0$' "$dir/perf" || fail "$(tail -n 5 "$dir/perf")"
 grep -h 'lanes are lost' "$dir"/log? && fail "lanes did not outlive the link"
 grep -q 'link is up again by its second address' "$dir"/log? ||

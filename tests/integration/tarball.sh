@@ -4,28 +4,27 @@
 # same tarball again.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
-top=$(mktemp -d /tmp/mpib-tarball.XXXXXX)
-trap 'rm -rf "$top"' EXIT
+. "$(dirname "$0")/../support/workdir.sh"
 fail() {
 	echo "FAIL: $*"
 	exit 1
 }
 
-"$source/cmake/tarball.sh" mpib-x "$top" >"$top/log" 2>&1 || fail "$(<"$top/log")"
-tar -C "$top" -xf "$top/mpib-x.tar.xz" || fail "it does not unpack"
-cd "$top/mpib-x" || fail "it unpacks to another folder"
+"$source/cmake/tarball.sh" mpib-x "$dir" >"$dir/log" 2>&1 || fail "$(<"$dir/log")"
+tar -C "$dir" -xf "$dir/mpib-x.tar.xz" || fail "it does not unpack"
+cd "$dir/mpib-x" || fail "it unpacks to another folder"
 [ ! -e .git ] || fail "git came along"
 for file in LICENSE README.md CMakePresets.json .ci/run docs/README.md; do
 	[ -s "$file" ] || fail "$file is not in it"
 done
 compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
 cmake -S . -B build -G Ninja -DCMAKE_C_COMPILER="$compiler" \
-	>"$top/log" 2>&1 || fail "$(<"$top/log")"
-cmake --build build --target mpib mpib-send >"$top/log" 2>&1 ||
-	fail "$(tail -n 20 "$top/log")"
+	>"$dir/log" 2>&1 || fail "$(<"$dir/log")"
+cmake --build build --target mpib mpib-send >"$dir/log" 2>&1 ||
+	fail "$(tail -n 20 "$dir/log")"
 [ -x build/docs/example/mpib-send ] || fail "it built nothing"
 # One that git says nothing of, as of another user's.
 mkdir .git && : >.git/config
-cmake/tarball.sh mpib-x "$top/again" >"$top/log" 2>&1 || fail "$(<"$top/log")"
-diff <(tar -tf "$top/mpib-x.tar.xz" | sort) \
-	<(tar -tf "$top/again/mpib-x.tar.xz" | sort) || fail "it packs other files"
+cmake/tarball.sh mpib-x "$dir/again" >"$dir/log" 2>&1 || fail "$(<"$dir/log")"
+diff <(tar -tf "$dir/mpib-x.tar.xz" | sort) \
+	<(tar -tf "$dir/again/mpib-x.tar.xz" | sort) || fail "it packs other files"

@@ -21,29 +21,12 @@ for i in "${!perf_args[@]}"; do
 	fi
 done
 
-dir=$(mktemp -d "/tmp/mpib-test.XXXXXX")
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
+. "$(dirname "$0")/../support/nodes.sh"
 soft="soft:$net.1,soft:$net.11 soft:$net.2,soft:$net.12"
 read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
 # Nothing that is started here reads it, and would say so.
 export -n MPIB_TEST_RAILS MPIB_TEST_DEVICES MPIB_TEST_OTHER
 built=("$build" "${MPIB_TEST_OTHER:-$build}")
-pids=()
-failed=0
-
-cleanup() {
-	for pid in "${pids[@]}"; do
-		kill -9 "$pid" 2>/dev/null
-	done
-	rm -rf "$dir"
-}
-trap cleanup EXIT
-
-complain() {
-	echo "$name: $*"
-	failed=1
-}
 
 for node in 0 1; do
 	where=(--sout "${rails[$node]%,*}" --sup "${rails[$node]#*,}")
@@ -56,15 +39,9 @@ for node in 0 1; do
 		--peer-addr "$net.$((node + 1))" \
 		${proxy_args[@]+"${proxy_args[@]}"} \
 		>"$dir/out$node" 2>"$dir/log$node" &
-	pids+=($!)
+	pids[$node]=$!
 done
-for node in 0 1; do
-	if ! await_ready "$dir/out$node" "${pids[$node]}"; then
-		cat "$dir/log$node"
-		complain "proxy $node is not ready"
-		exit 1
-	fi
-done
+nodes_ready 0 1
 
 # A sanitized plugin needs its runtime in the program that loads it, and
 # mpib-perf is built alike, so nothing is preloaded here.
@@ -74,38 +51,35 @@ timeout 280 "$build/bench/mpib-perf" \
 	>"$dir/perf" 2>&1
 rc=$?
 cat "$dir/perf"
-[ "$rc" -eq 0 ] || complain "mpib-perf ended with $rc"
-grep -q '^# checked : [1-9]' "$dir/perf" || complain "nothing was checked"
-grep -q '^# wrong : 0$' "$dir/perf" || complain "data was wrong"
+[ "$rc" -eq 0 ] || fail "$name: mpib-perf ended with $rc"
+grep -q '^# checked : [1-9]' "$dir/perf" || fail "$name: nothing was checked"
+grep -q '^# wrong : 0$' "$dir/perf" || fail "$name: data was wrong"
 
-ctl() {
-	"$build/proxy/mpibctl" -s "$dir/n$1" -j "$2"
-}
 no_clients() {
-	! ctl "$1" clients | has '"id"'
+	! ctl_of "$1" -j clients | has '"id"'
 }
 # Clients leave when their processes end; the proxies hear of it soon after.
 for node in 0 1; do
 	await no_clients "$node" ||
-		complain "node $node still has clients"
+		fail "$name: node $node still has clients"
 done
 
 # tx SOUT, tx SUP, rx SOUT, rx SUP: by the rails of all devices, and by the
 # connections that moved it, all closed by now.
 by_rail() {
-	ctl "$1" rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
+	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"tx_bytes"/ { tx[r] += $2 } /"rx_bytes"/ { rx[r] += $2 }
 		END { if (1 in tx) printf " %d %d %d %d\n", tx[0], tx[1], rx[0], rx[1]
 			else printf " %d %d\n", tx[0], rx[0] }'
 }
 # What a rail that was fenced had not delivered, SOUT and SUP: it went again.
 lost() {
-	ctl "$1" rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
+	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"lost_bytes"/ { l[r] += $2 }
 		END { printf " %d %d\n", l[0], l[1] }'
 }
 by_conn() {
-	ctl "$1" conns | tr -d , | awk '/\{$/ { what = $1 }
+	ctl_of "$1" -j conns | tr -d , | awk '/\{$/ { what = $1 }
 		/"sout"|"sup"/ && what ~ /x_bytes/ { all = all " " $2 }
 		END { print all }'
 }
@@ -114,21 +88,21 @@ all_counted() {
 }
 for node in 0 1; do
 	await all_counted "$node" ||
-		complain "node $node: rails moved$(by_rail "$node")," \
+		fail "$name: node $node: rails moved$(by_rail "$node")," \
 			"connections$(by_conn "$node")"
 done
 echo "$(by_rail 0)$(by_rail 1)$(lost 0)$(lost 1)" | awk '
 	{ exit !($1 + $5 - $9 - $11 == $3 + $7 &&
 		$2 + $6 - $10 - $12 == $4 + $8) }' ||
-	complain "sent is not received:$(by_rail 0) and$(by_rail 1)," \
+	fail "$name: sent is not received:$(by_rail 0) and$(by_rail 1)," \
 		"lost:$(lost 0) and$(lost 1)"
 
 # The ranks were spread over all devices, and no device did another's work.
 for node in 0 1; do
 	for ((i = 0; i < ${MPIB_TEST_DEVICES:-0}; i++)); do
-		"$build/proxy/mpibctl" -s "$dir/n$node" devices -o tx_bytes |
+		ctl_of "$node" devices -o tx_bytes |
 			sed -n "$((i + 1))p" | has '^[1-9]' ||
-			complain "device $i of node $node sent nothing"
+			fail "$name: device $i of node $node sent nothing"
 	done
 done
 
@@ -136,13 +110,13 @@ done
 case " ${proxy_args[*]-} " in
 *' --device-layout each '*)
 	for node in 0 1; do
-		ctl "$node" devices | tr -d ' ",' |
+		ctl_of "$node" -j devices | tr -d ' ",' |
 			grep -c '^standby:true$' | grep -x 2 >/dev/null ||
-			complain "node $node has no two standby rails"
-		"$build/proxy/mpibctl" -s "$dir/n$node" rails -o label,tx_bytes |
+			fail "$name: node $node has no two standby rails"
+		ctl_of "$node" rails -o label,tx_bytes |
 			awk '/SOUT/ { sout += $2 > 0 } /SUP/ { sup += $2 > 0 }
 				END { exit !(sout == 2 && sup == 0) }' ||
-			complain "node $node:" "$(ctl "$node" rails)"
+			fail "$name: node $node:" "$(ctl_of "$node" -j rails)"
 	done
 	;;
 esac
@@ -155,11 +129,11 @@ for node in 0 1; do
 	rc=$?
 	if [ "$rc" -ne 0 ]; then
 		tail -n 50 "$dir/log$node"
-		complain "proxy $node ended with $rc"
+		fail "$name: proxy $node ended with $rc"
 	fi
-	[ -e "$dir/n$node" ] && complain "proxy $node left its run dir"
+	[ -e "$dir/n$node" ] && fail "$name: proxy $node left its run dir"
 	grep -E 'ERROR: |WARNING: ThreadSanitizer|runtime error' \
-		"$dir/log$node" && complain "a sanitizer spoke"
+		"$dir/log$node" && fail "$name: a sanitizer spoke"
 done
 [ "$failed" -eq 0 ] || grep -h . "$dir/log0" "$dir/log1"
 exit "$failed"

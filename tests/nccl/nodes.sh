@@ -11,6 +11,7 @@
 # A device is lost as long as $MPIB_SOFT_GONE has a file of its address's name.
 # They need $build and $dir.
 . "$top/tests/support/addr.sh"
+. "$top/tests/support/lines.sh"
 pids=() sout=() sup=()
 nodes_set=0 # counted by who sources this, one for each start
 
@@ -29,11 +30,7 @@ nodes_start() {
 		pids[i]=$!
 	done
 	for i in 0 1; do
-		for _ in $(seq 400); do
-			grep -qs '^ready' "$dir/out$i" && break
-			sleep 0.05
-		done
-		grep -q '^ready' "$dir/out$i" || {
+		await_ready "$dir/out$i" "${pids[$i]}" || {
 			cat "$dir/proxy$i.log"
 			echo "the proxy of node $i did not get ready"
 			return 1

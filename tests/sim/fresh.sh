@@ -13,9 +13,8 @@ if [ -s "$kept" ]; then
 	[ "$rc" -eq 0 ] || exit 1
 	rm "$kept"
 fi
-said=$(mktemp)
-trap 'rm -f "$said"' EXIT
-./run --fresh --seeds 1000000 --seconds 30 2>"$said" || rc=1
-cat "$said" >&2
-sed -n 's/^seed \([0-9]*\) failed.*/\1/p' "$said" >"$kept"
+. ../support/workdir.sh
+./run --fresh --seeds 1000000 --seconds 30 2>"$dir/said" || rc=1
+cat "$dir/said" >&2
+sed -n 's/^seed \([0-9]*\) failed.*/\1/p' "$dir/said" >"$kept"
 exit $rc

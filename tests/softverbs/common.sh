@@ -1,7 +1,6 @@
 # shellcheck shell=bash
-# Sourced by the scripts here, with the preload library as $lib.
-. "$(dirname "$0")/../support/addr.sh"
-. "$(dirname "$0")/../support/lines.sh"
+# Sourced by the scripts here, with the preload library as $lib, behind what claims
+# $net.
 export MPIB_SOFT_DEVICES=soft0=$net.1,soft1=$net.2
 
 # A sanitized library wants its runtime first in programs that have none. What

@@ -3,6 +3,7 @@
 # what is wrong with the variable is said by name.
 set -uo pipefail
 lib=$1
+. "$(dirname "$0")/../support/addr.sh"
 . "$(dirname "$0")/common.sh"
 need ibv_devinfo ibverbs-utils
 

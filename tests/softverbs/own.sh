@@ -6,6 +6,7 @@
 set -uo pipefail
 lib=$1
 shift
+. "$(dirname "$0")/../support/addr.sh"
 . "$(dirname "$0")/common.sh"
 export MPIB_SOFT_DEVICES=$MPIB_SOFT_DEVICES,soft2=$net.3,soft3=$net.4
 export MPIB_TEST_RAIL_A=rdma:soft0:1 MPIB_TEST_RAIL_B=rdma:soft1:1

@@ -7,6 +7,7 @@
 set -uo pipefail
 lib=$1 program=$2
 shift 2
+. "$(dirname "$0")/../support/scratch.sh"
 . "$(dirname "$0")/common.sh"
 case $program in
 ibv_*) need "$program" ibverbs-utils ;;
@@ -17,9 +18,7 @@ ibv_*) result='^[0-9]+ iters in ' ;;
 *) result='^ *[0-9]+ +[0-9]+ +[0-9.]*[1-9]' ;;
 esac
 
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
 server=
-trap 'kill -9 $server 2>/dev/null; rm -rf "$dir"' EXIT
 
 run() {
 	LD_PRELOAD=$preload timeout 60 "$program" "$@"

@@ -3,10 +3,8 @@
 # its exit status when they will not do.
 set -uo pipefail
 lib=$1 proxy=$2
+. "$(dirname "$0")/../support/scratch.sh"
 . "$(dirname "$0")/common.sh"
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-trap 'kill "$pid" 2>/dev/null; rm -rf "$dir"' EXIT
-pid=
 
 start() {
 	LD_PRELOAD=$preload "$proxy" --config /dev/null --run-dir "$dir/run" \

@@ -6,6 +6,7 @@
 # the device says that it has not; so many must be left.
 set -uo pipefail
 lib=$1 gid=$2
+. "$(dirname "$0")/../support/scratch.sh"
 . "$(dirname "$0")/common.sh"
 from=/usr/share/doc/rdma-core/tests least=45
 python=/usr/bin/python3
@@ -19,8 +20,6 @@ skip() {
 [ -e "$from/__init__.py" ] ||
 	skip "$from is not there: packages are installed without documentation"
 
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-trap 'rm -rf "$dir"' EXIT
 cp -r "$from" "$dir/tests" && gunzip -qr "$dir/tests" || exit 1
 cd "$dir" || exit 1
 PYTHONDONTWRITEBYTECODE=1 LD_PRELOAD=$preload timeout 200 \

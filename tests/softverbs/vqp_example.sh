@@ -4,9 +4,8 @@
 # somebody outside does it.
 set -uo pipefail
 lib=$1 build=$2 source=$3
+. "$(dirname "$0")/../support/scratch.sh"
 . "$(dirname "$0")/common.sh"
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-trap 'rm -rf "$dir"' EXIT
 
 # Four runs, the last of which loses a QP.
 judge() {

@@ -2,20 +2,20 @@
 # Sourced by scripts that start programs: they have a folder $dir and addresses from
 # $net, and what they put into pids, a list or by name, ends with them, as $dir does.
 # They end with $failed, which fail sets.
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX) || exit 1
+
+. "$(dirname "${BASH_SOURCE[0]}")/workdir.sh"
 
 scratch_end() {
 	local pid
-	# One that is killed before it is the program it is to be comes here, too.
-	[ "$BASHPID" -eq "$$" ] || return
 	# Of those that have ended the number may be another's by now.
 	for pid in $(jobs -pr; jobs -ps); do
 		kill -9 "$pid"
 		wait "$pid"
 	done 2>/dev/null
-	rm -rf "$dir"
 }
-trap scratch_end EXIT
+at_end() {
+	scratch_end
+}
 . "$(dirname "${BASH_SOURCE[0]}")/addr.sh"
 . "$(dirname "${BASH_SOURCE[0]}")/lines.sh"
 

@@ -3,8 +3,7 @@
 # by hand; a ratio is that of one repetition, not of two medians; what is not
 # measured does not hold.
 tally=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../../support/workdir.sh"
 printf '%s\n' '0 a bw@512 5' '1 a bw@512 6' '2 a bw@512 4' '3 a bw@512 7' \
 	'0 b bw@512 1' '1 b bw@512 3' '2 b bw@512 4' '0 a lat 2.5' \
 	'0 b cpu 0.000' >"$dir/s"

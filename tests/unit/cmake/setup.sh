@@ -6,8 +6,7 @@
 # dpkg-query, apt-get, apt-cache and id are stand-ins.
 . "$(dirname "$0")/../../support/lines.sh"
 setup=$1
-dir=$(mktemp -d /tmp/mpib-test.XXXXXX)
-trap 'rm -rf "$dir"' EXIT
+. "$(dirname "$0")/../../support/workdir.sh"
 export STAND_IN=$dir
 mkdir "$dir/bin"
 # As dpkg-query: a package that it has never heard of is an error.
