@@ -140,8 +140,9 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 		putchar('\n');
 	} else {
 		mpib_columns_show(call->wide, call->rates);
-		view->print(data, call->wide ? NO_TERMINAL : mpib_ctl_width(),
-			    stdout);
+		mpib_ctl_view_print(view, data,
+				    call->wide ? NO_TERMINAL : mpib_ctl_width(),
+				    stdout);
 	}
 	return MPIB_EXIT_OK;
 }

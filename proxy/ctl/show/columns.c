@@ -3,6 +3,7 @@
 #include "ctl/show/columns.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static bool show_wide, show_rates;
 
@@ -88,6 +89,15 @@ void mpib_cell_number_both(struct mpib_table *t, unsigned column,
 	mpib_table_set(t, column, "%" PRIu64, columns_both(row, key));
 }
 
+void mpib_cell_number_known(struct mpib_table *t, unsigned column,
+			    const json_t *row, const char *key)
+{
+	if (json_is_integer(json_object_get(row, key)))
+		mpib_cell_number(t, column, row, key);
+	else
+		mpib_table_set(t, column, "-");
+}
+
 /* Gb/s, as ctl/rates.c has added it; "-" where it is not known. */
 void mpib_cell_rate(struct mpib_table *t, unsigned column, const json_t *row,
 		    const char *key)
@@ -100,6 +110,24 @@ void mpib_cell_rate(struct mpib_table *t, unsigned column, const json_t *row,
 			       json_number_value(v));
 	else
 		mpib_table_set(t, column, "-");
+}
+
+void mpib_cell_join(char *buf, size_t len, const char *between,
+		    const json_t *list)
+{
+	size_t at = strlen(buf), i;
+	const json_t *item;
+
+	json_array_foreach(list, i, item)
+	{
+		const char *text = json_string_value(item);
+		int n = snprintf(buf + at, len - at, "%s%s", at ? between : "",
+				 text ? text : "");
+
+		at += n > 0 ? (size_t)n : 0;
+		if (at >= len)
+			return;
+	}
 }
 
 void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns)

@@ -35,6 +35,12 @@ void mpib_columns_show(bool wide, bool rates);
 mpib_cell_fn mpib_cell_text, mpib_cell_number, mpib_cell_bytes, mpib_cell_count,
 	mpib_cell_bytes_sout, mpib_cell_bytes_sup, mpib_cell_bytes_both,
 	mpib_cell_number_both, mpib_cell_rate;
+/* "-" where there is no number. */
+mpib_cell_fn mpib_cell_number_known;
+
+/* Append to buf, as far as there is room, the texts of a list, `between` them. */
+void mpib_cell_join(char *buf, size_t len, const char *between,
+		    const json_t *list);
 
 void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns);
 void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "ctl/show/columns.h"
-#include "ctl/show/stuck.h"
 
 static const json_t *device_rail(const json_t *row, const char *name)
 {
@@ -52,20 +51,6 @@ static const struct mpib_column devices[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
-static void print_devices(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(devices, data, width, out);
-}
-
-static void views_rank(struct mpib_table *t, unsigned column, const json_t *row,
-		       const char *key)
-{
-	if (json_is_integer(json_object_get(row, key)))
-		mpib_cell_number(t, column, row, key);
-	else
-		mpib_table_set(t, column, "-");
-}
-
 static void views_stalls(struct mpib_table *t, unsigned column,
 			 const json_t *row, const char *key)
 {
@@ -104,8 +89,8 @@ static const struct mpib_column conns[] = {
 	{ "#CONN", mpib_cell_number, "index", 0 },
 	{ "DIR", mpib_cell_text, "direction", 0 },
 	{ "PEER", mpib_cell_text, "peer", 0 },
-	{ "#RANK", views_rank, "local_rank", 0 },
-	{ "#TO", views_rank, "remote_rank", 0 },
+	{ "#RANK", mpib_cell_number_known, "local_rank", 0 },
+	{ "#TO", mpib_cell_number_known, "remote_rank", 0 },
 	{ "#SOUT", moved_sout, NULL, 0 },
 	{ "#SUP", moved_sup, NULL, 0 },
 	{ "#MSGS", mpib_cell_count, "messages", 0 },
@@ -192,11 +177,6 @@ static const struct mpib_column lanes[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
-static void print_lanes(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(lanes, data, width, out);
-}
-
 static const struct mpib_column peers[] = {
 	{ "PEER", mpib_cell_text, "peer", 0 },
 	{ "#LANES", mpib_cell_number, "lanes", 0 },
@@ -208,11 +188,6 @@ static const struct mpib_column peers[] = {
 	{ "#RX GB/S", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
 	{ NULL, NULL, NULL, 0 },
 };
-
-static void print_peers(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(peers, data, width, out);
-}
 
 static void conn_name(struct mpib_table *t, unsigned column, const json_t *row,
 		      const char *key)
@@ -275,11 +250,6 @@ static const struct mpib_column why[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
-static void print_why(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(why, data, width, out);
-}
-
 static void views_setting(struct mpib_table *t, unsigned column,
 			  const json_t *row, const char *key)
 {
@@ -294,11 +264,6 @@ static const struct mpib_column config[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
-static void print_config(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(config, data, width, out);
-}
-
 static const struct mpib_column fault[] = {
 	{ "RAIL", mpib_cell_text, "rail", 0 },
 	{ "FAULT", mpib_cell_text, "fault", 0 },
@@ -308,31 +273,27 @@ static const struct mpib_column fault[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
-static void print_fault(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(fault, data, width, out);
-}
-
 const struct mpib_ctl_view mpib_ctl_views[] = {
-	{ "rails", NULL, NULL, mpib_ctl_print_rails },
-	{ "devices", NULL, NULL, print_devices },
-	{ "fault", NULL, NULL, print_fault },
-	{ "jobs", NULL, NULL, mpib_ctl_print_jobs },
-	{ "clients", NULL, NULL, mpib_ctl_print_clients },
-	{ "conns", "open", NULL, print_conns },
-	{ "lanes", NULL, NULL, print_lanes },
-	{ "peers", NULL, NULL, print_peers },
-	{ "cluster", "nodes", "faulty", mpib_ctl_print_cluster },
-	{ "info", NULL, NULL, mpib_ctl_print_info },
-	{ "config", NULL, NULL, print_config },
-	{ "hist", NULL, NULL, mpib_ctl_print_hist },
-	{ "counters", "counters", NULL, mpib_ctl_print_counters },
-	{ "history", "samples", NULL, mpib_ctl_print_history },
-	{ "stuck", "requests", NULL, mpib_ctl_print_stuck },
-	{ "why", NULL, NULL, print_why },
-	{ "agent", "steered", NULL, mpib_ctl_print_agent },
-	{ "events", "events", NULL, mpib_ctl_print_events },
-	{ "upgrade", NULL, NULL, mpib_ctl_print_upgrade },
+	{ "rails", .columns = mpib_ctl_rails },
+	{ "devices", .columns = devices },
+	{ "fault", .columns = fault },
+	{ "jobs", .columns = mpib_ctl_jobs },
+	{ "clients", .columns = mpib_ctl_clients },
+	{ "conns", .rows = "open", .print = print_conns },
+	{ "lanes", .columns = lanes },
+	{ "peers", .columns = peers },
+	{ "cluster", .rows = "nodes", .faulty = "faulty",
+	  .columns = mpib_ctl_cluster, .print = mpib_ctl_print_cluster },
+	{ "info", .print = mpib_ctl_print_info },
+	{ "config", .columns = config },
+	{ "hist", .print = mpib_ctl_print_hist },
+	{ "counters", .rows = "counters", .print = mpib_ctl_print_counters },
+	{ "history", .rows = "samples", .columns = mpib_ctl_history },
+	{ "stuck", .rows = "requests", .print = mpib_ctl_print_stuck },
+	{ "why", .columns = why },
+	{ "agent", .rows = "steered", .print = mpib_ctl_print_agent },
+	{ "events", .rows = "events", .print = mpib_ctl_print_events },
+	{ "upgrade", .print = mpib_ctl_print_upgrade },
 };
 
 const unsigned mpib_ctl_view_count =
@@ -345,4 +306,16 @@ const struct mpib_ctl_view *mpib_ctl_view(const char *noun)
 			return &mpib_ctl_views[i];
 	}
 	return NULL;
+}
+
+void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,
+			 unsigned width, FILE *out)
+{
+	if (view->columns)
+		mpib_columns_print(
+			view->columns,
+			view->rows ? json_object_get(data, view->rows) : data,
+			width, out);
+	if (view->print)
+		view->print(data, width, out);
 }

@@ -57,18 +57,9 @@ static void hour_sup(struct mpib_table *t, unsigned column, const json_t *row,
 static void hour_down(struct mpib_table *t, unsigned column, const json_t *row,
 		      const char *key)
 {
-	const json_t *label;
 	char all[256] = "";
-	size_t i;
 
-	json_array_foreach(json_object_get(row, key), i, label)
-	{
-		size_t at = strlen(all);
-
-		snprintf(all + at, sizeof(all) - at, "%s%s", at ? " " : "",
-			 json_string_value(label) ? json_string_value(label)
-						  : "");
-	}
+	mpib_cell_join(all, sizeof(all), " ", json_object_get(row, key));
 	mpib_table_set(t, column, "%s", all);
 }
 
@@ -80,7 +71,7 @@ static void hour_oldest(struct mpib_table *t, unsigned column,
 	mpib_table_set(t, column, s < 1 ? "%.3f" : "%.0f", s);
 }
 
-static const struct mpib_column history[] = {
+const struct mpib_column mpib_ctl_history[] = {
 	{ "TIME", hour_time, "time", 0 },
 	{ "#TX SOUT", hour_sout, "tx_mbps", 0 },
 	{ "#RX SOUT", hour_sout, "rx_mbps", 0 },
@@ -92,9 +83,3 @@ static const struct mpib_column history[] = {
 	{ "DOWN", hour_down, "down", 0 },
 	{ NULL, NULL, NULL, 0 },
 };
-
-void mpib_ctl_print_history(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(history, json_object_get(data, "samples"), width,
-			   out);
-}

@@ -51,7 +51,7 @@ static void views_speed(struct mpib_table *t, unsigned column,
 		mpib_table_set(t, column, "%" PRIu64, speed / 1000);
 }
 
-static const struct mpib_column rails[] = {
+const struct mpib_column mpib_ctl_rails[] = {
 	{ "RAIL", rail_label, "label", 0 },
 	{ "DEVICE", mpib_cell_text, "device", 0 },
 	{ "STATE", rail_state, "state", 0 },
@@ -73,11 +73,6 @@ static const struct mpib_column rails[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
-void mpib_ctl_print_rails(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(rails, data, width, out);
-}
-
 static void client_stalls(struct mpib_table *t, unsigned column,
 			  const json_t *row, const char *key)
 {
@@ -98,7 +93,7 @@ static void job_name(struct mpib_table *t, unsigned column, const json_t *row,
 		       *mpib_json_str(row, key) ? key : "job_id");
 }
 
-static const struct mpib_column clients[] = {
+const struct mpib_column mpib_ctl_clients[] = {
 	{ "#ID", mpib_cell_number, "id", 0 },
 	{ "NAME", mpib_cell_text, "name", 0 },
 	{ "#PID", mpib_cell_number, "pid", 0 },
@@ -120,11 +115,6 @@ static const struct mpib_column clients[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
-void mpib_ctl_print_clients(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(clients, data, width, out);
-}
-
 static void job_time(struct mpib_table *t, unsigned column, const json_t *row,
 		     const char *key)
 {
@@ -144,7 +134,7 @@ static void job_clients(struct mpib_table *t, unsigned column,
 		       mpib_json_num(row, "attached"), mpib_json_num(row, key));
 }
 
-static const struct mpib_column jobs[] = {
+const struct mpib_column mpib_ctl_jobs[] = {
 	{ "JOB", job_name, "label", 0 },
 	{ "#UID", mpib_cell_number, "uid", 0 },
 	{ "#CLIENTS", job_clients, "clients", 0 },
@@ -156,8 +146,3 @@ static const struct mpib_column jobs[] = {
 	{ "#MESSAGES", mpib_cell_count, "messages", MPIB_WHEN_WIDE },
 	{ NULL, NULL, NULL, 0 },
 };
-
-void mpib_ctl_print_jobs(const json_t *data, unsigned width, FILE *out)
-{
-	mpib_columns_print(jobs, data, width, out);
-}

@@ -34,7 +34,7 @@ static char *print(const char *noun, const json_t *data)
 	FILE *f = open_memstream(&text, &len);
 
 	assert_non_null(view);
-	view->print(data, 80, f);
+	mpib_ctl_view_print(view, data, 80, f);
 	fclose(f);
 	return text;
 }
