@@ -322,10 +322,16 @@ int mpib_config_texts(struct mpib_config *cfg, char *why)
 	return check_each(texts, sizeof(texts) / sizeof(texts[0]), cfg, why);
 }
 
+void mpib_config_share_cqs(struct mpib_config *cfg)
+{
+	cfg->engine.cq_whole = mpib_config_given(cfg, "quota", "lanes");
+}
+
 int mpib_config_finish(struct mpib_config *cfg, char *why)
 {
 	int rc, more;
 
+	mpib_config_share_cqs(cfg);
 	why[0] = '\0';
 	rc = check_each(checks, sizeof(checks) / sizeof(checks[0]), cfg, why);
 	more = check_each(texts, sizeof(texts) / sizeof(texts[0]), cfg, why);

@@ -262,5 +262,9 @@ const char *mpib_config_origin(const struct mpib_config *cfg,
 			       const char *section, const char *key);
 bool mpib_config_given(const struct mpib_config *cfg, const char *section,
 		       const char *key);
+/* Set engine.cq_whole: whoever says how many lanes a user has, of quota.lanes,
+ * has said how many QPs. mpib_config_finish() does; and after quota.lanes was
+ * set. */
+void mpib_config_share_cqs(struct mpib_config *cfg);
 
 #endif

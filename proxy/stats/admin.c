@@ -168,6 +168,7 @@ void mpib_admin_apply(const struct mpib_admin *a)
 
 	mpib_log_set_level((enum mpib_log_level)a->cfg->log_level);
 	proxy_clients_tune(a->clients);
+	mpib_config_share_cqs(a->cfg);
 	mpib_engine_tune(a->engine, &a->cfg->engine);
 	mpib_broker_patience(a->clients->broker, a->cfg->request_timeout,
 			     a->cfg->connect_timeout);

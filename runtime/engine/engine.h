@@ -109,6 +109,7 @@ struct mpib_engine_config {
 	uint32_t ar; /* enum mpib_ar_mode */
 	uint32_t ar_threshold; /* with ar: payload of at most this many bytes
 				  travels in the WRITE_WITH_IMM */
+	bool cq_whole; /* a tenant may have more than a quarter of a CQ */
 	bool failover; /* with two rails: move traffic off a failed rail, see
 			  recovery/failover.h */
 	uint32_t completion; /* enum mpib_completion_at */
@@ -219,7 +220,7 @@ int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
 /* Copy from cfg the settings that may change while the engine runs: sup_bw,
- * lane_window, share_window and times. */
+ * lane_window, share_window, times and cq_whole. */
 void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg);
 

@@ -92,8 +92,10 @@ static bool ends_delivered(const struct mpib_engine_config *cfg,
 /* A rail that is away gets its QPs later; their number is agreed upon now. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps)
 {
-	int rc = l->away >> r & 1 ? 0 : mpib_lane_make_qps(l, r, qps);
+	int rc = mpib_tenant_may_have(l->tenant, r, qps);
 
+	if (rc == 0 && !(l->away >> r & 1))
+		rc = mpib_lane_make_qps(l, r, qps);
 	if (rc < 0 && mpib_rail_is_gone(l->shard, r, rc)) {
 		mpib_lane_free_qps(l, r);
 		rc = mpib_lane_leave_out(l, 0);

@@ -40,10 +40,12 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	if (getrandom(&q->psn, sizeof(q->psn), 0) != sizeof(q->psn))
 		return -EIO;
 	q->psn &= 0xffffff;
-	rc = mpib_budget_promise(&rail->budget, MPIB_BUDGET_PER_QP);
+	rc = mpib_budget_promise(&rail->budget, lane->tenant->uid,
+				 MPIB_BUDGET_PER_QP);
 	if (rc < 0)
 		return mpib_last_error_crowded(lane->shard, r, "another QP");
 	q->promised = true;
+	lane->tenant->qps[r]++;
 	rc = rail->verbs->create_qp(lane->tenant->pd[r], &init, &q->qp);
 	if (rc < 0)
 		return mpib_last_error(lane->shard, r, "ibv_create_qp", rc);
@@ -76,9 +78,11 @@ void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
 		if (q->qp)
 			lane->shard->rail[rail].verbs->destroy_qp(q->qp);
 		q->qp = NULL;
-		if (q->promised)
-			mpib_budget_release(&lane->shard->rail[rail].budget,
-					    MPIB_BUDGET_PER_QP);
+		if (!q->promised)
+			continue;
+		mpib_budget_release(&lane->shard->rail[rail].budget,
+				    MPIB_BUDGET_PER_QP);
+		mpib_sum_less(&lane->tenant->qps[rail]);
 		q->promised = false;
 	}
 }

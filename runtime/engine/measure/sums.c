@@ -9,6 +9,7 @@
 
 struct sums {
 	uint64_t sends, receives, promised; /* of a rail's CQ */
+	uint64_t of_users; /* promised, as tenants count it */
 	uint64_t inflight;
 };
 
@@ -35,6 +36,8 @@ static struct sums sums_add_up(const struct mpib_shard *s, unsigned r)
 		sum.receives += t->srq_posted[r];
 		sum.sends += t->loop[r].inflight;
 		sum.promised += t->promised[r];
+		sum.of_users += t->promised[r] +
+				t->qps[r] * (uint64_t)MPIB_BUDGET_PER_QP;
 	}
 	TAILQ_FOREACH(lane, &s->lanes, link)
 	{
@@ -122,12 +125,16 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r,
 	struct sums sum = sums_add_up(s, r);
 
 	/* A lane that is not connected yet has promised places, too, but is on
-	 * no list: accept more than was found. */
+	 * no list, as is a tenant that comes or leaves: accept more than was
+	 * found. */
 	if (sum.promised < promised)
 		sum.promised = promised;
+	if (sum.of_users < promised)
+		sum.of_users = promised;
 	return mpib_sum_fits(out, "sends", b->sends, sum.sends) &&
 	       mpib_sum_fits(out, "receives", b->receives, sum.receives) &&
 	       mpib_sum_fits(out, "promised places", promised, sum.promised) &&
+	       mpib_sum_fits(out, "places of users", promised, sum.of_users) &&
 	       mpib_sum_fits(out, "bytes of a rail", rail->bytes.inflight,
 			     sum.inflight);
 }

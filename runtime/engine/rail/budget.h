@@ -8,7 +8,8 @@
  * Sends share the rest; no connection has a part of its own. So receives can
  * always be refilled, a lane can be drained and a probe be posted even while
  * sends wait for room. Tenants and QPs that need more than three quarters of
- * the CQ are refused with a reason.
+ * the CQ are refused with a reason, and so is a tenant's lane that needs more
+ * than a quarter of these (mpib_tenant_may_have()); the last places are root's.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
@@ -18,6 +19,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "base/places.h"
 
 #define MPIB_BUDGET_PER_QP 2u
 
@@ -31,13 +34,21 @@ struct mpib_budget {
 	uint32_t sends, receives;
 };
 
-/* Control thread. -ENOSPC: too little would be left for sends. */
-static inline int mpib_budget_promise(struct mpib_budget *b, uint32_t n)
+/* What can be promised; the rest is for sends. */
+static inline uint32_t mpib_budget_most(const struct mpib_budget *b)
+{
+	return b->size / 4 * 3;
+}
+
+/* Control thread. For the user; -ENOSPC: too little would be left for sends, or
+ * for root. */
+static inline int mpib_budget_promise(struct mpib_budget *b, uid_t uid,
+				      uint32_t n)
 {
 	uint32_t promised =
 		atomic_load_explicit(&b->promised, memory_order_relaxed);
 
-	if (n > b->size / 4 * 3 - promised)
+	if (promised + n > mpib_places_for(mpib_budget_most(b), uid))
 		return -ENOSPC;
 	atomic_store_explicit(&b->promised, promised + n, memory_order_relaxed);
 	return 0;

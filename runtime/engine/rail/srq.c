@@ -25,7 +25,8 @@ uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
 	return size < most ? size : most;
 }
 
-/* Other users' first receives, and QPs, keep half of the CQ. */
+/* Other users' first receives, and QPs, keep half of the CQ, and the user's own
+ * QPs half of what one may have. */
 static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_budget *b = &t->shard->rail[rail].budget;
@@ -34,6 +35,8 @@ static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 
 	return t->promised[rail] + MPIB_SRQ_PER_CONN <=
 		       mpib_srq_size(t->shard, rail) &&
+	       t->promised[rail] + MPIB_SRQ_PER_CONN <=
+		       mpib_tenant_most(t->shard, rail) / 2 &&
 	       promised + MPIB_SRQ_PER_CONN <= b->size / 2;
 }
 
@@ -45,7 +48,7 @@ static void grow_rail(struct mpib_tenant *t, unsigned rail)
 	uint32_t wanted = cfg->srq_high + t->receivers * MPIB_SRQ_PER_CONN;
 
 	while (t->promised[rail] < wanted && srq_may_grow(t, rail) &&
-	       mpib_budget_promise(budget, MPIB_SRQ_PER_CONN) == 0)
+	       mpib_budget_promise(budget, t->uid, MPIB_SRQ_PER_CONN) == 0)
 		t->promised[rail] += MPIB_SRQ_PER_CONN;
 	/* Relaxed: the shard fills up to what it reads here, and looks again
 	 * when the mailbox brings the connection. */

@@ -13,6 +13,9 @@
 #include "engine/rail/absent.h"
 #include "engine/rail/tenant.h"
 
+/* Beside its first receives, that any user may have, however few there are. */
+#define PLACES_LEAST 1024u
+
 struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;
 	uint64_t free; /* bit per pair of tables */
@@ -183,7 +186,7 @@ static int tenant_make_rail(struct mpib_tenant *t, unsigned r)
 	struct mpib_rail *rail = &s->rail[r];
 	int rc;
 
-	rc = mpib_budget_promise(&rail->budget, high);
+	rc = mpib_budget_promise(&rail->budget, t->uid, high);
 	if (rc < 0)
 		return mpib_last_error_crowded(s, r,
 					       "the receives of another user");
@@ -245,6 +248,31 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_add);
 	*tenant = t;
 	return 0;
+}
+
+uint32_t mpib_tenant_most(const struct mpib_shard *s, unsigned rail)
+{
+	const uint32_t quarter = mpib_budget_most(&s->rail[rail].budget) / 4;
+	const uint32_t least = s->engine->cfg.srq_high + PLACES_LEAST;
+
+	return quarter > least ? quarter : least;
+}
+
+int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
+			 uint32_t qps)
+{
+	const struct mpib_shard *s = t->shard;
+	const uint32_t most = mpib_tenant_most(s, rail);
+	const uint32_t has =
+		t->promised[rail] + t->qps[rail] * MPIB_BUDGET_PER_QP;
+
+	if (s->engine->cfg.cq_whole || has + qps * MPIB_BUDGET_PER_QP <= most)
+		return 0;
+	return mpib_last_error_set(
+		s->engine, -EDQUOT,
+		"uid %u has %u of the %u completions of rail %s of shard %u "
+		"that a user may have (close connections, or give quota.lanes)",
+		(unsigned)t->uid, has, most, mpib_rail_name(rail), s->index);
 }
 
 void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,

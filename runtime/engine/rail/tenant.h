@@ -34,7 +34,9 @@ struct mpib_tenant {
 			  is on its way */
 	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the device is away, absent.h */
 	struct ibv_srq *srq[MPIB_RAILS];
-	uint32_t promised[MPIB_RAILS]; /* places in the CQ, see budget.h */
+	/* Control thread: places in the CQ of its receives, and QPs that have
+	 * some, too, see budget.h. */
+	uint32_t promised[MPIB_RAILS], qps[MPIB_RAILS];
 	unsigned receivers; /* control thread: connections that receive */
 	/* srq.low, and more for receivers; so much more is in a full SRQ. Written
 	 * by the control thread. */
@@ -63,6 +65,12 @@ int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
 /* A completion used up a receive of the SRQ. */
 void mpib_srq_taken(struct mpib_tenant *t, unsigned rail);
 /* Control thread, from here on. */
+/* Whether the CQ has places for so many QPs more of the tenant, of which any two
+ * have half at most. 0, or -EDQUOT, which mpib_last_error_set() was told. */
+int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
+			 uint32_t qps);
+/* Places of the rail's CQ that one tenant may have. */
+uint32_t mpib_tenant_most(const struct mpib_shard *s, unsigned rail);
 /* Receives that an SRQ is made for. */
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail);
 /* A connection that receives was made, and is freed. */

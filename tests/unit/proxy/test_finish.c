@@ -335,6 +335,12 @@ static void shares_follow_what_there_is(void **state)
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 0);
 	set("quota", "fds", "16384");
 	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024), 16384);
+	/* Also of the completion queues, which these lanes take places of. */
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_false(cfg.engine.cq_whole);
+	set("quota", "lanes", "2048");
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_true(cfg.engine.cq_whole);
 }
 
 static void a_software_rail_has_one_qp_unless_told(void **state)

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a user may have of the places in a rail's CQ (rail/budget.h): users take
+ * all that they can, and others come.
+ */
+#include <errno.h>
+
+#include "engine/lane/lane.h"
+#include "engine_pair.h"
+#include "test.h"
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static void open_pair(void)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+}
+
+/* Of SUP, where a lane has four QPs. */
+static const struct mpib_budget *budget(void)
+{
+	return &pair.node[0].engine->shard[0].rail[MPIB_RAIL_SUP].budget;
+}
+
+static void turns(unsigned n)
+{
+	while (n-- > 0)
+		pair_turn(&pair);
+}
+
+enum {
+	USERS = 4,
+	LANES_OF_ONE = 2048, /* quota.lanes, if nobody says otherwise */
+	CONNS_OF_ONE = 1024
+};
+
+static struct greedy {
+	struct mpib_tenant *tenant;
+	struct mpib_lane *lane[LANES_OF_ONE];
+	unsigned lanes;
+} greedy[USERS];
+
+/* All lanes that the user may have, and one more that is refused. Receives come
+ * first, as they do where a user's processes connect. Returns the refusal. */
+static int take_all(struct greedy *g, uid_t uid)
+{
+	struct mpib_engine *e = pair.node[0].engine;
+	int rc = mpib_tenant_get(e, 0, uid, &g->tenant);
+
+	if (rc < 0)
+		return rc;
+	for (unsigned i = 0; i < CONNS_OF_ONE; i++)
+		mpib_srq_joined(g->tenant);
+	while (rc == 0 && g->lanes < LANES_OF_ONE) {
+		rc = mpib_lane_create(g->tenant, MPIB_IMM_V2, MPIB_PATH_UNKNOWN,
+				      NULL, &g->lane[g->lanes]);
+		g->lanes += rc == 0;
+	}
+	turns(4);
+	return rc;
+}
+
+static void give_all_back(struct greedy *g)
+{
+	if (!g->tenant)
+		return;
+	while (g->lanes > 0)
+		mpib_lane_free(g->lane[--g->lanes]);
+	for (unsigned i = 0; i < CONNS_OF_ONE; i++)
+		mpib_srq_left(g->tenant);
+	mpib_tenant_put(g->tenant);
+	g->tenant = NULL;
+}
+
+/* Comes when others have taken what they could: has a lane, like anybody. */
+static void assert_served(uid_t uid)
+{
+	struct mpib_tenant *t;
+	struct mpib_lane *lane;
+
+	assert_int_equal(mpib_tenant_get(pair.node[0].engine, 0, uid, &t), 0);
+	assert_int_equal(mpib_lane_create(t, MPIB_IMM_V2, MPIB_PATH_UNKNOWN,
+					  NULL, &lane),
+			 0);
+	mpib_lane_free(lane);
+	mpib_tenant_put(t);
+	turns(4);
+}
+
+/* With four QPs a lane on SUP the receives and lanes of two filled it. */
+static void two_users_leave_half_of_the_places(void **state)
+{
+	const uint32_t most = 65536 / 4 * 3;
+	struct mpib_engine *e;
+
+	open_pair();
+	e = pair.node[0].engine;
+	for (unsigned u = 0; u < 2; u++)
+		assert_int_equal(take_all(&greedy[u], 1001 + u), -EDQUOT);
+	assert_in(mpib_engine_last_error(e, -EDQUOT), "uid 1002 has 122");
+	assert_in_range(budget()->promised, 1, most / 2 + 1024);
+	/* Most of what one may have is for lanes. */
+	assert_in_range(greedy[1].lanes, 768, LANES_OF_ONE);
+	assert_served(1003);
+	assert_served(0);
+	for (unsigned u = 2; u < USERS; u++)
+		assert_true(take_all(&greedy[u], 1001 + u) < 0);
+	/* Root has some of its own. */
+	assert_served(0);
+	give_all_back(&greedy[0]);
+	turns(4);
+	assert_served(1005);
+	for (unsigned u = 1; u < USERS; u++)
+		give_all_back(&greedy[u]);
+	turns(4);
+	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
+}
+
+/* Whoever says quota.lanes has said how many QPs a user has. */
+static void who_is_given_lanes_has_their_places(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	open_pair();
+	cfg = pair.cfg;
+	cfg.cq_whole = true;
+	mpib_engine_tune(pair.node[0].engine, &cfg);
+	assert_int_equal(take_all(&greedy[0], 1001), 0);
+	assert_int_equal(greedy[0].lanes, LANES_OF_ONE);
+	give_all_back(&greedy[0]);
+	turns(4);
+}
+
+const struct CMUnitTest test_list[] = {
+	pair_test(two_users_leave_half_of_the_places),
+	pair_test(who_is_given_lanes_has_their_places),
+	{ 0 },
+};
