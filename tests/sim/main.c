@@ -39,11 +39,16 @@ struct options {
 	const char *suspect; /* a fault that counts as a failure; NULL: none */
 };
 
+#define JOBS 256
+
 struct slot {
 	pid_t pid;
 	uint64_t seed;
-	struct sim_result *result; /* shared with the child */
 };
+
+/* Of so many children at once, who share them. All that there may be, as nothing
+ * in a child is to depend on how many there are. */
+static struct sim_result *results;
 
 /* Of a build that counts lines, see coverage. */
 void sim_gcov_dump(void) __asm__("__gcov_dump") __attribute__((weak));
@@ -62,6 +67,16 @@ static void on_crash(int signo)
 	sim_trace_dump(60);
 	signal(signo, SIG_DFL);
 	raise(signo);
+}
+
+/* Nothing depends on addresses: else a seed would say one thing here, and another
+ * on another machine. */
+static void move_addresses(void)
+{
+	if (!malloc(12345) ||
+	    __real_mmap(NULL, 1 << 14, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0) == MAP_FAILED)
+		sim_lacks("memory");
 }
 
 static void child(const struct options *o, uint64_t seed,
@@ -110,6 +125,8 @@ static pid_t start(const struct options *o, uint64_t seed,
 	if (pid == 0) {
 		if (quiet && !freopen("/dev/null", "w", stderr))
 			__real__exit(2);
+		if (quiet)
+			move_addresses();
 		child(o, seed, s, result);
 	}
 	if (pid < 0) {
@@ -120,33 +137,46 @@ static pid_t start(const struct options *o, uint64_t seed,
 }
 
 /* The exit status, or 128 + the signal. */
-static int wait_for(pid_t pid)
+static int ended_by(int status)
 {
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static int run_child(const struct options *o, uint64_t seed,
+		     const struct sim_smaller *s, bool quiet)
+{
+	pid_t pid = start(o, seed, s, results, quiet);
 	int status;
 
 	while (__real_waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	sim_seed_clean(results);
+	return ended_by(status);
 }
 
-static struct sim_result *shared_result(void)
+/* It ended for want of something: by the kernel, for want of memory, too. */
+static bool is_unrun(int status)
 {
-	void *p = mmap(NULL, sizeof(struct sim_result), PROT_READ | PROT_WRITE,
-		       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	return status == SIM_LACKS || status == 128 + SIGKILL;
+}
 
-	if (p == MAP_FAILED)
+static void get_results(void)
+{
+	results = __real_mmap(NULL, JOBS * sizeof(*results),
+			      PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (results == MAP_FAILED) {
+		perror("sim: mmap");
 		exit(2);
-	return p;
+	}
 }
 
 static bool still_fails(const struct options *o, uint64_t seed,
 			const struct sim_smaller *s)
 {
-	static struct sim_result *result;
+	int status = run_child(o, seed, s, true);
 
-	if (!result)
-		result = shared_result();
-	return wait_for(start(o, seed, s, result, true)) != 0;
+	return status != 0 && !is_unrun(status);
 }
 
 /* Leave out what is not needed for it to fail, as long as anything is. 0: done;
@@ -155,7 +185,6 @@ static int minimise(const struct options *o, uint64_t seed)
 {
 	struct sim_smaller best = { 0 };
 	struct sim_plan plan;
-	struct sim_result *result = shared_result();
 	bool smaller = true;
 
 	sim_plan_draw(&plan, seed, o->messages);
@@ -190,22 +219,33 @@ static int minimise(const struct options *o, uint64_t seed)
 	sim_plan_shrink(&plan, &best);
 	fprintf(stderr, "the smallest that fails:\n");
 	sim_plan_print(&plan);
-	wait_for(start(o, seed, &best, result, false));
+	run_child(o, seed, &best, false);
 	return 0;
 }
 
-static bool end_one(struct slot *s, int status, struct sim_total *all)
+static void end_one(const struct slot *s, struct sim_result *result, int status,
+		    struct sim_total *all)
 {
-	s->pid = 0;
-	sim_total_add(all, s->result, s->seed);
+	unsigned long long seed = s->seed;
+
+	sim_seed_clean(result);
+	sim_total_add(all, result, seed);
 	if (status == 0)
-		return true;
+		return;
+	if (is_unrun(status)) {
+		all->unrun++;
+		fprintf(stderr,
+			"seed %llu was not run to its end (%d), for want of "
+			"something that this machine has no more of\n\n",
+			seed, status);
+		return;
+	}
+	all->failed++;
 	fprintf(stderr,
-		"seed %llu failed (%d): tests/sim/run --seed %llu -v, or "
+		"seed %llu failed (%d%s): tests/sim/run --seed %llu -v, or "
 		"--minimise\n\n",
-		(unsigned long long)s->seed, status,
-		(unsigned long long)s->seed);
-	return false;
+		seed, status,
+		status == 128 + SIGXCPU ? ", it takes too long" : "", seed);
 }
 
 static bool another(const struct options *o, uint64_t next, uint64_t failed)
@@ -214,29 +254,24 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 	       (o->until == 0 || seconds() < o->until);
 }
 
-static uint64_t run_all(const struct options *o)
+static int run_all(const struct options *o)
 {
-	struct slot *slot = calloc(o->jobs, sizeof(*slot));
+	static struct slot slot[JOBS];
 	struct sim_total all = { .from = o->from };
-	uint64_t next = 0, failed = 0;
 	unsigned running = 0;
 	double began = seconds();
 
-	if (!slot)
-		exit(2);
-	for (unsigned i = 0; i < o->jobs; i++)
-		slot[i].result = shared_result();
-	while (another(o, next, failed) || running) {
+	while (another(o, all.seeds, all.failed) || running) {
 		int status;
 		pid_t pid;
 
-		for (unsigned i = 0; i < o->jobs && another(o, next, failed);
-		     i++) {
+		for (unsigned i = 0;
+		     i < o->jobs && another(o, all.seeds, all.failed); i++) {
 			if (slot[i].pid)
 				continue;
-			slot[i].seed = o->from + next++;
-			slot[i].pid = start(o, slot[i].seed, NULL,
-					    slot[i].result, false);
+			slot[i].seed = o->from + all.seeds++;
+			slot[i].pid = start(o, slot[i].seed, NULL, &results[i],
+					    false);
 			running++;
 		}
 		pid = __real_waitpid(-1, &status, 0);
@@ -244,41 +279,34 @@ static uint64_t run_all(const struct options *o)
 			if (slot[i].pid != pid)
 				continue;
 			running--;
-			failed += !end_one(&slot[i],
-					   WIFEXITED(status)
-						   ? WEXITSTATUS(status)
-						   : 128 + WTERMSIG(status),
-					   &all);
+			slot[i].pid = 0;
+			end_one(&slot[i], &results[i], ended_by(status), &all);
 		}
 	}
-	free(slot);
-	all.seeds = next;
-	all.failed = failed;
 	sim_report(&all, seconds() - began);
-	return failed;
+	return all.failed ? 1 : all.unrun ? 2 : 0;
 }
 
 /* The same twice: else it could not be replayed. */
 static int run_one(const struct options *o)
 {
-	struct sim_result *result = shared_result();
-	uint64_t hash;
-	int rc = wait_for(start(o, o->from, NULL, result, false));
+	const struct sim_result *result = results;
+	struct sim_result first;
+	int rc = run_child(o, o->from, NULL, false);
 
 	if (rc) {
 		fprintf(stderr, "seed %llu failed (%d)\n",
 			(unsigned long long)o->from, rc);
-		return 1;
+		return is_unrun(rc) ? 2 : 1;
 	}
-	hash = result->hash;
-	wait_for(start(o, o->from, NULL, result, true));
+	first = *result;
+	run_child(o, o->from, NULL, true);
 	printf("seed %llu: %llu messages, %llu connections failed, %u "
 	       "hand-overs, %.3f s of virtual time, trace %016llx\n",
-	       (unsigned long long)o->from,
-	       (unsigned long long)result->messages,
-	       (unsigned long long)result->failures, result->upgrades,
-	       (double)result->virtual_ns / 1e9, (unsigned long long)hash);
-	if (hash == result->hash)
+	       (unsigned long long)o->from, (unsigned long long)first.messages,
+	       (unsigned long long)first.failures, first.upgrades,
+	       (double)first.virtual_ns / 1e9, (unsigned long long)first.hash);
+	if (first.hash == result->hash)
 		return 0;
 	fprintf(stderr, "seed %llu is not the same twice\n",
 		(unsigned long long)o->from);
@@ -315,6 +343,8 @@ static struct options read_options(int argc, char **argv)
 	int opt;
 
 	o.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
+	if (o.jobs > JOBS)
+		o.jobs = JOBS;
 	while ((opt = getopt_long(argc, argv, "v", longs, NULL)) != -1) {
 		uint64_t n = optarg ? strtoull(optarg, NULL, 10) : 0;
 
@@ -325,7 +355,7 @@ static struct options read_options(int argc, char **argv)
 		else if (opt == 'm')
 			o.messages = (unsigned)n;
 		else if (opt == 'j' && n)
-			o.jobs = (unsigned)n;
+			o.jobs = n < JOBS ? (unsigned)n : JOBS;
 		else if (opt == 't')
 			o.until = seconds() + (double)n;
 		else if (opt == 'r')
@@ -368,7 +398,8 @@ int main(int argc, char **argv)
 			files.rlim_max < 65536 ? files.rlim_max : 65536;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
+	get_results();
 	if (o.minimise)
 		return minimise(&o, o.from);
-	return o.one ? run_one(&o) : run_all(&o) ? 1 : 0;
+	return o.one ? run_one(&o) : run_all(&o);
 }

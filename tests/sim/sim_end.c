@@ -36,10 +36,10 @@ static int get_gpu_memory(struct sim_end *e)
 
 	if (fd < 0 || ftruncate(fd, (off_t)size) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
-		sim_fail("a GPU has no memory: %s", strerror(errno));
+		sim_lacks("memory of a GPU");
 	e->mem = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (e->mem == MAP_FAILED)
-		sim_fail("a GPU's memory is not mapped: %s", strerror(errno));
+		sim_lacks("memory of a GPU");
 	rc = mpib_reg_fd(e->rank->client, e->mem, size, 0, fd, MPIB_REG_DMABUF,
 			 &e->region);
 	close(fd);

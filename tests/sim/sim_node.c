@@ -104,6 +104,8 @@ static int start_proxy(struct run *r, struct mpib_proxy *p,
 		p->takeover = t;
 	}
 	mpib_upgrade_init(&p->upgrade, p, r->argv);
+	/* It is there also while the program is built anew. */
+	snprintf(p->upgrade.exe, sizeof(p->upgrade.exe), "/proc/self/exe");
 	mpib_config_init(&p->cfg);
 	p->cfg.takes_over = p->takeover != NULL;
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -31,8 +30,6 @@ bool sim_short(void)
 	errno = EMFILE;
 	return true;
 }
-
-static bool short_of_memory;
 
 struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid)
 {
@@ -80,23 +77,6 @@ void sim_proc_signal(struct sim_proc *proc, int signo)
 	proc->signals |= 1ull << signo;
 	if (proc->signal_file)
 		sim_file_changed(proc->signal_file);
-}
-
-void sim_short_of_memory(bool on)
-{
-	short_of_memory = on;
-}
-
-/* The product's alone, see CMakeLists.txt. */
-void *__wrap_calloc(size_t n, size_t size)
-{
-	const struct sim_proc *p = short_of_memory ? sim_proc_self() : NULL;
-
-	if (p && p->is_short && sim_by_chance(4)) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	return calloc(n, size);
 }
 
 pid_t __wrap_getpid(void)
@@ -176,6 +156,15 @@ int __wrap_sigaction(int signo, const struct sigaction *act,
 	return 0;
 }
 
+/* A descriptor of the real kernel, for those files and that memory which are. */
+static int real_fd(int fd, const char *what)
+{
+	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+		       errno == ENOSPC))
+		sim_lacks(what);
+	return sim_fd_real(fd);
+}
+
 /* Of memory and real files the real kernel has to do it. */
 long __wrap_syscall(long number, ...)
 {
@@ -190,7 +179,8 @@ long __wrap_syscall(long number, ...)
 	case SYS_pidfd_open:
 		return sim_pidfd((pid_t)a[0]);
 	case SYS_memfd_create:
-		return sim_fd_real((int)__real_syscall(number, a[0], a[1]));
+		return real_fd((int)__real_syscall(number, a[0], a[1]),
+			       "memfd");
 	case SYS_fstat:
 	case SYS_mmap:
 		return __real_syscall(number, a[0], a[1], a[2], a[3], a[4],
@@ -210,7 +200,7 @@ int __wrap_open(const char *path, int flags, ...)
 	va_end(ap);
 	if (sim_short())
 		return -1;
-	return sim_fd_real(__real_open(path, flags, mode));
+	return real_fd(__real_open(path, flags, mode), path);
 }
 
 int __wrap_openat(int dir, const char *path, int flags, ...)
@@ -223,20 +213,13 @@ int __wrap_openat(int dir, const char *path, int flags, ...)
 	va_end(ap);
 	if (sim_short())
 		return -1;
-	return sim_fd_real(__real_openat(dir, path, flags, mode));
+	return real_fd(__real_openat(dir, path, flags, mode), path);
 }
 
 int __wrap_memfd_create(const char *name, unsigned flags)
 {
-	return sim_short() ? -1 : sim_fd_real(__real_memfd_create(name, flags));
-}
-
-/* Pages come when somebody touches them: most of a window nobody does. */
-int __wrap_madvise(void *at, size_t len, int advice)
-{
-	if (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ)
-		return 0;
-	return __real_madvise(at, len, advice);
+	return sim_short() ? -1
+			   : real_fd(__real_memfd_create(name, flags), name);
 }
 
 /* The machine's layout is not the nodes'. */

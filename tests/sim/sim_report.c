@@ -42,4 +42,7 @@ void sim_report(const struct sim_total *total, double took)
 		printf("%s%s %u", i ? ", " : "faults: ",
 		       sim_fault_name((enum sim_fault_kind)i), all->fault[i]);
 	printf("\n");
+	if (total->unrun)
+		printf("%llu seeds were not run to their ends\n",
+		       (unsigned long long)total->unrun);
 }

@@ -8,6 +8,7 @@
 struct sim_total {
 	struct sim_result sum;
 	uint64_t seeds, from, failed;
+	uint64_t unrun; /* for what the machine lacks */
 	uint64_t most_failures, most_in; /* of connections, and the seed */
 };
 

@@ -111,7 +111,7 @@ static void write_key(void)
 	int fd = __real_open("key", O_WRONLY | O_CREAT | O_EXCL, 0600);
 
 	if (fd < 0 || __real_write(fd, key, sizeof(key)) != sizeof(key))
-		sim_fail("key: %s", strerror(errno));
+		sim_lacks("key");
 	__real_close(fd);
 }
 
@@ -126,7 +126,7 @@ static void make_dir(char *dir, size_t size)
 		if (mkdtemp(dir) && chdir(dir) == 0)
 			return;
 	}
-	sim_fail("%s: %s", dir, strerror(errno));
+	sim_lacks(dir);
 }
 
 static int remove_one(const char *path, const struct stat *st, int kind,
@@ -138,13 +138,19 @@ static int remove_one(const char *path, const struct stat *st, int kind,
 	return remove(path);
 }
 
+void sim_seed_clean(struct sim_result *result)
+{
+	if (result->dir[0] &&
+	    nftw(result->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS))
+		fprintf(stderr, "%s: cannot be removed\n", result->dir);
+	result->dir[0] = '\0';
+}
+
 void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 {
-	char dir[64];
-
 	plan = p;
 	seed_all();
-	make_dir(dir, sizeof(dir));
+	make_dir(result->dir, sizeof(result->dir));
 	write_key();
 	sim_nodes_start(plan);
 	until(all_up, 10 * SIM_S, "the start");
@@ -163,16 +169,13 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	if (sim_hca_open_contexts(NULL))
 		sim_fail("%u contexts are open, and no proxy is left",
 			 sim_hca_open_contexts(NULL));
-	*result = (struct sim_result){
-		.hash = sim_trace_hash(),
-		.virtual_ns = sim_now - 1000 * SIM_S,
-		.steps = sim_steps(),
-		.messages = sim_rank_messages(),
-		.failures = sim_rank_failures(),
-		.upgrades = sim_node_upgrades(),
-	};
+	result->hash = sim_trace_hash();
+	result->virtual_ns = sim_now - 1000 * SIM_S;
+	result->steps = sim_steps();
+	result->messages = sim_rank_messages();
+	result->failures = sim_rank_failures();
+	result->upgrades = sim_node_upgrades();
 	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
 		result->fault[i] = sim_faults_count((enum sim_fault_kind)i);
-	if (nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS))
-		sim_fail("%s: cannot be removed", dir);
+	sim_seed_clean(result);
 }

@@ -9,9 +9,12 @@
 struct sim_result {
 	uint64_t hash, virtual_ns, steps, messages, failures;
 	unsigned upgrades, fault[SIM_FAULT_KINDS];
+	char dir[32]; /* what it has written there; "": nothing is left */
 };
 
 /* Run the plan. What is found ends this process, see sim_fail(). */
 void sim_seed_run(const struct sim_plan *plan, struct sim_result *result);
+/* Remove what it has left, as one that ended early does. */
+void sim_seed_clean(struct sim_result *result);
 
 #endif

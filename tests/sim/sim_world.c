@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_world.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,6 +117,14 @@ void sim_trace_dump(unsigned lines)
 uint64_t sim_trace_hash(void)
 {
 	return trace_hash ^ sim_now;
+}
+
+void sim_lacks(const char *what)
+{
+	fprintf(stderr, "the machine has none: %s: %s\n", what,
+		strerror(errno));
+	fflush(NULL);
+	__real__exit(SIM_LACKS);
 }
 
 void sim_fail(const char *fmt, ...)

@@ -80,6 +80,11 @@ void sim_trace_dump(unsigned lines);
 uint64_t sim_trace_hash(void);
 extern bool sim_verbose; /* print lines as they come */
 
+/* The machine has none of what the run needs, which says nothing about what it
+ * was to find: say so by errno, and end this process with SIM_LACKS. */
+#define SIM_LACKS 3
+void sim_lacks(const char *what) __attribute__((noreturn));
+
 /* The run found something: print it and the trace, and end this process. */
 void sim_fail(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));

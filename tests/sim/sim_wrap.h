@@ -44,6 +44,7 @@ int __real_openat(int dir, const char *path, int flags, ...);
 int __real_fchmod(int fd, mode_t mode);
 int __real_memfd_create(const char *name, unsigned flags);
 int __real_madvise(void *at, size_t len, int advice);
+void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
 int __real_pthread_mutex_trylock(pthread_mutex_t *m);
 int __real_pthread_mutex_unlock(pthread_mutex_t *m);
 long __real_syscall(long number, ...);
@@ -63,6 +64,7 @@ int __wrap_openat(int dir, const char *path, int flags, ...);
 int __wrap_fchmod(int fd, mode_t mode);
 int __wrap_memfd_create(const char *name, unsigned flags);
 int __wrap_madvise(void *at, size_t len, int advice);
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
 
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event);

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory as the real code sees it: who is short of it is refused some, and what is
+ * mapped has the same addresses in each run. */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "sim_task.h"
+#include "sim_wrap.h"
+
+/* Far from what the real kernel gives out, and from AddressSanitizer's. */
+#define MAPS_FROM 0x200000000000
+
+static bool short_of_memory;
+
+void sim_short_of_memory(bool on)
+{
+	short_of_memory = on;
+}
+
+/* The product's alone, see CMakeLists.txt. */
+void *__wrap_calloc(size_t n, size_t size)
+{
+	const struct sim_proc *p = short_of_memory ? sim_proc_self() : NULL;
+
+	if (p && p->is_short && sim_by_chance(4)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return calloc(n, size);
+}
+
+/* Where a region lies says in how many steps its pages come (client/fill.c). No
+ * address is given out twice, and between two maps there is a page of none. */
+void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
+{
+	static char *next = (char *)MAPS_FROM;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *map;
+
+	if (at || flags & MAP_FIXED || !len)
+		return __real_mmap(at, len, prot, flags, fd, off);
+	map = __real_mmap(next, len, prot, flags | MAP_FIXED_NOREPLACE, fd,
+			  off);
+	if (map == MAP_FAILED && errno == ENOMEM)
+		sim_lacks("memory to map");
+	if (map != MAP_FAILED)
+		next += (len + 2 * page - 1) / page * page;
+	return map;
+}
+
+/* Pages come when somebody touches them: most of a window nobody does. */
+int __wrap_madvise(void *at, size_t len, int advice)
+{
+	if (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ)
+		return 0;
+	return __real_madvise(at, len, advice);
+}
