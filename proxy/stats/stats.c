@@ -172,7 +172,9 @@ static void stats_take(struct stats_door *door, int fd)
 	if (door->admin && uid != 0 && uid != geteuid())
 		stats_refuse(fd, "this user may not change anything",
 			     "ask as root or as the user who runs the proxy");
-	else if (door->count >= (door->admin ? ADMINS_MAX : max))
+	else if (door->admin && door->count >= ADMINS_MAX)
+		stats_refuse(fd, "too many administrators", "close some");
+	else if (!door->admin && door->count >= max)
 		stats_refuse(fd, "too many readers", "raise limit.readers");
 	else if (!door->admin &&
 		 !mpib_reader_fits(uid, readers_of(door, uid), door->count, max,

@@ -137,6 +137,27 @@ static void readers_are_counted(void **state)
 	}
 }
 
+/* Not a question of limit.readers, which is for others. */
+static void administrators_are_counted(void **state)
+{
+	FILE *f[65];
+
+	for (unsigned i = 0; i < 65; i++) {
+		json_t *v;
+
+		f[i] = ask_admin(&ask_b);
+		v = ask_next(f[i]);
+		if (i < 64)
+			assert_true(*ask_text(v, "mpib"));
+		else
+			assert_string_equal(ask_text(v, "error"),
+					    "too many administrators");
+		json_decref(v);
+	}
+	for (unsigned i = 0; i < 65; i++)
+		fclose(f[i]);
+}
+
 static void a_reader_that_leaves_early_harms_nobody(void **state)
 {
 	for (unsigned i = 0; i < 50; i++) {
@@ -245,6 +266,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_command_gets_a_hint),
 		cmocka_unit_test(a_line_without_end_is_hung_up_on),
 		cmocka_unit_test(readers_are_counted),
+		cmocka_unit_test(administrators_are_counted),
 		cmocka_unit_test(a_reader_that_leaves_early_harms_nobody),
 		cmocka_unit_test(events_are_told_once),
 		cmocka_unit_test(
