@@ -183,7 +183,7 @@ static bool conf_take(void *ctx, char **words, unsigned count, unsigned line,
 		      char *why)
 {
 	struct mpib_suggest s = { .typed = words[0] };
-	const char *meant;
+	char remedy[64];
 
 	for (unsigned i = 0; i < sizeof(statements) / sizeof(statements[0]);
 	     i++) {
@@ -192,11 +192,10 @@ static bool conf_take(void *ctx, char **words, unsigned count, unsigned line,
 			return statements[i].take(ctx, words + 1, count - 1,
 						  line, why);
 	}
-	meant = mpib_suggest_best(&s);
-	return mpib_agent_bad(why, "unknown word \"%.48s\" (%s%s%s)", words[0],
-			      meant ? "did you mean " : "",
-			      meant ? meant : "mpib-agent(8) lists them",
-			      meant ? "?" : "");
+	return mpib_agent_bad(why, "unknown word \"%.48s\" (%s)", words[0],
+			      mpib_suggest_remedy(&s,
+						  "mpib-agent(8) lists them",
+						  remedy, sizeof(remedy)));
 }
 
 /* What one line cannot tell. */

@@ -176,6 +176,11 @@ bool mpib_config_class(const struct mpib_config *cfg, unsigned traffic_class);
 const struct mpib_setting *mpib_config_find(const char *section,
 					    const char *key);
 
+/* As a remedy: "did you mean SECTION.KEY?" in hint, or otherwise if no setting's
+ * name is near the one typed. */
+const char *mpib_config_nearest(const char *typed, const char *otherwise,
+				char *hint, size_t len);
+
 /* Give every setting its built-in value. */
 void mpib_config_init(struct mpib_config *cfg);
 

@@ -52,37 +52,46 @@ static char *file_next_line(char *buf, int len, void *stream)
 	return buf;
 }
 
+const char *mpib_config_nearest(const char *typed, const char *otherwise,
+				char *hint, size_t len)
+{
+	struct mpib_suggest s = { .typed = typed };
+	char names[MPIB_SETTINGS_MAX][64];
+
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		snprintf(names[i], sizeof(names[i]), "%s.%s",
+			 mpib_settings[i].section, mpib_settings[i].key);
+		mpib_suggest_try(&s, names[i]);
+	}
+	return mpib_suggest_remedy(&s, otherwise, hint, len);
+}
+
 static void file_unknown(struct reader *r, const char *section, const char *key)
 {
+	static const char otherwise[] = "mpib.conf(5) lists them";
 	struct mpib_suggest s = { .typed = section };
-	char names[MPIB_SETTINGS_MAX][64], typed[128], hint[96] = "";
-	char why[MPIB_WHY_MAX];
+	char typed[128], hint[96], why[MPIB_WHY_MAX];
 	bool have_section = false;
+	const char *remedy;
 
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
 		mpib_suggest_try(&s, mpib_settings[i].section);
 		if (!strcmp(section, mpib_settings[i].section))
 			have_section = true;
 	}
-	if (have_section) {
-		snprintf(typed, sizeof(typed), "%s.%s", section, key);
-		s = (struct mpib_suggest){ .typed = typed };
-		for (unsigned i = 0; i < mpib_settings_count; i++) {
-			snprintf(names[i], sizeof(names[i]), "%s.%s",
-				 mpib_settings[i].section,
-				 mpib_settings[i].key);
-			mpib_suggest_try(&s, names[i]);
-		}
+	remedy = mpib_suggest_remedy(&s, otherwise, hint, sizeof(hint));
+	if (!have_section) {
+		snprintf(why, sizeof(why),
+			 "%s:%u: unknown section \"%.80s\" (%s)", r->path,
+			 r->line, section, remedy);
+	} else {
+		snprintf(typed, sizeof(typed), "%.63s.%.63s", section, key);
+		remedy = mpib_config_nearest(typed, otherwise, hint,
+					     sizeof(hint));
+		snprintf(why, sizeof(why),
+			 "%s:%u: unknown setting \"%.80s.%.80s\" (%s)", r->path,
+			 r->line, section, key, remedy);
 	}
-	if (mpib_suggest_best(&s))
-		snprintf(hint, sizeof(hint), "did you mean %s?",
-			 mpib_suggest_best(&s));
-	else
-		snprintf(hint, sizeof(hint), "mpib.conf(5) lists them");
-	snprintf(why, sizeof(why), "%s:%u: unknown %s \"%.80s%s%.80s\" (%s)",
-		 r->path, r->line, have_section ? "setting" : "section",
-		 section, have_section ? "." : "", have_section ? key : "",
-		 hint);
 	file_fail(r, -EINVAL, why);
 }
 

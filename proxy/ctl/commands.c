@@ -6,6 +6,8 @@
 
 #include "base/suggest.h"
 
+#define SEE_HELP "see mpibctl --help"
+
 const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "rails", "show", true, "", 0, 0, "rails", mpib_ctl_show,
 	  "rails, their state and traffic" },
@@ -93,14 +95,6 @@ static const struct mpib_ctl_command *commands_find(const char *noun,
 	return NULL;
 }
 
-static void commands_remedy(const struct mpib_suggest *s, char *buf, size_t len)
-{
-	const char *best = mpib_suggest_best(s);
-
-	snprintf(buf, len, "%s%s%s", best ? "did you mean " : "see mpibctl ",
-		 best ? best : "--help", best ? "?" : "");
-}
-
 static bool no_noun(const char *noun, char *why, size_t len)
 {
 	struct mpib_suggest s = { .typed = noun };
@@ -108,9 +102,8 @@ static bool no_noun(const char *noun, char *why, size_t len)
 
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++)
 		mpib_suggest_try(&s, mpib_ctl_commands[i].noun);
-	commands_remedy(&s, text, sizeof(text));
 	snprintf(why, len, "command line: there is no noun \"%.64s\" (%s)",
-		 noun, text);
+		 noun, mpib_suggest_remedy(&s, SEE_HELP, text, sizeof(text)));
 	return false;
 }
 
@@ -126,7 +119,6 @@ static bool bad_words(const struct mpib_ctl_command *c, const char *word,
 		if (!strcmp(mpib_ctl_commands[i].noun, c->noun))
 			mpib_suggest_try(&s, mpib_ctl_commands[i].verb);
 	}
-	commands_remedy(&s, text, sizeof(text));
 	if (words < c->min)
 		snprintf(why, len,
 			 "command line: %s%s%s wants %s (see mpibctl "
@@ -136,7 +128,8 @@ static bool bad_words(const struct mpib_ctl_command *c, const char *word,
 	else
 		snprintf(why, len,
 			 "command line: %s does not take \"%.64s\" (%s)",
-			 c->noun, word, text);
+			 c->noun, word,
+			 mpib_suggest_remedy(&s, SEE_HELP, text, sizeof(text)));
 	return false;
 }
 

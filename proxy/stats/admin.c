@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/event.h"
-#include "base/suggest.h"
 #include "engine/lane/drr.h"
 #include "stats/command.h"
 #include "stats/trust.h"
@@ -136,28 +135,24 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 /* The run-time setting "section.key" of argv[0]; NULL with the error set. */
 static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 {
-	struct mpib_suggest best = { .typed = ask->argv[0] };
-	char name[MPIB_SETTINGS_MAX][48];
+	const char *name = ask->argv[0], *dot = strchr(name, '.');
+	const struct mpib_setting *s = NULL;
+	char section[32], hint[96];
 
-	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		const struct mpib_setting *s = &mpib_settings[i];
-
-		snprintf(name[i], sizeof(name[i]), "%s.%s", s->section, s->key);
-		if (strcmp(name[i], ask->argv[0])) {
-			mpib_suggest_try(&best, name[i]);
-			continue;
-		}
-		if (s->runtime)
-			return s;
+	snprintf(section, sizeof(section), "%.*s", (int)strcspn(name, "."),
+		 name);
+	if (dot)
+		s = mpib_config_find(section, dot + 1);
+	if (s && s->runtime)
+		return s;
+	if (s)
 		mpib_ask_fail(ask, "change mpib.conf and restart the proxy",
-			      "%s cannot change while the proxy runs", name[i]);
-		return NULL;
-	}
-	mpib_ask_fail(ask, "config lists them", "there is no setting \"%.64s\"",
-		      ask->argv[0]);
-	if (mpib_suggest_best(&best))
-		snprintf(ask->hint, sizeof(ask->hint), "did you mean %s?",
-			 mpib_suggest_best(&best));
+			      "%s cannot change while the proxy runs", name);
+	else
+		mpib_ask_fail(ask,
+			      mpib_config_nearest(name, "config lists them",
+						  hint, sizeof(hint)),
+			      "there is no setting \"%.64s\"", name);
 	return NULL;
 }
 

@@ -326,17 +326,17 @@ static const struct mpib_command *command_find(const char *name,
 					       struct mpib_ask *ask)
 {
 	struct mpib_suggest s = { .typed = name };
+	char hint[96];
 
 	for (unsigned i = 0; i < mpib_command_count; i++) {
 		if (!strcmp(mpib_commands[i].name, name))
 			return &mpib_commands[i];
 		mpib_suggest_try(&s, mpib_commands[i].name);
 	}
-	mpib_ask_fail(ask, "help lists the commands",
+	mpib_ask_fail(ask,
+		      mpib_suggest_remedy(&s, "help lists the commands", hint,
+					  sizeof(hint)),
 		      "unknown command \"%.64s\"", name);
-	if (mpib_suggest_best(&s))
-		snprintf(ask->hint, sizeof(ask->hint), "did you mean %s?",
-			 mpib_suggest_best(&s));
 	return NULL;
 }
 

@@ -117,7 +117,7 @@ static int top_batch(const struct top_options *o)
 static int read_tab(const char *name, struct top_options *o)
 {
 	struct mpib_suggest s = { .typed = name };
-	char remedy[64] = "rails, clients or connections";
+	char remedy[64];
 
 	for (int i = 0; i < TOP_TABS; i++) {
 		mpib_suggest_try(&s, top_tabs[i].name);
@@ -126,10 +126,10 @@ static int read_tab(const char *name, struct top_options *o)
 	}
 	if (o->tab >= 0)
 		return MPIB_EXIT_OK;
-	if (mpib_suggest_best(&s))
-		snprintf(remedy, sizeof(remedy), "did you mean %s?",
-			 mpib_suggest_best(&s));
-	return top_usage("there is no tab", name, remedy);
+	return top_usage("there is no tab", name,
+			 mpib_suggest_remedy(&s,
+					     "rails, clients or connections",
+					     remedy, sizeof(remedy)));
 }
 
 static bool read_rounds(const char *text, struct top_options *o)

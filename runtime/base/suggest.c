@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/suggest.h"
 
-#include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #define WORD_MAX 63
@@ -56,4 +56,15 @@ const char *mpib_suggest_best(const struct mpib_suggest *s)
 	 * long one. */
 	return s->best && s->distance <= (len > 6 ? 3 : len / 2) ? s->best
 								 : NULL;
+}
+
+const char *mpib_suggest_remedy(const struct mpib_suggest *s,
+				const char *otherwise, char *buf, size_t len)
+{
+	const char *best = mpib_suggest_best(s);
+
+	if (!best)
+		return otherwise;
+	snprintf(buf, len, "did you mean %s?", best);
+	return buf;
 }
