@@ -157,23 +157,18 @@ static int open_metrics(struct mpib_proxy *p, char *why)
 /* Open the stats socket with its admin commands. */
 static int open_stats(struct mpib_proxy *p, char *why)
 {
-	int rc = mpib_stats_open(&p->metrics.kept, p->stats_fd, &p->view,
-				 &p->stats);
+	int rc;
 
-	if (rc < 0) {
-		p->stats = NULL;
-		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
-			 strerror(-rc));
-		return rc;
-	}
 	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
 					.clients = &p->clients,
 					.engine = p->engine,
 					.upgrade = &p->upgrade,
 					.plays = &p->plays };
 	mpib_plays_init(&p->plays, &p->loop, p->engine, &p->cfg);
-	rc = mpib_stats_admin(p->stats, &p->admin, p->admin_fd);
+	rc = mpib_stats_open(&p->metrics.kept, p->stats_fd, p->admin_fd,
+			     &p->view, &p->admin, &p->stats);
 	if (rc < 0) {
+		p->stats = NULL;
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
 			 strerror(-rc));
 		return rc;

@@ -26,14 +26,6 @@ json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 	return NULL;
 }
 
-bool mpib_ask_can_change(struct mpib_ask *ask)
-{
-	if (ask->admin)
-		return true;
-	mpib_ask_fail(ask, "ask the running proxy", "nothing can be changed");
-	return false;
-}
-
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 		     uint64_t max, uint64_t *value)
 {

@@ -29,7 +29,7 @@ void mpib_admin_apply(const struct mpib_admin *a);
 /* A command line as a reader sent it. */
 struct mpib_ask {
 	const struct mpib_view *view;
-	const struct mpib_admin *admin; /* NULL: nothing can be changed */
+	const struct mpib_admin *admin;
 	uid_t uid; /* the reader's */
 	bool by_admin_sock; /* the reader came in by the admin socket */
 	int sock; /* the reader's connection */
@@ -76,8 +76,6 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask);
 /* Sets ask->error and ask->hint; returns NULL. */
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 		      ...) __attribute__((format(printf, 3, 4)));
-/* Whether ask->admin is there; else the error is set. */
-bool mpib_ask_can_change(struct mpib_ask *ask);
 /* Argument n as a number from 0 to max; dflt when there is no such argument.
  * False, with the error set, when it is not such a number. */
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,

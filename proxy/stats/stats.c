@@ -227,8 +227,9 @@ static void close_door(struct mpib_stats *st, struct stats_door *door)
 	mpib_loop_del(st->loop, &door->watch);
 }
 
-int mpib_stats_open(struct mpib_gather *gather, int fd,
-		    const struct mpib_view *view, struct mpib_stats **stats)
+int mpib_stats_open(struct mpib_gather *gather, int fd, int admin_fd,
+		    const struct mpib_view *view,
+		    const struct mpib_admin *admin, struct mpib_stats **stats)
 {
 	struct mpib_stats *st = calloc(1, sizeof(*st));
 	int rc;
@@ -238,23 +239,20 @@ int mpib_stats_open(struct mpib_gather *gather, int fd,
 	st->loop = gather->loop;
 	st->gather = gather;
 	st->view = *view;
+	st->admin = admin;
 	TAILQ_INIT(&st->readers);
 	TAILQ_INIT(&st->queue);
 	st->start_ns = mpib_now_ns();
 	rc = open_door(st, &st->door, fd, false);
+	if (rc == 0 && admin_fd >= 0)
+		rc = open_door(st, &st->admin_door, admin_fd, true);
 	if (rc < 0) {
+		close_door(st, &st->door);
 		free(st);
 		return rc;
 	}
 	*stats = st;
 	return 0;
-}
-
-int mpib_stats_admin(struct mpib_stats *stats, const struct mpib_admin *admin,
-		     int fd)
-{
-	stats->admin = admin;
-	return fd < 0 ? 0 : open_door(stats, &stats->admin_door, fd, true);
 }
 
 void mpib_stats_close(struct mpib_stats *stats)

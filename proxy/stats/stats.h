@@ -18,16 +18,13 @@
 
 struct mpib_stats;
 
-/* Serve the listening socket fd, which the caller keeps and closes, with
- * snapshots of gather. *view describes the proxy and is copied; the copy's snap
- * is set for each answer. -errno. */
-int mpib_stats_open(struct mpib_gather *gather, int fd,
-		    const struct mpib_view *view, struct mpib_stats **stats);
-/* Serve the listening admin socket fd, too, on which commands may change
- * something; -1: there is none, and nothing can be changed. *admin must outlive
- * stats; the caller keeps and closes fd. -errno. */
-int mpib_stats_admin(struct mpib_stats *stats, const struct mpib_admin *admin,
-		     int fd);
+/* Serve the listening sockets, which the caller keeps and closes, with snapshots
+ * of gather: fd, and admin_fd (-1: there is none) on which commands may change
+ * something. *view describes the proxy and is copied; the copy's snap is set for
+ * each answer. *admin must outlive stats. -errno. */
+int mpib_stats_open(struct mpib_gather *gather, int fd, int admin_fd,
+		    const struct mpib_view *view,
+		    const struct mpib_admin *admin, struct mpib_stats **stats);
 /* Hang up on all readers and free stats. Call before mpib_gather_stop(). */
 void mpib_stats_close(struct mpib_stats *stats);
 

@@ -123,19 +123,6 @@ static void a_connection_is_two_numbers_that_fit(void **state)
 	assert_int_equal(client, UINT32_MAX);
 }
 
-static void nothing_changes_where_nothing_can(void **state)
-{
-	static const char *const each[] = { "drain SUP", "resume SUP",
-					    "kick 1",	 "set sup.bw 1",
-					    "log info",	 "fault gone SUP 1",
-					    "heal SUP" };
-
-	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
-		assert_null(parse_by_admin(each[i])->fn(&ask));
-		assert_string_equal(ask.error, "nothing can be changed");
-	}
-}
-
 static void a_share_counts_in_static_mode_only(void **state)
 {
 	const struct mpib_admin admin = { .cfg = &cfg };
@@ -190,7 +177,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(an_unknown_command_has_a_hint),
 	cmocka_unit_test(a_number_is_digits_and_in_its_range),
 	cmocka_unit_test(a_connection_is_two_numbers_that_fit),
-	cmocka_unit_test(nothing_changes_where_nothing_can),
 	cmocka_unit_test(a_share_counts_in_static_mode_only),
 	cmocka_unit_test(what_cannot_be_set_says_why),
 	{ 0 },

@@ -195,7 +195,8 @@ static struct mpib_stats *open_stats(struct proxy_clients *clients, int fd)
 	struct mpib_stats *stats;
 
 	mpib_gather_init(&gather, &loop, NULL, &view);
-	assert_int_equal(mpib_stats_open(&gather, fd, &view, &stats), 0);
+	assert_int_equal(mpib_stats_open(&gather, fd, -1, &view, NULL, &stats),
+			 0);
 	return stats;
 }
 
