@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/places.h"
 #include "client/client.h"
 #include "client/fill.h"
 
@@ -247,9 +248,7 @@ void proxy_clients_tune(struct proxy_clients *all)
 
 unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid)
 {
-	unsigned most = all->cfg->max_clients;
-
-	return uid == 0 ? most : most - most / 32;
+	return mpib_places_for(all->cfg->max_clients, uid);
 }
 
 int proxy_clients_listen(struct proxy_clients *all, int fd)

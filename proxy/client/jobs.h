@@ -2,8 +2,8 @@
 /*
  * Jobs: clients of one user that say the same job, and what they moved in all.
  * What a job says of itself is a label that nobody trusts with anything. A table
- * of fixed size: the job that is over for longest gives way. A user has half of
- * the places at most, so that nobody's many jobs push out all others. Control
+ * of fixed size: the job that is over for longest gives way. A user has a quarter
+ * of the places at most, so that nobody's many jobs push out all others. Control
  * thread.
  */
 #ifndef MPIB_PROXY_JOBS_H
@@ -14,7 +14,7 @@
 #include "base/serial.h"
 
 #define MPIB_JOBS 64
-#define MPIB_JOBS_OF_A_USER (MPIB_JOBS / 2) /* but root */
+#define MPIB_JOBS_OF_A_USER (MPIB_JOBS / 4) /* but root */
 #define MPIB_JOB_LABEL 64
 
 struct proxy_client;

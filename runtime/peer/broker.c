@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "base/event.h"
+#include "base/places.h"
 #include "peer/internal.h"
 
 static int broker_random64(uint64_t *v)
@@ -144,7 +145,8 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 	struct mpib_listener_entry *l;
 	int rc;
 
-	if (HASH_COUNT(broker->listeners) >= MPIB_LISTENERS_MAX)
+	if (HASH_COUNT(broker->listeners) >=
+	    mpib_places_for(MPIB_LISTENERS_MAX, client->uid))
 		return -ENOSPC;
 	l = calloc(1, sizeof(*l));
 	if (!l)

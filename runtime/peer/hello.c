@@ -185,7 +185,7 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	if (!same_trust(s, m))
 		return;
 	p = mpib_peer_lookup(b, &m->node.addr, m->node.port, self);
-	if (!p && !mpib_peer_room(b)) {
+	if (!p && !mpib_peer_room(b, 0)) {
 		hello_refuse(s, -ENOSPC, "too many peers");
 		return;
 	}
@@ -248,7 +248,7 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	mpib_seal_init(&link->rx_seal, key, &s->auth, false);
 	s->welcomed = false; /* it has proved who it is */
 	pending_peer_free(s);
-	p = mpib_peer_find(b, &node.addr, node.port, self);
+	p = mpib_peer_find(b, 0, &node.addr, node.port, self);
 	if (!p) {
 		mpib_link_close(link); /* others took the last place */
 		return;

@@ -229,17 +229,17 @@ struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 				   bool called);
 /* Whether a peer may be at the address. */
 bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
-/* Whether one more entry can be made, perhaps in place of one that nothing
- * needs. */
-bool mpib_peer_room(const struct mpib_broker *b);
+/* Whether one more entry can be made for the user, perhaps in place of one that
+ * nothing needs; who proves to be a peer may have the places of root. */
+bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
 /* Find the entry of a peer that has proved itself, or make one, in place of one
  * that nothing needs if there are many. NULL: no memory, or too many are in
  * use. */
-struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
+struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called);
 /* Likewise, the peer that the handle names. */
-struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b,
+struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b, uid_t uid,
 				      const struct mpib_handle *handle);
 /* The same for a peer to call for the user's client. -EACCES: it is in none of the
  * peers' networks; -EDQUOT: the user has as many as one may that have not

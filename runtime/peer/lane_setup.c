@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/places.h"
 #include "peer/internal.h"
 
 static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
@@ -159,7 +160,7 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 			 m->key.uid);
 		return -ECONNREFUSED;
 	}
-	if (p->lane_count >= MPIB_LANES_MAX) {
+	if (p->lane_count >= mpib_places_for(MPIB_LANES_MAX, m->key.uid)) {
 		snprintf(why, why_len,
 			 "it holds %u lanes for this node "
 			 "already (no more are possible)",

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/places.h"
 #include "peer/internal.h"
 
 /* Limits, so that nobody fills this proxy's memory: of all peers, and of those
@@ -86,9 +87,9 @@ static struct mpib_peer *idlest(const struct mpib_broker *b)
 	return linked;
 }
 
-bool mpib_peer_room(const struct mpib_broker *b)
+bool mpib_peer_room(const struct mpib_broker *b, uid_t uid)
 {
-	return b->peer_count < PEERS_MAX || idlest(b);
+	return b->peer_count < mpib_places_for(PEERS_MAX, uid) || idlest(b);
 }
 
 struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
@@ -102,7 +103,7 @@ struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 	return p;
 }
 
-struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
+struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called)
 {
@@ -110,7 +111,7 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b,
 
 	if (p)
 		return p;
-	if (b->peer_count >= PEERS_MAX) {
+	if (b->peer_count >= mpib_places_for(PEERS_MAX, uid)) {
 		p = idlest(b);
 		if (!p)
 			return NULL;
@@ -134,11 +135,12 @@ static struct in6_addr address_of_handle(const struct mpib_handle *handle)
 	return addr;
 }
 
-struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b,
+struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b, uid_t uid,
 				      const struct mpib_handle *handle)
 {
 	struct in6_addr addr = address_of_handle(handle);
-	struct mpib_peer *p = mpib_peer_find(b, &addr, handle->port, false);
+	struct mpib_peer *p =
+		mpib_peer_find(b, uid, &addr, handle->port, false);
 
 	if (p)
 		mpib_second_hear(p, handle);
@@ -171,9 +173,9 @@ int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		return -EACCES;
 	if (peers_wanted_by(b, uid) >= PEERS_OF_ONE_MAX)
 		return -EDQUOT;
-	if (!mpib_peer_room(b))
+	if (!mpib_peer_room(b, uid))
 		return -ENOSPC;
-	p = mpib_peer_of_handle(b, handle);
+	p = mpib_peer_of_handle(b, uid, handle);
 	if (!p)
 		return -ENOMEM;
 	p->maker = uid;

@@ -78,7 +78,49 @@ static void an_id_is_had_again_after_all_others(void **state)
 	pair_close(&pair);
 }
 
+/* Make a connection and end it. */
+static int try_one(struct pair *p)
+{
+	struct pair_node *n = &p->node[0];
+	struct engine_conn *conn;
+	bool destroyed = false;
+	int rc = engine_conn_create(n->engine_client, 7, true, MPIB_TABLE_SLOTS,
+				    n->lane, &conn);
+
+	if (rc < 0)
+		return rc;
+	engine_conn_destroy(conn, pair_set_flag, &destroyed);
+	pair_until(p, &destroyed);
+	return 0;
+}
+
+static void the_last_connections_are_roots(void **state)
+{
+	struct mpib_engine_config cfg;
+	struct pair root, user;
+	struct mpib_shard *s;
+	unsigned had;
+
+	mpib_engine_config_init(&cfg);
+	pair_open(&root, &cfg, MPIB_IMM_V2);
+	pair_join(&root, &user, 1000);
+	s = root.node[0].engine_client->shard;
+	had = s->conns_made;
+	/* As others have them. */
+	s->conns_made = ENGINE_CONNS_MAX - ENGINE_CONNS_MAX / 32 - 1;
+	assert_int_equal(try_one(&user), 0);
+	s->conns_made++;
+	assert_int_equal(try_one(&user), -ENOSPC);
+	assert_in(mpib_engine_last_error(root.node[0].engine, -ENOSPC),
+		  "253952 connections");
+	assert_int_equal(try_one(&root), 0);
+	s->conns_made = had;
+	pair_close(&root);
+	pair_leave(&user);
+}
+
 const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(the_last_connections_are_roots),
 	cmocka_unit_test(one_more_than_a_shard_can_have),
 	cmocka_unit_test(an_id_is_had_again_after_all_others),
 	{ 0 },

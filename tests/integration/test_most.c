@@ -18,7 +18,7 @@
 #include "test.h"
 
 #define REGIONS 4095
-#define LISTENERS 65536
+#define LISTENERS 65536 /* but for a few that only root has */
 
 static struct node node;
 static struct mpib_client *client;
@@ -236,9 +236,10 @@ static void listeners_of_a_proxy(void **state)
 	static struct mpib_listener *l[LISTENERS], *more;
 	struct mpib_handle h;
 	struct mover late;
+	const unsigned of_root = geteuid() ? LISTENERS / 32 : 0;
 	unsigned n = 1; /* that of the other client */
 
-	while (n < LISTENERS) {
+	while (n < LISTENERS - of_root) {
 		assert_int_equal(mpib_listen(client, &h, &l[n]), 0);
 		n++;
 	}

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "base/container.h"
+#include "base/places.h"
 #include "base/xalloc.h"
 #include "engine/async_error.h"
 #include "engine/measure/count.h"
@@ -197,7 +198,8 @@ int engine_conn_create(struct engine_client *client, uint32_t index,
 		       struct engine_conn **conn)
 {
 	struct mpib_shard *s = client->shard;
-	uint32_t id = take_conn_id(s);
+	uint32_t most = mpib_places_for(ENGINE_CONNS_MAX, client->tenant->uid);
+	uint32_t id = s->conns_made < most ? take_conn_id(s) : ENGINE_CONNS_MAX;
 	int rc;
 
 	if (id == ENGINE_CONNS_MAX)
@@ -205,7 +207,7 @@ int engine_conn_create(struct engine_client *client, uint32_t index,
 			s->engine, -ENOSPC,
 			"shard %u has %u connections (close some, or raise "
 			"proxy.threads)",
-			s->index, ENGINE_CONNS_MAX);
+			s->index, most);
 	rc = conn_make(client, index, sender, slots, lane, id, conn);
 	if (rc < 0)
 		give_conn_id(s, id);

@@ -154,7 +154,7 @@ static void conns_held(struct mpib_broker_serialize *x, struct peer_conn *c)
 	mpib_serial_u8(x->p, &c->traffic_class);
 	if (x->p->packing || x->p->failed)
 		return;
-	peer_conn_set_peer(c, mpib_peer_of_handle(x->b, &c->handle));
+	peer_conn_set_peer(c, mpib_peer_of_handle(x->b, 0, &c->handle));
 	if (!c->peer)
 		mpib_serial_fail(x->p, "no memory for a peer");
 }

@@ -107,7 +107,7 @@ static void links_peer(struct mpib_broker_serialize *x, struct mpib_peer *peer)
 	mpib_serial_node(p, &id);
 	mpib_serial_bool(p, &called);
 	if (!p->packing && !p->failed)
-		peer = mpib_peer_find(x->b, &id.addr, id.port, called);
+		peer = mpib_peer_find(x->b, 0, &id.addr, id.port, called);
 	if (!peer) {
 		mpib_serial_fail(p, "no memory for a peer");
 		return;

@@ -14,6 +14,7 @@
 #define USERS 4
 #define PEERS 8192u
 #define PEERS_OF_ONE (PEERS / USERS)
+#define OF_ROOT(places) ((places) / 32)
 
 static int listen_again(struct client *c, uint32_t *id)
 {
@@ -26,20 +27,25 @@ static void listeners_are_so_many(void **state)
 {
 	uint32_t *id = calloc(MPIB_LISTENERS_MAX, sizeof(*id)), more;
 	struct rig *rig = *state;
-	struct client *a, *b;
+	struct client *a, *b, *root;
 
 	rig_both_up(rig, &a, &b, 0);
-	for (uint32_t i = 0; i < MPIB_LISTENERS_MAX; i++)
+	root = rig_client(rig, 0, 0, 0);
+	for (uint32_t i = 0;
+	     i < MPIB_LISTENERS_MAX - OF_ROOT(MPIB_LISTENERS_MAX); i++)
 		assert_int_equal(listen_again(a, &id[i]), 0);
 	assert_int_equal(listen_again(a, &more), -ENOSPC);
+	for (uint32_t i = 0; i < OF_ROOT(MPIB_LISTENERS_MAX); i++)
+		assert_int_equal(listen_again(root, &more), 0);
+	assert_int_equal(listen_again(root, &more), -ENOSPC);
 	/* Who only connects needs none, and another node has its own. */
 	rig_connect(rig, rig_client(rig, 0, 1000, 0), 0, b, 0);
 	assert_int_equal(
 		mpib_broker_close_listen(a->node->broker, &a->client, id[77]),
 		0);
-	rig_connect(rig, b, 1, a, 1); /* it listens, and closes that */
-	assert_int_equal(listen_again(a, &more), 0);
-	assert_int_equal(listen_again(a, &more), -ENOSPC);
+	assert_int_equal(listen_again(a, &more), -ENOSPC); /* was root's */
+	assert_int_equal(listen_again(root, &more), 0);
+	assert_int_equal(listen_again(root, &more), -ENOSPC);
 	free(id);
 }
 
@@ -68,7 +74,7 @@ static void give_up(struct rig *rig, struct client *of[2], unsigned conn)
 
 static void peers_are_so_many_and_a_quarter_for_a_user(void **state)
 {
-	struct client *of[USERS + 1][2] = { 0 }, *a, *b;
+	struct client *of[USERS + 1][2] = { 0 }, *of_root[2] = { 0 }, *a, *b;
 	struct rig *rig = *state;
 	unsigned n = 0, had[USERS] = { 0 };
 	struct mpib_handle h;
@@ -87,10 +93,13 @@ static void peers_are_so_many_and_a_quarter_for_a_user(void **state)
 		}
 	}
 	assert_int_equal(had[0], PEERS_OF_ONE);
-	assert_int_equal(rig->node[0].broker->peer_count, PEERS);
+	assert_int_equal(rig->node[0].broker->peer_count,
+			 PEERS - OF_ROOT(PEERS));
 	/* One place is that of node 1. */
-	assert_int_equal(had[USERS - 1], PEERS_OF_ONE - 1);
+	assert_int_equal(had[USERS - 1], PEERS_OF_ONE - 1 - OF_ROOT(PEERS));
 	assert_int_equal(rc, -ENOSPC);
+	of_root[0] = rig_client(rig, 0, 0, 0);
+	assert_int_equal(call(rig, of_root, 0, n++, h), 0);
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, b, 2, a, 2);
 	/* A peer that nobody wants any more makes room. */
@@ -134,6 +143,7 @@ static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 /* With a lane for each connection. */
 static void lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user(void **state)
 {
+	const uint32_t most = MPIB_LANES_MAX - OF_ROOT(MPIB_LANES_MAX);
 	struct client *a[USERS], *b[USERS], *c, *d;
 	struct rig *rig = *state;
 
@@ -143,8 +153,10 @@ static void lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user(void **state)
 	for (unsigned u = 0; u < USERS; u++) {
 		a[u] = rig_client(rig, 0, 1000 + u, 0);
 		b[u] = rig_client(rig, 1, 1000 + u, 0);
-		for (uint32_t i = 0; i < MPIB_LANES_OF_ONE_MAX; i++)
-			rig_connect(rig, a[u], i, b[u], i);
+		for (uint32_t i = 0; i < MPIB_LANES_OF_ONE_MAX; i++) {
+			if (u * MPIB_LANES_OF_ONE_MAX + i < most)
+				rig_connect(rig, a[u], i, b[u], i);
+		}
 	}
 	c = rig_client(rig, 0, 1000, 0);
 	d = rig_client(rig, 1, 1000, 0);
@@ -155,12 +167,17 @@ static void lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user(void **state)
 	mpib_broker_drop(b[0]->node->broker, &b[0]->client, 3);
 	rig_pass(rig, 61 * MPIB_SEC);
 	rig_connect(rig, c, 0, d, 0);
-	/* A fifth user has none, until any is closed. */
+	/* A fifth user has none, until any is closed, and root has. */
 	c = rig_client(rig, 0, 2000, 0);
 	d = rig_client(rig, 1, 2000, 0);
-	assert_int_equal(refused_lane(rig, c, d, "4096 lanes"), -ENOSPC);
+	assert_int_equal(refused_lane(rig, c, d, " lanes for this node"),
+			 -ENOSPC);
+	rig_connect(rig, rig_client(rig, 0, 0, 0), 0, rig_client(rig, 1, 0, 0),
+		    0);
 	mpib_broker_drop(a[2]->node->broker, &a[2]->client, 9);
 	mpib_broker_drop(b[2]->node->broker, &b[2]->client, 9);
+	mpib_broker_drop(a[2]->node->broker, &a[2]->client, 10);
+	mpib_broker_drop(b[2]->node->broker, &b[2]->client, 10);
 	rig_pass(rig, 61 * MPIB_SEC);
 	rig_connect(rig, c, 0, d, 0);
 }

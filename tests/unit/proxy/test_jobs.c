@@ -100,45 +100,45 @@ static void its_end_is_told_with_the_sum(void **state)
 static void the_one_that_is_over_for_longest_gives_way(void **state)
 {
 	for (unsigned i = 0; i < MPIB_JOBS; i++)
-		join(i, 1 + i % 2, "", i + 1);
-	join(MPIB_JOBS, 3, "", 1000);
+		join(i, 1 + i % 4, "", i + 1);
+	join(MPIB_JOBS, 9, "", 1000);
 	assert_int_equal(client[MPIB_JOBS].job_at, 0); /* all run */
 	leave(5, 1);
 	leave(3, 1);
 	jobs.job[3].ended_ns = jobs.job[5].ended_ns + 1;
-	join(MPIB_JOBS, 3, "", 1001);
+	join(MPIB_JOBS, 9, "", 1001);
 	assert_ptr_equal(job_of(MPIB_JOBS), &jobs.job[5]);
 	assert_int_equal(job_of(MPIB_JOBS)->tx_bytes, 0);
-	join(MPIB_JOBS + 1, 3, "", 1002);
+	join(MPIB_JOBS + 1, 9, "", 1002);
 	assert_ptr_equal(job_of(MPIB_JOBS + 1), &jobs.job[3]);
 }
 
-static void a_user_has_half_of_the_places_at_most(void **state)
+static void a_user_has_a_quarter_of_the_places_at_most(void **state)
 {
-	const unsigned half = MPIB_JOBS / 2;
+	const unsigned share = MPIB_JOBS / 4, others = MPIB_JOBS - share;
 
 	join(0, 2, "slurm 1.0", 0);
 	leave(0, 77);
-	for (unsigned i = 0; i < half; i++)
+	for (unsigned i = 0; i < share; i++)
 		join(1 + i, 1, "", i + 1);
 	/* All of them run, and there is room, but for others. */
-	join(half + 1, 1, "", 1000);
-	assert_int_equal(client[half + 1].job_at, 0);
+	join(share + 1, 1, "", 1000);
+	assert_int_equal(client[share + 1].job_at, 0);
 	/* Of those that are over its own gives way, though not the oldest. */
 	leave(9, 1);
 	jobs.job[0].ended_ns = 1;
-	join(half + 1, 1, "", 1001);
-	assert_int_equal(job_of(half + 1)->number, 1001);
+	join(share + 1, 1, "", 1001);
+	assert_int_equal(job_of(share + 1)->number, 1001);
 	assert_int_equal(jobs.job[0].tx_bytes, 77);
 	/* One that it has already is no more of them. */
-	join(half + 2, 1, "", 1);
-	assert_ptr_equal(job_of(half + 2), job_of(1));
+	join(share + 2, 1, "", 1);
+	assert_ptr_equal(job_of(share + 2), job_of(1));
 	/* Root starts what users ask it to, and has no share. */
-	for (unsigned i = 0; i < half - 1; i++)
-		join(half + 3 + i, 0, "", i + 1);
-	assert_int_not_equal(client[2 * half + 1].job_at, 0);
-	join(2 * half + 1, 0, "slurm 9.0", 0);
-	assert_ptr_equal(job_of(2 * half + 1), &jobs.job[0]);
+	for (unsigned i = 0; i < others - 1; i++)
+		join(share + 3 + i, 0, "", i + 1);
+	assert_int_not_equal(client[MPIB_JOBS + 1].job_at, 0);
+	join(MPIB_JOBS + 1, 0, "slurm 9.0", 0);
+	assert_ptr_equal(job_of(MPIB_JOBS + 1), &jobs.job[0]);
 }
 
 static void the_next_process_has_them(void **state)
@@ -181,8 +181,8 @@ int main(void)
 		cmocka_unit_test_setup(its_end_is_told_with_the_sum, empty),
 		cmocka_unit_test_setup(
 			the_one_that_is_over_for_longest_gives_way, empty),
-		cmocka_unit_test_setup(a_user_has_half_of_the_places_at_most,
-				       empty),
+		cmocka_unit_test_setup(
+			a_user_has_a_quarter_of_the_places_at_most, empty),
 		cmocka_unit_test_setup(the_next_process_has_them, empty),
 	};
 
