@@ -30,6 +30,10 @@ function(mpib_harden)
 	# that it takes the address of: that is 2 % of its instructions.
 	target_compile_options(mpib_flags INTERFACE
 		-fstack-protector$<$<NOT:$<BOOL:$<TARGET_PROPERTY:MPIB_HOT>>>:-strong>)
+	# Nor are neighbouring fields gathered in a vector register to be stored as
+	# one: most of them are in registers already, of which there are too few.
+	target_compile_options(mpib_flags INTERFACE
+		$<$<BOOL:$<TARGET_PROPERTY:MPIB_HOT>>:-fno-tree-slp-vectorize>)
 	# Who packages it may ask for more. Without -O there is none.
 	if(NOT "${CMAKE_C_FLAGS}" MATCHES _FORTIFY_SOURCE)
 		target_compile_options(mpib_flags INTERFACE

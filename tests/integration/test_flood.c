@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/hist.h"
-#include "engine/conn/conn.h"
+#include "engine/conn/clear.h"
 #include "engine_pair.h"
 #include "test.h"
 

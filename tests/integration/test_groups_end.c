@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "engine/conn/clear.h"
 #include "engine/conn/post.h"
 #include "engine_pair.h"
 #include "test.h"

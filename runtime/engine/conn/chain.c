@@ -71,44 +71,30 @@ bool mpib_chain_room(struct engine_conn *f, unsigned r, uint8_t spread,
 	return true;
 }
 
-struct ibv_send_wr *mpib_chain_record(struct engine_conn *f,
-				      struct mpib_chain *c,
-				      const struct mpib_record *record)
+struct mpib_wr *mpib_chain_record(struct engine_conn *f, unsigned rail,
+				  const struct mpib_record *record)
 {
-	uint64_t off = mpib_entry_of(f, record->seq - 1) * sizeof(*record);
-	struct mpib_wr *w = mpib_chain_add(f, c);
-	unsigned rail = c->q->rail;
+	struct mpib_wr *w = mpib_wr_take(&f->shard->wrs);
 
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.send_flags = 0;
+	w->wr.wr.rdma.remote_addr = f->remote.addr;
+	w->wr.wr.rdma.rkey = f->remote.rkey[rail];
+	if (!record) {
+		w->wr.num_sge = 0;
+		return w;
+	}
 	w->sge[0] = (struct ibv_sge){ .addr = (uint64_t)(uintptr_t)record,
 				      .length = sizeof(*record),
 				      .lkey = f->tables.lkey[rail] };
-	w->wr.opcode = IBV_WR_RDMA_WRITE;
-	w->wr.wr.rdma.remote_addr = f->remote.addr + off;
-	w->wr.wr.rdma.rkey = f->remote.rkey[rail];
+	w->wr.wr.rdma.remote_addr +=
+		mpib_entry_of(f, record->seq - 1) * sizeof(*record);
 	if (f->shard->rail[rail].port.max_inline >= sizeof(*record))
 		w->wr.send_flags = IBV_SEND_INLINE;
-	return &w->wr;
+	return w;
 }
 
-void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
-		    const struct mpib_record *record)
-{
-	struct ibv_send_wr *wr;
-
-	if (record) {
-		wr = mpib_chain_record(f, c, record);
-	} else {
-		wr = &mpib_chain_add(f, c)->wr;
-		wr->num_sge = 0;
-		wr->wr.rdma.remote_addr = f->remote.addr;
-		wr->wr.rdma.rkey = f->remote.rkey[c->q->rail];
-	}
-	c->imm = true;
-	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-	wr->imm_data = htobe32(imm);
-}
-
-void mpib_chain_drop(struct engine_conn *f, struct mpib_chain *c)
+void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c)
 {
 	struct ibv_send_wr *wr = c->wrs.n ? &c->wrs.first->wr : NULL, *next;
 
@@ -123,7 +109,7 @@ bool mpib_chain_is_bare(const struct mpib_lane *lane,
 {
 	const struct ibv_send_wr *last = &c->wrs.last->wr;
 
-	return c->imm && lane->via[c->q->rail].vqp &&
+	return c->imm && lane->via[c->rail].vqp &&
 	       mpib_spread_waits(last->num_sge ? last->sg_list->length : 0);
 }
 
@@ -161,7 +147,8 @@ static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
 	}
 }
 
-void mpib_chain_spread(struct engine_conn *f, struct mpib_chain *c, uint32_t op)
+void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
+		       uint32_t op)
 {
 	struct mpib_lane_qp *q = c->q;
 	const struct ibv_send_wr *wr = &c->wrs.first->wr;
@@ -188,6 +175,6 @@ void mpib_chain_spread(struct engine_conn *f, struct mpib_chain *c, uint32_t op)
 		/* mpib_sender_may_post() has asked mpib_spread_room(). */
 		mpib_vqp_post_send(vqp, &v);
 	}
-	mpib_count_post(f, q, wrs, c->bytes, imm);
+	mpib_count_post(f, q, q->rail, wrs, c->bytes, imm);
 	mpib_chain_drop(f, c);
 }

@@ -20,7 +20,8 @@ struct mpib_chain {
 	struct mpib_wr_chain wrs;
 	uint32_t bytes; /* payload */
 	bool imm; /* the last WR is a WRITE_WITH_IMM */
-	struct mpib_lane_qp *q; /* that carries it, or its last WR */
+	unsigned rail;
+	struct mpib_lane_qp *q; /* of the rail: carries it, or its last WR */
 };
 
 /* Bytes of a local region and where at the peer they go. len 0: none. */
@@ -54,41 +55,42 @@ static inline struct mpib_span mpib_range_span(const struct op_range *s,
 	};
 }
 
-/* A WRITE of the connection's own memory, or of none. */
-static inline struct mpib_wr *mpib_chain_add(struct engine_conn *f,
-					     struct mpib_chain *c)
-{
-	struct mpib_wr *w = mpib_wr_take(&f->shard->wrs);
-
-	w->wr.send_flags = 0;
-	mpib_wr_chain_add(&c->wrs, w);
-	return w;
-}
-
 /* Add an RDMA WRITE of the span, which has bytes. */
 __attribute__((always_inline)) static inline struct ibv_send_wr *
 mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 		 const struct mpib_span *span)
 {
-	struct mpib_wr *w = mpib_chain_add(f, c);
+	struct mpib_wr *w = mpib_wr_take(&f->shard->wrs);
 
 	w->sge[0] = (struct ibv_sge){ .addr = span->from,
 				      .length = span->len,
-				      .lkey = span->mr->lkey[c->q->rail] };
+				      .lkey = span->mr->lkey[c->rail] };
 	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.send_flags = 0;
 	w->wr.wr.rdma.remote_addr = span->to;
 	w->wr.wr.rdma.rkey = span->rkey;
 	c->bytes += span->len;
+	mpib_wr_chain_add(&c->wrs, w);
 	return &w->wr;
 }
 
-/* Add a WRITE of the record to the peer's table. */
-struct ibv_send_wr *mpib_chain_record(struct engine_conn *f,
-				      struct mpib_chain *c,
-				      const struct mpib_record *record);
+/* A WRITE of the record to the peer's table, of none where it is NULL. */
+struct mpib_wr *mpib_chain_record(struct engine_conn *f, unsigned rail,
+				  const struct mpib_record *record);
+
 /* Add an IMM whose payload is the record; none when record is NULL. */
-void mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
-		    const struct mpib_record *record);
+__attribute__((always_inline)) static inline void
+mpib_chain_imm(struct engine_conn *f, struct mpib_chain *c, uint32_t imm,
+	       const struct mpib_record *record)
+{
+	struct mpib_wr *w = mpib_chain_record(f, c->rail, record);
+
+	w->wr.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+	w->wr.imm_data = htobe32(imm);
+	c->imm = true;
+	mpib_wr_chain_add(&c->wrs, w);
+}
+
 /* Add the WRITE_WITH_IMM that ends the slot on this rail, with the span as its
  * payload. The record, if any, is a WRITE ahead of the IMM, or the payload of
  * the IMM when the span is empty. */
@@ -104,7 +106,8 @@ mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 		return;
 	}
 	if (record)
-		mpib_chain_record(f, c, record);
+		mpib_wr_chain_add(&c->wrs,
+				  mpib_chain_record(f, c->rail, record));
 	wr = mpib_chain_write(f, c, span);
 	c->imm = true;
 	wr->opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -116,16 +119,14 @@ mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 __attribute__((always_inline)) static inline void
 mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
 {
-	mpib_count_post(f, c->q, c->wrs.n, c->bytes, c->imm);
-	if (mpib_wr_kind(last) != MPIB_WR_UNSIGNALED)
-		c->wrs.last->wr.send_flags |= IBV_SEND_SIGNALED;
-	mpib_qp_post(c->q, &c->wrs, f->id, last);
+	mpib_count_post(f, c->q, c->rail, c->wrs.n, c->bytes, c->imm);
+	mpib_qp_post(c->q, c->rail, &c->wrs, f->id, last);
 }
-/* Post the chain over several QPs of its QP's rail, see lane/spread.h. */
-void mpib_chain_spread(struct engine_conn *f, struct mpib_chain *c,
+/* Post the chain over several QPs of its rail, see lane/spread.h. */
+void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 		       uint32_t op);
 /* The chain is not posted: its WRs go back to the pool. */
-void mpib_chain_drop(struct engine_conn *f, struct mpib_chain *c);
+void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c);
 /* On a dqplb lane: the IMM has the length by which the receiver knows an IMM
  * that waits, so that the chain has to be spread. */
 bool mpib_chain_is_bare(const struct mpib_lane *lane,
@@ -164,13 +165,14 @@ mpib_sender_may_post(struct engine_conn *f, unsigned ranges, uint8_t mask,
 		mpib_stall(f, MPIB_STALL_SLOT);
 		return false;
 	}
-	for (unsigned on = mask; on; on &= on - 1) {
-		unsigned r = (unsigned)__builtin_ctz(on);
-
+#pragma GCC unroll 2
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (!(mask & mpib_rail_bit(r)))
+			continue;
 		q[r] = engine_conn_qp(f, r, f->tx.cts_next);
 		/* Mostly there is room and nobody to ask for it. */
-		if ((f->shard->contended || lane->numbered | spread ||
-		     !mpib_qp_fits(q[r], wrs) ||
+		if ((f->shard->contended || lane->spread != MPIB_SPREAD_SPLIT ||
+		     !mpib_qp_fits(q[r], r, wrs) ||
 		     !mpib_chain_window(f, r, bytes[r])) &&
 		    !mpib_chain_room(f, r, spread, wrs, bytes[r]))
 			return false;

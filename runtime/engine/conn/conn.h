@@ -216,12 +216,6 @@ static inline bool mpib_is_question(const struct engine_conn *f,
 	return e->len == 0 && mpib_total_of(f, e) > 0;
 }
 
-/* sender.c, for group.c */
-bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
-		     struct mpib_cts *cts);
-/* Whether the fields of a CTS fit together. */
-bool mpib_cts_sane(const struct mpib_cts *c);
-
 /* policy.c. All policies answer here: SUP's share in parts of 1024, more
  * meaning all. An agent's hint is read once per message, when pos is 0. */
 struct mpib_split_ask;
@@ -245,7 +239,7 @@ bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			 uint32_t imm);
 
 /* group.c, as mpib_replay_step(). */
-uint64_t mpib_group_begin(struct engine_conn *f, const struct mpib_cts *first);
+uint64_t mpib_group_begin(struct engine_conn *f);
 uint64_t mpib_group_step(struct engine_conn *f);
 void mpib_group_drop(struct engine_conn *f);
 

@@ -81,7 +81,7 @@ void mpib_unsignaled_write(struct engine_conn *f, uint64_t off, uint32_t len)
 		q->cts_unsignaled = 0;
 	}
 	f->wrote |= mpib_rail_bit(q->rail);
-	mpib_count_post(f, q, 1, 0, false);
+	mpib_count_post(f, q, q->rail, 1, 0, false);
 	mpib_qp_add(q, w);
 }
 

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/conn/clear.h"
 #include "engine/conn/post.h"
 #include "engine/lane/spread.h"
 #include "engine/split/policy.h"
@@ -40,23 +41,22 @@ static bool group_fits(const struct engine_conn *f, const struct send_range *e,
 	return buffer_of(&f->tx.group, e) >= 0;
 }
 
-uint64_t mpib_group_begin(struct engine_conn *f, const struct mpib_cts *first)
+uint64_t mpib_group_begin(struct engine_conn *f)
 {
 	struct mpib_group *g = &f->tx.group;
+	const struct mpib_cts *first = &g->cts[0];
+	unsigned i = 0;
 
-	g->cts[0] = *first;
-	for (unsigned i = 1; i < first->n; i++) {
-		uint64_t slot = f->tx.cts_next + i;
-
-		if (!mpib_sender_cts(f, slot, &g->cts[i]))
+	do {
+		if (!mpib_sender_cts(f, f->tx.cts_next + i, &g->cts[i]))
 			return 0; /* the rest comes in another WRITE */
-		if (g->cts[i].n != first->n || g->cts[i].idx != i ||
-		    g->cts[i].msg != first->msg) {
+		if (!mpib_cts_sane(&g->cts[i]) || g->cts[i].n != first->n ||
+		    g->cts[i].idx != i || g->cts[i].msg != f->tx.msg) {
 			engine_conn_break(f, -EPROTO,
 					  "peer sent a broken group of CTS");
 			return 0;
 		}
-	}
+	} while (++i < first->n);
 	g->n = (uint8_t)first->n;
 	g->matched = g->whole = g->held = g->mask = 0;
 	g->stale = false;
@@ -93,7 +93,7 @@ static uint8_t range_rails(const struct op_range *s)
 static void chain_range(struct engine_conn *f, struct mpib_chain *chain,
 			const struct op_range *s)
 {
-	unsigned r = chain->q->rail;
+	unsigned r = chain->rail;
 	struct mpib_span span =
 		mpib_range_span(s, r, &f->tx.group.cts[s->buf], r);
 
@@ -134,7 +134,8 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	*mpib_sender_range(f, 0) = whole;
 	p = mpib_sender_post(f, 1, rail, mask, 0, spread);
 	for (unsigned on = mask; on; on &= on - 1) {
-		struct mpib_chain chain = { .q = q[__builtin_ctz(on)] };
+		unsigned r = (unsigned)__builtin_ctz(on);
+		struct mpib_chain chain = { .rail = r, .q = q[r] };
 
 		chain_range(f, &chain, &whole);
 		mpib_sender_stripe(f, p, &chain);
@@ -229,7 +230,7 @@ static uint64_t write_all(struct engine_conn *f)
 	p = mpib_sender_post(f, n, sum, mask, mask, spread);
 	for (unsigned on = mask; on; on &= on - 1) {
 		unsigned r = (unsigned)__builtin_ctz(on);
-		struct mpib_chain chain = { .q = q[r] };
+		struct mpib_chain chain = { .rail = r, .q = q[r] };
 
 		for (unsigned i = 0; i < n; i++)
 			chain_range(f, &chain, &held[i]);

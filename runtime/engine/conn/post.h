@@ -7,6 +7,7 @@
 #ifndef MPIB_ENGINE_CONN_POST_H
 #define MPIB_ENGINE_CONN_POST_H
 
+#include "base/kept.h"
 #include "engine/conn/chain.h"
 
 /* Range i of the send op that is posted next; may_post() has found room. What
@@ -45,7 +46,7 @@ static inline void post_note_imm(struct engine_conn *f, uint8_t imm)
 /* True: the range's request is reported. */
 static inline bool post_range(struct engine_conn *f, const struct op_range *s)
 {
-	struct engine_request *r = &f->req[s->req];
+	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
 	if (!r->posted)
 		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
@@ -61,7 +62,7 @@ mpib_sender_post(struct engine_conn *f, unsigned n, const uint32_t *bytes,
 		 uint8_t stripes, uint8_t imm, uint8_t spread)
 {
 	struct mpib_sender *tx = &f->tx;
-	struct send_op *p = send_op_at(f, tx->op_head++);
+	struct send_op *p = mpib_kept(send_op_at(f, tx->op_head++));
 	bool report = false;
 
 	mpib_unstall(f);
@@ -84,28 +85,39 @@ mpib_sender_post(struct engine_conn *f, unsigned n, const uint32_t *bytes,
 	return p;
 }
 
-/* Post the chain of one rail of the send op. */
+/* send_op.c: the chain of a lane that spreads. False: it is to be posted like any
+ * other. */
+bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
+			const struct mpib_chain *chain, uint32_t number);
+
+/* Post the chain of one rail of the send op, the newest. */
 __attribute__((always_inline)) static inline void
 mpib_sender_stripe(struct engine_conn *f, struct send_op *p,
 		   struct mpib_chain *chain)
 {
 	struct mpib_lane *lane = f->lane;
-	unsigned r = chain->q->rail;
-	uint32_t number = (uint32_t)(p - f->tx.op);
+	unsigned r = chain->rail;
+	uint32_t number = (f->tx.op_head - 1) % SEND_OPS;
 
 	mpib_tracker_post(&lane->track[r], &p->stripe[r], chain->bytes,
 			  f->shard->now);
-	if (lane->spread == MPIB_SPREAD_AUTO && chain->bytes > lane->frag)
-		mpib_choice_posted(&lane->choice[r], chain->bytes);
 	f->shard->data_rail = r;
-	if (__builtin_expect(lane->numbered, 0) &&
-	    mpib_chain_is_bare(lane, chain))
-		p->c.spread |= mpib_rail_bit(r);
-	if (__builtin_expect(p->c.spread & mpib_rail_bit(r), 0))
-		mpib_chain_spread(f, chain, number);
-	else
-		mpib_chain_post(f, chain,
-				mpib_wr_tag(MPIB_WR_OP, f->id, number));
+	if (__builtin_expect(lane->spread != MPIB_SPREAD_SPLIT, 0)) {
+		/* By a copy: what has its address elsewhere is no longer kept
+		 * in registers. */
+		struct mpib_chain copy = {
+			.wrs = { chain->wrs.first, chain->wrs.last,
+				 chain->wrs.n },
+			.bytes = chain->bytes,
+			.imm = chain->imm,
+			.rail = r,
+			.q = chain->q,
+		};
+
+		if (mpib_sender_spread(f, p, &copy, number))
+			return;
+	}
+	mpib_chain_post(f, chain, mpib_wr_tag(MPIB_WR_OP, f->id, number));
 }
 
 /* send_op.c: all chains of a send op with report are posted. */

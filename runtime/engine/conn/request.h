@@ -43,7 +43,7 @@ int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d);
 static inline int engine_conn_feed(struct engine_conn *f,
 				   const struct mpib_desc *d, uint32_t *msg)
 {
-	struct engine_request *r = &f->req[d->req];
+	struct engine_request *r = mpib_kept(&f->req[d->req]);
 
 	if (d->pos > 0 || r->active)
 		return engine_conn_feed_more(f, d);
@@ -70,7 +70,7 @@ static inline int engine_conn_feed(struct engine_conn *f,
 static inline void engine_conn_over(struct engine_conn *f, unsigned req,
 				    int32_t result)
 {
-	struct engine_request *r = &f->req[req];
+	struct engine_request *r = mpib_kept(&f->req[req]);
 
 	r->active = false;
 	f->outstanding--;

@@ -7,6 +7,22 @@
 #include "engine/conn/post.h"
 #include "engine/conn/request.h"
 
+bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
+			const struct mpib_chain *chain, uint32_t number)
+{
+	struct mpib_lane *lane = f->lane;
+	unsigned r = chain->rail;
+
+	if (lane->spread == MPIB_SPREAD_AUTO && chain->bytes > lane->frag)
+		mpib_choice_posted(&lane->choice[r], chain->bytes);
+	if (lane->numbered && mpib_chain_is_bare(lane, chain))
+		p->c.spread |= mpib_rail_bit(r);
+	if (!(p->c.spread & mpib_rail_bit(r)))
+		return false;
+	mpib_chain_spread(f, chain, number);
+	return true;
+}
+
 void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 {
 	/* The QPs of a rail that is not open are the control thread's. */
@@ -92,7 +108,7 @@ static void send_op_unref(struct engine_conn *f, const struct send_op *p)
 /* The bytes of a range that was sent count for its request. */
 static void share_count(struct engine_conn *f, const struct op_range *s)
 {
-	struct engine_request *r = &f->req[s->req];
+	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
 	if (!r->active)
 		return;
@@ -108,7 +124,7 @@ static void share_count(struct engine_conn *f, const struct op_range *s)
 static void send_op_retire(struct engine_conn *f, const struct send_op *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
-		const struct op_range *s = send_op_share(f, p, i);
+		const struct op_range *s = mpib_kept(send_op_share(f, p, i));
 
 		share_unref(s);
 		share_count(f, s);
@@ -147,6 +163,7 @@ static inline void stripe_acked(struct engine_conn *f, struct send_op *p,
 				unsigned k)
 {
 	unsigned rail = p->c.carrier[k];
+	struct mpib_stripe *c = mpib_kept(&p->stripe[k]);
 	uint64_t now = f->shard->now;
 
 	if (__builtin_expect(p->report, 0)) {
@@ -156,8 +173,8 @@ static inline void stripe_acked(struct engine_conn *f, struct send_op *p,
 	}
 	if (f->lane->spread == MPIB_SPREAD_AUTO)
 		judge_way(f, p, k);
-	mpib_record(f, MPIB_TIME_POST_SOUT + rail, now - p->stripe[k].posted);
-	mpib_tracker_ack(&f->lane->track[rail], &p->stripe[k], now);
+	mpib_record(f, MPIB_TIME_POST_SOUT + rail, now - c->posted);
+	mpib_tracker_ack(mpib_kept(&f->lane->track[rail]), c, now);
 }
 
 /* Stripe k is no longer in flight, and nobody knows whether it was placed. */
@@ -184,13 +201,13 @@ static void judge_cut(struct engine_conn *f, const struct send_op *p,
 		mpib_adapt_ended(&f->lane->adapt, f->lane->track, &end);
 }
 
-int mpib_sender_retire(struct engine_conn *f)
+static inline int sender_retire(struct engine_conn *f)
 {
 	struct mpib_sender *tx = &f->tx;
 	int n = 0;
 
 	for (; tx->op_tail != tx->op_head; n++) {
-		struct send_op *p = send_op_at(f, tx->op_tail);
+		struct send_op *p = mpib_kept(send_op_at(f, tx->op_tail));
 
 		if (p->c.pending)
 			break;
@@ -206,8 +223,13 @@ int mpib_sender_retire(struct engine_conn *f)
 	return n;
 }
 
-static void stripes_acked(struct engine_conn *f, struct send_op *p,
-			  uint8_t stripes)
+int mpib_sender_retire(struct engine_conn *f)
+{
+	return sender_retire(f);
+}
+
+static inline void stripes_acked(struct engine_conn *f, struct send_op *p,
+				 uint8_t stripes)
 {
 	uint64_t posted = p->stripe[!(stripes & 1u)].posted;
 
@@ -234,7 +256,7 @@ static void stripes_failed(struct engine_conn *f, struct send_op *p,
 void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok)
 {
-	struct send_op *p = send_op_at(f, op);
+	struct send_op *p = mpib_kept(send_op_at(f, op));
 
 	stripes &= p->c.pending;
 	if (!stripes)
@@ -244,7 +266,7 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 		stripes_acked(f, p, stripes);
 	else
 		stripes_failed(f, p, stripes);
-	mpib_sender_retire(f);
+	sender_retire(f);
 	if (f->stopping)
 		engine_conn_check_stopped(f);
 }

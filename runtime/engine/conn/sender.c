@@ -7,6 +7,7 @@
 #include <mpib/wire.h>
 #include <string.h>
 
+#include "engine/conn/clear.h"
 #include "engine/conn/post.h"
 #include "engine/conn/take.h"
 #include "engine/lane/spread.h"
@@ -27,33 +28,9 @@ int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d)
 	return 1;
 }
 
-/* A peer's proxy is checked like any other source of input. */
-bool mpib_cts_sane(const struct mpib_cts *c)
-{
-	return c->total <= MPIB_SIZE_MAX &&
-	       (uint64_t)c->pos + c->len <= c->total &&
-	       ((c->n == 1 && c->idx == 0) ||
-		(c->n >= 1 && c->n <= MPIB_GROUP_MAX && c->idx < c->n &&
-		 c->len == c->total));
-}
-
-bool mpib_sender_cts(struct engine_conn *f, uint64_t slot, struct mpib_cts *cts)
-{
-	const struct mpib_cts *entry = f->tables.in;
-
-	entry += mpib_entry_of(f, slot);
-	/* Acquire: the device places seq last, after the rest of the entry. */
-	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
-		return false;
-	*cts = *entry;
-	if (cts->ended > f->tx.acked)
-		f->tx.acked = cts->ended;
-	return true;
-}
-
 /* The CTS that the message under way has to use; skips CTS of messages that
  * ended before their last part. */
-static bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
+static inline bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
 {
 	struct mpib_sender *tx = &f->tx;
 
@@ -95,6 +72,7 @@ __attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
 	rec = mpib_sender_record(f);
 	rec->status = -EMSGSIZE;
 	rec->size[0] = mpib_total_of(f, e);
+	chain.rail = home;
 	chain.q = q[home];
 	mpib_chain_imm(f, &chain, mpib_sender_imm(f, home, mask, true, 0), rec);
 	mpib_sender_stripe(f, mpib_sender_post(f, 0, none, mask, mask, 0),
@@ -126,51 +104,76 @@ static uint8_t rails_with_bytes(const uint32_t *rail)
 			 (rail[MPIB_RAIL_SUP] > 0) << MPIB_RAIL_SUP);
 }
 
-static void sender_plan(struct engine_conn *f, const struct send_range *e,
-			const struct mpib_cts *cts, struct step *s)
+/* Of a lane that spreads: rails whose part goes by more than one QP. */
+__attribute__((noinline)) static uint8_t
+spread_rails(struct engine_conn *f, uint32_t sout, uint32_t sup, uint8_t imm)
+{
+	const uint32_t rail[MPIB_RAILS] = { sout, sup };
+
+	return mpib_spread_some(f->lane, f->tx.spread, rail, imm);
+}
+
+/* Of a lane with two rails: which bytes go by which. */
+__attribute__((noinline)) static uint32_t
+split_rails(struct engine_conn *f, uint32_t total, uint32_t pos, uint32_t len)
+{
+	const struct mpib_split_ask ask = { total, pos, len, NULL };
+	uint32_t rail[MPIB_RAILS];
+
+	mpib_split(f, &ask, rail);
+	return rail[MPIB_RAIL_SUP];
+}
+
+static inline void sender_plan(struct engine_conn *f, uint32_t total,
+			       const struct send_range *e,
+			       const struct mpib_cts *cts, struct step *s)
 {
 	struct mpib_sender *tx = &f->tx;
+	const struct mpib_lane *lane = f->lane;
 	uint32_t part_end = cts->pos + cts->len;
 	uint32_t ext_end = e->pos + e->len;
 	uint32_t end = part_end < ext_end ? part_end : ext_end;
-	struct mpib_split_ask ask = { mpib_total_of(f, e), tx->pos,
-				      end - tx->pos, NULL };
+	uint32_t len = end - tx->pos;
 
 	*s = (struct step){ .from = e->addr + (tx->pos - e->pos),
 			    .at = tx->pos - cts->pos,
-			    .len = end - tx->pos,
-			    .ends_message = end == mpib_total_of(f, e) };
-	s->rail[MPIB_RAIL_SOUT] = s->len;
-	if (f->lane->rails > 1)
-		mpib_split(f, &ask, s->rail);
+			    .len = len,
+			    .ends_message = end == total };
+	if (lane->rails > 1)
+		s->rail[MPIB_RAIL_SUP] = split_rails(f, total, tx->pos, len);
+	s->rail[MPIB_RAIL_SOUT] = len - s->rail[MPIB_RAIL_SUP];
 	s->data = rails_with_bytes(s->rail);
-	if (end != part_end && !s->ends_message) {
-		s->spread =
-			mpib_spread_rails(f->lane, f->tx.spread, s->rail, 0);
-		return;
+	if (end == part_end || s->ends_message) {
+		s->imm = tx->mask | s->data;
+		if (__builtin_expect(s->imm == 0, 0))
+			s->imm = mpib_rail_bit(engine_conn_home(f));
 	}
-
-	s->imm = tx->mask | s->data;
-	if (s->imm == 0)
-		s->imm = mpib_rail_bit(engine_conn_home(f));
-	s->spread = mpib_spread_rails(f->lane, f->tx.spread, s->rail, s->imm);
-	s->apart = s->len > f->shard->ar_above || s->spread;
+	if (__builtin_expect(lane->spread != MPIB_SPREAD_SPLIT, 0))
+		s->spread = spread_rails(f, s->rail[MPIB_RAIL_SOUT],
+					 s->rail[MPIB_RAIL_SUP], s->imm);
+	if (!s->imm)
+		return;
+	s->apart = len > f->shard->ar_above || s->spread;
 	/* The receiver knows the size by byte_len alone if each rail's bytes
 	 * are the payload of its IMM, and if the end of the message does not
 	 * look like a full slot that more parts follow. */
-	s->record =
-		s->at > 0 || s->apart ||
-		(s->ends_message && end == part_end && part_end < cts->total) ||
-		(f->lane->imm_version == MPIB_IMM_V1 &&
-		 mpib_size_q(s->len) == MPIB_IMM_SIZEQ_SENTINEL);
+	s->record = s->at > 0 || s->apart;
+	if (__builtin_expect(part_end < cts->total, 0))
+		s->record |= s->ends_message && end == part_end;
+	if (__builtin_expect(lane->imm_version == MPIB_IMM_V1, 0))
+		s->record |= mpib_size_q(len) == MPIB_IMM_SIZEQ_SENTINEL;
 }
 
-static void fill_record(struct engine_conn *f, const struct send_range *e,
-			const struct step *s, struct mpib_record *rec)
+/* The record of a send op, by rail, of a message of total bytes. */
+__attribute__((noinline)) static struct mpib_record *
+make_record(struct engine_conn *f, uint32_t total, uint32_t sout, uint32_t sup)
 {
-	rec->size[0] = mpib_total_of(f, e);
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		rec->rail[r] = f->tx.rail[r] + s->rail[r];
+	struct mpib_record *rec = mpib_sender_record(f);
+
+	rec->size[0] = total;
+	rec->rail[MPIB_RAIL_SOUT] = f->tx.rail[MPIB_RAIL_SOUT] + sout;
+	rec->rail[MPIB_RAIL_SUP] = f->tx.rail[MPIB_RAIL_SUP] + sup;
+	return rec;
 }
 
 /* The send op's chain on one rail. rec: the slot's record, of the leader. */
@@ -179,7 +182,7 @@ sender_build(struct engine_conn *f, const struct send_range *e,
 	     const struct mpib_cts *cts, const struct step *s,
 	     struct mpib_chain *chain, const struct mpib_record *rec)
 {
-	unsigned r = chain->q->rail;
+	unsigned r = chain->rail;
 	/* SUP has the front, so that the cut is a multiple of 128. */
 	uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->rail[MPIB_RAIL_SUP];
 	struct mpib_span span = {
@@ -200,15 +203,17 @@ sender_build(struct engine_conn *f, const struct send_range *e,
 			mpib_sender_imm(f, r, s->imm, s->record, s->len), rec);
 }
 
-static void sender_send(struct engine_conn *f, const struct send_range *e,
-			const struct mpib_cts *cts, const struct step *s,
-			struct mpib_lane_qp **q)
+static inline void sender_send(struct engine_conn *f, uint32_t total,
+			       const struct send_range *e,
+			       const struct mpib_cts *cts, const struct step *s,
+			       struct mpib_lane_qp **q)
 {
+	struct op_range *range = mpib_kept(mpib_sender_range(f, 0));
 	struct mpib_record *rec = NULL;
 	uint8_t stripes = s->data | s->imm;
 	struct send_op *p;
 
-	*mpib_sender_range(f, 0) = (struct op_range){
+	*range = (struct op_range){
 		.mr = e->mr,
 		.from = s->from,
 		.at = s->at,
@@ -216,17 +221,19 @@ static void sender_send(struct engine_conn *f, const struct send_range *e,
 		.sup = s->rail[MPIB_RAIL_SUP],
 		.req = e->req,
 	};
-	if (__builtin_expect(s->record, 0)) {
-		rec = mpib_sender_record(f);
-		fill_record(f, e, s, rec);
-	}
+	if (__builtin_expect(s->record, 0))
+		rec = make_record(f, total, s->rail[MPIB_RAIL_SOUT],
+				  s->rail[MPIB_RAIL_SUP]);
 	p = mpib_sender_post(f, 1, s->rail, stripes, s->imm, s->spread);
-	for (unsigned on = stripes; on; on &= on - 1) {
-		struct mpib_chain chain = { .q = q[__builtin_ctz(on)] };
+#pragma GCC unroll 2
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (stripes & mpib_rail_bit(r)) {
+			struct mpib_chain chain = { .rail = r, .q = q[r] };
 
-		sender_build(f, e, cts, s, &chain, rec);
-		mpib_sender_stripe(f, p, &chain);
-		rec = NULL; /* the first rail leads */
+			sender_build(f, e, cts, s, &chain, rec);
+			mpib_sender_stripe(f, p, &chain);
+			rec = NULL; /* the first rail leads */
+		}
 	}
 	if (__builtin_expect(p->report, 0))
 		mpib_sender_report(f, p);
@@ -275,13 +282,15 @@ __attribute__((noinline)) static uint64_t sender_promise(struct engine_conn *f)
 	return 1;
 }
 
-static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
-			    const struct send_range *e)
+static inline uint64_t stream_step(struct engine_conn *f,
+				   const struct mpib_cts *cts,
+				   const struct send_range *e)
 {
-	struct mpib_lane_qp *q[MPIB_RAILS];
+	struct mpib_lane_qp *q[MPIB_RAILS] = { NULL };
+	uint32_t total = mpib_total_of(f, e);
 	struct step s;
 
-	if (mpib_total_of(f, e) > cts->total)
+	if (total > cts->total)
 		return sender_refuse(f, cts);
 	if (__builtin_expect(mpib_is_question(f, e), 0))
 		return sender_promise(f);
@@ -289,18 +298,18 @@ static uint64_t stream_step(struct engine_conn *f, const struct mpib_cts *cts,
 		engine_conn_break(f, -EPROTO, "parts out of order");
 		return 0;
 	}
-	sender_plan(f, e, cts, &s);
+	sender_plan(f, total, e, cts, &s);
 	if (!mpib_sender_may_post(f, 1, s.data | s.imm, s.spread, 2, s.rail, q))
 		return 0;
-	sender_send(f, e, cts, &s, q);
+	sender_send(f, total, e, cts, &s, q);
 	sender_advance(f, e, &s);
 	return (uint64_t)s.len + 1;
 }
 
 /* mpib_fits_fn of a receive of one buffer: the next range of the send that it
  * has taken, or the first range of a send with its tag. */
-static bool sender_fits(const struct engine_conn *f, const struct send_range *e,
-			int32_t tag)
+static inline bool sender_fits(const struct engine_conn *f,
+			       const struct send_range *e, int32_t tag)
 {
 	if (f->tx.pos || f->tx.promised)
 		return e->req == f->tx.req;
@@ -327,8 +336,8 @@ static inline uint64_t sender_step(struct engine_conn *f)
 		return 0;
 	}
 	if (cts.n > 1)
-		return mpib_group_begin(f, &cts);
-	e = mpib_sender_oldest(f);
+		return mpib_group_begin(f);
+	e = mpib_kept(mpib_sender_oldest(f));
 	if (__builtin_expect(!sender_fits(f, e, cts.tag), 0) &&
 	    !mpib_match(f, sender_fits, cts.tag)) {
 		mpib_stall(f, MPIB_STALL_CTS);

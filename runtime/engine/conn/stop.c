@@ -79,7 +79,7 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 	w->wr.wr.rdma.rkey = f->remote.rkey[rail];
 	f->stop_posted |= bit;
 	f->wrote &= (uint8_t)~bit;
-	mpib_count_post(f, q, 1, 0, false);
+	mpib_count_post(f, q, q->rail, 1, 0, false);
 	mpib_qp_add(q, w);
 	return true;
 }

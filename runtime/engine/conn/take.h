@@ -27,7 +27,8 @@ static inline int mpib_sender_take(struct engine_conn *f,
 				   const struct mpib_desc *d)
 {
 	struct mpib_sender *tx = &f->tx;
-	struct send_range *e = &tx->range[tx->range_head % SEND_RANGES];
+	struct send_range *e =
+		mpib_kept(&tx->range[tx->range_head % SEND_RANGES]);
 	struct engine_request *r;
 	int rc;
 

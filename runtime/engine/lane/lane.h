@@ -219,13 +219,14 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 	return sq < cq ? sq : cq;
 }
 
-/* As mpib_qp_room() >= wrs. */
-static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, uint32_t wrs)
+/* As mpib_qp_room() >= wrs, of a QP of rail. */
+static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, unsigned rail,
+				uint32_t wrs)
 {
 	const struct mpib_shard *s = q->lane->shard;
 
 	return mpib_qp_outstanding(q) + wrs <= q->lane->depth &&
-	       mpib_budget_fits(&s->rail[q->rail].budget, wrs) &&
+	       mpib_budget_fits(&s->rail[rail].budget, wrs) &&
 	       s->wrs.left >= 2 * MPIB_WR_SPARE;
 }
 
@@ -243,13 +244,13 @@ static inline void mpib_qp_due(struct mpib_lane_qp *q)
 }
 
 /*
- * Append the WRs of c, one or more, to the QP's chain, which goes out with one
+ * Append the WRs of c, one or more, to the chain of a QP of rail, which goes out with one
  * doorbell at the end of the turn. The caller has asked for room; only the last
- * of c may be signalled. It gets wr_id last (mpib_wr_tag()), the others are of
+ * of c is signalled, unless it is of kind UNSIGNALED. It gets wr_id last (mpib_wr_tag()), the others are of
  * the connection conn; the posted count is added here. An error of
  * ibv_post_send() is in q->refused afterwards.
  */
-static inline void mpib_qp_post(struct mpib_lane_qp *q,
+static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 				const struct mpib_wr_chain *c, uint32_t conn,
 				uint64_t last)
 {
@@ -260,10 +261,12 @@ static inline void mpib_qp_post(struct mpib_lane_qp *q,
 		wr->wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, conn, 0) |
 			    (++q->posted & 0xffffff);
 	wr->wr_id = last | (++q->posted & 0xffffff);
-	if (wr->send_flags & IBV_SEND_SIGNALED)
+	if (mpib_wr_kind(last) != MPIB_WR_UNSIGNALED) {
+		wr->send_flags |= IBV_SEND_SIGNALED;
 		q->asked = q->posted;
+	}
 	mpib_wr_chain_join(&q->chain, c);
-	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, c->n);
+	mpib_budget_send(&q->lane->shard->rail[rail].budget, c->n);
 }
 
 /* doorbell.c: as mpib_qp_post() for one WR, which has its wr_id. */
@@ -293,8 +296,20 @@ bool mpib_qp_probe(struct mpib_lane_qp *q);
 /* window.c: the bytes in flight on the rail fill share.window. */
 bool mpib_window_full(struct mpib_shard *s, unsigned rail);
 
-/* A completion came: count its WR and the unsignalled WRs before as done. */
-void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id);
+/* A completion of the rail came: count its WR and the unsignalled WRs before as
+ * done. */
+static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
+				  uint64_t wr_id)
+{
+	uint32_t upto = (uint32_t)(wr_id & 0xffffff);
+	uint32_t n = (upto - q->retired) & 0xffffff;
+
+	/* A completion whose count is retired already changes nothing. */
+	if (n > mpib_qp_outstanding(q))
+		return;
+	q->retired += n;
+	mpib_budget_sent(&q->lane->shard->rail[rail].budget, n);
+}
 
 /* route.c: fill the address vector from the rail's port to the remote one, for
  * RTR. port is the local port as of now. Control thread. */

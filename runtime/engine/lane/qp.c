@@ -1,21 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The QPs of a lane on the shard thread: counting completed WRs, probing, and
- * draining QPs that are in ERR.
+ * The QPs of a lane on the shard thread: probing, and draining QPs that are in ERR.
  */
 #include "engine/lane/lane.h"
-
-void mpib_qp_retire(struct mpib_lane_qp *q, uint64_t wr_id)
-{
-	uint32_t upto = (uint32_t)(wr_id & 0xffffff);
-	uint32_t n = (upto - q->retired) & 0xffffff;
-
-	/* A completion whose count is retired already changes nothing. */
-	if (n > ((q->posted - q->retired) & 0xffffff))
-		return;
-	q->retired += n;
-	mpib_budget_sent(&q->lane->shard->rail[q->rail].budget, n);
-}
 
 bool mpib_qp_probe(struct mpib_lane_qp *q)
 {

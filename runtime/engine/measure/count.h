@@ -7,6 +7,7 @@
 #ifndef MPIB_ENGINE_COUNT_H
 #define MPIB_ENGINE_COUNT_H
 
+#include "base/kept.h"
 #include "base/trace.h"
 #include "engine/conn/conn.h"
 
@@ -19,18 +20,16 @@ static inline void mpib_count_chain(struct mpib_rail_counts *n, unsigned wrs,
 	n->tx_imms += imm;
 }
 
-/* A chain of wrs WRs with bytes of payload was posted to q for f; imm: the
- * chain ends with a WRITE_WITH_IMM. */
+/* A chain of wrs WRs with bytes of payload was posted to q, of rail, for f; imm:
+ * the chain ends with a WRITE_WITH_IMM. */
 __attribute__((always_inline)) static inline void
-mpib_count_post(struct engine_conn *f, struct mpib_lane_qp *q, unsigned wrs,
-		uint32_t bytes, bool imm)
+mpib_count_post(struct engine_conn *f, const struct mpib_lane_qp *q,
+		unsigned rail, unsigned wrs, uint32_t bytes, bool imm)
 {
-	unsigned rail = q->rail;
-
 	mpib_count_chain(&f->n[rail], wrs, bytes, imm);
 	mpib_count_chain(&f->lane->n[rail], wrs, bytes, imm);
 	mpib_count_chain(&f->shard->rail[rail].n.n, wrs, bytes, imm);
-	MPIB_TRACE(post, f->client->id, f->index, q->rail, q->qpn, wrs, bytes,
+	MPIB_TRACE(post, f->client->id, f->index, rail, q->qpn, wrs, bytes,
 		   imm);
 }
 
@@ -58,7 +57,7 @@ static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 {
 	/* Relaxed: mpib_engine_tune() may change cfg.times at any time. */
 	if (__atomic_load_n(&f->shard->engine->cfg.times, __ATOMIC_RELAXED))
-		mpib_hist_record(&f->times.hist[which], ns);
+		mpib_hist_record(mpib_kept(&f->times.hist[which]), ns);
 }
 
 /* f goes on, or begins to wait for something else: add up how long it

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <mpib/wire.h>
 
+#include "engine/conn/clear.h"
 #include "engine/conn/post.h"
 
 void mpib_replay_drop(struct engine_conn *f)
@@ -52,7 +53,7 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 			continue;
 		if (!share_cts(f, p, s, &cts))
 			return false;
-		span = mpib_range_span(s, k, &cts, chain->q->rail);
+		span = mpib_range_span(s, k, &cts, chain->rail);
 		mpib_chain_write(f, chain, &span);
 	}
 	return true;
@@ -232,6 +233,7 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 	for (unsigned k = 0; k < MPIB_RAILS; k++) {
 		if (!(p->c.lost & mpib_rail_bit(k)))
 			continue;
+		chain[k].rail = q;
 		chain[k].q = engine_conn_qp(f, q, p->slot);
 		if (!replay_build(f, p, k, &chain[k])) {
 			mpib_chain_drop(f, &chain[0]);

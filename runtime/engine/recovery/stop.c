@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "engine/conn/conn.h"
+#include "engine/conn/clear.h"
 #include "engine/recovery/stop.h"
 
 struct fault {

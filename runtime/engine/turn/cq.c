@@ -6,6 +6,7 @@
  */
 #include <endian.h>
 
+#include "base/kept.h"
 #include "base/trace.h"
 #include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
@@ -13,7 +14,7 @@
 
 #define BATCHES_PER_TURN 4
 
-static struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
+static inline struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
 {
 	struct mpib_lane_qp **recent = &rail->recent[qpn % MPIB_RECENT_QPS];
 	struct mpib_lane_qp *q = *recent;
@@ -86,10 +87,9 @@ static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 	return rc != 0;
 }
 
-static void cq_received(struct mpib_shard *s, unsigned r,
-			const struct ibv_wc *wc)
+static inline void cq_received(struct mpib_shard *s, struct mpib_rail *rail,
+			       unsigned r, const struct ibv_wc *wc)
 {
-	struct mpib_rail *rail = &s->rail[r];
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
 	uint32_t imm = be32toh(wc->imm_data);
 
@@ -163,34 +163,26 @@ static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 
 /* Tell the connection of a send completion. Not called for a failed one when a
  * fence decides what was lost. */
-static void sent_for(struct engine_conn *f, unsigned r, uint64_t wr_id, bool ok)
+static inline void sent_for(struct engine_conn *f, unsigned r, uint64_t wr_id,
+			    bool ok)
 {
+	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
 	uint32_t op = mpib_wr_op(wr_id);
 
-	switch (mpib_wr_kind(wr_id)) {
-	case MPIB_WR_OP:
+	if (__builtin_expect(kind == MPIB_WR_OP, 1)) {
 		mpib_sender_completed(f, op, mpib_rail_bit(r), ok);
-		break;
-	case MPIB_WR_REPLAY:
+	} else if (kind == MPIB_WR_REPLAY) {
 		mpib_sender_completed(f, op, (uint8_t)(op >> 8), ok);
-		break;
-	case MPIB_WR_STOP:
+	} else if (kind == MPIB_WR_STOP) {
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 		engine_conn_check_stopped(f);
-		break;
-	case MPIB_WR_UNSIGNALED:
-	case MPIB_WR_CTS:
-	case MPIB_WR_DRAIN:
-	case MPIB_WR_PROBE:
-	case MPIB_WR_FLUSH:
-	case MPIB_WR_SPREAD:
-		break;
 	}
 }
 
 /* The connection whose WR completed. Drains and probes are of a QP, not of a
  * connection. */
-static struct engine_conn *cq_sent_by(struct mpib_shard *s, uint64_t wr_id)
+static inline struct engine_conn *cq_sent_by(struct mpib_shard *s,
+					     uint64_t wr_id)
 {
 	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
 
@@ -199,31 +191,45 @@ static struct engine_conn *cq_sent_by(struct mpib_shard *s, uint64_t wr_id)
 	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
 }
 
-static void cq_sent(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
+/* The QP's part of a send completion. True: not the connection's, for a fence
+ * decides what was lost. */
+static inline bool sent_of(struct mpib_lane_qp *q, struct engine_conn *f,
+			   unsigned r, const struct ibv_wc *wc)
 {
-	struct mpib_lane_qp *q = find_qp(&s->rail[r], wc->qp_num);
-	struct engine_conn *f = cq_sent_by(s, wc->wr_id);
 	enum mpib_wr_kind kind = mpib_wr_kind(wc->wr_id);
-	bool ok = wc->status == IBV_WC_SUCCESS, fenced = false;
+	bool ok = wc->status == IBV_WC_SUCCESS;
+	/* It was found lost, or not. */
+	bool fenced = q->lane->stop[r].told;
+
+	q->lane->n[r].tx_cqes++;
+	mpib_qp_retire(q, r, wc->wr_id);
+	if (__builtin_expect(!ok, 0))
+		fenced = send_failed(q, f, r, wc);
+	if (__builtin_expect(kind == MPIB_WR_OP, 1))
+		return fenced;
+	if (kind == MPIB_WR_SPREAD)
+		mpib_spread_sent(q, wc->wr_id, ok);
+	else if (kind == MPIB_WR_PROBE)
+		mpib_rail_probed(q->lane, r, ok);
+	return fenced;
+}
+
+static inline void cq_sent(struct mpib_shard *s, struct mpib_rail *rail,
+			   unsigned r, const struct ibv_wc *wc)
+{
+	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
+	struct engine_conn *f = cq_sent_by(s, wc->wr_id);
+	bool fenced = false;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wc->wr_id, 0);
-	s->rail[r].n.n.tx_cqes++;
+	rail->n.n.tx_cqes++;
 	if (f)
 		f->n[r].tx_cqes++;
-	if (q) {
-		q->lane->n[r].tx_cqes++;
-		mpib_qp_retire(q, wc->wr_id);
-		fenced = q->lane->stop[r].told; /* it was found lost, or not */
-		if (__builtin_expect(!ok, 0))
-			fenced = send_failed(q, f, r, wc);
-		if (kind == MPIB_WR_SPREAD)
-			mpib_spread_sent(q, wc->wr_id, ok);
-		else if (kind == MPIB_WR_PROBE)
-			mpib_rail_probed(q->lane, r, ok);
-	}
+	if (q)
+		fenced = sent_of(q, f, r, wc);
 	if (f && !fenced)
-		sent_for(f, r, wc->wr_id, ok);
-	else if (f && kind == MPIB_WR_STOP)
+		sent_for(f, r, wc->wr_id, wc->status == IBV_WC_SUCCESS);
+	else if (f && mpib_wr_kind(wc->wr_id) == MPIB_WR_STOP)
 		/* The rail's drain will do. */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (!q)
@@ -246,9 +252,10 @@ static void cq_read_back(struct mpib_shard *s, unsigned r,
 
 /* Flushed WRs do not count as errors: an error was counted before, or the QP
  * was put into ERR on purpose, to end a lane or to stop a rail. */
-static bool is_error(enum ibv_wc_status status)
+static inline bool is_error(enum ibv_wc_status status)
 {
-	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
+	return __builtin_expect(status != IBV_WC_SUCCESS, 0) &&
+	       status != IBV_WC_WR_FLUSH_ERR;
 }
 
 /* The rail's CQ gave n completions: handle these, and what follows them. Apart
@@ -256,20 +263,20 @@ static bool is_error(enum ibv_wc_status status)
 __attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
 						  unsigned r, int n)
 {
-	struct mpib_rail *rail = &s->rail[r];
+	struct mpib_rail *rail = mpib_kept(&s->rail[r]);
 	int total = 0;
 
 	for (int b = 1; n > 0; b++) {
 		for (const struct ibv_wc *wc = s->wc; wc != s->wc + n; wc++) {
-			if (__builtin_expect(is_error(wc->status), 0))
+			if (is_error(wc->status))
 				rail->n.cqe_errors++;
 			/* Receives have wr_id 0, sends never. */
 			if (wc->wr_id == 0)
-				cq_received(s, r, wc);
+				cq_received(s, rail, r, wc);
 			else if (mpib_wr_kind(wc->wr_id) == MPIB_WR_FLUSH)
 				cq_read_back(s, r, wc);
 			else
-				cq_sent(s, r, wc);
+				cq_sent(s, rail, r, wc);
 		}
 		rail->n.cqes += (uint64_t)n;
 		total += n;
