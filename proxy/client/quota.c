@@ -13,6 +13,8 @@
 
 /* That any user may have, however few the proxy has. */
 #define FDS_LEAST 256u
+#define LANES_LEAST 64u
+#define CONNECTIONS_LEAST 1024u
 
 static const char *const names[MPIB_QUOTAS] = {
 	[MPIB_QUOTA_CLIENTS] = "clients",
@@ -76,32 +78,58 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 	return sum;
 }
 
+/* most, or part where that is less, and at least so many. */
+static uint64_t least_part(uint64_t most, uint64_t part, uint64_t least)
+{
+	part = part > least ? part : least;
+	return most < part ? most : part;
+}
+
+/* Sockets of a lane: each QP of a software rail has one. */
+static unsigned sockets_of_a_lane(const struct mpib_engine_config *e)
+{
+	unsigned n = 0;
+
+	for (unsigned r = 0; r < e->rails; r++)
+		n += e->rail[r].provider == MPIB_PROVIDER_SOFT ? e->qps[r] : 0;
+	return n;
+}
+
+/* How many connections of a user take a sixteenth of memory. */
+static uint64_t connections_part(uint64_t most, uint64_t memory)
+{
+	return least_part(most, memory / 16 / MPIB_CONNECTION_BYTES,
+			  CONNECTIONS_LEAST);
+}
+
+/* A quarter, but for what the user's connections may take of it. */
+static uint64_t memory_part(const struct mpib_config *cfg, uint64_t memory)
+{
+	const uint64_t taken =
+		connections_part(cfg->quota[MPIB_QUOTA_CONNECTIONS], memory) *
+		MPIB_CONNECTION_BYTES;
+
+	return memory / 4 - (taken < memory / 16 ? taken : memory / 16);
+}
+
 uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
 			 uint64_t memory, uint64_t descriptors)
 {
-	const bool told = mpib_config_given(cfg, "quota", names[q]);
+	const unsigned sockets = sockets_of_a_lane(&cfg->engine);
 	const uint64_t most = cfg->quota[q];
-	uint64_t part;
 
-	switch (q) {
-	case MPIB_QUOTA_CLIENTS:
-		return told ? most : (cfg->max_clients + 3) / 4;
-	case MPIB_QUOTA_FDS:
-		part = descriptors / 8 > FDS_LEAST ? descriptors / 8
-						   : FDS_LEAST;
-		return told || most < part ? most : part;
-	case MPIB_QUOTA_MEMORY:
-	case MPIB_QUOTA_POOL:
-		return most ? most : memory / 4;
-	case MPIB_QUOTA_CONNECTIONS:
-	case MPIB_QUOTA_REQUESTS:
-	case MPIB_QUOTA_LISTENERS:
-	case MPIB_QUOTA_LANES:
-	case MPIB_QUOTA_REGIONS:
-	case MPIB_QUOTA_MESSAGES:
-	case MPIB_QUOTAS:
-		break;
-	}
+	if (most == 0 && (q == MPIB_QUOTA_MEMORY || q == MPIB_QUOTA_POOL))
+		return memory_part(cfg, memory);
+	if (mpib_config_given(cfg, "quota", names[q]))
+		return most;
+	if (q == MPIB_QUOTA_CLIENTS)
+		return (cfg->max_clients + 3) / 4;
+	if (q == MPIB_QUOTA_FDS)
+		return least_part(most, descriptors / 8, FDS_LEAST);
+	if (q == MPIB_QUOTA_LANES && sockets)
+		return least_part(most, descriptors / 8 / sockets, LANES_LEAST);
+	if (q == MPIB_QUOTA_CONNECTIONS)
+		return connections_part(most, memory);
 	return most;
 }
 

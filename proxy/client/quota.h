@@ -18,6 +18,9 @@
 struct proxy_client;
 struct proxy_clients;
 
+/* What an end of a connection takes of the proxy's memory, at most. */
+#define MPIB_CONNECTION_BYTES (32u << 10)
+
 /* The name of q in the setting quota.NAME, such as "clients". */
 const char *mpib_quota_name(enum mpib_quota q);
 
@@ -29,8 +32,9 @@ int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 /*
  * What each user may hold of q by cfg, of so many bytes of memory and so many
  * descriptors; 0: no limit. Where cfg says nothing any two users have no more
- * than half of what there is: a quarter each, of descriptors an eighth, for a
- * user's lanes on software rails have some, too.
+ * than half of what there is: a quarter each, of descriptors an eighth and as
+ * many for a user's lanes on software rails, of memory a quarter less what the
+ * user's connections may take, which is a sixteenth at most.
  */
 uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
 			 uint64_t memory, uint64_t descriptors);

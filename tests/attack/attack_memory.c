@@ -28,6 +28,8 @@
 #define BESIDE_MIB 16
 #endif
 
+#define CONNECTION (32u << 10) /* bytes that an end takes at most */
+
 static struct node node[2];
 
 /* The number behind a word of a file in /proc/PID. */
@@ -235,7 +237,49 @@ static void leave_cgroup(const char *cgroup)
 	assert_true(tell(root, "cgroup.procs", "0"));
 }
 
-static void a_cgroup_is_not_used_up(void **state)
+/* Connections of the client to itself, until one is refused, or it can have no
+ * more: how many ends. */
+static unsigned connections_of(struct mpib_client *c)
+{
+	struct mpib_listener *l;
+	struct mpib_handle h;
+	unsigned n = 0;
+
+	if (mpib_listen(c, &h, &l) < 0)
+		return 0;
+	for (;;) {
+		struct mpib_conn *tx, *rx;
+		int rc;
+
+		if (mpib_accept(l, &rx) < 0)
+			return n;
+		if (mpib_connect(c, &h, -1, &tx) < 0)
+			return n + 1;
+		while ((rc = mpib_ready(tx)) == 0)
+			usleep(100);
+		if (rc < 0)
+			return n + 1;
+		n += 2;
+	}
+}
+
+/* All connections that a user gets, of one process after the other. */
+static int hold_connections(void *arg)
+{
+	_Atomic uint64_t *had = arg;
+	struct mpib_client *c;
+	uint64_t n = 0;
+	unsigned more;
+
+	while ((c = tenant_attach(&node[0])) && (more = connections_of(c)) > 1)
+		n += more;
+	atomic_store(had, n);
+	pause();
+	return 0;
+}
+
+/* Two users of a proxy in a cgroup of 300 MB take, and keep, what they get. */
+static void hold_in_a_cgroup(int (*hold)(void *arg), uint64_t *sum)
 {
 	_Atomic uint64_t *had = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -243,7 +287,6 @@ static void a_cgroup_is_not_used_up(void **state)
 	struct victim *v;
 	pid_t pid[2];
 
-	attack_needs_root();
 	if (!enter_cgroup(cgroup, sizeof(cgroup), "314572800"))
 		skip_as("no memory cgroup can be made");
 	attack_start(&node[0], 1, NULL);
@@ -252,14 +295,14 @@ static void a_cgroup_is_not_used_up(void **state)
 	v = victim_start(&node[0], &node[1]);
 	assert_int_equal(tenant_run(ATTACKER, register_holes, NULL), 0);
 	for (unsigned i = 0; i < 2; i++)
-		pid[i] = tenant_begin(ATTACKER + 2 * i, hold_pools, &had[i]);
+		pid[i] = tenant_begin(ATTACKER + 2 * i, hold, &had[i]);
 	for (unsigned i = 0; i < 2; i++)
 		while (!atomic_load(&had[i]))
 			victim_goes_on(v, 16);
 	victim_goes_on(v, 64);
-	printf("two users hold %u and %u MB of a proxy's 300\n",
-	       (unsigned)(had[0] >> 20), (unsigned)(had[1] >> 20));
-	assert_true(had[0] + had[1] <= 150u << 20);
+	*sum = had[0] + had[1];
+	printf("of 300 MB the proxy has %ld KiB\n",
+	       number_of(node[0].pid, "status", "VmRSS:"));
 	for (unsigned i = 0; i < 2; i++)
 		child_kill(pid[i]);
 	victim_compare(v);
@@ -268,6 +311,19 @@ static void a_cgroup_is_not_used_up(void **state)
 		node_stop(&node[i]);
 	rmdir(cgroup);
 	munmap(had, 4096);
+}
+
+static void a_cgroup_is_not_used_up(void **state)
+{
+	uint64_t pools, ends;
+
+	attack_needs_root();
+	hold_in_a_cgroup(hold_pools, &pools);
+	printf("two users hold pools of %u MB\n", (unsigned)(pools >> 20));
+	assert_true(pools <= 150u << 20);
+	hold_in_a_cgroup(hold_connections, &ends);
+	printf("two users hold %u ends of connections\n", (unsigned)ends);
+	assert_true(ends * CONNECTION <= 150u << 20);
 }
 
 #endif

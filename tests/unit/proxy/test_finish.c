@@ -7,14 +7,7 @@
 #include <stdio.h>
 
 #include "base/address.h"
-#include "client/quota.h"
-#include "engine/shard.h"
-#include "peer/internal.h"
 #include "test.h"
-#include "view/readers.h"
-
-#define LIMIT_NOFILE 131072u /* of mpib-proxy.service */
-#define MEMORY (1ull << 34)
 
 static struct mpib_config cfg;
 static char why[MPIB_WHY_MAX];
@@ -264,85 +257,6 @@ static void classes_are_any_none_or_listed(void **state)
 	}
 }
 
-static uint64_t share(enum mpib_quota q)
-{
-	return mpib_quota_most(&cfg, q, MEMORY, LIMIT_NOFILE);
-}
-
-/* Regions of a client, places of the table that names them. */
-static uint64_t regions_of_all(void)
-{
-	return (uint64_t)MPIB_MRS_MAX * cfg.max_clients;
-}
-
-static void two_users_have_half_of_what_there_is(void **state)
-{
-	const uint64_t lanes = share(MPIB_QUOTA_LANES);
-	const struct {
-		const char *what;
-		uint64_t share, of;
-	} each[] = {
-		{ "clients", share(MPIB_QUOTA_CLIENTS), cfg.max_clients },
-		/* Of one progress thread, both; there may be more. */
-		{ "connections", share(MPIB_QUOTA_CONNECTIONS),
-		  ENGINE_CONNS_MAX },
-		{ "requests", share(MPIB_QUOTA_REQUESTS),
-		  (uint64_t)ENGINE_CONNS_MAX * MPIB_REQUESTS },
-		{ "listeners", share(MPIB_QUOTA_LISTENERS),
-		  MPIB_LISTENERS_MAX },
-		{ "lanes to a peer", MPIB_LANES_OF_ONE_MAX, MPIB_LANES_MAX },
-		{ "regions", share(MPIB_QUOTA_REGIONS), regions_of_all() },
-		{ "memory", share(MPIB_QUOTA_MEMORY), MEMORY },
-		{ "pools", share(MPIB_QUOTA_POOL), MEMORY },
-		/* Software rails: a socket for each QP, one a rail. */
-		{ "descriptors", share(MPIB_QUOTA_FDS) + MPIB_RAILS * lanes,
-		  LIMIT_NOFILE },
-	};
-
-	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
-		if (each[i].share == 0 || 4 * each[i].share > each[i].of)
-			fail_msg("%s: a user has %llu of %llu", each[i].what,
-				 (unsigned long long)each[i].share,
-				 (unsigned long long)each[i].of);
-	}
-}
-
-static void two_users_have_half_of_the_places_of_readers(void **state)
-{
-	unsigned own = 0;
-
-	while (mpib_reader_fits(1, own, own, cfg.max_readers, 0))
-		own++;
-	assert_in_range(4 * own, 1, cfg.max_readers);
-	assert_true(mpib_reader_fits(2, 0, 2 * own, cfg.max_readers, 0));
-}
-
-static void shares_follow_what_there_is(void **state)
-{
-	set("limit", "clients", "64");
-	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 16);
-	set("limit", "clients", "1");
-	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 1);
-	/* A job of a process a core and a region or two each. */
-	assert_true(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024) >= 256);
-	assert_true(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 20) >= 256);
-	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1ull << 30),
-			 16384);
-	/* Whoever says a share has that, or none. */
-	set("quota", "clients", "1000");
-	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 1000);
-	set("quota", "clients", "0");
-	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 0);
-	set("quota", "fds", "16384");
-	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024), 16384);
-	/* Also of the completion queues, which these lanes take places of. */
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_false(cfg.engine.cq_whole);
-	set("quota", "lanes", "2048");
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_true(cfg.engine.cq_whole);
-}
-
 static void a_software_rail_has_one_qp_unless_told(void **state)
 {
 	static const struct {
@@ -384,9 +298,6 @@ const struct CMUnitTest test_list[] = {
 	TEST(isolation_wants_to_know_the_islands),
 	TEST(peers_are_in_networks),
 	TEST(classes_are_any_none_or_listed),
-	TEST(two_users_have_half_of_what_there_is),
-	TEST(two_users_have_half_of_the_places_of_readers),
-	TEST(shares_follow_what_there_is),
 	TEST(a_software_rail_has_one_qp_unless_told),
 	{ 0 },
 };
