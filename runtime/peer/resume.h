@@ -16,8 +16,9 @@
 #include "peer/fifo.h"
 
 /* The most that a session keeps, in bytes as on a link, with a seal for each
- * frame whether there are seals or not. */
-#define MPIB_KEEP_MAX (1u << 20)
+ * frame whether there are seals or not: closes of all connections that four users
+ * have, if nobody says otherwise, for beyond it everybody's lanes are lost. */
+#define MPIB_KEEP_MAX (32u << 20)
 
 struct mpib_resume {
 	uint64_t id; /* 0: there is no session */

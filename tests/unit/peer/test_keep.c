@@ -56,8 +56,9 @@ static struct mpib_peer *cut_off(struct rig *rig)
 /* As much as may be kept goes over the next link, whatever is put beside it. */
 static void what_may_be_kept_fits_into_the_next_link(void **state)
 {
-	static const size_t fill[] = { 1000, 1u << 19, 3u << 18,
-				       (1u << 20) - 60, (1u << 20) - 1000 };
+	static const size_t fill[] = { 1000, 1u << 19, MPIB_KEEP_MAX / 4 * 3,
+				       MPIB_KEEP_MAX - 60,
+				       MPIB_KEEP_MAX - 1000 };
 
 	for (unsigned i = 0; i < 2 * sizeof(fill) / sizeof(fill[0]); i++) {
 		struct client *a, *b;
@@ -91,6 +92,25 @@ static void what_may_be_kept_fits_into_the_next_link(void **state)
 		rig_connect(rig, a, 1, b, 1);
 		rig_teardown(state);
 	}
+}
+
+/* A large job that ends while the link is broken: a close for each connection
+ * that a user has, if nobody says otherwise. */
+static void what_one_user_closes_ends_nobody_elses_connections(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+	struct mpib_peer *p;
+
+	rig_both_connected(rig, &a, &b);
+	p = cut_off(rig);
+	for (unsigned i = 0; i < 65536; i++)
+		tell(p, kept(p) + 1);
+	assert_in_range(kept(p), 65536, MPIB_KEEP_MAX / 4);
+	rig_pass(rig, 5 * MPIB_SEC);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(b, 0), MPIB_CONN_READY);
+	rig_connect(rig, a, 1, b, 1);
 }
 
 /* What no peer can read is not sent again and again. */
@@ -177,6 +197,7 @@ static void quiet_peers_say_little(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
+	rig_test(what_one_user_closes_ends_nobody_elses_connections),
 	cmocka_unit_test(what_may_be_kept_fits_into_the_next_link),
 	rig_test(a_message_that_is_none_ends_the_session),
 	cmocka_unit_test(a_session_that_overflows_ends_with_its_lanes),
