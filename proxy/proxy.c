@@ -116,7 +116,8 @@ void mpib_proxy_http(struct mpib_proxy *p, bool on)
 	if (!on && p->metrics.http) {
 		mpib_http_close(p->metrics.http);
 		p->metrics.http = NULL;
-	} else if (on && p->cfg.metrics_listen[0] && !p->metrics.http &&
+	} else if (on && p->cfg.metrics_listen[0] && p->metrics.scrapes &&
+		   !p->metrics.http &&
 		   mpib_http_open(&p->metrics.gather, &p->cfg, &p->metrics.http,
 				  why) < 0) {
 		p->metrics.http = NULL;
@@ -226,6 +227,7 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 	mpib_plays_end(&p->plays, "the proxy stops");
 	mpib_notify("STOPPING=1");
 	mpib_timer_disarm(&p->loop, &p->status_timer);
+	mpib_timer_disarm(&p->loop, &p->tell_again);
 	if (p->serving)
 		say_farewell(p);
 	if (p->stats)

@@ -39,7 +39,7 @@ struct mpib_proxy {
 	struct mpib_plays plays;
 	struct mpib_view view;
 	struct mpib_cluster cluster;
-	struct mpib_timer status_timer;
+	struct mpib_timer status_timer, tell_again;
 	struct mpib_upgrade upgrade;
 	struct mpib_readopt readopt;
 	/* The take-over by which this proxy started; NULL: started afresh. */

@@ -236,8 +236,40 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* The take-over is done: start traffic and clients first. If HTTP cannot be
- * served go on without it, since clients matter more. */
+#define TELL_AGAIN MPIB_SEC
+
+static void start_on_tell(void *arg);
+
+/* What readers and operators ask. Clients matter more, who have no other proxy: if
+ * it is not to be had go on without it, and try again. */
+static void start_telling(struct mpib_proxy *p)
+{
+	char why[MPIB_WHY_MAX];
+	int rc = open_metrics(p, why);
+
+	if (rc < 0 && p->cfg.metrics_listen[0]) {
+		mpib_warn("%s", why);
+		p->cfg.metrics_listen[0] = '\0';
+		rc = open_metrics(p, why);
+	}
+	if (rc == 0)
+		rc = open_stats(p, why);
+	if (rc == 0)
+		return;
+	mpib_warn("%s; until then nobody can ask it anything", why);
+	if (p->stats)
+		mpib_stats_close(p->stats);
+	p->stats = NULL;
+	mpib_metrics_stop(&p->metrics);
+	mpib_timer_arm(&p->loop, &p->tell_again, TELL_AGAIN, start_on_tell, p);
+}
+
+static void start_on_tell(void *arg)
+{
+	start_telling(arg);
+}
+
+/* The take-over is done: start traffic and clients first. */
 static int start_go_on(struct mpib_proxy *p, char *why)
 {
 	const struct mpib_base *b = &p->takeover->base;
@@ -256,16 +288,9 @@ static int start_go_on(struct mpib_proxy *p, char *why)
 	}
 	mpib_handover_tell(p, getpid());
 	keep_events(&p->cfg, false);
-	rc = open_metrics(p, why);
-	if (rc < 0 && p->cfg.metrics_listen[0]) {
-		mpib_warn("%s", why);
-		p->cfg.metrics_listen[0] = '\0';
-		rc = open_metrics(p, why);
-	}
-	if (rc == 0)
-		rc = open_stats(p, why);
+	start_telling(p);
 	mpib_readopt_start(&p->readopt, p, b->lost);
-	return rc;
+	return 0;
 }
 
 int mpib_start_next(struct mpib_proxy *p, char *why)
