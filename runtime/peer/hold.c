@@ -54,8 +54,17 @@ void mpib_broker_hold(struct mpib_broker *b, bool on)
 
 void peer_conn_renew(struct peer_conn *c)
 {
-	c->recalled = true; /* no CONN_CANCEL: the lane is gone at the peer */
-	mpib_timer_disarm(c->broker->loop, &c->timer);
+	struct mpib_broker *b = c->broker;
+
+	/* The lane is gone at the peer, and what was offered over it with it: no
+	 * CONN_CANCEL has to go, and whether an answer comes depends on whether
+	 * the CONN_OPEN was there by then. The next one has another id, so that
+	 * such an answer is to nobody. */
+	HASH_DELETE(hh, b->conns, c);
+	c->id = mpib_broker_new_id(b);
+	HASH_ADD(hh, b->conns, id, sizeof(c->id), c);
+	c->offered = c->recalled = false;
+	mpib_timer_disarm(b->loop, &c->timer);
 	c->state = PEER_CONN_OVER;
 	c->again = true;
 	c->error = -ECANCELED;

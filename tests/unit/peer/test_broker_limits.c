@@ -192,16 +192,21 @@ static void a_connect_outlives_the_close_of_an_idle_lane(void **state)
 	rig_both_up(rig, &a, &b, 0);
 	id = rig_listen(a, &handle);
 	rig_connect(rig, a, 0, b, 0); /* node 0 opens the lane */
+	rig->traffic_class = 5;
+	rig_connect(rig, a, 2, b, 2); /* by another lane, which stays */
+	rig->traffic_class = 0;
 	mpib_broker_drop(a->node->broker, &a->client, 0);
 	mpib_broker_drop(b->node->broker, &b->client, 0);
 	rig_pass(rig, 59 * MPIB_SEC);
 	mpib_broker_accept(a->node->broker, &a->client, id, 1);
-	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 2);
 	rig_advance(rig, 2 * MPIB_SEC);
 	rig_call(b, 1, 0, &handle);
 	rig_pass(rig, 2 * MPIB_SEC);
-	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
-	assert_int_equal(rig_state(a, 1), MPIB_CONN_READY);
+	for (unsigned i = 1; i <= 2; i++) {
+		assert_int_equal(rig_state(b, i), MPIB_CONN_READY);
+		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
+	}
 }
 
 static void a_user_has_so_many_lanes_and_others_theirs(void **state)

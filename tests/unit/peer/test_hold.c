@@ -124,6 +124,33 @@ static void it_may_go_on_at_once(void **state)
 	assert_ready(&p);
 }
 
+/* The peer ends the lane that it goes by, as before it hands over: when it has
+ * the CONN_OPEN, which it does not answer then, or before, when it does. */
+static void it_begins_again_when_the_peer_ends_its_lane(void **state)
+{
+	for (unsigned has = 0; has < 2; has++) {
+		struct rig *rig;
+		struct pair p;
+
+		rig_setup(state);
+		rig = *state;
+		p = connecting(rig);
+		while (!p.a->client.conn[0] ||
+		       p.a->client.conn[0]->state != PEER_CONN_OPEN)
+			rig_step(rig);
+		if (has)
+			rig_settle(rig);
+		peer_lane_kill(p.b->node->broker->lanes, -ECANCELED,
+			       "its proxy is upgraded");
+		rig_settle(rig);
+		assert_int_equal(rig_state(p.a, 0), MPIB_CONN_PENDING);
+		accept_it(&p);
+		rig_settle(rig);
+		assert_ready(&p);
+		rig_teardown(state);
+	}
+}
+
 static void one_that_fails_meanwhile_says_why(void **state)
 {
 	struct rig *rig = *state;
@@ -163,6 +190,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_connect_is_held_wherever_it_is),
 	cmocka_unit_test(an_accept_may_cross_it),
 	rig_test(it_may_go_on_at_once),
+	cmocka_unit_test(it_begins_again_when_the_peer_ends_its_lane),
 	rig_test(one_that_fails_meanwhile_says_why),
 	cmocka_unit_test(its_client_may_close_it_meanwhile),
 	{ 0 },
