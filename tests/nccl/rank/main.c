@@ -260,16 +260,16 @@ static int wait_all(const struct options *opt, struct world *world, pid_t *pid,
 	return failed || !done;
 }
 
-/* Of all ranks, for bench/nccl. */
+/* Of all ranks, for bench/nccl: seconds, and pages made or mapped. */
 static void say_cpu(void)
 {
 	struct rusage u;
 
 	getrusage(RUSAGE_CHILDREN, &u);
-	printf("cpu %.3f\n",
+	printf("cpu %.3f\nfaults %ld\n",
 	       (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-		       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) *
-			       1e-6);
+		       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6,
+	       u.ru_minflt);
 }
 
 int main(int argc, char **argv)
