@@ -192,8 +192,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  */
 int mpib_dereg(struct mpib_region *region);
 
-/* Optional: do now what the first request of conn with this region would
- * otherwise wait for, which is to get a staging window if the region needs one.
+/* Optional: do now what requests of conn with this region would otherwise wait
+ * for, which is to get a staging window of full size if the region needs one.
  * Blocks for a round trip to the proxy. */
 int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region);
 

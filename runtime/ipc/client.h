@@ -51,7 +51,7 @@ struct mpib_pool {
 	struct mpib_memseg seg;
 	uint32_t mr;
 	uint64_t windows_free; /* carved: a bit per window that is free */
-	bool carved; /* divided into windows of welcome.window bytes */
+	uint32_t carve; /* divided into windows of so many bytes; 0: not */
 	bool staging; /* for windows; false: from mpib_mem_alloc() */
 };
 
@@ -169,11 +169,10 @@ struct mpib_index {
 	bool taken;
 	uint64_t tail; /* of the index's ring */
 	uint32_t gen; /* even, and at least that of every request so far */
-	/* The window, until it is given back or the index is taken again: the
-	 * proxy may still write for a connection that is closing. */
-	struct mpib_pool *pool;
-	uint64_t off;
-	uint32_t size;
+	/* The window, and that before it as long as parts are in it; until they
+	 * are given back or the index is taken again: the proxy may still write
+	 * for a connection that is closing. */
+	struct mpib_window_memory window, before;
 };
 
 struct mpib_listener {
@@ -301,10 +300,6 @@ int mpib_client_look_now(struct mpib_client *c);
 
 /* pool.c. Under the lock. */
 void mpib_pool_free(struct mpib_pool *pool);
-/* Give the index a window of at least size bytes. A smaller window that the
- * index has must be empty and is given back. */
-int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size);
-void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
 /* Call when a connection or a region is gone: give back the staging pools that
  * no open connection has a window of, but keep one while the client still has
  * connections or regions. */

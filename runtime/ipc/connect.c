@@ -281,6 +281,13 @@ int mpib_ready(struct mpib_conn *conn)
 	return rc;
 }
 
+/* Who asks has much to move. */
+static int prepare_window(struct mpib_client *c, struct mpib_index *x)
+{
+	return x->window.pool ? 0
+			      : mpib_window_get(c, x, c->welcome.window, false);
+}
+
 int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 {
 	struct mpib_client *c = conn->client;
@@ -289,7 +296,7 @@ int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 	if (rc < 0)
 		return rc;
 	if (region->staged)
-		rc = mpib_window_get(c, &c->index[conn->index], 0);
+		rc = prepare_window(c, &c->index[conn->index]);
 	mpib_client_unlock(c);
 	return rc;
 }

@@ -4,7 +4,8 @@
  * carved into one window per connection, and what mpib_mem_alloc() returns.
  * Making, pinning and mapping a window takes milliseconds, for which the first
  * message waits: so the first pool is one window, and each further pool has as
- * many windows as all pools before it together.
+ * many windows as all pools before it together. Small windows and whole ones
+ * have pools of their own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "ipc/message.h"
 
 #define POOL_BYTES (64ull << 20)
+#define FIRST_BYTES (512u << 10) /* of a window that has carried little */
 #define SWEEP_MS 30000 /* a window without use goes back after one or two */
 
 static void pool_paid(struct mpib_debt *d)
@@ -63,128 +65,27 @@ void mpib_pool_free(struct mpib_pool *pool)
 	free(pool);
 }
 
-static struct mpib_pool *pool_with_window(struct mpib_client *c)
+uint32_t mpib_window_first(const struct mpib_client *c)
 {
-	struct mpib_pool *p;
-
-	LIST_FOREACH(p, &c->pools, link)
-	{
-		if (p->carved && p->windows_free)
-			return p;
-	}
-	return NULL;
-}
-
-/* Windows of the next pool: as many as there are in all pools so far. */
-static unsigned grow_by(const struct mpib_client *c)
-{
-	unsigned most = (unsigned)(POOL_BYTES / c->welcome.window), n = 0;
-	const struct mpib_pool *p;
-
-	LIST_FOREACH(p, &c->pools, link)
-	{
-		if (p->carved)
-			n += (unsigned)(p->seg.size / c->welcome.window);
-	}
-	most = most > 64 ? 64 : most;
-	n = n > most ? most : n;
-	return n > 0 ? n : 1;
-}
-
-static int pool_carve(struct mpib_client *c, struct mpib_pool **pool)
-{
-	unsigned n = grow_by(c);
-	struct mpib_pool *p;
-	int rc;
-
-	rc = pool_new(c, (size_t)n * c->welcome.window, &p);
-	if (rc < 0)
-		return rc;
-	p->carved = p->staging = true;
-	p->windows_free = n == 64 ? UINT64_MAX : (1ull << n) - 1;
-	*pool = p;
-	return 0;
-}
-
-/* A window of the usual size comes out of a shared pool; a larger one is a pool
- * of its own. */
-static int window_new(struct mpib_client *c, uint32_t size,
-		      struct mpib_index *x)
-{
-	struct mpib_pool *p;
-	unsigned i;
-	int rc;
-
-	if (size > c->welcome.window) {
-		rc = pool_new(c, size, &x->pool);
-		x->off = 0;
-		x->size = size;
-		if (rc == 0)
-			x->pool->staging = true;
-		return rc;
-	}
-	p = pool_with_window(c);
-	if (!p) {
-		rc = pool_carve(c, &p);
-		if (rc < 0)
-			return rc;
-	}
-	i = (unsigned)__builtin_ctzll(p->windows_free);
-	p->windows_free &= ~(1ull << i);
-	x->pool = p;
-	x->off = (uint64_t)i * c->welcome.window;
-	x->size = c->welcome.window;
-	return 0;
-}
-
-int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size)
-{
-	struct mpib_index got = { 0 };
-	int rc;
-
-	if (x->pool && x->size >= size)
-		return 0;
-	rc = window_new(c, size, &got);
-	if (rc < 0)
-		return rc;
-	mpib_window_put(c, x);
-	x->pool = got.pool;
-	x->off = got.off;
-	x->size = got.size;
-	/* Take the page faults now, not during the first messages. A kernel
-	 * before 5.14 refuses, and the faults come later. */
-	madvise((char *)x->pool->seg.addr + x->off, x->size,
-		MADV_POPULATE_WRITE);
-	return 0;
-}
-
-/* Nothing in this process uses the pool any more. */
-static void pool_return(struct mpib_client *c, struct mpib_pool *pool)
-{
-	LIST_REMOVE(pool, link);
-	mpib_memseg_fini(&pool->seg);
-	mpib_rpc_undo(c, &pool->debt);
-}
-
-void mpib_window_put(struct mpib_client *c, struct mpib_index *x)
-{
-	if (!x->pool)
-		return;
-	if (x->pool->carved)
-		x->pool->windows_free |= 1ull << x->off / c->welcome.window;
-	else
-		pool_return(c, x->pool);
-	x->pool = NULL;
-	x->size = 0;
+	return c->welcome.window < FIRST_BYTES ? c->welcome.window
+					       : FIRST_BYTES;
 }
 
 static bool in_use(const struct mpib_client *c, const struct mpib_pool *p)
 {
 	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
-		if (c->index[i].pool == p && c->index[i].taken)
+		const struct mpib_index *x = &c->index[i];
+
+		if (x->taken && (x->window.pool == p || x->before.pool == p))
 			return true;
 	}
 	return false;
+}
+
+static void place_lost(struct mpib_window_memory *at, const struct mpib_pool *p)
+{
+	if (at->pool == p)
+		*at = (struct mpib_window_memory){ 0 };
 }
 
 /*
@@ -194,16 +95,138 @@ static bool in_use(const struct mpib_client *c, const struct mpib_pool *p)
 static void pool_drop(struct mpib_client *c, struct mpib_pool *p)
 {
 	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
-		struct mpib_index *x = &c->index[i];
-
-		if (x->pool != p)
-			continue;
-		x->pool = NULL;
-		x->size = 0;
+		place_lost(&c->index[i].window, p);
+		place_lost(&c->index[i].before, p);
 	}
 	LIST_REMOVE(p, link);
 	mpib_memseg_fini(&p->seg);
 	mpib_rpc_undo_later(c, &p->debt);
+}
+
+/* Nothing is in it, and nobody has it. */
+static void place_put(struct mpib_client *c, struct mpib_window_memory *at)
+{
+	if (at->pool && at->pool->carve)
+		at->pool->windows_free |= 1ull << at->off / at->pool->carve;
+	else if (at->pool)
+		pool_drop(c, at->pool);
+	*at = (struct mpib_window_memory){ 0 };
+}
+
+/* One that has a window of so many bytes. */
+static struct mpib_pool *pool_with_window(struct mpib_client *c, uint32_t bytes)
+{
+	struct mpib_pool *p;
+
+	LIST_FOREACH(p, &c->pools, link)
+	{
+		if (p->carve == bytes && p->windows_free)
+			return p;
+	}
+	return NULL;
+}
+
+/* Windows of the next pool: as many as there are in all pools so far. */
+static unsigned grow_by(const struct mpib_client *c, uint32_t bytes)
+{
+	unsigned most = (unsigned)(POOL_BYTES / bytes), n = 0;
+	const struct mpib_pool *p;
+
+	LIST_FOREACH(p, &c->pools, link)
+	{
+		if (p->carve == bytes)
+			n += (unsigned)(p->seg.size / bytes);
+	}
+	most = most > 64 ? 64 : most;
+	n = n > most ? most : n;
+	return n > 0 ? n : 1;
+}
+
+static int pool_carve(struct mpib_client *c, uint32_t bytes,
+		      struct mpib_pool **pool)
+{
+	unsigned n = grow_by(c, bytes);
+	struct mpib_pool *p;
+	int rc;
+
+	rc = pool_new(c, (size_t)n * bytes, &p);
+	if (rc < 0)
+		return rc;
+	p->staging = true;
+	p->carve = bytes;
+	p->windows_free = n == 64 ? UINT64_MAX : (1ull << n) - 1;
+	*pool = p;
+	return 0;
+}
+
+/* A small or a whole window comes out of a shared pool; a larger one is a pool of
+ * its own. */
+static int window_new(struct mpib_client *c, uint32_t size,
+		      struct mpib_window_memory *at)
+{
+	const uint32_t whole = c->welcome.window, first = mpib_window_first(c);
+	struct mpib_pool *p;
+	unsigned i;
+	int rc;
+
+	if (size > whole) {
+		rc = pool_new(c, size, &at->pool);
+		at->size = size;
+		if (rc == 0)
+			at->pool->staging = true;
+		return rc;
+	}
+	size = size > first ? whole : first;
+	p = pool_with_window(c, size);
+	if (!p) {
+		rc = pool_carve(c, size, &p);
+		if (rc < 0)
+			return rc;
+	}
+	i = (unsigned)__builtin_ctzll(p->windows_free);
+	p->windows_free &= ~(1ull << i);
+	at->pool = p;
+	at->off = (uint64_t)i * size;
+	at->size = size;
+	return 0;
+}
+
+int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
+		    bool busy)
+{
+	struct mpib_window_memory got = { 0 };
+	int rc;
+
+	if (x->window.pool && x->window.size >= size)
+		return 0;
+	rc = window_new(c, size, &got);
+	if (rc < 0)
+		return rc;
+	place_put(c, &x->before);
+	if (busy)
+		x->before = x->window;
+	else
+		place_put(c, &x->window);
+	x->window = got;
+	/* Take the page faults now, not during the first messages. A kernel
+	 * before 5.14 refuses, and the faults come later. */
+	madvise((char *)got.pool->seg.addr + got.off, got.size,
+		MADV_POPULATE_WRITE);
+	return 0;
+}
+
+void mpib_window_put(struct mpib_client *c, struct mpib_index *x)
+{
+	place_put(c, &x->window);
+	place_put(c, &x->before);
+}
+
+/* Nothing in this process uses the pool any more. */
+static void pool_return(struct mpib_client *c, struct mpib_pool *pool)
+{
+	LIST_REMOVE(pool, link);
+	mpib_memseg_fini(&pool->seg);
+	mpib_rpc_undo(c, &pool->debt);
 }
 
 void mpib_windows_trim(struct mpib_client *c)
@@ -221,18 +244,6 @@ void mpib_windows_trim(struct mpib_client *c)
 	}
 	if (spare && LIST_EMPTY(&c->conns) && LIST_EMPTY(&c->regions))
 		pool_drop(c, spare);
-}
-
-/* Under the lock. Nothing is in the window of the index, and nobody has it. */
-static void window_drop(struct mpib_client *c, struct mpib_index *x)
-{
-	if (!x->pool->carved) {
-		pool_drop(c, x->pool);
-		return;
-	}
-	x->pool->windows_free |= 1ull << x->off / c->welcome.window;
-	x->pool = NULL;
-	x->size = 0;
 }
 
 static bool rested(struct mpib_window *w, uint32_t before)
@@ -261,8 +272,14 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 	before = atomic_fetch_add_explicit(&c->sweeps, 1, memory_order_relaxed);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
+		struct mpib_index *x = &c->index[conn->index];
+
+		/* Acquire pairs with the release of who took the last part. */
+		if (!atomic_load_explicit(&conn->window.before,
+					  memory_order_acquire))
+			place_put(c, &x->before);
 		if (rested(&conn->window, before))
-			window_drop(c, &c->index[conn->index]);
+			place_put(c, &x->window);
 	}
 	mpib_windows_trim(c);
 }

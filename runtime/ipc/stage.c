@@ -9,6 +9,8 @@
 #include "ipc/client.h"
 
 #define AGAIN_MS 10 /* between two questions for a window that is refused */
+#define LARGER_MS 1000 /* the same, where a small one is there */
+#define WAITS 64 /* posts without room that cost as much as a whole window */
 
 static void push_part(struct mpib_conn *conn, struct mpib_request *r,
 		      const struct mpib_staging_chunk *p)
@@ -108,8 +110,7 @@ static uint32_t group_bytes(const struct mpib_request *r)
 	return sum;
 }
 
-/* Get a window of at least size bytes: 1, -errno. The present one, if any, is
- * empty. */
+/* Get a window of at least size bytes: 1, -errno. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
@@ -118,12 +119,13 @@ static int have_window(struct mpib_conn *conn, uint32_t size)
 	int rc;
 
 	mpib_client_hold(c);
-	rc = mpib_window_get(c, x, size);
+	rc = mpib_window_get(c, x, size, !mpib_window_empty(w));
 	if (rc == 0) {
-		w->base = (char *)x->pool->seg.addr + x->off;
-		w->off = x->off;
-		w->mr = x->pool->mr;
-		w->size = x->size;
+		w->base_before = w->base;
+		w->base = (char *)x->window.pool->seg.addr + x->window.off;
+		w->off = x->window.off;
+		w->mr = x->window.pool->mr;
+		w->size = x->window.size;
 		w->had = w->size > w->had ? w->size : w->had;
 		mpib_window_cut(w, conn->is_sender ? c->welcome.part : 0);
 		/* Relaxed: this thread alone uses it from now on. */
@@ -158,6 +160,43 @@ static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 	return 0;
 }
 
+/* Bytes of a window that r is better off with. Where messages have tags one that
+ * waits must not fill it before others. */
+static uint32_t better(const struct mpib_conn *conn,
+		       const struct mpib_request *r)
+{
+	const struct mpib_client *c = conn->client;
+
+	return r->n > 1 || conn->has_tags ||
+			       conn->window.moved + r->buf[0].size >=
+				       c->welcome.window
+		       ? c->welcome.window
+		       : mpib_window_first(c);
+}
+
+/* A whole window in place of a small one, whatever is in that, unless that would
+ * not do either. If there is none the small one does. */
+static void window_enlarge(struct mpib_conn *conn, uint32_t need)
+{
+	uint32_t whole = conn->client->welcome.window;
+	struct mpib_window *w = &conn->window;
+	uint64_t now = mpib_now_ms();
+
+	if (need <= whole && now >= w->again_ms && have_window(conn, whole) < 0)
+		w->again_ms = now + LARGER_MS;
+}
+
+/* Like have_window(), of as many bytes as are best, or else as are needed. */
+static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
+{
+	uint32_t first = mpib_window_first(conn->client);
+	int rc;
+
+	need = need > first ? need : first;
+	rc = have_window(conn, need > best ? need : best);
+	return rc < 0 && need < best ? have_window(conn, need) : rc;
+}
+
 /*
  * A window for r, which is not queued yet: it is got here and never in test. All
  * staged buffers of a group must be in the window at once, so that it may have to
@@ -171,13 +210,17 @@ static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 	bool used = mpib_window_use(w);
 	int rc;
 
+	if (!used)
+		w->moved = 0;
+	else if (w->size < better(conn, r))
+		window_enlarge(conn, need);
 	if (used && need <= w->size)
 		return 1;
 	if (used && is_busy(conn))
 		return 0;
 	rc = w->again_ms && mpib_now_ms() < w->again_ms
 		     ? 0
-		     : have_window(conn, need);
+		     : window_begin(conn, need, better(conn, r));
 	if (rc <= 0 && used)
 		mpib_window_rest(conn);
 	return rc < 0 ? window_refused(conn, need, rc) : rc;
@@ -276,6 +319,8 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 	conn->feed[conn->feed_head++ % MPIB_REQUESTS] = mpib_request_index(r);
 	conn->work++;
 	mpib_stage(conn);
+	if (r->staged && r->feeding)
+		conn->window.moved += conn->client->welcome.window / WAITS;
 	return 1;
 }
 

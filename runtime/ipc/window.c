@@ -6,15 +6,26 @@
 #include "base/copy.h"
 #include "ipc/client.h"
 
+/* Parts that are in the run, which were taken of another window. */
+static uint32_t run_cut(struct mpib_run *run, uint32_t off, uint32_t size)
+{
+	run->off = off;
+	run->size = size;
+	run->head = run->tail = 0;
+	for (uint32_t i = run->part_tail; i != run->part_head; i++)
+		run->part[i % MPIB_PARTS].end = 0;
+	return run->part_head - run->part_tail;
+}
+
 void mpib_window_cut(struct mpib_window *w, uint32_t keep)
 {
-	uint32_t half = w->size / 2 & ~(MPIB_ALIGN - 1);
+	uint32_t half = w->size / 2 & ~(MPIB_ALIGN - 1), n;
 
 	keep = keep < half ? keep : half;
-	w->big.off = 0;
-	w->big.size = w->size - keep;
-	w->small.off = w->size - keep;
-	w->small.size = keep;
+	n = run_cut(&w->big, 0, w->size - keep);
+	n += run_cut(&w->small, w->size - keep, keep);
+	/* Relaxed: under the client's lock, as who reads it. */
+	atomic_store_explicit(&w->before, n, memory_order_relaxed);
 }
 
 void mpib_window_rest(struct mpib_conn *conn)
@@ -180,6 +191,11 @@ static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
 			return;
 		if (!conn->is_sender && arrived)
 			copy_out(conn, r, p, arrived);
+		conn->window.moved += arrived;
+		/* Release pairs with the acquire of who gives it back. */
+		if (!p->end)
+			atomic_fetch_sub_explicit(&conn->window.before, 1,
+						  memory_order_release);
 		run->tail = p->end;
 		run->part_tail++;
 		conn->window.waiting -= p->waits;

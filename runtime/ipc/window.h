@@ -18,6 +18,11 @@
  *
  * On the connection's thread, inside post and test.
  *
+ * A connection begins with a small window: most carry little, and pages cost time
+ * to make. It gets a whole one when it has moved as much as that holds, or waited
+ * for room as long as making it takes; stage.c. Parts that are in the small one
+ * then leave it in their turn.
+ *
  * A window that nothing used for long is given back (mpib_windows_sweep()), by
  * any thread that holds the client's lock. So the connection's thread marks it
  * as used before it puts something in, and lets it rest when it is empty.
@@ -44,7 +49,16 @@ static inline uint32_t mpib_window_padded(uint32_t len)
 
 struct mpib_client;
 struct mpib_conn;
+struct mpib_index;
+struct mpib_pool;
 struct mpib_request;
+
+/* A window's memory. */
+struct mpib_window_memory {
+	struct mpib_pool *pool; /* NULL: none */
+	uint64_t off; /* in it */
+	uint32_t size;
+};
 
 /* One part of a request in the window. */
 struct mpib_staging_chunk {
@@ -53,7 +67,7 @@ struct mpib_staging_chunk {
 	bool waits; /* perhaps: its send was not told of its receive */
 	uint32_t pos, len; /* in that buffer */
 	uint32_t at; /* in the window */
-	uint64_t end; /* the run's head behind it */
+	uint64_t end; /* the run's head behind it; 0: in the window before */
 };
 
 struct mpib_run {
@@ -78,12 +92,15 @@ struct mpib_window {
 	uint32_t size;
 	uint32_t had; /* size of the largest so far */
 	uint64_t again_ms; /* no other is asked for before that */
+	uint64_t moved; /* bytes through it, and what waiting cost; stage.c */
 	uint32_t waiting; /* parts with waits set */
+	_Atomic uint32_t before; /* parts in the window before */
+	char *base_before;
 	struct mpib_run big, small;
 };
 
-/* Cut a window of w->size bytes, which is empty. keep: bytes of the small run,
- * at most; 0: none. */
+/* Cut a new window of w->size bytes; parts that there are stay in the one before
+ * until they leave. keep: bytes of the small run, at most; 0: none. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
 /* No part is in it. */
@@ -96,7 +113,7 @@ static inline bool mpib_window_empty(const struct mpib_window *w)
 static inline char *mpib_window_addr(const struct mpib_window *w,
 				     const struct mpib_staging_chunk *p)
 {
-	return w->base + p->at;
+	return (p->end ? w->base : w->base_before) + p->at;
 }
 
 /* Have the window, if there is one. False: get one under the client's lock. */
@@ -134,7 +151,17 @@ bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 /* Take parts that are over out of the window; a receiver copies them out. */
 void mpib_window_drain(struct mpib_conn *conn);
 
-/* pool.c, any thread, under the client's lock: give back the windows that rested
+/* pool.c, any thread. Bytes of a window that has carried little: making the pages
+ * of a whole one takes a millisecond, and their memory. */
+uint32_t mpib_window_first(const struct mpib_client *c);
+/* Under the client's lock. Give the index a window of at least size bytes. What it
+ * has that is smaller is given back, or kept in x->before if busy: parts are in
+ * it. */
+int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
+		    bool busy);
+void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
+
+/* Any thread, under the client's lock: give back the windows that rested
  * since before the last sweep, if that is half a minute ago. Never waits. */
 void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms);
 

@@ -173,6 +173,14 @@ static void pass(struct mover *witness, unsigned long long us)
 	} while (node_ms() * 1000 < until);
 }
 
+/* Their windows would grow meanwhile, as they move more. */
+static void have_whole_windows(const struct mover *m)
+{
+	if (mpib_prepare(m->tx, m->tx_mr) < 0 ||
+	    mpib_prepare(m->rx, m->rx_mr) < 0)
+		fail_msg("witness: %s", mpib_strerror());
+}
+
 static void open_witnesses(struct mover *m)
 {
 	for (unsigned i = 0; i < WITNESSES; i++) {
@@ -181,6 +189,7 @@ static void open_witnesses(struct mover *m)
 			fail_msg("witness: %s", mpib_strerror());
 		while (mover_ready(&m[i]) == 0)
 			usleep(100);
+		have_whole_windows(&m[i]);
 	}
 	while (m[0].messages < 3 || m[1].messages < 3)
 		step_all(m);

@@ -76,7 +76,8 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 	struct mpib_ctl_region r = { .size = p->size };
 	struct mpib_memseg *seg = &f->pool[f->pools];
 
-	if (atomic_load(&f->refuse_pool))
+	if (atomic_load(&f->refuse_pool) &&
+	    p->size > atomic_load(&f->pool_most))
 		return error(f, ask, f->refuse_pool, "others have it all");
 	if (f->pools == FAKE_POOLS ||
 	    mpib_memseg_create(seg, "pool", p->size, false) < 0)

@@ -51,6 +51,7 @@ struct fake_proxy {
 	_Atomic int refuse_conn; /* -errno: state FAILED */
 	_Atomic int refuse_reg; /* -errno */
 	_Atomic int refuse_pool; /* -errno */
+	_Atomic uint64_t pool_most; /* refuses no smaller one */
 	_Atomic int traffic_class; /* of the last connect */
 
 	char dir[32];

@@ -23,10 +23,14 @@ void connect_both(void)
 	mpib_close_listen(l);
 }
 
-int loop_start(void **state)
+static int start(uint32_t window)
 {
 	f = fake_proxy_start();
-	if (!f || fake_attach(f, &c) < 0)
+	if (!f)
+		return -1;
+	if (window)
+		f->welcome.window = window;
+	if (fake_attach(f, &c) < 0)
 		return -1;
 	from = malloc(BYTES);
 	to = malloc(BYTES);
@@ -38,6 +42,16 @@ int loop_start(void **state)
 		return -1;
 	connect_both();
 	return 0;
+}
+
+int loop_start(void **state)
+{
+	return start(0);
+}
+
+int loop_start_wide(void **state)
+{
+	return start(2 << 20);
 }
 
 int loop_stop(void **state)

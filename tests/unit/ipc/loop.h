@@ -16,8 +16,10 @@ extern struct mpib_conn *tx, *rx;
 extern struct mpib_region *from_region, *to_region;
 extern char *from, *to;
 
-/* Setup and teardown of a test. */
+/* Setup and teardown of a test. wide: a window is larger than what a connection
+ * begins with. */
 int loop_start(void **state);
+int loop_start_wide(void **state);
 int loop_stop(void **state);
 
 /* New tx and rx, both ready. */

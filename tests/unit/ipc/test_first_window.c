@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The small window that a connection begins with, and the whole one after it. */
+#include <errno.h>
+
+#include "ipc/client.h"
+#include "loop.h"
+#include "test.h"
+
+#define FIRST (512u << 10)
+#define WHOLE (2u << 20)
+#define EACH 60000
+
+static unsigned pools(void)
+{
+	return atomic_load(&f->asked[MPIB_CTL_POOL]);
+}
+
+/* Until both are over. */
+static void end(struct mpib_request *s, struct mpib_request *r)
+{
+	int sent = 0, here = 0;
+
+	for (int i = 0; i < 10000 && !(sent && here); i++) {
+		fake_turn(f, 0, 1, 30000);
+		if (!sent)
+			assert_int_equal(mpib_test(s, &sent, NULL), 0);
+		if (!here)
+			assert_int_equal(mpib_test(r, &here, NULL), 0);
+	}
+	assert_true(sent && here);
+}
+
+static void move(size_t at, size_t size)
+{
+	struct mpib_request *r = recv_at(0, size);
+
+	end(send_at(at, size, 0), r);
+	assert_memory_equal(to, from + at, size);
+}
+
+static void little_goes_by_small_windows(void **state)
+{
+	for (unsigned i = 0; i < 19; i++)
+		move(i, 100000);
+	assert_int_equal(pools(), 2);
+	assert_int_equal(f->pool[0].size, FIRST);
+	assert_int_equal(f->pool[1].size, FIRST);
+}
+
+/* When it has moved as much as a whole one holds. */
+static void much_goes_by_whole_windows(void **state)
+{
+	for (unsigned i = 0; i < 22; i++)
+		move(i, 100000);
+	assert_int_equal(pools(), 4);
+	assert_int_equal(f->pool[2].size, WHOLE);
+	assert_int_equal(f->pool[3].size, WHOLE);
+	for (unsigned i = 0; i < 40; i++)
+		move(i, 100000);
+	assert_int_equal(pools(), 4);
+}
+
+/* Of little that is under way at once; a receive may be larger than it. */
+static void posts_that_wait_for_room_get_whole_windows(void **state)
+{
+	struct mpib_request *r[2];
+
+	for (unsigned i = 0; pools() < 3; i++) {
+		assert_true(i < 100);
+		r[0] = recv_at(0, 600000);
+		r[1] = recv_at(0, 600000);
+		for (unsigned k = 0; k < 2; k++)
+			end(send_at(k, 100, 0), r[k]);
+	}
+	assert_int_equal(f->pool[2].size, WHOLE);
+}
+
+/* Six sends of one tag lie in the small window when one of another comes. */
+static void what_is_in_the_small_one_leaves_it(void **state)
+{
+	struct mpib_request *s[7];
+
+	for (unsigned i = 0; i < 6; i++)
+		s[i] = send_at(i * 1000, EACH, 0);
+	assert_int_equal(pools(), 1);
+	s[6] = send_at(6000, EACH, 1);
+	assert_int_equal(pools(), 2);
+	assert_int_equal(f->pool[1].size, WHOLE);
+	for (unsigned i = 0; i < 7; i++) {
+		end(s[i], recv_at(0, EACH));
+		assert_memory_equal(to, from + i * 1000, EACH);
+	}
+}
+
+static void receives_in_the_small_one_come_out_of_it(void **state)
+{
+	static const int tag[2] = { 0, 1 };
+	struct mpib_region *region = to_region;
+	struct mpib_request *r[8];
+	size_t each = EACH;
+
+	for (unsigned i = 0; i < 8; i++) {
+		void *data = to + i * EACH;
+
+		assert_int_equal(mpib_irecv(rx, 1, &data, &each, &tag[i / 7],
+					    &region, &r[i]),
+				 0);
+		assert_non_null(r[i]);
+	}
+	assert_int_equal(pools(), 2);
+	assert_int_equal(f->pool[1].size, WHOLE);
+	for (unsigned i = 0; i < 8; i++) {
+		end(send_at(i * 1000, EACH, 0), r[i]);
+		assert_memory_equal(to + i * EACH, from + i * 1000, EACH);
+	}
+}
+
+static void the_small_one_goes_back_when_it_is_empty(void **state)
+{
+	struct mpib_index *x = &c->index[0];
+	struct mpib_request *s[2];
+
+	s[0] = send_at(0, EACH, 0);
+	s[1] = send_at(7, EACH, 1);
+	mpib_client_hold(c);
+	mpib_windows_sweep(c, 1000000);
+	mpib_client_unlock(c);
+	assert_ptr_equal(x->before.pool->seg.addr, tx->window.base_before);
+	for (unsigned i = 0; i < 2; i++)
+		end(s[i], recv_at(0, EACH));
+	mpib_client_hold(c);
+	mpib_windows_sweep(c, 2000000);
+	mpib_client_unlock(c);
+	assert_null(x->before.pool);
+	assert_non_null(x->window.pool);
+}
+
+/* Without a whole one all goes on by the small one, and few questions are
+ * asked. */
+static void a_whole_one_that_is_refused_is_done_without(void **state)
+{
+	unsigned before;
+
+	move(1, 100);
+	before = pools();
+	atomic_store(&f->refuse_pool, -EDQUOT);
+	for (unsigned i = 0; i < 60; i++)
+		move(i, 300000);
+	assert_in_range(pools() - before, 2, 20);
+	before = pools();
+	mpib_close(tx);
+	mpib_close(rx);
+	connect_both();
+	atomic_store(&f->pool_most, FIRST);
+	/* Large, and asked for first. */
+	move(3, BYTES - 3);
+	move(0, BYTES);
+	assert_true(pools() > before);
+}
+
+static void one_prepared_is_whole(void **state)
+{
+	assert_int_equal(mpib_prepare(tx, from_region), 0);
+	assert_int_equal(f->pool[0].size, WHOLE);
+	move(1, 100);
+	assert_int_equal(mpib_prepare(tx, from_region), 0);
+	assert_int_equal(pools(), 2);
+}
+
+#define TEST(name)                                                             \
+	cmocka_unit_test_setup_teardown(name, loop_start_wide, loop_stop)
+
+const struct CMUnitTest test_list[] = {
+	TEST(little_goes_by_small_windows),
+	TEST(much_goes_by_whole_windows),
+	TEST(posts_that_wait_for_room_get_whole_windows),
+	TEST(what_is_in_the_small_one_leaves_it),
+	TEST(receives_in_the_small_one_come_out_of_it),
+	TEST(the_small_one_goes_back_when_it_is_empty),
+	TEST(a_whole_one_that_is_refused_is_done_without),
+	TEST(one_prepared_is_whole),
+	{ 0 },
+};
