@@ -9,7 +9,8 @@
 
 #include "rank.h"
 
-/* Seconds that NCCL may go without telling of what has gone wrong. */
+/* Seconds that NCCL may go without telling of what has gone wrong; not those in
+ * which the rank that is to be told has no CPU to hear it. */
 #define TELL 5.0
 
 struct loop {
@@ -17,6 +18,7 @@ struct loop {
 	float *stop, *stopped; /* of rank 0 to all */
 	size_t count;
 	double slowest;
+	double starved; /* when the present turn began */
 };
 
 /* An all-reduce, and in another whether to go on: all ranks must agree. */
@@ -25,6 +27,7 @@ static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 	double begin = now();
 	int error;
 
+	l->starved = starved();
 	for (size_t i = 0; i < l->count; i++)
 		l->in[i] = number(i, r->rank, round);
 	*l->stop = (float)stop;
@@ -45,11 +48,15 @@ static int turn(struct rank *r, struct loop *l, unsigned round, bool stop)
 }
 
 /* The end of a rank that has been told. */
-static void told(struct rank *r, int error, double waited)
+static void told(struct rank *r, int error, const struct loop *l)
 {
+	double waited = now() - atomic_load(&r->world->begun);
+	double idle = starved() - l->starved, begin, load = 0;
 	char why[600];
-	double begin;
 
+	if (idle > waited) /* the turn began before what went wrong */
+		idle = waited;
+	getloadavg(&load, 1);
 	snprintf(why, sizeof(why), "%s: %s", ncclGetErrorString(error),
 		 ncclGetLastError(r->comm));
 	for (char *c = why; *c; c++)
@@ -58,12 +65,13 @@ static void told(struct rank *r, int error, double waited)
 	begin = now();
 	NCCL(r, ncclCommAbort(r->comm));
 	r->comm = NULL;
-	printf("rank %d: told after %.2f s, abort took %.2f s: %s\n", r->rank,
-	       waited, now() - begin, why);
+	printf("rank %d: told after %.2f s, %.2f of them without a CPU, load "
+	       "%.1f, abort took %.2f s: %s\n",
+	       r->rank, waited, idle, load, now() - begin, why);
 	/* Nothing else is what users and frameworks know to restart after. */
 	if (error != ncclRemoteError && error != ncclSystemError)
 		fail(r, "told of \"%s\"", ncclGetErrorString(error));
-	if (waited > TELL)
+	if (waited - idle > TELL)
 		fail(r, "told after %.2f s, more than %.0f", waited, TELL);
 	if (now() - begin > r->opt->limit)
 		fail(r, "abort took %.1f s", now() - begin);
@@ -93,7 +101,7 @@ void test_loop(struct rank *r)
 		int error = turn(r, &l, round, enough(r, round));
 
 		if (error > 0 && r->opt->expect_error) {
-			told(r, error, now() - begin);
+			told(r, error, &l);
 			return;
 		}
 		if (error)

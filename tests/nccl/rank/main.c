@@ -211,6 +211,7 @@ static bool meddle(const struct options *opt, struct world *world,
 {
 	if (atomic_load(&world->rounds) < 3)
 		return false;
+	atomic_store(&world->begun, now());
 	atomic_store(&world->during, 1);
 	if (opt->kill >= 0)
 		kill(pid[opt->kill], SIGKILL);

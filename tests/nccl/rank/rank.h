@@ -49,6 +49,7 @@ struct world {
 	atomic_int
 		during; /* 0: not yet, 1: the command runs, 2: it has ended */
 	atomic_uint during_rounds; /* when it ended */
+	_Atomic double begun; /* now() when it began, or a rank was killed */
 };
 
 struct rank {
@@ -73,6 +74,8 @@ void check_cuda(const struct rank *r, const char *call, int error);
 #define CUDA(r, call) check_cuda(r, #call, call)
 
 double now(void);
+/* Seconds that this thread was ready to run and had no CPU. */
+double starved(void);
 void *device_alloc(const struct rank *r, size_t size);
 void device_free(const struct rank *r, void *memory);
 cudaStream_t stream_new(const struct rank *r);

@@ -45,6 +45,19 @@ double now(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
 }
 
+double starved(void)
+{
+	unsigned long long ran, waited = 0;
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%llu %llu", &ran, &waited) != 2)
+		waited = 0;
+	fclose(f);
+	return (double)waited * 1e-9;
+}
+
 void *device_alloc(const struct rank *r, size_t size)
 {
 	void *memory;
