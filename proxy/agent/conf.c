@@ -2,51 +2,67 @@
 /* Parsing the agent's configuration file. */
 #include "agent/conf.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/suggest.h"
 
-static bool take_rule(struct mpib_agent_conf *c, char **words, unsigned count,
-		      unsigned line, char *why)
+/* A line of the file: what stands behind its first word, which is this one. */
+struct conf_line {
+	const struct conf_word *is;
+	char **words;
+	unsigned count, number;
+	char *why;
+};
+
+struct conf_word {
+	const char *word;
+	bool (*take)(struct mpib_agent_conf *c, const struct conf_line *l);
+	size_t field; /* where what it gives is kept, */
+	uint64_t least; /* a number of at least this, */
+	bool congested; /* or a limit of this kind */
+};
+
+static bool take_rule(struct mpib_agent_conf *c, const struct conf_line *l)
 {
 	struct mpib_agent_rule *rule = &c->rule[c->rules];
 
 	if (c->rules == MPIB_AGENT_RULES)
-		return mpib_agent_bad(why,
+		return mpib_agent_bad(l->why,
 				      "rule: there are more than %u (join some "
 				      "by network or island)",
 				      MPIB_AGENT_RULES);
-	*rule = (struct mpib_agent_rule){ .line = line };
-	if (!mpib_agent_rule_parse_for(rule, words, (int)count, why))
+	*rule = (struct mpib_agent_rule){ .line = l->number };
+	if (!mpib_agent_rule_parse_for(rule, l->words, (int)l->count, l->why))
 		return false;
 	c->rules++;
 	return true;
 }
 
-static bool take_agent_port(struct mpib_agent_conf *c, char **words,
-			    unsigned count, unsigned line, char *why)
+static bool take_agent_port(struct mpib_agent_conf *c,
+			    const struct conf_line *l)
 {
 	struct mpib_agent_port *port = &c->port[c->ports];
+	char **words = l->words;
 	uint64_t number = 0;
 
-	(void)line;
 	if (c->ports == MPIB_AGENT_PORTS)
 		return mpib_agent_bad(
-			why,
+			l->why,
 			"port: there are more than %u (name those "
 			"of this node alone)",
 			MPIB_AGENT_PORTS);
 	*port = (struct mpib_agent_port){ .rail = MPIB_RAIL_SOUT };
-	if (count > 0 && !strcmp(words[0], "sup"))
+	if (l->count > 0 && !strcmp(words[0], "sup"))
 		port->rail = MPIB_RAIL_SUP;
-	else if (count == 0 || strcmp(words[0], "sout") != 0)
+	else if (l->count == 0 || strcmp(words[0], "sout") != 0)
 		goto bad;
 	/* The name is a part of a path. */
-	if (count < 3 || count > 4 || strchr(words[1], '/') ||
+	if (l->count < 3 || l->count > 4 || strchr(words[1], '/') ||
 	    words[1][0] == '.' || strlen(words[1]) >= sizeof(port->device) ||
 	    !mpib_agent_number(words[2], 1, 255, &number) ||
-	    (count == 4 &&
+	    (l->count == 4 &&
 	     !mpib_agent_number(words[3], 1, 1000000, &port->gbps)))
 		goto bad;
 	snprintf(port->device, sizeof(port->device), "%s", words[1]);
@@ -54,143 +70,105 @@ static bool take_agent_port(struct mpib_agent_conf *c, char **words,
 	c->ports++;
 	return true;
 bad:
-	return mpib_agent_bad(why, "port: it takes sout or sup, a device, its "
-				   "port and perhaps Gb/s (as sup mlx5_1 1 "
-				   "400)");
+	return mpib_agent_bad(l->why,
+			      "port: it takes sout or sup, a device, its "
+			      "port and perhaps Gb/s (as sup mlx5_1 1 "
+			      "400)");
 }
 
-static bool take_limit(struct mpib_agent_conf *c, char **words, unsigned count,
-		       bool congested, char *why)
+static bool take_limit(struct mpib_agent_conf *c, const struct conf_line *l)
 {
 	struct mpib_agent_limit *limit = &c->limit[c->limits];
-	const char *name = congested ? "congested" : "sick";
+	char **words = l->words;
 
 	if (c->limits == MPIB_AGENT_LIMITS)
 		return mpib_agent_bad(
-			why,
+			l->why,
 			"%s: there are more than %u limits (leave "
 			"some away)",
-			name, MPIB_AGENT_LIMITS);
-	*limit = (struct mpib_agent_limit){ .congested = congested };
-	if (count != 2 || strlen(words[0]) >= sizeof(limit->counter) ||
+			l->is->word, MPIB_AGENT_LIMITS);
+	*limit = (struct mpib_agent_limit){ .congested = l->is->congested };
+	if (l->count != 2 || strlen(words[0]) >= sizeof(limit->counter) ||
 	    strchr(words[0], '/') || words[0][0] == '.' ||
 	    !mpib_agent_number(words[1], 0, UINT64_MAX, &limit->per_s))
 		return mpib_agent_bad(
-			why,
+			l->why,
 			"%s: it takes a counter of the port and a "
 			"number a second (as symbol_error 10)",
-			name);
+			l->is->word);
 	snprintf(limit->counter, sizeof(limit->counter), "%s", words[0]);
 	c->limits++;
 	return true;
 }
 
-static bool take_sick(struct mpib_agent_conf *c, char **words, unsigned count,
-		      unsigned line, char *why)
+static bool take_number(struct mpib_agent_conf *c, const struct conf_line *l)
 {
-	(void)line;
-	return take_limit(c, words, count, false, why);
-}
+	uint64_t *n = (uint64_t *)(void *)((char *)c + l->is->field);
 
-static bool take_congested(struct mpib_agent_conf *c, char **words,
-			   unsigned count, unsigned line, char *why)
-{
-	(void)line;
-	return take_limit(c, words, count, true, why);
-}
-
-/* One number. */
-static bool take_number(uint64_t *n, const char *name, uint64_t least,
-			char **words, unsigned count, char *why)
-{
-	if (count == 1 && mpib_agent_number(words[0], least, 1000000, n))
+	if (l->count == 1 &&
+	    mpib_agent_number(l->words[0], l->is->least, 1000000, n))
 		return true;
-	return mpib_agent_bad(why,
+	return mpib_agent_bad(l->why,
 			      "%s %.48s: it takes a number (%u to 1000000)",
-			      name, count ? words[0] : "", (unsigned)least);
-}
-
-static bool take_slow(struct mpib_agent_conf *c, char **words, unsigned count,
-		      unsigned line, char *why)
-{
-	(void)line;
-	return take_number(&c->slow, "slow", 2, words, count, why);
-}
-
-static bool take_hold(struct mpib_agent_conf *c, char **words, unsigned count,
-		      unsigned line, char *why)
-{
-	(void)line;
-	return take_number(&c->hold_s, "hold", 1, words, count, why);
-}
-
-static bool take_lead(struct mpib_agent_conf *c, char **words, unsigned count,
-		      unsigned line, char *why)
-{
-	(void)line;
-	return take_number(&c->lead_s, "lead", 0, words, count, why);
+			      l->is->word, l->count ? l->words[0] : "",
+			      (unsigned)l->is->least);
 }
 
 /* The path of a file, once. */
-static bool take_path(char *path, size_t len, const char *name, char **words,
-		      unsigned count, char *why)
+static bool take_path(struct mpib_agent_conf *c, const struct conf_line *l)
 {
-	if (count != 1 || words[0][0] != '/' || strlen(words[0]) >= len)
+	char *path = (char *)c + l->is->field;
+
+	if (l->count != 1 || l->words[0][0] != '/' ||
+	    strlen(l->words[0]) >= MPIB_AGENT_PATH)
 		return mpib_agent_bad(
-			why,
+			l->why,
 			"%s %.48s: it takes a file (its path from "
-			"/, of less than %zu bytes)",
-			name, count ? words[0] : "", len);
+			"/, of less than %u bytes)",
+			l->is->word, l->count ? l->words[0] : "",
+			MPIB_AGENT_PATH);
 	if (*path)
-		return mpib_agent_bad(why,
+		return mpib_agent_bad(l->why,
 				      "%s: it is given twice (join the "
 				      "files)",
-				      name);
-	snprintf(path, len, "%s", words[0]);
+				      l->is->word);
+	snprintf(path, MPIB_AGENT_PATH, "%s", l->words[0]);
 	return true;
 }
 
-static bool take_windows(struct mpib_agent_conf *c, char **words,
-			 unsigned count, unsigned line, char *why)
+static bool take_islands(struct mpib_agent_conf *c, const struct conf_line *l)
 {
-	(void)line;
-	return take_path(c->windows, sizeof(c->windows), "maintenance", words,
-			 count, why);
+	return take_path(c, l) &&
+	       mpib_agent_islands_read(&c->islands, c->islands_path, l->why);
 }
 
-static bool take_islands(struct mpib_agent_conf *c, char **words,
-			 unsigned count, unsigned line, char *why)
-{
-	(void)line;
-	return take_path(c->islands_path, sizeof(c->islands_path), "islands",
-			 words, count, why) &&
-	       mpib_agent_islands_read(&c->islands, c->islands_path, why);
-}
+#define FIELD(name) .field = offsetof(struct mpib_agent_conf, name)
 
-static const struct {
-	const char *word;
-	bool (*take)(struct mpib_agent_conf *c, char **words, unsigned count,
-		     unsigned line, char *why);
-} statements[] = {
-	{ "rule", take_rule },	     { "port", take_agent_port },
-	{ "sick", take_sick },	     { "congested", take_congested },
-	{ "slow", take_slow },	     { "hold", take_hold },
-	{ "lead", take_lead },	     { "maintenance", take_windows },
-	{ "islands", take_islands },
+static const struct conf_word conf_words[] = {
+	{ .word = "rule", .take = take_rule },
+	{ .word = "port", .take = take_agent_port },
+	{ .word = "sick", .take = take_limit },
+	{ .word = "congested", .take = take_limit, .congested = true },
+	{ .word = "slow", .take = take_number, FIELD(slow), .least = 2 },
+	{ .word = "hold", .take = take_number, FIELD(hold_s), .least = 1 },
+	{ .word = "lead", .take = take_number, FIELD(lead_s), .least = 0 },
+	{ .word = "maintenance", .take = take_path, FIELD(windows) },
+	{ .word = "islands", .take = take_islands, FIELD(islands_path) },
 };
 
 static bool conf_take(void *ctx, char **words, unsigned count, unsigned line,
 		      char *why)
 {
+	struct conf_line l = { NULL, words + 1, count - 1, line, why };
 	struct mpib_suggest s = { .typed = words[0] };
 	char remedy[64];
 
-	for (unsigned i = 0; i < sizeof(statements) / sizeof(statements[0]);
+	for (unsigned i = 0; i < sizeof(conf_words) / sizeof(conf_words[0]);
 	     i++) {
-		mpib_suggest_try(&s, statements[i].word);
-		if (!strcmp(words[0], statements[i].word))
-			return statements[i].take(ctx, words + 1, count - 1,
-						  line, why);
+		l.is = &conf_words[i];
+		mpib_suggest_try(&s, l.is->word);
+		if (!strcmp(words[0], l.is->word))
+			return l.is->take(ctx, &l);
 	}
 	return mpib_agent_bad(why, "unknown word \"%.48s\" (%s)", words[0],
 			      mpib_suggest_remedy(&s,

@@ -12,6 +12,8 @@
 #define MPIB_AGENT_PORTS 32u
 #define MPIB_AGENT_LIMITS 32u
 
+#define MPIB_AGENT_PATH 128u /* of a file, with its end */
+
 /* A port of this node whose counters are looked at. */
 struct mpib_agent_port {
 	unsigned rail, number;
@@ -27,7 +29,8 @@ struct mpib_agent_limit {
 };
 
 struct mpib_agent_conf {
-	char path[128]; /* "": there is no file, but the command line's rule */
+	/* "": there is no file, but the command line's rule. */
+	char path[MPIB_AGENT_PATH];
 	unsigned rules, ports, limits;
 	struct mpib_agent_rule rule[MPIB_AGENT_RULES];
 	struct mpib_agent_port port[MPIB_AGENT_PORTS];
@@ -37,8 +40,8 @@ struct mpib_agent_conf {
 	uint64_t slow;
 	uint64_t hold_s; /* a rail has to be well for so long */
 	uint64_t lead_s; /* a rail is left so long before its window */
-	char windows[128]; /* the list of maintenance, or "" */
-	char islands_path[128];
+	char windows[MPIB_AGENT_PATH]; /* the list of maintenance, or "" */
+	char islands_path[MPIB_AGENT_PATH];
 	struct mpib_agent_islands islands;
 };
 
