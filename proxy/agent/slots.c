@@ -18,8 +18,8 @@
 
 #include "base/log.h"
 
-#define PAUSE (MPIB_SEC / 10)
-#define CALLS 256u /* taken in a turn */
+/* Taken in a turn: whoever is no proxy may call without end. */
+#define CALLS 256u
 
 struct mpib_agent_proxy {
 	struct mpib_agent *agent;
@@ -246,13 +246,6 @@ static void on_proxy(void *arg, uint32_t events)
 		slots_drop(p);
 }
 
-static void slots_on_pause_end(void *arg)
-{
-	struct mpib_agent *a = arg;
-
-	mpib_loop_mod(&a->loop, &a->watch, EPOLLIN);
-}
-
 /* A slot is one of few: whoever is no proxy gets none. */
 static bool slots_welcome(const struct mpib_agent *a, int fd)
 {
@@ -263,56 +256,38 @@ static bool slots_welcome(const struct mpib_agent *a, int fd)
 	       (cred.uid == 0 || cred.uid == geteuid() || cred.uid == a->user);
 }
 
-/* The next caller. False: there is none, or not now. */
-static bool take_call(struct mpib_agent *a)
+static void on_call(void *arg, int fd)
 {
-	int fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct mpib_agent *a = arg;
 	struct mpib_agent_proxy *p;
 
-	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED &&
-	    errno != EINTR) {
-		mpib_warn("a proxy waits: accept: %m (raise the limit of "
-			  "descriptors)");
-		mpib_loop_mod(&a->loop, &a->watch, 0);
-		mpib_timer_arm(&a->loop, &a->pause, PAUSE, slots_on_pause_end,
-			       a);
-	}
-	if (fd < 0)
-		return false;
 	if (!slots_welcome(a, fd)) {
 		close(fd);
-		return true;
+		return;
 	}
 	p = calloc(1, sizeof(*p));
 	if (!p ||
 	    mpib_loop_add(&a->loop, &p->watch, fd, EPOLLIN, on_proxy, p) < 0) {
 		free(p);
 		close(fd);
-		return true;
+		return;
 	}
 	p->agent = a;
 	p->fd = fd;
 	TAILQ_INSERT_TAIL(&a->proxies, p, entry);
-	return true;
-}
-
-/* Many at once: whoever is no proxy may call without end. */
-static void on_call(void *arg, uint32_t events)
-{
-	unsigned left = CALLS;
-
-	(void)events;
-	while (left-- > 0 && take_call(arg))
-		;
 }
 
 static int listen_in(struct mpib_agent *a)
 {
+	a->acceptor = (struct mpib_acceptor){ .loop = &a->loop,
+					      .fd = a->fd,
+					      .at_once = CALLS,
+					      .who = "a proxy",
+					      .fn = on_call,
+					      .arg = a };
 	/* Others than proxies may call, too: as many places as there can be. */
-	return listen(a->fd, 4096) < 0
-		       ? -errno
-		       : mpib_loop_add(&a->loop, &a->watch, a->fd, EPOLLIN,
-				       on_call, a);
+	return listen(a->fd, 4096) < 0 ? -errno
+				       : mpib_acceptor_open(&a->acceptor);
 }
 
 static const char *start_remedy(int rc)
@@ -366,8 +341,7 @@ void mpib_agent_stop(struct mpib_agent *a)
 	while (!TAILQ_EMPTY(&a->proxies))
 		slots_drop(TAILQ_FIRST(&a->proxies));
 	if (a->fd >= 0) {
-		mpib_timer_disarm(&a->loop, &a->pause);
-		mpib_loop_del(&a->loop, &a->watch);
+		mpib_acceptor_close(&a->acceptor);
 		close(a->fd);
 		unlinkat(a->dir_fd, MPIB_AGENT_SOCK, 0);
 	}

@@ -12,6 +12,7 @@
 #include <sys/types.h>
 
 #include "agent/words.h"
+#include "base/acceptor.h"
 #include "base/hash.h"
 #include "base/loop.h"
 
@@ -68,8 +69,7 @@ struct mpib_agent {
 	struct mpib_loop loop;
 	char dir[96];
 	int dir_fd, lock, fd;
-	struct mpib_io watch;
-	struct mpib_timer pause; /* watch sleeps: accept() had no fds */
+	struct mpib_acceptor acceptor;
 	void *shm; /* the hint file, of MPIB_HINT_SLOTS_MAX entries */
 	struct mpib_agent_slot slot[MPIB_HINT_SLOTS_MAX];
 	struct mpib_agent_held *held;

@@ -146,8 +146,9 @@ static bool accept_place(struct proxy_client *s)
 }
 
 /* Make a client for the accepted sock, or close it. */
-static void accept_take(struct proxy_clients *all, int sock)
+static void accept_take(void *arg, int sock)
 {
+	struct proxy_clients *all = arg;
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
 	struct proxy_client *s = proxy_client_new(all);
@@ -186,52 +187,26 @@ err_close:
 	free(s);
 }
 
-static void on_client(void *arg, uint32_t events);
-
-static void accept_on_resume(void *arg)
-{
-	struct proxy_clients *all = arg;
-
-	if (all->spare < 0)
-		all->spare = eventfd(0, EFD_CLOEXEC);
-	mpib_loop_add(all->loop, &all->watch, all->fd, EPOLLIN, on_client, all);
-}
-
 /* No descriptor is left: accept the next client with the spare descriptor, to
  * tell it so instead of letting it wait. False: not even that was possible. */
-static bool refuse_next(struct proxy_clients *all)
+static bool refuse_next(void *arg)
 {
+	struct proxy_clients *all = arg;
 	int sock;
 
 	if (all->spare < 0)
+		all->spare = eventfd(0, EFD_CLOEXEC);
+	if (all->spare < 0)
 		return false;
 	close(all->spare);
-	sock = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	sock = accept4(all->acceptor.fd, NULL, NULL,
+		       SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (sock >= 0)
 		turn_away(all, sock, -EMFILE,
 			  "mpib-proxy has no descriptor left for another "
 			  "client (raise its LimitNOFILE)");
 	all->spare = eventfd(0, EFD_CLOEXEC);
 	return sock >= 0;
-}
-
-static void on_client(void *arg, uint32_t events)
-{
-	struct proxy_clients *all = arg;
-	int sock = accept4(all->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-	(void)events;
-	if (sock >= 0) {
-		accept_take(all, sock);
-	} else if (errno == EMFILE && refuse_next(all)) {
-		return;
-	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-		/* The socket stays readable: retrying at once would spin. */
-		mpib_warn("a client waits: accept: %m (raise LimitNOFILE)");
-		mpib_loop_del(all->loop, &all->watch);
-		mpib_timer_arm(all->loop, &all->pause, MPIB_SEC / 10,
-			       accept_on_resume, all);
-	}
 }
 
 void proxy_clients_tune(struct proxy_clients *all)
@@ -253,9 +228,13 @@ unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid)
 
 int proxy_clients_listen(struct proxy_clients *all, int fd)
 {
-	all->fd = fd;
-	return mpib_loop_add(all->loop, &all->watch, fd, EPOLLIN, on_client,
-			     all);
+	all->acceptor = (struct mpib_acceptor){ .loop = all->loop,
+						.fd = fd,
+						.who = "a client",
+						.fn = accept_take,
+						.full = refuse_next,
+						.arg = all };
+	return mpib_acceptor_open(&all->acceptor);
 }
 
 int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
@@ -269,7 +248,6 @@ int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 		.engine = engine,
 		.broker = broker,
 		.cfg = cfg,
-		.fd = fd,
 		.spare = eventfd(0, EFD_CLOEXEC),
 		.next_id = 1,
 	};
@@ -291,8 +269,7 @@ void proxy_clients_stop(struct proxy_clients *all)
 {
 	struct proxy_client *s;
 
-	mpib_timer_disarm(all->loop, &all->pause);
-	mpib_loop_del(all->loop, &all->watch);
+	mpib_acceptor_close(&all->acceptor);
 	TAILQ_FOREACH(s, &all->list, link)
 	proxy_client_drop(s, "the proxy stops");
 }

@@ -18,6 +18,7 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "base/acceptor.h"
 #include "base/loop.h"
 #include "base/memseg.h"
 #include "client/filler.h"
@@ -127,12 +128,10 @@ struct proxy_clients {
 	uint64_t max_memory; /* bytes of a client */
 	uint64_t most[MPIB_QUOTAS]; /* of a user; 0: no limit */
 
-	int fd; /* listening socket */
 	/* A descriptor kept in reserve, or -1. Closed for a moment when none is
 	 * left, so that a connecting client can be accepted and told why. */
 	int spare;
-	struct mpib_io watch;
-	struct mpib_timer pause; /* accept() failed: until it is tried again */
+	struct mpib_acceptor acceptor;
 	TAILQ_HEAD(proxy_client_list, proxy_client) list;
 	TAILQ_HEAD(, proxy_client) filling; /* round robin, next one first */
 	struct mpib_filler filler;

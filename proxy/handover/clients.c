@@ -15,13 +15,10 @@ void proxy_clients_pause(struct proxy_clients *all, bool on)
 	uint32_t events = on ? 0 : EPOLLIN;
 	struct proxy_client *s;
 
-	/* If accept() had failed for want of descriptors, the listening socket
-	 * is not watched and this timer would watch it again. */
-	mpib_timer_disarm(all->loop, &all->pause);
-	if (all->watch.added)
-		mpib_loop_mod(all->loop, &all->watch, events);
-	else if (!on)
-		proxy_clients_listen(all, all->fd);
+	if (on)
+		mpib_acceptor_pause(&all->acceptor, UINT64_MAX);
+	else
+		mpib_acceptor_resume(&all->acceptor);
 	TAILQ_FOREACH(s, &all->list, link)
 	{
 		if (s->sock_watch.added)

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/acceptor.h"
 #include "base/log.h"
 #include "metrics/openmetrics.h"
 #include "view/readers.h"
@@ -32,8 +33,7 @@ struct scrape {
 
 struct mpib_scrapes {
 	struct mpib_gather *gather;
-	int fd;
-	struct mpib_io watch;
+	struct mpib_acceptor acceptor;
 	TAILQ_HEAD(, scrape) scrapes;
 	struct mpib_gather_wait wait;
 	struct mpib_timer next;
@@ -157,19 +157,15 @@ static bool scrape_fits(const struct mpib_scrapes *m, uid_t uid)
 				m->gather->view.cfg->max_readers, FOR_ROOT);
 }
 
-static void scrape_on_accept(void *arg, uint32_t events)
+static void scrape_on_accept(void *arg, int fd)
 {
 	struct mpib_scrapes *m = arg;
 	struct mpib_gather *g = m->gather;
-	int fd = accept4(m->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	uid_t uid = (uid_t)-1;
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
 	struct scrape *s;
 
-	(void)events;
-	if (fd < 0)
-		return;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
 		uid = cred.uid;
 	s = scrape_fits(m, uid) ? calloc(1, sizeof(*s)) : NULL;
@@ -194,10 +190,14 @@ int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
 	if (!m)
 		return -ENOMEM;
 	m->gather = g;
-	m->fd = fd;
+	m->acceptor = (struct mpib_acceptor){ .loop = g->loop,
+					      .fd = fd,
+					      .who = "a reader of the metrics "
+						     "socket",
+					      .fn = scrape_on_accept,
+					      .arg = m };
 	TAILQ_INIT(&m->scrapes);
-	rc = mpib_loop_add(g->loop, &m->watch, fd, EPOLLIN, scrape_on_accept,
-			   m);
+	rc = mpib_acceptor_open(&m->acceptor);
 	if (rc < 0) {
 		free(m);
 		return rc;
@@ -208,7 +208,7 @@ int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
 
 void mpib_scrapes_close(struct mpib_scrapes *sock)
 {
-	mpib_loop_del(sock->gather->loop, &sock->watch);
+	mpib_acceptor_close(&sock->acceptor);
 	mpib_timer_disarm(sock->gather->loop, &sock->next);
 	mpib_gather_forget(sock->gather, &sock->wait);
 	while (!TAILQ_EMPTY(&sock->scrapes))

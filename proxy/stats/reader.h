@@ -9,6 +9,7 @@
 
 #include <sys/queue.h>
 
+#include "base/acceptor.h"
 #include "cluster/cluster.h"
 #include "metrics/gather.h"
 #include "stats/stats.h"
@@ -17,9 +18,7 @@
 struct stats_door {
 	struct mpib_stats *stats;
 	bool admin;
-	int fd; /* -1: there is none */
-	struct mpib_io watch;
-	struct mpib_timer pause; /* accept() failed: until it is tried again */
+	struct mpib_acceptor acceptor;
 	unsigned count; /* readers that came in by it */
 };
 

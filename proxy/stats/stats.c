@@ -12,7 +12,6 @@
 #include "stats/reader.h"
 #include "view/readers.h"
 
-#define PAUSE (MPIB_SEC / 10)
 #define BUDGET (MPIB_MSEC / 2) /* of a slice, before the loop goes on */
 /* Readers by the admin socket, where only root and the proxy's user come. */
 #define ADMINS_MAX 64u
@@ -160,8 +159,9 @@ static unsigned readers_of(const struct stats_door *door, uid_t uid)
 	return n;
 }
 
-static void stats_take(struct stats_door *door, int fd)
+static void stats_take(void *arg, int fd)
 {
+	struct stats_door *door = arg;
 	uint32_t max = door->stats->view.cfg->max_readers;
 	struct ucred cred;
 	socklen_t len = sizeof(cred);
@@ -185,46 +185,19 @@ static void stats_take(struct stats_door *door, int fd)
 		stats_welcome(door, fd, uid);
 }
 
-static void stats_on_accept(void *arg, uint32_t events);
-
-static void stats_on_resume(void *arg)
-{
-	struct stats_door *door = arg;
-
-	mpib_loop_add(door->stats->loop, &door->watch, door->fd, EPOLLIN,
-		      stats_on_accept, door);
-}
-
-static void stats_on_accept(void *arg, uint32_t events)
-{
-	struct stats_door *door = arg;
-	int fd = accept4(door->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
-	(void)events;
-	if (fd >= 0) {
-		stats_take(door, fd);
-	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
-		/* The socket stays readable: retrying at once would spin. */
-		mpib_warn("a reader of the stats socket waits: accept: %m "
-			  "(raise LimitNOFILE)");
-		mpib_loop_del(door->stats->loop, &door->watch);
-		mpib_timer_arm(door->stats->loop, &door->pause, PAUSE,
-			       stats_on_resume, door);
-	}
-}
-
 static int open_door(struct mpib_stats *st, struct stats_door *door, int fd,
 		     bool admin)
 {
-	*door = (struct stats_door){ .stats = st, .fd = fd, .admin = admin };
-	return mpib_loop_add(st->loop, &door->watch, fd, EPOLLIN,
-			     stats_on_accept, door);
-}
-
-static void close_door(struct mpib_stats *st, struct stats_door *door)
-{
-	mpib_timer_disarm(st->loop, &door->pause);
-	mpib_loop_del(st->loop, &door->watch);
+	*door = (struct stats_door){
+		.stats = st,
+		.admin = admin,
+		.acceptor = { .loop = st->loop,
+			      .fd = fd,
+			      .who = "a reader of the stats socket",
+			      .fn = stats_take,
+			      .arg = door },
+	};
+	return mpib_acceptor_open(&door->acceptor);
 }
 
 int mpib_stats_open(struct mpib_gather *gather, int fd, int admin_fd,
@@ -247,7 +220,7 @@ int mpib_stats_open(struct mpib_gather *gather, int fd, int admin_fd,
 	if (rc == 0 && admin_fd >= 0)
 		rc = open_door(st, &st->admin_door, admin_fd, true);
 	if (rc < 0) {
-		close_door(st, &st->door);
+		mpib_acceptor_close(&st->door.acceptor);
 		free(st);
 		return rc;
 	}
@@ -257,8 +230,8 @@ int mpib_stats_open(struct mpib_gather *gather, int fd, int admin_fd,
 
 void mpib_stats_close(struct mpib_stats *stats)
 {
-	close_door(stats, &stats->door);
-	close_door(stats, &stats->admin_door);
+	mpib_acceptor_close(&stats->door.acceptor);
+	mpib_acceptor_close(&stats->admin_door.acceptor);
 	while (!TAILQ_EMPTY(&stats->readers))
 		stats_reader_drop(TAILQ_FIRST(&stats->readers));
 	if (stats->cluster.waiting)

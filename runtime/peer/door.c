@@ -15,7 +15,6 @@
 #include "peer/internal.h"
 
 #define PATIENCE_NS (5 * MPIB_SEC) /* for HELLO and READY together */
-#define PAUSE_NS (100 * MPIB_MSEC)
 /* Callers that have not proved anything, in all and from one address. */
 #define PENDING_PEERS_MAX 256u
 #define PENDING_OF_ONE_MAX 64u
@@ -29,19 +28,6 @@ static void on_patience_end(void *arg)
 	mpib_hello_drop(arg);
 }
 
-static void door_on_pause_end(void *arg)
-{
-	struct mpib_door *d = arg;
-
-	mpib_loop_mod(d->broker->loop, &d->watch, EPOLLIN);
-}
-
-static void pause_accepting(struct mpib_door *d, uint64_t ns)
-{
-	mpib_loop_mod(d->broker->loop, &d->watch, 0);
-	mpib_timer_arm(d->broker->loop, &d->pause, ns, door_on_pause_end, d);
-}
-
 /* Count one more caller; when there were many lately, the next ones wait. */
 static void count_accept(struct mpib_door *d)
 {
@@ -53,7 +39,7 @@ static void count_accept(struct mpib_door *d)
 		d->taken = 0;
 	}
 	if (++d->taken >= TAKEN_IN_A_WHILE)
-		pause_accepting(d, d->taken_ns + WHILE_NS - now);
+		mpib_acceptor_pause(&d->acceptor, d->taken_ns + WHILE_NS - now);
 }
 
 /* There are too many callers at the door, of that address or in all: drop the
@@ -81,25 +67,12 @@ static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 		mpib_hello_drop(oldest);
 }
 
-static void door_on_accept(void *arg, uint32_t events)
+static void door_on_accept(void *arg, int fd)
 {
 	struct mpib_door *d = arg;
 	struct mpib_broker *b = d->broker;
 	struct mpib_pending_peer *s;
-	int fd;
 
-	(void)events;
-	fd = accept4(d->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	/* On any other error the caller still waits and would wake the loop in
-	 * each turn, so pause accepting. */
-	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED &&
-	    errno != EINTR) {
-		mpib_err("peer link: a caller waits: accept: %m (raise "
-			 "LimitNOFILE)");
-		pause_accepting(d, PAUSE_NS);
-	}
-	if (fd < 0)
-		return;
 	s = calloc(1, sizeof(*s));
 	if (!s || mpib_link_accept(b->loop, fd, &mpib_hello_events, s,
 				   &s->link) < 0) {
@@ -124,17 +97,22 @@ int mpib_hello_accept(struct mpib_broker *b)
 	for (unsigned i = 0; i < MPIB_DOORS && rc == 0; i++) {
 		struct mpib_door *d = &b->door[i];
 
-		if (d->fd >= 0)
-			rc = mpib_loop_add(b->loop, &d->watch, d->fd, EPOLLIN,
-					   door_on_accept, d);
+		if (d->fd < 0)
+			continue;
+		d->acceptor = (struct mpib_acceptor){ .loop = b->loop,
+						      .fd = d->fd,
+						      .who = "a caller of the "
+							     "peer link",
+						      .fn = door_on_accept,
+						      .arg = d };
+		rc = mpib_acceptor_open(&d->acceptor);
 	}
 	return rc;
 }
 
 static void door_close(struct mpib_door *d)
 {
-	mpib_timer_disarm(d->broker->loop, &d->pause);
-	mpib_loop_del(d->broker->loop, &d->watch);
+	mpib_acceptor_close(&d->acceptor);
 	if (d->fd >= 0)
 		close(d->fd);
 	d->fd = -1;

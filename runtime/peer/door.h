@@ -8,6 +8,7 @@
 
 #include <sys/queue.h>
 
+#include "base/acceptor.h"
 #include "peer/link.h"
 
 struct mpib_broker;
@@ -22,9 +23,7 @@ struct mpib_peer;
 struct mpib_door {
 	struct mpib_broker *broker;
 	int fd; /* -1: none */
-	struct mpib_io watch;
-	struct mpib_timer pause; /* none is taken for a while: too many lately,
-				    or no descriptors are left */
+	struct mpib_acceptor acceptor; /* pauses if there were many lately */
 	uint64_t taken_ns; /* begin of a while in which callers are counted */
 	unsigned taken; /* callers since */
 	unsigned callers; /* of them, those that have proved nothing yet */

@@ -115,7 +115,7 @@ static void shut(struct rig *rig, unsigned door)
 	for (unsigned n = 0; n < 2; n++) {
 		struct mpib_door *d = &rig->node[n].broker->door[door];
 
-		mpib_loop_del(&rig->node[n].loop, &d->watch);
+		mpib_acceptor_close(&d->acceptor);
 		close(d->fd);
 		d->fd = -1;
 	}
@@ -335,7 +335,7 @@ static void peers_go_where_the_second_address_has_moved(void **state)
 	moved = b->node->broker;
 	moved->second_next = to;
 	moved->second_moves = true;
-	mpib_loop_del(&b->node->loop, &moved->door[0].watch);
+	mpib_acceptor_close(&moved->door[0].acceptor);
 	mpib_second_move(moved);
 	assert_int_equal(mpib_hello_accept(moved), 0);
 	rig_settle(rig);

@@ -319,7 +319,7 @@ static void what_a_killed_agent_left_is_taken_over(void **state)
 
 	mpib_hint_write(mpib_hint_at(agent.shm, 3), 999);
 	/* Its socket and file stay, nobody listens. */
-	mpib_loop_del(&dead.loop, &dead.watch);
+	mpib_loop_del(&dead.loop, &dead.acceptor.watch);
 	close(dead.fd);
 	close(dead.lock);
 	close(dead.dir_fd);

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/acceptor.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "base/log.h"
+
+#define SHORT_OF                                                               \
+	(100 * MPIB_MSEC) /* descriptors or memory: until it looks again */
+
+static void acceptor_on_time(void *arg)
+{
+	mpib_acceptor_resume(arg);
+}
+
+/* False: no other caller is to be taken now. */
+static bool acceptor_take(struct mpib_acceptor *a)
+{
+	int fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd >= 0) {
+		a->fn(a->arg, fd);
+		return a->watch.added; /* fn may have closed it */
+	}
+	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
+		return false;
+	if (errno == EMFILE && a->full && a->full(a->arg))
+		return false;
+	mpib_warn("%s waits: accept: %m (raise LimitNOFILE, or ulimit -n)",
+		  a->who);
+	mpib_acceptor_pause(a, SHORT_OF);
+	return false;
+}
+
+static void acceptor_on_call(void *arg, uint32_t events)
+{
+	struct mpib_acceptor *a = arg;
+	unsigned left = a->at_once;
+
+	(void)events;
+	while (acceptor_take(a) && left > 1)
+		left--;
+}
+
+int mpib_acceptor_open(struct mpib_acceptor *a)
+{
+	return mpib_loop_add(a->loop, &a->watch, a->fd, EPOLLIN,
+			     acceptor_on_call, a);
+}
+
+void mpib_acceptor_pause(struct mpib_acceptor *a, uint64_t ns)
+{
+	if (!a->watch.added)
+		return;
+	mpib_loop_mod(a->loop, &a->watch, 0);
+	if (ns == UINT64_MAX)
+		mpib_timer_disarm(a->loop, &a->pause);
+	else
+		mpib_timer_arm(a->loop, &a->pause, ns, acceptor_on_time, a);
+}
+
+void mpib_acceptor_resume(struct mpib_acceptor *a)
+{
+	if (!a->watch.added)
+		return;
+	mpib_timer_disarm(a->loop, &a->pause);
+	mpib_loop_mod(a->loop, &a->watch, EPOLLIN);
+}
+
+void mpib_acceptor_close(struct mpib_acceptor *a)
+{
+	mpib_timer_disarm(a->loop, &a->pause);
+	mpib_loop_del(a->loop, &a->watch);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Takes the callers of a listening socket. One that cannot be taken, as there is
+ * no descriptor or no memory for it, waits: the socket stays readable, and a loop
+ * that looked at once again would spin. The thread of the loop.
+ */
+#ifndef MPIB_BASE_ACCEPTOR_H
+#define MPIB_BASE_ACCEPTOR_H
+
+#include "base/loop.h"
+
+/* Zeroed memory is one that is not open. */
+struct mpib_acceptor {
+	struct mpib_loop *loop;
+	int fd; /* the listening socket, which stays the caller's */
+	unsigned at_once; /* callers in a turn of the loop; 0: one */
+	const char *who; /* in the log: "a client" */
+	/* fd is of the caller, close-on-exec and not blocking; fn owns it. */
+	void (*fn)(void *arg, int fd);
+	/* No descriptor is left: whether the next caller was turned away all the
+	 * same. NULL: it waits. */
+	bool (*full)(void *arg);
+	void *arg;
+	struct mpib_io watch;
+	struct mpib_timer pause;
+};
+
+/* Begin, with what is above the watch filled in. 0 or -errno. */
+int mpib_acceptor_open(struct mpib_acceptor *a);
+/* The next three have no effect on one that is not open. Take nobody for ns, or, with UINT64_MAX, until mpib_acceptor_resume(). The
+ * kernel keeps those who call meanwhile. */
+void mpib_acceptor_pause(struct mpib_acceptor *a, uint64_t ns);
+void mpib_acceptor_resume(struct mpib_acceptor *a);
+void mpib_acceptor_close(struct mpib_acceptor *a);
+
+#endif
