@@ -32,7 +32,8 @@
 #endif
 
 struct options {
-	uint64_t from, seeds;
+	uint64_t from, seeds; /* from 0: half of them each from SIM_NEW_FROM and
+				 from SIM_LATEST_FROM */
 	unsigned messages, jobs;
 	double until; /* no seed begins after it; 0: whenever */
 	bool one, minimise, first;
@@ -248,6 +249,13 @@ static void end_one(const struct slot *s, struct sim_result *result, int status,
 		status == 128 + SIGXCPU ? ", it takes too long" : "", seed);
 }
 
+static uint64_t seed_of(const struct options *o, uint64_t n)
+{
+	if (o->from)
+		return o->from + n;
+	return (n % 2 ? SIM_LATEST_FROM : SIM_NEW_FROM) + n / 2;
+}
+
 static bool another(const struct options *o, uint64_t next, uint64_t failed)
 {
 	return next < o->seeds && !(o->first && failed) &&
@@ -257,7 +265,8 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 static int run_all(const struct options *o)
 {
 	static struct slot slot[JOBS];
-	struct sim_total all = { .from = o->from };
+	struct sim_total all = { .from = seed_of(o, 0),
+				 .also = o->from ? 0 : SIM_LATEST_FROM };
 	unsigned running = 0;
 	double began = seconds();
 
@@ -269,7 +278,7 @@ static int run_all(const struct options *o)
 		     i < o->jobs && another(o, all.seeds, all.failed); i++) {
 			if (slot[i].pid)
 				continue;
-			slot[i].seed = o->from + all.seeds++;
+			slot[i].seed = seed_of(o, all.seeds++);
 			slot[i].pid = start(o, slot[i].seed, NULL, &results[i],
 					    false);
 			running++;
@@ -337,9 +346,7 @@ static struct options read_options(int argc, char **argv)
 		{ "fresh", no_argument, NULL, 'r' },
 		{ 0 },
 	};
-	struct options o = { .from = SIM_NEW_FROM,
-			     .seeds = 20,
-			     .messages = 1000 };
+	struct options o = { .seeds = 20, .messages = 1000 };
 	int opt;
 
 	o.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);

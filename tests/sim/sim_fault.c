@@ -137,6 +137,12 @@ static void operate(const struct sim_fault *f, bool drain)
 	sim_node_tell(f->node, "share %llu weight=%llu\n",
 		      (unsigned long long)(1 + f->lasts % 3),
 		      (unsigned long long)(1 + f->lasts % 5));
+	if (plan->shares)
+		sim_node_tell(f->node,
+			      "share %llu.%llu weight=%llu limit=1000\n",
+			      (unsigned long long)(1 + f->lasts % 3),
+			      (unsigned long long)(f->lasts / 3 % 3),
+			      (unsigned long long)(1 + f->lasts % 5));
 }
 
 /* Neither rank nor peer, nor the network: see sim_plan_more.c. */
@@ -154,6 +160,13 @@ static void strike_more(const struct sim_fault *f)
 			sim_visit_stranger(f->node, f->other,
 					   sim_hca_draw(1ull << 48),
 					   plan->listens);
+		break;
+	case SIM_FAULT_LIAR:
+		sim_visit_liar(f->node, sim_hca_draw(1ull << 48));
+		break;
+	case SIM_FAULT_NO_PROGRAM:
+		sim_node_program(f->node, false);
+		upgrade(f->node);
 		break;
 	case SIM_FAULT_STOP_NEXT:
 		upgrade(f->node);
@@ -324,6 +337,9 @@ static void heal(const struct sim_fault *f)
 		break;
 	case SIM_FAULT_OPERATOR:
 		operate(f, false);
+		break;
+	case SIM_FAULT_NO_PROGRAM:
+		sim_node_program(f->node, true);
 		break;
 	default:
 		break;

@@ -12,6 +12,7 @@
 /* Far from what the real kernel gives out, and from AddressSanitizer's. */
 #define MAPS_FROM 0x200000000000
 
+extern const char __executable_start; /* the linker's */
 static bool short_of_memory;
 
 void sim_short_of_memory(bool on)
@@ -19,12 +20,30 @@ void sim_short_of_memory(bool on)
 	short_of_memory = on;
 }
 
+/* The one place at which the process gets none, the first time. */
+static bool no_place(struct sim_proc *p, void *place)
+{
+	for (unsigned i = 0; i < p->places; i++) {
+		if (p->place[i] == place)
+			return false;
+	}
+	if (p->places == SIM_ASKS)
+		return false;
+	p->place[p->places++] = place;
+	if (p->places != p->no_place)
+		return false;
+	sim_trace("%s gets no memory (addr2line: %#zx)", p->name,
+		  (size_t)((char *)place - &__executable_start));
+	return true;
+}
+
 /* The product's alone, see CMakeLists.txt. */
 void *__wrap_calloc(size_t n, size_t size)
 {
-	const struct sim_proc *p = short_of_memory ? sim_proc_self() : NULL;
+	struct sim_proc *p = sim_proc_self();
 
-	if (p && p->is_short && sim_by_chance(4)) {
+	if (p && ((short_of_memory && p->is_short && sim_by_chance(4)) ||
+		  (p->no_place && no_place(p, __builtin_return_address(0))))) {
 		errno = ENOMEM;
 		return NULL;
 	}

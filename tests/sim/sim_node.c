@@ -19,6 +19,9 @@
 #include "sim_wrap.h"
 
 #define PROCS 256
+#define STALLS (5 * SIM_S)
+/* Upgrades that may go wrong by the plan, in each way: in the end one goes well. */
+#define WRONG_MOST 6
 
 /* One process of a proxy. */
 struct run {
@@ -37,6 +40,8 @@ static struct run *runs[PROCS];
 static unsigned run_count, upgrades;
 static struct sim_event restart[SIM_PLAN_NODES];
 static bool stopping, started[SIM_PLAN_NODES];
+static struct sim_rng refusals;
+static struct sim_event stall;
 
 static void on_line(enum mpib_log_level level, const char *line)
 {
@@ -112,7 +117,7 @@ static int start_proxy(struct run *r, struct mpib_proxy *p,
 			       why);
 	if (rc < 0 && p->takeover)
 		mpib_takeover_refuse(t, why);
-	else if (rc < 0)
+	else if (rc < 0 && !plan->mistakes)
 		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)
 		rc = mpib_proxy_start(p, why);
@@ -133,12 +138,13 @@ static void *run_proxy(void *arg)
 	r->proxy = p;
 	while (start_proxy(r, p, t) < 0) {
 		/* A supervisor starts it again: the port may be down. */
-		if (r->from || !plan->hard)
+		if (r->from || !(plan->hard || plan->mistakes))
 			__wrap__exit(EXIT_FAILURE);
 		sim_wait(sim_now + 100 * SIM_MS);
 		memset(p, 0, sizeof(*p));
 	}
 	r->serves = true;
+	r->proc->no_place = r->proc->no_descriptor = 0;
 	upgrades += r->from != NULL;
 	sim_trace("%s serves", r->proc->name);
 	rc = mpib_proxy_run(p);
@@ -172,15 +178,23 @@ static struct run *begin(unsigned node, int sock)
 int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid)
 {
 	struct run *old = run_of(sim_proc_self()), *r;
+	static unsigned upgrade;
+	bool refuses = plan->refuses && upgrade++ < WRONG_MOST;
 	int pair[2], held;
 
 	(void)how;
+	if (refuses && sim_chance(&refusals, 16))
+		return -EAGAIN;
 	if (__wrap_socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0)
 		return -errno;
 	held = sim_fd_hold(pair[1]);
 	__wrap_close(pair[1]);
 	r = begin(old->node, held);
 	r->from = old;
+	if (refuses && sim_chance(&refusals, 3))
+		r->proc->no_descriptor = 1 + (unsigned)sim_draw(&refusals, 64);
+	else if (refuses)
+		r->proc->no_place = 1 + (unsigned)sim_draw(&refusals, 64);
 	*sock = pair[0];
 	*pid = r->proc->pid;
 	return 0;
@@ -199,10 +213,49 @@ void sim_nodes_start(const struct sim_plan *p)
 	plan = p;
 	sim_proc_ended = on_ended;
 	mpib_log_set_sink(on_line);
+	sim_rng_seed(&refusals, plan->seed, "refusals");
 	for (unsigned n = 0; n < plan->nodes; n++) {
 		snprintf(dirs[n], sizeof(dirs[n]), "node%u", n);
 		sim_args_make(plan, n, dirs[n]);
 		sim_node_start(n);
+	}
+}
+
+void sim_node_program(unsigned node, bool there)
+{
+	const struct sim_proc *proc = sim_node_proxy(node);
+	struct mpib_upgrade *u = proc ? &run_of(proc)->proxy->upgrade : NULL;
+
+	if (u)
+		snprintf(u->exe, sizeof(u->exe), "%s",
+			 there ? "/proc/self/exe" : "gone");
+}
+
+static void on_stall(void *arg)
+{
+	struct run *r = arg;
+
+	if (!r->proc->over)
+		sim_proc_stop(r->proc, sim_now + STALLS);
+}
+
+/* Who takes over stands still then for longer than the one before it waits. */
+void sim_node_halts(void)
+{
+	const struct run *old = run_of(sim_proc_self());
+	static unsigned wrong;
+
+	if (!old || !plan->stalls || wrong == WRONG_MOST ||
+	    sim_chance(&refusals, 3))
+		return;
+	for (unsigned i = run_count; i-- > 0;) {
+		if (runs[i]->from != old || runs[i]->proc->over)
+			continue;
+		wrong++;
+		sim_event_arm(&stall,
+			      sim_now + sim_draw_wide(&refusals, 1, SIM_MS),
+			      on_stall, runs[i]);
+		return;
 	}
 }
 

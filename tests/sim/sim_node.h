@@ -50,6 +50,10 @@ void sim_node_kill_next(unsigned node);
 /* Stop it until then, if it cannot have taken over yet: from then on it is the
  * node's only proxy. */
 void sim_node_stop_next(unsigned node, uint64_t until);
+/* The program that an upgrade starts is there, or not. */
+void sim_node_program(unsigned node, bool there);
+/* A proxy stops its shards, as it does to hand over. */
+void sim_node_halts(void);
 /* None runs any more. */
 bool sim_nodes_over(void);
 /* SIGTERM to all. From then on none may end in another way. */
@@ -64,6 +68,11 @@ void sim_nodes_ask(const char *command);
 void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance,
 			unsigned most_ms);
 void sim_visit_tool(unsigned node, uint64_t chance);
+/* The node's peer port is another program's for so long, at its first or second
+ * address. */
+void sim_visit_taken(unsigned node, unsigned net, uint64_t ns);
+/* sim_liar.c: one who speaks the peer protocol, and is no proxy. */
+void sim_visit_liar(unsigned node, uint64_t chance);
 /* sim_sums.c: what the proxy's engine counts is what there is. */
 void sim_sums_check(struct mpib_engine *engine);
 /* Bytes of a rail, of all nodes. */

@@ -26,6 +26,8 @@ static const char *const names[SIM_FAULT_KINDS] = {
 	[SIM_FAULT_STOP_NEXT] = "next proxy stopped",
 	[SIM_FAULT_HANG] = "device hangs",
 	[SIM_FAULT_NETWORK] = "network gone",
+	[SIM_FAULT_LIAR] = "peer lies",
+	[SIM_FAULT_NO_PROGRAM] = "program gone",
 	[SIM_FAULT_KILL_PROXY] = "proxy killed",
 	[SIM_FAULT_KILL_RANK] = "rank killed",
 	[SIM_FAULT_RESET] = "peer link reset",
@@ -324,8 +326,11 @@ void sim_plan_print(const struct sim_plan *p)
 		(unsigned long long)p->leap_most, p->preempt);
 	for (unsigned i = 0; i < p->args; i++)
 		fprintf(stderr, " %s", p->arg[i]);
-	fprintf(stderr, "%s%s\n", p->odd ? " node 0: " : "",
-		p->odd ? p->odd : "");
+	fprintf(stderr, "%s%s%s%s%s%s\n", p->odd ? " node 0: " : "",
+		p->odd ? p->odd : "", p->mistakes ? "; mistakes" : "",
+		p->moves ? "; a second address moves" : "",
+		p->refuses ? "; who takes over is refused something" : "",
+		p->stalls ? "; who takes over stops" : "");
 	for (unsigned i = 0; i < p->lines; i++) {
 		const struct sim_line_plan *l = &p->line[i];
 

@@ -23,6 +23,7 @@
  * 1000, are above. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
+#define SIM_LATEST_FROM 1795640000000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -48,6 +49,8 @@ enum sim_fault_kind {
 	SIM_FAULT_STOP_NEXT, /* the proxy that takes over stops */
 	SIM_FAULT_HANG, /* a device's firmware answers no call for a while */
 	SIM_FAULT_NETWORK, /* a port, and what of the peer links goes by it */
+	SIM_FAULT_LIAR, /* speaks as a peer, and is none: sim_liar.c */
+	SIM_FAULT_NO_PROGRAM, /* an upgrade finds none to start */
 	SIM_FAULT_SOFT, /* how many these are */
 	/* With these connections may fail, with an error at both ends. */
 	SIM_FAULT_KILL_PROXY = SIM_FAULT_SOFT,
@@ -109,6 +112,11 @@ struct sim_plan {
 	unsigned
 		crowd; /* strangers at once, who leave no room for each other */
 	unsigned listens; /* ms at most that one of them stays */
+	bool mistakes; /* a proxy that begins has a setting that is wrong */
+	bool moves; /* who takes over may have another second address */
+	bool refuses; /* who takes over gets no memory, or descriptor, once */
+	bool stalls; /* who takes over stops in the midst of it */
+	bool shares; /* operators give connections shares of their own */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];
 	struct sim_line_plan line[SIM_LINES];
 	struct sim_fault fault[SIM_FAULTS];
@@ -131,6 +139,9 @@ void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
  * drawn before is what it was: sim_plan_more.c. */
 void sim_plan_draw_more(struct sim_plan *plan);
 void sim_plan_draw_newest(struct sim_plan *plan); /* sim_plan_newest.c */
+/* One more; NULL: there are enough. */
+struct sim_fault *sim_plan_fault(struct sim_plan *plan, struct sim_rng *r,
+				 enum sim_fault_kind kind, uint64_t at);
 void sim_plan_arg(struct sim_plan *plan, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 void sim_plan_shrink(struct sim_plan *plan, const struct sim_smaller *s);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_plan.h"
 
-/* Of a fault that is added; NULL: there are enough. */
-static struct sim_fault *add_fault(struct sim_plan *p, struct sim_rng *r,
-				   enum sim_fault_kind kind, uint64_t at)
+struct sim_fault *sim_plan_fault(struct sim_plan *p, struct sim_rng *r,
+				 enum sim_fault_kind kind, uint64_t at)
 {
 	struct sim_fault *f = &p->fault[p->faults];
 
@@ -27,7 +26,7 @@ static void draw_operator(struct sim_plan *p, struct sim_rng *r)
 
 	for (unsigned n = (unsigned)sim_draw(r, 4); n > 0; n--) {
 		at += sim_draw_wide(r, 1, 200 * SIM_MS);
-		if (!add_fault(p, r, SIM_FAULT_OPERATOR, at))
+		if (!sim_plan_fault(p, r, SIM_FAULT_OPERATOR, at))
 			return;
 	}
 }
@@ -58,7 +57,7 @@ static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 	sim_plan_arg(p, "--failover-hold-down=1");
 	for (unsigned n = 4 + (unsigned)sim_draw(r, 16); n > 0; n--) {
 		struct sim_fault *f =
-			add_fault(p, r, kinds[sim_draw(r, 5)], at);
+			sim_plan_fault(p, r, kinds[sim_draw(r, 5)], at);
 
 		if (!f)
 			return;
@@ -79,10 +78,10 @@ static void draw_others(struct sim_plan *p, struct sim_rng *r)
 		struct sim_fault *f;
 
 		at += sim_draw_wide(r, 1, 200 * SIM_MS);
-		f = add_fault(p, r,
-			      (enum sim_fault_kind)(SIM_FAULT_TOOLS +
-						    sim_draw(r, kinds)),
-			      at);
+		f = sim_plan_fault(p, r,
+				   (enum sim_fault_kind)(SIM_FAULT_TOOLS +
+							 sim_draw(r, kinds)),
+				   at);
 		if (!f)
 			return;
 		f->other = (f->node + 1 + (unsigned)sim_draw(r, p->nodes - 1)) %
@@ -97,7 +96,8 @@ static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 
 	if (p->rails == 1 && !p->hard)
 		return;
-	f = add_fault(p, r, SIM_FAULT_HANG, sim_draw_wide(r, 1, 300 * SIM_MS));
+	f = sim_plan_fault(p, r, SIM_FAULT_HANG,
+			   sim_draw_wide(r, 1, 300 * SIM_MS));
 	if (!f)
 		return;
 	f->lasts = sim_draw_wide(r, SIM_US, 8 * SIM_S);
@@ -249,7 +249,7 @@ static void draw_network(struct sim_plan *p, struct sim_rng *r)
 		struct sim_fault *f;
 
 		at += sim_draw_wide(r, 1, 300 * SIM_MS);
-		f = add_fault(p, r, SIM_FAULT_NETWORK, at);
+		f = sim_plan_fault(p, r, SIM_FAULT_NETWORK, at);
 		if (!f)
 			return;
 		f->lasts = sim_draw_wide(r, 50 * SIM_MS, 500 * SIM_MS);
@@ -276,7 +276,7 @@ static void draw_mix(struct sim_plan *p, struct sim_rng *r)
 	sim_plan_arg(p, "--failover-hold-down=1");
 	for (unsigned n = 4 + (unsigned)sim_draw(r, 12); n > 0; n--) {
 		struct sim_fault *f =
-			add_fault(p, r, kinds[sim_draw(r, 8)], at);
+			sim_plan_fault(p, r, kinds[sim_draw(r, 8)], at);
 
 		if (!f)
 			return;
@@ -314,15 +314,15 @@ static void draw_press(struct sim_plan *p, struct sim_rng *r)
 
 		if (n == node)
 			continue;
-		f = add_fault(p, r, SIM_FAULT_CUT, at);
+		f = sim_plan_fault(p, r, SIM_FAULT_CUT, at);
 		if (!f)
 			return;
 		f->node = node;
 		f->other = n;
 		f->lasts = sim_draw_wide(r, 50 * SIM_MS, 250 * SIM_MS);
 	}
-	if (add_fault(p, r, SIM_FAULT_UPGRADE,
-		      at + sim_draw_wide(r, 1, 300 * SIM_MS)))
+	if (sim_plan_fault(p, r, SIM_FAULT_UPGRADE,
+			   at + sim_draw_wide(r, 1, 300 * SIM_MS)))
 		p->fault[p->faults - 1].node = node;
 	p->late = SIM_S;
 	p->starts = 300 * SIM_MS;
@@ -343,7 +343,7 @@ static void draw_calls(struct sim_plan *p, struct sim_rng *r)
 	if (p->rails == 1 && !p->hard)
 		return;
 	p->calls = 1 + (unsigned)sim_draw(r, 60);
-	f = add_fault(p, r, SIM_FAULT_DEVICE, sim_draw(r, SIM_MS));
+	f = sim_plan_fault(p, r, SIM_FAULT_DEVICE, sim_draw(r, SIM_MS));
 	if (f && !p->hard)
 		f->rail = p->seed % 2;
 }
@@ -351,8 +351,8 @@ static void draw_calls(struct sim_plan *p, struct sim_rng *r)
 static void draw_terms(struct sim_plan *p, struct sim_rng *r)
 {
 	for (unsigned n = 1 + (unsigned)sim_draw(r, 2); n > 0; n--)
-		add_fault(p, r, SIM_FAULT_TERM,
-			  sim_draw_wide(r, 1, 300 * SIM_MS));
+		sim_plan_fault(p, r, SIM_FAULT_TERM,
+			       sim_draw_wide(r, 1, 300 * SIM_MS));
 }
 
 /* What seeds before SIM_NEW_FROM do not have. */

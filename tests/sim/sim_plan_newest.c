@@ -25,6 +25,67 @@ static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
+/* Whoever lies to one of the nodes, and upgrades that find no program. */
+static void draw_lies(struct sim_plan *p, struct sim_rng *r)
+{
+	uint64_t at = 0;
+
+	for (unsigned n = 1 + (unsigned)sim_draw(r, 4); n > 0; n--) {
+		at += sim_draw_wide(r, 1, 100 * SIM_MS);
+		sim_plan_fault(p, r, SIM_FAULT_LIAR, at);
+		if (sim_chance(r, 4))
+			sim_plan_fault(p, r, SIM_FAULT_NO_PROGRAM, at);
+	}
+}
+
+/* Upgrades that may fail in each of their steps. */
+static void draw_refusals(struct sim_plan *p, struct sim_rng *r)
+{
+	uint64_t at = 0;
+
+	p->refuses = true;
+	for (unsigned n = 2 + (unsigned)sim_draw(r, 5); n > 0; n--) {
+		at += sim_draw_wide(r, SIM_MS, 100 * SIM_MS);
+		sim_plan_fault(p, r, SIM_FAULT_UPGRADE, at);
+	}
+}
+
+/* A node's proxies are to stop, and an operator upgrades them a moment later. */
+static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
+{
+	struct sim_fault *f;
+	unsigned node;
+	uint64_t at = sim_draw_wide(r, 1, 200 * SIM_MS);
+
+	f = sim_plan_fault(p, r, SIM_FAULT_TERM, at);
+	if (!f)
+		return;
+	node = f->node;
+	f = sim_plan_fault(p, r, SIM_FAULT_UPGRADE,
+			   at + sim_draw_wide(r, SIM_US, 5 * SIM_MS));
+	if (f)
+		f->node = node;
+}
+
+/* What seeds before SIM_LATEST_FROM do not have. */
+static void draw_latest(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "latest");
+	if (sim_chance(&r, 4))
+		draw_lies(p, &r);
+	if (sim_chance(&r, 4))
+		draw_refusals(p, &r);
+	if (p->hard && sim_chance(&r, 6))
+		draw_too_late(p, &r);
+	p->mistakes = sim_chance(&r, 4);
+	p->moves = sim_chance(&r, 4);
+	/* Another node that is upgraded meanwhile does not wait for it. */
+	p->stalls = p->hard && sim_chance(&r, 2);
+	p->shares = sim_chance(&r, 2);
+}
+
 /* What seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
@@ -37,4 +98,6 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		p->agents = (unsigned)sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 4))
 		draw_orders(p, &r);
+	if (p->seed >= SIM_LATEST_FROM)
+		draw_latest(p);
 }

@@ -23,9 +23,11 @@ static pid_t pids = FIRST_PID;
 
 bool sim_short(void)
 {
-	const struct sim_proc *p = sim_proc_self();
+	struct sim_proc *p = sim_proc_self();
 
-	if (!p || !p->is_short || !sim_by_chance(2))
+	if (p && p->no_descriptor && ++p->descriptors == p->no_descriptor)
+		sim_trace("%s gets no descriptor", p->name);
+	else if (!p || !p->is_short || !sim_by_chance(2))
 		return false;
 	errno = EMFILE;
 	return true;

@@ -25,12 +25,17 @@ void sim_report(const struct sim_total *total, double took)
 {
 	const struct sim_result *all = &total->sum;
 
-	printf("%llu seeds from %llu in %.1f s, %.0f a minute: %llu failed; "
+	char also[32] = "";
+
+	if (total->also)
+		snprintf(also, sizeof(also), " and %llu",
+			 (unsigned long long)total->also);
+	printf("%llu seeds from %llu%s in %.1f s, %.0f a minute: %llu failed; "
 	       "%llu messages, %llu connections failed as they may, at most "
 	       "%llu in seed %llu, %u hand-overs, %.0f s of virtual time, "
 	       "%.1f M steps\n",
 	       (unsigned long long)total->seeds,
-	       (unsigned long long)total->from, took,
+	       (unsigned long long)total->from, also, took,
 	       60 * (double)total->seeds / took,
 	       (unsigned long long)total->failed,
 	       (unsigned long long)all->messages,

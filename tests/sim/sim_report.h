@@ -7,7 +7,8 @@
 
 struct sim_total {
 	struct sim_result sum;
-	uint64_t seeds, from, failed;
+	uint64_t seeds, failed;
+	uint64_t from, also; /* half of them each; also 0: all from from */
 	uint64_t unrun; /* for what the machine lacks */
 	uint64_t most_failures, most_in; /* of connections, and the seed */
 };

@@ -30,7 +30,8 @@ static bool all_up(void)
 {
 	for (unsigned n = 0; n < plan->nodes; n++) {
 		/* An upgrade that is given up takes its time. */
-		if (!sim_node_up(n) || sim_node_next(n))
+		if (!sim_node_up(n) || sim_node_next(n) ||
+		    sim_node_proxy(n)->stopped_until > sim_now)
 			return false;
 	}
 	return true;
@@ -104,14 +105,14 @@ static void seed_all(void)
 	sim_pace.leap_most = plan->leap_most;
 }
 
-/* The cluster's, for the plans that have one. */
-static void write_key(void)
+/* The cluster's, for the plans that have one; and what is none. */
+static void write_key(const char *name, const char *key)
 {
-	static const char key[] = "the key of a simulated cluster";
-	int fd = __real_open("key", O_WRONLY | O_CREAT | O_EXCL, 0600);
+	int fd = __real_open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	size_t len = strlen(key) + 1;
 
-	if (fd < 0 || __real_write(fd, key, sizeof(key)) != sizeof(key))
-		sim_lacks("key");
+	if (fd < 0 || __real_write(fd, key, len) != (ssize_t)len)
+		sim_lacks(name);
 	__real_close(fd);
 }
 
@@ -151,7 +152,8 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	plan = p;
 	seed_all();
 	make_dir(result->dir, sizeof(result->dir));
-	write_key();
+	write_key("key", "the key of a simulated cluster");
+	write_key("short-key", "short");
 	sim_nodes_start(plan);
 	until(all_up, 10 * SIM_S, "the start");
 	sim_ranks_start(plan);

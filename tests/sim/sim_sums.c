@@ -31,6 +31,7 @@ void sim_sums_check(struct mpib_engine *engine)
 void __wrap_mpib_engine_halt(struct mpib_engine *engine)
 {
 	__real_mpib_engine_halt(engine);
+	sim_node_halts();
 	sim_sums_check(engine);
 }
 

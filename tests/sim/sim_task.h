@@ -17,6 +17,8 @@
 
 struct sim_file;
 
+#define SIM_ASKS 96
+
 struct sim_proc {
 	TAILQ_ENTRY(sim_proc) link;
 	pid_t pid;
@@ -28,6 +30,11 @@ struct sim_proc {
 	int status; /* as waitpid(2) gives it */
 	uint64_t stopped_until; /* SIGSTOP, as it were */
 	bool is_short; /* of descriptors and of memory for devices */
+	/* Where it is refused memory once: the place of the real code that asks
+	 * for some, as they come, from 1; and the descriptor, likewise. */
+	unsigned no_place, no_descriptor;
+	void *place[SIM_ASKS]; /* that asked for memory */
+	unsigned places, descriptors;
 	bool is_old; /* of the release before */
 	uint64_t signals; /* pending, a bit each */
 	struct sim_file *signal_file, *end_file; /* signalfd, pidfd */

@@ -133,6 +133,25 @@ static void *stranger(void *arg)
 	return NULL;
 }
 
+static void on_given_back(void *arg)
+{
+	__wrap_close((int)(uintptr_t)arg);
+}
+
+void sim_visit_taken(unsigned node, unsigned net, uint64_t ns)
+{
+	static struct sim_event ends[SIM_PLAN_NODES];
+	int fd = __wrap_socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in at;
+
+	address(&at, node, PORT);
+	at.sin_addr.s_addr += htonl(net << 16);
+	__wrap_bind(fd, (void *)&at, sizeof(at));
+	__wrap_listen(fd, 1);
+	sim_event_arm(&ends[node], sim_now + ns, on_given_back,
+		      (void *)(uintptr_t)fd);
+}
+
 static const char *const commands[] = {
 	"info\n",    "rails\n",	  "devices\n", "jobs\n",    "clients\n",
 	"conns\n",   "lanes\n",	  "peers\n",   "cluster\n", "agents\n",
