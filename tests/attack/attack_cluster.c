@@ -29,14 +29,6 @@ static int setup(void **state)
 	return pipe(ready);
 }
 
-static uint32_t address_of(const char *rail)
-{
-	struct in_addr in;
-
-	inet_pton(AF_INET, rail + strlen("soft:"), &in);
-	return in.s_addr;
-}
-
 static bool say(int fd, const struct mpib_peer_msg *m)
 {
 	uint8_t frame[MPIB_PEER_FRAME_MAX];
@@ -56,16 +48,16 @@ static int become_a_peer(uint16_t port)
 		.magic = MPIB_PEER_MAGIC,
 		.version_min = MPIB_PEER_VERSION_MIN,
 		.version = MPIB_PEER_VERSION,
-		.node = { .addr = mpib_address_of_ip(address_of(other)),
+		.node = { .addr = mpib_address_of_ip(node_address(other)),
 			  .port = port,
 			  .boot = 0x1234567,
-			  .sout = address_of(node[1].sout) },
+			  .sout = node_address(node[1].sout) },
 	};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	char answer[4096];
 
-	src.sin_addr.s_addr = address_of(other);
-	dst.sin_addr.s_addr = address_of(node[0].sout);
+	src.sin_addr.s_addr = node_address(other);
+	dst.sin_addr.s_addr = node_address(node[0].sout);
 	dst.sin_port = htons(PEER_PORT);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&src, sizeof(src)) ||
 	    connect(fd, (struct sockaddr *)&dst, sizeof(dst)) || !say(fd, &m) ||
@@ -135,7 +127,7 @@ static json_t *ask_politely(const char *command)
 static void nobody_is_sick_by_a_strangers_word(void)
 {
 	char sout[INET_ADDRSTRLEN];
-	uint32_t ip = address_of(node[1].sout);
+	uint32_t ip = node_address(node[1].sout);
 	json_t *agents = ask_politely("agents"), *row;
 	size_t i;
 

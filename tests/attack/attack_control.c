@@ -8,7 +8,6 @@
 #include <mpib/client.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -33,22 +32,13 @@ static int setup(void **state)
 	return 0;
 }
 
-static void allow_many_descriptors(void)
-{
-	struct rlimit r;
-
-	getrlimit(RLIMIT_NOFILE, &r);
-	r.rlim_cur = r.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &r);
-}
-
 /* Connects, keeps what it gets, and connects again where it was hung up on. */
 static int stay_silent(void *arg)
 {
 	static int fd[200];
 
 	(void)arg;
-	allow_many_descriptors();
+	tenant_many_descriptors();
 	for (unsigned i = 0;; i = (i + 1) % 200) {
 		char byte;
 
@@ -83,7 +73,7 @@ static void silent_connections_keep_nobody_out(void **state)
 static int hold_readers(void *arg)
 {
 	(void)arg;
-	allow_many_descriptors();
+	tenant_many_descriptors();
 	for (unsigned i = 0; i < READERS + 10; i++) {
 		if (tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM) < 0)
 			return 1;
@@ -129,7 +119,7 @@ static int hold_answers(void *arg)
 	struct mpib_handle h;
 	int fd[HELD] = { 0 };
 
-	allow_many_descriptors();
+	tenant_many_descriptors();
 	if (!c || mpib_listen(c, &h, &l) < 0)
 		return 1;
 	for (unsigned i = 0; i < LONG; i++) {
@@ -207,7 +197,7 @@ static int attach_without_end(void *arg)
 	_Atomic bool *holds = arg;
 	unsigned had = 0;
 
-	allow_many_descriptors();
+	tenant_many_descriptors();
 	for (unsigned i = 0;; i++) {
 		had += tenant_hello(other.dir) >= 0;
 		if (i == CROWD) {

@@ -11,7 +11,6 @@
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -55,14 +54,6 @@ static void at_once(int (*fn)(void *), void *arg, pid_t *pid)
 
 	*pid = tenant_begin(ATTACKER, fn, arg);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
-}
-
-static int stay(void)
-{
-	if (write(ready[1], "x", 1) != 1)
-		return 1;
-	pause();
-	return 0;
 }
 
 /* A process of the build, until child_kill(). */
@@ -145,7 +136,7 @@ static int lock_all(void *arg)
 		lock_one(dir, e->d_name);
 		pause();
 	}
-	return stay();
+	return tenant_stay(ready[1]);
 }
 
 static void locks_of_others_keep_no_proxy_from_its_start(void **state)
@@ -247,22 +238,13 @@ static void a_directory_made_by_others_is_no_agents(void **state)
 	assert_int_equal(system(gone), 0);
 }
 
-static void allow_many_descriptors(void)
-{
-	struct rlimit r;
-
-	getrlimit(RLIMIT_NOFILE, &r);
-	r.rlim_cur = r.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &r);
-}
-
 /* Keep the agent's queue of callers full. */
 static int call_agent(void *arg)
 {
 	static int fd[CALLS];
 
 	(void)arg;
-	allow_many_descriptors();
+	tenant_many_descriptors();
 	for (unsigned i = 0;; i++) {
 		int *mine = &fd[i % CALLS];
 

@@ -22,14 +22,6 @@
 static struct node node[3];
 static char key[64];
 
-static uint32_t address_of(const char *rail)
-{
-	struct in_addr in;
-
-	inet_pton(AF_INET, rail + strlen("soft:"), &in);
-	return in.s_addr;
-}
-
 /* Connect as if from the node `as`, which any user of this machine may: the
  * socket or -errno. */
 static int call_as(const struct node *as, const struct node *to)
@@ -39,8 +31,8 @@ static int call_as(const struct node *as, const struct node *to)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	struct linger gone = { .l_onoff = 1 };
 
-	src.sin_addr.s_addr = address_of(as->sout);
-	dst.sin_addr.s_addr = address_of(to->sout);
+	src.sin_addr.s_addr = node_address(as->sout);
+	dst.sin_addr.s_addr = node_address(to->sout);
 	dst.sin_port = htons(PEER_PORT);
 	/* A reset at close: no port stays in TIME_WAIT. */
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &gone, sizeof(gone));
@@ -62,7 +54,7 @@ static int say_hello(int fd, const struct node *as, uint16_t port)
 		.magic = MPIB_PEER_MAGIC,
 		.version_min = MPIB_PEER_VERSION_MIN,
 		.version = MPIB_PEER_VERSION,
-		.node = { .addr = mpib_address_of_ip(address_of(as->sout)),
+		.node = { .addr = mpib_address_of_ip(node_address(as->sout)),
 			  .port = port,
 			  .boot = 0x1234567 },
 	};
@@ -128,7 +120,7 @@ static int call_everywhere(void *arg)
 		if (i % 1000 == 999 && !(c = tenant_attach(&node[0])))
 			return 2;
 		h = real;
-		h.addr = address_of(node[2].sup);
+		h.addr = node_address(node[2].sup);
 		h.port = (uint16_t)(1000 + i);
 		refused += mpib_connect(c, &h, -1, &conn) < 0;
 	}

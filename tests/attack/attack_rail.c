@@ -5,9 +5,7 @@
  * joined or cut, and the proxy keeps nothing of them.
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -160,21 +158,6 @@ static int greet_and_hold(void *arg)
 	return 0;
 }
 
-static unsigned fds_of(pid_t pid)
-{
-	unsigned n = 0;
-	char path[64];
-	DIR *dir;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	dir = opendir(path);
-	assert_non_null(dir);
-	while (readdir(dir))
-		n++;
-	closedir(dir);
-	return n;
-}
-
 static void greetings_by_guess_join_nothing_and_are_not_kept(void **state)
 {
 	struct victim *v, *newcomer;
@@ -193,7 +176,7 @@ static void greetings_by_guess_join_nothing_and_are_not_kept(void **state)
 		unsigned fds;
 
 		victim_goes_on(v, 16);
-		fds = fds_of(node[1].pid);
+		fds = proc_entries(node[1].pid, "fd");
 		most = fds > most ? fds : most;
 		usleep(50000);
 	}

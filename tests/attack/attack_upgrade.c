@@ -38,14 +38,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int stay(void)
-{
-	if (write(ready[1], "x", 1) != 1)
-		return 1;
-	pause();
-	return 0;
-}
-
 static int seal_afterwards(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
@@ -64,7 +56,7 @@ static int seal_afterwards(void *arg)
 	if (mpib_reg_fd(c, addr, BYTES, 0, fd, MPIB_REG_MEMFD, &r) < 0)
 		return 4;
 	fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE); /* may be refused */
-	return stay();
+	return tenant_stay(ready[1]);
 }
 
 /* Connects to a listener that never accepts, of its own node and another. */
@@ -89,7 +81,7 @@ static int connect_to_nobody(void *arg)
 		if (mpib_connect(c, &h, -1, &conn) < 0)
 			return 3;
 	}
-	return stay();
+	return tenant_stay(ready[1]);
 }
 
 /* As much as there is in the time of all that the next process has to be given. */
@@ -126,7 +118,7 @@ static int take_much(void *arg)
 	printf("it has %u listeners, %u connections, %u regions\n", had[0],
 	       had[1], had[2]);
 	fflush(stdout);
-	return stay();
+	return tenant_stay(ready[1]);
 }
 
 static void attack(int (*fn)(void *), unsigned processes)

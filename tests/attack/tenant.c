@@ -6,6 +6,7 @@
 #include <mpib/client.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -23,14 +24,30 @@ void attack_needs_root(void)
 
 void attack_start(struct node *node, unsigned n, const char *const *args)
 {
-	const char *a[8] = { NULL };
+	const char *all[16] = { "--run-group", "nogroup" };
 
 	for (unsigned i = 0; args && args[i]; i++) {
-		assert_true(i < 8);
-		a[i] = args[i];
+		assert_true(i + 3 < sizeof(all) / sizeof(all[0]));
+		all[i + 2] = args[i];
 	}
-	node_start(node, n, "--run-group", "nogroup", a[0], a[1], a[2], a[3],
-		   a[4], a[5], a[6], a[7], NULL);
+	node_start_with(node, n, all);
+}
+
+void tenant_many_descriptors(void)
+{
+	struct rlimit r;
+
+	getrlimit(RLIMIT_NOFILE, &r);
+	r.rlim_cur = r.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &r);
+}
+
+int tenant_stay(int pipe)
+{
+	if (write(pipe, "x", 1) != 1)
+		return 1;
+	pause();
+	return 0;
 }
 
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)

@@ -30,6 +30,11 @@ int tenant_end(pid_t pid);
 /* Both. */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 
+/* For children: as many descriptors as they may have at most. */
+void tenant_many_descriptors(void);
+/* For children: tell the test by the pipe, and stay until killed. */
+int tenant_stay(int pipe);
+
 /* For children, which must not end the test: connect to a socket of the node;
  * the socket or -errno. */
 int tenant_dial(const char *dir, const char *name, int type);

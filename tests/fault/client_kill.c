@@ -4,7 +4,6 @@
  * killed at N instants by chance, beside two that must not notice. Afterwards
  * the proxies hold what they held before: ledger, QPs, descriptors, maps.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,21 +27,6 @@ struct holdings {
 	json_int_t attached, regions, registered, mapped, lanes, qps;
 	unsigned fds, maps;
 };
-
-static unsigned entries(pid_t pid, const char *what)
-{
-	char path[64];
-	unsigned n = 0;
-	DIR *d;
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
-	d = opendir(path);
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 static unsigned lines(pid_t pid, const char *what, const char *with)
 {
@@ -90,7 +74,7 @@ static struct holdings look(const struct node *n)
 		.mapped = node_usage(n, "mapped_bytes"),
 		.lanes = count_of(n, "lanes"),
 		.qps = sum_of(n, "rails", "qps"),
-		.fds = entries(n->pid, "fd"),
+		.fds = proc_entries(n->pid, "fd"),
 		.maps = lines(n->pid, "maps", "memfd:mpib"),
 	};
 }

@@ -43,15 +43,6 @@ static void rank_run(int tell)
 	}
 }
 
-static void freeze(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(kill(pid, SIGSTOP), 0);
-	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-	assert_true(WIFSTOPPED(status));
-}
-
 static void until_let_go(void)
 {
 	unsigned long long since = node_ms();
@@ -108,7 +99,7 @@ static void the_memory_of_a_dead_rank_waits_for_no_peer(void **state)
 		for (unsigned n = 0; n < 3; n++)
 			assert_int_equal(read(told[0], &byte, 1), 1);
 		assert_int_equal(buffer_held(&node[0], "mover"), 2);
-		freeze(node[1].pid);
+		child_freeze(node[1].pid);
 		child_kill(pid);
 		since = node_ms();
 		until_let_go();

@@ -19,12 +19,8 @@ static const char *hold_ms = "200";
 static int start(void **state)
 {
 	gone_begin();
-	node_start(&node[0], 7, "--log-level", "error", "--failover-hold-down",
-		   hold_ms, NULL);
-	node_start(&node[1], 8, "--log-level", "error", "--failover-hold-down",
-		   hold_ms, NULL);
-	moving_open(&moving, node);
-	moving_by(&moving, 3);
+	moving_start(&moving, node, 7,
+		     (const char *[]){ "--failover-hold-down", hold_ms, NULL });
 	return 0;
 }
 

@@ -15,13 +15,17 @@ static struct moving moving;
 
 static int start(void **state)
 {
-	for (unsigned i = 0; i < 2; i++)
-		node_start(&node[i], 7 + i, "--log-level", "error", "--fault",
-			   "yes", "--failover-hold-down", "20",
-			   "--failover-grace", MOVING_GRACE_MS, "--qp-timeout",
-			   "14", NULL);
-	moving_open(&moving, node);
-	moving_by(&moving, 3);
+	static const char *const args[] = { "--fault",
+					    "yes",
+					    "--failover-hold-down",
+					    "20",
+					    "--failover-grace",
+					    MOVING_GRACE_MS,
+					    "--qp-timeout",
+					    "14",
+					    NULL };
+
+	moving_start(&moving, node, 7, args);
 	return 0;
 }
 

@@ -36,16 +36,6 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Its parent is who asks. */
-static void freeze(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(kill(pid, SIGSTOP), 0);
-	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
-	assert_true(WIFSTOPPED(status));
-}
-
 static void open_mover(struct mover *m, unsigned from, bool direct)
 {
 	unsigned long long since = node_ms();
@@ -156,7 +146,7 @@ static void a_stopped_client_hurts_nobody_and_goes_on(void **state)
 		pid_t pid = bear_mover(&told, i & 1);
 
 		hear(told, 3);
-		freeze(pid);
+		child_freeze(pid);
 		forget_what_was_said(told);
 		move(&witness, 20);
 		bytes = held(&node[0]);
@@ -194,7 +184,7 @@ a_proxy_stopped_for_less_than_its_peers_patience_goes_on(void **state)
 
 		move(&m, 3);
 		move(&other, 3);
-		freeze(stopped->pid);
+		child_freeze(stopped->pid);
 		for (unsigned n = 0; n < 1000; n++) {
 			if (mover_step(&m) < 0 || mover_step(&other) < 0)
 				fail_msg("%s", mpib_strerror());
@@ -219,7 +209,7 @@ static void control_calls_to_a_stopped_proxy_end_by_client_answer(void **state)
 	start("--client-answer", "3");
 	opts.run_dir = node[0].dir;
 	assert_int_equal(mpib_attach(&opts, &c), 0);
-	freeze(node[0].pid);
+	child_freeze(node[0].pid);
 	since = node_ms();
 	assert_int_equal(mpib_listen(c, &h, &l), -ETIMEDOUT);
 	assert_non_null(strstr(mpib_strerror(), "client.answer"));
@@ -245,7 +235,7 @@ a_proxy_stopped_for_longer_is_an_error_that_names_the_peer(void **state)
 	start("--peer-silence", "5");
 	open_mover(&m, 0, false);
 	move(&m, 3);
-	freeze(node[1].pid);
+	child_freeze(node[1].pid);
 	since = node_ms();
 	while ((rc = mover_step(&m)) >= 0 && node_ms() - since < HANG_MS)
 		usleep(100);

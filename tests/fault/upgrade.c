@@ -42,12 +42,10 @@ static double number(const char *json, const char *key)
 
 static int start(void **state)
 {
-	node_start(&node[0], 5, "--log-level", "error", "--failover-grace",
-		   MOVING_GRACE_MS, NULL);
-	node_start(&node[1], 6, "--log-level", "error", "--failover-grace",
-		   MOVING_GRACE_MS, NULL);
-	moving_open(&moving, node);
-	moving_by(&moving, 3);
+	static const char *const args[] = { "--failover-grace", MOVING_GRACE_MS,
+					    NULL };
+
+	moving_start(&moving, node, 5, args);
 	return 0;
 }
 

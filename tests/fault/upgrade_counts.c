@@ -23,11 +23,10 @@ static void upgrade(const struct node *n)
 
 static int start(void **state)
 {
-	for (unsigned i = 0; i < 2; i++)
-		node_start(&node[i], 7 + i, "--log-level", "error",
-			   "--failover-grace", MOVING_GRACE_MS, NULL);
-	moving_open(&moving, node);
-	moving_by(&moving, 3);
+	static const char *const args[] = { "--failover-grace", MOVING_GRACE_MS,
+					    NULL };
+
+	moving_start(&moving, node, 7, args);
 	/* There has to be a failover to be kept. */
 	upgrade(&node[1]);
 	moving_by(&moving, 3);

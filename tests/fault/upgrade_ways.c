@@ -15,7 +15,7 @@
 #include "moving.h"
 #include "test.h"
 
-#define ARGS 8
+#define ARGS 9 /* with a NULL */
 #define VICTIMS 4
 
 static struct node node[2];
@@ -23,15 +23,12 @@ static struct moving moving;
 static unsigned rounds = 1;
 static unsigned upgraded, both, killed; /* what was done, for the report */
 
-static void start(const char *const *a)
+static void start(const char *const *args)
 {
-	/* What follows the last of them are NULLs. */
-	for (unsigned i = 0; i < 2; i++)
-		node_start(&node[i], 3 + i, "--log-level", "error",
-			   "--failover-grace", MOVING_GRACE_MS, a[0], a[1],
-			   a[2], a[3], a[4], a[5], a[6], a[7], NULL);
-	moving_open(&moving, node);
-	moving_by(&moving, 2);
+	const char *all[ARGS + 2] = { "--failover-grace", MOVING_GRACE_MS };
+
+	memcpy(&all[2], args, ARGS * sizeof(*args));
+	moving_start(&moving, node, 3, all);
 }
 
 /* The first n of these, at once. */

@@ -231,15 +231,12 @@ static void a_connection_that_nobody_accepts_is_told(void **state)
 static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
 {
 	struct mpib_request *recv, *sent;
-	int status;
 	json_t *r;
 
 	recv = receive_one(11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
-	kill(b.pid, SIGSTOP);
 	/* Its threads go on for a moment, and would acknowledge. */
-	assert_int_equal(waitpid(b.pid, &status, WUNTRACED), b.pid);
-	assert_true(WIFSTOPPED(status));
+	child_freeze(b.pid);
 	sent = send_one(11);
 	r = the_stuck_one(&a, "stuck 1");
 	kill(b.pid, SIGCONT);

@@ -91,6 +91,21 @@ void moving_open(struct moving *m, const struct node node[2])
 		open_one(&m->grouped[i].m, node, i);
 }
 
+void moving_start(struct moving *m, struct node node[2], unsigned n,
+		  const char *const *args)
+{
+	const char *all[16] = { "--log-level", "error" };
+
+	for (unsigned i = 0; args[i]; i++) {
+		assert_true(i + 3 < sizeof(all) / sizeof(all[0]));
+		all[i + 2] = args[i];
+	}
+	for (unsigned i = 0; i < 2; i++)
+		node_start_with(&node[i], n + i, all);
+	moving_open(m, node);
+	moving_by(m, 3);
+}
+
 void moving_turn(struct moving *m)
 {
 	for (unsigned i = 0; i < MOVING_SINGLE; i++) {

@@ -24,6 +24,10 @@ struct moving {
 };
 
 void moving_open(struct moving *m, const struct node node[2]);
+/* Start both nodes, of number n and n + 1, with these arguments up to a NULL, and
+ * between them what moves already. */
+void moving_start(struct moving *m, struct node node[2], unsigned n,
+		  const char *const *args);
 /* One step of each mover. */
 void moving_turn(struct moving *m);
 /* Move until each mover has moved so many more messages. */

@@ -188,11 +188,9 @@ static void launch(struct node *node)
 		fail_msg("mpib-proxy is not ready: \"%s\"", node->ready);
 }
 
-void node_start(struct node *node, unsigned n, ...)
+void node_start_with(struct node *node, unsigned n, const char *const *args)
 {
-	unsigned args = 0;
-	const char *arg;
-	va_list ap;
+	unsigned count = 0;
 	int fd;
 
 	snprintf(node->base, sizeof(node->base), "/tmp/mpib-node-XXXXXX");
@@ -208,14 +206,27 @@ void node_start(struct node *node, unsigned n, ...)
 	close(fd);
 	node_rail(node->sout, sizeof(node->sout), 10 * n);
 	node_rail(node->sup, sizeof(node->sup), 10 * n + 1);
-	va_start(ap, n);
-	while ((arg = va_arg(ap, const char *))) {
-		assert_true(args + 1 < ARGS_OWN);
-		node->args[args++] = strdup(arg);
+	for (; args[count]; count++) {
+		assert_true(count + 1 < ARGS_OWN);
+		node->args[count] = strdup(args[count]);
 	}
-	va_end(ap);
-	node->args[args] = NULL;
+	node->args[count] = NULL;
 	launch(node);
+}
+
+void node_start(struct node *node, unsigned n, ...)
+{
+	const char *args[ARGS_OWN];
+	unsigned count = 0;
+	va_list ap;
+
+	va_start(ap, n);
+	do {
+		assert_true(count < ARGS_OWN);
+		args[count] = va_arg(ap, const char *);
+	} while (args[count++]);
+	va_end(ap);
+	node_start_with(node, n, args);
 }
 
 void node_again(struct node *node)
@@ -233,6 +244,38 @@ void child_kill(pid_t pid)
 		fail_msg("a child ended by itself with %d",
 			 WEXITSTATUS(status));
 	assert_int_equal(WTERMSIG(status), SIGKILL);
+}
+
+void child_freeze(pid_t pid)
+{
+	int status;
+
+	assert_int_equal(kill(pid, SIGSTOP), 0);
+	assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+	assert_true(WIFSTOPPED(status));
+}
+
+unsigned proc_entries(pid_t pid, const char *what)
+{
+	char path[64];
+	unsigned n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, what);
+	d = opendir(path);
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+uint32_t node_address(const char *rail)
+{
+	struct in_addr in;
+
+	assert_int_equal(inet_pton(AF_INET, rail + strlen("soft:"), &in), 1);
+	return in.s_addr;
 }
 
 void node_kill(struct node *node)

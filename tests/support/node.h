@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <mpib/control.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
 
@@ -27,9 +28,13 @@ struct node {
  * rails 10 n and 10 n + 1. If rails.h names rails, nodes of odd number have
  * those of the first node. */
 void node_rail(char *buf, size_t len, unsigned i);
+/* The address of such a rail, network order. */
+uint32_t node_address(const char *rail);
 /* Start node number n, with further arguments up to a NULL, and wait for its
  * ready line. */
 void node_start(struct node *node, unsigned n, ...);
+/* The same, of a list that ends with NULL. */
+void node_start_with(struct node *node, unsigned n, const char *const *args);
 /* SIGKILL the proxy and wait; and start it again with the same arguments. */
 void node_kill(struct node *node);
 void node_again(struct node *node);
@@ -41,6 +46,10 @@ unsigned node_stop(struct node *node);
 
 /* SIGKILL a child of the test and wait; it must not have ended by itself. */
 void child_kill(pid_t pid);
+/* SIGSTOP one, and wait until it stands still. */
+void child_freeze(pid_t pid);
+/* How many entries the folder /proc/PID/what has. */
+unsigned proc_entries(pid_t pid, const char *what);
 
 /* What one process wrote and how it ended. */
 struct run {
