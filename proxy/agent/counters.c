@@ -68,8 +68,8 @@ static bool counters_ethtool(const struct mpib_agent_ports *p,
 	return false;
 }
 
-/* Of the port itself, as ECN and CNP of its hardware, or of its network
- * device. */
+/* Read a counter: of the port itself, which has ECN and CNP of its hardware, too,
+ * or of its network device. */
 static bool counters_read(const struct mpib_agent_ports *p,
 			  const struct mpib_agent_port *port,
 			  const char *counter, struct counters_device *dev,

@@ -43,7 +43,7 @@ static int ethtool_count(int fd, const char *device, uint32_t *n)
 	return info.head.sset_mask && info.n ? 0 : -EOPNOTSUPP;
 }
 
-/* Their names, or their values. */
+/* Take the names and the values of the device's n statistics. */
 static int ethtool_take(int fd, const char *device, uint32_t n,
 			struct mpib_agent_ethtool *e)
 {

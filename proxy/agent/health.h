@@ -10,7 +10,8 @@
 
 #define MPIB_AGENT_SYSFS "/sys"
 
-/* Of a rail, or of one kind. since: seconds of the epoch; 0: none. */
+/* Why a rail is left, in all or for one kind of reason. since: seconds of the
+ * epoch; 0: it is not. */
 struct mpib_agent_objection {
 	uint64_t since;
 	uint64_t last_ns; /* when it was last seen, monotonic */

@@ -221,7 +221,7 @@ static int agent_serve(struct agent_run *r)
 
 int main(int argc, char **argv)
 {
-	/* Its slots are too many for the stack. */
+	/* The agent's slots are too many for the stack. */
 	static struct agent_run run;
 	static struct mpib_agent_options o;
 	char why[MPIB_AGENT_WHY] = "";

@@ -43,7 +43,8 @@ static void peers_add(struct mpib_agent_peers *p,
 	p->of[p->n++] = *one;
 }
 
-/* Also one that says that nothing is amiss: an older one may say otherwise. */
+/* Keep what an agent says. It is kept where it says that nothing is amiss, too:
+ * an older word of the same agent may say otherwise. */
 static void peers_row(struct mpib_agent_peers *p, const json_t *row,
 		      uint64_t now_s)
 {
@@ -61,7 +62,7 @@ static void peers_row(struct mpib_agent_peers *p, const json_t *row,
 	peers_add(p, &one);
 }
 
-/* By address, and of one the youngest first. */
+/* Order: by address, and for one address the youngest first. */
 static int by_sout(const void *a, const void *b)
 {
 	const struct mpib_agent_peer *x = a, *y = b;
@@ -78,7 +79,7 @@ static int peers_is_of(const void *key, const void *of)
 	return (x->sout > y->sout) - (x->sout < y->sout);
 }
 
-/* Of each peer the youngest. */
+/* Keep of each peer the youngest word. */
 static void peers_sort(struct mpib_agent_peers *p)
 {
 	unsigned kept = 0;

@@ -10,7 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* So often they are looked at; and what is older than MAX_S counts no more. */
+/* Seconds between two looks at what peers' agents say, and the age beyond which it
+ * counts no more. */
 #define MPIB_AGENT_PEERS_S 5u
 #define MPIB_AGENT_PEERS_MAX_S 30u
 

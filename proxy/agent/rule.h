@@ -28,7 +28,7 @@ struct mpib_agent_rule {
 	enum mpib_agent_rule_kind kind;
 	uint32_t share; /* SUP's parts per 1024; balance: the first one */
 	unsigned line; /* of the configuration; 0: the command line's */
-	/* Whom it is for: all that is given has to fit. */
+	/* The connections that the rule is for: all that is given has to fit. */
 	bool has_net, has_uid, has_class;
 	struct mpib_network net; /* of the peer */
 	uid_t uid;

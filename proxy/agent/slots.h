@@ -44,7 +44,7 @@ struct mpib_agent_slot {
 	uint32_t sup_bw; /* SUP's share, as in the hint file */
 	bool alone; /* it has no SUP */
 	bool adaptive; /* its proxy splits by itself what has MPIB_HINT_OWN */
-	/* Of its proxy's statistics, if known. */
+	/* What the statistics of the connection's proxy say, if it is known. */
 	bool known;
 	uid_t uid;
 	uint8_t class;

@@ -5,7 +5,8 @@
 
 #include "agent/decide.h"
 
-/* Of the first connection that is of an island: a node has one. */
+/* This node's island: a node has one, so that of the first connection that has one
+ * is it. */
 static void tell_island(const struct mpib_agent_policy *p, char *island)
 {
 	const char *name = NULL;

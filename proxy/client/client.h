@@ -189,7 +189,7 @@ int proxy_client_region_restore(struct proxy_client *s,
 
 /* A client without socket, not on all->list yet. NULL: no memory. */
 struct proxy_client *proxy_client_new(struct proxy_clients *all);
-/* Its segments are made, and count from now on. */
+/* The client's segments are made: count them from now on. */
 void proxy_client_count_segments(struct proxy_client *s);
 /* Hang up on the client, which is gone or has to go; why is for the log. s is
  * freed in a later turn of the loop. */

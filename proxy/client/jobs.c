@@ -17,7 +17,8 @@ static uint64_t job_now(void)
 	return (uint64_t)now.tv_sec * MPIB_SEC + (uint64_t)now.tv_nsec;
 }
 
-/* Of a launcher's job the label is all: its processes may have several comms. */
+/* Whether s is of job j. Where a launcher names the job, its label decides alone:
+ * the processes of a job may have several comms. */
 static bool job_is(const struct mpib_job *j, const struct proxy_client *s)
 {
 	return j->attached && j->uid == s->uid && !strcmp(j->label, s->label) &&

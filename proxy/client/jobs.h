@@ -25,7 +25,7 @@ struct mpib_job {
 	uint64_t number; /* NCCL's commId; 0: it has a label */
 	char label[MPIB_JOB_LABEL]; /* "slurm 1234.0"; "": none */
 	uint64_t began_ns, ended_ns; /* CLOCK_REALTIME; ended 0: it runs */
-	/* Of the clients that have left. */
+	/* What the clients have moved that have left. */
 	uint64_t tx_bytes, rx_bytes, messages, replayed_bytes, stall_ns;
 };
 
@@ -35,8 +35,8 @@ struct mpib_jobs {
 
 /* The client has attached: count it to its job, if it says one. */
 void mpib_job_join(struct mpib_jobs *jobs, struct proxy_client *s);
-/* It has left, and s->moved says what it moved. The last one ends the job, which
- * is an event. */
+/* The client has left, and s->moved says what it moved. The last client ends the
+ * job, which is an event. */
 void mpib_job_leave(struct mpib_jobs *jobs, struct proxy_client *s);
 void mpib_jobs_serialize(struct mpib_serial *p, struct mpib_jobs *jobs);
 

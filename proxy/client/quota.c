@@ -11,7 +11,7 @@
 #include "client/client.h"
 #include "client/memory.h"
 
-/* That any user may have, however few the proxy has. */
+/* Descriptors that any user may have, however few the proxy has. */
 #define FDS_LEAST 256u
 #define LANES_LEAST 64u
 #define CONNECTIONS_LEAST 1024u

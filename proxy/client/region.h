@@ -21,7 +21,7 @@ bool mpib_region_allowed(struct proxy_client *s,
 /* The region is a dma-buf; or one that the proxy made. */
 void mpib_region_of_device(struct proxy_client_region *r);
 void mpib_region_of_pool(struct proxy_client_region *r);
-/* It is mapped there. */
+/* The region is mapped at map. */
 void mpib_region_mapped(struct proxy_client_region *r, void *map, size_t len);
 /* A region of s, counted in its usage from now on; NULL: no memory. */
 struct proxy_client_region *mpib_region_make(struct proxy_client *s,

@@ -149,7 +149,8 @@ static const char *why_ended(int rc)
 	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
 }
 
-/* Its sender has given up what it names, and asks only once. */
+/* Whether a message of the type gives something back: its sender has given up what
+ * it names, and asks only once. */
 static bool gives_back(uint32_t type)
 {
 	return type == MPIB_CTL_DEREG || type == MPIB_CTL_CLOSE_LISTEN ||

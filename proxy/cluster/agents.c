@@ -6,7 +6,7 @@
 
 #include "cluster/cluster.h"
 
-/* Which node says that a SOUT is its. */
+/* The node that says that a SOUT is its own. */
 struct agents_sout {
 	uint32_t sout;
 	bool contested; /* by a node at another address */

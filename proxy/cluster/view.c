@@ -7,7 +7,7 @@
 #include "cluster/cluster.h"
 #include "peer/protocol.h"
 
-/* So many nodes are a part. */
+/* Nodes in one part of the answer. */
 #define PART 16
 
 /* A part that is being made. */
@@ -31,7 +31,8 @@ static const char *rail_name(const struct mpib_node_report *r, unsigned rail,
 	return buf;
 }
 
-/* Of one rail: what is wrong with it, and what is to be known. */
+/* Add what is wrong with one rail to faults, and what else is to be known of it to
+ * notes. */
 static void judge_rail(const struct mpib_node_report *r, unsigned i,
 		       json_t *faults, json_t *notes)
 {

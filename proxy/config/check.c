@@ -31,8 +31,8 @@ bool mpib_config_given(const struct mpib_config *cfg, const char *section,
 	return strcmp(mpib_config_origin(cfg, section, key), "built-in") != 0;
 }
 
-/* Of two settings that contradict each other: the origin of a if a was given,
- * else the origin of b. */
+/* The origin to name where settings a and b contradict each other: that of a if a
+ * was given, else that of b. */
 static const char *origin_of_pair(const struct mpib_config *cfg,
 				  const char *section, const char *a,
 				  const char *b)
@@ -263,8 +263,8 @@ static int check_peer_addr(struct mpib_config *cfg, char *why)
 	return -EINVAL;
 }
 
-/* Whom the file has to belong to is seen when it is read: who checks the
- * configuration need not be who starts the proxy. */
+/* Whether the key file can be used. Its owner is checked when it is read: the user
+ * who checks a configuration need not be the one who starts the proxy. */
 static int check_key(struct mpib_config *cfg, char *why)
 {
 	const char *bad;

@@ -211,8 +211,8 @@ int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why);
 /* Call after all sources: parse rails, islands and shares, and check settings
  * against each other. why has a line for each thing that is wrong. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);
-/* Of that, what needs no other setting: addresses and files. For settings of which
- * some were refused. */
+/* The part of mpib_config_finish() that looks at one setting at a time, at
+ * addresses and files: for a configuration of which some settings were refused. */
 int mpib_config_texts(struct mpib_config *cfg, char *why);
 
 /* A proxy that takes over serves the n devices of the one before. If cfg names

@@ -40,7 +40,8 @@ static int http_fault(const struct mpib_config *cfg, const char *key,
 	return -EINVAL;
 }
 
-/* As for peer.key_file: whose file it is is seen when it is read. */
+/* What is wrong with a file, or NULL. Its owner is checked when it is read, as that
+ * of peer.key_file is. */
 static const char *file_fault(const char *path, bool secret)
 {
 	struct stat st;

@@ -70,7 +70,7 @@ int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data);
 int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data);
 
 int mpib_ctl_show(const struct mpib_ctl_call *call);
-/* These run until stdout is closed or the proxy ends. */
+/* The next two run until stdout is closed or the proxy ends. */
 int mpib_ctl_follow(const struct mpib_ctl_call *call);
 int mpib_ctl_monitor(const struct mpib_ctl_call *call);
 int mpib_ctl_change(const struct mpib_ctl_call *call);

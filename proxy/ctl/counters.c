@@ -24,7 +24,7 @@ static bool counters_is_state(const char *key)
 	return false;
 }
 
-/* Of an object, all integers in it. */
+/* Add a row for each integer in value, which may be an object of objects. */
 static void counters_add(json_t *rows, const char *rail, const char *name,
 			 json_t *value)
 {

@@ -82,7 +82,7 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 			  "%s is down", dev);
 	if (new_port)
 		check_gid(d, check, rail);
-	/* They may be of a fault that was mended long ago. */
+	/* Errors since the start, so perhaps of a fault that was mended. */
 	if (mpib_json_num(rail, "cqe_errors"))
 		mpib_find(d, MPIB_NOTE, check,
 			  "mpibctl events, and the proxy's log, name the peers",

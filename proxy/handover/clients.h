@@ -16,8 +16,8 @@ void proxy_clients_pause(struct proxy_clients *all, bool on);
  * registered or deregistered. */
 int proxy_clients_quiescent(const struct proxy_clients *all, char *why,
 			    size_t why_len);
-/* It takes too long until that is so: refuse the registrations whose memory is
- * still being allocated. */
+/* Clients take too long to become quiescent: refuse the registrations whose memory
+ * is still being allocated. */
 void proxy_clients_press(struct proxy_clients *all);
 /* Unpacking fills *all, which has no listening socket and no client yet and
  * whose engine is halted; no socket is watched before proxy_clients_go_on(). */

@@ -75,7 +75,7 @@ static bool all_ended(struct guard *g, int *status)
 	pid_t pid;
 
 	while ((pid = waitpid(-1, &how, WNOHANG)) > 0) {
-		/* It may have told just before it ended. */
+		/* A proxy may have told of itself just before it ended. */
 		listen_to(g);
 		if (g->serving && pid != g->serving)
 			continue;

@@ -70,7 +70,7 @@ static uint32_t history_at(const struct mpib_history *h, uint32_t n)
 	return (h->next - history_count(h) + n) % MPIB_HISTORY_KEPT;
 }
 
-/* Both are of one machine, so that samples go over as they lie. */
+/* Samples go over as they lie in memory: both proxies are of one machine. */
 void mpib_history_serialize(struct mpib_serial *p, struct mpib_history *h)
 {
 	uint32_t n = history_count(h), rails = h->rails;

@@ -25,8 +25,8 @@
 #include "web/visitors.h"
 
 #define IDLE_S 10
-/* Of libmicrohttpd, which stops to accept at its limit: above that of
- * visitors.h, which hangs up at once. */
+/* libmicrohttpd's limit of connections, at which it accepts no more. It is above
+ * the limit of visitors.h, which hangs up at once. */
 #define PLACES (2 * (MPIB_VISITORS_MAX + MPIB_VISITORS_ROOT))
 
 struct request;

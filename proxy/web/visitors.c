@@ -12,7 +12,8 @@
 
 /* From a connection's begin, or its last answer, to the next answer's end. */
 #define PATIENCE (10 * MPIB_SEC)
-/* Whom the kernel does not know: each address is one user like others. */
+/* The uid of callers that the kernel does not know, as those from other machines:
+ * each address counts as one user. */
 #define NOBODY ((uid_t)-1)
 /* A handshake is a signature's time of the control thread, whoever asks for it:
  * so many at once, and one each so often; a user, or an address, has a quarter of
@@ -66,7 +67,7 @@ static bool visitor_fits(const struct mpib_visitors *all,
 				MPIB_VISITORS_ROOT);
 }
 
-/* Whose the connection from one address to another is. */
+/* The user, or else the address, that counts for a connection between these. */
 static void visitor_identify(const struct mpib_visitors *all,
 			     const struct sockaddr_in *from,
 			     const struct sockaddr_in *to, uid_t *uid,

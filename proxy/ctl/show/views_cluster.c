@@ -20,8 +20,8 @@ static void cluster_rails(struct mpib_table *t, unsigned column,
 		mpib_table_set(t, column, "%u/%zu", up, json_array_size(rails));
 }
 
-/* Their speed, of what is expected where that is given; nothing of rails that
- * have none, as in software. */
+/* The speed of the rails that are up, of what is expected where that is given;
+ * empty where rails have no speed, as in software. */
 static void cluster_speed(struct mpib_table *t, unsigned column,
 			  const json_t *row, const char *key)
 {
@@ -57,7 +57,7 @@ static void cluster_age(struct mpib_table *t, unsigned column,
 		mpib_table_set(t, column, "%.1f s", mpib_json_real(row, key));
 }
 
-/* Its faults, which settings differ, and what else is to be known. */
+/* A node's faults, the settings in which it differs, and its notes. */
 static void cluster_state(struct mpib_table *t, unsigned column,
 			  const json_t *row, const char *key)
 {
