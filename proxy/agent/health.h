@@ -10,8 +10,8 @@
 
 #define MPIB_AGENT_SYSFS "/sys"
 
-/* Why a rail is left, in all or for one kind of reason. since: seconds of the
- * epoch; 0: it is not. */
+/* What speaks against a rail, as one of its ports or, in sick and congested, one
+ * kind of its counters tells. since: seconds of the epoch; 0: nothing does. */
 struct mpib_agent_objection {
 	uint64_t since;
 	uint64_t last_ns; /* when it was last seen, monotonic */
