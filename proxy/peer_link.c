@@ -10,25 +10,33 @@
 #include "peer/broker.h"
 #include "start.h"
 
+/* The address of a rail's port, from its GID. False: the rail is silent. */
+static bool rail_address(struct mpib_proxy *p, unsigned rail,
+			 struct in6_addr *addr)
+{
+	struct mpib_port_info port;
+
+	if (mpib_engine_port(p->engine, rail, &port) < 0)
+		return false;
+	memcpy(addr, port.gid.raw, sizeof(*addr));
+	return true;
+}
+
 /* The SOUT rail's IPv4 address, network order; 0: none, or it is not known. */
 static uint32_t sout_address(struct mpib_proxy *p)
 {
-	struct mpib_port_info port;
-	struct in6_addr gid;
+	struct in6_addr addr;
 
-	if (mpib_engine_port(p->engine, MPIB_RAIL_SOUT, &port) < 0)
-		return 0;
-	memcpy(&gid, port.gid.raw, sizeof(gid));
-	return mpib_address_ip(&gid);
+	return rail_address(p, MPIB_RAIL_SOUT, &addr) ? mpib_address_ip(&addr)
+						      : 0;
 }
 
 static const char *what_sout_lacks(struct mpib_proxy *p)
 {
-	struct mpib_port_info port;
+	struct in6_addr addr;
 
-	return mpib_engine_port(p->engine, MPIB_RAIL_SOUT, &port) < 0
-		       ? "does not answer"
-		       : "has no IPv4 address";
+	return rail_address(p, MPIB_RAIL_SOUT, &addr) ? "has no IPv4 address"
+						      : "does not answer";
 }
 
 /* The peer link's address: as configured; on the software HCA that of SOUT; else
@@ -83,14 +91,11 @@ static struct in6_addr second_address(struct mpib_proxy *p,
 	if (p->cfg.peer_addr[0])
 		return p->cfg.peer_at[1];
 	for (unsigned r = 0; r < mpib_config_rail_total(&p->cfg); r++) {
-		struct mpib_port_info port;
-		struct in6_addr gid;
+		struct in6_addr addr;
 
-		if (mpib_engine_port(p->engine, r, &port) < 0)
-			continue;
-		memcpy(&gid, port.gid.raw, sizeof(gid));
-		if (mpib_address_ip(&gid) && !mpib_address_same(&gid, first))
-			return gid;
+		if (rail_address(p, r, &addr) && mpib_address_ip(&addr) &&
+		    !mpib_address_same(&addr, first))
+			return addr;
 	}
 	return in6addr_any;
 }
@@ -141,13 +146,10 @@ static void find_networks(struct mpib_proxy *p,
 		rc = add_networks(list, &opts->second);
 	for (unsigned r = 0;
 	     rc != -ERANGE && r < mpib_config_rail_total(&p->cfg); r++) {
-		struct mpib_port_info port;
-		struct in6_addr gid;
+		struct in6_addr addr;
 
-		if (mpib_engine_port(p->engine, r, &port) < 0)
-			continue;
-		memcpy(&gid, port.gid.raw, sizeof(gid));
-		rc = add_networks(list, &gid);
+		if (rail_address(p, r, &addr))
+			rc = add_networks(list, &addr);
 	}
 	if (rc == -ERANGE)
 		list->n = 0;
@@ -157,16 +159,40 @@ static void find_networks(struct mpib_proxy *p,
 			  "(give peer.networks)");
 }
 
+/* Fill in the addresses of opts, and the networks of peers. 0 or -errno and why. */
+static int choose_addresses(struct mpib_proxy *p, struct mpib_broker_opts *opts,
+			    char *why)
+{
+	opts->second = second_address(p, &opts->addr);
+	opts->second_said = p->cfg.peer_addr[0] != '\0';
+	if (!strcmp(p->cfg.peer_networks, "auto"))
+		find_networks(p, opts);
+	return island_address(p, &opts->addr, &opts->sout, why);
+}
+
+/* Keep the address that the peer link has, as text: that of the proxy before,
+ * where this one takes over. */
+static void tell_address(struct mpib_proxy *p, const struct in6_addr *addr)
+{
+	if (p->takeover) {
+		snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s",
+			 p->takeover->base.peer_link);
+		return;
+	}
+	mpib_address_text(addr, mpib_broker_port(p->broker), p->view.peer_link,
+			  sizeof(p->view.peer_link));
+	warn_shared(p, addr);
+}
+
 int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 {
 	char reason[300];
 	struct mpib_cluster_key key = { 0 };
-	struct in6_addr addr;
-	int rc = peer_address(p, &addr, why);
 	struct mpib_broker_opts opts = {
 		.loop = &p->loop,
 		.engine = p->engine,
 		.port = (uint16_t)p->cfg.peer_port,
+		.key = &key,
 		.networks = &p->cfg.networks,
 		.islands = &p->cfg.islands,
 		.agent = p->agent,
@@ -176,20 +202,14 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 		.connect_s = p->cfg.connect_timeout,
 		.idle = p->takeover != NULL,
 	};
+	int rc = peer_address(p, &opts.addr, why);
 
 	if (rc < 0)
 		return rc;
-	rc = load_key(p, &addr, &key, why);
+	rc = load_key(p, &opts.addr, &key, why);
 	p->misconfigured = rc < 0;
-	if (rc < 0)
-		return rc;
-	opts.key = &key;
-	opts.addr = addr;
-	opts.second = second_address(p, &addr);
-	opts.second_said = p->cfg.peer_addr[0] != '\0';
-	if (!strcmp(p->cfg.peer_networks, "auto"))
-		find_networks(p, &opts);
-	rc = island_address(p, &addr, &opts.sout, why);
+	if (rc == 0)
+		rc = choose_addresses(p, &opts, why);
 	if (rc < 0)
 		return rc;
 	rc = mpib_broker_open(&opts, &p->broker, reason, sizeof(reason));
@@ -202,13 +222,6 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 	}
 	mpib_cluster_init(&p->cluster, &p->loop, p->engine, p->broker,
 			  &p->view);
-	if (p->takeover) {
-		snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s",
-			 p->takeover->base.peer_link);
-		return 0;
-	}
-	mpib_address_text(&addr, mpib_broker_port(p->broker), p->view.peer_link,
-			  sizeof(p->view.peer_link));
-	warn_shared(p, &addr);
+	tell_address(p, &opts.addr);
 	return 0;
 }
