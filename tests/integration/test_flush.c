@@ -21,18 +21,29 @@ static struct pair_end tx, rx;
 static char *device; /* what a GPU would see of region mr of node 1 */
 static uint32_t mr, asked;
 
-static int setup(void **state)
+static void open_with(uint8_t timeout, uint8_t retry_cnt)
 {
 	struct mpib_engine_config cfg;
 
 	mpib_engine_config_init(&cfg);
 	cfg.sup_bw = 512;
-	cfg.timeout = 8;
-	cfg.retry_cnt = 1;
+	cfg.timeout = timeout;
+	cfg.retry_cnt = retry_cnt;
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
 	pair_connect(&pair, 5, 0, &tx, &rx);
 	mr = pair_add_device(&pair, 1, BYTES, &device);
 	asked = 0;
+}
+
+static int setup(void **state)
+{
+	open_with(8, 1);
+	return 0;
+}
+
+static int setup_as_usual(void **state)
+{
+	open_with(20, 7);
 	return 0;
 }
 
@@ -253,6 +264,20 @@ static void what_cannot_be_read_back_is_not_waited_for_for_ever(void **state)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
+/* Its READ is in flight, and lanes would retry it for 34 s. */
+static void a_port_that_is_down_is_not_waited_for_as_by_a_lane(void **state)
+{
+	uint64_t until = mpib_now_ns() + 10000000000u;
+
+	receive(BYTES, 14);
+	fault_on(0, (struct mpib_soft_fault){ .link_down = 1 });
+	flush();
+	flush();
+	while (flushed() != 2 && mpib_now_ns() < until)
+		pair_turn(&pair);
+	assert_int_equal(flushed(), 2);
+}
+
 static void a_lost_device_has_nothing_more_to_place(void **state)
 {
 	bool gone = false;
@@ -350,6 +375,9 @@ const struct CMUnitTest test_list[] = {
 	fixture_test(what_is_no_flush_breaks_the_connection),
 	fixture_test(a_qp_that_broke_is_made_anew_and_the_read_repeated),
 	fixture_test(what_cannot_be_read_back_is_not_waited_for_for_ever),
+	cmocka_unit_test_setup_teardown(
+		a_port_that_is_down_is_not_waited_for_as_by_a_lane,
+		setup_as_usual, teardown),
 	fixture_test(a_lost_device_has_nothing_more_to_place),
 	fixture_test(a_region_goes_only_after_its_reads),
 	fixture_test(a_connection_stops_only_after_its_reads),

@@ -13,6 +13,11 @@
 
 /* Between two attempts to replace a QP that broke. */
 #define AGAIN_NS 100000000u
+/* What such a QP sends never sees a wire, so it has less patience than a lane's: a
+ * flush waits for a READ on a port that is down until it fails, within two tries of
+ * 17 ms each, or of 67 ms, as devices may take the fourfold. */
+#define TIMEOUT_MOST 12
+#define RETRIES_MOST 1
 
 static int loopback_create(struct mpib_tenant *t, unsigned r)
 {
@@ -59,6 +64,11 @@ static void loopback_address(const struct mpib_rail *rail,
 	};
 }
 
+static uint8_t at_most(uint8_t most, uint8_t n)
+{
+	return n < most ? n : most;
+}
+
 /* To RTR and RTS, with itself as the peer. */
 static int loopback_connect(struct mpib_tenant *t, unsigned r)
 {
@@ -81,8 +91,8 @@ static int loopback_connect(struct mpib_tenant *t, unsigned r)
 	attr.rq_psn = attr.sq_psn = psn & 0xffffff;
 	attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
 	attr.min_rnr_timer = cfg->min_rnr_timer;
-	attr.timeout = cfg->timeout;
-	attr.retry_cnt = cfg->retry_cnt;
+	attr.timeout = at_most(TIMEOUT_MOST, cfg->timeout);
+	attr.retry_cnt = at_most(RETRIES_MOST, cfg->retry_cnt);
 	attr.rnr_retry = cfg->rnr_retry;
 	loopback_address(rail, cfg, &port, &attr.ah_attr);
 	rc = rail->verbs->modify_qp(qp, &attr,
