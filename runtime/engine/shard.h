@@ -145,6 +145,7 @@ struct mpib_engine {
 	struct mpib_made_list lanes; /* connected; control thread */
 	unsigned retried; /* of these: a rail's probes failed, lately */
 	int timer; /* timerfd for hold-downs, probes and grace periods */
+	uint64_t armed; /* when it expires, or has unread; 0: it is not set */
 	unsigned shards, running;
 	struct mpib_shard shard[];
 };

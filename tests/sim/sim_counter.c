@@ -166,21 +166,6 @@ int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *set,
 	return 0;
 }
 
-int __wrap_timerfd_gettime(int fd, struct itimerspec *now)
-{
-	const struct timer *t = (struct timer *)sim_fd_file(fd);
-	uint64_t left = 0;
-
-	if (!t)
-		return -1;
-	if (t->event.place)
-		left = t->event.at > sim_now ? t->event.at - sim_now : 1;
-	*now = (struct itimerspec){
-		.it_value = { (time_t)(left / SIM_S), (long)(left % SIM_S) },
-	};
-	return 0;
-}
-
 /* The signals or the end of a process. */
 struct word {
 	struct sim_file file;

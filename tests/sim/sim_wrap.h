@@ -77,7 +77,6 @@ int __wrap_eventfd_read(int fd, eventfd_t *n);
 int __wrap_timerfd_create(int clock, int flags);
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *set,
 			   struct itimerspec *old);
-int __wrap_timerfd_gettime(int fd, struct itimerspec *now);
 int __wrap_signalfd(int fd, const sigset_t *set, int flags);
 
 int __wrap_socket(int domain, int type, int protocol);

@@ -64,6 +64,8 @@ void mpib_engine_stay(struct mpib_engine *engine)
 				mpib_rail_back(lane, r);
 		}
 	}
+	/* What came due meanwhile was left alone. */
+	mpib_rail_arm(engine, mpib_now_ns());
 }
 
 static bool lane_moves(const struct mpib_lane *lane)

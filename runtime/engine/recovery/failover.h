@@ -161,6 +161,7 @@ void mpib_rail_job_run(struct mpib_rail_job *job, void (*fn)(struct mpib_msg *),
 void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
 void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		    unsigned type, unsigned rail, uint32_t epoch);
+/* Have the timer run mpib_failover_dispatch() at this time or earlier. */
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
 /* reconnect.c */
 void mpib_rail_reconnect(struct mpib_lane *lane, unsigned rail);

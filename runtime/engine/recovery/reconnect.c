@@ -53,23 +53,17 @@ void mpib_failover_fini(struct mpib_engine *engine)
 	close(engine->timer);
 }
 
-/* Have the timer run mpib_failover_dispatch() at this time or earlier. */
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at)
 {
-	struct itimerspec now,
-		set = { .it_value = {
-				.tv_sec = (time_t)(at / 1000000000u),
-				.tv_nsec = (long)(at % 1000000000u),
-			} };
+	struct itimerspec set = { .it_value = {
+					  .tv_sec = (time_t)(at / 1000000000u),
+					  .tv_nsec = (long)(at % 1000000000u),
+				  } };
 
-	timerfd_gettime(engine->timer, &now);
-	if (now.it_value.tv_sec || now.it_value.tv_nsec) {
-		uint64_t left = (uint64_t)now.it_value.tv_sec * 1000000000ull +
-				(uint64_t)now.it_value.tv_nsec;
-
-		if (mpib_now_ns() + left <= at)
-			return;
-	}
+	/* Setting the timer would undo that it has expired. */
+	if (engine->armed && engine->armed <= at)
+		return;
+	engine->armed = at;
 	timerfd_settime(engine->timer, TFD_TIMER_ABSTIME, &set, NULL);
 }
 
@@ -136,6 +130,7 @@ void mpib_failover_dispatch(struct mpib_engine *engine)
 
 	if (read(engine->timer, &count, sizeof(count)) != sizeof(count))
 		return;
+	engine->armed = 0;
 	now = mpib_now_ns();
 	TAILQ_FOREACH(lane, &engine->lanes, made_link)
 	{
