@@ -21,7 +21,7 @@
 struct look {
 	struct mpib_rail_spec spec[MPIB_RAILS_MAX];
 	unsigned rails;
-	bool any; /* no rail is left, so one is enough */
+	bool any; /* no rail of any device is left, so one is enough */
 	int answer; /* the pipe's writing end */
 };
 
@@ -143,7 +143,7 @@ static void begin_look(struct mpib_readopt *r, uint32_t lost)
 		if (lost >> i & 1)
 			l->spec[l->rails++] = p->cfg.engine.rail[i];
 	}
-	l->any = l->rails == p->cfg.engine.rails;
+	l->any = l->rails == mpib_config_rail_total(&p->cfg);
 	l->answer = fd[1];
 	r->look = fd[0];
 	if (mpib_loop_add(&p->loop, &r->watch, r->look, EPOLLIN,

@@ -126,6 +126,25 @@ static void with_a_rail_left_all_that_are_lost_are_waited_for(void **state)
 	assert_int_equal(upgrades, 0);
 }
 
+/* SOUT and SUP of two GPUs each, of which the first SOUT is there. */
+static void all_rails_are_those_of_all_devices(void **state)
+{
+	proxy.cfg.engine.devices = 2;
+	for (unsigned i = 1; i < 4; i++)
+		snprintf(proxy.cfg.engine.rail[i].name,
+			 sizeof(proxy.cfg.engine.rail[i].name), "sup");
+	atomic_store(&sup_stays, true);
+	atomic_store(&there, 0);
+	/* As many as one device has, and the others carry. */
+	lost = 1u << 0 | 1u << 2;
+	pass(60);
+	assert_int_equal(upgrades, 0);
+	lost = 15;
+	pass(HOLD_MS / 1000 + 1);
+	assert_int_equal(upgrades, 1);
+	news();
+}
+
 static void a_device_is_taken_back_after_the_hold_down(void **state)
 {
 	pass(5);
@@ -220,6 +239,7 @@ static void a_look_under_way_counts_for_nothing_once_he_keeps_it(void **state)
 const struct CMUnitTest test_list[] = {
 	fixture_test(a_device_is_taken_back_after_the_hold_down),
 	fixture_test(without_any_rail_the_first_that_comes_is_taken),
+	fixture_test(all_rails_are_those_of_all_devices),
 	fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for),
 	fixture_test(a_device_that_goes_again_is_held_down_again),
 	fixture_test(a_takeover_that_is_refused_is_told_and_tried_again),
