@@ -64,6 +64,13 @@ static int open_pidfd(int sock, const struct ucred *cred)
 	return fd;
 }
 
+static void await_hello(struct proxy_client *s)
+{
+	if (s->state == PROXY_CLIENT_NEW)
+		mpib_timer_arm(s->all->loop, &s->hello_timer, HELLO_LIMIT,
+			       accept_on_late, s);
+}
+
 int proxy_client_watch(struct proxy_client *s)
 {
 	struct mpib_loop *loop = s->all->loop;
@@ -80,10 +87,21 @@ int proxy_client_watch(struct proxy_client *s)
 			return rc;
 		}
 	}
-	if (s->state == PROXY_CLIENT_NEW)
-		mpib_timer_arm(loop, &s->hello_timer, HELLO_LIMIT,
-			       accept_on_late, s);
+	await_hello(s);
 	return 0;
+}
+
+void proxy_client_pause(struct proxy_client *s, bool on)
+{
+	struct mpib_loop *loop = s->all->loop;
+
+	if (!s->sock_watch.added)
+		return;
+	mpib_loop_mod(loop, &s->sock_watch, on ? 0 : EPOLLIN);
+	if (!on)
+		await_hello(s);
+	else if (s->state == PROXY_CLIENT_NEW)
+		mpib_timer_disarm(loop, &s->hello_timer);
 }
 
 /* A client over quota.fds is refused at its HELLO. This limits the connections

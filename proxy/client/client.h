@@ -181,6 +181,9 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard);
 /* Watch the client's socket, the end of its process and, before HELLO, the time
  * limit for it. -errno. */
 int proxy_client_watch(struct proxy_client *s);
+/* on: do not look at its socket, if it is watched; off: look again, and begin
+ * that time limit anew. */
+void proxy_client_pause(struct proxy_client *s, bool on);
 /* Takeover: make, map and register a region with like's handle, size, offset,
  * pool, dmabuf and fd, while the shard is halted. Takes over like->fd.
  * -1 and errno. */

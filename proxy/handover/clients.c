@@ -12,7 +12,6 @@
 
 void proxy_clients_pause(struct proxy_clients *all, bool on)
 {
-	uint32_t events = on ? 0 : EPOLLIN;
 	struct proxy_client *s;
 
 	if (on)
@@ -20,10 +19,7 @@ void proxy_clients_pause(struct proxy_clients *all, bool on)
 	else
 		mpib_acceptor_resume(&all->acceptor);
 	TAILQ_FOREACH(s, &all->list, link)
-	{
-		if (s->sock_watch.added)
-			mpib_loop_mod(all->loop, &s->sock_watch, events);
-	}
+	proxy_client_pause(s, on);
 }
 
 static bool clients_settled(const struct proxy_client *s)
