@@ -61,8 +61,9 @@ mpib_check_fn mpib_check_loop;
 /* settings.c: where no proxy answers, whether one would start, and with what
  * rails. */
 mpib_check_fn mpib_check_settings;
-/* host.c: checks of the machine, and of what a rank would find. */
-mpib_check_fn mpib_check_run_dir, mpib_check_io_uring, mpib_check_numa,
-	mpib_check_plugin, mpib_check_environment;
+/* host.c: checks of the machine. */
+mpib_check_fn mpib_check_run_dir, mpib_check_io_uring, mpib_check_numa;
+/* rank.c: what a rank would find. */
+mpib_check_fn mpib_check_plugin, mpib_check_environment;
 
 #endif
