@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of the machine: the run directory, io_uring, where HCAs and GPUs are. */
-#include <dirent.h>
 #include <errno.h>
 #include <grp.h>
 #include <mpib/control.h>
@@ -13,6 +12,7 @@
 
 #include "base/line.h"
 #include "doctor/doctor.h"
+#include "rails/gpus.h"
 
 /* "adduser USER GROUP", with the names that are meant here. */
 static const char *host_join(gid_t gid, char *buf, size_t len)
@@ -137,47 +137,34 @@ static int host_distance(const char *sysfs, int from, int to)
 	return (int)n;
 }
 
-/* The distance from NUMA node `node`, an HCA's, to its nearest GPU; -1 without
- * a GPU. */
-static int nearest_gpu(const char *sysfs, int node)
+struct host_nearest {
+	const char *sysfs;
+	int node; /* an HCA's */
+	int best; /* the distance of the nearest GPU; -1: there is none */
+};
+
+static void host_look_at_gpu(void *arg, const char *dev)
 {
-	char all[256];
-	DIR *dir;
-	int best = -1;
-	struct dirent *e;
+	struct host_nearest *n = arg;
+	int far = host_distance(n->sysfs, n->node, node_of(dev));
 
-	snprintf(all, sizeof(all), "%s/bus/pci/devices", sysfs);
-	dir = opendir(all);
-	while (dir && (e = readdir(dir))) {
-		char path[512], vendor[16], class[16];
-		int far;
-
-		snprintf(path, sizeof(path), "%s/%.200s", all, e->d_name);
-		if (!mpib_read_line(vendor, sizeof(vendor), "%s/vendor",
-				    path) ||
-		    !mpib_read_line(class, sizeof(class), "%s/class", path) ||
-		    strcmp(vendor, "0x10de") != 0 ||
-		    strncmp(class, "0x03", 4) != 0)
-			continue;
-		far = host_distance(sysfs, node, node_of(path));
-		if (best < 0 || far < best)
-			best = far;
-	}
-	if (dir)
-		closedir(dir);
-	return best;
+	if (n->best < 0 || far < n->best)
+		n->best = far;
 }
 
 static void check_distance(struct mpib_doctor *d, const char *rail,
 			   const char *dev)
 {
+	struct host_nearest nearest = { .sysfs = d->sysfs, .best = -1 };
 	char path[256];
 	int node, far;
 
 	snprintf(path, sizeof(path), "%s/class/infiniband/%.48s/device",
 		 d->sysfs, dev);
 	node = node_of(path);
-	far = nearest_gpu(d->sysfs, node);
+	nearest.node = node;
+	mpib_gpus_each(d->sysfs, host_look_at_gpu, &nearest);
+	far = nearest.best;
 	if (far > 10)
 		mpib_find(d, MPIB_WARN, "NUMA",
 			  "use an HCA of the GPUs' node for this rail",

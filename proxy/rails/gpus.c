@@ -61,8 +61,9 @@ static size_t root_port(const char *path)
 	return end ? (size_t)(end - path) : 0;
 }
 
-static void gpus_add(struct mpib_gpus *g, const char *dev)
+static void gpus_add(void *gpus, const char *dev)
 {
+	struct mpib_gpus *g = gpus;
 	char *real = realpath(dev, NULL);
 	size_t len = real ? root_port(real) : 0;
 
@@ -73,20 +74,26 @@ static void gpus_add(struct mpib_gpus *g, const char *dev)
 	free(real);
 }
 
-void mpib_gpus_find(struct mpib_gpus *g, const char *sysfs)
+void mpib_gpus_each(const char *sysfs, void (*fn)(void *arg, const char *dev),
+		    void *arg)
 {
 	char pattern[256];
 	glob_t found;
 
-	g->n = 0;
 	snprintf(pattern, sizeof(pattern), "%s/bus/pci/devices/*", sysfs);
 	if (glob(pattern, 0, NULL, &found))
 		return;
 	for (size_t i = 0; i < found.gl_pathc; i++) {
 		if (is_gpu(found.gl_pathv[i]))
-			gpus_add(g, found.gl_pathv[i]);
+			fn(arg, found.gl_pathv[i]);
 	}
 	globfree(&found);
+}
+
+void mpib_gpus_find(struct mpib_gpus *g, const char *sysfs)
+{
+	g->n = 0;
+	mpib_gpus_each(sysfs, gpus_add, g);
 }
 
 bool mpib_gpus_near(const struct mpib_gpus *g, const char *pci_path)

@@ -12,9 +12,11 @@ struct mpib_gpus {
 	char place[MPIB_GPUS_MAX][128]; /* path of the PCI root port above it */
 };
 
-/* Look for display controllers and accelerators of NVIDIA and AMD below
- * sysfs, which is "/sys". Those without a root port above them are not
- * counted. Start-up only. */
+/* Call fn(arg, dev) for each display controller and accelerator of NVIDIA and AMD
+ * below sysfs, which is "/sys"; dev is its path there. Start-up only, and tools. */
+void mpib_gpus_each(const char *sysfs, void (*fn)(void *arg, const char *dev),
+		    void *arg);
+/* Find where they are. Those without a root port above them are not counted. */
 void mpib_gpus_find(struct mpib_gpus *g, const char *sysfs);
 /* Whether one of them is behind the root port that the device at pci_path, a
  * path in sysfs without links, is behind. */

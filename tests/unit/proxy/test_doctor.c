@@ -152,6 +152,21 @@ static void the_limit_of_locked_memory_counts_with_hardware(void **state)
 	patient_release(&d);
 }
 
+/* The last test: the GPU stays in the machine. */
+static void an_accelerator_of_any_maker_is_a_gpu(void **state)
+{
+	struct mpib_doctor d =
+		patient_of("[" RAIL("SUP", "rdma:mlx5_1:2", "active", "4096",
+				    "::ffff:10.0.0.1", "0") "]");
+
+	patient_put("bus/pci/devices/0000:99:00.0/vendor", "0x1002\n");
+	patient_put("bus/pci/devices/0000:99:00.0/class", "0x120000\n");
+	patient_put("bus/pci/devices/0000:99:00.0/numa_node", "1\n");
+	mpib_check_numa(&d);
+	assert_found(&d, "OK", "NUMA", "mlx5_1 is on node 1, as a GPU is");
+	patient_release(&d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +179,7 @@ int main(void)
 			without_a_proxy_its_absence_is_all_that_is_told),
 		cmocka_unit_test(
 			the_limit_of_locked_memory_counts_with_hardware),
+		cmocka_unit_test(an_accelerator_of_any_maker_is_a_gpu),
 	};
 
 	return cmocka_run_group_tests(tests, patient_machine, scratch_remove);
