@@ -249,11 +249,9 @@ static void on_proxy(void *arg, uint32_t events)
 /* A slot is one of few: whoever is no proxy gets none. */
 static bool slots_welcome(const struct mpib_agent *a, int fd)
 {
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
+	uid_t uid = mpib_accepted_uid(fd);
 
-	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0 &&
-	       (cred.uid == 0 || cred.uid == geteuid() || cred.uid == a->user);
+	return uid == 0 || uid == geteuid() || uid == a->user;
 }
 
 static void on_call(void *arg, int fd)

@@ -161,13 +161,9 @@ static void scrape_on_accept(void *arg, int fd)
 {
 	struct mpib_scrapes *m = arg;
 	struct mpib_gather *g = m->gather;
-	uid_t uid = (uid_t)-1;
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
+	uid_t uid = mpib_accepted_uid(fd);
 	struct scrape *s;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
-		uid = cred.uid;
 	s = scrape_fits(m, uid) ? calloc(1, sizeof(*s)) : NULL;
 	if (!s || mpib_loop_add(g->loop, &s->watch, fd, 0, on_peer, s) < 0) {
 		free(s);

@@ -75,6 +75,7 @@ VIEW(clients)
 VIEW(lanes)
 VIEW(peers)
 VIEW(config)
+VIEW(monitor)
 
 static json_t *answer_part(struct mpib_ask *ask, mpib_view_part_fn *fn,
 			   uint64_t arg)
@@ -228,11 +229,6 @@ static json_t *command_history(struct mpib_ask *ask)
 	return answer_part(ask, mpib_view_history_part, minutes * 60);
 }
 
-static json_t *command_monitor(struct mpib_ask *ask)
-{
-	return mpib_view_monitor(ask->view);
-}
-
 static json_t *command_metrics(struct mpib_ask *ask)
 {
 	enum mpib_metrics_format format = MPIB_METRICS_OPENMETRICS;
@@ -280,8 +276,8 @@ const struct mpib_command mpib_commands[] = {
 	  "state changes after number since" },
 	{ "history", "[minutes]", 0, 1, MPIB_NEEDS_NOTHING, false,
 	  command_history, "what the rails moved, up to an hour back" },
-	{ "monitor", "[seconds]", 0, 1, MPIB_NEEDS_STREAM, false,
-	  command_monitor, "rails, shards, clients, each so many seconds" },
+	{ "monitor", "[seconds]", 0, 1, MPIB_NEEDS_STREAM, false, monitor,
+	  "rails, shards, clients, each so many seconds" },
 	{ "config", "", 0, 0, MPIB_NEEDS_NOTHING, false, config,
 	  "settings and their origin" },
 	{ "metrics", "[prometheus]", 0, 1, MPIB_NEEDS_SNAPSHOT, false,

@@ -163,12 +163,8 @@ static void stats_take(void *arg, int fd)
 {
 	struct stats_door *door = arg;
 	uint32_t max = door->stats->view.cfg->max_readers;
-	struct ucred cred;
-	socklen_t len = sizeof(cred);
-	uid_t uid = (uid_t)-1;
+	uid_t uid = mpib_accepted_uid(fd);
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
-		uid = cred.uid;
 	if (door->admin && uid != 0 && uid != geteuid())
 		stats_refuse(fd, "this user may not change anything",
 			     "ask as root or as the user who runs the proxy");

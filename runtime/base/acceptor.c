@@ -74,3 +74,13 @@ void mpib_acceptor_close(struct mpib_acceptor *a)
 	mpib_timer_disarm(a->loop, &a->pause);
 	mpib_loop_del(a->loop, &a->watch);
 }
+
+uid_t mpib_accepted_uid(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0
+		       ? cred.uid
+		       : (uid_t)-1;
+}

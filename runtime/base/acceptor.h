@@ -7,6 +7,8 @@
 #ifndef MPIB_BASE_ACCEPTOR_H
 #define MPIB_BASE_ACCEPTOR_H
 
+#include <sys/types.h>
+
 #include "base/loop.h"
 
 /* Zeroed memory is one that is not open. */
@@ -32,5 +34,8 @@ int mpib_acceptor_open(struct mpib_acceptor *a);
 void mpib_acceptor_pause(struct mpib_acceptor *a, uint64_t ns);
 void mpib_acceptor_resume(struct mpib_acceptor *a);
 void mpib_acceptor_close(struct mpib_acceptor *a);
+
+/* The user at the other end of a Unix socket; -1: it is not known. */
+uid_t mpib_accepted_uid(int fd);
 
 #endif
