@@ -10,6 +10,7 @@
 #ifndef MPIB_IPC_CLIENT_H
 #define MPIB_IPC_CLIENT_H
 
+#include <errno.h>
 #include <limits.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
@@ -326,6 +327,13 @@ static inline int mpib_conn_broken(const struct mpib_conn *conn)
 	/* Acquire pairs with the shard's release store of broken: requests
 	 * that the shard completed before are seen as complete. */
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
+}
+
+/* A request that ended so, res < 0, failed alone: it did not fit and nothing of it
+ * was under way. The connection goes on. */
+static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
+{
+	return res == -EMSGSIZE && mpib_conn_broken(conn) != -EMSGSIZE;
 }
 
 /* Sends of the connection ask for their receives before they are staged, and

@@ -210,6 +210,8 @@ static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 	bool used = mpib_window_use(w);
 	int rc;
 
+	if (w->lost)
+		return 0; /* why the connection failed is still to come */
 	if (!used)
 		w->moved = 0;
 	else if (w->size < better(conn, r))

@@ -88,7 +88,7 @@ struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
 	bool waits = conn->is_sender && !is_told(conn, r);
 	struct mpib_staging_chunk *p = NULL;
 
-	if (waits && w->waiting == MPIB_PARTS_WAITING)
+	if (w->lost || (waits && w->waiting == MPIB_PARTS_WAITING))
 		return NULL;
 	if (waits || !w->waiting)
 		p = run_take(&w->big, len);
@@ -177,6 +177,16 @@ static bool part_over(const struct mpib_request *r,
 	return true;
 }
 
+/* The request failed with its connection. */
+static bool is_failed(const struct mpib_conn *conn,
+		      const struct mpib_request *r)
+{
+	int32_t res;
+
+	return mpib_completion_poll(r->completion, r->gen, &res) && res < 0 &&
+	       !mpib_conn_refused(conn, res);
+}
+
 static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
 {
 	uint32_t arrived;
@@ -192,8 +202,9 @@ static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
 		if (!conn->is_sender && arrived)
 			copy_out(conn, r, p, arrived);
 		conn->window.moved += arrived;
+		conn->window.lost |= is_failed(conn, r);
 		/* Release pairs with the acquire of who gives it back. */
-		if (!p->end)
+		if (!p->end && !conn->window.lost)
 			atomic_fetch_sub_explicit(&conn->window.before, 1,
 						  memory_order_release);
 		run->tail = p->end;

@@ -94,6 +94,9 @@ struct mpib_window {
 	uint64_t again_ms; /* no other is asked for before that */
 	uint64_t moved; /* bytes through it, and what waiting cost; stage.c */
 	uint32_t waiting; /* parts with waits set */
+	/* A part of it ended with the connection: until that is closed the peer
+	 * may still write there, or a QP read it. So nothing else gets room. */
+	bool lost;
 	_Atomic uint32_t before; /* parts in the window before */
 	char *base_before;
 	struct mpib_run big, small;
@@ -103,10 +106,10 @@ struct mpib_window {
  * until they leave. keep: bytes of the small run, at most; 0: none. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
-/* No part is in it. */
+/* No part is in it, nor may anybody still use what was. */
 static inline bool mpib_window_empty(const struct mpib_window *w)
 {
-	return w->big.part_head == w->big.part_tail &&
+	return !w->lost && w->big.part_head == w->big.part_tail &&
 	       w->small.part_head == w->small.part_tail;
 }
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "ipc/client.h"
+
+/* Its c would be shadowed there. */
 #include "loop.h"
 #include "test.h"
 
@@ -82,6 +85,13 @@ struct mpib_request *recv_at(size_t off, size_t size)
 			 0);
 	assert_non_null(r);
 	return r;
+}
+
+void end_as(unsigned index, const struct mpib_request *r, int32_t result)
+{
+	mpib_completion_finish(
+		&f->reply->completion[index][mpib_request_index(r)], r->gen,
+		result);
 }
 
 int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes)

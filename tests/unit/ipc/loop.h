@@ -27,6 +27,9 @@ void connect_both(void);
 struct mpib_request *send_at(size_t off, size_t size, int tag);
 struct mpib_request *recv_at(size_t off, size_t size);
 
+/* The shard ends r of that index so, without its bytes. */
+void end_as(unsigned index, const struct mpib_request *r, int32_t result);
+
 /* Turn and test r until it is over, and other beside it. Its result. */
 int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes);
 

@@ -135,6 +135,27 @@ static void the_small_one_goes_back_when_it_is_empty(void **state)
 	assert_non_null(x->window.pool);
 }
 
+/* Neither of the two, until the connection is closed. */
+static void of_a_failed_connection_it_stays(void **state)
+{
+	struct mpib_index *x = &c->index[0];
+	struct mpib_request *s[2];
+
+	s[0] = send_at(0, EACH, 0);
+	s[1] = send_at(7, EACH, 1);
+	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
+	for (unsigned i = 0; i < 2; i++)
+		end_as(0, s[i], -ECONNRESET);
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(finish(s[i], NULL, NULL), -ECONNRESET);
+	mpib_client_hold(c);
+	mpib_windows_sweep(c, 1000000);
+	mpib_windows_sweep(c, 2000000);
+	mpib_client_unlock(c);
+	assert_non_null(x->before.pool);
+	assert_non_null(x->window.pool);
+}
+
 /* Without a whole one all goes on by the small one, and few questions are
  * asked. */
 static void a_whole_one_that_is_refused_is_done_without(void **state)
@@ -177,6 +198,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(what_is_in_the_small_one_leaves_it),
 	TEST(receives_in_the_small_one_come_out_of_it),
 	TEST(the_small_one_goes_back_when_it_is_empty),
+	TEST(of_a_failed_connection_it_stays),
 	TEST(a_whole_one_that_is_refused_is_done_without),
 	TEST(one_prepared_is_whole),
 	{ 0 },

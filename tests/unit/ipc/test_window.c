@@ -86,6 +86,45 @@ static void a_window_in_use_stays(void **state)
 	assert_memory_equal(to, from + 5, 200000);
 }
 
+/* The peer may still write into it until the connection is closed. */
+static void a_window_of_a_failed_connection_stays(void **state)
+{
+	struct mpib_request *r = recv_at(0, 100000);
+
+	atomic_store(&f->reply->conn[1].broken, -ETIMEDOUT);
+	end_as(1, r, -ETIMEDOUT);
+	assert_int_equal(finish(r, NULL, NULL), -ETIMEDOUT);
+	sweep(LATER);
+	sweep(LATER);
+	send_at(3, 100000, 0);
+	assert_ptr_not_equal(tx->window.base, rx->window.base);
+}
+
+/* Not even of the same connection, before it is known why that failed. */
+static void what_was_in_it_is_not_written_over(void **state)
+{
+	struct mpib_request *s = send_at(0, 100000, 0), *queued;
+	int done;
+
+	queued = send_at(7, 100, 0);
+	atomic_store(&f->hold, true);
+	end_as(0, s, -ETIMEDOUT);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(mpib_test(s, &done, NULL), 0);
+		assert_false(done);
+		assert_int_equal(mpib_test(queued, &done, NULL), 0);
+		assert_false(done);
+	}
+	assert_memory_equal(tx->window.base, from, 16 << 10);
+	assert_int_equal(mpib_isend(tx, from + 5, 100, 0, from_region, &s), 0);
+	assert_null(s);
+	atomic_store(&f->hold, false);
+	sweep(LATER);
+	sweep(LATER);
+	recv_at(0, 100000);
+	assert_ptr_not_equal(tx->window.base, rx->window.base);
+}
+
 static void idle_connections_keep_one_window_in_all(void **state)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
@@ -233,6 +272,8 @@ static void pages_are_made_without_the_lock(void **state)
 const struct CMUnitTest test_list[] = {
 	TEST(a_window_that_rests_goes_back),
 	TEST(a_window_in_use_stays),
+	TEST(a_window_of_a_failed_connection_stays),
+	TEST(what_was_in_it_is_not_written_over),
 	TEST(idle_connections_keep_one_window_in_all),
 	TEST(after_a_rest_a_window_is_waited_for),
 	TEST(a_first_window_that_is_refused_is_an_error),
