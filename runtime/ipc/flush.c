@@ -152,7 +152,12 @@ bool mpib_flush_over(struct mpib_request *r)
 
 void mpib_flush_close(struct mpib_conn *conn)
 {
-	for (struct mpib_request *r = conn->flush.first; r; r = r->next)
-		mpib_regions_unref(r);
-	free(conn->flush.room);
+	struct mpib_flush_queue *q = &conn->flush;
+
+	/* Not from q->first on: one that failed is still there, and free. */
+	for (uint32_t i = 0; i < q->used; i++) {
+		if (q->room[i].held)
+			mpib_regions_unref(&q->room[i]);
+	}
+	free(q->room);
 }

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpib_iflush(): what the client pushes, and when it is over. */
-#include "attached.h"
-
 #include <errno.h>
 #include <string.h>
+
+#include "ipc/client.h"
+
+/* Its c would be shadowed there. */
+#include "attached.h"
 
 #define BYTES 8192
 
@@ -176,6 +179,25 @@ static void memory_that_goes_before_it_is_pushed_fails_it(void **state)
 	mpib_close(rx);
 }
 
+/* Two of them wait when it fails; the later is tested, so that it is free. */
+static void what_waits_gives_its_memory_back_once(void **state)
+{
+	struct mpib_request *r = NULL;
+	int done = 0, rc = 0;
+
+	open_receiver();
+	for (unsigned i = 0; i < MPIB_RING_SLOTS + 2; i++)
+		r = flush_at(i);
+	assert_int_equal(atomic_load(&device->refs), 2);
+	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
+	while (rc == 0)
+		rc = mpib_test_int(r, &done, NULL);
+	assert_int_equal(rc, -ECONNRESET);
+	assert_int_equal(atomic_load(&device->refs), 1);
+	mpib_close(rx);
+	assert_int_equal(atomic_load(&device->refs), 0);
+}
+
 #define t(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 const struct CMUnitTest test_list[] = {
@@ -186,5 +208,6 @@ const struct CMUnitTest test_list[] = {
 	t(wrong_calls_are_told),
 	t(a_connection_that_fails_ends_it),
 	t(memory_that_goes_before_it_is_pushed_fails_it),
+	t(what_waits_gives_its_memory_back_once),
 	{ 0 },
 };
