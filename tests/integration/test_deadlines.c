@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "engine/handover/handover.h"
 #include "engine/lane/lane.h"
+#include "engine/recovery/stop.h"
 #include "engine_pair.h"
 #include "test.h"
 
@@ -56,6 +57,13 @@ static void pass(uint64_t at)
 		usleep(SOON / 1000);
 }
 
+/* All that is due, though a slow machine needs two turns for it. */
+static void dispatch(void)
+{
+	mpib_failover_dispatch(engine);
+	mpib_failover_dispatch(engine);
+}
+
 /* A message is handled first, in the turn in which the timer has expired. */
 static void
 a_later_deadline_does_not_take_the_place_of_one_that_is_due(void **s)
@@ -67,13 +75,13 @@ a_later_deadline_does_not_take_the_place_of_one_that_is_due(void **s)
 	pass(*hold);
 	mpib_rail_hold(other, 0);
 	assert_true(*others > mpib_now_ns() + 1000 * SOON);
-	mpib_failover_dispatch(engine);
+	dispatch();
 	assert_int_equal(*hold, 0);
 	assert_int_not_equal(*others, 0);
 	/* And that one is armed now: an earlier one goes before it. */
 	*hold = arm_soon();
 	pass(*hold);
-	mpib_failover_dispatch(engine);
+	dispatch();
 	assert_int_equal(*hold, 0);
 }
 
@@ -85,7 +93,7 @@ static void an_earlier_deadline_is_kept_though_a_later_one_is_set(void **state)
 	*hold = arm_soon();
 	mpib_rail_hold(other, 1);
 	pass(*hold);
-	mpib_failover_dispatch(engine);
+	dispatch();
 	assert_int_equal(*hold, 0);
 }
 
@@ -95,11 +103,60 @@ static void what_a_hand_over_left_alone_goes_on_when_it_fails(void **state)
 	engine->leaving = true;
 	lane->ctl.grace_until = arm_soon();
 	pass(lane->ctl.grace_until);
-	mpib_failover_dispatch(engine);
+	dispatch();
 	assert_int_not_equal(lane->ctl.grace_until, 0);
 	mpib_engine_stay(engine);
-	mpib_failover_dispatch(engine);
+	dispatch();
 	assert_int_equal(lane->ctl.grace_until, 0);
+}
+
+/* The peer of its lanes is played here. */
+static void fence(struct mpib_lane *l)
+{
+	const struct mpib_rail_msg fenced = { .type = MPIB_RAIL_FENCED };
+
+	l->failover = true;
+	mpib_lane_established(l);
+	assert_true(mpib_lane_fault(l, 0, MPIB_CAUSE_ERROR));
+	while (!l->stop[0].told)
+		pair_turn(&pair);
+	assert_true(mpib_lane_receive(l, &fenced));
+	while (!l->ctl.rail[0].hold_until)
+		pair_turn(&pair);
+}
+
+static const struct mpib_verbs *quick;
+
+static int create_slowly(struct ibv_pd *pd, struct ibv_qp_init_attr *init,
+			 struct ibv_qp **qp)
+{
+	usleep(30000);
+	return quick->create_qp(pd, init, qp);
+}
+
+/* Clients and peers are served by the same thread. */
+static void many_rails_do_not_come_back_all_in_one_turn(void **state)
+{
+	struct mpib_rail *rail = &engine->shard[0].rail[0];
+	uint64_t *hold = &lane->ctl.rail[0].hold_until;
+	uint64_t *others = &other->ctl.rail[0].hold_until;
+	struct mpib_verbs slow = *rail->verbs;
+
+	quick = rail->verbs;
+	fence(lane);
+	fence(other);
+	slow.create_qp = create_slowly;
+	rail->verbs = &slow;
+	*hold = *others = arm_soon();
+	pass(*hold);
+	mpib_failover_dispatch(engine);
+	assert_int_equal(!*hold + !*others, 1);
+	/* Whose turn is next, though it may be due again. */
+	assert_ptr_equal(TAILQ_FIRST(&engine->lanes), *hold ? lane : other);
+	mpib_failover_dispatch(engine);
+	assert_int_equal(!*hold + !*others, 2);
+	rail->verbs = quick;
+	lane->failover = other->failover = false;
 }
 
 const struct CMUnitTest test_list[] = {
@@ -107,5 +164,6 @@ const struct CMUnitTest test_list[] = {
 		a_later_deadline_does_not_take_the_place_of_one_that_is_due),
 	fixture_test(an_earlier_deadline_is_kept_though_a_later_one_is_set),
 	fixture_test(what_a_hand_over_left_alone_goes_on_when_it_fails),
+	fixture_test(many_rails_do_not_come_back_all_in_one_turn),
 	{ 0 },
 };

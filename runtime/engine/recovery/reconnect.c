@@ -24,6 +24,9 @@
 /* Of so many lanes that are tried so at a time: a try of each makes QPs, which
  * takes the control thread ms. With more of them each rests longer. */
 #define AGAIN_LANES 64
+/* Making QPs of many lanes takes seconds, in which clients, peers' links and what
+ * peers answer would wait: so long at a time, and the others in the next turn. */
+#define TURN_NS 20000000u
 /* Each failure soon after a rail came back makes a hold-down four times as long,
  * so often at most. */
 #define HOLD_GROWS 3
@@ -122,25 +125,41 @@ static bool is_retried(const struct mpib_lane *lane)
 	return false;
 }
 
+static unsigned count_retried(const struct mpib_engine *engine)
+{
+	const struct mpib_lane *lane;
+	unsigned retried = 0;
+
+	TAILQ_FOREACH(lane, &engine->lanes, made_link)
+	retried += is_retried(lane);
+	return retried;
+}
+
 void mpib_failover_dispatch(struct mpib_engine *engine)
 {
+	const struct mpib_lane *last;
+	struct mpib_lane *lane = NULL;
 	uint64_t count, now, next = UINT64_MAX;
-	unsigned retried = 0;
-	struct mpib_lane *lane;
 
 	if (read(engine->timer, &count, sizeof(count)) != sizeof(count))
 		return;
 	engine->armed = 0;
 	now = mpib_now_ns();
-	TAILQ_FOREACH(lane, &engine->lanes, made_link)
-	{
-		uint64_t at = reconnect_look(lane, now);
+	last = TAILQ_LAST(&engine->lanes, mpib_made_list);
+	while (lane != last) {
+		uint64_t at;
 
-		if (at < next)
-			next = at;
-		retried += is_retried(lane);
+		lane = TAILQ_FIRST(&engine->lanes);
+		TAILQ_REMOVE(&engine->lanes, lane, made_link);
+		TAILQ_INSERT_TAIL(&engine->lanes, lane, made_link);
+		at = reconnect_look(lane, now);
+		next = at < next ? at : next;
+		if (mpib_now_ns() - now >= TURN_NS)
+			break;
 	}
-	engine->retried = retried;
+	engine->retried = count_retried(engine);
+	if (lane != last)
+		next = now;
 	if (next != UINT64_MAX)
 		mpib_rail_arm(engine, next);
 }
