@@ -118,7 +118,9 @@ static bool is_steered(const struct engine_conn *f, uint32_t total)
 static uint32_t ask_adaptive(struct engine_conn *f,
 			     const struct mpib_split_ask *ask)
 {
-	if (ask->pos == 0)
+	/* Without an agent there is nothing to read. */
+	if (ask->pos == 0 &&
+	    (f->shard->engine->hints || f->hint != MPIB_HINT_OWN))
 		read_hint(f);
 	if (__builtin_expect(!is_steered(f, ask->total), 1))
 		return ask_adapt(f, ask);

@@ -65,7 +65,8 @@ static bool group_starves(const struct engine_conn *f)
  * gets some of the slot's bytes back: its staging window is smaller than the
  * peer's buffer, or than the group. Waiting for the end-to-end ack of the slot
  * would be a deadlock. */
-static bool send_op_starves(struct engine_conn *f, const struct send_op *p)
+__attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
+						      const struct send_op *p)
 {
 	const struct engine_request *r = &f->req[send_op_share(f, p, 0)->req];
 
@@ -145,8 +146,8 @@ void mpib_sender_settle(struct engine_conn *f)
 
 /* A sample for auto: the time of a stripe by one QP, or spread over several. A
  * replayed stripe, which another rail carries, is no sample. */
-static void judge_way(struct engine_conn *f, const struct send_op *p,
-		      unsigned k)
+__attribute__((noinline)) static void
+judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
 {
 	const struct mpib_stripe *c = &p->stripe[k];
 	const struct mpib_tracker *t = &f->lane->track[k];
@@ -186,8 +187,8 @@ static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 
 /* The last stripes of a send op were acknowledged, ns after its post. One that
  * was replayed tells nothing. */
-static void judge_cut(struct engine_conn *f, const struct send_op *p,
-		      uint64_t ns)
+__attribute__((noinline)) static void
+judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 {
 	const uint32_t sout = p->stripe[MPIB_RAIL_SOUT].bytes;
 	const uint32_t sup = p->stripe[MPIB_RAIL_SUP].bytes;
@@ -239,8 +240,8 @@ static inline void stripes_acked(struct engine_conn *f, struct send_op *p,
 		judge_cut(f, p, f->shard->now - posted);
 }
 
-static void stripes_failed(struct engine_conn *f, struct send_op *p,
-			   uint8_t stripes)
+__attribute__((noinline)) static void
+stripes_failed(struct engine_conn *f, struct send_op *p, uint8_t stripes)
 {
 	for (unsigned on = stripes; on; on &= on - 1)
 		drop_stripe(f, p, (unsigned)__builtin_ctz(on));

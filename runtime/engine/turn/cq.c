@@ -14,17 +14,23 @@
 
 #define BATCHES_PER_TURN 4
 
-static inline struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
+/* Not among the recent ones. */
+__attribute__((noinline)) static struct mpib_lane_qp *
+look_up_qp(struct mpib_rail *rail, uint32_t qpn)
 {
-	struct mpib_lane_qp **recent = &rail->recent[qpn % MPIB_RECENT_QPS];
-	struct mpib_lane_qp *q = *recent;
+	struct mpib_lane_qp *q;
 
-	if (q && q->qpn == qpn)
-		return q;
 	HASH_FIND(hh, rail->qps, &qpn, sizeof(qpn), q);
 	if (q)
-		*recent = q;
+		rail->recent[qpn % MPIB_RECENT_QPS] = q;
 	return q;
+}
+
+static inline struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
+{
+	struct mpib_lane_qp *q = rail->recent[qpn % MPIB_RECENT_QPS];
+
+	return q && q->qpn == qpn ? q : look_up_qp(rail, qpn);
 }
 
 /* The receiving connection that the IMM names. A v1 IMM names none: its lane
@@ -194,42 +200,42 @@ static inline struct engine_conn *cq_sent_by(struct mpib_shard *s,
 /* The QP's part of a send completion. True: not the connection's, for a fence
  * decides what was lost. */
 static inline bool sent_of(struct mpib_lane_qp *q, struct engine_conn *f,
-			   unsigned r, const struct ibv_wc *wc)
+			   unsigned r, const struct ibv_wc *wc, uint64_t wr_id,
+			   bool ok)
 {
-	enum mpib_wr_kind kind = mpib_wr_kind(wc->wr_id);
-	bool ok = wc->status == IBV_WC_SUCCESS;
-	/* It was found lost, or not. */
-	bool fenced = q->lane->stop[r].told;
+	struct mpib_lane *lane = q->lane;
+	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
+	bool fenced = lane->stop[r].told; /* it was found lost, or not */
 
-	q->lane->n[r].tx_cqes++;
-	mpib_qp_retire(q, r, wc->wr_id);
+	lane->n[r].tx_cqes++;
+	mpib_qp_retire(q, r, wr_id);
 	if (__builtin_expect(!ok, 0))
 		fenced = send_failed(q, f, r, wc);
 	if (__builtin_expect(kind == MPIB_WR_OP, 1))
 		return fenced;
 	if (kind == MPIB_WR_SPREAD)
-		mpib_spread_sent(q, wc->wr_id, ok);
+		mpib_spread_sent(q, wr_id, ok);
 	else if (kind == MPIB_WR_PROBE)
-		mpib_rail_probed(q->lane, r, ok);
+		mpib_rail_probed(lane, r, ok);
 	return fenced;
 }
 
 static inline void cq_sent(struct mpib_shard *s, struct mpib_rail *rail,
-			   unsigned r, const struct ibv_wc *wc)
+			   unsigned r, const struct ibv_wc *wc, uint64_t wr_id)
 {
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
-	struct engine_conn *f = cq_sent_by(s, wc->wr_id);
-	bool fenced = false;
+	struct engine_conn *f = cq_sent_by(s, wr_id);
+	bool ok = wc->status == IBV_WC_SUCCESS, fenced = false;
 
-	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wc->wr_id, 0);
+	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wr_id, 0);
 	rail->n.n.tx_cqes++;
 	if (f)
 		f->n[r].tx_cqes++;
 	if (q)
-		fenced = sent_of(q, f, r, wc);
+		fenced = sent_of(q, f, r, wc, wr_id, ok);
 	if (f && !fenced)
-		sent_for(f, r, wc->wr_id, wc->status == IBV_WC_SUCCESS);
-	else if (f && mpib_wr_kind(wc->wr_id) == MPIB_WR_STOP)
+		sent_for(f, r, wr_id, ok);
+	else if (f && mpib_wr_kind(wr_id) == MPIB_WR_STOP)
 		/* The rail's drain will do. */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (!q)
@@ -268,15 +274,17 @@ __attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
 
 	for (int b = 1; n > 0; b++) {
 		for (const struct ibv_wc *wc = s->wc; wc != s->wc + n; wc++) {
+			uint64_t wr_id = wc->wr_id;
+
 			if (is_error(wc->status))
 				rail->n.cqe_errors++;
 			/* Receives have wr_id 0, sends never. */
-			if (wc->wr_id == 0)
+			if (wr_id == 0)
 				cq_received(s, rail, r, wc);
-			else if (mpib_wr_kind(wc->wr_id) == MPIB_WR_FLUSH)
+			else if (mpib_wr_kind(wr_id) == MPIB_WR_FLUSH)
 				cq_read_back(s, r, wc);
 			else
-				cq_sent(s, rail, r, wc);
+				cq_sent(s, rail, r, wc, wr_id);
 		}
 		rail->n.cqes += (uint64_t)n;
 		total += n;
