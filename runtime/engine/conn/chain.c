@@ -27,9 +27,7 @@ static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 	return mpib_qp_room(engine_conn_qp(f, r, f->tx.cts_next)) >= wrs;
 }
 
-/* False while the rail's window, or room on the connection's lane, is kept for
- * a connection that stood before this one in the order of the DRR classes. */
-static bool in_turn(struct engine_conn *f, unsigned rail)
+bool mpib_chain_in_turn(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_shard *s = f->shard;
 	uint8_t bit = mpib_rail_bit(rail);
@@ -40,7 +38,10 @@ static bool in_turn(struct engine_conn *f, unsigned rail)
 	} else if (f->lane->full_turn == s->n.turns) {
 		f->stopped_by = MPIB_DRR_BLOCKED;
 	}
-	return f->stopped_by == MPIB_DRR_NONE;
+	if (f->stopped_by == MPIB_DRR_NONE)
+		return true;
+	mpib_stall(f, MPIB_STALL_SHARE);
+	return false;
 }
 
 /* The lane is full: keep this connection's turn, and the lane's next room from
@@ -54,10 +55,6 @@ static void keep_turn(struct engine_conn *f)
 bool mpib_chain_room(struct engine_conn *f, unsigned r, uint8_t spread,
 		     unsigned wrs, uint32_t bytes)
 {
-	if (f->shard->contended && !in_turn(f, r)) {
-		mpib_stall(f, MPIB_STALL_SHARE);
-		return false;
-	}
 	if (!send_op_room(f, r, spread, wrs)) {
 		keep_turn(f);
 		mpib_stall(f, MPIB_STALL_SQ);

@@ -132,6 +132,11 @@ void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c);
 bool mpib_chain_is_bare(const struct mpib_lane *lane,
 			const struct mpib_chain *c);
 
+/* False while the rail's window, or room on the connection's lane, is kept for
+ * a connection that stood before this one in the order of the DRR classes, which
+ * is noted as a stall. */
+bool mpib_chain_in_turn(struct engine_conn *f, unsigned rail);
+
 /* Whether rail r has room now for a chain of wrs WRs with so many bytes. If not,
  * what is short is noted as a stall. */
 bool mpib_chain_room(struct engine_conn *f, unsigned r, uint8_t spread,
@@ -170,8 +175,10 @@ mpib_sender_may_post(struct engine_conn *f, unsigned ranges, uint8_t mask,
 		if (!(mask & mpib_rail_bit(r)))
 			continue;
 		q[r] = engine_conn_qp(f, r, f->tx.cts_next);
-		/* Mostly there is room and nobody to ask for it. */
-		if ((f->shard->contended || lane->spread != MPIB_SPREAD_SPLIT ||
+		if (f->shard->contended && !mpib_chain_in_turn(f, r))
+			return false;
+		/* Mostly there is room. */
+		if ((lane->spread != MPIB_SPREAD_SPLIT ||
 		     !mpib_qp_fits(q[r], r, wrs) ||
 		     !mpib_chain_window(f, r, bytes[r])) &&
 		    !mpib_chain_room(f, r, spread, wrs, bytes[r]))
