@@ -61,9 +61,19 @@ static void fill(struct sim_rng *r, void *bytes, size_t n)
 		at[i] = (uint8_t)sim_rng_next(r);
 }
 
+/* One of two values, which whatever bytes need not be. */
+static void fit(bool *b)
+{
+	uint8_t v;
+
+	memcpy(&v, b, sizeof(v));
+	*b = v & 1;
+}
+
 static void fill_lane(struct sim_rng *r, struct mpib_lane_info *i)
 {
 	fill(r, i, sizeof(*i));
+	fit(&i->delivered);
 	i->imm_version = sim_chance(r, 2) ? MPIB_IMM_V1 : MPIB_IMM_V2;
 	i->mode = (uint8_t)sim_draw(r, 4);
 	i->path = (uint8_t)sim_draw(r, 4);
@@ -88,6 +98,7 @@ static void fill_report(struct sim_rng *r, struct mpib_node_report *m)
 	fill(r, m, sizeof(*m));
 	fill_text(r, m->version, sizeof(m->version));
 	fill_text(r, m->host, sizeof(m->host));
+	fit(&m->agent.there);
 	m->devices = (uint8_t)sim_draw(r, 3);
 	m->rails = (uint8_t)sim_draw(r, 3);
 	m->settings = (uint8_t)sim_draw(r, MPIB_REPORT_SETTINGS + 1);
@@ -96,13 +107,18 @@ static void fill_report(struct sim_rng *r, struct mpib_node_report *m)
 static void fill_rail(struct sim_rng *r, struct mpib_rail_msg *m)
 {
 	fill(r, m, sizeof(*m));
+	fit(&m->on);
+	fit(&m->more);
+	fit(&m->info.ece);
 	m->type = (uint8_t)sim_draw(r, 6);
 	m->rail = (uint8_t)sim_draw(r, 3);
 	m->cause = (uint8_t)sim_draw(r, 16);
 	m->info.qps = (uint8_t)sim_draw(r, 5);
 	m->bitmaps = (uint8_t)sim_draw(r, 3);
-	for (unsigned i = 0; i < m->bitmaps; i++)
+	for (unsigned i = 0; i < m->bitmaps; i++) {
+		fit(&m->bitmap[i].sender);
 		m->bitmap[i].slots = (uint16_t)sim_draw(r, 64);
+	}
 }
 
 /* Whatever it is, of that type or of any. */
