@@ -138,22 +138,29 @@ static void an_error_completion_names_its_qp(void **state)
 	assert_int_equal(wc.qp_num, f.qa->qp_num);
 }
 
+/* A pair whose second QP is gone once a message has come over it. */
+static void lose_the_peer(struct vt *t, struct writes *f,
+			  const struct vt_opt *o)
+{
+	writes_begin(t, f);
+	vt_destroy(t, f->qa, f->qb);
+	vt_pair(t, o, &f->qa, &f->qb);
+	assert_int_equal(writes_good(f, 1), 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	vt_destroy(t, NULL, f->qb);
+	f->qb = NULL;
+	assert_int_equal(writes_good(f, 2), 0);
+}
+
 static void a_peer_that_is_gone_ends_in_retry_exceeded(void **state)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct writes f;
 
-	writes_begin(t, &f);
-	vt_destroy(t, f.qa, f.qb);
 	o.timeout = 14;
 	o.retry_cnt = 1;
-	vt_pair(t, &o, &f.qa, &f.qb);
-	assert_int_equal(writes_good(&f, 1), 0);
-	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
-	vt_destroy(t, NULL, f.qb);
-	f.qb = NULL;
-	assert_int_equal(writes_good(&f, 2), 0);
+	lose_the_peer(t, &f, &o);
 	assert_int_equal(writes_good(&f, 3), 0);
 	vt_expect(t, &t->a.send, 2, IBV_WC_RETRY_EXC_ERR);
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
@@ -165,16 +172,8 @@ static void a_peer_that_is_gone_is_given_its_retries(void **state)
 	struct vt_opt o = vt_usual;
 	struct writes f;
 
-	writes_begin(t, &f);
-	vt_destroy(t, f.qa, f.qb);
-	/* Half a minute. */
-	o.timeout = 20;
-	vt_pair(t, &o, &f.qa, &f.qb);
-	assert_int_equal(writes_good(&f, 1), 0);
-	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
-	vt_destroy(t, NULL, f.qb);
-	f.qb = NULL;
-	assert_int_equal(writes_good(&f, 2), 0);
+	o.timeout = 20; /* half a minute */
+	lose_the_peer(t, &f, &o);
 	vt_quiet(t, &t->a.send, 50);
 	assert_int_equal(vt_state(t, f.qa), IBV_QPS_RTS);
 }
