@@ -142,6 +142,7 @@ static void client_serialize(struct mpib_serial *p, struct proxy_client *s)
 			return;
 		}
 	}
+	mpib_mrs_serialize(p, s->peer_client.engine_client);
 	clients_regions(p, s);
 }
 

@@ -268,22 +268,33 @@ int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 	return 0;
 }
 
+/* 0: none. Behind the last one: descriptors that wait in a ring may name a handle
+ * that is free again. */
+static uint32_t free_handle(const struct engine_client *a)
+{
+	for (uint32_t i = 1; i <= MPIB_MRS_MAX; i++) {
+		uint32_t h = (a->mr_given + i) % MPIB_MRS_MAX;
+
+		if (h && !a->mr_made[h])
+			return h;
+	}
+	return 0;
+}
+
 int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 		uint32_t *handle, mpib_done_fn *done, void *arg)
 {
 	struct mpib_call *call;
 	struct mpib_mr *mr;
-	uint32_t h = 1;
+	uint32_t h = free_handle(client);
 	int rc;
 
-	while (h < MPIB_MRS_MAX && client->mr_made[h])
-		h++;
-	if (h == MPIB_MRS_MAX)
+	if (!h)
 		return -ENOSPC;
 	rc = mpib_mr_make(client, attr, h, &mr);
 	if (rc < 0)
 		return rc;
-	*handle = h;
+	*handle = client->mr_given = h;
 	call = mpib_call_new(mr, done, arg);
 	mpib_mailbox_send(&client->shard->mailbox, &call->msg, on_mr_add);
 	return 0;

@@ -284,7 +284,7 @@ struct mpib_mr_attr {
 /*
  * Register on every rail whose device is there; -ENETDOWN if there is no such
  * rail. done(arg, 0) runs when descriptors may name *handle; after an error
- * return done is never called. Handles are small numbers from 1 and are reused.
+ * return done is never called. Handles are small numbers from 1; one is reused when all others had a turn.
  */
 int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 		uint32_t *handle, mpib_done_fn *done, void *arg);

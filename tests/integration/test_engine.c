@@ -218,6 +218,77 @@ static void deregistering_waits_for_what_uses_the_region(void **state)
 	pair_until(&pair, &gone);
 }
 
+/* Receives of 64 bytes that fill its table. */
+static void fill_slots(void)
+{
+	struct mpib_desc d = { .op = MPIB_OP_RECV,
+			       .req = 1,
+			       .n = 1,
+			       .gen = ++rx.gen,
+			       .mr = pair.node[1].mr,
+			       .len = 64,
+			       .total = 64 * MPIB_TABLE_SLOTS };
+
+	for (; d.pos < d.total; d.pos += d.len) {
+		d.off = PAIR_RX + d.pos;
+		pair_push(&rx, &d);
+	}
+	for (int i = 0; i < 20; i++)
+		pair_turn(&pair);
+}
+
+static bool is_over(const struct pair_end *e, uint8_t req, uint32_t gen)
+{
+	int32_t result;
+
+	return mpib_completion_poll(pair_completion(e, req), gen, &result);
+}
+
+#define SMALL 4096
+
+/* Of the receiving node. */
+static uint32_t add_region(char *mem)
+{
+	const struct mpib_mr_attr attr = { .addr = mem,
+					   .len = SMALL,
+					   .dmabuf_fd = -1 };
+	bool ready = false;
+	uint32_t mr;
+
+	assert_int_equal(mpib_mr_add(pair.node[1].engine_client, &attr, &mr,
+				     pair_set_flag, &ready),
+			 0);
+	pair_until(&pair, &ready);
+	return mr;
+}
+
+static void no_region_is_taken_for_one_that_went(void **state)
+{
+	static char mem[2][SMALL];
+	static const char zero[SMALL];
+	bool gone = false;
+	uint32_t old, new, g;
+
+	open_with(512, MPIB_IMM_V2);
+	old = add_region(mem[0]);
+	fill_slots();
+	g = pair_post(&rx, MPIB_OP_RECV, 2, old, 0, SMALL, 0);
+	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, old,
+				     pair_set_flag, &gone),
+			 0);
+	pair_until(&pair, &gone);
+	assert_int_equal(pair.node[1].broken, 0); /* it waits in the ring */
+	new = add_region(mem[1]);
+	pair_fill(pair.node[0].mem, SMALL, 1);
+	for (uint8_t i = 1; i < 3; i++)
+		pair_post(&tx, MPIB_OP_SEND, i, pair.node[0].mr, 0, SMALL, 0);
+	while (!rx.reply->conn[rx.index].broken && !is_over(&rx, 2, g))
+		pair_turn(&pair);
+	assert_memory_equal(mem[1], zero, SMALL);
+	assert_int_equal(rx.reply->conn[rx.index].broken, -ECANCELED);
+	assert_int_not_equal(new, old);
+}
+
 static void
 receivers_that_stop_while_the_queue_is_full_all_get_their_fence(void **state)
 {
@@ -274,6 +345,7 @@ const struct CMUnitTest test_list[] = {
 	pair_test(a_no_op_completes_between_messages),
 	pair_test(a_descriptor_outside_its_region_breaks_that_connection_only),
 	pair_test(deregistering_waits_for_what_uses_the_region),
+	pair_test(no_region_is_taken_for_one_that_went),
 	pair_test(
 		receivers_that_stop_while_the_queue_is_full_all_get_their_fence),
 	pair_test(killing_a_lane_ends_everything_on_it),

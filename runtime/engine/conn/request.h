@@ -12,7 +12,8 @@
 #include "engine/measure/count.h"
 
 /* Check that the descriptor's bytes lie in its region, and take a reference on
- * the region: *mr is NULL for an empty part. -EFAULT. */
+ * the region: *mr is NULL for an empty part. -EFAULT; -ECANCELED: there is no such
+ * region, any more. */
 static inline int engine_conn_hold(struct engine_conn *f,
 				   const struct mpib_desc *d,
 				   struct mpib_mr **mr, uint64_t *addr)
@@ -26,7 +27,9 @@ static inline int engine_conn_hold(struct engine_conn *f,
 	if (d->mr >= MPIB_MRS_MAX)
 		return -EFAULT;
 	m = f->client->mr[d->mr];
-	if (!m || d->off > m->len || d->len > m->len - d->off)
+	if (!m)
+		return -ECANCELED;
+	if (d->off > m->len || d->len > m->len - d->off)
 		return -EFAULT;
 	mpib_mr_ref(m);
 	*mr = m;

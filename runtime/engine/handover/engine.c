@@ -113,3 +113,11 @@ int mpib_mr_restore(struct engine_client *client,
 		return -EINVAL;
 	return mpib_mr_make(client, attr, handle, &client->mr[handle]);
 }
+
+void mpib_mrs_serialize(struct mpib_serial *p, struct engine_client *client)
+{
+	mpib_serial_u32(p, &client->mr_given);
+	if (client->mr_given >= MPIB_MRS_MAX)
+		mpib_serial_fail(p, "a client has no region %u",
+				 client->mr_given);
+}

@@ -50,6 +50,8 @@ void mpib_engine_serialize(struct mpib_serial *p, struct mpib_engine *engine);
 /* Like mpib_mr_add(), but at once and with a given handle; engine halted. */
 int mpib_mr_restore(struct engine_client *client,
 		    const struct mpib_mr_attr *attr, uint32_t handle);
+/* Which handle the client was given last: its rings may name those before. */
+void mpib_mrs_serialize(struct mpib_serial *p, struct engine_client *client);
 /* A lane whose rails are all down, without its QPs. Reading makes the lane;
  * *lane is NULL on failure. */
 void mpib_lane_serialize(struct mpib_serial *p, struct mpib_lane **lane,

@@ -69,6 +69,7 @@ struct engine_client {
 	/* Time of past connections' requests, by is_sender. */
 	struct mpib_hist_counts closed_done[2];
 	struct mpib_mr **mr_made;
+	uint32_t mr_given; /* the handle given last */
 	int bell; /* the client's doorbell eventfd, its owner's; -1: none */
 	TAILQ_ENTRY(engine_client) link;
 	struct mpib_msg msg;
