@@ -22,11 +22,9 @@
  * A client's memfd must be sealed against shrinking, or the proxy's accesses
  * could raise SIGBUS. The proxy seals its seals: with F_SEAL_FUTURE_WRITE, added
  * later, the process that takes over could not map it, and one client would keep
- * the proxy from being upgraded. *unit: its page size. NULL, or why it is not
- * accepted.
+ * the proxy from being upgraded. NULL, or why it is not accepted.
  */
-static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask,
-			       uint64_t *unit)
+static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
 {
 	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
@@ -48,9 +46,18 @@ static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask,
 	if (ask->offset > (uint64_t)st.st_size ||
 	    ask->size > (uint64_t)st.st_size - ask->offset)
 		return "the region reaches beyond the end of the memfd";
-	/* The huge page size, for a memfd of huge pages. */
-	*unit = (uint64_t)st.st_blksize;
 	return NULL;
+}
+
+/* Its page size. Not st_blksize, which is that of a huge page, too, where the
+ * kernel may make ordinary memory of such (shmem_enabled). */
+static uint64_t page_of(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC)
+		return (uint64_t)fs.f_bsize;
+	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 /* Map the pages of unit bytes around a region of a file; the region begins
@@ -78,7 +85,7 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 	struct proxy_client_region *r;
 	uint64_t unit, skip;
 	size_t len;
-	const char *why = check_memfd(m->fd[0], ask, &unit);
+	const char *why = check_memfd(m->fd[0], ask);
 	void *map;
 
 	if (why) {
@@ -87,6 +94,7 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 	}
 	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
+	unit = page_of(m->fd[0]);
 	map = map_around(m->fd[0], ask->offset, ask->size, unit, &len, &skip);
 	if (map == MAP_FAILED && errno == ENOMEM) {
 		mpib_fill_refuse(s, &m->h, -ENOMEM, m->fd[0], 0, ask->size);
@@ -119,12 +127,10 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
 {
 	struct statfs fs;
-	uint64_t unit;
 
 	if (fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC)
 		return NULL;
-	return check_memfd(fd, ask, &unit) ? "the descriptor is no dma-buf"
-					   : NULL;
+	return check_memfd(fd, ask) ? "the descriptor is no dma-buf" : NULL;
 }
 
 static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
@@ -181,7 +187,6 @@ static int region_fd_remap(struct proxy_client_region *r,
 			   struct mpib_mr_attr *attr)
 {
 	uint64_t skip, len;
-	struct stat st;
 	void *map;
 
 	if (r->dmabuf) {
@@ -189,10 +194,8 @@ static int region_fd_remap(struct proxy_client_region *r,
 		attr->dmabuf_offset = r->offset;
 		return 0;
 	}
-	if (fstat(r->fd, &st) < 0)
-		return -1;
-	map = map_around(r->fd, r->offset, r->size, (uint64_t)st.st_blksize,
-			 &len, &skip);
+	map = map_around(r->fd, r->offset, r->size, page_of(r->fd), &len,
+			 &skip);
 	if (map == MAP_FAILED)
 		return -1;
 	mpib_region_mapped(r, map, len);

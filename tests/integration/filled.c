@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 /* cmocka wants the ones above. */
@@ -29,6 +30,20 @@ static unsigned pass;
 
 static pthread_t control;
 _Atomic unsigned filled_by_control;
+
+bool filled_by_huge_pages;
+
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
+
+int __wrap_fstat(int fd, struct stat *st)
+{
+	int rc = __real_fstat(fd, st);
+
+	if (filled_by_huge_pages)
+		st->st_blksize = 2 << 20;
+	return rc;
+}
 
 int __real_madvise(void *addr, size_t len, int advice);
 int __wrap_madvise(void *addr, size_t len, int advice);
@@ -191,7 +206,8 @@ static void fill_memfd(int fd, uint64_t size)
 				   (off_t)at) > 0);
 }
 
-void ask_reg(int sock, unsigned flags, uint64_t offset, uint64_t size)
+static void reg(int sock, unsigned flags, uint64_t offset, uint64_t size,
+		bool filled_first)
 {
 	struct mpib_ctl_reg_fd ask = {
 		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
@@ -203,11 +219,22 @@ void ask_reg(int sock, unsigned flags, uint64_t offset, uint64_t size)
 
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)(offset + size)), 0);
-	if (!flags) /* huge pages cannot be written by write(2) */
+	if (filled_first)
 		fill_memfd(fd, offset + size);
 	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	assert_int_equal(mpib_message_send(sock, &ask.h, &fd, 1), 0);
 	close(fd);
+}
+
+void ask_reg(int sock, unsigned flags, uint64_t offset, uint64_t size)
+{
+	/* Huge pages cannot be written by write(2). */
+	reg(sock, flags, offset, size, !flags);
+}
+
+void ask_reg_holes(int sock, uint64_t size)
+{
+	reg(sock, 0, 0, size, false);
 }
 
 void ask_pool(int sock, uint64_t size)

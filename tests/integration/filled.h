@@ -7,6 +7,7 @@
 #define FILLED_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "client/fill.h"
@@ -31,6 +32,9 @@ int filled_nothing_is_left(void **state);
  * and all after it with another; errors of 0: it makes them. */
 void filled_fail(unsigned calls, int first, int then);
 
+/* The kernel says what it says of ordinary memory where shmem_enabled is always. */
+extern bool filled_by_huge_pages;
+
 /* Steps that the control thread made itself. */
 extern _Atomic unsigned filled_by_control;
 /* One turn, when there is something to do. Returns how long that took, ns. */
@@ -43,8 +47,10 @@ struct proxy_client *newest(void);
 void hear(int sock, struct mpib_message *m);
 int hear_status(int sock);
 
-/* Without waiting for the answer. flags are memfd_create(2)'s. */
+/* Without waiting for the answer. flags are memfd_create(2)'s. _holes: of memory
+ * without pages. */
 void ask_reg(int sock, unsigned flags, uint64_t offset, uint64_t size);
+void ask_reg_holes(int sock, uint64_t size);
 void ask_pool(int sock, uint64_t size);
 void ask_why(int sock);
 

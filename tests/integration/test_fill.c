@@ -205,6 +205,23 @@ static void pages_not_to_be_had_are_told(void **state)
 	assert_int_equal(hear_status(a), 0);
 }
 
+/* The proxy makes none for it, whatever size they could be of. */
+static void holes_of_ordinary_memory_are_refused(void **state)
+{
+	struct mpib_message m;
+	const struct mpib_ctl_error *e = (const void *)&m;
+	int a = attach();
+
+	for (unsigned i = 0; i < 2; i++) {
+		filled_by_huge_pages = i;
+		ask_reg_holes(a, large);
+		hear(a, &m);
+		filled_by_huge_pages = false;
+		assert_int_equal(m.h.status, -EFAULT);
+		assert_non_null(strstr(e->why, "no pages yet at byte 0"));
+	}
+}
+
 static bool huge_pages_are_used_up(void)
 {
 	int fd = memfd_create("huge", MFD_CLOEXEC | MFD_HUGETLB);
@@ -287,6 +304,7 @@ int main(int argc, char **argv)
 		FILL_TEST(a_client_that_goes_takes_its_regions_with_it_at_once),
 		FILL_TEST(a_takeover_waits_for_the_pages),
 		FILL_TEST(pages_not_to_be_had_are_told),
+		FILL_TEST(holes_of_ordinary_memory_are_refused),
 		FILL_TEST(huge_pages_not_to_be_had_are_told),
 		FILL_TEST(who_cannot_be_told_goes_all_the_same),
 		FILL_TEST(a_kernel_that_makes_no_pages_leaves_it_to_the_rails),
