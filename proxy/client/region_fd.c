@@ -183,6 +183,22 @@ void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 				    ask->flags);
 }
 
+/*
+ * The client had made the pages of its memfd, and then punched a hole: registered,
+ * the proxy would make them, and pay for them. The position in the file is the
+ * client's, too.
+ */
+static bool has_holes(const struct proxy_client_region *r)
+{
+	off_t was = lseek(r->fd, 0, SEEK_CUR), hole;
+
+	if (r->pool || page_of(r->fd) != (uint64_t)sysconf(_SC_PAGESIZE))
+		return false;
+	hole = lseek(r->fd, (off_t)r->offset, SEEK_HOLE);
+	lseek(r->fd, was, SEEK_SET);
+	return hole >= 0 && (uint64_t)hole < r->offset + r->size;
+}
+
 static int region_fd_remap(struct proxy_client_region *r,
 			   struct mpib_mr_attr *attr)
 {
@@ -192,6 +208,10 @@ static int region_fd_remap(struct proxy_client_region *r,
 	if (r->dmabuf) {
 		attr->dmabuf_fd = r->fd;
 		attr->dmabuf_offset = r->offset;
+		return 0;
+	}
+	if (has_holes(r)) {
+		r->client->punched = true;
 		return 0;
 	}
 	map = map_around(r->fd, r->offset, r->size, page_of(r->fd), &len,

@@ -258,7 +258,7 @@ int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 	mr->len = attr->len;
 	mr->device = attr->dmabuf_fd >= 0;
 	rc = mr->device ? mpib_loopback_make(a->tenant) : 0;
-	if (rc == 0)
+	if (rc == 0 && (attr->addr || mr->device))
 		rc = client_reg(mr, attr);
 	if (rc < 0) {
 		client_dereg(mr);

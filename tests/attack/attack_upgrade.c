@@ -25,11 +25,12 @@
 static struct node node[2];
 static struct victim *victim;
 static int ready[2]; /* a pipe: the attacker has done its deed */
+static int upgraded[2]; /* the other way */
 
 static int setup(void **state)
 {
 	victim = victim_between(node, NULL);
-	return pipe(ready);
+	return pipe(ready) || pipe(upgraded);
 }
 
 static int teardown(void **state)
@@ -38,25 +39,63 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* BYTES of a memfd that may be registered. NULL: there are none. */
+static void *make_memory(int *fd)
+{
+	void *addr;
+
+	*fd = memfd_create("memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0 || ftruncate(*fd, BYTES) ||
+	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return NULL;
+	addr = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	return addr == MAP_FAILED ? NULL : memset(addr, 1, BYTES);
+}
+
 static int seal_afterwards(void *arg)
 {
 	struct mpib_client *c = tenant_attach(&node[0]);
-	int fd = memfd_create("sealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	struct mpib_region *r;
-	void *addr;
+	int fd;
+	void *addr = make_memory(&fd);
 
 	(void)arg;
-	if (!c || fd < 0 || ftruncate(fd, BYTES) ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
+	if (!c || !addr)
 		return 2;
-	addr = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (addr == MAP_FAILED)
-		return 3;
-	memset(addr, 1, BYTES);
 	if (mpib_reg_fd(c, addr, BYTES, 0, fd, MPIB_REG_MEMFD, &r) < 0)
 		return 4;
 	fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE); /* may be refused */
 	return tenant_stay(ready[1]);
+}
+
+/* Memory that it paid for, and then takes back. Says whether it is hung up on. */
+static int punch(void *arg)
+{
+	struct mpib_client *c = tenant_attach(&node[0]);
+	struct mpib_listener *l;
+	struct mpib_region *r;
+	struct mpib_handle h;
+	int rc = 0, fd;
+	void *addr = make_memory(&fd);
+	char byte;
+
+	(void)arg;
+	if (!c || !addr)
+		return 2;
+	if (mpib_reg_fd(c, addr, BYTES, 0, fd, MPIB_REG_MEMFD, &r) < 0)
+		return 4;
+	if (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 4096,
+		      BYTES - 8192))
+		return 5;
+	if (write(ready[1], "x", 1) != 1 || read(upgraded[0], &byte, 1) != 1)
+		return 6;
+	for (unsigned i = 0; i < 500 && rc == 0; i++) {
+		rc = mpib_listen(c, &h, &l);
+		if (rc == 0)
+			mpib_close_listen(l);
+		usleep(10000);
+	}
+	return rc == -EPIPE ? 0 : 7;
 }
 
 /* Connects to a listener that never accepts, of its own node and another. */
@@ -141,6 +180,20 @@ static void memory_that_is_sealed_afterwards_stops_no_upgrade(void **state)
 	attack(seal_afterwards, 1);
 }
 
+static void memory_that_is_taken_back_ends_its_client_alone(void **state)
+{
+	char byte = 'x';
+	pid_t pid;
+
+	attack_needs_root();
+	pid = tenant_begin(ATTACKER, punch, NULL);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	victim_goes_on_over_upgrades(victim, node, 2);
+	assert_int_equal(write(upgraded[1], &byte, 1), 1);
+	assert_int_equal(tenant_end(pid), 0);
+	victim_goes_on(victim, 64);
+}
+
 static void connects_that_nobody_accepts_stop_no_upgrade(void **state)
 {
 	attack_needs_root();
@@ -158,6 +211,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			memory_that_is_sealed_afterwards_stops_no_upgrade),
+		cmocka_unit_test(
+			memory_that_is_taken_back_ends_its_client_alone),
 		cmocka_unit_test(connects_that_nobody_accepts_stop_no_upgrade),
 		cmocka_unit_test(much_that_is_handed_over_stops_no_upgrade),
 	};

@@ -47,7 +47,8 @@ int mpib_engine_inherit(struct mpib_engine *engine);
  */
 /* The rails that an operator drained, and the counters of the shards. */
 void mpib_engine_serialize(struct mpib_serial *p, struct mpib_engine *engine);
-/* Like mpib_mr_add(), but at once and with a given handle; engine halted. */
+/* Like mpib_mr_add(), but at once and with a given handle; engine halted. An addr of
+ * NULL and no dma-buf: no rail knows it, what uses it fails. */
 int mpib_mr_restore(struct engine_client *client,
 		    const struct mpib_mr_attr *attr, uint32_t handle);
 /* Which handle the client was given last: its rings may name those before. */
