@@ -265,7 +265,7 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 {
 	const struct mpib_completion *cpl = r->completion;
 
-	if (rc == -EMSGSIZE)
+	if (mpib_conn_refused(conn, rc))
 		mpib_fail(rc,
 			  "send of %u bytes is larger than the posted receive "
 			  "of %u bytes",

@@ -116,6 +116,14 @@ static void many_messages_in_flight_keep_apart(void **state)
 	}
 }
 
+static void they_keep_apart_while_the_windows_grow(void **state)
+{
+	many_messages_in_flight_keep_apart(state);
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 4);
+	assert_int_equal(f->pool[2].size, f->welcome.window);
+	assert_int_equal(f->pool[3].size, f->welcome.window);
+}
+
 static void mixed_memory_is_pushed_in_the_order_posted(void **state)
 {
 	char *mem = mpib_mem_alloc(c, 4096);
@@ -150,6 +158,18 @@ static void a_send_too_large_fails_with_both_sizes(void **state)
 	r = recv_at(0, 100000);
 	assert_int_equal(finish(r, s, NULL), 0);
 	assert_memory_equal(to, from + 7, 100000);
+}
+
+/* Of a grouped receive it is the connection that fails, which has the text. */
+static void one_too_large_for_its_group_says_what_the_proxy_says(void **state)
+{
+	struct mpib_request *s = send_at(0, 50000, 0);
+
+	atomic_store(&f->reply->conn[0].broken, -EMSGSIZE);
+	end_as(0, s, -EMSGSIZE);
+	assert_int_equal(finish(s, NULL, NULL), -EMSGSIZE);
+	assert_string_equal(mpib_strerror(), "the peer has no such listener");
+	assert_true(tx->window.lost);
 }
 
 static void a_window_is_given_to_the_next_connection(void **state)
@@ -339,8 +359,11 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_message_larger_than_the_window_passes_through),
 	TEST(a_message_may_end_before_the_receive_does),
 	TEST(many_messages_in_flight_keep_apart),
+	cmocka_unit_test_setup_teardown(they_keep_apart_while_the_windows_grow,
+					loop_start_wide, loop_stop),
 	TEST(mixed_memory_is_pushed_in_the_order_posted),
 	TEST(a_send_too_large_fails_with_both_sizes),
+	TEST(one_too_large_for_its_group_says_what_the_proxy_says),
 	TEST(a_window_is_given_to_the_next_connection),
 	TEST(windows_go_back_with_the_connections_and_the_regions),
 	TEST(progress_of_long_ago_is_not_taken_for_its_own),
