@@ -392,9 +392,8 @@ void engine_conn_start(struct engine_conn *conn,
  */
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg);
-/* After stop, and once the peer cannot write to the connection any more (the
- * peer said that it stopped, or the lane was killed): drop the connection's
- * references to regions and free the connection. */
+/* After stop, and once the peer cannot write any more (it said that it stopped,
+ * or the lane was killed): drop all references to regions, free the connection. */
 void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 			 void *arg);
 

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -70,16 +69,6 @@ static void on_crash(int signo)
 	raise(signo);
 }
 
-/* Nothing depends on addresses: else a seed would say one thing here, and another
- * on another machine. */
-static void move_addresses(void)
-{
-	if (!malloc(12345) ||
-	    __real_mmap(NULL, 1 << 14, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
-			-1, 0) == MAP_FAILED)
-		sim_lacks("memory");
-}
-
 static void child(const struct options *o, uint64_t seed,
 		  const struct sim_smaller *s, struct sim_result *result)
 {
@@ -127,7 +116,7 @@ static pid_t start(const struct options *o, uint64_t seed,
 		if (quiet && !freopen("/dev/null", "w", stderr))
 			__real__exit(2);
 		if (quiet)
-			move_addresses();
+			sim_addresses_move();
 		child(o, seed, s, result);
 	}
 	if (pid < 0) {
@@ -331,6 +320,11 @@ static void usage(void)
 	exit(2);
 }
 
+static unsigned jobs_of(uint64_t wanted)
+{
+	return wanted < JOBS ? (unsigned)wanted : JOBS;
+}
+
 static struct options read_options(int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -349,9 +343,7 @@ static struct options read_options(int argc, char **argv)
 	struct options o = { .seeds = 20, .messages = 1000 };
 	int opt;
 
-	o.jobs = (unsigned)sysconf(_SC_NPROCESSORS_ONLN);
-	if (o.jobs > JOBS)
-		o.jobs = JOBS;
+	o.jobs = jobs_of((uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	while ((opt = getopt_long(argc, argv, "v", longs, NULL)) != -1) {
 		uint64_t n = optarg ? strtoull(optarg, NULL, 10) : 0;
 
@@ -362,7 +354,7 @@ static struct options read_options(int argc, char **argv)
 		else if (opt == 'm')
 			o.messages = (unsigned)n;
 		else if (opt == 'j' && n)
-			o.jobs = n < JOBS ? (unsigned)n : JOBS;
+			o.jobs = jobs_of(n);
 		else if (opt == 't')
 			o.until = seconds() + (double)n;
 		else if (opt == 'r')
@@ -382,23 +374,12 @@ static struct options read_options(int argc, char **argv)
 	return o;
 }
 
-/* Addresses are the same in each run, should anything depend on them. */
-static void fix_addresses(char **argv)
-{
-	int now = personality(0xffffffff);
-
-	if (now < 0 || now & ADDR_NO_RANDOMIZE ||
-	    personality((unsigned long)now | ADDR_NO_RANDOMIZE) < 0)
-		return;
-	execv("/proc/self/exe", argv);
-}
-
 int main(int argc, char **argv)
 {
 	struct options o = read_options(argc, argv);
 	struct rlimit files;
 
-	fix_addresses(argv);
+	sim_addresses_fix(argv);
 	clearenv(); /* MPIB_*, and whatever else somebody reads */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur =

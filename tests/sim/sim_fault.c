@@ -108,49 +108,12 @@ static void lag_qp(struct sim_device *d, uint64_t ns)
 		qp->stands_until = sim_now + ns;
 }
 
-static void order(const struct sim_fault *f, const char *rail)
-{
-	static const char *const faults[] = { "rate=1000",  "delay=300",
-					      "black-hole", "link-down",
-					      "qp-kill",    "gone" };
-
-	sim_node_tell(f->node, "fault %s %s %llu\n", faults[f->at % 6], rail,
-		      (unsigned long long)(1 + f->lasts % 3));
-	sim_node_tell(f->node, "log %s\n", f->lasts % 2 ? "debug" : "info");
-	if (plan->hard && f->at / 6 % 4 == 0)
-		sim_node_tell(f->node, "kick %llu\n",
-			      (unsigned long long)(1 + f->lasts % 5));
-}
-
-static void operate(const struct sim_fault *f, bool drain)
-{
-	const char *rail = f->rail == 0 ? "SOUT" : "SUP";
-
-	if (plan->orders && drain)
-		order(f, rail);
-	else if (plan->orders && f->at / 6 % 2)
-		sim_node_tell(f->node, "heal %s\n", rail);
-
-	sim_node_tell(f->node, "%s %s\n", drain ? "drain" : "resume", rail);
-	sim_node_tell(f->node, "set limit.readers %llu\n",
-		      (unsigned long long)(100 + f->lasts % 1000));
-	sim_node_tell(f->node, "share %llu weight=%llu\n",
-		      (unsigned long long)(1 + f->lasts % 3),
-		      (unsigned long long)(1 + f->lasts % 5));
-	if (plan->shares)
-		sim_node_tell(f->node,
-			      "share %llu.%llu weight=%llu limit=1000\n",
-			      (unsigned long long)(1 + f->lasts % 3),
-			      (unsigned long long)(f->lasts / 3 % 3),
-			      (unsigned long long)(1 + f->lasts % 5));
-}
-
 /* Neither rank nor peer, nor the network: see sim_plan_more.c. */
 static void strike_more(const struct sim_fault *f)
 {
 	switch (f->kind) {
 	case SIM_FAULT_OPERATOR:
-		operate(f, true);
+		sim_operate(plan, f, true);
 		break;
 	case SIM_FAULT_TOOLS:
 		sim_visit_tool(f->node, sim_hca_draw(1ull << 36));
@@ -336,7 +299,7 @@ static void heal(const struct sim_fault *f)
 		sim_node_short(f->node, false);
 		break;
 	case SIM_FAULT_OPERATOR:
-		operate(f, false);
+		sim_operate(plan, f, false);
 		break;
 	case SIM_FAULT_NO_PROGRAM:
 		sim_node_program(f->node, true);

@@ -7,6 +7,9 @@
 
 /* The traffic begins now. */
 void sim_faults_start(const struct sim_plan *plan);
+/* sim_operate.c: an operator drains a rail, or resumes it, and does more beside. */
+void sim_operate(const struct sim_plan *plan, const struct sim_fault *f,
+		 bool drain);
 /* All have happened and are healed. */
 bool sim_faults_over(void);
 unsigned sim_faults_count(enum sim_fault_kind kind);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <unistd.h>
 
 #include "sim_task.h"
@@ -12,7 +13,7 @@
 /* Far from what the real kernel gives out, and from AddressSanitizer's. */
 #define MAPS_FROM 0x200000000000
 
-extern const char __executable_start; /* the linker's */
+extern const char program[] __asm__("__executable_start"); /* the linker's */
 static bool short_of_memory;
 
 void sim_short_of_memory(bool on)
@@ -33,7 +34,7 @@ static bool no_place(struct sim_proc *p, void *place)
 	if (p->places != p->no_place)
 		return false;
 	sim_trace("%s gets no memory (addr2line: %#zx)", p->name,
-		  (size_t)((char *)place - &__executable_start));
+		  (size_t)((char *)place - program));
 	return true;
 }
 
@@ -67,6 +68,27 @@ void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 	if (map != MAP_FAILED)
 		next += (len + 2 * page - 1) / page * page;
 	return map;
+}
+
+void sim_addresses_fix(char **argv)
+{
+	int now = personality(0xffffffff);
+
+	if (now < 0 || now & ADDR_NO_RANDOMIZE ||
+	    personality((unsigned long)now | ADDR_NO_RANDOMIZE) < 0)
+		return;
+	execv("/proc/self/exe", argv);
+}
+
+void sim_addresses_move(void)
+{
+	static void *kept;
+
+	kept = malloc(12345);
+	if (!kept ||
+	    __real_mmap(NULL, 1 << 14, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0) == MAP_FAILED)
+		sim_lacks("memory");
 }
 
 /* Pages come when somebody touches them: most of a window nobody does. */

@@ -16,6 +16,7 @@
 #include "proxy.h"
 #include "sim_file.h"
 #include "sim_hca.h"
+#include "sim_rank.h"
 #include "sim_wrap.h"
 
 #define PROCS 256
@@ -221,16 +222,6 @@ void sim_nodes_start(const struct sim_plan *p)
 	}
 }
 
-void sim_node_program(unsigned node, bool there)
-{
-	const struct sim_proc *proc = sim_node_proxy(node);
-	struct mpib_upgrade *u = proc ? &run_of(proc)->proxy->upgrade : NULL;
-
-	if (u)
-		snprintf(u->exe, sizeof(u->exe), "%s",
-			 there ? "/proc/self/exe" : "gone");
-}
-
 static void on_stall(void *arg)
 {
 	struct run *r = arg;
@@ -245,7 +236,7 @@ void sim_node_halts(void)
 	const struct run *old = run_of(sim_proc_self());
 	static unsigned wrong;
 
-	if (!old || !plan->stalls || wrong == WRONG_MOST ||
+	if (!old || !plan->stalls || wrong == WRONG_MOST || sim_ranks_over() ||
 	    sim_chance(&refusals, 3))
 		return;
 	for (unsigned i = run_count; i-- > 0;) {
@@ -286,6 +277,18 @@ struct sim_proc *sim_node_proxy(unsigned node)
 	return NULL;
 }
 
+struct mpib_proxy *sim_node_real(unsigned node)
+{
+	const struct sim_proc *proc = sim_node_proxy(node);
+
+	return proc ? run_of(proc)->proxy : NULL;
+}
+
+bool sim_nodes_stopping(void)
+{
+	return stopping;
+}
+
 struct sim_proc *sim_node_next(unsigned node)
 {
 	for (unsigned i = run_count; i-- > 0;) {
@@ -305,35 +308,9 @@ bool sim_node_any(unsigned node)
 	return false;
 }
 
-bool sim_node_usage(unsigned node, struct sim_usage *u)
-{
-	const struct sim_proc *proc = sim_node_proxy(node);
-	const struct mpib_proxy *p;
-
-	if (!proc)
-		return false;
-	p = run_of(proc)->proxy;
-	*u = (struct sim_usage){
-		.clients = p->clients.usage.clients,
-		.regions = p->clients.usage.regions,
-		.mapped = p->clients.usage.mapped,
-		.connections = HASH_COUNT(p->broker->conns),
-		.listeners = HASH_COUNT(p->broker->listeners),
-	};
-	return true;
-}
-
 bool sim_node_up(unsigned node)
 {
 	return sim_node_proxy(node) != NULL;
-}
-
-bool sim_node_lacks(unsigned node)
-{
-	const struct sim_proc *proc = sim_node_proxy(node);
-	const struct mpib_proxy *p = proc ? run_of(proc)->proxy : NULL;
-
-	return p && !stopping && !p->cfg.readopt && mpib_engine_lost(p->engine);
 }
 
 void sim_node_kill(unsigned node)
@@ -360,33 +337,6 @@ void sim_node_short(unsigned node, bool on)
 		if (runs[i]->node == node)
 			runs[i]->proc->is_short = on;
 	}
-}
-
-void sim_nodes_check_sums(void)
-{
-	for (unsigned i = 0; i < run_count; i++) {
-		if (runs[i]->serves)
-			sim_sums_check(runs[i]->proxy->engine);
-	}
-}
-
-void sim_nodes_check_quotas(void)
-{
-	for (unsigned i = 0; i < run_count; i++) {
-		if (runs[i]->serves)
-			sim_sums_quotas(runs[i]->proxy);
-	}
-}
-
-void sim_nodes_check_bytes(uint64_t received)
-{
-	struct sim_bytes all[SIM_RAILS] = { 0 };
-
-	for (unsigned i = 0; i < run_count; i++) {
-		if (runs[i]->serves)
-			sim_sums_add(runs[i]->proxy->engine, all);
-	}
-	sim_sums_compare(all, received);
 }
 
 void sim_node_kill_next(unsigned node)

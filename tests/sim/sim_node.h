@@ -24,6 +24,8 @@ unsigned sim_node_count(void);
 const char *sim_node_dir(unsigned node);
 /* The process that serves; NULL: none does. */
 struct sim_proc *sim_node_proxy(unsigned node);
+/* The same, as the real code has it. */
+struct mpib_proxy *sim_node_real(unsigned node);
 /* One that gets ready to take over; NULL: there is none. */
 struct sim_proc *sim_node_next(unsigned node);
 bool sim_node_up(unsigned node);
@@ -58,6 +60,7 @@ void sim_node_halts(void);
 bool sim_nodes_over(void);
 /* SIGTERM to all. From then on none may end in another way. */
 void sim_nodes_stop(void);
+bool sim_nodes_stopping(void);
 /* sim_ask.c: a command for the admin socket, from the scheduler. */
 void sim_node_tell(unsigned node, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));

@@ -38,6 +38,11 @@ bool sim_ranks_meet_quotas(void)
 	return plan->quotas;
 }
 
+bool sim_ranks_meet_refusals(void)
+{
+	return plan->refuses;
+}
+
 uint64_t sim_ranks_late(void)
 {
 	return plan->late;
@@ -231,6 +236,8 @@ void sim_ranks_start(const struct sim_plan *p)
 
 bool sim_ranks_over(void)
 {
+	if (!plan)
+		return false; /* they have not begun */
 	for (unsigned i = 0; i < plan->ranks; i++) {
 		if (!ranks[i].proc->over)
 			return false;

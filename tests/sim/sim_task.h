@@ -116,6 +116,11 @@ bool sim_by_chance(unsigned of);
 bool sim_short(void);
 /* Whoever is short of descriptors is of memory, too. */
 void sim_short_of_memory(bool on);
+/* Addresses are the same in each run, should anything depend on them: the program
+ * begins anew, where it has to. */
+void sim_addresses_fix(char **argv);
+/* They are others from now on. */
+void sim_addresses_move(void);
 /* The time of day is another from now on. Monotonic time goes on. */
 void sim_clock_jump(int64_t ns);
 
