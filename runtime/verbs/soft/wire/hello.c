@@ -25,6 +25,7 @@
 
 #define BACKOFF_MIN (1 * SOFT_MS)
 #define BACKOFF_MAX (64 * SOFT_MS)
+#define LOCAL_SNDBUF 524288 /* the kernel doubles it, for what it adds */
 
 struct sockaddr_in soft_address(struct in_addr addr, unsigned port)
 {
@@ -45,22 +46,26 @@ static bool is_local(struct in_addr own, struct in_addr peer)
  * Set socket options. A peer's kernel may forget the connection, and its word of
  * that be lost: who has nothing to send hears of it only if he asks, each second,
  * and who has waits for the other to dial. The kernels do that without a turn.
- * Between two addresses of one machine there is no network
- * to share, and the system's congestion control only costs (BBR paces by
- * timers); so use reno, which every kernel has and grants to every user.
+ *
+ * Between two addresses of one machine there is no network to share, and the
+ * system's congestion control only costs (BBR paces by timers); so use reno,
+ * which every kernel has and grants to every user. Nor is there a way to fill:
+ * what waits in the socket only leaves the caches until the peer reads it, and
+ * each socket more pushes out what waits in the others.
  */
 void soft_tune(int fd, struct in_addr own, struct in_addr peer)
 {
 	static const char reno[] = "reno";
-	int one = 1;
+	int one = 1, waits = LOCAL_SNDBUF;
 
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one));
 	setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof(one));
-	if (is_local(own, peer))
-		setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno,
-			   sizeof(reno) - 1);
+	if (!is_local(own, peer))
+		return;
+	setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, reno, sizeof(reno) - 1);
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &waits, sizeof(waits));
 }
 
 static bool hello_dials(struct soft_qp *qp)
