@@ -147,6 +147,7 @@ struct sim_qp {
 	bool established, notify_drained;
 	uint32_t sq_stop; /* in SQD: the first request that is not begun */
 	struct sim_wqe *sq;
+	uint32_t sq_made; /* of sq: those that were ever posted to */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
 	uint32_t sent, taken; /* messages that the peer did, that we did */
 	uint64_t last_arrive, last_ack, stuck_since;

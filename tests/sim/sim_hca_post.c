@@ -77,6 +77,15 @@ static int fill(const struct sim_qp *qp, struct sim_wqe *w,
 	return wr->send_flags & IBV_SEND_INLINE ? copy_inline(qp, w) : 0;
 }
 
+static struct sim_wqe *next_wqe(struct sim_qp *qp)
+{
+	uint32_t i = qp->sq_tail % qp->sq_room;
+
+	if (i == qp->sq_made)
+		qp->sq[qp->sq_made++].copied = NULL;
+	return &qp->sq[i];
+}
+
 int sim_post_send(struct ibv_qp *q, struct ibv_send_wr *wr,
 		  struct ibv_send_wr **bad)
 {
@@ -89,7 +98,7 @@ int sim_post_send(struct ibv_qp *q, struct ibv_send_wr *wr,
 		return EIO;
 	}
 	for (; wr && !rc; wr = wr->next) {
-		struct sim_wqe *w = &qp->sq[qp->sq_tail % qp->sq_room];
+		struct sim_wqe *w = next_wqe(qp);
 
 		if (q->state != IBV_QPS_RTS && q->state != IBV_QPS_SQD &&
 		    q->state != IBV_QPS_ERR)
