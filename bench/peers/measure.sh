@@ -103,14 +103,15 @@ as_peer() {
 		NCCL_IB_MERGE_NICS=0 NCCL_GIN_TYPE=2 "$@"
 }
 
-# eight ROW OPTION...: a ring and an all-to-all of the sizes that eight_sizes has.
+# eight ROW OPTION...: a ring and an all-to-all of the sizes that eight_sizes has. With
+# as much before them as mpib's connections take to have whole staging windows.
 eight() {
 	local row=$1 pattern
 	shift
 	wanted "$row" || return 0
 	for pattern in ring alltoall; do
 		run_perf "$row" "$@" --pin --pattern "$pattern" --min 64K --max 16M \
-			--factor 4 --iters 3 --warmup 1 || return
+			--factor 4 --iters 5 --warmup 40 || return
 		while read -r size key v; do
 			[ "$key" = busbw ] && emit "$row" "$pattern@$size" "$v"
 		done <"$dir/rows"
