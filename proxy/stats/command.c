@@ -115,22 +115,24 @@ static json_t *command_conns(struct mpib_ask *ask)
 static json_t *command_hist(struct mpib_ask *ask)
 {
 	uint64_t client;
-	json_t *o;
+	int which;
 
+	if (ask->argc == 0)
+		return mpib_view_hists(ask->view);
 	if (!mpib_ask_number(ask, 1, 0, UINT32_MAX, &client))
 		return NULL;
-	if (client &&
+	if (client && ask->part.at == 0 &&
 	    !proxy_clients_known(ask->view->clients, (uint32_t)client))
 		return mpib_ask_fail(ask, "clients lists them",
 				     "there is no client %llu",
 				     (unsigned long long)client);
-	o = mpib_view_hist(ask->view, ask->argc ? ask->argv[0] : NULL,
-			   (uint32_t)client);
-	if (!o)
+	which = mpib_view_hist_find(ask->argv[0]);
+	if (which < 0)
 		return mpib_ask_fail(ask, "hist lists them",
 				     "there is no histogram \"%.64s\"",
-				     ask->argc ? ask->argv[0] : "");
-	return o;
+				     ask->argv[0]);
+	return answer_part(ask, mpib_view_hist_part,
+			   (uint64_t)which << 32 | client);
 }
 
 #define STUCK_S 5

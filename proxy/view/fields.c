@@ -59,7 +59,8 @@ void mpib_field_counts(json_t *o, const struct mpib_view *v,
 
 void mpib_view_dump(struct mpib_view_part *part, json_t *value)
 {
-	char *text = value ? json_dumps(value, JSON_COMPACT | MPIB_VIEW_DIGITS)
+	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY |
+						       MPIB_VIEW_DIGITS)
 			   : NULL;
 
 	if (text)

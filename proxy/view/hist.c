@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Latency histograms as JSON. */
+#include <errno.h>
 #include <string.h>
 
 #include "engine/measure/times.h"
@@ -63,62 +64,12 @@ static json_t *hist_buckets(const struct mpib_hist_counts *h)
 	return list;
 }
 
-static json_t *by_connection(const struct mpib_view *v, unsigned which,
-			     uint32_t client)
+json_t *mpib_view_hists(const struct mpib_view *v)
 {
 	json_t *list = json_array();
 
-	for (uint32_t i = 0; v->engine && i < v->snap->conns; i++) {
-		const struct mpib_snap_conn *f = &v->snap->conn[i];
-		struct mpib_hist_counts h = { 0 };
-		json_t *o;
-
-		if ((client && f->client != client) ||
-		    f->sender != hists[which].sender ||
-		    mpib_engine_conn_times(v->engine, f->client, f->index,
-					   hists[which].time, &h) < 0)
-			continue;
-		o = hist_quantiles(&h);
-		json_object_set_new(o, "client", json_integer(f->client));
-		json_object_set_new(o, "index", json_integer(f->index));
-		json_object_set_new(o, "peer", json_string(f->peer));
-		json_object_set_new(o, "local_rank",
-				    mpib_field_rank(f->local_rank));
-		json_object_set_new(o, "remote_rank",
-				    mpib_field_rank(f->remote_rank));
-		json_array_append_new(list, o);
-	}
-	return list;
-}
-
-static json_t *hist_one(const struct mpib_view *v, unsigned which,
-			uint32_t client)
-{
-	struct mpib_hist_counts h;
-	json_t *o;
-
-	read_all(v, which, &h);
-	o = hist_quantiles(&h);
-	json_object_set_new(o, "name", json_string(hists[which].name));
-	json_object_set_new(o, "buckets", hist_buckets(&h));
-	json_object_set_new(o, "connections", by_connection(v, which, client));
-	return o;
-}
-
-json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
-		       uint32_t client)
-{
-	struct mpib_hist_counts h;
-	json_t *list;
-
-	for (unsigned i = 0; name && i < HISTS; i++) {
-		if (!strcmp(name, hists[i].name))
-			return hist_one(v, i, client);
-	}
-	if (name)
-		return NULL;
-	list = json_array();
 	for (unsigned i = 0; i < HISTS; i++) {
+		struct mpib_hist_counts h;
 		json_t *o;
 
 		read_all(v, i, &h);
@@ -127,4 +78,94 @@ json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
 		json_array_append_new(list, o);
 	}
 	return list;
+}
+
+int mpib_view_hist_find(const char *name)
+{
+	for (unsigned i = 0; i < HISTS; i++) {
+		if (!strcmp(name, hists[i].name))
+			return (int)i;
+	}
+	return -ENOENT;
+}
+
+json_t *mpib_view_hist(const struct mpib_view *v, unsigned which)
+{
+	struct mpib_hist_counts h;
+	json_t *o;
+
+	if (which >= HISTS)
+		return NULL;
+	read_all(v, which, &h);
+	o = hist_quantiles(&h);
+	json_object_set_new(o, "name", json_string(hists[which].name));
+	json_object_set_new(o, "buckets", hist_buckets(&h));
+	return o;
+}
+
+/* NULL: it was closed after the snapshot. */
+static json_t *hist_conn(const struct mpib_view *v, unsigned which,
+			 const struct mpib_snap_conn *f)
+{
+	const struct proxy_client *s =
+		proxy_clients_known(v->clients, f->client);
+	struct mpib_hist_counts h = { 0 };
+	json_t *o;
+
+	if (!v->engine || !s ||
+	    mpib_engine_conn_times(s->peer_client.engine_client, f->index,
+				   hists[which].time, &h) < 0)
+		return NULL;
+	o = hist_quantiles(&h);
+	json_object_set_new(o, "client", json_integer(f->client));
+	json_object_set_new(o, "index", json_integer(f->index));
+	json_object_set_new(o, "peer", json_string(f->peer));
+	json_object_set_new(o, "local_rank", mpib_field_rank(f->local_rank));
+	json_object_set_new(o, "remote_rank", mpib_field_rank(f->remote_rank));
+	return o;
+}
+
+/* All of the histogram but its connections. */
+static void hist_head(const struct mpib_view *v, unsigned which,
+		      struct mpib_view_part *part)
+{
+	json_t *o = mpib_view_hist(v, which), *value;
+	const char *key;
+
+	fputc('{', part->out);
+	json_object_foreach(o, key, value)
+	{
+		fprintf(part->out, "\"%s\":", key);
+		mpib_view_dump(part, json_incref(value));
+		fputc(',', part->out);
+	}
+	part->failed |= !o;
+	json_decref(o);
+	fputs("\"connections\":[", part->out);
+}
+
+void mpib_view_hist_part(const struct mpib_view *v, uint64_t arg,
+			 struct mpib_view_part *part)
+{
+	unsigned which = (unsigned)(arg >> 32), looked = 0;
+	const struct mpib_snapshot *snap = v->snap;
+	uint32_t client = (uint32_t)arg;
+
+	if (part->at == 0)
+		hist_head(v, which, part);
+	for (; part->at < snap->conns && looked < MPIB_VIEW_PART; part->at++) {
+		const struct mpib_snap_conn *f = &snap->conn[part->at];
+		json_t *o;
+
+		if ((client && f->client != client) ||
+		    f->sender != hists[which].sender)
+			continue;
+		looked++;
+		o = hist_conn(v, which, f);
+		if (o)
+			mpib_view_item(part, o);
+	}
+	part->more = part->at < snap->conns;
+	if (!part->more)
+		fputs("]}", part->out);
 }

@@ -58,7 +58,7 @@ typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_devices, mpib_view_jobs, mpib_view_clients, mpib_view_conns,
 	mpib_view_lanes, mpib_view_peers, mpib_view_config, mpib_view_monitor,
-	mpib_view_history;
+	mpib_view_history, mpib_view_hists;
 /* How a lane spreads the stripes of a rail over the QPs of that rail. */
 json_t *mpib_view_spread(const struct mpib_view *v,
 			 const struct mpib_snap_lane *lane);
@@ -84,14 +84,16 @@ typedef void mpib_view_part_fn(const struct mpib_view *v, uint64_t arg,
 mpib_view_part_fn mpib_view_conns_part;
 /* The samples of the last so many seconds, needing no snapshot. */
 mpib_view_part_fn mpib_view_history_part;
+/* The histogram mpib_view_hist_find() gave, shifted left by 32, with the quantiles
+ * of each connection of a client; of all clients if the low 32 bits are 0. */
+mpib_view_part_fn mpib_view_hist_part;
 /* Write value, of which the reference is dropped; as an item of the list. */
 void mpib_view_dump(struct mpib_view_part *part, json_t *value);
 void mpib_view_item(struct mpib_view_part *part, json_t *value);
-/* The histogram `name`, with the quantiles of each connection of a client (0:
- * of all clients). If name is NULL, the quantiles of all histograms. NULL also
- * when there is no such histogram. */
-json_t *mpib_view_hist(const struct mpib_view *v, const char *name,
-		       uint32_t client);
+/* Which histogram has the name, or -ENOENT. */
+int mpib_view_hist_find(const char *name);
+/* One histogram, without its connections; NULL: there are not so many. */
+json_t *mpib_view_hist(const struct mpib_view *v, unsigned which);
 /* Requests of the snapshot that are at least older_ns old, oldest first. */
 json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
 /* The names of the rails in a mask. */

@@ -28,22 +28,17 @@ static json_t *stats_json_events(const struct mpib_view *v)
 	return mpib_view_events(v, last > EVENTS ? last - EVENTS : 0);
 }
 
-/* All histograms by name. No client has the id UINT32_MAX, so the histograms of
- * single connections are left out. */
+/* All histograms by name; those of single connections are left out. */
 static json_t *stats_json_hists(const struct mpib_view *v)
 {
-	json_t *names = mpib_view_hist(v, NULL, 0), *all = json_object(), *h;
-	size_t i;
+	json_t *all = json_object(), *h;
 
-	json_array_foreach(names, i, h)
-	{
-		const char *name =
-			json_string_value(json_object_get(h, "name"));
+	for (unsigned i = 0; (h = mpib_view_hist(v, i)); i++) {
+		const json_t *name = json_object_get(h, "name");
 
-		json_object_set_new(all, name,
-				    mpib_view_hist(v, name, UINT32_MAX));
+		json_object_set_new(h, "connections", json_array());
+		json_object_set_new(all, json_string_value(name), h);
 	}
-	json_decref(names);
 	return all;
 }
 

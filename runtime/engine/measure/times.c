@@ -58,20 +58,17 @@ void mpib_engine_client_times(const struct engine_client *client, bool sender,
 	}
 }
 
-int mpib_engine_conn_times(const struct mpib_engine *engine, uint32_t client,
-			   uint32_t index, enum mpib_time which,
-			   struct mpib_hist_counts *sum)
+int mpib_engine_conn_times(const struct engine_client *client, uint32_t index,
+			   enum mpib_time which, struct mpib_hist_counts *sum)
 {
 	const struct engine_conn *f;
 
-	for (unsigned i = 0; i < engine->shards; i++) {
-		TAILQ_FOREACH(f, &engine->shard[i].timed, times_link)
-		{
-			if (f->client->id != client || f->index != index)
-				continue;
-			mpib_hist_read(&f->times.hist[which], sum);
-			return 0;
-		}
+	TAILQ_FOREACH(f, &client->timed, client_link)
+	{
+		if (f->index != index)
+			continue;
+		mpib_hist_read(&f->times.hist[which], sum);
+		return 0;
 	}
 	return -ENOENT;
 }

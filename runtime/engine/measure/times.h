@@ -43,10 +43,9 @@ void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 void mpib_engine_client_times(const struct engine_client *client, bool sender,
 			      struct mpib_hist_counts *sum);
 
-/* Add to sum the histogram of one connection; -ENOENT if there is no such
- * connection. Control thread. */
-int mpib_engine_conn_times(const struct mpib_engine *engine, uint32_t client,
-			   uint32_t index, enum mpib_time which,
-			   struct mpib_hist_counts *sum);
+/* Add to sum the histogram of one connection of a client; -ENOENT if it has no such
+ * connection. It is looked for among MPIB_CONNS_MAX. Control thread. */
+int mpib_engine_conn_times(const struct engine_client *client, uint32_t index,
+			   enum mpib_time which, struct mpib_hist_counts *sum);
 
 #endif

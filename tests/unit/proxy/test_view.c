@@ -2,6 +2,7 @@
 /* view/view.h: the JSON of a snapshot made by hand, whose bytes add up. */
 #include "stats/command.h"
 
+#include "engine/conn/conn.h"
 #include "peer/internal.h"
 #include "proxy.h"
 #include "test.h"
@@ -220,11 +221,14 @@ static unsigned count_of(const char *text, const char *word)
 	return n;
 }
 
-/* The command's answer, of which no part has more than so many items. */
+/* The command's answer, of which no part has more than so many items. arg: its
+ * argument, or NULL. */
 static json_t *answer_in_parts(struct world *w, const char *name,
-			       const char *item)
+			       const char *arg, const char *item)
 {
-	struct mpib_ask ask = { .view = &w->view };
+	struct mpib_ask ask = { .view = &w->view,
+				.argc = arg != NULL,
+				.argv = { arg } };
 	const struct mpib_command *c = mpib_commands;
 	char whole[65536] = "";
 	json_t *v;
@@ -259,7 +263,7 @@ static void many_connections_are_listed_in_parts(void **state)
 	}
 	w->snap.conn = conn;
 	w->snap.conns = n;
-	v = answer_in_parts(w, "conns", "\"index\"");
+	v = answer_in_parts(w, "conns", NULL, "\"index\"");
 	open = json_object_get(json_object_get(v, "data"), "open");
 	assert_int_equal(json_array_size(open), n);
 	for (unsigned i = 0; i < n; i++)
@@ -267,9 +271,53 @@ static void many_connections_are_listed_in_parts(void **state)
 	assert_non_null(json_object_get(json_object_get(v, "data"), "closed"));
 	json_decref(v);
 	w->snap.conns = 0;
-	v = answer_in_parts(w, "conns", "\"index\"");
+	v = answer_in_parts(w, "conns", NULL, "\"index\"");
 	open = json_object_get(json_object_get(v, "data"), "open");
 	assert_int_equal(json_array_size(open), 0);
+	json_decref(v);
+}
+
+/* A proxy with thousands of connections would else look for each of them among
+ * all, on the thread that everybody waits for. */
+static void a_histogram_has_its_connections_in_parts(void **state)
+{
+	enum {
+		ENDS = 2 * MPIB_VIEW_PART + 5
+	};
+	static struct mpib_snap_conn conn[ENDS];
+	static struct engine_conn end[ENDS];
+	static struct engine_client client;
+	static const struct mpib_engine engine; /* in whose lists is none */
+	struct world *w = *state;
+	json_t *v, *data, *list;
+
+	TAILQ_INIT(&client.timed);
+	for (unsigned i = 0; i < ENDS; i++) {
+		conn[i] = w->conn[0];
+		conn[i].index = end[i].index = i;
+		conn[i].sender = i != 3;
+		mpib_hist_record(&end[i].times.hist[MPIB_TIME_SUBMIT_DONE],
+				 1000);
+		if (i != 5) /* closed since the snapshot */
+			TAILQ_INSERT_TAIL(&client.timed, &end[i], client_link);
+	}
+	w->client.peer_client.engine_client = &client;
+	w->view.engine = &engine;
+	w->snap.conn = conn;
+	w->snap.conns = ENDS;
+	v = answer_in_parts(w, "hist", "send.submit_done", "\"index\"");
+	data = json_object_get(v, "data");
+	assert_string_equal(json_string_value(json_object_get(data, "name")),
+			    "send.submit_done");
+	assert_non_null(json_object_get(data, "buckets"));
+	list = json_object_get(data, "connections");
+	assert_int_equal(json_array_size(list), ENDS - 2);
+	for (unsigned i = 0; i < ENDS - 2; i++) {
+		const json_t *o = json_array_get(list, i);
+
+		assert_int_equal(num(o, "index"), i + (i >= 3) + (i >= 4));
+		assert_int_equal(num(o, "count"), 1);
+	}
 	json_decref(v);
 }
 
@@ -321,6 +369,7 @@ const struct CMUnitTest test_list[] = {
 	WORLD_TEST(a_client_that_never_attached_is_not_shown),
 	WORLD_TEST(open_and_closed_connections_add_up_to_the_rails),
 	WORLD_TEST(many_connections_are_listed_in_parts),
+	WORLD_TEST(a_histogram_has_its_connections_in_parts),
 	WORLD_TEST(unknown_ranks_are_null),
 	WORLD_TEST(lanes_of_a_peer_are_one_peer),
 	WORLD_TEST(one_rail_shows_nothing_of_the_other),
