@@ -68,15 +68,6 @@ static json_t *conns_closed(const struct mpib_view *v, uint32_t client)
 	return closed;
 }
 
-json_t *mpib_view_conns(const struct mpib_view *v)
-{
-	json_t *list = json_array();
-
-	for (uint32_t i = 0; i < v->snap->conns; i++)
-		json_array_append_new(list, conns_conn(v, &v->snap->conn[i]));
-	return json_pack("{so so}", "open", list, "closed", conns_closed(v, 0));
-}
-
 void mpib_view_conns_part(const struct mpib_view *v, uint64_t client,
 			  struct mpib_view_part *part)
 {

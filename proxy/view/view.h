@@ -56,9 +56,9 @@ const char *mpib_view_cause_name(enum mpib_rail_cause cause);
 /* All functions below return a new reference, or NULL when memory is short. */
 typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
-	mpib_view_devices, mpib_view_jobs, mpib_view_clients, mpib_view_conns,
-	mpib_view_lanes, mpib_view_peers, mpib_view_config, mpib_view_monitor,
-	mpib_view_history, mpib_view_hists;
+	mpib_view_devices, mpib_view_jobs, mpib_view_clients, mpib_view_lanes,
+	mpib_view_peers, mpib_view_config, mpib_view_monitor, mpib_view_history,
+	mpib_view_hists;
 /* How a lane spreads the stripes of a rail over the QPs of that rail. */
 json_t *mpib_view_spread(const struct mpib_view *v,
 			 const struct mpib_snap_lane *lane);

@@ -2,8 +2,7 @@
 /*
  * HTTP by libmicrohttpd, without a thread of its own: the control loop watches
  * libmicrohttpd's epoll descriptor. A request that needs a snapshot is
- * suspended until the snapshot is taken; then on_request() is called again and
- * finds the answer in its struct request.
+ * suspended until the text of it is made, which is queued for all who wait for it.
  */
 #include "web/http.h"
 
@@ -21,7 +20,7 @@
 #include "web/listen.h"
 #include "web/page.h"
 #include "web/reply.h"
-#include "web/stats_json.h"
+#include "web/texts.h"
 #include "web/visitors.h"
 
 #define IDLE_S 10
@@ -29,18 +28,13 @@
  * the limit of visitors.h, which hangs up at once. */
 #define PLACES (2 * (MPIB_VISITORS_MAX + MPIB_VISITORS_ROOT))
 
-struct request;
-typedef char *render_fn(const struct request *r, const struct mpib_view *v);
-
 struct request {
 	struct mpib_http *http;
 	TAILQ_ENTRY(request) link;
 	struct MHD_Connection *conn;
-	struct mpib_gather_wait wait;
 	bool suspended, failed;
-	bool openmetrics; /* the reader accepts that format */
-	render_fn *render; /* NULL: peers' answers, no snapshot */
-	char *text; /* the answer */
+	enum mpib_text which; /* MPIB_TEXTS: peers' answers, no snapshot */
+	uint64_t ticket; /* of the text that is waited for */
 };
 
 struct mpib_http {
@@ -52,7 +46,7 @@ struct mpib_http {
 	struct mpib_timer timer;
 	TAILQ_HEAD(, request) requests;
 	struct mpib_visitors visitors;
-	struct mpib_history_text history;
+	struct mpib_texts texts;
 	struct mpib_cluster_json cluster;
 };
 
@@ -76,53 +70,49 @@ static void http_on_ready(void *arg, uint32_t events)
 	http_turn(arg);
 }
 
-static char *render_metrics(const struct request *r, const struct mpib_view *v)
+/* response is r's answer; NULL: no memory. */
+static void http_resume(struct request *r, struct MHD_Response *response)
 {
-	return mpib_metrics_text(v, r->openmetrics ? MPIB_METRICS_OPENMETRICS
-						   : MPIB_METRICS_PROMETHEUS);
-}
-
-static char *render_stats(const struct request *r, const struct mpib_view *v)
-{
-	(void)r;
-	return mpib_stats_json(v);
-}
-
-/* text is the request's from now on; NULL: no memory. */
-static void http_resume(struct request *r, char *text)
-{
-	r->text = text;
-	r->failed = !text;
+	r->failed = !response || MHD_queue_response(r->conn, MHD_HTTP_OK,
+						    response) != MHD_YES;
 	r->suspended = false;
 	MHD_resume_connection(r->conn);
 	mpib_timer_arm(r->http->gather->loop, &r->http->timer, 0, http_turn,
 		       r->http);
 }
 
-static void http_on_view(void *arg, const struct mpib_view *v)
+/* Answer all whose text it is; libmicrohttpd frees it when the last has it. */
+static void http_on_text(void *arg, enum mpib_text which, uint64_t ticket,
+			 char *text)
 {
-	struct request *r = arg;
+	static const char *const type[] = {
+		[MPIB_TEXT_PROMETHEUS] = MPIB_PROMETHEUS_TYPE,
+		[MPIB_TEXT_OPENMETRICS] = MPIB_OPENMETRICS_TYPE,
+		[MPIB_TEXT_HISTORY] = "application/json",
+		[MPIB_TEXT_STATS] = "application/json",
+		[MPIB_TEXTS] = "application/json",
+	};
+	struct MHD_Response *response = NULL;
+	struct mpib_http *h = arg;
+	struct request *r;
 
-	http_resume(r, v ? r->render(r, v) : NULL);
+	if (text)
+		response = mpib_reply_make(type[which], text, strlen(text),
+					   MHD_RESPMEM_MUST_FREE);
+	TAILQ_FOREACH(r, &h->requests, link)
+	{
+		if (r->suspended && r->which == which && r->ticket <= ticket)
+			http_resume(r, response);
+	}
+	if (response)
+		MHD_destroy_response(response);
+	else
+		free(text);
 }
 
 static void http_on_cluster(void *arg, const char *text)
 {
-	struct mpib_http *h = arg;
-	struct request *r;
-
-	TAILQ_FOREACH(r, &h->requests, link)
-	{
-		if (r->suspended && !r->render)
-			http_resume(r, text ? strdup(text) : NULL);
-	}
-}
-
-static char *render_history(const struct request *r, const struct mpib_view *v)
-{
-	const char *text = mpib_history_text(&r->http->history, v);
-
-	return text ? strdup(text) : NULL;
+	http_on_text(arg, MPIB_TEXTS, UINT64_MAX, text ? strdup(text) : NULL);
 }
 
 static const char *header_of(const struct request *r, const char *name)
@@ -130,31 +120,25 @@ static const char *header_of(const struct request *r, const char *name)
 	return MHD_lookup_connection_value(r->conn, MHD_HEADER_KIND, name);
 }
 
-static enum MHD_Result wait_for(struct request *r, render_fn *render)
+static enum MHD_Result wait_for(struct request *r, enum mpib_text which)
 {
-	const char *accept = header_of(r, MHD_HTTP_HEADER_ACCEPT);
-
-	r->render = render;
-	r->openmetrics =
-		accept && strstr(accept, "application/openmetrics-text");
+	r->which = which;
 	r->suspended = true;
 	MHD_suspend_connection(r->conn);
-	if (render)
-		mpib_gather_ask(r->http->gather, &r->wait, http_on_view, r);
-	else
+	if (which == MPIB_TEXTS)
 		mpib_cluster_json_ask(&r->http->cluster);
+	else
+		r->ticket = mpib_texts_ask(&r->http->texts, which);
 	return MHD_YES;
 }
 
-static enum MHD_Result http_answer_text(struct request *r)
+static enum MHD_Result wait_for_metrics(struct request *r)
 {
-	const char *type = "application/json";
+	const char *accept = header_of(r, MHD_HTTP_HEADER_ACCEPT);
 
-	if (r->render == render_metrics)
-		type = r->openmetrics ? MPIB_OPENMETRICS_TYPE
-				      : MPIB_PROMETHEUS_TYPE;
-	return mpib_reply(r->conn, MHD_HTTP_OK, type, r->text, strlen(r->text),
-			  MHD_RESPMEM_MUST_COPY);
+	if (accept && strstr(accept, "application/openmetrics-text"))
+		return wait_for(r, MPIB_TEXT_OPENMETRICS);
+	return wait_for(r, MPIB_TEXT_PROMETHEUS);
 }
 
 static enum MHD_Result http_route(struct request *r, const char *url,
@@ -176,15 +160,15 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 	if (!strcmp(url, "/"))
 		return mpib_reply(r->conn, MHD_HTTP_OK,
 				  "text/html; charset=utf-8", mpib_page,
-				  mpib_page_len, MHD_RESPMEM_PERSISTENT);
+				  mpib_page_len);
 	if (!strcmp(url, "/metrics"))
-		return wait_for(r, render_metrics);
+		return wait_for_metrics(r);
 	if (!strcmp(url, "/stats.json"))
-		return wait_for(r, render_stats);
+		return wait_for(r, MPIB_TEXT_STATS);
 	if (!strcmp(url, "/history.json"))
-		return wait_for(r, render_history);
+		return wait_for(r, MPIB_TEXT_HISTORY);
 	if (!strcmp(url, "/cluster.json") && r->http->cluster.cluster)
-		return wait_for(r, NULL);
+		return wait_for(r, MPIB_TEXTS);
 	return mpib_reply_words(r->conn, MHD_HTTP_NOT_FOUND,
 				"there are /, /metrics, /stats.json, "
 				"/history.json and /cluster.json\n");
@@ -235,7 +219,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 	if (r->failed)
 		return mpib_reply_words(r->conn, MHD_HTTP_SERVICE_UNAVAILABLE,
 					"mpib-proxy is out of memory\n");
-	return r->text ? http_answer_text(r) : http_route(r, url, method);
+	return http_route(r, url, method);
 }
 
 static void on_end(void *cls, struct MHD_Connection *conn, void **state,
@@ -249,9 +233,7 @@ static void on_end(void *cls, struct MHD_Connection *conn, void **state,
 		return;
 	if (code == MHD_REQUEST_TERMINATED_COMPLETED_OK && v)
 		mpib_visitor_answered(v);
-	mpib_gather_forget(h->gather, &r->wait);
 	TAILQ_REMOVE(&h->requests, r, link);
-	free(r->text);
 	free(r);
 	*state = NULL;
 }
@@ -332,6 +314,9 @@ int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 		return -ENOMEM;
 	}
 	h->gather = g;
+	h->texts = (struct mpib_texts){ .gather = g,
+					.fn = http_on_text,
+					.arg = h };
 	h->cluster = (struct mpib_cluster_json){ .cluster = g->view.cluster,
 						 .loop = g->loop,
 						 .fn = http_on_cluster,
@@ -379,10 +364,10 @@ void mpib_http_close(struct mpib_http *http)
 	struct request *r;
 
 	mpib_cluster_json_stop(&http->cluster);
+	mpib_texts_stop(&http->texts);
 	/* MHD_stop_daemon() must not find suspended connections. */
 	TAILQ_FOREACH(r, &http->requests, link)
 	{
-		mpib_gather_forget(http->gather, &r->wait);
 		if (r->suspended)
 			MHD_resume_connection(r->conn);
 		r->suspended = false;
@@ -394,6 +379,5 @@ void mpib_http_close(struct mpib_http *http)
 		MHD_stop_daemon(http->mhd);
 	mpib_visitors_close(&http->visitors);
 	mpib_access_close(&http->access);
-	free(http->history.text);
 	free(http);
 }

@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-enum MHD_Result mpib_reply(struct MHD_Connection *conn, unsigned status,
-			   const char *type, const char *text, size_t len,
-			   enum MHD_ResponseMemoryMode mode)
+struct MHD_Response *mpib_reply_make(const char *type, const char *text,
+				     size_t len,
+				     enum MHD_ResponseMemoryMode mode)
 {
 	/* libmicrohttpd takes a pointer to non-const also for text that it does
 	 * not change. */
@@ -15,10 +15,9 @@ enum MHD_Result mpib_reply(struct MHD_Connection *conn, unsigned status,
 	} body = { text };
 	struct MHD_Response *response =
 		MHD_create_response_from_buffer(len, body.buffer, mode);
-	enum MHD_Result rc = MHD_NO;
 
 	if (!response)
-		return MHD_NO;
+		return NULL;
 	MHD_add_response_header(response, "Content-Type", type);
 	MHD_add_response_header(response, "Cache-Control", "no-store");
 	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
@@ -27,6 +26,18 @@ enum MHD_Result mpib_reply(struct MHD_Connection *conn, unsigned status,
 				"'unsafe-inline'; style-src 'unsafe-inline'; "
 				"connect-src 'self'; img-src data:; "
 				"frame-ancestors 'none'");
+	return response;
+}
+
+enum MHD_Result mpib_reply(struct MHD_Connection *conn, unsigned status,
+			   const char *type, const char *text, size_t len)
+{
+	struct MHD_Response *response =
+		mpib_reply_make(type, text, len, MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result rc;
+
+	if (!response)
+		return MHD_NO;
 	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
 		MHD_add_response_header(response, "Allow", "GET, HEAD");
 	if (status == MHD_HTTP_UNAUTHORIZED) {
@@ -44,5 +55,5 @@ enum MHD_Result mpib_reply_words(struct MHD_Connection *conn, unsigned status,
 				 const char *text)
 {
 	return mpib_reply(conn, status, "text/plain; charset=utf-8", text,
-			  strlen(text), MHD_RESPMEM_PERSISTENT);
+			  strlen(text));
 }

@@ -6,10 +6,14 @@
 #include <microhttpd.h>
 #include <stddef.h>
 
-/* mode says whose text is. */
+/* Of a text that mode says whose it is; NULL: no memory, and the text is the
+ * caller's. It may answer several requests. */
+struct MHD_Response *mpib_reply_make(const char *type, const char *text,
+				     size_t len,
+				     enum MHD_ResponseMemoryMode mode);
+/* text stays valid. */
 enum MHD_Result mpib_reply(struct MHD_Connection *conn, unsigned status,
-			   const char *type, const char *text, size_t len,
-			   enum MHD_ResponseMemoryMode mode);
+			   const char *type, const char *text, size_t len);
 /* Words for a person; text stays valid. */
 enum MHD_Result mpib_reply_words(struct MHD_Connection *conn, unsigned status,
 				 const char *text);

@@ -9,16 +9,6 @@
 
 #define EVENTS 100
 
-static const struct {
-	const char *key;
-	mpib_view_fn *fn;
-} parts[] = {
-	{ "info", mpib_view_info },	  { "rails", mpib_view_rails },
-	{ "devices", mpib_view_devices }, { "clients", mpib_view_clients },
-	{ "conns", mpib_view_conns },	  { "lanes", mpib_view_lanes },
-	{ "peers", mpib_view_peers },
-};
-
 /* The latest EVENTS events of the journal. */
 static json_t *stats_json_events(const struct mpib_view *v)
 {
@@ -58,21 +48,71 @@ const char *mpib_history_text(struct mpib_history_text *t,
 	return t->text;
 }
 
-char *mpib_stats_json(const struct mpib_view *v)
+static json_t *stats_json_time(const struct mpib_view *v)
 {
 	struct timespec now;
-	json_t *all = json_object();
+
+	(void)v;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9);
+}
+
+static const struct {
+	const char *key;
+	mpib_view_fn *fn;
+	mpib_view_part_fn *part; /* of a long list, in place of fn */
+} keys[] = {
+	{ "time", stats_json_time, NULL },
+	{ "info", mpib_view_info, NULL },
+	{ "rails", mpib_view_rails, NULL },
+	{ "devices", mpib_view_devices, NULL },
+	{ "clients", mpib_view_clients, NULL },
+	{ "conns", NULL, mpib_view_conns_part },
+	{ "lanes", mpib_view_lanes, NULL },
+	{ "peers", mpib_view_peers, NULL },
+	{ "events", stats_json_events, NULL },
+	{ "hist", stats_json_hists, NULL },
+};
+
+#define KEYS (sizeof(keys) / sizeof(keys[0]))
+
+bool mpib_stats_json_part(struct mpib_stats_json *j, const struct mpib_view *v)
+{
+	if (!j->out)
+		j->out = open_memstream(&j->text, &j->len);
+	if (!j->out)
+		return false;
+	j->part.out = j->out;
+	if (!j->part.more)
+		fprintf(j->out, "%c\"%s\":", j->key ? ',' : '{',
+			keys[j->key].key);
+	if (keys[j->key].part)
+		keys[j->key].part(v, 0, &j->part);
+	else
+		mpib_view_dump(&j->part, keys[j->key].fn(v));
+	j->failed |= j->part.failed;
+	if (j->part.more)
+		return true;
+	j->part = (struct mpib_view_part){ 0 };
+	j->key++;
+	if (j->key < KEYS)
+		return true;
+	fputc('}', j->out);
+	return false;
+}
+
+char *mpib_stats_json_end(struct mpib_stats_json *j)
+{
+	bool failed = !j->out || j->key < KEYS || j->failed;
 	char *text;
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	json_object_set_new(
-		all, "time",
-		json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9));
-	for (unsigned i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
-		json_object_set_new(all, parts[i].key, parts[i].fn(v));
-	json_object_set_new(all, "events", stats_json_events(v));
-	json_object_set_new(all, "hist", stats_json_hists(v));
-	text = json_dumps(all, JSON_COMPACT | MPIB_VIEW_DIGITS);
-	json_decref(all);
+	if (j->out)
+		failed |= fclose(j->out) != 0;
+	text = j->text;
+	*j = (struct mpib_stats_json){ 0 };
+	if (failed) {
+		free(text);
+		text = NULL;
+	}
 	return text;
 }

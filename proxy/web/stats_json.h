@@ -6,10 +6,23 @@
 
 /*
  * The answers of several stats socket commands in one JSON object: {"time":
- * seconds since the epoch, "info": ..., "rails": ..., "clients": ..., ...}. The
- * caller frees the text; NULL when memory is short. Control thread.
+ * seconds since the epoch, "info": ..., "rails": ..., "clients": ..., ...}, made
+ * in parts. All zero: none is being made.
  */
-char *mpib_stats_json(const struct mpib_view *v);
+struct mpib_stats_json {
+	FILE *out;
+	char *text;
+	size_t len;
+	unsigned key; /* the one that is made */
+	bool failed;
+	struct mpib_view_part part; /* of its list */
+};
+/* Make one more part, of the same snapshot. False: there is no more. Control
+ * thread. */
+bool mpib_stats_json_part(struct mpib_stats_json *j, const struct mpib_view *v);
+/* The text, which the caller frees; NULL when memory was short, or none was made.
+ * *j is all zero again. */
+char *mpib_stats_json_end(struct mpib_stats_json *j);
 
 /* What /history.json answers: with 32 rails 46,000 numbers, which many pages may
  * ask for and which change with a sample alone. All zero: there is none yet; its

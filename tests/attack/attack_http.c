@@ -15,6 +15,7 @@
 
 #define SLOW 40
 #define SCRAPES 7
+#define LOOPS 8
 #define ANSWER_MS 15000
 
 static struct node node[2];
@@ -101,6 +102,34 @@ static bool answer_begins(int fd, const char *with)
 	return n == 0 && !strncmp(head, with, strlen(with));
 }
 
+/* Has all there is made without end, on as many connections as a user may have. */
+static int ask_for_all(void *arg)
+{
+	static const char ask[] = "GET /stats.json HTTP/1.1\r\n"
+				  "Host: localhost\r\n\r\n";
+	struct pollfd p[LOOPS];
+	char buf[65536];
+
+	(void)arg;
+	for (unsigned i = 0; i < LOOPS; i++)
+		p[i] = (struct pollfd){ .fd = visit(ask), .events = POLLIN };
+	for (;;) {
+		poll(p, LOOPS, 1000);
+		for (unsigned i = 0; i < LOOPS; i++) {
+			if (p[i].revents &&
+			    recv(p[i].fd, buf, sizeof(buf), MSG_DONTWAIT) > 0) {
+				/* One more waits behind what is not read yet. */
+				(void)!send(p[i].fd, ask, sizeof(ask) - 1,
+					    MSG_NOSIGNAL | MSG_DONTWAIT);
+			} else if (p[i].revents) {
+				close(p[i].fd);
+				p[i].fd = visit(ask);
+			}
+		}
+	}
+	return 0;
+}
+
 /* The exit status is the number of scrapes that got no answer. */
 static int scrape_page(void *arg)
 {
@@ -157,6 +186,18 @@ static void slow_users_leave_root_its_scrapes(void **state)
 		child_kill(pid[i]);
 }
 
+static void who_asks_for_all_without_end_leaves_others_served(void **state)
+{
+	pid_t pid;
+
+	attack_needs_root();
+	pid = tenant_begin(ATTACKER, ask_for_all, NULL);
+	usleep(300000);
+	assert_int_equal(tenant_run(VICTIM, scrape_page, NULL), 0);
+	victim_goes_on(victim, 64);
+	child_kill(pid);
+}
+
 /* As many scrapes of the metrics socket as there are descriptors, none of which
  * is read. */
 static int hold_scrapes(void *arg)
@@ -194,6 +235,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slow_clients_leave_scrapes_answered),
 		cmocka_unit_test(slow_users_leave_root_its_scrapes),
+		cmocka_unit_test(
+			who_asks_for_all_without_end_leaves_others_served),
 		cmocka_unit_test(scrapes_not_read_leave_others_answered),
 	};
 

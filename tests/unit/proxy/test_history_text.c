@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web/stats_json.h: the text of the last hour, which is made once a sample. */
+/* web/stats_json.h: the text of all there is, which is made in parts, and that of the
+ * last hour, which is made once a sample. */
 #include "web/stats_json.h"
 
 #include "test.h"
 
+static struct mpib_config cfg;
 static struct proxy_clients clients;
 static struct mpib_snapshot snap;
 static struct mpib_history history;
@@ -14,10 +16,17 @@ static int empty(void **state)
 	snap = (struct mpib_snapshot){ .rail = { { .up = true } },
 				       .devices = 1,
 				       .rails = 1 };
-	view = (struct mpib_view){ .clients = &clients,
+	mpib_config_init(&cfg);
+	TAILQ_INIT(&clients.list);
+	view = (struct mpib_view){ .cfg = &cfg,
+				   .clients = &clients,
 				   .snap = &snap,
 				   .history = &history,
-				   .rail = { { .label = "SOUT" } } };
+				   .rail = { { .name = "soft:127.24.0.1",
+					       .label = "SOUT",
+					       .net = "mpib0",
+					       .provider = "soft" } },
+				   .run_dir = "/run/x" };
 	return mpib_history_init(&history, 1);
 }
 
@@ -88,11 +97,68 @@ static void without_a_history_there_are_no_rows(void **state)
 	free(t.text);
 }
 
+static unsigned connections(const char *text)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, "\"index\"")); text++)
+		n++;
+	return n;
+}
+
+static void all_there_is_is_made_in_parts(void **state)
+{
+	enum {
+		CONNS = 2 * MPIB_VIEW_PART + 5
+	};
+	static struct mpib_snap_conn conn[CONNS];
+	struct mpib_stats_json j = { 0 };
+	json_t *all, *open;
+	unsigned had = 0;
+	char *text;
+	bool more;
+
+	snap.shards = 1;
+	snap.conn = conn;
+	snap.conns = CONNS;
+	do {
+		unsigned have;
+
+		more = mpib_stats_json_part(&j, &view);
+		fflush(j.out);
+		have = connections(j.text);
+		assert_in_range(have - had, 0, MPIB_VIEW_PART);
+		had = have;
+	} while (more);
+	text = mpib_stats_json_end(&j);
+	assert_non_null(text);
+	all = json_loads(text, 0, NULL);
+	free(text);
+	open = json_object_get(json_object_get(all, "conns"), "open");
+	assert_int_equal(json_array_size(open), CONNS);
+	assert_true(json_is_real(json_object_get(all, "time")));
+	assert_non_null(json_object_get(all, "hist"));
+	json_decref(all);
+}
+
+static void what_is_given_up_is_no_text(void **state)
+{
+	struct mpib_stats_json j = { 0 };
+
+	assert_null(mpib_stats_json_end(&j));
+	snap.shards = 1;
+	assert_true(mpib_stats_json_part(&j, &view));
+	assert_null(mpib_stats_json_end(&j));
+	assert_null(j.out);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, empty, end)
 
 const struct CMUnitTest test_list[] = {
 	TEST(the_text_is_made_once_a_sample),
 	TEST(so_is_that_of_a_full_hour),
 	TEST(without_a_history_there_are_no_rows),
+	TEST(all_there_is_is_made_in_parts),
+	TEST(what_is_given_up_is_no_text),
 	{ 0 },
 };

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* web/http.h over an engine played here: what visitors cost who wait at once. */
+#include "web/http.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "test.h"
+
+#define VISITORS 8u /* all that a user may be */
+#define ANSWER 65536u
+
+static struct mpib_loop loop;
+static struct mpib_gather gather;
+static struct mpib_config cfg;
+static struct proxy_clients clients;
+static struct mpib_http *http;
+static struct sockaddr_in page;
+static int fd[VISITORS];
+static char answer[VISITORS][ANSWER];
+static unsigned made; /* texts */
+static uint64_t made_at;
+
+json_t *__wrap_mpib_view_info(const struct mpib_view *v);
+int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
+				mpib_snapshot_fn *fn, void *arg);
+
+/* Part of /stats.json alone. */
+json_t *__wrap_mpib_view_info(const struct mpib_view *v)
+{
+	(void)v;
+	made_at = mpib_loop_now(&loop);
+	return json_pack("{sI}", "text", (json_int_t)++made);
+}
+
+int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
+				mpib_snapshot_fn *fn, void *arg)
+{
+	struct mpib_snapshot *snap = calloc(1, sizeof(*snap));
+
+	(void)engine;
+	assert_non_null(snap);
+	snap->devices = snap->rails = snap->shards = 1;
+	fn(arg, snap);
+	return 0;
+}
+
+static int setup(void **state)
+{
+	static struct mpib_view view;
+	char why[MPIB_WHY_MAX];
+	unsigned port;
+
+	mpib_config_init(&cfg);
+	snprintf(cfg.metrics_listen, sizeof(cfg.metrics_listen), "127.0.0.1:0");
+	TAILQ_INIT(&clients.list);
+	view = (struct mpib_view){ .cfg = &cfg,
+				   .clients = &clients,
+				   .rail = { { .name = "soft:127.24.0.1",
+					       .net = "mpib0",
+					       .provider = "soft" } },
+				   .run_dir = "/run/x" };
+	made = 0;
+	assert_int_equal(mpib_loop_init(&loop), 0);
+	mpib_gather_init(&gather, &loop, NULL, &view);
+	if (mpib_http_open(&gather, &cfg, &http, why) < 0)
+		fail_msg("%s", why);
+	assert_int_equal(sscanf(mpib_http_address(http), "127.0.0.1:%u", &port),
+			 1);
+	page = (struct sockaddr_in){ .sin_family = AF_INET,
+				     .sin_port = htons((uint16_t)port) };
+	page.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	for (unsigned i = 0; i < VISITORS; i++) {
+		fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_int_equal(
+			connect(fd[i], (struct sockaddr *)&page, sizeof(page)),
+			0);
+	}
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	for (unsigned i = 0; i < VISITORS; i++)
+		close(fd[i]);
+	mpib_http_close(http);
+	mpib_gather_stop(&gather);
+	mpib_loop_fini(&loop);
+	return 0;
+}
+
+static void ask_all(const char *path)
+{
+	char text[128];
+	int n = snprintf(text, sizeof(text),
+			 "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+
+	for (unsigned i = 0; i < VISITORS; i++)
+		assert_int_equal(send(fd[i], text, (size_t)n, MSG_NOSIGNAL), n);
+}
+
+/* The answer's text, once it is whole; else NULL. */
+static const char *take(unsigned i)
+{
+	size_t have = strlen(answer[i]), len;
+	ssize_t n =
+		recv(fd[i], answer[i] + have, ANSWER - 1 - have, MSG_DONTWAIT);
+	const char *head, *body;
+
+	if (n == 0)
+		fail_msg("visitor %u was hung up on", i);
+	head = strstr(answer[i], "Content-Length: ");
+	body = strstr(answer[i], "\r\n\r\n");
+	if (!head || !body)
+		return NULL;
+	len = strtoul(head + strlen("Content-Length: "), NULL, 10);
+	return strlen(body + 4) == len ? body + 4 : NULL;
+}
+
+/* Make turns until each has its answer. */
+static void answered(void)
+{
+	unsigned have = 0;
+
+	memset(answer, 0, sizeof(answer));
+	while (have < VISITORS) {
+		mpib_loop_turn(&loop, MPIB_MSEC);
+		have = 0;
+		for (unsigned i = 0; i < VISITORS; i++)
+			have += take(i) != NULL;
+	}
+}
+
+static void who_waits_for_a_snapshot_shares_its_text(void **state)
+{
+	json_t *all;
+
+	ask_all("/stats.json");
+	answered();
+	/* Whose request came when the first snapshot was under way has the next. */
+	assert_in_range(made, 1, 2);
+	all = json_loads(take(0), 0, NULL);
+	assert_non_null(all);
+	assert_non_null(json_object_get(all, "conns"));
+	assert_non_null(json_object_get(all, "hist"));
+	json_decref(all);
+}
+
+/* Whoever asks without end has the thread for a part of the time. */
+static void the_next_text_is_not_made_at_once(void **state)
+{
+	uint64_t first;
+
+	ask_all("/stats.json");
+	answered();
+	first = made_at;
+	ask_all("/stats.json");
+	answered();
+	assert_in_range(made, 2, 4);
+	assert_true(made_at - first >= 20 * MPIB_MSEC);
+}
+
+static void other_texts_are_what_they_were(void **state)
+{
+	ask_all("/metrics");
+	answered();
+	assert_in(answer[7], "text/plain; version=0.0.4");
+	assert_in(answer[7], "mpib_");
+	ask_all("/history.json");
+	answered();
+	assert_in(answer[7], "application/json");
+	assert_in(take(7), "\"samples\":[]");
+	assert_int_equal(made, 0);
+}
+
+/* The text that is being made, or waited for, is for nobody. */
+static void it_ends_with_all_waiting(void **state)
+{
+	for (unsigned turns = 0; turns < 6; turns++) {
+		ask_all("/stats.json");
+		for (unsigned i = 0; i < turns; i++)
+			mpib_loop_turn(&loop, MPIB_MSEC);
+		teardown(NULL);
+		setup(NULL);
+	}
+}
+
+const struct CMUnitTest test_list[] = {
+	fixture_test(who_waits_for_a_snapshot_shares_its_text),
+	fixture_test(the_next_text_is_not_made_at_once),
+	fixture_test(other_texts_are_what_they_were),
+	fixture_test(it_ends_with_all_waiting),
+	{ 0 },
+};
