@@ -13,8 +13,9 @@
 #define LINE_MAX_BYTES 4096
 #define PATIENCE (5 * MPIB_SEC)
 /* Bytes that the kernel may buffer for one reader, and that the proxy may hold
- * for all readers of the stats socket together; a user whose readers have a
- * quarter of that gets no more. Those of the admin socket are not counted. */
+ * for all readers of the stats socket together, unless it is one answer alone; a
+ * user whose readers have a quarter of that gets no more. Those of the admin socket
+ * are not counted. */
 #define SEND_BUFFER 32768
 #define HELD_MAX (16u << 20)
 #define HELD_SHARE (HELD_MAX / 4)
@@ -85,7 +86,7 @@ static bool may_hold(const struct stats_reader *r)
 	const struct stats_reader *other;
 	size_t mine = 0;
 
-	if (r->held || r->door->admin)
+	if (r->held || r->door->admin || r->stats->held == 0)
 		return true;
 	TAILQ_FOREACH(other, &r->stats->readers, link)
 	{
