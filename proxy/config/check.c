@@ -299,6 +299,10 @@ static check_fn *const checks[] = {
 	check_quota_requests, check_quota_fds,
 };
 
+/* Those of settings that may change while the proxy runs. */
+static check_fn *const running[] = { check_shares, check_quota_requests,
+				     check_quota_fds };
+
 static int check_each(check_fn *const *list, size_t n, struct mpib_config *cfg,
 		      char *why)
 {
@@ -320,6 +324,27 @@ int mpib_config_texts(struct mpib_config *cfg, char *why)
 {
 	why[0] = '\0';
 	return check_each(texts, sizeof(texts) / sizeof(texts[0]), cfg, why);
+}
+
+int mpib_config_change(struct mpib_config *cfg, const struct mpib_setting *s,
+		       const char *value, const char *origin, char *why)
+{
+	struct mpib_config *next = malloc(sizeof(*next));
+	int rc;
+
+	if (!next) {
+		snprintf(why, MPIB_WHY_MAX, "%s: %s", origin, strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	*next = *cfg;
+	rc = mpib_config_set(next, s, value, origin, why);
+	if (rc == 0) {
+		why[0] = '\0';
+		rc = check_each(running, sizeof(running) / sizeof(running[0]),
+				next, why);
+	}
+	free(next);
+	return rc < 0 ? rc : mpib_config_set(cfg, s, value, origin, why);
 }
 
 void mpib_config_share_cqs(struct mpib_config *cfg)

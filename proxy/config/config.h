@@ -195,6 +195,10 @@ void mpib_config_why(char *why, const char *line);
  */
 int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
 		    const char *value, const char *origin, char *why);
+/* The same while the proxy runs: *cfg stays as it is where start-up would refuse the
+ * value. */
+int mpib_config_change(struct mpib_config *cfg, const struct mpib_setting *s,
+		       const char *value, const char *origin, char *why);
 /* path must exist; dir/mpib.conf and dir/conf.d may be missing. */
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why);
 int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why);

@@ -11,12 +11,13 @@
 
 #define FIELD(f)                                                               \
 	offsetof(struct mpib_config, f), sizeof(((struct mpib_config *)0)->f)
-#define QUOTA(name, q, arg, text)                                              \
+#define QUOTA_TO(most, name, q, arg, text)                                     \
 	{                                                                      \
 		"quota", name, "quota-" name, MPIB_SET_SIZE,                   \
-			FIELD(quota[MPIB_QUOTA_##q]),                          \
-			UINT_RUN(0, INT64_MAX, arg), text                      \
+			FIELD(quota[MPIB_QUOTA_##q]), UINT_RUN(0, most, arg),  \
+			text                                                   \
 	}
+#define QUOTA(name, q, arg, text) QUOTA_TO(INT64_MAX, name, q, arg, text)
 #define UINT(lo, hi, a) lo, hi, NULL, false, a, NULL
 #define TEXT(a) 0, 0, NULL, false, a, NULL
 #define CHOICE(list, a) 0, 0, list, false, a, NULL
@@ -244,8 +245,9 @@ const struct mpib_setting mpib_settings[] = {
 	      "staging memory of a user; 0 is a quarter of what there is"),
 	QUOTA("fds", FDS, "N",
 	      "descriptors held for a user: 6 a process, 1 a region"),
-	QUOTA("messages", MESSAGES, "N",
-	      "control messages of a user in a second"),
+	/* Its bucket is filled by a product with nanoseconds. */
+	QUOTA_TO(1000000000, "messages", MESSAGES, "N",
+		 "control messages of a user in a second"),
 	{ "share", "rules", "share-rules", MPIB_SET_TEXT, FIELD(share_rules),
 	  TEXT_RUN("LIST"),
 	  "WHO:weight=N:limit=MBITS,... with uid=N, name=PATTERN or job=N" },

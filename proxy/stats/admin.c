@@ -166,20 +166,6 @@ void mpib_admin_apply(const struct mpib_admin *a)
 	mpib_shares_apply(a->clients);
 }
 
-/* Check the share rules, a text setting with a syntax of its own. */
-static bool good_value(struct mpib_ask *ask, const struct mpib_setting *s,
-		       const char *value)
-{
-	struct mpib_share_rules rules;
-	char why[MPIB_WHY_MAX];
-
-	if (s->offset != offsetof(struct mpib_config, share_rules) ||
-	    mpib_share_parse(&rules, value, why, sizeof(why)) == 0)
-		return true;
-	mpib_ask_fail(ask, "see mpib.conf(5)", "%s", why);
-	return false;
-}
-
 static json_t *admin_set(struct mpib_ask *ask, const struct mpib_setting *s,
 			 const char *value)
 {
@@ -194,10 +180,8 @@ static json_t *admin_set(struct mpib_ask *ask, const struct mpib_setting *s,
 	    a->cfg->standby)
 		return mpib_ask_fail(ask, "restart with device.layout = fused",
 				     "SUP is in reserve");
-	if (!good_value(ask, s, value))
-		return NULL;
 	snprintf(origin, sizeof(origin), MPIB_ADMIN_ORIGIN "%u", ask->uid);
-	if (mpib_config_set(a->cfg, s, value, origin, why) < 0)
+	if (mpib_config_change(a->cfg, s, value, origin, why) < 0)
 		return mpib_ask_fail(ask, "see mpib.conf(5)", "%s", why);
 	mpib_admin_apply(a);
 	mpib_config_value(a->cfg, s, now, sizeof(now));

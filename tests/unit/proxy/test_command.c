@@ -153,6 +153,18 @@ static void what_cannot_be_set_says_why(void **state)
 		  "set by uid 0: log.level = \"loud\" is none of its values "
 		  "(give error, warn, info, debug)",
 		  "see mpib.conf(5)" },
+		{ "set quota.requests 5",
+		  "set by uid 0: quota.requests = 5 is less than the 32 that a "
+		  "connection takes of it (raise it, or 0)",
+		  "see mpib.conf(5)" },
+		{ "set quota.fds 3",
+		  "set by uid 0: quota.fds = 3 is less than the 7 that a "
+		  "process with a region takes of it (raise it, or 0)",
+		  "see mpib.conf(5)" },
+		{ "set quota.messages 4611686018427387904",
+		  "set by uid 0: quota.messages = \"4611686018427387904\" is "
+		  "out of range (give 0 to 1000000000)",
+		  "see mpib.conf(5)" },
 		{ "drain EAST", "there is no rail \"EAST\"",
 		  "rails lists them" },
 	};
@@ -167,6 +179,7 @@ static void what_cannot_be_set_says_why(void **state)
 		assert_null(c->fn(&ask));
 		assert_string_equal(ask.error, each[i].error);
 		assert_string_equal(ask.hint, each[i].hint);
+		assert_int_equal(cfg.quota[MPIB_QUOTA_FDS], 16384);
 	}
 }
 
