@@ -35,6 +35,19 @@ static uint64_t last(void)
 	return ns;
 }
 
+struct taken {
+	struct mpib_snapshot *snap;
+	bool done;
+};
+
+static void on_snapshot(void *arg, struct mpib_snapshot *snap)
+{
+	struct taken *t = arg;
+
+	t->snap = snap;
+	t->done = true;
+}
+
 static void the_last_fail_over_is_the_latest_of_any_shard(void **state)
 {
 	assert_int_equal(last(), 0);
@@ -46,7 +59,41 @@ static void the_last_fail_over_is_the_latest_of_any_shard(void **state)
 	assert_int_equal(last(), 90);
 }
 
+/* What was made on a shard after the room was counted, and before that shard had
+ * its turn, takes no place of what is on the next. */
+static void what_is_new_leaves_room_for_what_is_old(void **state)
+{
+	struct mpib_shard *busy = &pair.node[0].engine->shard[0];
+	struct mpib_snapshot *snap;
+	struct pair_end end[4];
+	struct taken t = { 0 };
+	struct pair old;
+
+	pair_join_on(&pair, &old, 1, 1, 1);
+	pair_connect(&pair, 5, 0, &end[0], &end[1]);
+	pair_connect(&old, 5, 0, &end[2], &end[3]);
+	busy->lanes_made--;
+	busy->conns_made--;
+	busy->clients_made--;
+	assert_int_equal(
+		mpib_engine_snapshot(pair.node[0].engine, on_snapshot, &t), 0);
+	busy->lanes_made++;
+	busy->conns_made++;
+	busy->clients_made++;
+	pair_until(&pair, &t.done);
+	snap = t.snap;
+	assert_int_equal(snap->lanes, 2);
+	assert_int_equal(snap->conns, 2);
+	assert_int_equal(snap->clients, 2);
+	assert_int_equal(snap->lane[1].shard, 1);
+	mpib_snapshot_free(snap);
+	pair_close(&pair);
+	pair_leave(&old);
+}
+
 const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(what_is_new_leaves_room_for_what_is_old,
+					setup, pair_teardown),
 	cmocka_unit_test_setup_teardown(
 		the_last_fail_over_is_the_latest_of_any_shard, setup,
 		pair_teardown),

@@ -109,8 +109,8 @@ static void snapshot_add_track(struct mpib_snap_track *out,
 	};
 }
 
-/* A lane that was made after snapshot_count() is left out when there is no
- * room, with its connections. */
+/* What was made after snapshot_room() is left out when there is no room, a lane
+ * with its connections. */
 static void add_lane(struct taking *t, const struct mpib_lane *lane)
 {
 	struct mpib_snap_lane *out;
@@ -158,12 +158,43 @@ static void add_client(struct taking *t, const struct engine_client *a)
 
 static void on_shard(struct mpib_msg *msg);
 
+/* Have room for n of size bytes in list, of which there are *max. Where there is no
+ * memory for more it stays as it is. */
+static void *snapshot_grow(void *list, uint32_t *max, uint32_t n, size_t size)
+{
+	void *more = n > *max ? realloc(list, n * size) : NULL;
+
+	if (!more)
+		return list;
+	*max = n;
+	return more;
+}
+
+/* Have room for what the shard has, behind what is there. The control thread makes
+ * lanes, connections and clients, so its counts include all that the shard will
+ * have when it handles the message that is sent to it now. */
+static void snapshot_room(struct taking *t, const struct mpib_shard *s)
+{
+	struct mpib_snapshot *snap = t->snap;
+
+	snap->lane =
+		snapshot_grow(snap->lane, &t->lanes_max,
+			      snap->lanes + s->lanes_made, sizeof(*snap->lane));
+	snap->conn =
+		snapshot_grow(snap->conn, &t->conns_max,
+			      snap->conns + s->conns_made, sizeof(*snap->conn));
+	snap->client = snapshot_grow(snap->client, &t->clients_max,
+				     snap->clients + s->clients_made,
+				     sizeof(*snap->client));
+}
+
 static void on_control(struct mpib_msg *msg)
 {
 	struct taking *t = container_of(msg, struct taking, msg);
 	struct mpib_engine *e = t->engine;
 
 	if (t->shard < e->shards) {
+		snapshot_room(t, &e->shard[t->shard]);
 		mpib_mailbox_send(&e->shard[t->shard].mailbox, &t->msg,
 				  on_shard);
 		return;
@@ -193,8 +224,7 @@ static void on_shard(struct mpib_msg *msg)
 	mpib_mailbox_send(&t->engine->mailbox, &t->msg, on_control);
 }
 
-/* How many entries the buffers need. The control thread makes lanes,
- * connections and clients, so its counts include all that the shards have. */
+/* How many entries the buffers need, of what there is now. */
 static void snapshot_count(struct taking *t)
 {
 	for (unsigned i = 0; i < t->engine->shards; i++) {
