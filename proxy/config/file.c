@@ -182,6 +182,14 @@ int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why)
 
 	snprintf(path, sizeof(path), "%s/conf.d", dir);
 	n = scandir(path, &names, is_conf, alphasort);
+	if (n < 0 && errno != ENOENT) {
+		rc = -errno;
+		snprintf(lines, sizeof(lines),
+			 "%s: %s (make it a directory that can be read)", path,
+			 strerror(-rc));
+		mpib_config_why(why, lines);
+		first = first ? first : rc;
+	}
 	if (n < 0)
 		return first;
 	for (int i = 0; i < n; i++) {

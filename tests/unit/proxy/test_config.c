@@ -270,6 +270,19 @@ static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
 	assert_int_equal(cfg.engine.qps[0], 7);
 }
 
+static void a_conf_d_that_cannot_be_read_is_told(void **state)
+{
+	scratch_write("conf.d", "[sup]\nbw = 3\n"); /* no directory */
+	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -ENOTDIR);
+	assert_in(why, "/conf.d: Not a directory (");
+	/* Beside what is wrong otherwise. */
+	scratch_write("mpib.conf", "[sup]\nbw = 1025\n");
+	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -EINVAL);
+	assert_in(why, "out of range");
+	assert_in(why, "\n");
+	assert_in(why, "/conf.d: Not a directory (");
+}
+
 static void no_files_at_all_are_fine(void **state)
 {
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), 0);
@@ -341,6 +354,7 @@ const struct CMUnitTest test_list[] = {
 	SCRATCH_TEST(a_bad_environment_is_named),
 	SCRATCH_TEST(all_that_is_wrong_is_told_at_once),
 	SCRATCH_TEST(conf_d_wins_over_mpib_conf_in_the_order_of_names),
+	SCRATCH_TEST(a_conf_d_that_cannot_be_read_is_told),
 	SCRATCH_TEST(no_files_at_all_are_fine),
 	SCRATCH_TEST(a_bare_device_is_an_rdma_one),
 	SCRATCH_TEST(a_dump_is_a_file_that_gives_the_same),
