@@ -69,7 +69,7 @@ const struct mpib_column mpib_ctl_rails[] = {
 	{ "#DOWNS", mpib_cell_number, "downs", MPIB_WHEN_WIDE },
 	{ "#FAILOVERS", mpib_cell_number, "failovers", MPIB_WHEN_WIDE },
 	{ "#REPLAYED", mpib_cell_bytes, "replayed_bytes", MPIB_WHEN_WIDE },
-	{ "#RETRIES", mpib_cell_number, "retries", MPIB_WHEN_WIDE },
+	{ "#RETRIES", mpib_cell_number_known, "retries", MPIB_WHEN_WIDE },
 	{ NULL, NULL, NULL, 0 },
 };
 

@@ -2,6 +2,7 @@
 /* proxy/ctl/show/views.h: every noun fits 80 columns, whatever the numbers, and
  * bears an answer without a field. */
 #include "ctl/fields.h"
+#include "ctl/show/columns.h"
 #include "ctl/show/views.h"
 
 #include "test.h"
@@ -133,6 +134,26 @@ static void a_rail_shows_what_it_is(void **state)
 	json_decref(data);
 }
 
+static void retries_that_no_rail_counts_are_not_0(void **state)
+{
+	json_t *data = json_pack("[{ss sI sI so}]", "name", "SOUT", "downs",
+				 (json_int_t)7, "failovers", (json_int_t)8,
+				 "retries", json_null());
+	char *text, *line, *end;
+
+	mpib_columns_show(true, false);
+	text = print("rails", data);
+	mpib_columns_show(false, false);
+	line = strstr(text, "\nSOUT");
+	assert_non_null(line);
+	end = line + 1 + strcspn(line + 1, "\n");
+	while (end[-1] == ' ')
+		end--;
+	assert_int_equal(end[-1], '-');
+	free(text);
+	json_decref(data);
+}
+
 /* Whoever wrote the status of an agent. */
 static void an_agent_commands_no_terminal(void **state)
 {
@@ -177,5 +198,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(histograms_and_events_fit_80_columns),
 	cmocka_unit_test(an_answer_without_fields_is_borne),
 	cmocka_unit_test(a_rail_shows_what_it_is),
+	cmocka_unit_test(retries_that_no_rail_counts_are_not_0),
 	{ 0 },
 };
