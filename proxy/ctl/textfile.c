@@ -40,8 +40,14 @@ int mpib_textfile_write(struct mpib_dial *d, const char *command,
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 	bool failed;
 
-	if (!out)
-		return textfile_fail(d, file);
+	if (!out) {
+		rc = textfile_fail(d, file);
+		if (fd >= 0) {
+			close(fd);
+			unlink(path);
+		}
+		return rc;
+	}
 	rc = mpib_dial_text(d, command, out);
 	failed = fflush(out) || ferror(out) || fchmod(fd, 0644) < 0;
 	failed |= fclose(out) != 0;

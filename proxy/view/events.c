@@ -50,12 +50,13 @@ static json_t *events_event(const struct mpib_view *v,
 json_t *mpib_view_events(const struct mpib_view *v, uint64_t since)
 {
 	struct mpib_event *list = calloc(MPIB_EVENTS, sizeof(*list));
-	json_t *out = json_array();
 	uint64_t last, lost = 0;
+	json_t *out;
 	unsigned n;
 
 	if (!list)
 		return NULL;
+	out = json_array();
 	n = mpib_events_after(since, list, MPIB_EVENTS, &last);
 	if (n)
 		lost = list[0].seq - since - 1;
