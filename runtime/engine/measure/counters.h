@@ -38,7 +38,7 @@
 	M(cqe_errors, "cqe_errors", "rail_completion_errors", NULL,            \
 	  "Completions that bore an error.")                                   \
 	M(posts, "posts", "rail_posts", NULL,                                  \
-	  "Chains of work requests posted.")                                   \
+	  "Calls of ibv_post_send(), each with a list of work requests.")      \
 	M(srq_refills, "srq_refills", "rail_srq_refills", NULL,                \
 	  "Refills of the shared receive queue.")                              \
 	M(srq_limits, "srq_limits", "rail_srq_limits", NULL,                   \
