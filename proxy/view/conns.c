@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections, lanes and peers as JSON. */
-#include <string.h>
+#include <stdlib.h>
 
+#include "base/hash.h"
 #include "view/fields.h"
 #include "view/sums.h"
 
@@ -130,45 +131,60 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 	return list;
 }
 
-static json_t *conns_peer(const struct mpib_view *v, uint32_t first)
+/* Of all lanes to one peer. */
+struct conns_peer {
+	const char *name; /* key */
+	uint32_t qps[MPIB_RAILS];
+	json_int_t lanes, conns, messages;
+	struct mpib_rail_counts n[MPIB_RAILS];
+	UT_hash_handle hh;
+};
+
+static void conns_add_lane(struct conns_peer *p, const struct mpib_snap_lane *l)
 {
-	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
-	const char *name = v->snap->lane[first].peer;
-	uint32_t qps[MPIB_RAILS] = { 0 };
-	json_int_t lanes = 0, conns = 0, messages = 0;
-	json_t *o;
+	p->lanes++;
+	p->conns += l->conns;
+	p->messages += (json_int_t)l->messages;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		p->qps[r] += l->qps[r];
+	mpib_sums_add(p->n, l->n);
+}
 
-	for (uint32_t i = first; i < v->snap->lanes; i++) {
-		const struct mpib_snap_lane *l = &v->snap->lane[i];
+static json_t *conns_peer(const struct mpib_view *v, const struct conns_peer *p)
+{
+	json_t *o = json_pack("{ss sI sI sI so}", "peer", p->name, "lanes",
+			      p->lanes, "connections", p->conns, "messages",
+			      p->messages, "qps",
+			      mpib_field_by_rail_u32(v, p->qps));
 
-		if (strcmp(l->peer, name))
-			continue;
-		lanes++;
-		conns += l->conns;
-		messages += (json_int_t)l->messages;
-		for (unsigned r = 0; r < MPIB_RAILS; r++)
-			qps[r] += l->qps[r];
-		mpib_sums_add(sum, l->n);
-	}
-	o = json_pack("{ss sI sI sI so}", "peer", name, "lanes", lanes,
-		      "connections", conns, "messages", messages, "qps",
-		      mpib_field_by_rail_u32(v, qps));
-	mpib_field_counts(o, v, sum);
+	mpib_field_counts(o, v, p->n);
 	return o;
 }
 
+/* In the order of their first lanes, in which uthash keeps them. */
 json_t *mpib_view_peers(const struct mpib_view *v)
 {
-	const struct mpib_snap_lane *lane = v->snap->lane;
-	json_t *list = json_array();
+	struct conns_peer *list = calloc(v->snap->lanes + 1, sizeof(*list));
+	struct conns_peer *peers = NULL, *next = list, *p;
+	json_t *out;
 
+	if (!list)
+		return NULL;
+	out = json_array();
 	for (uint32_t i = 0; i < v->snap->lanes; i++) {
-		uint32_t before = 0;
+		const struct mpib_snap_lane *l = &v->snap->lane[i];
 
-		while (before < i && strcmp(lane[before].peer, lane[i].peer))
-			before++;
-		if (before == i)
-			json_array_append_new(list, conns_peer(v, i));
+		HASH_FIND_STR(peers, l->peer, p);
+		if (!p) {
+			p = next++;
+			p->name = l->peer;
+			HASH_ADD_STR(peers, name, p);
+		}
+		conns_add_lane(p, l);
 	}
-	return list;
+	for (p = peers; p; p = p->hh.next)
+		json_array_append_new(out, conns_peer(v, p));
+	HASH_CLEAR(hh, peers);
+	free(list);
+	return out;
 }

@@ -4,32 +4,34 @@
 #include "view/sums.h"
 
 /* Add to sum what the attached clients of the job have moved until now. */
-static void jobs_attached(const struct mpib_view *v, uint32_t at,
+static void jobs_attached(const struct mpib_view *v,
+			  const struct mpib_sums *all, uint32_t at,
 			  struct mpib_job *sum)
 {
 	const struct proxy_client *s;
 
 	TAILQ_FOREACH(s, &v->clients->list, link)
 	{
-		struct mpib_client_sums sums;
+		const struct mpib_client_sums *sums;
 
 		if (s->job_at != at + 1)
 			continue;
-		mpib_sums_of_client(v->snap, s->id, &sums);
+		sums = mpib_sums_get(all, s->id);
 		for (unsigned r = 0; r < MPIB_RAILS; r++) {
-			sum->tx_bytes += sums.n[r].tx_bytes;
-			sum->rx_bytes += sums.n[r].rx_bytes;
-			sum->replayed_bytes += sums.n[r].replayed_bytes;
+			sum->tx_bytes += sums->n[r].tx_bytes;
+			sum->rx_bytes += sums->n[r].rx_bytes;
+			sum->replayed_bytes += sums->n[r].replayed_bytes;
 		}
-		sum->messages += sums.messages;
+		sum->messages += sums->messages;
 	}
 }
 
-static json_t *jobs_job(const struct mpib_view *v, uint32_t at)
+static json_t *jobs_job(const struct mpib_view *v, const struct mpib_sums *all,
+			uint32_t at)
 {
 	struct mpib_job j = v->clients->jobs.job[at];
 
-	jobs_attached(v, at, &j);
+	jobs_attached(v, all, at, &j);
 	return json_pack(
 		"{ss so sI sI sI sf so sI sI sI sI sf}", "label", j.label,
 		"job_id", mpib_field_job(j.number), "uid", (json_int_t)j.uid,
@@ -45,11 +47,16 @@ static json_t *jobs_job(const struct mpib_view *v, uint32_t at)
 
 json_t *mpib_view_jobs(const struct mpib_view *v)
 {
-	json_t *list = json_array();
+	struct mpib_sums *all = mpib_sums_all(v->snap);
+	json_t *list;
 
+	if (!all)
+		return NULL;
+	list = json_array();
 	for (uint32_t i = 0; i < MPIB_JOBS; i++) {
 		if (v->clients->jobs.job[i].clients)
-			json_array_append_new(list, jobs_job(v, i));
+			json_array_append_new(list, jobs_job(v, all, i));
 	}
+	mpib_sums_free(all);
 	return list;
 }

@@ -199,40 +199,44 @@ static void view_add_share(json_t *o, const struct proxy_client *s,
 }
 
 static json_t *view_client(const struct mpib_view *v,
-			   const struct proxy_client *s)
+			   const struct proxy_client *s,
+			   const struct mpib_client_sums *sums)
 {
-	struct mpib_client_sums sums;
-	json_t *o;
-
-	mpib_sums_of_client(v->snap, s->id, &sums);
-	o = json_pack("{sI ss sI sI sI sI so ss ss sI sI sI sI}", "id",
-		      (json_int_t)s->id, "name", s->name, "pid",
-		      (json_int_t)s->pid, "uid", (json_int_t)s->uid, "shard",
-		      (json_int_t)s->peer_client.shard, "job",
-		      (json_int_t)s->job, "job_id", mpib_field_job(s->job),
-		      "label", s->label, "state",
-		      s->state == PROXY_CLIENT_LIVE ? "attached" : "leaving",
-		      "connections", (json_int_t)sums.connections, "regions",
-		      (json_int_t)s->region_count, "registered_bytes",
-		      (json_int_t)s->registered, "messages",
-		      (json_int_t)sums.messages);
-	view_add_share(o, s, (json_int_t)sums.limited);
+	json_t *o = json_pack(
+		"{sI ss sI sI sI sI so ss ss sI sI sI sI}", "id",
+		(json_int_t)s->id, "name", s->name, "pid", (json_int_t)s->pid,
+		"uid", (json_int_t)s->uid, "shard",
+		(json_int_t)s->peer_client.shard, "job", (json_int_t)s->job,
+		"job_id", mpib_field_job(s->job), "label", s->label, "state",
+		s->state == PROXY_CLIENT_LIVE ? "attached" : "leaving",
+		"connections", (json_int_t)sums->connections, "regions",
+		(json_int_t)s->region_count, "registered_bytes",
+		(json_int_t)s->registered, "messages",
+		(json_int_t)sums->messages);
+	view_add_share(o, s, (json_int_t)sums->limited);
 	add_own_counts(o, s);
-	mpib_field_counts(o, v, sums.n);
+	mpib_field_counts(o, v, sums->n);
 	json_object_set_new(o, "net", mpib_field_net(v, s->peer_client.shard));
 	return o;
 }
 
 json_t *mpib_view_clients(const struct mpib_view *v)
 {
+	struct mpib_sums *all = mpib_sums_all(v->snap);
 	const struct proxy_client *s;
-	json_t *list = json_array();
+	json_t *list;
 
+	if (!all)
+		return NULL;
+	list = json_array();
 	TAILQ_FOREACH(s, &v->clients->list, link)
 	{
 		if (s->peer_client.engine_client)
-			json_array_append_new(list, view_client(v, s));
+			json_array_append_new(
+				list,
+				view_client(v, s, mpib_sums_get(all, s->id)));
 	}
+	mpib_sums_free(all);
 	return list;
 }
 

@@ -3,6 +3,7 @@
 #include "view/sums.h"
 
 #include "test.h"
+#include "view/view.h"
 
 /* Clients 1 and 2 are here; a third one left, and only the rails know of it. */
 static struct mpib_snap_conn conn[] = {
@@ -20,6 +21,7 @@ static struct mpib_snap_client client[] = {
 static const struct mpib_snapshot snap = {
 	.devices = 1,
 	.rails = MPIB_RAILS,
+	.shards = 1,
 	.conns = 3,
 	.conn = conn,
 	.clients = 2,
@@ -58,6 +60,78 @@ static void a_client_that_is_not_there_has_nothing(void **state)
 	assert_memory_equal(sums.closed, none.closed, sizeof(none.closed));
 }
 
+static void all_clients_have_what_each_has(void **state)
+{
+	struct mpib_sums *all = mpib_sums_all(&snap);
+
+	assert_non_null(all);
+	for (uint32_t id = 0; id < 4; id++) {
+		struct mpib_client_sums sums;
+
+		mpib_sums_of_client(&snap, id, &sums);
+		assert_memory_equal(mpib_sums_get(all, id), &sums,
+				    sizeof(sums));
+	}
+	mpib_sums_free(all);
+}
+
+/* Passes over all connections, for one client each. */
+static unsigned passes;
+
+void __wrap_mpib_sums_of_client(const struct mpib_snapshot *of, uint32_t id,
+				struct mpib_client_sums *sums);
+void __real_mpib_sums_of_client(const struct mpib_snapshot *of, uint32_t id,
+				struct mpib_client_sums *sums);
+
+void __wrap_mpib_sums_of_client(const struct mpib_snapshot *of, uint32_t id,
+				struct mpib_client_sums *sums)
+{
+	passes++;
+	__real_mpib_sums_of_client(of, id, sums);
+}
+
+static json_int_t num(const json_t *list, size_t at, const char *key)
+{
+	return json_integer_value(
+		json_object_get(json_array_get(list, at), key));
+}
+
+/* Clients times connections is what the thread would else be away for. */
+static void clients_and_jobs_are_made_in_one_pass(void **state)
+{
+	static struct proxy_client here[2];
+	static struct proxy_clients clients;
+	static struct mpib_config cfg;
+	static const struct mpib_view view = { .cfg = &cfg,
+					       .clients = &clients,
+					       .snap = &snap };
+	json_t *list;
+
+	mpib_config_init(&cfg);
+	TAILQ_INIT(&clients.list);
+	for (unsigned i = 0; i < 2; i++) {
+		TAILQ_INSERT_TAIL(&clients.list, &here[i], link);
+		here[i].id = i + 1;
+		here[i].job = 9;
+		here[i].peer_client.engine_client =
+			(struct engine_client *)&clients; /* any but NULL */
+		mpib_job_join(&clients.jobs, &here[i]);
+	}
+	passes = 0;
+	list = mpib_view_clients(&view);
+	assert_int_equal(json_array_size(list), 2);
+	assert_int_equal(num(list, 0, "connections"), 2);
+	assert_int_equal(num(list, 1, "connections"), 1);
+	assert_int_equal(num(list, 0, "messages"), 2 + 8 + 16);
+	json_decref(list);
+	list = mpib_view_jobs(&view);
+	assert_int_equal(json_array_size(list), 1);
+	assert_int_equal(num(list, 0, "messages"), 2 + 4 + 8 + 16);
+	assert_int_equal(num(list, 0, "tx_bytes"), 10 + 40 + 80);
+	json_decref(list);
+	assert_int_equal(passes, 0);
+}
+
 static void open_and_closed_ones_add_up_to_the_rails(void **state)
 {
 	struct mpib_rail_counts sum[MPIB_RAILS];
@@ -77,6 +151,8 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(
 		a_client_has_what_its_open_and_closed_connections_moved),
 	cmocka_unit_test(a_client_that_is_not_there_has_nothing),
+	cmocka_unit_test(all_clients_have_what_each_has),
+	cmocka_unit_test(clients_and_jobs_are_made_in_one_pass),
 	cmocka_unit_test(open_and_closed_ones_add_up_to_the_rails),
 	{ 0 },
 };

@@ -351,9 +351,12 @@ static void lanes_of_a_peer_are_one_peer(void **state)
 	assert_int_equal(num(json_array_get(v, 0), "lanes"), 2);
 	assert_int_equal(rail(json_array_get(v, 0), "qps", "sup"), 8);
 	json_decref(v);
-	snprintf(w->lane[1].peer, sizeof(w->lane[1].peer), "b");
+	snprintf(w->lane[0].peer, sizeof(w->lane[0].peer), "b");
 	v = mpib_view_peers(&w->view);
 	assert_int_equal(json_array_size(v), 2);
+	assert_string_equal(json_string_value(json_object_get(
+				    json_array_get(v, 0), "peer")),
+			    "b");
 	json_decref(v);
 }
 
