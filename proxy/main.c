@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,28 +45,47 @@ static int proxy_fail(int report, int status, const char *why)
 	return status;
 }
 
-/* Fill in the default run directory, and make a relative path absolute, since a
- * daemon runs in "/". */
-static int settle_run_dir(struct mpib_config *cfg, char *why)
+/* Make a relative path absolute, since a daemon runs in "/". */
+static int settle_path(char *path, size_t size, const char *what, char *why)
 {
-	char cwd[sizeof(cfg->run_dir)], dir[sizeof(cfg->run_dir)];
+	char cwd[PATH_MAX], given[256];
+
+	if (!path[0] || path[0] == '/')
+		return 0;
+	snprintf(given, sizeof(given), "%s", path);
+	if (getcwd(cwd, sizeof(cwd)) &&
+	    snprintf(path, size, "%s/%s", cwd, given) < (int)size)
+		return 0;
+	snprintf(why, MPIB_WHY_MAX,
+		 "%s %s: its whole path is too long (give a shorter one)", what,
+		 given);
+	return -ENAMETOOLONG;
+}
+
+/* The default run directory, and the paths of files that are read once more after an
+ * upgrade that failed. */
+static int settle_paths(struct mpib_config *cfg, char *why)
+{
+	const struct {
+		char *path;
+		size_t size;
+		const char *what;
+	} each[] = {
+		{ cfg->run_dir, sizeof(cfg->run_dir), "run directory" },
+		{ cfg->metrics_cert, sizeof(cfg->metrics_cert),
+		  "metrics.cert" },
+		{ cfg->metrics_key, sizeof(cfg->metrics_key), "metrics.key" },
+		{ cfg->metrics_token_file, sizeof(cfg->metrics_token_file),
+		  "metrics.token_file" },
+	};
+	int rc = 0;
 
 	if (!cfg->run_dir[0])
-		return mpib_rundir_default(cfg->run_dir, sizeof(cfg->run_dir),
-					   why);
-	if (cfg->run_dir[0] == '/')
-		return 0;
-	snprintf(dir, sizeof(dir), "%s", cfg->run_dir);
-	if (!getcwd(cwd, sizeof(cwd)) ||
-	    snprintf(cfg->run_dir, sizeof(cfg->run_dir), "%s/%s", cwd, dir) >=
-		    (int)sizeof(cfg->run_dir)) {
-		snprintf(why, MPIB_WHY_MAX,
-			 "run directory %s: its whole path is too long (give a "
-			 "shorter one)",
-			 dir);
-		return -ENAMETOOLONG;
-	}
-	return 0;
+		rc = mpib_rundir_default(cfg->run_dir, sizeof(cfg->run_dir),
+					 why);
+	for (size_t i = 0; rc == 0 && i < sizeof(each) / sizeof(each[0]); i++)
+		rc = settle_path(each[i].path, each[i].size, each[i].what, why);
+	return rc;
 }
 
 static int proxy_run(struct mpib_proxy *p)
@@ -220,7 +240,7 @@ int main(int argc, char **argv)
 			       &action, why);
 	mpib_log_set_json(proxy.cfg.log_format == 1);
 	if (rc == 0 && action == MPIB_ACTION_RUN)
-		rc = settle_run_dir(&proxy.cfg, why);
+		rc = settle_paths(&proxy.cfg, why);
 	if (rc < 0)
 		return proxy_misconfigured(&proxy, why);
 
