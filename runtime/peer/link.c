@@ -92,13 +92,12 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 	mpib_link_send_frame(link, frame, mpib_peer_encode(m, frame));
 }
 
-/* Send a PING or PONG. */
+/* Send a PING or PONG of the session. */
 static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
-	struct mpib_peer_msg m = { .type = type };
+	struct mpib_peer_msg m = { .type = type, .seen = *l->seen };
 
-	if (l->seen)
-		m.seen = l->told = *l->seen;
+	l->told = m.seen;
 	mpib_link_send(l, &m);
 }
 
@@ -125,7 +124,9 @@ static const char *link_decode(struct mpib_link *l, uint8_t *body, size_t len,
 
 static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 {
-	if (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG) {
+	/* Who has proved nothing gets no answers, which would be kept. */
+	if (!l->seen ||
+	    (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG)) {
 		if (l->seen && ++*l->seen - l->told >= TELL_EVERY)
 			link_say(l, MPIB_PEER_PONG);
 		l->events->message(l->ctx, l, m);
@@ -133,8 +134,7 @@ static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 	}
 	if (m->type == MPIB_PEER_PING)
 		link_say(l, MPIB_PEER_PONG);
-	if (l->seen)
-		l->events->acked(l->ctx, l, m->seen);
+	l->events->acked(l->ctx, l, m->seen);
 }
 
 /* False: the link is gone. */

@@ -3,8 +3,8 @@
  * A peer link: one TCP connection between two proxies, as a stream of messages.
  * Control thread only; nothing blocks. While the other end is silent the link
  * sends a PING each second, but for the first quarter of its patience, to see that
- * it still lives, and answers the other end's; PING and PONG are not passed to
- * message().
+ * it still lives, and answers the other end's; while it carries a session PING and
+ * PONG are not passed to message().
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
@@ -77,8 +77,8 @@ int mpib_link_listen(struct mpib_link *link, bool on);
 #define MPIB_SILENCE_S 60
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
-/* Send a message. Never fails: a peer that does not read until more than 1 MiB
- * waits is cut off, and the loop calls down(). */
+/* Send a message. Never fails: a peer that does not read until more than
+ * MPIB_OUTBOX_MAX bytes wait is cut off, and the loop calls down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
 /* Likewise, with a frame that mpib_peer_encode() made. */
 void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two nodes that call each other at the same time. */
+/*
+ * Two nodes that call each other at the same time, and callers that prove
+ * nothing.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "peer/internal.h"
 #include "rig.h"
@@ -47,8 +54,65 @@ static void of_two_calls_at_once_one_is_taken(void **state)
 	assert_int_equal(a->node->broker->sessions, 1);
 }
 
+static int dial(const struct mpib_broker *b)
+{
+	struct sockaddr_in to = { .sin_family = AF_INET,
+				  .sin_port = htons(mpib_broker_port(b)) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	to.sin_addr.s_addr = htonl(0x7f170001u);
+	assert_true(fd >= 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	return fd;
+}
+
+static void say(int fd, const struct mpib_peer_msg *m)
+{
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+	size_t n = mpib_peer_encode(m, frame);
+
+	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
+}
+
+/* Else it would have answers kept for it that it does not read. Before its HELLO,
+ * or before its READY. */
+static void who_proved_nothing_may_not_ping(void **state)
+{
+	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
+	struct mpib_peer_msg hello = {
+		.type = MPIB_PEER_HELLO,
+		.magic = MPIB_PEER_MAGIC,
+		.version_min = MPIB_PEER_VERSION_MIN,
+		.version = MPIB_PEER_VERSION,
+		.node = { .addr = mpib_address_of_ip(htonl(0x7f000001u)),
+			  .port = 1,
+			  .boot = 1 },
+	};
+	struct rig *rig = *state;
+	char heard[MPIB_PEER_FRAME_MAX];
+
+	rig_up(rig, 0);
+	for (unsigned greets = 0; greets < 2; greets++) {
+		int fd = dial(rig->node[0].broker);
+		unsigned turns = 0;
+		ssize_t n;
+
+		if (greets)
+			say(fd, &hello);
+		say(fd, &ping);
+		while ((n = recv(fd, heard, sizeof(heard), MSG_DONTWAIT))) {
+			assert_true(n > 0 || errno == EAGAIN);
+			assert_true(turns++ < 1000);
+			mpib_loop_turn(&rig->node[0].loop, 1);
+		}
+		assert_true(TAILQ_EMPTY(&rig->node[0].broker->pending_peers));
+		close(fd);
+	}
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(of_two_calls_at_once_one_is_taken,
 					rig_setup, rig_teardown),
+	rig_test(who_proved_nothing_may_not_ping),
 	{ 0 },
 };
