@@ -107,12 +107,12 @@ static void came_up(struct peer_lane *l)
 	}
 }
 
-/* Both ends opened it: give up mine, move its connections to theirs. */
+/* Both ends opened it: give up mine, move its connections to theirs. The peer is
+ * told, for it may have called off its own before it hears of mine. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
 
-	mine->state = PEER_LANE_DEAD;
 	mine->uses++;
 	while ((c = TAILQ_FIRST(&mine->waiting))) {
 		TAILQ_REMOVE(&mine->waiting, c, entry);
@@ -120,6 +120,7 @@ static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 		peer_lane_join(theirs, c);
 		TAILQ_INSERT_TAIL(&theirs->waiting, c, entry);
 	}
+	peer_lane_kill(mine, -ECANCELED, "the other end opened it, too");
 	peer_lane_put(mine);
 }
 

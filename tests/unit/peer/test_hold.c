@@ -186,6 +186,39 @@ static void its_client_may_close_it_meanwhile(void **state)
 	}
 }
 
+/* The lower node calls its opening of a lane off before the other, whose own
+ * crosses it, has heard of it. */
+static void openings_of_a_lane_may_cross_it(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_handle to_a, to_b;
+	struct client *a, *b;
+	uint32_t at_a, at_b;
+	struct mpib_peer *p;
+	uint64_t session;
+
+	rig_both_connected(rig, &a, &b);
+	p = TAILQ_FIRST(&a->node->broker->peers);
+	session = p->resume.id;
+	at_a = rig_listen(a, &to_a);
+	at_b = rig_listen(b, &to_b);
+	rig_call(a, 1, 5, &to_b);
+	mpib_broker_hold(a->node->broker, true);
+	peer_lane_kill(TAILQ_LAST(&p->lanes, peer_lane_list), -ECANCELED,
+		       "its proxy is upgraded");
+	rig_call(b, 1, 5, &to_a);
+	rig_settle(rig);
+	mpib_broker_hold(a->node->broker, false);
+	rig_accept(a, at_a, 2);
+	rig_accept(b, at_b, 2);
+	rig_settle(rig);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
+		assert_int_equal(rig_state(b, i), MPIB_CONN_READY);
+	}
+	assert_int_equal(p->resume.id, session);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_connect_is_held_wherever_it_is),
 	cmocka_unit_test(an_accept_may_cross_it),
@@ -193,5 +226,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(it_begins_again_when_the_peer_ends_its_lane),
 	rig_test(one_that_fails_meanwhile_says_why),
 	cmocka_unit_test(its_client_may_close_it_meanwhile),
+	rig_test(openings_of_a_lane_may_cross_it),
 	{ 0 },
 };
