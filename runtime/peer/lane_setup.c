@@ -105,6 +105,7 @@ static void came_up(struct peer_lane *l)
 		TAILQ_REMOVE(&l->waiting, c, entry);
 		peer_conn_laned(c);
 	}
+	peer_lane_watch_idle(l); /* whoever wanted it may have gone */
 }
 
 /* Both ends opened it: give up mine, move its connections to theirs. The peer is

@@ -180,6 +180,23 @@ static void a_lane_that_nobody_uses_is_closed(void **state)
 	rig_connect(rig, a, 2, b, 2);
 }
 
+/* Its connect is called off while it is on its way. */
+static void a_lane_that_comes_up_for_nobody_is_closed(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_handle handle;
+	struct client *a, *b;
+
+	rig_both_up(rig, &a, &b, 0);
+	rig_listen(a, &handle);
+	open_and_give_up(rig, &handle);
+	rig_settle(rig);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 1);
+	rig_pass(rig, 61 * MPIB_SEC);
+	assert_int_equal(fake_lanes(&rig->node[0].engine), 0);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
+}
+
 /* The other end begins to use the lane in the moment in which it is closed: the
  * connect goes on over a new lane. */
 static void a_connect_outlives_the_close_of_an_idle_lane(void **state)
@@ -283,6 +300,7 @@ const struct CMUnitTest test_list[] = {
 	rig_test(a_listener_has_room_for_all_connections_of_its_client),
 	rig_test(who_calls_everywhere_fills_no_table),
 	rig_test(a_lane_that_nobody_uses_is_closed),
+	rig_test(a_lane_that_comes_up_for_nobody_is_closed),
 	rig_test(a_connect_outlives_the_close_of_an_idle_lane),
 	rig_test(a_user_has_so_many_lanes_and_others_theirs),
 	rig_test(peers_are_in_the_networks_or_are_none),
