@@ -288,6 +288,14 @@ static void conn_on_closed(struct peer_conn *c)
 	peer_conn_step(c);
 }
 
+/* The peer was taken over. If its connection went away here with the lane, it has
+ * not heard of that yet. */
+static bool conn_on_moved(struct peer_conn *c, const struct mpib_peer_msg *m)
+{
+	return !c->conn || c->destroying ||
+	       engine_conn_moved(c->conn, &m->conn);
+}
+
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_conn *c;
@@ -312,8 +320,8 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		conn_on_close(c, m);
 	else if (m->type == MPIB_PEER_CONN_CLOSED && c->close_sent)
 		conn_on_closed(c);
-	else if (m->type == MPIB_PEER_CONN_MOVED && c->known && c->conn)
-		sound = engine_conn_moved(c->conn, &m->conn);
+	else if (m->type == MPIB_PEER_CONN_MOVED && c->known)
+		sound = conn_on_moved(c, m);
 	else
 		sound = false;
 	return sound;

@@ -264,6 +264,7 @@ static bool can_reach(const struct engine_conn *from,
 bool engine_conn_moved(struct engine_conn *conn,
 		       const struct engine_conn_info *remote)
 {
+	fake_expect(!conn->destroying, "a flow moved after its end");
 	conn->moved_to = remote->addr;
 	return true;
 }
