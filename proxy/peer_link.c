@@ -39,13 +39,27 @@ static const char *what_sout_lacks(struct mpib_proxy *p)
 						      : "does not answer";
 }
 
-/* The peer link's address: as configured; on the software HCA that of SOUT; else
- * this machine's address on its default route, for with a rail's own address the
- * link would fail with the rail, and without the link no rail takes over. */
+/* Where the proxy before listens, "a.b.c.d:port" or "[IPv6]:port". */
+static bool address_before(const struct mpib_proxy *p, struct in6_addr *addr)
+{
+	char text[sizeof(p->takeover->base.peer_link)];
+	bool v6 = p->takeover->base.peer_link[0] == '[';
+
+	snprintf(text, sizeof(text), "%s", p->takeover->base.peer_link + v6);
+	text[strcspn(text, v6 ? "]" : ":")] = '\0';
+	return mpib_address_parse(text, addr);
+}
+
+/* The peer link's address: that which it has, in a take-over; as configured; on
+ * the software HCA that of SOUT; else this machine's address on its default
+ * route, for with a rail's own address the link would fail with the rail, and
+ * without the link no rail takes over. */
 static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
 
+	if (p->takeover && address_before(p, addr))
+		return 0;
 	if (p->cfg.peer_addr[0]) {
 		*addr = p->cfg.peer_at[0];
 		return 0;
