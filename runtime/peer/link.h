@@ -73,8 +73,10 @@ void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
 /* Start or stop reading from the link. */
 int mpib_link_listen(struct mpib_link *link, bool on);
 /* Seconds that the other end may be silent before the link is dead, and that its
- * kernel may take to acknowledge what was sent; MPIB_SILENCE_S if not set. */
+ * kernel may take to acknowledge what was sent; MPIB_SILENCE_S if not set. With
+ * fewer than MPIB_SILENCE_LEAST_S a quiet one would be dead before it is asked. */
 #define MPIB_SILENCE_S 60
+#define MPIB_SILENCE_LEAST_S 2
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
 /* Send a message. Never fails: a peer that does not read until more than

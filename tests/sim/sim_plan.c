@@ -139,9 +139,11 @@ static void draw_rest(struct sim_plan *p, struct sim_rng *r)
 	if (p->hard && other(r))
 		sim_plan_arg(p, "--client-request-timeout=%u",
 			     5 + (unsigned)sim_draw(r, 10));
-	if (p->hard && other(r))
-		sim_plan_arg(p, "--peer-silence=%u",
-			     1 + (unsigned)sim_draw(r, 10));
+	if (p->hard && other(r)) {
+		unsigned silence = 1 + (unsigned)sim_draw(r, 10);
+
+		sim_plan_arg(p, "--peer-silence=%u", silence > 1 ? silence : 2);
+	}
 	if (other(r))
 		sim_plan_arg(p, "--share-threads=own");
 	p->key = sim_chance(r, 6);

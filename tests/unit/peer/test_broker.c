@@ -95,6 +95,18 @@ static void a_silent_peer_is_given_up_when_patience_ends(void **state)
 	}
 }
 
+static void a_quiet_peer_is_not_however_short_that_is(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig->silence_s = MPIB_SILENCE_LEAST_S;
+	rig_both_connected(rig, &a, &b);
+	rig_pass(rig, 60 * MPIB_SEC);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(b, 0), MPIB_CONN_READY);
+}
+
 static void keeps_users_and_shards_on_lanes_of_their_own(void **state)
 {
 	struct rig *rig = *state;
@@ -337,6 +349,7 @@ const struct CMUnitTest test_list[] = {
 	rig_test(shares_a_lane_in_both_directions),
 	rig_test(tells_each_end_of_a_lane_what_the_other_has),
 	rig_test(a_silent_peer_is_given_up_when_patience_ends),
+	rig_test(a_quiet_peer_is_not_however_short_that_is),
 	rig_test(keeps_traffic_classes_on_lanes_of_their_own),
 	rig_test(keeps_users_and_shards_on_lanes_of_their_own),
 	rig_test(connects_clients_of_one_node_over_two_lanes),

@@ -137,6 +137,9 @@ static void numbers_are_whole_and_in_range(void **state)
 	assert_int_equal(set("qp", "traffic_class", "-1"), 0);
 	assert_int_equal(cfg.engine.traffic_class, -1);
 	assert_int_equal(set("qp", "traffic_class", "-2"), -EINVAL);
+	/* Every quiet peer would be dead. */
+	assert_int_equal(set("peer", "silence", "1"), -EINVAL);
+	assert_int_equal(set("peer", "silence", "2"), 0);
 }
 
 /* Numbers up to their ends and no further, in whole words. */
