@@ -8,6 +8,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "agent/agent.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/handover/handover.h"
@@ -153,6 +154,7 @@ static void source_hand_over(struct mpib_upgrade *u)
 		rc = mpib_channel_recv(u->sock, MPIB_CHANNEL_PREPARED, &answer);
 	if (rc == 0) {
 		mpib_serial_fini(&answer);
+		mpib_agent_leave(u->proxy->agent);
 		rc = mpib_channel_send(u->sock, MPIB_CHANNEL_GO, NULL);
 	}
 	source_limit(u);

@@ -60,12 +60,11 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 
 static void agent_on_retry(void *arg);
 
-static void agent_hang_up(struct mpib_agent_link *l, const char *why)
+/* Hang up on the agent, and call again after retry ns. */
+static void agent_let_go(struct mpib_agent_link *l, uint64_t retry)
 {
 	struct mpib_agent_conn *c, *next;
 
-	mpib_warn("agent: %s/" MPIB_AGENT_SOCK ": %s, connections %s", l->dir,
-		  why, l->without);
 	mpib_loop_del(l->loop, &l->watch);
 	close(l->fd);
 	l->fd = -1;
@@ -82,7 +81,20 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 	/* Read zeros for now: the next agent may have another hint file. */
 	if (map_shm(l, -1, 0) < 0)
 		mpib_err("agent: cannot let go of its hints: %m");
-	mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
+	mpib_timer_arm(l->loop, &l->timer, retry, agent_on_retry, l);
+}
+
+static void agent_hang_up(struct mpib_agent_link *l, const char *why)
+{
+	mpib_warn("agent: %s/" MPIB_AGENT_SOCK ": %s, connections %s", l->dir,
+		  why, l->without);
+	agent_let_go(l, RETRY);
+}
+
+void mpib_agent_leave(struct mpib_agent_link *link)
+{
+	if (link && link->fd >= 0)
+		agent_let_go(link, 0);
 }
 
 /* 1: sent; 0: no room now; -errno: the agent is gone. */
