@@ -214,7 +214,8 @@ static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 		return 0; /* why the connection failed is still to come */
 	if (!used)
 		w->moved = 0;
-	else if (w->size < better(conn, r))
+	else if (w->size < better(conn, r) &&
+		 (need <= w->size || is_busy(conn)))
 		window_enlarge(conn, need);
 	if (used && need <= w->size)
 		return 1;

@@ -179,6 +179,25 @@ static void a_whole_one_that_is_refused_is_done_without(void **state)
 	assert_true(pools() > before);
 }
 
+/* Nor is one done without that a group needs: it says why it has none. */
+static void a_group_without_the_one_it_needs_is_told_why(void **state)
+{
+	static const int tag[2] = { 0, 1 };
+	struct mpib_region *region[2] = { to_region, to_region };
+	void *data[2] = { to, to + 500000 };
+	size_t size[2] = { 400000, 400000 };
+	struct mpib_request *r;
+
+	move(1, 100);
+	atomic_store(&f->refuse_pool, -EDQUOT);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(mpib_irecv(rx, 2, data, size, tag, region, &r),
+				 -EDQUOT);
+	atomic_store(&f->refuse_pool, 0);
+	assert_int_equal(mpib_irecv(rx, 2, data, size, tag, region, &r), 0);
+	assert_non_null(r);
+}
+
 static void one_prepared_is_whole(void **state)
 {
 	assert_int_equal(mpib_prepare(tx, from_region), 0);
@@ -200,6 +219,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(the_small_one_goes_back_when_it_is_empty),
 	TEST(of_a_failed_connection_it_stays),
 	TEST(a_whole_one_that_is_refused_is_done_without),
+	TEST(a_group_without_the_one_it_needs_is_told_why),
 	TEST(one_prepared_is_whole),
 	{ 0 },
 };
