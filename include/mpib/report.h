@@ -9,7 +9,7 @@
 enum mpib_rail_state {
 	MPIB_RAIL_IDLE, /* the rail carries nothing of the request */
 	MPIB_RAIL_POSTED, /* bytes are under way, or a receive is announced */
-	MPIB_RAIL_DONE, /* all that was posted so far is over */
+	MPIB_RAIL_DONE, /* its part is over; of a receive, as all of it is */
 };
 
 struct mpib_rail_report {
