@@ -27,6 +27,7 @@ struct watched {
 	void *phandle[MPIB_GROUP_MAX];
 	void *event[MPIB_GROUP_MAX][MPIB_RAILS]; /* of each handle */
 	bool begun[MPIB_RAILS];
+	bool taken; /* a profiler took one of the events */
 };
 
 struct net_profile {
@@ -50,9 +51,8 @@ static nccl_profiler_fn profile_profiler(void)
 	return atomic_load_explicit(&callback, memory_order_relaxed);
 }
 
-/* False when no profiler took the events. number: of the request in its comm,
- * among those that are under way. */
-static bool profile_begin(struct watched *w, unsigned number, unsigned rail,
+/* number: of the request in its comm, among those that are under way. */
+static void profile_begin(struct watched *w, unsigned number, unsigned rail,
 			  const struct mpib_rail_report *r)
 {
 	struct nccl_profiler_ib_v1 data = {
@@ -63,7 +63,6 @@ static bool profile_begin(struct watched *w, unsigned number, unsigned rail,
 			.qpNum = (int)r->qpn,
 			.length = r->bytes },
 	};
-	bool taken = false;
 
 	w->begun[rail] = true;
 	for (unsigned i = 0; i < w->n; i++) {
@@ -71,9 +70,8 @@ static bool profile_begin(struct watched *w, unsigned number, unsigned rail,
 			continue;
 		profile_profiler()(&w->event[i][rail], START, w->phandle[i],
 				   NCCL_PROFILER_IB_V1, &data);
-		taken |= w->event[i][rail] != NULL;
+		w->taken |= w->event[i][rail] != NULL;
 	}
-	return taken;
 }
 
 static void profile_end(struct watched *w, struct mpib_profiled *data)
@@ -90,9 +88,8 @@ static void profile_end(struct watched *w, struct mpib_profiled *data)
 	}
 }
 
-/* Begin or end the event of a rail as its report says. False when no profiler
- * took the event. */
-static bool profile_look(struct watched *w, const struct mpib_request *req,
+/* Begin or end the event of a rail as its report says. */
+static void profile_look(struct watched *w, const struct mpib_request *req,
 			 unsigned rail, const struct mpib_rail_report *r,
 			 bool over)
 {
@@ -100,12 +97,11 @@ static bool profile_look(struct watched *w, const struct mpib_request *req,
 	struct mpib_profiled data;
 
 	if (r->state == MPIB_RAIL_IDLE)
-		return true;
-	if (!w->begun[rail] &&
-	    !profile_begin(w, mpib_request_slot(req), rail, r))
-		return false;
+		return;
+	if (!w->begun[rail])
+		profile_begin(w, mpib_request_slot(req), rail, r);
 	if (!over && r->state != MPIB_RAIL_DONE)
-		return true;
+		return;
 	mpib_request_times(req, &t);
 	data = (struct mpib_profiled){
 		.magic = MPIB_PROFILED_MAGIC,
@@ -119,7 +115,14 @@ static bool profile_look(struct watched *w, const struct mpib_request *req,
 		.seen_ns = over ? mpib_now_ns() : 0,
 	};
 	profile_end(w, &data);
-	return true;
+}
+
+/* No profiler takes events. One that took another of the request still wants that to
+ * end. */
+static bool is_refused(const struct watched *w)
+{
+	return !w->taken &&
+	       (w->begun[MPIB_RAIL_SOUT] || w->begun[MPIB_RAIL_SUP]);
 }
 
 static void on_post(struct net_profile *p, struct watched *w,
@@ -142,16 +145,15 @@ static void on_test(struct net_profile *p, struct watched *w,
 		    const struct mpib_request *req, bool over)
 {
 	struct mpib_rail_report report[MPIB_RAILS];
-	bool taken = true;
 
 	if (!w->n)
 		return;
 	mpib_request_rails(req, report);
-	for (unsigned r = 0; taken && r < MPIB_RAILS; r++)
-		taken = profile_look(w, req, r, &report[r], over);
-	if (over || !taken)
+	for (unsigned r = 0; r < MPIB_RAILS && !is_refused(w); r++)
+		profile_look(w, req, r, &report[r], over);
+	if (over || is_refused(w))
 		w->n = 0;
-	if (!taken)
+	if (is_refused(w))
 		mpib_report(p->conn, MPIB_REPORT_LATER, profile_watch, p);
 	else if (over)
 		mpib_report(p->conn, MPIB_REPORT_ALL, profile_watch, p);
