@@ -310,8 +310,12 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 			   int *done, int *sizes)
 {
+	int rc = 0;
+
 	if (conn->error) {
 		*done = 1;
+		if (r->watched)
+			mpib_report_look(conn, r, true);
 		give_slow(conn, r);
 		return mpib_fail(conn->error, "%s", conn->why);
 	}
@@ -323,10 +327,12 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 		return mpib_test_int(r, done, sizes);
 	}
 	if (!mpib_client_ok(conn->client))
-		return mpib_client_check(conn->client);
-	if (++conn->idle % MPIB_LOOK_EVERY)
-		return 0;
-	return mpib_client_look(conn->client);
+		rc = mpib_client_check(conn->client);
+	else if (++conn->idle % MPIB_LOOK_EVERY == 0)
+		rc = mpib_client_look(conn->client);
+	if (rc < 0 && r->watched)
+		mpib_report_look(conn, r, true);
+	return rc;
 }
 
 /* Same arguments as mpib_test_int(), so that the call there is a tail jump. */

@@ -231,6 +231,64 @@ static void a_connection_may_be_closed_before_the_reason_comes(void **state)
 	mpib_close(conn);
 }
 
+static unsigned overs;
+
+static void on_watch(void *user, struct mpib_request *req, enum mpib_watch what)
+{
+	overs += what == MPIB_WATCH_OVER;
+}
+
+/* Two connections with a watched send each. */
+static void watched(struct mpib_request **r)
+{
+	overs = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		struct mpib_conn *conn = connected();
+
+		assert_int_equal(
+			mpib_report(conn, MPIB_REPORT_ALL, on_watch, NULL), 0);
+		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r[i]), 0);
+		assert_int_equal(test_once(r[i]), 0);
+	}
+	assert_int_equal(overs, 0);
+}
+
+static void who_watches_is_told_that_it_ended_with_its_connection(void **state)
+{
+	struct mpib_request *r[2];
+
+	watched(r);
+	for (unsigned i = 0; i < 2; i++)
+		atomic_store(&f->reply->conn[i].broken, -ECONNRESET);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(test_out(r[i]), -ECONNRESET);
+		assert_string_equal(mpib_strerror(), TELLS);
+		assert_int_equal(overs, i + 1);
+	}
+}
+
+static void who_watches_is_told_that_it_ended_with_the_proxy(void **state)
+{
+	struct mpib_request *r[2];
+	int done;
+
+	watched(r);
+	fake_proxy_die(f);
+	/* The first finds that it is gone, the second knows. */
+	for (unsigned i = 0; i < 2; i++) {
+		int rc;
+
+		do {
+			passed += 1000;
+			rc = mpib_test(r[i], &done, NULL);
+		} while (rc == 0);
+		assert_int_equal(rc, -EPIPE);
+		assert_int_equal(overs, i + 1);
+		assert_int_equal(mpib_test(r[i], &done, NULL), -EPIPE);
+		assert_int_equal(overs, i + 1);
+	}
+}
+
 static void a_set_up_that_failed_says_why_without_a_wait(void **state)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
@@ -264,5 +322,7 @@ const struct CMUnitTest test_list[] = {
 	WHY_TEST(a_long_request_of_another_thread_keeps_nobody),
 	WHY_TEST(a_connection_may_be_closed_before_the_reason_comes),
 	WHY_TEST(a_set_up_that_failed_says_why_without_a_wait),
+	WHY_TEST(who_watches_is_told_that_it_ended_with_its_connection),
+	WHY_TEST(who_watches_is_told_that_it_ended_with_the_proxy),
 	{ 0 },
 };
