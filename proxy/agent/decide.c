@@ -32,6 +32,18 @@ static void objection_add(struct objection *t, int worst, const char *why)
 	snprintf(t->why, sizeof(t->why), "%s", why);
 }
 
+void mpib_agent_time(struct mpib_agent_slot *s,
+		     const struct mpib_agent_sample *now)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		uint64_t *timed = &s->rail[r].timed_bytes;
+		bool moved = now->acked_bytes[r] != *timed;
+
+		s->rtt_ns[r] = moved ? now->rtt_ns[r] : 0;
+		*timed = now->acked_bytes[r];
+	}
+}
+
 /* Whether the path over rail r answers late, or did less than hold_s ago. */
 static bool is_slow(struct mpib_agent_policy *p, struct mpib_agent_slot *s,
 		    unsigned r)

@@ -28,6 +28,10 @@ struct mpib_agent_policy {
 	char fault[MPIB_AGENT_WHY]; /* why the last reload failed, or "" */
 };
 
+/* Note how late the rails answer: of one that moved nothing since the last sample that
+ * is not known, for the proxy goes on to tell what it measured once. */
+void mpib_agent_time(struct mpib_agent_slot *s,
+		     const struct mpib_agent_sample *now);
 /* Decide for the connection that holds the slot, and write its hint. */
 void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot);
 /* For all, as far as p->now and the files that p names have changed. */

@@ -65,6 +65,7 @@ bool mpib_agent_rule_fits(const struct mpib_agent_rule *rule,
 struct mpib_agent_sample {
 	uint64_t acked_bytes[MPIB_RAILS];
 	uint64_t busy_ns[MPIB_RAILS];
+	uint64_t rtt_ns[MPIB_RAILS];
 };
 
 /*

@@ -49,7 +49,7 @@ struct mpib_agent_slot {
 	uid_t uid;
 	uint8_t class;
 	uint32_t client, index;
-	uint64_t rtt_ns[MPIB_RAILS]; /* 0: unknown */
+	uint64_t rtt_ns[MPIB_RAILS]; /* 0: unknown, or not measured anew */
 	/* decide.h: what is right for it, for what reason and since when. */
 	struct mpib_agent_choice {
 		const struct mpib_agent_rule *rule;
@@ -62,6 +62,7 @@ struct mpib_agent_slot {
 	struct mpib_agent_slot_rail {
 		uint64_t acked_bytes, busy_ns; /* last sample */
 		uint64_t rate; /* bytes per ms, smoothed; 0: unknown */
+		uint64_t timed_bytes; /* acknowledged at the last look */
 	} rail[MPIB_RAILS];
 };
 

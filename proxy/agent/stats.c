@@ -25,8 +25,9 @@ static void take_row(struct mpib_agent_policy *p, uint64_t pid,
 
 		sample.acked_bytes[r] = mpib_json_num(rail, "acked_bytes");
 		sample.busy_ns[r] = mpib_json_num(rail, "busy_ns");
-		s->rtt_ns[r] = mpib_json_num(rail, "rtt_ns");
+		sample.rtt_ns[r] = mpib_json_num(rail, "rtt_ns");
 	}
+	mpib_agent_time(s, &sample);
 	s->client = (uint32_t)mpib_json_num(row, "client");
 	s->index = (uint32_t)mpib_json_num(row, "index");
 	if (!s->known) {
