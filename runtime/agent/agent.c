@@ -18,6 +18,7 @@
 
 #define RETRY (1000 * MPIB_MSEC)
 #define NO_HINT UINT32_MAX
+#define MESSAGES 64 /* of the agent, in one turn of the loop */
 
 static void set_hint(struct mpib_agent_conn *c, uint32_t slot)
 {
@@ -191,31 +192,39 @@ static bool agent_on_answer(struct mpib_agent_link *l,
 	return true;
 }
 
-static void on_agent(void *arg, uint32_t events)
+/* Take one message. False: there is none, or the link is cut. */
+static bool agent_take(struct mpib_agent_link *l)
 {
-	struct mpib_agent_link *l = arg;
 	union {
 		struct mpib_agent_response answer;
 		struct mpib_agent_summary summary;
 	} m;
-	ssize_t n;
+	ssize_t n = recv(l->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_TRUNC);
+	bool sound;
+
+	if (n <= 0) {
+		if (n == 0 || errno != EAGAIN)
+			agent_hang_up(l,
+				      n ? strerror(errno) : "the agent left");
+		return false;
+	}
+	sound = n == sizeof(m.summary) ? mpib_agent_hear(l, &m.summary)
+				       : n == sizeof(m.answer) &&
+						 agent_on_answer(l, &m.answer);
+	if (!sound)
+		agent_hang_up(l, "what answers is no agent");
+	return sound;
+}
+
+/* One that talks without end keeps nobody waiting: the rest comes next turn. */
+static void on_agent(void *arg, uint32_t events)
+{
+	struct mpib_agent_link *l = arg;
 
 	(void)events;
-	while ((n = recv(l->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_TRUNC)) > 0) {
-		bool sound = n == sizeof(m.summary)
-				     ? mpib_agent_hear(l, &m.summary)
-				     : n == sizeof(m.answer) &&
-					       agent_on_answer(l, &m.answer);
-
-		if (!sound) {
-			agent_hang_up(l, "what answers is no agent");
-			return;
-		}
-	}
-	if (n == 0 || errno != EAGAIN)
-		agent_hang_up(l, n ? strerror(errno) : "the agent left");
-	else
-		agent_pump(l);
+	for (unsigned i = 0; i < MESSAGES && agent_take(l); i++)
+		;
+	agent_pump(l);
 }
 
 static int find_agent(struct mpib_agent_link *l)

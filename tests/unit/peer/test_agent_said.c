@@ -73,6 +73,26 @@ static void who_says_what_no_agent_would_is_left(void **state)
 	assert_true(agent_rig_take_call());
 }
 
+static void who_talks_without_end_keeps_nobody_waiting(void **state)
+{
+	struct rig *rig = *state;
+	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
+	struct mpib_agent_summary s = { 0 };
+
+	rig_connect(rig, e.a, 3, e.b, 4);
+	assert_true(agent_rig_take_call());
+	for (unsigned i = 0; i < 65; i++)
+		agent_rig_say(&s);
+	s.sick = 1;
+	agent_rig_say(&s);
+	/* One turn of the node's loop. */
+	assert_int_equal(mpib_loop_turn(&rig->node[0].loop, 0), 1);
+	assert_true(word_to(rig, 1).there);
+	assert_int_equal(word_to(rig, 1).sick, 0);
+	rig_settle(rig);
+	assert_int_equal(word_to(rig, 1).sick, 1);
+}
+
 #define AGENT_TEST(test)                                                       \
 	cmocka_unit_test_setup_teardown(test, agent_rig_setup,                 \
 					agent_rig_teardown)
@@ -80,5 +100,6 @@ static void who_says_what_no_agent_would_is_left(void **state)
 const struct CMUnitTest test_list[] = {
 	AGENT_TEST(what_it_says_of_rails_is_for_the_peers_it_is_of),
 	AGENT_TEST(who_says_what_no_agent_would_is_left),
+	AGENT_TEST(who_talks_without_end_keeps_nobody_waiting),
 	{ 0 },
 };
