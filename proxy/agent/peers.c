@@ -120,7 +120,7 @@ bool mpib_agent_peers_look(struct mpib_agent_peers *p,
 
 	for (unsigned i = 0; i < proxies; i++)
 		ok &= peers_ask(&fresh, run_dir[i], now_s, why);
-	for (unsigned i = 0; !ok && i < p->n; i++) {
+	for (unsigned i = 0; i < p->n; i++) {
 		if (peers_young(&p->of[i], now_s))
 			peers_add(&fresh, &p->of[i]);
 	}

@@ -24,8 +24,9 @@ struct mpib_agent_peers {
 	} * of; /* in the order of sout, each once */
 };
 
-/* Ask the proxies at these run directories (NULL: the default). Where one does not
- * answer what was heard before stays, too, until it is too old. False, with why. */
+/* Ask the proxies at these run directories (NULL: the default). What was heard before,
+ * and not anew, stays until it is too old: one that has just taken over knows of no
+ * peer's agent, nor of its own. False, with why: one did not answer. */
 bool mpib_agent_peers_look(struct mpib_agent_peers *p,
 			   const char *const *run_dir, unsigned proxies,
 			   uint64_t now_s, char *why);

@@ -215,6 +215,39 @@ static void a_dead_proxy_silences_no_other(void **state)
 	rmdir(where);
 }
 
+/* So it is when a proxy has taken over: it has asked nobody yet, and a peer that took
+ * over has not heard its own agent. */
+static void a_proxy_that_knows_nothing_yet_silences_none(void **state)
+{
+	char where[] = "/tmp/mpib-test.XXXXXX", sock[64], error[MPIB_AGENT_WHY];
+	static const char *const rows[] = { ROW("10.1.0.1", "2", "\"SUP\""), "",
+					    ROW("10.1.0.1", "2", "") };
+	static const unsigned left[] = { 2, 2, 0 };
+	struct mpib_agent_peers p = { 0 };
+	const char *dirs[] = { where };
+	pid_t pid;
+
+	assert_non_null(mkdtemp(where));
+	for (uint64_t i = 0; i < 3; i++) {
+		pid = played(where, rows[i]);
+		assert_true(mpib_agent_peers_look(&p, dirs, 1, 1000 + 5 * i,
+						  error));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		assert_int_equal(p.n, 1);
+		assert_int_equal(p.of[0].sick, left[i]);
+	}
+	pid = played(where, "");
+	assert_true(mpib_agent_peers_look(&p, dirs, 1, 1039, error));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(p.n, 0);
+	mpib_agent_peers_free(&p);
+	snprintf(sock, sizeof(sock), "%s/stats.sock", where);
+	unlink(sock);
+	rmdir(where);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(
 		a_proxy_is_told_what_is_new_if_it_takes_it, steered_begin,
@@ -226,5 +259,6 @@ const struct CMUnitTest test_list[] = {
 		a_rail_is_left_by_the_word_of_the_peers_agent, steered_begin,
 		steered_end),
 	cmocka_unit_test(a_dead_proxy_silences_no_other),
+	cmocka_unit_test(a_proxy_that_knows_nothing_yet_silences_none),
 	{ 0 },
 };
