@@ -223,7 +223,8 @@ static void rule_look(struct mpib_agent_slot_rail *r, uint64_t bytes,
 	}
 	if (moved < BYTES_MIN || time == 0)
 		return;
-	rate = moved * 1000000 / time + 1;
+	/* What a lane moved in months, times a million, has more than 64 bits. */
+	rate = (uint64_t)((double)moved * 1e6 / (double)time) + 1;
 	r->rate = r->rate ? (r->rate + rate) / 2 : rate;
 	r->acked_bytes = bytes;
 	r->busy_ns = busy;

@@ -88,6 +88,17 @@ static void balance_goes_to_the_ratio_of_the_rates(void **state)
 	assert_int_equal(after(&s, &now, 1000, 1000000, 20), 1024 - 32);
 }
 
+static void a_lane_may_have_moved_much_before(void **state)
+{
+	struct mpib_agent_slot s = { .choice.balance = 512 };
+	struct mpib_agent_sample now = {
+		.acked_bytes = { 40ull << 40, 10ull << 40 },
+		.busy_ns = { 1000000000000, 1000000000000 }
+	};
+
+	assert_in_range(mpib_agent_balance(&s, &now), 200, 210);
+}
+
 static void balance_stays_without_news_of_both_rails(void **state)
 {
 	struct mpib_agent_slot s = { .choice.balance = 300 };
@@ -152,6 +163,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_fixed_rule_is_one_share),
 	cmocka_unit_test(what_is_no_rule_is_refused_by_name),
 	cmocka_unit_test(balance_goes_to_the_ratio_of_the_rates),
+	cmocka_unit_test(a_lane_may_have_moved_much_before),
 	cmocka_unit_test(balance_stays_without_news_of_both_rails),
 	cmocka_unit_test(counters_of_another_lane_are_no_rate),
 	{ 0 },
