@@ -159,6 +159,14 @@ static void region_place(struct mpib_region *r)
 	}
 }
 
+static int no_region(const void *addr, size_t size)
+{
+	return mpib_fail(-EINVAL,
+			 "cannot register %zu bytes at %p (a region has an "
+			 "address and at least one byte)",
+			 size, addr);
+}
+
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region)
 {
@@ -168,10 +176,7 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	if (rc < 0)
 		return rc;
 	if (!addr || size == 0)
-		return mpib_fail(-EINVAL,
-				 "cannot register %zu bytes at %p (a region "
-				 "has an address and at least one byte)",
-				 size, addr);
+		return no_region(addr, size);
 	mpib_client_hold(client);
 	region_bury(client);
 	r = region_find(client, addr, size);
@@ -270,10 +275,14 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
 		struct mpib_region **region)
 {
-	struct mpib_region *r = make_region(client, addr, size), *there = NULL;
+	struct mpib_region *r, *there = NULL;
 	struct stat st = { 0 };
 	int rc;
 
+	/* The proxy refuses that, too, but need not be asked. */
+	if (size == 0)
+		return no_region(addr, size);
+	r = make_region(client, addr, size);
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
 	/* Where it fails, asking the proxy does, too. */

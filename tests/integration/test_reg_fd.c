@@ -3,6 +3,7 @@
  * mpib_reg_fd() of the client library: memory behind a descriptor, with a
  * sealed memfd in the place of a dma-buf.
  */
+#include <errno.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <sys/mman.h>
@@ -185,6 +186,23 @@ static void the_same_memory_is_registered_once_and_counted(void **state)
 	munmap(a.mem, BUFFER_SIZE);
 }
 
+static void no_bytes_are_no_region(void **state)
+{
+	struct mpib_region *none = NULL;
+	struct end a = { 0 };
+	int fd = buffer_make("d-none");
+
+	give_buffer(&a, "d-some");
+	/* Not even where all around it is registered. */
+	assert_int_equal(mpib_reg_fd(a.client, a.mem + 4096, 0, 0, fd,
+				     MPIB_REG_DMABUF, &none),
+			 -EINVAL);
+	assert_null(none);
+	close(fd);
+	mpib_detach(a.client);
+	munmap(a.mem, BUFFER_SIZE);
+}
+
 /* Two memfds may be mapped at one address, one after the other. */
 static void a_memfd_is_known_by_its_file_and_offset(void **state)
 {
@@ -223,6 +241,7 @@ int main(void)
 		cmocka_unit_test(the_rails_carry_what_lies_at_an_odd_offset),
 		cmocka_unit_test(
 			the_same_memory_is_registered_once_and_counted),
+		cmocka_unit_test(no_bytes_are_no_region),
 		cmocka_unit_test(a_memfd_is_known_by_its_file_and_offset),
 	};
 
