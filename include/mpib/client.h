@@ -172,9 +172,10 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
  * flags: MPIB_REG_* of mpib/control.h. fd stays the caller's and may be closed
  * on return. Registering again memory that lies within a region, with the same
  * flags, is cheap: the region is returned and counted, so each call wants a
- * mpib_dereg(), before the memory is given back. A dma-buf is known by its
- * addresses, since each export of the same memory is a file of its own; a memfd
- * by file and offset, too. A memfd gets all its pages, in this process, and its
+ * mpib_dereg(), and all of its memory stays until the last of them: other
+ * memory that takes the place of a part is taken for that part. For a dma-buf is
+ * known by its addresses, since each export of the same memory is a file of its
+ * own; a memfd by file and offset, too. A memfd gets all its pages, in this process, and its
  * seals are sealed (F_SEAL_SEAL): add those that it is to have before. -EPERM:
  * the descriptor is not of the kind that flags says; -EINVAL: unknown flags, or
  * size is 0; -EOPNOTSUPP: a rail cannot register a dma-buf.
