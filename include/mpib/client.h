@@ -194,8 +194,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 int mpib_dereg(struct mpib_region *region);
 
 /* Optional: do now what requests of conn with this region would otherwise wait
- * for, which is to get a staging window of full size if the region needs one.
- * Blocks for a round trip to the proxy. */
+ * for, which is to get a staging window, of full size, if the region needs one and
+ * conn has none yet. Blocks for a round trip to the proxy. */
 int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region);
 
 /* Memory that the rails reach without a copy. What a receive writes there may come
@@ -300,8 +300,8 @@ void mpib_request_rails(const struct mpib_request *req,
 /* When that was. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
-/* A number from 0 to 31 that no other outstanding request of the same
- * connection has. */
+/* Of a send or receive: a number from 0 to 31 that no other outstanding one of the
+ * same connection has. */
 unsigned mpib_request_slot(const struct mpib_request *req);
 
 /* Number of buffers of the request: n of mpib_irecv(), 1 for a send. Valid
