@@ -15,6 +15,6 @@ else
 fi
 mkdir -p "$out"
 sort <<<"$files" | tar -c --no-recursion --owner=0 --group=0 --numeric-owner \
-	--mode=u+rw,go=u-w --mtime="@$when" --transform="s,^,$name/," -T - |
+	--mode=u+rw,go=u-w --mtime="@$when" --transform="flags=r;s,^,$name/," -T - |
 	xz -T0 >"$out/$name.tar.xz"
 echo "$out/$name.tar.xz"

@@ -14,7 +14,9 @@ fail() {
 tar -C "$dir" -xf "$dir/mpib-x.tar.xz" || fail "it does not unpack"
 cd "$dir/mpib-x" || fail "it unpacks to another folder"
 [ ! -e .git ] || fail "git came along"
-for file in LICENSE README.md CMakePresets.json .ci/run docs/README.md; do
+# The last one is a link to another file.
+for file in LICENSE README.md CMakePresets.json .ci/run docs/README.md \
+	proxy/packaging/helm/mpib-proxy/files/mpib-alerts.yml; do
 	[ -s "$file" ] || fail "$file is not in it"
 done
 compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
@@ -28,3 +30,5 @@ mkdir .git && : >.git/config
 cmake/tarball.sh mpib-x "$dir/again" >"$dir/log" 2>&1 || fail "$(<"$dir/log")"
 diff <(tar -tf "$dir/mpib-x.tar.xz" | sort) \
 	<(tar -tf "$dir/again/mpib-x.tar.xz" | sort) || fail "it packs other files"
+cmp "$dir/mpib-x.tar.xz" "$dir/again/mpib-x.tar.xz" ||
+	fail "it packs the same files otherwise"
