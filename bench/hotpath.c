@@ -18,9 +18,15 @@
 
 #define MEM 65536
 #define SIZE 64
+/* So many at once leave the shard no time to fall asleep in. */
+#define INFLIGHT 16
 
 static struct perf_plug plug;
 static void *send_comm, *recv_comm, *send_mh, *recv_mh;
+static struct message {
+	void *rreq, *sreq;
+	char *from, *to;
+} message[INFLIGHT];
 
 static void must(enum nccl_result res, const char *call)
 {
@@ -80,35 +86,48 @@ static void *reg(const struct nccl_net_v12 *net, void *comm, void **mh)
 	return mem;
 }
 
-static void one(const struct nccl_net_v12 *net, char *from, char *to, int pause)
+static void post(const struct nccl_net_v12 *net, int i)
 {
-	void *rreq = NULL, *sreq = NULL;
-	int done = 0, tag = 0;
+	struct message *m = &message[i % INFLIGHT];
+	void *to = m->to;
 	size_t size = SIZE;
-	void *addr = to;
+	int tag = 0;
 
-	while (!rreq)
-		must(net->irecv(recv_comm, 1, &addr, &size, &tag, &recv_mh,
-				NULL, &rreq),
+	memset(m->from, i, SIZE);
+	m->rreq = m->sreq = NULL;
+	while (!m->rreq)
+		must(net->irecv(recv_comm, 1, &to, &size, &tag, &recv_mh, NULL,
+				&m->rreq),
 		     "irecv");
-	while (!sreq)
-		must(hot_isend(net, from, &sreq), "isend");
+	while (!m->sreq)
+		must(hot_isend(net, m->from, &m->sreq), "isend");
+}
+
+static void finish(const struct nccl_net_v12 *net, int i, int pause)
+{
+	const struct message *m = &message[i % INFLIGHT];
+	int done = 0;
+
 	while (!done)
-		must(net->test(rreq, &done, NULL), "test");
+		must(net->test(m->rreq, &done, NULL), "test");
 	/* The message was received; the proxy only has to report that the send
 	 * is over. Wait for that, so that one hot_test() is enough. */
 	if (pause)
 		usleep(20000);
 	do {
-		must(hot_test(net, sreq, &done), "test");
+		must(hot_test(net, m->sreq, &done), "test");
 	} while (!done);
+	if (memcmp(m->from, m->to, SIZE)) {
+		fprintf(stderr, "hotpath: message %d is wrong\n", i);
+		exit(1);
+	}
 }
 
 int main(int argc, char **argv)
 {
 	const struct nccl_net_v12 *net;
-	int count;
 	int pause = argc > 3 && !strcmp(argv[3], "pause");
+	int inflight = pause ? 1 : INFLIGHT, count;
 	char *from, *to;
 
 	peer_args(argc, argv, 2, 3, "PLUGIN MESSAGES [pause]");
@@ -125,13 +144,15 @@ int main(int argc, char **argv)
 	/* Tells a reader of stdout that set-up is over. */
 	if (write(STDOUT_FILENO, "steady\n", 7) != 7)
 		return 1;
-	for (int i = 0; i < count; i++) {
-		memset(from, i, SIZE);
-		one(net, from, to, pause);
-		if (memcmp(from, to, SIZE)) {
-			fprintf(stderr, "hotpath: message %d is wrong\n", i);
-			return 1;
-		}
+	for (int i = 0; i < INFLIGHT; i++) {
+		message[i].from = from + (size_t)i * SIZE;
+		message[i].to = to + (size_t)i * SIZE;
+	}
+	for (int i = 0; i < count || i - count < inflight; i++) {
+		if (i >= inflight)
+			finish(net, i - inflight, pause);
+		if (i < count)
+			post(net, i);
 	}
 	_exit(0); /* do not measure tearing down */
 }
