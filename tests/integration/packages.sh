@@ -143,10 +143,22 @@ cc -Werror -o /vqp /usr/share/doc/mpib-proxy/docs/example/vqp.c \
 kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
 
 if command -v systemd-analyze >/dev/null; then
+	# The agent's file, as the unit and the manual say that it is named.
+	agent=/etc/systemd/system/mpib-agent.service.d
+	mkdir -p "$agent"
+	for text in /usr/lib/systemd/system/mpib-agent.service \
+		/usr/share/doc/mpib-proxy/docs/operating.md; do
+		{ echo '[Service]' &&
+			sed -n 's/^[# ]*\(Environment=.*RULE=--config .*\)/\1/p' "$text"
+		} >"$agent/$(basename "$text").conf"
+		grep -q RULE "$agent/$(basename "$text").conf" ||
+			fail "$text does not say how mpib-agent is given a file"
+	done
 	systemd-analyze verify /usr/lib/systemd/system/mpib-proxy.service \
 		/usr/lib/systemd/system/mpib-proxy.socket \
 		/usr/lib/systemd/system/mpib-agent.service >/verify 2>&1
 	grep -i mpib /verify && fail "systemd-analyze verify"
+	rm -r "$agent"
 	for unit in mpib-proxy mpib-agent; do
 		systemd-analyze security --offline=true --threshold=15 \
 			"/usr/lib/systemd/system/$unit.service" >/security 2>&1 ||
