@@ -180,6 +180,8 @@ else
 	echo "SKIPPED: the units, as systemd-analyze is not installed"
 fi
 
+# As the proxy's unit has it.
+mkdir -p /var/lib/mpib && touch /var/lib/mpib/events
 dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev libmpib0 \
 	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }
 rm /etc/mpib/key && rmdir /etc/mpib || fail "a key was taken away by the purge"
