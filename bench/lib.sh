@@ -60,12 +60,13 @@ bench_share() {
 	echo "${cpus[*]:from:to - from}"
 }
 
-# Each set of nodes has addresses of its own, since closed sockets linger.
+# Each set of nodes has addresses of its own, since closed sockets linger, but not
+# for as long as it takes until they are used again.
 bench_set=0
 bench_nodes() {
 	local n=$1 i
 	shift
-	bench_set=$((bench_set + 1))
+	bench_set=$((bench_set % 126 + 1))
 	for ((i = 0; i < n; i++)); do
 		rm -rf "$dir/n$i" "$dir/out$i"
 		${bench_cpus[$i]:+taskset -c "${bench_cpus[$i]}"} \
