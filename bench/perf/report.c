@@ -140,7 +140,7 @@ void perf_report_progress(const struct perf_world *w, int i,
 	}
 	if (clock - last.at < 1)
 		return;
-	spent = now->seconds - last.seconds;
+	spent = perf_one_way(&w->opt, now->seconds - last.seconds);
 	if (spent > 0)
 		printf("# %8.1f s of %llu bytes: %8.3f GB/s, %llu wrong\n",
 		       now->seconds, (unsigned long long)w->size[i],

@@ -19,10 +19,9 @@ static void set_speed(struct perf_row *row, const struct perf_options *opt,
 {
 	double moved = senders ? (double)sent / senders : 0;
 
+	slowest = perf_one_way(opt, slowest);
 	if (row->iters)
 		row->seconds = slowest / (double)row->iters;
-	if (opt->pattern == PERF_PINGPONG)
-		row->seconds /= 2;
 	if (opt->random_sizes || perf_is_steady(opt)) {
 		row->algbw = slowest > 0 ? moved / slowest / 1e9 : 0;
 		row->busbw = row->algbw;

@@ -16,6 +16,12 @@ struct perf_row {
 	double p50, p90, p99, p999; /* us, < 0 where not measured */
 };
 
+/* Of that time, what went into one direction: in pingpong they take turns. */
+static inline double perf_one_way(const struct perf_options *opt, double s)
+{
+	return opt->pattern == PERF_PINGPONG ? s / 2 : s;
+}
+
 struct perf_row perf_row_make(const struct perf_world *w, int i);
 
 #endif
