@@ -2,6 +2,7 @@
 /* Connecting to and listening for mpib-perf of other hosts. */
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,8 @@ static int split(const char *host, int port, char name[256], char text[16])
 	return 0;
 }
 
-/* One try of all addresses. The fd, or -errno. */
+/* One try of all addresses. The fd, or -errno: -ECONNREFUSED if one of them may
+ * only have to be tried again. */
 static int try_all(const struct addrinfo *all)
 {
 	int rc = -EHOSTUNREACH;
@@ -54,7 +56,8 @@ static int try_all(const struct addrinfo *all)
 
 		if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) == 0)
 			return fd;
-		rc = -errno;
+		if (rc != -ECONNREFUSED)
+			rc = -errno;
 		if (fd >= 0)
 			close(fd);
 	}
@@ -109,36 +112,64 @@ static int bound_port(int fd)
 	return atoi(text);
 }
 
+/* The fd, or -errno. */
+static int listen_at(const void *addr, socklen_t len)
+{
+	const struct sockaddr *at = addr;
+	int fd = socket(at->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int on = 1, off = 0, rc;
+
+	if (fd < 0)
+		return -errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	/* Who listens at all of IPv6 listens at all of IPv4, too. */
+	if (at->sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	if (bind(fd, at, len) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	rc = -errno;
+	close(fd);
+	return rc;
+}
+
+static int listen_at_all(int port)
+{
+	const struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+					 .sin6_port = htons((uint16_t)port) };
+	const struct sockaddr_in v4 = { .sin_family = AF_INET,
+					.sin_port = htons((uint16_t)port) };
+	int fd = listen_at(&v6, sizeof(v6));
+
+	/* This host may have no IPv6. */
+	return fd < 0 && fd != -EADDRINUSE ? listen_at(&v4, sizeof(v4)) : fd;
+}
+
 int perf_link_listen(const char *addr, int *port)
 {
 	const struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
-					.ai_family = addr ? AF_UNSPEC : AF_INET,
 					.ai_flags = AI_PASSIVE };
 	struct addrinfo *all;
 	char text[16];
-	int rc, fd, on = 1;
+	int rc, fd;
 
 	snprintf(text, sizeof(text), "%d", *port);
-	rc = getaddrinfo(addr, text, &hints, &all);
-	if (rc)
-		return perf_bad(
-			       "--listen %s: %s (give an address of this host)",
-			       addr, gai_strerror(rc)),
-		       -1;
-	fd = socket(all->ai_family, all->ai_socktype | SOCK_CLOEXEC, 0);
-	if (fd >= 0)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (fd < 0 || bind(fd, all->ai_addr, all->ai_addrlen) < 0 ||
-	    listen(fd, BACKLOG) < 0) {
-		perf_bad(
-			"port %s: it cannot be listened at: %s (another mpib-perf? give another --port)",
-			text, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-		fd = -1;
+	if (addr) {
+		rc = getaddrinfo(addr, text, &hints, &all);
+		if (rc)
+			return perf_bad(
+				       "--listen %s: %s (give an address of this host)",
+				       addr, gai_strerror(rc)),
+			       -1;
+		fd = listen_at(all->ai_addr, all->ai_addrlen);
+		freeaddrinfo(all);
+	} else {
+		fd = listen_at_all(*port);
 	}
-	freeaddrinfo(all);
-	if (fd >= 0)
-		*port = bound_port(fd);
+	if (fd < 0)
+		return perf_bad(
+			       "port %s: it cannot be listened at: %s (another mpib-perf? give another --port)",
+			       text, strerror(-fd)),
+		       -1;
+	*port = bound_port(fd);
 	return fd;
 }

@@ -101,6 +101,7 @@ static void take_one(const struct perf_options *opt, int listener)
 	struct sockaddr_storage at;
 	socklen_t len = sizeof(at);
 	char peer[64] = "?";
+	const char *name;
 	int fd = accept4(listener, (struct sockaddr *)&at, &len, SOCK_CLOEXEC);
 
 	if (fd < 0)
@@ -108,10 +109,12 @@ static void take_one(const struct perf_options *opt, int listener)
 	perf_link_ready(fd);
 	getnameinfo((struct sockaddr *)&at, len, peer, sizeof(peer), NULL, 0,
 		    NI_NUMERICHOST);
+	/* Of IPv4, at a socket of IPv6. */
+	name = peer + (strncmp(peer, "::ffff:", 7) == 0 ? 7 : 0);
 	if (running() == TESTS_MAX)
 		refuse(fd, "its server runs four tests already (try later)");
 	else
-		fork_test(opt, listener, fd, peer);
+		fork_test(opt, listener, fd, name);
 }
 
 int perf_serve(const struct perf_options *opt)
