@@ -309,6 +309,7 @@ enum perf_parse perf_options_parse(struct perf_options *opt, int argc,
 		.timeout = 30,
 		.plugin = "libnccl-net-mpib.so",
 		.port = PERF_PORT,
+		.places = 1,
 		.expect = -1,
 	};
 	if (argc > 1 && strcmp(argv[1], "check") == 0) {

@@ -88,6 +88,7 @@ struct perf_options {
 	bool no_launcher;
 	int rank; /* of PERF_LAUNCHED */
 	bool leads; /* PERF_LAUNCHED: the first of its host */
+	int place, places; /* of its rank among those of its host: 0 of 1 */
 	uint64_t job; /* tells the jobs of a launcher apart */
 	char rendezvous[256]; /* host of rank 0, "" unknown */
 	double expect; /* check: GB/s; 0: none; < 0: by the rails' speed */

@@ -64,11 +64,14 @@ static void set_environment(const struct perf_options *opt, int rank)
 
 static bool pin(const struct perf_options *opt, int rank)
 {
-	bool several = opt->role != PERF_LOCAL; /* other nodes: other CPUs */
-	int place = several ? 0 : perf_rank_node(opt, rank);
-	int rc = perf_pin(place * opt->ranks_per_node +
+	/* Other nodes have other CPUs, but a launcher's ranks are a node each. */
+	bool several = opt->role != PERF_LOCAL;
+	int node =
+		several ? opt->place % opt->places : perf_rank_node(opt, rank);
+	int nodes = several ? opt->places : opt->nnodes;
+	int rc = perf_pin(node * opt->ranks_per_node +
 				  perf_rank_local(opt, rank),
-			  several ? opt->ranks_per_node : opt->nranks);
+			  nodes * opt->ranks_per_node);
 
 	if (rc < 0)
 		perf_bad("--pin: rank %d: %s", rank, strerror(-rc));
@@ -78,7 +81,7 @@ static bool pin(const struct perf_options *opt, int rank)
 int perf_rank_device(const struct perf_rank *r, int peer, int channel)
 {
 	const struct perf_options *opt = &r->w->opt;
-	int near = perf_rank_local(opt, r->rank);
+	int near = opt->place + perf_rank_local(opt, r->rank);
 
 	if (opt->dev >= 0)
 		return opt->dev;

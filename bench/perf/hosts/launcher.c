@@ -19,17 +19,19 @@
  * ranks inherit its variables.
  */
 static const struct {
-	const char *name, *rank, *size, *local, *job, *master, *list;
+	const char *name, *rank, *size, *local, *locals, *job, *master, *list;
+	const char *node; /* which part of locals is of this host */
 } launchers[] = {
 	{ "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-	  "OMPI_COMM_WORLD_LOCAL_RANK", "PMIX_NAMESPACE", NULL,
-	  "SLURM_JOB_NODELIST" },
-	{ "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "SLURM_JOB_ID",
-	  NULL, "SLURM_JOB_NODELIST" },
-	{ "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "TORCHELASTIC_RUN_ID",
-	  "MASTER_ADDR", NULL },
+	  "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE",
+	  "PMIX_NAMESPACE", NULL, "SLURM_JOB_NODELIST", NULL },
+	{ "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID",
+	  "MPI_LOCALNRANKS", "SLURM_JOB_ID", NULL, "SLURM_JOB_NODELIST", NULL },
+	{ "torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE",
+	  "TORCHELASTIC_RUN_ID", "MASTER_ADDR", NULL, NULL },
 	{ "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID",
-	  "SLURM_JOB_ID", NULL, "SLURM_STEP_NODELIST" },
+	  "SLURM_STEP_TASKS_PER_NODE", "SLURM_JOB_ID", NULL,
+	  "SLURM_STEP_NODELIST", "SLURM_NODEID" },
 };
 
 bool perf_launcher_first(const char *list, char *host, size_t len)
@@ -67,17 +69,16 @@ static uint64_t hash(const char *text)
 static void find_rendezvous(struct perf_options *opt, size_t i)
 {
 	const char *host = value(launchers[i].master);
-	const char *local = value("OMPI_COMM_WORLD_LOCAL_SIZE");
+	const char *locals =
+		launchers[i].node ? NULL : value(launchers[i].locals);
 	const char *list = value(launchers[i].list);
 	size_t room = sizeof(opt->rendezvous);
 
 	if (opt->rendezvous[0])
 		return;
-	if (!local)
-		local = value("MPI_LOCALNRANKS");
 	if (!host)
 		host = value("MASTER_ADDR");
-	if (!host && local && strcmp(local, value(launchers[i].size)) == 0)
+	if (!host && locals && strcmp(locals, value(launchers[i].size)) == 0)
 		host = "127.0.0.1";
 	if (host)
 		snprintf(opt->rendezvous, room, "%s", host);
@@ -85,9 +86,47 @@ static void find_rendezvous(struct perf_options *opt, size_t i)
 		opt->rendezvous[0] = '\0';
 }
 
-static int take(struct perf_options *opt, size_t i)
+/* The number of ranks of a host: of "4(x2),3", as srun says it of all hosts, that
+ * of host number node. 0: it is not known. */
+static int locals_of(const char *list, long node)
+{
+	while (list && *list) {
+		char *end;
+		long ranks = strtol(list, &end, 10), hosts = 1;
+
+		if (strncmp(end, "(x", 2) == 0) {
+			hosts = strtol(end + 2, &end, 10);
+			end += *end == ')';
+		}
+		if (ranks < 1 || ranks > PERF_NODES_MAX || hosts < 1)
+			return 0;
+		if (node < hosts)
+			return (int)ranks;
+		node -= hosts;
+		list = *end == ',' ? end + 1 : NULL;
+	}
+	return 0;
+}
+
+/* Which of its host's ranks it is, for these take turns at devices and CPUs. */
+static void find_place(struct perf_options *opt, size_t i)
 {
 	const char *local = value(launchers[i].local);
+	const char *node = value(launchers[i].node);
+	int places = locals_of(value(launchers[i].locals),
+			       node ? strtol(node, NULL, 10) : 0);
+	uint64_t place;
+
+	opt->leads = !local || strcmp(local, "0") == 0;
+	opt->place = 0;
+	if (local && perf_parse_size(local, &place) == 0 &&
+	    place < PERF_NODES_MAX)
+		opt->place = (int)place;
+	opt->places = places > opt->place ? places : 1;
+}
+
+static int take(struct perf_options *opt, size_t i)
+{
 	uint64_t rank, size;
 
 	if (perf_parse_size(value(launchers[i].size), &size) < 0 ||
@@ -107,7 +146,7 @@ static int take(struct perf_options *opt, size_t i)
 	opt->rank = (int)rank;
 	opt->nnodes = (int)size;
 	opt->ranks_per_node = 1;
-	opt->leads = !local || strcmp(local, "0") == 0;
+	find_place(opt, i);
 	opt->job = hash(value(launchers[i].job));
 	if (opt->port == PERF_PORT)
 		opt->port = JOB_PORT_FIRST + (int)(opt->job % JOB_PORTS);

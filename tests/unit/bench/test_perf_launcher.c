@@ -58,6 +58,53 @@ static void each_launcher_says_rank_size_and_where_rank_0_is(void **state)
 	assert_rank(&opt, 1, 2, "h");
 }
 
+static void a_launcher_says_which_of_its_hosts_ranks_it_is(void **state)
+{
+	static const struct {
+		const char *env;
+		int place, places;
+	} is[] = {
+		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=1 "
+		  "LOCAL_WORLD_SIZE=4",
+		  1, 4 },
+		/* srun started mpirun's daemon, of the third of its hosts. */
+		{ "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_SIZE=8 "
+		  "OMPI_COMM_WORLD_LOCAL_RANK=1 MASTER_ADDR=a "
+		  "OMPI_COMM_WORLD_LOCAL_SIZE=2 SLURM_NODEID=2",
+		  1, 2 },
+		{ "PMI_RANK=5 PMI_SIZE=8 MASTER_ADDR=a MPI_LOCALRANKID=2 "
+		  "MPI_LOCALNRANKS=3",
+		  2, 3 },
+		{ "SLURM_PROCID=5 SLURM_STEP_NUM_TASKS=9 MASTER_ADDR=a "
+		  "SLURM_LOCALID=1 SLURM_NODEID=1 "
+		  "SLURM_STEP_TASKS_PER_NODE=4(x2),1",
+		  1, 4 },
+		{ "SLURM_PROCID=8 SLURM_STEP_NUM_TASKS=9 MASTER_ADDR=a "
+		  "SLURM_LOCALID=0 SLURM_NODEID=2 "
+		  "SLURM_STEP_TASKS_PER_NODE=4(x2),1",
+		  0, 1 },
+		/* How many there are is not said, or not known of this host. */
+		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=1", 1, 1 },
+		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=1 "
+		  "LOCAL_WORLD_SIZE=1",
+		  1, 1 },
+		{ "SLURM_PROCID=8 SLURM_STEP_NUM_TASKS=9 MASTER_ADDR=a "
+		  "SLURM_LOCALID=3 SLURM_NODEID=9 "
+		  "SLURM_STEP_TASKS_PER_NODE=4(x,1",
+		  3, 1 },
+		{ "RANK=5 WORLD_SIZE=8 MASTER_ADDR=a LOCAL_RANK=x "
+		  "LOCAL_WORLD_SIZE=4",
+		  0, 4 },
+	};
+	struct perf_options opt;
+
+	for (size_t i = 0; i < sizeof(is) / sizeof(is[0]); i++) {
+		assert_int_equal(find(&opt, is[i].env), 0);
+		assert_int_equal(opt.place, is[i].place);
+		assert_int_equal(opt.places, is[i].places);
+	}
+}
+
 static void ranks_of_mpirun_and_torchrun_inherit_sruns_variables(void **state)
 {
 	static const char srun[] = "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "
@@ -153,6 +200,7 @@ static void the_first_host_of_a_list(void **state)
 
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(each_launcher_says_rank_size_and_where_rank_0_is),
+	cmocka_unit_test(a_launcher_says_which_of_its_hosts_ranks_it_is),
 	cmocka_unit_test(ranks_of_mpirun_and_torchrun_inherit_sruns_variables),
 	cmocka_unit_test(jobs_on_a_host_have_their_ports),
 	cmocka_unit_test(who_is_alone_is_no_rank),
