@@ -308,7 +308,7 @@ enum perf_parse perf_options_parse(struct perf_options *opt, int argc,
 		.seed = 1,
 		.timeout = 30,
 		.plugin = "libnccl-net-mpib.so",
-		.port = PERF_PORT,
+		.port = -1,
 		.places = 1,
 		.expect = -1,
 	};

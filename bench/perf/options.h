@@ -82,7 +82,7 @@ struct perf_options {
 	enum perf_role role;
 	char *hosts[PERF_NODES_MAX]; /* of --client or check */
 	int nhosts;
-	int port;
+	int port; /* -1 until it is settled */
 	const char *listen; /* NULL: at all addresses */
 	bool once;
 	bool no_launcher;

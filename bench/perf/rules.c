@@ -11,7 +11,7 @@
 
 /* The size that follows 0 in a series of sizes. */
 #define SMALLEST 8
-/* NCCL starts with two to four channels between two nodes. */
+/* NCCL starts with two to four channels between two nodes; so does check. */
 #define NCCL_CHANNELS 4
 
 const char *perf_pattern_name(enum perf_pattern pattern)
@@ -155,6 +155,20 @@ static int settle_sizes(struct perf_options *opt)
 	return 0;
 }
 
+/* What tests of pairs are is settled: see hosts/check.c. */
+static int settle_check(const struct perf_options *opt)
+{
+	if (opt->role != PERF_CHECK)
+		return 0;
+	if (!opt->check)
+		return perf_bad(
+			"check: it says whether data is right (leave out --check 0)");
+	if (opt->random_sizes || opt->group > 1 || opt->early_completion)
+		return perf_bad(
+			"check: its messages have one size and a receive each (leave out --random-sizes, --group and --early-completion)");
+	return 0;
+}
+
 static int settle_modes(const struct perf_options *opt)
 {
 	bool p2p =
@@ -202,10 +216,16 @@ int perf_options_settle(struct perf_options *opt)
 	if (opt->random_sizes && !opt->max_given)
 		opt->max = 1 << 20;
 	if (!opt->channels)
-		opt->channels = opt->pattern == PERF_NCCL ? NCCL_CHANNELS : 1;
+		opt->channels =
+			opt->pattern == PERF_NCCL || opt->role == PERF_CHECK
+				? NCCL_CHANNELS
+				: 1;
+	if (opt->port < 0)
+		opt->port = PERF_PORT;
 	if (settle_hosts(opt) < 0 || settle_ranks(opt) < 0 ||
 	    settle_paths(opt) < 0 || settle_sizes(opt) < 0 ||
-	    settle_modes(opt) < 0 || settle_early(opt) < 0)
+	    settle_check(opt) < 0 || settle_modes(opt) < 0 ||
+	    settle_early(opt) < 0)
 		return -EINVAL;
 	return 0;
 }

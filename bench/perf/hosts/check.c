@@ -24,7 +24,6 @@
 #define LATENCY_ITERS 500
 #define SPEED_BYTES (4 << 20)
 #define SPEED_SECONDS 1.0
-#define SPEED_CHANNELS 4
 
 /* Run a test of the two hosts. False after a line on stderr. */
 static bool test_pair(const struct perf_options *opt, const char *const host[2],
@@ -71,8 +70,6 @@ static void judge_pair(const struct perf_options *opt,
 	speed.min = speed.max = opt->max_given ? opt->max : SPEED_BYTES;
 	if (!perf_is_steady(opt))
 		speed.steady_seconds = SPEED_SECONDS;
-	if (opt->channels == 1)
-		speed.channels = SPEED_CHANNELS;
 	v->ran = test_pair(&latency, host, v, &row);
 	if (!v->ran)
 		return;

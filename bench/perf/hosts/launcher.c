@@ -148,7 +148,7 @@ static int take(struct perf_options *opt, size_t i)
 	opt->ranks_per_node = 1;
 	find_place(opt, i);
 	opt->job = hash(value(launchers[i].job));
-	if (opt->port == PERF_PORT)
+	if (opt->port < 0)
 		opt->port = JOB_PORT_FIRST + (int)(opt->job % JOB_PORTS);
 	find_rendezvous(opt, i);
 	if (!opt->rendezvous[0] && rank > 0)

@@ -18,7 +18,7 @@ static int find(struct perf_options *opt, const char *env)
 		*value = '\0';
 		assert_int_equal(setenv(word, value + 1, 1), 0);
 	}
-	*opt = (struct perf_options){ .port = PERF_PORT };
+	*opt = (struct perf_options){ .port = -1 };
 	return perf_launcher_find(opt);
 }
 

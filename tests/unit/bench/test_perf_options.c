@@ -9,17 +9,28 @@
 
 #define WORDS_MAX 16
 
-/* As mpib-perf is called with words, after what it always needs. */
-static enum perf_parse parse(struct perf_options *opt, const char *words)
+static enum perf_parse parse_all(struct perf_options *opt, const char *first,
+				 const char *words)
 {
 	static char text[256];
 	char *argv[WORDS_MAX];
 	int argc = 0;
 
-	snprintf(text, sizeof(text), "mpib-perf|--plugin|none.so|%s", words);
+	snprintf(text, sizeof(text), "mpib-perf|%s|%s", first, words);
 	for (char *word = strtok(text, "|"); word; word = strtok(NULL, "|"))
 		argv[argc++] = word;
 	return perf_options_parse(opt, argc, argv);
+}
+
+/* As mpib-perf is called with words, after what it always needs. */
+static enum perf_parse parse(struct perf_options *opt, const char *words)
+{
+	return parse_all(opt, "--plugin|none.so", words);
+}
+
+static enum perf_parse parse_check(struct perf_options *opt, const char *words)
+{
+	return parse_all(opt, "check|a|b|--plugin|none.so", words);
 }
 
 static void sizes_are_digits_and_at_most_a_suffix(void **state)
@@ -105,6 +116,47 @@ static void a_maximum_that_is_given_is_the_maximum(void **state)
 	perf_options_free(&opt);
 }
 
+static void check_refuses_what_it_could_not_judge(void **state)
+{
+	static const char *const bad[] = { "--check|0", "-c|0", "--group|2",
+					   "--early-completion",
+					   "--random-sizes|9" };
+	struct perf_options opt;
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (parse_check(&opt, bad[i]) != PERF_PARSE_BAD)
+			fail_msg("%s is taken", bad[i]);
+	}
+	assert_int_equal(parse_check(&opt, "-c|1|--group|1"), PERF_PARSE_RUN);
+	perf_options_free(&opt);
+}
+
+static void what_is_given_is_no_default(void **state)
+{
+	struct perf_options opt;
+
+	assert_int_equal(parse_check(&opt, ""), PERF_PARSE_RUN);
+	assert_int_equal(opt.channels, 4);
+	perf_options_free(&opt);
+	assert_int_equal(parse_check(&opt, "--channels|1"), PERF_PARSE_RUN);
+	assert_int_equal(opt.channels, 1);
+	perf_options_free(&opt);
+	setenv("RANK", "0", 1);
+	setenv("WORLD_SIZE", "2", 1);
+	assert_int_equal(parse(&opt, "--port|18600"), PERF_PARSE_RUN);
+	assert_int_equal(opt.role, PERF_LAUNCHED);
+	assert_int_equal(opt.port, 18600);
+	perf_options_free(&opt);
+	assert_int_equal(parse(&opt, ""), PERF_PARSE_RUN);
+	assert_in_range(opt.port, 20000, 29999);
+	perf_options_free(&opt);
+	unsetenv("RANK");
+	unsetenv("WORLD_SIZE");
+	assert_int_equal(parse(&opt, ""), PERF_PARSE_RUN);
+	assert_int_equal(opt.port, PERF_PORT);
+	perf_options_free(&opt);
+}
+
 static void times_are_seconds(void **state)
 {
 	struct perf_options opt;
@@ -138,6 +190,8 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(sizes_are_digits_and_at_most_a_suffix),
 	cmocka_unit_test(what_is_no_value_is_refused),
 	cmocka_unit_test(a_maximum_that_is_given_is_the_maximum),
+	cmocka_unit_test(check_refuses_what_it_could_not_judge),
+	cmocka_unit_test(what_is_given_is_no_default),
 	cmocka_unit_test(times_are_seconds),
 	cmocka_unit_test(an_environment_is_of_a_node_or_of_all),
 	{ 0 },
