@@ -34,6 +34,8 @@ struct sim_device {
 	bool hole; /* up, and nothing passes */
 	bool forgets; /* acknowledges WRITEs that it does not place */
 	uint64_t lag_until, lag; /* messages take up to so much longer */
+	uint64_t delay; /* ns; messages take so much longer, for now */
+	uint64_t rate; /* bytes/s; 0: what it can */
 	struct sim_event tells; /* its contexts that they are lost */
 	unsigned calls; /* the last of so many finds it gone; 0: of none */
 	uint64_t told_late; /* when it goes by that */

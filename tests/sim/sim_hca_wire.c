@@ -11,7 +11,7 @@
 #include "sim_hca.h"
 
 #define LATENCY (2 * SIM_US)
-#define BYTES_PER_US 20000
+#define BYTES_PER_S 20000000000ull
 #define RETRY_PARTS 8
 
 static void on_arrive(void *arg);
@@ -284,13 +284,20 @@ static uint64_t latency(const struct sim_qp *qp)
 
 	if (sim_now < d->lag_until)
 		ns += sim_hca_draw(d->lag);
-	return ns;
+	return ns + d->delay;
+}
+
+static uint64_t lasts(const struct sim_qp *qp, uint32_t len)
+{
+	const struct sim_device *d = qp->ctx->device;
+
+	return len * SIM_S / (d->rate ? d->rate : BYTES_PER_S);
 }
 
 static void arm_arrive(struct sim_qp *qp)
 {
 	struct sim_wqe *w = &qp->sq[qp->sq_next % qp->sq_room];
-	uint64_t at = sim_now + latency(qp) + w->len * SIM_US / BYTES_PER_US;
+	uint64_t at = sim_now + latency(qp) + lasts(qp, w->len);
 
 	if (qp->sq_next == qp->sq_tail || qp->halted || qp->arrive.place ||
 	    (qp->ibv.state == IBV_QPS_SQD && qp->sq_next == qp->sq_stop))

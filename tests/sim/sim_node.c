@@ -84,6 +84,7 @@ static void on_ended(struct sim_proc *proc)
 	sim_hca_proc_ended(proc);
 	if (!r)
 		return;
+	sim_rehearse_ended(proc);
 	served = r->serves || !r->from;
 	r->serves = false;
 	if (r->sock >= 0)
@@ -213,6 +214,7 @@ void sim_nodes_start(const struct sim_plan *p)
 {
 	plan = p;
 	sim_proc_ended = on_ended;
+	sim_rehearse_by(plan);
 	mpib_log_set_sink(on_line);
 	sim_rng_seed(&refusals, plan->seed, "refusals");
 	for (unsigned n = 0; n < plan->nodes; n++) {

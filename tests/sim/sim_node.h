@@ -76,6 +76,11 @@ void sim_visit_tool(unsigned node, uint64_t chance);
 void sim_visit_taken(unsigned node, unsigned net, uint64_t ns);
 /* sim_liar.c: one who speaks the peer protocol, and is no proxy. */
 void sim_visit_liar(unsigned node, uint64_t chance);
+/* sim_rehearse.c: operators' faults are those of a plan; its process has ended,
+ * which ends what it played; how many there were. */
+void sim_rehearse_by(const struct sim_plan *plan);
+void sim_rehearse_ended(const struct sim_proc *proc);
+unsigned sim_rehearsals(void);
 /* sim_sums.c: what the proxy's engine counts is what there is. */
 void sim_sums_check(struct mpib_engine *engine);
 /* Bytes of a rail, of all nodes. */

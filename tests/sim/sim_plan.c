@@ -281,7 +281,9 @@ bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
 		if (p->fault[i].kind == kind && !p->fault[i].off)
 			return true;
 	}
-	return false;
+	/* An operator may have a device go. */
+	return kind == SIM_FAULT_DEVICE && p->rehearses &&
+	       sim_plan_has(p, SIM_FAULT_OPERATOR);
 }
 
 void sim_plan_shrink(struct sim_plan *p, const struct sim_smaller *s)
@@ -328,11 +330,12 @@ void sim_plan_print(const struct sim_plan *p)
 		(unsigned long long)p->leap_most, p->preempt);
 	for (unsigned i = 0; i < p->args; i++)
 		fprintf(stderr, " %s", p->arg[i]);
-	fprintf(stderr, "%s%s%s%s%s%s\n", p->odd ? " node 0: " : "",
+	fprintf(stderr, "%s%s%s%s%s%s%s\n", p->odd ? " node 0: " : "",
 		p->odd ? p->odd : "", p->mistakes ? "; mistakes" : "",
 		p->moves ? "; a second address moves" : "",
 		p->refuses ? "; who takes over is refused something" : "",
-		p->stalls ? "; who takes over stops" : "");
+		p->stalls ? "; who takes over stops" : "",
+		p->rehearses ? "; operators' faults are played" : "");
 	for (unsigned i = 0; i < p->lines; i++) {
 		const struct sim_line_plan *l = &p->line[i];
 

@@ -24,6 +24,7 @@
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
+#define SIM_REHEARSED_FROM 1795662800000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -107,6 +108,7 @@ struct sim_plan {
 	bool gpus; /* a line may have their memory */
 	bool nexts; /* who takes over may have other settings */
 	bool orders; /* operators play faults and kick clients, too */
+	bool rehearses; /* and the devices do what they play, not QPs alone */
 	unsigned agents; /* a bit each: nodes whose agent says something */
 	bool memory; /* what is short of descriptors is of memory, too */
 	unsigned

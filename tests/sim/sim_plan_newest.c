@@ -86,6 +86,22 @@ static void draw_latest(struct sim_plan *p)
 	p->shares = sim_chance(&r, 2);
 }
 
+/* What seeds before SIM_REHEARSED_FROM do not have: what operators play there is
+ * refused, but for QPs that are killed. Those who drain play it, too. */
+static void draw_rehearsals(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "rehearsed");
+	if (!p->orders && sim_chance(&r, 4))
+		draw_orders(p, &r);
+	p->rehearses = p->orders;
+	for (unsigned i = 0; p->rehearses && !p->hard && i < p->faults; i++) {
+		if (p->fault[i].kind == SIM_FAULT_OPERATOR)
+			p->fault[i].rail = p->seed % 2;
+	}
+}
+
 /* What seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
@@ -100,4 +116,6 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_orders(p, &r);
 	if (p->seed >= SIM_LATEST_FROM)
 		draw_latest(p);
+	if (p->seed >= SIM_REHEARSED_FROM)
+		draw_rehearsals(p);
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults that an operator plays act on the simulated devices, as on software ones:
+ * the engine has a real rail's device play none but that QPs are killed. */
+#include "engine/rehearse.h"
+#include "sim_hca.h"
+#include "sim_node.h"
+
+int __real_mpib_engine_play(struct mpib_engine *e, struct mpib_fault *f);
+int __wrap_mpib_engine_play(struct mpib_engine *e, struct mpib_fault *f);
+void __real_mpib_engine_end_play(struct mpib_engine *e,
+				 const struct mpib_fault *f);
+void __wrap_mpib_engine_end_play(struct mpib_engine *e,
+				 const struct mpib_fault *f);
+
+static const struct sim_plan *plan;
+static unsigned played;
+/* By a process, with which it ends. */
+static struct playing {
+	const struct sim_proc *proc;
+	enum mpib_fault_kind kind;
+} playing[SIM_PLAN_NODES][SIM_RAILS];
+
+static void begin(struct sim_device *d, const struct mpib_fault *f)
+{
+	switch (f->kind) {
+	case MPIB_FAULT_RATE:
+		d->rate = f->value;
+		break;
+	case MPIB_FAULT_DELAY:
+		d->delay = f->value;
+		break;
+	case MPIB_FAULT_BLACK_HOLE:
+		d->hole = true;
+		break;
+	case MPIB_FAULT_LINK_DOWN:
+		sim_device_link(d, false);
+		break;
+	case MPIB_FAULT_GONE:
+		sim_device_lose(d, sim_hca_draw(plan->told_late));
+		break;
+	case MPIB_FAULT_NONE:
+	case MPIB_FAULT_QP_KILL:
+		break;
+	}
+}
+
+static void end(struct sim_device *d, enum mpib_fault_kind kind)
+{
+	switch (kind) {
+	case MPIB_FAULT_RATE:
+		d->rate = 0;
+		break;
+	case MPIB_FAULT_DELAY:
+		d->delay = 0;
+		break;
+	case MPIB_FAULT_BLACK_HOLE:
+		d->hole = false;
+		break;
+	case MPIB_FAULT_LINK_DOWN:
+		sim_device_link(d, true);
+		break;
+	case MPIB_FAULT_GONE:
+		d->there = true;
+		d->calls = 0;
+		break;
+	case MPIB_FAULT_NONE:
+	case MPIB_FAULT_QP_KILL:
+		break;
+	}
+}
+
+int __wrap_mpib_engine_play(struct mpib_engine *e, struct mpib_fault *f)
+{
+	const struct sim_proc *self = sim_proc_self();
+	int rc = 0;
+
+	if (!plan->rehearses || f->kind == MPIB_FAULT_QP_KILL) {
+		rc = __real_mpib_engine_play(e, f);
+	} else {
+		playing[self->node][f->rail] =
+			(struct playing){ self, f->kind };
+		begin(sim_device(self->node, f->rail), f);
+	}
+	played += rc == 0;
+	return rc;
+}
+
+void __wrap_mpib_engine_end_play(struct mpib_engine *e,
+				 const struct mpib_fault *f)
+{
+	const struct sim_proc *self = sim_proc_self();
+
+	if (!plan->rehearses || f->kind == MPIB_FAULT_QP_KILL) {
+		__real_mpib_engine_end_play(e, f);
+		return;
+	}
+	playing[self->node][f->rail].proc = NULL;
+	end(sim_device(self->node, f->rail), f->kind);
+}
+
+void sim_rehearse_ended(const struct sim_proc *proc)
+{
+	for (unsigned r = 0; r < SIM_RAILS; r++) {
+		struct playing *p = &playing[proc->node][r];
+
+		if (p->proc != proc)
+			continue;
+		p->proc = NULL;
+		end(sim_device(proc->node, r), p->kind);
+	}
+}
+
+void sim_rehearse_by(const struct sim_plan *p)
+{
+	plan = p;
+}
+
+unsigned sim_rehearsals(void)
+{
+	return played;
+}
