@@ -100,9 +100,6 @@ static void fill_view(struct mpib_proxy *p)
 				r % p->cfg.engine.rails == MPIB_RAIL_SUP;
 		rail->net = mpib_config_rail_device(&p->cfg, r);
 		rail->provider = mpib_engine_provider(p->engine, r);
-		rail->speed_mbps = port.speed_mbps;
-		rail->mtu = (uint8_t)port.mtu;
-		rail->gid = port.gid;
 		if (!there)
 			continue; /* which the log has already */
 		mpib_rail_describe(rail->label, rail->name, &port, line,

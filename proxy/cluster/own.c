@@ -79,7 +79,7 @@ static void own_rail(const struct mpib_view *v, unsigned r,
 				(n->drained ? MPIB_REPORT_DRAINED : 0));
 	if (v->cfg->engine.rail[r].provider == MPIB_PROVIDER_SOFT)
 		rail->flags |= MPIB_REPORT_SOFT;
-	rail->speed_mbps = (uint32_t)d->speed_mbps;
+	rail->speed_mbps = (uint32_t)n->speed_mbps;
 	rail->expected_mbps = v->cfg->expected_gbps * 1000;
 	rail->errors = n->cqe_errors;
 	rail->failovers = n->failovers;

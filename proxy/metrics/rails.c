@@ -19,7 +19,8 @@ void mpib_fill_rail_standby(const struct mpib_exposition *m)
 void mpib_fill_rail_speed(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
-		mpib_rail_sample(m, r, m->view->rail[r].speed_mbps * 125000);
+		mpib_rail_sample(m, r,
+				 m->view->snap->rail[r].speed_mbps * 125000);
 }
 
 void mpib_fill_rail_expected(const struct mpib_exposition *m)

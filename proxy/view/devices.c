@@ -26,7 +26,7 @@ static json_t *view_device(const struct mpib_view *v, unsigned d)
 
 	for (unsigned r = first; r < first + v->snap->rails; r++) {
 		if (!v->rail[r].standby)
-			speed += v->rail[r].speed_mbps;
+			speed += v->snap->rail[r].speed_mbps;
 		tx += v->snap->rail[r].n.tx_bytes;
 		rx += v->snap->rail[r].n.rx_bytes;
 	}

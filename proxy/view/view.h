@@ -30,9 +30,6 @@ struct mpib_view_rail {
 	char pci[16]; /* "" if none */
 	bool standby; /* has payload only while SOUT is out */
 	const char *provider;
-	uint64_t speed_mbps;
-	uint8_t mtu; /* enum ibv_mtu */
-	union ibv_gid gid;
 };
 
 struct mpib_view {

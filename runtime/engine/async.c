@@ -105,15 +105,18 @@ bool mpib_rail_is_gone(struct mpib_shard *s, unsigned r, int rc)
 	return rail->dead;
 }
 
-/* QPs that were connected through the old address are lost although the port
- * never went down, so tell the shard that the port went down and up. */
-static void check_address(struct mpib_shard *s, unsigned r)
+/* A port that comes up may have trained at another speed. QPs that were connected
+ * through the old address are lost although the port never went down, so tell the
+ * shard that the port went down and up. */
+static void ask_port_again(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	struct mpib_port_info now;
 
 	if (rail->verbs->query_port(rail->ctx, rail->port_num, &now) < 0)
 		return; /* the port has no GID yet; another event follows */
+	rail->port.speed_mbps = now.speed_mbps;
+	rail->port.mtu = now.mtu;
 	if (!memcmp(&now.gid, &rail->port.gid, sizeof(now.gid)) &&
 	    now.lid == rail->port.lid)
 		return;
@@ -189,15 +192,17 @@ static void async_take(struct mpib_shard *s, unsigned r,
 		return;
 	switch (ev->event_type) {
 	case IBV_EVENT_PORT_ERR:
+		s->rail[r].port.state = IBV_PORT_DOWN;
 		set_rail(s, r, false, "the port is down (look at its cable)");
 		break;
 	case IBV_EVENT_PORT_ACTIVE:
+		s->rail[r].port.state = IBV_PORT_ACTIVE;
 		set_rail(s, r, true, "the port is active");
-		check_address(s, r);
+		ask_port_again(s, r);
 		break;
 	case IBV_EVENT_GID_CHANGE:
 	case IBV_EVENT_LID_CHANGE:
-		check_address(s, r);
+		ask_port_again(s, r);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
 		async_lose(s, r, "the device failed or was removed");

@@ -323,8 +323,7 @@ int mpib_engine_status_fd(const struct mpib_engine *engine)
 	return engine->status_seg.fd;
 }
 
-/* The rail of that number, as the first shard of its device has it. */
-static struct mpib_rail *engine_rail(struct mpib_engine *e, unsigned rail)
+struct mpib_rail *mpib_engine_rail(struct mpib_engine *e, unsigned rail)
 {
 	unsigned device = rail / e->cfg.rails;
 
@@ -335,14 +334,18 @@ static struct mpib_rail *engine_rail(struct mpib_engine *e, unsigned rail)
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info)
 {
-	struct mpib_rail *r = engine_rail(engine, rail);
+	const struct mpib_port_info *port =
+		&mpib_engine_rail(engine, rail)->port;
 
-	return r->ctx ? r->verbs->query_port(r->ctx, r->port_num, info) : -EIO;
+	if (port->state == IBV_PORT_NOP)
+		return -EIO;
+	*info = *port;
+	return 0;
 }
 
 const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail)
 {
-	return engine_rail(engine, rail)->port.pci_path;
+	return mpib_engine_rail(engine, rail)->port.pci_path;
 }
 
 int mpib_engine_node(const struct mpib_engine *engine, unsigned shard)
@@ -352,7 +355,7 @@ int mpib_engine_node(const struct mpib_engine *engine, unsigned shard)
 
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail)
 {
-	struct mpib_rail *r = engine_rail(engine, rail);
+	struct mpib_rail *r = mpib_engine_rail(engine, rail);
 
 	if (r->verbs != &mpib_verbs_soft || !r->ctx)
 		return r->verbs->name;

@@ -188,7 +188,7 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine);
 int mpib_engine_status_fd(const struct mpib_engine *engine);
 
 /* The calls of this block name a rail by its number among the rails of all
- * devices. This one queries the port, so the GID is the present one. -errno. */
+ * devices. This one asks none: the port is as its last event told. -EIO: gone. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
 /* Its /sys path, also of a device that does not answer; empty if none. */

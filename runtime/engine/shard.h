@@ -42,8 +42,9 @@ struct mpib_rail {
 	struct ibv_cq *cq;
 	bool lost; /* device failed, see recovery/lost.c; shard thread */
 	bool dead; /* device failed, see recovery/lost.c; control thread */
-	struct mpib_port_info port; /* limits as of start; the addresses as
-				       last seen by the control thread */
+	struct mpib_port_info port; /* limits as of start; state, speed, MTU and
+				       addresses as last seen by the control
+				       thread. IBV_PORT_NOP: it is gone */
 	uint8_t port_num;
 	bool down; /* as told by mpib_shard_rail_state() */
 	struct mpib_budget budget; /* of the CQ */
@@ -169,6 +170,10 @@ static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)
 	return (uint8_t)(all >> mpib_rail_number(s, 0) &
 			 ((1u << s->engine->cfg.rails) - 1));
 }
+
+/* engine.c: the rail of that number among those of all devices, as the first shard
+ * of its device has it. */
+struct mpib_rail *mpib_engine_rail(struct mpib_engine *e, unsigned rail);
 
 /* A call of the control thread on its way to the shard and back: the shard
  * handles msg, then the control thread runs done(arg, status) and frees the

@@ -16,6 +16,8 @@ static struct pair pair;
 static struct ibv_async_event script[8];
 static unsigned told, scripted, acked;
 static union ibv_gid gid_now;
+static uint64_t mbps_now;
+static unsigned asked;
 
 static int scripted_event(struct ibv_context *ctx, struct ibv_async_event *ev)
 {
@@ -37,7 +39,9 @@ static int scripted_port(struct ibv_context *ctx, uint8_t port,
 {
 	int rc = mpib_verbs_soft.query_port(ctx, port, info);
 
+	asked++;
 	info->gid = gid_now;
+	info->speed_mbps = mbps_now;
 	return rc;
 }
 
@@ -66,6 +70,8 @@ static int setup(void **state)
 	scripted_verbs.ack_async_event = scripted_ack;
 	scripted_verbs.query_port = scripted_port;
 	gid_now = rail_of(0, 1)->port.gid;
+	mbps_now = rail_of(0, 1)->port.speed_mbps;
+	asked = 0;
 	return 0;
 }
 
@@ -167,6 +173,50 @@ static void a_new_address_is_taken_and_one_that_stays_is_not(void **state)
 	assert_false(rail->down);
 }
 
+/* What readers of statistics and new clients are told of the rail. */
+static void told_of_port(bool up, uint64_t mbps)
+{
+	struct mpib_snapshot *snap = pair_snapshot(&pair, 0);
+	struct mpib_port_info port;
+	unsigned before = asked;
+
+	assert_int_equal(mpib_engine_port(pair.node[0].engine, 1, &port), 0);
+	assert_int_equal(port.state, up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN);
+	assert_int_equal(port.speed_mbps, mbps);
+	assert_memory_equal(&port.gid, &gid_now, sizeof(gid_now));
+	assert_int_equal(snap->rail[1].up, up);
+	assert_int_equal(snap->rail[1].speed_mbps, mbps);
+	assert_memory_equal(&snap->rail[1].gid, &gid_now, sizeof(gid_now));
+	mpib_snapshot_free(snap);
+	assert_int_equal(asked, before); /* no call of an HCA */
+}
+
+static void a_port_that_trains_at_another_speed_is_told_so(void **state)
+{
+	uint64_t full = mbps_now;
+
+	rail_of(0, 1)->verbs = &scripted_verbs;
+	told_of_port(true, full);
+	say(IBV_EVENT_PORT_ERR);
+	turns(4);
+	told_of_port(false, full);
+	mbps_now = full / 2;
+	say(IBV_EVENT_PORT_ACTIVE);
+	turns(4);
+	told_of_port(true, full / 2);
+	/* A short loss of the link, of which the first half was missed. */
+	mbps_now = full;
+	gid_now.raw[15]++;
+	say(IBV_EVENT_PORT_ACTIVE);
+	turns(4);
+	told_of_port(true, full);
+	say(IBV_EVENT_DEVICE_FATAL);
+	turns(4);
+	assert_int_equal(mpib_engine_port(pair.node[0].engine, 1,
+					  &(struct mpib_port_info){ 0 }),
+			 -EIO);
+}
+
 static void an_srq_that_runs_low_is_filled_and_armed_again(void **state)
 {
 	struct mpib_tenant *t = pair.node[0].tenant;
@@ -194,6 +244,7 @@ const struct CMUnitTest test_list[] = {
 	fixture_test(a_context_without_a_device_is_lost_once),
 	fixture_test(another_port_of_the_device_is_nobodys_business),
 	fixture_test(a_new_address_is_taken_and_one_that_stays_is_not),
+	fixture_test(a_port_that_trains_at_another_speed_is_told_so),
 	fixture_test(an_srq_that_runs_low_is_filled_and_armed_again),
 	{ 0 },
 };

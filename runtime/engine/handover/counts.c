@@ -38,8 +38,8 @@ static void counts_failover(struct mpib_serial *p, struct mpib_snap_failover *n)
 	mpib_serial_u64(p, &n->sum_ns);
 }
 
-/* But for what it is now: up, drained, QPs and receives. */
-MPIB_SERIAL_SIZE(struct mpib_snap_rail, 288);
+/* But for what it is now: up, drained, port, QPs and receives. */
+MPIB_SERIAL_SIZE(struct mpib_snap_rail, 312);
 static void counts_rail(struct mpib_serial *p, struct mpib_snap_rail *n)
 {
 	counts_moved(p, &n->n);

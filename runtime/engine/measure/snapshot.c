@@ -156,6 +156,21 @@ static void add_client(struct taking *t, const struct engine_client *a)
 	memcpy(out->closed, a->closed, sizeof(out->closed));
 }
 
+/* What the rail is now, by the first shard of its device. */
+static void snapshot_state(struct mpib_engine *e, unsigned r,
+			   struct mpib_snap_rail *out)
+{
+	const struct mpib_rail *rail = mpib_engine_rail(e, r);
+
+	out->up = e->rail_up[r];
+	out->drained = mpib_engine_drained(e) >> r & 1;
+	if (!rail->ctx)
+		return;
+	out->speed_mbps = rail->port.speed_mbps;
+	out->mtu = (uint8_t)rail->port.mtu;
+	out->gid = rail->port.gid;
+}
+
 static void on_shard(struct mpib_msg *msg);
 
 /* Have room for n of size bytes in list, of which there are *max. Where there is no
@@ -199,10 +214,8 @@ static void on_control(struct mpib_msg *msg)
 				  on_shard);
 		return;
 	}
-	for (unsigned r = 0; r < mpib_snap_rails(t->snap); r++) {
-		t->snap->rail[r].up = e->rail_up[r];
-		t->snap->rail[r].drained = mpib_engine_drained(e) >> r & 1;
-	}
+	for (unsigned r = 0; r < mpib_snap_rails(t->snap); r++)
+		snapshot_state(e, r, &t->snap->rail[r]);
 	t->fn(t->arg, t->snap);
 	free(t);
 }

@@ -52,6 +52,11 @@ struct mpib_snap_rail {
 	MPIB_RAIL_COUNTERS(MPIB_COUNTER_FIELD, MPIB_COUNTER_FIELD)
 	uint32_t srq_posted, qps;
 	bool up, drained;
+	/* Of the port, when it last told of a change; zeros of a device that
+	 * never answered. */
+	uint8_t mtu; /* enum ibv_mtu */
+	uint64_t speed_mbps;
+	union ibv_gid gid;
 };
 
 struct mpib_snap_shard {

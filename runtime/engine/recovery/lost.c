@@ -94,6 +94,7 @@ void mpib_rail_lose(struct mpib_shard *s, unsigned rail,
 	*loss = (struct loss){ s, rail, told, why };
 	s->rail[rail].dead = true;
 	s->rail[rail].up = false;
+	s->rail[rail].port.state = IBV_PORT_NOP;
 	epoll_ctl(s->engine->epfd, EPOLL_CTL_DEL, s->rail[rail].ctx->async_fd,
 		  NULL);
 	call = mpib_call_new(loss, lost_told, loss);

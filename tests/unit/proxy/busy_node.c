@@ -109,6 +109,7 @@ const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 		.client = past,
 	};
 	add_rails();
+	snap.rail[0].speed_mbps = 400000;
 	for (unsigned i = 0; i < shards; i++)
 		snap.shard[i] = (struct mpib_snap_shard){ .turns = 1000,
 							  .busy_turns = 250,
@@ -117,9 +118,7 @@ const struct mpib_view *busy_node(unsigned clients, unsigned shards)
 		.cfg = &cfg,
 		.clients = &all_clients,
 		.snap = &snap,
-		.rail = { { .name = "soft:127.46.0.1",
-			    .provider = "soft",
-			    .speed_mbps = 400000 },
+		.rail = { { .name = "soft:127.46.0.1", .provider = "soft" },
 			  { .name = "soft:127.46.0.2", .provider = "soft" } },
 		.run_dir = "/run/mpib",
 		.pid = 42,

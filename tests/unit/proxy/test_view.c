@@ -158,6 +158,27 @@ static void rails_show_state_and_bytes(void **state)
 	json_decref(v);
 }
 
+static void the_speed_is_that_of_the_snapshot(void **state)
+{
+	struct world *w = *state;
+
+	for (unsigned mbps = 400000; mbps >= 100000; mbps /= 2) {
+		json_t *rails, *devices;
+
+		w->snap.rail[0].mtu = IBV_MTU_4096;
+		w->snap.rail[0].speed_mbps = mbps;
+		rails = mpib_view_rails(&w->view);
+		devices = mpib_view_devices(&w->view);
+		assert_int_equal(num(json_array_get(rails, 0), "speed_mbps"),
+				 mbps);
+		assert_int_equal(num(json_array_get(rails, 0), "mtu"), 4096);
+		assert_int_equal(num(json_array_get(devices, 0), "speed_mbps"),
+				 mbps);
+		json_decref(rails);
+		json_decref(devices);
+	}
+}
+
 static void
 a_client_has_the_sum_of_its_open_and_closed_connections(void **state)
 {
@@ -377,6 +398,7 @@ static void one_rail_shows_nothing_of_the_other(void **state)
 const struct CMUnitTest test_list[] = {
 	WORLD_TEST(every_command_gives_a_value),
 	WORLD_TEST(rails_show_state_and_bytes),
+	WORLD_TEST(the_speed_is_that_of_the_snapshot),
 	WORLD_TEST(a_client_has_the_sum_of_its_open_and_closed_connections),
 	WORLD_TEST(a_client_that_never_attached_is_not_shown),
 	WORLD_TEST(open_and_closed_connections_add_up_to_the_rails),
