@@ -17,20 +17,21 @@ static void next_step(struct proxy_clients *all)
 {
 	struct proxy_client *s = TAILQ_FIRST(&all->filling);
 	struct proxy_client_region *r;
-	uintptr_t page, at, end;
+	uintptr_t at, end, skip;
 
 	if (all->stepping || !s)
 		return;
 	r = TAILQ_FIRST(&s->filling);
-	page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	at = (uintptr_t)r->attr.addr + r->filled;
+	skip = at & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
 	end = (at | (MPIB_FILL_STEP - 1)) + 1;
 	all->step = end - at;
 	if (all->step > r->attr.len - r->filled)
 		all->step = r->attr.len - r->filled;
 	all->stepping = r;
-	mpib_filler_ask(&all->filler, (void *)(at & ~(page - 1)),
-			all->step + (at & (page - 1)), r->must_be_there);
+	mpib_filler_ask(&all->filler, (void *)(at - skip), all->step + skip,
+			r->must_be_there ? r->fd : -1,
+			r->offset + r->filled - skip);
 }
 
 void mpib_fill_begin(struct proxy_client_region *r,

@@ -5,36 +5,31 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Whether the client has allocated all pages of the memory. Those that the proxy
- * would allocate in its stead would count as the proxy's memory, and a client
- * could have the kernel kill the proxy for want of it. */
-static bool all_there(char *from, size_t len)
+/*
+ * Whether the client has allocated all pages of the step. Those that the proxy would
+ * allocate in its stead would count as the proxy's memory, and a client could have
+ * the kernel kill the proxy for want of it. Page by page, for SEEK_HOLE goes on to
+ * the end of the file; mincore(2) says yes to who may not write to the file, and no
+ * of pages in swap. The position in the file is the client's, too.
+ */
+static bool all_there(const struct mpib_filler *f)
 {
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	unsigned char there[512];
+	const off_t page = (off_t)sysconf(_SC_PAGESIZE);
+	off_t at = (off_t)f->offset, end = at + (off_t)f->len;
+	off_t was = lseek(f->fd, 0, SEEK_CUR);
 
-	while (len > 0) {
-		size_t part =
-			len < page * sizeof(there) ? len : page * sizeof(there);
-
-		if (mincore(from, part, there) < 0)
-			return true; /* the kernel does not tell */
-		for (size_t i = 0; i < (part + page - 1) / page; i++) {
-			if (!(there[i] & 1))
-				return false;
-		}
-		from += part;
-		len -= part;
-	}
-	return true;
+	while (at < end && lseek(f->fd, at, SEEK_DATA) == at)
+		at += page;
+	lseek(f->fd, was, SEEK_SET);
+	return at >= end;
 }
 
-static int filler_populate(void *at, size_t len, bool there)
+static int filler_populate(const struct mpib_filler *f)
 {
-	if (there && !all_there(at, len))
+	if (f->fd >= 0 && !all_there(f))
 		return -ENODATA;
 	/* Not by writing to the pages: that raises SIGBUS if there are none. */
-	while (madvise(at, len, MADV_POPULATE_WRITE) < 0) {
+	while (madvise(f->at, f->len, MADV_POPULATE_WRITE) < 0) {
 		if (errno != EINTR)
 			return -errno;
 	}
@@ -54,7 +49,7 @@ static void *filler_run(void *arg)
 		if (f->stop)
 			break;
 		pthread_mutex_unlock(&f->lock);
-		rc = filler_populate(f->at, f->len, f->there);
+		rc = filler_populate(f);
 		pthread_mutex_lock(&f->lock);
 		f->asked = false;
 		f->over = true;
@@ -114,12 +109,14 @@ err_bell:
 	return rc;
 }
 
-void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, bool there)
+void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd,
+		     uint64_t offset)
 {
 	pthread_mutex_lock(&f->lock);
 	f->at = at;
 	f->len = len;
-	f->there = there;
+	f->fd = fd;
+	f->offset = offset;
 	f->asked = true;
 	f->over = false;
 	pthread_cond_broadcast(&f->changed);

@@ -29,7 +29,8 @@ struct mpib_filler {
 	pthread_cond_t changed;
 	void *at;
 	size_t len;
-	bool there;
+	int fd; /* -1: the pages need not be there */
+	uint64_t offset; /* of at in fd */
 	bool asked, over, stop;
 	int rc;
 };
@@ -38,9 +39,11 @@ struct mpib_filler {
 int mpib_filler_start(struct mpib_filler *f, struct mpib_loop *loop,
 		      mpib_filled_fn *done, void *arg);
 /* Make the pages from at to at + len, which stays mapped until done() or
- * mpib_filler_cancel(). there: they have to be there already, or rc is -ENODATA.
- * No step may be under way. */
-void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, bool there);
+ * mpib_filler_cancel(). fd: they are those of a file, open as long, from offset on,
+ * and have to be there already, or rc is -ENODATA; -1: they need not be. at and
+ * offset are those of a page. No step may be under way. */
+void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd,
+		     uint64_t offset);
 /* Wait until the thread has let go of the memory, for one step at most. If no
  * other step is asked for meanwhile the loop calls done(arg, -ECANCELED). */
 void mpib_filler_cancel(struct mpib_filler *f);

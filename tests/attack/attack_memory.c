@@ -58,8 +58,9 @@ static long shared_kib(pid_t pid)
 }
 
 /* Memfds without a page, registered without the library, which would allocate
- * them here: 0 if each is refused, for that or, where a user may not have so
- * much, for its size. */
+ * them here; what the second has mincore(2) tells nobody who may not write to it: 0
+ * if each is refused, for that or, where a user may not have so much, for its
+ * size. */
 static int register_holes(void *arg)
 {
 	int sock = tenant_hello(node[0].dir);
@@ -71,7 +72,7 @@ static int register_holes(void *arg)
 		int fd = memfd_create("holes", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		int rc;
 
-		if (ftruncate(fd, SPARSE) ||
+		if (ftruncate(fd, SPARSE) || (i && fchmod(fd, 0600)) ||
 		    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
 			return 3;
 		rc = tenant_reg_fd(sock, fd, 0, SPARSE);
@@ -83,12 +84,13 @@ static int register_holes(void *arg)
 
 static void holes_are_not_filled_by_the_proxy(void **state)
 {
+	static const char *const nobody[] = { "--run-user", "nobody", NULL };
 	struct victim *v;
 	long before;
 
 	attack_needs_root();
 	for (unsigned i = 0; i < 2; i++)
-		attack_start(&node[i], 1 + i, NULL);
+		attack_start(&node[i], 1 + i, nobody);
 	v = victim_start(&node[0], &node[1]);
 	before = shared_kib(node[0].pid);
 	assert_int_equal(tenant_run(ATTACKER, register_holes, NULL), 0);
@@ -97,7 +99,7 @@ static void holes_are_not_filled_by_the_proxy(void **state)
 	victim_compare(v);
 	victim_end(v);
 	for (unsigned i = 0; i < 2; i++)
-		node_stop(&node[i]);
+		node_wipe(&node[i]); /* it may not remove its directory */
 }
 
 /* What the library registers has its pages, and is taken. */
