@@ -3,30 +3,35 @@
 
 #include <errno.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/*
- * Whether the client has allocated all pages of the step. Those that the proxy would
- * allocate in its stead would count as the proxy's memory, and a client could have
- * the kernel kill the proxy for want of it. Page by page, for SEEK_HOLE goes on to
- * the end of the file; mincore(2) says yes to who may not write to the file, and no
- * of pages in swap. The position in the file is the client's, too.
- */
-static bool all_there(const struct mpib_filler *f)
-{
-	const off_t page = (off_t)sysconf(_SC_PAGESIZE);
-	off_t at = (off_t)f->offset, end = at + (off_t)f->len;
-	off_t was = lseek(f->fd, 0, SEEK_CUR);
+/* What SEEK_DATA of a page costs beside what SEEK_HOLE does, for each page that it
+ * goes over. */
+#define DATA_COST 6
 
-	while (at < end && lseek(f->fd, at, SEEK_DATA) == at)
-		at += page;
-	lseek(f->fd, was, SEEK_SET);
+/* Not by mincore(2), which says yes to who may not write to the file, and no of
+ * pages in swap. SEEK_HOLE goes on to the end of the file, however far that is. */
+bool mpib_filler_whole(int fd, uint64_t offset, uint64_t size)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t at = offset & ~(page - 1), end = offset + size;
+	off_t was = lseek(fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 &&
+	    ((uint64_t)st.st_size - at) / DATA_COST < end - at)
+		at = (uint64_t)lseek(fd, (off_t)at, SEEK_HOLE);
+	else
+		while (at < end && lseek(fd, (off_t)at, SEEK_DATA) == (off_t)at)
+			at += page;
+	lseek(fd, was, SEEK_SET);
 	return at >= end;
 }
 
 static int filler_populate(const struct mpib_filler *f)
 {
-	if (f->fd >= 0 && !all_there(f))
+	if (f->fd >= 0 && !mpib_filler_whole(f->fd, f->offset, f->len))
 		return -ENODATA;
 	/* Not by writing to the pages: that raises SIGBUS if there are none. */
 	while (madvise(f->at, f->len, MADV_POPULATE_WRITE) < 0) {

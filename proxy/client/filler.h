@@ -35,6 +35,13 @@ struct mpib_filler {
 	int rc;
 };
 
+/*
+ * Whether the client has allocated all of so many bytes of a memfd. Pages that the
+ * proxy would allocate in its stead would count as the proxy's memory, and a client
+ * could have the kernel kill the proxy for want of it. The position in the file,
+ * which is the client's, too, is put back. Any thread.
+ */
+bool mpib_filler_whole(int fd, uint64_t offset, uint64_t size);
 /* Start the thread; the loop calls done(arg, rc) after each step. -errno. */
 int mpib_filler_start(struct mpib_filler *f, struct mpib_loop *loop,
 		      mpib_filled_fn *done, void *arg);

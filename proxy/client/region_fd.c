@@ -183,20 +183,13 @@ void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 				    ask->flags);
 }
 
-/*
- * The client had made the pages of its memfd, and then punched a hole: registered,
- * the proxy would make them, and pay for them. The position in the file is the
- * client's, too.
- */
+/* The client had made the pages of its memfd, and then punched a hole: registered,
+ * the proxy would make them, and pay for them. */
 static bool has_holes(const struct proxy_client_region *r)
 {
-	off_t was = lseek(r->fd, 0, SEEK_CUR), hole;
-
 	if (r->pool || page_of(r->fd) != (uint64_t)sysconf(_SC_PAGESIZE))
 		return false;
-	hole = lseek(r->fd, (off_t)r->offset, SEEK_HOLE);
-	lseek(r->fd, was, SEEK_SET);
-	return hole >= 0 && (uint64_t)hole < r->offset + r->size;
+	return !mpib_filler_whole(r->fd, r->offset, r->size);
 }
 
 static int region_fd_remap(struct proxy_client_region *r,

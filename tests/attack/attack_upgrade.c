@@ -20,6 +20,7 @@
 #endif
 
 #define BYTES (1u << 20)
+#define WHOLE (512u << 20) /* of a file with many small regions */
 #define PROCESSES 8
 
 static struct node node[2];
@@ -160,18 +161,44 @@ static int take_much(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-static void attack(int (*fn)(void *), unsigned processes)
+/* Small regions at the beginning of a large file that has all its pages, as many as
+ * a user may have. */
+static int register_a_little_of_much(void *arg)
+{
+	struct mpib_client *c = tenant_attach(&node[0]);
+	int fd = *(const int *)arg;
+	char *addr =
+		mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	struct mpib_region *r;
+	unsigned n = 0;
+
+	if (!c || addr == MAP_FAILED)
+		return 2;
+	while (n < 512 && mpib_reg_fd(c, addr + n * 8192, 4096, n * 8192, fd,
+				      MPIB_REG_MEMFD, &r) == 0)
+		n++;
+	printf("it has %u regions\n", n);
+	fflush(stdout);
+	return tenant_stay(ready[1]);
+}
+
+static void attack_with(int (*fn)(void *), void *arg, unsigned processes)
 {
 	pid_t pid[PROCESSES];
 	char byte;
 
 	for (unsigned i = 0; i < processes; i++)
-		pid[i] = tenant_begin(ATTACKER, fn, NULL);
+		pid[i] = tenant_begin(ATTACKER, fn, arg);
 	for (unsigned i = 0; i < processes; i++)
 		assert_int_equal(read(ready[0], &byte, 1), 1);
 	victim_goes_on_over_upgrades(victim, node, 4);
 	for (unsigned i = 0; i < processes; i++)
 		child_kill(pid[i]);
+}
+
+static void attack(int (*fn)(void *), unsigned processes)
+{
+	attack_with(fn, NULL, processes);
 }
 
 static void memory_that_is_sealed_afterwards_stops_no_upgrade(void **state)
@@ -206,6 +233,22 @@ static void much_that_is_handed_over_stops_no_upgrade(void **state)
 	attack(take_much, PROCESSES);
 }
 
+static void a_file_of_much_memory_stops_no_upgrade(void **state)
+{
+	int fd = memfd_create("whole", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	void *addr;
+
+	attack_needs_root();
+	assert_int_equal(ftruncate(fd, WHOLE), 0);
+	fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK);
+	addr = mmap(NULL, WHOLE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(addr != MAP_FAILED);
+	memset(addr, 1, WHOLE);
+	attack_with(register_a_little_of_much, &fd, PROCESSES);
+	munmap(addr, WHOLE);
+	close(fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +258,7 @@ int main(void)
 			memory_that_is_taken_back_ends_its_client_alone),
 		cmocka_unit_test(connects_that_nobody_accepts_stop_no_upgrade),
 		cmocka_unit_test(much_that_is_handed_over_stops_no_upgrade),
+		cmocka_unit_test(a_file_of_much_memory_stops_no_upgrade),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
