@@ -2,12 +2,11 @@
 /*
  * Asynchronous events of the devices, and devices that are found gone before
  * their event is there. The control thread reads them from each
- * context's async_fd without blocking and sends each shard, by mailbox, the
- * events of that shard's own contexts, so that the shard thread makes no system
- * call for them.
+ * context's async_fd without blocking, tells the lanes of the shard whose context it
+ * is, and sends the shard by mailbox what it counts and refills, so that the shard
+ * thread makes no system call for them.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,23 +18,14 @@ struct change {
 	struct mpib_shard *shard;
 	unsigned rail;
 	bool up;
-	char why[96];
 };
-
-void mpib_shard_rail_state(struct mpib_shard *s, unsigned rail, bool up,
-			   const char *why)
-{
-	(void)why;
-	s->rail[rail].down = !up;
-	s->rail[rail].n.downs += !up;
-}
 
 static void on_change(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct change *c = call->what;
 
-	mpib_shard_rail_state(c->shard, c->rail, c->up, c->why);
+	c->shard->rail[c->rail].n.downs += !c->up;
 	mpib_call_done(c->shard, call, 0);
 }
 
@@ -45,14 +35,13 @@ static void free_change(void *arg, int status)
 	free(arg);
 }
 
-static void tell_shard(struct mpib_shard *s, unsigned rail, bool up,
-		       const char *why)
+/* The shard counts, the lanes act. */
+static void async_tell(struct mpib_shard *s, unsigned rail, bool up)
 {
 	struct change *c = mpib_xcalloc(sizeof(*c));
 	struct mpib_call *call;
 
-	*c = (struct change){ .shard = s, .rail = rail, .up = up };
-	snprintf(c->why, sizeof(c->why), "%s", why);
+	*c = (struct change){ s, rail, up };
 	call = mpib_call_new(c, free_change, c);
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_change);
 	mpib_engine_rail_port(s->engine, s->index, rail, up);
@@ -63,7 +52,7 @@ static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 	unsigned number = mpib_rail_number(s, r);
 	struct mpib_engine *e = s->engine;
 
-	tell_shard(s, r, up, why);
+	async_tell(s, r, up);
 	/* Every shard of a device reports the same port: announce a change
 	 * once. */
 	if (e->rail_up[number] == up)
@@ -72,8 +61,6 @@ static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 	mpib_event(MPIB_LOG_WARN, up ? "rail_up" : "rail_down",
 		   &(struct mpib_event_about){ .rails = 1u << number },
 		   "rail %u (%s): %s", r, mpib_rail_spec(s, r)->name, why);
-	if (e->events && e->events->rail_changed)
-		e->events->rail_changed(e->ctx, number, up);
 }
 
 static void async_told(struct mpib_shard *s, unsigned r, const char *why)
@@ -107,7 +94,7 @@ bool mpib_rail_is_gone(struct mpib_shard *s, unsigned r, int rc)
 
 /* A port that comes up may have trained at another speed. QPs that were connected
  * through the old address are lost although the port never went down, so tell the
- * shard that the port went down and up. */
+ * lanes that the port went down and up. */
 static void ask_port_again(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -125,8 +112,8 @@ static void ask_port_again(struct mpib_shard *s, unsigned r)
 	rail->port.gid = now.gid;
 	rail->port.gid_index = now.gid_index;
 	rail->port.lid = now.lid;
-	tell_shard(s, r, false, "the port's address changed");
-	tell_shard(s, r, true, "the port has a new address");
+	async_tell(s, r, false);
+	async_tell(s, r, true);
 }
 
 struct limit {

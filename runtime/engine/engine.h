@@ -157,8 +157,6 @@ struct mpib_engine_events {
 	/* A QP of the lane failed; every connection on it is broken already. */
 	void (*lane_broken)(void *ctx, struct mpib_lane *lane, int error,
 			    const char *why);
-	/* The port of the rail of that number changed its state. */
-	void (*rail_changed)(void *ctx, unsigned rail, bool up);
 	/* Send msg over the peer link, in order; the peer's proxy passes it to
 	 * mpib_lane_receive() of the same lane. */
 	void (*lane_send)(void *ctx, struct mpib_lane *lane,

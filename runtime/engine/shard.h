@@ -46,7 +46,6 @@ struct mpib_rail {
 				       addresses as last seen by the control
 				       thread. IBV_PORT_NOP: it is gone */
 	uint8_t port_num;
-	bool down; /* as told by mpib_shard_rail_state() */
 	struct mpib_budget budget; /* of the CQ */
 	struct mpib_track_sum bytes; /* of all lanes */
 	/* Bytes of inflight on lanes that make no progress, and when window.c
@@ -245,17 +244,6 @@ int mpib_last_error_set(struct mpib_engine *e, int rc, const char *fmt, ...)
  * before the shards run. -errno and why. */
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
 
-/*
- * async.c: the only place where a shard learns that one of its rails failed or
- * came back. Shard thread, from the mailbox. The calls come in the order of the
- * events: down on PORT_ERR, DEVICE_FATAL and CQ_ERR, up on PORT_ACTIVE. A
- * changed address (GID_CHANGE, LID_CHANGE) is one call down and one up, since
- * QPs made before have the old address in their packets. A call may repeat the
- * rail's present state. The device does not touch the QPs: QPs of a port that
- * is down keep retrying until their timeout. why is for the log.
- */
-void mpib_shard_rail_state(struct mpib_shard *s, unsigned rail, bool up,
-			   const char *why);
 /* async.c: handle the pending asynchronous events of the shard's devices.
  * Control thread; never blocks. */
 void mpib_async_turn(struct mpib_shard *s);

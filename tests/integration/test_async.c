@@ -88,21 +88,22 @@ static void say(enum ibv_event_type type)
 	script[scripted++].element.port_num = 1;
 }
 
-static void a_link_that_goes_down_and_up_is_told_to_its_shard(void **state)
+static void a_link_that_goes_down_and_up_is_counted_by_its_shard(void **state)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };
 
 	turns(10);
-	assert_false(rail_of(0, 1)->down);
+	assert_true(rail_of(0, 1)->up);
 	mpib_soft_set_fault(rail_of(0, 1)->ctx, &fault);
 	turns(10);
-	assert_true(rail_of(0, 1)->down);
-	assert_false(rail_of(0, 0)->down);
+	assert_false(rail_of(0, 1)->up);
+	assert_true(rail_of(0, 0)->up);
 	assert_false(pair.node[0].engine->rail_up[1]);
+	assert_int_equal(rail_of(0, 1)->n.downs, 1);
 	fault.link_down = 0;
 	mpib_soft_set_fault(rail_of(0, 1)->ctx, &fault);
 	turns(10);
-	assert_false(rail_of(0, 1)->down);
+	assert_true(rail_of(0, 1)->up);
 	assert_true(pair.node[0].engine->rail_up[1]);
 }
 
@@ -111,12 +112,12 @@ static void takes_the_rail_down_for_good(enum ibv_event_type fatal)
 	rail_of(0, 1)->verbs = &scripted_verbs;
 	say(fatal);
 	turns(4);
-	assert_true(rail_of(0, 1)->down);
+	assert_false(rail_of(0, 1)->up);
 	assert_true(rail_of(0, 1)->lost);
 	assert_int_equal(mpib_engine_lost(pair.node[0].engine), 2);
 	say(IBV_EVENT_PORT_ACTIVE);
 	turns(4);
-	assert_true(rail_of(0, 1)->down);
+	assert_false(rail_of(0, 1)->up);
 	assert_int_equal(acked, 2);
 }
 
@@ -154,7 +155,7 @@ static void another_port_of_the_device_is_nobodys_business(void **state)
 	script[0].element.port_num = 2;
 	turns(4);
 	assert_int_equal(acked, 1);
-	assert_false(rail_of(0, 1)->down);
+	assert_true(rail_of(0, 1)->up);
 }
 
 static void a_new_address_is_taken_and_one_that_stays_is_not(void **state)
@@ -170,7 +171,7 @@ static void a_new_address_is_taken_and_one_that_stays_is_not(void **state)
 	turns(4);
 	assert_memory_equal(&rail->port.gid, &gid_now, sizeof(gid_now));
 	assert_int_equal(rail->n.downs, 1);
-	assert_false(rail->down);
+	assert_true(rail->up);
 }
 
 /* What readers of statistics and new clients are told of the rail. */
@@ -238,7 +239,7 @@ static void an_srq_that_runs_low_is_filled_and_armed_again(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	fixture_test(a_link_that_goes_down_and_up_is_told_to_its_shard),
+	fixture_test(a_link_that_goes_down_and_up_is_counted_by_its_shard),
 	fixture_test(a_dead_device_takes_the_rail_down_for_good),
 	fixture_test(a_full_cq_takes_the_rail_down_for_good),
 	fixture_test(a_context_without_a_device_is_lost_once),

@@ -90,7 +90,7 @@ static void down_settle(struct mpib_shard *s, unsigned r)
 	struct mpib_rail *rail = &s->rail[r];
 
 	rail->up = rail->port.state == IBV_PORT_ACTIVE;
-	rail->down = rail->dead = rail->lost = !rail->up;
+	rail->dead = rail->lost = !rail->up;
 	s->engine->rail_up[mpib_rail_number(s, r)] = rail->up;
 	if (rail->up)
 		return;
