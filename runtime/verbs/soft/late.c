@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bus.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
 
@@ -65,8 +66,11 @@ void soft_late_place(struct soft_ctx *ctx)
 				       late->len, IBV_ACCESS_REMOTE_WRITE);
 
 		TAILQ_REMOVE(&ctx->late, late, link);
-		if (to)
+		if (to) {
+			mpib_bus_begin(to, late->data, late->len);
 			memcpy(to, late->data, late->len);
+			mpib_bus_end();
+		}
 		free(late);
 	}
 }

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/bus.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
@@ -294,8 +295,12 @@ void soft_stream_last_words(struct soft_conn *conn)
 		return;
 	to = conn->last;
 	for (size_t i = 0; i < g.niov; i++) {
-		memcpy(to, op.iov[i].iov_base, op.iov[i].iov_len);
-		to += op.iov[i].iov_len;
+		const struct iovec *from = &op.iov[i];
+
+		mpib_bus_begin(to, from->iov_base, from->iov_len);
+		memcpy(to, from->iov_base, from->iov_len);
+		mpib_bus_end();
+		to += from->iov_len;
 	}
 	conn->last_len = (uint32_t)g.bytes;
 	conn->last_off = 0;

@@ -33,10 +33,12 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
  * the source. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 {
+	mpib_bus_begin(to, from, n);
 	if (to > from && to < from + n)
 		memmove(to, from, n);
 	else
 		mpib_copy_up(to, from, n);
+	mpib_bus_end();
 }
 
 static void loop_copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
@@ -55,9 +57,7 @@ static void loop_copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 		size_t n = src[s].iov_len < dst[d].iov_len ? src[s].iov_len
 							   : dst[d].iov_len;
 
-		mpib_bus_begin(dst[d].iov_base, src[s].iov_base, n);
 		copy_piece(dst[d].iov_base, src[s].iov_base, n);
-		mpib_bus_end();
 		src[s].iov_base = (char *)src[s].iov_base + n;
 		dst[d].iov_base = (char *)dst[d].iov_base + n;
 		src[s].iov_len -= n;

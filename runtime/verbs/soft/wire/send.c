@@ -127,13 +127,17 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 {
+	struct soft_qp *qp = conn->qp;
+
 	if (conn->state != SOFT_CONN_UP)
 		return;
 	if (op->res == -EAGAIN) {
 		conn->tx_blocked = true;
 	} else if (op->res == -EFAULT) {
-		/* The process has unmapped memory that is still registered. */
-		soft_tx_fail(conn->qp, IBV_WC_LOC_PROT_ERR);
+		/* The process has unmapped memory that is still registered.
+		 * Without last words: these would be made up. */
+		soft_conn_lost(conn);
+		soft_tx_fail(qp, IBV_WC_LOC_PROT_ERR);
 	} else if (op->res < 0 && op->res != -EINTR) {
 		/* Read first what the peer has sent: after its last bytes
 		 * recvmsg() reports the error, too. */

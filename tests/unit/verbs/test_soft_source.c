@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that bytes are sent from, and that its owner has taken away meanwhile. */
+#include "liar.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/bus.h"
+#include "verbs/soft/soft.h"
+
+#define LEN (32u << 20) /* more than any socket holds */
+#define TURNS 200
+
+/* A region in a file, which can be cut off under it. */
+struct source {
+	struct vt_mem m;
+	int fd;
+};
+
+static struct source source(struct vt *t, size_t len)
+{
+	struct source s = { .m = { .len = len },
+			    .fd = memfd_create("source", MFD_CLOEXEC) };
+
+	assert_int_equal(mpib_bus_catch(), 0);
+	assert_int_equal(ftruncate(s.fd, (off_t)len), 0);
+	s.m.p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, s.fd, 0);
+	assert_ptr_not_equal(s.m.p, MAP_FAILED);
+	assert_int_equal(t->v->reg_mr(t->a.pd, s.m.p, len, vt_addr(&s.m),
+				      VT_ALL, &s.m.mr),
+			 0);
+	return s;
+}
+
+static void vanish(struct source *s)
+{
+	assert_int_equal(ftruncate(s->fd, 0), 0);
+}
+
+static void drop(struct vt *t, struct source *s)
+{
+	vt_mem_free(t, &s->m);
+	close(s->fd);
+}
+
+static void turn(struct vt *t)
+{
+	for (int i = 0; i < TURNS; i++)
+		vt_turn(t);
+}
+
+/* A peer that has greeted qp and reads nothing of its long WRITE. */
+static int deaf_peer(struct vt *t, struct ibv_qp *qp, const struct source *s)
+{
+	struct soft_hello h = liar_greeting(t, qp);
+	struct ibv_sge sge = vt_sge(&s->m, 0, LEN);
+	int fd = liar_dial(t, qp->qp_num);
+
+	assert_int_equal(liar_greet(t, fd, &h), SOFT_HELLO_OK);
+	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, 0, 1),
+			 0);
+	turn(t);
+	return fd;
+}
+
+/* Read until the connection ends. Returns what the last bytes would be the op of,
+ * if they were a header. */
+static uint8_t read_all(struct vt *t, int fd)
+{
+	static uint8_t buf[1 << 16];
+	uint8_t op = 0;
+	ssize_t n;
+
+	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) != 0) {
+		if (n < 0 && errno != EAGAIN)
+			break;
+		if (n >= SOFT_HDR_LEN)
+			op = buf[n - SOFT_HDR_LEN];
+		vt_turn(t);
+	}
+	close(fd);
+	return op;
+}
+
+/* The rest of the segment goes with the QP's last words. */
+static void a_source_that_is_gone_ends_nobody_with_its_qp(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qp = liar_victim(t);
+	struct source s = source(t, LEN);
+	int fd = deaf_peer(t, qp, &s);
+
+	vanish(&s);
+	assert_int_equal(vt_to(t, qp, IBV_QPS_ERR), 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_WR_FLUSH_ERR);
+	assert_int_equal(read_all(t, fd), SOFT_OP_BYE);
+	drop(t, &s);
+}
+
+/* The peer is not to take for the rest of the message what is not. */
+static void what_cannot_be_sent_is_not_made_up(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *qp = liar_victim(t);
+	struct source s = source(t, LEN);
+	int fd = deaf_peer(t, qp, &s);
+
+	vanish(&s);
+	assert_int_not_equal(read_all(t, fd), SOFT_OP_BYE);
+	vt_expect(t, &t->a.send, 1, IBV_WC_LOC_PROT_ERR);
+	drop(t, &s);
+}
+
+/* As when a GPU's memory is flushed that its owner gave as a file. */
+static void
+a_read_within_one_context_from_what_is_gone_ends_nobody(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_qp *from = vt_qp(t, &t->a, &vt_usual);
+	struct ibv_qp *to = vt_qp(t, &t->a, &vt_usual);
+	struct source s = source(t, 4096);
+	struct vt_mem m = vt_mem(t, &t->a, 4096, VT_ALL);
+	struct ibv_sge sge = vt_sge(&m, 0, 4096);
+
+	vt_connect(t, from, to, &vt_usual);
+	vanish(&s);
+	assert_int_equal(vt_rdma(from, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&s.m), s.m.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	drop(t, &s);
+}
+
+static void nor_does_a_write_that_is_late(void **state)
+{
+	struct vt *t = *state;
+	struct mpib_soft_fault late = { .late = 1 };
+	struct source s = source(t, 4096);
+	struct vt_mem m = vt_mem(t, &t->b, 4096, VT_ALL);
+	struct vt_mem other = vt_mem(t, &t->a, 4096, VT_ALL);
+	struct ibv_sge sge = vt_sge(&m, 0, 4096);
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(mpib_soft_set_fault(t->a.ctx, &late), 0);
+	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&s.m), s.m.mr->rkey),
+			 0);
+	vt_expect(t, &t->b.send, 1, IBV_WC_SUCCESS);
+	assert_int_equal(mpib_soft_late(t->a.ctx), 1);
+	vanish(&s);
+	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&other), other.mr->rkey),
+			 0);
+	vt_expect(t, &t->b.send, 2, IBV_WC_SUCCESS);
+	drop(t, &s);
+}
+
+const struct CMUnitTest test_list[] = {
+	vt_test(a_source_that_is_gone_ends_nobody_with_its_qp),
+	vt_test(what_cannot_be_sent_is_not_made_up),
+	vt_test(a_read_within_one_context_from_what_is_gone_ends_nobody),
+	vt_test(nor_does_a_write_that_is_late),
+	{ 0 },
+};
