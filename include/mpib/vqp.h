@@ -5,7 +5,8 @@
  * fragments on the physical QPs, and the completions of the fragments become
  * one virtual completion. Three modes:
  *
- *   SPLIT  one part per device, each on one QP of the device and with an IMM
+ *   SPLIT  one part per device, each on one QP of the device and with an IMM,
+ *          once all WRITEs without IMM before it are answered
  *   SPRAY  WRITEs of at most frag bytes over all QPs; when all are answered, an
  *          empty IMM (the notice) on the notify QP of each device that carried
  *          any

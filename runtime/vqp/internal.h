@@ -87,6 +87,8 @@ struct mpib_vqp {
 	uint32_t mask; /* depth - 1 */
 	struct mpib_vwr *tx;
 	uint64_t tx_head, tx_next, tx_tail;
+	/* SPLIT: behind the newest WRITE that carries no number. */
+	uint64_t unnumbered;
 	struct mpib_vrx *rx;
 	/* rx_next: the receive that the next whole message completes. */
 	uint64_t rx_head, rx_next, rx_tail;

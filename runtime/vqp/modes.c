@@ -4,7 +4,8 @@
  *
  * SPLIT: each device carries one part of the message, on one of its QPs, with
  * an IMM that says which parts there are. Cuts are multiples of 128 bytes; the
- * last device with a weight takes the rest.
+ * last device with a weight takes the rest. A WRITE has no number, and QPs keep
+ * no order among each other, so the next message waits until it is answered.
  *
  * SPRAY: fragments go over all QPs as WRITEs. Neither QPs nor devices keep an
  * order among each other, so the receiver gets its notice only when all
@@ -47,6 +48,18 @@ static unsigned split_cut(const struct mpib_vqp *v, uint64_t length,
 	return used ? used : 1u << last;
 }
 
+/* Whether a WRITE is not answered yet. */
+static bool split_waits(const struct mpib_vqp *v)
+{
+	for (uint64_t id = v->tx_tail; id < v->unnumbered; id++) {
+		const struct mpib_vwr *w = &v->tx[id & v->mask];
+
+		if (w->left > 0 && w->wr.opcode == IBV_WR_RDMA_WRITE)
+			return true;
+	}
+	return false;
+}
+
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 {
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);
@@ -55,6 +68,8 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 	bool imm = w->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct mpib_phys *p[MPIB_VQP_DEVICES] = { 0 };
 
+	if (imm && split_waits(v))
+		return false;
 	/* All parts or none: the offsets of parts posted later are not kept. */
 	if (v->vcq->pool->left < MPIB_VQP_DEVICES)
 		return false;
@@ -68,6 +83,8 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 	if (imm) {
 		w->seq = v->seq;
 		v->seq = mpib_seq_next(v->seq);
+	} else {
+		v->unnumbered = id + 1;
 	}
 	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++) {
 		if (!(used & 1u << d))

@@ -135,6 +135,31 @@ static void spray_tells_only_when_all_data_is_answered(void **state)
 	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
 }
 
+/* Whoever sees the message sees what was written before it, as on a QP. */
+static void splits_message_waits_for_writes_before_it(void **state)
+{
+	struct mpib_vwc wc;
+
+	start(MPIB_VQP_SPLIT, 2, 1, 4096, 8);
+	rig_fill(rig.tx.mem, 4096, 1);
+	rig_recv(&rig, 1);
+	assert_int_equal(rig_post(&rig, 2, IBV_WR_RDMA_WRITE, 0, 0, 4096), 0);
+	assert_int_equal(rig_write(&rig, 3, 4096, 64), 0);
+	assert_int_equal(rig.tx.data[0]->wrs, 1);
+	assert_false(hca_step(rig.tx.data[1]));
+	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 0);
+	assert_true(hca_step(rig.tx.data[0]));
+	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
+	assert_true(hca_step(rig.tx.data[1]));
+	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
+	assert_memory_equal(rig.tx.mem, rig.rx.mem, 4096);
+	assert_int_equal(rig_sent(&rig).wr_id, 3);
+	/* Those that nobody wrote before go one after the other. */
+	for (uint64_t i = 0; i < 4; i++)
+		assert_int_equal(rig_write(&rig, i, 0, 64), 0);
+	assert_int_equal(wrs_of(rig.tx.data, 2), 6);
+}
+
 static void dqplb_numbers_each_fragment_and_marks_the_last(void **state)
 {
 	start(MPIB_VQP_DQPLB, 4, 1, 4096, 8);
@@ -292,6 +317,7 @@ const struct CMUnitTest test_list[] = {
 	teardown_test(every_mode_carries_every_size),
 	teardown_test(split_is_one_wr_a_device_on_128_bytes),
 	teardown_test(spray_tells_only_when_all_data_is_answered),
+	teardown_test(splits_message_waits_for_writes_before_it),
 	teardown_test(dqplb_numbers_each_fragment_and_marks_the_last),
 	teardown_test(a_turn_is_one_doorbell_a_qp),
 	teardown_test(completions_come_in_the_order_posted),
