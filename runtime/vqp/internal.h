@@ -34,7 +34,8 @@ struct mpib_phys {
 	uint8_t device;
 	bool dead;
 	uint32_t inflight;
-	uint32_t recvs; /* empty receives posted; at most cap */
+	/* Receives posted: empty ones, at most cap, or those that pass. */
+	uint32_t recvs;
 	uint64_t count; /* WRs ever posted */
 	struct mpib_wr_list wrs; /* in flight, oldest first */
 	struct mpib_wr_chain chain; /* posted by mpib_vqp_flush() */
@@ -222,7 +223,7 @@ bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);
 /* recv.c */
 /* Handle a receive completion of p. */
 void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc);
-/* Fail all receives that are not done. */
+/* Fail the empty receives that are not done. */
 void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error);
 

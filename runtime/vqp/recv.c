@@ -59,7 +59,8 @@ void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
 		struct mpib_vrx *r = mpib_vqp_rx(v, id);
 
-		if (!r->done)
+		/* The QP has the memory of one that passes until it is flushed. */
+		if (!r->done && !r->pass)
 			recv_finish(v, r, status, error, 0);
 	}
 	v->rx_next = v->rx_head;
@@ -135,17 +136,17 @@ void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 	struct mpib_vqp *v = p->vqp;
 	int rc;
 
+	if (p->recvs == 0) {
+		v->vcq->counts.unknown++;
+		return;
+	}
+	p->recvs--;
 	if (wc->wr_id >> 56 == MPIB_VQP_RECV_PASS) {
 		recv_passed(v, wc);
 		if (wc->status != IBV_WC_SUCCESS)
 			mpib_vqp_bury(p);
 		return;
 	}
-	if (p->recvs == 0) {
-		v->vcq->counts.unknown++;
-		return;
-	}
-	p->recvs--;
 	if (wc->status != IBV_WC_SUCCESS) {
 		/* Fragments that the peer had in flight on this QP may be lost,
 		 * and without replay their numbers never come. */
@@ -174,7 +175,10 @@ static int post_pass(struct mpib_vqp *v, const struct mpib_vrecv *wr)
 		.num_sge = wr->length > 0,
 	};
 
-	return p->dead ? -ENETDOWN : -ibv_post_recv(p->qp, &rwr, &bad);
+	int rc = p->dead ? -ENETDOWN : -ibv_post_recv(p->qp, &rwr, &bad);
+
+	p->recvs += rc == 0;
+	return rc;
 }
 
 int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)

@@ -235,6 +235,26 @@ static void a_receive_ends_when_a_qp_fails(void **state)
 	}
 }
 
+/* What QP 0 has not given back it may still write to, whatever else has ended. */
+static void a_receive_for_a_send_ends_with_qp_0(void **state)
+{
+	const struct mpib_vrecv pass = { .wr_id = 5, .addr = 1, .length = 64 };
+
+	start(MPIB_VQP_SPRAY, 4);
+	rig_recv(&rig, 4);
+	assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &pass), 0);
+	hca_break(rig.rx.notify[0]);
+	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
+	assert_int_equal(wc.wr_id, 4);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(rig_poll(&rig.rx, &wc, 1), 0);
+	assert_int_equal(mpib_vqp_destroy(rig.rx.vqp), -EBUSY);
+	hca_break(rig.rx.data[0]);
+	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
+	assert_int_equal(wc.wr_id, 5);
+	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
+}
+
 /* One that lost a number as a sender receives nothing more, either. */
 static void what_has_ended_takes_no_receive(void **state)
 {
@@ -324,6 +344,7 @@ const struct CMUnitTest test_list[] = {
 	teardown_test(t10_a_notice_overtakes_no_data_of_another_device),
 	teardown_test(a_lost_number_ends_the_virtual_qp),
 	teardown_test(a_receive_ends_when_a_qp_fails),
+	teardown_test(a_receive_for_a_send_ends_with_qp_0),
 	teardown_test(what_has_ended_takes_no_receive),
 	teardown_test(a_cq_that_cannot_be_polled_is_told),
 	teardown_test(a_replay_loses_nothing_and_repeats_nothing),
