@@ -90,6 +90,9 @@ struct mpib_vqp {
 	uint64_t tx_head, tx_next, tx_tail;
 	/* SPLIT: behind the newest WRITE that carries no number. */
 	uint64_t unnumbered;
+	/* SPLIT and SPRAY: devices that carried something of which no IMM
+	 * tells; the next message has one on each of them. */
+	uint8_t untold;
 	struct mpib_vrx *rx;
 	/* rx_next: the receive that the next whole message completes. */
 	uint64_t rx_head, rx_next, rx_tail;
@@ -199,7 +202,8 @@ void mpib_vqp_bury(struct mpib_phys *p);
 /* End the virtual QP: waiting sends and receives fail with status and error. */
 void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error);
 /* Set the error of w, unless it has one, and post no more of w. */
-void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error);
+void mpib_vwr_fail(struct mpib_vqp *v, struct mpib_vwr *w,
+		   enum ibv_wc_status status, int error);
 
 /* The modes: post more of virtual WR id; true when all of it is posted. */
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);

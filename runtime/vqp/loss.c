@@ -10,7 +10,8 @@ unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
 	return vqp->broken ? 0 : vqp->alive;
 }
 
-void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error)
+void mpib_vwr_fail(struct mpib_vqp *v, struct mpib_vwr *w,
+		   enum ibv_wc_status status, int error)
 {
 	if (w->status != IBV_WC_SUCCESS)
 		return; /* the first error counts */
@@ -19,6 +20,7 @@ void mpib_vwr_fail(struct mpib_vwr *w, enum ibv_wc_status status, int error)
 	/* No more fragments or notices of w are posted, so that w completes
 	 * when those in flight have. */
 	w->dispatched = true;
+	v->untold |= w->to_tell;
 	w->to_tell = 0;
 }
 
@@ -27,7 +29,7 @@ static void end_share(struct mpib_vqp *v, struct mpib_wr *w,
 {
 	struct mpib_vwr *vw = mpib_vqp_tx(v, w->owner);
 
-	mpib_vwr_fail(vw, status, error);
+	mpib_vwr_fail(v, vw, status, error);
 	vw->left--;
 	mpib_wr_give(v->vcq->pool, w);
 }
@@ -47,7 +49,7 @@ static void fail_waiting(struct mpib_vqp *v, enum ibv_wc_status status,
 		struct mpib_vwr *vw = mpib_vqp_tx(v, id);
 
 		if (!vw->dispatched || vw->to_tell)
-			mpib_vwr_fail(vw, status, error);
+			mpib_vwr_fail(v, vw, status, error);
 	}
 	mpib_vqp_fail_recvs(v, status, error);
 	mpib_vqp_make_ready(v);
@@ -166,6 +168,24 @@ static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
 	w->wr.wr.rdma.rkey = vw->wr.key[device].rkey;
 }
 
+/* What has no IMM of virtual WR id is now on another device, perhaps, so the IMMs
+ * that stand for it, its own or the next message's, are to be there, too. */
+static void replay_note(struct mpib_vqp *v, uint64_t id, unsigned device)
+{
+	uint8_t carrier = (uint8_t)(1u << device);
+
+	for (; id != v->tx_next; id++) {
+		struct mpib_vwr *w = mpib_vqp_tx(v, id);
+
+		if (!w->to_tell)
+			continue;
+		w->used |= carrier;
+		w->to_tell |= carrier;
+		return;
+	}
+	v->untold |= carrier;
+}
+
 int mpib_vqp_replay(struct mpib_vqp *vqp)
 {
 	struct mpib_vcq *vcq = vqp->vcq;
@@ -179,6 +199,8 @@ int mpib_vqp_replay(struct mpib_vqp *vqp)
 			return mpib_vqp_healthy(vqp) ? -EAGAIN : -ENETDOWN;
 		STAILQ_REMOVE_HEAD(&vqp->lost, link);
 		replay_rekey(w, vw, p->device);
+		if (w->wr.opcode == IBV_WR_RDMA_WRITE)
+			replay_note(vqp, w->owner, p->device);
 		mpib_vqp_enqueue(p, w);
 		vcq->counts.replayed++;
 	}

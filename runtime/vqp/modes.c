@@ -5,11 +5,13 @@
  * SPLIT: each device carries one part of the message, on one of its QPs, with
  * an IMM that says which parts there are. Cuts are multiples of 128 bytes; the
  * last device with a weight takes the rest. A WRITE has no number, and QPs keep
- * no order among each other, so the next message waits until it is answered.
+ * no order among each other, so the next message waits until it is answered, and
+ * has an IMM, at least, on its devices.
  *
  * SPRAY: fragments go over all QPs as WRITEs. Neither QPs nor devices keep an
  * order among each other, so the receiver gets its notice only when all
- * fragments are answered, and gets one on each device that carried any. Only
+ * fragments are answered, and gets one on each device that carried any, of
+ * WRITEs before it, too. Only
  * the notices are numbered, in message order when they are posted, so that a
  * message that failed leaves no gap.
  *
@@ -70,6 +72,7 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 
 	if (imm && split_waits(v))
 		return false;
+	used |= imm ? v->untold : 0;
 	/* All parts or none: the offsets of parts posted later are not kept. */
 	if (v->vcq->pool->left < MPIB_VQP_DEVICES)
 		return false;
@@ -83,8 +86,10 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 	if (imm) {
 		w->seq = v->seq;
 		v->seq = mpib_seq_next(v->seq);
+		v->untold = 0;
 	} else {
 		v->unnumbered = id + 1;
+		v->untold |= (uint8_t)used;
 	}
 	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++) {
 		if (!(used & 1u << d))
@@ -117,11 +122,13 @@ bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
 		w->offset += len;
 		w->used |= (uint8_t)(1u << p->device);
 	}
+	v->untold |= w->used;
 	if (imm && !w->wr.more && w->status == IBV_WC_SUCCESS) {
-		/* An empty message is notified on the first notify QP. */
-		if (!w->used)
-			w->used = (uint8_t)(1u << v->notifies[0].device);
-		w->to_tell = w->used;
+		/* If nothing was carried, on the first notify QP. */
+		if (!v->untold)
+			v->untold = (uint8_t)(1u << v->notifies[0].device);
+		w->used = w->to_tell = v->untold;
+		v->untold = 0;
 	}
 	return true;
 }

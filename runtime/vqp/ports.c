@@ -130,6 +130,7 @@ void mpib_vqp_reset(struct mpib_vqp *vqp)
 		*vqp->in = (struct mpib_seq){ 0 };
 	vqp->out = (struct mpib_seq_sent){ 0 };
 	vqp->seq = 0;
+	vqp->untold = 0;
 	vqp->tx_tail = vqp->tx_next = vqp->tx_head;
 	vqp->rx_tail = vqp->rx_head;
 	vqp->arrived = 0;

@@ -146,7 +146,7 @@ static bool pass_on(struct mpib_vqp *v, uint64_t id)
 	struct mpib_phys *p = &v->data[0];
 
 	if (p->dead) {
-		mpib_vwr_fail(w, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
+		mpib_vwr_fail(v, w, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
 		return true;
 	}
 	return mpib_vqp_room(p) &&
