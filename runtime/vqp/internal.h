@@ -88,8 +88,9 @@ struct mpib_vqp {
 	uint32_t mask; /* depth - 1 */
 	struct mpib_vwr *tx;
 	uint64_t tx_head, tx_next, tx_tail;
-	/* SPLIT: behind the newest WRITE that carries no number. */
-	uint64_t unnumbered;
+	/* Behind the newest WR that a later one could overtake: SPLIT's WRITEs,
+	 * and all of SPRAY but SENDs. */
+	uint64_t unordered;
 	/* SPLIT and SPRAY: devices that carried something of which no IMM
 	 * tells; the next message has one on each of them. */
 	uint8_t untold;
@@ -178,6 +179,8 @@ void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);
 struct mpib_wr *mpib_vqp_pop(struct mpib_phys *p);
 /* Post the chains, one doorbell per QP; refused WRs go to mpib_vqp_unpost(). */
 void mpib_vqp_flush(struct mpib_vcq *vcq);
+/* Whether one that could be overtaken is not over yet. */
+bool mpib_vqp_unsettled(const struct mpib_vqp *v);
 /* Post as much as there is room for of the virtual WRs that wait. */
 void mpib_vqp_advance(struct mpib_vqp *v);
 /* Handle a send completion of p. */

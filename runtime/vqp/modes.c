@@ -11,9 +11,9 @@
  * SPRAY: fragments go over all QPs as WRITEs. Neither QPs nor devices keep an
  * order among each other, so the receiver gets its notice only when all
  * fragments are answered, and gets one on each device that carried any, of
- * WRITEs before it, too. Only
- * the notices are numbered, in message order when they are posted, so that a
- * message that failed leaves no gap.
+ * WRITEs before it, too. Only the notices are numbered, in message order when
+ * they are posted, so that a message that failed leaves no gap. A SEND, on QP 0,
+ * waits until all before it is over.
  *
  * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
  * the fragment and marks the last one of a message. The receiver puts the
@@ -50,18 +50,6 @@ static unsigned split_cut(const struct mpib_vqp *v, uint64_t length,
 	return used ? used : 1u << last;
 }
 
-/* Whether a WRITE is not answered yet. */
-static bool split_waits(const struct mpib_vqp *v)
-{
-	for (uint64_t id = v->tx_tail; id < v->unnumbered; id++) {
-		const struct mpib_vwr *w = &v->tx[id & v->mask];
-
-		if (w->left > 0 && w->wr.opcode == IBV_WR_RDMA_WRITE)
-			return true;
-	}
-	return false;
-}
-
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 {
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);
@@ -70,7 +58,7 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 	bool imm = w->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct mpib_phys *p[MPIB_VQP_DEVICES] = { 0 };
 
-	if (imm && split_waits(v))
+	if (imm && mpib_vqp_unsettled(v))
 		return false;
 	used |= imm ? v->untold : 0;
 	/* All parts or none: the offsets of parts posted later are not kept. */
@@ -88,7 +76,7 @@ bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 		v->seq = mpib_seq_next(v->seq);
 		v->untold = 0;
 	} else {
-		v->unnumbered = id + 1;
+		v->unordered = id + 1;
 		v->untold |= (uint8_t)used;
 	}
 	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++) {
@@ -122,6 +110,7 @@ bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
 		w->offset += len;
 		w->used |= (uint8_t)(1u << p->device);
 	}
+	v->unordered = id + 1;
 	v->untold |= w->used;
 	if (imm && !w->wr.more && w->status == IBV_WC_SUCCESS) {
 		/* If nothing was carried, on the first notify QP. */

@@ -140,6 +140,20 @@ void mpib_vqp_flush(struct mpib_vcq *vcq)
 	}
 }
 
+bool mpib_vqp_unsettled(const struct mpib_vqp *v)
+{
+	for (uint64_t id = v->tx_tail; id < v->unordered; id++) {
+		const struct mpib_vwr *w = &v->tx[id & v->mask];
+		bool meant = v->attr.mode == MPIB_VQP_SPLIT
+				     ? w->wr.opcode == IBV_WR_RDMA_WRITE
+				     : w->wr.opcode != IBV_WR_SEND;
+
+		if (meant && (w->left > 0 || w->to_tell))
+			return true;
+	}
+	return false;
+}
+
 static bool pass_on(struct mpib_vqp *v, uint64_t id)
 {
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);
@@ -149,6 +163,8 @@ static bool pass_on(struct mpib_vqp *v, uint64_t id)
 		mpib_vwr_fail(v, w, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
 		return true;
 	}
+	if (v->multi && mpib_vqp_unsettled(v))
+		return false;
 	return mpib_vqp_room(p) &&
 	       mpib_vqp_fragment(p, id, 0, (uint32_t)w->wr.length,
 				 MPIB_VQP_PASS, w->wr.opcode, w->wr.imm);

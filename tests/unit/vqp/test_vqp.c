@@ -267,6 +267,34 @@ static void a_send_and_its_receive_pass_through_on_qp_0(void **state)
 	assert_int_equal(rig_sent(&rig).wr_id, 6);
 }
 
+static void a_send_waits_for_all_before_it(void **state)
+{
+	struct mpib_vrecv r = { .wr_id = 5, .addr = 1, .length = 64 };
+	struct mpib_vwc wc;
+
+	start(MPIB_VQP_SPRAY, 2, 1, 4096, 8);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &r), 0);
+	assert_int_equal(rig_post(&rig, 1, IBV_WR_RDMA_WRITE, 0, 0, 8192), 0);
+	assert_int_equal(rig_write(&rig, 2, 0, 0), 0);
+	for (uint64_t i = 3; i < 6; i++)
+		assert_int_equal(rig_post(&rig, i, IBV_WR_SEND,
+					  IBV_SEND_SIGNALED, 0, 64),
+				 0);
+	assert_true(hca_step(rig.tx.data[0]));
+	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
+	assert_false(hca_step(rig.tx.data[0])); /* the WRITE is not whole */
+	assert_true(hca_step(rig.tx.data[1]));
+	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
+	assert_false(hca_step(rig.tx.data[0])); /* nor has its notice come */
+	assert_true(hca_step(rig.tx.notify[0]));
+	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 1);
+	/* QP 0 keeps them in order. */
+	assert_int_equal(rig.tx.data[0]->wrs, 4);
+	for (uint64_t i = 3; i < 6; i++)
+		assert_int_equal(rig_sent(&rig).wr_id, i);
+}
+
 /* A receive of the caller's would lie behind the mode's own empty ones. */
 static void
 sends_are_refused_where_they_would_take_a_modes_receive(void **state)
@@ -323,6 +351,7 @@ const struct CMUnitTest test_list[] = {
 	teardown_test(completions_come_in_the_order_posted),
 	teardown_test(notices_wait_for_receives),
 	teardown_test(a_send_and_its_receive_pass_through_on_qp_0),
+	teardown_test(a_send_waits_for_all_before_it),
 	teardown_test(sends_are_refused_where_they_would_take_a_modes_receive),
 	teardown_test(a_single_qp_passes_the_imm_on),
 	teardown_test(who_asks_for_no_completion_gets_none),
