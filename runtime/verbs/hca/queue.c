@@ -2,7 +2,6 @@
 /* The HCAs' threads, their jobs, and who waits for them. */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "verbs/hca/hca.h"
 
 /* A GiB that is registered may take so much longer: a healthy device takes less
@@ -198,19 +198,15 @@ static void *hca_run(void *arg)
 
 static int hca_start(struct hca *h)
 {
-	sigset_t all, before;
 	pthread_attr_t attr;
 	pthread_t thread;
 	int rc;
 
-	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&thread, &attr, hca_run, h);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	rc = mpib_thread_create(&thread, &attr, hca_run, h);
 	pthread_attr_destroy(&attr);
-	return -rc;
+	return rc;
 }
 
 static struct hca *hca_new(const char *name)

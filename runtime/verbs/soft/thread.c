@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/wire/conn.h"
 
@@ -143,12 +144,10 @@ int soft_thread_start(struct soft_ctx *ctx)
 	if (ctx->sleep_fd < 0)
 		return -errno;
 	soft_sleep_fds(ctx, ctx->sleep_fd);
-	rc = pthread_create(&ctx->thread, NULL, thread_run, ctx);
-	if (rc) {
+	rc = mpib_thread_create(&ctx->thread, NULL, thread_run, ctx);
+	if (rc < 0)
 		close(ctx->sleep_fd);
-		return -rc;
-	}
-	return 0;
+	return rc;
 }
 
 void soft_thread_stop(struct soft_ctx *ctx)

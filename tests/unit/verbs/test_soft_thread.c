@@ -9,7 +9,9 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 static struct ibv_wc wait_a(struct vt *t)
 {
@@ -89,6 +91,32 @@ static void a_blocking_channel_wakes_in_threaded_mode(void **state)
 	t->b.recv.cq = plain;
 	assert_int_equal(t->v->destroy_cq(cq), 0);
 	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
+	vt_unthread_b(t, &saved);
+}
+
+/* A program that waits for its signals is not ended by them. */
+static void signals_are_for_the_programs_threads(void **state)
+{
+	const struct timespec patience = { .tv_sec = 10 };
+	struct vt *t = *state;
+	struct vt_end saved;
+	sigset_t mine, before;
+	struct ibv_qp *qa, *qb;
+
+	vt_thread_b(t, &saved);
+	/* Answered by the context's thread, which so is under way. */
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 NULL, 0, 0, 0),
+			 0);
+	assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
+	sigemptyset(&mine);
+	sigaddset(&mine, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &mine, &before);
+	assert_int_equal(kill(getpid(), SIGUSR1), 0);
+	assert_int_equal(sigtimedwait(&mine, NULL, &patience), SIGUSR1);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	vt_destroy(t, qa, qb);
 	vt_unthread_b(t, &saved);
 }
 
@@ -289,6 +317,7 @@ static void progress_may_move_to_another_thread(void **state)
 const struct CMUnitTest test_list[] = {
 	vt_test(a_passive_target_needs_nobody_to_poll),
 	vt_test(a_blocking_channel_wakes_in_threaded_mode),
+	vt_test(signals_are_for_the_programs_threads),
 	vt_test(the_end_of_a_write_is_seen_last),
 	vt_test(a_context_may_go_with_its_objects),
 	vt_test(control_verbs_do_not_disturb_a_running_owner),

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads of the library's own, beside those of a program. */
+#ifndef MPIB_BASE_THREAD_H
+#define MPIB_BASE_THREAD_H
+
+#include <pthread.h>
+
+/*
+ * As pthread_create(), but 0 or -errno. The signals that somebody sends to the
+ * process are for the program's threads alone, which may block them to wait for
+ * them; those of what the thread does itself are not blocked. Any thread.
+ */
+int mpib_thread_create(pthread_t *thread, const pthread_attr_t *attr,
+		       void *(*run)(void *), void *arg);
+
+#endif
