@@ -53,6 +53,15 @@ void soft_unlock(struct soft_ctx *ctx)
 		soft_kick(ctx);
 }
 
+static int open_engine(struct soft_ctx *ctx, const struct soft_engine *engine)
+{
+	int rc = engine->open(ctx);
+
+	if (rc == 0)
+		ctx->engine = engine;
+	return rc;
+}
+
 static int device_open_engine(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_ENGINE");
@@ -61,16 +70,10 @@ static int device_open_engine(struct soft_ctx *ctx)
 
 	if (!any && !uring && strcmp(env, "epoll"))
 		return -EINVAL;
-	if (uring || (any && !ctx->threaded)) {
-		ctx->engine = &soft_engine_uring;
-		rc = ctx->engine->open(ctx);
-		if (rc < 0 && uring)
-			return rc;
-	}
-	if (rc < 0) {
-		ctx->engine = &soft_engine_epoll;
-		rc = ctx->engine->open(ctx);
-	}
+	if (uring || (any && !ctx->threaded))
+		rc = open_engine(ctx, &soft_engine_uring);
+	if (rc < 0 && !uring)
+		rc = open_engine(ctx, &soft_engine_epoll);
 	return rc;
 }
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "test.h"
+#include "verbs/soft/wire/conn.h"
 #include "verbs/verbs.h"
 
 static int open_device(void)
@@ -49,8 +50,20 @@ static void an_engine_that_there_is_not_is_refused(void **state)
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", ""), 0);
 }
 
+/* Of a kernel that has none it is not known here what it says. */
+static void nor_is_one_taken_that_was_not_built(void **state)
+{
+	int rc = open_with("MPIB_SOFT_ENGINE", "io_uring");
+
+	if (!soft_engine_uring.run)
+		assert_int_equal(rc, -ENOSYS);
+	else
+		assert_true(rc <= 0);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(the_first_port_is_digits_in_range),
 	cmocka_unit_test(an_engine_that_there_is_not_is_refused),
+	cmocka_unit_test(nor_is_one_taken_that_was_not_built),
 	{ 0 },
 };
