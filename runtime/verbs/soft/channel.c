@@ -2,7 +2,10 @@
 /*
  * Completion channels. The fd of a channel is an epoll set over everything that
  * must wake the channel's owner thread: completion events, sockets with work,
- * timers that are due, and kicks from other threads.
+ * timers that are due, and kicks from other threads. In threaded mode the
+ * context's thread is woken for the rest, and the fd is a semaphore that counts
+ * completion events: it is read as libibverbs reads its own, so that a signal
+ * ends the wait only where its handler has no SA_RESTART.
  */
 #include "verbs/soft/cq.h"
 
@@ -23,6 +26,35 @@ static int channel_watch(int epfd, int fd)
 	return epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &ev) < 0 ? -errno : 0;
 }
 
+static bool is_semaphore(const struct soft_channel *ch)
+{
+	return ch->event_fd == ch->ibv.fd;
+}
+
+static int channel_open(struct soft_channel *ch, bool threaded)
+{
+	int rc;
+
+	ch->event_fd = eventfd(
+		0, EFD_CLOEXEC | (threaded ? EFD_SEMAPHORE : EFD_NONBLOCK));
+	if (ch->event_fd < 0)
+		return -errno;
+	ch->ibv.fd = threaded ? ch->event_fd : epoll_create1(EPOLL_CLOEXEC);
+	rc = ch->ibv.fd < 0 ? -errno : 0;
+	if (!threaded && rc == 0)
+		rc = channel_watch(ch->ibv.fd, ch->event_fd);
+	return rc;
+}
+
+static void channel_free(struct soft_channel *ch)
+{
+	if (ch->event_fd >= 0 && !is_semaphore(ch))
+		close(ch->event_fd);
+	if (ch->ibv.fd >= 0)
+		close(ch->ibv.fd);
+	free(ch);
+}
+
 int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out)
 {
 	struct soft_ctx *ctx = to_ctx(c);
@@ -32,20 +64,15 @@ int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out)
 	if (!ch)
 		return -ENOMEM;
 	ch->ibv.context = c;
+	ch->ibv.fd = -1;
 	TAILQ_INIT(&ch->queue);
-	ch->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	ch->ibv.fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ch->event_fd < 0 || ch->ibv.fd < 0) {
-		rc = -errno;
-		goto err_close;
+	rc = channel_open(ch, ctx->threaded);
+	if (rc < 0) {
+		channel_free(ch);
+		return rc;
 	}
-	rc = channel_watch(ch->ibv.fd, ch->event_fd);
-	if (rc < 0)
-		goto err_close;
 	pthread_mutex_init(&ch->lock, NULL);
 	soft_lock(ctx);
-	/* In threaded mode the context's thread is woken for the rest, and the
-	 * channel's fd for completion events alone. */
 	if (!ctx->threaded)
 		soft_sleep_fds(ctx, ch->ibv.fd);
 	ctx->nchannels++;
@@ -53,14 +80,6 @@ int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out)
 	soft_unlock(ctx);
 	*out = &ch->ibv;
 	return 0;
-
-err_close:
-	if (ch->event_fd >= 0)
-		close(ch->event_fd);
-	if (ch->ibv.fd >= 0)
-		close(ch->ibv.fd);
-	free(ch);
-	return rc;
 }
 
 int soft_destroy_channel(struct ibv_comp_channel *c)
@@ -76,10 +95,8 @@ int soft_destroy_channel(struct ibv_comp_channel *c)
 	ctx->nchannels--;
 	LIST_REMOVE(ch, link);
 	soft_unlock(ctx);
-	close(c->fd);
-	close(ch->event_fd);
 	pthread_mutex_destroy(&ch->lock);
-	free(ch);
+	channel_free(ch);
 	return 0;
 }
 
@@ -98,7 +115,7 @@ static void eventfd_drain(struct soft_channel *ch)
 {
 	eventfd_t n;
 
-	if (TAILQ_EMPTY(&ch->queue))
+	if (!is_semaphore(ch) && TAILQ_EMPTY(&ch->queue))
 		eventfd_read(ch->event_fd, &n);
 }
 
@@ -111,6 +128,8 @@ void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 	pthread_mutex_lock(&ch->lock);
 	if (cq->ch_pending)
 		TAILQ_REMOVE(&ch->queue, cq, ch_link);
+	if (is_semaphore(ch))
+		soft_uncount(ch->event_fd, cq->ch_pending);
 	cq->ch_pending = 0;
 	eventfd_drain(ch);
 	taken = cq->ch_taken;
@@ -138,34 +157,62 @@ static struct soft_cq *soft_channel_take(struct soft_channel *ch)
 	return cq;
 }
 
+/* 0 when there may be an event; -errno. */
+static int channel_poll(const struct soft_channel *ch)
+{
+	struct pollfd pfd = { .fd = ch->ibv.fd, .events = POLLIN };
+	int flags = fcntl(ch->ibv.fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	if (flags & O_NONBLOCK)
+		return -EAGAIN;
+	return poll(&pfd, 1, -1) < 0 ? -errno : 0;
+}
+
+static int wait_turning(struct soft_ctx *ctx, struct soft_channel *ch,
+			struct soft_cq **cq)
+{
+	int rc = 0;
+
+	while (rc == 0 && !(*cq = soft_channel_take(ch))) {
+		soft_turn(ctx);
+		*cq = soft_channel_take(ch);
+		if (*cq)
+			return 0;
+		rc = channel_poll(ch);
+	}
+	return rc;
+}
+
+/* Events of a CQ that was destroyed may still be counted: then none is there, and
+ * the next read waits. */
+static int wait_reading(struct soft_channel *ch, struct soft_cq **cq)
+{
+	uint64_t one;
+
+	do {
+		if (read(ch->ibv.fd, &one, sizeof(one)) < 0)
+			return -errno;
+		*cq = soft_channel_take(ch);
+	} while (!*cq);
+	return 0;
+}
+
 int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
 		      void **cq_context)
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
 	struct soft_channel *ch = (struct soft_channel *)c;
 	struct soft_cq *cq;
+	int rc;
 
 	if (ctx->foreign)
 		return -EIO;
-	for (;;) {
-		struct pollfd pfd = { .fd = c->fd, .events = POLLIN };
-		int flags;
-
-		cq = soft_channel_take(ch);
-		if (!cq && !ctx->threaded) {
-			soft_turn(ctx);
-			cq = soft_channel_take(ch);
-		}
-		if (cq)
-			break;
-		flags = fcntl(c->fd, F_GETFL);
-		if (flags < 0)
-			return -errno;
-		if (flags & O_NONBLOCK)
-			return -EAGAIN;
-		if (poll(&pfd, 1, -1) < 0)
-			return -errno;
-	}
+	rc = is_semaphore(ch) ? wait_reading(ch, &cq)
+			      : wait_turning(ctx, ch, &cq);
+	if (rc < 0)
+		return rc;
 	*out = &cq->ibv;
 	*cq_context = cq->ibv.cq_context;
 	return 0;

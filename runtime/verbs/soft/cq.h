@@ -18,8 +18,8 @@
 struct soft_qp;
 
 struct soft_channel {
-	struct ibv_comp_channel ibv; /* fd is an epoll set, see channel.c */
-	int event_fd;
+	struct ibv_comp_channel ibv; /* fd: see channel.c */
+	int event_fd; /* in threaded mode fd itself */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
 	LIST_ENTRY(soft_channel) link;

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "verbs/soft/cq.h"
@@ -19,6 +20,16 @@ static void async_fd_post(struct soft_ctx *ctx)
 {
 	/* Cannot fail below 2^64 - 2 unread events. */
 	eventfd_write(ctx->vctx.context.async_fd, 1);
+}
+
+void soft_uncount(int fd, unsigned n)
+{
+	uint64_t one;
+	struct iovec iov = { &one, sizeof(one) };
+
+	/* Who waits may have the count already, and then finds nothing. */
+	while (n && preadv2(fd, &iov, 1, -1, RWF_NOWAIT) > 0)
+		n--;
 }
 
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,

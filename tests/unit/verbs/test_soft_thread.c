@@ -120,6 +120,91 @@ static void signals_are_for_the_programs_threads(void **state)
 	vt_unthread_b(t, &saved);
 }
 
+struct waiter {
+	struct vt *t;
+	struct ibv_comp_channel *ch;
+	struct ibv_cq *which;
+	pthread_t thread;
+	int rc;
+	_Atomic bool over;
+};
+
+static void *wait_for_event(void *arg)
+{
+	struct waiter *w = arg;
+	void *ctx;
+
+	w->rc = w->t->v->get_cq_event(w->ch, &w->which, &ctx);
+	atomic_store(&w->over, true);
+	return NULL;
+}
+
+static _Atomic int alarms;
+
+static void on_alarm(int sig)
+{
+	(void)sig;
+	atomic_fetch_add(&alarms, 1);
+}
+
+static void start_waiting(struct waiter *w, struct vt *t,
+			  struct ibv_comp_channel *ch)
+{
+	*w = (struct waiter){ .t = t, .ch = ch };
+	assert_int_equal(pthread_create(&w->thread, NULL, wait_for_event, w),
+			 0);
+}
+
+/* Signals until the wait is over, or so many. */
+static void disturb(struct waiter *w, int flags, int most)
+{
+	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = flags };
+
+	assert_int_equal(sigaction(SIGUSR1, &sa, NULL), 0);
+	for (int i = 0; i < most && !atomic_load(&w->over); i++) {
+		pthread_kill(w->thread, SIGUSR1);
+		usleep(2000);
+	}
+}
+
+/* As it is over read(), by which libibverbs waits. */
+static void a_signal_ends_a_wait_only_if_its_handler_says_so(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_comp_channel *ch;
+	struct vt_end saved;
+	struct waiter w;
+	struct ibv_cq *plain, *cq;
+	struct ibv_qp *qb;
+
+	vt_thread_b(t, &saved);
+	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
+	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
+	start_waiting(&w, t, ch);
+	disturb(&w, 0, 5000);
+	pthread_join(w.thread, NULL);
+	assert_int_equal(w.rc, -EINTR);
+	start_waiting(&w, t, ch);
+	disturb(&w, SA_RESTART, 50);
+	assert_false(atomic_load(&w.over));
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	plain = t->b.recv.cq;
+	t->b.recv.cq = cq;
+	qb = vt_qp(t, &t->b, &vt_usual);
+	assert_int_equal(vt_to_init(t, qb, VT_ALL), 0);
+	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
+	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);
+	pthread_join(w.thread, NULL);
+	assert_int_equal(w.rc, 0);
+	assert_ptr_equal(w.which, cq);
+	t->v->ack_cq_events(cq, 1);
+	vt_destroy(t, qb, NULL);
+	t->b.recv.cq = plain;
+	assert_int_equal(t->v->destroy_cq(cq), 0);
+	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
+	vt_unthread_b(t, &saved);
+}
+
 /* As ib_write_lat does, and the engine with its CTS. */
 static void the_end_of_a_write_is_seen_last(void **state)
 {
@@ -318,6 +403,7 @@ const struct CMUnitTest test_list[] = {
 	vt_test(a_passive_target_needs_nobody_to_poll),
 	vt_test(a_blocking_channel_wakes_in_threaded_mode),
 	vt_test(signals_are_for_the_programs_threads),
+	vt_test(a_signal_ends_a_wait_only_if_its_handler_says_so),
 	vt_test(the_end_of_a_write_is_seen_last),
 	vt_test(a_context_may_go_with_its_objects),
 	vt_test(control_verbs_do_not_disturb_a_running_owner),
