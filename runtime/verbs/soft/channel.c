@@ -185,8 +185,8 @@ static int wait_turning(struct soft_ctx *ctx, struct soft_channel *ch,
 	return rc;
 }
 
-/* Events of a CQ that was destroyed may still be counted: then none is there, and
- * the next read waits. */
+/* The CQ may have been destroyed since its event's count was read: then none is
+ * there, and the next read waits. */
 static int wait_reading(struct soft_channel *ch, struct soft_cq **cq)
 {
 	uint64_t one;

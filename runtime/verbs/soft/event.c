@@ -94,8 +94,8 @@ int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out)
 
 	if (ctx->foreign)
 		return -EIO;
-	/* The semaphore may still count events of an object that was destroyed:
-	 * then the list is empty, and the next read waits. */
+	/* The object may have been destroyed since the count was read: then the
+	 * list is empty, and the next read waits. */
 	while (!ev) {
 		if (read(c->async_fd, &one, sizeof(one)) < 0)
 			return -errno;
@@ -150,6 +150,10 @@ void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev)
 	pthread_mutex_lock(&ctx->ev_lock);
 	if (ev->pending)
 		TAILQ_REMOVE(&ctx->events, ev, link);
+	/* After fork() what is counted is the parent's. */
+	if (!ctx->foreign)
+		soft_uncount(ctx->vctx.context.async_fd,
+			     (unsigned)__builtin_popcount(ev->pending));
 	ev->pending = 0;
 	while (!ctx->foreign && ev->taken != ev->acked)
 		pthread_cond_wait(&ctx->ev_cond, &ctx->ev_lock);

@@ -8,7 +8,9 @@
 #include "verbs/soft/soft.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -201,6 +203,51 @@ static void a_signal_ends_a_wait_only_if_its_handler_says_so(void **state)
 	vt_destroy(t, qb, NULL);
 	t->b.recv.cq = plain;
 	assert_int_equal(t->v->destroy_cq(cq), 0);
+	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
+	vt_unthread_b(t, &saved);
+}
+
+static bool readable(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Who is told that an event waits is not to wait for it. */
+static void nobody_is_told_of_events_of_what_is_destroyed(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_comp_channel *ch;
+	struct ibv_cq *plain, *cq;
+	struct vt_end saved;
+	struct ibv_srq *srq;
+	struct vt_opt o = vt_usual;
+	struct ibv_qp *qb;
+
+	vt_thread_b(t, &saved);
+	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
+	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	plain = t->b.send.cq;
+	t->b.send.cq = cq;
+	srq = vt_srq(t, &t->b, 4);
+	o.srq = srq;
+	qb = vt_qp(t, &t->b, &o);
+	assert_int_equal(vt_to_init(t, qb, VT_ALL), 0);
+	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);
+	assert_int_equal(
+		vt_send(qb, IBV_WR_SEND, 1, IBV_SEND_SIGNALED, NULL, 0), 0);
+	while (!readable(ch->fd))
+		sched_yield();
+	/* Of an SRQ's QP this is the last work request. */
+	assert_true(readable(t->b.ctx->async_fd));
+	vt_destroy(t, qb, NULL);
+	assert_false(readable(t->b.ctx->async_fd));
+	t->b.send.cq = plain;
+	assert_int_equal(t->v->destroy_cq(cq), 0);
+	assert_false(readable(ch->fd));
+	assert_int_equal(t->v->destroy_srq(srq), 0);
 	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
 	vt_unthread_b(t, &saved);
 }
@@ -404,6 +451,7 @@ const struct CMUnitTest test_list[] = {
 	vt_test(a_blocking_channel_wakes_in_threaded_mode),
 	vt_test(signals_are_for_the_programs_threads),
 	vt_test(a_signal_ends_a_wait_only_if_its_handler_says_so),
+	vt_test(nobody_is_told_of_events_of_what_is_destroyed),
 	vt_test(the_end_of_a_write_is_seen_last),
 	vt_test(a_context_may_go_with_its_objects),
 	vt_test(control_verbs_do_not_disturb_a_running_owner),
