@@ -144,7 +144,7 @@ void soft_nudge(struct soft_ctx *ctx);
 /* qp was posted to: the next turn looks at it. */
 void soft_bell(struct soft_qp *qp);
 void soft_bells_drain(struct soft_ctx *ctx);
-/* Call after a change of qp's conn_at, rnr_at or ack_at. */
+/* Call after a change of qp's conn_at, rnr_at, ack_at or send_at. */
 void soft_timer_update(struct soft_qp *qp);
 /* Add the fds that wake a sleeper of ctx to epoll set epfd. */
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd);

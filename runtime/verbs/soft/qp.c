@@ -223,6 +223,7 @@ int soft_destroy_qp(struct ibv_qp *q)
 	qp->conn_at = 0;
 	qp->rnr_at = 0;
 	qp->ack_at = 0;
+	qp->send_at = 0;
 	soft_timer_update(qp);
 	soft_cq_forget(qp);
 	ctx->qps[qp->idx].qp = NULL;

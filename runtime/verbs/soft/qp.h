@@ -139,7 +139,7 @@ struct soft_qp {
 	uint64_t conn_backoff;
 
 	/* Times in ns; 0: not set. qp is on ctx->timers when any is set. */
-	uint64_t conn_at, rnr_at, ack_at;
+	uint64_t conn_at, rnr_at, ack_at, send_at;
 	bool timed;
 	TAILQ_ENTRY(soft_qp) timer_link;
 

@@ -174,6 +174,7 @@ static void forget_traffic(struct soft_qp *qp, uint32_t from)
 	qp->conn_at = 0;
 	qp->rnr_at = 0;
 	qp->ack_at = 0;
+	qp->send_at = 0;
 	soft_timer_update(qp);
 }
 

@@ -86,10 +86,11 @@ void soft_bells_drain(struct soft_ctx *ctx)
 void soft_timer_update(struct soft_qp *qp)
 {
 	struct soft_ctx *ctx = qp->ctx;
-	const uint64_t at[] = { qp->conn_at, qp->rnr_at, qp->ack_at };
+	const uint64_t at[] = { qp->conn_at, qp->rnr_at, qp->ack_at,
+				qp->send_at };
 	bool any = false;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 4; i++) {
 		any |= at[i] != 0;
 		if (at[i] && at[i] < ctx->timer_min)
 			ctx->timer_min = at[i];

@@ -159,10 +159,29 @@ static void nor_does_a_write_that_is_late(void **state)
 	drop(t, &s);
 }
 
+/* The kernel sends what is there, and keeps silent about the rest. */
+static void a_message_whose_end_is_gone_does_not_wait(void **state)
+{
+	struct vt *t = *state;
+	struct source s = source(t, LEN);
+	struct vt_mem to = vt_mem(t, &t->b, LEN, VT_ALL);
+	struct ibv_sge sge = vt_sge(&s.m, 0, LEN);
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(ftruncate(s.fd, 3 * SOFT_SEGMENT), 0);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&to), to.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_LOC_PROT_ERR);
+	drop(t, &s);
+}
+
 const struct CMUnitTest test_list[] = {
 	vt_test(a_source_that_is_gone_ends_nobody_with_its_qp),
 	vt_test(what_cannot_be_sent_is_not_made_up),
 	vt_test(a_read_within_one_context_from_what_is_gone_ends_nobody),
 	vt_test(nor_does_a_write_that_is_late),
+	vt_test(a_message_whose_end_is_gone_does_not_wait),
 	{ 0 },
 };

@@ -14,6 +14,7 @@
 #include "verbs/soft/wire/wire.h"
 
 #define RATE_CREDIT (25 * SOFT_MS)
+#define STOPPED_NS (100 * SOFT_MS)
 
 static size_t byte_limit(struct soft_ctx *ctx)
 {
@@ -125,6 +126,21 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 	ctx->rate_at += n * 1000 * SOFT_MS / ctx->fault.rate_bytes_per_s;
 }
 
+/*
+ * The socket is full, and the engine hears when it takes more; or the send came to
+ * a page that is gone. Of that the kernel tells nobody but who tries again.
+ */
+static void send_stopped(struct soft_conn *conn)
+{
+	struct soft_qp *qp = conn->qp;
+
+	conn->tx_blocked = true;
+	if (qp->send_at)
+		return;
+	qp->send_at = mpib_now_ns() + STOPPED_NS;
+	soft_timer_update(qp);
+}
+
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 {
 	struct soft_qp *qp = conn->qp;
@@ -145,7 +161,7 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 		conn->rx_ready = true;
 	} else if (op->res > 0) {
 		if ((size_t)op->res < op->asked)
-			conn->tx_blocked = true;
+			send_stopped(conn);
 		conn->qp->progress++;
 		send_spend(conn->ctx, (size_t)op->res);
 		send_account(conn, op);

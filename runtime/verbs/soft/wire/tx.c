@@ -374,6 +374,12 @@ void soft_tx_timers(struct soft_qp *qp, uint64_t now)
 		qp->rnr_wait = false;
 		soft_conn_work(qp);
 	}
+	if (qp->send_at && now >= qp->send_at) {
+		qp->send_at = 0;
+		if (qp->conn)
+			qp->conn->tx_blocked = false;
+		soft_conn_work(qp);
+	}
 	if (qp->ack_at && now >= qp->ack_at)
 		ack_expired(qp, now);
 }
