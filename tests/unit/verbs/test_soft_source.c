@@ -177,11 +177,96 @@ static void a_message_whose_end_is_gone_does_not_wait(void **state)
 	drop(t, &s);
 }
 
+/* Another's memory is no fault of those that are sent with it. */
+static void only_what_cannot_be_sent_fails(void **state)
+{
+	struct vt *t = *state;
+	struct source s = source(t, 4096);
+	struct vt_mem from = vt_mem(t, &t->a, 4096, VT_ALL);
+	struct vt_mem to = vt_mem(t, &t->b, 4096, VT_ALL);
+	struct ibv_sge good = vt_sge(&from, 0, 64), bad = vt_sge(&s.m, 0, 64);
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	vanish(&s);
+	for (uint64_t id = 1; id < 5; id++)
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, id,
+					 IBV_SEND_SIGNALED,
+					 id == 3 ? &bad : &good, 1,
+					 vt_addr(&to), to.mr->rkey),
+				 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 3, IBV_WC_LOC_PROT_ERR);
+	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
+	drop(t, &s);
+}
+
+/* Of a message of which the peer has some, the rest. */
+static void what_was_before_a_long_one_that_cannot_be_sent_is_done(void **state)
+{
+	struct vt *t = *state;
+	struct source s = source(t, LEN);
+	struct vt_mem from = vt_mem(t, &t->a, 4096, VT_ALL);
+	struct vt_mem to = vt_mem(t, &t->b, LEN, VT_ALL);
+	struct ibv_sge good = vt_sge(&from, 0, 64), bad = vt_sge(&s.m, 0, LEN);
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	assert_int_equal(ftruncate(s.fd, 3 * SOFT_SEGMENT), 0);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &good, 1, vt_addr(&to), to.mr->rkey),
+			 0);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
+				 &bad, 1, vt_addr(&to), to.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
+	drop(t, &s);
+}
+
+/* A READ from there costs its QP, and no request of this end is blamed. */
+static void an_answer_that_cannot_be_sent_is_no_requests_fault(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct source s = source(t, 4096);
+	struct vt_mem from = vt_mem(t, &t->a, 4096, VT_ALL);
+	struct vt_mem to = vt_mem(t, &t->b, 4096, VT_ALL);
+	struct ibv_sge out = vt_sge(&from, 0, 64), in = vt_sge(&to, 0, 64);
+	struct ibv_qp *qa, *qb;
+
+	o.timeout = 12;
+	o.retry_cnt = 1;
+	vt_pair(t, &o, &qa, &qb);
+	vanish(&s);
+	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED,
+				 &in, 1, vt_addr(&s.m), s.m.mr->rkey),
+			 0);
+	while (vt_state(t, qa) == IBV_QPS_RTS) {
+		struct ibv_wc wc;
+
+		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2,
+					 IBV_SEND_SIGNALED, &out, 1,
+					 vt_addr(&to), to.mr->rkey),
+				 0);
+		wc = vt_wait(t, &t->a.send);
+		assert_true(wc.status == IBV_WC_SUCCESS ||
+			    wc.status == IBV_WC_WR_FLUSH_ERR);
+	}
+	assert_int_equal(vt_event(t, &t->a), IBV_EVENT_QP_ACCESS_ERR);
+	vt_expect(t, &t->b.send, 1, IBV_WC_RETRY_EXC_ERR);
+	drop(t, &s);
+}
+
 const struct CMUnitTest test_list[] = {
 	vt_test(a_source_that_is_gone_ends_nobody_with_its_qp),
 	vt_test(what_cannot_be_sent_is_not_made_up),
 	vt_test(a_read_within_one_context_from_what_is_gone_ends_nobody),
 	vt_test(nor_does_a_write_that_is_late),
 	vt_test(a_message_whose_end_is_gone_does_not_wait),
+	vt_test(only_what_cannot_be_sent_fails),
+	vt_test(what_was_before_a_long_one_that_cannot_be_sent_is_done),
+	vt_test(an_answer_that_cannot_be_sent_is_no_requests_fault),
 	{ 0 },
 };

@@ -81,6 +81,7 @@ struct soft_conn {
 			its bytes will tell */
 	struct soft_item cur; /* the segment that is partly sent */
 	uint32_t cur_off; /* bytes of cur that have left */
+	bool singly; /* one segment in each send: of some the memory is gone */
 	bool has_cur, cur_stale; /* stale: its WQE will be sent again anyway */
 	uint32_t rpos, rlen; /* parsed and all bytes of in */
 	uint8_t *last; /* last bytes to send in LINGER; NULL: all sent */

@@ -22,6 +22,7 @@ struct gather {
 	struct soft_qp *qp;
 	struct soft_op *op;
 	size_t niov, bytes, limit;
+	unsigned most; /* items */
 	uint32_t idx, off; /* the request to go on with, and from which byte */
 	bool whole; /* every message that was begun is gathered to its end */
 };
@@ -77,7 +78,7 @@ static int add_bytes(struct gather *g, size_t off)
 
 static bool has_room(const struct gather *g)
 {
-	return g->op->nitems < SOFT_OP_ITEMS && g->niov + 2 <= SOFT_OP_IOV &&
+	return g->op->nitems < g->most && g->niov + 2 <= SOFT_OP_IOV &&
 	       g->bytes < g->limit;
 }
 
@@ -266,7 +267,10 @@ static int gather_one(struct gather *g)
 
 int soft_stream_gather(struct soft_conn *conn, struct soft_op *op, size_t limit)
 {
-	struct gather g = { .qp = conn->qp, .op = op, .limit = limit };
+	struct gather g = { .qp = conn->qp,
+			    .op = op,
+			    .limit = limit,
+			    .most = conn->singly ? 1 : SOFT_OP_ITEMS };
 	int rc = gather_one(&g);
 
 	memset(&op->msg, 0, sizeof(op->msg));

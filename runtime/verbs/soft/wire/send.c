@@ -141,19 +141,35 @@ static void send_stopped(struct soft_conn *conn)
 	soft_timer_update(qp);
 }
 
-void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
+/* The process has unmapped memory that is still registered. Whose it is only a
+ * send of one segment tells; without last words, which would be made up. */
+static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 {
+	const struct soft_item *it = &op->items[0];
 	struct soft_qp *qp = conn->qp;
 
+	if (op->nitems > 1) {
+		conn->singly = true;
+		return;
+	}
+	source_gone(qp, it);
+	if (it->kind == SOFT_ITEM_WQE) {
+		soft_tx_complete(qp);
+		return;
+	}
+	/* Repeated, the READ would find the same region and no memory. */
+	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_ACCESS_ERR);
+	soft_qp_error(qp);
+}
+
+void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
+{
 	if (conn->state != SOFT_CONN_UP)
 		return;
 	if (op->res == -EAGAIN) {
 		conn->tx_blocked = true;
 	} else if (op->res == -EFAULT) {
-		/* The process has unmapped memory that is still registered.
-		 * Without last words: these would be made up. */
-		soft_conn_lost(conn);
-		soft_tx_fail(qp, IBV_WC_LOC_PROT_ERR);
+		source_faulted(conn, op);
 	} else if (op->res < 0 && op->res != -EINTR) {
 		/* Read first what the peer has sent: after its last bytes
 		 * recvmsg() reports the error, too. */
