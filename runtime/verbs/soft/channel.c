@@ -119,6 +119,16 @@ static void eventfd_drain(struct soft_channel *ch)
 		eventfd_read(ch->event_fd, &n);
 }
 
+void soft_channels_die(struct soft_ctx *ctx)
+{
+	struct soft_channel *ch;
+
+	/* Who turns by itself finds out by that. */
+	LIST_FOREACH(ch, &ctx->channels, link)
+	if (is_semaphore(ch))
+		eventfd_write(ch->event_fd, 1);
+}
+
 void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 {
 	uint32_t taken;
@@ -180,14 +190,15 @@ static int wait_turning(struct soft_ctx *ctx, struct soft_channel *ch,
 		*cq = soft_channel_take(ch);
 		if (*cq)
 			return 0;
-		rc = channel_poll(ch);
+		rc = soft_is_gone(ctx) ? -EIO : channel_poll(ch);
 	}
 	return rc;
 }
 
 /* The CQ may have been destroyed since its event's count was read: then none is
  * there, and the next read waits. */
-static int wait_reading(struct soft_channel *ch, struct soft_cq **cq)
+static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
+			struct soft_cq **cq)
 {
 	uint64_t one;
 
@@ -195,6 +206,11 @@ static int wait_reading(struct soft_channel *ch, struct soft_cq **cq)
 		if (read(ch->ibv.fd, &one, sizeof(one)) < 0)
 			return -errno;
 		*cq = soft_channel_take(ch);
+		if (!*cq && soft_is_gone(ctx)) {
+			/* For whoever waits, too, or will. */
+			eventfd_write(ch->event_fd, 1);
+			return -EIO;
+		}
 	} while (!*cq);
 	return 0;
 }
@@ -209,7 +225,7 @@ int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
 
 	if (ctx->foreign)
 		return -EIO;
-	rc = is_semaphore(ch) ? wait_reading(ch, &cq)
+	rc = is_semaphore(ch) ? wait_reading(ctx, ch, &cq)
 			      : wait_turning(ctx, ch, &cq);
 	if (rc < 0)
 		return rc;

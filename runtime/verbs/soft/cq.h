@@ -62,6 +62,8 @@ int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out);
 int soft_destroy_channel(struct ibv_comp_channel *ch);
 void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq);
 void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq);
+/* The device is gone: wake those who wait for an event. Under ctx->lock. */
+void soft_channels_die(struct soft_ctx *ctx);
 int soft_create_cq(struct ibv_context *c, int cqe, void *cq_context,
 		   struct ibv_comp_channel *ch, struct ibv_cq **out);
 int soft_destroy_cq(struct ibv_cq *cq);

@@ -86,6 +86,19 @@ static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
 		TAILQ_REMOVE(&ctx->events, ev, link);
 }
 
+/* Whether DEVICE_FATAL and all else were told, so nothing comes any more. Others
+ * than verbs programs, which have the threaded mode, ask when the descriptor says
+ * so, and not for an end. */
+static bool all_is_told(struct soft_ctx *ctx)
+{
+	bool told;
+
+	pthread_mutex_lock(&ctx->ev_lock);
+	told = ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);
+	pthread_mutex_unlock(&ctx->ev_lock);
+	return told;
+}
+
 int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out)
 {
 	struct soft_ctx *ctx = to_ctx(c);
@@ -97,6 +110,8 @@ int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out)
 	/* The object may have been destroyed since the count was read: then the
 	 * list is empty, and the next read waits. */
 	while (!ev) {
+		if (all_is_told(ctx))
+			return -EIO;
 		if (read(c->async_fd, &one, sizeof(one)) < 0)
 			return -errno;
 		pthread_mutex_lock(&ctx->ev_lock);

@@ -20,6 +20,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "verbs/soft/cq.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/soft.h"
 #include "verbs/verbs.h"
@@ -103,4 +104,5 @@ void soft_die(struct soft_ctx *ctx)
 	atomic_store_explicit(&ctx->gone, 1, memory_order_release);
 	timerfd_settime(ctx->timer_fd, 0, &never, NULL);
 	soft_event(ctx, &ctx->gone_ev, IBV_EVENT_DEVICE_FATAL);
+	soft_channels_die(ctx);
 }

@@ -207,6 +207,34 @@ static void a_signal_ends_a_wait_only_if_its_handler_says_so(void **state)
 	vt_unthread_b(t, &saved);
 }
 
+/* As it is in the kernel, when a device is gone. */
+static void nobody_waits_for_events_of_a_device_that_is_gone(void **state)
+{
+	const struct mpib_soft_fault gone = { .gone = 1 };
+	struct vt *t = *state;
+	struct ibv_comp_channel *ch;
+	struct ibv_async_event ev;
+	struct waiter w[2];
+	struct vt_end saved;
+
+	vt_thread_b(t, &saved);
+	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
+	for (unsigned i = 0; i < 2; i++)
+		start_waiting(&w[i], t, ch);
+	usleep(20000);
+	assert_int_equal(mpib_soft_set_fault(t->b.ctx, &gone), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		pthread_join(w[i].thread, NULL);
+		assert_int_equal(w[i].rc, -EIO);
+	}
+	assert_int_equal(t->v->get_async_event(t->b.ctx, &ev), 0);
+	assert_int_equal(ev.event_type, IBV_EVENT_DEVICE_FATAL);
+	t->v->ack_async_event(&ev);
+	assert_int_equal(t->v->get_async_event(t->b.ctx, &ev), -EIO);
+	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
+	vt_unthread_b(t, &saved);
+}
+
 static bool readable(int fd)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -452,6 +480,7 @@ const struct CMUnitTest test_list[] = {
 	vt_test(signals_are_for_the_programs_threads),
 	vt_test(a_signal_ends_a_wait_only_if_its_handler_says_so),
 	vt_test(nobody_is_told_of_events_of_what_is_destroyed),
+	vt_test(nobody_waits_for_events_of_a_device_that_is_gone),
 	vt_test(the_end_of_a_write_is_seen_last),
 	vt_test(a_context_may_go_with_its_objects),
 	vt_test(control_verbs_do_not_disturb_a_running_owner),
