@@ -256,7 +256,8 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr);
  * Post the fragments that failed QPs had in flight again, in the WRs that they
  * had, on the QPs that are left. Call this only when none of these fragments
  * can arrive any more: the failed QPs are in ERR at both ends. A fragment that
- * did arrive is posted unchanged, and the receiver drops it by its number.
+ * did arrive is posted unchanged: the receiver drops its number, but its bytes
+ * are written again, in SPLIT and DQPLB even if the message has completed there.
  *   -EAGAIN    the QPs that are left are full: poll and call again
  *   -ENETDOWN  no QP is left, or the virtual QP has ended
  */
