@@ -149,6 +149,10 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 	struct msghdr part;
 	ssize_t rc;
 
+	if (unkind.no_memory) {
+		errno = unkind.no_memory-- & 1 ? ENOMEM : ENOBUFS;
+		return -1;
+	}
 	if (meant && unkind.stop_at == SIZE_MAX) {
 		errno = EAGAIN;
 		return -1;

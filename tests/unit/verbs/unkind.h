@@ -20,6 +20,7 @@ struct unkind {
 	 * and those after it none; 0: never. unkind_go_on() ends it. */
 	size_t stop_at;
 	uint32_t only; /* stop_at is for whoever sends from this IPv4; 0: all */
+	unsigned no_memory; /* so many sends find none */
 	unsigned no_files; /* so many calls find no descriptor to accept with */
 };
 extern struct unkind unkind;

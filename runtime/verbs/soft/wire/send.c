@@ -162,6 +162,13 @@ static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 	soft_qp_error(qp);
 }
 
+/* Whether the next turn tries again: of memory, too, nobody tells when there is
+ * some. */
+static bool is_passing(int error)
+{
+	return error == -EINTR || error == -ENOMEM || error == -ENOBUFS;
+}
+
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 {
 	if (conn->state != SOFT_CONN_UP)
@@ -170,7 +177,7 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 		conn->tx_blocked = true;
 	} else if (op->res == -EFAULT) {
 		source_faulted(conn, op);
-	} else if (op->res < 0 && op->res != -EINTR) {
+	} else if (op->res < 0 && !is_passing(op->res)) {
 		/* Read first what the peer has sent: after its last bytes
 		 * recvmsg() reports the error, too. */
 		conn->tx_blocked = true;
