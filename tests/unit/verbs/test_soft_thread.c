@@ -8,9 +8,7 @@
 #include "verbs/soft/soft.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -119,164 +117,6 @@ static void signals_are_for_the_programs_threads(void **state)
 	assert_int_equal(sigtimedwait(&mine, NULL, &patience), SIGUSR1);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	vt_destroy(t, qa, qb);
-	vt_unthread_b(t, &saved);
-}
-
-struct waiter {
-	struct vt *t;
-	struct ibv_comp_channel *ch;
-	struct ibv_cq *which;
-	pthread_t thread;
-	int rc;
-	_Atomic bool over;
-};
-
-static void *wait_for_event(void *arg)
-{
-	struct waiter *w = arg;
-	void *ctx;
-
-	w->rc = w->t->v->get_cq_event(w->ch, &w->which, &ctx);
-	atomic_store(&w->over, true);
-	return NULL;
-}
-
-static _Atomic int alarms;
-
-static void on_alarm(int sig)
-{
-	(void)sig;
-	atomic_fetch_add(&alarms, 1);
-}
-
-static void start_waiting(struct waiter *w, struct vt *t,
-			  struct ibv_comp_channel *ch)
-{
-	*w = (struct waiter){ .t = t, .ch = ch };
-	assert_int_equal(pthread_create(&w->thread, NULL, wait_for_event, w),
-			 0);
-}
-
-/* Signals until the wait is over, or so many. */
-static void disturb(struct waiter *w, int flags, int most)
-{
-	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = flags };
-
-	assert_int_equal(sigaction(SIGUSR1, &sa, NULL), 0);
-	for (int i = 0; i < most && !atomic_load(&w->over); i++) {
-		pthread_kill(w->thread, SIGUSR1);
-		usleep(2000);
-	}
-}
-
-/* As it is over read(), by which libibverbs waits. */
-static void a_signal_ends_a_wait_only_if_its_handler_says_so(void **state)
-{
-	struct vt *t = *state;
-	struct ibv_comp_channel *ch;
-	struct vt_end saved;
-	struct waiter w;
-	struct ibv_cq *plain, *cq;
-	struct ibv_qp *qb;
-
-	vt_thread_b(t, &saved);
-	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
-	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
-	start_waiting(&w, t, ch);
-	disturb(&w, 0, 5000);
-	pthread_join(w.thread, NULL);
-	assert_int_equal(w.rc, -EINTR);
-	start_waiting(&w, t, ch);
-	disturb(&w, SA_RESTART, 50);
-	assert_false(atomic_load(&w.over));
-	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	plain = t->b.recv.cq;
-	t->b.recv.cq = cq;
-	qb = vt_qp(t, &t->b, &vt_usual);
-	assert_int_equal(vt_to_init(t, qb, VT_ALL), 0);
-	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
-	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);
-	pthread_join(w.thread, NULL);
-	assert_int_equal(w.rc, 0);
-	assert_ptr_equal(w.which, cq);
-	t->v->ack_cq_events(cq, 1);
-	vt_destroy(t, qb, NULL);
-	t->b.recv.cq = plain;
-	assert_int_equal(t->v->destroy_cq(cq), 0);
-	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
-	vt_unthread_b(t, &saved);
-}
-
-/* As it is in the kernel, when a device is gone. */
-static void nobody_waits_for_events_of_a_device_that_is_gone(void **state)
-{
-	const struct mpib_soft_fault gone = { .gone = 1 };
-	struct vt *t = *state;
-	struct ibv_comp_channel *ch;
-	struct ibv_async_event ev;
-	struct waiter w[2];
-	struct vt_end saved;
-
-	vt_thread_b(t, &saved);
-	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
-	for (unsigned i = 0; i < 2; i++)
-		start_waiting(&w[i], t, ch);
-	usleep(20000);
-	assert_int_equal(mpib_soft_set_fault(t->b.ctx, &gone), 0);
-	for (unsigned i = 0; i < 2; i++) {
-		pthread_join(w[i].thread, NULL);
-		assert_int_equal(w[i].rc, -EIO);
-	}
-	assert_int_equal(t->v->get_async_event(t->b.ctx, &ev), 0);
-	assert_int_equal(ev.event_type, IBV_EVENT_DEVICE_FATAL);
-	t->v->ack_async_event(&ev);
-	assert_int_equal(t->v->get_async_event(t->b.ctx, &ev), -EIO);
-	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
-	vt_unthread_b(t, &saved);
-}
-
-static bool readable(int fd)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return poll(&p, 1, 0) == 1;
-}
-
-/* Who is told that an event waits is not to wait for it. */
-static void nobody_is_told_of_events_of_what_is_destroyed(void **state)
-{
-	struct vt *t = *state;
-	struct ibv_comp_channel *ch;
-	struct ibv_cq *plain, *cq;
-	struct vt_end saved;
-	struct ibv_srq *srq;
-	struct vt_opt o = vt_usual;
-	struct ibv_qp *qb;
-
-	vt_thread_b(t, &saved);
-	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
-	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
-	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
-	plain = t->b.send.cq;
-	t->b.send.cq = cq;
-	srq = vt_srq(t, &t->b, 4);
-	o.srq = srq;
-	qb = vt_qp(t, &t->b, &o);
-	assert_int_equal(vt_to_init(t, qb, VT_ALL), 0);
-	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);
-	assert_int_equal(
-		vt_send(qb, IBV_WR_SEND, 1, IBV_SEND_SIGNALED, NULL, 0), 0);
-	while (!readable(ch->fd))
-		sched_yield();
-	/* Of an SRQ's QP this is the last work request. */
-	assert_true(readable(t->b.ctx->async_fd));
-	vt_destroy(t, qb, NULL);
-	assert_false(readable(t->b.ctx->async_fd));
-	t->b.send.cq = plain;
-	assert_int_equal(t->v->destroy_cq(cq), 0);
-	assert_false(readable(ch->fd));
-	assert_int_equal(t->v->destroy_srq(srq), 0);
-	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
 	vt_unthread_b(t, &saved);
 }
 
@@ -478,9 +318,6 @@ const struct CMUnitTest test_list[] = {
 	vt_test(a_passive_target_needs_nobody_to_poll),
 	vt_test(a_blocking_channel_wakes_in_threaded_mode),
 	vt_test(signals_are_for_the_programs_threads),
-	vt_test(a_signal_ends_a_wait_only_if_its_handler_says_so),
-	vt_test(nobody_is_told_of_events_of_what_is_destroyed),
-	vt_test(nobody_waits_for_events_of_a_device_that_is_gone),
 	vt_test(the_end_of_a_write_is_seen_last),
 	vt_test(a_context_may_go_with_its_objects),
 	vt_test(control_verbs_do_not_disturb_a_running_owner),

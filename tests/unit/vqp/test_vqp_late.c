@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mpib/vqp.h over devices that place what they carried late: what a message has to
+ * wait for, or to tell of, that was posted before it. */
+#include "rig.h"
+#include "test.h"
+
+static struct rig rig;
+static struct mpib_vwc wc;
+
+static int teardown(void **state)
+{
+	rig_down(&rig);
+	return 0;
+}
+
+/* n QPs, of two devices in turn, both of which place data late. */
+static void start_late(enum mpib_vqp_mode mode, unsigned n, bool replay)
+{
+	rig_start(&rig, mode, n, 2, replay);
+	rig.rx.hca[0].lazy = rig.rx.hca[1].lazy = true;
+	rig_fill(rig.tx.mem, 8192, 1);
+	rig_recv(&rig, 1);
+}
+
+/* The WRITE is that message's, too, for whoever sees the message. */
+static void a_notice_overtakes_no_earlier_write(void **state)
+{
+	static const enum mpib_vqp_mode modes[] = { MPIB_VQP_SPLIT,
+						    MPIB_VQP_SPRAY };
+
+	for (unsigned i = 0; i < 2; i++) {
+		start_late(modes[i], 2, false);
+		assert_int_equal(
+			rig_post(&rig, 1, IBV_WR_RDMA_WRITE, 0, 0, 4096), 0);
+		assert_int_equal(rig_write(&rig, 2, 4096, 64), 0);
+		assert_int_equal(rig_got(&rig).wr_id, 1);
+		assert_memory_equal(rig.tx.mem, rig.rx.mem, 4096);
+		assert_int_equal(rig_sent(&rig).wr_id, 2);
+		teardown(NULL);
+	}
+}
+
+static void a_notice_overtakes_nothing_that_was_replayed(void **state)
+{
+	for (unsigned write = 0; write < 2; write++) {
+		start_late(MPIB_VQP_SPRAY, 2, true);
+		if (write)
+			assert_int_equal(rig_post(&rig, 1, IBV_WR_RDMA_WRITE, 0,
+						  0, 4096),
+					 0);
+		assert_int_equal(rig_write(&rig, 2, 0, write ? 0 : 4096), 0);
+		hca_break(rig.tx.data[0]);
+		hca_break(rig.rx.data[0]);
+		assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
+		assert_int_equal(mpib_vqp_replay(rig.tx.vqp), 0);
+		assert_int_equal(rig_got(&rig).wr_id, 1);
+		assert_memory_equal(rig.tx.mem, rig.rx.mem, 4096);
+		assert_int_equal(rig_sent(&rig).wr_id, 2);
+		teardown(NULL);
+	}
+}
+
+static void nor_does_a_message_of_split(void **state)
+{
+	start_late(MPIB_VQP_SPLIT, 4, true);
+	/* Short ones go by the second device alone. */
+	assert_int_equal(rig_post(&rig, 1, IBV_WR_RDMA_WRITE, 0, 0, 64), 0);
+	assert_int_equal(rig_write(&rig, 2, 64, 64), 0);
+	hca_break(rig.tx.data[1]);
+	hca_break(rig.rx.data[1]);
+	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
+	assert_int_equal(mpib_vqp_replay(rig.tx.vqp), 0);
+	assert_int_equal(rig.tx.data[0]->wrs, 1);
+	assert_int_equal(rig_got(&rig).wr_id, 1);
+	assert_memory_equal(rig.tx.mem, rig.rx.mem, 128);
+	assert_int_equal(rig_sent(&rig).wr_id, 2);
+}
+
+/* Of the message whose notice was to be for it nobody hears. */
+static void a_notice_that_was_lost_leaves_its_devices_to_the_next(void **state)
+{
+	start_late(MPIB_VQP_SPRAY, 2, false);
+	assert_int_equal(rig_write(&rig, 1, 4096, 64), 0);
+	assert_int_equal(rig_got(&rig).wr_id, 1);
+	assert_int_equal(rig_sent(&rig).wr_id, 1);
+	rig_recv(&rig, 2);
+	assert_int_equal(rig_post(&rig, 1, IBV_WR_RDMA_WRITE, 0, 0, 4096), 0);
+	assert_int_equal(rig_write(&rig, 2, 4096, 64), 0);
+	hca_break(rig.tx.data[0]);
+	wc = rig_sent(&rig);
+	assert_int_equal(wc.wr_id, 2);
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(rig_write(&rig, 3, 4096, 0), 0);
+	assert_int_equal(rig_got(&rig).wr_id, 2);
+	assert_memory_equal(rig.tx.mem, rig.rx.mem, 4096);
+	assert_int_equal(rig_sent(&rig).wr_id, 3);
+}
+
+const struct CMUnitTest test_list[] = {
+	teardown_test(a_notice_overtakes_no_earlier_write),
+	teardown_test(a_notice_overtakes_nothing_that_was_replayed),
+	teardown_test(nor_does_a_message_of_split),
+	teardown_test(a_notice_that_was_lost_leaves_its_devices_to_the_next),
+	{ 0 },
+};
