@@ -144,6 +144,7 @@ static const int allowed[] = {
 	SYS_mlock2,
 	SYS_munlock,
 	SYS_msync,
+	SYS_mincore,
 	SYS_get_mempolicy,
 	SYS_mbind,
 	SYS_membarrier,

@@ -30,8 +30,7 @@ static void next_step(struct proxy_clients *all)
 		all->step = r->attr.len - r->filled;
 	all->stepping = r;
 	mpib_filler_ask(&all->filler, (void *)(at - skip), all->step + skip,
-			r->must_be_there ? r->fd : -1,
-			r->offset + r->filled - skip);
+			r->must_be_there ? r->fd : -1);
 }
 
 void mpib_fill_begin(struct proxy_client_region *r,
@@ -98,6 +97,11 @@ static void give_up(struct proxy_client_region *r, int rc)
 				    "%" PRIu64 " of the memfd (write to all of "
 				    "it before it is registered)",
 				    r->filled, r->size);
+	else if (rc == -EACCES)
+		proxy_client_refuse(s, &r->ask, rc,
+				    "the proxy may not write to the memfd, nor "
+				    "see which pages it has (leave its mode as "
+				    "memfd_create(2) makes it)");
 	else
 		mpib_fill_refuse(s, &r->ask, rc, r->fd, r->filled, r->size);
 	mpib_region_free(r);

@@ -2,37 +2,58 @@
 #include "client/filler.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-/* What SEEK_DATA of a page costs beside what SEEK_HOLE does, for each page that it
- * goes over. */
-#define DATA_COST 6
-
-/* Not by mincore(2), which says yes to who may not write to the file, and no of
- * pages in swap. SEEK_HOLE goes on to the end of the file, however far that is. */
-bool mpib_filler_whole(int fd, uint64_t offset, uint64_t size)
+/*
+ * Whether the client has allocated all pages of the memory. Those that the proxy
+ * would allocate in its stead would count as the proxy's memory, and a client could
+ * have the kernel kill the proxy for want of it. Not by lseek(SEEK_HOLE), which waits
+ * for the file's lock while the client's fallocate(2) has it.
+ */
+static bool all_there(char *from, size_t len)
 {
-	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t at = offset & ~(page - 1), end = offset + size;
-	off_t was = lseek(fd, 0, SEEK_CUR);
-	struct stat st;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	unsigned char there[512];
 
-	if (fstat(fd, &st) == 0 &&
-	    ((uint64_t)st.st_size - at) / DATA_COST < end - at)
-		at = (uint64_t)lseek(fd, (off_t)at, SEEK_HOLE);
-	else
-		while (at < end && lseek(fd, (off_t)at, SEEK_DATA) == (off_t)at)
-			at += page;
-	lseek(fd, was, SEEK_SET);
-	return at >= end;
+	while (len > 0) {
+		size_t part =
+			len < page * sizeof(there) ? len : page * sizeof(there);
+
+		if (mincore(from, part, there) < 0)
+			return true; /* the kernel does not tell */
+		for (size_t i = 0; i < (part + page - 1) / page; i++) {
+			if (!(there[i] & 1))
+				return false;
+		}
+		from += part;
+		len -= part;
+	}
+	return true;
+}
+
+/* To who may not write to the file mincore(2) says that all pages are there. */
+static bool mincore_tells(int fd)
+{
+	return faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
+}
+
+static int must_be_there(const struct mpib_filler *f)
+{
+	bool told = mincore_tells(f->fd), whole = all_there(f->at, f->len);
+
+	if (!told || !mincore_tells(f->fd))
+		return -EACCES;
+	return whole ? 0 : -ENODATA;
 }
 
 static int filler_populate(const struct mpib_filler *f)
 {
-	if (f->fd >= 0 && !mpib_filler_whole(f->fd, f->offset, f->len))
-		return -ENODATA;
+	int rc = f->fd >= 0 ? must_be_there(f) : 0;
+
+	if (rc < 0)
+		return rc;
 	/* Not by writing to the pages: that raises SIGBUS if there are none. */
 	while (madvise(f->at, f->len, MADV_POPULATE_WRITE) < 0) {
 		if (errno != EINTR)
@@ -114,14 +135,12 @@ err_bell:
 	return rc;
 }
 
-void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd,
-		     uint64_t offset)
+void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd)
 {
 	pthread_mutex_lock(&f->lock);
 	f->at = at;
 	f->len = len;
 	f->fd = fd;
-	f->offset = offset;
 	f->asked = true;
 	f->over = false;
 	pthread_cond_broadcast(&f->changed);

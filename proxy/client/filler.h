@@ -14,7 +14,7 @@
 #include "base/bell.h"
 #include "base/loop.h"
 
-/* rc: 0, -ENODATA, or -errno of madvise(MADV_POPULATE_WRITE). */
+/* rc: 0, -ENODATA, -EACCES, or -errno of madvise(MADV_POPULATE_WRITE). */
 typedef void mpib_filled_fn(void *arg, int rc);
 
 struct mpib_filler {
@@ -30,27 +30,18 @@ struct mpib_filler {
 	void *at;
 	size_t len;
 	int fd; /* -1: the pages need not be there */
-	uint64_t offset; /* of at in fd */
 	bool asked, over, stop;
 	int rc;
 };
 
-/*
- * Whether the client has allocated all of so many bytes of a memfd. Pages that the
- * proxy would allocate in its stead would count as the proxy's memory, and a client
- * could have the kernel kill the proxy for want of it. The position in the file,
- * which is the client's, too, is put back. Any thread.
- */
-bool mpib_filler_whole(int fd, uint64_t offset, uint64_t size);
 /* Start the thread; the loop calls done(arg, rc) after each step. -errno. */
 int mpib_filler_start(struct mpib_filler *f, struct mpib_loop *loop,
 		      mpib_filled_fn *done, void *arg);
 /* Make the pages from at to at + len, which stays mapped until done() or
- * mpib_filler_cancel(). fd: they are those of a file, open as long, from offset on,
- * and have to be there already, or rc is -ENODATA; -1: they need not be. at and
- * offset are those of a page. No step may be under way. */
-void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd,
-		     uint64_t offset);
+ * mpib_filler_cancel(). fd: they are those of a file, open as long, and have to be
+ * there already, or rc is -ENODATA; -EACCES: its mode keeps the kernel from telling
+ * this process. -1: they need not be. No step may be under way. */
+void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd);
 /* Wait until the thread has let go of the memory, for one step at most. If no
  * other step is asked for meanwhile the loop calls done(arg, -ECANCELED). */
 void mpib_filler_cancel(struct mpib_filler *f);

@@ -183,13 +183,31 @@ void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 				    ask->flags);
 }
 
+/* What SEEK_DATA of a page costs beside what SEEK_HOLE does, for each page that it
+ * goes over. */
+#define DATA_COST 6
+
 /* The client had made the pages of its memfd, and then punched a hole: registered,
- * the proxy would make them, and pay for them. */
+ * the proxy would make them, and pay for them. SEEK_HOLE goes on to the end of the
+ * file, however far that is. The position in the file is the client's, too. */
 static bool has_holes(const struct proxy_client_region *r)
 {
-	if (r->pool || page_of(r->fd) != (uint64_t)sysconf(_SC_PAGESIZE))
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t at = r->offset & ~(page - 1), end = r->offset + r->size;
+	off_t was = lseek(r->fd, 0, SEEK_CUR);
+	struct stat st;
+
+	if (r->pool || page_of(r->fd) != page)
 		return false;
-	return !mpib_filler_whole(r->fd, r->offset, r->size);
+	if (fstat(r->fd, &st) == 0 &&
+	    ((uint64_t)st.st_size - at) / DATA_COST < end - at)
+		at = (uint64_t)lseek(r->fd, (off_t)at, SEEK_HOLE);
+	else
+		while (at < end &&
+		       lseek(r->fd, (off_t)at, SEEK_DATA) == (off_t)at)
+			at += page;
+	lseek(r->fd, was, SEEK_SET);
+	return at < end;
 }
 
 static int region_fd_remap(struct proxy_client_region *r,
@@ -203,7 +221,9 @@ static int region_fd_remap(struct proxy_client_region *r,
 		attr->dmabuf_offset = r->offset;
 		return 0;
 	}
-	if (has_holes(r)) {
+	/* A client that is gone for one hole has no more of them looked for: each
+	 * look may go over all pages of a file. */
+	if (r->client->punched || has_holes(r)) {
 		r->client->punched = true;
 		return 0;
 	}
