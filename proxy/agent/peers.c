@@ -120,8 +120,10 @@ bool mpib_agent_peers_look(struct mpib_agent_peers *p,
 
 	for (unsigned i = 0; i < proxies; i++)
 		ok &= peers_ask(&fresh, run_dir[i], now_s, why);
+	/* What was said later than now was, before the clock was set back, and would
+	 * count as newer than all that is said. */
 	for (unsigned i = 0; i < p->n; i++) {
-		if (peers_young(&p->of[i], now_s))
+		if (p->of[i].said_s <= now_s && peers_young(&p->of[i], now_s))
 			peers_add(&fresh, &p->of[i]);
 	}
 	peers_sort(&fresh);

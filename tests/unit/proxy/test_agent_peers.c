@@ -248,6 +248,31 @@ static void a_proxy_that_knows_nothing_yet_silences_none(void **state)
 	rmdir(where);
 }
 
+static void what_was_said_before_the_clock_went_back_is_forgotten(void **state)
+{
+	char where[] = "/tmp/mpib-test.XXXXXX", sock[64], error[MPIB_AGENT_WHY];
+	static const char *const rows[] = { ROW("10.1.0.1", "2", "\"SUP\""),
+					    ROW("10.1.0.1", "2", "") };
+	static const uint64_t now[] = { 1000, 980 };
+	struct mpib_agent_peers p = { 0 };
+	const char *dirs[] = { where };
+
+	assert_non_null(mkdtemp(where));
+	for (unsigned i = 0; i < 2; i++) {
+		pid_t pid = played(where, rows[i]);
+
+		assert_true(mpib_agent_peers_look(&p, dirs, 1, now[i], error));
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	assert_int_equal(p.n, 1);
+	assert_int_equal(p.of[0].sick, 0);
+	mpib_agent_peers_free(&p);
+	snprintf(sock, sizeof(sock), "%s/stats.sock", where);
+	unlink(sock);
+	rmdir(where);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(
 		a_proxy_is_told_what_is_new_if_it_takes_it, steered_begin,
@@ -260,5 +285,6 @@ const struct CMUnitTest test_list[] = {
 		steered_end),
 	cmocka_unit_test(a_dead_proxy_silences_no_other),
 	cmocka_unit_test(a_proxy_that_knows_nothing_yet_silences_none),
+	cmocka_unit_test(what_was_said_before_the_clock_went_back_is_forgotten),
 	{ 0 },
 };
