@@ -6,7 +6,8 @@
 int mpib_thread_create(pthread_t *thread, const pthread_attr_t *attr,
 		       void *(*run)(void *), void *arg)
 {
-	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL };
+	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE,
+				   SIGILL,  SIGSYS, SIGTRAP };
 	sigset_t all, before;
 	int rc;
 
