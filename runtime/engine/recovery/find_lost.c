@@ -242,6 +242,8 @@ void mpib_rail_on_bitmaps(struct mpib_msg *msg)
 	find_lost_count(lane, job);
 	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
+		/* Of one that the QP refused no completion has come. */
+		f->stop_posted &= (uint8_t)~mpib_rail_bit(job->rail);
 		if (f->stopping && !f->stopped)
 			engine_conn_check_stopped(f);
 	}
