@@ -212,7 +212,9 @@ static void a_limited_tenant_stays_within_its_limit(void **state)
 	/* And what a hundredth of a second is worth, and a message a rail. */
 	assert_true((double)sender[0].bytes <=
 		    (double)rate * ((double)ns / 1e9 + 0.01) + 2 * MESSAGE);
-	assert_true(sender[0].bytes < sender[1].bytes);
+	/* A machine may be so slow that all together stay within it. */
+	if ((double)rate * (double)ns / 1e9 < (double)sender[1].bytes / 2)
+		assert_true(sender[0].bytes < sender[1].bytes);
 }
 
 static uint64_t timed(const struct sender *s, unsigned node, bool sends)
