@@ -179,9 +179,31 @@ static pid_t played(const char *where, const char *rows)
 #define ROW(sout, age, rail)                                                   \
 	"{\"sout\":\"" sout "\",\"age_s\":" age ",\"sick\":[" rail "]}"
 
+/* Look at one proxy, which answers with these rows. */
+static void look_once(struct mpib_agent_peers *p, const char *where,
+		      const char *rows, uint64_t now_s)
+{
+	char error[MPIB_AGENT_WHY];
+	pid_t pid = played(where, rows);
+
+	assert_true(mpib_agent_peers_look(p, &where, 1, now_s, error));
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+}
+
+static void looked(struct mpib_agent_peers *p, const char *where)
+{
+	char sock[64];
+
+	mpib_agent_peers_free(p);
+	snprintf(sock, sizeof(sock), "%s/stats.sock", where);
+	unlink(sock);
+	rmdir(where);
+}
+
 static void a_dead_proxy_silences_no_other(void **state)
 {
-	char where[] = "/tmp/mpib-test.XXXXXX", sock[64], error[MPIB_AGENT_WHY];
+	char where[] = "/tmp/mpib-test.XXXXXX", error[MPIB_AGENT_WHY];
 	const char *dirs[] = { "/nonexistent", where };
 	const struct mpib_agent_peer *one;
 	struct mpib_agent_peers p = { 0 };
@@ -209,68 +231,41 @@ static void a_dead_proxy_silences_no_other(void **state)
 	/* What was heard stays while nobody answers, each for its time. */
 	assert_false(mpib_agent_peers_look(&p, dirs, 2, 1011, error));
 	assert_int_equal(p.n, 1);
-	mpib_agent_peers_free(&p);
-	snprintf(sock, sizeof(sock), "%s/stats.sock", where);
-	unlink(sock);
-	rmdir(where);
+	looked(&p, where);
 }
 
 /* So it is when a proxy has taken over: it has asked nobody yet, and a peer that took
  * over has not heard its own agent. */
 static void a_proxy_that_knows_nothing_yet_silences_none(void **state)
 {
-	char where[] = "/tmp/mpib-test.XXXXXX", sock[64], error[MPIB_AGENT_WHY];
+	char where[] = "/tmp/mpib-test.XXXXXX";
 	static const char *const rows[] = { ROW("10.1.0.1", "2", "\"SUP\""), "",
 					    ROW("10.1.0.1", "2", "") };
 	static const unsigned left[] = { 2, 2, 0 };
 	struct mpib_agent_peers p = { 0 };
-	const char *dirs[] = { where };
-	pid_t pid;
 
 	assert_non_null(mkdtemp(where));
 	for (uint64_t i = 0; i < 3; i++) {
-		pid = played(where, rows[i]);
-		assert_true(mpib_agent_peers_look(&p, dirs, 1, 1000 + 5 * i,
-						  error));
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
+		look_once(&p, where, rows[i], 1000 + 5 * i);
 		assert_int_equal(p.n, 1);
 		assert_int_equal(p.of[0].sick, left[i]);
 	}
-	pid = played(where, "");
-	assert_true(mpib_agent_peers_look(&p, dirs, 1, 1039, error));
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	look_once(&p, where, "", 1039);
 	assert_int_equal(p.n, 0);
-	mpib_agent_peers_free(&p);
-	snprintf(sock, sizeof(sock), "%s/stats.sock", where);
-	unlink(sock);
-	rmdir(where);
+	looked(&p, where);
 }
 
 static void what_was_said_before_the_clock_went_back_is_forgotten(void **state)
 {
-	char where[] = "/tmp/mpib-test.XXXXXX", sock[64], error[MPIB_AGENT_WHY];
-	static const char *const rows[] = { ROW("10.1.0.1", "2", "\"SUP\""),
-					    ROW("10.1.0.1", "2", "") };
-	static const uint64_t now[] = { 1000, 980 };
+	char where[] = "/tmp/mpib-test.XXXXXX";
 	struct mpib_agent_peers p = { 0 };
-	const char *dirs[] = { where };
 
 	assert_non_null(mkdtemp(where));
-	for (unsigned i = 0; i < 2; i++) {
-		pid_t pid = played(where, rows[i]);
-
-		assert_true(mpib_agent_peers_look(&p, dirs, 1, now[i], error));
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-	}
+	look_once(&p, where, ROW("10.1.0.1", "2", "\"SUP\""), 1000);
+	look_once(&p, where, ROW("10.1.0.1", "2", ""), 980);
 	assert_int_equal(p.n, 1);
 	assert_int_equal(p.of[0].sick, 0);
-	mpib_agent_peers_free(&p);
-	snprintf(sock, sizeof(sock), "%s/stats.sock", where);
-	unlink(sock);
-	rmdir(where);
+	looked(&p, where);
 }
 
 const struct CMUnitTest test_list[] = {
