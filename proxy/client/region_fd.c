@@ -194,11 +194,12 @@ static bool has_holes(const struct proxy_client_region *r)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t at = r->offset & ~(page - 1), end = r->offset + r->size;
-	off_t was = lseek(r->fd, 0, SEEK_CUR);
 	struct stat st;
+	off_t was;
 
 	if (r->pool || page_of(r->fd) != page)
 		return false;
+	was = lseek(r->fd, 0, SEEK_CUR);
 	if (fstat(r->fd, &st) == 0 &&
 	    ((uint64_t)st.st_size - at) / DATA_COST < end - at)
 		at = (uint64_t)lseek(r->fd, (off_t)at, SEEK_HOLE);

@@ -90,7 +90,7 @@ void soft_timer_update(struct soft_qp *qp)
 				qp->send_at };
 	bool any = false;
 
-	for (int i = 0; i < 4; i++) {
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
 		any |= at[i] != 0;
 		if (at[i] && at[i] < ctx->timer_min)
 			ctx->timer_min = at[i];
