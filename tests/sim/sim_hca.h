@@ -21,7 +21,6 @@
 #define SIM_INLINE 256
 #define SIM_WR 32768
 #define SIM_CQE (1 << 20)
-#define SIM_READS 16
 
 struct sim_proc;
 TAILQ_HEAD(sim_posted_list, sim_posted);

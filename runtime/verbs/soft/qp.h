@@ -67,7 +67,6 @@ struct soft_qp {
 	bool sig_all;
 	_Atomic int state; /* enum ibv_qp_state */
 	struct ibv_qp_attr attr;
-	unsigned mask_seen; /* members of attr that were set */
 
 	/* Requester. Indices run free; a WQE's msn is its index - sq_base. */
 	uint8_t *sq; /* slots of sq_stride bytes, see soft_swqe() */
