@@ -212,11 +212,8 @@ static void an_agent_gone_bad_hurts_nobody(void **state)
 	print_message("proxies called the agent %u times\n", *heard);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_agent_gone_bad_hurts_nobody),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(an_agent_gone_bad_hurts_nobody),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

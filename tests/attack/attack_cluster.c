@@ -168,11 +168,8 @@ static void a_peer_that_lies_harms_itself_alone(void **state)
 		child_kill(pid[i]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_peer_that_lies_harms_itself_alone),
-	};
-
-	return cmocka_run_group_tests(tests, setup, victim_teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_peer_that_lies_harms_itself_alone),
+	{ 0 },
+};
+struct test_group test_group = { setup, victim_teardown };

@@ -256,14 +256,11 @@ static void who_has_many_clients_leaves_others_theirs(void **state)
 	munmap(holds, 4096);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(silent_connections_keep_nobody_out),
-		cmocka_unit_test(readers_that_stay_keep_nobody_out),
-		cmocka_unit_test(answers_not_read_keep_nobody_from_theirs),
-		cmocka_unit_test(who_has_many_clients_leaves_others_theirs),
-	};
-
-	return cmocka_run_group_tests(tests, setup, victim_teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(silent_connections_keep_nobody_out),
+	cmocka_unit_test(readers_that_stay_keep_nobody_out),
+	cmocka_unit_test(answers_not_read_keep_nobody_from_theirs),
+	cmocka_unit_test(who_has_many_clients_leaves_others_theirs),
+	{ 0 },
+};
+struct test_group test_group = { setup, victim_teardown };

@@ -325,15 +325,12 @@ static void others_have_no_way_to_an_agents_files(void **state)
 	end_agent(agent);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(locks_of_others_keep_no_proxy_from_its_start),
-		cmocka_unit_test(locks_of_others_keep_no_agent_from_its_start),
-		cmocka_unit_test(a_directory_made_by_others_is_no_agents),
-		cmocka_unit_test(calls_of_others_keep_no_proxy_from_its_agent),
-		cmocka_unit_test(others_have_no_way_to_an_agents_files),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(locks_of_others_keep_no_proxy_from_its_start),
+	cmocka_unit_test(locks_of_others_keep_no_agent_from_its_start),
+	cmocka_unit_test(a_directory_made_by_others_is_no_agents),
+	cmocka_unit_test(calls_of_others_keep_no_proxy_from_its_agent),
+	cmocka_unit_test(others_have_no_way_to_an_agents_files),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

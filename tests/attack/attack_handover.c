@@ -303,15 +303,12 @@ static void all_of_it_stopped_and_killed_stops_no_upgrade(void **state)
 	attack(fn, 5);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_opens_and_closes_stops_no_upgrade),
-		cmocka_unit_test(memory_that_comes_and_goes_stops_no_upgrade),
-		cmocka_unit_test(nonsense_stops_no_upgrade),
-		cmocka_unit_test(rings_that_are_written_over_stop_no_upgrade),
-		cmocka_unit_test(all_of_it_stopped_and_killed_stops_no_upgrade),
-	};
-
-	return cmocka_run_group_tests(tests, setup, victim_teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(who_opens_and_closes_stops_no_upgrade),
+	cmocka_unit_test(memory_that_comes_and_goes_stops_no_upgrade),
+	cmocka_unit_test(nonsense_stops_no_upgrade),
+	cmocka_unit_test(rings_that_are_written_over_stop_no_upgrade),
+	cmocka_unit_test(all_of_it_stopped_and_killed_stops_no_upgrade),
+	{ 0 },
+};
+struct test_group test_group = { setup, victim_teardown };

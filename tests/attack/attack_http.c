@@ -230,15 +230,11 @@ static void scrapes_not_read_leave_others_answered(void **state)
 		child_kill(pid[i]);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slow_clients_leave_scrapes_answered),
-		cmocka_unit_test(slow_users_leave_root_its_scrapes),
-		cmocka_unit_test(
-			who_asks_for_all_without_end_leaves_others_served),
-		cmocka_unit_test(scrapes_not_read_leave_others_answered),
-	};
-
-	return cmocka_run_group_tests(tests, setup, victim_teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(slow_clients_leave_scrapes_answered),
+	cmocka_unit_test(slow_users_leave_root_its_scrapes),
+	cmocka_unit_test(who_asks_for_all_without_end_leaves_others_served),
+	cmocka_unit_test(scrapes_not_read_leave_others_answered),
+	{ 0 },
+};
+struct test_group test_group = { setup, victim_teardown };

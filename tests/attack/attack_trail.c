@@ -205,13 +205,10 @@ static void who_comes_back_has_no_new_bucket_of_messages(void **state)
 	munmap(answered, 4096);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(comers_and_goers_leave_others_their_events),
-		cmocka_unit_test(names_forge_no_events),
-		cmocka_unit_test(who_comes_back_has_no_new_bucket_of_messages),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(comers_and_goers_leave_others_their_events),
+	cmocka_unit_test(names_forge_no_events),
+	cmocka_unit_test(who_comes_back_has_no_new_bucket_of_messages),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

@@ -249,17 +249,12 @@ static void a_file_of_much_memory_stops_no_upgrade(void **state)
 	close(fd);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			memory_that_is_sealed_afterwards_stops_no_upgrade),
-		cmocka_unit_test(
-			memory_that_is_taken_back_ends_its_client_alone),
-		cmocka_unit_test(connects_that_nobody_accepts_stop_no_upgrade),
-		cmocka_unit_test(much_that_is_handed_over_stops_no_upgrade),
-		cmocka_unit_test(a_file_of_much_memory_stops_no_upgrade),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(memory_that_is_sealed_afterwards_stops_no_upgrade),
+	cmocka_unit_test(memory_that_is_taken_back_ends_its_client_alone),
+	cmocka_unit_test(connects_that_nobody_accepts_stop_no_upgrade),
+	cmocka_unit_test(much_that_is_handed_over_stops_no_upgrade),
+	cmocka_unit_test(a_file_of_much_memory_stops_no_upgrade),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

@@ -283,21 +283,14 @@ static void without_failover_a_lane_needs_both_rails(void **state)
 	stop();
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			connections_of_one_rail_end_and_new_ones_work_later),
-		cmocka_unit_test(a_job_may_start_while_sup_is_away),
-		cmocka_unit_test(
-			a_job_may_start_while_sout_is_away_at_the_other_end),
-		cmocka_unit_test(
-			a_job_may_start_while_both_ends_lack_the_same_rail),
-		cmocka_unit_test(a_lane_that_is_short_of_a_rail_may_break),
-		cmocka_unit_test(
-			ends_without_a_common_rail_are_told_so_at_once),
-		cmocka_unit_test(without_failover_a_lane_needs_both_rails),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(connections_of_one_rail_end_and_new_ones_work_later),
+	cmocka_unit_test(a_job_may_start_while_sup_is_away),
+	cmocka_unit_test(a_job_may_start_while_sout_is_away_at_the_other_end),
+	cmocka_unit_test(a_job_may_start_while_both_ends_lack_the_same_rail),
+	cmocka_unit_test(a_lane_that_is_short_of_a_rail_may_break),
+	cmocka_unit_test(ends_without_a_common_rail_are_told_so_at_once),
+	cmocka_unit_test(without_failover_a_lane_needs_both_rails),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

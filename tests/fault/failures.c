@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "arg.h"
 #include "mover.h"
 #include "node.h"
 #include "test.h"
@@ -122,13 +121,8 @@ static void every_failure_is_told_and_survived(void **state)
 	       tally[2]);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_failure_is_told_and_survived),
-	};
-
-	if (argc > 1)
-		points = arg_count(argv[1]);
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(every_failure_is_told_and_survived),
+	{ 0 },
+};
+unsigned *test_times = &points;

@@ -16,7 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "arg.h"
 #include "draw.h"
 #include "mover.h"
 #include "node.h"
@@ -305,15 +304,10 @@ static int teardown(void **state)
 	return 0;
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_bad_descriptor_ends_its_connection),
-		cmocka_unit_test(
-			what_changes_under_the_proxys_eyes_harms_nobody),
-	};
-
-	if (argc > 1)
-		bad = arg_count(argv[1]);
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(each_bad_descriptor_ends_its_connection),
+	cmocka_unit_test(what_changes_under_the_proxys_eyes_harms_nobody),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };
+unsigned *test_times = &bad;

@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "arg.h"
 #include "mover.h"
 #include "node.h"
 #include "test.h"
@@ -327,17 +326,11 @@ static int end(void **state)
 	return 0;
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(with_little_from_the_start, kill_it),
-		cmocka_unit_test_teardown(with_small_sizes_of_its_own, kill_it),
-		cmocka_unit_test_teardown(a_user_too_many_for_the_cq, kill_it),
-	};
-
-	if (argc > 1)
-		points = arg_count(argv[1]);
-	if (argc > 2)
-		cmocka_set_test_filter(argv[2]);
-	return cmocka_run_group_tests(tests, begin, end);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_teardown(with_little_from_the_start, kill_it),
+	cmocka_unit_test_teardown(with_small_sizes_of_its_own, kill_it),
+	cmocka_unit_test_teardown(a_user_too_many_for_the_cq, kill_it),
+	{ 0 },
+};
+struct test_group test_group = { begin, end };
+unsigned *test_times = &points;

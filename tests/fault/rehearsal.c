@@ -236,16 +236,13 @@ static void nothing_is_played_unless_it_is_enabled(void **state)
 	node_stop(&quiet);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_fault_is_outlived_and_ends),
-		cmocka_unit_test(one_of_a_peer_is_found_by_its_name),
-		cmocka_unit_test(what_would_end_jobs_is_refused),
-		cmocka_unit_test(a_device_is_gone_for_so_long_and_taken_back),
-		cmocka_unit_test(an_upgrade_ends_it),
-		cmocka_unit_test(nothing_is_played_unless_it_is_enabled),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(each_fault_is_outlived_and_ends),
+	cmocka_unit_test(one_of_a_peer_is_found_by_its_name),
+	cmocka_unit_test(what_would_end_jobs_is_refused),
+	cmocka_unit_test(a_device_is_gone_for_so_long_and_taken_back),
+	cmocka_unit_test(an_upgrade_ends_it),
+	cmocka_unit_test(nothing_is_played_unless_it_is_enabled),
+	{ 0 },
+};
+struct test_group test_group = { start, stop };

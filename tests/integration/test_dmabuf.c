@@ -209,16 +209,13 @@ static void they_count_as_descriptors_of_their_user(void **state)
 
 #define t(f) cmocka_unit_test_setup_teardown(f, attach, detach)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		t(each_message_brings_its_own_descriptor),
-		t(the_clients_own_may_be_closed_before_the_answer),
-		t(by_the_answer_to_deregister_it_is_closed),
-		t(a_refused_one_is_closed_too),
-		t(a_client_that_dies_leaves_none),
-		t(they_count_as_descriptors_of_their_user),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+const struct CMUnitTest test_list[] = {
+	t(each_message_brings_its_own_descriptor),
+	t(the_clients_own_may_be_closed_before_the_answer),
+	t(by_the_answer_to_deregister_it_is_closed),
+	t(a_refused_one_is_closed_too),
+	t(a_client_that_dies_leaves_none),
+	t(they_count_as_descriptors_of_their_user),
+	{ 0 },
+};
+struct test_group test_group = { start, stop };

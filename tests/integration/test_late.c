@@ -180,12 +180,9 @@ static void so_does_a_receive_that_nobody_answers(void **state)
 	mpib_close(late.rx);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_send_that_nobody_receives_ends_at_both_ends),
-		cmocka_unit_test(so_does_a_receive_that_nobody_answers),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_send_that_nobody_receives_ends_at_both_ends),
+	cmocka_unit_test(so_does_a_receive_that_nobody_answers),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

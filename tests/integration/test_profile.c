@@ -382,17 +382,14 @@ static void a_group_of_eight_has_its_times(void **state)
 
 #define COMM_TEST(f) cmocka_unit_test_setup_teardown(f, open_comms, close_comms)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		COMM_TEST(each_qp_of_a_request_is_an_event),
-		COMM_TEST(every_request_is_told_once_a_profiler_is_there),
-		COMM_TEST(times_are_those_of_the_proxy),
-		COMM_TEST(each_buffer_of_a_group_has_its_events),
-		COMM_TEST(a_group_of_eight_has_its_times),
-		COMM_TEST(without_a_profiler_it_is_asked_again_much_later),
-		COMM_TEST(requests_without_a_handle_are_not_told),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	COMM_TEST(each_qp_of_a_request_is_an_event),
+	COMM_TEST(every_request_is_told_once_a_profiler_is_there),
+	COMM_TEST(times_are_those_of_the_proxy),
+	COMM_TEST(each_buffer_of_a_group_has_its_events),
+	COMM_TEST(a_group_of_eight_has_its_times),
+	COMM_TEST(without_a_profiler_it_is_asked_again_much_later),
+	COMM_TEST(requests_without_a_handle_are_not_told),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

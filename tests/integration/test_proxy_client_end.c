@@ -148,15 +148,11 @@ static void many_come_and_go(void **state)
 	}
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TALK_TEST(a_killed_client_leaves_nothing),
-		TALK_TEST(a_client_is_dead_although_its_child_holds_the_socket),
-		TALK_TEST(
-			a_detached_client_is_gone_although_its_child_has_the_socket),
-		TALK_TEST(many_come_and_go),
-	};
-
-	return cmocka_run_group_tests(tests, talk_start, talk_stop);
-}
+const struct CMUnitTest test_list[] = {
+	TALK_TEST(a_killed_client_leaves_nothing),
+	TALK_TEST(a_client_is_dead_although_its_child_holds_the_socket),
+	TALK_TEST(a_detached_client_is_gone_although_its_child_has_the_socket),
+	TALK_TEST(many_come_and_go),
+	{ 0 },
+};
+struct test_group test_group = { talk_start, talk_stop };

@@ -146,14 +146,11 @@ static void memory_has_a_limit(void **state)
 	close(sock);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TALK_TEST(memory_that_lies_is_refused),
-		TALK_TEST(pools_come_and_go_and_are_counted),
-		TALK_TEST(a_region_of_another_client_is_out_of_reach),
-		TALK_TEST(memory_has_a_limit),
-	};
-
-	return cmocka_run_group_tests(tests, talk_start, talk_stop);
-}
+const struct CMUnitTest test_list[] = {
+	TALK_TEST(memory_that_lies_is_refused),
+	TALK_TEST(pools_come_and_go_and_are_counted),
+	TALK_TEST(a_region_of_another_client_is_out_of_reach),
+	TALK_TEST(memory_has_a_limit),
+	{ 0 },
+};
+struct test_group test_group = { talk_start, talk_stop };

@@ -232,13 +232,10 @@ static void those_that_ask_and_never_read_are_dropped(void **state)
 	move_many("afterwards");
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_thousand_idle_readers_cost_little),
-		cmocka_unit_test(the_next_one_is_refused_in_words),
-		cmocka_unit_test(those_that_ask_and_never_read_are_dropped),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_thousand_idle_readers_cost_little),
+	cmocka_unit_test(the_next_one_is_refused_in_words),
+	cmocka_unit_test(those_that_ask_and_never_read_are_dropped),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

@@ -354,18 +354,15 @@ static void windows_and_parts_of_any_size(void **state)
 	start_node(WINDOW, PART);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_client_without_descriptors),
-		cmocka_unit_test(a_client_without_memory),
-		cmocka_unit_test(a_client_without_files_of_any_size),
-		cmocka_unit_test(the_proxys_own_limits),
-		cmocka_unit_test(windows_and_parts_of_any_size),
-		cmocka_unit_test(a_proxy_without_descriptors),
-		cmocka_unit_test(a_proxy_without_memory),
-		cmocka_unit_test(a_proxy_without_files_of_any_size),
-	};
-
-	return cmocka_run_group_tests(tests, start, stop);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_client_without_descriptors),
+	cmocka_unit_test(a_client_without_memory),
+	cmocka_unit_test(a_client_without_files_of_any_size),
+	cmocka_unit_test(the_proxys_own_limits),
+	cmocka_unit_test(windows_and_parts_of_any_size),
+	cmocka_unit_test(a_proxy_without_descriptors),
+	cmocka_unit_test(a_proxy_without_memory),
+	cmocka_unit_test(a_proxy_without_files_of_any_size),
+	{ 0 },
+};
+struct test_group test_group = { start, stop };

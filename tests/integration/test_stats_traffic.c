@@ -326,17 +326,12 @@ static void latencies_are_counted_for_each_message(void **state)
 	fclose(f);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(bytes_add_up_here_there_and_afterwards),
-		cmocka_unit_test(
-			what_is_set_and_drained_steers_the_next_message),
-		cmocka_unit_test(rails_and_clients_fit_while_messages_move),
-		cmocka_unit_test(
-			copies_through_staging_memory_are_the_clients_own),
-		cmocka_unit_test(latencies_are_counted_for_each_message),
-	};
-
-	return cmocka_run_group_tests(tests, ask_start, ask_stop);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(bytes_add_up_here_there_and_afterwards),
+	cmocka_unit_test(what_is_set_and_drained_steers_the_next_message),
+	cmocka_unit_test(rails_and_clients_fit_while_messages_move),
+	cmocka_unit_test(copies_through_staging_memory_are_the_clients_own),
+	cmocka_unit_test(latencies_are_counted_for_each_message),
+	{ 0 },
+};
+struct test_group test_group = { ask_start, ask_stop };

@@ -248,19 +248,13 @@ static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
 	finish(sent);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			a_send_without_a_receive_names_its_peer_and_owner),
-		cmocka_unit_test(
-			a_receive_without_a_send_is_told_at_the_receiver),
-		cmocka_unit_test(what_moves_is_not_stuck),
-		cmocka_unit_test(a_connection_that_nobody_accepts_is_told),
-		cmocka_unit_test(mpibctl_finds_it_in_one_command),
-		cmocka_unit_test(
-			a_peer_that_answers_no_more_is_told_with_the_rails),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_send_without_a_receive_names_its_peer_and_owner),
+	cmocka_unit_test(a_receive_without_a_send_is_told_at_the_receiver),
+	cmocka_unit_test(what_moves_is_not_stuck),
+	cmocka_unit_test(a_connection_that_nobody_accepts_is_told),
+	cmocka_unit_test(mpibctl_finds_it_in_one_command),
+	cmocka_unit_test(a_peer_that_answers_no_more_is_told_with_the_rails),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

@@ -34,6 +34,15 @@ static inline void assert_in(const char *text, const char *part)
 /* What main.c runs, up to an empty one, where a program has no main() of its own. */
 extern const struct CMUnitTest test_list[];
 
+/* What a program may have besides: what comes before all its tests and after them,
+ * and what the number is that is its first argument. The second is a pattern of
+ * tests' names. */
+struct test_group {
+	CMFixtureFunction setup, teardown;
+};
+extern struct test_group test_group;
+extern unsigned *test_times;
+
 /* A test with the setup() and teardown() of its file, or that of both which the
  * file has. */
 #define fixture_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

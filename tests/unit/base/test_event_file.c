@@ -240,16 +240,13 @@ static int remove_dir(void **state)
 	return rmdir(dir); /* nothing else is left there */
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_process_that_is_killed_is_counted_on_from),
-		cmocka_unit_test(what_is_damaged_is_left_out),
-		cmocka_unit_test(a_file_of_something_else_is_no_journal),
-		cmocka_unit_test(after_a_hand_over_one_writes_to_it),
-		cmocka_unit_test(what_is_no_file_is_refused_and_stays),
-		cmocka_unit_test(without_a_file_there_is_a_journal),
-	};
-
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_process_that_is_killed_is_counted_on_from),
+	cmocka_unit_test(what_is_damaged_is_left_out),
+	cmocka_unit_test(a_file_of_something_else_is_no_journal),
+	cmocka_unit_test(after_a_hand_over_one_writes_to_it),
+	cmocka_unit_test(what_is_no_file_is_refused_and_stays),
+	cmocka_unit_test(without_a_file_there_is_a_journal),
+	{ 0 },
+};
+struct test_group test_group = { make_dir, remove_dir };

@@ -60,14 +60,10 @@ static void no_link_is_followed(void **state)
 	assert_int_equal(fd, -1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_has_it_until_its_file_is_closed),
-		cmocka_unit_test(
-			what_others_could_open_is_nobody_elses_from_then_on),
-		cmocka_unit_test(no_link_is_followed),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(one_has_it_until_its_file_is_closed),
+	cmocka_unit_test(what_others_could_open_is_nobody_elses_from_then_on),
+	cmocka_unit_test(no_link_is_followed),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };

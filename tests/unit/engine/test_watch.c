@@ -136,15 +136,11 @@ static void a_sleep_is_no_busy_time(void **state)
 	assert_in_range(looks(10, 100), 3, 7);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_rail_that_stands_is_at_fault_after_50_ms),
-		cmocka_unit_test(
-			a_software_rail_has_longer_where_cores_are_short),
-		cmocka_unit_test(a_busy_time_is_forgotten),
-		cmocka_unit_test(a_sleep_is_no_busy_time),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, close_lane);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_rail_that_stands_is_at_fault_after_50_ms),
+	cmocka_unit_test(a_software_rail_has_longer_where_cores_are_short),
+	cmocka_unit_test(a_busy_time_is_forgotten),
+	cmocka_unit_test(a_sleep_is_no_busy_time),
+	{ 0 },
+};
+struct test_group test_group = { .teardown = close_lane };

@@ -91,13 +91,10 @@ static void what_is_not_connected_is_nobodys(void **state)
 	assert_int_equal(uid, 1);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_connection_is_of_the_user_who_made_it),
-		cmocka_unit_test(a_closed_connection_is_nobodys),
-		cmocka_unit_test(what_is_not_connected_is_nobodys),
-	};
-
-	return cmocka_run_group_tests(tests, setup, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_connection_is_of_the_user_who_made_it),
+	cmocka_unit_test(a_closed_connection_is_nobodys),
+	cmocka_unit_test(what_is_not_connected_is_nobodys),
+	{ 0 },
+};
+struct test_group test_group = { .setup = setup };

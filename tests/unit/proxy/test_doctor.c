@@ -167,20 +167,15 @@ static void an_accelerator_of_any_maker_is_a_gpu(void **state)
 	patient_release(&d);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(good_rails_are_well),
-		cmocka_unit_test(a_plugin_is_looked_for_as_nccl_does),
-		cmocka_unit_test(each_fault_of_a_rail_is_found),
-		cmocka_unit_test(a_software_rail_beside_hardware_is_told),
-		cmocka_unit_test(broken_lanes_and_other_versions_are_told),
-		cmocka_unit_test(
-			without_a_proxy_its_absence_is_all_that_is_told),
-		cmocka_unit_test(
-			the_limit_of_locked_memory_counts_with_hardware),
-		cmocka_unit_test(an_accelerator_of_any_maker_is_a_gpu),
-	};
-
-	return cmocka_run_group_tests(tests, patient_machine, scratch_remove);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(good_rails_are_well),
+	cmocka_unit_test(a_plugin_is_looked_for_as_nccl_does),
+	cmocka_unit_test(each_fault_of_a_rail_is_found),
+	cmocka_unit_test(a_software_rail_beside_hardware_is_told),
+	cmocka_unit_test(broken_lanes_and_other_versions_are_told),
+	cmocka_unit_test(without_a_proxy_its_absence_is_all_that_is_told),
+	cmocka_unit_test(the_limit_of_locked_memory_counts_with_hardware),
+	cmocka_unit_test(an_accelerator_of_any_maker_is_a_gpu),
+	{ 0 },
+};
+struct test_group test_group = { patient_machine, scratch_remove };

@@ -251,21 +251,16 @@ static void a_share_of_0_is_no_contradiction(void **state)
 	finish(8, 2, true);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(two_hcas_make_a_pair),
-		cmocka_unit_test(
-			of_eight_each_is_a_device_with_a_neighbour_in_reserve),
-		cmocka_unit_test(pairs_are_made_where_pairs_are_wanted),
-		cmocka_unit_test(an_odd_one_serves_alone_or_not),
-		cmocka_unit_test(without_sup_nothing_is_in_reserve),
-		cmocka_unit_test(two_that_are_named_can_be_two_devices),
-		cmocka_unit_test(what_contradicts_is_refused_in_words),
-		cmocka_unit_test(
-			devices_of_before_stay_whatever_is_there_today),
-		cmocka_unit_test(a_share_of_0_is_no_contradiction),
-	};
-
-	return cmocka_run_group_tests(tests, make_dir, rm_dir);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(two_hcas_make_a_pair),
+	cmocka_unit_test(of_eight_each_is_a_device_with_a_neighbour_in_reserve),
+	cmocka_unit_test(pairs_are_made_where_pairs_are_wanted),
+	cmocka_unit_test(an_odd_one_serves_alone_or_not),
+	cmocka_unit_test(without_sup_nothing_is_in_reserve),
+	cmocka_unit_test(two_that_are_named_can_be_two_devices),
+	cmocka_unit_test(what_contradicts_is_refused_in_words),
+	cmocka_unit_test(devices_of_before_stay_whatever_is_there_today),
+	cmocka_unit_test(a_share_of_0_is_no_contradiction),
+	{ 0 },
+};
+struct test_group test_group = { make_dir, rm_dir };

@@ -240,17 +240,14 @@ static void memory_is_asked_of_a_node(void **state)
 
 #define t(f) cmocka_unit_test_teardown(f, end_play)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		t(a_node_s_cpus_are_those_that_we_may_use),
-		t(one_node_is_near_to_all),
-		t(a_shard_runs_near_its_hca),
-		t(shards_that_are_more_than_the_cpus_there_run_anywhere),
-		t(cpus_that_are_gone_stop_no_shard),
-		t(cqs_take_turns_on_vectors),
-		t(memory_is_asked_of_a_node),
-	};
-
-	return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
-}
+const struct CMUnitTest test_list[] = {
+	t(a_node_s_cpus_are_those_that_we_may_use),
+	t(one_node_is_near_to_all),
+	t(a_shard_runs_near_its_hca),
+	t(shards_that_are_more_than_the_cpus_there_run_anywhere),
+	t(cpus_that_are_gone_stop_no_shard),
+	t(cqs_take_turns_on_vectors),
+	t(memory_is_asked_of_a_node),
+	{ 0 },
+};
+struct test_group test_group = { scratch_make, scratch_remove };

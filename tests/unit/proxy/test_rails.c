@@ -254,23 +254,19 @@ static void without_sup_one_port_is_enough(void **state)
 #define p(f) cmocka_unit_test(f)
 #define d(f) cmocka_unit_test_setup_teardown(f, no_devices, rm_dir)
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		p(a_node_is_near_to_itself_and_to_nobody_knows_where),
-		p(a_port_is_told_as_ibv_devinfo_would),
-		d(a_machine_without_devices_does_not_start),
-		d(the_software_hca_serves_where_it_is_asked_for),
-		d(virtual_functions_of_a_card_are_one_hca),
-		d(ports_that_are_down_are_rails_all_the_same),
-		d(a_second_port_without_a_cable_is_no_rail),
-		d(a_device_that_does_not_answer_is_left_out),
-		d(active_ports_become_the_rails),
-		d(soft_roce_is_not_taken_unasked),
-		d(a_device_that_cannot_be_opened_is_told),
-		d(another_transport_is_none_of_ours),
-		d(without_sup_one_port_is_enough),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
-}
+const struct CMUnitTest test_list[] = {
+	p(a_node_is_near_to_itself_and_to_nobody_knows_where),
+	p(a_port_is_told_as_ibv_devinfo_would),
+	d(a_machine_without_devices_does_not_start),
+	d(the_software_hca_serves_where_it_is_asked_for),
+	d(virtual_functions_of_a_card_are_one_hca),
+	d(ports_that_are_down_are_rails_all_the_same),
+	d(a_second_port_without_a_cable_is_no_rail),
+	d(a_device_that_does_not_answer_is_left_out),
+	d(active_ports_become_the_rails),
+	d(soft_roce_is_not_taken_unasked),
+	d(a_device_that_cannot_be_opened_is_told),
+	d(another_transport_is_none_of_ours),
+	d(without_sup_one_port_is_enough),
+	{ 0 },
+};

@@ -130,14 +130,11 @@ static void handshakes_have_shares(void **state)
 	assert_in_range(his, 100, 2 * (8 + 5 * 10));
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_address_elsewhere_has_a_share),
-		cmocka_unit_test(users_here_are_told_apart_from_strangers),
-		cmocka_unit_test(handshakes_have_a_pace),
-		cmocka_unit_test(handshakes_have_shares),
-	};
-
-	return cmocka_run_group_tests(tests, setup, teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(an_address_elsewhere_has_a_share),
+	cmocka_unit_test(users_here_are_told_apart_from_strangers),
+	cmocka_unit_test(handshakes_have_a_pace),
+	cmocka_unit_test(handshakes_have_shares),
+	{ 0 },
+};
+struct test_group test_group = { setup, teardown };
