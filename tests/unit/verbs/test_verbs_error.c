@@ -14,31 +14,29 @@ static void an_unknown_lkey_fails_after_what_was_before_it(void **state)
 {
 	struct vt *t = *state;
 	struct ibv_sge bad;
-	struct writes f;
 
-	writes_begin(t, &f);
-	bad = vt_sge(&f.src, 0, 64);
+	bad = vt_sge(&writes.src, 0, 64);
 	bad.lkey ^= 0x5a5a5a00;
-	assert_int_equal(writes_good(&f, 1), 0);
+	assert_int_equal(writes_good(1), 0);
 	assert_int_equal(
-		writes_post(&f, 2, bad, vt_addr(&f.dst), f.dst.mr->rkey), 0);
-	assert_int_equal(writes_good(&f, 3), 0);
+		writes_post(2, bad, vt_addr(&writes.dst), writes.dst.mr->rkey),
+		0);
+	assert_int_equal(writes_good(3), 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, bad_lkey(t));
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
-	writes_over(t, &f);
+	writes_over(t);
 }
 
 static void a_piece_beyond_its_region_is_refused_here(void **state)
 {
 	struct vt *t = *state;
 	struct ibv_sge bad;
-	struct writes f;
 
-	writes_begin(t, &f);
-	bad = vt_sge(&f.src, 8000, 193);
+	bad = vt_sge(&writes.src, 8000, 193);
 	assert_int_equal(
-		writes_post(&f, 2, bad, vt_addr(&f.dst), f.dst.mr->rkey), 0);
+		writes_post(2, bad, vt_addr(&writes.dst), writes.dst.mr->rkey),
+		0);
 	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
 }
 
@@ -47,15 +45,13 @@ static void a_region_of_another_pd_is_refused_here(void **state)
 	struct vt *t = *state;
 	struct ibv_pd *own = t->a.pd, *other;
 	struct vt_mem mem;
-	struct writes f;
 
-	writes_begin(t, &f);
 	assert_int_equal(t->v->alloc_pd(t->a.ctx, &other), 0);
 	t->a.pd = other;
 	mem = vt_mem(t, &t->a, 4096, VT_LOCAL);
 	t->a.pd = own;
-	assert_int_equal(writes_post(&f, 2, vt_sge(&mem, 0, 64),
-				     vt_addr(&f.dst), f.dst.mr->rkey),
+	assert_int_equal(writes_post(2, vt_sge(&mem, 0, 64),
+				     vt_addr(&writes.dst), writes.dst.mr->rkey),
 			 0);
 	vt_expect(t, &t->a.send, 2, bad_lkey(t));
 	vt_mem_free(t, &mem);
@@ -66,36 +62,34 @@ static void a_receive_too_small_fails_at_both_ends(void **state)
 {
 	struct vt *t = *state;
 	struct ibv_sge in, out;
-	struct writes f;
 
-	writes_begin(t, &f);
-	in = vt_sge(&f.src, 0, 100);
-	out = vt_sge(&f.dst, 0, 99);
-	assert_int_equal(vt_recv(f.qb, 5, &out, 1), 0);
-	assert_int_equal(vt_recv(f.qb, 6, &out, 1), 0);
+	in = vt_sge(&writes.src, 0, 100);
+	out = vt_sge(&writes.dst, 0, 99);
+	assert_int_equal(vt_recv(writes.qb, 5, &out, 1), 0);
+	assert_int_equal(vt_recv(writes.qb, 6, &out, 1), 0);
 	assert_int_equal(
-		vt_send(f.qa, IBV_WR_SEND, 7, IBV_SEND_SIGNALED, &in, 1), 0);
+		vt_send(writes.qa, IBV_WR_SEND, 7, IBV_SEND_SIGNALED, &in, 1),
+		0);
 	vt_expect(t, &t->b.recv, 5,
 		  t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR);
 	vt_expect(t, &t->a.send, 7,
 		  t->rxe ? IBV_WC_REM_OP_ERR : IBV_WC_REM_INV_REQ_ERR);
 	vt_expect(t, &t->b.recv, 6, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(vt_state(t, f.qb), IBV_QPS_ERR);
+	assert_int_equal(vt_state(t, writes.qb), IBV_QPS_ERR);
 }
 
 static void a_receive_with_a_bad_key_fails_at_both_ends(void **state)
 {
 	struct vt *t = *state;
 	struct ibv_sge in, out;
-	struct writes f;
 
-	writes_begin(t, &f);
-	in = vt_sge(&f.src, 0, 100);
-	out = vt_sge(&f.dst, 0, 100);
+	in = vt_sge(&writes.src, 0, 100);
+	out = vt_sge(&writes.dst, 0, 100);
 	out.lkey ^= 0x111000;
-	assert_int_equal(vt_recv(f.qb, 5, &out, 1), 0);
+	assert_int_equal(vt_recv(writes.qb, 5, &out, 1), 0);
 	assert_int_equal(
-		vt_send(f.qa, IBV_WR_SEND, 7, IBV_SEND_SIGNALED, &in, 1), 0);
+		vt_send(writes.qa, IBV_WR_SEND, 7, IBV_SEND_SIGNALED, &in, 1),
+		0);
 	vt_expect(t, &t->b.recv, 5, bad_lkey(t));
 	vt_expect(t, &t->a.send, 7, IBV_WC_REM_OP_ERR);
 }
@@ -103,21 +97,20 @@ static void a_receive_with_a_bad_key_fails_at_both_ends(void **state)
 static void moving_to_error_flushes_everything_in_order(void **state)
 {
 	struct vt *t = *state;
-	struct writes f;
 
-	writes_begin(t, &f);
 	for (uint64_t i = 0; i < 10; i++) {
 		/* Unsignalled ones are flushed with a completion, too. */
-		assert_int_equal(vt_send(f.qa, IBV_WR_SEND, i, 0, NULL, 0), 0);
-		assert_int_equal(vt_recv(f.qa, 100 + i, NULL, 0), 0);
+		assert_int_equal(vt_send(writes.qa, IBV_WR_SEND, i, 0, NULL, 0),
+				 0);
+		assert_int_equal(vt_recv(writes.qa, 100 + i, NULL, 0), 0);
 	}
-	assert_int_equal(vt_to(t, f.qa, IBV_QPS_ERR), 0);
+	assert_int_equal(vt_to(t, writes.qa, IBV_QPS_ERR), 0);
 	for (uint64_t i = 0; i < 10; i++) {
 		vt_expect(t, &t->a.send, i, IBV_WC_WR_FLUSH_ERR);
 		vt_expect(t, &t->a.recv, 100 + i, IBV_WC_WR_FLUSH_ERR);
 	}
-	writes_over(t, &f);
-	assert_int_equal(vt_recv(f.qa, 200, NULL, 0), 0);
+	writes_over(t);
+	assert_int_equal(vt_recv(writes.qa, 200, NULL, 0), 0);
 	/* librxe rings no bell for a receive, so nothing flushes it. */
 	if (t->rxe)
 		vt_quiet(t, &t->a.recv, 50);
@@ -128,40 +121,35 @@ static void moving_to_error_flushes_everything_in_order(void **state)
 static void an_error_completion_names_its_qp(void **state)
 {
 	struct vt *t = *state;
-	struct writes f;
 	struct ibv_wc wc;
 
-	writes_begin(t, &f);
-	assert_int_equal(vt_to(t, f.qa, IBV_QPS_ERR), 0);
-	assert_int_equal(writes_good(&f, 5), 0);
+	assert_int_equal(vt_to(t, writes.qa, IBV_QPS_ERR), 0);
+	assert_int_equal(writes_good(5), 0);
 	wc = vt_expect(t, &t->a.send, 5, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(wc.qp_num, f.qa->qp_num);
+	assert_int_equal(wc.qp_num, writes.qa->qp_num);
 }
 
 /* A pair whose second QP is gone once a message has come over it. */
-static void lose_the_peer(struct vt *t, struct writes *f,
-			  const struct vt_opt *o)
+static void lose_the_peer(struct vt *t, const struct vt_opt *o)
 {
-	writes_begin(t, f);
-	vt_destroy(t, f->qa, f->qb);
-	vt_pair(t, o, &f->qa, &f->qb);
-	assert_int_equal(writes_good(f, 1), 0);
+	vt_destroy(t, writes.qa, writes.qb);
+	vt_pair(t, o, &writes.qa, &writes.qb);
+	assert_int_equal(writes_good(1), 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
-	vt_destroy(t, NULL, f->qb);
-	f->qb = NULL;
-	assert_int_equal(writes_good(f, 2), 0);
+	vt_destroy(t, NULL, writes.qb);
+	writes.qb = NULL;
+	assert_int_equal(writes_good(2), 0);
 }
 
 static void a_peer_that_is_gone_ends_in_retry_exceeded(void **state)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
-	struct writes f;
 
 	o.timeout = 14;
 	o.retry_cnt = 1;
-	lose_the_peer(t, &f, &o);
-	assert_int_equal(writes_good(&f, 3), 0);
+	lose_the_peer(t, &o);
+	assert_int_equal(writes_good(3), 0);
 	vt_expect(t, &t->a.send, 2, IBV_WC_RETRY_EXC_ERR);
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
 }
@@ -170,12 +158,11 @@ static void a_peer_that_is_gone_is_given_its_retries(void **state)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
-	struct writes f;
 
 	o.timeout = 20; /* half a minute */
-	lose_the_peer(t, &f, &o);
+	lose_the_peer(t, &o);
 	vt_quiet(t, &t->a.send, 50);
-	assert_int_equal(vt_state(t, f.qa), IBV_QPS_RTS);
+	assert_int_equal(vt_state(t, writes.qa), IBV_QPS_RTS);
 }
 
 static void a_peer_that_never_was_ends_in_retry_exceeded(void **state)
@@ -204,48 +191,44 @@ static void an_error_leaves_other_qps_alone(void **state)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
-	struct writes f;
 
-	writes_begin(t, &f);
 	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
-	assert_int_equal(writes_post(&f, 2, vt_sge(&f.src, 0, 64), 0, 0), 0);
+	assert_int_equal(writes_post(2, vt_sge(&writes.src, 0, 64), 0, 0), 0);
 	vt_expect(t, &t->a.send, 2, IBV_WC_REM_ACCESS_ERR);
 	assert_int_equal(vt_send_imm(qa, 3, 0, NULL, 0), 0);
 	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 3, IBV_WC_SUCCESS);
-	vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
+	vt_refused(t, writes.qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
 static void what_was_received_is_acked_though_the_qp_goes_at_once(void **s)
 {
 	struct vt *t = *s;
-	struct writes f;
 
-	writes_begin(t, &f);
 	for (int i = 0; i < 30; i++) {
-		assert_int_equal(vt_recv(f.qb, 1, NULL, 0), 0);
-		assert_int_equal(vt_send_imm(f.qa, 2, 0, NULL, 0), 0);
+		assert_int_equal(vt_recv(writes.qb, 1, NULL, 0), 0);
+		assert_int_equal(vt_send_imm(writes.qa, 2, 0, NULL, 0), 0);
 		vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
-		vt_destroy(t, NULL, f.qb);
+		vt_destroy(t, NULL, writes.qb);
 		vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-		vt_destroy(t, f.qa, NULL);
-		vt_pair(t, &vt_usual, &f.qa, &f.qb);
+		vt_destroy(t, writes.qa, NULL);
+		vt_pair(t, &vt_usual, &writes.qa, &writes.qb);
 	}
 }
 
 const struct CMUnitTest test_list[] = {
-	vt_test(an_unknown_lkey_fails_after_what_was_before_it),
-	vt_test(a_piece_beyond_its_region_is_refused_here),
-	vt_test(a_region_of_another_pd_is_refused_here),
-	vt_test(a_receive_too_small_fails_at_both_ends),
-	vt_test(a_receive_with_a_bad_key_fails_at_both_ends),
-	vt_test(moving_to_error_flushes_everything_in_order),
-	vt_test(an_error_completion_names_its_qp),
-	vt_test(a_peer_that_is_gone_ends_in_retry_exceeded),
-	vt_test(a_peer_that_is_gone_is_given_its_retries),
-	vt_test(a_peer_that_never_was_ends_in_retry_exceeded),
-	vt_test(an_error_leaves_other_qps_alone),
-	vt_test(what_was_received_is_acked_though_the_qp_goes_at_once),
+	writes_test(an_unknown_lkey_fails_after_what_was_before_it),
+	writes_test(a_piece_beyond_its_region_is_refused_here),
+	writes_test(a_region_of_another_pd_is_refused_here),
+	writes_test(a_receive_too_small_fails_at_both_ends),
+	writes_test(a_receive_with_a_bad_key_fails_at_both_ends),
+	writes_test(moving_to_error_flushes_everything_in_order),
+	writes_test(an_error_completion_names_its_qp),
+	writes_test(a_peer_that_is_gone_ends_in_retry_exceeded),
+	writes_test(a_peer_that_is_gone_is_given_its_retries),
+	writes_test(a_peer_that_never_was_ends_in_retry_exceeded),
+	writes_test(an_error_leaves_other_qps_alone),
+	writes_test(what_was_received_is_acked_though_the_qp_goes_at_once),
 	{ 0 },
 };

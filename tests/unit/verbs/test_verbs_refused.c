@@ -5,54 +5,39 @@
 #include <errno.h>
 
 /* One bad WRITE: the requester's error, and the responder's event. */
-static void refused(struct vt *t, struct writes *f, uint64_t raddr,
-		    uint32_t rkey, size_t len)
+static void refused(struct vt *t, uint64_t raddr, uint32_t rkey, size_t len)
 {
-	assert_int_equal(writes_good(f, 1), 0);
+	assert_int_equal(writes_good(1), 0);
 	assert_int_equal(
-		writes_post(f, 2, vt_sge(&f->src, 0, len), raddr, rkey), 0);
-	assert_int_equal(writes_good(f, 3), 0);
+		writes_post(2, vt_sge(&writes.src, 0, len), raddr, rkey), 0);
+	assert_int_equal(writes_good(3), 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_REM_ACCESS_ERR);
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
-	writes_over(t, f);
-	vt_refused(t, f->qb, IBV_EVENT_QP_ACCESS_ERR);
+	writes_over(t);
+	vt_refused(t, writes.qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
 static void an_unknown_rkey_is_refused_by_the_responder(void **state)
 {
-	struct vt *t = *state;
-	struct writes f;
-
-	writes_begin(t, &f);
-	refused(t, &f, vt_addr(&f.dst), f.dst.mr->rkey ^ 0x77001, 64);
+	refused(*state, vt_addr(&writes.dst), writes.dst.mr->rkey ^ 0x77001,
+		64);
 }
 
 static void a_write_beyond_the_region_is_refused(void **state)
 {
-	struct vt *t = *state;
-	struct writes f;
-
-	writes_begin(t, &f);
-	refused(t, &f, vt_addr(&f.dst) + 8192 - 63, f.dst.mr->rkey, 64);
+	refused(*state, vt_addr(&writes.dst) + 8192 - 63, writes.dst.mr->rkey,
+		64);
 }
 
 static void a_write_before_the_region_is_refused(void **state)
 {
-	struct vt *t = *state;
-	struct writes f;
-
-	writes_begin(t, &f);
-	refused(t, &f, vt_addr(&f.dst) - 1, f.dst.mr->rkey, 64);
+	refused(*state, vt_addr(&writes.dst) - 1, writes.dst.mr->rkey, 64);
 }
 
 static void an_address_that_wraps_round_is_refused(void **state)
 {
-	struct vt *t = *state;
-	struct writes f;
-
-	writes_begin(t, &f);
-	refused(t, &f, UINT64_MAX - 10, f.dst.mr->rkey, 64);
+	refused(*state, UINT64_MAX - 10, writes.dst.mr->rkey, 64);
 }
 
 static void a_region_not_for_writing_is_refused(void **state)
@@ -60,10 +45,8 @@ static void a_region_not_for_writing_is_refused(void **state)
 	struct vt *t = *state;
 	struct vt_mem ro =
 		vt_mem(t, &t->b, 4096, VT_LOCAL | IBV_ACCESS_REMOTE_READ);
-	struct writes f;
 
-	writes_begin(t, &f);
-	refused(t, &f, vt_addr(&ro), ro.mr->rkey, 64);
+	refused(t, vt_addr(&ro), ro.mr->rkey, 64);
 	assert_int_equal(ro.p[0], 0);
 }
 
@@ -72,14 +55,12 @@ static void an_rkey_of_another_pd_is_refused(void **state)
 	struct vt *t = *state;
 	struct ibv_pd *own = t->b.pd, *other;
 	struct vt_mem mem;
-	struct writes f;
 
-	writes_begin(t, &f);
 	assert_int_equal(t->v->alloc_pd(t->b.ctx, &other), 0);
 	t->b.pd = other;
 	mem = vt_mem(t, &t->b, 4096, VT_ALL);
 	t->b.pd = own;
-	refused(t, &f, vt_addr(&mem), mem.mr->rkey, 64);
+	refused(t, vt_addr(&mem), mem.mr->rkey, 64);
 	assert_int_equal(mem.p[0], 0);
 	vt_mem_free(t, &mem);
 	assert_int_equal(t->v->dealloc_pd(other), 0);
@@ -89,38 +70,34 @@ static void a_qp_not_for_writing_refuses(void **state)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
-	struct writes f;
 
-	writes_begin(t, &f);
-	vt_destroy(t, f.qa, f.qb);
+	vt_destroy(t, writes.qa, writes.qb);
 	o.access = IBV_ACCESS_REMOTE_READ;
-	vt_pair(t, &o, &f.qa, &f.qb);
-	assert_int_equal(writes_good(&f, 1), 0);
+	vt_pair(t, &o, &writes.qa, &writes.qb);
+	assert_int_equal(writes_good(1), 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_REM_INV_REQ_ERR);
-	vt_refused(t, f.qb, IBV_EVENT_QP_REQ_ERR);
-	assert_int_equal(f.dst.p[0], 0);
+	vt_refused(t, writes.qb, IBV_EVENT_QP_REQ_ERR);
+	assert_int_equal(writes.dst.p[0], 0);
 }
 
 static void a_zero_length_write_needs_no_valid_key(void **state)
 {
 	struct vt *t = *state;
-	struct writes f;
 
-	writes_begin(t, &f);
-	assert_int_equal(vt_rdma(f.qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 NULL, 0, 0, 0),
+	assert_int_equal(vt_rdma(writes.qa, IBV_WR_RDMA_WRITE, 1,
+				 IBV_SEND_SIGNALED, NULL, 0, 0, 0),
 			 0);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 }
 
 const struct CMUnitTest test_list[] = {
-	vt_test(an_unknown_rkey_is_refused_by_the_responder),
-	vt_test(a_write_beyond_the_region_is_refused),
-	vt_test(a_write_before_the_region_is_refused),
-	vt_test(an_address_that_wraps_round_is_refused),
-	vt_test(a_region_not_for_writing_is_refused),
-	vt_test(an_rkey_of_another_pd_is_refused),
-	vt_test(a_qp_not_for_writing_refuses),
-	vt_test(a_zero_length_write_needs_no_valid_key),
+	writes_test(an_unknown_rkey_is_refused_by_the_responder),
+	writes_test(a_write_beyond_the_region_is_refused),
+	writes_test(a_write_before_the_region_is_refused),
+	writes_test(an_address_that_wraps_round_is_refused),
+	writes_test(a_region_not_for_writing_is_refused),
+	writes_test(an_rkey_of_another_pd_is_refused),
+	writes_test(a_qp_not_for_writing_refuses),
+	writes_test(a_zero_length_write_needs_no_valid_key),
 	{ 0 },
 };

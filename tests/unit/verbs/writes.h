@@ -5,17 +5,20 @@
 
 #include "vt.h"
 
-struct writes {
+/* What a writes_test() begins with, and may change. */
+extern struct writes {
 	struct vt_mem src, dst;
 	struct ibv_qp *qa, *qb;
-};
+} writes;
 
-void writes_begin(struct vt *t, struct writes *f);
+#define writes_test(f)                                                         \
+	cmocka_unit_test_setup_teardown(f, writes_setup, vt_teardown)
+int writes_setup(void **state);
+
 /* A signalled WRITE of sge; and one that nothing is wrong with. */
-int writes_post(struct writes *f, uint64_t id, struct ibv_sge sge,
-		uint64_t raddr, uint32_t rkey);
-int writes_good(struct writes *f, uint64_t id);
+int writes_post(uint64_t id, struct ibv_sge sge, uint64_t raddr, uint32_t rkey);
+int writes_good(uint64_t id);
 /* End a is in error, and flushes. */
-void writes_over(struct vt *t, struct writes *f);
+void writes_over(struct vt *t);
 
 #endif
