@@ -31,10 +31,10 @@ static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 		   chmod(cfg->run_dir, 0750) == 0) { /* despite the umask */
 		return 0;
 	}
-	snprintf(why, MPIB_WHY_MAX,
-		 "run directory %s: %s (create its parent, or give --run-dir)",
-		 cfg->run_dir, strerror(errno));
-	return -errno;
+	return mpib_why_fail(
+		why, -errno,
+		"run directory %s: %s (create its parent, or give --run-dir)",
+		cfg->run_dir, strerror(errno));
 }
 
 /* The admin socket's directory beside the run directory, whose parent only root
@@ -101,22 +101,20 @@ int mpib_drop(const struct mpib_config *cfg, char *why)
 		return 0;
 	errno = 0;
 	pw = getpwnam(cfg->run_user);
-	if (!pw) {
-		snprintf(why, MPIB_WHY_MAX,
-			 "run.user: there is no user \"%s\" (create it, or "
-			 "give another --run-user)",
-			 cfg->run_user);
-		return -ENOENT;
-	}
+	if (!pw)
+		return mpib_why_fail(
+			why, -ENOENT,
+			"run.user: there is no user \"%s\" (create it, or "
+			"give another --run-user)",
+			cfg->run_user);
 	if (pw->pw_uid == geteuid())
 		return 0;
-	if (geteuid() != 0) {
-		snprintf(why, MPIB_WHY_MAX,
-			 "run.user: only root can become \"%s\" (start as root "
-			 "or as that user)",
-			 cfg->run_user);
-		return -EPERM;
-	}
+	if (geteuid() != 0)
+		return mpib_why_fail(
+			why, -EPERM,
+			"run.user: only root can become \"%s\" (start as root "
+			"or as that user)",
+			cfg->run_user);
 	rc = make_run_dir(cfg, pw, why);
 	if (rc < 0)
 		return rc;

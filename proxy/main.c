@@ -56,10 +56,10 @@ static int settle_path(char *path, size_t size, const char *what, char *why)
 	if (getcwd(cwd, sizeof(cwd)) &&
 	    snprintf(path, size, "%s/%s", cwd, given) < (int)size)
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s %s: its whole path is too long (give a shorter one)", what,
-		 given);
-	return -ENAMETOOLONG;
+	return mpib_why_fail(
+		why, -ENAMETOOLONG,
+		"%s %s: its whole path is too long (give a shorter one)", what,
+		given);
 }
 
 /* The default run directory, and the paths of files that are read once more after an

@@ -72,11 +72,11 @@ static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 	*addr = mpib_address_of_ip(sout_address(p));
 	if (mpib_address_ip(addr))
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "peer link: rail SOUT %s, and this machine has no default "
-		 "route (give --peer-addr)",
-		 what_sout_lacks(p));
-	return -EADDRNOTAVAIL;
+	return mpib_why_fail(
+		why, -EADDRNOTAVAIL,
+		"peer link: rail SOUT %s, and this machine has no default "
+		"route (give --peer-addr)",
+		what_sout_lacks(p));
 }
 
 /* The address by which islands are told, network order: that of SOUT, or of the
@@ -89,12 +89,12 @@ static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 		*ip = mpib_address_ip(addr);
 	if (*ip || !mpib_islands_given(&p->cfg.islands))
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "islands: rail SOUT %s, and the peer link has no IPv4 address "
-		 "to tell this node's island by (give --peer-addr, or no "
-		 "island.prefix and island.networks)",
-		 what_sout_lacks(p));
-	return -EADDRNOTAVAIL;
+	return mpib_why_fail(
+		why, -EADDRNOTAVAIL,
+		"islands: rail SOUT %s, and the peer link has no IPv4 address "
+		"to tell this node's island by (give --peer-addr, or no "
+		"island.prefix and island.networks)",
+		what_sout_lacks(p));
 }
 
 /* Where this node is called when the first address fails: as configured; else at
@@ -229,10 +229,10 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 	rc = mpib_broker_open(&opts, &p->broker, reason, sizeof(reason));
 	if (rc < 0) {
 		p->broker = NULL;
-		snprintf(why, MPIB_WHY_MAX,
-			 "peer link: %s (give another --peer-port or --sout)",
-			 reason);
-		return rc;
+		return mpib_why_fail(
+			why, rc,
+			"peer link: %s (give another --peer-port or --sout)",
+			reason);
 	}
 	mpib_cluster_init(&p->cluster, &p->loop, p->engine, p->broker,
 			  &p->view);

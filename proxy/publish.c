@@ -54,8 +54,7 @@ int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 	rc = mpib_scrapes_open(&m->gather, fd, &m->scrapes);
 	if (rc < 0) {
 		m->scrapes = NULL;
-		snprintf(why, MPIB_WHY_MAX, "metrics: %s", strerror(-rc));
-		return rc;
+		return mpib_why_fail(why, rc, "metrics: %s", strerror(-rc));
 	}
 	m->http = NULL;
 	if (view->cfg->metrics_listen[0])

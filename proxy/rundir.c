@@ -17,7 +17,6 @@
 #include "base/lockfile.h"
 #include "base/run_dir.h"
 #include "config/config.h"
-#include "why.h"
 
 #define LOCK "lock"
 #define PID "proxy.pid"

@@ -166,9 +166,8 @@ static int open_stats(struct mpib_proxy *p, char *why)
 			     &p->view, &p->admin, &p->stats);
 	if (rc < 0) {
 		p->stats = NULL;
-		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
-			 strerror(-rc));
-		return rc;
+		return mpib_why_fail(why, rc, "control thread: %s",
+				     strerror(-rc));
 	}
 	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
 		   MPIB_VERSION, p->rundir.path);
@@ -279,10 +278,8 @@ static int start_go_on(struct mpib_proxy *p, char *why)
 	p->activated = b->activated;
 	p->upgrade.count = b->upgrades + 1;
 	p->readopt.count = b->readopted;
-	if (rc < 0) {
-		snprintf(why, MPIB_WHY_MAX, "upgrade: %s", strerror(-rc));
-		return rc;
-	}
+	if (rc < 0)
+		return mpib_why_fail(why, rc, "upgrade: %s", strerror(-rc));
 	mpib_handover_tell(p, getpid());
 	keep_events(&p->cfg, false);
 	start_telling(p);

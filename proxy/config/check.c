@@ -53,12 +53,12 @@ static int check_ports(struct mpib_config *cfg, char *why)
 		    rail[0].port != rail[1].port ||
 		    strcmp(rail[0].name, rail[1].name) != 0)
 			continue;
-		snprintf(why, MPIB_WHY_MAX,
-			 "%s: both rails are %s (give two ports, or %s)",
-			 d->origin[0] ? d->origin
-				      : mpib_config_origin(cfg, "hca", "sup"),
-			 d->sup, d->origin[0] ? "no sup" : "--sup none");
-		return -EINVAL;
+		return mpib_why_fail(
+			why, -EINVAL,
+			"%s: both rails are %s (give two ports, or %s)",
+			d->origin[0] ? d->origin
+				     : mpib_config_origin(cfg, "hca", "sup"),
+			d->sup, d->origin[0] ? "no sup" : "--sup none");
 	}
 	return 0;
 }
@@ -69,12 +69,12 @@ static int check_threads(struct mpib_config *cfg, char *why)
 
 	if (e->shards * e->devices <= MPIB_SHARDS_MAX || mpib_config_keeps(cfg))
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: proxy.threads = %u for each of %u devices are more than "
-		 "%u threads (lower it)",
-		 mpib_config_origin(cfg, "proxy", "threads"), e->shards,
-		 e->devices, (unsigned)MPIB_SHARDS_MAX);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: proxy.threads = %u for each of %u devices are more than "
+		"%u threads (lower it)",
+		mpib_config_origin(cfg, "proxy", "threads"), e->shards,
+		e->devices, (unsigned)MPIB_SHARDS_MAX);
 }
 
 static int check_nets(struct mpib_config *cfg, char *why)
@@ -120,11 +120,11 @@ static int check_classes(struct mpib_config *cfg, char *why)
 		if (!*end)
 			return 0;
 	}
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: qp.traffic_classes: \"%.32s\" is no traffic class (give "
-		 "any, none or numbers up to 255 with commas)",
-		 mpib_config_origin(cfg, "qp", "traffic_classes"), at);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: qp.traffic_classes: \"%.32s\" is no traffic class (give "
+		"any, none or numbers up to 255 with commas)",
+		mpib_config_origin(cfg, "qp", "traffic_classes"), at);
 }
 
 bool mpib_config_class(const struct mpib_config *cfg, unsigned traffic_class)
@@ -151,11 +151,11 @@ static int check_srq(struct mpib_config *cfg, char *why)
 
 	if (e->srq_low < e->srq_high)
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: srq.low = %u is not below srq.high = %u (lower it)",
-		 origin_of_pair(cfg, "srq", "low", "high"), e->srq_low,
-		 e->srq_high);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: srq.low = %u is not below srq.high = %u (lower it)",
+		origin_of_pair(cfg, "srq", "low", "high"), e->srq_low,
+		e->srq_high);
 }
 
 /* Each part begins on 128 bytes of a window. */
@@ -164,11 +164,11 @@ static int check_aligned(struct mpib_config *cfg, const char *key,
 {
 	if (value % MPIB_ALIGN == 0)
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: client.%s = %u is no multiple of 128 (give %u)",
-		 mpib_config_origin(cfg, "client", key), key, value,
-		 value / MPIB_ALIGN * MPIB_ALIGN);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: client.%s = %u is no multiple of 128 (give %u)",
+		mpib_config_origin(cfg, "client", key), key, value,
+		value / MPIB_ALIGN * MPIB_ALIGN);
 }
 
 static int check_window(struct mpib_config *cfg, char *why)
@@ -180,12 +180,12 @@ static int check_part(struct mpib_config *cfg, char *why)
 {
 	if (cfg->part <= cfg->window)
 		return check_aligned(cfg, "part", cfg->part, why);
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: client.part = %u is more than client.window = %u "
-		 "(change either)",
-		 origin_of_pair(cfg, "client", "part", "window"), cfg->part,
-		 cfg->window);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: client.part = %u is more than client.window = %u "
+		"(change either)",
+		origin_of_pair(cfg, "client", "part", "window"), cfg->part,
+		cfg->window);
 }
 
 /* The built-in interval gives way to a short send queue by itself. */
@@ -197,13 +197,13 @@ static int check_signals(struct mpib_config *cfg, char *why)
 	if (e->cts_signal <= most ||
 	    !mpib_config_given(cfg, "cts", "signal_interval"))
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: cts.signal_interval = %u is more than the %u that "
-		 "qp.sq_depth = %u leaves room for (lower it, or raise "
-		 "qp.sq_depth)",
-		 mpib_config_origin(cfg, "cts", "signal_interval"),
-		 e->cts_signal, most, e->sq_depth);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: cts.signal_interval = %u is more than the %u that "
+		"qp.sq_depth = %u leaves room for (lower it, or raise "
+		"qp.sq_depth)",
+		mpib_config_origin(cfg, "cts", "signal_interval"),
+		e->cts_signal, most, e->sq_depth);
 }
 
 /* With a quota below what one connection takes, every connect would fail. */
@@ -213,11 +213,11 @@ static int check_quota(const struct mpib_config *cfg, const char *key,
 {
 	if (quota == 0 || quota >= least)
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: quota.%s = %" PRIu64 " is less than the %" PRIu64
-		 " that %s takes of it (raise it, or 0)",
-		 mpib_config_origin(cfg, "quota", key), key, quota, least, who);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: quota.%s = %" PRIu64 " is less than the %" PRIu64
+		" that %s takes of it (raise it, or 0)",
+		mpib_config_origin(cfg, "quota", key), key, quota, least, who);
 }
 
 static int check_quota_requests(struct mpib_config *cfg, char *why)
@@ -255,12 +255,12 @@ static int check_peer_addr(struct mpib_config *cfg, char *why)
 {
 	if (!cfg->peer_addr[0] || take_peer_addr(cfg))
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: peer.addr = \"%s\" is no address that other nodes reach "
-		 "(give a.b.c.d, or an IPv6 address that is not "
-		 "link-local; or two that differ, as 10.0.0.1,10.1.0.1)",
-		 mpib_config_origin(cfg, "peer", "addr"), cfg->peer_addr);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: peer.addr = \"%s\" is no address that other nodes reach "
+		"(give a.b.c.d, or an IPv6 address that is not "
+		"link-local; or two that differ, as 10.0.0.1,10.1.0.1)",
+		mpib_config_origin(cfg, "peer", "addr"), cfg->peer_addr);
 }
 
 /* Whether the key file can be used. Its owner is checked when it is read: the user
@@ -278,11 +278,11 @@ static int check_key(struct mpib_config *cfg, char *why)
 		bad = errno == EACCES ? NULL : strerror(errno);
 	if (!bad)
 		return 0;
-	snprintf(why, MPIB_WHY_MAX, "%s: peer.key_file = %s: %s%s",
-		 mpib_config_origin(cfg, "peer", "key_file"),
-		 cfg->peer_key_file, bad,
-		 strchr(bad, '(') ? "" : " (name the cluster's key, or none)");
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL, "%s: peer.key_file = %s: %s%s",
+		mpib_config_origin(cfg, "peer", "key_file"), cfg->peer_key_file,
+		bad,
+		strchr(bad, '(') ? "" : " (name the cluster's key, or none)");
 }
 
 typedef int check_fn(struct mpib_config *cfg, char *why);
@@ -332,10 +332,9 @@ int mpib_config_change(struct mpib_config *cfg, const struct mpib_setting *s,
 	struct mpib_config *next = malloc(sizeof(*next));
 	int rc;
 
-	if (!next) {
-		snprintf(why, MPIB_WHY_MAX, "%s: %s", origin, strerror(ENOMEM));
-		return -ENOMEM;
-	}
+	if (!next)
+		return mpib_why_fail(why, -ENOMEM, "%s: %s", origin,
+				     strerror(ENOMEM));
 	*next = *cfg;
 	rc = mpib_config_set(next, s, value, origin, why);
 	if (rc == 0) {

@@ -9,6 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+int mpib_why_fail(char *why, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, MPIB_WHY_MAX, fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
 static void *config_field(struct mpib_config *cfg, const struct mpib_setting *s)
 {
 	return (char *)cfg + s->offset;
@@ -62,9 +72,8 @@ static int config_bad(char *why, const struct mpib_setting *s,
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	snprintf(why, MPIB_WHY_MAX, "%s: %s.%s = \"%.64s\" %s", origin,
-		 s->section, s->key, value, text);
-	return -EINVAL;
+	return mpib_why_fail(why, -EINVAL, "%s: %s.%s = \"%.64s\" %s", origin,
+			     s->section, s->key, value, text);
 }
 
 /* The shift for a suffix K, M, G or T (powers of 1024), with or without "B" or

@@ -184,6 +184,10 @@ const char *mpib_config_nearest(const char *typed, const char *otherwise,
 /* Give every setting its built-in value. */
 void mpib_config_init(struct mpib_config *cfg);
 
+/* Write the reason for a failure into why, of MPIB_WHY_MAX bytes, and return rc.
+ * Any thread. */
+int mpib_why_fail(char *why, int rc, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Add a line to why, below those that it has; a line without room is left out. */
 void mpib_config_why(char *why, const char *line);
 

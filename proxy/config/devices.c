@@ -12,8 +12,8 @@
 static int devices_bad(char *why, const char *origin, const char *name,
 		       const char *text)
 {
-	snprintf(why, MPIB_WHY_MAX, "%s: device %.64s: %s", origin, name, text);
-	return -EINVAL;
+	return mpib_why_fail(why, -EINVAL, "%s: device %.64s: %s", origin, name,
+			     text);
 }
 
 /* A name goes into labels and commands, as in gpu0.SUP. */

@@ -149,9 +149,8 @@ int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 	if (!r.in) {
 		int rc = -errno;
 
-		snprintf(why, MPIB_WHY_MAX, "%s: %s (name a readable file)",
-			 path, strerror(-rc));
-		return rc;
+		return mpib_why_fail(why, rc, "%s: %s (name a readable file)",
+				     path, strerror(-rc));
 	}
 	bad_line = ini_parse_stream(file_next_line, &r, file_handle, &r);
 	file_end(&r, bad_line);

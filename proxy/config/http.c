@@ -25,19 +25,19 @@ int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why)
 	if (end && !*end && port <= 65535 &&
 	    inet_pton(AF_INET, addr, &sin->sin_addr) == 1)
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "metrics.listen = \"%.64s\": not an IPv4 address and port "
-		 "(give 127.0.0.1:9495)",
-		 text);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"metrics.listen = \"%.64s\": not an IPv4 address and port "
+		"(give 127.0.0.1:9495)",
+		text);
 }
 
 static int http_fault(const struct mpib_config *cfg, const char *key,
 		      const char *value, const char *bad, char *why)
 {
-	snprintf(why, MPIB_WHY_MAX, "%s: metrics.%s = %.256s: %s",
-		 mpib_config_origin(cfg, "metrics", key), key, value, bad);
-	return -EINVAL;
+	return mpib_why_fail(why, -EINVAL, "%s: metrics.%s = %.256s: %s",
+			     mpib_config_origin(cfg, "metrics", key), key,
+			     value, bad);
 }
 
 /* What is wrong with a file, or NULL. Its owner is checked when it is read, as that
@@ -88,11 +88,10 @@ int mpib_config_http(struct mpib_config *cfg, char *why)
 
 	if (!cfg->metrics_listen[0])
 		return 0;
-	if (mpib_config_listen(cfg->metrics_listen, &sin, reason) < 0) {
-		snprintf(why, MPIB_WHY_MAX, "%s: %.400s",
-			 mpib_config_origin(cfg, "metrics", "listen"), reason);
-		return -EINVAL;
-	}
+	if (mpib_config_listen(cfg->metrics_listen, &sin, reason) < 0)
+		return mpib_why_fail(
+			why, -EINVAL, "%s: %.400s",
+			mpib_config_origin(cfg, "metrics", "listen"), reason);
 	if (!cfg->metrics_cert[0] != !cfg->metrics_key[0])
 		return http_fault(cfg, key,
 				  cfg->metrics_cert[0] ? cfg->metrics_cert

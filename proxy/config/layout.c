@@ -31,11 +31,10 @@ static const char *says_split(const struct mpib_config *cfg)
 static int layout_bad(const struct mpib_config *cfg, const char *what,
 		      char *why)
 {
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: device.layout = %s, and %s (leave it out)",
-		 mpib_config_origin(cfg, "device", "layout"),
-		 cfg->layout == MPIB_LAYOUT_EACH ? "each" : "fused", what);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL, "%s: device.layout = %s, and %s (leave it out)",
+		mpib_config_origin(cfg, "device", "layout"),
+		cfg->layout == MPIB_LAYOUT_EACH ? "each" : "fused", what);
 }
 
 bool mpib_config_keeps(const struct mpib_config *cfg)
@@ -179,10 +178,10 @@ int mpib_config_standby(struct mpib_config *cfg, char *why)
 		standby_share(cfg);
 		return 0;
 	}
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: each HCA is a device with its neighbour in reserve, and "
-		 "%s says how to split over both (leave that out, or give "
-		 "device.layout = fused)",
-		 mpib_config_origin(cfg, "device", "layout"), split);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: each HCA is a device with its neighbour in reserve, and "
+		"%s says how to split over both (leave that out, or give "
+		"device.layout = fused)",
+		mpib_config_origin(cfg, "device", "layout"), split);
 }

@@ -66,20 +66,17 @@ static int options_complain(const struct config_options *o, int c, char **argv,
 		 (int)strcspn(argv[optind - 1] + strspn(argv[optind - 1], "-"),
 			      "="),
 		 argv[optind - 1] + strspn(argv[optind - 1], "-"));
-	if (c == ':') {
-		snprintf(why, MPIB_WHY_MAX,
-			 "command line: --%s wants a value (see --help)",
-			 typed);
-		return -EINVAL;
-	}
+	if (c == ':')
+		return mpib_why_fail(
+			why, -EINVAL,
+			"command line: --%s wants a value (see --help)", typed);
 	for (unsigned i = 0; i < o->count; i++)
 		mpib_suggest_try(&s, o->list[i].name);
 	near = mpib_suggest_best(&s);
-	snprintf(why, MPIB_WHY_MAX,
-		 "command line: %.80s cannot be used (%s%s%s)",
-		 argv[optind - 1], near ? "did you mean --" : "see --help",
-		 near ? near : "", near ? "?" : "");
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL, "command line: %.80s cannot be used (%s%s%s)",
+		argv[optind - 1], near ? "did you mean --" : "see --help",
+		near ? near : "", near ? "?" : "");
 }
 
 /* The option's value is in optarg. */

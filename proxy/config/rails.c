@@ -45,30 +45,28 @@ static int find_hcas(struct mpib_config *cfg, struct mpib_found *f, char *why)
 	struct mpib_hca_filter filter;
 	char reason[200];
 
-	if (strcmp(cfg->sup, "none") != 0 && !is_auto(cfg->sup)) {
-		snprintf(why, MPIB_WHY_MAX,
-			 "%s: hca.sup is given without hca.sout (name both)",
-			 mpib_config_origin(cfg, "hca", "sup"));
-		return -EINVAL;
-	}
+	if (strcmp(cfg->sup, "none") != 0 && !is_auto(cfg->sup))
+		return mpib_why_fail(
+			why, -EINVAL,
+			"%s: hca.sup is given without hca.sout (name both)",
+			mpib_config_origin(cfg, "hca", "sup"));
 	if (mpib_hca_filter_parse(&filter, cfg->hca_filter, reason,
-				  sizeof(reason)) < 0) {
-		snprintf(why, MPIB_WHY_MAX, "%s: hca.filter: %s",
-			 mpib_config_origin(cfg, "hca", "filter"), reason);
-		return -EINVAL;
-	}
+				  sizeof(reason)) < 0)
+		return mpib_why_fail(why, -EINVAL, "%s: hca.filter: %s",
+				     mpib_config_origin(cfg, "hca", "filter"),
+				     reason);
 	if (mpib_rails_discover(&filter, f, cfg->passed_over,
 				sizeof(cfg->passed_over)) > 0 ||
 	    cfg->takes_over) {
 		cfg->found = true;
 		return 0;
 	}
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: hca.sout is not given, and no rail was found: %s (give "
-		 "sout and sup, or --sout soft for the software HCA on "
-		 "127.0.0.1 and 127.0.0.2)",
-		 mpib_config_origin(cfg, "hca", "sout"), cfg->passed_over);
-	return -ENODEV;
+	return mpib_why_fail(
+		why, -ENODEV,
+		"%s: hca.sout is not given, and no rail was found: %s (give "
+		"sout and sup, or --sout soft for the software HCA on "
+		"127.0.0.1 and 127.0.0.2)",
+		mpib_config_origin(cfg, "hca", "sout"), cfg->passed_over);
 }
 
 /* "soft": the software HCA on loopback addresses, with both rails. */
@@ -103,11 +101,11 @@ static int rails_only(struct mpib_config *cfg, char *why)
 			return rc;
 		cfg->one_rail = one;
 	} else if (!strcmp(cfg->sup, "auto")) {
-		snprintf(why, MPIB_WHY_MAX,
-			 "%s: hca.sup is auto and hca.sout is not (name it, "
-			 "or none, or leave both out)",
-			 mpib_config_origin(cfg, "hca", "sup"));
-		return -EINVAL;
+		return mpib_why_fail(
+			why, -EINVAL,
+			"%s: hca.sup is auto and hca.sout is not (name it, "
+			"or none, or leave both out)",
+			mpib_config_origin(cfg, "hca", "sup"));
 	} else {
 		name_hca(&f, cfg->sout);
 		if (cfg->sup[0] && !one)
@@ -141,22 +139,21 @@ static int rails_alone(const struct mpib_config *cfg, char *why)
 {
 	const char *key = cfg->sout[0] ? "sout" : "sup";
 
-	if (cfg->layout != MPIB_LAYOUT_AUTO) {
-		snprintf(why, MPIB_WHY_MAX,
-			 "%s: device.layout is for HCAs without a name, and %s "
-			 "names a device (give one or the other)",
-			 mpib_config_origin(cfg, "device", "layout"),
-			 cfg->device[0].origin);
-		return -EINVAL;
-	}
+	if (cfg->layout != MPIB_LAYOUT_AUTO)
+		return mpib_why_fail(
+			why, -EINVAL,
+			"%s: device.layout is for HCAs without a name, and %s "
+			"names a device (give one or the other)",
+			mpib_config_origin(cfg, "device", "layout"),
+			cfg->device[0].origin);
 	if (!cfg->sout[0] && !cfg->sup[0])
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: hca.%s is given, and %s names a device (give one or the "
-		 "other)",
-		 mpib_config_origin(cfg, "hca", key), key,
-		 cfg->device[0].origin);
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: hca.%s is given, and %s names a device (give one or the "
+		"other)",
+		mpib_config_origin(cfg, "hca", key), key,
+		cfg->device[0].origin);
 }
 
 /* What cfg's devices say, for the engine. */
@@ -170,16 +167,15 @@ static int devices_parse(struct mpib_config *cfg, char *why)
 	for (unsigned i = 0; rc == 0 && i < cfg->devices; i++) {
 		const struct mpib_config_device *d = &cfg->device[i];
 
-		if (rail_count(d) != e->rails) {
-			snprintf(why, MPIB_WHY_MAX,
-				 "%s: device %.31s has %s, and device %.31s "
-				 "%s (give all of them a sup, or none)",
-				 d->origin, d->name,
-				 e->rails == 2 ? "one rail" : "two rails",
-				 cfg->device[0].name,
-				 e->rails == 2 ? "two" : "one");
-			return -EINVAL;
-		}
+		if (rail_count(d) != e->rails)
+			return mpib_why_fail(
+				why, -EINVAL,
+				"%s: device %.31s has %s, and device %.31s "
+				"%s (give all of them a sup, or none)",
+				d->origin, d->name,
+				e->rails == 2 ? "one rail" : "two rails",
+				cfg->device[0].name,
+				e->rails == 2 ? "two" : "one");
 		rc = rails_parse(cfg, d, why);
 	}
 	return rc;
@@ -239,11 +235,10 @@ int mpib_config_policy(struct mpib_config *cfg, char *why)
 				    cfg->island_networks, reason,
 				    sizeof(reason));
 
-	if (rc < 0) {
-		snprintf(why, MPIB_WHY_MAX, "%s: island.networks: %s",
-			 mpib_config_origin(cfg, "island", "networks"), reason);
-		return rc;
-	}
+	if (rc < 0)
+		return mpib_why_fail(
+			why, rc, "%s: island.networks: %s",
+			mpib_config_origin(cfg, "island", "networks"), reason);
 	rc = mpib_config_standby(cfg, why);
 	if (rc < 0)
 		return rc;
@@ -260,9 +255,9 @@ int mpib_config_policy(struct mpib_config *cfg, char *why)
 	if (cfg->engine.mode != MPIB_MODE_VANILLA ||
 	    mpib_islands_given(&cfg->islands))
 		return 0;
-	snprintf(why, MPIB_WHY_MAX,
-		 "%s: policy.mode is vanilla, and nothing says what an island "
-		 "is (give island.prefix, such as 24, or island.networks)",
-		 mpib_config_origin(cfg, "policy", "mode"));
-	return -EINVAL;
+	return mpib_why_fail(
+		why, -EINVAL,
+		"%s: policy.mode is vanilla, and nothing says what an island "
+		"is (give island.prefix, such as 24, or island.networks)",
+		mpib_config_origin(cfg, "policy", "mode"));
 }

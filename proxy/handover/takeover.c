@@ -16,7 +16,6 @@
 #include "handover/state.h"
 #include "peer/handover/handover.h"
 #include "proxy.h"
-#include "why.h"
 
 /* How long to wait for the old proxy, which may have to wait for peers. */
 #define PATIENCE_MS 60000

@@ -15,8 +15,8 @@
 static int access_fail(const char *key, const char *path, const char *bad,
 		       char *why)
 {
-	snprintf(why, MPIB_WHY_MAX, "metrics.%s = %.256s: %s", key, path, bad);
-	return -EINVAL;
+	return mpib_why_fail(why, -EINVAL, "metrics.%s = %.256s: %s", key, path,
+			     bad);
 }
 
 /* A file's text, or NULL with *rc and why. Only root's and the proxy's own are

@@ -309,10 +309,9 @@ int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 	struct sockaddr_in own;
 	int rc;
 
-	if (!h) {
-		snprintf(why, MPIB_WHY_MAX, "metrics.listen: out of memory");
-		return -ENOMEM;
-	}
+	if (!h)
+		return mpib_why_fail(why, -ENOMEM,
+				     "metrics.listen: out of memory");
 	h->gather = g;
 	h->texts = (struct mpib_texts){ .gather = g,
 					.fn = http_on_text,

@@ -39,8 +39,7 @@ err_close:
 	errno = rc;
 err_why:
 	rc = -errno;
-	snprintf(why, MPIB_WHY_MAX,
-		 "metrics.listen = \"%.64s\": %s (give another port)",
-		 listen_on, strerror(-rc));
-	return rc;
+	return mpib_why_fail(
+		why, rc, "metrics.listen = \"%.64s\": %s (give another port)",
+		listen_on, strerror(-rc));
 }

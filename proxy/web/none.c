@@ -9,11 +9,11 @@ int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 {
 	(void)g;
 	(void)http;
-	snprintf(why, MPIB_WHY_MAX,
-		 "metrics.listen = \"%.64s\": this mpib-proxy has no HTTP "
-		 "(build it with libmicrohttpd, or leave the setting empty)",
-		 cfg->metrics_listen);
-	return -EOPNOTSUPP;
+	return mpib_why_fail(
+		why, -EOPNOTSUPP,
+		"metrics.listen = \"%.64s\": this mpib-proxy has no HTTP "
+		"(build it with libmicrohttpd, or leave the setting empty)",
+		cfg->metrics_listen);
 }
 
 const char *mpib_http_scheme(const struct mpib_http *http)

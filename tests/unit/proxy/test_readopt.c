@@ -48,6 +48,14 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 	return 0;
 }
 
+/* Of the configuration, which names devices; no name here is bad. */
+int mpib_why_fail(char *why, int rc, const char *fmt, ...)
+{
+	(void)why;
+	fail_msg("%d: %s", rc, fmt);
+	return rc;
+}
+
 static void refuse(const char *why)
 {
 	proxy.upgrade.state = MPIB_UPGRADE_NONE;
