@@ -17,8 +17,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "arg.h"
 #include "draw.h"
+#include "drawn.h"
 #include "traffic.h"
 
 /* A rail may have nothing to lose just then. */
@@ -26,7 +26,7 @@
 
 static struct nodes nodes;
 static struct traffic traffic;
-static uint64_t rng = 1;
+static uint64_t rng;
 
 static bool hung(uint64_t since)
 {
@@ -95,16 +95,12 @@ static unsigned lose_until(unsigned losses, unsigned *faults)
 	return lost;
 }
 
-static void open_nodes(unsigned conns, bool private_lanes, bool wire)
+static void open_nodes(struct drawn *d, bool wire)
 {
-	struct mpib_engine_config cfg;
-
-	mpib_engine_config_init(&cfg);
-	cfg.hold_ms = 1;
-	if (wire)
-		cfg.completion = MPIB_COMPLETION_WIRE;
-	nodes_open(&nodes, &cfg, TRAFFIC_MEM, private_lanes);
-	traffic_open(&traffic, &nodes, conns);
+	rng = d->seed;
+	d->cfg.hold_ms = 1;
+	nodes_open(&nodes, &d->cfg, TRAFFIC_MEM, d->private_lanes);
+	traffic_open(&traffic, &nodes, d->conns);
 	traffic.seed = rng;
 	traffic.aligned = true;
 	traffic.may_fail = wire;
@@ -133,27 +129,16 @@ static void report(unsigned lost, unsigned faults, bool wire)
 
 int main(int argc, char **argv)
 {
-	unsigned losses = 8, conns = TRAFFIC_CONNS, faults = 0, lost;
-	bool private_lanes = false, wire = false;
-	int opt;
+	unsigned faults = 0, lost;
+	struct drawn d;
+	bool wire;
 
-	while ((opt = getopt(argc, argv, "n:s:c:pw")) != -1) {
-		if (opt == 'n')
-			losses = arg_count(optarg);
-		else if (opt == 's')
-			rng = arg_number(optarg, UINT64_MAX);
-		else if (opt == 'c')
-			conns = arg_count(optarg);
-		else if (opt == 'p')
-			private_lanes = true;
-		else if (opt == 'w')
-			wire = true;
-		else
-			return 2;
-	}
-	open_nodes(conns, private_lanes, wire);
-	lost = lose_until(losses, &faults);
-	if (lost < losses && !wire)
+	if (!drawn_args(&d, 8, argc, argv))
+		return 2;
+	wire = d.cfg.completion == MPIB_COMPLETION_WIRE;
+	open_nodes(&d, wire);
+	lost = lose_until(d.rounds, &faults);
+	if (lost < d.rounds && !wire)
 		die("only %u of %u faults lost something", lost, faults);
 	report(lost, faults, wire);
 	nodes_close(&nodes);

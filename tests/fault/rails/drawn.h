@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The arguments of programs whose rounds are drawn by chance:
  *
- *   [-n rounds] [-s seed] [-p] [-a] [-m spread]
+ *   [-n rounds] [-s seed] [-c connections] [-p] [-a] [-m spread] [-w]
  *
- * -a: in adaptive mode.
+ * -p: private lanes; -a: in adaptive mode; -w: a send ends when it is acknowledged.
  */
 #ifndef DRAWN_H
 #define DRAWN_H
@@ -13,12 +13,12 @@
 #include "engine/engine.h"
 
 struct drawn {
-	unsigned rounds, seed;
+	unsigned rounds, seed, conns;
 	bool private_lanes; /* -p */
-	struct mpib_engine_config cfg; /* usual, but for -m */
+	struct mpib_engine_config cfg; /* usual, but for -a, -m and -w */
 };
 
-/* False: there are others. */
-bool drawn_args(struct drawn *d, int argc, char **argv);
+/* rounds: unless told. False: there are others. */
+bool drawn_args(struct drawn *d, unsigned rounds, int argc, char **argv);
 
 #endif

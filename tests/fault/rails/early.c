@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 	struct drawn d;
 	uint64_t messages = 0;
 
-	if (!drawn_args(&d, argc, argv))
+	if (!drawn_args(&d, 20, argc, argv))
 		return 2;
 	if (d.cfg.spread)
 		d.cfg.frag = MPIB_FRAG_MIN;

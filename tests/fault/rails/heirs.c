@@ -104,7 +104,7 @@ int main(int argc, char **argv)
 {
 	struct drawn d;
 
-	if (!drawn_args(&d, argc, argv))
+	if (!drawn_args(&d, 20, argc, argv))
 		return 2;
 	chance = d.seed;
 	d.cfg.hold_ms = 1;

@@ -20,8 +20,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "arg.h"
 #include "draw.h"
+#include "drawn.h"
 #include "engine/split/policy.h"
 #include "traffic.h"
 
@@ -217,46 +217,13 @@ static void check_counts(void)
 		mpib_snapshot_free(s[i]);
 }
 
-struct options {
-	unsigned faults, conns;
-	uint32_t mode;
-	bool private_lanes, adaptive;
-};
-
-static bool read_options(int argc, char **argv, struct options *o)
+static void begin(struct drawn *d)
 {
-	int opt;
-
-	while ((opt = getopt(argc, argv, "n:s:c:pam:")) != -1) {
-		if (opt == 'n')
-			o->faults = arg_count(optarg);
-		else if (opt == 's')
-			rng = arg_number(optarg, UINT64_MAX);
-		else if (opt == 'c')
-			o->conns = arg_count(optarg);
-		else if (opt == 'p')
-			o->private_lanes = true;
-		else if (opt == 'a')
-			o->adaptive = true;
-		else if (opt == 'm')
-			o->mode = arg_count(optarg);
-		else
-			return false;
-	}
-	return true;
-}
-
-static void begin(const struct options *o)
-{
-	struct mpib_engine_config cfg;
-
-	mpib_engine_config_init(&cfg);
-	cfg.hold_ms = 10;
-	cfg.mode = o->adaptive ? MPIB_MODE_ADAPTIVE : MPIB_MODE_STATIC;
-	cfg.spread = o->mode;
-	cfg.frag = MPIB_FRAG_MIN;
-	nodes_open(&nodes, &cfg, TRAFFIC_MEM, o->private_lanes);
-	traffic_open(&traffic, &nodes, o->conns);
+	rng = d->seed;
+	d->cfg.hold_ms = 10;
+	d->cfg.frag = MPIB_FRAG_MIN;
+	nodes_open(&nodes, &d->cfg, TRAFFIC_MEM, d->private_lanes);
+	traffic_open(&traffic, &nodes, d->conns);
 	traffic.seed = rng;
 	nodes_start(&nodes);
 }
@@ -282,16 +249,15 @@ static void blow(unsigned faults)
 
 int main(int argc, char **argv)
 {
-	struct options o = { .faults = 30, .conns = TRAFFIC_CONNS };
+	struct drawn d;
 
-	rng = 1;
-	if (!read_options(argc, argv, &o))
+	if (!drawn_args(&d, 30, argc, argv))
 		return 2;
-	begin(&o);
-	blow(o.faults);
+	begin(&d);
+	blow(d.rounds);
 	printf("%u faults, %llu messages, %llu bytes: 0 lost, 0 doubled, 0 "
 	       "changed, 0 errors\n",
-	       o.faults, (unsigned long long)traffic.messages,
+	       d.rounds, (unsigned long long)traffic.messages,
 	       (unsigned long long)traffic.bytes);
 	for (enum kind k = 0; k < KINDS; k++) {
 		print_times("detected", k, &detect[k]);
