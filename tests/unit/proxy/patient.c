@@ -63,8 +63,24 @@ struct mpib_doctor patient_of(const char *rails)
 	return d;
 }
 
+/* Nothing is told without the remedy. */
+static void assert_remedies(const struct mpib_doctor *d)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(d->findings, i, f)
+	{
+		bool ok = !strcmp(
+			json_string_value(json_object_get(f, "status")), "OK");
+
+		assert_int_equal(ok, json_object_get(f, "fix") == NULL);
+	}
+}
+
 void patient_release(struct mpib_doctor *d)
 {
+	assert_remedies(d);
 	json_decref(d->greeting);
 	json_decref(d->info);
 	json_decref(d->lanes);
@@ -99,19 +115,4 @@ void assert_found(const struct mpib_doctor *d, const char *status,
 		return;
 	all = json_dumps(d->findings, JSON_INDENT(1));
 	fail_msg("no %s %s with \"%s\" in %s", status, check, part, all);
-}
-
-/* Nothing is told without the remedy. */
-void assert_remedies(const struct mpib_doctor *d)
-{
-	const json_t *f;
-	size_t i;
-
-	json_array_foreach(d->findings, i, f)
-	{
-		bool ok = !strcmp(
-			json_string_value(json_object_get(f, "status")), "OK");
-
-		assert_int_equal(ok, json_object_get(f, "fix") == NULL);
-	}
 }

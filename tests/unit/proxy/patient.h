@@ -17,13 +17,12 @@ void patient_put(const char *name, const char *text);
 
 /* On that machine, with a proxy that answers with these rails. */
 struct mpib_doctor patient_of(const char *rails);
+/* Its end; nothing was told without the remedy. */
 void patient_release(struct mpib_doctor *d);
 
 bool patient_has(const struct mpib_doctor *d, const char *status,
 		 const char *check, const char *part);
 void assert_found(const struct mpib_doctor *d, const char *status,
 		  const char *check, const char *part);
-/* Nothing is told without the remedy. */
-void assert_remedies(const struct mpib_doctor *d);
 
 #endif
