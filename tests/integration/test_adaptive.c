@@ -108,8 +108,7 @@ static void what_finds_no_room_spends_no_try(void **state)
 			 0);
 	g_tx = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 128 * KIB,
 			 0);
-	for (unsigned i = 0; i < 1000; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 1000);
 	assert_memory_equal(&lane->adapt.cut, &before.cut, sizeof(before.cut));
 	assert_int_equal(lane->adapt.lead, before.lead);
 	assert_int_equal(lane->adapt.run, before.run);

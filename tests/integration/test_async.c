@@ -52,12 +52,6 @@ static struct mpib_rail *rail_of(unsigned node, unsigned r)
 	return &pair.node[node].engine->shard[0].rail[r];
 }
 
-static void turns(unsigned n)
-{
-	while (n-- > 0)
-		pair_turn(&pair);
-}
-
 static int setup(void **state)
 {
 	struct mpib_engine_config cfg;
@@ -92,17 +86,17 @@ static void a_link_that_goes_down_and_up_is_counted_by_its_shard(void **state)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };
 
-	turns(10);
+	pair_turns(&pair, 10);
 	assert_true(rail_of(0, 1)->up);
 	mpib_soft_set_fault(rail_of(0, 1)->ctx, &fault);
-	turns(10);
+	pair_turns(&pair, 10);
 	assert_false(rail_of(0, 1)->up);
 	assert_true(rail_of(0, 0)->up);
 	assert_false(pair.node[0].engine->rail_up[1]);
 	assert_int_equal(rail_of(0, 1)->n.downs, 1);
 	fault.link_down = 0;
 	mpib_soft_set_fault(rail_of(0, 1)->ctx, &fault);
-	turns(10);
+	pair_turns(&pair, 10);
 	assert_true(rail_of(0, 1)->up);
 	assert_true(pair.node[0].engine->rail_up[1]);
 }
@@ -111,12 +105,12 @@ static void takes_the_rail_down_for_good(enum ibv_event_type fatal)
 {
 	rail_of(0, 1)->verbs = &scripted_verbs;
 	say(fatal);
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_false(rail_of(0, 1)->up);
 	assert_true(rail_of(0, 1)->lost);
 	assert_int_equal(mpib_engine_lost(pair.node[0].engine), 2);
 	say(IBV_EVENT_PORT_ACTIVE);
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_false(rail_of(0, 1)->up);
 	assert_int_equal(acked, 2);
 }
@@ -143,7 +137,7 @@ static void a_context_without_a_device_is_lost_once(void **state)
 {
 	scripted_verbs.get_async_event = no_device;
 	rail_of(0, 1)->verbs = &scripted_verbs;
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_true(rail_of(0, 1)->lost);
 	assert_int_equal(rail_of(0, 1)->n.downs, 1);
 }
@@ -153,7 +147,7 @@ static void another_port_of_the_device_is_nobodys_business(void **state)
 	rail_of(0, 1)->verbs = &scripted_verbs;
 	say(IBV_EVENT_PORT_ERR);
 	script[0].element.port_num = 2;
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_int_equal(acked, 1);
 	assert_true(rail_of(0, 1)->up);
 }
@@ -164,11 +158,11 @@ static void a_new_address_is_taken_and_one_that_stays_is_not(void **state)
 
 	rail->verbs = &scripted_verbs;
 	say(IBV_EVENT_GID_CHANGE);
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_int_equal(rail->n.downs, 0);
 	gid_now.raw[15]++;
 	say(IBV_EVENT_GID_CHANGE);
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_memory_equal(&rail->port.gid, &gid_now, sizeof(gid_now));
 	assert_int_equal(rail->n.downs, 1);
 	assert_true(rail->up);
@@ -199,20 +193,20 @@ static void a_port_that_trains_at_another_speed_is_told_so(void **state)
 	rail_of(0, 1)->verbs = &scripted_verbs;
 	told_of_port(true, full);
 	say(IBV_EVENT_PORT_ERR);
-	turns(4);
+	pair_turns(&pair, 4);
 	told_of_port(false, full);
 	mbps_now = full / 2;
 	say(IBV_EVENT_PORT_ACTIVE);
-	turns(4);
+	pair_turns(&pair, 4);
 	told_of_port(true, full / 2);
 	/* A short loss of the link, of which the first half was missed. */
 	mbps_now = full;
 	gid_now.raw[15]++;
 	say(IBV_EVENT_PORT_ACTIVE);
-	turns(4);
+	pair_turns(&pair, 4);
 	told_of_port(true, full);
 	say(IBV_EVENT_DEVICE_FATAL);
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_int_equal(mpib_engine_port(pair.node[0].engine, 1,
 					  &(struct mpib_port_info){ 0 }),
 			 -EIO);
@@ -224,14 +218,14 @@ static void an_srq_that_runs_low_is_filled_and_armed_again(void **state)
 	struct mpib_rail *rail = rail_of(0, 1);
 	struct ibv_srq_attr attr;
 
-	turns(4);
+	pair_turns(&pair, 4);
 	rail->verbs = &scripted_verbs;
 	for (unsigned i = 0; i < 2; i++) {
 		attr.srq_limit = 0;
 		mpib_verbs_soft.modify_srq(t->srq[1], &attr, IBV_SRQ_LIMIT);
 		script[scripted].element.srq = t->srq[1];
 		script[scripted++].event_type = IBV_EVENT_SRQ_LIMIT_REACHED;
-		turns(4);
+		pair_turns(&pair, 4);
 		assert_int_equal(rail->n.srq_limits, i + 1);
 		mpib_verbs_soft.query_srq(t->srq[1], &attr);
 		assert_int_equal(attr.srq_limit, pair.cfg.srq_low / 2);

@@ -34,12 +34,6 @@ static struct mpib_budget *budget(unsigned node, unsigned rail)
 	return &pair.node[node].engine->shard[0].rail[rail].budget;
 }
 
-static void turns(unsigned n)
-{
-	while (n-- > 0)
-		pair_turn(&pair);
-}
-
 /* Tenants that the shard knows of. */
 static unsigned tenants(unsigned node)
 {
@@ -63,11 +57,12 @@ static void users_that_come_and_go_leave_nothing_behind(void **state)
 
 		assert_int_equal(
 			mpib_tenant_get(pair.node[0].engine, 0, uid, &t), 0);
-		turns(uid % 3); /* it may leave before the shard saw it */
+		/* It may leave before the shard saw it. */
+		pair_turns(&pair, uid % 3);
 		mpib_tenant_put(t);
-		turns(uid % 2);
+		pair_turns(&pair, uid % 2);
 	}
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_int_equal(tenants(0), 1);
 	assert_int_equal(budget(0, SOUT)->promised, promised);
 	assert_int_equal(budget(0, SOUT)->receives, pair.cfg.srq_high);
@@ -86,13 +81,13 @@ static void a_lane_keeps_its_user(void **state)
 					  NULL, &lane),
 			 0);
 	mpib_tenant_put(t);
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_int_equal(tenants(0), 2);
 	assert_int_equal(mpib_tenant_get(pair.node[0].engine, 0, 7, &t), 0);
 	assert_ptr_equal(t, lane->tenant);
 	mpib_tenant_put(t);
 	mpib_lane_free(lane);
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_int_equal(tenants(0), 1);
 }
 
@@ -111,7 +106,7 @@ static void users_beyond_the_room_are_refused_by_name(void **state)
 	e = pair.node[0].engine;
 	while ((rc = mpib_tenant_get(e, 0, 100 + n, &t[n])) == 0) {
 		n++;
-		turns(n % 2);
+		pair_turns(&pair, n % 2);
 		assert_true(n < MOST);
 	}
 	assert_int_equal(rc, -ENOSPC);
@@ -122,12 +117,12 @@ static void users_beyond_the_room_are_refused_by_name(void **state)
 	assert_non_null(strstr(why, "srq.high"));
 	assert_in_range(n, 90, 96);
 	/* Those who have it lack nothing. */
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_in_range(mpib_budget_room(budget(0, SOUT)), 16384, 20000);
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 	/* One leaves, one comes. */
 	mpib_tenant_put(t[--n]);
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_int_equal(mpib_tenant_get(e, 0, 9999, &t[n]), 0);
 	while (n > 0)
 		mpib_tenant_put(t[--n]);
@@ -150,7 +145,7 @@ static void any_depth_goes_with_any_interval(void **state)
 		for (unsigned m = 0; m < cfg.sq_depth + 100; m++)
 			pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
 		/* Nor is a grouped answer or a replay ever without room. */
-		turns(100);
+		pair_turns(&pair, 100);
 		assert_in_range(mpib_qp_room(&rx.conn->lane->qp[SOUT][0]), 17,
 				cfg.sq_depth);
 		pair_close(&pair);
@@ -208,7 +203,7 @@ static void many_lanes_at_rest_leave_room_for_others(void **state)
 		pair_join(&pair, &more[i], i + 1);
 		pair_connect(&more[i], 5, 0, &from[i], &to[i]);
 	}
-	turns(10);
+	pair_turns(&pair, 10);
 	budget(1, SOUT)->size = budget(1, SOUT)->promised + 100;
 	for (unsigned m = 0; m < 60; m++) {
 		for (unsigned i = 0; i < LANES; i++)
@@ -278,7 +273,7 @@ static void sums_that_do_not_fit_are_found(void **state)
 
 	open_pair();
 	pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 4096, 7);
-	turns(4);
+	pair_turns(&pair, 4);
 	s = &pair.node[0].engine->shard[0];
 	mr = pair.node[0].engine_client->mr_made[pair.node[0].mr];
 	assert_int_equal(mr->refs, 1);

@@ -42,8 +42,7 @@ static void fail_with(enum ibv_wc_status status)
 	mpib_lane_rail_to_err(lane, SUP);
 	pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX, 100000, 7);
 	pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, 100000, 7);
-	for (int i = 0; i < 1000; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 1000);
 	/* Whatever it means for others, the rail is made anew. */
 	assert_false(lane->open & 1u << SUP);
 	assert_false(lane->broken);

@@ -133,8 +133,7 @@ static void a_drained_rail_is_that_of_one_device(void **state)
 	assert_int_equal(mpib_engine_drain(e, 1, true), -EBUSY);
 	assert_int_equal(mpib_engine_drained(e), 1u << 3 | 1u << 0);
 	mpib_lane_established(away.node[0].lane); /* it finds the drain */
-	for (int i = 0; i < 8; i++)
-		pair_turn(&home);
+	pair_turns(&home, 8);
 	assert_int_equal(home.node[0].lane->drain, 1u << MPIB_RAIL_SOUT);
 	assert_int_equal(away.node[0].lane->drain, 1u << MPIB_RAIL_SUP);
 	close_all();
@@ -149,15 +148,13 @@ static void a_port_that_goes_down_is_one_device_s(void **state)
 	join(1, 1);
 	e = home.node[0].engine;
 	mpib_soft_set_fault(e->shard[1].rail[0].ctx, &fault);
-	for (int i = 0; i < 8; i++)
-		pair_turn(&home);
+	pair_turns(&home, 8);
 	assert_false(e->rail_up[2]);
 	assert_true(e->rail_up[0] && e->rail_up[1] && e->rail_up[3]);
 	send_one(&home, 0);
 	fault.link_down = 0;
 	mpib_soft_set_fault(e->shard[1].rail[0].ctx, &fault);
-	for (int i = 0; i < 8; i++)
-		pair_turn(&home);
+	pair_turns(&home, 8);
 	assert_true(e->rail_up[2]);
 	close_all();
 }

@@ -46,8 +46,7 @@ static void sends_of_many_connections_are_one_doorbell(void **state)
 	for (uint32_t i = 0; i < FLOWS; i++)
 		g_rx[i] = pair_post(&rx[i], MPIB_OP_RECV, 0, pair.node[1].mr,
 				    RX + i * LEN, LEN, 0);
-	for (unsigned i = 0; i < 1000; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 1000);
 	memset(pair.node[0].mem, 7, FLOWS * LEN);
 	for (uint32_t i = 0; i < FLOWS; i++)
 		g_tx[i] = pair_post(&tx[i], MPIB_OP_SEND, 0, pair.node[0].mr,
@@ -98,8 +97,7 @@ static void refuse_next(struct mpib_lane *lane, bool failover)
 
 	lane->failover = failover;
 	pair_post(&rx[0], MPIB_OP_RECV, 0, pair.node[1].mr, RX, LEN, 0);
-	for (unsigned i = 0; i < 1000; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 1000);
 	assert_int_equal(lane->shard->rail[0].verbs->modify_qp(
 				 lane->qp[0][0].qp, &reset, IBV_QP_STATE),
 			 0);
@@ -114,8 +112,7 @@ static void a_qp_that_refuses_breaks_its_lane(void **state)
 	refuse_next(lane, false);
 	g = pair_post(&tx[0], MPIB_OP_SEND, 0, pair.node[0].mr, 0, LEN, 0);
 	assert_int_equal(pair_wait(&pair, &tx[0], 0, g), -ECONNRESET);
-	for (unsigned i = 0; i < 10; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 10);
 	assert_int_equal(pair.node[0].lanes_broken, 1);
 	assert_int_equal(pair.node[0].broken, FLOWS);
 	assert_non_null(strstr(pair.node[0].why, "ibv_post_send"));

@@ -167,8 +167,7 @@ a_descriptor_outside_its_region_breaks_that_connection_only(void **state)
 	open_with(512, MPIB_IMM_V2);
 	pair_connect(&pair, 6, 0, &tx2, &rx2);
 	pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, PAIR_MEM - 10, 11, 0);
-	for (int i = 0; i < 10; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 10);
 	assert_int_equal(pair.node[0].broken, 1);
 	assert_int_not_equal(atomic_load(&tx.reply->conn[tx.index].broken), 0);
 	tx = tx2;
@@ -190,8 +189,7 @@ static void a_no_op_completes_between_messages(void **state)
 	d.gen = ++tx.gen;
 	d.total = 1; /* which a no-op has not */
 	pair_push(&tx, &d);
-	for (int i = 0; i < 10; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 10);
 	assert_int_equal(pair.node[0].broken, 1);
 }
 
@@ -202,14 +200,12 @@ static void deregistering_waits_for_what_uses_the_region(void **state)
 
 	open_with(512, MPIB_IMM_V2);
 	g = pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX, 4096, 0);
-	for (int i = 0; i < 20; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 20);
 	assert_int_equal(mpib_mr_del(pair.node[1].engine_client,
 				     pair.node[1].mr, pair_set_flag, &gone),
 			 0);
 	assert_int_equal(pair_wait(&pair, &rx, 0, g), -ECANCELED);
-	for (int i = 0; i < 20; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 20);
 	assert_false(gone); /* the peer may still write there */
 	engine_conn_stop(rx.conn, -ECANCELED, pair_set_flag, &stopped);
 	pair_until(&pair, &stopped);
@@ -233,8 +229,7 @@ static void fill_slots(void)
 		d.off = PAIR_RX + d.pos;
 		pair_push(&rx, &d);
 	}
-	for (int i = 0; i < 20; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 20);
 }
 
 static bool is_over(const struct pair_end *e, uint8_t req, uint32_t gen)
@@ -329,8 +324,7 @@ static void killing_a_lane_ends_everything_on_it(void **state)
 	open_with(512, MPIB_IMM_V2);
 	pair_transfer(&pair, &tx, &rx, 0, 100000, 100000, 1);
 	g = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, 4096, 0);
-	for (int i = 0; i < 20; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 20);
 	mpib_lane_kill(pair.node[1].lane, pair_set_flag, &killed);
 	pair_until(&pair, &killed);
 	assert_int_equal(pair_wait(&pair, &rx, 1, g), -ECONNRESET);

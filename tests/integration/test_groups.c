@@ -196,8 +196,7 @@ a_first_part_that_finds_no_room_goes_when_there_is_some(void **state)
 	for (uint8_t i = 0; i < 4; i++)
 		g_rx[i] = pair_post(&rx2, MPIB_OP_RECV, i, pair.node[1].mr,
 				    PAIR_RX + far, 1 << 20, 7);
-	for (unsigned i = 0; i < 100; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 100);
 	for (uint8_t i = 0; i < 4; i++)
 		g_tx[i] = pair_post(&tx2, MPIB_OP_SEND, i, pair.node[0].mr, far,
 				    1 << 20, 7);

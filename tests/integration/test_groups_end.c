@@ -31,8 +31,7 @@ static uint32_t add_region(unsigned node, char *mem, size_t len)
 
 static void turn_often(void)
 {
-	for (unsigned i = 0; i < 100; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 100);
 }
 
 /* Its buffers lie in a region of their own. */
@@ -111,8 +110,7 @@ a_group_that_is_stopped_half_way_gives_back_its_regions(void **state)
 		d.len = i == 1 ? 1000 : 4096;
 		pair_push(&tx, &d);
 	}
-	for (unsigned i = 0; i < 100; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 100);
 	assert_int_equal(tx.conn->tx.group.matched, 6);
 	assert_int_equal(tx.conn->tx.group.whole, 2);
 	engine_conn_stop(tx.conn, -ECANCELED, pair_set_flag, &stopped);

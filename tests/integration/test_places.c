@@ -27,12 +27,6 @@ static const struct mpib_budget *budget(void)
 	return &pair.node[0].engine->shard[0].rail[MPIB_RAIL_SUP].budget;
 }
 
-static void turns(unsigned n)
-{
-	while (n-- > 0)
-		pair_turn(&pair);
-}
-
 enum {
 	USERS = 4,
 	LANES_OF_ONE = 2048, /* quota.lanes, if nobody says otherwise */
@@ -61,7 +55,7 @@ static int take_all(struct greedy *g, uid_t uid)
 				      NULL, &g->lane[g->lanes]);
 		g->lanes += rc == 0;
 	}
-	turns(4);
+	pair_turns(&pair, 4);
 	return rc;
 }
 
@@ -89,7 +83,7 @@ static void assert_served(uid_t uid)
 			 0);
 	mpib_lane_free(lane);
 	mpib_tenant_put(t);
-	turns(4);
+	pair_turns(&pair, 4);
 }
 
 /* ThreadSanitizer maps something for each of 49,152 queues, and ends the process
@@ -123,11 +117,11 @@ static void two_users_leave_half_of_the_places(void **state)
 	/* Root has some of its own. */
 	assert_served(0);
 	give_all_back(&greedy[0]);
-	turns(4);
+	pair_turns(&pair, 4);
 	assert_served(1005);
 	for (unsigned u = 1; u < USERS; u++)
 		give_all_back(&greedy[u]);
-	turns(4);
+	pair_turns(&pair, 4);
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 }
 
@@ -144,7 +138,7 @@ static void who_is_given_lanes_has_their_places(void **state)
 	assert_int_equal(take_all(&greedy[0], 1001), 0);
 	assert_int_equal(greedy[0].lanes, LANES_OF_ONE);
 	give_all_back(&greedy[0]);
-	turns(4);
+	pair_turns(&pair, 4);
 }
 
 const struct CMUnitTest test_list[] = {

@@ -159,8 +159,7 @@ static void the_hint_is_read_once_a_message(void **state)
 	d.mr = pair.node[0].mr;
 	d.gen = ++tx.gen;
 	pair_push(&tx, &d);
-	for (unsigned i = 0; i < 1000; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 1000);
 	mpib_hint_write(&hints.first.entries[SLOT], 1024);
 	d.off = d.pos = MIB;
 	pair_push(&tx, &d);

@@ -216,8 +216,7 @@ static void a_peer_that_numbers_too_far_ahead_loses_the_lane(void **state)
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(64 * KIB);
 	forge(qp(0, 2), 0x700000);
-	for (unsigned i = 0; i < 100; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 100);
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
 
@@ -324,8 +323,7 @@ static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	for (unsigned i = 0; i < 300; i++)
 		forge(qp(0, 0), mpib_imm_v2(0, 1, 0, 0));
-	for (unsigned i = 0; i < 100; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 100);
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
 

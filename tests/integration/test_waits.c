@@ -47,8 +47,7 @@ static uint32_t receive(uint8_t req, uint32_t len)
 
 static void turn_often(void)
 {
-	for (unsigned i = 0; i < 200; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 200);
 }
 
 static void keep(void *arg, struct mpib_snapshot *snap)

@@ -56,6 +56,12 @@ int pair_turn(struct pair *p)
 	return moved;
 }
 
+void pair_turns(struct pair *p, unsigned n)
+{
+	while (n-- > 0)
+		pair_turn(p);
+}
+
 void pair_until(struct pair *p, const bool *flag)
 {
 	for (unsigned i = 0; i < MANY_TURNS && !*flag; i++)

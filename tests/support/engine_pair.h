@@ -82,6 +82,7 @@ void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
 /* A few turns of both nodes' shards and control threads. Returns how much was
  * done. */
 int pair_turn(struct pair *p);
+void pair_turns(struct pair *p, unsigned n);
 /* Make turns until *flag is set; fails the test after many turns. */
 void pair_until(struct pair *p, const bool *flag);
 /* To be told by an engine's call what it ended with, which is success: sets the
