@@ -8,7 +8,7 @@
 #define MPIB_PROXY_HANDOVER_TAKEOVER_H
 
 #include "base/loop.h"
-#include "handover/base.h"
+#include "handover/state.h"
 
 struct mpib_config;
 struct mpib_proxy;

@@ -59,26 +59,51 @@ static void rail_info(const struct mpib_exposition *m)
 	}
 }
 
+static void rail_sample(const struct mpib_exposition *m, unsigned rail,
+			uint64_t n)
+{
+	struct mpib_label label[MPIB_RAIL_LABELS];
+
+	mpib_sample(m, label, mpib_rail_labels(m, rail, label), n);
+}
+
 static void rail_flag(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
-		mpib_rail_sample(m, r,
-				 *((const bool *)&m->view->snap->rail[r] +
-				   m->family->field));
+		rail_sample(m, r,
+			    *((const bool *)&m->view->snap->rail[r] +
+			      m->family->field));
 }
 
 static void rail_u64(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
-		mpib_rail_sample(m, r,
-				 families_u64(m, &m->view->snap->rail[r]));
+		rail_sample(m, r, families_u64(m, &m->view->snap->rail[r]));
 }
 
 static void rail_u32(const struct mpib_exposition *m)
 {
 	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
-		mpib_rail_sample(m, r,
-				 families_u32(m, &m->view->snap->rail[r]));
+		rail_sample(m, r, families_u32(m, &m->view->snap->rail[r]));
+}
+
+static void rail_standby(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
+		rail_sample(m, r, m->view->rail[r].standby);
+}
+
+static void rail_speed(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
+		rail_sample(m, r, m->view->snap->rail[r].speed_mbps * 125000);
+}
+
+static void rail_expected(const struct mpib_exposition *m)
+{
+	for (unsigned r = 0; r < mpib_snap_rails(m->view->snap); r++)
+		rail_sample(m, r,
+			    m->view->cfg->expected_gbps * UINT64_C(125000000));
 }
 
 static void snap_u32(const struct mpib_exposition *m)
@@ -289,12 +314,12 @@ const struct mpib_family mpib_families[] = {
 	      "1 when the rail's port is active."),
 	GAUGE("rail_drained", NULL, rail_flag, RAIL(drained),
 	      "1 when no new payload is put on the rail."),
-	GAUGE("rail_standby", NULL, mpib_fill_rail_standby, 0,
+	GAUGE("rail_standby", NULL, rail_standby, 0,
 	      "1 when the rail has payload only while SOUT is out."),
-	GAUGE("rail_speed_bytes_per_second", NULL, mpib_fill_rail_speed, 0,
+	GAUGE("rail_speed_bytes_per_second", NULL, rail_speed, 0,
 	      "Rated speed of the rail's port, 0 when it is not known."),
-	GAUGE("rail_expected_bytes_per_second", NULL, mpib_fill_rail_expected,
-	      0, "What hca.speed says, 0 where it says nothing."),
+	GAUGE("rail_expected_bytes_per_second", NULL, rail_expected, 0,
+	      "What hca.speed says, 0 where it says nothing."),
 	/* clang-format off */
 	MPIB_MOVED_COUNTERS(MOVED_ON_RAIL, NO_METRIC)
 	MPIB_RAIL_COUNTERS(OF_RAIL, NO_METRIC)

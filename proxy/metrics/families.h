@@ -72,9 +72,6 @@ void mpib_sample_hist(const struct mpib_exposition *m,
 #define MPIB_RAIL_LABELS 2u
 unsigned mpib_rail_labels(const struct mpib_exposition *m, unsigned rail,
 			  struct mpib_label *label);
-/* rails.c: one sample of a rail. */
-void mpib_rail_sample(const struct mpib_exposition *m, unsigned rail,
-		      uint64_t n);
 
 /* times.c */
 typedef void mpib_fill_fn(const struct mpib_exposition *m);
@@ -82,9 +79,6 @@ mpib_fill_fn mpib_fill_request_seconds, mpib_fill_completion_seconds,
 	mpib_fill_client_seconds, mpib_fill_oldest_request,
 	mpib_fill_thread_seconds, mpib_fill_failovers,
 	mpib_fill_failover_seconds;
-/* rails.c */
-mpib_fill_fn mpib_fill_rail_standby, mpib_fill_rail_speed,
-	mpib_fill_rail_expected;
 /* quotas.c */
 mpib_fill_fn mpib_fill_limits, mpib_fill_quotas;
 
