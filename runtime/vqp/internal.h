@@ -204,9 +204,9 @@ void mpib_vqp_unpost(struct mpib_phys *p, const struct mpib_wr *bad, int error);
 void mpib_vqp_bury(struct mpib_phys *p);
 /* End the virtual QP: waiting sends and receives fail with status and error. */
 void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error);
-/* Set the error of w, unless it has one, and post no more of w. */
-void mpib_vwr_fail(struct mpib_vqp *v, struct mpib_vwr *w,
-		   enum ibv_wc_status status, int error);
+/* Set the error of virtual WR id, unless it has one, and post no more of it. */
+void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
+		   int error);
 
 /* The modes: post more of virtual WR id; true when all of it is posted. */
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);

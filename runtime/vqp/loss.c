@@ -10,9 +10,28 @@ unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
 	return vqp->broken ? 0 : vqp->alive;
 }
 
-void mpib_vwr_fail(struct mpib_vqp *v, struct mpib_vwr *w,
-		   enum ibv_wc_status status, int error)
+/* These devices carried something of virtual WR id, of which its own notice, or
+ * that of the next message, is to tell. */
+static void leave_untold(struct mpib_vqp *v, uint64_t id, uint8_t devices)
 {
+	for (; id < v->tx_next; id++) {
+		struct mpib_vwr *w = mpib_vqp_tx(v, id);
+
+		if (!w->to_tell)
+			continue;
+		w->used |= devices;
+		w->to_tell |= devices;
+		return;
+	}
+	v->untold |= devices;
+}
+
+void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
+		   int error)
+{
+	struct mpib_vwr *w = mpib_vqp_tx(v, id);
+	uint8_t untold = w->to_tell;
+
 	if (w->status != IBV_WC_SUCCESS)
 		return; /* the first error counts */
 	w->status = status;
@@ -20,17 +39,15 @@ void mpib_vwr_fail(struct mpib_vqp *v, struct mpib_vwr *w,
 	/* No more fragments or notices of w are posted, so that w completes
 	 * when those in flight have. */
 	w->dispatched = true;
-	v->untold |= w->to_tell;
 	w->to_tell = 0;
+	leave_untold(v, id, untold);
 }
 
 static void end_share(struct mpib_vqp *v, struct mpib_wr *w,
 		      enum ibv_wc_status status, int error)
 {
-	struct mpib_vwr *vw = mpib_vqp_tx(v, w->owner);
-
-	mpib_vwr_fail(v, vw, status, error);
-	vw->left--;
+	mpib_vwr_fail(v, w->owner, status, error);
+	mpib_vqp_tx(v, w->owner)->left--;
 	mpib_wr_give(v->vcq->pool, w);
 }
 
@@ -46,10 +63,10 @@ static void fail_waiting(struct mpib_vqp *v, enum ibv_wc_status status,
 		end_share(v, w, status, error);
 	}
 	for (uint64_t id = v->tx_tail; id != v->tx_head; id++) {
-		struct mpib_vwr *vw = mpib_vqp_tx(v, id);
+		const struct mpib_vwr *vw = mpib_vqp_tx(v, id);
 
 		if (!vw->dispatched || vw->to_tell)
-			mpib_vwr_fail(v, vw, status, error);
+			mpib_vwr_fail(v, id, status, error);
 	}
 	mpib_vqp_fail_recvs(v, status, error);
 	mpib_vqp_make_ready(v);
@@ -168,24 +185,6 @@ static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
 	w->wr.wr.rdma.rkey = vw->wr.key[device].rkey;
 }
 
-/* What has no IMM of virtual WR id is now on another device, perhaps, so the IMMs
- * that stand for it, its own or the next message's, are to be there, too. */
-static void replay_note(struct mpib_vqp *v, uint64_t id, unsigned device)
-{
-	uint8_t carrier = (uint8_t)(1u << device);
-
-	for (; id != v->tx_next; id++) {
-		struct mpib_vwr *w = mpib_vqp_tx(v, id);
-
-		if (!w->to_tell)
-			continue;
-		w->used |= carrier;
-		w->to_tell |= carrier;
-		return;
-	}
-	v->untold |= carrier;
-}
-
 int mpib_vqp_replay(struct mpib_vqp *vqp)
 {
 	struct mpib_vcq *vcq = vqp->vcq;
@@ -200,7 +199,7 @@ int mpib_vqp_replay(struct mpib_vqp *vqp)
 		STAILQ_REMOVE_HEAD(&vqp->lost, link);
 		replay_rekey(w, vw, p->device);
 		if (w->wr.opcode == IBV_WR_RDMA_WRITE)
-			replay_note(vqp, w->owner, p->device);
+			leave_untold(vqp, w->owner, (uint8_t)(1u << p->device));
 		mpib_vqp_enqueue(p, w);
 		vcq->counts.replayed++;
 	}

@@ -109,9 +109,9 @@ bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
 			return false;
 		w->offset += len;
 		w->used |= (uint8_t)(1u << p->device);
+		v->untold |= w->used;
 	}
 	v->unordered = id + 1;
-	v->untold |= w->used;
 	if (imm && !w->wr.more && w->status == IBV_WC_SUCCESS) {
 		/* If nothing was carried, on the first notify QP. */
 		if (!v->untold)

@@ -160,7 +160,7 @@ static bool pass_on(struct mpib_vqp *v, uint64_t id)
 	struct mpib_phys *p = &v->data[0];
 
 	if (p->dead) {
-		mpib_vwr_fail(v, w, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
+		mpib_vwr_fail(v, id, IBV_WC_WR_FLUSH_ERR, -ENETDOWN);
 		return true;
 	}
 	if (v->multi && mpib_vqp_unsettled(v))

@@ -96,10 +96,46 @@ static void a_notice_that_was_lost_leaves_its_devices_to_the_next(void **state)
 	assert_int_equal(rig_sent(&rig).wr_id, 3);
 }
 
+/* The memory of what failed may be used again when a later message has come. */
+static void nor_does_the_one_that_was_posted_already(void **state)
+{
+	start_late(MPIB_VQP_SPRAY, 4, false);
+	/* By both devices, and then by the first alone. */
+	assert_int_equal(rig_write(&rig, 1, 0, 8192), 0);
+	assert_int_equal(rig_write(&rig, 2, 8192, 64), 0);
+	hca_break(rig.tx.data[0]);
+	wc = rig_sent(&rig);
+	assert_int_equal(wc.wr_id, 1);
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(rig_got(&rig).wr_id, 1);
+	assert_memory_equal(rig.tx.mem + 4096, rig.rx.mem + 4096, 4096);
+	assert_int_equal(rig_sent(&rig).wr_id, 2);
+}
+
+static void what_failed_half_posted_is_told_of_by_the_next(void **state)
+{
+	start_late(MPIB_VQP_SPRAY, 2, false);
+	/* More than both QPs take. */
+	assert_int_equal(rig_write(&rig, 1, 0, 20 * 4096), 0);
+	assert_int_equal(rig.tx.data[1]->wrs, 8);
+	while (hca_step(rig.tx.data[1]))
+		;
+	hca_break(rig.tx.data[0]);
+	wc = rig_sent(&rig);
+	assert_int_equal(wc.wr_id, 1);
+	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
+	assert_int_equal(rig_write(&rig, 2, 8192, 0), 0);
+	assert_int_equal(rig_got(&rig).wr_id, 1);
+	assert_memory_equal(rig.tx.mem + 4096, rig.rx.mem + 4096, 4096);
+	assert_int_equal(rig_sent(&rig).wr_id, 2);
+}
+
 const struct CMUnitTest test_list[] = {
 	teardown_test(a_notice_overtakes_no_earlier_write),
 	teardown_test(a_notice_overtakes_nothing_that_was_replayed),
 	teardown_test(nor_does_a_message_of_split),
 	teardown_test(a_notice_that_was_lost_leaves_its_devices_to_the_next),
+	teardown_test(nor_does_the_one_that_was_posted_already),
+	teardown_test(what_failed_half_posted_is_told_of_by_the_next),
 	{ 0 },
 };
