@@ -96,6 +96,7 @@ bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);
 	bool imm = w->wr.opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 
+	v->unordered = id + 1;
 	while ((w->offset < w->wr.length || (w->wr.head.length && !w->used)) &&
 	       w->status == IBV_WC_SUCCESS) {
 		uint64_t rest = w->wr.length - w->offset;
@@ -111,7 +112,6 @@ bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id)
 		w->used |= (uint8_t)(1u << p->device);
 		v->untold |= w->used;
 	}
-	v->unordered = id + 1;
 	if (imm && !w->wr.more && w->status == IBV_WC_SUCCESS) {
 		/* If nothing was carried, on the first notify QP. */
 		if (!v->untold)

@@ -130,6 +130,26 @@ static void what_failed_half_posted_is_told_of_by_the_next(void **state)
 	assert_int_equal(rig_sent(&rig).wr_id, 2);
 }
 
+static void a_send_waits_for_what_failed_half_posted(void **state)
+{
+	unsigned before;
+
+	start_late(MPIB_VQP_SPRAY, 4, false);
+	assert_int_equal(rig_write(&rig, 1, 0, 40 * 4096), 0);
+	hca_break(rig.tx.data[1]);
+	while (hca_step(rig.tx.data[0]))
+		;
+	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
+	before = rig.tx.data[0]->wrs;
+	assert_int_equal(
+		rig_post(&rig, 2, IBV_WR_SEND, IBV_SEND_SIGNALED, 0, 64), 0);
+	/* Two QPs have fragments yet. */
+	assert_int_equal(rig.tx.data[0]->wrs, before);
+	assert_int_equal(rig_sent(&rig).wr_id, 1);
+	assert_int_equal(rig_poll(&rig.tx, &wc, 0), 0);
+	assert_int_equal(rig.tx.data[0]->wrs, before + 1);
+}
+
 const struct CMUnitTest test_list[] = {
 	teardown_test(a_notice_overtakes_no_earlier_write),
 	teardown_test(a_notice_overtakes_nothing_that_was_replayed),
@@ -137,5 +157,6 @@ const struct CMUnitTest test_list[] = {
 	teardown_test(a_notice_that_was_lost_leaves_its_devices_to_the_next),
 	teardown_test(nor_does_the_one_that_was_posted_already),
 	teardown_test(what_failed_half_posted_is_told_of_by_the_next),
+	teardown_test(a_send_waits_for_what_failed_half_posted),
 	{ 0 },
 };
