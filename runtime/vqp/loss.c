@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A physical WR or QP fails: keep the fragment for replay, or fail its virtual
  * WR, or end the virtual QP. And the replay, on the QPs that are left. */
+#include <endian.h>
 #include <errno.h>
 
 #include "vqp/internal.h"
@@ -185,6 +186,18 @@ static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
 	w->wr.wr.rdma.rkey = vw->wr.key[device].rkey;
 }
 
+/* SPLIT's IMM tells of what its device carried before, so it stays on it. */
+static struct mpib_phys *replay_pick(struct mpib_vqp *v,
+				     const struct mpib_wr *w)
+{
+	unsigned part = be32toh(w->wr.imm_data) >> 28;
+
+	if (v->attr.mode != MPIB_VQP_SPLIT ||
+	    w->wr.opcode != IBV_WR_RDMA_WRITE_WITH_IMM)
+		return mpib_vqp_pick(v);
+	return mpib_vqp_pick_of(v, (unsigned)__builtin_ctz(part));
+}
+
 int mpib_vqp_replay(struct mpib_vqp *vqp)
 {
 	struct mpib_vcq *vcq = vqp->vcq;
@@ -192,7 +205,7 @@ int mpib_vqp_replay(struct mpib_vqp *vqp)
 
 	while ((w = STAILQ_FIRST(&vqp->lost))) {
 		const struct mpib_vwr *vw = mpib_vqp_tx(vqp, w->owner);
-		struct mpib_phys *p = mpib_vqp_pick(vqp);
+		struct mpib_phys *p = replay_pick(vqp, w);
 
 		if (!p)
 			return mpib_vqp_healthy(vqp) ? -EAGAIN : -ENETDOWN;

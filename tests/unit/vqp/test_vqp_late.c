@@ -150,6 +150,24 @@ static void a_send_waits_for_what_failed_half_posted(void **state)
 	assert_int_equal(rig.tx.data[0]->wrs, before + 1);
 }
 
+/* It tells of what was written by its device, and of nothing on another one. */
+static void a_replayed_imm_stays_on_its_device(void **state)
+{
+	start_late(MPIB_VQP_SPLIT, 4, true);
+	assert_int_equal(rig_post(&rig, 1, IBV_WR_RDMA_WRITE, 0, 0, 8192), 0);
+	rig_steps(&rig, 2);
+	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
+	assert_int_equal(rig_write(&rig, 2, 8192, 0), 0);
+	assert_int_equal(rig.tx.data[3]->wrs, 1);
+	hca_break(rig.tx.data[3]);
+	hca_break(rig.rx.data[3]);
+	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 0);
+	assert_int_equal(mpib_vqp_replay(rig.tx.vqp), 0);
+	assert_int_equal(rig_got(&rig).wr_id, 1);
+	assert_memory_equal(rig.tx.mem, rig.rx.mem, 8192);
+	assert_int_equal(rig_sent(&rig).wr_id, 2);
+}
+
 const struct CMUnitTest test_list[] = {
 	teardown_test(a_notice_overtakes_no_earlier_write),
 	teardown_test(a_notice_overtakes_nothing_that_was_replayed),
@@ -158,5 +176,6 @@ const struct CMUnitTest test_list[] = {
 	teardown_test(nor_does_the_one_that_was_posted_already),
 	teardown_test(what_failed_half_posted_is_told_of_by_the_next),
 	teardown_test(a_send_waits_for_what_failed_half_posted),
+	teardown_test(a_replayed_imm_stays_on_its_device),
 	{ 0 },
 };
