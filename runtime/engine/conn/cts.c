@@ -106,14 +106,13 @@ static void post_run(struct engine_conn *f, uint64_t first, unsigned n)
 	mpib_unsignaled_write(f, at * sizeof(*cts), n * (uint32_t)sizeof(*cts));
 }
 
-/* Note the posting in the slots and their requests. After a fence the run may
- * begin with slots below tail: those ended, and their request indices may
- * belong to newer requests whose CTS are not posted yet. */
+/* Note the posting in the slots and their requests; those of cancelled slots may
+ * be newer ones. */
 static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 {
-	uint64_t now = f->shard->now, i = first;
+	uint64_t now = f->shard->now;
 
-	for (i = i < f->rx.tail ? f->rx.tail : i; i < first + n; i++) {
+	for (uint64_t i = first; i < first + n; i++) {
 		struct mpib_slot *s = mpib_slot_at(f, i);
 		struct engine_request *r = &f->req[s->req];
 
@@ -159,8 +158,13 @@ int mpib_receiver_post_cts(struct engine_conn *f)
 	struct mpib_receiver *rx = &f->rx;
 	int posted = 0;
 
-	if (rx->cts_again != rx->cts_posted)
+	if (rx->cts_again != rx->cts_posted) {
+		/* Slots that have ended meanwhile the peer knows, and newer ones
+		 * have their entries, which are not its to see yet. */
+		if (rx->cts_again < rx->freed)
+			rx->cts_again = rx->freed;
 		posted += post_runs(f, &rx->cts_again, rx->cts_posted);
+	}
 	if (rx->cts_again == rx->cts_posted) {
 		posted += post_runs(f, &rx->cts_posted, rx->next);
 		rx->cts_again = rx->cts_posted;
