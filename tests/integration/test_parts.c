@@ -4,6 +4,7 @@
  * receives that are grouped.
  */
 #include "engine/conn/conn.h"
+#include "engine/handover/handover.h"
 #include "engine_pair.h"
 #include "test.h"
 
@@ -114,6 +115,36 @@ static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
 	}
 }
 
+/* The rest of the receive was not announced, for lack of room, when its message
+ * ended. */
+static void what_ended_early_may_be_handed_over(void **state)
+{
+	struct mpib_serial out;
+	struct mpib_desc d;
+	uint32_t depth;
+
+	open_with(512, MPIB_IMM_V2);
+	rx.gen = tx.gen = 1;
+	d = request_of(MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, 3 * 4096);
+	push_some(&rx, d, 4096, 0, 4096);
+	for (int i = 0; i < 64; i++)
+		pair_turn(&pair);
+	depth = pair.node[1].lane->depth;
+	pair.node[1].lane->depth = 0;
+	push_some(&rx, d, 4096, 4096, 3 * 4096);
+	push_parts(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 100, 100);
+	assert_int_equal(pair_wait(&pair, &rx, 9, 1), 100);
+	assert_int_equal(pair_wait(&pair, &tx, 9, 1), 100);
+	assert_int_equal(rx.conn->rx.cts_posted, 1);
+	assert_int_equal(rx.conn->rx.tail, 3);
+	mpib_serial_pack(&out);
+	engine_conn_serialize(&out, &rx.conn, NULL, 0, false, NULL);
+	assert_string_equal(out.failed ? out.why : "", "");
+	mpib_serial_fini(&out);
+	pair.node[1].lane->depth = depth;
+	pair_transfer(&pair, &tx, &rx, 9, 5000, 5000, 1);
+}
+
 static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
 {
 	static const uint32_t len[8] = { 0, 1, 128, 1000, 70000, 5, 4096, 131 };
@@ -222,6 +253,7 @@ a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
 const struct CMUnitTest test_list[] = {
 	pair_test(a_slot_may_take_more_parts_than_there_are_send_ops),
 	pair_test(parts_of_both_ends_are_fitted_together),
+	pair_test(what_ended_early_may_be_handed_over),
 	pair_test(a_grouped_receive_gives_each_send_its_tags_buffer),
 	pair_test(a_whole_group_that_finds_no_room_goes_when_there_is_some),
 	{ 0 },

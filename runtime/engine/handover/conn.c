@@ -226,17 +226,22 @@ static void conn_members(struct mpib_serial *p, struct mpib_receiver *rx)
 static void conn_receiver(struct mpib_serial *p, struct engine_conn *f)
 {
 	struct mpib_receiver *rx = &f->rx;
+	uint64_t posted = rx->cts_posted;
 
+	/* Cancelled slots whose CTS found no room need none any more: the fence
+	 * has told the sender of tail. */
+	if (posted < rx->tail)
+		posted = rx->tail;
 	mpib_serial_mark(p, "receiver");
 	mpib_serial_u64(p, &rx->tail);
 	mpib_serial_u64(p, &rx->freed);
-	mpib_serial_u64(p, &rx->cts_posted);
+	mpib_serial_u64(p, &posted);
 	mpib_serial_u64(p, &rx->next);
 	mpib_serial_u32(p, &rx->msg);
 	conn_members(p, rx);
 	mpib_flushes_serialize(p, f);
 	if (rx->next - rx->tail > f->slots ||
-	    rx->cts_posted - rx->tail > rx->next - rx->tail) {
+	    posted - rx->tail > rx->next - rx->tail) {
 		mpib_serial_fail(p, "slots out of their range");
 		return;
 	}
@@ -250,7 +255,7 @@ static void conn_receiver(struct mpib_serial *p, struct engine_conn *f)
 	mpib_ack_need(f);
 	/* Post every CTS again, with the rkeys of this process. */
 	rx->cts_again = rx->tail;
-	rx->forgotten = rx->cts_posted;
+	rx->forgotten = rx->cts_posted = posted;
 	if (rx->tail != rx->next) {
 		f->on_cts = true;
 		TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
