@@ -104,9 +104,53 @@ static void receives_grow_to_half_of_the_cq(void **state)
 			t->promised[SOUT]);
 }
 
+static int (*take_all)(struct ibv_srq *, struct ibv_recv_wr *,
+		       struct ibv_recv_wr **);
+static uint32_t taken;
+
+/* A device that takes five at most, and refuses the rest. */
+static int take_five(struct ibv_srq *srq, struct ibv_recv_wr *wr,
+		     struct ibv_recv_wr **bad)
+{
+	for (unsigned i = 0; i < 5 && wr; i++, wr = wr->next) {
+		struct ibv_recv_wr one = *wr;
+
+		one.next = NULL;
+		assert_int_equal(take_all(srq, &one, bad), 0);
+		taken++;
+	}
+	*bad = wr;
+	return wr ? ENOMEM : 0;
+}
+
+static void receives_count_that_were_taken_before_one_was_refused(void **state)
+{
+	struct mpib_tenant *t;
+	struct mpib_rail *rail;
+	uint32_t before;
+
+	open_pair();
+	pair_connect(&pair, 0, 0, &from[0], &to[0]);
+	t = pair.node[1].tenant;
+	rail = &pair.node[1].engine->shard[0].rail[SOUT];
+	take_all = rail->ctx->ops.post_srq_recv;
+	rail->ctx->ops.post_srq_recv = take_five;
+	taken = 0;
+	before = t->srq_posted[SOUT] + (uint32_t)rail->n.n.rx_imms;
+	for (unsigned i = 0; i < 2 * pair.cfg.srq_high; i++)
+		pair_transfer(&pair, &from[0], &to[0], 1, 64, 64, i);
+	assert_true(taken > pair.cfg.srq_low);
+	assert_int_equal(t->srq_posted[SOUT] + rail->n.n.rx_imms,
+			 before + taken);
+	assert_int_equal(rail->budget.receives, t->srq_posted[SOUT]);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_teardown(what_may_arrive_at_once_finds_a_receive,
 				  teardown),
 	cmocka_unit_test_teardown(receives_grow_to_half_of_the_cq, teardown),
+	cmocka_unit_test_teardown(
+		receives_count_that_were_taken_before_one_was_refused,
+		teardown),
 	{ 0 },
 };

@@ -76,7 +76,7 @@ int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_engine_config *cfg = &t->shard->engine->cfg;
 	uint32_t full = mpib_srq_low(t, rail) + (cfg->srq_high - cfg->srq_low);
-	struct ibv_recv_wr wr[32], *bad;
+	struct ibv_recv_wr wr[32], *bad = wr;
 
 	while (t->srq_posted[rail] < full) {
 		uint32_t n = full - t->srq_posted[rail];
@@ -90,7 +90,11 @@ int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
 		for (uint32_t i = 0; i + 1 < n; i++)
 			wr[i].next = &wr[i + 1];
 		if (ibv_post_srq_recv(t->srq[rail], wr, &bad)) {
-			mpib_budget_received(budget, n);
+			/* The device has those before bad. */
+			uint32_t taken = (uint32_t)(bad - wr);
+
+			mpib_budget_received(budget, n - taken);
+			t->srq_posted[rail] += taken;
 			return -EIO;
 		}
 		t->srq_posted[rail] += n;
