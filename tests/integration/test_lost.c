@@ -3,6 +3,7 @@
  * A device that is gone, or a rail that failed: what is made before its event is
  * there, and what its connections still had to write.
  */
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -146,6 +147,42 @@ static void who_stops_waits_for_the_fence_of_a_rail_that_failed(void **state)
 	lane->failover = false;
 }
 
+static int (*post_all)(struct ibv_qp *, struct ibv_send_wr *,
+		       struct ibv_send_wr **);
+
+/* A device that takes all but last writes. */
+static int refuse_stop(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		       struct ibv_send_wr **bad)
+{
+	if (mpib_wr_kind(wr->wr_id) != MPIB_WR_STOP)
+		return post_all(qp, wr, bad);
+	*bad = wr;
+	return ENOMEM;
+}
+
+/* No completion tells of a last write that was refused: the rail's fence does. */
+static void who_stops_does_not_wait_for_what_was_refused(void **state)
+{
+	struct mpib_lane *lane = settled_lane();
+	bool stopped = false;
+	struct ibv_context *ctx;
+	unsigned home;
+
+	pair_transfer(&pair, &tx, &rx, 1, BYTES, BYTES, 1);
+	home = engine_conn_home(rx.conn);
+	ctx = shard()->rail[home].ctx;
+	post_all = ctx->ops.post_send;
+	ctx->ops.post_send = refuse_stop;
+	engine_conn_stop(rx.conn, -ECONNABORTED, pair_set_flag, &stopped);
+	while (!lane->stop[home].told)
+		pair_turn(&pair);
+	assert_true(rx.conn->stop_posted & 1u << home);
+	assert_false(stopped);
+	peer_fenced(lane, home);
+	pair_until(&pair, &stopped);
+	lane->failover = false;
+}
+
 /* The peer had them by the other rail, and does not look at them again. */
 static void an_ack_does_not_only_go_with_cts_that_are_posted_again(void **state)
 {
@@ -197,5 +234,6 @@ const struct CMUnitTest test_list[] = {
 	t(a_last_write_does_not_go_by_the_rail_that_is_lost),
 	t(an_ack_does_not_only_go_with_cts_that_are_posted_again),
 	t(who_stops_waits_for_the_fence_of_a_rail_that_failed),
+	t(who_stops_does_not_wait_for_what_was_refused),
 	{ 0 },
 };
