@@ -115,6 +115,38 @@ static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
 	}
 }
 
+/* Of a message that the sender cut into parts, so that some come without an IMM. */
+static void a_receive_is_told_the_bytes_of_each_rail(void **state)
+{
+	const uint32_t total = 65536;
+	struct mpib_desc d;
+
+	open_with(512, MPIB_IMM_V2);
+	for (uint32_t cut = 10240; cut <= total; cut += total - 10240) {
+		uint64_t before[MPIB_RAILS];
+
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			before[r] = rx.conn->n[r].rx_bytes;
+		d = request_of(MPIB_OP_RECV, ++rx.gen, pair.node[1].mr, PAIR_RX,
+			       total);
+		d.op |= MPIB_OP_REPORT;
+		push_some(&rx, d, total, 0, total);
+		push_parts(&tx, MPIB_OP_SEND, ++tx.gen, pair.node[0].mr, 0,
+			   total, cut);
+		assert_int_equal(pair_wait(&pair, &rx, 9, rx.gen), total);
+		assert_int_equal(pair_wait(&pair, &tx, 9, tx.gen), total);
+		for (unsigned r = 0; r < MPIB_RAILS; r++) {
+			struct mpib_rail_report told = mpib_completion_rail(
+				pair_completion(&rx, 9), r, rx.gen);
+
+			assert_int_equal(told.state, MPIB_RAIL_DONE);
+			assert_int_equal(told.bytes,
+					 rx.conn->n[r].rx_bytes - before[r]);
+			assert_int_not_equal(told.bytes, 0);
+		}
+	}
+}
+
 /* The rest of the receive was not announced, for lack of room, when its message
  * ended. */
 static void what_ended_early_may_be_handed_over(void **state)
@@ -253,6 +285,7 @@ a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
 const struct CMUnitTest test_list[] = {
 	pair_test(a_slot_may_take_more_parts_than_there_are_send_ops),
 	pair_test(parts_of_both_ends_are_fitted_together),
+	pair_test(a_receive_is_told_the_bytes_of_each_rail),
 	pair_test(what_ended_early_may_be_handed_over),
 	pair_test(a_grouped_receive_gives_each_send_its_tags_buffer),
 	pair_test(a_whole_group_that_finds_no_room_goes_when_there_is_some),

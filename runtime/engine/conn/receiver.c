@@ -262,8 +262,10 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 	}
 	for (unsigned on = f->lane->all; on; on &= on - 1) {
 		unsigned r = (unsigned)__builtin_ctz(on);
+		uint64_t bytes = recorded ? rec.rail[r] : s->rail[r];
 
-		count_rx(f, r, recorded ? rec.rail[r] : s->rail[r]);
+		count_rx(f, r, bytes);
+		mpib_report_carried(f, s->req, r, bytes);
 	}
 	mpib_count_messages(f, 1);
 	if (s->n > 1)
@@ -343,7 +345,7 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 	}
 	f->n[rail].rx_imms++;
 	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
-	mpib_report_done(f, s->req, rail, qpn, byte_len);
+	mpib_report_done(f, s->req, rail, qpn);
 	s->expected = (uint8_t)mpib_imm_mask(imm);
 	/* A replay that came first has set the sentinel, all ones: keep it. */
 	if (mpib_imm_v1_size_q(imm) > s->size_q)

@@ -38,7 +38,7 @@ void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
 }
 
 void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
-			   uint32_t qpn, uint32_t bytes)
+			   uint32_t qpn)
 {
 	struct engine_request *r = &f->req[req];
 	struct mpib_completion *c = &f->completion[req];
@@ -53,9 +53,22 @@ void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
 		told.state = MPIB_RAIL_DONE;
 	if (qpn)
 		told.qpn = qpn;
-	told.bytes += bytes;
 	if (r->chains[rail] == 0)
 		mpib_completion_stamp(&at->done[rail], mpib_now_ns());
+	mpib_completion_report(c, rail, &told);
+}
+
+void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
+			 uint32_t bytes)
+{
+	const struct engine_request *r = &f->req[req];
+	struct mpib_completion *c = &f->completion[req];
+	struct mpib_rail_report told;
+
+	if (!r->active)
+		return;
+	told = mpib_completion_rail(c, rail, r->gen);
+	told.bytes += bytes;
 	mpib_completion_report(c, rail, &told);
 }
 

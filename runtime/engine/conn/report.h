@@ -15,7 +15,9 @@ void mpib_report_begin(struct engine_conn *f, unsigned req);
 void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
 			uint32_t qpn, uint32_t bytes);
 void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
-			   uint32_t qpn, uint32_t bytes);
+			   uint32_t qpn);
+void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
+			 uint32_t bytes);
 void mpib_report_finished(struct engine_conn *f, unsigned req);
 
 /* request.c: a request that has a report begins. */
@@ -29,13 +31,21 @@ static inline void mpib_report_post(struct engine_conn *f, unsigned req,
 		mpib_report_posted(f, req, rail, qpn, bytes);
 }
 
-/* One of the chains of req completed on a rail. For a receive qpn and bytes are
- * known only now; for a send both are 0, mpib_report_post() has told them. */
+/* One of the chains of req completed on a rail. For a receive qpn is known only
+ * now; for a send it is 0, mpib_report_post() has told it. */
 static inline void mpib_report_done(struct engine_conn *f, unsigned req,
-				    unsigned rail, uint32_t qpn, uint32_t bytes)
+				    unsigned rail, uint32_t qpn)
 {
 	if (__builtin_expect(f->req[req].report, 0))
-		mpib_report_completed(f, req, rail, qpn, bytes);
+		mpib_report_completed(f, req, rail, qpn);
+}
+
+/* So many bytes of the slot that ends came by the rail. */
+static inline void mpib_report_carried(struct engine_conn *f, unsigned req,
+				       unsigned rail, uint64_t bytes)
+{
+	if (__builtin_expect(f->req[req].report, 0))
+		mpib_report_arrived(f, req, rail, (uint32_t)bytes);
 }
 
 /* The completion of req is about to be written. */

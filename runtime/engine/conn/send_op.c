@@ -170,7 +170,7 @@ static inline void stripe_acked(struct engine_conn *f, struct send_op *p,
 	if (__builtin_expect(p->report, 0)) {
 		for (unsigned i = 0; i < p->n; i++)
 			mpib_report_done(f, send_op_share(f, p, i)->req, rail,
-					 0, 0);
+					 0);
 	}
 	if (f->lane->spread == MPIB_SPREAD_AUTO)
 		judge_way(f, p, k);
