@@ -183,6 +183,69 @@ static void who_stops_does_not_wait_for_what_was_refused(void **state)
 	lane->failover = false;
 }
 
+static int (*poll_all)(struct ibv_cq *, int, struct ibv_wc *);
+static bool is_full;
+
+static int poll_and_free(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	is_full = false;
+	return poll_all(cq, n, wc);
+}
+
+/* A QP whose queue has no place until completions are polled. */
+static int refuse_while_full(struct ibv_qp *qp, struct ibv_send_wr *wr,
+			     struct ibv_send_wr **bad)
+{
+	if (!is_full)
+		return post_all(qp, wr, bad);
+	*bad = wr;
+	return ENOMEM;
+}
+
+static unsigned fill_queues(void)
+{
+	unsigned home = engine_conn_home(rx.conn);
+	struct ibv_context *ctx = shard()->rail[home].ctx;
+
+	pair_transfer(&pair, &tx, &rx, 1, BYTES, BYTES, 1);
+	/* A CTS, of which no completion will tell. */
+	assert_int_not_equal(mpib_qp_outstanding(engine_conn_cts_qp(rx.conn)),
+			     0);
+	post_all = ctx->ops.post_send;
+	poll_all = ctx->ops.poll_cq;
+	ctx->ops.post_send = refuse_while_full;
+	ctx->ops.poll_cq = poll_and_free;
+	return home;
+}
+
+static void a_rail_is_drained_though_its_queue_was_full(void **state)
+{
+	struct mpib_lane *lane = settled_lane();
+	unsigned home = fill_queues();
+	bool stopped = false;
+
+	assert_true(mpib_lane_fault(lane, home, MPIB_CAUSE_ERROR));
+	mpib_engine_dispatch(pair.node[1].engine);
+	is_full = true; /* the mailbox comes before completions */
+	for (unsigned i = 0; i < 1000; i++)
+		pair_turn(&pair);
+	assert_true(lane->stop[home].told);
+	peer_fenced(lane, home);
+	engine_conn_stop(rx.conn, -ECONNABORTED, pair_set_flag, &stopped);
+	pair_until(&pair, &stopped);
+	lane->failover = false;
+}
+
+static void a_lane_is_drained_though_its_queue_was_full(void **state)
+{
+	bool killed = false;
+
+	fill_queues();
+	mpib_lane_kill(pair.node[1].lane, pair_set_flag, &killed);
+	is_full = true;
+	pair_until(&pair, &killed);
+}
+
 /* The peer had them by the other rail, and does not look at them again. */
 static void an_ack_does_not_only_go_with_cts_that_are_posted_again(void **state)
 {
@@ -235,5 +298,7 @@ const struct CMUnitTest test_list[] = {
 	t(an_ack_does_not_only_go_with_cts_that_are_posted_again),
 	t(who_stops_waits_for_the_fence_of_a_rail_that_failed),
 	t(who_stops_does_not_wait_for_what_was_refused),
+	t(a_rail_is_drained_though_its_queue_was_full),
+	t(a_lane_is_drained_though_its_queue_was_full),
 	{ 0 },
 };

@@ -331,8 +331,9 @@ void mpib_ece_take(struct mpib_lane_qp *q,
 void mpib_lane_drain(struct mpib_lane *lane);
 void mpib_lane_check_drained(struct mpib_lane *lane);
 /* Shard, QPs of the rail in ERR: post a last WR to each QP, whose completion
- * comes after those of all other WRs. False if one takes none, of a device that
- * has gone: what completes by then must be enough. */
+ * comes after those of all other WRs. False if one takes none: its queue is full
+ * until completions are polled, or its device has gone, and what completes by then
+ * must be enough. */
 bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
 bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail);
 

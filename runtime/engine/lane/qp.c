@@ -64,7 +64,13 @@ bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail)
 
 void mpib_lane_drain(struct mpib_lane *lane)
 {
+	bool posted = true;
+
 	for (unsigned r = 0; r < lane->rails; r++)
+		posted = mpib_rail_post_last(lane, r) && posted;
+	if (!posted)
+		mpib_cq_drain(lane->shard); /* the queue may be full */
+	for (unsigned r = 0; !posted && lane->kill && r < lane->rails; r++)
 		mpib_rail_post_last(lane, r);
 	mpib_lane_check_drained(lane);
 }

@@ -171,9 +171,13 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	lane->fencing |= mpib_rail_bit(rail);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->stop[rail].drained = call;
-	/* A device that has gone takes no last WR: what has arrived counts. */
-	if (!mpib_rail_post_last(lane, rail))
+	/* A device that has gone takes no last WR: what has arrived counts. A queue
+	 * that is full takes one when its completions were polled. */
+	if (!mpib_rail_post_last(lane, rail)) {
 		mpib_cq_drain(lane->shard);
+		if (lane->stop[rail].drained)
+			mpib_rail_post_last(lane, rail);
+	}
 	mpib_rail_check_stopped(lane, rail);
 }
 
