@@ -156,24 +156,36 @@ static inline void mpib_ring_push(struct mpib_producer *p,
 }
 
 /*
- * Wait-free. Consumer thread only. Copies the oldest descriptor into *desc;
- * false when there is none. Call mpib_ring_publish() once per batch.
+ * Wait-free. Consumer thread only. Copies the descriptor with that index, which is
+ * next or one of the size - 1 behind it, into *desc; false when there is none.
  */
-static inline bool mpib_ring_pop(struct mpib_consumer *c,
-				 struct mpib_desc *desc)
+static inline bool mpib_ring_look(const struct mpib_consumer *c, uint64_t index,
+				  struct mpib_desc *desc)
 {
-	struct mpib_ring_slot *s = &c->slot[c->next & (c->size - 1)];
+	const struct mpib_ring_slot *s = &c->slot[index & (c->size - 1)];
 
 	/* Acquire pairs with the release in mpib_ring_commit(). */
-	if (atomic_load_explicit(&s->seq, memory_order_acquire) != c->next + 1)
+	if (atomic_load_explicit(&s->seq, memory_order_acquire) != index + 1)
 		return false;
 	*desc = s->desc;
 	/* The shard checks and uses the copy only: the fence keeps the compiler
 	 * from reading the slot, which the client can change, a second time
 	 * instead. */
 	atomic_signal_fence(memory_order_seq_cst);
-	c->next++;
 	return true;
+}
+
+/*
+ * Wait-free. Consumer thread only. Copies the oldest descriptor into *desc;
+ * false when there is none. Call mpib_ring_publish() once per batch.
+ */
+static inline bool mpib_ring_pop(struct mpib_consumer *c,
+				 struct mpib_desc *desc)
+{
+	bool there = mpib_ring_look(c, c->next, desc);
+
+	c->next += there;
+	return there;
 }
 
 /*

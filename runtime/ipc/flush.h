@@ -10,6 +10,9 @@ struct mpib_conn;
 struct mpib_request;
 
 #define MPIB_FLUSHES_MAX 256u
+/* Of the ring's slots, those that grouped receives leave to flushes: the shard takes
+ * these though receives before them wait, which may be for what follows a flush. */
+#define MPIB_FLUSHES_KEPT 8
 
 struct mpib_flush_queue {
 	struct mpib_request *room; /* MPIB_FLUSHES_MAX; NULL: none needed */

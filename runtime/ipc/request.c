@@ -119,13 +119,13 @@ post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
 {
-	int rc;
+	int n = r->n + (r->n > 1 ? MPIB_FLUSHES_KEPT : 0), rc;
 
 	if (direct && conn->feed_tail == conn->feed_head) {
-		rc = mpib_ring_room(&conn->ring, r->n);
+		rc = mpib_ring_room(&conn->ring, (uint32_t)n);
 		if (rc < 0)
 			return mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
-		if (rc < r->n) {
+		if (rc < n) {
 			mpib_count(&conn->client->submit->counts.stalls_ring,
 				   1);
 			return 0;

@@ -121,7 +121,7 @@ static int flush_step(struct engine_conn *f)
 	return posted;
 }
 
-int mpib_flush_take(struct engine_conn *f, const struct mpib_desc *d)
+static int flush_begin(struct engine_conn *f, const struct mpib_desc *d)
 {
 	struct mpib_flushes *fl = &f->rx.flush;
 	struct mpib_flush *p = flush_at(f, fl->taken);
@@ -147,6 +147,48 @@ int mpib_flush_take(struct engine_conn *f, const struct mpib_desc *d)
 	fl->taken++;
 	flush_step(f);
 	return 1;
+}
+
+int mpib_flush_take(struct engine_conn *f, const struct mpib_desc *d)
+{
+	if (!f->rx.flush.early)
+		return flush_begin(f, d);
+	f->rx.flush.early--;
+	return 1;
+}
+
+int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d)
+{
+	struct mpib_flushes *fl = &f->rx.flush;
+	uint64_t end = f->ring.next + f->ring.size;
+	int rc;
+
+	if (fl->looked < f->ring.next)
+		fl->looked = f->ring.next;
+	while (fl->looked < end && mpib_flush_room(f) &&
+	       mpib_ring_look(&f->ring, fl->looked, d)) {
+		fl->looked++;
+		if (d->op != MPIB_OP_FLUSH)
+			continue;
+		rc = flush_begin(f, d);
+		fl->early += rc > 0;
+		return rc;
+	}
+	return 0;
+}
+
+void mpib_flush_inherit(struct engine_conn *f)
+{
+	struct mpib_flushes *fl = &f->rx.flush;
+	uint64_t i = f->ring.next, end = i + f->ring.size;
+	struct mpib_desc d;
+
+	for (; i < end && mpib_ring_look(&f->ring, i, &d); i++) {
+		if (d.op != MPIB_OP_FLUSH || (int32_t)(d.gen - fl->taken) > 0)
+			continue;
+		fl->early++;
+		fl->looked = i + 1;
+	}
 }
 
 int mpib_flush_turn(struct mpib_shard *s)

@@ -33,6 +33,8 @@ struct mpib_flushes {
 	/* When something last came by the rail, or the rail was fenced, which may
 	 * have written what nobody was told of; 0: neither. */
 	uint64_t arrived[MPIB_RAILS];
+	uint64_t looked; /* the ring's descriptors before it were looked at */
+	uint32_t early; /* taken, and still in the ring */
 	bool queued; /* on shard->flushing */
 	TAILQ_ENTRY(engine_conn) link;
 };
@@ -40,6 +42,12 @@ struct mpib_flushes {
 /* As mpib_receiver_take(), and its room. */
 int mpib_flush_take(struct engine_conn *f, const struct mpib_desc *d);
 bool mpib_flush_room(const struct engine_conn *f);
+/* Take the next flush that is in the ring behind receives without a slot: these may
+ * wait for what the client does after it. 0: there is none, or no room; else as
+ * mpib_flush_take(), and *d is its descriptor. */
+int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d);
+/* Those up to taken are in the ring still: another process took them so. */
+void mpib_flush_inherit(struct engine_conn *f);
 /* Post READs that wait; how many. */
 int mpib_flush_turn(struct mpib_shard *s);
 /* The READ of flush op on the rail completed; bad: it would fail on any QP. */

@@ -212,7 +212,7 @@ static void conn_slot(struct mpib_serial *p, struct engine_conn *f,
 		cts->rkey[r] = s->mr->rkey[r];
 }
 
-MPIB_SERIAL_SIZE(struct mpib_receiver, 1856);
+MPIB_SERIAL_SIZE(struct mpib_receiver, 1864);
 static void conn_members(struct mpib_serial *p, struct mpib_receiver *rx)
 {
 	uint32_t got = rx->group_got;

@@ -45,7 +45,7 @@ static void place_flush(struct mpib_serial *p, struct engine_conn *f,
 		mpib_serial_fail(p, "a flush of no device memory");
 }
 
-MPIB_SERIAL_SIZE(struct mpib_flushes, 1328);
+MPIB_SERIAL_SIZE(struct mpib_flushes, 1336);
 void mpib_flushes_serialize(struct mpib_serial *p, struct engine_conn *f)
 {
 	struct mpib_flushes *fl = &f->rx.flush;
@@ -61,5 +61,6 @@ void mpib_flushes_serialize(struct mpib_serial *p, struct engine_conn *f)
 		return;
 	for (unsigned r = 0; r < f->lane->rails; r++)
 		fl->arrived[r] = f->shard->now;
+	mpib_flush_inherit(f);
 	mpib_flush_tell(f);
 }

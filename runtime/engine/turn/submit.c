@@ -23,6 +23,16 @@ static bool submit_room(const struct engine_conn *f)
 	return f->is_sender ? mpib_sender_room(f) : mpib_receiver_room(f);
 }
 
+static void submit_refuse(struct engine_conn *f, int error,
+			  const struct mpib_desc *d)
+{
+	engine_conn_break(f, error,
+			  "client's descriptor is refused: op %u req %u off "
+			  "%llu len %u of %u",
+			  d->op, d->req, (unsigned long long)d->off, d->len,
+			  d->total);
+}
+
 /* Take up to PER_RING descriptors out of one ring; how many. */
 static int submit_serve(struct engine_conn *f)
 {
@@ -35,12 +45,7 @@ static int submit_serve(struct engine_conn *f)
 		rc = f->is_sender ? mpib_sender_take(f, &d)
 				  : mpib_receiver_take(f, &d);
 		if (rc < 0) {
-			engine_conn_break(
-				f, rc,
-				"client's descriptor is refused: op %u "
-				"req %u off %llu len %u of %u",
-				d.op, d.req, (unsigned long long)d.off, d.len,
-				d.total);
+			submit_refuse(f, rc, &d);
 			break;
 		}
 	}
@@ -97,6 +102,19 @@ __attribute__((noinline)) static int serve_client(struct engine_client *a)
 	return taken + 1;
 }
 
+/* Of a ring whose next receive has no slot. */
+static int submit_early(struct engine_conn *f)
+{
+	struct mpib_desc d;
+	int taken = 0, rc;
+
+	while ((rc = mpib_flush_early(f, &d)) > 0)
+		taken++;
+	if (rc < 0)
+		submit_refuse(f, rc, &d);
+	return taken;
+}
+
 /* Serve each ring on shard->submitting once: stop at the old tail, for a ring
  * that is not emptied is queued again. */
 __attribute__((noinline)) static int serve_remembered(struct mpib_shard *s)
@@ -108,8 +126,10 @@ __attribute__((noinline)) static int serve_remembered(struct mpib_shard *s)
 	for (f = TAILQ_FIRST(&s->submitting); f; f = next) {
 		next = f == last ? NULL : TAILQ_NEXT(f, submit_link);
 		if (!submit_room(f)) {
-			if (!f->is_sender)
-				mpib_stall(f, MPIB_STALL_SLOT);
+			if (f->is_sender)
+				continue;
+			mpib_stall(f, MPIB_STALL_SLOT);
+			taken += submit_early(f);
 			continue;
 		}
 		f->on_submit = false;

@@ -113,6 +113,30 @@ static void those_that_find_the_ring_full_are_pushed_later(void **state)
 	mpib_close(rx);
 }
 
+/* They may wait for what the caller does after a flush. */
+static void grouped_receives_leave_room_for_some(void **state)
+{
+	struct mpib_region *regions[8];
+	struct mpib_request *r;
+	size_t sizes[8];
+	void *at[8];
+	unsigned n = 0;
+
+	open_receiver();
+	for (unsigned i = 0; i < 8; i++) {
+		at[i] = mem + 64 * i;
+		sizes[i] = 64;
+		regions[i] = device;
+	}
+	for (r = rx->free; r; n += r != NULL)
+		assert_int_equal(
+			mpib_irecv(rx, 8, at, sizes, NULL, regions, &r), 0);
+	assert_int_equal(n, 7);
+	flush_at(0);
+	assert_null(rx->flush.first);
+	mpib_close(rx);
+}
+
 static void too_many_are_refused_and_their_room_is_used_again(void **state)
 {
 	struct mpib_request *r[256], *more;
@@ -204,6 +228,7 @@ const struct CMUnitTest test_list[] = {
 	t(it_is_over_when_the_proxy_says_so),
 	t(host_memory_has_nothing_to_flush),
 	t(those_that_find_the_ring_full_are_pushed_later),
+	t(grouped_receives_leave_room_for_some),
 	t(too_many_are_refused_and_their_room_is_used_again),
 	t(wrong_calls_are_told),
 	t(a_connection_that_fails_ends_it),

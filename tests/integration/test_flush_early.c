@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A flush behind receives that have no slot: what these wait for may be what the
+ * client does once the flush is over, so it does not wait for them.
+ */
+#include <sys/mman.h>
+
+#include "engine/conn/conn.h"
+#include "engine/handover/handover.h"
+#include "engine_pair.h"
+#include "test.h"
+#include "verbs/soft/soft.h"
+
+#define BYTES 4096
+/* Receives of eight buffers each, more than have slots, and room in the ring for
+ * flushes behind them. */
+#define GROUPS 15u
+
+static struct pair pair;
+static struct pair_end tx, rx;
+static char *device; /* what a GPU would see of region mr of node 1 */
+static uint32_t mr, asked;
+
+static void place_late(void)
+{
+	const struct mpib_soft_fault late = { .late = 1 };
+	struct mpib_rail *rail = pair.node[1].engine->shard[0].rail;
+
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		assert_int_equal(mpib_soft_set_fault(rail[r].ctx, &late), 0);
+}
+
+static int setup(void **state)
+{
+	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
+	mr = pair_add_device(&pair, 1, BYTES, &device);
+	asked = 0;
+	place_late();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	pair_close(&pair);
+	munmap(device, BYTES);
+	return 0;
+}
+
+static void turn_often(void)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		pair_turn(&pair);
+}
+
+static void receive(void)
+{
+	uint32_t got = pair_post(&rx, MPIB_OP_RECV, 1, mr, 0, BYTES, 7);
+	uint32_t sent =
+		pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, BYTES, 7);
+
+	assert_int_equal(pair_wait(&pair, &rx, 1, got), BYTES);
+	assert_int_equal(pair_wait(&pair, &tx, 1, sent), BYTES);
+}
+
+static void flush(void)
+{
+	const struct mpib_desc d = { .op = MPIB_OP_FLUSH,
+				     .n = 1,
+				     .gen = ++asked,
+				     .mr = mr,
+				     .len = 1,
+				     .total = 1 };
+
+	pair_push(&rx, &d);
+}
+
+static uint32_t flushed(void)
+{
+	return atomic_load(&rx.reply->conn[rx.index].flushed);
+}
+
+static void post_groups(void)
+{
+	for (unsigned i = 0; i < 8 * GROUPS; i++) {
+		const struct mpib_desc d = { .op = MPIB_OP_RECV,
+					     .req = (uint8_t)(2 + i / 8),
+					     .idx = i % 8,
+					     .n = 8,
+					     .gen = 1,
+					     .mr = mr,
+					     .tag = (int32_t)(i % 8),
+					     .len = 64,
+					     .total = 64 };
+
+		pair_push(&rx, &d);
+		if (i % 8 == 7)
+			pair_turn(&pair);
+	}
+}
+
+static void answer_groups(void)
+{
+	for (unsigned i = 0; i < GROUPS; i++) {
+		uint32_t gen = 0;
+
+		for (uint8_t k = 0; k < 8; k++)
+			gen = pair_post(&tx, MPIB_OP_SEND, k, pair.node[0].mr,
+					0, 64, k);
+		for (uint8_t k = 0; k < 8; k++)
+			assert_int_equal(pair_wait(&pair, &tx, k, gen - 7 + k),
+					 64);
+	}
+}
+
+static void a_flush_waits_for_no_receive(void **state)
+{
+	pair_fill(pair.node[0].mem, BYTES, 3);
+	receive();
+	assert_memory_not_equal(device, pair.node[0].mem, BYTES);
+	post_groups();
+	for (unsigned i = 0; i < 3; i++)
+		flush();
+	turn_often();
+	assert_int_equal(flushed(), 3);
+	assert_memory_equal(device, pair.node[0].mem, BYTES);
+	answer_groups();
+	flush();
+	turn_often();
+	assert_int_equal(flushed(), 4);
+	assert_int_equal(pair.node[1].broken, 0);
+}
+
+/* As another process finds them, in the ring and over. */
+static void nor_is_it_taken_twice_after_a_hand_over(void **state)
+{
+	struct mpib_flushes *fl = &rx.conn->rx.flush;
+	struct mpib_serial out, in;
+
+	receive();
+	post_groups();
+	for (unsigned i = 0; i < 3; i++)
+		flush();
+	turn_often();
+	mpib_serial_pack(&out);
+	mpib_flushes_serialize(&out, rx.conn);
+	mpib_serial_unpack(&in, out.bytes, out.len, NULL, 0); /* in owns it */
+	fl->looked = fl->early = 0;
+	mpib_flushes_serialize(&in, rx.conn);
+	assert_false(in.failed);
+	mpib_serial_fini(&in);
+	flush();
+	turn_often();
+	assert_int_equal(flushed(), 4);
+	answer_groups();
+	flush();
+	turn_often();
+	assert_int_equal(flushed(), 5);
+	assert_int_equal(pair.node[1].broken, 0);
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(a_flush_waits_for_no_receive, setup,
+					teardown),
+	cmocka_unit_test_setup_teardown(nor_is_it_taken_twice_after_a_hand_over,
+					setup, teardown),
+	{ 0 },
+};
