@@ -20,46 +20,28 @@ static struct playing {
 	enum mpib_fault_kind kind;
 } playing[SIM_PLAN_NODES][SIM_RAILS];
 
-static void begin(struct sim_device *d, const struct mpib_fault *f)
-{
-	switch (f->kind) {
-	case MPIB_FAULT_RATE:
-		d->rate = f->value;
-		break;
-	case MPIB_FAULT_DELAY:
-		d->delay = f->value;
-		break;
-	case MPIB_FAULT_BLACK_HOLE:
-		d->hole = true;
-		break;
-	case MPIB_FAULT_LINK_DOWN:
-		sim_device_link(d, false);
-		break;
-	case MPIB_FAULT_GONE:
-		sim_device_lose(d, sim_hca_draw(plan->told_late));
-		break;
-	case MPIB_FAULT_NONE:
-	case MPIB_FAULT_QP_KILL:
-		break;
-	}
-}
-
-static void end(struct sim_device *d, enum mpib_fault_kind kind)
+/* value: of the fault while it is played, 0 when it ends. */
+static void play(struct sim_device *d, enum mpib_fault_kind kind,
+		 uint64_t value, bool on)
 {
 	switch (kind) {
 	case MPIB_FAULT_RATE:
-		d->rate = 0;
+		d->rate = value;
 		break;
 	case MPIB_FAULT_DELAY:
-		d->delay = 0;
+		d->delay = value;
 		break;
 	case MPIB_FAULT_BLACK_HOLE:
-		d->hole = false;
+		d->hole = on;
 		break;
 	case MPIB_FAULT_LINK_DOWN:
-		sim_device_link(d, true);
+		sim_device_link(d, !on);
 		break;
 	case MPIB_FAULT_GONE:
+		if (on) {
+			sim_device_lose(d, sim_hca_draw(plan->told_late));
+			break;
+		}
 		d->there = true;
 		d->calls = 0;
 		break;
@@ -79,7 +61,7 @@ int __wrap_mpib_engine_play(struct mpib_engine *e, struct mpib_fault *f)
 	} else {
 		playing[self->node][f->rail] =
 			(struct playing){ self, f->kind };
-		begin(sim_device(self->node, f->rail), f);
+		play(sim_device(self->node, f->rail), f->kind, f->value, true);
 	}
 	played += rc == 0;
 	return rc;
@@ -95,7 +77,7 @@ void __wrap_mpib_engine_end_play(struct mpib_engine *e,
 		return;
 	}
 	playing[self->node][f->rail].proc = NULL;
-	end(sim_device(self->node, f->rail), f->kind);
+	play(sim_device(self->node, f->rail), f->kind, 0, false);
 }
 
 void sim_rehearse_ended(const struct sim_proc *proc)
@@ -106,7 +88,7 @@ void sim_rehearse_ended(const struct sim_proc *proc)
 		if (p->proc != proc)
 			continue;
 		p->proc = NULL;
-		end(sim_device(proc->node, r), p->kind);
+		play(sim_device(proc->node, r), p->kind, 0, false);
 	}
 }
 
