@@ -143,6 +143,7 @@ static bool is_meant(int fd)
 
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
+	static const int shortage[] = { EAGAIN, ENOMEM, ENOBUFS };
 	size_t want = total(msg), n = fewer(want);
 	bool meant = unkind.stop_at && is_meant(fd);
 	struct iovec iov[PIECES];
@@ -150,7 +151,7 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 	ssize_t rc;
 
 	if (unkind.no_memory) {
-		errno = unkind.no_memory-- & 1 ? ENOMEM : ENOBUFS;
+		errno = shortage[unkind.no_memory-- % 3];
 		return -1;
 	}
 	if (meant && unkind.stop_at == SIZE_MAX) {

@@ -128,7 +128,8 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 
 /*
  * The socket is full, and the engine hears when it takes more; or the send came to
- * a page that is gone. Of that the kernel tells nobody but who tries again.
+ * a page that is gone, or found no memory. Of these the kernel tells nobody but who
+ * tries again.
  */
 static void send_stopped(struct soft_conn *conn)
 {
@@ -162,22 +163,21 @@ static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 	soft_qp_error(qp);
 }
 
-/* Whether the next turn tries again: of memory, too, nobody tells when there is
- * some. */
-static bool is_passing(int error)
+/* TCP says EAGAIN, too, where it finds no memory. */
+static bool lacks_room(int error)
 {
-	return error == -EINTR || error == -ENOMEM || error == -ENOBUFS;
+	return error == -EAGAIN || error == -ENOMEM || error == -ENOBUFS;
 }
 
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 {
 	if (conn->state != SOFT_CONN_UP)
 		return;
-	if (op->res == -EAGAIN) {
-		conn->tx_blocked = true;
+	if (lacks_room(op->res)) {
+		send_stopped(conn);
 	} else if (op->res == -EFAULT) {
 		source_faulted(conn, op);
-	} else if (op->res < 0 && !is_passing(op->res)) {
+	} else if (op->res < 0 && op->res != -EINTR) {
 		/* Read first what the peer has sent: after its last bytes
 		 * recvmsg() reports the error, too. */
 		conn->tx_blocked = true;
