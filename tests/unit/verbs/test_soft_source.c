@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/bus.h"
+#include "unkind.h"
 #include "verbs/soft/soft.h"
 
 #define LEN (32u << 20) /* more than any socket holds */
@@ -259,6 +260,97 @@ static void an_answer_that_cannot_be_sent_is_no_requests_fault(void **state)
 	drop(t, &s);
 }
 
+/* What b writes is there, and a waits for a message to say so in. */
+static void arrive(struct vt *t, struct ibv_qp *qb, struct vt_mem *from,
+		   struct vt_mem *at)
+{
+	struct ibv_sge sge = vt_sge(from, 0, 64);
+
+	memset(from->p, 7, 64);
+	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(at), at->mr->rkey),
+			 0);
+	while (at->p[63] != 7)
+		vt_turn(t);
+}
+
+/* As an HCA has, which acknowledges what comes as it comes. */
+static void who_cannot_send_has_said_what_it_got(void **state)
+{
+	struct vt *t = *state;
+	struct source s = source(t, 4096);
+	struct vt_mem a = vt_mem(t, &t->a, 4096, VT_ALL);
+	struct vt_mem b = vt_mem(t, &t->b, 4096, VT_ALL);
+	struct ibv_sge bad = vt_sge(&s.m, 0, 64);
+	struct ibv_qp *qa, *qb;
+
+	vt_pair(t, &vt_usual, &qa, &qb);
+	vanish(&s);
+	arrive(t, qb, &b, &a);
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
+				 &bad, 1, vt_addr(&b), b.mr->rkey),
+			 0);
+	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
+	vt_expect(t, &t->b.send, 1, IBV_WC_SUCCESS);
+	drop(t, &s);
+}
+
+static void who_cannot_answer_has_said_what_it_got(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct source s = source(t, 4096);
+	struct vt_mem a = vt_mem(t, &t->a, 4096, VT_ALL);
+	struct vt_mem b = vt_mem(t, &t->b, 4096, VT_ALL);
+	struct ibv_sge in = vt_sge(&b, 64, 64);
+	struct ibv_qp *qa, *qb;
+
+	o.timeout = 12;
+	o.retry_cnt = 1;
+	vt_pair(t, &o, &qa, &qb);
+	vanish(&s);
+	arrive(t, qb, &b, &a);
+	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED,
+				 &in, 1, vt_addr(&s.m), s.m.mr->rkey),
+			 0);
+	vt_expect(t, &t->b.send, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->b.send, 2, IBV_WC_RETRY_EXC_ERR);
+	vt_refused(t, qa, IBV_EVENT_QP_ACCESS_ERR);
+	drop(t, &s);
+}
+
+/* Its segment cannot be ended, so another connection has to say so. */
+static void who_stops_amid_a_segment_has_said_what_it_got(void **state)
+{
+	struct vt *t = *state;
+	struct source s = source(t, 4096);
+	struct vt_mem a = vt_mem(t, &t->a, 4096, VT_ALL);
+	struct vt_mem b = vt_mem(t, &t->b, 4096, VT_ALL);
+	struct ibv_sge bad = vt_sge(&s.m, 0, 4096);
+	struct ibv_qp *qa, *qb;
+
+	/* A sendmsg that io_uring makes is not seen here. */
+	if (strcmp(mpib_soft_engine_name(t->a.ctx), "epoll") != 0) {
+		drop(t, &s);
+		skip();
+	}
+	vt_pair(t, &vt_usual, &qa, &qb);
+	memcpy(&unkind.only, &t->a.info.gid.raw[12], sizeof(unkind.only));
+	unkind.stop_at = SOFT_HDR_LEN + 100;
+	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
+				 &bad, 1, vt_addr(&b), b.mr->rkey),
+			 0);
+	while (unkind.stop_at != SIZE_MAX)
+		vt_turn(t);
+	arrive(t, qb, &b, &a);
+	vanish(&s);
+	unkind_go_on();
+	unkind = (struct unkind){ .rng = 1 };
+	vt_expect(t, &t->b.send, 1, IBV_WC_SUCCESS);
+	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
+	drop(t, &s);
+}
+
 const struct CMUnitTest test_list[] = {
 	vt_test(a_source_that_is_gone_ends_nobody_with_its_qp),
 	vt_test(what_cannot_be_sent_is_not_made_up),
@@ -268,5 +360,8 @@ const struct CMUnitTest test_list[] = {
 	vt_test(only_what_cannot_be_sent_fails),
 	vt_test(what_was_before_a_long_one_that_cannot_be_sent_is_done),
 	vt_test(an_answer_that_cannot_be_sent_is_no_requests_fault),
+	vt_test(who_cannot_send_has_said_what_it_got),
+	vt_test(who_cannot_answer_has_said_what_it_got),
+	vt_test(who_stops_amid_a_segment_has_said_what_it_got),
 	{ 0 },
 };

@@ -27,16 +27,21 @@ static size_t byte_limit(struct soft_ctx *ctx)
 }
 
 /*
- * The memory that item it is sent from may no longer be read. A partly sent
- * segment cannot be taken back, so end the connection. The next connection
- * deals with the item: a request fails when all requests before that are done,
- * and a repeated READ is refused.
+ * The memory that item it is sent from may no longer be read. A request fails when
+ * all requests before it are done; if they are, the QP ends with its last words. A
+ * partly sent segment cannot be taken back, so else end the connection: the next
+ * one deals with the request, and a repeated READ is refused.
  */
 static void source_gone(struct soft_qp *qp, const struct soft_item *it)
 {
+	struct soft_conn *conn = qp->conn;
+
 	if (it->kind == SOFT_ITEM_WQE)
 		soft_swqe(qp, it->idx)->status = IBV_WC_LOC_PROT_ERR;
-	soft_conn_lost(qp->conn);
+	if (!conn->has_cur)
+		soft_tx_complete(qp);
+	if (qp->conn)
+		soft_conn_lost(conn);
 }
 
 bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op)
@@ -142,23 +147,37 @@ static void send_stopped(struct soft_conn *conn)
 	soft_timer_update(qp);
 }
 
+/* Whether the peer has heard of all that qp has done for it. */
+static bool has_told_all(const struct soft_qp *qp)
+{
+	const struct soft_conn *conn = qp->conn;
+	bool left = conn->has_cur && conn->cur_off >= SOFT_HDR_LEN;
+
+	return qp->rx_msn == (left ? conn->cur.ack : qp->ack_sent);
+}
+
 /* The process has unmapped memory that is still registered. Whose it is only a
- * send of one segment tells; without last words, which would be made up. */
+ * send of one segment tells; the rest of that in last words would be made up, so
+ * what is to be said yet the next connection says. */
 static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 {
 	const struct soft_item *it = &op->items[0];
 	struct soft_qp *qp = conn->qp;
+	bool told = has_told_all(qp);
 
 	if (op->nitems > 1) {
 		conn->singly = true;
 		return;
 	}
-	source_gone(qp, it);
 	if (it->kind == SOFT_ITEM_WQE) {
-		soft_tx_complete(qp);
+		source_gone(qp, it);
+		if (told)
+			soft_tx_complete(qp);
 		return;
 	}
 	/* Repeated, the READ would find the same region and no memory. */
+	if (conn->has_cur)
+		soft_conn_lost(conn);
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_ACCESS_ERR);
 	soft_qp_error(qp);
 }
