@@ -52,7 +52,26 @@ static void channel_free(struct soft_channel *ch)
 		close(ch->event_fd);
 	if (ch->ibv.fd >= 0)
 		close(ch->ibv.fd);
+	pthread_mutex_destroy(&ch->lock);
 	free(ch);
+}
+
+/* -EIO: the device is gone, and soft_channels_die() has told those that it knew. */
+static int channel_join(struct soft_ctx *ctx, struct soft_channel *ch)
+{
+	int rc = 0;
+
+	soft_lock(ctx);
+	if (soft_is_gone(ctx)) {
+		rc = -EIO;
+	} else {
+		if (!ctx->threaded)
+			soft_sleep_fds(ctx, ch->ibv.fd);
+		ctx->nchannels++;
+		LIST_INSERT_HEAD(&ctx->channels, ch, link);
+	}
+	soft_unlock(ctx);
+	return rc;
 }
 
 int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out)
@@ -66,18 +85,14 @@ int soft_create_channel(struct ibv_context *c, struct ibv_comp_channel **out)
 	ch->ibv.context = c;
 	ch->ibv.fd = -1;
 	TAILQ_INIT(&ch->queue);
+	pthread_mutex_init(&ch->lock, NULL);
 	rc = channel_open(ch, ctx->threaded);
+	if (rc == 0)
+		rc = channel_join(ctx, ch);
 	if (rc < 0) {
 		channel_free(ch);
 		return rc;
 	}
-	pthread_mutex_init(&ch->lock, NULL);
-	soft_lock(ctx);
-	if (!ctx->threaded)
-		soft_sleep_fds(ctx, ch->ibv.fd);
-	ctx->nchannels++;
-	LIST_INSERT_HEAD(&ctx->channels, ch, link);
-	soft_unlock(ctx);
 	*out = &ch->ibv;
 	return 0;
 }
@@ -95,7 +110,6 @@ int soft_destroy_channel(struct ibv_comp_channel *c)
 	ctx->nchannels--;
 	LIST_REMOVE(ch, link);
 	soft_unlock(ctx);
-	pthread_mutex_destroy(&ch->lock);
 	channel_free(ch);
 	return 0;
 }

@@ -31,6 +31,7 @@ static void it_says_so_once_and_nothing_more(void **state)
 	struct vt *t = *state;
 	struct vt_opt o = quick();
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
+	struct ibv_comp_channel *ch;
 	struct mpib_port_info info;
 	struct ibv_qp *qa, *qb;
 	struct ibv_pd *pd;
@@ -43,6 +44,7 @@ static void it_says_so_once_and_nothing_more(void **state)
 	assert_true(vt_no_event(t, &t->a));
 	assert_int_equal(t->v->query_port(t->a.ctx, 1, &info), -EIO);
 	assert_int_equal(t->v->alloc_pd(t->a.ctx, &pd), -EIO);
+	assert_int_equal(t->v->create_comp_channel(t->a.ctx, &ch), -EIO);
 	assert_int_equal(t->v->modify_qp(qa, &err, IBV_QP_STATE), -EIO);
 	/* Taken, and never heard of again; the peer's is not answered. */
 	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
