@@ -153,7 +153,7 @@ void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 	if (cq->ch_pending)
 		TAILQ_REMOVE(&ch->queue, cq, ch_link);
 	if (is_semaphore(ch))
-		soft_uncount(ch->event_fd, cq->ch_pending);
+		ch->stray += soft_uncount(ch->event_fd, cq->ch_pending);
 	cq->ch_pending = 0;
 	eventfd_drain(ch);
 	taken = cq->ch_taken;
@@ -167,10 +167,13 @@ void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 
 static struct soft_cq *soft_channel_take(struct soft_channel *ch)
 {
-	struct soft_cq *cq;
+	struct soft_cq *cq = NULL;
 
 	pthread_mutex_lock(&ch->lock);
-	cq = TAILQ_FIRST(&ch->queue);
+	if (ch->stray)
+		ch->stray--;
+	else
+		cq = TAILQ_FIRST(&ch->queue);
 	if (cq) {
 		if (!--cq->ch_pending)
 			TAILQ_REMOVE(&ch->queue, cq, ch_link);
@@ -209,8 +212,8 @@ static int wait_turning(struct soft_ctx *ctx, struct soft_channel *ch,
 	return rc;
 }
 
-/* The CQ may have been destroyed since its event's count was read: then none is
- * there, and the next read waits. */
+/* The CQ may have been destroyed since its event's count was read: then the next
+ * read waits. */
 static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			struct soft_cq **cq)
 {

@@ -22,6 +22,7 @@ struct soft_channel {
 	int event_fd; /* in threaded mode fd itself */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
+	unsigned stray; /* counts that were read of CQs that are destroyed */
 	LIST_ENTRY(soft_channel) link;
 };
 

@@ -2,7 +2,9 @@
 /*
  * Asynchronous events. An object holds a bit for each event type that waits, so
  * raising an event allocates nothing. async_fd is a semaphore (EFD_SEMAPHORE)
- * that counts the bits.
+ * that counts the bits. Who has read a count and not yet looked may find that its
+ * object was destroyed: what is counted and what such readers have are together
+ * the bits and the counts that are stray.
  */
 #include "verbs/soft/event.h"
 
@@ -22,14 +24,14 @@ static void async_fd_post(struct soft_ctx *ctx)
 	eventfd_write(ctx->vctx.context.async_fd, 1);
 }
 
-void soft_uncount(int fd, unsigned n)
+unsigned soft_uncount(int fd, unsigned n)
 {
 	uint64_t one;
 	struct iovec iov = { &one, sizeof(one) };
 
-	/* Who waits may have the count already, and then finds nothing. */
 	while (n && preadv2(fd, &iov, 1, -1, RWF_NOWAIT) > 0)
 		n--;
+	return n;
 }
 
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
@@ -89,40 +91,59 @@ static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
 /* Whether DEVICE_FATAL and all else were told, so nothing comes any more. Others
  * than verbs programs, which have the threaded mode, ask when the descriptor says
  * so, and not for an end. */
-static bool all_is_told(struct soft_ctx *ctx)
+static bool all_is_told(const struct soft_ctx *ctx)
 {
-	bool told;
+	return ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);
+}
+
+/* The caller has read a count. Whose event it was; NULL: that was destroyed. */
+static struct soft_events *take_event(struct soft_ctx *ctx,
+				      struct ibv_async_event *out)
+{
+	struct soft_events *ev = TAILQ_FIRST(&ctx->events);
+
+	if (ctx->stray_counts) {
+		ctx->stray_counts--;
+		return NULL;
+	}
+	if (ev == &ctx->port_ev)
+		take_port(ctx, out);
+	else if (ev)
+		take_object(ctx, ev, out);
+	return ev;
+}
+
+/* 0: *ev, or NULL and another count is to be read; -errno. */
+static int await_event(struct soft_ctx *ctx, struct soft_events **ev,
+		       struct ibv_async_event *out)
+{
+	uint64_t one;
+	int rc = 0;
 
 	pthread_mutex_lock(&ctx->ev_lock);
-	told = ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);
+	if (all_is_told(ctx))
+		rc = -EIO;
 	pthread_mutex_unlock(&ctx->ev_lock);
-	return told;
+	if (rc < 0)
+		return rc;
+	if (read(ctx->vctx.context.async_fd, &one, sizeof(one)) < 0)
+		rc = -errno;
+	pthread_mutex_lock(&ctx->ev_lock);
+	if (rc == 0)
+		*ev = take_event(ctx, out);
+	pthread_mutex_unlock(&ctx->ev_lock);
+	return rc;
 }
 
 int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out)
 {
 	struct soft_ctx *ctx = to_ctx(c);
 	struct soft_events *ev = NULL;
-	uint64_t one;
+	int rc = ctx->foreign ? -EIO : 0;
 
-	if (ctx->foreign)
-		return -EIO;
-	/* The object may have been destroyed since the count was read: then the
-	 * list is empty, and the next read waits. */
-	while (!ev) {
-		if (all_is_told(ctx))
-			return -EIO;
-		if (read(c->async_fd, &one, sizeof(one)) < 0)
-			return -errno;
-		pthread_mutex_lock(&ctx->ev_lock);
-		ev = TAILQ_FIRST(&ctx->events);
-		if (ev == &ctx->port_ev)
-			take_port(ctx, out);
-		else if (ev)
-			take_object(ctx, ev, out);
-		pthread_mutex_unlock(&ctx->ev_lock);
-	}
-	return 0;
+	while (rc == 0 && !ev)
+		rc = await_event(ctx, &ev, out);
+	return rc;
 }
 
 static struct soft_events *events_of(struct ibv_async_event *ev)
@@ -167,8 +188,9 @@ void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev)
 		TAILQ_REMOVE(&ctx->events, ev, link);
 	/* After fork() what is counted is the parent's. */
 	if (!ctx->foreign)
-		soft_uncount(ctx->vctx.context.async_fd,
-			     (unsigned)__builtin_popcount(ev->pending));
+		ctx->stray_counts +=
+			soft_uncount(ctx->vctx.context.async_fd,
+				     (unsigned)__builtin_popcount(ev->pending));
 	ev->pending = 0;
 	while (!ctx->foreign && ev->taken != ev->acked)
 		pthread_cond_wait(&ctx->ev_cond, &ctx->ev_lock);

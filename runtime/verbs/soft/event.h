@@ -24,8 +24,9 @@ void soft_ack_async_event(struct ibv_async_event *ev);
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 		enum ibv_event_type type);
 void soft_port_event(struct soft_ctx *ctx);
-/* fd is a semaphore that counts events: of n of them nobody shall hear. */
-void soft_uncount(int fd, unsigned n);
+/* fd is a semaphore that counts events: of n of them nobody shall hear. Returns how
+ * many counts it did not find: who waits has read them, and not looked yet. */
+unsigned soft_uncount(int fd, unsigned n);
 /* Before the object is destroyed: drop its events that wait, and block until
  * all events that were taken are acked. */
 void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev);

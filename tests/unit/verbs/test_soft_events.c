@@ -12,10 +12,45 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+/* Who reads from fd that there is an event stops before he looks which. */
+static struct {
+	_Atomic int fd;
+	_Atomic bool stopped, go_on;
+} halt = { .fd = -1 };
+
+ssize_t __real_read(int fd, void *buf, size_t n);
+ssize_t __wrap_read(int fd, void *buf, size_t n);
+
+ssize_t __wrap_read(int fd, void *buf, size_t n)
+{
+	ssize_t rc = __real_read(fd, buf, n);
+
+	if (rc > 0 && atomic_compare_exchange_strong(&halt.fd, &fd, -1)) {
+		atomic_store(&halt.stopped, true);
+		while (!atomic_load(&halt.go_on))
+			sched_yield();
+	}
+	return rc;
+}
+
+static void halt_at(int fd)
+{
+	atomic_store(&halt.stopped, false);
+	atomic_store(&halt.go_on, false);
+	atomic_store(&halt.fd, fd);
+}
+
+static void await_halt(void)
+{
+	while (!atomic_load(&halt.stopped))
+		sched_yield();
+}
+
 struct waiter {
 	struct vt *t;
-	struct ibv_comp_channel *ch;
+	struct ibv_comp_channel *ch; /* NULL: for an asynchronous event */
 	struct ibv_cq *which;
+	struct ibv_async_event event;
 	pthread_t thread;
 	int rc;
 	_Atomic bool over;
@@ -26,7 +61,10 @@ static void *wait_for_event(void *arg)
 	struct waiter *w = arg;
 	void *ctx;
 
-	w->rc = w->t->v->get_cq_event(w->ch, &w->which, &ctx);
+	if (w->ch)
+		w->rc = w->t->v->get_cq_event(w->ch, &w->which, &ctx);
+	else
+		w->rc = w->t->v->get_async_event(w->t->b.ctx, &w->event);
 	atomic_store(&w->over, true);
 	return NULL;
 }
@@ -45,6 +83,17 @@ static void start_waiting(struct waiter *w, struct vt *t,
 	*w = (struct waiter){ .t = t, .ch = ch };
 	assert_int_equal(pthread_create(&w->thread, NULL, wait_for_event, w),
 			 0);
+}
+
+/* What the wait returned; one that does not end fails the test. */
+static int result(struct waiter *w)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 10;
+	assert_int_equal(pthread_timedjoin_np(w->thread, NULL, &until), 0);
+	return w->rc;
 }
 
 /* Signals until the wait is over, or so many. */
@@ -132,6 +181,85 @@ static bool readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
+/* A QP of which a receive is flushed to cq when it is in error. */
+static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
+				   const struct vt_opt *o)
+{
+	struct ibv_cq *plain = t->b.recv.cq;
+	struct ibv_qp *qp;
+
+	t->b.recv.cq = cq;
+	qp = vt_qp(t, &t->b, o);
+	t->b.recv.cq = plain;
+	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
+	if (!o->srq)
+		assert_int_equal(vt_recv(qp, 1, NULL, 0), 0);
+	assert_int_equal(ibv_req_notify_cq(cq, 0), 0);
+	return qp;
+}
+
+/* Nobody is to find a count without an event later. */
+static void an_event_of_what_was_destroyed_counts_for_none(void **state)
+{
+	struct vt *t = *state;
+	struct vt_opt o = vt_usual;
+	struct ibv_qp *gone, *qp;
+	struct vt_end saved;
+	struct waiter w;
+
+	vt_thread_b(t, &saved);
+	o.srq = vt_srq(t, &t->b, 4);
+	gone = with_receive(t, t->b.recv.cq, &o);
+	qp = with_receive(t, t->b.recv.cq, &o);
+	halt_at(t->b.ctx->async_fd);
+	start_waiting(&w, t, NULL);
+	assert_int_equal(vt_to(t, gone, IBV_QPS_ERR), 0);
+	await_halt();
+	vt_destroy(t, gone, NULL);
+	assert_int_equal(vt_to(t, qp, IBV_QPS_ERR), 0);
+	atomic_store(&halt.go_on, true);
+	assert_int_equal(result(&w), 0);
+	t->v->ack_async_event(&w.event);
+	assert_ptr_equal(w.event.element.qp, qp);
+	assert_false(readable(t->b.ctx->async_fd));
+	vt_destroy(t, qp, NULL);
+	assert_int_equal(t->v->destroy_srq(o.srq), 0);
+	vt_unthread_b(t, &saved);
+}
+
+static void nor_does_one_of_a_cq_that_was(void **state)
+{
+	struct vt *t = *state;
+	struct ibv_comp_channel *ch;
+	struct ibv_cq *gone, *cq;
+	struct ibv_qp *first, *second;
+	struct vt_end saved;
+	struct waiter w;
+
+	vt_thread_b(t, &saved);
+	assert_int_equal(t->v->create_comp_channel(t->b.ctx, &ch), 0);
+	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &gone), 0);
+	assert_int_equal(t->v->create_cq(t->b.ctx, 16, NULL, ch, &cq), 0);
+	first = with_receive(t, gone, &vt_usual);
+	second = with_receive(t, cq, &vt_usual);
+	halt_at(ch->fd);
+	start_waiting(&w, t, ch);
+	assert_int_equal(vt_to(t, first, IBV_QPS_ERR), 0);
+	await_halt();
+	vt_destroy(t, first, NULL);
+	assert_int_equal(t->v->destroy_cq(gone), 0);
+	assert_int_equal(vt_to(t, second, IBV_QPS_ERR), 0);
+	atomic_store(&halt.go_on, true);
+	assert_int_equal(result(&w), 0);
+	t->v->ack_cq_events(w.which, 1);
+	assert_ptr_equal(w.which, cq);
+	assert_false(readable(ch->fd));
+	vt_destroy(t, second, NULL);
+	assert_int_equal(t->v->destroy_cq(cq), 0);
+	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
+	vt_unthread_b(t, &saved);
+}
+
 /* Who is told that an event waits is not to wait for it. */
 static void nobody_is_told_of_events_of_what_is_destroyed(void **state)
 {
@@ -174,5 +302,7 @@ const struct CMUnitTest test_list[] = {
 	vt_test(a_signal_ends_a_wait_only_if_its_handler_says_so),
 	vt_test(nobody_is_told_of_events_of_what_is_destroyed),
 	vt_test(nobody_waits_for_events_of_a_device_that_is_gone),
+	vt_test(an_event_of_what_was_destroyed_counts_for_none),
+	vt_test(nor_does_one_of_a_cq_that_was),
 	{ 0 },
 };
