@@ -110,6 +110,7 @@ struct soft_ctx {
 	pthread_cond_t ev_cond;
 	struct soft_event_list events;
 	unsigned stray_counts; /* counts that were read of what is destroyed */
+	unsigned event_waiters; /* threads in soft_get_async_event() */
 	uint32_t port_toggles; /* events of the port not yet taken */
 	bool port_told_down; /* the last event taken was PORT_ERR */
 	struct soft_events port_ev, gone_ev;

@@ -123,14 +123,21 @@ static int await_event(struct soft_ctx *ctx, struct soft_events **ev,
 	pthread_mutex_lock(&ctx->ev_lock);
 	if (all_is_told(ctx))
 		rc = -EIO;
+	else
+		ctx->event_waiters++;
 	pthread_mutex_unlock(&ctx->ev_lock);
 	if (rc < 0)
 		return rc;
 	if (read(ctx->vctx.context.async_fd, &one, sizeof(one)) < 0)
 		rc = -errno;
 	pthread_mutex_lock(&ctx->ev_lock);
-	if (rc == 0)
+	ctx->event_waiters--;
+	if (rc == 0) {
 		*ev = take_event(ctx, out);
+		/* Who waits, too, is to hear that nothing comes. */
+		if (ctx->event_waiters && all_is_told(ctx))
+			async_fd_post(ctx);
+	}
 	pthread_mutex_unlock(&ctx->ev_lock);
 	return rc;
 }

@@ -181,6 +181,34 @@ static bool readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
+/* One of those who wait hears what happened, all others that nothing more will. */
+static void nobody_waits_for_what_another_was_told(void **state)
+{
+	const struct mpib_soft_fault gone = { .gone = 1 };
+	struct vt *t = *state;
+	struct waiter w[3];
+	struct vt_end saved;
+	int told = 0;
+
+	vt_thread_b(t, &saved);
+	for (unsigned i = 0; i < 3; i++)
+		start_waiting(&w[i], t, NULL);
+	usleep(20000);
+	assert_int_equal(mpib_soft_set_fault(t->b.ctx, &gone), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		if (result(&w[i]) == -EIO)
+			continue;
+		assert_int_equal(w[i].rc, 0);
+		assert_int_equal(w[i].event.event_type, IBV_EVENT_DEVICE_FATAL);
+		t->v->ack_async_event(&w[i].event);
+		told++;
+	}
+	assert_int_equal(told, 1);
+	/* Who asks the descriptor is not kept busy by that. */
+	assert_false(readable(t->b.ctx->async_fd));
+	vt_unthread_b(t, &saved);
+}
+
 /* A QP of which a receive is flushed to cq when it is in error. */
 static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 				   const struct vt_opt *o)
@@ -304,5 +332,6 @@ const struct CMUnitTest test_list[] = {
 	vt_test(nobody_waits_for_events_of_a_device_that_is_gone),
 	vt_test(an_event_of_what_was_destroyed_counts_for_none),
 	vt_test(nor_does_one_of_a_cq_that_was),
+	vt_test(nobody_waits_for_what_another_was_told),
 	{ 0 },
 };
