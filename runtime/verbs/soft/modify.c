@@ -42,7 +42,7 @@ static const struct {
 static int check_step(int from, int to, int mask)
 {
 	mask &= ~(IBV_QP_STATE | IBV_QP_CUR_STATE);
-	if (to == IBV_QPS_RESET || to == IBV_QPS_ERR)
+	if (to == IBV_QPS_RESET || (to == IBV_QPS_ERR && from != IBV_QPS_RESET))
 		return mask ? -EINVAL : 0;
 	for (unsigned i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		if (steps[i].from != from || steps[i].to != to)

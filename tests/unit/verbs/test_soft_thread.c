@@ -213,7 +213,7 @@ static int control_round(struct vt *t, struct ibv_cq *cq, char *buf)
 						  .max_recv_wr = 4 },
 					 .qp_type = IBV_QPT_RC };
 	struct ibv_srq_init_attr sattr = { .attr = { .max_wr = 8 } };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp_attr attr;
 	struct ibv_srq *srq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
@@ -222,7 +222,8 @@ static int control_round(struct vt *t, struct ibv_cq *cq, char *buf)
 	rc = t->v->reg_mr(t->b.pd, buf, 64, (uintptr_t)buf, VT_ALL, &mr);
 	rc = rc ?: t->v->create_srq(t->b.pd, &sattr, &srq);
 	rc = rc ?: t->v->create_qp(t->b.pd, &init, &qp);
-	rc = rc ?: t->v->modify_qp(qp, &attr, IBV_QP_STATE);
+	rc = rc ?: vt_to_init(t, qp, VT_ALL);
+	rc = rc ?: vt_to(t, qp, IBV_QPS_ERR);
 	rc = rc ?: t->v->query_qp(qp, &attr, IBV_QP_STATE, &init);
 	rc = rc ?: t->v->destroy_qp(qp);
 	rc = rc ?: t->v->destroy_srq(srq);
@@ -260,6 +261,7 @@ static void control_verbs_do_not_disturb_a_running_owner(void **state)
 	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(pthread_create(&thread, NULL, control_loop, &c), 0);
 	for (unsigned i = 0; i < 500 || atomic_load(&c.rounds) < 20; i++) {
+		assert_int_equal(atomic_load(&c.failed), 0);
 		vt_fill(src.p, 64, i);
 		assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
 		assert_int_equal(vt_write_imm(qa, 2, IBV_SEND_SIGNALED, 0, &sge,

@@ -119,6 +119,8 @@ static void there_is_no_short_cut_between_states(void **state)
 	struct ibv_qp *qb = vt_qp(t, &t->b, &vt_usual);
 	uint32_t dest = qb->qp_num;
 
+	assert_int_equal(vt_to(t, qa, IBV_QPS_ERR), -EINVAL);
+	assert_int_equal(vt_state(t, qa), IBV_QPS_RESET);
 	assert_true(vt_to_rtr(t, qa, &t->b, dest, 1, &vt_usual) < 0);
 	assert_true(vt_to_rts(t, qa, 1, &vt_usual) < 0);
 	assert_int_equal(vt_to_init(t, qa, VT_ALL), 0);
