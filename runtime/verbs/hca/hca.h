@@ -25,8 +25,9 @@
 /* The table of the provider on libibverbs with its calls made so. */
 extern const struct mpib_verbs mpib_verbs_hca;
 
-/* How long a call may take. Registering memory may take longer, by its length.
- * Tests change it. */
+/* How long a call may take; while who waits does not run himself, as in a process
+ * that is stopped, no time passes. Registering memory may take longer, by its
+ * length. Tests change it. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
 /* Called each 5 s by who waits longer than that, which is for as long as healthy

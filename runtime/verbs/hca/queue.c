@@ -20,6 +20,8 @@
 #define GIB_MS 250u
 /* So often at least the service's watchdog hears of who waits. */
 #define WAITS_MS 5000u
+#define NAP_MS 100u
+#define MS 1000000ull
 
 _Atomic unsigned mpib_hca_wait_ms = HCA_WAIT_MS;
 void (*_Atomic mpib_hca_waits)(void);
@@ -265,21 +267,24 @@ static uint64_t patience_ms(const struct hca_job *job)
 	return mpib_hca_wait_ms + (job->bytes >> 30) * GIB_MS;
 }
 
-/* Until the time, or until something happened. */
-static void nap(struct hca *h, uint64_t until)
+/* For so long, or until something happened. Returns how long, but no more than was
+ * asked for: a process that was stopped meanwhile could hear of no answer, nor could
+ * one without a core. */
+static uint64_t nap(struct hca *h, uint64_t ns)
 {
-	uint64_t now = mpib_now_ns(), most = now + WAITS_MS * 1000000ull;
-	struct timespec ts;
-	void (*waits)(void);
+	uint64_t from = mpib_now_ns(), until = from + ns, took;
+	struct timespec ts = { .tv_sec = (time_t)(until / 1000000000u),
+			       .tv_nsec = (long)(until % 1000000000u) };
 
-	if (until > most)
-		until = most;
-	ts.tv_sec = (time_t)(until / 1000000000u);
-	ts.tv_nsec = (long)(until % 1000000000u);
-	if (pthread_cond_timedwait(&h->answered, &hcas_lock, &ts) == 0 ||
-	    until < most)
-		return;
-	waits = mpib_hca_waits;
+	pthread_cond_timedwait(&h->answered, &hcas_lock, &ts);
+	took = mpib_now_ns() - from;
+	return took < ns ? took : ns;
+}
+
+static void tell_of_wait(void)
+{
+	void (*waits)(void) = mpib_hca_waits;
+
 	pthread_mutex_unlock(&hcas_lock);
 	if (waits)
 		waits();
@@ -290,13 +295,18 @@ static void nap(struct hca *h, uint64_t until)
  * who gives the HCA up. True: the answer is there. */
 static bool await(struct hca_job *job, uint64_t ms)
 {
-	while (!job->done && !job->hca->hung) {
-		uint64_t until = job->began_ns ? job->began_ns + ms * 1000000u
-					       : UINT64_MAX;
+	uint64_t left = ms * MS, told = mpib_now_ns();
 
-		if (mpib_now_ns() >= until)
-			break;
-		nap(job->hca, until);
+	while (!job->done && !job->hca->hung && left > 0) {
+		uint64_t most = left < NAP_MS * MS ? left : NAP_MS * MS;
+		uint64_t took = nap(job->hca, most);
+
+		if (job->began_ns)
+			left -= took;
+		if (mpib_now_ns() - told < WAITS_MS * MS)
+			continue;
+		told = mpib_now_ns();
+		tell_of_wait();
 	}
 	return job->done;
 }

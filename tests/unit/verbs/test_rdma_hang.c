@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of an HCA that take long, and who waits for them. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake_ibv.h"
+#include "test.h"
+#include "verbs/hca/hca.h"
+
+#define PATIENCE_MS 600
+#define STOPPED_MS 1500
+
+static const struct mpib_verbs *const v = &mpib_verbs_hca;
+static const struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_RDMA,
+					    .name = "fake_0",
+					    .port = 1 };
+static struct ibv_context *ctx;
+
+static int setup(void **state)
+{
+	fake_ibv_reset();
+	fake_ibv_add("fake_0", "127.41.0.1");
+	return v->open(&spec, &ctx);
+}
+
+static int teardown(void **state)
+{
+	return v->close(ctx);
+}
+
+/* Stop this process for longer than it is patient. Returns who does. */
+static pid_t stop_me(void)
+{
+	pid_t me = getpid(), other = fork();
+
+	if (other)
+		return other;
+	kill(me, SIGSTOP);
+	usleep(STOPPED_MS * 1000);
+	kill(me, SIGCONT);
+	_exit(0);
+}
+
+/* The answer comes as soon as anybody can hear it. */
+static void *stop_and_answer(void *arg)
+{
+	pid_t other;
+
+	while (!fake_ibv_hung())
+		usleep(1000);
+	other = stop_me();
+	waitpid(other, NULL, 0);
+	fake_ibv_release();
+	return arg;
+}
+
+static int call_that_hangs(void)
+{
+	struct mpib_port_info info;
+	int rc;
+
+	fake_ibv_hang("fake_0", "ibv_query_port");
+	mpib_hca_wait_ms = PATIENCE_MS;
+	rc = v->query_port(ctx, 1, &info);
+	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;
+	return rc;
+}
+
+static void a_process_that_was_stopped_gives_no_hca_up(void **state)
+{
+	pthread_t thread;
+	int rc;
+
+	assert_int_equal(pthread_create(&thread, NULL, stop_and_answer, NULL),
+			 0);
+	rc = call_that_hangs();
+	pthread_join(thread, NULL);
+	assert_int_equal(rc, 0);
+	assert_false(hca_is_lost(ctx));
+}
+
+/* What is left to its thread is done when the call is over. */
+static void a_call_that_hangs_does(void **state)
+{
+	assert_int_equal(call_that_hangs(), -EIO);
+	assert_true(hca_is_lost(ctx));
+	v->close(ctx);
+	fake_ibv_release();
+	while (fake_ibv_contexts())
+		usleep(1000);
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(
+		a_process_that_was_stopped_gives_no_hca_up, setup, teardown),
+	cmocka_unit_test_setup(a_call_that_hangs_does, setup),
+	{ 0 },
+};
