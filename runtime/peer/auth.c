@@ -81,6 +81,16 @@ bool mpib_auth_given(const uint8_t *c)
 	return !sodium_is_zero(c, MPIB_AUTH_BYTES);
 }
 
+void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len)
+{
+	crypto_generichash_state st;
+
+	crypto_generichash_init(&st, NULL, 0, MPIB_AUTH_BYTES);
+	crypto_generichash_update(&st, a->said, sizeof(a->said));
+	crypto_generichash_update(&st, msg, len);
+	crypto_generichash_final(&st, a->said, MPIB_AUTH_BYTES);
+}
+
 /* The key has four uses: a proof and a seal for each end. The label keeps one
  * from standing in for another. */
 static void auth_derive(const struct mpib_cluster_key *key,
@@ -93,8 +103,7 @@ static void auth_derive(const struct mpib_cluster_key *key,
 				MPIB_AUTH_BYTES);
 	crypto_generichash_update(&st, (const unsigned char *)label,
 				  strlen(label));
-	crypto_generichash_update(&st, a->caller, sizeof(a->caller));
-	crypto_generichash_update(&st, a->called, sizeof(a->called));
+	crypto_generichash_update(&st, a->said, sizeof(a->said));
 	crypto_generichash_final(&st, out, MPIB_AUTH_BYTES);
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Authentication of peer links, in a cluster that has a key. Both ends prove
- * that they know the key, each over a fresh challenge of the other end, and
- * then seal every message. Without the key nobody can open a link, add messages
- * to one, replay one or read one. Proofs are BLAKE2b with a key, sealed messages
+ * that they know the key, each over all that was said in the greeting up to its
+ * proof, with a fresh challenge of the other end in it, and then seal every
+ * message. Without the key nobody can open a link or have one opened with
+ * somebody else, change what the greeting says, add messages to a link, replay
+ * one or read one. Proofs are BLAKE2b with a key, sealed messages
  * ChaCha20-Poly1305, by libsodium. Control thread.
  */
 #ifndef MPIB_PEER_AUTH_H
@@ -21,9 +23,10 @@ struct mpib_cluster_key {
 	uint8_t key[MPIB_AUTH_BYTES];
 };
 
-/* The challenges of both ends, which make each greeting unlike any other. */
+/* A hash of what both ends have said in a greeting; zeros: nothing yet. The
+ * challenges in it make each greeting unlike any other. */
 struct mpib_auth {
-	uint8_t caller[MPIB_AUTH_BYTES], called[MPIB_AUTH_BYTES];
+	uint8_t said[MPIB_AUTH_BYTES];
 };
 
 /* The seal of one direction of a link. */
@@ -49,6 +52,8 @@ int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 void mpib_auth_challenge(const struct mpib_cluster_key *key, uint8_t *c);
 /* Whether the sender of a greeting has a key, by its challenge. */
 bool mpib_auth_given(const uint8_t *c);
+/* A message of the greeting was sent, or came. */
+void mpib_auth_add(struct mpib_auth *a, const uint8_t *msg, size_t len);
 /* Make, and check, the proof of the called (called true) or the calling end. */
 void mpib_auth_prove(const struct mpib_cluster_key *key,
 		     const struct mpib_auth *a, bool called, uint8_t *proof);

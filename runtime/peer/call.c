@@ -28,13 +28,14 @@ static void on_called(void *ctx, struct mpib_link *link)
 	struct mpib_peer_msg hello = {
 		.type = MPIB_PEER_HELLO,
 		.magic = MPIB_PEER_MAGIC,
-		.version_min = MPIB_PEER_VERSION_MIN,
+		.version_min = mpib_hello_lowest(p->broker),
 		.version = MPIB_PEER_VERSION,
 		.node = p->broker->self,
 	};
 
-	mpib_auth_challenge(&p->broker->key, p->auth.caller);
-	memcpy(hello.challenge, p->auth.caller, sizeof(hello.challenge));
+	mpib_auth_challenge(&p->broker->key, hello.challenge);
+	p->auth = (struct mpib_auth){ 0 };
+	mpib_hello_said(&p->auth, &hello);
 	mpib_link_send(link, &hello);
 }
 
@@ -60,10 +61,11 @@ static void send_ready(struct mpib_peer *p, struct mpib_link *link)
 		.seen = p->resume.seen,
 	};
 
+	mpib_seal_init(&link->rx_seal, key, &p->auth, true);
+	mpib_hello_said(&p->auth, &ready);
 	mpib_auth_prove(key, &p->auth, false, ready.proof);
 	mpib_link_send(link, &ready);
 	mpib_seal_init(&link->tx_seal, key, &p->auth, false);
-	mpib_seal_init(&link->rx_seal, key, &p->auth, true);
 }
 
 /* Resume the session if both ends still have it, or begin it if the peer has not
@@ -126,7 +128,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 		no_use(p, "it answered the greeting with something else");
 		return;
 	}
-	if (m->version < MPIB_PEER_VERSION_MIN ||
+	if (m->version < mpib_hello_lowest(p->broker) ||
 	    m->version > MPIB_PEER_VERSION) {
 		no_use(p, "it chose a protocol that was not offered");
 		return;
@@ -137,7 +139,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 			  "address right?)");
 		return;
 	}
-	memcpy(p->auth.called, m->challenge, sizeof(p->auth.called));
+	mpib_hello_said(&p->auth, m);
 	if (!mpib_auth_check(&p->broker->key, &p->auth, true, m->proof)) {
 		no_use(p, "it does not know the cluster's key (give both the "
 			  "same peer.key_file)");

@@ -46,6 +46,11 @@ struct mpib_pending_peer {
 TAILQ_HEAD(mpib_pending_peer_list, mpib_pending_peer);
 
 /* hello.c */
+/* The oldest version of the protocol that is spoken here. */
+uint16_t mpib_hello_lowest(const struct mpib_broker *b);
+/* A message of the greeting was sent, or came: proofs are about it, but for the
+ * proof in it. */
+void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
 /* Hang up on a caller. */
 void mpib_hello_drop(struct mpib_pending_peer *s);
 /* Of the links of callers; their ctx is the struct mpib_pending_peer. */

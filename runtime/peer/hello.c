@@ -19,6 +19,20 @@
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
+uint16_t mpib_hello_lowest(const struct mpib_broker *b)
+{
+	return b->key.set ? MPIB_PEER_VERSION_PROOF : MPIB_PEER_VERSION_MIN;
+}
+
+void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m)
+{
+	struct mpib_peer_msg bare = *m;
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+
+	memset(bare.proof, 0, sizeof(bare.proof));
+	mpib_auth_add(a, frame, mpib_peer_encode(&bare, frame));
+}
+
 static struct mpib_pending_peer *hello_of(const struct mpib_peer *p)
 {
 	struct mpib_pending_peer *s;
@@ -122,8 +136,8 @@ static void peer_hello_welcome(struct mpib_pending_peer *s,
 	if (p && s->node.boot == p->node.boot)
 		m.session = s->offered = p->resume.id;
 	s->welcomed = true;
-	mpib_auth_challenge(key, s->auth.called);
-	memcpy(m.challenge, s->auth.called, sizeof(m.challenge));
+	mpib_auth_challenge(key, m.challenge);
+	mpib_hello_said(&s->auth, &m);
 	mpib_auth_prove(key, &s->auth, true, m.proof);
 	mpib_link_send(s->link, &m);
 	mpib_seal_init(&s->link->tx_seal, key, &s->auth, true);
@@ -152,16 +166,15 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	struct mpib_broker *b = s->broker;
 	bool self = mpib_address_same(&m->node.addr, &b->self.addr) &&
 		    m->node.port == b->self.port;
+	uint16_t lowest = mpib_hello_lowest(b);
 	struct mpib_peer *p;
 
-	if (m->version_min > MPIB_PEER_VERSION ||
-	    m->version < MPIB_PEER_VERSION_MIN) {
+	if (m->version_min > MPIB_PEER_VERSION || m->version < lowest) {
 		hello_refuse(
 			s, -EPROTONOSUPPORT,
 			"it speaks peer protocol %u to %u, this proxy %u to %u "
 			"(upgrade the older one)",
-			m->version_min, m->version, MPIB_PEER_VERSION_MIN,
-			MPIB_PEER_VERSION);
+			m->version_min, m->version, lowest, MPIB_PEER_VERSION);
 		return;
 	}
 	/* Only a caller that connects from an address may speak for the node of
@@ -197,7 +210,7 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 		m->version < MPIB_PEER_VERSION ? m->version : MPIB_PEER_VERSION;
 	s->node = m->node;
 	s->self = self;
-	memcpy(s->auth.caller, m->challenge, sizeof(s->auth.caller));
+	mpib_hello_said(&s->auth, m);
 	peer_hello_welcome(s, p);
 }
 
@@ -238,6 +251,7 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	bool again = m->session && m->session == s->offered;
 	uint16_t version = s->version;
 
+	mpib_hello_said(&s->auth, m);
 	if (!mpib_auth_check(key, &s->auth, false, m->proof)) {
 		hello_refuse(
 			s, -EACCES,

@@ -50,7 +50,9 @@
  * MPIB_TABLE_SLOTS, and CONN_ACCEPT and CONN_MOVED repeat it. 0, as before, is
  * MPIB_SLOTS.
  *
- * In a cluster with a key (auth.h) every message that an end sends after its
+ * In a cluster with a key (auth.h) a proof is about HELLO and WELCOME, and that
+ * of the READY about this, too; in what it is about all proofs are zeros. Every
+ * message that an end sends after its
  * WELCOME or READY is encrypted and sealed: 16 bytes after the message, counted in
  * its length, which is not encrypted. In a cluster without a key challenges and proofs are zeros.
  */
@@ -65,9 +67,12 @@
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
 #define MPIB_PEER_VERSION_MIN 11u
-#define MPIB_PEER_VERSION 12u
+#define MPIB_PEER_VERSION 13u
 /* The first version with tables of MPIB_TABLE_SLOTS entries. */
 #define MPIB_PEER_VERSION_SLOTS 12u
+/* The first version whose proofs are about all that the greeting says, and the
+ * oldest that is spoken where there is a key. */
+#define MPIB_PEER_VERSION_PROOF 13u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {

@@ -85,32 +85,42 @@ static void a_proof_holds_for_one_key_one_end_and_one_greeting(void **state)
 	struct mpib_cluster_key key = load("the key of this cluster");
 	struct mpib_cluster_key other = load("the key of another one");
 	uint8_t proof[MPIB_AUTH_BYTES];
-	struct mpib_auth a, b;
+	struct mpib_auth a = { 0 }, b;
 
-	mpib_auth_challenge(&key, a.caller);
-	mpib_auth_challenge(&key, a.called);
-	assert_true(mpib_auth_given(a.caller));
+	mpib_auth_add(&a, (const uint8_t *)"HELLO", 5);
+	b = a;
 	mpib_auth_prove(&key, &a, true, proof);
 	assert_true(mpib_auth_check(&key, &a, true, proof));
 	assert_false(mpib_auth_check(&key, &a, false, proof));
 	assert_false(mpib_auth_check(&other, &a, true, proof));
-	b = a;
-	mpib_auth_challenge(&key, b.caller);
+	assert_true(mpib_auth_check(&key, &b, true, proof));
+	mpib_auth_add(&b, (const uint8_t *)"WELCOME", 7);
 	assert_false(mpib_auth_check(&key, &b, true, proof));
-	b = a;
-	mpib_auth_challenge(&key, b.called);
+	b = (struct mpib_auth){ 0 };
+	mpib_auth_add(&b, (const uint8_t *)"HELLo", 5);
 	assert_false(mpib_auth_check(&key, &b, true, proof));
+}
+
+static void challenges_are_of_whoever_has_a_key(void **state)
+{
+	struct mpib_cluster_key key = load("the key of this cluster"),
+				none = { 0 };
+	uint8_t a[MPIB_AUTH_BYTES], b[MPIB_AUTH_BYTES];
+
+	mpib_auth_challenge(&key, a);
+	mpib_auth_challenge(&key, b);
+	assert_true(mpib_auth_given(a));
+	assert_memory_not_equal(a, b, sizeof(a));
+	mpib_auth_challenge(&none, a);
+	assert_false(mpib_auth_given(a));
 }
 
 static void without_a_key_only_zeros_pass(void **state)
 {
 	struct mpib_cluster_key none = { 0 };
 	uint8_t proof[MPIB_AUTH_BYTES];
-	struct mpib_auth a;
+	struct mpib_auth a = { { 1 } };
 
-	mpib_auth_challenge(&none, a.caller);
-	mpib_auth_challenge(&none, a.called);
-	assert_false(mpib_auth_given(a.caller));
 	mpib_auth_prove(&none, &a, true, proof);
 	assert_true(mpib_auth_check(&none, &a, true, proof));
 	proof[7] = 1;
@@ -136,10 +146,8 @@ static void a_sealed_message_cannot_change_repeat_or_be_left_out(void **state)
 	uint8_t first[] = "message", second[] = "message";
 	uint8_t seal[MPIB_SEAL_BYTES], next[MPIB_SEAL_BYTES];
 	struct mpib_seal tx, rx, back;
-	struct mpib_auth a;
+	struct mpib_auth a = { { 1 } };
 
-	mpib_auth_challenge(&key, a.caller);
-	mpib_auth_challenge(&key, a.called);
 	mpib_seal_init(&tx, &key, &a, false);
 	mpib_seal_close(&tx, first, 7, seal);
 	mpib_seal_close(&tx, second, 7, next);
@@ -162,12 +170,10 @@ static void who_has_no_key_reads_nothing_of_a_message(void **state)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");
 	uint8_t msg[48], same[48], seal[MPIB_SEAL_BYTES];
-	struct mpib_auth a;
+	struct mpib_auth a = { { 1 } };
 	struct mpib_seal tx;
 	unsigned alike = 0;
 
-	mpib_auth_challenge(&key, a.caller);
-	mpib_auth_challenge(&key, a.called);
 	mpib_seal_init(&tx, &key, &a, false);
 	memset(msg, 'a', sizeof(msg));
 	memset(same, 'a', sizeof(same));
@@ -184,6 +190,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_key_file_of_a_wrong_size_is_refused),
 	cmocka_unit_test(a_key_file_that_is_not_there_is_named),
 	cmocka_unit_test(a_proof_holds_for_one_key_one_end_and_one_greeting),
+	cmocka_unit_test(challenges_are_of_whoever_has_a_key),
 	cmocka_unit_test(without_a_key_only_zeros_pass),
 	cmocka_unit_test(a_sealed_message_cannot_change_repeat_or_be_left_out),
 	cmocka_unit_test(who_has_no_key_reads_nothing_of_a_message),

@@ -152,7 +152,7 @@ static void a_sealed_frame_carries_its_seal_and_says_so(void **state)
 	const struct mpib_cluster_key key = { .set = true, .key = { 7 } };
 	struct mpib_outbox o = { 0 };
 	struct mpib_seal tx, rx;
-	struct mpib_auth a = { { 1 }, { 2 } };
+	struct mpib_auth a = { { 1 } };
 	struct mpib_decoder r;
 
 	mpib_seal_init(&tx, &key, &a, false);
