@@ -99,6 +99,21 @@ static void peer_fenced(struct mpib_lane *lane, unsigned rail)
 	assert_true(mpib_lane_receive(lane, &m));
 }
 
+/* Of connections that never were, without end. */
+static void a_peer_tells_of_no_more_connections_than_there_were(void **state)
+{
+	struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,
+				   .more = true,
+				   .bitmaps = MPIB_RECV_BITMAPS };
+	struct mpib_lane *lane = settled_lane();
+	unsigned told = 0;
+
+	while (told < 1000 && mpib_lane_receive(lane, &m))
+		told += m.bitmaps;
+	assert_in_range(told, 1, 999);
+	assert_in_range(lane->ctl.rail[0].theirs.n, 1, told);
+}
+
 /* There was no WR for it until the turn before the device is lost. */
 static void a_last_write_does_not_go_by_the_rail_that_is_lost(void **state)
 {
@@ -294,6 +309,7 @@ a_flush_after_a_fence_reads_through_the_rail_that_failed(void **state)
 const struct CMUnitTest test_list[] = {
 	t(the_first_device_memory_is_registered_though_a_device_is_gone),
 	t(a_flush_after_a_fence_reads_through_the_rail_that_failed),
+	t(a_peer_tells_of_no_more_connections_than_there_were),
 	t(a_last_write_does_not_go_by_the_rail_that_is_lost),
 	t(an_ack_does_not_only_go_with_cts_that_are_posted_again),
 	t(who_stops_waits_for_the_fence_of_a_rail_that_failed),

@@ -184,6 +184,7 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	if (!sender)
 		mpib_srq_joined(client->tenant);
 	s->conns_made++;
+	lane->ctl.conns++;
 	mpib_times_watch(f);
 	*conn = f;
 	return 0;

@@ -14,8 +14,12 @@
 #include "base/xalloc.h"
 #include "engine/lane/lane.h"
 
-/* Most bitmaps of one fence: both directions of every connection of a shard. */
+/* Most bitmaps of one fence: both directions of every connection of a shard, but
+ * no more than there ever were connections on the lane, for the peer begins none
+ * that was not made here first. It may have some yet that ended here before an
+ * upgrade. */
 #define ANSWERS_MAX (2 * ENGINE_CONNS_MAX)
+#define ANSWERS_OF_BEFORE 64
 
 const char *mpib_rail_cause_name(enum mpib_rail_cause cause)
 {
@@ -315,14 +319,16 @@ void mpib_failover_end(struct mpib_lane *lane)
 		bitmaps_free(&lane->ctl.rail[r].theirs);
 }
 
-static bool take_bitmaps(struct mpib_rail_control *ctl,
+static bool take_bitmaps(struct mpib_lane *lane,
 			 const struct mpib_rail_msg *msg)
 {
+	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
 	struct mpib_recv_bitmaps *a = &ctl->theirs;
+	uint64_t all = (uint64_t)a->n + msg->bitmaps;
 
 	if (msg->epoch != ctl->fence.epoch || ctl->fence.peer_fenced ||
-	    msg->bitmaps > MPIB_RECV_BITMAPS ||
-	    a->n + msg->bitmaps > ANSWERS_MAX)
+	    msg->bitmaps > MPIB_RECV_BITMAPS || all > ANSWERS_MAX ||
+	    all > lane->ctl.conns + ANSWERS_OF_BEFORE)
 		return false;
 	while (a->n + msg->bitmaps > a->room) {
 		a->room = a->room ? 2 * a->room : 64;
@@ -364,7 +370,7 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 	case MPIB_RAIL_FENCE:
 		return fence_message(lane, MPIB_FENCE_MSG_FENCE, msg);
 	case MPIB_RAIL_FENCED:
-		if (!take_bitmaps(ctl, msg))
+		if (!take_bitmaps(lane, msg))
 			return false;
 		return msg->more ||
 		       fence_message(lane, MPIB_FENCE_MSG_FENCED, msg);
