@@ -11,6 +11,10 @@
 #include "base/places.h"
 #include "peer/internal.h"
 
+/* Bytes that wait for all peers together before nobody has more than MPIB_FIFO_SMALL
+ * on a link or in a session: eight that take nothing have all that each may. */
+#define WAITS_MAX ((size_t)16 * MPIB_KEEP_MAX)
+
 static int broker_random64(uint64_t *v)
 {
 	return getrandom(v, sizeof(*v), 0) == sizeof(*v) ? 0 : -EIO;
@@ -63,6 +67,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	b->agent = opts->agent;
 	b->private_lanes = opts->private_lanes;
 	b->silence_s = opts->silence_s ? opts->silence_s : MPIB_SILENCE_S;
+	b->waits.most = WAITS_MAX;
 	TAILQ_INIT(&b->peers);
 	TAILQ_INIT(&b->pending_peers);
 	rc = broker_random64(&b->self.boot);

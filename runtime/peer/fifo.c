@@ -5,6 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
+void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
+{
+	f->sum = sum;
+	sum->waits += mpib_fifo_waits(f);
+}
+
+bool mpib_fifo_room(const struct mpib_fifo *f, size_t n, size_t max)
+{
+	size_t then = mpib_fifo_waits(f) + n;
+
+	return then <= max && (!f->sum || then <= MPIB_FIFO_SMALL ||
+			       f->sum->waits + n <= f->sum->most);
+}
+
+/* So much less waits in it. */
+static void fifo_less(const struct mpib_fifo *f, size_t n)
+{
+	if (!f->sum)
+		return;
+	assert(n <= f->sum->waits);
+	f->sum->waits -= n;
+}
+
 uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n)
 {
 	size_t waits = mpib_fifo_waits(f);
@@ -23,15 +46,21 @@ uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n)
 		f->cap = 2 * (waits + n);
 	}
 	f->len += n;
+	if (f->sum)
+		f->sum->waits += n;
 	return f->buf + f->len - n;
 }
 
 void mpib_fifo_take(struct mpib_fifo *f, size_t n)
 {
 	assert(n <= mpib_fifo_waits(f));
+	fifo_less(f, n);
 	f->at += n;
-	if (f->at == f->len)
-		f->at = f->len = 0;
+	if (f->at < f->len)
+		return;
+	f->at = f->len = 0;
+	if (f->cap > MPIB_FIFO_SMALL)
+		mpib_fifo_fini(f);
 }
 
 void mpib_fifo_serial(struct mpib_serial *p, struct mpib_fifo *f, uint32_t max)
@@ -51,6 +80,7 @@ void mpib_fifo_serial(struct mpib_serial *p, struct mpib_fifo *f, uint32_t max)
 
 void mpib_fifo_fini(struct mpib_fifo *f)
 {
+	fifo_less(f, mpib_fifo_waits(f));
 	free(f->buf);
-	*f = (struct mpib_fifo){ 0 };
+	*f = (struct mpib_fifo){ .sum = f->sum };
 }

@@ -1,22 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A queue of bytes, in the order they came. All data that a peer can make wait
- * in this proxy's memory is in such a queue, and nothing else counts it.
- * Control thread only.
+ * in this proxy's memory is in such a queue, and nothing else counts it but the sum
+ * of several queues. Control thread only.
  */
 #ifndef MPIB_PEER_FIFO_H
 #define MPIB_PEER_FIFO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/serial.h"
 
+/* What waits in all queues that are counted in it, and how much may. */
+struct mpib_fifo_sum {
+	size_t waits, most;
+};
+
 /* A zeroed queue is empty. */
 struct mpib_fifo {
 	uint8_t *buf;
 	size_t at, len, cap; /* bytes at..len-1 wait */
+	struct mpib_fifo_sum *sum; /* NULL: it is counted in none */
 };
+
+/* So much has room in any case: what fills the sum are others. */
+#define MPIB_FIFO_SMALL (64u << 10)
 
 static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 {
@@ -29,6 +39,10 @@ static inline const uint8_t *mpib_fifo_head(const struct mpib_fifo *f)
 	return f->buf + f->at;
 }
 
+/* Count the queue in sum, until it is freed with its owner. */
+void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
+/* Whether n bytes fit into a queue of at most max, and into its sum. */
+bool mpib_fifo_room(const struct mpib_fifo *f, size_t n, size_t max);
 /* Append n bytes, which the caller fills in, and return where. NULL: no
  * memory. */
 uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n);
@@ -36,7 +50,7 @@ uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n);
 void mpib_fifo_take(struct mpib_fifo *f, size_t n);
 /* Serialize the bytes that wait, at most max. Unpacks into an empty queue. */
 void mpib_fifo_serial(struct mpib_serial *p, struct mpib_fifo *f, uint32_t max);
-/* Free the queue's memory; the queue is empty then. */
+/* Free the queue's memory; the queue is empty then, and still counted. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 
 #endif

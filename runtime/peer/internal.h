@@ -207,6 +207,7 @@ struct mpib_broker {
 	uint64_t lanes_of_one; /* a user may have; 0: no limit */
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
 	unsigned peer_count;
+	struct mpib_fifo_sum waits; /* for peers, on links and in sessions */
 	struct peer_asker asker;
 	char refused[200]; /* reason last logged for refusing one */
 	uint64_t refused_ns, refused_count; /* when that was, and since */

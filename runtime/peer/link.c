@@ -18,6 +18,9 @@
 #define QUIET 4
 /* Every so many messages the peer is told what arrived: it keeps the rest. */
 #define TELL_EVERY 64
+/* Bytes that wait for a peer which is told nothing more of that, nor asked: it
+ * hears of us as soon as it reads. */
+#define SAY_LATER MPIB_FIFO_SMALL
 
 static void free_link(struct mpib_link *l)
 {
@@ -97,6 +100,8 @@ static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = { .type = type, .seen = *l->seen };
 
+	if (mpib_fifo_waits(&l->out.bytes) > SAY_LATER)
+		return;
 	l->told = m.seen;
 	mpib_link_send(l, &m);
 }

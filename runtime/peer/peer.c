@@ -34,6 +34,7 @@ void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link)
 	p->link = link;
 	p->state = MPIB_PEER_UP;
 	link->seen = &p->resume.seen;
+	mpib_fifo_count(&link->out.bytes, &p->broker->waits);
 }
 
 void mpib_peer_forget(struct mpib_peer *p, const char *why)

@@ -36,6 +36,7 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 	p->node.port = port;
 	p->called = called;
 	p->maker = MPIB_NOBODY;
+	mpib_fifo_count(&p->resume.kept, &b->waits);
 	TAILQ_INIT(&p->lanes);
 	TAILQ_INIT(&p->waiting);
 	mpib_address_text(addr, port, p->label, sizeof(p->label));

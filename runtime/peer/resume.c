@@ -15,7 +15,7 @@ void mpib_resume_begin(struct mpib_resume *r, uint64_t id)
 void mpib_resume_end(struct mpib_resume *r)
 {
 	mpib_fifo_fini(&r->kept);
-	*r = (struct mpib_resume){ 0 };
+	*r = (struct mpib_resume){ .kept = r->kept };
 }
 
 bool mpib_resume_unheard(const struct mpib_resume *r)
@@ -23,11 +23,10 @@ bool mpib_resume_unheard(const struct mpib_resume *r)
 	return r->id && !r->seen && !r->acked;
 }
 
-/* Bytes on a link of the kept frames and one more of n bytes. */
+/* Bytes on a link of one more frame, of n bytes, with the seals of all. */
 static size_t on_a_link(const struct mpib_resume *r, size_t n)
 {
-	return mpib_fifo_waits(&r->kept) + n +
-	       (size_t)(r->sent - r->acked + 1) * MPIB_SEAL_BYTES;
+	return n + (size_t)(r->sent - r->acked + 1) * MPIB_SEAL_BYTES;
 }
 
 bool mpib_resume_keep(struct mpib_resume *r, const uint8_t *frame, size_t n)
@@ -36,8 +35,9 @@ bool mpib_resume_keep(struct mpib_resume *r, const uint8_t *frame, size_t n)
 
 	if (!r->id)
 		return false;
-	to = on_a_link(r, n) <= MPIB_KEEP_MAX ? mpib_fifo_add(&r->kept, n)
-					      : NULL;
+	to = mpib_fifo_room(&r->kept, on_a_link(r, n), MPIB_KEEP_MAX)
+		     ? mpib_fifo_add(&r->kept, n)
+		     : NULL;
 	if (!to) {
 		mpib_fifo_fini(&r->kept);
 		r->id = 0;

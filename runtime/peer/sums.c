@@ -7,6 +7,7 @@ struct peer_sums {
 	uint64_t peers, conns; /* connections that have a peer */
 	uint64_t offers, waiting; /* of lanes; of listeners */
 	uint64_t up; /* lanes */
+	uint64_t waits; /* bytes, in sessions and on links */
 };
 
 /* Of a session, what was sent and not acked. */
@@ -55,6 +56,9 @@ static bool peer_fits(const struct mpib_peer *p, struct peer_sums *sums,
 	}
 	sums->peers++;
 	sums->conns += p->conns;
+	sums->waits += mpib_fifo_waits(&p->resume.kept);
+	if (p->state == MPIB_PEER_UP)
+		sums->waits += mpib_fifo_waits(&p->link->out.bytes);
 	return mpib_sum_fits(wrong, "lanes of a peer", p->lane_count, lanes) &&
 	       kept_fits(&p->resume, wrong);
 }
@@ -89,6 +93,8 @@ static bool broker_fits(const struct mpib_broker *b,
 	       mpib_sum_fits(wrong, "callers",
 			     b->door[0].callers + b->door[1].callers,
 			     callers) &&
+	       mpib_sum_fits(wrong, "bytes that wait for peers", b->waits.waits,
+			     sums->waits) &&
 	       mpib_sum_fits(wrong, "connections with peers", sums->conns,
 			     with_peer) &&
 	       mpib_sum_fits(wrong, "connects on lanes", sums->offers,

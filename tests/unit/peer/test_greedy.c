@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Peers that have answers made and read none: what waits for them is bounded, for
+ * each and for all of them. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "peer/internal.h"
+#include "rig.h"
+#include "test.h"
+
+#define PEERS 8
+
+/* A peer of node 0, of a port that nobody calls. */
+static int become_a_peer(struct rig *rig, uint16_t port)
+{
+	const struct mpib_peer_msg hello = {
+		.type = MPIB_PEER_HELLO,
+		.magic = MPIB_PEER_MAGIC,
+		.version_min = MPIB_PEER_VERSION_MIN,
+		.version = MPIB_PEER_VERSION,
+		.node = { .addr = mpib_address_of_ip(htonl(0x7f170009u)),
+			  .port = port,
+			  .boot = 1 },
+	};
+	const struct mpib_peer_msg ready = { .type = MPIB_PEER_READY,
+					     .session = port };
+	struct sockaddr_in to = { .sin_family = AF_INET },
+			   self = { .sin_family = AF_INET };
+	uint8_t frame[2 * MPIB_PEER_FRAME_MAX];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), least = 4096;
+	size_t n = mpib_peer_encode(&hello, frame);
+
+	n += mpib_peer_encode(&ready, frame + n);
+	self.sin_addr.s_addr = htonl(0x7f170009u);
+	to.sin_addr.s_addr = htonl(0x7f170001u);
+	to.sin_port = htons(mpib_broker_port(rig->node[0].broker));
+	assert_true(fd >= 0);
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least));
+	assert_int_equal(bind(fd, (struct sockaddr *)&self, sizeof(self)), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
+	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
+	rig_settle(rig);
+	return fd;
+}
+
+/* So many bytes of the same message, or as many as somebody listens to. */
+static void flood(struct rig *rig, int fd, const struct mpib_peer_msg *m,
+		  size_t most)
+{
+	static uint8_t bytes[64 * MPIB_PEER_FRAME_MAX];
+	size_t len = 0, at = 0, all = 0;
+
+	while (len + MPIB_PEER_FRAME_MAX < sizeof(bytes))
+		len += mpib_peer_encode(m, bytes + len);
+	while (all < most) {
+		ssize_t n = send(fd, bytes + at, len - at,
+				 MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0 && errno != EAGAIN)
+			return;
+		if (n > 0) {
+			at = (at + (size_t)n) % len;
+			all += (size_t)n;
+		}
+		mpib_loop_turn(&rig->node[0].loop, 0);
+	}
+}
+
+static size_t waits_for(const struct mpib_peer *p)
+{
+	return mpib_fifo_waits(&p->resume.kept) +
+	       (p->link ? mpib_fifo_waits(&p->link->out.bytes) : 0);
+}
+
+static void pings_that_are_answered_unread_are_few(void **state)
+{
+	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
+	struct rig *rig = *state;
+	struct mpib_peer *p;
+	int fd;
+
+	rig_up(rig, 0);
+	fd = become_a_peer(rig, 1);
+	p = TAILQ_FIRST(&rig->node[0].broker->peers);
+	assert_int_equal(p->state, MPIB_PEER_UP);
+	flood(rig, fd, &ping, 12u << 20);
+	assert_int_equal(p->state, MPIB_PEER_UP);
+	assert_in_range(waits_for(p), 1, 128u << 10);
+	close(fd);
+}
+
+/* Each of them would have 2 MiB, and all of them 16. */
+static void several_have_together_what_one_may_have(void **state)
+{
+	const struct mpib_peer_msg open = { .type = MPIB_PEER_CONN_OPEN,
+					    .from = 1 };
+	struct rig *rig = *state;
+	struct client *a, *b;
+	struct mpib_peer *p;
+	size_t all = 0;
+	int fd[PEERS];
+
+	rig_both_connected(rig, &a, &b);
+	rig->node[0].broker->waits.most = 4u << 20;
+	for (unsigned i = 0; i < PEERS; i++) {
+		fd[i] = become_a_peer(rig, (uint16_t)(1 + i));
+		flood(rig, fd[i], &open, 2u << 20);
+	}
+	TAILQ_FOREACH(p, &rig->node[0].broker->peers, entry)
+	all += waits_for(p);
+	assert_in_range(all, 1u << 20,
+			(4u << 20) + 2 * PEERS * MPIB_FIFO_SMALL);
+	/* Who takes what it is sent notices nothing. */
+	rig_connect(rig, a, 1, b, 1);
+	rig_connect(rig, b, 2, a, 2);
+	for (unsigned i = 0; i < PEERS; i++)
+		close(fd[i]);
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+}
+
+const struct CMUnitTest test_list[] = {
+	rig_test(pings_that_are_answered_unread_are_few),
+	rig_test(several_have_together_what_one_may_have),
+	{ 0 },
+};
