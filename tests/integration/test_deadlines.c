@@ -159,11 +159,43 @@ static void many_rails_do_not_come_back_all_in_one_turn(void **state)
 	lane->failover = other->failover = false;
 }
 
+static int modify_slowly(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	usleep(30000);
+	return quick->modify_qp(qp, attr, mask);
+}
+
+static unsigned stopped(void)
+{
+	return (lane->ctl.rail[0].fence.state != MPIB_FENCE_LIVE) +
+	       (other->ctl.rail[0].fence.state != MPIB_FENCE_LIVE);
+}
+
+static void a_port_that_goes_down_stops_its_lanes_not_all_in_one_turn(void **s)
+{
+	struct mpib_rail *rail = &engine->shard[0].rail[0];
+	struct mpib_verbs slow = *rail->verbs;
+
+	quick = rail->verbs;
+	slow.modify_qp = modify_slowly;
+	lane->failover = other->failover = true;
+	mpib_lane_established(lane);
+	mpib_lane_established(other);
+	rail->verbs = &slow;
+	mpib_engine_rail_port(engine, 0, 0, false);
+	assert_int_equal(stopped(), 1);
+	mpib_failover_dispatch(engine);
+	assert_int_equal(stopped(), 2);
+	rail->verbs = quick;
+	lane->failover = other->failover = false;
+}
+
 const struct CMUnitTest test_list[] = {
 	fixture_test(
 		a_later_deadline_does_not_take_the_place_of_one_that_is_due),
 	fixture_test(an_earlier_deadline_is_kept_though_a_later_one_is_set),
 	fixture_test(what_a_hand_over_left_alone_goes_on_when_it_fails),
 	fixture_test(many_rails_do_not_come_back_all_in_one_turn),
+	fixture_test(a_port_that_goes_down_stops_its_lanes_not_all_in_one_turn),
 	{ 0 },
 };

@@ -280,17 +280,33 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 	mpib_rail_act(lane, rail, actions);
 }
 
+void mpib_rail_look(struct mpib_lane *lane)
+{
+	for (unsigned r = 0; r < lane->rails; r++) {
+		bool up = lane->shard->rail[r].up;
+
+		if (lane->ctl.rail[r].fence.healthy != up)
+			set_health(lane, r, up);
+	}
+}
+
 void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
 			   unsigned rail, bool up)
 {
 	struct mpib_shard *s = &engine->shard[shard];
+	uint64_t now = mpib_now_ns();
 	struct mpib_lane *lane;
 
 	s->rail[rail].up = up;
 	TAILQ_FOREACH(lane, &engine->lanes, made_link)
 	{
-		if (lane->shard == s && rail < lane->rails)
-			set_health(lane, rail, up);
+		if (lane->shard != s || rail >= lane->rails)
+			continue;
+		if (mpib_now_ns() - now >= MPIB_RAIL_TURN_NS) {
+			mpib_rail_arm(engine, now);
+			return;
+		}
+		set_health(lane, rail, up);
 	}
 }
 

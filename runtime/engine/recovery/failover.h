@@ -158,6 +158,12 @@ struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_job_free(struct mpib_rail_job *job);
 void mpib_rail_job_run(struct mpib_rail_job *job, void (*fn)(struct mpib_msg *),
 		       mpib_done_fn *done);
+/* Stopping rails and making QPs of many lanes takes seconds, in which clients,
+ * peers' links and what peers answer would wait: so long at a time, and the others
+ * in the next turn, mpib_failover_dispatch(). */
+#define MPIB_RAIL_TURN_NS 20000000u
+/* The port may have gone down or come back since the lane's fences were told. */
+void mpib_rail_look(struct mpib_lane *lane);
 /* Do what the fence asks for: actions are MPIB_FENCE_ bits. */
 void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
 void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,

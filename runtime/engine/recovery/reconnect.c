@@ -24,9 +24,6 @@
 /* Of so many lanes that are tried so at a time: a try of each makes QPs, which
  * takes the control thread ms. With more of them each rests longer. */
 #define AGAIN_LANES 64
-/* Making QPs of many lanes takes seconds, in which clients, peers' links and what
- * peers answer would wait: so long at a time, and the others in the next turn. */
-#define TURN_NS 20000000u
 /* Each failure soon after a rail came back makes a hold-down four times as long,
  * so often at most. */
 #define HOLD_GROWS 3
@@ -82,6 +79,7 @@ static uint64_t reconnect_look(struct mpib_lane *lane, uint64_t now)
 	struct mpib_lane_control *ctl = &lane->ctl;
 	uint64_t next = UINT64_MAX;
 
+	mpib_rail_look(lane);
 	/* In a hand-over the new proxy brings the rails back. */
 	if (ctl->over || lane->shard->engine->leaving)
 		return next;
@@ -154,7 +152,7 @@ void mpib_failover_dispatch(struct mpib_engine *engine)
 		TAILQ_INSERT_TAIL(&engine->lanes, lane, made_link);
 		at = reconnect_look(lane, now);
 		next = at < next ? at : next;
-		if (mpib_now_ns() - now >= TURN_NS)
+		if (mpib_now_ns() - now >= MPIB_RAIL_TURN_NS)
 			break;
 	}
 	engine->retried = count_retried(engine);
