@@ -173,19 +173,18 @@ bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index)
 static json_t *command_why(struct mpib_ask *ask)
 {
 	uint32_t client = 0, index = UINT32_MAX;
-	json_t *list;
+	uint64_t which;
 
 	if (ask->argc && !mpib_ask_conn(ask->argv[0], &client, &index))
 		return mpib_ask_fail(ask, "conns lists them, as in 7.0",
 				     "\"%.32s\" is no CLIENT.CONNECTION",
 				     ask->argv[0]);
-	list = mpib_view_why_of(ask->view, client, index);
-	if (ask->argc && json_array_size(list) == 0) {
-		json_decref(list);
+	which = (uint64_t)client << 32 | index;
+	if (ask->argc && ask->part.at == 0 &&
+	    !mpib_view_why_any(ask->view, which))
 		return mpib_ask_fail(ask, "conns lists them",
 				     "no connection %.32s sends", ask->argv[0]);
-	}
-	return list;
+	return answer_part(ask, mpib_view_why_part, which);
 }
 
 static json_t *command_cluster(struct mpib_ask *ask)

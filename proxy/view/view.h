@@ -59,10 +59,8 @@ mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 /* How a lane spreads the stripes of a rail over the QPs of that rail. */
 json_t *mpib_view_spread(const struct mpib_view *v,
 			 const struct mpib_snap_lane *lane);
-/* The splits of sending connections. client 0: those of all clients; index
- * UINT32_MAX: all connections of the client. */
-json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,
-			 uint32_t index);
+/* Whether mpib_view_why_part() has any. */
+bool mpib_view_why_any(const struct mpib_view *v, uint64_t which);
 /*
  * A long list as text, in parts, so that nothing waits for all of it: call it
  * again with the same part, zeroed but for out at first, until there is no more.
@@ -79,6 +77,9 @@ typedef void mpib_view_part_fn(const struct mpib_view *v, uint64_t arg,
 			       struct mpib_view_part *part);
 /* The connections of one client, or of all clients if client is 0. */
 mpib_view_part_fn mpib_view_conns_part;
+/* The splits of sending connections: of a client, in the high 32 bits, 0 of all,
+ * its connection with the index in the low 32 bits, UINT32_MAX all of them. */
+mpib_view_part_fn mpib_view_why_part;
 /* The samples of the last so many seconds, needing no snapshot. */
 mpib_view_part_fn mpib_view_history_part;
 /* The histogram mpib_view_hist_find() gave, shifted left by 32, with the quantiles

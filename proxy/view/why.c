@@ -65,19 +65,40 @@ static json_t *why_one(const struct mpib_view *v,
 		"limit_mbps", (json_int_t)(f->rate / 125000));
 }
 
-json_t *mpib_view_why_of(const struct mpib_view *v, uint32_t client,
-			 uint32_t index)
+static bool why_asked(const struct mpib_view *v, uint64_t which,
+		      const struct mpib_snap_conn *f)
 {
-	json_t *list = json_array();
+	uint32_t client = (uint32_t)(which >> 32), index = (uint32_t)which;
 
+	return f->sender && f->lane < v->snap->lanes &&
+	       (!client || f->client == client) &&
+	       (index == UINT32_MAX || f->index == index);
+}
+
+bool mpib_view_why_any(const struct mpib_view *v, uint64_t which)
+{
 	for (uint32_t i = 0; i < v->snap->conns; i++) {
-		const struct mpib_snap_conn *f = &v->snap->conn[i];
-
-		if (!f->sender || f->lane >= v->snap->lanes ||
-		    (client && f->client != client) ||
-		    (index != UINT32_MAX && f->index != index))
-			continue;
-		json_array_append_new(list, why_one(v, f));
+		if (why_asked(v, which, &v->snap->conn[i]))
+			return true;
 	}
-	return list;
+	return false;
+}
+
+void mpib_view_why_part(const struct mpib_view *v, uint64_t which,
+			struct mpib_view_part *part)
+{
+	const struct mpib_snapshot *snap = v->snap;
+	uint32_t made = 0;
+
+	if (part->at == 0)
+		fputc('[', part->out);
+	for (; part->at < snap->conns && made < MPIB_VIEW_PART; part->at++) {
+		if (!why_asked(v, which, &snap->conn[part->at]))
+			continue;
+		mpib_view_item(part, why_one(v, &snap->conn[part->at]));
+		made++;
+	}
+	part->more = part->at < snap->conns;
+	if (!part->more)
+		fputc(']', part->out);
 }
