@@ -25,7 +25,7 @@ static void conn_end_tell(struct peer_conn *c, enum mpib_peer_type type,
 		.error = c->error,
 	};
 
-	snprintf(m.why, sizeof(m.why), "%.*s", (int)sizeof(m.why) - 1, c->why);
+	mpib_peer_text(m.why, sizeof(m.why), c->why);
 	if (c->lane)
 		peer_lane_tell(c->lane, &m);
 }
@@ -167,13 +167,15 @@ void peer_conn_step(struct peer_conn *c)
 
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 {
+	char why[2 * sizeof(c->why)];
 	va_list ap;
 
 	if (c->state == PEER_CONN_OVER)
 		return;
 	va_start(ap, fmt);
-	vsnprintf(c->why, sizeof(c->why), fmt, ap);
+	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
+	mpib_peer_text(c->why, sizeof(c->why), why);
 	peer_conn_unlist(c);
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->state = PEER_CONN_OVER;

@@ -64,7 +64,7 @@ static void deadline_fail(struct peer_conn *c, const struct mpib_snap_conn *f,
 						.rails = q->rails,
 						.of_user = true,
 						.uid = c->client->uid };
-	char here[32], there[32], why[sizeof(c->why)];
+	char here[32], there[32], why[2 * sizeof(c->why)];
 
 	deadline_rank(here, sizeof(here), f->sender ? "from" : "by",
 		      f->local_rank);

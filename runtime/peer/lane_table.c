@@ -186,7 +186,7 @@ static void lane_table_tell_end(struct peer_lane *l, int error, const char *why)
 		.error = error,
 	};
 
-	snprintf(m.why, sizeof(m.why), "%s", why);
+	mpib_peer_text(m.why, sizeof(m.why), why);
 	peer_lane_tell(l, &m);
 	l->muted = true;
 }
@@ -216,7 +216,7 @@ void peer_lane_kill(struct peer_lane *l, int error, const char *why)
 	if (l->state >= PEER_LANE_DYING)
 		return;
 	/* why may lie in an object that is freed below. */
-	snprintf(text, sizeof(text), "%s", why);
+	mpib_peer_text(text, sizeof(text), why);
 	l->state = connected ? PEER_LANE_DYING : PEER_LANE_DEAD;
 	if (connected)
 		HASH_DELETE(hh_lane, l->peer->broker->by_lane, l);

@@ -156,7 +156,7 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 {
 	struct mpib_peer_msg m = { .type = type, .to = to, .error = error };
 
-	snprintf(m.why, sizeof(m.why), "%s", why);
+	mpib_peer_text(m.why, sizeof(m.why), why);
 	mpib_peer_tell(p, &m);
 }
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <mpib/wire.h>
+#include <stdio.h>
 
 #include "peer/part.h"
 
@@ -287,6 +288,14 @@ int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m)
 	    (m->magic != MPIB_PEER_MAGIC || m->version_min > m->version))
 		return -EPROTO;
 	return r.failed || r.at != r.end ? -EPROTO : 0;
+}
+
+void mpib_peer_text(char *to, size_t room, const char *text)
+{
+	static const char cut[] = "...";
+
+	if ((size_t)snprintf(to, room, "%s", text) >= room)
+		memcpy(to + room - sizeof(cut), cut, sizeof(cut));
 }
 
 const char *mpib_peer_type_name(enum mpib_peer_type type)

@@ -147,5 +147,7 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
  * message of this protocol. */
 int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m);
 const char *mpib_peer_type_name(enum mpib_peer_type type);
+/* Copy a text to where there is so much room; one that is cut ends in "...". */
+void mpib_peer_text(char *to, size_t room, const char *text);
 
 #endif

@@ -83,6 +83,31 @@ static void the_oldest_of_a_connection_is_told(void **state)
 	assert_int_equal(rig_state(a, 3), MPIB_CONN_FAILED);
 }
 
+/* One of the longest texts that there are: more than a message to a peer has room
+ * for. */
+static void a_text_that_is_cut_says_so(void **state)
+{
+	static const char end[] = "(client.request_timeout = 30)";
+	struct rig *rig = *state;
+	struct mpib_snap_conn f;
+	const char *whole, *cut;
+
+	connect_two(rig, 30);
+	f = conn_of(b, 5, false);
+	f.local_rank = f.remote_rank = INT32_MAX;
+	fake_old_request(&rig->node[1].engine, &f,
+			 &(struct mpib_snap_request){ .last = MPIB_LAST_LIMITED,
+						      .rails = 3,
+						      .age_ns = 31 * MPIB_SEC,
+						      .bytes = UINT32_MAX });
+	rig_pass(rig, 2 * MPIB_SEC);
+	whole = mpib_broker_why(&b->client, 5);
+	cut = mpib_broker_why(&a->client, 3);
+	assert_string_equal(whole + strlen(whole) - strlen(end), end);
+	assert_in(cut, "receive of 4294967295 bytes by rank 2147483647");
+	assert_string_equal(cut + strlen(cut) - 3, "...");
+}
+
 static void what_is_younger_goes_on(void **state)
 {
 	struct rig *rig = *state;
@@ -177,6 +202,7 @@ static void a_connect_that_nobody_accepts_ends(void **state)
 const struct CMUnitTest test_list[] = {
 	rig_test(a_send_too_old_fails_its_connection_at_both_ends),
 	rig_test(the_oldest_of_a_connection_is_told),
+	rig_test(a_text_that_is_cut_says_so),
 	rig_test(what_is_younger_goes_on),
 	rig_test(the_next_connection_at_an_index_is_not_hurt),
 	rig_test(without_a_limit_nobody_looks),
