@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "peer/internal.h"
 #include "test.h"
 
 static const struct mpib_cluster_key cluster = { true, "cluster" };
@@ -68,6 +69,32 @@ static void another_key_is_no_key(void **state)
 		       "does not know the cluster's key");
 }
 
+/* A link that stands goes on; the next one does not come, and each end says why. */
+static void
+a_key_that_one_end_changed_ends_lanes_when_their_link_breaks(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig->key = cluster;
+	rig_both_connected(rig, &a, &b);
+	rig->node[1].broker->key = other;
+	rig_pass(rig, 30 * MPIB_SEC);
+	rig_connect(rig, a, 1, b, 1);
+	rig_cut(rig, 0);
+	rig_pass(rig, 50 * MPIB_SEC);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+	rig_pass(rig, 15 * MPIB_SEC);
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(rig_state(a, i), MPIB_CONN_FAILED);
+		assert_int_equal(rig_state(b, i), MPIB_CONN_FAILED);
+	}
+	assert_in(mpib_broker_why(&a->client, 0),
+		  "does not know the cluster's key");
+	assert_in(mpib_broker_why(&b->client, 0),
+		  "does not know the cluster's key");
+}
+
 static unsigned lines;
 
 static void count(enum mpib_log_level level, const char *line)
@@ -103,6 +130,7 @@ const struct CMUnitTest test_list[] = {
 	rig_test(refuses_a_caller_without_the_key),
 	rig_test(a_caller_with_a_key_wants_one_of_the_called),
 	rig_test(another_key_is_no_key),
+	rig_test(a_key_that_one_end_changed_ends_lanes_when_their_link_breaks),
 	cmocka_unit_test(a_refusal_is_told_once),
 	{ 0 },
 };
