@@ -21,21 +21,6 @@
 #define ANSWERS_MAX (2 * ENGINE_CONNS_MAX)
 #define ANSWERS_OF_BEFORE 64
 
-const char *mpib_rail_cause_name(enum mpib_rail_cause cause)
-{
-	static const char *const name[MPIB_CAUSES] = {
-		[MPIB_CAUSE_NONE] = "no cause",
-		[MPIB_CAUSE_PORT] = "port down",
-		[MPIB_CAUSE_ERROR] = "error completion",
-		[MPIB_CAUSE_STUCK] = "black hole",
-		[MPIB_CAUSE_PEER] = "the peer's notice",
-		[MPIB_CAUSE_PROBE] = "probe without answer",
-		[MPIB_CAUSE_UPGRADE] = "an upgrade",
-	};
-
-	return cause < MPIB_CAUSES ? name[cause] : "?";
-}
-
 static void bitmaps_free(struct mpib_recv_bitmaps *a)
 {
 	free(a->v);
