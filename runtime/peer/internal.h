@@ -185,8 +185,7 @@ struct mpib_broker {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
 	struct mpib_node_id self;
-	struct in6_addr
-		second; /* where this node is called, too; ::, nowhere */
+	struct in6_addr second; /* called there, too; ::, nowhere */
 	struct in6_addr second_next; /* likewise, once it has taken over */
 	bool second_moves; /* there, and not where it was before */
 	struct mpib_cluster_key key;

@@ -287,13 +287,6 @@ static int link_make(struct mpib_loop *loop, int fd, bool connecting,
 	return 0;
 }
 
-static void link_seal(struct mpib_serial *p, struct mpib_seal *s)
-{
-	mpib_serial_bool(p, &s->on);
-	mpib_serial_raw(p, s->key, sizeof(s->key));
-	mpib_serial_u64(p, &s->count);
-}
-
 /* Bytes of a message that has not arrived whole. */
 static void link_input(struct mpib_serial *p, struct mpib_link *l)
 {
@@ -329,8 +322,8 @@ void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
 	mpib_serial_u64(p, &l->tx_bytes);
 	mpib_serial_u64(p, &l->rx_bytes);
 	mpib_serial_u64(p, &l->told);
-	link_seal(p, &l->tx_seal);
-	link_seal(p, &l->rx_seal);
+	mpib_seal_serialize(p, &l->tx_seal);
+	mpib_seal_serialize(p, &l->rx_seal);
 	link_input(p, l);
 	mpib_outbox_serialize(p, &l->out);
 	if (!p->packing)
