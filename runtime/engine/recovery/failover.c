@@ -18,7 +18,7 @@
  * no more than there ever were connections on the lane, for the peer begins none
  * that was not made here first. It may have some yet that ended here before an
  * upgrade. */
-#define ANSWERS_MAX (2 * ENGINE_CONNS_MAX)
+#define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
 #define ANSWERS_OF_BEFORE 64
 
 static void bitmaps_free(struct mpib_recv_bitmaps *a)
