@@ -27,17 +27,23 @@ static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 	return mpib_qp_room(engine_conn_qp(f, r, f->tx.cts_next)) >= wrs;
 }
 
-bool mpib_chain_in_turn(struct engine_conn *f, unsigned rail)
+/* The rail's window, or what is left of it, is not for this chain. */
+static bool has_no_window(struct engine_conn *f, unsigned rail, uint32_t bytes)
 {
 	struct mpib_shard *s = f->shard;
 	uint8_t bit = mpib_rail_bit(rail);
 
-	if (s->full & bit || mpib_window_full(s, rail)) {
+	if (!(s->full & bit) && mpib_window_full(s, rail))
 		s->full |= bit;
+	return s->full & bit && !mpib_window_passes(f->lane, rail, bytes);
+}
+
+bool mpib_chain_in_turn(struct engine_conn *f, unsigned rail, uint32_t bytes)
+{
+	if (has_no_window(f, rail, bytes))
 		f->stopped_by = MPIB_DRR_WINDOW_FULL;
-	} else if (f->lane->full_turn == s->n.turns) {
+	else if (f->lane->full_turn == f->shard->n.turns)
 		f->stopped_by = MPIB_DRR_BLOCKED;
-	}
 	if (f->stopped_by == MPIB_DRR_NONE)
 		return true;
 	mpib_stall(f, MPIB_STALL_SHARE);

@@ -135,7 +135,7 @@ bool mpib_chain_is_bare(const struct mpib_lane *lane,
 /* False while the rail's window, or room on the connection's lane, is kept for
  * a connection that stood before this one in the order of the DRR classes, which
  * is noted as a stall. */
-bool mpib_chain_in_turn(struct engine_conn *f, unsigned rail);
+bool mpib_chain_in_turn(struct engine_conn *f, unsigned rail, uint32_t bytes);
 
 /* Whether rail r has room now for a chain of wrs WRs with so many bytes. If not,
  * what is short is noted as a stall. */
@@ -175,7 +175,7 @@ mpib_sender_may_post(struct engine_conn *f, unsigned ranges, uint8_t mask,
 		if (!(mask & mpib_rail_bit(r)))
 			continue;
 		q[r] = engine_conn_qp(f, r, f->tx.cts_next);
-		if (f->shard->contended && !mpib_chain_in_turn(f, r))
+		if (f->shard->contended && !mpib_chain_in_turn(f, r, bytes[r]))
 			return false;
 		/* Mostly there is room. */
 		if ((lane->spread != MPIB_SPREAD_SPLIT ||

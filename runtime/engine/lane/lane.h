@@ -296,6 +296,10 @@ bool mpib_qp_probe(struct mpib_lane_qp *q);
 
 /* window.c: the bytes in flight on the rail fill share.window. */
 bool mpib_window_full(struct mpib_shard *s, unsigned rail);
+/* They do, but so few bytes more of a lane that has none in flight may go all the
+ * same. */
+bool mpib_window_passes(const struct mpib_lane *lane, unsigned rail,
+			uint32_t bytes);
 
 /* A completion of the rail came: count its WR and the unsignalled WRs before as
  * done. */

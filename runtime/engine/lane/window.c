@@ -9,11 +9,16 @@
  * flight, and the room that a completion makes goes to the next connection in
  * the order of the DRR classes. Otherwise only each lane's own window counts,
  * and no lane waits for another.
+ *
+ * A small message of a lane that has nothing in flight does not wait until long
+ * ones of others have made room: for these there is an eighth of the window more.
  */
 #include "engine/lane/lane.h"
 
 #define LOOK_NS 1000000ull
 #define LOOKS 20
+#define SMALL 4096u
+#define MORE 8 /* the part of the window */
 
 /* A lane is parked when nothing of its bytes in flight was acknowledged for
  * LOOKS looks in a row and for four round trips. Looks are counted rather than
@@ -57,4 +62,15 @@ bool mpib_window_full(struct mpib_shard *s, unsigned r)
 		rail->parked_ns = s->now;
 	}
 	return rail->bytes.inflight >= rail->parked + window;
+}
+
+bool mpib_window_passes(const struct mpib_lane *lane, unsigned r,
+			uint32_t bytes)
+{
+	const struct mpib_engine_config *cfg = &lane->shard->engine->cfg;
+	const struct mpib_rail *rail = &lane->shard->rail[r];
+	uint64_t window = __atomic_load_n(&cfg->share_window, __ATOMIC_RELAXED);
+
+	return bytes <= SMALL && lane->track[r].inflight == 0 &&
+	       rail->bytes.inflight < rail->parked + window + window / MORE;
 }
