@@ -53,6 +53,8 @@ positive "bw" bench-tax "$net" polled 64K 4M
 positive "bw" bench-tax "$net" threaded 64K 4M
 positive "lat_p50" bench-tax "$net" polled lat 100
 positive "turns_sender turns_receiver" bench-budget "$net" 4K 32 8 3
+positive "alone_p50 alone_p99 flood_p50 flood_p99 flood_messages" \
+	bench-flood "$net" 4K 0.5
 # Both ways over six pairs of connections, of three tenants.
 positive "turns_sender turns_receiver" bench-budget "$net" 8 96 4 0 2 6 3
 plugin=$build/plugin/libnccl-net-mpib.so

@@ -85,7 +85,10 @@ struct soft_ctx {
 	struct soft_op *ops;
 
 	uint64_t turn;
-	uint64_t shared_until; /* the turn; see wire/share.c */
+	/* wire/share.c. */
+	bool shared; /* the turn is one of a thread that domains share */
+	bool little; /* only who moves little is served now */
+	uint64_t gave_way; /* the turn in which the others last gave way */
 	const struct soft_pd *served; /* last; only the address is compared */
 	_Atomic(struct soft_qp *) bell;
 	struct soft_conn_list ready, idle, dead;
@@ -168,12 +171,6 @@ int soft_gone_watch(struct soft_ctx *ctx);
 void soft_gone_look(struct soft_ctx *ctx);
 /* Lose the device for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
-
-/* Whether QPs of several protection domains lately moved anything. */
-static inline bool soft_is_shared(const struct soft_ctx *ctx)
-{
-	return ctx->turn < ctx->shared_until;
-}
 
 /* Whether the engine is to watch the port, which it then does until somebody
  * comes. */

@@ -15,7 +15,10 @@ struct soft_ctx;
 struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
-	uint64_t turn; /* of the context, when a socket of its QPs was served */
+	/* wire/share.c: turns of the context, when a socket of its QPs was
+	 * served, and up to when credit has grown. */
+	uint64_t turn, grown;
+	int64_t credit; /* bytes; above 0: it moves little */
 };
 
 struct soft_mr {

@@ -162,7 +162,8 @@ static bool conn_has_work(struct soft_conn *conn)
 	       (conn->rx_ready && !(conn->qp && conn->qp->dying));
 }
 
-static void turn_prepare(struct soft_ctx *ctx, uint64_t now)
+/* Prepare the operations of conns that are ready and need not wait. */
+static void prepare_ready(struct soft_ctx *ctx, uint64_t now)
 {
 	struct soft_conn *conn, *next,
 		*last = TAILQ_LAST(&ctx->ready, soft_conn_list);
@@ -188,6 +189,18 @@ static void turn_prepare(struct soft_ctx *ctx, uint64_t now)
 	}
 }
 
+static void turn_prepare(struct soft_ctx *ctx, uint64_t now)
+{
+	if (ctx->shared) {
+		ctx->little = true;
+		prepare_ready(ctx, now);
+		ctx->little = false;
+		if (soft_share_gives_way(ctx))
+			return;
+	}
+	prepare_ready(ctx, now);
+}
+
 /* Prepare the sends of acks that must leave before receive completions are
  * shown (soft_cq_hold()); soft_turn_locked() repeats until none is due. */
 static void prepare_acks(struct soft_ctx *ctx, uint64_t now)
@@ -211,6 +224,8 @@ static int turn_finish(struct soft_ctx *ctx)
 {
 	int moved = 0;
 
+	if (ctx->shared)
+		soft_share_pay(ctx);
 	/* Account sends first: an answer read in this turn may be to a request
 	 * sent in this turn. */
 	for (unsigned i = 0; i < ctx->nops; i++)
@@ -297,6 +312,7 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	if (ctx->foreign)
 		return 0;
 	ctx->turn++;
+	soft_share_begin(ctx);
 	turn_unkick(ctx);
 	if (ctx->gone_fd >= 0)
 		soft_gone_look(ctx);
@@ -317,6 +333,9 @@ int soft_turn_locked(struct soft_ctx *ctx)
 		if (ctx->accept_ready)
 			soft_accept(ctx);
 		moved = run_loops(ctx);
+		/* Who comes first is to be known before the others go. */
+		if (ctx->shared)
+			ctx->engine->run(ctx);
 		turn_prepare(ctx, now);
 	}
 	ctx->told = false;

@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Two protection domains at one device, one with many QPs that all have
- * something to send: how much of it leaves in a turn. Turns are made by hand.
+ * something to send: how much of it leaves in a turn, and when. Turns are made by
+ * hand.
  */
+#include "verbs/soft/qp.h"
+#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/rc.h"
 #include "vt.h"
 
 #define MANY 6
-#define LONG (1u << 20)
+#define LONG (4u << 20)
+#define PART (96u << 10) /* of a long message, in a turn */
+#define LATELY 131072 /* turns that a thread counts as shared */
 
 struct pairs {
 	struct ibv_pd *pd, *own; /* of the one QP; what the end had */
@@ -141,6 +147,9 @@ static void a_domain_alone_has_the_whole_turn(void **state)
 	for (unsigned i = 0; i < MANY; i++)
 		vt_wait(t, &t->b.recv);
 
+	/* Another test has shared the thread; that is over some time. */
+	for (unsigned i = 0; i < LATELY; i++)
+		turn_a(t);
 	all_say(&p);
 	assert_int_equal(turn_a(t), 0);
 	arrive(t, MANY);
@@ -148,42 +157,180 @@ static void a_domain_alone_has_the_whole_turn(void **state)
 	pairs_close(t, &p);
 }
 
-/* A long message of one is cut, so that a turn with it is not longer. */
-static void a_message_is_moved_in_parts_while_domains_share(void **state)
-{
-	struct vt *t = *state;
-	struct pairs p;
-	struct vt_mem from = vt_mem(t, &t->a, LONG, VT_ALL),
-		      to = vt_mem(t, &t->b, LONG, VT_ALL);
-	struct ibv_sge sge = vt_sge(&from, 0, LONG);
-	unsigned turns = 0;
+/* A long WRITE under way from an end of many's first pair to the other. */
+struct longer {
+	struct vt_end *from, *to;
+	struct soft_qp *qp;
+	struct vt_mem source, place;
+	size_t left, arrived;
+};
 
-	pairs_open(t, &p);
-	pairs_share(t, &p);
-	vt_fill(from.p, LONG, 1);
-	all_say(&p);
-	say(p.one, p.one_b, MANY);
+static void longer_begin(struct vt *t, struct longer *l, struct ibv_qp *qp,
+			 struct vt_end *from, struct vt_end *to)
+{
+	struct ibv_sge sge;
+
+	*l = (struct longer){ .from = from, .to = to, .qp = to_qp(qp) };
+	l->source = vt_mem(t, from, LONG, VT_ALL);
+	l->place = vt_mem(t, to, LONG, VT_ALL);
+	vt_fill(l->source.p, LONG, 1);
+	for (size_t i = 0; i < LONG; i++)
+		l->place.p[i] = (uint8_t)~l->source.p[i];
+	sge = vt_sge(&l->source, 0, LONG);
+	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, 9, IBV_SEND_SIGNALED,
+				 &sge, 1, vt_addr(&l->place),
+				 l->place.mr->rkey),
+			 0);
+}
+
+/* Bytes of it that the sender has given to its socket. */
+static size_t longer_left(const struct longer *l)
+{
+	const struct soft_conn *conn = l->qp->conn;
+
+	if (l->qp->sq_next == soft_sq_tail(l->qp))
+		return LONG;
+	if (!conn->has_cur)
+		return l->qp->sq_off;
+	return conn->cur.off + (conn->cur_off > SOFT_HDR_LEN
+					? conn->cur_off - SOFT_HDR_LEN
+					: 0);
+}
+
+/* Until all that has left is there, but for what is no whole word yet. Returns
+ * how many messages came to that end meanwhile. */
+static unsigned longer_arrive(struct longer *l)
+{
+	int64_t end = vt_ms() + 60000;
+	size_t left = longer_left(l);
+	unsigned said = 0;
+	struct ibv_wc wc;
+
+	while (l->arrived + (left < LONG ? 8 : 1) <= left) {
+		if (ibv_poll_cq(l->to->recv.cq, 1, &wc) > 0)
+			said++;
+		while (l->arrived < left &&
+		       l->place.p[l->arrived] == l->source.p[l->arrived])
+			l->arrived++;
+		assert_true(vt_ms() < end);
+	}
+	return said;
+}
+
+/* One turn of the device that sends. Returns how much of it left. */
+static size_t longer_turn(struct longer *l)
+{
+	size_t before = longer_left(l);
+	struct ibv_wc wc;
+
+	ibv_poll_cq(l->from->send.cq, 1, &wc);
+	return longer_left(l) - before;
+}
+
+/* All of it, after each turn in which it moves one without. */
+static void longer_rests(struct longer *l)
+{
+	size_t last = 0;
+
+	while (longer_left(l) < LONG) {
+		size_t bytes = longer_turn(l);
+
+		assert_true(bytes <= PART);
+		assert_true(bytes == 0 || last == 0);
+		last = bytes;
+		longer_arrive(l);
+	}
+}
+
+static void longer_end(struct vt *t, struct longer *l)
+{
+	vt_mem_free(t, &l->source);
+	vt_mem_free(t, &l->place);
+}
+
+static void both_say(struct vt *t, struct pairs *p)
+{
+	all_say(p);
+	say(p->one, p->one_b, MANY);
 	sent(t, MANY + 1);
 	for (unsigned i = 0; i <= MANY; i++)
 		vt_wait(t, &t->b.recv);
+}
 
-	assert_int_equal(vt_rdma(p.many[0], IBV_WR_RDMA_WRITE, 9,
-				 IBV_SEND_SIGNALED, &sge, 1, vt_addr(&to),
-				 to.mr->rkey),
-			 0);
-	for (struct ibv_wc wc; ibv_poll_cq(t->a.send.cq, 1, &wc) == 0; turns++)
-		ibv_poll_cq(t->b.recv.cq, 1, &wc);
-	/* No turn of either end moves more than an eighth of it. */
-	assert_true(turns >= 8);
-	assert_memory_equal(from.p, to.p, LONG);
+/* A device that is shared, and a long message from a's end or from b's. */
+static void shared_rests(struct vt *t, bool from_b)
+{
+	struct longer l;
+	struct pairs p;
+
+	pairs_open(t, &p);
+	pairs_share(t, &p);
+	both_say(t, &p);
+	if (from_b)
+		longer_begin(t, &l, p.many_b[0], &t->b, &t->a);
+	else
+		longer_begin(t, &l, p.many[0], &t->a, &t->b);
+	longer_rests(&l);
+	vt_wait(t, from_b ? &t->b.send : &t->a.send);
 	pairs_close(t, &p);
-	vt_mem_free(t, &from);
-	vt_mem_free(t, &to);
+	longer_end(t, &l);
+}
+
+static void who_moves_much_rests_a_turn_after_each(void **state)
+{
+	shared_rests(*state, false);
+}
+
+/* The other device of the thread has one domain only. */
+static void a_thread_that_is_shared_is_so_on_each_device(void **state)
+{
+	shared_rests(*state, true);
+}
+
+/* In the turn in which a domain that moves little has something, the other has
+ * nothing, but in the next one it has. */
+static void little_goes_first(struct vt *t, struct pairs *p, struct longer *l)
+{
+	unsigned said;
+
+	while (longer_turn(l) == 0)
+		;
+	longer_arrive(l);
+	assert_int_equal(longer_turn(l), 0); /* it rests */
+	say(p->one, p->one_b, MANY);
+	assert_int_equal(longer_turn(l), 0);
+	assert_true(longer_turn(l) > 0);
+	said = longer_arrive(l);
+	if (!said)
+		vt_wait(t, &t->b.recv);
+	sent(t, 1);
+}
+
+static void who_moves_little_goes_first(void **state)
+{
+	struct vt *t = *state;
+	unsigned times = 0;
+	struct longer l;
+	struct pairs p;
+
+	pairs_open(t, &p);
+	pairs_share(t, &p);
+	both_say(t, &p);
+	longer_begin(t, &l, p.many[0], &t->a, &t->b);
+	for (; longer_left(&l) + 16ul * PART < LONG; times++)
+		little_goes_first(t, &p, &l);
+	assert_true(times > 0);
+	longer_rests(&l);
+	sent(t, 1);
+	pairs_close(t, &p);
+	longer_end(t, &l);
 }
 
 const struct CMUnitTest test_list[] = {
 	vt_test(a_turn_serves_one_socket_of_each_domain),
 	vt_test(a_domain_alone_has_the_whole_turn),
-	vt_test(a_message_is_moved_in_parts_while_domains_share),
+	vt_test(who_moves_much_rests_a_turn_after_each),
+	vt_test(who_moves_little_goes_first),
+	vt_test(a_thread_that_is_shared_is_so_on_each_device),
 	{ 0 },
 };

@@ -20,7 +20,7 @@
 #define SOFT_OP_IOV 64
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
-#define SOFT_SHARED_BYTES (128u << 10) /* while soft_is_shared() */
+#define SOFT_SHARED_BYTES (96u << 10) /* in a turn that is shared */
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
 #define SOFT_LEAD 16384 /* the same, of what is read before direct.c goes on */
 #define SOFT_KEEP 128 /* most bytes kept for the next: a part of a header */
@@ -165,11 +165,16 @@ void soft_stream_last_words(struct soft_conn *conn);
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
 
 /* share.c */
-/* Whether conn has to wait for the next turn: protection domains share the device,
- * and that of its QP was served in this one. */
+/* A turn begins: whether it is shared. */
+void soft_share_begin(struct soft_ctx *ctx);
+/* Whether conn has to wait for a later turn, as others share this one. */
 bool soft_share_over(const struct soft_conn *conn);
+/* Who moves little has been served in this turn: whether the others give way. */
+bool soft_share_gives_way(struct soft_ctx *ctx);
 /* A socket of a QP of pd was served in this turn. */
 void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd);
+/* The operations of the turn are done: who moved how much. */
+void soft_share_pay(const struct soft_ctx *ctx);
 
 /* conn.c: from creation to close. */
 struct soft_conn *soft_conn_new(struct soft_ctx *ctx, int fd,

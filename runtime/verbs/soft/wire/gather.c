@@ -53,7 +53,7 @@ static int add_bytes(struct gather *g, size_t off)
 {
 	struct soft_item *it = &g->op->items[g->op->nitems - 1];
 	struct iovec *iov = &g->op->iov[g->niov];
-	size_t len;
+	size_t len, left = g->limit - g->bytes; /* there is room */
 	int n;
 
 	if (off < SOFT_HDR_LEN) {
@@ -66,8 +66,8 @@ static int add_bytes(struct gather *g, size_t off)
 	}
 	off -= SOFT_HDR_LEN;
 	len = it->len - off;
-	if (len > g->limit)
-		len = g->limit;
+	if (len > left)
+		len = left;
 	n = payload_iov(g->qp, it, off, len, iov, (int)(SOFT_OP_IOV - g->niov));
 	for (int i = 0; i < n; i++)
 		g->bytes += iov[i].iov_len;
