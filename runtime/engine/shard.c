@@ -70,10 +70,11 @@ int mpib_shard_turn(struct mpib_shard *s)
 	if (mpib_qp_queued(s))
 		mpib_qp_flush(s);
 	work += mpib_cq_turn(s);
-	if (!TAILQ_EMPTY(&s->waiting))
-		work += mpib_ack_read_turn(s);
 	if (s->vcq)
 		work += mpib_cq_whole_turn(s);
+	/* Behind all completions: it ends the send ops that they left to it. */
+	if (!TAILQ_EMPTY(&s->waiting))
+		work += mpib_ack_read_turn(s);
 	if (s->srq_short)
 		work += mpib_srq_turn(s);
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))

@@ -267,6 +267,9 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 		stripes_acked(f, p, stripes);
 	else
 		stripes_failed(f, p, stripes);
+	/* Who waits for end-to-end acks is looked at once a turn. */
+	if (f->on_ack && !f->stopping && !f->broken)
+		return;
 	sender_retire(f);
 	if (f->stopping)
 		engine_conn_check_stopped(f);
