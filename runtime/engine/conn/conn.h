@@ -221,9 +221,8 @@ static inline bool mpib_is_question(const struct engine_conn *f,
 struct mpib_split_ask;
 uint32_t mpib_get_sup_bw(struct engine_conn *conn,
 			 const struct mpib_split_ask *ask);
-/* rail[r]: bytes of a send op that rail r carries. */
-void mpib_split(struct engine_conn *conn, const struct mpib_split_ask *ask,
-		uint32_t *rail);
+/* SUP's bytes of a send op; SOUT carries the rest. */
+uint32_t mpib_split(struct engine_conn *conn, const struct mpib_split_ask *ask);
 /* The rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* The split in force and what it comes from, for snapshots. */

@@ -124,7 +124,8 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	struct op_range whole;
 	uint8_t mask, spread;
 
-	mpib_split(f, &ask, rail);
+	rail[MPIB_RAIL_SUP] = mpib_split(f, &ask);
+	rail[MPIB_RAIL_SOUT] = len - rail[MPIB_RAIL_SUP];
 	whole = group_kept(e, i, rail);
 	mask = range_rails(&whole);
 	spread = mpib_spread_rails(f->lane, f->tx.spread, rail, 0);
@@ -170,7 +171,8 @@ static unsigned cut_held(struct engine_conn *f, struct op_range *held,
 
 		if (!(g->held & 1u << i))
 			continue;
-		mpib_split(f, &ask, rail);
+		rail[MPIB_RAIL_SUP] = mpib_split(f, &ask);
+		rail[MPIB_RAIL_SOUT] = e->len - rail[MPIB_RAIL_SUP];
 		held[n] = group_kept(e, i, rail);
 		*mask |= range_rails(&held[n++]);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)

@@ -74,7 +74,8 @@ static uint32_t bdp_of(const struct engine_conn *f)
 	return bytes < BDP_MOST ? (uint32_t)bytes : BDP_MOST;
 }
 
-static bool small_and_far(const struct engine_conn *f, uint32_t total)
+__attribute__((noinline)) static bool small_and_far(const struct engine_conn *f,
+						    uint32_t total)
 {
 	return f->lane->path == MPIB_PATH_INTER && total <= bdp_of(f);
 }
@@ -90,8 +91,8 @@ static bool has_company(const struct engine_conn *f)
 	       f->shard->drrs.children > 1;
 }
 
-static uint32_t ask_adapt(struct engine_conn *f,
-			  const struct mpib_split_ask *ask)
+static inline uint32_t ask_adapt(struct engine_conn *f,
+				 const struct mpib_split_ask *ask)
 {
 	struct mpib_lane *lane = f->lane;
 	const struct mpib_adapt_op op = {
@@ -115,8 +116,8 @@ static bool is_steered(const struct engine_conn *f, uint32_t total)
 	       total > MPIB_ADAPT_SMALL;
 }
 
-static uint32_t ask_adaptive(struct engine_conn *f,
-			     const struct mpib_split_ask *ask)
+__attribute__((always_inline)) static inline uint32_t
+ask_adaptive(struct engine_conn *f, const struct mpib_split_ask *ask)
 {
 	/* Without an agent there is nothing to read. */
 	if (ask->pos == 0 &&
@@ -128,8 +129,8 @@ static uint32_t ask_adaptive(struct engine_conn *f,
 	return f->hint;
 }
 
-uint32_t mpib_get_sup_bw(struct engine_conn *conn,
-			 const struct mpib_split_ask *ask)
+static inline uint32_t sup_bw_of(struct engine_conn *conn,
+				 const struct mpib_split_ask *ask)
 {
 	const struct mpib_engine_config *cfg = &conn->shard->engine->cfg;
 	struct mpib_lane *lane = conn->lane;
@@ -152,21 +153,24 @@ uint32_t mpib_get_sup_bw(struct engine_conn *conn,
 	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
 }
 
-void mpib_split(struct engine_conn *conn, const struct mpib_split_ask *ask,
-		uint32_t *rail)
+uint32_t mpib_get_sup_bw(struct engine_conn *conn,
+			 const struct mpib_split_ask *ask)
+{
+	return sup_bw_of(conn, ask);
+}
+
+uint32_t mpib_split(struct engine_conn *conn, const struct mpib_split_ask *ask)
 {
 	uint8_t use = conn->lane->use;
-	uint32_t sup = 0;
 
 	/* A rail out of use gets no bytes, whatever the policy says. */
 	if (__builtin_expect(use != conn->lane->all, 0)) {
-		sup = use & mpib_rail_bit(MPIB_RAIL_SUP) ? ask->len : 0;
 		conn->lane->adapt.answer = MPIB_ADAPT_NONE;
-	} else if (ask->len) {
-		sup = mpib_sup_bytes(mpib_get_sup_bw(conn, ask), ask->len);
+		return use & mpib_rail_bit(MPIB_RAIL_SUP) ? ask->len : 0;
 	}
-	rail[MPIB_RAIL_SUP] = sup;
-	rail[MPIB_RAIL_SOUT] = ask->len - sup;
+	if (!ask->len)
+		return 0;
+	return mpib_sup_bytes(sup_bw_of(conn, ask), ask->len);
 }
 
 uint8_t mpib_policy_home(const struct mpib_lane *lane)

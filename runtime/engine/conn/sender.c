@@ -113,17 +113,6 @@ spread_rails(struct engine_conn *f, uint32_t sout, uint32_t sup, uint8_t imm)
 	return mpib_spread_some(f->lane, f->tx.spread, rail, imm);
 }
 
-/* Of a lane with two rails: which bytes go by which. */
-__attribute__((noinline)) static uint32_t
-split_rails(struct engine_conn *f, uint32_t total, uint32_t pos, uint32_t len)
-{
-	const struct mpib_split_ask ask = { total, pos, len, NULL };
-	uint32_t rail[MPIB_RAILS];
-
-	mpib_split(f, &ask, rail);
-	return rail[MPIB_RAIL_SUP];
-}
-
 static inline void sender_plan(struct engine_conn *f, uint32_t total,
 			       const struct send_range *e,
 			       const struct mpib_cts *cts, struct step *s)
@@ -139,8 +128,11 @@ static inline void sender_plan(struct engine_conn *f, uint32_t total,
 			    .at = tx->pos - cts->pos,
 			    .len = len,
 			    .ends_message = end == total };
-	if (lane->rails > 1)
-		s->rail[MPIB_RAIL_SUP] = split_rails(f, total, tx->pos, len);
+	if (lane->rails > 1) {
+		const struct mpib_split_ask ask = { total, tx->pos, len, NULL };
+
+		s->rail[MPIB_RAIL_SUP] = mpib_split(f, &ask);
+	}
 	s->rail[MPIB_RAIL_SOUT] = len - s->rail[MPIB_RAIL_SUP];
 	s->data = rails_with_bytes(s->rail);
 	if (end == part_end || s->ends_message) {

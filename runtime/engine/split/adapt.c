@@ -4,11 +4,8 @@
  */
 #include "engine/split/adapt.h"
 
-#define MS 1000000ull
-
 #define ONE MPIB_ADAPT_ONE
-#define ALL 1024u
-#define ROUND (8 * MS) /* shortest time over which ends are compared */
+#define ALL MPIB_ADAPT_ALL
 #define SHORT 2000u /* ns; less says nothing of a rail */
 #define STRIDE (int32_t)(ONE / 8)
 #define MEAN 4 /* mean and noise: of about so many rounds */
@@ -16,15 +13,9 @@
 #define HOME 16 /* pure noise takes this part of the way back */
 #define EDGE (ONE / 512) /* no weight is less */
 #define NEARLY 24u /* of ALL: a smaller change is not told */
-#define STALE (100 * MS) /* a rail without a post for this long is tried */
-#define TRY (64u << 10) /* most bytes given to a rail to try it */
 #define RUN 32 /* small messages between two tries */
 #define LEAST (24u << 10) /* of a part; ends of small ones say nothing */
 #define CUT_GAIN 32 /* a cut ends a message sooner by more than this part */
-#define BUSY                                                                   \
-	(UINT64_C(4) *                                                         \
-	 MPIB_ADAPT_SMALL) /* bytes: a queue, for small messages */
-#define LEAD_MAX (8ll << 20)
 
 static void adapt_round(struct mpib_adapt *a, struct mpib_tracker *track,
 			uint64_t now)
@@ -105,30 +96,16 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 	}
 }
 
-static void adapt_update(struct mpib_adapt *a, struct mpib_tracker *track,
-			 uint64_t now)
+void mpib_adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
+			  uint64_t now)
 {
-	struct mpib_tracker *sout = &track[MPIB_RAIL_SOUT];
-	struct mpib_tracker *sup = &track[MPIB_RAIL_SUP];
-	uint64_t fast, slow;
+	uint64_t fast = speed_of(&track[MPIB_RAIL_SUP]);
+	uint64_t slow = speed_of(&track[MPIB_RAIL_SOUT]);
 
-	if (!sout->ends.n || !sup->ends.n || now - a->round < ROUND)
-		return;
-	fast = speed_of(sup);
-	slow = speed_of(sout);
 	adapt_step(a, (int32_t)(fast * ONE / (fast + slow + 1)) -
 			      (int32_t)a->weight);
 	adapt_round(a, track, now);
 	adapt_tell(a, now);
-}
-
-/* The bytes in flight on both rails, with those that are planned. */
-static void queues_of(const struct mpib_tracker *track, const uint32_t *planned,
-		      uint64_t *queue)
-{
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		queue[r] = mpib_tracker_queue(&track[r]) +
-			   (planned ? planned[r] : 0);
 }
 
 static uint64_t both_gone(const struct mpib_tracker *track)
@@ -137,8 +114,8 @@ static uint64_t both_gone(const struct mpib_tracker *track)
 	       mpib_tracker_gone(&track[MPIB_RAIL_SUP]);
 }
 
-static uint32_t adapt_small(struct mpib_adapt *a,
-			    const struct mpib_tracker *track, uint64_t now)
+uint32_t mpib_adapt_small(struct mpib_adapt *a,
+			  const struct mpib_tracker *track, uint64_t now)
 {
 	const struct mpib_tracker *other = &track[!a->fast];
 	uint64_t here = track[a->fast].latency;
@@ -150,7 +127,8 @@ static uint32_t adapt_small(struct mpib_adapt *a,
 		a->fast = !a->fast;
 		a->run = 0;
 		sup = !sup;
-	} else if (a->run >= RUN && now - other->latency_at >= STALE &&
+	} else if (a->run >= RUN &&
+		   now - other->latency_at >= MPIB_ADAPT_STALE &&
 		   !mpib_tracker_oldest(other)) {
 		sup = !sup;
 	}
@@ -184,85 +162,23 @@ static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
 		2 * queue[MPIB_RAIL_SUP] < op->len);
 }
 
-/* SUP's weight for a whole send op: rails whose weights differ by less than the
- * noise are taken to be equal. */
-static uint32_t sure_weight(const struct mpib_adapt *a)
-{
-	return distance(a->weight, ONE / 2) < (uint32_t)a->noise ? ONE / 2
-								 : a->weight;
-}
-
-/* The rail that ends the whole send op first. Where the two are about as good,
- * it is the one that has had less than its weight. */
-static uint32_t adapt_whole(const struct mpib_adapt *a, const uint64_t *queue,
-			    uint32_t len)
-{
-	uint32_t weight = sure_weight(a);
-	uint64_t sup = (queue[MPIB_RAIL_SUP] + len) * (ONE - weight);
-	uint64_t sout = (queue[MPIB_RAIL_SOUT] + len) * weight;
-	uint64_t best = sup < sout ? sup : sout, worst = sup + sout - best;
-	bool idle = !queue[MPIB_RAIL_SUP] && !queue[MPIB_RAIL_SOUT];
-	uint64_t unsure = ONE / (idle ? 2 : 16) + 4 * (uint32_t)a->noise;
-
-	if (worst - best <= best * unsure / ONE)
-		return a->lead < 0 ? len : 0;
-	return sup < sout ? len : 0;
-}
-
-/* Nothing is in flight on rail r, and nothing was posted there for long while
- * the other rail was used. */
-static bool is_stale(const struct mpib_tracker *track, unsigned r, uint64_t now)
-{
-	const struct mpib_tracker *other = &track[!r];
-	uint64_t used = mpib_tracker_oldest(other) ? now : other->busy_since;
-
-	return !mpib_tracker_oldest(&track[r]) &&
-	       used >= track[r].busy_since + STALE;
-}
-
-/* As sup, but a rail that had nothing for long gets a little. */
-static uint32_t adapt_try(const struct mpib_tracker *track, uint32_t sup,
-			  uint32_t len, uint64_t now)
-{
-	uint32_t try = len < 2 * TRY ? len : TRY;
-
-	if (sup == 0 && is_stale(track, MPIB_RAIL_SUP, now))
-		return try;
-	if (sup == len && is_stale(track, MPIB_RAIL_SOUT, now))
-		return len - try;
-	return sup;
-}
-
-uint32_t mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
+uint32_t mpib_adapt_alone(struct mpib_adapt *a,
+			  const struct mpib_tracker *track,
 			  const struct mpib_adapt_op *op)
 {
-	uint64_t queue[MPIB_RAILS];
-	uint32_t sup = 0, try;
-	bool cut = false;
+	const uint64_t queue[MPIB_RAILS] = {
+		mpib_adapt_queue(track, op->planned, MPIB_RAIL_SOUT),
+		mpib_adapt_queue(track, op->planned, MPIB_RAIL_SUP),
+	};
+	uint32_t sup = adapt_level(a, queue, op->len);
 
-	a->answer = MPIB_ADAPT_BY_LATENCY;
-	if (op->total <= MPIB_ADAPT_SMALL &&
-	    mpib_tracker_queue(&track[a->fast]) <= BUSY)
-		return adapt_small(a, track, op->now);
-	queues_of(track, op->planned, queue);
-	adapt_update(a, track, op->now);
-	/* A rail that another send op waits for will not run dry. */
-	if (!op->more) {
-		sup = adapt_level(a, queue, op->len);
-		cut = cut_may_help(op, queue, sup);
-	}
-	a->answer = cut ? MPIB_ADAPT_BY_CUT : MPIB_ADAPT_BY_QUEUE;
-	if (!cut || !mpib_choice_spread(&a->cut, op->len))
-		sup = adapt_whole(a, queue, op->len);
+	if (!cut_may_help(op, queue, sup))
+		return mpib_adapt_whole(a, track, op);
+	a->answer = MPIB_ADAPT_BY_CUT;
 	a->before = both_gone(track);
-	try = adapt_try(track, sup, op->len, op->now);
-	if (try != sup)
-		a->answer = MPIB_ADAPT_BY_QUEUE; /* says nothing of cutting */
-	sup = try;
-	if (sup == 0 || sup == op->len)
-		return sup ? ALL : 0;
-	/* Rounded up, for mpib_sup_bytes() rounds down. */
-	return (uint32_t)(((uint64_t)sup * ALL + op->len - 1) / op->len);
+	return mpib_choice_spread(&a->cut, op->len)
+		       ? sup
+		       : mpib_adapt_whole(a, track, op);
 }
 
 int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup)
@@ -275,13 +191,7 @@ int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup)
 		a->run = !sup == (a->fast == MPIB_RAIL_SOUT) ? a->run + 1 : 0;
 		return -1;
 	}
-	a->lead += sup - (int64_t)((uint64_t)len * sure_weight(a) / ONE);
-	if (a->lead > LEAD_MAX)
-		a->lead = LEAD_MAX;
-	if (a->lead < -LEAD_MAX)
-		a->lead = -LEAD_MAX;
-	if (answer != MPIB_ADAPT_BY_CUT)
-		return -1;
+	mpib_adapt_lead(a, len, sup);
 	mpib_choice_posted(&a->cut, len);
 	return (int64_t)a->before;
 }
