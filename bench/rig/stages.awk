@@ -1,8 +1,9 @@
 # Sum up callgrind's output (--compress-strings=no --compress-pos=no) by stage
 # of a message. Arguments: the source files, then callgrind's output; -v
 # stages=bench/rig/stages.txt. Costs are by source line, so an inlined function
-# counts where it was written. Prints "stage instructions" per line, or with -v
-# functions=1 the functions of each stage.
+# counts where it was written; one of the stage "caller" counts for the function that
+# calls it, or that it is inlined into. Prints "stage instructions" per line, or
+# with -v functions=1 the functions of each stage.
 BEGIN {
 	while ((getline line < stages) > 0) {
 		if (line ~ /^#|^$/)
@@ -41,14 +42,24 @@ is_source {
 	next
 }
 
+/^fl=/ { fn_file = short(substr($0, 4)) }
 /^fl=/ || /^fi=/ || /^fe=/ { file = short(substr($0, 4)); next }
 /^ob=/ { object = short(substr($0, 4)); next }
 /^fn=/ { fn = substr($0, 4); sub(/\.(constprop|isra|part|cold).*/, "", fn); next }
-/^calls=/ { getline; next }
+/^cfn=/ { called = substr($0, 5); next }
+/^calls=/ {
+	getline
+	if (stage_of("", called) == "caller")
+		cost[fn_file " " fn] += $2
+	next
+}
 /^[0-9]/ {
 	name = ((file, $1) in owner) ? owner[file, $1] : fn
 	where = file == "???" || file !~ /\// ? object : file
-	cost[where " " name] += $2
+	if (stage_of(where, name) != "caller")
+		cost[where " " name] += $2
+	else if (stage_of("", fn) != "caller")
+		cost[fn_file " " fn] += $2
 }
 
 function stage_of(where, name,   i) {
