@@ -113,8 +113,8 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 	uint64_t now = f->shard->now;
 
 	for (uint64_t i = first; i < first + n; i++) {
-		struct mpib_slot *s = mpib_slot_at(f, i);
-		struct engine_request *r = &f->req[s->req];
+		struct mpib_slot *s = mpib_kept(mpib_slot_at(f, i));
+		struct engine_request *r = mpib_kept(&f->req[s->req]);
 
 		if (s->state == MPIB_SLOT_CANCELLED)
 			continue;

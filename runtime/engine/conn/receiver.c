@@ -32,7 +32,7 @@ __attribute__((always_inline)) static inline void
 open_slot(struct engine_conn *f, const struct mpib_desc *d, struct mpib_mr *mr,
 	  uint64_t addr)
 {
-	struct mpib_slot *s = mpib_slot_at(f, f->rx.next);
+	struct mpib_slot *s = mpib_kept(mpib_slot_at(f, f->rx.next));
 
 	mpib_cts_write(f, d, mr, addr);
 	*s = (struct mpib_slot){
@@ -155,6 +155,16 @@ static void count_rx(struct engine_conn *f, unsigned r, uint64_t bytes)
 	f->shard->rail[r].n.n.rx_bytes += bytes;
 }
 
+/* A slot without a record: each rail has the bytes of its IMM. */
+static inline void count_imms(struct engine_conn *f, const struct mpib_slot *s)
+{
+	for (unsigned on = s->seen; on; on &= on - 1) {
+		unsigned r = (unsigned)__builtin_ctz(on);
+
+		count_rx(f, r, s->rail[r]);
+	}
+}
+
 /* Release s, the slot at tail, and the other slots of its group. */
 static void free_slots(struct engine_conn *f, struct mpib_slot *s)
 {
@@ -203,7 +213,7 @@ static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
 static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 		    const struct mpib_record *rec)
 {
-	struct engine_request *r = &f->req[s->req];
+	struct engine_request *r = mpib_kept(&f->req[s->req]);
 	uint32_t bytes, end;
 	bool last;
 	int rc;
@@ -248,6 +258,15 @@ static void receiver_refused(struct engine_conn *f, struct mpib_slot *s,
 	engine_conn_finish(f, s->req, -EMSGSIZE, sizes, 2);
 }
 
+/* What came by each rail, of a slot without a record if rec is NULL. */
+static void report_slot(struct engine_conn *f, const struct mpib_slot *s,
+			const struct mpib_record *rec)
+{
+	for (unsigned r = 0; r < f->lane->rails; r++)
+		mpib_report_arrived(f, s->req, r,
+				    rec ? (uint32_t)rec->rail[r] : s->rail[r]);
+}
+
 static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 {
 	struct mpib_record rec;
@@ -260,13 +279,14 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 		receiver_refused(f, s, &rec);
 		return 0;
 	}
-	for (unsigned on = f->lane->all; on; on &= on - 1) {
-		unsigned r = (unsigned)__builtin_ctz(on);
-		uint64_t bytes = recorded ? rec.rail[r] : s->rail[r];
-
-		count_rx(f, r, bytes);
-		mpib_report_carried(f, s->req, r, bytes);
+	if (__builtin_expect(recorded, 0)) {
+		for (unsigned r = 0; r < f->lane->rails; r++)
+			count_rx(f, r, rec.rail[r]);
+	} else {
+		count_imms(f, s);
 	}
+	if (__builtin_expect(f->req[s->req].report, 0))
+		report_slot(f, s, recorded ? &rec : NULL);
 	mpib_count_messages(f, 1);
 	if (s->n > 1)
 		return recorded ? end_group(f, s, &rec) : -EPROTO;
@@ -280,7 +300,7 @@ static void end_slots(struct engine_conn *f)
 	struct mpib_receiver *rx = &f->rx;
 
 	while (rx->tail != rx->next && !f->broken) {
-		struct mpib_slot *s = mpib_slot_at(f, rx->tail);
+		struct mpib_slot *s = mpib_kept(mpib_slot_at(f, rx->tail));
 		unsigned n = s->n;
 
 		if (s->state == MPIB_SLOT_CANCELLED) {
@@ -315,7 +335,7 @@ static struct mpib_slot *receiver_slot_of(struct engine_conn *f, unsigned rail,
 	uint32_t mask = mpib_imm_mask(imm), slot = mpib_imm_slot(imm);
 	uint64_t number =
 		f->rx.tail + ((slot - (uint32_t)f->rx.tail) & (MPIB_SLOTS - 1));
-	struct mpib_slot *s = mpib_slot_at(f, number);
+	struct mpib_slot *s = mpib_kept(mpib_slot_at(f, number));
 
 	if (number >= f->rx.cts_posted || s->state != MPIB_SLOT_POSTED ||
 	    mask == 0 || mask >= 1u << f->lane->rails ||

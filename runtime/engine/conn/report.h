@@ -16,6 +16,7 @@ void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
 			uint32_t qpn, uint32_t bytes);
 void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
 			   uint32_t qpn);
+/* So many bytes of the slot that ends came by the rail; req has a report. */
 void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
 			 uint32_t bytes);
 void mpib_report_finished(struct engine_conn *f, unsigned req);
@@ -38,14 +39,6 @@ static inline void mpib_report_done(struct engine_conn *f, unsigned req,
 {
 	if (__builtin_expect(f->req[req].report, 0))
 		mpib_report_completed(f, req, rail, qpn);
-}
-
-/* So many bytes of the slot that ends came by the rail. */
-static inline void mpib_report_carried(struct engine_conn *f, unsigned req,
-				       unsigned rail, uint64_t bytes)
-{
-	if (__builtin_expect(f->req[req].report, 0))
-		mpib_report_arrived(f, req, rail, (uint32_t)bytes);
 }
 
 /* The completion of req is about to be written. */
