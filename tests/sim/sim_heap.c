@@ -38,13 +38,11 @@ static void sift_down(struct sim_heap *h, struct sim_event *e, size_t i)
 	put(h, e, i);
 }
 
-void sim_heap_drop(struct sim_heap *h, struct sim_event *e)
+void sim_heap_take(struct sim_heap *h, struct sim_event *e)
 {
 	struct sim_event *last;
 	size_t i = e->place;
 
-	if (!i)
-		return;
 	e->place = 0;
 	last = h->heap[h->n--];
 	if (last == e)

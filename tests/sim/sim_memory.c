@@ -51,22 +51,29 @@ void *__wrap_calloc(size_t n, size_t size)
 	return calloc(n, size);
 }
 
+static char *next_map = (char *)MAPS_FROM;
+
+void sim_addresses_pass(size_t len)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	next_map += (len + 2 * page - 1) / page * page;
+}
+
 /* Where a region lies says in how many steps its pages come (client/fill.c). No
  * address is given out twice, and between two maps there is a page of none. */
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
-	static char *next = (char *)MAPS_FROM;
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *map;
 
 	if (at || flags & MAP_FIXED || !len)
 		return __real_mmap(at, len, prot, flags, fd, off);
-	map = __real_mmap(next, len, prot, flags | MAP_FIXED_NOREPLACE, fd,
+	map = __real_mmap(next_map, len, prot, flags | MAP_FIXED_NOREPLACE, fd,
 			  off);
 	if (map == MAP_FAILED && errno == ENOMEM)
 		sim_lacks("memory to map");
 	if (map != MAP_FAILED)
-		next += (len + 2 * page - 1) / page * page;
+		sim_addresses_pass(len);
 	return map;
 }
 

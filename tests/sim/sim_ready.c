@@ -7,24 +7,18 @@
 #include "sim_task.h"
 
 static struct sim_heap sleepers;
-/* In the order in which they were made. */
-static struct sim_task **ready;
-static size_t n_ready, room;
-
-struct sim_task *sim_ready(size_t i)
-{
-	return i < n_ready ? ready[i] : NULL;
-}
+struct sim_ready sim_ready;
+static size_t room;
 
 /* The first that was not made before t. */
 static size_t place_of(const struct sim_task *t)
 {
-	size_t from = 0, to = n_ready;
+	size_t from = 0, to = sim_ready.n;
 
 	while (from < to) {
 		size_t mid = (from + to) / 2;
 
-		if (ready[mid]->number < t->number)
+		if (sim_ready.task[mid]->number < t->number)
 			from = mid + 1;
 		else
 			to = mid;
@@ -34,32 +28,36 @@ static size_t place_of(const struct sim_task *t)
 
 void sim_ready_add(struct sim_task *t)
 {
-	size_t i = place_of(t);
+	struct sim_ready *r = &sim_ready;
+	size_t i;
 
 	if (t->ended || t->runnable)
 		return;
 	sim_heap_drop(&sleepers, &t->due);
-	if (n_ready == room) {
+	if (r->n == room) {
 		room = room ? 2 * room : 256;
-		ready = realloc(ready, room * sizeof(*ready));
-		if (!ready)
+		r->task = realloc(r->task, room * sizeof(*r->task));
+		if (!r->task)
 			abort();
 	}
-	memmove(&ready[i + 1], &ready[i], (n_ready - i) * sizeof(*ready));
-	ready[i] = t;
-	n_ready++;
+	i = place_of(t);
+	memmove(&r->task[i + 1], &r->task[i], (r->n - i) * sizeof(*r->task));
+	r->task[i] = t;
+	r->n++;
 	t->runnable = true;
 }
 
 void sim_ready_drop(struct sim_task *t)
 {
-	size_t i = place_of(t);
+	struct sim_ready *r = &sim_ready;
+	size_t i;
 
 	sim_heap_drop(&sleepers, &t->due);
 	if (!t->runnable)
 		return;
-	n_ready--;
-	memmove(&ready[i], &ready[i + 1], (n_ready - i) * sizeof(*ready));
+	i = place_of(t);
+	r->n--;
+	memmove(&r->task[i], &r->task[i + 1], (r->n - i) * sizeof(*r->task));
 	t->runnable = false;
 }
 
@@ -84,8 +82,8 @@ uint64_t sim_ready_next(void)
 {
 	uint64_t at = sim_heap_next(&sleepers);
 
-	for (size_t i = 0; i < n_ready; i++) {
-		uint64_t stopped = ready[i]->proc->stopped_until;
+	for (size_t i = 0; i < sim_ready.n; i++) {
+		uint64_t stopped = sim_ready.task[i]->proc->stopped_until;
 
 		if (stopped > sim_now && stopped < at)
 			at = stopped;

@@ -22,6 +22,7 @@
 #endif
 
 #define TASKS_MAX 512
+#define SPARES 64 /* stacks */
 
 struct sim_pace sim_pace = { .step_most = 2000, .preempt = 16 };
 
@@ -106,6 +107,26 @@ static void start(void)
 	abort();
 }
 
+/* Of tasks that have ended, with the pages that they had. */
+static void *spare[SPARES];
+static unsigned spares;
+
+static void *stack_new(void)
+{
+	void *stack;
+
+	/* Where the next regions lie is not to depend on it. */
+	if (spares) {
+		sim_addresses_pass(STACK);
+		return spare[--spares];
+	}
+	stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (stack == MAP_FAILED)
+		abort();
+	return stack;
+}
+
 struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 			      void *(*fn)(void *), void *arg)
 {
@@ -114,9 +135,8 @@ struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 	if (!t)
 		abort();
 	t->stack_size = STACK;
-	t->stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-			MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	if (t->stack == MAP_FAILED || getcontext(&t->place.context) < 0)
+	t->stack = stack_new();
+	if (getcontext(&t->place.context) < 0)
 		abort();
 	t->place.context.uc_stack.ss_sp = t->stack;
 	t->place.context.uc_stack.ss_size = STACK;
@@ -235,7 +255,7 @@ void sim_proc_end(struct sim_proc *proc, int status)
 		to_scheduler();
 }
 
-/* It may have been left in the midst, and what is mapped there next is no stack. */
+/* It may have been left in the midst, and what is there next is something else. */
 static void stack_free(struct sim_task *t)
 {
 	if (!t->stack)
@@ -243,7 +263,10 @@ static void stack_free(struct sim_task *t)
 #ifdef __SANITIZE_ADDRESS__
 	__asan_unpoison_memory_region(t->stack, t->stack_size);
 #endif
-	munmap(t->stack, t->stack_size);
+	if (spares < SPARES)
+		spare[spares++] = t->stack;
+	else
+		munmap(t->stack, t->stack_size);
 	t->stack = NULL;
 }
 
@@ -293,12 +316,14 @@ static bool only_looks(const struct sim_task *t)
 /* One that can run, by chance; *busy: not all of them only look. NULL: none. */
 static struct sim_task *choose(bool *busy)
 {
-	struct sim_task *t, *ready[TASKS_MAX];
+	struct sim_task *ready[TASKS_MAX];
 	unsigned n = 0;
 
 	*busy = false;
 	sim_ready_look();
-	for (size_t i = 0; n < TASKS_MAX && (t = sim_ready(i)); i++) {
+	for (size_t i = 0; n < TASKS_MAX && i < sim_ready.n; i++) {
+		struct sim_task *t = sim_ready.task[i];
+
 		if (t->proc->stopped_until > sim_now)
 			continue;
 		ready[n++] = t;

@@ -99,8 +99,11 @@ void sim_proc_stop(struct sim_proc *proc, uint64_t until);
 void sim_proc_signal(struct sim_proc *proc, int signo);
 
 /* sim_ready.c: tasks that can run, unless their process is stopped, in the order in
- * which they were made; NULL: there are not so many. */
-struct sim_task *sim_ready(size_t i);
+ * which they were made. */
+extern struct sim_ready {
+	struct sim_task **task;
+	size_t n;
+} sim_ready;
 void sim_ready_add(struct sim_task *t); /* if it has not ended */
 void sim_ready_drop(struct sim_task *t);
 /* It cannot before that time. */
@@ -121,6 +124,8 @@ void sim_short_of_memory(bool on);
 void sim_addresses_fix(char **argv);
 /* They are others from now on. */
 void sim_addresses_move(void);
+/* What is mapped next lies behind as much as this, as if it had been mapped. */
+void sim_addresses_pass(size_t len);
 /* The time of day is another from now on. Monotonic time goes on. */
 void sim_clock_jump(int64_t ns);
 

@@ -20,15 +20,6 @@ static struct sim_heap events;
 static char (*trace)[LINE];
 static uint64_t traced, trace_hash;
 
-uint64_t sim_rng_next(struct sim_rng *r)
-{
-	uint64_t z = r->state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-	return z ^ z >> 31;
-}
-
 void sim_rng_seed(struct sim_rng *r, uint64_t seed, const char *subject)
 {
 	r->state = seed * 0x2545f4914f6cdd1dull;

@@ -22,7 +22,16 @@ struct sim_rng {
 };
 
 void sim_rng_seed(struct sim_rng *r, uint64_t seed, const char *subject);
-uint64_t sim_rng_next(struct sim_rng *r);
+
+/* Each step draws: here, so that none is a call. */
+static inline uint64_t sim_rng_next(struct sim_rng *r)
+{
+	uint64_t z = r->state += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
 
 /* Below n; 0 for n == 0. */
 static inline uint64_t sim_draw(struct sim_rng *r, uint64_t n)
@@ -56,7 +65,12 @@ struct sim_heap {
 
 /* One that is in it is moved. */
 void sim_heap_put(struct sim_heap *h, struct sim_event *e, uint64_t at);
-void sim_heap_drop(struct sim_heap *h, struct sim_event *e);
+void sim_heap_take(struct sim_heap *h, struct sim_event *e);
+static inline void sim_heap_drop(struct sim_heap *h, struct sim_event *e)
+{
+	if (e->place)
+		sim_heap_take(h, e);
+}
 /* SIM_NEVER: it is empty. */
 static inline uint64_t sim_heap_next(const struct sim_heap *h)
 {
