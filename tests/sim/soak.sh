@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# A soak goes on where its file ends, adds up all of it, and names what failed: here
+# what --suspect has fail. What is broken off adds nothing.
+set -euo pipefail
+CDPATH='' cd "$(dirname "$0")"
+. ../support/workdir.sh
+. ../support/lines.sh
+file=$dir/soak
+
+out=$(./soak "$file" --from 34 --seeds 2 --messages 20) || fail "soak: $out"
+has '^2 seeds from 34 in 1 stretches: 0 failed' <<<"$out" || fail "the first: $out"
+# From is of a new file.
+if out=$(./soak "$file" --from 1 --seeds 3 --messages 20 --suspect 'port down' \
+	2>"$dir/said"); then
+	fail "those that failed do not show: $out"
+fi
+lost=$(grep -c '^# seed 3[678] failed$' "$file") || true
+[ "$lost" -gt 0 ] || fail "no seed is named: $(cat "$file")"
+has "^5 seeds from 34 in 2 stretches: $lost failed; [1-9]" <<<"$out" ||
+	fail "the sum: $out"
+awk '!/^#/ { if (NF != 7 || $3 < 1 || $4 < 1 || $7 <= 0) exit 1; firsts = firsts " " $2 }
+	END { if (firsts != " 34 36") exit 1 }' "$file" || fail "lines: $(cat "$file")"
+was=$(cat "$file")
+if ./soak "$file" --seeds 1 --no-such-option >/dev/null 2>&1; then
+	fail "an option that is none is taken"
+fi
+[ "$(cat "$file")" = "$was" ] || fail "a stretch that did not run counts"
+exit "$failed"
