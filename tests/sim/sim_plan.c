@@ -258,6 +258,8 @@ void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
 	p->seed = seed;
 	sim_rng_seed(&r, seed, "plan");
 	p->hard = sim_chance(&r, 3);
+	p->looks = 256;
+	p->look_most = 1280 * SIM_US;
 	p->crowd = 100;
 	p->listens = 2000;
 	draw_ranks(p, &r);
@@ -321,13 +323,16 @@ void sim_plan_print(const struct sim_plan *p)
 {
 	fprintf(stderr,
 		"seed %llu: %u nodes (old: %#x), %u rails, %u ranks, %s%s; a "
-		"step <= %llu ns, a leap <= %llu ns, preempted 1 in %u\n ",
+		"step <= %llu ns, a leap <= %llu to %llu ns, a rank's look after %llu us, "
+		"preempted 1 in %u\n ",
 		(unsigned long long)p->seed, p->nodes, p->old_nodes, p->rails,
 		p->ranks,
 		p->hard ? "errors are allowed" : "no error is allowed",
 		p->churn ? ", regions come and go" : "",
 		(unsigned long long)p->step_most,
-		(unsigned long long)p->leap_most, p->preempt);
+		(unsigned long long)p->leap_most,
+		(unsigned long long)p->leap_far,
+		(unsigned long long)p->look_most / 1000, p->preempt);
 	for (unsigned i = 0; i < p->args; i++)
 		fprintf(stderr, " %s", p->arg[i]);
 	fprintf(stderr, "%s%s%s%s%s%s%s\n", p->odd ? " node 0: " : "",

@@ -25,6 +25,7 @@
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
 #define SIM_REHEARSED_FROM 1795662800000
+#define SIM_PATIENT_FROM 1795676400000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -124,7 +125,11 @@ struct sim_plan {
 	struct sim_fault fault[SIM_FAULTS];
 	char arg[SIM_ARGS][SIM_ARG];
 	unsigned args;
-	uint64_t step_most, leap_most; /* see struct sim_pace */
+	uint64_t step_most, leap_most, leap_far; /* see struct sim_pace */
+	/* A rank that has looked so often in vain waits twice as long before it
+	 * looks again, but ns at most. */
+	unsigned looks;
+	uint64_t look_most;
 	unsigned preempt;
 };
 

@@ -102,6 +102,20 @@ static void draw_rehearsals(struct sim_plan *p)
 	}
 }
 
+/* What seeds before SIM_PATIENT_FROM do not have: where nothing happens for long,
+ * everybody looks less and less often. */
+static void draw_patience(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "patience");
+	if (sim_chance(&r, 8))
+		return;
+	p->looks = (unsigned)sim_draw_wide(&r, 4, 64);
+	p->look_most = sim_draw_wide(&r, SIM_MS, 20 * SIM_MS);
+	p->leap_far = sim_draw_wide(&r, SIM_MS, 10 * SIM_MS);
+}
+
 /* What seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
@@ -118,4 +132,6 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_latest(p);
 	if (p->seed >= SIM_REHEARSED_FROM)
 		draw_rehearsals(p);
+	if (p->seed >= SIM_PATIENT_FROM)
+		draw_patience(p);
 }

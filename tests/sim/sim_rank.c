@@ -9,11 +9,9 @@
 #include "sim_node.h"
 #include "sim_wrap.h"
 
-/* How long a rank waits before it looks again; after so many looks in vain twice
- * as long, up to a millisecond: a hang is found sooner. */
+/* How long a rank waits before it looks again; after looks in vain longer, by the
+ * plan: a hang is found sooner. */
 #define LOOK_MOST (40 * SIM_US)
-#define LOOKS 256
-#define DOUBLED_MOST 5
 /* Attempts in vain, after which a rank waits longer for its proxy: for its device
  * to be opened anew, say, which may take half a minute. */
 #define REFUSALS 1000
@@ -133,9 +131,10 @@ static bool rank_step(struct sim_rank *rank, struct sim_rng *r, bool *moved)
 
 static uint64_t look_most(unsigned idle)
 {
-	unsigned doubled = idle / LOOKS;
+	unsigned doubled = idle / plan->looks;
+	uint64_t most = LOOK_MOST << (doubled < 16 ? doubled : 16);
 
-	return LOOK_MOST << (doubled < DOUBLED_MOST ? doubled : DOUBLED_MOST);
+	return most < plan->look_most ? most : plan->look_most;
 }
 
 static void rank_rest(unsigned idle, struct sim_rng *r)

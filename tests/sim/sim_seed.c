@@ -104,6 +104,7 @@ static void seed_all(void)
 	sim_pace.step_most = plan->step_most;
 	sim_pace.preempt = plan->preempt;
 	sim_pace.leap_most = plan->leap_most;
+	sim_pace.leap_far = plan->leap_far;
 }
 
 /* The cluster's, for the plans that have one; and what is none. */

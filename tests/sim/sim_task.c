@@ -349,6 +349,8 @@ static void switch_to(struct sim_task *t)
 static bool time_flies(void)
 {
 	static uint64_t looked; /* when all had looked */
+	/* What had happened by the last leap, and how far the next one is. */
+	static uint64_t seen = SIM_NEVER, far;
 	uint64_t due, until;
 
 	if (!sim_pace.leap_most) {
@@ -356,7 +358,9 @@ static bool time_flies(void)
 		return true;
 	}
 	due = next_due();
-	until = looked + sim_pace.leap_most;
+	if (seen != happened)
+		far = sim_pace.leap_most;
+	until = looked + far;
 	if (until < sim_now)
 		until = sim_now;
 	if (due <= until) {
@@ -365,7 +369,9 @@ static bool time_flies(void)
 	}
 	/* They may wait for a time, too. */
 	sim_now = looked = until;
-	happened++;
+	seen = ++happened;
+	if (2 * far <= sim_pace.leap_far)
+		far *= 2;
 	return true;
 }
 

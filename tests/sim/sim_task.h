@@ -77,6 +77,9 @@ struct sim_pace {
 	 * since something happened, time flies to what happens next, but not
 	 * further at once; 0: a step's time more for each look. */
 	uint64_t leap_most;
+	/* Each leap after which nothing happened before the next is twice as far,
+	 * up to this; 0: none is. */
+	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
 
