@@ -8,8 +8,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
-#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,9 +40,6 @@ struct options {
 };
 
 #define JOBS 256
-
-/* Larger pieces are maps of their own: tables of which a seed uses a few places. */
-#define MAPPED_FROM (1 << 20)
 
 struct slot {
 	pid_t pid;
@@ -391,9 +386,7 @@ int main(int argc, char **argv)
 			files.rlim_max < 65536 ? files.rlim_max : 65536;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	/* And what is freed stays, as the next process of the seed wants it. */
-	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
-	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	sim_memory_stays();
 	get_results();
 	if (o.minimise)
 		return minimise(&o, o.from);

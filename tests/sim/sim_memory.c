@@ -2,6 +2,8 @@
 /* Memory as the real code sees it: who is short of it is refused some, and what is
  * mapped has the same addresses in each run. */
 #include <errno.h>
+#include <limits.h>
+#include <malloc.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -10,8 +12,15 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 /* Far from what the real kernel gives out, and from AddressSanitizer's. */
 #define MAPS_FROM 0x200000000000
+/* Larger pieces are maps of their own: tables of which a seed uses a few places. */
+#define MAPPED_FROM (1 << 20)
+#define SPARES 64 /* stacks */
 
 extern const char program[] __asm__("__executable_start"); /* the linker's */
 static bool short_of_memory;
@@ -53,7 +62,8 @@ void *__wrap_calloc(size_t n, size_t size)
 
 static char *next_map = (char *)MAPS_FROM;
 
-void sim_addresses_pass(size_t len)
+/* What is mapped next lies behind as much as this. */
+static void addresses_pass(size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 
@@ -73,7 +83,7 @@ void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 	if (map == MAP_FAILED && errno == ENOMEM)
 		sim_lacks("memory to map");
 	if (map != MAP_FAILED)
-		sim_addresses_pass(len);
+		addresses_pass(len);
 	return map;
 }
 
@@ -104,4 +114,44 @@ int __wrap_madvise(void *at, size_t len, int advice)
 	if (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ)
 		return 0;
 	return __real_madvise(at, len, advice);
+}
+
+void sim_memory_stays(void)
+{
+	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
+	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+}
+
+/* Of tasks that have ended, with the pages that they had. */
+static void *spare[SPARES];
+static unsigned spares;
+
+void *sim_stack_new(void)
+{
+	void *stack;
+
+	/* Where the next regions lie is not to depend on it. */
+	if (spares) {
+		addresses_pass(SIM_STACK);
+		return spare[--spares];
+	}
+	stack = mmap(NULL, SIM_STACK, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	if (stack == MAP_FAILED)
+		abort();
+	return stack;
+}
+
+/* It may have been left in the midst, and what is there next is something else. */
+void sim_stack_free(void *stack)
+{
+	if (!stack)
+		return;
+#ifdef __SANITIZE_ADDRESS__
+	__asan_unpoison_memory_region(stack, SIM_STACK);
+#endif
+	if (spares < SPARES)
+		spare[spares++] = stack;
+	else
+		munmap(stack, SIM_STACK);
 }

@@ -6,23 +6,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "sim_file.h"
 
 #ifdef __SANITIZE_ADDRESS__
-#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
-#define STACK (1u << 20)
 #else
-#define STACK (256u << 10)
 #define __sanitizer_start_switch_fiber(save, bottom, size) ((void)0)
 #define __sanitizer_finish_switch_fiber(save, bottom, size) ((void)0)
 #endif
 
 #define TASKS_MAX 512
-#define SPARES 64 /* stacks */
 
 struct sim_pace sim_pace = { .step_most = 2000, .preempt = 16 };
 
@@ -107,26 +102,6 @@ static void start(void)
 	abort();
 }
 
-/* Of tasks that have ended, with the pages that they had. */
-static void *spare[SPARES];
-static unsigned spares;
-
-static void *stack_new(void)
-{
-	void *stack;
-
-	/* Where the next regions lie is not to depend on it. */
-	if (spares) {
-		sim_addresses_pass(STACK);
-		return spare[--spares];
-	}
-	stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-	if (stack == MAP_FAILED)
-		abort();
-	return stack;
-}
-
 struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 			      void *(*fn)(void *), void *arg)
 {
@@ -134,12 +109,12 @@ struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 
 	if (!t)
 		abort();
-	t->stack_size = STACK;
-	t->stack = stack_new();
+	t->stack_size = SIM_STACK;
+	t->stack = sim_stack_new();
 	if (getcontext(&t->place.context) < 0)
 		abort();
 	t->place.context.uc_stack.ss_sp = t->stack;
-	t->place.context.uc_stack.ss_size = STACK;
+	t->place.context.uc_stack.ss_size = SIM_STACK;
 	makecontext(&t->place.context, start, 0);
 	t->proc = proc;
 	t->fn = fn;
@@ -255,21 +230,6 @@ void sim_proc_end(struct sim_proc *proc, int status)
 		to_scheduler();
 }
 
-/* It may have been left in the midst, and what is there next is something else. */
-static void stack_free(struct sim_task *t)
-{
-	if (!t->stack)
-		return;
-#ifdef __SANITIZE_ADDRESS__
-	__asan_unpoison_memory_region(t->stack, t->stack_size);
-#endif
-	if (spares < SPARES)
-		spare[spares++] = t->stack;
-	else
-		munmap(t->stack, t->stack_size);
-	t->stack = NULL;
-}
-
 static void reap(void)
 {
 	struct sim_task *t, *next;
@@ -278,7 +238,8 @@ static void reap(void)
 		next = TAILQ_NEXT(t, link);
 		if (!t->ended)
 			continue;
-		stack_free(t);
+		sim_stack_free(t->stack);
+		t->stack = NULL;
 		/* One that may still be joined is remembered. */
 		if (!t->detached && !t->proc->over)
 			continue;

@@ -127,8 +127,16 @@ void sim_short_of_memory(bool on);
 void sim_addresses_fix(char **argv);
 /* They are others from now on. */
 void sim_addresses_move(void);
-/* What is mapped next lies behind as much as this, as if it had been mapped. */
-void sim_addresses_pass(size_t len);
+/* What a seed's processes free stays with them. Called once. */
+void sim_memory_stays(void);
+/* Of so many bytes. NULL may be freed. */
+#ifdef __SANITIZE_ADDRESS__
+#define SIM_STACK (1u << 20)
+#else
+#define SIM_STACK (256u << 10)
+#endif
+void *sim_stack_new(void);
+void sim_stack_free(void *stack);
 /* The time of day is another from now on. Monotonic time goes on. */
 void sim_clock_jump(int64_t ns);
 
