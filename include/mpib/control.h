@@ -122,8 +122,9 @@ struct mpib_ctl_region {
 	uint32_t rsvd;
 };
 
-/* A memfd sealed with F_SEAL_SHRINK whose pages are all there; the proxy maps it,
- * and seals its seals. */
+/* A memfd sealed with F_SEAL_SHRINK whose pages are all there; the proxy maps it. Who
+ * seals it against writing later, or takes pages away, is hung up on at the next
+ * upgrade: so seal its seals. */
 #define MPIB_REG_MEMFD 1u
 #define MPIB_REG_DMABUF 2u
 

@@ -108,7 +108,8 @@ struct proxy_client {
 	uint64_t registered, pooled, of_devices;
 	unsigned listeners;
 	struct mpib_quota_user *user;
-	bool punched; /* took pages of its regions away: to be dropped */
+	const char
+		*unfit; /* why it is to be dropped at the end of a take-over */
 	bool silent; /* counts as one that has not said HELLO */
 	/* The shares in force, of the client and of its user. */
 	struct mpib_share share, of_user;
@@ -187,7 +188,8 @@ int proxy_client_watch(struct proxy_client *s);
 void proxy_client_pause(struct proxy_client *s, bool on);
 /* Takeover: make, map and register a region with like's handle, size, offset,
  * pool, dmabuf and fd, while the shard is halted. Takes over like->fd. If pages
- * of it are not there, s->punched and it is not registered. -1 and errno. */
+ * of it are not there, or no proxy can write to it: s->unfit, and it is not
+ * registered. -1 and errno. */
 int proxy_client_region_restore(struct proxy_client *s,
 				const struct proxy_client_region *like);
 

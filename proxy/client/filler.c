@@ -39,18 +39,18 @@ static bool mincore_tells(int fd)
 	return faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
 
-static int must_be_there(const struct mpib_filler *f)
+int mpib_filler_there(int fd, void *at, size_t len)
 {
-	bool told = mincore_tells(f->fd), whole = all_there(f->at, f->len);
+	bool told = mincore_tells(fd), whole = all_there(at, len);
 
-	if (!told || !mincore_tells(f->fd))
+	if (!told || !mincore_tells(fd))
 		return -EACCES;
 	return whole ? 0 : -ENODATA;
 }
 
 static int filler_populate(const struct mpib_filler *f)
 {
-	int rc = f->fd >= 0 ? must_be_there(f) : 0;
+	int rc = f->fd >= 0 ? mpib_filler_there(f->fd, f->at, f->len) : 0;
 
 	if (rc < 0)
 		return rc;

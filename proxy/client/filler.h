@@ -45,6 +45,9 @@ void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd);
 /* Wait until the thread has let go of the memory, for one step at most. If no
  * other step is asked for meanwhile the loop calls done(arg, -ECANCELED). */
 void mpib_filler_cancel(struct mpib_filler *f);
+/* What the thread asks of a file's memory that has to be there: 0, -ENODATA or
+ * -EACCES, for pages from at on. Waits for nobody. Any thread. */
+int mpib_filler_there(int fd, void *at, size_t len);
 /* End the thread. Does nothing to a zeroed f. */
 void mpib_filler_stop(struct mpib_filler *f);
 

@@ -18,30 +18,31 @@
 #include "client/region.h"
 #include "engine/handover/handover.h"
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
+#endif
+
+static bool sealed_against_writing(int seals)
+{
+	return seals >= 0 && seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
+}
+
 /*
  * A client's memfd must be sealed against shrinking, or the proxy's accesses
- * could raise SIGBUS. The proxy seals its seals: with F_SEAL_FUTURE_WRITE, added
- * later, the process that takes over could not map it, and one client would keep
- * the proxy from being upgraded. NULL, or why it is not accepted.
+ * could raise SIGBUS. Its seals are only read: adding one waits for the file's lock,
+ * which the client has for as long as it writes, and for any other descriptor
+ * F_GET_SEALS asks nobody. NULL, or why it is not accepted.
  */
 static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
 {
-	struct stat st;
 	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
 
-	if (seals >= 0 && seals & F_SEAL_SHRINK && !(seals & F_SEAL_SEAL)) {
-		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
-		seals = fcntl(fd, F_GET_SEALS);
-	}
-
-	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || seals < 0)
+	if (seals < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return "the descriptor is no memfd";
 	if (!(seals & F_SEAL_SHRINK))
 		return "the memfd is not sealed with F_SEAL_SHRINK";
-	if (!(seals & F_SEAL_SEAL))
-		return "the memfd is not open for writing, so that its seals "
-		       "cannot be sealed";
-	if (seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+	if (sealed_against_writing(seals))
 		return "the memfd is sealed against writing";
 	if (ask->offset > (uint64_t)st.st_size ||
 	    ask->size > (uint64_t)st.st_size - ask->offset)
@@ -122,13 +123,25 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 						   .dmabuf_fd = -1 });
 }
 
+/* Whether it is a file of no type, as files of the kernel's own are. A file system
+ * that is a process is not asked, and so cannot keep the proxy waiting. */
+static bool is_of_the_kernel(int fd)
+{
+	struct statx st;
+
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
+		     &st) == 0 &&
+	       !(st.stx_mode & S_IFMT);
+}
+
 /* The software HCA maps the descriptor, so the file must not be able to shrink:
  * a dma-buf cannot, and a sealed memfd is accepted in place of one. */
 static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
 {
 	struct statfs fs;
 
-	if (fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC)
+	if (is_of_the_kernel(fd) && fstatfs(fd, &fs) == 0 &&
+	    fs.f_type == DMA_BUF_MAGIC)
 		return NULL;
 	return check_memfd(fd, ask) ? "the descriptor is no dma-buf" : NULL;
 }
@@ -183,49 +196,41 @@ void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 				    ask->flags);
 }
 
-/* What SEEK_DATA of a page costs beside what SEEK_HOLE does, for each page that it
- * goes over. */
-#define DATA_COST 6
-
-/* The client had made the pages of its memfd, and then punched a hole: registered,
- * the proxy would make them, and pay for them. SEEK_HOLE goes on to the end of the
- * file, however far that is. The position in the file is the client's, too. */
-static bool has_holes(const struct proxy_client_region *r)
+/* Why no proxy that takes over may have the region, whose memory its client
+ * changed since; NULL: it may. */
+static const char *region_unfit(const struct proxy_client_region *r, void *at)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	uint64_t at = r->offset & ~(page - 1), end = r->offset + r->size;
-	struct stat st;
-	off_t was;
+	size_t skip = (uintptr_t)at % page;
+	int rc = 0;
 
-	if (r->pool || page_of(r->fd) != page)
-		return false;
-	was = lseek(r->fd, 0, SEEK_CUR);
-	if (fstat(r->fd, &st) == 0 &&
-	    ((uint64_t)st.st_size - at) / DATA_COST < end - at)
-		at = (uint64_t)lseek(r->fd, (off_t)at, SEEK_HOLE);
-	else
-		while (at < end &&
-		       lseek(r->fd, (off_t)at, SEEK_DATA) == (off_t)at)
-			at += page;
-	lseek(r->fd, was, SEEK_SET);
-	return at < end;
+	/* Pages that are not there any more this proxy would make, and pay for. Huge
+	 * ones are counted where the client reserved them. */
+	if (!r->pool && page_of(r->fd) == page)
+		rc = mpib_filler_there(r->fd, (char *)at - skip,
+				       r->size + skip);
+	return rc < 0 ? "pages of memory that it had registered were taken "
+			"away, or it is not told whether"
+		      : NULL;
 }
 
 static int region_fd_remap(struct proxy_client_region *r,
 			   struct mpib_mr_attr *attr)
 {
+	struct proxy_client *s = r->client;
 	uint64_t skip, len;
 	void *map;
 
+	/* A client that is gone for one region has no more of them looked at: each
+	 * look goes over all pages. */
+	if (!s->unfit && sealed_against_writing(fcntl(r->fd, F_GET_SEALS)))
+		s->unfit = "it sealed memory against writing that it had "
+			   "registered";
+	if (s->unfit)
+		return 0;
 	if (r->dmabuf) {
 		attr->dmabuf_fd = r->fd;
 		attr->dmabuf_offset = r->offset;
-		return 0;
-	}
-	/* A client that is gone for one hole has no more of them looked for: each
-	 * look may go over all pages of a file. */
-	if (r->client->punched || has_holes(r)) {
-		r->client->punched = true;
 		return 0;
 	}
 	map = map_around(r->fd, r->offset, r->size, page_of(r->fd), &len,
@@ -233,7 +238,9 @@ static int region_fd_remap(struct proxy_client_region *r,
 	if (map == MAP_FAILED)
 		return -1;
 	mpib_region_mapped(r, map, len);
-	attr->addr = (char *)map + skip;
+	s->unfit = region_unfit(r, (char *)map + skip);
+	if (!s->unfit)
+		attr->addr = (char *)map + skip;
 	return 0;
 }
 

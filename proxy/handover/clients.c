@@ -229,9 +229,8 @@ int proxy_clients_go_on(struct proxy_clients *all, int fd)
 	{
 		if (rc == 0)
 			rc = proxy_client_watch(s);
-		if (rc == 0 && s->punched)
-			proxy_client_drop(s, "pages of memory that it had "
-					     "registered were taken away");
+		if (rc == 0 && s->unfit)
+			proxy_client_drop(s, s->unfit);
 	}
 	return rc;
 }

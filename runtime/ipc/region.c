@@ -5,6 +5,7 @@
  * deregistration while requests may still use the region.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <mpib/control.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -316,6 +317,10 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (rc == 0)
 		*region = r;
 	mpib_client_unlock(client);
+	/* A seal against writing, added later, would cost this process its proxy
+	 * at the next upgrade. */
+	if (rc == 0)
+		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 	return rc;
 }
 

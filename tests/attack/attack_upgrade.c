@@ -65,7 +65,21 @@ static int seal_afterwards(void *arg)
 		return 2;
 	if (mpib_reg_fd(c, addr, BYTES, 0, fd, MPIB_REG_MEMFD, &r) < 0)
 		return 4;
-	fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE); /* may be refused */
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE) == 0)
+		return 5; /* the library has sealed its seals */
+	return tenant_stay(ready[1]);
+}
+
+/* By a process that registers without the library. */
+static int seal_unhindered(void *arg)
+{
+	int sock = tenant_hello(node[0].dir), fd;
+
+	(void)arg;
+	if (sock < 0 || !make_memory(&fd) ||
+	    tenant_reg_fd(sock, fd, 0, BYTES) != 0 ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE))
+		return 2;
 	return tenant_stay(ready[1]);
 }
 
@@ -205,6 +219,7 @@ static void memory_that_is_sealed_afterwards_stops_no_upgrade(void **state)
 {
 	attack_needs_root();
 	attack(seal_afterwards, 1);
+	attack(seal_unhindered, 1);
 }
 
 static void memory_that_is_taken_back_ends_its_client_alone(void **state)
