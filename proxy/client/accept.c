@@ -16,6 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/closer.h"
 #include "base/log.h"
 #include "base/places.h"
 #include "client/client.h"
@@ -114,6 +115,13 @@ static bool accept_crowded(const struct proxy_client *s)
 	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;
 }
 
+/* Messages may wait already. */
+static void accept_hang_up(int sock)
+{
+	shutdown(sock, SHUT_RDWR);
+	mpib_close_of(mpib_accepted_uid(sock), sock);
+}
+
 /* Refuse and close sock without making a client: send an answer to the HELLO
  * that is still to come. */
 __attribute__((format(printf, 4, 5))) static void
@@ -131,7 +139,7 @@ turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 	vsnprintf(e.why, sizeof(e.why), fmt, ap);
 	va_end(ap);
 	mpib_message_send(sock, &e.h, NULL, 0);
-	close(sock);
+	accept_hang_up(sock);
 	all->refused++;
 }
 
@@ -201,7 +209,7 @@ err_end:
 err_close:
 	mpib_warn("client refused: %m");
 	all->refused++;
-	close(sock);
+	accept_hang_up(sock);
 	free(s);
 }
 

@@ -7,8 +7,10 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/closer.h"
 #include "base/event.h"
 
 /* How long a client that is gone keeps memory of devices, for peers that may
@@ -60,7 +62,8 @@ static void client_hang_up(struct proxy_client *s)
 {
 	mpib_timer_disarm(s->all->loop, &s->hello_timer);
 	mpib_loop_del(s->all->loop, &s->sock_watch);
-	close(s->sock);
+	shutdown(s->sock, SHUT_RDWR);
+	mpib_close_of(s->uid, s->sock);
 	s->sock = -1;
 	if (s->pidfd >= 0) {
 		mpib_loop_del(s->all->loop, &s->pid_watch);

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/closer.h"
 #include "base/log.h"
 #include "client/client.h"
 
@@ -104,7 +105,7 @@ int proxy_client_ok(struct proxy_client *s, const struct mpib_ctl_header *ask,
 	return proxy_client_send(s, &ok.h, NULL, 0);
 }
 
-/* True when m may go to its handler; rc is mpib_message_recv()'s result. */
+/* True when m may go to its handler; rc is mpib_message_take()'s result. */
 static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 			  int rc)
 {
@@ -146,6 +147,8 @@ static const char *why_ended(int rc)
 {
 	if (rc == 0)
 		return "it hung up";
+	if (rc == -EPIPE)
+		return "descriptors that its user sent cannot be closed";
 	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
 }
 
@@ -179,6 +182,13 @@ static bool request_patient(struct proxy_client *s,
 	return rc == 0;
 }
 
+/* Close what a handler left, or none has got. */
+static void request_end(const struct proxy_client *s, struct mpib_message *m)
+{
+	while (m->fds > 0)
+		mpib_close_received(s->uid, m->fd[--m->fds]);
+}
+
 void proxy_client_on_message(void *arg, uint32_t events)
 {
 	struct proxy_client *s = arg;
@@ -186,16 +196,17 @@ void proxy_client_on_message(void *arg, uint32_t events)
 	(void)events;
 	for (int i = 0; i < BURST && s->state <= PROXY_CLIENT_LIVE; i++) {
 		struct mpib_message m;
-		int rc = mpib_message_recv(s->sock, &m);
+		int rc = mpib_may_receive(s->uid);
 
+		m.fds = 0;
+		if (rc == 0)
+			rc = mpib_message_take(s->sock, &m);
 		if (rc == -EAGAIN)
 			return;
-		if (rc <= 0 && rc != -EMFILE) {
+		if (rc <= 0 && rc != -EMFILE)
 			proxy_client_drop(s, why_ended(rc));
-			return;
-		}
-		if (request_patient(s, &m) && request_check(s, &m, rc))
+		else if (request_patient(s, &m) && request_check(s, &m, rc))
 			requests[m.h.type].fn(s, &m);
-		mpib_message_close_fds(&m);
+		request_end(s, &m);
 	}
 }

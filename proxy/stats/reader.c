@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/closer.h"
 #include "base/log.h"
 
 #define LINE_MAX_BYTES 4096
@@ -49,7 +50,8 @@ void stats_reader_drop(struct stats_reader *r)
 	mpib_timer_disarm(st->loop, &r->timer);
 	mpib_timer_disarm(st->loop, &r->idle);
 	mpib_loop_del(st->loop, &r->watch);
-	close(r->fd);
+	shutdown(r->fd, SHUT_RDWR);
+	mpib_close_of(r->uid, r->fd);
 	TAILQ_REMOVE(&st->readers, r, link);
 	if (r->queued)
 		TAILQ_REMOVE(&st->queue, r, queue_link);
@@ -333,16 +335,19 @@ void stats_reader_step(struct stats_reader *r)
 
 static void reader_take(struct stats_reader *r)
 {
+	int rc = mpib_may_receive(r->uid);
 	ssize_t n;
 
-	if (!r->in)
+	if (rc == -EAGAIN)
+		return;
+	if (rc == 0 && !r->in)
 		r->in = malloc(LINE_MAX_BYTES);
-	if (!r->in) {
+	if (rc < 0 || !r->in) {
 		stats_reader_drop(r);
 		return;
 	}
-	n = recv(r->fd, r->in + r->in_len, LINE_MAX_BYTES - r->in_len,
-		 MSG_DONTWAIT);
+	n = mpib_recv_of(r->uid, r->fd, r->in + r->in_len,
+			 LINE_MAX_BYTES - r->in_len);
 	if (n < 0 && errno == EAGAIN)
 		return;
 	if (n <= 0) {
@@ -375,7 +380,7 @@ void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 	if (!r ||
 	    mpib_loop_add(st->loop, &r->watch, fd, EPOLLIN, on_reader, r) < 0) {
 		free(r);
-		close(fd);
+		mpib_close_of(uid, fd);
 		return;
 	}
 	r->stats = st;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/closer.h"
 #include "base/log.h"
 #include "stats/reader.h"
 #include "view/readers.h"
@@ -124,7 +125,7 @@ void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c)
 				 stats_on_view, r);
 }
 
-static void stats_refuse(int fd, const char *error, const char *hint)
+static void stats_refuse(int fd, uid_t uid, const char *error, const char *hint)
 {
 	char line[256];
 	int n = snprintf(line, sizeof(line),
@@ -133,7 +134,8 @@ static void stats_refuse(int fd, const char *error, const char *hint)
 
 	if (send(fd, line, (size_t)n, MSG_NOSIGNAL) < 0)
 		mpib_debug("stats: a refused reader was gone: %m");
-	close(fd);
+	shutdown(fd, SHUT_RDWR);
+	mpib_close_of(uid, fd);
 }
 
 static void stats_welcome(struct stats_door *door, int fd, uid_t uid)
@@ -166,16 +168,17 @@ static void stats_take(void *arg, int fd)
 	uid_t uid = mpib_accepted_uid(fd);
 
 	if (door->admin && uid != 0 && uid != geteuid())
-		stats_refuse(fd, "this user may not change anything",
+		stats_refuse(fd, uid, "this user may not change anything",
 			     "ask as root or as the user who runs the proxy");
 	else if (door->admin && door->count >= ADMINS_MAX)
-		stats_refuse(fd, "too many administrators", "close some");
+		stats_refuse(fd, uid, "too many administrators", "close some");
 	else if (!door->admin && door->count >= max)
-		stats_refuse(fd, "too many readers", "raise limit.readers");
+		stats_refuse(fd, uid, "too many readers",
+			     "raise limit.readers");
 	else if (!door->admin &&
 		 !mpib_reader_fits(uid, readers_of(door, uid), door->count, max,
 				   0)) /* root has the admin socket */
-		stats_refuse(fd, "this user has too many readers",
+		stats_refuse(fd, uid, "this user has too many readers",
 			     "close some, or raise limit.readers");
 	else
 		stats_welcome(door, fd, uid);

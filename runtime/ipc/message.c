@@ -45,17 +45,19 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 
 		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
 			continue;
-		/* control[] has room for MPIB_CTL_FDS_MAX descriptors only, so
-		 * none is dropped (and leaked) here. */
-		for (size_t i = 0; i < n && m->fds < MPIB_CTL_FDS_MAX; i++)
+		/* control[] has room for no more, so none is dropped (and
+		 * leaked) here. */
+		for (size_t i = 0; i < n && m->fds < MPIB_RIGHTS_MAX; i++)
 			memcpy(&m->fd[m->fds++], CMSG_DATA(c) + i * sizeof(int),
 			       sizeof(int));
 	}
 }
 
-int mpib_message_recv(int sock, struct mpib_message *m)
+int mpib_message_take(int sock, struct mpib_message *m)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(FDS_BYTES)];
+	/* Room for all that can come: what there is none for the kernel closes
+	 * at once, however long that lasts. */
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(m->fd))];
 	struct iovec iov = { .iov_base = m->bytes,
 			     .iov_len = sizeof(m->bytes) };
 	struct msghdr msg = {
@@ -75,10 +77,17 @@ int mpib_message_recv(int sock, struct mpib_message *m)
 		return 0;
 	m->len = (size_t)n;
 	if (msg.msg_flags & MSG_CTRUNC)
-		rc = m->fds == MPIB_CTL_FDS_MAX ? -EPROTO : -EMFILE;
+		rc = -EMFILE;
 	if (msg.msg_flags & MSG_TRUNC || m->len < sizeof(m->h) ||
-	    m->h.len != m->len)
+	    m->h.len != m->len || m->fds > MPIB_CTL_FDS_MAX)
 		rc = -EPROTO;
+	return rc;
+}
+
+int mpib_message_recv(int sock, struct mpib_message *m)
+{
+	int rc = mpib_message_take(sock, m);
+
 	if (rc < 0)
 		mpib_message_close_fds(m);
 	return rc;

@@ -10,13 +10,15 @@
 #include <mpib/control.h>
 #include <stddef.h>
 
+#include "base/closer.h"
+
 struct mpib_message {
 	union {
 		struct mpib_ctl_header h;
 		char bytes[MPIB_CTL_MAX];
 	};
 	size_t len;
-	int fd[MPIB_CTL_FDS_MAX];
+	int fd[MPIB_RIGHTS_MAX]; /* all that came, however many may */
 	unsigned fds;
 };
 
@@ -35,6 +37,9 @@ int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
  * descriptors (all are closed); -errno.
  */
 int mpib_message_recv(int sock, struct mpib_message *m);
+/* The same, but none of the descriptors is closed: whatever it returns, *m has those
+ * that came. For who may not wait for their close. */
+int mpib_message_take(int sock, struct mpib_message *m);
 
 /* Close the m->fds descriptors in m and set m->fds to 0. */
 void mpib_message_close_fds(struct mpib_message *m);

@@ -7,7 +7,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/control.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "ipc/message.h"
@@ -20,11 +23,12 @@
 static struct node node[2];
 static struct victim *victim;
 static int ready[2]; /* a pipe: the attacker has done its deed */
+static int frozen[2]; /* the other way: the proxy stands still */
 
 static int setup(void **state)
 {
 	victim = victim_between(node, NULL);
-	return pipe(ready);
+	return pipe(ready) || pipe(frozen);
 }
 
 /* For attackers: that file, or tell the test that there is none. */
@@ -47,6 +51,28 @@ static int memory(void)
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) || lseek(fd, 0, SEEK_SET))
 		_exit(10);
 	return fd;
+}
+
+/* Send h with descriptors, as many as there are. */
+static int send_with(int sock, const struct mpib_ctl_header *h, const int *fd,
+		     unsigned fds)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {
+		0
+	};
+	struct iovec iov = { .iov_len = h->len };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = CMSG_SPACE(fds * sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	memcpy(&iov.iov_base, &h, sizeof(h));
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(fds * sizeof(int));
+	memcpy(CMSG_DATA(c), fd, fds * sizeof(int));
+	return (int)sendmsg(sock, &msg, MSG_NOSIGNAL);
 }
 
 /* Ask for a registration, without waiting for the answer. */
@@ -85,6 +111,66 @@ static int write_to_what_is_registered(void *arg)
 	return tenant_stay(ready[1]);
 }
 
+static int offer_a_file(void *arg)
+{
+	int stalled = stalled_file(), sock = tenant_hello(node[0].dir);
+	uint32_t flags = *(const uint32_t *)arg;
+
+	if (sock < 0 || offer(sock, stalled, flags) < 0)
+		return 2;
+	return tenant_stay(ready[1]);
+}
+
+/* A TCP socket whose last close waits for what nobody reads; the other end stays
+ * open. */
+static int lingering(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	const struct linger forever = { .l_onoff = 1, .l_linger = 3600 };
+	int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	socklen_t len = sizeof(in);
+	static char bytes[BYTES];
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(l, (struct sockaddr *)&in, sizeof(in)) ||
+	    listen(l, 1) || getsockname(l, (struct sockaddr *)&in, &len) ||
+	    connect(fd, (struct sockaddr *)&in, sizeof(in)) ||
+	    accept(l, NULL, NULL) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_LINGER, &forever, sizeof(forever)))
+		_exit(11);
+	close(l);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}
+
+/* For a registration, more than a message may have, in a message that is never read,
+ * and beside bytes for who reads no descriptors. */
+static int send_sockets(void *arg)
+{
+	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
+	int stats = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
+	int one = tenant_hello(node[0].dir), two = tenant_hello(node[0].dir);
+	int fd[9];
+	char byte;
+
+	(void)arg;
+	for (unsigned i = 0; i < 9; i++)
+		fd[i] = lingering();
+	if (write(ready[1], "x", 1) != 1 || read(frozen[0], &byte, 1) != 1 ||
+	    send_with(stats, &h, fd, 1) < 0 ||
+	    send_with(one, &h, fd + 1, 6) < 0 ||
+	    send_with(one, &h, fd + 7, 1) < 0 ||
+	    offer(two, fd[8], MPIB_REG_MEMFD) < 0)
+		return 2;
+	for (unsigned i = 0; i < 9; i++)
+		close(fd[i]);
+	close(stats);
+	close(one);
+	return tenant_stay(ready[1]);
+}
+
 /* Start the attacker; when it has done its deed. */
 static pid_t attack_begin(int (*fn)(void *), void *arg)
 {
@@ -117,11 +203,42 @@ static void memory_that_is_written_to_is_handed_over(void **state)
 	child_kill(pid);
 }
 
+static void goes_on_without(pid_t pid)
+{
+	victim_goes_on(victim, 64);
+	victim_goes_on_over_upgrades(victim, node, 2);
+	child_kill(pid);
+}
+
+static void files_whose_close_waits_are_closed(void **state)
+{
+	static uint32_t flags[] = { MPIB_REG_MEMFD, MPIB_REG_DMABUF };
+
+	for (unsigned i = 0; i < 2; i++)
+		goes_on_without(attack_begin(offer_a_file, &flags[i]));
+}
+
+/* While the proxy stands still they become its alone. */
+static void sockets_that_linger_are_closed(void **state)
+{
+	pid_t pid = attack_begin(send_sockets, NULL);
+	char byte = 'x';
+
+	child_freeze(node[0].pid);
+	assert_int_equal(write(frozen[1], &byte, 1), 1);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	kill(node[0].pid, SIGCONT);
+	goes_on_without(pid);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* The first one: it stops the process that started the node. */
+		cmocka_unit_test(sockets_that_linger_are_closed),
 		cmocka_unit_test(memory_that_is_written_to_is_registered),
 		cmocka_unit_test(memory_that_is_written_to_is_handed_over),
+		cmocka_unit_test(files_whose_close_waits_are_closed),
 	};
 
 	return cmocka_run_group_tests(tests, setup, victim_teardown);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Closing what others made. The last close of a descriptor can last for as long as
+ * its maker likes: a FUSE file has a process of his asked, a TCP socket lingers; and
+ * a Unix socket closes what is in messages that nobody has read. So each close has a
+ * thread, which ends with it.
+ */
+#ifndef MPIB_BASE_CLOSER_H
+#define MPIB_BASE_CLOSER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* As many descriptors as may come with one message of a Unix socket. */
+#define MPIB_RIGHTS_MAX 253
+
+/* Close a socket by which the user sent something, which he may have done last. It
+ * waits its turn where many of his closes last. Any thread, never waits itself. */
+void mpib_close_of(uid_t user, int sock);
+/* Close a descriptor that the user sent, without a turn: who has it may start no
+ * program, which would wait for it, too. */
+void mpib_close_received(uid_t user, int fd);
+/* Whether to receive descriptors of the user: 0; -EAGAIN: very many closes are under
+ * way; -EPIPE: many have been for long, and nothing more should be taken of him. */
+int mpib_may_receive(uid_t user);
+/* As recv() with MSG_DONTWAIT of a Unix socket, but what descriptors come along are
+ * closed so. */
+ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Closes that last, of TCP sockets that linger until their other end is closed. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/closer.h"
+#include "test.h"
+
+#define ONE 61001 /* users */
+#define OTHER 61002
+#define MANY 16
+
+/* A socket whose last close ends when the other end, *to, does. */
+static int lingering(int *to)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	const struct linger forever = { .l_onoff = 1, .l_linger = 3600 };
+	int l = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(in);
+	static char bytes[65536];
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	assert_int_equal(bind(l, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(listen(l, 1), 0);
+	assert_int_equal(getsockname(l, (struct sockaddr *)&in, &len), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&in, sizeof(in)), 0);
+	*to = accept(l, NULL, NULL);
+	assert_true(*to >= 0);
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &forever,
+				    sizeof(forever)),
+			 0);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	close(l);
+	return fd;
+}
+
+static bool is_open(int fd)
+{
+	return fcntl(fd, F_GETFD) >= 0;
+}
+
+static void until_closed(int fd)
+{
+	for (unsigned i = 0; is_open(fd); i++) {
+		assert_true(i < 10000);
+		usleep(1000);
+	}
+}
+
+static void until_may(uid_t user, int rc)
+{
+	for (unsigned i = 0; mpib_may_receive(user) != rc; i++) {
+		assert_true(i < 10000);
+		usleep(1000);
+	}
+}
+
+static void closes_that_last_keep_nobody_waiting(void **state)
+{
+	int to[MANY], fd;
+
+	for (unsigned i = 0; i < MANY; i++) {
+		assert_int_equal(mpib_may_receive(ONE), 0);
+		mpib_close_of(ONE, lingering(&to[i]));
+	}
+	until_may(ONE, -EPIPE);
+	assert_int_equal(mpib_may_receive(OTHER), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		fd = dup(STDERR_FILENO);
+		mpib_close_received(i ? ONE : OTHER, fd);
+		until_closed(fd);
+	}
+	/* A socket waits its turn, with others'. */
+	fd = dup(STDERR_FILENO);
+	mpib_close_of(ONE, fd);
+	usleep(10000);
+	assert_true(is_open(fd));
+	for (unsigned i = 0; i < MANY; i++)
+		close(to[i]);
+	until_closed(fd);
+	until_may(ONE, 0);
+}
+
+static void descriptors_that_come_with_bytes_are_closed(void **state)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {
+		0
+	};
+	char byte = 'x';
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int pair[2], end[2], sent[2];
+	char got[4];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(pipe(end), 0);
+	sent[0] = sent[1] = end[1];
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(sent));
+	memcpy(CMSG_DATA(c), sent, sizeof(sent));
+	assert_int_equal(sendmsg(pair[0], &msg, 0), 1);
+	close(end[1]);
+	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got)), 1);
+	assert_int_equal(got[0], 'x');
+	/* The pipe ends when both are closed. */
+	assert_int_equal(read(end[0], got, 1), 0);
+	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got)), -1);
+	close(pair[0]);
+	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got)), 0);
+	close(pair[1]);
+	close(end[0]);
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(closes_that_last_keep_nobody_waiting),
+	cmocka_unit_test(descriptors_that_come_with_bytes_are_closed),
+	{ 0 },
+};
