@@ -151,8 +151,14 @@ int mpib_takeover_state(struct mpib_proxy *p, char *why)
 {
 	struct mpib_takeover *t = p->takeover;
 	struct mpib_serial serial;
-	int rc;
+	int rc = mpib_engine_ready(p->engine);
 
+	/* From TAKEN on there is no other process that could go on. */
+	if (rc < 0)
+		return mpib_why_fail(why, rc,
+				     "upgrade: a shard gets no thread: %s "
+				     "(raise TasksMax, or ulimit -u)",
+				     strerror(-rc));
 	rc = takeover_say(t, MPIB_CHANNEL_READY, MPIB_CHANNEL_CLIENTS, &serial,
 			  why);
 	if (rc < 0)

@@ -173,10 +173,8 @@ static void give_way(struct mpib_shard *s)
 		shard_yield(s, now);
 }
 
-static void *shard_run(void *arg)
+void mpib_shard_run(struct mpib_shard *s)
 {
-	struct mpib_shard *s = arg;
-
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		uint64_t now;
 
@@ -202,7 +200,6 @@ static void *shard_run(void *arg)
 			break;
 		}
 	}
-	return NULL;
 }
 
 static int shard_watch(struct mpib_shard *s, int fd, unsigned wake,
@@ -317,6 +314,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	rc = watch_all(s);
 	if (rc < 0)
 		goto err_rails;
+	mpib_shard_thread_init(s);
 	return 0;
 
 err_rails:
@@ -336,52 +334,9 @@ err_tables:
 	return rc;
 }
 
-/* If its CPUs were taken from the process meanwhile it runs anywhere. */
-static int shard_spawn(struct mpib_shard *s)
-{
-	pthread_attr_t attr;
-	int rc = EINVAL;
-
-	if (s->pinned && pthread_attr_init(&attr) == 0) {
-		rc = pthread_attr_setaffinity_np(&attr, sizeof(s->cpus),
-						 &s->cpus);
-		if (rc == 0)
-			rc = pthread_create(&s->thread, &attr, shard_run, s);
-		pthread_attr_destroy(&attr);
-		if (rc)
-			mpib_warn("shard %u: not on the CPUs near its HCA: %s "
-				  "(allow sched_setaffinity(2) of them, or set "
-				  "proxy.pin = no)",
-				  s->index, strerror(rc));
-	}
-	return rc ? pthread_create(&s->thread, NULL, shard_run, s) : 0;
-}
-
-int mpib_shard_start(struct mpib_shard *s)
-{
-	char name[16];
-	int rc;
-
-	atomic_store_explicit(&s->stop, false, memory_order_relaxed);
-	rc = shard_spawn(s);
-	if (rc)
-		return -rc;
-	snprintf(name, sizeof(name), "mpib-shard-%u", s->index % 100);
-	pthread_setname_np(s->thread, name);
-	return 0;
-}
-
-void mpib_shard_join(struct mpib_shard *s)
-{
-	/* Relaxed: ringing the bell orders this store before the last turn of
-	 * sleep_now(). */
-	atomic_store_explicit(&s->stop, true, memory_order_relaxed);
-	mpib_bell_ring(&s->mailbox.bell);
-	pthread_join(s->thread, NULL);
-}
-
 void mpib_shard_fini(struct mpib_shard *s)
 {
+	mpib_shard_thread_fini(s);
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
 		mpib_rail_close(&s->rail[r]);
 	close(s->epfd);

@@ -78,6 +78,10 @@ struct mpib_shard {
 	struct mpib_status_shard *status;
 	int epfd; /* doorbells of the clients, mailbox and CQ channels */
 	_Atomic bool stop; /* set by mpib_shard_join(), control thread */
+	bool has_thread; /* control thread */
+	pthread_mutex_t start_lock; /* started */
+	pthread_cond_t starts;
+	bool started;
 	struct mpib_rail rail[MPIB_RAILS];
 	struct engine_conn **conn; /* by id, NULL where none is started */
 	struct engine_client_list clients;
@@ -202,6 +206,16 @@ int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 /* shard.c */
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len);
+/* All that its thread does, until it is told to stop. */
+void mpib_shard_run(struct mpib_shard *s);
+
+/* thread.c */
+void mpib_shard_thread_init(struct mpib_shard *s);
+/* Ends a thread that is there. */
+void mpib_shard_thread_fini(struct mpib_shard *s);
+/* Make its thread, which waits for mpib_shard_start(), if there is none. -errno. */
+int mpib_shard_make_thread(struct mpib_shard *s);
+/* Makes it, too, if need be. -errno: there was none, and cannot be. */
 int mpib_shard_start(struct mpib_shard *s);
 /* The NUMA node of SOUT; -1: unknown, or there is none. Control thread. */
 static inline int mpib_shard_node(const struct mpib_shard *s)

@@ -42,6 +42,15 @@ void mpib_engine_halt(struct mpib_engine *engine)
 	check_sums(engine);
 }
 
+int mpib_engine_ready(struct mpib_engine *engine)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < engine->shards && rc == 0; i++)
+		rc = mpib_shard_make_thread(&engine->shard[i]);
+	return rc;
+}
+
 int mpib_engine_run(struct mpib_engine *engine)
 {
 	engine->status->pid = (uint32_t)getpid();

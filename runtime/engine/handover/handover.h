@@ -34,6 +34,9 @@ bool mpib_engine_moves(const struct mpib_engine *engine);
 /* Stop the shard threads, then run every message that is still in a mailbox
  * to or from a shard. */
 void mpib_engine_halt(struct mpib_engine *engine);
+/* Make the shard threads, which wait for mpib_engine_run(): then that does not fail.
+ * -errno: one or more could not be made. */
+int mpib_engine_ready(struct mpib_engine *engine);
 /* Start the shard threads, again or for the first time. -errno: one or more
  * could not be started. */
 int mpib_engine_run(struct mpib_engine *engine);
