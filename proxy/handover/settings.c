@@ -39,7 +39,7 @@ static void settings_setting(struct mpib_serial *p, struct mpib_config *cfg,
 	if (!s || !s->runtime)
 		mpib_warn("%s.%s = %s, %s, is no setting any more", section,
 			  key, value, origin);
-	else if (mpib_config_set(cfg, s, value, origin, why) < 0)
+	else if (mpib_config_change(cfg, s, value, origin, why) < 0)
 		mpib_warn("it was set before the upgrade, and is not now: %s",
 			  why);
 }
