@@ -69,9 +69,8 @@ static void conn_on_destroy(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-/* Control thread, as the next two: the shard's bitmap of connection ids. The next
- * that is given is far from those that were taken over, and from those that the
- * process before gave last. */
+/* Control thread, as the next two: the shard's bitmap of connection ids. This one is
+ * for those that were taken over. */
 static bool take_this_id(struct mpib_shard *s, uint32_t id)
 {
 	uint64_t bit = 1ull << id % 64;
@@ -79,7 +78,6 @@ static bool take_this_id(struct mpib_shard *s, uint32_t id)
 	if (s->conn_ids[id / 64] & bit)
 		return false;
 	s->conn_ids[id / 64] |= bit;
-	s->conn_id_next = (id + ENGINE_CONNS_MAX / 2) % ENGINE_CONNS_MAX;
 	return true;
 }
 

@@ -111,8 +111,11 @@ void mpib_engine_serialize(struct mpib_serial *p, struct mpib_engine *engine)
 	mpib_serial_u32(p, &drained);
 	if (!p->packing)
 		atomic_store(&engine->drained, drained);
-	for (unsigned i = 0; i < engine->shards; i++)
+	for (unsigned i = 0; i < engine->shards; i++) {
+		mpib_serial_count(p, &engine->shard[i].conn_id_next,
+				  ENGINE_CONNS_MAX - 1);
 		mpib_shard_counts_serialize(p, &engine->shard[i]);
+	}
 }
 
 int mpib_mr_restore(struct engine_client *client,

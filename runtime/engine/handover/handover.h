@@ -48,7 +48,8 @@ int mpib_engine_inherit(struct mpib_engine *engine);
  * The ..._serialize() functions write (p->packing, old process) or read (new
  * process), with the engine halted.
  */
-/* The rails that an operator drained, and the counters of the shards. */
+/* The rails that an operator drained, and of the shards the counters and which id of a
+ * connection is next. */
 void mpib_engine_serialize(struct mpib_serial *p, struct mpib_engine *engine);
 /* Like mpib_mr_add(), but at once and with a given handle; engine halted. An addr of
  * NULL and no dma-buf: no rail knows it, what uses it fails. */

@@ -139,6 +139,9 @@ void node_hand_over(struct node *node, size_t mem)
 	serial(&in, node, engine, broker);
 	mpib_serial_fini(&in);
 	no_samples(engine);
+	if (engine->shard[0].conn_id_next !=
+	    node->engine->shard[0].conn_id_next)
+		die("node %u gives ids of connections again", node->number);
 	close_old(node);
 	node->engine = engine;
 	node->broker = broker;
