@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/closer.h"
 #include "base/log.h"
 #include "base/numa.h"
 #include "client/fill.h"
@@ -34,11 +35,19 @@ int mpib_region_remember(struct proxy_client *s, struct proxy_client_region *r)
 	return 0;
 }
 
+/* Bytes from which on freeing them is not the control thread's: 5 ms. */
+#define LARGE ((size_t)32 << 20)
+
+static void region_forget(struct proxy_client_region *r)
+{
+	r->fd = -1;
+	mpib_sum_less(&r->client->region_fds);
+}
+
 static void region_let_go(struct proxy_client_region *r)
 {
 	close(r->fd);
-	r->fd = -1;
-	mpib_sum_less(&r->client->region_fds);
+	region_forget(r);
 }
 
 void mpib_region_free(struct proxy_client_region *r)
@@ -50,12 +59,17 @@ void mpib_region_free(struct proxy_client_region *r)
 		mpib_fill_end(r);
 	if (r->handle < s->handles && s->by_handle[r->handle] == r)
 		s->by_handle[r->handle] = NULL;
-	if (r->map) {
-		munmap(r->map, r->map_len);
+	if (r->map)
 		mpib_sum_take(&usage->mapped, r->map_len);
+	if (r->map && r->fd >= 0 && r->map_len >= LARGE) {
+		mpib_unmap_of(s->uid, r->map, r->map_len, r->fd);
+		region_forget(r);
+	} else {
+		if (r->map)
+			munmap(r->map, r->map_len);
+		if (r->fd >= 0)
+			region_let_go(r);
 	}
-	if (r->fd >= 0)
-		region_let_go(r);
 	LIST_REMOVE(r, link);
 	mpib_sum_less(&s->region_count);
 	mpib_sum_take(&s->registered, r->size);

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -20,11 +21,20 @@
 /* Threads of one user from which on nothing is taken of him for now: there may come a
  * whole message by then. */
 #define MOST 128u
+#define PART                                                                   \
+	((size_t)32 << 20) /* bytes of a mapping: 2 ms, of ordinary pages */
 
 /* A thread, on its stack. */
 struct closing {
 	TAILQ_ENTRY(closing) link;
 	uint64_t since_ns;
+};
+
+/* A descriptor, and a mapping of it or NULL. */
+struct doomed {
+	int fd;
+	void *map;
+	size_t len;
 };
 
 /* A user's descriptors that are to be closed. */
@@ -34,27 +44,29 @@ struct closer {
 	pid_t process; /* a child that it forked has none of its threads */
 	unsigned threads;
 	TAILQ_HEAD(closings, closing) under_way; /* the oldest first */
+	bool memory; /* whether that is what they are of */
 	unsigned left, room; /* not under way yet */
-	int *fd;
+	struct doomed *doomed;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static LIST_HEAD(, closer) closers = LIST_HEAD_INITIALIZER(closers);
 
-static struct closer *closer_of(uid_t user)
+static struct closer *closer_of(uid_t user, bool memory)
 {
 	const pid_t process = getpid();
 	struct closer *c;
 
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (c->user == user && c->process == process)
+		if (c->user == user && c->process == process &&
+		    c->memory == memory)
 			return c;
 	}
 	return NULL;
 }
 
-static struct closer *closer_new(uid_t user)
+static struct closer *closer_new(uid_t user, bool memory)
 {
 	struct closer *c = calloc(1, sizeof(*c));
 
@@ -62,6 +74,7 @@ static struct closer *closer_new(uid_t user)
 		return NULL;
 	c->user = user;
 	c->process = getpid();
+	c->memory = memory;
 	TAILQ_INIT(&c->under_way);
 	LIST_INSERT_HEAD(&closers, c, link);
 	return c;
@@ -70,8 +83,28 @@ static struct closer *closer_new(uid_t user)
 static void closer_free(struct closer *c)
 {
 	LIST_REMOVE(c, link);
-	free(c->fd);
+	free(c->doomed);
 	free(c);
+}
+
+/* Part by part: who maps something, or makes a page, waits for the part. */
+static void closer_unmap(const struct doomed *d)
+{
+	char *from = d->map;
+
+	for (size_t at = 0; at < d->len; at += PART) {
+		size_t left = d->len - at;
+
+		madvise(from + at, left < PART ? left : PART, MADV_DONTNEED);
+	}
+	munmap(d->map, d->len);
+}
+
+static void closer_end(const struct doomed *d)
+{
+	if (d->map)
+		closer_unmap(d);
+	close(d->fd);
 }
 
 static void *closer_run(void *arg)
@@ -81,12 +114,12 @@ static void *closer_run(void *arg)
 
 	pthread_mutex_lock(&lock);
 	while (c->left > 0) {
-		int fd = c->fd[--c->left];
+		struct doomed d = c->doomed[--c->left];
 
 		own.since_ns = mpib_now_ns();
 		TAILQ_INSERT_TAIL(&c->under_way, &own, link);
 		pthread_mutex_unlock(&lock);
-		close(fd);
+		closer_end(&d);
 		pthread_mutex_lock(&lock);
 		TAILQ_REMOVE(&c->under_way, &own, link);
 	}
@@ -96,18 +129,19 @@ static void *closer_run(void *arg)
 	return NULL;
 }
 
-static bool closer_push(struct closer *c, int fd)
+static bool closer_push(struct closer *c, const struct doomed *d)
 {
 	if (c->left == c->room) {
 		unsigned room = c->room * 2 + 4;
-		int *grown = reallocarray(c->fd, room, sizeof(*grown));
+		struct doomed *grown =
+			reallocarray(c->doomed, room, sizeof(*grown));
 
 		if (!grown)
 			return false;
-		c->fd = grown;
+		c->doomed = grown;
 		c->room = room;
 	}
-	c->fd[c->left++] = fd;
+	c->doomed[c->left++] = *d;
 	return true;
 }
 
@@ -128,16 +162,17 @@ static bool closer_start(struct closer *c)
 	return true;
 }
 
-static void close_by(uid_t user, int fd, unsigned most)
+static void close_by(uid_t user, const struct doomed *d, unsigned most)
 {
+	const bool memory = d->map != NULL;
 	struct closer *c;
 	bool taken;
 
 	pthread_mutex_lock(&lock);
-	c = closer_of(user);
+	c = closer_of(user, memory);
 	if (!c)
-		c = closer_new(user);
-	taken = c && closer_push(c, fd);
+		c = closer_new(user, memory);
+	taken = c && closer_push(c, d);
 	if (taken && c->threads < most)
 		closer_start(c);
 	if (c && c->threads == 0) {
@@ -146,17 +181,22 @@ static void close_by(uid_t user, int fd, unsigned most)
 	}
 	pthread_mutex_unlock(&lock);
 	if (!taken)
-		close(fd);
+		closer_end(d);
 }
 
 void mpib_close_of(uid_t user, int sock)
 {
-	close_by(user, sock, MANY);
+	close_by(user, &(struct doomed){ .fd = sock }, MANY);
 }
 
 void mpib_close_received(uid_t user, int fd)
 {
-	close_by(user, fd, UINT_MAX);
+	close_by(user, &(struct doomed){ .fd = fd }, UINT_MAX);
+}
+
+void mpib_unmap_of(uid_t user, void *map, size_t len, int fd)
+{
+	close_by(user, &(struct doomed){ .fd = fd, .map = map, .len = len }, 1);
 }
 
 /* Whether many closes have been under way for long. */
@@ -175,7 +215,7 @@ int mpib_may_receive(uid_t user)
 	int rc = 0;
 
 	pthread_mutex_lock(&lock);
-	c = closer_of(user);
+	c = closer_of(user, false);
 	if (c && closes_last(c))
 		rc = -EPIPE;
 	else if (c && c->threads >= MOST)

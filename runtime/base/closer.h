@@ -21,6 +21,9 @@ void mpib_close_of(uid_t user, int sock);
 /* Close a descriptor that the user sent, without a turn: who has it may start no
  * program, which would wait for it, too. */
 void mpib_close_received(uid_t user, int fd);
+/* End a mapping of a file of the user's, and close the file. That may free all of its
+ * pages: 0.2 s a GiB. It waits its turn behind the user's others. */
+void mpib_unmap_of(uid_t user, void *map, size_t len, int fd);
 /* Whether to receive descriptors of the user: 0; -EAGAIN: very many closes are under
  * way; -EPIPE: many have been for long, and nothing more should be taken of him. */
 int mpib_may_receive(uid_t user);

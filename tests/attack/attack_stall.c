@@ -9,6 +9,7 @@
 #include <mpib/control.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "victim.h"
 
 #define BYTES 65536
+#define MUCH ((off_t)2 << 30)
 
 static struct node node[2];
 static struct victim *victim;
@@ -171,6 +173,43 @@ static int send_sockets(void *arg)
 	return tenant_stay(ready[1]);
 }
 
+/* Holds much, and has closed it: the proxy alone has it when this process ends. */
+static int register_much(void *arg)
+{
+	int sock = tenant_hello(node[0].dir);
+	int fd = memfd_create("much", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	char *map;
+
+	(void)arg;
+	if (sock < 0 || ftruncate(fd, MUCH) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK))
+		return 2;
+	map = mmap(NULL, MUCH, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return 3;
+	memset(map, 1, MUCH);
+	munmap(map, MUCH);
+	if (tenant_reg_fd(sock, fd, 0, MUCH) != 0)
+		return 4;
+	close(fd);
+	return tenant_stay(ready[1]);
+}
+
+/* CPU time of the proxy's first thread, which is the control thread. */
+static uint64_t control_us(pid_t pid)
+{
+	unsigned long long ns = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llu", &ns), 1);
+	fclose(f);
+	return ns / 1000;
+}
+
 /* Start the attacker; when it has done its deed. */
 static pid_t attack_begin(int (*fn)(void *), void *arg)
 {
@@ -231,10 +270,25 @@ static void sockets_that_linger_are_closed(void **state)
 	goes_on_without(pid);
 }
 
+/* Freeing it takes 100 ms a GiB and more, whoever does it. */
+static void memory_of_who_ends_is_not_the_control_threads(void **state)
+{
+	pid_t pid = attack_begin(register_much, NULL);
+	uint64_t us = control_us(node[0].pid);
+
+	child_kill(pid);
+	victim_goes_on(victim, 256);
+	us = control_us(node[0].pid) - us;
+	print_message("the control thread: %llu us\n", (unsigned long long)us);
+	assert_in_range(us, 0, 60000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		/* The first one: it stops the process that started the node. */
+		/* The first ones: they look at the process that started the
+		 * node. */
+		cmocka_unit_test(memory_of_who_ends_is_not_the_control_threads),
 		cmocka_unit_test(sockets_that_linger_are_closed),
 		cmocka_unit_test(memory_that_is_written_to_is_registered),
 		cmocka_unit_test(memory_that_is_written_to_is_handed_over),

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -87,6 +88,23 @@ static void closes_that_last_keep_nobody_waiting(void **state)
 	until_may(ONE, 0);
 }
 
+static void memory_goes_with_its_file(void **state)
+{
+	const size_t page = 4096, len = 40u << 20; /* more than a part */
+	int fd = memfd_create("memory", MFD_CLOEXEC);
+	unsigned char there;
+	char *map;
+
+	assert_int_equal(ftruncate(fd, (off_t)len), 0);
+	map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(map != MAP_FAILED);
+	map[0] = map[len - 1] = 1;
+	mpib_unmap_of(ONE, map, len, fd);
+	until_closed(fd);
+	assert_int_equal(mincore(map, page, &there), -1);
+	assert_int_equal(mincore(map + len - page, page, &there), -1);
+}
+
 static void descriptors_that_come_with_bytes_are_closed(void **state)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {
@@ -124,6 +142,7 @@ static void descriptors_that_come_with_bytes_are_closed(void **state)
 
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(closes_that_last_keep_nobody_waiting),
+	cmocka_unit_test(memory_goes_with_its_file),
 	cmocka_unit_test(descriptors_that_come_with_bytes_are_closed),
 	{ 0 },
 };
