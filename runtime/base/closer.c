@@ -25,8 +25,8 @@
 	((size_t)32 << 20) /* bytes of a mapping: 2 ms, of ordinary pages */
 
 /* A thread, on its stack. */
-struct closing {
-	TAILQ_ENTRY(closing) link;
+struct closer_job {
+	TAILQ_ENTRY(closer_job) link;
 	uint64_t since_ns;
 };
 
@@ -43,7 +43,7 @@ struct closer {
 	uid_t user;
 	pid_t process; /* a child that it forked has none of its threads */
 	unsigned threads;
-	TAILQ_HEAD(closings, closing) under_way; /* the oldest first */
+	TAILQ_HEAD(closer_jobs, closer_job) under_way; /* the oldest first */
 	bool memory; /* whether that is what they are of */
 	unsigned left, room; /* not under way yet */
 	struct doomed *doomed;
@@ -110,7 +110,7 @@ static void closer_end(const struct doomed *d)
 static void *closer_run(void *arg)
 {
 	struct closer *c = arg;
-	struct closing own;
+	struct closer_job own;
 
 	pthread_mutex_lock(&lock);
 	while (c->left > 0) {
@@ -202,7 +202,7 @@ void mpib_unmap_of(uid_t user, void *map, size_t len, int fd)
 /* Whether many closes have been under way for long. */
 static bool closes_last(const struct closer *c)
 {
-	const struct closing *i = TAILQ_FIRST(&c->under_way);
+	const struct closer_job *i = TAILQ_FIRST(&c->under_way);
 
 	for (unsigned n = 1; i && n < MANY; n++)
 		i = TAILQ_NEXT(i, link);
