@@ -70,8 +70,6 @@ void mpib_lane_drain(struct mpib_lane *lane)
 		posted = mpib_rail_post_last(lane, r) && posted;
 	if (!posted)
 		mpib_cq_drain(lane->shard); /* the queue may be full */
-	for (unsigned r = 0; !posted && lane->kill && r < lane->rails; r++)
-		mpib_rail_post_last(lane, r);
 	mpib_lane_check_drained(lane);
 }
 
@@ -82,8 +80,10 @@ void mpib_lane_check_drained(struct mpib_lane *lane)
 	if (!kill)
 		return;
 	for (unsigned r = 0; r < lane->rails; r++) {
-		if (!mpib_rail_drained(lane, r))
-			return;
+		if (mpib_rail_drained(lane, r))
+			continue;
+		mpib_rail_post_last(lane, r);
+		return;
 	}
 	lane->kill = NULL;
 	mpib_call_done(lane->shard, kill, 0);

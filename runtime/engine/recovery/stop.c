@@ -138,8 +138,12 @@ void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail)
 	struct mpib_call *call = lane->stop[rail].drained;
 	struct mpib_rail_job *job;
 
-	if (!call || !mpib_rail_drained(lane, rail))
+	if (!call)
 		return;
+	if (!mpib_rail_drained(lane, rail)) {
+		mpib_rail_post_last(lane, rail);
+		return;
+	}
 	lane->stop[rail].drained = NULL;
 	job = call->what;
 	stop_bitmap(lane, rail, &job->bitmaps);
@@ -173,11 +177,8 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	lane->stop[rail].drained = call;
 	/* A device that has gone takes no last WR: what has arrived counts. A queue
 	 * that is full takes one when its completions were polled. */
-	if (!mpib_rail_post_last(lane, rail)) {
+	if (!mpib_rail_post_last(lane, rail))
 		mpib_cq_drain(lane->shard);
-		if (lane->stop[rail].drained)
-			mpib_rail_post_last(lane, rail);
-	}
 	mpib_rail_check_stopped(lane, rail);
 }
 
