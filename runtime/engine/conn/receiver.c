@@ -337,7 +337,7 @@ static struct mpib_slot *receiver_slot_of(struct engine_conn *f, unsigned rail,
 		f->rx.tail + ((slot - (uint32_t)f->rx.tail) & (MPIB_SLOTS - 1));
 	struct mpib_slot *s = mpib_kept(mpib_slot_at(f, number));
 
-	if (number >= f->rx.cts_posted || s->state != MPIB_SLOT_POSTED ||
+	if (number + s->n > f->rx.cts_posted || s->state != MPIB_SLOT_POSTED ||
 	    mask == 0 || mask >= 1u << f->lane->rails ||
 	    !(mask & mpib_rail_bit(rail)) || s->seen & mpib_rail_bit(rail) ||
 	    (s->expected && s->expected != mask) ||

@@ -257,7 +257,7 @@ bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 	uint8_t all = (uint8_t)((1u << f->lane->rails) - 1);
 	struct mpib_record rec;
 
-	if (number >= rx->cts_posted || s->state != MPIB_SLOT_POSTED ||
+	if (number + s->n > rx->cts_posted || s->state != MPIB_SLOT_POSTED ||
 	    engine_conn_qp(f, rail, number)->qpn != qpn ||
 	    !mpib_receiver_record(f, number, &rec) || !rec.ends ||
 	    rec.ends & ~rec.expected || rec.expected & ~all ||
