@@ -244,9 +244,9 @@ static void push_group(struct mpib_conn *conn, struct mpib_request *r,
 static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const struct mpib_staging_chunk *part[MPIB_GROUP_MAX] = { NULL };
-	int rc = mpib_ring_room(&conn->ring, r->n);
+	int rc = mpib_ring_room(&conn->ring, r->n + MPIB_FLUSHES_KEPT);
 
-	if (rc < r->n)
+	if (rc < r->n + MPIB_FLUSHES_KEPT)
 		return rc < 0 ? rc : 0;
 	for (unsigned i = 0; i < r->n; i++) {
 		const struct mpib_buffer *b = &r->buf[i];
