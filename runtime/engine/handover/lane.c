@@ -173,6 +173,7 @@ void mpib_lane_serialize(struct mpib_serial *p, struct mpib_lane **lane,
 	mpib_serial_u8(p, &l->imm_version);
 	mpib_serial_u8(p, &l->path);
 	mpib_serial_u8(p, &l->traffic_class);
+	mpib_serial_u64(p, &l->ctl.conns);
 	mpib_serial_count(p, &spread, MPIB_SPREAD_AUTO);
 	l->spread = (uint8_t)spread;
 	mpib_serial_bool(p, &l->delivered);

@@ -16,10 +16,8 @@
 
 /* Most bitmaps of one fence: both directions of every connection of a shard, but
  * no more than there ever were connections on the lane, for the peer begins none
- * that was not made here first. It may have some yet that ended here before an
- * upgrade. */
+ * that was not made here first. */
 #define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
-#define ANSWERS_OF_BEFORE 64
 
 static void bitmaps_free(struct mpib_recv_bitmaps *a)
 {
@@ -329,7 +327,7 @@ static bool take_bitmaps(struct mpib_lane *lane,
 
 	if (msg->epoch != ctl->fence.epoch || ctl->fence.peer_fenced ||
 	    msg->bitmaps > MPIB_RECV_BITMAPS || all > ANSWERS_MAX ||
-	    all > lane->ctl.conns + ANSWERS_OF_BEFORE)
+	    all > lane->ctl.conns)
 		return false;
 	while (a->n + msg->bitmaps > a->room) {
 		a->room = a->room ? 2 * a->room : 64;

@@ -80,7 +80,7 @@ struct mpib_rail_control {
 
 struct mpib_lane_control {
 	struct mpib_rail_control rail[MPIB_RAILS];
-	uint64_t conns; /* of this process that were ever on the lane */
+	uint64_t conns; /* that were ever on the lane */
 	uint64_t grace_until; /* 0: some rail is live */
 	uint8_t last; /* the rail that stopped last */
 	bool settled; /* messages may be sent to the peer's proxy */
