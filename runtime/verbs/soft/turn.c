@@ -191,7 +191,7 @@ static void prepare_ready(struct soft_ctx *ctx, uint64_t now)
 
 static void turn_prepare(struct soft_ctx *ctx, uint64_t now)
 {
-	if (ctx->shared) {
+	if (ctx->shared && soft_share_may_give_way(ctx)) {
 		ctx->little = true;
 		prepare_ready(ctx, now);
 		ctx->little = false;

@@ -169,6 +169,9 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
 void soft_share_begin(struct soft_ctx *ctx);
 /* Whether conn has to wait for a later turn, as others share this one. */
 bool soft_share_over(const struct soft_conn *conn);
+/* Whether those who move much may have to wait for the next turn: not if they did
+ * for this one. */
+bool soft_share_may_give_way(const struct soft_ctx *ctx);
 /* Who moves little has been served in this turn: whether the others give way. */
 bool soft_share_gives_way(struct soft_ctx *ctx);
 /* A socket of a QP of pd was served in this turn. */

@@ -63,10 +63,16 @@ bool soft_share_over(const struct soft_conn *conn)
 	       (ctx->little || pd->turn + 1 == ctx->turn);
 }
 
-/* But not in two turns on end. */
+/* Not in two turns on end: all are served in list order then, however many they
+ * are who move little. */
+bool soft_share_may_give_way(const struct soft_ctx *ctx)
+{
+	return ctx->gave_way + 1 != ctx->turn;
+}
+
 bool soft_share_gives_way(struct soft_ctx *ctx)
 {
-	if (ctx->nops && ctx->gave_way + 1 != ctx->turn)
+	if (ctx->nops)
 		ctx->gave_way = ctx->turn;
 	return ctx->gave_way == ctx->turn;
 }
