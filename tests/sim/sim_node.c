@@ -43,6 +43,7 @@ static struct sim_event restart[SIM_PLAN_NODES];
 static bool stopping, started[SIM_PLAN_NODES];
 static struct sim_rng refusals;
 static struct sim_event stall;
+static uint64_t wrong_at;
 
 static void on_line(enum mpib_log_level level, const char *line)
 {
@@ -185,6 +186,8 @@ int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid)
 	int pair[2], held;
 
 	(void)how;
+	if (refuses)
+		wrong_at = sim_now;
 	if (refuses && sim_chance(&refusals, 16))
 		return -EAGAIN;
 	if (__wrap_socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0)
@@ -228,8 +231,10 @@ static void on_stall(void *arg)
 {
 	struct run *r = arg;
 
-	if (!r->proc->over)
-		sim_proc_stop(r->proc, sim_now + STALLS);
+	if (r->proc->over)
+		return;
+	wrong_at = sim_now;
+	sim_proc_stop(r->proc, sim_now + STALLS);
 }
 
 /* Who takes over stands still then for longer than the one before it waits. */
@@ -377,6 +382,11 @@ void sim_nodes_stop(void)
 		if (!runs[i]->proc->over)
 			sim_proc_signal(runs[i]->proc, SIGTERM);
 	}
+}
+
+uint64_t sim_nodes_wrong_at(void)
+{
+	return wrong_at;
 }
 
 unsigned sim_node_upgrades(void)

@@ -98,5 +98,8 @@ void sim_nodes_check_sums(void);
 void sim_nodes_check_quotas(void);
 void sim_nodes_check_bytes(uint64_t received);
 unsigned sim_node_upgrades(void); /* that succeeded */
+/* When the plan last had an upgrade go wrong, by what it refused who takes over, or
+ * by a stop; 0: never. */
+uint64_t sim_nodes_wrong_at(void);
 
 #endif

@@ -18,7 +18,8 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* Of virtual time, from the last fault on. */
+/* Of virtual time, from the last fault on, or from the last upgrade that went wrong
+ * by the plan: a node without a rail has no client until one goes well. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two looks at them */
@@ -47,6 +48,8 @@ static bool traffic_over(void)
 		limit = sim_now + ENDS_WITHIN;
 		return false;
 	}
+	if (limit < sim_nodes_wrong_at() + ENDS_WITHIN)
+		limit = sim_nodes_wrong_at() + ENDS_WITHIN;
 	return sim_now > limit || (sim_ranks_over() && all_up());
 }
 
