@@ -25,7 +25,7 @@
 
 /* A domain moves little as long as it moves no more than this many bytes a turn,
  * with what is saved up in 16 turns. */
-#define LITTLE 256
+#define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
 static _Thread_local struct {
