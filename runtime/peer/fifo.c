@@ -28,16 +28,36 @@ static void fifo_less(const struct mpib_fifo *f, size_t n)
 	f->sum->waits -= n;
 }
 
+static void fifo_to_front(struct mpib_fifo *f)
+{
+	size_t waits = mpib_fifo_waits(f);
+
+	memmove(f->buf, f->buf + f->at, waits);
+	f->at = 0;
+	f->len = waits;
+}
+
+/* Give memory back, with room for as much again as waits. */
+static void fifo_shrink(struct mpib_fifo *f)
+{
+	size_t cap = 2 * mpib_fifo_waits(f);
+	uint8_t *less;
+
+	fifo_to_front(f);
+	less = realloc(f->buf, cap);
+	if (!less)
+		return;
+	f->buf = less;
+	f->cap = cap;
+}
+
 uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n)
 {
 	size_t waits = mpib_fifo_waits(f);
 	uint8_t *grown;
 
-	if (f->len + n > f->cap && f->at > 0) {
-		memmove(f->buf, f->buf + f->at, waits);
-		f->at = 0;
-		f->len = waits;
-	}
+	if (f->len + n > f->cap && f->at > 0)
+		fifo_to_front(f);
 	if (f->len + n > f->cap) {
 		grown = realloc(f->buf, 2 * (waits + n));
 		if (!grown)
@@ -56,11 +76,14 @@ void mpib_fifo_take(struct mpib_fifo *f, size_t n)
 	assert(n <= mpib_fifo_waits(f));
 	fifo_less(f, n);
 	f->at += n;
-	if (f->at < f->len)
+	if (f->at == f->len)
+		f->at = f->len = 0;
+	if (f->cap <= MPIB_FIFO_SMALL)
 		return;
-	f->at = f->len = 0;
-	if (f->cap > MPIB_FIFO_SMALL)
+	if (f->len == 0)
 		mpib_fifo_fini(f);
+	else if (mpib_fifo_waits(f) < f->cap / 4)
+		fifo_shrink(f);
 }
 
 void mpib_fifo_serial(struct mpib_serial *p, struct mpib_fifo *f, uint32_t max)

@@ -18,7 +18,8 @@ struct mpib_fifo_sum {
 	size_t waits, most;
 };
 
-/* A zeroed queue is empty. */
+/* A zeroed queue is empty. Its memory is four times what waits at most, beyond
+ * MPIB_FIFO_SMALL: what waits can be counted for it. */
 struct mpib_fifo {
 	uint8_t *buf;
 	size_t at, len, cap; /* bytes at..len-1 wait */

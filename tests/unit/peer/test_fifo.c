@@ -48,6 +48,25 @@ static void bytes_come_out_as_they_went_in(void **state)
 	mpib_fifo_fini(&f);
 }
 
+/* Who takes all but a little has a little memory, whatever waited before. */
+static void memory_goes_with_what_waits(void **state)
+{
+	struct mpib_fifo f = { 0 };
+	uint8_t in = 0, out = 0;
+
+	add(&f, 1u << 20, &in);
+	for (size_t left = 1u << 20; left > 250; left = mpib_fifo_waits(&f)) {
+		take(&f, left > 2000 ? 1000 : 1, &out);
+		assert_true(f.cap <= MPIB_FIFO_SMALL ||
+			    f.cap <= 4 * mpib_fifo_waits(&f));
+	}
+	add(&f, 1u << 20, &in);
+	take(&f, 1u << 20, &out);
+	assert_in_range(f.cap, 250, 1000);
+	take(&f, 250, &out);
+	mpib_fifo_fini(&f);
+}
+
 /* The next process has what waits, unless it is more than may. */
 static void what_waits_is_handed_over_up_to_the_limit(void **state)
 {
@@ -77,6 +96,7 @@ static void what_waits_is_handed_over_up_to_the_limit(void **state)
 
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(bytes_come_out_as_they_went_in),
+	cmocka_unit_test(memory_goes_with_what_waits),
 	cmocka_unit_test(what_waits_is_handed_over_up_to_the_limit),
 	{ 0 },
 };
