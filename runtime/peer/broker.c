@@ -11,8 +11,9 @@
 #include "base/places.h"
 #include "peer/internal.h"
 
-/* Bytes that wait for all peers together before nobody has more than MPIB_FIFO_SMALL
- * on a link or in a session: eight that take nothing have all that each may. */
+/* Bytes that wait for all peers together before nobody has more than
+ * MPIB_OUTBOX_LITTLE on a link or MPIB_FIFO_SMALL in a session. Three that take
+ * nothing have all that each may; eight leave 10 MiB for each queue of another. */
 #define WAITS_MAX ((size_t)16 * MPIB_KEEP_MAX)
 
 static int broker_random64(uint64_t *v)

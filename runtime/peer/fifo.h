@@ -26,7 +26,7 @@ struct mpib_fifo {
 	struct mpib_fifo_sum *sum; /* NULL: it is counted in none */
 };
 
-/* So much has room in any case: what fills the sum are others. */
+/* So much is little: what fills a sum are others. */
 #define MPIB_FIFO_SMALL (64u << 10)
 
 static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
@@ -42,8 +42,11 @@ static inline const uint8_t *mpib_fifo_head(const struct mpib_fifo *f)
 
 /* Count the queue in sum, until it is freed with its owner. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
-/* Whether n bytes fit into a queue of at most max, and into its sum. */
-bool mpib_fifo_room(const struct mpib_fifo *f, size_t n, size_t max);
+/* Whether n bytes more fit into a queue that may have max, where its sum allows
+ * it, and little in any case. The sum allows a queue a part of what is free, so
+ * that those who fill it have no more while there is room for who comes next. */
+bool mpib_fifo_room(const struct mpib_fifo *f, size_t n, size_t little,
+		    size_t max);
 /* Append n bytes, which the caller fills in, and return where. NULL: no
  * memory. */
 uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n);

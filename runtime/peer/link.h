@@ -80,7 +80,8 @@ int mpib_link_listen(struct mpib_link *link, bool on);
 void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
 			    unsigned unacked);
 /* Send a message. Never fails: a peer that does not read until more than
- * MPIB_OUTBOX_MAX bytes wait is cut off, and the loop calls down(). */
+ * MPIB_OUTBOX_MAX bytes wait, or than its share of what may wait for all, is
+ * cut off, and the loop calls down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
 /* Likewise, with a frame that mpib_peer_encode() made. */
 void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,

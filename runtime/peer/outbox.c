@@ -16,7 +16,8 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 
 	if (o->overflow)
 		return false;
-	if (!mpib_fifo_room(&o->bytes, sealed, MPIB_OUTBOX_MAX)) {
+	if (!mpib_fifo_room(&o->bytes, sealed, MPIB_OUTBOX_LITTLE,
+			    MPIB_OUTBOX_MAX)) {
 		o->overflow = "it does not read what it is sent";
 		return false;
 	}

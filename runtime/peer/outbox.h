@@ -17,8 +17,11 @@
 #include "peer/resume.h"
 
 /* Room for all that a session keeps, so that a new link can take that at once,
- * and for messages that belong to no session. */
-#define MPIB_OUTBOX_MAX (MPIB_KEEP_MAX + (64u << 10))
+ * and for messages that belong to no session; also where others have filled the
+ * sum, and a session has little. */
+#define MPIB_OUTBOX_MORE (64u << 10)
+#define MPIB_OUTBOX_MAX (MPIB_KEEP_MAX + MPIB_OUTBOX_MORE)
+#define MPIB_OUTBOX_LITTLE (MPIB_FIFO_SMALL + MPIB_OUTBOX_MORE)
 
 /* A zeroed outbox is empty. */
 struct mpib_outbox {

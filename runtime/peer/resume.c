@@ -35,7 +35,8 @@ bool mpib_resume_keep(struct mpib_resume *r, const uint8_t *frame, size_t n)
 
 	if (!r->id)
 		return false;
-	to = mpib_fifo_room(&r->kept, on_a_link(r, n), MPIB_KEEP_MAX)
+	to = mpib_fifo_room(&r->kept, on_a_link(r, n), MPIB_FIFO_SMALL,
+			    MPIB_KEEP_MAX)
 		     ? mpib_fifo_add(&r->kept, n)
 		     : NULL;
 	if (!to) {

@@ -12,6 +12,11 @@
 
 #define PEERS 8
 
+static const struct mpib_peer_msg end = { .type = MPIB_PEER_CONN_CLOSE,
+					  .to = 0x7fffffff,
+					  .error = -ECANCELED,
+					  .why = "its process has ended" };
+
 /* A peer of node 0, of a port that nobody calls. */
 static int become_a_peer(struct rig *rig, uint16_t port)
 {
@@ -45,33 +50,50 @@ static int become_a_peer(struct rig *rig, uint16_t port)
 	return fd;
 }
 
-/* So many bytes of the same message, or as many as somebody listens to. */
-static void flood(struct rig *rig, int fd, const struct mpib_peer_msg *m,
-		  size_t most)
+/* So many bytes of the same message, or as many as somebody listens to. The most
+ * that waited for all peers meanwhile. */
+static size_t flood(struct rig *rig, int fd, const struct mpib_peer_msg *m,
+		    size_t most)
 {
 	static uint8_t bytes[64 * MPIB_PEER_FRAME_MAX];
-	size_t len = 0, at = 0, all = 0;
+	const size_t *waits = &rig->node[0].broker->waits.waits;
+	size_t len = 0, at = 0, all = 0, peak = 0;
+	int ran = 1;
 
 	while (len + MPIB_PEER_FRAME_MAX < sizeof(bytes))
 		len += mpib_peer_encode(m, bytes + len);
-	while (all < most) {
-		ssize_t n = send(fd, bytes + at, len - at,
-				 MSG_NOSIGNAL | MSG_DONTWAIT);
+	while (all < most || ran > 0) {
+		ssize_t n = all < most ? send(fd, bytes + at, len - at,
+					      MSG_NOSIGNAL | MSG_DONTWAIT)
+				       : 0;
 
 		if (n < 0 && errno != EAGAIN)
-			return;
+			break;
 		if (n > 0) {
 			at = (at + (size_t)n) % len;
 			all += (size_t)n;
 		}
-		mpib_loop_turn(&rig->node[0].loop, 0);
+		ran = mpib_loop_turn(&rig->node[0].loop, 0);
+		peak = *waits > peak ? *waits : peak;
 	}
+	return peak;
 }
 
 static size_t waits_for(const struct mpib_peer *p)
 {
 	return mpib_fifo_waits(&p->resume.kept) +
 	       (p->link ? mpib_fifo_waits(&p->link->out.bytes) : 0);
+}
+
+/* Peers of node 0 for which no more waited than may. */
+static unsigned sessions(const struct rig *rig)
+{
+	const struct mpib_peer *p;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(p, &rig->node[0].broker->peers, entry)
+	n += p->resume.id != 0;
+	return n;
 }
 
 static void pings_that_are_answered_unread_are_few(void **state)
@@ -91,6 +113,21 @@ static void pings_that_are_answered_unread_are_few(void **state)
 	close(fd);
 }
 
+/* Closes of what a peer does not know, of which it reads none: as many as there is
+ * room for. */
+static void hoard(struct mpib_peer *p)
+{
+	const struct mpib_resume *r = &p->resume;
+
+	while (mpib_fifo_room(&r->kept,
+			      MPIB_PEER_FRAME_MAX + (r->sent - r->acked + 1) *
+							    MPIB_SEAL_BYTES,
+			      0, 1u << 20))
+		mpib_peer_tell(p, &end);
+	assert_int_not_equal(r->id, 0);
+	assert_null(p->link->out.overflow);
+}
+
 /* Each of them would have 2 MiB, and all of them 16. */
 static void several_have_together_what_one_may_have(void **state)
 {
@@ -98,20 +135,17 @@ static void several_have_together_what_one_may_have(void **state)
 					    .from = 1 };
 	struct rig *rig = *state;
 	struct client *a, *b;
-	struct mpib_peer *p;
-	size_t all = 0;
+	size_t most = 4u << 20;
 	int fd[PEERS];
 
 	rig_both_connected(rig, &a, &b);
-	rig->node[0].broker->waits.most = 4u << 20;
+	rig->node[0].broker->waits.most = most;
 	for (unsigned i = 0; i < PEERS; i++) {
 		fd[i] = become_a_peer(rig, (uint16_t)(1 + i));
-		flood(rig, fd[i], &open, 2u << 20);
+		assert_in_range(flood(rig, fd[i], &open, 2u << 20), 256u << 10,
+				most + 2 * PEERS * MPIB_FIFO_SMALL);
 	}
-	TAILQ_FOREACH(p, &rig->node[0].broker->peers, entry)
-	all += waits_for(p);
-	assert_in_range(all, 1u << 20,
-			(4u << 20) + 2 * PEERS * MPIB_FIFO_SMALL);
+	assert_int_equal(sessions(rig), 1);
 	/* Who takes what it is sent notices nothing. */
 	rig_connect(rig, a, 1, b, 1);
 	rig_connect(rig, b, 2, a, 2);
@@ -121,8 +155,37 @@ static void several_have_together_what_one_may_have(void **state)
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
 }
 
+/* The end of a large job is queued as a whole for a peer that reads. */
+static void who_asks_after_hoarders_has_room_too(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_peer *p, *honest;
+	struct client *a, *b;
+	int fd[PEERS];
+
+	rig_both_connected(rig, &a, &b);
+	honest = TAILQ_FIRST(&rig->node[0].broker->peers);
+	for (unsigned i = 0; i < PEERS; i++)
+		fd[i] = become_a_peer(rig, (uint16_t)(1 + i));
+	rig->node[0].broker->waits.most = (size_t)PEERS << 20;
+	for (p = TAILQ_NEXT(honest, entry); p; p = TAILQ_NEXT(p, entry))
+		hoard(p);
+	while (waits_for(honest) < 4 * MPIB_FIFO_SMALL) {
+		mpib_peer_tell(honest, &end);
+		assert_null(honest->link->out.overflow);
+		assert_int_not_equal(honest->resume.id, 0);
+	}
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(waits_for(honest), 0);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(b, 0), MPIB_CONN_READY);
+	for (unsigned i = 0; i < PEERS; i++)
+		close(fd[i]);
+}
+
 const struct CMUnitTest test_list[] = {
 	rig_test(pings_that_are_answered_unread_are_few),
 	rig_test(several_have_together_what_one_may_have),
+	rig_test(who_asks_after_hoarders_has_room_too),
 	{ 0 },
 };

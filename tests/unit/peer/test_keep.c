@@ -38,17 +38,17 @@ static unsigned tell(struct mpib_peer *p, size_t bytes)
 	return n;
 }
 
-/* Their link is broken, which node 0 has noticed; what it tells from now on
+/* Their link is broken, which node n has noticed; what it tells from now on
  * waits for the next. */
-static struct mpib_peer *cut_off(struct rig *rig)
+static struct mpib_peer *cut_off(struct rig *rig, unsigned n)
 {
-	struct mpib_peer *p = peer_of(rig, 0);
+	struct mpib_peer *p = peer_of(rig, n);
 
 	rig_pass(rig, 2 * MPIB_SEC); /* all is acknowledged */
-	rig_cut(rig, 0);
+	rig_cut(rig, n);
 	for (unsigned i = 0; p->state == MPIB_PEER_UP; i++) {
 		assert_true(i < 100);
-		mpib_loop_turn(&rig->node[0].loop, 0);
+		mpib_loop_turn(&rig->node[n].loop, 0);
 	}
 	return p;
 }
@@ -71,7 +71,7 @@ static void what_may_be_kept_fits_into_the_next_link(void **state)
 		rig = *state;
 		rig->key.set = i & 1;
 		rig_both_connected(rig, &a, &b);
-		p = cut_off(rig);
+		p = cut_off(rig, 0);
 		tell(p, fill[i / 2]);
 		while (p->resume.id && (kept(p) > 0 || p->resuming)) {
 			assert_true(turns++ < 1000);
@@ -94,6 +94,58 @@ static void what_may_be_kept_fits_into_the_next_link(void **state)
 	}
 }
 
+/* Up to so many bytes less than a session has in any case, sealed. */
+static void tell_all_but(struct mpib_peer *p, size_t left)
+{
+	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
+				   .to = 0x7fffffff,
+				   .error = -ECANCELED };
+	size_t n = 0, first;
+
+	mpib_peer_tell(p, &m);
+	first = kept(p) + MPIB_SEAL_BYTES;
+	while (++n * first < MPIB_FIFO_SMALL - left - 2 * first)
+		mpib_peer_tell(p, &m);
+	left = MPIB_FIFO_SMALL - left - n * first - first;
+	assert_true(left < sizeof(m.why));
+	memset(m.why, 'x', left);
+	mpib_peer_tell(p, &m);
+}
+
+/* Others have filled the sum. What a session has in any case goes over the next
+ * link, with what is said there first, or each would break as the one before. */
+static void what_is_kept_in_any_case_fits_into_the_next_link(void **state)
+{
+	unsigned went_on[2] = { 0 };
+
+	for (size_t i = 0; i < 2 * 15; i++) {
+		size_t left = i / 2 * 10;
+		unsigned n = i & 1;
+		struct client *a, *b;
+		struct mpib_peer *p;
+		struct rig *rig;
+
+		rig_setup(state);
+		rig = *state;
+		rig->key.set = true;
+		rig_both_connected(rig, &a, &b);
+		p = cut_off(rig, n);
+		rig->node[n].broker->waits.most = 0;
+		tell_all_but(p, left);
+		assert_int_not_equal(p->resume.id, 0);
+		rig_pass(rig, 5 * MPIB_SEC);
+		/* Either all of it has arrived, or the session ended. */
+		assert_int_equal(p->state, MPIB_PEER_UP);
+		assert_int_equal(kept(p), 0);
+		assert_int_equal(rig_state(a, 0), rig_state(b, 0));
+		went_on[n] += rig_state(a, 0) == MPIB_CONN_READY;
+		rig_teardown(state);
+	}
+	/* Whether this end calls or is called. */
+	assert_true(went_on[0] > 0);
+	assert_int_equal(went_on[0], went_on[1]);
+}
+
 /* A large job that ends while the link is broken: a close for each connection
  * that a user has, if nobody says otherwise. */
 static void what_one_user_closes_ends_nobody_elses_connections(void **state)
@@ -103,7 +155,7 @@ static void what_one_user_closes_ends_nobody_elses_connections(void **state)
 	struct mpib_peer *p;
 
 	rig_both_connected(rig, &a, &b);
-	p = cut_off(rig);
+	p = cut_off(rig, 0);
 	for (unsigned i = 0; i < 65536; i++)
 		tell(p, kept(p) + 1);
 	assert_in_range(kept(p), 65536, MPIB_KEEP_MAX / 4);
@@ -154,7 +206,7 @@ static void a_session_that_overflows_ends_with_its_lanes(void **state)
 		rig_setup(state);
 		rig = *state;
 		rig_both_connected(rig, &a, &b);
-		p = cut_off(rig);
+		p = cut_off(rig, 0);
 		tell(p, 1u << 19);
 		if (late)
 			bring_up_resuming(rig, p);
@@ -199,6 +251,7 @@ static void quiet_peers_say_little(void **state)
 const struct CMUnitTest test_list[] = {
 	rig_test(what_one_user_closes_ends_nobody_elses_connections),
 	cmocka_unit_test(what_may_be_kept_fits_into_the_next_link),
+	cmocka_unit_test(what_is_kept_in_any_case_fits_into_the_next_link),
 	rig_test(a_message_that_is_none_ends_the_session),
 	cmocka_unit_test(a_session_that_overflows_ends_with_its_lanes),
 	rig_test(quiet_peers_say_little),
