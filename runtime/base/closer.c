@@ -19,23 +19,27 @@
 #define MANY 16u
 #define LASTS_NS 1000000000u
 /* Threads of one user from which on nothing is taken of him for now: there may come a
- * whole message by then. */
+ * whole message by then. Since it is asked again and again meanwhile, closes last
+ * earlier then. */
 #define MOST 128u
+#define LASTS_BESIDE_MOST_NS 10000000u
+/* Threads of all users from which on nothing is taken of one who has a close that
+ * lasts; and from which on there is no other. */
+#define MOST_OF_ALL 512u
+#define ALL 1024u
 #define PART                                                                   \
 	((size_t)32 << 20) /* bytes of a mapping: 2 ms, of ordinary pages */
 
-/* A thread, on its stack. */
-struct closer_job {
-	TAILQ_ENTRY(closer_job) link;
-	uint64_t since_ns;
-};
-
 /* A descriptor, and a mapping of it or NULL. */
 struct doomed {
+	TAILQ_ENTRY(doomed) link;
 	int fd;
 	void *map;
 	size_t len;
+	uint64_t since_ns; /* under way */
 };
+
+TAILQ_HEAD(doomed_list, doomed);
 
 /* A user's descriptors that are to be closed. */
 struct closer {
@@ -43,10 +47,9 @@ struct closer {
 	uid_t user;
 	pid_t process; /* a child that it forked has none of its threads */
 	unsigned threads;
-	TAILQ_HEAD(closer_jobs, closer_job) under_way; /* the oldest first */
+	unsigned wanted; /* threads more that could not be made yet */
+	struct doomed_list under_way, left; /* the oldest first */
 	bool memory; /* whether that is what they are of */
-	unsigned left, room; /* not under way yet */
-	struct doomed *doomed;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
@@ -76,15 +79,33 @@ static struct closer *closer_new(uid_t user, bool memory)
 	c->process = getpid();
 	c->memory = memory;
 	TAILQ_INIT(&c->under_way);
+	TAILQ_INIT(&c->left);
 	LIST_INSERT_HEAD(&closers, c, link);
 	return c;
 }
 
-static void closer_free(struct closer *c)
+static unsigned threads_of_all(void)
 {
-	LIST_REMOVE(c, link);
-	free(c->doomed);
-	free(c);
+	const pid_t process = getpid();
+	const struct closer *c;
+	unsigned n = 0;
+
+	LIST_FOREACH(c, &closers, link)
+	n += c->process == process ? c->threads : 0;
+	return n;
+}
+
+static struct closer *closer_wanting(void)
+{
+	const pid_t process = getpid();
+	struct closer *c;
+
+	LIST_FOREACH(c, &closers, link)
+	{
+		if (c->wanted > 0 && c->process == process)
+			return c;
+	}
+	return NULL;
 }
 
 /* Part by part: who maps something, or makes a page, waits for the part. */
@@ -107,42 +128,43 @@ static void closer_end(const struct doomed *d)
 	close(d->fd);
 }
 
+/* Close what is left of c's, with the lock, which is let go meanwhile. */
+static void closer_work(struct closer *c)
+{
+	struct doomed *d;
+
+	while ((d = TAILQ_FIRST(&c->left))) {
+		TAILQ_REMOVE(&c->left, d, link);
+		d->since_ns = mpib_now_ns();
+		TAILQ_INSERT_TAIL(&c->under_way, d, link);
+		pthread_mutex_unlock(&lock);
+		closer_end(d);
+		pthread_mutex_lock(&lock);
+		TAILQ_REMOVE(&c->under_way, d, link);
+		free(d);
+	}
+	c->wanted = 0;
+}
+
 static void *closer_run(void *arg)
 {
 	struct closer *c = arg;
-	struct closer_job own;
 
 	pthread_mutex_lock(&lock);
-	while (c->left > 0) {
-		struct doomed d = c->doomed[--c->left];
-
-		own.since_ns = mpib_now_ns();
-		TAILQ_INSERT_TAIL(&c->under_way, &own, link);
-		pthread_mutex_unlock(&lock);
-		closer_end(&d);
-		pthread_mutex_lock(&lock);
-		TAILQ_REMOVE(&c->under_way, &own, link);
+	while (c) {
+		closer_work(c);
+		if (--c->threads == 0) {
+			LIST_REMOVE(c, link);
+			free(c);
+		}
+		c = closer_wanting();
+		if (c) {
+			c->wanted--;
+			c->threads++;
+		}
 	}
-	if (--c->threads == 0)
-		closer_free(c);
 	pthread_mutex_unlock(&lock);
 	return NULL;
-}
-
-static bool closer_push(struct closer *c, const struct doomed *d)
-{
-	if (c->left == c->room) {
-		unsigned room = c->room * 2 + 4;
-		struct doomed *grown =
-			reallocarray(c->doomed, room, sizeof(*grown));
-
-		if (!grown)
-			return false;
-		c->doomed = grown;
-		c->room = room;
-	}
-	c->doomed[c->left++] = *d;
-	return true;
 }
 
 static bool closer_start(struct closer *c)
@@ -151,6 +173,8 @@ static bool closer_start(struct closer *c)
 	pthread_t thread;
 	int rc;
 
+	if (threads_of_all() >= ALL)
+		return false;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	rc = mpib_thread_create(&thread, &attr, closer_run, c);
@@ -158,29 +182,51 @@ static bool closer_start(struct closer *c)
 	if (rc < 0)
 		return false;
 	pthread_setname_np(thread, "mpib-close");
+	c->wanted--;
 	c->threads++;
+	return true;
+}
+
+/* Make what threads are wanted, those of before, too, if there is room by now. */
+static void closers_start(void)
+{
+	struct closer *c = closer_wanting();
+
+	while (c && closer_start(c))
+		c = closer_wanting();
+}
+
+/* Close it before what is left, or behind it, by so many threads. */
+static bool closer_take(uid_t user, const struct doomed *d, unsigned most)
+{
+	struct closer *c = closer_of(user, d->map != NULL);
+	struct doomed *own = malloc(sizeof(*own));
+
+	if (own && !c)
+		c = closer_new(user, d->map != NULL);
+	if (!own || !c) {
+		free(own);
+		return false;
+	}
+	*own = *d;
+	if (most == UINT_MAX)
+		TAILQ_INSERT_HEAD(&c->left, own, link);
+	else
+		TAILQ_INSERT_TAIL(&c->left, own, link);
+	if (c->threads + c->wanted < most)
+		c->wanted++;
 	return true;
 }
 
 static void close_by(uid_t user, const struct doomed *d, unsigned most)
 {
-	const bool memory = d->map != NULL;
-	struct closer *c;
 	bool taken;
 
 	pthread_mutex_lock(&lock);
-	c = closer_of(user, memory);
-	if (!c)
-		c = closer_new(user, memory);
-	taken = c && closer_push(c, d);
-	if (taken && c->threads < most)
-		closer_start(c);
-	if (c && c->threads == 0) {
-		taken = false; /* nobody ever would: better late than never */
-		closer_free(c);
-	}
+	taken = closer_take(user, d, most);
+	closers_start();
 	pthread_mutex_unlock(&lock);
-	if (!taken)
+	if (!taken) /* no memory: better late than never */
 		closer_end(d);
 }
 
@@ -199,27 +245,36 @@ void mpib_unmap_of(uid_t user, void *map, size_t len, int fd)
 	close_by(user, &(struct doomed){ .fd = fd, .map = map, .len = len }, 1);
 }
 
-/* Whether many closes have been under way for long. */
-static bool closes_last(const struct closer *c)
+/* Whether so many closes have been under way for so long. */
+static bool closes_last(const struct closer *c, unsigned many, uint64_t ns)
 {
-	const struct closer_job *i = TAILQ_FIRST(&c->under_way);
+	const struct doomed *d = TAILQ_FIRST(&c->under_way);
 
-	for (unsigned n = 1; i && n < MANY; n++)
-		i = TAILQ_NEXT(i, link);
-	return i && mpib_now_ns() - i->since_ns > LASTS_NS;
+	for (unsigned n = 1; d && n < many; n++)
+		d = TAILQ_NEXT(d, link);
+	return d && mpib_now_ns() - d->since_ns > ns;
+}
+
+static int closer_may(const struct closer *c)
+{
+	const unsigned many = threads_of_all() < MOST_OF_ALL ? MANY : 1;
+
+	if (c->wanted >= MOST || closes_last(c, many, LASTS_NS))
+		return -EPIPE;
+	if (c->threads < MOST)
+		return 0;
+	return closes_last(c, MANY, LASTS_BESIDE_MOST_NS) ? -EPIPE : -EAGAIN;
 }
 
 int mpib_may_receive(uid_t user)
 {
 	const struct closer *c;
-	int rc = 0;
+	int rc;
 
 	pthread_mutex_lock(&lock);
+	closers_start();
 	c = closer_of(user, false);
-	if (c && closes_last(c))
-		rc = -EPIPE;
-	else if (c && c->threads >= MOST)
-		rc = -EAGAIN;
+	rc = c ? closer_may(c) : 0;
 	pthread_mutex_unlock(&lock);
 	return rc;
 }

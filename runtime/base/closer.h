@@ -16,16 +16,19 @@
 #define MPIB_RIGHTS_MAX 253
 
 /* Close a socket by which the user sent something, which he may have done last. It
- * waits its turn where many of his closes last. Any thread, never waits itself. */
+ * waits its turn where many of his closes last, or no thread can be made. Any thread,
+ * never waits itself. */
 void mpib_close_of(uid_t user, int sock);
 /* Close a descriptor that the user sent, without a turn: who has it may start no
- * program, which would wait for it, too. */
+ * program, which would wait for it, too. Only where no thread can be made it waits
+ * until one can. */
 void mpib_close_received(uid_t user, int fd);
 /* End a mapping of a file of the user's, and close the file. That may free all of its
  * pages: 0.2 s a GiB. It waits its turn behind the user's others. */
 void mpib_unmap_of(uid_t user, void *map, size_t len, int fd);
 /* Whether to receive descriptors of the user: 0; -EAGAIN: very many closes are under
- * way; -EPIPE: many have been for long, and nothing more should be taken of him. */
+ * way, for some ms at most; -EPIPE: many have been for long, or one has where those of
+ * all users are very many: nothing more should be taken of him. */
 int mpib_may_receive(uid_t user);
 /* As recv() with MSG_DONTWAIT of a Unix socket, but what descriptors come along are
  * closed so. */

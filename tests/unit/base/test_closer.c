@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Closes that last, of TCP sockets that linger until their other end is closed. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/closer.h"
 #include "test.h"
 
 #define ONE 61001 /* users */
 #define OTHER 61002
 #define MANY 16
+#define MOST 128
+#define MOST_OF_ALL 512
+#define ALL 1024
 
 /* A socket whose last close ends when the other end, *to, does. */
 static int lingering(int *to)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
 	const struct linger forever = { .l_onoff = 1, .l_linger = 3600 };
+	const int little = 4096;
 	int l = socket(AF_INET, SOCK_STREAM, 0);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 	socklen_t len = sizeof(in);
 	static char bytes[65536];
 
+	setsockopt(l, SOL_SOCKET, SO_RCVBUF, &little, sizeof(little));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &little, sizeof(little));
 	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	assert_int_equal(bind(l, (struct sockaddr *)&in, sizeof(in)), 0);
 	assert_int_equal(listen(l, 1), 0);
@@ -88,6 +98,103 @@ static void closes_that_last_keep_nobody_waiting(void **state)
 	until_may(ONE, 0);
 }
 
+/* Nothing that asks again and again is kept waiting for long. */
+static void nothing_is_taken_beside_very_many(void **state)
+{
+	int to[MOST], fd[MOST], rc;
+	uint64_t from;
+
+	for (unsigned i = 0; i < MOST; i++)
+		fd[i] = lingering(&to[i]);
+	from = mpib_now_ns();
+	for (unsigned i = 0; i < MOST; i++)
+		mpib_close_received(ONE, fd[i]);
+	while ((rc = mpib_may_receive(ONE)) == -EAGAIN)
+		usleep(1000);
+	assert_int_equal(rc, -EPIPE);
+	assert_in_range(mpib_now_ns() - from, 0, 800000000);
+	for (unsigned i = 0; i < MOST; i++)
+		close(to[i]);
+	until_may(ONE, 0);
+}
+
+static unsigned threads(void)
+{
+	unsigned n = 0;
+	DIR *d = opendir("/proc/self/task");
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n - 2;
+}
+
+/* Of a user of his own each, and then of one. */
+static void threads_of_all_users_have_a_bound(void **state)
+{
+	const unsigned more = ALL + 8;
+	int to[ALL + 8], last = -1;
+	struct rlimit files;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	files.rlim_cur = files.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	for (unsigned i = 0; i < MOST_OF_ALL; i++)
+		mpib_close_received(ONE + i, lingering(&to[i]));
+	until_may(ONE, -EPIPE);
+	assert_int_equal(mpib_may_receive(ONE + MOST_OF_ALL), 0);
+	for (unsigned i = MOST_OF_ALL; i < more; i++) {
+		last = lingering(&to[i]);
+		mpib_close_received(ONE + i, last);
+	}
+	assert_in_range(threads(), ALL, ALL + 2); /* and the test's own */
+	assert_true(is_open(last));
+	for (unsigned i = 0; i < more; i++)
+		close(to[i]);
+	until_closed(last);
+	for (unsigned i = 0; i < more; i++)
+		until_may(ONE + i, 0);
+}
+
+/* In a child: 0, or which step failed. */
+static int close_without_a_thread(void)
+{
+	struct rlimit tasks;
+	int to, fd = lingering(&to);
+
+	alarm(20);
+	if (geteuid() == 0 && setresuid(ONE, ONE, ONE) < 0)
+		return 1;
+	if (getrlimit(RLIMIT_NPROC, &tasks) < 0)
+		return 2;
+	tasks.rlim_cur = 0;
+	if (setrlimit(RLIMIT_NPROC, &tasks) < 0)
+		return 3;
+	mpib_close_received(ONE, fd);
+	if (!is_open(fd))
+		return 4;
+	tasks.rlim_cur = tasks.rlim_max;
+	if (setrlimit(RLIMIT_NPROC, &tasks) < 0)
+		return 5;
+	close(to);
+	until_may(OTHER, 0);
+	until_closed(fd);
+	return 0;
+}
+
+static void without_a_thread_it_waits(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(close_without_a_thread());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void memory_goes_with_its_file(void **state)
 {
 	const size_t page = 4096, len = 40u << 20; /* more than a part */
@@ -141,7 +248,11 @@ static void descriptors_that_come_with_bytes_are_closed(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
+	/* It forks: before there are threads. */
+	cmocka_unit_test(without_a_thread_it_waits),
 	cmocka_unit_test(closes_that_last_keep_nobody_waiting),
+	cmocka_unit_test(nothing_is_taken_beside_very_many),
+	cmocka_unit_test(threads_of_all_users_have_a_bound),
 	cmocka_unit_test(memory_goes_with_its_file),
 	cmocka_unit_test(descriptors_that_come_with_bytes_are_closed),
 	{ 0 },
