@@ -20,7 +20,8 @@ void mpib_guard_tell(int link, pid_t pid);
 /* Become the guard: execute the own program as "--guard=LINK", which closes all
  * descriptors but link. Returns only when that fails. */
 void mpib_guard_become(int link);
-/* The guard's main loop; returns its exit status. */
+/* The guard's main loop, also in a process that cannot execute it, and has nothing but
+ * link; returns its exit status. */
 int mpib_guard_run(int link);
 
 #endif

@@ -3,13 +3,16 @@
 #include "handover/source.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "agent/agent.h"
 #include "base/clock.h"
+#include "base/closer.h"
 #include "base/log.h"
 #include "engine/handover/handover.h"
 #include "handover/channel.h"
@@ -81,14 +84,40 @@ static void pass_signals(const struct mpib_upgrade *u)
 		kill(u->pid, (int)info.ssi_signo);
 }
 
+/* Unmap what others have, too: clients' memory, and devices, which are closed by that.
+ * No thread is left that looks at it. */
+static void unmap_shared(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long from, to;
+	char *line = NULL, kind;
+	size_t room = 0;
+
+	while (maps && getline(&line, &room, maps) > 0) {
+		if (sscanf(line, "%lx-%lx %*3c%c", &from, &to, &kind) == 3 &&
+		    kind == 's')
+			munmap((void *)from, to - from);
+	}
+	free(line);
+	if (maps)
+		fclose(maps);
+}
+
 static void source_leave(struct mpib_upgrade *u)
 {
+	int status = EXIT_SUCCESS;
+
 	mpib_notify_main(u->pid);
 	mpib_handover_tell(u->proxy, u->pid);
 	pass_signals(u);
-	if (u->guard[1] >= 0)
+	if (mpib_closers_leave(u->guard[1])) {
+		unmap_shared();
+		if (u->guard[1] >= 0)
+			status = mpib_guard_run(u->guard[1]);
+	} else if (u->guard[1] >= 0) {
 		mpib_guard_become(u->guard[1]);
-	_exit(EXIT_SUCCESS);
+	}
+	_exit(status);
 }
 
 unsigned mpib_source_limit_ms(unsigned silence_s)

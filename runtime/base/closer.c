@@ -2,10 +2,12 @@
 #include "base/closer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
@@ -54,6 +56,7 @@ struct closer {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static LIST_HEAD(, closer) closers = LIST_HEAD_INITIALIZER(closers);
+static int nothing = -1; /* a descriptor */
 
 static struct closer *closer_of(uid_t user, bool memory)
 {
@@ -121,10 +124,12 @@ static void closer_unmap(const struct doomed *d)
 	munmap(d->map, d->len);
 }
 
+/* The number stays taken while the close lasts: it is known what it is. */
 static void closer_end(const struct doomed *d)
 {
 	if (d->map)
 		closer_unmap(d);
+	dup3(nothing, d->fd, O_CLOEXEC);
 	close(d->fd);
 }
 
@@ -173,7 +178,9 @@ static bool closer_start(struct closer *c)
 	pthread_t thread;
 	int rc;
 
-	if (threads_of_all() >= ALL)
+	if (nothing < 0)
+		nothing = eventfd(0, EFD_CLOEXEC);
+	if (nothing < 0 || threads_of_all() >= ALL)
 		return false;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -277,6 +284,59 @@ int mpib_may_receive(uid_t user)
 	rc = c ? closer_may(c) : 0;
 	pthread_mutex_unlock(&lock);
 	return rc;
+}
+
+/* The first descriptor from one on that is to be closed by a thread; INT_MAX. */
+static int closers_next(int from)
+{
+	const pid_t process = getpid();
+	const struct doomed *d;
+	const struct closer *c;
+	int next = INT_MAX;
+
+	LIST_FOREACH(c, &closers, link)
+	{
+		if (c->process != process)
+			continue;
+		TAILQ_FOREACH(d, &c->under_way, link)
+		next = d->fd >= from && d->fd < next ? d->fd : next;
+		TAILQ_FOREACH(d, &c->left, link)
+		next = d->fd >= from && d->fd < next ? d->fd : next;
+	}
+	return next;
+}
+
+/* With the lock no thread begins a close. */
+static void close_others(int keep)
+{
+	int at = STDERR_FILENO + 1;
+
+	while (at < INT_MAX) {
+		int next = closers_next(at);
+
+		if (keep >= at && keep < next)
+			next = keep;
+		if (next > at)
+			close_range((unsigned)at, (unsigned)next - 1, 0);
+		at = next < INT_MAX ? next + 1 : INT_MAX;
+	}
+}
+
+bool mpib_closers_leave(int keep)
+{
+	const uint64_t until = mpib_now_ns() + LASTS_NS;
+	bool last;
+
+	pthread_mutex_lock(&lock);
+	while ((last = closers_next(0) < INT_MAX) && mpib_now_ns() < until) {
+		pthread_mutex_unlock(&lock);
+		usleep(1000);
+		pthread_mutex_lock(&lock);
+	}
+	if (last)
+		close_others(keep);
+	pthread_mutex_unlock(&lock);
+	return last;
 }
 
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len)

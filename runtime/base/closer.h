@@ -34,4 +34,10 @@ int mpib_may_receive(uid_t user);
  * closed so. */
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len);
 
+/* For a process that has nothing to do with its descriptors any more: give closes that
+ * are under way time to end. True if one does not, whose thread lets the process
+ * neither end nor execute another program. Then all descriptors from 3 on are closed
+ * but one, or -1, and those that users sent. */
+bool mpib_closers_leave(int keep);
+
 #endif

@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "holds.h"
 #include "ipc/message.h"
 #include "stall.h"
 #include "test.h"
@@ -113,12 +114,17 @@ static int write_to_what_is_registered(void *arg)
 	return tenant_stay(ready[1]);
 }
 
+struct gift {
+	const struct node *to;
+	uint32_t flags;
+};
+
 static int offer_a_file(void *arg)
 {
-	int stalled = stalled_file(), sock = tenant_hello(node[0].dir);
-	uint32_t flags = *(const uint32_t *)arg;
+	const struct gift *gift = arg;
+	int stalled = stalled_file(), sock = tenant_hello(gift->to->dir);
 
-	if (sock < 0 || offer(sock, stalled, flags) < 0)
+	if (sock < 0 || offer(sock, stalled, gift->flags) < 0)
 		return 2;
 	return tenant_stay(ready[1]);
 }
@@ -249,12 +255,74 @@ static void goes_on_without(pid_t pid)
 	child_kill(pid);
 }
 
+static pid_t serving(const struct node *of)
+{
+	char path[128];
+	FILE *f;
+	int pid;
+
+	snprintf(path, sizeof(path), "%s/proxy.pid", of->dir);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	return pid;
+}
+
+/* Nor does the process that handed over keep anything. */
 static void files_whose_close_waits_are_closed(void **state)
 {
-	static uint32_t flags[] = { MPIB_REG_MEMFD, MPIB_REG_DMABUF };
+	static const uint32_t flags[] = { MPIB_REG_MEMFD, MPIB_REG_DMABUF };
 
-	for (unsigned i = 0; i < 2; i++)
-		goes_on_without(attack_begin(offer_a_file, &flags[i]));
+	for (unsigned i = 0; i < 2; i++) {
+		struct gift gift = { .to = &node[0], .flags = flags[i] };
+		pid_t pid = attack_begin(offer_a_file, &gift);
+		pid_t old = serving(&node[0]);
+
+		victim_goes_on(victim, 64);
+		victim_goes_on_over_upgrades(victim, node, 2);
+		until_holds_at_most(old, 0);
+		child_kill(pid);
+	}
+}
+
+static void until_serves_another(const struct node *of, pid_t than)
+{
+	unsigned long long until = node_ms() + 20000;
+
+	while (serving(of) == than) {
+		assert_true(node_ms() < until);
+		usleep(10000);
+	}
+}
+
+/* Though it can neither end nor execute the guard. It has nothing but
+ * its link. */
+static void the_first_process_becomes_a_guard(void **state)
+{
+	const struct node turned[2] = { node[1], node[0] };
+	struct gift gift = { .to = &node[1], .flags = MPIB_REG_MEMFD };
+	pid_t pid = attack_begin(offer_a_file, &gift);
+	pid_t first = node[1].pid, second;
+	unsigned long long ms;
+	uint64_t us;
+
+	assert_int_equal(serving(&node[1]), first);
+	victim_goes_on(victim, 64);
+	victim_goes_on_over_upgrades(victim, turned, 1);
+	until_holds_at_most(first, 1);
+	us = control_us(first);
+	ms = node_ms();
+	second = serving(&node[1]);
+	assert_int_equal(kill(first, SIGUSR2), 0);
+	until_serves_another(&node[1], second);
+	victim_goes_on(victim, 64);
+	us = control_us(first) - us;
+	ms = node_ms() - ms;
+	print_message("the guard: %llu us of %llu ms\n", (unsigned long long)us,
+		      ms);
+	assert_in_range(us, 0, 20000 + ms * 1000 / 8);
+	child_kill(pid);
 }
 
 /* While the proxy stands still they become its alone. */
@@ -289,6 +357,7 @@ int main(void)
 		/* The first ones: they look at the process that started the
 		 * node. */
 		cmocka_unit_test(memory_of_who_ends_is_not_the_control_threads),
+		cmocka_unit_test(the_first_process_becomes_a_guard),
 		cmocka_unit_test(sockets_that_linger_are_closed),
 		cmocka_unit_test(memory_that_is_written_to_is_registered),
 		cmocka_unit_test(memory_that_is_written_to_is_handed_over),

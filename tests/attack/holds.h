@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a process holds that it should have given up. */
+#ifndef MPIB_TESTS_HOLDS_H
+#define MPIB_TESTS_HOLDS_H
+
+#include <sys/types.h>
+
+/* Wait until it holds so many sockets, files of memory and shared mappings at most, by
+ * any of its threads: one that ends has none in the first, which waits for another. */
+void until_holds_at_most(pid_t pid, unsigned most);
+
+#endif
