@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# unit_calls.sh BUILD SOURCE: the unit's filter of system calls lets the proxy make
+# all that its own filter does, but for what it needs to become another user.
+set -uo pipefail
+. "$(dirname "$0")/../support/lines.sh"
+source=$2
+unit=$source/proxy/packaging/systemd/mpib-proxy.service.in
+
+if ! systemd-analyze syscall-filter >/dev/null 2>&1; then
+	echo "SKIPPED: the unit's calls, as systemd-analyze does not tell its sets"
+	exit 77
+fi
+
+# refused: the calls of proxy/sandbox.c that the unit on standard input does not
+# permit, sorted. Those of @default any filter permits.
+refused() {
+	awk '
+	function take(name, permitted, i, part, n) {
+		if (name !~ /^@/) {
+			may[name] = permitted
+			return
+		}
+		n = split(of[name], part, " ")
+		for (i = 1; i <= n; i++)
+			take(part[i], permitted)
+	}
+	FILENAME == ARGV[1] && /^@/ { set = $1 }
+	FILENAME == ARGV[1] && /^ +[@a-z_]/ { of[set] = of[set] " " $1 }
+	FILENAME == ARGV[2] && sub(/^SystemCallFilter=/, "") {
+		permitted = !sub(/^~/, "")
+		for (i = 1; i <= NF; i++)
+			take($i, permitted)
+	}
+	FILENAME == ARGV[3] && FNR == 1 { take("@default", 1) }
+	FILENAME == ARGV[3] && /^\tSYS_[a-z0-9_]+,$/ {
+		gsub(/SYS_|,/, "")
+		if (!may[$1])
+			print $1
+	}' <(systemd-analyze syscall-filter 2>/dev/null) - "$source/proxy/sandbox.c" |
+		sort
+}
+
+# The unit starts it as its user, with its limits.
+other_user='chown fchown fchownat lchown seccomp setgid setgroups setresgid
+setresuid setrlimit setuid'
+for call in $(refused <"$unit"); do
+	has -w "$call" <<<"$other_user" || fail "the unit refuses $call"
+done
+sed '/^SystemCallFilter=.*mbind/d' "$unit" | refused | has -x mbind ||
+	fail "it is not seen what a unit refuses"
+exit "$failed"
