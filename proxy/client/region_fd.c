@@ -214,6 +214,17 @@ static const char *region_unfit(const struct proxy_client_region *r, void *at)
 		      : NULL;
 }
 
+/* Whether its client has sealed it against writing: at any time, so who cannot map
+ * it asks again. */
+static bool region_sealed(const struct proxy_client_region *r)
+{
+	if (!sealed_against_writing(fcntl(r->fd, F_GET_SEALS)))
+		return false;
+	r->client->unfit = "it sealed memory against writing that it had "
+			   "registered";
+	return true;
+}
+
 static int region_fd_remap(struct proxy_client_region *r,
 			   struct mpib_mr_attr *attr)
 {
@@ -223,10 +234,7 @@ static int region_fd_remap(struct proxy_client_region *r,
 
 	/* A client that is gone for one region has no more of them looked at: each
 	 * look goes over all pages. */
-	if (!s->unfit && sealed_against_writing(fcntl(r->fd, F_GET_SEALS)))
-		s->unfit = "it sealed memory against writing that it had "
-			   "registered";
-	if (s->unfit)
+	if (s->unfit || region_sealed(r))
 		return 0;
 	if (r->dmabuf) {
 		attr->dmabuf_fd = r->fd;
@@ -236,12 +244,25 @@ static int region_fd_remap(struct proxy_client_region *r,
 	map = map_around(r->fd, r->offset, r->size, page_of(r->fd), &len,
 			 &skip);
 	if (map == MAP_FAILED)
-		return -1;
+		return errno == EPERM && region_sealed(r) ? 0 : -1;
 	mpib_region_mapped(r, map, len);
 	s->unfit = region_unfit(r, (char *)map + skip);
 	if (!s->unfit)
 		attr->addr = (char *)map + skip;
 	return 0;
+}
+
+static int region_fd_register(struct proxy_client_region *r,
+			      struct mpib_mr_attr *attr)
+{
+	struct engine_client *to = r->client->peer_client.engine_client;
+	int rc = mpib_mr_restore(to, attr, r->handle);
+
+	/* The software HCA maps what came in place of a dma-buf. */
+	if (rc == 0 || !r->dmabuf || !region_sealed(r))
+		return rc;
+	attr->dmabuf_fd = -1;
+	return mpib_mr_restore(to, attr, r->handle);
 }
 
 int proxy_client_region_restore(struct proxy_client *s,
@@ -264,7 +285,7 @@ int proxy_client_region_restore(struct proxy_client *s,
 	mpib_region_keep(r, like->fd, like->offset);
 	if (region_fd_remap(r, &attr) < 0)
 		return -1;
-	rc = mpib_mr_restore(s->peer_client.engine_client, &attr, r->handle);
+	rc = region_fd_register(r, &attr);
 	if (rc == 0)
 		rc = mpib_region_remember(s, r);
 	errno = -rc;

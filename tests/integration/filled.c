@@ -19,6 +19,10 @@
 #include "scratch.h"
 #include "test.h"
 
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x10
+#endif
+
 struct mpib_proxy filled;
 size_t large = 32u << 20;
 static struct mpib_usage before;
@@ -32,6 +36,20 @@ static pthread_t control;
 _Atomic unsigned filled_by_control;
 
 bool filled_by_huge_pages;
+int filled_sealed_when_mapped = -1;
+
+void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
+		  off_t offset);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
+		  off_t offset);
+
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
+		  off_t offset)
+{
+	if (fd >= 0 && fd == filled_sealed_when_mapped)
+		fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+	return __real_mmap(addr, len, prot, flags, fd, offset);
+}
 
 int __real_fstat(int fd, struct stat *st);
 int __wrap_fstat(int fd, struct stat *st);

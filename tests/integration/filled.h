@@ -35,6 +35,9 @@ void filled_fail(unsigned calls, int first, int then);
 /* The kernel says what it says of ordinary memory where shmem_enabled is always. */
 extern bool filled_by_huge_pages;
 
+/* Its owner seals it against writing when it is mapped next; -1: nobody does. */
+extern int filled_sealed_when_mapped;
+
 /* Steps that the control thread made itself. */
 extern _Atomic unsigned filled_by_control;
 /* One turn, when there is something to do. Returns how long that took, ns. */

@@ -9,10 +9,12 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "engine/handover/handover.h"
 #include "filled.h"
 #include "handover/clients.h"
 #include "test.h"
@@ -293,6 +295,41 @@ static void a_kernel_that_makes_no_pages_leaves_it_to_the_rails(void **state)
 	assert_true(LIST_FIRST(&s->regions)->attr.present);
 }
 
+/* What a proxy that takes over finds of a page, which its owner may seal when it is
+ * mapped: why the owner is to go; NULL: it may stay. */
+static const char *restored(bool dmabuf, bool sealed)
+{
+	struct proxy_client_region like = { .handle = 9,
+					    .size = 4096,
+					    .dmabuf = dmabuf };
+	int sock = attach();
+	const char *unfit;
+
+	like.fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(like.fd, 4096), 0);
+	assert_int_equal(pwrite(like.fd, "x", 1, 0), 1);
+	mpib_engine_halt(filled.engine);
+	if (sealed)
+		filled_sealed_when_mapped = like.fd;
+	assert_int_equal(proxy_client_region_restore(newest(), &like), 0);
+	filled_sealed_when_mapped = -1;
+	unfit = newest()->unfit;
+	assert_int_equal(mpib_engine_run(filled.engine), 0);
+	leave(sock);
+	turn();
+	return unfit;
+}
+
+static void a_seal_before_it_is_mapped_ends_its_client_alone(void **state)
+{
+	for (unsigned dmabuf = 0; dmabuf < 2; dmabuf++) {
+		const char *why = restored(dmabuf, true);
+
+		assert_non_null(why);
+		assert_non_null(strstr(why, "sealed"));
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -308,6 +345,7 @@ int main(int argc, char **argv)
 		FILL_TEST(huge_pages_not_to_be_had_are_told),
 		FILL_TEST(who_cannot_be_told_goes_all_the_same),
 		FILL_TEST(a_kernel_that_makes_no_pages_leaves_it_to_the_rails),
+		FILL_TEST(a_seal_before_it_is_mapped_ends_its_client_alone),
 	};
 
 	if (argc > 1)
