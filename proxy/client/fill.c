@@ -101,7 +101,8 @@ static void give_up(struct proxy_client_region *r, int rc)
 		proxy_client_refuse(s, &r->ask, rc,
 				    "the proxy may not write to the memfd, nor "
 				    "see which pages it has (leave its mode as "
-				    "memfd_create(2) makes it)");
+				    "memfd_create(2) makes it; the proxy's "
+				    "unit has to permit mincore(2))");
 	else
 		mpib_fill_refuse(s, &r->ask, rc, r->fd, r->filled, r->size);
 	mpib_region_free(r);

@@ -7,12 +7,13 @@
 #include <unistd.h>
 
 /*
- * Whether the client has allocated all pages of the memory. Those that the proxy
+ * 0: the client has allocated all pages of the memory; -ENODATA; -EACCES: the kernel
+ * does not tell, or something forbids it. Those that the proxy
  * would allocate in its stead would count as the proxy's memory, and a client could
  * have the kernel kill the proxy for want of it. Not by lseek(SEEK_HOLE), which waits
  * for the file's lock while the client's fallocate(2) has it.
  */
-static bool all_there(char *from, size_t len)
+static int all_there(char *from, size_t len)
 {
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	unsigned char there[512];
@@ -21,16 +22,19 @@ static bool all_there(char *from, size_t len)
 		size_t part =
 			len < page * sizeof(there) ? len : page * sizeof(there);
 
-		if (mincore(from, part, there) < 0)
-			return true; /* the kernel does not tell */
+		if (mincore(from, part, there) < 0) {
+			if (errno == EAGAIN)
+				continue;
+			return -EACCES;
+		}
 		for (size_t i = 0; i < (part + page - 1) / page; i++) {
 			if (!(there[i] & 1))
-				return false;
+				return -ENODATA;
 		}
 		from += part;
 		len -= part;
 	}
-	return true;
+	return 0;
 }
 
 /* To who may not write to the file mincore(2) says that all pages are there. */
@@ -41,11 +45,10 @@ static bool mincore_tells(int fd)
 
 int mpib_filler_there(int fd, void *at, size_t len)
 {
-	bool told = mincore_tells(fd), whole = all_there(at, len);
+	bool told = mincore_tells(fd);
+	int rc = all_there(at, len);
 
-	if (!told || !mincore_tells(fd))
-		return -EACCES;
-	return whole ? 0 : -ENODATA;
+	return told && mincore_tells(fd) ? rc : -EACCES;
 }
 
 static int filler_populate(const struct mpib_filler *f)

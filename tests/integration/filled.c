@@ -63,6 +63,22 @@ int __wrap_fstat(int fd, struct stat *st)
 	return rc;
 }
 
+int filled_mincore_error;
+
+int __real_mincore(void *addr, size_t len, unsigned char *there);
+int __wrap_mincore(void *addr, size_t len, unsigned char *there);
+
+int __wrap_mincore(void *addr, size_t len, unsigned char *there)
+{
+	int rc = __real_mincore(addr, len, there);
+
+	if (filled_mincore_error) {
+		errno = filled_mincore_error;
+		return -1;
+	}
+	return rc;
+}
+
 int __real_madvise(void *addr, size_t len, int advice);
 int __wrap_madvise(void *addr, size_t len, int advice);
 

@@ -35,6 +35,8 @@ void filled_fail(unsigned calls, int first, int then);
 /* The kernel says what it says of ordinary memory where shmem_enabled is always. */
 extern bool filled_by_huge_pages;
 
+/* mincore(2) fails with it, if it is not 0. */
+extern int filled_mincore_error;
 /* Its owner seals it against writing when it is mapped next; -1: nobody does. */
 extern int filled_sealed_when_mapped;
 
