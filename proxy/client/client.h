@@ -139,6 +139,7 @@ struct proxy_clients {
 	struct mpib_filler filler;
 	struct proxy_client_region *stepping; /* in filler's hands; or NULL */
 	size_t step; /* its bytes */
+	uint64_t swap_ns; /* waited for memory in swap, in a take-over */
 	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];

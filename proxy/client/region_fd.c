@@ -11,9 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "client/fill.h"
 #include "client/region.h"
 #include "engine/handover/handover.h"
@@ -21,6 +23,11 @@
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
 #endif
+
+/* How long a take-over waits for memory in swap: for a part of it, and in all. */
+#define SWAP_PART ((size_t)8 << 20)
+#define SWAP_WAIT (100 * MPIB_MSEC)
+#define SWAP_WAIT_ALL (300 * MPIB_MSEC)
 
 static bool sealed_against_writing(int seals)
 {
@@ -196,6 +203,49 @@ void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 				    ask->flags);
 }
 
+static bool swap_is_used(void)
+{
+	struct sysinfo i;
+
+	return sysinfo(&i) == 0 && i.freeswap < i.totalswap;
+}
+
+/* As mpib_filler_there(), but pages in swap, which to mincore(2) are not there, are
+ * read in while there is time. Holes stay holes. */
+static int part_there(const struct proxy_client_region *r, char *at, size_t len)
+{
+	uint64_t *had = &r->client->all->swap_ns, waited = 0;
+	int rc = mpib_filler_there(r->fd, at, len);
+	uint64_t since;
+
+	if (rc != -ENODATA || !swap_is_used())
+		return rc;
+	since = mpib_now_ns();
+	do {
+		madvise(at, len, MADV_WILLNEED);
+		usleep(500);
+		rc = mpib_filler_there(r->fd, at, len);
+		waited = mpib_now_ns() - since;
+	} while (rc == -ENODATA && waited < SWAP_WAIT &&
+		 *had + waited < SWAP_WAIT_ALL);
+	*had += waited;
+	return rc;
+}
+
+static int region_there(const struct proxy_client_region *r, char *at,
+			size_t len)
+{
+	int rc = 0;
+
+	for (size_t done = 0; done < len && rc == 0; done += SWAP_PART) {
+		size_t left = len - done;
+
+		rc = part_there(r, at + done,
+				left < SWAP_PART ? left : SWAP_PART);
+	}
+	return rc;
+}
+
 /* Why no proxy that takes over may have the region, whose memory its client
  * changed since; NULL: it may. */
 static const char *region_unfit(const struct proxy_client_region *r, void *at)
@@ -207,8 +257,7 @@ static const char *region_unfit(const struct proxy_client_region *r, void *at)
 	/* Pages that are not there any more this proxy would make, and pay for. Huge
 	 * ones are counted where the client reserved them. */
 	if (!r->pool && page_of(r->fd) == page)
-		rc = mpib_filler_there(r->fd, (char *)at - skip,
-				       r->size + skip);
+		rc = region_there(r, (char *)at - skip, r->size + skip);
 	return rc < 0 ? "pages of memory that it had registered were taken "
 			"away, or it is not told whether"
 		      : NULL;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <sys/un.h>
 #include <unistd.h>
 /* cmocka wants the ones above. */
@@ -64,6 +65,7 @@ int __wrap_fstat(int fd, struct stat *st)
 }
 
 int filled_mincore_error;
+unsigned filled_in_swap;
 
 int __real_mincore(void *addr, size_t len, unsigned char *there);
 int __wrap_mincore(void *addr, size_t len, unsigned char *there);
@@ -76,6 +78,20 @@ int __wrap_mincore(void *addr, size_t len, unsigned char *there)
 		errno = filled_mincore_error;
 		return -1;
 	}
+	if (filled_in_swap)
+		there[0] = 0;
+	return rc;
+}
+
+int __real_sysinfo(struct sysinfo *i);
+int __wrap_sysinfo(struct sysinfo *i);
+
+int __wrap_sysinfo(struct sysinfo *i)
+{
+	int rc = __real_sysinfo(i);
+
+	if (filled_in_swap)
+		i->totalswap = i->freeswap + 1;
 	return rc;
 }
 
@@ -87,6 +103,8 @@ int __wrap_madvise(void *addr, size_t len, int advice)
 	bool populates =
 		advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ;
 
+	if (advice == MADV_WILLNEED && filled_in_swap)
+		filled_in_swap--;
 	if (populates && pthread_equal(pthread_self(), control))
 		atomic_fetch_add(&filled_by_control, 1);
 	if (populates && error && pass-- == 0) {

@@ -37,6 +37,9 @@ extern bool filled_by_huge_pages;
 
 /* mincore(2) fails with it, if it is not 0. */
 extern int filled_mincore_error;
+/* So often has the kernel to be told that memory will be needed until it has read in
+ * what of it is in swap. */
+extern unsigned filled_in_swap;
 /* Its owner seals it against writing when it is mapped next; -1: nobody does. */
 extern int filled_sealed_when_mapped;
 

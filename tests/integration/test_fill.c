@@ -8,6 +8,7 @@
  * wait for one of its steps.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -340,6 +341,28 @@ static void a_seal_before_it_is_mapped_ends_its_client_alone(void **state)
 	}
 }
 
+static void memory_in_swap_is_read_in(void **state)
+{
+	assert_null(restored(false, false));
+	filled_in_swap = 3;
+	assert_null(restored(false, false));
+	assert_int_equal(filled_in_swap, 0);
+}
+
+/* Not for ever, however many clients have memory that does not come. */
+static void memory_that_is_not_there_is_not_waited_for(void **state)
+{
+	unsigned looks;
+
+	filled_in_swap = UINT_MAX;
+	for (unsigned i = 0; i < 20; i++)
+		assert_non_null(restored(false, false));
+	looks = UINT_MAX - filled_in_swap;
+	filled_in_swap = 0;
+	/* Half a millisecond each, and one each when there is no time left. */
+	assert_in_range(looks, 20, 600 + 20);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +380,8 @@ int main(int argc, char **argv)
 		FILL_TEST(a_kernel_that_makes_no_pages_leaves_it_to_the_rails),
 		FILL_TEST(memory_that_it_is_not_told_of_is_refused),
 		FILL_TEST(a_seal_before_it_is_mapped_ends_its_client_alone),
+		FILL_TEST(memory_in_swap_is_read_in),
+		FILL_TEST(memory_that_is_not_there_is_not_waited_for),
 	};
 
 	if (argc > 1)
