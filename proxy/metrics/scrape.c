@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/acceptor.h"
+#include "base/closer.h"
 #include "base/log.h"
 #include "metrics/openmetrics.h"
 #include "view/readers.h"
@@ -46,7 +46,8 @@ static void scrape_drop(struct scrape *s)
 
 	mpib_timer_disarm(m->gather->loop, &s->timer);
 	mpib_loop_del(m->gather->loop, &s->watch);
-	close(s->fd);
+	shutdown(s->fd, SHUT_RDWR);
+	mpib_close_of(s->uid, s->fd);
 	TAILQ_REMOVE(&m->scrapes, s, link);
 	free(s->out);
 	free(s);
@@ -167,7 +168,7 @@ static void scrape_on_accept(void *arg, int fd)
 	s = scrape_fits(m, uid) ? calloc(1, sizeof(*s)) : NULL;
 	if (!s || mpib_loop_add(g->loop, &s->watch, fd, 0, on_peer, s) < 0) {
 		free(s);
-		close(fd);
+		mpib_close_of(uid, fd);
 		return;
 	}
 	s->sock = m;

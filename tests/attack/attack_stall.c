@@ -153,28 +153,33 @@ static int lingering(void)
 	return fd;
 }
 
-/* For a registration, more than a message may have, in a message that is never read,
+/* For a registration, more than a message may have, in messages that are never read,
  * and beside bytes for who reads no descriptors. */
 static int send_sockets(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
 	int stats = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
 	int one = tenant_hello(node[0].dir), two = tenant_hello(node[0].dir);
-	int fd[9];
+	int metrics, fd[10];
 	char byte;
 
 	(void)arg;
-	for (unsigned i = 0; i < 9; i++)
+	for (unsigned i = 0; i < 10; i++)
 		fd[i] = lingering();
-	if (write(ready[1], "x", 1) != 1 || read(frozen[0], &byte, 1) != 1 ||
-	    send_with(stats, &h, fd, 1) < 0 ||
+	if (write(ready[1], "x", 1) != 1 || read(frozen[0], &byte, 1) != 1)
+		return 3;
+	/* It is answered, and closed, at once. */
+	metrics = tenant_dial(node[0].dir, MPIB_METRICS_SOCK, SOCK_STREAM);
+	if (send_with(stats, &h, fd, 1) < 0 ||
 	    send_with(one, &h, fd + 1, 6) < 0 ||
 	    send_with(one, &h, fd + 7, 1) < 0 ||
-	    offer(two, fd[8], MPIB_REG_MEMFD) < 0)
+	    offer(two, fd[8], MPIB_REG_MEMFD) < 0 ||
+	    send_with(metrics, &h, fd + 9, 1) < 0)
 		return 2;
-	for (unsigned i = 0; i < 9; i++)
+	for (unsigned i = 0; i < 10; i++)
 		close(fd[i]);
 	close(stats);
+	close(metrics);
 	close(one);
 	return tenant_stay(ready[1]);
 }
