@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/closer.h"
 #include "base/event.h"
 #include "handover/channel.h"
 #include "handover/source.h"
@@ -211,6 +212,21 @@ static int upgrade_refuse(struct mpib_upgrade *u, int rc, const char *fmt, ...)
 	return rc;
 }
 
+static int upgrade_may_start(struct mpib_upgrade *u, const char *path)
+{
+	/* While it says farewell signals and commands still come. */
+	if (u->over)
+		return upgrade_refuse(u, -ESHUTDOWN, "the proxy stops");
+	u->failed = false;
+	if (mpib_closers_crowded())
+		return upgrade_refuse(u, -EBUSY,
+				      "too many closes of what users sent do "
+				      "not end");
+	return access(path, X_OK) < 0 ? upgrade_refuse(u, -errno, "%s: %s",
+						       path, strerror(errno))
+				      : 0;
+}
+
 int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 {
 	struct mpib_proxy *p = u->proxy;
@@ -225,13 +241,9 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 		errno = EALREADY;
 		return -EALREADY;
 	}
-	/* While it says farewell signals and commands still come. */
-	if (u->over)
-		return upgrade_refuse(u, -ESHUTDOWN, "the proxy stops");
-	u->failed = false;
-	if (access(how.path, X_OK) < 0)
-		return upgrade_refuse(u, -errno, "%s: %s", how.path,
-				      strerror(errno));
+	rc = upgrade_may_start(u, how.path);
+	if (rc < 0)
+		return rc;
 	rc = mpib_spawn_guard(p->takeover ? p->takeover->base.guard : -1,
 			      p->cfg.daemon, u->guard);
 	if (rc == 0)

@@ -30,6 +30,9 @@ void mpib_unmap_of(uid_t user, void *map, size_t len, int fd);
  * way, for some ms at most; -EPIPE: many have been for long, or one has where those of
  * all users are very many: nothing more should be taken of him. */
 int mpib_may_receive(uid_t user);
+/* Whether closes wait for a thread that cannot be made: a program that was started
+ * now would wait for them. */
+bool mpib_closers_crowded(void);
 /* As recv() with MSG_DONTWAIT of a Unix socket, but what descriptors come along are
  * closed so. */
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len);
