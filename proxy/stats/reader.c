@@ -347,7 +347,7 @@ static void reader_take(struct stats_reader *r)
 		return;
 	}
 	n = mpib_recv_of(r->uid, r->fd, r->in + r->in_len,
-			 LINE_MAX_BYTES - r->in_len);
+			 LINE_MAX_BYTES - r->in_len, 0);
 	if (n < 0 && errno == EAGAIN)
 		return;
 	if (n <= 0) {

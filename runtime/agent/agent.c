@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "agent/internal.h"
+#include "base/closer.h"
 #include "base/log.h"
 
 #define RETRY (1000 * MPIB_MSEC)
@@ -61,14 +62,21 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 
 static void agent_on_retry(void *arg);
 
+/* It may be another user's, and may have sent what is not closed soon. */
+static void agent_close_sock(struct mpib_agent_link *l)
+{
+	mpib_loop_del(l->loop, &l->watch);
+	shutdown(l->fd, SHUT_RDWR);
+	mpib_close_of(l->user, l->fd);
+	l->fd = -1;
+}
+
 /* Hang up on the agent, and call again after retry ns. */
 static void agent_let_go(struct mpib_agent_link *l, uint64_t retry)
 {
 	struct mpib_agent_conn *c, *next;
 
-	mpib_loop_del(l->loop, &l->watch);
-	close(l->fd);
-	l->fd = -1;
+	agent_close_sock(l);
 	if (!l->left_ns)
 		l->left_ns = mpib_loop_now(l->loop);
 	TAILQ_INIT(&l->asked);
@@ -199,9 +207,14 @@ static bool agent_take(struct mpib_agent_link *l)
 		struct mpib_agent_response answer;
 		struct mpib_agent_summary summary;
 	} m;
-	ssize_t n = recv(l->fd, &m, sizeof(m), MSG_DONTWAIT | MSG_TRUNC);
 	bool sound;
+	ssize_t n;
 
+	if (mpib_may_receive(l->user) < 0) {
+		agent_hang_up(l, "to close what it sent takes long");
+		return false;
+	}
+	n = mpib_recv_of(l->user, l->fd, &m, sizeof(m), MSG_TRUNC);
 	if (n <= 0) {
 		if (n == 0 || errno != EAGAIN)
 			agent_hang_up(l,
@@ -251,7 +264,7 @@ static int find_agent(struct mpib_agent_link *l)
 		rc = mpib_loop_add(l->loop, &l->watch, l->fd, EPOLLIN, on_agent,
 				   l);
 	if (rc < 0)
-		close(l->fd);
+		agent_close_sock(l);
 out_hints:
 	if (hints >= 0)
 		close(hints);
@@ -327,9 +340,8 @@ void mpib_agent_close(struct mpib_agent_link *link)
 	while (!TAILQ_EMPTY(&link->conns))
 		agent_free_conn(TAILQ_FIRST(&link->conns));
 	mpib_timer_disarm(link->loop, &link->timer);
-	mpib_loop_del(link->loop, &link->watch);
 	if (link->fd >= 0)
-		close(link->fd);
+		agent_close_sock(link);
 	munmap(link->shm, link->shm_bytes);
 	free(link);
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "base/closer.h"
 
 static bool agent_trusted(uid_t uid, uid_t user)
 {
@@ -67,7 +68,7 @@ int mpib_agent_dial(int dir, uid_t user)
 	else
 		rc = agent_trusted(cred.uid, user) ? 0 : -EPERM;
 	if (rc < 0) {
-		close(fd);
+		mpib_close_of(user, fd);
 		return rc;
 	}
 	return fd;

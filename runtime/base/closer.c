@@ -350,7 +350,7 @@ bool mpib_closers_leave(int keep)
 	return last;
 }
 
-ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len)
+ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags)
 {
 	_Alignas(struct cmsghdr) char
 		control[CMSG_SPACE(sizeof(int) * MPIB_RIGHTS_MAX)];
@@ -359,7 +359,8 @@ ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len)
 			      .msg_iovlen = 1,
 			      .msg_control = control,
 			      .msg_controllen = sizeof(control) };
-	ssize_t n = recvmsg(sock, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ssize_t n =
+		recvmsg(sock, &msg, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	const struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
 
 	for (size_t at = CMSG_LEN(0); c && at < c->cmsg_len;

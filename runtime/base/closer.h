@@ -33,9 +33,9 @@ int mpib_may_receive(uid_t user);
 /* Whether closes wait for a thread that cannot be made: a program that was started
  * now would wait for them. */
 bool mpib_closers_crowded(void);
-/* As recv() with MSG_DONTWAIT of a Unix socket, but what descriptors come along are
- * closed so. */
-ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len);
+/* As recv() of a Unix socket, with MSG_DONTWAIT and what flags says, but what
+ * descriptors come along are closed so. */
+ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);
 
 /* For a process that has nothing to do with its descriptors any more: give closes that
  * are under way time to end. True if one does not, whose thread lets the process

@@ -9,6 +9,7 @@
 #include <mpib/agent.h>
 #include <poll.h>
 #include <pwd.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "draw.h"
+#include "stall.h"
 #include "test.h"
 #include "victim.h"
 
@@ -26,6 +28,8 @@
 
 static struct node node[2];
 static struct victim *victim;
+static int ready[2]; /* a pipe: the agent has done its deed */
+static int frozen[2]; /* the other way: the proxies stand still */
 static char dir[] = "/tmp/mpib-agent.XXXXXX";
 static _Atomic unsigned *heard;
 
@@ -45,7 +49,7 @@ static int setup(void **state)
 	assert_int_equal(chmod(dir, 0755), 0);
 	assert_int_equal(chown(dir, pw->pw_uid, pw->pw_gid), 0);
 	victim = victim_between(node, args);
-	return 0;
+	return pipe(ready) || pipe(frozen);
 }
 
 static int teardown(void **state)
@@ -212,7 +216,57 @@ static void an_agent_gone_bad_hurts_nobody(void **state)
 	print_message("proxies called the agent %u times\n", *heard);
 }
 
+/* What nobody asked for, and more behind it, with sockets that linger, to both
+ * proxies. */
+static int send_sockets(void *arg)
+{
+	struct mpib_agent_response answer = { 0 };
+	int sock, to[2], fd[4];
+	char byte;
+
+	(void)arg;
+	umask(0);
+	if (chdir(dir) || (sock = make_socket()) < 0 || make_hints() < 0)
+		return 1;
+	for (unsigned i = 0; i < 2; i++)
+		to[i] = accept(sock, NULL, NULL);
+	for (unsigned i = 0; i < 4; i++)
+		fd[i] = stall_socket();
+	if (write(ready[1], "x", 1) != 1 || read(frozen[0], &byte, 1) != 1)
+		return 2;
+	for (unsigned i = 0; i < 4; i++) {
+		if (stall_send(to[i / 2], &answer, sizeof(answer), &fd[i], 1) <
+		    0)
+			return 3;
+		close(fd[i]);
+	}
+	return tenant_stay(ready[1]);
+}
+
+static void sockets_of_an_agents_that_linger_are_closed(void **state)
+{
+	char byte = 'x';
+	pid_t pid;
+
+	attack_needs_root();
+	if (!victim) {
+		print_message("SKIPPED: there is no user " AGENT "\n");
+		skip();
+	}
+	pid = tenant_begin(getpwnam(AGENT)->pw_uid, send_sockets, NULL);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	for (unsigned i = 0; i < 2; i++)
+		child_freeze(node[i].pid);
+	assert_int_equal(write(frozen[1], &byte, 1), 1);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	for (unsigned i = 0; i < 2; i++)
+		kill(node[i].pid, SIGCONT);
+	victim_goes_on(victim, 64);
+	child_kill(pid);
+}
+
 const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(sockets_of_an_agents_that_linger_are_closed),
 	cmocka_unit_test(an_agent_gone_bad_hurts_nobody),
 	{ 0 },
 };

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/control.h>
-#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -54,28 +53,6 @@ static int memory(void)
 	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) || lseek(fd, 0, SEEK_SET))
 		_exit(10);
 	return fd;
-}
-
-/* Send h with descriptors, as many as there are. */
-static int send_with(int sock, const struct mpib_ctl_header *h, const int *fd,
-		     unsigned fds)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {
-		0
-	};
-	struct iovec iov = { .iov_len = h->len };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control,
-			      .msg_controllen = CMSG_SPACE(fds * sizeof(int)) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	memcpy(&iov.iov_base, &h, sizeof(h));
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(fds * sizeof(int));
-	memcpy(CMSG_DATA(c), fd, fds * sizeof(int));
-	return (int)sendmsg(sock, &msg, MSG_NOSIGNAL);
 }
 
 /* Ask for a registration, without waiting for the answer. */
@@ -129,30 +106,6 @@ static int offer_a_file(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* A TCP socket whose last close waits for what nobody reads; the other end stays
- * open. */
-static int lingering(void)
-{
-	struct sockaddr_in in = { .sin_family = AF_INET };
-	const struct linger forever = { .l_onoff = 1, .l_linger = 3600 };
-	int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
-	socklen_t len = sizeof(in);
-	static char bytes[BYTES];
-
-	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || bind(l, (struct sockaddr *)&in, sizeof(in)) ||
-	    listen(l, 1) || getsockname(l, (struct sockaddr *)&in, &len) ||
-	    connect(fd, (struct sockaddr *)&in, sizeof(in)) ||
-	    accept(l, NULL, NULL) < 0 ||
-	    setsockopt(fd, SOL_SOCKET, SO_LINGER, &forever, sizeof(forever)))
-		_exit(11);
-	close(l);
-	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
-		;
-	return fd;
-}
-
 /* For a registration, more than a message may have, in messages that are never read,
  * and beside bytes for who reads no descriptors. */
 static int send_sockets(void *arg)
@@ -165,16 +118,16 @@ static int send_sockets(void *arg)
 
 	(void)arg;
 	for (unsigned i = 0; i < 10; i++)
-		fd[i] = lingering();
+		fd[i] = stall_socket();
 	if (write(ready[1], "x", 1) != 1 || read(frozen[0], &byte, 1) != 1)
 		return 3;
 	/* It is answered, and closed, at once. */
 	metrics = tenant_dial(node[0].dir, MPIB_METRICS_SOCK, SOCK_STREAM);
-	if (send_with(stats, &h, fd, 1) < 0 ||
-	    send_with(one, &h, fd + 1, 6) < 0 ||
-	    send_with(one, &h, fd + 7, 1) < 0 ||
+	if (stall_send(stats, &h, sizeof(h), fd, 1) < 0 ||
+	    stall_send(one, &h, sizeof(h), fd + 1, 6) < 0 ||
+	    stall_send(one, &h, sizeof(h), fd + 7, 1) < 0 ||
 	    offer(two, fd[8], MPIB_REG_MEMFD) < 0 ||
-	    send_with(metrics, &h, fd + 9, 1) < 0)
+	    stall_send(metrics, &h, sizeof(h), fd + 9, 1) < 0)
 		return 2;
 	for (unsigned i = 0; i < 10; i++)
 		close(fd[i]);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/fuse.h>
+#include <netinet/in.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -14,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -171,4 +173,45 @@ _Bool stall_write(int stalled, int fd)
 		usleep(1000);
 	usleep(50000); /* until it waits in the kernel */
 	return 1;
+}
+
+int stall_socket(void)
+{
+	struct sockaddr_in in = { .sin_family = AF_INET };
+	const struct linger forever = { .l_onoff = 1, .l_linger = 3600 };
+	int l = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), fd;
+	socklen_t len = sizeof(in);
+	static char bytes[65536];
+
+	in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || bind(l, (struct sockaddr *)&in, sizeof(in)) ||
+	    listen(l, 1) || getsockname(l, (struct sockaddr *)&in, &len) ||
+	    connect(fd, (struct sockaddr *)&in, sizeof(in)) ||
+	    accept(l, NULL, NULL) < 0 ||
+	    setsockopt(fd, SOL_SOCKET, SO_LINGER, &forever, sizeof(forever)))
+		_exit(11);
+	close(l);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	return fd;
+}
+
+int stall_send(int sock, void *bytes, size_t len, const int *fd, unsigned fds)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {
+		0
+	};
+	struct iovec iov = { .iov_base = bytes, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = CMSG_SPACE(fds * sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(fds * sizeof(int));
+	memcpy(CMSG_DATA(c), fd, fds * sizeof(int));
+	return (int)sendmsg(sock, &msg, MSG_NOSIGNAL);
 }

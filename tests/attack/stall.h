@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that any user may have: its file system is a process of that user, which
- * answers when it likes. Whoever reads the file waits, and whoever closes it.
+ * What any user may have and others wait for. A file whose file system is a process
+ * of that user, which answers when it likes: whoever reads the file waits, and
+ * whoever closes it. And a socket that lingers.
  */
 #ifndef MPIB_TESTS_STALL_H
 #define MPIB_TESTS_STALL_H
+
+#include <stddef.h>
 
 /* For children: that file, in namespaces that the caller gets; its reads and, but
  * by the caller, its closes end with the caller's process. -1: the machine lets
@@ -14,5 +17,11 @@ int stall_open(void);
  * so the lock of fd's file, and of its position, is held from now on. False: it
  * cannot. */
 _Bool stall_write(int stalled, int fd);
+
+/* For children: a TCP socket whose last close waits for what nobody reads; the other
+ * end stays open. */
+int stall_socket(void);
+/* Send so many bytes with descriptors, 8 at most. -1 and errno. */
+int stall_send(int sock, void *bytes, size_t len, const int *fd, unsigned fds);
 
 #endif

@@ -239,13 +239,13 @@ static void descriptors_that_come_with_bytes_are_closed(void **state)
 	memcpy(CMSG_DATA(c), sent, sizeof(sent));
 	assert_int_equal(sendmsg(pair[0], &msg, 0), 1);
 	close(end[1]);
-	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got)), 1);
+	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got), 0), 1);
 	assert_int_equal(got[0], 'x');
 	/* The pipe ends when both are closed. */
 	assert_int_equal(read(end[0], got, 1), 0);
-	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got)), -1);
+	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got), 0), -1);
 	close(pair[0]);
-	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got)), 0);
+	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got), 0), 0);
 	close(pair[1]);
 	close(end[0]);
 }
