@@ -40,24 +40,33 @@ start_server() {
 }
 
 port=$((20000 + $$ % 10000))
-for _ in 1 2 3 4 5; do
-	while listens "$port"; do
-		port=$((port + 1))
+run_pair() {
+	for _ in 1 2 3 4 5; do
+		while listens "$port"; do
+			port=$((port + 1))
+		done
+		start_server "$@" && break
+		port=$((port + 7))
+		server=
 	done
-	start_server "$@" && break
-	port=$((port + 7))
+	if [ -z "$server" ]; then
+		cat "$dir/server"
+		echo "the server does not listen"
+		exit 1
+	fi
+	run -d soft1 -p "$port" "$@" "$net.1" >"$dir/client" 2>&1
+	client_rc=$?
+	wait "$server"
+	server_rc=$?
 	server=
+}
+
+# Before each line perftest compares two clocks, and ends, in these words, where
+# another process had the core amid that: it has not judged the HCA then.
+for _ in 1 2 3 4 5 6 7 8; do
+	run_pair "$@"
+	grep -qs "^Can't produce a report" "$dir/client" "$dir/server" || break
 done
-if [ -z "$server" ]; then
-	cat "$dir/server"
-	echo "the server does not listen"
-	exit 1
-fi
-run -d soft1 -p "$port" "$@" "$net.1" >"$dir/client" 2>&1
-client_rc=$?
-wait "$server"
-server_rc=$?
-server=
 
 echo "-- client, ended with $client_rc"
 cat "$dir/client"
