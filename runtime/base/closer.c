@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
@@ -56,7 +55,6 @@ struct closer {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static LIST_HEAD(, closer) closers = LIST_HEAD_INITIALIZER(closers);
-static int nothing = -1; /* a descriptor */
 
 static struct closer *closer_of(uid_t user, bool memory)
 {
@@ -124,12 +122,12 @@ static void closer_unmap(const struct doomed *d)
 	munmap(d->map, d->len);
 }
 
-/* The number stays taken while the close lasts: it is known what it is. */
+/* The number stays taken while the close lasts, so that it is known what it is. */
 static void closer_end(const struct doomed *d)
 {
 	if (d->map)
 		closer_unmap(d);
-	dup3(nothing, d->fd, O_CLOEXEC);
+	dup3(STDERR_FILENO, d->fd, O_CLOEXEC);
 	close(d->fd);
 }
 
@@ -178,9 +176,7 @@ static bool closer_start(struct closer *c)
 	pthread_t thread;
 	int rc;
 
-	if (nothing < 0)
-		nothing = eventfd(0, EFD_CLOEXEC);
-	if (nothing < 0 || threads_of_all() >= ALL)
+	if (threads_of_all() >= ALL)
 		return false;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
