@@ -89,13 +89,15 @@ static void pass_signals(const struct mpib_upgrade *u)
 static void unmap_shared(void)
 {
 	FILE *maps = fopen("/proc/self/maps", "re");
-	unsigned long from, to;
-	char *line = NULL, kind;
+	char *line = NULL, *at;
 	size_t room = 0;
 
+	/* FROM-TO rw-s ... */
 	while (maps && getline(&line, &room, maps) > 0) {
-		if (sscanf(line, "%lx-%lx %*3c%c", &from, &to, &kind) == 3 &&
-		    kind == 's')
+		unsigned long from = strtoul(line, &at, 16);
+		unsigned long to = *at == '-' ? strtoul(at + 1, &at, 16) : 0;
+
+		if (to > from && strlen(at) > 4 && at[4] == 's')
 			munmap((void *)from, to - from);
 	}
 	free(line);
