@@ -115,10 +115,9 @@ static bool accept_crowded(const struct proxy_client *s)
 	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;
 }
 
-/* Messages may wait already. */
+/* What it sent may wait already. */
 static void accept_hang_up(int sock)
 {
-	shutdown(sock, SHUT_RDWR);
 	mpib_close_of(mpib_accepted_uid(sock), sock);
 }
 

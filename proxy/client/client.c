@@ -7,7 +7,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/closer.h"
@@ -62,7 +61,6 @@ static void client_hang_up(struct proxy_client *s)
 {
 	mpib_timer_disarm(s->all->loop, &s->hello_timer);
 	mpib_loop_del(s->all->loop, &s->sock_watch);
-	shutdown(s->sock, SHUT_RDWR);
 	mpib_close_of(s->uid, s->sock);
 	s->sock = -1;
 	if (s->pidfd >= 0) {

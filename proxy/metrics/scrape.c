@@ -46,7 +46,6 @@ static void scrape_drop(struct scrape *s)
 
 	mpib_timer_disarm(m->gather->loop, &s->timer);
 	mpib_loop_del(m->gather->loop, &s->watch);
-	shutdown(s->fd, SHUT_RDWR);
 	mpib_close_of(s->uid, s->fd);
 	TAILQ_REMOVE(&m->scrapes, s, link);
 	free(s->out);

@@ -50,7 +50,6 @@ void stats_reader_drop(struct stats_reader *r)
 	mpib_timer_disarm(st->loop, &r->timer);
 	mpib_timer_disarm(st->loop, &r->idle);
 	mpib_loop_del(st->loop, &r->watch);
-	shutdown(r->fd, SHUT_RDWR);
 	mpib_close_of(r->uid, r->fd);
 	TAILQ_REMOVE(&st->readers, r, link);
 	if (r->queued)

@@ -134,7 +134,6 @@ static void stats_refuse(int fd, uid_t uid, const char *error, const char *hint)
 
 	if (send(fd, line, (size_t)n, MSG_NOSIGNAL) < 0)
 		mpib_debug("stats: a refused reader was gone: %m");
-	shutdown(fd, SHUT_RDWR);
 	mpib_close_of(uid, fd);
 }
 

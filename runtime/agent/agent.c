@@ -66,7 +66,6 @@ static void agent_on_retry(void *arg);
 static void agent_close_sock(struct mpib_agent_link *l)
 {
 	mpib_loop_del(l->loop, &l->watch);
-	shutdown(l->fd, SHUT_RDWR);
 	mpib_close_of(l->user, l->fd);
 	l->fd = -1;
 }

@@ -56,15 +56,18 @@ struct closer {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
 static LIST_HEAD(, closer) closers = LIST_HEAD_INITIALIZER(closers);
 
+static bool is_own(const struct closer *c)
+{
+	return c->process == getpid();
+}
+
 static struct closer *closer_of(uid_t user, bool memory)
 {
-	const pid_t process = getpid();
 	struct closer *c;
 
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (c->user == user && c->process == process &&
-		    c->memory == memory)
+		if (c->user == user && c->memory == memory && is_own(c))
 			return c;
 	}
 	return NULL;
@@ -87,23 +90,21 @@ static struct closer *closer_new(uid_t user, bool memory)
 
 static unsigned threads_of_all(void)
 {
-	const pid_t process = getpid();
 	const struct closer *c;
 	unsigned n = 0;
 
 	LIST_FOREACH(c, &closers, link)
-	n += c->process == process ? c->threads : 0;
+	n += is_own(c) ? c->threads : 0;
 	return n;
 }
 
 static struct closer *closer_wanting(void)
 {
-	const pid_t process = getpid();
 	struct closer *c;
 
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (c->wanted > 0 && c->process == process)
+		if (c->wanted > 0 && is_own(c))
 			return c;
 	}
 	return NULL;
@@ -235,6 +236,7 @@ static void close_by(uid_t user, const struct doomed *d, unsigned most)
 
 void mpib_close_of(uid_t user, int sock)
 {
+	shutdown(sock, SHUT_RDWR);
 	close_by(user, &(struct doomed){ .fd = sock }, MANY);
 }
 
@@ -296,14 +298,13 @@ bool mpib_closers_crowded(void)
 /* The first descriptor from one on that is to be closed by a thread; INT_MAX. */
 static int closers_next(int from)
 {
-	const pid_t process = getpid();
 	const struct doomed *d;
 	const struct closer *c;
 	int next = INT_MAX;
 
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (c->process != process)
+		if (!is_own(c))
 			continue;
 		TAILQ_FOREACH(d, &c->under_way, link)
 		next = d->fd >= from && d->fd < next ? d->fd : next;

@@ -15,9 +15,9 @@
 /* As many descriptors as may come with one message of a Unix socket. */
 #define MPIB_RIGHTS_MAX 253
 
-/* Close a socket by which the user sent something, which he may have done last. It
- * waits its turn where many of his closes last, or no thread can be made. Any thread,
- * never waits itself. */
+/* Hang up, and close a socket by which the user sent something, which he may have done
+ * last. The close waits its turn where many of his last, or no thread can be made. Any
+ * thread, never waits itself. */
 void mpib_close_of(uid_t user, int sock);
 /* Close a descriptor that the user sent, without a turn: who has it may start no
  * program, which would wait for it, too. Only where no thread can be made it waits
