@@ -196,17 +196,22 @@ static int be_bad(void *arg)
 	return 0;
 }
 
-static void an_agent_gone_bad_hurts_nobody(void **state)
+static pid_t agent_begin(int (*fn)(void *arg))
 {
-	pid_t pid;
-	int status;
-
 	attack_needs_root();
 	if (!victim) {
 		print_message("SKIPPED: there is no user " AGENT "\n");
 		skip();
 	}
-	pid = tenant_begin(getpwnam(AGENT)->pw_uid, be_bad, NULL);
+	return tenant_begin(getpwnam(AGENT)->pw_uid, fn, NULL);
+}
+
+static void an_agent_gone_bad_hurts_nobody(void **state)
+{
+	pid_t pid;
+	int status;
+
+	pid = agent_begin(be_bad);
 	while (atomic_load(heard) < HEARD) {
 		assert_int_equal(waitpid(pid, &status, WNOHANG), 0);
 		victim_goes_on(victim, 16);
@@ -248,12 +253,7 @@ static void sockets_of_an_agents_that_linger_are_closed(void **state)
 	char byte = 'x';
 	pid_t pid;
 
-	attack_needs_root();
-	if (!victim) {
-		print_message("SKIPPED: there is no user " AGENT "\n");
-		skip();
-	}
-	pid = tenant_begin(getpwnam(AGENT)->pw_uid, send_sockets, NULL);
+	pid = agent_begin(send_sockets);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	for (unsigned i = 0; i < 2; i++)
 		child_freeze(node[i].pid);
