@@ -40,7 +40,8 @@ int mpib_filler_start(struct mpib_filler *f, struct mpib_loop *loop,
 /* Make the pages from at to at + len, which stays mapped until done() or
  * mpib_filler_cancel(). fd: they are those of a file, open as long, and have to be
  * there already, or rc is -ENODATA; -EACCES: its mode, or a filter of system calls,
- * keeps the kernel from telling this process. -1: they need not be. No step may be under way. */
+ * keeps the kernel from telling this process. -1: they need not be. No step may be
+ * under way. */
 void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd);
 /* Wait until the thread has let go of the memory, for one step at most. If no
  * other step is asked for meanwhile the loop calls done(arg, -ECANCELED). */

@@ -50,11 +50,11 @@
  * MPIB_TABLE_SLOTS, and CONN_ACCEPT and CONN_MOVED repeat it. 0, as before, is
  * MPIB_SLOTS.
  *
- * In a cluster with a key (auth.h) a proof is about HELLO and WELCOME, and that
- * of the READY about this, too; in what it is about all proofs are zeros. Every
- * message that an end sends after its
- * WELCOME or READY is encrypted and sealed: 16 bytes after the message, counted in
- * its length, which is not encrypted. In a cluster without a key challenges and proofs are zeros.
+ * In a cluster with a key (auth.h) a proof is about HELLO and WELCOME, and that of the
+ * READY about this, too; in what it is about all proofs are zeros. Every message that an
+ * end sends after its WELCOME or READY is encrypted and sealed: 16 bytes after the
+ * message, counted in its length, which is not encrypted. In a cluster without a key
+ * challenges and proofs are zeros.
  */
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
