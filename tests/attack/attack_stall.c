@@ -213,20 +213,6 @@ static void goes_on_without(pid_t pid)
 	child_kill(pid);
 }
 
-static pid_t serving(const struct node *of)
-{
-	char path[128];
-	FILE *f;
-	int pid;
-
-	snprintf(path, sizeof(path), "%s/proxy.pid", of->dir);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%d", &pid), 1);
-	fclose(f);
-	return pid;
-}
-
 /* Nor does the process that handed over keep anything. */
 static void files_whose_close_waits_are_closed(void **state)
 {
@@ -235,7 +221,7 @@ static void files_whose_close_waits_are_closed(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		struct gift gift = { .to = &node[0], .flags = flags[i] };
 		pid_t pid = attack_begin(offer_a_file, &gift);
-		pid_t old = serving(&node[0]);
+		pid_t old = attack_proxy(node[0].dir);
 
 		victim_goes_on(victim, 64);
 		victim_goes_on_over_upgrades(victim, node, 2);
@@ -248,7 +234,7 @@ static void until_serves_another(const struct node *of, pid_t than)
 {
 	unsigned long long until = node_ms() + 20000;
 
-	while (serving(of) == than) {
+	while (attack_proxy(of->dir) == than) {
 		assert_true(node_ms() < until);
 		usleep(10000);
 	}
@@ -265,13 +251,13 @@ static void the_first_process_becomes_a_guard(void **state)
 	unsigned long long ms;
 	uint64_t us;
 
-	assert_int_equal(serving(&node[1]), first);
+	assert_int_equal(attack_proxy(node[1].dir), first);
 	victim_goes_on(victim, 64);
 	victim_goes_on_over_upgrades(victim, turned, 1);
 	until_holds_at_most(first, 1);
 	us = control_us(first);
 	ms = node_ms();
-	second = serving(&node[1]);
+	second = attack_proxy(node[1].dir);
 	assert_int_equal(kill(first, SIGUSR2), 0);
 	until_serves_another(&node[1], second);
 	victim_goes_on(victim, 64);

@@ -33,6 +33,20 @@ void attack_start(struct node *node, unsigned n, const char *const *args)
 	node_start_with(node, n, all);
 }
 
+pid_t attack_proxy(const char *dir)
+{
+	char path[128];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proxy.pid", dir);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	return pid;
+}
+
 void tenant_many_descriptors(void)
 {
 	struct rlimit r;

@@ -21,6 +21,8 @@ void attack_needs_root(void);
 /* Start node number n, whose sockets the tenants may use, with further
  * arguments up to a NULL. */
 void attack_start(struct node *node, unsigned n, const char *const *args);
+/* The process of a run directory's proxy, which changes when one takes over. */
+pid_t attack_proxy(const char *dir);
 
 /* Run fn(arg) in a child with the uid and the tenants' group, without any
  * capability. */

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "victim.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,8 +15,6 @@
 #define HANG_MS 60000
 #define EVERY 64 /* messages between two attaches */
 #define COMPARED 1024 /* messages without an attack */
-#define LOADERS 4
-#define BUSY_MOST_US 20000
 #define TOO_SLOW 2u /* upgrades tried again */
 
 static int victim_say(struct victim *v, const char *step, int rc)
@@ -96,76 +92,17 @@ static int victim_main(void *arg)
 	return 0;
 }
 
-/* CPU time of a thread; 0 if it is one that moves messages, or is gone. */
-static uint64_t cpu_of_thread_us(const char *task, const char *tid)
-{
-	unsigned long long ns = 0;
-	char path[300], name[32] = "";
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%.20s/comm", task, tid);
-	f = fopen(path, "r");
-	if (!f)
-		return 0;
-	if (!fgets(name, sizeof(name), f) || !strncmp(name, "mpib-shard", 10))
-		name[0] = '\0';
-	fclose(f);
-	snprintf(path, sizeof(path), "%s/%.20s/schedstat", task, tid);
-	f = name[0] ? fopen(path, "r") : NULL;
-	if (!f)
-		return 0;
-	if (fscanf(f, "%llu", &ns) != 1)
-		ns = 0;
-	fclose(f);
-	return ns / 1000;
-}
-
-/* CPU time of a proxy's threads that do not move messages. */
-static uint64_t cpu_of_proxy_us(pid_t pid)
-{
-	const struct dirent *e;
-	uint64_t us = 0;
-	char task[64];
-	DIR *dir;
-
-	snprintf(task, sizeof(task), "/proc/%d/task", pid);
-	dir = opendir(task);
-	if (!dir)
-		return 0; /* another process took over */
-	while ((e = readdir(dir)))
-		us += cpu_of_thread_us(task, e->d_name);
-	closedir(dir);
-	return us;
-}
-
-/* CPU time of all children that ended, attackers when they have, and of what the
- * proxies' other threads than the shards did for them. */
-static uint64_t cpu_of_attack_us(const struct victim *v)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_CHILDREN, &u);
-	return (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000 +
-	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) +
-	       cpu_of_proxy_us(v->proxy[0]) + cpu_of_proxy_us(v->proxy[1]);
-}
-
 struct victim *victim_start(const struct node *from, const struct node *to)
 {
 	struct victim *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct rusage u;
 
 	assert_true(v != MAP_FAILED);
 	snprintf(v->from, sizeof(v->from), "%s", from->dir);
 	snprintf(v->to, sizeof(v->to), "%s", to->dir);
 	v->pid = tenant_begin(VICTIM, victim_main, v);
 	victim_goes_on(v, 1);
-	v->proxy[0] = from->pid;
-	v->proxy[1] = to->pid;
-	getrusage(RUSAGE_CHILDREN, &u);
-	v->waits = u.ru_nvcsw;
-	v->cpu_us = cpu_of_attack_us(v);
+	load_taken(&v->before, v->from, v->to);
 	v->since_ms = node_ms();
 	return v;
 }
@@ -188,76 +125,46 @@ void victim_goes_on(struct victim *v, uint64_t messages)
 	}
 }
 
+/* What it takes is the operator's and no attack. False: it is to be tried again, as
+ * a process that gets no CPU for seconds is given up, whoever else there is. */
+static bool victim_upgrade(struct victim *v, const char *dir)
+{
+	const char *const argv[] = { "mpibctl", "-s", dir, "upgrade", NULL };
+	uint64_t before_ms = node_ms();
+	struct load from, to;
+	struct run run;
+
+	load_taken(&from, v->from, v->to);
+	atomic_store(&v->apart, true);
+	run_wait(&run, argv);
+	atomic_store(&v->apart, false);
+	load_taken(&to, v->from, v->to);
+	load_less(&to, &from);
+	load_more(&v->before, &to);
+	v->since_ms += node_ms() - before_ms;
+	printf("%s", run.out); /* how long traffic stood still */
+	fflush(stdout);
+	if (run.status && strstr(run.err, "does not answer") &&
+	    v->slow++ < TOO_SLOW)
+		return false;
+	if (run.status)
+		fail_msg("upgrade: %s", run.err);
+	return true;
+}
+
 void victim_goes_on_over_upgrades(struct victim *v, const struct node node[2],
 				  unsigned n)
 {
-	unsigned slow = 0;
-	struct run run;
-
+	v->slow = 0;
 	for (unsigned i = 0; i < n;) {
-		const char *const argv[] = { "mpibctl", "-s", node[i % 2].dir,
-					     "upgrade", NULL };
-
-		/* What it takes is the upgrade's and no attack. */
-		atomic_store(&v->apart, true);
-		run_wait(&run, argv);
-		atomic_store(&v->apart, false);
-		printf("%s", run.out); /* how long traffic stood still */
-		fflush(stdout);
-		/* A process that gets no CPU for seconds is given up, whoever
-		 * else there is. */
-		if (run.status && strstr(run.err, "does not answer") &&
-		    slow++ < TOO_SLOW)
+		if (!victim_upgrade(v, node[i % 2].dir))
 			continue;
-		if (run.status)
-			fail_msg("upgrade %u: %s", i, run.err);
 		victim_goes_on(v, 64);
 		i++;
 	}
-	if (slow)
-		print_message("%u upgrades had to be tried again\n", slow);
-}
-
-/* How the attackers took the CPU: so much of it, and so much each time. */
-struct load {
-	uint64_t busy_us, idle_us;
-};
-
-static int take_cpu(void *arg)
-{
-	const struct load *load = arg;
-
-	for (;;) {
-		uint64_t until = mpib_now_ns() + load->busy_us * 1000;
-
-		while (mpib_now_ns() < until)
-			;
-		if (load->idle_us > 0)
-			usleep((useconds_t)load->idle_us);
-	}
-	return 0;
-}
-
-static struct load load_of_attack(const struct victim *v, unsigned *permille)
-{
-	uint64_t cpu_us = cpu_of_attack_us(v);
-	uint64_t ms = node_ms() - v->since_ms + 1;
-	struct load load;
-	struct rusage u;
-
-	/* Of a proxy that another took over from nothing is known. */
-	cpu_us -= cpu_us > v->cpu_us ? v->cpu_us : cpu_us;
-	*permille = (unsigned)(cpu_us / LOADERS / ms);
-	*permille = *permille < 1 ? 1 : *permille > 1000 ? 1000 : *permille;
-	getrusage(RUSAGE_CHILDREN, &u);
-	/* Until one of them waits it goes on, and its proxies for it. */
-	load.busy_us = cpu_us / ((uint64_t)(u.ru_nvcsw - v->waits) + 1);
-	if (load.busy_us < 100)
-		load.busy_us = 100;
-	if (load.busy_us > BUSY_MOST_US)
-		load.busy_us = BUSY_MOST_US;
-	load.idle_us = load.busy_us * (1000 - *permille) / *permille;
-	return load;
+	v->upgrades += n;
+	if (v->slow)
+		print_message("%u upgrades had to be tried again\n", v->slow);
 }
 
 static double p99_us(const struct mpib_hist *h)
@@ -268,24 +175,33 @@ static double p99_us(const struct mpib_hist *h)
 	return (double)mpib_hist_quantile(&n, 0.99) / 1000;
 }
 
+/* As many messages an upgrade as there were while it was attacked. */
+static void goes_on_alone(struct victim *v)
+{
+	uint64_t each = COMPARED;
+
+	atomic_store(&v->left_alone, true);
+	if (v->upgrades)
+		each = v->messages / v->upgrades;
+	for (uint64_t n = 0; n < COMPARED; n += each) {
+		if (v->upgrades)
+			victim_upgrade(v, n / each % 2 ? v->to : v->from);
+		victim_goes_on(v, each);
+	}
+}
+
 void victim_compare(struct victim *v)
 {
-	unsigned permille;
-	struct load load = load_of_attack(v, &permille);
-	pid_t pid[LOADERS];
+	struct load taken;
 
-	for (unsigned i = 0; i < LOADERS; i++)
-		pid[i] = tenant_begin(ATTACKER, take_cpu, &load);
-	atomic_store(&v->left_alone, true);
-	victim_goes_on(v, COMPARED);
-	for (unsigned i = 0; i < LOADERS; i++)
-		child_kill(pid[i]);
+	load_taken(&taken, v->from, v->to);
+	load_less(&taken, &v->before);
+	load_begin(&taken, node_ms() - v->since_ms + 1);
+	goes_on_alone(v);
+	load_end();
 	print_message("the victim: p99 %.0f us, and %.0f us beside the same "
-		      "CPU load (%.2f cores, %llu us at once) without the "
-		      "attack\n",
-		      p99_us(&v->beside[0]), p99_us(&v->beside[1]),
-		      LOADERS * permille / 1000.0,
-		      (unsigned long long)load.busy_us);
+		      "CPU load without the attack\n",
+		      p99_us(&v->beside[0]), p99_us(&v->beside[1]));
 }
 
 void victim_end(struct victim *v)

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/hist.h"
+#include "load.h"
 #include "tenant.h"
 
 struct victim {
@@ -26,9 +27,9 @@ struct victim {
 	_Atomic bool left_alone;
 	_Atomic bool apart; /* what happens now is no attack: neither of both */
 	struct mpib_hist beside[2];
-	pid_t proxy[2];
-	uint64_t cpu_us, since_ms; /* when it started */
-	long waits; /* of the attackers until then */
+	unsigned upgrades, slow; /* amid attacks; tried again */
+	struct load before; /* when it started, and what is no attack */
+	uint64_t since_ms;
 };
 
 /* Start it, in memory that both processes see; returns when it moves. */
@@ -49,7 +50,8 @@ void victim_goes_on_over_upgrades(struct victim *v, const struct node node[2],
 				  unsigned n);
 /* The attackers have ended: have it move on beside processes that take as much of
  * the CPU as they, and the proxies' threads that move no messages, did, each
- * time for as long; and tell the p99 of both. */
+ * time for as long, and over as many upgrades a message; and tell the p99 of
+ * both. */
 void victim_compare(struct victim *v);
 /* Stop it: no message was wrong, no attach refused, no connection broken. */
 void victim_end(struct victim *v);
