@@ -253,12 +253,14 @@ unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid)
 
 int proxy_clients_listen(struct proxy_clients *all, int fd)
 {
-	all->acceptor = (struct mpib_acceptor){ .loop = all->loop,
-						.fd = fd,
-						.who = "a client",
-						.fn = accept_take,
-						.full = refuse_next,
-						.arg = all };
+	all->acceptor =
+		(struct mpib_acceptor){ .loop = all->loop,
+					.fd = fd,
+					.a_second = MPIB_ACCEPTS_A_SECOND,
+					.who = "a client",
+					.fn = accept_take,
+					.full = refuse_next,
+					.arg = all };
 	return mpib_acceptor_open(&all->acceptor);
 }
 

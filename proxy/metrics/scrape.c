@@ -188,6 +188,7 @@ int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
 	m->gather = g;
 	m->acceptor = (struct mpib_acceptor){ .loop = g->loop,
 					      .fd = fd,
+					      .a_second = MPIB_ACCEPTS_A_SECOND,
 					      .who = "a reader of the metrics "
 						     "socket",
 					      .fn = scrape_on_accept,

@@ -14,6 +14,12 @@
 #include "view/readers.h"
 
 #define BUDGET (MPIB_MSEC / 2) /* of a slice, before the loop goes on */
+/* Times what a slice took, until the next, while only users wait: who asks without
+ * end has no more than half of the control thread. */
+#define REST 1
+/* Readers of a user who are answered from the same snapshot; his others have the
+ * next, for which everybody waits until these are through. */
+#define AT_ONCE 4u
 /* Readers by the admin socket, where only root and the proxy's user come. */
 #define ADMINS_MAX 64u
 
@@ -22,25 +28,42 @@ static double stats_uptime(const struct mpib_stats *st)
 	return (double)(mpib_now_ns() - st->start_ns) / 1e9;
 }
 
+static void stats_on_view(void *arg, const struct mpib_view *v);
+
+/* Whether somebody else than users of the stats socket waits for the snapshot after
+ * the one that is kept for these: an administrator, who collects metrics. */
+static bool others_wait(const struct mpib_stats *st)
+{
+	const struct mpib_gather_wait *w;
+
+	TAILQ_FOREACH(w, &st->gather->waits, link)
+	{
+		const struct stats_reader *r = w->arg;
+
+		if (w->fn != stats_on_view || r->door->admin)
+			return true;
+	}
+	return false;
+}
+
 static void on_work(void *arg)
 {
 	struct mpib_stats *st = arg;
-	uint64_t until = mpib_loop_now(st->loop) + BUDGET;
+	uint64_t since = mpib_loop_now(st->loop), took = 0;
 	struct stats_reader *r;
 
-	do {
-		r = TAILQ_FIRST(&st->queue);
-		if (!r)
-			break;
+	while (took < BUDGET && (r = TAILQ_FIRST(&st->queue))) {
 		TAILQ_REMOVE(&st->queue, r, queue_link);
 		r->queued = false;
 		st->view.snap = r->kept ? st->gather->snap : NULL;
 		st->view.uptime_s = stats_uptime(st);
 		stats_reader_step(r);
-	} while (mpib_loop_now(st->loop) < until);
+		took = mpib_loop_now(st->loop) - since;
+	}
 	st->view.snap = NULL;
-	if (!TAILQ_EMPTY(&st->queue))
-		mpib_timer_arm(st->loop, &st->work, 0, on_work, st);
+	if (took >= BUDGET)
+		mpib_timer_arm(st->loop, &st->work,
+			       others_wait(st) ? 0 : REST * took, on_work, st);
 }
 
 static void stats_work(struct stats_reader *r)
@@ -48,13 +71,17 @@ static void stats_work(struct stats_reader *r)
 	struct mpib_stats *st = r->stats;
 
 	r->queued = true;
-	if (!st->work.armed)
+	if (!st->work.armed || r->door->admin)
 		mpib_timer_arm(st->loop, &st->work, 0, on_work, st);
 }
 
+/* Administrators wait for nobody. */
 void mpib_stats_queue(struct stats_reader *r)
 {
-	TAILQ_INSERT_TAIL(&r->stats->queue, r, queue_link);
+	if (r->door->admin)
+		TAILQ_INSERT_HEAD(&r->stats->queue, r, queue_link);
+	else
+		TAILQ_INSERT_TAIL(&r->stats->queue, r, queue_link);
 	stats_work(r);
 }
 
@@ -64,12 +91,27 @@ void mpib_stats_next(struct stats_reader *r)
 	stats_work(r);
 }
 
+static bool has_turn(const struct stats_reader *r)
+{
+	const struct stats_reader *o;
+	unsigned n = 0;
+
+	TAILQ_FOREACH(o, &r->stats->queue, queue_link)
+	n += o->kept && o->uid == r->uid;
+	return n < AT_ONCE || r->door->admin;
+}
+
 static void stats_on_view(void *arg, const struct mpib_view *v)
 {
 	struct stats_reader *r = arg;
 
 	if (!v) {
 		stats_reader_drop(r);
+		return;
+	}
+	if (!has_turn(r)) {
+		mpib_gather_ask_requests(r->stats->gather, &r->wait,
+					 r->wait.older_ns, stats_on_view, r);
 		return;
 	}
 	r->kept = true;
@@ -191,6 +233,7 @@ static int open_door(struct mpib_stats *st, struct stats_door *door, int fd,
 		.admin = admin,
 		.acceptor = { .loop = st->loop,
 			      .fd = fd,
+			      .a_second = MPIB_ACCEPTS_A_SECOND,
 			      .who = "a reader of the stats socket",
 			      .fn = stats_take,
 			      .arg = door },

@@ -10,9 +10,25 @@
 #define SHORT_OF                                                               \
 	(100 * MPIB_MSEC) /* descriptors or memory: until it looks again */
 
+#define AHEAD (MPIB_SEC / 8)
+
 static void acceptor_on_time(void *arg)
 {
 	mpib_acceptor_resume(arg);
+}
+
+/* One more was taken: there may have been too many lately. */
+static void acceptor_count(struct mpib_acceptor *a)
+{
+	uint64_t now = mpib_loop_now(a->loop);
+
+	if (a->a_second == 0)
+		return;
+	if (a->paid < now)
+		a->paid = now;
+	a->paid += MPIB_SEC / a->a_second;
+	if (a->paid > now + AHEAD)
+		mpib_acceptor_pause(a, a->paid - now - AHEAD);
 }
 
 /* False: no other caller is to be taken now. */
@@ -21,8 +37,10 @@ static bool acceptor_take(struct mpib_acceptor *a)
 	int fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0) {
+		acceptor_count(a);
 		a->fn(a->arg, fd);
-		return a->watch.added; /* fn may have closed it */
+		/* fn may have closed it. */
+		return a->watch.added && !a->pause.armed;
 	}
 	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
 		return false;

@@ -2,7 +2,8 @@
 /*
  * Takes the callers of a listening socket. One that cannot be taken, as there is
  * no descriptor or no memory for it, waits: the socket stays readable, and a loop
- * that looked at once again would spin. The thread of the loop.
+ * that looked at once again would spin. So do those of a flood, which leaves the
+ * thread to others. The thread of the loop.
  */
 #ifndef MPIB_BASE_ACCEPTOR_H
 #define MPIB_BASE_ACCEPTOR_H
@@ -16,6 +17,9 @@ struct mpib_acceptor {
 	struct mpib_loop *loop;
 	int fd; /* the listening socket, which stays the caller's */
 	unsigned at_once; /* callers in a turn of the loop; 0: one */
+	/* Callers that are taken in a second, after those of an 8th of one; 0: as
+	 * many as there are. */
+	unsigned a_second;
 	const char *who; /* in the log: "a client" */
 	/* fd is of the caller, close-on-exec and not blocking; fn owns it. */
 	void (*fn)(void *arg, int fd);
@@ -25,12 +29,17 @@ struct mpib_acceptor {
 	void *arg;
 	struct mpib_io watch;
 	struct mpib_timer pause;
+	uint64_t paid; /* the time that those who were taken have used up */
 };
+
+/* Enough for processes of a job that begin at once. */
+#define MPIB_ACCEPTS_A_SECOND 4000
 
 /* Begin, with what is above the watch filled in. 0 or -errno. */
 int mpib_acceptor_open(struct mpib_acceptor *a);
-/* The next three have no effect on one that is not open. Take nobody for ns, or, with UINT64_MAX, until mpib_acceptor_resume(). The
- * kernel keeps those who call meanwhile. */
+/* The next three have no effect on one that is not open. Take nobody for ns, or,
+ * with UINT64_MAX, until mpib_acceptor_resume(). The kernel keeps those who call
+ * meanwhile. */
 void mpib_acceptor_pause(struct mpib_acceptor *a, uint64_t ns);
 void mpib_acceptor_resume(struct mpib_acceptor *a);
 void mpib_acceptor_close(struct mpib_acceptor *a);

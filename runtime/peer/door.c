@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Where callers come in: the listening sockets of the peer link, and how many
- * callers that have proved nothing are kept, and taken in a while. Control
- * thread.
+ * callers that have proved nothing are kept. Control thread.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,28 +17,10 @@
 /* Callers that have not proved anything, in all and from one address. */
 #define PENDING_PEERS_MAX 256u
 #define PENDING_OF_ONE_MAX 64u
-/* Callers that are taken in a while, so that a flood of them leaves the control
- * thread to the others; the kernel keeps those beyond for later. */
-#define WHILE_NS (100 * MPIB_MSEC)
-#define TAKEN_IN_A_WHILE 512u
 
 static void on_patience_end(void *arg)
 {
 	mpib_hello_drop(arg);
-}
-
-/* Count one more caller; when there were many lately, the next ones wait. */
-static void count_accept(struct mpib_door *d)
-{
-	uint64_t now = mpib_loop_now(d->broker->loop);
-	uint64_t end = d->taken_ns + WHILE_NS;
-
-	if (now >= end) {
-		d->taken_ns = now;
-		d->taken = 0;
-	}
-	if (++d->taken >= TAKEN_IN_A_WHILE)
-		mpib_acceptor_pause(&d->acceptor, d->taken_ns + WHILE_NS - now);
 }
 
 /* There are too many callers at the door, of that address or in all: drop the
@@ -87,7 +68,6 @@ static void door_on_accept(void *arg, int fd)
 	TAILQ_INSERT_TAIL(&b->pending_peers, s, entry);
 	d->callers++;
 	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
-	count_accept(d);
 }
 
 int mpib_hello_accept(struct mpib_broker *b)
@@ -99,12 +79,14 @@ int mpib_hello_accept(struct mpib_broker *b)
 
 		if (d->fd < 0)
 			continue;
-		d->acceptor = (struct mpib_acceptor){ .loop = b->loop,
-						      .fd = d->fd,
-						      .who = "a caller of the "
-							     "peer link",
-						      .fn = door_on_accept,
-						      .arg = d };
+		d->acceptor = (struct mpib_acceptor){
+			.loop = b->loop,
+			.fd = d->fd,
+			.a_second = MPIB_ACCEPTS_A_SECOND,
+			.who = "a caller of the peer link",
+			.fn = door_on_accept,
+			.arg = d,
+		};
 		rc = mpib_acceptor_open(&d->acceptor);
 	}
 	return rc;

@@ -23,9 +23,7 @@ struct mpib_peer;
 struct mpib_door {
 	struct mpib_broker *broker;
 	int fd; /* -1: none */
-	struct mpib_acceptor acceptor; /* pauses if there were many lately */
-	uint64_t taken_ns; /* begin of a while in which callers are counted */
-	unsigned taken; /* callers since */
+	struct mpib_acceptor acceptor;
 	unsigned callers; /* of them, those that have proved nothing yet */
 };
 

@@ -152,7 +152,8 @@ static pid_t taking[ATTACKERS + 1];
 static unsigned processes;
 
 /* n processes, each with its part of what was taken. */
-static void take_as_much(const struct load_part *l, unsigned n, uint64_t ms)
+static struct pattern take_as_much(const struct load_part *l, unsigned n,
+				   uint64_t ms)
 {
 	uint64_t permille = clamp(l->us / n / ms, 1, 1000);
 	struct pattern p;
@@ -161,17 +162,20 @@ static void take_as_much(const struct load_part *l, unsigned n, uint64_t ms)
 	p.idle_us = p.busy_us * (1000 - permille) / permille;
 	while (n-- > 0)
 		taking[processes++] = tenant_begin(ATTACKER, take_cpu, &p);
-	print_message("%.2f cores, %llu us at once; ",
-		      (double)l->us / 1000 / ms, (unsigned long long)p.busy_us);
+	return p;
 }
 
 void load_begin(const struct load *load, uint64_t ms)
 {
-	print_message("The attackers took ");
-	take_as_much(&load->children, ATTACKERS, ms);
-	print_message("the proxies beside messages ");
-	take_as_much(&load->proxies, 1, ms);
-	print_message("so much is taken\n");
+	struct pattern a = take_as_much(&load->children, ATTACKERS, ms);
+	struct pattern p = take_as_much(&load->proxies, 1, ms);
+
+	print_message("attackers took %.2f cores, %llu us at once, and the "
+		      "proxies beside messages %.2f, %llu us\n",
+		      (double)load->children.us / 1000 / (double)ms,
+		      (unsigned long long)a.busy_us,
+		      (double)load->proxies.us / 1000 / (double)ms,
+		      (unsigned long long)p.busy_us);
 }
 
 void load_end(void)

@@ -158,6 +158,29 @@ static void nobody_is_taken_in_a_pause(void **state)
 	assert_int_equal(taken, 2);
 }
 
+static void a_flood_is_taken_at_a_pace(void **state)
+{
+	acceptor.a_second = 16; /* two at once */
+	for (unsigned i = 0; i < 8; i++)
+		call();
+	while (turn() > 0)
+		;
+	assert_int_equal(taken, 3);
+	for (unsigned i = 4; i <= 8; i++) {
+		mpib_loop_advance(&loop, MPIB_SEC / 16);
+		while (turn() > 0)
+			;
+		assert_int_equal(taken, i);
+	}
+	/* Who rested has two at once again, and no more. */
+	mpib_loop_advance(&loop, 3600 * MPIB_SEC);
+	for (unsigned i = 0; i < 8; i++)
+		call();
+	while (turn() > 0)
+		;
+	assert_int_equal(taken, 11);
+}
+
 static void one_that_is_not_open_bears_it_all(void **state)
 {
 	struct mpib_acceptor none = { .loop = &loop };
@@ -175,6 +198,7 @@ const struct CMUnitTest test_list[] = {
 	EACH(who_finds_no_descriptor_waits_and_costs_nothing),
 	EACH(or_is_turned_away),
 	EACH(nobody_is_taken_in_a_pause),
+	EACH(a_flood_is_taken_at_a_pace),
 	EACH(one_that_is_not_open_bears_it_all),
 	{ 0 },
 };

@@ -10,6 +10,7 @@
 #include "test.h"
 
 #define BIG (17u << 20) /* more than all readers' answers may take together */
+#define MANY 6
 
 static struct mpib_loop loop;
 static struct mpib_gather gather;
@@ -18,6 +19,11 @@ static struct mpib_stats *stats;
 static int listener;
 static struct sockaddr_un at;
 static socklen_t at_len;
+static unsigned answer; /* bytes */
+/* The engine's answer, where it is the test's to give. */
+static bool waits;
+static mpib_snapshot_fn *snapshot_fn;
+static void *snapshot_arg;
 
 void __wrap_mpib_view_conns_part(const struct mpib_view *v, uint64_t client,
 				 struct mpib_view_part *part);
@@ -32,7 +38,7 @@ void __wrap_mpib_view_conns_part(const struct mpib_view *v, uint64_t client,
 	(void)v;
 	(void)client;
 	memset(blanks, ' ', sizeof(blanks));
-	for (unsigned i = 0; i < BIG / sizeof(blanks); i++)
+	for (unsigned i = 0; i < answer / sizeof(blanks); i++)
 		fwrite(blanks, sizeof(blanks), 1, part->out);
 	fputs("0", part->out);
 }
@@ -41,7 +47,10 @@ int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
 				mpib_snapshot_fn *fn, void *arg)
 {
 	(void)engine;
-	fn(arg, calloc(1, sizeof(struct mpib_snapshot)));
+	snapshot_fn = fn;
+	snapshot_arg = arg;
+	if (!waits)
+		fn(arg, calloc(1, sizeof(struct mpib_snapshot)));
 	return 0;
 }
 
@@ -51,6 +60,8 @@ static int setup(void **state)
 
 	mpib_config_init(&cfg);
 	view.cfg = &cfg;
+	answer = BIG;
+	waits = false;
 	at = (struct sockaddr_un){ .sun_family = AF_UNIX };
 	at_len = sizeof(sa_family_t); /* the kernel names it */
 	listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -124,8 +135,45 @@ static void a_second_one_beside_it_is_too_much(void **state)
 	assert_true(read_all(slow) > BIG);
 }
 
+/* The engine gives its snapshot; returns how many have their answer now, which the
+ * second of two lines is. */
+static unsigned answered_after_another(const int *fd)
+{
+	char buf[1 << 12];
+	unsigned n = 0;
+
+	snapshot_fn(snapshot_arg, calloc(1, sizeof(struct mpib_snapshot)));
+	for (unsigned i = 0; i < 64; i++)
+		mpib_loop_turn(&loop, 0);
+	for (unsigned i = 0; i < MANY; i++) {
+		ssize_t got = recv(fd[i], buf, sizeof(buf) - 1,
+				   MSG_DONTWAIT | MSG_PEEK);
+
+		buf[got > 0 ? got : 0] = '\0';
+		n += strstr(buf, "\"ok\"") != NULL;
+	}
+	return n;
+}
+
+/* The first had one begun before the others asked. */
+static void a_user_has_four_answers_from_a_snapshot(void **state)
+{
+	int fd[MANY];
+
+	answer = 0;
+	waits = true;
+	for (unsigned i = 0; i < MANY; i++)
+		fd[i] = ask();
+	assert_int_equal(answered_after_another(fd), 1);
+	assert_int_equal(answered_after_another(fd), 5);
+	assert_int_equal(answered_after_another(fd), 6);
+	for (unsigned i = 0; i < MANY; i++)
+		close(fd[i]);
+}
+
 const struct CMUnitTest test_list[] = {
 	fixture_test(an_answer_of_any_size_is_had_by_who_reads),
 	fixture_test(a_second_one_beside_it_is_too_much),
+	fixture_test(a_user_has_four_answers_from_a_snapshot),
 	{ 0 },
 };
