@@ -18,6 +18,15 @@ static int textfile_fail(struct mpib_dial *d, const char *file)
 	return MPIB_EXIT_FAILED;
 }
 
+/* Whether file is there and is none, as /dev/stdout, which would be no device and no
+ * link any more. */
+static bool textfile_other(const char *file)
+{
+	struct stat st;
+
+	return lstat(file, &st) == 0 && !S_ISREG(st.st_mode);
+}
+
 /* Create a temporary file in the directory of file, so that rename() works.
  * Collectors skip it, since its name does not end with .prom. */
 static int textfile_temporary(const char *file, char *path, size_t len)
@@ -36,10 +45,19 @@ int mpib_textfile_write(struct mpib_dial *d, const char *command,
 			const char *file)
 {
 	char path[PATH_MAX];
-	int fd = textfile_temporary(file, path, sizeof(path)), rc;
-	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+	int fd, rc;
+	FILE *out;
 	bool failed;
 
+	if (textfile_other(file)) {
+		snprintf(d->why, sizeof(d->why),
+			 "%.256s: it is no regular file (name one; without "
+			 "--textfile metrics go to standard output)",
+			 file);
+		return MPIB_EXIT_FAILED;
+	}
+	fd = textfile_temporary(file, path, sizeof(path));
+	out = fd < 0 ? NULL : fdopen(fd, "w");
 	if (!out) {
 		rc = textfile_fail(d, file);
 		if (fd >= 0) {

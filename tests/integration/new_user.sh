@@ -127,6 +127,15 @@ mpibctl metrics --textfile "$dir/m.prom" || fail "textfile"
 [ "$(stat -c %a "$dir/m.prom")" = 644 ] || fail "textfile: its mode"
 grep -q '^mpib_rail_up{rail="SUP"} 1$' "$dir/m.prom" || fail "textfile: a rail"
 refused 1 mpibctl metrics --textfile "$dir/nowhere/m.prom"
+# What is no file, as /dev/null and /dev/stdout, stays what it is.
+mkfifo "$dir/pipe"
+ln -s m.prom "$dir/link"
+for other in pipe link; do
+	kind=$(stat -c %F "$dir/$other")
+	refused 1 mpibctl metrics --textfile "$dir/$other"
+	[ "$(stat -c %F "$dir/$other")" = "$kind" ] ||
+		fail "textfile: takes the place of a $kind"
+done
 [ -z "$(find "$dir" -name '.mpib-*')" ] || fail "textfile: leaves a file"
 refused 1 sh -c 'exec mpibctl rails >/dev/full'
 
