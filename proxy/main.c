@@ -222,6 +222,7 @@ int main(int argc, char **argv)
 	char why[MPIB_WHY_MAX];
 	int rc;
 
+	mpib_log_begin();
 	if (flag)
 		return mpib_guard_run((int)strtol(flag, NULL, 10));
 	flag = own_flag(argc, argv, "--takeover=");

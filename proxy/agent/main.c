@@ -226,8 +226,10 @@ int main(int argc, char **argv)
 	static struct mpib_agent_options o;
 	char why[MPIB_AGENT_WHY] = "";
 	struct mpib_agent_policy *p = &run.policy;
-	int rc = mpib_agent_options_parse(argc, argv, &o, why);
+	int rc;
 
+	mpib_log_begin();
+	rc = mpib_agent_options_parse(argc, argv, &o, why);
 	if (rc >= 0)
 		return agent_fail(rc, why);
 	if (o.status)

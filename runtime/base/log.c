@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,6 +35,19 @@ static void stderr_sink(enum mpib_log_level level, const char *line)
 	/* One write(), so that lines of several threads do not mix. */
 	if (write(STDERR_FILENO, out, (size_t)n) < 0)
 		return;
+}
+
+void mpib_log_begin(void)
+{
+	int fd;
+
+	/* Each gets the lowest number that is free. A program that is executed does
+	 * the same for itself. */
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
 }
 
 void mpib_log_set_level(enum mpib_log_level level)

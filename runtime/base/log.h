@@ -18,6 +18,10 @@ enum mpib_log_level {
 /* Gets whole lines without a newline, from any thread. */
 typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
 
+/* First thing in main(): have /dev/null where standard input, output or error is
+ * closed, so that nothing else gets such a number, and with it what is printed. */
+void mpib_log_begin(void);
+
 /*
  * Drop lines above level. Any thread. The default is MPIB_LOG_INFO, to stderr,
  * with a "<N>" syslog prefix if stderr is the journal (sd-daemon(3)).

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# closed.sh BUILD: started with standard input, output and error closed, as by a
+# supervisor that opens none, a proxy, a daemon and an agent have /dev/null there:
+# nothing else that they open gets such a number, and with it the lines of the log.
+set -uo pipefail
+build=$1
+. "$(dirname "$0")/../support/nodes.sh"
+at_end() {
+	heirs_end
+	[ -z "${agent:-}" ] || kill "$agent"
+}
+# null WHAT PID
+null() {
+	local fd
+	for fd in 0 1 2; do
+		[ "$(readlink "/proc/$2/fd/$fd")" = /dev/null ] ||
+			fail "$1: $fd is $(readlink "/proc/$2/fd/$fd")"
+	done
+}
+answers() {
+	ctl ping >/dev/null 2>&1
+}
+gone() {
+	! lives "$1"
+}
+for how in "" --daemon; do
+	# shellcheck disable=SC2086 # no word, or one
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n0" \
+		--sout "soft:$net.1" --sup "soft:$net.11" $how <&- >&- 2>&- &
+	await answers || {
+		fail "mpib-proxy $how does not answer"
+		continue
+	}
+	pid=$(<"$dir/n0/proxy.pid")
+	null "mpib-proxy $how" "$pid"
+	kill "$pid"
+	await gone "$pid" || fail "mpib-proxy $how does not end"
+done
+"$build/proxy/mpib-agent" --dir "$dir/agent" --run-dir "$dir/n0" adaptive \
+	<&- >&- 2>&- &
+agent=$!
+await test -S "$dir/agent/agent.sock" || fail "mpib-agent does not begin"
+null mpib-agent "$agent"
+exit "$failed"
