@@ -67,7 +67,8 @@ bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len)
 	int n = snprintf(buf, len, "%s", call->command->ask);
 
 	for (unsigned i = 0; i < call->argc && n < (int)len; i++)
-		n += snprintf(buf + n, len - (size_t)n, " %s", call->argv[i]);
+		n += snprintf(buf + n, len - (size_t)n, " %s",
+			      *call->argv[i] ? call->argv[i] : "\"\"");
 	if (n < (int)len)
 		return true;
 	mpib_ctl_fail(MPIB_EXIT_USAGE, "command line: an argument is too long "

@@ -353,7 +353,7 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
 		return NULL;
 	while ((word = strtok_r(NULL, blank, &save))) {
 		if (words < MPIB_COMMAND_ARGS)
-			ask->argv[words] = word;
+			ask->argv[words] = strcmp(word, "\"\"") ? word : "";
 		words++;
 	}
 	if (words < c->min || words > c->max) {

@@ -117,6 +117,17 @@ ctl rails --strict 2>/dev/null
 ctl config set hca.speed 400 >/dev/null || fail "config set hca.speed"
 [ "$(ctl rails -o expected_mbps | sort -u)" = 400000 ] || fail "expected speed"
 
+# What a rule gave is taken back: rules begin and end while the proxy runs.
+rules() {
+	ctl config -o section,key,value | sed -n 's/^share\trules\t//p'
+}
+ctl config set share.rules uid=4711:weight=20 >/dev/null || fail "config set share.rules"
+is "$(rules)" uid=4711:weight=20
+ctl config set share.rules '' >/dev/null || fail "no rule any more"
+is "$(rules)" ''
+ctl config set limit.readers '' 2>"$dir/err" && fail "a number of nothing"
+has 'limit.readers = "" is not a number' <"$dir/err" || fail "$(<"$dir/err")"
+
 # completes WORDS... : what bash offers for the last of them.
 completes() (
 	. "$(dirname "$0")/../../proxy/ctl/completion/mpibctl.bash"
