@@ -326,6 +326,16 @@ int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why)
 	return fd;
 }
 
+/* Whether somebody removed the directory and another is in its place, whose proxy has
+ * the paths beside it, too. */
+static bool rundir_replaced(const struct mpib_rundir *rd)
+{
+	struct stat ours, there;
+
+	return fstat(rd->dir, &ours) == 0 && stat(rd->path, &there) == 0 &&
+	       (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev);
+}
+
 /* Remove the admin socket, and its directory where that is permitted. */
 static void clear_admin(const struct mpib_rundir *rd)
 {
@@ -342,7 +352,8 @@ void mpib_rundir_close(struct mpib_rundir *rd, const char *keep)
 {
 	if (rd->dir < 0)
 		return;
-	clear_admin(rd);
+	if (!rundir_replaced(rd))
+		clear_admin(rd);
 	rundir_clear(rd, keep);
 	/* Unlink the lock file last and while it is locked, so that a proxy
 	 * that starts meanwhile finds an empty directory (take_lock()). */

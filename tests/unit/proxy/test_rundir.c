@@ -178,6 +178,28 @@ static void the_admin_socket_is_beside_it_and_for_nobody_else(void **state)
 	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
 }
 
+/* Somebody removed the directory of one that runs, and started another there. */
+static void the_admin_socket_of_the_next_one_stays(void **state)
+{
+	struct mpib_rundir a, b;
+	int fd;
+
+	assert_int_equal(mpib_rundir_open(&a, path, "", why), 0);
+	fd = mpib_rundir_listen_admin(&a, why);
+	assert_true(fd >= 0);
+	close(fd);
+	assert_int_equal(unlinkat(a.dir, "lock", 0), 0);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(mpib_rundir_open(&b, path, "", why), 0);
+	fd = mpib_rundir_listen_admin(&b, why);
+	assert_true(fd >= 0);
+	close(fd);
+	mpib_rundir_close(&a, NULL);
+	assert_int_equal(access(scratch_path("run.admin/admin.sock"), F_OK), 0);
+	mpib_rundir_close(&b, NULL);
+	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
+}
+
 /* As a volume of a container is: it becomes the proxy's alone. */
 static void an_admin_directory_open_to_all_is_closed(void **state)
 {
@@ -233,6 +255,7 @@ const struct CMUnitTest test_list[] = {
 	SCRATCH_TEST(a_directory_open_to_all_is_refused),
 	SCRATCH_TEST(so_is_one_that_its_group_may_write),
 	SCRATCH_TEST(the_admin_socket_is_beside_it_and_for_nobody_else),
+	SCRATCH_TEST(the_admin_socket_of_the_next_one_stays),
 	SCRATCH_TEST(an_admin_directory_open_to_all_is_closed),
 	SCRATCH_TEST(a_link_is_refused),
 	SCRATCH_TEST(what_cannot_be_made_is_told),
