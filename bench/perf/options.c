@@ -249,14 +249,24 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 	}
 }
 
+static int no_option(char **argv, const char *shorts)
+{
+	/* getopt_long() is not behind a word that has letters left. */
+	if (optopt > 0 && optopt < 256 && !strchr(shorts, optopt))
+		return perf_bad("command line: -%c is no option (see --help)",
+				optopt);
+	return perf_bad("command line: %s is no option (see --help)",
+			argv[optind - 1]);
+}
+
 static int take_all(struct perf_options *opt, int argc, char **argv)
 {
+	static const char shorts[] = ":hvb:e:f:n:w:c:";
 	int c;
 
 	opterr = 0;
 	optind = 0;
-	while ((c = getopt_long(argc, argv, ":hvb:e:f:n:w:c:", longopts,
-				NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, shorts, longopts, NULL)) != -1) {
 		switch (c) {
 		case 'h':
 			fputs(perf_help, stdout);
@@ -269,9 +279,7 @@ static int take_all(struct perf_options *opt, int argc, char **argv)
 				"command line: %s wants a value (see --help)",
 				argv[optind - 1]);
 		case '?':
-			return perf_bad(
-				"command line: %s is no option (see --help)",
-				argv[optind - 1]);
+			return no_option(argv, shorts);
 		default:
 			if (take_load(opt, c, optarg) < 0)
 				return -EINVAL;

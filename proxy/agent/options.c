@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "ctl/dial.h"
 
 #define SERVES "mpib"
@@ -147,7 +148,7 @@ int mpib_agent_options_parse(int argc, char **argv,
 		if (options_take(o, c))
 			continue;
 		mpib_agent_bad(why, "command line: %.64s %s (see --help)",
-			       argv[optind - 1],
+			       mpib_option_word(argv, ""),
 			       c == ':' ? "wants a value" : "cannot be used");
 		return MPIB_EXIT_USAGE;
 	}

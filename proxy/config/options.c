@@ -58,14 +58,14 @@ static int options_complain(const struct config_options *o, int c, char **argv,
 {
 	char typed[64];
 	struct mpib_suggest s = { .typed = typed };
-	const char *near;
+	const char *near, *word;
 
 	if (optind < 1 || !argv[optind - 1])
 		return -EINVAL;
+	word = mpib_option_word(argv, "");
 	snprintf(typed, sizeof(typed), "%.*s",
-		 (int)strcspn(argv[optind - 1] + strspn(argv[optind - 1], "-"),
-			      "="),
-		 argv[optind - 1] + strspn(argv[optind - 1], "-"));
+		 (int)strcspn(word + strspn(word, "-"), "="),
+		 word + strspn(word, "-"));
 	if (c == ':')
 		return mpib_why_fail(
 			why, -EINVAL,
@@ -73,10 +73,10 @@ static int options_complain(const struct config_options *o, int c, char **argv,
 	for (unsigned i = 0; i < o->count; i++)
 		mpib_suggest_try(&s, o->list[i].name);
 	near = mpib_suggest_best(&s);
-	return mpib_why_fail(
-		why, -EINVAL, "command line: %.80s cannot be used (%s%s%s)",
-		argv[optind - 1], near ? "did you mean --" : "see --help",
-		near ? near : "", near ? "?" : "");
+	return mpib_why_fail(why, -EINVAL,
+			     "command line: %.80s cannot be used (%s%s%s)",
+			     word, near ? "did you mean --" : "see --help",
+			     near ? near : "", near ? "?" : "");
 }
 
 /* The option's value is in optarg. */

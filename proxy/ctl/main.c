@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/suggest.h"
 #include "ctl/commands.h"
 #include "ctl/rates.h"
 
@@ -87,6 +88,7 @@ static int help_asked(int argc, char **argv)
 	return ctl_help(NULL);
 }
 
+static const char shorts[] = ":jo:rw:s:hV";
 static const struct option options[] = {
 	{ "json", no_argument, NULL, 'j' },
 	{ "output", required_argument, NULL, 'o' },
@@ -125,7 +127,8 @@ static int bad_option(int c, char **argv)
 	/* optopt is the option's letter; for a long option, its value. */
 	snprintf(why, sizeof(why),
 		 "command line: %.64s %s (see mpibctl --help)",
-		 argv[optind - 1], c == ':' ? "wants a value" : "is no option");
+		 mpib_option_word(argv, shorts),
+		 c == ':' ? "wants a value" : "is no option");
 	return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 }
 
@@ -239,8 +242,7 @@ static int ctl_parse(int argc, char **argv, struct mpib_ctl_call *call,
 	int c, rc;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":jo:rw:s:hV", options, NULL)) !=
-	       -1) {
+	while ((c = getopt_long(argc, argv, shorts, options, NULL)) != -1) {
 		rc = take_form(call, c);
 		if (rc < 0)
 			return MPIB_EXIT_USAGE;

@@ -15,6 +15,8 @@
 
 #define WIDTH 80
 
+static const char shorts[] = ":bn:d:t:s:hV";
+
 struct top_options {
 	const char *run_dir;
 	bool batch;
@@ -172,7 +174,8 @@ static int read_option(int c, char **argv, struct top_options *o)
 	default:
 		return top_usage(c == ':' ? "a value is missing behind"
 					  : "there is no option",
-				 argv[optind - 1], "see mpib-top --help");
+				 mpib_option_word(argv, shorts),
+				 "see mpib-top --help");
 	}
 }
 
@@ -192,8 +195,7 @@ int main(int argc, char **argv)
 	int c, rc;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":bn:d:t:s:hV", options, NULL)) !=
-	       -1) {
+	while ((c = getopt_long(argc, argv, shorts, options, NULL)) != -1) {
 		if (c == 'h') {
 			top_help();
 			return MPIB_EXIT_OK;

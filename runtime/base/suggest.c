@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/suggest.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -67,4 +68,15 @@ const char *mpib_suggest_remedy(const struct mpib_suggest *s,
 		return otherwise;
 	snprintf(buf, len, "did you mean %s?", best);
 	return buf;
+}
+
+const char *mpib_option_word(char **argv, const char *shorts)
+{
+	const char *at = argv[optind];
+
+	/* It stays at a word that has letters left, and is behind any other. */
+	if (optopt > 0 && optopt < 256 && !strchr(shorts, optopt) && at &&
+	    at[0] == '-' && at[1] != '-' && strchr(at, optopt))
+		return at;
+	return argv[optind - 1];
 }

@@ -22,4 +22,7 @@ const char *mpib_suggest_best(const struct mpib_suggest *s);
 const char *mpib_suggest_remedy(const struct mpib_suggest *s,
 				const char *otherwise, char *buf, size_t len);
 
+/* The word that getopt_long() has just refused; shorts are the letters that it knows. */
+const char *mpib_option_word(char **argv, const char *shorts);
+
 #endif

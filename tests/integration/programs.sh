@@ -67,6 +67,13 @@ for program in "$proxy" "$ctl" "$monitor" "$agent" "$perf"; do
 	says "^$name $version\$" "$program" --version
 	refuses "$bad" "$program" --nonsense
 	refuses "$bad" "$program" --help=1
+	# Of letters in one word the word is named, and not what stands before it.
+	for word in -zq -hz=1; do
+		[ "$word" = -zq ] || [[ $name =~ ^mpib-proxy|^mpib-agent ]] || continue
+		refuses "$bad" "$program" "$word"
+		grep -qE -- "[ \"]${word}[ \"]|: -z " "$dir/err" ||
+			fail "$name $word: $(<"$dir/err")"
+	done
 done
 for program in "$build"/bench/bench-* "$build/bench/hotpath"; do
 	says '^Usage: ' "$program" --help
