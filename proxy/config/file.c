@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Configuration files in INI syntax, parsed by inih. */
+/* Configuration files in INI syntax. */
 #include "config/config.h"
 
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
-#include <ini.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/suggest.h"
 
-/* inih tells its handler no line number, so file_next_line(), which feeds inih,
- * counts the lines. */
+/* The longest value, its key, and blanks or a comment. */
+#define LINE_BYTES (2 * MPIB_VALUE_MAX)
+
 struct reader {
 	struct mpib_config *cfg;
-	FILE *in;
 	const char *path;
 	char *why; /* a line for each error */
+	char section[64];
 	unsigned line;
 	int rc; /* of the first error */
 };
@@ -27,29 +27,6 @@ static void file_fail(struct reader *r, int rc, const char *why)
 	if (r->rc == 0)
 		r->rc = rc;
 	mpib_config_why(r->why, why);
-}
-
-/* Like fgets() for inih, but drops leading blanks: inih takes an indented line
- * for the continuation of the value above. */
-static char *file_next_line(char *buf, int len, void *stream)
-{
-	struct reader *r = stream;
-	char why[MPIB_WHY_MAX];
-	size_t blanks;
-
-	if (!fgets(buf, len, r->in))
-		return NULL;
-	r->line++;
-	if (!strchr(buf, '\n') && !feof(r->in)) {
-		snprintf(why, sizeof(why),
-			 "%s:%u: the line is too long (give at most %d bytes)",
-			 r->path, r->line, len - 2);
-		file_fail(r, -EINVAL, why);
-		return NULL;
-	}
-	blanks = strspn(buf, " \t");
-	memmove(buf, buf + blanks, strlen(buf + blanks) + 1);
-	return buf;
 }
 
 const char *mpib_config_nearest(const char *typed, const char *otherwise,
@@ -95,66 +72,122 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 	file_fail(r, -EINVAL, why);
 }
 
-/* Goes on after an error, so that all of them are told. */
-static int file_handle(void *user, const char *section, const char *key,
-		       const char *value)
+static void file_setting(struct reader *r, const char *key, const char *value)
 {
 	static const char device[] = "device ";
 	const size_t prefix = sizeof(device) - 1;
-	const struct mpib_setting *s = mpib_config_find(section, key);
-	struct reader *r = user;
+	const struct mpib_setting *s = mpib_config_find(r->section, key);
 	char origin[MPIB_ORIGIN_MAX], why[MPIB_WHY_MAX];
 	int rc;
 
 	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
-	if (!strncmp(section, device, prefix)) {
-		rc = mpib_config_device_set(r->cfg, section + prefix, key,
+	if (!strncmp(r->section, device, prefix)) {
+		rc = mpib_config_device_set(r->cfg, r->section + prefix, key,
 					    value, origin, why);
 	} else if (!s) {
-		file_unknown(r, section, key);
-		return 1;
+		file_unknown(r, r->section, key);
+		return;
 	} else {
 		rc = mpib_config_set(r->cfg, s, value, origin, why);
 	}
 	if (rc < 0)
 		file_fail(r, rc, why);
-	return 1;
 }
 
-/* bad_line is the first that inih cannot parse, or 0. */
-static void file_end(struct reader *r, int bad_line)
+/* text without the blanks around it, which end in place. */
+static char *file_trim(char *text)
 {
-	char why[MPIB_WHY_MAX];
+	static const char blank[] = " \t\r\n\v\f";
+	size_t n;
 
-	if (bad_line > 0) {
+	text += strspn(text, blank);
+	n = strlen(text);
+	while (n > 0 && strchr(blank, text[n - 1]))
+		n--;
+	text[n] = '\0';
+	return text;
+}
+
+/* End the text where a comment begins: at the first byte, or at a ; behind a blank. */
+static void file_uncomment(char *text)
+{
+	char *c = text;
+
+	if (*text == '#' || *text == ';')
+		*text = '\0';
+	while ((c = strchr(c, ';')) && !isspace((unsigned char)c[-1]))
+		c++;
+	if (c)
+		*c = '\0';
+}
+
+/* Goes on after an error, so that all of them are told. */
+static void file_line(struct reader *r, char *text)
+{
+	char why[MPIB_WHY_MAX], *end;
+
+	text = file_trim(text);
+	file_uncomment(text);
+	if (!*text)
+		return;
+	end = *text == '[' ? strchr(text, ']') : strpbrk(text, "=:");
+	if (!end) {
 		snprintf(why, sizeof(why),
-			 "%s:%d: neither [section] nor key = value (comments "
+			 "%s:%u: neither [section] nor key = value (comments "
 			 "start with ;)",
-			 r->path, bad_line);
+			 r->path, r->line);
 		file_fail(r, -EINVAL, why);
-	} else if (ferror(r->in)) {
-		snprintf(why, sizeof(why), "%s: %s (name a readable file)",
-			 r->path, strerror(EIO));
-		file_fail(r, -EIO, why);
+		return;
 	}
+	*end = '\0';
+	if (*text == '[')
+		snprintf(r->section, sizeof(r->section), "%s", text + 1);
+	else
+		file_setting(r, file_trim(text), file_trim(end + 1));
+}
+
+/* False: the line is too long, so that this is none. */
+static bool file_next(struct reader *r, FILE *in, char *buf)
+{
+	static const char bom[] = "\xef\xbb\xbf";
+	char why[MPIB_WHY_MAX];
+	size_t skip = 0;
+
+	r->line++;
+	if (r->line == 1 && !strncmp(buf, bom, strlen(bom)))
+		skip = strlen(bom);
+	if (strchr(buf, '\n') || feof(in)) {
+		file_line(r, buf + skip);
+		return true;
+	}
+	snprintf(why, sizeof(why),
+		 "%s:%u: the line is too long (give at most %d bytes)", r->path,
+		 r->line, LINE_BYTES - 2);
+	file_fail(r, -EINVAL, why);
+	return false;
 }
 
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 {
 	struct reader r = { .cfg = cfg, .path = path, .why = why };
-	int bad_line;
+	char buf[LINE_BYTES], line[MPIB_WHY_MAX];
+	FILE *in = fopen(path, "re");
 
 	why[0] = '\0';
-	r.in = fopen(path, "re");
-	if (!r.in) {
+	if (!in) {
 		int rc = -errno;
 
 		return mpib_why_fail(why, rc, "%s: %s (name a readable file)",
 				     path, strerror(-rc));
 	}
-	bad_line = ini_parse_stream(file_next_line, &r, file_handle, &r);
-	file_end(&r, bad_line);
-	fclose(r.in);
+	while (fgets(buf, sizeof(buf), in) && file_next(&r, in, buf))
+		;
+	if (ferror(in)) {
+		snprintf(line, sizeof(line), "%s: %s (name a readable file)",
+			 path, strerror(errno));
+		file_fail(&r, -EIO, line);
+	}
+	fclose(in);
 	return r.rc;
 }
 

@@ -102,9 +102,44 @@ static void a_line_that_is_none_is_told(void **state)
 	assert_in(why, "f.conf:2: neither [section] nor key = value");
 }
 
+static void blanks_and_comments_are_none_of_a_value(void **state)
+{
+	assert_int_equal(
+		read_file("\xef\xbb\xbf[sup] # of both\r\n\tbw=256 ;half\r\n"
+			  "  # qp = 9\n; qp = 9\nqp: 3\r\n\r\n"
+			  "[run]\ndir = /a;b#c  ; d\ngroup ="),
+		0);
+	assert_int_equal(cfg.engine.sup_bw, 256);
+	assert_int_equal(cfg.engine.qps[1], 3);
+	assert_string_equal(cfg.run_dir, "/a;b#c");
+	assert_string_equal(cfg.run_group, "");
+	assert_int_equal(read_file(""), 0);
+}
+
+/* A list of 32 networks is one. */
+static void a_value_may_be_as_long_as_its_setting(void **state)
+{
+	char text[600] = "[peer]\nnetworks = ";
+
+	for (unsigned i = 0; i < 32; i++)
+		sprintf(text + strlen(text), "%s10.%u.0.0/16", i ? "," : "",
+			100 + i);
+	strcat(text, "\n[sup]\nbw = 7\n");
+	assert_int_equal(read_file(text), 0);
+	assert_int_equal(strlen(cfg.peer_networks), 32 * 14 - 1);
+	assert_int_equal(cfg.engine.sup_bw, 7);
+}
+
+static void a_directory_is_told(void **state)
+{
+	assert_int_equal(mpib_config_read_file(&cfg, scratch_path("."), why),
+			 -EIO);
+	assert_in(why, "Is a directory (name a readable file)");
+}
+
 static void a_line_too_long_is_told(void **state)
 {
-	char text[600];
+	char text[1200];
 
 	memset(text, 'x', sizeof(text));
 	memcpy(text, "[run]\ndir = /", 13);
@@ -346,6 +381,9 @@ const struct CMUnitTest test_list[] = {
 	SCRATCH_TEST(an_unknown_key_names_its_line_and_the_nearest),
 	SCRATCH_TEST(an_unknown_section_names_the_nearest),
 	SCRATCH_TEST(a_line_that_is_none_is_told),
+	SCRATCH_TEST(blanks_and_comments_are_none_of_a_value),
+	SCRATCH_TEST(a_value_may_be_as_long_as_its_setting),
+	SCRATCH_TEST(a_directory_is_told),
 	SCRATCH_TEST(a_line_too_long_is_told),
 	SCRATCH_TEST(a_bad_value_keeps_the_old_one),
 	SCRATCH_TEST(numbers_are_whole_and_in_range),
