@@ -180,6 +180,16 @@ static int take_form(struct mpib_ctl_call *call, int c)
 	}
 }
 
+/* Fields are asked for of what prints no answer that has any. */
+static bool fields_of_none(const struct mpib_ctl_call *call)
+{
+	const struct mpib_ctl_command *c = call->command;
+
+	return call->fields &&
+	       (c->run == mpib_ctl_metrics || c->run == mpib_ctl_follow ||
+		c->run == mpib_ctl_monitor || c->run == mpib_ctl_upgrade);
+}
+
 /* What does not go together; NULL: all does. */
 static const char *contradiction(const struct mpib_ctl_call *call)
 {
@@ -193,6 +203,9 @@ static const char *contradiction(const struct mpib_ctl_call *call)
 	    strcmp(call->command->noun, "cluster"))
 		return "command line: --quiet is for doctor and cluster (see "
 		       "mpibctl --help)";
+	if (fields_of_none(call))
+		return "command line: --output is for what shows or changes "
+		       "something (see mpibctl --help)";
 	if (call->csv && call->json)
 		return "command line: --csv and --json are two forms (give "
 		       "one)";

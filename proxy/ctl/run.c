@@ -33,7 +33,8 @@ int mpib_ctl_fail(int status, const char *why)
 		return status;
 	all = json_pack("{s:b,s:s,s:i}", "ok", false, "error", why, "status",
 			status);
-	json_dumpf(all, stdout, JSON_INDENT(2));
+	/* A line, as all else of what is read a line at a time. */
+	json_dumpf(all, stdout, 0);
 	putchar('\n');
 	json_decref(all);
 	return status;

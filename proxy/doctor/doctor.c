@@ -102,6 +102,19 @@ static void doctor_examine(struct mpib_doctor *d, bool strict)
 		mpib_check_loop(d);
 }
 
+/* Leave what is WARN or FAIL. */
+static void doctor_hush(struct mpib_doctor *d)
+{
+	size_t i = 0;
+
+	while (i < json_array_size(d->findings)) {
+		if (doctor_verdict(json_array_get(d->findings, i)) >= MPIB_WARN)
+			i++;
+		else
+			json_array_remove(d->findings, i);
+	}
+}
+
 static int doctor_report(const struct mpib_doctor *d,
 			 const struct mpib_ctl_call *call)
 {
@@ -119,11 +132,7 @@ static int doctor_report(const struct mpib_doctor *d,
 		json_dumpf(d->findings, stdout, JSON_INDENT(2));
 		putchar('\n');
 	} else {
-		json_array_foreach(d->findings, i, f)
-		{
-			if (!call->quiet || doctor_verdict(f) >= MPIB_WARN)
-				doctor_print(f, colour);
-		}
+		json_array_foreach(d->findings, i, f) doctor_print(f, colour);
 		if (!call->quiet)
 			printf("%u ok, %u to know, %u to look at, %u failed\n",
 			       d->count[MPIB_OK], d->count[MPIB_NOTE],
@@ -162,6 +171,8 @@ int mpib_ctl_doctor(const struct mpib_ctl_call *call)
 	doctor_find_proxy(proxy, sizeof(proxy));
 
 	doctor_examine(&d, call->strict);
+	if (call->quiet)
+		doctor_hush(&d);
 	rc = doctor_report(&d, call);
 	if (rc == MPIB_EXIT_OK &&
 	    d.count[MPIB_FAIL] + (call->strict ? d.count[MPIB_WARN] : 0))

@@ -128,6 +128,29 @@ is "$(rules)" ''
 ctl config set limit.readers '' 2>"$dir/err" && fail "a number of nothing"
 has 'limit.readers = "" is not a number' <"$dir/err" || fail "$(<"$dir/err")"
 
+# An option that would have no effect is refused.
+for command in metrics 'events follow' monitor upgrade; do
+	# shellcheck disable=SC2086 # words
+	timeout 30 "$build/proxy/mpibctl" -s "$dir/n0" $command -o pid >"$dir/out" 2>&1
+	[ $? -eq 2 ] || fail "-o of $command: $(head -n 3 "$dir/out")"
+done
+[ "$(ctl doctor --strict --quiet -o status | sort -u | xargs)" = WARN ] ||
+	fail "quiet: $(ctl doctor --strict --quiet -o status)"
+ctl -j doctor --strict --quiet | has '"OK"' && fail "quiet is not JSON's"
+# Who follows in JSON reads a line at a time, the failure at its end as well.
+ctl_of 1 -j events follow >"$dir/followed" 2>/dev/null &
+follower=$!
+ctl_of 1 -j monitor >"$dir/monitored" 2>/dev/null &
+monitor=$!
+await test -s "$dir/followed"
+await test -s "$dir/monitored"
+kill "${pids[1]}"
+wait "$follower" "$monitor"
+for file in followed monitored; do
+	tail -n 1 "$dir/$file" | has '^{"ok": false' || fail "$file: no failure"
+	grep -vE '^{.*}$' "$dir/$file" && fail "$file: not a line each"
+done
+
 # completes WORDS... : what bash offers for the last of them.
 completes() (
 	. "$(dirname "$0")/../../proxy/ctl/completion/mpibctl.bash"
