@@ -48,13 +48,17 @@ static unsigned words_split(char *text, char **words)
 	return n;
 }
 
-static bool words_take(char *text, mpib_agent_words_fn *take, void *ctx,
-		       unsigned line, char *why)
+static bool words_take(char *text, size_t len, mpib_agent_words_fn *take,
+		       void *ctx, unsigned line, char *why)
 {
 	char *words[MPIB_AGENT_WORDS];
 	unsigned count;
 
-	if (!strchr(text, '\n') && strlen(text) > 500)
+	/* Bytes 0 are what a crash may leave of a file that was written. */
+	if (strlen(text) != len)
+		return mpib_agent_bad(why, "the line has bytes of zero (write "
+					   "the file anew)");
+	if (len > 501)
 		return mpib_agent_bad(why, "the line is too long (give at most "
 					   "500 bytes)");
 	count = words_split(text, words);
@@ -69,17 +73,19 @@ static bool words_take(char *text, mpib_agent_words_fn *take, void *ctx,
 bool mpib_agent_words_read(const char *path, mpib_agent_words_fn *take,
 			   void *ctx, char *why)
 {
-	char text[512], reason[MPIB_AGENT_WHY] = "";
+	char *text = NULL, reason[MPIB_AGENT_WHY] = "";
 	FILE *in = fopen(path, "re");
 	unsigned line = 0;
+	size_t room = 0;
 	bool ok = true;
+	ssize_t n;
 
 	if (!in)
 		return mpib_agent_bad(why, "%.120s: %s (see the path)", path,
 				      strerror(errno));
-	while (ok && fgets(text, sizeof(text), in)) {
+	while (ok && (n = getline(&text, &room, in)) > 0) {
 		line++;
-		ok = words_take(text, take, ctx, line, reason);
+		ok = words_take(text, (size_t)n, take, ctx, line, reason);
 	}
 	if (!ok)
 		mpib_agent_bad(why, "%.80s:%u: %.160s", path, line, reason);
@@ -87,5 +93,6 @@ bool mpib_agent_words_read(const char *path, mpib_agent_words_fn *take,
 		ok = mpib_agent_bad(why, "%.120s: %s (see the path)", path,
 				    strerror(errno));
 	fclose(in);
+	free(text);
 	return ok;
 }

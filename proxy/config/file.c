@@ -10,9 +10,6 @@
 
 #include "base/suggest.h"
 
-/* The longest value, its key, and blanks or a comment. */
-#define LINE_BYTES (2 * MPIB_VALUE_MAX)
-
 struct reader {
 	struct mpib_config *cfg;
 	const char *path;
@@ -121,10 +118,21 @@ static void file_uncomment(char *text)
 		*c = '\0';
 }
 
+static void file_neither(struct reader *r)
+{
+	char why[MPIB_WHY_MAX];
+
+	snprintf(why, sizeof(why),
+		 "%s:%u: neither [section] nor key = value (comments start "
+		 "with ;)",
+		 r->path, r->line);
+	file_fail(r, -EINVAL, why);
+}
+
 /* Goes on after an error, so that all of them are told. */
 static void file_line(struct reader *r, char *text)
 {
-	char why[MPIB_WHY_MAX], *end;
+	char *end;
 
 	text = file_trim(text);
 	file_uncomment(text);
@@ -132,11 +140,7 @@ static void file_line(struct reader *r, char *text)
 		return;
 	end = *text == '[' ? strchr(text, ']') : strpbrk(text, "=:");
 	if (!end) {
-		snprintf(why, sizeof(why),
-			 "%s:%u: neither [section] nor key = value (comments "
-			 "start with ;)",
-			 r->path, r->line);
-		file_fail(r, -EINVAL, why);
+		file_neither(r);
 		return;
 	}
 	*end = '\0';
@@ -146,31 +150,30 @@ static void file_line(struct reader *r, char *text)
 		file_setting(r, file_trim(text), file_trim(end + 1));
 }
 
-/* False: the line is too long, so that this is none. */
-static bool file_next(struct reader *r, FILE *in, char *buf)
+static void file_read(struct reader *r, FILE *in)
 {
 	static const char bom[] = "\xef\xbb\xbf";
-	char why[MPIB_WHY_MAX];
-	size_t skip = 0;
+	char *text = NULL;
+	size_t room = 0;
+	ssize_t n;
 
-	r->line++;
-	if (r->line == 1 && !strncmp(buf, bom, strlen(bom)))
-		skip = strlen(bom);
-	if (strchr(buf, '\n') || feof(in)) {
-		file_line(r, buf + skip);
-		return true;
+	while ((n = getline(&text, &room, in)) > 0) {
+		r->line++;
+		/* Bytes 0 are what a crash may leave of a file that was written. */
+		if (strlen(text) != (size_t)n)
+			file_neither(r);
+		else if (r->line == 1 && !strncmp(text, bom, strlen(bom)))
+			file_line(r, text + strlen(bom));
+		else
+			file_line(r, text);
 	}
-	snprintf(why, sizeof(why),
-		 "%s:%u: the line is too long (give at most %d bytes)", r->path,
-		 r->line, LINE_BYTES - 2);
-	file_fail(r, -EINVAL, why);
-	return false;
+	free(text);
 }
 
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 {
 	struct reader r = { .cfg = cfg, .path = path, .why = why };
-	char buf[LINE_BYTES], line[MPIB_WHY_MAX];
+	char line[MPIB_WHY_MAX];
 	FILE *in = fopen(path, "re");
 
 	why[0] = '\0';
@@ -180,8 +183,7 @@ int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 		return mpib_why_fail(why, rc, "%s: %s (name a readable file)",
 				     path, strerror(-rc));
 	}
-	while (fgets(buf, sizeof(buf), in) && file_next(&r, in, buf))
-		;
+	file_read(&r, in);
 	if (ferror(in)) {
 		snprintf(line, sizeof(line), "%s: %s (name a readable file)",
 			 path, strerror(errno));

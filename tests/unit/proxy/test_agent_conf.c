@@ -146,6 +146,19 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 	assert_true(read_conf("# nothing\n\n"));
 }
 
+/* As after a crash, where a file was about to be written. */
+static void a_file_of_zeros_is_not_an_empty_one(void **state)
+{
+	FILE *f = fopen(path, "we");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite((char[300]){ 0 }, 1, 300, f), 300);
+	fclose(f);
+	mpib_agent_conf_free(&conf);
+	assert_false(mpib_agent_conf_read(&conf, path, why));
+	assert_non_null(strstr(why, "conf:1: the line has bytes of zero ("));
+}
+
 static void the_first_rule_that_fits_holds(void **state)
 {
 	char text[512];
@@ -365,6 +378,7 @@ static void a_proxy_in_advanced_mode_is_never_left_to_itself(void **state)
 
 const struct CMUnitTest test_list[] = {
 	fixture_test(what_is_wrong_is_named_with_its_line),
+	fixture_test(a_file_of_zeros_is_not_an_empty_one),
 	fixture_test(the_first_rule_that_fits_holds),
 	fixture_test(a_sick_port_is_left_until_it_is_well_for_long),
 	fixture_test(a_window_has_its_rail_to_its_peer_with_a_lead),

@@ -137,7 +137,7 @@ static void a_directory_is_told(void **state)
 	assert_in(why, "Is a directory (name a readable file)");
 }
 
-static void a_line_too_long_is_told(void **state)
+static void a_value_too_long_is_told(void **state)
 {
 	char text[1200];
 
@@ -145,7 +145,21 @@ static void a_line_too_long_is_told(void **state)
 	memcpy(text, "[run]\ndir = /", 13);
 	strcpy(text + sizeof(text) - 2, "\n");
 	assert_int_equal(read_file(text), -EINVAL);
-	assert_in(why, "f.conf:2: the line is too long");
+	assert_in(why, "is too long (give at most 95 bytes)");
+}
+
+/* As after a crash, where a file was about to be written. */
+static void a_file_of_zeros_is_not_an_empty_one(void **state)
+{
+	FILE *f = fopen(scratch_path("f.conf"), "we");
+
+	assert_non_null(f);
+	assert_int_equal(fwrite((char[300]){ 0 }, 1, 300, f), 300);
+	fclose(f);
+	assert_int_equal(
+		mpib_config_read_file(&cfg, scratch_path("f.conf"), why),
+		-EINVAL);
+	assert_in(why, "f.conf:1: neither [section] nor key = value");
 }
 
 static void a_bad_value_keeps_the_old_one(void **state)
@@ -384,7 +398,8 @@ const struct CMUnitTest test_list[] = {
 	SCRATCH_TEST(blanks_and_comments_are_none_of_a_value),
 	SCRATCH_TEST(a_value_may_be_as_long_as_its_setting),
 	SCRATCH_TEST(a_directory_is_told),
-	SCRATCH_TEST(a_line_too_long_is_told),
+	SCRATCH_TEST(a_value_too_long_is_told),
+	SCRATCH_TEST(a_file_of_zeros_is_not_an_empty_one),
 	SCRATCH_TEST(a_bad_value_keeps_the_old_one),
 	SCRATCH_TEST(numbers_are_whole_and_in_range),
 	SCRATCH_TEST(numbers_end_where_they_are_said_to),
