@@ -15,10 +15,12 @@ static bool windows_time(const char *text, uint64_t *s)
 {
 	struct tm tm = { 0 };
 	const char *end = strptime(text, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	int day = tm.tm_mday;
 	time_t t = timegm(&tm);
 
 	*s = (uint64_t)t;
-	return end && !*end && t > 0;
+	/* timegm() makes another day of one that the month has not. */
+	return end && !*end && t > 0 && tm.tm_mday == day;
 }
 
 static bool windows_peer(const char *text, struct mpib_network *net)

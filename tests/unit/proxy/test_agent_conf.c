@@ -291,6 +291,7 @@ static void bad_windows_are_named(void **state)
 		"all up 2030-01-31T20:00:00Z 2030-01-31T21:00:00Z",
 		"all sup 2030-01-31 2030-01-31T21:00:00Z",
 		"all sup 2030-01-31T20:00:00Z 2030-01-31T20:00:00Z",
+		"all sup 2030-02-31T20:00:00Z 2030-03-31T20:00:00Z",
 	};
 	char file[96];
 
