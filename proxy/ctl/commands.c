@@ -107,28 +107,29 @@ static bool no_noun(const char *noun, char *why, size_t len)
 	return false;
 }
 
-/* The number of arguments is wrong. word is the first argument or NULL; it may
- * be a misspelt verb, so the verbs of c's noun are suggested. False. */
-static bool bad_words(const struct mpib_ctl_command *c, const char *word,
-		      unsigned words, char *why, size_t len)
+/* The number of arguments is wrong. The first may be a misspelt verb, so the verbs of
+ * c's noun are suggested. False. */
+static bool bad_words(const struct mpib_ctl_command *c, char **words,
+		      unsigned count, char *why, size_t len)
 {
-	struct mpib_suggest s = { .typed = word ? word : "" };
+	struct mpib_suggest s = { .typed = count ? words[0] : "" };
+	const char *sep = c->bare ? "" : " ", *verb = c->bare ? "" : c->verb;
 	char text[96];
 
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
 		if (!strcmp(mpib_ctl_commands[i].noun, c->noun))
 			mpib_suggest_try(&s, mpib_ctl_commands[i].verb);
 	}
-	if (words < c->min)
+	if (count < c->min)
 		snprintf(why, len,
 			 "command line: %s%s%s wants %s (see mpibctl "
 			 "--help)",
-			 c->noun, c->bare ? "" : " ", c->bare ? "" : c->verb,
-			 c->args);
+			 c->noun, sep, verb, c->args);
 	else
 		snprintf(why, len,
-			 "command line: %s does not take \"%.64s\" (%s)",
-			 c->noun, word,
+			 "command line: %s%s%s does not take \"%.64s\" (%s)",
+			 c->noun, sep, verb,
+			 words[mpib_suggest_best(&s) ? 0 : c->max],
 			 mpib_suggest_remedy(&s, SEE_HELP, text, sizeof(text)));
 	return false;
 }
@@ -153,8 +154,7 @@ bool mpib_ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
 	if (!c)
 		return no_noun(words[0], why, len);
 	if (count - at < c->min || count - at > c->max)
-		return bad_words(c, count > at ? words[at] : NULL, count - at,
-				 why, len);
+		return bad_words(c, words + at, count - at, why, len);
 	call->command = c;
 	call->argc = count - at;
 	for (unsigned i = 0; i < call->argc; i++)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/suggest.h"
 #include "commands.h"
 
 #define PATIENCE_S 60
@@ -54,6 +55,19 @@ static int upgrade_finish(const struct mpib_ctl_call *call, const json_t *data)
 	return MPIB_EXIT_OK;
 }
 
+/* It may be a misspelt verb. */
+static int upgrade_no_path(const char *path, int error)
+{
+	struct mpib_suggest s = { .typed = path };
+	char why[MPIB_DIAL_WHY], remedy[64];
+
+	mpib_suggest_try(&s, "show");
+	snprintf(why, sizeof(why), "%.256s: %s (%s)", path, strerror(error),
+		 mpib_suggest_remedy(&s, "name an mpib-proxy, or give no path",
+				     remedy, sizeof(remedy)));
+	return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
+}
+
 int mpib_ctl_upgrade(const struct mpib_ctl_call *call)
 {
 	const struct timespec pause = { .tv_nsec = 20000000 };
@@ -66,9 +80,7 @@ int mpib_ctl_upgrade(const struct mpib_ctl_call *call)
 	if (call->argc) {
 		/* The proxy has another working directory. */
 		if (!realpath(call->argv[0], path)) {
-			snprintf(why, sizeof(why), "%.256s: %s", call->argv[0],
-				 strerror(errno));
-			return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
+			return upgrade_no_path(call->argv[0], errno);
 		}
 		whole.argv[0] = path;
 	}

@@ -158,6 +158,16 @@ refused 1 mpibctl config set limit.readers none
 refused 1 mpibctl clients kick 77
 refused 1 mpibctl conns 77
 refused 1 mpibctl events yesterday
+refused 1 mpibctl upgrade "$dir/none"
+refused 1 mpibctl upgrade shwo
+grep -q 'did you mean show?' "$dir/err" || fail "upgrade: $(<"$dir/err")"
+refused 2 mpibctl rails drain SUP SOUT
+grep -q 'drain does not take "SOUT"' "$dir/err" || fail "drain: $(<"$dir/err")"
+refused 2 mpibctl rails drian SUP
+grep -q 'rails does not take "drian" (did you mean drain?)' "$dir/err" ||
+	fail "drian: $(<"$dir/err")"
+refused 2 mpibctl conns 1 2
+grep -q 'conns does not take "2"' "$dir/err" || fail "conns: $(<"$dir/err")"
 if [ "$(id -u)" -eq 0 ]; then # in the group, and no more than that
 	member=(setpriv --reuid=65534 --regid=0 --clear-groups)
 	"${member[@]}" "$dir/mpibctl" ping >"$dir/out" || fail "the group"
