@@ -92,6 +92,18 @@ static int options_set(struct mpib_config *cfg, int option, char *why)
 	return mpib_config_set(cfg, s, optarg ? optarg : "yes", origin, why);
 }
 
+/* Like getopt_long(). As no word has a meaning of its own here, one behind an option
+ * that may have a value is that. */
+static int options_next(const struct config_options *o, int argc, char **argv)
+{
+	int c = getopt_long(argc, argv, ":", o->list, NULL);
+
+	if (c >= OPT_SETTING && c < OPT_CONFIG && !optarg && optind < argc &&
+	    argv[optind][0] != '-')
+		optarg = argv[optind++];
+	return c;
+}
+
 /* Read --check-config, --config and the like from argv; read settings into cfg,
  * or skip them if cfg is NULL. */
 static int options_scan(const struct config_options *o, struct mpib_config *cfg,
@@ -102,8 +114,7 @@ static int options_scan(const struct config_options *o, struct mpib_config *cfg,
 
 	optind = 0;
 	opterr = 0;
-	while (rc == 0 &&
-	       (c = getopt_long(argc, argv, ":", o->list, NULL)) != -1) {
+	while (rc == 0 && (c = options_next(o, argc, argv)) != -1) {
 		if (c == OPT_CONFIG) {
 			*file = optarg;
 		} else if (c == OPT_CHECK) {
@@ -171,14 +182,19 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 static void help_setting(const struct mpib_config *cfg,
 			 const struct mpib_setting *s, FILE *out)
 {
-	char env[64], value[128], note[160] = "";
+	char env[64], value[128], arg[64], note[160] = "";
 
 	mpib_config_env_name(s, env, sizeof(env));
 	mpib_config_value(cfg, s, value, sizeof(value));
-	if (value[0] && s->arg)
+	if (value[0])
 		snprintf(note, sizeof(note), " [%s]", value);
-	fprintf(out, "  --%s%s%s, %s%s\n      %s\n", s->flag, s->arg ? " " : "",
-		s->arg ? s->arg : "", env, note, s->help);
+	if (s->arg)
+		snprintf(arg, sizeof(arg), "%s", s->arg);
+	else
+		snprintf(arg, sizeof(arg), "[%s|%s]", s->choices[0],
+			 s->choices[1]);
+	fprintf(out, "  --%s %s, %s%s\n      %s\n", s->flag, arg, env, note,
+		s->help);
 }
 
 void mpib_options_help(FILE *out)

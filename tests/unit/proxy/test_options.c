@@ -62,6 +62,22 @@ static void the_lasting_command_line_is_understood(void **state)
 	assert_int_equal(cfg.daemon, 1);
 }
 
+/* As one that wants a value: by = or as the next word. */
+static void a_value_that_may_be_left_out_may_be_a_word(void **state)
+{
+	assert_int_equal(
+		read_args(no_env, "--sout soft --log-format json --failover no "
+				  "--log-times=no --daemon --threads 2"),
+		0);
+	assert_int_equal(cfg.log_format, 1);
+	assert_int_equal(cfg.engine.failover, 0);
+	assert_int_equal(cfg.engine.times, 0);
+	assert_int_equal(cfg.daemon, 1);
+	assert_int_equal(cfg.engine.shards, 2);
+	assert_refused("--sout soft --daemon maybe",
+		       "proxy.daemon = \"maybe\" is none of its values");
+}
+
 static void every_setting_has_a_flag_of_its_own(void **state)
 {
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
@@ -150,6 +166,7 @@ static void the_help_fits_a_terminal(void **state)
 
 const struct CMUnitTest test_list[] = {
 	SCRATCH_TEST(flags_win_over_environment_and_files),
+	SCRATCH_TEST(a_value_that_may_be_left_out_may_be_a_word),
 	SCRATCH_TEST(the_lasting_command_line_is_understood),
 	SCRATCH_TEST(every_setting_has_a_flag_of_its_own),
 	SCRATCH_TEST(a_named_file_stands_for_all_others),
