@@ -21,6 +21,8 @@ static const struct {
 } causes[] = {
 	{ SOFT, EADDRNOTAVAIL, "ibv_open_device",
 	  "the address must be one of this machine; see ip(8) address" },
+	{ SOFT, ENODEV, "ibv_open_device",
+	  "the address must be one of this machine; see ip(8) address" },
 	{ SOFT, EINVAL, "ibv_open_device",
 	  "MPIB_SOFT_PORT_BASE is a port from 1 to 65280, MPIB_SOFT_ENGINE "
 	  "is io_uring or epoll" },

@@ -141,6 +141,7 @@ JOURNAL_STREAM=1:1 "$proxy" --config "$dir/conf" 2>"$dir/err"
 	fail "no level for the journal: $(<"$dir/err")"
 refuses 78 "$proxy" --config /dev/null --sout tape:0
 refuses 78 "$proxy" --config /dev/null --run-dir "$dir" --sout soft:127.999.0.1
+refuses 78 "$proxy" --config /dev/null --run-dir "$dir/run" --sout soft:192.0.2.77
 # What the start refuses, the check does.
 for option in "--metrics-listen nonsense" "--peer-addr fe80::1" \
 	"--peer-key-file $dir/none" "--peer-key-file $dir"; do
