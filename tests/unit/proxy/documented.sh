@@ -60,6 +60,9 @@ done
 for option in $("$1/proxy/mpib-top" --help | grep -oE -- '--[a-z-]+'); do
 	need "$man/mpib-top.1.scd" "*$option*"
 done
+for option in $("$1/proxy/mpib-agent" --help | grep -oE -- '--[a-z-]+'); do
+	need "$man/mpib-agent.8.scd" "*$option*"
+done
 commands=$(grep -oE '^	\{ "[a-z]+", "' "$2/proxy/stats/command.c" | grep -oE '[a-z]+')
 [ -n "$commands" ] || { echo "no commands"; exit 1; }
 for command in $commands; do
