@@ -15,6 +15,9 @@
 #include "base/run_dir.h"
 
 #define PATIENCE_S 10
+/* Where it hangs up it mostly hands over, and another process answers soon. */
+#define TRIES 5
+#define PAUSE_US 50000
 
 static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -84,9 +87,10 @@ static int dial_next_line(struct mpib_dial *d)
 		d->line[strcspn(d->line, "\n")] = '\0';
 		return MPIB_EXIT_OK;
 	}
+	d->gone = errno != EAGAIN;
 	return dial_fail(d, MPIB_EXIT_NO_PROXY,
 			 "%s: the proxy %s (see the log of mpib-proxy)",
-			 d->path, errno == EAGAIN ? "is stuck" : "hung up");
+			 d->path, d->gone ? "hung up" : "is stuck");
 }
 
 /* Read the next line and parse it as a JSON object, a new reference. */
@@ -133,22 +137,11 @@ static int dial_admin(struct mpib_dial *d, const char *run_dir)
 	return dial_one(d->path);
 }
 
-int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
+/* Read the greeting of fd, which d takes over. */
+static int dial_begin(struct mpib_dial *d, int fd)
 {
-	int fd, rc;
+	int rc;
 
-	*d = (struct mpib_dial){ 0 };
-	fd = dial_admin(d, run_dir);
-	if (fd < 0 &&
-	    !mpib_dial_path(run_dir, MPIB_STATS_SOCK, d->path, sizeof(d->path)))
-		return dial_fail(
-			d, MPIB_EXIT_NO_PROXY,
-			"run directory: its path is too long (name it by -s "
-			"or MPIB_RUN_DIR)");
-	if (fd < 0)
-		fd = dial_one(d->path);
-	if (fd < 0)
-		return dial_unreachable(d, -fd);
 	d->in = fdopen(fd, "r");
 	if (!d->in) {
 		close(fd);
@@ -165,6 +158,44 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 	return rc;
 }
 
+/* Whether to try once more after rc; then it is connected anew, or *rc says why not. */
+static bool dial_again(struct mpib_dial *d, unsigned *tries, int *rc)
+{
+	int fd;
+
+	if (*rc != MPIB_EXIT_NO_PROXY || !d->gone || ++*tries > TRIES)
+		return false;
+	mpib_dial_close(d);
+	d->gone = false;
+	usleep(PAUSE_US);
+	fd = dial_one(d->path);
+	*rc = fd < 0 ? dial_unreachable(d, -fd) : dial_begin(d, fd);
+	return true;
+}
+
+int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
+{
+	unsigned tries = 0;
+	int fd, rc;
+
+	*d = (struct mpib_dial){ 0 };
+	fd = dial_admin(d, run_dir);
+	if (fd < 0 &&
+	    !mpib_dial_path(run_dir, MPIB_STATS_SOCK, d->path, sizeof(d->path)))
+		return dial_fail(
+			d, MPIB_EXIT_NO_PROXY,
+			"run directory: its path is too long (name it by -s "
+			"or MPIB_RUN_DIR)");
+	if (fd < 0)
+		fd = dial_one(d->path);
+	if (fd < 0)
+		return dial_unreachable(d, -fd);
+	rc = dial_begin(d, fd);
+	while (dial_again(d, &tries, &rc))
+		;
+	return rc;
+}
+
 void mpib_dial_close(struct mpib_dial *d)
 {
 	if (d->in)
@@ -177,10 +208,20 @@ void mpib_dial_close(struct mpib_dial *d)
 	d->room = 0;
 }
 
+static int dial_send(struct mpib_dial *d, const char *line, size_t len)
+{
+	if (send(fileno(d->in), line, len, MSG_NOSIGNAL) == (ssize_t)len)
+		return MPIB_EXIT_OK;
+	d->gone = errno == EPIPE;
+	return dial_fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (try again)", d->path,
+			 strerror(errno));
+}
+
 int mpib_dial_say(struct mpib_dial *d, const char *command)
 {
 	char line[1024];
-	int len = snprintf(line, sizeof(line), "%s\n", command);
+	int len = snprintf(line, sizeof(line), "%s\n", command), rc;
+	unsigned tries = 0;
 
 	if (len >= (int)sizeof(line) ||
 	    strlen(command) != strcspn(command, "\n"))
@@ -189,10 +230,13 @@ int mpib_dial_say(struct mpib_dial *d, const char *command)
 			"%.40s...: not a line the proxy takes (see mpibctl "
 			"--help)",
 			command);
-	if (send(fileno(d->in), line, (size_t)len, MSG_NOSIGNAL) == len)
-		return MPIB_EXIT_OK;
-	return dial_fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (try again)", d->path,
-			 strerror(errno));
+	/* What could not be sent has not been done, whatever it is. */
+	rc = dial_send(d, line, (size_t)len);
+	while (dial_again(d, &tries, &rc)) {
+		if (rc == MPIB_EXIT_OK)
+			rc = dial_send(d, line, (size_t)len);
+	}
+	return rc;
 }
 
 void mpib_dial_patient(struct mpib_dial *d)
@@ -226,13 +270,27 @@ int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data)
 	return rc == MPIB_EXIT_OK ? mpib_dial_answer(d, data) : rc;
 }
 
-int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
+int mpib_dial_read(struct mpib_dial *d, const char *command, json_t **data)
+{
+	int rc = mpib_dial_ask(d, command, data);
+	unsigned tries = 0;
+
+	while (dial_again(d, &tries, &rc)) {
+		if (rc == MPIB_EXIT_OK)
+			rc = mpib_dial_ask(d, command, data);
+	}
+	return rc;
+}
+
+static int dial_text(struct mpib_dial *d, const char *command, FILE *out,
+		     bool *some)
 {
 	int rc = mpib_dial_say(d, command);
 
 	while (rc == MPIB_EXIT_OK && (rc = dial_next_line(d)) == MPIB_EXIT_OK) {
 		json_t *value = NULL;
 
+		*some = true;
 		if (d->line[0] == '{' && (value = json_loads(d->line, 0, NULL)))
 			rc = dial_refusal(d, value);
 		json_decref(value);
@@ -240,6 +298,19 @@ int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
 			fprintf(out, "%s\n", d->line);
 		if (!strcmp(d->line, "# EOF"))
 			break;
+	}
+	return rc;
+}
+
+int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
+{
+	bool some = false; /* is out, and cannot be taken back */
+	int rc = dial_text(d, command, out, &some);
+	unsigned tries = 0;
+
+	while (!some && dial_again(d, &tries, &rc)) {
+		if (rc == MPIB_EXIT_OK)
+			rc = dial_text(d, command, out, &some);
 	}
 	return rc;
 }

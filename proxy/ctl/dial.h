@@ -31,6 +31,7 @@ struct mpib_dial {
 	json_t *greeting;
 	char *line; /* the last line read, without newline */
 	size_t room;
+	bool gone; /* it hung up: who has it now may answer */
 	char why[MPIB_DIAL_WHY];
 };
 
@@ -44,7 +45,7 @@ bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir);
 void mpib_dial_close(struct mpib_dial *d);
 
-/* Send a command. */
+/* Send a command; also where the proxy has handed over since the greeting. */
 int mpib_dial_say(struct mpib_dial *d, const char *command);
 /* From now on wait for answers without a time limit. */
 void mpib_dial_patient(struct mpib_dial *d);
@@ -52,6 +53,9 @@ void mpib_dial_patient(struct mpib_dial *d);
 int mpib_dial_answer(struct mpib_dial *d, json_t **data);
 /* mpib_dial_say(), then mpib_dial_answer(). */
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
+/* The same for a command that changes nothing: it is asked once more of the process
+ * that a proxy which hung up has handed over to. */
+int mpib_dial_read(struct mpib_dial *d, const char *command, json_t **data);
 /* Send a command whose answer is text up to "# EOF"; copy the text to out. */
 int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out);
 

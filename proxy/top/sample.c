@@ -11,13 +11,13 @@ int top_sample_take(struct mpib_dial *d, struct top_sample *s)
 	int rc;
 
 	*s = (struct top_sample){ 0 };
-	rc = mpib_dial_ask(d, "info", &s->info);
+	rc = mpib_dial_read(d, "info", &s->info);
 	if (rc == MPIB_EXIT_OK)
-		rc = mpib_dial_ask(d, "rails", &s->rails);
+		rc = mpib_dial_read(d, "rails", &s->rails);
 	if (rc == MPIB_EXIT_OK)
-		rc = mpib_dial_ask(d, "clients", &s->clients);
+		rc = mpib_dial_read(d, "clients", &s->clients);
 	if (rc == MPIB_EXIT_OK)
-		rc = mpib_dial_ask(d, "conns", &s->conns);
+		rc = mpib_dial_read(d, "conns", &s->conns);
 	if (rc != MPIB_EXIT_OK) {
 		top_sample_free(s);
 		return rc;
