@@ -4,12 +4,14 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -81,13 +83,33 @@ static int join_groups(const struct passwd *pw, const struct group *gr)
 	return setgroups((size_t)n + 1, list);
 }
 
+/* Of what root may, keep one right: to have users punch no holes into what the proxy
+ * shares with them (base/memseg.c). A proxy that takes over has it, too. */
+static int drop_rights(void)
+{
+	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct had[2], one[2] = { 0 };
+
+	if (syscall(SYS_capget, &h, had) < 0)
+		return -1;
+	one[0].permitted = had[0].permitted & CAP_TO_MASK(CAP_LINUX_IMMUTABLE);
+	one[0].effective = one[0].inheritable = one[0].permitted;
+	if (syscall(SYS_capset, &h, one) < 0)
+		return -1;
+	if (one[0].permitted)
+		prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_LINUX_IMMUTABLE,
+		      0, 0);
+	return 0;
+}
+
 static int drop_become(const struct passwd *pw, const char *group)
 {
 	allow_locked_memory();
 	if (join_groups(pw, getgrnam(group)) < 0 ||
 	    setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) < 0 ||
+	    prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0) < 0 ||
 	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) < 0 ||
-	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+	    drop_rights() < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return -errno;
 	return 0;
 }

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/memfd.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -32,8 +34,6 @@ static int memseg_reader_of(int fd)
 	char path[32];
 	int reader;
 
-	if (fchmod(fd, 0600) < 0)
-		return -errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	reader = open(path, O_RDONLY | O_CLOEXEC);
 	return reader < 0 ? -errno : reader;
@@ -71,6 +71,23 @@ close_fd:
 	return rc;
 }
 
+/*
+ * Have nobody punch holes in it: whoever touches a page waits in the kernel while one
+ * is punched there, and it is a user who says how long that takes. Seals that forbid
+ * it forbid the process that takes over to map it, too. It takes CAP_LINUX_IMMUTABLE
+ * and a kernel whose shared memory has such flags (6.1); without it there is a segment
+ * all the same.
+ */
+static void memseg_close_to_holes(int fd)
+{
+	int flags;
+
+	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
+		return;
+	flags |= FS_IMMUTABLE_FL;
+	(void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+}
+
 /* size is a multiple of the page size that flags ask for. */
 static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 			 unsigned flags, bool read_only)
@@ -83,11 +100,13 @@ static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 	if (fd < 0)
 		return -errno;
 	if (ftruncate(fd, (off_t)size) < 0 ||
-	    fcntl(fd, F_ADD_SEALS, SEALS) < 0) {
+	    fcntl(fd, F_ADD_SEALS, SEALS) < 0 ||
+	    (read_only && fchmod(fd, 0600) < 0)) {
 		rc = -errno;
 		close(fd);
 		return rc;
 	}
+	memseg_close_to_holes(fd);
 	return memseg_hold(seg, fd, size, read_only);
 }
 

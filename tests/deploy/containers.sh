@@ -74,8 +74,8 @@ done
 [ "$(stat -c '%a %g' "$dir/n0/run/mpib/proxy.sock")" = "660 947" ] ||
 	fail "proxy.sock: $(stat -c '%a %u:%g' "$dir/n0/run/mpib/proxy.sock")"
 pid=$(pod inspect --format '{{.State.Pid}}' proxy0)
-awk '/^Cap(Inh|Prm|Eff|Amb)/ && $2 !~ /^0*4000$/ && $2 !~ /^0*$/ { bad = 1; print }
-	END { exit bad }' "/proc/$pid/status" || fail "the proxy has more than IPC_LOCK"
+awk '/^Cap(Inh|Prm|Eff|Amb)/ && $2 !~ /^0*4200$/ && $2 !~ /^0*$/ { bad = 1; print }
+	END { exit bad }' "/proc/$pid/status" || fail "the proxy has more than IPC_LOCK and LINUX_IMMUTABLE"
 
 # rank RANK NODE ARGUMENT...: of 4, in a container of its own, whose root is nobody
 # outside. The group of the sockets is the same inside, as an id-mapped mount,

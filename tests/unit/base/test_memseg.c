@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -36,6 +38,28 @@ static void the_size_is_sealed(void **state)
 	assert_int_equal(ftruncate(a.fd, 8192), -1);
 	assert_int_equal(fcntl(a.fd, F_ADD_SEALS, F_SEAL_WRITE), -1);
 	assert_int_equal(fcntl(a.fd, F_GETFD), FD_CLOEXEC);
+	mpib_memseg_fini(&a);
+}
+
+/* Who touches a page while a hole is made there would wait for that. */
+static void nobody_makes_holes(void **state)
+{
+	struct mpib_memseg a;
+	int flags = 0;
+
+	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, false), 0);
+	if (geteuid() != 0 || ioctl(a.fd, FS_IOC_GETFLAGS, &flags) < 0) {
+		print_message("takes CAP_LINUX_IMMUTABLE and Linux 6.1\n");
+		mpib_memseg_fini(&a);
+		skip();
+	}
+	assert_int_equal(fallocate(a.fd,
+				   FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+				   0, 4096),
+			 -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(madvise(a.addr, 4096, MADV_REMOVE), -1);
+	assert_int_equal(errno, EPERM);
 	mpib_memseg_fini(&a);
 }
 
@@ -192,6 +216,7 @@ static void huge_pages_that_are_free_are_used(void **state)
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(what_one_side_writes_the_other_reads),
 	cmocka_unit_test(the_size_is_sealed),
+	cmocka_unit_test(nobody_makes_holes),
 	cmocka_unit_test(a_read_only_segment_cannot_be_mapped_for_writing),
 	cmocka_unit_test(
 		only_its_creator_opens_a_read_only_segment_for_writing),

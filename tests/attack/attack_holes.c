@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Holes: whoever touches a page while its owner punches a hole there waits in the
+ * kernel until the hole is made, and then for the next one. It takes long with many
+ * mappings of the page, and as long as one likes where who punches hardly gets the
+ * CPU.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/control.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ipc/message.h"
+#include "test.h"
+#include "victim.h"
+
+#define PAGE 4096
+#define MAPS 2000 /* punching a page takes 0.3 ms then */
+#define HOLES_MS 3000
+
+static struct node node[2];
+static struct victim *victim;
+
+static int setup(void **state)
+{
+	victim = victim_between(node, NULL);
+	return 0;
+}
+
+/* The answer to a request, with its descriptors. */
+static bool ask(int sock, const struct mpib_ctl_header *h,
+		struct mpib_message *m)
+{
+	char byte;
+
+	return mpib_message_send(sock, h, NULL, 0) == 0 &&
+	       recv(sock, &byte, 1, MSG_PEEK) > 0 &&
+	       mpib_message_recv(sock, m) > 0 && m->h.status == 0;
+}
+
+/* What the proxy looks at in each turn, and what its rails read and write. */
+static bool segments(int *submit, int *pool)
+{
+	const struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+		.name = "attacker",
+	};
+	const struct mpib_ctl_pool more = {
+		.h = { .type = MPIB_CTL_POOL, .id = 2, .len = sizeof(more) },
+		.size = 1 << 20,
+	};
+	int sock = tenant_dial(node[0].dir, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+	struct mpib_message m;
+
+	if (sock < 0 || !ask(sock, &hello.h, &m) || m.fds < 2)
+		return false;
+	*submit = m.fd[1];
+	if (!ask(sock, &more.h, &m) || m.fds < 1)
+		return false;
+	*pool = m.fd[0];
+	return true;
+}
+
+static bool map_often(int fd)
+{
+	for (unsigned i = 0; i < MAPS; i++) {
+		/* Not next to the one before: that would be one mapping. */
+		char *map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED,
+				 fd, i % 2 * 2 * PAGE);
+
+		if (map == MAP_FAILED)
+			return false;
+		*(volatile char *)map;
+	}
+	return true;
+}
+
+/* From now on this process runs on a processor that four others want, and after
+ * them. */
+static void hardly_run(void)
+{
+	const struct sched_param none = { 0 };
+	pid_t self = getpid();
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	for (unsigned i = 0; i < 4; i++) {
+		if (fork() > 0)
+			continue;
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		while (getppid() == self)
+			;
+		_exit(0);
+	}
+	sched_setscheduler(0, SCHED_IDLE, &none);
+}
+
+/* 0: there can be no hole in it. */
+static int punch(int fd)
+{
+	unsigned long long until = node_ms() + HOLES_MS;
+	unsigned holes = 0;
+	char *map;
+
+	if (!map_often(fd))
+		return 3;
+	hardly_run();
+	while (fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			 PAGE) == 0 &&
+	       node_ms() < until)
+		holes++;
+	map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED)
+		return 4;
+	holes += madvise(map, PAGE, MADV_REMOVE) == 0;
+	fprintf(stderr, "%u holes\n", holes);
+	return holes ? 1 : 0;
+}
+
+static int punch_rings(void *arg)
+{
+	int submit, pool;
+
+	(void)arg;
+	return segments(&submit, &pool) ? punch(submit) : 2;
+}
+
+static int punch_pool(void *arg)
+{
+	int submit, pool;
+
+	(void)arg;
+	return segments(&submit, &pool) ? punch(pool) : 2;
+}
+
+/* Run the attacker, and tell how long the victim stood still at most. */
+static void comes_to_nothing(int (*fn)(void *arg))
+{
+	unsigned long long moved, longest = 0;
+	uint64_t messages = 0;
+	int status;
+	pid_t pid;
+
+	attack_needs_root();
+	pid = tenant_begin(ATTACKER, fn, NULL);
+	moved = node_ms();
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (messages != atomic_load(&victim->messages))
+			moved = node_ms();
+		else if (node_ms() - moved > longest)
+			longest = node_ms() - moved;
+		messages = atomic_load(&victim->messages);
+		usleep(1000);
+	}
+	print_message("the victim stood still for %llu ms at most\n", longest);
+	victim_goes_on(victim, 64);
+	assert_int_equal(status, 0);
+}
+
+static void rings_have_no_holes(void **state)
+{
+	comes_to_nothing(punch_rings);
+}
+
+static void pools_have_no_holes(void **state)
+{
+	comes_to_nothing(punch_pool);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rings_have_no_holes),
+		cmocka_unit_test(pools_have_no_holes),
+	};
+
+	return cmocka_run_group_tests(tests, setup, victim_teardown);
+}
