@@ -177,8 +177,9 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
  * known by its addresses, since each export of the same memory is a file of its
  * own; a memfd by file and offset, too. A memfd gets all its pages, in this process, and its
  * seals are sealed (F_SEAL_SEAL): add those that it is to have before. -EPERM:
- * the descriptor is not of the kind that flags says; -EINVAL: unknown flags, or
- * size is 0; -EOPNOTSUPP: a rail cannot register a dma-buf.
+ * the descriptor is not of the kind that flags says, or the proxy takes no memfds of
+ * this user (client.own_memory of mpib.conf(5)): mpib_mem_alloc() serves as well;
+ * -EINVAL: unknown flags, or size is 0; -EOPNOTSUPP: a rail cannot register a dma-buf.
  */
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,

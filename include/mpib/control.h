@@ -122,7 +122,8 @@ struct mpib_ctl_region {
 	uint32_t rsvd;
 };
 
-/* A memfd sealed with F_SEAL_SHRINK whose pages are all there; the proxy maps it. Who
+/* A memfd sealed with F_SEAL_SHRINK whose pages are all there; the proxy maps it, if
+ * client.own_memory of mpib.conf(5) lets it take those of this user. Who
  * seals it against writing later, or takes pages away, is hung up on at the next
  * upgrade: so seal its seals. */
 #define MPIB_REG_MEMFD 1u

@@ -87,6 +87,26 @@ static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
 	return map;
 }
 
+/*
+ * Whoever maps a file, or touches a page of it, waits for its locks, and for holes
+ * that are punched there. Who made the file holds them for as long as he likes: a
+ * process that hardly gets the CPU does so without an end. So the proxy maps what it
+ * made itself, and files of those who could trace it anyway.
+ */
+static bool owner_may(struct proxy_client *s, const struct mpib_message *m)
+{
+	const uint32_t who = s->all->cfg->own_memory;
+
+	if (who == MPIB_OWN_MEMORY_ALL ||
+	    (who == MPIB_OWN_MEMORY_SELF && s->uid == geteuid()))
+		return true;
+	proxy_client_refuse(s, &m->h, -EPERM,
+			    "this user may register no memfds here (take "
+			    "memory from mpib_mem_alloc(), or the operator "
+			    "permits it: client.own_memory)");
+	return false;
+}
+
 static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 		      const struct mpib_ctl_reg_fd *ask)
 {
@@ -100,7 +120,7 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 		proxy_client_refuse(s, &m->h, -EPERM, "%s", why);
 		return;
 	}
-	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
+	if (!owner_may(s, m) || !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
 	unit = page_of(m->fd[0]);
 	map = map_around(m->fd[0], ask->offset, ask->size, unit, &len, &skip);
@@ -141,16 +161,21 @@ static bool is_of_the_kernel(int fd)
 	       !(st.stx_mode & S_IFMT);
 }
 
+static bool is_dmabuf(int fd)
+{
+	struct statfs fs;
+
+	return is_of_the_kernel(fd) && fstatfs(fd, &fs) == 0 &&
+	       fs.f_type == DMA_BUF_MAGIC;
+}
+
 /* The software HCA maps the descriptor, so the file must not be able to shrink:
  * a dma-buf cannot, and a sealed memfd is accepted in place of one. */
 static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
 {
-	struct statfs fs;
-
-	if (is_of_the_kernel(fd) && fstatfs(fd, &fs) == 0 &&
-	    fs.f_type == DMA_BUF_MAGIC)
-		return NULL;
-	return check_memfd(fd, ask) ? "the descriptor is no dma-buf" : NULL;
+	return is_dmabuf(fd) || !check_memfd(fd, ask)
+		       ? NULL
+		       : "the descriptor is no dma-buf";
 }
 
 static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
@@ -168,7 +193,8 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 				    "not every rail can register a dma-buf");
 		return;
 	}
-	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
+	if ((!is_dmabuf(m->fd[0]) && !owner_may(s, m)) ||
+	    !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
 	r = mpib_region_new(s, m, ask->size);
 	if (!r)

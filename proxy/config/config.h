@@ -45,6 +45,14 @@ enum mpib_layout {
 	MPIB_LAYOUT_EACH, /* one for each HCA, with its neighbour as standby */
 };
 
+/* Who may register memory of his own making, for which the proxy, when it maps and
+ * touches it, waits as long as its owner likes. */
+enum mpib_own_memory {
+	MPIB_OWN_MEMORY_NONE,
+	MPIB_OWN_MEMORY_SELF, /* the proxy's own user */
+	MPIB_OWN_MEMORY_ALL,
+};
+
 #define MPIB_DEVICE_NAME_MAX 32
 /* A device: one or two rails, specified as in hca.sout and hca.sup. */
 struct mpib_config_device {
@@ -113,6 +121,7 @@ struct mpib_config {
 	uint32_t core; /* a crash may leave a core file */
 	uint32_t window, part; /* staging window and part, bytes */
 	uint32_t huge_pages; /* for pools and mpib_mem_alloc() */
+	uint32_t own_memory; /* enum mpib_own_memory */
 	uint32_t max_clients, max_regions, max_readers;
 	uint64_t max_memory; /* bytes a client may register */
 	char metrics_listen[32]; /* HTTP; "": no HTTP */

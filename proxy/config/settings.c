@@ -42,6 +42,7 @@ static const char *const spreads[] = { "split", "spray", "dqplb", "auto",
 static const char *const completions[] = { "auto", "delivered", "wire", NULL };
 static const char *const seccomps[] = { "no", "yes", "kill", NULL };
 static const char *const places[] = { "all", "own", NULL };
+static const char *const owners[] = { "none", "self", "all", NULL };
 static const char *const no_yes[] = { "no", "yes", NULL };
 
 /* Sections and keys are chosen so that MPIB_SECTION_KEY is the name of the
@@ -225,6 +226,9 @@ const struct mpib_setting mpib_settings[] = {
 	{ "client", "huge_pages", "client-huge-pages", MPIB_SET_CHOICE,
 	  FIELD(huge_pages), CHOICE(no_yes, "yes|no"),
 	  "staging memory of 2 MiB pages, where there are any" },
+	{ "client", "own_memory", "client-own-memory", MPIB_SET_CHOICE,
+	  FIELD(own_memory), CHOICE(owners, "WHO"),
+	  "may register memfds: none, self (the proxy's user) or all" },
 	{ "limit", "clients", "limit-clients", MPIB_SET_UINT,
 	  FIELD(max_clients), UINT_RUN(1, 65536, "N"), "processes attached" },
 	{ "limit", "regions", "limit-regions", MPIB_SET_UINT,
@@ -304,6 +308,7 @@ void mpib_config_init(struct mpib_config *cfg)
 		.readopt = 1,
 		.pin = 1,
 		.seccomp = 1,
+		.own_memory = MPIB_OWN_MEMORY_SELF,
 		.window = 4 << 20,
 		.part = 512 << 10,
 		.max_clients = 1024,

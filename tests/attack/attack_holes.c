@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/control.h>
+#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,7 +31,10 @@ static struct victim *victim;
 
 static int setup(void **state)
 {
-	victim = victim_between(node, NULL);
+	static const char *const args[] = { "--client-own-memory", "self",
+					    NULL };
+
+	victim = victim_between(node, args);
 	return 0;
 }
 
@@ -143,6 +147,42 @@ static int punch_pool(void *arg)
 	return segments(&submit, &pool) ? punch(pool) : 2;
 }
 
+static void *punch_on(void *arg)
+{
+	const int *fd = arg;
+
+	hardly_run();
+	for (;;)
+		fallocate(*fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+			  PAGE);
+	return NULL;
+}
+
+/* Memory of its own, where the proxy cannot keep holes out: 0 if it is not taken. */
+static int register_and_punch(void *arg)
+{
+	int fd = memfd_create("own", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int sock = tenant_hello(node[0].dir), rc = 0;
+	unsigned long long until;
+	pthread_t thread;
+	char *map;
+
+	(void)arg;
+	if (sock < 0 || ftruncate(fd, 4 * PAGE) ||
+	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) || !map_often(fd))
+		return 5;
+	map = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (map == MAP_FAILED ||
+	    pthread_create(&thread, NULL, punch_on, &fd) != 0)
+		return 6;
+	until = node_ms() + HOLES_MS;
+	while (rc != -EPERM && node_ms() < until) {
+		*(volatile char *)map = 1;
+		rc = tenant_reg_fd(sock, fd, 0, PAGE);
+	}
+	return rc != -EPERM;
+}
+
 /* Run the attacker, and tell how long the victim stood still at most. */
 static void comes_to_nothing(int (*fn)(void *arg))
 {
@@ -177,11 +217,17 @@ static void pools_have_no_holes(void **state)
 	comes_to_nothing(punch_pool);
 }
 
+static void memory_of_others_is_not_mapped(void **state)
+{
+	comes_to_nothing(register_and_punch);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rings_have_no_holes),
 		cmocka_unit_test(pools_have_no_holes),
+		cmocka_unit_test(memory_of_others_is_not_mapped),
 	};
 
 	return cmocka_run_group_tests(tests, setup, victim_teardown);

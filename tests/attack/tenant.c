@@ -24,11 +24,12 @@ void attack_needs_root(void)
 
 void attack_start(struct node *node, unsigned n, const char *const *args)
 {
-	const char *all[16] = { "--run-group", "nogroup" };
+	const char *all[16] = { "--run-group", "nogroup", "--client-own-memory",
+				"all" };
 
 	for (unsigned i = 0; args && args[i]; i++) {
-		assert_true(i + 3 < sizeof(all) / sizeof(all[0]));
-		all[i + 2] = args[i];
+		assert_true(i + 5 < sizeof(all) / sizeof(all[0]));
+		all[i + 4] = args[i];
 	}
 	node_start_with(node, n, all);
 }

@@ -18,8 +18,8 @@
 
 /* Skip the test, and say so, unless it runs as root. */
 void attack_needs_root(void);
-/* Start node number n, whose sockets the tenants may use, with further
- * arguments up to a NULL. */
+/* Start node number n, whose sockets the tenants may use, and whose memfds it takes,
+ * with further arguments up to a NULL. */
 void attack_start(struct node *node, unsigned n, const char *const *args);
 /* The process of a run directory's proxy, which changes when one takes over. */
 pid_t attack_proxy(const char *dir);

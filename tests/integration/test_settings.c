@@ -66,6 +66,8 @@ static const struct {
 	  "a clock, which ends what is not done (integration/test_late)" },
 	{ "client.window client.part client.huge_pages",
 	  "of memory that is copied: integration/test_staged draws them" },
+	{ "client.own_memory",
+	  "refuses what is asked for, before a message is (attack_holes)" },
 	{ "limit.clients limit.regions limit.memory quota.clients "
 	  "quota.connections quota.requests quota.listeners quota.lanes "
 	  "quota.regions quota.memory quota.pool quota.fds quota.messages",

@@ -56,6 +56,7 @@ void sim_args_make(const struct sim_plan *plan, unsigned node, const char *dir)
 	snprintf(args[node][n++], 96, "mpib-proxy");
 	snprintf(args[node][n++], 96, "--config=/dev/null");
 	snprintf(args[node][n++], 96, "--run-dir=%s", dir);
+	snprintf(args[node][n++], 96, "--client-own-memory=all");
 	snprintf(args[node][n++], 96, "--sout=rdma:sim%u_0:1", node);
 	if (plan->rails > 1)
 		snprintf(args[node][n++], 96, "--sup=rdma:sim%u_1:1", node);

@@ -9,7 +9,7 @@
 struct mpib_engine;
 struct mpib_proxy;
 
-#define SIM_ARGV (SIM_ARGS + 10)
+#define SIM_ARGV (SIM_ARGS + 11)
 
 /* sim_args.c: what the node's proxies are started with. */
 void sim_args_make(const struct sim_plan *plan, unsigned node, const char *dir);
