@@ -11,11 +11,13 @@
 
 #include "base/closer.h"
 #include "base/log.h"
+#include "base/waking.h"
 #include "client/client.h"
 
 /* Messages taken from one client per turn, so that a client that sends many
  * does not delay the others. */
 #define BURST 16
+#define CROWD "too many wait at its socket, whom each answer wakes"
 
 static const struct {
 	size_t len;
@@ -50,11 +52,17 @@ static const struct {
 int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
 		      const int *fd, unsigned fds)
 {
+	uint64_t began;
 	int rc;
 
 	if (s->state > PROXY_CLIENT_LIVE)
 		return -EPIPE;
+	began = mpib_waking_begin();
 	rc = mpib_message_send(s->sock, h, fd, fds);
+	if (!mpib_waking_end(s->uid, began)) {
+		proxy_client_drop(s, CROWD);
+		return -EPIPE;
+	}
 	if (rc == 0)
 		return 0;
 	proxy_client_drop(s, rc == -EAGAIN ? "it does not read its answers"
@@ -197,13 +205,16 @@ void proxy_client_on_message(void *arg, uint32_t events)
 	for (int i = 0; i < BURST && s->state <= PROXY_CLIENT_LIVE; i++) {
 		struct mpib_message m;
 		int rc = mpib_may_receive(s->uid);
+		uint64_t began = mpib_waking_begin();
 
 		m.fds = 0;
 		if (rc == 0)
 			rc = mpib_message_take(s->sock, &m);
 		if (rc == -EAGAIN)
 			return;
-		if (rc <= 0 && rc != -EMFILE)
+		if (!mpib_waking_end(s->uid, began))
+			proxy_client_drop(s, CROWD);
+		else if (rc <= 0 && rc != -EMFILE)
 			proxy_client_drop(s, why_ended(rc));
 		else if (request_patient(s, &m) && request_check(s, &m, rc))
 			requests[m.h.type].fn(s, &m);

@@ -10,6 +10,7 @@
 #include "base/acceptor.h"
 #include "base/closer.h"
 #include "base/log.h"
+#include "base/waking.h"
 #include "metrics/openmetrics.h"
 #include "view/readers.h"
 
@@ -60,9 +61,12 @@ static void on_slow(void *arg)
 static void scrape_flush(struct scrape *s)
 {
 	while (s->at < s->len) {
+		uint64_t began = mpib_waking_begin();
 		ssize_t n = send(s->fd, s->out + s->at, s->len - s->at,
 				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
+		if (!mpib_waking_end(s->uid, began))
+			break;
 		if (n < 0 && errno == EAGAIN) {
 			mpib_loop_mod(s->sock->gather->loop, &s->watch,
 				      EPOLLOUT);

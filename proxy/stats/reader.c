@@ -10,6 +10,7 @@
 
 #include "base/closer.h"
 #include "base/log.h"
+#include "base/waking.h"
 
 #define LINE_MAX_BYTES 4096
 #define PATIENCE (5 * MPIB_SEC)
@@ -151,13 +152,14 @@ static bool reader_go_on(struct stats_reader *r)
 static bool reader_flush(struct stats_reader *r)
 {
 	while (r->out && r->out_at < r->out_len) {
+		uint64_t began = mpib_waking_begin();
 		ssize_t n =
 			send(r->fd, r->out + r->out_at, r->out_len - r->out_at,
 			     MSG_NOSIGNAL | MSG_DONTWAIT);
 
 		if (n < 0 && errno == EAGAIN)
 			return reader_hold(r);
-		if (n < 0) {
+		if (n < 0 || !mpib_waking_end(r->uid, began)) {
 			stats_reader_drop(r);
 			return false;
 		}
@@ -335,6 +337,7 @@ void stats_reader_step(struct stats_reader *r)
 static void reader_take(struct stats_reader *r)
 {
 	int rc = mpib_may_receive(r->uid);
+	uint64_t began = mpib_waking_begin();
 	ssize_t n;
 
 	if (rc == -EAGAIN)
@@ -349,7 +352,7 @@ static void reader_take(struct stats_reader *r)
 			 LINE_MAX_BYTES - r->in_len, 0);
 	if (n < 0 && errno == EAGAIN)
 		return;
-	if (n <= 0) {
+	if (n <= 0 || !mpib_waking_end(r->uid, began)) {
 		stats_reader_drop(r);
 		return;
 	}

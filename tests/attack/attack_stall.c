@@ -159,21 +159,6 @@ static int register_much(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* CPU time of the proxy's first thread, which is the control thread. */
-static uint64_t control_us(pid_t pid)
-{
-	unsigned long long ns = 0;
-	char path[64];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, pid);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%llu", &ns), 1);
-	fclose(f);
-	return ns / 1000;
-}
-
 /* Start the attacker; when it has done its deed. */
 static pid_t attack_begin(int (*fn)(void *), void *arg)
 {

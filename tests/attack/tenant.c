@@ -5,6 +5,7 @@
 #include <grp.h>
 #include <mpib/client.h>
 #include <signal.h>
+#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -46,6 +47,20 @@ pid_t attack_proxy(const char *dir)
 	assert_int_equal(fscanf(f, "%d", &pid), 1);
 	fclose(f);
 	return pid;
+}
+
+uint64_t control_us(pid_t pid)
+{
+	unsigned long long ns = 0;
+	char path[64];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, pid);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%llu", &ns), 1);
+	fclose(f);
+	return ns / 1000;
 }
 
 void tenant_many_descriptors(void)

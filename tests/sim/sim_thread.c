@@ -111,6 +111,10 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	uint64_t ns = sim_now;
 
+	if (clock == CLOCK_THREAD_CPUTIME_ID) { /* nobody computes here */
+		*ts = (struct timespec){ 0 };
+		return 0;
+	}
 	if (clock == CLOCK_REALTIME)
 		ns += epoch;
 	*ts = (struct timespec){ (time_t)(ns / SIM_S), (long)(ns % SIM_S) };

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whoever sends to a socket, or reads from it, wakes all who wait at its other end, and
+ * it is he who goes through their list: 130 ms of his for a million epoll watches.
+ */
+#include <mpib/control.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ipc/message.h"
+#include "test.h"
+#include "victim.h"
+
+#define COPIES 400 /* of a socket, which each epoll watches */
+#define EPOLLS 500
+#define ATTACK_MS 4000
+
+static struct node node[2];
+static struct victim *victim;
+static int ready[2]; /* a pipe: the attacker begins to ask */
+
+static int setup(void **state)
+{
+	victim = victim_between(node, NULL);
+	return pipe(ready);
+}
+
+static bool watch_often(int sock)
+{
+	int copy[COPIES];
+
+	tenant_many_descriptors();
+	for (unsigned i = 0; i < COPIES; i++)
+		copy[i] = dup(sock);
+	for (unsigned i = 0; i < EPOLLS; i++) {
+		int ep = epoll_create1(EPOLL_CLOEXEC);
+
+		for (unsigned k = 0; k < COPIES; k++) {
+			struct epoll_event e = { .events = EPOLLIN };
+
+			if (epoll_ctl(ep, EPOLL_CTL_ADD, copy[k], &e) < 0)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* As soon as it is hung up on it comes back, which takes it seconds. */
+static int ask_for_nothing(void *arg)
+{
+	const struct mpib_ctl_header h = { .type = MPIB_CTL_DEVICE + 1000,
+					   .id = 3,
+					   .len = sizeof(h) };
+	(void)arg;
+	for (;;) {
+		int sock = tenant_hello(node[0].dir);
+
+		if (sock < 0 || !watch_often(sock) ||
+		    write(ready[1], "x", 1) != 1)
+			return 1;
+		while (mpib_message_send(sock, &h, NULL, 0) == 0 &&
+		       tenant_answer(sock) < 0)
+			;
+		pause();
+	}
+}
+
+static int ask_statistics(void *arg)
+{
+	static const char line[] = "help\n";
+	static char text[65536];
+	(void)arg;
+	for (;;) {
+		int sock =
+			tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
+
+		if (sock < 0 || !watch_often(sock) ||
+		    write(ready[1], "x", 1) != 1)
+			return 1;
+		while (send(sock, line, sizeof(line) - 1, MSG_NOSIGNAL) > 0 &&
+		       recv(sock, text, sizeof(text), 0) > 0)
+			;
+		pause();
+	}
+}
+
+static void comes_to_nothing(int (*fn)(void *arg))
+{
+	uint64_t us;
+	char byte;
+	pid_t pid;
+
+	attack_needs_root();
+	pid = tenant_begin(ATTACKER, fn, NULL);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	us = control_us(node[0].pid);
+	usleep(ATTACK_MS * 1000);
+	us = control_us(node[0].pid) - us;
+	print_message("the control thread: %llu ms of %u\n",
+		      (unsigned long long)us / 1000, ATTACK_MS);
+	victim_goes_on(victim, 64);
+	child_kill(pid);
+	assert_in_range(us, 0, ATTACK_MS * 1000 / 4);
+}
+
+static void answers_wake_no_crowd(void **state)
+{
+	comes_to_nothing(ask_for_nothing);
+}
+
+static void statistics_wake_no_crowd(void **state)
+{
+	comes_to_nothing(ask_statistics);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(answers_wake_no_crowd),
+		cmocka_unit_test(statistics_wake_no_crowd),
+	};
+
+	return cmocka_run_group_tests(tests, setup, victim_teardown);
+}
