@@ -289,6 +289,8 @@ until_true "document.documentElement.scrollWidth <= innerWidth"
 until_true "window.took < 5000"
 echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
 picture large
+# As many connections as two users may have, all of which its first line looks at.
+until_true "(model.conns = Array(131072).fill({ oldest_s: 60 }), problems().some((p) => p.text === 'a request waits'))"
 
 open_page '?period=300'
 until_true "document.getElementById('live').textContent === 'live'"

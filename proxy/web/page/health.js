@@ -59,7 +59,8 @@ function problems() {
 	const broken = model.conns.filter((c) => c.broken).length;
 	if (broken)
 		list.push({ text: `${broken} connection${broken > 1 ? "s" : ""} failed`, since: eventTime("connection_broken") });
-	const oldest = Math.max(0, ...model.conns.map((c) => c.oldest_s || 0));
+	/* Not as arguments of a call: there may be too many for one. */
+	const oldest = model.conns.reduce((a, c) => Math.max(a, c.oldest_s || 0), 0);
 	if (oldest > SLOW_S)
 		list.push({ text: "a request waits", since: now - oldest });
 	const soft = model.rails.filter((r) => (r.provider || "").startsWith("soft"));
