@@ -125,8 +125,9 @@ static void on_overflow(void *arg)
 {
 	struct mpib_peer *p = arg;
 
-	/* The session has a gap, so nothing more may go over the link: cut it
-	 * first. */
+	/* The session has a gap, or its link does, so nothing more may go over the
+	 * link: cut it first. */
+	mpib_resume_end(&p->resume);
 	if (p->state == MPIB_PEER_UP)
 		mpib_peer_cut(p, "more waits for it than may be kept");
 	else
@@ -170,6 +171,8 @@ bool mpib_peer_again(struct mpib_peer *p, uint64_t seen)
 	p->resuming = false;
 	while ((frame = mpib_resume_next(&p->resume, &pos, &n)))
 		mpib_link_send_frame(p->link, frame, n);
+	if (p->link->out.overflow) /* the next link would have no more room */
+		on_overflow(p);
 	return true;
 }
 

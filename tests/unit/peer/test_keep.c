@@ -146,6 +146,39 @@ static void what_is_kept_in_any_case_fits_into_the_next_link(void **state)
 	assert_int_equal(went_on[0], went_on[1]);
 }
 
+/* Others have filled so much of the sum that what a session kept has room there
+ * once, and not as it goes over a link, too: the lanes end with that link, for the
+ * next would break as it did. */
+static void what_does_not_fit_into_the_next_link_ends_the_session(void **state)
+{
+	for (unsigned n = 0; n < 2; n++) {
+		struct mpib_broker *broker;
+		struct client *a, *b;
+		struct mpib_peer *p;
+		struct rig *rig;
+		size_t sealed;
+
+		rig_setup(state);
+		rig = *state;
+		rig->key.set = true;
+		rig_both_connected(rig, &a, &b);
+		broker = rig->node[n].broker;
+		p = cut_off(rig, n);
+		tell(p, 1u << 19);
+		sealed = kept(p) + (size_t)(p->resume.sent - p->resume.acked) *
+					   MPIB_SEAL_BYTES;
+		broker->waits.most = kept(p) + sealed / 2 * 17;
+		rig_pass(rig, MPIB_SEC);
+		assert_int_equal(kept(p), 0);
+		assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
+		assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
+		assert_non_null(strstr(mpib_broker_why(&(n ? b : a)->client, 0),
+				       "more waits for it"));
+		rig_connect(rig, a, 1, b, 1);
+		rig_teardown(state);
+	}
+}
+
 /* A large job that ends while the link is broken: a close for each connection
  * that a user has, if nobody says otherwise. */
 static void what_one_user_closes_ends_nobody_elses_connections(void **state)
@@ -252,6 +285,7 @@ const struct CMUnitTest test_list[] = {
 	rig_test(what_one_user_closes_ends_nobody_elses_connections),
 	cmocka_unit_test(what_may_be_kept_fits_into_the_next_link),
 	cmocka_unit_test(what_is_kept_in_any_case_fits_into_the_next_link),
+	cmocka_unit_test(what_does_not_fit_into_the_next_link_ends_the_session),
 	rig_test(a_message_that_is_none_ends_the_session),
 	cmocka_unit_test(a_session_that_overflows_ends_with_its_lanes),
 	rig_test(quiet_peers_say_little),
