@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a proxy that takes over finds of the memory of regions, whose owners may have
+ * changed it since.
+ */
+#include <limits.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "engine/handover/handover.h"
+#include "filled.h"
+#include "test.h"
+
+/* What a proxy that takes over finds of a page, which its owner may seal when it is
+ * mapped: why the owner is to go; NULL: it may stay. */
+static const char *restored(bool dmabuf, bool sealed)
+{
+	struct proxy_client_region like = { .handle = 9,
+					    .size = 4096,
+					    .dmabuf = dmabuf };
+	int sock = attach();
+	const char *unfit;
+
+	like.fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	assert_int_equal(ftruncate(like.fd, 4096), 0);
+	assert_int_equal(pwrite(like.fd, "x", 1, 0), 1);
+	mpib_engine_halt(filled.engine);
+	if (sealed)
+		filled_sealed_when_mapped = like.fd;
+	assert_int_equal(proxy_client_region_restore(newest(), &like), 0);
+	filled_sealed_when_mapped = -1;
+	unfit = newest()->unfit;
+	assert_int_equal(mpib_engine_run(filled.engine), 0);
+	leave(sock);
+	turn();
+	return unfit;
+}
+
+static void a_seal_before_it_is_mapped_ends_its_client_alone(void **state)
+{
+	for (unsigned dmabuf = 0; dmabuf < 2; dmabuf++) {
+		const char *why = restored(dmabuf, true);
+
+		assert_non_null(why);
+		assert_non_null(strstr(why, "sealed"));
+	}
+}
+
+static void memory_in_swap_is_read_in(void **state)
+{
+	assert_null(restored(false, false));
+	filled_in_swap = 3;
+	assert_null(restored(false, false));
+	assert_int_equal(filled_in_swap, 0);
+}
+
+/* Not for ever, however many clients have memory that does not come. */
+static void memory_that_is_not_there_is_not_waited_for(void **state)
+{
+	unsigned looks;
+
+	filled_in_swap = UINT_MAX;
+	for (unsigned i = 0; i < 20; i++)
+		assert_non_null(restored(false, false));
+	looks = UINT_MAX - filled_in_swap;
+	filled_in_swap = 0;
+	/* Half a millisecond each, and one each when there is no time left. */
+	assert_in_range(looks, 20, 600 + 20);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		FILL_TEST(a_seal_before_it_is_mapped_ends_its_client_alone),
+		FILL_TEST(memory_in_swap_is_read_in),
+		FILL_TEST(memory_that_is_not_there_is_not_waited_for),
+	};
+
+	return cmocka_run_group_tests(tests, filled_start, filled_stop);
+}
