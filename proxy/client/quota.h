@@ -52,6 +52,7 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
  * quota.messages tokens and is filled within a second. */
 struct mpib_quota_user {
 	uid_t uid;
+	uint64_t swap_ns; /* waited for the user's memory, see region_fd.c */
 	unsigned clients; /* connections, those without HELLO too */
 	unsigned silent; /* of these, those without HELLO */
 	int64_t left; /* tokens; below 0: minus the messages refused */

@@ -24,10 +24,12 @@
 #define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
 #endif
 
-/* How long a take-over waits for memory in swap: for a part of it, and in all. */
+/* How long a take-over waits for memory in swap: for a part of it, and in all. A user
+ * has half of what others leave of that, so that there is some for who comes next. */
 #define SWAP_PART ((size_t)8 << 20)
 #define SWAP_WAIT (100 * MPIB_MSEC)
 #define SWAP_WAIT_ALL (300 * MPIB_MSEC)
+#define SWAP_SHARE 2
 
 static bool sealed_against_writing(int seals)
 {
@@ -236,13 +238,25 @@ static bool swap_is_used(void)
 	return sysinfo(&i) == 0 && i.freeswap < i.totalswap;
 }
 
+/* How long memory of the client may be waited for now. */
+static uint64_t swap_time(const struct proxy_client *s)
+{
+	uint64_t had = s->user->swap_ns, others = s->all->swap_ns - had;
+	uint64_t most = others < SWAP_WAIT_ALL
+				? (SWAP_WAIT_ALL - others) / SWAP_SHARE
+				: 0;
+	uint64_t left = had < most ? most - had : 0;
+
+	return left < SWAP_WAIT ? left : SWAP_WAIT;
+}
+
 /* As mpib_filler_there(), but pages in swap, which to mincore(2) are not there, are
  * read in while there is time. Holes stay holes. */
 static int part_there(const struct proxy_client_region *r, char *at, size_t len)
 {
-	uint64_t *had = &r->client->all->swap_ns, waited = 0;
+	const uint64_t most = swap_time(r->client);
 	int rc = mpib_filler_there(r->fd, at, len);
-	uint64_t since;
+	uint64_t since, waited;
 
 	if (rc != -ENODATA || !swap_is_used())
 		return rc;
@@ -252,9 +266,9 @@ static int part_there(const struct proxy_client_region *r, char *at, size_t len)
 		usleep(500);
 		rc = mpib_filler_there(r->fd, at, len);
 		waited = mpib_now_ns() - since;
-	} while (rc == -ENODATA && waited < SWAP_WAIT &&
-		 *had + waited < SWAP_WAIT_ALL);
-	*had += waited;
+	} while (rc == -ENODATA && waited < most);
+	r->client->user->swap_ns += waited;
+	r->client->all->swap_ns += waited;
 	return rc;
 }
 
