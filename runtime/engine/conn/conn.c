@@ -182,7 +182,6 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	if (!sender)
 		mpib_srq_joined(client->tenant);
 	s->conns_made++;
-	lane->ctl.conns++;
 	mpib_times_watch(f);
 	*conn = f;
 	return 0;
@@ -210,6 +209,8 @@ int engine_conn_create(struct engine_client *client, uint32_t index,
 	rc = conn_make(client, index, sender, slots, lane, id, conn);
 	if (rc < 0)
 		give_conn_id(s, id);
+	else
+		lane->ctl.conns++;
 	return rc;
 }
 

@@ -109,6 +109,21 @@ static void no_samples(const struct mpib_engine *engine)
 	}
 }
 
+/* A fence is told of as many connections as a lane has had, and of no more. */
+static void same_lanes(const struct mpib_engine *engine,
+		       const struct mpib_engine *old)
+{
+	for (unsigned i = 0; i < ENGINE_CONNS_MAX; i++) {
+		const struct engine_conn *f = engine->shard[0].conn[i],
+					 *o = old->shard[0].conn[i];
+
+		if (f && f->lane->ctl.conns != o->lane->ctl.conns)
+			die("a lane had %llu connections, and has had %llu",
+			    (unsigned long long)o->lane->ctl.conns,
+			    (unsigned long long)f->lane->ctl.conns);
+	}
+}
+
 /* Without a word: its sockets live on. */
 static void close_old(struct node *node)
 {
@@ -139,6 +154,7 @@ void node_hand_over(struct node *node, size_t mem)
 	serial(&in, node, engine, broker);
 	mpib_serial_fini(&in);
 	no_samples(engine);
+	same_lanes(engine, node->engine);
 	if (engine->shard[0].conn_id_next !=
 	    node->engine->shard[0].conn_id_next)
 		die("node %u gives ids of connections again", node->number);
