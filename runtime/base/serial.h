@@ -19,7 +19,7 @@
 
 /* Raised whenever the packed fields of any object change, so that an older and
  * a newer program refuse each other with a clear message. */
-#define MPIB_HANDOVER_VERSION 20u
+#define MPIB_HANDOVER_VERSION 21u
 
 /* Beside the function that names the fields of type: fails to compile when type
  * has grown, so that nobody forgets a field there. */
