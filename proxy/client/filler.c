@@ -8,10 +8,10 @@
 
 /*
  * 0: the client has allocated all pages of the memory; -ENODATA; -EACCES: the kernel
- * does not tell, or something forbids it. Those that the proxy would allocate in its
- * stead would count as the proxy's memory, and a client could have the kernel kill the
- * proxy for want of it. Not by lseek(SEEK_HOLE), which waits for the file's lock while
- * the client's fallocate(2) has it.
+ * does not tell, or something forbids it; -EAGAIN: it has no page to tell it in. Those
+ * that the proxy would allocate in its stead would count as the proxy's memory, and a
+ * client could have the kernel kill the proxy for want of it. Not by lseek(SEEK_HOLE),
+ * which waits for the file's lock while the client's fallocate(2) has it.
  */
 static int all_there(char *from, size_t len)
 {
@@ -22,11 +22,8 @@ static int all_there(char *from, size_t len)
 		size_t part =
 			len < page * sizeof(there) ? len : page * sizeof(there);
 
-		if (mincore(from, part, there) < 0) {
-			if (errno == EAGAIN)
-				continue;
-			return -EACCES;
-		}
+		if (mincore(from, part, there) < 0)
+			return errno == EAGAIN ? -EAGAIN : -EACCES;
 		for (size_t i = 0; i < (part + page - 1) / page; i++) {
 			if (!(there[i] & 1))
 				return -ENODATA;

@@ -14,7 +14,7 @@
 #include "base/bell.h"
 #include "base/loop.h"
 
-/* rc: 0, -ENODATA, -EACCES, or -errno of madvise(MADV_POPULATE_WRITE). */
+/* rc: that of mpib_filler_there(), or -errno of madvise(MADV_POPULATE_WRITE). */
 typedef void mpib_filled_fn(void *arg, int rc);
 
 struct mpib_filler {
@@ -46,8 +46,9 @@ void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd);
 /* Wait until the thread has let go of the memory, for one step at most. If no
  * other step is asked for meanwhile the loop calls done(arg, -ECANCELED). */
 void mpib_filler_cancel(struct mpib_filler *f);
-/* What the thread asks of a file's memory that has to be there: 0, -ENODATA or
- * -EACCES, for pages from at on. Waits for nobody. Any thread. */
+/* What the thread asks of a file's memory that has to be there: 0, -ENODATA, -EACCES
+ * or, for want of memory, -EAGAIN, for pages from at on. Waits for nobody. Any
+ * thread. */
 int mpib_filler_there(int fd, void *at, size_t len);
 /* End the thread. Does nothing to a zeroed f. */
 void mpib_filler_stop(struct mpib_filler *f);

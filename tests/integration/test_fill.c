@@ -294,16 +294,6 @@ static void a_kernel_that_makes_no_pages_leaves_it_to_the_rails(void **state)
 	assert_true(LIST_FIRST(&s->regions)->attr.present);
 }
 
-static void memory_that_it_is_not_told_of_is_refused(void **state)
-{
-	int a = attach();
-
-	filled_mincore_error = EPERM;
-	ask_reg_holes(a, large);
-	assert_int_equal(hear_status(a), -EACCES);
-	filled_mincore_error = 0;
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,7 +309,6 @@ int main(int argc, char **argv)
 		FILL_TEST(huge_pages_not_to_be_had_are_told),
 		FILL_TEST(who_cannot_be_told_goes_all_the_same),
 		FILL_TEST(a_kernel_that_makes_no_pages_leaves_it_to_the_rails),
-		FILL_TEST(memory_that_it_is_not_told_of_is_refused),
 	};
 
 	if (argc > 1)

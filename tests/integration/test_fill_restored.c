@@ -3,6 +3,7 @@
  * What a proxy that takes over finds of the memory of regions, whose owners may have
  * changed it since.
  */
+#include <errno.h>
 #include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -45,6 +46,21 @@ static const char *restored_of(struct mpib_quota_user *user, bool dmabuf,
 static const char *restored(bool dmabuf, bool sealed)
 {
 	return restored_of(NULL, dmabuf, sealed);
+}
+
+static void memory_that_it_is_not_told_of_is_refused(void **state)
+{
+	int a = attach();
+
+	filled_mincore_error = EPERM;
+	ask_reg_holes(a, large);
+	assert_int_equal(hear_status(a), -EACCES);
+	/* Nor asks it again and again. */
+	filled_mincore_error = EAGAIN;
+	ask_reg(a, 0, 0, large);
+	assert_int_equal(hear_status(a), -EAGAIN);
+	assert_non_null(restored(false, false));
+	filled_mincore_error = 0;
 }
 
 static void a_seal_before_it_is_mapped_ends_its_client_alone(void **state)
@@ -96,6 +112,7 @@ static void memory_that_is_not_there_is_not_waited_for(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		FILL_TEST(memory_that_it_is_not_told_of_is_refused),
 		FILL_TEST(a_seal_before_it_is_mapped_ends_its_client_alone),
 		FILL_TEST(memory_in_swap_is_read_in),
 		FILL_TEST(memory_that_does_not_come_takes_no_time_of_others),
