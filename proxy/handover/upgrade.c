@@ -264,11 +264,11 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 				   upgrade_on_said, u);
 	mpib_timer_arm(&p->loop, &u->timer, START_LIMIT, upgrade_on_late, u);
 	/* A process that closed the channel without reading BASE is ending: its
-	 * exit status says more than EPIPE. */
+	 * last words, or its exit status, say more than EPIPE. */
 	if (rc < 0 && rc != -EPIPE)
 		mpib_upgrade_give_up(u, "handing over: %s", strerror(-rc));
 	else if (rc < 0)
-		upgrade_tell_end(u);
+		upgrade_on_said(u, 0);
 	return 0;
 }
 
