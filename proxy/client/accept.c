@@ -21,6 +21,7 @@
 #include "base/places.h"
 #include "client/client.h"
 #include "client/fill.h"
+#include "client/region.h"
 
 #define HELLO_LIMIT (5 * MPIB_SEC)
 
@@ -335,4 +336,6 @@ void proxy_clients_fini(struct proxy_clients *all)
 	assert(all->usage.clients == 0 && all->usage.regions == 0);
 	assert(all->usage.registered == 0 && all->usage.mapped == 0);
 	mpib_filler_stop(&all->filler);
+	if (all->left.map)
+		mpib_region_let_go(&all->left);
 }

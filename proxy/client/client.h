@@ -62,6 +62,7 @@ struct proxy_client_region {
 	struct mpib_mr_attr attr; /* to register with after that */
 	size_t filled; /* bytes whose pages are allocated */
 	bool must_be_there; /* by the client: the proxy allocates none */
+	bool stepping; /* no more, and yet filler has its memory */
 };
 
 enum proxy_client_state {
@@ -122,6 +123,14 @@ struct mpib_usage {
 	uint64_t registered, mapped;
 };
 
+/* That of a region of the user's. */
+struct mpib_region_memory {
+	uid_t uid;
+	void *map; /* NULL: none */
+	size_t len;
+	int fd; /* or -1 */
+};
+
 struct proxy_clients {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
@@ -139,6 +148,8 @@ struct proxy_clients {
 	struct mpib_filler filler;
 	struct proxy_client_region *stepping; /* in filler's hands; or NULL */
 	size_t step; /* its bytes */
+	/* What filler still has of a region that is gone; map NULL: nothing. */
+	struct mpib_region_memory left;
 	uint64_t swap_ns; /* waited for memory in swap, in a take-over */
 	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;

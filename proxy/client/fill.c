@@ -2,6 +2,7 @@
 /* Filling regions round robin, step by step. */
 #include "client/fill.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/magic.h>
@@ -19,7 +20,7 @@ static void next_step(struct proxy_clients *all)
 	struct proxy_client_region *r;
 	uintptr_t at, end, skip;
 
-	if (all->stepping || !s)
+	if (all->stepping || all->left.map || !s)
 		return;
 	r = TAILQ_FIRST(&s->filling);
 	at = (uintptr_t)r->attr.addr + r->filled;
@@ -56,12 +57,9 @@ void mpib_fill_end(struct proxy_client_region *r)
 	r->state = MPIB_REGION_ADDING;
 	if (TAILQ_EMPTY(&s->filling))
 		TAILQ_REMOVE(&all->filling, s, fill_link);
-	if (all->stepping != r)
-		return;
-	/* The next step is made in a later turn: all regions of a client that
-	 * goes are taken off in this one. */
-	mpib_filler_cancel(&all->filler);
-	all->stepping = NULL;
+	r->stepping = all->stepping == r;
+	if (r->stepping)
+		all->stepping = NULL;
 }
 
 static const char *fill_remedy(int fd)
@@ -135,6 +133,9 @@ void mpib_fill_stepped(void *arg, int rc)
 	struct proxy_client_region *r = all->stepping;
 
 	if (!r) {
+		assert(all->left.map);
+		mpib_region_let_go(&all->left);
+		all->left = (struct mpib_region_memory){ 0 };
 		next_step(all);
 		return;
 	}

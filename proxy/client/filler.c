@@ -80,7 +80,6 @@ static void *filler_run(void *arg)
 		f->asked = false;
 		f->over = true;
 		f->rc = rc;
-		pthread_cond_broadcast(&f->changed);
 		mpib_bell_ring(&f->bell);
 	}
 	pthread_mutex_unlock(&f->lock);
@@ -147,22 +146,10 @@ void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd)
 	pthread_mutex_unlock(&f->lock);
 }
 
-void mpib_filler_cancel(struct mpib_filler *f)
-{
-	pthread_mutex_lock(&f->lock);
-	while (f->asked)
-		pthread_cond_wait(&f->changed, &f->lock);
-	f->over = true;
-	f->rc = -ECANCELED;
-	pthread_mutex_unlock(&f->lock);
-	mpib_bell_ring(&f->bell);
-}
-
 void mpib_filler_stop(struct mpib_filler *f)
 {
 	if (!f->running)
 		return;
-	mpib_filler_cancel(f);
 	pthread_mutex_lock(&f->lock);
 	f->stop = true;
 	pthread_cond_broadcast(&f->changed);

@@ -37,20 +37,17 @@ struct mpib_filler {
 /* Start the thread; the loop calls done(arg, rc) after each step. -errno. */
 int mpib_filler_start(struct mpib_filler *f, struct mpib_loop *loop,
 		      mpib_filled_fn *done, void *arg);
-/* Make the pages from at to at + len, which stays mapped until done() or
- * mpib_filler_cancel(). fd: they are those of a file, open as long, and have to be
- * there already, or rc is -ENODATA; -EACCES: its mode, or a filter of system calls,
- * keeps the kernel from telling this process. -1: they need not be. No step may be
- * under way. */
+/* Make the pages from at to at + len, which stays mapped until done(). fd: they are
+ * those of a file, open as long, and have to be there already, or rc is -ENODATA;
+ * -EACCES: its mode, or a filter of system calls, keeps the kernel from telling this
+ * process. -1: they need not be. No step may be under way. */
 void mpib_filler_ask(struct mpib_filler *f, void *at, size_t len, int fd);
-/* Wait until the thread has let go of the memory, for one step at most. If no
- * other step is asked for meanwhile the loop calls done(arg, -ECANCELED). */
-void mpib_filler_cancel(struct mpib_filler *f);
 /* What the thread asks of a file's memory that has to be there: 0, -ENODATA, -EACCES
  * or, for want of memory, -EAGAIN, for pages from at on. Waits for nobody. Any
  * thread. */
 int mpib_filler_there(int fd, void *at, size_t len);
-/* End the thread. Does nothing to a zeroed f. */
+/* End the thread, after the step that is under way, of which the loop tells nothing
+ * more. Does nothing to a zeroed f. */
 void mpib_filler_stop(struct mpib_filler *f);
 
 #endif

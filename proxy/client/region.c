@@ -38,38 +38,36 @@ int mpib_region_remember(struct proxy_client *s, struct proxy_client_region *r)
 /* Bytes from which on freeing them is not the control thread's: 5 ms. */
 #define LARGE ((size_t)32 << 20)
 
-static void region_forget(struct proxy_client_region *r)
+void mpib_region_let_go(const struct mpib_region_memory *m)
 {
-	r->fd = -1;
-	mpib_sum_less(&r->client->region_fds);
-}
-
-static void region_let_go(struct proxy_client_region *r)
-{
-	close(r->fd);
-	region_forget(r);
+	if (m->map && m->fd >= 0 && m->len >= LARGE) {
+		mpib_unmap_of(m->uid, m->map, m->len, m->fd);
+		return;
+	}
+	if (m->map)
+		munmap(m->map, m->len);
+	if (m->fd >= 0)
+		close(m->fd);
 }
 
 void mpib_region_free(struct proxy_client_region *r)
 {
 	struct proxy_client *s = r->client;
 	struct mpib_usage *usage = &s->all->usage;
+	struct mpib_region_memory m = { s->uid, r->map, r->map_len, r->fd };
 
 	if (r->state == MPIB_REGION_FILLING)
 		mpib_fill_end(r);
+	if (r->stepping)
+		s->all->left = m;
+	else
+		mpib_region_let_go(&m);
 	if (r->handle < s->handles && s->by_handle[r->handle] == r)
 		s->by_handle[r->handle] = NULL;
 	if (r->map)
 		mpib_sum_take(&usage->mapped, r->map_len);
-	if (r->map && r->fd >= 0 && r->map_len >= LARGE) {
-		mpib_unmap_of(s->uid, r->map, r->map_len, r->fd);
-		region_forget(r);
-	} else {
-		if (r->map)
-			munmap(r->map, r->map_len);
-		if (r->fd >= 0)
-			region_let_go(r);
-	}
+	if (r->fd >= 0)
+		mpib_sum_less(&s->region_fds);
 	LIST_REMOVE(r, link);
 	mpib_sum_less(&s->region_count);
 	mpib_sum_take(&s->registered, r->size);
@@ -337,7 +335,9 @@ void proxy_client_let_go(void *arg)
 		if (!r->dmabuf || r->fd < 0)
 			continue;
 		mpib_mr_revoke(s->peer_client.engine_client, r->handle);
-		region_let_go(r);
+		close(r->fd);
+		r->fd = -1;
+		mpib_sum_less(&s->region_fds);
 	}
 }
 

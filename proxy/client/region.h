@@ -32,6 +32,8 @@ struct proxy_client_region *mpib_region_new(struct proxy_client *s,
 					    uint64_t size);
 /* The region takes over fd; its memory begins at offset in fd. */
 void mpib_region_keep(struct proxy_client_region *r, int fd, uint64_t offset);
+/* Unmap it, and close its descriptor. */
+void mpib_region_let_go(const struct mpib_region_memory *m);
 /* Free r, which neither rails nor shard have; it may be FILLING. */
 void mpib_region_free(struct proxy_client_region *r);
 /* Register r with the rails and tell the shard; answers the client when that is

@@ -35,6 +35,19 @@ static unsigned pass;
 
 static pthread_t control;
 _Atomic unsigned filled_by_control;
+_Atomic int filled_stuck;
+
+/* 10 s at most. */
+static void be_stuck(void)
+{
+	int asked = 1;
+
+	if (!atomic_compare_exchange_strong(&filled_stuck, &asked, 2))
+		return;
+	for (unsigned i = 0; i < 10000 && atomic_load(&filled_stuck); i++)
+		usleep(1000);
+	atomic_store(&filled_stuck, 0);
+}
 
 bool filled_by_huge_pages;
 int filled_sealed_when_mapped = -1;
@@ -107,6 +120,8 @@ int __wrap_madvise(void *addr, size_t len, int advice)
 		filled_in_swap--;
 	if (populates && pthread_equal(pthread_self(), control))
 		atomic_fetch_add(&filled_by_control, 1);
+	if (populates && atomic_load(&filled_stuck))
+		be_stuck();
 	if (populates && error && pass-- == 0) {
 		pass = 0;
 		errno = error;
@@ -325,11 +340,13 @@ int filled_look(void **state)
 int filled_nothing_is_left(void **state)
 {
 	filled_fail(0, 0, 0);
+	atomic_store(&filled_stuck, 0);
 	for (unsigned i = 0; i < sizeof(socks) / sizeof(socks[0]); i++) {
 		if (socks[i])
 			leave(socks[i]);
 	}
-	while (memcmp(&before, &filled.clients.usage, sizeof(before)) != 0)
+	while (memcmp(&before, &filled.clients.usage, sizeof(before)) != 0 ||
+	       filled.clients.left.map)
 		turn();
 	/* Sockets are closed by threads. */
 	for (unsigned i = 0; i < 5000 && open_fds() != fds_before; i++)

@@ -32,6 +32,10 @@ int filled_nothing_is_left(void **state);
  * and all after it with another; errors of 0: it makes them. */
 void filled_fail(unsigned calls, int first, int then);
 
+/* 1: the next step waits in the kernel, as for another thread of the client's that
+ * punches a hole; 2: it does; 0: it does not any more. */
+extern _Atomic int filled_stuck;
+
 /* The kernel says what it says of ordinary memory where shmem_enabled is always. */
 extern bool filled_by_huge_pages;
 

@@ -162,6 +162,29 @@ static void a_client_that_goes_takes_its_regions_with_it_at_once(void **state)
 	assert_null(filled.clients.stepping);
 }
 
+/* Nor does the control thread wait for its step. What that has to do with stays until
+ * it is over, and others' regions are filled then. */
+static void a_step_that_waits_keeps_no_client_from_going(void **state)
+{
+	int a = attach(), b = attach();
+	const struct proxy_client *s;
+
+	atomic_store(&filled_stuck, 1);
+	ask_reg(a, 0, 0, large);
+	while (atomic_load(&filled_stuck) != 2)
+		mpib_loop_turn(&filled.loop, MPIB_MSEC);
+	leave(a);
+	while (filled.clients.usage.regions > 0)
+		turn();
+	s = newest();
+	ask_reg(b, 0, 0, 4096);
+	while (!filling(s))
+		turn();
+	assert_int_equal(atomic_load(&filled_stuck), 2);
+	atomic_store(&filled_stuck, 0);
+	assert_int_equal(hear_status(b), 0);
+}
+
 static void a_takeover_waits_for_the_pages(void **state)
 {
 	char why[MPIB_WHY_MAX];
@@ -303,6 +326,7 @@ int main(int argc, char **argv)
 		FILL_TEST(many_regions_of_a_client_do_not_delay_a_small_one),
 		FILL_TEST(regions_of_a_client_take_turns),
 		FILL_TEST(a_client_that_goes_takes_its_regions_with_it_at_once),
+		FILL_TEST(a_step_that_waits_keeps_no_client_from_going),
 		FILL_TEST(a_takeover_waits_for_the_pages),
 		FILL_TEST(pages_not_to_be_had_are_told),
 		FILL_TEST(holes_of_ordinary_memory_are_refused),
