@@ -13,7 +13,7 @@
 
 /* Bytes that wait for all peers together before nobody has more than
  * MPIB_OUTBOX_LITTLE on a link or MPIB_FIFO_SMALL in a session. Three that take
- * nothing have all that each may; eight leave 10 MiB for each queue of another. */
+ * nothing have all that each may; eight leave 11 MiB for each queue of another. */
 #define WAITS_MAX ((size_t)16 * MPIB_KEEP_MAX)
 
 static int broker_random64(uint64_t *v)

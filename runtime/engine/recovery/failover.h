@@ -133,8 +133,8 @@ struct mpib_rail_watch {
 void mpib_lane_established(struct mpib_lane *lane);
 /* A message of the peer's proxy. False: no sound peer sends it now. */
 bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
-/* The only place where a change of a port's state comes in: that of the rail as
- * the shard's context sees it. */
+/* A change of a port's state, that of the rail as the shard's context sees it, comes
+ * in here alone, but for the end of the device: mpib_rail_lose(). */
 void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
 			   unsigned rail, bool up);
 /* Have both ends of every lane of the rail's device put nothing new on the
