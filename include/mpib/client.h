@@ -209,7 +209,8 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * Errors of mpib_isend() and mpib_irecv(): -ENOTCONN: the connection is not
  * ready yet; -EFAULT: data is not inside region; -E2BIG: more than 2 GiB - 1 in
  * one request, or 1 GiB of ordinary memory in a grouped receive; -EINVAL: n is
- * out of range; and, on a failed connection, the errors of mpib_test().
+ * out of range, conn is the other end, or region is of another client; and, on a
+ * failed connection, the errors of mpib_test().
  *
  * Send size bytes at data, which lies inside region. Returning 0 with *req NULL
  * means that the request cannot be posted now and the caller should try again:
@@ -241,7 +242,8 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * does. Returning 0 with *req NULL means that there is nothing to flush: data is
  * memory of the host. Otherwise mpib_test() says when it is over; it writes no
  * sizes. Flushes are not among the 32 requests; -EBUSY: 256 are outstanding.
- * -EINVAL: a sending end; -ENOTCONN, -EFAULT: as for mpib_irecv(). Wait-free.
+ * -EINVAL: a sending end, or a region of another client; -ENOTCONN, -EFAULT: as
+ * for mpib_irecv(). Wait-free.
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);

@@ -124,6 +124,9 @@ static inline uint8_t mpib_request_index(const struct mpib_request *r)
 
 struct mpib_conn {
 	struct mpib_client *client;
+	/* The client, of a sending and of a receiving end, else NULL: whose
+	 * regions a request of that kind may name, by one comparison. */
+	const struct mpib_client *sends, *receives;
 	/* Parts in the window + requests in feed[] + 1 if error is set + 1 if
 	 * armed. While not 0, post and test take the slow path. */
 	uint32_t work;

@@ -126,6 +126,8 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 	conn->client = c;
 	conn->work = 1; /* not ready */
 	conn->is_sender = is_sender;
+	conn->sends = is_sender ? c : NULL;
+	conn->receives = is_sender ? NULL : c;
 	conn->error = -ENOTCONN;
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
 		struct mpib_request *r = &conn->req[i];

@@ -92,6 +92,8 @@ static int flush_allowed(struct mpib_conn *conn, const char *data,
 {
 	if (conn->is_sender)
 		return mpib_fail(-EINVAL, "a sending end has nothing to flush");
+	if (region->client != conn->client)
+		return mpib_fail(-EINVAL, "the region is of another client");
 	if (data < region->addr || data - region->addr >= (long)region->size)
 		return mpib_fail(-EFAULT, "%p is not inside the region", data);
 	return 0;

@@ -73,21 +73,22 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 }
 
 /*
- * The usual case: one buffer of registered memory, nothing queued on the
+ * The usual case: one buffer of registered memory of c, nothing queued on the
  * connection, room in the ring. Otherwise NULL: call request_post(), which
  * finds out what is unusual.
  */
 __attribute__((always_inline)) static inline struct mpib_request *
-post_fast(struct mpib_conn *conn, uintptr_t addr, size_t size, int tag,
-	  const struct mpib_region *region)
+post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
+	  size_t size, int tag, const struct mpib_region *region)
 {
-	const struct mpib_client *c = conn->client;
 	struct mpib_request *r;
 	struct mpib_desc *d;
 	uint64_t off;
 
 	/* size 0 wraps to the largest size_t, so it takes the slow path too. */
 	if (unlikely(!region || size - 1 >= region->direct))
+		return NULL;
+	if (unlikely(region->client != c))
 		return NULL;
 	off = addr - (uintptr_t)region->addr;
 	if (unlikely(off > region->size - size || !mpib_client_ok(c)))
@@ -138,8 +139,21 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-static int check_buffers(int n, void *const *data, const size_t *size,
-			 struct mpib_region *const *region)
+/* Handles and offsets are those of one client: in another they are other
+ * memory. */
+static int check_buffer(const struct mpib_client *c, const void *data,
+			size_t size, const struct mpib_region *region)
+{
+	if (size > MPIB_SIZE_MAX ||
+	    (size && !request_inside(region, data, size)))
+		return bad_buffer(data, size);
+	if (size && region->client != c)
+		return mpib_fail(-EINVAL, "the region is of another client");
+	return 0;
+}
+
+static int check_buffers(const struct mpib_client *c, int n, void *const *data,
+			 const size_t *size, struct mpib_region *const *region)
 {
 	size_t staged = 0;
 
@@ -149,9 +163,10 @@ static int check_buffers(int n, void *const *data, const size_t *size,
 				 "possible)",
 				 n, MPIB_GROUP_MAX);
 	for (int i = 0; i < n; i++) {
-		if (size[i] > MPIB_SIZE_MAX ||
-		    (size[i] && !request_inside(region[i], data[i], size[i])))
-			return bad_buffer(data[i], size[i]);
+		int rc = check_buffer(c, data[i], size[i], region[i]);
+
+		if (rc < 0)
+			return rc;
 		if (size[i] && region[i]->staged)
 			staged += size[i] + MPIB_ALIGN;
 	}
@@ -182,7 +197,7 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 	int rc = mpib_conn_usable(conn);
 
 	if (rc > 0)
-		rc = check_buffers(n, data, size, region);
+		rc = check_buffers(conn->client, n, data, size, region);
 	else if (rc == 0)
 		return 0;
 	if (rc == 0 && !conn->free && conn->is_sender)
@@ -219,6 +234,17 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 	return 0;
 }
 
+static int wrong_end(struct mpib_conn *conn, const char *what)
+{
+	int rc = mpib_conn_usable(conn);
+
+	return rc < 0 ? rc
+		      : mpib_fail(-EINVAL,
+				  "%s (who connects sends, who accepts "
+				  "receives)",
+				  what);
+}
+
 /* Same arguments as mpib_isend(), so that the call there is a tail jump. */
 __attribute__((noinline)) static int
 send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
@@ -227,6 +253,8 @@ send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	void *addr;
 
 	*req = NULL;
+	if (!conn->sends)
+		return wrong_end(conn, "a receiving end does not send");
 	memcpy(&addr, &data, sizeof(addr)); /* only ever read from */
 	return request_post(conn, 1, &addr, &size, &tag, &region, req);
 }
@@ -234,8 +262,8 @@ send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req)
 {
-	struct mpib_request *r =
-		post_fast(conn, (uintptr_t)data, size, tag, region);
+	struct mpib_request *r = post_fast(conn, conn->sends, (uintptr_t)data,
+					   size, tag, region);
 
 	if (unlikely(!r))
 		return send_slow(conn, data, size, tag, region, req);
@@ -250,12 +278,14 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	struct mpib_request *r = NULL;
 
 	if (likely(n == 1))
-		r = post_fast(conn, (uintptr_t)data[0], size[0],
+		r = post_fast(conn, conn->receives, (uintptr_t)data[0], size[0],
 			      tag ? tag[0] : 0, region[0]);
 	*req = r;
-	if (unlikely(!r))
-		return request_post(conn, n, data, size, tag, region, req);
-	return mpib_ring_bell(conn);
+	if (likely(r))
+		return mpib_ring_bell(conn);
+	if (!conn->receives)
+		return wrong_end(conn, "a sending end does not receive");
+	return request_post(conn, n, data, size, tag, region, req);
 }
 
 /* The request has completed with error rc: set the text, free the request. 0:

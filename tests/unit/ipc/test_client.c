@@ -104,6 +104,65 @@ static void allocated_memory_is_sent_where_it_lies(void **state)
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
 }
 
+/* Its handle and offset name other memory in the connection's client. */
+static void a_region_of_another_client_is_refused(void **state)
+{
+	static char plain[8192];
+	struct fake_proxy *there = fake_proxy_start();
+	struct mpib_client *other;
+	struct mpib_region *theirs[2];
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+	char *mem;
+
+	attach();
+	assert_non_null(there);
+	assert_int_equal(fake_attach(there, &other), 0);
+	conn = connected();
+	mem = mpib_mem_alloc(other, 8192);
+	assert_non_null(mem);
+	assert_int_equal(mpib_reg(other, mem, 8192, &theirs[0]), 0);
+	assert_int_equal(mpib_reg(other, plain, 8192, &theirs[1]), 0);
+	assert_int_equal(mpib_isend(conn, mem, 10, 0, theirs[0], &r), -EINVAL);
+	assert_null(r);
+	assert_string_equal(mpib_strerror(), "the region is of another client");
+	assert_int_equal(mpib_isend(conn, plain, 10, 0, theirs[1], &r),
+			 -EINVAL);
+	assert_null(r);
+	mpib_detach(other);
+	fake_proxy_stop(there);
+}
+
+static void an_end_goes_one_way(void **state)
+{
+	struct mpib_handle h;
+	struct mpib_listener *l;
+	struct mpib_region *region;
+	struct mpib_request *r;
+	struct mpib_conn *tx, *rx;
+	size_t size = 4096;
+	void *mem;
+
+	attach();
+	tx = connected();
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	assert_int_equal(mpib_accept(l, &rx), 0);
+	assert_int_equal(mpib_ready(rx), 1);
+	mem = mpib_mem_alloc(c, size);
+	assert_non_null(mem);
+	assert_int_equal(mpib_reg(c, mem, size, &region), 0);
+	assert_int_equal(mpib_isend(rx, mem, size, 0, region, &r), -EINVAL);
+	assert_null(r);
+	assert_int_equal(mpib_isend(rx, NULL, 0, 0, NULL, &r), -EINVAL);
+	assert_int_equal(mpib_irecv(tx, 1, &mem, &size, NULL, &region, &r),
+			 -EINVAL);
+	assert_null(r);
+	assert_int_equal(mpib_isend(tx, mem, size, 0, region, &r), 0);
+	assert_non_null(r);
+	assert_int_equal(mpib_irecv(rx, 1, &mem, &size, NULL, &region, &r), 0);
+	assert_non_null(r);
+}
+
 static void thirty_two_may_be_outstanding(void **state)
 {
 	struct mpib_request *r[33];
@@ -300,6 +359,8 @@ const struct CMUnitTest test_list[] = {
 	TEST(connecting_shows_in_the_state_word),
 	TEST(a_failed_connection_tells_why),
 	TEST(allocated_memory_is_sent_where_it_lies),
+	TEST(a_region_of_another_client_is_refused),
+	TEST(an_end_goes_one_way),
 	TEST(thirty_two_may_be_outstanding),
 	TEST(some_requests_are_kept_for_other_tags),
 	TEST(a_generation_counts_the_uses_of_its_own_slot),

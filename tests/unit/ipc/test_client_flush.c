@@ -158,10 +158,22 @@ static void too_many_are_refused_and_their_room_is_used_again(void **state)
 
 static void wrong_calls_are_told(void **state)
 {
+	struct fake_proxy *there = fake_proxy_start();
+	struct mpib_client *other;
+	struct mpib_region *theirs;
 	struct mpib_request *r;
 	struct mpib_conn *tx;
 
 	open_receiver();
+	assert_non_null(there);
+	assert_int_equal(fake_attach(there, &other), 0);
+	assert_int_equal(
+		mpib_reg_fd(other, mem, BYTES, 0, 0, MPIB_REG_DMABUF, &theirs),
+		0);
+	assert_int_equal(mpib_iflush(rx, mem, theirs, &r), -EINVAL);
+	assert_null(r);
+	mpib_detach(other);
+	fake_proxy_stop(there);
 	tx = connected();
 	assert_int_equal(mpib_iflush(tx, mem, device, &r), -EINVAL);
 	assert_int_equal(mpib_iflush(rx, mem + BYTES, device, &r), -EFAULT);
