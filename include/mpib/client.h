@@ -187,10 +187,12 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 /*
  * Deregister a region. This is a fence: when it returns, only this process
  * touches the memory. The exception is memory from mpib_mem_alloc(), for which
- * mpib_mem_free() is the fence. Outstanding requests that name the region end
- * in -ECANCELED; if one of them was not yet handed to the proxy, its whole
- * connection fails with -ECANCELED. -ETIMEDOUT: the region is gone for the
- * caller, but the proxy has not answered yet and may still touch the memory.
+ * mpib_mem_free() is the fence, and outstanding requests go on until then. A
+ * connection with an outstanding request that names the region fails with
+ * -ECANCELED. Of ordinary memory, which the proxy does not know, only one with a
+ * send that is still to be copied does; a receive ends in -ECANCELED alone, when
+ * its message has come. -ETIMEDOUT: the region is gone for the caller, but the
+ * proxy has not answered yet and may still touch the memory.
  */
 int mpib_dereg(struct mpib_region *region);
 
@@ -260,7 +262,8 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * gone; -ECANCELED: the request's region was deregistered; -ETIMEDOUT: both
  * rails were down for too long, or the request took longer than the proxy's
  * settings allow. A connection's failure shows once the proxy has said why, or
- * has not for client.answer; no call waits for that.
+ * has not for client.answer; no call waits for that. Close a connection that
+ * failed: of -ECANCELED the peer may hear by that alone.
  *
  * While the proxy is well this makes no system call, except one poll(2) every
  * 10 ms of waiting and, while the call feeds ordinary memory through the

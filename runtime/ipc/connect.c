@@ -271,7 +271,9 @@ int mpib_ready(struct mpib_conn *conn)
 			conn->error = 0;
 			conn->work = 0;
 		}
-		return 1;
+		/* What failed here the proxy does not know. */
+		return conn->error < 0 ? mpib_conn_fail(conn, conn->error, NULL)
+				       : 1;
 	}
 	if (state != MPIB_CONN_PENDING) {
 		rc = conn->reply->error;
