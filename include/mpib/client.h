@@ -130,6 +130,7 @@ const char *mpib_strerror(void);
  */
 int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		struct mpib_listener **listener);
+/* listener may be NULL. */
 void mpib_close_listen(struct mpib_listener *listener);
 
 /*
@@ -154,7 +155,8 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 int mpib_ready(struct mpib_conn *conn);
 
 /* Close a connection in any state, with or without outstanding requests. Never
- * waits for a peer. The connection's requests are invalid afterwards. */
+ * waits for a peer. The connection's requests are invalid afterwards. conn may
+ * be NULL. */
 void mpib_close(struct mpib_conn *conn);
 
 /*
@@ -192,7 +194,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  * -ECANCELED. Of ordinary memory, which the proxy does not know, only one with a
  * send that is still to be copied does; a receive ends in -ECANCELED alone, when
  * its message has come. -ETIMEDOUT: the region is gone for the caller, but the
- * proxy has not answered yet and may still touch the memory.
+ * proxy has not answered yet and may still touch the memory. region may be NULL.
  */
 int mpib_dereg(struct mpib_region *region);
 

@@ -51,8 +51,11 @@ int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 
 void mpib_close_listen(struct mpib_listener *listener)
 {
-	struct mpib_client *c = listener->client;
+	struct mpib_client *c;
 
+	if (!listener)
+		return;
+	c = listener->client;
 	if (mpib_client_lock(c) < 0)
 		return; /* forked child: the listener is the parent's */
 	LIST_REMOVE(listener, link);
@@ -321,11 +324,12 @@ static uint32_t last_gen(const struct mpib_conn *conn)
 
 void mpib_close(struct mpib_conn *conn)
 {
-	struct mpib_client *c = conn->client;
-	struct mpib_index *x = &c->index[conn->index];
+	struct mpib_client *c = conn ? conn->client : NULL;
+	struct mpib_index *x;
 
-	if (c->forks != mpib_forks)
+	if (!c || c->forks != mpib_forks)
 		return;
+	x = &c->index[conn->index];
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
 		struct mpib_request *r = &conn->req[i];
 

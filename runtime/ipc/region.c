@@ -326,9 +326,13 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 
 int mpib_dereg(struct mpib_region *region)
 {
-	struct mpib_client *c = region->client;
-	int rc = mpib_client_lock(c);
+	struct mpib_client *c;
+	int rc;
 
+	if (!region)
+		return 0;
+	c = region->client;
+	rc = mpib_client_lock(c);
 	if (rc < 0)
 		return rc;
 	if (--region->regs > 0) {

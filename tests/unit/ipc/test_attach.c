@@ -15,6 +15,18 @@
 
 #include "attached.h"
 
+/* As who gives up half way does, without asking what there is. */
+static void closing_nothing_is_nothing(void **state)
+{
+	attach();
+	mpib_close(NULL);
+	mpib_close_listen(NULL);
+	assert_int_equal(mpib_dereg(NULL), 0);
+	mpib_mem_free(c, NULL);
+	mpib_detach(NULL);
+	assert_int_equal(mpib_alive(c), 0);
+}
+
 static void attaching_learns_the_node(void **state)
 {
 	struct mpib_node_info info;
@@ -245,6 +257,7 @@ static void a_forked_child_is_refused_and_the_parent_goes_on(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 const struct CMUnitTest test_list[] = {
+	TEST(closing_nothing_is_nothing),
 	TEST(attaching_learns_the_node),
 	TEST(attach_errors_say_socket_and_remedy),
 	TEST(a_signal_does_not_end_the_wait_for_a_busy_proxy),
