@@ -232,8 +232,10 @@ int mpib_vqp_prepare(struct mpib_vqp *vqp);
  * Post a virtual WR. Its memory belongs to the virtual QP until the completion,
  * *wr stays the caller's.
  *   -EINVAL    an opcode that the mode cannot carry (DQPLB has no WRITE without
- *              IMM, only SPRAY and a single QP have SENDs), an unsignalled WRITE_WITH_IMM, a head in SPLIT, or no key
- *              for a device
+ *              IMM, only SPRAY and a single QP have SENDs), flags but
+ *              IBV_SEND_SIGNALED, an unsignalled WRITE_WITH_IMM, a head in
+ *              SPLIT, a member for ports where there are none, or no key for a
+ *              device
  *   -EMSGSIZE  longer than one WR may be: SENDs, SPLIT and a single QP
  *   -EAGAIN    depth WRs are outstanding
  *   -ENETDOWN  no QP is left, or the virtual QP has ended

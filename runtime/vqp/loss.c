@@ -203,12 +203,15 @@ int mpib_vqp_replay(struct mpib_vqp *vqp)
 	struct mpib_vcq *vcq = vqp->vcq;
 	struct mpib_wr *w;
 
+	/* What was lost has failed then. */
+	if (!mpib_vqp_healthy(vqp))
+		return -ENETDOWN;
 	while ((w = STAILQ_FIRST(&vqp->lost))) {
 		const struct mpib_vwr *vw = mpib_vqp_tx(vqp, w->owner);
 		struct mpib_phys *p = replay_pick(vqp, w);
 
 		if (!p)
-			return mpib_vqp_healthy(vqp) ? -EAGAIN : -ENETDOWN;
+			return -EAGAIN;
 		STAILQ_REMOVE_HEAD(&vqp->lost, link);
 		replay_rekey(w, vw, p->device);
 		if (w->wr.opcode == IBV_WR_RDMA_WRITE)

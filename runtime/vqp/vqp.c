@@ -31,6 +31,16 @@ static bool fits_window(const struct mpib_vqp_attr *a)
 	       a->depth <= MPIB_SEQ_SPAN;
 }
 
+static bool qps_fit(const struct mpib_vcq *vcq, const struct mpib_vqp_qp *qp,
+		    unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		if (!qp || !qp[i].qp || qp[i].device >= vcq->n)
+			return false;
+	}
+	return true;
+}
+
 static bool vqp_fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 {
 	bool multi = a->n > 1;
@@ -46,17 +56,8 @@ static bool vqp_fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 	if ((multi && a->mode == MPIB_VQP_SPRAY) != (a->notifies > 0) ||
 	    a->notifies > MPIB_VQP_DEVICES)
 		return false;
-	if (!fits_window(a))
-		return false;
-	for (unsigned i = 0; i < a->n; i++) {
-		if (a->qp[i].device >= vcq->n)
-			return false;
-	}
-	for (unsigned i = 0; i < a->notifies; i++) {
-		if (a->notify[i].device >= vcq->n)
-			return false;
-	}
-	return true;
+	return fits_window(a) && qps_fit(vcq, a->qp, a->n) &&
+	       qps_fit(vcq, a->notify, a->notifies);
 }
 
 static int make_phys(struct mpib_vqp *v, struct mpib_phys *p,
@@ -147,7 +148,8 @@ static int register_all(struct mpib_vqp *v, const struct mpib_vqp_attr *a)
  * all devices get the same. */
 static int set_weights(struct mpib_vqp *v)
 {
-	uint32_t *w = v->attr.weight, sum = 0;
+	uint32_t *w = v->attr.weight;
+	uint64_t sum = 0;
 	unsigned n = 0;
 
 	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++) {
@@ -259,6 +261,8 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 	if (wr->opcode != IBV_WR_RDMA_WRITE && !imm &&
 	    wr->opcode != IBV_WR_SEND)
 		return -EINVAL;
+	if (wr->flags & ~(unsigned)IBV_SEND_SIGNALED)
+		return -EINVAL;
 	/* A WR that completes a receive must complete at the sender, too. */
 	if (imm && !wr->more && !(wr->flags & IBV_SEND_SIGNALED))
 		return -EINVAL;
@@ -268,7 +272,7 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 		return -EINVAL;
 	if (v->attr.ports && wr->on >= v->attr.notifies)
 		return -EINVAL;
-	if (!v->attr.ports && wr->more)
+	if (!v->attr.ports && (wr->more || wr->on || wr->control.length))
 		return -EINVAL;
 	/* A plain WRITE carries no number, so the receiver could not put it
 	 * and the next message in order. */

@@ -207,6 +207,8 @@ static void a_lost_number_ends_the_virtual_qp(void **state)
 	assert_int_equal(wc.wr_id, 2);
 	assert_true(wc.status != IBV_WC_SUCCESS);
 	assert_int_equal(rig_write(&rig, 3, 0, 8), -ENETDOWN);
+	/* 0 would mean that it is under way again. */
+	assert_int_equal(mpib_vqp_replay(rig.tx.vqp), -ENETDOWN);
 }
 
 /* What was under way to a QP that failed may be lost, and only its sender knows:

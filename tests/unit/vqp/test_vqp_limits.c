@@ -282,6 +282,47 @@ static void what_cannot_be_told_to_have_ended_is_refused(void **state)
 	}
 }
 
+/* Whoever gets no error believes that it was done. */
+static void what_would_be_left_out_is_refused(void **state)
+{
+	const struct mpib_vsend right = {
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.flags = IBV_SEND_SIGNALED,
+		.devices = 1,
+	};
+	struct mpib_vsend w = right;
+
+	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
+	w.flags |= IBV_SEND_INLINE; /* so its memory would be free at once */
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
+	w = right;
+	w.more = true;
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
+	w = right;
+	w.on = 1;
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
+	w = right;
+	w.control.length = 8;
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &right), 0);
+}
+
+static void weights_make_1024_without_an_overflow(void **state)
+{
+	struct mpib_vqp_qp qp[2];
+	struct mpib_vqp_attr a;
+	struct mpib_vqp *v;
+
+	rig_start(&rig, MPIB_VQP_SPRAY, 2, 2, false);
+	a = attr_of(qp, 2);
+	for (unsigned d = 0; d < 2; d++)
+		qp[d] = (struct mpib_vqp_qp){ &hca_qp(&rig.tx.hca[d])->qp,
+					      (uint8_t)d };
+	a.weight[0] = UINT32_MAX;
+	a.weight[1] = 1025;
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
+}
+
 /* T14: both devices number their QPs alike. */
 static void t14_equal_numbers_of_two_devices_are_two_qps(void **state)
 {
@@ -330,6 +371,12 @@ static void attributes_are_sane_or_refused(void **state)
 	a = attr_of(qp, 2);
 	qp[1].device = 1; /* the CQ has no such device */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
+	a = attr_of(qp, 2);
+	qp[1].qp = NULL; /* as ibv_create_qp() returned it */
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
+	a = attr_of(qp, 2);
+	a.qp = NULL;
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	/* Not a hundred bytes. */
 	assert_in_range(MPIB_VQP_FRAG, 64 << 10, 4 << 20);
 }
@@ -344,6 +391,8 @@ const struct CMUnitTest test_list[] = {
 	teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp),
 	teardown_test(t12_sends_are_bounded),
 	teardown_test(what_cannot_be_told_to_have_ended_is_refused),
+	teardown_test(what_would_be_left_out_is_refused),
+	teardown_test(weights_make_1024_without_an_overflow),
 	teardown_test(t14_equal_numbers_of_two_devices_are_two_qps),
 	teardown_test(attributes_are_sane_or_refused),
 	{ 0 },
