@@ -165,7 +165,7 @@ void mpib_close(struct mpib_conn *conn);
  * mpib_isend(), mpib_irecv() and mpib_test() copy other memory ("ordinary
  * memory") through the connection's staging window. Registering the same range
  * again is cheap: the range is registered once and counted. -EINVAL: addr is
- * NULL, or size is 0.
+ * NULL, size is 0, or the address space ends before the range.
  */
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
@@ -179,9 +179,10 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
  * known by its addresses, since each export of the same memory is a file of its
  * own; a memfd by file and offset, too. A memfd gets all its pages, in this process, and its
  * seals are sealed (F_SEAL_SEAL): add those that it is to have before. -EPERM:
- * the descriptor is not of the kind that flags says, or the proxy takes no memfds of
- * this user (client.own_memory of mpib.conf(5)): mpib_mem_alloc() serves as well;
- * -EINVAL: unknown flags, or size is 0; -EOPNOTSUPP: a rail cannot register a dma-buf.
+ * the descriptor is not of the kind that flags says, or a memfd that is not sealed or
+ * not as long, or the proxy takes no memfds of this user (client.own_memory of
+ * mpib.conf(5)): mpib_mem_alloc() serves as well; -EBADF: fd is not open; -EINVAL:
+ * unknown flags, or size is 0; -EOPNOTSUPP: a rail cannot register a dma-buf.
  */
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,

@@ -164,7 +164,8 @@ static int no_region(const void *addr, size_t size)
 {
 	return mpib_fail(-EINVAL,
 			 "cannot register %zu bytes at %p (a region has an "
-			 "address and at least one byte)",
+			 "address, at least one byte, and ends before the "
+			 "address space does)",
 			 size, addr);
 }
 
@@ -176,7 +177,7 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 
 	if (rc < 0)
 		return rc;
-	if (!addr || size == 0)
+	if (!addr || size == 0 || size > UINTPTR_MAX - (uintptr_t)addr)
 		return no_region(addr, size);
 	mpib_client_hold(client);
 	region_bury(client);
@@ -283,11 +284,11 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	/* The proxy refuses that, too, but need not be asked. */
 	if (size == 0)
 		return no_region(addr, size);
+	if (mpib_fstat(fd, &st) < 0)
+		return mpib_fail(-EBADF, "%d is no open descriptor", fd);
 	r = make_region(client, addr, size);
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
-	/* Where it fails, asking the proxy does, too. */
-	(void)mpib_fstat(fd, &st);
 	r->own_mr = true;
 	r->flags = flags;
 	r->offset = offset;

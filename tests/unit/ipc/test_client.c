@@ -104,6 +104,27 @@ static void allocated_memory_is_sent_where_it_lies(void **state)
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
 }
 
+/* What cannot be is told by whoever registers it, not by a connection later. */
+static void impossible_memory_is_refused(void **state)
+{
+	struct mpib_region *region;
+	char *mem;
+
+	attach();
+	mem = mpib_mem_alloc(c, 8192);
+	assert_non_null(mem);
+	assert_int_equal(mpib_reg(c, mem, SIZE_MAX, &region), -EINVAL);
+	assert_int_equal(mpib_reg(c, mem, SIZE_MAX - 4096, &region), -EINVAL);
+	assert_int_equal(
+		mpib_reg_fd(c, mem, 8192, 0, -1, MPIB_REG_MEMFD, &region),
+		-EBADF);
+	assert_int_equal(
+		mpib_reg_fd(c, mem, 8192, 0, 9999, MPIB_REG_MEMFD, &region),
+		-EBADF);
+	assert_string_equal(mpib_strerror(), "9999 is no open descriptor");
+	assert_int_equal(mpib_reg(c, mem, 8192, &region), 0);
+}
+
 /* Its handle and offset name other memory in the connection's client. */
 static void a_region_of_another_client_is_refused(void **state)
 {
@@ -359,6 +380,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(connecting_shows_in_the_state_word),
 	TEST(a_failed_connection_tells_why),
 	TEST(allocated_memory_is_sent_where_it_lies),
+	TEST(impossible_memory_is_refused),
 	TEST(a_region_of_another_client_is_refused),
 	TEST(an_end_goes_one_way),
 	TEST(thirty_two_may_be_outstanding),
