@@ -150,8 +150,9 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
  * failed, close it. Wait-free, except for one poll(2) every 10 ms while the
  * connection is pending. -ETIMEDOUT: the peer was not reached, or did not accept
  * within the proxy's setting client.connect_timeout; -ECONNREFUSED, -ECONNRESET:
- * the listener or the peer is gone; -ENETDOWN: the two nodes have no rail in
- * common that is up; or what either proxy had too little of, as above. */
+ * the listener or the peer is gone; -ECANCELED: of an accept, its listener was
+ * closed; -ENETDOWN: the two nodes have no rail in common that is up; or what
+ * either proxy had too little of, as above. */
 int mpib_ready(struct mpib_conn *conn);
 
 /* Close a connection in any state, with or without outstanding requests. Never
@@ -269,8 +270,9 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * failed: of -ECANCELED the peer may hear by that alone.
  *
  * While the proxy is well this makes no system call, except one poll(2) every
- * 10 ms of waiting and, while the call feeds ordinary memory through the
- * staging window, a write(2) when the shard thread sleeps.
+ * 10 ms of waiting (at each 64th call without an outcome, so who calls rarely
+ * asks mpib_alive() as well) and, while the call feeds ordinary memory through
+ * the staging window, a write(2) when the shard thread sleeps.
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
