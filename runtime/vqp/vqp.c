@@ -35,7 +35,12 @@ static bool qps_fit(const struct mpib_vcq *vcq, const struct mpib_vqp_qp *qp,
 		    unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
+		const struct ibv_cq *cq;
+
 		if (!qp || !qp[i].qp || qp[i].device >= vcq->n)
+			return false;
+		cq = vcq->cq[qp[i].device];
+		if (qp[i].qp->send_cq != cq || qp[i].qp->recv_cq != cq)
 			return false;
 	}
 	return true;

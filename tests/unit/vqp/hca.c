@@ -122,6 +122,7 @@ struct hca_qp *hca_qp(struct hca *h)
 	assert_true(h->qps < HCA_QPS);
 	q->hca = h;
 	q->qp.context = &h->ctx;
+	q->qp.send_cq = q->qp.recv_cq = &h->cq;
 	/* Each device counts for itself: numbers are the same on others. */
 	q->qp.qp_num = 100 + h->qps++;
 	q->sq = calloc(HCA_DEPTH, sizeof(*q->sq));

@@ -307,6 +307,27 @@ static void what_would_be_left_out_is_refused(void **state)
 	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &right), 0);
 }
 
+/* Nobody would see what it completes. */
+static void a_qp_with_other_cqs_is_refused(void **state)
+{
+	struct mpib_vqp_qp qp[2];
+	struct mpib_vqp_attr a;
+	struct mpib_vqp *v;
+
+	rig_start(&rig, MPIB_VQP_SPLIT, 2, 2, false);
+	a = attr_of(qp, 2);
+	for (unsigned i = 0; i < 2; i++)
+		qp[i].qp = &hca_qp(&rig.tx.hca[i])->qp;
+	qp[1].device = 0;
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
+	qp[1].device = 1;
+	qp[1].qp->recv_cq = qp[0].qp->recv_cq;
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
+	qp[1].qp->recv_cq = qp[1].qp->send_cq;
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), 0);
+	assert_int_equal(mpib_vqp_destroy(v), 0);
+}
+
 static void weights_make_1024_without_an_overflow(void **state)
 {
 	struct mpib_vqp_qp qp[2];
@@ -392,6 +413,7 @@ const struct CMUnitTest test_list[] = {
 	teardown_test(t12_sends_are_bounded),
 	teardown_test(what_cannot_be_told_to_have_ended_is_refused),
 	teardown_test(what_would_be_left_out_is_refused),
+	teardown_test(a_qp_with_other_cqs_is_refused),
 	teardown_test(weights_make_1024_without_an_overflow),
 	teardown_test(t14_equal_numbers_of_two_devices_are_two_qps),
 	teardown_test(attributes_are_sane_or_refused),
