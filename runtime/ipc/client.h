@@ -98,9 +98,8 @@ struct mpib_request {
 	 * however often other request slots are used meanwhile. */
 	uint32_t gen;
 	uint8_t n; /* buffers */
-	/* Queued, staged, grouped, watched or one of those kept: takes the slow
-	 * path of test. All members below but the tag of buf[0] are used only
-	 * then. */
+	/* Queued, staged, grouped, watched or kept: takes test's slow path. All
+	 * members below but the tag of buf[0] are used only then. */
 	bool slow;
 	bool flush; /* of mpib_iflush(), see flush.c; gen is its number */
 	bool held; /* holds a reference on each buffer's region */
@@ -124,8 +123,7 @@ static inline uint8_t mpib_request_index(const struct mpib_request *r)
 
 struct mpib_conn {
 	struct mpib_client *client;
-	/* The client, of a sending and of a receiving end, else NULL: whose
-	 * regions a request of that kind may name, by one comparison. */
+	/* The client, or NULL where the end does not: whose regions it takes. */
 	const struct mpib_client *sends, *receives;
 	/* Parts in the window + requests in feed[] + 1 if error is set + 1 if
 	 * armed. While not 0, post and test take the slow path. */
@@ -146,8 +144,7 @@ struct mpib_conn {
 	int error;
 	uint32_t index;
 	bool is_sender;
-	/* has_tag: tag is that of the latest slow post. has_tags: slow posts
-	 * have had different tags. */
+	/* has_tag: tag is the latest slow post's. has_tags: they differed. */
 	bool has_tag, has_tags;
 	int32_t tag;
 	/* report.c. Armed: the next post is watched, so it must take the slow

@@ -7,28 +7,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "ipc/check.h"
 #include "ipc/client.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-
-static bool request_inside(const struct mpib_region *r, const char *addr,
-			   size_t size)
-{
-	return r && addr >= r->addr && size <= r->size &&
-	       (size_t)(addr - r->addr) <= r->size - size;
-}
-
-static int bad_buffer(const void *data, size_t size)
-{
-	if (size > MPIB_SIZE_MAX)
-		return mpib_fail(-E2BIG,
-				 "%zu bytes are more than one request may "
-				 "have (%u)",
-				 size, MPIB_SIZE_MAX);
-	return mpib_fail(-EFAULT, "%zu bytes at %p are not inside the region",
-			 size, data);
-}
 
 /* The caller has checked that conn->free is not NULL. */
 static inline struct mpib_request *request_take(struct mpib_conn *conn, int n)
@@ -139,45 +122,6 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* Handles and offsets are those of one client: in another they are other
- * memory. */
-static int check_buffer(const struct mpib_client *c, const void *data,
-			size_t size, const struct mpib_region *region)
-{
-	if (size > MPIB_SIZE_MAX ||
-	    (size && !request_inside(region, data, size)))
-		return bad_buffer(data, size);
-	if (size && region->client != c)
-		return mpib_fail(-EINVAL, "the region is of another client");
-	return 0;
-}
-
-static int check_buffers(const struct mpib_client *c, int n, void *const *data,
-			 const size_t *size, struct mpib_region *const *region)
-{
-	size_t staged = 0;
-
-	if (n < 1 || n > MPIB_GROUP_MAX)
-		return mpib_fail(-EINVAL,
-				 "a receive of %d buffers (1 to %d are "
-				 "possible)",
-				 n, MPIB_GROUP_MAX);
-	for (int i = 0; i < n; i++) {
-		int rc = check_buffer(c, data[i], size[i], region[i]);
-
-		if (rc < 0)
-			return rc;
-		if (size[i] && region[i]->staged)
-			staged += size[i] + MPIB_ALIGN;
-	}
-	if (n > 1 && staged > MPIB_WINDOW_MAX)
-		return mpib_fail(-E2BIG,
-				 "a grouped receive of %zu bytes of ordinary "
-				 "memory (up to %u are possible)",
-				 staged, MPIB_WINDOW_MAX);
-	return 0;
-}
-
 /* Only slow posts are noted: fast ones are direct and take no window space, so
  * they cannot keep window space from a send of another tag. */
 static void note_tag(struct mpib_conn *conn, int32_t tag)
@@ -197,7 +141,7 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 	int rc = mpib_conn_usable(conn);
 
 	if (rc > 0)
-		rc = check_buffers(conn->client, n, data, size, region);
+		rc = mpib_check_buffers(conn->client, n, data, size, region);
 	else if (rc == 0)
 		return 0;
 	if (rc == 0 && !conn->free && conn->is_sender)
@@ -234,17 +178,6 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 	return 0;
 }
 
-static int wrong_end(struct mpib_conn *conn, const char *what)
-{
-	int rc = mpib_conn_usable(conn);
-
-	return rc < 0 ? rc
-		      : mpib_fail(-EINVAL,
-				  "%s (who connects sends, who accepts "
-				  "receives)",
-				  what);
-}
-
 /* Same arguments as mpib_isend(), so that the call there is a tail jump. */
 __attribute__((noinline)) static int
 send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
@@ -254,7 +187,7 @@ send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 
 	*req = NULL;
 	if (!conn->sends)
-		return wrong_end(conn, "a receiving end does not send");
+		return mpib_wrong_end(conn, "a receiving end does not send");
 	memcpy(&addr, &data, sizeof(addr)); /* only ever read from */
 	return request_post(conn, 1, &addr, &size, &tag, &region, req);
 }
@@ -284,7 +217,7 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	if (likely(r))
 		return mpib_ring_bell(conn);
 	if (!conn->receives)
-		return wrong_end(conn, "a sending end does not receive");
+		return mpib_wrong_end(conn, "a sending end does not receive");
 	return request_post(conn, n, data, size, tag, region, req);
 }
 

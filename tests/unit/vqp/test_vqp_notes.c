@@ -258,6 +258,31 @@ static void i15_keys_are_taken_with_the_wr(void **state)
 	}
 }
 
+/* Whoever gets no error believes that it was done. */
+static void what_would_be_left_out_is_refused(void **state)
+{
+	const struct mpib_vsend right = {
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.flags = IBV_SEND_SIGNALED,
+		.devices = 1,
+	};
+	struct mpib_vsend w = right;
+
+	rig_start(&rig, MPIB_VQP_DQPLB, 2, 1, false);
+	w.flags |= IBV_SEND_INLINE; /* so its memory would be free at once */
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
+	w = right;
+	w.more = true;
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
+	w = right;
+	w.on = 1;
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
+	w = right;
+	w.control.length = 8;
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
+	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &right), 0);
+}
+
 const struct CMUnitTest test_list[] = {
 	teardown_test(t16_t17_posts_and_polls_allocate_nothing),
 	teardown_test(t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace),
@@ -265,5 +290,6 @@ const struct CMUnitTest test_list[] = {
 	teardown_test(i13_completions_find_their_qp_while_others_come_and_go),
 	teardown_test(i14_a_head_travels_with_its_payload),
 	teardown_test(i15_keys_are_taken_with_the_wr),
+	teardown_test(what_would_be_left_out_is_refused),
 	{ 0 },
 };
