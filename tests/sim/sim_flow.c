@@ -113,6 +113,7 @@ static struct sim_flow *flow_new(struct sim_sock *from, struct sim_sock *to)
 	for (unsigned i = 0; f->inet && i < FLOWS; i++) {
 		if (!flows[i]) {
 			flows[i] = f;
+			f->place = &flows[i];
 			break;
 		}
 	}
@@ -149,10 +150,8 @@ static void flow_free(struct sim_flow *f)
 	sim_event_disarm(&f->event);
 	flow_empty(f, &f->flight);
 	flow_empty(f, &f->arrived);
-	for (unsigned i = 0; i < FLOWS; i++) {
-		if (flows[i] == f)
-			flows[i] = NULL;
-	}
+	if (f->place)
+		*f->place = NULL;
 	free(f);
 }
 

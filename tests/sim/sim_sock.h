@@ -37,6 +37,7 @@ struct sim_flow {
 	bool ended; /* the writer sends no more */
 	bool eof; /* and the reader has been told */
 	bool inet;
+	struct sim_flow **place; /* among all of TCP; NULL: it has none */
 	struct sockaddr_in from, to;
 	struct sim_event event;
 };
