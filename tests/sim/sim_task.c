@@ -267,11 +267,16 @@ void sim_tasks_stopped(const struct sim_proc *proc)
 	}
 }
 
+static bool leaps(void)
+{
+	return sim_pace.leap_most || sim_pace.leap_far;
+}
+
 /* Whether it only looks whether there is something to do, and has since something
  * happened last. */
 static bool only_looks(const struct sim_task *t)
 {
-	return t->yielded && (!sim_pace.leap_most || t->looked == happened);
+	return t->yielded && (!leaps() || t->looked == happened);
 }
 
 /* One that can run, by chance; *busy: not all of them only look. NULL: none. */
@@ -314,13 +319,14 @@ static bool time_flies(void)
 	static uint64_t seen = SIM_NEVER, far;
 	uint64_t due, until;
 
-	if (!sim_pace.leap_most) {
+	if (!leaps()) {
 		sim_now += sim_pace.step_most;
 		return true;
 	}
 	due = next_due();
 	if (seen != happened)
-		far = sim_pace.leap_most;
+		far = sim_pace.leap_most ? sim_pace.leap_most
+					 : sim_pace.step_most;
 	until = looked + far;
 	if (until < sim_now)
 		until = sim_now;

@@ -75,10 +75,11 @@ struct sim_pace {
 	unsigned preempt; /* one in so many calls of the kernel; 0: none */
 	/* Where all that run only look whether there is something to do, and have
 	 * since something happened, time flies to what happens next, but not
-	 * further at once; 0: a step's time more for each look. */
+	 * further at once; 0: than a step takes at most. */
 	uint64_t leap_most;
 	/* Each leap after which nothing happened before the next is twice as far,
-	 * up to this; 0: none is. */
+	 * up to this; 0: none is, and with leap_most 0 as well each look takes a
+	 * step's time, whatever happened. */
 	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
