@@ -30,6 +30,11 @@ static struct sim_rng chance;
 static uint64_t steps, made;
 /* How often something happened that a task may have to look at. */
 static uint64_t happened;
+static bool (*is_over)(void);
+static bool stuck; /* it ended, since nothing can run */
+/* Whose step is next, if that is known. */
+static struct sim_task *chosen;
+static bool is_chosen;
 #ifdef __SANITIZE_ADDRESS__
 static void *scheduler_fiber;
 static const void *scheduler_bottom;
@@ -76,18 +81,7 @@ switch_place(struct sim_place *from, struct sim_place *to)
 	abort();
 }
 
-static void to_scheduler(void)
-{
-	struct sim_task *t = self;
-
-	t->err = errno;
-	__sanitizer_start_switch_fiber(t->ended ? NULL : &t->fiber,
-				       scheduler_bottom, scheduler_size);
-	switch_place(&t->place, &scheduler);
-	__sanitizer_finish_switch_fiber(t->fiber, &scheduler_bottom,
-					&scheduler_size);
-	errno = t->err;
-}
+static void to_scheduler(void);
 
 static void start(void)
 {
@@ -298,19 +292,6 @@ static struct sim_task *choose(bool *busy)
 	return n ? ready[sim_draw(&chance, n)] : NULL;
 }
 
-static void switch_to(struct sim_task *t)
-{
-	self = t;
-	t->yielded = false;
-	t->looked = happened;
-	errno = t->err;
-	__sanitizer_start_switch_fiber(&scheduler_fiber, t->stack,
-				       t->stack_size);
-	switch_place(&scheduler, &t->place);
-	__sanitizer_finish_switch_fiber(scheduler_fiber, NULL, NULL);
-	self = NULL;
-}
-
 /* Nobody has anything to do. False: it is time for what was to happen next. */
 static bool time_flies(void)
 {
@@ -342,9 +323,10 @@ static bool time_flies(void)
 	return true;
 }
 
-bool sim_run(bool (*over)(void))
+/* Whose step is next; NULL: over() says so, or nothing can ever run again. */
+static struct sim_task *choose_next(void)
 {
-	while (!over()) {
+	while (!is_over()) {
 		struct sim_task *t;
 		bool busy;
 
@@ -356,15 +338,70 @@ bool sim_run(bool (*over)(void))
 			continue;
 		if (t) {
 			steps++;
-			switch_to(t);
-			if (t->ended)
-				reap();
-			continue;
+			return t;
 		}
-		if (next_due() == SIM_NEVER)
-			return false;
+		stuck = next_due() == SIM_NEVER;
+		if (stuck)
+			return NULL;
 		if (next_due() > sim_now)
 			sim_now = next_due();
 	}
-	return true;
+	return NULL;
+}
+
+/* t goes on. */
+static void take(struct sim_task *t)
+{
+	self = t;
+	t->yielded = false;
+	t->looked = happened;
+	errno = t->err;
+}
+
+static void switch_to(struct sim_task *t)
+{
+	take(t);
+	__sanitizer_start_switch_fiber(&scheduler_fiber, t->stack,
+				       t->stack_size);
+	switch_place(&scheduler, &t->place);
+	__sanitizer_finish_switch_fiber(scheduler_fiber, NULL, NULL);
+	self = NULL;
+}
+
+/* The next is chosen here: mostly it is this one, which goes on then. */
+static void to_scheduler(void)
+{
+	struct sim_task *t = self;
+
+	t->err = errno;
+	if (!t->ended) {
+		self = NULL;
+		chosen = choose_next();
+		is_chosen = chosen != t;
+		if (!is_chosen) {
+			take(t);
+			return;
+		}
+	}
+	__sanitizer_start_switch_fiber(t->ended ? NULL : &t->fiber,
+				       scheduler_bottom, scheduler_size);
+	switch_place(&t->place, &scheduler);
+	__sanitizer_finish_switch_fiber(t->fiber, &scheduler_bottom,
+					&scheduler_size);
+	errno = t->err;
+}
+
+bool sim_run(bool (*over)(void))
+{
+	is_over = over;
+	for (;;) {
+		struct sim_task *t = is_chosen ? chosen : choose_next();
+
+		is_chosen = false;
+		if (!t)
+			return !stuck;
+		switch_to(t);
+		if (t->ended)
+			reap();
+	}
 }
