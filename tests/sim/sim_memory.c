@@ -108,12 +108,20 @@ void sim_addresses_move(void)
 		sim_lacks("memory");
 }
 
-/* Pages come when somebody touches them: most of a window nobody does. */
+/* Pages come when somebody touches them: most of a window nobody does. And no
+ * process forks, or leaves a core of its own. */
 int __wrap_madvise(void *at, size_t len, int advice)
 {
-	if (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ)
+	if (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ ||
+	    advice == MADV_DONTFORK || advice == MADV_DONTDUMP)
 		return 0;
 	return __real_madvise(at, len, advice);
+}
+
+/* A node's: what the machine has, or lets us have, is to change no quota. */
+uint64_t __wrap_mpib_memory_bound(void)
+{
+	return 32ull << 30;
 }
 
 void sim_memory_stays(void)

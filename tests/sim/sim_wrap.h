@@ -117,6 +117,7 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t *m);
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *m);
 
 void *__wrap_calloc(size_t n, size_t size);
+uint64_t __wrap_mpib_memory_bound(void);
 pid_t __wrap_getpid(void);
 int __wrap_kill(pid_t pid, int signo);
 pid_t __wrap_waitpid(pid_t pid, int *status, int options);
