@@ -71,16 +71,17 @@ uint64_t sim_events_next(void)
 
 void sim_trace(const char *fmt, ...)
 {
-	char *line, head[48];
+	uint64_t ns = sim_now - 1000 * SIM_S;
+	char *line;
 	va_list ap;
 	int n;
 
 	if (!trace)
 		trace = calloc(LINES, LINE);
 	line = trace[traced++ % LINES];
-	snprintf(head, sizeof(head), "%11.3f %-12s ",
-		 (double)(sim_now - 1000 * SIM_S) / 1e3, sim_task_name());
-	n = snprintf(line, LINE, "%s", head);
+	n = snprintf(line, LINE, "%7llu.%03u %-12s ",
+		     (unsigned long long)ns / 1000, (unsigned)(ns % 1000),
+		     sim_task_name());
 	va_start(ap, fmt);
 	vsnprintf(line + n, LINE - (size_t)n, fmt, ap);
 	va_end(ap);
