@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <jansson.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -387,6 +388,8 @@ int main(int argc, char **argv)
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	sim_memory_stays();
+	/* Else by chance, and with it which freed memory is given out again. */
+	json_object_seed(1);
 	get_results();
 	if (o.minimise)
 		return minimise(&o, o.from);
