@@ -5,39 +5,33 @@
  *
  *   sim [--seeds N] [--from S | --fresh] [--seed S] [-v] [--messages N]
  *       [--jobs N] [--seconds N] [--first] [--minimise] [--suspect FAULT]
+ *       [--twice N]
  */
 #include <errno.h>
 #include <getopt.h>
 #include <jansson.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "sim_child.h"
 #include "sim_report.h"
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* Seconds of one seed: it hangs. */
-#ifdef __SANITIZE_ADDRESS__
-#define CPU_S 300
-#else
-#define CPU_S 60
-#endif
-
 struct options {
 	uint64_t from, seeds; /* from 0: half of them each from SIM_NEW_FROM and
 				 from SIM_PATIENT_FROM */
-	unsigned messages, jobs;
+	unsigned jobs;
 	double until; /* no seed begins after it; 0: whenever */
+	uint64_t twice; /* one seed in so many is run a second time; 0: none */
 	bool one, minimise, first;
-	const char *suspect; /* a fault that counts as a failure; NULL: none */
+	struct sim_ask ask;
 };
 
 #define JOBS 256
@@ -45,14 +39,13 @@ struct options {
 struct slot {
 	pid_t pid;
 	uint64_t seed;
+	bool again; /* it has run before, and came to this */
+	uint64_t hash;
 };
 
 /* Of so many children at once, who share them. All that there may be, as nothing
  * in a child is to depend on how many there are. */
 static struct sim_result *results;
-
-/* Of a build that counts lines, see coverage. */
-void sim_gcov_dump(void) __asm__("__gcov_dump") __attribute__((weak));
 
 static double seconds(void)
 {
@@ -62,93 +55,16 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
-static void on_crash(int signo)
-{
-	fprintf(stderr, "FOUND: %s\n", strsignal(signo));
-	sim_trace_dump(60);
-	signal(signo, SIG_DFL);
-	raise(signo);
-}
-
-static void child(const struct options *o, uint64_t seed,
-		  const struct sim_smaller *s, struct sim_result *result)
-{
-	static char stack[1 << 16];
-	const stack_t alt = { .ss_sp = stack, .ss_size = sizeof(stack) };
-	struct sigaction act = { .sa_handler = on_crash,
-				 .sa_flags = SA_ONSTACK };
-	const struct rlimit cpu = { CPU_S, CPU_S };
-	struct sim_plan plan;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	sigaltstack(&alt, NULL);
-	__real_sigaction(SIGABRT, &act, NULL);
-#ifndef __SANITIZE_ADDRESS__
-	__real_sigaction(SIGSEGV, &act, NULL);
-	__real_sigaction(SIGBUS, &act, NULL);
-#endif
-	setrlimit(RLIMIT_CPU, &cpu);
-	sim_plan_draw(&plan, seed, o->messages);
-	if (s)
-		sim_plan_shrink(&plan, s);
-	if (sim_verbose)
-		sim_plan_print(&plan);
-	sim_seed_run(&plan, result);
-	for (unsigned i = 0; o->suspect && i < SIM_FAULT_KINDS; i++) {
-		if (result->fault[i] &&
-		    !strcmp(o->suspect, sim_fault_name((enum sim_fault_kind)i)))
-			sim_fail("%s happened", o->suspect);
-	}
-	if (sim_gcov_dump)
-		sim_gcov_dump();
-	__real__exit(0);
-}
-
-static pid_t start(const struct options *o, uint64_t seed,
-		   const struct sim_smaller *s, struct sim_result *result,
-		   bool quiet)
-{
-	pid_t pid;
-
-	memset(result, 0, sizeof(*result));
-	fflush(NULL);
-	pid = fork();
-	if (pid == 0) {
-		if (quiet && !freopen("/dev/null", "w", stderr))
-			__real__exit(2);
-		if (quiet)
-			sim_addresses_move();
-		child(o, seed, s, result);
-	}
-	if (pid < 0) {
-		perror("sim: fork");
-		exit(2);
-	}
-	return pid;
-}
-
-/* The exit status, or 128 + the signal. */
-static int ended_by(int status)
-{
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 static int run_child(const struct options *o, uint64_t seed,
 		     const struct sim_smaller *s, bool quiet)
 {
-	pid_t pid = start(o, seed, s, results, quiet);
+	pid_t pid = sim_child_start(&o->ask, seed, s, results, quiet);
 	int status;
 
 	while (__real_waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	sim_seed_clean(results);
-	return ended_by(status);
-}
-
-/* It ended for want of something: by the kernel, for want of memory, too. */
-static bool is_unrun(int status)
-{
-	return status == SIM_LACKS || status == 128 + SIGKILL;
+	return sim_child_status(status);
 }
 
 static void get_results(void)
@@ -167,7 +83,7 @@ static bool still_fails(const struct options *o, uint64_t seed,
 {
 	int status = run_child(o, seed, s, true);
 
-	return status != 0 && !is_unrun(status);
+	return status != 0 && !sim_child_unrun(status);
 }
 
 /* Leave out what is not needed for it to fail, as long as anything is. 0: done;
@@ -178,7 +94,7 @@ static int minimise(const struct options *o, uint64_t seed)
 	struct sim_plan plan;
 	bool smaller = true;
 
-	sim_plan_draw(&plan, seed, o->messages);
+	sim_plan_draw(&plan, seed, o->ask.messages);
 	if (!still_fails(o, seed, &best)) {
 		fprintf(stderr, "seed %llu does not fail\n",
 			(unsigned long long)seed);
@@ -223,7 +139,7 @@ static void end_one(const struct slot *s, struct sim_result *result, int status,
 	sim_total_add(all, result, seed);
 	if (status == 0)
 		return;
-	if (is_unrun(status)) {
+	if (sim_child_unrun(status)) {
 		all->unrun++;
 		fprintf(stderr,
 			"seed %llu was not run to its end (%d), for want of "
@@ -252,34 +168,75 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 	       (o->until == 0 || seconds() < o->until);
 }
 
+/* Whether the slot's seed is to run once more: to the same end, or it could not be
+ * replayed. */
+static bool is_again(const struct options *o, const struct slot *s, int status)
+{
+	return status == 0 && !s->again && o->twice && s->seed % o->twice == 0;
+}
+
+/* It has run twice, or does not. */
+static void end_slot(const struct slot *s, struct sim_result *result,
+		     int status, struct sim_total *all)
+{
+	bool same = status == 0 && result->hash == s->hash;
+
+	if (!s->again || sim_child_unrun(status)) {
+		end_one(s, result, status, all);
+		return;
+	}
+	if (!same)
+		fprintf(stderr, "FOUND: it is not the same twice\n");
+	end_one(s, result, same ? 0 : 1, all);
+}
+
+static void end_child(const struct options *o, struct slot *s,
+		      struct sim_result *result, int status,
+		      struct sim_total *all)
+{
+	s->pid = 0;
+	if (!is_again(o, s, status)) {
+		end_slot(s, result, status, all);
+		return;
+	}
+	s->again = true;
+	s->hash = result->hash;
+	s->pid = sim_child_start(&o->ask, s->seed, NULL, result, true);
+}
+
+static unsigned fill_slots(const struct options *o, struct slot *slot,
+			   struct sim_total *all)
+{
+	unsigned running = 0;
+
+	for (unsigned i = 0; i < o->jobs; i++) {
+		struct slot *s = &slot[i];
+
+		if (!s->pid && another(o, all->seeds, all->failed)) {
+			*s = (struct slot){ .seed = seed_of(o, all->seeds++) };
+			s->pid = sim_child_start(&o->ask, s->seed, NULL,
+						 &results[i], false);
+		}
+		running += s->pid != 0;
+	}
+	return running;
+}
+
 static int run_all(const struct options *o)
 {
 	static struct slot slot[JOBS];
 	struct sim_total all = { .from = seed_of(o, 0),
 				 .also = o->from ? 0 : SIM_PATIENT_FROM };
-	unsigned running = 0;
 	double began = seconds();
 
-	while (another(o, all.seeds, all.failed) || running) {
+	while (fill_slots(o, slot, &all)) {
 		int status;
-		pid_t pid;
+		pid_t pid = __real_waitpid(-1, &status, 0);
 
-		for (unsigned i = 0;
-		     i < o->jobs && another(o, all.seeds, all.failed); i++) {
-			if (slot[i].pid)
-				continue;
-			slot[i].seed = seed_of(o, all.seeds++);
-			slot[i].pid = start(o, slot[i].seed, NULL, &results[i],
-					    false);
-			running++;
-		}
-		pid = __real_waitpid(-1, &status, 0);
 		for (unsigned i = 0; i < o->jobs; i++) {
-			if (slot[i].pid != pid)
-				continue;
-			running--;
-			slot[i].pid = 0;
-			end_one(&slot[i], &results[i], ended_by(status), &all);
+			if (slot[i].pid == pid)
+				end_child(o, &slot[i], &results[i],
+					  sim_child_status(status), &all);
 		}
 	}
 	sim_report(&all, seconds() - began);
@@ -296,7 +253,7 @@ static int run_one(const struct options *o)
 	if (rc) {
 		fprintf(stderr, "seed %llu failed (%d)\n",
 			(unsigned long long)o->from, rc);
-		return is_unrun(rc) ? 2 : 1;
+		return sim_child_unrun(rc) ? 2 : 1;
 	}
 	first = *result;
 	run_child(o, o->from, NULL, true);
@@ -317,7 +274,7 @@ static void usage(void)
 	fprintf(stderr,
 		"usage: sim [--seeds N] [--from S | --fresh] [--seed S] "
 		"[-v] [--messages N] [--jobs N] [--seconds N] [--first] "
-		"[--minimise] [--suspect FAULT]\n");
+		"[--minimise] [--suspect FAULT] [--twice N]\n");
 	exit(2);
 }
 
@@ -338,10 +295,11 @@ static struct options read_options(int argc, char **argv)
 		{ "minimise", no_argument, NULL, 'i' },
 		{ "first", no_argument, NULL, 'o' },
 		{ "suspect", required_argument, NULL, 'p' },
+		{ "twice", required_argument, NULL, 'w' },
 		{ "fresh", no_argument, NULL, 'r' },
 		{ 0 },
 	};
-	struct options o = { .seeds = 20, .messages = 1000 };
+	struct options o = { .seeds = 20, .ask = { .messages = 1000 } };
 	int opt;
 
 	o.jobs = jobs_of((uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
@@ -353,7 +311,7 @@ static struct options read_options(int argc, char **argv)
 		else if (opt == 'f' || opt == 's')
 			o.from = n;
 		else if (opt == 'm')
-			o.messages = (unsigned)n;
+			o.ask.messages = (unsigned)n;
 		else if (opt == 'j' && n)
 			o.jobs = jobs_of(n);
 		else if (opt == 't')
@@ -364,8 +322,10 @@ static struct options read_options(int argc, char **argv)
 			o.minimise = true;
 		else if (opt == 'o')
 			o.first = true;
+		else if (opt == 'w')
+			o.twice = n;
 		else if (opt == 'p')
-			o.suspect = optarg;
+			o.ask.suspect = optarg;
 		else if (opt == 'v')
 			sim_verbose = true;
 		else
