@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/interrupt.h"
 #include "base/thread.h"
 
-/* Threads for sockets of one user, and closes that last from which on nothing is taken
- * of him any more. */
+/* Closes of one user that last from which on nothing is taken of him any more. */
 #define MANY 16u
 #define LASTS_NS 1000000000u
 /* Threads of one user from which on nothing is taken of him for now: there may come a
@@ -25,11 +25,27 @@
 #define MOST 128u
 #define LASTS_BESIDE_MOST_NS 10000000u
 /* Threads of all users from which on nothing is taken of one who has a close that
- * lasts; and from which on there is no other. */
+ * lasts. */
 #define MOST_OF_ALL 512u
-#define ALL 1024u
 #define PART                                                                   \
 	((size_t)32 << 20) /* bytes of a mapping: 2 ms, of ordinary pages */
+
+/* Of what; no kind waits for another's threads. */
+enum kind {
+	SOCKETS,
+	RECEIVED,
+	MEMORY,
+	KINDS,
+};
+
+/* Threads at most. */
+static const struct {
+	unsigned of_user, of_all;
+} most[KINDS] = {
+	[SOCKETS] = { 16, 256 },
+	[RECEIVED] = { UINT_MAX, 1024 },
+	[MEMORY] = { 1, 256 },
+};
 
 /* A descriptor, and a mapping of it or NULL. */
 struct doomed {
@@ -42,15 +58,15 @@ struct doomed {
 
 TAILQ_HEAD(doomed_list, doomed);
 
-/* A user's descriptors that are to be closed. */
+/* A user's descriptors of a kind that are to be closed. */
 struct closer {
 	LIST_ENTRY(closer) link;
 	uid_t user;
+	enum kind kind;
 	pid_t process; /* a child that it forked has none of its threads */
 	unsigned threads;
 	unsigned wanted; /* threads more that could not be made yet */
 	struct doomed_list under_way, left; /* the oldest first */
-	bool memory; /* whether that is what they are of */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
@@ -61,19 +77,19 @@ static bool is_own(const struct closer *c)
 	return c->process == getpid();
 }
 
-static struct closer *closer_of(uid_t user, bool memory)
+static struct closer *closer_of(uid_t user, enum kind kind)
 {
 	struct closer *c;
 
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (c->user == user && c->memory == memory && is_own(c))
+		if (c->user == user && c->kind == kind && is_own(c))
 			return c;
 	}
 	return NULL;
 }
 
-static struct closer *closer_new(uid_t user, bool memory)
+static struct closer *closer_new(uid_t user, enum kind kind)
 {
 	struct closer *c = calloc(1, sizeof(*c));
 
@@ -81,30 +97,30 @@ static struct closer *closer_new(uid_t user, bool memory)
 		return NULL;
 	c->user = user;
 	c->process = getpid();
-	c->memory = memory;
+	c->kind = kind;
 	TAILQ_INIT(&c->under_way);
 	TAILQ_INIT(&c->left);
 	LIST_INSERT_HEAD(&closers, c, link);
 	return c;
 }
 
-static unsigned threads_of_all(void)
+static unsigned threads_of_all(enum kind kind)
 {
 	const struct closer *c;
 	unsigned n = 0;
 
 	LIST_FOREACH(c, &closers, link)
-	n += is_own(c) ? c->threads : 0;
+	n += c->kind == kind && is_own(c) ? c->threads : 0;
 	return n;
 }
 
-static struct closer *closer_wanting(void)
+static struct closer *closer_wanting(enum kind kind)
 {
 	struct closer *c;
 
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (c->wanted > 0 && is_own(c))
+		if (c->wanted > 0 && c->kind == kind && is_own(c))
 			return c;
 	}
 	return NULL;
@@ -153,6 +169,12 @@ static void closer_work(struct closer *c)
 static void *closer_run(void *arg)
 {
 	struct closer *c = arg;
+	const enum kind kind = c->kind;
+	timer_t timer;
+	/* A socket lingers no longer then, nor do those that nobody has
+	 * received from it. */
+	const bool interrupts =
+		kind == SOCKETS && mpib_interrupts_begin(&timer) == 0;
 
 	pthread_mutex_lock(&lock);
 	while (c) {
@@ -161,13 +183,15 @@ static void *closer_run(void *arg)
 			LIST_REMOVE(c, link);
 			free(c);
 		}
-		c = closer_wanting();
+		c = closer_wanting(kind);
 		if (c) {
 			c->wanted--;
 			c->threads++;
 		}
 	}
 	pthread_mutex_unlock(&lock);
+	if (interrupts)
+		timer_delete(timer);
 	return NULL;
 }
 
@@ -177,7 +201,7 @@ static bool closer_start(struct closer *c)
 	pthread_t thread;
 	int rc;
 
-	if (threads_of_all() >= ALL)
+	if (threads_of_all(c->kind) >= most[c->kind].of_all)
 		return false;
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
@@ -194,40 +218,38 @@ static bool closer_start(struct closer *c)
 /* Make what threads are wanted, those of before, too, if there is room by now. */
 static void closers_start(void)
 {
-	struct closer *c = closer_wanting();
+	for (enum kind kind = 0; kind < KINDS; kind++) {
+		struct closer *c = closer_wanting(kind);
 
-	while (c && closer_start(c))
-		c = closer_wanting();
+		while (c && closer_start(c))
+			c = closer_wanting(kind);
+	}
 }
 
-/* Close it before what is left, or behind it, by so many threads. */
-static bool closer_take(uid_t user, const struct doomed *d, unsigned most)
+static bool closer_take(uid_t user, enum kind kind, const struct doomed *d)
 {
-	struct closer *c = closer_of(user, d->map != NULL);
+	struct closer *c = closer_of(user, kind);
 	struct doomed *own = malloc(sizeof(*own));
 
 	if (own && !c)
-		c = closer_new(user, d->map != NULL);
+		c = closer_new(user, kind);
 	if (!own || !c) {
 		free(own);
 		return false;
 	}
 	*own = *d;
-	if (most == UINT_MAX)
-		TAILQ_INSERT_HEAD(&c->left, own, link);
-	else
-		TAILQ_INSERT_TAIL(&c->left, own, link);
-	if (c->threads + c->wanted < most)
+	TAILQ_INSERT_TAIL(&c->left, own, link);
+	if (c->threads + c->wanted < most[kind].of_user)
 		c->wanted++;
 	return true;
 }
 
-static void close_by(uid_t user, const struct doomed *d, unsigned most)
+static void close_by(uid_t user, enum kind kind, const struct doomed *d)
 {
 	bool taken;
 
 	pthread_mutex_lock(&lock);
-	taken = closer_take(user, d, most);
+	taken = closer_take(user, kind, d);
 	closers_start();
 	pthread_mutex_unlock(&lock);
 	if (!taken) /* no memory: better late than never */
@@ -237,17 +259,18 @@ static void close_by(uid_t user, const struct doomed *d, unsigned most)
 void mpib_close_of(uid_t user, int sock)
 {
 	shutdown(sock, SHUT_RDWR);
-	close_by(user, &(struct doomed){ .fd = sock }, MANY);
+	close_by(user, SOCKETS, &(struct doomed){ .fd = sock });
 }
 
 void mpib_close_received(uid_t user, int fd)
 {
-	close_by(user, &(struct doomed){ .fd = fd }, UINT_MAX);
+	close_by(user, RECEIVED, &(struct doomed){ .fd = fd });
 }
 
 void mpib_unmap_of(uid_t user, void *map, size_t len, int fd)
 {
-	close_by(user, &(struct doomed){ .fd = fd, .map = map, .len = len }, 1);
+	close_by(user, MEMORY,
+		 &(struct doomed){ .fd = fd, .map = map, .len = len });
 }
 
 /* Whether so many closes have been under way for so long. */
@@ -262,7 +285,7 @@ static bool closes_last(const struct closer *c, unsigned many, uint64_t ns)
 
 static int closer_may(const struct closer *c)
 {
-	const unsigned many = threads_of_all() < MOST_OF_ALL ? MANY : 1;
+	const unsigned many = threads_of_all(RECEIVED) < MOST_OF_ALL ? MANY : 1;
 
 	if (c->wanted >= MOST || closes_last(c, many, LASTS_NS))
 		return -EPIPE;
@@ -278,7 +301,7 @@ int mpib_may_receive(uid_t user)
 
 	pthread_mutex_lock(&lock);
 	closers_start();
-	c = closer_of(user, false);
+	c = closer_of(user, RECEIVED);
 	rc = c ? closer_may(c) : 0;
 	pthread_mutex_unlock(&lock);
 	return rc;
@@ -290,7 +313,7 @@ bool mpib_closers_crowded(void)
 
 	pthread_mutex_lock(&lock);
 	closers_start();
-	crowded = closer_wanting() != NULL;
+	crowded = closer_wanting(RECEIVED) != NULL;
 	pthread_mutex_unlock(&lock);
 	return crowded;
 }

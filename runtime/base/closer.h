@@ -2,8 +2,10 @@
 /*
  * Closing what others made. The last close of a descriptor can last for as long as
  * its maker likes: a FUSE file has a process of his asked, a TCP socket lingers; and
- * a Unix socket closes what is in messages that nobody has read. So each close has a
- * thread, which ends with it.
+ * a Unix socket lets go of what is in messages that nobody has read. That asks nobody,
+ * and a lingering socket waits no longer once its thread is interrupted. So a Unix
+ * socket is closed in some ms, and any other descriptor has a thread, which ends with
+ * its close.
  */
 #ifndef MPIB_BASE_CLOSER_H
 #define MPIB_BASE_CLOSER_H
@@ -16,12 +18,12 @@
 #define MPIB_RIGHTS_MAX 253
 
 /* Hang up, and close a socket by which the user sent something, which he may have done
- * last. The close waits its turn where many of his last, or no thread can be made. Any
+ * last. It waits its turn behind many of his, or until a thread can be made. Any
  * thread, never waits itself. */
 void mpib_close_of(uid_t user, int sock);
 /* Close a descriptor that the user sent, without a turn: who has it may start no
  * program, which would wait for it, too. Only where no thread can be made it waits
- * until one can. */
+ * until one can. It keeps no socket waiting. */
 void mpib_close_received(uid_t user, int fd);
 /* End a mapping of a file of the user's, and close the file. That may free all of its
  * pages: 0.2 s a GiB. It waits its turn behind the user's others. */

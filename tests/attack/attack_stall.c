@@ -21,6 +21,8 @@
 
 #define BYTES 65536
 #define MUCH ((off_t)2 << 30)
+#define LAST 16 /* closes, from which on nothing is taken of their user */
+#define GOES 2000
 
 static struct node node[2];
 static struct victim *victim;
@@ -134,6 +136,36 @@ static int send_sockets(void *arg)
 	close(stats);
 	close(metrics);
 	close(one);
+	return tenant_stay(ready[1]);
+}
+
+/* Who has closes that last comes and goes. */
+static int come_and_go(void *arg)
+{
+	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
+	int to[2] = { tenant_hello(node[0].dir), tenant_hello(node[0].dir) };
+	int fd[LAST], sock;
+	char byte;
+
+	(void)arg;
+	for (unsigned i = 0; i < LAST; i++)
+		fd[i] = stall_socket();
+	if (write(ready[1], "x", 1) != 1 || read(frozen[0], &byte, 1) != 1 ||
+	    stall_send(to[0], &h, sizeof(h), fd, LAST / 2) < 0 ||
+	    stall_send(to[1], &h, sizeof(h), fd + LAST / 2, LAST / 2) < 0)
+		return 2;
+	for (unsigned i = 0; i < LAST; i++)
+		close(fd[i]);
+	if (write(ready[1], "x", 1) != 1 || read(frozen[0], &byte, 1) != 1)
+		return 3;
+	for (unsigned i = 0; i < GOES; i++) {
+		sock = tenant_dial(node[0].dir, MPIB_CONTROL_SOCK,
+				   SOCK_SEQPACKET);
+		if (sock < 0)
+			return 4;
+		close(sock);
+	}
+	tenant_hello(node[0].dir); /* the others were there before */
 	return tenant_stay(ready[1]);
 }
 
@@ -254,17 +286,37 @@ static void the_first_process_becomes_a_guard(void **state)
 	child_kill(pid);
 }
 
-/* While the proxy stands still they become its alone. */
-static void sockets_that_linger_are_closed(void **state)
+/* The attacker sends while the proxy stands still, to which alone it then belongs. */
+static pid_t attack_asleep(int (*fn)(void *))
 {
-	pid_t pid = attack_begin(send_sockets, NULL);
+	pid_t pid = attack_begin(fn, NULL);
 	char byte = 'x';
 
 	child_freeze(node[0].pid);
 	assert_int_equal(write(frozen[1], &byte, 1), 1);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	kill(node[0].pid, SIGCONT);
-	goes_on_without(pid);
+	return pid;
+}
+
+/* Each connection has a descriptor of the proxy's, of which others have need. */
+static void who_comes_and_goes_takes_no_descriptors(void **state)
+{
+	unsigned before = holds(node[0].pid);
+	pid_t pid = attack_asleep(come_and_go);
+	char byte = 'x';
+
+	victim_goes_on(victim, 64);
+	assert_int_equal(write(frozen[1], &byte, 1), 1);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	victim_goes_on(victim, 64);
+	until_holds_at_most(node[0].pid, before + 100);
+	child_kill(pid);
+}
+
+static void sockets_that_linger_are_closed(void **state)
+{
+	goes_on_without(attack_asleep(send_sockets));
 }
 
 /* Freeing it takes 100 ms a GiB and more, whoever does it. */
@@ -287,6 +339,7 @@ int main(void)
 		 * node. */
 		cmocka_unit_test(memory_of_who_ends_is_not_the_control_threads),
 		cmocka_unit_test(the_first_process_becomes_a_guard),
+		cmocka_unit_test(who_comes_and_goes_takes_no_descriptors),
 		cmocka_unit_test(sockets_that_linger_are_closed),
 		cmocka_unit_test(memory_that_is_written_to_is_registered),
 		cmocka_unit_test(memory_that_is_written_to_is_handed_over),

@@ -44,26 +44,33 @@ static unsigned task_mapped(const char *task)
 	return n;
 }
 
-void until_holds_at_most(pid_t pid, unsigned most)
+unsigned holds(pid_t pid)
 {
-	unsigned long long until = node_ms() + 20000;
-	unsigned held;
+	unsigned held = 0;
 	char path[64];
 	glob_t all;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/[0-9]*", pid);
+	if (glob(path, 0, NULL, &all) != 0)
+		return 0; /* it has ended */
+	for (size_t i = 0; i < all.gl_pathc; i++) {
+		unsigned n = task_open(all.gl_pathv[i]) +
+			     task_mapped(all.gl_pathv[i]);
+
+		held = n > held ? n : held;
+	}
+	globfree(&all);
+	return held;
+}
+
+void until_holds_at_most(pid_t pid, unsigned most)
+{
+	unsigned long long until = node_ms() + 20000;
+	unsigned held;
+
 	do {
 		usleep(10000);
-		held = 0;
-		if (glob(path, 0, NULL, &all) != 0)
-			break; /* it has ended */
-		for (size_t i = 0; i < all.gl_pathc; i++) {
-			unsigned n = task_open(all.gl_pathv[i]) +
-				     task_mapped(all.gl_pathv[i]);
-
-			held = n > held ? n : held;
-		}
-		globfree(&all);
+		held = holds(pid);
 	} while (held > most && node_ms() < until);
 	assert_in_range(held, 0, most);
 }

@@ -5,8 +5,10 @@
 
 #include <sys/types.h>
 
-/* Wait until it holds so many sockets, files of memory and shared mappings at most, by
- * any of its threads: one that ends has none in the first, which waits for another. */
+/* How many sockets, files of memory and shared mappings, by the thread of most: one
+ * that ends has none in the first, which waits for another. */
+unsigned holds(pid_t pid);
+/* Wait until it holds so many at most. */
 void until_holds_at_most(pid_t pid, unsigned most);
 
 #endif

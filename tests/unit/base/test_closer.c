@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closes that last, of TCP sockets that linger until their other end is closed. */
+/* Closes that last, of TCP sockets that linger until their other end is closed, where
+ * they were received. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,8 @@
 #define MOST 128
 #define MOST_OF_ALL 512
 #define ALL 1024
+#define SOCKETS 500
+#define SOCKETS_IN 8
 
 /* A socket whose last close ends when the other end, *to, does. */
 static int lingering(int *to)
@@ -74,11 +77,11 @@ static void until_may(uid_t user, int rc)
 
 static void closes_that_last_keep_nobody_waiting(void **state)
 {
-	int to[MANY], fd;
+	int to[MANY], fd, sock[SOCKETS], pair[2];
 
 	for (unsigned i = 0; i < MANY; i++) {
 		assert_int_equal(mpib_may_receive(ONE), 0);
-		mpib_close_of(ONE, lingering(&to[i]));
+		mpib_close_received(ONE, lingering(&to[i]));
 	}
 	until_may(ONE, -EPIPE);
 	assert_int_equal(mpib_may_receive(OTHER), 0);
@@ -87,15 +90,60 @@ static void closes_that_last_keep_nobody_waiting(void **state)
 		mpib_close_received(i ? ONE : OTHER, fd);
 		until_closed(fd);
 	}
-	/* A socket waits its turn, with others'. */
-	fd = dup(STDERR_FILENO);
-	mpib_close_of(ONE, fd);
-	usleep(10000);
-	assert_true(is_open(fd));
+	for (unsigned i = 0; i < SOCKETS; i++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		close(pair[1]);
+		sock[i] = pair[0];
+		mpib_close_of(ONE, sock[i]);
+	}
+	for (unsigned i = 0; i < SOCKETS; i++)
+		until_closed(sock[i]);
 	for (unsigned i = 0; i < MANY; i++)
 		close(to[i]);
-	until_closed(fd);
 	until_may(ONE, 0);
+}
+
+static void send_descriptors(int sock, const int *fd, unsigned n)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {
+		0
+	};
+	char byte = 'x';
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(n * sizeof(int));
+	memcpy(CMSG_DATA(c), fd, n * sizeof(int));
+	assert_int_equal(sendmsg(sock, &msg, 0), 1);
+}
+
+/* The same in a socket that another has, and of one itself. */
+static void nothing_unread_makes_a_close_last(void **state)
+{
+	int out[2], in[2], to[SOCKETS_IN], fd;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, out), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, in), 0);
+	for (unsigned i = 0; i < SOCKETS_IN; i++) {
+		fd = lingering(&to[i]);
+		send_descriptors(i % 2 ? in[0] : out[0], &fd, 1);
+		close(fd);
+	}
+	send_descriptors(out[0], in, 2);
+	close(in[0]);
+	close(in[1]);
+	mpib_close_of(ONE, out[1]);
+	until_closed(out[1]);
+	fd = lingering(&to[0]);
+	mpib_close_of(ONE, fd);
+	until_closed(fd);
+	close(out[0]);
 }
 
 /* Nothing that asks again and again is kept waiting for long. */
@@ -134,7 +182,7 @@ static unsigned threads(void)
 static void threads_of_all_users_have_a_bound(void **state)
 {
 	const unsigned more = ALL + 8;
-	int to[ALL + 8], last = -1;
+	int to[ALL + 8], last = -1, fd;
 	struct rlimit files;
 
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
@@ -152,6 +200,9 @@ static void threads_of_all_users_have_a_bound(void **state)
 	assert_in_range(threads(), ALL, ALL + 2); /* and the test's own */
 	assert_true(is_open(last));
 	assert_true(mpib_closers_crowded());
+	fd = dup(STDERR_FILENO);
+	mpib_close_of(OTHER, fd);
+	until_closed(fd);
 	for (unsigned i = 0; i < more; i++)
 		close(to[i]);
 	until_closed(last);
@@ -217,27 +268,13 @@ static void memory_goes_with_its_file(void **state)
 
 static void descriptors_that_come_with_bytes_are_closed(void **state)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {
-		0
-	};
-	char byte = 'x';
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control,
-			      .msg_controllen = sizeof(control) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
 	int pair[2], end[2], sent[2];
 	char got[4];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
 	assert_int_equal(pipe(end), 0);
 	sent[0] = sent[1] = end[1];
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(sizeof(sent));
-	memcpy(CMSG_DATA(c), sent, sizeof(sent));
-	assert_int_equal(sendmsg(pair[0], &msg, 0), 1);
+	send_descriptors(pair[0], sent, 2);
 	close(end[1]);
 	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got), 0), 1);
 	assert_int_equal(got[0], 'x');
@@ -254,6 +291,7 @@ const struct CMUnitTest test_list[] = {
 	/* It forks: before there are threads. */
 	cmocka_unit_test(without_a_thread_it_waits),
 	cmocka_unit_test(closes_that_last_keep_nobody_waiting),
+	cmocka_unit_test(nothing_unread_makes_a_close_last),
 	cmocka_unit_test(nothing_is_taken_beside_very_many),
 	cmocka_unit_test(threads_of_all_users_have_a_bound),
 	cmocka_unit_test(memory_goes_with_its_file),
