@@ -19,6 +19,7 @@
 #include "daemon.h"
 #include "drop.h"
 #include "handover/guard.h"
+#include "handover/spawn.h"
 #include "proxy.h"
 #include "sandbox.h"
 
@@ -258,6 +259,7 @@ int main(int argc, char **argv)
 	case MPIB_ACTION_RUN:
 		break;
 	}
+	mpib_spawn_reserve();
 	rc = mpib_drop(&proxy.cfg, why);
 	if (rc < 0)
 		return proxy_misconfigured(&proxy, why);

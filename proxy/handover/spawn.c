@@ -3,16 +3,46 @@
 #include "handover/spawn.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/thread.h"
 #include "handover/guard.h"
+
+/* Descriptors that the new process has, too, until it executes its program: a word of
+ * their bits, which is the least that the kernel copies. */
+#define LOW 64
+#define MANY 1024 /* of which so many can be spared */
+
+static int null = -1;
+static int slot = -1; /* below LOW, for the new process's socket */
+
+void mpib_spawn_reserve(void)
+{
+	struct rlimit files;
+	int fd;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0 || files.rlim_max < MANY)
+		return;
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	while (null >= 0 && (fd = fcntl(null, F_DUPFD_CLOEXEC, 0)) >= 0) {
+		if (fd >= LOW) {
+			close(fd);
+			return;
+		}
+		slot = fd;
+	}
+}
 
 static char **make_argv(const struct mpib_spawn *how, char *takeover)
 {
@@ -62,22 +92,59 @@ out_files:
 	return -rc;
 }
 
+struct spawning {
+	const struct mpib_spawn *how;
+	char **argv;
+	int sock;
+	pid_t *pid;
+	int rc;
+};
+
+/* A thread with descriptors of its own: those below LOW. */
+static void *spawn_apart(void *arg)
+{
+	struct spawning *s = arg;
+
+	close_range(LOW, ~0u, CLOSE_RANGE_UNSHARE);
+	s->rc = spawn_one(s->how, s->argv, s->sock, s->pid);
+	return NULL;
+}
+
+/* The new process would close copies of what users sent, and their owners can make
+ * each close of a copy last. So it gets none. */
+static int spawn_without_copies(struct spawning *s)
+{
+	pthread_t thread;
+	int rc = mpib_thread_create(&thread, NULL, spawn_apart, s);
+
+	if (rc < 0)
+		return rc;
+	pthread_join(thread, NULL);
+	return s->rc;
+}
+
 int mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid)
 {
-	char takeover[32], **argv;
+	const bool spared = slot >= 0 && how->cwd < LOW;
+	struct spawning s = { .how = how, .pid = pid };
+	char takeover[32];
 	int pair[2], rc = 0;
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return -errno;
-	snprintf(takeover, sizeof(takeover), "--takeover=%d", pair[1]);
-	argv = make_argv(how, takeover);
-	if (!argv) {
+	s.sock = spared ? dup3(pair[1], slot, O_CLOEXEC) : pair[1];
+	snprintf(takeover, sizeof(takeover), "--takeover=%d", s.sock);
+	s.argv = make_argv(how, takeover);
+	if (!s.argv) {
 		rc = -ENOMEM;
 		goto out_pair;
 	}
-	rc = spawn_one(how, argv, pair[1], pid);
-	free(argv);
+	rc = spared ? spawn_without_copies(&s)
+		    : spawn_one(how, s.argv, s.sock, pid);
+	free(s.argv);
 out_pair:
+	if (spared)
+		dup3(null, slot, O_CLOEXEC);
 	close(pair[1]);
 	if (rc < 0)
 		close(pair[0]);

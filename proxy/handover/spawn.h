@@ -12,6 +12,15 @@ struct mpib_spawn {
 	int cwd; /* directory to start in; -1: the present one */
 };
 
+/*
+ * Take all descriptors below 64, so that nothing which comes from users is among them:
+ * mpib_spawn() lets the new process have no others, not even until it executes its
+ * program. Before there are others, but for how.cwd. Not where few may be open, nor has
+ * it an effect before Linux 5.9: then an upgrade waits for the close of what is being
+ * closed meanwhile.
+ */
+void mpib_spawn_reserve(void);
+
 /* *sock is the old proxy's end of the channel. -errno: no process was made, or
  * path cannot be executed. */
 int mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);

@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/closer.h"
 #include "base/event.h"
 #include "handover/channel.h"
 #include "handover/source.h"
@@ -218,10 +217,6 @@ static int upgrade_may_start(struct mpib_upgrade *u, const char *path)
 	if (u->over)
 		return upgrade_refuse(u, -ESHUTDOWN, "the proxy stops");
 	u->failed = false;
-	if (mpib_closers_crowded())
-		return upgrade_refuse(u, -EBUSY,
-				      "too many closes of what users sent do "
-				      "not end");
 	return access(path, X_OK) < 0 ? upgrade_refuse(u, -errno, "%s: %s",
 						       path, strerror(errno))
 				      : 0;

@@ -307,17 +307,6 @@ int mpib_may_receive(uid_t user)
 	return rc;
 }
 
-bool mpib_closers_crowded(void)
-{
-	bool crowded;
-
-	pthread_mutex_lock(&lock);
-	closers_start();
-	crowded = closer_wanting(RECEIVED) != NULL;
-	pthread_mutex_unlock(&lock);
-	return crowded;
-}
-
 /* The first descriptor from one on that is to be closed by a thread; INT_MAX. */
 static int closers_next(int from)
 {

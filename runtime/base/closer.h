@@ -21,9 +21,8 @@
  * last. It waits its turn behind many of his, or until a thread can be made. Any
  * thread, never waits itself. */
 void mpib_close_of(uid_t user, int sock);
-/* Close a descriptor that the user sent, without a turn: who has it may start no
- * program, which would wait for it, too. Only where no thread can be made it waits
- * until one can. It keeps no socket waiting. */
+/* Close a descriptor that the user sent. It waits for nothing but a thread, where
+ * none can be made, and keeps no socket waiting. */
 void mpib_close_received(uid_t user, int fd);
 /* End a mapping of a file of the user's, and close the file. That may free all of its
  * pages: 0.2 s a GiB. It waits its turn behind the user's others. */
@@ -32,9 +31,6 @@ void mpib_unmap_of(uid_t user, void *map, size_t len, int fd);
  * way, for some ms at most; -EPIPE: many have been for long, or one has where those of
  * all users are very many: nothing more should be taken of him. */
 int mpib_may_receive(uid_t user);
-/* Whether closes wait for a thread that cannot be made: a program that was started
- * now would wait for them. */
-bool mpib_closers_crowded(void);
 /* As recv() of a Unix socket, with MSG_DONTWAIT and what flags says, but what
  * descriptors come along are closed so. */
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);

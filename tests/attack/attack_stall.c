@@ -36,9 +36,9 @@ static int setup(void **state)
 }
 
 /* For attackers: that file, or tell the test that there is none. */
-static int stalled_file(void)
+static int stalled_file(bool closes)
 {
-	int fd = stall_open();
+	int fd = stall_open(closes);
 
 	if (fd < 0)
 		_exit(write(ready[1], "s", 1) == 1 ? 0 : 1);
@@ -71,7 +71,7 @@ static int offer(int sock, int fd, uint32_t flags)
 
 static int register_what_is_written(void *arg)
 {
-	int stalled = stalled_file(), fd = memory();
+	int stalled = stalled_file(false), fd = memory();
 	int sock = tenant_hello(node[0].dir);
 
 	(void)arg;
@@ -83,7 +83,7 @@ static int register_what_is_written(void *arg)
 
 static int write_to_what_is_registered(void *arg)
 {
-	int stalled = stalled_file(), fd = memory();
+	int stalled = stalled_file(false), fd = memory();
 	int sock = tenant_hello(node[0].dir);
 
 	(void)arg;
@@ -101,11 +101,32 @@ struct gift {
 static int offer_a_file(void *arg)
 {
 	const struct gift *gift = arg;
-	int stalled = stalled_file(), sock = tenant_hello(gift->to->dir);
+	int stalled = stalled_file(false), sock = tenant_hello(gift->to->dir);
 
 	if (sock < 0 || offer(sock, stalled, gift->flags) < 0)
 		return 2;
 	return tenant_stay(ready[1]);
+}
+
+/* At any time the proxy closes some, which ends soon; but not in another process. */
+static int offer_files_without_end(void *arg)
+{
+	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
+	int fd[4], sock = -1;
+
+	(void)arg;
+	fd[0] = fd[1] = fd[2] = fd[3] = stalled_file(true);
+	for (bool told = false;; told = true) {
+		if (sock < 0)
+			sock = tenant_hello(node[0].dir);
+		if (!told && write(ready[1], "x", 1) != 1)
+			return 2;
+		if (sock >= 0 && (mpib_message_send(sock, &h, fd, 4) < 0 ||
+				  tenant_answer(sock) == 1)) {
+			close(sock);
+			sock = -1;
+		}
+	}
 }
 
 /* For a registration, more than a message may have, in messages that are never read,
@@ -247,6 +268,15 @@ static void files_whose_close_waits_are_closed(void **state)
 	}
 }
 
+static void a_process_that_takes_over_closes_none(void **state)
+{
+	pid_t pid = attack_begin(offer_files_without_end, NULL);
+	const struct node again[2] = { node[0], node[0] };
+
+	victim_goes_on_over_upgrades(victim, again, 6);
+	child_kill(pid);
+}
+
 static void until_serves_another(const struct node *of, pid_t than)
 {
 	unsigned long long until = node_ms() + 20000;
@@ -344,6 +374,7 @@ int main(void)
 		cmocka_unit_test(memory_that_is_written_to_is_registered),
 		cmocka_unit_test(memory_that_is_written_to_is_handed_over),
 		cmocka_unit_test(files_whose_close_waits_are_closed),
+		cmocka_unit_test(a_process_that_takes_over_closes_none),
 	};
 
 	return cmocka_run_group_tests(tests, setup, victim_teardown);

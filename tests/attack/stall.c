@@ -36,8 +36,24 @@ static void answer(int dev, const struct fuse_in_header *to, const void *data,
 		_exit(1);
 }
 
+static _Bool is_process(pid_t task)
+{
+	char path[64], line[128];
+	int of = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", task);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f) &&
+	       sscanf(line, "Tgid: %d", &of) != 1)
+		;
+	if (f)
+		fclose(f);
+	return of == task;
+}
+
 /* The file system: one file. */
-static void serve(int dev, pid_t owner)
+static void serve(int dev, pid_t owner, _Bool closes)
 {
 	static char in[FUSE_MIN_READ_BUFFER + PAGE];
 	const struct fuse_in_header *h = (const void *)in;
@@ -62,7 +78,9 @@ static void serve(int dev, pid_t owner)
 			answer(dev, h, &attr, sizeof(attr));
 		else if (h->opcode == FUSE_OPEN)
 			answer(dev, h, &open, sizeof(open));
-		else if (h->opcode == FUSE_FLUSH && h->pid == (uint32_t)owner)
+		else if (h->opcode == FUSE_FLUSH &&
+			 (h->pid == (uint32_t)owner ||
+			  (closes && !is_process((pid_t)h->pid))))
 			answer(dev, h, NULL, 0);
 	}
 	_exit(0);
@@ -93,7 +111,7 @@ static _Bool own_namespaces(void)
 }
 
 /* The server has no descriptor of the file, which it would have to close. */
-static void server_begin(int dev)
+static void server_begin(int dev, _Bool closes)
 {
 	pid_t owner = getpid();
 
@@ -101,7 +119,7 @@ static void server_begin(int dev)
 		return;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() == owner)
-		serve(dev, owner);
+		serve(dev, owner, closes);
 	_exit(0);
 }
 
@@ -121,7 +139,7 @@ static int mount_at(const char *path)
 	return -1;
 }
 
-int stall_open(void)
+int stall_open(_Bool closes)
 {
 	char path[] = "/tmp/mpib-stall-XXXXXX";
 	int place = mkstemp(path), fd = -1;
@@ -129,7 +147,7 @@ int stall_open(void)
 	struct stat st;
 
 	if (dev >= 0) {
-		server_begin(dev);
+		server_begin(dev, closes);
 		close(dev);
 		fd = open(path, O_RDWR | O_CLOEXEC);
 		/* Its size has to be known before its page is asked for. */

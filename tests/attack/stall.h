@@ -10,9 +10,10 @@
 #include <stddef.h>
 
 /* For children: that file, in namespaces that the caller gets; its reads and, but
- * by the caller, its closes end with the caller's process. -1: the machine lets
- * users have none. */
-int stall_open(void);
+ * by the caller, its closes end with the caller's process. Or only closes by a
+ * process's first thread do, as by a process that executes another program. -1: the
+ * machine lets users have none. */
+int stall_open(_Bool closes);
 /* Begin to write a page of the file to fd, at its position, by a thread of its own:
  * so the lock of fd's file, and of its position, is held from now on. False: it
  * cannot. */
