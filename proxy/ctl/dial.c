@@ -83,8 +83,9 @@ static int dial_next_line(struct mpib_dial *d)
 
 	errno = 0;
 	n = getline(&d->line, &d->room, d->in);
-	if (n > 0) {
-		d->line[strcspn(d->line, "\n")] = '\0';
+	/* A line without its end was cut by a hand-over. */
+	if (n > 0 && d->line[n - 1] == '\n') {
+		d->line[n - 1] = '\0';
 		return MPIB_EXIT_OK;
 	}
 	d->gone = errno != EAGAIN;

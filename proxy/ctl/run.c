@@ -63,13 +63,16 @@ int mpib_ctl_finish(int status)
 	return MPIB_EXIT_FAILED;
 }
 
+/* "" is a word where something is set, and elsewhere as if it was not there. */
 bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len)
 {
+	const char *nothing =
+		call->command->run == mpib_ctl_change ? "\"\"" : "";
 	int n = snprintf(buf, len, "%s", call->command->ask);
 
 	for (unsigned i = 0; i < call->argc && n < (int)len; i++)
 		n += snprintf(buf + n, len - (size_t)n, " %s",
-			      *call->argv[i] ? call->argv[i] : "\"\"");
+			      *call->argv[i] ? call->argv[i] : nothing);
 	if (n < (int)len)
 		return true;
 	mpib_ctl_fail(MPIB_EXIT_USAGE, "command line: an argument is too long "

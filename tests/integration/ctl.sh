@@ -125,6 +125,7 @@ ctl config set share.rules uid=4711:weight=20 >/dev/null || fail "config set sha
 is "$(rules)" uid=4711:weight=20
 ctl config set share.rules '' >/dev/null || fail "no rule any more"
 is "$(rules)" ''
+ctl events '' >/dev/null || fail "an empty word that limits nothing"
 ctl config set limit.readers '' 2>"$dir/err" && fail "a number of nothing"
 has 'limit.readers = "" is not a number' <"$dir/err" || fail "$(<"$dir/err")"
 

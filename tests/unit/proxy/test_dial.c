@@ -65,18 +65,18 @@ static void end(struct mpib_dial *d)
 
 static void a_question_goes_to_who_has_taken_over(void **state)
 {
-	static const char *const list[] = { NULL, "",
+	static const char *const list[] = { NULL, "", "{\"ok\":true,\"da",
 					    "{\"ok\":true,\"data\":7}\n" };
 	struct mpib_dial d;
 	json_t *data;
 
-	begin(list, 3);
+	begin(list, 4);
 	assert_int_equal(mpib_dial_open(&d, scratch_path("run")), 0);
 	assert_int_equal(mpib_dial_read(&d, "rails", &data), 0);
 	assert_int_equal(json_integer_value(data), 7);
 	json_decref(data);
 	end(&d);
-	assert_int_equal(asked, 2);
+	assert_int_equal(asked, 3);
 }
 
 static void a_change_is_said_once(void **state)
@@ -96,13 +96,13 @@ static void a_change_is_said_once(void **state)
 
 static void text_that_has_not_begun_is_asked_anew(void **state)
 {
-	static const char *const list[] = { "", "a 1\n# EOF\n" };
+	static const char *const list[] = { "", "a ", "a 1\n# EOF\n" };
 	char *text = NULL;
 	struct mpib_dial d;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
-	begin(list, 2);
+	begin(list, 3);
 	assert_int_equal(mpib_dial_open(&d, scratch_path("run")), 0);
 	assert_int_equal(mpib_dial_text(&d, "metrics", out), 0);
 	fclose(out);
