@@ -258,6 +258,7 @@ int proxy_clients_listen(struct proxy_clients *all, int fd)
 		(struct mpib_acceptor){ .loop = all->loop,
 					.fd = fd,
 					.a_second = MPIB_ACCEPTS_A_SECOND,
+					.of_users = true,
 					.who = "a client",
 					.fn = accept_take,
 					.full = refuse_next,

@@ -193,6 +193,7 @@ int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
 	m->acceptor = (struct mpib_acceptor){ .loop = g->loop,
 					      .fd = fd,
 					      .a_second = MPIB_ACCEPTS_A_SECOND,
+					      .of_users = true,
 					      .who = "a reader of the metrics "
 						     "socket",
 					      .fn = scrape_on_accept,

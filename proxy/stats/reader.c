@@ -10,6 +10,7 @@
 
 #include "base/closer.h"
 #include "base/log.h"
+#include "base/unread.h"
 #include "base/waking.h"
 
 #define LINE_MAX_BYTES 4096

@@ -16,6 +16,7 @@
 #include "agent/internal.h"
 #include "base/closer.h"
 #include "base/log.h"
+#include "base/unread.h"
 
 #define RETRY (1000 * MPIB_MSEC)
 #define NO_HINT UINT32_MAX

@@ -5,12 +5,14 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
+#include "base/closer.h"
 #include "base/log.h"
 
 #define SHORT_OF                                                               \
 	(100 * MPIB_MSEC) /* descriptors or memory: until it looks again */
 
 #define AHEAD (MPIB_SEC / 8)
+#define FULL MPIB_SEC
 
 static void acceptor_on_time(void *arg)
 {
@@ -31,10 +33,28 @@ static void acceptor_count(struct mpib_acceptor *a)
 		mpib_acceptor_pause(a, a->paid - now - AHEAD);
 }
 
+/* What one that is taken may add to would leave no descriptor for anything else. */
+static bool acceptor_full(struct mpib_acceptor *a)
+{
+	uid_t user = 0;
+
+	if (!a->of_users || !mpib_closers_full(&user))
+		return false;
+	mpib_warn("%s waits: sockets with what uid %u sent cannot be closed "
+		  "(end its processes, and see its file systems)",
+		  a->who, (unsigned)user);
+	mpib_acceptor_pause(a, FULL);
+	return true;
+}
+
 /* False: no other caller is to be taken now. */
 static bool acceptor_take(struct mpib_acceptor *a)
 {
-	int fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int fd;
+
+	if (acceptor_full(a))
+		return false;
+	fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (fd >= 0) {
 		acceptor_count(a);
@@ -44,8 +64,10 @@ static bool acceptor_take(struct mpib_acceptor *a)
 	}
 	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
 		return false;
-	if (errno == EMFILE && a->full && a->full(a->arg))
+	if (errno == EMFILE && a->full && a->full(a->arg)) {
+		acceptor_count(a);
 		return false;
+	}
 	mpib_warn("%s waits: accept: %m (raise LimitNOFILE, or ulimit -n)",
 		  a->who);
 	mpib_acceptor_pause(a, SHORT_OF);

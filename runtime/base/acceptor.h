@@ -3,7 +3,8 @@
  * Takes the callers of a listening socket. One that cannot be taken, as there is
  * no descriptor or no memory for it, waits: the socket stays readable, and a loop
  * that looked at once again would spin. So do those of a flood, which leaves the
- * thread to others. The thread of the loop.
+ * thread to others, and users while very many sockets of theirs cannot be closed. The
+ * thread of the loop.
  */
 #ifndef MPIB_BASE_ACCEPTOR_H
 #define MPIB_BASE_ACCEPTOR_H
@@ -20,6 +21,7 @@ struct mpib_acceptor {
 	/* Callers that are taken in a second, after those of an 8th of one; 0: as
 	 * many as there are. */
 	unsigned a_second;
+	bool of_users; /* by whose sockets, see mpib_closers_full(), they wait */
 	const char *who; /* in the log: "a client" */
 	/* fd is of the caller, close-on-exec and not blocking; fn owns it. */
 	void (*fn)(void *arg, int fd);

@@ -9,12 +9,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/queue.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/interrupt.h"
 #include "base/thread.h"
+#include "base/unread.h"
 
 /* Closes of one user that last from which on nothing is taken of him any more. */
 #define MANY 16u
@@ -27,6 +29,7 @@
 /* Threads of all users from which on nothing is taken of one who has a close that
  * lasts. */
 #define MOST_OF_ALL 512u
+#define FULL 8 /* this part of all descriptors */
 #define PART                                                                   \
 	((size_t)32 << 20) /* bytes of a mapping: 2 ms, of ordinary pages */
 
@@ -67,6 +70,7 @@ struct closer {
 	unsigned threads;
 	unsigned wanted; /* threads more that could not be made yet */
 	struct doomed_list under_way, left; /* the oldest first */
+	unsigned waiting; /* in left */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
@@ -155,6 +159,7 @@ static void closer_work(struct closer *c)
 
 	while ((d = TAILQ_FIRST(&c->left))) {
 		TAILQ_REMOVE(&c->left, d, link);
+		c->waiting--;
 		d->since_ns = mpib_now_ns();
 		TAILQ_INSERT_TAIL(&c->under_way, d, link);
 		pthread_mutex_unlock(&lock);
@@ -239,6 +244,7 @@ static bool closer_take(uid_t user, enum kind kind, const struct doomed *d)
 	}
 	*own = *d;
 	TAILQ_INSERT_TAIL(&c->left, own, link);
+	c->waiting++;
 	if (c->threads + c->wanted < most[kind].of_user)
 		c->wanted++;
 	return true;
@@ -259,7 +265,33 @@ static void close_by(uid_t user, enum kind kind, const struct doomed *d)
 void mpib_close_of(uid_t user, int sock)
 {
 	shutdown(sock, SHUT_RDWR);
-	close_by(user, SOCKETS, &(struct doomed){ .fd = sock });
+	if (mpib_unread_none(sock))
+		close(sock);
+	else
+		close_by(user, SOCKETS, &(struct doomed){ .fd = sock });
+}
+
+bool mpib_closers_full(uid_t *most_of)
+{
+	const struct closer *c;
+	unsigned waiting = 0, worst = 0;
+	struct rlimit files = { 0 };
+
+	pthread_mutex_lock(&lock);
+	closers_start();
+	LIST_FOREACH(c, &closers, link)
+	{
+		if (c->kind != SOCKETS || !is_own(c))
+			continue;
+		waiting += c->waiting;
+		if (c->waiting > worst) {
+			worst = c->waiting;
+			*most_of = c->user;
+		}
+	}
+	pthread_mutex_unlock(&lock);
+	return waiting > 0 && getrlimit(RLIMIT_NOFILE, &files) == 0 &&
+	       waiting >= files.rlim_cur / FULL;
 }
 
 void mpib_close_received(uid_t user, int fd)
@@ -357,27 +389,4 @@ bool mpib_closers_leave(int keep)
 		close_others(keep);
 	pthread_mutex_unlock(&lock);
 	return last;
-}
-
-ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags)
-{
-	_Alignas(struct cmsghdr) char
-		control[CMSG_SPACE(sizeof(int) * MPIB_RIGHTS_MAX)];
-	struct iovec iov = { .iov_base = to, .iov_len = len };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control,
-			      .msg_controllen = sizeof(control) };
-	ssize_t n =
-		recvmsg(sock, &msg, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	const struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
-
-	for (size_t at = CMSG_LEN(0); c && at < c->cmsg_len;
-	     at += sizeof(int)) {
-		int fd;
-
-		memcpy(&fd, (const char *)c + at, sizeof(fd));
-		mpib_close_received(user, fd);
-	}
-	return n;
 }

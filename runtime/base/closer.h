@@ -2,10 +2,11 @@
 /*
  * Closing what others made. The last close of a descriptor can last for as long as
  * its maker likes: a FUSE file has a process of his asked, a TCP socket lingers; and
- * a Unix socket lets go of what is in messages that nobody has read. That asks nobody,
- * and a lingering socket waits no longer once its thread is interrupted. So a Unix
- * socket is closed in some ms, and any other descriptor has a thread, which ends with
- * its close.
+ * a Unix socket lets go of what is in messages that nobody has read. Then a lingering
+ * socket waits no longer once its thread is interrupted, and few other files wait at
+ * all (a FUSE file that is written back late does). So a Unix socket is closed at once,
+ * or by a thread, mostly in some ms, and any other descriptor has a thread, which ends
+ * with its close.
  */
 #ifndef MPIB_BASE_CLOSER_H
 #define MPIB_BASE_CLOSER_H
@@ -17,9 +18,9 @@
 /* As many descriptors as may come with one message of a Unix socket. */
 #define MPIB_RIGHTS_MAX 253
 
-/* Hang up, and close a socket by which the user sent something, which he may have done
- * last. It waits its turn behind many of his, or until a thread can be made. Any
- * thread, never waits itself. */
+/* Hang up, and close a Unix socket by which the user sent something, which he may have
+ * done last. What has something unread waits its turn behind many of his, or until a
+ * thread can be made. Any thread, never waits itself. */
 void mpib_close_of(uid_t user, int sock);
 /* Close a descriptor that the user sent. It waits for nothing but a thread, where
  * none can be made, and keeps no socket waiting. */
@@ -31,9 +32,9 @@ void mpib_unmap_of(uid_t user, void *map, size_t len, int fd);
  * way, for some ms at most; -EPIPE: many have been for long, or one has where those of
  * all users are very many: nothing more should be taken of him. */
 int mpib_may_receive(uid_t user);
-/* As recv() of a Unix socket, with MSG_DONTWAIT and what flags says, but what
- * descriptors come along are closed so. */
-ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);
+/* Whether sockets that wait take an eighth of all descriptors that the process may
+ * have: then no more is to be taken of users. Most are of *most_of's. */
+bool mpib_closers_full(uid_t *most_of);
 
 /* For a process that has nothing to do with its descriptors any more: give closes that
  * are under way time to end. True if one does not, whose thread lets the process

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/closer.h"
+#include "base/unread.h"
 #include "test.h"
 
 #define ONE 61001 /* users */
@@ -55,6 +56,18 @@ static int lingering(int *to)
 	return fd;
 }
 
+/* Threads that close begin with it, and wait in it. */
+static _Atomic bool held;
+
+int __real_dup3(int from, int to, int flags);
+int __wrap_dup3(int from, int to, int flags);
+int __wrap_dup3(int from, int to, int flags)
+{
+	while (held)
+		usleep(1000);
+	return __real_dup3(from, to, flags);
+}
+
 static bool is_open(int fd)
 {
 	return fcntl(fd, F_GETFD) >= 0;
@@ -93,6 +106,7 @@ static void closes_that_last_keep_nobody_waiting(void **state)
 	}
 	for (unsigned i = 0; i < SOCKETS; i++) {
 		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+		assert_int_equal(send(pair[1], "x", 1, 0), 1);
 		close(pair[1]);
 		sock[i] = pair[0];
 		mpib_close_of(ONE, sock[i]);
@@ -102,6 +116,67 @@ static void closes_that_last_keep_nobody_waiting(void **state)
 	for (unsigned i = 0; i < MANY; i++)
 		close(to[i]);
 	until_may(ONE, 0);
+}
+
+/* Empty, or with a message that is. */
+static int hung_up_on(int type, bool told)
+{
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, type, 0, pair), 0);
+	if (told)
+		assert_int_equal(send(pair[1], "", 0, 0), 0);
+	mpib_close_of(ONE, pair[0]);
+	close(pair[1]);
+	return pair[0];
+}
+
+static void a_socket_without_anything_unread_is_closed_at_once(void **state)
+{
+	held = true;
+	assert_false(is_open(hung_up_on(SOCK_STREAM, false)));
+	assert_false(is_open(hung_up_on(SOCK_SEQPACKET, false)));
+	for (unsigned i = 0; i < 2; i++) {
+		int fd = hung_up_on(SOCK_SEQPACKET, true);
+
+		assert_true(is_open(fd));
+		held = false;
+		until_closed(fd);
+		held = true;
+	}
+	held = false;
+}
+
+static void until_not_full(void)
+{
+	uid_t user;
+
+	for (unsigned i = 0; mpib_closers_full(&user); i++) {
+		assert_true(i < 10000);
+		usleep(1000);
+	}
+}
+
+/* An eighth of all descriptors. */
+static void sockets_that_do_not_close_are_told_of(void **state)
+{
+	struct rlimit whole, few;
+	uid_t user = 0;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &whole), 0);
+	few = whole;
+	few.rlim_cur = 256;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	held = true;
+	for (unsigned i = 0; i < MANY + 256 / 8 - 1; i++)
+		hung_up_on(SOCK_SEQPACKET, true);
+	until_not_full(); /* threads have MANY of them */
+	hung_up_on(SOCK_SEQPACKET, true);
+	assert_true(mpib_closers_full(&user));
+	assert_int_equal(user, ONE);
+	held = false;
+	until_not_full();
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &whole), 0);
 }
 
 static void send_descriptors(int sock, const int *fd, unsigned n)
@@ -291,6 +366,8 @@ const struct CMUnitTest test_list[] = {
 	/* It forks: before there are threads. */
 	cmocka_unit_test(without_a_thread_it_waits),
 	cmocka_unit_test(closes_that_last_keep_nobody_waiting),
+	cmocka_unit_test(a_socket_without_anything_unread_is_closed_at_once),
+	cmocka_unit_test(sockets_that_do_not_close_are_told_of),
 	cmocka_unit_test(nothing_unread_makes_a_close_last),
 	cmocka_unit_test(nothing_is_taken_beside_very_many),
 	cmocka_unit_test(threads_of_all_users_have_a_bound),
