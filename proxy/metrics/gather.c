@@ -104,6 +104,7 @@ void mpib_gather_ask_requests(struct mpib_gather *g,
 	/* A snapshot under way may have left a shard already, so it is too old
 	 * for this call: the wait gets the next one. */
 	wait->ticket = g->begun + 1;
+	wait->put_off = false;
 	TAILQ_INSERT_TAIL(&g->waits, wait, link);
 	if (!g->taking && !g->kept)
 		mpib_timer_arm(g->loop, &g->again, 0, gather_take, g);
@@ -113,6 +114,21 @@ void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
 		     mpib_gather_fn *fn, void *arg)
 {
 	mpib_gather_ask_requests(g, wait, UINT64_MAX, fn, arg);
+}
+
+void mpib_gather_put_off(struct mpib_gather *g, struct mpib_gather_wait *wait)
+{
+	struct mpib_gather_wait *next = TAILQ_FIRST(&g->waits);
+
+	/* Behind those that this snapshot is for yet, and others put off. */
+	while (next && (next->ticket <= g->begun || next->put_off))
+		next = TAILQ_NEXT(next, link);
+	wait->waiting = wait->put_off = true;
+	wait->ticket = g->begun + 1;
+	if (next)
+		TAILQ_INSERT_BEFORE(next, wait, link);
+	else
+		TAILQ_INSERT_TAIL(&g->waits, wait, link);
 }
 
 void mpib_gather_keep(struct mpib_gather *g)

@@ -21,6 +21,7 @@ typedef void mpib_gather_fn(void *arg, const struct mpib_view *v);
 struct mpib_gather_wait {
 	TAILQ_ENTRY(mpib_gather_wait) link;
 	bool waiting;
+	bool put_off; /* by mpib_gather_put_off() */
 	uint64_t ticket; /* number of the first snapshot that will do */
 	/* Show requests at least this old in ns; UINT64_MAX: none. */
 	uint64_t older_ns;
@@ -51,6 +52,9 @@ void mpib_gather_ask(struct mpib_gather *g, struct mpib_gather_wait *wait,
 void mpib_gather_ask_requests(struct mpib_gather *g,
 			      struct mpib_gather_wait *wait, uint64_t older_ns,
 			      mpib_gather_fn *fn, void *arg);
+/* In fn: have it called with the next snapshot instead, before those who asked since
+ * this one was begun. */
+void mpib_gather_put_off(struct mpib_gather *g, struct mpib_gather_wait *wait);
 /* In fn: keep the view's snapshot. Each reader that does releases it, soon: others
  * get none before. */
 void mpib_gather_keep(struct mpib_gather *g);

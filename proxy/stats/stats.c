@@ -14,9 +14,10 @@
 #include "view/readers.h"
 
 #define BUDGET (MPIB_MSEC / 2) /* of a slice, before the loop goes on */
-/* Times what a slice took, until the next, while only users wait: who asks without
- * end has no more than half of the control thread. */
+/* Times what a slice took, until the next, after slices for so long that there is
+ * none: who asks without end has no more than half of the control thread. */
 #define REST 1
+#define AHEAD (4 * MPIB_MSEC)
 /* Readers of a user who are answered from the same snapshot; his others have the
  * next, for which everybody waits until these are through. */
 #define AT_ONCE 4u
@@ -28,11 +29,11 @@ static double stats_uptime(const struct mpib_stats *st)
 	return (double)(mpib_now_ns() - st->start_ns) / 1e9;
 }
 
+static void on_work(void *arg);
 static void stats_on_view(void *arg, const struct mpib_view *v);
 
-/* Whether somebody else than users of the stats socket waits for the snapshot after
- * the one that is kept for these: an administrator, who collects metrics. */
-static bool others_wait(const struct mpib_stats *st)
+/* For the snapshot after the one that users are answered from. */
+static bool admin_waits(const struct mpib_stats *st)
 {
 	const struct mpib_gather_wait *w;
 
@@ -40,10 +41,23 @@ static bool others_wait(const struct mpib_stats *st)
 	{
 		const struct stats_reader *r = w->arg;
 
-		if (w->fn != stats_on_view || r->door->admin)
+		if (w->fn == stats_on_view && r->door->admin)
 			return true;
 	}
 	return false;
+}
+
+/* Have the next slice made: at once where an administrator waits, of the queue or
+ * for the end of it. */
+static void stats_work(struct mpib_stats *st, bool admin)
+{
+	uint64_t now = mpib_loop_now(st->loop), rest = 0;
+
+	if (st->work.armed && !admin)
+		return;
+	if (st->paid > now + AHEAD && !admin && !admin_waits(st))
+		rest = st->paid - now - AHEAD;
+	mpib_timer_arm(st->loop, &st->work, rest, on_work, st);
 }
 
 static void on_work(void *arg)
@@ -61,18 +75,11 @@ static void on_work(void *arg)
 		took = mpib_loop_now(st->loop) - since;
 	}
 	st->view.snap = NULL;
-	if (took >= BUDGET)
-		mpib_timer_arm(st->loop, &st->work,
-			       others_wait(st) ? 0 : REST * took, on_work, st);
-}
-
-static void stats_work(struct stats_reader *r)
-{
-	struct mpib_stats *st = r->stats;
-
-	r->queued = true;
-	if (!st->work.armed || r->door->admin)
-		mpib_timer_arm(st->loop, &st->work, 0, on_work, st);
+	if (st->paid < since)
+		st->paid = since;
+	st->paid += took + REST * took;
+	if (!TAILQ_EMPTY(&st->queue))
+		stats_work(st, TAILQ_FIRST(&st->queue)->door->admin);
 }
 
 /* Administrators wait for nobody. */
@@ -82,13 +89,15 @@ void mpib_stats_queue(struct stats_reader *r)
 		TAILQ_INSERT_HEAD(&r->stats->queue, r, queue_link);
 	else
 		TAILQ_INSERT_TAIL(&r->stats->queue, r, queue_link);
-	stats_work(r);
+	r->queued = true;
+	stats_work(r->stats, r->door->admin);
 }
 
 void mpib_stats_next(struct stats_reader *r)
 {
 	TAILQ_INSERT_HEAD(&r->stats->queue, r, queue_link);
-	stats_work(r);
+	r->queued = true;
+	stats_work(r->stats, r->door->admin);
 }
 
 static bool has_turn(const struct stats_reader *r)
@@ -110,8 +119,7 @@ static void stats_on_view(void *arg, const struct mpib_view *v)
 		return;
 	}
 	if (!has_turn(r)) {
-		mpib_gather_ask_requests(r->stats->gather, &r->wait,
-					 r->wait.older_ns, stats_on_view, r);
+		mpib_gather_put_off(r->stats->gather, &r->wait);
 		return;
 	}
 	r->kept = true;
@@ -233,7 +241,8 @@ static int open_door(struct mpib_stats *st, struct stats_door *door, int fd,
 		.admin = admin,
 		.acceptor = { .loop = st->loop,
 			      .fd = fd,
-			      .a_second = MPIB_ACCEPTS_A_SECOND,
+			      .a_second = admin ? 0 : MPIB_ACCEPTS_A_SECOND,
+			      .of_users = !admin,
 			      .who = "a reader of the stats socket",
 			      .fn = stats_take,
 			      .arg = door },

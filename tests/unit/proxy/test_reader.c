@@ -171,9 +171,45 @@ static void a_user_has_four_answers_from_a_snapshot(void **state)
 		close(fd[i]);
 }
 
+/* Those who have their answer ask again before the next snapshot: who was put off
+ * comes first all the same. */
+static void who_is_put_off_comes_before_who_asks_again(void **state)
+{
+	bool had[3 * MANY] = { false };
+	unsigned n = 0;
+	int fd[3 * MANY];
+
+	answer = 0;
+	waits = true;
+	for (unsigned i = 0; i < 3 * MANY; i++)
+		fd[i] = ask();
+	for (unsigned turn = 0; turn < 8; turn++) {
+		snapshot_fn(snapshot_arg,
+			    calloc(1, sizeof(struct mpib_snapshot)));
+		for (unsigned i = 0; i < 64; i++)
+			mpib_loop_turn(&loop, 0);
+		for (unsigned i = 0; i < 3 * MANY; i++) {
+			char buf[1 << 12];
+
+			if (recv(fd[i], buf, sizeof(buf), MSG_DONTWAIT) <= 0 ||
+			    !memmem(buf, sizeof(buf), "\"ok\"", 4))
+				continue;
+			n += !had[i];
+			had[i] = true;
+			assert_int_equal(send(fd[i], "conns\n", 6, 0), 6);
+		}
+		for (unsigned i = 0; i < 64; i++)
+			mpib_loop_turn(&loop, 0);
+	}
+	assert_int_equal(n, 3 * MANY);
+	for (unsigned i = 0; i < 3 * MANY; i++)
+		close(fd[i]);
+}
+
 const struct CMUnitTest test_list[] = {
 	fixture_test(an_answer_of_any_size_is_had_by_who_reads),
 	fixture_test(a_second_one_beside_it_is_too_much),
 	fixture_test(a_user_has_four_answers_from_a_snapshot),
+	fixture_test(who_is_put_off_comes_before_who_asks_again),
 	{ 0 },
 };
