@@ -219,6 +219,7 @@ static const int allowed[] = {
 	SYS_setresuid,
 	SYS_setresgid,
 	SYS_capget,
+	SYS_capset,
 	SYS_seccomp,
 #ifdef __x86_64__
 	SYS_epoll_wait,
