@@ -184,7 +184,7 @@ int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 				     path, strerror(-rc));
 	}
 	file_read(&r, in);
-	if (ferror(in)) {
+	if (!feof(in)) {
 		snprintf(line, sizeof(line), "%s: %s (name a readable file)",
 			 path, strerror(errno));
 		file_fail(&r, -EIO, line);

@@ -279,12 +279,14 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 {
 	struct mpib_region *r, *there = NULL;
 	struct stat st = { 0 };
-	int rc;
+	int rc = mpib_client_check(client);
 
+	if (rc < 0)
+		return rc;
 	/* The proxy refuses that, too, but need not be asked. */
 	if (size == 0)
 		return no_region(addr, size);
-	if (mpib_fstat(fd, &st) < 0)
+	if (mpib_fstat(fd, &st) < 0 && errno == EBADF)
 		return mpib_fail(-EBADF, "%d is no open descriptor", fd);
 	r = make_region(client, addr, size);
 	if (!r)
