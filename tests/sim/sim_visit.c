@@ -31,15 +31,14 @@ static void listen_to(int fd, unsigned ms)
 	char answer[4096];
 
 	while (sim_now < until) {
+		uint64_t left = until - sim_now;
 		ssize_t got =
 			__wrap_recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
 
 		if (got == 0 || (got < 0 && errno != EAGAIN))
 			return;
 		if (got < 0)
-			__wrap_poll(
-				&p, 1,
-				(int)((until - sim_now + SIM_MS - 1) / SIM_MS));
+			__wrap_poll(&p, 1, (int)((left + SIM_MS - 1) / SIM_MS));
 	}
 }
 
