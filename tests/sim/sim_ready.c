@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sim_file.h"
 #include "sim_task.h"
 
 static struct sim_heap sleepers;
@@ -89,4 +90,16 @@ uint64_t sim_ready_next(void)
 			at = stopped;
 	}
 	return at;
+}
+
+void sim_wait(uint64_t until)
+{
+	sim_wait_for(NULL, until);
+}
+
+void sim_wait_file(struct sim_file *file, uint64_t until)
+{
+	file->waiters++;
+	sim_wait_for(file, until);
+	file->waiters--;
 }

@@ -154,18 +154,6 @@ void sim_wait_for(const void *what, uint64_t until)
 	t->until = SIM_NEVER;
 }
 
-void sim_wait(uint64_t until)
-{
-	sim_wait_for(NULL, until);
-}
-
-void sim_wait_file(struct sim_file *file, uint64_t until)
-{
-	file->waiters++;
-	sim_wait_for(file, until);
-	file->waiters--;
-}
-
 bool sim_by_chance(unsigned of)
 {
 	return sim_chance(&chance, of);
