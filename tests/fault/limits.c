@@ -240,8 +240,15 @@ static struct outcome as_user(uid_t uid)
 /* Three quarters of a CQ hold the receives of one user or two. */
 static void a_user_too_many_for_the_cq(void **state)
 {
-	const char *args[] = { "--srq-high",  "32768",	 "--lanes", "private",
-			       "--run-group", "nogroup", NULL };
+	const char *args[] = { "--srq-high",
+			       "32768",
+			       "--lanes",
+			       "private",
+			       "--run-group",
+			       "nogroup",
+			       "--client-own-memory",
+			       "all",
+			       NULL };
 	unsigned long long since = node_ms();
 	struct mpib_client *c;
 	struct outcome o;

@@ -41,7 +41,7 @@ refused() {
 }
 
 # The unit starts it as its user, with its limits.
-other_user='chown fchown fchownat lchown seccomp setgid setgroups setresgid
+other_user='capset chown fchown fchownat lchown seccomp setgid setgroups setresgid
 setresuid setrlimit setuid'
 for call in $(refused <"$unit"); do
 	has -w "$call" <<<"$other_user" || fail "the unit refuses $call"
