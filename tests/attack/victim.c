@@ -44,7 +44,8 @@ static void attach_anew(struct victim *v)
 	atomic_fetch_add(rc < 0 ? &v->refused : &v->attached, 1);
 }
 
-/* One step, and how long a message took that ended by it. */
+/* One step, and how long a message took that ended by it and began in such a time,
+ * too. */
 static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
 {
 	uint64_t before = m->messages;
@@ -52,8 +53,8 @@ static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
 	int rc = mover_step(m);
 
 	if (!flew && m->stage == MOVER_FLYING)
-		*sent = mpib_now_ns();
-	if (m->messages != before && !atomic_load(&v->apart))
+		*sent = atomic_load(&v->apart) ? 0 : mpib_now_ns();
+	if (m->messages != before && *sent && !atomic_load(&v->apart))
 		mpib_hist_record(&v->beside[atomic_load(&v->left_alone)],
 				 mpib_now_ns() - *sent);
 	return rc;
