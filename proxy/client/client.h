@@ -21,6 +21,7 @@
 #include "base/acceptor.h"
 #include "base/loop.h"
 #include "base/memseg.h"
+#include "base/waking.h"
 #include "client/filler.h"
 #include "client/jobs.h"
 #include "client/quota.h"
@@ -82,6 +83,7 @@ struct proxy_client {
 	uint32_t pid; /* from the kernel; 0: of another pid namespace */
 	uid_t uid;
 	gid_t gid;
+	struct mpib_waking waking;
 	uint64_t job;
 	char name[64]; /* printable */
 	char label[MPIB_JOB_LABEL]; /* of its job, printable; "": none */

@@ -11,7 +11,6 @@
 
 #include "base/closer.h"
 #include "base/log.h"
-#include "base/waking.h"
 #include "client/client.h"
 
 /* Messages taken from one client per turn, so that a client that sends many
@@ -59,7 +58,7 @@ int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
 		return -EPIPE;
 	began = mpib_waking_begin();
 	rc = mpib_message_send(s->sock, h, fd, fds);
-	if (!mpib_waking_end(s->uid, began)) {
+	if (!mpib_waking_end(&s->waking, began)) {
 		proxy_client_drop(s, CROWD);
 		return -EPIPE;
 	}
@@ -212,7 +211,7 @@ void proxy_client_on_message(void *arg, uint32_t events)
 			rc = mpib_message_take(s->sock, &m);
 		if (rc == -EAGAIN)
 			return;
-		if (!mpib_waking_end(s->uid, began))
+		if (!mpib_waking_end(&s->waking, began))
 			proxy_client_drop(s, CROWD);
 		else if (rc <= 0 && rc != -EMFILE)
 			proxy_client_drop(s, why_ended(rc));

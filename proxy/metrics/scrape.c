@@ -25,6 +25,7 @@ struct scrape {
 	TAILQ_ENTRY(scrape) link;
 	int fd;
 	uid_t uid;
+	struct mpib_waking waking;
 	struct mpib_io watch;
 	struct mpib_timer timer;
 	bool asked; /* the snapshot that is waited for is for it, too */
@@ -65,7 +66,7 @@ static void scrape_flush(struct scrape *s)
 		ssize_t n = send(s->fd, s->out + s->at, s->len - s->at,
 				 MSG_NOSIGNAL | MSG_DONTWAIT);
 
-		if (!mpib_waking_end(s->uid, began))
+		if (!mpib_waking_end(&s->waking, began))
 			break;
 		if (n < 0 && errno == EAGAIN) {
 			mpib_loop_mod(s->sock->gather->loop, &s->watch,

@@ -11,7 +11,6 @@
 #include "base/closer.h"
 #include "base/log.h"
 #include "base/unread.h"
-#include "base/waking.h"
 
 #define LINE_MAX_BYTES 4096
 #define PATIENCE (5 * MPIB_SEC)
@@ -160,7 +159,7 @@ static bool reader_flush(struct stats_reader *r)
 
 		if (n < 0 && errno == EAGAIN)
 			return reader_hold(r);
-		if (n < 0 || !mpib_waking_end(r->uid, began)) {
+		if (n < 0 || !mpib_waking_end(&r->waking, began)) {
 			stats_reader_drop(r);
 			return false;
 		}
@@ -353,7 +352,7 @@ static void reader_take(struct stats_reader *r)
 			 LINE_MAX_BYTES - r->in_len, 0);
 	if (n < 0 && errno == EAGAIN)
 		return;
-	if (n <= 0 || !mpib_waking_end(r->uid, began)) {
+	if (n <= 0 || !mpib_waking_end(&r->waking, began)) {
 		stats_reader_drop(r);
 		return;
 	}

@@ -10,6 +10,7 @@
 #include <sys/queue.h>
 
 #include "base/acceptor.h"
+#include "base/waking.h"
 #include "cluster/cluster.h"
 #include "metrics/gather.h"
 #include "stats/stats.h"
@@ -28,6 +29,7 @@ struct stats_reader {
 	TAILQ_ENTRY(stats_reader) link;
 	int fd;
 	uid_t uid;
+	struct mpib_waking waking;
 	struct mpib_io watch;
 	struct mpib_timer timer; /* time limit for taking the answer */
 	struct mpib_timer idle; /* and for asking something */

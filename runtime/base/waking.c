@@ -3,20 +3,13 @@
 
 #include <time.h>
 
-#include "base/clock.h"
-
-/* What a call takes of itself, with all that may come between; a user's calls may
- * take so much more at once, and a twentieth of the time. */
+/* What a call takes of itself, with all that may come between; and all that more take,
+ * until it is too much. */
 #define FREE_NS 200000u
 #define MOST_NS 20000000u
-#define PART 20
-
-/* Who made this thread work; the one that did it least lately makes room. */
-static struct waking_user {
-	uid_t user;
-	uint64_t took_ns,
-		at_ns; /* took_ns is less by a PART of the time since */
-} users[64];
+/* A call that takes more weighs as much as so many that do not. */
+#define WEIGHT 4u
+#define MANY (5 * WEIGHT)
 
 uint64_t mpib_waking_begin(void)
 {
@@ -26,31 +19,16 @@ uint64_t mpib_waking_begin(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static struct waking_user *waking_user_of(uid_t user)
+bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns)
 {
-	struct waking_user *oldest = users;
+	uint64_t took = mpib_waking_begin() - began_ns;
 
-	for (unsigned i = 0; i < sizeof(users) / sizeof(users[0]); i++) {
-		if (users[i].at_ns && users[i].user == user)
-			return &users[i];
-		if (users[i].at_ns < oldest->at_ns)
-			oldest = &users[i];
+	if (took > FREE_NS) {
+		w->slow += WEIGHT;
+		w->took_ns += took;
+		return w->slow < MANY || w->took_ns < MOST_NS;
 	}
-	*oldest = (struct waking_user){ .user = user };
-	return oldest;
-}
-
-bool mpib_waking_end(uid_t user, uint64_t began_ns)
-{
-	uint64_t took = mpib_waking_begin() - began_ns, now, over;
-	struct waking_user *u;
-
-	if (took <= FREE_NS)
-		return true;
-	now = mpib_now_ns();
-	u = waking_user_of(user);
-	over = (now - u->at_ns) / PART;
-	u->took_ns = took + (u->took_ns > over ? u->took_ns - over : 0);
-	u->at_ns = now;
-	return u->took_ns <= MOST_NS;
+	if (w->slow > 0 && --w->slow == 0)
+		w->took_ns = 0;
+	return true;
 }

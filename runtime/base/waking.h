@@ -9,12 +9,20 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
+
+/* Of a socket. Zeroed memory is one on which there were no calls. */
+struct mpib_waking {
+	unsigned
+		slow; /* grows with each call that was, and shrinks with others */
+	uint64_t took_ns; /* by those that were, since it was 0 */
+};
 
 /* CPU time of this thread, ns. */
 uint64_t mpib_waking_begin(void);
-/* A call on a socket of the user's, that began then, is over. False: such calls have
- * taken so much that who has the socket is to be hung up on. */
-bool mpib_waking_end(uid_t user, uint64_t began_ns);
+/* A call on the socket, that began then, is over. False: nearly each takes much, and
+ * all did so much that the socket is to be hung up on. A few that do say nothing: a
+ * machine whose CPUs are others', too, counts what it has them for, and it may be at any
+ * place. */
+bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns);
 
 #endif
