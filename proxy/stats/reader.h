@@ -64,7 +64,7 @@ struct mpib_stats {
 	 * of work on this queue, so that a thousand readers delay no peer. */
 	TAILQ_HEAD(, stats_reader) queue;
 	struct mpib_timer work;
-	uint64_t paid; /* until when what slices took and their rests last */
+	uint64_t paid; /* for slices, see base/rate.h */
 	size_t held; /* bytes of answers that were not taken at once */
 	struct mpib_cluster_wait cluster; /* readers wait for peers' answers */
 	uint64_t start_ns;

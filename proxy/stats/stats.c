@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/closer.h"
 #include "base/log.h"
+#include "base/rate.h"
 #include "stats/reader.h"
 #include "view/readers.h"
 
@@ -55,8 +56,8 @@ static void stats_work(struct mpib_stats *st, bool admin)
 
 	if (st->work.armed && !admin)
 		return;
-	if (st->paid > now + AHEAD && !admin && !admin_waits(st))
-		rest = st->paid - now - AHEAD;
+	if (!admin && !admin_waits(st))
+		rest = mpib_rate_wait(st->paid, now, AHEAD);
 	mpib_timer_arm(st->loop, &st->work, rest, on_work, st);
 }
 
@@ -75,22 +76,9 @@ static void on_work(void *arg)
 		took = mpib_loop_now(st->loop) - since;
 	}
 	st->view.snap = NULL;
-	if (st->paid < since)
-		st->paid = since;
-	st->paid += took + REST * took;
+	mpib_rate_pay(&st->paid, since, took + REST * took);
 	if (!TAILQ_EMPTY(&st->queue))
 		stats_work(st, TAILQ_FIRST(&st->queue)->door->admin);
-}
-
-/* Administrators wait for nobody. */
-void mpib_stats_queue(struct stats_reader *r)
-{
-	if (r->door->admin)
-		TAILQ_INSERT_HEAD(&r->stats->queue, r, queue_link);
-	else
-		TAILQ_INSERT_TAIL(&r->stats->queue, r, queue_link);
-	r->queued = true;
-	stats_work(r->stats, r->door->admin);
 }
 
 void mpib_stats_next(struct stats_reader *r)
@@ -98,6 +86,18 @@ void mpib_stats_next(struct stats_reader *r)
 	TAILQ_INSERT_HEAD(&r->stats->queue, r, queue_link);
 	r->queued = true;
 	stats_work(r->stats, r->door->admin);
+}
+
+/* Administrators wait for nobody. */
+void mpib_stats_queue(struct stats_reader *r)
+{
+	if (r->door->admin) {
+		mpib_stats_next(r);
+		return;
+	}
+	TAILQ_INSERT_TAIL(&r->stats->queue, r, queue_link);
+	r->queued = true;
+	stats_work(r->stats, false);
 }
 
 static bool has_turn(const struct stats_reader *r)

@@ -7,6 +7,7 @@
 
 #include "base/closer.h"
 #include "base/log.h"
+#include "base/rate.h"
 
 #define SHORT_OF                                                               \
 	(100 * MPIB_MSEC) /* descriptors or memory: until it looks again */
@@ -22,15 +23,14 @@ static void acceptor_on_time(void *arg)
 /* One more was taken: there may have been too many lately. */
 static void acceptor_count(struct mpib_acceptor *a)
 {
-	uint64_t now = mpib_loop_now(a->loop);
+	uint64_t now = mpib_loop_now(a->loop), wait;
 
 	if (a->a_second == 0)
 		return;
-	if (a->paid < now)
-		a->paid = now;
-	a->paid += MPIB_SEC / a->a_second;
-	if (a->paid > now + AHEAD)
-		mpib_acceptor_pause(a, a->paid - now - AHEAD);
+	mpib_rate_pay(&a->paid, now, MPIB_SEC / a->a_second);
+	wait = mpib_rate_wait(a->paid, now, AHEAD);
+	if (wait > 0)
+		mpib_acceptor_pause(a, wait);
 }
 
 /* What one that is taken may add to would leave no descriptor for anything else. */
@@ -55,7 +55,6 @@ static bool acceptor_take(struct mpib_acceptor *a)
 	if (acceptor_full(a))
 		return false;
 	fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-
 	if (fd >= 0) {
 		acceptor_count(a);
 		a->fn(a->arg, fd);

@@ -31,7 +31,7 @@ struct mpib_acceptor {
 	void *arg;
 	struct mpib_io watch;
 	struct mpib_timer pause;
-	uint64_t paid; /* the time that those who were taken have used up */
+	uint64_t paid; /* see rate.h */
 };
 
 /* Enough for processes of a job that begin at once. */

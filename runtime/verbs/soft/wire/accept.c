@@ -9,6 +9,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include "base/rate.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/wire/conn.h"
 
@@ -83,12 +84,10 @@ void soft_accept(struct soft_ctx *ctx)
 {
 	const uint64_t ahead = (AT_ONCE - A_TURN) * SOFT_ACCEPT_EVERY;
 	uint64_t now = mpib_now_ns();
+	uint64_t wait = mpib_rate_wait(ctx->accept_paid, now, ahead);
 
-	/* After a rest those at once are free. */
-	if (ctx->accept_paid < now)
-		ctx->accept_paid = now;
-	if (ctx->accept_paid > now + ahead) {
-		accept_later(ctx, ctx->accept_paid - ahead);
+	if (wait > 0) {
+		accept_later(ctx, now + wait);
 		return;
 	}
 	for (unsigned i = 0; i < A_TURN; i++) {
@@ -106,7 +105,7 @@ void soft_accept(struct soft_ctx *ctx)
 			accept_later(ctx, now + AGAIN);
 			return;
 		}
-		ctx->accept_paid += SOFT_ACCEPT_EVERY;
+		mpib_rate_pay(&ctx->accept_paid, now, SOFT_ACCEPT_EVERY);
 		/* Else this connection ended before it was accepted. */
 		if (fd >= 0)
 			accept_one(ctx, fd, peer.sin_addr);
