@@ -5,18 +5,7 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "scratch.h"
-#include "test.h"
-
-static struct mpib_config cfg;
-static char why[MPIB_WHY_MAX];
-
-static int fresh(void **state)
-{
-	mpib_config_init(&cfg);
-	why[0] = '\0';
-	return scratch_make(state);
-}
+#include "config_fixture.h"
 
 static const struct mpib_setting *setting(const char *section, const char *key)
 {
@@ -30,12 +19,6 @@ static const struct mpib_setting *setting(const char *section, const char *key)
 static int set(const char *section, const char *key, const char *value)
 {
 	return mpib_config_set(&cfg, setting(section, key), value, "here", why);
-}
-
-static int read_file(const char *text)
-{
-	scratch_write("f.conf", text);
-	return mpib_config_read_file(&cfg, scratch_path("f.conf"), why);
 }
 
 static void the_defaults_are_complete(void **state)

@@ -4,25 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "config/config.h"
-#include "scratch.h"
-#include "test.h"
+#include "config_fixture.h"
 
-static struct mpib_config cfg;
-static char why[MPIB_WHY_MAX], buf[MPIB_RAIL_LABEL_MAX];
-
-static int fresh(void **state)
-{
-	mpib_config_init(&cfg);
-	why[0] = '\0';
-	return scratch_make(state);
-}
-
-static int read_file(const char *text)
-{
-	scratch_write("f.conf", text);
-	return mpib_config_read_file(&cfg, scratch_path("f.conf"), why);
-}
+static char buf[MPIB_RAIL_LABEL_MAX];
 
 static int flag(const char *value)
 {

@@ -4,25 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "config/config.h"
-#include "scratch.h"
-#include "test.h"
-
-static struct mpib_config cfg;
-static char why[MPIB_WHY_MAX];
-
-static int fresh(void **state)
-{
-	mpib_config_init(&cfg);
-	why[0] = '\0';
-	return scratch_make(state);
-}
-
-static int read_file(const char *text)
-{
-	scratch_write("f.conf", text);
-	return mpib_config_read_file(&cfg, scratch_path("f.conf"), why);
-}
+#include "config_fixture.h"
 
 static void a_file_sets_what_it_names(void **state)
 {

@@ -94,39 +94,36 @@ static void a_change_is_said_once(void **state)
 	assert_int_equal(asked, 1);
 }
 
-static void text_that_has_not_begun_is_asked_anew(void **state)
+/* What comes of a question for text: rc, with so much of it out. */
+static void text_is(const char *const *list, unsigned n, int rc,
+		    const char *want)
 {
-	static const char *const list[] = { "", "a ", "a 1\n# EOF\n" };
 	char *text = NULL;
 	struct mpib_dial d;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
-	begin(list, 3);
+	begin(list, n);
 	assert_int_equal(mpib_dial_open(&d, scratch_path("run")), 0);
-	assert_int_equal(mpib_dial_text(&d, "metrics", out), 0);
+	assert_int_equal(mpib_dial_text(&d, "metrics", out), rc);
 	fclose(out);
-	assert_string_equal(text, "a 1\n# EOF\n");
+	assert_string_equal(text, want);
 	free(text);
 	end(&d);
+}
+
+static void text_that_has_not_begun_is_asked_anew(void **state)
+{
+	static const char *const list[] = { "", "a ", "a 1\n# EOF\n" };
+
+	text_is(list, 3, 0, "a 1\n# EOF\n");
 }
 
 static void text_that_has_begun_is_not(void **state)
 {
 	static const char *const list[] = { "a 1\n" };
-	char *text = NULL;
-	struct mpib_dial d;
-	size_t len;
-	FILE *out = open_memstream(&text, &len);
 
-	begin(list, 1);
-	assert_int_equal(mpib_dial_open(&d, scratch_path("run")), 0);
-	assert_int_equal(mpib_dial_text(&d, "metrics", out),
-			 MPIB_EXIT_NO_PROXY);
-	fclose(out);
-	assert_string_equal(text, "a 1\n");
-	free(text);
-	end(&d);
+	text_is(list, 1, MPIB_EXIT_NO_PROXY, "a 1\n");
 }
 
 static void who_goes_on_hanging_up_is_given_up(void **state)

@@ -4,18 +4,7 @@
 
 #include "config/options.h"
 
-#include "scratch.h"
-#include "test.h"
-
-static struct mpib_config cfg;
-static char why[MPIB_WHY_MAX];
-
-static int fresh(void **state)
-{
-	mpib_config_init(&cfg);
-	why[0] = '\0';
-	return scratch_make(state);
-}
+#include "config_fixture.h"
 
 /* What setting has after the variable was read, with where it comes from. */
 static const char *value_after(char *variable, const char *section,
