@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/line.h"
 #include "tenant.h"
 #include "test.h"
 
@@ -16,43 +17,24 @@
 #define SKIP_10 " %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
 
 /* CPU time of a thread that moves messages; 0 of others. */
-static uint64_t cpu_of_shard_us(const char *task, const char *tid)
+static uint64_t cpu_of_shard_us(pid_t pid, const char *tid)
 {
-	unsigned long long ns = 0;
-	char path[300], name[32] = "";
-	FILE *f;
+	char name[32];
 
-	snprintf(path, sizeof(path), "%s/%.20s/comm", task, tid);
-	f = fopen(path, "r");
-	if (!f)
-		return 0;
-	if (!fgets(name, sizeof(name), f) || strncmp(name, "mpib-shard", 10))
-		name[0] = '\0';
-	fclose(f);
-	snprintf(path, sizeof(path), "%s/%.20s/schedstat", task, tid);
-	f = name[0] ? fopen(path, "r") : NULL;
-	if (!f)
-		return 0;
-	if (fscanf(f, "%llu", &ns) != 1)
-		ns = 0;
-	fclose(f);
-	return ns / 1000;
+	mpib_read_line(name, sizeof(name), "/proc/%d/task/%s/comm", pid, tid);
+	return strncmp(name, "mpib-shard", 10) ? 0 : thread_us(pid, tid);
 }
 
 static uint64_t cpu_of_process_us(pid_t pid)
 {
-	unsigned long long user = 0, kernel = 0;
-	char path[64];
-	FILE *f;
+	unsigned long long user, kernel;
+	char stat[512];
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-	f = fopen(path, "r");
-	if (!f)
-		return 0;
+	mpib_read_line(stat, sizeof(stat), "/proc/%d/stat", pid);
 	/* A proxy's name has no space. */
-	if (fscanf(f, "%*d %*s %*c" SKIP_10 "%llu %llu", &user, &kernel) != 2)
-		user = kernel = 0;
-	fclose(f);
+	if (sscanf(stat, "%*d %*s %*c" SKIP_10 "%llu %llu", &user, &kernel) !=
+	    2)
+		return 0;
 	return (user + kernel) * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK);
 }
 
@@ -87,7 +69,7 @@ static void add_proxy(struct load_part *c, pid_t pid)
 	if (!dir)
 		return; /* it has ended */
 	while ((e = readdir(dir)))
-		shards += cpu_of_shard_us(task, e->d_name);
+		shards += cpu_of_shard_us(pid, e->d_name);
 	closedir(dir);
 	c->us += us > shards ? us - shards : 0;
 	c->waits += waits_of(pid);
@@ -114,14 +96,6 @@ void load_less(struct load *load, const struct load *by)
 	load->children.waits -= by->children.waits;
 	load->proxies.us -= by->proxies.us;
 	load->proxies.waits -= by->proxies.waits;
-}
-
-void load_more(struct load *load, const struct load *by)
-{
-	load->children.us += by->children.us;
-	load->children.waits += by->children.waits;
-	load->proxies.us += by->proxies.us;
-	load->proxies.waits += by->proxies.waits;
 }
 
 struct pattern {

@@ -20,7 +20,6 @@ struct load {
 /* So far, with the proxies of these run directories. */
 void load_taken(struct load *load, const char *dir, const char *other);
 void load_less(struct load *load, const struct load *by);
-void load_more(struct load *load, const struct load *by);
 /* Start processes that take as much in ms, each time for as long; end them. */
 void load_begin(const struct load *load, uint64_t ms);
 void load_end(void);

@@ -6,6 +6,7 @@
 #include <mpib/client.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -13,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/line.h"
 #include "ipc/message.h"
 #include "test.h"
 
@@ -37,30 +39,32 @@ void attack_start(struct node *node, unsigned n, const char *const *args)
 
 pid_t attack_proxy(const char *dir)
 {
-	char path[128];
-	int pid = 0;
-	FILE *f;
+	char line[32];
+	long pid;
 
-	snprintf(path, sizeof(path), "%s/proxy.pid", dir);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%d", &pid), 1);
-	fclose(f);
-	return pid;
+	assert_true(mpib_read_line(line, sizeof(line), "%s/proxy.pid", dir));
+	pid = strtol(line, NULL, 10);
+	assert_true(pid > 0);
+	return (pid_t)pid;
+}
+
+uint64_t thread_us(pid_t pid, const char *tid)
+{
+	char ns[128];
+
+	mpib_read_line(ns, sizeof(ns), "/proc/%d/task/%s/schedstat", pid, tid);
+	return strtoull(ns, NULL, 10) / 1000;
 }
 
 uint64_t control_us(pid_t pid)
 {
-	unsigned long long ns = 0;
-	char path[64];
-	FILE *f;
+	char tid[16];
+	uint64_t us;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", pid, pid);
-	f = fopen(path, "r");
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%llu", &ns), 1);
-	fclose(f);
-	return ns / 1000;
+	snprintf(tid, sizeof(tid), "%d", pid);
+	us = thread_us(pid, tid);
+	assert_true(us > 0);
+	return us;
 }
 
 void tenant_many_descriptors(void)

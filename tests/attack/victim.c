@@ -140,8 +140,8 @@ static bool victim_upgrade(struct victim *v, const char *dir)
 	run_wait(&run, argv);
 	atomic_store(&v->apart, false);
 	load_taken(&to, v->from, v->to);
-	load_less(&to, &from);
-	load_more(&v->before, &to);
+	load_less(&from, &to);
+	load_less(&v->before, &from);
 	v->since_ms += node_ms() - before_ms;
 	printf("%s", run.out); /* how long traffic stood still */
 	fflush(stdout);
