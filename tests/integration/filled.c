@@ -30,8 +30,9 @@ static struct mpib_usage before;
 static unsigned fds_before;
 static int socks[8];
 
-static int error, next_error;
-static unsigned pass;
+/* The filler's threads read these while a test changes them. */
+static atomic_int error, next_error;
+static atomic_uint pass;
 
 static pthread_t control;
 _Atomic unsigned filled_by_control;
@@ -49,8 +50,8 @@ static void be_stuck(void)
 	atomic_store(&filled_stuck, 0);
 }
 
-bool filled_by_huge_pages;
-int filled_sealed_when_mapped = -1;
+atomic_bool filled_by_huge_pages;
+atomic_int filled_sealed_when_mapped = -1;
 
 void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
 		  off_t offset);
@@ -77,8 +78,8 @@ int __wrap_fstat(int fd, struct stat *st)
 	return rc;
 }
 
-int filled_mincore_error;
-unsigned filled_in_swap;
+atomic_int filled_mincore_error;
+atomic_uint filled_in_swap;
 
 int __real_mincore(void *addr, size_t len, unsigned char *there);
 int __wrap_mincore(void *addr, size_t len, unsigned char *there);

@@ -37,15 +37,15 @@ void filled_fail(unsigned calls, int first, int then);
 extern _Atomic int filled_stuck;
 
 /* The kernel says what it says of ordinary memory where shmem_enabled is always. */
-extern bool filled_by_huge_pages;
+extern atomic_bool filled_by_huge_pages;
 
 /* mincore(2) fails with it, if it is not 0. */
-extern int filled_mincore_error;
+extern atomic_int filled_mincore_error;
 /* So often has the kernel to be told that memory will be needed until it has read in
  * what of it is in swap. */
-extern unsigned filled_in_swap;
+extern atomic_uint filled_in_swap;
 /* Its owner seals it against writing when it is mapped next; -1: nobody does. */
-extern int filled_sealed_when_mapped;
+extern atomic_int filled_sealed_when_mapped;
 
 /* Steps that the control thread made itself. */
 extern _Atomic unsigned filled_by_control;
