@@ -358,3 +358,8 @@ void sim_visit_liar(unsigned node, uint64_t chance)
 	begin("answers", &like, 1235, answers);
 	begin("stray", &like, 1000, strays);
 }
+
+bool sim_liars_came(void)
+{
+	return made > 0;
+}

@@ -76,6 +76,7 @@ void sim_visit_tool(unsigned node, uint64_t chance);
 void sim_visit_taken(unsigned node, unsigned net, uint64_t ns);
 /* sim_liar.c: one who speaks the peer protocol, and is no proxy. */
 void sim_visit_liar(unsigned node, uint64_t chance);
+bool sim_liars_came(void);
 /* sim_rehearse.c: operators' faults are those of a plan; its process has ended,
  * which ends what it played; how many there were. */
 void sim_rehearse_by(const struct sim_plan *plan);
