@@ -263,7 +263,8 @@ static void attack(int (*const *fn)(void *), unsigned n)
 	for (unsigned i = 0; i < n; i++)
 		child_kill(pid[i]);
 	for (unsigned i = 0; i < 2; i++)
-		node_until_usage(&node[i], "attached", 1);
+		node_until_usage(&node[i], "attached",
+				 victim_is_here(victim) ? 1 : 0);
 }
 
 static void who_opens_and_closes_stops_no_upgrade(void **state)

@@ -48,21 +48,13 @@ pid_t attack_proxy(const char *dir)
 	return (pid_t)pid;
 }
 
-uint64_t thread_us(pid_t pid, const char *tid)
-{
-	char ns[128];
-
-	mpib_read_line(ns, sizeof(ns), "/proc/%d/task/%s/schedstat", pid, tid);
-	return strtoull(ns, NULL, 10) / 1000;
-}
-
 uint64_t control_us(pid_t pid)
 {
-	char tid[16];
+	char ns[128];
 	uint64_t us;
 
-	snprintf(tid, sizeof(tid), "%d", pid);
-	us = thread_us(pid, tid);
+	mpib_read_line(ns, sizeof(ns), "/proc/%d/task/%d/schedstat", pid, pid);
+	us = strtoull(ns, NULL, 10) / 1000;
 	assert_true(us > 0);
 	return us;
 }

@@ -24,9 +24,7 @@ void attack_start(struct node *node, unsigned n, const char *const *args);
 /* The process of a run directory's proxy, which changes when one takes over. */
 pid_t attack_proxy(const char *dir);
 
-/* CPU time of a thread; 0 if it is not there. */
-uint64_t thread_us(pid_t pid, const char *tid);
-/* That of the proxy's first thread, which is the control thread. */
+/* CPU time of the proxy's first thread, which is the control thread. */
 uint64_t control_us(pid_t pid);
 
 /* Run fn(arg) in a child with the uid and the tenants' group, without any

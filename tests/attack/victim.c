@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -14,8 +15,8 @@
 #define ROOM (64u << 10)
 #define HANG_MS 60000
 #define EVERY 64 /* messages between two attaches */
-#define COMPARED 1024 /* messages without an attack */
 #define TOO_SLOW 2u /* upgrades tried again */
+#define ELSEWHERE 11u /* the first such node */
 
 static int victim_say(struct victim *v, const char *step, int rc)
 {
@@ -55,8 +56,7 @@ static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
 	if (!flew && m->stage == MOVER_FLYING)
 		*sent = atomic_load(&v->apart) ? 0 : mpib_now_ns();
 	if (m->messages != before && *sent && !atomic_load(&v->apart))
-		mpib_hist_record(&v->beside[atomic_load(&v->left_alone)],
-				 mpib_now_ns() - *sent);
+		mpib_hist_record(&v->took, mpib_now_ns() - *sent);
 	return rc;
 }
 
@@ -93,19 +93,38 @@ static int victim_main(void *arg)
 	return 0;
 }
 
+static unsigned elsewhere; /* such nodes that run */
+
+/* Where it moves, of where the attack is. */
+static void victim_place(struct victim *v, const struct node *from,
+			 const struct node *to)
+{
+	if (getenv("VICTIM_ELSEWHERE")) {
+		for (unsigned i = 0; i < 2; i++)
+			attack_start(&v->elsewhere[i], ELSEWHERE + elsewhere++,
+				     NULL);
+		from = &v->elsewhere[0];
+		to = &v->elsewhere[1];
+	}
+	snprintf(v->from, sizeof(v->from), "%s", from->dir);
+	snprintf(v->to, sizeof(v->to), "%s", to->dir);
+}
+
 struct victim *victim_start(const struct node *from, const struct node *to)
 {
 	struct victim *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE,
 				MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	assert_true(v != MAP_FAILED);
-	snprintf(v->from, sizeof(v->from), "%s", from->dir);
-	snprintf(v->to, sizeof(v->to), "%s", to->dir);
+	victim_place(v, from, to);
 	v->pid = tenant_begin(VICTIM, victim_main, v);
 	victim_goes_on(v, 1);
-	load_taken(&v->before, v->from, v->to);
-	v->since_ms = node_ms();
 	return v;
+}
+
+bool victim_is_here(const struct victim *v)
+{
+	return v->elsewhere[0].pid == 0;
 }
 
 void victim_goes_on(struct victim *v, uint64_t messages)
@@ -128,25 +147,18 @@ void victim_goes_on(struct victim *v, uint64_t messages)
 
 /* What it takes is the operator's and no attack. False: it is to be tried again, as
  * a process that gets no CPU for seconds is given up, whoever else there is. */
-static bool victim_upgrade(struct victim *v, const char *dir)
+static bool victim_upgrade(struct victim *v, const char *dir, unsigned *slow)
 {
 	const char *const argv[] = { "mpibctl", "-s", dir, "upgrade", NULL };
-	uint64_t before_ms = node_ms();
-	struct load from, to;
 	struct run run;
 
-	load_taken(&from, v->from, v->to);
 	atomic_store(&v->apart, true);
 	run_wait(&run, argv);
 	atomic_store(&v->apart, false);
-	load_taken(&to, v->from, v->to);
-	load_less(&from, &to);
-	load_less(&v->before, &from);
-	v->since_ms += node_ms() - before_ms;
 	printf("%s", run.out); /* how long traffic stood still */
 	fflush(stdout);
 	if (run.status && strstr(run.err, "does not answer") &&
-	    v->slow++ < TOO_SLOW)
+	    (*slow)++ < TOO_SLOW)
 		return false;
 	if (run.status)
 		fail_msg("upgrade: %s", run.err);
@@ -156,56 +168,23 @@ static bool victim_upgrade(struct victim *v, const char *dir)
 void victim_goes_on_over_upgrades(struct victim *v, const struct node node[2],
 				  unsigned n)
 {
-	v->slow = 0;
-	for (unsigned i = 0; i < n;) {
-		if (!victim_upgrade(v, node[i % 2].dir))
-			continue;
+	unsigned slow = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		const struct node *own = &v->elsewhere[i % 2];
+
+		while (!victim_upgrade(v, node[i % 2].dir, &slow))
+			;
+		while (!victim_is_here(v) &&
+		       !victim_upgrade(v, own->dir, &slow))
+			;
 		victim_goes_on(v, 64);
-		i++;
 	}
-	v->upgrades += n;
-	if (v->slow)
-		print_message("%u upgrades had to be tried again\n", v->slow);
+	if (slow)
+		print_message("%u upgrades had to be tried again\n", slow);
 }
 
-static double p99_us(const struct mpib_hist *h)
-{
-	struct mpib_hist_counts n = { 0 };
-
-	mpib_hist_read(h, &n);
-	return (double)mpib_hist_quantile(&n, 0.99) / 1000;
-}
-
-/* As many messages an upgrade as there were while it was attacked. */
-static void goes_on_alone(struct victim *v)
-{
-	uint64_t each = COMPARED;
-
-	atomic_store(&v->left_alone, true);
-	if (v->upgrades)
-		each = v->messages / v->upgrades;
-	for (uint64_t n = 0; n < COMPARED; n += each) {
-		if (v->upgrades)
-			victim_upgrade(v, n / each % 2 ? v->to : v->from);
-		victim_goes_on(v, each);
-	}
-}
-
-void victim_compare(struct victim *v)
-{
-	struct load taken;
-
-	load_taken(&taken, v->from, v->to);
-	load_less(&taken, &v->before);
-	load_begin(&taken, node_ms() - v->since_ms + 1);
-	goes_on_alone(v);
-	load_end();
-	print_message("the victim: p99 %.0f us, and %.0f us beside the same "
-		      "CPU load without the attack\n",
-		      p99_us(&v->beside[0]), p99_us(&v->beside[1]));
-}
-
-void victim_end(struct victim *v)
+static void victim_stop(struct victim *v)
 {
 	atomic_store(&v->stop, true);
 	assert_int_equal(tenant_end(v->pid), 0);
@@ -217,6 +196,30 @@ void victim_end(struct victim *v)
 		      "0 refused\n",
 		      (unsigned long long)v->messages,
 		      (unsigned long long)v->attached);
+	for (unsigned i = 0; i < 2 && !victim_is_here(v); i++) {
+		node_stop(&v->elsewhere[i]);
+		elsewhere--;
+	}
+}
+
+void victim_end(struct victim *v)
+{
+	struct mpib_hist_counts n = { 0 };
+
+	mpib_hist_read(&v->took, &n);
+	print_message("the victim: p99 %.0f us\n",
+		      (double)mpib_hist_quantile(&n, 0.99) / 1000);
+	victim_stop(v);
+	munmap(v, sizeof(*v));
+}
+
+void victim_newcomer(const struct node *from, const struct node *to,
+		     uint64_t messages)
+{
+	struct victim *v = victim_start(from, to);
+
+	victim_goes_on(v, messages);
+	victim_stop(v);
 	munmap(v, sizeof(*v));
 }
 
@@ -245,7 +248,6 @@ void victim_leave(struct victim *v, struct node node[2])
 {
 	if (!v)
 		return;
-	victim_compare(v);
 	victim_end(v);
 	node_stop(&node[0]);
 	node_stop(&node[1]);

@@ -11,7 +11,6 @@
 #include <stdint.h>
 
 #include "base/hist.h"
-#include "load.h"
 #include "tenant.h"
 
 struct victim {
@@ -22,38 +21,37 @@ struct victim {
 	_Atomic uint64_t attached, refused; /* tries to attach and connect */
 	_Atomic int error; /* of a connection that was open before */
 	char why[320]; /* of the latest failure */
-	/* From a message's isend to its arrival: while it is attacked, and
-	 * beside as much load of the CPU without an attack. */
-	_Atomic bool left_alone;
-	_Atomic bool apart; /* what happens now is no attack: neither of both */
-	struct mpib_hist beside[2];
-	unsigned upgrades, slow; /* amid attacks; tried again */
-	struct load before; /* when it started, and what is no attack */
-	uint64_t since_ms;
+	_Atomic bool apart; /* what happens now is no attack */
+	struct mpib_hist
+		took; /* messages, but for apart, from isend to arrival */
+	/* Two nodes that are not attacked, where the environment has
+	 * VICTIM_ELSEWHERE: it moves between these, beside what the same attack
+	 * takes of the machine. */
+	struct node elsewhere[2];
 };
 
 /* Start it, in memory that both processes see; returns when it moves. */
 struct victim *victim_start(const struct node *from, const struct node *to);
+bool victim_is_here(const struct victim *v);
 /* Start nodes 1 and 2 with these arguments, and a victim between them; NULL
- * unless the test runs as root. victim_leave(), when no attacker is left,
- * compares, ends it and stops both. */
+ * unless the test runs as root. victim_leave(), when no attacker is left, ends it
+ * and stops both. */
 struct victim *victim_between(struct node node[2], const char *const *args);
 void victim_leave(struct victim *v, struct node node[2]);
 /* The same for cmocka, of the last victim_between(). */
 int victim_teardown(void **state);
 /* Wait until it has moved so many more messages, and attached once more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
-/* The operator upgrades both nodes in turn, n times in all: each succeeds, and it
- * goes on over them. Two may be tried again, where the new process was given up for
- * want of CPU. */
+/* The operator upgrades both nodes in turn, n times in all, and those of a victim
+ * elsewhere: each succeeds, and it goes on over them. Two may be tried again, where
+ * the new process was given up for want of CPU. */
 void victim_goes_on_over_upgrades(struct victim *v, const struct node node[2],
 				  unsigned n);
-/* The attackers have ended: have it move on beside processes that take as much of
- * the CPU as they, and the proxies' threads that move no messages, did, each
- * time for as long, and over as many upgrades a message; and tell the p99 of
- * both. */
-void victim_compare(struct victim *v);
-/* Stop it: no message was wrong, no attach refused, no connection broken. */
+/* Stop it, and tell the p99 of its messages: none was wrong, no attach refused, no
+ * connection broken. */
 void victim_end(struct victim *v);
+/* One that begins only now moves so many messages. */
+void victim_newcomer(const struct node *from, const struct node *to,
+		     uint64_t messages);
 
 #endif
