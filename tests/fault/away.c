@@ -28,28 +28,8 @@ static int teardown(void **state)
 
 static void open_ready(struct mover *m, unsigned from, uint64_t seed)
 {
-	unsigned long long since = node_ms();
-	int rc = mover_open(m, node[from].dir, node[1 - from].dir, ROOM,
-			    seed & 1, seed);
-
-	while (rc == 0 && node_ms() - since < MOVING_HANG_MS)
-		rc = mover_ready(m);
-	if (rc != 1)
-		fail_msg("from node %u: %s", from, mpib_strerror());
-}
-
-static void move(struct mover *m, unsigned messages)
-{
-	unsigned long long since = node_ms();
-	uint64_t goal = m->messages + messages;
-
-	while (m->messages < goal) {
-		if (mover_step(m) < 0)
-			fail_msg("%s", mpib_strerror());
-		if (node_ms() - since > MOVING_HANG_MS)
-			fail_msg("a message never arrives");
-	}
-	assert_int_equal(m->wrong, 0);
+	mover_must(mover_begin(m, node[from].dir, node[1 - from].dir, ROOM,
+			       seed & 1, seed));
 }
 
 /* One end's request fails, within the time that nothing may hang. */
@@ -77,7 +57,7 @@ static void connections_of_one_rail_end_and_new_ones_work_later(void **state)
 			   "none", "--failover-hold-down", "200", NULL);
 	for (unsigned i = 0; i < 2; i++) {
 		open_ready(&m[i], i, i);
-		move(&m[i], 3);
+		mover_must(mover_move(&m[i], 3));
 	}
 	gone_take(node[0].sout);
 	for (unsigned i = 0; i < 2; i++) {
@@ -107,7 +87,7 @@ static void connections_of_one_rail_end_and_new_ones_work_later(void **state)
 	for (unsigned i = 0; i < 2; i++) {
 		mover_close(&m[i]);
 		open_ready(&m[i], i, i);
-		move(&m[i], 3);
+		mover_must(mover_move(&m[i], 3));
 		mover_close(&m[i]);
 	}
 	for (unsigned i = 0; i < 2; i++) {
@@ -251,10 +231,10 @@ static void ends_without_a_common_rail_are_told_so_at_once(void **state)
 	gone_return(node[1].sout);
 	gone_until_readopted(NULL, &node[1], 1);
 	open_ready(&m, 0, 1);
-	move(&m, 3);
+	mover_must(mover_move(&m, 3));
 	gone_return(node[0].sup);
 	gone_until_readopted(NULL, &node[0], 1);
-	move(&m, 3);
+	mover_must(mover_move(&m, 3));
 	mover_close(&m);
 	stop();
 }

@@ -108,18 +108,16 @@ static void live(unsigned seed)
 {
 	for (unsigned i = seed;; i++) {
 		struct mover m;
-		int rc = mover_open(&m, node[i & 1].dir, node[i >> 1 & 1].dir,
-				    4096u << i % 8, i & 4, i);
+		int rc = mover_begin(&m, node[i & 1].dir, node[i >> 1 & 1].dir,
+				     4096u << i % 8, i & 4, i);
 
-		while (rc == 0 && (rc = mover_ready(&m)) == 0)
-			usleep(50);
 		for (unsigned n = 0; rc >= 0 && n < i % 16;) {
 			rc = mover_step(&m);
 			n += rc > 0;
 		}
 		if (rc < 0 || m.wrong) {
 			fprintf(stderr, "victim: %s\n",
-				m.wrong ? "wrong data" : mpib_strerror());
+				m.wrong ? "wrong data" : mover_why(rc));
 			_exit(1);
 		}
 		mover_close(&m);
@@ -167,15 +165,12 @@ static void have_whole_windows(const struct mover *m)
 static void open_witnesses(struct mover *m)
 {
 	for (unsigned i = 0; i < WITNESSES; i++) {
-		if (mover_open(&m[i], node[i].dir, node[1 - i].dir, 100000,
-			       i & 1, 77 + i) < 0)
-			fail_msg("witness: %s", mpib_strerror());
-		while (mover_ready(&m[i]) == 0)
-			usleep(100);
+		mover_must(mover_begin(&m[i], node[i].dir, node[1 - i].dir,
+				       100000, i & 1, 77 + i));
 		have_whole_windows(&m[i]);
 	}
-	while (m[0].messages < 3 || m[1].messages < 3)
-		step_all(m);
+	for (unsigned i = 0; i < WITNESSES; i++)
+		mover_must(mover_move(&m[i], 3));
 }
 
 /* A node's lanes to itself: lanes stay once they are made. */
@@ -183,10 +178,7 @@ static void make_own_lanes(const struct node *n)
 {
 	struct mover m;
 
-	if (mover_open(&m, n->dir, n->dir, 4096, true, 1) < 0)
-		fail_msg("%s", mpib_strerror());
-	while (mover_ready(&m) == 0)
-		usleep(100);
+	mover_must(mover_begin(&m, n->dir, n->dir, 4096, true, 1));
 	mover_close(&m);
 	node_until_usage(n, "attached", 2);
 }

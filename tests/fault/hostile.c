@@ -275,10 +275,7 @@ static int setup(void **state)
 	void *p[2];
 
 	node_start(&node, 8, "--log-level", "error", NULL);
-	if (mover_open(&neighbour, node.dir, node.dir, 50000, true, 8) < 0)
-		return -1;
-	while (mover_ready(&neighbour) == 0)
-		usleep(100);
+	mover_must(mover_begin(&neighbour, node.dir, node.dir, 50000, true, 8));
 	if (!raw_attach(&client,
 			node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET)) ||
 	    !raw_pool(&client, SPOIL_MEM, &mr, &p[0]) ||
@@ -294,9 +291,7 @@ static int teardown(void **state)
 {
 	raw_detach(&client);
 	node_until_usage(&node, "attached", 2);
-	for (uint64_t n = neighbour.messages; neighbour.messages < n + 3;)
-		step_neighbour();
-	assert_int_equal(neighbour.wrong, 0);
+	mover_must(mover_move(&neighbour, 3));
 	printf("the neighbour: %llu messages, 0 wrong\n",
 	       (unsigned long long)neighbour.messages);
 	mover_close(&neighbour);

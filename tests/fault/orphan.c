@@ -28,12 +28,10 @@ static void rank_run(int tell)
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (unsigned i = 0; i < 2; i++) {
-		if (mover_open(&m[i], node[i].dir, node[!i].dir, ROOM, true,
-			       90 + i) < 0)
+		if (mover_begin(&m[i], node[i].dir, node[!i].dir, ROOM, true,
+				90 + i) < 0)
 			_exit(1);
 	}
-	while (mover_ready(&m[0]) == 0 || mover_ready(&m[1]) == 0)
-		usleep(100);
 	for (uint64_t n = 0;; n = m[0].messages) {
 		if (mover_step(&m[0]) < 0 || mover_step(&m[1]) < 0)
 			_exit(2);
@@ -54,23 +52,6 @@ static void until_let_go(void)
 	}
 }
 
-/* No call of it fails, and no byte is wrong. */
-static void move(struct mover *m)
-{
-	uint64_t until = m->messages + 20;
-	unsigned long long since = node_ms();
-
-	while (m->messages < until) {
-		int rc = m->messages ? 1 : mover_ready(m);
-
-		if (rc < 0 || (rc > 0 && mover_step(m) < 0))
-			fail_msg("%s", mpib_strerror());
-		if (node_ms() - since > MOVING_HANG_MS)
-			fail_msg("a message never arrives");
-	}
-	assert_int_equal(m->wrong, 0);
-}
-
 static void the_memory_of_a_dead_rank_waits_for_no_peer(void **state)
 {
 	struct mover other;
@@ -79,10 +60,9 @@ static void the_memory_of_a_dead_rank_waits_for_no_peer(void **state)
 		node_start(&node[i], 7 + i, "--log-level", "error", "--dmabuf",
 			   "yes", "--peer-silence", "600", "--failover-grace",
 			   MOVING_GRACE_MS, NULL);
-	assert_int_equal(
-		mover_open(&other, node[0].dir, node[1].dir, ROOM, false, 5),
-		0);
-	move(&other);
+	mover_must(
+		mover_begin(&other, node[0].dir, node[1].dir, ROOM, false, 5));
+	mover_must(mover_move(&other, 20));
 	for (unsigned i = 0; i < kills; i++) {
 		unsigned long long since;
 		char byte;
@@ -107,7 +87,7 @@ static void the_memory_of_a_dead_rank_waits_for_no_peer(void **state)
 		assert_int_equal(node_usage(&node[0], "leaving"), 2);
 		kill(node[1].pid, SIGCONT);
 		close(told[0]);
-		move(&other);
+		mover_must(mover_move(&other, 20));
 		node_until_usage(&node[0], "attached", 1);
 		node_until_usage(&node[1], "attached", 1);
 	}

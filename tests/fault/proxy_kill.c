@@ -51,38 +51,18 @@ static void say(const char *what, struct times *t)
 /* Half of them send from the node that dies, half to it. */
 static void open_movers(struct mover *m, unsigned n, unsigned seed)
 {
-	for (unsigned i = 0; i < n; i++) {
-		if (mover_open(&m[i], node[i & 1].dir, node[1 - (i & 1)].dir,
-			       200000, i & 2, seed * MOVERS + i) < 0)
-			fail_msg("mover: %s", mpib_strerror());
-	}
-	for (unsigned i = 0; i < n; i++) {
-		unsigned long long since = node_ms();
-		int rc;
-
-		while ((rc = mover_ready(&m[i])) == 0 &&
-		       node_ms() - since < HANG_MS)
-			usleep(100);
-		if (rc != 1)
-			fail_msg("mover %u: %s", i,
-				 rc ? mpib_strerror() : "never ready");
-	}
+	for (unsigned i = 0; i < n; i++)
+		mover_must(mover_open(&m[i], node[i & 1].dir,
+				      node[1 - (i & 1)].dir, 200000, i & 2,
+				      seed * MOVERS + i));
+	for (unsigned i = 0; i < n; i++)
+		mover_must(mover_wait(&m[i]));
 }
 
 static void move(struct mover *m, unsigned n, uint64_t messages)
 {
-	unsigned long long since = node_ms();
-
-	for (unsigned i = 0; i < n; i++) {
-		uint64_t until = m[i].messages + messages;
-
-		while (m[i].messages < until) {
-			if (mover_step(&m[i]) < 0)
-				fail_msg("mover: %s", mpib_strerror());
-			if (node_ms() - since > HANG_MS)
-				fail_msg("a message never arrives");
-		}
-	}
+	for (unsigned i = 0; i < n; i++)
+		mover_must(mover_move(&m[i], messages));
 }
 
 static void until_all_failed(struct mover *m, unsigned long long since)
@@ -123,8 +103,7 @@ static void until_traffic_with_old_peer(unsigned long long since)
 	struct mover m[2];
 
 	open_movers(m, 2, kills + 2000);
-	for (unsigned i = 0; i < 2; i++)
-		move(&m[i], 1, 1);
+	move(m, 2, 1);
 	note(&to_old_peer, since);
 	for (unsigned i = 0; i < 2; i++)
 		mover_close(&m[i]);
@@ -137,10 +116,8 @@ static void a_killed_proxy_fails_calls_and_comes_back(void **state)
 
 	node_start(&node[0], 3, "--log-level", "error", NULL);
 	node_start(&node[1], 4, "--log-level", "error", NULL);
-	if (mover_open(&alone, node[1].dir, node[1].dir, 50000, true, 3) < 0)
-		fail_msg("%s", mpib_strerror());
-	while (mover_ready(&alone) == 0)
-		usleep(100);
+	mover_must(
+		mover_begin(&alone, node[1].dir, node[1].dir, 50000, true, 3));
 
 	srand(815);
 	for (unsigned k = 0; k < kills; k++) {

@@ -66,14 +66,10 @@ static void come_and_go(void)
 {
 	struct mover m;
 
-	if (mover_open(&m, node.dir, node.dir, 65536, true, 6) < 0)
+	if (mover_begin(&m, node.dir, node.dir, 65536, true, 6) < 0)
 		_exit(1);
-	while (mover_ready(&m) == 0)
-		usleep(100);
-	while (m.messages < 3) {
-		if (mover_step(&m) < 0 || m.wrong)
-			_exit(2);
-	}
+	if (mover_move(&m, 3) < 0)
+		_exit(2);
 	mover_close(&m);
 }
 
@@ -89,10 +85,8 @@ static void be_other(int asked, int tell)
 	if (setgroups(0, NULL) || setgid(NOBODY) || setuid(NOBODY))
 		_exit(100);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (mover_open(&m, node.dir, node.dir, 65536, true, 5) < 0)
+	if (mover_begin(&m, node.dir, node.dir, 65536, true, 5) < 0)
 		_exit(1);
-	while (mover_ready(&m) == 0)
-		usleep(100);
 	for (;;) {
 		if (mover_step(&m) < 0 || m.wrong)
 			_exit(2);

@@ -37,30 +37,8 @@ static int stop(void **state)
 
 static void open_mover(struct mover *m, unsigned from, bool direct)
 {
-	unsigned long long since = node_ms();
-	int rc;
-
-	if (mover_open(m, node[from].dir, node[1 - from].dir, ROOM, direct,
-		       from + 5) < 0)
-		fail_msg("%s", mpib_strerror());
-	while ((rc = mover_ready(m)) == 0 && node_ms() - since < HANG_MS)
-		usleep(100);
-	if (rc != 1)
-		fail_msg("%s", rc ? mpib_strerror() : "never ready");
-}
-
-static void move(struct mover *m, unsigned messages)
-{
-	uint64_t until = m->messages + messages;
-	unsigned long long since = node_ms();
-
-	while (m->messages < until) {
-		if (mover_step(m) < 0)
-			fail_msg("%s", mpib_strerror());
-		if (node_ms() - since > HANG_MS)
-			fail_msg("a message never arrives");
-	}
-	assert_int_equal(m->wrong, 0);
+	mover_must(mover_begin(m, node[from].dir, node[1 - from].dir, ROOM,
+			       direct, from + 5));
 }
 
 /* A client that writes a byte for each message that was right. */
@@ -79,10 +57,8 @@ static pid_t bear_mover(int *told, bool direct)
 		return pid;
 	}
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (mover_open(&m, node[0].dir, node[1].dir, ROOM, direct, 99) < 0)
+	if (mover_begin(&m, node[0].dir, node[1].dir, ROOM, direct, 99) < 0)
 		_exit(1);
-	while (mover_ready(&m) == 0)
-		usleep(100);
 	for (uint64_t n = 0;;) {
 		if (mover_step(&m) < 0 || m.wrong)
 			_exit(2);
@@ -147,10 +123,10 @@ static void a_stopped_client_hurts_nobody_and_goes_on(void **state)
 		hear(told, 3);
 		child_freeze(pid);
 		forget_what_was_said(told);
-		move(&witness, 20);
+		mover_must(mover_move(&witness, 20));
 		bytes = held(&node[0]);
 		kb = rss_kb(node[0].pid);
-		move(&witness, 100);
+		mover_must(mover_move(&witness, 100));
 		assert_int_equal(held(&node[0]), bytes);
 		kb = rss_kb(node[0].pid) - kb;
 		grown = kb > grown ? kb : grown;
@@ -181,16 +157,16 @@ a_proxy_stopped_for_less_than_its_peers_patience_goes_on(void **state)
 	for (unsigned i = 0; i < stops; i++) {
 		struct node *stopped = &node[i & 1];
 
-		move(&m, 3);
-		move(&other, 3);
+		mover_must(mover_move(&m, 3));
+		mover_must(mover_move(&other, 3));
 		child_freeze(stopped->pid);
 		for (unsigned n = 0; n < 1000; n++) {
 			if (mover_step(&m) < 0 || mover_step(&other) < 0)
 				fail_msg("%s", mpib_strerror());
 		}
 		kill(stopped->pid, SIGCONT);
-		move(&m, 5);
-		move(&other, 5);
+		mover_must(mover_move(&m, 5));
+		mover_must(mover_move(&other, 5));
 	}
 	printf("%u proxies stopped and let go: 0 errors, 0 wrong\n", stops);
 	mover_close(&m);
@@ -233,7 +209,7 @@ a_proxy_stopped_for_longer_is_an_error_that_names_the_peer(void **state)
 
 	start("--peer-silence", "5");
 	open_mover(&m, 0, false);
-	move(&m, 3);
+	mover_must(mover_move(&m, 3));
 	child_freeze(node[1].pid);
 	since = node_ms();
 	while ((rc = mover_step(&m)) >= 0 && node_ms() - since < HANG_MS)
@@ -246,7 +222,7 @@ a_proxy_stopped_for_longer_is_an_error_that_names_the_peer(void **state)
 	/* The clients of both ends can begin anew. */
 	node_until_usage(&node[1], "attached", 0);
 	open_mover(&m, 0, false);
-	move(&m, 5);
+	mover_must(mover_move(&m, 5));
 	mover_close(&m);
 }
 
@@ -284,13 +260,10 @@ static void a_child_keeps_nothing_of_its_dead_parent(void **state)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(until[1]);
 		close(tell[0]);
-		if (mover_open(&m, node[0].dir, node[1].dir, ROOM, false, 3) <
-		    0)
+		if (mover_begin(&m, node[0].dir, node[1].dir, ROOM, false, 3) <
+			    0 ||
+		    mover_move(&m, 3) < 0)
 			_exit(1);
-		while (mover_ready(&m) == 0)
-			usleep(100);
-		while (m.messages < 3)
-			mover_step(&m);
 		if (fork() == 0)
 			outlive(&m, until[0], tell[1]);
 		for (;;)

@@ -56,16 +56,10 @@ static void *run_movers(void *arg)
 
 static void open_movers(void)
 {
-	for (unsigned i = 0; i < MOVERS; i++) {
-		unsigned long long since = node_ms();
-		int rc = mover_open(&mover[i], node[i & 1].dir,
-				    node[1 - (i & 1)].dir, 100000, false, i);
-
-		while (rc == 0 && node_ms() - since < HANG_MS)
-			rc = mover_ready(&mover[i]);
-		if (rc != 1)
-			fail_msg("mover %u: %s", i, mpib_strerror());
-	}
+	for (unsigned i = 0; i < MOVERS; i++)
+		mover_must(mover_begin(&mover[i], node[i & 1].dir,
+				       node[1 - (i & 1)].dir, 100000, false,
+				       i));
 	atomic_store(&halt, false);
 	atomic_store(&cut, false);
 	atomic_store(&moved, 0);

@@ -126,17 +126,15 @@ static void of_a_cluster_with_a_key(void **state)
 static void live(unsigned seed, int ready)
 {
 	struct mover m;
-	int rc = mover_open(&m, node[seed & 1].dir, node[1 - (seed & 1)].dir,
-			    100000, seed & 2, seed);
+	int rc = mover_begin(&m, node[seed & 1].dir, node[1 - (seed & 1)].dir,
+			     100000, seed & 2, seed);
 
-	while (rc == 0)
-		rc = mover_ready(&m);
-	if (rc > 0 && write(ready, "r", 1) == 1) {
+	if (rc == 0 && write(ready, "r", 1) == 1) {
 		do
 			rc = mover_step(&m);
 		while (rc >= 0 && !m.wrong);
 	}
-	fprintf(stderr, "victim: %s\n", rc < 0 ? mpib_strerror() : "wrong");
+	fprintf(stderr, "victim: %s\n", rc < 0 ? mover_why(rc) : "wrong");
 	_exit(1);
 }
 
@@ -222,11 +220,7 @@ static void connects_that_nobody_accepts_go_on(void **state)
 			moving_turn(&moving);
 		if (ready != 1)
 			fail_msg("connect %u: %s", i, mpib_strerror());
-		while (m[i].messages < 3) {
-			assert_true(mover_step(&m[i]) >= 0);
-			assert_true(node_ms() - since < MOVING_HANG_MS);
-		}
-		assert_int_equal(m[i].wrong, 0);
+		mover_must(mover_move(&m[i], 3));
 	}
 	for (unsigned i = 0; i < 4; i++)
 		mover_close(&m[i]);

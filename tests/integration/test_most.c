@@ -27,17 +27,12 @@ static struct mover other;
 static int start(void **state)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts) };
-	int rc;
 
 	node_start(&node, 3, "--quota-listeners", "0", "--quota-fds", "0",
 		   "--log-level", "error", NULL);
 	opts.run_dir = node.dir;
 	assert_int_equal(mpib_attach(&opts, &client), 0);
-	assert_int_equal(mover_open(&other, node.dir, node.dir, 65536, true, 3),
-			 0);
-	while ((rc = mover_ready(&other)) == 0)
-		usleep(100);
-	assert_int_equal(rc, 1);
+	mover_must(mover_begin(&other, node.dir, node.dir, 65536, true, 3));
 	return 0;
 }
 
@@ -52,11 +47,7 @@ static int stop(void **state)
 /* Another client's messages arrive. */
 static void others_go_on(void)
 {
-	uint64_t until = other.messages + 3;
-
-	while (other.messages < until)
-		assert_true(mover_step(&other) >= 0);
-	assert_int_equal(other.wrong, 0);
+	mover_must(mover_move(&other, 3));
 }
 
 static void connections_of_a_client(void **state)

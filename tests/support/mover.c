@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
+
+#define HANGS 60 /* s without an end */
 
 static uint64_t next(struct mover *m)
 {
@@ -212,6 +215,50 @@ int mover_step(struct mover *m)
 	if (!tx || !rx)
 		return 0;
 	return m->device ? flush(m) : compare(m);
+}
+
+int mover_wait(struct mover *m)
+{
+	time_t end = time(NULL) + HANGS;
+	int rc;
+
+	while ((rc = mover_ready(m)) == 0) {
+		if (time(NULL) > end)
+			return -ETIME;
+		usleep(50);
+	}
+	return rc < 0 ? rc : 0;
+}
+
+int mover_begin(struct mover *m, const char *from, const char *to, size_t room,
+		bool direct, uint64_t seed)
+{
+	int rc = mover_open(m, from, to, room, direct, seed);
+
+	return rc < 0 ? rc : mover_wait(m);
+}
+
+int mover_move(struct mover *m, uint64_t messages)
+{
+	time_t end = time(NULL) + HANGS;
+	uint64_t goal = m->messages + messages;
+
+	while (m->messages < goal) {
+		int rc = mover_step(m);
+
+		if (rc < 0)
+			return rc;
+		if (time(NULL) > end)
+			return -ETIME;
+	}
+	return m->wrong ? -EBADMSG : 0;
+}
+
+const char *mover_why(int rc)
+{
+	return rc == -ETIME	? "it never ends"
+	       : rc == -EBADMSG ? "a message is wrong"
+				: mpib_strerror();
 }
 
 void mover_close(struct mover *m)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One connection between two nodes, both ends in this process, that carries
- * messages of random size and checks them. No call waits for long, so one
+ * messages of random size and checks them. Steps do not wait, so one
  * thread can drive many movers and do other work. Where the proxies register
  * dma-bufs, memory that needs no copy is such, with a memfd in its place, and is
  * flushed before it is looked at.
@@ -12,6 +12,8 @@
 #include <mpib/client.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "test.h"
 
 struct mover {
 	struct mpib_client *from, *to;
@@ -42,6 +44,20 @@ int mover_call(struct mover *m, const char *from, const char *to, size_t room,
 int mover_answer(struct mover *m);
 /* 1 when both ends are ready, 0 not yet, -errno. */
 int mover_ready(struct mover *m);
+/* Until both ends are ready: 0, -ETIME after a minute, or -errno. */
+int mover_wait(struct mover *m);
+/* mover_open() and mover_wait(). */
+int mover_begin(struct mover *m, const char *from, const char *to, size_t room,
+		bool direct, uint64_t seed);
+/* So many messages more. The same, or -EBADMSG: one was wrong. */
+int mover_move(struct mover *m, uint64_t messages);
+/* In words, what a call of these ended with. */
+const char *mover_why(int rc);
+static inline void mover_must(int rc)
+{
+	if (rc < 0)
+		fail_msg("%s", mover_why(rc));
+}
 /* Post, test or compare once. 1 when something happened, else 0, or -errno of
  * the first call that failed. */
 int mover_step(struct mover *m);

@@ -71,14 +71,8 @@ static void say_all(const struct moving *m)
  * ordinary memory and so staging windows. */
 static void open_one(struct mover *m, const struct node node[2], unsigned i)
 {
-	unsigned long long since = node_ms();
-	int rc = mover_open(m, node[i & 1].dir, node[1 - (i & 1)].dir, 400000,
-			    i & 2, i);
-
-	while (rc == 0 && node_ms() - since < MOVING_HANG_MS)
-		rc = mover_ready(m);
-	if (rc != 1)
-		fail_msg("mover %u: %s", i, mpib_strerror());
+	mover_must(mover_begin(m, node[i & 1].dir, node[1 - (i & 1)].dir,
+			       400000, i & 2, i));
 }
 
 void moving_open(struct moving *m, const struct node node[2])
