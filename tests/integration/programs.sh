@@ -80,15 +80,6 @@ for program in "$build"/bench/bench-* "$build/bench/hotpath"; do
 	says "^$(basename "$program") $version\$" "$program" --version
 	refuses 2 "$program" --nonsense
 done
-# Of a GPU's tests, as it is where there is no GPU.
-check=$build/tests/gpu/nccl-check-absent
-says '^Usage: ' "$check" --help
-says "^nccl-check-absent $version\$" "$check" --version
-for option in --nonsense --help=1 word --nodes '--nodes one' '--probe word' \
-	'--nodes a,b --algo star' '--nodes a,b --proto x' '--nodes a,b --max 1'; do
-	# shellcheck disable=SC2086
-	refuses 2 "$check" $option
-done
 example=$build/docs/example/mpib-send
 says '^Usage: ' "$example" --help
 refuses 2 "$example"
@@ -118,6 +109,8 @@ refuses 2 "$source/bench/scale" --seconds 0
 refuses 2 "$source/bench/tax" --reps 1x
 refuses 2 "$source/tests/gpu/run" word
 refuses 2 "$source/tests/gpu/run" --max
+refuses 2 "$source/tests/gpu/run" --max 1M
+refuses 2 "$source/tests/gpu/run" --gpus 0
 refuses 2 "$source/tests/soak" none
 refuses 2 "$source/tests/soak" 1 nonsense
 

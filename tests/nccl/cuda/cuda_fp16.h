@@ -13,17 +13,17 @@ typedef __half half;
 static inline __half __float2half(float value)
 {
 	_Float16 rounded = (_Float16)value;
-	__half half;
+	__half made;
 
-	__builtin_memcpy(&half.bits, &rounded, sizeof(half.bits));
-	return half;
+	__builtin_memcpy(&made.bits, &rounded, sizeof(made.bits));
+	return made;
 }
 
-static inline float __half2float(__half half)
+static inline float __half2float(__half from)
 {
 	_Float16 value;
 
-	__builtin_memcpy(&value, &half.bits, sizeof(value));
+	__builtin_memcpy(&value, &from.bits, sizeof(value));
 	return (float)value;
 }
 

@@ -44,6 +44,7 @@ cudaError_t cudaGetDriverEntryPoint(
 
 /* Memory, memory.cc and ipc.cc */
 cudaError_t cudaMalloc(void **device, size_t size);
+cudaError_t cudaMallocManaged(void **device, size_t size, unsigned int flags);
 cudaError_t cudaFree(void *device);
 cudaError_t cudaHostAlloc(void **host, size_t size, unsigned int flags);
 cudaError_t cudaFreeHost(void *host);

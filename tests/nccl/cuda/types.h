@@ -40,6 +40,7 @@ typedef void (*cudaHostFn_t)(void *arg);
 #define cudaEventDisableTiming 0x02
 #define cudaEventWaitExternal 0x01
 #define cudaHostAllocMapped 0x02
+#define cudaMemAttachGlobal 0x01
 #define cudaHostRegisterPortable 0x01
 #define cudaHostRegisterMapped 0x02
 #define cudaIpcMemLazyEnablePeerAccess 0x01

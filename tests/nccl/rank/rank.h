@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * nccl-rank: ranks of NCCL on nodes that are processes of this machine, over the
- * CUDA stand-in, in which memory of a device is memory that the test can read.
+ * nccl-rank: ranks of NCCL on nodes that are processes of this machine. Memory of a
+ * device is memory that the test can read, too: so is all that the CUDA stand-in
+ * has, and on a GPU what is managed.
  *
  * What fails ends its rank with a line on why, and the job with it; what waits
  * has a limit, since a hang is what these tests look for.

@@ -62,7 +62,7 @@ void *device_alloc(const struct rank *r, size_t size)
 {
 	void *memory;
 
-	CUDA(r, cudaMalloc(&memory, size));
+	CUDA(r, cudaMallocManaged(&memory, size, cudaMemAttachGlobal));
 	return memory;
 }
 

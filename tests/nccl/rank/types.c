@@ -5,11 +5,12 @@
  */
 #include <string.h>
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_fp8.h>
 #include <nccl.h>
 
+/* The toolkit's are for C++ alone. */
+#include "../cuda/cuda_bf16.h"
+#include "../cuda/cuda_fp16.h"
+#include "../cuda/cuda_fp8.h"
 #include "rank.h"
 
 static const struct type {

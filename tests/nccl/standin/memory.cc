@@ -119,6 +119,13 @@ STANDIN_API cudaError_t cudaMalloc(void **device, size_t size)
 	return allocate(device, size, standin::Kind::device);
 }
 
+// The host reads all memory here.
+STANDIN_API cudaError_t cudaMallocManaged(void **device, size_t size,
+					  unsigned int)
+{
+	return cudaMalloc(device, size);
+}
+
 // As the real one, it waits for the device first.
 STANDIN_API cudaError_t cudaFree(void *device)
 {
