@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "doctor/doctor.h"
-#include "verbs/verbs.h"
+#include "verbs/connect.h"
 
 #define LOOP_BYTES (256u << 10)
 #define LOOP_WRITES 64u /* of them the last is signalled */
@@ -86,70 +86,27 @@ static int loop_open(struct loop *l)
 	return rc;
 }
 
-static int loop_init(struct loop *l, unsigned i)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = l->spec.port,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
-	};
-
-	return l->v->modify_qp(l->qp[i], &attr,
-			       IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-				       IBV_QP_ACCESS_FLAGS);
-}
-
-static int loop_rtr(struct loop *l, unsigned i)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = l->port.mtu,
-		.dest_qp_num = l->qp[!i]->qp_num,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.ah_attr = { .port_num = l->spec.port, .dlid = l->port.lid },
-	};
-
-	if (l->port.grh_required || l->port.lid == 0 ||
-	    l->port.link_layer == IBV_LINK_LAYER_ETHERNET) {
-		attr.ah_attr.is_global = 1;
-		attr.ah_attr.grh.dgid = l->port.gid;
-		attr.ah_attr.grh.sgid_index = l->port.gid_index;
-		attr.ah_attr.grh.hop_limit = 64;
-	}
-	return l->v->modify_qp(l->qp[i], &attr,
-			       IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-				       IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				       IBV_QP_MAX_DEST_RD_ATOMIC |
-				       IBV_QP_MIN_RNR_TIMER);
-}
-
-static int loop_rts(struct loop *l, unsigned i)
-{
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 1,
-	};
-
-	return l->v->modify_qp(l->qp[i], &attr,
-			       IBV_QP_STATE | IBV_QP_TIMEOUT |
-				       IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-				       IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
-}
-
 static int loop_connect(struct loop *l)
 {
-	static int (*const step[])(struct loop *, unsigned) = {
-		loop_init, loop_init, loop_rtr, loop_rtr, loop_rts, loop_rts
-	};
 	int rc = 0;
 
 	l->call = "ibv_modify_qp";
-	for (unsigned i = 0; rc == 0 && i < sizeof(step) / sizeof(step[0]); i++)
-		rc = step[i](l, i % 2);
+	for (unsigned i = 0; rc == 0 && i < 2; i++)
+		rc = mpib_qp_init(l->v, l->qp[i], l->spec.port, 0,
+				  IBV_ACCESS_REMOTE_WRITE);
+	for (unsigned i = 0; rc == 0 && i < 2; i++) {
+		struct ibv_qp_attr attr = {
+			.path_mtu = l->port.mtu,
+			.dest_qp_num = l->qp[!i]->qp_num,
+			.min_rnr_timer = 12,
+			.timeout = 14,
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+			.ah_attr = mpib_path_to_self(&l->port, l->spec.port, 0),
+		};
+
+		rc = mpib_qp_connect(l->v, l->qp[i], &attr);
+	}
 	return rc;
 }
 

@@ -9,6 +9,7 @@
 #include <sys/random.h>
 
 #include "engine/lane/spread.h"
+#include "verbs/connect.h"
 
 static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 {
@@ -24,12 +25,6 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 			.max_inline_data = rail->port.max_inline,
 		},
 		.qp_type = IBV_QPT_RC,
-	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = rail->port_num,
-		.pkey_index = (uint16_t)lane->shard->engine->cfg.pkey_index,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE,
 	};
 	int rc;
 
@@ -50,9 +45,9 @@ static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 	if (rc < 0)
 		return mpib_last_error(lane->shard, r, "ibv_create_qp", rc);
 	q->qpn = q->qp->qp_num;
-	rc = rail->verbs->modify_qp(q->qp, &attr,
-				    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-					    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	rc = mpib_qp_init(rail->verbs, q->qp, rail->port_num,
+			  (uint16_t)lane->shard->engine->cfg.pkey_index,
+			  IBV_ACCESS_REMOTE_WRITE);
 	return mpib_last_error(lane->shard, r, "ibv_modify_qp", rc);
 }
 
@@ -109,48 +104,26 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
 	mpib_ece_offer(lane, r, out);
 }
 
-static int to_rtr(struct mpib_lane_qp *q, const struct mpib_port_info *port,
-		  const struct mpib_lane_rail_info *remote, unsigned i)
+static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
+		    const struct mpib_lane_rail_info *remote, unsigned i)
 {
 	struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
 	const struct mpib_engine_config *cfg = &q->lane->shard->engine->cfg;
 	enum ibv_mtu mtu = (enum ibv_mtu)remote->mtu;
 	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu < port->mtu ? mtu : port->mtu,
 		.dest_qp_num = remote->qpn[i],
 		.rq_psn = remote->psn[i],
-		.max_dest_rd_atomic = 1,
+		.sq_psn = q->psn,
 		.min_rnr_timer = cfg->min_rnr_timer,
+		.timeout = cfg->timeout,
+		.retry_cnt = cfg->retry_cnt,
+		.rnr_retry = cfg->rnr_retry,
 	};
 
 	mpib_ece_take(q, remote, i);
 	mpib_route_fill(q->lane, rail, port, remote, &attr.ah_attr);
-	return rail->verbs->modify_qp(
-		q->qp, &attr,
-		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-			IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-			IBV_QP_MIN_RNR_TIMER);
-}
-
-static int to_rts(struct mpib_lane_qp *q)
-{
-	struct mpib_rail *rail = &q->lane->shard->rail[q->rail];
-	const struct mpib_engine_config *cfg = &q->lane->shard->engine->cfg;
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_RTS,
-		.timeout = cfg->timeout,
-		.retry_cnt = cfg->retry_cnt,
-		.rnr_retry = cfg->rnr_retry,
-		.sq_psn = q->psn,
-		.max_rd_atomic = 1,
-	};
-
-	return rail->verbs->modify_qp(q->qp, &attr,
-				      IBV_QP_STATE | IBV_QP_TIMEOUT |
-					      IBV_QP_RETRY_CNT |
-					      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					      IBV_QP_MAX_QP_RD_ATOMIC);
+	return mpib_qp_connect(rail->verbs, q->qp, &attr);
 }
 
 void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
@@ -198,11 +171,8 @@ int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned r,
 	struct mpib_port_info port;
 	int rc = rail->verbs->query_port(rail->ctx, rail->port_num, &port);
 
-	for (unsigned i = 0; rc == 0 && i < lane->qps[r]; i++) {
-		rc = to_rtr(&lane->qp[r][i], &port, remote, i);
-		if (rc == 0)
-			rc = to_rts(&lane->qp[r][i]);
-	}
+	for (unsigned i = 0; rc == 0 && i < lane->qps[r]; i++)
+		rc = start_qp(&lane->qp[r][i], &port, remote, i);
 	return rc;
 }
 

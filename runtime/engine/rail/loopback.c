@@ -10,6 +10,7 @@
 #include "base/xalloc.h"
 #include "engine/rail/absent.h"
 #include "engine/rail/tenant.h"
+#include "verbs/connect.h"
 
 /* Between two attempts to replace a QP that broke. */
 #define AGAIN_NS 100000000u
@@ -31,37 +32,14 @@ static int loopback_create(struct mpib_tenant *t, unsigned r)
 			 .max_recv_sge = 1 },
 		.qp_type = IBV_QPT_RC,
 	};
-	struct ibv_qp_attr attr = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = rail->port_num,
-		.pkey_index = (uint16_t)t->shard->engine->cfg.pkey_index,
-		.qp_access_flags = IBV_ACCESS_REMOTE_READ,
-	};
 	int rc = rail->verbs->create_qp(t->pd[r], &init, &t->loop[r].qp);
 
 	if (rc < 0)
 		return mpib_last_error(t->shard, r, "ibv_create_qp", rc);
-	rc = rail->verbs->modify_qp(t->loop[r].qp, &attr,
-				    IBV_QP_STATE | IBV_QP_PKEY_INDEX |
-					    IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
+	rc = mpib_qp_init(rail->verbs, t->loop[r].qp, rail->port_num,
+			  (uint16_t)t->shard->engine->cfg.pkey_index,
+			  IBV_ACCESS_REMOTE_READ);
 	return mpib_last_error(t->shard, r, "ibv_modify_qp", rc);
-}
-
-static void loopback_address(const struct mpib_rail *rail,
-			     const struct mpib_engine_config *cfg,
-			     const struct mpib_port_info *port,
-			     struct ibv_ah_attr *ah)
-{
-	*ah = (struct ibv_ah_attr){
-		.dlid = port->lid,
-		.sl = cfg->service_level < 0 ? 0 : (uint8_t)cfg->service_level,
-		.port_num = rail->port_num,
-		.is_global = port->link_layer == IBV_LINK_LAYER_ETHERNET ||
-			     port->grh_required || port->lid == 0,
-		.grh = { .dgid = port->gid,
-			 .sgid_index = port->gid_index,
-			 .hop_limit = 255 },
-	};
 }
 
 static uint8_t at_most(uint8_t most, uint8_t n)
@@ -76,7 +54,13 @@ static int loopback_connect(struct mpib_tenant *t, unsigned r)
 	struct mpib_rail *rail = &t->shard->rail[r];
 	struct ibv_qp *qp = t->loop[r].qp;
 	struct mpib_port_info port;
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	struct ibv_qp_attr attr = {
+		.dest_qp_num = qp->qp_num,
+		.min_rnr_timer = cfg->min_rnr_timer,
+		.timeout = at_most(TIMEOUT_MOST, cfg->timeout),
+		.retry_cnt = at_most(RETRIES_MOST, cfg->retry_cnt),
+		.rnr_retry = cfg->rnr_retry,
+	};
 	uint32_t psn;
 	int rc;
 
@@ -87,27 +71,11 @@ static int loopback_connect(struct mpib_tenant *t, unsigned r)
 	if (rc < 0)
 		return rc;
 	attr.path_mtu = port.mtu;
-	attr.dest_qp_num = qp->qp_num;
 	attr.rq_psn = attr.sq_psn = psn & 0xffffff;
-	attr.max_dest_rd_atomic = attr.max_rd_atomic = 1;
-	attr.min_rnr_timer = cfg->min_rnr_timer;
-	attr.timeout = at_most(TIMEOUT_MOST, cfg->timeout);
-	attr.retry_cnt = at_most(RETRIES_MOST, cfg->retry_cnt);
-	attr.rnr_retry = cfg->rnr_retry;
-	loopback_address(rail, cfg, &port, &attr.ah_attr);
-	rc = rail->verbs->modify_qp(qp, &attr,
-				    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
-					    IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					    IBV_QP_MAX_DEST_RD_ATOMIC |
-					    IBV_QP_MIN_RNR_TIMER);
-	if (rc < 0)
-		return rc;
-	attr.qp_state = IBV_QPS_RTS;
-	return rail->verbs->modify_qp(qp, &attr,
-				      IBV_QP_STATE | IBV_QP_TIMEOUT |
-					      IBV_QP_RETRY_CNT |
-					      IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
-					      IBV_QP_MAX_QP_RD_ATOMIC);
+	attr.ah_attr = mpib_path_to_self(
+		&port, rail->port_num,
+		cfg->service_level < 0 ? 0 : (uint8_t)cfg->service_level);
+	return mpib_qp_connect(rail->verbs, qp, &attr);
 }
 
 static void loopback_destroy(struct mpib_tenant *t, unsigned r)
