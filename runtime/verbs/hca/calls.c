@@ -41,13 +41,24 @@ static int hca_job_make(struct hca_job *job, void **made)
 
 struct hca_job *hca_job_on(struct ibv_context *ctx, void *on, const char *call,
 			   enum hca_kind kind, int (*run)(struct hca_job *),
-			   void (*undo)(struct hca_job *))
+			   int (*end)(void *))
 {
-	struct hca_job *job = hca_job_new(ctx, call, kind, run, undo);
+	struct hca_job *job = hca_job_new(ctx, call, kind, run, end);
 
 	if (job)
 		job->on = on;
 	return job;
+}
+
+static int run_end(struct hca_job *job)
+{
+	return job->end(job->on);
+}
+
+struct hca_job *hca_job_ending(struct ibv_context *ctx, void *on,
+			       const char *call, int (*end)(void *))
+{
+	return hca_job_on(ctx, on, call, HCA_ENDS, run_end, end);
 }
 
 static int run_open(struct hca_job *job)
@@ -60,16 +71,16 @@ static int run_open(struct hca_job *job)
 	return rc;
 }
 
-static void undo_open(struct hca_job *job)
+static int end_open(void *ctx)
 {
-	v->close(job->made);
+	return v->close(ctx);
 }
 
 static int calls_open(const struct mpib_rail_spec *spec,
 		      struct ibv_context **ctx)
 {
 	struct hca_job *job = hca_job_new(NULL, "ibv_open_device", HCA_MAKES,
-					  run_open, undo_open);
+					  run_open, end_open);
 	int rc;
 
 	if (!job)
@@ -123,27 +134,22 @@ static int run_alloc_pd(struct hca_job *job)
 	return v->alloc_pd(job->ctx, (struct ibv_pd **)&job->made);
 }
 
-static void undo_alloc_pd(struct hca_job *job)
+static int end_pd(void *pd)
 {
-	v->dealloc_pd(job->made);
+	return v->dealloc_pd(pd);
 }
 
 static int calls_alloc_pd(struct ibv_context *ctx, struct ibv_pd **pd)
 {
 	return hca_job_make(hca_job_new(ctx, "ibv_alloc_pd", HCA_MAKES,
-					run_alloc_pd, undo_alloc_pd),
+					run_alloc_pd, end_pd),
 			    (void **)pd);
-}
-
-static int run_dealloc_pd(struct hca_job *job)
-{
-	return v->dealloc_pd(job->on);
 }
 
 static int calls_dealloc_pd(struct ibv_pd *pd)
 {
-	return hca_job_run(hca_job_on(pd->context, pd, "ibv_dealloc_pd",
-				      HCA_ENDS, run_dealloc_pd, NULL));
+	return hca_job_run(
+		hca_job_ending(pd->context, pd, "ibv_dealloc_pd", end_pd));
 }
 
 static int run_reg_mr(struct hca_job *job)
@@ -157,16 +163,16 @@ static int run_reg_mr(struct hca_job *job)
 			 mr);
 }
 
-static void undo_reg_mr(struct hca_job *job)
+static int end_mr(void *mr)
 {
-	v->dereg_mr(job->made);
+	return v->dereg_mr(mr);
 }
 
 static int calls_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
 			uint64_t iova, int access, struct ibv_mr **mr)
 {
 	struct hca_job *job = hca_job_on(pd->context, pd, "ibv_reg_mr",
-					 HCA_MAKES, run_reg_mr, undo_reg_mr);
+					 HCA_MAKES, run_reg_mr, end_mr);
 
 	if (job) {
 		job->addr = addr;
@@ -191,7 +197,7 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	if (own < 0)
 		return v->reg_dmabuf_mr(pd, offset, len, iova, fd, access, mr);
 	job = hca_job_on(pd->context, pd, "ibv_reg_dmabuf_mr", HCA_MAKES,
-			 run_reg_mr, undo_reg_mr);
+			 run_reg_mr, end_mr);
 	if (!job) {
 		close(own);
 		return -ENOMEM;
@@ -204,31 +210,25 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	return hca_job_make(job, (void **)mr);
 }
 
-static int run_dereg_mr(struct hca_job *job)
-{
-	return v->dereg_mr(job->on);
-}
-
 static int calls_dereg_mr(struct ibv_mr *mr)
 {
-	struct hca_job *job = hca_job_on(mr->context, mr, "ibv_dereg_mr",
-					 HCA_ENDS, run_dereg_mr, NULL);
+	struct hca_job *job =
+		hca_job_ending(mr->context, mr, "ibv_dereg_mr", end_mr);
 
 	if (job)
 		job->bytes = mr->length;
 	return hca_job_run(job);
 }
 
-static int run_destroy_channel(struct hca_job *job)
+static int end_channel(void *ch)
 {
-	return v->destroy_comp_channel(job->on);
+	return v->destroy_comp_channel(ch);
 }
 
 static int calls_destroy_channel(struct ibv_comp_channel *ch)
 {
-	return hca_job_run(hca_job_on(ch->context, ch,
-				      "ibv_destroy_comp_channel", HCA_ENDS,
-				      run_destroy_channel, NULL));
+	return hca_job_run(hca_job_ending(
+		ch->context, ch, "ibv_destroy_comp_channel", end_channel));
 }
 
 static int run_create_cq(struct hca_job *job)
@@ -237,16 +237,16 @@ static int run_create_cq(struct hca_job *job)
 			    job->cq.channel, (struct ibv_cq **)&job->made);
 }
 
-static void undo_create_cq(struct hca_job *job)
+static int end_cq(void *cq)
 {
-	v->destroy_cq(job->made);
+	return v->destroy_cq(cq);
 }
 
 static int calls_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 			   struct ibv_comp_channel *ch, struct ibv_cq **cq)
 {
 	struct hca_job *job = hca_job_new(ctx, "ibv_create_cq", HCA_MAKES,
-					  run_create_cq, undo_create_cq);
+					  run_create_cq, end_cq);
 
 	if (job) {
 		job->cq.cqe = cqe;
@@ -256,15 +256,10 @@ static int calls_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 	return hca_job_make(job, (void **)cq);
 }
 
-static int run_destroy_cq(struct hca_job *job)
-{
-	return v->destroy_cq(job->on);
-}
-
 static int calls_destroy_cq(struct ibv_cq *cq)
 {
-	return hca_job_run(hca_job_on(cq->context, cq, "ibv_destroy_cq",
-				      HCA_ENDS, run_destroy_cq, NULL));
+	return hca_job_run(
+		hca_job_ending(cq->context, cq, "ibv_destroy_cq", end_cq));
 }
 
 static int calls_get_async_event(struct ibv_context *ctx,

@@ -26,9 +26,10 @@ static int run_ask(struct hca_job *job)
 	return 0;
 }
 
-static void undo_ask(struct hca_job *job)
+static int end_ports(void *ports)
 {
-	free(job->made);
+	free(ports);
+	return 0;
 }
 
 static unsigned no_port(const struct mpib_rail_spec *spec,
@@ -44,7 +45,7 @@ static unsigned ask_device(const struct mpib_rail_spec *spec,
 			   struct mpib_rdma_port *port, unsigned max)
 {
 	struct hca_job *job = hca_job_new(NULL, "ibv_open_device", HCA_MAKES,
-					  run_ask, undo_ask);
+					  run_ask, end_ports);
 	const struct hca_ports *ports;
 	int rc = -ENOMEM;
 
@@ -60,7 +61,7 @@ static unsigned ask_device(const struct mpib_rail_spec *spec,
 	if (ports->n < max)
 		max = ports->n;
 	memcpy(port, ports->port, max * sizeof(*port));
-	undo_ask(job);
+	end_ports(job->made);
 	hca_job_end(job, 0);
 	return max;
 }

@@ -47,10 +47,10 @@ struct hca_job {
 	struct hca *hca;
 	const char *call; /* "ibv_create_qp" */
 	enum hca_kind kind;
-	/* On the HCA's thread: make the call; throw away what it made, NULL if
-	 * it made nothing. */
+	/* On the HCA's thread: make the call; end what it made, NULL if it made
+	 * nothing. */
 	int (*run)(struct hca_job *job);
-	void (*undo)(struct hca_job *job);
+	int (*end)(void *made);
 	int rc;
 	bool done, left; /* the caller waits no more */
 	uint64_t bytes; /* of a registration, or of its end */
@@ -79,7 +79,7 @@ struct hca_job {
 /* A job on an object of ctx; NULL without memory. fd is -1. */
 struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
-			    void (*undo)(struct hca_job *));
+			    int (*end)(void *));
 /* Have it run, and wait. What the call returned, and then *job is the caller's to
  * read and to free; or -EIO without one: if *job is NULL then, the thread frees
  * it. */
@@ -97,7 +97,10 @@ void hca_forget(struct hca_context *c);
 /* calls.c: hca_job_new() for an object. */
 struct hca_job *hca_job_on(struct ibv_context *ctx, void *on, const char *call,
 			   enum hca_kind kind, int (*run)(struct hca_job *),
-			   void (*undo)(struct hca_job *));
+			   int (*end)(void *));
+/* A job that ends an object of ctx, as one does that nobody wanted any more. */
+struct hca_job *hca_job_ending(struct ibv_context *ctx, void *on,
+			       const char *call, int (*end)(void *));
 /* hca_job_do() and the job's end, also if it is NULL for there is no memory. What
  * the call returned, or as above. */
 int hca_job_run(struct hca_job *job);

@@ -12,17 +12,16 @@ static int run_create_srq(struct hca_job *job)
 			     (struct ibv_srq **)&job->made);
 }
 
-static void undo_create_srq(struct hca_job *job)
+static int end_srq(void *srq)
 {
-	v->destroy_srq(job->made);
+	return v->destroy_srq(srq);
 }
 
 int hca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		   struct ibv_srq **srq)
 {
-	struct hca_job *job =
-		hca_job_on(pd->context, pd, "ibv_create_srq", HCA_MAKES,
-			   run_create_srq, undo_create_srq);
+	struct hca_job *job = hca_job_on(pd->context, pd, "ibv_create_srq",
+					 HCA_MAKES, run_create_srq, end_srq);
 	int rc;
 
 	if (!job)
@@ -53,15 +52,10 @@ int hca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 	return hca_job_run(job);
 }
 
-static int run_destroy_srq(struct hca_job *job)
-{
-	return v->destroy_srq(job->on);
-}
-
 int hca_destroy_srq(struct ibv_srq *srq)
 {
-	return hca_job_run(hca_job_on(srq->context, srq, "ibv_destroy_srq",
-				      HCA_ENDS, run_destroy_srq, NULL));
+	return hca_job_run(
+		hca_job_ending(srq->context, srq, "ibv_destroy_srq", end_srq));
 }
 
 static int run_create_qp(struct hca_job *job)
@@ -70,17 +64,16 @@ static int run_create_qp(struct hca_job *job)
 			    (struct ibv_qp **)&job->made);
 }
 
-static void undo_create_qp(struct hca_job *job)
+static int end_qp(void *qp)
 {
-	v->destroy_qp(job->made);
+	return v->destroy_qp(qp);
 }
 
 int hca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		  struct ibv_qp **qp)
 {
-	struct hca_job *job =
-		hca_job_on(pd->context, pd, "ibv_create_qp", HCA_MAKES,
-			   run_create_qp, undo_create_qp);
+	struct hca_job *job = hca_job_on(pd->context, pd, "ibv_create_qp",
+					 HCA_MAKES, run_create_qp, end_qp);
 	int rc;
 
 	if (!job)
@@ -116,13 +109,8 @@ int hca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return hca_job_run(job);
 }
 
-static int run_destroy_qp(struct hca_job *job)
-{
-	return v->destroy_qp(job->on);
-}
-
 int hca_destroy_qp(struct ibv_qp *qp)
 {
-	return hca_job_run(hca_job_on(qp->context, qp, "ibv_destroy_qp",
-				      HCA_ENDS, run_destroy_qp, NULL));
+	return hca_job_run(
+		hca_job_ending(qp->context, qp, "ibv_destroy_qp", end_qp));
 }

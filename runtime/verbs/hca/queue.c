@@ -169,8 +169,8 @@ static void run_one(struct hca *h)
 		return;
 	}
 	pthread_mutex_unlock(&hcas_lock);
-	if (rc == 0 && job->undo)
-		job->undo(job);
+	if (rc == 0 && job->kind == HCA_MAKES && job->end)
+		job->end(job->made);
 	if (job->fd >= 0)
 		close(job->fd);
 	pthread_mutex_lock(&hcas_lock);
@@ -247,7 +247,7 @@ static struct hca *hca_named(const char *name)
 
 struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
-			    void (*undo)(struct hca_job *))
+			    int (*end)(void *))
 {
 	struct hca_job *job = calloc(1, sizeof(*job));
 
@@ -257,7 +257,7 @@ struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 	job->call = call;
 	job->kind = kind;
 	job->run = run;
-	job->undo = undo;
+	job->end = end;
 	job->fd = -1;
 	return job;
 }
