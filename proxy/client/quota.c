@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "base/rate.h"
 #include "client/client.h"
 #include "client/memory.h"
 
@@ -172,7 +173,7 @@ int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 	return -EDQUOT;
 }
 
-/* Forget users who left so long ago that their buckets are full. */
+/* Forget users who left so long ago that nothing they sent counts any more. */
 static void quota_forget(struct proxy_clients *all)
 {
 	uint64_t now = mpib_loop_now(all->loop);
@@ -180,7 +181,7 @@ static void quota_forget(struct proxy_clients *all)
 
 	HASH_ITER(hh, all->users, u, next)
 	{
-		if (u->clients > 0 || now - u->filled_at < 3 * MPIB_SEC)
+		if (u->clients > 0 || u->paid > now)
 			continue;
 		HASH_DELETE(hh, all->users, u);
 		free(u);
@@ -214,7 +215,7 @@ void mpib_quota_end(struct proxy_client *s)
 	if (u && s->silent)
 		mpib_sum_less(&u->silent);
 	s->silent = false;
-	/* The bucket stays: it would be full again for who comes back at once. */
+	/* The user stays: who came back at once would have paid for nothing. */
 	if (u)
 		mpib_sum_less(&u->clients);
 }
@@ -239,24 +240,16 @@ void mpib_quota_silent(struct proxy_client *s, bool silent)
 
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)
 {
-	int64_t rate = (int64_t)s->all->cfg->quota[MPIB_QUOTA_MESSAGES];
+	uint64_t rate = s->all->cfg->quota[MPIB_QUOTA_MESSAGES], each, over;
 	struct mpib_quota_user *u = s->user;
-	uint64_t ns = now_ns - u->filled_at;
-	int64_t more;
 
 	if (rate == 0)
 		return 0;
-	/* filled_at 0: the first message finds the bucket full. */
-	more = ns >= MPIB_SEC ? rate
-			      : (int64_t)(ns * (uint64_t)rate / MPIB_SEC);
-	if (more > 0) {
-		u->left = u->left + more > rate ? rate : u->left + more;
-		u->filled_at = now_ns;
-	}
-	if (--u->left >= 0)
-		return 0;
+	each = MPIB_SEC / rate;
+	over = mpib_rate_wait(u->paid, now_ns, MPIB_SEC - each);
 	/* Whoever stops is served again within two seconds. */
-	if (u->left < -rate - 1)
-		u->left = -rate - 1;
-	return u->left >= -rate ? -EDQUOT : -EPIPE;
+	if (over > MPIB_SEC)
+		return -EPIPE;
+	mpib_rate_pay(&u->paid, now_ns, each);
+	return over ? -EDQUOT : 0;
 }

@@ -48,27 +48,26 @@ uint64_t mpib_quota_limit(const struct proxy_clients *all, enum mpib_quota q);
 uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 			 enum mpib_quota q);
 
-/* Rate limit for one user's control messages: a token bucket that holds
- * quota.messages tokens and is filled within a second. */
+/* A user, with the rate of control messages: of quota.messages a second, and as
+ * many at once. */
 struct mpib_quota_user {
 	uid_t uid;
 	uint64_t swap_ns; /* waited for the user's memory, see region_fd.c */
 	unsigned clients; /* connections, those without HELLO too */
 	unsigned silent; /* of these, those without HELLO */
-	int64_t left; /* tokens; below 0: minus the messages refused */
-	uint64_t filled_at; /* ns */
+	uint64_t paid; /* for messages, see base/rate.h */
 	UT_hash_handle hh;
 };
 
-/* Bind s to its user's bucket, and release it. begin: 0 or -ENOMEM. */
+/* Bind s to its user, and release it. begin: 0 or -ENOMEM. */
 int mpib_quota_begin(struct proxy_client *s);
 void mpib_quota_end(struct proxy_client *s);
 /* Forget all users. */
 void mpib_quota_fini(struct proxy_clients *all);
 /* s, which has begun, has not said HELLO; or it has. */
 void mpib_quota_silent(struct proxy_client *s, bool silent);
-/* Count one more message of s. 0; -EDQUOT: refuse it; -EPIPE: a whole bucket of
- * messages has been refused, so drop the client. */
+/* Count one more message of s. 0; -EDQUOT: refuse it; -EPIPE: as many as may come at
+ * once have been refused, so drop the client. */
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns);
 
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/rate.h"
 #include "view/readers.h"
 #include "web/caller.h"
 
@@ -107,11 +108,9 @@ static struct mpib_shaker *shaker_of(struct mpib_visitors *all)
 
 static bool shake(uint64_t *paid, uint64_t now, unsigned most, uint64_t each)
 {
-	if (*paid < now)
-		*paid = now;
-	if (*paid - now >= most * each)
+	if (mpib_rate_wait(*paid, now, most * each - 1))
 		return false;
-	*paid += each;
+	mpib_rate_pay(paid, now, each);
 	return true;
 }
 
