@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node.h"
+#include "ends.h"
 #include "test.h"
 
 static void need_root(void)
@@ -52,7 +52,6 @@ static void only_right(char *text, size_t len)
 
 static void no_other_right_is_left_and_clients_are_served(void **state)
 {
-	struct mpib_attach_opts opts = { .size = sizeof(opts) };
 	struct mpib_client *c;
 	struct node node;
 	char text[128], right[32];
@@ -72,8 +71,7 @@ static void no_other_right_is_left_and_clients_are_served(void **state)
 	assert_int_equal(stat(node.dir, &st), 0);
 	assert_int_equal(st.st_uid, 65534);
 
-	opts.run_dir = node.dir;
-	assert_int_equal(mpib_attach(&opts, &c), 0);
+	c = ends_attach(&node, "client");
 	assert_non_null(mpib_mem_alloc(c, 1 << 20));
 	mpib_detach(c);
 
@@ -81,8 +79,7 @@ static void no_other_right_is_left_and_clients_are_served(void **state)
 	 * more; the directory itself stays. */
 	node_kill(&node);
 	node_again(&node);
-	assert_int_equal(mpib_attach(&opts, &c), 0);
-	mpib_detach(c);
+	mpib_detach(ends_attach(&node, "client"));
 	node_wipe(&node);
 }
 

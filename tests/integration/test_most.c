@@ -8,13 +8,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <mpib/client.h>
 #include <mpib/segment.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "ends.h"
 #include "mover.h"
-#include "node.h"
 #include "test.h"
 
 #define REGIONS 4095
@@ -26,12 +25,9 @@ static struct mover other;
 
 static int start(void **state)
 {
-	struct mpib_attach_opts opts = { .size = sizeof(opts) };
-
 	node_start(&node, 3, "--quota-listeners", "0", "--quota-fds", "0",
 		   "--log-level", "error", NULL);
-	opts.run_dir = node.dir;
-	assert_int_equal(mpib_attach(&opts, &client), 0);
+	client = ends_attach(&node, "most");
 	mover_must(mover_begin(&other, node.dir, node.dir, 65536, true, 3));
 	return 0;
 }
@@ -78,25 +74,6 @@ static void connections_of_a_client(void **state)
 	others_go_on();
 }
 
-static void until_ready(struct mpib_conn *conn)
-{
-	int rc;
-
-	while ((rc = mpib_ready(conn)) == 0)
-		usleep(100);
-	assert_int_equal(rc, 1);
-}
-
-static size_t until_done(struct mpib_request *r)
-{
-	size_t size = 0;
-	int done = 0;
-
-	while (!done)
-		assert_int_equal(mpib_test(r, &done, &size), 0);
-	return size;
-}
-
 static int *words; /* in the region of the client */
 static struct mpib_region *of_words;
 
@@ -127,9 +104,8 @@ static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
 static void requests_of_a_connection(void **state)
 {
 	struct mpib_request *in[MPIB_REQUESTS], *out[MPIB_REQUESTS + 1];
+	struct ends e = { .from = client, .to = client };
 	struct mpib_conn *tx, *rx;
-	struct mpib_listener *l;
-	struct mpib_handle h;
 	unsigned n = 0;
 	int *to;
 
@@ -137,11 +113,9 @@ static void requests_of_a_connection(void **state)
 	assert_non_null(words);
 	assert_int_equal(mpib_reg(client, words, 4096, &of_words), 0);
 	to = words + 512;
-	assert_int_equal(mpib_listen(client, &h, &l), 0);
-	assert_int_equal(mpib_accept(l, &rx), 0);
-	assert_int_equal(mpib_connect(client, &h, -1, &tx), 0);
-	until_ready(rx);
-	until_ready(tx);
+	ends_connect(&e);
+	tx = e.tx;
+	rx = e.rx;
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
 		in[i] = receive(rx, &to[i], (int)i);
 		assert_non_null(in[i]);
@@ -156,23 +130,22 @@ static void requests_of_a_connection(void **state)
 		struct mpib_request *r = send_one(tx, (int)i);
 
 		assert_non_null(r);
-		until_done(r);
-		assert_int_equal(until_done(in[i]), sizeof(int));
+		ends_finish(r);
+		assert_int_equal(ends_finish(in[i]), sizeof(int));
 		assert_int_equal(to[i], i);
 	}
 	assert_null(send_one(tx, 99));
 	for (unsigned i = 0; i < n; i++)
-		assert_int_equal(until_done(receive(rx, &to[i], 99)),
+		assert_int_equal(ends_finish(receive(rx, &to[i], 99)),
 				 sizeof(int));
 	for (unsigned i = 0; i < n; i++)
-		until_done(out[i]);
+		ends_finish(out[i]);
 	out[0] = send_one(tx, 99);
 	assert_non_null(out[0]);
-	until_done(receive(rx, &to[0], 99));
-	until_done(out[0]);
+	ends_finish(receive(rx, &to[0], 99));
+	ends_finish(out[0]);
 	mpib_close(tx);
 	mpib_close(rx);
-	mpib_close_listen(l);
 	mpib_dereg(of_words);
 	mpib_mem_free(client, words);
 }

@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <mpib/client.h>
 #include <mpib/control.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "node.h"
+#include "ends.h"
 #include "test.h"
 
 #define SIZE 4096
@@ -32,16 +31,10 @@
 
 static struct node node;
 static int reader[READERS];
-static struct mpib_client *client;
-static struct mpib_conn *tx, *rx;
-static struct mpib_region *region;
-static char *mem;
+static struct ends ends;
 
 static int setup(void **state)
 {
-	struct mpib_attach_opts opts = { .size = sizeof(opts) };
-	struct mpib_listener *listener;
-	struct mpib_handle handle;
 	struct rlimit limit;
 	char readers[16];
 
@@ -56,44 +49,15 @@ static int setup(void **state)
 	/* A user has a quarter of them. */
 	snprintf(readers, sizeof(readers), "%u", 4 * READERS);
 	node_start(&node, 7, "--limit-readers", readers, NULL);
-	opts.run_dir = node.dir;
-	assert_int_equal(mpib_attach(&opts, &client), 0);
-	assert_int_equal(mpib_listen(client, &handle, &listener), 0);
-	assert_int_equal(mpib_accept(listener, &rx), 0);
-	assert_int_equal(mpib_connect(client, &handle, -1, &tx), 0);
-	while (mpib_ready(tx) == 0 || mpib_ready(rx) == 0)
-		usleep(100);
-	mem = mpib_mem_alloc(client, 2 * SIZE);
-	assert_int_equal(mpib_reg(client, mem, 2 * SIZE, &region), 0);
+	ends_open(&ends, &node, &node, SIZE);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	mpib_detach(client);
+	ends_detach(&ends);
 	node_stop(&node);
 	return 0;
-}
-
-static void move_one(unsigned i)
-{
-	struct mpib_request *recv = NULL, *send = NULL;
-	void *to = mem + SIZE;
-	size_t size = SIZE;
-	int tag = 0, done = 0;
-
-	memset(mem, (int)i, SIZE);
-	while (!recv)
-		assert_int_equal(
-			mpib_irecv(rx, 1, &to, &size, &tag, &region, &recv), 0);
-	while (!send)
-		assert_int_equal(mpib_isend(tx, mem, SIZE, tag, region, &send),
-				 0);
-	while (!done)
-		assert_int_equal(mpib_test(recv, &done, NULL), 0);
-	for (done = 0; !done;)
-		assert_int_equal(mpib_test(send, &done, NULL), 0);
-	assert_memory_equal(mem, to, SIZE);
 }
 
 static double now_us(void)
@@ -119,7 +83,7 @@ static void move_many(const char *when)
 	for (unsigned i = 0; i < MESSAGES; i++) {
 		double start = now_us();
 
-		move_one(i);
+		ends_move(&ends, SIZE, 0);
 		us[i] = now_us() - start;
 	}
 	qsort(us, MESSAGES, sizeof(us[0]), by_size);

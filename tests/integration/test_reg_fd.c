@@ -4,34 +4,29 @@
  * sealed memfd in the place of a dma-buf.
  */
 #include <errno.h>
-#include <mpib/client.h>
 #include <mpib/control.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "buffer.h"
-#include "node.h"
+#include "ends.h"
 #include "test.h"
 
 static struct node node;
 
-/* The client library on both ends, and the bytes seen through the test's own
- * map of what it gave away. */
+/* A client, and the bytes seen through the test's own map of what it gave away. */
 struct end {
 	struct mpib_client *client;
 	struct mpib_region *region;
-	struct mpib_conn *conn;
 	char *mem;
 };
 
 static void give_buffer(struct end *e, const char *name)
 {
-	struct mpib_attach_opts opts = { .size = sizeof(opts),
-					 .run_dir = node.dir };
 	struct mpib_node_info info;
 	int fd = buffer_make(name);
 
-	assert_int_equal(mpib_attach(&opts, &e->client), 0);
+	e->client = ends_attach(&node, name);
 	mpib_query(e->client, &info);
 	assert_int_equal(info.dmabuf, 1);
 	e->mem = mmap(NULL, BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
@@ -43,69 +38,31 @@ static void give_buffer(struct end *e, const char *name)
 	close(fd);
 }
 
-static void until_ready(struct end *e)
+/* Both, connected. */
+static struct ends give_buffers(struct end *from, struct end *to)
 {
-	int rc;
+	struct ends e;
 
-	while ((rc = mpib_ready(e->conn)) == 0)
-		usleep(1000);
-	assert_int_equal(rc, 1);
-}
-
-static void until_done(struct mpib_request *req)
-{
-	size_t size = 0;
-	int done = 0;
-
-	while (!done)
-		assert_int_equal(mpib_test(req, &done, &size), 0);
-	assert_int_equal(size, BUFFER_SIZE);
-}
-
-static void connect_ends(struct end *from, struct end *to)
-{
-	struct mpib_listener *l;
-	struct mpib_handle handle;
-
-	assert_int_equal(mpib_listen(to->client, &handle, &l), 0);
-	assert_int_equal(mpib_accept(l, &to->conn), 0);
-	assert_int_equal(mpib_connect(from->client, &handle, -1, &from->conn),
-			 0);
-	until_ready(from);
-	until_ready(to);
-	mpib_close_listen(l);
-}
-
-static void move(struct end *from, struct end *to)
-{
-	struct mpib_request *tx, *rx;
-	void *into = to->mem;
-	size_t size = BUFFER_SIZE;
-	int tag = 3;
-
-	assert_int_equal(
-		mpib_irecv(to->conn, 1, &into, &size, &tag, &to->region, &rx),
-		0);
-	assert_int_equal(mpib_isend(from->conn, from->mem, BUFFER_SIZE, tag,
-				    from->region, &tx),
-			 0);
-	until_done(rx);
-	until_done(tx);
+	give_buffer(from, "d-from");
+	give_buffer(to, "d-to");
+	e = (struct ends){ .from = from->client,
+			   .to = to->client,
+			   .room = BUFFER_SIZE,
+			   .src = from->mem,
+			   .dst = to->mem,
+			   .src_mr = from->region,
+			   .dst_mr = to->region };
+	ends_connect(&e);
+	return e;
 }
 
 static void the_rails_carry_what_lies_behind_it(void **state)
 {
 	struct end a = { 0 }, b = { 0 };
+	struct ends e = give_buffers(&a, &b);
 
-	give_buffer(&a, "d-from");
-	give_buffer(&b, "d-to");
-	connect_ends(&a, &b);
-	for (unsigned i = 0; i < BUFFER_SIZE; i++)
-		a.mem[i] = (char)(i * 7 + (i >> 8));
-	move(&a, &b);
-	assert_memory_equal(a.mem, b.mem, BUFFER_SIZE);
-	mpib_detach(a.client);
-	mpib_detach(b.client);
+	ends_move(&e, BUFFER_SIZE, 3);
+	ends_detach(&e);
 	munmap(a.mem, BUFFER_SIZE);
 	munmap(b.mem, BUFFER_SIZE);
 }
@@ -113,39 +70,26 @@ static void the_rails_carry_what_lies_behind_it(void **state)
 static void the_rails_carry_what_lies_at_an_odd_offset(void **state)
 {
 	struct end a = { 0 }, b = { 0 };
-	struct mpib_request *tx, *rx;
-	const size_t off = 5001, size = BUFFER_SIZE - 5001;
-	struct mpib_region *odd;
-	size_t got = 0;
-	void *into;
-	int fd, done = 0, tag = 0;
+	struct ends e = give_buffers(&a, &b);
+	const size_t off = 5001;
+	char *into;
+	int fd;
 
-	give_buffer(&a, "d-from");
-	give_buffer(&b, "d-to");
-	connect_ends(&a, &b);
 	/* Other memory than a's region has, so that a region is made for it. */
 	fd = buffer_make("d-odd");
 	into = mmap(NULL, BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		    0);
 	assert_true(into != MAP_FAILED);
-	assert_int_equal(mpib_reg_fd(b.client, (char *)into + off, size, off,
-				     fd, MPIB_REG_DMABUF, &odd),
+	e.dst = into + off;
+	e.room = BUFFER_SIZE - off;
+	assert_int_equal(mpib_reg_fd(b.client, e.dst, e.room, off, fd,
+				     MPIB_REG_DMABUF, &e.dst_mr),
 			 0);
 	close(fd);
-	memset(a.mem, 0x5a, BUFFER_SIZE);
-	into = (char *)into + off;
-	assert_int_equal(mpib_irecv(b.conn, 1, &into, &size, &tag, &odd, &rx),
-			 0);
-	assert_int_equal(mpib_isend(a.conn, a.mem, size, tag, a.region, &tx),
-			 0);
-	while (!done)
-		assert_int_equal(mpib_test(rx, &done, &got), 0);
-	assert_int_equal(got, size);
-	assert_memory_equal(into, a.mem, size);
-	assert_int_equal(((char *)into)[-1], 0);
-	mpib_detach(a.client);
-	mpib_detach(b.client);
-	munmap((char *)into - off, BUFFER_SIZE);
+	ends_move(&e, e.room, 0);
+	assert_int_equal(e.dst[-1], 0);
+	ends_detach(&e);
+	munmap(into, BUFFER_SIZE);
 	munmap(a.mem, BUFFER_SIZE);
 	munmap(b.mem, BUFFER_SIZE);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "ask.h"
+#include "ends.h"
 #include "test.h"
 
 static void the_greeting_tells_version_and_pid(void **state)
@@ -247,15 +248,12 @@ static void a_drained_rail_shows_and_the_last_one_stays(void **state)
 
 static void a_kicked_client_is_gone(void **state)
 {
-	struct mpib_attach_opts at = { .size = sizeof(at),
-				       .run_dir = ask_a.dir };
 	struct mpib_node_info info;
-	struct mpib_client *client;
+	struct mpib_client *client = ends_attach(&ask_a, "kicked");
 	FILE *f = ask_admin(&ask_a);
 	char line[32];
 
 	ask_pass(f);
-	assert_int_equal(mpib_attach(&at, &client), 0);
 	mpib_query(client, &info);
 	snprintf(line, sizeof(line), "kick %u", info.client);
 	json_decref(ask_data(f, line));

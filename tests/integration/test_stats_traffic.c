@@ -3,7 +3,6 @@
  * What the stats sockets of two real proxies say of messages between them: bytes
  * add up by connection and by rail, open and closed, here and there.
  */
-#include <mpib/client.h>
 #include <mpib/control.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "ask.h"
+#include "ends.h"
 #include "test.h"
 
 /* Bytes of one rail and direction, by rail and by connection. */
@@ -44,63 +44,18 @@ static size_t open_conns(const struct node *n)
 	return open;
 }
 
-struct link {
-	struct mpib_client *tx_client, *rx_client;
-	struct mpib_listener *listener;
-	struct mpib_conn *tx, *rx;
-	char *from, *to;
-	struct mpib_region *from_mr, *to_mr;
-};
-
 #define BUF (4u << 20)
 
-static void link_up(struct link *l)
+static void link_up(struct ends *l)
 {
-	struct mpib_attach_opts at_a = { .size = sizeof(at_a),
-					 .run_dir = ask_a.dir,
-					 .name = "sender" };
-	struct mpib_attach_opts at_b = { .size = sizeof(at_b),
-					 .run_dir = ask_b.dir,
-					 .name = "receiver" };
-	struct mpib_handle handle;
-
-	assert_int_equal(mpib_attach(&at_a, &l->tx_client), 0);
-	assert_int_equal(mpib_attach(&at_b, &l->rx_client), 0);
-	assert_int_equal(mpib_listen(l->rx_client, &handle, &l->listener), 0);
-	assert_int_equal(mpib_accept(l->listener, &l->rx), 0);
-	assert_int_equal(mpib_connect(l->tx_client, &handle, -1, &l->tx), 0);
-	while (mpib_ready(l->tx) == 0 || mpib_ready(l->rx) == 0)
-		usleep(100);
-	assert_int_equal(mpib_ready(l->tx), 1);
-	assert_int_equal(mpib_ready(l->rx), 1);
-	l->from = mpib_mem_alloc(l->tx_client, BUF);
-	l->to = mpib_mem_alloc(l->rx_client, BUF);
-	assert_int_equal(mpib_reg(l->tx_client, l->from, BUF, &l->from_mr), 0);
-	assert_int_equal(mpib_reg(l->rx_client, l->to, BUF, &l->to_mr), 0);
+	ends_open(l, &ask_a, &ask_b, BUF);
 }
 
-static void move(struct link *l, size_t size)
+static void link_down(struct ends *l)
 {
-	struct mpib_request *send = NULL, *recv = NULL;
-	int tag = 1, done;
-	void *to = l->to;
-	size_t room = BUF, got = 0;
-
-	for (size_t i = 0; i < size; i++)
-		l->from[i] = (char)(i * 7 + size);
-	assert_int_equal(
-		mpib_irecv(l->rx, 1, &to, &room, &tag, &l->to_mr, &recv), 0);
-	assert_non_null(recv);
-	while (!send)
-		assert_int_equal(mpib_isend(l->tx, l->from, size, tag,
-					    l->from_mr, &send),
-				 0);
-	for (done = 0; !done;)
-		assert_int_equal(mpib_test(recv, &done, &got), 0);
-	for (done = 0; !done;)
-		assert_int_equal(mpib_test(send, &done, NULL), 0);
-	assert_int_equal(got, size);
-	assert_memory_equal(l->from, l->to, size);
+	ends_detach(l);
+	node_until_usage(&ask_a, "attached", 0);
+	node_until_usage(&ask_b, "attached", 0);
 }
 
 static void bytes_add_up_here_there_and_afterwards(void **state)
@@ -108,12 +63,12 @@ static void bytes_add_up_here_there_and_afterwards(void **state)
 	static const size_t size[] = { 1, 0, 100, 4096, 1000000, BUF };
 	static const char *const dir[] = { "tx_bytes", "rx_bytes" };
 	json_int_t tx = 0, rx = 0, sent = 0, closed;
-	struct link l;
+	struct ends l;
 	json_t *v;
 
 	link_up(&l);
 	for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
-		move(&l, size[i]);
+		ends_move(&l, size[i], 1);
 		sent += (json_int_t)size[i];
 	}
 	for (unsigned r = 0; r < 2; r++) {
@@ -148,10 +103,7 @@ static void bytes_add_up_here_there_and_afterwards(void **state)
 			ask_rail(json_array_get(v, 0), "tx_bytes", "sup"),
 		sent);
 	json_decref(v);
-	mpib_detach(l.tx_client);
-	mpib_detach(l.rx_client);
-	node_until_usage(&ask_a, "attached", 0);
-	node_until_usage(&ask_b, "attached", 0);
+	link_down(&l);
 	for (unsigned r = 0; r < 2; r++) {
 		json_int_t all = checked_sum(&ask_a, r, dir[0], &closed);
 
@@ -174,24 +126,22 @@ static void what_is_set_and_drained_steers_the_next_message(void **state)
 {
 	FILE *f = ask_admin(&ask_a);
 	json_int_t before;
-	struct link l;
+	struct ends l;
 
 	ask_pass(f);
 	link_up(&l);
 	before = sup_bytes(f);
 	json_decref(ask_data(f, "set sup.bw 1024"));
-	move(&l, 1 << 20);
+	ends_move(&l, 1 << 20, 1);
 	assert_int_equal(sup_bytes(f) - before, 1 << 20);
 	json_decref(ask_data(f, "drain SUP"));
-	move(&l, 1 << 20);
+	ends_move(&l, 1 << 20, 1);
 	assert_int_equal(sup_bytes(f) - before, 1 << 20);
 	json_decref(ask_data(f, "resume SUP"));
 	json_decref(ask_data(f, "set sup.bw 256"));
-	move(&l, 1 << 20);
+	ends_move(&l, 1 << 20, 1);
 	assert_int_equal(sup_bytes(f) - before, (1 << 20) + (1 << 18));
-	mpib_detach(l.tx_client);
-	mpib_detach(l.rx_client);
-	node_until_usage(&ask_a, "attached", 0);
+	link_down(&l);
 	fclose(f);
 }
 
@@ -213,12 +163,9 @@ static json_int_t not_of_clients(const json_t *line, unsigned r,
 
 static void rails_and_clients_fit_while_messages_move(void **state)
 {
-	struct mpib_request *send = NULL, *recv = NULL;
 	FILE *f = ask_reader(&ask_a);
 	json_int_t before[2];
-	int tag = 1, done;
-	size_t room = BUF;
-	struct link l;
+	struct ends l;
 	json_t *v;
 
 	ask_pass(f);
@@ -228,54 +175,36 @@ static void rails_and_clients_fit_while_messages_move(void **state)
 		before[r] = not_of_clients(v, r, "tx_bytes");
 	json_decref(v);
 	for (unsigned n = 0; n < 30; n++) {
-		void *to = l.to;
+		struct mpib_request *recv = ends_receive(&l, 1);
+		struct mpib_request *send = ends_send(&l, BUF, 1);
 
-		send = recv = NULL;
-		assert_int_equal(
-			mpib_irecv(l.rx, 1, &to, &room, &tag, &l.to_mr, &recv),
-			0);
-		while (!send)
-			assert_int_equal(mpib_isend(l.tx, l.from, BUF, tag,
-						    l.from_mr, &send),
-					 0);
 		v = ask_data(f, "monitor 3600");
 		for (unsigned r = 0; r < 2; r++)
 			assert_int_equal(not_of_clients(v, r, "tx_bytes"),
 					 before[r]);
 		json_decref(v);
-		for (done = 0; !done;)
-			assert_int_equal(mpib_test(recv, &done, NULL), 0);
-		for (done = 0; !done;)
-			assert_int_equal(mpib_test(send, &done, NULL), 0);
+		ends_finish(recv);
+		ends_finish(send);
 	}
-	mpib_detach(l.tx_client);
-	mpib_detach(l.rx_client);
-	node_until_usage(&ask_a, "attached", 0);
-	node_until_usage(&ask_b, "attached", 0);
+	link_down(&l);
 	fclose(f);
 }
 
 static void copies_through_staging_memory_are_the_clients_own(void **state)
 {
+	struct mpib_request *send = NULL, *recv;
 	struct mpib_region *plain_mr;
-	struct mpib_request *send = NULL, *recv = NULL;
-	void *to, *plain = malloc(BUF);
-	size_t room = BUF;
-	int tag = 1, done;
-	struct link l;
+	void *plain = malloc(BUF);
+	struct ends l;
 	json_t *v;
 
 	link_up(&l);
 	memset(plain, 5, BUF);
-	assert_int_equal(mpib_reg(l.tx_client, plain, BUF, &plain_mr), 0);
-	to = l.to;
-	assert_int_equal(mpib_irecv(l.rx, 1, &to, &room, &tag, &l.to_mr, &recv),
-			 0);
-	assert_int_equal(mpib_isend(l.tx, plain, BUF, tag, plain_mr, &send), 0);
-	for (done = 0; !done;)
-		assert_int_equal(mpib_test(send, &done, NULL), 0);
-	for (done = 0; !done;)
-		assert_int_equal(mpib_test(recv, &done, NULL), 0);
+	assert_int_equal(mpib_reg(l.from, plain, BUF, &plain_mr), 0);
+	recv = ends_receive(&l, 1);
+	assert_int_equal(mpib_isend(l.tx, plain, BUF, 1, plain_mr, &send), 0);
+	ends_finish(send);
+	ends_finish(recv);
 	v = node_ask(&ask_a, "clients");
 	assert_int_equal(ask_num(json_array_get(v, 0), "copied_bytes"), BUF);
 	assert_true(ask_num(json_array_get(v, 0), "copies") > 1);
@@ -283,10 +212,7 @@ static void copies_through_staging_memory_are_the_clients_own(void **state)
 	v = node_ask(&ask_b, "clients");
 	assert_int_equal(ask_num(json_array_get(v, 0), "copies"), 0);
 	json_decref(v);
-	mpib_detach(l.tx_client);
-	mpib_detach(l.rx_client);
-	node_until_usage(&ask_a, "attached", 0);
-	node_until_usage(&ask_b, "attached", 0);
+	link_down(&l);
 	free(plain);
 }
 
@@ -295,7 +221,7 @@ static void latencies_are_counted_for_each_message(void **state)
 	FILE *f = ask_reader(&ask_a);
 	json_int_t before, buckets = 0;
 	const json_t *one;
-	struct link l;
+	struct ends l;
 	json_t *v;
 	size_t i;
 
@@ -305,7 +231,7 @@ static void latencies_are_counted_for_each_message(void **state)
 	before = ask_num(v, "count");
 	json_decref(v);
 	for (unsigned n = 0; n < 20; n++)
-		move(&l, 1 << 20);
+		ends_move(&l, 1 << 20, 1);
 	v = ask_data(f, "hist send.submit_done");
 	assert_int_equal(ask_num(v, "count"), before + 20);
 	assert_true(ask_num(v, "p50_ns") > 0);
@@ -316,9 +242,7 @@ static void latencies_are_counted_for_each_message(void **state)
 	one = json_array_get(json_object_get(v, "connections"), 0);
 	assert_int_equal(ask_num(one, "count"), 20);
 	json_decref(v);
-	mpib_detach(l.tx_client);
-	mpib_detach(l.rx_client);
-	node_until_usage(&ask_a, "attached", 0);
+	link_down(&l);
 	/* What a connection had is kept when it is no more. */
 	v = ask_data(f, "hist send.submit_done");
 	assert_int_equal(ask_num(v, "count"), before + 20);

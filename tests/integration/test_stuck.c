@@ -3,94 +3,35 @@
  * A hang is found by one command: a receiver that never posts, a sender that
  * never sends, and a peer that answers no more.
  */
-#include <mpib/client.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "node.h"
+#include "ends.h"
 #include "test.h"
 
 #define BUF 65536
-#define JOB 0xfedcba9876543210ull
 
 static struct node a, b;
-static struct mpib_client *tx_client, *rx_client;
-static struct mpib_listener *listener;
-static struct mpib_conn *tx, *rx;
-static struct mpib_region *from_mr, *to_mr;
-static char *from, *to;
-
-static struct mpib_client *attach(const struct node *n, const char *name)
-{
-	struct mpib_attach_opts opts = { .size = sizeof(opts),
-					 .run_dir = n->dir,
-					 .name = name,
-					 .job = JOB };
-	struct mpib_client *client;
-
-	assert_int_equal(mpib_attach(&opts, &client), 0);
-	return client;
-}
+static struct ends ends;
 
 static int setup(void **state)
 {
-	struct mpib_handle handle;
-
 	node_start(&a, 5, NULL);
 	node_start(&b, 6, NULL);
-	tx_client = attach(&a, "sender");
-	rx_client = attach(&b, "receiver");
-	assert_int_equal(mpib_listen(rx_client, &handle, &listener), 0);
-	assert_int_equal(mpib_accept(listener, &rx), 0);
-	assert_int_equal(mpib_connect(tx_client, &handle, -1, &tx), 0);
-	while (mpib_ready(tx) == 0 || mpib_ready(rx) == 0)
-		usleep(100);
-	from = mpib_mem_alloc(tx_client, BUF);
-	to = mpib_mem_alloc(rx_client, BUF);
-	assert_int_equal(mpib_reg(tx_client, from, BUF, &from_mr), 0);
-	assert_int_equal(mpib_reg(rx_client, to, BUF, &to_mr), 0);
+	ends_open(&ends, &a, &b, BUF);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	mpib_detach(tx_client);
-	mpib_detach(rx_client);
+	ends_detach(&ends);
 	kill(b.pid, SIGCONT); /* a test may have failed in the midst */
 	node_stop(&a);
 	node_stop(&b);
 	return 0;
-}
-
-static struct mpib_request *send_one(int tag)
-{
-	struct mpib_request *r = NULL;
-
-	while (!r)
-		assert_int_equal(mpib_isend(tx, from, BUF, tag, from_mr, &r),
-				 0);
-	return r;
-}
-
-static struct mpib_request *receive_one(int tag)
-{
-	struct mpib_request *r = NULL;
-	void *addr = to;
-	size_t size = BUF;
-
-	while (!r)
-		assert_int_equal(
-			mpib_irecv(rx, 1, &addr, &size, &tag, &to_mr, &r), 0);
-	return r;
-}
-
-static void finish(struct mpib_request *r)
-{
-	for (int done = 0; !done;)
-		assert_int_equal(mpib_test(r, &done, NULL), 0);
 }
 
 static const char *text(const json_t *o, const char *key)
@@ -126,22 +67,14 @@ static json_t *the_stuck_one(const struct node *n, const char *command)
 	return r;
 }
 
-/* Tags are known at both ends once a message went. */
-static void exchange_ranks(void)
-{
-	struct mpib_request *recv = receive_one(11), *sent = send_one(11);
-
-	finish(recv);
-	finish(sent);
-}
-
 static void a_send_without_a_receive_names_its_peer_and_owner(void **state)
 {
 	struct mpib_request *sent, *recv;
 	json_t *r;
 
-	exchange_ranks();
-	sent = send_one(11);
+	ends_move(&ends, BUF,
+		  11); /* tags are known at both ends once one went */
+	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 0");
 	assert_string_equal(text(r, "last"), "no_cts");
 	assert_string_equal(text(r, "direction"), "send");
@@ -154,30 +87,30 @@ static void a_send_without_a_receive_names_its_peer_and_owner(void **state)
 	assert_int_equal(num(r, "bytes"), BUF);
 	assert_non_null(strstr(text(r, "peer"), ":24790"));
 	json_decref(r);
-	recv = receive_one(11);
-	finish(recv);
-	finish(sent);
+	recv = ends_receive(&ends, 11);
+	ends_finish(recv);
+	ends_finish(sent);
 }
 
 static void a_receive_without_a_send_is_told_at_the_receiver(void **state)
 {
-	struct mpib_request *recv = receive_one(11), *sent;
+	struct mpib_request *recv = ends_receive(&ends, 11), *sent;
 	json_t *r = the_stuck_one(&b, "stuck 0");
 
 	assert_string_equal(text(r, "last"), "no_sender");
 	assert_string_equal(text(r, "direction"), "recv");
 	assert_string_equal(text(r, "client_name"), "receiver");
 	json_decref(r);
-	sent = send_one(11);
-	finish(recv);
-	finish(sent);
+	sent = ends_send(&ends, BUF, 11);
+	ends_finish(recv);
+	ends_finish(sent);
 }
 
 static void what_moves_is_not_stuck(void **state)
 {
 	json_t *v;
 
-	exchange_ranks();
+	ends_move(&ends, BUF, 11);
 	v = node_ask(&a, "stuck 0");
 	assert_int_equal(json_array_size(json_object_get(v, "requests")), 0);
 	json_decref(v);
@@ -188,7 +121,7 @@ static void mpibctl_finds_it_in_one_command(void **state)
 	const char *const argv[] = {
 		"mpibctl", "-s", a.dir, "stuck", "0", NULL
 	};
-	struct mpib_request *sent = send_one(11), *recv;
+	struct mpib_request *sent = ends_send(&ends, BUF, 11), *recv;
 	struct run run;
 
 	json_decref(the_stuck_one(&a, "stuck 0"));
@@ -196,9 +129,9 @@ static void mpibctl_finds_it_in_one_command(void **state)
 	assert_int_equal(run.status, 0);
 	assert_non_null(strstr(run.out, "no_cts"));
 	assert_non_null(strstr(run.out, b.sout + strlen("soft:")));
-	recv = receive_one(11);
-	finish(recv);
-	finish(sent);
+	recv = ends_receive(&ends, 11);
+	ends_finish(recv);
+	ends_finish(sent);
 }
 
 static void a_connection_that_nobody_accepts_is_told(void **state)
@@ -209,8 +142,8 @@ static void a_connection_that_nobody_accepts_is_told(void **state)
 	const json_t *c;
 	json_t *v;
 
-	assert_int_equal(mpib_listen(rx_client, &handle, &silent), 0);
-	assert_int_equal(mpib_connect(tx_client, &handle, -1, &conn), 0);
+	assert_int_equal(mpib_listen(ends.to, &handle, &silent), 0);
+	assert_int_equal(mpib_connect(ends.from, &handle, -1, &conn), 0);
 	v = node_ask(&a, "stuck 0");
 	assert_int_equal(json_array_size(json_object_get(v, "connecting")), 1);
 	c = json_array_get(json_object_get(v, "connecting"), 0);
@@ -233,19 +166,19 @@ static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
 	struct mpib_request *recv, *sent;
 	json_t *r;
 
-	recv = receive_one(11);
+	recv = ends_receive(&ends, 11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
 	/* Its threads go on for a moment, and would acknowledge. */
 	child_freeze(b.pid);
-	sent = send_one(11);
+	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 1");
 	kill(b.pid, SIGCONT);
 	assert_string_equal(text(r, "last"), "unacked");
 	assert_true(json_array_size(json_object_get(r, "rails")) > 0);
 	assert_true(json_real_value(json_object_get(r, "age_s")) >= 1);
 	json_decref(r);
-	finish(recv);
-	finish(sent);
+	ends_finish(recv);
+	ends_finish(sent);
 }
 
 const struct CMUnitTest test_list[] = {

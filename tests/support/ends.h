@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection between clients of two proxies, both in this process, with memory that
+ * needs no copy: one message at a time, as the test says. A call that fails ends the
+ * test. mover.h has traffic that goes on by itself.
+ */
+#ifndef MPIB_TESTS_ENDS_H
+#define MPIB_TESTS_ENDS_H
+
+#include <mpib/client.h>
+
+#include "node.h"
+
+#define ENDS_JOB 0xfedcba9876543210ull /* of all of these clients */
+
+struct ends {
+	struct mpib_client *from, *to;
+	struct mpib_conn *tx, *rx;
+	size_t room; /* bytes of either memory */
+	char *src, *dst;
+	struct mpib_region *src_mr, *dst_mr;
+};
+
+struct mpib_client *ends_attach(const struct node *n, const char *name);
+/* Attach "sender" and "receiver", get memory and connect. */
+void ends_open(struct ends *e, const struct node *from, const struct node *to,
+	       size_t room);
+/* Connect the clients (anew: others keep what was in tx and rx). */
+void ends_connect(struct ends *e);
+void ends_detach(struct ends *e);
+
+/* Post until there is room for it. */
+struct mpib_request *ends_send(const struct ends *e, size_t size, int tag);
+struct mpib_request *ends_receive(const struct ends *e, int tag);
+/* Wait for its end. Returns the size of what a receive got. */
+size_t ends_finish(struct mpib_request *r);
+/* Send so many bytes, which differ from those before, and compare them. */
+void ends_move(const struct ends *e, size_t size, int tag);
+
+#endif
