@@ -44,42 +44,15 @@ int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 			 const struct ibv_port_attr *attr,
 			 struct mpib_port_info *info);
 
-/* mr.c */
-int mpib_rdma_alloc_pd(struct ibv_context *ctx, struct ibv_pd **pd);
-int mpib_rdma_dealloc_pd(struct ibv_pd *pd);
-int mpib_rdma_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
-		     int access, struct ibv_mr **mr);
-int mpib_rdma_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
-			    uint64_t iova, int fd, int access,
-			    struct ibv_mr **mr);
-int mpib_rdma_dereg_mr(struct ibv_mr *mr);
-
-/* cq.c */
+/* rdma.c: what hca/ calls as it is. */
 int mpib_rdma_create_channel(struct ibv_context *ctx,
 			     struct ibv_comp_channel **ch);
-int mpib_rdma_destroy_channel(struct ibv_comp_channel *ch);
-int mpib_rdma_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
-			struct ibv_comp_channel *ch, struct ibv_cq **cq);
-int mpib_rdma_destroy_cq(struct ibv_cq *cq);
 bool mpib_rdma_disarm_cq(struct ibv_cq *cq, bool spoke);
 int mpib_rdma_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq,
 			   void **cq_context);
-int mpib_rdma_get_async_event(struct ibv_context *ctx,
-			      struct ibv_async_event *ev);
-
-/* qp.c */
-int mpib_rdma_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
-			 struct ibv_srq **srq);
-int mpib_rdma_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
-			 int mask);
 int mpib_rdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
-int mpib_rdma_destroy_srq(struct ibv_srq *srq);
-int mpib_rdma_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
-			struct ibv_qp **qp);
-int mpib_rdma_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int mpib_rdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		       struct ibv_qp_init_attr *init);
-int mpib_rdma_destroy_qp(struct ibv_qp *qp);
 int mpib_rdma_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int mpib_rdma_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 
