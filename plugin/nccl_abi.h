@@ -110,199 +110,127 @@ struct nccl_profiler_ib_v1 {
  * NULL is allowed for regMrDmaBuf, getDeviceMr, irecvConsumed, makeVDevice and
  * setNetAttr, and for iflush of a plugin that never claims GPU memory.
  */
+/* What has the same type in every version, in three runs of members. */
+#define NCCL_NET_FIRST(init_type, props_type)                                  \
+	const char *name;                                                      \
+	init_type;                                                             \
+	enum nccl_result (*devices)(int *ndev);                                \
+	enum nccl_result (*getProperties)(int dev, struct props_type *props)
+
+#define NCCL_NET_MEMORY                                                        \
+	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,        \
+				   struct nccl_net_device_handle **recv_dev);  \
+	enum nccl_result (*regMr)(void *comm, void *data, size_t size,         \
+				  int type, void **mhandle);                   \
+	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,   \
+					int type, uint64_t offset, int fd,     \
+					void **mhandle);                       \
+	enum nccl_result (*deregMr)(void *comm, void *mhandle)
+
+#define NCCL_NET_LAST                                                          \
+	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,        \
+				   int *sizes, void **mhandles,                \
+				   void **request);                            \
+	enum nccl_result (*test)(void *request, int *done, int *sizes);        \
+	enum nccl_result (*closeSend)(void *send_comm);                        \
+	enum nccl_result (*closeRecv)(void *recv_comm);                        \
+	enum nccl_result (*closeListen)(void *listen_comm);                    \
+	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,             \
+					void **dptr_mhandle);                  \
+	enum nccl_result (*irecvConsumed)(void *recv_comm, int n, void *request)
+
+/* From v10 on. */
+#define NCCL_NET_MOVE                                                          \
+	enum nccl_result (*isend)(void *send_comm, void *data, size_t size,    \
+				  int tag, void *mhandle, void *phandle,       \
+				  void **request);                             \
+	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,         \
+				  size_t *sizes, int *tags, void **mhandles,   \
+				  void **phandles, void **request)
+
+/* From v11 on. */
+#define NCCL_NET_INIT                                                          \
+	enum nccl_result (*init)(void **ctx, uint64_t comm_id,                 \
+				 struct nccl_net_comm_config *config,          \
+				 nccl_log_fn log, nccl_profiler_fn prof)
+#define NCCL_NET_CONNECT                                                       \
+	enum nccl_result (*listen)(void *ctx, int dev, void *handle,           \
+				   void **listen_comm);                        \
+	enum nccl_result (*connect)(void *ctx, int dev, void *handle,          \
+				    void **send_comm,                          \
+				    struct nccl_net_device_handle **send_dev)
+#define NCCL_NET_CONTEXT                                                       \
+	enum nccl_result (*finalize)(void *ctx);                               \
+	enum nccl_result (*setNetAttr)(void *ctx, struct nccl_net_attr *attr)
+
 struct nccl_net_v8 {
-	const char *name;
-	enum nccl_result (*init)(nccl_log_fn log);
-	enum nccl_result (*devices)(int *ndev);
-	enum nccl_result (*getProperties)(int dev,
-					  struct nccl_net_properties_v8 *props);
+	NCCL_NET_FIRST(enum nccl_result (*init)(nccl_log_fn log),
+		       nccl_net_properties_v8);
 	enum nccl_result (*listen)(int dev, void *handle, void **listen_comm);
 	enum nccl_result (*connect)(int dev, void *handle, void **send_comm,
 				    struct nccl_net_device_handle **send_dev);
-	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
-				   struct nccl_net_device_handle **recv_dev);
-	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
-				  void **mhandle);
-	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
-					int type, uint64_t offset, int fd,
-					void **mhandle);
-	enum nccl_result (*deregMr)(void *comm, void *mhandle);
+	NCCL_NET_MEMORY;
 	enum nccl_result (*isend)(void *send_comm, void *data, int size,
 				  int tag, void *mhandle, void **request);
 	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
 				  int *sizes, int *tags, void **mhandles,
 				  void **request);
-	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
-				   int *sizes, void **mhandles, void **request);
-	enum nccl_result (*test)(void *request, int *done, int *sizes);
-	enum nccl_result (*closeSend)(void *send_comm);
-	enum nccl_result (*closeRecv)(void *recv_comm);
-	enum nccl_result (*closeListen)(void *listen_comm);
-	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
-					void **dptr_mhandle);
-	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
-					  void *request);
+	NCCL_NET_LAST;
 };
 
 struct nccl_net_v9 {
-	const char *name;
-	enum nccl_result (*init)(nccl_log_fn log);
-	enum nccl_result (*devices)(int *ndev);
-	enum nccl_result (*getProperties)(int dev,
-					  struct nccl_net_properties_v9 *props);
+	NCCL_NET_FIRST(enum nccl_result (*init)(nccl_log_fn log),
+		       nccl_net_properties_v9);
 	enum nccl_result (*listen)(int dev, void *handle, void **listen_comm);
 	enum nccl_result (*connect)(int dev, void *handle, void **send_comm,
 				    struct nccl_net_device_handle **send_dev);
-	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
-				   struct nccl_net_device_handle **recv_dev);
-	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
-				  void **mhandle);
-	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
-					int type, uint64_t offset, int fd,
-					void **mhandle);
-	enum nccl_result (*deregMr)(void *comm, void *mhandle);
+	NCCL_NET_MEMORY;
 	enum nccl_result (*isend)(void *send_comm, void *data, size_t size,
 				  int tag, void *mhandle, void **request);
 	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
 				  size_t *sizes, int *tags, void **mhandles,
 				  void **request);
-	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
-				   int *sizes, void **mhandles, void **request);
-	enum nccl_result (*test)(void *request, int *done, int *sizes);
-	enum nccl_result (*closeSend)(void *send_comm);
-	enum nccl_result (*closeRecv)(void *recv_comm);
-	enum nccl_result (*closeListen)(void *listen_comm);
-	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
-					void **dptr_mhandle);
-	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
-					  void *request);
+	NCCL_NET_LAST;
 	enum nccl_result (*makeVDevice)(
 		int *dev, struct nccl_net_vdevice_props_v9 *props);
 };
 
 struct nccl_net_v10 {
-	const char *name;
-	enum nccl_result (*init)(nccl_log_fn log, nccl_profiler_fn prof);
-	enum nccl_result (*devices)(int *ndev);
-	enum nccl_result (*getProperties)(int dev,
-					  struct nccl_net_properties_v9 *props);
+	NCCL_NET_FIRST(enum nccl_result (*init)(nccl_log_fn log,
+						nccl_profiler_fn prof),
+		       nccl_net_properties_v9);
 	enum nccl_result (*listen)(int dev, void *handle, void **listen_comm);
 	enum nccl_result (*connect)(int dev,
 				    struct nccl_net_comm_config *config,
 				    void *handle, void **send_comm,
 				    struct nccl_net_device_handle **send_dev);
-	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
-				   struct nccl_net_device_handle **recv_dev);
-	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
-				  void **mhandle);
-	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
-					int type, uint64_t offset, int fd,
-					void **mhandle);
-	enum nccl_result (*deregMr)(void *comm, void *mhandle);
-	enum nccl_result (*isend)(void *send_comm, void *data, size_t size,
-				  int tag, void *mhandle, void *phandle,
-				  void **request);
-	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
-				  size_t *sizes, int *tags, void **mhandles,
-				  void **phandles, void **request);
-	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
-				   int *sizes, void **mhandles, void **request);
-	enum nccl_result (*test)(void *request, int *done, int *sizes);
-	enum nccl_result (*closeSend)(void *send_comm);
-	enum nccl_result (*closeRecv)(void *recv_comm);
-	enum nccl_result (*closeListen)(void *listen_comm);
-	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
-					void **dptr_mhandle);
-	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
-					  void *request);
+	NCCL_NET_MEMORY;
+	NCCL_NET_MOVE;
+	NCCL_NET_LAST;
 	enum nccl_result (*makeVDevice)(
 		int *dev, struct nccl_net_vdevice_props_v9 *props);
 };
 
 struct nccl_net_v11 {
-	const char *name;
-	enum nccl_result (*init)(void **ctx, uint64_t comm_id,
-				 struct nccl_net_comm_config *config,
-				 nccl_log_fn log, nccl_profiler_fn prof);
-	enum nccl_result (*devices)(int *ndev);
-	enum nccl_result (*getProperties)(
-		int dev, struct nccl_net_properties_v11 *props);
-	enum nccl_result (*listen)(void *ctx, int dev, void *handle,
-				   void **listen_comm);
-	enum nccl_result (*connect)(void *ctx, int dev, void *handle,
-				    void **send_comm,
-				    struct nccl_net_device_handle **send_dev);
-	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
-				   struct nccl_net_device_handle **recv_dev);
-	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
-				  void **mhandle);
-	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
-					int type, uint64_t offset, int fd,
-					void **mhandle);
-	enum nccl_result (*deregMr)(void *comm, void *mhandle);
-	enum nccl_result (*isend)(void *send_comm, void *data, size_t size,
-				  int tag, void *mhandle, void *phandle,
-				  void **request);
-	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
-				  size_t *sizes, int *tags, void **mhandles,
-				  void **phandles, void **request);
-	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
-				   int *sizes, void **mhandles, void **request);
-	enum nccl_result (*test)(void *request, int *done, int *sizes);
-	enum nccl_result (*closeSend)(void *send_comm);
-	enum nccl_result (*closeRecv)(void *recv_comm);
-	enum nccl_result (*closeListen)(void *listen_comm);
-	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
-					void **dptr_mhandle);
-	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
-					  void *request);
+	NCCL_NET_FIRST(NCCL_NET_INIT, nccl_net_properties_v11);
+	NCCL_NET_CONNECT;
+	NCCL_NET_MEMORY;
+	NCCL_NET_MOVE;
+	NCCL_NET_LAST;
 	enum nccl_result (*makeVDevice)(
 		int *dev, struct nccl_net_vdevice_props_v9 *props);
-	enum nccl_result (*finalize)(void *ctx);
-	enum nccl_result (*setNetAttr)(void *ctx, struct nccl_net_attr *attr);
+	NCCL_NET_CONTEXT;
 };
 
 struct nccl_net_v12 {
-	const char *name;
-	enum nccl_result (*init)(void **ctx, uint64_t comm_id,
-				 struct nccl_net_comm_config *config,
-				 nccl_log_fn log, nccl_profiler_fn prof);
-	enum nccl_result (*devices)(int *ndev);
-	enum nccl_result (*getProperties)(
-		int dev, struct nccl_net_properties_v12 *props);
-	enum nccl_result (*listen)(void *ctx, int dev, void *handle,
-				   void **listen_comm);
-	enum nccl_result (*connect)(void *ctx, int dev, void *handle,
-				    void **send_comm,
-				    struct nccl_net_device_handle **send_dev);
-	enum nccl_result (*accept)(void *listen_comm, void **recv_comm,
-				   struct nccl_net_device_handle **recv_dev);
-	enum nccl_result (*regMr)(void *comm, void *data, size_t size, int type,
-				  void **mhandle);
-	enum nccl_result (*regMrDmaBuf)(void *comm, void *data, size_t size,
-					int type, uint64_t offset, int fd,
-					void **mhandle);
-	enum nccl_result (*deregMr)(void *comm, void *mhandle);
-	enum nccl_result (*isend)(void *send_comm, void *data, size_t size,
-				  int tag, void *mhandle, void *phandle,
-				  void **request);
-	enum nccl_result (*irecv)(void *recv_comm, int n, void **data,
-				  size_t *sizes, int *tags, void **mhandles,
-				  void **phandles, void **request);
-	enum nccl_result (*iflush)(void *recv_comm, int n, void **data,
-				   int *sizes, void **mhandles, void **request);
-	enum nccl_result (*test)(void *request, int *done, int *sizes);
-	enum nccl_result (*closeSend)(void *send_comm);
-	enum nccl_result (*closeRecv)(void *recv_comm);
-	enum nccl_result (*closeListen)(void *listen_comm);
-	enum nccl_result (*getDeviceMr)(void *comm, void *mhandle,
-					void **dptr_mhandle);
-	enum nccl_result (*irecvConsumed)(void *recv_comm, int n,
-					  void *request);
+	NCCL_NET_FIRST(NCCL_NET_INIT, nccl_net_properties_v12);
+	NCCL_NET_CONNECT;
+	NCCL_NET_MEMORY;
+	NCCL_NET_MOVE;
+	NCCL_NET_LAST;
 	enum nccl_result (*makeVDevice)(
 		int *dev, struct nccl_net_vdevice_props_v12 *props);
-	enum nccl_result (*finalize)(void *ctx);
-	enum nccl_result (*setNetAttr)(void *ctx, struct nccl_net_attr *attr);
+	NCCL_NET_CONTEXT;
 };
 
 MPIB_ABI_ASSERT(sizeof(enum nccl_result) == 4);

@@ -97,62 +97,36 @@ struct nccl_net_properties_v8 {
 	int netDeviceVersion;
 };
 
+/* From v9 on they begin alike, but for how many devices there may be. */
+#define NCCL_NET_PROPERTIES(vdevice_props)                                     \
+	char *name;                                                            \
+	char *pciPath;                                                         \
+	uint64_t guid;                                                         \
+	int ptrSupport;                                                        \
+	int regIsGlobal;                                                       \
+	int forceFlush;                                                        \
+	int speed;                                                             \
+	int port;                                                              \
+	float latency;                                                         \
+	int maxComms;                                                          \
+	int maxRecvs;                                                          \
+	enum nccl_net_device_type netDeviceType;                               \
+	int netDeviceVersion;                                                  \
+	struct vdevice_props vProps;                                           \
+	size_t maxP2pBytes;                                                    \
+	size_t maxCollBytes
+
 struct nccl_net_properties_v9 {
-	char *name;
-	char *pciPath;
-	uint64_t guid;
-	int ptrSupport;
-	int regIsGlobal;
-	int forceFlush;
-	int speed;
-	int port;
-	float latency;
-	int maxComms;
-	int maxRecvs;
-	enum nccl_net_device_type netDeviceType;
-	int netDeviceVersion;
-	struct nccl_net_vdevice_props_v9 vProps;
-	size_t maxP2pBytes;
-	size_t maxCollBytes;
+	NCCL_NET_PROPERTIES(nccl_net_vdevice_props_v9);
 };
 
 struct nccl_net_properties_v11 {
-	char *name;
-	char *pciPath;
-	uint64_t guid;
-	int ptrSupport;
-	int regIsGlobal;
-	int forceFlush;
-	int speed;
-	int port;
-	float latency;
-	int maxComms;
-	int maxRecvs;
-	enum nccl_net_device_type netDeviceType;
-	int netDeviceVersion;
-	struct nccl_net_vdevice_props_v9 vProps;
-	size_t maxP2pBytes;
-	size_t maxCollBytes;
+	NCCL_NET_PROPERTIES(nccl_net_vdevice_props_v9);
 	int maxMultiRequestSize;
 };
 
 struct nccl_net_properties_v12 {
-	char *name;
-	char *pciPath;
-	uint64_t guid;
-	int ptrSupport;
-	int regIsGlobal;
-	int forceFlush;
-	int speed;
-	int port;
-	float latency;
-	int maxComms;
-	int maxRecvs;
-	enum nccl_net_device_type netDeviceType;
-	int netDeviceVersion;
-	struct nccl_net_vdevice_props_v12 vProps;
-	size_t maxP2pBytes;
-	size_t maxCollBytes;
+	NCCL_NET_PROPERTIES(nccl_net_vdevice_props_v12);
 	int maxMultiRequestSize;
 	int16_t railId;
 	int16_t planeId;
@@ -182,62 +156,37 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, netDeviceType) == 52);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, netDeviceVersion) ==
 		56);
 
+/* As far as vProps. */
+#define NCCL_NET_PROPERTIES_ASSERT(type)                                       \
+	MPIB_ABI_ASSERT(offsetof(struct type, name) == 0);                     \
+	MPIB_ABI_ASSERT(offsetof(struct type, pciPath) == 8);                  \
+	MPIB_ABI_ASSERT(offsetof(struct type, guid) == 16);                    \
+	MPIB_ABI_ASSERT(offsetof(struct type, ptrSupport) == 24);              \
+	MPIB_ABI_ASSERT(offsetof(struct type, regIsGlobal) == 28);             \
+	MPIB_ABI_ASSERT(offsetof(struct type, forceFlush) == 32);              \
+	MPIB_ABI_ASSERT(offsetof(struct type, speed) == 36);                   \
+	MPIB_ABI_ASSERT(offsetof(struct type, port) == 40);                    \
+	MPIB_ABI_ASSERT(offsetof(struct type, latency) == 44);                 \
+	MPIB_ABI_ASSERT(offsetof(struct type, maxComms) == 48);                \
+	MPIB_ABI_ASSERT(offsetof(struct type, maxRecvs) == 52);                \
+	MPIB_ABI_ASSERT(offsetof(struct type, netDeviceType) == 56);           \
+	MPIB_ABI_ASSERT(offsetof(struct type, netDeviceVersion) == 60);        \
+	MPIB_ABI_ASSERT(offsetof(struct type, vProps) == 64)
+
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v9) == 104);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, name) == 0);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, pciPath) == 8);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, guid) == 16);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, ptrSupport) == 24);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, regIsGlobal) == 28);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, forceFlush) == 32);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, speed) == 36);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, port) == 40);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, latency) == 44);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, maxComms) == 48);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, maxRecvs) == 52);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, netDeviceType) == 56);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, netDeviceVersion) ==
-		60);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, vProps) == 64);
+NCCL_NET_PROPERTIES_ASSERT(nccl_net_properties_v9);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, maxP2pBytes) == 88);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, maxCollBytes) == 96);
 
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v11) == 112);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, name) == 0);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, pciPath) == 8);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, guid) == 16);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, ptrSupport) == 24);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, regIsGlobal) == 28);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, forceFlush) == 32);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, speed) == 36);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, port) == 40);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, latency) == 44);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxComms) == 48);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxRecvs) == 52);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, netDeviceType) == 56);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, netDeviceVersion) ==
-		60);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, vProps) == 64);
+NCCL_NET_PROPERTIES_ASSERT(nccl_net_properties_v11);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxP2pBytes) == 88);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxCollBytes) == 96);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxMultiRequestSize) ==
 		104);
 
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v12) == 128);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, name) == 0);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, pciPath) == 8);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, guid) == 16);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, ptrSupport) == 24);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, regIsGlobal) == 28);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, forceFlush) == 32);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, speed) == 36);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, port) == 40);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, latency) == 44);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxComms) == 48);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxRecvs) == 52);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, netDeviceType) == 56);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, netDeviceVersion) ==
-		60);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, vProps) == 64);
+NCCL_NET_PROPERTIES_ASSERT(nccl_net_properties_v12);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxP2pBytes) == 104);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxCollBytes) == 112);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxMultiRequestSize) ==
