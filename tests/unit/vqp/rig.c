@@ -7,6 +7,8 @@
 
 #define PATIENCE 2000000
 
+struct rig rig;
+
 static void make_side(struct rig *r, struct side *s)
 {
 	struct mpib_vqp_qp qp[HCA_QPS], notify[MPIB_VQP_DEVICES];
@@ -103,6 +105,12 @@ void rig_down(struct rig *r)
 	r->up = false;
 	take_down(r, &r->tx);
 	take_down(r, &r->rx);
+}
+
+int teardown(void **state)
+{
+	rig_down(&rig);
+	return 0;
 }
 
 int rig_post(struct rig *r, uint64_t wr_id, enum ibv_wr_opcode opcode,

@@ -28,6 +28,8 @@ struct rig {
 	struct mpib_vwc wc[64]; /* of the last rig_send_turn() */
 };
 
+extern struct rig rig; /* of the test program */
+
 /* n QPs dealt out over the devices; joined, prepared. */
 void rig_up(struct rig *r, const struct mpib_vqp_attr *attr, unsigned devices,
 	    size_t bytes);
@@ -36,6 +38,7 @@ void rig_start(struct rig *r, enum mpib_vqp_mode mode, unsigned n,
 	       unsigned devices, bool replay);
 /* Breaks all QPs, drains them and takes everything down, if it is up. */
 void rig_down(struct rig *r);
+int teardown(void **state); /* of rig */
 
 /* WRITE_WITH_IMM of len bytes at off in both memories; 0 or -errno. */
 int rig_write(struct rig *r, uint64_t wr_id, uint64_t off, uint64_t len);

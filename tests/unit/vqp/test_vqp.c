@@ -9,9 +9,6 @@
 
 #define MIB (1u << 20)
 
-static struct rig rig;
-static bool up;
-
 static void start(enum mpib_vqp_mode mode, unsigned n, unsigned devices,
 		  uint32_t frag, uint32_t cap)
 {
@@ -20,20 +17,6 @@ static void start(enum mpib_vqp_mode mode, unsigned n, unsigned devices,
 	};
 
 	rig_up(&rig, &attr, devices, 4 * MIB);
-	up = true;
-}
-
-static void stop(void)
-{
-	if (up)
-		rig_down(&rig);
-	up = false;
-}
-
-static int teardown(void **state)
-{
-	stop();
-	return 0;
 }
 
 /* One message, and what both sides report of it. */
@@ -74,7 +57,7 @@ static void every_mode_carries_every_size(void **state)
 			for (unsigned k = 0; k < sizeof(len) / sizeof(len[0]);
 			     k++)
 				transfer(k * 100, len[k], k);
-			stop();
+			rig_down(&rig);
 		}
 	}
 }
@@ -95,7 +78,6 @@ static void split_is_one_wr_a_device_on_128_bytes(void **state)
 	};
 
 	rig_up(&rig, &attr, 2, 4 * MIB);
-	up = true;
 	for (unsigned i = 0; i < 4; i++)
 		transfer(0, MIB + 1, i);
 	assert_int_equal(wrs_of(rig.tx.data, 4), 8);
@@ -216,7 +198,7 @@ static void completions_come_in_the_order_posted(void **state)
 			if (mode != MPIB_VQP_SPRAY)
 				assert_int_equal(wc.bytes, (i * 977) % 50000);
 		}
-		stop();
+		rig_down(&rig);
 	}
 }
 
@@ -247,7 +229,7 @@ static void notices_wait_for_receives(void **state)
 			while (rig_poll(&rig.tx, &wc, 1))
 				;
 		}
-		stop();
+		rig_down(&rig);
 	}
 }
 
@@ -309,7 +291,7 @@ sends_are_refused_where_they_would_take_a_modes_receive(void **state)
 		assert_int_equal(rig_post(&rig, 6, IBV_WR_SEND,
 					  IBV_SEND_SIGNALED, 0, 64),
 				 want);
-		stop();
+		rig_down(&rig);
 	}
 	start(MPIB_VQP_DQPLB, 1, 1, 4096, 8);
 	assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &r), 0);

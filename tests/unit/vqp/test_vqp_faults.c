@@ -8,18 +8,11 @@
 #include "rig.h"
 #include "test.h"
 
-static struct rig rig;
 static struct mpib_vwc wc;
 
 static void start(enum mpib_vqp_mode mode, unsigned n)
 {
 	rig_start(&rig, mode, n, 1, false);
-}
-
-static int teardown(void **state)
-{
-	rig_down(&rig);
-	return 0;
 }
 
 /* T1: the opcode of a failed completion says nothing; hca_break() lies in it,
@@ -44,7 +37,7 @@ static void t1_failed_completions_go_where_their_wr_came_from(void **state)
 		assert_true(wc.recv);
 		assert_int_equal(wc.wr_id, 7);
 		assert_true(wc.status != IBV_WC_SUCCESS);
-		teardown(NULL);
+		rig_down(&rig);
 	}
 }
 
@@ -113,7 +106,7 @@ static void t4_the_error_is_that_of_the_post(void **state)
 		wc = rig_sent(&rig);
 		assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
 		assert_int_equal(wc.error, -ENOMEM);
-		teardown(NULL);
+		rig_down(&rig);
 	}
 }
 
@@ -168,7 +161,7 @@ static void t7_a_receive_that_cannot_be_posted_is_told(void **state)
 		wc = rig_got(&rig);
 		assert_int_equal(wc.wr_id, 2);
 		assert_true(wc.status != IBV_WC_SUCCESS);
-		teardown(NULL);
+		rig_down(&rig);
 	}
 }
 
@@ -189,7 +182,7 @@ static void t10_a_notice_overtakes_no_data_of_another_device(void **state)
 			assert_memory_equal(rig.tx.mem, rig.rx.mem, len);
 			assert_int_equal(rig_sent(&rig).wr_id, i);
 		}
-		teardown(NULL);
+		rig_down(&rig);
 	}
 }
 
@@ -232,7 +225,7 @@ static void a_receive_ends_when_a_qp_fails(void **state)
 			assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &more),
 					 -ENETDOWN);
 			assert_int_equal(mpib_vqp_healthy(rig.rx.vqp), 0);
-			teardown(NULL);
+			rig_down(&rig);
 		}
 	}
 }
@@ -317,7 +310,7 @@ static void a_replay_loses_nothing_and_repeats_nothing(void **state)
 		for (uint64_t k = 0; k < 4; k++)
 			assert_int_equal(rig_sent(&rig).status, IBV_WC_SUCCESS);
 		mpib_vcq_read_counts(rig.tx.vcq, &n);
-		teardown(NULL);
+		rig_down(&rig);
 	}
 }
 

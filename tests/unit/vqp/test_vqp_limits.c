@@ -11,14 +11,7 @@
 #include "test.h"
 #include "vqp/seq.h"
 
-static struct rig rig;
 static struct mpib_vwc wc;
-
-static int teardown(void **state)
-{
-	rig_down(&rig);
-	return 0;
-}
 
 static struct mpib_vqp_attr attr_of(struct mpib_vqp_qp *qp, unsigned n)
 {
@@ -43,7 +36,7 @@ static void t5_sizes_are_whole_and_checked(void **state)
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
 	a.frag = 100; /* LL128's lines would be torn */
 	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &a, &v), -EINVAL);
-	teardown(NULL);
+	rig_down(&rig);
 
 	/* 8 GiB are cut into 2048 fragments per QP and wait for room. */
 	rig_start(&rig, MPIB_VQP_SPRAY, 2, 1, false);
@@ -121,7 +114,7 @@ static void a_number_that_cannot_be_ends_the_receiver(void **state)
 		assert_int_equal(mpib_vqp_healthy(rig.rx.vqp), 0);
 		assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &more),
 				 -ENETDOWN);
-		teardown(NULL);
+		rig_down(&rig);
 	}
 }
 
@@ -191,7 +184,7 @@ static void hold_one_qp(enum held held, unsigned n, unsigned devices,
 	}
 	mpib_vcq_read_counts(rig.rx.vcq, &counts);
 	assert_int_equal(counts.late, 0);
-	teardown(NULL);
+	rig_down(&rig);
 }
 
 static void a_qp_that_stands_still_loses_no_number(void **state)
@@ -278,7 +271,7 @@ static void what_cannot_be_told_to_have_ended_is_refused(void **state)
 		/* Keys of one device, where two may carry. */
 		assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
 		rig_steps(&rig, 10);
-		teardown(NULL);
+		rig_down(&rig);
 	}
 }
 

@@ -38,34 +38,13 @@ void *__wrap_realloc(void *p, size_t bytes)
 	return __real_realloc(p, bytes);
 }
 
-static struct rig rig;
-static bool up;
-
-static void start(enum mpib_vqp_mode mode, unsigned n, unsigned devices)
-{
-	const struct mpib_vqp_attr attr = {
-		.mode = mode, .n = n, .cap = 8, .frag = 4096
-	};
-
-	rig_up(&rig, &attr, devices, 2 * MIB);
-	up = true;
-}
-
-static int teardown(void **state)
-{
-	if (up)
-		rig_down(&rig);
-	up = false;
-	return 0;
-}
-
 /* T16, T17 */
 static void t16_t17_posts_and_polls_allocate_nothing(void **state)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		unsigned before;
 
-		start((enum mpib_vqp_mode)mode, 4, 2);
+		rig_start(&rig, (enum mpib_vqp_mode)mode, 4, 2, false);
 		before = allocations;
 		assert_true(before > 0); /* they are seen */
 		for (uint64_t i = 0; i < 50; i++) {
@@ -75,7 +54,7 @@ static void t16_t17_posts_and_polls_allocate_nothing(void **state)
 			assert_int_equal(rig_sent(&rig).wr_id, i);
 		}
 		assert_int_equal(allocations, before);
-		teardown(NULL);
+		rig_down(&rig);
 	}
 }
 
@@ -87,7 +66,7 @@ static void t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace(void **state)
 	struct mpib_vqp_attr *attr = calloc(1, sizeof(*attr));
 	struct mpib_vqp *vqp;
 
-	start(MPIB_VQP_SPLIT, 2, 1);
+	rig_start(&rig, MPIB_VQP_SPLIT, 2, 1, false);
 	for (unsigned i = 0; i < 2; i++)
 		qp[i].qp = &hca_qp(&rig.tx.hca[0])->qp;
 	qp[2].qp = &rig.tx.data[0]->qp; /* somebody's already */
@@ -123,7 +102,7 @@ static void check_keys(const struct hca_qp *q, unsigned device)
 static void i9_each_device_has_its_own_keys(void **state)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
-		start((enum mpib_vqp_mode)mode, 4, 2);
+		rig_start(&rig, (enum mpib_vqp_mode)mode, 4, 2, false);
 		rig_recv(&rig, 1);
 		assert_int_equal(rig_write(&rig, 1, 0, 100000), 0);
 		assert_int_equal(rig_sent(&rig).status, IBV_WC_SUCCESS);
@@ -134,7 +113,7 @@ static void i9_each_device_has_its_own_keys(void **state)
 		}
 		for (unsigned d = 0; rig.tx.notify[0] && d < 2; d++)
 			check_keys(rig.tx.notify[d], d);
-		teardown(NULL);
+		rig_down(&rig);
 	}
 }
 
@@ -145,7 +124,7 @@ static void i13_completions_find_their_qp_while_others_come_and_go(void **state)
 	struct mpib_vqp *other[120];
 	struct mpib_vwc wc;
 
-	start(MPIB_VQP_DQPLB, 4, 1);
+	rig_start(&rig, MPIB_VQP_DQPLB, 4, 1, false);
 	rig_recv(&rig, 1);
 	assert_int_equal(rig_write(&rig, 1, 0, 30 * 4096), 0);
 	for (unsigned i = 0; i < 120; i++) {
@@ -199,7 +178,7 @@ static void i14_a_head_travels_with_its_payload(void **state)
 		for (unsigned i = 0; i < 5; i++) {
 			const struct hca_wr *first;
 
-			start((enum mpib_vqp_mode)mode, 4, 2);
+			rig_start(&rig, (enum mpib_vqp_mode)mode, 4, 2, false);
 			rig_fill(rig.tx.mem, 12, 1);
 			rig_fill(rig.tx.mem + MIB, len[i], i);
 			rig_recv(&rig, 1);
@@ -213,17 +192,17 @@ static void i14_a_head_travels_with_its_payload(void **state)
 			assert_memory_equal(rig.rx.mem + 12, rig.tx.mem + MIB,
 					    len[i]);
 			assert_int_equal(rig.rx.mem[12 + len[i]], 0);
-			teardown(NULL);
+			rig_down(&rig);
 		}
 	}
 	/* A SEND takes it along, too, in one WR. */
-	start(MPIB_VQP_SPRAY, 4, 2);
+	rig_start(&rig, MPIB_VQP_SPRAY, 4, 2, false);
 	send_headed(IBV_WR_SEND, 1000);
 	assert_int_equal(rig.tx.data[0]->sq[0].wr.num_sge, 2);
 	assert_int_equal(rig.tx.data[0]->sq[0].sge[1].length, 1000);
-	teardown(NULL);
+	rig_down(&rig);
 	/* SPLIT's first part is not always there. */
-	start(MPIB_VQP_SPLIT, 4, 2);
+	rig_start(&rig, MPIB_VQP_SPLIT, 4, 2, false);
 	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp,
 					    &(struct mpib_vsend){
 						    .opcode = IBV_WR_RDMA_WRITE,
@@ -245,7 +224,7 @@ static void i15_keys_are_taken_with_the_wr(void **state)
 		.key = { { 1, 2 }, { 3, 4 } },
 	};
 
-	start(MPIB_VQP_DQPLB, 4, 2);
+	rig_start(&rig, MPIB_VQP_DQPLB, 4, 2, false);
 	wr.local = (uint64_t)(uintptr_t)rig.tx.mem;
 	wr.remote = (uint64_t)(uintptr_t)rig.rx.mem;
 	rig_recv(&rig, 1);

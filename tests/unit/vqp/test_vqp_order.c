@@ -9,8 +9,6 @@
 #include "rig.h"
 #include "test.h"
 
-static struct rig rig;
-
 static unsigned long long from_env(const char *name, unsigned long long dflt)
 {
 	const char *text = getenv(name);
