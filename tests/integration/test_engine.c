@@ -241,22 +241,6 @@ static bool is_over(const struct pair_end *e, uint8_t req, uint32_t gen)
 
 #define SMALL 4096
 
-/* Of the receiving node. */
-static uint32_t add_region(char *mem)
-{
-	const struct mpib_mr_attr attr = { .addr = mem,
-					   .len = SMALL,
-					   .dmabuf_fd = -1 };
-	bool ready = false;
-	uint32_t mr;
-
-	assert_int_equal(mpib_mr_add(pair.node[1].engine_client, &attr, &mr,
-				     pair_set_flag, &ready),
-			 0);
-	pair_until(&pair, &ready);
-	return mr;
-}
-
 static void no_region_is_taken_for_one_that_went(void **state)
 {
 	static char mem[2][SMALL];
@@ -265,7 +249,7 @@ static void no_region_is_taken_for_one_that_went(void **state)
 	uint32_t old, new, g;
 
 	open_with(512, MPIB_IMM_V2);
-	old = add_region(mem[0]);
+	old = pair_add_memory(&pair, 1, mem[0], SMALL);
 	fill_slots();
 	g = pair_post(&rx, MPIB_OP_RECV, 2, old, 0, SMALL, 0);
 	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, old,
@@ -273,7 +257,7 @@ static void no_region_is_taken_for_one_that_went(void **state)
 			 0);
 	pair_until(&pair, &gone);
 	assert_int_equal(pair.node[1].broken, 0); /* it waits in the ring */
-	new = add_region(mem[1]);
+	new = pair_add_memory(&pair, 1, mem[1], SMALL);
 	pair_fill(pair.node[0].mem, SMALL, 1);
 	for (uint8_t i = 1; i < 3; i++)
 		pair_post(&tx, MPIB_OP_SEND, i, pair.node[0].mr, 0, SMALL, 0);

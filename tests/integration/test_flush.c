@@ -70,12 +70,6 @@ static void fault_both(struct mpib_soft_fault fault)
 	fault_on(1, fault);
 }
 
-static void turn_often(void)
-{
-	for (unsigned i = 0; i < 1000; i++)
-		pair_turn(&pair);
-}
-
 /* The same bytes as in the sender's memory, as the completion says. */
 static void receive(uint32_t len, unsigned seed)
 {
@@ -86,38 +80,22 @@ static void receive(uint32_t len, unsigned seed)
 	sent = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, len, 7);
 	assert_int_equal(pair_wait(&pair, &rx, 1, got), len);
 	assert_int_equal(pair_wait(&pair, &tx, 1, sent), len);
-	turn_often(); /* until the lane has nothing on its way either */
-}
-
-static void push_flush(uint32_t region, uint64_t off, uint32_t gen)
-{
-	struct mpib_desc d = { .op = MPIB_OP_FLUSH,
-			       .n = 1,
-			       .gen = gen,
-			       .mr = region,
-			       .off = off,
-			       .len = 1,
-			       .total = 1 };
-
-	pair_push(&rx, &d);
+	pair_turns(&pair,
+		   1000); /* until the lane has nothing on its way either */
 }
 
 static void flush(void)
 {
-	push_flush(mr, 0, ++asked);
-}
-
-static uint32_t flushed(void)
-{
-	return atomic_load(&rx.reply->conn[rx.index].flushed);
+	pair_flush(&rx, mr, 0, ++asked);
 }
 
 static void until_flushed(uint32_t upto)
 {
-	while (flushed() != upto && !pair.node[1].broken)
+	while (pair_flushed(&rx) != upto && !pair.node[1].broken)
 		pair_turn(&pair);
-	if (flushed() != upto)
-		fail_msg("%u of %u: %s", flushed(), upto, pair.node[1].why);
+	if (pair_flushed(&rx) != upto)
+		fail_msg("%u of %u: %s", pair_flushed(&rx), upto,
+			 pair.node[1].why);
 }
 
 /* As if what came had come just now, however slow the machine is. */
@@ -125,7 +103,7 @@ static void until_read_back(uint32_t upto)
 {
 	struct mpib_flush *p = &rx.conn->rx.flush.at[upto - 1];
 
-	while (flushed() != upto) {
+	while (pair_flushed(&rx) != upto) {
 		rx.conn->rx.flush.arrived[0] = rx.conn->shard->now;
 		p->arrived[0] = rx.conn->shard->now;
 		pair_turn(&pair);
@@ -195,7 +173,7 @@ static void receives_do_not_wait_for_a_flush(void **state)
 	receive(1, 7);
 	/* What cannot be read back is not waited for longer. */
 	if (mpib_now_ns() - since < 100000000)
-		assert_int_equal(flushed(), 0);
+		assert_int_equal(pair_flushed(&rx), 0);
 	fault_on(1, (struct mpib_soft_fault){ 0 });
 	until_flushed(1);
 }
@@ -218,10 +196,10 @@ static void what_is_no_flush_breaks_the_connection(void **state)
 			teardown(NULL);
 			setup(NULL);
 		}
-		push_flush(bad[i].host ? pair.node[1].mr : mr, bad[i].off,
+		pair_flush(&rx, bad[i].host ? pair.node[1].mr : mr, bad[i].off,
 			   bad[i].gen);
 		until_broken();
-		assert_int_equal(flushed(), 0);
+		assert_int_equal(pair_flushed(&rx), 0);
 	}
 }
 
@@ -273,9 +251,9 @@ static void a_port_that_is_down_is_not_waited_for_as_by_a_lane(void **state)
 	fault_on(0, (struct mpib_soft_fault){ .link_down = 1 });
 	flush();
 	flush();
-	while (flushed() != 2 && mpib_now_ns() < until)
+	while (pair_flushed(&rx) != 2 && mpib_now_ns() < until)
 		pair_turn(&pair);
-	assert_int_equal(flushed(), 2);
+	assert_int_equal(pair_flushed(&rx), 2);
 }
 
 static void a_lost_device_has_nothing_more_to_place(void **state)
@@ -285,16 +263,16 @@ static void a_lost_device_has_nothing_more_to_place(void **state)
 	receive(BYTES, 10);
 	fault_both((struct mpib_soft_fault){ .black_hole = 1 });
 	flush();
-	turn_often();
+	pair_turns(&pair, 1000);
 	fault_both((struct mpib_soft_fault){ .gone = 1 });
 	until_broken(); /* without a peer link the lane breaks, too */
 	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
 				     pair_set_flag, &gone),
 			 0);
-	turn_often();
+	pair_turns(&pair, 1000);
 	engine_conn_destroy(rx.conn, pair_set_flag, &gone);
 	pair_until(&pair, &gone);
-	turn_often();
+	pair_turns(&pair, 1000);
 }
 
 static void a_region_goes_only_after_its_reads(void **state)
@@ -304,14 +282,14 @@ static void a_region_goes_only_after_its_reads(void **state)
 	receive(BYTES, 11);
 	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
 	flush();
-	turn_often();
+	pair_turns(&pair, 1000);
 	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
 				     pair_set_flag, &gone),
 			 0);
 	until_broken();
-	turn_often();
+	pair_turns(&pair, 1000);
 	assert_false(gone);
-	assert_int_equal(flushed(), 0);
+	assert_int_equal(pair_flushed(&rx), 0);
 	fault_both((struct mpib_soft_fault){ 0 });
 	pair_until(&pair, &gone);
 }
@@ -323,13 +301,13 @@ static void a_connection_stops_only_after_its_reads(void **state)
 	receive(BYTES, 12);
 	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
 	flush();
-	turn_often();
+	pair_turns(&pair, 1000);
 	engine_conn_stop(rx.conn, -ECONNABORTED, pair_set_flag, &stopped);
-	turn_often();
+	pair_turns(&pair, 1000);
 	assert_false(stopped);
 	fault_both((struct mpib_soft_fault){ 0 });
 	pair_until(&pair, &stopped);
-	assert_int_equal(flushed(), 0);
+	assert_int_equal(pair_flushed(&rx), 0);
 }
 
 /* As another process gets them, but into another connection of the client. */
@@ -345,8 +323,8 @@ static void what_was_not_answered_is_read_again_after_a_hand_over(void **state)
 		(struct mpib_soft_fault){ .late = 1, .delay_turns = 1u << 30 });
 	flush();
 	flush();
-	turn_often();
-	assert_int_equal(flushed(), 0);
+	pair_turns(&pair, 1000);
+	assert_int_equal(pair_flushed(&rx), 0);
 	mpib_serial_pack(&out);
 	mpib_flushes_serialize(&out, rx.conn);
 	mpib_serial_unpack(&in, out.bytes, out.len, NULL, 0); /* in owns it */

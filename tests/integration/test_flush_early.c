@@ -46,12 +46,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void turn_often(void)
-{
-	for (unsigned i = 0; i < 1000; i++)
-		pair_turn(&pair);
-}
-
 static void receive(void)
 {
 	uint32_t got = pair_post(&rx, MPIB_OP_RECV, 1, mr, 0, BYTES, 7);
@@ -60,23 +54,6 @@ static void receive(void)
 
 	assert_int_equal(pair_wait(&pair, &rx, 1, got), BYTES);
 	assert_int_equal(pair_wait(&pair, &tx, 1, sent), BYTES);
-}
-
-static void flush(void)
-{
-	const struct mpib_desc d = { .op = MPIB_OP_FLUSH,
-				     .n = 1,
-				     .gen = ++asked,
-				     .mr = mr,
-				     .len = 1,
-				     .total = 1 };
-
-	pair_push(&rx, &d);
-}
-
-static uint32_t flushed(void)
-{
-	return atomic_load(&rx.reply->conn[rx.index].flushed);
 }
 
 static void post_groups(void)
@@ -119,14 +96,14 @@ static void a_flush_waits_for_no_receive(void **state)
 	assert_memory_not_equal(device, pair.node[0].mem, BYTES);
 	post_groups();
 	for (unsigned i = 0; i < 3; i++)
-		flush();
-	turn_often();
-	assert_int_equal(flushed(), 3);
+		pair_flush(&rx, mr, 0, ++asked);
+	pair_turns(&pair, 1000);
+	assert_int_equal(pair_flushed(&rx), 3);
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 	answer_groups();
-	flush();
-	turn_often();
-	assert_int_equal(flushed(), 4);
+	pair_flush(&rx, mr, 0, ++asked);
+	pair_turns(&pair, 1000);
+	assert_int_equal(pair_flushed(&rx), 4);
 	assert_int_equal(pair.node[1].broken, 0);
 }
 
@@ -139,8 +116,8 @@ static void nor_is_it_taken_twice_after_a_hand_over(void **state)
 	receive();
 	post_groups();
 	for (unsigned i = 0; i < 3; i++)
-		flush();
-	turn_often();
+		pair_flush(&rx, mr, 0, ++asked);
+	pair_turns(&pair, 1000);
 	mpib_serial_pack(&out);
 	mpib_flushes_serialize(&out, rx.conn);
 	mpib_serial_unpack(&in, out.bytes, out.len, NULL, 0); /* in owns it */
@@ -148,13 +125,13 @@ static void nor_is_it_taken_twice_after_a_hand_over(void **state)
 	mpib_flushes_serialize(&in, rx.conn);
 	assert_false(in.failed);
 	mpib_serial_fini(&in);
-	flush();
-	turn_often();
-	assert_int_equal(flushed(), 4);
+	pair_flush(&rx, mr, 0, ++asked);
+	pair_turns(&pair, 1000);
+	assert_int_equal(pair_flushed(&rx), 4);
 	answer_groups();
-	flush();
-	turn_often();
-	assert_int_equal(flushed(), 5);
+	pair_flush(&rx, mr, 0, ++asked);
+	pair_turns(&pair, 1000);
+	assert_int_equal(pair_flushed(&rx), 5);
 	assert_int_equal(pair.node[1].broken, 0);
 }
 

@@ -35,18 +35,6 @@ static void receive(unsigned i)
 	assert_int_equal(pair_wait(&pair, &tx[i], 1, sent), BYTES);
 }
 
-static void flush(unsigned i)
-{
-	struct mpib_desc d = { .op = MPIB_OP_FLUSH,
-			       .n = 1,
-			       .gen = 1,
-			       .mr = mr,
-			       .len = 1,
-			       .total = 1 };
-
-	pair_push(&rx[i], &d);
-}
-
 /* The QPs that read back are full, or have room again. */
 static void fill(bool full)
 {
@@ -70,7 +58,7 @@ static unsigned flushed(void)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < CONNS; i++)
-		n += atomic_load(&rx[i].reply->conn[rx[i].index].flushed);
+		n += pair_flushed(&rx[i]);
 	return n;
 }
 
@@ -87,7 +75,7 @@ static void a_turn_looks_at_some_and_the_next_at_the_others(void **state)
 		receive(i);
 	fill(true);
 	for (unsigned i = 0; i < CONNS; i++)
-		flush(i);
+		pair_flush(&rx[i], mr, 0, 1);
 	while (waiting() < CONNS)
 		pair_turn(&pair);
 	TAILQ_FOREACH(f, &shard()->flushing, rx.flush.link)

@@ -14,26 +14,6 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-static uint32_t add_region(unsigned node, char *mem, size_t len)
-{
-	const struct mpib_mr_attr attr = { .addr = mem,
-					   .len = len,
-					   .dmabuf_fd = -1 };
-	bool ready = false;
-	uint32_t mr;
-
-	assert_int_equal(mpib_mr_add(pair.node[node].engine_client, &attr, &mr,
-				     pair_set_flag, &ready),
-			 0);
-	pair_until(&pair, &ready);
-	return mr;
-}
-
-static void turn_often(void)
-{
-	pair_turns(&pair, 100);
-}
-
 /* Its buffers lie in a region of their own. */
 static uint32_t receive_of_four(uint32_t mr)
 {
@@ -68,7 +48,7 @@ static void a_peer_that_refuses_a_group_gives_back_all_its_regions(void **state)
 	uint32_t mr, gen;
 
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
-	mr = add_region(1, mem, 16384);
+	mr = pair_add_memory(&pair, 1, mem, 16384);
 	gen = receive_of_four(mr);
 	while (!mpib_sender_cts(tx.conn, 3, &cts))
 		pair_turn(&pair);
@@ -101,7 +81,7 @@ a_group_that_is_stopped_half_way_gives_back_its_regions(void **state)
 	uint32_t gen[3];
 
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
-	d.mr = add_region(0, mem, 16384);
+	d.mr = pair_add_memory(&pair, 0, mem, 16384);
 	receive_of_four(pair.node[1].mr);
 	for (uint8_t i = 0; i < 3; i++) {
 		d.req = i;
@@ -142,7 +122,7 @@ static void the_bytes_of_a_group_of_16_gib_add_up(void **state)
 	d.mr = pair.node[0].mr;
 	d.gen = ++tx.gen;
 	pair_push(&tx, &d);
-	turn_often();
+	pair_turns(&pair, 100);
 	assert_int_equal(tx.conn->tx.group.matched, 1);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		tx.conn->tx.group.rail[r] += before;
@@ -211,10 +191,10 @@ static void sends_that_ask_are_told_when_they_have_their_receive(void **state)
 	pair_fill(pair.node[0].mem, 4 * 65536, 5);
 	for (uint8_t i = 0; i < 4; i++)
 		d[i] = question(i, i == 0 ? 7 : 99 + i, 3000);
-	turn_often();
+	pair_turns(&pair, 100);
 	assert_false(is_told(&d[1]) || is_told(&d[2]) || is_told(&d[3]));
 	(void)receive_of_four(pair.node[1].mr);
-	turn_often();
+	pair_turns(&pair, 100);
 	assert_true(is_told(&d[1]) && is_told(&d[2]) && is_told(&d[3]));
 	assert_false(is_told(&d[0]));
 	for (unsigned k = 0; k < 3; k++) {
@@ -243,7 +223,7 @@ static void a_receive_of_one_buffer_tells_its_send_too(void **state)
 		d[i] = question(i, 50, 3000);
 	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, 3000,
 			 50);
-	turn_often();
+	pair_turns(&pair, 100);
 	assert_true(is_told(&d[0]));
 	assert_false(is_told(&d[1]));
 	part(&d[0], 1700);
@@ -270,10 +250,10 @@ static void bytes_that_come_before_the_answer_hurt_nobody_else(void **state)
 	d.tag = 101;
 	part(&d, 4096);
 	(void)receive_of_four(pair.node[1].mr);
-	turn_often();
+	pair_turns(&pair, 100);
 	d.pos = 0;
 	part(&d, 4096);
-	turn_often();
+	pair_turns(&pair, 100);
 	pair_transfer(&pair, &tx2, &rx2, 3, 5000, 5000, 1);
 	assert_int_equal(pair.node[1].broken, 0);
 }

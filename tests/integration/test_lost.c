@@ -4,8 +4,6 @@
  * there, and what its connections still had to write.
  */
 #include <errno.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -43,28 +41,12 @@ static void take_away(unsigned rail)
 			 0);
 }
 
-static uint32_t add_device_memory(void)
-{
-	int fd = memfd_create("device", MFD_CLOEXEC);
-	struct mpib_mr_attr attr = { .len = BYTES, .dmabuf_fd = fd };
-	bool ready = false;
-	uint32_t mr;
-
-	assert_int_equal(ftruncate(fd, BYTES), 0);
-	assert_int_equal(mpib_mr_add(pair.node[1].engine_client, &attr, &mr,
-				     pair_set_flag, &ready),
-			 0);
-	pair_until(&pair, &ready);
-	close(fd);
-	return mr;
-}
-
 static void first_device_memory_without_a_device(unsigned rail)
 {
 	uint32_t mr;
 
 	take_away(rail);
-	mr = add_device_memory();
+	mr = pair_add_device(&pair, 1, BYTES, NULL);
 	assert_true(shard()->rail[rail].dead);
 	assert_false(shard()->rail[!rail].dead);
 	assert_null(pair.node[1].engine_client->mr_made[mr]->mr[rail]);
@@ -242,8 +224,7 @@ static void a_rail_is_drained_though_its_queue_was_full(void **state)
 	assert_true(mpib_lane_fault(lane, home, MPIB_CAUSE_ERROR));
 	mpib_engine_dispatch(pair.node[1].engine);
 	is_full = true; /* the mailbox comes before completions */
-	for (unsigned i = 0; i < 1000; i++)
-		pair_turn(&pair);
+	pair_turns(&pair, 1000);
 	assert_true(lane->stop[home].told);
 	peer_fenced(lane, home);
 	engine_conn_stop(rx.conn, -ECONNABORTED, pair_set_flag, &stopped);

@@ -266,20 +266,12 @@ static void let_go(void)
 /* More memory for a client than it came with. */
 static char *more_memory(unsigned node, size_t len, uint32_t *mr)
 {
-	struct mpib_mr_attr attr = {
-		.addr = mmap(NULL, len, PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-		.len = len,
-		.dmabuf_fd = -1
-	};
-	bool there = false;
+	char *mem = mmap(NULL, len, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	assert_true(attr.addr != MAP_FAILED);
-	assert_int_equal(mpib_mr_add(pair.node[node].engine_client, &attr, mr,
-				     pair_set_flag, &there),
-			 0);
-	pair_until(&pair, &there);
-	return attr.addr;
+	assert_true(mem != MAP_FAILED);
+	*mr = pair_add_memory(&pair, node, mem, len);
+	return mem;
 }
 
 /* The message has more fragments than there are numbers in the receiver's

@@ -45,11 +45,6 @@ static uint32_t receive(uint8_t req, uint32_t len)
 	return pair_post(&rx, MPIB_OP_RECV, req, pair.node[1].mr, RX, len, 7);
 }
 
-static void turn_often(void)
-{
-	pair_turns(&pair, 200);
-}
-
 static void keep(void *arg, struct mpib_snapshot *snap)
 {
 	*(struct mpib_snapshot **)arg = snap;
@@ -84,15 +79,15 @@ static void no_long_sleep_while_a_write_without_an_event_may_come(void **state)
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
 	uint32_t g;
 
-	turn_often();
+	pair_turns(&pair, 200);
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 100);
 	g = send(0, 1000);
-	turn_often();
+	pair_turns(&pair, 200);
 	/* The CTS. */
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 1);
 	receive(0, 1000);
 	assert_int_equal(pair_wait(&pair, &tx, 0, g), 1000);
-	turn_often();
+	pair_turns(&pair, 200);
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 100);
 }
 
@@ -102,7 +97,7 @@ static void a_send_without_a_receive_waits_once(void **state)
 	uint32_t g_tx, g_rx;
 
 	g_tx = send(0, 5000);
-	turn_often();
+	pair_turns(&pair, 200);
 	snap = pair_snapshot(&pair, 0);
 	assert_int_equal(snap->conn[0].stalls[MPIB_STALL_CTS], 1);
 	assert_true(snap->conn[0].stall_ns[MPIB_STALL_CTS] > 0);
@@ -124,7 +119,7 @@ static void a_receive_without_a_send_waits_for_its_sender(void **state)
 	uint32_t g_rx, g_tx;
 
 	g_rx = receive(3, 100);
-	turn_often();
+	pair_turns(&pair, 200);
 	the_one_request(1, MPIB_LAST_NO_SENDER, 100);
 	g_tx = send(3, 100);
 	assert_int_equal(pair_wait(&pair, &rx, 3, g_rx), 100);
@@ -137,7 +132,7 @@ static void those_behind_a_waiting_send_are_queued(void **state)
 
 	send(0, 64);
 	send(1, 64);
-	turn_often();
+	pair_turns(&pair, 200);
 	snap = requests(0);
 	assert_int_equal(snap->requests, 2);
 	assert_int_equal(snap->request[0].last, MPIB_LAST_NO_CTS);
@@ -188,7 +183,7 @@ static void sends_of_several_tags_say_what_each_waits_for(void **state)
 	tagged(2, 100); /* the second's, */
 	tagged(3, 100); /* and nobody's yet */
 	tagged(4, 200); /* a receive's that comes later */
-	turn_often();
+	pair_turns(&pair, 200);
 	snap = requests(0);
 	assert_int_equal(snap->requests, 5);
 	assert_int_equal(last_of(snap, 0), MPIB_LAST_NO_CTS);
@@ -200,7 +195,7 @@ static void sends_of_several_tags_say_what_each_waits_for(void **state)
 
 	tagged(5, 101);
 	tagged(6, 101);
-	turn_often();
+	pair_turns(&pair, 200);
 	snap = requests(0);
 	assert_int_equal(snap->requests, 2);
 	assert_int_equal(last_of(snap, 0), MPIB_LAST_NO_CTS);
@@ -213,7 +208,7 @@ static void a_receive_that_gets_other_tags_waits_for_its_sender(void **state)
 {
 	tagged(0, 300);
 	receive_tags(3, 1, 200);
-	turn_often();
+	pair_turns(&pair, 200);
 	the_one_request(0, MPIB_LAST_NO_CTS, 64);
 	the_one_request(1, MPIB_LAST_NO_SENDER, 64);
 }
@@ -223,7 +218,7 @@ static void a_request_that_is_young_is_not_told(void **state)
 	struct mpib_snapshot *snap = NULL;
 
 	send(0, 64);
-	turn_often();
+	pair_turns(&pair, 200);
 	assert_int_equal(mpib_engine_snapshot_requests(pair.node[0].engine,
 						       3600ull * 1000000000ull,
 						       keep, &snap),
@@ -244,7 +239,7 @@ static void a_full_lane_is_a_wait_of_its_own(void **state)
 	open_with(4096);
 	for (uint8_t i = 0; i < 4; i++)
 		g_rx[i] = receive(i, 1 << 20);
-	turn_often();
+	pair_turns(&pair, 200);
 	for (uint8_t i = 0; i < 4; i++)
 		g_tx[i] = send(i, 1 << 20);
 	for (uint8_t i = 0; i < 4; i++) {
@@ -343,7 +338,7 @@ static void an_old_slot_says_nothing_of_a_new_request(void **state)
 	f->rx.cts_again = 0;
 	assert_int_equal(mpib_receiver_post_cts(f), 0);
 	assert_false(f->req[1].posted);
-	turn_often();
+	pair_turns(&pair, 200);
 	pair_transfer(&pair, &tx, &rx, 1, 64, 64, 9);
 }
 

@@ -69,6 +69,28 @@ void pair_until(struct pair *p, const bool *flag)
 	assert_true(*flag);
 }
 
+static uint32_t add_region(struct pair *p, unsigned node,
+			   const struct mpib_mr_attr *attr)
+{
+	bool ready = false;
+	uint32_t mr;
+
+	assert_int_equal(mpib_mr_add(p->node[node].engine_client, attr, &mr,
+				     pair_set_flag, &ready),
+			 0);
+	pair_until(p, &ready);
+	return mr;
+}
+
+uint32_t pair_add_memory(struct pair *p, unsigned node, void *mem, size_t len)
+{
+	const struct mpib_mr_attr attr = { .addr = mem,
+					   .len = len,
+					   .dmabuf_fd = -1 };
+
+	return add_region(p, node, &attr);
+}
+
 static void open_node(struct pair *p, unsigned i)
 {
 	struct pair_node *n = &p->node[i];
@@ -93,8 +115,6 @@ static void open_node(struct pair *p, unsigned i)
 static void attach(struct pair *p, unsigned i, uid_t uid)
 {
 	struct pair_node *n = &p->node[i];
-	bool ready = false;
-	struct mpib_mr_attr attr;
 
 	assert_int_equal(
 		mpib_tenant_get(n->engine, p->shard[i], uid, &n->tenant), 0);
@@ -105,13 +125,7 @@ static void attach(struct pair *p, unsigned i, uid_t uid)
 					    n->submit, n->reply, -1,
 					    &n->engine_client),
 			 0);
-	attr = (struct mpib_mr_attr){ .addr = n->mem,
-				      .len = PAIR_MEM,
-				      .dmabuf_fd = -1 };
-	assert_int_equal(mpib_mr_add(n->engine_client, &attr, &n->mr,
-				     pair_set_flag, &ready),
-			 0);
-	pair_until(p, &ready);
+	n->mr = pair_add_memory(p, i, n->mem, PAIR_MEM);
 }
 
 /* MPIB_TEST_SPREAD, a number of enum mpib_spread, makes all tests use that
@@ -145,12 +159,6 @@ static void make_lane(struct pair *p, uint8_t imm_version)
 		mpib_lane_connect(p->node[0].lane, &b, why, sizeof(why)), 0);
 }
 
-void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
-	       uint8_t imm_version)
-{
-	pair_open_on(p, cfg, imm_version, MPIB_PATH_UNKNOWN);
-}
-
 void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		  uint8_t imm_version, enum mpib_path path)
 {
@@ -166,11 +174,6 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 	}
 	make_lane(p, imm_version);
 	pair_opened = p;
-}
-
-void pair_join(struct pair *p, struct pair *more, uid_t uid)
-{
-	pair_join_on(p, more, uid, 0, 0);
 }
 
 void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
@@ -246,12 +249,6 @@ static void make_end(struct pair_node *n, uint32_t index, bool sender,
 	};
 }
 
-void pair_connect(struct pair *p, uint32_t index, unsigned from,
-		  struct pair_end *tx, struct pair_end *rx)
-{
-	pair_connect_of(p, index, from, MPIB_TABLE_SLOTS, tx, rx);
-}
-
 void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
 		     uint32_t slots, struct pair_end *tx, struct pair_end *rx)
 {
@@ -263,8 +260,7 @@ void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
 	engine_conn_local(rx->conn, &b);
 	engine_conn_start(rx->conn, &a);
 	engine_conn_start(tx->conn, &b);
-	for (int i = 0; i < 8; i++)
-		pair_turn(p);
+	pair_turns(p, 8);
 }
 
 void pair_push(struct pair_end *e, const struct mpib_desc *d)
@@ -314,18 +310,27 @@ int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req, uint32_t gen)
 	return 0;
 }
 
+void pair_flush(struct pair_end *e, uint32_t mr, uint64_t off, uint32_t gen)
+{
+	const struct mpib_desc d = { .op = MPIB_OP_FLUSH,
+				     .n = 1,
+				     .gen = gen,
+				     .mr = mr,
+				     .off = off,
+				     .len = 1,
+				     .total = 1 };
+
+	pair_push(e, &d);
+}
+
 uint32_t pair_add_device(struct pair *p, unsigned node, size_t len, char **map)
 {
 	int fd = memfd_create("device", MFD_CLOEXEC);
 	struct mpib_mr_attr attr = { .len = len, .dmabuf_fd = fd };
-	bool ready = false;
 	uint32_t mr;
 
 	assert_int_equal(ftruncate(fd, (off_t)len), 0);
-	assert_int_equal(mpib_mr_add(p->node[node].engine_client, &attr, &mr,
-				     pair_set_flag, &ready),
-			 0);
-	pair_until(p, &ready);
+	mr = add_region(p, node, &attr);
 	if (map) {
 		*map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 			    0);

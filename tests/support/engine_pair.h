@@ -50,12 +50,16 @@ struct pair {
 	unsigned shard[2]; /* of each node, that client and lane are on */
 };
 
-/* Open both engines with cfg; pair_open() fills in rails and addresses. */
-void pair_open(struct pair *p, const struct mpib_engine_config *cfg,
-	       uint8_t imm_version);
-/* Like pair_open(); path says whether the nodes share an island. */
+/* Open both engines with cfg, but for rails and addresses, which this fills in;
+ * path says whether the nodes share an island. */
 void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		  uint8_t imm_version, enum mpib_path path);
+static inline void pair_open(struct pair *p,
+			     const struct mpib_engine_config *cfg,
+			     uint8_t imm_version)
+{
+	pair_open_on(p, cfg, imm_version, MPIB_PATH_UNKNOWN);
+}
 void pair_close(struct pair *p);
 extern struct pair *pair_opened; /* the last one, unless it is closed */
 /* For cmocka: closes that. */
@@ -66,13 +70,15 @@ static inline int pair_teardown(void **state)
 	return 0;
 }
 #define pair_test(f) cmocka_unit_test_teardown(f, pair_teardown)
-/* Add a tenant to the engines of p, with a client on each engine and a lane
- * between the nodes; `more` is then used like p. Call pair_leave(more) after
- * pair_close(p). */
-void pair_join(struct pair *p, struct pair *more, uid_t uid);
-/* The same on a shard of each node, and so between the devices of those. */
+/* Add a tenant to the engines of p, with a client on a shard of each engine and
+ * a lane between the nodes, and so between the devices of those shards; `more`
+ * is then used like p. Call pair_leave(more) after pair_close(p). */
 void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
 		  unsigned b);
+static inline void pair_join(struct pair *p, struct pair *more, uid_t uid)
+{
+	pair_join_on(p, more, uid, 0, 0);
+}
 void pair_leave(struct pair *more);
 /* pair_open() with sup_bw as SUP's share, and a connection from node 0 to node
  * 1. */
@@ -93,12 +99,15 @@ static inline void pair_set_flag(void *arg, int status)
 	*(bool *)arg = true;
 }
 
-/* Create the connection `index` from node `from` to the other node. */
-void pair_connect(struct pair *p, uint32_t index, unsigned from,
-		  struct pair_end *tx, struct pair_end *rx);
-/* The same with tables of so many entries. */
+/* Create the connection `index` from node `from` to the other node, with tables
+ * of so many entries. */
 void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
 		     uint32_t slots, struct pair_end *tx, struct pair_end *rx);
+static inline void pair_connect(struct pair *p, uint32_t index, unsigned from,
+				struct pair_end *tx, struct pair_end *rx)
+{
+	pair_connect_of(p, index, from, MPIB_TABLE_SLOTS, tx, rx);
+}
 
 /* Push one descriptor. Returns the generation of the request. */
 uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,
@@ -109,6 +118,15 @@ const struct mpib_completion *pair_completion(const struct pair_end *e,
 /* Make turns until a request is over. Returns its result. */
 int32_t pair_wait(struct pair *p, struct pair_end *e, uint8_t req,
 		  uint32_t gen);
+/* Push a flush of one byte, number gen of its connection; and the number of the
+ * last that is over. */
+void pair_flush(struct pair_end *e, uint32_t mr, uint64_t off, uint32_t gen);
+static inline uint32_t pair_flushed(const struct pair_end *e)
+{
+	return atomic_load(&e->reply->conn[e->index].flushed);
+}
+/* Register more memory for a node's client. Returns the region. */
+uint32_t pair_add_memory(struct pair *p, unsigned node, void *mem, size_t len);
 /* Register memory of a device, len bytes, at a node. map, if not NULL: where a
  * GPU would see it. Returns the region. */
 uint32_t pair_add_device(struct pair *p, unsigned node, size_t len, char **map);
