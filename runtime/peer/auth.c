@@ -56,6 +56,11 @@ int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 		bad = "it cannot be read";
 		goto out_close;
 	}
+	/* Of a disk that was full, or a dd from /dev/zero: anybody's guess. */
+	if (memcmp(buf, buf + 1, (size_t)n - 1) == 0) {
+		bad = "its bytes are all the same (head -c 32 /dev/urandom)";
+		goto out_close;
+	}
 	crypto_generichash(key->key, sizeof(key->key), buf, (size_t)n, NULL, 0);
 	sodium_memzero(buf, sizeof(buf));
 	key->set = true;

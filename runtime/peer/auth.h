@@ -43,8 +43,8 @@ struct mpib_seal {
 struct stat;
 const char *mpib_cluster_key_fault(const struct stat *st);
 /*
- * Load a key from a file of 16 to 4096 bytes that belongs to root or to this
- * user and that nobody else can read or write. 0, or -errno with a reason in
+ * Load a key from a file of 16 to 4096 bytes, not all of them the same, that
+ * belongs to root or to this user and that nobody else can read or write. 0, or -errno with a reason in
  * why that names path.
  */
 int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,

@@ -24,17 +24,22 @@ static int write_key(const void *text, size_t len, mode_t mode)
 	return 0;
 }
 
-static struct mpib_cluster_key load(const char *text)
+static struct mpib_cluster_key load_bytes(const void *text, size_t len)
 {
 	struct mpib_cluster_key key = { 0 };
 	char why[200];
 
-	write_key(text, strlen(text), 0600);
+	write_key(text, len, 0600);
 	assert_int_equal(mpib_cluster_key_load(path, &key, why, sizeof(why)),
 			 0);
 	unlink(path);
 	assert_true(key.set);
 	return key;
+}
+
+static struct mpib_cluster_key load(const char *text)
+{
+	return load_bytes(text, strlen(text));
 }
 
 static void expect_refused(const char *text, size_t len, mode_t mode,
@@ -66,6 +71,20 @@ static void a_key_file_of_a_wrong_size_is_refused(void **state)
 	expect_refused("0123456789abcde", 15, 0600, "16 to 4096");
 	expect_refused(big, 4097, 0600, "16 to 4096");
 	free(big);
+}
+
+/* As after a crash, or of dd without its input. */
+static void a_key_of_one_byte_repeated_is_refused(void **state)
+{
+	char same[4096] = { 0 };
+
+	expect_refused(same, 32, 0600, "all the same");
+	memset(same, 'x', sizeof(same));
+	expect_refused(same, 16, 0600, "all the same");
+	expect_refused(same, 4096, 0600, "all the same");
+	same[31] = 'y';
+	expect_refused(same, 31, 0600, "all the same");
+	load_bytes(same, 32);
 }
 
 static void a_key_file_that_is_not_there_is_named(void **state)
@@ -188,6 +207,7 @@ static void who_has_no_key_reads_nothing_of_a_message(void **state)
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_key_file_that_others_can_read_is_refused),
 	cmocka_unit_test(a_key_file_of_a_wrong_size_is_refused),
+	cmocka_unit_test(a_key_of_one_byte_repeated_is_refused),
 	cmocka_unit_test(a_key_file_that_is_not_there_is_named),
 	cmocka_unit_test(a_proof_holds_for_one_key_one_end_and_one_greeting),
 	cmocka_unit_test(challenges_are_of_whoever_has_a_key),
