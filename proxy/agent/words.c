@@ -8,7 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define BLANK " \t\r\n"
+#define LINE_BYTES 502 /* a newline and the 0 behind it included */
 
 bool mpib_agent_bad(char *why, const char *fmt, ...)
 {
@@ -54,13 +57,13 @@ static bool words_take(char *text, size_t len, mpib_agent_words_fn *take,
 	char *words[MPIB_AGENT_WORDS];
 	unsigned count;
 
+	if (len >= LINE_BYTES)
+		return mpib_agent_bad(why, "the line is too long (give at most "
+					   "500 bytes)");
 	/* Bytes 0 are what a crash may leave of a file that was written. */
 	if (strlen(text) != len)
 		return mpib_agent_bad(why, "the line has bytes of zero (write "
 					   "the file anew)");
-	if (len > 501)
-		return mpib_agent_bad(why, "the line is too long (give at most "
-					   "500 bytes)");
 	count = words_split(text, words);
 	if (count > MPIB_AGENT_WORDS)
 		return mpib_agent_bad(why,
@@ -73,26 +76,25 @@ static bool words_take(char *text, size_t len, mpib_agent_words_fn *take,
 bool mpib_agent_words_read(const char *path, mpib_agent_words_fn *take,
 			   void *ctx, char *why)
 {
-	char *text = NULL, reason[MPIB_AGENT_WHY] = "";
-	FILE *in = fopen(path, "re");
+	char text[LINE_BYTES], reason[MPIB_AGENT_WHY] = "";
+	struct mpib_text_file in;
 	unsigned line = 0;
-	size_t room = 0;
+	const char *bad;
 	bool ok = true;
-	ssize_t n;
+	ssize_t n = 0;
 
-	if (!in)
+	if (mpib_text_open(&in, path, &bad) < 0)
 		return mpib_agent_bad(why, "%.120s: %s (see the path)", path,
-				      strerror(errno));
-	while (ok && (n = getline(&text, &room, in)) > 0) {
+				      bad);
+	while (ok && (n = mpib_text_line(&in, text, sizeof(text))) > 0) {
 		line++;
 		ok = words_take(text, (size_t)n, take, ctx, line, reason);
 	}
 	if (!ok)
 		mpib_agent_bad(why, "%.80s:%u: %.160s", path, line, reason);
-	else if (ferror(in))
+	else if (n < 0)
 		ok = mpib_agent_bad(why, "%.120s: %s (see the path)", path,
-				    strerror(errno));
-	fclose(in);
-	free(text);
+				    strerror((int)-n));
+	mpib_text_close(&in);
 	return ok;
 }

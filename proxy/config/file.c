@@ -9,6 +9,9 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
+
+#define LINE_BYTES 4097 /* a newline and the 0 behind it included */
 
 struct reader {
 	struct mpib_config *cfg;
@@ -118,15 +121,18 @@ static void file_uncomment(char *text)
 		*c = '\0';
 }
 
-static void file_neither(struct reader *r)
+static void file_bad(struct reader *r, const char *what)
 {
 	char why[MPIB_WHY_MAX];
 
-	snprintf(why, sizeof(why),
-		 "%s:%u: neither [section] nor key = value (comments start "
-		 "with ;)",
-		 r->path, r->line);
+	snprintf(why, sizeof(why), "%s:%u: %s", r->path, r->line, what);
 	file_fail(r, -EINVAL, why);
+}
+
+static void file_neither(struct reader *r)
+{
+	file_bad(r, "neither [section] nor key = value (comments start with "
+		    ";)");
 }
 
 /* Goes on after an error, so that all of them are told. */
@@ -150,46 +156,49 @@ static void file_line(struct reader *r, char *text)
 		file_setting(r, file_trim(text), file_trim(end + 1));
 }
 
-static void file_read(struct reader *r, FILE *in)
+/* Returns 0, or -errno of what could not be read. */
+static int file_read(struct reader *r, struct mpib_text_file *in)
 {
 	static const char bom[] = "\xef\xbb\xbf";
-	char *text = NULL;
-	size_t room = 0;
+	char text[LINE_BYTES];
 	ssize_t n;
 
-	while ((n = getline(&text, &room, in)) > 0) {
+	while ((n = mpib_text_line(in, text, sizeof(text))) > 0) {
 		r->line++;
 		/* Bytes 0 are what a crash may leave of a file that was written. */
-		if (strlen(text) != (size_t)n)
+		if (n >= LINE_BYTES)
+			file_bad(r, "the line is too long (give at most 4095 "
+				    "bytes)");
+		else if (strlen(text) != (size_t)n)
 			file_neither(r);
 		else if (r->line == 1 && !strncmp(text, bom, strlen(bom)))
 			file_line(r, text + strlen(bom));
 		else
 			file_line(r, text);
 	}
-	free(text);
+	return (int)n;
 }
 
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why)
 {
 	struct reader r = { .cfg = cfg, .path = path, .why = why };
 	char line[MPIB_WHY_MAX];
-	FILE *in = fopen(path, "re");
+	struct mpib_text_file in;
+	const char *bad;
+	int rc;
 
 	why[0] = '\0';
-	if (!in) {
-		int rc = -errno;
-
+	rc = mpib_text_open(&in, path, &bad);
+	if (rc < 0)
 		return mpib_why_fail(why, rc, "%s: %s (name a readable file)",
-				     path, strerror(-rc));
-	}
-	file_read(&r, in);
-	if (!feof(in)) {
+				     path, bad);
+	rc = file_read(&r, &in);
+	if (rc < 0) {
 		snprintf(line, sizeof(line), "%s: %s (name a readable file)",
-			 path, strerror(errno));
+			 path, strerror(-rc));
 		file_fail(&r, -EIO, line);
 	}
-	fclose(in);
+	mpib_text_close(&in);
 	return r.rc;
 }
 

@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "config_fixture.h"
 
@@ -107,6 +110,64 @@ static void a_file_of_zeros_is_not_an_empty_one(void **state)
 	assert_in(why, "f.conf:1: neither [section] nor key = value");
 }
 
+/* Nobody writes into it, so that who opens one to read waits for ever. */
+static void a_pipe_in_its_place_is_refused_at_once(void **state)
+{
+	assert_int_equal(mkfifo(scratch_path("f.conf"), 0600), 0);
+	alarm(20);
+	assert_int_equal(
+		mpib_config_read_file(&cfg, scratch_path("f.conf"), why),
+		-EINVAL);
+	alarm(0);
+	assert_in(why, "f.conf: it is no regular file (name a readable file)");
+}
+
+static void of_devices_only_null_is_a_file(void **state)
+{
+	assert_int_equal(mpib_config_read_file(&cfg, "/dev/null", why), 0);
+	assert_int_equal(mpib_config_read_file(&cfg, "/dev/full", why),
+			 -EINVAL);
+	assert_in(why, "/dev/full: it is no regular file");
+}
+
+static void a_long_line_is_told_and_the_next_is_read(void **state)
+{
+	static char text[20000];
+
+	memset(text, ';', sizeof(text));
+	strcpy(text + 4095, "\n[sup]\nbw = 7\n");
+	assert_int_equal(read_file(text), 0);
+	assert_int_equal(cfg.engine.sup_bw, 7);
+	memset(text + 4095, ';', sizeof(text) - 4095);
+	strcpy(text + sizeof(text) - 20, "\n[sup]\nbw = 9\nx\n");
+	assert_int_equal(read_file(text), -EINVAL);
+	assert_in(why, "f.conf:1: the line is too long (give at most 4095 "
+		       "bytes)\n");
+	assert_in(why, "f.conf:4: neither");
+	assert_int_equal(cfg.engine.sup_bw, 9);
+}
+
+static long resident_kib(void)
+{
+	struct rusage u;
+
+	assert_int_equal(getrusage(RUSAGE_SELF, &u), 0);
+	return u.ru_maxrss;
+}
+
+static void a_line_without_end_takes_no_memory(void **state)
+{
+	long before = resident_kib();
+
+	scratch_write("f.conf", "");
+	assert_int_equal(truncate(scratch_path("f.conf"), 256 << 20), 0);
+	assert_int_equal(
+		mpib_config_read_file(&cfg, scratch_path("f.conf"), why),
+		-EINVAL);
+	assert_in(why, "f.conf:1: the line is too long");
+	assert_in_range(resident_kib() - before, 0, 8 << 10);
+}
+
 static void a_bad_value_keeps_the_old_one(void **state)
 {
 	assert_int_equal(read_file("[sup]\nbw = 1025\n"), -EINVAL);
@@ -129,6 +190,10 @@ const struct CMUnitTest test_list[] = {
 	SCRATCH_TEST(a_directory_is_told),
 	SCRATCH_TEST(a_value_too_long_is_told),
 	SCRATCH_TEST(a_file_of_zeros_is_not_an_empty_one),
+	SCRATCH_TEST(a_pipe_in_its_place_is_refused_at_once),
+	SCRATCH_TEST(of_devices_only_null_is_a_file),
+	SCRATCH_TEST(a_long_line_is_told_and_the_next_is_read),
+	SCRATCH_TEST(a_line_without_end_takes_no_memory),
 	SCRATCH_TEST(a_bad_value_keeps_the_old_one),
 	{ 0 },
 };
