@@ -3,13 +3,30 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/log.h"
 
 #define OFTEN_NS 1000000
 
 static void interrupted(int sig)
 {
 	(void)sig;
+}
+
+/* Without, a user whose sockets linger can take all threads that close his, and in
+ * the end descriptors that others could have. */
+static int interrupts_fail(int rc)
+{
+	static atomic_flag told = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&told))
+		mpib_warn("closes of users' sockets last as long as these "
+			  "linger: no timer: %s (raise LimitSIGPENDING)",
+			  strerror(-rc));
+	return rc;
 }
 
 int mpib_interrupts_begin(timer_t *timer)
@@ -29,7 +46,7 @@ int mpib_interrupts_begin(timer_t *timer)
 	sigset_t set;
 
 	if (timer_create(CLOCK_MONOTONIC, &by, timer) < 0)
-		return -errno;
+		return interrupts_fail(-errno);
 	sigemptyset(&set);
 	sigaddset(&set, SIGURG);
 	sigaction(SIGURG, &nothing, NULL);

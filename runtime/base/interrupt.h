@@ -6,7 +6,8 @@
 #include <time.h>
 
 /* Interrupt whatever the calling thread waits for, each ms, until timer_delete(), which
- * is the caller's. By SIGURG, which the program can have no other use for. -errno. */
+ * is the caller's. By SIGURG, which the program can have no other use for. -errno, of
+ * which the first is logged. */
 int mpib_interrupts_begin(timer_t *timer);
 
 #endif
