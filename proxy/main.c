@@ -15,6 +15,7 @@
 
 #include "base/environ.h"
 #include "base/log.h"
+#include "base/memseg.h"
 #include "config/options.h"
 #include "daemon.h"
 #include "drop.h"
@@ -99,6 +100,22 @@ static int proxy_run(struct mpib_proxy *p)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* It serves without, but one user's progress can stand still for another's sake. */
+static void warn_of_holes(void)
+{
+	int rc = mpib_memseg_holes();
+
+	if (rc == -EPERM)
+		mpib_warn("users may punch holes into rings and pools, for "
+			  "which all on a shard wait: there is no "
+			  "CAP_LINUX_IMMUTABLE (give it, as the unit does)");
+	else if (rc < 0)
+		mpib_warn("users may punch holes into rings and pools, for "
+			  "which all on a shard wait: no flag of memory is "
+			  "against it: %s (Linux 6.1 has one)",
+			  strerror(-rc));
+}
+
 static int proxy_serve(struct mpib_proxy *p, int report)
 {
 	char why[MPIB_WHY_MAX], ready[900];
@@ -109,6 +126,7 @@ static int proxy_serve(struct mpib_proxy *p, int report)
 				  p->misconfigured ? EXIT_CONFIG : EXIT_FAILURE,
 				  why);
 
+	warn_of_holes();
 	if (p->takeover)
 		return proxy_run(p);
 	mpib_proxy_ready_line(p, ready, sizeof(ready));

@@ -78,27 +78,45 @@ close_fd:
  * and a kernel whose shared memory has such flags (6.1); without it there is a segment
  * all the same.
  */
-static void memseg_close_to_holes(int fd)
+static int memseg_close_to_holes(int fd)
 {
 	int flags;
 
 	if (ioctl(fd, FS_IOC_GETFLAGS, &flags) < 0)
-		return;
+		return -errno;
 	flags |= FS_IMMUTABLE_FL;
-	(void)ioctl(fd, FS_IOC_SETFLAGS, &flags);
+	return ioctl(fd, FS_IOC_SETFLAGS, &flags) < 0 ? -errno : 0;
+}
+
+/* By number: a C library of 2.26 or older has no memfd_create(). */
+static int memseg_file(const char *name, unsigned flags)
+{
+	int fd = (int)syscall(SYS_memfd_create, name,
+			      MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int mpib_memseg_holes(void)
+{
+	int fd = memseg_file("mpib-holes", 0), rc;
+
+	if (fd < 0)
+		return fd;
+	rc = memseg_close_to_holes(fd);
+	close(fd);
+	return rc;
 }
 
 /* size is a multiple of the page size that flags ask for. */
 static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 			 unsigned flags, bool read_only)
 {
-	/* By number: a C library of 2.26 or older has no memfd_create(). */
-	int fd = (int)syscall(SYS_memfd_create, name,
-			      MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+	int fd = memseg_file(name, flags);
 	int rc;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (ftruncate(fd, (off_t)size) < 0 ||
 	    fcntl(fd, F_ADD_SEALS, SEALS) < 0 ||
 	    (read_only && fchmod(fd, 0600) < 0)) {
@@ -106,7 +124,7 @@ static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		close(fd);
 		return rc;
 	}
-	memseg_close_to_holes(fd);
+	(void)memseg_close_to_holes(fd);
 	return memseg_hold(seg, fd, size, read_only);
 }
 

@@ -27,6 +27,11 @@ struct mpib_memseg {
 int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only);
 
+/* Whether who has a segment that this process makes can punch holes into it, for which
+ * others wait. 0: no; or -errno of what forbids it: the process lacks
+ * CAP_LINUX_IMMUTABLE (EPERM), or the kernel has no such flag (Linux 6.1 has). */
+int mpib_memseg_holes(void);
+
 /*
  * Like mpib_memseg_create(), never read-only, and with 2 MiB pages if size is a
  * multiple of that and the machine has enough of them reserved

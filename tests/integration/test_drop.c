@@ -6,10 +6,12 @@
 #include <mpib/client.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/memseg.h"
 #include "ends.h"
 #include "test.h"
 
@@ -109,6 +111,50 @@ static void the_sockets_go_to_a_group_that_the_user_is_not_in(void **state)
 	node_wipe(&node);
 }
 
+/* How many lines of the file warn of holes. */
+static unsigned warnings(FILE *f)
+{
+	char line[512];
+	unsigned n = 0;
+
+	rewind(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "users may punch holes") &&
+		     strstr(line, "CAP_LINUX_IMMUTABLE");
+	return n;
+}
+
+/* A start of a node whose errors go to f. */
+static void start_and_end(FILE *f)
+{
+	struct node node;
+	int err = dup(2);
+
+	dup2(fileno(f), 2);
+	node_start(&node, 6, "--run-user", "nobody", NULL);
+	node_wipe(&node);
+	dup2(err, 2);
+	close(err);
+}
+
+/* What it starts has no more rights than this process may hand on. */
+static void a_start_without_the_right_is_warned(void **state)
+{
+	FILE *f = tmpfile();
+
+	need_root();
+	assert_non_null(f);
+	if (prctl(PR_CAPBSET_READ, CAP_LINUX_IMMUTABLE) == 1 &&
+	    mpib_memseg_holes() == 0) {
+		start_and_end(f);
+		assert_int_equal(warnings(f), 0);
+	}
+	assert_int_equal(prctl(PR_CAPBSET_DROP, CAP_LINUX_IMMUTABLE), 0);
+	start_and_end(f);
+	assert_int_equal(warnings(f), 1);
+	fclose(f);
+}
+
 static void an_unknown_user_is_named(void **state)
 {
 	const char *argv[] = { "mpib-proxy",   "--run-dir", "/tmp/mpib-drop",
@@ -128,5 +174,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(no_other_right_is_left_and_clients_are_served),
 	cmocka_unit_test(the_sockets_go_to_a_group_that_the_user_is_not_in),
 	cmocka_unit_test(an_unknown_user_is_named),
+	cmocka_unit_test(a_start_without_the_right_is_warned), /* the last */
 	{ 0 },
 };

@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/fs.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -61,6 +64,30 @@ static void nobody_makes_holes(void **state)
 	assert_int_equal(madvise(a.addr, 4096, MADV_REMOVE), -1);
 	assert_int_equal(errno, EPERM);
 	mpib_memseg_fini(&a);
+}
+
+/* Without the right, which a child gives up, and where there is one, with it. */
+static void whether_holes_are_made_is_known(void **state)
+{
+	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
+	struct __user_cap_data_struct none[2] = { 0 };
+	struct mpib_memseg a;
+	int flags = 0, status, rc = mpib_memseg_holes();
+	pid_t pid;
+
+	assert_int_equal(mpib_memseg_create(&a, "seg", 4096, false), 0);
+	if (ioctl(a.fd, FS_IOC_GETFLAGS, &flags) < 0)
+		assert_int_equal(rc, -errno);
+	else
+		assert_int_equal(rc, flags & FS_IMMUTABLE_FL ? 0 : -EPERM);
+	mpib_memseg_fini(&a);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0)
+		_exit(syscall(SYS_capset, &h, none) < 0 ? 99
+							: -mpib_memseg_holes());
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(WEXITSTATUS(status), rc == 0 ? EPERM : -rc);
 }
 
 static void a_read_only_segment_cannot_be_mapped_for_writing(void **state)
@@ -217,6 +244,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(what_one_side_writes_the_other_reads),
 	cmocka_unit_test(the_size_is_sealed),
 	cmocka_unit_test(nobody_makes_holes),
+	cmocka_unit_test(whether_holes_are_made_is_known),
 	cmocka_unit_test(a_read_only_segment_cannot_be_mapped_for_writing),
 	cmocka_unit_test(
 		only_its_creator_opens_a_read_only_segment_for_writing),
