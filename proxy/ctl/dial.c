@@ -159,25 +159,31 @@ static int dial_begin(struct mpib_dial *d, int fd)
 	return rc;
 }
 
-/* Whether to try once more after rc; then it is connected anew, or *rc says why not. */
-static bool dial_again(struct mpib_dial *d, unsigned *tries, int *rc)
-{
-	int fd;
+/* What is asked again where it hung up, NULL: nothing but to be connected. An exit
+ * status. */
+typedef int dial_step(struct mpib_dial *d, void *ctx);
 
-	if (*rc != MPIB_EXIT_NO_PROXY || !d->gone || ++*tries > TRIES)
-		return false;
-	mpib_dial_close(d);
-	d->gone = false;
-	usleep(PAUSE_US);
-	fd = dial_one(d->path);
-	*rc = fd < 0 ? dial_unreachable(d, -fd) : dial_begin(d, fd);
-	return true;
+/* The step's rc; anew where it hung up, TRIES times for all that is asked at once. */
+static int dial_insist(struct mpib_dial *d, int rc, dial_step *step, void *ctx)
+{
+	for (unsigned i = 0; i < TRIES && rc == MPIB_EXIT_NO_PROXY && d->gone;
+	     i++) {
+		int fd;
+
+		mpib_dial_close(d);
+		d->gone = false;
+		usleep(PAUSE_US);
+		fd = dial_one(d->path);
+		rc = fd < 0 ? dial_unreachable(d, -fd) : dial_begin(d, fd);
+		if (rc == MPIB_EXIT_OK && step)
+			rc = step(d, ctx);
+	}
+	return rc;
 }
 
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 {
-	unsigned tries = 0;
-	int fd, rc;
+	int fd;
 
 	*d = (struct mpib_dial){ 0 };
 	fd = dial_admin(d, run_dir);
@@ -191,10 +197,7 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 		fd = dial_one(d->path);
 	if (fd < 0)
 		return dial_unreachable(d, -fd);
-	rc = dial_begin(d, fd);
-	while (dial_again(d, &tries, &rc))
-		;
-	return rc;
+	return dial_insist(d, dial_begin(d, fd), NULL, NULL);
 }
 
 void mpib_dial_close(struct mpib_dial *d)
@@ -209,9 +212,27 @@ void mpib_dial_close(struct mpib_dial *d)
 	d->room = 0;
 }
 
-static int dial_send(struct mpib_dial *d, const char *line, size_t len)
+/* A command, and where its answer goes: data, or out if it is text. */
+struct dial_question {
+	const char *command;
+	json_t **data;
+	FILE *out;
+};
+
+static int dial_send(struct mpib_dial *d, void *ctx)
 {
-	if (send(fileno(d->in), line, len, MSG_NOSIGNAL) == (ssize_t)len)
+	const struct dial_question *q = ctx;
+	char line[1024];
+	int len = snprintf(line, sizeof(line), "%s\n", q->command);
+
+	if (len >= (int)sizeof(line) ||
+	    strlen(q->command) != strcspn(q->command, "\n"))
+		return dial_fail(
+			d, MPIB_EXIT_USAGE,
+			"%.40s...: not a line the proxy takes (see mpibctl "
+			"--help)",
+			q->command);
+	if (send(fileno(d->in), line, (size_t)len, MSG_NOSIGNAL) == len)
 		return MPIB_EXIT_OK;
 	d->gone = errno == EPIPE;
 	return dial_fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (try again)", d->path,
@@ -220,24 +241,10 @@ static int dial_send(struct mpib_dial *d, const char *line, size_t len)
 
 int mpib_dial_say(struct mpib_dial *d, const char *command)
 {
-	char line[1024];
-	int len = snprintf(line, sizeof(line), "%s\n", command), rc;
-	unsigned tries = 0;
+	struct dial_question q = { .command = command };
 
-	if (len >= (int)sizeof(line) ||
-	    strlen(command) != strcspn(command, "\n"))
-		return dial_fail(
-			d, MPIB_EXIT_USAGE,
-			"%.40s...: not a line the proxy takes (see mpibctl "
-			"--help)",
-			command);
 	/* What could not be sent has not been done, whatever it is. */
-	rc = dial_send(d, line, (size_t)len);
-	while (dial_again(d, &tries, &rc)) {
-		if (rc == MPIB_EXIT_OK)
-			rc = dial_send(d, line, (size_t)len);
-	}
-	return rc;
+	return dial_insist(d, dial_send(d, &q), dial_send, &q);
 }
 
 void mpib_dial_patient(struct mpib_dial *d)
@@ -271,49 +278,67 @@ int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data)
 	return rc == MPIB_EXIT_OK ? mpib_dial_answer(d, data) : rc;
 }
 
+static int dial_read(struct mpib_dial *d, void *ctx)
+{
+	const struct dial_question *q = ctx;
+	int rc = dial_send(d, ctx);
+
+	return rc == MPIB_EXIT_OK ? mpib_dial_answer(d, q->data) : rc;
+}
+
 int mpib_dial_read(struct mpib_dial *d, const char *command, json_t **data)
 {
-	int rc = mpib_dial_ask(d, command, data);
-	unsigned tries = 0;
+	struct dial_question q = { .command = command, .data = data };
 
-	while (dial_again(d, &tries, &rc)) {
-		if (rc == MPIB_EXIT_OK)
-			rc = mpib_dial_ask(d, command, data);
+	*data = NULL;
+	return dial_insist(d, dial_read(d, &q), dial_read, &q);
+}
+
+/* Copy an answer up to its end. */
+static int dial_copy(struct mpib_dial *d, FILE *out)
+{
+	bool end = false;
+	int rc = MPIB_EXIT_OK;
+
+	while (!end && (rc = dial_next_line(d)) == MPIB_EXIT_OK) {
+		json_t *value = NULL;
+
+		if (d->line[0] == '{' && (value = json_loads(d->line, 0, NULL)))
+			rc = dial_refusal(d, value);
+		json_decref(value);
+		if (rc != MPIB_EXIT_OK)
+			break;
+		fprintf(out, "%s\n", d->line);
+		end = !strcmp(d->line, "# EOF");
 	}
 	return rc;
 }
 
-static int dial_text(struct mpib_dial *d, const char *command, FILE *out,
-		     bool *some)
+/* Nothing of it is out before all of it is there. */
+static int dial_text(struct mpib_dial *d, void *ctx)
 {
-	int rc = mpib_dial_say(d, command);
+	const struct dial_question *q = ctx;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *whole = open_memstream(&text, &len);
+	int rc = dial_send(d, ctx);
 
-	while (rc == MPIB_EXIT_OK && (rc = dial_next_line(d)) == MPIB_EXIT_OK) {
-		json_t *value = NULL;
-
-		*some = true;
-		if (d->line[0] == '{' && (value = json_loads(d->line, 0, NULL)))
-			rc = dial_refusal(d, value);
-		json_decref(value);
-		if (rc == MPIB_EXIT_OK)
-			fprintf(out, "%s\n", d->line);
-		if (!strcmp(d->line, "# EOF"))
-			break;
-	}
+	if (whole && rc == MPIB_EXIT_OK)
+		rc = dial_copy(d, whole);
+	if (!whole || fclose(whole) != 0)
+		rc = dial_fail(d, MPIB_EXIT_FAILED, "%s: %s (free some memory)",
+			       d->path, strerror(errno));
+	if (rc == MPIB_EXIT_OK)
+		fwrite(text, 1, len, q->out);
+	free(text);
 	return rc;
 }
 
 int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
 {
-	bool some = false; /* is out, and cannot be taken back */
-	int rc = dial_text(d, command, out, &some);
-	unsigned tries = 0;
+	struct dial_question q = { .command = command, .out = out };
 
-	while (!some && dial_again(d, &tries, &rc)) {
-		if (rc == MPIB_EXIT_OK)
-			rc = dial_text(d, command, out, &some);
-	}
-	return rc;
+	return dial_insist(d, dial_text(d, &q), dial_text, &q);
 }
 
 uint64_t mpib_json_num(const json_t *o, const char *key)

@@ -56,7 +56,8 @@ int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
 /* The same for a command that changes nothing: it is asked once more of the process
  * that a proxy which hung up has handed over to. */
 int mpib_dial_read(struct mpib_dial *d, const char *command, json_t **data);
-/* Send a command whose answer is text up to "# EOF"; copy the text to out. */
+/* Send a command whose answer is text up to "# EOF"; write it to out when all of it is
+ * there. Asked once more as mpib_dial_read() is. */
 int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out);
 
 /* A member of an answer; 0 or "" where there is none of that type. */

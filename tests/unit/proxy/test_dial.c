@@ -16,9 +16,10 @@
 #define GREETING "{\"mpib\":\"x\",\"proto\":1,\"pid\":1,\"uptime_s\":1}\n"
 
 /* A process that is asked: it hangs up at once without says, after it has read a
- * command with an empty one, else it answers that. */
+ * command with an empty one, before it reads one with deaf, else it answers that. */
+static const char deaf[] = "";
 static const char *const *says;
-static unsigned processes, asked;
+static unsigned processes, called, asked;
 static int listener;
 static pthread_t thread;
 
@@ -28,6 +29,11 @@ static void *serve(void *arg)
 		int fd = accept(listener, NULL, NULL);
 		char line[256];
 
+		if (fd < 0)
+			break;
+		called++;
+		if (says[i] == deaf)
+			shutdown(fd, SHUT_RD);
 		if (says[i] && write(fd, GREETING, strlen(GREETING)) > 0 &&
 		    read(fd, line, sizeof(line)) > 0) {
 			asked++;
@@ -45,7 +51,7 @@ static void begin(const char *const *list, unsigned n)
 
 	says = list;
 	processes = n;
-	asked = 0;
+	called = asked = 0;
 	assert_int_equal(mkdir(scratch_path("run"), 0700), 0);
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s",
 		 scratch_path("run/" MPIB_STATS_SOCK));
@@ -59,6 +65,7 @@ static void begin(const char *const *list, unsigned n)
 static void end(struct mpib_dial *d)
 {
 	mpib_dial_close(d);
+	shutdown(listener, SHUT_RDWR); /* it may be for nobody any more */
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	close(listener);
 }
@@ -119,11 +126,19 @@ static void text_that_has_not_begun_is_asked_anew(void **state)
 	text_is(list, 3, 0, "a 1\n# EOF\n");
 }
 
-static void text_that_has_begun_is_not(void **state)
+static void text_without_its_end_is_none(void **state)
 {
-	static const char *const list[] = { "a 1\n" };
+	static const char *const list[] = { "a 1\n", "a 2\nb", "a 3\n# EOF\n" };
 
-	text_is(list, 1, MPIB_EXIT_NO_PROXY, "a 1\n");
+	text_is(list, 3, 0, "a 3\n# EOF\n");
+}
+
+static void text_that_never_ends_is_given_up(void **state)
+{
+	static const char *const list[] = { "a 1\n", "a 2\n", "a 3\n",
+					    "a 4\n", "a 5\n", "a 6\n" };
+
+	text_is(list, 6, MPIB_EXIT_NO_PROXY, "");
 }
 
 static void who_goes_on_hanging_up_is_given_up(void **state)
@@ -141,6 +156,23 @@ static void who_goes_on_hanging_up_is_given_up(void **state)
 	assert_int_equal(asked, 6);
 }
 
+/* Six are called, whatever it is that does not reach them. */
+static void who_takes_no_command_is_called_no_more_often(void **state)
+{
+	const char *list[40];
+	struct mpib_dial d;
+	json_t *data;
+
+	for (unsigned i = 0; i < 40; i++)
+		list[i] = deaf;
+	begin(list, 40);
+	assert_int_equal(mpib_dial_open(&d, scratch_path("run")), 0);
+	assert_int_equal(mpib_dial_read(&d, "rails", &data),
+			 MPIB_EXIT_NO_PROXY);
+	end(&d);
+	assert_int_equal(called, 6);
+}
+
 #define SCRATCH_TEST(f)                                                        \
 	cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
 
@@ -148,7 +180,9 @@ const struct CMUnitTest test_list[] = {
 	SCRATCH_TEST(a_question_goes_to_who_has_taken_over),
 	SCRATCH_TEST(a_change_is_said_once),
 	SCRATCH_TEST(text_that_has_not_begun_is_asked_anew),
-	SCRATCH_TEST(text_that_has_begun_is_not),
+	SCRATCH_TEST(text_without_its_end_is_none),
+	SCRATCH_TEST(text_that_never_ends_is_given_up),
+	SCRATCH_TEST(who_takes_no_command_is_called_no_more_often),
 	SCRATCH_TEST(who_goes_on_hanging_up_is_given_up),
 	{ 0 },
 };
