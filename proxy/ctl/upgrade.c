@@ -9,10 +9,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/suggest.h"
 #include "commands.h"
 
-#define PATIENCE_S 60
+/* Longer than all limits of a proxy's steps together (handover/upgrade.c, source.c). */
+#define PATIENCE_NS 90000000000u
 
 static int upgrade_ask(const struct mpib_ctl_call *call, const char *line,
 		       json_t **data, char *why)
@@ -71,7 +73,7 @@ static int upgrade_no_path(const char *path, int error)
 int mpib_ctl_upgrade(const struct mpib_ctl_call *call)
 {
 	const struct timespec pause = { .tv_nsec = 20000000 };
-	time_t until = time(NULL) + PATIENCE_S;
+	const uint64_t until = mpib_now_ns() + PATIENCE_NS;
 	char line[512], path[PATH_MAX], why[MPIB_DIAL_WHY];
 	struct mpib_ctl_call whole = *call;
 	json_t *data;
@@ -89,7 +91,7 @@ int mpib_ctl_upgrade(const struct mpib_ctl_call *call)
 	rc = upgrade_ask(call, line, &data, why);
 	if (rc != MPIB_EXIT_OK)
 		return mpib_ctl_fail(rc, why);
-	while (!upgrade_over(data) && time(NULL) < until) {
+	while (!upgrade_over(data) && mpib_now_ns() < until) {
 		json_decref(data);
 		nanosleep(&pause, NULL);
 		rc = upgrade_ask(call, "upgrades", &data, why);
