@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/close_but.h"
 #include "base/interrupt.h"
 #include "base/thread.h"
 #include "base/unread.h"
@@ -21,6 +22,7 @@
 /* Closes of one user that last from which on nothing is taken of him any more. */
 #define MANY 16u
 #define LASTS_NS 1000000000u
+#define LOOK_US 10000u /* of who leaves, through all that are left */
 /* Threads of one user from which on nothing is taken of him for now: there may come a
  * whole message by then. Since it is asked again and again meanwhile, closes last
  * earlier then. */
@@ -339,39 +341,41 @@ int mpib_may_receive(uid_t user)
 	return rc;
 }
 
-/* The first descriptor from one on that is to be closed by a thread; INT_MAX. */
-static int closers_next(int from)
+/* Write the descriptors that threads are to close to fd, NULL: nowhere. How many. */
+static size_t closers_list(int *fd)
 {
 	const struct doomed *d;
 	const struct closer *c;
-	int next = INT_MAX;
+	size_t n = 0;
 
 	LIST_FOREACH(c, &closers, link)
 	{
-		if (!is_own(c))
-			continue;
-		TAILQ_FOREACH(d, &c->under_way, link)
-		next = d->fd >= from && d->fd < next ? d->fd : next;
-		TAILQ_FOREACH(d, &c->left, link)
-		next = d->fd >= from && d->fd < next ? d->fd : next;
+		const struct doomed_list *list[] = { &c->under_way, &c->left };
+
+		for (unsigned i = 0; is_own(c) && i < 2; i++) {
+			TAILQ_FOREACH(d, list[i], link)
+			{
+				if (fd)
+					fd[n] = d->fd;
+				n++;
+			}
+		}
 	}
-	return next;
+	return n;
 }
 
-/* With the lock no thread begins a close. */
+/* With the lock no thread begins a close. Without memory all stays. */
 static void close_others(int keep)
 {
-	int at = STDERR_FILENO + 1;
+	int *stay = calloc(closers_list(NULL) + 1, sizeof(*stay));
+	size_t n;
 
-	while (at < INT_MAX) {
-		int next = closers_next(at);
-
-		if (keep >= at && keep < next)
-			next = keep;
-		if (next > at)
-			close_range((unsigned)at, (unsigned)next - 1, 0);
-		at = next < INT_MAX ? next + 1 : INT_MAX;
-	}
+	if (!stay)
+		return;
+	n = closers_list(stay);
+	stay[n++] = keep;
+	mpib_close_but(stay, n);
+	free(stay);
 }
 
 bool mpib_closers_leave(int keep)
@@ -380,9 +384,9 @@ bool mpib_closers_leave(int keep)
 	bool last;
 
 	pthread_mutex_lock(&lock);
-	while ((last = closers_next(0) < INT_MAX) && mpib_now_ns() < until) {
+	while ((last = closers_list(NULL) > 0) && mpib_now_ns() < until) {
 		pthread_mutex_unlock(&lock);
-		usleep(1000);
+		usleep(LOOK_US);
 		pthread_mutex_lock(&lock);
 	}
 	if (last)
