@@ -351,6 +351,7 @@ int main(int argc, char **argv)
 	/* Else by chance, and with it which freed memory is given out again. */
 	json_object_seed(1);
 	get_results();
+	sim_pools_make();
 	if (o.minimise)
 		return minimise(&o, o.from);
 	return o.one ? run_one(&o) : run_all(&o);

@@ -12,6 +12,8 @@ struct sim_ask {
 	const char *suspect; /* a fault that counts as a failure; NULL: none */
 };
 
+/* sim_pools.c: WR pools that each process finds made. Called once. */
+void sim_pools_make(void);
 /* Begin one, whose plan is made smaller if smaller is not NULL. quiet: it says
  * nothing, and its addresses are others. */
 pid_t sim_child_start(const struct sim_ask *ask, uint64_t seed,

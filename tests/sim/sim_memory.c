@@ -20,7 +20,7 @@
 #define MAPS_FROM 0x200000000000
 /* Larger pieces are maps of their own: tables of which a seed uses a few places. */
 #define MAPPED_FROM (1 << 20)
-#define SPARES 64 /* stacks */
+#define SPARES 512 /* stacks */
 
 extern const char program[] __asm__("__executable_start"); /* the linker's */
 static bool short_of_memory;
@@ -47,13 +47,18 @@ static bool no_place(struct sim_proc *p, void *place)
 	return true;
 }
 
-/* The product's alone, see CMakeLists.txt. */
-void *__wrap_calloc(size_t n, size_t size)
+bool sim_no_memory(void *place)
 {
 	struct sim_proc *p = sim_proc_self();
 
-	if (p && ((short_of_memory && p->is_short && sim_by_chance(4)) ||
-		  (p->no_place && no_place(p, __builtin_return_address(0))))) {
+	return p && ((short_of_memory && p->is_short && sim_by_chance(4)) ||
+		     (p->no_place && no_place(p, place)));
+}
+
+/* The product's alone, see CMakeLists.txt. */
+void *__wrap_calloc(size_t n, size_t size)
+{
+	if (sim_no_memory(__builtin_return_address(0))) {
 		errno = ENOMEM;
 		return NULL;
 	}
@@ -128,6 +133,7 @@ void sim_memory_stays(void)
 {
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
+	mallopt(M_TOP_PAD, 0); /* calloc() clears what it had before */
 }
 
 /* Of tasks that have ended, with the pages that they had. */

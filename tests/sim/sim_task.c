@@ -264,7 +264,7 @@ static bool only_looks(const struct sim_task *t)
 /* One that can run, by chance; *busy: not all of them only look. NULL: none. */
 static struct sim_task *choose(bool *busy)
 {
-	struct sim_task *ready[TASKS_MAX];
+	static struct sim_task *ready[TASKS_MAX]; /* not of each stack */
 	unsigned n = 0;
 
 	*busy = false;

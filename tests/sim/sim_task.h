@@ -123,6 +123,8 @@ bool sim_by_chance(unsigned of);
 bool sim_short(void);
 /* Whoever is short of descriptors is of memory, too. */
 void sim_short_of_memory(bool on);
+/* The present process gets none now, at this place of its code. */
+bool sim_no_memory(void *place);
 /* Addresses are the same in each run, should anything depend on them: the program
  * begins anew, where it has to. */
 void sim_addresses_fix(char **argv);

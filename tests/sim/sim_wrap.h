@@ -27,6 +27,7 @@ struct mpib_rail_spec;
 struct mpib_spawn;
 struct mpib_agent_link;
 struct mpib_agent_word;
+struct mpib_wr_pool;
 struct mpib_verbs;
 
 /* Behind send and recv, -errno: message.c. */
@@ -137,5 +138,9 @@ int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
 void __wrap_mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
 			    struct mpib_agent_word *word);
 int __wrap_mpib_spawn_guard(int inherited, bool daemon, int *link);
+int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool);
+int __real_mpib_wr_pool_init(struct mpib_wr_pool *pool);
+void __wrap_mpib_wr_pool_fini(struct mpib_wr_pool *pool);
+void __real_mpib_wr_pool_fini(struct mpib_wr_pool *pool);
 
 #endif

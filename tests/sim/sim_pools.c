@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * WR pools are made before the seeds' processes are: of the 184 pages of one a seed
+ * writes to a few, and the others are those of the program that all of them have.
+ */
+#include <errno.h>
+#include <mpib/wr_pool.h>
+
+#include "sim_child.h"
+#include "sim_task.h"
+#include "sim_wrap.h"
+
+#define POOLS 24 /* what most seeds need; the others make theirs */
+
+static struct mpib_wr_pool made[POOLS];
+static unsigned used = POOLS;
+
+void sim_pools_make(void)
+{
+#ifndef __SANITIZE_ADDRESS__ /* it is to see who uses one that has gone */
+	for (used = 0; used < POOLS; used++) {
+		if (__real_mpib_wr_pool_init(&made[used]) < 0)
+			sim_lacks("memory");
+	}
+	used = 0;
+#endif
+}
+
+/* It is one place that may get no memory, whoever asks. */
+int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
+{
+	if (used == POOLS)
+		return __real_mpib_wr_pool_init(pool);
+	if (sim_no_memory((void *)__real_mpib_wr_pool_init))
+		return -ENOMEM;
+	*pool = made[used++];
+	return 0;
+}
+
+/* One that was made before is used once: what is written there is copied first. */
+void __wrap_mpib_wr_pool_fini(struct mpib_wr_pool *pool)
+{
+	for (unsigned i = 0; i < used; i++) {
+		if (made[i].all == pool->all)
+			pool->all = NULL;
+	}
+	__real_mpib_wr_pool_fini(pool);
+}
