@@ -109,11 +109,12 @@ struct sim_cq {
 struct sim_rwqe {
 	uint64_t id;
 	int sges;
-	struct ibv_sge sge[SIM_SGE];
+	struct ibv_sge *sge;
 };
 
 struct sim_rq {
 	struct sim_rwqe *ring;
+	struct ibv_sge *sge; /* most_sge of each; NULL: none had one */
 	uint32_t room, most_sge, head, tail;
 };
 
@@ -147,7 +148,7 @@ struct sim_qp {
 	bool all_signaled, halted, ack_lost;
 	bool established, notify_drained;
 	uint32_t sq_stop; /* in SQD: the first request that is not begun */
-	struct sim_wqe *sq;
+	struct sim_wqe *sq; /* NULL: it was never posted to */
 	uint32_t sq_made; /* of sq: those that were ever posted to */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
 	uint32_t sent, taken; /* messages that the peer did, that we did */
@@ -261,6 +262,7 @@ int sim_post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr,
 int sim_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
 void sim_rq_init(struct sim_rq *rq, uint32_t wr, uint32_t sge);
+void sim_rq_fini(struct sim_rq *rq);
 /* The next receive of qp, without taking it; NULL: there is none. */
 struct sim_rwqe *sim_recv_next(struct sim_qp *qp);
 void sim_recv_taken(struct sim_qp *qp);

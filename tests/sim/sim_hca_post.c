@@ -81,6 +81,10 @@ static struct sim_wqe *next_wqe(struct sim_qp *qp)
 {
 	uint32_t i = qp->sq_tail % qp->sq_room;
 
+	if (!qp->sq)
+		qp->sq = malloc(qp->sq_room * sizeof(*qp->sq));
+	if (!qp->sq)
+		abort();
 	if (i == qp->sq_made)
 		qp->sq[qp->sq_made++].copied = NULL;
 	return &qp->sq[i];

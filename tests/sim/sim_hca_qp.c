@@ -83,10 +83,6 @@ int sim_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 	while (qp->sq_room < attr->cap.max_send_wr)
 		qp->sq_room *= 2;
 	attr->cap.max_send_wr = qp->sq_room;
-	/* Most are never posted to, and their pages are half of a seed's. */
-	qp->sq = malloc(qp->sq_room * sizeof(*qp->sq));
-	if (!qp->sq)
-		abort();
 	if (attr->srq) {
 		attr->cap.max_recv_wr = attr->cap.max_recv_sge = 0;
 	} else {
@@ -141,7 +137,7 @@ int sim_destroy_qp(struct ibv_qp *q)
 	for (uint32_t i = 0; i < qp->sq_made; i++)
 		free(qp->sq[i].copied);
 	free(qp->sq);
-	free(qp->rq.ring);
+	sim_rq_fini(&qp->rq);
 	free(qp);
 	return 0;
 }

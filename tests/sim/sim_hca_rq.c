@@ -12,9 +12,32 @@ void sim_rq_init(struct sim_rq *rq, uint32_t wr, uint32_t sge)
 	while (rq->room < wr)
 		rq->room *= 2;
 	rq->most_sge = sge;
-	rq->ring = calloc(rq->room, sizeof(*rq->ring));
+	rq->ring = malloc(rq->room * sizeof(*rq->ring));
 	if (!rq->ring)
 		abort();
+}
+
+void sim_rq_fini(struct sim_rq *rq)
+{
+	free(rq->ring);
+	free(rq->sge);
+}
+
+/* For a receive of payload: most are of an IMM, and have none. */
+static void set_sges(struct sim_rq *rq, struct sim_rwqe *w,
+		     const struct ibv_recv_wr *wr)
+{
+	size_t most = rq->most_sge;
+
+	w->sges = wr->num_sge;
+	if (!wr->num_sge)
+		return;
+	if (!rq->sge)
+		rq->sge = malloc(rq->room * most * sizeof(*rq->sge));
+	if (!rq->sge)
+		abort();
+	w->sge = &rq->sge[rq->tail % rq->room * most];
+	memcpy(w->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*w->sge));
 }
 
 static int rq_post(struct sim_rq *rq, struct ibv_recv_wr *wr,
@@ -34,10 +57,7 @@ static int rq_post(struct sim_rq *rq, struct ibv_recv_wr *wr,
 			return rc;
 		}
 		w->id = wr->wr_id;
-		w->sges = wr->num_sge;
-		if (wr->num_sge)
-			memcpy(w->sge, wr->sg_list,
-			       (size_t)wr->num_sge * sizeof(*w->sge));
+		set_sges(rq, w, wr);
 		rq->tail++;
 	}
 	return 0;
@@ -105,7 +125,7 @@ int sim_destroy_srq(struct ibv_srq *s)
 	sim_hca_forget_notes(sim_ctx(s->context), s);
 	((struct sim_pd *)s->pd)->refs--;
 	sim_ctx(s->context)->srqs--;
-	free(srq->rq.ring);
+	sim_rq_fini(&srq->rq);
 	free(srq);
 	return 0;
 }
