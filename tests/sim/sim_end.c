@@ -149,11 +149,11 @@ static bool settled(struct sim_end *e)
 
 static void begin(struct sim_end *e)
 {
-	e->posted = e->done = 0;
+	e->posted = e->done = e->emptied = 0;
 	memset(e->sent_of, 0, sizeof(e->sent_of));
+	memset(e->filled_of, 0, sizeof(e->filled_of));
 	memset(e->req, 0, sizeof(e->req));
 	memset(e->ended, 0, sizeof(e->ended));
-	memset(e->poisoned, 0, sizeof(e->poisoned));
 	e->arrived = e->flushing = false;
 	e->open = true;
 }

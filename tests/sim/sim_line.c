@@ -78,6 +78,17 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
+/* For the next receive, which may be tried often, until there is room. */
+static void empty(struct sim_end *e)
+{
+	const struct sim_line_plan *l = e->line->plan;
+
+	if (e->posted >= l->window)
+		check_scribble(e, e->posted);
+	memset(buffer(e, e->posted, 0), POISON, (size_t)l->group * l->room);
+	e->emptied++;
+}
+
 static bool post_receive(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -90,10 +101,8 @@ static bool post_receive(struct sim_end *e)
 	if (e->posted == l->messages + l->extra ||
 	    e->posted - e->done == l->window || early(e))
 		return false;
-	if (e->poisoned[w])
-		check_scribble(e, e->posted);
-	e->poisoned[w] = false; /* it may be tried again, when there is room */
-	memset(buffer(e, e->posted, 0), POISON, (size_t)l->group * l->room);
+	if (e->emptied == e->posted)
+		empty(e);
 	for (unsigned k = 0; k < l->group; k++) {
 		data[k] = buffer(e, e->posted, k);
 		size[k] = l->room;
@@ -203,11 +212,21 @@ static bool take_receive(struct sim_end *e)
 	for (unsigned k = 0; k < l->group; k++)
 		e->line->bytes += e->size[k];
 	memset(buffer(e, e->done, 0), SCRIBBLE, (size_t)l->group * l->room);
-	e->poisoned[w] = true;
 	e->arrived = e->flushing = false;
 	e->done++;
 	e->line->messages++;
 	return true;
+}
+
+/* For a send that may be tried often, until there is room. */
+static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
+{
+	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
+
+	if (!(*of >> k & 1))
+		sim_bytes_fill(buffer(e, number, k), len,
+			       seed_of(e, number, k));
+	*of |= (uint8_t)(1u << k);
 }
 
 /* One send of a message in the window, whose tag has its turn. */
@@ -233,8 +252,7 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 			continue;
 		at = (unsigned)(number % l->ahead);
 		len = length_of(e, number, k);
-		sim_bytes_fill(buffer(e, number, k), len,
-			       seed_of(e, number, k));
+		fill(e, number, k, len);
 		rc = mpib_isend(e->conn, buffer(e, number, k), len,
 				TAG + (int)k, e->region,
 				&e->req[at * l->group + k]);
@@ -277,7 +295,7 @@ static bool take_send(struct sim_end *e)
 			}
 			if (done)
 				memset(buffer(e, e->done, k), SCRIBBLE,
-				       l->room);
+				       length_of(e, e->done, k));
 			e->ended[at] = done;
 			moved |= done;
 		}
@@ -286,7 +304,7 @@ static bool take_send(struct sim_end *e)
 	if (all < l->group)
 		return moved;
 	memset(&e->ended[w * l->group], 0, l->group);
-	e->sent_of[w] = 0;
+	e->sent_of[w] = e->filled_of[w] = 0;
 	e->done++;
 	return true;
 }

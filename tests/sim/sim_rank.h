@@ -49,8 +49,12 @@ struct sim_end {
 	/* Messages; of a sender's group, sends posted of each. */
 	uint64_t posted, done;
 	uint8_t sent_of[SIM_WINDOW];
+	/* Of whose buffers the bytes are there; messages that have a buffer for a
+	 * receive. */
+	uint8_t filled_of[SIM_WINDOW];
+	uint64_t emptied;
 	struct mpib_request *req[SIM_SENDS];
-	bool ended[SIM_SENDS], poisoned[SIM_WINDOW];
+	bool ended[SIM_SENDS];
 };
 
 struct sim_rank {
