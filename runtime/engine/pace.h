@@ -22,6 +22,7 @@
 #define MPIB_ENGINE_PACE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A shard counts as shared this long after it changed between tenants: a
@@ -39,7 +40,7 @@ struct mpib_pace {
 	uint64_t idle_since; /* 0: not idle */
 	uint32_t looks; /* turns that found nothing */
 	uint32_t alone; /* yields in a row that ran no other thread */
-	const void *served; /* the tenant served last */
+	const void *served; /* the tenant served last; NULL: none, or it left */
 	uint64_t shared_ns; /* when served last changed; 0: never */
 	uint64_t yielded_ns; /* when other threads last could run */
 	uint64_t keep_until; /* a shard with work does not yield before this */
@@ -63,6 +64,14 @@ static inline void mpib_pace_serve(struct mpib_pace *p, const void *tenant,
 	if (p->served)
 		p->shared_ns = now;
 	p->served = tenant;
+}
+
+/* The tenant has left. Its address may become another's, so whether the next one
+ * counts as a change is not to depend on it: nobody is left to share with. */
+static inline void mpib_pace_forget(struct mpib_pace *p, const void *tenant)
+{
+	if (p->served == tenant)
+		p->served = NULL;
 }
 
 /* Whether the shard lately worked for more than one tenant. */

@@ -295,6 +295,7 @@ static void on_leave(struct mpib_msg *msg)
 	struct mpib_shard *s = t->shard;
 
 	TAILQ_REMOVE(&s->tenants, t, link);
+	mpib_pace_forget(&s->pace, t);
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
 		mpib_budget_received(&s->rail[r].budget, t->srq_posted[r]);
 		t->srq_posted[r] = 0;

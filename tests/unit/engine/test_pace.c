@@ -114,6 +114,21 @@ static void it_is_shared_while_tenants_take_turns(void **state)
 	assert_false(mpib_pace_is_shared(&p, now + 100 * MS));
 }
 
+static void a_tenant_that_left_shares_with_nobody(void **state)
+{
+	static const char one, other;
+	uint64_t now = MS;
+
+	/* Whether the next one has the address of the one before or not. */
+	mpib_pace_serve(&p, &one, now);
+	mpib_pace_forget(&p, &one);
+	mpib_pace_serve(&p, &other, now);
+	assert_false(mpib_pace_is_shared(&p, now));
+	mpib_pace_forget(&p, &one);
+	mpib_pace_serve(&p, &one, now);
+	assert_true(mpib_pace_is_shared(&p, now));
+}
+
 static void it_gives_way_once_in_a_while(void **state)
 {
 	uint64_t now = MS;
@@ -203,6 +218,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(
 		a_long_sleep_makes_it_less_patient_within_a_bound, setup),
 	cmocka_unit_test_setup(it_is_shared_while_tenants_take_turns, setup),
+	cmocka_unit_test_setup(a_tenant_that_left_shares_with_nobody, setup),
 	cmocka_unit_test_setup(it_gives_way_once_in_a_while, setup),
 	cmocka_unit_test_setup(a_look_in_vain_begins_its_run_anew, setup),
 	cmocka_unit_test_setup(
