@@ -24,6 +24,7 @@
 
 extern const char program[] __asm__("__executable_start"); /* the linker's */
 static bool short_of_memory;
+static bool moved;
 
 void sim_short_of_memory(bool on)
 {
@@ -55,6 +56,19 @@ bool sim_no_memory(void *place)
 		     (p->no_place && no_place(p, place)));
 }
 
+/* Of another size class each time, so that what is freed comes back for others. */
+static void *padded(size_t n, size_t size)
+{
+	static size_t calls;
+	size_t len;
+
+	if (__builtin_mul_overflow(n, size, &len)) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	return calloc(1, len + calls++ % 5 * 64);
+}
+
 /* The product's alone, see CMakeLists.txt. */
 void *__wrap_calloc(size_t n, size_t size)
 {
@@ -62,6 +76,8 @@ void *__wrap_calloc(size_t n, size_t size)
 		errno = ENOMEM;
 		return NULL;
 	}
+	if (moved)
+		return padded(n, size);
 	return calloc(n, size);
 }
 
@@ -106,6 +122,7 @@ void sim_addresses_move(void)
 {
 	static void *kept;
 
+	moved = true;
 	kept = malloc(12345);
 	if (!kept ||
 	    __real_mmap(NULL, 1 << 14, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,

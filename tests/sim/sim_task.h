@@ -128,7 +128,7 @@ bool sim_no_memory(void *place);
 /* Addresses are the same in each run, should anything depend on them: the program
  * begins anew, where it has to. */
 void sim_addresses_fix(char **argv);
-/* They are others from now on. */
+/* They are others from now on, and other objects get what was freed. */
 void sim_addresses_move(void);
 /* What a seed's processes free stays with them. Called once. */
 void sim_memory_stays(void);
