@@ -21,8 +21,10 @@
 
 struct sim_pace sim_pace = { .step_most = 2000, .preempt = 16 };
 
-TAILQ_HEAD(task_list, sim_task);
-static struct task_list tasks = TAILQ_HEAD_INITIALIZER(tasks);
+static struct sim_task_list ended = TAILQ_HEAD_INITIALIZER(ended);
+/* Those that wait for something, by its address: there may be a thousand. */
+#define BUCKETS 256
+static LIST_HEAD(, sim_task) waiting[BUCKETS];
 static struct sim_task *self;
 void (*sim_proc_ended)(struct sim_proc *proc);
 static struct sim_place scheduler;
@@ -83,6 +85,16 @@ switch_place(struct sim_place *from, struct sim_place *to)
 
 static void to_scheduler(void);
 
+static void end(struct sim_task *t)
+{
+	if (t->ended)
+		return;
+	t->ended = true;
+	sim_ready_drop(t);
+	TAILQ_REMOVE(&t->proc->tasks, t, link);
+	TAILQ_INSERT_TAIL(&ended, t, link);
+}
+
 static void start(void)
 {
 	struct sim_task *t = self;
@@ -90,8 +102,7 @@ static void start(void)
 	__sanitizer_finish_switch_fiber(NULL, &scheduler_bottom,
 					&scheduler_size);
 	t->result = t->fn(t->arg);
-	t->ended = true;
-	sim_ready_drop(t);
+	end(t);
 	to_scheduler();
 	abort();
 }
@@ -116,7 +127,7 @@ struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 	t->until = SIM_NEVER;
 	t->number = made++;
 	snprintf(t->name, sizeof(t->name), "%s", name);
-	TAILQ_INSERT_TAIL(&tasks, t, link);
+	TAILQ_INSERT_TAIL(&proc->tasks, t, link);
 	sim_ready_add(t);
 	return t;
 }
@@ -126,11 +137,16 @@ void sim_wake(struct sim_task *task)
 	sim_ready_add(task);
 }
 
+static unsigned bucket_of(const void *what)
+{
+	return (unsigned)((uintptr_t)what >> 4) % BUCKETS;
+}
+
 void sim_wake_for(const void *what)
 {
 	struct sim_task *t;
 
-	TAILQ_FOREACH(t, &tasks, link)
+	LIST_FOREACH(t, &waiting[bucket_of(what)], waiting)
 	{
 		if (t->waits == what) {
 			sim_ready_add(t);
@@ -149,7 +165,11 @@ void sim_wait_for(const void *what, uint64_t until)
 	happened += what != NULL;
 	sim_ready_at(t, until);
 	t->waits = what;
+	if (what)
+		LIST_INSERT_HEAD(&waiting[bucket_of(what)], t, waiting);
 	to_scheduler();
+	if (what)
+		LIST_REMOVE(t, waiting);
 	t->waits = NULL;
 	t->until = SIM_NEVER;
 }
@@ -193,12 +213,8 @@ void sim_proc_end(struct sim_proc *proc, int status)
 		sim_trace("%s is killed", proc->name);
 	proc->over = true;
 	proc->status = status;
-	TAILQ_FOREACH(t, &tasks, link)
-	{
-		if (t->proc != proc)
-			continue;
-		t->ended = true;
-		sim_ready_drop(t);
+	while ((t = TAILQ_FIRST(&proc->tasks))) {
+		end(t);
 		if (t->holds)
 			sim_file_put(t->holds);
 		t->holds = NULL;
@@ -216,16 +232,16 @@ static void reap(void)
 {
 	struct sim_task *t, *next;
 
-	for (t = TAILQ_FIRST(&tasks); t; t = next) {
+	for (t = TAILQ_FIRST(&ended); t; t = next) {
 		next = TAILQ_NEXT(t, link);
-		if (!t->ended)
-			continue;
 		sim_stack_free(t->stack);
 		t->stack = NULL;
 		/* One that may still be joined is remembered. */
 		if (!t->detached && !t->proc->over)
 			continue;
-		TAILQ_REMOVE(&tasks, t, link);
+		TAILQ_REMOVE(&ended, t, link);
+		if (t->waits)
+			LIST_REMOVE(t, waiting);
 		free(t);
 	}
 }
@@ -242,9 +258,9 @@ void sim_tasks_stopped(const struct sim_proc *proc)
 {
 	struct sim_task *t;
 
-	TAILQ_FOREACH(t, &tasks, link)
+	TAILQ_FOREACH(t, &proc->tasks, link)
 	{
-		if (t->proc == proc && !t->ended && !t->runnable)
+		if (!t->runnable)
 			sim_ready_at(t, t->until);
 	}
 }

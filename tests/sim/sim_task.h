@@ -19,12 +19,15 @@ struct sim_file;
 
 #define SIM_ASKS 96
 
+TAILQ_HEAD(sim_task_list, sim_task);
+
 struct sim_proc {
 	TAILQ_ENTRY(sim_proc) link;
 	pid_t pid;
 	uid_t uid;
 	char name[16];
 	unsigned node;
+	struct sim_task_list tasks; /* its threads that have not ended */
 	bool over; /* none of its threads runs any more */
 	bool reaped;
 	int status; /* as waitpid(2) gives it */
@@ -49,13 +52,14 @@ struct sim_place {
 };
 
 struct sim_task {
-	TAILQ_ENTRY(sim_task) link;
+	TAILQ_ENTRY(sim_task) link; /* its process's, or those that ended */
 	struct sim_proc *proc;
 	bool runnable, ended, detached, yielded;
 	unsigned locks; /* mutexes held: nothing else runs meanwhile */
 	uint64_t until; /* of a task that waits */
 	struct sim_event due; /* when it can run, if it waits for a time */
 	uint64_t number; /* how many were made before it */
+	LIST_ENTRY(sim_task) waiting; /* by waits, unless that is NULL */
 	const void *waits; /* a file or a condition; woken when it changes */
 	uint64_t looked; /* what had happened when it last went on */
 	int err; /* errno */
