@@ -219,7 +219,7 @@ static void send_one(struct agent *a, struct fuzz_input *in)
 	     "a hint's slot is out of range");
 	must(mpib_get_sup_bw(f, &ask) <= MPIB_SUP_BW_ALL,
 	     "a share is more than all");
-	sup = mpib_split(f, &ask);
+	sup = mpib_split(f, total, 0, total, NULL);
 	must(sup <= total, "a split has more bytes than there are");
 	must(sup == total || sup % MPIB_ALIGN == 0, "a split is not on a line");
 }

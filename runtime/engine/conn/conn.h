@@ -221,8 +221,17 @@ static inline bool mpib_is_question(const struct engine_conn *f,
 struct mpib_split_ask;
 uint32_t mpib_get_sup_bw(struct engine_conn *conn,
 			 const struct mpib_split_ask *ask);
-/* SUP's bytes of a send op; SOUT carries the rest. */
-uint32_t mpib_split(struct engine_conn *conn, const struct mpib_split_ask *ask);
+/* SUP's bytes of a send op, fields as in mpib_split_ask; SOUT carries the rest. */
+uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
+			 uint32_t len, const uint32_t *planned);
+static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
+				  uint32_t pos, uint32_t len,
+				  const uint32_t *planned)
+{
+	return conn->lane->rails < MPIB_RAILS
+		       ? 0
+		       : mpib_split_both(conn, total, pos, len, planned);
+}
 /* The rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* The split in force and what it comes from, for snapshots. */

@@ -118,13 +118,12 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	struct send_range *e = mpib_sender_oldest(f);
 	struct mpib_lane_qp *q[MPIB_RAILS];
 	struct send_op *p;
-	const struct mpib_split_ask ask = { mpib_total_of(f, e), e->pos, e->len,
-					    NULL };
 	uint32_t rail[MPIB_RAILS], len = e->len;
 	struct op_range whole;
 	uint8_t mask, spread;
 
-	rail[MPIB_RAIL_SUP] = mpib_split(f, &ask);
+	rail[MPIB_RAIL_SUP] =
+		mpib_split(f, mpib_total_of(f, e), e->pos, len, NULL);
 	rail[MPIB_RAIL_SOUT] = len - rail[MPIB_RAIL_SUP];
 	whole = group_kept(e, i, rail);
 	mask = range_rails(&whole);
@@ -165,13 +164,11 @@ static unsigned cut_held(struct engine_conn *f, struct op_range *held,
 
 	for (unsigned i = 0; i < g->n; i++) {
 		const struct send_range *e = &g->range[i];
-		const struct mpib_split_ask ask = { g->size[i], 0, e->len,
-						    sum };
 		uint32_t rail[MPIB_RAILS];
 
 		if (!(g->held & 1u << i))
 			continue;
-		rail[MPIB_RAIL_SUP] = mpib_split(f, &ask);
+		rail[MPIB_RAIL_SUP] = mpib_split(f, g->size[i], 0, e->len, sum);
 		rail[MPIB_RAIL_SOUT] = e->len - rail[MPIB_RAIL_SUP];
 		held[n] = group_kept(e, i, rail);
 		*mask |= range_rails(&held[n++]);

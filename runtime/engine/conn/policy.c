@@ -82,17 +82,16 @@ __attribute__((noinline)) static bool small_and_far(const struct engine_conn *f,
 
 /* Whether other send ops wait for the rails beside that which is asked for: of
  * this connection, of its group, or of another that the shard serves. */
-static bool has_company(const struct engine_conn *f)
+static inline bool has_company(const struct engine_conn *f)
 {
-	const struct mpib_drr_class *tenant = f->drr.parent->parent;
-
 	return f->tx.range_head - f->tx.range_tail > 1 || f->tx.group.n ||
-	       f->drr.parent->children > 1 || tenant->children > 1 ||
+	       f->drr.parent->children > 1 ||
+	       f->drr.parent->parent->children > 1 ||
 	       f->shard->drrs.children > 1;
 }
 
-static inline uint32_t ask_adapt(struct engine_conn *f,
-				 const struct mpib_split_ask *ask)
+__attribute__((always_inline)) static inline uint32_t
+ask_adapt(struct engine_conn *f, const struct mpib_split_ask *ask)
 {
 	struct mpib_lane *lane = f->lane;
 	const struct mpib_adapt_op op = {
@@ -116,36 +115,45 @@ static bool is_steered(const struct engine_conn *f, uint32_t total)
 	       total > MPIB_ADAPT_SMALL;
 }
 
-__attribute__((always_inline)) static inline uint32_t
-ask_adaptive(struct engine_conn *f, const struct mpib_split_ask *ask)
+/* There is an agent, or was. */
+__attribute__((noinline)) static uint32_t
+ask_agent(struct engine_conn *f, const struct mpib_split_ask *ask)
 {
-	/* Without an agent there is nothing to read. */
-	if (ask->pos == 0 &&
-	    (f->shard->engine->hints || f->hint != MPIB_HINT_OWN))
+	if (ask->pos == 0)
 		read_hint(f);
-	if (__builtin_expect(!is_steered(f, ask->total), 1))
+	if (!is_steered(f, ask->total))
 		return ask_adapt(f, ask);
 	f->lane->adapt.answer = MPIB_ADAPT_NONE;
 	return f->hint;
 }
 
-static inline uint32_t sup_bw_of(struct engine_conn *conn,
-				 const struct mpib_split_ask *ask)
+__attribute__((always_inline)) static inline uint32_t
+ask_adaptive(struct engine_conn *f, const struct mpib_split_ask *ask)
+{
+	if (__builtin_expect(
+		    f->shard->engine->hints || f->hint != MPIB_HINT_OWN, 0)) {
+		/* By a copy: see mpib_adapt_share(). */
+		const struct mpib_split_ask copy = *ask;
+
+		return ask_agent(f, &copy);
+	}
+	return ask_adapt(f, ask);
+}
+
+/* In the modes but adaptive, of a message of total bytes; new: it begins here. */
+__attribute__((noinline)) static uint32_t ask_mode(struct engine_conn *conn,
+						   uint32_t total, bool new)
 {
 	const struct mpib_engine_config *cfg = &conn->shard->engine->cfg;
-	struct mpib_lane *lane = conn->lane;
 
-	if (lane->rails < MPIB_RAILS)
-		return 0;
 	switch ((enum mpib_mode)cfg->mode) {
 	case MPIB_MODE_VANILLA:
-		return lane->path == MPIB_PATH_INTRA ? UINT32_MAX : 0;
+		return conn->lane->path == MPIB_PATH_INTRA ? UINT32_MAX : 0;
 	case MPIB_MODE_ADVANCED:
-		if (small_and_far(conn, ask->total))
+		if (small_and_far(conn, total))
 			return 0;
-		return ask->pos ? conn->hint : read_hint(conn);
+		return new ? read_hint(conn) : conn->hint;
 	case MPIB_MODE_ADAPTIVE:
-		return ask_adaptive(conn, ask);
 	case MPIB_MODE_STATIC:
 		break;
 	}
@@ -153,24 +161,34 @@ static inline uint32_t sup_bw_of(struct engine_conn *conn,
 	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
 }
 
+__attribute__((always_inline)) static inline uint32_t
+sup_bw_of(struct engine_conn *conn, const struct mpib_split_ask *ask)
+{
+	if (conn->shard->engine->cfg.mode == MPIB_MODE_ADAPTIVE)
+		return ask_adaptive(conn, ask);
+	return ask_mode(conn, ask->total, ask->pos == 0);
+}
+
 uint32_t mpib_get_sup_bw(struct engine_conn *conn,
 			 const struct mpib_split_ask *ask)
 {
-	return sup_bw_of(conn, ask);
+	return conn->lane->rails < MPIB_RAILS ? 0 : sup_bw_of(conn, ask);
 }
 
-uint32_t mpib_split(struct engine_conn *conn, const struct mpib_split_ask *ask)
+uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
+			 uint32_t len, const uint32_t *planned)
 {
+	const struct mpib_split_ask ask = { total, pos, len, planned };
 	uint8_t use = conn->lane->use;
 
 	/* A rail out of use gets no bytes, whatever the policy says. */
 	if (__builtin_expect(use != conn->lane->all, 0)) {
 		conn->lane->adapt.answer = MPIB_ADAPT_NONE;
-		return use & mpib_rail_bit(MPIB_RAIL_SUP) ? ask->len : 0;
+		return use & mpib_rail_bit(MPIB_RAIL_SUP) ? len : 0;
 	}
-	if (!ask->len)
+	if (!len)
 		return 0;
-	return mpib_sup_bytes(sup_bw_of(conn, ask), ask->len);
+	return mpib_sup_bytes(sup_bw_of(conn, &ask), len);
 }
 
 uint8_t mpib_policy_home(const struct mpib_lane *lane)

@@ -128,11 +128,7 @@ static inline void sender_plan(struct engine_conn *f, uint32_t total,
 			    .at = tx->pos - cts->pos,
 			    .len = len,
 			    .ends_message = end == total };
-	if (lane->rails > 1) {
-		const struct mpib_split_ask ask = { total, tx->pos, len, NULL };
-
-		s->rail[MPIB_RAIL_SUP] = mpib_split(f, &ask);
-	}
+	s->rail[MPIB_RAIL_SUP] = mpib_split(f, total, tx->pos, len, NULL);
 	s->rail[MPIB_RAIL_SOUT] = len - s->rail[MPIB_RAIL_SUP];
 	s->data = rails_with_bytes(s->rail);
 	if (end == part_end || s->ends_message) {

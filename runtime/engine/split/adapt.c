@@ -29,11 +29,11 @@ void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
 		     uint64_t now)
 {
 	*a = (struct mpib_adapt){
-		.weight = ONE / 2,
 		.cut_weight = ONE / 2,
 		.share = ALL / 2,
 		.since = now,
 	};
+	mpib_adapt_weigh(a, ONE / 2);
 	mpib_choice_init(&a->cut, CUT_GAIN);
 	adapt_round(a, track, now);
 }
@@ -45,6 +45,20 @@ static uint64_t speed_of(const struct mpib_tracker *t)
 	uint64_t ns = t->sum->ns - t->ends.ns;
 
 	return (bytes << 10) / ((ns + SHORT) >> 10);
+}
+
+static uint32_t distance(uint32_t a, uint32_t b)
+{
+	return a > b ? a - b : b - a;
+}
+
+void mpib_adapt_weigh(struct mpib_adapt *a, uint32_t weight)
+{
+	uint32_t noise = (uint32_t)a->noise;
+
+	a->weight = weight;
+	a->sure = distance(weight, ONE / 2) < noise ? ONE / 2 : weight;
+	a->unsure = MPIB_ADAPT_NEAR + 4 * noise;
 }
 
 static uint32_t clamp_weight(int32_t weight)
@@ -70,13 +84,8 @@ static void adapt_step(struct mpib_adapt *a, int32_t e)
 	off = a->off < 0 ? -a->off : a->off;
 	if (a->noise > SURE && off < a->noise)
 		trust = off * 256 / a->noise;
-	a->weight = clamp_weight((int32_t)a->weight + e * trust / 256 +
-				 home * (256 - trust) / (256 * HOME));
-}
-
-static uint32_t distance(uint32_t a, uint32_t b)
-{
-	return a > b ? a - b : b - a;
+	mpib_adapt_weigh(a, clamp_weight((int32_t)a->weight + e * trust / 256 +
+					 home * (256 - trust) / (256 * HOME)));
 }
 
 /* The weight is another one now. */
@@ -96,8 +105,9 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 	}
 }
 
-void mpib_adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
-			  uint64_t now)
+/* The round is complete: the weight follows it. */
+static void adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
+			    uint64_t now)
 {
 	uint64_t fast = speed_of(&track[MPIB_RAIL_SUP]);
 	uint64_t slow = speed_of(&track[MPIB_RAIL_SOUT]);
@@ -121,6 +131,7 @@ uint32_t mpib_adapt_small(struct mpib_adapt *a,
 	uint64_t here = track[a->fast].latency;
 	bool sup = a->fast == MPIB_RAIL_SUP;
 
+	a->answer = MPIB_ADAPT_BY_LATENCY;
 	/* Change only for more than an eighth: measured latencies are never
 	 * quite the same. */
 	if (other->latency && other->latency < here - here / 8) {
@@ -162,23 +173,54 @@ static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
 		2 * queue[MPIB_RAIL_SUP] < op->len);
 }
 
-uint32_t mpib_adapt_alone(struct mpib_adapt *a,
-			  const struct mpib_tracker *track,
-			  const struct mpib_adapt_op *op)
+/* sup of len bytes as a share, rounded up, for mpib_sup_bytes() rounds down. */
+static uint32_t adapt_part(uint32_t sup, uint32_t len)
 {
-	const uint64_t queue[MPIB_RAILS] = {
-		mpib_adapt_queue(track, op->planned, MPIB_RAIL_SOUT),
-		mpib_adapt_queue(track, op->planned, MPIB_RAIL_SUP),
-	};
-	uint32_t sup = adapt_level(a, queue, op->len);
+	return (uint32_t)(((uint64_t)sup * ALL + len - 1) / len);
+}
 
-	if (!cut_may_help(op, queue, sup))
-		return mpib_adapt_whole(a, track, op);
+uint32_t mpib_adapt_try(struct mpib_adapt *a, uint32_t len, unsigned r)
+{
+	uint32_t try = len < 2 * MPIB_ADAPT_TRY ? len : MPIB_ADAPT_TRY;
+
+	/* That says nothing of cutting. */
+	a->answer = MPIB_ADAPT_BY_QUEUE;
+	return adapt_part(r == MPIB_RAIL_SUP ? try : len - try, len);
+}
+
+/* A send op that nothing waits behind: whether it is cut, by measured times. */
+static bool adapt_cuts(struct mpib_adapt *a, const struct mpib_tracker *track,
+		       uint32_t len)
+{
 	a->answer = MPIB_ADAPT_BY_CUT;
 	a->before = both_gone(track);
-	return mpib_choice_spread(&a->cut, op->len)
-		       ? sup
-		       : mpib_adapt_whole(a, track, op);
+	return mpib_choice_spread(&a->cut, len);
+}
+
+uint32_t mpib_adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
+			const struct mpib_adapt_op *op)
+{
+	uint64_t queue[MPIB_RAILS];
+	uint32_t sup;
+	unsigned r;
+
+	if (mpib_adapt_is_round(a, track, op->now))
+		adapt_end_round(a, track, op->now);
+	for (r = 0; r < MPIB_RAILS; r++)
+		queue[r] = mpib_tracker_queue(&track[r]) +
+			   (op->planned ? op->planned[r] : 0);
+	a->answer = MPIB_ADAPT_BY_QUEUE;
+	/* A rail that another send op waits for will not run dry. */
+	if (!op->more) {
+		sup = adapt_level(a, queue, op->len);
+		if (cut_may_help(op, queue, sup) &&
+		    adapt_cuts(a, track, op->len))
+			return adapt_part(sup, op->len);
+	}
+	r = mpib_adapt_whole(a, queue, op->len);
+	if (mpib_adapt_stale(track, !r, op->now))
+		return mpib_adapt_try(a, op->len, !r);
+	return r == MPIB_RAIL_SUP ? ALL : 0;
 }
 
 int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup)

@@ -43,6 +43,10 @@
 /* Bytes: a queue, for small messages. */
 #define MPIB_ADAPT_BUSY (UINT64_C(4) * MPIB_ADAPT_SMALL)
 #define MPIB_ADAPT_LEAD (8ll << 20)
+/* Of MPIB_ADAPT_ONE: ends that differ by less are about as good, and by how much
+ * more while both rails are idle. */
+#define MPIB_ADAPT_NEAR (MPIB_ADAPT_ONE / 16)
+#define MPIB_ADAPT_IDLE (MPIB_ADAPT_ONE / 2 - MPIB_ADAPT_NEAR)
 
 enum mpib_adapt_answer {
 	MPIB_ADAPT_NONE,
@@ -52,10 +56,13 @@ enum mpib_adapt_answer {
 };
 
 struct mpib_adapt {
-	uint32_t weight; /* SUP's, of MPIB_ADAPT_ONE */
+	uint32_t weight; /* SUP's, of MPIB_ADAPT_ONE: mpib_adapt_weigh() */
 	int32_t off, noise; /* differences of rounds: their mean, mean size */
+	/* Of both, for whole send ops: SUP's weight, half where rails differ by less
+	 * than the noise, and by what part (of MPIB_ADAPT_ONE) two ends may differ
+	 * that are about as good. */
+	uint32_t sure, unsure;
 	uint64_t round; /* when the present round began */
-	uint32_t sure; /* weight of the last answer: half where unsure */
 	uint32_t share; /* weight as told, in parts of 1024 */
 	uint64_t since; /* when share last changed, ns */
 	int64_t lead; /* bytes that SUP got beyond its weight */
@@ -89,56 +96,35 @@ struct mpib_adapt_end {
 void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
 		     uint64_t now);
 
-/* adapt.c, what mpib_adapt_share() seldom needs. A send op of a small message: as
+/* The weight is this, with the noise that there is. */
+void mpib_adapt_weigh(struct mpib_adapt *a, uint32_t weight);
+/* adapt.c, for what is seldom. A send op of a small message: as
  * mpib_adapt_share(). */
 uint32_t mpib_adapt_small(struct mpib_adapt *a,
 			  const struct mpib_tracker *track, uint64_t now);
-/* The round is complete: the weight follows it. */
-void mpib_adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
-			  uint64_t now);
-/* SUP's bytes of a send op that nothing waits behind, which may be cut. */
-uint32_t mpib_adapt_alone(struct mpib_adapt *a,
-			  const struct mpib_tracker *track,
-			  const struct mpib_adapt_op *op);
+/* Any send op: as mpib_adapt_share(). */
+uint32_t mpib_adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
+			const struct mpib_adapt_op *op);
+/* Rail r, which had nothing for long, gets a little of a send op of len bytes: as
+ * mpib_adapt_share(). */
+uint32_t mpib_adapt_try(struct mpib_adapt *a, uint32_t len, unsigned r);
 
-/* The rail's bytes in flight, with those that are planned. */
-static inline uint64_t mpib_adapt_queue(const struct mpib_tracker *track,
-					const uint32_t *planned, unsigned r)
+/* The rail of a whole send op of len bytes, where queue[r] are in flight on rail r:
+ * the one that ends it first. Where the two are about as good, that is the one that
+ * has had less than its weight. */
+static inline unsigned mpib_adapt_whole(const struct mpib_adapt *a,
+					const uint64_t *queue, uint32_t len)
 {
-	return mpib_tracker_queue(&track[r]) + (planned ? planned[r] : 0);
-}
-
-/* SUP's weight for a whole send op: rails whose weights differ by less than the
- * noise are taken to be equal. */
-static inline uint32_t mpib_adapt_sure(const struct mpib_adapt *a)
-{
-	const uint32_t half = MPIB_ADAPT_ONE / 2;
-	uint32_t off = a->weight > half ? a->weight - half : half - a->weight;
-
-	return off < (uint32_t)a->noise ? half : a->weight;
-}
-
-/* SUP's bytes of a whole send op: it goes to the rail that ends it first. Where the
- * two are about as good, that is the one that has had less than its weight. */
-static inline uint32_t mpib_adapt_whole(const struct mpib_adapt *a,
-					const struct mpib_tracker *track,
-					const struct mpib_adapt_op *op)
-{
-	const uint64_t queue[MPIB_RAILS] = {
-		mpib_adapt_queue(track, op->planned, MPIB_RAIL_SOUT),
-		mpib_adapt_queue(track, op->planned, MPIB_RAIL_SUP),
-	};
 	uint64_t sup =
-		(queue[MPIB_RAIL_SUP] + op->len) * (MPIB_ADAPT_ONE - a->sure);
-	uint64_t sout = (queue[MPIB_RAIL_SOUT] + op->len) * a->sure;
+		(queue[MPIB_RAIL_SUP] + len) * (MPIB_ADAPT_ONE - a->sure);
+	uint64_t sout = (queue[MPIB_RAIL_SOUT] + len) * a->sure;
 	uint64_t best = sup < sout ? sup : sout, worst = sup + sout - best;
 	bool idle = !queue[MPIB_RAIL_SUP] && !queue[MPIB_RAIL_SOUT];
-	uint64_t unsure =
-		MPIB_ADAPT_ONE / (idle ? 2 : 16) + 4 * (uint32_t)a->noise;
+	uint64_t unsure = a->unsure + (idle ? MPIB_ADAPT_IDLE : 0);
 
 	if (worst - best <= best * unsure / MPIB_ADAPT_ONE)
-		return a->lead < 0 ? op->len : 0;
-	return sup < sout ? op->len : 0;
+		return a->lead < 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
+	return sup < sout ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
 }
 
 /* Nothing is in flight on rail r, and nothing was posted there for long while
@@ -155,24 +141,13 @@ static inline bool mpib_adapt_stale(const struct mpib_tracker *track,
 	return used >= track[r].busy_since + MPIB_ADAPT_STALE;
 }
 
-/* As sup, but a rail that had nothing for long gets a little: that says nothing of
- * cutting. */
-static inline uint32_t mpib_adapt_try(struct mpib_adapt *a,
-				      const struct mpib_tracker *track,
-				      uint32_t sup,
-				      const struct mpib_adapt_op *op)
+/* The round has lasted long enough, and both rails have ended something in it. */
+static inline bool mpib_adapt_is_round(const struct mpib_adapt *a,
+				       const struct mpib_tracker *track,
+				       uint64_t now)
 {
-	uint32_t try = op->len < 2 * MPIB_ADAPT_TRY ? op->len : MPIB_ADAPT_TRY;
-
-	if (sup == 0 && mpib_adapt_stale(track, MPIB_RAIL_SUP, op->now))
-		sup = try;
-	else if (sup == op->len &&
-		 mpib_adapt_stale(track, MPIB_RAIL_SOUT, op->now))
-		sup = op->len - try;
-	else
-		return sup;
-	a->answer = MPIB_ADAPT_BY_QUEUE;
-	return sup;
+	return now - a->round >= MPIB_ADAPT_ROUND &&
+	       track[MPIB_RAIL_SOUT].ends.n && track[MPIB_RAIL_SUP].ends.n;
 }
 
 /* SUP's parts per 1024 of the send op. track has one entry per rail; a round
@@ -181,26 +156,28 @@ __attribute__((always_inline)) static inline uint32_t
 mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 		 const struct mpib_adapt_op *op)
 {
-	uint32_t sup;
+	const uint64_t queue[MPIB_RAILS] = {
+		mpib_tracker_queue(&track[MPIB_RAIL_SOUT]),
+		mpib_tracker_queue(&track[MPIB_RAIL_SUP]),
+	};
+	unsigned r;
 
-	a->answer = MPIB_ADAPT_BY_LATENCY;
 	if (op->total <= MPIB_ADAPT_SMALL &&
 	    mpib_tracker_queue(&track[a->fast]) <= MPIB_ADAPT_BUSY)
 		return mpib_adapt_small(a, track, op->now);
-	if (track[MPIB_RAIL_SOUT].ends.n && track[MPIB_RAIL_SUP].ends.n &&
-	    op->now - a->round >= MPIB_ADAPT_ROUND)
-		mpib_adapt_end_round(a, track, op->now);
+	if (!op->more || op->planned ||
+	    mpib_adapt_is_round(a, track, op->now)) {
+		/* By a copy: what has its address elsewhere is no longer kept
+		 * in registers. */
+		const struct mpib_adapt_op copy = *op;
+
+		return mpib_adapt_any(a, track, &copy);
+	}
 	a->answer = MPIB_ADAPT_BY_QUEUE;
-	a->sure = mpib_adapt_sure(a);
-	/* A rail that another send op waits for will not run dry. */
-	sup = op->more ? mpib_adapt_whole(a, track, op)
-		       : mpib_adapt_alone(a, track, op);
-	sup = mpib_adapt_try(a, track, sup, op);
-	if (sup == 0 || sup == op->len)
-		return sup ? MPIB_ADAPT_ALL : 0;
-	/* Rounded up, for mpib_sup_bytes() rounds down. */
-	return (uint32_t)(((uint64_t)sup * MPIB_ADAPT_ALL + op->len - 1) /
-			  op->len);
+	r = mpib_adapt_whole(a, queue, op->len);
+	if (mpib_adapt_stale(track, !r, op->now))
+		return mpib_adapt_try(a, op->len, !r);
+	return r == MPIB_RAIL_SUP ? MPIB_ADAPT_ALL : 0;
 }
 
 /* SUP got sup of len bytes. */

@@ -89,7 +89,7 @@ static void messages_join_the_shortest_queue_whole(void **state)
 
 static void a_queue_is_as_long_as_the_rail_takes_for_it(void **state)
 {
-	a.weight = MPIB_ADAPT_ONE / 4;
+	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	post(0, 2 * MIB, MIB);
 	/* SUP would take 2 / (1/4), SOUT 3 / (3/4). */
 	assert_int_equal(ask(MIB, true), 0);
@@ -171,10 +171,10 @@ static void a_message_alone_is_cut_where_that_ended_sooner(void **state)
 {
 	teach(MIB, 100 * US, 60 * US);
 	assert_int_equal(ask(MIB, false), MIB / 2);
-	a.weight = MPIB_ADAPT_ONE / 4;
+	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	assert_int_equal(ask(MIB, false), MIB / 4);
 	/* Both parts end together with what is in flight. */
-	a.weight = MPIB_ADAPT_ONE / 2;
+	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 2);
 	post(1, 256 * KIB, 0);
 	assert_int_equal(ask(MIB, false), MIB / 2 + 128 * KIB);
 	/* Not if another waits for the rail that is free, */
@@ -195,7 +195,7 @@ static void no_part_is_a_crumb(void **state)
 {
 	for (uint32_t w = 0; w <= 64; w++) {
 		setup(NULL);
-		a.weight = w < 1 ? 128 : w * 1000;
+		mpib_adapt_weigh(&a, w < 1 ? 128 : w * 1000);
 		for (uint32_t len = 17 * KIB; len < 256 * KIB; len += 5000) {
 			uint32_t sup = go(0, len, false);
 
@@ -230,7 +230,7 @@ static void a_rail_that_had_nothing_for_long_is_tried(void **state)
 {
 	unsigned tries = 0;
 
-	a.weight = MPIB_ADAPT_ONE / 128;
+	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 128);
 	post(0, 8 * MIB, 0);
 	for (unsigned i = 0; i < 1000; i++) {
 		uint32_t sup = ask(MIB, true);
@@ -246,7 +246,7 @@ static void a_rail_that_had_nothing_for_long_is_tried(void **state)
 
 static void tries_that_are_not_posted_are_not_spent(void **state)
 {
-	a.weight = MPIB_ADAPT_ONE / 128;
+	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 128);
 	post(0, 8 * MIB, 0);
 	now += 200 * MS;
 	for (unsigned i = 0; i < 10; i++) {

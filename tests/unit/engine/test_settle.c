@@ -159,7 +159,7 @@ static void equal_rails_get_half_each_in_every_second(void **state)
 			sim_add(&s, 0, 2 + 2 * (seed % 4),
 				64 * KIB << sim_draw(&s, 5));
 		/* As the old law could begin: it stayed there. */
-		s.adapt[0].weight = seed % 5 < 2 ? 2000 : 60000;
+		mpib_adapt_weigh(&s.adapt[0], seed % 5 < 2 ? 2000 : 60000);
 		sim_run(&s, SIM_SEC);
 		for (unsigned i = 0; i < 3; i++)
 			expect(seed, "part", sim_part(&s, SIM_SEC), 450, 550);
@@ -184,7 +184,8 @@ static void the_middle_is_held_where_cores_are_the_limit(void **state)
 			for (unsigned i = 0; i < 8; i++)
 				sim_add(&s, i % s.shards, 4,
 					128 * KIB << seed % 4);
-			s.adapt[0].weight = s.adapt[1].weight = 2000;
+			mpib_adapt_weigh(&s.adapt[0], 2000);
+			mpib_adapt_weigh(&s.adapt[1], 2000);
 			sim_run(&s, SIM_SEC / 2);
 			if (!adaptive)
 				one = sim_run(&s, SIM_SEC / 2);
