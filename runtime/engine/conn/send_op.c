@@ -60,18 +60,16 @@ static bool group_starves(const struct engine_conn *f)
 	return staged;
 }
 
-/* The rest of the oldest send op's slot cannot be posted before this send op is
- * over, for lack of a free one; or because the client feeds no more before it
- * gets some of the slot's bytes back: its staging window is smaller than the
- * peer's buffer, or than the group. Waiting for the end-to-end ack of the slot
- * would be a deadlock. */
+/* Of the oldest send op, whose slot goes on: the rest of that cannot be posted
+ * before this send op is over, for lack of a free one; or because the client feeds
+ * no more before it gets some of the slot's bytes back: its staging window is
+ * smaller than the peer's buffer, or than the group. Waiting for the end-to-end ack
+ * of the slot would be a deadlock. */
 __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 						      const struct send_op *p)
 {
 	const struct engine_request *r = &f->req[send_op_share(f, p, 0)->req];
 
-	if (p->slot != f->tx.cts_next)
-		return false;
 	if (!send_op_free(f, send_op_takes(f->tx.group.n)))
 		return true;
 	if (!mpib_match_none(f))
@@ -88,7 +86,7 @@ static bool is_held(struct engine_conn *f, const struct send_op *p)
 	if (!f->lane->delivered || p->slot < f->tx.acked || f->broken ||
 	    f->stopping)
 		return false;
-	if (!send_op_starves(f, p))
+	if (p->slot != f->tx.cts_next || !send_op_starves(f, p))
 		return true;
 	f->tx.released = true;
 	return false;
