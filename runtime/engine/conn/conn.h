@@ -134,16 +134,12 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok);
 /* Report the send ops that are over, in the order posted; how many. */
 int mpib_sender_retire(struct engine_conn *f);
-/* Drop all send ranges that are not posted. */
-void mpib_sender_drop(struct engine_conn *f);
 /* The connection stops: sends that the receiver acknowledged end. */
 void mpib_sender_settle(struct engine_conn *f);
 /* The lane was killed: send ops in flight release their regions. */
 void mpib_sender_forget(struct engine_conn *f);
 /* No send op is in flight. */
 bool mpib_sender_idle(const struct engine_conn *f);
-/* A send range that is not posted lies in the region. */
-bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr);
 
 /* i counts as op_head and op_tail do, which never wrap at SEND_OPS. */
 static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
@@ -201,6 +197,10 @@ bool mpib_match_none(const struct engine_conn *f);
 /* Drop the queued ranges of a request, in front or between those of others.
  * The receive being answered is over. */
 void mpib_match_forget(struct engine_conn *f, uint8_t req);
+/* Drop all send ranges that are not posted. */
+void mpib_sender_drop(struct engine_conn *f);
+/* A send range that is not posted lies in the region. */
+bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr);
 
 /* Size of the send that the range is of. */
 static inline uint32_t mpib_total_of(const struct engine_conn *f,

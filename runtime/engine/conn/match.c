@@ -71,3 +71,28 @@ void mpib_match_forget(struct engine_conn *f, uint8_t req)
 	while (mpib_match(f, is_of, req))
 		mpib_sender_pop(f);
 }
+
+void mpib_sender_drop(struct engine_conn *f)
+{
+	mpib_replay_drop(f);
+	mpib_group_drop(f);
+	while (mpib_sender_has_work(f))
+		mpib_sender_pop(f);
+	/* Send ops that wait only for an end-to-end ack are over now. */
+	mpib_sender_retire(f);
+}
+
+bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
+{
+	const struct mpib_sender *tx = &f->tx;
+
+	for (uint32_t i = tx->range_tail; i != tx->range_head; i++) {
+		if (tx->range[i % SEND_RANGES].mr == mr)
+			return true;
+	}
+	for (unsigned i = 0; i < tx->group.n; i++) {
+		if (tx->group.held & 1u << i && tx->group.range[i].mr == mr)
+			return true;
+	}
+	return false;
+}

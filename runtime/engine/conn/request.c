@@ -3,7 +3,7 @@
  * A connection's requests, from the descriptor that opens one to its completion
  * word in the reply segment. Shard thread.
  */
-#include "engine/conn/request.h"
+#include "engine/conn/take.h"
 
 /* It is a question (ring.h) whose receive is not there. Nothing may mark its
  * completion, not even that its rails are reported. */
@@ -21,6 +21,21 @@ int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d)
 		return -EINVAL;
 	r->fed += d->len;
 	return 0;
+}
+
+/* A no-op ends at once, with result 0. -EINVAL: the descriptor is none. */
+int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d)
+{
+	int rc;
+
+	if (d->op != MPIB_OP_NOP || d->n != 1 || d->req >= MPIB_REQUESTS ||
+	    d->gen == 0 || d->pos || d->len || d->total)
+		return -EINVAL;
+	rc = engine_conn_feed(f, d, NULL);
+	if (rc < 0)
+		return rc;
+	engine_conn_finish(f, d->req, 0, NULL, 0);
+	return 1;
 }
 
 void mpib_report_open(struct engine_conn *f, unsigned req)

@@ -9,24 +9,8 @@
 
 #include "engine/conn/clear.h"
 #include "engine/conn/post.h"
-#include "engine/conn/take.h"
 #include "engine/lane/spread.h"
 #include "engine/split/policy.h"
-
-/* A no-op ends at once, with result 0. -EINVAL: the descriptor is none. */
-int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d)
-{
-	int rc;
-
-	if (d->op != MPIB_OP_NOP || d->n != 1 || d->req >= MPIB_REQUESTS ||
-	    d->gen == 0 || d->pos || d->len || d->total)
-		return -EINVAL;
-	rc = engine_conn_feed(f, d, NULL);
-	if (rc < 0)
-		return rc;
-	engine_conn_finish(f, d->req, 0, NULL, 0);
-	return 1;
-}
 
 /* The CTS that the message under way has to use; skips CTS of messages that
  * ended before their last part. */
@@ -349,29 +333,4 @@ int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
 	if (!mpib_sender_has_work(f) && f->tx.group.n == 0 && f->tx.lost == 0)
 		return MPIB_DRR_IDLE;
 	return f->stopped_by;
-}
-
-void mpib_sender_drop(struct engine_conn *f)
-{
-	mpib_replay_drop(f);
-	mpib_group_drop(f);
-	while (mpib_sender_has_work(f))
-		mpib_sender_pop(f);
-	/* Send ops that wait only for an end-to-end ack are over now. */
-	mpib_sender_retire(f);
-}
-
-bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
-{
-	const struct mpib_sender *tx = &f->tx;
-
-	for (uint32_t i = tx->range_tail; i != tx->range_head; i++) {
-		if (tx->range[i % SEND_RANGES].mr == mr)
-			return true;
-	}
-	for (unsigned i = 0; i < tx->group.n; i++) {
-		if (tx->group.held & 1u << i && tx->group.range[i].mr == mr)
-			return true;
-	}
-	return false;
 }

@@ -19,7 +19,7 @@ static inline bool take_well_formed(const struct mpib_desc *d)
 	       (d->len > 0 || d->total == 0 || d->pos == 0);
 }
 
-/* sender.c: the descriptor is no send. As mpib_sender_take(). */
+/* request.c: the descriptor is no send. As mpib_sender_take(). */
 int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d);
 
 /* 1: taken; -errno: a bad descriptor. Needs mpib_sender_room(). */
