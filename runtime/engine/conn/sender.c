@@ -77,9 +77,13 @@ struct step {
 	uint32_t rail[MPIB_RAILS];
 	uint8_t data; /* rails with bytes of this send op */
 	uint8_t imm; /* rails that get an IMM; 0: the slot goes on */
-	bool ends_message, record;
-	uint8_t spread; /* rails whose part goes by more than one QP */
-	bool apart; /* payload by WRITE, the IMM without it */
+	bool ends_message;
+	struct step_how {
+		bool plain; /* a WRITE_WITH_IMM of the bytes on each rail is all */
+		bool record;
+		bool apart; /* payload by WRITE, the IMM without it */
+		uint8_t spread; /* rails whose part goes by more than one QP */
+	} how;
 };
 
 static uint8_t rails_with_bytes(const uint32_t *rail)
@@ -88,13 +92,29 @@ static uint8_t rails_with_bytes(const uint32_t *rail)
 			 (rail[MPIB_RAIL_SUP] > 0) << MPIB_RAIL_SUP);
 }
 
-/* Of a lane that spreads: rails whose part goes by more than one QP. */
-__attribute__((noinline)) static uint8_t
-spread_rails(struct engine_conn *f, uint32_t sout, uint32_t sup, uint8_t imm)
+/* How the step goes that is not plain. whole: the message and the part end
+ * together, before the buffer does. */
+__attribute__((noinline)) static struct step_how
+step_not_plain(struct engine_conn *f, uint32_t at, uint32_t sout, uint32_t sup,
+	       uint8_t imm, bool whole)
 {
 	const uint32_t rail[MPIB_RAILS] = { sout, sup };
+	const struct mpib_lane *lane = f->lane;
+	uint32_t len = sout + sup;
+	struct step_how how = { false };
 
-	return mpib_spread_some(f->lane, f->tx.spread, rail, imm);
+	if (lane->spread != MPIB_SPREAD_SPLIT)
+		how.spread = mpib_spread_some(f->lane, f->tx.spread, rail, imm);
+	if (!imm)
+		return how;
+	how.apart = len > f->shard->ar_above || how.spread;
+	/* The receiver knows the size by byte_len alone if each rail's bytes
+	 * are the payload of its IMM, and if the end of the message does not
+	 * look like a full slot that more parts follow. */
+	how.record = at > 0 || how.apart || whole ||
+		     (lane->imm_version == MPIB_IMM_V1 &&
+		      mpib_size_q(len) == MPIB_IMM_SIZEQ_SENTINEL);
+	return how;
 }
 
 static inline void sender_plan(struct engine_conn *f, uint32_t total,
@@ -120,20 +140,17 @@ static inline void sender_plan(struct engine_conn *f, uint32_t total,
 		if (__builtin_expect(s->imm == 0, 0))
 			s->imm = mpib_rail_bit(engine_conn_home(f));
 	}
-	if (__builtin_expect(lane->spread != MPIB_SPREAD_SPLIT, 0))
-		s->spread = spread_rails(f, s->rail[MPIB_RAIL_SOUT],
-					 s->rail[MPIB_RAIL_SUP], s->imm);
-	if (!s->imm)
-		return;
-	s->apart = len > f->shard->ar_above || s->spread;
-	/* The receiver knows the size by byte_len alone if each rail's bytes
-	 * are the payload of its IMM, and if the end of the message does not
-	 * look like a full slot that more parts follow. */
-	s->record = s->at > 0 || s->apart;
-	if (__builtin_expect(part_end < cts->total, 0))
-		s->record |= s->ends_message && end == part_end;
-	if (__builtin_expect(lane->imm_version == MPIB_IMM_V1, 0))
-		s->record |= mpib_size_q(len) == MPIB_IMM_SIZEQ_SENTINEL;
+	s->how.plain = true;
+	if (__builtin_expect(!s->imm || s->at || len > f->shard->ar_above ||
+				     part_end < cts->total ||
+				     lane->spread != MPIB_SPREAD_SPLIT ||
+				     lane->imm_version == MPIB_IMM_V1,
+			     0))
+		s->how = step_not_plain(f, s->at, s->rail[MPIB_RAIL_SOUT],
+					s->rail[MPIB_RAIL_SUP], s->imm,
+					part_end < cts->total &&
+						s->ends_message &&
+						end == part_end);
 }
 
 /* The record of a send op, by rail, of a message of total bytes. */
@@ -165,20 +182,21 @@ sender_build(struct engine_conn *f, const struct send_range *e,
 		.len = s->rail[r],
 	};
 
-	if (span.len && (s->apart || !s->imm)) {
+	if (span.len && (s->how.apart || !s->imm)) {
 		mpib_chain_write(f, chain, &span);
 		span.len = 0;
 	}
 	if (s->imm)
 		mpib_chain_last(
 			f, chain, &span,
-			mpib_sender_imm(f, r, s->imm, s->record, s->len), rec);
+			mpib_sender_imm(f, r, s->imm, s->how.record, s->len),
+			rec);
 }
 
-static inline void sender_send(struct engine_conn *f, uint32_t total,
-			       const struct send_range *e,
-			       const struct mpib_cts *cts, const struct step *s,
-			       struct mpib_lane_qp **q)
+__attribute__((always_inline)) static inline void
+sender_make(struct engine_conn *f, uint32_t total, const struct send_range *e,
+	    const struct mpib_cts *cts, const struct step *s,
+	    struct mpib_lane_qp **q)
 {
 	struct op_range *range = mpib_kept(mpib_sender_range(f, 0));
 	struct mpib_record *rec = NULL;
@@ -193,10 +211,10 @@ static inline void sender_send(struct engine_conn *f, uint32_t total,
 		.sup = s->rail[MPIB_RAIL_SUP],
 		.req = e->req,
 	};
-	if (__builtin_expect(s->record, 0))
+	if (s->how.record)
 		rec = make_record(f, total, s->rail[MPIB_RAIL_SOUT],
 				  s->rail[MPIB_RAIL_SUP]);
-	p = mpib_sender_post(f, 1, s->rail, stripes, s->imm, s->spread);
+	p = mpib_sender_post(f, 1, s->rail, stripes, s->imm, s->how.spread);
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		if (stripes & mpib_rail_bit(r)) {
@@ -209,6 +227,36 @@ static inline void sender_send(struct engine_conn *f, uint32_t total,
 	}
 	if (__builtin_expect(p->report, 0))
 		mpib_sender_report(f, p);
+}
+
+/* A step that is not plain. */
+__attribute__((noinline)) static void
+make_not_plain(struct engine_conn *f, uint32_t total,
+	       const struct send_range *e, const struct mpib_cts *cts,
+	       const struct step *s, struct mpib_lane_qp **q)
+{
+	sender_make(f, total, e, cts, s, q);
+}
+
+/* sender_make() does less for a step that it sees to be plain. What has its address
+ * elsewhere is a copy, for it is not kept in registers. */
+static inline void sender_send(struct engine_conn *f, uint32_t total,
+			       const struct send_range *e,
+			       const struct mpib_cts *cts, const struct step *s,
+			       struct mpib_lane_qp **q)
+{
+	if (__builtin_expect(s->how.plain && s->imm, 1)) {
+		struct step plain = *s;
+
+		plain.how = (struct step_how){ .plain = true };
+		sender_make(f, total, e, cts, &plain, q);
+	} else {
+		struct mpib_lane_qp *qs[MPIB_RAILS] = { q[0], q[1] };
+		const struct mpib_cts cleared = *cts;
+		const struct step step = *s;
+
+		make_not_plain(f, total, e, &cleared, &step, qs);
+	}
 }
 
 /* The bytes are posted: go on behind them. */
@@ -271,7 +319,8 @@ static inline uint64_t stream_step(struct engine_conn *f,
 		return 0;
 	}
 	sender_plan(f, total, e, cts, &s);
-	if (!mpib_sender_may_post(f, 1, s.data | s.imm, s.spread, 2, s.rail, q))
+	if (!mpib_sender_may_post(f, 1, s.data | s.imm, s.how.spread, 2, s.rail,
+				  q))
 		return 0;
 	sender_send(f, total, e, cts, &s, q);
 	sender_advance(f, e, &s);
