@@ -343,10 +343,6 @@ static inline uint64_t sender_step(struct engine_conn *f)
 	const struct send_range *e;
 	struct mpib_cts cts;
 
-	if (__builtin_expect(f->tx.lost, 0))
-		return mpib_replay_step(f);
-	if (f->broken || f->stopping)
-		return 0;
 	/* Also without a queued range: the group may lack room only. */
 	if (f->tx.group.n)
 		return mpib_group_step(f);
@@ -369,16 +365,23 @@ static inline uint64_t sender_step(struct engine_conn *f)
 
 int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
 {
-	uint64_t n;
+	uint64_t n = 1;
 
 	f->stopped_by = MPIB_DRR_NONE;
-	do {
+	/* A step neither loses anything nor stops the connection, and one that
+	 * breaks it is the last: that is asked once a run. */
+	while (__builtin_expect(n && f->tx.lost, 0)) {
+		n = mpib_replay_step(f);
+		if (n && !mpib_drr_pay(run, n - 1))
+			return MPIB_DRR_RAN;
+	}
+	if (f->broken || f->stopping)
+		n = 0;
+	while (n) {
 		n = sender_step(f);
-		if (!n)
-			break;
-	} while (mpib_drr_pay(run, n - 1));
-	if (n)
-		return MPIB_DRR_RAN;
+		if (n && !mpib_drr_pay(run, n - 1))
+			return MPIB_DRR_RAN;
+	}
 	if (!mpib_sender_has_work(f) && f->tx.group.n == 0 && f->tx.lost == 0)
 		return MPIB_DRR_IDLE;
 	return f->stopped_by;
