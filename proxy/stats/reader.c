@@ -377,7 +377,7 @@ void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 {
 	struct mpib_stats *st = door->stats;
 	struct stats_reader *r = calloc(1, sizeof(*r));
-	int room = SEND_BUFFER;
+	int room = SEND_BUFFER, on = 1;
 
 	if (!r ||
 	    mpib_loop_add(st->loop, &r->watch, fd, EPOLLIN, on_reader, r) < 0) {
@@ -390,6 +390,9 @@ void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 	r->fd = fd;
 	r->uid = uid;
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
+	/* Else reading goes past a byte that is out of band, and closes what came
+	 * with it, however long that lasts. */
+	setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 	TAILQ_INSERT_TAIL(&st->readers, r, link);
 	door->count++;
 	mpib_timer_arm(st->loop, &r->idle, IDLE, reader_on_idle, r);

@@ -130,17 +130,18 @@ static int offer_files_without_end(void *arg)
 }
 
 /* For a registration, more than a message may have, in messages that are never read,
- * and beside bytes for who reads no descriptors. */
+ * beside bytes for who reads no descriptors, and with one that is out of band. */
 static int send_sockets(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
 	int stats = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
 	int one = tenant_hello(node[0].dir), two = tenant_hello(node[0].dir);
-	int metrics, fd[10];
+	int urgent = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
+	int metrics, fd[11];
 	char byte;
 
 	(void)arg;
-	for (unsigned i = 0; i < 10; i++)
+	for (unsigned i = 0; i < 11; i++)
 		fd[i] = stall_socket();
 	if (write(ready[1], "x", 1) != 1 || read(frozen[0], &byte, 1) != 1)
 		return 3;
@@ -150,9 +151,10 @@ static int send_sockets(void *arg)
 	    stall_send(one, &h, sizeof(h), fd + 1, 6) < 0 ||
 	    stall_send(one, &h, sizeof(h), fd + 7, 1) < 0 ||
 	    offer(two, fd[8], MPIB_REG_MEMFD) < 0 ||
-	    stall_send(metrics, &h, sizeof(h), fd + 9, 1) < 0)
+	    stall_send(metrics, &h, sizeof(h), fd + 9, 1) < 0 ||
+	    stall_send_urgent(urgent, fd[10]) < 0)
 		return 2;
-	for (unsigned i = 0; i < 10; i++)
+	for (unsigned i = 0; i < 11; i++)
 		close(fd[i]);
 	close(stats);
 	close(metrics);

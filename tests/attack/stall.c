@@ -215,7 +215,8 @@ int stall_socket(void)
 	return fd;
 }
 
-int stall_send(int sock, void *bytes, size_t len, const int *fd, unsigned fds)
+static int send_with(int sock, void *bytes, size_t len, const int *fd,
+		     unsigned fds, int flags)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {
 		0
@@ -231,5 +232,17 @@ int stall_send(int sock, void *bytes, size_t len, const int *fd, unsigned fds)
 	c->cmsg_type = SCM_RIGHTS;
 	c->cmsg_len = CMSG_LEN(fds * sizeof(int));
 	memcpy(CMSG_DATA(c), fd, fds * sizeof(int));
-	return (int)sendmsg(sock, &msg, MSG_NOSIGNAL);
+	return (int)sendmsg(sock, &msg, MSG_NOSIGNAL | flags);
+}
+
+int stall_send(int sock, void *bytes, size_t len, const int *fd, unsigned fds)
+{
+	return send_with(sock, bytes, len, fd, fds, 0);
+}
+
+int stall_send_urgent(int sock, int fd)
+{
+	char byte = 'x';
+
+	return send_with(sock, &byte, 1, &fd, 1, MSG_OOB);
 }

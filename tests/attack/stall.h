@@ -24,5 +24,7 @@ _Bool stall_write(int stalled, int fd);
 int stall_socket(void);
 /* Send so many bytes with descriptors, 8 at most. -1 and errno. */
 int stall_send(int sock, void *bytes, size_t len, const int *fd, unsigned fds);
+/* A byte with a descriptor, by a stream, that who reads in order goes past. */
+int stall_send_urgent(int sock, int fd);
 
 #endif
