@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tenant.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <grp.h>
 #include <mpib/client.h>
@@ -48,14 +49,42 @@ pid_t attack_proxy(const char *dir)
 	return (pid_t)pid;
 }
 
-uint64_t control_us(pid_t pid)
+static uint64_t thread_us(pid_t pid, const char *tid)
 {
 	char ns[128];
+
+	mpib_read_line(ns, sizeof(ns), "/proc/%d/task/%s/schedstat", pid, tid);
+	return strtoull(ns, NULL, 10) / 1000;
+}
+
+uint64_t control_us(pid_t pid)
+{
+	char tid[16];
 	uint64_t us;
 
-	mpib_read_line(ns, sizeof(ns), "/proc/%d/task/%d/schedstat", pid, pid);
-	us = strtoull(ns, NULL, 10) / 1000;
+	snprintf(tid, sizeof(tid), "%d", pid);
+	us = thread_us(pid, tid);
 	assert_true(us > 0);
+	return us;
+}
+
+uint64_t shards_us(pid_t pid)
+{
+	const struct dirent *e;
+	char path[64], name[32];
+	uint64_t us = 0;
+	DIR *tasks;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	assert_non_null(tasks);
+	while ((e = readdir(tasks))) {
+		mpib_read_line(name, sizeof(name), "%s/%s/comm", path,
+			       e->d_name);
+		if (!strncmp(name, "mpib-shard", 10))
+			us += thread_us(pid, e->d_name);
+	}
+	closedir(tasks);
 	return us;
 }
 

@@ -26,6 +26,8 @@ pid_t attack_proxy(const char *dir);
 
 /* CPU time of the proxy's first thread, which is the control thread. */
 uint64_t control_us(pid_t pid);
+/* That of its threads that move messages. */
+uint64_t shards_us(pid_t pid);
 
 /* Run fn(arg) in a child with the uid and the tenants' group, without any
  * capability. */

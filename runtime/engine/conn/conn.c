@@ -35,9 +35,8 @@ static void on_start(struct mpib_msg *msg)
 		engine_conn_break(f, -ECONNRESET, "its lane is down");
 	/* The client may have pushed descriptors and set the summary bit before
 	 * the shard knew the ring, so look at the ring once without the bit. */
-	f->on_submit = !f->broken;
-	if (f->on_submit)
-		TAILQ_INSERT_TAIL(&s->submitting, f, submit_link);
+	if (!f->broken)
+		mpib_submit_remember(f);
 }
 
 static void conn_on_destroy(struct mpib_msg *msg)

@@ -33,6 +33,7 @@ struct engine_conn {
 	struct mpib_drr_class drr; /* child of the client's class */
 	int8_t stopped_by; /* MPIB_DRR_*: why the last step posted nothing */
 	bool on_submit, on_cts; /* on the shard's list of that name */
+	bool parked; /* on neither: its ring waits for room */
 	bool on_ack; /* on shard->waiting (sender) or ->ack_pending */
 	struct mpib_consumer ring;
 	struct mpib_reply_conn *reply;
@@ -91,6 +92,14 @@ static inline void engine_conn_make_ready(struct engine_conn *f)
 {
 	if (!f->drr.on)
 		mpib_drr_wake(&f->drr);
+}
+/* submit.c, shard: what is in the ring is taken in the next turn. */
+void mpib_submit_remember(struct engine_conn *f);
+/* Shard. There may be room again for what is in the ring. */
+static inline void mpib_submit_again(struct engine_conn *f)
+{
+	if (__builtin_expect(f->parked, 0))
+		mpib_submit_remember(f);
 }
 /* Shard. Answer engine_conn_stop() once none of our WRs is in flight. */
 void engine_conn_check_stopped(struct engine_conn *f);

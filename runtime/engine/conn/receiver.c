@@ -326,6 +326,7 @@ void mpib_receiver_whole(struct engine_conn *f, struct mpib_slot *s)
 {
 	s->state = MPIB_SLOT_ARRIVED;
 	end_slots(f);
+	mpib_submit_again(f);
 }
 
 /* The slot that this IMM may end, or NULL when it ends none. */

@@ -10,6 +10,8 @@
 #define FILL_NS (5 * NS) /* longer at the greatest rate is beyond 63 bits */
 #define RATE_MIN 10000 /* bytes/s; tokens per ns would be too coarse below */
 #define ROUNDS 64 /* bound of the rounds in one call, to work off debts */
+/* Leaves of a tenant that are looked at in a turn and cannot post: some 20 us. */
+#define LOOKS 256
 
 /* Relaxed, both: mpib_drr_set() stores each for itself. */
 static uint32_t weight_of(const struct mpib_drr_class *n)
@@ -230,7 +232,8 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 		o = round_of(n, t);
 		in_debt |= t->in_debt;
 	} while (o == OVER && !n->alone && n->on &&
-		 (t->posted != posted || t->in_debt) && ++rounds < ROUNDS);
+		 (t->posted != posted || t->in_debt) && t->looks > 0 &&
+		 ++rounds < ROUNDS);
 	t->in_debt = in_debt;
 	/* STOP from below may mean that n's own turn is over. */
 	return o == STOP && !can_pay(n) ? OVER : o;
@@ -272,6 +275,12 @@ static void skip_rounds(struct mpib_drr_class *p)
 	}
 }
 
+static void to_the_end(struct mpib_drr_class *n)
+{
+	TAILQ_REMOVE(&n->parent->active, n, link);
+	TAILQ_INSERT_TAIL(&n->parent->active, n, link);
+}
+
 /* The turn of n is over, one of several. If it posted nothing, although it could
  * have paid, it keeps its place, and its credit until the others had a round. */
 static void drr_over(struct mpib_drr_class *n, bool posted)
@@ -282,10 +291,52 @@ static void drr_over(struct mpib_drr_class *n, bool posted)
 	if (waits && p->grants - n->left_at < p->children - 1)
 		return;
 	n->granted = false;
-	if (waits)
-		return;
-	TAILQ_REMOVE(&p->active, n, link);
-	TAILQ_INSERT_TAIL(&p->active, n, link);
+	if (!waits)
+		to_the_end(n);
+}
+
+/* Of a tenant: clients and connections that are active. */
+static uint32_t leaves_of(const struct mpib_drr_class *tenant)
+{
+	const struct mpib_drr_class *n;
+	uint32_t leaves = 0;
+
+	TAILQ_FOREACH(n, &tenant->active, link)
+	leaves += n->children;
+	return leaves;
+}
+
+static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
+				     struct mpib_drr_turn *t)
+{
+	enum drr_outcome o;
+
+	t->looks = LOOKS;
+	o = drr_visit(n, t);
+	n->looked = t->looks > 0 ? 0 : n->looked + LOOKS;
+	if (n->looked >= leaves_of(n))
+		n->looked = 0;
+	t->unseen |= n->looked > 0;
+	return o;
+}
+
+/* n was visited, and may have posted something. False: so have enough others. */
+static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
+			 bool posted, struct mpib_drr_turn *t)
+{
+	if (o == OVER && !posted && t->looks > 0 && TAILQ_EMPTY(&n->active))
+		t->looks--;
+	return t->looks > 0;
+}
+
+/* Have p's next turn begin with n. */
+static void drr_begin_with(struct mpib_drr_class *p,
+			   const struct mpib_drr_class *n)
+{
+	struct mpib_drr_class *first;
+
+	while ((first = TAILQ_FIRST(&p->active)) != n)
+		to_the_end(first);
 }
 
 /* Visit each active child of p once. Children whose turn is over go to the end
@@ -294,22 +345,32 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 				 struct mpib_drr_turn *t)
 {
 	struct mpib_drr_class *n, *next,
+		*first = TAILQ_FIRST(&p->active),
 		*last = TAILQ_LAST(&p->active, mpib_drr_list);
-	bool alone = TAILQ_FIRST(&p->active) == last, kept = false;
+	bool alone = first == last, kept = false;
 	unsigned posted = t->posted;
 
-	for (n = TAILQ_FIRST(&p->active); n; n = next) {
+	for (n = first; n; n = next) {
 		unsigned before = t->posted;
 		enum drr_outcome o;
 
 		next = n == last ? NULL : TAILQ_NEXT(n, link);
 		n->alone = alone;
-		o = drr_visit(n, t);
+		o = p->parent ? drr_visit(n, t) : visit_tenant(n, t);
 		kept |= o == KEEP;
 		if (o == OVER && n->on && !alone)
 			drr_over(n, t->posted != before);
 		if (o == STOP || t->left == 0 || !all_can_pay(p))
 			return STOP;
+		if (!p->parent || drr_looks_on(n, o, t->posted != before, t))
+			continue;
+		/* One that had only what others left of the looks has more in
+		 * the next turn. Leaves are in order. */
+		if (!TAILQ_EMPTY(&n->active) && n != first)
+			drr_begin_with(p, n);
+		else if (!TAILQ_EMPTY(&n->active) && next)
+			drr_begin_with(p, next);
+		break;
 	}
 	if (t->in_debt && t->posted == posted && !TAILQ_EMPTY(&p->active))
 		skip_rounds(p);
@@ -345,7 +406,7 @@ void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
 		return;
 	}
 	do {
-		t->in_debt = t->shut = false;
+		t->in_debt = t->shut = t->unseen = false;
 		round_of(root, t);
 		t->in_debt &= !t->shut;
 	} while (t->posted == 0 && t->in_debt && ++rounds < ROUNDS);

@@ -14,6 +14,9 @@
  * its place and its credit, and has its next quantum when the others had theirs.
  * They are served meanwhile; but when the clear-to-send is there, it is first.
  *
+ * Leaves that wait for their clear-to-send cost a look each, and a tenant may have very
+ * many: in a turn so many of them are looked at, and the others in the next turns.
+ *
  * A leaf that lacks room which other leaves want, too, and says so with
  * MPIB_DRR_BLOCKED or MPIB_DRR_WINDOW_FULL, keeps its place in the order and
  * its credit, so that it gets the next room.
@@ -47,6 +50,8 @@ struct mpib_drr_class {
 	uint32_t children; /* active ones */
 	uint32_t members; /* children with leaves that entered, active or not */
 	uint32_t leaves; /* root: leaves that entered */
+	uint32_t
+		looked; /* tenant: looks of this sweep over its active leaves */
 	_Atomic bool weighted; /* root: some weight is not MPIB_DRR_WEIGHT */
 	uint32_t grants; /* quanta given to children, so far */
 	uint32_t
@@ -115,6 +120,8 @@ struct mpib_drr_turn {
 	unsigned posted;
 	bool in_debt; /* some class only has to work off its debt */
 	bool shut; /* a leaf said MPIB_DRR_WINDOW_FULL in this round */
+	unsigned looks; /* that a tenant has left for leaves that cannot post */
+	bool unseen; /* there are leaves that the next turns look at */
 	uint64_t now_ns;
 	uint64_t wake_ns; /* when a limit has tokens again; UINT64_MAX: none */
 	mpib_drr_run_fn *run;

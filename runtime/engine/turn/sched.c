@@ -14,8 +14,12 @@
 /* mpib_drr_run_fn of a connection. */
 static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 {
-	return mpib_sender_run(container_of(leaf, struct engine_conn, drr),
-			       run);
+	struct engine_conn *f = container_of(leaf, struct engine_conn, drr);
+	int why = mpib_sender_run(f, run);
+
+	if (__builtin_expect(f->parked, 0) && mpib_sender_room(f))
+		mpib_submit_remember(f);
+	return why;
 }
 
 static int post_cts(struct mpib_shard *s)
@@ -58,6 +62,7 @@ int mpib_sched_turn(struct mpib_shard *s)
 	s->contended = mpib_drr_contended(&s->drrs);
 	mpib_drr_round(&s->drrs, &t);
 	s->drr_wake_ns = t.wake_ns;
+	s->unseen = t.unseen;
 	/* A class in debt can post in a later round: do not sleep. */
 	return posted + (int)t.posted + t.in_debt;
 }

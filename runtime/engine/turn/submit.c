@@ -2,7 +2,8 @@
 /*
  * Takes descriptors out of the clients' submission rings. A client's summary
  * bitmap names the rings that have any, so idle connections cost nothing; a
- * ring that could not be emptied stays on shard->submitting. Shard thread.
+ * ring that could not be emptied is on shard->submitting, or parked until there is
+ * room: a user may have very many that wait for it. Shard thread.
  */
 #include <errno.h>
 
@@ -10,8 +11,9 @@
 
 #define PER_RING 32
 
-static void submit_remember(struct engine_conn *f)
+void mpib_submit_remember(struct engine_conn *f)
 {
+	f->parked = false;
 	if (f->on_submit)
 		return;
 	f->on_submit = true;
@@ -54,7 +56,7 @@ static int submit_serve(struct engine_conn *f)
 	if (f->broken)
 		return taken;
 	if (taken == PER_RING || !submit_room(f)) {
-		submit_remember(f);
+		mpib_submit_remember(f);
 	} else if (__builtin_expect(mpib_ring_jumped(&f->ring), 0)) {
 		engine_conn_break(f, -EPROTO,
 				  "client's ring has an index that cannot be "
@@ -64,6 +66,19 @@ static int submit_serve(struct engine_conn *f)
 	}
 	if (taken && f->is_sender)
 		engine_conn_make_ready(f);
+	return taken;
+}
+
+/* Of a ring whose next receive has no slot. */
+static int submit_early(struct engine_conn *f)
+{
+	struct mpib_desc d;
+	int taken = 0, rc;
+
+	while ((rc = mpib_flush_early(f, &d)) > 0)
+		taken++;
+	if (rc < 0)
+		submit_refuse(f, rc, &d);
 	return taken;
 }
 
@@ -77,8 +92,12 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 		struct engine_conn *f = a->conn[word * 64 + bit];
 
 		bits &= bits - 1;
-		if (f && !f->broken && !f->stopping && !f->on_submit)
+		if (!f || f->broken || f->stopping || f->on_submit)
+			continue;
+		if (!f->parked)
 			taken += submit_serve(f);
+		else if (!f->is_sender)
+			taken += submit_early(f);
 	}
 	return taken;
 }
@@ -102,17 +121,13 @@ __attribute__((noinline)) static int serve_client(struct engine_client *a)
 	return taken + 1;
 }
 
-/* Of a ring whose next receive has no slot. */
-static int submit_early(struct engine_conn *f)
+static int submit_park(struct engine_conn *f)
 {
-	struct mpib_desc d;
-	int taken = 0, rc;
-
-	while ((rc = mpib_flush_early(f, &d)) > 0)
-		taken++;
-	if (rc < 0)
-		submit_refuse(f, rc, &d);
-	return taken;
+	f->parked = true;
+	if (f->is_sender)
+		return 0;
+	mpib_stall(f, MPIB_STALL_SLOT);
+	return submit_early(f);
 }
 
 /* Serve each ring on shard->submitting once: stop at the old tail, for a ring
@@ -125,15 +140,12 @@ __attribute__((noinline)) static int serve_remembered(struct mpib_shard *s)
 
 	for (f = TAILQ_FIRST(&s->submitting); f; f = next) {
 		next = f == last ? NULL : TAILQ_NEXT(f, submit_link);
-		if (!submit_room(f)) {
-			if (f->is_sender)
-				continue;
-			mpib_stall(f, MPIB_STALL_SLOT);
-			taken += submit_early(f);
-			continue;
-		}
 		f->on_submit = false;
 		TAILQ_REMOVE(&s->submitting, f, submit_link);
+		if (!submit_room(f)) {
+			taken += submit_park(f);
+			continue;
+		}
 		if (f->stall == MPIB_STALL_SLOT)
 			mpib_unstall(f);
 		taken += submit_serve(f);

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sends that nobody receives and receives that nobody sends to, on thousands of
+ * connections: they take no time of whoever began them, and little of the shard's.
+ */
+#include <mpib/control.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "raw_client.h"
+#include "test.h"
+#include "victim.h"
+
+#define CLIENTS 8u
+#define PAIRS 500u /* of connections, of each client */
+#define PACE_US 300 /* within the share of control messages */
+#define MANY (MPIB_RING_SLOTS + 8) /* more than an end takes */
+#define TURN_US 200 /* of the shard's CPU, at most */
+
+static struct node node[2];
+static struct victim *victim;
+static int ready[2]; /* a pipe: all connections wait */
+
+static int setup(void **state)
+{
+	victim = victim_between(node, NULL);
+	return pipe(ready);
+}
+
+/* What is begun: on the sending ends or the receiving ones, and so many parts of a
+ * message of many. */
+struct begun {
+	uint8_t op;
+	unsigned parts;
+};
+
+/* Whoever wrote over what is there would be hung up on. */
+static void until_room(const struct raw_client *x, uint32_t index)
+{
+	while (x->tail[index] - atomic_load(&x->reply->conn[index].head) >=
+	       MPIB_RING_SLOTS)
+		usleep(50);
+}
+
+static void begin_parts(struct raw_client *x, uint32_t index, uint32_t mr,
+			const struct begun *b)
+{
+	struct mpib_desc d = { .op = b->op, .n = 1, .gen = 1, .mr = mr };
+
+	d.len = 1;
+	d.total = b->parts + 1;
+	for (unsigned i = 0; i < b->parts; i++) {
+		until_room(x, index);
+		d.pos = i;
+		raw_push(x, index, &d);
+	}
+}
+
+static bool begin_on_all(struct raw_client *x, const struct begun *b)
+{
+	uint32_t mr;
+	void *mem;
+
+	if (!raw_attach(x, tenant_dial(node[0].dir, MPIB_CONTROL_SOCK,
+				       SOCK_SEQPACKET)) ||
+	    !raw_pool(x, 4096, &mr, &mem))
+		return false;
+	for (uint32_t i = 0; i < PAIRS; i++) {
+		if (!raw_pair(x, 2 * i, 2 * i + 1))
+			return false;
+		begin_parts(x, 2 * i + (b->op == MPIB_OP_SEND), mr, b);
+		usleep(PACE_US);
+	}
+	return true;
+}
+
+static int begin_and_wait(void *arg)
+{
+	static struct raw_client client[CLIENTS];
+
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		if (!begin_on_all(&client[i], arg))
+			return 1;
+	}
+	return tenant_stay(ready[1]);
+}
+
+static unsigned long long turns_of(const char *dir)
+{
+	static const char key[] = "\"turns\": ";
+	const char *const argv[] = { "mpibctl", "-j", "-s", dir, "info", NULL };
+	struct run run;
+	char *at;
+
+	run_wait(&run, argv);
+	at = strstr(run.out, key);
+	assert_non_null(at);
+	return strtoull(at + sizeof(key) - 1, NULL, 10);
+}
+
+static void turns_stay_short(struct begun b)
+{
+	unsigned long long turns;
+	uint64_t us;
+	char byte;
+	pid_t pid;
+
+	attack_needs_root();
+	pid = tenant_begin(ATTACKER, begin_and_wait, &b);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	turns = turns_of(node[0].dir);
+	us = shards_us(node[0].pid);
+	victim_goes_on(victim, 1000);
+	us = shards_us(node[0].pid) - us;
+	turns = turns_of(node[0].dir) - turns;
+	print_message("the shard: %llu us of CPU in %llu turns\n",
+		      (unsigned long long)us, turns);
+	child_kill(pid);
+	assert_in_range(us, 0, turns * TURN_US);
+}
+
+static void sends_that_nobody_receives(void **state)
+{
+	turns_stay_short((struct begun){ MPIB_OP_SEND, 1 });
+}
+
+static void rings_without_room_for_sends(void **state)
+{
+	turns_stay_short((struct begun){ MPIB_OP_SEND, MANY });
+}
+
+static void rings_without_room_for_receives(void **state)
+{
+	turns_stay_short((struct begun){ MPIB_OP_RECV, MANY });
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(sends_that_nobody_receives),
+		cmocka_unit_test(rings_without_room_for_sends),
+		cmocka_unit_test(rings_without_room_for_receives),
+	};
+
+	return cmocka_run_group_tests(tests, setup, victim_teardown);
+}

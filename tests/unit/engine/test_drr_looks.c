@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * engine/lane/drr.h: tenants with very many leaves that wait for a clear-to-send.
+ * Rounds driven by hand, in which each leaf counts how often it was looked at.
+ */
+#include "engine/lane/drr.h"
+#include "test.h"
+
+#define CLIENTS 8
+#define EACH 250u /* leaves of a client */
+#define LEAVES (CLIENTS * EACH)
+#define LOOKS 256u /* at a tenant's leaves in a turn */
+
+static struct leaf {
+	struct mpib_drr_class drr;
+	unsigned looks, posted;
+	bool may;
+} leaf[LEAVES], other;
+
+static struct mpib_drr_class root, tenant[2], client[CLIENTS + 1];
+static unsigned looks; /* at all */
+
+static int run(struct mpib_drr_class *drr, struct mpib_drr_run *r)
+{
+	struct leaf *l = (struct leaf *)drr;
+
+	looks++;
+	l->looks++;
+	if (!l->may)
+		return MPIB_DRR_NONE;
+	l->posted++;
+	mpib_drr_pay(r, 1);
+	l->may = false;
+	return MPIB_DRR_NONE;
+}
+
+static void enter(struct leaf *l, struct mpib_drr_class *of)
+{
+	mpib_drr_init(&l->drr, of);
+	mpib_drr_enter(&l->drr);
+	mpib_drr_wake(&l->drr);
+}
+
+static int setup(void **state)
+{
+	memset(leaf, 0, sizeof(leaf));
+	memset(&other, 0, sizeof(other));
+	mpib_drr_init(&root, NULL);
+	for (unsigned i = 0; i < 2; i++)
+		mpib_drr_init(&tenant[i], &root);
+	for (unsigned i = 0; i <= CLIENTS; i++)
+		mpib_drr_init(&client[i], &tenant[i == CLIENTS]);
+	for (unsigned i = 0; i < LEAVES; i++)
+		enter(&leaf[i], &client[i / EACH]);
+	return 0;
+}
+
+static struct mpib_drr_turn turn(void)
+{
+	struct mpib_drr_turn t = {
+		.left = 64, .now_ns = 1, .wake_ns = UINT64_MAX, .run = run
+	};
+
+	looks = 0;
+	mpib_drr_round(&root, &t);
+	return t;
+}
+
+static void no_turn_looks_at_all(void **state)
+{
+	enter(&other, &client[CLIENTS]);
+	for (unsigned i = 0; i < 100; i++) {
+		other.may = true;
+		assert_int_equal(turn().posted, 1);
+		assert_in_range(looks, LOOKS, LOOKS + 2);
+		assert_int_equal(other.posted, i + 1);
+	}
+}
+
+/* And until then there is something that was not looked at. */
+static void turns_come_to_all_of_them(void **state)
+{
+	const unsigned sweep = LEAVES / LOOKS + 1;
+
+	for (unsigned i = 1; i <= 10 * sweep; i++)
+		assert_int_equal(turn().unseen, i % sweep != 0);
+	for (unsigned i = 0; i < LEAVES; i++)
+		assert_in_range(leaf[i].looks, 9, 12);
+}
+
+static void who_may_post_does_so_when_its_turn_comes(void **state)
+{
+	for (unsigned i = 0; i < LEAVES; i += 7) {
+		leaf[i].may = true;
+		for (unsigned k = 0; k < 10 && leaf[i].may; k++)
+			turn();
+		assert_int_equal(leaf[i].posted, 1);
+	}
+}
+
+static void few_are_looked_at_in_each_turn(void **state)
+{
+	for (unsigned i = EACH; i < LEAVES; i++)
+		mpib_drr_leave(&leaf[i].drr);
+	for (unsigned i = 0; i < 100; i++) {
+		assert_false(turn().unseen);
+		assert_int_equal(looks, EACH);
+	}
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup(no_turn_looks_at_all, setup),
+	cmocka_unit_test_setup(turns_come_to_all_of_them, setup),
+	cmocka_unit_test_setup(who_may_post_does_so_when_its_turn_comes, setup),
+	cmocka_unit_test_setup(few_are_looked_at_in_each_turn, setup),
+	{ 0 },
+};
