@@ -93,7 +93,8 @@ struct mpib_shard {
 	uint8_t full; /* bit per rail: its room was used up in this turn */
 	uint64_t drr_wake_ns; /* when a rate limit next lets a class send */
 	bool unseen; /* the next turns look at senders that this one did not */
-	struct engine_conn_list submitting; /* rings that may not be empty */
+	struct mpib_tenant_list
+		submitting; /* with rings that may not be empty */
 	struct engine_conn_list cts; /* receivers with CTS to post */
 	struct engine_conn_list flushing; /* receivers with READs to post */
 	struct engine_conn_list waiting; /* senders waiting for an end-to-end

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Sends that nobody receives and receives that nobody sends to, on thousands of
- * connections: they take no time of whoever began them, and little of the shard's.
+ * connections: they take no time of whoever began them, and little of the shard's. And
+ * requests that end at once, as fast as they are taken.
  */
 #include <mpib/control.h>
 #include <stdio.h>
@@ -76,14 +77,44 @@ static bool begin_on_all(struct raw_client *x, const struct begun *b)
 	return true;
 }
 
+static void fill_with_nops(struct raw_client *x, uint32_t index)
+{
+	uint64_t head = atomic_load(&x->reply->conn[index].head);
+	struct mpib_desc d = { .op = MPIB_OP_NOP, .n = 1 };
+
+	while (x->tail[index] - head < MPIB_RING_SLOTS) {
+		uint64_t at = x->tail[index]++;
+		struct mpib_ring_slot *s =
+			&x->submit->ring[index][at % MPIB_RING_SLOTS];
+
+		d.gen = (uint32_t)at + 1;
+		s->desc = d;
+		/* Release, pairs with the acquire in mpib_ring_pop(). */
+		atomic_store_explicit(&s->seq, at + 1, memory_order_release);
+	}
+}
+
+static void flood(struct raw_client *client)
+{
+	for (unsigned i = 0;; i = (i + 1) % CLIENTS) {
+		for (uint32_t k = 0; k < PAIRS; k++)
+			fill_with_nops(&client[i], 2 * k + 1);
+		for (unsigned w = 0; w <= 2 * PAIRS / 64; w++)
+			raw_ring(&client[i], w, UINT64_MAX);
+	}
+}
+
 static int begin_and_wait(void *arg)
 {
+	const struct begun *b = arg;
 	static struct raw_client client[CLIENTS];
 
 	for (unsigned i = 0; i < CLIENTS; i++) {
-		if (!begin_on_all(&client[i], arg))
+		if (!begin_on_all(&client[i], b))
 			return 1;
 	}
+	if (b->op == MPIB_OP_NOP && write(ready[1], "x", 1) == 1)
+		flood(client);
 	return tenant_stay(ready[1]);
 }
 
@@ -112,7 +143,7 @@ static void turns_stay_short(struct begun b)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	turns = turns_of(node[0].dir);
 	us = shards_us(node[0].pid);
-	victim_goes_on(victim, 1000);
+	victim_goes_on(victim, 4000);
 	us = shards_us(node[0].pid) - us;
 	turns = turns_of(node[0].dir) - turns;
 	print_message("the shard: %llu us of CPU in %llu turns\n",
@@ -136,12 +167,18 @@ static void rings_without_room_for_receives(void **state)
 	turns_stay_short((struct begun){ MPIB_OP_RECV, MANY });
 }
 
+static void requests_that_end_at_once(void **state)
+{
+	turns_stay_short((struct begun){ MPIB_OP_NOP, 0 });
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sends_that_nobody_receives),
 		cmocka_unit_test(rings_without_room_for_sends),
 		cmocka_unit_test(rings_without_room_for_receives),
+		cmocka_unit_test(requests_that_end_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, setup, victim_teardown);

@@ -32,7 +32,7 @@ struct engine_conn {
 	uint64_t since; /* when the shard took over the connection */
 	struct mpib_drr_class drr; /* child of the client's class */
 	int8_t stopped_by; /* MPIB_DRR_*: why the last step posted nothing */
-	bool on_submit, on_cts; /* on the shard's list of that name */
+	bool on_submit, on_cts; /* on the tenant's list, on the shard's */
 	bool parked; /* on neither: its ring waits for room */
 	bool on_ack; /* on shard->waiting (sender) or ->ack_pending */
 	struct mpib_consumer ring;
@@ -95,6 +95,8 @@ static inline void engine_conn_make_ready(struct engine_conn *f)
 }
 /* submit.c, shard: what is in the ring is taken in the next turn. */
 void mpib_submit_remember(struct engine_conn *f);
+/* Nothing in the ring is taken any more, unless the summary names it. */
+void mpib_submit_forget(struct engine_conn *f);
 /* Shard. There may be room again for what is in the ring. */
 static inline void mpib_submit_again(struct engine_conn *f)
 {

@@ -25,11 +25,7 @@ static void conn_quit(struct engine_conn *f)
 		mpib_sender_drop(f);
 	else
 		mpib_flush_quit(f);
-	f->parked = false;
-	if (f->on_submit) {
-		f->on_submit = false;
-		TAILQ_REMOVE(&f->shard->submitting, f, submit_link);
-	}
+	mpib_submit_forget(f);
 }
 
 void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)

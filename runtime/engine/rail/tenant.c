@@ -234,6 +234,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	t->uid = uid;
 	t->refs = 2; /* the caller's and that of on_add() */
 	LIST_INIT(&t->slabs);
+	TAILQ_INIT(&t->submitting);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
 		atomic_init(&t->srq_low[r], engine->cfg.srq_low);
 		rc = s->rail[r].dead ? 0 : tenant_make_rail(t, r);

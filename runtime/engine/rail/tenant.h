@@ -46,6 +46,13 @@ struct mpib_tenant {
 	void *answers; /* where the loop-back QPs read to; NULL: none is made */
 	LIST_HEAD(, mpib_slab) slabs; /* control thread */
 	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
+	/* Shard: rings that may not be empty, and what was taken of those that
+	 * summaries named in the turn with that number, see turn/submit.c. */
+	struct engine_conn_list submitting;
+	TAILQ_ENTRY(mpib_tenant) submit_link; /* shard's, with such rings */
+	uint64_t named_turn;
+	unsigned named;
+	uint64_t named_from; /* the client that is first in the next turn */
 	struct mpib_tenant *next; /* control thread's list */
 };
 

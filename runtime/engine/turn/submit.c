@@ -2,22 +2,43 @@
 /*
  * Takes descriptors out of the clients' submission rings. A client's summary
  * bitmap names the rings that have any, so idle connections cost nothing; a
- * ring that could not be emptied is on shard->submitting, or parked until there is
- * room: a user may have very many that wait for it. Shard thread.
+ * ring that could not be emptied is on its tenant's list, or parked until there is
+ * room: a user may have very many that wait for it. Of a tenant so much is taken in a
+ * turn, of the list and of what summaries name. Shard thread.
  */
 #include <errno.h>
 
 #include "engine/conn/take.h"
 
 #define PER_RING 32
+/* Descriptors, and rings that are looked at, of a tenant in a turn: far more than are
+ * posted in one. */
+#define PER_TENANT 256
 
 void mpib_submit_remember(struct engine_conn *f)
 {
+	struct mpib_tenant *t = f->client->tenant;
+
 	f->parked = false;
 	if (f->on_submit)
 		return;
 	f->on_submit = true;
-	TAILQ_INSERT_TAIL(&f->shard->submitting, f, submit_link);
+	if (TAILQ_EMPTY(&t->submitting))
+		TAILQ_INSERT_TAIL(&f->shard->submitting, t, submit_link);
+	TAILQ_INSERT_TAIL(&t->submitting, f, submit_link);
+}
+
+void mpib_submit_forget(struct engine_conn *f)
+{
+	struct mpib_tenant *t = f->client->tenant;
+
+	f->parked = false;
+	if (!f->on_submit)
+		return;
+	f->on_submit = false;
+	TAILQ_REMOVE(&t->submitting, f, submit_link);
+	if (TAILQ_EMPTY(&t->submitting))
+		TAILQ_REMOVE(&f->shard->submitting, t, submit_link);
 }
 
 static bool submit_room(const struct engine_conn *f)
@@ -82,42 +103,86 @@ static int submit_early(struct engine_conn *f)
 	return taken;
 }
 
+/* Of a ring that the summary names. */
+static int serve_ring(struct engine_conn *f)
+{
+	if (f->parked)
+		return f->is_sender ? 0 : submit_early(f);
+	return submit_serve(f);
+}
+
 /* bits: rings of the client that word number word of its summary names. */
 static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 {
+	struct mpib_tenant *t = a->tenant;
 	int taken = 0;
 
 	while (bits) {
 		unsigned bit = (unsigned)__builtin_ctzll(bits);
 		struct engine_conn *f = a->conn[word * 64 + bit];
+		int n = 0;
 
 		bits &= bits - 1;
 		if (!f || f->broken || f->stopping || f->on_submit)
 			continue;
-		if (!f->parked)
-			taken += submit_serve(f);
-		else if (!f->is_sender)
-			taken += submit_early(f);
+		if (__builtin_expect(t->named < PER_TENANT, 1))
+			n = serve_ring(f);
+		else
+			mpib_submit_remember(f);
+		t->named += (unsigned)n + 1;
+		taken += n;
 	}
 	return taken;
+}
+
+/* Whether something is taken of the client in this turn: where its tenant had all it
+ * may have in the last one, those come first that did not. */
+static bool submit_may(const struct engine_client *a)
+{
+	struct mpib_tenant *t = a->tenant;
+
+	if (t->named_turn != a->shard->n.turns) {
+		if (t->named < PER_TENANT)
+			t->named_from = 0;
+		t->named = 0;
+		t->named_turn = a->shard->n.turns;
+	}
+	return t->named < PER_TENANT && a->id >= t->named_from;
+}
+
+/* Its tenant has had all it may have in this turn; words are left. */
+__attribute__((noinline)) static void submit_leave(struct engine_client *a,
+						   uint64_t words)
+{
+	struct mpib_tenant *t = a->tenant;
+
+	t->named_from = (uint64_t)a->id + (a->id == t->named_from);
+	atomic_fetch_or(&a->submit->summary.top, words);
 }
 
 /* Apart from mpib_submit_poll(), which mostly finds nothing. */
 __attribute__((noinline)) static int serve_client(struct engine_client *a)
 {
 	struct mpib_summary *sum = &a->submit->summary;
-	uint64_t words;
+	const struct mpib_tenant *t = a->tenant;
+	struct mpib_shard *s = a->shard;
+	uint64_t words, from = UINT64_MAX << s->n.turns % (MPIB_CONNS_MAX / 64);
 	int taken = 0;
 
-	mpib_pace_serve(&a->shard->pace, a->tenant, a->shard->now);
+	mpib_pace_serve(&s->pace, t, s->now);
+	if (__builtin_expect(!submit_may(a), 0))
+		return 1;
 	words = atomic_exchange(&sum->top, 0);
 	words &= (1ull << (MPIB_CONNS_MAX / 64)) - 1;
-	while (words) {
-		unsigned w = (unsigned)__builtin_ctzll(words);
+	while (words && t->named < PER_TENANT) {
+		unsigned w = (unsigned)__builtin_ctzll(
+			words & from ? words & from : words);
 
-		words &= words - 1;
+		words &= ~(1ull << w);
 		taken += serve_named(a, w, atomic_exchange(&sum->word[w], 0));
 	}
+	if (__builtin_expect(t->named >= PER_TENANT, 0))
+		submit_leave(a, words);
 	return taken + 1;
 }
 
@@ -130,18 +195,19 @@ static int submit_park(struct engine_conn *f)
 	return submit_early(f);
 }
 
-/* Serve each ring on shard->submitting once: stop at the old tail, for a ring
- * that is not emptied is queued again. */
-__attribute__((noinline)) static int serve_remembered(struct mpib_shard *s)
+/* Serve rings on the tenant's list, each once: stop at the old tail, for a ring that
+ * is not emptied is queued again. */
+static int serve_tenant(struct mpib_tenant *t)
 {
-	struct engine_conn *f, *next,
-		*last = TAILQ_LAST(&s->submitting, engine_conn_list);
-	int taken = 0;
+	const struct engine_conn *last =
+		TAILQ_LAST(&t->submitting, engine_conn_list);
+	struct engine_conn *f;
+	int taken = 0, looks = 0;
 
-	for (f = TAILQ_FIRST(&s->submitting); f; f = next) {
-		next = f == last ? NULL : TAILQ_NEXT(f, submit_link);
-		f->on_submit = false;
-		TAILQ_REMOVE(&s->submitting, f, submit_link);
+	do {
+		f = TAILQ_FIRST(&t->submitting);
+		mpib_submit_forget(f);
+		looks++;
 		if (!submit_room(f)) {
 			taken += submit_park(f);
 			continue;
@@ -149,6 +215,20 @@ __attribute__((noinline)) static int serve_remembered(struct mpib_shard *s)
 		if (f->stall == MPIB_STALL_SLOT)
 			mpib_unstall(f);
 		taken += submit_serve(f);
+	} while (f != last && taken + looks < PER_TENANT);
+	return taken + !TAILQ_EMPTY(&t->submitting);
+}
+
+__attribute__((noinline)) static int serve_remembered(struct mpib_shard *s)
+{
+	const struct mpib_tenant *last =
+		TAILQ_LAST(&s->submitting, mpib_tenant_list);
+	struct mpib_tenant *t, *next;
+	int taken = 0;
+
+	for (t = TAILQ_FIRST(&s->submitting); t; t = next) {
+		next = t == last ? NULL : TAILQ_NEXT(t, submit_link);
+		taken += serve_tenant(t);
 	}
 	return taken;
 }
