@@ -63,7 +63,6 @@ int mpib_shard_turn(struct mpib_shard *s)
 	if (!TAILQ_EMPTY(&s->flushing))
 		work += mpib_flush_turn(s);
 	s->drr_wake_ns = UINT64_MAX;
-	s->unseen = false;
 	if (!TAILQ_EMPTY(&s->cts) || !TAILQ_EMPTY(&s->drrs.active))
 		work += mpib_sched_turn(s);
 	if (!TAILQ_EMPTY(&s->ack_pending))
@@ -194,7 +193,7 @@ void mpib_shard_run(struct mpib_shard *s)
 			shard_yield(s, now);
 			break;
 		case MPIB_WAIT_SLEEP:
-			if (s->unseen)
+			if (s->unseen && s->drrs.children > 0)
 				break;
 			sleep_now(s);
 			now = mpib_now_ns() - now;

@@ -194,6 +194,7 @@ static inline void mpib_sender_pop(struct engine_conn *f)
 	if (e->mr)
 		mpib_mr_unref(e->mr);
 	f->tx.range_tail++;
+	mpib_submit_again(f);
 }
 
 /* match.c */

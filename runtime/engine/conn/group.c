@@ -151,6 +151,7 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	if (g->size[i] == mpib_total_of(f, e))
 		mpib_count_messages(f, 1);
 	f->tx.range_tail++;
+	mpib_submit_again(f);
 	return (uint64_t)len + 1;
 }
 
@@ -324,6 +325,7 @@ uint64_t mpib_group_step(struct engine_conn *f)
 		g->size[i] = mpib_total_of(f, e);
 		g->held |= (uint8_t)(1u << i);
 		f->tx.range_tail++;
+		mpib_submit_again(f);
 	}
 	return write_all(f);
 }

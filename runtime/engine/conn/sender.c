@@ -276,10 +276,12 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 			tx->rail[r] += s->rail[r];
 	}
 	/* Its reference on the region is the send op's now, or else one more. */
-	if (pos == e->pos + e->len)
+	if (pos == e->pos + e->len) {
 		tx->range_tail++;
-	else if (e->mr)
+		mpib_submit_again(f);
+	} else if (e->mr) {
 		mpib_mr_ref(e->mr);
+	}
 	if (s->ends_message) {
 		tx->msg++;
 		tx->pos = 0;

@@ -14,12 +14,8 @@
 /* mpib_drr_run_fn of a connection. */
 static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 {
-	struct engine_conn *f = container_of(leaf, struct engine_conn, drr);
-	int why = mpib_sender_run(f, run);
-
-	if (__builtin_expect(f->parked, 0) && mpib_sender_room(f))
-		mpib_submit_remember(f);
-	return why;
+	return mpib_sender_run(container_of(leaf, struct engine_conn, drr),
+			       run);
 }
 
 static int post_cts(struct mpib_shard *s)
