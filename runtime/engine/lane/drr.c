@@ -13,68 +13,10 @@
 /* Leaves of a tenant that are looked at in a turn and cannot post: some 20 us. */
 #define LOOKS 256
 
-/* Relaxed, both: mpib_drr_set() stores each for itself. */
-static uint32_t weight_of(const struct mpib_drr_class *n)
-{
-	return atomic_load_explicit(&n->weight, memory_order_relaxed);
-}
-
+/* Relaxed: mpib_drr_set() stores it for itself. */
 static uint64_t rate_of(const struct mpib_drr_class *n)
 {
 	return atomic_load_explicit(&n->rate, memory_order_relaxed);
-}
-
-static int64_t quantum_of(const struct mpib_drr_class *n)
-{
-	return (int64_t)weight_of(n) * MPIB_DRR_QUANTUM;
-}
-
-/*
- * An idle class becomes active again. Within the round in which it became idle,
- * it goes on with its turn if that was not over, else it waits for its next
- * turn, with the debt that it had: pausing between two messages is neither
- * better nor worse than having all messages at once. A class that was idle for
- * longer is served next.
- */
-static void drr_join(struct mpib_drr_class *n)
-{
-	struct mpib_drr_class *p = n->parent;
-	uint32_t rounds = (p->grants - n->left_at) / (p->children + 1);
-
-	n->on = true;
-	p->children++;
-	if (rounds > 0) {
-		n->granted = false;
-		n->credit += (int64_t)rounds * quantum_of(n);
-		if (n->credit > 0)
-			n->credit = 0;
-	}
-	if (rounds > 0 || (n->granted && n->credit > 0)) {
-		TAILQ_INSERT_HEAD(&p->active, n, link);
-	} else {
-		n->granted = false;
-		TAILQ_INSERT_TAIL(&p->active, n, link);
-	}
-}
-
-void mpib_drr_wake(struct mpib_drr_class *leaf)
-{
-	for (struct mpib_drr_class *n = leaf; n->parent && !n->on;
-	     n = n->parent)
-		drr_join(n);
-}
-
-void mpib_drr_idle(struct mpib_drr_class *leaf)
-{
-	for (struct mpib_drr_class *n = leaf;
-	     n->parent && n->on && TAILQ_EMPTY(&n->active); n = n->parent) {
-		struct mpib_drr_class *p = n->parent;
-
-		TAILQ_REMOVE(&p->active, n, link);
-		n->on = false;
-		n->left_at = p->grants;
-		p->children--;
-	}
 }
 
 /* Fill the bucket; false: the limit has no tokens, and t->wake_ns says when it
@@ -104,7 +46,7 @@ static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
  * most one send op, but that may have 2 GiB. */
 static void drr_grant(struct mpib_drr_class *n)
 {
-	int64_t quantum = quantum_of(n);
+	int64_t quantum = mpib_drr_quantum_of(n);
 
 	n->granted = true;
 	n->left_at = ++n->parent->grants;
@@ -115,7 +57,8 @@ static void drr_grant(struct mpib_drr_class *n)
  * left: it gets the quanta that it used, but at most one for each of them. */
 static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 {
-	int64_t quantum = quantum_of(n), used = 1 - n->credit / quantum;
+	int64_t quantum = mpib_drr_quantum_of(n),
+		used = 1 - n->credit / quantum;
 
 	n->parent->grants += used < ops ? (uint32_t)used - 1 : ops - 1;
 	drr_grant(n);
@@ -264,18 +207,19 @@ static void skip_rounds(struct mpib_drr_class *p)
 
 	TAILQ_FOREACH(n, &p->active, link)
 	{
-		int64_t rounds = n->credit > 0 ? 0 : -n->credit / quantum_of(n);
+		int64_t rounds =
+			n->credit > 0 ? 0 : -n->credit / mpib_drr_quantum_of(n);
 
 		least = rounds < least ? rounds : least;
 	}
 	TAILQ_FOREACH(n, &p->active, link)
 	{
-		n->credit += least * quantum_of(n);
+		n->credit += least * mpib_drr_quantum_of(n);
 		p->grants += (uint32_t)least;
 	}
 }
 
-static void to_the_end(struct mpib_drr_class *n)
+static void drr_to_end(struct mpib_drr_class *n)
 {
 	TAILQ_REMOVE(&n->parent->active, n, link);
 	TAILQ_INSERT_TAIL(&n->parent->active, n, link);
@@ -292,7 +236,7 @@ static void drr_over(struct mpib_drr_class *n, bool posted)
 		return;
 	n->granted = false;
 	if (!waits)
-		to_the_end(n);
+		drr_to_end(n);
 }
 
 /* Of a tenant: clients and connections that are active. */
@@ -336,7 +280,7 @@ static void drr_begin_with(struct mpib_drr_class *p,
 	struct mpib_drr_class *first;
 
 	while ((first = TAILQ_FIRST(&p->active)) != n)
-		to_the_end(first);
+		drr_to_end(first);
 }
 
 /* Visit each active child of p once. Children whose turn is over go to the end

@@ -26,6 +26,7 @@
 #ifndef MPIB_ENGINE_DRR_H
 #define MPIB_ENGINE_DRR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
@@ -98,6 +99,13 @@ void mpib_drr_init(struct mpib_drr_class *n, struct mpib_drr_class *parent);
 /* Any thread, any time. weight 0: MPIB_DRR_WEIGHT; rate in bytes per second, 0:
  * no limit. */
 void mpib_drr_set(struct mpib_drr_class *n, uint32_t weight, uint64_t rate);
+
+/* Shard thread. What a round gives n. Relaxed: mpib_drr_set() stores it for itself. */
+static inline int64_t mpib_drr_quantum_of(const struct mpib_drr_class *n)
+{
+	return (int64_t)atomic_load_explicit(&n->weight, memory_order_relaxed) *
+	       MPIB_DRR_QUANTUM;
+}
 
 /* The leaf's connection has started; it is not active yet. */
 void mpib_drr_enter(struct mpib_drr_class *leaf);

@@ -54,6 +54,54 @@ void mpib_drr_leave(struct mpib_drr_class *leaf)
 	}
 }
 
+/*
+ * An idle class becomes active again. Within the round in which it became idle,
+ * it goes on with its turn if that was not over, else it waits for its next
+ * turn, with the debt that it had: pausing between two messages is neither
+ * better nor worse than having all messages at once. A class that was idle for
+ * longer is served next.
+ */
+static void drr_join(struct mpib_drr_class *n)
+{
+	struct mpib_drr_class *p = n->parent;
+	uint32_t rounds = (p->grants - n->left_at) / (p->children + 1);
+
+	n->on = true;
+	p->children++;
+	if (rounds > 0) {
+		n->granted = false;
+		n->credit += (int64_t)rounds * mpib_drr_quantum_of(n);
+		if (n->credit > 0)
+			n->credit = 0;
+	}
+	if (rounds > 0 || (n->granted && n->credit > 0)) {
+		TAILQ_INSERT_HEAD(&p->active, n, link);
+	} else {
+		n->granted = false;
+		TAILQ_INSERT_TAIL(&p->active, n, link);
+	}
+}
+
+void mpib_drr_wake(struct mpib_drr_class *leaf)
+{
+	for (struct mpib_drr_class *n = leaf; n->parent && !n->on;
+	     n = n->parent)
+		drr_join(n);
+}
+
+void mpib_drr_idle(struct mpib_drr_class *leaf)
+{
+	for (struct mpib_drr_class *n = leaf;
+	     n->parent && n->on && TAILQ_EMPTY(&n->active); n = n->parent) {
+		struct mpib_drr_class *p = n->parent;
+
+		TAILQ_REMOVE(&p->active, n, link);
+		n->on = false;
+		n->left_at = p->grants;
+		p->children--;
+	}
+}
+
 bool mpib_drr_contended(const struct mpib_drr_class *root)
 {
 	return root->leaves > 1 &&
