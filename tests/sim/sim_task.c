@@ -87,8 +87,6 @@ static void to_scheduler(void);
 
 static void end(struct sim_task *t)
 {
-	if (t->ended)
-		return;
 	t->ended = true;
 	sim_ready_drop(t);
 	TAILQ_REMOVE(&t->proc->tasks, t, link);
