@@ -7,7 +7,11 @@
 #include "sim_file.h"
 #include "sim_task.h"
 
+#define BUCKETS 256
+
 static struct sim_heap sleepers;
+/* By the address of what they wait for. */
+static LIST_HEAD(, sim_task) waiting[BUCKETS];
 struct sim_ready sim_ready;
 static size_t room;
 
@@ -71,6 +75,35 @@ void sim_ready_at(struct sim_task *t, uint64_t at)
 	t->due.arg = t;
 	if (at != SIM_NEVER)
 		sim_heap_put(&sleepers, &t->due, at > stopped ? at : stopped);
+}
+
+static unsigned bucket_of(const void *what)
+{
+	return (unsigned)((uintptr_t)what >> 4) % BUCKETS;
+}
+
+void sim_ready_waits(struct sim_task *t, const void *what)
+{
+	if (t->waits)
+		LIST_REMOVE(t, waiting);
+	t->waits = what;
+	if (what)
+		LIST_INSERT_HEAD(&waiting[bucket_of(what)], t, waiting);
+}
+
+unsigned sim_ready_for(const void *what)
+{
+	struct sim_task *t;
+	unsigned n = 0;
+
+	LIST_FOREACH(t, &waiting[bucket_of(what)], waiting)
+	{
+		if (t->waits != what)
+			continue;
+		sim_ready_add(t);
+		n++;
+	}
+	return n;
 }
 
 void sim_ready_look(void)

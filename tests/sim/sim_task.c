@@ -22,9 +22,6 @@
 struct sim_pace sim_pace = { .step_most = 2000, .preempt = 16 };
 
 static struct sim_task_list ended = TAILQ_HEAD_INITIALIZER(ended);
-/* Those that wait for something, by its address: there may be a thousand. */
-#define BUCKETS 256
-static LIST_HEAD(, sim_task) waiting[BUCKETS];
 static struct sim_task *self;
 void (*sim_proc_ended)(struct sim_proc *proc);
 static struct sim_place scheduler;
@@ -135,22 +132,9 @@ void sim_wake(struct sim_task *task)
 	sim_ready_add(task);
 }
 
-static unsigned bucket_of(const void *what)
-{
-	return (unsigned)((uintptr_t)what >> 4) % BUCKETS;
-}
-
 void sim_wake_for(const void *what)
 {
-	struct sim_task *t;
-
-	LIST_FOREACH(t, &waiting[bucket_of(what)], waiting)
-	{
-		if (t->waits == what) {
-			sim_ready_add(t);
-			happened++;
-		}
-	}
+	happened += sim_ready_for(what);
 }
 
 void sim_wait_for(const void *what, uint64_t until)
@@ -162,13 +146,9 @@ void sim_wait_for(const void *what, uint64_t until)
 	/* Who only waits for a time has most likely looked in vain. */
 	happened += what != NULL;
 	sim_ready_at(t, until);
-	t->waits = what;
-	if (what)
-		LIST_INSERT_HEAD(&waiting[bucket_of(what)], t, waiting);
+	sim_ready_waits(t, what);
 	to_scheduler();
-	if (what)
-		LIST_REMOVE(t, waiting);
-	t->waits = NULL;
+	sim_ready_waits(t, NULL);
 	t->until = SIM_NEVER;
 }
 
@@ -238,8 +218,7 @@ static void reap(void)
 		if (!t->detached && !t->proc->over)
 			continue;
 		TAILQ_REMOVE(&ended, t, link);
-		if (t->waits)
-			LIST_REMOVE(t, waiting);
+		sim_ready_waits(t, NULL);
 		free(t);
 	}
 }

@@ -116,6 +116,9 @@ void sim_ready_add(struct sim_task *t); /* if it has not ended */
 void sim_ready_drop(struct sim_task *t);
 /* It cannot before that time. */
 void sim_ready_at(struct sim_task *t, uint64_t at);
+/* It waits for what is there, or happens, at an address; NULL: for nothing. */
+void sim_ready_waits(struct sim_task *t, const void *what);
+unsigned sim_ready_for(const void *what); /* add those that do; how many */
 void sim_ready_look(void); /* add those whose time has come */
 uint64_t sim_ready_next(void); /* when another can; SIM_NEVER: none */
 /* It was stopped until another time: so are its tasks. */
