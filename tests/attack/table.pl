@@ -8,29 +8,38 @@
 use strict;
 use warnings;
 
-# victims FILE: [attacks, outcome, messages, attaches, p99] for each.
+# victims FILE: { attacks, outcome, messages, attaches, p99 } for each, and without
+# numbers for an attack that got through and left no victim that tells.
 sub victims {
 	my ($file) = @_;
-	my (@victims, @attacks, $through, $p99);
+	my (@victims, @attacks, %over, $running, $p99);
 	open my $f, '<', $file or die "$file: $!\n";
 	while (<$f>) {
-		if (/^\[ +(OK|FAILED) +\] ([a-z]\w*)$/) {
-			push @attacks, $2 =~ tr/_/ /r;
-			$through = 1 if $1 eq 'FAILED';
-			my @unnamed = grep { !@{ $_->[0] } } @victims;
-			$_->[0] = [@attacks] for @unnamed;
-			@attacks = () if @unnamed;
+		if (/^\[ RUN +\] (\w+)$/) {
+			push @attacks, $running = $1;
+		} elsif (/^\[ +(OK|FAILED|SKIPPED) +\] ([a-z]\w*)$/) {
+			$over{$2} = $1;
+			undef $running;
 		}
 		# A newcomer tells no p99.
 		$p99 = $1 if /^the victim: p99 (\d+) us/;
 		if (defined $p99 && /^the victim: (\d+) messages, (\d+) attaches/) {
-			push @victims, [ [splice @attacks], '', $1, $2, $p99 ];
+			my %victim = (messages => $1, attaches => $2, p99 => $p99);
+			$victim{attacks} = [ $running // @attacks ];
+			@attacks = grep { $running && $_ ne $running } @attacks;
+			push @victims, \%victim;
 			undef $p99;
 		}
 	}
-	# Who has got through may have left no victim that tells.
-	push @victims, [ [@attacks], '', 0, 0, 0 ] if @attacks && !@victims;
-	$_->[1] = $through ? '**GOT THROUGH**' : 'nothing' for @victims;
+	# What has no end, for the program had one, got through, too.
+	push @victims, map { { attacks => [$_] } }
+		grep { ($over{$_} // 'FAILED') eq 'FAILED' } @attacks;
+	for my $victim (@victims) {
+		my @of = grep { ($over{$_} // '') ne 'SKIPPED' } @{ $victim->{attacks} };
+		my $through = grep { ($over{$_} // '') ne 'OK' } @of;
+		$victim->{outcome} = $through ? '**GOT THROUGH**' : 'nothing';
+		$victim->{attacks} = [ map { tr/_/ /r } @of ];
+	}
 	return @victims;
 }
 
@@ -41,29 +50,46 @@ sub median {
 
 sub row {
 	my ($name, @rounds) = @_;
-	my @times = map { $_->[0][4] / ($_->[1][4] || 1) } @rounds;
-	my ($here, $there) =
-		map { my $n = $_; median(map { $_->[$n][4] } @rounds) } 0, 1;
-	my @attacks = @{ $rounds[0][0][0] };
-	my ($through) = grep { /THROUGH/ } map { $_->[0][1] } @rounds;
-	printf "| `%s`: %s | %s | %d | %d | %.1f [%.1f–%.1f] | %.2f of %.2f |\n",
-		$name, @attacks == 1 ? $attacks[0] : @attacks . ' attacks',
-		$through // 'nothing', median(map { $_->[0][2] } @rounds),
-		median(map { $_->[0][3] } @rounds), median(@times),
-		(sort { $a <=> $b } @times)[ 0, -1 ], $here / 1000, $there / 1000;
+	my @here = map { $_->{here} // () } @rounds;
+	my @both = grep { $_->{here}{p99} && $_->{elsewhere}{p99} } @rounds;
+	my @times = map { $_->{here}{p99} / $_->{elsewhere}{p99} } @both;
+	my @attacks = @{ $here[0]{attacks} };
+	my ($through) = grep { /THROUGH/ } map { $_->{outcome} } @here;
+	printf "| `%s`: %s | %s | %d | %d | ", $name,
+		@attacks == 1 ? $attacks[0] : @attacks . ' attacks',
+		$through // 'nothing',
+		map { my $what = $_; median(map { $_->{$what} // 0 } @here) }
+		qw(messages attaches);
+	return print "- | - |\n" unless @both;
+	printf "%.1f [%.1f–%.1f] | %.2f of %.2f |\n", median(@times),
+		(sort { $a <=> $b } @times)[ 0, -1 ],
+		map { my $at = $_; median(map { $_->{$at}{p99} } @both) / 1000 }
+		qw(here elsewhere);
 }
 
-my (%rounds, @names);
+# The rows of a program in order, and of each the same victim of every round.
+my (%rounds, %rows, @names);
 for my $file (@ARGV) {
 	my ($name) = $file =~ m{([^/]+)\.\d+\.here$} or die "$file: no log's name\n";
-	my @here = victims($file);
-	my @there = victims($file =~ s/here$/elsewhere/r);
+	my %round;
 	push @names, $name unless $rounds{$name};
-	push @{ $rounds{$name}[$_] }, [ $here[$_], $there[$_] ]
-		for grep { $there[$_] } 0 .. $#here;
+	for my $at (qw(here elsewhere)) {
+		my %nth;
+		for my $victim (victims($file =~ s/here$/$at/r)) {
+			my $key = join ', ', @{ $victim->{attacks} };
+			$key .= ' ' . $nth{$key}++;
+			$round{$key}{$at} = $victim;
+			next if $at ne 'here' || $rounds{$name}{$key};
+			push @{ $rows{$name} }, $key;
+			$rounds{$name}{$key} = [];
+		}
+	}
+	push @{ $rounds{$name}{$_} }, $round{$_}
+		for grep { $round{$_}{here} } keys %round;
+	$rounds{$name} //= {};
 }
 print "\n| attack | outcome | messages | attaches | p99, times that elsewhere |" .
 	" ms |\n| --- | --- | --- | --- | --- | --- |\n";
 for my $name (@names) {
-	row($name, @$_) for @{ $rounds{$name} };
+	row($name, @{ $rounds{$name}{$_} }) for @{ $rows{$name} // [] };
 }
