@@ -10,7 +10,6 @@
 #include <mpib/segment.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/address.h"
 #include "config/finish.h"
@@ -268,14 +267,10 @@ static int check_peer_addr(struct mpib_config *cfg, char *why)
 static int check_key(struct mpib_config *cfg, char *why)
 {
 	const char *bad;
-	struct stat st;
 
 	if (!cfg->peer_key_file[0])
 		return 0;
-	if (stat(cfg->peer_key_file, &st) == 0)
-		bad = mpib_cluster_key_fault(&st);
-	else
-		bad = errno == EACCES ? NULL : strerror(errno);
+	bad = mpib_cluster_key_fault(cfg->peer_key_file);
 	if (!bad)
 		return 0;
 	return mpib_why_fail(

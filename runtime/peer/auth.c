@@ -20,7 +20,7 @@ _Static_assert(MPIB_SEAL_BYTES == crypto_aead_chacha20poly1305_ietf_ABYTES,
 _Static_assert(MPIB_AUTH_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES,
 	       "key size");
 
-const char *mpib_cluster_key_fault(const struct stat *st)
+static const char *key_file_fault(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
 		return "it is no regular file";
@@ -31,13 +31,49 @@ const char *mpib_cluster_key_fault(const struct stat *st)
 	return NULL;
 }
 
+/* Read the *n bytes of a key, or return why they are none. */
+static const char *key_read(int fd, unsigned char *buf, size_t *n)
+{
+	ssize_t got = read(fd, buf, FILE_MAX);
+
+	if (got < FILE_MIN)
+		return "it cannot be read";
+	*n = (size_t)got;
+	/* Of a disk that was full, or a dd from /dev/zero: anybody's guess. */
+	return memcmp(buf, buf + 1, *n - 1) == 0
+		       ? "its bytes are all the same (head -c 32 /dev/urandom)"
+		       : NULL;
+}
+
+const char *mpib_cluster_key_fault(const char *path)
+{
+	unsigned char buf[FILE_MAX];
+	const char *bad;
+	struct stat st;
+	size_t n;
+	int fd;
+
+	if (stat(path, &st) < 0)
+		return errno == EACCES ? NULL : strerror(errno);
+	bad = key_file_fault(&st);
+	if (bad)
+		return bad;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return errno == EACCES ? NULL : strerror(errno);
+	bad = key_read(fd, buf, &n);
+	sodium_memzero(buf, sizeof(buf));
+	close(fd);
+	return bad;
+}
+
 int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 			  char *why, size_t why_len)
 {
 	unsigned char buf[FILE_MAX];
 	const char *bad = NULL;
 	struct stat st;
-	ssize_t n = -1;
+	size_t n;
 	int rc = -EINVAL;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
@@ -46,22 +82,16 @@ int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 		bad = strerror(errno);
 		goto out_close;
 	}
-	bad = mpib_cluster_key_fault(&st);
+	bad = key_file_fault(&st);
 	if (!bad && st.st_uid != 0 && st.st_uid != geteuid())
 		bad = "it belongs to another user (chown it to root)";
+	if (!bad && sodium_init() < 0)
+		bad = "it cannot be read";
+	if (!bad)
+		bad = key_read(fd, buf, &n);
 	if (bad)
 		goto out_close;
-	n = read(fd, buf, sizeof(buf));
-	if (n < FILE_MIN || sodium_init() < 0) {
-		bad = "it cannot be read";
-		goto out_close;
-	}
-	/* Of a disk that was full, or a dd from /dev/zero: anybody's guess. */
-	if (memcmp(buf, buf + 1, (size_t)n - 1) == 0) {
-		bad = "its bytes are all the same (head -c 32 /dev/urandom)";
-		goto out_close;
-	}
-	crypto_generichash(key->key, sizeof(key->key), buf, (size_t)n, NULL, 0);
+	crypto_generichash(key->key, sizeof(key->key), buf, n, NULL, 0);
 	sodium_memzero(buf, sizeof(buf));
 	key->set = true;
 	rc = 0;

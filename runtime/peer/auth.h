@@ -39,13 +39,13 @@ struct mpib_seal {
 			   out */
 };
 
-/* What is wrong with a key's file, but its owner; NULL: nothing. */
-struct stat;
-const char *mpib_cluster_key_fault(const struct stat *st);
+/* What is wrong with a key's file, but its owner; NULL: nothing that this process may
+ * see. */
+const char *mpib_cluster_key_fault(const char *path);
 /*
- * Load a key from a file of 16 to 4096 bytes, not all of them the same, that
- * belongs to root or to this user and that nobody else can read or write. 0, or -errno with a reason in
- * why that names path.
+ * Load a key from a file of 16 to 4096 bytes, not all of them the same, that belongs
+ * to root or to this user and that nobody else can read or write. 0, or -errno with a
+ * reason in why that names path.
  */
 int mpib_cluster_key_load(const char *path, struct mpib_cluster_key *key,
 			  char *why, size_t why_len);

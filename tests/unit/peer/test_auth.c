@@ -30,6 +30,7 @@ static struct mpib_cluster_key load_bytes(const void *text, size_t len)
 	char why[200];
 
 	write_key(text, len, 0600);
+	assert_null(mpib_cluster_key_fault(path));
 	assert_int_equal(mpib_cluster_key_load(path, &key, why, sizeof(why)),
 			 0);
 	unlink(path);
@@ -50,6 +51,7 @@ static void expect_refused(const char *text, size_t len, mode_t mode,
 
 	write_key(text, len, mode);
 	assert_true(mpib_cluster_key_load(path, &key, why, sizeof(why)) < 0);
+	assert_in(mpib_cluster_key_fault(path), reason);
 	unlink(path);
 	assert_false(key.set);
 	assert_non_null(strstr(why, path));

@@ -5,6 +5,8 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/address.h"
 #include "test.h"
@@ -75,6 +77,22 @@ what_the_start_would_refuse_is_refused_here_and_at_once(void **state)
 	set("metrics", "listen", "127.0.0.1:9495");
 	set("peer", "addr", "10.0.0.1");
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+}
+
+static void a_key_that_is_none_is_refused_here_too(void **state)
+{
+	char path[] = "/tmp/mpib-key-XXXXXX", key[32] = { 0 };
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, key, sizeof(key)), sizeof(key));
+	set("peer", "key_file", path);
+	refused("its bytes are all the same (");
+	key[0] = 1;
+	assert_int_equal(pwrite(fd, key, sizeof(key), 0), sizeof(key));
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	close(fd);
+	unlink(path);
 }
 
 static void the_peer_link_has_one_address_or_two(void **state)
@@ -280,6 +298,7 @@ static void a_software_rail_has_one_qp_unless_told(void **state)
 
 const struct CMUnitTest test_list[] = {
 	TEST(what_the_start_would_refuse_is_refused_here_and_at_once),
+	TEST(a_key_that_is_none_is_refused_here_too),
 	TEST(the_peer_link_has_one_address_or_two),
 	TEST(what_does_not_fit_together_is_refused),
 	TEST(what_no_connection_could_live_with_is_refused),
