@@ -8,10 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-#define HANGS 60 /* s without an end */
+#include "base/clock.h"
+
+#define HANGS_NS 60000000000u /* without an end */
 
 static uint64_t next(struct mover *m)
 {
@@ -219,11 +220,11 @@ int mover_step(struct mover *m)
 
 int mover_wait(struct mover *m)
 {
-	time_t end = time(NULL) + HANGS;
+	const uint64_t end = mpib_now_ns() + HANGS_NS;
 	int rc;
 
 	while ((rc = mover_ready(m)) == 0) {
-		if (time(NULL) > end)
+		if (mpib_now_ns() > end)
 			return -ETIME;
 		usleep(50);
 	}
@@ -240,7 +241,7 @@ int mover_begin(struct mover *m, const char *from, const char *to, size_t room,
 
 int mover_move(struct mover *m, uint64_t messages)
 {
-	time_t end = time(NULL) + HANGS;
+	const uint64_t end = mpib_now_ns() + HANGS_NS;
 	uint64_t goal = m->messages + messages;
 
 	while (m->messages < goal) {
@@ -248,7 +249,7 @@ int mover_move(struct mover *m, uint64_t messages)
 
 		if (rc < 0)
 			return rc;
-		if (time(NULL) > end)
+		if (mpib_now_ns() > end)
 			return -ETIME;
 	}
 	return m->wrong ? -EBADMSG : 0;
