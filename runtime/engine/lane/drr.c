@@ -255,12 +255,16 @@ static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 {
 	enum drr_outcome o;
 
+	if (n->sweep != n->parent->sweep)
+		n->looked = 0;
+	n->sweep = n->parent->sweep;
 	t->looks = LOOKS;
 	o = drr_visit(n, t);
-	n->looked = t->looks > 0 ? 0 : n->looked + LOOKS;
-	if (n->looked >= leaves_of(n))
-		n->looked = 0;
-	t->unseen |= n->looked > 0;
+	if (t->looks > 0)
+		n->looked = UINT32_MAX;
+	else if (n->looked < UINT32_MAX)
+		n->looked += LOOKS;
+	t->unseen |= n->looked < leaves_of(n);
 	return o;
 }
 
@@ -352,6 +356,7 @@ void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
 	do {
 		t->in_debt = t->shut = t->unseen = false;
 		round_of(root, t);
+		root->sweep += !t->unseen;
 		t->in_debt &= !t->shut;
 	} while (t->posted == 0 && t->in_debt && ++rounds < ROUNDS);
 }

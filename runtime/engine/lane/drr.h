@@ -51,8 +51,8 @@ struct mpib_drr_class {
 	uint32_t children; /* active ones */
 	uint32_t members; /* children with leaves that entered, active or not */
 	uint32_t leaves; /* root: leaves that entered */
-	uint32_t
-		looked; /* tenant: looks of this sweep over its active leaves */
+	uint32_t sweep; /* root: over all active leaves; tenant: its last one */
+	uint32_t looked; /* tenant: looks in that; UINT32_MAX: all had theirs */
 	_Atomic bool weighted; /* root: some weight is not MPIB_DRR_WEIGHT */
 	uint32_t grants; /* quanta given to children, so far */
 	uint32_t

@@ -108,10 +108,27 @@ static void few_are_looked_at_in_each_turn(void **state)
 	}
 }
 
+/* Whoever has seen all is not to wait for ever for others to have, too. */
+static void two_tenants_are_seen_at_the_same_time(void **state)
+{
+	static struct leaf more[300];
+	unsigned seen = 0;
+
+	for (unsigned i = 300; i < LEAVES; i++)
+		mpib_drr_leave(&leaf[i].drr);
+	turn();
+	for (unsigned i = 0; i < 300; i++)
+		enter(&more[i], &client[CLIENTS]);
+	for (unsigned i = 0; i < 100; i++)
+		seen += !turn().unseen;
+	assert_int_equal(seen, 50);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(no_turn_looks_at_all, setup),
 	cmocka_unit_test_setup(turns_come_to_all_of_them, setup),
 	cmocka_unit_test_setup(who_may_post_does_so_when_its_turn_comes, setup),
 	cmocka_unit_test_setup(few_are_looked_at_in_each_turn, setup),
+	cmocka_unit_test_setup(two_tenants_are_seen_at_the_same_time, setup),
 	{ 0 },
 };
