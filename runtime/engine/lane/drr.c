@@ -277,13 +277,17 @@ static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 	return t->looks > 0;
 }
 
-/* Have p's next turn begin with n. */
-static void drr_begin_with(struct mpib_drr_class *p,
-			   const struct mpib_drr_class *n)
+/* n had the last of a turn's looks, of which so many were left for it. The next turn
+ * begins behind n, or with n if it had only what others left, the lesser part. Leaves
+ * are in order. */
+static void drr_go_on_from(struct mpib_drr_class *n, unsigned looks)
 {
-	struct mpib_drr_class *first;
+	struct mpib_drr_class *first, *next;
 
-	while ((first = TAILQ_FIRST(&p->active)) != n)
+	if (TAILQ_EMPTY(&n->active))
+		return;
+	next = looks < LOOKS / 2 ? n : TAILQ_NEXT(n, link);
+	while (next && (first = TAILQ_FIRST(&n->parent->active)) != next)
 		drr_to_end(first);
 }
 
@@ -299,7 +303,7 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 	unsigned posted = t->posted;
 
 	for (n = first; n; n = next) {
-		unsigned before = t->posted;
+		unsigned before = t->posted, looks = t->looks;
 		enum drr_outcome o;
 
 		next = n == last ? NULL : TAILQ_NEXT(n, link);
@@ -312,12 +316,7 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 			return STOP;
 		if (!p->parent || drr_looks_on(n, o, t->posted != before, t))
 			continue;
-		/* One that had only what others left of the looks has more in
-		 * the next turn. Leaves are in order. */
-		if (!TAILQ_EMPTY(&n->active) && n != first)
-			drr_begin_with(p, n);
-		else if (!TAILQ_EMPTY(&n->active) && next)
-			drr_begin_with(p, next);
+		drr_go_on_from(n, looks);
 		break;
 	}
 	if (t->in_debt && t->posted == posted && !TAILQ_EMPTY(&p->active))

@@ -124,11 +124,49 @@ static void two_tenants_are_seen_at_the_same_time(void **state)
 	assert_int_equal(seen, 50);
 }
 
+static struct leaf small, behind;
+
+/* What may post does so once; a small message is the last. */
+static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
+{
+	struct leaf *l = (struct leaf *)drr;
+
+	if (!l->may)
+		return MPIB_DRR_NONE;
+	l->may = false;
+	l->posted++;
+	mpib_drr_pay(r, 1);
+	return l == &small ? MPIB_DRR_IDLE : MPIB_DRR_NONE;
+}
+
+/* Small messages of one client, a second one with very many that wait, a third. */
+static void client_behind_has_its_turns(void **state)
+{
+	for (unsigned i = 0; i < LEAVES; i++)
+		mpib_drr_leave(&leaf[i].drr);
+	for (unsigned i = 0; i < 1000; i++)
+		enter(&leaf[i], &client[1]);
+	enter(&small, &client[0]);
+	enter(&behind, &client[2]);
+	for (unsigned i = 0; i < 1000; i++) {
+		struct mpib_drr_turn t = { .left = 64,
+					   .now_ns = 1,
+					   .wake_ns = UINT64_MAX,
+					   .run = run_once };
+
+		small.may = behind.may = true;
+		mpib_drr_wake(&small.drr);
+		mpib_drr_round(&root, &t);
+	}
+	assert_in_range(behind.posted, 990, 1000);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(no_turn_looks_at_all, setup),
 	cmocka_unit_test_setup(turns_come_to_all_of_them, setup),
 	cmocka_unit_test_setup(who_may_post_does_so_when_its_turn_comes, setup),
 	cmocka_unit_test_setup(few_are_looked_at_in_each_turn, setup),
 	cmocka_unit_test_setup(two_tenants_are_seen_at_the_same_time, setup),
+	cmocka_unit_test_setup(client_behind_has_its_turns, setup),
 	{ 0 },
 };
