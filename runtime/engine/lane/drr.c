@@ -268,11 +268,13 @@ static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 	return o;
 }
 
-/* n was visited, and may have posted something. False: so have enough others. */
+/* n was visited, and may have posted something. False: so have enough others. A leaf
+ * that had nothing to send is looked at no more: it may come again, first of all. */
 static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 			 bool posted, struct mpib_drr_turn *t)
 {
-	if (o == OVER && !posted && t->looks > 0 && TAILQ_EMPTY(&n->active))
+	if (o == OVER && !posted && n->on && t->looks > 0 &&
+	    TAILQ_EMPTY(&n->active))
 		t->looks--;
 	return t->looks > 0;
 }

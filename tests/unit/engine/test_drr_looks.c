@@ -161,6 +161,37 @@ static void client_behind_has_its_turns(void **state)
 	assert_in_range(behind.posted, 990, 1000);
 }
 
+/* Clients whose leaves have nothing to send, whenever they are looked at. */
+static int run_idle(struct mpib_drr_class *drr, struct mpib_drr_run *r)
+{
+	struct leaf *l = (struct leaf *)drr;
+
+	if (!l->may)
+		return MPIB_DRR_IDLE;
+	l->posted++;
+	mpib_drr_pay(r, 1);
+	return MPIB_DRR_NONE;
+}
+
+static void who_has_nothing_takes_no_looks(void **state)
+{
+	for (unsigned i = 300; i < LEAVES; i++)
+		mpib_drr_leave(&leaf[i].drr);
+	other.may = true;
+	enter(&other, &client[7]);
+	for (unsigned i = 0; i < 1000; i++) {
+		struct mpib_drr_turn t = { .left = 64,
+					   .now_ns = 1,
+					   .wake_ns = UINT64_MAX,
+					   .run = run_idle };
+
+		for (unsigned k = 0; k < 300; k++)
+			mpib_drr_wake(&leaf[k].drr);
+		mpib_drr_round(&root, &t);
+	}
+	assert_true(other.posted > 400);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(no_turn_looks_at_all, setup),
 	cmocka_unit_test_setup(turns_come_to_all_of_them, setup),
@@ -168,5 +199,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(few_are_looked_at_in_each_turn, setup),
 	cmocka_unit_test_setup(two_tenants_are_seen_at_the_same_time, setup),
 	cmocka_unit_test_setup(client_behind_has_its_turns, setup),
+	cmocka_unit_test_setup(who_has_nothing_takes_no_looks, setup),
 	{ 0 },
 };
