@@ -151,8 +151,12 @@ static enum drr_outcome serve_leaf(struct mpib_drr_class *leaf,
 					   ops);
 		if (why != MPIB_DRR_RAN)
 			return leaf_stopped(leaf, t, why);
+		if (broke == leaf) {
+			t->spent++;
+			return OVER;
+		}
 		if (broke)
-			return broke == leaf ? OVER : STOP;
+			return STOP;
 	}
 	return STOP;
 }
@@ -165,15 +169,19 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 				    struct mpib_drr_turn *t)
 {
 	bool in_debt = t->in_debt;
-	unsigned posted;
+	unsigned posted, spent;
 	enum drr_outcome o;
 	int rounds = 0;
 
 	do {
 		posted = t->posted;
+		spent = t->spent;
 		t->in_debt = false;
 		o = round_of(n, t);
 		in_debt |= t->in_debt;
+		/* It has more credit than its leaves, who had more to post. */
+		if (t->spent != spent)
+			t->looks = LOOKS;
 	} while (o == OVER && !n->alone && n->on &&
 		 (t->posted != posted || t->in_debt) && t->looks > 0 &&
 		 ++rounds < ROUNDS);

@@ -15,7 +15,8 @@
  * They are served meanwhile; but when the clear-to-send is there, it is first.
  *
  * Leaves that wait for their clear-to-send cost a look each, and a tenant may have very
- * many: in a turn so many of them are looked at, and the others in the next turns.
+ * many: in a turn so many of them are looked at, and the others in the next turns. A
+ * round in which one used up its credit, while the tenant has some, is as a turn.
  *
  * A leaf that lacks room which other leaves want, too, and says so with
  * MPIB_DRR_BLOCKED or MPIB_DRR_WINDOW_FULL, keeps its place in the order and
@@ -129,6 +130,7 @@ struct mpib_drr_turn {
 	bool in_debt; /* some class only has to work off its debt */
 	bool shut; /* a leaf said MPIB_DRR_WINDOW_FULL in this round */
 	unsigned looks; /* that a tenant has left for leaves that cannot post */
+	unsigned spent; /* leaves that could post no more for lack of credit */
 	bool unseen; /* there are leaves that the next turns look at */
 	uint64_t now_ns;
 	uint64_t wake_ns; /* when a limit has tokens again; UINT64_MAX: none */

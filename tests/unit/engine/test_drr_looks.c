@@ -192,6 +192,38 @@ static void who_has_nothing_takes_no_looks(void **state)
 	assert_true(other.posted > 400);
 }
 
+/* A sender with more to send than anybody lets it. */
+static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
+{
+	struct leaf *l = (struct leaf *)drr;
+
+	if (!l->may)
+		return MPIB_DRR_NONE;
+	do
+		l->posted++;
+	while (mpib_drr_pay(r, 65536 - MPIB_DRR_OP));
+	return MPIB_DRR_RAN;
+}
+
+/* A quantum of many leaves' takes many rounds, and looks in each. */
+static void weights_hold_while_leaves_wait(void **state)
+{
+	mpib_drr_set(&tenant[0], 100, 0);
+	for (unsigned i = 200; i < LEAVES; i++)
+		mpib_drr_leave(&leaf[i].drr);
+	leaf[100].may = other.may = true;
+	enter(&other, &client[CLIENTS]);
+	for (unsigned i = 0; i < 1000; i++) {
+		struct mpib_drr_turn t = { .left = 64,
+					   .now_ns = 1,
+					   .wake_ns = UINT64_MAX,
+					   .run = run_all };
+
+		mpib_drr_round(&root, &t);
+	}
+	assert_in_range(leaf[100].posted, 9 * other.posted, 11 * other.posted);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(no_turn_looks_at_all, setup),
 	cmocka_unit_test_setup(turns_come_to_all_of_them, setup),
@@ -200,5 +232,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(two_tenants_are_seen_at_the_same_time, setup),
 	cmocka_unit_test_setup(client_behind_has_its_turns, setup),
 	cmocka_unit_test_setup(who_has_nothing_takes_no_looks, setup),
+	cmocka_unit_test_setup(weights_hold_while_leaves_wait, setup),
 	{ 0 },
 };
