@@ -16,8 +16,20 @@
 static void client_on_open(struct mpib_msg *msg)
 {
 	struct engine_client *a = container_of(msg, struct engine_client, msg);
+	struct engine_client_list *list = &a->shard->clients;
+	struct engine_client *behind;
 
-	TAILQ_INSERT_TAIL(&a->shard->clients, a, link);
+	/* By their numbers, by which a turn goes on where the last one ended: see
+	 * turn/submit.c. They say HELLO in any order. */
+	TAILQ_FOREACH(behind, list, link)
+	{
+		if (behind->id > a->id)
+			break;
+	}
+	if (behind)
+		TAILQ_INSERT_BEFORE(behind, a, link);
+	else
+		TAILQ_INSERT_TAIL(list, a, link);
 }
 
 int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
