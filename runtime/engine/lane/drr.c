@@ -258,6 +258,25 @@ static uint32_t leaves_of(const struct mpib_drr_class *tenant)
 	return leaves;
 }
 
+/* The tenant was visited: whether there is more to look at, before who waits for it
+ * may sleep. Whoever works off its debt comes to it once in a sweep. */
+static bool drr_is_unseen(struct mpib_drr_class *n,
+			  const struct mpib_drr_turn *t)
+{
+	n->owes |= t->in_debt && !t->shut;
+	if (t->looks > 0)
+		n->looked = UINT32_MAX;
+	else if (n->looked < UINT32_MAX)
+		n->looked += LOOKS;
+	if (n->looked < leaves_of(n))
+		return true;
+	if (!n->owes)
+		return false;
+	n->looked = 0;
+	n->owes = false;
+	return true;
+}
+
 static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 				     struct mpib_drr_turn *t)
 {
@@ -268,11 +287,7 @@ static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 	n->sweep = n->parent->sweep;
 	t->looks = LOOKS;
 	o = drr_visit(n, t);
-	if (t->looks > 0)
-		n->looked = UINT32_MAX;
-	else if (n->looked < UINT32_MAX)
-		n->looked += LOOKS;
-	t->unseen |= n->looked < leaves_of(n);
+	t->unseen |= drr_is_unseen(n, t);
 	return o;
 }
 

@@ -62,6 +62,7 @@ struct mpib_drr_class {
 	bool on; /* on the parent's list of active children */
 	bool granted; /* got the quantum of this round */
 	bool alone; /* had no active sibling when last visited */
+	bool owes; /* tenant: in this sweep some class was in debt */
 	/* The bucket of the limit. */
 	int64_t tokens; /* bytes << 20 */
 	uint64_t filled_ns; /* when tokens were added last */

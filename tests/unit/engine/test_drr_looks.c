@@ -224,6 +224,39 @@ static void weights_hold_while_leaves_wait(void **state)
 	assert_in_range(leaf[100].posted, 9 * other.posted, 11 * other.posted);
 }
 
+static int run_large(struct mpib_drr_class *drr, struct mpib_drr_run *r)
+{
+	struct leaf *l = (struct leaf *)drr;
+
+	if (!l->may)
+		return MPIB_DRR_NONE;
+	l->posted++;
+	mpib_drr_pay(r, 4 << 20);
+	return MPIB_DRR_RAN;
+}
+
+/* Its debt is worked off in turns that find nothing to post, too. */
+static void no_sleep_while_one_is_in_debt(void **state)
+{
+	unsigned sleeps = 0, turns = 0;
+
+	for (unsigned i = 0; i < 1000; i++)
+		leaf[i].may = i == 500;
+	for (unsigned i = 1000; i < LEAVES; i++)
+		mpib_drr_leave(&leaf[i].drr);
+	for (; leaf[500].posted < 2 && turns < 10000; turns++) {
+		struct mpib_drr_turn t = { .left = 64,
+					   .now_ns = 1,
+					   .wake_ns = UINT64_MAX,
+					   .run = run_large };
+
+		mpib_drr_round(&root, &t);
+		sleeps += !t.posted && !t.in_debt && !t.unseen;
+	}
+	assert_in_range(turns, 10, 1000);
+	assert_int_equal(sleeps, 0);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(no_turn_looks_at_all, setup),
 	cmocka_unit_test_setup(turns_come_to_all_of_them, setup),
@@ -233,5 +266,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(client_behind_has_its_turns, setup),
 	cmocka_unit_test_setup(who_has_nothing_takes_no_looks, setup),
 	cmocka_unit_test_setup(weights_hold_while_leaves_wait, setup),
+	cmocka_unit_test_setup(no_sleep_while_one_is_in_debt, setup),
 	{ 0 },
 };
