@@ -22,6 +22,7 @@
  * by the plan: a node without a rail has no client until one goes well. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
+#define REST (2 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two looks at them */
 
 static const struct sim_plan *plan;
@@ -55,6 +56,13 @@ static bool traffic_over(void)
 
 static bool rested(void)
 {
+	/* Who took over last may stand still only now. */
+	for (unsigned n = 0; n < plan->nodes; n++) {
+		const struct sim_proc *proxy = sim_node_proxy(n);
+
+		if (proxy && limit < proxy->stopped_until + REST)
+			limit = proxy->stopped_until + REST;
+	}
 	return sim_now > limit;
 }
 
@@ -164,7 +172,7 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	sim_ranks_start(plan);
 	sim_faults_start(plan);
 	until(traffic_over, ENDS_WITHIN, "the traffic");
-	until(rested, 2 * SIM_S, "the rest");
+	until(rested, REST, "the rest");
 	check_rest();
 	sim_nodes_check_sums();
 	/* A proxy that is killed takes its counters along, and what a device took
