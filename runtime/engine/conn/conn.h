@@ -186,6 +186,13 @@ static inline bool mpib_sender_has_work(const struct engine_conn *f)
 	return f->tx.range_head != f->tx.range_tail;
 }
 
+/* The oldest range is not kept any more: there is room for another. */
+static inline void mpib_sender_advance(struct engine_conn *f)
+{
+	f->tx.range_tail++;
+	mpib_submit_again(f);
+}
+
 /* Drop the oldest range. */
 static inline void mpib_sender_pop(struct engine_conn *f)
 {
@@ -193,8 +200,7 @@ static inline void mpib_sender_pop(struct engine_conn *f)
 
 	if (e->mr)
 		mpib_mr_unref(e->mr);
-	f->tx.range_tail++;
-	mpib_submit_again(f);
+	mpib_sender_advance(f);
 }
 
 /* match.c */

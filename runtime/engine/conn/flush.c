@@ -65,11 +65,12 @@ static void flush_end(struct engine_conn *f)
 		p->mr = NULL;
 		fl->ended++;
 	}
-	if (fl->ended != before)
-		mpib_submit_again(f);
+	if (fl->ended == before)
+		return;
+	mpib_submit_again(f);
 	/* A connection that is over drops what it has not read back: its client
 	 * must not take that for flushed. */
-	if (fl->ended != before && !f->broken && !f->stopping)
+	if (!f->broken && !f->stopping)
 		mpib_flush_tell(f);
 }
 

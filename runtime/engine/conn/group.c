@@ -150,8 +150,7 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	group_take(g, i, e, g->size[i] == mpib_total_of(f, e));
 	if (g->size[i] == mpib_total_of(f, e))
 		mpib_count_messages(f, 1);
-	f->tx.range_tail++;
-	mpib_submit_again(f);
+	mpib_sender_advance(f);
 	return (uint64_t)len + 1;
 }
 
@@ -324,8 +323,7 @@ uint64_t mpib_group_step(struct engine_conn *f)
 		g->range[i] = *e;
 		g->size[i] = mpib_total_of(f, e);
 		g->held |= (uint8_t)(1u << i);
-		f->tx.range_tail++;
-		mpib_submit_again(f);
+		mpib_sender_advance(f);
 	}
 	return write_all(f);
 }

@@ -276,12 +276,10 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 			tx->rail[r] += s->rail[r];
 	}
 	/* Its reference on the region is the send op's now, or else one more. */
-	if (pos == e->pos + e->len) {
-		tx->range_tail++;
-		mpib_submit_again(f);
-	} else if (e->mr) {
+	if (pos == e->pos + e->len)
+		mpib_sender_advance(f);
+	else if (e->mr)
 		mpib_mr_ref(e->mr);
-	}
 	if (s->ends_message) {
 		tx->msg++;
 		tx->pos = 0;
