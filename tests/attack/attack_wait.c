@@ -86,14 +86,8 @@ static void fill_with_nops(struct raw_client *x, uint32_t index)
 	struct mpib_desc d = { .op = MPIB_OP_NOP, .n = 1 };
 
 	while (x->tail[index] - head < MPIB_RING_SLOTS) {
-		uint64_t at = x->tail[index]++;
-		struct mpib_ring_slot *s =
-			&x->submit->ring[index][at % MPIB_RING_SLOTS];
-
-		d.gen = (uint32_t)at + 1;
-		s->desc = d;
-		/* Release, pairs with the acquire in mpib_ring_pop(). */
-		atomic_store_explicit(&s->seq, at + 1, memory_order_release);
+		d.gen = (uint32_t)x->tail[index] + 1;
+		raw_put(x, index, &d);
 	}
 }
 
@@ -121,36 +115,35 @@ static int begin_and_wait(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-static unsigned long long turns_of(const char *dir)
+static uint64_t turns_so_far(void)
 {
-	static const char key[] = "\"turns\": ";
-	const char *const argv[] = { "mpibctl", "-j", "-s", dir, "info", NULL };
-	struct run run;
-	char *at;
+	json_t *info = node_ask(&node[0], "info");
+	const json_t *shard =
+		json_array_get(json_object_get(info, "shards"), 0);
+	const json_t *turns = json_object_get(shard, "turns");
+	uint64_t n = (uint64_t)json_integer_value(turns);
 
-	run_wait(&run, argv);
-	at = strstr(run.out, key);
-	assert_non_null(at);
-	return strtoull(at + sizeof(key) - 1, NULL, 10);
+	assert_true(json_is_integer(turns));
+	json_decref(info);
+	return n;
 }
 
 static void turns_stay_short(struct begun b)
 {
-	unsigned long long turns;
-	uint64_t us;
+	uint64_t turns, us;
 	char byte;
 	pid_t pid;
 
 	attack_needs_root();
 	pid = tenant_begin(ATTACKER, begin_and_wait, &b);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
-	turns = turns_of(node[0].dir);
+	turns = turns_so_far();
 	us = shards_us(node[0].pid);
 	victim_goes_on(victim, MOVED);
 	us = shards_us(node[0].pid) - us;
-	turns = turns_of(node[0].dir) - turns;
+	turns = turns_so_far() - turns;
 	print_message("the shard: %llu us of CPU in %llu turns\n",
-		      (unsigned long long)us, turns);
+		      (unsigned long long)us, (unsigned long long)turns);
 	child_kill(pid);
 	assert_in_range(us, 0, turns * TURN_US);
 }

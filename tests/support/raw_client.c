@@ -160,7 +160,7 @@ void raw_ring(struct raw_client *x, unsigned word, uint64_t bits)
 		return;
 }
 
-void raw_push(struct raw_client *x, uint32_t index, const struct mpib_desc *d)
+void raw_put(struct raw_client *x, uint32_t index, const struct mpib_desc *d)
 {
 	struct mpib_ring_slot *s =
 		&x->submit->ring[index][x->tail[index] % MPIB_RING_SLOTS];
@@ -168,6 +168,11 @@ void raw_push(struct raw_client *x, uint32_t index, const struct mpib_desc *d)
 	s->desc = *d;
 	/* Release, pairs with the acquire in mpib_ring_pop(). */
 	atomic_store_explicit(&s->seq, ++x->tail[index], memory_order_release);
+}
+
+void raw_push(struct raw_client *x, uint32_t index, const struct mpib_desc *d)
+{
+	raw_put(x, index, d);
 	raw_ring(x, index / 64, 1ull << index % 64);
 }
 

@@ -33,6 +33,8 @@ bool raw_close(struct raw_client *x, uint32_t index);
 uint32_t raw_state(const struct raw_client *x, uint32_t index);
 /* Push d unchecked into the ring of connection index. */
 void raw_push(struct raw_client *x, uint32_t index, const struct mpib_desc *d);
+/* The same, and tell nobody: see raw_ring(). */
+void raw_put(struct raw_client *x, uint32_t index, const struct mpib_desc *d);
 /* Set bits of a word of the summary and ring the doorbell. */
 void raw_ring(struct raw_client *x, unsigned word, uint64_t bits);
 void raw_detach(struct raw_client *x);
