@@ -2,6 +2,7 @@
 #include "victim.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +21,9 @@
 
 static int victim_say(struct victim *v, const char *step, int rc)
 {
-	snprintf(v->why, sizeof(v->why), "%s: %s", step, mpib_strerror());
+	if (!atomic_exchange(&v->said, true))
+		snprintf(v->why, sizeof(v->why), "%s: %s", step,
+			 mpib_strerror());
 	return rc;
 }
 
@@ -45,6 +48,22 @@ static void attach_anew(struct victim *v)
 	atomic_fetch_add(rc < 0 ? &v->refused : &v->attached, 1);
 }
 
+/* Of a thread of their own: messages are not to wait for them. */
+static void *newcomers(void *arg)
+{
+	struct victim *v = arg;
+
+	for (uint64_t next = EVERY; !atomic_load(&v->stop);) {
+		if (atomic_load(&v->messages) < next) {
+			usleep(1000);
+			continue;
+		}
+		attach_anew(v);
+		next = atomic_load(&v->messages) + EVERY;
+	}
+	return NULL;
+}
+
 /* One step, and how long a message took that ended by it and began in such a time,
  * too. */
 static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
@@ -66,8 +85,11 @@ static int victim_main(void *arg)
 	uint64_t sent = 0;
 	unsigned long long moved = node_ms();
 	struct mover m;
+	pthread_t thread;
 	int rc = mover_open(&m, v->from, v->to, ROOM, true, 1);
 
+	if (pthread_create(&thread, NULL, newcomers, v))
+		return 1;
 	rc = rc < 0 ? victim_say(v, "open", rc) : until_ready(v, &m);
 	while (rc >= 0 && !atomic_load(&v->stop)) {
 		uint64_t before = m.messages;
@@ -77,8 +99,6 @@ static int victim_main(void *arg)
 			moved = node_ms();
 			atomic_store(&v->messages, m.messages);
 			atomic_store(&v->wrong, m.wrong);
-			if (m.messages % EVERY == 0)
-				attach_anew(v);
 		} else if (rc == 0) {
 			sched_yield();
 			if (node_ms() - moved > HANG_MS)
@@ -88,7 +108,9 @@ static int victim_main(void *arg)
 	if (rc < 0) {
 		victim_say(v, "move", rc);
 		atomic_store(&v->error, rc);
+		atomic_store(&v->stop, true);
 	}
+	pthread_join(thread, NULL);
 	mover_close(&m);
 	return 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A user whom the attacks must not hurt: a process of its own, of the uid
- * VICTIM, that moves checked messages between two nodes and every now and then
- * attaches anew and opens a connection.
+ * VICTIM, that moves checked messages between two nodes, and beside that attaches
+ * anew and opens a connection every now and then.
  */
 #ifndef MPIB_TESTS_VICTIM_H
 #define MPIB_TESTS_VICTIM_H
@@ -20,7 +20,8 @@ struct victim {
 	_Atomic uint64_t messages, wrong;
 	_Atomic uint64_t attached, refused; /* tries to attach and connect */
 	_Atomic int error; /* of a connection that was open before */
-	char why[320]; /* of the latest failure */
+	_Atomic bool said;
+	char why[320]; /* of the first failure */
 	_Atomic bool apart; /* what happens now is no attack */
 	struct mpib_hist
 		took; /* messages, but for apart, from isend to arrival */
