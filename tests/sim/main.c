@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "arg.h"
 #include "sim_child.h"
 #include "sim_report.h"
 #include "sim_task.h"
@@ -304,14 +305,16 @@ static struct options read_options(int argc, char **argv)
 
 	o.jobs = jobs_of((uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	while ((opt = getopt_long(argc, argv, "v", longs, NULL)) != -1) {
-		uint64_t n = optarg ? strtoull(optarg, NULL, 10) : 0;
+		uint64_t n = optarg && opt != 'p'
+				     ? arg_number(optarg, UINT64_MAX)
+				     : 0;
 
 		if (opt == 'n')
 			o.seeds = n;
 		else if (opt == 'f' || opt == 's')
 			o.from = n;
 		else if (opt == 'm')
-			o.ask.messages = (unsigned)n;
+			o.ask.messages = arg_count(optarg);
 		else if (opt == 'j' && n)
 			o.jobs = jobs_of(n);
 		else if (opt == 't')

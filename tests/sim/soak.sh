@@ -7,22 +7,27 @@ CDPATH='' cd "$(dirname "$0")"
 . ../support/lines.sh
 file=$dir/soak
 
-out=$(./soak "$file" --from 34 --seeds 2 --messages 20) || fail "soak: $out"
-has '^2 seeds from 34 in 1 stretches: 0 failed' <<<"$out" || fail "the first: $out"
+out=$(./soak "$file" --from 1795700000034 --seeds 2 --messages 20) || fail "soak: $out"
+has '^2 seeds from 1795700000034 in 1 stretches: 0 failed' <<<"$out" || fail "the first: $out"
 # From is of a new file.
 if out=$(./soak "$file" --from 1 --seeds 3 --messages 20 --suspect 'port down' \
 	2>"$dir/said"); then
 	fail "those that failed do not show: $out"
 fi
-lost=$(grep -c '^# seed 3[678] failed$' "$file") || true
+lost=$(grep -c '^# seed 179570000003[678] failed$' "$file") || true
 [ "$lost" -gt 0 ] || fail "no seed is named: $(cat "$file")"
-has "^5 seeds from 34 in 2 stretches: $lost failed; [1-9]" <<<"$out" ||
+has "^5 seeds from 1795700000034 in 2 stretches: $lost failed; [1-9]" <<<"$out" ||
 	fail "the sum: $out"
 awk '!/^#/ { if (NF != 7 || $3 < 1 || $4 < 1 || $7 <= 0) exit 1; firsts = firsts " " $2 }
-	END { if (firsts != " 34 36") exit 1 }' "$file" || fail "lines: $(cat "$file")"
+	END { if (firsts != " 1795700000034 1795700000036") exit 1 }' "$file" || fail "lines: $(cat "$file")"
 was=$(cat "$file")
 if ./soak "$file" --seeds 1 --no-such-option >/dev/null 2>&1; then
 	fail "an option that is none is taken"
 fi
 [ "$(cat "$file")" = "$was" ] || fail "a stretch that did not run counts"
+# A seed that is none is no other seed.
+rc=0
+./run --from 1.7957e+12 --seeds 1 --messages 20 2>"$dir/said" >/dev/null || rc=$?
+{ [ $rc -eq 2 ] && has '"1.7957e+12" is not 0' <"$dir/said"; } ||
+	fail "what is no number: $rc, $(cat "$dir/said")"
 exit "$failed"
