@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/closer.h"
 #include "base/log.h"
 
 /* Taken in a turn: whoever is no proxy may call without end. */
@@ -247,20 +248,19 @@ static void on_proxy(void *arg, uint32_t events)
 }
 
 /* A slot is one of few: whoever is no proxy gets none. */
-static bool slots_welcome(const struct mpib_agent *a, int fd)
+static bool slots_welcome(const struct mpib_agent *a, uid_t uid)
 {
-	uid_t uid = mpib_accepted_uid(fd);
-
 	return uid == 0 || uid == geteuid() || uid == a->user;
 }
 
 static void on_call(void *arg, int fd)
 {
 	struct mpib_agent *a = arg;
+	uid_t uid = mpib_accepted_uid(fd);
 	struct mpib_agent_proxy *p;
 
-	if (!slots_welcome(a, fd)) {
-		close(fd);
+	if (!slots_welcome(a, uid)) {
+		mpib_close_of(uid, fd);
 		return;
 	}
 	p = calloc(1, sizeof(*p));

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "stall.h"
 #include "test.h"
 
 static void settle(void)
@@ -312,6 +313,30 @@ static void only_proxies_of_known_users_are_served(void **state)
 	close(fd);
 }
 
+/* By where the file system has no lists of users. */
+static void sockets_that_linger_of_who_is_unwelcome_keep_nobody(void **state)
+{
+	struct mpib_agent_request r = { 0 };
+	int fd, lingers;
+
+	if (geteuid() != 0)
+		skip_as("only root can be two users");
+	assert_int_equal(setgroups(0, NULL), 0);
+	lingers = stall_socket();
+	fd = dial_as(61001);
+	assert_int_equal(stall_send(fd, &r, sizeof(r), &lingers, 1), sizeof(r));
+	close(lingers);
+	alarm(30); /* nothing ends a close that waits */
+	settle();
+	alarm(0);
+	assert_true(recv(fd, &r, sizeof(r), MSG_DONTWAIT) == 0 ||
+		    errno == ECONNRESET);
+	close(fd);
+	fd = steered_dial();
+	assert_int_equal(enlist(fd, 1).status, 0);
+	close(fd);
+}
+
 static void what_a_killed_agent_left_is_taken_over(void **state)
 {
 	const struct mpib_hint_shm *old = map(), *new;
@@ -359,6 +384,7 @@ const struct CMUnitTest test_list[] = {
 	AGENT_TEST(who_sends_nonsense_is_dropped),
 	AGENT_TEST(a_second_agent_leaves_the_first_alone),
 	AGENT_TEST(only_proxies_of_known_users_are_served),
+	AGENT_TEST(sockets_that_linger_of_who_is_unwelcome_keep_nobody),
 	AGENT_TEST(what_a_killed_agent_left_is_taken_over),
 	cmocka_unit_test_setup_teardown(who_is_answered_finds_the_hints_of_now,
 					steered_begin, steered_end),
