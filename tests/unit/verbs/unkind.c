@@ -216,7 +216,9 @@ bool unkind_forget(uint32_t at)
 	}
 	if (here < 0 || there < 0)
 		return false;
-	setsockopt(there, SOL_SOCKET, SO_ATTACH_FILTER, &deaf, sizeof(deaf));
+	if (setsockopt(there, SOL_SOCKET, SO_ATTACH_FILTER, &deaf,
+		       sizeof(deaf)))
+		skip_as("this user may attach no filter to a socket");
 	found = !connect(here, &nobody, sizeof(nobody));
 	setsockopt(there, SOL_SOCKET, SO_DETACH_FILTER, &deaf, sizeof(deaf));
 	return found && is_connected(there);

@@ -31,7 +31,8 @@ void unkind_go_on(void);
  * there is none. */
 bool unkind_break(void);
 /* The socket at the IPv4 address forgets its connection, as by a cable that was
- * out, and the other end hears nothing of it. False: there is none, or it did. */
+ * out, and the other end hears nothing of it. False: there is none, or it did. Skips
+ * the test where this user cannot make it deaf. */
 bool unkind_forget(uint32_t at);
 
 #endif
