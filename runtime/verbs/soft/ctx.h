@@ -87,7 +87,6 @@ struct soft_ctx {
 	uint64_t turn;
 	/* wire/share.c. */
 	bool shared; /* the turn is one of a thread that domains share */
-	uint32_t most; /* bytes of an operation, in such a turn */
 	bool little; /* only who moves little is served now */
 	uint64_t gave_way; /* the turn in which the others last gave way */
 	const struct soft_pd *served; /* last; only the address is compared */

@@ -16,9 +16,8 @@ struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
 	/* wire/share.c: turns of the context, when a socket of its QPs was
-	 * served, up to when credit has grown, and until when it is one that moves
-	 * much, whatever it moves. */
-	uint64_t turn, grown, much_until;
+	 * served, and up to when credit has grown. */
+	uint64_t turn, grown;
 	int64_t credit; /* bytes; above 0: it moves little */
 };
 

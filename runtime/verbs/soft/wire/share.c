@@ -9,9 +9,7 @@
  * Who moves little comes first, as in fq_codel (RFC 8290) who is new: while
  * such a domain has an operation in a turn, those that move much wait for the
  * next one. And they rest in each turn that follows one of theirs, so that a
- * thread with several devices is on to the next one sooner. While such a domain is
- * there they rest for two turns, and their operations are shorter: nothing cuts one
- * off that has begun.
+ * thread with several devices is on to the next one sooner.
  *
  * It is the thread that is shared, not the device: who waits for a turn waits for
  * those of all devices that the thread turns, be it that he uses only one.
@@ -24,10 +22,6 @@
 /* A thread counts as shared for so many turns of its devices after one changed
  * between domains: who waits for its peer moves nothing meanwhile. */
 #define LATELY 131072
-/* Turns for which one that moved little counts as there, and for which one that moved
- * much does not, whatever it moves now: its peers' answers are small. */
-#define LITTLE_LATELY 1024
-#define MUCH_LATELY 16384
 
 /* A domain moves little as long as it moves no more than this many bytes a turn,
  * with what is saved up in 16 turns. */
@@ -35,14 +29,12 @@
 #define SAVED (16 * LITTLE)
 
 static _Thread_local struct {
-	uint64_t turns, shared_until, little_until;
+	uint64_t turns, shared_until;
 } mine;
 
 void soft_share_begin(struct soft_ctx *ctx)
 {
 	ctx->shared = ++mine.turns < mine.shared_until;
-	ctx->most = mine.turns < mine.little_until ? SOFT_LITTLE_BYTES
-						   : SOFT_SHARED_BYTES;
 }
 
 static bool moves_little(const struct soft_ctx *ctx, struct soft_pd *pd)
@@ -60,7 +52,6 @@ static bool moves_little(const struct soft_ctx *ctx, struct soft_pd *pd)
 bool soft_share_over(const struct soft_conn *conn)
 {
 	const struct soft_ctx *ctx = conn->ctx;
-	unsigned rest = ctx->most < SOFT_SHARED_BYTES ? 2 : 1;
 	struct soft_pd *pd;
 
 	if (!ctx->shared || !conn->qp)
@@ -69,7 +60,7 @@ bool soft_share_over(const struct soft_conn *conn)
 	if (pd->turn == ctx->turn)
 		return true;
 	return !moves_little(ctx, pd) &&
-	       (ctx->little || ctx->turn - pd->turn <= rest);
+	       (ctx->little || pd->turn + 1 == ctx->turn);
 }
 
 /* Not in two turns on end: all are served in list order then, however many they
@@ -101,10 +92,6 @@ static void share_charge(const struct soft_ctx *ctx, struct soft_pd *pd,
 	pd->credit -= bytes;
 	if (pd->credit < -SAVED)
 		pd->credit = -SAVED;
-	if (pd->credit <= 0)
-		pd->much_until = ctx->turn + MUCH_LATELY;
-	else if (ctx->turn > pd->much_until)
-		mine.little_until = mine.turns + LITTLE_LATELY;
 }
 
 void soft_share_pay(const struct soft_ctx *ctx)
