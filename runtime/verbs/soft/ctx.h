@@ -89,7 +89,7 @@ struct soft_ctx {
 	bool shared; /* the turn is one of a thread that domains share */
 	bool little; /* only who moves little is served now */
 	uint64_t gave_way; /* the turn in which the others last gave way */
-	const struct soft_pd *served; /* last; only the address is compared */
+	const struct soft_pd *served; /* last; NULL: none, or it is gone */
 	_Atomic(struct soft_qp *) bell;
 	struct soft_conn_list ready, idle, dead;
 	uint64_t idle_min;

@@ -219,8 +219,12 @@ int soft_dealloc_pd(struct ibv_pd *p)
 
 	soft_lock(ctx);
 	busy = pd->refs;
-	if (!busy)
+	if (!busy) {
 		ctx->npds--;
+		/* Nobody is left whom the next one shares the thread with. */
+		if (ctx->served == pd)
+			ctx->served = NULL;
+	}
 	soft_unlock(ctx);
 	if (busy)
 		return -EBUSY;

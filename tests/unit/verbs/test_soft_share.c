@@ -306,6 +306,32 @@ static void little_goes_first(struct vt *t, struct pairs *p, struct longer *l)
 	sent(t, 1);
 }
 
+/* One user after another: whoever comes has the thread for himself. */
+static void a_domain_that_is_gone_shares_nothing(void **state)
+{
+	struct vt *t = *state;
+	struct pairs p = { 0 };
+	struct longer l;
+
+	for (unsigned i = 0; i < LATELY; i++)
+		turn_a(t);
+	pairs_share(t, &p);
+	say(p.one, p.one_b, MANY);
+	sent(t, 1);
+	vt_wait(t, &t->b.recv);
+	vt_destroy(t, p.one, p.one_b);
+	assert_int_equal(t->v->dealloc_pd(p.pd), 0);
+	vt_pair(t, &vt_usual, &p.one, &p.one_b);
+	say(p.one, p.one_b, 0);
+	sent(t, 1);
+	vt_wait(t, &t->b.recv);
+	longer_begin(t, &l, p.one, &t->a, &t->b);
+	assert_true(longer_turn(&l) > PART);
+	vt_wait(t, &t->a.send);
+	vt_destroy(t, p.one, p.one_b);
+	longer_end(t, &l);
+}
+
 static void who_moves_little_goes_first(void **state)
 {
 	struct vt *t = *state;
@@ -329,6 +355,7 @@ static void who_moves_little_goes_first(void **state)
 const struct CMUnitTest test_list[] = {
 	vt_test(a_turn_serves_one_socket_of_each_domain),
 	vt_test(a_domain_alone_has_the_whole_turn),
+	vt_test(a_domain_that_is_gone_shares_nothing),
 	vt_test(who_moves_much_rests_a_turn_after_each),
 	vt_test(who_moves_little_goes_first),
 	vt_test(a_thread_that_is_shared_is_so_on_each_device),
