@@ -320,11 +320,12 @@ void mpib_mr_unused(struct mpib_mr *mr)
 	mpib_call_done(mr->client->shard, del, 0);
 }
 
+/* Until nobody but the caller holds it. */
 static void break_users(struct mpib_mr *mr)
 {
 	struct engine_client *a = mr->client;
 
-	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
+	for (unsigned i = 0; i < MPIB_CONNS_MAX && mr->refs > 1; i++) {
 		struct engine_conn *f = a->conn[i];
 
 		if (f && (f->is_sender ? mpib_sender_uses(f, mr)
@@ -342,8 +343,7 @@ static void on_mr_del(struct mpib_msg *msg)
 	mr->client->mr[mr->handle] = NULL;
 	mpib_mr_ref(mr); /* break_users() must not drop the last reference */
 	mr->del = call;
-	if (mr->refs > 1)
-		break_users(mr);
+	break_users(mr);
 	mpib_mr_unref(mr);
 }
 

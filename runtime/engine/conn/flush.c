@@ -265,8 +265,10 @@ bool mpib_flush_idle(const struct engine_conn *f)
 
 bool mpib_flush_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 {
-	for (unsigned i = 0; i < MPIB_FLUSHES; i++) {
-		if (f->rx.flush.at[i].mr == mr)
+	const struct mpib_flushes *fl = &f->rx.flush;
+
+	for (uint32_t i = fl->ended; i != fl->taken; i++) {
+		if (fl->at[i % MPIB_FLUSHES].mr == mr)
 			return true;
 	}
 	return false;

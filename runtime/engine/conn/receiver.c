@@ -389,8 +389,8 @@ void mpib_receiver_drop(struct engine_conn *f)
 
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 {
-	for (unsigned i = 0; i < f->slots; i++) {
-		if (f->rx.slot[i].mr == mr)
+	for (uint64_t i = f->rx.tail; i != f->rx.next; i++) {
+		if (f->rx.slot[mpib_entry_of(f, i)].mr == mr)
 			return true;
 	}
 	return mpib_flush_uses(f, mr);

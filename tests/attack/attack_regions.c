@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Regions that are deregistered while they are used, of a client with all the
+ * connections it may have: each ends a connection of its own, and nobody else waits.
+ */
+#include <mpib/control.h>
+#include <stdio.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "raw_client.h"
+#include "test.h"
+#include "victim.h"
+
+#define CLIENTS 4u
+#define PAIRS (MPIB_CONNS_MAX / 2)
+#define PACE_US 300 /* within the share of control messages */
+#ifndef DEREG_US /* a sanitizer's build takes its time */
+#define DEREG_US 100 /* of the shard's CPU for each, at most */
+#endif
+
+static struct node node[2];
+static struct victim *victim;
+static int ready[2], go[2];
+
+static int setup(void **state)
+{
+	victim = victim_between(node, NULL);
+	return pipe(ready) || pipe(go);
+}
+
+/* Each connection receives into a region of its own. */
+static bool use_regions(struct raw_client *x, uint32_t *mr)
+{
+	struct mpib_desc d = {
+		.op = MPIB_OP_RECV, .n = 1, .gen = 1, .len = 1, .total = 1
+	};
+	void *mem;
+
+	if (!raw_attach(x, tenant_dial(node[0].dir, MPIB_CONTROL_SOCK,
+				       SOCK_SEQPACKET)))
+		return false;
+	for (uint32_t i = 0; i < PAIRS; i++) {
+		if (!raw_pool(x, 4096, &mr[i], &mem) ||
+		    !raw_pair(x, 2 * i, 2 * i + 1))
+			return false;
+		d.mr = mr[i];
+		raw_push(x, 2 * i, &d);
+		usleep(PACE_US);
+	}
+	return true;
+}
+
+static bool dereg_all(struct raw_client *x, const uint32_t *mr)
+{
+	struct mpib_ctl_id ask = {
+		.h = { .type = MPIB_CTL_DEREG, .len = sizeof(ask) },
+	};
+	char answer[MPIB_CTL_MAX];
+
+	for (uint32_t i = 0; i < PAIRS; i++) {
+		ask.id = mr[i];
+		if (send(x->sock, &ask, sizeof(ask), 0) < 0)
+			return false;
+	}
+	for (uint32_t i = 0; i < PAIRS; i++) {
+		if (recv(x->sock, answer, sizeof(answer), 0) <= 0)
+			return false;
+	}
+	return true;
+}
+
+static int dereg_while_used(void *arg)
+{
+	static struct raw_client client[CLIENTS];
+	static uint32_t mr[CLIENTS][PAIRS];
+	char byte;
+
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		if (!use_regions(&client[i], mr[i]))
+			return 1;
+	}
+	if (write(ready[1], "x", 1) != 1 || read(go[0], &byte, 1) != 1)
+		return 1;
+	for (unsigned i = 0; i < CLIENTS; i++) {
+		if (!dereg_all(&client[i], mr[i]))
+			return 1;
+	}
+	return tenant_stay(ready[1]);
+}
+
+/* How long the victim's messages stood still at most, until the attacker is done. */
+static unsigned long long longest_stand(int done)
+{
+	unsigned long long longest = 0, since = node_ms();
+	uint64_t seen = atomic_load(&victim->messages);
+	struct timeval tv = { .tv_usec = 1000 };
+	fd_set set;
+
+	do {
+		uint64_t now = atomic_load(&victim->messages);
+
+		if (now != seen)
+			since = node_ms();
+		seen = now;
+		if (node_ms() - since > longest)
+			longest = node_ms() - since;
+		FD_ZERO(&set);
+		FD_SET(done, &set);
+		tv.tv_usec = 1000;
+	} while (select(done + 1, &set, NULL, NULL, &tv) == 0);
+	return longest;
+}
+
+static void regions_that_are_used(void **state)
+{
+	unsigned long long stood;
+	uint64_t us;
+	char byte;
+	pid_t pid;
+
+	attack_needs_root();
+	pid = tenant_begin(ATTACKER, dereg_while_used, NULL);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	us = shards_us(node[0].pid);
+	assert_int_equal(write(go[1], "x", 1), 1);
+	stood = longest_stand(ready[0]);
+	us = shards_us(node[0].pid) - us;
+	print_message("the shard: %llu us of CPU for %u regions; the victim "
+		      "stood still for %llu ms at most\n",
+		      (unsigned long long)us, CLIENTS * PAIRS, stood);
+	victim_goes_on(victim, 64);
+	child_kill(pid);
+	assert_in_range(us, 0, CLIENTS * PAIRS * DEREG_US);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(regions_that_are_used),
+	};
+
+	return cmocka_run_group_tests(tests, setup, victim_teardown);
+}
