@@ -117,19 +117,21 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 	struct mpib_tenant *t = a->tenant;
 	int taken = 0;
 
+	t->named += !bits;
 	while (bits) {
 		unsigned bit = (unsigned)__builtin_ctzll(bits);
 		struct engine_conn *f = a->conn[word * 64 + bit];
 		int n = 0;
 
 		bits &= bits - 1;
+		t->named++;
 		if (!f || f->broken || f->stopping || f->on_submit)
 			continue;
-		if (__builtin_expect(t->named < PER_TENANT, 1))
+		if (__builtin_expect(t->named <= PER_TENANT, 1))
 			n = serve_ring(f);
 		else
 			mpib_submit_remember(f);
-		t->named += (unsigned)n + 1;
+		t->named += (unsigned)n;
 		taken += n;
 	}
 	return taken;
