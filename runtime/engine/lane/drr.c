@@ -132,23 +132,32 @@ static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 								      : OVER;
 }
 
+/* The leaf posts what it may for so much credit, and it and its ancestors pay for
+ * it: MPIB_DRR_*. broke: the lowest of them that can pay for no more. */
+static inline int run_leaf(struct mpib_drr_class *leaf, struct mpib_drr_turn *t,
+			   int64_t credit, const struct mpib_drr_class **broke)
+{
+	struct mpib_drr_run run = { t->left, credit };
+	int why = t->run(leaf, &run);
+	unsigned ops = t->left - run.left;
+
+	t->left = run.left;
+	t->posted += ops;
+	*broke = ops ? drr_charge(leaf,
+				  credit - run.credit -
+					  (int64_t)ops * MPIB_DRR_OP,
+				  ops)
+		     : NULL;
+	return why;
+}
+
 static enum drr_outcome serve_leaf(struct mpib_drr_class *leaf,
 				   struct mpib_drr_turn *t)
 {
 	while (t->left > 0) {
-		int64_t credit = credit_of(leaf);
-		struct mpib_drr_run run = { t->left, credit };
-		const struct mpib_drr_class *broke = NULL;
-		int why = t->run(leaf, &run);
-		unsigned ops = t->left - run.left;
+		const struct mpib_drr_class *broke;
+		int why = run_leaf(leaf, t, credit_of(leaf), &broke);
 
-		t->left = run.left;
-		t->posted += ops;
-		if (ops)
-			broke = drr_charge(leaf,
-					   credit - run.credit -
-						   (int64_t)ops * MPIB_DRR_OP,
-					   ops);
 		if (why != MPIB_DRR_RAN)
 			return leaf_stopped(leaf, t, why);
 		if (broke == leaf) {
@@ -367,6 +376,15 @@ static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 	return NULL;
 }
 
+/* Of only_leaf(), which needs no credit: one run posts all that may be posted. */
+static void serve_only(struct mpib_drr_class *leaf, struct mpib_drr_turn *t)
+{
+	const struct mpib_drr_class *broke;
+
+	if (run_leaf(leaf, t, INT64_MAX, &broke) == MPIB_DRR_IDLE)
+		mpib_drr_idle(leaf);
+}
+
 void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
 {
 	struct mpib_drr_class *only = only_leaf(root);
@@ -374,7 +392,7 @@ void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
 
 	t->in_debt = t->shut = false;
 	if (only) {
-		serve_leaf(only, t);
+		serve_only(only, t);
 		return;
 	}
 	do {
