@@ -50,10 +50,13 @@ void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status)
 
 int mpib_shard_turn(struct mpib_shard *s)
 {
-	uint64_t now = mpib_now_ns();
+	uint64_t now = mpib_now_ns(), gone = now - s->now;
 	int work = 0;
 
-	*(s->busy ? &s->n.busy_ns : &s->n.idle_ns) += now - s->now;
+	if (s->busy)
+		s->n.busy_ns += gone;
+	else
+		s->n.idle_ns += gone;
 	s->now = now;
 	if (mpib_bell_rang(&s->mailbox.bell))
 		work = mpib_mailbox_run(&s->mailbox);
