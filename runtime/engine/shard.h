@@ -286,9 +286,6 @@ int mpib_cq_whole_turn(struct mpib_shard *s);
 /* Poll until the CQs of both rails are empty, or a bound is met. */
 void mpib_cq_drain(struct mpib_shard *s);
 
-/* turn/submit.c: take descriptors out of the rings that are not empty. */
-int mpib_submit_poll(struct mpib_shard *s);
-
 /* conn/ack.c: write the end-to-end acks that are due; read those that the
  * receivers wrote. */
 int mpib_ack_write_turn(struct mpib_shard *s);

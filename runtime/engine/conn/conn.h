@@ -103,6 +103,24 @@ static inline void mpib_submit_again(struct engine_conn *f)
 	if (__builtin_expect(f->parked, 0))
 		mpib_submit_remember(f);
 }
+/* submit.c, shard: take what rings have that wait on their tenants' lists, and those
+ * that the client's summary names; how much work was found. */
+int mpib_submit_remembered(struct mpib_shard *s);
+int mpib_submit_client(struct engine_client *a);
+/* Shard. Take descriptors out of the rings that are not empty; in line, for mostly
+ * there are none. */
+static inline int mpib_submit_poll(struct mpib_shard *s)
+{
+	struct engine_client *a;
+	int taken = TAILQ_EMPTY(&s->submitting) ? 0 : mpib_submit_remembered(s);
+
+	TAILQ_FOREACH(a, &s->clients, link)
+	{
+		if (mpib_summary_any(&a->submit->summary))
+			taken += mpib_submit_client(a);
+	}
+	return taken;
+}
 /* Shard. Answer engine_conn_stop() once none of our WRs is in flight. */
 void engine_conn_check_stopped(struct engine_conn *f);
 /* Shard. The QP of the rail that carries this slot number. */

@@ -162,8 +162,7 @@ __attribute__((noinline)) static void submit_leave(struct engine_client *a,
 	atomic_fetch_or(&a->submit->summary.top, words);
 }
 
-/* Apart from mpib_submit_poll(), which mostly finds nothing. */
-__attribute__((noinline)) static int serve_client(struct engine_client *a)
+int mpib_submit_client(struct engine_client *a)
 {
 	struct mpib_summary *sum = &a->submit->summary;
 	const struct mpib_tenant *t = a->tenant;
@@ -221,7 +220,7 @@ static int serve_tenant(struct mpib_tenant *t)
 	return taken + !TAILQ_EMPTY(&t->submitting);
 }
 
-__attribute__((noinline)) static int serve_remembered(struct mpib_shard *s)
+int mpib_submit_remembered(struct mpib_shard *s)
 {
 	const struct mpib_tenant *last =
 		TAILQ_LAST(&s->submitting, mpib_tenant_list);
@@ -231,19 +230,6 @@ __attribute__((noinline)) static int serve_remembered(struct mpib_shard *s)
 	for (t = TAILQ_FIRST(&s->submitting); t; t = next) {
 		next = t == last ? NULL : TAILQ_NEXT(t, submit_link);
 		taken += serve_tenant(t);
-	}
-	return taken;
-}
-
-int mpib_submit_poll(struct mpib_shard *s)
-{
-	struct engine_client *a;
-	int taken = TAILQ_EMPTY(&s->submitting) ? 0 : serve_remembered(s);
-
-	TAILQ_FOREACH(a, &s->clients, link)
-	{
-		if (mpib_summary_any(&a->submit->summary))
-			taken += serve_client(a);
 	}
 	return taken;
 }
