@@ -169,13 +169,13 @@ static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 
 /* Tell the connection of a send completion. Not called for a failed one when a
  * fence decides what was lost. */
-static inline void sent_for(struct engine_conn *f, unsigned r, uint64_t wr_id,
-			    bool ok)
+__attribute__((always_inline)) static inline void
+sent_for(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
+	 uint64_t wr_id, bool ok)
 {
-	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
 	uint32_t op = mpib_wr_op(wr_id);
 
-	if (__builtin_expect(kind == MPIB_WR_OP, 1)) {
+	if (kind == MPIB_WR_OP) {
 		mpib_sender_completed(f, op, mpib_rail_bit(r), ok);
 	} else if (kind == MPIB_WR_REPLAY) {
 		mpib_sender_completed(f, op, (uint8_t)(op >> 8), ok);
@@ -187,11 +187,9 @@ static inline void sent_for(struct engine_conn *f, unsigned r, uint64_t wr_id,
 
 /* The connection whose WR completed. Drains and probes are of a QP, not of a
  * connection. */
-static inline struct engine_conn *cq_sent_by(struct mpib_shard *s,
-					     uint64_t wr_id)
+__attribute__((always_inline)) static inline struct engine_conn *
+cq_sent_by(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
 {
-	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
-
 	if (kind == MPIB_WR_DRAIN || kind == MPIB_WR_PROBE)
 		return NULL;
 	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
@@ -199,20 +197,18 @@ static inline struct engine_conn *cq_sent_by(struct mpib_shard *s,
 
 /* The QP's part of a send completion. True: not the connection's, for a fence
  * decides what was lost. */
-static inline bool sent_of(struct mpib_lane_qp *q, struct engine_conn *f,
-			   unsigned r, const struct ibv_wc *wc, uint64_t wr_id,
-			   bool ok)
+__attribute__((always_inline)) static inline bool
+sent_of(struct mpib_lane_qp *q, struct engine_conn *f, unsigned r,
+	const struct ibv_wc *wc, enum mpib_wr_kind kind, uint64_t wr_id,
+	bool ok)
 {
 	struct mpib_lane *lane = q->lane;
-	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
 	bool fenced = lane->stop[r].told; /* it was found lost, or not */
 
 	lane->n[r].tx_cqes++;
 	mpib_qp_retire(q, r, wr_id);
 	if (__builtin_expect(!ok, 0))
 		fenced = send_failed(q, f, r, wc);
-	if (__builtin_expect(kind == MPIB_WR_OP, 1))
-		return fenced;
 	if (kind == MPIB_WR_SPREAD)
 		mpib_spread_sent(q, wr_id, ok);
 	else if (kind == MPIB_WR_PROBE)
@@ -220,11 +216,14 @@ static inline bool sent_of(struct mpib_lane_qp *q, struct engine_conn *f,
 	return fenced;
 }
 
-static inline void cq_sent(struct mpib_shard *s, struct mpib_rail *rail,
-			   unsigned r, const struct ibv_wc *wc, uint64_t wr_id)
+/* A send completion. Mostly it is of a send op, so cq_completed() names that kind
+ * and no other is asked for. */
+__attribute__((always_inline)) static inline void
+cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
+	const struct ibv_wc *wc, enum mpib_wr_kind kind, uint64_t wr_id)
 {
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
-	struct engine_conn *f = cq_sent_by(s, wr_id);
+	struct engine_conn *f = cq_sent_by(s, kind, wr_id);
 	bool ok = wc->status == IBV_WC_SUCCESS, fenced = false;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wr_id, 0);
@@ -232,10 +231,10 @@ static inline void cq_sent(struct mpib_shard *s, struct mpib_rail *rail,
 	if (f)
 		f->n[r].tx_cqes++;
 	if (q)
-		fenced = sent_of(q, f, r, wc, wr_id, ok);
+		fenced = sent_of(q, f, r, wc, kind, wr_id, ok);
 	if (f && !fenced)
-		sent_for(f, r, wr_id, ok);
-	else if (f && mpib_wr_kind(wr_id) == MPIB_WR_STOP)
+		sent_for(f, r, kind, wr_id, ok);
+	else if (f && kind == MPIB_WR_STOP)
 		/* The rail's drain will do. */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (!q)
@@ -254,6 +253,17 @@ static void cq_read_back(struct mpib_shard *s, unsigned r,
 	mpib_flush_read(s->conn[mpib_wr_conn(wc->wr_id)], r,
 			mpib_wr_op(wc->wr_id), wc->status == IBV_WC_SUCCESS,
 			cq_condemned(wc->status));
+}
+
+/* Of a WR that is no send op's. */
+__attribute__((noinline)) static void
+cq_seldom(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
+	  const struct ibv_wc *wc, uint64_t wr_id)
+{
+	if (mpib_wr_kind(wr_id) == MPIB_WR_FLUSH)
+		cq_read_back(s, r, wc);
+	else
+		cq_sent(s, rail, r, wc, mpib_wr_kind(wr_id), wr_id);
 }
 
 /* Flushed WRs do not count as errors: an error was counted before, or the QP
@@ -281,10 +291,10 @@ __attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
 			/* Receives have wr_id 0, sends never. */
 			if (wr_id == 0)
 				cq_received(s, rail, r, wc);
-			else if (mpib_wr_kind(wr_id) == MPIB_WR_FLUSH)
-				cq_read_back(s, r, wc);
+			else if (mpib_wr_kind(wr_id) == MPIB_WR_OP)
+				cq_sent(s, rail, r, wc, MPIB_WR_OP, wr_id);
 			else
-				cq_sent(s, rail, r, wc, wr_id);
+				cq_seldom(s, rail, r, wc, wr_id);
 		}
 		rail->n.cqes += (uint64_t)n;
 		total += n;
