@@ -41,11 +41,4 @@ static inline void mpib_report_done(struct engine_conn *f, unsigned req,
 		mpib_report_completed(f, req, rail, qpn);
 }
 
-/* The completion of req is about to be written. */
-static inline void mpib_report_over(struct engine_conn *f, unsigned req)
-{
-	if (__builtin_expect(f->req[req].report, 0))
-		mpib_report_finished(f, req);
-}
-
 #endif

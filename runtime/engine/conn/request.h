@@ -70,19 +70,20 @@ static inline int engine_conn_feed(struct engine_conn *f,
 }
 
 /* The active request is over; its sizes are in its completion. */
-static inline void engine_conn_over(struct engine_conn *f, unsigned req,
-				    int32_t result)
+__attribute__((always_inline)) static inline void
+engine_conn_over(struct engine_conn *f, unsigned req, int32_t result)
 {
 	struct engine_request *r = mpib_kept(&f->req[req]);
+	uint64_t ns = f->shard->now - r->since;
 
 	r->active = false;
 	f->outstanding--;
 	if (result >= 0)
-		mpib_record(f, MPIB_TIME_SUBMIT_DONE, f->shard->now - r->since);
-	mpib_report_over(f, req);
+		mpib_record(f, MPIB_TIME_SUBMIT_DONE, ns);
+	if (__builtin_expect(r->report, 0))
+		mpib_report_finished(f, req);
 	mpib_completion_finish(&f->completion[req], r->gen, result);
-	MPIB_TRACE(complete, f->client->id, f->index, req, result,
-		   f->shard->now - r->since);
+	MPIB_TRACE(complete, f->client->id, f->index, req, result, ns);
 }
 
 /* The active request of one buffer has moved so many bytes, its last. */

@@ -105,7 +105,8 @@ static void send_op_unref(struct engine_conn *f, const struct send_op *p)
 }
 
 /* The bytes of a range that was sent count for its request. */
-static void share_count(struct engine_conn *f, const struct op_range *s)
+__attribute__((noinline)) static void share_count(struct engine_conn *f,
+						  const struct op_range *s)
 {
 	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
