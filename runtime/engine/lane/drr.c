@@ -2,7 +2,6 @@
 /* Deficit round robin over the tree of DRR classes, see drr.h. Shard thread. */
 #include "engine/lane/drr.h"
 
-#include <stdatomic.h>
 #include <stddef.h>
 
 #define TOKEN_SHIFT 20
@@ -13,17 +12,12 @@
 /* Leaves of a tenant that are looked at in a turn and cannot post: some 20 us. */
 #define LOOKS 256
 
-/* Relaxed: mpib_drr_set() stores it for itself. */
-static uint64_t rate_of(const struct mpib_drr_class *n)
-{
-	return atomic_load_explicit(&n->rate, memory_order_relaxed);
-}
-
 /* Fill the bucket; false: the limit has no tokens, and t->wake_ns says when it
  * will have. */
 static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 {
-	uint64_t rate = rate_of(n) < RATE_MIN ? RATE_MIN : rate_of(n);
+	uint64_t rate =
+		mpib_drr_rate(n) < RATE_MIN ? RATE_MIN : mpib_drr_rate(n);
 	uint64_t per_ns = (rate << TOKEN_SHIFT) / NS;
 	uint64_t ns = t->now_ns - n->filled_ns;
 	int64_t most = (int64_t)(per_ns * MPIB_DRR_BURST_NS);
@@ -77,7 +71,7 @@ static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 			drr_renew(n, ops);
 		else if (n->credit <= 0 && !broke)
 			broke = n;
-		if (__builtin_expect(rate_of(n) != 0, 0)) {
+		if (__builtin_expect(mpib_drr_rate(n) != 0, 0)) {
 			n->tokens -= bytes << TOKEN_SHIFT;
 			if (n->tokens <= 0 && !broke)
 				broke = n;
@@ -96,7 +90,8 @@ static int64_t credit_of(const struct mpib_drr_class *leaf)
 
 		if (!n->alone && n->credit < least)
 			least = n->credit;
-		if (__builtin_expect(rate_of(n) != 0, 0) && tokens < least)
+		if (__builtin_expect(mpib_drr_rate(n) != 0, 0) &&
+		    tokens < least)
 			least = tokens;
 	}
 	return least;
@@ -110,7 +105,7 @@ enum drr_outcome {
 
 static bool can_pay(const struct mpib_drr_class *n)
 {
-	return n->credit > 0 && (!rate_of(n) || n->tokens > 0);
+	return n->credit > 0 && (!mpib_drr_rate(n) || n->tokens > 0);
 }
 
 /* n and all its ancestors can. */
@@ -210,7 +205,7 @@ static enum drr_outcome drr_visit(struct mpib_drr_class *n,
 		t->in_debt = true;
 		return OVER;
 	}
-	if (rate_of(n) && !has_tokens(n, t))
+	if (mpib_drr_rate(n) && !has_tokens(n, t))
 		return OVER;
 	return TAILQ_EMPTY(&n->active) ? serve_leaf(n, t) : serve_inner(n, t);
 }
@@ -365,7 +360,7 @@ static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 {
 	struct mpib_drr_class *n = TAILQ_FIRST(&root->active), *below;
 
-	for (; n && !TAILQ_NEXT(n, link) && !rate_of(n); n = below) {
+	for (; n && !TAILQ_NEXT(n, link) && !mpib_drr_rate(n); n = below) {
 		n->alone = true;
 		if (!n->granted || n->credit <= 0)
 			drr_grant(n);
@@ -401,13 +396,4 @@ void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
 		root->sweep += !t->unseen;
 		t->in_debt &= !t->shut;
 	} while (t->posted == 0 && t->in_debt && ++rounds < ROUNDS);
-}
-
-bool mpib_drr_is_held(const struct mpib_drr_class *n)
-{
-	for (; n->parent; n = n->parent) {
-		if (rate_of(n) && n->tokens <= 0)
-			return true;
-	}
-	return false;
 }

@@ -102,6 +102,12 @@ void mpib_drr_init(struct mpib_drr_class *n, struct mpib_drr_class *parent);
  * no limit. */
 void mpib_drr_set(struct mpib_drr_class *n, uint32_t weight, uint64_t rate);
 
+/* Bytes per second, 0: no limit. Relaxed: mpib_drr_set() stores it for itself. */
+static inline uint64_t mpib_drr_rate(const struct mpib_drr_class *n)
+{
+	return atomic_load_explicit(&n->rate, memory_order_relaxed);
+}
+
 /* Shard thread. What a round gives n. Relaxed: mpib_drr_set() stores it for itself. */
 static inline int64_t mpib_drr_quantum_of(const struct mpib_drr_class *n)
 {

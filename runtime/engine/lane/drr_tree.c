@@ -108,3 +108,12 @@ bool mpib_drr_contended(const struct mpib_drr_class *root)
 	       (root->members > 1 ||
 		atomic_load_explicit(&root->weighted, memory_order_relaxed));
 }
+
+bool mpib_drr_is_held(const struct mpib_drr_class *n)
+{
+	for (; n->parent; n = n->parent) {
+		if (mpib_drr_rate(n) && n->tokens <= 0)
+			return true;
+	}
+	return false;
+}
