@@ -4,6 +4,8 @@ set -euo pipefail
 CDPATH='' cd "$(dirname "$0")"
 rc=0
 while read -r seed _; do
-	./run --seed "$seed" >/dev/null || rc=1
+	messages=${seed#*/}
+	[ "$messages" != "$seed" ] || messages=1000
+	./run --seed "${seed%/*}" --messages "$messages" >/dev/null || rc=1
 done < <(sed '/^#/d;/^$/d' seeds.txt)
 exit $rc

@@ -68,6 +68,10 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 		f->wrote &= (uint8_t)~bit; /* the rail's fence drained it */
 		return true;
 	}
+	/* An ack was told again behind the one in flight: when that one completes
+	 * another is posted. */
+	if (f->stop_posted & bit)
+		return true;
 	if (mpib_qp_room(q) == 0)
 		return false;
 	w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_STOP, f->id, 0));
