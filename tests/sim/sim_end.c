@@ -225,6 +225,15 @@ static bool check_ready(struct sim_end *e)
 	return e->ready;
 }
 
+/* Nobody is left who would connect: the sender may see that its last send has ended
+ * after the receiver's connection failed and it listened anew. */
+static bool alone(const struct sim_end *e)
+{
+	const struct sim_line *l = e->line;
+
+	return l->given_up || (!e->sends && l->sent == l->plan->lives);
+}
+
 bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 {
 	struct sim_line *l = e->line;
@@ -236,8 +245,7 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 	}
 	if (!e->open)
 		return end_open(e, r);
-	/* Nobody is left who would connect. */
-	if (!e->ready && l->given_up) {
+	if (!e->ready && alone(e)) {
 		end_close(e);
 		return true;
 	}
