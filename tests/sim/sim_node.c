@@ -120,7 +120,8 @@ static int start_proxy(struct run *r, struct mpib_proxy *p,
 			       why);
 	if (rc < 0 && p->takeover)
 		mpib_takeover_refuse(t, why);
-	else if (rc < 0 && !plan->mistakes)
+	/* For want of descriptors or memory is not the plan's fault. */
+	else if (rc < 0 && !plan->mistakes && rc != -EMFILE && rc != -ENOMEM)
 		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)
 		rc = mpib_proxy_start(p, why);
