@@ -284,6 +284,14 @@ static unsigned jobs_of(uint64_t wanted)
 	return wanted < JOBS ? (unsigned)wanted : JOBS;
 }
 
+/* What an option has; 0 where that is no number. */
+static uint64_t number_of(int opt, const char *text)
+{
+	if (!text || opt == 'p')
+		return 0;
+	return arg_number(text, opt == 'm' ? UINT32_MAX : UINT64_MAX);
+}
+
 static struct options read_options(int argc, char **argv)
 {
 	static const struct option longs[] = {
@@ -305,16 +313,14 @@ static struct options read_options(int argc, char **argv)
 
 	o.jobs = jobs_of((uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 	while ((opt = getopt_long(argc, argv, "v", longs, NULL)) != -1) {
-		uint64_t n = optarg && opt != 'p'
-				     ? arg_number(optarg, UINT64_MAX)
-				     : 0;
+		uint64_t n = number_of(opt, optarg);
 
 		if (opt == 'n')
 			o.seeds = n;
 		else if (opt == 'f' || opt == 's')
 			o.from = n;
 		else if (opt == 'm')
-			o.ask.messages = arg_count(optarg);
+			o.ask.messages = (unsigned)n;
 		else if (opt == 'j' && n)
 			o.jobs = jobs_of(n);
 		else if (opt == 't')
