@@ -48,14 +48,6 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void at_once(int (*fn)(void *), void *arg, pid_t *pid)
-{
-	char byte;
-
-	*pid = tenant_begin(ATTACKER, fn, arg);
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-}
-
 /* A process of the build, until child_kill(). */
 static pid_t begin_agent(const char *dir)
 {
@@ -147,7 +139,7 @@ static void locks_of_others_keep_no_proxy_from_its_start(void **state)
 	/* Of the group that may attach itself, as a packaged one is. */
 	node_start(&other, 3, "--run-user", "nobody", "--run-group", "nogroup",
 		   NULL);
-	at_once(lock_all, other.dir, &pid);
+	pid = attacker_begin(lock_all, other.dir, ready[0]);
 	node_kill(&other);
 	usleep(300000); /* whoever waits for the lock has it by now */
 	node_again(&other);
@@ -173,7 +165,7 @@ static void locks_of_others_keep_no_agent_from_its_start(void **state)
 	attack_needs_root();
 	agent = begin_agent(agent_dir);
 	assert_true(agent_comes(agent_dir, agent));
-	at_once(lock_all, agent_dir, &pid);
+	pid = attacker_begin(lock_all, agent_dir, ready[0]);
 	child_kill(agent);
 	usleep(300000);
 	agent = begin_agent(agent_dir);
@@ -215,7 +207,7 @@ static void a_directory_made_by_others_is_no_agents(void **state)
 	fd = open(precious, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
 	assert_true(fd >= 0);
 	assert_int_equal(chmod(node[0].base, 0777), 0);
-	at_once(squat, precious, &pid);
+	pid = attacker_begin(squat, precious, ready[0]);
 	assert_int_equal(chmod(node[0].base, 0755), 0);
 	for (unsigned i = 0; i < TRIES; i++) {
 		pid_t agent = begin_agent(squatted);
@@ -267,7 +259,7 @@ static void calls_of_others_keep_no_proxy_from_its_agent(void **state)
 	agent = begin_agent(agent_dir);
 	assert_true(agent_comes(agent_dir, agent));
 	for (unsigned i = 0; i < 2; i++)
-		at_once(call_agent, NULL, &pid[i]);
+		pid[i] = attacker_begin(call_agent, NULL, ready[0]);
 	for (unsigned i = 0; i < TRIES; i++) {
 		answered += agent_answers(agent_dir) > 0;
 		usleep(10000);

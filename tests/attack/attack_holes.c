@@ -222,13 +222,10 @@ static void memory_of_others_is_not_mapped(void **state)
 	comes_to_nothing(register_and_punch);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(rings_have_no_holes),
-		cmocka_unit_test(pools_have_no_holes),
-		cmocka_unit_test(memory_of_others_is_not_mapped),
-	};
-
-	return cmocka_run_group_tests(tests, setup, victim_teardown);
-}
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(rings_have_no_holes),
+	cmocka_unit_test(pools_have_no_holes),
+	cmocka_unit_test(memory_of_others_is_not_mapped),
+	{ 0 },
+};
+struct test_group test_group = { setup, victim_teardown };

@@ -364,20 +364,17 @@ static void memory_of_who_ends_is_not_the_control_threads(void **state)
 	assert_in_range(us, 0, 60000);
 }
 
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		/* The first ones: they look at the process that started the
-		 * node. */
-		cmocka_unit_test(memory_of_who_ends_is_not_the_control_threads),
-		cmocka_unit_test(the_first_process_becomes_a_guard),
-		cmocka_unit_test(who_comes_and_goes_takes_no_descriptors),
-		cmocka_unit_test(sockets_that_linger_are_closed),
-		cmocka_unit_test(memory_that_is_written_to_is_registered),
-		cmocka_unit_test(memory_that_is_written_to_is_handed_over),
-		cmocka_unit_test(files_whose_close_waits_are_closed),
-		cmocka_unit_test(a_process_that_takes_over_closes_none),
-	};
-
-	return cmocka_run_group_tests(tests, setup, victim_teardown);
-}
+const struct CMUnitTest test_list[] = {
+	/* The first ones: they look at the process that started the
+	 * node. */
+	cmocka_unit_test(memory_of_who_ends_is_not_the_control_threads),
+	cmocka_unit_test(the_first_process_becomes_a_guard),
+	cmocka_unit_test(who_comes_and_goes_takes_no_descriptors),
+	cmocka_unit_test(sockets_that_linger_are_closed),
+	cmocka_unit_test(memory_that_is_written_to_is_registered),
+	cmocka_unit_test(memory_that_is_written_to_is_handed_over),
+	cmocka_unit_test(files_whose_close_waits_are_closed),
+	cmocka_unit_test(a_process_that_takes_over_closes_none),
+	{ 0 },
+};
+struct test_group test_group = { setup, victim_teardown };

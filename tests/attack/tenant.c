@@ -125,6 +125,15 @@ pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)
 	_exit(fn(arg));
 }
 
+pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready)
+{
+	pid_t pid = tenant_begin(ATTACKER, fn, arg);
+	char byte;
+
+	assert_int_equal(read(ready, &byte, 1), 1);
+	return pid;
+}
+
 int tenant_end(pid_t pid)
 {
 	int status;

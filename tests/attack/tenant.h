@@ -41,6 +41,9 @@ int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 void tenant_many_descriptors(void);
 /* For children: tell the test by the pipe, and stay until killed. */
 int tenant_stay(int pipe);
+/* Begin as ATTACKER; returns when the child has told by the pipe whose other end is
+ * ready. */
+pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready);
 
 /* For children, which must not end the test: connect to a socket of the node;
  * the socket or -errno. */
