@@ -23,10 +23,13 @@
 #include "peer/handover/handover.h"
 #include "proxy.h"
 
-#define SETTLE_LIMIT (5 * MPIB_SEC)
+#define SETTLE_LIMIT (7 * MPIB_SEC)
 /* When what clients have begun is ended, if it has not come to an end itself: no
  * client keeps the others waiting for long, nor the operator. */
 #define PRESS_AFTER (2 * MPIB_SEC)
+/* The same of what peers have to answer for, which one that hands over itself does
+ * not for as long as HAND_LIMIT_MS. */
+#define PRESS_PEERS_AFTER (4500 * MPIB_MSEC)
 #define MAP_LIMIT (30 * MPIB_SEC)
 #define FENCE_LIMIT (3 * MPIB_SEC) /* for the peers' answers */
 #define LOOK MPIB_MSEC
@@ -49,12 +52,26 @@ static uint64_t source_until(const struct mpib_upgrade *u, uint64_t ns)
 	return own < all ? own : all;
 }
 
-static bool source_presses(const struct mpib_upgrade *u)
+/* Whether so long has gone by, or a part of the clients' patience. */
+static bool source_presses(const struct mpib_upgrade *u, uint64_t after,
+			   unsigned tenths)
 {
-	uint64_t part = patience_part(u, 4);
+	uint64_t part = patience_part(u, tenths);
 
-	return mpib_now_ns() - u->paused_ns >
-	       (part < PRESS_AFTER ? part : PRESS_AFTER);
+	return mpib_now_ns() - u->paused_ns > (part < after ? part : after);
+}
+
+/* Have what has not settled in time end. */
+static void source_press(struct mpib_upgrade *u)
+{
+	if (!u->pressed && source_presses(u, PRESS_AFTER, 4)) {
+		u->pressed = true;
+		proxy_clients_press(&u->proxy->clients);
+	}
+	if (!u->peers_pressed && source_presses(u, PRESS_PEERS_AFTER, 7)) {
+		u->peers_pressed = true;
+		mpib_broker_press(u->proxy->broker);
+	}
 }
 
 /* Everything is the new proxy's now. This process must not touch what both
@@ -268,23 +285,19 @@ static void send_clients(struct mpib_upgrade *u)
 
 static void source_settle(struct mpib_upgrade *u)
 {
-	struct mpib_proxy *p = u->proxy;
 	char why[MPIB_WHY_MAX];
 	int rc = source_settled(u, why);
 
-	if (rc == -EBUSY || mpib_loop_now(&p->loop) > u->deadline) {
+	if (rc == -EBUSY || mpib_loop_now(&u->proxy->loop) > u->deadline) {
 		mpib_upgrade_give_up(u, "%s", why);
 		return;
 	}
-	if (rc < 0 && !u->pressed && source_presses(u)) {
-		u->pressed = true;
-		proxy_clients_press(&p->clients);
-		mpib_broker_press(p->broker);
-	}
-	if (rc < 0)
+	if (rc < 0) {
+		source_press(u);
 		look_again(u);
-	else
+	} else {
 		send_clients(u);
+	}
 }
 
 static void source_on_look(void *arg)
@@ -309,7 +322,7 @@ void mpib_source_settle(struct mpib_upgrade *u)
 	struct mpib_proxy *p = u->proxy;
 
 	u->state = MPIB_UPGRADE_SETTLING;
-	u->pressed = false;
+	u->pressed = u->peers_pressed = false;
 	u->paused_ns = mpib_now_ns();
 	u->deadline = source_until(u, SETTLE_LIMIT);
 	proxy_clients_pause(&p->clients, true);

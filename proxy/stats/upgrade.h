@@ -45,7 +45,8 @@ struct mpib_upgrade {
 	struct mpib_timer reap;
 	struct mpib_io watch;
 	struct mpib_timer timer;
-	bool pressed; /* what did not settle was told to end */
+	/* What clients, and what peers, did not settle was told to end. */
+	bool pressed, peers_pressed;
 	uint64_t deadline, began_ns;
 	uint64_t paused_ns; /* clients get no answers since */
 };

@@ -45,7 +45,7 @@ static void stop_proxy(const struct sim_fault *f)
 
 /* Longer than a peer may be silent, now and then. Who has not reached it before
  * knows of its other address by the cluster's key alone; and an upgrade, as also
- * a device that comes back is, waits 2 s for what the peer has to answer. */
+ * a device that comes back is, waits 4.5 s for what the peer has to answer. */
 static unsigned network_lasts(void)
 {
 	static const enum sim_fault_kind upgrades[] = {
