@@ -16,8 +16,9 @@ struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
 	/* wire/share.c: turns of the context, when a socket of its QPs was
-	 * served, and up to when credit has grown. */
-	uint64_t turn, grown;
+	 * served, up to when credit has grown, and until when it counts as one that
+	 * moved much. */
+	uint64_t turn, grown, much_until;
 	int64_t credit; /* bytes; above 0: it moves little */
 };
 

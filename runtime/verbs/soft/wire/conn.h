@@ -21,6 +21,7 @@
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
 #define SOFT_SHARED_BYTES (96u << 10) /* in a turn that is shared */
+#define SOFT_LITTLE_BYTES (64u << 10) /* with somebody who moves little */
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
 #define SOFT_LEAD 16384 /* the same, of what is read before direct.c goes on */
 #define SOFT_KEEP 128 /* most bytes kept for the next: a part of a header */
@@ -165,7 +166,7 @@ void soft_stream_last_words(struct soft_conn *conn);
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
 
 /* share.c */
-/* A turn begins: whether it is shared. */
+/* A turn begins: whether it is shared, and with whom. */
 void soft_share_begin(struct soft_ctx *ctx);
 /* Whether conn has to wait for a later turn, as others share this one. */
 bool soft_share_over(const struct soft_conn *conn);

@@ -9,7 +9,10 @@
  * Who moves little comes first, as in fq_codel (RFC 8290) who is new: while
  * such a domain has an operation in a turn, those that move much wait for the
  * next one. And they rest in each turn that follows one of theirs, so that a
- * thread with several devices is on to the next one sooner.
+ * thread with several devices is on to the next one sooner. While one who moves
+ * little was there lately they rest on all devices, until that of their last
+ * operation has had a turn without: one of theirs at most is then between two turns
+ * of a device, and it is shorter, since nothing cuts it off once it has begun.
  *
  * It is the thread that is shared, not the device: who waits for a turn waits for
  * those of all devices that the thread turns, be it that he uses only one.
@@ -28,13 +31,30 @@
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
+/* Turns of the thread's devices for which who moved little counts as there: a peer's
+ * answer takes a few. Each such message costs the others that much, and no more. */
+#define LITTLE_LATELY 128
+/* Turns of a device for which who moved much is not one who moves little, whatever it
+ * moves: its peers' answers are small. */
+#define MUCH_LATELY 16384
+/* The others rest no longer, if that device has no turn. */
+#define REST_MOST 64
+
 static _Thread_local struct {
-	uint64_t turns, shared_until;
+	uint64_t turns, shared_until, little_until;
+	uint64_t much_at; /* turn of the last operation of who moves much */
+	uint64_t rest_until;
 } mine;
 
 void soft_share_begin(struct soft_ctx *ctx)
 {
-	ctx->shared = ++mine.turns < mine.shared_until;
+	bool little = ++mine.turns < mine.little_until;
+
+	ctx->shared = mine.turns < mine.shared_until;
+	ctx->rest = little && mine.turns <= mine.rest_until;
+	ctx->most = little ? SOFT_LITTLE_BYTES : SOFT_SHARED_BYTES;
+	if (ctx->much_at == mine.much_at)
+		mine.rest_until = mine.turns;
 }
 
 static bool moves_little(const struct soft_ctx *ctx, struct soft_pd *pd)
@@ -49,18 +69,26 @@ static bool moves_little(const struct soft_ctx *ctx, struct soft_pd *pd)
 	return pd->credit > 0;
 }
 
+static bool moved_much(const struct soft_ctx *ctx, const struct soft_pd *pd)
+{
+	return ctx->turn <= pd->much_until;
+}
+
 bool soft_share_over(const struct soft_conn *conn)
 {
 	const struct soft_ctx *ctx = conn->ctx;
 	struct soft_pd *pd;
+	bool little;
 
 	if (!ctx->shared || !conn->qp)
 		return false;
 	pd = conn->qp->pd;
 	if (pd->turn == ctx->turn)
 		return true;
-	return !moves_little(ctx, pd) &&
-	       (ctx->little || pd->turn + 1 == ctx->turn);
+	little = moves_little(ctx, pd);
+	if (ctx->rest && moved_much(ctx, pd))
+		return true;
+	return !little && (ctx->little || pd->turn + 1 == ctx->turn);
 }
 
 /* Not in two turns on end: all are served in list order then, however many they
@@ -83,6 +111,11 @@ void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd)
 		mine.shared_until = mine.turns + LATELY;
 	ctx->served = pd;
 	pd->turn = ctx->turn;
+	if (moved_much(ctx, pd)) {
+		mine.much_at = ctx->much_at = mine.turns;
+		mine.rest_until = mine.turns + REST_MOST;
+		ctx->rest = mine.turns < mine.little_until;
+	}
 }
 
 static void share_charge(const struct soft_ctx *ctx, struct soft_pd *pd,
@@ -92,6 +125,10 @@ static void share_charge(const struct soft_ctx *ctx, struct soft_pd *pd,
 	pd->credit -= bytes;
 	if (pd->credit < -SAVED)
 		pd->credit = -SAVED;
+	if (pd->credit <= 0)
+		pd->much_until = ctx->turn + MUCH_LATELY;
+	else if (!moved_much(ctx, pd))
+		mine.little_until = mine.turns + LITTLE_LATELY;
 }
 
 void soft_share_pay(const struct soft_ctx *ctx)
