@@ -12,7 +12,7 @@
 #define MANY 6
 #define LONG (4u << 20)
 #define PART (96u << 10) /* of a long message, in a turn */
-#define SHORTER (64u << 10) /* the same, beside somebody who moves little */
+#define SHORTER (80u << 10) /* the same, beside somebody who moves little */
 #define LATELY 131072 /* turns that a thread counts as shared */
 
 struct pairs {

@@ -21,7 +21,7 @@
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
 #define SOFT_SHARED_BYTES (96u << 10) /* in a turn that is shared */
-#define SOFT_LITTLE_BYTES (64u << 10) /* with somebody who moves little */
+#define SOFT_LITTLE_BYTES (80u << 10) /* with somebody who moves little */
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
 #define SOFT_LEAD 16384 /* the same, of what is read before direct.c goes on */
 #define SOFT_KEEP 128 /* most bytes kept for the next: a part of a header */

@@ -11,7 +11,7 @@
  * next one. And they rest in each turn that follows one of theirs, so that a
  * thread with several devices is on to the next one sooner. While one who moves
  * little was there lately they rest on all devices, until that of their last
- * operation has had a turn without: one of theirs at most is then between two turns
+ * operation has had a turn without: one of each at most is then between two turns
  * of a device, and it is shorter, since nothing cuts it off once it has begun.
  *
  * It is the thread that is shared, not the device: who waits for a turn waits for
@@ -34,8 +34,9 @@
 /* Turns of the thread's devices for which who moved little counts as there: a peer's
  * answer takes a few. Each such message costs the others that much, and no more. */
 #define LITTLE_LATELY 128
-/* Turns of a device for which who moved much is not one who moves little, whatever it
- * moves: its peers' answers are small. */
+/* Who had an operation of this many bytes moves much for so many turns of the device,
+ * whatever it moves: its peers' answers are small. Shorter ones are waited for. */
+#define MUCH (32 << 10)
 #define MUCH_LATELY 16384
 /* The others rest no longer, if that device has no turn. */
 #define REST_MOST 64
@@ -114,7 +115,6 @@ void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd)
 	if (moved_much(ctx, pd)) {
 		mine.much_at = ctx->much_at = mine.turns;
 		mine.rest_until = mine.turns + REST_MOST;
-		ctx->rest = mine.turns < mine.little_until;
 	}
 }
 
@@ -125,9 +125,9 @@ static void share_charge(const struct soft_ctx *ctx, struct soft_pd *pd,
 	pd->credit -= bytes;
 	if (pd->credit < -SAVED)
 		pd->credit = -SAVED;
-	if (pd->credit <= 0)
+	if (bytes >= MUCH)
 		pd->much_until = ctx->turn + MUCH_LATELY;
-	else if (!moved_much(ctx, pd))
+	else if (pd->credit > 0 && !moved_much(ctx, pd))
 		mine.little_until = mine.turns + LITTLE_LATELY;
 }
 
