@@ -183,6 +183,7 @@ void sim_hca_proc_ended(struct sim_proc *proc)
 			if (ctx->owner != proc)
 				continue;
 			sim_ctx_die(ctx);
+			ctx->ended = true;
 			LIST_FOREACH(qp, &ctx->all_qps, link)
 			{
 				sim_qp_unlist(qp);

@@ -59,6 +59,7 @@ struct sim_ctx {
 	struct sim_proc *owner;
 	LIST_ENTRY(sim_ctx) link;
 	bool dead; /* the device went, or the process did */
+	bool ended; /* with its process */
 	bool told; /* the process, that the device went */
 	bool hung; /* it is dead because its firmware did not answer */
 	struct sim_file *async;

@@ -125,6 +125,9 @@ static void on_show(void *arg)
 {
 	struct sim_cq *q = arg;
 
+	/* Its channel's descriptor was closed with the others. */
+	if (sim_ctx(q->ibv.context)->ended)
+		return;
 	while (q->shown != q->made) {
 		const struct sim_cqe *e = &q->ring[q->shown % q->room];
 
