@@ -12,7 +12,8 @@
  * thread with several devices is on to the next one sooner. While one who moves
  * little was there lately they rest on all devices, until that of their last
  * operation has had a turn without: one of each at most is then between two turns
- * of a device, and it is shorter, since nothing cuts it off once it has begun.
+ * of a device, and it is shorter, since nothing cuts it off once it has begun. The
+ * device that has rested for longest comes next, whatever the order of turns.
  *
  * It is the thread that is shared, not the device: who waits for a turn waits for
  * those of all devices that the thread turns, be it that he uses only one.
@@ -45,14 +46,26 @@ static _Thread_local struct {
 	uint64_t turns, shared_until, little_until;
 	uint64_t much_at; /* turn of the last operation of who moves much */
 	uint64_t rest_until;
-} mine;
+	uint64_t waits; /* much_at of the device that has rested for longest */
+} mine = { .waits = UINT64_MAX };
+
+/* One that rests and whose last operation is older comes first: else two devices
+ * whose turns keep step, and of which one rests at each chance, stay so for ever. */
+static bool rests(const struct soft_ctx *ctx)
+{
+	return mine.turns <= mine.rest_until ||
+	       (ctx->much_at > mine.waits &&
+		mine.turns <= mine.much_at + REST_MOST);
+}
 
 void soft_share_begin(struct soft_ctx *ctx)
 {
 	bool little = ++mine.turns < mine.little_until;
 
+	if (ctx->much_at > mine.turns)
+		ctx->much_at = 0; /* another thread's, which had more turns */
 	ctx->shared = mine.turns < mine.shared_until;
-	ctx->rest = little && mine.turns <= mine.rest_until;
+	ctx->rest = little && rests(ctx);
 	ctx->most = little ? SOFT_LITTLE_BYTES : SOFT_SHARED_BYTES;
 	if (ctx->much_at == mine.much_at)
 		mine.rest_until = mine.turns;
@@ -79,7 +92,7 @@ bool soft_share_over(const struct soft_conn *conn)
 {
 	const struct soft_ctx *ctx = conn->ctx;
 	struct soft_pd *pd;
-	bool little;
+	bool little, much;
 
 	if (!ctx->shared || !conn->qp)
 		return false;
@@ -87,9 +100,17 @@ bool soft_share_over(const struct soft_conn *conn)
 	if (pd->turn == ctx->turn)
 		return true;
 	little = moves_little(ctx, pd);
-	if (ctx->rest && moved_much(ctx, pd))
+	much = moved_much(ctx, pd);
+	if (ctx->rest && much) {
+		if (ctx->much_at < mine.waits)
+			mine.waits = ctx->much_at;
 		return true;
-	return !little && (ctx->little || pd->turn + 1 == ctx->turn);
+	}
+	if (!little && (ctx->little || pd->turn + 1 == ctx->turn))
+		return true;
+	if (much)
+		mine.waits = UINT64_MAX;
+	return false;
 }
 
 /* Not in two turns on end: all are served in list order then, however many they
