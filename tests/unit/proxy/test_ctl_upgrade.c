@@ -127,7 +127,7 @@ static void the_time_of_day_does_not_matter(void **state)
 		fail_msg("ended: %s", why);
 }
 
-/* A proxy has 30 s to start, 5 to settle, 30 to map, 3 to fence and 4 to hand over. */
+/* A proxy has 30 s to start, 7 to settle, 30 to map, 3 to fence and 4 to hand over. */
 static void a_slow_one_is_waited_for(void **state)
 {
 	of_a_look_s = 1;
