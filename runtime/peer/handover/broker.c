@@ -81,14 +81,10 @@ void mpib_broker_press(struct mpib_broker *b)
 	press_lane(l);
 	HASH_ITER(hh, b->conns, c, next)
 	{
-		if (conn_settled(c))
-			continue;
-		if (c->state != PEER_CONN_OVER)
-			peer_conn_fail(c, -ECANCELED,
-				       "its proxy is upgraded, and it was not "
-				       "open in time");
-		/* The peer does not answer: only the end of the lane does. */
-		else if (c->lane)
+		/* The peer does not answer: only the end of the lane does. A
+		 * connect that the peer has is not ended, for nothing would settle
+		 * by that: it goes on here. */
+		if (c->state == PEER_CONN_OVER && !conn_settled(c) && c->lane)
 			peer_lane_kill(c->lane, -ECANCELED,
 				       "its proxy is upgraded, and a "
 				       "connection of this lane did not "

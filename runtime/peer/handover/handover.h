@@ -22,8 +22,8 @@ void mpib_broker_hold(struct mpib_broker *b, bool on);
  * lanes that no connection uses and that cannot be handed over.
  */
 int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len);
-/* It takes too long until that is so: fail the connections that are being
- * opened, and kill the lanes of those that do not come to their end. */
+/* It takes too long until that is so: kill the lanes that do not come up, and
+ * those of connections that do not come to their end. */
 void mpib_broker_press(struct mpib_broker *b);
 
 /* The client of that engine client id, or NULL. */
