@@ -68,7 +68,7 @@ static void source_press(struct mpib_upgrade *u)
 		u->pressed = true;
 		proxy_clients_press(&u->proxy->clients);
 	}
-	if (!u->peers_pressed && source_presses(u, PRESS_PEERS_AFTER, 7)) {
+	if (!u->peers_pressed && source_presses(u, PRESS_PEERS_AFTER, 5)) {
 		u->peers_pressed = true;
 		mpib_broker_press(u->proxy->broker);
 	}

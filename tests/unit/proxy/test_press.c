@@ -168,10 +168,24 @@ static void it_presses_once_and_gives_up_in_the_end(void **state)
 			4502 * MPIB_MSEC);
 }
 
+/* What is left then is for the new process to map the clients' memory. */
+static void it_leaves_time_where_clients_have_little(void **state)
+{
+	struct mpib_proxy *p = *state;
+
+	p->cfg.answer = 2;
+	mpib_source_settle(&p->upgrade);
+	while (!peers_pressed)
+		pass(p, MPIB_MSEC);
+	assert_in_range(p->upgrade.deadline - now_ns, 590 * MPIB_MSEC,
+			800 * MPIB_MSEC);
+}
+
 #define settle_test(f) cmocka_unit_test_setup_teardown(f, settle, unsettle)
 
 const struct CMUnitTest test_list[] = {
 	settle_test(it_outwaits_a_peer_that_hands_over),
 	settle_test(it_presses_once_and_gives_up_in_the_end),
+	settle_test(it_leaves_time_where_clients_have_little),
 	{ 0 },
 };
