@@ -150,9 +150,8 @@ static void a_peer_that_lies_harms_itself_alone(void **state)
 	pid_t pid[LIARS];
 
 	attack_needs_root();
-	for (unsigned i = 0; i < LIARS; i++) {
+	for (unsigned i = 0; i < LIARS; i++)
 		pid[i] = attacker_begin(lie_without_end, &port[i], ready[0]);
-	}
 	for (unsigned i = 0; i < 5; i++) {
 		json_t *cluster = ask_politely("cluster");
 

@@ -200,55 +200,25 @@ static void control_calls_to_a_stopped_proxy_end_by_client_answer(void **state)
 	       "again\n");
 }
 
-static struct mpib_client *attach_to(const struct node *n)
-{
-	struct mpib_attach_opts opts = { .size = sizeof(opts),
-					 .run_dir = n->dir };
-	struct mpib_client *c;
-
-	assert_int_equal(mpib_attach(&opts, &c), 0);
-	return c;
-}
-
-static int until_ready(struct mpib_conn *conn)
-{
-	unsigned long long since = node_ms();
-	int rc = 0;
-
-	while (rc == 0 && node_ms() - since < HANG_MS)
-		rc = mpib_ready(conn);
-	if (rc < 0)
-		print_error("%s\n", mpib_strerror());
-	return rc;
-}
-
 /* Which is refused, for the connect cannot be taken back, and then goes on. */
 static void a_connect_to_a_stopped_proxy_outlives_an_upgrade(void **state)
 {
 	const char *const argv[] = { "mpibctl", "-s", node[0].dir, "upgrade",
 				     NULL };
-	struct mpib_client *from, *to;
-	struct mpib_conn *tx, *rx;
-	struct mpib_listener *l;
-	struct mpib_handle h;
+	struct mover m;
 	struct run run;
 
 	start("--client-answer", "1");
-	from = attach_to(&node[0]);
-	to = attach_to(&node[1]);
-	assert_int_equal(mpib_listen(to, &h, &l), 0);
-	assert_int_equal(mpib_connect(from, &h, -1, &tx), 0);
+	mover_must(mover_call(&m, node[0].dir, node[1].dir, ROOM, true, 5));
 	usleep(300000); /* until the other proxy has it */
 	child_freeze(node[1].pid);
 	run_wait(&run, argv);
 	assert_int_equal(run.status, 1);
 	assert_in(run.err, "is being opened or closed");
 	kill(node[1].pid, SIGCONT);
-	assert_int_equal(mpib_accept(l, &rx), 0);
-	assert_int_equal(until_ready(tx), 1);
-	assert_int_equal(until_ready(rx), 1);
-	mpib_detach(from);
-	mpib_detach(to);
+	mover_must(mover_answer(&m));
+	mover_must(mover_wait(&m));
+	mover_close(&m);
 	printf("a connect that a stopped proxy had: no upgrade, and it opens\n");
 }
 
