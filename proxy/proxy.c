@@ -32,7 +32,7 @@ static void proxy_on_signal(void *arg, uint32_t events)
 	if (read(p->signals, &info, sizeof(info)) != sizeof(info))
 		return;
 	if (info.ssi_signo == SIGUSR2) {
-		mpib_upgrade_start(&p->upgrade, NULL);
+		mpib_upgrade_start(&p->upgrade, NULL, false);
 		return;
 	}
 	mpib_event(MPIB_LOG_INFO, "stop", NULL,

@@ -71,6 +71,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  mpib_ctl_metrics, "the same in the format of Prometheus" },
 	{ "upgrade", "now", true, "[PATH]", 0, 1, "upgrade", mpib_ctl_upgrade,
 	  "hand over to a new mpib-proxy; clients notice a pause" },
+	{ "upgrade", "force", false, "[PATH]", 0, 1, "upgrade force",
+	  mpib_ctl_upgrade, "the same; what cannot be handed over ends" },
 	{ "upgrade", "show", false, "", 0, 0, "upgrades", mpib_ctl_show,
 	  "how the last one ended" },
 	{ "ping", "show", true, "", 0, 0, NULL, mpib_ctl_ping,

@@ -96,7 +96,7 @@ static void readopt_hand_over(struct mpib_readopt *r, uint32_t lost)
 		   "anew takes over",
 		   name_of(r, lost, name, sizeof(name)));
 	r->trying = true;
-	mpib_upgrade_start(&r->proxy->upgrade, "/proc/self/exe");
+	mpib_upgrade_start(&r->proxy->upgrade, "/proc/self/exe", false);
 }
 
 static void readopt_on_answer(void *arg, uint32_t events)

@@ -230,6 +230,24 @@ static void look_again(struct mpib_upgrade *u)
 	mpib_timer_arm(&u->proxy->loop, &u->timer, LOOK, source_on_look, u);
 }
 
+/* Not all peers have stopped their ends of the rails. */
+static void source_await_fences(struct mpib_upgrade *u)
+{
+	struct mpib_broker *b = u->proxy->broker;
+	uint64_t now = mpib_loop_now(&u->proxy->loop), part;
+	char why[MPIB_WHY_MAX];
+
+	if (now > u->deadline) {
+		mpib_broker_fences_why(b, why, sizeof(why));
+		mpib_upgrade_give_up(u, "%s", why);
+		return;
+	}
+	part = (u->deadline - u->began_ns) / 6;
+	if (now - u->began_ns > part)
+		mpib_broker_press_fences(b, now - u->began_ns > 4 * part);
+	look_again(u);
+}
+
 static void source_fence(struct mpib_upgrade *u)
 {
 	struct mpib_proxy *p = u->proxy;
@@ -237,12 +255,7 @@ static void source_fence(struct mpib_upgrade *u)
 
 	mpib_engine_leave(p->engine);
 	if (!mpib_engine_left(p->engine)) {
-		if (mpib_loop_now(&p->loop) > u->deadline)
-			mpib_upgrade_give_up(
-				u, "another node does not stop its end of the "
-				   "rails (see mpibctl peers)");
-		else
-			look_again(u);
+		source_await_fences(u);
 		return;
 	}
 	mpib_engine_halt(p->engine);
@@ -327,6 +340,8 @@ void mpib_source_settle(struct mpib_upgrade *u)
 	u->deadline = source_until(u, SETTLE_LIMIT);
 	proxy_clients_pause(&p->clients, true);
 	mpib_broker_hold(p->broker, true);
+	if (u->force)
+		mpib_broker_force(p->broker);
 	mpib_proxy_http(p, false);
 	source_settle(u);
 }

@@ -222,7 +222,7 @@ static int upgrade_may_start(struct mpib_upgrade *u, const char *path)
 				      : 0;
 }
 
-int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
+int mpib_upgrade_start(struct mpib_upgrade *u, const char *path, bool force)
 {
 	struct mpib_proxy *p = u->proxy;
 	const struct mpib_spawn how = {
@@ -239,6 +239,7 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 	rc = upgrade_may_start(u, how.path);
 	if (rc < 0)
 		return rc;
+	u->force = force;
 	rc = mpib_spawn_guard(p->takeover ? p->takeover->base.guard : -1,
 			      p->cfg.daemon, u->guard);
 	if (rc == 0)
@@ -251,8 +252,8 @@ int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
 	mpib_plays_end(&p->plays, "an upgrade begins");
 	mpib_channel_patience(u->sock, mpib_source_limit_ms(p->cfg.silence));
 	u->state = MPIB_UPGRADE_STARTING;
-	mpib_event(MPIB_LOG_INFO, "upgrade", NULL, "%s, pid %d, gets ready",
-		   how.path, (int)u->pid);
+	mpib_event(MPIB_LOG_INFO, "upgrade", NULL, "%s, pid %d, gets ready%s",
+		   how.path, (int)u->pid, force ? ", by force" : "");
 	rc = send_base(u);
 	if (rc == 0)
 		rc = mpib_loop_add(&p->loop, &u->watch, u->sock, EPOLLIN,

@@ -200,18 +200,22 @@ json_t *mpib_admin_set(struct mpib_ask *ask)
 
 json_t *mpib_admin_upgrade(struct mpib_ask *ask)
 {
-	const char *path = ask->argc ? ask->argv[0] : NULL;
+	bool force = ask->argc && !strcmp(ask->argv[0], "force");
+	const char *path = ask->argc > force ? ask->argv[force] : NULL;
 	struct mpib_upgrade *u = ask->admin->upgrade;
 	char why[200];
 	int rc;
 
+	if (ask->argc > 1u + force)
+		return mpib_ask_fail(ask, "give one path",
+				     "\"%.64s\" is one more", ask->argv[1]);
 	if (path && (mpib_trust_caller(ask->sock, why, sizeof(why)) < 0 ||
 		     mpib_trust_path(path, ask->uid, why, sizeof(why)) < 0))
 		return mpib_ask_fail(ask,
 				     "replace the running proxy's program and "
 				     "upgrade without a path",
 				     "%s", why);
-	rc = mpib_upgrade_start(u, path);
+	rc = mpib_upgrade_start(u, path, force);
 	if (rc == -EALREADY)
 		return mpib_ask_fail(ask, "upgrades tells how far it is",
 				     "an upgrade is under way already");

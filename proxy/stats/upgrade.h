@@ -36,6 +36,7 @@ struct mpib_upgrade {
 	enum mpib_upgrade_state state;
 	uint32_t count; /* upgrades that succeeded, in all processes */
 	bool over; /* the proxy stops: none begins any more */
+	bool force; /* connections end that cannot be handed over */
 	bool failed; /* the latest upgrade failed; error says why */
 	char error[MPIB_WHY_MAX];
 	pid_t pid; /* of the new proxy */
@@ -55,9 +56,10 @@ struct mpib_upgrade {
 void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_proxy *p,
 		       char **argv);
 /* Begin an upgrade to the program at path; NULL: the file now at the running
- * program's path. 0, or -errno with u->error set; -EALREADY without it.
- * -ESHUTDOWN: the proxy stops. */
-int mpib_upgrade_start(struct mpib_upgrade *u, const char *path);
+ * program's path. force: connections that cannot be handed over, or whose peer does
+ * not answer, end instead of it. 0, or -errno with u->error set; -EALREADY without
+ * it. -ESHUTDOWN: the proxy stops. */
+int mpib_upgrade_start(struct mpib_upgrade *u, const char *path, bool force);
 /* The proxy stops: give up an upgrade that is under way, and begin none. */
 void mpib_upgrade_stop(struct mpib_upgrade *u);
 /* State and outcome of the latest upgrade, for the stats socket. */

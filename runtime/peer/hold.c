@@ -43,6 +43,7 @@ void mpib_broker_hold(struct mpib_broker *b, bool on)
 	struct peer_conn *c, *next;
 
 	b->holding = on;
+	b->forced = b->forced && on;
 	HASH_ITER(hh, b->conns, c, next)
 	{
 		if (on)
@@ -50,6 +51,11 @@ void mpib_broker_hold(struct mpib_broker *b, bool on)
 		else if (c->state == PEER_CONN_HELD)
 			peer_conn_begin(c);
 	}
+}
+
+void mpib_broker_force(struct mpib_broker *b)
+{
+	b->forced = true;
 }
 
 void peer_conn_renew(struct peer_conn *c)

@@ -196,7 +196,8 @@ struct mpib_broker {
 	uint64_t request_ns, connect_ns; /* request_ns 0: no limit */
 	struct mpib_timer sweep; /* looks for requests older than request_ns */
 	bool sweeping;
-	bool holding; /* connects wait, since a hand-over is under way */
+	/* Connects wait for a hand-over, which ends what it cannot hand over. */
+	bool holding, forced;
 	unsigned silence_s;
 	uint64_t serial, sessions;
 	struct mpib_door door[MPIB_DOORS];
@@ -378,8 +379,7 @@ struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
 
 /* hold.c */
-/* peer_conn_renew(): the peer closed the lane that the connect was offered on,
- * since nothing used it: once the peer has answered, begin anew.
+/* peer_conn_renew(): the lane ends that the connect was offered on: begin anew.
  * peer_conn_recall(): the peer dropped the recalled CONN_OPEN.
  * peer_conn_held(): this end is cleaned up as well, so the connect is HELD. */
 void peer_conn_renew(struct peer_conn *c);

@@ -34,6 +34,15 @@ static void upgrade(unsigned node)
 		sim_proc_signal(proxy, SIGUSR2);
 }
 
+/* Connections may end by one that is forced. */
+static void upgrade_may_force(const struct sim_fault *f)
+{
+	if (plan->hard && f->rail)
+		sim_node_tell(f->node, "upgrade force\n");
+	else
+		upgrade(f->node);
+}
+
 /* A proxy stops for less than its peers' patience, where no error may show. */
 static void stop_proxy(const struct sim_fault *f)
 {
@@ -248,7 +257,7 @@ static void strike(struct sim_fault *f)
 		upgrade(f->node);
 		break;
 	case SIM_FAULT_UPGRADE:
-		upgrade(f->node);
+		upgrade_may_force(f);
 		break;
 	default:
 		strike_device(f);

@@ -23,7 +23,8 @@
 /* Fence every rail that is not fenced yet; to be called again until
  * mpib_engine_left(). The rails stay down from now on. */
 void mpib_engine_leave(struct mpib_engine *engine);
-/* Whether every rail of every lane is down. */
+/* Whether every rail of the lane, or of every lane, is down. */
+bool mpib_lane_left(const struct mpib_lane *lane);
 bool mpib_engine_left(const struct mpib_engine *engine);
 /* Bring the rails back that are down: in the new process after the hand-over,
  * or in the old one if the hand-over failed. */

@@ -38,16 +38,23 @@ static bool is_down(const struct mpib_rail_control *ctl)
 	return ctl->fence.state == MPIB_FENCE_DOWN && !ctl->replaying;
 }
 
+bool mpib_lane_left(const struct mpib_lane *lane)
+{
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (!is_down(&lane->ctl.rail[r]))
+			return false;
+	}
+	return true;
+}
+
 bool mpib_engine_left(const struct mpib_engine *engine)
 {
 	const struct mpib_lane *lane;
 
 	TAILQ_FOREACH(lane, &engine->lanes, made_link)
 	{
-		for (unsigned r = 0; r < lane->rails; r++) {
-			if (!is_down(&lane->ctl.rail[r]))
-				return false;
-		}
+		if (!mpib_lane_left(lane))
+			return false;
 	}
 	return true;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/log.h"
 #include "engine/handover/handover.h"
 #include "peer/handover/serialize.h"
 
@@ -16,6 +17,44 @@ static bool conn_settled(const struct peer_conn *c)
 		return !c->conn && !c->lane && !c->dropped;
 	return c->state == PEER_CONN_READY || c->state == PEER_CONN_ACCEPT ||
 	       c->state == PEER_CONN_HELD;
+}
+
+/* Whether connections would end with the lane, or connects of the peer's. A connect
+ * of this node's that the peer has not answered begins anew. */
+static bool lane_carries(const struct peer_lane *l)
+{
+	const struct peer_conn *c;
+
+	TAILQ_FOREACH(c, &l->conns, lane_entry)
+	{
+		if (c->state == PEER_CONN_READY)
+			return true;
+	}
+	return !TAILQ_EMPTY(&l->offers);
+}
+
+static bool lane_may_end(const struct peer_lane *l)
+{
+	return l->peer->broker->forced || !lane_carries(l);
+}
+
+static void lane_end(struct peer_lane *l, const char *why)
+{
+	struct peer_conn *c, *next;
+
+	if (lane_carries(l))
+		mpib_warn("peer %s: %s, and the upgrade is forced: "
+			  "connections end with their lane",
+			  l->peer->label, why);
+	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
+		next = TAILQ_NEXT(c, lane_entry);
+		if (c->state == PEER_CONN_OPEN)
+			peer_conn_renew(c);
+	}
+	/* Were the peer's connects to begin anew, as they do where a lane is
+	 * cancelled, their new lane would be in the way as well. */
+	peer_lane_kill(l, TAILQ_EMPTY(&l->offers) ? -ECANCELED : -ECONNRESET,
+		       why);
 }
 
 static int lane_settled(struct peer_lane *l, char *why, size_t why_len)
@@ -29,17 +68,33 @@ static int lane_settled(struct peer_lane *l, char *why, size_t why_len)
 	}
 	if (can)
 		return 0;
-	if (l->state == PEER_LANE_UP && l->uses > 0) {
+	if (l->state == PEER_LANE_UP && !lane_may_end(l)) {
 		snprintf(why, why_len,
 			 "connections to %s cannot be moved: they have no "
-			 "fail-over between two rails (close them first)",
+			 "fail-over between two rails (close them first, or "
+			 "have mpibctl upgrade force end them)",
 			 l->peer->label);
 		return -EBUSY;
 	}
-	if (l->state == PEER_LANE_UP)
-		peer_lane_kill(l, -ECANCELED, "its proxy is upgraded");
+	if (l->state == PEER_LANE_UP &&
+	    (l->peer->broker->forced || TAILQ_EMPTY(&l->conns)))
+		lane_end(l, "its proxy is upgraded, which a lane without "
+			    "fail-over does not outlive");
 	snprintf(why, why_len, "a lane to %s is on its way", l->peer->label);
 	return -EAGAIN;
+}
+
+static void conn_why(const struct peer_conn *c, char *why, size_t why_len)
+{
+	const char *label = c->lane ? c->lane->peer->label : NULL;
+
+	snprintf(
+		why, why_len,
+		"connection %u of client %u is being opened or closed%s%s%s",
+		c->index, engine_client_id(c->client->engine_client),
+		label ? ", for which peer " : "", label ? label : "",
+		label ? " does not answer (mpibctl upgrade force ends its lane)"
+		      : "");
 }
 
 int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len)
@@ -50,9 +105,7 @@ int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len)
 	for (const struct peer_conn *c = b->conns; c; c = c->hh.next) {
 		if (conn_settled(c))
 			continue;
-		snprintf(why, why_len,
-			 "connection %u of client %u is being opened or closed",
-			 c->index, engine_client_id(c->client->engine_client));
+		conn_why(c, why, why_len);
 		again = -EAGAIN;
 	}
 	HASH_ITER(hh, b->lanes, l, next)
@@ -65,30 +118,64 @@ int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len)
 	return again;
 }
 
-/* A lane that is not up carries nothing that could be handed over. */
-static void press_lane(struct peer_lane *l)
+/* Whether something waits for the peer that only the end of the lane ends. A close
+ * is not taken back; a connect is, unless others pay for that. */
+static bool lane_waits(const struct peer_lane *l)
 {
-	if (l->state == PEER_LANE_ASKED)
-		peer_lane_kill(l, -ECANCELED, "its proxy is upgraded");
+	const struct peer_conn *c;
+
+	if (!mpib_peer_quiescent(l->peer))
+		return lane_may_end(l);
+	TAILQ_FOREACH(c, &l->conns, lane_entry)
+	{
+		if (!conn_settled(c) &&
+		    (c->state == PEER_CONN_OVER || lane_may_end(l)))
+			return true;
+	}
+	return false;
 }
 
 void mpib_broker_press(struct mpib_broker *b)
 {
-	struct peer_conn *c, *next;
-	struct peer_lane *l, *after;
+	struct peer_lane *l, *next;
 
-	HASH_ITER(hh, b->lanes, l, after)
-	press_lane(l);
-	HASH_ITER(hh, b->conns, c, next)
+	HASH_ITER(hh, b->lanes, l, next)
 	{
-		/* The peer does not answer: only the end of the lane does. A
-		 * connect that the peer has is not ended, for nothing would settle
-		 * by that: it goes on here. */
-		if (c->state == PEER_CONN_OVER && !conn_settled(c) && c->lane)
-			peer_lane_kill(c->lane, -ECANCELED,
-				       "its proxy is upgraded, and a "
-				       "connection of this lane did not "
-				       "come to its end");
+		/* A lane that is not up carries nothing that could be handed
+		 * over. */
+		if (l->state == PEER_LANE_ASKED)
+			peer_lane_kill(l, -ECANCELED, "its proxy is upgraded");
+		else if (l->state == PEER_LANE_UP && lane_waits(l))
+			lane_end(l, "its proxy is upgraded, and the peer did "
+				    "not answer");
+	}
+}
+
+void mpib_broker_press_fences(struct mpib_broker *b, bool late)
+{
+	struct peer_lane *l, *next;
+
+	HASH_ITER(hh, b->lanes, l, next)
+	{
+		if (l->state == PEER_LANE_UP && !mpib_lane_left(l->lane) &&
+		    (late ? lane_may_end(l) : !lane_carries(l)))
+			lane_end(l, "its proxy is upgraded, and the peer did "
+				    "not stop its end of the rails");
+	}
+}
+
+void mpib_broker_fences_why(const struct mpib_broker *b, char *why,
+			    size_t why_len)
+{
+	const struct peer_lane *l;
+
+	snprintf(why, why_len, "lanes do not come to their end");
+	for (l = b->lanes; l; l = l->hh.next) {
+		if (l->state == PEER_LANE_UP && !mpib_lane_left(l->lane))
+			snprintf(why, why_len,
+				 "peer %s does not stop its end of the rails "
+				 "(mpibctl upgrade force ends its lanes)",
+				 l->peer->label);
 	}
 }
 

@@ -22,9 +22,21 @@ void mpib_broker_hold(struct mpib_broker *b, bool on);
  * lanes that no connection uses and that cannot be handed over.
  */
 int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len);
-/* It takes too long until that is so: kill the lanes that do not come up, and
- * those of connections that do not come to their end. */
+/*
+ * What takes too long until that is so, or until mpib_engine_left(): end the lanes
+ * that wait for their peer, if they do not come up, have a connection that does not
+ * come to its end, or a connect or rails that it does not answer for. A connect is
+ * held then. Where only connects or rails are waited for, a lane with a connection
+ * that is ready is ended by force alone, and for rails when it is late.
+ */
 void mpib_broker_press(struct mpib_broker *b);
+void mpib_broker_press_fences(struct mpib_broker *b, bool late);
+/* Which peer has not stopped its end of the rails, and what helps. */
+void mpib_broker_fences_why(const struct mpib_broker *b, char *why,
+			    size_t why_len);
+/* An operator has it so: what cannot be handed over is ended, until
+ * mpib_broker_hold() is off. */
+void mpib_broker_force(struct mpib_broker *b);
 
 /* The client of that engine client id, or NULL. */
 typedef struct peer_client *peer_client_fn(void *arg, uint32_t client);

@@ -40,7 +40,7 @@ const char *mpib_rail_name(unsigned rail)
 	return rail ? "SUP" : "SOUT";
 }
 
-int mpib_upgrade_start(struct mpib_upgrade *u, const char *path)
+int mpib_upgrade_start(struct mpib_upgrade *u, const char *path, bool force)
 {
 	assert_string_equal(path, "/proc/self/exe");
 	u->state = MPIB_UPGRADE_STARTING;

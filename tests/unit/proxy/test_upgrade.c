@@ -56,7 +56,8 @@ static void upgrade_fails(const char *why)
 	assert_non_null(p);
 	assert_int_equal(mpib_loop_init(&p->loop), 0);
 	mpib_upgrade_init(&p->upgrade, p, argv);
-	assert_int_equal(mpib_upgrade_start(&p->upgrade, "/bin/true"), 0);
+	assert_int_equal(mpib_upgrade_start(&p->upgrade, "/bin/true", false),
+			 0);
 	assert_true(p->upgrade.failed);
 	assert_non_null(strstr(p->upgrade.error, why));
 	while (p->upgrade.reap.armed)
