@@ -105,9 +105,14 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	struct in6_addr addr;
 
 	memcpy(&addr, handle->second, sizeof(addr));
-	if (p->broker->key.set && is_new(p) && is_there(&addr) &&
-	    mpib_peer_at(p->broker, &addr))
-		p->second = addr;
+	if (!p->broker->key.set || !is_new(p) || !is_there(&addr) ||
+	    !mpib_peer_at(p->broker, &addr))
+		return;
+	p->second = addr;
+	/* A call may be under way by a handle that names the first address
+	 * alone, and be given longer for that. */
+	if (p->link)
+		mpib_second_patience(p, p->link, true);
 }
 
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,

@@ -283,6 +283,30 @@ static void one_never_reached_is_called_at_both(void **state)
 	assert_went_on(a, b);
 }
 
+/* A handle that anybody made, and that lacks the second, does not have others wait
+ * at the first. */
+static void a_call_under_way_hears_of_the_second(void **state)
+{
+	struct mpib_handle handle, lacking;
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig->key = (struct mpib_cluster_key){ true, "cluster" };
+	rig_up(rig, 0);
+	rig_up(rig, 1);
+	a = rig_client(rig, 0, 1000, 0);
+	b = rig_client(rig, 1, 1000, 0);
+	rig_listen(b, &handle);
+	lacking = handle;
+	memset(lacking.second, 0, sizeof(lacking.second));
+	rig_call(a, 0, 0, &lacking);
+	alone(rig, 0, 1);
+	assert_int_equal(peer_of(a)->state, MPIB_PEER_CALLING);
+	rig_call(a, 1, 0, &handle);
+	alone(rig, 0, 4);
+	assert_true(peer_of(a)->by_second);
+}
+
 /* It could be anybody. */
 static void without_a_key_one_never_reached_is_called_at_its_first(void **state)
 {
@@ -359,6 +383,7 @@ const struct CMUnitTest test_list[] = {
 	TWO(a_flood_at_one_leaves_the_other_to_peers),
 	TWO(one_never_reached_is_called_at_both),
 	TWO(what_is_wrong_there_is_told_once),
+	TWO(a_call_under_way_hears_of_the_second),
 	TWO(without_a_key_one_never_reached_is_called_at_its_first),
 	TWO(peers_go_where_the_second_address_has_moved),
 	{ 0 },
