@@ -27,18 +27,30 @@ static void pending_connect_drop(struct mpib_pending_connect *w)
 	free(w);
 }
 
-/* Match the oldest waiting accept with the oldest waiting CONN_OPEN. */
-static void accept_match(struct mpib_listener_entry *l)
+/* Match the oldest waiting accepts with the oldest waiting CONN_OPENs. */
+static void accept_on_match(void *arg)
 {
-	struct peer_conn *c = TAILQ_FIRST(&l->accepts);
-	struct mpib_pending_connect *w = TAILQ_FIRST(&l->backlog);
+	struct mpib_listener_entry *l = arg;
+	struct mpib_pending_connect *w;
+	struct peer_conn *c;
 
-	if (!c || !w)
-		return;
-	TAILQ_REMOVE(&l->accepts, c, entry);
-	c->listener = NULL;
-	mpib_accept_begin(c, w);
-	pending_connect_drop(w);
+	while ((c = TAILQ_FIRST(&l->accepts)) &&
+	       (w = TAILQ_FIRST(&l->backlog))) {
+		TAILQ_REMOVE(&l->accepts, c, entry);
+		c->listener = NULL;
+		mpib_accept_begin(c, w);
+		pending_connect_drop(w);
+	}
+}
+
+/* Once what peers have said by now is heard: where this process stood still, one
+ * may have called its connect off, and ended the lane. What is accepted by then
+ * ends with that; what is not, waits for the peer to ask again. */
+static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
+{
+	if (!l->match.armed && !TAILQ_EMPTY(&l->accepts) &&
+	    !TAILQ_EMPTY(&l->backlog))
+		mpib_timer_arm(b->loop, &l->match, 0, accept_on_match, l);
 }
 
 /* The shard that this node's end of the lane is on. */
@@ -106,7 +118,7 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	w->from = m->from;
 	w->conn = m->conn;
 	mpib_accept_wait(w);
-	accept_match(l);
+	accept_match(p->broker, l);
 	return true;
 }
 
@@ -156,6 +168,7 @@ void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l)
 	struct mpib_pending_connect *w;
 
 	HASH_DELETE(hh, b->listeners, l);
+	mpib_timer_disarm(b->loop, &l->match);
 	while ((w = TAILQ_FIRST(&l->backlog))) {
 		mpib_peer_refuse(w->peer, MPIB_PEER_CONN_REJECT, w->from,
 				 -ECONNREFUSED,
@@ -183,6 +196,6 @@ int mpib_broker_accept(struct mpib_broker *b, struct peer_client *client,
 	c->state = PEER_CONN_ACCEPT;
 	c->listener = l;
 	TAILQ_INSERT_TAIL(&l->accepts, c, entry);
-	accept_match(l);
+	accept_match(b, l);
 	return 0;
 }

@@ -108,6 +108,7 @@ void mpib_broker_close(struct mpib_broker *broker)
 		struct mpib_pending_connect *w;
 
 		HASH_DELETE(hh, broker->listeners, l);
+		mpib_timer_disarm(broker->loop, &l->match);
 		while ((w = TAILQ_FIRST(&l->backlog))) {
 			TAILQ_REMOVE(&l->backlog, w, entry);
 			free(w);

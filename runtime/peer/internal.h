@@ -178,6 +178,7 @@ struct mpib_listener_entry {
 	struct peer_conn_list accepts;
 	struct mpib_pending_connect_list backlog;
 	unsigned waiting;
+	struct mpib_timer match; /* of accepts and backlog */
 	UT_hash_handle hh;
 };
 
@@ -192,13 +193,12 @@ struct mpib_broker {
 	const struct mpib_networks *networks;
 	const struct mpib_islands *islands;
 	struct mpib_agent_link *agent;
-	bool private_lanes;
+	bool private_lanes, sweeping;
 	uint64_t request_ns, connect_ns; /* request_ns 0: no limit */
 	struct mpib_timer sweep; /* looks for requests older than request_ns */
-	bool sweeping;
 	/* Connects wait for a hand-over, which ends what it cannot hand over. */
 	bool holding, forced;
-	unsigned silence_s;
+	unsigned silence_s, peer_count;
 	uint64_t serial, sessions;
 	struct mpib_door door[MPIB_DOORS];
 	struct mpib_io engine_watch;
@@ -206,7 +206,6 @@ struct mpib_broker {
 	struct mpib_peer *by_key; /* the same */
 	uint64_t lanes_of_one; /* a user may have; 0: no limit */
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
-	unsigned peer_count;
 	struct mpib_fifo_sum waits; /* for peers, on links and in sessions */
 	struct peer_asker asker;
 	char refused[200]; /* reason last logged for refusing one */

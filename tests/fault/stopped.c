@@ -228,6 +228,32 @@ static void a_connect_to_a_stopped_proxy_outlives_an_upgrade(void **state)
 	printf("a connect that a stopped proxy had: upgraded, and it opens\n");
 }
 
+/* Its client accepts while it stands still: it hears of both as it goes on. */
+static void an_accept_of_a_stopped_proxy_meets_the_connect_anew(void **state)
+{
+	struct mover m;
+	struct run run;
+	int status;
+	pid_t pid;
+
+	start("--peer-silence", "600");
+	mover_must(mover_call(&m, node[0].dir, node[1].dir, ROOM, true, 5));
+	usleep(300000); /* until the other proxy has it */
+	child_freeze(node[1].pid);
+	pid = fork();
+	if (pid == 0) {
+		upgrade(&run, "now");
+		kill(node[1].pid, SIGCONT);
+		_exit(run.status);
+	}
+	mover_must(mover_answer(&m));
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	mover_must(mover_wait(&m));
+	mover_must(mover_move(&m, 3));
+	mover_close(&m);
+}
+
 /* Whatever waits for the proxy that stands still, be it a connect, or the rails of
  * what is open: an operator decides whether that ends. */
 static void stop_an_upgrade(bool connects)
@@ -376,6 +402,7 @@ const struct CMUnitTest test_list[] = {
 	STOPPED(a_proxy_stopped_for_less_than_its_peers_patience_goes_on),
 	STOPPED(control_calls_to_a_stopped_proxy_end_by_client_answer),
 	STOPPED(a_connect_to_a_stopped_proxy_outlives_an_upgrade),
+	STOPPED(an_accept_of_a_stopped_proxy_meets_the_connect_anew),
 	cmocka_unit_test(
 		connections_with_a_stopped_proxy_end_in_an_upgrade_by_force_alone),
 	STOPPED(a_proxy_stopped_for_longer_is_an_error_that_names_the_peer),

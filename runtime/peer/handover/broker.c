@@ -99,8 +99,16 @@ static void conn_why(const struct peer_conn *c, char *why, size_t why_len)
 
 int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len)
 {
+	const struct mpib_listener_entry *a;
 	struct peer_lane *l, *next;
 	int again = 0, rc;
+
+	for (a = b->listeners; a; a = a->hh.next) {
+		if (!a->match.armed)
+			continue;
+		snprintf(why, why_len, "a connect is being accepted");
+		again = -EAGAIN;
+	}
 
 	for (const struct peer_conn *c = b->conns; c; c = c->hh.next) {
 		if (conn_settled(c))
