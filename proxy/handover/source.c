@@ -61,6 +61,14 @@ static bool source_presses(const struct mpib_upgrade *u, uint64_t after,
 	return mpib_now_ns() - u->paused_ns > (part < after ? part : after);
 }
 
+/* By force peers have so much of the time for a step that they have to answer in,
+ * and nobody who begins something new then keeps it from its end. */
+static bool source_shuts(const struct mpib_upgrade *u, uint64_t since)
+{
+	return u->force &&
+	       mpib_now_ns() > since + (u->deadline - since) / 6 * 5;
+}
+
 /* Have what has not settled in time end. */
 static void source_press(struct mpib_upgrade *u)
 {
@@ -68,10 +76,13 @@ static void source_press(struct mpib_upgrade *u)
 		u->pressed = true;
 		proxy_clients_press(&u->proxy->clients);
 	}
-	if (!u->peers_pressed && source_presses(u, PRESS_PEERS_AFTER, 5)) {
+	if ((!u->peers_pressed || u->force) &&
+	    source_presses(u, PRESS_PEERS_AFTER, 5)) {
 		u->peers_pressed = true;
 		mpib_broker_press(u->proxy->broker);
 	}
+	if (source_shuts(u, u->paused_ns))
+		mpib_broker_shut(u->proxy->broker, true);
 }
 
 /* Everything is the new proxy's now. This process must not touch what both
@@ -230,21 +241,21 @@ static void look_again(struct mpib_upgrade *u)
 	mpib_timer_arm(&u->proxy->loop, &u->timer, LOOK, source_on_look, u);
 }
 
-/* Not all peers have stopped their ends of the rails. */
-static void source_await_fences(struct mpib_upgrade *u)
+/* Not all peers have stopped their ends of the rails, or something has begun. */
+static void source_await_fences(struct mpib_upgrade *u, const char *why)
 {
 	struct mpib_broker *b = u->proxy->broker;
 	uint64_t now = mpib_loop_now(&u->proxy->loop), part;
-	char why[MPIB_WHY_MAX];
 
 	if (now > u->deadline) {
-		mpib_broker_fences_why(b, why, sizeof(why));
 		mpib_upgrade_give_up(u, "%s", why);
 		return;
 	}
 	part = (u->deadline - u->began_ns) / 6;
 	if (now - u->began_ns > part)
 		mpib_broker_press_fences(b, now - u->began_ns > 4 * part);
+	if (source_shuts(u, u->began_ns))
+		mpib_broker_shut(b, true);
 	look_again(u);
 }
 
@@ -254,23 +265,22 @@ static void source_fence(struct mpib_upgrade *u)
 	char why[MPIB_WHY_MAX];
 
 	mpib_engine_leave(p->engine);
-	if (!mpib_engine_left(p->engine)) {
-		source_await_fences(u);
-		return;
+	mpib_broker_fences_why(p->broker, why, sizeof(why));
+	if (mpib_engine_left(p->engine)) {
+		mpib_engine_halt(p->engine);
+		/* The last messages may have begun something new: check
+		 * again. */
+		if (source_settled(u, why) == 0 &&
+		    mpib_engine_left(p->engine)) {
+			source_hand_over(u);
+			return;
+		}
+		if (mpib_engine_run(p->engine) < 0) {
+			mpib_upgrade_give_up(u, "a shard does not start again");
+			return;
+		}
 	}
-	mpib_engine_halt(p->engine);
-	/* The last messages may have begun something new: check again. */
-	if (source_settled(u, why) == 0 && mpib_engine_left(p->engine)) {
-		source_hand_over(u);
-		return;
-	}
-	if (mpib_loop_now(&p->loop) > u->deadline) {
-		mpib_upgrade_give_up(u, "%s", why);
-	} else if (mpib_engine_run(p->engine) < 0) {
-		mpib_upgrade_give_up(u, "a shard does not start again");
-	} else {
-		look_again(u);
-	}
+	source_await_fences(u, why);
 }
 
 static void send_clients(struct mpib_upgrade *u)
@@ -288,6 +298,7 @@ static void send_clients(struct mpib_upgrade *u)
 		mpib_upgrade_give_up(u, "%s", mpib_source_last_error(rc, NULL));
 		return;
 	}
+	mpib_broker_shut(p->broker, false);
 	u->state = MPIB_UPGRADE_MAPPING;
 	u->deadline = source_until(u, MAP_LIMIT);
 	now = mpib_now_ns();

@@ -92,6 +92,16 @@ int mpib_hello_accept(struct mpib_broker *b)
 	return rc;
 }
 
+void mpib_hello_pause(struct mpib_broker *b, bool on)
+{
+	for (unsigned i = 0; i < MPIB_DOORS; i++) {
+		if (on)
+			mpib_acceptor_pause(&b->door[i].acceptor, UINT64_MAX);
+		else
+			mpib_acceptor_resume(&b->door[i].acceptor);
+	}
+}
+
 static void door_close(struct mpib_door *d)
 {
 	mpib_acceptor_close(&d->acceptor);

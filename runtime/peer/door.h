@@ -67,6 +67,8 @@ int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
 void mpib_hello_move(struct mpib_broker *b, const struct in6_addr *second);
 /* Take callers on the doors. 0 or -errno. */
 int mpib_hello_accept(struct mpib_broker *b);
+/* Have callers wait to be taken, or take them again. */
+void mpib_hello_pause(struct mpib_broker *b, bool on);
 void mpib_hello_close(struct mpib_broker *b);
 
 #endif

@@ -38,12 +38,23 @@ static void hold_one(struct peer_conn *c)
 	}
 }
 
+static void hold_end_force(struct mpib_broker *b)
+{
+	struct mpib_peer *p;
+
+	b->forced = false;
+	mpib_broker_shut(b, false);
+	TAILQ_FOREACH(p, &b->peers, entry)
+	p->shut = false;
+}
+
 void mpib_broker_hold(struct mpib_broker *b, bool on)
 {
 	struct peer_conn *c, *next;
 
 	b->holding = on;
-	b->forced = b->forced && on;
+	if (!on)
+		hold_end_force(b);
 	HASH_ITER(hh, b->conns, c, next)
 	{
 		if (on)
@@ -56,6 +67,13 @@ void mpib_broker_hold(struct mpib_broker *b, bool on)
 void mpib_broker_force(struct mpib_broker *b)
 {
 	b->forced = true;
+}
+
+void mpib_broker_shut(struct mpib_broker *b, bool on)
+{
+	if (b->shut != on)
+		mpib_hello_pause(b, on);
+	b->shut = on;
 }
 
 void peer_conn_renew(struct peer_conn *c)

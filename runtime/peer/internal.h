@@ -73,6 +73,7 @@ struct mpib_peer {
 	struct mpib_timer away; /* armed: the link broke, its lanes wait for a
 				   new one */
 	bool resuming; /* what the peer lacks of what was sent is not known */
+	bool shut; /* it opens no lane while broker->holding */
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
 	char told[2][128]; /* what was warned of calls to each address */
@@ -196,8 +197,7 @@ struct mpib_broker {
 	bool private_lanes, sweeping;
 	uint64_t request_ns, connect_ns; /* request_ns 0: no limit */
 	struct mpib_timer sweep; /* looks for requests older than request_ns */
-	/* Connects wait for a hand-over, which ends what it cannot hand over. */
-	bool holding, forced;
+	bool holding, forced, shut; /* see handover/handover.h */
 	unsigned silence_s, peer_count;
 	uint64_t serial, sessions;
 	struct mpib_door door[MPIB_DOORS];

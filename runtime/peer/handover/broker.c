@@ -42,6 +42,7 @@ static void lane_end(struct peer_lane *l, const char *why)
 {
 	struct peer_conn *c, *next;
 
+	l->peer->shut = l->peer->broker->forced;
 	if (lane_carries(l))
 		mpib_warn("peer %s: %s, and the upgrade is forced: "
 			  "connections end with their lane",
@@ -62,7 +63,9 @@ static int lane_settled(struct peer_lane *l, char *why, size_t why_len)
 	bool can = l->state == PEER_LANE_UP && mpib_lane_can_move(l->lane);
 
 	if (!mpib_peer_quiescent(l->peer)) {
-		snprintf(why, why_len, "the link to %s is being made again",
+		snprintf(why, why_len,
+			 "the link to %s is being made again (mpibctl upgrade "
+			 "force ends its lanes)",
 			 l->peer->label);
 		return -EAGAIN;
 	}
@@ -126,6 +129,27 @@ int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len)
 	return again;
 }
 
+/* Whether nothing of the lane is on its way, but for its rails. */
+static bool lane_stands(const struct peer_lane *l)
+{
+	const struct peer_conn *c;
+
+	TAILQ_FOREACH(c, &l->conns, lane_entry)
+	{
+		if (!conn_settled(c))
+			return false;
+	}
+	return l->state == PEER_LANE_UP && mpib_peer_quiescent(l->peer);
+}
+
+/* A peer that opens lanes and closes them again and again has one on its way
+ * whenever it is looked at. */
+static void press_force(struct peer_lane *l, bool stands)
+{
+	if (l->peer->broker->forced && !stands)
+		l->peer->shut = true;
+}
+
 /* Whether something waits for the peer that only the end of the lane ends. A close
  * is not taken back; a connect is, unless others pay for that. */
 static bool lane_waits(const struct peer_lane *l)
@@ -149,6 +173,7 @@ void mpib_broker_press(struct mpib_broker *b)
 
 	HASH_ITER(hh, b->lanes, l, next)
 	{
+		press_force(l, lane_stands(l));
 		/* A lane that is not up carries nothing that could be handed
 		 * over. */
 		if (l->state == PEER_LANE_ASKED)
@@ -159,13 +184,24 @@ void mpib_broker_press(struct mpib_broker *b)
 	}
 }
 
+/* What has begun since the rails were fenced ends only where all of it may. */
+static bool fences_lane_done(const struct peer_lane *l, bool stands)
+{
+	return mpib_lane_left(l->lane) && mpib_peer_quiescent(l->peer) &&
+	       (stands || !l->peer->broker->forced);
+}
+
 void mpib_broker_press_fences(struct mpib_broker *b, bool late)
 {
 	struct peer_lane *l, *next;
 
 	HASH_ITER(hh, b->lanes, l, next)
 	{
-		if (l->state == PEER_LANE_UP && !mpib_lane_left(l->lane) &&
+		bool stands = lane_stands(l);
+
+		if (late)
+			press_force(l, stands);
+		if (l->state == PEER_LANE_UP && !fences_lane_done(l, stands) &&
 		    (late ? lane_may_end(l) : !lane_carries(l)))
 			lane_end(l, "its proxy is upgraded, and the peer did "
 				    "not stop its end of the rails");
@@ -179,11 +215,13 @@ void mpib_broker_fences_why(const struct mpib_broker *b, char *why,
 
 	snprintf(why, why_len, "lanes do not come to their end");
 	for (l = b->lanes; l; l = l->hh.next) {
-		if (l->state == PEER_LANE_UP && !mpib_lane_left(l->lane))
-			snprintf(why, why_len,
-				 "peer %s does not stop its end of the rails "
-				 "(mpibctl upgrade force ends its lanes)",
-				 l->peer->label);
+		if (l->state != PEER_LANE_UP || mpib_lane_left(l->lane))
+			continue;
+		snprintf(why, why_len,
+			 "peer %s does not stop its end of the rails (mpibctl "
+			 "upgrade force ends its lanes)",
+			 l->peer->label);
+		return;
 	}
 }
 

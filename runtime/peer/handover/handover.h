@@ -34,6 +34,9 @@ void mpib_broker_press_fences(struct mpib_broker *b, bool late);
 /* Which peer has not stopped its end of the rails, and what helps. */
 void mpib_broker_fences_why(const struct mpib_broker *b, char *why,
 			    size_t why_len);
+/* By force, when that still has not come to its end: no peer begins anything while
+ * it is on, but waits to be let in, or has its lane refused. */
+void mpib_broker_shut(struct mpib_broker *b, bool on);
 /* An operator has it so: what cannot be handed over is ended, until
  * mpib_broker_hold() is off. */
 void mpib_broker_force(struct mpib_broker *b);

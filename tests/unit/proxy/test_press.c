@@ -19,6 +19,8 @@
 #define ANSWER 10
 
 static uint64_t now_ns, clients_pressed, peers_pressed;
+static uint64_t peers_shut;
+static bool forced, shut;
 static int of_peers; /* whether what they have to answer for has settled */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
@@ -77,8 +79,26 @@ void __wrap_mpib_broker_press(struct mpib_broker *b);
 void __wrap_mpib_broker_press(struct mpib_broker *b)
 {
 	(void)b;
-	assert_int_equal(peers_pressed, 0);
-	peers_pressed = now_ns;
+	assert_true(forced || peers_pressed == 0);
+	if (!peers_pressed)
+		peers_pressed = now_ns;
+}
+
+void __wrap_mpib_broker_force(struct mpib_broker *b);
+void __wrap_mpib_broker_force(struct mpib_broker *b)
+{
+	(void)b;
+	forced = true;
+}
+
+void __wrap_mpib_broker_shut(struct mpib_broker *b, bool on);
+void __wrap_mpib_broker_shut(struct mpib_broker *b, bool on)
+{
+	(void)b;
+	assert_true(forced || !on);
+	if (on && !peers_shut)
+		peers_shut = now_ns;
+	shut = on;
 }
 
 void __wrap_mpib_proxy_http(struct mpib_proxy *p, bool on);
@@ -113,7 +133,8 @@ static int settle(void **state)
 
 	assert_non_null(p);
 	now_ns = 1000 * MPIB_SEC;
-	clients_pressed = peers_pressed = 0;
+	clients_pressed = peers_pressed = peers_shut = 0;
+	forced = shut = false;
 	of_peers = -EAGAIN;
 	p->cfg.answer = ANSWER;
 	assert_int_equal(mpib_loop_init(&p->loop), 0);
@@ -181,11 +202,33 @@ static void it_leaves_time_where_clients_have_little(void **state)
 			800 * MPIB_MSEC);
 }
 
+/* By force peers get no time for anything new once they had most of it. */
+static void a_forced_one_shuts_peers_out_until_all_has_settled(void **state)
+{
+	struct mpib_proxy *p = *state;
+	uint64_t began = now_ns;
+
+	p->upgrade.force = true;
+	mpib_source_settle(&p->upgrade);
+	while (!peers_shut)
+		pass(p, MPIB_MSEC);
+	assert_in_range(peers_pressed - began, 4500 * MPIB_MSEC,
+			4502 * MPIB_MSEC);
+	assert_in_range(peers_shut - began, 5800 * MPIB_MSEC, 6 * MPIB_SEC);
+	pass(p, 10 * MPIB_MSEC);
+	assert_true(shut);
+	of_peers = 0;
+	pass(p, 2 * MPIB_MSEC);
+	assert_int_equal(p->upgrade.state, MPIB_UPGRADE_MAPPING);
+	assert_false(shut);
+}
+
 #define settle_test(f) cmocka_unit_test_setup_teardown(f, settle, unsettle)
 
 const struct CMUnitTest test_list[] = {
 	settle_test(it_outwaits_a_peer_that_hands_over),
 	settle_test(it_presses_once_and_gives_up_in_the_end),
 	settle_test(it_leaves_time_where_clients_have_little),
+	settle_test(a_forced_one_shuts_peers_out_until_all_has_settled),
 	{ 0 },
 };
