@@ -279,12 +279,16 @@ static void free_clients(struct mpib_shard *s)
 
 void mpib_engine_close(struct mpib_engine *engine)
 {
+	struct mpib_lane *lane;
+
 	mpib_engine_halt(engine);
 	engine->closing = true;
 	for (unsigned i = 0; i < engine->shards; i++) {
 		free_lanes(&engine->shard[i]);
 		free_clients(&engine->shard[i]);
 	}
+	while ((lane = TAILQ_FIRST(&engine->asked)))
+		mpib_lane_free(lane);
 	mpib_tenants_free(engine);
 	while (engine->shards > 0)
 		mpib_shard_fini(&engine->shard[--engine->shards]);

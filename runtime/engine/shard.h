@@ -148,7 +148,8 @@ struct mpib_engine {
 	_Atomic uint64_t sup_bw_since; /* when it was set, ns; 0: never */
 	_Atomic uint32_t drained; /* bit per rail of all, see tune.c */
 	struct mpib_tenant *tenants; /* control thread */
-	struct mpib_made_list lanes; /* connected; control thread */
+	struct mpib_made_list lanes,
+		asked; /* connected; not yet; control thread */
 	unsigned retried; /* of these: a rail's probes failed, lately */
 	int timer; /* timerfd for hold-downs, probes and grace periods */
 	uint64_t armed; /* when it expires, or has unread; 0: it is not set */

@@ -19,11 +19,12 @@
 
 void mpib_lane_free(struct mpib_lane *lane)
 {
+	struct mpib_engine *e = lane->shard->engine;
+
 	mpib_spread_free(lane);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_lane_free_qps(lane, r);
-	if (lane->connected)
-		TAILQ_REMOVE(&lane->shard->engine->lanes, lane, made_link);
+	TAILQ_REMOVE(lane->connected ? &e->lanes : &e->asked, lane, made_link);
 	mpib_failover_end(lane);
 	lane->shard->lanes_made--;
 	mpib_tenant_put(lane->tenant);
@@ -137,6 +138,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		l->track[r].sum = &l->shard->rail[r].bytes;
 	}
 	l->shard->lanes_made++;
+	TAILQ_INSERT_TAIL(&l->shard->engine->asked, l, made_link);
 	rc = mpib_lane_leave_out(l, want ? want->away : 0);
 	if (rc < 0)
 		goto err_lane;
@@ -282,6 +284,7 @@ int mpib_lane_connect(struct mpib_lane *lane,
 	if (rc < 0)
 		return rc;
 	lane->connected = true;
+	TAILQ_REMOVE(&lane->shard->engine->asked, lane, made_link);
 	TAILQ_INSERT_TAIL(&lane->shard->engine->lanes, lane, made_link);
 	mpib_mailbox_send(&lane->shard->mailbox, &lane->msg, on_connect);
 	return 0;

@@ -35,6 +35,7 @@ int mpib_failover_init(struct mpib_engine *engine)
 	struct epoll_event ev = { .events = EPOLLIN };
 
 	TAILQ_INIT(&engine->lanes);
+	TAILQ_INIT(&engine->asked);
 	engine->timer =
 		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (engine->timer < 0)
