@@ -289,6 +289,19 @@ static void until_serves_another(const struct node *of, pid_t than)
 	}
 }
 
+/* It has unmapped what it had, which takes a while where that is much. */
+static void until_rests(pid_t pid)
+{
+	unsigned long long until = node_ms() + 20000;
+	uint64_t us, was = UINT64_MAX;
+
+	while ((us = control_us(pid)) != was) {
+		assert_true(node_ms() < until);
+		was = us;
+		usleep(20000);
+	}
+}
+
 /* Though it can neither end nor execute the guard. It has nothing but
  * its link. */
 static void the_first_process_becomes_a_guard(void **state)
@@ -304,6 +317,7 @@ static void the_first_process_becomes_a_guard(void **state)
 	victim_goes_on(victim, 64);
 	victim_goes_on_over_upgrades(victim, turned, 1);
 	until_holds_at_most(first, 1);
+	until_rests(first);
 	us = control_us(first);
 	ms = node_ms();
 	second = attack_proxy(node[1].dir);
