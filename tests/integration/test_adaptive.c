@@ -3,6 +3,9 @@
  * Adaptive mode between two nodes on software rails: which rail carries what,
  * and by how many WRs. The law itself is tests/unit/engine/test_settle.c's.
  */
+#include <stdlib.h>
+
+#include "draw.h"
 #include "engine/conn/conn.h"
 #include "engine/split/policy.h"
 #include "engine_pair.h"
@@ -203,6 +206,67 @@ static void two_shards_of_a_device_both_use_both_rails(void **state)
 	pair_leave(&more);
 }
 
+/* What a lane may look like when it is asked. */
+static void draw_lane(struct engine_conn *f, struct mpib_stripe *some,
+		      uint64_t *rng)
+{
+	static const uint64_t queue[] = { 0, 4 * KIB, 100 * KIB, 3000 * KIB };
+	struct mpib_lane *lane = f->lane;
+	uint64_t now = f->shard->now;
+
+	f->tx.range_head = f->tx.range_tail + (uint32_t)draw(rng, 3);
+	lane->use = draw(rng, 8) ? 3 : (uint8_t)draw(rng, 4);
+	lane->adapt.noise = (int32_t)draw(rng, 2000);
+	lane->adapt.lead = (int64_t)draw(rng, 4 * KIB) - 2 * (int64_t)KIB;
+	lane->adapt.round = now - draw(rng, 12000000);
+	mpib_adapt_weigh(&lane->adapt,
+			 1 + (uint32_t)draw(rng, MPIB_ADAPT_ONE - 1));
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		struct mpib_tracker *t = &lane->track[r];
+
+		t->sum->inflight = queue[draw(rng, 4)];
+		t->unacked.tqh_first = draw(rng, 2) ? some : NULL;
+		t->busy_since = now - draw(rng, 300000000);
+		t->ends.n = draw(rng, 2);
+	}
+}
+
+static void a_whole_message_is_asked_for_in_short(void **state)
+{
+	struct engine_conn *f = tx.conn;
+	struct mpib_lane *lane = f->lane, *was, *asked;
+	struct mpib_stripe some = { 0 };
+	uint32_t head = f->tx.range_head;
+	uint64_t inflight[MPIB_RAILS];
+	uint64_t rng = 18;
+
+	was = malloc(sizeof(*was));
+	asked = malloc(2 * sizeof(*asked));
+	*was = *lane;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		inflight[r] = lane->track[r].sum->inflight;
+	for (unsigned i = 0; i < 100000; i++) {
+		uint32_t len = 1 + (uint32_t)draw(&rng, 1000 * KIB), sup;
+
+		draw_lane(f, &some, &rng);
+		asked[0] = *lane;
+		sup = mpib_split_both(f, len, 0, len, NULL);
+		asked[1] = *lane;
+		*lane = asked[0];
+		assert_int_equal(mpib_split_whole(f, len), sup);
+		assert_memory_equal(&lane->adapt, &asked[1].adapt,
+				    sizeof(lane->adapt));
+		assert_memory_equal(lane->track, asked[1].track,
+				    sizeof(lane->track));
+	}
+	*lane = *was;
+	f->tx.range_head = head;
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		lane->track[r].sum->inflight = inflight[r];
+	free(asked);
+	free(was);
+}
+
 #define ADAPTIVE_TEST(f)                                                       \
 	cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
@@ -211,6 +275,7 @@ const struct CMUnitTest test_list[] = {
 	ADAPTIVE_TEST(messages_one_by_one_use_both_rails),
 	ADAPTIVE_TEST(what_finds_no_room_spends_no_try),
 	ADAPTIVE_TEST(a_rail_out_of_use_teaches_nothing),
+	ADAPTIVE_TEST(a_whole_message_is_asked_for_in_short),
 	cmocka_unit_test_teardown(two_shards_of_a_device_both_use_both_rails,
 				  pair_teardown),
 	{ 0 },

@@ -45,7 +45,7 @@ static void a_peer_that_refuses_a_group_gives_back_all_its_regions(void **state)
 	struct mpib_record *rec;
 	struct mpib_cts cts;
 	bool gone = false;
-	uint32_t mr, gen;
+	uint32_t mr, gen, number;
 
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	mr = pair_add_memory(&pair, 1, mem, 16384);
@@ -58,8 +58,9 @@ static void a_peer_that_refuses_a_group_gives_back_all_its_regions(void **state)
 	chain.q = engine_conn_qp(tx.conn, 0, tx.conn->tx.cts_next);
 	mpib_chain_imm(tx.conn, &chain, mpib_sender_imm(tx.conn, 0, 1, true, 0),
 		       rec);
+	number = mpib_sender_number(tx.conn);
 	mpib_sender_stripe(tx.conn, mpib_sender_post(tx.conn, 0, none, 1, 1, 0),
-			   &chain);
+			   number, &chain, false);
 	tx.conn->tx.cts_next += 4;
 	tx.conn->tx.msg++;
 	assert_int_equal(pair_wait(&pair, &rx, 2, gen), -EMSGSIZE);

@@ -154,34 +154,48 @@ static inline bool mpib_chain_window(const struct engine_conn *f, unsigned rail,
 				       __ATOMIC_RELAXED);
 }
 
-/* Whether every rail of mask has room for a chain of wrs WRs with bytes[r]
- * bytes, and a send op with so many ranges is free: q[r] is the chain's QP. If
- * not, what is short is noted as a stall. */
+/* Whether rail r has room for a chain of wrs WRs with so many bytes: *q is the chain's
+ * QP. If not, what is short is noted as a stall. split: that is known to be the lane's
+ * mode. */
+__attribute__((always_inline)) static inline bool
+mpib_chain_may_post(struct engine_conn *f, unsigned r, uint8_t spread,
+		    unsigned wrs, uint32_t bytes, bool split,
+		    struct mpib_lane_qp **q)
+{
+	*q = mpib_kept(engine_conn_qp(f, r, f->tx.cts_next));
+	if (f->shard->contended && !mpib_chain_in_turn(f, r, bytes))
+		return false;
+	/* Mostly there is room. */
+	return ((split || f->lane->spread == MPIB_SPREAD_SPLIT) &&
+		mpib_qp_fits(*q, r, wrs) && mpib_chain_window(f, r, bytes)) ||
+	       mpib_chain_room(f, r, spread, wrs, bytes);
+}
+
+/* The rails of mask may be posted to, and a send op with so many ranges is free; if
+ * none is, that is noted as a stall. */
+static inline bool mpib_sender_may_begin(struct engine_conn *f, unsigned ranges,
+					 uint8_t mask)
+{
+	if (mask & ~f->lane->open)
+		return false;
+	if (send_op_free(f, ranges))
+		return true;
+	mpib_stall(f, MPIB_STALL_SLOT);
+	return false;
+}
+
+/* Both, for each rail of mask, with bytes[r] bytes. */
 __attribute__((always_inline)) static inline bool
 mpib_sender_may_post(struct engine_conn *f, unsigned ranges, uint8_t mask,
 		     uint8_t spread, unsigned wrs, const uint32_t *bytes,
 		     struct mpib_lane_qp **q)
 {
-	const struct mpib_lane *lane = f->lane;
-
-	if (mask & ~lane->open)
+	if (!mpib_sender_may_begin(f, ranges, mask))
 		return false;
-	if (!send_op_free(f, ranges)) {
-		mpib_stall(f, MPIB_STALL_SLOT);
-		return false;
-	}
-#pragma GCC unroll 2
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		if (!(mask & mpib_rail_bit(r)))
-			continue;
-		q[r] = engine_conn_qp(f, r, f->tx.cts_next);
-		if (f->shard->contended && !mpib_chain_in_turn(f, r, bytes[r]))
-			return false;
-		/* Mostly there is room. */
-		if ((lane->spread != MPIB_SPREAD_SPLIT ||
-		     !mpib_qp_fits(q[r], r, wrs) ||
-		     !mpib_chain_window(f, r, bytes[r])) &&
-		    !mpib_chain_room(f, r, spread, wrs, bytes[r]))
+		if (mask & mpib_rail_bit(r) &&
+		    !mpib_chain_may_post(f, r, spread, wrs, bytes[r], false,
+					 &q[r]))
 			return false;
 	}
 	return true;

@@ -38,4 +38,28 @@ static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 	return true;
 }
 
+/* parts.c: break the connection. */
+void mpib_sender_bad_cts(struct engine_conn *f);
+
+/* The CTS that the message under way has to use; skips CTS of messages that
+ * ended before their last part. */
+static inline bool mpib_sender_next_cts(struct engine_conn *f,
+					struct mpib_cts *cts)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	while (mpib_sender_cts(f, tx->cts_next, cts)) {
+		int32_t ahead = (int32_t)(cts->msg - tx->msg);
+
+		if (!mpib_cts_sane(cts) || ahead > 0) {
+			mpib_sender_bad_cts(f);
+			return false;
+		}
+		if (ahead == 0)
+			return true;
+		*mpib_ended_at(f, tx->cts_next++) = 0;
+	}
+	return false;
+}
+
 #endif

@@ -268,6 +268,8 @@ static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
 		       ? 0
 		       : mpib_split_both(conn, total, pos, len, planned);
 }
+/* As mpib_split() of a whole message of len bytes. */
+uint32_t mpib_split_whole(struct engine_conn *f, uint32_t len);
 /* The rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* The split in force and what it comes from, for snapshots. */

@@ -118,6 +118,7 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	struct send_range *e = mpib_sender_oldest(f);
 	struct mpib_lane_qp *q[MPIB_RAILS];
 	struct send_op *p;
+	uint32_t number;
 	uint32_t rail[MPIB_RAILS], len = e->len;
 	struct op_range whole;
 	uint8_t mask, spread;
@@ -132,13 +133,14 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	if (!mpib_sender_may_post(f, g->n, mask, spread, 1, rail, q))
 		return 0;
 	*mpib_sender_range(f, 0) = whole;
+	number = mpib_sender_number(f);
 	p = mpib_sender_post(f, 1, rail, mask, 0, spread);
 	for (unsigned on = mask; on; on &= on - 1) {
 		unsigned r = (unsigned)__builtin_ctz(on);
 		struct mpib_chain chain = { .rail = r, .q = q[r] };
 
 		chain_range(f, &chain, &whole);
-		mpib_sender_stripe(f, p, &chain);
+		mpib_sender_stripe(f, p, number, &chain, false);
 	}
 	if (p->report)
 		mpib_sender_report(f, p);
@@ -214,6 +216,7 @@ static uint64_t write_all(struct engine_conn *f)
 	uint8_t mask = f->tx.group.mask, spread;
 	struct mpib_record *rec;
 	struct send_op *p;
+	uint32_t number;
 	unsigned n;
 
 	n = cut_held(f, held, sum, &mask);
@@ -226,6 +229,7 @@ static uint64_t write_all(struct engine_conn *f)
 	for (unsigned i = 0; i < n; i++)
 		*mpib_sender_range(f, i) = held[i];
 	rec = group_record(f, sum);
+	number = mpib_sender_number(f);
 	p = mpib_sender_post(f, n, sum, mask, mask, spread);
 	for (unsigned on = mask; on; on &= on - 1) {
 		unsigned r = (unsigned)__builtin_ctz(on);
@@ -236,7 +240,7 @@ static uint64_t write_all(struct engine_conn *f)
 		mpib_chain_imm(f, &chain, mpib_sender_imm(f, r, mask, true, 0),
 			       rec);
 		rec = NULL;
-		mpib_sender_stripe(f, p, &chain);
+		mpib_sender_stripe(f, p, number, &chain, false);
 	}
 	if (p->report)
 		mpib_sender_report(f, p);

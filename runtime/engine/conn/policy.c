@@ -191,6 +191,49 @@ uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	return mpib_sup_bytes(sup_bw_of(conn, &ask), len);
 }
 
+/* A round of the lane's measurements is complete. */
+__attribute__((noinline)) static uint32_t split_round(struct engine_conn *f,
+						      uint32_t len)
+{
+	struct mpib_lane *lane = f->lane;
+
+	mpib_adapt_end_round(&lane->adapt, lane->track, f->shard->now);
+	return mpib_split_whole(f, len);
+}
+
+/* Mostly the lane's measurements send a whole message to one rail, which is asked
+ * here without what the other ways need. */
+uint32_t mpib_split_whole(struct engine_conn *f, uint32_t len)
+{
+	const struct mpib_engine *e = f->shard->engine;
+	struct mpib_lane *lane = f->lane;
+	uint64_t now = f->shard->now;
+	uint64_t in_sout = mpib_tracker_queue(&lane->track[MPIB_RAIL_SOUT]);
+	uint64_t in_sup = mpib_tracker_queue(&lane->track[MPIB_RAIL_SUP]);
+	unsigned r;
+
+	if (__builtin_expect(
+		    len <= MPIB_ADAPT_SMALL || lane->use != lane->all ||
+			    e->cfg.mode != MPIB_MODE_ADAPTIVE || e->hints ||
+			    f->hint != MPIB_HINT_OWN ||
+			    (!has_company(f) &&
+			     mpib_adapt_runs_dry(in_sout, in_sup, len)),
+		    0))
+		return mpib_split_both(f, len, 0, len, NULL);
+	if (__builtin_expect(
+		    mpib_adapt_is_round(&lane->adapt, lane->track, now), 0))
+		return split_round(f, len);
+	r = mpib_adapt_whole(&lane->adapt, in_sout, in_sup, len);
+	if (__builtin_expect(
+		    (!mpib_tracker_oldest(&lane->track[MPIB_RAIL_SOUT]) ||
+		     !mpib_tracker_oldest(&lane->track[MPIB_RAIL_SUP])) &&
+			    mpib_adapt_stale(lane->track, !r, now),
+		    0))
+		return mpib_split_both(f, len, 0, len, NULL);
+	lane->adapt.answer = MPIB_ADAPT_BY_QUEUE;
+	return r == MPIB_RAIL_SUP ? len : 0;
+}
+
 uint8_t mpib_policy_home(const struct mpib_lane *lane)
 {
 	const struct mpib_engine_config *cfg = &lane->shard->engine->cfg;

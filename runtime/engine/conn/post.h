@@ -21,17 +21,22 @@ static inline struct op_range *mpib_sender_range(struct engine_conn *f,
 /* The record of the send op that is posted next. */
 struct mpib_record *mpib_sender_record(struct engine_conn *f);
 
+static inline uint32_t mpib_sender_imm_v2(const struct engine_conn *f,
+					  unsigned rail, uint8_t mask)
+{
+	return mpib_imm_v2((uint32_t)(f->tx.cts_next % MPIB_SLOTS), mask,
+			   f->lane->epoch[rail], f->remote.id);
+}
+
 static inline uint32_t mpib_sender_imm(struct engine_conn *f, unsigned rail,
 				       uint8_t mask, bool record,
 				       uint32_t bytes)
 {
-	uint32_t slot = (uint32_t)(f->tx.cts_next % MPIB_SLOTS);
-
 	if (__builtin_expect(f->lane->imm_version == MPIB_IMM_V1, 0))
-		return mpib_imm_v1(slot, mask,
-				   record ? MPIB_IMM_SIZEQ_SENTINEL
-					  : mpib_size_q(bytes));
-	return mpib_imm_v2(slot, mask, f->lane->epoch[rail], f->remote.id);
+		return mpib_imm_v1(
+			(uint32_t)(f->tx.cts_next % MPIB_SLOTS), mask,
+			record ? MPIB_IMM_SIZEQ_SENTINEL : mpib_size_q(bytes));
+	return mpib_sender_imm_v2(f, rail, mask);
 }
 
 static inline void post_note_imm(struct engine_conn *f, uint8_t imm)
@@ -90,19 +95,25 @@ mpib_sender_post(struct engine_conn *f, unsigned n, const uint32_t *bytes,
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 			const struct mpib_chain *chain, uint32_t number);
 
-/* Post the chain of one rail of the send op, the newest. */
+/* The number of the send op that is posted next. */
+static inline uint32_t mpib_sender_number(const struct engine_conn *f)
+{
+	return f->tx.op_head % SEND_OPS;
+}
+
+/* Post the chain of one rail of the send op of that number, the newest. split: that is known to be
+ * the lane's mode. */
 __attribute__((always_inline)) static inline void
-mpib_sender_stripe(struct engine_conn *f, struct send_op *p,
-		   struct mpib_chain *chain)
+mpib_sender_stripe(struct engine_conn *f, struct send_op *p, uint32_t number,
+		   struct mpib_chain *chain, bool split)
 {
 	struct mpib_lane *lane = f->lane;
 	unsigned r = chain->rail;
-	uint32_t number = (f->tx.op_head - 1) % SEND_OPS;
 
 	mpib_tracker_post(&lane->track[r], &p->stripe[r], chain->bytes,
 			  f->shard->now);
 	f->shard->data_rail = r;
-	if (__builtin_expect(lane->spread != MPIB_SPREAD_SPLIT, 0)) {
+	if (__builtin_expect(!split && lane->spread != MPIB_SPREAD_SPLIT, 0)) {
 		/* By a copy: what has its address elsewhere is no longer kept
 		 * in registers. */
 		struct mpib_chain copy = {

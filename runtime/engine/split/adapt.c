@@ -105,9 +105,8 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 	}
 }
 
-/* The round is complete: the weight follows it. */
-static void adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
-			    uint64_t now)
+void mpib_adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
+			  uint64_t now)
 {
 	uint64_t fast = speed_of(&track[MPIB_RAIL_SUP]);
 	uint64_t slow = speed_of(&track[MPIB_RAIL_SOUT]);
@@ -169,8 +168,8 @@ static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
 	if (least < LEAST)
 		least = LEAST;
 	return sup > least && op->len - sup > least &&
-	       (2 * queue[MPIB_RAIL_SOUT] < op->len ||
-		2 * queue[MPIB_RAIL_SUP] < op->len);
+	       mpib_adapt_runs_dry(queue[MPIB_RAIL_SOUT], queue[MPIB_RAIL_SUP],
+				   op->len);
 }
 
 /* sup of len bytes as a share, rounded up, for mpib_sup_bytes() rounds down. */
@@ -205,7 +204,7 @@ uint32_t mpib_adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
 	unsigned r;
 
 	if (mpib_adapt_is_round(a, track, op->now))
-		adapt_end_round(a, track, op->now);
+		mpib_adapt_end_round(a, track, op->now);
 	for (r = 0; r < MPIB_RAILS; r++)
 		queue[r] = mpib_tracker_queue(&track[r]) +
 			   (op->planned ? op->planned[r] : 0);
@@ -217,7 +216,8 @@ uint32_t mpib_adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
 		    adapt_cuts(a, track, op->len))
 			return adapt_part(sup, op->len);
 	}
-	r = mpib_adapt_whole(a, queue, op->len);
+	r = mpib_adapt_whole(a, queue[MPIB_RAIL_SOUT], queue[MPIB_RAIL_SUP],
+			     op->len);
 	if (mpib_adapt_stale(track, !r, op->now))
 		return mpib_adapt_try(a, op->len, !r);
 	return r == MPIB_RAIL_SUP ? ALL : 0;

@@ -113,18 +113,21 @@ uint32_t mpib_adapt_try(struct mpib_adapt *a, uint32_t len, unsigned r);
  * the one that ends it first. Where the two are about as good, that is the one that
  * has had less than its weight. */
 static inline unsigned mpib_adapt_whole(const struct mpib_adapt *a,
-					const uint64_t *queue, uint32_t len)
+					uint64_t in_sout, uint64_t in_sup,
+					uint32_t len)
 {
-	uint64_t sup =
-		(queue[MPIB_RAIL_SUP] + len) * (MPIB_ADAPT_ONE - a->sure);
-	uint64_t sout = (queue[MPIB_RAIL_SOUT] + len) * a->sure;
-	uint64_t best = sup < sout ? sup : sout, worst = sup + sout - best;
-	bool idle = !queue[MPIB_RAIL_SUP] && !queue[MPIB_RAIL_SOUT];
+	uint64_t sup = (in_sup + len) * (MPIB_ADAPT_ONE - a->sure);
+	uint64_t sout = (in_sout + len) * a->sure;
+	bool idle = !(in_sout | in_sup);
 	uint64_t unsure = a->unsure + (idle ? MPIB_ADAPT_IDLE : 0);
 
-	if (worst - best <= best * unsure / MPIB_ADAPT_ONE)
-		return a->lead < 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
-	return sup < sout ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
+	if (sup < sout) {
+		if (sout - sup > sup * unsure / MPIB_ADAPT_ONE)
+			return MPIB_RAIL_SUP;
+	} else if (sup - sout > sout * unsure / MPIB_ADAPT_ONE) {
+		return MPIB_RAIL_SOUT;
+	}
+	return a->lead < 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
 }
 
 /* Nothing is in flight on rail r, and nothing was posted there for long while
@@ -150,16 +153,24 @@ static inline bool mpib_adapt_is_round(const struct mpib_adapt *a,
 	       track[MPIB_RAIL_SOUT].ends.n && track[MPIB_RAIL_SUP].ends.n;
 }
 
+/* The round is complete: the weight follows it. */
+void mpib_adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
+			  uint64_t now);
+
+/* A rail has so little in flight that it might run dry before a whole send op of len
+ * bytes ends on the other: cutting that may help. */
+static inline bool mpib_adapt_runs_dry(uint64_t in_sout, uint64_t in_sup,
+				       uint32_t len)
+{
+	return 2 * in_sout < len || 2 * in_sup < len;
+}
+
 /* SUP's parts per 1024 of the send op. track has one entry per rail; a round
  * that is complete ends here. */
 __attribute__((always_inline)) static inline uint32_t
 mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 		 const struct mpib_adapt_op *op)
 {
-	const uint64_t queue[MPIB_RAILS] = {
-		mpib_tracker_queue(&track[MPIB_RAIL_SOUT]),
-		mpib_tracker_queue(&track[MPIB_RAIL_SUP]),
-	};
 	unsigned r;
 
 	if (op->total <= MPIB_ADAPT_SMALL &&
@@ -174,7 +185,9 @@ mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 		return mpib_adapt_any(a, track, &copy);
 	}
 	a->answer = MPIB_ADAPT_BY_QUEUE;
-	r = mpib_adapt_whole(a, queue, op->len);
+	r = mpib_adapt_whole(a, mpib_tracker_queue(&track[MPIB_RAIL_SOUT]),
+			     mpib_tracker_queue(&track[MPIB_RAIL_SUP]),
+			     op->len);
 	if (mpib_adapt_stale(track, !r, op->now))
 		return mpib_adapt_try(a, op->len, !r);
 	return r == MPIB_RAIL_SUP ? MPIB_ADAPT_ALL : 0;
@@ -187,10 +200,10 @@ static inline void mpib_adapt_lead(struct mpib_adapt *a, uint32_t len,
 	int64_t lead = a->lead + sup -
 		       (int64_t)((uint64_t)len * a->sure / MPIB_ADAPT_ONE);
 
-	if (lead > MPIB_ADAPT_LEAD)
-		lead = MPIB_ADAPT_LEAD;
-	if (lead < -MPIB_ADAPT_LEAD)
-		lead = -MPIB_ADAPT_LEAD;
+	if (__builtin_expect((uint64_t)(lead + MPIB_ADAPT_LEAD) >
+				     2 * MPIB_ADAPT_LEAD,
+			     0))
+		lead = lead < 0 ? -MPIB_ADAPT_LEAD : MPIB_ADAPT_LEAD;
 	a->lead = lead;
 }
 

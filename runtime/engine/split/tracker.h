@@ -110,8 +110,11 @@ static inline void mpib_tracker_post(struct mpib_tracker *t,
 	c->before = sum->acked;
 	t->inflight += bytes;
 	sum->inflight += bytes;
-	if (bytes > MPIB_TRACK_SMALL && sum->large++ == 0)
-		sum->from = now;
+	if (bytes > MPIB_TRACK_SMALL) {
+		if (!sum->large)
+			sum->from = now;
+		sum->large++;
+	}
 	TAILQ_INSERT_TAIL(&t->unacked, c, link);
 }
 
