@@ -253,7 +253,7 @@ static void shard_init_lists(struct mpib_shard *s)
 	TAILQ_INIT(&s->flushing);
 	TAILQ_INIT(&s->waiting);
 	TAILQ_INIT(&s->ack_pending);
-	LIST_INIT(&s->dirty);
+	SLIST_INIT(&s->dirty);
 	LIST_INIT(&s->watched);
 	TAILQ_INIT(&s->timed);
 }

@@ -104,7 +104,7 @@ struct mpib_shard {
 	struct mpib_wr_pool wrs;
 	struct mpib_wr_pool frags; /* WRs of fragments, held until acked */
 	struct mpib_vcq *vcq; /* of the lanes' virtual QPs; NULL: no spread */
-	LIST_HEAD(, mpib_lane_qp) dirty; /* QPs with WRs to post */
+	SLIST_HEAD(, mpib_lane_qp) dirty; /* QPs with WRs to post */
 	bool refused; /* a QP refused a post in this turn */
 	struct mpib_snap_shard n;
 	bool busy; /* the last turn found work */

@@ -86,7 +86,7 @@ static void a_turn_leaves_nothing_behind(void **state)
 		struct mpib_shard *s = &pair.node[n].engine->shard[0];
 
 		assert_int_equal(s->wrs.left, MPIB_WR_POOL);
-		assert_true(LIST_EMPTY(&s->dirty));
+		assert_true(SLIST_EMPTY(&s->dirty));
 	}
 }
 

@@ -26,19 +26,14 @@ static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 	q->lane->shard->refused = true;
 }
 
-void mpib_qp_ring(struct mpib_lane_qp *q)
+/* Post the chain of a QP that is not on the shard's list any more. */
+static inline void qp_post_chain(struct mpib_shard *s, struct mpib_lane_qp *q)
 {
 	struct mpib_wr *first = q->chain.first, *bad;
 	uint32_t n = q->chain.n;
 	struct ibv_send_wr *wr, *next;
-	struct mpib_shard *s;
 	int rc;
 
-	/* Nothing is queued; the QP may not exist yet, q->lane may be NULL. */
-	if (!n)
-		return;
-	s = q->lane->shard;
-	LIST_REMOVE(q, ring_link);
 	if (!q->lane->watched) {
 		q->lane->watched = true;
 		LIST_INSERT_HEAD(&s->watched, q->lane, watch_link);
@@ -56,10 +51,26 @@ void mpib_qp_ring(struct mpib_lane_qp *q)
 	}
 }
 
+void mpib_qp_ring(struct mpib_lane_qp *q)
+{
+	struct mpib_shard *s;
+
+	/* Nothing is queued; the QP may not exist yet, q->lane may be NULL. */
+	if (!q->chain.n)
+		return;
+	s = q->lane->shard;
+	SLIST_REMOVE(&s->dirty, q, mpib_lane_qp, ring_link);
+	qp_post_chain(s, q);
+}
+
 void mpib_qp_flush(struct mpib_shard *s)
 {
-	while (!LIST_EMPTY(&s->dirty))
-		mpib_qp_ring(LIST_FIRST(&s->dirty));
+	struct mpib_lane_qp *q;
+
+	while ((q = SLIST_FIRST(&s->dirty))) {
+		SLIST_REMOVE_HEAD(&s->dirty, ring_link);
+		qp_post_chain(s, q);
+	}
 	if (__builtin_expect(s->refused, 0))
 		mpib_lanes_refused(s);
 }

@@ -89,7 +89,7 @@ struct mpib_lane_qp {
 	bool last; /* mpib_rail_post_last() has posted the last WR */
 	uint32_t cts_unsignaled; /* CTS since the last signalled CTS */
 	struct mpib_wr_chain chain; /* WRs of this turn, before the doorbell */
-	LIST_ENTRY(mpib_lane_qp) ring_link; /* shard->dirty, with a chain */
+	SLIST_ENTRY(mpib_lane_qp) ring_link; /* shard->dirty, with a chain */
 	UT_hash_handle hh;
 };
 
@@ -241,7 +241,7 @@ static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
 static inline void mpib_qp_due(struct mpib_lane_qp *q)
 {
 	if (!q->chain.n)
-		LIST_INSERT_HEAD(&q->lane->shard->dirty, q, ring_link);
+		SLIST_INSERT_HEAD(&q->lane->shard->dirty, q, ring_link);
 }
 
 /*
@@ -284,7 +284,7 @@ void mpib_qp_flush(struct mpib_shard *s);
 /* Whether mpib_qp_flush() has anything to do. */
 static inline bool mpib_qp_queued(const struct mpib_shard *s)
 {
-	return !LIST_EMPTY(&s->dirty) || s->refused;
+	return !SLIST_EMPTY(&s->dirty) || s->refused;
 }
 /* recovery/break.c: treat QPs whose ibv_post_send() failed as faults of their
  * rail. */

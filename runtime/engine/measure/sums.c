@@ -157,7 +157,7 @@ static bool lane_fits(const struct mpib_lane *lane, struct mpib_sum *out)
 
 static bool pools_fit(const struct mpib_shard *s, struct mpib_sum *out)
 {
-	if (LIST_EMPTY(&s->dirty) &&
+	if (SLIST_EMPTY(&s->dirty) &&
 	    !mpib_sum_fits(out, "send requests", s->wrs.left, MPIB_WR_POOL))
 		return false;
 	return !s->vcq || mpib_vcq_busy(s->vcq) ||
