@@ -278,16 +278,26 @@ static void free_spread(struct mpib_shard *s)
 	mpib_wr_pool_fini(&s->frags);
 }
 
+static void shard_begin(struct mpib_shard *s, struct mpib_engine *e,
+			unsigned index)
+{
+	uint32_t fit = mpib_cts_quiet_most(e->cfg.sq_depth);
+
+	s->engine = e;
+	s->index = index;
+	s->device = index / e->cfg.shards;
+	s->status = &e->status->shard[index];
+	s->times = e->cfg.times;
+	s->quiet_most = e->cfg.cts_signal < fit ? e->cfg.cts_signal : fit;
+}
+
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len)
 {
 	int rc;
 
 	*why = '\0';
-	s->engine = e;
-	s->index = index;
-	s->device = index / e->cfg.shards;
-	s->status = &e->status->shard[index];
+	shard_begin(s, e, index);
 	mpib_pace_init(&s->pace);
 	shard_init_lists(s);
 	s->now = mpib_now_ns();

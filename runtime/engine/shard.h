@@ -110,6 +110,8 @@ struct mpib_shard {
 	bool busy; /* the last turn found work */
 	bool srq_short; /* an SRQ may hold fewer receives than srq_low */
 	uint64_t now; /* when this turn began, ns */
+	uint32_t times; /* cfg.times, where each send op finds it */
+	uint32_t quiet_most; /* CTS of a QP that may go unsignalled in a row */
 	uint32_t ar_above; /* longer send ops: payload by WRITE, then the IMM */
 	struct mpib_pace pace;
 	unsigned data_rail; /* the rail a message was last posted to */

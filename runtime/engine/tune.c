@@ -25,6 +25,8 @@ void mpib_engine_tune(struct mpib_engine *engine,
 	tune_store(&engine->cfg.lane_window, cfg->lane_window);
 	tune_store(&engine->cfg.share_window, cfg->share_window);
 	tune_store(&engine->cfg.times, cfg->times);
+	for (unsigned i = 0; i < engine->shards; i++)
+		tune_store(&engine->shard[i].times, cfg->times);
 	engine->cfg.cq_whole = cfg->cq_whole; /* only this thread asks */
 }
 

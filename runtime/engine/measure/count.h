@@ -55,8 +55,8 @@ static inline void mpib_count_messages(struct engine_conn *f, unsigned n)
 static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 			       uint64_t ns)
 {
-	/* Relaxed: mpib_engine_tune() may change cfg.times at any time. */
-	if (__atomic_load_n(&f->shard->engine->cfg.times, __ATOMIC_RELAXED))
+	/* Relaxed: mpib_engine_tune() may change it at any time. */
+	if (__atomic_load_n(&f->shard->times, __ATOMIC_RELAXED))
 		mpib_hist_record(mpib_kept(&f->times.hist[which]), ns);
 }
 
