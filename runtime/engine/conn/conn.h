@@ -293,7 +293,12 @@ void mpib_group_drop(struct engine_conn *f);
  * end-to-end ack, or a receiver that has one to write; take it off. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
-/* Sender: take the peer's end-to-end ack; how many send ops it ended. */
+/* Where the end-to-end acks lie in either table. */
+static inline size_t mpib_ack_at(const struct engine_conn *f)
+{
+	return f->slots * sizeof(struct mpib_cts);
+}
+/* send_op.c, sender: take the peer's end-to-end ack; how many send ops it ended. */
 int mpib_ack_read(struct engine_conn *f);
 /* Receiver: write the end-to-end ack now. False: no room, or no rail open. */
 bool mpib_ack_write(struct engine_conn *f);
@@ -315,8 +320,9 @@ void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 /* Post CTS that wait; how many. */
 int mpib_receiver_post_cts(struct engine_conn *f);
 /* RDMA WRITE of len bytes at off of tables.out to the same place of the peer's
- * tables.in, on the QP of CTS, which has room. Mostly unsignalled. */
-void mpib_unsignaled_write(struct engine_conn *f, uint64_t off, uint32_t len);
+ * tables.in, on q, the QP of CTS, which has room. Mostly unsignalled. */
+void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
+			   uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len);
 /* All stripes of the slot have arrived. */

@@ -27,8 +27,11 @@ void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		.idx = d->idx,
 		.seq = f->rx.next + 1,
 	};
-	for (unsigned r = 0; mr && r < f->lane->rails; r++)
-		cts->rkey[r] = mr->rkey[r];
+	if (!mr)
+		return;
+	cts->rkey[MPIB_RAIL_SOUT] = mr->rkey[MPIB_RAIL_SOUT];
+	if (f->lane->rails == MPIB_RAILS)
+		cts->rkey[MPIB_RAIL_SUP] = mr->rkey[MPIB_RAIL_SUP];
 }
 
 /* How many entries from slot first on lie together in the table, up to end: one
@@ -48,48 +51,41 @@ uint32_t mpib_cts_quiet_most(uint32_t sq_depth)
 	return sq_depth > MPIB_REPLAY_WRS ? sq_depth - MPIB_REPLAY_WRS : 1;
 }
 
-static uint32_t quiet_most(const struct mpib_lane *lane)
+void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
+			   uint64_t off, uint32_t len)
 {
-	uint32_t most = lane->shard->engine->cfg.cts_signal;
-	uint32_t fit = mpib_cts_quiet_most(lane->depth);
-
-	return most < fit ? most : fit;
-}
-
-void mpib_unsignaled_write(struct engine_conn *f, uint64_t off, uint32_t len)
-{
-	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
-	struct mpib_rail *rail = &f->shard->rail[q->rail];
-	struct mpib_wr *w =
-		mpib_qp_write(q, mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0));
+	unsigned r = q->rail;
+	struct mpib_rail *rail = mpib_kept(&f->shard->rail[r]);
+	struct mpib_wr *w = mpib_wr_take(&f->shard->wrs);
 
 	w->sge[0].addr = (uint64_t)(uintptr_t)f->tables.out + off;
 	w->sge[0].length = len;
-	w->sge[0].lkey = f->tables.lkey[q->rail];
-	w->wr.num_sge = 1;
+	w->sge[0].lkey = f->tables.lkey[r];
+	w->wr.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, 0);
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
 	w->wr.wr.rdma.remote_addr = f->remote.addr + off;
-	w->wr.wr.rdma.rkey = f->remote.rkey[q->rail];
-	if (len <= rail->port.max_inline)
-		w->wr.send_flags |= IBV_SEND_INLINE;
+	w->wr.wr.rdma.rkey = f->remote.rkey[r];
+	w->wr.send_flags = len <= rail->port.max_inline ? IBV_SEND_INLINE : 0;
 	/* A signalled WR frees the SQ places of the unsignalled ones before it:
 	 * signal in time, and when the CQ's budget is tight. */
 	q->cts_unsignaled += (len + 63) / 64;
-	if (q->cts_unsignaled >= quiet_most(f->lane) ||
+	if (q->cts_unsignaled >= f->shard->quiet_most ||
 	    mpib_budget_is_tight(&rail->budget)) {
 		w->wr.send_flags |= IBV_SEND_SIGNALED;
 		w->wr.wr_id = mpib_wr_tag(MPIB_WR_CTS, f->id, 0);
 		q->cts_unsignaled = 0;
 	}
-	f->wrote |= mpib_rail_bit(q->rail);
-	mpib_count_post(f, q, q->rail, 1, 0, false);
+	f->wrote |= mpib_rail_bit(r);
+	mpib_count_post(f, q, r, 1, 0, false);
 	mpib_qp_add(q, w);
 }
 
 /* Post n entries from slot first on with one WRITE. The last entry carries the
  * end-to-end ack. */
-static void post_run(struct engine_conn *f, uint64_t first, unsigned n)
+static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
+		     uint64_t first, unsigned n)
 {
-	unsigned home = engine_conn_home(f);
+	unsigned home = q->rail;
 	struct mpib_cts *cts = f->tables.out;
 	size_t at = mpib_entry_of(f, first);
 
@@ -103,7 +99,8 @@ static void post_run(struct engine_conn *f, uint64_t first, unsigned n)
 	f->n[home].cts += n;
 	f->lane->n[home].cts += n;
 	f->shard->rail[home].n.n.cts += n;
-	mpib_unsignaled_write(f, at * sizeof(*cts), n * (uint32_t)sizeof(*cts));
+	mpib_unsignaled_write(f, q, at * sizeof(*cts),
+			      n * (uint32_t)sizeof(*cts));
 }
 
 /* Note the posting in the slots and their requests; those of cancelled slots may
@@ -140,11 +137,11 @@ static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 	while (*next != end && !f->broken) {
 		unsigned n = cts_run(f, *next, end);
 
-		if (!open || mpib_qp_room(q) == 0) {
+		if (!open || !mpib_qp_fits(q, q->rail, 1)) {
 			mpib_stall(f, MPIB_STALL_SQ);
 			break;
 		}
-		post_run(f, *next, n);
+		post_run(f, q, *next, n);
 		mpib_unstall(f);
 		note_posted(f, *next, n);
 		*next += n;

@@ -6,6 +6,7 @@
  */
 #include "engine/conn/post.h"
 #include "engine/conn/request.h"
+#include "engine/conn/sent.h"
 
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 			const struct mpib_chain *chain, uint32_t number)
@@ -79,12 +80,9 @@ __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 	return r->multipart && r->fed < r->total;
 }
 
-/* The rails acknowledged the send op, but its end-to-end ack is not here: a
- * fence may still find that the peer lacks its bytes. */
-static bool is_held(struct engine_conn *f, const struct send_op *p)
+bool mpib_op_is_held(struct engine_conn *f, const struct send_op *p)
 {
-	if (!f->lane->delivered || p->slot < f->tx.acked || f->broken ||
-	    f->stopping)
+	if (f->broken || f->stopping)
 		return false;
 	if (p->slot != f->tx.cts_next || !send_op_starves(f, p))
 		return true;
@@ -92,21 +90,17 @@ static bool is_held(struct engine_conn *f, const struct send_op *p)
 	return false;
 }
 
-static void share_unref(const struct op_range *s)
-{
-	if (s->mr)
-		mpib_mr_unref(s->mr);
-}
-
 static void send_op_unref(struct engine_conn *f, const struct send_op *p)
 {
-	for (unsigned i = 0; i < p->n; i++)
-		share_unref(send_op_share(f, p, i));
+	for (unsigned i = 0; i < p->n; i++) {
+		const struct op_range *s = send_op_share(f, p, i);
+
+		if (s->mr)
+			mpib_mr_unref(s->mr);
+	}
 }
 
-/* The bytes of a range that was sent count for its request. */
-__attribute__((noinline)) static void share_count(struct engine_conn *f,
-						  const struct op_range *s)
+void mpib_range_count(struct engine_conn *f, const struct op_range *s)
 {
 	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
@@ -119,18 +113,6 @@ __attribute__((noinline)) static void share_count(struct engine_conn *f,
 		engine_conn_progress(f, s->req, r->done);
 }
 
-/* Report the oldest send op to its requests: in the order posted, whatever rail
- * was faster. */
-static void send_op_retire(struct engine_conn *f, const struct send_op *p)
-{
-	for (unsigned i = 0; i < p->n; i++) {
-		const struct op_range *s = mpib_kept(send_op_share(f, p, i));
-
-		share_unref(s);
-		share_count(f, s);
-	}
-}
-
 void mpib_sender_settle(struct engine_conn *f)
 {
 	struct mpib_sender *tx = &f->tx;
@@ -139,7 +121,7 @@ void mpib_sender_settle(struct engine_conn *f)
 		const struct send_op *p = send_op_at(f, i);
 
 		for (unsigned k = 0; p->slot < tx->acked && k < p->n; k++)
-			share_count(f, send_op_share(f, p, k));
+			mpib_range_count(f, send_op_share(f, p, k));
 	}
 }
 
@@ -184,10 +166,8 @@ static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 			  f->shard->now);
 }
 
-/* The last stripes of a send op were acknowledged, ns after its post. One that
- * was replayed tells nothing. */
-__attribute__((noinline)) static void
-judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
+/* One that was replayed tells nothing. */
+void mpib_op_judge(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 {
 	const uint32_t sout = p->stripe[MPIB_RAIL_SOUT].bytes;
 	const uint32_t sup = p->stripe[MPIB_RAIL_SUP].bytes;
@@ -201,31 +181,79 @@ judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 		mpib_adapt_ended(&f->lane->adapt, f->lane->track, &end);
 }
 
-static inline int sender_retire(struct engine_conn *f)
-{
-	struct mpib_sender *tx = &f->tx;
-	int n = 0;
-
-	for (; tx->op_tail != tx->op_head; n++) {
-		struct send_op *p = mpib_kept(send_op_at(f, tx->op_tail));
-
-		if (p->c.pending)
-			break;
-		if (is_held(f, p)) {
-			if (!f->on_ack)
-				mpib_ack_enter(f);
-			break;
-		}
-		tx->op_tail++;
-		tx->share_tail += send_op_takes(p->n);
-		send_op_retire(f, p);
-	}
-	return n;
-}
-
 int mpib_sender_retire(struct engine_conn *f)
 {
-	return sender_retire(f);
+	return mpib_ops_retire(f, f->lane->delivered);
+}
+
+/* The largest ack that the peer wrote: alone, or in a CTS that came since the
+ * last look. */
+static inline uint64_t ack_newest(struct engine_conn *f)
+{
+	const struct mpib_e2e_ack *d =
+		(const void *)((const char *)f->tables.in + mpib_ack_at(f));
+	const struct mpib_cts *cts = f->tables.in;
+	struct mpib_sender *tx = &f->tx;
+	uint64_t acked = tx->acked;
+
+	/* Either rail's place is there, that of a rail which the lane lacks stays
+	 * 0. */
+#pragma GCC unroll 2
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		/* Acquire: the peer's RDMA wrote it; no other read needs it. */
+		uint64_t word = __atomic_load_n(&d->ended[r], __ATOMIC_ACQUIRE);
+
+		if (word > acked)
+			acked = word;
+	}
+	if (tx->cts_seen < tx->cts_next)
+		tx->cts_seen = tx->cts_next; /* mpib_sender_cts() took theirs */
+	for (;; tx->cts_seen++) {
+		const struct mpib_cts *c = &cts[mpib_entry_of(f, tx->cts_seen)];
+
+		/* Acquire: seq is placed last, see mpib_sender_cts(). */
+		if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) !=
+		    tx->cts_seen + 1)
+			return acked;
+		if (c->ended > acked)
+			acked = c->ended;
+	}
+}
+
+/* False: the peer's ack cannot be right. */
+static inline bool ack_take(struct engine_conn *f)
+{
+	uint64_t acked = ack_newest(f);
+
+	/* The ack may be ahead of cts_next: by slots that the receiver
+	 * cancelled because their message ended earlier. */
+	if (acked > f->tx.cts_next + f->slots) {
+		engine_conn_break(f, -EPROTO,
+				  "peer %s claims to have what was not sent",
+				  f->lane->peer);
+		return false;
+	}
+	f->tx.acked = acked;
+	return true;
+}
+
+int mpib_ack_read(struct engine_conn *f)
+{
+	return ack_take(f) ? mpib_sender_retire(f) : 1;
+}
+
+int mpib_ack_read_turn(struct mpib_shard *s)
+{
+	struct engine_conn *f, *next;
+	int ended = 0;
+
+	for (f = TAILQ_FIRST(&s->waiting); f; f = next) {
+		next = TAILQ_NEXT(f, ack_link);
+		ended += ack_take(f) ? mpib_ops_retire(f, true) : 1;
+		if (mpib_sender_idle(f))
+			mpib_ack_leave(f);
+	}
+	return ended;
 }
 
 static inline void stripes_acked(struct engine_conn *f, struct send_op *p,
@@ -236,7 +264,7 @@ static inline void stripes_acked(struct engine_conn *f, struct send_op *p,
 	for (unsigned on = stripes; on; on &= on - 1)
 		stripe_acked(f, p, (unsigned)__builtin_ctz(on));
 	if (p->before >= 0 && !p->c.pending)
-		judge_cut(f, p, f->shard->now - posted);
+		mpib_op_judge(f, p, f->shard->now - posted);
 }
 
 __attribute__((noinline)) static void
@@ -262,14 +290,14 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 	if (!stripes)
 		return;
 	p->c.pending &= (uint8_t)~stripes;
-	if (__builtin_expect(ok, 1))
+	if (ok)
 		stripes_acked(f, p, stripes);
 	else
 		stripes_failed(f, p, stripes);
 	/* Who waits for end-to-end acks is looked at once a turn. */
 	if (f->on_ack && !f->stopping && !f->broken)
 		return;
-	sender_retire(f);
+	mpib_ops_retire(f, f->lane->delivered);
 	if (f->stopping)
 		engine_conn_check_stopped(f);
 }

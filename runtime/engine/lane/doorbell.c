@@ -87,13 +87,3 @@ struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id)
 	w->wr.wr.rdma.rkey = 0;
 	return w;
 }
-
-void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
-{
-	mpib_qp_due(q);
-	w->wr.wr_id |= ++q->posted & 0xffffff;
-	if (w->wr.send_flags & IBV_SEND_SIGNALED)
-		q->asked = q->posted;
-	mpib_wr_chain_add(&q->chain, w);
-	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
-}

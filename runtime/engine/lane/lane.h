@@ -271,9 +271,17 @@ static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 	mpib_budget_send(&q->lane->shard->rail[rail].budget, c->n);
 }
 
-/* doorbell.c: as mpib_qp_post() for one WR, which has its wr_id. */
-void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w);
-/* A WRITE of the shard's pool for mpib_qp_add(): no bytes, remote address or
+/* As mpib_qp_post() for one WR, which has its wr_id. */
+static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
+{
+	mpib_qp_due(q);
+	w->wr.wr_id |= ++q->posted & 0xffffff;
+	if (w->wr.send_flags & IBV_SEND_SIGNALED)
+		q->asked = q->posted;
+	mpib_wr_chain_add(&q->chain, w);
+	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
+}
+/* doorbell.c: a WRITE of the shard's pool for mpib_qp_add(): no bytes, remote address or
  * flags yet. The caller has asked mpib_qp_room(). */
 struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id);
 /* Post the QP's chain now, rather than at the end of the turn. */
