@@ -102,16 +102,6 @@ int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
 	return 0;
 }
 
-void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
-{
-	struct mpib_shard *s = t->shard;
-
-	assert(t->srq_posted[rail] > 0);
-	if (--t->srq_posted[rail] < mpib_srq_low(t, rail))
-		s->srq_short = true;
-	mpib_budget_received(&s->rail[rail].budget, 1);
-}
-
 int mpib_srq_turn(struct mpib_shard *s)
 {
 	struct mpib_tenant *t;

@@ -70,7 +70,15 @@ static inline uint32_t mpib_srq_low(const struct mpib_tenant *t, unsigned rail)
 int mpib_srq_turn(struct mpib_shard *s);
 int mpib_srq_fill(struct mpib_tenant *t, unsigned rail);
 /* A completion used up a receive of the SRQ. */
-void mpib_srq_taken(struct mpib_tenant *t, unsigned rail);
+static inline void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
+{
+	struct mpib_shard *s = t->shard;
+
+	assert(t->srq_posted[rail] > 0);
+	if (--t->srq_posted[rail] < mpib_srq_low(t, rail))
+		s->srq_short = true;
+	mpib_budget_received(&s->rail[rail].budget, 1);
+}
 /* Control thread, from here on. */
 /* Whether the CQ has places for so many QPs more of the tenant, of which any two
  * have half at most. 0, or -EDQUOT, which mpib_last_error_set() was told. */

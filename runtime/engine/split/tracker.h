@@ -177,8 +177,8 @@ static inline void tracker_end(struct mpib_tracker *t,
 }
 
 /* The stripe was acknowledged: it counts for all statistics. */
-static inline void mpib_tracker_ack(struct mpib_tracker *t,
-				    struct mpib_stripe *c, uint64_t now)
+__attribute__((always_inline)) static inline void
+mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 {
 	/* An ack in the same turn still took some time; 0 means no sample. */
 	uint64_t rtt = now > c->posted ? now - c->posted : 1;

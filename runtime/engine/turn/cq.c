@@ -8,7 +8,7 @@
 
 #include "base/kept.h"
 #include "base/trace.h"
-#include "engine/conn/conn.h"
+#include "engine/conn/sent.h"
 #include "engine/lane/spread.h"
 #include "engine/recovery/stop.h"
 
@@ -93,8 +93,9 @@ static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 	return rc != 0;
 }
 
-static inline void cq_received(struct mpib_shard *s, struct mpib_rail *rail,
-			       unsigned r, const struct ibv_wc *wc)
+__attribute__((always_inline)) static inline void
+cq_received(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
+	    const struct ibv_wc *wc)
 {
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
 	uint32_t imm = be32toh(wc->imm_data);
@@ -167,6 +168,17 @@ static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 	return false;
 }
 
+__attribute__((noinline)) static void op_sout(struct engine_conn *f,
+					      uint32_t op)
+{
+	mpib_sender_sent(f, op, MPIB_RAIL_SOUT);
+}
+
+__attribute__((noinline)) static void op_sup(struct engine_conn *f, uint32_t op)
+{
+	mpib_sender_sent(f, op, MPIB_RAIL_SUP);
+}
+
 /* Tell the connection of a send completion. Not called for a failed one when a
  * fence decides what was lost. */
 __attribute__((always_inline)) static inline void
@@ -175,8 +187,13 @@ sent_for(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 {
 	uint32_t op = mpib_wr_op(wr_id);
 
-	if (kind == MPIB_WR_OP) {
-		mpib_sender_completed(f, op, mpib_rail_bit(r), ok);
+	if (kind == MPIB_WR_OP && __builtin_expect(ok, 1)) {
+		if (r == MPIB_RAIL_SOUT)
+			op_sout(f, op);
+		else
+			op_sup(f, op);
+	} else if (kind == MPIB_WR_OP) {
+		mpib_sender_completed(f, op, mpib_rail_bit(r), false);
 	} else if (kind == MPIB_WR_REPLAY) {
 		mpib_sender_completed(f, op, (uint8_t)(op >> 8), ok);
 	} else if (kind == MPIB_WR_STOP) {
@@ -274,10 +291,9 @@ static inline bool is_error(enum ibv_wc_status status)
 	       status != IBV_WC_WR_FLUSH_ERR;
 }
 
-/* The rail's CQ gave n completions: handle these, and what follows them. Apart
- * from mpib_cq_turn(), which mostly finds nothing. */
-__attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
-						  unsigned r, int n)
+/* The rail's CQ gave n completions: handle these, and what follows them. */
+__attribute__((always_inline)) static inline int
+cq_completed(struct mpib_shard *s, unsigned r, int n)
 {
 	struct mpib_rail *rail = mpib_kept(&s->rail[r]);
 	int total = 0;
@@ -305,7 +321,20 @@ __attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
 	return total;
 }
 
-static inline int poll_rail(struct mpib_shard *s, unsigned r)
+/* Apart from mpib_cq_turn(), which mostly finds nothing, and one for each rail: what
+ * is counted by rail then has a place that the compiler knows. */
+__attribute__((noinline)) static int cq_sout(struct mpib_shard *s, int n)
+{
+	return cq_completed(s, MPIB_RAIL_SOUT, n);
+}
+
+__attribute__((noinline)) static int cq_sup(struct mpib_shard *s, int n)
+{
+	return cq_completed(s, MPIB_RAIL_SUP, n);
+}
+
+__attribute__((always_inline)) static inline int poll_rail(struct mpib_shard *s,
+							   unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	int n;
@@ -313,7 +342,9 @@ static inline int poll_rail(struct mpib_shard *s, unsigned r)
 	if (__builtin_expect(rail->lost, 0))
 		return 0;
 	n = ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);
-	return __builtin_expect(n > 0, 0) ? cq_completed(s, r, n) : 0;
+	if (__builtin_expect(n <= 0, 1))
+		return 0;
+	return r == MPIB_RAIL_SOUT ? cq_sout(s, n) : cq_sup(s, n);
 }
 
 /* Polls first the rail to which a message was posted last: the software HCA
@@ -321,13 +352,14 @@ static inline int poll_rail(struct mpib_shard *s, unsigned r)
  * rail. */
 int mpib_cq_turn(struct mpib_shard *s)
 {
-	unsigned first = s->data_rail;
 	int n;
 
-	if (s->engine->cfg.rails == 1)
-		return poll_rail(s, MPIB_RAIL_SOUT);
-	n = poll_rail(s, first);
-	return n + poll_rail(s, !first);
+	if (s->data_rail == MPIB_RAIL_SUP) {
+		n = poll_rail(s, MPIB_RAIL_SUP);
+		return n + poll_rail(s, MPIB_RAIL_SOUT);
+	}
+	n = poll_rail(s, MPIB_RAIL_SOUT);
+	return s->engine->cfg.rails == 1 ? n : n + poll_rail(s, MPIB_RAIL_SUP);
 }
 
 void mpib_cq_drain(struct mpib_shard *s)
