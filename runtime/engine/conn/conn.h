@@ -280,9 +280,10 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
 uint64_t mpib_replay_step(struct engine_conn *f);
 /* The connection is over: nothing is posted again. */
 void mpib_replay_drop(struct engine_conn *f);
-/* Receiver: an IMM with mask 0 came. False: it is no valid replay. */
-bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
-			 uint32_t imm);
+/* Receiver: an IMM with mask 0 came: its slot, in which it is noted. NULL: it is no
+ * valid replay. */
+struct mpib_slot *mpib_replay_arrived(struct engine_conn *f, unsigned rail,
+				      uint32_t qpn, uint32_t imm);
 
 /* group.c, as mpib_replay_step(). */
 uint64_t mpib_group_begin(struct engine_conn *f);
@@ -311,7 +312,13 @@ static inline void mpib_ack_need(struct engine_conn *f)
 
 /* receiver.c. 1: taken; -errno: a bad descriptor. Needs mpib_receiver_room(). */
 int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d);
-bool mpib_receiver_room(const struct engine_conn *f);
+/* Room for the slots of the largest group. A slot is reused only after the peer
+ * has read its CTS, hence freed, not tail. */
+static inline bool mpib_receiver_room(const struct engine_conn *f)
+{
+	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= f->slots &&
+	       mpib_flush_room(&f->rx.flush);
+}
 /* A slot that has not ended lies in the region. */
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr);
 /* cts.c: fill the table entry of the next slot. */
@@ -325,8 +332,6 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 			   uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len);
-/* All stripes of the slot have arrived. */
-void mpib_receiver_whole(struct engine_conn *f, struct mpib_slot *s);
 /* Copy the slot's record. False: the sender wrote none for this slot. */
 bool mpib_receiver_record(struct engine_conn *f, uint64_t slot,
 			  struct mpib_record *rec);

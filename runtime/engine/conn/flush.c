@@ -17,11 +17,6 @@ static struct mpib_flush *flush_at(struct engine_conn *f, uint32_t i)
 	return &f->rx.flush.at[i % MPIB_FLUSHES];
 }
 
-bool mpib_flush_room(const struct engine_conn *f)
-{
-	return f->rx.flush.taken - f->rx.flush.ended < MPIB_FLUSHES;
-}
-
 static bool flush_well_formed(const struct engine_conn *f,
 			      const struct mpib_desc *d)
 {
@@ -168,7 +163,7 @@ int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d)
 
 	if (fl->looked < f->ring.next)
 		fl->looked = f->ring.next;
-	while (fl->looked < end && mpib_flush_room(f) &&
+	while (fl->looked < end && mpib_flush_room(fl) &&
 	       mpib_ring_look(&f->ring, fl->looked, d)) {
 		fl->looked++;
 		if (d->op != MPIB_OP_FLUSH)

@@ -41,7 +41,10 @@ struct mpib_flushes {
 
 /* As mpib_receiver_take(), and its room. */
 int mpib_flush_take(struct engine_conn *f, const struct mpib_desc *d);
-bool mpib_flush_room(const struct engine_conn *f);
+static inline bool mpib_flush_room(const struct mpib_flushes *fl)
+{
+	return fl->taken - fl->ended < MPIB_FLUSHES;
+}
 /* Take the next flush that is in the ring behind receives without a slot: these may
  * wait for what the client does after it. 0: there is none, or no room; else as
  * mpib_flush_take(), and *d is its descriptor. */

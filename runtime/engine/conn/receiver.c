@@ -9,14 +9,6 @@
 
 #include "engine/conn/request.h"
 
-/* Room for the slots of the largest group. A slot is reused only after the peer
- * has read its CTS, hence freed, not tail. */
-bool mpib_receiver_room(const struct engine_conn *f)
-{
-	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= f->slots &&
-	       mpib_flush_room(f);
-}
-
 static bool receiver_well_formed(const struct mpib_desc *d)
 {
 	return (d->op & MPIB_OP_MASK) == MPIB_OP_RECV && d->n >= 1 &&
@@ -318,15 +310,9 @@ static void end_slots(struct engine_conn *f)
 		/* The sender answers slots in order, so it has read every CTS
 		 * before tail. */
 		rx->freed = rx->tail;
-		mpib_ack_need(f);
+		if (f->lane->delivered && !f->on_ack)
+			mpib_ack_enter(f);
 	}
-}
-
-void mpib_receiver_whole(struct engine_conn *f, struct mpib_slot *s)
-{
-	s->state = MPIB_SLOT_ARRIVED;
-	end_slots(f);
-	mpib_submit_again(f);
 }
 
 /* The slot that this IMM may end, or NULL when it ends none. */
@@ -347,23 +333,11 @@ static struct mpib_slot *receiver_slot_of(struct engine_conn *f, unsigned rail,
 	return s;
 }
 
-void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
-			   uint32_t imm, uint32_t byte_len)
+/* The IMM came that the slot waits for on the rail. */
+static inline void slot_arrived(struct engine_conn *f, struct mpib_slot *s,
+				unsigned rail, uint32_t qpn, uint32_t imm,
+				uint32_t byte_len)
 {
-	struct mpib_slot *s = receiver_slot_of(f, rail, qpn, imm);
-
-	f->rx.flush.arrived[rail] = f->shard->now;
-	if (!s) {
-		if (mpib_imm_mask(imm) == 0 &&
-		    mpib_replay_arrived(f, rail, qpn, imm))
-			return;
-		f->shard->rail[rail].n.bad_imms++;
-		engine_conn_break(
-			f, -EPROTO,
-			"imm 0x%08x on rail %u fits no posted receive", imm,
-			rail);
-		return;
-	}
 	f->n[rail].rx_imms++;
 	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
 	mpib_report_done(f, s->req, rail, qpn);
@@ -373,8 +347,31 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 		s->size_q = mpib_imm_v1_size_q(imm);
 	s->seen |= mpib_rail_bit(rail);
 	s->rail[rail] = byte_len;
-	if (s->seen == s->expected)
-		mpib_receiver_whole(f, s);
+}
+
+void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
+			   uint32_t imm, uint32_t byte_len)
+{
+	struct mpib_slot *s = receiver_slot_of(f, rail, qpn, imm);
+
+	f->rx.flush.arrived[rail] = f->shard->now;
+	if (__builtin_expect(s != NULL, 1))
+		slot_arrived(f, s, rail, qpn, imm, byte_len);
+	else if (mpib_imm_mask(imm) == 0)
+		s = mpib_replay_arrived(f, rail, qpn, imm);
+	if (__builtin_expect(!s, 0)) {
+		f->shard->rail[rail].n.bad_imms++;
+		engine_conn_break(
+			f, -EPROTO,
+			"imm 0x%08x on rail %u fits no posted receive", imm,
+			rail);
+		return;
+	}
+	if (s->seen != s->expected)
+		return;
+	s->state = MPIB_SLOT_ARRIVED;
+	end_slots(f);
+	mpib_submit_again(f);
 }
 
 void mpib_receiver_drop(struct engine_conn *f)

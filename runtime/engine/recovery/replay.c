@@ -246,8 +246,8 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 	return bytes + 1;
 }
 
-bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
-			 uint32_t imm)
+struct mpib_slot *mpib_replay_arrived(struct engine_conn *f, unsigned rail,
+				      uint32_t qpn, uint32_t imm)
 {
 	struct mpib_receiver *rx = &f->rx;
 	uint64_t number =
@@ -262,12 +262,10 @@ bool mpib_replay_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 	    !mpib_receiver_record(f, number, &rec) || !rec.ends ||
 	    rec.ends & ~rec.expected || rec.expected & ~all ||
 	    rec.ends & s->seen || (s->expected && s->expected != rec.expected))
-		return false;
+		return NULL;
 	s->expected = rec.expected;
 	s->seen |= rec.ends;
 	s->size_q = MPIB_IMM_SIZEQ_SENTINEL;
 	f->n[rail].rx_imms++;
-	if (s->seen == s->expected)
-		mpib_receiver_whole(f, s);
-	return true;
+	return s;
 }
