@@ -12,7 +12,7 @@
 #include "engine/measure/count.h"
 
 /* Check that the descriptor's bytes lie in its region, and take a reference on
- * the region: *mr is NULL for an empty part. -EFAULT; -ECANCELED: there is no such
+ * the region: *mr is NULL for an empty part, and as it was after an error. -EFAULT; -ECANCELED: there is no such
  * region, any more. */
 static inline int engine_conn_hold(struct engine_conn *f,
 				   const struct mpib_desc *d,
@@ -20,10 +20,11 @@ static inline int engine_conn_hold(struct engine_conn *f,
 {
 	struct mpib_mr *m;
 
-	*mr = NULL;
-	*addr = 0;
-	if (d->len == 0)
+	if (d->len == 0) {
+		*mr = NULL;
+		*addr = 0;
 		return 0;
+	}
 	if (d->mr >= MPIB_MRS_MAX)
 		return -EFAULT;
 	m = f->client->mr[d->mr];

@@ -15,8 +15,9 @@ static inline bool take_well_formed(const struct mpib_desc *d)
 	return (head & ~(MPIB_OP_REPORT | (MPIB_REQUESTS - 1) << 8)) ==
 		       (MPIB_OP_SEND | 1u << 24) &&
 	       d->gen != 0 && d->total <= MPIB_SIZE_MAX &&
-	       (uint64_t)d->pos + d->len <= d->total &&
-	       (d->len > 0 || d->total == 0 || d->pos == 0);
+	       ((d->pos == 0 && d->len == d->total) ||
+		((uint64_t)d->pos + d->len <= d->total &&
+		 (d->len > 0 || d->pos == 0)));
 }
 
 /* request.c: the descriptor is no send. As mpib_sender_take(). */
