@@ -115,6 +115,49 @@ static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
 	}
 }
 
+/* The receive is taken by the send that it was begun with, however whole another is:
+ * whose first part went (asked: whose client waits for it), when that came. */
+static void take_what_was_begun(bool asked)
+{
+	const uint32_t total = 8192, other = 4096;
+	struct mpib_desc d;
+	uint32_t g_rx, g_tx;
+
+	open_with(512, MPIB_IMM_V2);
+	pair_fill(pair.node[0].mem, total + other, 7);
+	push_parts(&rx, MPIB_OP_RECV, ++rx.gen, pair.node[1].mr, PAIR_RX, total,
+		   total);
+	d = request_of(MPIB_OP_SEND, ++tx.gen, pair.node[0].mr, 0, total);
+	if (asked)
+		pair_push(&tx, &d);
+	else
+		push_some(&tx, d, 4096, 0, 4096);
+	for (unsigned i = 0; !tx.conn->tx.promised && !tx.conn->tx.pos; i++) {
+		assert_true(i < 100000);
+		pair_turn(&pair);
+	}
+	g_tx = pair_post(&tx, MPIB_OP_SEND, 8, pair.node[0].mr, total, other,
+			 0);
+	pair_turns(&pair, 100);
+	assert_int_equal(tx.conn->tx.msg, 0);
+	push_some(&tx, d, asked ? total : 4096, tx.conn->tx.pos, total);
+	g_rx = pair_post(&rx, MPIB_OP_RECV, 8, pair.node[1].mr, PAIR_RX + total,
+			 other, 0);
+	assert_int_equal(pair_wait(&pair, &rx, 9, 1), total);
+	assert_int_equal(pair_wait(&pair, &tx, 9, 1), total);
+	assert_int_equal(pair_wait(&pair, &rx, 8, g_rx), other);
+	assert_int_equal(pair_wait(&pair, &tx, 8, g_tx), other);
+	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX,
+			    total + other);
+	pair_close(&pair);
+}
+
+static void a_whole_send_waits_for_one_that_was_begun(void **state)
+{
+	take_what_was_begun(false);
+	take_what_was_begun(true);
+}
+
 /* Of a message that the sender cut into parts, so that some come without an IMM. */
 static void a_receive_is_told_the_bytes_of_each_rail(void **state)
 {
@@ -285,6 +328,7 @@ a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
 const struct CMUnitTest test_list[] = {
 	pair_test(a_slot_may_take_more_parts_than_there_are_send_ops),
 	pair_test(parts_of_both_ends_are_fitted_together),
+	pair_test(a_whole_send_waits_for_one_that_was_begun),
 	pair_test(a_receive_is_told_the_bytes_of_each_rail),
 	pair_test(what_ended_early_may_be_handed_over),
 	pair_test(a_grouped_receive_gives_each_send_its_tags_buffer),
