@@ -101,8 +101,8 @@ static inline uint32_t mpib_sender_number(const struct engine_conn *f)
 	return f->tx.op_head % SEND_OPS;
 }
 
-/* Post the chain of one rail of the send op of that number, the newest. split: that is known to be
- * the lane's mode. */
+/* Post the chain of one rail of the send op of that number, the newest. split: that is
+ * known to be the lane's mode. */
 __attribute__((always_inline)) static inline void
 mpib_sender_stripe(struct engine_conn *f, struct send_op *p, uint32_t number,
 		   struct mpib_chain *chain, bool split)

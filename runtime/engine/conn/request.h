@@ -12,8 +12,8 @@
 #include "engine/measure/count.h"
 
 /* Check that the descriptor's bytes lie in its region, and take a reference on
- * the region: *mr is NULL for an empty part, and as it was after an error. -EFAULT; -ECANCELED: there is no such
- * region, any more. */
+ * the region: *mr is NULL for an empty part, and as it was after an error. -EFAULT;
+ * -ECANCELED: there is no such region, any more. */
 static inline int engine_conn_hold(struct engine_conn *f,
 				   const struct mpib_desc *d,
 				   struct mpib_mr **mr, uint64_t *addr)

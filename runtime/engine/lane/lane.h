@@ -281,8 +281,8 @@ static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 	mpib_wr_chain_add(&q->chain, w);
 	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
 }
-/* doorbell.c: a WRITE of the shard's pool for mpib_qp_add(): no bytes, remote address or
- * flags yet. The caller has asked mpib_qp_room(). */
+/* doorbell.c: a WRITE of the shard's pool for mpib_qp_add(): no bytes, remote address
+ * or flags yet. The caller has asked mpib_qp_room(). */
 struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id);
 /* Post the QP's chain now, rather than at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
