@@ -23,6 +23,7 @@
 #include "draw.h"
 #include "drawn.h"
 #include "engine/split/policy.h"
+#include "rails.h"
 #include "traffic.h"
 
 #define BUCKETS 16
@@ -222,6 +223,9 @@ static void begin(struct drawn *d)
 	rng = d->seed;
 	d->cfg.hold_ms = 10;
 	d->cfg.frag = MPIB_FRAG_MIN;
+	/* A QP that was killed while idle is found by this alone where the next
+	 * fault takes the other rail: within HANG_MS. */
+	d->cfg.timeout = TEST_RAIL_TIMEOUT;
 	nodes_open(&nodes, &d->cfg, TRAFFIC_MEM, d->private_lanes);
 	traffic_open(&traffic, &nodes, d->conns);
 	traffic.seed = rng;
