@@ -12,7 +12,6 @@
 
 #include "agent/agent.h"
 #include "base/event.h"
-#include "config/finish.h"
 #include "handover/source.h"
 #include "notify.h"
 #include "peer/broker.h"

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 #include "engine/split/policy.h"

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/log.h"
 #include "base/xalloc.h"
 #include "engine/conn/conn.h"
 #include "engine/rail/absent.h"

@@ -23,7 +23,6 @@
 
 #include <mpib/control.h>
 
-#include "base/address.h"
 #include "base/loop.h"
 #include "base/network.h"
 #include "base/sum.h"

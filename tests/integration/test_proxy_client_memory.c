@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
-#include <mpib/segment.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>

@@ -9,7 +9,6 @@
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/conn.h"
-#include "verbs/soft/wire/rc.h"
 
 #include "litmus.h"
 

@@ -10,7 +10,6 @@
 
 #include "sim_hca.h"
 #include "sim_task.h"
-#include "verbs/verbs.h"
 
 #define PATIENCE (2 * SIM_S)
 

@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "test.h"
-
 #define MANY_TURNS 2000000
 
 static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "ctl/show/columns.h"
 #include "ctl/show/views.h"
 
 static void print_usage(const json_t *usage, FILE *out)

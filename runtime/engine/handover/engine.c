@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 

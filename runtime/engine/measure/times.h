@@ -8,7 +8,6 @@
 #ifndef MPIB_ENGINE_TIMES_H
 #define MPIB_ENGINE_TIMES_H
 
-#include <mpib/abi.h>
 #include <stdbool.h>
 
 #include "base/hist.h"

@@ -9,7 +9,6 @@
 #ifndef MPIB_ENGINE_LOOPBACK_H
 #define MPIB_ENGINE_LOOPBACK_H
 
-#include <mpib/abi.h>
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -10,7 +10,6 @@
 
 #include "engine/rail/absent.h"
 #include "verbs/explain.h"
-#include "verbs/soft/soft.h"
 
 /* The memory that is pinned to try the locked-memory limit: about the staging
  * windows of a few connections, and more than the default limits of

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "engine/conn/conn.h"
-#include "engine/measure/count.h"
 #include "engine/recovery/stop.h"
 
 /* Binary search: the bitmaps are sorted by failover_order(). */

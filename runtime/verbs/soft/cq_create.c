@@ -8,7 +8,6 @@
 #include "verbs/soft/cq.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/event.h"
-#include "verbs/soft/soft.h"
 
 static uint32_t round_up(uint32_t n)
 {

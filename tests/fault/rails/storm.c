@@ -22,7 +22,6 @@
 
 #include "draw.h"
 #include "drawn.h"
-#include "engine/split/policy.h"
 #include "rails.h"
 #include "traffic.h"
 

@@ -3,7 +3,6 @@
  * answers, with RDMA devices that the test's machine need not have. */
 #include "doctor/doctor.h"
 
-#include <mpib/abi.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -7,10 +7,7 @@
 #include <unistd.h>
 
 #include "handover/channel.h"
-#include "handover/clients.h"
 #include "handover/source.h"
-#include "handover/state.h"
-#include "peer/handover/handover.h"
 #include "proxy.h"
 #include "test.h"
 

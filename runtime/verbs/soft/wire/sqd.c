@@ -6,7 +6,6 @@
  */
 #include "verbs/soft/wire/rc.h"
 
-#include "verbs/soft/ctx.h"
 #include "verbs/soft/event.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/conn.h"
