@@ -38,9 +38,8 @@ struct crowd_world {
 	struct mpib_handle node[]; /* where the clients connect */
 };
 
-/* Go on to the stage; wait until the other process has. */
+/* Go on to the stage. */
 void crowd_say(struct crowd_world *w, enum crowd_stage stage);
-void crowd_await(struct crowd_world *w, enum crowd_stage stage);
 
 /* All that the process of the other nodes does. It ends with its parent. */
 void crowd_nodes(struct crowd_world *w);

@@ -36,7 +36,8 @@ void crowd_say(struct crowd_world *w, enum crowd_stage stage)
 	atomic_store(&w->stage, (int)stage);
 }
 
-void crowd_await(struct crowd_world *w, enum crowd_stage stage)
+/* Wait until the other process has gone on to the stage. */
+static void crowd_await(struct crowd_world *w, enum crowd_stage stage)
 {
 	while (atomic_load(&w->stage) < (int)stage) {
 		if (kill(child, 0) < 0)

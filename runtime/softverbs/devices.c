@@ -125,7 +125,12 @@ static void read_variable(void)
 		count = rc;
 }
 
-int sv_devices(struct sv_device **devices)
+/*
+ * The devices of MPIB_SOFT_DEVICES, which is read once; they are kept to the
+ * end of the process. Returns the number of devices, or -EINVAL, -ENOMEM after
+ * a line on stderr. Any thread.
+ */
+static int sv_devices(struct sv_device **devices)
 {
 	pthread_once(&once, read_variable);
 	*devices = table;

@@ -36,13 +36,6 @@ static inline struct sv_device *to_sv_device(struct ibv_device *dev)
 	return (struct sv_device *)dev;
 }
 
-/*
- * The devices of MPIB_SOFT_DEVICES, which is read once; they are kept to the
- * end of the process. Returns the number of devices, or -EINVAL, -ENOMEM after
- * a line on stderr. Any thread.
- */
-int sv_devices(struct sv_device **devices);
-
 /* attr.c: queries that verbs_context.ops points to. Any thread. */
 int sv_query_device_ex(struct ibv_context *ctx,
 		       const struct ibv_query_device_ex_input *input,

@@ -158,15 +158,6 @@ void sim_files_close_all(const struct sim_proc *proc)
 	}
 }
 
-unsigned sim_files_count(const struct sim_proc *proc)
-{
-	unsigned n = 0;
-
-	for (int i = 0; i < used; i++)
-		n += table[i].file && table[i].owner == proc;
-	return n;
-}
-
 ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 		       ssize_t (*op)(struct sim_file *f, void *arg), void *arg)
 {

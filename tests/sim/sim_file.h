@@ -66,8 +66,6 @@ void sim_fd_drop(int held);
 /* A real one, which ends with the process. Returns fd. */
 int sim_fd_real(int fd);
 void sim_files_close_all(const struct sim_proc *proc);
-/* How many the process has. */
-unsigned sim_files_count(const struct sim_proc *proc);
 /* Wait until op() is no -EAGAIN any more, if the file blocks. */
 ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 		       ssize_t (*op)(struct sim_file *f, void *arg), void *arg);

@@ -31,7 +31,7 @@ uint64_t sim_net_latency(void)
 	return ns;
 }
 
-unsigned sim_net_node(const struct sockaddr_in *addr)
+static unsigned sim_net_node(const struct sockaddr_in *addr)
 {
 	return (ntohl(addr->sin_addr.s_addr) & 0xff) - 1;
 }
@@ -173,7 +173,8 @@ static void flow_stop(struct sim_flow *f)
 	f->ended = f->eof = true;
 }
 
-void sim_flow_reset(struct sim_sock *sock, int err)
+/* Both ends see a reset now. */
+static void sim_flow_reset(struct sim_sock *sock, int err)
 {
 	struct sim_sock *other = sock->out->reader;
 

@@ -69,7 +69,7 @@ static ssize_t sock_write(struct sim_file *f, const void *buf, size_t len)
 	return sim_sock_put((struct sim_sock *)f, &msg);
 }
 
-const struct sim_file_ops sim_sock_ops = {
+static const struct sim_file_ops sim_sock_ops = {
 	.name = "socket",
 	.ready = sock_ready,
 	.read = sock_read,
@@ -88,7 +88,7 @@ struct sim_sock *sim_sock_of(int fd)
 	return (struct sim_sock *)f;
 }
 
-struct sim_sock *sim_sock_new(int domain, int type)
+static struct sim_sock *sim_sock_new(int domain, int type)
 {
 	struct sim_sock *s = sim_file_new(&sim_sock_ops, sizeof(*s));
 

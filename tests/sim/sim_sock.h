@@ -75,8 +75,6 @@ struct sim_chunk *sim_chunk_new(const void *bytes, size_t len);
 void sim_chunk_free(struct sim_chunk *c);
 /* sock closes: its ends of both directions. */
 void sim_flows_leave(struct sim_sock *sock);
-/* Both ends see a reset now. */
-void sim_flow_reset(struct sim_sock *sock, int err);
 
 /* The paths between nodes, for the plan of faults. */
 void sim_net_seed(uint64_t seed);
@@ -90,12 +88,9 @@ bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to);
 unsigned sim_net_reset(unsigned a, unsigned b);
 /* Until then each chunk takes up to so much longer. */
 void sim_net_slow(uint64_t until, uint64_t ns);
-unsigned sim_net_node(const struct sockaddr_in *addr);
 uint64_t sim_net_latency(void);
 
 /* sim_sock.c */
-extern const struct sim_file_ops sim_sock_ops;
 struct sim_sock *sim_sock_of(int fd);
-struct sim_sock *sim_sock_new(int domain, int type);
 
 #endif

@@ -127,11 +127,6 @@ struct sim_task *sim_task_new(struct sim_proc *proc, const char *name,
 	return t;
 }
 
-void sim_wake(struct sim_task *task)
-{
-	sim_ready_add(task);
-}
-
 void sim_wake_for(const void *what)
 {
 	happened += sim_ready_for(what);

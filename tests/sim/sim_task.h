@@ -153,7 +153,6 @@ void sim_clock_jump(int64_t ns);
 /* Wait until woken, or until the time. In a task. */
 void sim_wait(uint64_t until);
 void sim_wait_file(struct sim_file *file, uint64_t until);
-void sim_wake(struct sim_task *task);
 /* Whoever waits for it. */
 void sim_wake_for(const void *what);
 void sim_wait_for(const void *what, uint64_t until);

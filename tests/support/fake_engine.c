@@ -76,11 +76,6 @@ void fake_engine_fini(struct mpib_engine *e)
 	close(e->fd);
 }
 
-bool fake_engine_idle(const struct mpib_engine *e)
-{
-	return TAILQ_EMPTY(&e->calls);
-}
-
 static struct fake_call *add_call(struct mpib_engine *e)
 {
 	struct fake_call *c = calloc(1, sizeof(*c));
@@ -148,9 +143,9 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 		fake_engine_flush(engine);
 		return;
 	}
-	if (!fake_engine_idle(engine))
+	if (!TAILQ_EMPTY(&engine->calls))
 		run(engine, pick(engine));
-	if (!fake_engine_idle(engine))
+	if (!TAILQ_EMPTY(&engine->calls))
 		eventfd_write(engine->fd, 1);
 }
 

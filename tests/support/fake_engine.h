@@ -91,7 +91,6 @@ void fake_engine_die(struct mpib_engine *e);
 void fake_engine_hold(struct mpib_engine *e, bool hold);
 /* Run waiting callbacks, even if they are held. Returns their number. */
 int fake_engine_flush(struct mpib_engine *e);
-bool fake_engine_idle(const struct mpib_engine *e);
 
 /* Report an error that a shard would find. */
 void fake_conn_break(struct engine_conn *conn, int error, const char *why);

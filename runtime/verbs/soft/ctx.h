@@ -147,8 +147,6 @@ int soft_turn(struct soft_ctx *ctx);
 int soft_turn_locked(struct soft_ctx *ctx);
 /* Wake the sleepers of ctx, so that one makes a turn. */
 void soft_kick(struct soft_ctx *ctx);
-/* As soft_kick(), if ctx->sleepers > 0. */
-void soft_nudge(struct soft_ctx *ctx);
 /* qp was posted to: the next turn looks at it. */
 void soft_bell(struct soft_qp *qp);
 void soft_bells_drain(struct soft_ctx *ctx);

@@ -186,7 +186,6 @@ int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
 		  struct ibv_qp_init_attr *init);
 struct soft_qp *soft_qp_find(struct soft_ctx *ctx, uint32_t qpn);
 int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-void soft_qp_set_state(struct soft_qp *qp, int state);
 /* Move qp to ERR: leave the connection, flush both queues. */
 void soft_qp_error(struct soft_qp *qp);
 /* qp is in ERR: flush the WRs posted since. */

@@ -13,7 +13,7 @@
 #include "verbs/soft/wire/conn.h"
 #include "verbs/soft/wire/rc.h"
 
-void soft_qp_set_state(struct soft_qp *qp, int state)
+static void soft_qp_set_state(struct soft_qp *qp, int state)
 {
 	/* Pairs with qp_state() and the read-modify-write in
 	 * soft_post_recv(). */

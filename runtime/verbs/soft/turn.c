@@ -30,7 +30,7 @@ void soft_kick(struct soft_ctx *ctx)
 		mpib_bell_ring(&ctx->kick);
 }
 
-void soft_nudge(struct soft_ctx *ctx)
+static void soft_nudge(struct soft_ctx *ctx)
 {
 	if (atomic_load(&ctx->sleepers) > 0)
 		soft_kick(ctx);

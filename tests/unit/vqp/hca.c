@@ -148,7 +148,7 @@ static void place(const struct hca_wr *w)
 	}
 }
 
-void hca_settle(struct hca *h)
+static void hca_settle(struct hca *h)
 {
 	for (unsigned i = 0; i < h->lates; i++)
 		place(&h->late[i]);

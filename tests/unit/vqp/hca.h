@@ -44,8 +44,7 @@ struct hca {
 	unsigned qps;
 	unsigned rnr; /* times that no receive was there */
 	bool fail_poll;
-	/* Data is placed late: when an IMM of the same device comes, or by
-	 * hca_settle(). */
+	/* Data is placed late: when an IMM of the same device comes. */
 	bool lazy;
 	struct hca_wr *late;
 	unsigned lates;
@@ -64,6 +63,5 @@ unsigned hca_run(struct hca *h, unsigned *seed, unsigned n);
 void hca_break(struct hca_qp *q);
 /* A completion out of nowhere. */
 void hca_forge(struct hca *h, const struct ibv_wc *wc);
-void hca_settle(struct hca *h);
 
 #endif
