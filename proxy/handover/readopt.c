@@ -4,11 +4,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/event.h"
+#include "base/thread.h"
 #include "proxy.h"
 #include "view/view.h"
 
@@ -38,19 +38,6 @@ static void *run_look(void *arg)
 	close(l->answer);
 	free(l);
 	return NULL;
-}
-
-static int begin_thread(struct look *l)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	int rc;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	rc = pthread_create(&thread, &attr, run_look, l);
-	pthread_attr_destroy(&attr);
-	return -rc;
 }
 
 static void readopt_on_tick(void *arg);
@@ -148,7 +135,7 @@ static void begin_look(struct mpib_readopt *r, uint32_t lost)
 	r->look = fd[0];
 	if (mpib_loop_add(&p->loop, &r->watch, r->look, EPOLLIN,
 			  readopt_on_answer, r) < 0 ||
-	    begin_thread(l) < 0) {
+	    mpib_thread_create(NULL, run_look, l) < 0) {
 		end_look(r);
 		close(fd[1]);
 		free(l);

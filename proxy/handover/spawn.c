@@ -115,7 +115,7 @@ static void *spawn_apart(void *arg)
 static int spawn_without_copies(struct spawning *s)
 {
 	pthread_t thread;
-	int rc = mpib_thread_create(&thread, NULL, spawn_apart, s);
+	int rc = mpib_thread_create(&thread, spawn_apart, s);
 
 	if (rc < 0)
 		return rc;

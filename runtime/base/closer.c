@@ -183,6 +183,7 @@ static void *closer_run(void *arg)
 	const bool interrupts =
 		kind == SOCKETS && mpib_interrupts_begin(&timer) == 0;
 
+	pthread_setname_np(pthread_self(), "mpib-close");
 	pthread_mutex_lock(&lock);
 	while (c) {
 		closer_work(c);
@@ -204,19 +205,9 @@ static void *closer_run(void *arg)
 
 static bool closer_start(struct closer *c)
 {
-	pthread_attr_t attr;
-	pthread_t thread;
-	int rc;
-
-	if (threads_of_all(c->kind) >= most[c->kind].of_all)
+	if (threads_of_all(c->kind) >= most[c->kind].of_all ||
+	    mpib_thread_create(NULL, closer_run, c) < 0)
 		return false;
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	rc = mpib_thread_create(&thread, &attr, closer_run, c);
-	pthread_attr_destroy(&attr);
-	if (rc < 0)
-		return false;
-	pthread_setname_np(thread, "mpib-close");
 	c->wanted--;
 	c->threads++;
 	return true;

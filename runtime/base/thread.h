@@ -6,11 +6,11 @@
 #include <pthread.h>
 
 /*
- * As pthread_create(), but 0 or -errno. The signals that somebody sends to the
- * process are for the program's threads alone, which may block them to wait for
- * them; those of what the thread does itself are not blocked. Any thread.
+ * As pthread_create(), but 0 or -errno; with thread NULL it is a detached one. The
+ * signals that somebody sends to the process are for the program's threads alone,
+ * which may block them to wait for them; those of what the thread does itself are not
+ * blocked. Any thread.
  */
-int mpib_thread_create(pthread_t *thread, const pthread_attr_t *attr,
-		       void *(*run)(void *), void *arg);
+int mpib_thread_create(pthread_t *thread, void *(*run)(void *), void *arg);
 
 #endif

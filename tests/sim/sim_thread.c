@@ -30,6 +30,11 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 	return 0;
 }
 
+pthread_t __wrap_pthread_self(void)
+{
+	return (pthread_t)(uintptr_t)sim_task_self();
+}
+
 int __wrap_pthread_join(pthread_t thread, void **result)
 {
 	struct sim_task *t = (struct sim_task *)(uintptr_t)thread;

@@ -109,6 +109,7 @@ void __wrap_randombytes_buf(void *buf, size_t len);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*fn)(void *), void *arg);
 int __wrap_pthread_join(pthread_t thread, void **result);
+pthread_t __wrap_pthread_self(void);
 int __wrap_pthread_setname_np(pthread_t thread, const char *name);
 int __wrap_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m);
 int __wrap_pthread_cond_signal(pthread_cond_t *c);

@@ -198,19 +198,6 @@ static void *hca_run(void *arg)
 	return NULL;
 }
 
-static int hca_start(struct hca *h)
-{
-	pthread_attr_t attr;
-	pthread_t thread;
-	int rc;
-
-	pthread_attr_init(&attr);
-	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	rc = mpib_thread_create(&thread, &attr, hca_run, h);
-	pthread_attr_destroy(&attr);
-	return rc;
-}
-
 static struct hca *hca_new(const char *name)
 {
 	struct hca *h = calloc(1, sizeof(*h));
@@ -225,7 +212,7 @@ static struct hca *hca_new(const char *name)
 	pthread_cond_init(&h->asked, &attr);
 	pthread_cond_init(&h->answered, &attr);
 	pthread_condattr_destroy(&attr);
-	if (hca_start(h) < 0) {
+	if (mpib_thread_create(NULL, hca_run, h) < 0) {
 		free(h);
 		return NULL;
 	}

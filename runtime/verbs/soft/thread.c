@@ -144,7 +144,7 @@ int soft_thread_start(struct soft_ctx *ctx)
 	if (ctx->sleep_fd < 0)
 		return -errno;
 	soft_sleep_fds(ctx, ctx->sleep_fd);
-	rc = mpib_thread_create(&ctx->thread, NULL, thread_run, ctx);
+	rc = mpib_thread_create(&ctx->thread, thread_run, ctx);
 	if (rc < 0)
 		close(ctx->sleep_fd);
 	return rc;
