@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 
 /* A line of the file: what stands behind its first word, which is this one. */
 struct conf_line {
@@ -61,9 +62,8 @@ static bool take_agent_port(struct mpib_agent_conf *c,
 	/* The name is a part of a path. */
 	if (l->count < 3 || l->count > 4 || strchr(words[1], '/') ||
 	    words[1][0] == '.' || strlen(words[1]) >= sizeof(port->device) ||
-	    !mpib_agent_number(words[2], 1, 255, &number) ||
-	    (l->count == 4 &&
-	     !mpib_agent_number(words[3], 1, 1000000, &port->gbps)))
+	    !mpib_number(words[2], 1, 255, &number) ||
+	    (l->count == 4 && !mpib_number(words[3], 1, 1000000, &port->gbps)))
 		goto bad;
 	snprintf(port->device, sizeof(port->device), "%s", words[1]);
 	port->number = (unsigned)number;
@@ -90,7 +90,7 @@ static bool take_limit(struct mpib_agent_conf *c, const struct conf_line *l)
 	*limit = (struct mpib_agent_limit){ .congested = l->is->congested };
 	if (l->count != 2 || strlen(words[0]) >= sizeof(limit->counter) ||
 	    strchr(words[0], '/') || words[0][0] == '.' ||
-	    !mpib_agent_number(words[1], 0, UINT64_MAX, &limit->per_s))
+	    !mpib_number(words[1], 0, UINT64_MAX, &limit->per_s))
 		return mpib_agent_bad(
 			l->why,
 			"%s: it takes a counter of the port and a "
@@ -105,8 +105,7 @@ static bool take_number(struct mpib_agent_conf *c, const struct conf_line *l)
 {
 	uint64_t *n = (uint64_t *)(void *)((char *)c + l->is->field);
 
-	if (l->count == 1 &&
-	    mpib_agent_number(l->words[0], l->is->least, 1000000, n))
+	if (l->count == 1 && mpib_number(l->words[0], l->is->least, 1000000, n))
 		return true;
 	return mpib_agent_bad(l->why,
 			      "%s %.48s: it takes a number (%u to 1000000)",

@@ -8,6 +8,7 @@
 #include "agent/ethtool.h"
 #include "agent/health.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #define NS 1000000000ull
 
@@ -83,7 +84,7 @@ static bool counters_read(const struct mpib_agent_ports *p,
 		if (!counters_file(p, port, name, text, sizeof(text)))
 			continue;
 		text[strcspn(text, "\n")] = '\0';
-		if (mpib_agent_number(text, 0, UINT64_MAX, n))
+		if (mpib_number(text, 0, UINT64_MAX, n))
 			return true;
 		errno = EPROTO;
 		return false;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 #include "ctl/dial.h"
 
 #define SERVES "mpib"
@@ -47,7 +48,7 @@ static bool take_ms(const char *text, unsigned *ms)
 {
 	uint64_t n;
 
-	if (!mpib_agent_number(text, 1, UINT_MAX, &n))
+	if (!mpib_number(text, 1, UINT_MAX, &n))
 		return false;
 	*ms = (unsigned)n;
 	return true;

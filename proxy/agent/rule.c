@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/address.h"
+#include "base/text.h"
 
 #define ALL MPIB_HINT_SUP_BW_MAX
 #define LEAST (ALL / 32)
@@ -27,10 +28,9 @@ static bool rule_number(const char *text, const char **end, unsigned long max,
 
 static bool parse_static(struct mpib_agent_rule *rule, const char *text)
 {
-	const char *end;
-	unsigned long n;
+	uint64_t n;
 
-	if (!text || !rule_number(text, &end, ALL, &n) || *end)
+	if (!text || !mpib_number(text, 0, ALL, &n))
 		return false;
 	rule->share = (uint32_t)n;
 	return true;
@@ -133,7 +133,7 @@ static bool for_uid(struct mpib_agent_rule *rule, const char *text)
 {
 	uint64_t n;
 
-	rule->has_uid = mpib_agent_number(text, 0, UINT32_MAX - 1, &n);
+	rule->has_uid = mpib_number(text, 0, UINT32_MAX - 1, &n);
 	rule->uid = (uid_t)n;
 	return rule->has_uid;
 }
@@ -142,7 +142,7 @@ static bool for_class(struct mpib_agent_rule *rule, const char *text)
 {
 	uint64_t n;
 
-	rule->has_class = mpib_agent_number(text, 0, UINT8_MAX, &n);
+	rule->has_class = mpib_number(text, 0, UINT8_MAX, &n);
 	rule->class = (unsigned)n;
 	return rule->has_class;
 }

@@ -2,10 +2,8 @@
 /* Reading files of words. */
 #include "agent/words.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -21,18 +19,6 @@ bool mpib_agent_bad(char *why, const char *fmt, ...)
 	vsnprintf(why, MPIB_AGENT_WHY, fmt, ap);
 	va_end(ap);
 	return false;
-}
-
-bool mpib_agent_number(const char *text, uint64_t least, uint64_t most,
-		       uint64_t *n)
-{
-	char *end;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	errno = 0;
-	*n = strtoull(text, &end, 10);
-	return !*end && errno == 0 && *n >= least && *n <= most;
 }
 
 /* Returns how many words there are; more than MPIB_AGENT_WORDS: too many. */

@@ -27,8 +27,4 @@ bool mpib_agent_words_read(const char *path, mpib_agent_words_fn *take,
 bool mpib_agent_bad(char *why, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* A number from least to most, and nothing behind it. */
-bool mpib_agent_number(const char *text, uint64_t least, uint64_t most,
-		       uint64_t *n);
-
 #endif

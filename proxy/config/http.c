@@ -2,29 +2,27 @@
 /* [metrics]: an address that others reach wants to know who asks. */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/text.h"
 #include "config/finish.h"
 
 int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why)
 {
 	const char *colon = strrchr(text, ':');
 	size_t len = colon ? (size_t)(colon - text) : 0;
-	char addr[INET_ADDRSTRLEN] = "", *end = NULL;
-	unsigned long port = 0;
+	char addr[INET_ADDRSTRLEN] = "";
+	uint64_t port;
 
-	if (len > 0 && len < sizeof(addr)) {
+	if (len < sizeof(addr))
 		memcpy(addr, text, len);
-		if (colon[1] >= '0' && colon[1] <= '9')
-			port = strtoul(colon + 1, &end, 10);
-	}
-	*sin = (struct sockaddr_in){ .sin_family = AF_INET,
-				     .sin_port = htons((uint16_t)port) };
-	if (end && !*end && port <= 65535 &&
-	    inet_pton(AF_INET, addr, &sin->sin_addr) == 1)
+	*sin = (struct sockaddr_in){ .sin_family = AF_INET };
+	if (colon && mpib_number(colon + 1, 0, UINT16_MAX, &port) &&
+	    inet_pton(AF_INET, addr, &sin->sin_addr) == 1) {
+		sin->sin_port = htons((uint16_t)port);
 		return 0;
+	}
 	return mpib_why_fail(
 		why, -EINVAL,
 		"metrics.listen = \"%.64s\": not an IPv4 address and port "

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpibctl: options, help, and running the command that was typed. */
 #include <getopt.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/rates.h"
 
@@ -136,8 +136,7 @@ static int bad_option(int c, char **argv)
  * stderr. */
 static int take_form(struct mpib_ctl_call *call, int c)
 {
-	char *end;
-	unsigned long n;
+	uint64_t n;
 
 	switch (c) {
 	case 'j':
@@ -166,8 +165,7 @@ static int take_form(struct mpib_ctl_call *call, int c)
 		call->quiet = true;
 		return 0;
 	case 'w':
-		n = strtoul(optarg, &end, 10);
-		if (*end || end == optarg || n < 1 || n > 3600) {
+		if (!mpib_number(optarg, 1, 3600, &n)) {
 			mpib_ctl_fail(MPIB_EXIT_USAGE,
 				      "command line: --watch wants seconds, 1 "
 				      "to 3600 (see mpibctl --help)");

@@ -4,13 +4,13 @@
 #include "stats/command.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 #include "cluster/cluster.h"
 #include "metrics/openmetrics.h"
 
@@ -29,15 +29,8 @@ json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 		     uint64_t max, uint64_t *value)
 {
-	char *end;
-
 	*value = dflt;
-	if (n >= ask->argc)
-		return true;
-	errno = 0;
-	*value = strtoull(ask->argv[n], &end, 10);
-	if (*ask->argv[n] >= '0' && *ask->argv[n] <= '9' && !*end && !errno &&
-	    *value <= max)
+	if (n >= ask->argc || mpib_number(ask->argv[n], 0, max, value))
 		return true;
 	mpib_ask_fail(ask, "give digits only",
 		      "\"%.32s\" is not a number from 0 to %llu", ask->argv[n],

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/suggest.h"
+#include "base/text.h"
 #include "top/screen.h"
 #include "top/tabs.h"
 
@@ -136,14 +137,12 @@ static int read_tab(const char *name, struct top_options *o)
 
 static bool read_rounds(const char *text, struct top_options *o)
 {
-	unsigned long n;
-	char *end;
+	uint64_t n;
 
-	if (!isdigit((unsigned char)*text))
+	if (!mpib_number(text, 1, UINT_MAX, &n))
 		return false;
-	n = strtoul(text, &end, 10);
 	o->rounds = (unsigned)n;
-	return !*end && n > 0 && n <= UINT_MAX;
+	return true;
 }
 
 static int read_option(int c, char **argv, struct top_options *o)

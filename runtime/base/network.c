@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <ifaddrs.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/address.h"
+#include "base/text.h"
 
 #define V4_BITS 96u /* before the IPv4 address in its mapped form */
 #define LONGEST 126u /* mask that still tells of a network */
@@ -35,20 +35,19 @@ static struct in6_addr first_of(const struct in6_addr *addr, unsigned bits)
 
 int mpib_network_parse(const char *text, size_t len, struct mpib_network *net)
 {
-	char buf[INET6_ADDRSTRLEN + 8], *slash, *end;
+	char buf[INET6_ADDRSTRLEN + 8], *slash;
 	struct in6_addr first;
-	unsigned long bits;
+	uint64_t bits;
 
 	if (len >= sizeof(buf))
 		return -EINVAL;
 	memcpy(buf, text, len);
 	buf[len] = '\0';
 	slash = strchr(buf, '/');
-	if (!slash || slash[1] < '0' || slash[1] > '9')
+	if (!slash || !mpib_number(slash + 1, 0, 128, &bits))
 		return -EINVAL;
 	*slash = '\0';
-	bits = strtoul(slash + 1, &end, 10);
-	if (*end || bits > 128 || !mpib_address_parse(buf, &net->addr))
+	if (!mpib_address_parse(buf, &net->addr))
 		return -EINVAL;
 	if (!strchr(buf, ':'))
 		bits += V4_BITS;

@@ -3,11 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+bool mpib_number(const char *text, uint64_t least, uint64_t most, uint64_t *n)
+{
+	char *end;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	*n = strtoull(text, &end, 10);
+	return !*end && errno == 0 && *n >= least && *n <= most;
+}
 
 /* A pipe or a terminal answers when somebody writes, and /dev/zero has no end. */
 static bool text_ends(const struct stat *st)

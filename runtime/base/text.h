@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Files of text that somebody wrote, line by line. Reading one waits for nobody,
- * whatever stands in the file's place, and takes no more memory the longer its
- * lines are. Any thread, one at a time.
+ * What somebody wrote: numbers, and files of text, line by line. Reading a file waits
+ * for nobody, whatever stands in the file's place, and takes no more memory the longer
+ * its lines are. Any thread, one at a time.
  */
 #ifndef MPIB_BASE_TEXT_H
 #define MPIB_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+/* A number from least to most: digits, and nothing before or behind them. */
+bool mpib_number(const char *text, uint64_t least, uint64_t most, uint64_t *n);
 
 struct mpib_text_file {
 	int fd;

@@ -3,11 +3,11 @@
 #include "verbs/verbs.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/text.h"
 
 static int verbs_refuse(const char *text, const char *what, char *why,
 			unsigned why_len)
@@ -37,13 +37,10 @@ static int parse_rdma(const char *text, const char *name,
 {
 	const char *colon = strchr(name, ':');
 	size_t len = colon ? (size_t)(colon - name) : strlen(name);
-	unsigned long port = 1;
-	char *end = NULL;
+	uint64_t port = 1;
 
-	if (colon)
-		port = strtoul(colon + 1, &end, 10);
-	if (len == 0 || len >= sizeof(spec->name) || port < 1 || port > 255 ||
-	    (colon && (!isdigit((unsigned char)colon[1]) || *end)))
+	if (len == 0 || len >= sizeof(spec->name) ||
+	    (colon && !mpib_number(colon + 1, 1, 255, &port)))
 		return verbs_refuse(text,
 				    "rdma: wants a device and perhaps a port, "
 				    "as in rdma:mlx5_0:1",

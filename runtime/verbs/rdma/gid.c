@@ -5,11 +5,11 @@
  * address, and is made again at each query of the port.
  */
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "verbs/rdma/internal.h"
 
 struct net {
@@ -22,8 +22,8 @@ static unsigned net_count;
 
 static int gid_parse_net(const char *text, size_t len, struct net *net)
 {
-	char buf[32], *slash, *end;
-	unsigned long bits = 32;
+	char buf[32], *slash;
+	uint64_t bits = 32;
 	struct in_addr in;
 
 	if (len == 0 || len >= sizeof(buf))
@@ -33,9 +33,7 @@ static int gid_parse_net(const char *text, size_t len, struct net *net)
 	slash = strchr(buf, '/');
 	if (slash) {
 		*slash = '\0';
-		bits = strtoul(slash + 1, &end, 10);
-		if (!isdigit((unsigned char)slash[1]) || *end || bits < 1 ||
-		    bits > 32)
+		if (!mpib_number(slash + 1, 1, 32, &bits))
 			return -EINVAL;
 	}
 	if (inet_pton(AF_INET, buf, &in) != 1)

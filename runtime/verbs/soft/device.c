@@ -3,7 +3,6 @@
 #include "verbs/soft/ctx.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/event.h"
 #include "verbs/soft/gid.h"
@@ -81,15 +81,12 @@ static int device_open_engine(struct soft_ctx *ctx)
 static int find_port_base(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_PORT_BASE");
-	unsigned long base;
-	char *end;
+	uint64_t base;
 
 	ctx->port_base = 24791;
 	if (!env || !*env)
 		return 0;
-	base = strtoul(env, &end, 10);
-	if (!isdigit((unsigned char)*env) || *end || base < 1 ||
-	    base > UINT16_MAX - 255)
+	if (!mpib_number(env, 1, UINT16_MAX - 255, &base))
 		return -EINVAL;
 	ctx->port_base = (uint16_t)base;
 	return 0;
