@@ -4,8 +4,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 static void sample_on_time(void *arg);
@@ -13,13 +13,9 @@ static void sample_on_time(void *arg);
 static void sample_on_view(void *arg, const struct mpib_view *v)
 {
 	struct mpib_metrics *m = arg;
-	struct timespec now;
 
-	clock_gettime(CLOCK_REALTIME, &now);
 	if (v)
-		mpib_history_add(m->history, v,
-				 (uint64_t)now.tv_sec * MPIB_SEC +
-					 (uint64_t)now.tv_nsec);
+		mpib_history_add(m->history, v, mpib_clock_ns(CLOCK_REALTIME));
 	mpib_timer_arm(m->gather.loop, &m->next_sample,
 		       MPIB_HISTORY_PERIOD_S * MPIB_SEC, sample_on_time, m);
 }

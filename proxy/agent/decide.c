@@ -5,7 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
+
+#include "base/clock.h"
 
 #define NS 1000000000ull
 #define ALL MPIB_HINT_SUP_BW_MAX
@@ -208,10 +209,6 @@ bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path, char *why)
 
 void mpib_agent_clock(struct mpib_agent_now *now)
 {
-	struct timespec s, ns;
-
-	clock_gettime(CLOCK_REALTIME, &s);
-	clock_gettime(CLOCK_MONOTONIC, &ns);
-	now->s = (uint64_t)s.tv_sec;
-	now->ns = (uint64_t)ns.tv_sec * NS + (uint64_t)ns.tv_nsec;
+	now->s = mpib_clock_ns(CLOCK_REALTIME) / NS;
+	now->ns = mpib_now_ns();
 }

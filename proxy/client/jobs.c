@@ -4,18 +4,10 @@
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/event.h"
 #include "client/client.h"
-
-static uint64_t job_now(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * MPIB_SEC + (uint64_t)now.tv_nsec;
-}
 
 /* Whether s is of job j. Where a launcher names the job, its label decides alone:
  * the processes of a job may have several comms. */
@@ -73,7 +65,8 @@ void mpib_job_join(struct mpib_jobs *jobs, struct proxy_client *s)
 			return;
 		*j = (struct mpib_job){ .uid = s->uid,
 					.number = s->label[0] ? 0 : s->job,
-					.began_ns = job_now() };
+					.began_ns =
+						mpib_clock_ns(CLOCK_REALTIME) };
 		memcpy(j->label, s->label, sizeof(j->label));
 	}
 	j->clients++;
@@ -86,7 +79,7 @@ static void job_end(struct mpib_job *j)
 	char name[MPIB_JOB_LABEL + 8];
 	double seconds;
 
-	j->ended_ns = job_now();
+	j->ended_ns = mpib_clock_ns(CLOCK_REALTIME);
 	/* The clock may have been set back meanwhile. */
 	if (j->ended_ns < j->began_ns)
 		j->ended_ns = j->began_ns;

@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "ctl/agent_file.h"
 #include "ctl/commands.h"
 #include "ctl/fields.h"
@@ -169,24 +170,20 @@ static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 /* The latest answer that rates are counted from, NULL before the first. */
 struct show_before {
 	json_t *data;
-	struct timespec at;
+	uint64_t at; /* mpib_now_ns() */
 };
 
 static int show_once(const struct mpib_ctl_call *call,
 		     struct show_before *before)
 {
-	struct timespec now;
 	json_t *data;
 	int rc = mpib_ctl_ask(call, &data);
+	uint64_t now = mpib_now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (rc == MPIB_EXIT_OK && before->data) {
-		mpib_rates_add(
-			run_rows(call, data), run_rows(call, before->data),
-			(double)(now.tv_sec - before->at.tv_sec) +
-				(double)(now.tv_nsec - before->at.tv_nsec) /
-					1e9);
-	}
+	if (rc == MPIB_EXIT_OK && before->data)
+		mpib_rates_add(run_rows(call, data),
+			       run_rows(call, before->data),
+			       (double)(now - before->at) / 1e9);
 	if (rc == MPIB_EXIT_OK && (before->data || !call->rates))
 		rc = mpib_ctl_finish(mpib_ctl_print(call, data));
 	if (rc == MPIB_EXIT_OK)

@@ -3,8 +3,8 @@
 #include "web/stats_json.h"
 
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/event.h"
 
 #define EVENTS 100
@@ -50,11 +50,8 @@ const char *mpib_history_text(struct mpib_history_text *t,
 
 static json_t *stats_json_time(const struct mpib_view *v)
 {
-	struct timespec now;
-
 	(void)v;
-	clock_gettime(CLOCK_REALTIME, &now);
-	return json_real((double)now.tv_sec + (double)now.tv_nsec / 1e9);
+	return json_real((double)mpib_clock_ns(CLOCK_REALTIME) / 1e9);
 }
 
 static const struct {

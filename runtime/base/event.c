@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -33,14 +32,6 @@ struct event_record {
 	uint64_t sum;
 	struct mpib_event event;
 };
-
-static uint64_t realtime_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 /* FNV-1a of the event's bytes, which are all written: see event_clean(). */
 static uint64_t event_sum(const struct mpib_event *e)
@@ -177,7 +168,7 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	static const struct mpib_event_about nothing;
 	const struct mpib_event_about *a = about ? about : &nothing;
 	struct mpib_event e = {
-		.time_ns = realtime_ns(),
+		.time_ns = mpib_clock_ns(CLOCK_REALTIME),
 		.level = level,
 		.rails = a->rails,
 		.client = a->client,

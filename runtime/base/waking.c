@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/waking.h"
 
-#include <time.h>
+#include "base/clock.h"
 
 /* What a call takes of itself, with all that may come between; and all that more take,
  * until it is too much. */
@@ -13,10 +13,7 @@
 
 uint64_t mpib_waking_begin(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return mpib_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns)

@@ -4,8 +4,8 @@
  * a lane of its own to the same node: how much of the flood may go before it.
  * Turns are driven by hand and messages counted, so no time is in it.
  */
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/hist.h"
 #include "engine/conn/clear.h"
 #include "engine_pair.h"
@@ -226,10 +226,7 @@ static void a_receive_is_announced_in_the_turn_that_takes_it(void **state)
 /* CPU time of this thread: what else the machine does is not in it. */
 static uint64_t cpu_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+	return mpib_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 struct took {
