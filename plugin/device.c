@@ -45,22 +45,15 @@ static void fill_names(int dev, const struct mpib_device_info *info)
 	pthread_mutex_unlock(&lock);
 }
 
-static uint64_t device_hash(uint64_t h, const char *text)
-{
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 0x100000001b3ull; /* FNV-1a */
-	return h;
-}
-
 /* The same in all processes of a node, different on each node: HCAs have the
  * same names everywhere, so the machine's boot id is hashed too. */
 static uint64_t device_guid(int dev)
 {
-	uint64_t h = device_hash(0xcbf29ce484222325ull, device[dev].name);
+	uint64_t h = net_hash(NET_HASH, device[dev].name);
 	char boot[64];
 
 	mpib_read_line(boot, sizeof(boot), "/proc/sys/kernel/random/boot_id");
-	return device_hash(h, boot);
+	return net_hash(h, boot);
 }
 
 /* In Mbit/s, of the rails that carry payload. NCCL divides by the speed, so it

@@ -36,6 +36,15 @@ struct net_ctx {
 	struct net_ctx *older; /* default context: the dead one it replaced */
 };
 
+/* FNV-1a of a text behind one whose hash is h, NET_HASH where there is none. */
+#define NET_HASH 0xcbf29ce484222325ull
+static inline uint64_t net_hash(uint64_t h, const char *text)
+{
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 0x100000001b3ull;
+	return h;
+}
+
 void net_proxy_ref(struct net_proxy *s);
 void net_proxy_put(struct net_proxy *s);
 /* The device's client. -errno, with a text. */

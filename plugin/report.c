@@ -40,17 +40,9 @@ void net_say(bool ok, const char *fmt, ...)
 		    0, "NET/MPIB : %s", line);
 }
 
-static uint64_t report_hash(uint64_t h, const char *text)
-{
-	for (; *text; text++)
-		h = (h ^ (uint8_t)*text) * 0x100000001b3ull; /* FNV-1a */
-	return h;
-}
-
 static bool is_news(const char *call, const char *text)
 {
-	uint64_t h =
-		report_hash(report_hash(0xcbf29ce484222325ull, call), text);
+	uint64_t h = net_hash(net_hash(NET_HASH, call), text);
 	unsigned next;
 
 	for (unsigned i = 0; i < TOLD; i++) {
