@@ -159,15 +159,10 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	call_finish(p);
 }
 
-static void call_on_down(void *ctx, struct mpib_link *link, const char *why)
-{
-	mpib_peer_lost(ctx, link, why);
-}
-
 static const struct mpib_link_events link_events = {
 	.up = on_called,
 	.message = call_on_answer,
-	.down = call_on_down,
+	.down = mpib_peer_lost,
 };
 
 static void call_on_retry(void *arg)

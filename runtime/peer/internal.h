@@ -256,9 +256,8 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link);
 /* How this node reaches the peer, by the islands configured here. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
-/* The peer's link is gone, or the caller closes it next. */
-void mpib_peer_lost(struct mpib_peer *p, const struct mpib_link *link,
-		    const char *why);
+/* The link of a struct mpib_peer is gone, or the caller closes it next. */
+void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why);
 /* Close the peer's link, if it has one. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
 /* End the peer's session and kill its lanes; the link may stay. */

@@ -85,9 +85,9 @@ static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		       p);
 }
 
-void mpib_peer_lost(struct mpib_peer *p, const struct mpib_link *link,
-		    const char *why)
+void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why)
 {
+	struct mpib_peer *p = peer;
 	bool was_up = p->state == MPIB_PEER_UP;
 
 	if (p->held)
@@ -114,11 +114,6 @@ void mpib_peer_cut(struct mpib_peer *p, const char *why)
 		return;
 	mpib_peer_lost(p, link, why);
 	mpib_link_close(link);
-}
-
-static void peer_on_down(void *ctx, struct mpib_link *link, const char *why)
-{
-	mpib_peer_lost(ctx, link, why);
 }
 
 static void on_overflow(void *arg)
@@ -249,7 +244,7 @@ static void peer_on_message(void *ctx, struct mpib_link *link,
 static const struct mpib_link_events up_events = {
 	.message = peer_on_message,
 	.acked = on_acked,
-	.down = peer_on_down,
+	.down = mpib_peer_lost,
 };
 
 enum mpib_path mpib_peer_path(const struct mpib_peer *p)
