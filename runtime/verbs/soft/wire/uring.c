@@ -43,7 +43,6 @@ enum {
 struct soft_uring {
 	struct io_uring ring;
 	bool lost; /* there is no ring */
-	bool deferred; /* single issuer; enter runs task work */
 	bool enabled;
 	int event_fd;
 	bool audible; /* event_fd is signalled */
@@ -69,7 +68,6 @@ static int ring_init(struct soft_uring *u, bool deferred)
 	rc = io_uring_queue_init_params(SQ_ENTRIES, &u->ring, &p);
 	if (rc < 0)
 		return rc;
-	u->deferred = deferred;
 	u->enabled = !deferred;
 	u->audible = true;
 	rc = p.features & IORING_FEAT_NODROP
