@@ -7,6 +7,7 @@
 
 #include "agent/ethtool.h"
 #include "agent/health.h"
+#include "base/line.h"
 #include "base/log.h"
 #include "base/text.h"
 
@@ -19,22 +20,13 @@ static bool counters_file(const struct mpib_agent_ports *p,
 			  const struct mpib_agent_port *port, const char *name,
 			  char *text, size_t len)
 {
-	char path[320];
-	size_t n;
-	FILE *in;
-
-	snprintf(path, sizeof(path), "%.128s/class/infiniband/%s/ports/%u/%s",
-		 p->sysfs, port->device, port->number, name);
-	in = fopen(path, "re");
-	if (!in)
-		return false;
 	errno = 0;
-	n = fread(text, 1, len - 1, in);
-	text[n] = '\0';
-	fclose(in);
-	if (n == 0 && errno == 0)
+	if (mpib_read_line(text, len, "%.128s/class/infiniband/%s/ports/%u/%s",
+			   p->sysfs, port->device, port->number, name))
+		return true;
+	if (errno == 0)
 		errno = ENODATA;
-	return n > 0;
+	return false;
 }
 
 /* The statistics of a port's network device, read when a counter is not in
@@ -83,7 +75,6 @@ static bool counters_read(const struct mpib_agent_ports *p,
 		snprintf(name, sizeof(name), "%s/%s", dir[i], counter);
 		if (!counters_file(p, port, name, text, sizeof(text)))
 			continue;
-		text[strcspn(text, "\n")] = '\0';
 		if (mpib_number(text, 0, UINT64_MAX, n))
 			return true;
 		errno = EPROTO;
@@ -135,7 +126,6 @@ static bool counters_port(struct mpib_agent_ports *p,
 	if (!counters_file(p, port, "state", text, sizeof(text)))
 		return false;
 	if (!strstr(text, "ACTIVE")) {
-		text[strcspn(text, "\n")] = '\0';
 		snprintf(why, sizeof(why), "%.24s/%u: state %.32s",
 			 port->device, port->number, text);
 		counters_object(&p->sick[port->rail], now, why);
