@@ -65,10 +65,7 @@ static void post_good(struct pair *p)
 {
 	struct ibv_sge sge = vt_sge(&src, 0, draw(4) ? draw(300) : draw(ROOM));
 
-	assert_int_equal(vt_rdma(p->qa, IBV_WR_RDMA_WRITE, p->all++,
-				 IBV_SEND_SIGNALED, &sge, 1, vt_addr(&dst),
-				 dst.mr->rkey),
-			 0);
+	vt_write(p->qa, p->all++, &sge, &dst);
 }
 
 static void post_bad(struct pair *p)

@@ -99,14 +99,10 @@ static void a_hole_for_one_address_leaves_the_others(void **state)
 	assert_int_not_equal(there, elsewhere);
 	set(&t->a,
 	    (struct mpib_soft_fault){ .black_hole = 1, .only = elsewhere });
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 NULL, 0, 0, 0),
-			 0);
+	vt_nothing(qa, 1);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	set(&t->a, (struct mpib_soft_fault){ .black_hole = 1, .only = there });
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
-				 NULL, 0, 0, 0),
-			 0);
+	vt_nothing(qa, 2);
 	if (!t->same) /* in one context there is no wire */
 		vt_quiet(t, &t->a.send, 1000);
 	heal(t);
@@ -123,9 +119,7 @@ static void a_delay_is_kept_by_each_message(void **state)
 	set(&t->a, (struct mpib_soft_fault){ .delay_ns = 20000000 });
 	start = vt_ms();
 	for (unsigned i = 0; i < 3; i++)
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, i,
-					 IBV_SEND_SIGNALED, NULL, 0, 0, 0),
-				 0);
+		vt_nothing(qa, i);
 	for (unsigned i = 0; i < 3; i++)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 	assert_true(vt_ms() - start >= 59);
@@ -141,17 +135,13 @@ static void the_nth_message_is_lost_and_costs_its_qp_alone(void **state)
 		vt_pair(t, &vt_usual, &qa[i], &qb[i]);
 	set(&t->a, (struct mpib_soft_fault){ .drop_at = 4 });
 	for (unsigned i = 0; i < 6; i++)
-		assert_int_equal(vt_rdma(qa[0], IBV_WR_RDMA_WRITE, i,
-					 IBV_SEND_SIGNALED, NULL, 0, 0, 0),
-				 0);
+		vt_nothing(qa[0], i);
 	for (unsigned i = 0; i < 3; i++)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
 	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
 	vt_expect(t, &t->a.send, 5, IBV_WC_WR_FLUSH_ERR);
-	assert_int_equal(vt_rdma(qa[1], IBV_WR_RDMA_WRITE, 9, IBV_SEND_SIGNALED,
-				 NULL, 0, 0, 0),
-			 0);
+	vt_nothing(qa[1], 9);
 	vt_expect(t, &t->a.send, 9, IBV_WC_SUCCESS);
 	heal(t);
 }
@@ -176,10 +166,7 @@ static void a_rate_makes_bytes_take_their_time(void **state)
 		for (start = vt_ms(); vt_ms() - start < 40;)
 			vt_turn(t);
 		start = vt_ms();
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, i,
-					 IBV_SEND_SIGNALED, &sge, 1,
-					 vt_addr(&dst), dst.mr->rkey),
-				 0);
+		vt_write(qa, i, &sge, &dst);
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 		if (!t->same)
 			assert_true(vt_ms() - start >= 90);
@@ -264,9 +251,7 @@ static void what_is_late_is_placed_by_a_read_of_its_device(void **state)
 		assert_int_equal(to.p[i], 0);
 	assert_int_equal(mpib_soft_late(t->b.ctx), 1);
 	/* What may not be read is never late. */
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
-				 &some, 1, vt_addr(&shut), shut.mr->rkey),
-			 0);
+	vt_write(qa, 2, &some, &shut);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(shut.p, from.p, 4096);
 	assert_int_equal(mpib_soft_late(t->b.ctx), 1);

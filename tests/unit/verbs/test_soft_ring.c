@@ -42,10 +42,7 @@ static void a_new_ring_that_submits_nothing_is_given_up_too(void **state)
 	vt_pair(t, &vt_usual, &qa, &qb);
 	for (uint64_t id = 0; id < 40; id++) {
 		vt_fill(src.p, ROOM, id);
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, id,
-					 IBV_SEND_SIGNALED, &sge, 1,
-					 vt_addr(&dst), dst.mr->rkey),
-				 0);
+		vt_write(qa, id, &sge, &dst);
 		refusals = id > 4 && id % 2 ? 2 : 0;
 		vt_expect(t, &t->a.send, id, IBV_WC_SUCCESS);
 		assert_memory_equal(src.p, dst.p, ROOM);

@@ -178,10 +178,7 @@ static void longer_begin(struct vt *t, struct longer *l, struct ibv_qp *qp,
 	for (size_t i = 0; i < LONG; i++)
 		l->place.p[i] = (uint8_t)~l->source.p[i];
 	sge = vt_sge(&l->source, 0, LONG);
-	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, 9, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&l->place),
-				 l->place.mr->rkey),
-			 0);
+	vt_write(qp, 9, &sge, &l->place);
 }
 
 /* Bytes of it that the sender has given to its socket. */

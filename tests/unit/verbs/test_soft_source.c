@@ -128,9 +128,7 @@ a_read_within_one_context_from_what_is_gone_ends_nobody(void **state)
 
 	vt_connect(t, from, to, &vt_usual);
 	vanish(&s);
-	assert_int_equal(vt_rdma(from, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&s.m), s.m.mr->rkey),
-			 0);
+	vt_read(from, 1, &sge, &s.m);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	drop(t, &s);
 }
@@ -147,15 +145,11 @@ static void nor_does_a_write_that_is_late(void **state)
 
 	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(mpib_soft_set_fault(t->a.ctx, &late), 0);
-	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&s.m), s.m.mr->rkey),
-			 0);
+	vt_write(qb, 1, &sge, &s.m);
 	vt_expect(t, &t->b.send, 1, IBV_WC_SUCCESS);
 	assert_int_equal(mpib_soft_late(t->a.ctx), 1);
 	vanish(&s);
-	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&other), other.mr->rkey),
-			 0);
+	vt_read(qb, 2, &sge, &other);
 	vt_expect(t, &t->b.send, 2, IBV_WC_SUCCESS);
 	drop(t, &s);
 }
@@ -171,9 +165,7 @@ static void a_message_whose_end_is_gone_does_not_wait(void **state)
 
 	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(ftruncate(s.fd, 3 * SOFT_SEGMENT), 0);
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&to), to.mr->rkey),
-			 0);
+	vt_write(qa, 1, &sge, &to);
 	vt_expect(t, &t->a.send, 1, IBV_WC_LOC_PROT_ERR);
 	drop(t, &s);
 }
@@ -191,11 +183,7 @@ static void only_what_cannot_be_sent_fails(void **state)
 	vt_pair(t, &vt_usual, &qa, &qb);
 	vanish(&s);
 	for (uint64_t id = 1; id < 5; id++)
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, id,
-					 IBV_SEND_SIGNALED,
-					 id == 3 ? &bad : &good, 1,
-					 vt_addr(&to), to.mr->rkey),
-				 0);
+		vt_write(qa, id, id == 3 ? &bad : &good, &to);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 3, IBV_WC_LOC_PROT_ERR);
@@ -215,12 +203,8 @@ static void what_was_before_a_long_one_that_cannot_be_sent_is_done(void **state)
 
 	vt_pair(t, &vt_usual, &qa, &qb);
 	assert_int_equal(ftruncate(s.fd, 3 * SOFT_SEGMENT), 0);
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &good, 1, vt_addr(&to), to.mr->rkey),
-			 0);
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
-				 &bad, 1, vt_addr(&to), to.mr->rkey),
-			 0);
+	vt_write(qa, 1, &good, &to);
+	vt_write(qa, 2, &bad, &to);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
 	drop(t, &s);
@@ -241,16 +225,11 @@ static void an_answer_that_cannot_be_sent_is_no_requests_fault(void **state)
 	o.retry_cnt = 1;
 	vt_pair(t, &o, &qa, &qb);
 	vanish(&s);
-	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED,
-				 &in, 1, vt_addr(&s.m), s.m.mr->rkey),
-			 0);
+	vt_read(qb, 1, &in, &s.m);
 	while (vt_state(t, qa) == IBV_QPS_RTS) {
 		struct ibv_wc wc;
 
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2,
-					 IBV_SEND_SIGNALED, &out, 1,
-					 vt_addr(&to), to.mr->rkey),
-				 0);
+		vt_write(qa, 2, &out, &to);
 		wc = vt_wait(t, &t->a.send);
 		assert_true(wc.status == IBV_WC_SUCCESS ||
 			    wc.status == IBV_WC_WR_FLUSH_ERR);
@@ -267,9 +246,7 @@ static void arrive(struct vt *t, struct ibv_qp *qb, struct vt_mem *from,
 	struct ibv_sge sge = vt_sge(from, 0, 64);
 
 	memset(from->p, 7, 64);
-	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(at), at->mr->rkey),
-			 0);
+	vt_write(qb, 1, &sge, at);
 	while (at->p[63] != 7)
 		vt_turn(t);
 }
@@ -287,9 +264,7 @@ static void who_cannot_send_has_said_what_it_got(void **state)
 	vt_pair(t, &vt_usual, &qa, &qb);
 	vanish(&s);
 	arrive(t, qb, &b, &a);
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
-				 &bad, 1, vt_addr(&b), b.mr->rkey),
-			 0);
+	vt_write(qa, 2, &bad, &b);
 	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
 	vt_expect(t, &t->b.send, 1, IBV_WC_SUCCESS);
 	drop(t, &s);
@@ -310,9 +285,7 @@ static void who_cannot_answer_has_said_what_it_got(void **state)
 	vt_pair(t, &o, &qa, &qb);
 	vanish(&s);
 	arrive(t, qb, &b, &a);
-	assert_int_equal(vt_rdma(qb, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED,
-				 &in, 1, vt_addr(&s.m), s.m.mr->rkey),
-			 0);
+	vt_read(qb, 2, &in, &s.m);
 	vt_expect(t, &t->b.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->b.send, 2, IBV_WC_RETRY_EXC_ERR);
 	vt_refused(t, qa, IBV_EVENT_QP_ACCESS_ERR);
@@ -337,9 +310,7 @@ static void who_stops_amid_a_segment_has_said_what_it_got(void **state)
 	vt_pair(t, &vt_usual, &qa, &qb);
 	memcpy(&unkind.only, &t->a.info.gid.raw[12], sizeof(unkind.only));
 	unkind.stop_at = SOFT_HDR_LEN + 100;
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 2, IBV_SEND_SIGNALED,
-				 &bad, 1, vt_addr(&b), b.mr->rkey),
-			 0);
+	vt_write(qa, 2, &bad, &b);
 	while (unkind.stop_at != SIZE_MAX)
 		vt_turn(t);
 	arrive(t, qb, &b, &a);

@@ -43,14 +43,8 @@ static void a_passive_target_needs_nobody_to_poll(void **state)
 	in = vt_sge(&src, SIZE, SIZE);
 	vt_pair(t, &vt_usual, &qa, &qb);
 	for (int i = 0; i < 20; i++) {
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1,
-					 IBV_SEND_SIGNALED, &out, 1,
-					 vt_addr(&dst), dst.mr->rkey),
-				 0);
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_READ, 2,
-					 IBV_SEND_SIGNALED, &in, 1,
-					 vt_addr(&dst), dst.mr->rkey),
-				 0);
+		vt_write(qa, 1, &out, &dst);
+		vt_read(qa, 2, &in, &dst);
 		assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
 		assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
 		assert_memory_equal(src.p, src.p + SIZE, SIZE);
@@ -106,9 +100,7 @@ static void signals_are_for_the_programs_threads(void **state)
 	vt_thread_b(t, &saved);
 	/* Answered by the context's thread, which so is under way. */
 	vt_pair(t, &vt_usual, &qa, &qb);
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 NULL, 0, 0, 0),
-			 0);
+	vt_nothing(qa, 1);
 	assert_int_equal(wait_a(t).status, IBV_WC_SUCCESS);
 	sigemptyset(&mine);
 	sigaddset(&mine, SIGUSR1);
@@ -151,10 +143,7 @@ static void the_end_of_a_write_is_seen_last(void **state)
 		assert_int_equal(t->v->query_port(t->b.ctx, 1, &info), 0);
 		vt_fill(src.p, len, i + 1);
 		memcpy(&want, src.p + len - 8, 8);
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1,
-					 IBV_SEND_SIGNALED, &sge, 1,
-					 vt_addr(&dst), dst.mr->rkey),
-				 0);
+		vt_write(qa, 1, &sge, &dst);
 		while (__atomic_load_n(last, __ATOMIC_ACQUIRE) != want) {
 			n += ibv_poll_cq(t->a.send.cq, 1, &wc);
 			assert_true(vt_ms() < until);

@@ -173,10 +173,7 @@ static void a_read_and_an_atomic_share_the_depth_and_the_order(void **state)
 		struct ibv_sge sge = vt_sge(&f.local, (i + 1) * 8, 8);
 
 		assert_int_equal(add(&f, i, 0, 10), 0);
-		assert_int_equal(vt_rdma(f.qa, IBV_WR_RDMA_READ, i + 1,
-					 IBV_SEND_SIGNALED, &sge, 1,
-					 vt_addr(&f.remote), f.remote.mr->rkey),
-				 0);
+		vt_read(f.qa, i + 1, &sge, &f.remote);
 	}
 	for (uint64_t i = 0; i < 40; i++)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);

@@ -46,10 +46,7 @@ static void post(struct fixture *f, uint64_t id, size_t len)
 {
 	struct ibv_sge sge = vt_sge(&f->src, 0, len);
 
-	assert_int_equal(vt_rdma(f->qa, IBV_WR_RDMA_WRITE, id,
-				 IBV_SEND_SIGNALED, &sge, 1, vt_addr(&f->dst),
-				 f->dst.mr->rkey),
-			 0);
+	vt_write(f->qa, id, &sge, &f->dst);
 }
 
 static bool draining(struct vt *t, struct ibv_qp *qp)

@@ -19,18 +19,13 @@ static void nothing_is_placed_by_a_queue_pair_in_error(void **state)
 
 	vt_pair(t, &vt_usual, &qa, &qb);
 	vt_fill(src.p, src.len, 4);
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
-			 0);
+	vt_write(qa, 1, &sge, &dst);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 
 	/* On its way when the responder is stopped. */
 	sge = vt_sge(&src, 0, BIG);
 	for (uint64_t id = 2; id < 6; id++)
-		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, id,
-					 IBV_SEND_SIGNALED, &sge, 1,
-					 vt_addr(&dst), dst.mr->rkey),
-				 0);
+		vt_write(qa, id, &sge, &dst);
 	for (int i = 0; i < 3; i++)
 		vt_turn(t);
 	assert_int_equal(vt_to(t, qb, IBV_QPS_ERR), 0);

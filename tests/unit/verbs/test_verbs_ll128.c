@@ -128,10 +128,7 @@ static void write_lines(struct vt *t, struct ibv_qp *qp, struct vt_mem *src,
 	sge = vt_sge(src, 0, r->lines * sizeof(struct line));
 	atomic_store(&r->number, number);
 	watched += is_watched(r);
-	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, number,
-				 IBV_SEND_SIGNALED, &sge, 1, vt_addr(dst),
-				 dst->mr->rkey),
-			 0);
+	vt_write(qp, number, &sge, dst);
 	vt_expect(t, &t->a.send, number, IBV_WC_SUCCESS);
 	while (atomic_load(&r->seen) != number) {
 		assert_true(vt_ms() - since < 60000);

@@ -281,9 +281,7 @@ static void stop_arriving(struct vt *t)
 	struct big b = big(t);
 	struct ibv_wc wc;
 
-	assert_int_equal(vt_rdma(b.qa, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &b.sge, 1, vt_addr(&b.dst), b.dst.mr->rkey),
-			 0);
+	vt_write(b.qa, 1, &b.sge, &b.dst);
 	begun(t, &b.dst);
 	vt_mem_free(t, &b.dst);
 	wc = vt_wait(t, &t->a.send);

@@ -97,12 +97,8 @@ static void a_qp_connected_to_itself_reads_what_it_wrote(void **state)
 	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
 	assert_int_equal(vt_to_rtr(t, qp, &t->a, qp->qp_num, 77, &vt_usual), 0);
 	assert_int_equal(vt_to_rts(t, qp, 77, &vt_usual), 0);
-	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &out, 1, vt_addr(&to), to.mr->rkey),
-			 0);
-	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED,
-				 &in, 1, vt_addr(&to), to.mr->rkey),
-			 0);
+	vt_write(qp, 1, &out, &to);
+	vt_read(qp, 2, &in, &to);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(back.p, from.p, 4096);
@@ -191,9 +187,7 @@ static void both_sides_read_at_once(void **state)
 	begin(t, &f, &vt_usual, SIZE, VT_ALL);
 	vt_fill(theirs.p, SIZE, 8);
 	assert_int_equal(post_read(&f, 1, 0, 0, SIZE), 0);
-	assert_int_equal(vt_rdma(f.qb, IBV_WR_RDMA_READ, 2, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&theirs), theirs.mr->rkey),
-			 0);
+	vt_read(f.qb, 2, &sge, &theirs);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 	vt_expect(t, &t->b.send, 2, IBV_WC_SUCCESS);
 	assert_memory_equal(f.local.p, f.remote.p, SIZE);
@@ -235,10 +229,7 @@ static void reading_into_what_may_not_be_written_fails_here(void **state)
 	struct ibv_sge sge = vt_sge(&ro, 0, 64);
 
 	begin(t, &f, &vt_usual, 4096, VT_ALL);
-	assert_int_equal(vt_rdma(f.qa, IBV_WR_RDMA_READ, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&f.remote),
-				 f.remote.mr->rkey),
-			 0);
+	vt_read(f.qa, 1, &sge, &f.remote);
 	vt_expect(t, &t->a.send, 1, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(ro.p[0], 0);
 }

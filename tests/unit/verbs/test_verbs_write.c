@@ -15,9 +15,7 @@ static void write_places_the_bytes_and_completes(void **state)
 
 	vt_fill(src.p, src.len, 1);
 	vt_pair(t, &vt_usual, &qa, &qb);
-	assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, 7, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
-			 0);
+	vt_write(qa, 7, &sge, &dst);
 	wc = vt_expect(t, &t->a.send, 7, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RDMA_WRITE);
 	assert_int_equal(wc.qp_num, qa->qp_num);
@@ -165,9 +163,7 @@ static void write_to_rtr(struct vt *t, struct vt_end *from, struct vt_end *to)
 	assert_int_equal(vt_to_rtr(t, r, from, q->qp_num, 6, &vt_usual), 0);
 	vt_turn(t);
 	assert_int_equal(vt_to_rts(t, q, 6, &vt_usual), 0);
-	assert_int_equal(vt_rdma(q, IBV_WR_RDMA_WRITE, 1, IBV_SEND_SIGNALED,
-				 &sge, 1, vt_addr(&dst), dst.mr->rkey),
-			 0);
+	vt_write(q, 1, &sge, &dst);
 	vt_expect(t, &from->send, 1, IBV_WC_SUCCESS);
 	vt_destroy(t, q, r);
 	vt_mem_free(t, &src);

@@ -124,6 +124,13 @@ int vt_send_imm(struct ibv_qp *qp, uint64_t id, uint32_t imm,
 int vt_rdma(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id,
 	    unsigned flags, struct ibv_sge *sge, int nsge, uint64_t raddr,
 	    uint32_t rkey);
+/* Post a signaled one that must be taken: all of sge to where m begins, or from
+ * there; a WRITE of nothing. */
+void vt_write(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
+	      const struct vt_mem *m);
+void vt_read(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
+	     const struct vt_mem *m);
+void vt_nothing(struct ibv_qp *qp, uint64_t id);
 int vt_write_imm(struct ibv_qp *qp, uint64_t id, unsigned flags, uint32_t imm,
 		 struct ibv_sge *sge, int nsge, uint64_t raddr, uint32_t rkey);
 int vt_recv(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge, int nsge);

@@ -33,6 +33,29 @@ int vt_rdma(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id,
 	return ibv_post_send(qp, &wr, &bad);
 }
 
+void vt_write(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
+	      const struct vt_mem *m)
+{
+	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, id, IBV_SEND_SIGNALED,
+				 sge, 1, vt_addr(m), m->mr->rkey),
+			 0);
+}
+
+void vt_read(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
+	     const struct vt_mem *m)
+{
+	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_READ, id, IBV_SEND_SIGNALED,
+				 sge, 1, vt_addr(m), m->mr->rkey),
+			 0);
+}
+
+void vt_nothing(struct ibv_qp *qp, uint64_t id)
+{
+	assert_int_equal(vt_rdma(qp, IBV_WR_RDMA_WRITE, id, IBV_SEND_SIGNALED,
+				 NULL, 0, 0, 0),
+			 0);
+}
+
 int vt_send(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id,
 	    unsigned flags, struct ibv_sge *sge, int nsge)
 {
