@@ -34,7 +34,7 @@ struct fake_device {
 struct fake_ibv {
 	unsigned devices;
 	struct fake_device device[FAKE_DEVICES];
-	/* The next `times` calls of the function named fail with error. */
+	/* See fake_ibv_fails(). */
 	const char *fail;
 	int error;
 	unsigned times;
@@ -52,6 +52,8 @@ extern struct fake_ibv fake_ibv;
 
 /* Back to no devices and no failures. Call with all contexts closed. */
 void fake_ibv_reset(void);
+/* So many of the next calls of the function named fail with error. */
+void fake_ibv_fails(const char *call, int error, unsigned times);
 /* Add a device with one port: ACTIVE, RoCE, 4X EDR (100 Gb/s), MTU 4096, and
  * the RoCE v2 GID of address soft at index 1. */
 struct fake_device *fake_ibv_add(const char *name, const char *soft);

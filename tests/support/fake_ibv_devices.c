@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding fake devices and GIDs. */
+/* What a test says: fake devices and GIDs, and calls that fail. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,4 +62,11 @@ void fake_ibv_make_ib(struct fake_device *d, uint16_t lid)
 	d->port[0].attr.lid = lid;
 	d->port[0].gids = 0;
 	fake_ibv_add_gid(d, 1, d->soft, IBV_GID_TYPE_IB);
+}
+
+void fake_ibv_fails(const char *call, int error, unsigned times)
+{
+	fake_ibv.fail = call;
+	fake_ibv.error = error;
+	fake_ibv.times = times;
 }

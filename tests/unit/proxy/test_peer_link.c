@@ -80,17 +80,10 @@ static void a_sout_without_an_address_is_told(void **state)
 	refused("peer link: rail SOUT has no IPv4 address, and");
 }
 
-static void the_next_open_fails(void)
-{
-	fake_ibv.fail = "ibv_open_device";
-	fake_ibv.error = EIO;
-	fake_ibv.times = 1;
-}
-
 /* It may well have an address. */
 static void a_sout_that_does_not_answer_is_told(void **state)
 {
-	the_next_open_fails();
+	fake_ibv_fails("ibv_open_device", EIO, 1);
 	refused("peer link: rail SOUT does not answer, and");
 }
 
@@ -98,7 +91,7 @@ static void so_it_is_where_islands_are_told_by_addresses(void **state)
 {
 	snprintf(proxy.cfg.peer_addr, sizeof(proxy.cfg.peer_addr), "fd00::1");
 	proxy.cfg.island_prefix = 24;
-	the_next_open_fails();
+	fake_ibv_fails("ibv_open_device", EIO, 1);
 	refused("islands: rail SOUT does not answer, and");
 }
 

@@ -226,9 +226,7 @@ static void soft_roce_is_not_taken_unasked(void **state)
 static void a_device_that_cannot_be_opened_is_told(void **state)
 {
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
-	fake_ibv.fail = "ibv_open_device";
-	fake_ibv.error = EACCES;
-	fake_ibv.times = 1;
+	fake_ibv_fails("ibv_open_device", EACCES, 1);
 	nothing("fake_0:1 Permission denied");
 }
 

@@ -221,9 +221,7 @@ static void a_qp_that_does_not_connect_names_device_and_cause(void **state)
 {
 	open_engines();
 	make_lanes(0);
-	fake_ibv.fail = "RTR";
-	fake_ibv.error = ETIMEDOUT;
-	fake_ibv.times = 1;
+	fake_ibv_fails("RTR", ETIMEDOUT, 1);
 	assert_int_equal(try_connect(), -ETIMEDOUT);
 	if (!strstr(why, "rdma:fake_1:1: ibv_modify_qp: ") ||
 	    !strstr(why, "RoCE address does not answer"))
@@ -245,9 +243,7 @@ static void what_cannot_be_made_names_device_and_cause(void **state)
 
 	open_engines();
 	for (unsigned i = 0; i < 2; i++) {
-		fake_ibv.fail = row[i].call;
-		fake_ibv.error = row[i].error;
-		fake_ibv.times = 1;
+		fake_ibv_fails(row[i].call, row[i].error, 1);
 		assert_int_equal(mpib_lane_create(tenant[1], MPIB_IMM_V2,
 						  MPIB_PATH_INTRA, NULL, &l),
 				 -row[i].error);
@@ -269,9 +265,7 @@ static void a_user_that_cannot_be_served_names_the_call(void **state)
 
 	open_engines();
 	for (unsigned i = 0; i < 2; i++) {
-		fake_ibv.fail = call[i];
-		fake_ibv.error = ENOMEM;
-		fake_ibv.times = 1;
+		fake_ibv_fails(call[i], ENOMEM, 1);
 		assert_int_equal(mpib_tenant_get(engine[0], 0, 77, &t),
 				 -ENOMEM);
 		assert_non_null(strstr(
@@ -322,9 +316,7 @@ static void ece_that_is_refused_is_done_without(void **state)
 	fake_ibv.ece = true;
 	open_engines();
 	make_lanes(0);
-	fake_ibv.fail = "ibv_set_ece";
-	fake_ibv.error = EINVAL;
-	fake_ibv.times = 1;
+	fake_ibv_fails("ibv_set_ece", EINVAL, 1);
 	connect_lanes();
 	assert_false(info[1].rail[0].ece);
 }

@@ -114,9 +114,7 @@ static void a_machine_without_devices_is_told_so(void **state)
 
 static void a_device_that_may_not_be_opened_names_the_right(void **state)
 {
-	fake_ibv.fail = "ibv_open_device";
-	fake_ibv.error = EACCES;
-	fake_ibv.times = 1;
+	fake_ibv_fails("ibv_open_device", EACCES, 1);
 	REFUSED(-EACCES, "rdma:fake_0:1: ibv_open_device: Permission denied",
 		"/dev/infiniband/uverbs");
 }
@@ -144,18 +142,11 @@ static void a_port_that_is_down_makes_its_rail_away(void **state)
 	assert_null(t->srq[1]);
 }
 
-static void the_next_open_fails(void)
-{
-	fake_ibv.fail = "ibv_open_device";
-	fake_ibv.error = EIO;
-	fake_ibv.times = 1;
-}
-
 /* SOUT did not answer the first shard, and was well again for the second. */
 static void shards_of_a_device_agree_which_rails_are_away(void **state)
 {
 	cfg.shards = 2;
-	the_next_open_fails();
+	fake_ibv_fails("ibv_open_device", EIO, 1);
 	if (start() < 0)
 		fail_msg("%s", why);
 	assert_null(engine->shard[0].rail[0].ctx);
@@ -177,7 +168,7 @@ static void a_device_that_does_not_answer_has_its_place(void **state)
 	snprintf(at, sizeof(at), "%s/device", dir);
 	assert_int_equal(mkdir(at, 0700), 0);
 	snprintf(sout->ibv.ibdev_path, sizeof(sout->ibv.ibdev_path), "%s", dir);
-	the_next_open_fails();
+	fake_ibv_fails("ibv_open_device", EIO, 1);
 	if (start() < 0)
 		fail_msg("%s", why);
 	assert_string_equal(mpib_engine_place(engine, 0), at);
@@ -220,9 +211,7 @@ static void a_limit_on_pinned_memory_is_told(void **state)
 	low = old;
 	low.rlim_cur = 8 << 20;
 	setrlimit(RLIMIT_MEMLOCK, &low);
-	fake_ibv.fail = "ibv_reg_mr";
-	fake_ibv.error = ENOMEM;
-	fake_ibv.times = 2;
+	fake_ibv_fails("ibv_reg_mr", ENOMEM, 2);
 	REFUSED(-ENOMEM, "ibv_reg_mr", "RLIMIT_MEMLOCK is 8192 KiB",
 		"LimitMEMLOCK=infinity");
 	setrlimit(RLIMIT_MEMLOCK, &old);
@@ -230,9 +219,7 @@ static void a_limit_on_pinned_memory_is_told(void **state)
 
 static void a_cq_that_cannot_be_pinned_is_told(void **state)
 {
-	fake_ibv.fail = "ibv_create_cq";
-	fake_ibv.error = ENOMEM;
-	fake_ibv.times = 1;
+	fake_ibv_fails("ibv_create_cq", ENOMEM, 1);
 	REFUSED(-ENOMEM, "rdma:fake_0:1: ibv_create_cq: Cannot allocate",
 		"RLIMIT_MEMLOCK");
 }
@@ -258,9 +245,7 @@ static void relaxed_ordering_is_dropped_where_it_is_refused(void **state)
 	assert_int_equal(v->open(&cfg.rail[0], &ctx), 0);
 	assert_int_equal(v->alloc_pd(ctx, &pd), 0);
 	for (unsigned times = 0; times < 2; times++) {
-		fake_ibv.fail = "ibv_reg_mr";
-		fake_ibv.error = EINVAL;
-		fake_ibv.times = times;
+		fake_ibv_fails("ibv_reg_mr", EINVAL, times);
 		assert_int_equal(v->reg_mr(pd, mem, sizeof(mem),
 					   (uint64_t)(uintptr_t)mem, wish, &mr),
 				 0);

@@ -18,15 +18,6 @@ static void heal(struct vt *t)
 	set(&t->b, (struct mpib_soft_fault){ 0 });
 }
 
-static struct vt_opt quick(void)
-{
-	struct vt_opt o = vt_usual;
-
-	o.timeout = 8;
-	o.retry_cnt = 1;
-	return o;
-}
-
 static uint8_t port_state(struct vt *t, struct vt_end *e)
 {
 	struct mpib_port_info info;
@@ -53,7 +44,7 @@ static void a_flapping_link_tells_every_change(void **state)
 static void a_black_hole_is_silent_and_ends_in_retry_exceeded(void **state)
 {
 	struct vt *t = *state;
-	struct vt_opt o = quick();
+	struct vt_opt o = vt_quick();
 	struct ibv_qp *qa, *qb;
 
 	vt_pair(t, &o, &qa, &qb);
@@ -69,7 +60,7 @@ static void a_black_hole_is_silent_and_ends_in_retry_exceeded(void **state)
 static void a_peer_in_a_black_hole_ends_in_retry_exceeded_here(void **state)
 {
 	struct vt *t = *state;
-	struct vt_opt o = quick();
+	struct vt_opt o = vt_quick();
 	struct ibv_qp *qa, *qb;
 
 	vt_pair(t, &o, &qa, &qb);

@@ -10,15 +10,6 @@
 
 #include "verbs/soft/soft.h"
 
-static struct vt_opt quick(void)
-{
-	struct vt_opt o = vt_usual;
-
-	o.timeout = 8;
-	o.retry_cnt = 1;
-	return o;
-}
-
 static void lose(struct vt_end *e)
 {
 	struct mpib_soft_fault fault = { .gone = 1 };
@@ -29,7 +20,7 @@ static void lose(struct vt_end *e)
 static void it_says_so_once_and_nothing_more(void **state)
 {
 	struct vt *t = *state;
-	struct vt_opt o = quick();
+	struct vt_opt o = vt_quick();
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 	struct ibv_comp_channel *ch;
 	struct mpib_port_info info;

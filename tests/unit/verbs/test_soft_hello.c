@@ -23,12 +23,10 @@ static void a_hello_from_before_a_reset_keeps_nobody_from_the_next(void **state)
 static void the_time_to_connect_is_not_charged_to_the_retries(void **state)
 {
 	struct vt *t = *state;
-	struct vt_opt o = vt_usual;
+	struct vt_opt o = vt_quick();
 	struct ibv_qp *qa, *qb;
 	int64_t until;
 
-	o.timeout = 8;
-	o.retry_cnt = 1;
 	for (int round = 0; round < 5; round++) {
 		qa = vt_qp(t, &t->a, &o);
 		qb = vt_qp(t, &t->b, &o);

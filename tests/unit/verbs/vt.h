@@ -74,6 +74,8 @@ struct vt_opt {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, rd_atomic;
 };
 extern const struct vt_opt vt_usual;
+/* Whose retries are over soon. */
+struct vt_opt vt_quick(void);
 
 /* Each test has both ports to itself, newly opened. QPs and memory that it
  * leaves go with them. */

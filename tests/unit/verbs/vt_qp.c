@@ -15,6 +15,15 @@ const struct vt_opt vt_usual = {
 	.rd_atomic = 4,
 };
 
+struct vt_opt vt_quick(void)
+{
+	struct vt_opt o = vt_usual;
+
+	o.timeout = 8;
+	o.retry_cnt = 1;
+	return o;
+}
+
 struct ibv_qp *vt_qp(struct vt *t, struct vt_end *e, const struct vt_opt *o)
 {
 	struct ibv_qp_init_attr attr = {
