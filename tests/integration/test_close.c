@@ -10,7 +10,7 @@
 #include "engine/conn/clear.h"
 #include "engine_pair.h"
 #include "test.h"
-#include "verbs/soft/soft.h"
+#include "verbs/soft/ctx.h"
 
 #define LEN 100000u
 #define MANY 100000
@@ -27,7 +27,7 @@ static void turn_sender(void)
 	mpib_shard_turn(&pair.node[0].engine->shard[0]);
 	mpib_engine_dispatch(pair.node[0].engine);
 	for (unsigned r = 0; r < pair.cfg.rails; r++)
-		mpib_soft_turn(peer->shard[0].rail[r].ctx);
+		soft_turn(to_ctx(peer->shard[0].rail[r].ctx));
 }
 
 static void sender_until(const bool *flag)

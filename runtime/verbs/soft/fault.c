@@ -74,13 +74,6 @@ int mpib_soft_set_fault(struct ibv_context *c,
 	return 0;
 }
 
-uint64_t mpib_soft_forgotten(struct ibv_context *c)
-{
-	/* Relaxed: a count. */
-	return atomic_load_explicit(&to_ctx(c)->forgotten,
-				    memory_order_relaxed);
-}
-
 bool soft_fault_hold(struct soft_qp *qp)
 {
 	struct soft_ctx *ctx = qp->ctx;

@@ -84,16 +84,3 @@ void soft_late_forget(struct soft_ctx *ctx)
 		free(late);
 	}
 }
-
-unsigned mpib_soft_late(struct ibv_context *c)
-{
-	struct soft_ctx *ctx = to_ctx(c);
-	const struct soft_late *late;
-	unsigned n = 0;
-
-	soft_lock(ctx);
-	TAILQ_FOREACH(late, &ctx->late, link)
-	n++;
-	soft_unlock(ctx);
-	return n;
-}

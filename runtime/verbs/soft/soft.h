@@ -17,8 +17,8 @@ const char *mpib_soft_engine_name(struct ibv_context *ctx);
 /*
  * As mpib_verbs_soft.open(), but with a thread of the context's own that makes
  * progress, so that peers can write to a process that only looks at its memory.
- * Data verbs may then be called from any thread and take the context's lock;
- * mpib_soft_turn() does nothing. Close the context as any other. Any thread.
+ * Data verbs may then be called from any thread and take the context's lock. Close
+ * the context as any other. Any thread.
  */
 struct mpib_rail_spec;
 int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
@@ -95,16 +95,5 @@ uint32_t mpib_soft_peer(const struct ibv_qp *qp);
 /* hide: in this process nobody can open the device, as if it were not there;
  * contexts that are open stay. False: too many are hidden. Any thread. */
 bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide);
-/* How many WRITEs fault.late holds back. Any thread. */
-unsigned mpib_soft_late(struct ibv_context *ctx);
-/* How many WRITEs fault.forgets has lost. Any thread. */
-uint64_t mpib_soft_forgotten(struct ibv_context *ctx);
-
-/*
- * One bounded turn of the context without polling a CQ; ibv_poll_cq() makes a
- * turn by itself before it looks at the queue. Returns how many operations
- * moved bytes or WRs. Called by the owner thread of the context.
- */
-int mpib_soft_turn(struct ibv_context *ctx);
 
 #endif

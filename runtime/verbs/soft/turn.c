@@ -377,13 +377,6 @@ int soft_turn(struct soft_ctx *ctx)
 	return moved;
 }
 
-int mpib_soft_turn(struct ibv_context *c)
-{
-	struct soft_ctx *ctx = to_ctx(c);
-
-	return ctx->threaded ? 0 : soft_turn(ctx);
-}
-
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd)
 {
 	const int fds[] = { ctx->kick.fd, ctx->timer_fd, ctx->engine->fd(ctx),

@@ -15,6 +15,7 @@
 #include "engine/lane/lane.h"
 #include "peer/internal.h"
 #include "rails.h"
+#include "verbs/soft/ctx.h"
 
 void die(const char *fmt, ...)
 {
@@ -308,7 +309,7 @@ void node_fault(struct node *node, unsigned rail,
 
 uint64_t node_forgotten(struct node *node, unsigned rail)
 {
-	return mpib_soft_forgotten(node->engine->shard[0].rail[rail].ctx);
+	return to_ctx(node->engine->shard[0].rail[rail].ctx)->forgotten;
 }
 
 struct victim {

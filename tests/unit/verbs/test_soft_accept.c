@@ -68,7 +68,7 @@ static unsigned accepts_now(struct vt *t)
 
 	for (unsigned rest = 0; rest < 8; rest++) {
 		before = accepted;
-		mpib_soft_turn(t->a.ctx);
+		soft_turn(to_ctx(t->a.ctx));
 		assert_in_range(accepted - before, 0, SOFT_ACCEPTS_A_TURN);
 		if (accepted != before)
 			rest = 0;

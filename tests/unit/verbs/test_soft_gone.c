@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "verbs/soft/soft.h"
+#include "verbs/soft/ctx.h"
 
 static void lose(struct vt_end *e)
 {
@@ -58,9 +58,9 @@ static void it_is_not_there_while_its_name_is_in_the_directory(void **state)
 	snprintf(path, sizeof(path), "%s/%s", dir, spec.name);
 	setenv("MPIB_SOFT_GONE", dir, 1);
 	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
-	mpib_soft_turn(old);
+	soft_turn(to_ctx(old));
 	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
-	mpib_soft_turn(old);
+	soft_turn(to_ctx(old));
 	assert_int_equal(mpib_verbs_soft.get_async_event(old, &ev), 0);
 	assert_int_equal(ev.event_type, IBV_EVENT_DEVICE_FATAL);
 	mpib_verbs_soft.ack_async_event(&ev);
