@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "ask.h"
 #include "ends.h"
 #include "test.h"
 
@@ -32,18 +33,6 @@ static int teardown(void **state)
 	node_stop(&a);
 	node_stop(&b);
 	return 0;
-}
-
-static const char *text(const json_t *o, const char *key)
-{
-	const char *s = json_string_value(json_object_get(o, key));
-
-	return s ? s : "";
-}
-
-static json_int_t num(const json_t *o, const char *key)
-{
-	return json_integer_value(json_object_get(o, key));
 }
 
 /* The one request that is stuck on the node, once there is one. */
@@ -76,16 +65,16 @@ static void a_send_without_a_receive_names_its_peer_and_owner(void **state)
 		  11); /* tags are known at both ends once one went */
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 0");
-	assert_string_equal(text(r, "last"), "no_cts");
-	assert_string_equal(text(r, "direction"), "send");
-	assert_string_equal(text(r, "client_name"), "sender");
-	assert_string_equal(text(r, "job_id"), "0xfedcba9876543210");
-	assert_int_equal(num(r, "pid"), getpid());
+	assert_string_equal(ask_text(r, "last"), "no_cts");
+	assert_string_equal(ask_text(r, "direction"), "send");
+	assert_string_equal(ask_text(r, "client_name"), "sender");
+	assert_string_equal(ask_text(r, "job_id"), "0xfedcba9876543210");
+	assert_int_equal(ask_num(r, "pid"), getpid());
 	/* NCCL tells both ends the rank that sends. */
-	assert_int_equal(num(r, "local_rank"), 11);
+	assert_int_equal(ask_num(r, "local_rank"), 11);
 	assert_true(json_is_null(json_object_get(r, "remote_rank")));
-	assert_int_equal(num(r, "bytes"), BUF);
-	assert_non_null(strstr(text(r, "peer"), ":24790"));
+	assert_int_equal(ask_num(r, "bytes"), BUF);
+	assert_non_null(strstr(ask_text(r, "peer"), ":24790"));
 	json_decref(r);
 	recv = ends_receive(&ends, 11);
 	ends_finish(recv);
@@ -97,9 +86,9 @@ static void a_receive_without_a_send_is_told_at_the_receiver(void **state)
 	struct mpib_request *recv = ends_receive(&ends, 11), *sent;
 	json_t *r = the_stuck_one(&b, "stuck 0");
 
-	assert_string_equal(text(r, "last"), "no_sender");
-	assert_string_equal(text(r, "direction"), "recv");
-	assert_string_equal(text(r, "client_name"), "receiver");
+	assert_string_equal(ask_text(r, "last"), "no_sender");
+	assert_string_equal(ask_text(r, "direction"), "recv");
+	assert_string_equal(ask_text(r, "client_name"), "receiver");
 	json_decref(r);
 	sent = ends_send(&ends, BUF, 11);
 	ends_finish(recv);
@@ -147,9 +136,9 @@ static void a_connection_that_nobody_accepts_is_told(void **state)
 	v = node_ask(&a, "stuck 0");
 	assert_int_equal(json_array_size(json_object_get(v, "connecting")), 1);
 	c = json_array_get(json_object_get(v, "connecting"), 0);
-	assert_string_equal(text(c, "client_name"), "sender");
-	assert_string_equal(text(c, "direction"), "send");
-	assert_true(*text(c, "text"));
+	assert_string_equal(ask_text(c, "client_name"), "sender");
+	assert_string_equal(ask_text(c, "direction"), "send");
+	assert_true(*ask_text(c, "text"));
 	json_decref(v);
 	mpib_close(conn);
 	mpib_close_listen(silent);
@@ -173,7 +162,7 @@ static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 1");
 	kill(b.pid, SIGCONT);
-	assert_string_equal(text(r, "last"), "unacked");
+	assert_string_equal(ask_text(r, "last"), "unacked");
 	assert_true(json_array_size(json_object_get(r, "rails")) > 0);
 	assert_true(json_real_value(json_object_get(r, "age_s")) >= 1);
 	json_decref(r);
