@@ -3,7 +3,6 @@
  * thread and are the plugin's hot path. */
 #include "net.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <mpib/client.h>
 #include <mpib/control.h>

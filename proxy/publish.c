@@ -2,7 +2,6 @@
 /* Opening and closing the metrics socket and HTTP. */
 #include "publish.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -2,7 +2,6 @@
 /* The order in which the proxy's parts start. Control thread. */
 #include "start.h"
 
-#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>

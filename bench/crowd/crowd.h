@@ -11,8 +11,6 @@
 
 #include <mpib/control.h>
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 /* Clients of the proxy, each with a connection with each node. The first half of
  * them sends. */

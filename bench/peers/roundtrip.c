@@ -10,8 +10,6 @@
  */
 #include <mpib/control.h>
 #include <sched.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "ipc/client.h"

@@ -22,7 +22,6 @@
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

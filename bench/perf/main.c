@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpib-perf: forks the ranks of this host, or is one of several hosts. */
 #include <signal.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "perf/hosts/hosts.h"

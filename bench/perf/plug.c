@@ -3,7 +3,6 @@
 #include "perf/plug.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

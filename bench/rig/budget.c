@@ -16,8 +16,6 @@
  * ways, so that either node is sender and receiver; a message counts once. The
  * pairs are dealt out to USERS tenants.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -11,7 +11,6 @@
  * trip. That includes the work of both nodes, since one thread turns both.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 

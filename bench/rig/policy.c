@@ -10,7 +10,6 @@
  * status 1 when a mark is missed.
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "engine/lane/lane.h"

@@ -4,7 +4,6 @@
 
 #include <mpib/wire.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

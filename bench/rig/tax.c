@@ -11,8 +11,6 @@
  * in the proxy, but in the same process.
  */
 #include <sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "peers/args.h"

@@ -7,7 +7,6 @@
 #define MPIB_AGENT_WORDS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #define MPIB_AGENT_WORDS 16u /* in a line */
 #define MPIB_AGENT_WHY 256

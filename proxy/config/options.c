@@ -5,7 +5,6 @@
  */
 #include "config/options.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * interrupted. */
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "ctl/commands.h"

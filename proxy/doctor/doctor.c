@@ -4,7 +4,6 @@
 
 #include <limits.h>
 #include <mpib/control.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -23,9 +23,6 @@
 #ifndef MPIB_PROXY_HANDOVER_CHANNEL_H
 #define MPIB_PROXY_HANDOVER_CHANNEL_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/serial.h"
 
 enum mpib_channel_type {

@@ -2,7 +2,6 @@
 /* The admin socket's commands that change something, and "upgrades". Control
  * thread. */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/event.h"

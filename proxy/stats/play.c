@@ -2,9 +2,7 @@
 /* The commands fault, heal and faults, see play.h. */
 #include "stats/play.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

@@ -10,7 +10,6 @@
 
 #include <mpib/agent.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

@@ -2,7 +2,6 @@
 #include "base/xalloc.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"

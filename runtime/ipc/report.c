@@ -4,7 +4,6 @@
  * one counts it in conn->work and a watched request sets r->slow: both lead to
  * the slow path of post and test, so that the fast path has no code for it.
  */
-#include <errno.h>
 
 #include "base/clock.h"
 #include "ipc/client.h"

@@ -5,7 +5,6 @@
  * any accept waits in the listener's backlog. Control thread.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "peer/internal.h"

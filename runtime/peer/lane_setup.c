@@ -8,7 +8,6 @@
 #include <mpib/wire.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/log.h"
 #include "base/places.h"

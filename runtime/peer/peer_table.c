@@ -5,7 +5,6 @@
  * a caller that only says who it is. Control thread.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * killed at N instants by chance, beside two that must not notice. Afterwards
  * the proxies hold what they held before: ledger, QPs, descriptors, maps.
  */
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>

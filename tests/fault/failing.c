@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>

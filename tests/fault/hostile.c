@@ -9,12 +9,9 @@
  * as it was. Under AddressSanitizer (preset asan) nothing is touched out of
  * bounds.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "draw.h"
 #include "mover.h"

@@ -6,7 +6,6 @@
  * again where it was, with nothing cleaned up, it serves whoever attaches.
  */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "mover.h"
 #include "node.h"

@@ -10,9 +10,7 @@
 #include <grp.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -5,7 +5,6 @@
  * is over when its time is, and the rail carries again.
  */
 #include <stdio.h>
-#include <unistd.h>
 
 #include "gone.h"
 #include "test.h"

@@ -7,7 +7,6 @@
  * and its clients have noticed nothing, or none is left and they are told, as the
  * signals asked.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>

@@ -4,7 +4,6 @@
  * traffic, one after the other and then both at once, N times each; and clients
  * are killed while they are handed over. CASES is a pattern of tests' names.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>

@@ -9,7 +9,6 @@
  */
 #include <mpib/client.h>
 #include <mpib/segment.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>

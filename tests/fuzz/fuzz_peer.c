@@ -6,7 +6,6 @@
  *
  * Input: a flag byte, then the stream.
  */
-#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

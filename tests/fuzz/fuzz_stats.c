@@ -3,10 +3,8 @@
  * Lines for the stats socket. Each is answered by one line of JSON or ends the
  * connection; afterwards a proper question is still answered.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <mpib/control.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -7,7 +7,6 @@
 #define FILLED_H
 
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "client/fill.h"

@@ -4,13 +4,10 @@
  * memfd in its place: a GPU's dma-buf and an HCA take the same way, but that
  * was not run here.
  */
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A proxy that gives up root at its start. */
-#include <errno.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <mpib/client.h>
@@ -8,7 +7,6 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/memseg.h"

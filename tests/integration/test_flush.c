@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "engine/conn/conn.h"

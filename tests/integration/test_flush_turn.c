@@ -3,7 +3,6 @@
  * More connections wait with flushes than a turn looks at: it looks at 32, the
  * next one at those that were left, and the shard does not sleep before that.
  */
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "engine/conn/conn.h"

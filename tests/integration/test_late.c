@@ -3,8 +3,6 @@
  * A request that is not over in time fails its connection at both ends, with
  * one message that says what it was; other connections go on.
  */
-#include <stdbool.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #include "ends.h"

@@ -8,7 +8,6 @@
  *   test_net_groups ABI
  */
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

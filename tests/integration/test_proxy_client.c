@@ -9,11 +9,8 @@
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "talk.h"

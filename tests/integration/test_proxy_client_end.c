@@ -2,15 +2,12 @@
 /*
  * Clients of a real proxy that die or leave, with children or without.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -7,11 +7,7 @@
 #include <fcntl.h>
 #include <mpib/client.h>
 #include <mpib/control.h>
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "talk.h"

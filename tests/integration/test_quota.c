@@ -4,11 +4,8 @@
  * given back can be had again, and another user does not notice.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
 #include <mpib/client.h>
-#include <stdio.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -4,7 +4,6 @@
  * the proxy's memory stays within its bound, one more is refused in words.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <mpib/control.h>
 #include <stdbool.h>
 #include <stdio.h>

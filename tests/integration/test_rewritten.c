@@ -9,7 +9,6 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
 
 #include "arg.h"
 #include "draw.h"

@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "ask.h"
 #include "ends.h"

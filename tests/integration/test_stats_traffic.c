@@ -4,7 +4,6 @@
  * add up by connection and by rail, open and closed, here and there.
  */
 #include <mpib/control.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>

@@ -4,9 +4,6 @@
  * never sends, and a peer that answers no more.
  */
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "ask.h"

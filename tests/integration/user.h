@@ -7,7 +7,6 @@
 #define USER_H
 
 #include <mpib/client.h>
-#include <stddef.h>
 
 /* What became of it: what failed first, and how it was told. */
 struct outcome {

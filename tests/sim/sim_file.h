@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/queue.h>
-#include <sys/socket.h>
 #include <sys/types.h>
 
 #define SIM_FD_FIRST 65536

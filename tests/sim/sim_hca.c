@@ -2,12 +2,10 @@
 /* Devices, contexts, ports and asynchronous events. */
 #include "sim_hca.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
 #include "sim_sock.h"
 #include "sim_task.h"

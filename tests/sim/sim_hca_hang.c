@@ -6,7 +6,6 @@
  * ends something ends. The HCAs' threads themselves are one process's, so that
  * several proxies in one process cannot have them.
  */
-#include <errno.h>
 
 #include "sim_hca.h"
 #include "sim_task.h"

@@ -4,9 +4,7 @@
  * overwritten the moment it is handed back and looked at before it is posted
  * again.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "sim_rank.h"

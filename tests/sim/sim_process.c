@@ -2,14 +2,12 @@
 /* Processes, as the real code sees them: their ids, signals and ends, and the
  * real descriptors that end with them. */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 
 #include "sim_file.h"
 #include "sim_task.h"

@@ -8,7 +8,6 @@
 #ifndef SIM_TASK_H
 #define SIM_TASK_H
 
-#include <pthread.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 #include <ucontext.h>

@@ -4,7 +4,6 @@
  */
 #include "fake_objects.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,12 +7,10 @@
  * adds a line to LIAR_LOG; the checking program must find as many.
  */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "lies.h"
 #include "nccl_abi.h"

@@ -2,7 +2,6 @@
 /* What a launcher says in the environment, see launcher.h. */
 #include "perf/hosts/launcher.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

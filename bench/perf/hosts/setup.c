@@ -2,7 +2,6 @@
 /* The load that a node is asked for, see setup.h. */
 #include "perf/hosts/setup.h"
 
-#include <errno.h>
 #include <math.h>
 
 void perf_setup_make(struct perf_setup *s, const struct perf_options *opt,

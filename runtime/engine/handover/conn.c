@@ -4,7 +4,6 @@
  * an offset into the region, since the new process maps the region elsewhere.
  * Control thread, shards halted; but on_moved() runs on the shard thread.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

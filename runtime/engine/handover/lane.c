@@ -4,7 +4,6 @@
  * bring the rails back, in the new process or, if the hand-over fails, in the
  * old one. Control thread.
  */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"

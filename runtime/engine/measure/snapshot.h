@@ -9,7 +9,6 @@
 #define MPIB_ENGINE_SNAPSHOT_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 

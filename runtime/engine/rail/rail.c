@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 
 #include "engine/shard.h"
 #include "verbs/explain.h"

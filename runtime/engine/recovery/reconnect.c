@@ -6,7 +6,6 @@
  * for hold-downs, probes and grace periods. Control thread.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>

@@ -16,7 +16,6 @@
 #define MPIB_VERBS_HCA_HCA_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <sys/queue.h>
 

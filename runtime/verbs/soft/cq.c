@@ -7,7 +7,6 @@
 #include "verbs/soft/cq.h"
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/event.h"

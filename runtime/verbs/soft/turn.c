@@ -15,7 +15,6 @@
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "verbs/soft/cq.h"
 #include "verbs/soft/qp.h"

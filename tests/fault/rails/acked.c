@@ -14,8 +14,6 @@
  * until there was that many faults with some.
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "draw.h"
 #include "drawn.h"

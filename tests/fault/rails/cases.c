@@ -5,9 +5,7 @@
  * The hold-down is an hour, and so is the grace but in the last case: they end
  * when the test says so, whatever the machine does.
  */
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>

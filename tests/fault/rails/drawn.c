@@ -4,7 +4,6 @@
 #include "engine/split/policy.h"
 #include "traffic.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 bool drawn_args(struct drawn *d, unsigned rounds, int argc, char **argv)

@@ -7,7 +7,6 @@
  *   flap [-n seconds] [-d ms of hold-down]
  */
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "arg.h"

@@ -6,7 +6,6 @@
  * thread is played here, and hold-downs, of hours, are ended by hand.
  */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "engine/handover/handover.h"
 #include "engine/lane/lane.h"

@@ -9,8 +9,6 @@
  *   heirs [-n rounds] [-s seed] [-p] [-a] [-m spread]
  */
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "drawn.h"
 #include "engine/handover/handover.h"

@@ -2,7 +2,6 @@
 /* base/hist.h: buckets without gaps, quantiles within their promise, and a
  * reader beside the one that records. */
 #include <pthread.h>
-#include <stdbool.h>
 
 #include "base/hist.h"
 #include "test.h"

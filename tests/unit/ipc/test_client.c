@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "attached.h"

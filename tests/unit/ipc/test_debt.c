@@ -8,9 +8,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>

@@ -2,8 +2,6 @@
 /* What a client learns of the node's devices. */
 #include <errno.h>
 #include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "attached.h"

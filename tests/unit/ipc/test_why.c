@@ -7,7 +7,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent_rig.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <mpib/agent.h>
 #include <stdio.h>

@@ -5,7 +5,6 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <mpib/agent.h>
 #include <stdio.h>
 #include <sys/socket.h>

@@ -5,9 +5,6 @@
  */
 #include "rig.h"
 
-#include <errno.h>
-#include <stdio.h>
-
 #include "base/log.h"
 #include "peer/internal.h"
 #include "test.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugin/profile.c under a profiler that takes some events and refuses others. The test
  * plays the client library: its reports are what the test says. */
-#include <stdbool.h>
 
 #include "profile.h"
 #include "test.h"

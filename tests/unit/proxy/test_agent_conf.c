@@ -3,7 +3,6 @@
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/decide.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/agent: what is right for a hint that connections share. */
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 /* proxy/agent/words.h: files that have no words. */
 #include "agent/words.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where no quota is given any two users have half of what there is, at most. */
-#include <stdio.h>
 
 #include "client/quota.h"
 #include "config/config.h"

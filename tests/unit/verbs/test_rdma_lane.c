@@ -3,7 +3,6 @@
  * engine/lane/lane.c, route.c and ece.c on RDMA devices: what a QP is told of the
  * way to its peer. Two engines, whose devices are the test's.
  */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <mpib/wire.h>
 

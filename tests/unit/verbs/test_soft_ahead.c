@@ -11,7 +11,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 #define LEN (100u << 10)
 #define MESSAGES 8u

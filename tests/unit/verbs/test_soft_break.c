@@ -5,8 +5,6 @@
  */
 #include "vt.h"
 
-#include <sys/mman.h>
-
 #include "unkind.h"
 #include "verbs/soft/soft.h"
 #include "verbs/soft/wire/wire.h"

@@ -5,7 +5,6 @@
 #include "verbs/soft/ctx.h"
 
 #include <arpa/inet.h>
-#include <stdlib.h>
 
 static void set(struct vt_end *e, struct mpib_soft_fault fault)
 {

@@ -3,7 +3,6 @@
 #include "vt.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -8,7 +8,6 @@
  */
 #include "model.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "unkind.h"

@@ -12,7 +12,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 
 enum {
 	MESSAGES = 400,

@@ -2,8 +2,6 @@
 /* What goes wrong: protection, lengths, flushing, and who hears of it. */
 #include "writes.h"
 
-#include <errno.h>
-
 /* How a key that this end does not know is told. */
 static enum ibv_wc_status bad_lkey(struct vt *t)
 {

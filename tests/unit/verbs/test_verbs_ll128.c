@@ -9,7 +9,6 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 enum {
 	WORDS = 16, /* of a line; the last one is the flag */

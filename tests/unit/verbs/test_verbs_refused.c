@@ -2,8 +2,6 @@
 /* What a responder lets nobody write: keys, bounds, rights. */
 #include "writes.h"
 
-#include <errno.h>
-
 /* One bad WRITE: the requester's error, and the responder's event. */
 static void refused(struct vt *t, uint64_t raddr, uint32_t rkey, size_t len)
 {

@@ -3,7 +3,6 @@
 #include "vt.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 
 static const struct kind {
 	enum ibv_wr_opcode wr;

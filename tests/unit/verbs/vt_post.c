@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work of the tests: posted, and waited for. */
 #include <arpa/inet.h>
-#include <fcntl.h>
 
 #include "vt.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "hca.h"
 
-#include <errno.h>
 #include <malloc.h>
 
 #include "test.h"

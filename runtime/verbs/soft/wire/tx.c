@@ -6,8 +6,6 @@
  */
 #include "verbs/soft/wire/rc.h"
 
-#include <errno.h>
-
 #include "verbs/soft/cq.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
