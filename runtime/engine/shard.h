@@ -129,7 +129,6 @@ struct mpib_shard {
 	struct ibv_wc wc[MPIB_CQ_BATCH]; /* of the poll that is handled */
 };
 
-struct mpib_lane;
 TAILQ_HEAD(mpib_made_list, mpib_lane);
 
 struct mpib_engine {

@@ -19,9 +19,7 @@
 
 #define MPIB_RECV_BITMAPS 16 /* at most, in one FENCED message */
 
-struct mpib_lane_qp;
 struct mpib_call;
-struct ibv_wc;
 
 /*
  * What one end of a connection has received, as of when its end of the rail was
