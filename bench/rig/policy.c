@@ -41,7 +41,6 @@ struct trial {
 	const struct load *load;
 	bool busy[INFLIGHT_MAX];
 	uint64_t done; /* bytes received */
-	uint64_t since;
 };
 
 /* What was posted to the rails, so far. */
@@ -85,7 +84,6 @@ static void begin(struct trial *t, const struct load *l, enum mpib_mode mode,
 	}
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		set_rail(t, r, l->rate[r], 0);
-	t->since = peer_ns();
 }
 
 static void end(struct trial *t)

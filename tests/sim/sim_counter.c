@@ -48,7 +48,6 @@ static ssize_t counter_write(struct sim_file *f, const void *buf, size_t len)
 }
 
 static const struct sim_file_ops counter_ops = {
-	.name = "eventfd",
 	.ready = counter_ready,
 	.read = counter_read,
 	.write = counter_write,
@@ -121,7 +120,6 @@ static void timer_close(struct sim_file *f)
 }
 
 static const struct sim_file_ops timer_ops = {
-	.name = "timerfd",
 	.ready = timer_ready,
 	.read = timer_read,
 	.close = timer_close,
@@ -196,7 +194,6 @@ static void signals_close(struct sim_file *f)
 }
 
 static const struct sim_file_ops signals_ops = {
-	.name = "signalfd",
 	.ready = signals_ready,
 	.read = signals_read,
 	.close = signals_close,
@@ -225,7 +222,6 @@ static void end_close(struct sim_file *f)
 }
 
 static const struct sim_file_ops end_ops = {
-	.name = "pidfd",
 	.ready = end_ready,
 	.close = end_close,
 };

@@ -51,7 +51,6 @@ static void set_close(struct sim_file *f)
 }
 
 static const struct sim_file_ops set_ops = {
-	.name = "epoll",
 	.ready = set_ready,
 	.close = set_close,
 };

@@ -29,7 +29,6 @@ struct sim_watch {
 };
 
 struct sim_file_ops {
-	const char *name;
 	uint32_t (*ready)(struct sim_file *f); /* EPOLLIN... */
 	/* -EAGAIN: the caller waits, unless the file does not block. */
 	ssize_t (*read)(struct sim_file *f, void *buf, size_t len);

@@ -136,7 +136,6 @@ struct sim_wqe {
 	uint8_t *copied; /* inline data */
 	uint64_t compare_add, swap; /* of an atomic */
 	enum ibv_wc_status status;
-	bool done; /* the peer did it; only the acknowledgement is missing */
 	bool torn; /* placed in part */
 };
 

@@ -41,7 +41,6 @@ struct sim_proc *sim_proc_new(const char *name, unsigned node, uid_t uid)
 	p->pid = pids++;
 	p->node = node;
 	p->uid = uid;
-	p->parent = sim_proc_self();
 	TAILQ_INIT(&p->tasks);
 	TAILQ_INSERT_TAIL(&procs, p, link);
 	return p;

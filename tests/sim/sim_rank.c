@@ -162,7 +162,6 @@ static void rank_leave(struct sim_rank *rank, bool left)
 	if (rank->client)
 		mpib_detach(rank->client);
 	rank->client = NULL;
-	rank->finished = true;
 	sim_trace("is through");
 	__wrap__exit(EXIT_SUCCESS);
 }

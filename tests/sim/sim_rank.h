@@ -64,7 +64,6 @@ struct sim_rank {
 	struct sim_end end[SIM_LINES];
 	unsigned ends;
 	unsigned refused; /* how often it could not attach */
-	bool finished;
 	void *spare; /* of no line, see sim_rank_churn() */
 	struct mpib_region *spare_region;
 };

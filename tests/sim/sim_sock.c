@@ -69,7 +69,6 @@ static ssize_t sock_write(struct sim_file *f, const void *buf, size_t len)
 }
 
 static const struct sim_file_ops sim_sock_ops = {
-	.name = "socket",
 	.ready = sock_ready,
 	.read = sock_read,
 	.write = sock_write,

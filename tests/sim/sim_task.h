@@ -40,7 +40,6 @@ struct sim_proc {
 	bool is_old; /* of the release before */
 	uint64_t signals; /* pending, a bit each */
 	struct sim_file *signal_file, *end_file; /* signalfd, pidfd */
-	struct sim_proc *parent;
 };
 
 /* Where somebody goes on. */

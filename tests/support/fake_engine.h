@@ -38,7 +38,6 @@ struct mpib_lane {
 	struct mpib_lane_info local, remote;
 	uint8_t traffic_class;
 	bool connected, killing, killed, destroying, destroyed;
-	int conns;
 	TAILQ_ENTRY(mpib_lane) link;
 };
 
@@ -47,10 +46,8 @@ struct engine_conn {
 	struct mpib_lane *lane;
 	uint32_t index, slots;
 	bool sender, started, broken, stopping, stopped, destroying, destroyed;
-	int error; /* of the first stop */
 	uint32_t hint; /* slot + 1, as last set */
 	uint64_t addr; /* of its table; identifies it to its peer */
-	uint64_t moved_to; /* address of the peer's table; 0: not moved */
 	struct engine_conn *peer; /* into whose table it writes, if started */
 	TAILQ_ENTRY(engine_conn) link;
 };

@@ -14,7 +14,6 @@ struct side {
 	struct mpib_vqp *vqp;
 	struct hca_qp *data[HCA_QPS], *notify[MPIB_VQP_DEVICES];
 	char *mem;
-	uint64_t recvs, notices; /* posted, come */
 };
 
 struct rig {
@@ -24,8 +23,6 @@ struct rig {
 	unsigned devices;
 	size_t bytes;
 	unsigned seed;
-	uint64_t sent; /* posted */
-	struct mpib_vwc wc[64]; /* of the last rig_send_turn() */
 };
 
 extern struct rig rig; /* of the test program */
