@@ -89,15 +89,18 @@ static int lane_settled(struct peer_lane *l, char *why, size_t why_len)
 
 static void conn_why(const struct peer_conn *c, char *why, size_t why_len)
 {
-	const char *label = c->lane ? c->lane->peer->label : NULL;
+	uint32_t client = engine_client_id(c->client->engine_client);
 
-	snprintf(
-		why, why_len,
-		"connection %u of client %u is being opened or closed%s%s%s",
-		c->index, engine_client_id(c->client->engine_client),
-		label ? ", for which peer " : "", label ? label : "",
-		label ? " does not answer (mpibctl upgrade force ends its lane)"
-		      : "");
+	if (c->lane)
+		snprintf(why, why_len,
+			 "connection %u of client %u is being opened or "
+			 "closed, for which peer %s does not answer (mpibctl "
+			 "upgrade force ends its lane)",
+			 c->index, client, c->lane->peer->label);
+	else
+		snprintf(why, why_len,
+			 "connection %u of client %u is being opened or closed",
+			 c->index, client);
 }
 
 int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len)
