@@ -200,8 +200,6 @@ static int open_lanes(void *arg)
 
 static void upgraded_by_force_beside(int (*deed)(void *))
 {
-	const char *const argv[] = { "mpibctl", "-s",	 node[0].dir,
-				     "upgrade", "force", NULL };
 	struct run run;
 	pid_t pid;
 
@@ -209,10 +207,10 @@ static void upgraded_by_force_beside(int (*deed)(void *))
 	victim = victim_between(node, NULL);
 	assert_int_equal(pipe(ready), 0);
 	pid = attacker_begin(deed, NULL, ready[0]);
-	run_wait(&run, argv);
+	victim_sees_upgrade(victim, node[0].dir, "force", &run);
 	assert_string_equal(run.err, "");
 	assert_int_equal(run.status, 0);
-	victim_goes_on(victim, 64);
+	victim_goes_on(victim, 1000);
 	child_kill(pid);
 }
 

@@ -85,11 +85,8 @@ static pid_t attack(bool connect)
 
 static void upgrade(struct run *run, const char *how)
 {
-	const char *const argv[] = { "mpibctl", "-s", node[0].dir,
-				     "upgrade", how,  NULL };
-
-	run_wait(run, argv);
-	victim_goes_on(victim, 64);
+	victim_sees_upgrade(victim, node[0].dir, how, run);
+	victim_goes_on(victim, 1000);
 }
 
 static void upgraded(const char *how)

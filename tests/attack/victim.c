@@ -167,18 +167,27 @@ void victim_goes_on(struct victim *v, uint64_t messages)
 	}
 }
 
-/* What it takes is the operator's and no attack. False: it is to be tried again, as
- * a process that gets no CPU for seconds is given up, whoever else there is. */
-static bool victim_upgrade(struct victim *v, const char *dir, unsigned *slow)
+void victim_sees_upgrade(struct victim *v, const char *dir, const char *how,
+			 struct run *run)
 {
-	const char *const argv[] = { "mpibctl", "-s", dir, "upgrade", NULL };
-	struct run run;
+	const char *const argv[] = {
+		"mpibctl", "-s", dir, "upgrade", how, NULL
+	};
 
 	atomic_store(&v->apart, true);
-	run_wait(&run, argv);
+	run_wait(run, argv);
 	atomic_store(&v->apart, false);
-	printf("%s", run.out); /* how long traffic stood still */
+	printf("%s", run->out); /* how long traffic stood still */
 	fflush(stdout);
+}
+
+/* False: it is to be tried again, as a process that gets no CPU for seconds is
+ * given up, whoever else there is. */
+static bool victim_upgrade(struct victim *v, const char *dir, unsigned *slow)
+{
+	struct run run;
+
+	victim_sees_upgrade(v, dir, "now", &run);
 	if (run.status && strstr(run.err, "does not answer") &&
 	    (*slow)++ < TOO_SLOW)
 		return false;

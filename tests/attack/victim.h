@@ -43,6 +43,10 @@ void victim_leave(struct victim *v, struct node node[2]);
 int victim_teardown(void **state);
 /* Wait until it has moved so many more messages, and attached once more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
+/* The operator upgrades a node, "now" or by "force": what mpibctl said. What the
+ * victim's messages take meanwhile is the operator's and no attack. */
+void victim_sees_upgrade(struct victim *v, const char *dir, const char *how,
+			 struct run *run);
 /* The operator upgrades both nodes in turn, n times in all, and those of a victim
  * elsewhere: each succeeds, and it goes on over them. Two may be tried again, where
  * the new process was given up for want of CPU. */
