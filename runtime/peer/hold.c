@@ -76,7 +76,7 @@ void mpib_broker_shut(struct mpib_broker *b, bool on)
 	b->shut = on;
 }
 
-void peer_conn_renew(struct peer_conn *c)
+static void hold_renew(struct peer_conn *c)
 {
 	struct mpib_broker *b = c->broker;
 
@@ -93,6 +93,17 @@ void peer_conn_renew(struct peer_conn *c)
 	c->again = true;
 	c->error = -ECANCELED;
 	peer_conn_step(c);
+}
+
+void peer_lane_renew(struct peer_lane *l)
+{
+	struct peer_conn *c, *next;
+
+	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
+		next = TAILQ_NEXT(c, lane_entry);
+		if (c->state == PEER_CONN_OPEN)
+			hold_renew(c);
+	}
 }
 
 void peer_conn_recall(struct peer_conn *c)

@@ -377,10 +377,10 @@ struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
 
 /* hold.c */
-/* peer_conn_renew(): the lane ends that the connect was offered on: begin anew.
+/* peer_lane_renew(): the lane ends: what was offered on it begins anew.
  * peer_conn_recall(): the peer dropped the recalled CONN_OPEN.
  * peer_conn_held(): this end is cleaned up as well, so the connect is HELD. */
-void peer_conn_renew(struct peer_conn *c);
+void peer_lane_renew(struct peer_lane *l);
 void peer_conn_recall(struct peer_conn *c);
 void peer_conn_held(struct peer_conn *c);
 

@@ -348,7 +348,6 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 static bool setup_on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = m->to ? peer_lane_find(p, m->to) : NULL;
-	struct peer_conn *c, *next;
 
 	if (!m->to) {
 		/* The opener had not seen the LANE_ACCEPT. */
@@ -364,11 +363,8 @@ static bool setup_on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (l->their_id != m->from)
 		return false;
 	l->muted = true;
-	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
-		next = TAILQ_NEXT(c, lane_entry);
-		if (m->error == -ECANCELED && c->state == PEER_CONN_OPEN)
-			peer_conn_renew(c);
-	}
+	if (m->error == -ECANCELED)
+		peer_lane_renew(l);
 	peer_lane_kill(l, -ECONNRESET, m->why);
 	return true;
 }

@@ -40,18 +40,12 @@ static bool lane_may_end(const struct peer_lane *l)
 
 static void lane_end(struct peer_lane *l, const char *why)
 {
-	struct peer_conn *c, *next;
-
 	l->peer->shut = l->peer->broker->forced;
 	if (lane_carries(l))
 		mpib_warn("peer %s: %s, and the upgrade is forced: "
 			  "connections end with their lane",
 			  l->peer->label, why);
-	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
-		next = TAILQ_NEXT(c, lane_entry);
-		if (c->state == PEER_CONN_OPEN)
-			peer_conn_renew(c);
-	}
+	peer_lane_renew(l);
 	/* Were the peer's connects to begin anew, as they do where a lane is
 	 * cancelled, their new lane would be in the way as well. */
 	peer_lane_kill(l, TAILQ_EMPTY(&l->offers) ? -ECANCELED : -ECONNRESET,
