@@ -98,6 +98,16 @@ static void upgraded(const char *how)
 	assert_int_equal(run.status, 0);
 }
 
+static void refused_but_by_force(void)
+{
+	struct run run;
+
+	upgrade(&run, "now");
+	assert_int_equal(run.status, 1);
+	assert_in(run.err, "mpibctl upgrade force");
+	upgraded("force");
+}
+
 static void a_connect_that_its_peer_never_answers_stops_no_upgrade(void **state)
 {
 	pid_t pid;
@@ -111,31 +121,23 @@ static void a_connect_that_its_peer_never_answers_stops_no_upgrade(void **state)
 
 static void rails_that_its_peer_does_not_stop_stop_no_forced_one(void **state)
 {
-	struct run run;
 	pid_t pid;
 
 	begin("--peer-silence", "600");
 	pid = attack(false);
 	child_freeze(peer.pid);
-	upgrade(&run, "now");
-	assert_int_equal(run.status, 1);
-	assert_in(run.err, "mpibctl upgrade force");
-	upgraded("force");
+	refused_but_by_force();
 	upgraded("now");
 	child_kill(pid);
 }
 
 static void a_peer_without_fail_over_stops_no_forced_one(void **state)
 {
-	struct run run;
 	pid_t pid;
 
 	begin("--failover", "no");
 	pid = attack(false);
-	upgrade(&run, "now");
-	assert_int_equal(run.status, 1);
-	assert_in(run.err, "mpibctl upgrade force");
-	upgraded("force");
+	refused_but_by_force();
 	child_kill(pid);
 }
 
