@@ -27,9 +27,12 @@
 /* A yield that took longer than this gave the core to others' work, of which
  * there is more. The kernel may take such a yield for a whole slice that was used
  * up (Linux 6.18 does), while who sleeps is let in soon after it is woken: so for
- * a while the shard sleeps in place of yielding. */
+ * a while the shard sleeps in place of yielding. A short while at first, for a
+ * process may only have begun or ended; twice as long each time that a yield is
+ * dear again before as long has passed. */
 #define DEAR_NS 1000000
-#define DEAR_FOR_NS 500000000
+#define DEAR_MIN_NS 8000000
+#define DEAR_MAX_NS 500000000
 
 void mpib_pace_init(struct mpib_pace *p)
 {
@@ -55,12 +58,23 @@ bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now)
 	return now - p->yielded_ns >= RUN_NS && now >= p->keep_until;
 }
 
+static void pace_yields_are_dear(struct mpib_pace *p, uint64_t now)
+{
+	if (now >= p->dear_until + p->dear_ns)
+		p->dear_ns = DEAR_MIN_NS;
+	else if (p->dear_ns < DEAR_MAX_NS / 2)
+		p->dear_ns *= 2;
+	else
+		p->dear_ns = DEAR_MAX_NS;
+	p->dear_until = now + p->dear_ns;
+}
+
 void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns)
 {
 	p->yielded_ns = now;
 	p->keep_until = now + (ns < QUANTUM_NS ? ns / KEEP_PART : ns);
 	if (ns >= DEAR_NS)
-		p->dear_until = now + DEAR_FOR_NS;
+		pace_yields_are_dear(p, now);
 	if (ns >= TAKEN_NS)
 		p->alone = 0;
 	else if (p->alone < ALONE)

@@ -6,7 +6,8 @@
  * time that a yield takes tells the same.
  *
  * Where a yield gives the core to others for a millisecond or more, it sleeps at
- * once for half a second, and then tries a yield again.
+ * once for 8 ms, and then tries a yield again; if that is as dear, for 16, and so on
+ * up to half a second.
  *
  * A shard that serves more than one tenant also yields while it has work. Where
  * cores are short, a shard that is busy all the time would otherwise keep the
@@ -45,6 +46,7 @@ struct mpib_pace {
 	uint64_t yielded_ns; /* when other threads last could run */
 	uint64_t keep_until; /* a shard with work does not yield before this */
 	uint64_t dear_until; /* an idle one sleeps in place of yielding */
+	uint64_t dear_ns; /* for how long it does, the last time */
 };
 
 void mpib_pace_init(struct mpib_pace *p);

@@ -178,17 +178,56 @@ static void beside_other_load_it_has_the_core_half_of_the_time(void **state)
 	}
 }
 
+/* From now on, in ms, until it would yield again. */
+static uint64_t sleeps_for(uint64_t now)
+{
+	uint64_t ms = 0;
+
+	while (mpib_pace_idle(&p, now + ms * MS) == MPIB_WAIT_SLEEP) {
+		mpib_pace_slept(&p, 50 * US);
+		ms++;
+	}
+	mpib_pace_busy(&p);
+	return ms;
+}
+
 static void after_a_dear_yield_it_sleeps_at_once_for_a_while(void **state)
 {
 	mpib_pace_yielded(&p, MS, 900 * US);
-	assert_int_equal(mpib_pace_idle(&p, MS), MPIB_WAIT_YIELD);
-	mpib_pace_busy(&p);
-	mpib_pace_yielded(&p, MS, 3 * MS);
-	for (uint64_t now = MS; now < 501 * MS; now += MS) {
-		assert_int_equal(mpib_pace_idle(&p, now), MPIB_WAIT_SLEEP);
-		mpib_pace_slept(&p, 50 * US);
+	assert_int_equal(sleeps_for(MS), 0);
+	mpib_pace_yielded(&p, 2 * MS, 3 * MS);
+	assert_int_equal(sleeps_for(2 * MS), 8);
+}
+
+static void while_yields_stay_dear_it_sleeps_for_half_a_second(void **state)
+{
+	const uint64_t want[] = { 8, 16, 32, 64, 128, 256, 500, 500, 500 };
+	uint64_t now = 1000 * MS;
+
+	for (unsigned i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		mpib_pace_yielded(&p, now, MS);
+		assert_int_equal(sleeps_for(now), want[i]);
+		now += want[i] * MS;
 	}
-	assert_int_equal(mpib_pace_idle(&p, 501 * MS), MPIB_WAIT_YIELD);
+}
+
+static void yields_that_were_cheap_for_as_long_are_trusted_again(void **state)
+{
+	mpib_pace_yielded(&p, MS, MS);
+	mpib_pace_yielded(&p, 9 * MS, MS);
+	/* To 25 ms, and cheap up to 41. */
+	mpib_pace_yielded(&p, 41 * MS - 1, MS);
+	assert_int_equal(sleeps_for(41 * MS), 32);
+	mpib_pace_yielded(&p, 200 * MS, MS);
+	assert_int_equal(sleeps_for(200 * MS), 8);
+}
+
+/* A shared shard yields with work at hand, whatever its last yields took. */
+static void a_dear_yield_amid_such_a_while_makes_that_longer(void **state)
+{
+	mpib_pace_yielded(&p, MS, MS);
+	mpib_pace_yielded(&p, 4 * MS, MS);
+	assert_int_equal(sleeps_for(4 * MS), 16);
 }
 
 /* One's run is the other's yield, but for the ranks' few us. */
@@ -206,6 +245,12 @@ static void two_that_yield_to_each_other_come_to_short_runs(void **state)
 
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup(after_a_dear_yield_it_sleeps_at_once_for_a_while,
+			       setup),
+	cmocka_unit_test_setup(
+		while_yields_stay_dear_it_sleeps_for_half_a_second, setup),
+	cmocka_unit_test_setup(
+		yields_that_were_cheap_for_as_long_are_trusted_again, setup),
+	cmocka_unit_test_setup(a_dear_yield_amid_such_a_while_makes_that_longer,
 			       setup),
 	cmocka_unit_test_setup(
 		it_yields_at_every_look_while_others_take_the_core, setup),
