@@ -64,13 +64,14 @@ plugin_rows() {
 	emit "$row" lat@99.9 "$(value p999_us)"
 }
 
-# Eight ranks on two nodes, or eight ranks alone for a plugin without proxies.
+# Eight ranks on two nodes, or eight ranks alone for a plugin without proxies. With as
+# much before as mpib's connections take to have whole staging windows.
 all_reduce() {
 	local row=$1
 	shift
 	wanted "$row" || return 0
 	run_perf "$row" "$@" --pin --pattern ring --min 1M --max 64M --factor 8 \
-		--iters 3 --warmup 1 || return
+		--iters 3 --warmup 20 || return
 	while read -r size key v; do
 		[ "$key" = busbw ] && emit "$row" "ring@$size" "$v"
 	done <"$dir/rows"
@@ -103,8 +104,8 @@ as_peer() {
 		NCCL_IB_MERGE_NICS=0 NCCL_GIN_TYPE=2 "$@"
 }
 
-# eight ROW OPTION...: a ring and an all-to-all of the sizes that eight_sizes has. With
-# as much before them as mpib's connections take to have whole staging windows.
+# eight ROW OPTION...: a ring and an all-to-all of the sizes that eight_sizes has,
+# after as much as in all_reduce().
 eight() {
 	local row=$1 pattern
 	shift
