@@ -18,6 +18,7 @@
 
 #include <nccl.h>
 
+#include "perf/pin.h"
 #include "rank.h"
 
 _Static_assert(sizeof(ncclUniqueId) == ID_SIZE, "the size of an ID");
@@ -44,6 +45,7 @@ static const char usage[] =
 	"  --nodes DIR,...    run directory of the proxy of each node\n"
 	"  --ranks N          of each node [1]\n"
 	"  --topology FILE    FILE.0.xml is that of the first node, and so on\n"
+	"  --pin              the ranks of each node to a share of the CPUs\n"
 	"  --env N:NAME=VALUE environment of the ranks of node N\n"
 	"  --min BYTES        of the smallest message of a collective [0]\n"
 	"  --max BYTES        of the largest message [1048576]\n"
@@ -81,6 +83,9 @@ static int take(struct options *opt, int c)
 		break;
 	case 't':
 		opt->topology = optarg;
+		break;
+	case 'p':
+		opt->pin = true;
 		break;
 	case 'v':
 		if (opt->envs == ENVS_MAX)
@@ -120,6 +125,7 @@ static int parse(int argc, char **argv, struct options *opt)
 		{ "nodes", required_argument, NULL, 'n' },
 		{ "ranks", required_argument, NULL, 'r' },
 		{ "topology", required_argument, NULL, 't' },
+		{ "pin", no_argument, NULL, 'p' },
 		{ "env", required_argument, NULL, 'v' },
 		{ "min", required_argument, NULL, 'M' },
 		{ "max", required_argument, NULL, 'm' },
@@ -175,6 +181,8 @@ static _Noreturn void run_rank(const struct options *opt, struct world *world,
 			  .n = opt->nodes * opt->per_node };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (opt->pin && perf_pin(rank / opt->per_node, opt->nodes) < 0)
+		fail(&r, "--pin: %s", strerror(errno));
 	set_environment(opt, rank);
 	r.stream = stream_new(&r);
 	r.comm = comm_new(&r);

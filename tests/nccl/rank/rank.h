@@ -39,6 +39,7 @@ struct options {
 	const char *during; /* a command, once the test is on its way */
 	int kill; /* rank to kill then, or -1 */
 	bool expect_error; /* of all ranks that are left */
+	bool pin; /* each node to its share of the CPUs */
 };
 
 /* Shared by the ranks and their parent. */
