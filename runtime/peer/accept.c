@@ -52,12 +52,6 @@ static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 		mpib_timer_arm(b->loop, &l->match, 0, accept_on_match, l);
 }
 
-/* The shard that this node's end of the lane is on. */
-static unsigned accept_shard_of(const struct peer_lane *l)
-{
-	return l->ours ? l->key.from_shard : l->key.to_shard;
-}
-
 static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			struct mpib_listener_entry **listener,
 			struct peer_lane **lane, const char **why)
@@ -81,7 +75,7 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 		return -ECONNRESET;
 	*why = "the lane leads to somebody else";
 	if ((*lane)->key.uid != m->uid ||
-	    accept_shard_of(*lane) != l->client->shard)
+	    peer_lane_shard(*lane) != l->client->shard)
 		return -EACCES;
 	*why = "the lane is private to another connection";
 	if ((*lane)->key.serial && (*lane)->uses > 0)

@@ -334,6 +334,8 @@ void peer_lane_watch_idle(struct peer_lane *l);
 struct peer_lane *peer_lane_restore(struct mpib_peer *p,
 				    const struct mpib_lane_key *key, bool ours,
 				    uint32_t id);
+/* The shard that this node's end of the lane is on. */
+unsigned peer_lane_shard(const struct peer_lane *l);
 struct peer_lane *peer_lane_find_shared(struct mpib_peer *p,
 					const struct mpib_lane_key *key,
 					bool ours);

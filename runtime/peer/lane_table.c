@@ -12,18 +12,23 @@
 
 #include "peer/internal.h"
 
+unsigned peer_lane_shard(const struct peer_lane *l)
+{
+	return l->ours ? l->key.from_shard : l->key.to_shard;
+}
+
 static bool same_key(const struct peer_lane *l, const struct mpib_lane_key *k,
 		     bool ours)
 {
 	/* from and to swap places when the other end opened the lane. */
 	uint16_t mine = ours ? k->from_shard : k->to_shard;
 	uint16_t theirs = ours ? k->to_shard : k->from_shard;
-	uint16_t l_mine = l->ours ? l->key.from_shard : l->key.to_shard;
 	uint16_t l_theirs = l->ours ? l->key.to_shard : l->key.from_shard;
 
 	return l->key.uid == k->uid &&
-	       l->key.traffic_class == k->traffic_class && l_mine == mine &&
-	       l_theirs == theirs && l->key.serial == 0 && k->serial == 0;
+	       l->key.traffic_class == k->traffic_class &&
+	       peer_lane_shard(l) == mine && l_theirs == theirs &&
+	       l->key.serial == 0 && k->serial == 0;
 }
 
 struct peer_lane *peer_lane_find_shared(struct mpib_peer *p,

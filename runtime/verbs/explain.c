@@ -114,3 +114,9 @@ void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
 		 spec->name, port, call, strerror(-rc), cause[0] ? " (" : "",
 		 cause, cause[0] ? ")" : "");
 }
+
+const char *mpib_link_layer_name(uint8_t link_layer)
+{
+	return link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet"
+						     : "InfiniBand";
+}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Error messages for failed verbs calls.
+ * Error messages for failed verbs calls, and words for their values.
  */
 #ifndef MPIB_VERBS_EXPLAIN_H
 #define MPIB_VERBS_EXPLAIN_H
@@ -18,5 +18,8 @@
  */
 void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
 			int rc, char *why, size_t why_len);
+
+/* Of an IBV_LINK_LAYER_*. Any thread. */
+const char *mpib_link_layer_name(uint8_t link_layer);
 
 #endif

@@ -209,16 +209,12 @@ static void scribble(struct agent *a, struct fuzz_input *in)
 static void send_one(struct agent *a, struct fuzz_input *in)
 {
 	struct engine_conn *f = a->econn[fuzz_take8(in) % FLOWS];
-	struct mpib_split_ask ask = { 0 };
 	uint32_t total, sup;
 
 	fuzz_take(in, &total, sizeof(total));
 	total &= MPIB_SIZE_MAX;
-	ask.total = ask.len = total;
 	must(f->hint_slot < MPIB_HINT_SLOTS_MAX || f->hint_slot == UINT32_MAX,
 	     "a hint's slot is out of range");
-	must(mpib_get_sup_bw(f, &ask) <= MPIB_SUP_BW_ALL,
-	     "a share is more than all");
 	sup = mpib_split(f, total, 0, total, NULL);
 	must(sup <= total, "a split has more bytes than there are");
 	must(sup == total || sup % MPIB_ALIGN == 0, "a split is not on a line");

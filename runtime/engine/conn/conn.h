@@ -252,12 +252,9 @@ static inline bool mpib_is_question(const struct engine_conn *f,
 	return e->len == 0 && mpib_total_of(f, e) > 0;
 }
 
-/* policy.c. All policies answer here: SUP's share in parts of 1024, more
- * meaning all. An agent's hint is read once per message, when pos is 0. */
-struct mpib_split_ask;
-uint32_t mpib_get_sup_bw(struct engine_conn *conn,
-			 const struct mpib_split_ask *ask);
-/* SUP's bytes of a send op, fields as in mpib_split_ask; SOUT carries the rest. */
+/* policy.c. SUP's bytes of a send op, fields as in mpib_split_ask; SOUT carries
+ * the rest. All policies answer here. An agent's hint is read once per message, when
+ * pos is 0. */
 uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 			 uint32_t len, const uint32_t *planned);
 static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,

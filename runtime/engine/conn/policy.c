@@ -169,12 +169,6 @@ sup_bw_of(struct engine_conn *conn, const struct mpib_split_ask *ask)
 	return ask_mode(conn, ask->total, ask->pos == 0);
 }
 
-uint32_t mpib_get_sup_bw(struct engine_conn *conn,
-			 const struct mpib_split_ask *ask)
-{
-	return conn->lane->rails < MPIB_RAILS ? 0 : sup_bw_of(conn, ask);
-}
-
 uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 			 uint32_t len, const uint32_t *planned)
 {

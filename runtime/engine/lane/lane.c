@@ -207,12 +207,6 @@ static bool same_shape(const struct mpib_lane *lane,
 	return true;
 }
 
-static const char *layer_name(uint8_t link_layer)
-{
-	return link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet"
-						     : "InfiniBand";
-}
-
 static int check_layers(const struct mpib_lane *lane,
 			const struct mpib_lane_info *remote, char *why,
 			size_t why_len)
@@ -226,7 +220,8 @@ static int check_layers(const struct mpib_lane *lane,
 		snprintf(why, why_len,
 			 "rail %u is %s here and %s there (give both nodes "
 			 "rails of one link layer)",
-			 r, layer_name(ours), layer_name(theirs));
+			 r, mpib_link_layer_name(ours),
+			 mpib_link_layer_name(theirs));
 		return -EPROTO;
 	}
 	return 0;

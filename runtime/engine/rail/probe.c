@@ -16,12 +16,6 @@
  * distributions, so that a proxy started without its own limit is refused. */
 #define PIN_BYTES ((size_t)65 << 20)
 
-static const char *link_layer_name(uint8_t link_layer)
-{
-	return link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet"
-						     : "InfiniBand";
-}
-
 static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
 {
 	const struct mpib_rail *rail = s->rail;
@@ -33,9 +27,9 @@ static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
 		 "SOUT %s is %s and SUP %s is %s (both rails have one link "
 		 "layer: name another port, or --sup none)",
 		 mpib_rail_spec(s, 0)->name,
-		 link_layer_name(rail[0].port.link_layer),
+		 mpib_link_layer_name(rail[0].port.link_layer),
 		 mpib_rail_spec(s, 1)->name,
-		 link_layer_name(rail[1].port.link_layer));
+		 mpib_link_layer_name(rail[1].port.link_layer));
 	return -EINVAL;
 }
 

@@ -20,17 +20,11 @@ void mpib_serial_node(struct mpib_serial *p, struct mpib_node_id *n)
 	mpib_serial_raw(p, &n->sout, sizeof(n->sout));
 }
 
-/* The shard that this node's end of the lane is on. */
-static unsigned links_shard_of(const struct peer_lane *l)
-{
-	return l->ours ? l->key.from_shard : l->key.to_shard;
-}
-
 static void lane_body(struct mpib_broker_serialize *x, struct peer_lane *l)
 {
 	struct mpib_tenant *tenant = NULL;
-	int rc = links_shard_of(l) < mpib_engine_shards(x->b->engine)
-			 ? mpib_tenant_get(x->b->engine, links_shard_of(l),
+	int rc = peer_lane_shard(l) < mpib_engine_shards(x->b->engine)
+			 ? mpib_tenant_get(x->b->engine, peer_lane_shard(l),
 					   l->key.uid, &tenant)
 			 : -EINVAL;
 
