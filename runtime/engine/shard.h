@@ -114,7 +114,6 @@ struct mpib_shard {
 	uint32_t quiet_most; /* CTS of a QP that may go unsignalled in a row */
 	uint32_t ar_above; /* longer send ops: payload by WRITE, then the IMM */
 	struct mpib_pace pace;
-	unsigned data_rail; /* the rail a message was last posted to */
 	uint32_t watch_turns; /* turns since the watchdog last looked */
 	uint64_t watched_ns; /* when the watchdog last looked */
 	bool watching; /* the watchdog saw something outstanding then */

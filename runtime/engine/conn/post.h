@@ -112,7 +112,6 @@ mpib_sender_stripe(struct engine_conn *f, struct send_op *p, uint32_t number,
 
 	mpib_tracker_post(&lane->track[r], &p->stripe[r], chain->bytes,
 			  f->shard->now);
-	f->shard->data_rail = r;
 	if (__builtin_expect(!split && lane->spread != MPIB_SPREAD_SPLIT, 0)) {
 		/* By a copy: what has its address elsewhere is no longer kept
 		 * in registers. */
