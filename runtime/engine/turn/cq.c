@@ -347,23 +347,11 @@ __attribute__((always_inline)) static inline int poll_rail(struct mpib_shard *s,
 	return r == MPIB_RAIL_SOUT ? cq_sout(s, n) : cq_sup(s, n);
 }
 
-/* Turns in a row in which a rail is polled first, and alone if that gives completions:
- * the software HCA moves bytes while it is polled, and a thread's caches hold those of
- * one rail better than of two. */
-#define TURNS_OF_A_RAIL 4u /* a power of two */
-
 int mpib_cq_turn(struct mpib_shard *s)
 {
-	int n;
+	int n = poll_rail(s, MPIB_RAIL_SOUT);
 
-	if (s->n.turns & TURNS_OF_A_RAIL && s->engine->cfg.rails > 1) {
-		n = poll_rail(s, MPIB_RAIL_SUP);
-		return n ? n : poll_rail(s, MPIB_RAIL_SOUT);
-	}
-	n = poll_rail(s, MPIB_RAIL_SOUT);
-	if (n || s->engine->cfg.rails == 1)
-		return n;
-	return poll_rail(s, MPIB_RAIL_SUP);
+	return s->engine->cfg.rails == 1 ? n : n + poll_rail(s, MPIB_RAIL_SUP);
 }
 
 void mpib_cq_drain(struct mpib_shard *s)
