@@ -101,6 +101,9 @@ done
 for script in cluster compare scale tax; do
 	refuses 2 "$source/bench/$script" --reps
 done
+for option in --plugin --socket --peer; do
+	refuses 2 "$source/bench/compare" $option "$dir/none.so"
+done
 refuses 2 "$source/bench/demo" now
 refuses 2 "$source/bench/cluster" 1001
 refuses 2 "$source/tests/run" "("
