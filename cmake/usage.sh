@@ -38,6 +38,11 @@ usage_seconds() {
 		usage_wrong "$1: \"$2\" is no number of seconds above 0"
 }
 
+# usage_file OPTION PATH: it can be read.
+usage_file() {
+	[ -r "$2" ] || usage_wrong "$1: \"$2\" is no file to read"
+}
+
 # usage_value OPTION [VALUE]...: it must have one.
 usage_value() {
 	[ $# -ge 2 ] || usage_wrong "$1 wants a value"

@@ -104,6 +104,7 @@ done
 for option in --plugin --socket --peer; do
 	refuses 2 "$source/bench/compare" $option "$dir/none.so"
 done
+refuses 2 "$source/bench/budget" --peer "$dir/none.so"
 refuses 2 "$source/bench/demo" now
 refuses 2 "$source/bench/cluster" 1001
 refuses 2 "$source/tests/run" "("
