@@ -65,5 +65,5 @@ int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
 const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec)
 {
 	return spec->provider == MPIB_PROVIDER_SOFT ? &mpib_verbs_soft
-						    : &mpib_verbs_hca;
+						    : &mpib_verbs_rdma;
 }

@@ -150,9 +150,8 @@ struct mpib_verbs {
 };
 
 extern const struct mpib_verbs mpib_verbs_soft;
+/* No call of a device that hangs waits long: hca/hca.h. */
 extern const struct mpib_verbs mpib_verbs_rdma;
-/* As mpib_verbs_rdma, but no call of a device that hangs waits long: hca/hca.h. */
-extern const struct mpib_verbs mpib_verbs_hca;
 
 /* The table of a parsed specification; never NULL. */
 const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec);

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table: calls that the firmware answers, as jobs of the HCA's thread. What
- * libibverbs answers by itself (events, ECE, a new completion channel) is called
- * as it is, and so are queries that only tests make.
+ * The verbs table of the provider on libibverbs: calls that the firmware answers, as
+ * jobs of the HCA's thread. What libibverbs answers by itself (events, ECE, a new
+ * completion channel) is called as it is, and so are queries that only tests make.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "verbs/hca/hca.h"
 #include "verbs/rdma/internal.h"
 
-static const struct mpib_verbs *const v = &mpib_verbs_rdma;
+int hca_job_made(struct hca_job *job, void *object)
+{
+	job->made = object;
+	return object ? 0 : mpib_rdma_err();
+}
 
 int hca_job_end(struct hca_job *job, int rc)
 {
@@ -64,7 +69,7 @@ struct hca_job *hca_job_ending(struct ibv_context *ctx, void *on,
 static int run_open(struct hca_job *job)
 {
 	struct ibv_context *ctx;
-	int rc = v->open(&job->spec, &ctx);
+	int rc = mpib_rdma_open(&job->spec, &ctx);
 
 	if (rc == 0)
 		job->made = ctx;
@@ -73,7 +78,7 @@ static int run_open(struct hca_job *job)
 
 static int end_open(void *ctx)
 {
-	return v->close(ctx);
+	return mpib_rdma_close(ctx);
 }
 
 static int calls_open(const struct mpib_rail_spec *spec,
@@ -95,7 +100,7 @@ static int calls_open(const struct mpib_rail_spec *spec,
 static int run_close(struct hca_job *job)
 {
 	struct hca_context *known = hca_known(job->ctx);
-	int rc = v->close(job->ctx);
+	int rc = mpib_rdma_close(job->ctx);
 
 	if (rc == 0)
 		hca_forget(known);
@@ -110,7 +115,7 @@ static int calls_close(struct ibv_context *ctx)
 
 static int run_query_port(struct hca_job *job)
 {
-	return v->query_port(job->ctx, (uint8_t)job->mask, &job->port);
+	return mpib_rdma_query_port(job->ctx, (uint8_t)job->mask, &job->port);
 }
 
 static int calls_query_port(struct ibv_context *ctx, uint8_t port,
@@ -131,12 +136,13 @@ static int calls_query_port(struct ibv_context *ctx, uint8_t port,
 
 static int run_alloc_pd(struct hca_job *job)
 {
-	return v->alloc_pd(job->ctx, (struct ibv_pd **)&job->made);
+	errno = 0;
+	return hca_job_made(job, ibv_alloc_pd(job->ctx));
 }
 
 static int end_pd(void *pd)
 {
-	return v->dealloc_pd(pd);
+	return -ibv_dealloc_pd(pd);
 }
 
 static int calls_alloc_pd(struct ibv_context *ctx, struct ibv_pd **pd)
@@ -152,20 +158,45 @@ static int calls_dealloc_pd(struct ibv_pd *pd)
 		hca_job_ending(pd->context, pd, "ibv_dealloc_pd", end_pd));
 }
 
+/* After a registration was refused: drop IBV_ACCESS_RELAXED_ORDERING; true if it
+ * was set, so that a second try makes sense. The flag is an optimisation, but a
+ * kernel or device that does not know it refuses the whole call. (ibv_reg_mr_iova2
+ * drops the flag by itself only where the kernel says that flags may be dropped.) */
+static bool again_without(struct hca_job *job)
+{
+	bool wished = job->mask & IBV_ACCESS_RELAXED_ORDERING;
+
+	job->mask &= ~IBV_ACCESS_RELAXED_ORDERING;
+	return wished && (errno == EINVAL || errno == EOPNOTSUPP);
+}
+
 static int run_reg_mr(struct hca_job *job)
 {
-	struct ibv_mr **mr = (struct ibv_mr **)&job->made;
+	struct ibv_mr *mr;
 
-	if (job->fd >= 0)
-		return v->reg_dmabuf_mr(job->on, job->offset, job->bytes,
-					job->iova, job->fd, job->mask, mr);
-	return v->reg_mr(job->on, job->addr, job->bytes, job->iova, job->mask,
-			 mr);
+	do {
+		errno = 0;
+		mr = ibv_reg_mr_iova2(job->on, job->addr, job->bytes, job->iova,
+				      (unsigned)job->mask);
+	} while (!mr && again_without(job));
+	return hca_job_made(job, mr);
+}
+
+static int run_reg_dmabuf_mr(struct hca_job *job)
+{
+	struct ibv_mr *mr;
+
+	do {
+		errno = 0;
+		mr = ibv_reg_dmabuf_mr(job->on, job->offset, job->bytes,
+				       job->iova, job->fd, job->mask);
+	} while (!mr && again_without(job));
+	return hca_job_made(job, mr);
 }
 
 static int end_mr(void *mr)
 {
-	return v->dereg_mr(mr);
+	return -ibv_dereg_mr(mr);
 }
 
 static int calls_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
@@ -188,18 +219,17 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 			       uint64_t iova, int fd, int access,
 			       struct ibv_mr **mr)
 {
-	struct hca_job *job;
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	struct hca_job *job;
 
 	/* A device is asked by a wrong fd whether it knows the call. */
 	if (own < 0 && errno != EBADF)
 		return -errno;
-	if (own < 0)
-		return v->reg_dmabuf_mr(pd, offset, len, iova, fd, access, mr);
 	job = hca_job_on(pd->context, pd, "ibv_reg_dmabuf_mr", HCA_MAKES,
-			 run_reg_mr, end_mr);
+			 run_reg_dmabuf_mr, end_mr);
 	if (!job) {
-		close(own);
+		if (own >= 0)
+			close(own);
 		return -ENOMEM;
 	}
 	job->fd = own;
@@ -220,9 +250,17 @@ static int calls_dereg_mr(struct ibv_mr *mr)
 	return hca_job_run(job);
 }
 
+static int calls_create_channel(struct ibv_context *ctx,
+				struct ibv_comp_channel **ch)
+{
+	errno = 0;
+	*ch = ibv_create_comp_channel(ctx);
+	return *ch ? 0 : mpib_rdma_err();
+}
+
 static int end_channel(void *ch)
 {
-	return v->destroy_comp_channel(ch);
+	return -ibv_destroy_comp_channel(ch);
 }
 
 static int calls_destroy_channel(struct ibv_comp_channel *ch)
@@ -231,15 +269,30 @@ static int calls_destroy_channel(struct ibv_comp_channel *ch)
 		ch->context, ch, "ibv_destroy_comp_channel", end_channel));
 }
 
+/* CQs take turns on the device's completion vectors, so that the interrupts of
+ * shards go to different CPUs. Without one, or in a channel's absence, 0. */
+static int next_vector(const struct ibv_context *ctx)
+{
+	static atomic_uint next;
+
+	if (ctx->num_comp_vectors < 2)
+		return 0;
+	/* Relaxed: a number like any other. */
+	return (int)(atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) %
+		     (unsigned)ctx->num_comp_vectors);
+}
+
 static int run_create_cq(struct hca_job *job)
 {
-	return v->create_cq(job->ctx, job->cq.cqe, job->cq.context,
-			    job->cq.channel, (struct ibv_cq **)&job->made);
+	errno = 0;
+	return hca_job_made(job, ibv_create_cq(job->ctx, job->cq.cqe,
+					       job->cq.context, job->cq.channel,
+					       next_vector(job->ctx)));
 }
 
 static int end_cq(void *cq)
 {
-	return v->destroy_cq(cq);
+	return -ibv_destroy_cq(cq);
 }
 
 static int calls_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
@@ -262,14 +315,50 @@ static int calls_destroy_cq(struct ibv_cq *cq)
 		hca_job_ending(cq->context, cq, "ibv_destroy_cq", end_cq));
 }
 
+static bool calls_disarm_cq(struct ibv_cq *cq, bool spoke)
+{
+	(void)cq; /* armed, it makes one event at most */
+	return spoke;
+}
+
+static int calls_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq,
+			      void **cq_context)
+{
+	return ibv_get_cq_event(ch, cq, cq_context) ? mpib_rdma_err() : 0;
+}
+
+static int calls_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	return -ibv_query_srq(srq, attr);
+}
+
+static int calls_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+			  struct ibv_qp_init_attr *init)
+{
+	return -ibv_query_qp(qp, attr, mask, init);
+}
+
+static int calls_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	return -ibv_query_ece(qp, ece);
+}
+
+static int calls_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece)
+{
+	struct ibv_ece copy = *ece;
+
+	return -ibv_set_ece(qp, &copy);
+}
+
 static int calls_get_async_event(struct ibv_context *ctx,
 				 struct ibv_async_event *ev)
 {
-	return hca_is_lost(ctx) ? -ETIMEDOUT : v->get_async_event(ctx, ev);
+	if (hca_is_lost(ctx))
+		return -ETIMEDOUT;
+	return ibv_get_async_event(ctx, ev) ? mpib_rdma_err() : 0;
 }
 
-/* The others are those of mpib_verbs_rdma, which take no firmware's time. */
-const struct mpib_verbs mpib_verbs_hca = {
+const struct mpib_verbs mpib_verbs_rdma = {
 	.name = "rdma",
 	.open = calls_open,
 	.close = calls_close,
@@ -279,23 +368,23 @@ const struct mpib_verbs mpib_verbs_hca = {
 	.reg_mr = calls_reg_mr,
 	.reg_dmabuf_mr = calls_reg_dmabuf_mr,
 	.dereg_mr = calls_dereg_mr,
-	.create_comp_channel = mpib_rdma_create_channel,
+	.create_comp_channel = calls_create_channel,
 	.destroy_comp_channel = calls_destroy_channel,
 	.create_cq = calls_create_cq,
-	.disarm_cq = mpib_rdma_disarm_cq,
+	.disarm_cq = calls_disarm_cq,
 	.destroy_cq = calls_destroy_cq,
-	.get_cq_event = mpib_rdma_get_cq_event,
+	.get_cq_event = calls_get_cq_event,
 	.ack_cq_events = ibv_ack_cq_events,
 	.create_srq = hca_create_srq,
 	.modify_srq = hca_modify_srq,
-	.query_srq = mpib_rdma_query_srq,
+	.query_srq = calls_query_srq,
 	.destroy_srq = hca_destroy_srq,
 	.create_qp = hca_create_qp,
 	.modify_qp = hca_modify_qp,
-	.query_qp = mpib_rdma_query_qp,
+	.query_qp = calls_query_qp,
 	.destroy_qp = hca_destroy_qp,
-	.query_ece = mpib_rdma_query_ece,
-	.set_ece = mpib_rdma_set_ece,
+	.query_ece = calls_query_ece,
+	.set_ece = calls_set_ece,
 	.get_async_event = calls_get_async_event,
 	.ack_async_event = ibv_ack_async_event,
 	.bell = hca_bell,

@@ -21,9 +21,6 @@
 
 #include "verbs/verbs.h"
 
-/* The table of the provider on libibverbs with its calls made so. */
-extern const struct mpib_verbs mpib_verbs_hca;
-
 /* How long a call may take; while who waits does not run himself, as in a process
  * that is stopped, no time passes. Registering memory may take longer, by its
  * length. Tests change it. */
@@ -97,6 +94,8 @@ void hca_forget(struct hca_context *c);
 struct hca_job *hca_job_on(struct ibv_context *ctx, void *on, const char *call,
 			   enum hca_kind kind, int (*run)(struct hca_job *),
 			   int (*end)(void *));
+/* In a run function: what libibverbs made, errno being 0 before it. */
+int hca_job_made(struct hca_job *job, void *object);
 /* A job that ends an object of ctx, as one does that nobody wanted any more. */
 struct hca_job *hca_job_ending(struct ibv_context *ctx, void *on,
 			       const char *call, int (*end)(void *));

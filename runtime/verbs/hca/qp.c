@@ -4,17 +4,15 @@
 
 #include "verbs/hca/hca.h"
 
-static const struct mpib_verbs *const v = &mpib_verbs_rdma;
-
 static int run_create_srq(struct hca_job *job)
 {
-	return v->create_srq(job->on, &job->srq_init,
-			     (struct ibv_srq **)&job->made);
+	errno = 0;
+	return hca_job_made(job, ibv_create_srq(job->on, &job->srq_init));
 }
 
 static int end_srq(void *srq)
 {
-	return v->destroy_srq(srq);
+	return -ibv_destroy_srq(srq);
 }
 
 int hca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
@@ -37,7 +35,7 @@ int hca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 
 static int run_modify_srq(struct hca_job *job)
 {
-	return v->modify_srq(job->on, &job->srq, job->mask);
+	return -ibv_modify_srq(job->on, &job->srq, job->mask);
 }
 
 int hca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
@@ -60,13 +58,13 @@ int hca_destroy_srq(struct ibv_srq *srq)
 
 static int run_create_qp(struct hca_job *job)
 {
-	return v->create_qp(job->on, &job->qp_init,
-			    (struct ibv_qp **)&job->made);
+	errno = 0;
+	return hca_job_made(job, ibv_create_qp(job->on, &job->qp_init));
 }
 
 static int end_qp(void *qp)
 {
-	return v->destroy_qp(qp);
+	return -ibv_destroy_qp(qp);
 }
 
 int hca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
@@ -89,7 +87,7 @@ int hca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 
 static int run_modify_qp(struct hca_job *job)
 {
-	return v->modify_qp(job->on, &job->qp, job->mask);
+	return -ibv_modify_qp(job->on, &job->qp, job->mask);
 }
 
 /* To ERR a QP goes whoever waits: what its peer still sends must not land. After

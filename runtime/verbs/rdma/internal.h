@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the provider on libibverbs share. Only this room calls
- * libibverbs' control verbs. libibverbs reports failures by NULL and errno, by
- * -1 and errno, or by a positive errno; the functions here return -errno. They
- * are the members of struct mpib_verbs, with the same rules.
+ * What the provider on libibverbs is made of, but for its thread of each HCA, by
+ * which hca/ has its table. Only these two rooms call libibverbs' control verbs,
+ * which report failures by NULL and errno, by -1 and errno, or by a positive errno;
+ * the functions here return -errno. They have the rules of struct mpib_verbs.
  */
 #ifndef MPIB_VERBS_RDMA_INTERNAL_H
 #define MPIB_VERBS_RDMA_INTERNAL_H
@@ -43,17 +43,5 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 			 const struct ibv_port_attr *attr,
 			 struct mpib_port_info *info);
-
-/* rdma.c: what hca/ calls as it is. */
-int mpib_rdma_create_channel(struct ibv_context *ctx,
-			     struct ibv_comp_channel **ch);
-bool mpib_rdma_disarm_cq(struct ibv_cq *cq, bool spoke);
-int mpib_rdma_get_cq_event(struct ibv_comp_channel *ch, struct ibv_cq **cq,
-			   void **cq_context);
-int mpib_rdma_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr);
-int mpib_rdma_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
-		       struct ibv_qp_init_attr *init);
-int mpib_rdma_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
-int mpib_rdma_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 
 #endif

@@ -141,11 +141,11 @@ static void until_healthy(const char *device)
 	struct ibv_context *ctx;
 
 	snprintf(spec.name, sizeof(spec.name), "%s", device);
-	while (mpib_verbs_hca.open(&spec, &ctx) < 0) {
+	while (mpib_verbs_rdma.open(&spec, &ctx) < 0) {
 		usleep(1000);
 		in_time("the device is opened");
 	}
-	mpib_verbs_hca.close(ctx);
+	mpib_verbs_rdma.close(ctx);
 	while (fake_ibv_contexts() > 0) {
 		usleep(1000);
 		in_time("devices are closed");

@@ -13,7 +13,7 @@
 #define PATIENCE_MS 600
 #define STOPPED_MS 1500
 
-static const struct mpib_verbs *const v = &mpib_verbs_hca;
+static const struct mpib_verbs *const v = &mpib_verbs_rdma;
 static const struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_RDMA,
 					    .name = "fake_0",
 					    .port = 1 };
