@@ -11,14 +11,11 @@
 #include "base/closer.h"
 #include "base/log.h"
 #include "base/waking.h"
-#include "metrics/openmetrics.h"
+#include "metrics/texts.h"
 #include "view/readers.h"
 
 #define PATIENCE (5 * MPIB_SEC)
 #define FOR_ROOT 8u /* places beside limit.readers */
-/* Between two snapshots: who scrapes without end has the control thread, and those
- * that answer it, for a part of the time. All who wait meanwhile share the next. */
-#define PACE (20 * MPIB_MSEC)
 
 struct scrape {
 	struct mpib_scrapes *sock;
@@ -28,8 +25,8 @@ struct scrape {
 	struct mpib_waking waking;
 	struct mpib_io watch;
 	struct mpib_timer timer;
-	bool asked; /* the snapshot that is waited for is for it, too */
-	char *out; /* NULL until there is a snapshot */
+	uint64_t ticket; /* of the text that is waited for */
+	char *out; /* NULL until it is there */
 	size_t len, at;
 };
 
@@ -37,9 +34,7 @@ struct mpib_scrapes {
 	struct mpib_gather *gather;
 	struct mpib_acceptor acceptor;
 	TAILQ_HEAD(, scrape) scrapes;
-	struct mpib_gather_wait wait;
-	struct mpib_timer next;
-	uint64_t told_ns; /* when the last snapshot was told; 0: none yet */
+	struct mpib_texts texts;
 };
 
 static void scrape_drop(struct scrape *s)
@@ -80,19 +75,6 @@ static void scrape_flush(struct scrape *s)
 	scrape_drop(s);
 }
 
-static void scrapes_on_next(void *arg);
-
-/* Somebody waits for the next snapshot. */
-static void scrapes_want(struct mpib_scrapes *m)
-{
-	uint64_t now = mpib_loop_now(m->gather->loop), at = m->told_ns + PACE;
-
-	if (!m->wait.waiting && !m->next.armed)
-		mpib_timer_arm(m->gather->loop, &m->next,
-			       m->told_ns && now < at ? at - now : 0,
-			       scrapes_on_next, m);
-}
-
 /* Tell the text to s, or drop it. */
 static void scrape_tell(struct scrape *s, const char *text)
 {
@@ -106,36 +88,19 @@ static void scrape_tell(struct scrape *s, const char *text)
 	scrape_flush(s);
 }
 
-static void scrapes_on_view(void *arg, const struct mpib_view *v)
+static void scrapes_on_text(void *arg, enum mpib_text which, uint64_t ticket,
+			    char *text)
 {
 	struct mpib_scrapes *m = arg;
-	char *text = v ? mpib_metrics_text(v, MPIB_METRICS_OPENMETRICS) : NULL;
 	struct scrape *s, *next;
 
-	m->told_ns = mpib_loop_now(m->gather->loop);
+	(void)which;
 	for (s = TAILQ_FIRST(&m->scrapes); s; s = next) {
 		next = TAILQ_NEXT(s, link);
-		if (s->asked && !s->out)
+		if (!s->out && s->ticket <= ticket)
 			scrape_tell(s, text);
-		else if (!s->out)
-			scrapes_want(m);
 	}
 	free(text);
-}
-
-static void scrapes_on_next(void *arg)
-{
-	struct mpib_scrapes *m = arg;
-	struct scrape *s;
-	bool any = false;
-
-	TAILQ_FOREACH(s, &m->scrapes, link)
-	{
-		s->asked = !s->out;
-		any |= s->asked;
-	}
-	if (any)
-		mpib_gather_ask(m->gather, &m->wait, scrapes_on_view, m);
 }
 
 static void on_peer(void *arg, uint32_t events)
@@ -180,7 +145,7 @@ static void scrape_on_accept(void *arg, int fd)
 	s->uid = uid;
 	TAILQ_INSERT_TAIL(&m->scrapes, s, link);
 	mpib_timer_arm(g->loop, &s->timer, PATIENCE, on_slow, s);
-	scrapes_want(m);
+	s->ticket = mpib_texts_ask(&m->texts, MPIB_TEXT_OPENMETRICS);
 }
 
 int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
@@ -199,6 +164,9 @@ int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
 						     "socket",
 					      .fn = scrape_on_accept,
 					      .arg = m };
+	m->texts = (struct mpib_texts){ .gather = g,
+					.fn = scrapes_on_text,
+					.arg = m };
 	TAILQ_INIT(&m->scrapes);
 	rc = mpib_acceptor_open(&m->acceptor);
 	if (rc < 0) {
@@ -212,8 +180,7 @@ int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
 void mpib_scrapes_close(struct mpib_scrapes *sock)
 {
 	mpib_acceptor_close(&sock->acceptor);
-	mpib_timer_disarm(sock->gather->loop, &sock->next);
-	mpib_gather_forget(sock->gather, &sock->wait);
+	mpib_texts_stop(&sock->texts);
 	while (!TAILQ_EMPTY(&sock->scrapes))
 		scrape_drop(TAILQ_FIRST(&sock->scrapes));
 	free(sock);

@@ -15,12 +15,12 @@
 
 #include "base/log.h"
 #include "metrics/openmetrics.h"
+#include "metrics/texts.h"
 #include "web/access.h"
 #include "web/cluster_json.h"
 #include "web/listen.h"
 #include "web/page.h"
 #include "web/reply.h"
-#include "web/texts.h"
 #include "web/visitors.h"
 
 #define IDLE_S 10

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What /stats.json and /history.json answer. */
-#include "web/stats_json.h"
+#include "view/stats_json.h"
 
 #include <stdlib.h>
 

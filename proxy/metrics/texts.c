@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "web/texts.h"
+#include "metrics/texts.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MPIB_WEB_STATS_JSON_H
-#define MPIB_WEB_STATS_JSON_H
+#ifndef MPIB_VIEW_STATS_JSON_H
+#define MPIB_VIEW_STATS_JSON_H
 
 #include "view/view.h"
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts that HTTP makes of a snapshot: each once for all visitors who wait for
- * it, and the next snapshot's not at once, so that who asks without end has the
- * control thread for a part of the time. Control thread. Private to web/.
+ * The texts that readers by HTTP, or of the metrics socket, are told of a snapshot: each
+ * is made once for all who wait for it, and the next snapshot's not at once, so that who
+ * asks without end has the control thread for a part of the time. Control thread.
  */
-#ifndef MPIB_WEB_TEXTS_H
-#define MPIB_WEB_TEXTS_H
+#ifndef MPIB_METRICS_TEXTS_H
+#define MPIB_METRICS_TEXTS_H
 
 #include "metrics/gather.h"
-#include "web/stats_json.h"
+#include "view/stats_json.h"
 
 enum mpib_text {
 	MPIB_TEXT_PROMETHEUS,
