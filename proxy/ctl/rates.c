@@ -35,8 +35,8 @@ static bool rates_same(const json_t *a, const json_t *b)
 
 /* Rows keep their order from one answer to the next, so that the search begins
  * where the last one ended. */
-static const json_t *rates_find(const json_t *was, const json_t *row,
-				size_t *from)
+const json_t *mpib_rates_find(const json_t *was, const json_t *row,
+			      size_t *from)
 {
 	size_t n = json_array_size(was);
 
@@ -51,8 +51,7 @@ static const json_t *rates_find(const json_t *was, const json_t *row,
 	return NULL;
 }
 
-/* A counter, or the sum of one per rail. */
-static double rates_total(const json_t *row, const char *key)
+double mpib_rates_total(const json_t *row, const char *key)
 {
 	const json_t *n = json_object_get(row, key), *one;
 	double sum = json_number_value(n);
@@ -66,7 +65,7 @@ static double rates_total(const json_t *row, const char *key)
 static json_t *rates_one(const json_t *now, const json_t *was, const char *key,
 			 double seconds)
 {
-	double more = rates_total(now, key) - rates_total(was, key);
+	double more = mpib_rates_total(now, key) - mpib_rates_total(was, key);
 
 	if (seconds <= 0 || more < 0)
 		return json_null();
@@ -80,7 +79,7 @@ void mpib_rates_add(json_t *now, const json_t *was, double seconds)
 
 	json_array_foreach(now, i, row)
 	{
-		const json_t *old = rates_find(was, row, &from);
+		const json_t *old = mpib_rates_find(was, row, &from);
 
 		json_object_set_new(row, "tx_gbps",
 				    rates_one(row, old, "tx_bytes", seconds));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option -r of mpibctl: rates, from two answers of the proxy. */
+/* Rates, from two answers of the proxy: of option -r of mpibctl, and of mpib-top. */
 #ifndef MPIB_CTL_RATES_H
 #define MPIB_CTL_RATES_H
 
@@ -8,6 +8,12 @@
 
 /* Whether the rows that this noun shows are compared. */
 bool mpib_rates_of(const char *noun);
+/* The row of was that is of the same thing as row, or NULL. *from is 0 at first, and
+ * the rows of an answer are looked for in their order. */
+const json_t *mpib_rates_find(const json_t *was, const json_t *row,
+			      size_t *from);
+/* A counter of row, or the sum of one per rail; 0 where there is none. */
+double mpib_rates_total(const json_t *row, const char *key);
 /*
  * Add tx_gbps and rx_gbps, payload in Gb/s, to each row of now; was are the rows
  * of some seconds before. A row that is new counts from 0, and one whose

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "ctl/rates.h"
 
 int top_sample_take(struct mpib_dial *d, struct top_sample *s)
 {
@@ -41,26 +42,9 @@ double top_num(const json_t *o, const char *key)
 	char first[32];
 
 	if (!dot)
-		return mpib_json_real(o, key);
+		return mpib_rates_total(o, key);
 	snprintf(first, sizeof(first), "%.*s", (int)(dot - key), key);
 	return mpib_json_real(json_object_get(o, first), dot + 1);
-}
-
-const json_t *top_match(const json_t *list, const json_t *like, const char *a,
-			const char *b)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(list, i, row)
-	{
-		if (json_equal(json_object_get(row, a),
-			       json_object_get(like, a)) &&
-		    (!b || json_equal(json_object_get(row, b),
-				      json_object_get(like, b))))
-			return row;
-	}
-	return NULL;
 }
 
 double top_rate(const struct top_span *s, const json_t *was, const json_t *now,

@@ -14,13 +14,9 @@ struct top_sample {
 int top_sample_take(struct mpib_dial *d, struct top_sample *s);
 void top_sample_free(struct top_sample *s);
 
-/* The number at key of o; key is "tx_bytes" or "tx_bytes.sup". 0 if missing. */
+/* The number at key of o, or the sum of one per rail; key is "tx_bytes" or
+ * "tx_bytes.sup". 0 if missing. */
 double top_num(const json_t *o, const char *key);
-/* The row of list that equals `like` in the fields a and b (b may be NULL), or
- * NULL. */
-const json_t *top_match(const json_t *list, const json_t *like, const char *a,
-			const char *b);
-
 /* Two successive samples; was.time is 0 while there is only one. */
 struct top_span {
 	struct top_sample was, now;

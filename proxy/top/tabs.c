@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ctl/rates.h"
 #include "ctl/show/table.h"
 
 static void tabs_set_text(struct top_row *row, unsigned c, const char *text)
@@ -56,28 +57,20 @@ static const json_t *tabs_conns(const struct top_sample *s)
 	return json_object_get(s->conns, "open");
 }
 
-/* The rail's last sample; a proxy from before devices has no net. */
-static const json_t *rail_was(const struct top_span *s, const json_t *r)
-{
-	return top_match(s->was.rails, r, "name",
-			 json_object_get(r, "net") ? "net" : NULL);
-}
-
 static double tabs_total(const struct top_span *s, const char *key)
 {
+	size_t i, from = 0;
 	const json_t *r;
 	double sum = 0;
-	size_t i;
 
 	json_array_foreach(s->now.rails, i, r) sum +=
-		top_rate(s, rail_was(s, r), r, key);
+		top_rate(s, mpib_rates_find(s->was.rails, r, &from), r, key);
 	return sum;
 }
 
 static void fill_rail(const struct top_span *s, const json_t *r,
-		      struct top_row *row)
+		      const json_t *was, struct top_row *row)
 {
-	const json_t *was = rail_was(s, r);
 	double tx = top_rate(s, was, r, "tx_bytes");
 	double rated = top_num(r, "speed_mbps") * 125000;
 
@@ -99,9 +92,8 @@ static void fill_rail(const struct top_span *s, const json_t *r,
 }
 
 static void fill_client(const struct top_span *s, const json_t *c,
-			struct top_row *row)
+			const json_t *was, struct top_row *row)
 {
-	const json_t *was = top_match(s->was.clients, c, "id", NULL);
 	double sout = top_rate(s, was, c, "tx_bytes.sout");
 	double sup = top_rate(s, was, c, "tx_bytes.sup");
 
@@ -112,13 +104,9 @@ static void fill_client(const struct top_span *s, const json_t *c,
 	set_int(row, 4, top_num(c, "connections"));
 	tabs_set_bytes(row, 5, top_num(c, "registered_bytes"));
 	tabs_set_bytes(row, 6, sout + sup);
-	tabs_set_bytes(row, 7,
-		       top_rate(s, was, c, "rx_bytes.sout") +
-			       top_rate(s, was, c, "rx_bytes.sup"));
+	tabs_set_bytes(row, 7, top_rate(s, was, c, "rx_bytes"));
 	set_share(row, 8, sup, sout + sup);
-	tabs_set_bytes(row, 9,
-		       top_num(c, "tx_bytes.sout") +
-			       top_num(c, "tx_bytes.sup"));
+	tabs_set_bytes(row, 9, top_num(c, "tx_bytes"));
 }
 
 static void set_ranks(struct top_row *row, unsigned c, const json_t *conn)
@@ -140,10 +128,8 @@ static void set_ranks(struct top_row *row, unsigned c, const json_t *conn)
 }
 
 static void fill_conn(const struct top_span *s, const json_t *c,
-		      struct top_row *row)
+		      const json_t *was, struct top_row *row)
 {
-	const json_t *was = top_match(json_object_get(s->was.conns, "open"), c,
-				      "client", "index");
 	bool sends = !strcmp(mpib_json_str(c, "direction"), "send");
 
 	set_int(row, 0, top_num(c, "client"));
@@ -239,7 +225,7 @@ void top_tab_print(const struct top_tab *tab, const struct top_span *s,
 {
 	struct sorting sorting = { tab, order };
 	const json_t *list = tab->list(&s->now), *item;
-	size_t count = json_array_size(list), i;
+	size_t count = json_array_size(list), i, from = 0;
 	struct top_row *rows = calloc(count + 1, sizeof(*rows));
 	const char *head[TOP_COLUMNS + 1];
 	char text[TOP_COLUMNS][16];
@@ -247,7 +233,9 @@ void top_tab_print(const struct top_tab *tab, const struct top_span *s,
 
 	if (!rows)
 		return;
-	json_array_foreach(list, i, item) tab->fill(s, item, &rows[i]);
+	json_array_foreach(list, i, item) tab->fill(
+		s, item, mpib_rates_find(tab->list(&s->was), item, &from),
+		&rows[i]);
 	qsort_r(rows, count, sizeof(*rows), tabs_compare, &sorting);
 	make_heads(tab, order, text, head);
 	mpib_table_init(&t, head);

@@ -19,8 +19,9 @@ struct top_tab {
 	unsigned sort; /* default column to sort by */
 	/* The JSON array of the sample that has an item per row. */
 	const json_t *(*list)(const struct top_sample *s);
+	/* was: the same item in the sample before, or NULL. */
 	void (*fill)(const struct top_span *s, const json_t *item,
-		     struct top_row *row);
+		     const json_t *was, struct top_row *row);
 };
 
 #define TOP_TABS 3
