@@ -242,12 +242,14 @@ static void look_again(struct mpib_upgrade *u)
 }
 
 /* Not all peers have stopped their ends of the rails, or something has begun. */
-static void source_await_fences(struct mpib_upgrade *u, const char *why)
+static void source_await_fences(struct mpib_upgrade *u, char *why)
 {
 	struct mpib_broker *b = u->proxy->broker;
 	uint64_t now = mpib_loop_now(&u->proxy->loop), part;
 
 	if (now > u->deadline) {
+		if (!*why)
+			mpib_broker_fences_why(b, why, MPIB_WHY_MAX);
 		mpib_upgrade_give_up(u, "%s", why);
 		return;
 	}
@@ -262,10 +264,9 @@ static void source_await_fences(struct mpib_upgrade *u, const char *why)
 static void source_fence(struct mpib_upgrade *u)
 {
 	struct mpib_proxy *p = u->proxy;
-	char why[MPIB_WHY_MAX];
+	char why[MPIB_WHY_MAX] = "";
 
 	mpib_engine_leave(p->engine);
-	mpib_broker_fences_why(p->broker, why, sizeof(why));
 	if (mpib_engine_left(p->engine)) {
 		mpib_engine_halt(p->engine);
 		/* The last messages may have begun something new: check

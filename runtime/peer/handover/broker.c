@@ -126,17 +126,24 @@ int mpib_broker_quiescent(struct mpib_broker *b, char *why, size_t why_len)
 	return again;
 }
 
-/* Whether nothing of the lane is on its way, but for its rails. */
-static bool lane_stands(const struct peer_lane *l)
+/* Whether a connection is on its way: to its end, where only closes count. */
+static bool lane_moves_conn(const struct peer_lane *l, bool closes)
 {
 	const struct peer_conn *c;
 
 	TAILQ_FOREACH(c, &l->conns, lane_entry)
 	{
-		if (!conn_settled(c))
-			return false;
+		if (!conn_settled(c) && (!closes || c->state == PEER_CONN_OVER))
+			return true;
 	}
-	return l->state == PEER_LANE_UP && mpib_peer_quiescent(l->peer);
+	return false;
+}
+
+/* Whether nothing of the lane is on its way, but for its rails. */
+static bool lane_stands(const struct peer_lane *l)
+{
+	return l->state == PEER_LANE_UP && mpib_peer_quiescent(l->peer) &&
+	       !lane_moves_conn(l, false);
 }
 
 /* A peer that opens lanes and closes them again and again has one on its way
@@ -151,17 +158,10 @@ static void press_force(struct peer_lane *l, bool stands)
  * is not taken back; a connect is, unless others pay for that. */
 static bool lane_waits(const struct peer_lane *l)
 {
-	const struct peer_conn *c;
+	bool may_end = lane_may_end(l);
 
-	if (!mpib_peer_quiescent(l->peer))
-		return lane_may_end(l);
-	TAILQ_FOREACH(c, &l->conns, lane_entry)
-	{
-		if (!conn_settled(c) &&
-		    (c->state == PEER_CONN_OVER || lane_may_end(l)))
-			return true;
-	}
-	return false;
+	return mpib_peer_quiescent(l->peer) ? lane_moves_conn(l, !may_end)
+					    : may_end;
 }
 
 void mpib_broker_press(struct mpib_broker *b)
