@@ -87,7 +87,7 @@ struct soft_ctx {
 	/* wire/share.c. */
 	bool shared; /* the turn is one of a thread that domains share */
 	bool rest; /* who moved much waits for another turn */
-	uint32_t most; /* bytes of an operation, in a turn that is shared */
+	uint32_t most; /* bytes of an operation */
 	uint64_t much_at; /* share.c's turn in which much was last moved */
 	bool little; /* only who moves little is served now */
 	uint64_t gave_way; /* the turn in which the others last gave way */

@@ -54,7 +54,7 @@ unsigned soft_direct_prep(struct soft_conn *conn, struct soft_op *op)
 		return 0;
 	off = conn->qp->rx_off;
 	segment = conn->qp->rx_seg;
-	left = conn->ctx->shared ? conn->ctx->most : MOST;
+	left = least(conn->ctx->most, MOST);
 	left = least(left, conn->qp->rx.len - off);
 	op->asked = 0;
 	while (left) {

@@ -21,7 +21,7 @@ static size_t byte_limit(struct soft_ctx *ctx)
 	uint64_t rate = ctx->fault.rate_bytes_per_s;
 
 	if (!rate)
-		return ctx->shared ? ctx->most : SOFT_OP_BYTES;
+		return ctx->most;
 	/* The bytes of about one millisecond. */
 	return rate / 1000 < 4096 ? 4096 : rate / 1000;
 }

@@ -66,7 +66,9 @@ void soft_share_begin(struct soft_ctx *ctx)
 		ctx->much_at = 0; /* another thread's, which had more turns */
 	ctx->shared = mine.turns < mine.shared_until;
 	ctx->rest = little && rests(ctx);
-	ctx->most = little ? SOFT_LITTLE_BYTES : SOFT_SHARED_BYTES;
+	ctx->most = !ctx->shared ? SOFT_OP_BYTES
+		    : little	 ? SOFT_LITTLE_BYTES
+				 : SOFT_SHARED_BYTES;
 	if (ctx->much_at == mine.much_at)
 		mine.rest_until = mine.turns;
 }

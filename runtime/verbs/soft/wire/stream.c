@@ -78,7 +78,7 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 	memcpy(op->ahead, conn->kept, conn->rlen);
 	op->asked = conn->led ? SOFT_LEAD : SOFT_AHEAD;
 	op->asked -= conn->rlen;
-	if (conn->ctx->shared && op->asked > conn->ctx->most)
+	if (op->asked > conn->ctx->most)
 		op->asked = conn->ctx->most;
 	op->iov[0] = (struct iovec){ op->ahead + conn->rlen, op->asked };
 	op->msg.msg_iovlen = 1;
