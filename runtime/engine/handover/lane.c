@@ -147,7 +147,7 @@ static struct mpib_lane *lane_make(struct mpib_tenant *tenant)
 	mpib_tenant_hold(tenant);
 	lane->depth = s->engine->cfg.sq_depth;
 	lane->failover = true;
-	lane->since = lane->use_since = s->now;
+	lane->use_since = s->now;
 	lane->drain = mpib_rail_bits(s, mpib_engine_drained(s->engine));
 	TAILQ_INIT(&lane->conns);
 	lane->full_turn = UINT64_MAX;

@@ -179,7 +179,7 @@ static void on_connect(struct mpib_msg *msg)
 	struct mpib_lane *lane = container_of(msg, struct mpib_lane, msg);
 	struct mpib_shard *s = lane->shard;
 
-	lane->since = lane->use_since = s->now;
+	lane->use_since = s->now;
 	mpib_adapt_init(&lane->adapt, lane->track, s->now);
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
 	lane->open = lane->use = lane->all & (uint8_t)~lane->away;

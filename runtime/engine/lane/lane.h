@@ -128,7 +128,6 @@ struct mpib_lane {
 	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
 	/* Shard. */
 	bool broken;
-	uint64_t since; /* when the shard took over the lane */
 	struct mpib_tracker track[MPIB_RAILS]; /* of send ops */
 	struct mpib_adapt adapt;
 	uint8_t all; /* the rails, as a mask */
