@@ -6,7 +6,8 @@
 #   bench_nodes N [options]   start N proxies of two software rails each, run
 #                             directories $dir/n0.., until bench_nodes_stop;
 #                             node i on the CPUs ${bench_cpus[i]}, if set
-#   bench_share I N           CPUs of the I-th of N nodes, like mpib-perf --pin
+#   bench_halves              half of the CPUs each for nodes 0 and 1, like
+#                             mpib-perf --pin
 #   bench_load                one line about this machine and its load
 #   need TOOL PACKAGE         false, with a line on stderr, if TOOL is missing
 
@@ -48,16 +49,15 @@ bench_setup() {
 }
 
 bench_cpus=()
-bench_share() {
-	local may cpus=() n=0 from to
+bench_halves() {
+	local may cpus=() n=0
 	for may in $(taskset -cp $$ | sed 's/.*: //; s/,/ /g'); do
 		mapfile -t -O "$n" cpus < <(seq "${may%-*}" "${may#*-}")
 		n=${#cpus[@]}
 	done
-	from=$(($1 * n / $2)) to=$((($1 + 1) * n / $2))
-	[ "$to" -gt "$from" ] || to=$((from + 1))
+	[ "$n" -gt 1 ] || cpus+=("${cpus[0]}")
 	local IFS=,
-	echo "${cpus[*]:from:to - from}"
+	bench_cpus=("${cpus[*]:0:${#cpus[@]} / 2}" "${cpus[*]:${#cpus[@]} / 2}")
 }
 
 # Each set of nodes has addresses of its own, since closed sockets linger, but not
