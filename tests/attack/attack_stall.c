@@ -225,7 +225,7 @@ static pid_t attack_begin(int (*fn)(void *), void *arg)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	if (byte != 's')
 		return pid;
-	assert_int_equal(tenant_end(pid), 0);
+	assert_int_equal(child_end(pid), 0);
 	skip_as("no user may mount FUSE in a namespace here");
 	return -1;
 }

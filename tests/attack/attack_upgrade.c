@@ -231,7 +231,7 @@ static void memory_that_is_taken_back_ends_its_client_alone(void **state)
 	pid = attacker_begin(punch, NULL, ready[0]);
 	victim_goes_on_over_upgrades(victim, node, 2);
 	assert_int_equal(write(upgraded[1], &byte, 1), 1);
-	assert_int_equal(tenant_end(pid), 0);
+	assert_int_equal(child_end(pid), 0);
 	victim_goes_on(victim, 64);
 }
 

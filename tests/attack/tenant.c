@@ -134,17 +134,9 @@ pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready)
 	return pid;
 }
 
-int tenant_end(pid_t pid)
-{
-	int status;
-
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg)
 {
-	return tenant_end(tenant_begin(uid, fn, arg));
+	return child_end(tenant_begin(uid, fn, arg));
 }
 
 int tenant_dial(const char *dir, const char *name, int type)

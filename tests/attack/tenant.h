@@ -32,9 +32,7 @@ uint64_t shards_us(pid_t pid);
 /* Run fn(arg) in a child with the uid and the tenants' group, without any
  * capability. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
-/* Wait for the child: its exit status, or 128 + signal. */
-int tenant_end(pid_t pid);
-/* Both. */
+/* And child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 
 /* For children: as many descriptors as they may have at most. */

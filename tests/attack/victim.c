@@ -218,7 +218,7 @@ void victim_goes_on_over_upgrades(struct victim *v, const struct node node[2],
 static void victim_stop(struct victim *v)
 {
 	atomic_store(&v->stop, true);
-	assert_int_equal(tenant_end(v->pid), 0);
+	assert_int_equal(child_end(v->pid), 0);
 	if (v->error || v->wrong || v->refused)
 		fail_msg("the victim: error %d, %llu wrong, %llu refused: %s",
 			 v->error, (unsigned long long)v->wrong,

@@ -88,7 +88,7 @@ static pid_t spawn(const char *const *argv, int out, int err)
 	return pid;
 }
 
-static int wait_status(pid_t pid)
+int child_end(pid_t pid)
 {
 	int status;
 
@@ -115,7 +115,7 @@ void run_begin(struct run *run, const char *const *argv)
 
 static void end_run(struct run *run)
 {
-	run->status = wait_status(run->pid);
+	run->status = child_end(run->pid);
 	take(run->outfile, run->out, sizeof(run->out));
 	take(run->errfile, run->err, sizeof(run->err));
 }
@@ -280,7 +280,7 @@ uint32_t node_address(const char *rail)
 void node_kill(struct node *node)
 {
 	assert_int_equal(kill(node->pid, SIGKILL), 0);
-	assert_int_equal(wait_status(node->pid), 128 + SIGKILL);
+	assert_int_equal(child_end(node->pid), 128 + SIGKILL);
 }
 
 static void free_args(struct node *node)
@@ -306,7 +306,7 @@ unsigned node_stop(struct node *node)
 	int status;
 
 	assert_int_equal(kill(node->pid, SIGTERM), 0);
-	status = wait_status(node->pid);
+	status = child_end(node->pid);
 	took = (unsigned)(node_ms() - start);
 	if (status != 0)
 		fail_msg("mpib-proxy ended with %d", status);

@@ -44,6 +44,8 @@ void node_wipe(struct node *node);
  * directory is gone. Returns how long the proxy took to end, in ms. */
 unsigned node_stop(struct node *node);
 
+/* Wait for a child to end: its exit status, or 128 + signal. */
+int child_end(pid_t pid);
 /* SIGKILL a child of the test and wait; it must not have ended by itself. */
 void child_kill(pid_t pid);
 /* SIGSTOP one, and wait until it stands still. */
