@@ -56,77 +56,34 @@ static void end_poll(struct ibv_cq_ex *cq)
 	pthread_mutex_unlock(&cq_ex_reader_of(cq)->lock);
 }
 
-static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.opcode;
-}
+/* What is read of the entry that was polled last. */
+#define READ(X)                                                                \
+	X(enum ibv_wc_opcode, opcode, wc.opcode)                               \
+	X(uint32_t, vendor_err, wc.vendor_err)                                 \
+	X(uint32_t, byte_len, wc.byte_len)                                     \
+	X(__be32, imm_data, wc.imm_data)                                       \
+	X(uint32_t, qp_num, wc.qp_num)                                         \
+	X(uint32_t, src_qp, wc.src_qp)                                         \
+	X(unsigned, wc_flags, wc.wc_flags)                                     \
+	X(uint32_t, slid, wc.slid)                                             \
+	X(uint8_t, sl, wc.sl)                                                  \
+	X(uint8_t, dlid_path_bits, wc.dlid_path_bits)                          \
+	X(uint64_t, completion_ts, ns)
 
-static uint32_t read_vendor_err(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.vendor_err;
-}
-
-static uint32_t read_byte_len(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.byte_len;
-}
-
-static __be32 read_imm_data(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.imm_data;
-}
-
-static uint32_t read_qp_num(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.qp_num;
-}
-
-static uint32_t read_src_qp(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.src_qp;
-}
-
-static unsigned read_wc_flags(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.wc_flags;
-}
-
-static uint32_t read_slid(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.slid;
-}
-
-static uint8_t read_sl(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.sl;
-}
-
-static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->wc.dlid_path_bits;
-}
-
-static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
-{
-	return cq_ex_reader_of(cq)->ns;
-}
+#define READER(type, name, field)                                              \
+	static type read_##name(struct ibv_cq_ex *cq)                          \
+	{                                                                      \
+		return cq_ex_reader_of(cq)->field;                             \
+	}
+READ(READER)
 
 static void cq_ex_fill(struct ibv_cq_ex *cq)
 {
 	cq->start_poll = start_poll;
 	cq->next_poll = next_poll;
 	cq->end_poll = end_poll;
-	cq->read_opcode = read_opcode;
-	cq->read_vendor_err = read_vendor_err;
-	cq->read_byte_len = read_byte_len;
-	cq->read_imm_data = read_imm_data;
-	cq->read_qp_num = read_qp_num;
-	cq->read_src_qp = read_src_qp;
-	cq->read_wc_flags = read_wc_flags;
-	cq->read_slid = read_slid;
-	cq->read_sl = read_sl;
-	cq->read_dlid_path_bits = read_dlid_path_bits;
-	cq->read_completion_ts = read_completion_ts;
+#define SET(type, name, field) cq->read_##name = read_##name;
+	READ(SET)
 }
 
 static int cq_ex_check(const struct ibv_cq_init_attr_ex *attr)
