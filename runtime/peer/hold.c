@@ -88,11 +88,7 @@ static void hold_renew(struct peer_conn *c)
 	c->id = mpib_broker_new_id(b);
 	HASH_ADD(hh, b->conns, id, sizeof(c->id), c);
 	c->offered = c->recalled = false;
-	mpib_timer_disarm(b->loop, &c->timer);
-	c->state = PEER_CONN_OVER;
-	c->again = true;
-	c->error = -ECANCELED;
-	peer_conn_step(c);
+	peer_conn_recall(c);
 }
 
 void peer_lane_renew(struct peer_lane *l)
