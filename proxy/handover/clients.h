@@ -19,8 +19,13 @@ int proxy_clients_quiescent(const struct proxy_clients *all, char *why,
 /* Clients take too long to become quiescent: refuse the registrations whose memory
  * is still being allocated. */
 void proxy_clients_press(struct proxy_clients *all);
-/* Unpacking fills *all, which has no listening socket and no client yet and
- * whose engine is halted; no socket is watched before proxy_clients_go_on(). */
+/*
+ * The clients with their segments and regions. Mapping and registering much memory
+ * takes long in the new proxy, so this part is packed while the old proxy's traffic
+ * goes on, with attaching and registering paused. Unpacking fills *all, which has no
+ * listening socket and no client yet and whose engine is halted; no socket is watched
+ * before proxy_clients_go_on().
+ */
 void proxy_clients_serialize(struct mpib_serial *p, struct proxy_clients *all);
 /* The attached client with that id, for the broker; or NULL. arg is the struct
  * proxy_clients. */

@@ -292,7 +292,7 @@ static void send_clients(struct mpib_upgrade *u)
 	int rc;
 
 	mpib_serial_pack(&serial);
-	mpib_clients_serialize(&serial, p);
+	proxy_clients_serialize(&serial, &p->clients);
 	rc = mpib_channel_send(u->sock, MPIB_CHANNEL_CLIENTS, &serial);
 	mpib_serial_fini(&serial);
 	if (rc < 0) {

@@ -41,11 +41,6 @@ void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b)
 	mpib_serial_u32(p, &b->lost);
 }
 
-void mpib_clients_serialize(struct mpib_serial *serial, struct mpib_proxy *p)
-{
-	proxy_clients_serialize(serial, &p->clients);
-}
-
 void mpib_state_serialize(struct mpib_serial *serial, struct mpib_proxy *p,
 			  uint64_t *began_ns)
 {

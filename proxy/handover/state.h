@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a new proxy needs to get ready, and all that the old one serves, serialized
- * in three parts. Control thread. */
+/* What a new proxy needs to get ready, and all that the old one serves but its
+ * clients (clients.h), serialized. Control thread. */
 #ifndef MPIB_PROXY_HANDOVER_STATE_H
 #define MPIB_PROXY_HANDOVER_STATE_H
 
@@ -32,13 +32,6 @@ struct mpib_base {
 
 void mpib_base_serialize(struct mpib_serial *p, struct mpib_base *b);
 
-/*
- * The attached clients with their segments and regions. Mapping and registering
- * much memory takes long in the new proxy, so this part is packed while the old
- * proxy's traffic goes on, with attaching and registering paused. Unpacked
- * before the shards run.
- */
-void mpib_clients_serialize(struct mpib_serial *serial, struct mpib_proxy *p);
 /* The rest: events, run-time settings, and the clients' lanes, listeners and
  * connections. *began_ns: when the traffic was stopped. The engine is halted in
  * both proxies. */

@@ -162,7 +162,7 @@ int mpib_takeover_state(struct mpib_proxy *p, char *why)
 			  why);
 	if (rc < 0)
 		return rc;
-	mpib_clients_serialize(&serial, p);
+	proxy_clients_serialize(&serial, &p->clients);
 	rc = takeover_finish(&serial, why);
 	if (rc == 0)
 		rc = takeover_say(t, MPIB_CHANNEL_MAPPED, MPIB_CHANNEL_STATE,

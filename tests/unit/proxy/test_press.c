@@ -105,11 +105,13 @@ void __wrap_mpib_proxy_http(struct mpib_proxy *p, bool on)
 	(void)on;
 }
 
-void __wrap_mpib_clients_serialize(struct mpib_serial *s, struct mpib_proxy *p);
-void __wrap_mpib_clients_serialize(struct mpib_serial *s, struct mpib_proxy *p)
+void __wrap_proxy_clients_serialize(struct mpib_serial *s,
+				    struct proxy_clients *all);
+void __wrap_proxy_clients_serialize(struct mpib_serial *s,
+				    struct proxy_clients *all)
 {
 	(void)s;
-	(void)p;
+	(void)all;
 }
 
 int __wrap_mpib_channel_send(int sock, enum mpib_channel_type type,
