@@ -214,10 +214,11 @@ static void view_told(void *arg, const struct mpib_broker_told *t)
 		return;
 	faults = json_array();
 	notes = json_array();
-	o = json_pack("{ss sb ss sI sf sf}", "peer", t->peer, "self", 0,
-		      "state", state[t->state], "protocol",
-		      (json_int_t)t->version, "age_s", view_seconds(t->age_ns),
-		      "silent_s", view_seconds(t->silent_ns));
+	o = json_pack("{ss sb ss sI sf sf}", "peer", t->peer, "self",
+		      t->report == &x->c->own, "state", state[t->state],
+		      "protocol", (json_int_t)t->version, "age_s",
+		      view_seconds(t->age_ns), "silent_s",
+		      view_seconds(t->silent_ns));
 	if (t->state == MPIB_TOLD_SILENT)
 		json_array_append_new(faults,
 				      json_sprintf("silent for %.1f s",
@@ -234,19 +235,15 @@ static void view_told(void *arg, const struct mpib_broker_told *t)
 static void view_own(struct cluster_view *x)
 {
 	const struct mpib_cluster *c = x->c;
-	const char *peer = c->view->peer_link;
-	json_t *faults, *notes, *o;
+	const struct mpib_broker_told t = {
+		.state = MPIB_TOLD_WELL,
+		.peer = c->view->peer_link,
+		.version = MPIB_PEER_VERSION,
+		.age_ns = mpib_loop_now(c->loop) - c->own_ns,
+		.report = &c->own,
+	};
 
-	if (!view_takes(x))
-		return;
-	faults = json_array();
-	notes = json_array();
-	o = json_pack("{ss sb ss sI sf sf}", "peer", peer, "self", 1, "state",
-		      "answered", "protocol", (json_int_t)MPIB_PEER_VERSION,
-		      "age_s", view_seconds(mpib_loop_now(c->loop) - c->own_ns),
-		      "silent_s", 0.0);
-	add_report(x, o, peer, &c->own, faults, notes);
-	add_node(x, o, faults, notes);
+	view_told(x, &t);
 }
 
 void mpib_cluster_text_drop(struct mpib_cluster *c)
