@@ -2,6 +2,7 @@
 #include "base/address.h"
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -74,18 +75,27 @@ socklen_t mpib_address_socket(const struct in6_addr *addr, uint16_t port,
 	return sizeof(*v6);
 }
 
-uint16_t mpib_address_take(const struct sockaddr_storage *sa,
-			   struct in6_addr *addr)
+uint16_t mpib_address_take(const void *sa, struct in6_addr *addr)
 {
-	const struct sockaddr_in *v4 = (const struct sockaddr_in *)sa;
-	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)sa;
+	const struct sockaddr_in *v4 = sa;
+	const struct sockaddr_in6 *v6 = sa;
 
-	if (sa->ss_family == AF_INET6) {
+	if (v4->sin_family == AF_INET6) {
 		*addr = v6->sin6_addr;
 		return ntohs(v6->sin6_port);
 	}
 	*addr = mpib_address_of_ip(v4->sin_addr.s_addr);
 	return ntohs(v4->sin_port);
+}
+
+bool mpib_address_of_interface(const struct ifaddrs *i, struct in6_addr *addr)
+{
+	int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
+
+	if (family != AF_INET && family != AF_INET6)
+		return false;
+	mpib_address_take(i->ifa_addr, addr);
+	return true;
 }
 
 /* The source address that the kernel would take towards text. */

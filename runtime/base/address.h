@@ -12,6 +12,8 @@
 #include <stdint.h>
 #include <sys/socket.h>
 
+struct ifaddrs;
+
 #define MPIB_ADDRESS_MAX (INET6_ADDRSTRLEN + 8) /* with brackets and port */
 
 /* ip in network order. */
@@ -28,9 +30,11 @@ const char *mpib_address_text(const struct in6_addr *addr, uint16_t port,
  * Returns its length; sa->ss_family is the family of the socket. */
 socklen_t mpib_address_socket(const struct in6_addr *addr, uint16_t port,
 			      struct sockaddr_storage *sa);
-/* The reverse. Returns the port in host order. */
-uint16_t mpib_address_take(const struct sockaddr_storage *sa,
-			   struct in6_addr *addr);
+/* The reverse, of a struct sockaddr of either family. Returns the port in host
+ * order. */
+uint16_t mpib_address_take(const void *sa, struct in6_addr *addr);
+/* False: it has none, or one of another kind. */
+bool mpib_address_of_interface(const struct ifaddrs *i, struct in6_addr *addr);
 /* This machine's own address on its default route; sends nothing. False: there
  * is no default route. */
 bool mpib_address_default(struct in6_addr *addr);

@@ -85,12 +85,9 @@ int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
 static unsigned bits_of(const struct sockaddr *mask)
 {
 	unsigned skip = mask->sa_family == AF_INET6 ? 0 : V4_BITS, bits = 0;
-	struct sockaddr_storage sa = { 0 };
 	struct in6_addr addr;
 
-	memcpy(&sa, mask,
-	       skip ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6));
-	mpib_address_take(&sa, &addr);
+	mpib_address_take(mask, &addr);
 	for (unsigned i = skip; i < 128; i++)
 		bits += addr.s6_addr[i / 8] >> (7 - i % 8) & 1;
 	return bits + skip;
@@ -101,18 +98,11 @@ static unsigned bits_of_own(const struct ifaddrs *all,
 			    const struct in6_addr *own)
 {
 	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
-		struct sockaddr_storage sa = { 0 };
 		struct in6_addr addr;
-		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
 		unsigned bits;
 
-		if (!i->ifa_netmask ||
-		    (family != AF_INET && family != AF_INET6))
+		if (!i->ifa_netmask || !mpib_address_of_interface(i, &addr))
 			continue;
-		memcpy(&sa, i->ifa_addr,
-		       family == AF_INET ? sizeof(struct sockaddr_in)
-					 : sizeof(struct sockaddr_in6));
-		mpib_address_take(&sa, &addr);
 		bits = bits_of(i->ifa_netmask);
 		/* All of 127.0.0.0/8 is this machine's. */
 		if (mpib_address_same(&addr, own) ||
@@ -127,29 +117,21 @@ static unsigned bits_of_own(const struct ifaddrs *all,
 int mpib_networks_add_own(struct mpib_networks *list,
 			  const struct in6_addr *own)
 {
-	struct in6_addr first;
+	struct mpib_network net;
 	struct ifaddrs *all;
-	unsigned bits;
 
 	if (list->n == MPIB_NETWORKS_MAX)
 		return -ENOSPC;
 	if (getifaddrs(&all) < 0)
 		return -errno;
-	bits = bits_of_own(all, own);
+	net.bits = bits_of_own(all, own);
 	freeifaddrs(all);
-	if (bits == 0)
+	if (net.bits == 0)
 		return -ENOENT;
-	if (bits > LONGEST)
+	if (net.bits > LONGEST)
 		return -ERANGE;
-	first = first_of(own, bits);
-	for (unsigned i = 0; i < list->n; i++) {
-		if (list->net[i].bits == bits &&
-		    mpib_address_same(&list->net[i].addr, &first))
-			return 0;
-	}
-	list->net[list->n].addr = first;
-	list->net[list->n++].bits = bits;
-	return 0;
+	net.addr = first_of(own, net.bits);
+	return mpib_networks_keep(list, &net);
 }
 
 bool mpib_network_has(const struct mpib_network *net,
@@ -168,15 +150,18 @@ bool mpib_networks_have(const struct mpib_networks *list,
 	return list->n == 0;
 }
 
-bool mpib_networks_hold(const struct mpib_networks *list,
-			const struct mpib_network *net)
+int mpib_networks_keep(struct mpib_networks *list,
+		       const struct mpib_network *net)
 {
 	for (unsigned i = 0; i < list->n; i++) {
 		const struct mpib_network *have = &list->net[i];
 
 		if (have->bits <= net->bits &&
-		    same_bits(&have->addr, &net->addr, have->bits))
-			return true;
+		    mpib_network_has(have, &net->addr))
+			return 0;
 	}
-	return false;
+	if (list->n == MPIB_NETWORKS_MAX)
+		return -ENOSPC;
+	list->net[list->n++] = *net;
+	return 0;
 }

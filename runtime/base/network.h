@@ -37,8 +37,8 @@ bool mpib_network_has(const struct mpib_network *net,
 		      const struct in6_addr *addr);
 bool mpib_networks_have(const struct mpib_networks *list,
 			const struct in6_addr *addr);
-/* Whether all of net is in one network of the list; no list holds nothing. */
-bool mpib_networks_hold(const struct mpib_networks *list,
-			const struct mpib_network *net);
+/* Add net, unless all of it is in one network of the list. 0, or -ENOSPC. */
+int mpib_networks_keep(struct mpib_networks *list,
+		       const struct mpib_network *net);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/routes.h"
 
-#include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <stdint.h>
@@ -13,17 +12,6 @@
 #define UP 0x1u /* RTF_UP */
 #define REJECT 0x200u /* RTF_REJECT */
 #define V4_BITS 96u
-
-static int routes_keep(struct mpib_networks *list,
-		       const struct mpib_network *net)
-{
-	if (mpib_networks_hold(list, net))
-		return 0;
-	if (list->n == MPIB_NETWORKS_MAX)
-		return -ENOSPC;
-	list->net[list->n++] = *net;
-	return 0;
-}
 
 /* Split a line at its blanks, in place: how many fields, at most max. */
 static unsigned split(char *line, char **field, unsigned max)
@@ -56,19 +44,16 @@ int mpib_routes_take(struct mpib_networks *list, const char *interface,
 	int rc = 0;
 
 	while (rc == 0 && fgets(line, sizeof(line), table)) {
-		struct mpib_network net = { .bits = V4_BITS };
-		struct sockaddr_storage sa = { 0 };
-		struct sockaddr_in sin = { .sin_family = AF_INET };
+		struct mpib_network net;
 
 		if (split(line, field, 8) < 8 ||
 		    strcmp(field[0], interface) != 0 || hex(field[7]) == 0 ||
 		    !leads_somewhere(hex(field[3])))
 			continue;
-		sin.sin_addr.s_addr = (in_addr_t)hex(field[1]);
-		memcpy(&sa, &sin, sizeof(sin));
-		mpib_address_take(&sa, &net.addr);
-		net.bits += (unsigned)__builtin_popcountl(hex(field[7]));
-		rc = routes_keep(list, &net);
+		net.addr = mpib_address_of_ip((uint32_t)hex(field[1]));
+		net.bits =
+			V4_BITS + (unsigned)__builtin_popcountl(hex(field[7]));
+		rc = mpib_networks_keep(list, &net);
 	}
 	return rc;
 }
@@ -105,7 +90,7 @@ int mpib_routes_take6(struct mpib_networks *list, const char *interface,
 			continue;
 		net.bits = (unsigned)hex(field[1]);
 		if (net.bits > 0 && net.bits <= 128)
-			rc = routes_keep(list, &net);
+			rc = mpib_networks_keep(list, &net);
 	}
 	return rc;
 }
@@ -119,17 +104,10 @@ static void interface_of(const struct in6_addr *own, char *name)
 	if (getifaddrs(&all) < 0)
 		return;
 	for (const struct ifaddrs *i = all; i && !*name; i = i->ifa_next) {
-		int family = i->ifa_addr ? i->ifa_addr->sa_family : AF_UNSPEC;
-		struct sockaddr_storage sa = { 0 };
 		struct in6_addr addr;
 
-		if (family != AF_INET && family != AF_INET6)
-			continue;
-		memcpy(&sa, i->ifa_addr,
-		       family == AF_INET ? sizeof(struct sockaddr_in)
-					 : sizeof(struct sockaddr_in6));
-		mpib_address_take(&sa, &addr);
-		if (mpib_address_same(&addr, own))
+		if (mpib_address_of_interface(i, &addr) &&
+		    mpib_address_same(&addr, own))
 			snprintf(name, IF_NAMESIZE, "%s", i->ifa_name);
 	}
 	freeifaddrs(all);
