@@ -2,30 +2,12 @@
 #include "base/xalloc.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
 
 #define TRIES 1000
-
-static _Noreturn void no_memory(size_t size)
-{
-	mpib_err("out of memory: %zu bytes to take something down with", size);
-	abort();
-}
-
-void *mpib_xcalloc(size_t size)
-{
-	void *p = calloc(1, size);
-
-	for (int i = 0; !p && i < TRIES; i++) {
-		usleep(1000);
-		p = calloc(1, size);
-	}
-	if (!p)
-		no_memory(size);
-	return p;
-}
 
 void *mpib_xrealloc(void *p, size_t size)
 {
@@ -35,7 +17,15 @@ void *mpib_xrealloc(void *p, size_t size)
 		usleep(1000);
 		more = realloc(p, size);
 	}
-	if (!more)
-		no_memory(size);
+	if (!more) {
+		mpib_err("out of memory: %zu bytes to take something down with",
+			 size);
+		abort();
+	}
 	return more;
+}
+
+void *mpib_xcalloc(size_t size)
+{
+	return memset(mpib_xrealloc(NULL, size), 0, size);
 }
