@@ -40,14 +40,14 @@ struct mpib_debt {
 	uint32_t asked;
 	uint32_t undo; /* MPIB_CTL_DEREG, CLOSE_LISTEN or CLOSE of id */
 	uint32_t id; /* the counterpart: mr, listen_id or connection index */
-	/* The undo request was sent, or the counterpart was never made: free
-	 * the object. Called under the client's lock. */
+	/* The undo request was sent, or the counterpart was never made. Called under
+	 * the client's lock. NULL: the object, which begins with d, is freed. */
 	void (*paid)(struct mpib_debt *d);
 };
 
 /* Memory that the proxy made and registered, mapped in this process. */
 struct mpib_pool {
-	struct mpib_debt debt; /* first: paid() casts it to the pool */
+	struct mpib_debt debt; /* first */
 	LIST_ENTRY(mpib_pool) link;
 	struct mpib_memseg seg;
 	uint32_t mr;
@@ -177,7 +177,7 @@ struct mpib_index {
 };
 
 struct mpib_listener {
-	struct mpib_debt debt; /* first: paid() casts it to the listener */
+	struct mpib_debt debt; /* first */
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
 };
@@ -259,8 +259,8 @@ int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
 
 /* debt.c, all under the lock. Like mpib_rpc(), for a request that makes an
  * object in the proxy; d says how to undo it. On failure the caller has lost
- * the object that embeds d: d->paid() frees it, at once or when whatever the
- * proxy may have made is undone. */
+ * the object that embeds d, which is over at once, or when whatever the proxy
+ * may have made is undone. */
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
 		  struct mpib_message *m, size_t want);

@@ -12,11 +12,6 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-static void listener_paid(struct mpib_debt *d)
-{
-	free((struct mpib_listener *)d);
-}
-
 int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		struct mpib_listener **listener)
 {
@@ -30,8 +25,7 @@ int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 	if (!l)
 		return mpib_fail(-ENOMEM, "out of memory");
 	l->client = client;
-	l->debt = (struct mpib_debt){ .undo = MPIB_CTL_CLOSE_LISTEN,
-				      .paid = listener_paid };
+	l->debt.undo = MPIB_CTL_CLOSE_LISTEN;
 	rc = mpib_client_lock(client);
 	if (rc < 0) {
 		free(l);

@@ -6,10 +6,19 @@
  * no caller waits for its answer. All under the client's lock.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "ipc/client.h"
 #include "ipc/message.h"
+
+static void debt_over(struct mpib_debt *d)
+{
+	if (d->paid)
+		d->paid(d);
+	else
+		free(d);
+}
 
 static void debt_owe(struct mpib_client *c, struct mpib_debt *d, uint32_t asked)
 {
@@ -20,7 +29,7 @@ static void debt_owe(struct mpib_client *c, struct mpib_debt *d, uint32_t asked)
 static void debt_pay(struct mpib_debt *d)
 {
 	LIST_REMOVE(d, link);
-	d->paid(d);
+	debt_over(d);
 }
 
 /* Take the id of the made object out of the answer m. False: m is too short. */
@@ -97,7 +106,7 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		 debt_learn(d, m))
 		mpib_rpc_undo_later(c, d); /* made, but the call failed here */
 	else
-		d->paid(d);
+		debt_over(d);
 	return rc;
 }
 
@@ -115,7 +124,7 @@ int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d)
 	if (rc < 0 && rc != -EPIPE && c->asked == MPIB_ASKED_NOT)
 		mpib_rpc_undo_later(c, d);
 	else
-		d->paid(d);
+		debt_over(d);
 	return rc;
 }
 

@@ -19,11 +19,6 @@
 #define FIRST_BYTES (512u << 10) /* of a window that has carried little */
 #define SWEEP_MS 30000 /* a window without use goes back after one or two */
 
-static void pool_paid(struct mpib_debt *d)
-{
-	free((struct mpib_pool *)d);
-}
-
 static int pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
 {
 	struct mpib_ctl_pool ask = {
@@ -36,8 +31,7 @@ static int pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
 
 	if (!p)
 		return mpib_fail(-ENOMEM, "out of memory");
-	p->debt =
-		(struct mpib_debt){ .undo = MPIB_CTL_DEREG, .paid = pool_paid };
+	p->debt.undo = MPIB_CTL_DEREG;
 	rc = mpib_rpc_make(c, &ask.h, NULL, 0, &p->debt, &m,
 			   sizeof(struct mpib_ctl_region));
 	if (rc < 0)

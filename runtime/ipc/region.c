@@ -198,11 +198,6 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	return 0;
 }
 
-static void never_made(struct mpib_debt *d)
-{
-	free((struct mpib_region *)d);
-}
-
 /* The proxy has dropped the MR. The region is in graves, where region_bury()
  * frees it. */
 static void mr_gone(struct mpib_debt *d)
@@ -296,8 +291,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	r->offset = offset;
 	r->dev = st.st_dev;
 	r->ino = st.st_ino;
-	r->debt = (struct mpib_debt){ .undo = MPIB_CTL_DEREG,
-				      .paid = never_made };
+	r->debt.undo = MPIB_CTL_DEREG;
 	rc = mpib_client_lock(client);
 	if (rc < 0) {
 		free(r);
