@@ -46,14 +46,12 @@ static bool counters_ethtool(const struct mpib_agent_ports *p,
 
 	if (!dev->asked) {
 		dev->asked = true;
-		if (!counters_file(p, port, "gid_attrs/ndevs/0", name,
-				   sizeof(name))) {
-			dev->error = errno;
-		} else {
-			name[strcspn(name, "\n")] = '\0';
+		if (counters_file(p, port, "gid_attrs/ndevs/0", name,
+				  sizeof(name)))
 			dev->error =
 				-mpib_agent_ethtool_read(&dev->stats, name);
-		}
+		else
+			dev->error = errno;
 	}
 	if (mpib_agent_ethtool_get(&dev->stats, counter, n))
 		return true;
