@@ -110,7 +110,7 @@ void proxy_client_pause(struct proxy_client *s, bool on)
  * of a user that never say HELLO, which would use up descriptors. */
 static bool accept_crowded(const struct proxy_client *s)
 {
-	uint64_t limit = mpib_quota_limit(s->all, MPIB_QUOTA_FDS);
+	uint64_t limit = s->all->most[MPIB_QUOTA_FDS];
 
 	return limit &&
 	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;

@@ -139,7 +139,7 @@ struct proxy_clients {
 	struct mpib_broker *broker;
 	const struct mpib_config *cfg;
 	uint64_t max_memory; /* bytes of a client */
-	uint64_t most[MPIB_QUOTAS]; /* of a user; 0: no limit */
+	uint64_t most[MPIB_QUOTAS]; /* quotas in force; 0: no limit */
 
 	/* A descriptor kept in reserve, or -1. Closed for a moment when none is
 	 * left, so that a connecting client can be accepted and told why. */

@@ -144,11 +144,6 @@ void mpib_quota_tune(struct proxy_clients *all)
 		all->most[q] = mpib_quota_most(all->cfg, q, memory, r.rlim_cur);
 }
 
-uint64_t mpib_quota_limit(const struct proxy_clients *all, enum mpib_quota q)
-{
-	return all->most[q];
-}
-
 unsigned mpib_quota_silent_most(const struct proxy_clients *all)
 {
 	const uint64_t most = all->most[MPIB_QUOTA_CLIENTS];
@@ -160,7 +155,7 @@ unsigned mpib_quota_silent_most(const struct proxy_clients *all)
 int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 		     uint64_t more, char *why, size_t why_len)
 {
-	uint64_t limit = mpib_quota_limit(s->all, q);
+	uint64_t limit = s->all->most[q];
 	uint64_t used = mpib_quota_used(s->all, s->uid, q);
 
 	if (limit == 0 || (more <= limit && used <= limit - more))

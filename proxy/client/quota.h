@@ -42,8 +42,6 @@ uint64_t mpib_quota_most(const struct mpib_config *cfg, enum mpib_quota q,
 void mpib_quota_tune(struct proxy_clients *all);
 /* Connections without a HELLO that a user may have: as many as clients. */
 unsigned mpib_quota_silent_most(const struct proxy_clients *all);
-/* The quota in force; 0: no limit. */
-uint64_t mpib_quota_limit(const struct proxy_clients *all, enum mpib_quota q);
 /* What the user holds of q; not for MESSAGES. */
 uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 			 enum mpib_quota q);

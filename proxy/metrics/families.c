@@ -166,7 +166,7 @@ static void families_rejected(const struct mpib_exposition *m)
 	mpib_sample(m, &label, 1, bad);
 }
 
-static double families_share(double used, double of)
+double mpib_ratio(double used, double of)
 {
 	return of > 0 ? used / of : 0;
 }
@@ -191,10 +191,9 @@ static void thread_busy(const struct mpib_exposition *m)
 		const struct mpib_label label = { "thread", id };
 
 		snprintf(id, sizeof(id), "%u", i);
-		mpib_sample_real(
-			m, &label, 1,
-			families_share((double)s->busy_ns,
-				       (double)(s->busy_ns + s->idle_ns)));
+		mpib_sample_real(m, &label, 1,
+				 mpib_ratio((double)s->busy_ns,
+					    (double)(s->busy_ns + s->idle_ns)));
 	}
 }
 

@@ -49,6 +49,9 @@ struct mpib_label {
 	const char *name, *value;
 };
 
+/* 0, of nothing. */
+double mpib_ratio(double used, double of);
+
 /* Write one sample of m->family. */
 void mpib_sample(const struct mpib_exposition *m,
 		 const struct mpib_label *label, unsigned labels,

@@ -5,11 +5,6 @@
 
 #define USERS 8 /* users with series of their own, longest attached first */
 
-static double quotas_share(double used, double of)
-{
-	return of > 0 ? used / of : 0;
-}
-
 void mpib_fill_limits(const struct mpib_exposition *m)
 {
 	const struct proxy_clients *all = m->view->clients;
@@ -26,12 +21,12 @@ void mpib_fill_limits(const struct mpib_exposition *m)
 			memory = (double)s->registered;
 	}
 	mpib_sample_real(m, &label, 1,
-			 quotas_share(all->usage.attached, cfg->max_clients));
+			 mpib_ratio(all->usage.attached, cfg->max_clients));
 	label.value = "regions";
-	mpib_sample_real(m, &label, 1, quotas_share(regions, cfg->max_regions));
+	mpib_sample_real(m, &label, 1, mpib_ratio(regions, cfg->max_regions));
 	label.value = "memory";
 	mpib_sample_real(m, &label, 1,
-			 quotas_share(memory, (double)all->max_memory));
+			 mpib_ratio(memory, (double)all->max_memory));
 }
 
 static void fill_user(const struct mpib_exposition *m, uid_t uid)
@@ -44,14 +39,14 @@ static void fill_user(const struct mpib_exposition *m, uid_t uid)
 		const struct mpib_label label[] = {
 			{ "uid", text }, { "resource", mpib_quota_name(q) }
 		};
-		uint64_t limit = mpib_quota_limit(all, q);
+		uint64_t limit = all->most[q];
 
 		if (q == MPIB_QUOTA_MESSAGES || limit == 0)
 			continue;
 		mpib_sample_real(
 			m, label, 2,
-			quotas_share((double)mpib_quota_used(all, uid, q),
-				     (double)limit));
+			mpib_ratio((double)mpib_quota_used(all, uid, q),
+				   (double)limit));
 	}
 }
 

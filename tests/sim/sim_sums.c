@@ -105,8 +105,7 @@ void sim_sums_quotas(const struct mpib_proxy *p)
 	TAILQ_FOREACH(s, &p->clients.list, link)
 	{
 		for (unsigned q = 0; q < MPIB_QUOTA_MESSAGES; q++) {
-			uint64_t most = mpib_quota_limit(&p->clients,
-							 (enum mpib_quota)q);
+			uint64_t most = p->clients.most[q];
 			uint64_t used = held(s, (enum mpib_quota)q);
 
 			if (most && used > most)
