@@ -343,12 +343,22 @@ int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
 
 uint64_t mpib_json_num(const json_t *o, const char *key)
 {
-	return (uint64_t)json_integer_value(json_object_get(o, key));
+	json_t *n = json_object_get(o, key), *one;
+	json_int_t sum = json_integer_value(n);
+	const char *name;
+
+	json_object_foreach(n, name, one) sum += json_integer_value(one);
+	return (uint64_t)sum;
 }
 
 double mpib_json_real(const json_t *o, const char *key)
 {
-	return json_number_value(json_object_get(o, key));
+	json_t *n = json_object_get(o, key), *one;
+	double sum = json_number_value(n);
+	const char *name;
+
+	json_object_foreach(n, name, one) sum += json_number_value(one);
+	return sum;
 }
 
 const char *mpib_json_str(const json_t *o, const char *key)

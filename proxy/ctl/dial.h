@@ -60,7 +60,8 @@ int mpib_dial_read(struct mpib_dial *d, const char *command, json_t **data);
  * there. Asked once more as mpib_dial_read() is. */
 int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out);
 
-/* A member of an answer; 0 or "" where there is none of that type. */
+/* A member of an answer; 0 or "" where there is none of that type. Of a member that
+ * is an object, with a number per rail or per cause, the sum. */
 uint64_t mpib_json_num(const json_t *o, const char *key);
 double mpib_json_real(const json_t *o, const char *key); /* an integer, too */
 const char *mpib_json_str(const json_t *o, const char *key);

@@ -2,8 +2,9 @@
 /* Rates of rails, clients, connections and peers, from two answers. */
 #include "ctl/rates.h"
 
-#include <stdint.h>
 #include <string.h>
+
+#include "ctl/dial.h"
 
 static const char *const nouns[] = { "rails", "clients", "conns", "peers" };
 
@@ -51,21 +52,10 @@ const json_t *mpib_rates_find(const json_t *was, const json_t *row,
 	return NULL;
 }
 
-double mpib_rates_total(const json_t *row, const char *key)
-{
-	const json_t *n = json_object_get(row, key), *one;
-	double sum = json_number_value(n);
-	const char *rail;
-
-	json_object_foreach((json_t *)(uintptr_t)n, rail, one) sum +=
-		json_number_value(one);
-	return sum;
-}
-
 static json_t *rates_one(const json_t *now, const json_t *was, const char *key,
 			 double seconds)
 {
-	double more = mpib_rates_total(now, key) - mpib_rates_total(was, key);
+	double more = mpib_json_real(now, key) - mpib_json_real(was, key);
 
 	if (seconds <= 0 || more < 0)
 		return json_null();

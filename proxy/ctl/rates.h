@@ -12,8 +12,6 @@ bool mpib_rates_of(const char *noun);
  * the rows of an answer are looked for in their order. */
 const json_t *mpib_rates_find(const json_t *was, const json_t *row,
 			      size_t *from);
-/* A counter of row, or the sum of one per rail; 0 where there is none. */
-double mpib_rates_total(const json_t *row, const char *key);
 /*
  * Add tx_gbps and rx_gbps, payload in Gb/s, to each row of now; was are the rows
  * of some seconds before. A row that is new counts from 0, and one whose

@@ -42,7 +42,7 @@ double top_num(const json_t *o, const char *key)
 	char first[32];
 
 	if (!dot)
-		return mpib_rates_total(o, key);
+		return mpib_json_real(o, key);
 	snprintf(first, sizeof(first), "%.*s", (int)(dot - key), key);
 	return mpib_json_real(json_object_get(o, first), dot + 1);
 }

@@ -163,8 +163,8 @@ static void draw_help(void)
 		"",
 		"TX/s, RX/s: payload a second. SHARE: of what both rails send.",
 		"RATED: of the rail's rated speed. SUP: what SUP sends of it.",
-		"REQ: requests that wait. STALL/s: waits for a clear-to-send, a",
-		"slot or a queue.",
+		"REQ: requests that wait. STALL/s: how often it has to wait, for a",
+		"clear-to-send, a slot, a queue, lane.window or its turn.",
 	};
 
 	for (unsigned i = 0; i < sizeof(text) / sizeof(text[0]); i++)

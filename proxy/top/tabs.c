@@ -145,10 +145,7 @@ static void fill_conn(const struct top_span *s, const json_t *c,
 		top_rate(s, was, c, sends ? "tx_bytes.sup" : "rx_bytes.sup"));
 	set_count(row, 7, top_rate(s, was, c, "messages"));
 	set_int(row, 8, top_num(c, "outstanding"));
-	set_count(row, 9,
-		  top_rate(s, was, c, "stalls.cts") +
-			  top_rate(s, was, c, "stalls.slot") +
-			  top_rate(s, was, c, "stalls.sq"));
+	set_count(row, 9, top_rate(s, was, c, "stalls"));
 }
 
 const struct top_tab top_tabs[TOP_TABS] = {

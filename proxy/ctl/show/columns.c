@@ -22,21 +22,6 @@ static bool column_shown(const struct mpib_column *c)
 	return c->when != MPIB_WHEN_NO_RATES || show_wide || !show_rates;
 }
 
-/* The sum of a field {"sout": n, "sup": n}. */
-static uint64_t columns_both(const json_t *row, const char *key)
-{
-	const json_t *rails = json_object_get(row, key);
-
-	return mpib_json_num(rails, "sout") + mpib_json_num(rails, "sup");
-}
-
-static void columns_set_bytes(struct mpib_table *t, unsigned column, uint64_t n)
-{
-	char buf[16];
-
-	mpib_table_set(t, column, "%s", mpib_human_bytes(n, buf, sizeof(buf)));
-}
-
 void mpib_cell_text(struct mpib_table *t, unsigned column, const json_t *row,
 		    const char *key)
 {
@@ -52,7 +37,11 @@ void mpib_cell_number(struct mpib_table *t, unsigned column, const json_t *row,
 void mpib_cell_bytes(struct mpib_table *t, unsigned column, const json_t *row,
 		     const char *key)
 {
-	columns_set_bytes(t, column, mpib_json_num(row, key));
+	char buf[16];
+
+	mpib_table_set(
+		t, column, "%s",
+		mpib_human_bytes(mpib_json_num(row, key), buf, sizeof(buf)));
 }
 
 void mpib_cell_count(struct mpib_table *t, unsigned column, const json_t *row,
@@ -75,18 +64,6 @@ void mpib_cell_bytes_sup(struct mpib_table *t, unsigned column,
 			 const json_t *row, const char *key)
 {
 	mpib_cell_bytes(t, column, json_object_get(row, key), "sup");
-}
-
-void mpib_cell_bytes_both(struct mpib_table *t, unsigned column,
-			  const json_t *row, const char *key)
-{
-	columns_set_bytes(t, column, columns_both(row, key));
-}
-
-void mpib_cell_number_both(struct mpib_table *t, unsigned column,
-			   const json_t *row, const char *key)
-{
-	mpib_table_set(t, column, "%" PRIu64, columns_both(row, key));
 }
 
 void mpib_cell_number_known(struct mpib_table *t, unsigned column,

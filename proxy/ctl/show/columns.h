@@ -30,11 +30,9 @@ enum {
 };
 void mpib_columns_show(bool wide, bool rates);
 
-/* Formats. _sout, _sup and _both (the sum) take a field that is an object with
- * a number per rail; the others take a plain field. */
+/* Formats. _sout and _sup take a field that is an object with a number per rail. */
 mpib_cell_fn mpib_cell_text, mpib_cell_number, mpib_cell_bytes, mpib_cell_count,
-	mpib_cell_bytes_sout, mpib_cell_bytes_sup, mpib_cell_bytes_both,
-	mpib_cell_number_both, mpib_cell_rate;
+	mpib_cell_bytes_sout, mpib_cell_bytes_sup, mpib_cell_rate;
 /* "-" where there is no number. */
 mpib_cell_fn mpib_cell_number_known;
 

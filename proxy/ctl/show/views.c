@@ -51,19 +51,6 @@ static const struct mpib_column devices[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
-static void views_stalls(struct mpib_table *t, unsigned column,
-			 const json_t *row, const char *key)
-{
-	const json_t *all = json_object_get(row, key);
-	char buf[16];
-
-	mpib_table_set(t, column, "%s",
-		       mpib_human_count(mpib_json_num(all, "cts") +
-						mpib_json_num(all, "slot") +
-						mpib_json_num(all, "sq"),
-					buf, sizeof(buf)));
-}
-
 static const char *views_moved(const json_t *row)
 {
 	return strcmp(mpib_json_str(row, "direction"), "send") ? "rx_bytes"
@@ -94,7 +81,7 @@ static const struct mpib_column conns[] = {
 	{ "#SOUT", moved_sout, NULL, 0 },
 	{ "#SUP", moved_sup, NULL, 0 },
 	{ "#MSGS", mpib_cell_count, "messages", 0 },
-	{ "#STALLS", views_stalls, "stalls", 0 },
+	{ "#STALLS", mpib_cell_count, "stalls", 0 },
 	{ "#TX GB/S", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
 	{ "#RX GB/S", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
 	{ "NET", mpib_cell_text, "net", MPIB_WHEN_WIDE },
@@ -173,7 +160,7 @@ static const struct mpib_column lanes[] = {
 	{ "STATE", lane_state, "spread", 0 },
 	{ "#TX SOUT", mpib_cell_bytes_sout, "tx_bytes", 0 },
 	{ "#TX SUP", mpib_cell_bytes_sup, "tx_bytes", 0 },
-	{ "#RX", mpib_cell_bytes_both, "rx_bytes", 0 },
+	{ "#RX", mpib_cell_bytes, "rx_bytes", 0 },
 	{ NULL, NULL, NULL, 0 },
 };
 
@@ -181,9 +168,9 @@ static const struct mpib_column peers[] = {
 	{ "PEER", mpib_cell_text, "peer", 0 },
 	{ "#LANES", mpib_cell_number, "lanes", 0 },
 	{ "#CONNS", mpib_cell_number, "connections", 0 },
-	{ "#QPS", mpib_cell_number_both, "qps", 0 },
-	{ "#TX", mpib_cell_bytes_both, "tx_bytes", 0 },
-	{ "#RX", mpib_cell_bytes_both, "rx_bytes", 0 },
+	{ "#QPS", mpib_cell_number, "qps", 0 },
+	{ "#TX", mpib_cell_bytes, "tx_bytes", 0 },
+	{ "#RX", mpib_cell_bytes, "rx_bytes", 0 },
 	{ "#TX GB/S", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
 	{ "#RX GB/S", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
 	{ NULL, NULL, NULL, 0 },

@@ -73,18 +73,6 @@ const struct mpib_column mpib_ctl_rails[] = {
 	{ NULL, NULL, NULL, 0 },
 };
 
-static void client_stalls(struct mpib_table *t, unsigned column,
-			  const json_t *row, const char *key)
-{
-	const json_t *all = json_object_get(row, key);
-	char buf[16];
-
-	mpib_table_set(t, column, "%s",
-		       mpib_human_count(mpib_json_num(all, "pool") +
-						mpib_json_num(all, "ring"),
-					buf, sizeof(buf)));
-}
-
 /* What the launcher calls it, else NCCL's number. */
 static void job_name(struct mpib_table *t, unsigned column, const json_t *row,
 		     const char *key)
@@ -104,14 +92,14 @@ const struct mpib_column mpib_ctl_clients[] = {
 	{ "#MEMORY", mpib_cell_bytes, "registered_bytes", MPIB_WHEN_NO_RATES },
 	{ "#TX SOUT", mpib_cell_bytes_sout, "tx_bytes", 0 },
 	{ "#TX SUP", mpib_cell_bytes_sup, "tx_bytes", 0 },
-	{ "#RX", mpib_cell_bytes_both, "rx_bytes", MPIB_WHEN_NO_RATES },
+	{ "#RX", mpib_cell_bytes, "rx_bytes", MPIB_WHEN_NO_RATES },
 	{ "NET", mpib_cell_text, "net", MPIB_WHEN_WIDE },
 	{ "STATE", mpib_cell_text, "state", MPIB_WHEN_WIDE },
 	{ "JOB", job_name, "label", MPIB_WHEN_WIDE },
 	{ "#REGIONS", mpib_cell_number, "regions", MPIB_WHEN_WIDE },
 	{ "#MESSAGES", mpib_cell_count, "messages", MPIB_WHEN_WIDE },
 	{ "#COPIED", mpib_cell_bytes, "copied_bytes", MPIB_WHEN_WIDE },
-	{ "#STALLS", client_stalls, "stalls", MPIB_WHEN_WIDE },
+	{ "#STALLS", mpib_cell_count, "stalls", MPIB_WHEN_WIDE },
 	{ NULL, NULL, NULL, 0 },
 };
 

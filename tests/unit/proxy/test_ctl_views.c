@@ -24,7 +24,8 @@ static const char *const peer_entry =
 	"\"shard\": 15, \"imm\": 2, \"connections\": 1024, \"lanes\": 1024,"
 	"\"registered_bytes\": 1152921504606846976, \"local_rank\": 1023,"
 	"\"remote_rank\": 1023, \"messages\": 123456789, \"broken\": true,"
-	"\"stalls\": {\"cts\": 123456789}, \"qps\": {\"sout\": 16, \"sup\": 16},"
+	"\"stalls\": {\"cts\": 123456000, \"window\": 789},"
+	"\"qps\": {\"sout\": 16, \"sup\": 16},"
 	"\"tx_bytes\": " BYTES ", \"rx_bytes\": " BYTES "}";
 
 static char *print(const char *noun, const json_t *data)
