@@ -3,6 +3,7 @@
 #include "proxy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,6 +22,10 @@
 /* How long the stopping proxy waits for its clients' connections to be closed
  * with peers. */
 #define FAREWELL (300 * MPIB_MSEC)
+
+/* Descriptors that their table has room for from the start: 8 bytes each, and
+ * more than the clients of a node take. */
+#define TABLE 16384
 
 static void proxy_on_signal(void *arg, uint32_t events)
 {
@@ -70,16 +75,25 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 }
 
 /* A client needs half a dozen descriptors and a reader one. The soft limit is
- * low only for select(2), which this program does not call. */
-static void raise_descriptors(void)
+ * low only for select(2), which this program does not call. Their table gets its
+ * size here, before there is a thread: in a process that has some the kernel makes
+ * it larger only once all CPUs are done with what they read of the old one
+ * (synchronize_rcu() in fs/file.c). On a node whose CPUs are all busy that was
+ * more than 10 s, in which no client is answered. */
+static void raise_descriptors(int any)
 {
 	struct rlimit limit;
+	int last;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return;
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
 		mpib_warn("cannot raise the limit of descriptors: %m");
+	last = (int)(limit.rlim_cur < TABLE ? limit.rlim_cur : TABLE) - 1;
+	last = fcntl(any, F_DUPFD_CLOEXEC, last);
+	if (last >= 0)
+		close(last);
 }
 
 int mpib_proxy_start(struct mpib_proxy *p, char *why)
@@ -89,10 +103,11 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 	p->control = p->stats_fd = p->metrics_fd = p->signals = -1;
 	p->admin_fd = -1;
 	p->rundir.dir = -1;
-	raise_descriptors();
 	rc = mpib_loop_init(&p->loop);
-	if (rc == 0)
+	if (rc == 0) {
+		raise_descriptors(p->loop.epfd);
 		rc = proxy_catch_signals(p);
+	}
 	if (rc < 0) {
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
 			 strerror(-rc));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -46,6 +47,28 @@ static void it_stops_within_a_second_and_leaves_nothing(void **state)
 	assert_true(node_stop(&n) < 1000);
 	close(a);
 	close(b);
+}
+
+/* The kernel makes a table larger within accept() or recvmsg(), and in a process
+ * with threads that takes as long as the CPUs are busy. */
+static void the_table_of_descriptors_has_its_size_from_the_start(void **state)
+{
+	char path[64], line[256];
+	unsigned long size = 0;
+	struct rlimit limit;
+	struct node n;
+	FILE *f;
+
+	node_start(&n, 1, NULL);
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)n.pid);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "FDSize: %lu", &size);
+	fclose(f);
+	assert_return_code(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_true(size >= (limit.rlim_max < 16384 ? limit.rlim_max : 16384));
+	node_stop(&n);
 }
 
 static void one_rail_is_enough(void **state)
@@ -352,6 +375,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_service_manager_hears_ready_and_that_it_lives),
 	cmocka_unit_test(the_ready_line_names_sockets_and_rails),
 	cmocka_unit_test(it_stops_within_a_second_and_leaves_nothing),
+	cmocka_unit_test(the_table_of_descriptors_has_its_size_from_the_start),
 	cmocka_unit_test(one_rail_is_enough),
 	cmocka_unit_test(several_shards_start),
 	cmocka_unit_test(a_second_one_is_refused_and_told_the_pid),
