@@ -276,7 +276,7 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	p->resuming = true;
 	p->version = version;
 	mpib_peer_is_up(p, link, &node);
-	mpib_link_tell_seen(link);
+	mpib_link_say(link, MPIB_PEER_PONG);
 	if (!mpib_peer_again(p, m->seen))
 		mpib_peer_broke(p, "it claims to have what was not sent");
 }

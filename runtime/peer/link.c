@@ -95,8 +95,7 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 	mpib_link_send_frame(link, frame, mpib_peer_encode(m, frame));
 }
 
-/* Send a PING or PONG of the session. */
-static void link_say(struct mpib_link *l, enum mpib_peer_type type)
+void mpib_link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = { .type = type, .seen = *l->seen };
 
@@ -104,11 +103,6 @@ static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 		return;
 	l->told = m.seen;
 	mpib_link_send(l, &m);
-}
-
-void mpib_link_tell_seen(struct mpib_link *link)
-{
-	link_say(link, MPIB_PEER_PONG);
 }
 
 /* Decode one frame without its length. NULL, or why the link cannot go on. */
@@ -133,12 +127,12 @@ static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 	if (!l->seen ||
 	    (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG)) {
 		if (l->seen && ++*l->seen - l->told >= TELL_EVERY)
-			link_say(l, MPIB_PEER_PONG);
+			mpib_link_say(l, MPIB_PEER_PONG);
 		l->events->message(l->ctx, l, m);
 		return;
 	}
 	if (m->type == MPIB_PEER_PING)
-		link_say(l, MPIB_PEER_PONG);
+		mpib_link_say(l, MPIB_PEER_PONG);
 	l->events->acked(l->ctx, l, m->seen);
 }
 
@@ -244,9 +238,9 @@ static void link_on_tick(void *arg)
 		return;
 	}
 	if (l->seen && l->silent > l->patience / QUIET)
-		link_say(l, MPIB_PEER_PING);
+		mpib_link_say(l, MPIB_PEER_PING);
 	else if (l->seen && l->told != *l->seen)
-		mpib_link_tell_seen(l);
+		mpib_link_say(l, MPIB_PEER_PONG);
 	mpib_timer_arm(l->loop, &l->tick, TICK_NS, link_on_tick, l);
 }
 

@@ -86,9 +86,9 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
 /* Likewise, with a frame that mpib_peer_encode() made. */
 void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,
 			  size_t n);
-/* Tell the other end at once how many messages of the session have arrived.
- * Also done once a second, and every TELL_EVERY messages. */
-void mpib_link_tell_seen(struct mpib_link *link);
+/* Send a PING or PONG of the session, which tells the other end how many of its
+ * messages have arrived. Also done once a second, and every TELL_EVERY messages. */
+void mpib_link_say(struct mpib_link *link, enum mpib_peer_type type);
 /* Close the link without calling down(). What was sent before still leaves, as
  * far as the kernel takes it at once. */
 void mpib_link_close(struct mpib_link *link);

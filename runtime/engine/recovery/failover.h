@@ -122,6 +122,7 @@ struct mpib_rail_watch {
 	uint64_t moves; /* looks that saw progress */
 	uint64_t moves_other; /* moves of the other rail, when this rail got
 				 stuck */
+	uint64_t suspect; /* stuck, when the rail is next suspected alone */
 };
 
 /*

@@ -20,6 +20,9 @@ struct fault {
 	struct mpib_lane *lane;
 	unsigned rail;
 	enum mpib_rail_cause cause;
+	/* Of a rail that is suspected: */
+	uint32_t epoch;
+	uint64_t heard_ns; /* the peer lives if it was heard within it */
 };
 
 /* Rails for new traffic: the open rails without the drained ones; all open
@@ -68,6 +71,42 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 	close_rail(lane, rail);
 	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg, on_fault);
 	return true;
+}
+
+/* The other rail may be back by now, or the rail be another than it was. */
+static bool is_suspect(const struct fault *fault)
+{
+	const struct mpib_lane *lane = fault->lane;
+	const struct mpib_rail_control *ctl = lane->ctl.rail;
+	unsigned rail = fault->rail;
+
+	return !lane->ctl.over && ctl[rail].fence.state == MPIB_FENCE_LIVE &&
+	       ctl[rail].fence.epoch == fault->epoch &&
+	       ctl[rail ^ 1].fence.state != MPIB_FENCE_LIVE;
+}
+
+static void on_suspect(struct mpib_msg *msg)
+{
+	struct fault *fault = container_of(msg, struct fault, msg);
+	const struct mpib_engine *e = fault->lane->shard->engine;
+
+	if (is_suspect(fault) && e->events && e->events->lane_heard &&
+	    e->events->lane_heard(e->ctx, fault->lane, fault->heard_ns))
+		mpib_failover_fault(fault->lane, fault->rail, fault->cause);
+	free(fault);
+}
+
+void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail, uint64_t ns)
+{
+	struct fault *fault = mpib_xcalloc(sizeof(*fault));
+
+	*fault = (struct fault){ .lane = lane,
+				 .rail = rail,
+				 .cause = MPIB_CAUSE_STUCK,
+				 .epoch = lane->epoch[rail],
+				 .heard_ns = ns };
+	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg,
+			  on_suspect);
 }
 
 static struct mpib_recv_bitmap *bitmap_add(struct mpib_recv_bitmaps *a)

@@ -23,6 +23,9 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
  * lane has no fail-over, so the caller must break it. */
 bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_cause cause);
+/* The rail is stuck and the lane has no other: the control thread fences it if the
+ * peer has given a sign of life within so many ns. */
+void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail, uint64_t ns);
 /* After a completion: if the rail is drained now, answer its stop. */
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
 /* A probe of the rail completed; ok: without error. */

@@ -10,6 +10,8 @@
  *  - the other rail of the lane makes progress meanwhile; an idle other rail gets
  *    a probe to find that out.
  * If neither rail moves, the peer's node stands still, which is no rail's fault.
+ * While the other rail is out, the peer's word over the peer link shows that it does
+ * not, and a rail is given seconds.
  * Shard thread.
  */
 #include "engine/conn/conn.h"
@@ -24,6 +26,10 @@
 #define SOFT_LATE 8
 #define LATE_FORGOTTEN 64 /* looks */
 #define NS_PER_BYTE_MAX 100u
+/* Without another rail, which could take what a stuck one has. */
+#define ALONE_NS 3000000000ull
+#define ALONE_AGAIN_NS 1000000000ull
+#define ALONE_HEARD_NS 2000000000ull /* the peer's word is newer than that */
 /* The other rail must have moved at this many looks. */
 #define MOVES 2
 
@@ -120,6 +126,17 @@ static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 	return w->stuck > usual + 2 * transfer_ns(&lane->track[r]);
 }
 
+/* A peer that was not heard is asked, so that the next time says it. */
+static void watch_alone(struct mpib_lane *lane, unsigned r)
+{
+	struct mpib_rail_watch *w = &lane->watch[r];
+
+	if (w->stuck < w->suspect + 2 * transfer_ns(&lane->track[r]))
+		return;
+	w->suspect = w->stuck + ALONE_AGAIN_NS;
+	mpib_lane_suspect(lane, r, ALONE_HEARD_NS);
+}
+
 /* True while WRs of the rail are outstanding. */
 static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 {
@@ -139,10 +156,15 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 	if (w->stuck == 0) {
 		w->since = lane->shard->now;
 		w->moves_other = other->moves;
+		w->suspect = ALONE_NS;
 	}
 	w->stuck += ns;
-	if (!is_stuck(lane, r) || !other_open)
+	if (!is_stuck(lane, r))
 		return true;
+	if (!other_open) {
+		watch_alone(lane, r);
+		return true;
+	}
 	if (other->moves - w->moves_other >= MOVES) {
 		mpib_lane_fault(lane, r, MPIB_CAUSE_STUCK);
 		return true;

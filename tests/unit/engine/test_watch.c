@@ -12,7 +12,7 @@
 static struct mpib_engine *engine;
 static struct mpib_shard *shard;
 static struct mpib_lane lane;
-static unsigned faults;
+static unsigned faults, suspicions;
 
 bool mpib_lane_fault(struct mpib_lane *l, unsigned rail,
 		     enum mpib_rail_cause cause)
@@ -22,6 +22,14 @@ bool mpib_lane_fault(struct mpib_lane *l, unsigned rail,
 	assert_int_equal(cause, MPIB_CAUSE_STUCK);
 	faults++;
 	return true;
+}
+
+void mpib_lane_suspect(struct mpib_lane *l, unsigned rail, uint64_t ns)
+{
+	assert_ptr_equal(l, &lane);
+	assert_int_equal(rail, MPIB_RAIL_SUP);
+	assert_int_equal(ns, 2000 * MS);
+	suspicions++;
 }
 
 bool mpib_qp_probe(struct mpib_lane_qp *q)
@@ -48,7 +56,7 @@ static void open_lane(enum mpib_provider provider)
 		lane.qps[r] = 1;
 		lane.qp[r][0].rail = (uint8_t)r;
 	}
-	faults = 0;
+	faults = suspicions = 0;
 }
 
 static int close_lane(void **state)
@@ -136,11 +144,61 @@ static void a_sleep_is_no_busy_time(void **state)
 	assert_in_range(looks(10, 100), 3, 7);
 }
 
+/* SOUT is out: nothing shows whether the peer's node stands still. */
+static void open_alone(void)
+{
+	open_lane(MPIB_PROVIDER_RDMA);
+	lane.open = mpib_rail_bit(MPIB_RAIL_SUP);
+	look(10, true);
+}
+
+static void the_last_rail_is_suspected_after_3_s_and_each_second(void **state)
+{
+	open_alone();
+	for (unsigned i = 0; i < 295; i++)
+		look(10, false);
+	assert_int_equal(suspicions, 0);
+	for (unsigned i = 0; i < 10; i++)
+		look(10, false);
+	assert_int_equal(suspicions, 1);
+	for (unsigned i = 0; i < 200; i++)
+		look(10, false);
+	assert_int_equal(suspicions, 3);
+	assert_int_equal(faults, 0);
+}
+
+static void the_last_rail_is_not_suspected_while_it_moves(void **state)
+{
+	open_alone();
+	for (unsigned n = 0; n < 10; n++) {
+		for (unsigned i = 0; i < 290; i++)
+			look(10, false);
+		look(10, true);
+	}
+	assert_int_equal(suspicions, 0);
+}
+
+/* What is in flight takes as long at the slowest that a rail is taken to be. */
+static void the_last_rail_has_the_time_that_its_bytes_take(void **state)
+{
+	open_alone();
+	lane.track[MPIB_RAIL_SUP].inflight = 10 << 20;
+	for (unsigned i = 0; i < 490; i++)
+		look(10, false);
+	assert_int_equal(suspicions, 0);
+	for (unsigned i = 0; i < 30; i++)
+		look(10, false);
+	assert_int_equal(suspicions, 1);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_rail_that_stands_is_at_fault_after_50_ms),
 	cmocka_unit_test(a_software_rail_has_longer_where_cores_are_short),
 	cmocka_unit_test(a_busy_time_is_forgotten),
 	cmocka_unit_test(a_sleep_is_no_busy_time),
+	cmocka_unit_test(the_last_rail_is_suspected_after_3_s_and_each_second),
+	cmocka_unit_test(the_last_rail_is_not_suspected_while_it_moves),
+	cmocka_unit_test(the_last_rail_has_the_time_that_its_bytes_take),
 	{ 0 },
 };
 struct test_group test_group = { .teardown = close_lane };
