@@ -26,6 +26,7 @@
 #define SIM_LATEST_FROM 1795640000000
 #define SIM_REHEARSED_FROM 1795662800000
 #define SIM_PATIENT_FROM 1795676400000
+#define SIM_MODES_FROM 1795790000000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */

@@ -116,6 +116,51 @@ static void draw_patience(struct sim_plan *p)
 	p->leap_far = sim_draw_wide(&r, SIM_MS, 10 * SIM_MS);
 }
 
+/* Path isolation. A lane to another island has SOUT alone, whose failure somebody
+ * may notice: nodes are of one island where nobody may. */
+static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
+{
+	sim_plan_arg(p, "--mode=vanilla");
+	sim_plan_arg(p, "--island-prefix=%u",
+		     p->hard ? 24 + (unsigned)sim_draw(r, 9)
+			     : 8 * (1 + (unsigned)sim_draw(r, 3)));
+	if (p->hard && !p->odd && sim_chance(r, 4))
+		p->odd = "--mode=adaptive";
+}
+
+/* Node 0 splits in a way of its own, or has lanes of another kind: that is for
+ * the end that sends, or opens the lane, to say. */
+static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
+{
+	static const char *const ways[] = { "--mode=advanced",
+					    "--mode=adaptive", "--mode=static",
+					    "--lanes=private",
+					    "--lanes=shared" };
+
+	/* Islands would make it vanilla at the others, who refuse such a lane. */
+	sim_plan_arg(p, "--mode=%s", sim_chance(r, 2) ? "adaptive" : "static");
+	if (!p->odd)
+		p->odd = ways[sim_draw(r, sizeof(ways) / sizeof(*ways))];
+}
+
+/* What seeds before SIM_MODES_FROM do not have. */
+static void draw_modes(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "modes");
+	/* No agent of this machine is to be found, in advanced mode. */
+	sim_plan_arg(p, "--agent-dir=/no/agent");
+	if (p->rails > 1 && sim_chance(&r, 4)) {
+		draw_vanilla(p, &r);
+	} else {
+		if (sim_chance(&r, 3))
+			draw_own_way(p, &r);
+		if (sim_chance(&r, 4))
+			sim_plan_arg(p, "--mode=advanced");
+	}
+}
+
 /* What seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
@@ -134,4 +179,6 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_rehearsals(p);
 	if (p->seed >= SIM_PATIENT_FROM)
 		draw_patience(p);
+	if (p->seed >= SIM_MODES_FROM)
+		draw_modes(p);
 }
