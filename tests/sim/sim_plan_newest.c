@@ -159,6 +159,11 @@ static void draw_modes(struct sim_plan *p)
 		if (sim_chance(&r, 4))
 			sim_plan_arg(p, "--mode=advanced");
 	}
+	/* As long as a device tries by default. */
+	if (p->rails > 1 && sim_chance(&r, 4)) {
+		sim_plan_arg(p, "--qp-timeout=20");
+		sim_plan_arg(p, "--qp-retry-cnt=7");
+	}
 }
 
 /* What seeds before SIM_NEWEST_FROM do not have. */

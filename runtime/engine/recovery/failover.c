@@ -184,7 +184,7 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	ctl->failures += !ctl->retry && ctl->cause != MPIB_CAUSE_UPGRADE;
 	ctl->stopped_ns = now;
 	lane->ctl.last = (uint8_t)rail;
-	ctl->hold_until = ctl->probe_until = 0;
+	ctl->hold_until = ctl->probe_at = ctl->probe_until = 0;
 	mpib_lane_rail_to_err(lane, rail);
 	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_stop,
 			  failover_on_stopped);

@@ -67,7 +67,7 @@ struct mpib_rail_control {
 	struct mpib_fence fence;
 	struct mpib_lane_rail_info reconnect; /* the peer's new QPs */
 	struct mpib_recv_bitmaps theirs; /* the peer's, of the present fence */
-	uint64_t hold_until, probe_until; /* 0: not set */
+	uint64_t hold_until, probe_at, probe_until; /* 0: not set */
 	uint64_t stopped_ns, resumed_ns;
 	uint32_t failures; /* in a row, each soon after it came back */
 	uint8_t cause; /* enum mpib_rail_cause */

@@ -16,6 +16,9 @@
 #include "engine/lane/lane.h"
 #include "engine/recovery/stop.h"
 
+/* What arrives before the peer has connected its QPs too is lost, and a device sends it
+ * again only after qp.timeout, by default longer than the try. */
+#define CONNECTS_NS 20000000ull
 /* A rail that carries nothing is tried so long, and so soon again: less than 2 s
  * after it carries again a try succeeds. */
 #define PROBE_NS 1250000000ull
@@ -73,6 +76,37 @@ static void reconnect_on_said(void *arg, int status)
 	mpib_rail_job_free(arg);
 }
 
+static void on_probed(void *arg, int status);
+
+static uint64_t reconnect_look_rail(struct mpib_lane *lane, unsigned r,
+				    uint64_t now)
+{
+	struct mpib_rail_control *rail = &lane->ctl.rail[r];
+	uint64_t next = UINT64_MAX;
+
+	if (rail->hold_until && now >= rail->hold_until) {
+		rail->hold_until = 0;
+		mpib_rail_act(lane, r, mpib_fence_hold_over(&rail->fence));
+	}
+	if (rail->probe_at && now >= rail->probe_at) {
+		rail->probe_at = 0;
+		mpib_rail_job_run(mpib_rail_job_new(lane, r),
+				  mpib_rail_on_connect, on_probed);
+	}
+	if (rail->probe_until && now >= rail->probe_until) {
+		rail->probe_until = 0;
+		rail->cause = MPIB_CAUSE_PROBE;
+		mpib_rail_act(lane, r, mpib_fence_probed(&rail->fence, false));
+	}
+	if (rail->hold_until && rail->hold_until < next)
+		next = rail->hold_until;
+	if (rail->probe_at && rail->probe_at < next)
+		next = rail->probe_at;
+	if (rail->probe_until && rail->probe_until < next)
+		next = rail->probe_until;
+	return next;
+}
+
 /* Returns the next deadline of the lane, UINT64_MAX for none. */
 static uint64_t reconnect_look(struct mpib_lane *lane, uint64_t now)
 {
@@ -91,23 +125,9 @@ static uint64_t reconnect_look(struct mpib_lane *lane, uint64_t now)
 		next = ctl->grace_until;
 	}
 	for (unsigned r = 0; r < lane->rails; r++) {
-		struct mpib_rail_control *rail = &ctl->rail[r];
+		uint64_t at = reconnect_look_rail(lane, r, now);
 
-		if (rail->hold_until && now >= rail->hold_until) {
-			rail->hold_until = 0;
-			mpib_rail_act(lane, r,
-				      mpib_fence_hold_over(&rail->fence));
-		}
-		if (rail->probe_until && now >= rail->probe_until) {
-			rail->probe_until = 0;
-			rail->cause = MPIB_CAUSE_PROBE;
-			mpib_rail_act(lane, r,
-				      mpib_fence_probed(&rail->fence, false));
-		}
-		if (rail->hold_until && rail->hold_until < next)
-			next = rail->hold_until;
-		if (rail->probe_until && rail->probe_until < next)
-			next = rail->probe_until;
+		next = at < next ? at : next;
 	}
 	return next;
 }
@@ -267,10 +287,9 @@ void mpib_rail_connect(struct mpib_lane *lane, unsigned rail)
 		reconnect_refuse(lane, rail, "QPs cannot be connected", rc);
 		return;
 	}
-	ctl->probe_until = mpib_now_ns() + PROBE_NS;
-	mpib_rail_arm(lane->shard->engine, ctl->probe_until);
-	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_connect,
-			  on_probed);
+	ctl->probe_at = mpib_now_ns() + CONNECTS_NS;
+	ctl->probe_until = ctl->probe_at + PROBE_NS;
+	mpib_rail_arm(lane->shard->engine, ctl->probe_at);
 }
 
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)
