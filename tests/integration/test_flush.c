@@ -88,13 +88,18 @@ static void flush(void)
 	pair_flush(&rx, mr, 0, ++asked);
 }
 
+static void assert_flushed(uint32_t upto)
+{
+	if (pair_flushed(&rx) != upto)
+		fail_msg("%u of %u: %s", pair_flushed(&rx), upto,
+			 pair.node[1].why);
+}
+
 static void until_flushed(uint32_t upto)
 {
 	while (pair_flushed(&rx) != upto && !pair.node[1].broken)
 		pair_turn(&pair);
-	if (pair_flushed(&rx) != upto)
-		fail_msg("%u of %u: %s", pair_flushed(&rx), upto,
-			 pair.node[1].why);
+	assert_flushed(upto);
 }
 
 /* As if what came had come just now, however slow the machine is. */
@@ -102,11 +107,12 @@ static void until_read_back(uint32_t upto)
 {
 	struct mpib_flush *p = &rx.conn->rx.flush.at[upto - 1];
 
-	while (pair_flushed(&rx) != upto) {
+	while (pair_flushed(&rx) != upto && !pair.node[1].broken) {
 		rx.conn->rx.flush.arrived[0] = rx.conn->shard->now;
 		p->arrived[0] = rx.conn->shard->now;
 		pair_turn(&pair);
 	}
+	assert_flushed(upto);
 }
 
 static void until_broken(void)
@@ -204,11 +210,13 @@ static void what_is_no_flush_breaks_the_connection(void **state)
 
 static void a_qp_that_broke_is_made_anew_and_the_read_repeated(void **state)
 {
-	struct ibv_qp *broken = loopback(0)->qp;
+	struct ibv_qp *broken = loopback(0)->qp; /* the lane is well */
 
 	fault_both((struct mpib_soft_fault){ .late = 1 });
 	receive(BYTES, 8);
-	fault_on(0, (struct mpib_soft_fault){ .late = 1, .black_hole = 1 });
+	fault_on(0, (struct mpib_soft_fault){ .late = 1,
+					      .delay_ns = 3600000000000u,
+					      .only = mpib_soft_peer(broken) });
 	flush();
 	while (loopback(0)->usable)
 		pair_turn(&pair);
