@@ -21,7 +21,9 @@
  * by the plan: a node without a rail has no client until one goes well. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
-#define REST (2 * SIM_S)
+/* The last write of a connection may be lost, and a device sends it again after 4.3 s
+ * by default. */
+#define REST (6 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two looks at them */
 
 static const struct sim_plan *plan;
