@@ -49,6 +49,8 @@ pid_t attack_proxy(const char *dir)
 	return (pid_t)pid;
 }
 
+#define STILL 5 /* looks */
+
 static uint64_t thread_us(pid_t pid, const char *tid)
 {
 	char ns[128];
@@ -66,6 +68,32 @@ uint64_t control_us(pid_t pid)
 	us = thread_us(pid, tid);
 	assert_true(us > 0);
 	return us;
+}
+
+/* One that waits for its core uses no time either, and does not sleep. */
+static bool sleeps(pid_t pid)
+{
+	char line[512];
+	const char *name_ends;
+
+	mpib_read_line(line, sizeof(line), "/proc/%d/stat", pid);
+	name_ends = strrchr(line, ')');
+	return name_ends && name_ends[2] == 'S';
+}
+
+void control_rests(pid_t pid)
+{
+	unsigned long long until = node_ms() + 20000;
+	uint64_t us, was = UINT64_MAX;
+
+	for (unsigned still = 0; still < STILL; still++) {
+		us = control_us(pid);
+		if (us != was || !sleeps(pid))
+			still = 0;
+		assert_true(node_ms() < until);
+		was = us;
+		usleep(20000);
+	}
 }
 
 uint64_t shards_us(pid_t pid)

@@ -28,6 +28,9 @@ pid_t attack_proxy(const char *dir);
 uint64_t control_us(pid_t pid);
 /* That of its threads that move messages. */
 uint64_t shards_us(pid_t pid);
+/* Wait until the proxy's first thread rests: it has unmapped what it had, and
+ * reaped who was replaced, which takes the kernel a while. Who turns in a loop never rests. */
+void control_rests(pid_t pid);
 
 /* Run fn(arg) in a child with the uid and the tenants' group, without any
  * capability. */
