@@ -33,18 +33,6 @@ static uint64_t until(unsigned rail, bool live, const char *what)
 	return (now_ns() - start) / MS;
 }
 
-static void until_moved(const char *what)
-{
-	uint64_t end = now_ns() + HANG_MS * MS;
-
-	traffic_mark(&traffic);
-	while (!traffic_marked(&traffic)) {
-		traffic_turn(&traffic, true);
-		if (now_ns() > end)
-			die("%s: traffic stands still", what);
-	}
-}
-
 static void packets_vanish(unsigned end)
 {
 	struct mpib_soft_fault fault = { .black_hole = 1 };
@@ -55,7 +43,7 @@ static void packets_vanish(unsigned end)
 	fault.black_hole = 0;
 	node_fault(&nodes.node[end], MPIB_RAIL_SOUT, &fault);
 	until(MPIB_RAIL_SOUT, true, "black hole");
-	until_moved("black hole");
+	traffic_until_moved(&traffic, "black hole");
 	printf("black hole at node %u: fenced after %llu ms, 0 errors\n", end,
 	       (unsigned long long)ms);
 }
@@ -66,7 +54,7 @@ static void a_qp_is_gone(unsigned end)
 
 	if (!node_kill_qp(&nodes.node[end], MPIB_RAIL_SOUT, 0))
 		die("there is no QP");
-	until_moved("QP gone");
+	traffic_until_moved(&traffic, "QP gone");
 	printf("QP gone at node %u: traffic after %llu ms, 0 errors\n", end,
 	       (unsigned long long)((now_ns() - start) / MS));
 }
@@ -81,7 +69,7 @@ int main(void)
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
 	traffic_open(&traffic, &nodes, 4);
 	nodes_start(&nodes);
-	until_moved("start");
+	traffic_until_moved(&traffic, "start");
 	node_fault(&nodes.node[1], MPIB_RAIL_SUP, &down);
 	until(MPIB_RAIL_SUP, false, "start");
 	for (unsigned end = 0; end < 2; end++) {

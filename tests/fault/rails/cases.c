@@ -116,19 +116,6 @@ static uint64_t failbacks(unsigned end, unsigned rail)
 	return n;
 }
 
-/* Something that was posted from now on arrived on every connection. */
-static void until_moved(const char *what)
-{
-	uint64_t end = now_ns() + HANG_MS * MS;
-
-	traffic_mark(&traffic);
-	while (!traffic_marked(&traffic)) {
-		traffic_turn(&traffic, true);
-		if (now_ns() > end)
-			die("%s: traffic stands still", what);
-	}
-}
-
 /* Down and up ten times within one hold-down. */
 static void a_flapping_link_gets_no_traffic_until_it_is_calm(void)
 {
@@ -136,15 +123,15 @@ static void a_flapping_link_gets_no_traffic_until_it_is_calm(void)
 
 	for (int i = 0; i < 10; i++) {
 		set_link(1, 1, false);
-		until_moved("flapping");
+		traffic_until_moved(&traffic, "flapping");
 		set_link(1, 1, true);
 		until(is_held, 1, "flapping");
-		until_moved("flapping");
+		traffic_until_moved(&traffic, "flapping");
 	}
 	if (failbacks(0, 1) != before)
 		die("flapping: the rail was used before its hold-down ended");
 	back_to_life(1);
-	until_moved("flapping");
+	traffic_until_moved(&traffic, "flapping");
 	if (failbacks(0, 1) != before + 1)
 		die("flapping: the rail came back %llu times",
 		    (unsigned long long)(failbacks(0, 1) - before));
@@ -196,16 +183,16 @@ static void a_drained_rail_carries_nothing_from_either_end(void)
 	until(is_left_alone, 0, "drained");
 	for (unsigned i = 0; i < 2; i++)
 		before[i] = bytes_sent(i, 0);
-	until_moved("drained");
-	until_moved("drained");
+	traffic_until_moved(&traffic, "drained");
+	traffic_until_moved(&traffic, "drained");
 	for (unsigned i = 0; i < 2; i++) {
 		if (bytes_sent(i, 0) != before[i])
 			die("drained: something still goes over the rail");
 	}
 	node_call(&nodes.node[0], drain, NULL);
 	until(is_used, 0, "resumed");
-	until_moved("resumed");
-	until_moved("resumed");
+	traffic_until_moved(&traffic, "resumed");
+	traffic_until_moved(&traffic, "resumed");
 	for (unsigned i = 0; i < 2; i++) {
 		if (bytes_sent(i, 0) == before[i])
 			die("resumed: nothing goes over the rail");
@@ -226,7 +213,7 @@ static void without_any_rail_state_is_kept_for_the_grace(void)
 		until(is_down, r, "kept");
 	set_link(1, 1, true);
 	until(is_live, 1, "kept");
-	until_moved("kept");
+	traffic_until_moved(&traffic, "kept");
 	printf("no rail within the grace: traffic goes on, 0 errors\n");
 }
 
@@ -243,11 +230,11 @@ static void a_held_rail_comes_back_when_there_is_no_other(void)
 	until(is_held_where_it_failed, 0, "the last");
 	set_link(1, 1, false);
 	until(is_live, 0, "the last");
-	until_moved("the last");
+	traffic_until_moved(&traffic, "the last");
 	set_link(1, 1, true);
 	until(is_held_where_it_failed, 1, "the last");
 	back_to_life(1);
-	until_moved("the last");
+	traffic_until_moved(&traffic, "the last");
 	printf("a rail in hold-down: back when the other one failed\n");
 }
 
@@ -268,19 +255,19 @@ static void the_link_between_the_proxies_may_break(void)
 {
 	for (unsigned i = 0; i < 20; i++) {
 		node_call(&nodes.node[i & 1], cut_links, NULL);
-		until_moved("link broken");
+		traffic_until_moved(&traffic, "link broken");
 	}
 	for (unsigned i = 0; i < 8; i++) {
 		unsigned end = i & 1, rail = i >> 1 & 1;
 
 		node_call(&nodes.node[i >> 2], cut_links, NULL);
 		set_link(end, rail, false);
-		until_moved("link and rail broken");
+		traffic_until_moved(&traffic, "link and rail broken");
 		set_link(end, rail, true);
 		until(is_held, rail, "link and rail broken");
 		node_call(&nodes.node[!(i >> 2)], cut_links, NULL);
 		back_to_life(rail);
-		until_moved("link and rail broken");
+		traffic_until_moved(&traffic, "link and rail broken");
 	}
 	printf("peer link broken 20 times alone, 16 times beside a rail's "
 	       "fence: 0 errors\n");
@@ -292,11 +279,11 @@ static void a_device_that_dies_is_done_without(void)
 	struct mpib_soft_fault gone = { .gone = 1 };
 
 	for (unsigned i = 0; i < 20; i++)
-		until_moved("device dies");
+		traffic_until_moved(&traffic, "device dies");
 	node_fault(&nodes.node[1], 1, &gone);
 	until(is_down, 1, "device dies");
 	for (unsigned i = 0; i < 20; i++)
-		until_moved("device dies");
+		traffic_until_moved(&traffic, "device dies");
 	printf("a device died: the other rail carries on, 0 errors\n");
 }
 
@@ -374,7 +361,7 @@ int main(void)
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, false);
 	traffic_open(&traffic, &nodes, 2);
 	nodes_start(&nodes);
-	until_moved("start");
+	traffic_until_moved(&traffic, "start");
 	a_flapping_link_gets_no_traffic_until_it_is_calm();
 	a_drained_rail_carries_nothing_from_either_end();
 	without_any_rail_state_is_kept_for_the_grace();

@@ -69,3 +69,15 @@ uint64_t traffic_marked(const struct traffic *t)
 	}
 	return last;
 }
+
+void traffic_until_moved(struct traffic *t, const char *what)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	traffic_mark(t);
+	while (!traffic_marked(t)) {
+		traffic_turn(t, true);
+		if (now_ns() > end)
+			die("%s: traffic stands still", what);
+	}
+}

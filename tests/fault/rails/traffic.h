@@ -75,5 +75,8 @@ void traffic_until_live(struct traffic *t, struct nodes *n);
 void traffic_mark(struct traffic *t);
 /* The time when the last of them ended; 0: not yet. */
 uint64_t traffic_marked(const struct traffic *t);
+/* Turns until something that is posted from now on arrived on every connection, or
+ * else it dies; what says of which case. */
+void traffic_until_moved(struct traffic *t, const char *what);
 
 #endif

@@ -155,14 +155,11 @@ static void open_alone(void)
 static void the_last_rail_is_suspected_after_3_s_and_each_second(void **state)
 {
 	open_alone();
-	for (unsigned i = 0; i < 295; i++)
-		look(10, false);
+	assert_int_equal(looks(10, 295), 295);
 	assert_int_equal(suspicions, 0);
-	for (unsigned i = 0; i < 10; i++)
-		look(10, false);
+	assert_int_equal(looks(10, 10), 10);
 	assert_int_equal(suspicions, 1);
-	for (unsigned i = 0; i < 200; i++)
-		look(10, false);
+	assert_int_equal(looks(10, 200), 200);
 	assert_int_equal(suspicions, 3);
 	assert_int_equal(faults, 0);
 }
@@ -171,8 +168,7 @@ static void the_last_rail_is_not_suspected_while_it_moves(void **state)
 {
 	open_alone();
 	for (unsigned n = 0; n < 10; n++) {
-		for (unsigned i = 0; i < 290; i++)
-			look(10, false);
+		assert_int_equal(looks(10, 290), 290);
 		look(10, true);
 	}
 	assert_int_equal(suspicions, 0);
@@ -183,11 +179,9 @@ static void the_last_rail_has_the_time_that_its_bytes_take(void **state)
 {
 	open_alone();
 	lane.track[MPIB_RAIL_SUP].inflight = 10 << 20;
-	for (unsigned i = 0; i < 490; i++)
-		look(10, false);
+	assert_int_equal(looks(10, 490), 490);
 	assert_int_equal(suspicions, 0);
-	for (unsigned i = 0; i < 30; i++)
-		look(10, false);
+	assert_int_equal(looks(10, 30), 30);
 	assert_int_equal(suspicions, 1);
 }
 
