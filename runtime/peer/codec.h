@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes and reads fixed little-endian fields in a byte buffer. Neither side
- * goes past the end of the buffer: a field that does not fit sets failed for
- * good, and a decoder gives zeros from then on.
+ * Fixed little-endian fields in a byte buffer. One function names the fields of a
+ * thing and goes in both directions, as in base/serial.h, but in memory that is the
+ * caller's. Neither direction goes past the end of the buffer: a field that does not
+ * fit sets failed for good, and what is read is zeros from then on. What is written
+ * is left as it was.
  */
 #ifndef MPIB_PEER_CODEC_H
 #define MPIB_PEER_CODEC_H
@@ -13,90 +15,96 @@
 #include <stdint.h>
 #include <string.h>
 
-struct mpib_encoder {
-	uint8_t *at, *end;
+struct mpib_codec {
+	uint8_t *to; /* where to write; NULL: it is read, */
+	const uint8_t *from; /* from here */
+	size_t left;
 	bool failed;
 };
 
-struct mpib_decoder {
-	const uint8_t *at, *end;
-	bool failed;
-};
-
-static inline void mpib_put(struct mpib_encoder *w, const void *p, size_t n)
+static inline void mpib_code(struct mpib_codec *c, void *v, size_t n)
 {
-	if (w->failed || (size_t)(w->end - w->at) < n) {
-		w->failed = true;
+	if (c->failed || c->left < n) {
+		c->failed = true;
+		if (!c->to)
+			memset(v, 0, n);
 		return;
 	}
-	memcpy(w->at, p, n);
-	w->at += n;
-}
-
-static inline void mpib_get(struct mpib_decoder *r, void *p, size_t n)
-{
-	if (r->failed || (size_t)(r->end - r->at) < n) {
-		r->failed = true;
-		memset(p, 0, n);
-		return;
+	c->left -= n;
+	if (c->to) {
+		memcpy(c->to, v, n);
+		c->to += n;
+	} else {
+		memcpy(v, c->from, n);
+		c->from += n;
 	}
-	memcpy(p, r->at, n);
-	r->at += n;
 }
 
-static inline void mpib_put8(struct mpib_encoder *w, uint8_t v)
+static inline void mpib_code8(struct mpib_codec *c, uint8_t *v)
 {
-	mpib_put(w, &v, sizeof(v));
+	mpib_code(c, v, sizeof(*v));
 }
 
-static inline void mpib_put16(struct mpib_encoder *w, uint16_t v)
+static inline void mpib_code_bool(struct mpib_codec *c, bool *v)
 {
-	v = htole16(v);
-	mpib_put(w, &v, sizeof(v));
+	uint8_t b = *v;
+
+	mpib_code8(c, &b);
+	if (!c->to)
+		*v = b != 0;
 }
 
-static inline void mpib_put32(struct mpib_encoder *w, uint32_t v)
+static inline void mpib_code16(struct mpib_codec *c, uint16_t *v)
 {
-	v = htole32(v);
-	mpib_put(w, &v, sizeof(v));
+	uint16_t le = htole16(*v);
+
+	mpib_code(c, &le, sizeof(le));
+	if (!c->to)
+		*v = le16toh(le);
 }
 
-static inline void mpib_put64(struct mpib_encoder *w, uint64_t v)
+static inline void mpib_code32(struct mpib_codec *c, uint32_t *v)
 {
-	v = htole64(v);
-	mpib_put(w, &v, sizeof(v));
+	uint32_t le = htole32(*v);
+
+	mpib_code(c, &le, sizeof(le));
+	if (!c->to)
+		*v = le32toh(le);
 }
 
-static inline uint8_t mpib_get8(struct mpib_decoder *r)
+static inline void mpib_code64(struct mpib_codec *c, uint64_t *v)
 {
-	uint8_t v;
+	uint64_t le = htole64(*v);
 
-	mpib_get(r, &v, sizeof(v));
-	return v;
+	mpib_code(c, &le, sizeof(le));
+	if (!c->to)
+		*v = le64toh(le);
 }
 
-static inline uint16_t mpib_get16(struct mpib_decoder *r)
+/* Whether what was read is refused, which fails. What is written is the caller's own
+ * and never is. */
+static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 {
-	uint16_t v;
-
-	mpib_get(r, &v, sizeof(v));
-	return le16toh(v);
+	if (c->to || !bad)
+		return false;
+	c->failed = true;
+	return true;
 }
 
-static inline uint32_t mpib_get32(struct mpib_decoder *r)
+/* The length in front of a frame, of what follows. */
+static inline uint32_t mpib_frame_len(const uint8_t *frame)
 {
-	uint32_t v;
+	uint32_t le;
 
-	mpib_get(r, &v, sizeof(v));
-	return le32toh(v);
+	memcpy(&le, frame, sizeof(le));
+	return le32toh(le);
 }
 
-static inline uint64_t mpib_get64(struct mpib_decoder *r)
+static inline void mpib_frame_set_len(uint8_t *frame, size_t len)
 {
-	uint64_t v;
+	uint32_t le = htole32((uint32_t)len);
 
-	mpib_get(r, &v, sizeof(v));
-	return le64toh(v);
+	memcpy(frame, &le, sizeof(le));
 }
 
 #endif

@@ -142,8 +142,7 @@ static bool take_frames(struct mpib_link *l)
 	size_t at = 0;
 
 	while (l->in_len - at >= 4) {
-		struct mpib_decoder r = { l->in + at, l->in + at + 4, false };
-		uint32_t len = mpib_get32(&r);
+		uint32_t len = mpib_frame_len(l->in + at);
 		struct mpib_peer_msg m;
 		bool gone = false;
 		const char *why;

@@ -11,7 +11,6 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 		     const uint8_t *frame, size_t n)
 {
 	size_t sealed = n + (seal->on ? MPIB_SEAL_BYTES : 0);
-	struct mpib_encoder len;
 	uint8_t *to;
 
 	if (o->overflow)
@@ -29,8 +28,7 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 	memcpy(to, frame, n);
 	if (seal->on) {
 		mpib_seal_close(seal, to + 4, n - 4, to + n);
-		len = (struct mpib_encoder){ to, to + 4, false };
-		mpib_put32(&len, (uint32_t)sealed - 4);
+		mpib_frame_set_len(to, sealed - 4);
 	}
 	return true;
 }

@@ -8,135 +8,100 @@
 
 #include "peer/part.h"
 
-static void put_node(struct mpib_encoder *w, const struct mpib_peer_msg *m)
-{
-	const struct mpib_node_id *n = &m->node;
-
-	mpib_put(w, &n->addr, sizeof(n->addr));
-	mpib_put16(w, n->port);
-	mpib_put64(w, n->boot);
-	mpib_put(w, &n->sout, sizeof(n->sout));
-}
-
-static void get_node(struct mpib_decoder *r, struct mpib_peer_msg *m)
+static void code_node(struct mpib_codec *c, struct mpib_peer_msg *m)
 {
 	struct mpib_node_id *n = &m->node;
 
-	mpib_get(r, &n->addr, sizeof(n->addr));
-	n->port = mpib_get16(r);
-	n->boot = mpib_get64(r);
-	mpib_get(r, &n->sout, sizeof(n->sout));
+	mpib_code(c, &n->addr, sizeof(n->addr));
+	mpib_code16(c, &n->port);
+	mpib_code64(c, &n->boot);
+	mpib_code(c, &n->sout, sizeof(n->sout));
 }
 
-static void put_key(struct mpib_encoder *w, const struct mpib_peer_msg *m)
-{
-	const struct mpib_lane_key *k = &m->key;
-
-	mpib_put32(w, k->uid);
-	mpib_put16(w, k->from_shard);
-	mpib_put16(w, k->to_shard);
-	mpib_put8(w, k->traffic_class);
-	mpib_put64(w, k->serial);
-}
-
-static void get_key(struct mpib_decoder *r, struct mpib_peer_msg *m)
+static void code_key(struct mpib_codec *c, struct mpib_peer_msg *m)
 {
 	struct mpib_lane_key *k = &m->key;
 
-	k->uid = mpib_get32(r);
-	k->from_shard = mpib_get16(r);
-	k->to_shard = mpib_get16(r);
-	k->traffic_class = mpib_get8(r);
-	k->serial = mpib_get64(r);
+	mpib_code32(c, &k->uid);
+	mpib_code16(c, &k->from_shard);
+	mpib_code16(c, &k->to_shard);
+	mpib_code8(c, &k->traffic_class);
+	mpib_code64(c, &k->serial);
 }
 
 #define SLOTS_SHIFT 20
 
 MPIB_ABI_ASSERT(MPIB_WIRE_CONNS_MAX == 1u << SLOTS_SHIFT);
 
-static void put_conn(struct mpib_encoder *w, const struct mpib_peer_msg *m)
-{
-	const struct engine_conn_info *f = &m->conn;
-
-	mpib_put32(w, f->id | (f->slots % MPIB_SLOTS) << SLOTS_SHIFT);
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		mpib_put32(w, f->rkey[r]);
-	mpib_put64(w, f->addr);
-}
-
-static void get_conn(struct mpib_decoder *r, struct mpib_peer_msg *m)
+static void code_conn(struct mpib_codec *c, struct mpib_peer_msg *m)
 {
 	struct engine_conn_info *f = &m->conn;
-	uint32_t id = mpib_get32(r);
+	uint32_t id = f->id | (f->slots % MPIB_SLOTS) << SLOTS_SHIFT;
+	uint32_t slots;
 
-	f->id = id % MPIB_WIRE_CONNS_MAX;
-	f->slots = id >> SLOTS_SHIFT;
-	if (f->slots == 0)
-		f->slots = MPIB_SLOTS;
-	else if (f->slots != MPIB_TABLE_SLOTS)
-		r->failed = true;
-	for (unsigned i = 0; i < MPIB_RAILS; i++)
-		f->rkey[i] = mpib_get32(r);
-	f->addr = mpib_get64(r);
+	mpib_code32(c, &id);
+	slots = id >> SLOTS_SHIFT;
+	mpib_code_bad(c, slots && slots != MPIB_TABLE_SLOTS);
+	if (!c->to) {
+		f->id = id % MPIB_WIRE_CONNS_MAX;
+		f->slots = slots ? slots : MPIB_SLOTS;
+	}
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		mpib_code32(c, &f->rkey[r]);
+	mpib_code64(c, &f->addr);
 }
 
-static void put_why(struct mpib_encoder *w, const struct mpib_peer_msg *m)
+void mpib_code_text(struct mpib_codec *c, char *text, size_t n)
 {
+	mpib_code(c, text, n);
+	for (size_t i = 0; !c->to && i < n; i++) {
+		if (text[i] < ' ' || text[i] > '~')
+			text[i] = '?';
+	}
+}
+
+static void code_why(struct mpib_codec *c, struct mpib_peer_msg *m)
+{
+	uint32_t error = (uint32_t)-m->error;
 	uint16_t n = (uint16_t)strnlen(m->why, sizeof(m->why) - 1);
 
-	mpib_put32(w, (uint32_t)-m->error);
-	mpib_put16(w, n);
-	mpib_put(w, m->why, n);
-}
-
-static void get_why(struct mpib_decoder *r, struct mpib_peer_msg *m)
-{
-	uint32_t error = mpib_get32(r);
-	uint16_t n = mpib_get16(r);
-
-	if (error == 0 || error > 4095 || n >= sizeof(m->why)) {
-		r->failed = true;
+	mpib_code32(c, &error);
+	mpib_code16(c, &n);
+	if (mpib_code_bad(c, error == 0 || error > 4095 || n >= sizeof(m->why)))
 		return;
-	}
-	m->error = -(int32_t)error;
-	mpib_get(r, m->why, n);
-	/* The text ends up in logs: no control characters, which a terminal
-	 * would obey. */
-	for (unsigned i = 0; i < n; i++) {
-		if (m->why[i] < ' ' || m->why[i] > '~')
-			m->why[i] = '?';
-	}
+	if (!c->to)
+		m->error = -(int32_t)error;
+	mpib_code_text(c, m->why, n);
 }
 
 /* A part of a message: a number or bytes in struct mpib_peer_msg, or whatever a
- * pair of functions encodes. A message's parts follow each other. */
+ * function encodes. A message's parts follow each other. */
 struct part {
-	uint16_t at, bytes; /* bytes 0: put and get, or no part */
+	uint16_t at, bytes; /* bytes 0: code, or no part */
 	bool number; /* a number of so many bytes */
-	mpib_put_part *put;
-	mpib_get_part *get;
+	mpib_code_part *code;
 };
 
 #define SIZE(f) sizeof(((struct mpib_peer_msg *)0)->f)
 #define NUMBER(f)                                                              \
 	{                                                                      \
-		offsetof(struct mpib_peer_msg, f), SIZE(f), true, NULL, NULL   \
+		offsetof(struct mpib_peer_msg, f), SIZE(f), true, NULL         \
 	}
 #define BYTES(f)                                                               \
 	{                                                                      \
-		offsetof(struct mpib_peer_msg, f), SIZE(f), false, NULL, NULL  \
+		offsetof(struct mpib_peer_msg, f), SIZE(f), false, NULL        \
 	}
-#define PAIR(put, get)                                                         \
+#define CODE(f)                                                                \
 	{                                                                      \
-		0, 0, false, put, get                                          \
+		0, 0, false, f                                                 \
 	}
-#define NODE PAIR(put_node, get_node)
-#define KEY PAIR(put_key, get_key)
-#define TABLES PAIR(put_conn, get_conn)
-#define WHY PAIR(put_why, get_why)
-#define LANE PAIR(mpib_put_lane, mpib_get_lane)
-#define RAIL PAIR(mpib_put_rail, mpib_get_rail)
-#define REPORT PAIR(mpib_put_report, mpib_get_report)
+#define NODE CODE(code_node)
+#define KEY CODE(code_key)
+#define TABLES CODE(code_conn)
+#define WHY CODE(code_why)
+#define LANE CODE(mpib_code_lane)
+#define RAIL CODE(mpib_code_rail)
+#define REPORT CODE(mpib_code_report)
 #define PARTS 6
 
 static const struct {
@@ -186,108 +151,64 @@ static const struct part *parts_of(unsigned type)
 	return messages[type].part;
 }
 
-/* Numbers are little-endian on the wire, native in memory. */
-static void put_number(struct mpib_encoder *w, const void *v, size_t bytes)
+static void code_part(struct mpib_codec *c, const struct part *p,
+		      struct mpib_peer_msg *m)
 {
-	uint16_t two;
-	uint32_t four;
-	uint64_t eight;
+	void *field = (char *)m + p->at;
 
-	switch (bytes) {
-	case sizeof(two):
-		memcpy(&two, v, sizeof(two));
-		mpib_put16(w, two);
-		break;
-	case sizeof(four):
-		memcpy(&four, v, sizeof(four));
-		mpib_put32(w, four);
-		break;
-	default:
-		memcpy(&eight, v, sizeof(eight));
-		mpib_put64(w, eight);
-	}
-}
-
-static void get_number(struct mpib_decoder *r, void *v, size_t bytes)
-{
-	uint16_t two;
-	uint32_t four;
-	uint64_t eight;
-
-	switch (bytes) {
-	case sizeof(two):
-		two = mpib_get16(r);
-		memcpy(v, &two, sizeof(two));
-		break;
-	case sizeof(four):
-		four = mpib_get32(r);
-		memcpy(v, &four, sizeof(four));
-		break;
-	default:
-		eight = mpib_get64(r);
-		memcpy(v, &eight, sizeof(eight));
-	}
-}
-
-static void put_part(struct mpib_encoder *w, const struct part *p,
-		     const struct mpib_peer_msg *m)
-{
-	const char *field = (const char *)m + p->at;
-
-	if (p->put)
-		p->put(w, m);
+	if (p->code)
+		p->code(c, m);
+	else if (p->number && p->bytes == sizeof(uint16_t))
+		mpib_code16(c, field);
+	else if (p->number && p->bytes == sizeof(uint32_t))
+		mpib_code32(c, field);
 	else if (p->number)
-		put_number(w, field, p->bytes);
+		mpib_code64(c, field);
 	else
-		mpib_put(w, field, p->bytes);
-}
-
-static void get_part(struct mpib_decoder *r, const struct part *p,
-		     struct mpib_peer_msg *m)
-{
-	char *field = (char *)m + p->at;
-
-	if (p->get)
-		p->get(r, m);
-	else if (p->number)
-		get_number(r, field, p->bytes);
-	else
-		mpib_get(r, field, p->bytes);
+		mpib_code(c, field, p->bytes);
 }
 
 size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 {
 	const struct part *part = parts_of(m->type);
-	struct mpib_encoder w = { buf + 4, buf + MPIB_PEER_FRAME_MAX, false };
-	struct mpib_encoder len = { buf, buf + 4, false };
+	struct mpib_codec c = { .to = buf + 4,
+				.left = MPIB_PEER_FRAME_MAX - 4 };
+	uint8_t type = (uint8_t)m->type;
+	/* What is written stays as it was. */
+	union {
+		const struct mpib_peer_msg *given;
+		struct mpib_peer_msg *m;
+	} msg = { m };
 
 	assert(part);
-	mpib_put8(&w, (uint8_t)m->type);
+	mpib_code8(&c, &type);
 	for (unsigned i = 0; i < PARTS; i++)
-		put_part(&w, &part[i], m);
+		code_part(&c, &part[i], msg.m);
 	/* The longest message, a REPORT of MPIB_RAILS_MAX rails with all texts
 	 * of full length, leaves a tenth of a frame free. */
-	assert(!w.failed);
-	mpib_put32(&len, (uint32_t)(w.at - buf) - 4);
-	return (size_t)(w.at - buf);
+	assert(!c.failed);
+	mpib_frame_set_len(buf, (size_t)(c.to - buf) - 4);
+	return (size_t)(c.to - buf);
 }
 
 int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m)
 {
-	struct mpib_decoder r = { buf, buf + len, false };
-	unsigned type = mpib_get8(&r);
-	const struct part *part = parts_of(type);
+	struct mpib_codec c = { .from = buf, .left = len };
+	const struct part *part;
+	uint8_t type;
 
+	mpib_code8(&c, &type);
+	part = parts_of(type);
 	memset(m, 0, sizeof(*m));
 	if (!part)
 		return -EPROTO;
 	m->type = (enum mpib_peer_type)type;
 	for (unsigned i = 0; i < PARTS; i++)
-		get_part(&r, &part[i], m);
+		code_part(&c, &part[i], m);
 	if (type == MPIB_PEER_HELLO &&
 	    (m->magic != MPIB_PEER_MAGIC || m->version_min > m->version))
 		return -EPROTO;
-	return r.failed || r.at != r.end ? -EPROTO : 0;
+	return c.failed || c.left > 0 ? -EPROTO : 0;
 }
 
 void mpib_peer_text(char *to, size_t room, const char *text)

@@ -51,10 +51,7 @@ bool mpib_resume_keep(struct mpib_resume *r, const uint8_t *frame, size_t n)
 
 static size_t frame_at(const struct mpib_resume *r, size_t pos)
 {
-	const uint8_t *frame = mpib_fifo_head(&r->kept) + pos;
-	struct mpib_decoder len = { frame, frame + 4, false };
-
-	return 4 + (size_t)mpib_get32(&len);
+	return 4 + (size_t)mpib_frame_len(mpib_fifo_head(&r->kept) + pos);
 }
 
 bool mpib_resume_acked(struct mpib_resume *r, uint64_t seen)

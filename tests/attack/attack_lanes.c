@@ -110,9 +110,7 @@ static int take(struct evil *e, int flags)
 
 	e->got += n > 0 ? (size_t)n : 0;
 	while (e->got - from >= 4) {
-		struct mpib_decoder r = { e->in + from, e->in + from + 4,
-					  false };
-		size_t len = mpib_get32(&r);
+		size_t len = mpib_frame_len(e->in + from);
 
 		if (e->got - from - 4 < len)
 			break;

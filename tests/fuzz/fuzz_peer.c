@@ -28,8 +28,7 @@ static void check_frames(const uint8_t *at, size_t left)
 	uint8_t frame[MPIB_PEER_FRAME_MAX], again[MPIB_PEER_FRAME_MAX];
 
 	while (left > 4) {
-		struct mpib_decoder r = { at, at + 4, false };
-		uint32_t len = mpib_get32(&r);
+		uint32_t len = mpib_frame_len(at);
 		struct mpib_peer_msg m, n;
 
 		if (len > left - 4)

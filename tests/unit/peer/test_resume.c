@@ -14,10 +14,8 @@
 
 static size_t frame_of(uint8_t *frame, uint32_t number, uint32_t len)
 {
-	struct mpib_encoder w = { frame, frame + 4096, false };
-
-	mpib_put32(&w, len);
-	memset(w.at, (int)number, len);
+	mpib_frame_set_len(frame, len);
+	memset(frame + 4, (int)number, len);
 	return 4 + (size_t)len;
 }
 
