@@ -7,7 +7,9 @@
 #define SHARED_NS MPIB_SEC
 
 static void cluster_take(void *arg);
+static void cluster_look(struct mpib_cluster *c);
 
+/* Each part of the text in a turn of its own. */
 static void cluster_over(struct mpib_cluster *c)
 {
 	struct mpib_cluster_wait *w;
@@ -16,9 +18,13 @@ static void cluster_over(struct mpib_cluster *c)
 		c->over_ns = mpib_loop_now(c->loop);
 	c->asking = false;
 	mpib_timer_disarm(c->loop, &c->bound);
+	if (!TAILQ_EMPTY(&c->waits) && mpib_cluster_text_make(c)) {
+		cluster_look(c);
+		return;
+	}
 	while ((w = TAILQ_FIRST(&c->waits))) {
 		mpib_cluster_forget(c, w);
-		w->fn(w->arg);
+		w->fn(w->arg, mpib_cluster_text(c));
 	}
 }
 

@@ -18,7 +18,8 @@
 /* A request that is older is stuck. */
 #define MPIB_CLUSTER_STUCK_NS (5 * MPIB_SEC)
 
-typedef void mpib_cluster_fn(void *arg);
+/* text is good until the function returns; NULL: no memory. */
+typedef void mpib_cluster_fn(void *arg, const char *text);
 
 /* A reader. Zeroed memory is a valid wait that is not waiting. */
 struct mpib_cluster_wait {
@@ -30,9 +31,9 @@ struct mpib_cluster_wait {
 
 /* view.c: the answer to readers, and what of it is made. */
 struct mpib_cluster_text {
-	uint64_t of_ns; /* over_ns of its round */
-	char *whole; /* NULL: not yet */
-	char *nodes; /* of part.out, while that is open */
+	uint64_t of_ns; /* over_ns of its round; 0: of none */
+	char *whole; /* of the round before, while part.out is open */
+	char *nodes; /* of part.out */
 	size_t len;
 	struct mpib_view_part part; /* at: nodes that are made */
 	json_int_t well, faulty;
@@ -65,8 +66,9 @@ void mpib_cluster_init(struct mpib_cluster *c, struct mpib_loop *loop,
 /* Forget all waits. *c must stay valid until mpib_engine_close() returns. */
 void mpib_cluster_stop(struct mpib_cluster *c);
 
-/* Call fn(arg) once, when there are answers of within a second: at a later turn of
- * the loop, at the latest when the bound is over. wait must not be waiting. */
+/* Call fn(arg, text) once with answers of within a second as JSON, which
+ * mpib-protocol(7) has: at a later turn of the loop, at the latest when the bound is
+ * over and the text is made. wait must not be waiting. */
 void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
 		      mpib_cluster_fn *fn, void *arg);
 /* Ask, if nobody has within a second, and wait for nothing. */
@@ -81,13 +83,11 @@ void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own);
  * MPIB_REPORT_SETTINGS; how many. */
 unsigned mpib_cluster_alike(const struct mpib_setting **list);
 
-/*
- * view.c: all of the last round as JSON, once for all its readers;
- * mpib-protocol(7) has the fields. A call makes a part, so that a thousand nodes
- * hold up nobody: while it sets *more, call it again; then the text stays until the
- * next round's first call. NULL when memory is short.
- */
-const char *mpib_cluster_text(struct mpib_cluster *c, bool *more);
+/* view.c: make the text of the last round, once for all its readers. A call makes a
+ * part, so that a thousand nodes hold up nobody. True: call it again. */
+bool mpib_cluster_text_make(struct mpib_cluster *c);
+/* What was made last, until the next is; NULL: memory was short. */
+const char *mpib_cluster_text(const struct mpib_cluster *c);
 void mpib_cluster_text_drop(struct mpib_cluster *c);
 /* Null of a node without an agent. */
 json_t *mpib_cluster_word(const struct mpib_agent_word *w);

@@ -257,6 +257,24 @@ void mpib_cluster_text_drop(struct mpib_cluster *c)
 	*t = (struct mpib_cluster_text){ 0 };
 }
 
+/* Begin the text of the last round. Readers may have yet to take the one before. */
+static bool text_begin(struct mpib_cluster *c)
+{
+	struct mpib_cluster_text *t = &c->text;
+	char *before = t->whole;
+
+	t->whole = NULL;
+	mpib_cluster_text_drop(c);
+	t->part.out = open_memstream(&t->nodes, &t->len);
+	if (!t->part.out) {
+		free(before);
+		return false;
+	}
+	t->whole = before;
+	t->of_ns = c->over_ns;
+	return true;
+}
+
 /* All nodes are written: put the sums before them. */
 static void text_end(struct mpib_cluster *c)
 {
@@ -274,42 +292,42 @@ static void text_end(struct mpib_cluster *c)
 		pair = json_dumps(slowest, JSON_COMPACT | JSON_ENCODE_ANY |
 						   MPIB_VIEW_DIGITS);
 	json_decref(slowest);
+	free(t->whole);
 	if (failed || !pair ||
 	    asprintf(&t->whole,
 		     "{\"well\":%lld,\"faulty\":%lld,\"took_s\":%.9f,"
 		     "\"slowest\":%s,\"nodes\":[%s]}",
 		     (long long)t->well, (long long)t->faulty,
 		     view_seconds(c->over_ns - c->begun_ns), pair,
-		     t->nodes) < 0)
+		     t->nodes) < 0) {
 		t->whole = NULL;
+		t->of_ns = 0;
+	}
 	free(pair);
 	free(t->nodes);
 	t->nodes = NULL;
 }
 
-const char *mpib_cluster_text(struct mpib_cluster *c, bool *more)
+bool mpib_cluster_text_make(struct mpib_cluster *c)
 {
 	struct mpib_cluster_text *t = &c->text;
 	struct cluster_view x = { .c = c, .t = t };
 
-	*more = false;
-	if (t->whole && t->of_ns == c->over_ns)
-		return t->whole;
-	if (!t->part.out || t->of_ns != c->over_ns) {
-		mpib_cluster_text_drop(c);
-		t->of_ns = c->over_ns;
-		t->part.out = open_memstream(&t->nodes, &t->len);
-		if (!t->part.out)
-			return NULL;
-	}
+	if (t->of_ns != c->over_ns && !text_begin(c))
+		return false;
+	if (!t->part.out)
+		return false;
 	mpib_cluster_alike(x.setting);
 	t->part.more = false;
 	view_own(&x);
 	mpib_broker_each_told(c->broker, view_told, &x);
 	t->part.at += PART;
-	*more = t->part.more;
-	if (*more)
-		return "";
-	text_end(c);
-	return t->whole;
+	if (!t->part.more)
+		text_end(c);
+	return t->part.more;
+}
+
+const char *mpib_cluster_text(const struct mpib_cluster *c)
+{
+	return c->text.whole;
 }

@@ -186,11 +186,9 @@ static json_t *command_cluster(struct mpib_ask *ask)
 	if (!ask->view->cluster)
 		return mpib_ask_fail(ask, "ask the running proxy",
 				     "no peer can be asked");
-	text = mpib_cluster_text(ask->view->cluster, &ask->part.more);
-	if (text && ask->part.more)
-		ask->text = strdup("");
-	else if (!text ||
-		 asprintf(&ask->text, "{\"ok\":true,\"data\":%s}\n", text) < 0)
+	text = mpib_cluster_text(ask->view->cluster);
+	if (!text ||
+	    asprintf(&ask->text, "{\"ok\":true,\"data\":%s}\n", text) < 0)
 		ask->text = NULL;
 	return NULL;
 }

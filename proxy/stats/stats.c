@@ -135,11 +135,12 @@ void mpib_stats_release(struct stats_reader *r)
 	r->kept = false;
 }
 
-static void stats_on_cluster(void *arg)
+static void stats_on_cluster(void *arg, const char *text)
 {
 	struct mpib_stats *st = arg;
 	struct stats_reader *r;
 
+	(void)text; /* the command asks for it */
 	TAILQ_FOREACH(r, &st->readers, link)
 	{
 		if (r->waits && r->waits->needs == MPIB_NEEDS_CLUSTER &&

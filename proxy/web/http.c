@@ -14,10 +14,10 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "cluster/cluster.h"
 #include "metrics/openmetrics.h"
 #include "metrics/texts.h"
 #include "web/access.h"
-#include "web/cluster_json.h"
 #include "web/listen.h"
 #include "web/page.h"
 #include "web/reply.h"
@@ -47,7 +47,7 @@ struct mpib_http {
 	TAILQ_HEAD(, request) requests;
 	struct mpib_visitors visitors;
 	struct mpib_texts texts;
-	struct mpib_cluster_json cluster;
+	struct mpib_cluster_wait cluster; /* one for all visitors */
 };
 
 /* Let libmicrohttpd do all that it can do now, and call it again when it says. */
@@ -125,10 +125,11 @@ static enum MHD_Result wait_for(struct request *r, enum mpib_text which)
 	r->which = which;
 	r->suspended = true;
 	MHD_suspend_connection(r->conn);
-	if (which == MPIB_TEXTS)
-		mpib_cluster_json_ask(&r->http->cluster);
-	else
+	if (which != MPIB_TEXTS)
 		r->ticket = mpib_texts_ask(&r->http->texts, which);
+	else if (!r->http->cluster.waiting)
+		mpib_cluster_ask(r->http->gather->view.cluster,
+				 &r->http->cluster, http_on_cluster, r->http);
 	return MHD_YES;
 }
 
@@ -167,7 +168,7 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 		return wait_for(r, MPIB_TEXT_STATS);
 	if (!strcmp(url, "/history.json"))
 		return wait_for(r, MPIB_TEXT_HISTORY);
-	if (!strcmp(url, "/cluster.json") && r->http->cluster.cluster)
+	if (!strcmp(url, "/cluster.json") && r->http->gather->view.cluster)
 		return wait_for(r, MPIB_TEXTS);
 	return mpib_reply_words(r->conn, MHD_HTTP_NOT_FOUND,
 				"there are /, /metrics, /stats.json, "
@@ -316,10 +317,6 @@ int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 	h->texts = (struct mpib_texts){ .gather = g,
 					.fn = http_on_text,
 					.arg = h };
-	h->cluster = (struct mpib_cluster_json){ .cluster = g->view.cluster,
-						 .loop = g->loop,
-						 .fn = http_on_cluster,
-						 .arg = h };
 	TAILQ_INIT(&h->requests);
 	rc = mpib_access_open(&h->access, cfg, why);
 	if (rc == 0)
@@ -362,7 +359,7 @@ void mpib_http_close(struct mpib_http *http)
 {
 	struct request *r;
 
-	mpib_cluster_json_stop(&http->cluster);
+	mpib_cluster_forget(http->gather->view.cluster, &http->cluster);
 	mpib_texts_stop(&http->texts);
 	/* MHD_stop_daemon() must not find suspended connections. */
 	TAILQ_FOREACH(r, &http->requests, link)
