@@ -32,9 +32,7 @@ struct mpib_cluster_wait {
 /* view.c: the answer to readers, and what of it is made. */
 struct mpib_cluster_text {
 	uint64_t of_ns; /* over_ns of its round; 0: of none */
-	char *whole; /* of the round before, while part.out is open */
-	char *nodes; /* of part.out */
-	size_t len;
+	char *whole; /* of the round before, while part is begun */
 	struct mpib_view_part part; /* at: nodes that are made */
 	json_int_t well, faulty;
 	/* The slowest pair, and who says so. */

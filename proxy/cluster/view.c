@@ -250,9 +250,7 @@ void mpib_cluster_text_drop(struct mpib_cluster *c)
 {
 	struct mpib_cluster_text *t = &c->text;
 
-	if (t->part.out)
-		fclose(t->part.out);
-	free(t->nodes);
+	free(mpib_view_part_end(&t->part));
 	free(t->whole);
 	*t = (struct mpib_cluster_text){ 0 };
 }
@@ -265,8 +263,7 @@ static bool text_begin(struct mpib_cluster *c)
 
 	t->whole = NULL;
 	mpib_cluster_text_drop(c);
-	t->part.out = open_memstream(&t->nodes, &t->len);
-	if (!t->part.out) {
+	if (!mpib_view_part_begin(&t->part)) {
 		free(before);
 		return false;
 	}
@@ -279,11 +276,9 @@ static bool text_begin(struct mpib_cluster *c)
 static void text_end(struct mpib_cluster *c)
 {
 	struct mpib_cluster_text *t = &c->text;
-	bool failed = fclose(t->part.out) != 0 || t->part.failed;
+	char *nodes = mpib_view_part_end(&t->part), *pair = NULL;
 	json_t *slowest = json_null();
-	char *pair = NULL;
 
-	t->part.out = NULL;
 	if (t->to[0])
 		slowest = json_pack("{ss ss sf sI}", "from", t->from, "to",
 				    t->to, "gbps", (double)t->mbps / 1e3,
@@ -293,19 +288,17 @@ static void text_end(struct mpib_cluster *c)
 						   MPIB_VIEW_DIGITS);
 	json_decref(slowest);
 	free(t->whole);
-	if (failed || !pair ||
+	if (!nodes || !pair ||
 	    asprintf(&t->whole,
 		     "{\"well\":%lld,\"faulty\":%lld,\"took_s\":%.9f,"
 		     "\"slowest\":%s,\"nodes\":[%s]}",
 		     (long long)t->well, (long long)t->faulty,
-		     view_seconds(c->over_ns - c->begun_ns), pair,
-		     t->nodes) < 0) {
+		     view_seconds(c->over_ns - c->begun_ns), pair, nodes) < 0) {
 		t->whole = NULL;
 		t->of_ns = 0;
 	}
 	free(pair);
-	free(t->nodes);
-	t->nodes = NULL;
+	free(nodes);
 }
 
 bool mpib_cluster_text_make(struct mpib_cluster *c)

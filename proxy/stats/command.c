@@ -73,20 +73,16 @@ static json_t *answer_part(struct mpib_ask *ask, mpib_view_part_fn *fn,
 			   uint64_t arg)
 {
 	struct mpib_view_part *part = &ask->part;
-	size_t len;
 
-	part->out = open_memstream(&ask->text, &len);
-	if (!part->out)
+	if (!mpib_view_part_begin(part))
 		return NULL;
 	if (part->at == 0)
 		fputs("{\"ok\":true,\"data\":", part->out);
 	fn(ask->view, arg, part);
-	if (!part->more)
-		fputs("}\n", part->out);
-	if (fclose(part->out) || part->failed) {
-		free(ask->text);
-		ask->text = NULL; /* as where there is no memory for all */
-	}
+	if (part->more && !part->failed)
+		return NULL;
+	fputs("}\n", part->out);
+	ask->text = mpib_view_part_end(part);
 	return NULL;
 }
 

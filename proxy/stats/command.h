@@ -36,7 +36,7 @@ struct mpib_ask {
 	unsigned argc; /* words after the command */
 	const char *argv[MPIB_COMMAND_ARGS];
 	char *text; /* answer that is not JSON; the reader frees it */
-	/* While there is more, text is a part and the command called again. */
+	/* While there is more, the command is called again; then it is text. */
 	struct mpib_view_part part;
 	/* Set where the command fails. */
 	char error[256], hint[128];

@@ -38,10 +38,9 @@ static void forget_question(struct stats_reader *r)
 	mpib_timer_disarm(r->stats->loop, &r->tick);
 	mpib_stats_release(r);
 	r->waits = r->stream = r->making = NULL;
+	free(mpib_view_part_end(&r->ask.part));
 	free(r->line);
-	free(r->made);
-	r->line = r->made = NULL;
-	r->made_len = 0;
+	r->line = NULL;
 }
 
 void stats_reader_drop(struct stats_reader *r)
@@ -208,44 +207,23 @@ static bool reader_complain(struct stats_reader *r)
 					  "hint", r->ask.hint));
 }
 
-/* One more part of an answer. It is sent when it has all of them: what is held for
- * slow readers is whole answers. Until then no other reader gets one, so that at
- * most one is being made. False when r is gone. */
-static bool reader_take_part(struct stats_reader *r,
-			     const struct mpib_command *c, char *text)
-{
-	size_t len = strlen(text);
-	char *made = realloc(r->made, r->made_len + len + 1);
-
-	if (made) {
-		memcpy(made + r->made_len, text, len + 1);
-		r->made = made;
-		r->made_len += len;
-	}
-	free(text);
-	if (made && r->ask.part.more) {
-		r->making = c;
-		mpib_stats_next(r);
-		return true;
-	}
-	made = made ? r->made : NULL;
-	len = r->made_len;
-	if (made)
-		r->made = NULL;
-	r->made_len = 0;
-	return reader_answer_text(r, made, len);
-}
-
-/* Run the command and send its answer. False when r is gone. */
+/* Run the command and send its answer, when it has all of its parts: what is held for
+ * slow readers is whole answers. Until then no other reader gets one, so that at most
+ * one is being made. False when r is gone. */
 static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 {
 	json_t *data = c->fn(&r->ask);
 
 	char *text = r->ask.text;
 
+	if (r->ask.part.more) {
+		r->making = c;
+		mpib_stats_next(r);
+		return true;
+	}
 	r->ask.text = NULL;
 	if (text)
-		return reader_take_part(r, c, text);
+		return reader_answer_text(r, text, strlen(text));
 	if (!data && r->ask.error[0])
 		return reader_complain(r);
 	return reader_answer(

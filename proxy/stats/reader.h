@@ -39,8 +39,6 @@ struct stats_reader {
 	size_t out_len, out_at;
 	bool held; /* out_len counts in stats->held */
 	const struct mpib_command *making; /* whose answer is not all made */
-	char *made; /* the parts that are */
-	size_t made_len;
 	char *line; /* the command line; ask.argv points into it */
 	struct mpib_ask ask;
 	const struct mpib_command *waits; /* command awaiting a snapshot */

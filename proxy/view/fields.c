@@ -57,6 +57,28 @@ void mpib_field_counts(json_t *o, const struct mpib_view *v,
 #undef X
 }
 
+bool mpib_view_part_begin(struct mpib_view_part *part)
+{
+	if (!part->out)
+		part->out = open_memstream(&part->text, &part->len);
+	return part->out;
+}
+
+char *mpib_view_part_end(struct mpib_view_part *part)
+{
+	bool failed = !part->out || part->failed || part->more;
+	char *text;
+
+	if (part->out)
+		failed |= fclose(part->out) != 0;
+	text = part->text;
+	*part = (struct mpib_view_part){ 0 };
+	if (!failed)
+		return text;
+	free(text);
+	return NULL;
+}
+
 void mpib_view_dump(struct mpib_view_part *part, json_t *value)
 {
 	char *text = value ? json_dumps(value, JSON_COMPACT | JSON_ENCODE_ANY |

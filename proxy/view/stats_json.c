@@ -75,41 +75,29 @@ static const struct {
 
 bool mpib_stats_json_part(struct mpib_stats_json *j, const struct mpib_view *v)
 {
-	if (!j->out)
-		j->out = open_memstream(&j->text, &j->len);
-	if (!j->out)
+	if (!mpib_view_part_begin(&j->part))
 		return false;
-	j->part.out = j->out;
 	if (!j->part.more)
-		fprintf(j->out, "%c\"%s\":", j->key ? ',' : '{',
+		fprintf(j->part.out, "%c\"%s\":", j->key ? ',' : '{',
 			keys[j->key].key);
 	if (keys[j->key].part)
 		keys[j->key].part(v, 0, &j->part);
 	else
 		mpib_view_dump(&j->part, keys[j->key].fn(v));
-	j->failed |= j->part.failed;
 	if (j->part.more)
 		return true;
-	j->part = (struct mpib_view_part){ 0 };
+	j->part.at = 0;
+	j->part.listed = false;
 	j->key++;
 	if (j->key < KEYS)
 		return true;
-	fputc('}', j->out);
+	fputc('}', j->part.out);
 	return false;
 }
 
 char *mpib_stats_json_end(struct mpib_stats_json *j)
 {
-	bool failed = !j->out || j->key < KEYS || j->failed;
-	char *text;
-
-	if (j->out)
-		failed |= fclose(j->out) != 0;
-	text = j->text;
-	*j = (struct mpib_stats_json){ 0 };
-	if (failed) {
-		free(text);
-		text = NULL;
-	}
-	return text;
+	j->part.more |= j->key < KEYS;
+	j->key = 0;
+	return mpib_view_part_end(&j->part);
 }

@@ -10,12 +10,8 @@
  * in parts. All zero: none is being made.
  */
 struct mpib_stats_json {
-	FILE *out;
-	char *text;
-	size_t len;
 	unsigned key; /* the one that is made */
-	bool failed;
-	struct mpib_view_part part; /* of its list */
+	struct mpib_view_part part; /* at: of its list */
 };
 /* Make one more part, of the same snapshot. False: there is no more. Control
  * thread. */

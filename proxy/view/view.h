@@ -63,11 +63,13 @@ json_t *mpib_view_spread(const struct mpib_view *v,
 bool mpib_view_why_any(const struct mpib_view *v, uint64_t which);
 /*
  * A long list as text, in parts, so that nothing waits for all of it: call it
- * again with the same part, zeroed but for out at first, until there is no more.
+ * again with the same part, which was begun, until there is no more.
  */
 #define MPIB_VIEW_PART 16u /* items */
 struct mpib_view_part {
-	FILE *out;
+	FILE *out; /* NULL: not begun */
+	char *text; /* of out */
+	size_t len;
 	uint32_t at; /* of what is listed */
 	bool listed; /* an item, so that a comma comes before the next */
 	bool more;
@@ -75,6 +77,12 @@ struct mpib_view_part {
 };
 typedef void mpib_view_part_fn(const struct mpib_view *v, uint64_t arg,
 			       struct mpib_view_part *part);
+/* Begin a text in *part, which is all zero, or go on with it, and stays in place.
+ * False: no memory. */
+bool mpib_view_part_begin(struct mpib_view_part *part);
+/* The text, which the caller frees; NULL: memory was short, there is more, or it was
+ * not begun. *part is all zero again. */
+char *mpib_view_part_end(struct mpib_view_part *part);
 /* The connections of one client, or of all clients if client is 0. */
 mpib_view_part_fn mpib_view_conns_part;
 /* The splits of sending connections: of a client, in the high 32 bits, 0 of all,

@@ -125,8 +125,8 @@ static void all_there_is_is_made_in_parts(void **state)
 		unsigned have;
 
 		more = mpib_stats_json_part(&j, &view);
-		fflush(j.out);
-		have = connections(j.text);
+		fflush(j.part.out);
+		have = connections(j.part.text);
 		assert_in_range(have - had, 0, MPIB_VIEW_PART);
 		had = have;
 	} while (more);
@@ -149,7 +149,7 @@ static void what_is_given_up_is_no_text(void **state)
 	snap.shards = 1;
 	assert_true(mpib_stats_json_part(&j, &view));
 	assert_null(mpib_stats_json_end(&j));
-	assert_null(j.out);
+	assert_null(j.part.out);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, empty, end)
