@@ -26,11 +26,6 @@ static struct nodes nodes;
 static struct traffic traffic;
 static uint64_t rng;
 
-static bool hung(uint64_t since)
-{
-	return now_ns() - since > HANG_MS * MS;
-}
-
 /* Chunks of both ends that were acknowledged and asked for again. */
 static uint64_t acked_stripes(void)
 {
@@ -65,14 +60,9 @@ static void lose(void)
 	fault.link_down = 1;
 	node_fault(node, rail, &fault);
 	traffic_mark(&traffic);
-	start = now_ns();
-	while (!traffic_marked(&traffic)) {
-		traffic_turn(&traffic, true);
-		if (traffic.failed)
-			return;
-		if (hung(start))
-			die("no traffic for %u ms", HANG_MS);
-	}
+	traffic_until_marked(&traffic, "a rail is lost");
+	if (traffic.failed)
+		return;
 	node_fault(node, rail, &none);
 	traffic_until_live(&traffic, &nodes);
 }

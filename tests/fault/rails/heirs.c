@@ -82,6 +82,7 @@ static void round_of(unsigned number)
 		{ &nodes.node[first], draw(EARLY), false },
 		{ &nodes.node[!first], draw(EARLY), n < 2 },
 	};
+	char what[32];
 
 	while (!plan[0].moved || !plan[1].moved) {
 		for (unsigned i = 0; i < 2; i++)
@@ -90,12 +91,8 @@ static void round_of(unsigned number)
 		if (now_ns() > end)
 			die("round %u: a handover hangs", number);
 	}
-	traffic_mark(&traffic);
-	while (!traffic_marked(&traffic)) {
-		turn();
-		if (now_ns() > end)
-			die("round %u: traffic stands still", number);
-	}
+	snprintf(what, sizeof(what), "round %u", number);
+	traffic_until_moved(&traffic, what);
 }
 
 int main(int argc, char **argv)
@@ -110,6 +107,7 @@ int main(int argc, char **argv)
 	nodes_open(&nodes, &d.cfg, TRAFFIC_MEM, d.private_lanes);
 	traffic_open(&traffic, &nodes, d.private_lanes ? 4 : TRAFFIC_CONNS);
 	traffic.seed = d.seed;
+	traffic.turn = turn;
 	for (unsigned i = 0; i < 2; i++)
 		mpib_engine_halt(nodes.node[i].engine);
 	for (unsigned i = 0; i < d.rounds; i++)

@@ -70,14 +70,23 @@ uint64_t traffic_marked(const struct traffic *t)
 	return last;
 }
 
-void traffic_until_moved(struct traffic *t, const char *what)
+uint64_t traffic_until_marked(struct traffic *t, const char *what)
 {
 	uint64_t end = now_ns() + HANG_MS * MS;
 
-	traffic_mark(t);
-	while (!traffic_marked(t)) {
-		traffic_turn(t, true);
+	while (!traffic_marked(t) && !t->failed) {
+		if (t->turn)
+			t->turn();
+		else
+			traffic_turn(t, true);
 		if (now_ns() > end)
 			die("%s: traffic stands still", what);
 	}
+	return traffic_marked(t);
+}
+
+void traffic_until_moved(struct traffic *t, const char *what)
+{
+	traffic_mark(t);
+	traffic_until_marked(t, what);
 }

@@ -89,18 +89,6 @@ static void print_times(const char *what, enum kind kind, struct times *t)
 	printf("\n");
 }
 
-static uint64_t until_marked(const char *what)
-{
-	uint64_t end = now_ns() + HANG_MS * MS;
-
-	while (!traffic_marked(&traffic)) {
-		traffic_turn(&traffic, true);
-		if (now_ns() > end)
-			die("%s: no traffic for %u ms", what, HANG_MS);
-	}
-	return traffic_marked(&traffic);
-}
-
 /* When the first end said so, 0: it has not. */
 static uint64_t detected(unsigned before, uint64_t since)
 {
@@ -147,7 +135,7 @@ static void one_rail(enum kind kind)
 	if (!strike(kind, end, rail))
 		return;
 	traffic_mark(&traffic);
-	back = until_marked(kind_name[kind]);
+	back = traffic_until_marked(&traffic, kind_name[kind]);
 	/* A killed QP may have been idle, and a fault without traffic on that
 	 * rail is none. */
 	hit = detected(before, start);
@@ -175,7 +163,8 @@ static void both_rails(void)
 	heal(end[1], !first);
 	start = now_ns();
 	traffic_mark(&traffic);
-	add(&resume[KIND_BOTH], until_marked("both rails") - start);
+	add(&resume[KIND_BOTH],
+	    traffic_until_marked(&traffic, "both rails") - start);
 }
 
 /* What one end sent is what the other got, but for what was lost and sent

@@ -55,6 +55,9 @@ struct traffic {
 	/* Parts end where parts of the other end do, so that no byte is handed
 	 * back before its slot ended. */
 	bool aligned;
+	/* Who plays the nodes' threads has a turn of his own; NULL: their threads
+	 * run. */
+	void (*turn)(void);
 	uint64_t messages, bytes;
 };
 
@@ -75,8 +78,10 @@ void traffic_until_live(struct traffic *t, struct nodes *n);
 void traffic_mark(struct traffic *t);
 /* The time when the last of them ended; 0: not yet. */
 uint64_t traffic_marked(const struct traffic *t);
-/* Turns until something that is posted from now on arrived on every connection, or
- * else it dies; what says of which case. */
+/* Turns until then, or until one failed that may, or else it dies; what says of which
+ * case. Returns that time. */
+uint64_t traffic_until_marked(struct traffic *t, const char *what);
+/* The same, of what is posted from now on. */
 void traffic_until_moved(struct traffic *t, const char *what);
 
 #endif
