@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "holds.h"
@@ -25,12 +24,9 @@
 #define MUCH ((off_t)2 << 30)
 #define LAST 16 /* closes, from which on nothing is taken of their user */
 #define GOES 2000
-#define ATTACKERS 16
 
 static struct node node[2];
 static struct victim *victim;
-static pid_t attacker[ATTACKERS];
-static unsigned attackers;
 static int ready[2]; /* a pipe: the attacker has done its deed */
 static int frozen[2]; /* the other way: the proxy stands still */
 
@@ -38,17 +34,6 @@ static int setup(void **state)
 {
 	victim = victim_between(node, NULL);
 	return pipe(ready) || pipe(frozen);
-}
-
-/* A proxy that closes a file of an attacker's, which a test that failed has left, does
- * not end before him. */
-static int teardown(void **state)
-{
-	for (unsigned i = 0; i < attackers; i++) {
-		if (waitpid(attacker[i], NULL, WNOHANG) == 0)
-			child_kill(attacker[i]);
-	}
-	return victim_teardown(state);
 }
 
 /* For attackers: that file, or tell the test that there is none. */
@@ -237,8 +222,7 @@ static pid_t attack_begin(int (*fn)(void *), void *arg)
 	pid_t pid;
 
 	attack_needs_root();
-	assert_true(attackers < ATTACKERS);
-	pid = attacker[attackers++] = tenant_begin(ATTACKER, fn, arg);
+	pid = tenant_begin(ATTACKER, fn, arg);
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	if (byte != 's')
 		return pid;
@@ -387,4 +371,4 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_process_that_takes_over_closes_none),
 	{ 0 },
 };
-struct test_group test_group = { setup, teardown };
+struct test_group test_group = { setup, victim_teardown };

@@ -34,12 +34,6 @@ static int setup(void **state)
 	return pipe(ready) || pipe(upgraded);
 }
 
-static int teardown(void **state)
-{
-	victim_leave(victim, node);
-	return 0;
-}
-
 /* BYTES of a memfd that may be registered. NULL: there are none. */
 static void *make_memory(int *fd)
 {
@@ -271,4 +265,4 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_file_of_much_memory_stops_no_upgrade),
 	{ 0 },
 };
-struct test_group test_group = { setup, teardown };
+struct test_group test_group = { setup, victim_teardown };

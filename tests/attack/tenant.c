@@ -133,11 +133,28 @@ int tenant_stay(int pipe)
 	return 0;
 }
 
+#define ATTACKERS 64
+
+/* Those that began last; 0: none. */
+static pid_t attacker[ATTACKERS];
+static unsigned attackers;
+
+void attackers_end(void)
+{
+	for (unsigned i = 0; i < ATTACKERS; i++) {
+		if (attacker[i] && waitpid(attacker[i], NULL, WNOHANG) == 0)
+			child_kill(attacker[i]);
+		attacker[i] = 0;
+	}
+}
+
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)
 {
 	pid_t parent = getpid(), pid = fork();
 
 	assert_true(pid >= 0);
+	if (pid > 0 && uid != VICTIM)
+		attacker[attackers++ % ATTACKERS] = pid;
 	if (pid > 0)
 		return pid;
 	if (setgroups(0, NULL) ||

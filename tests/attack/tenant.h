@@ -35,6 +35,9 @@ void control_rests(pid_t pid);
 /* Run fn(arg) in a child with the uid and the tenants' group, without any
  * capability. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);
+/* Kill those but VICTIM that a test which failed has left: a proxy that closes a file
+ * of one does not end before him. */
+void attackers_end(void);
 /* And child_end(). */
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 

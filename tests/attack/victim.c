@@ -279,6 +279,7 @@ void victim_leave(struct victim *v, struct node node[2])
 {
 	if (!v)
 		return;
+	attackers_end();
 	victim_end(v);
 	node_stop(&node[0]);
 	node_stop(&node[1]);

@@ -35,7 +35,7 @@ struct victim {
 struct victim *victim_start(const struct node *from, const struct node *to);
 bool victim_is_here(const struct victim *v);
 /* Start nodes 1 and 2 with these arguments, and a victim between them; NULL
- * unless the test runs as root. victim_leave(), when no attacker is left, ends it
+ * unless the test runs as root. victim_leave() ends it and what attackers are left,
  * and stops both. */
 struct victim *victim_between(struct node node[2], const char *const *args);
 void victim_leave(struct victim *v, struct node node[2]);
