@@ -324,16 +324,13 @@ int peer_lane_get(struct peer_conn *c, char *why, size_t why_len);
 bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
 struct peer_lane *peer_lane_new(struct mpib_peer *p,
-				const struct mpib_lane_key *key, bool ours);
+				const struct mpib_lane_key *key, bool ours,
+				uint32_t id);
 /* Whether the user may have one more lane to the peer. 0, or -EDQUOT and why. */
 int peer_lane_quota(const struct mpib_peer *p, uid_t uid, char *why,
 		    size_t why_len);
 /* Close the lane if nothing uses it for MPIB_LANE_IDLE_NS. */
 void peer_lane_watch_idle(struct peer_lane *l);
-/* Make the entry of a lane that was up in the process handing over. */
-struct peer_lane *peer_lane_restore(struct mpib_peer *p,
-				    const struct mpib_lane_key *key, bool ours,
-				    uint32_t id);
 /* The shard that this node's end of the lane is on. */
 unsigned peer_lane_shard(const struct peer_lane *l);
 struct peer_lane *peer_lane_find_shared(struct mpib_peer *p,

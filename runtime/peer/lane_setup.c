@@ -55,7 +55,7 @@ int peer_lane_get(struct peer_conn *c, char *why, size_t why_len)
 	rc = peer_lane_quota(c->peer, key.uid, why, why_len);
 	if (rc < 0)
 		return rc;
-	l = peer_lane_new(c->peer, &key, true);
+	l = peer_lane_new(c->peer, &key, true, mpib_broker_new_id(c->broker));
 	rc = l ? setup_ask(l, c->client->tenant) : -ENOMEM;
 	if (rc < 0)
 		snprintf(why, why_len, "%s",
@@ -254,7 +254,7 @@ static struct peer_lane *accept_lane(struct mpib_peer *p,
 	*error = setup_admit(p, m, mine, why, why_len);
 	if (*error < 0)
 		return NULL;
-	l = peer_lane_new(p, &m->key, false);
+	l = peer_lane_new(p, &m->key, false, mpib_broker_new_id(p->broker));
 	if (!l) {
 		*error = -ENOMEM;
 		snprintf(why, why_len, "it is out of memory");

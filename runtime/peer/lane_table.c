@@ -53,9 +53,9 @@ struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id)
 	return l && l->peer == p ? l : NULL;
 }
 
-static struct peer_lane *new_entry(struct mpib_peer *p,
-				   const struct mpib_lane_key *key, bool ours,
-				   uint32_t id)
+struct peer_lane *peer_lane_new(struct mpib_peer *p,
+				const struct mpib_lane_key *key, bool ours,
+				uint32_t id)
 {
 	struct peer_lane *l = calloc(1, sizeof(*l));
 
@@ -72,19 +72,6 @@ static struct peer_lane *new_entry(struct mpib_peer *p,
 	p->lane_count++;
 	HASH_ADD(hh, p->broker->lanes, id, sizeof(l->id), l);
 	return l;
-}
-
-struct peer_lane *peer_lane_new(struct mpib_peer *p,
-				const struct mpib_lane_key *key, bool ours)
-{
-	return new_entry(p, key, ours, mpib_broker_new_id(p->broker));
-}
-
-struct peer_lane *peer_lane_restore(struct mpib_peer *p,
-				    const struct mpib_lane_key *key, bool ours,
-				    uint32_t id)
-{
-	return new_entry(p, key, ours, id);
 }
 
 int peer_lane_quota(const struct mpib_peer *p, uid_t uid, char *why,

@@ -60,7 +60,7 @@ static void links_lane(struct mpib_broker_serialize *x, struct mpib_peer *peer,
 	mpib_serial_bool(p, &ours);
 	mpib_serial_u32(p, &id);
 	if (!p->packing && !p->failed)
-		l = peer_lane_restore(peer, &key, ours, id);
+		l = peer_lane_new(peer, &key, ours, id);
 	if (!l || p->failed) {
 		mpib_serial_fail(p, "no memory for a lane");
 		return;
