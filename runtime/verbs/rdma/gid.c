@@ -9,18 +9,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/address.h"
+#include "base/network.h"
 #include "base/text.h"
 #include "verbs/rdma/internal.h"
 
-struct net {
-	uint32_t addr, mask; /* host order */
-};
-
 /* Written before the first open, read by any thread that queries a port. */
-static struct net nets[MPIB_RDMA_NETS];
+static struct mpib_network nets[MPIB_RDMA_NETS];
 static unsigned net_count;
 
-static int gid_parse_net(const char *text, size_t len, struct net *net)
+static int gid_parse_net(const char *text, size_t len, struct mpib_network *net)
 {
 	char buf[32], *slash;
 	uint64_t bits = 32;
@@ -38,14 +36,14 @@ static int gid_parse_net(const char *text, size_t len, struct net *net)
 	}
 	if (inet_pton(AF_INET, buf, &in) != 1)
 		return -EINVAL;
-	net->mask = UINT32_MAX << (32 - bits);
-	net->addr = ntohl(in.s_addr) & net->mask;
+	net->addr = mpib_address_of_ip(in.s_addr);
+	net->bits = 96 + (unsigned)bits;
 	return 0;
 }
 
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len)
 {
-	struct net parsed[MPIB_RDMA_NETS] = { 0 };
+	struct mpib_network parsed[MPIB_RDMA_NETS] = { 0 };
 	unsigned n = 0;
 
 	while (*text) {
@@ -77,12 +75,11 @@ static bool is_v4_mapped(const union ibv_gid *gid)
 
 static bool is_preferred(const union ibv_gid *gid)
 {
-	uint32_t addr;
+	struct in6_addr addr;
 
-	memcpy(&addr, gid->raw + 12, sizeof(addr));
-	addr = ntohl(addr);
+	memcpy(&addr, gid, sizeof(addr));
 	for (unsigned i = 0; i < net_count; i++) {
-		if ((addr & nets[i].mask) == nets[i].addr)
+		if (mpib_network_has(&nets[i], &addr))
 			return true;
 	}
 	return false;
