@@ -236,7 +236,7 @@ static void engine_free_conn(struct engine_conn *f)
 
 static void free_job(struct mpib_rail_stop *stop)
 {
-	struct mpib_call *call = stop->drained ? stop->drained : stop->probed;
+	struct mpib_call *call = stop->stopped ? stop->stopped : stop->probed;
 
 	if (!call)
 		return;

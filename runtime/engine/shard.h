@@ -285,7 +285,7 @@ int mpib_cq_turn(struct mpib_shard *s);
  * Only with s->vcq. */
 int mpib_cq_whole_turn(struct mpib_shard *s);
 /* Poll until the CQs of both rails are empty, or a bound is met. */
-void mpib_cq_drain(struct mpib_shard *s);
+void mpib_cq_poll_all(struct mpib_shard *s);
 
 /* conn/ack.c: write the end-to-end acks that are due; read those that the
  * receivers wrote. */

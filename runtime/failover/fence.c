@@ -68,7 +68,7 @@ unsigned mpib_fence_health(struct mpib_fence *f, bool healthy)
 	return healthy ? try_reconnect(f) : mpib_fence_fault(f);
 }
 
-unsigned mpib_fence_drained(struct mpib_fence *f)
+unsigned mpib_fence_stopped(struct mpib_fence *f)
 {
 	if (f->state != MPIB_FENCE_STOPPING)
 		return 0;

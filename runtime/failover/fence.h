@@ -5,8 +5,8 @@
  * of actions. The engine's control thread runs it (engine/recovery);
  * tests/fault/fence.pml is its model.
  *
- *   LIVE --fault, or the peer's FENCE--> STOPPING --drained--> STOPPED
- *   STOPPED --the peer is drained, too--> DOWN, under a new epoch
+ *   LIVE --fault, or the peer's FENCE--> STOPPING --flushed--> STOPPED
+ *   STOPPED --the peer has stopped, too--> DOWN, under a new epoch
  *   DOWN --healthy, hold-down over--> RECONNECTING
  *   RECONNECTING --the peer's RECONNECT--> PROBING
  *   PROBING --probed here and there--> LIVE
@@ -14,7 +14,7 @@
  * Why no byte is lost, written twice or changed:
  *
  *  - A stripe is replayed only in DOWN, that is, after both ends' QPs of the
- *    rail were in ERR and drained. From the moment the receiver's QP is in ERR
+ *    rail were in ERR and flushed. From the moment the receiver's QP is in ERR
  *    no old write can land, so the receive bitmap in the receiver's FENCED
  *    stays true, and the receiver gives a buffer back to its client only when
  *    the bitmap reports all of the buffer's stripes as seen.
@@ -35,9 +35,9 @@
 
 enum mpib_fence_state {
 	MPIB_FENCE_LIVE, /* the rail carries traffic */
-	MPIB_FENCE_STOPPING, /* this end's QPs go to ERR and are drained */
-	MPIB_FENCE_STOPPED, /* this end is drained, the peer not yet */
-	MPIB_FENCE_DOWN, /* both ends are drained: no old write can land */
+	MPIB_FENCE_STOPPING, /* this end's QPs go to ERR and are flushed */
+	MPIB_FENCE_STOPPED, /* this end has stopped, the peer not yet */
+	MPIB_FENCE_DOWN, /* both ends have stopped: no old write can land */
 	MPIB_FENCE_RECONNECTING, /* new QPs are made and told to the peer */
 	MPIB_FENCE_PROBING, /* QPs are connected; do they carry? */
 };
@@ -55,8 +55,8 @@ struct mpib_fence {
 
 /* Actions for the caller, to be done in this order. */
 enum {
-	MPIB_FENCE_STOP = 1u << 0, /* post no more, QPs to ERR, drain, then
-				      mpib_fence_drained() */
+	MPIB_FENCE_STOP = 1u << 0, /* post no more, QPs to ERR; all flushed:
+				      mpib_fence_stopped() */
 	MPIB_FENCE_TELL = 1u << 1, /* send FENCE of epoch */
 	MPIB_FENCE_ANSWER = 1u << 2, /* send FENCED with the receive bitmaps */
 	MPIB_FENCE_REPLAY = 1u << 3, /* by the peer's receive bitmaps; epoch is
@@ -78,7 +78,7 @@ void mpib_fence_init(struct mpib_fence *f, bool healthy);
 unsigned mpib_fence_fault(struct mpib_fence *f);
 /* This end's port went down, or came back. */
 unsigned mpib_fence_health(struct mpib_fence *f, bool healthy);
-unsigned mpib_fence_drained(struct mpib_fence *f);
+unsigned mpib_fence_stopped(struct mpib_fence *f);
 unsigned mpib_fence_hold_over(struct mpib_fence *f);
 unsigned mpib_fence_probed(struct mpib_fence *f, bool ok);
 

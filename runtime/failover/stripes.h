@@ -37,7 +37,7 @@ static inline void mpib_stripes_post(struct mpib_stripes *c, uint8_t stripes,
 }
 
 /*
- * Both ends of rail are drained, and the receive bitmap says what the receiver
+ * Both ends of rail have stopped, and the receive bitmap says what the receiver
  * has: all of the slot (done), or the stripes in seen. Of the stripes that rail
  * carries, returns those that turn out to be placed; the others become lost.
  * held: also stripes that the rail acknowledged may become lost, for the client

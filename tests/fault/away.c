@@ -171,7 +171,7 @@ static void a_job_may_start_while_both_ends_lack_the_same_rail(void **state)
 	outlive(lost, MPIB_RAIL_SOUT);
 }
 
-/* Which has QPs of the lost rail to come, and none to be dirty or drained. */
+/* Which has QPs of the lost rail to come, and none to be dirty or stopped. */
 static void a_lane_that_is_short_of_a_rail_may_break(void **state)
 {
 	for (unsigned i = 0; i < 2; i++)

@@ -158,14 +158,14 @@ inline message(e, what, rl, num, has)
 }
 
 /* The fence's own steps of one rail at one end. */
-inline steps(e, rl, drained, has)
+inline steps(e, rl, flushed, has)
 {
 	if
 	:: (side_[e].r[rl].state == LIVE || side_[e].r[rl].state == PROBING) &&
 	   (side_[e].r[rl].err || hurt[rl]) ->
 		stop(e, rl);
 		tell(e, FENCE, rl, side_[e].r[rl].epoch, 0)
-	:: side_[e].r[rl].state == STOPPING && drained ->
+	:: side_[e].r[rl].state == STOPPING && flushed ->
 		tell(e, FENCED, rl, side_[e].r[rl].epoch, has);
 		side_[e].r[rl].state = STOPPED;
 		if
@@ -273,7 +273,7 @@ end:
 	:: d_step { nempty(link1) -> link1?kind, rl, ep, have;
 		message(1, kind, rl, ep, have);
 		rl = 0; ep = 0; have = 0 }
-	/* Drained: no completion waits, and in ERR none comes any more. */
+	/* Flushed: no completion waits, and in ERR none comes any more. */
 	:: atomic { steps(1, 0, (len(cq0) == 0), seen) }
 	:: atomic { steps(1, 1, (len(cq1) == 0), seen) }
 	:: d_step { nempty(cq0) -> see(cq0) }

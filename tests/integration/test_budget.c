@@ -217,7 +217,7 @@ static void many_lanes_at_rest_leave_room_for_others(void **state)
 }
 
 /* When all places are taken a probe has its own, and so has a lane's end. */
-static void a_full_cq_can_still_be_asked_and_drained(void **state)
+static void a_full_cq_can_still_be_asked_and_stopped(void **state)
 {
 	struct mpib_lane_qp *q;
 	bool killed = false;
@@ -335,7 +335,7 @@ const struct CMUnitTest test_list[] = {
 	pair_test(a_lane_at_rest_keeps_no_places),
 	pair_test(where_places_are_few_each_cts_is_signalled),
 	pair_test(many_lanes_at_rest_leave_room_for_others),
-	pair_test(a_full_cq_can_still_be_asked_and_drained),
+	pair_test(a_full_cq_can_still_be_asked_and_stopped),
 	pair_test(a_probe_is_counted_to_no_connection),
 	pair_test(a_lane_that_is_not_counted_is_not_shown_as_another),
 	pair_test(sums_that_do_not_fit_are_found),

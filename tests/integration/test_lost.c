@@ -215,7 +215,7 @@ static unsigned fill_queues(void)
 	return home;
 }
 
-static void a_rail_is_drained_though_its_queue_was_full(void **state)
+static void a_rail_stops_though_its_queue_was_full(void **state)
 {
 	struct mpib_lane *lane = settled_lane();
 	unsigned home = fill_queues();
@@ -232,7 +232,7 @@ static void a_rail_is_drained_though_its_queue_was_full(void **state)
 	lane->failover = false;
 }
 
-static void a_lane_is_drained_though_its_queue_was_full(void **state)
+static void a_lane_stops_though_its_queue_was_full(void **state)
 {
 	bool killed = false;
 
@@ -295,7 +295,7 @@ const struct CMUnitTest test_list[] = {
 	t(an_ack_does_not_only_go_with_cts_that_are_posted_again),
 	t(who_stops_waits_for_the_fence_of_a_rail_that_failed),
 	t(who_stops_does_not_wait_for_what_was_refused),
-	t(a_rail_is_drained_though_its_queue_was_full),
-	t(a_lane_is_drained_though_its_queue_was_full),
+	t(a_rail_stops_though_its_queue_was_full),
+	t(a_lane_stops_though_its_queue_was_full),
 	{ 0 },
 };

@@ -65,7 +65,7 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 	struct mpib_wr *w;
 
 	if (!(f->lane->open & bit)) {
-		f->wrote &= (uint8_t)~bit; /* the rail's fence drained it */
+		f->wrote &= (uint8_t)~bit; /* the rail's fence ended it */
 		return true;
 	}
 	/* An ack was told again behind the one in flight: when that one completes
@@ -115,7 +115,7 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	struct mpib_call *call;
 
 	/* On a rail being fenced old writes may still land. When the fence has
-	 * drained the rail, mpib_rail_on_bitmaps() calls this again. The client
+	 * stopped the rail, mpib_rail_on_bitmaps() calls this again. The client
 	 * does not wait for that. */
 	if (f->lane->fencing && !f->lane->broken) {
 		conn_fail_requests(f, f->stop_error);
@@ -162,7 +162,7 @@ static void on_stop(struct mpib_msg *msg)
 	}
 	TAILQ_INSERT_TAIL(&f->stops, call, link);
 	if (!f->stopping) {
-		mpib_cq_drain(f->shard); /* what has arrived counts */
+		mpib_cq_poll_all(f->shard); /* what has arrived counts */
 		f->stop_error = f->broken ? f->broken : call->status;
 		if (!f->is_sender)
 			conn_fail_requests(f, f->stop_error);

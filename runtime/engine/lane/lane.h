@@ -166,7 +166,7 @@ enum mpib_wr_kind {
 	MPIB_WR_OP, /* last of a chain: this rail's stripe of a send op */
 	MPIB_WR_CTS, /* a signalled CTS or end-to-end ack */
 	MPIB_WR_STOP, /* a stopping connection's last write on the rail */
-	MPIB_WR_DRAIN, /* the last WR of a QP in ERR, to be flushed */
+	MPIB_WR_LAST, /* the last WR of a QP in ERR, to be flushed */
 	MPIB_WR_REPLAY, /* last of a replay: send op number, stripes << 8 */
 	MPIB_WR_PROBE, /* empty write: does the QP carry? */
 	MPIB_WR_FLUSH, /* a READ of a loop-back QP; send op is the flush */
@@ -340,14 +340,14 @@ void mpib_ece_take(struct mpib_lane_qp *q,
 
 /* Shard, QPs in ERR: post the last WR of each; answer lane->kill as soon as all
  * WRs are flushed. */
-void mpib_lane_drain(struct mpib_lane *lane);
-void mpib_lane_check_drained(struct mpib_lane *lane);
+void mpib_lane_stop(struct mpib_lane *lane);
+void mpib_lane_check_stopped(struct mpib_lane *lane);
 /* Shard, QPs of the rail in ERR: post a last WR to each QP, whose completion
  * comes after those of all other WRs. False if one takes none: its queue is full
  * until completions are polled, or its device has gone, and what completes by then
  * must be enough. */
 bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
-bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail);
+bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail);
 
 /* qps.c: control thread, the QPs of one rail. */
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);

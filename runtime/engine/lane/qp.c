@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The QPs of a lane on the shard thread: probing, and draining QPs that are in ERR.
+ * The QPs of a lane on the shard thread: probing, and the last WR of those in ERR.
  */
 #include "engine/lane/lane.h"
 
@@ -23,7 +23,7 @@ bool mpib_qp_probe(struct mpib_lane_qp *q)
 static bool post_last(struct mpib_lane_qp *q)
 {
 	struct ibv_send_wr *bad, wr = {
-		.wr_id = mpib_wr_tag(MPIB_WR_DRAIN, 0, 0),
+		.wr_id = mpib_wr_tag(MPIB_WR_LAST, 0, 0),
 		.opcode = IBV_WR_RDMA_WRITE,
 		.send_flags = IBV_SEND_SIGNALED,
 	};
@@ -51,7 +51,7 @@ bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
 	return posted;
 }
 
-bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail)
+bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail)
 {
 	if (!(lane->held & mpib_rail_bit(rail)) || lane->shard->rail[rail].lost)
 		return true;
@@ -62,25 +62,25 @@ bool mpib_rail_drained(const struct mpib_lane *lane, unsigned rail)
 	return true;
 }
 
-void mpib_lane_drain(struct mpib_lane *lane)
+void mpib_lane_stop(struct mpib_lane *lane)
 {
 	bool posted = true;
 
 	for (unsigned r = 0; r < lane->rails; r++)
 		posted = mpib_rail_post_last(lane, r) && posted;
 	if (!posted)
-		mpib_cq_drain(lane->shard); /* the queue may be full */
-	mpib_lane_check_drained(lane);
+		mpib_cq_poll_all(lane->shard); /* the queue may be full */
+	mpib_lane_check_stopped(lane);
 }
 
-void mpib_lane_check_drained(struct mpib_lane *lane)
+void mpib_lane_check_stopped(struct mpib_lane *lane)
 {
 	struct mpib_call *kill = lane->kill;
 
 	if (!kill)
 		return;
 	for (unsigned r = 0; r < lane->rails; r++) {
-		if (mpib_rail_drained(lane, r))
+		if (mpib_rail_stopped(lane, r))
 			continue;
 		mpib_rail_post_last(lane, r);
 		return;

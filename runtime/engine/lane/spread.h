@@ -14,7 +14,7 @@
  * A stripe of at most one fragment goes as in split, and so does every stripe
  * on a rail with one QP. For the rest the lane has a virtual QP per rail
  * (mpib/vqp.h), which posts to the lane's own QPs: so CTS, small stripes and
- * fragments share the QPs' room, doorbells and drain. The IMM is the same in
+ * fragments share the QPs' room, doorbells and stop. The IMM is the same in
  * every mode, and has a record when the stripe was spread.
  *
  * On a dqplb lane the receiver knows an IMM that waits by its payload's length,

@@ -6,7 +6,7 @@
  * The control thread promises places when it creates what needs them: the
  * receives of a tenant, and per QP two places, for its last WR and for a probe.
  * Sends share the rest; no connection has a part of its own. So receives can
- * always be refilled, a lane can be drained and a probe be posted even while
+ * always be refilled, a lane can be stopped and a probe be posted even while
  * sends wait for room. Tenants and QPs that need more than three quarters of
  * the CQ are refused with a reason, and so is a tenant's lane that needs more
  * than a quarter of these (mpib_tenant_may_have()); the last places are root's.

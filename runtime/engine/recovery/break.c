@@ -74,7 +74,7 @@ static void on_kill(struct mpib_msg *msg)
 
 	mpib_lane_break(lane, -ECONNRESET, "lane to %s was closed", lane->peer);
 	lane->kill = call;
-	mpib_lane_drain(lane);
+	mpib_lane_stop(lane);
 }
 
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)

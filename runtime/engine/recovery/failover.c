@@ -102,7 +102,7 @@ static void failover_on_stopped(void *arg, int status)
 
 	(void)status;
 	if (!lane->ctl.over) {
-		unsigned actions = mpib_fence_drained(fence);
+		unsigned actions = mpib_fence_stopped(fence);
 
 		if (actions & MPIB_FENCE_ANSWER)
 			send_bitmaps(lane, job->rail, epoch, &job->bitmaps);

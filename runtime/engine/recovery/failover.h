@@ -22,8 +22,8 @@
 struct mpib_call;
 
 /*
- * What one end of a connection has received, as of when its end of the rail was
- * drained. A receiver says which slots have ended and which stripes it has of
+ * What one end of a connection has received, as of when its end of the rail
+ * stopped. A receiver says which slots have ended and which stripes it has of
  * the others; a sender says up to which slot it has CTS.
  */
 struct mpib_recv_bitmap {
@@ -37,7 +37,7 @@ struct mpib_recv_bitmap {
 
 enum mpib_rail_msg_type {
 	MPIB_RAIL_FENCE = 1,
-	MPIB_RAIL_FENCED, /* drained, with receive bitmaps; several messages,
+	MPIB_RAIL_FENCED, /* stopped, with receive bitmaps; several messages,
 			     the last one has more == 0 */
 	MPIB_RAIL_RECONNECT, /* info of this end's new QPs */
 	MPIB_RAIL_UP, /* the probes of this end succeeded */
@@ -104,7 +104,7 @@ struct mpib_rail_job {
 
 /* One rail of a lane, on the shard thread. */
 struct mpib_rail_stop {
-	struct mpib_call *drained; /* answered when the rail is drained */
+	struct mpib_call *stopped; /* answered when the rail has stopped */
 	struct mpib_call *probed; /* answered when all probes completed */
 	unsigned probes; /* without a completion yet */
 	uint64_t fault_ns; /* when the fault was found; 0: no fault */

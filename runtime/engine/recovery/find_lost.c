@@ -134,7 +134,7 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
 	/* The peer's bitmap may be many slots old, for the other rail goes on
 	 * meanwhile. A receiver without a bitmap had not started when the peer
-	 * drained; CTS that we have from it came later, by the other rail. */
+	 * stopped; CTS that we have from it came later, by the other rail. */
 	static const struct mpib_recv_bitmap not_started;
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->remote.id, false);

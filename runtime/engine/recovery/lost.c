@@ -3,7 +3,7 @@
  * A device context that is lost: the device failed or was removed, or its
  * completion queue overran. The context gives no completions any more, not even
  * of flushed WRs, so the shard does not wait for them: the rail counts as
- * drained at once. That is as safe as a flush: the peer's QPs, which are in ERR
+ * stopped at once. That is as safe as a flush: the peer's QPs, which are in ERR
  * before the peer answers the fence, refuse what this end still sends; what the
  * peer still sends finds no device here, or a QP in ERR. A device that hangs has
  * QPs that take what comes until it answers again: the peer sends nothing more
@@ -51,7 +51,7 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 			engine_conn_check_stopped(f);
 	}
 	mpib_rail_check_stopped(lane, r);
-	mpib_lane_check_drained(lane);
+	mpib_lane_check_stopped(lane);
 }
 
 static void on_lost(struct mpib_msg *msg)

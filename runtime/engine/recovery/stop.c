@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shard thread's part in stopping a rail of a lane and in starting it
- * again: post no more, drain the QPs, and in the very step in which the rail is
- * drained make the receive bitmaps. No completion of the rail counts after that
- * step, so the bitmaps stay true.
+ * again: post no more, have the last WR of each QP flushed, and in the very step in
+ * which the rail has stopped make the receive bitmaps. No completion of the rail
+ * counts after that step, so the bitmaps stay true.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -174,16 +174,16 @@ static void stop_bitmap(struct mpib_lane *lane, unsigned rail,
 
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail)
 {
-	struct mpib_call *call = lane->stop[rail].drained;
+	struct mpib_call *call = lane->stop[rail].stopped;
 	struct mpib_rail_job *job;
 
 	if (!call)
 		return;
-	if (!mpib_rail_drained(lane, rail)) {
+	if (!mpib_rail_stopped(lane, rail)) {
 		mpib_rail_post_last(lane, rail);
 		return;
 	}
-	lane->stop[rail].drained = NULL;
+	lane->stop[rail].stopped = NULL;
 	job = call->what;
 	stop_bitmap(lane, rail, &job->bitmaps);
 	lane->stop[rail].told = true;
@@ -213,11 +213,11 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	close_rail(lane, rail);
 	lane->fencing |= mpib_rail_bit(rail);
 	give_up_probes(lane, rail, -ECANCELED);
-	lane->stop[rail].drained = call;
+	lane->stop[rail].stopped = call;
 	/* A device that has gone takes no last WR: what has arrived counts. A queue
 	 * that is full takes one when its completions were polled. */
 	if (!mpib_rail_post_last(lane, rail))
-		mpib_cq_drain(lane->shard);
+		mpib_cq_poll_all(lane->shard);
 	mpib_rail_check_stopped(lane, rail);
 }
 

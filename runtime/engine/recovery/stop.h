@@ -26,7 +26,7 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 /* The rail is stuck and the lane has no other: the control thread fences it if the
  * peer has given a sign of life within so many ns. */
 void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail, uint64_t ns);
-/* After a completion: if the rail is drained now, answer its stop. */
+/* After a completion: if the rail has stopped now, answer its stop. */
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
 /* A probe of the rail completed; ok: without error. */
 void mpib_rail_probed(struct mpib_lane *lane, unsigned rail, bool ok);

@@ -202,12 +202,12 @@ sent_for(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 	}
 }
 
-/* The connection whose WR completed. Drains and probes are of a QP, not of a
+/* The connection whose WR completed. The last WR and probes are of a QP, not of a
  * connection. */
 __attribute__((always_inline)) static inline struct engine_conn *
 cq_sent_by(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
 {
-	if (kind == MPIB_WR_DRAIN || kind == MPIB_WR_PROBE)
+	if (kind == MPIB_WR_LAST || kind == MPIB_WR_PROBE)
 		return NULL;
 	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
 }
@@ -252,14 +252,14 @@ cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	if (f && !fenced)
 		sent_for(f, r, kind, wr_id, ok);
 	else if (f && kind == MPIB_WR_STOP)
-		/* The rail's drain will do. */
+		/* The rail's stop will do. */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (!q)
 		return;
-	if (q->lane->stop[r].drained)
+	if (q->lane->stop[r].stopped)
 		mpib_rail_check_stopped(q->lane, r);
 	if (q->lane->kill)
-		mpib_lane_check_drained(q->lane);
+		mpib_lane_check_stopped(q->lane);
 }
 
 /* Of a loop-back QP, which has no lane. The connection is there: it does not
@@ -354,7 +354,7 @@ int mpib_cq_turn(struct mpib_shard *s)
 	return s->engine->cfg.rails == 1 ? n : n + poll_rail(s, MPIB_RAIL_SUP);
 }
 
-void mpib_cq_drain(struct mpib_shard *s)
+void mpib_cq_poll_all(struct mpib_shard *s)
 {
 	for (int i = 0; i < 64 && mpib_cq_turn(s) > 0; i++)
 		;

@@ -12,7 +12,7 @@ static unsigned take(struct mpib_fence *f, enum mpib_fence_msg msg,
 	return actions;
 }
 
-static void a_fault_is_told_and_replayed_when_both_are_drained(void **state)
+static void a_fault_is_told_and_replayed_when_both_have_stopped(void **state)
 {
 	struct mpib_fence f;
 
@@ -20,7 +20,7 @@ static void a_fault_is_told_and_replayed_when_both_are_drained(void **state)
 	assert_int_equal(mpib_fence_fault(&f),
 			 MPIB_FENCE_STOP | MPIB_FENCE_TELL);
 	assert_int_equal(mpib_fence_fault(&f), 0);
-	assert_int_equal(mpib_fence_drained(&f), MPIB_FENCE_ANSWER);
+	assert_int_equal(mpib_fence_stopped(&f), MPIB_FENCE_ANSWER);
 	assert_int_equal(f.epoch, 0);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCED, 0),
 			 MPIB_FENCE_REPLAY | MPIB_FENCE_HOLD);
@@ -28,14 +28,14 @@ static void a_fault_is_told_and_replayed_when_both_are_drained(void **state)
 	assert_int_equal(f.state, MPIB_FENCE_DOWN);
 }
 
-static void nothing_is_replayed_before_this_end_is_drained(void **state)
+static void nothing_is_replayed_before_this_end_has_stopped(void **state)
 {
 	struct mpib_fence f;
 
 	mpib_fence_init(&f, true);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 0), MPIB_FENCE_STOP);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCED, 0), 0);
-	assert_int_equal(mpib_fence_drained(&f), MPIB_FENCE_ANSWER |
+	assert_int_equal(mpib_fence_stopped(&f), MPIB_FENCE_ANSWER |
 							 MPIB_FENCE_REPLAY |
 							 MPIB_FENCE_HOLD);
 }
@@ -47,7 +47,7 @@ static void both_ends_may_find_the_fault_at_once(void **state)
 	mpib_fence_init(&f, true);
 	mpib_fence_fault(&f);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 0), 0);
-	mpib_fence_drained(&f);
+	mpib_fence_stopped(&f);
 	take(&f, MPIB_FENCE_MSG_FENCED, 0);
 	assert_int_equal(f.epoch, 1);
 }
@@ -68,7 +68,7 @@ static void down(struct mpib_fence *f)
 {
 	mpib_fence_init(f, true);
 	mpib_fence_fault(f);
-	mpib_fence_drained(f);
+	mpib_fence_stopped(f);
 	take(f, MPIB_FENCE_MSG_FENCED, 0);
 }
 
@@ -108,7 +108,7 @@ static void a_fault_while_it_comes_back_ends_that_attempt(void **state)
 			 MPIB_FENCE_STOP | MPIB_FENCE_TELL);
 	/* The other end believed in it already. */
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_UP, 1), 0);
-	mpib_fence_drained(&f);
+	mpib_fence_stopped(&f);
 	take(&f, MPIB_FENCE_MSG_FENCED, 1);
 	assert_int_equal(f.epoch, 2);
 	assert_false(f.peer_up);
@@ -120,7 +120,7 @@ static void the_peer_may_give_up_what_this_end_has_not_begun(void **state)
 
 	down(&f);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 1), MPIB_FENCE_STOP);
-	assert_int_equal(mpib_fence_drained(&f), MPIB_FENCE_ANSWER);
+	assert_int_equal(mpib_fence_stopped(&f), MPIB_FENCE_ANSWER);
 }
 
 static void only_what_the_rail_carried_and_nobody_saw_is_lost(void **state)
@@ -190,8 +190,8 @@ static void an_imm_waits_for_what_it_covers_on_another_rail(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_fault_is_told_and_replayed_when_both_are_drained),
-	cmocka_unit_test(nothing_is_replayed_before_this_end_is_drained),
+	cmocka_unit_test(a_fault_is_told_and_replayed_when_both_have_stopped),
+	cmocka_unit_test(nothing_is_replayed_before_this_end_has_stopped),
 	cmocka_unit_test(both_ends_may_find_the_fault_at_once),
 	cmocka_unit_test(a_message_of_another_epoch_is_refused),
 	cmocka_unit_test(
