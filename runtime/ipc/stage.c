@@ -10,7 +10,7 @@
 
 #define AGAIN_MS 10 /* between two questions for a window that is refused */
 #define LARGER_MS 1000 /* the same, where a small one is there */
-#define WAITS 64 /* posts without room that cost as much as a whole window */
+#define WAITS 16 /* posts without room that cost as much as a whole window */
 
 static void push_part(struct mpib_conn *conn, struct mpib_request *r,
 		      const struct mpib_staging_chunk *p)
@@ -167,9 +167,7 @@ static uint32_t better(const struct mpib_conn *conn,
 {
 	const struct mpib_client *c = conn->client;
 
-	return r->n > 1 || conn->has_tags ||
-			       conn->window.moved + r->buf[0].size >=
-				       c->welcome.window
+	return r->n > 1 || conn->has_tags || conn->window.waits >= WAITS
 		       ? c->welcome.window
 		       : mpib_window_first(c);
 }
@@ -213,7 +211,7 @@ static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 	if (w->lost)
 		return 0; /* why the connection failed is still to come */
 	if (!used)
-		w->moved = 0;
+		w->waits = 0;
 	else if (w->size < better(conn, r) &&
 		 (need <= w->size || is_busy(conn)))
 		window_enlarge(conn, need);
@@ -323,7 +321,7 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 	conn->work++;
 	mpib_stage(conn);
 	if (r->staged && r->feeding)
-		conn->window.moved += conn->client->welcome.window / WAITS;
+		conn->window.waits++;
 	return 1;
 }
 

@@ -201,7 +201,6 @@ static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
 			return;
 		if (!conn->is_sender && arrived)
 			copy_out(conn, r, p, arrived);
-		conn->window.moved += arrived;
 		conn->window.lost |= is_failed(conn, r);
 		/* Release pairs with the acquire of who gives it back. */
 		if (!p->end && !conn->window.lost)

@@ -19,9 +19,9 @@
  * On the connection's thread, inside post and test.
  *
  * A connection begins with a small window: most carry little, and pages cost time
- * to make. It gets a whole one when it has moved as much as that holds, or waited
- * for room as long as making it takes; stage.c. Parts that are in the small one
- * then leave it in their turn.
+ * to make. It gets a whole one when its posts have waited for room as often as
+ * making it costs; stage.c. Parts that are in the small one then leave it in their
+ * turn.
  *
  * A window that nothing used for long is given back (mpib_windows_sweep()), by
  * any thread that holds the client's lock. So the connection's thread marks it
@@ -92,7 +92,7 @@ struct mpib_window {
 	uint32_t size;
 	uint32_t had; /* size of the largest so far */
 	uint64_t again_ms; /* no other is asked for before that */
-	uint64_t moved; /* bytes through it, and what waiting cost; stage.c */
+	uint32_t waits; /* posts that found no room in it; stage.c */
 	uint32_t waiting; /* parts with waits set */
 	/* A part of it ended with the connection: until that is closed the peer
 	 * may still write there, or a QP read it. So nothing else gets room. */
