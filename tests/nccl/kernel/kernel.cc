@@ -2,10 +2,9 @@
 #include "kernel.hpp"
 #include "functions.hpp"
 #include "standin.hpp"
+#include "task.hpp"
 
 #include <ctime>
-#include <sys/prctl.h>
-#include <thread>
 #include <vector>
 
 namespace
@@ -84,15 +83,16 @@ void stamp_all(Block &block, struct ncclDevProfiler *where, int type,
 // Sends and receives of a batch run at once, as warps of a block do.
 void run_pairs(Block &block, const std::vector<void *> &works)
 {
-	std::vector<std::thread> threads;
+	auto run = [&block](void *work) {
+		kernel::pair(block, *(const struct ncclDevWorkP2p *)work);
+	};
+	std::vector<kernel::Task> tasks;
 
-	for (void *work : works)
-		threads.emplace_back([&block, work] {
-			kernel::pair(block,
-				     *(const struct ncclDevWorkP2p *)work);
-		});
-	for (std::thread &thread : threads)
-		thread.join();
+	for (size_t i = 1; i < works.size(); i++)
+		tasks.emplace_back([run, work = works[i]] { run(work); });
+	run(works[0]);
+	for (kernel::Task &task : tasks)
+		task.join();
 }
 
 void run_coll(Block &block, struct ncclDevWorkColl *work,
@@ -124,8 +124,6 @@ void run_block(const Launch &launch, int id, int first)
 	auto *all = (struct ncclKernelCommAndChannels *)launch.args->comm;
 	Block block;
 
-	// Naps are as long as they say.
-	prctl(PR_SET_TIMERSLACK, 1000UL);
 	block.comm = &all->comm;
 	block.channel = &all->channels[id];
 	block.id = id;
@@ -160,12 +158,13 @@ void run_block(const Launch &launch, int id, int first)
 void kernel::run(const void *args)
 {
 	Launch launch = { (const struct ncclDevKernelArgs *)args };
-	std::vector<std::thread> blocks;
+	std::vector<Task> blocks;
 
 	for (int id = 0; id < MAXCHANNELS; id++)
 		if (launch.args->channelMask >> id & 1)
-			blocks.emplace_back(run_block, launch, id,
-					    (int)blocks.size());
-	for (std::thread &block : blocks)
+			blocks.emplace_back([=, first = (int)blocks.size()] {
+				run_block(launch, id, first);
+			});
+	for (Task &block : blocks)
 		block.join();
 }

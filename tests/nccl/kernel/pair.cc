@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Send and receive: each is a thread, since either may wait for what the other
-// rank does in the other direction.
+// Send and receive: at once, since either may wait for what the other rank does in
+// the other direction.
 #include "functions.hpp"
 #include "primitives.hpp"
 #include "standin.hpp"
+#include "task.hpp"
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
+#include <optional>
 
 #include "bitops.h"
 #include "collectives.h"
@@ -103,11 +104,14 @@ void kernel::pair(Block &block, const struct ncclDevWorkP2p &work)
 			memmove(receive.buffer, send.buffer, send.size);
 		return;
 	}
-	std::thread sender;
-	if (sends)
-		sender = std::thread([&] { run_half(block, send); });
+	std::optional<Task> sender;
+	// One chunk waits for no more than what was sent before.
+	if (sends && !send.registered && send.size <= send.chunk)
+		run_half(block, send);
+	else if (sends)
+		sender.emplace([&] { run_half(block, send); });
 	if (receives)
 		run_half(block, receive);
-	if (sends)
-		sender.join();
+	if (sender)
+		sender->join();
 }

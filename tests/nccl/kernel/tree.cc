@@ -2,10 +2,10 @@
 // Trees: sums go up while results come down, so the two are threads.
 #include "functions.hpp"
 #include "primitives.hpp"
+#include "task.hpp"
 
 #include <algorithm>
 #include <functional>
-#include <thread>
 
 namespace
 {
@@ -89,7 +89,7 @@ void kernel::tree(Block &block, struct ncclDevWorkColl *work,
 		root(block, part, setup, down, op);
 		return;
 	}
-	std::thread lower([&] { downward(block, part, setup, down, up, op); });
+	Task lower([&] { downward(block, part, setup, down, up, op); });
 	upward(block, part, setup, down, up, op);
 	lower.join();
 }

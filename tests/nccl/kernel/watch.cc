@@ -2,9 +2,12 @@
 #include "watch.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
+#include <atomic>
+#include <ctime>
+#include <linux/futex.h>
 #include <mutex>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <vector>
 
 namespace
@@ -15,8 +18,7 @@ struct Sleeper {
 	{
 	}
 	const std::function<bool()> &ready;
-	bool over = false;
-	std::condition_variable wake;
+	std::atomic<uint32_t> over{ 0 };
 };
 
 // Never destroyed: threads of NCCL outlive main().
@@ -32,33 +34,64 @@ Sleepers &sleepers()
 	return *only;
 }
 
+long futex(std::atomic<uint32_t> *word, int op, uint32_t value,
+	   const struct timespec *limit = nullptr)
+{
+	return syscall(SYS_futex, word, op, value, limit);
+}
+
+// Who is woken has the CPU at once, perhaps that of the waker: so first they leave
+// the list, and nobody is woken under the lock.
 void look()
 {
+	std::vector<Sleeper *> &all = sleepers().all;
 	std::unique_lock<std::mutex> guard(sleepers().lock, std::try_to_lock);
 
 	if (!guard)
 		return;
-	for (Sleeper *sleeper : sleepers().all)
-		if (!sleeper->over && sleeper->ready()) {
-			sleeper->over = true;
-			sleeper->wake.notify_one();
-		}
+	auto first = std::partition(all.begin(), all.end(),
+				    [](Sleeper *s) { return !s->ready(); });
+	std::vector<Sleeper *> woken(first, all.end());
+	all.erase(first, all.end());
+	guard.unlock();
+	for (Sleeper *sleeper : woken) {
+		// From here on it may have returned.
+		sleeper->over.store(1, std::memory_order_release);
+		futex(&sleeper->over, FUTEX_WAKE_PRIVATE, 1);
+	}
+}
+
+// False: a look has taken it.
+bool leave(Sleeper *sleeper)
+{
+	std::vector<Sleeper *> &all = sleepers().all;
+	std::lock_guard<std::mutex> guard(sleepers().lock);
+	auto place = std::find(all.begin(), all.end(), sleeper);
+
+	if (place == all.end())
+		return false;
+	all.erase(place);
+	return true;
 }
 
 } // namespace
 
 void kernel::watch(const std::function<bool()> &ready, unsigned int naps)
 {
-	std::vector<Sleeper *> &all = sleepers().all;
-	auto nap = std::chrono::microseconds(20ul << std::min(naps, 5u));
-	std::unique_lock<std::mutex> guard(sleepers().lock);
+	struct timespec nap = { 0, 20000L << std::min(naps, 10u) };
 	Sleeper self(ready);
+	{
+		std::lock_guard<std::mutex> guard(sleepers().lock);
 
-	if (ready())
+		if (ready())
+			return;
+		sleepers().all.push_back(&self);
+	}
+	futex(&self.over, FUTEX_WAIT_PRIVATE, 0, &nap);
+	if (self.over.load(std::memory_order_acquire) || leave(&self))
 		return;
-	all.push_back(&self);
-	self.wake.wait_for(guard, nap, [&] { return self.over; });
-	all.erase(std::find(all.begin(), all.end(), &self));
+	while (!self.over.load(std::memory_order_acquire))
+		futex(&self.over, FUTEX_WAIT_PRIVATE, 0);
 }
 
 // sched_yield() of NCCL and of all in this library, see library/CMakeLists.txt.
