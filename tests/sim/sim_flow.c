@@ -14,17 +14,18 @@
 static struct sim_rng chance;
 static uint64_t cut_until[SIM_NODES][SIM_NODES];
 static uint64_t dead_until[SIM_NODES][SIM_NETS];
-static uint64_t slow_until, slow_ns;
+static uint64_t slow_until, slow_ns, far_ns;
 static struct sim_flow *flows[FLOWS]; /* TCP's, for resets */
 
-void sim_net_seed(uint64_t seed)
+void sim_net_seed(uint64_t seed, uint64_t far)
 {
 	sim_rng_seed(&chance, seed, "network");
+	far_ns = far;
 }
 
 uint64_t sim_net_latency(void)
 {
-	uint64_t ns = 10 * SIM_US + sim_draw(&chance, 40 * SIM_US);
+	uint64_t ns = 10 * SIM_US + sim_draw(&chance, 40 * SIM_US) + far_ns;
 
 	if (sim_now < slow_until)
 		ns += sim_draw(&chance, slow_ns);

@@ -324,7 +324,7 @@ void sim_plan_print(const struct sim_plan *p)
 	fprintf(stderr,
 		"seed %llu: %u nodes (old: %#x), %u rails, %u ranks, %s%s; a "
 		"step <= %llu ns, a leap <= %llu to %llu ns, a rank's look after %llu us, "
-		"preempted 1 in %u\n ",
+		"preempted 1 in %u, peers %llu us away\n ",
 		(unsigned long long)p->seed, p->nodes, p->old_nodes, p->rails,
 		p->ranks,
 		p->hard ? "errors are allowed" : "no error is allowed",
@@ -332,7 +332,8 @@ void sim_plan_print(const struct sim_plan *p)
 		(unsigned long long)p->step_most,
 		(unsigned long long)p->leap_most,
 		(unsigned long long)p->leap_far,
-		(unsigned long long)p->look_most / 1000, p->preempt);
+		(unsigned long long)p->look_most / 1000, p->preempt,
+		(unsigned long long)p->far / 1000);
 	for (unsigned i = 0; i < p->args; i++)
 		fprintf(stderr, " %s", p->arg[i]);
 	fprintf(stderr, "%s%s%s%s%s%s%s\n", p->odd ? " node 0: " : "",

@@ -27,6 +27,7 @@
 #define SIM_REHEARSED_FROM 1795662800000
 #define SIM_PATIENT_FROM 1795676400000
 #define SIM_MODES_FROM 1795790000000
+#define SIM_FAR_FROM 1795800000000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -121,6 +122,7 @@ struct sim_plan {
 	bool refuses; /* who takes over gets no memory, or descriptor, once */
 	bool stalls; /* who takes over stops in the midst of it */
 	bool shares; /* operators give connections shares of their own */
+	uint64_t far; /* ns more that the peer links take */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];
 	struct sim_line_plan line[SIM_LINES];
 	struct sim_fault fault[SIM_FAULTS];

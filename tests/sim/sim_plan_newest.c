@@ -166,6 +166,17 @@ static void draw_modes(struct sim_plan *p)
 	}
 }
 
+/* What seeds before SIM_FAR_FROM do not have: a peer link may take longer than an
+ * end of a lane needs to connect its QPs. */
+static void draw_far(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "far");
+	if (sim_chance(&r, 3))
+		p->far = SIM_MS + sim_draw(&r, 60 * SIM_MS);
+}
+
 /* What seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
@@ -186,4 +197,6 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_patience(p);
 	if (p->seed >= SIM_MODES_FROM)
 		draw_modes(p);
+	if (p->seed >= SIM_FAR_FROM)
+		draw_far(p);
 }

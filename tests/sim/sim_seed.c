@@ -22,8 +22,9 @@
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
 /* The last write of a connection may be lost, and a device sends it again after 4.3 s
- * by default. */
-#define REST (6 * SIM_S)
+ * by default; a close waits for a silent peer as long as peer.silence says, at most
+ * 10 s. */
+#define REST (12 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two looks at them */
 
 static const struct sim_plan *plan;
@@ -108,7 +109,7 @@ static void seed_all(void)
 {
 	sim_tasks_seed(plan->seed);
 	sim_threads_seed(plan->seed);
-	sim_net_seed(plan->seed);
+	sim_net_seed(plan->seed, plan->far);
 	sim_hca_seed(plan->seed);
 	sim_hca_dmabuf(plan->gpus);
 	sim_agents_seed(plan);

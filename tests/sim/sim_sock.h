@@ -76,8 +76,9 @@ void sim_chunk_free(struct sim_chunk *c);
 /* sock closes: its ends of both directions. */
 void sim_flows_leave(struct sim_sock *sock);
 
+/* far: ns that everything takes beyond what is drawn. */
+void sim_net_seed(uint64_t seed, uint64_t far);
 /* The paths between nodes, for the plan of faults. */
-void sim_net_seed(uint64_t seed);
 void sim_net_cut(unsigned a, unsigned b, uint64_t until);
 /* What a sends to b. */
 void sim_net_half(unsigned a, unsigned b, uint64_t until);

@@ -181,6 +181,10 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	/* No traffic was disturbed by a try that failed. */
 	ctl->retry = ctl->cause == MPIB_CAUSE_PROBE ||
 		     (ctl->cause == MPIB_CAUSE_PEER && ctl->retry);
+	if (!ctl->retry)
+		ctl->tries = 0;
+	else if (ctl->tries < UINT8_MAX)
+		ctl->tries++;
 	ctl->failures += !ctl->retry && ctl->cause != MPIB_CAUSE_UPGRADE;
 	ctl->stopped_ns = now;
 	lane->ctl.last = (uint8_t)rail;
@@ -238,6 +242,9 @@ void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 
 	if (lane->ctl.over)
 		return;
+	/* Nothing but probes is posted yet. */
+	if (ctl->fence.state == MPIB_FENCE_PROBING && cause == MPIB_CAUSE_ERROR)
+		cause = MPIB_CAUSE_PROBE;
 	actions = mpib_fence_fault(&ctl->fence);
 	if (actions & MPIB_FENCE_STOP)
 		ctl->cause = (uint8_t)cause;

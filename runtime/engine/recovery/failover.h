@@ -70,9 +70,10 @@ struct mpib_rail_control {
 	uint64_t hold_until, probe_at, probe_until; /* 0: not set */
 	uint64_t stopped_ns, resumed_ns;
 	uint32_t failures; /* in a row, each soon after it came back */
+	uint8_t tries; /* in a row whose probes failed, here or at the peer */
 	uint8_t cause; /* enum mpib_rail_cause */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
-	bool retry; /* stopped because a probe failed, here or at the peer */
+	bool retry; /* the last of tries is why it stopped */
 	bool replaying; /* the shard has not let go of the old QPs */
 };
 
