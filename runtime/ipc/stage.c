@@ -167,7 +167,7 @@ static uint32_t better(const struct mpib_conn *conn,
 {
 	const struct mpib_client *c = conn->client;
 
-	return r->n > 1 || conn->has_tags || conn->window.waits >= WAITS
+	return r->n > 1 || conn->has_tags || conn->window.no_room >= WAITS
 		       ? c->welcome.window
 		       : mpib_window_first(c);
 }
@@ -211,7 +211,7 @@ static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 	if (w->lost)
 		return 0; /* why the connection failed is still to come */
 	if (!used)
-		w->waits = 0;
+		w->no_room = 0;
 	else if (w->size < better(conn, r) &&
 		 (need <= w->size || is_busy(conn)))
 		window_enlarge(conn, need);
@@ -321,7 +321,7 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 	conn->work++;
 	mpib_stage(conn);
 	if (r->staged && r->feeding)
-		conn->window.waits++;
+		conn->window.no_room++;
 	return 1;
 }
 

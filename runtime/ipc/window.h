@@ -92,7 +92,7 @@ struct mpib_window {
 	uint32_t size;
 	uint32_t had; /* size of the largest so far */
 	uint64_t again_ms; /* no other is asked for before that */
-	uint32_t waits; /* posts that found no room in it; stage.c */
+	uint32_t no_room; /* posts that found none in it; stage.c */
 	uint32_t waiting; /* parts with waits set */
 	/* A part of it ended with the connection: until that is closed the peer
 	 * may still write there, or a QP read it. So nothing else gets room. */

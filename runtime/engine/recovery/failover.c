@@ -183,7 +183,7 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 		     (ctl->cause == MPIB_CAUSE_PEER && ctl->retry);
 	if (!ctl->retry)
 		ctl->tries = 0;
-	else if (ctl->tries < UINT8_MAX)
+	else if (ctl->tries < MPIB_RAIL_TRIES)
 		ctl->tries++;
 	ctl->failures += !ctl->retry && ctl->cause != MPIB_CAUSE_UPGRADE;
 	ctl->stopped_ns = now;

@@ -62,6 +62,8 @@ struct mpib_recv_bitmaps {
 	uint32_t n, room;
 };
 
+#define MPIB_RAIL_TRIES 3 /* are counted, at most */
+
 /* One rail of a lane, on the control thread. */
 struct mpib_rail_control {
 	struct mpib_fence fence;

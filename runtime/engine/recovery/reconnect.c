@@ -18,10 +18,9 @@
 
 /* What arrives before the peer has connected its QPs too is lost, and a device sends it
  * again only after qp.timeout, by default longer than the try. The peer may have many
- * lanes to connect, or be far: so each try that fails leaves it twice as long, so often
- * at most. */
+ * lanes to connect, or be far: so each try that fails and counts leaves it twice as
+ * long. */
 #define CONNECTS_NS 20000000ull
-#define CONNECTS_GROWS 3
 /* A rail that carries nothing is tried so long, and so soon again: less than 2 s
  * after it carries again a try succeeds. */
 #define PROBE_NS 1250000000ull
@@ -284,15 +283,13 @@ static void on_probed(void *arg, int status)
 void mpib_rail_connect(struct mpib_lane *lane, unsigned rail)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
-	unsigned grows =
-		ctl->tries < CONNECTS_GROWS ? ctl->tries : CONNECTS_GROWS;
 	int rc = mpib_lane_connect_rail(lane, rail, &ctl->reconnect);
 
 	if (rc < 0) {
 		reconnect_refuse(lane, rail, "QPs cannot be connected", rc);
 		return;
 	}
-	ctl->probe_at = mpib_now_ns() + (CONNECTS_NS << grows);
+	ctl->probe_at = mpib_now_ns() + (CONNECTS_NS << ctl->tries);
 	ctl->probe_until = ctl->probe_at + PROBE_NS;
 	mpib_rail_arm(lane->shard->engine, ctl->probe_at);
 }

@@ -26,7 +26,7 @@ static struct nodes nodes;
 static struct traffic traffic;
 static uint64_t rng;
 
-/* Chunks of both ends that were acknowledged and asked for again. */
+/* Stripes of both ends that were acknowledged and asked for again. */
 static uint64_t acked_stripes(void)
 {
 	uint64_t n = 0;
