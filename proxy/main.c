@@ -7,12 +7,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/environ.h"
+#include "base/event.h"
 #include "base/log.h"
 #include "base/memseg.h"
 #include "config/options.h"
@@ -20,6 +22,7 @@
 #include "drop.h"
 #include "handover/guard.h"
 #include "handover/spawn.h"
+#include "notify.h"
 #include "proxy.h"
 #include "sandbox.h"
 
@@ -115,11 +118,50 @@ static void warn_of_holes(void)
 			  strerror(-rc));
 }
 
+static void drain_writers(void)
+{
+	mpib_log_drain();
+	mpib_events_drain();
+	mpib_notify_drain();
+}
+
+/* From now on, no write to a log, file or supervisor blocks the control thread. */
+static int start_writers(char *why)
+{
+	int rc = mpib_log_start();
+
+	if (rc == 0)
+		rc = mpib_events_start();
+	if (rc == 0)
+		rc = mpib_notify_start();
+	if (rc < 0)
+		return mpib_why_fail(why, rc,
+				     "start: no thread for the log: %s (raise "
+				     "the limit of processes, ulimit -u)",
+				     strerror(-rc));
+	atexit(drain_writers);
+	return 0;
+}
+
+/* Print the line that says that the proxy is ready, unless standard output has no
+ * room for it: its reader may be stuck. */
+static void print_ready(const char *ready)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	if (poll(&out, 1, 0) <= 0)
+		return;
+	printf("%s\n", ready);
+	fflush(stdout);
+}
+
 static int proxy_serve(struct mpib_proxy *p, int report)
 {
 	char why[MPIB_WHY_MAX], ready[900];
-	int rc = mpib_proxy_start(p, why);
+	int rc = start_writers(why);
 
+	if (rc == 0)
+		rc = mpib_proxy_start(p, why);
 	if (rc < 0)
 		return proxy_fail(report,
 				  p->misconfigured ? EXIT_CONFIG : EXIT_FAILURE,
@@ -132,8 +174,7 @@ static int proxy_serve(struct mpib_proxy *p, int report)
 	if (report >= 0) {
 		mpib_daemon_report(report, 0, ready);
 	} else {
-		printf("%s\n", ready);
-		fflush(stdout);
+		print_ready(ready);
 	}
 	return proxy_run(p);
 }

@@ -6,8 +6,27 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
+
+#include "base/writer.h"
+
+#define DRAIN_MS 1000u
+
+/* sd_notify() blocks while systemd does not read its socket. */
+static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
+
+int mpib_notify_start(void)
+{
+	return mpib_writer_start(&writer);
+}
+
+static void notify_write(const void *text, size_t len)
+{
+	(void)len;
+	sd_notify(0, text);
+}
 
 void mpib_notify(const char *fmt, ...)
 {
@@ -17,12 +36,18 @@ void mpib_notify(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	sd_notify(0, text);
+	mpib_writer_put(&writer, notify_write, text, strlen(text) + 1);
+}
+
+void mpib_notify_drain(void)
+{
+	mpib_writer_drain(&writer, DRAIN_MS);
 }
 
 void mpib_notify_main(pid_t pid)
 {
 	mpib_notify("MAINPID=%d", (int)pid);
+	mpib_notify_drain();
 	/* This process ends now and must not be the main process any more when
 	 * it does, or systemd would stop the service. */
 	sd_notify_barrier(0, 5000000);
@@ -47,6 +72,15 @@ int mpib_activation_socket(void)
 }
 
 #else
+
+int mpib_notify_start(void)
+{
+	return 0;
+}
+
+void mpib_notify_drain(void)
+{
+}
 
 void mpib_notify_main(pid_t pid)
 {

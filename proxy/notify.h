@@ -10,6 +10,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+/* Have a thread send notifications from now on, so that a systemd that is stuck
+ * blocks nothing. Call it after the last fork(). 0 or -errno. */
+int mpib_notify_start(void);
+/* Wait until all are sent, at most 1 s: before the process ends. */
+void mpib_notify_drain(void);
+
 /* Send lines as of sd_notify(3), such as "STOPPING=1". */
 void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -11,6 +11,7 @@
 
 #include "agent/agent.h"
 #include "base/event.h"
+#include "base/log.h"
 #include "handover/source.h"
 #include "notify.h"
 #include "peer/broker.h"
@@ -307,6 +308,7 @@ int mpib_start_next(struct mpib_proxy *p, char *why)
 		rc = mpib_takeover_state(p, why);
 	if (rc < 0) {
 		mpib_takeover_refuse(t, why);
+		mpib_log_drain();
 		_exit(EXIT_FAILURE);
 	}
 	return start_go_on(p, why);

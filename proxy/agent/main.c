@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -248,6 +249,8 @@ int main(int argc, char **argv)
 		return MPIB_EXIT_OK;
 	if (mpib_agent_start(&run.agent, o.dir, o.user, 0, why) < 0)
 		return agent_fail(MPIB_EXIT_FAILED, why);
+	atexit(mpib_log_drain);
+	mpib_log_start(); /* without a thread, lines are written at once */
 	run.agent.taken = on_taken;
 	run.agent.ctx = &run;
 	return agent_serve(&run);

@@ -13,6 +13,7 @@
 #include "agent/agent.h"
 #include "base/clock.h"
 #include "base/closer.h"
+#include "base/event.h"
 #include "base/log.h"
 #include "engine/handover/handover.h"
 #include "handover/channel.h"
@@ -138,6 +139,8 @@ static void source_leave(struct mpib_upgrade *u)
 	int status = EXIT_SUCCESS;
 
 	mpib_notify_main(u->pid);
+	mpib_log_drain();
+	mpib_events_drain();
 	mpib_handover_tell(u->proxy, u->pid);
 	pass_signals(u);
 	if (mpib_closers_leave(u->guard[1])) {

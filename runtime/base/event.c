@@ -12,11 +12,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/writer.h"
+
+#define DRAIN_MS 1000u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mpib_event journal[MPIB_EVENTS]; /* at seq % MPIB_EVENTS */
 static uint64_t newest, oldest = 1; /* numbers that there are; 0, 1: none */
 static int file = -1; /* where each event is kept, too */
+static struct mpib_writer writer = MPIB_WRITER_INIT(writer); /* of the file */
 
 /* What users may still tell; the one that told nothing for longest makes room. */
 static struct event_user {
@@ -78,28 +82,57 @@ static int event_write(int fd, const struct mpib_event *e)
 	return n < 0 ? -errno : -ENOSPC;
 }
 
-/* The caller holds the lock. */
-static void event_keep(const struct mpib_event *e)
-{
-	int rc = file >= 0 ? event_write(file, e) : 0;
+/* An event on its way to the file that was open when it happened. */
+struct event_job {
+	int fd;
+	struct mpib_event event;
+};
 
-	if (rc == 0)
+/* Give up the file if it is still fd, which could not be written. */
+static void event_file_lost(int fd, int rc)
+{
+	bool lost;
+
+	pthread_mutex_lock(&lock);
+	lost = file == fd;
+	if (lost)
+		file = -1;
+	pthread_mutex_unlock(&lock);
+	if (!lost)
 		return;
-	close(file);
-	file = -1;
+	close(fd);
 	mpib_warn("events are not kept in their file any more: %s (they are "
 		  "counted from 1 after a restart)",
 		  strerror(-rc));
 }
 
-/* The caller holds the lock. */
-static void event_add(const struct mpib_event *e)
+static void event_job_write(const void *data, size_t len)
 {
-	struct mpib_event *to = &journal[++newest % MPIB_EVENTS];
+	struct event_job job;
+	int rc;
 
-	*to = *e;
-	to->seq = newest;
-	event_keep(to);
+	(void)len;
+	memcpy(&job, data, sizeof(job));
+	rc = event_write(job.fd, &job.event);
+	if (rc < 0)
+		event_file_lost(job.fd, rc);
+}
+
+/* Have e written to the file. An event that is dropped leaves a gap, and a restart
+ * continues after the newest event in the file. */
+static void event_keep(int fd, const struct mpib_event *e)
+{
+	struct event_job job = { .fd = fd };
+
+	event_clean(&job.event, e);
+	mpib_writer_put(&writer, event_job_write, &job, sizeof(job));
+}
+
+/* Add e to the journal and number it. The caller holds the lock. */
+static void event_add(struct mpib_event *e)
+{
+	e->seq = ++newest;
+	journal[newest % MPIB_EVENTS] = *e;
 }
 
 static struct event_user *event_user_of(uint32_t uid)
@@ -175,7 +208,7 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 		.ns = a->ns,
 		.bytes = a->bytes,
 	};
-	int saved = errno;
+	int saved = errno, fd;
 	size_t at;
 	va_list ap;
 
@@ -190,11 +223,14 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	va_end(ap);
 	snprintf(e.peer, sizeof(e.peer), "%s", a->peer ? a->peer : "");
 	snprintf(e.kind, sizeof(e.kind), "%s", kind);
-	mpib_log_event(level, e.kind, e.text);
+	mpib_log_event(level, kind, e.text);
 
 	pthread_mutex_lock(&lock);
 	event_add(&e);
+	fd = file;
 	pthread_mutex_unlock(&lock);
+	if (fd >= 0)
+		event_keep(fd, &e);
 	errno = saved;
 }
 
@@ -378,4 +414,14 @@ int mpib_events_file(const char *path, bool fresh)
 	pthread_mutex_unlock(&lock);
 	free(own);
 	return fd < 0 ? fd : 0;
+}
+
+int mpib_events_start(void)
+{
+	return mpib_writer_start(&writer);
+}
+
+void mpib_events_drain(void)
+{
+	mpib_writer_drain(&writer, DRAIN_MS);
 }

@@ -72,6 +72,12 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
  */
 int mpib_events_file(const char *path, bool fresh);
 
+/* Have a thread write the file from now on, so that a disk that hangs blocks no other
+ * thread. Call it after the last fork(). 0 or -errno. */
+int mpib_events_start(void);
+/* Wait until the file has all events, at most 1 s: before the process ends. */
+void mpib_events_drain(void);
+
 /* Serialize the journal for a hand-over. Unpacking puts the events of this
  * process behind those unpacked and renumbers them, so it must be done before
  * anybody reads the journal. */

@@ -3,14 +3,37 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/writer.h"
+
+/* Lines of one kind: so many at once, then one per LOG_REFILL_NS. */
+#define LOG_BURST 200u
+#define LOG_REFILL_NS 100000000ull
+#define LOG_DRAIN_MS 1000u
+
+/* Limits the lines of one format string, so that a peer or client that causes the
+ * same warning again and again cannot fill the disk. Formats that hash alike share
+ * a limit. */
+struct log_limit {
+	uint32_t used; /* lines of the burst that are not yet refilled */
+	uint32_t dropped; /* lines since the last that was written */
+	uint64_t since_ns; /* when used was last reduced */
+};
+
+static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct log_limit limits[512];
+static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
 static _Atomic int threshold = MPIB_LOG_INFO;
 static mpib_log_sink *custom_sink;
 static bool json;
@@ -149,14 +172,97 @@ static void json_line(enum mpib_log_level level, const char *kind,
 	snprintf(buf + at, len - at, "\"}");
 }
 
-static void log_line(enum mpib_log_level level, const char *kind,
-		     const char *text)
-{
+/* A line in the writer's queue. */
+struct log_entry {
+	enum mpib_log_level level;
 	char line[2100];
+};
 
+/* Format a line. Returns the bytes of *e that are used. */
+static size_t log_entry(struct log_entry *e, enum mpib_log_level level,
+			const char *kind, const char *text)
+{
+	e->level = level;
 	if (json)
-		json_line(level, kind, text, line, sizeof(line));
-	(custom_sink ? custom_sink : stderr_sink)(level, json ? line : text);
+		json_line(level, kind, text, e->line, sizeof(e->line));
+	else
+		snprintf(e->line, sizeof(e->line), "%s", text);
+	return offsetof(struct log_entry, line) + strlen(e->line) + 1;
+}
+
+static void log_write(const void *data, size_t len)
+{
+	mpib_log_sink *sink = custom_sink ? custom_sink : stderr_sink;
+	uint64_t lost = mpib_writer_lost(&writer);
+	struct log_entry e;
+	char text[128];
+
+	if (lost) {
+		snprintf(text, sizeof(text),
+			 "%llu log lines lost: they were not read in time",
+			 (unsigned long long)lost);
+		log_entry(&e, MPIB_LOG_WARN, NULL, text);
+		sink(e.level, e.line);
+	}
+	memcpy(&e, data, len);
+	sink(e.level, e.line);
+}
+
+/* Whether the limit leaves room for one more line with this key, the address of a
+ * string. *dropped: how many lines were dropped since the last. */
+static bool log_may(const char *key, uint32_t *dropped)
+{
+	uint64_t hash = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
+	struct log_limit *limit = &limits[hash >> 55];
+	uint64_t now = mpib_now_ns(), refilled;
+	bool may;
+
+	pthread_mutex_lock(&limits_lock);
+	refilled = (now - limit->since_ns) / LOG_REFILL_NS;
+	if (refilled >= limit->used) {
+		limit->used = 0;
+		limit->since_ns = now;
+	} else {
+		limit->used -= (uint32_t)refilled;
+		limit->since_ns += refilled * LOG_REFILL_NS;
+	}
+	may = limit->used < LOG_BURST;
+	limit->used += may;
+	limit->dropped += !may;
+	*dropped = may ? limit->dropped : 0;
+	limit->dropped -= *dropped;
+	pthread_mutex_unlock(&limits_lock);
+	return may;
+}
+
+static void log_line(enum mpib_log_level level, const char *key,
+		     const char *kind, const char *text)
+{
+	char note[64];
+	struct log_entry e;
+	uint32_t dropped;
+	size_t len;
+
+	if (!log_may(key, &dropped))
+		return;
+	if (dropped) {
+		snprintf(note, sizeof(note), "dropped %u lines like the next",
+			 dropped);
+		len = log_entry(&e, level, NULL, note);
+		mpib_writer_put(&writer, log_write, &e, len);
+	}
+	len = log_entry(&e, level, kind, text);
+	mpib_writer_put(&writer, log_write, &e, len);
+}
+
+int mpib_log_start(void)
+{
+	return mpib_writer_start(&writer);
+}
+
+void mpib_log_drain(void)
+{
+	mpib_writer_drain(&writer, LOG_DRAIN_MS);
 }
 
 void mpib_log(enum mpib_log_level level, const char *fmt, ...)
@@ -172,7 +278,7 @@ void mpib_log(enum mpib_log_level level, const char *fmt, ...)
 	errno = saved;
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	log_line(level, NULL, text);
+	log_line(level, fmt, NULL, text);
 	errno = saved;
 }
 
@@ -182,6 +288,6 @@ void mpib_log_event(enum mpib_log_level level, const char *kind,
 	int saved = errno;
 
 	if (level <= log_level())
-		log_line(level, kind, text);
+		log_line(level, kind, kind, text);
 	errno = saved;
 }

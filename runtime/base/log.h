@@ -37,7 +37,19 @@ bool mpib_log_is_json(void);
  * other threads log. */
 void mpib_log_set_sink(mpib_log_sink *sink);
 
-/* Any thread. Keeps errno, so %m may follow a failed call. */
+/*
+ * Have a thread write the lines from now on, so that a reader of stderr that is
+ * stuck blocks no other thread. Lines that find no room in its queue are dropped,
+ * and their number is logged. Call it after the last fork(). 0 or -errno.
+ */
+int mpib_log_start(void);
+/* Wait until all lines are written, at most 1 s: before the process ends. */
+void mpib_log_drain(void);
+
+/*
+ * Any thread. Keeps errno, so %m may follow a failed call. A format string may give
+ * 200 lines at once and then 10 a second; what is more is dropped and counted.
+ */
 void mpib_log(enum mpib_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/log.h: lines as JSON, which jansson reads, whatever a text holds. */
+/* base/log.h: lines as JSON, which jansson reads, whatever a text holds; a limit for
+ * lines that repeat. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -10,11 +11,26 @@
 #include "test.h"
 
 static char last[4096];
+static unsigned lines;
+static uint64_t now_ns = 1000000000;
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts);
+int __real_clock_gettime(clockid_t clock, struct timespec *ts);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	if (clock != CLOCK_MONOTONIC)
+		return __real_clock_gettime(clock, ts);
+	ts->tv_sec = (time_t)(now_ns / 1000000000);
+	ts->tv_nsec = (long)(now_ns % 1000000000);
+	return 0;
+}
 
 static void keep(enum mpib_log_level level, const char *line)
 {
 	(void)level;
 	snprintf(last, sizeof(last), "%s", line);
+	lines++;
 }
 
 static const char *field(const char *key)
@@ -81,6 +97,7 @@ static void what_is_no_utf8_is_replaced(void **state)
 			text[0] = (char)a;
 			text[1] = (char)b;
 			text[2] = (char)(0x80 | (a & 0x3f));
+			now_ns += 1000000000;
 			mpib_info("%s", text);
 			assert_non_null(field("text"));
 		}
@@ -101,6 +118,35 @@ static void a_long_text_is_cut_and_still_an_object(void **state)
 	assert_int_equal(strlen(field("text")), 1023);
 }
 
+static void flood(unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		mpib_warn("peer %u misbehaves", i);
+}
+
+/* A peer that causes a warning for each of its messages fills no disk. */
+static void a_flood_of_one_warning_is_cut(void **state)
+{
+	mpib_log_set_json(false);
+	now_ns += 1000000000000;
+	lines = 0;
+	flood(1000000);
+	assert_int_equal(lines, 200);
+	assert_string_equal(last, "peer 199 misbehaves");
+	mpib_warn("another warning");
+	assert_string_equal(last, "another warning");
+	assert_int_equal(lines, 201);
+
+	/* A second later ten more, and how many there were. */
+	now_ns += 1000000000;
+	flood(1000);
+	assert_int_equal(lines, 201 + 1 + 10);
+	now_ns += 1000000000000;
+	flood(1);
+	assert_int_equal(lines, 212 + 2);
+	assert_string_equal(last, "peer 0 misbehaves");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +155,7 @@ int main(void)
 		cmocka_unit_test(an_event_has_its_kind),
 		cmocka_unit_test(what_is_no_utf8_is_replaced),
 		cmocka_unit_test(a_long_text_is_cut_and_still_an_object),
+		cmocka_unit_test(a_flood_of_one_warning_is_cut),
 	};
 
 	mpib_log_set_sink(keep);
