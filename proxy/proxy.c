@@ -16,6 +16,7 @@
 #include "base/event.h"
 #include "notify.h"
 #include "peer/broker.h"
+#include "sockets.h"
 #include "start.h"
 #include "verbs/hca/hca.h"
 
@@ -192,6 +193,7 @@ static void on_status(void *arg)
 
 	uint64_t next = 10 * MPIB_SEC, watchdog = mpib_watchdog();
 
+	mpib_sockets_check(p);
 	mpib_notify("WATCHDOG=1\nSTATUS=%u rails, %u clients",
 		    mpib_config_rail_total(&p->cfg), p->clients.usage.attached);
 	if (watchdog && watchdog / 2 < next)

@@ -336,6 +336,51 @@ static bool rundir_replaced(const struct mpib_rundir *rd)
 	       (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev);
 }
 
+/* Whether name, in the directory dir or of dir, is the file of fd. */
+static bool is_same(int fd, int dir, const char *name)
+{
+	struct stat ours, there;
+
+	return fstat(fd, &ours) == 0 &&
+	       fstatat(dir, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       ours.st_ino == there.st_ino && ours.st_dev == there.st_dev;
+}
+
+bool mpib_rundir_is_whole(const struct mpib_rundir *rd)
+{
+	return is_same(rd->dir, AT_FDCWD, rd->path) &&
+	       is_same(rd->lock, rd->dir, LOCK);
+}
+
+int mpib_rundir_renew(struct mpib_rundir *rd, const char *group, char *why)
+{
+	struct mpib_rundir again;
+	int rc = mpib_rundir_open(&again, rd->path, group, why);
+
+	if (rc < 0)
+		return rc;
+	rundir_release(rd);
+	*rd = again;
+	return 0;
+}
+
+bool mpib_rundir_has(const struct mpib_rundir *rd, const char *name)
+{
+	struct stat st;
+
+	return fstatat(rd->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool mpib_rundir_has_admin(const struct mpib_rundir *rd)
+{
+	char path[MPIB_ADMIN_PATH_MAX], sock[sizeof(path) + 16];
+
+	if (!mpib_admin_dir(rd->path, path, sizeof(path)))
+		return false;
+	snprintf(sock, sizeof(sock), "%s/" MPIB_ADMIN_SOCK, path);
+	return access(sock, F_OK) == 0;
+}
+
 /* Remove the admin socket, and its directory where that is permitted. */
 static void clear_admin(const struct mpib_rundir *rd)
 {

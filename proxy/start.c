@@ -17,6 +17,7 @@
 #include "peer/broker.h"
 #include "rails/describe.h"
 #include "rails/numa.h"
+#include "sockets.h"
 
 static bool start_cpus_near(int node, cpu_set_t *cpus)
 {
@@ -107,30 +108,6 @@ static void fill_view(struct mpib_proxy *p)
 	}
 }
 
-static int listen_all(struct mpib_proxy *p, char *why)
-{
-	p->control = mpib_activation_socket();
-	p->activated = p->control >= 0;
-	if (!p->activated)
-		p->control = mpib_rundir_listen(&p->rundir, MPIB_CONTROL_SOCK,
-						SOCK_SEQPACKET, why);
-	if (p->control < 0)
-		return p->control;
-	p->stats_fd = mpib_rundir_listen(&p->rundir, MPIB_STATS_SOCK,
-					 SOCK_STREAM, why);
-	if (p->stats_fd < 0)
-		return p->stats_fd;
-	p->metrics_fd = mpib_rundir_listen(&p->rundir, MPIB_METRICS_SOCK,
-					   SOCK_STREAM, why);
-	if (p->metrics_fd < 0)
-		return p->metrics_fd;
-	p->admin_fd = mpib_rundir_listen_admin(&p->rundir, why);
-	if (p->admin_fd < 0)
-		mpib_warn("%s; until then nothing can be changed by mpibctl",
-			  why);
-	return 0;
-}
-
 static int open_clients(struct mpib_proxy *p, char *why)
 {
 	int rc = proxy_clients_init(&p->clients, &p->loop, p->engine, p->broker,
@@ -219,7 +196,7 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 	if (rc == 0)
 		rc = open_parts(p, why);
 	if (rc == 0)
-		rc = listen_all(p, why);
+		rc = mpib_sockets_open(p, why);
 	if (rc == 0)
 		rc = open_clients(p, why);
 	if (rc == 0)

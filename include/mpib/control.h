@@ -69,6 +69,10 @@ struct mpib_ctl_error {
 	char why[240];
 };
 
+/* The process only asks whether it could attach now. The proxy checks and reserves
+ * what an attach needs, answers with a header alone, and hangs up. */
+#define MPIB_HELLO_PROBE 1u
+
 struct mpib_ctl_hello {
 	struct mpib_ctl_header h;
 	uint32_t version;
@@ -77,7 +81,7 @@ struct mpib_ctl_hello {
 	char name[64]; /* the client's name in tools; a label, not trusted */
 	/* May be left out, and is 0 then. */
 	uint32_t device; /* whose shards and rails the client is to use */
-	uint32_t rsvd;
+	uint32_t flags; /* MPIB_HELLO_PROBE */
 	char label[64]; /* "slurm 1234.0", "pod NAME"; a label, not trusted */
 };
 

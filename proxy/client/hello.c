@@ -225,6 +225,26 @@ static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
 	       proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 0);
 }
 
+/* Answer a process that asks whether it could attach. Makes what a client has of its
+ * own, which proxy_client_drop() frees, and leaves nothing in the engine. */
+static void hello_probe(struct proxy_client *s,
+			const struct mpib_ctl_header *ask)
+{
+	struct mpib_ctl_header answer = { .type = ask->type,
+					  .id = ask->id,
+					  .len = sizeof(answer) };
+	int rc = make_segments(s);
+
+	if (rc < 0)
+		proxy_client_refuse(s, ask, rc,
+				    "the proxy cannot serve another client: %s "
+				    "(see its limits: LimitNOFILE, LimitAS, "
+				    "LimitFSIZE)",
+				    strerror(-rc));
+	else
+		proxy_client_send(s, &answer, NULL, 0);
+}
+
 void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
@@ -258,6 +278,11 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 		take_text(s->label, hello->label, ' ');
 	if (!hello_admit(s, m, device))
 		goto err_drop;
+	if (m->len >= sizeof(*hello) && hello->flags & MPIB_HELLO_PROBE) {
+		hello_probe(s, &m->h);
+		proxy_client_drop(s, "it asked whether it could attach");
+		return;
+	}
 	rc = hello_attach(s, device);
 	if (rc < 0) {
 		why = mpib_engine_last_error(all->engine, rc);

@@ -47,6 +47,7 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 	const char *remedy = "start mpib-proxy, or name its run directory by "
 			     "-s or MPIB_RUN_DIR";
 
+	d->absent = error == ENOENT || error == ECONNREFUSED;
 	if (error == EACCES)
 		remedy = "adduser USER mpib, or the group that owns it, then "
 			 "log in again";
@@ -55,7 +56,7 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 }
 
 /* Connect to the socket at path: fd or -errno. */
-static int dial_one(const char *path)
+static int dial_one(const char *path, int type)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	struct timeval limit = { .tv_sec = PATIENCE_S };
@@ -64,7 +65,7 @@ static int dial_one(const char *path)
 	if (strlen(path) >= sizeof(sun.sun_path))
 		return -ENAMETOOLONG;
 	memcpy(sun.sun_path, path, strlen(path) + 1);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
@@ -135,7 +136,7 @@ static int dial_admin(struct mpib_dial *d, const char *run_dir)
 	if (!run_dir || !mpib_admin_dir(run_dir, dir, sizeof(dir)))
 		return -ENOENT;
 	snprintf(d->path, sizeof(d->path), "%s/" MPIB_ADMIN_SOCK, dir);
-	return dial_one(d->path);
+	return dial_one(d->path, SOCK_STREAM);
 }
 
 /* Read the greeting of fd, which d takes over. */
@@ -173,12 +174,19 @@ static int dial_insist(struct mpib_dial *d, int rc, dial_step *step, void *ctx)
 		mpib_dial_close(d);
 		d->gone = false;
 		usleep(PAUSE_US);
-		fd = dial_one(d->path);
+		fd = dial_one(d->path, SOCK_STREAM);
 		rc = fd < 0 ? dial_unreachable(d, -fd) : dial_begin(d, fd);
 		if (rc == MPIB_EXIT_OK && step)
 			rc = step(d, ctx);
 	}
 	return rc;
+}
+
+static int dial_too_long(struct mpib_dial *d)
+{
+	return dial_fail(d, MPIB_EXIT_NO_PROXY,
+			 "run directory: its path is too long (name it by -s "
+			 "or MPIB_RUN_DIR)");
 }
 
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
@@ -189,15 +197,59 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 	fd = dial_admin(d, run_dir);
 	if (fd < 0 &&
 	    !mpib_dial_path(run_dir, MPIB_STATS_SOCK, d->path, sizeof(d->path)))
-		return dial_fail(
-			d, MPIB_EXIT_NO_PROXY,
-			"run directory: its path is too long (name it by -s "
-			"or MPIB_RUN_DIR)");
+		return dial_too_long(d);
 	if (fd < 0)
-		fd = dial_one(d->path);
+		fd = dial_one(d->path, SOCK_STREAM);
 	if (fd < 0)
 		return dial_unreachable(d, -fd);
 	return dial_insist(d, dial_begin(d, fd), NULL, NULL);
+}
+
+/* Read the answer to the HELLO of mpib_dial_probe(). */
+static int probe_answer(struct mpib_dial *d, int fd)
+{
+	union {
+		struct mpib_ctl_header h;
+		struct mpib_ctl_error error;
+	} answer = { 0 };
+	ssize_t n = recv(fd, &answer, sizeof(answer), 0);
+
+	if (n < (ssize_t)sizeof(answer.h))
+		return dial_fail(d, MPIB_EXIT_NO_PROXY,
+				 "%s: the proxy %s (see the log of mpib-proxy)",
+				 d->path,
+				 n < 0 && errno == EAGAIN ? "does not answer"
+							  : "hung up");
+	if (answer.h.status == 0)
+		return MPIB_EXIT_OK;
+	answer.error.why[sizeof(answer.error.why) - 1] = '\0';
+	return dial_fail(d, MPIB_EXIT_FAILED, "%s: %s", d->path,
+			 answer.error.why);
+}
+
+int mpib_dial_probe(struct mpib_dial *d, const char *run_dir)
+{
+	struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+		.pid = (uint32_t)getpid(),
+		.flags = MPIB_HELLO_PROBE,
+		.name = "mpibctl",
+	};
+	int fd, rc;
+
+	*d = (struct mpib_dial){ 0 };
+	if (!mpib_dial_path(run_dir, MPIB_CONTROL_SOCK, d->path,
+			    sizeof(d->path)))
+		return dial_too_long(d);
+	fd = dial_one(d->path, SOCK_SEQPACKET);
+	if (fd < 0)
+		return dial_unreachable(d, -fd);
+	/* If the proxy hung up, its answer says why. */
+	send(fd, &hello, sizeof(hello), MSG_NOSIGNAL);
+	rc = probe_answer(d, fd);
+	close(fd);
+	return rc;
 }
 
 void mpib_dial_close(struct mpib_dial *d)

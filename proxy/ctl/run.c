@@ -311,8 +311,10 @@ int mpib_ctl_metrics(const struct mpib_ctl_call *call)
 int mpib_ctl_ping(const struct mpib_ctl_call *call)
 {
 	struct mpib_dial d;
-	int rc = mpib_dial_open(&d, call->run_dir);
+	int rc = mpib_dial_probe(&d, call->run_dir);
 
+	if (rc == MPIB_EXIT_OK)
+		rc = mpib_dial_open(&d, call->run_dir);
 	if (rc != MPIB_EXIT_OK)
 		return mpib_ctl_fail(rc, d.why);
 	if (call->fields || call->json)

@@ -82,6 +82,8 @@ static void doctor_examine(struct mpib_doctor *d, bool strict)
 	};
 	struct mpib_dial dial;
 
+	d->attach = mpib_dial_probe(&dial, d->run_dir);
+	snprintf(d->attach_why, sizeof(d->attach_why), "%s", dial.why);
 	mpib_dial_path(d->run_dir, MPIB_STATS_SOCK, d->socket,
 		       sizeof(d->socket));
 	d->reached = mpib_dial_open(&dial, d->run_dir);
@@ -93,6 +95,7 @@ static void doctor_examine(struct mpib_doctor *d, bool strict)
 		d->reached = mpib_dial_read(&dial, "rails", &d->rails);
 	if (d->reached == MPIB_EXIT_OK)
 		d->reached = mpib_dial_read(&dial, "lanes", &d->lanes);
+	d->absent = dial.absent;
 	snprintf(d->why, sizeof(d->why), "%s", dial.why);
 	mpib_dial_close(&dial);
 	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)

@@ -28,6 +28,9 @@ struct mpib_doctor {
 	char socket[128]; /* path of the stats socket */
 	int reached; /* exit status of asking the proxy */
 	char why[MPIB_DIAL_WHY];
+	bool absent; /* no proxy runs there */
+	int attach; /* exit status of asking whether a process could attach */
+	char attach_why[MPIB_DIAL_WHY];
 };
 
 /* Add a finding. fix is what the user can do, or NULL. */

@@ -9,23 +9,28 @@
 
 #include "doctor/doctor.h"
 
-void mpib_check_socket(struct mpib_doctor *d)
+/* why is "what: why (remedy)": take it apart. */
+static void find_failed(struct mpib_doctor *d, char *why)
 {
-	char *remedy;
+	char *remedy = strrchr(why, '(');
 
-	if (d->reached == MPIB_EXIT_OK) {
-		mpib_find(d, MPIB_OK, "socket", NULL,
-			  "%s: pid %" PRIu64 " answers", d->socket,
-			  mpib_json_num(d->greeting, "pid"));
-		return;
-	}
-	/* d->why is "what: why (remedy)": take it apart. */
-	remedy = strrchr(d->why, '(');
 	if (remedy) {
 		*remedy++ = '\0';
 		remedy[strcspn(remedy, ")")] = '\0';
 	}
-	mpib_find(d, MPIB_FAIL, "socket", remedy, "%s", d->why);
+	mpib_find(d, MPIB_FAIL, "socket", remedy, "%s", why);
+}
+
+void mpib_check_socket(struct mpib_doctor *d)
+{
+	if (d->reached != MPIB_EXIT_OK) {
+		find_failed(d, d->why);
+		return;
+	}
+	mpib_find(d, MPIB_OK, "socket", NULL, "%s: pid %" PRIu64 " answers",
+		  d->socket, mpib_json_num(d->greeting, "pid"));
+	if (d->attach != MPIB_EXIT_OK)
+		find_failed(d, d->attach_why);
 }
 
 void mpib_check_versions(struct mpib_doctor *d)

@@ -161,7 +161,7 @@ void mpib_check_settings(struct mpib_doctor *d)
 	FILE *out = NULL;
 	int status = -1, rc;
 
-	if (d->reached == MPIB_EXIT_OK)
+	if (!d->absent)
 		return;
 	rc = settings_spawn(d, &pid, &out);
 	while (rc == 0 && fgets(line, sizeof(line), out))

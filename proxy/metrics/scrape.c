@@ -177,6 +177,11 @@ int mpib_scrapes_open(struct mpib_gather *g, int fd, struct mpib_scrapes **sock)
 	return 0;
 }
 
+struct mpib_acceptor *mpib_scrapes_acceptor(struct mpib_scrapes *sock)
+{
+	return sock ? &sock->acceptor : NULL;
+}
+
 void mpib_scrapes_close(struct mpib_scrapes *sock)
 {
 	mpib_acceptor_close(&sock->acceptor);

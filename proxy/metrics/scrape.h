@@ -15,6 +15,8 @@ struct mpib_scrapes;
  * keeps fd and closes it. 0 or -errno. */
 int mpib_scrapes_open(struct mpib_gather *g, int fd,
 		      struct mpib_scrapes **sock);
+/* The acceptor of the socket; NULL if sock is NULL. */
+struct mpib_acceptor *mpib_scrapes_acceptor(struct mpib_scrapes *sock);
 /* Drop all readers. Call before mpib_gather_stop(). */
 void mpib_scrapes_close(struct mpib_scrapes *sock);
 

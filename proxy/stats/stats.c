@@ -279,6 +279,16 @@ int mpib_stats_open(struct mpib_gather *gather, int fd, int admin_fd,
 	return 0;
 }
 
+struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats, bool admin)
+{
+	struct stats_door *door;
+
+	if (!stats)
+		return NULL;
+	door = admin ? &stats->admin_door : &stats->door;
+	return door->stats ? &door->acceptor : NULL;
+}
+
 void mpib_stats_close(struct mpib_stats *stats)
 {
 	mpib_acceptor_close(&stats->door.acceptor);

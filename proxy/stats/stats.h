@@ -25,6 +25,9 @@ struct mpib_stats;
 int mpib_stats_open(struct mpib_gather *gather, int fd, int admin_fd,
 		    const struct mpib_view *view,
 		    const struct mpib_admin *admin, struct mpib_stats **stats);
+/* The acceptor of one of the two sockets; NULL if stats is NULL, or there is no admin
+ * socket. */
+struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats, bool admin);
 /* Hang up on all readers and free stats. Call before mpib_gather_stop(). */
 void mpib_stats_close(struct mpib_stats *stats);
 

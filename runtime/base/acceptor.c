@@ -2,8 +2,10 @@
 #include "base/acceptor.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/closer.h"
 #include "base/log.h"
@@ -112,6 +114,16 @@ void mpib_acceptor_close(struct mpib_acceptor *a)
 {
 	mpib_timer_disarm(a->loop, &a->pause);
 	mpib_loop_del(a->loop, &a->watch);
+}
+
+int mpib_acceptor_renew(struct mpib_acceptor *a, int fd)
+{
+	int rc;
+
+	mpib_acceptor_close(a);
+	rc = dup3(fd, a->fd, O_CLOEXEC) < 0 ? -errno : mpib_acceptor_open(a);
+	close(fd);
+	return rc;
 }
 
 uid_t mpib_accepted_uid(int fd)

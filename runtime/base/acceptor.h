@@ -46,6 +46,10 @@ void mpib_acceptor_pause(struct mpib_acceptor *a, uint64_t ns);
 void mpib_acceptor_resume(struct mpib_acceptor *a);
 void mpib_acceptor_close(struct mpib_acceptor *a);
 
+/* Take callers of the listening socket fd instead, which is closed; its place is that
+ * of the old one, which keeps its number. 0 or -errno. */
+int mpib_acceptor_renew(struct mpib_acceptor *a, int fd);
+
 /* The user at the other end of a Unix socket; -1: it is not known. */
 uid_t mpib_accepted_uid(int fd);
 

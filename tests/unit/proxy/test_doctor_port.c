@@ -123,6 +123,7 @@ static struct mpib_doctor absent(const char *script)
 {
 	struct mpib_doctor d = { .sysfs = scratch,
 				 .reached = MPIB_EXIT_NO_PROXY,
+				 .absent = true,
 				 .findings = json_array() };
 	static char path[300];
 

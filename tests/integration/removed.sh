@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# removed.sh BUILD: somebody removes the control socket, all sockets, or the whole run
+# directory of a proxy that serves. Then mpibctl ping and doctor say that no process
+# can attach, and soon one can again, while a job goes on.
+set -uo pipefail
+build=$(realpath "$1")
+. "$(dirname "$0")/../support/nodes.sh"
+
+pair_start
+pair_traffic 1
+
+attaches() {
+	ctl ping >"$dir/ping" 2>&1
+}
+# not_attached: a rank could not attach, and both commands say so.
+not_attached() {
+	! attaches && has 'proxy.sock' <"$dir/ping" &&
+		! ctl doctor --quiet >"$dir/doctor" 2>&1 &&
+		has 'FAIL.*\(proxy\|stats\).sock' <"$dir/doctor"
+}
+# removed WHAT PATH...: the proxy looks every 10 s, perhaps just after the removal,
+# which is then tried again.
+removed() {
+	local what=$1 tries
+	shift
+	for tries in 1 2 3 4 5; do
+		rm -rf "$@"
+		not_attached && break
+		[ "$tries" -lt 5 ] || fail "$what: ping and doctor say:" \
+			"$(cat "$dir/ping" "$dir/doctor")"
+	done
+	await attaches || fail "$what: not made again: $(cat "$dir/ping")"
+	"$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
+		--nodes "$dir/n0,$dir/n1" --min 64K --max 64K --iters 2 \
+		>"$dir/again" 2>&1 || fail "$what: $(cat "$dir/again")"
+}
+removed "the control socket" "$dir/n0/proxy.sock"
+removed "all sockets" "$dir/n0"/*.sock "$dir/n0.admin"
+removed "the run directory" "$dir/n0"
+[ "$(cat "$dir/n0/proxy.pid")" = "${pids[0]}" ] || fail "proxy.pid is wrong"
+"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n0" \
+	--sout "soft:$net.31" --sup "soft:$net.41" >"$dir/second" 2>&1 &&
+	fail "a second proxy serves the same directory"
+has "already runs there, pid ${pids[0]}" <"$dir/second" ||
+	fail "the second proxy says: $(cat "$dir/second")"
+ctl events | has "proxy.sock was removed from" || fail "no event: $(ctl events)"
+lives "${pids[perf]}" || fail "the job ended: $(cat "$dir/perf")"
+exit "$failed"
