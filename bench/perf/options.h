@@ -44,6 +44,7 @@ struct perf_env {
 	const char *value;
 };
 
+#define PERF_DEVICES_MAX 16
 #define PERF_DEV_NEAR (-1) /* a node's ranks take turns at the devices */
 #define PERF_DEV_ALL (-2) /* so do the connections of each rank */
 

@@ -117,6 +117,7 @@ static bool start_plugin(struct perf_rank *r)
 			 r->plug.name);
 		snprintf(w->dev_name, sizeof(w->dev_name), "%s",
 			 r->plug.dev_name);
+		w->devices = r->plug.devices;
 		w->abi = r->plug.abi;
 		w->speed = r->plug.speed;
 		w->max_recvs = r->plug.max_recvs;

@@ -47,7 +47,7 @@ struct perf_world {
 	_Atomic bool enough; /* SIGINT: end a steady run */
 	_Atomic bool more; /* set by rank 0: the run continues */
 	char plugin_name[32], dev_name[128];
-	int abi, speed, max_recvs;
+	int abi, speed, max_recvs, devices;
 	_Atomic unsigned told; /* wrong messages reported */
 	struct perf_result *result; /* [row * nranks + rank] */
 	struct perf_handle *handle; /* [(to * nranks + from) * channels + c] */

@@ -134,14 +134,15 @@ static json_t *view_rail(const struct mpib_view *v, unsigned r)
 
 	inet_ntop(AF_INET6, n->gid.raw, gid, sizeof(gid));
 	o = json_pack(
-		"{ss ss ss ss ss ss sb sI sI ss sI sI sI sI sI}", "name",
+		"{ss ss ss ss ss ss sb sb sI sI ss sI sI sI sI sI}", "name",
 		mpib_rail_name(r % v->snap->rails), "net", d->net ? d->net : "",
 		"label", d->label, "device", d->name, "provider", d->provider,
 		"state", n->up ? "active" : "down", "drained", n->drained,
-		"speed_mbps", (json_int_t)n->speed_mbps, "mtu",
-		(json_int_t)(n->mtu ? 128 << n->mtu : 0), "gid", gid, "qps",
-		(json_int_t)n->qps, "srq_posted", (json_int_t)n->srq_posted,
-		"srq_low", (json_int_t)v->cfg->engine.srq_low, "srq_high",
+		"standby", d->standby, "speed_mbps", (json_int_t)n->speed_mbps,
+		"mtu", (json_int_t)(n->mtu ? 128 << n->mtu : 0), "gid", gid,
+		"qps", (json_int_t)n->qps, "srq_posted",
+		(json_int_t)n->srq_posted, "srq_low",
+		(json_int_t)v->cfg->engine.srq_low, "srq_high",
 		(json_int_t)v->cfg->engine.srq_high, "expected_mbps",
 		(json_int_t)v->cfg->expected_gbps * 1000);
 	add_counters(o, n);

@@ -24,6 +24,7 @@
 #define LATENCY_ITERS 500
 #define SPEED_BYTES (4 << 20)
 #define SPEED_SECONDS 1.0
+#define PAIR_S 60 /* for a device, beside the times of its tests */
 
 /* Run a test of the two hosts. False after a line on stderr. */
 static bool test_pair(const struct perf_options *opt, const char *const host[2],
@@ -32,8 +33,10 @@ static bool test_pair(const struct perf_options *opt, const char *const host[2],
 	struct perf_hub *h = perf_hub_new(opt);
 	bool ok = h != NULL;
 
-	if (h)
+	if (h) {
 		h->quiet = true;
+		h->device = (uint32_t)v->device;
+	}
 	for (int i = 0; ok && i < 2; i++) {
 		int fd = perf_link_dial(host[i], opt->port, 0);
 
@@ -47,6 +50,7 @@ static bool test_pair(const struct perf_options *opt, const char *const host[2],
 		for (int i = 0; i < 2; i++) {
 			v->rails[i] = h->node[i].rails;
 			v->speed_mbps[i] = h->node[i].info.speed;
+			v->devices[i] = h->node[i].info.devices;
 		}
 	}
 	perf_hub_free(h);
@@ -79,12 +83,37 @@ static void judge_pair(const struct perf_options *opt,
 	v->busbw = row.busbw;
 }
 
-/* The test of a pair in a process of its own, which writes its verdict to the
- * pipe. The pipe's end to read, or -1. */
-static int fork_pair(const struct perf_options *opt, struct perf_verdict v)
+/* Test each device that both hosts have, and write its verdict to fd. */
+static int judge_devices(const struct perf_options *opt,
+			 const char *const host[2],
+			 const struct perf_verdict *pair, int fd)
 {
-	const char *const host[2] = { opt->hosts[v.host[0]],
-				      opt->hosts[v.host[1]] };
+	int devices = 1;
+
+	for (int i = 0; i < devices; i++) {
+		struct perf_verdict v = *pair;
+
+		v.device = i;
+		/* A host that answers no more must not keep the others waiting. */
+		alarm(PAIR_S +
+		      (unsigned)(2 * (opt->timeout + opt->steady_seconds)));
+		judge_pair(opt, host, &v);
+		if (v.ran)
+			devices = v.devices[0] < v.devices[1] ? v.devices[0]
+							      : v.devices[1];
+		if (write(fd, &v, sizeof(v)) != sizeof(v))
+			return 1;
+	}
+	return 0;
+}
+
+/* The tests of a pair in a process of its own, which writes its verdicts to the
+ * pipe. The pipe's end to read, or -1. */
+static int fork_pair(const struct perf_options *opt,
+		     const struct perf_verdict *v)
+{
+	const char *const host[2] = { opt->hosts[v->host[0]],
+				      opt->hosts[v->host[1]] };
 	pid_t parent = getpid(), pid;
 	int pipes[2];
 
@@ -96,8 +125,7 @@ static int fork_pair(const struct perf_options *opt, struct perf_verdict v)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
 			_exit(1);
-		judge_pair(opt, host, &v);
-		_exit(write(pipes[1], &v, sizeof(v)) != sizeof(v));
+		_exit(judge_devices(opt, host, v, pipes[1]));
 	}
 	close(pipes[1]);
 	if (pid > 0)
@@ -107,16 +135,23 @@ static int fork_pair(const struct perf_options *opt, struct perf_verdict v)
 	return -1;
 }
 
-/* A verdict fits into a pipe whole, so one read has it or nothing. */
-static void fetch(int fd, struct perf_verdict *v)
+/* Read the verdicts on a pair into v, at least one, which says that the test failed if
+ * none came. A verdict fits into a pipe whole, so one read has it or nothing. Returns
+ * the place behind the last. */
+static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
+				  struct perf_verdict *v)
 {
-	struct perf_verdict got;
+	struct perf_verdict *first = v;
 
-	_Static_assert(sizeof(got) <= PIPE_BUF, "a pipe takes it whole");
-	if (fd >= 0 && read(fd, &got, sizeof(got)) == sizeof(got))
-		*v = got;
+	_Static_assert(sizeof(*v) <= PIPE_BUF, "a pipe takes it whole");
+	while (fd >= 0 && v - first < PERF_DEVICES_MAX &&
+	       read(fd, v, sizeof(*v)) == sizeof(*v))
+		v++;
 	if (fd >= 0)
 		close(fd);
+	if (v == first)
+		*v++ = *pair;
+	return v;
 }
 
 /* Round-robin by the circle method: host 0 stays, the others turn. With an odd
@@ -129,10 +164,12 @@ static void pair_of(int n, int round, int k, int *a, int *b)
 	*b = (round + m - k) % m;
 }
 
-/* Run one round, one pair after the other if serial. */
+/* Run one round, one pair after the other if serial. Adds to *pairs how many, and returns
+ * the place behind the last verdict. */
 static struct perf_verdict *play(const struct perf_options *opt, int round,
-				 struct perf_verdict *v)
+				 struct perf_verdict *v, int *pairs)
 {
+	struct perf_verdict pair[PERF_NODES_MAX];
 	int n = opt->nhosts, fd[PERF_NODES_MAX], count = 0;
 
 	for (int k = 0; k < (n + 1) / 2; k++) {
@@ -141,34 +178,38 @@ static struct perf_verdict *play(const struct perf_options *opt, int round,
 		pair_of(n, round, k, &a, &b);
 		if (a >= n || b >= n)
 			continue;
-		v[count].host[0] = a < b ? a : b;
-		v[count].host[1] = a < b ? b : a;
-		fd[count] = fork_pair(opt, v[count]);
+		pair[count] = (struct perf_verdict){
+			.host = { a < b ? a : b, a < b ? b : a },
+			.device = -1,
+		};
+		fd[count] = fork_pair(opt, &pair[count]);
 		if (opt->serial)
-			fetch(fd[count], &v[count]);
+			v = fetch(fd[count], &pair[count], v);
 		count++;
 	}
 	for (int i = 0; !opt->serial && i < count; i++)
-		fetch(fd[i], &v[i]);
+		v = fetch(fd[i], &pair[i], v);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
-	return v + count;
+	*pairs += count;
+	return v;
 }
 
 int perf_check(const struct perf_options *opt)
 {
-	int n = opt->nhosts, pairs = n * (n - 1) / 2, rc;
-	struct perf_verdict *v = calloc((size_t)pairs, sizeof(*v)), *end = v;
+	int n = opt->nhosts, pairs = n * (n - 1) / 2, done = 0, rc;
+	struct perf_verdict *v =
+		calloc((size_t)pairs * PERF_DEVICES_MAX, sizeof(*v));
+	struct perf_verdict *end = v;
 
 	if (!v)
 		return perf_bad("check: no memory for %d pairs", pairs) != 0;
 	for (int round = 0; round < n + n % 2 - 1; round++) {
-		end = play(opt, round, end);
+		end = play(opt, round, end, &done);
 		if (n > 2)
-			fprintf(stderr, "check: %d of %d pairs\n",
-				(int)(end - v), pairs);
+			fprintf(stderr, "check: %d of %d pairs\n", done, pairs);
 	}
-	rc = perf_verdict_report(opt, v, pairs);
+	rc = perf_verdict_report(opt, v, (int)(end - v));
 	free(v);
 	return rc;
 }

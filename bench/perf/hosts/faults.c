@@ -38,7 +38,8 @@ static double rails_speed(const struct perf_rails *rails)
 	for (int i = 0; i < rails->n; i++) {
 		if (rails->rail[i].soft)
 			return 0;
-		sum += (double)rails->rail[i].speed_mbps / 8e3;
+		if (!rails->rail[i].standby)
+			sum += (double)rails->rail[i].speed_mbps / 8e3;
 	}
 	return sum;
 }
@@ -79,6 +80,7 @@ static void judge_rails(const struct perf_options *opt,
 			add(list, "%s: rail %s (%s) is down", host, name,
 			    rails->rail[i].device);
 		else if (rails->n > 1 && all > 0 && !rails->rail[i].soft &&
+			 !rails->rail[i].standby &&
 			 (double)rails->rail[i].tx_bytes <
 				 IDLE * all / rails->n)
 			add(list, "%s: rail %s (%s) carries next to nothing",
@@ -102,6 +104,11 @@ int perf_verdict_faults(const struct perf_options *opt,
 		add(&list, "the test failed (see the line before)");
 		return list.n;
 	}
+	if (v->device == 0 && v->devices[0] != v->devices[1])
+		add(&list,
+		    "%s has %d devices and %s %d: the others are not tested",
+		    opt->hosts[v->host[0]], v->devices[0],
+		    opt->hosts[v->host[1]], v->devices[1]);
 	if (v->wrong)
 		add(&list, "%llu messages came wrong",
 		    (unsigned long long)v->wrong);

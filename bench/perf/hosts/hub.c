@@ -20,6 +20,7 @@ struct perf_hub *perf_hub_new(const struct perf_options *opt)
 
 	if (h) {
 		h->n = opt->nnodes;
+		h->device = PERF_SETUP_OWN;
 		h->node = calloc((size_t)h->n, sizeof(*h->node));
 		h->w = perf_world_new(opt, -1);
 	}
@@ -75,7 +76,7 @@ int perf_hub_greet(struct perf_hub *h, int fd, int i)
 
 	if (rc == 0) {
 		memcpy(&hello, m.data, sizeof(hello));
-		hello.host[sizeof(hello.host) - 1] = '\0';
+		perf_link_clean(hello.host, sizeof(hello.host));
 		free(m.data);
 		rc = known(h, &hello, i);
 	}
@@ -110,8 +111,15 @@ static int failed(struct perf_hub *h, int i, const char *why, int rc)
 
 static int keep_handles(struct perf_hub *h, const struct perf_msg *m)
 {
+	const struct perf_options *opt = &h->w->opt;
 	size_t add = m->len / sizeof(*h->handle);
+	size_t most = (size_t)opt->nranks * (size_t)opt->nranks *
+		      (size_t)opt->channels;
 
+	if (add == 0)
+		return 0;
+	if (add > most - h->nhandle)
+		return -EPROTO;
 	if (h->nhandle + add > h->room) {
 		size_t room = 2 * (h->nhandle + add);
 		void *more = realloc(h->handle, room * sizeof(*h->handle));
@@ -149,6 +157,28 @@ static int hand_around(struct perf_hub *h)
 	}
 	free(part);
 	return rc;
+}
+
+static void keep_info(struct perf_info *info, const struct perf_msg *m)
+{
+	memcpy(info, m->data, sizeof(*info));
+	perf_link_clean(info->plugin, sizeof(info->plugin));
+	perf_link_clean(info->device, sizeof(info->device));
+	if (info->devices < 1 || info->devices > PERF_DEVICES_MAX)
+		info->devices = 1;
+}
+
+static void keep_rails(struct perf_rails *rails, const struct perf_msg *m)
+{
+	memcpy(rails, m->data, sizeof(*rails));
+	if (rails->n < 0 || rails->n > PERF_RAILS)
+		rails->n = 0;
+	for (int i = 0; i < rails->n; i++) {
+		perf_link_clean(rails->rail[i].name,
+				sizeof(rails->rail[i].name));
+		perf_link_clean(rails->rail[i].device,
+				sizeof(rails->rail[i].device));
+	}
 }
 
 static int keep_result(struct perf_hub *h, int i, const struct perf_msg *m)
@@ -254,7 +284,7 @@ static int heard(struct perf_hub *h, int i)
 	if (rc < 0)
 		return failed(h, i, strerror(-rc), rc);
 	if (m.type == PERF_INFO && m.len == sizeof(node->info)) {
-		memcpy(&node->info, m.data, sizeof(node->info));
+		keep_info(&node->info, &m);
 	} else if (m.type == PERF_HANDLES) {
 		rc = keep_handles(h, &m);
 	} else if (m.type == PERF_RESULT) {
@@ -264,7 +294,7 @@ static int heard(struct perf_hub *h, int i)
 		node->arrived = true;
 		rc = pass(h);
 	} else if (m.type == PERF_BYE && m.len == sizeof(node->rails)) {
-		memcpy(&node->rails, m.data, sizeof(node->rails));
+		keep_rails(&node->rails, &m);
 		node->bye = true;
 	} else if (m.type == PERF_FAIL) {
 		rc = failed(h, i, m.data, -EREMOTEIO);
@@ -283,7 +313,7 @@ static int start(struct perf_hub *h)
 	int rc;
 
 	for (int i = 0; i < h->n; i++) {
-		perf_setup_make(&setup, &h->w->opt, i);
+		perf_setup_make(&setup, &h->w->opt, i, h->device);
 		rc = perf_link_send(h->node[i].fd, PERF_SETUP, &setup,
 				    sizeof(setup));
 		if (rc < 0)

@@ -26,6 +26,8 @@ struct perf_hub {
 	int barriers; /* passed by all */
 	int reported; /* rows */
 	bool quiet; /* no report while it runs */
+	uint32_t
+		device; /* that the nodes are to use; PERF_SETUP_OWN at first */
 	struct perf_handle_msg *handle; /* until they are handed around */
 	size_t nhandle, room;
 };

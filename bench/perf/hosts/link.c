@@ -9,11 +9,12 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "perf/options.h"
 
-/* A peer that stops in the middle of a message for so long is gone. */
+/* How long a message may take from its first byte to its last. */
 #define HALF_MESSAGE_S 30
 
 struct head {
@@ -52,11 +53,21 @@ static int send_all(int fd, const void *data, size_t len)
 	return 0;
 }
 
-static int recv_all(int fd, void *data, size_t len)
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static int recv_all(int fd, void *data, size_t len, double until)
 {
 	char *at = data;
 
 	while (len > 0) {
+		if (now_s() > until)
+			return -ETIMEDOUT;
 		ssize_t n = recv(fd, at, len, 0);
 
 		if (n < 0 && errno == EINTR)
@@ -83,10 +94,21 @@ int perf_link_send(int fd, enum perf_msg_type type, const void *data,
 	return rc < 0 || len == 0 ? rc : send_all(fd, data, len);
 }
 
+void perf_link_clean(char *text, size_t size)
+{
+	size_t i;
+
+	for (i = 0; i + 1 < size && text[i]; i++)
+		text[i] = (char)(text[i] >= ' ' && text[i] <= '~' ? text[i]
+								  : '?');
+	text[i] = '\0';
+}
+
 int perf_link_recv(int fd, struct perf_msg *m)
 {
+	double until = now_s() + HALF_MESSAGE_S;
 	struct head head;
-	int rc = recv_all(fd, &head, sizeof(head));
+	int rc = recv_all(fd, &head, sizeof(head), until);
 
 	m->data = NULL;
 	if (rc < 0)
@@ -99,13 +121,15 @@ int perf_link_recv(int fd, struct perf_msg *m)
 	m->data = malloc((size_t)head.len + 1);
 	if (!m->data)
 		return -ENOMEM;
-	rc = recv_all(fd, m->data, head.len);
+	rc = recv_all(fd, m->data, head.len, until);
 	if (rc < 0) {
 		free(m->data);
 		m->data = NULL;
 		return rc;
 	}
 	m->data[head.len] = '\0';
+	if (m->type == PERF_FAIL)
+		perf_link_clean(m->data, (size_t)m->len + 1);
 	return 0;
 }
 

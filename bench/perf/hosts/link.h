@@ -15,7 +15,7 @@
 
 #define PERF_LINK_MAGIC 0x6d70696270657266ull
 /* Raised with any change of a message or of struct perf_result. */
-#define PERF_LINK_PROTO 1
+#define PERF_LINK_PROTO 2
 /* The longest message: the results and handles of a node fit. */
 #define PERF_LINK_MAX (64u << 20)
 
@@ -40,7 +40,7 @@ struct perf_hello {
 };
 
 struct perf_info {
-	int32_t abi, speed, max_recvs, rsvd;
+	int32_t abi, speed, max_recvs, devices;
 	char plugin[32], device[128];
 };
 
@@ -66,14 +66,17 @@ struct perf_result_head {
 	int32_t row, rank;
 };
 
-#define PERF_RAILS 8
+#define PERF_RAILS 2
 
-/* What the proxy of a node says of its rails, for the time of the test. */
+/* What the proxy of a node says of the rails of the device under test, for the time of
+ * the test. */
 struct perf_rails {
 	int32_t n, rsvd;
 	struct {
-		char name[16], device[64];
+		char name[48], device[64];
 		int32_t soft, up;
+		int32_t standby; /* carries bytes only while the other is down */
+		int32_t rsvd;
 		uint64_t speed_mbps, tx_bytes, rx_bytes, errors;
 	} rail[PERF_RAILS];
 };
@@ -92,8 +95,13 @@ void perf_link_ready(int fd);
 int perf_link_send(int fd, enum perf_msg_type type, const void *data,
 		   size_t len);
 
-/* Receive a message into *m, whose data the caller frees. -EPIPE: the other
- * end hung up; -EPROTO: that is no message. */
+/* Make text, of size bytes, a string of printable ASCII: what another host says goes
+ * to a terminal. */
+void perf_link_clean(char *text, size_t size);
+
+/* Receive a message into *m, whose data the caller frees. The text of a PERF_FAIL is
+ * clean. -EPIPE: the other end hung up; -EPROTO: that is no message; -ETIMEDOUT: it
+ * stopped within one. */
 int perf_link_recv(int fd, struct perf_msg *m);
 
 /* The same, for a message of one type and at least len bytes; a PERF_FAIL in

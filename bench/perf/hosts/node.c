@@ -19,6 +19,7 @@
 
 /* How soon the death of a rank is seen. */
 #define LOOK_MS 100
+#define SETUP_S 10 /* from the connect to the whole setup */
 /* A server gives no test more memory than this for buffers. */
 #define SERVER_BYTES (8ull << 30)
 
@@ -28,6 +29,7 @@ struct bridge {
 	bool introduced; /* handles were sent */
 	int shipped; /* rows whose results were sent */
 	char run_dir[256];
+	unsigned device; /* under test; PERF_SETUP_OWN: not in check */
 	struct perf_rails before;
 };
 
@@ -82,11 +84,11 @@ static int take_setup(struct bridge *n, const struct perf_options *own,
 		return rc;
 	}
 	n->index = (int)setup.node;
+	n->device = setup.device;
 	return 0;
 }
 
-/* The run dir of the ranks of this host; "" if its path is too long. */
-static void find_run_dir(const struct perf_options *own, char *buf, size_t len)
+void perf_node_run_dir(const struct perf_options *own, char *buf, size_t len)
 {
 	const char *dir = NULL;
 
@@ -134,7 +136,8 @@ static int introduce(struct bridge *n)
 {
 	struct perf_info info = { .abi = n->w->abi,
 				  .speed = n->w->speed,
-				  .max_recvs = n->w->max_recvs };
+				  .max_recvs = n->w->max_recvs,
+				  .devices = n->w->devices };
 	int rc;
 
 	memcpy(info.plugin, n->w->plugin_name, sizeof(info.plugin));
@@ -269,7 +272,7 @@ static int carry(struct bridge *n)
 	}
 	if (rc < 0)
 		return rc;
-	perf_rails_read(&rails, n->run_dir);
+	perf_rails_read(&rails, n->run_dir, n->device);
 	perf_rails_since(&rails, &n->before);
 	return perf_link_send(n->fd, PERF_BYE, &rails, sizeof(rails));
 }
@@ -280,14 +283,17 @@ int perf_node_run(int fd, const struct perf_options *own)
 	struct perf_options opt;
 	int rc = say_hello(fd, own);
 
-	find_run_dir(own, n.run_dir, sizeof(n.run_dir));
+	perf_node_run_dir(own, n.run_dir, sizeof(n.run_dir));
+	/* A hub that says nothing must not keep a server's place. */
+	alarm(SETUP_S);
 	if (rc == 0)
 		rc = take_setup(&n, own, &opt);
+	alarm(0);
 	if (rc == 0) {
 		/* Whose proxy's CPU seconds are counted, once a host. */
 		if (own->role != PERF_LAUNCHED || own->leads)
 			opt.nodes[n.index] = n.run_dir;
-		perf_rails_read(&n.before, n.run_dir);
+		perf_rails_read(&n.before, n.run_dir, n.device);
 		n.w = perf_world_new(&opt, n.index);
 		rc = n.w ? 0 : -ENOMEM;
 	}

@@ -2,7 +2,6 @@
 /* Rails by the stats socket, see mpib-protocol(7). */
 #include "perf/hosts/rails.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,18 +34,24 @@ static FILE *dial(const char *run_dir)
 	return f;
 }
 
-/* The line after the greeting: the answer to "rails". */
-static json_t *ask(FILE *f)
+/* The proxy's answer to a command, a new reference; NULL: there is none. */
+static json_t *ask(const char *run_dir, const char *command)
 {
+	FILE *f = dial(run_dir);
 	char *line = NULL;
 	size_t room = 0;
-	json_t *all = NULL;
+	json_t *all = NULL, *data;
 
-	if (getline(&line, &room, f) > 0 && fputs("rails\n", f) >= 0 &&
+	/* The first line is a greeting. */
+	if (f && getline(&line, &room, f) > 0 && fputs(command, f) >= 0 &&
 	    fflush(f) == 0 && getline(&line, &room, f) > 0)
 		all = json_loads(line, 0, NULL);
 	free(line);
-	return all;
+	if (f)
+		fclose(f);
+	data = json_incref(json_object_get(all, "data"));
+	json_decref(all);
+	return data;
 }
 
 static uint64_t number(const json_t *o, const char *key)
@@ -65,7 +70,7 @@ static bool is(const json_t *o, const char *key, const char *word)
 
 static void take(struct perf_rails *rails, const json_t *o)
 {
-	const char *name = json_string_value(json_object_get(o, "name"));
+	const char *name = json_string_value(json_object_get(o, "label"));
 	const char *device = json_string_value(json_object_get(o, "device"));
 	const char *provider =
 		json_string_value(json_object_get(o, "provider"));
@@ -79,6 +84,7 @@ static void take(struct perf_rails *rails, const json_t *o)
 	/* "soft (io_uring)" and its like. */
 	rails->rail[i].soft = provider && strncmp(provider, "soft", 4) == 0;
 	rails->rail[i].up = is(o, "state", "active");
+	rails->rail[i].standby = json_is_true(json_object_get(o, "standby"));
 	rails->rail[i].speed_mbps = number(o, "speed_mbps");
 	rails->rail[i].tx_bytes = number(o, "tx_bytes");
 	rails->rail[i].rx_bytes = number(o, "rx_bytes");
@@ -87,19 +93,37 @@ static void take(struct perf_rails *rails, const json_t *o)
 	rails->n++;
 }
 
-void perf_rails_read(struct perf_rails *rails, const char *run_dir)
+/* Rails are listed device by device, each with the name of its device. */
+void perf_rails_read(struct perf_rails *rails, const char *run_dir,
+		     unsigned device)
 {
-	FILE *f = dial(run_dir);
-	json_t *all, *o;
+	json_t *all = ask(run_dir, "rails\n"), *o;
+	const char *last = NULL;
+	unsigned at = 0;
 	size_t i;
 
 	memset(rails, 0, sizeof(*rails));
-	if (!f)
-		return;
-	all = ask(f);
-	json_array_foreach(json_object_get(all, "data"), i, o) take(rails, o);
+	json_array_foreach(all, i, o)
+	{
+		const char *net = json_string_value(json_object_get(o, "net"));
+
+		if (last && net && strcmp(net, last))
+			at++;
+		last = net;
+		if (at == device)
+			take(rails, o);
+	}
 	json_decref(all);
-	fclose(f);
+}
+
+bool perf_rails_peer_link(const char *run_dir, char *buf, size_t len)
+{
+	json_t *info = ask(run_dir, "info\n");
+	const char *at = json_string_value(json_object_get(info, "peer_link"));
+	bool found = at && snprintf(buf, len, "%s", at) < (int)len;
+
+	json_decref(info);
+	return found;
 }
 
 void perf_rails_since(struct perf_rails *now, const struct perf_rails *before)

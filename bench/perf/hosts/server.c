@@ -19,6 +19,7 @@
 #include "perf/hosts/hosts.h"
 #include "perf/hosts/link.h"
 #include "perf/hosts/node.h"
+#include "perf/hosts/rails.h"
 
 #define TESTS_MAX 4
 /* How soon the end of a test is told. */
@@ -117,16 +118,44 @@ static void take_one(const struct perf_options *opt, int listener)
 		fork_test(opt, listener, fd, name);
 }
 
+/* The address to listen at: as given, or that at which this node's proxy takes peer
+ * links; NULL: at all. */
+static const char *listen_at(const struct perf_options *opt, char *buf,
+			     size_t len)
+{
+	char dir[256];
+	char *port;
+
+	if (opt->listen)
+		return opt->listen;
+	perf_node_run_dir(opt, dir, sizeof(dir));
+	if (!perf_rails_peer_link(dir, buf, len))
+		return NULL;
+	port = strrchr(buf, ':');
+	if (port)
+		*port = '\0';
+	if (buf[0] == '[') {
+		buf[strcspn(buf, "]")] = '\0';
+		return buf + 1;
+	}
+	return buf;
+}
+
 int perf_serve(const struct perf_options *opt)
 {
+	char address[128];
+	const char *at = listen_at(opt, address, sizeof(address));
 	int port = opt->port;
 	struct pollfd p = { .events = POLLIN };
 	bool bad = false;
 
-	p.fd = perf_link_listen(opt->listen, &port);
+	p.fd = perf_link_listen(at, &port);
 	if (p.fd < 0)
 		return 1;
 	printf("ready: port %d\n", port);
+	printf("note: nothing authenticates: who reaches %s%sport %d can load "
+	       "this host (--listen ADDRESS)\n",
+	       at ? at : "", at ? " " : "", port);
 	fflush(stdout);
 	for (;;) {
 		if (poll(&p, 1, LOOK_MS) < 0 && errno != EINTR)

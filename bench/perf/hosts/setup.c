@@ -5,7 +5,7 @@
 #include <math.h>
 
 void perf_setup_make(struct perf_setup *s, const struct perf_options *opt,
-		     int node)
+		     int node, uint32_t device)
 {
 	*s = (struct perf_setup){
 		.node = (uint32_t)node,
@@ -20,6 +20,7 @@ void perf_setup_make(struct perf_setup *s, const struct perf_options *opt,
 		.group = (uint32_t)opt->group,
 		.early = opt->early_completion,
 		.churn = opt->churn,
+		.device = device,
 		.min = opt->min,
 		.max = opt->max,
 		.factor = opt->factor,
@@ -46,6 +47,7 @@ static bool sane(const struct perf_setup *s)
 	       s->pattern < PERF_PATTERNS &&
 	       within(s->channels, 1, PERF_CHANNELS_MAX) &&
 	       within(s->inflight, 1, PERF_INFLIGHT_MAX) &&
+	       (s->device == PERF_SETUP_OWN || s->device < PERF_DEVICES_MAX) &&
 	       within(s->group, 1, PERF_GROUP_MAX) && s->max <= PERF_SIZE_MAX &&
 	       s->chunk <= PERF_SIZE_MAX && within(s->factor, 2, 1 << 20) &&
 	       within(s->iters, 1, UINT32_MAX) && s->warmup <= UINT32_MAX &&
@@ -72,6 +74,8 @@ int perf_setup_take(const struct perf_setup *s, struct perf_options *opt)
 	opt->group = (int)s->group;
 	opt->early_completion = s->early != 0;
 	opt->churn = s->churn != 0;
+	if (s->device != PERF_SETUP_OWN)
+		opt->dev = (int)s->device;
 	opt->min = s->min;
 	opt->max = s->max;
 	opt->max_given = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What mpib-perf check found out about a pair of hosts. */
+/* What mpib-perf check found out about a pair of hosts, for one device of each. */
 #ifndef PERF_VERDICT_H
 #define PERF_VERDICT_H
 
@@ -8,6 +8,8 @@
 
 struct perf_verdict {
 	int host[2]; /* indices of opt->hosts */
+	int device; /* its index at both; -1: the test failed at once */
+	int devices[2]; /* how many each host has */
 	bool ran; /* false: the test failed, stderr says why */
 	uint64_t wrong; /* messages */
 	double p50_us, p99_us; /* of small messages, one way */
@@ -17,8 +19,9 @@ struct perf_verdict {
 	struct perf_rails rails[2]; /* since the test of speed began */
 };
 
-/* A line for each pair, the rails that are at fault, and the sum; with --json
- * that too. Returns the exit status: 0 if all is well. */
+/* Print a line for each verdict, the rails that are at fault, and the sum over pairs,
+ * whose verdicts follow each other; with --json that too. Returns the exit status: 0 if
+ * all is well. */
 int perf_verdict_report(const struct perf_options *opt,
 			const struct perf_verdict *v, int n);
 
@@ -27,7 +30,7 @@ int perf_verdict_report(const struct perf_options *opt,
 double perf_verdict_expected(const struct perf_options *opt,
 			     const struct perf_verdict *v);
 
-/* What is wrong with the pair, a line each; median is the busbw of all pairs, 0
+/* Write what is wrong, a line each; median is the busbw of all pairs with this device, 0
  * for none. Returns how many, at most max. */
 #define PERF_FAULT_LEN 200
 int perf_verdict_faults(const struct perf_options *opt,
