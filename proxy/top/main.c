@@ -11,10 +11,11 @@
 
 #include "base/suggest.h"
 #include "base/text.h"
-#include "top/screen.h"
-#include "top/tabs.h"
+#include "top/top.h"
 
 #define WIDTH 80
+/* Without --tab, batch mode prints the first so many nouns. */
+#define USUAL 3
 
 static const char shorts[] = ":bn:d:t:s:hV";
 
@@ -32,10 +33,11 @@ static void top_help(void)
 	       "Watch what this node's mpib-proxy moves.\n\n"
 	       "  -b, --batch            plain text, for files and pipes\n"
 	       "  -n, --rounds N         so many rounds of it; default: no end\n"
-	       "  -d, --delay SECONDS    between samples; default 1\n"
-	       "  -t, --tab NAME         rails, clients or connections; batch "
-	       "mode shows all\n"
-	       "                         three without it\n"
+	       "  -d, --delay SECONDS    between two questions; default 1\n"
+	       "  -t, --tab NAME         rails, clients, conns, jobs, peers, lanes, "
+	       "stuck or\n"
+	       "                         events; without it batch mode prints the "
+	       "first three\n"
 	       "  -s, --run-dir DIR      the proxy's run directory; default "
 	       "MPIB_RUN_DIR, else\n"
 	       "                         $XDG_RUNTIME_DIR/mpib where it is, "
@@ -67,52 +69,61 @@ static void pause_for(double seconds)
 		;
 }
 
-static void print_round(const struct top_options *o, const struct top_span *s)
+/* Whether batch mode prints the noun of this number. */
+static bool is_printed(const struct top_options *o, int noun)
 {
-	char line[WIDTH + 1];
+	return o->tab < 0 ? noun < USUAL : noun == o->tab;
+}
 
-	top_summary(s, line, WIDTH);
-	printf("%s\n", line);
-	for (int i = 0; i < TOP_TABS; i++) {
-		const struct top_tab *tab = &top_tabs[i];
+static int take_round(const struct top_options *o, struct mpib_dial *d,
+		      struct top_table *all)
+{
+	int rc = MPIB_EXIT_OK;
 
-		if (o->tab >= 0 && o->tab != i)
-			continue;
-		printf("\n");
-		top_tab_print(tab, s, top_order(tab, tab->sort), WIDTH, stdout);
+	for (int i = 0; rc == MPIB_EXIT_OK && i < TOP_NOUNS; i++) {
+		if (is_printed(o, i))
+			rc = top_take(d, &all[i]);
 	}
+	return rc;
+}
+
+static int print_round(const struct top_options *o, struct mpib_dial *d,
+		       const struct top_table *all)
+{
+	for (int i = 0; i < TOP_NOUNS; i++) {
+		if (!is_printed(o, i))
+			continue;
+		top_print(&all[i], WIDTH, stdout);
+		printf("\n");
+	}
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return MPIB_EXIT_OK;
+	snprintf(d->why, sizeof(d->why),
+		 "standard output: %s (see where it leads)", strerror(errno));
+	return MPIB_EXIT_FAILED;
 }
 
 static int top_batch(const struct top_options *o)
 {
-	struct top_span s = { 0 };
+	struct top_table all[TOP_NOUNS] = { 0 };
 	struct mpib_dial d;
 	int rc = mpib_dial_open(&d, o->run_dir);
 
+	for (int i = 0; i < TOP_NOUNS; i++)
+		all[i].noun = top_nouns[i];
 	if (rc == MPIB_EXIT_OK)
-		rc = top_sample_take(&d, &s.now);
+		rc = take_round(o, &d, all);
 	for (unsigned i = 0;
 	     rc == MPIB_EXIT_OK && (!o->rounds || i < o->rounds); i++) {
 		pause_for(o->seconds);
-		top_sample_free(&s.was);
-		s.was = s.now;
-		rc = top_sample_take(&d, &s.now);
-		if (rc != MPIB_EXIT_OK)
-			break;
-		if (i)
-			printf("\n");
-		print_round(o, &s);
-		if (fflush(stdout) || ferror(stdout)) {
-			snprintf(d.why, sizeof(d.why),
-				 "standard output: %s (see where it leads)",
-				 strerror(errno));
-			rc = MPIB_EXIT_FAILED;
-		}
+		rc = take_round(o, &d, all);
+		if (rc == MPIB_EXIT_OK)
+			rc = print_round(o, &d, all);
 	}
 	if (rc != MPIB_EXIT_OK)
 		top_fail(rc, d.why);
-	top_sample_free(&s.was);
-	top_sample_free(&s.now);
+	for (int i = 0; i < TOP_NOUNS; i++)
+		top_free(&all[i]);
 	mpib_dial_close(&d);
 	return rc;
 }
@@ -122,17 +133,16 @@ static int read_tab(const char *name, struct top_options *o)
 	struct mpib_suggest s = { .typed = name };
 	char remedy[64];
 
-	for (int i = 0; i < TOP_TABS; i++) {
-		mpib_suggest_try(&s, top_tabs[i].name);
-		if (!strcmp(name, top_tabs[i].name))
+	for (int i = 0; i < TOP_NOUNS; i++) {
+		mpib_suggest_try(&s, top_nouns[i]);
+		if (!strcmp(name, top_nouns[i]))
 			o->tab = i;
 	}
 	if (o->tab >= 0)
 		return MPIB_EXIT_OK;
 	return top_usage("there is no tab", name,
-			 mpib_suggest_remedy(&s,
-					     "rails, clients or connections",
-					     remedy, sizeof(remedy)));
+			 mpib_suggest_remedy(&s, "see mpib-top --help", remedy,
+					     sizeof(remedy)));
 }
 
 static bool read_rounds(const char *text, struct top_options *o)

@@ -1,29 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpib-top's interactive mode: drawing with curses, and keys. */
-#include "top/screen.h"
-
+/* mpib-top on a terminal: drawing with curses, and keys. */
 #include <curses.h>
-#include <langinfo.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "ctl/show/table.h"
-#include "top/tabs.h"
+#include "top/top.h"
 
-#define HISTORY 60
-#define TOP_LINES 4 /* lines above the table */
-#define RAILS 2
+#define HEAD 2 /* lines above the table */
+#define FIRST_S 0.1 /* to the second answer, so that rates come soon */
 
 struct screen {
 	const char *run_dir;
 	struct mpib_dial dial;
 	bool connected;
-	struct top_span span;
-	double history[RAILS][HISTORY]; /* bytes sent per second, newest last */
-	unsigned tab, scroll;
-	struct top_order order[TOP_TABS];
+	struct top_table table;
+	unsigned noun, scroll;
 	double seconds;
 	bool paused, help, over;
 };
@@ -33,91 +26,25 @@ static double screen_now(void)
 	return (double)mpib_now_ns() / 1e9;
 }
 
-static void screen_remember(struct screen *s)
+/* Ask the proxy. While it is away, each call tries to connect again. */
+static void screen_take(struct screen *s)
 {
-	const json_t *r;
-	size_t i;
-
-	for (i = 0; i < RAILS; i++) {
-		double *h = s->history[i];
-
-		memmove(h, h + 1, (HISTORY - 1) * sizeof(*h));
-		h[HISTORY - 1] = 0;
-	}
-	json_array_foreach(s->span.now.rails, i, r)
-	{
-		bool sup = !strcmp(mpib_json_str(r, "name"), "SUP");
-
-		s->history[sup][HISTORY - 1] +=
-			top_rate(&s->span, json_array_get(s->span.was.rails, i),
-				 r, "tx_bytes");
-	}
-}
-
-/* Take a sample. While the proxy is gone, each call tries to connect again. */
-static void screen_sample(struct screen *s)
-{
-	struct top_sample next;
-
-	if (!s->connected) {
+	if (!s->connected)
 		s->connected =
 			mpib_dial_open(&s->dial, s->run_dir) == MPIB_EXIT_OK;
-		if (!s->connected)
-			return;
-	}
-	if (top_sample_take(&s->dial, &next) != MPIB_EXIT_OK) {
-		mpib_dial_close(&s->dial);
-		s->connected = false;
+	if (!s->connected || top_take(&s->dial, &s->table) == MPIB_EXIT_OK)
 		return;
-	}
-	top_sample_free(&s->span.was);
-	s->span.was = s->span.now;
-	s->span.now = next;
-	screen_remember(s);
+	mpib_dial_close(&s->dial);
+	s->connected = false;
 }
 
-/* Draw the history of all devices' rail of that kind as bars, scaled to the
- * highest rate of both kinds. The first device has the first rails. */
-static void draw_history(const struct screen *s, int y, unsigned rail)
+static void draw_nouns(const struct screen *s)
 {
-	static const char *const bar[] = { " ", "▁", "▂", "▃", "▄",
-					   "▅", "▆", "▇", "█" };
-	static const char plain[] = " .,:-=+*#";
-	bool utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
-	const json_t *r = json_array_get(s->span.now.rails, rail);
-	double high = 1;
-	char text[16];
-
-	if (!r)
-		return;
-	for (unsigned i = 0; i < RAILS * HISTORY; i++) {
-		double v = s->history[i / HISTORY][i % HISTORY];
-
-		high = v > high ? v : high;
-	}
-	mvprintw(y, 0, "%-5.5s", mpib_json_str(r, "name"));
-	for (unsigned i = 0; i < HISTORY; i++) {
-		double v = s->history[rail][i];
-		unsigned level = (unsigned)(v * 8 / high + (v > 0 ? 0.99 : 0));
-
-		level = level > 8 ? 8 : level;
-		if (utf8)
-			addstr(bar[level]);
-		else
-			addch((chtype)plain[level]);
-	}
-	printw(" %s/s",
-	       mpib_human_bytes((uint64_t)s->history[rail][HISTORY - 1], text,
-				sizeof(text)));
-}
-
-static void draw_tabs(const struct screen *s)
-{
-	move(TOP_LINES - 1, 0);
-	for (unsigned i = 0; i < TOP_TABS; i++) {
-		if (i == s->tab)
+	move(0, 0);
+	for (unsigned i = 0; i < TOP_NOUNS; i++) {
+		if (i == s->noun)
 			attron(A_REVERSE);
-		printw(" %u %s ", i + 1, top_tabs[i].name);
+		printw(" %s ", top_nouns[i]);
 		attroff(A_REVERSE);
 	}
 	printw("  every %.3g s%s", s->seconds, s->paused ? "  PAUSED" : "");
@@ -127,13 +54,13 @@ static void draw_table(struct screen *s)
 {
 	unsigned width = COLS < 80 ? 80 : (unsigned)COLS, row = 0;
 	char *text = NULL, *line, *rest;
-	int y = TOP_LINES;
+	int y = HEAD;
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
 	if (!f)
 		return;
-	top_tab_print(&top_tabs[s->tab], &s->span, s->order[s->tab], width, f);
+	top_print(&s->table, width, f);
 	fclose(f);
 	for (line = strtok_r(text, "\n", &rest); line && y < LINES - 1;
 	     line = strtok_r(NULL, "\n", &rest), row++) {
@@ -152,42 +79,36 @@ static void draw_table(struct screen *s)
 static void draw_help(void)
 {
 	static const char *const text[] = {
-		"1 2 3, Tab      rails, clients, connections",
-		"s, S, < >       sort by the next or the previous column",
-		"r               reverse the order",
+		"1 to 8, Tab     another table",
+		"s               sort by rate, or as the proxy lists it",
 		"up down PgUp/Dn scroll",
 		"p, space        pause and go on",
-		"+ -             sample more rarely, more often",
+		"+ -             ask less often, more often",
 		"h, ?            this help",
 		"q               leave",
 		"",
-		"TX/s, RX/s: payload a second. SHARE: of what both rails send.",
-		"RATED: of the rail's rated speed. SUP: what SUP sends of it.",
-		"REQ: requests that wait. STALL/s: how often it has to wait, for a",
-		"clear-to-send, a slot, a queue, lane.window or its turn.",
+		"The tables are those of mpibctl(1).",
 	};
 
 	for (unsigned i = 0; i < sizeof(text) / sizeof(text[0]); i++)
-		mvaddstr(TOP_LINES + 1 + (int)i, 2, text[i]);
+		mvaddstr(HEAD + 1 + (int)i, 2, text[i]);
 }
 
-/* In the place of the sums: what stands below is old. */
+/* In place of the first line: the table below is old. */
 static void draw_dead(const struct screen *s)
 {
-	char line[256];
+	char line[256] = "NO ANSWER";
 
-	if (s->span.now.time > 0)
+	if (s->table.data)
 		snprintf(line, sizeof(line),
-			 "NO ANSWER, what is below is %.0f s old",
-			 screen_now() - s->span.now.time);
-	else
-		snprintf(line, sizeof(line), "NO ANSWER");
+			 "NO ANSWER, the table below is %.0f s old",
+			 screen_now() - (double)s->table.at / 1e9);
 	attron(A_REVERSE);
 	mvprintw(0, 0, "%-*.*s", COLS, COLS, line);
 	attroff(A_REVERSE);
 }
 
-/* Why there is none, whole, in as many lines at the end as it takes. */
+/* The reason, whole, in as many lines at the end as it takes. */
 static void draw_why(const char *why)
 {
 	int width = COLS > 0 ? COLS : 1, lines, y;
@@ -204,51 +125,35 @@ static void draw_why(const char *why)
 
 static void screen_draw(struct screen *s)
 {
-	char line[256];
-	size_t width = COLS > 255 ? 255 : (size_t)COLS;
-
 	erase();
+	draw_nouns(s);
 	if (!s->connected)
 		attron(A_DIM);
-	if (s->span.now.time > 0) {
-		top_summary(&s->span, line, width);
-		attron(A_BOLD);
-		mvaddnstr(0, 0, line, COLS);
-		attroff(A_BOLD);
-		for (unsigned r = 0; r < RAILS; r++)
-			draw_history(s, 1 + (int)r, r);
-		draw_tabs(s);
-		if (s->help)
-			draw_help();
-		else
-			draw_table(s);
-	}
+	if (s->help)
+		draw_help();
+	else if (s->table.data)
+		draw_table(s);
 	attroff(A_DIM);
 	if (!s->connected) {
 		draw_dead(s);
 		draw_why(s->dial.why);
 	} else {
 		mvaddnstr(LINES - 1, 0,
-			  "1-3 tab  s sort  r reverse  p pause  +- interval  h "
-			  "help  q quit",
+			  "1-8 table  s sort  p pause  +- interval  h help  q "
+			  "quit",
 			  COLS);
 	}
 	refresh();
 }
 
-static void sort_by(struct screen *s, unsigned step)
+static void set_noun(struct screen *s, unsigned noun)
 {
-	const struct top_tab *tab = &top_tabs[s->tab];
-	struct top_order *o = &s->order[s->tab];
-
-	*o = top_order(tab, (o->column + step) % tab->columns);
-}
-
-static void set_tab(struct screen *s, unsigned tab)
-{
-	s->tab = tab % TOP_TABS;
+	s->noun = noun % TOP_NOUNS;
 	s->scroll = 0;
 	s->help = false;
+	top_free(&s->table);
+	s->table = (struct top_table){ .noun = top_nouns[s->noun] };
+	screen_take(s);
 }
 
 static void scroll_by(struct screen *s, int lines)
@@ -282,29 +187,21 @@ static void on_other_key(struct screen *s, int key)
 
 static void on_key(struct screen *s, int key)
 {
-	if (key >= '1' && key < '1' + TOP_TABS) {
-		set_tab(s, (unsigned)key - '1');
+	if (key >= '1' && key < '1' + TOP_NOUNS) {
+		set_noun(s, (unsigned)key - '1');
 		return;
 	}
 	switch (key) {
 	case '\t':
 	case KEY_RIGHT:
-		set_tab(s, s->tab + 1);
+		set_noun(s, s->noun + 1);
 		break;
 	case KEY_BTAB:
 	case KEY_LEFT:
-		set_tab(s, s->tab + TOP_TABS - 1);
+		set_noun(s, s->noun + TOP_NOUNS - 1);
 		break;
 	case 's':
-	case '>':
-		sort_by(s, 1);
-		break;
-	case 'S':
-	case '<':
-		sort_by(s, top_tabs[s->tab].columns - 1);
-		break;
-	case 'r':
-		s->order[s->tab].ascending = !s->order[s->tab].ascending;
+		s->table.unsorted = !s->table.unsorted;
 		break;
 	case 'p':
 	case ' ':
@@ -327,10 +224,11 @@ static void on_key(struct screen *s, int key)
 
 static void screen_run(struct screen *s)
 {
-	double next = screen_now() + 0.1; /* first rates soon */
+	double next = screen_now() + FIRST_S;
 
 	while (!s->over) {
 		double left = next - screen_now();
+		unsigned noun = s->noun;
 		int key;
 
 		screen_draw(s);
@@ -338,19 +236,19 @@ static void screen_run(struct screen *s)
 		key = getch();
 		if (key != ERR)
 			on_key(s, key);
+		if (s->noun != noun)
+			next = screen_now() + FIRST_S;
 		if (screen_now() < next)
 			continue;
 		next = screen_now() + s->seconds;
 		if (!s->paused)
-			screen_sample(s);
+			screen_take(s);
 	}
 }
 
-int top_screen(const char *run_dir, unsigned tab, double seconds)
+int top_screen(const char *run_dir, unsigned noun, double seconds)
 {
-	struct screen s = { .run_dir = run_dir,
-			    .tab = tab,
-			    .seconds = seconds };
+	struct screen s = { .run_dir = run_dir, .seconds = seconds };
 	int rc = mpib_dial_open(&s.dial, run_dir);
 
 	if (rc != MPIB_EXIT_OK) {
@@ -358,9 +256,7 @@ int top_screen(const char *run_dir, unsigned tab, double seconds)
 		return rc;
 	}
 	s.connected = true;
-	for (unsigned i = 0; i < TOP_TABS; i++)
-		s.order[i] = top_order(&top_tabs[i], top_tabs[i].sort);
-	screen_sample(&s);
+	set_noun(&s, noun);
 
 	setlocale(LC_CTYPE, "");
 	initscr();
@@ -371,7 +267,6 @@ int top_screen(const char *run_dir, unsigned tab, double seconds)
 	screen_run(&s);
 	endwin();
 	mpib_dial_close(&s.dial);
-	top_sample_free(&s.span.was);
-	top_sample_free(&s.span.now);
+	top_free(&s.table);
 	return MPIB_EXIT_OK;
 }

@@ -91,7 +91,7 @@ for _ in $(seq 100); do
 	awk -v r="$rate" -v n="$((now - was))" \
 		'BEGIN { exit !(r > 0 && r * 1e9 / 8 <= n) }' && break
 done || fail "rates: $rate Gb/s, of $((now - was)) bytes"
-ctl rails -r | has 'TX GB/S  RX GB/S' || fail "rates"
+ctl rails -r | has 'TX Gb/s  RX Gb/s' || fail "rates"
 ctl clients --rates | has -E ' [0-9]+\.[0-9]{2} ' || fail "rates of clients"
 ctl rails --wide | has 'PROVIDER .*MTU .*FAILOVERS' || fail "wide"
 ctl rails --wide | has ' of 400 ' && fail "a speed that nobody gave"

@@ -13,6 +13,11 @@ void mpib_columns_show(bool wide, bool rates)
 	show_rates = rates;
 }
 
+bool mpib_columns_have_rates(void)
+{
+	return show_rates;
+}
+
 static bool column_shown(const struct mpib_column *c)
 {
 	if (c->when == MPIB_WHEN_WIDE)

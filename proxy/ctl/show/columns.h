@@ -29,6 +29,7 @@ enum {
 	MPIB_WHEN_NO_RATES = 4
 };
 void mpib_columns_show(bool wide, bool rates);
+bool mpib_columns_have_rates(void);
 
 /* Formats. _sout and _sup take a field that is an object with a number per rail. */
 mpib_cell_fn mpib_cell_text, mpib_cell_number, mpib_cell_bytes, mpib_cell_count,

@@ -78,12 +78,12 @@ static const struct mpib_column conns[] = {
 	{ "PEER", mpib_cell_text, "peer", 0 },
 	{ "#RANK", mpib_cell_number_known, "local_rank", 0 },
 	{ "#TO", mpib_cell_number_known, "remote_rank", 0 },
-	{ "#SOUT", moved_sout, NULL, 0 },
-	{ "#SUP", moved_sup, NULL, 0 },
+	{ "#SOUT", moved_sout, NULL, MPIB_WHEN_NO_RATES },
+	{ "#SUP", moved_sup, NULL, MPIB_WHEN_NO_RATES },
 	{ "#MSGS", mpib_cell_count, "messages", 0 },
 	{ "#STALLS", mpib_cell_count, "stalls", 0 },
-	{ "#TX GB/S", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
-	{ "#RX GB/S", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
+	{ "#TX Gb/s", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
+	{ "#RX Gb/s", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
 	{ "NET", mpib_cell_text, "net", MPIB_WHEN_WIDE },
 	{ "#WEIGHT", mpib_cell_number, "weight", MPIB_WHEN_WIDE },
 	{ "#WAITING", mpib_cell_number, "outstanding", MPIB_WHEN_WIDE },
@@ -113,8 +113,11 @@ static void print_conns(const json_t *data, unsigned width, FILE *out)
 	mpib_columns_init(&t, conns);
 	json_array_foreach(json_object_get(data, "open"), i, c)
 		mpib_columns_row(&t, conns, c);
-	add_closed(&t, closed, true);
-	add_closed(&t, closed, false);
+	/* With rates there is no column of totals. */
+	if (!mpib_columns_have_rates()) {
+		add_closed(&t, closed, true);
+		add_closed(&t, closed, false);
+	}
 	mpib_table_print(&t, width, out);
 	mpib_table_fini(&t);
 }
@@ -152,9 +155,10 @@ static void lane_state(struct mpib_table *t, unsigned column, const json_t *row,
 
 static const struct mpib_column lanes[] = {
 	{ "PEER", mpib_cell_text, "peer", 0 },
+	{ "NET", mpib_cell_text, "net", 0 },
 	{ "#UID", mpib_cell_number, "uid", 0 },
-	{ "#SHARD", mpib_cell_number, "shard", 0 },
-	{ "#IMM", views_imm, "imm", 0 },
+	{ "#SHARD", mpib_cell_number, "shard", MPIB_WHEN_WIDE },
+	{ "#IMM", views_imm, "imm", MPIB_WHEN_WIDE },
 	{ "#CONNS", mpib_cell_number, "connections", 0 },
 	{ "#QPS", qps_of_each, "qps", 0 },
 	{ "STATE", lane_state, "spread", 0 },
@@ -171,8 +175,8 @@ static const struct mpib_column peers[] = {
 	{ "#QPS", mpib_cell_number, "qps", 0 },
 	{ "#TX", mpib_cell_bytes, "tx_bytes", 0 },
 	{ "#RX", mpib_cell_bytes, "rx_bytes", 0 },
-	{ "#TX GB/S", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
-	{ "#RX GB/S", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
+	{ "#TX Gb/s", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
+	{ "#RX Gb/s", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
 	{ NULL, NULL, NULL, 0 },
 };
 

@@ -75,7 +75,7 @@ const struct mpib_column mpib_ctl_cluster[] = {
 	{ "HOST", mpib_cell_text, "host", 0 },
 	{ "VERSION", mpib_cell_text, "version", MPIB_WHEN_WIDE },
 	{ "#UP", cluster_rails, "rails", 0 },
-	{ "#GB/S", cluster_speed, "rails", 0 },
+	{ "#Gb/s", cluster_speed, "rails", 0 },
 	{ "#CONNS", cluster_count, "connections", MPIB_WHEN_WIDE },
 	{ "#ERRORS", cluster_count, "errors", 0 },
 	{ "#FAILOVERS", cluster_count, "failovers", MPIB_WHEN_WIDE },
