@@ -9,6 +9,8 @@
 #define SEE_HELP "see mpibctl --help"
 
 const struct mpib_ctl_command mpib_ctl_commands[] = {
+	{ "summary", "show", true, "", 0, 0, NULL, mpib_ctl_summary,
+	  "the node on one screen; mpibctl alone is the same" },
 	{ "rails", "show", true, "", 0, 0, "rails", mpib_ctl_show,
 	  "rails, their state and traffic" },
 	{ "rails", "drain", false, "RAIL", 1, 1, "drain", mpib_ctl_change,
@@ -77,6 +79,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "how the last one ended" },
 	{ "ping", "show", true, "", 0, 0, NULL, mpib_ctl_ping,
 	  "whether a proxy answers" },
+	{ "report", "write", true, "FILE", 1, 1, NULL, mpib_ctl_report,
+	  "what these show, and the host, in a file for support" },
 	{ "doctor", "show", true, "", 0, 0, NULL, mpib_ctl_doctor,
 	  "what is wrong on this node, and what helps" },
 };
@@ -143,10 +147,8 @@ bool mpib_ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
 	unsigned at = 1;
 
 	if (count == 0) {
-		snprintf(why, len,
-			 "command line: no noun is given (rails, "
-			 "clients, info, ...; see mpibctl --help)");
-		return false;
+		call->command = commands_find("summary", NULL);
+		return true;
 	}
 	c = count > 1 ? commands_find(words[0], words[1]) : NULL;
 	if (c)

@@ -185,7 +185,8 @@ static bool fields_of_none(const struct mpib_ctl_call *call)
 
 	return call->fields &&
 	       (c->run == mpib_ctl_metrics || c->run == mpib_ctl_follow ||
-		c->run == mpib_ctl_monitor || c->run == mpib_ctl_upgrade);
+		c->run == mpib_ctl_monitor || c->run == mpib_ctl_upgrade ||
+		c->run == mpib_ctl_summary || c->run == mpib_ctl_report);
 }
 
 /* What does not go together; NULL: all does. */

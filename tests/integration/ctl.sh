@@ -92,6 +92,15 @@ for _ in $(seq 100); do
 		'BEGIN { exit !(r > 0 && r * 1e9 / 8 <= n) }' && break
 done || fail "rates: $rate Gb/s, of $((now - was)) bytes"
 ctl rails -r | has 'TX Gb/s  RX Gb/s' || fail "rates"
+# Alone it is a summary, and all of it goes into one file, once.
+[ "$(ctl | grep -cE '^(mpib-proxy |RAIL .*TX Gb/s|SOUT|SUP)')" -eq 4 ] ||
+	fail "the summary is: $(ctl)"
+ctl -j | has '"rails": \[' || fail "no JSON of the summary"
+ctl report "$dir/report" >/dev/null || fail "no report"
+for part in 'mpibctl rails --wide' 'mpibctl doctor' 'mpibctl config' 'uname -a'; do
+	has "^== $part" <"$dir/report" || fail "the report lacks $part"
+done
+ctl report "$dir/report" >/dev/null 2>&1 && fail "a report is overwritten"
 ctl clients --rates | has -E ' [0-9]+\.[0-9]{2} ' || fail "rates of clients"
 ctl rails --wide | has 'PROVIDER .*MTU .*FAILOVERS' || fail "wide"
 ctl rails --wide | has ' of 400 ' && fail "a speed that nobody gave"

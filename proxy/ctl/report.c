@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mpibctl report: what someone who helps from afar asks for, in one file of text. */
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ctl/commands.h"
+
+#define WORDS 8
+
+extern char **environ;
+
+/* mpibctl's own commands, then other programs, of which any may be missing. No key,
+ * token or environment is among what they print. */
+static const char *const own[][WORDS] = {
+	{ "--version" },
+	{ "summary" },
+	{ "info" },
+	{ "devices" },
+	{ "rails", "--wide" },
+	{ "counters" },
+	{ "jobs" },
+	{ "clients", "--wide" },
+	{ "conns", "--wide" },
+	{ "lanes", "--wide" },
+	{ "peers" },
+	{ "cluster" },
+	{ "stuck", "1" },
+	{ "why" },
+	{ "hist" },
+	{ "history", "10" },
+	{ "events" },
+	{ "config" },
+	{ "agent" },
+	{ "doctor" },
+};
+static const char *const others[][WORDS] = {
+	{ "uname", "-a" },
+	{ "uptime" },
+	{ "free", "-m" },
+	{ "ip", "-brief", "address" },
+	{ "ibv_devinfo", "-v" },
+	{ "rdma", "link" },
+	{ "nvidia-smi" },
+	{ "journalctl", "--unit", "mpib-proxy", "--lines", "1000",
+	  "--no-pager" },
+	{ "dmesg", "--level", "err,warn" },
+};
+
+/* Run a program with standard output and error to fd. */
+static void report_run(int fd, const char *const *words)
+{
+	posix_spawn_file_actions_t actions;
+	char *argv[WORDS + 4] = { NULL };
+	pid_t pid;
+	int rc;
+
+	for (unsigned i = 0; words[i]; i++)
+		memcpy(&argv[i], &words[i], sizeof(argv[i]));
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
+					 O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&actions, fd, STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, fd, STDERR_FILENO);
+	rc = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (rc)
+		dprintf(fd, "%s: %s\n", argv[0], strerror(rc));
+	else
+		waitpid(pid, NULL, 0);
+}
+
+static void report_head(int fd, const char *program, const char *const *words)
+{
+	dprintf(fd, "\n== %s", program);
+	for (unsigned i = 0; i < WORDS && words[i]; i++)
+		dprintf(fd, " %s", words[i]);
+	dprintf(fd, "\n");
+}
+
+static void report_own(int fd, const struct mpib_ctl_call *call,
+		       const char *const *words)
+{
+	const char *line[WORDS + 4] = { "/proc/self/exe" };
+	unsigned n = 1;
+
+	if (call->run_dir) {
+		line[n++] = "-s";
+		line[n++] = call->run_dir;
+	}
+	for (unsigned i = 0; i < WORDS && words[i]; i++)
+		line[n++] = words[i];
+	report_head(fd, "mpibctl", words);
+	report_run(fd, line);
+}
+
+static void report_other(int fd, const char *const *words)
+{
+	const char *line[WORDS + 1] = { NULL };
+
+	memcpy(line, words, WORDS * sizeof(line[0]));
+	report_head(fd, words[0], words + 1);
+	report_run(fd, line);
+}
+
+int mpib_ctl_report(const struct mpib_ctl_call *call)
+{
+	const char *path = call->argv[0];
+	char why[MPIB_DIAL_WHY];
+	/* Not over a file that is there: a report is to be kept. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0) {
+		snprintf(why, sizeof(why), "report: %s: %s (give a new file)",
+			 path, strerror(errno));
+		return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
+	}
+	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		report_own(fd, call, own[i]);
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		report_other(fd, others[i]);
+	if (close(fd) < 0) {
+		snprintf(why, sizeof(why), "report: %s: %s (free some space)",
+			 path, strerror(errno));
+		return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
+	}
+	printf("%s has the report; it names hosts, users, jobs and addresses, "
+	       "and no keys\n",
+	       path);
+	return mpib_ctl_finish(MPIB_EXIT_OK);
+}
