@@ -1,0 +1,810 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One connection whose proxies are killed: rank S sends by proxy PS, rank R
+ * receives by proxy PR. Three sends go into two receives, the first of which is
+ * a group of two buffers; the second send waits for the second receive while the
+ * third fills the group. KILLS kills, BREAKS breaks of the peer link and CUTS
+ * losses of a lane at one end come at any step, also while a rank resumes.
+ * tests/fault/resume_model runs it, and each mistake (BUG_*) that it must find.
+ *
+ * Checked: a receive ends with the bytes of the send that is its own, once, and
+ * nothing is written into it afterwards; a send ends after its receive and in
+ * the same way; a connect gets one end; a close is heard; no request ends in an
+ * error; all of it comes to its end (judge(); and no cycle of states).
+ *
+ * What outlives a proxy is the rank's: its requests (nsent, nrecv), completion
+ * words (word_s, word_r) and records (rec) in reply segments that stay mapped.
+ */
+#ifndef KILLS
+#define KILLS 2
+#endif
+#ifndef BREAKS
+#define BREAKS 0
+#endif
+#ifndef CUTS /* lanes that are lost between living proxies */
+#define CUTS 0
+#endif
+#define SENDS 3
+#define RECVS 2
+#define ALL_S 7
+#define ALL_R 3
+#define MOST (KILLS + CUTS + 3) /* incarnations of one end */
+
+#ifdef SINGLE_FIRST /* receives: one buffer, then the group */
+#define BUFS(g) (1 + (g))
+#define CELL(g, b) ((g) + (b))
+#define WANTED(cell) (cell)
+#else /* the group, then one buffer */
+#define BUFS(g) (2 - (g))
+#define CELL(g, b) (2 * (g) + (b))
+#define WANTED(cell) ((cell) == 0 -> 0 : 3 - (cell))
+#endif
+#define TAG(send) ((send) / 2) /* 0, 0, 1 */
+/* The second buffer of the group has tag 1, the others have 0. */
+#define BUF_TAG(b) (b)
+#ifdef LARGE /* send 1 is larger than its buffer: that receive is refused */
+#define REFUSED(send) ((send) == 1)
+#else
+#define REFUSED(send) false
+#endif
+
+#if defined(BUG_HANGUP) || defined(BUG_NO_DRAIN)
+#define GHOST
+#endif
+
+mtype = { OPEN, ACCEPT, WAITS, AGAIN, CLOSE, CLOSED };
+/* An end of the connection in its proxy. NONE: the rank has not told of it.
+ * LOST: the other end's proxy is gone, this end has stopped for good. */
+mtype = { NONE, WAIT, LIVE, LOST };
+
+/* Rank S: the library's memory and what it has mapped. */
+byte nsent; /* sends posted */
+byte word_s, refused_s; /* a bit a send: it is over; with -EMSGSIZE */
+/* 1 + the receive that a send answers: in the reply segment that the
+ * connection's thread used last, which stays mapped until it swaps. */
+byte rec[SENDS];
+byte a; /* incarnation */
+bool att_s, swap_s; /* attached; the connection's thread uses this end */
+bool closing, forgot; /* it closed the connection; the peer knows */
+
+/* Rank R. */
+byte nrecv;
+byte word_r, refused_r; /* a bit a receive */
+byte cell[3]; /* memory of the buffers: 1 + the send whose bytes it has */
+byte b;
+bool att_r, told_r, swap_r;
+bool knows; /* the connection, not only that it waits for one */
+bool heard; /* that the peer closed it */
+#ifdef WINDOW
+byte took; /* a bit a receive: its bytes were copied out of the window */
+#endif
+
+/* Proxy PS; all of it dies with the process. */
+bool up_s = true;
+mtype st_s = NONE;
+byte b_of; /* the pair is a, b_of */
+byte base_s; /* number of the receive in slot 0 */
+byte queue; /* a bit a send: taken from the ring, not posted */
+byte slot_s; /* slot being answered */
+byte filled; /* a bit a buffer of it */
+byte cts, cts_base; /* the table: slots announced; what slot 0 is */
+byte ack; /* slots over, as the other end wrote */
+bool sent_s, csent_s, fresh_s; /* on this link; the peer is another process */
+#ifdef BUG_RECORD_LATE
+byte owes; /* 1 + send whose record is still to be stored */
+#endif
+#ifdef BUG_HELPER_SWAPS
+bool halfway;
+#endif
+#ifdef BUG_LOUD
+bool failed; /* a request has an error for its result */
+#endif
+#ifdef BUG_BOOT
+bool again_r; /* another process than the one that made the handle */
+#endif
+
+/* Proxy PR. */
+bool up_r = true;
+mtype st_r = NONE;
+byte a_of, base_r;
+byte cts_r, acked_r;
+byte arrived; /* a bit a slot: its IMM's completion is in the CQ */
+byte refuse; /* a bit a slot: the record says that it is refused */
+byte offer; /* incarnation in an OPEN that waits; 0: none */
+byte paired; /* the last one that was accepted */
+bool listens, pclose, fresh_r;
+bool sent_r; /* on this link, that it waits */
+
+bool linked;
+byte kills, breaks, cuts;
+#ifdef STRANGER
+bool strange;
+#endif
+
+/* To PR and to PS on the peer link. A link's end notices late that it broke:
+ * what was sent before is read until then. */
+chan to_r = [3] of { mtype, byte }; /* kind, a */
+chan to_s = [3] of { mtype, byte, byte, byte }; /* kind, a, b, base */
+/* On the rail: slot, buffer or 2 for the IMM, send or whether refused. */
+chan net = [6] of { byte, byte, byte };
+
+byte i, j, k; /* of one step */
+mtype kind;
+
+#ifdef GHOST
+chan gnet = [6] of { byte, byte, byte };
+byte garrived, gbase;
+#endif
+
+inline drop_net()
+{
+	do
+	:: nempty(net) -> net?_, _, _
+	:: empty(net) -> break
+	od
+}
+
+inline drop_to_s()
+{
+	do
+	:: nempty(to_s) -> to_s?_, _, _, _
+	:: empty(to_s) -> break
+	od
+}
+
+inline drop_to_r()
+{
+	do
+	:: nempty(to_r) -> to_r?_, _
+	:: empty(to_r) -> break
+	od
+}
+
+/* The first receive that is not over, from the words alone: the summary. */
+#define FIRST (!(word_r & 1) -> 0 : (!(word_r & 2) -> 1 : 2))
+
+inline clear_s()
+{
+	queue = 0;
+	slot_s = 0;
+	filled = 0;
+	ack = 0;
+#ifndef BUG_SAME_TABLES
+	cts = 0;
+	cts_base = 0;
+#endif
+	base_s = 0;
+	b_of = 0;
+#ifdef BUG_RECORD_LATE
+	owes = 0;
+#endif
+}
+
+/* The lane's QPs go to ERR: nothing is posted, nothing lands, no word or record
+ * is written from now on. */
+inline stop_s()
+{
+	clear_s();
+	st_s = LOST
+}
+
+inline to_ghost()
+{
+#ifdef GHOST
+	gbase = base_r;
+	do
+	:: nempty(net) -> net?i, j, k;
+		if
+		:: nfull(gnet) -> gnet!i, j, k
+		:: full(gnet)
+		fi
+	:: empty(net) -> break
+	od;
+	garrived = arrived;
+	i = 0;
+	j = 0;
+	k = 0
+#else
+	skip
+#endif
+}
+
+inline clear_r()
+{
+	drop_net();
+	arrived = 0;
+	refuse = 0;
+	cts_r = 0;
+	acked_r = 0;
+	base_r = 0;
+	a_of = 0
+}
+
+inline stop_r()
+{
+#ifdef BUG_NO_DRAIN
+	to_ghost();
+	garrived = 0;
+#endif
+	clear_r();
+	sent_r = false;
+	st_r = LOST
+}
+
+inline die_s()
+{
+	clear_s();
+	cts = 0;
+	cts_base = 0;
+	st_s = NONE;
+	up_s = false;
+	att_s = false;
+	sent_s = false;
+	csent_s = false;
+	fresh_s = false;
+	fresh_r = up_r;
+	linked = false;
+	drop_to_s()
+#ifdef BUG_LOUD
+	;
+	if
+	:: swap_s && nsent && word_s != ALL_S -> failed = true
+	:: else
+	fi
+#endif
+}
+
+inline die_r()
+{
+#ifdef BUG_HANGUP
+	to_ghost();
+#endif
+	clear_r();
+	st_r = NONE;
+	up_r = false;
+	att_r = false;
+	told_r = false;
+	offer = 0;
+	paired = 0;
+	sent_r = false;
+	listens = false;
+	pclose = false;
+	fresh_r = false;
+	fresh_s = up_s;
+	linked = false;
+	drop_to_r()
+}
+
+/* Send number i ends by what the rank knows. */
+inline end_by_record()
+{
+	word_s = word_s | (1 << i);
+	if
+#ifndef BUG_RECORD_WITHOUT_RESULT
+	:: REFUSED(i) -> refused_s = refused_s | (1 << i)
+#endif
+	:: else
+	fi;
+	check_send()
+}
+
+/* Send i is over: so is its receive, in the same way. */
+inline check_send()
+{
+	k = 0;
+	do
+	:: k < 3 && WANTED(k) != i -> k++
+	:: else -> break
+	od;
+	/* Receive of cell k. */
+#ifdef SINGLE_FIRST
+	j = (k > 0 -> 1 : 0);
+#else
+	j = k / 2;
+#endif
+	assert(word_r & (1 << j));
+	assert(((refused_s >> i) & 1) == ((refused_r >> j) & 1));
+	j = 0;
+	k = 0
+}
+
+active proctype rank_s()
+{
+end:
+	do
+	/* The helper: its proxy's process has ended, and another one is there. */
+	:: d_step { up_s && !att_s && !forgot ->
+		att_s = true;
+		if
+		:: !closing -> a++;
+			assert(a <= MOST);
+#ifdef BUG_UNMAP_RECORD
+			rec[0] = 0;
+			rec[1] = 0;
+			rec[2] = 0;
+#endif
+			st_s = WAIT;
+			swap_s = false
+		:: else
+		fi;
+		i = 0 }
+	/* The helper: the proxy lives and says that the peer's is gone. */
+	:: d_step { up_s && att_s && st_s == LOST && !closing ->
+		a++;
+		assert(a <= MOST);
+		st_s = WAIT;
+		swap_s = false;
+		sent_s = false }
+	/* The connection's thread swaps. */
+#ifdef BUG_HELPER_SWAPS
+	:: d_step { halfway -> swap_s = up_s && st_s == LIVE; halfway = false }
+	:: d_step { up_s && att_s && st_s == LIVE && !swap_s && !halfway ->
+		halfway = true;
+#else
+	:: d_step { up_s && att_s && st_s == LIVE && !swap_s ->
+		swap_s = true;
+#endif
+		i = 0;
+		do
+		:: i < nsent ->
+			if
+			:: word_s & (1 << i)
+			:: else ->
+				if
+				:: rec[i] && rec[i] - 1 < base_s ->
+					end_by_record()
+#ifdef BUG_REQUEST_LOST
+				:: else
+#else
+				:: else -> queue = queue | (1 << i)
+#endif
+				fi
+			fi;
+			rec[i] = 0;
+			i++
+		:: else -> break
+		od;
+		i = 0 }
+	/* A proxy that has died without the rank's knowledge takes nothing. */
+#ifdef BUG_HELPER_SWAPS
+	:: d_step { halfway && nsent < SENDS -> nsent++ }
+#endif
+	:: d_step { swap_s && nsent < SENDS ->
+		if
+		:: up_s && st_s == LIVE -> queue = queue | (1 << nsent)
+		:: else
+		fi;
+		nsent++ }
+	:: d_step { word_s == ALL_S && !closing -> closing = true;
+#ifdef BUG_CLOSE_FORGOTTEN
+		forgot = up_s && att_s
+#endif
+		}
+	od
+}
+
+active proctype rank_r()
+{
+end:
+	do
+	/* First the connections that it has, then its listeners. */
+#ifdef BUG_LISTEN_FIRST
+	:: d_step { up_r && !att_r -> att_r = true; listens = true }
+	:: d_step { up_r && att_r && !told_r ->
+		told_r = true;
+		if
+		:: st_r != NONE -> assert(false) /* taken by another accept */
+		:: else
+		fi;
+#else
+	:: d_step { up_r && !att_r ->
+		att_r = true;
+		told_r = true;
+#endif
+		assert(knows || nrecv == 0);
+		if
+		:: knows && !heard -> b++;
+			assert(b <= MOST);
+			st_r = WAIT;
+			swap_r = false
+		:: else
+		fi;
+		i = 0 }
+	:: d_step { up_r && told_r && !listens -> listens = true }
+	:: d_step { up_r && att_r && st_r == LOST && !heard ->
+		b++;
+		assert(b <= MOST);
+		st_r = WAIT;
+		swap_r = false }
+	:: d_step { up_r && att_r && st_r == LIVE && !swap_r ->
+		swap_r = true;
+#ifdef WINDOW
+#ifdef BUG_UNMAP
+		if
+		:: !(took & 1) -> cell[0] = 0
+		:: else
+		fi;
+#endif
+#endif
+		/* What is received again is received from its first byte. */
+		i = FIRST;
+		do
+		:: i < RECVS ->
+			cell[CELL(i, 0)] = 0;
+			if
+			:: BUFS(i) == 2 -> cell[CELL(i, 1)] = 0
+			:: else
+			fi;
+			i++
+		:: else -> break
+		od;
+		i = 0 }
+	:: d_step { swap_r && nrecv < RECVS -> nrecv++ }
+#ifdef WINDOW
+	:: d_step { word_r & ~took ->
+		i = (took & 1);
+		if
+		:: (refused_r >> i) & 1
+		:: else -> assert(cell[CELL(i, 0)] == 1 + WANTED(CELL(i, 0)))
+		fi;
+		took = took | (1 << i);
+		i = 0 }
+#endif
+	od
+}
+
+inline deliver_write(g)
+{
+	assert(g < nrecv);
+	assert(!(word_r & (1 << (g)))); /* nothing after its end */
+	cell[CELL(g, j)] = k
+}
+
+active proctype rail()
+{
+end:
+	do
+	:: d_step { nempty(net) && up_r && st_r == LIVE ->
+		net?i, j, k;
+		assert(i < cts_r);
+		if
+		:: j < 2 -> deliver_write(base_r + i)
+		:: else -> arrived = arrived | (1 << i);
+			refuse = refuse | (k << i)
+		fi;
+		i = 0;
+		j = 0;
+		k = 0 }
+#ifdef GHOST
+	:: d_step { nempty(gnet) ->
+		gnet?i, j, k;
+		if
+		:: j < 2 -> deliver_write(gbase + i)
+		:: else -> garrived = garrived | (1 << i)
+		fi;
+		i = 0;
+		j = 0;
+		k = 0 }
+#endif
+#ifdef BUG_HANGUP
+	:: d_step { garrived & (1 << (FIRST - gbase)) && FIRST >= gbase ->
+		garrived = garrived & ~(1 << (FIRST - gbase));
+		word_r = word_r | (1 << FIRST) }
+#endif
+	od
+}
+
+/* The oldest send of the buffer's tag that waits; SENDS: none. */
+#define OLDEST(t) (t == 0 -> (queue & 1 -> 0 : (queue & 2 -> 1 : SENDS)) \
+			  : (queue & 4 -> 2 : SENDS))
+
+/* The QPs of both ends are those of one pair. */
+#define CONNECTED (up_r && st_r == LIVE && a_of == a && b == b_of)
+
+inline answer(buf)
+{
+	i = OLDEST(BUF_TAG(buf));
+	queue = queue & ~(1 << i);
+#ifdef BUG_RECORD_LATE
+	owes = i + 1;
+#else
+	rec[i] = base_s + slot_s + 1;
+#endif
+	if
+	:: !CONNECTED /* nobody takes it */
+	:: else ->
+		if
+		:: REFUSED(i) -> net!slot_s, 2, 1
+		:: else -> net!slot_s, buf, i + 1
+		fi
+	fi;
+	filled = filled | (1 << buf);
+	if
+	:: filled == (1 << BUFS(cts_base + slot_s)) - 1 ->
+		if
+		:: !CONNECTED || REFUSED(i)
+		:: else -> net!slot_s, 2, 0
+		fi;
+		slot_s++;
+		filled = 0
+	:: else
+	fi;
+#ifdef BUG_EARLY_END
+	word_s = word_s | (1 << i);
+	check_send();
+#endif
+	i = 0
+}
+
+#define ANSWERS(buf) (up_s && st_s == LIVE && swap_s && slot_s < cts && \
+		      buf < BUFS(cts_base + slot_s) &&                  \
+		      !(filled & (1 << buf)) && OLDEST(BUF_TAG(buf)) < SENDS)
+#ifdef BUG_RECORD_LATE
+#define STORED (owes == 0)
+#else
+#define STORED true
+#endif
+#define OVER_AT_PEER(s) (up_s && st_s == LIVE && swap_s &&             \
+			 rec[s] > base_s && rec[s] <= base_s + ack &&  \
+			 !(word_s & (1 << s)))
+
+inline finish(s)
+{
+	i = s;
+	word_s = word_s | (1 << i);
+	if
+	:: REFUSED(i) -> refused_s = refused_s | (1 << i)
+	:: else
+	fi;
+	check_send();
+	i = 0
+}
+
+active proctype proxy_s()
+{
+end:
+	do
+	/* Shard. A kill between the record and the WR is a kill after which the
+	 * WR is lost. */
+	:: d_step { STORED && ANSWERS(0) -> answer(0) }
+	:: d_step { STORED && ANSWERS(1) -> answer(1) }
+#ifdef BUG_RECORD_LATE
+	:: d_step { owes -> rec[owes - 1] = base_s + slot_s +
+			(filled == 0 -> 0 : 1); owes = 0 }
+#endif
+	:: d_step { OVER_AT_PEER(0) -> finish(0) }
+	:: d_step { OVER_AT_PEER(1) -> finish(1) }
+	:: d_step { OVER_AT_PEER(2) -> finish(2) }
+	/* Control thread. */
+	:: d_step { up_s && linked && st_s == WAIT && !sent_s && nfull(to_r) ->
+		sent_s = true;
+		to_r!OPEN, a }
+	:: d_step { up_s && linked && att_s && closing && !forgot && !csent_s &&
+		    nfull(to_r) ->
+		csent_s = true;
+		to_r!CLOSE, 0 }
+	:: d_step { up_s && nempty(to_s) ->
+		to_s?kind, i, j, k;
+		if
+		:: kind == CLOSED -> forgot = true
+		:: kind == AGAIN && st_s == WAIT && i == a -> stop_s()
+		:: kind == WAITS && st_s == LIVE && j > b_of -> stop_s()
+		:: kind == ACCEPT && st_s == WAIT && i == a ->
+			st_s = LIVE;
+			b_of = j;
+			base_s = k
+		:: kind == ACCEPT && st_s == LIVE && i == a && j > b_of ->
+			stop_s()
+		:: else
+		fi;
+		i = 0;
+		j = 0;
+		k = 0 }
+	od
+}
+
+inline accept_offer()
+{
+	st_r = LIVE;
+	a_of = offer;
+	paired = offer;
+	base_r = FIRST;
+	tell_accept()
+}
+
+inline tell_accept()
+{
+	if
+	:: linked -> to_s!ACCEPT, offer, b, base_r
+	:: else /* lost; it is asked for again on the next link */
+	fi;
+	offer = 0
+}
+
+active proctype proxy_r()
+{
+end:
+	do
+	/* Shard: announce what the rank posts again, and more. The table of the
+	 * other end is there since its OPEN. */
+	:: d_step { up_r && st_r == LIVE && swap_r && base_r + cts_r < nrecv ->
+		cts_r++;
+		if
+		:: up_s && a == a_of && (st_s == WAIT || st_s == LIVE) ->
+			cts = cts_r;
+			cts_base = base_r
+		:: else
+		fi;
+		i = 0 }
+	/* Shard: slots end in order, each once its bytes are there. */
+#ifdef BUG_OUT_OF_ORDER
+	:: d_step { up_r && st_r == LIVE && arrived & 2 && base_r == 0 &&
+		    !(word_r & 2) ->
+		word_r = word_r | 2;
+		arrived = arrived & ~2 }
+#endif
+	:: d_step { up_r && st_r == LIVE && FIRST < RECVS &&
+		    arrived & (1 << (FIRST - base_r)) ->
+		i = FIRST;
+		if
+		:: (refuse >> (i - base_r)) & 1 ->
+			refused_r = refused_r | (1 << i)
+		:: else ->
+			assert(cell[CELL(i, 0)] == 1 + WANTED(CELL(i, 0)));
+			assert(BUFS(i) == 1 || cell[CELL(i, 1)] ==
+			       1 + WANTED(CELL(i, 1)))
+		fi;
+		word_r = word_r | (1 << i);
+		arrived = arrived & ~(1 << (i - base_r));
+		i = 0 }
+	/* Shard: the end-to-end ack, after the word. */
+#ifdef BUG_ACK_FIRST
+#define ACKABLE (arrived & 1 && acked_r == 0 -> 1 : FIRST - base_r)
+#else
+#define ACKABLE (FIRST - base_r)
+#endif
+	:: d_step { up_r && st_r == LIVE && acked_r < ACKABLE ->
+		acked_r = ACKABLE;
+		if
+		:: up_s && st_s == LIVE && CONNECTED ->
+			ack = acked_r
+		:: else
+		fi;
+		i = 0 }
+	/* Control thread. */
+	:: d_step { up_r && nempty(to_r) ->
+		to_r?kind, i;
+		if
+		:: kind == OPEN -> offer = i
+		:: kind == CLOSE -> pclose = true
+		fi;
+		i = 0 }
+	/* The rank knows of the connection before the peer hears of it. */
+#ifdef BUG_BOOT
+#define LISTENS (listens && !again_r)
+#else
+#define LISTENS listens
+#endif
+	:: d_step { up_r && offer && st_r == NONE && LISTENS && !heard &&
+		    nfull(to_s) ->
+#ifdef BUG_LISTEN_FIRST
+		assert(!knows);
+#endif
+#ifdef BUG_ACCEPT_FIRST
+		b++;
+		accept_offer() }
+	:: d_step { up_r && st_r == LIVE && !knows -> knows = true }
+#else
+		knows = true;
+		b++;
+		st_r = WAIT }
+#endif
+	:: d_step { up_r && offer && st_r == WAIT && nfull(to_s) ->
+		if
+#ifndef BUG_PAIRED_TWICE
+		/* The opener's table has what the former end wrote. */
+		:: offer <= paired ->
+			if
+			:: linked -> to_s!AGAIN, offer, 0, 0
+			:: else
+			fi;
+			offer = 0
+#endif
+		:: else -> accept_offer()
+		fi;
+		i = 0 }
+#ifndef BUG_WAITS_SILENTLY
+	/* The opener may be LIVE with what this end was before. */
+	:: d_step { up_r && linked && st_r == WAIT && !offer && !sent_r &&
+		    nfull(to_s) ->
+		sent_r = true;
+		to_s!WAITS, 0, b, 0 }
+#endif
+	:: d_step { up_r && offer && st_r == LIVE && nfull(to_s) ->
+		if
+#ifdef BUG_ANY_OPEN
+		:: true -> tell_accept()
+#else
+		:: offer == a_of -> tell_accept() /* said once more */
+		:: offer > a_of -> stop_r()
+		:: offer < a_of -> offer = 0 /* stale */
+#endif
+		fi;
+		i = 0 }
+	:: d_step { up_r && pclose && told_r && knows &&
+		    (heard || st_r != NONE) && linked && nfull(to_s) ->
+		assert(word_r == ALL_R);
+		heard = true;
+		clear_r();
+		st_r = NONE;
+		offer = 0;
+		pclose = false;
+		to_s!CLOSED, 0, 0, 0 }
+	od
+}
+
+active proctype fate()
+{
+end:
+	do
+	:: d_step { up_s && kills < KILLS -> kills++; die_s(); i = 0 }
+	:: d_step { up_r && kills < KILLS -> kills++; die_r(); i = 0 }
+	:: d_step { !up_s -> up_s = true }
+	:: d_step { !up_r -> up_r = true;
+#ifdef BUG_BOOT
+		again_r = true
+#endif
+		}
+	:: d_step { linked && breaks < BREAKS -> breaks++; linked = false }
+	/* One end finds its lane lost. */
+	:: d_step { cuts < CUTS && st_s == LIVE -> cuts++; stop_s() }
+	:: d_step { cuts < CUTS && st_r == LIVE -> cuts++; stop_r(); i = 0 }
+	/* The link is made, and each end learns whether the other one is the
+	 * process that it knew. What was under way on an old link is read
+	 * still; but an ACCEPT names the id of its OPEN, and with another
+	 * process a lane, a table and an id are new. */
+	:: d_step { up_s && up_r && !linked ->
+		linked = true;
+		sent_s = false;
+		csent_s = false;
+		sent_r = false;
+		if
+		:: fresh_s ->
+#ifndef BUG_ACCEPT_OF_OLD_LANE
+			drop_to_s();
+#endif
+			if
+			:: st_s == LIVE -> stop_s()
+			:: st_s == WAIT -> clear_s()
+			:: else
+			fi
+		:: else
+		fi;
+		if
+		:: fresh_r && st_r == LIVE -> stop_r()
+		:: else
+		fi;
+		fresh_s = false;
+		fresh_r = false }
+#ifdef STRANGER /* another node knows the nonce */
+	:: d_step { !strange && up_r && nfull(to_r) ->
+		strange = true;
+#ifdef BUG_STRANGER
+		to_r!OPEN, MOST + 1
+#endif
+		}
+#endif
+	od
+}
+
+/* All may stop where they are (end labels), but not before this. */
+active proctype judge()
+{
+	(word_s == ALL_S && word_r == ALL_R && heard && forgot);
+#ifdef WINDOW
+	took == ALL_R;
+#endif
+#ifdef BUG_LOUD
+	assert(!failed)
+#endif
+}
