@@ -164,6 +164,8 @@ net_ib() {
 	shift
 	export NCCL_NET=IB NCCL_NET_PLUGIN=none
 	export LD_LIBRARY_PATH=$build/runtime/softverbs/dropin
+	[ -e "$LD_LIBRARY_PATH/libibverbs.so" ] || skip "no software libibverbs" \
+		"in $LD_LIBRARY_PATH: configure with -DMPIB_SOFTVERBS=ON"
 	# 2.28.9 calls an address of -1 where no device is of mlx5.
 	[[ $version == 2.28.* ]] && export NCCL_GIN_TYPE=2
 	for node in 0 1; do
