@@ -85,14 +85,17 @@ void mpib_region_copy_end(struct mpib_region *r)
 	atomic_fetch_sub_explicit(&r->copying, 1, memory_order_release);
 }
 
-static struct mpib_region *region_find(struct mpib_client *c, const char *addr,
-				       size_t size)
+/* A region from mpib_reg() of the same range in the same memory: a region whose
+ * memory was freed without mpib_dereg() names a pool that is gone. */
+static struct mpib_region *region_find(const struct mpib_region *like)
 {
 	struct mpib_region *r;
 
-	LIST_FOREACH(r, &c->regions, link)
+	LIST_FOREACH(r, &like->client->regions, link)
 	{
-		if (r->addr == addr && r->size == size && !r->own_mr)
+		if (!r->own_mr && r->addr == like->addr &&
+		    r->size == like->size && r->staged == like->staged &&
+		    r->mr == like->mr && r->off == like->off)
 			return r;
 	}
 	return NULL;
@@ -101,12 +104,11 @@ static struct mpib_region *region_find(struct mpib_client *c, const char *addr,
 /* A region from mpib_reg_fd() that has all of this memory. The addresses alone
  * say so for a dma-buf, each export of which has an inode of its own; a memfd
  * may be mapped where another was. */
-static struct mpib_region *region_find_fd(struct mpib_client *c,
-					  const struct mpib_region *like)
+static struct mpib_region *region_find_fd(const struct mpib_region *like)
 {
 	struct mpib_region *r;
 
-	LIST_FOREACH(r, &c->regions, link)
+	LIST_FOREACH(r, &like->client->regions, link)
 	{
 		uint64_t skip = (uint64_t)(like->addr - r->addr);
 
@@ -120,6 +122,18 @@ static struct mpib_region *region_find_fd(struct mpib_client *c,
 			return r;
 	}
 	return NULL;
+}
+
+/* Under the lock: count a further registration of an existing region. NULL: no
+ * region has this memory. */
+static struct mpib_region *region_again(const struct mpib_region *like)
+{
+	struct mpib_region *there =
+		like->own_mr ? region_find_fd(like) : region_find(like);
+
+	if (there)
+		there->regs++;
+	return there;
 }
 
 static struct mpib_region *make_region(struct mpib_client *c, void *addr,
@@ -172,29 +186,26 @@ static int no_region(const void *addr, size_t size)
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region)
 {
-	struct mpib_region *r;
+	struct mpib_region *r, *there;
 	int rc = mpib_client_check(client);
 
 	if (rc < 0)
 		return rc;
 	if (!addr || size == 0 || size > UINTPTR_MAX - (uintptr_t)addr)
 		return no_region(addr, size);
-	mpib_client_hold(client);
-	region_bury(client);
-	r = region_find(client, addr, size);
-	if (r) {
-		r->regs++;
-	} else {
-		r = make_region(client, addr, size);
-		if (r) {
-			LIST_INSERT_HEAD(&client->regions, r, link);
-			region_place(r);
-		}
-	}
-	mpib_client_unlock(client);
+	r = make_region(client, addr, size);
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
-	*region = r;
+	mpib_client_hold(client);
+	region_bury(client);
+	region_place(r);
+	there = region_again(r);
+	if (there)
+		free(r);
+	else
+		LIST_INSERT_HEAD(&client->regions, r, link);
+	mpib_client_unlock(client);
+	*region = there ? there : r;
 	return 0;
 }
 
@@ -256,16 +267,6 @@ static int region_register(struct mpib_region *r, int fd)
 	r->debt.paid = mr_gone;
 	LIST_INSERT_HEAD(&r->client->regions, r, link);
 	return 0;
-}
-
-/* Under the lock. A region that is there already, registered once more. */
-static struct mpib_region *region_again(const struct mpib_region *like)
-{
-	struct mpib_region *there = region_find_fd(like->client, like);
-
-	if (there)
-		there->regs++;
-	return there;
 }
 
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
