@@ -27,6 +27,9 @@
 
 #define MPIB_STAMPED_MAX 3
 
+#define MPIB_REPORT_BYTES_BITS 38
+#define MPIB_REPORT_BYTES_MASK ((1ull << MPIB_REPORT_BYTES_BITS) - 1)
+
 /* When something first happened, by mpib_stamp_of(); 0: not yet, or not known. */
 struct mpib_stamps {
 	uint32_t of_sizes[MPIB_STAMPED_MAX];
@@ -133,17 +136,18 @@ static inline void mpib_completion_watch(struct mpib_completion *c,
 	mpib_completion_advance(c, gen, 0);
 }
 
-/* Wait-free. Shard only. Replaces the report of one rail, as a word: 0 (6 bits) |
- * state (2) | QP number (24) | bytes (32). */
+/* Wait-free. Shard only. Replaces the report of one rail, as a word: state
+ * (2 bits) | QP number (24) | bytes (38; a group of 8 has less than 2^34). */
 static inline void mpib_completion_report(struct mpib_completion *c,
 					  unsigned rail,
 					  const struct mpib_rail_report *r)
 {
 	/* Relaxed: each word is complete in itself. */
 	atomic_store_explicit(&c->rail[rail],
-			      (uint64_t)r->state << 56 |
-				      (uint64_t)(r->qpn & 0xffffff) << 32 |
-				      r->bytes,
+			      (uint64_t)r->state << 62 |
+				      (uint64_t)(r->qpn & 0xffffff)
+					      << MPIB_REPORT_BYTES_BITS |
+				      (r->bytes & MPIB_REPORT_BYTES_MASK),
 			      memory_order_relaxed);
 }
 
@@ -170,9 +174,9 @@ mpib_completion_rail(const struct mpib_completion *c, unsigned rail,
 		return r;
 	/* Relaxed: each word is complete in itself. */
 	word = atomic_load_explicit(&c->rail[rail], memory_order_relaxed);
-	r.state = (enum mpib_rail_state)(word >> 56 & 3);
-	r.qpn = (uint32_t)(word >> 32) & 0xffffff;
-	r.bytes = (uint32_t)word;
+	r.state = (enum mpib_rail_state)(word >> 62);
+	r.qpn = (uint32_t)(word >> MPIB_REPORT_BYTES_BITS) & 0xffffff;
+	r.bytes = word & MPIB_REPORT_BYTES_MASK;
 	return r;
 }
 

@@ -15,7 +15,7 @@ enum mpib_rail_state {
 struct mpib_rail_report {
 	enum mpib_rail_state state;
 	uint32_t qpn; /* the QP that the request used last */
-	uint32_t bytes; /* posted (send), or that have arrived (receive) */
+	uint64_t bytes; /* posted (send), or that have arrived (receive) */
 };
 
 /* When what happened, in ns of CLOCK_MONOTONIC: mpib_request_times(). 0: not yet, or

@@ -256,7 +256,7 @@ static void report_slot(struct engine_conn *f, const struct mpib_slot *s,
 {
 	for (unsigned r = 0; r < f->lane->rails; r++)
 		mpib_report_arrived(f, s->req, r,
-				    rec ? (uint32_t)rec->rail[r] : s->rail[r]);
+				    rec ? rec->rail[r] : s->rail[r]);
 }
 
 static int end_slot(struct engine_conn *f, struct mpib_slot *s)

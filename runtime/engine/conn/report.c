@@ -59,7 +59,7 @@ void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
 }
 
 void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
-			 uint32_t bytes)
+			 uint64_t bytes)
 {
 	const struct engine_request *r = &f->req[req];
 	struct mpib_completion *c = &f->completion[req];

@@ -18,7 +18,7 @@ void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
 			   uint32_t qpn);
 /* So many bytes of the slot that ends came by the rail; req has a report. */
 void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
-			 uint32_t bytes);
+			 uint64_t bytes);
 void mpib_report_finished(struct engine_conn *f, unsigned req);
 
 /* request.c: a request that has a report begins. */
