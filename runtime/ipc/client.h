@@ -147,9 +147,9 @@ struct mpib_conn {
 	/* has_tag: tag is the latest slow post's. has_tags: they differed. */
 	bool has_tag, has_tags;
 	int32_t tag;
-	/* report.c. Armed: the next post is watched, so it must take the slow
-	 * path. */
+	/* report.c. Armed: the next post is watched, by the slow path. */
 	enum mpib_report report;
+	uint32_t later; /* fruitless tests that MPIB_REPORT_LATER still waits */
 	bool armed;
 	mpib_watch_fn *watch;
 	void *user;

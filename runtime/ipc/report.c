@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "ipc/client.h"
 
-/* MPIB_REPORT_LATER watches a request each so many tests that found nothing. */
+/* Fruitless tests before MPIB_REPORT_LATER watches a request. */
 #define LATER 1024
 
 static void report_arm(struct mpib_conn *conn, bool on)
@@ -25,6 +25,7 @@ int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 	if (conn->client->forks != mpib_forks)
 		return mpib_client_check(conn->client);
 	conn->report = how;
+	conn->later = LATER;
 	conn->watch = fn;
 	conn->user = user;
 	report_arm(conn, how == MPIB_REPORT_ALL || how == MPIB_REPORT_NEXT);
@@ -59,7 +60,7 @@ void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r)
 
 void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r, bool over)
 {
-	if (conn->report == MPIB_REPORT_LATER && conn->idle % LATER == 0) {
+	if (conn->report == MPIB_REPORT_LATER && !over && --conn->later == 0) {
 		conn->report = MPIB_REPORT_NEXT;
 		report_arm(conn, true);
 	}

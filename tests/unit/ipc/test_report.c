@@ -8,6 +8,10 @@
 
 static void on_watch(void *user, struct mpib_request *req, enum mpib_watch what)
 {
+	unsigned *posted = user;
+
+	if (posted && what == MPIB_WATCH_POSTED)
+		++*posted;
 }
 
 /* The shard has nothing of the request under way on the rail, which had so many
@@ -63,10 +67,44 @@ static void a_receive_is_done_when_it_is_over(void **state)
 	assert_int_equal(told(r, 0, SIZE / 2), MPIB_RAIL_DONE);
 }
 
+static void test_in_vain(struct mpib_request *req, unsigned times)
+{
+	int done;
+
+	for (unsigned i = 0; i < times; i++) {
+		assert_int_equal(mpib_test(req, &done, NULL), 0);
+		assert_false(done);
+	}
+}
+
+/* Asked for again, it counts from the start again. */
+static void a_later_report_waits_for_1024_fruitless_tests(void **state)
+{
+	unsigned posted = 0, at = 0;
+	struct mpib_request *r;
+
+	for (unsigned again = 1; again <= 2; again++) {
+		assert_int_equal(
+			mpib_report(rx, MPIB_REPORT_LATER, on_watch, &posted),
+			0);
+		r = recv_at(at++ * SIZE, SIZE);
+		test_in_vain(r, 1023);
+		recv_at(at++ * SIZE, SIZE);
+		assert_int_equal(posted, again - 1);
+		test_in_vain(r, 1);
+		for (unsigned i = 0; i < 2; i++)
+			recv_at(at++ * SIZE, SIZE);
+		assert_int_equal(posted, again);
+	}
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(a_send_is_done_with_all_its_bytes,
 					loop_start, loop_stop),
 	cmocka_unit_test_setup_teardown(a_receive_is_done_when_it_is_over,
 					loop_start, loop_stop),
+	cmocka_unit_test_setup_teardown(
+		a_later_report_waits_for_1024_fruitless_tests, loop_start,
+		loop_stop),
 	{ 0 },
 };
