@@ -36,6 +36,18 @@ unsigned buffer_held(const struct node *node, const char *name)
 	return n;
 }
 
+void buffer_until_held(const struct node *node, const char *name, unsigned n)
+{
+	unsigned long long until = node_ms() + 60000;
+
+	while (buffer_held(node, name) != n) {
+		if (node_ms() > until)
+			fail_msg("%s stays open %u times", name,
+				 buffer_held(node, name));
+		usleep(1000);
+	}
+}
+
 bool buffer_mapped(const struct node *node, const char *name)
 {
 	char path[64], line[512];

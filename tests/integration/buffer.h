@@ -13,6 +13,8 @@
 int buffer_make(const char *name);
 /* Descriptors of the node's proxy on memory of this name. */
 unsigned buffer_held(const struct node *node, const char *name);
+/* Wait until they are n: a thread closes what the proxy refused. */
+void buffer_until_held(const struct node *node, const char *name, unsigned n);
 bool buffer_mapped(const struct node *node, const char *name);
 
 #endif

@@ -32,19 +32,6 @@ static int stop(void **state)
 	return 0;
 }
 
-/* A refused one is closed after the refusal was sent. */
-static void until_held(const char *name, unsigned n)
-{
-	unsigned long long until = node_ms() + 60000;
-
-	while (buffer_held(&node, name) != n) {
-		if (node_ms() > until)
-			fail_msg("%s stays open %u times", name,
-				 buffer_held(&node, name));
-		usleep(1000);
-	}
-}
-
 static void send_reg(uint32_t id, int fd)
 {
 	struct mpib_ctl_reg_fd r = {
@@ -174,7 +161,7 @@ static void a_refused_one_is_closed_too(void **state)
 	assert_int_equal(ftruncate(fd, BUFFER_SIZE), 0);
 	send_reg(40, fd);
 	assert_int_equal(hear(40, &m), -EPERM);
-	until_held("d-unsealed", 0);
+	buffer_until_held(&node, "d-unsealed", 0);
 	close(fd);
 }
 
@@ -200,7 +187,7 @@ static void they_count_as_descriptors_of_their_user(void **state)
 	}
 	send_reg(60, fd);
 	assert_int_equal(hear(60, &m), -EDQUOT);
-	until_held("d-many", 36);
+	buffer_until_held(&node, "d-many", 36);
 	close(fd);
 }
 
