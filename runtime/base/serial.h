@@ -21,8 +21,9 @@
  * a newer program refuse each other with a clear message. */
 #define MPIB_HANDOVER_VERSION 21u
 
-/* Beside the function that names the fields of type: fails to compile when type
- * has grown, so that nobody forgets a field there. */
+/* Beside the function that names the fields of type: fails to compile when the
+ * size of type changes, as a reminder. A new field that fits into padding does not
+ * change the size. */
 #define MPIB_SERIAL_SIZE(type, size)                                           \
 	_Static_assert(sizeof(type) == (size),                                 \
 		       #type ": name its new field here, then its size")
