@@ -3,11 +3,10 @@
 #include "rails/discover.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "rails/gpus.h"
 #include "rails/numa.h"
-
-#define PORTS_MAX 256
 
 /* Move the ports that the filter allows to the front. Returns their number. */
 static unsigned discover_sift(struct mpib_rdma_port *port, unsigned n,
@@ -40,11 +39,15 @@ static void tell_left_out(const struct mpib_rdma_port *port,
 static void discover_choose(const struct mpib_rdma_port *port, unsigned n,
 			    struct mpib_found *found, char *note, size_t len)
 {
-	const char *why[PORTS_MAX];
+	const char **why = calloc(n, sizeof(*why));
+	bool *near = calloc(n, sizeof(*near));
 	struct mpib_gpus gpus;
 	struct mpib_hcas hcas;
-	bool near[PORTS_MAX];
 
+	snprintf(note, len, "out of memory");
+	if (!why || !near)
+		goto out_free;
+	snprintf(note, len, "every port was taken");
 	mpib_gpus_find(&gpus, "/sys");
 	for (unsigned i = 0; i < n; i++)
 		near[i] = mpib_gpus_near(&gpus, port[i].info.pci_path);
@@ -60,24 +63,27 @@ static void discover_choose(const struct mpib_rdma_port *port, unsigned n,
 			 "rdma:%s:%u", p->name, p->port);
 		found->hca[i].neighbour = hcas.hca[i].neighbour;
 	}
+out_free:
+	free(near);
+	free(why);
 }
 
 unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
 			     struct mpib_found *found, char *note,
 			     size_t note_len)
 {
-	struct mpib_rdma_port port[PORTS_MAX];
-	int n = mpib_rdma_ports(port, PORTS_MAX);
+	struct mpib_rdma_port *port = NULL;
+	int n = mpib_rdma_ports(&port);
+	unsigned left;
 
 	found->n = 0;
 	snprintf(note, note_len, "there is no RDMA device");
 	if (n <= 0)
 		return 0;
-	n = (int)discover_sift(port, (unsigned)n, filter);
+	left = discover_sift(port, (unsigned)n, filter);
 	snprintf(note, note_len, "hca.filter leaves no port");
-	if (n == 0)
-		return 0;
-	snprintf(note, note_len, "every port was taken");
-	discover_choose(port, (unsigned)n, found, note, note_len);
+	if (left)
+		discover_choose(port, left, found, note, note_len);
+	free(port);
 	return found->n;
 }

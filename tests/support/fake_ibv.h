@@ -12,7 +12,7 @@
 #include <infiniband/verbs.h>
 #include <stdbool.h>
 
-#define FAKE_DEVICES 8
+#define FAKE_DEVICES 300
 #define FAKE_PORTS 2
 #define FAKE_GIDS 8
 /* mpib_hca_wait_ms, but while a test has a call hang. */

@@ -7,7 +7,6 @@
 #include "verbs/hca/hca.h"
 #include "verbs/rdma/internal.h"
 
-#define DEVICES_MAX 256
 #define PORTS_OF_ONE 4 /* more than any has */
 
 struct hca_ports {
@@ -40,14 +39,15 @@ static unsigned no_port(const struct mpib_rail_spec *spec,
 	return 1;
 }
 
-/* At most max, which is not 0. */
+/* Fill at most PORTS_OF_ONE of port. Returns how many. */
 static unsigned ask_device(const struct mpib_rail_spec *spec,
-			   struct mpib_rdma_port *port, unsigned max)
+			   struct mpib_rdma_port *port)
 {
 	struct hca_job *job = hca_job_new(NULL, "ibv_open_device", HCA_MAKES,
 					  run_ask, end_ports);
 	const struct hca_ports *ports;
 	int rc = -ENOMEM;
+	unsigned n;
 
 	if (job) {
 		job->spec = *spec;
@@ -58,22 +58,24 @@ static unsigned ask_device(const struct mpib_rail_spec *spec,
 		return no_port(spec, port, rc == -EIO ? -ETIMEDOUT : rc);
 	}
 	ports = job->made;
-	if (ports->n < max)
-		max = ports->n;
-	memcpy(port, ports->port, max * sizeof(*port));
+	n = ports->n;
+	memcpy(port, ports->port, n * sizeof(*port));
 	end_ports(job->made);
 	hca_job_end(job, 0);
-	return max;
+	return n;
 }
 
-int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max)
+int mpib_rdma_ports(struct mpib_rdma_port **port)
 {
-	struct mpib_rail_spec *spec = calloc(DEVICES_MAX, sizeof(*spec));
-	int devices = spec ? mpib_rdma_list(spec, DEVICES_MAX) : -ENOMEM;
-	unsigned n = 0;
+	struct mpib_rail_spec *spec = NULL;
+	int devices = mpib_rdma_list(&spec), n = 0;
 
-	for (int i = 0; i < devices && n < max; i++)
-		n += ask_device(&spec[i], port + n, max - n);
+	if (devices > 0) {
+		*port = calloc((size_t)devices * PORTS_OF_ONE, sizeof(**port));
+		for (int i = 0; *port && i < devices; i++)
+			n += (int)ask_device(&spec[i], *port + n);
+		devices = *port ? n : -ENOMEM;
+	}
 	free(spec);
-	return devices < 0 ? devices : (int)n;
+	return devices;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Finds the ports of this machine that libibverbs can open and rails can use. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "verbs/rdma/internal.h"
 
@@ -16,13 +16,10 @@ static bool discover_is_ours(const struct ibv_device *device)
 
 static void discover_ask(struct ibv_context *ctx, struct mpib_rdma_port *p)
 {
-	char physfn[sizeof(p->info.pci_path) + 8];
-
 	p->error = mpib_rdma_query_port(ctx, p->port, &p->info);
 	/* Soft-RoCE has no PCI device below it. */
 	p->is_virtual = p->error == 0 && p->info.pci_path[0] == '\0';
-	snprintf(physfn, sizeof(physfn), "%s/physfn", p->info.pci_path);
-	p->is_function = p->error == 0 && access(physfn, F_OK) == 0;
+	p->is_function = p->error == 0 && mpib_rdma_is_function(ctx->device);
 }
 
 unsigned mpib_rdma_ask(const struct mpib_rail_spec *spec,
@@ -52,23 +49,23 @@ unsigned mpib_rdma_ask(const struct mpib_rail_spec *spec,
 	return n;
 }
 
-int mpib_rdma_list(struct mpib_rail_spec *spec, unsigned max)
+int mpib_rdma_list(struct mpib_rail_spec **spec)
 {
 	struct ibv_device **list;
-	unsigned n = 0;
+	int n = 0, all = 0;
 
 	errno = 0;
-	list = ibv_get_device_list(NULL);
+	list = ibv_get_device_list(&all);
 	if (!list)
 		return mpib_rdma_err();
-	for (int i = 0; list[i] && n < max; i++) {
+	*spec = all ? calloc((size_t)all, sizeof(**spec)) : NULL;
+	for (int i = 0; *spec && i < all; i++) {
 		if (!discover_is_ours(list[i]))
 			continue;
-		memset(&spec[n], 0, sizeof(spec[n]));
-		snprintf(spec[n].name, sizeof(spec[n].name), "%s",
+		snprintf((*spec)[n].name, sizeof((*spec)[n].name), "%s",
 			 ibv_get_device_name(list[i]));
 		n++;
 	}
 	ibv_free_device_list(list);
-	return (int)n;
+	return all && !*spec ? -ENOMEM : n;
 }

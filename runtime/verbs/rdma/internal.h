@@ -24,15 +24,16 @@ static inline int mpib_rdma_err(void)
 int mpib_rdma_open(const struct mpib_rail_spec *spec, struct ibv_context **ctx);
 int mpib_rdma_close(struct ibv_context *ctx);
 
-/* discover.c: name the devices that have RC with WRITE_WITH_IMM, at most max.
- * How many, or -errno. */
-int mpib_rdma_list(struct mpib_rail_spec *spec, unsigned max);
+/* discover.c: name the devices that have RC with WRITE_WITH_IMM. Returns how many,
+ * or -errno; the caller frees *spec if there are some. */
+int mpib_rdma_list(struct mpib_rail_spec **spec);
 /* The ports of one, at most max, at least one. Opens it for a moment. Returns how
  * many. */
 unsigned mpib_rdma_ask(const struct mpib_rail_spec *spec,
 		       struct mpib_rdma_port *port, unsigned max);
 
 /* port.c */
+bool mpib_rdma_is_function(const struct ibv_device *device);
 int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 			 struct mpib_port_info *info);
 

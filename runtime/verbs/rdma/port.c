@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/line.h"
 #include "verbs/rdma/internal.h"
@@ -72,35 +73,57 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 	return mbps ? mbps : sysfs_mbps(ctx, port);
 }
 
-static int numa_node(const struct ibv_device *device)
+/* Where path, of a scalable function (".../0000:08:00.0/mlx5_core.sf.2"), goes
+ * beyond the PCI function that it is part of; NULL: nowhere. */
+static char *beyond_pci(char *path)
 {
-	char text[16], *end;
-	long node;
+	char *name = strrchr(path, '/');
 
-	mpib_read_line(text, sizeof(text), "%s/device/numa_node",
-		       device->ibdev_path);
-	node = strtol(text, &end, 10);
-	return end == text ? -1 : (int)node;
+	return name && strstr(name, ".sf.") ? name : NULL;
 }
 
-/* The device's path in /sys; empty for a device without one, as soft-RoCE. */
+/* The path of the device's PCI function in /sys; empty for a device without one, as
+ * soft-RoCE. */
 static void pci_path(const struct ibv_device *device, char *buf, size_t len)
 {
-	char path[IBV_SYSFS_PATH_MAX + 16], *real;
+	char path[IBV_SYSFS_PATH_MAX + 16], *real, *end;
 
 	snprintf(path, sizeof(path), "%s/device", device->ibdev_path);
 	real = realpath(path, NULL);
+	end = real ? beyond_pci(real) : NULL;
+	if (end)
+		*end = '\0';
 	buf[0] = '\0';
 	if (real && strlen(real) < len)
 		memcpy(buf, real, strlen(real) + 1);
 	free(real);
 }
 
+bool mpib_rdma_is_function(const struct ibv_device *device)
+{
+	char path[IBV_SYSFS_PATH_MAX + 16], *real;
+	bool scalable;
+
+	snprintf(path, sizeof(path), "%s/device/physfn", device->ibdev_path);
+	if (access(path, F_OK) == 0)
+		return true;
+	*strrchr(path, '/') = '\0';
+	real = realpath(path, NULL);
+	scalable = real && beyond_pci(real);
+	free(real);
+	return scalable;
+}
+
 static void port_place(const struct ibv_device *device,
 		       struct mpib_port_info *info)
 {
-	info->numa_node = numa_node(device);
+	char text[16], *end;
+	long node;
+
 	pci_path(device, info->pci_path, sizeof(info->pci_path));
+	mpib_read_line(text, sizeof(text), "%s/numa_node", info->pci_path);
+	node = strtol(text, &end, 10);
+	info->numa_node = end == text ? -1 : (int)node;
 }
 
 void mpib_rdma_place(const struct mpib_rail_spec *spec,

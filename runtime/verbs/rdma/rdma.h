@@ -25,7 +25,7 @@ struct mpib_rdma_port {
 	char name[64];
 	uint8_t port;
 	bool is_virtual; /* no hardware below, as with soft-RoCE */
-	bool is_function; /* a virtual function, whose port another has */
+	bool is_function; /* virtual or scalable, its port is another's */
 	int error; /* -errno: the port cannot be used, and info is void */
 	/* The same for all ports and functions of a card; 0: unknown. */
 	uint64_t card;
@@ -33,11 +33,11 @@ struct mpib_rdma_port {
 	struct mpib_port_info info;
 };
 
-/* Find the ports of all RDMA devices that have RC with WRITE_WITH_IMM, at most
- * max. Returns how many, or -errno (-ENOSYS: the kernel has no RDMA). Opens
- * each device for a moment; one that does not answer has one port, with an error
- * that says so. Control thread. */
-int mpib_rdma_ports(struct mpib_rdma_port *port, unsigned max);
+/* Find the ports of all RDMA devices that have RC with WRITE_WITH_IMM. Returns how
+ * many, or -errno (-ENOSYS: the kernel has no RDMA); the caller frees *port if there
+ * are some. Opens each device for a moment; one that does not answer has one port,
+ * with an error that says so. Control thread. */
+int mpib_rdma_ports(struct mpib_rdma_port **port);
 
 /* What the kernel says of where a device is, which needs no answer of the device:
  * info's numa_node and pci_path, -1 and empty if nothing. Any thread. */

@@ -63,13 +63,13 @@ static void a_port_is_told_as_ibv_devinfo_would(void **state)
 
 /* The same from the device list on, by the proxy's configuration. */
 static struct mpib_config cfg;
-static char dir[] = "/tmp/mpib-rails-XXXXXX", why[MPIB_WHY_MAX];
+static char dir[40], why[MPIB_WHY_MAX];
 
 static int no_devices(void **state)
 {
 	fake_ibv_reset();
 	mpib_config_init(&cfg);
-	strcpy(dir + strlen(dir) - 6, "XXXXXX");
+	strcpy(dir, "/tmp/mpib-rails-XXXXXX");
 	return mkdtemp(dir) ? 0 : -1;
 }
 
@@ -142,6 +142,63 @@ static void virtual_functions_of_a_card_are_one_hca(void **state)
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 1);
 	assert_non_null(strstr(cfg.passed_over, "fake_1:1 is of a card"));
+}
+
+/* By sysfs a scalable function is a device of its own, below the PCI function. */
+static void a_scalable_function_does_not_stand_for_its_card(void **state)
+{
+	static const char *const at[] = { "0000:08:00.0/mlx5_core.sf.2",
+					  "0000:08:00.0" };
+	char path[160], command[64];
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct fake_device *d =
+			fake_ibv_add(i ? "fake_1" : "fake_0", "127.41.2.1");
+
+		d->attr.sys_image_guid = 7;
+		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s/%u",
+			 dir, i);
+		assert_int_equal(mkdir(d->ibv.ibdev_path, 0700), 0);
+	}
+	snprintf(path, sizeof(path), "%s/%s", dir, at[1]);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof(path), "%s/%s", dir, at[0]);
+	assert_int_equal(mkdir(path, 0700), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%u/device", dir, i);
+		snprintf(command, sizeof(command), "../%s", at[i]);
+		assert_int_equal(symlink(command, path), 0);
+	}
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 1);
+	assert_string_equal(cfg.engine.rail[0].name, "fake_1");
+	snprintf(command, sizeof(command), "rm -r %s/*", dir);
+	assert_int_equal(system(command), 0);
+}
+
+static void a_port_behind_many_functions_is_found(void **state)
+{
+	char path[64], name[16];
+
+	for (unsigned i = 0; i < FAKE_DEVICES; i++) {
+		struct fake_device *d;
+
+		if (i == FAKE_DEVICES - 1) { /* is not one of them */
+			snprintf(path, sizeof(path), "%s/device/physfn", dir);
+			assert_int_equal(mkdir(path, 0700), 0);
+			strcat(dir, "/own");
+			assert_int_equal(mkdir(dir, 0700), 0);
+		}
+		snprintf(name, sizeof(name), "fake_%u", i);
+		d = fake_ibv_add(name, "127.41.2.1");
+		d->attr.sys_image_guid = 7;
+		give_hardware(d);
+	}
+	assert_int_equal(mpib_config_finish(&cfg, why), 0);
+	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 1);
+	assert_string_equal(cfg.engine.rail[0].name, name);
+	rm_dir(NULL);
+	*strrchr(dir, '/') = '\0';
 }
 
 static void ports_that_are_down_are_rails_all_the_same(void **state)
@@ -258,6 +315,8 @@ const struct CMUnitTest test_list[] = {
 	d(a_machine_without_devices_does_not_start),
 	d(the_software_hca_serves_where_it_is_asked_for),
 	d(virtual_functions_of_a_card_are_one_hca),
+	d(a_scalable_function_does_not_stand_for_its_card),
+	d(a_port_behind_many_functions_is_found),
 	d(ports_that_are_down_are_rails_all_the_same),
 	d(a_second_port_without_a_cable_is_no_rail),
 	d(a_device_that_does_not_answer_is_left_out),
