@@ -5,11 +5,13 @@
  * address, and is made again at each query of the port.
  */
 #include <arpa/inet.h>
+#include <net/if.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/address.h"
+#include "base/line.h"
 #include "base/network.h"
 #include "base/text.h"
 #include "verbs/rdma/internal.h"
@@ -90,6 +92,8 @@ static bool is_link_local(const union ibv_gid *gid)
 	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
+#define HERE 8 /* more than any rank without */
+
 /* How good a GID is; 0: not usable. Only RoCE v2 is used: v1 frames are not
  * routed, and a v1 end cannot talk to a v2 end. */
 static int gid_rank(const struct ibv_gid_entry *e)
@@ -111,16 +115,35 @@ static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 	info->gid_type = (uint8_t)e->gid_type;
 }
 
-static int gid_choose(const struct ibv_gid_entry *e, ssize_t n, uint8_t port,
+/* Whether the GID's interface is in this network namespace. A device that several
+ * namespaces share lists the GIDs of all. True if sysfs names no interface. */
+static bool gid_is_here(const struct ibv_context *ctx,
+			const struct ibv_gid_entry *e)
+{
+	char name[IF_NAMESIZE];
+
+	return !mpib_read_line(
+		       name, sizeof(name), "%s/ports/%u/gid_attrs/ndevs/%u",
+		       ctx->device->ibdev_path, e->port_num, e->gid_index) ||
+	       if_nametoindex(name) != 0;
+}
+
+static int gid_choose(const struct ibv_context *ctx,
+		      const struct ibv_gid_entry *e, ssize_t n, uint8_t port,
 		      struct mpib_port_info *info)
 {
 	int best = 0;
 
 	for (ssize_t i = 0; i < n; i++) {
-		if (e[i].port_num != port || e[i].gid_index > UINT8_MAX ||
-		    gid_rank(&e[i]) <= best)
+		int rank = gid_rank(&e[i]);
+
+		if (e[i].port_num != port || e[i].gid_index > UINT8_MAX)
 			continue;
-		best = gid_rank(&e[i]);
+		if (rank && gid_is_here(ctx, &e[i]))
+			rank += HERE;
+		if (rank <= best)
+			continue;
+		best = rank;
 		gid_take(&e[i], info);
 	}
 	return best ? 0 : -EADDRNOTAVAIL;
@@ -179,7 +202,7 @@ int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
 	if (!table)
 		return -ENOMEM;
 	n = ibv_query_gid_table(ctx, table, (size_t)n, 0);
-	rc = n < 0 ? (int)n : gid_choose(table, n, port, info);
+	rc = n < 0 ? (int)n : gid_choose(ctx, table, n, port, info);
 	free(table);
 	return rc;
 }

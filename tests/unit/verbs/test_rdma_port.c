@@ -247,6 +247,30 @@ static void what_verbs_do_not_tell_comes_from_sysfs(void **state)
 	assert_int_equal(system(rm), 0);
 }
 
+/* A device that network namespaces share has the GIDs of all of them. */
+static void a_gid_of_an_interface_here_comes_first(void **state)
+{
+	char dir[] = "/tmp/mpib-ibdev-XXXXXX", rm[64];
+
+	assert_non_null(mkdtemp(dir));
+	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "%s", dir);
+	make_dir("ports");
+	make_dir("ports/1");
+	make_dir("ports/1/gid_attrs");
+	make_dir("ports/1/gid_attrs/ndevs");
+	write_attr("ports/1/gid_attrs/ndevs/0", "not-here\n");
+	write_attr("ports/1/gid_attrs/ndevs/1", "lo\n");
+	write_attr("ports/1/gid_attrs/ndevs/2", "lo\n");
+	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
+	expect("::ffff:10.0.0.1", 0); /* better than none */
+	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
+	expect("fe80::1", 1);
+	add("10.0.0.2", IBV_GID_TYPE_ROCE_V2);
+	expect("::ffff:10.0.0.2", 2);
+	snprintf(rm, sizeof(rm), "rm -r %s", dir);
+	assert_int_equal(system(rm), 0);
+}
+
 const struct CMUnitTest test_list[] = {
 	fixture_test(an_ipv4_address_by_roce_v2_comes_first),
 	fixture_test(a_preferred_network_comes_before_the_rest),
@@ -261,5 +285,6 @@ const struct CMUnitTest test_list[] = {
 	fixture_test(infiniband_between_routers_has_the_gid_with_the_flid),
 	fixture_test(speed_is_width_times_lane),
 	fixture_test(what_verbs_do_not_tell_comes_from_sysfs),
+	fixture_test(a_gid_of_an_interface_here_comes_first),
 	{ 0 },
 };
