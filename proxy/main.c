@@ -192,10 +192,21 @@ static bool is_not_taken(const char *name)
 	return !strncmp(name, "NCCL_IB_", 8) && !mpib_config_takes_nccl(name);
 }
 
+static bool is_link(const char *name)
+{
+	return !strncmp(name, "MPIB_", 5) &&
+	       mpib_environ_is_link(mpib_config_getenv(environ, name));
+}
+
 static void say_lost(void)
 {
 	char names[300];
 
+	if (mpib_environ_list(environ, is_link, names, sizeof(names)))
+		mpib_warn("environment: %s: passed over, Kubernetes made them "
+			  "of a Service (enableServiceLinks: false in the "
+			  "pod's spec)",
+			  names);
 	if (mpib_environ_list(environ, is_not_taken, names, sizeof(names)))
 		mpib_info("environment: %s: of NCCL's own transport, of no "
 			  "effect here (mpib.conf(5) has those that are taken)",

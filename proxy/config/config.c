@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/environ.h"
+
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 {
 	va_list ap;
@@ -227,7 +229,7 @@ int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why)
 
 		mpib_config_env_name(&mpib_settings[i], name, sizeof(name));
 		value = mpib_config_getenv(env, name);
-		if (!value)
+		if (!value || mpib_environ_is_link(value))
 			continue;
 		snprintf(origin, sizeof(origin), "environment %s", name);
 		rc = mpib_config_set(cfg, &mpib_settings[i], value, origin,

@@ -166,12 +166,21 @@ unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,
 	return n;
 }
 
+bool mpib_environ_is_link(const char *value)
+{
+	return value &&
+	       (!strncmp(value, "tcp://", 6) || !strncmp(value, "udp://", 6) ||
+		!strncmp(value, "sctp://", 7));
+}
+
 void mpib_environ_check(char **env, mpib_environ_fn *fn, void *arg)
 {
 	for (; *env; env++) {
+		const char *value = strchr(*env, '=');
 		char name[64];
 
-		if (strncmp(*env, PREFIX, strlen(PREFIX)) != 0)
+		if (strncmp(*env, PREFIX, strlen(PREFIX)) != 0 ||
+		    (value && mpib_environ_is_link(value + 1)))
 			continue;
 		snprintf(name, sizeof(name), "%.*s", (int)strcspn(*env, "="),
 			 *env);

@@ -24,6 +24,11 @@ typedef bool mpib_environ_want(const char *name);
 unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,
 			   size_t len);
 
+/* Whether Kubernetes made the variable of a Service: MPIB_PEER_PORT is
+ * "tcp://10.96.0.7:80" in the pods beside a Service called mpib-peer. No setting has
+ * a value like that, so these are passed over. */
+bool mpib_environ_is_link(const char *value);
+
 /* Whether mpib-proxy reads the variable and a client process does not. */
 mpib_environ_want mpib_environ_is_proxys;
 

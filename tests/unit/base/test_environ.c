@@ -65,6 +65,14 @@ static void other_names_are_nobodys_business(void **state)
 	assert_int_equal(check("XMPIB_SUPBW=1").count, 0);
 }
 
+static void what_kubernetes_makes_of_a_service_is_not_told(void **state)
+{
+	assert_int_equal(
+		check("MPIB_PEER_PORT_80_TCP=tcp://10.96.0.7:80").count, 0);
+	assert_int_equal(check("MPIB_PEER_PORT_80_TCP=http://x").count, 1);
+	assert_int_equal(check("MPIB_PEER_PORT_80_TCP").count, 1);
+}
+
 static void a_name_without_end_is_cut(void **state)
 {
 	char text[128];
@@ -117,6 +125,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_name_like_none_has_no_suggestion),
 	cmocka_unit_test(every_name_that_is_read_is_known),
 	cmocka_unit_test(other_names_are_nobodys_business),
+	cmocka_unit_test(what_kubernetes_makes_of_a_service_is_not_told),
 	cmocka_unit_test(a_name_without_end_is_cut),
 	cmocka_unit_test(what_only_the_proxy_reads_is_listed),
 	cmocka_unit_test(a_list_without_end_is_cut),

@@ -156,6 +156,16 @@ static void a_bad_environment_is_named(void **state)
 		       "number");
 }
 
+static void what_kubernetes_makes_of_a_service_is_no_setting(void **state)
+{
+	char link[] = "MPIB_PEER_PORT=tcp://10.96.0.7:80";
+	char *env[] = { link, NULL };
+
+	assert_int_equal(mpib_config_read_env(&cfg, env, why), 0);
+	strcpy(link, "MPIB_PEER_PORT=tcp");
+	assert_int_equal(mpib_config_read_env(&cfg, env, why), -EINVAL);
+}
+
 static void all_that_is_wrong_is_told_at_once(void **state)
 {
 	static const char *const line[] = {
@@ -270,6 +280,7 @@ const struct CMUnitTest test_list[] = {
 	SCRATCH_TEST(a_choice_lists_its_values),
 	SCRATCH_TEST(text_too_long_is_refused),
 	SCRATCH_TEST(the_environment_wins_over_files),
+	SCRATCH_TEST(what_kubernetes_makes_of_a_service_is_no_setting),
 	SCRATCH_TEST(a_bad_environment_is_named),
 	SCRATCH_TEST(all_that_is_wrong_is_told_at_once),
 	SCRATCH_TEST(conf_d_wins_over_mpib_conf_in_the_order_of_names),
