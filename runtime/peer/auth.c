@@ -20,6 +20,9 @@ _Static_assert(MPIB_SEAL_BYTES == crypto_aead_chacha20poly1305_ietf_ABYTES,
 _Static_assert(MPIB_AUTH_BYTES == crypto_aead_chacha20poly1305_ietf_KEYBYTES,
 	       "key size");
 
+static const char wrong_size[] =
+	"a key has 16 to 4096 bytes (head -c 32 /dev/urandom)";
+
 static const char *key_file_fault(const struct stat *st)
 {
 	if (!S_ISREG(st->st_mode))
@@ -27,18 +30,21 @@ static const char *key_file_fault(const struct stat *st)
 	if (st->st_mode & 077)
 		return "others can read or write it (chmod 600)";
 	if (st->st_size < FILE_MIN || st->st_size > FILE_MAX)
-		return "a key has 16 to 4096 bytes (head -c 32 /dev/urandom)";
+		return wrong_size;
 	return NULL;
 }
 
-/* Read the *n bytes of a key, or return why they are none. */
+/* Read the *n bytes of a key, or return why they are none. A newline at the end is
+ * an editor's, and need not be in the other nodes' files. */
 static const char *key_read(int fd, unsigned char *buf, size_t *n)
 {
 	ssize_t got = read(fd, buf, FILE_MAX);
 
 	if (got < FILE_MIN)
 		return "it cannot be read";
-	*n = (size_t)got;
+	*n = (size_t)got - (buf[got - 1] == '\n');
+	if (*n < FILE_MIN)
+		return wrong_size;
 	/* Of a disk that was full, or a dd from /dev/zero: anybody's guess. */
 	return memcmp(buf, buf + 1, *n - 1) == 0
 		       ? "its bytes are all the same (head -c 32 /dev/urandom)"

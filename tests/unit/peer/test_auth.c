@@ -88,6 +88,17 @@ static void a_key_of_one_byte_repeated_is_refused(void **state)
 	load_bytes(same, 32);
 }
 
+static void the_newline_that_ends_a_key_file_does_not_count(void **state)
+{
+	struct mpib_cluster_key key = load("the key of this cluster");
+	struct mpib_cluster_key same = load("the key of this cluster\n");
+	struct mpib_cluster_key other = load("the key of this cluster\n\n");
+
+	assert_memory_equal(&key, &same, sizeof(key));
+	assert_memory_not_equal(&key, &other, sizeof(key));
+	expect_refused("0123456789abcde\n", 16, 0600, "16 to 4096");
+}
+
 static void a_key_file_that_is_not_there_is_named(void **state)
 {
 	struct mpib_cluster_key key = { 0 };
@@ -209,6 +220,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_key_file_that_others_can_read_is_refused),
 	cmocka_unit_test(a_key_file_of_a_wrong_size_is_refused),
 	cmocka_unit_test(a_key_of_one_byte_repeated_is_refused),
+	cmocka_unit_test(the_newline_that_ends_a_key_file_does_not_count),
 	cmocka_unit_test(a_key_file_that_is_not_there_is_named),
 	cmocka_unit_test(a_proof_holds_for_one_key_one_end_and_one_greeting),
 	cmocka_unit_test(challenges_are_of_whoever_has_a_key),
