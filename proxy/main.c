@@ -37,7 +37,7 @@ static int proxy_fail(int report, int status, const char *why)
 
 	for (; report < 0 && *why; why += n + (why[n] == '\n')) {
 		n = strcspn(why, "\n");
-		if (mpib_log_is_json() || getenv("JOURNAL_STREAM"))
+		if (mpib_log_is_json() || mpib_log_is_journal())
 			mpib_err("%.*s", (int)n, why);
 		else
 			fprintf(stderr, "mpib-proxy: %.*s\n", (int)n, why);

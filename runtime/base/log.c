@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,12 +42,25 @@ static bool json;
 static const char *const names[] = { "error", "warn", "info", "debug" };
 static const int syslog_levels[] = { 3, 4, 6, 7 };
 
+bool mpib_log_is_journal(void)
+{
+	const char *value = getenv("JOURNAL_STREAM");
+	char is[64];
+	struct stat st;
+
+	if (!value || fstat(STDERR_FILENO, &st) < 0)
+		return false;
+	snprintf(is, sizeof(is), "%ju:%ju", (uintmax_t)st.st_dev,
+		 (uintmax_t)st.st_ino);
+	return strcmp(value, is) == 0;
+}
+
 static void stderr_sink(enum mpib_log_level level, const char *line)
 {
 	char out[2200];
 	int n;
 
-	if (getenv("JOURNAL_STREAM"))
+	if (mpib_log_is_journal())
 		n = snprintf(out, sizeof(out), "<%d>%s\n", syslog_levels[level],
 			     line);
 	else if (json)

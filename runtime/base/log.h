@@ -28,6 +28,10 @@ void mpib_log_begin(void);
  */
 void mpib_log_set_level(enum mpib_log_level level);
 
+/* Whether stderr is the stream that JOURNAL_STREAM names: the variable is inherited
+ * by processes whose stderr is a file. */
+bool mpib_log_is_journal(void);
+
 /* Make each line an object of JSON with time (RFC 3339, UTC), level, text and,
  * for an event, kind. Called before other threads log. */
 void mpib_log_set_json(bool on);

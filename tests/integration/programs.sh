@@ -132,8 +132,12 @@ refuses 78 "$proxy" word
 refuses 78 "$proxy" --config "$dir/none"
 printf '[sup]\nbandwidth = 1\n' >"$dir/conf"
 refuses 78 "$proxy" --config "$dir/conf"
-# The journal is told how grave it is, a line each.
+# The journal is told how grave it is, a line each; another file is not.
 JOURNAL_STREAM=1:1 "$proxy" --config "$dir/conf" 2>"$dir/err"
+{ [ -s "$dir/err" ] && ! grep -q '^<3>' "$dir/err"; } ||
+	fail "a level for a file: $(<"$dir/err")"
+JOURNAL_STREAM=$(stat -c %d:%i "$dir/err") "$proxy" --config "$dir/conf" \
+	2>"$dir/err"
 { [ -s "$dir/err" ] && ! grep -vq '^<3>' "$dir/err"; } ||
 	fail "no level for the journal: $(<"$dir/err")"
 refuses 78 "$proxy" --config /dev/null --sout tape:0
