@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/event.h"
+#include "base/utf8.h"
 #include "engine/lane/drr.h"
 #include "stats/command.h"
 #include "stats/trust.h"
@@ -184,6 +185,7 @@ static json_t *admin_set(struct mpib_ask *ask, const struct mpib_setting *s,
 		return mpib_ask_fail(ask, "see mpib.conf(5)", "%s", why);
 	mpib_admin_apply(a);
 	mpib_config_value(a->cfg, s, now, sizeof(now));
+	mpib_utf8_make(now);
 	mpib_event(MPIB_LOG_INFO, "set", NULL, "%s.%s is %s, %s", s->section,
 		   s->key, now, origin);
 	return json_pack("{ss ss ss ss}", "section", s->section, "key", s->key,

@@ -11,6 +11,7 @@
 #include "base/closer.h"
 #include "base/log.h"
 #include "base/unread.h"
+#include "base/utf8.h"
 
 #define LINE_MAX_BYTES 4096
 #define PATIENCE (5 * MPIB_SEC)
@@ -199,12 +200,9 @@ static bool reader_answer(struct stats_reader *r, json_t *value)
 
 static bool reader_complain(struct stats_reader *r)
 {
-	json_t *error = json_string(r->ask.error);
-
-	if (!error) /* the error quotes a word that is not UTF-8 */
-		error = json_string("unknown command");
-	return reader_answer(r, json_pack("{sb so ss}", "ok", 0, "error", error,
-					  "hint", r->ask.hint));
+	mpib_utf8_make(r->ask.error); /* it may quote what the reader sent */
+	return reader_answer(r, json_pack("{sb ss ss}", "ok", 0, "error",
+					  r->ask.error, "hint", r->ask.hint));
 }
 
 /* Run the command and send its answer, when it has all of its parts: what is held for

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/event.h"
-#include "view/view.h"
+#include "view/fields.h"
 
 static const char *const level_name[] = { "error", "warn", "info", "debug" };
 
@@ -28,11 +28,8 @@ static json_t *events_event(const struct mpib_view *v,
 	json_t *o = json_pack("{sI sf ss ss}", "seq", (json_int_t)e->seq,
 			      "time", (double)e->time_ns / 1e9, "level",
 			      level_name[e->level], "kind", e->kind);
-	json_t *text = json_string(e->text);
 
-	/* A text that contains a name from a client may be invalid UTF-8; then
-	 * show the event's kind. */
-	json_object_set_new(o, "text", text ? text : json_string(e->kind));
+	json_object_set_new(o, "text", mpib_field_text(e->text));
 	events_add_rail(o, v, e->rails);
 	if (e->client)
 		json_object_set_new(o, "client", json_integer(e->client));

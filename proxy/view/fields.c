@@ -3,8 +3,24 @@
 #include "view/fields.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
 
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
+
+json_t *mpib_field_text(const char *text)
+{
+	char *plain = strdup(text);
+	json_t *field;
+
+	if (!plain)
+		return NULL;
+	mpib_utf8_make(plain);
+	field = json_string(plain);
+	free(plain);
+	return field;
+}
 
 json_t *mpib_field_u64(uint64_t n)
 {

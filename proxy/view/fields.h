@@ -5,6 +5,8 @@
 
 #include "view/view.h"
 
+/* Text from outside, with a "?" for each byte that is not UTF-8. */
+json_t *mpib_field_text(const char *text);
 json_t *mpib_field_u64(uint64_t n);
 /* The name of a shard's device. */
 json_t *mpib_field_net(const struct mpib_view *v, unsigned shard);

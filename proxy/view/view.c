@@ -57,11 +57,11 @@ json_t *mpib_view_info(const struct mpib_view *v)
 		json_array_append_new(names, json_string(v->rail[r].name));
 	gethostname(host, sizeof(host) - 1);
 	return json_pack(
-		"{ss ss sI sI ss sf so ss ss ss sI sI sI sI sI sI so so}",
-		"version", MPIB_VERSION, "host", host, "abi",
+		"{ss so sI sI so sf so ss ss ss sI sI sI sI sI sI so so}",
+		"version", MPIB_VERSION, "host", mpib_field_text(host), "abi",
 		(json_int_t)MPIB_ABI_VERSION, "pid", (json_int_t)v->pid,
-		"run_dir", v->run_dir, "uptime_s", v->uptime_s, "rails", names,
-		"peer_link", v->peer_link, "lanes_mode",
+		"run_dir", mpib_field_text(v->run_dir), "uptime_s", v->uptime_s,
+		"rails", names, "peer_link", v->peer_link, "lanes_mode",
 		v->cfg->lanes == MPIB_LANES_SHARED ? "shared" : "private",
 		"mode", mpib_mode_name((enum mpib_mode)v->cfg->engine.mode),
 		"sup_bw", (json_int_t)v->cfg->engine.sup_bw, "clients",
@@ -250,10 +250,11 @@ json_t *mpib_view_config(const struct mpib_view *v)
 
 		mpib_config_value(v->cfg, s, value, sizeof(value));
 		json_array_append_new(
-			list,
-			json_pack("{ss ss ss ss sb}", "section", s->section,
-				  "key", s->key, "value", value, "origin",
-				  v->cfg->origin[i], "runtime", s->runtime));
+			list, json_pack("{ss ss so so sb}", "section",
+					s->section, "key", s->key, "value",
+					mpib_field_text(value), "origin",
+					mpib_field_text(v->cfg->origin[i]),
+					"runtime", s->runtime));
 	}
 	return list;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "base/writer.h"
 
 /* Lines of one kind: so many at once, then one per LOG_REFILL_NS. */
@@ -115,31 +116,6 @@ bool mpib_log_is_json(void)
 	return json;
 }
 
-/* A second byte that makes a character too long, a surrogate or too high. */
-static bool utf8_wrong(const unsigned char *s)
-{
-	return (*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) ||
-	       (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] >= 0x90);
-}
-
-/* The bytes of the UTF-8 character that s begins with; 0: it is none. */
-static unsigned utf8_bytes(const unsigned char *s)
-{
-	unsigned n = 4;
-
-	if (*s < 0x80)
-		return 1;
-	if (*s < 0xc2 || *s > 0xf4)
-		return 0;
-	if (*s < 0xf0)
-		n = *s < 0xe0 ? 2 : 3;
-	for (unsigned i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-	}
-	return utf8_wrong(s) ? 0 : n;
-}
-
 /* Write text as it stands between the quotes of a JSON string into buf; what has
  * no room is left out, and what is no UTF-8 is a "?". Returns the length. */
 static size_t json_text(const char *text, char *buf, size_t len)
@@ -148,7 +124,7 @@ static size_t json_text(const char *text, char *buf, size_t len)
 	size_t at = 0;
 
 	while (*s && at + 7 < len) {
-		unsigned n = utf8_bytes(s);
+		unsigned n = mpib_utf8_bytes(s);
 
 		if (n == 0)
 			buf[at++] = '?';

@@ -184,4 +184,16 @@ is "$(completes fault play rate=5 SU)" SUP
 is "$(completes clients kick '')" "$(ctl clients -o id | xargs)"
 is "$(completes config set limit.rea)" limit.readers
 is "$(completes log set w)" warn
+
+# A path may have any bytes, JSON may not.
+odd=$dir/$'odd\xff'
+"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$odd" \
+	--sout "soft:$net.9" --sup none >"$dir/odd.out" 2>"$dir/odd.log" &
+odd_pid=$!
+await_ready "$dir/odd.out" "$odd_pid" || fail "$(<"$dir/odd.log")"
+for noun in info config; do
+	"$build/proxy/mpibctl" -s "$odd" -j "$noun" >"$dir/odd.json" 2>&1
+	has -F '/odd?"' <"$dir/odd.json" || fail "$noun: $(<"$dir/odd.json")"
+done
+kill "$odd_pid" && wait "$odd_pid"
 exit "$failed"

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text from outside, such as a host name or a path, may have any bytes; JSON may not,
+ * and its library refuses the whole object. Any thread.
+ */
+#ifndef MPIB_BASE_UTF8_H
+#define MPIB_BASE_UTF8_H
+
+/* The bytes of the UTF-8 character that text begins with; 0: it is none. */
+unsigned mpib_utf8_bytes(const unsigned char *text);
+
+/* Make each byte of text that is not UTF-8 a "?". */
+void mpib_utf8_make(char *text);
+
+#endif
