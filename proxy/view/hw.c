@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -64,8 +65,13 @@ json_t *mpib_hw_retries(const json_t *counters)
 
 	if (!json_is_object(counters))
 		return json_null();
-	for (unsigned i = 0; i < sizeof(retries) / sizeof(retries[0]); i++)
-		sum += json_integer_value(
+	for (unsigned i = 0; i < sizeof(retries) / sizeof(retries[0]); i++) {
+		json_int_t n = json_integer_value(
 			json_object_get(counters, retries[i]));
+
+		/* A counter beyond INT64_MAX was read as that. */
+		if (__builtin_add_overflow(sum, n, &sum))
+			sum = INT64_MAX;
+	}
 	return json_integer(sum);
 }

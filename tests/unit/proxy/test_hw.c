@@ -59,6 +59,19 @@ static void numbers_are_read_and_the_rest_is_left_out(void **state)
 	json_decref(v);
 }
 
+static void retries_without_number_stay_the_most_there_is(void **state)
+{
+	json_t *v, *n;
+
+	put("local_ack_timeout_err", "18446744073709551615\n");
+	put("rcvd_rnr_err", "18446744073709551615\n");
+	v = mpib_hw_counters(scratch, "rxe0", 1);
+	n = mpib_hw_retries(v);
+	assert_int_equal(json_integer_value(n), INT64_MAX);
+	json_decref(n);
+	json_decref(v);
+}
+
 static void retries_of_either_driver_are_added_up(void **state)
 {
 	json_t *v, *n;
@@ -89,6 +102,7 @@ static void a_port_without_counters_has_null(void **state)
 
 const struct CMUnitTest test_list[] = {
 	HW_TEST(numbers_are_read_and_the_rest_is_left_out),
+	HW_TEST(retries_without_number_stay_the_most_there_is),
 	HW_TEST(retries_of_either_driver_are_added_up),
 	HW_TEST(a_port_without_counters_has_null),
 	{ 0 },
