@@ -5,7 +5,10 @@
 void mpib_fence_init(struct mpib_fence *f, bool healthy)
 {
 	*f = (struct mpib_fence){ .state = MPIB_FENCE_LIVE,
-				  .healthy = healthy };
+				  .healthy = healthy,
+				  .probed = true,
+				  .peer_reconnects = true,
+				  .peer_up = true };
 }
 
 /* This end has not begun to stop the rail in this epoch. */
@@ -114,7 +117,7 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 			*actions = fence_complete(f);
 		return true;
 	case MPIB_FENCE_MSG_RECONNECT:
-		if (f->peer_reconnects || epoch == 0)
+		if (f->peer_reconnects)
 			return false;
 		f->peer_reconnects = true;
 		*actions = try_connect(f);

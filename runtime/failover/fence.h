@@ -71,7 +71,7 @@ enum {
 	MPIB_FENCE_RESUME = 1u << 8, /* the rail may carry traffic again */
 };
 
-/* LIVE in epoch 0. */
+/* LIVE in epoch 0, as if RESUME had just been said. */
 void mpib_fence_init(struct mpib_fence *f, bool healthy);
 
 /* Events at this end. Each returns the actions that follow, 0 for none. */

@@ -87,6 +87,22 @@ static void a_rail_comes_back_healthy_held_and_probed_at_both_ends(void **state)
 	assert_int_equal(f.state, MPIB_FENCE_LIVE);
 }
 
+/* No number of an epoch is special, so they may come round. */
+static void a_rail_comes_back_in_whatever_epoch(void **state)
+{
+	struct mpib_fence f;
+
+	mpib_fence_init(&f, true);
+	f.epoch = UINT32_MAX;
+	mpib_fence_fault(&f);
+	mpib_fence_stopped(&f);
+	take(&f, MPIB_FENCE_MSG_FENCED, UINT32_MAX);
+	assert_int_equal(f.epoch, 0);
+	mpib_fence_hold_over(&f);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_RECONNECT, 0),
+			 MPIB_FENCE_CONNECT);
+}
+
 static void an_offer_that_came_early_is_kept(void **state)
 {
 	struct mpib_fence f;
@@ -196,6 +212,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_message_of_another_epoch_is_refused),
 	cmocka_unit_test(
 		a_rail_comes_back_healthy_held_and_probed_at_both_ends),
+	cmocka_unit_test(a_rail_comes_back_in_whatever_epoch),
 	cmocka_unit_test(an_offer_that_came_early_is_kept),
 	cmocka_unit_test(a_fault_while_it_comes_back_ends_that_attempt),
 	cmocka_unit_test(the_peer_may_give_up_what_this_end_has_not_begun),
