@@ -19,8 +19,6 @@ static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 	     wr = wr->next)
 		taken++;
 	q->posted -= n - taken;
-	if ((int32_t)(q->asked - q->posted) > 0)
-		q->asked = q->posted;
 	mpib_budget_sent(&q->lane->shard->rail[q->rail].budget, n - taken);
 	q->refused = error;
 	q->lane->shard->refused = true;
