@@ -15,6 +15,8 @@
 /* Receives of eight buffers each, more than have slots, and room in the ring for
  * flushes behind them. */
 #define GROUPS 15u
+/* Flushes before the first: they wrap with the second. */
+#define FIRST (UINT32_MAX - 1)
 
 static struct pair pair;
 static struct pair_end tx, rx;
@@ -34,7 +36,8 @@ static int setup(void **state)
 {
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	mr = pair_add_device(&pair, 1, BYTES, &device);
-	asked = 0;
+	rx.conn->rx.flush.taken = rx.conn->rx.flush.ended = asked = FIRST;
+	mpib_flush_tell(rx.conn);
 	place_late();
 	return 0;
 }
@@ -98,12 +101,12 @@ static void a_flush_waits_for_no_receive(void **state)
 	for (unsigned i = 0; i < 3; i++)
 		pair_flush(&rx, mr, 0, ++asked);
 	pair_turns(&pair, 1000);
-	assert_int_equal(pair_flushed(&rx), 3);
+	assert_int_equal(pair_flushed(&rx) - FIRST, 3);
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 	answer_groups();
 	pair_flush(&rx, mr, 0, ++asked);
 	pair_turns(&pair, 1000);
-	assert_int_equal(pair_flushed(&rx), 4);
+	assert_int_equal(pair_flushed(&rx) - FIRST, 4);
 	assert_int_equal(pair.node[1].broken, 0);
 }
 
@@ -127,11 +130,11 @@ static void nor_is_it_taken_twice_after_a_hand_over(void **state)
 	mpib_serial_fini(&in);
 	pair_flush(&rx, mr, 0, ++asked);
 	pair_turns(&pair, 1000);
-	assert_int_equal(pair_flushed(&rx), 4);
+	assert_int_equal(pair_flushed(&rx) - FIRST, 4);
 	answer_groups();
 	pair_flush(&rx, mr, 0, ++asked);
 	pair_turns(&pair, 1000);
-	assert_int_equal(pair_flushed(&rx), 5);
+	assert_int_equal(pair_flushed(&rx) - FIRST, 5);
 	assert_int_equal(pair.node[1].broken, 0);
 }
 

@@ -285,11 +285,45 @@ a_flush_after_a_fence_reads_through_the_rail_that_failed(void **state)
 	lane->failover = false;
 }
 
+/* All of several send ops, whose numbers wrap. */
+static void what_a_rail_lost_goes_by_the_other(void **state)
+{
+	const struct mpib_soft_fault hole = { .black_hole = 1 };
+	struct mpib_lane *lane = settled_lane();
+	struct pair_end from, to;
+	uint32_t gen[4];
+
+	pair_connect(&pair, 6, 1, &from, &to);
+	pair_fill(pair.node[1].mem, 4 * BYTES, 3);
+	for (uint8_t i = 0; i < 4; i++)
+		gen[i] = pair_post(&to, MPIB_OP_RECV, i, pair.node[0].mr,
+				   PAIR_RX + i * BYTES, BYTES, 7);
+	pair_turns(&pair, 1000);
+	assert_int_equal(
+		mpib_soft_set_fault(shard()->rail[MPIB_RAIL_SOUT].ctx, &hole),
+		0);
+	for (uint8_t i = 0; i < 4; i++)
+		pair_post(&from, MPIB_OP_SEND, i, pair.node[1].mr, i * BYTES,
+			  BYTES, 7);
+	while (from.conn->tx.op_head - from.conn->tx.op_tail < 4)
+		mpib_shard_turn(shard());
+	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SOUT, MPIB_CAUSE_ERROR));
+	while (!lane->stop[MPIB_RAIL_SOUT].told)
+		pair_turn(&pair);
+	peer_fenced(lane, MPIB_RAIL_SOUT);
+	for (uint8_t i = 0; i < 4; i++)
+		assert_int_equal(pair_wait(&pair, &to, i, gen[i]), BYTES);
+	assert_memory_equal(pair.node[0].mem + PAIR_RX, pair.node[1].mem,
+			    4 * BYTES);
+	lane->failover = false;
+}
+
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
 const struct CMUnitTest test_list[] = {
 	t(the_first_device_memory_is_registered_though_a_device_is_gone),
 	t(a_flush_after_a_fence_reads_through_the_rail_that_failed),
+	t(what_a_rail_lost_goes_by_the_other),
 	t(a_peer_tells_of_no_more_connections_than_there_were),
 	t(a_last_write_does_not_go_by_the_rail_that_is_lost),
 	t(an_ack_does_not_only_go_with_cts_that_are_posted_again),

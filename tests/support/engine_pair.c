@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two engines turned by hand, see engine_pair.h. */
 #include "engine_pair.h"
+#include "engine/conn/conn.h"
 #include "guarded.h"
 #include "rails.h"
 
@@ -230,6 +231,21 @@ void pair_close(struct pair *p)
 	pair_opened = NULL;
 }
 
+/* Counters wrap with the first message. */
+static void wrap_soon(struct engine_conn *f)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	if (!f->is_sender) {
+		f->rx.msg = UINT32_MAX;
+		return;
+	}
+	tx->range_head = tx->range_tail = tx->looked = UINT32_MAX;
+	tx->op_head = tx->op_tail = UINT32_MAX;
+	tx->share_head = tx->share_tail = UINT32_MAX;
+	tx->msg = UINT32_MAX;
+}
+
 static void make_end(struct pair_node *n, uint32_t index, bool sender,
 		     uint32_t slots, struct pair_end *e)
 {
@@ -237,6 +253,7 @@ static void make_end(struct pair_node *n, uint32_t index, bool sender,
 	assert_int_equal(engine_conn_create(n->engine_client, index, sender,
 					    slots, n->lane, &e->conn),
 			 0);
+	wrap_soon(e->conn);
 	e->submit = n->submit;
 	e->reply = n->reply;
 	e->index = index;

@@ -55,6 +55,8 @@ static void open_lane(enum mpib_provider provider)
 		engine->cfg.rail[r].provider = provider;
 		lane.qps[r] = 1;
 		lane.qp[r][0].rail = (uint8_t)r;
+		/* They wrap while something is outstanding. */
+		lane.qp[r][0].asked = lane.qp[r][0].retired = UINT32_MAX;
 	}
 	faults = suspicions = 0;
 }

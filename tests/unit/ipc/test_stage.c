@@ -317,6 +317,44 @@ static void after_dereg_nobody_touches_the_memory(void **state)
 	}
 }
 
+static _Thread_local bool deregisters;
+static _Atomic bool dereg_waits;
+int __real_sched_yield(void);
+int __wrap_sched_yield(void);
+
+int __wrap_sched_yield(void)
+{
+	if (deregisters)
+		atomic_store(&dereg_waits, true);
+	return __real_sched_yield();
+}
+
+static void *take_away(void *over)
+{
+	int rc;
+
+	deregisters = true;
+	rc = mpib_dereg(to_region);
+	atomic_store((_Atomic bool *)over, true);
+	return rc ? over : NULL;
+}
+
+static void a_dereg_waits_for_a_copy_that_is_under_way(void **state)
+{
+	_Atomic bool over = false;
+	pthread_t thread;
+	void *failed;
+
+	assert_true(mpib_region_copy_begin(to_region));
+	assert_int_equal(pthread_create(&thread, NULL, take_away, &over), 0);
+	while (!atomic_load(&over) && !atomic_load(&dereg_waits))
+		__real_sched_yield();
+	assert_false(atomic_load(&over));
+	mpib_region_copy_end(to_region);
+	pthread_join(thread, &failed);
+	assert_null(failed);
+}
+
 static void a_deregistered_send_puts_nothing_on_the_wire(void **state)
 {
 	struct mpib_request *s = send_at(0, 200000, 0);
@@ -378,6 +416,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(progress_of_long_ago_is_not_taken_for_its_own),
 	TEST(pools_begin_with_a_window_and_grow_with_the_connections),
 	TEST(after_dereg_nobody_touches_the_memory),
+	TEST(a_dereg_waits_for_a_copy_that_is_under_way),
 	TEST(a_watched_send_without_a_receive_leaves_room_for_others),
 	TEST(a_deregistered_send_puts_nothing_on_the_wire),
 	{ 0 },
