@@ -9,6 +9,8 @@
 
 #include <mpib/completion.h>
 
+#include "ipc/client.h"
+#include "sim_first.h"
 #include "sim_rank.h"
 
 static bool is_direct(const struct sim_end *e)
@@ -65,6 +67,10 @@ static void end_close(struct sim_end *e)
 		mpib_close(e->conn);
 	if (e->listener)
 		mpib_close_listen(e->listener);
+	/* Its requests are over: no region is held for them any more. */
+	if (e->region && atomic_load(&e->region->refs))
+		sim_fail("line %u: a region has %u references too many",
+			 e->line->number, atomic_load(&e->region->refs));
 	if (e->region)
 		mpib_dereg(e->region);
 	if (e->mem && is_gpu(e))
@@ -185,6 +191,8 @@ static bool end_open(struct sim_end *e, struct sim_rng *r)
 		sim_end_fail(e, "connecting", rc);
 		return true;
 	}
+	if (e->conn)
+		sim_first_conn(e->conn);
 	begin(e);
 	return true;
 }
@@ -207,8 +215,11 @@ static bool check_ready(struct sim_end *e)
 
 	if (!e->conn && sim_now < e->accept_at)
 		return false;
-	if (!e->conn)
+	if (!e->conn) {
 		rc = mpib_accept(e->listener, &e->conn);
+		if (rc == 0)
+			sim_first_conn(e->conn);
+	}
 	if (rc == 0)
 		rc = mpib_ready(e->conn);
 	if (rc < 0) {

@@ -28,6 +28,7 @@
 #define SIM_PATIENT_FROM 1795676400000
 #define SIM_MODES_FROM 1795790000000
 #define SIM_FAR_FROM 1795800000000
+#define SIM_WRAPS_FROM 1795890000000 /* sim_first.c */
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */

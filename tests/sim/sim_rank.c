@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "sim_first.h"
 #include "sim_node.h"
 #include "sim_wrap.h"
 
@@ -71,8 +72,10 @@ static bool rank_attach(struct sim_rank *rank)
 	};
 	int rc = mpib_attach(&opts, &rank->client);
 
-	if (rc == 0)
+	if (rc == 0) {
+		sim_first_client(rank->client);
 		return true;
+	}
 	rank->client = NULL;
 	sim_trace("does not attach: %s", mpib_strerror());
 	if (!sim_ranks_may_fail() && rc != -ENOENT && rc != -ECONNREFUSED)

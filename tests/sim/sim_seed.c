@@ -10,6 +10,7 @@
 
 #include "sim_agent.h"
 #include "sim_fault.h"
+#include "sim_first.h"
 #include "sim_hca.h"
 #include "sim_node.h"
 #include "sim_rank.h"
@@ -113,6 +114,7 @@ static void seed_all(void)
 	sim_hca_seed(plan->seed);
 	sim_hca_dmabuf(plan->gpus);
 	sim_agents_seed(plan);
+	sim_first_seed(plan->seed);
 	sim_short_of_memory(plan->memory);
 	sim_pace.step_most = plan->step_most;
 	sim_pace.preempt = plan->preempt;

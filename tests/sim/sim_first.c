@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Counters of 32 bits or fewer start at 0 in the real code, and no seed lasts until
+ * they wrap. Here each kind starts where the seed says, mostly just before a wrap,
+ * from the moment its owner is made. Both ends of what counts the same have the same
+ * start, as all of a seed do.
+ */
+#include "sim_first.h"
+
+#include "engine/conn/conn.h"
+#include "failover/fence.h"
+#include "ipc/client.h"
+#include "peer/internal.h"
+#include "sim_plan.h"
+#include "vqp/internal.h"
+
+#define NEAR 1000 /* what a seed's connection may count */
+
+static struct {
+	/* The client library's: generations of requests, control messages, sweeps of
+	 * windows; of a connection requests that wait, parts of a window, polls. */
+	uint32_t gen, ask, sweep, feed, part, idle;
+	/* Of a connection in both: flushes. */
+	uint32_t flush;
+	/* Of a connection in the engine: ranges, send ops and their shares; in both
+	 * ends of it messages. */
+	uint32_t range, op, share, msg;
+	/* WRs of a QP; epochs of a rail, at both ends; quanta of a DRR class. */
+	uint32_t wr, epoch, grant;
+	uint32_t number; /* of fragments, at both ends: 24 bits */
+	uint32_t conn, mr; /* places in tables */
+	uint32_t id; /* of listeners, lanes and connections of a broker */
+} first;
+
+/* Before a place where some code may go wrong: its end, or where its sign changes. */
+static uint32_t draw(struct sim_rng *r, unsigned bits)
+{
+	uint32_t most = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
+
+	switch (sim_draw(r, 8)) {
+	case 0:
+		return 0;
+	case 1:
+		return (uint32_t)sim_rng_next(r) & most;
+	case 2:
+		return most / 2 + 1 - (uint32_t)sim_draw_wide(r, 1, NEAR);
+	default:
+		return most + 1 - (uint32_t)sim_draw_wide(r, 1, NEAR);
+	}
+}
+
+void sim_first_seed(uint64_t seed)
+{
+	struct sim_rng r;
+
+	if (seed < SIM_WRAPS_FROM)
+		return;
+	sim_rng_seed(&r, seed, "first");
+	first.gen = draw(&r, 32) & ~1u; /* see struct mpib_index */
+	first.ask = draw(&r, 32);
+	first.sweep = draw(&r, 32);
+	first.feed = draw(&r, 32);
+	first.part = draw(&r, 32);
+	first.idle = draw(&r, 32);
+	first.flush = draw(&r, 32);
+	first.range = draw(&r, 32);
+	first.op = draw(&r, 32);
+	first.share = draw(&r, 32);
+	first.msg = draw(&r, 32);
+	/* Of its bits wr_id carries 24. */
+	first.wr = draw(&r, sim_chance(&r, 4) ? 24 : 32);
+	first.epoch = draw(&r, 32);
+	first.grant = draw(&r, 32);
+	first.number = draw(&r, 24) % MPIB_SEQ_MOD;
+	first.conn = draw(&r, 32) % ENGINE_CONNS_MAX;
+	first.mr = draw(&r, 32) % MPIB_MRS_MAX;
+	first.id = draw(&r, 32);
+}
+
+void sim_first_client(struct mpib_client *c)
+{
+	c->next_id += first.ask;
+	atomic_store(&c->sweeps, first.sweep);
+	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
+		c->index[i].gen = first.gen;
+}
+
+void sim_first_conn(struct mpib_conn *conn)
+{
+	struct mpib_window *w = &conn->window;
+
+	conn->feed_head = conn->feed_tail = first.feed;
+	conn->idle = first.idle;
+	conn->flush.asked = first.flush;
+	w->big.part_head = w->big.part_tail = first.part;
+	w->small.part_head = w->small.part_tail = first.part;
+}
+
+int __real_engine_conn_create(struct engine_client *client, uint32_t index,
+			      bool sender, uint32_t slots,
+			      struct mpib_lane *lane,
+			      struct engine_conn **conn);
+int __wrap_engine_conn_create(struct engine_client *client, uint32_t index,
+			      bool sender, uint32_t slots,
+			      struct mpib_lane *lane,
+			      struct engine_conn **conn);
+
+int __wrap_engine_conn_create(struct engine_client *client, uint32_t index,
+			      bool sender, uint32_t slots,
+			      struct mpib_lane *lane, struct engine_conn **conn)
+{
+	int rc = __real_engine_conn_create(client, index, sender, slots, lane,
+					   conn);
+	struct mpib_receiver *rx;
+	struct mpib_sender *tx;
+
+	if (rc < 0)
+		return rc;
+	if (!sender) {
+		rx = &(*conn)->rx;
+		rx->msg = first.msg;
+		rx->flush.taken = rx->flush.ended = first.flush;
+		return rc;
+	}
+	tx = &(*conn)->tx;
+	tx->range_head = tx->range_tail = tx->looked = first.range;
+	tx->op_head = tx->op_tail = first.op;
+	tx->share_head = tx->share_tail = first.share;
+	tx->msg = first.msg;
+	return rc;
+}
+
+void __real_engine_conn_start(struct engine_conn *conn,
+			      const struct engine_conn_info *remote);
+void __wrap_engine_conn_start(struct engine_conn *conn,
+			      const struct engine_conn_info *remote);
+
+/* Its client, which is not told yet that it is ready, counts from there, too. */
+void __wrap_engine_conn_start(struct engine_conn *conn,
+			      const struct engine_conn_info *remote)
+{
+	__real_engine_conn_start(conn, remote);
+	atomic_store(&conn->reply->flushed, first.flush);
+}
+
+int __real_mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail,
+			      unsigned qps);
+int __wrap_mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail,
+			      unsigned qps);
+
+int __wrap_mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail,
+			      unsigned qps)
+{
+	int rc = __real_mpib_lane_make_qps(lane, rail, qps);
+
+	for (unsigned i = 0; rc == 0 && i < qps; i++) {
+		struct mpib_lane_qp *q = &lane->qp[rail][i];
+
+		q->posted = q->retired = q->asked = first.wr;
+	}
+	return rc;
+}
+
+int __real_mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
+			    enum mpib_path path,
+			    const struct mpib_lane_info *want,
+			    struct mpib_lane **lane);
+int __wrap_mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
+			    enum mpib_path path,
+			    const struct mpib_lane_info *want,
+			    struct mpib_lane **lane);
+
+int __wrap_mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
+			    enum mpib_path path,
+			    const struct mpib_lane_info *want,
+			    struct mpib_lane **lane)
+{
+	int rc = __real_mpib_lane_create(tenant, imm_version, path, want, lane);
+
+	for (unsigned r = 0; rc == 0 && r < MPIB_RAILS; r++)
+		(*lane)->epoch[r] = first.epoch;
+	return rc;
+}
+
+void __real_mpib_fence_init(struct mpib_fence *f, bool healthy);
+void __wrap_mpib_fence_init(struct mpib_fence *f, bool healthy);
+
+void __wrap_mpib_fence_init(struct mpib_fence *f, bool healthy)
+{
+	__real_mpib_fence_init(f, healthy);
+	f->epoch = first.epoch;
+}
+
+void __real_mpib_drr_init(struct mpib_drr_class *n,
+			  struct mpib_drr_class *parent);
+void __wrap_mpib_drr_init(struct mpib_drr_class *n,
+			  struct mpib_drr_class *parent);
+
+void __wrap_mpib_drr_init(struct mpib_drr_class *n,
+			  struct mpib_drr_class *parent)
+{
+	__real_mpib_drr_init(n, parent);
+	n->grants = n->left_at = n->sweep = first.grant;
+}
+
+static void start_numbers(struct mpib_vqp *vqp)
+{
+	vqp->seq = vqp->out.next = vqp->out.oldest = first.number;
+	if (vqp->in)
+		vqp->in->next = first.number;
+}
+
+int __real_mpib_vqp_create(struct mpib_vcq *vcq,
+			   const struct mpib_vqp_attr *attr,
+			   struct mpib_vqp **vqp);
+int __wrap_mpib_vqp_create(struct mpib_vcq *vcq,
+			   const struct mpib_vqp_attr *attr,
+			   struct mpib_vqp **vqp);
+
+int __wrap_mpib_vqp_create(struct mpib_vcq *vcq,
+			   const struct mpib_vqp_attr *attr,
+			   struct mpib_vqp **vqp)
+{
+	int rc = __real_mpib_vqp_create(vcq, attr, vqp);
+
+	if (rc == 0)
+		start_numbers(*vqp);
+	return rc;
+}
+
+void __real_mpib_vqp_reset(struct mpib_vqp *vqp);
+void __wrap_mpib_vqp_reset(struct mpib_vqp *vqp);
+
+void __wrap_mpib_vqp_reset(struct mpib_vqp *vqp)
+{
+	__real_mpib_vqp_reset(vqp);
+	start_numbers(vqp);
+}
+
+int __real_mpib_engine_open(const struct mpib_engine_config *cfg,
+			    const struct mpib_engine_events *events, void *ctx,
+			    struct mpib_engine **engine, char *why,
+			    size_t why_len);
+int __wrap_mpib_engine_open(const struct mpib_engine_config *cfg,
+			    const struct mpib_engine_events *events, void *ctx,
+			    struct mpib_engine **engine, char *why,
+			    size_t why_len);
+
+int __wrap_mpib_engine_open(const struct mpib_engine_config *cfg,
+			    const struct mpib_engine_events *events, void *ctx,
+			    struct mpib_engine **engine, char *why,
+			    size_t why_len)
+{
+	int rc =
+		__real_mpib_engine_open(cfg, events, ctx, engine, why, why_len);
+
+	for (unsigned i = 0; rc == 0 && i < (*engine)->shards; i++)
+		(*engine)->shard[i].conn_id_next = first.conn;
+	return rc;
+}
+
+int __real_mpib_broker_open(const struct mpib_broker_opts *opts,
+			    struct mpib_broker **broker, char *why,
+			    size_t why_len);
+int __wrap_mpib_broker_open(const struct mpib_broker_opts *opts,
+			    struct mpib_broker **broker, char *why,
+			    size_t why_len);
+
+int __wrap_mpib_broker_open(const struct mpib_broker_opts *opts,
+			    struct mpib_broker **broker, char *why,
+			    size_t why_len)
+{
+	int rc = __real_mpib_broker_open(opts, broker, why, why_len);
+
+	if (rc == 0)
+		(*broker)->next_id = first.id;
+	return rc;
+}
+
+int __real_engine_client_open(struct mpib_tenant *tenant, uint32_t id,
+			      struct mpib_submit *submit,
+			      struct mpib_reply *reply, int bell,
+			      struct engine_client **client);
+int __wrap_engine_client_open(struct mpib_tenant *tenant, uint32_t id,
+			      struct mpib_submit *submit,
+			      struct mpib_reply *reply, int bell,
+			      struct engine_client **client);
+
+int __wrap_engine_client_open(struct mpib_tenant *tenant, uint32_t id,
+			      struct mpib_submit *submit,
+			      struct mpib_reply *reply, int bell,
+			      struct engine_client **client)
+{
+	int rc = __real_engine_client_open(tenant, id, submit, reply, bell,
+					   client);
+
+	if (rc == 0)
+		(*client)->mr_given = first.mr;
+	return rc;
+}

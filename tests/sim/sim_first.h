@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where counters that wrap start. */
+#ifndef SIM_FIRST_H
+#define SIM_FIRST_H
+
+#include <stdint.h>
+
+struct mpib_client;
+struct mpib_conn;
+
+void sim_first_seed(uint64_t seed);
+/* Those of the client library: of one that has attached, of a new connection. */
+void sim_first_client(struct mpib_client *client);
+void sim_first_conn(struct mpib_conn *conn);
+
+#endif
