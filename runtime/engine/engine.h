@@ -161,8 +161,6 @@ struct mpib_engine_events {
 	 * mpib_lane_receive() of the same lane. */
 	void (*lane_send)(void *ctx, struct mpib_lane *lane,
 			  const struct mpib_rail_msg *msg);
-	/* Whether the lane's peer was heard within so many ns; if not, it is asked. */
-	bool (*lane_heard)(void *ctx, struct mpib_lane *lane, uint64_t ns);
 };
 
 /*

@@ -125,6 +125,12 @@ static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 		rail->verbs->ack_cq_events(cq, 1);
 }
 
+static int sleep_most_ms(const struct mpib_shard *s)
+{
+	return s->watching || !TAILQ_EMPTY(&s->looks) ? MPIB_WATCH_MS
+						      : SLEEP_MS;
+}
+
 /*
  * mpib_shard_sleeps() and arming the CQs come before the last turn, so that no
  * work is missed: what a client submits, the mailbox gets or a CQ gets after
@@ -146,9 +152,7 @@ static void sleep_now(struct mpib_shard *s)
 	    !atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		s->n.sleeps++;
 		n = epoll_wait(s->epfd, ev, EVENTS,
-			       mpib_sched_sleep_ms(s, s->watching
-							      ? MPIB_WATCH_MS
-							      : SLEEP_MS));
+			       mpib_sched_sleep_ms(s, sleep_most_ms(s)));
 	}
 	s->settling = false;
 	mpib_shard_wakes(s->status);
@@ -195,7 +199,8 @@ void mpib_shard_run(struct mpib_shard *s)
 			shard_yield(s, now);
 			break;
 		case MPIB_WAIT_SLEEP:
-			if (s->unseen && s->drrs.children > 0)
+			if ((s->unseen && s->drrs.children > 0) ||
+			    mpib_looks_keep_awake(s))
 				break;
 			sleep_now(s);
 			now = mpib_now_ns() - now;
@@ -254,6 +259,7 @@ static void shard_init_lists(struct mpib_shard *s)
 	TAILQ_INIT(&s->ack_pending);
 	SLIST_INIT(&s->dirty);
 	LIST_INIT(&s->watched);
+	TAILQ_INIT(&s->looks);
 	TAILQ_INIT(&s->timed);
 }
 

@@ -63,6 +63,7 @@ TAILQ_HEAD(engine_conn_list, engine_conn);
 TAILQ_HEAD(mpib_lane_list, mpib_lane);
 TAILQ_HEAD(engine_client_list, engine_client);
 TAILQ_HEAD(mpib_tenant_list, mpib_tenant);
+TAILQ_HEAD(mpib_call_list, mpib_call);
 
 /* Completions that one poll takes. */
 #define MPIB_CQ_BATCH 32
@@ -117,7 +118,8 @@ struct mpib_shard {
 	uint32_t watch_turns; /* turns since the watchdog last looked */
 	uint64_t watched_ns; /* when the watchdog last looked */
 	bool watching; /* the watchdog saw something outstanding then */
-	uint64_t watch_late; /* ns that its looks came too late, of late */
+	struct mpib_call_list looks; /* calls of mpib_rail_on_look() */
+	uint64_t look_turn; /* n.turns when the last of them began */
 	/* Control thread: which connection ids are taken and which is given
 	 * next, and counts for the size of snapshot buffers. */
 	uint64_t *conn_ids;
@@ -190,9 +192,9 @@ struct mpib_call {
 	int status;
 	mpib_done_fn *done;
 	void *arg;
-	TAILQ_ENTRY(mpib_call) link; /* in the stops of an engine_conn */
+	TAILQ_ENTRY(mpib_call)
+	link; /* in the stops of an engine_conn, or looks */
 };
-TAILQ_HEAD(mpib_call_list, mpib_call);
 
 /* Control thread. Aborts when there is no memory for these hundred bytes. */
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);

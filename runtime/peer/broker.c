@@ -302,24 +302,8 @@ static void on_lane_send(void *ctx, struct mpib_lane *lane,
 	peer_lane_tell(l, &m);
 }
 
-static bool on_lane_heard(void *ctx, struct mpib_lane *lane, uint64_t ns)
-{
-	struct peer_lane *l = broker_lane_of(broker_of(ctx), lane);
-	struct mpib_link *link;
-
-	if (!l || l->peer->state != MPIB_PEER_UP)
-		return false;
-	link = l->peer->link;
-	/* A byte may have come just after the second before began. */
-	if ((link->silent + 1ull) * MPIB_SEC <= ns)
-		return true;
-	mpib_link_say(link, MPIB_PEER_PING);
-	return false;
-}
-
 const struct mpib_engine_events mpib_broker_events = {
 	.lane_send = on_lane_send,
-	.lane_heard = on_lane_heard,
 	.conn_broken = on_conn_broken,
 	.lane_broken = on_lane_broken,
 };

@@ -101,6 +101,11 @@ void mpib_code_rail(struct mpib_codec *c, struct mpib_peer_msg *msg)
 	case MPIB_RAIL_DRAIN:
 		mpib_code_bool(c, &m->on);
 		break;
+	case MPIB_RAIL_LOOK:
+		break;
+	case MPIB_RAIL_LOOKED:
+		mpib_code_bool(c, &m->moved);
+		break;
 	default:
 		mpib_code_bad(c, true);
 	}

@@ -61,6 +61,12 @@ struct mpib_port_info {
  * for it. */
 #define MPIB_ACCESS_ANY_ORDER (1 << 29)
 
+/* What the process has done for a device that moves only while it is polled. */
+struct mpib_motion {
+	uint64_t turns; /* polls that moved the device; 0: it moves by itself */
+	uint64_t came; /* how often bytes arrived for a QP */
+};
+
 struct mpib_verbs {
 	const char *name; /* "soft" or "rdma" */
 	/* Regions with IBV_ACCESS_ON_DEMAND cost transfers nothing extra, and
@@ -109,6 +115,14 @@ struct mpib_verbs {
 	 * context's progress.
 	 */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
+	/*
+	 * Set motion->turns, and add to motion->came unless qp is NULL. False:
+	 * another thread holds the device, ask again later. NULL: the device
+	 * moves without the process, as an HCA does. Called by the thread that
+	 * owns the context's progress.
+	 */
+	bool (*motion)(struct ibv_context *ctx, struct ibv_qp *qp,
+		       struct mpib_motion *motion);
 	int (*get_cq_event)(struct ibv_comp_channel *ch, struct ibv_cq **cq,
 			    void **cq_context);
 	void (*ack_cq_events)(struct ibv_cq *cq, unsigned nevents);

@@ -73,6 +73,7 @@ static void on_kill(struct mpib_msg *msg)
 	struct mpib_lane *lane = call->what;
 
 	mpib_lane_break(lane, -ECONNRESET, "lane to %s was closed", lane->peer);
+	mpib_looks_end(lane);
 	lane->kill = call;
 	mpib_lane_stop(lane);
 }

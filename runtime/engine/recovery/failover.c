@@ -181,14 +181,11 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	/* No traffic was disturbed by a try that failed. */
 	ctl->retry = ctl->cause == MPIB_CAUSE_PROBE ||
 		     (ctl->cause == MPIB_CAUSE_PEER && ctl->retry);
-	if (!ctl->retry)
-		ctl->tries = 0;
-	else if (ctl->tries < MPIB_RAIL_TRIES)
-		ctl->tries++;
 	ctl->failures += !ctl->retry && ctl->cause != MPIB_CAUSE_UPGRADE;
 	ctl->stopped_ns = now;
 	lane->ctl.last = (uint8_t)rail;
-	ctl->hold_until = ctl->probe_at = ctl->probe_until = 0;
+	ctl->hold_until = ctl->probe_until = 0;
+	ctl->asks = MPIB_ASK_NOTHING;
 	mpib_lane_rail_to_err(lane, rail);
 	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_stop,
 			  failover_on_stopped);
@@ -391,6 +388,12 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 	case MPIB_RAIL_DRAIN:
 		ctl->peer_drains = msg->on;
 		mpib_rail_drained_set(lane);
+		return true;
+	case MPIB_RAIL_LOOK:
+		mpib_rail_asked(lane, msg);
+		return true;
+	case MPIB_RAIL_LOOKED:
+		mpib_rail_answered(lane, msg);
 		return true;
 	}
 	return false;

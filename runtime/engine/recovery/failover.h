@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "engine/recovery/cause.h"
 #include "failover/fence.h"
+#include "verbs/verbs.h"
 
 #define MPIB_RECV_BITMAPS 16 /* at most, in one FENCED message */
 
@@ -42,6 +43,8 @@ enum mpib_rail_msg_type {
 	MPIB_RAIL_RECONNECT, /* info of this end's new QPs */
 	MPIB_RAIL_UP, /* the probes of this end succeeded */
 	MPIB_RAIL_DRAIN, /* post nothing new on the rail (on), or do so again */
+	MPIB_RAIL_LOOK, /* does the rail move at your end? -> LOOKED */
+	MPIB_RAIL_LOOKED, /* the shard has looked since (look.c) */
 };
 
 /* What the proxies of the two ends of a lane send each other (peer link). */
@@ -51,6 +54,7 @@ struct mpib_rail_msg {
 	uint32_t epoch;
 	uint8_t cause; /* FENCE: enum mpib_rail_cause */
 	bool on; /* DRAIN */
+	bool moved; /* LOOKED: bytes arrived while the shard looked */
 	struct mpib_lane_rail_info info; /* RECONNECT */
 	bool more; /* FENCED */
 	uint8_t bitmaps;
@@ -62,21 +66,32 @@ struct mpib_recv_bitmaps {
 	uint32_t n, room;
 };
 
-#define MPIB_RAIL_TRIES 3 /* are counted, at most */
+/* Why the peer's shard was asked to look (ask.c). */
+enum mpib_rail_ask {
+	MPIB_ASK_NOTHING,
+	MPIB_ASK_CONNECTED, /* its QPs are connected: probes may be sent */
+	MPIB_ASK_PROBES, /* the probes of this end had no answer in time */
+	MPIB_ASK_STUCK, /* the watchdog suspects the rail */
+};
 
 /* One rail of a lane, on the control thread. */
 struct mpib_rail_control {
 	struct mpib_fence fence;
 	struct mpib_lane_rail_info reconnect; /* the peer's new QPs */
 	struct mpib_recv_bitmaps theirs; /* the peer's, of the present fence */
-	uint64_t hold_until, probe_at, probe_until; /* 0: not set */
+	uint64_t hold_until, probe_until; /* 0: not set */
 	uint64_t stopped_ns, resumed_ns;
 	uint32_t failures; /* in a row, each soon after it came back */
-	uint8_t tries; /* in a row whose probes failed, here or at the peer */
 	uint8_t cause; /* enum mpib_rail_cause */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
-	bool retry; /* the last of tries is why it stopped */
+	bool retry; /* it stopped because probes failed, here or at the peer */
 	bool replaying; /* the shard has not let go of the old QPs */
+	uint8_t asks; /* enum mpib_rail_ask, until the verdict */
+	bool answered; /* the peer has answered that, and the own shard looks */
+	/* The own shard looks for the peer, which asked in look_epoch; look_again:
+	 * it has asked once more meanwhile. */
+	bool looking, look_again;
+	uint32_t look_epoch;
 };
 
 struct mpib_lane_control {
@@ -103,6 +118,13 @@ struct mpib_rail_job {
 	uint64_t lost_bytes;
 	uint32_t lost_stripes;
 	uint32_t acked_stripes; /* of lost_stripes: acknowledged by the rail */
+	struct mpib_rail_look {
+		bool stuck; /* for MPIB_ASK_STUCK: at the end of that question */
+		bool begun;
+		bool moved;
+		uint8_t passes;
+		struct mpib_motion from;
+	} look; /* for mpib_rail_on_look() */
 };
 
 /* One rail of a lane, on the shard thread. */
@@ -114,18 +136,18 @@ struct mpib_rail_stop {
 	bool told; /* the bitmaps are made: what arrives now has not arrived */
 };
 
-/* What the watchdog knows of one rail of a lane; times in ns. */
+/* What the watchdog knows of one rail of a lane. */
 struct mpib_rail_watch {
 	uint64_t stuck; /* ns without progress while WRs are outstanding, as far
 			   as looks were on time */
-	uint64_t since; /* when that began, by the clock */
 	uint32_t seen; /* retired WRs when the watchdog last looked */
 	uint32_t unsignaled; /* unsignalled WRs after the last signalled one,
 				when the watchdog last looked */
 	uint64_t moves; /* looks that saw progress */
 	uint64_t moves_other; /* moves of the other rail, when this rail got
 				 stuck */
-	uint64_t suspect; /* stuck, when the rail is next suspected alone */
+	uint32_t asked_retired; /* retired WRs when the peer was asked */
+	bool asked; /* the verdict is not known yet */
 };
 
 /*
@@ -146,7 +168,7 @@ void mpib_rail_drain(struct mpib_engine *engine, unsigned rail, bool on);
 /* Before the first lane is made. -errno. */
 int mpib_failover_init(struct mpib_engine *engine);
 void mpib_failover_fini(struct mpib_engine *engine);
-/* Handle hold-downs, probe timeouts and grace periods that are over. */
+/* Handle hold-downs, probes without an answer and grace periods that are over. */
 void mpib_failover_dispatch(struct mpib_engine *engine);
 /* A shard found the lane's rail at fault. */
 void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
@@ -170,11 +192,26 @@ void mpib_rail_look(struct mpib_lane *lane);
 void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
 void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		    unsigned type, unsigned rail, uint32_t epoch);
+/*
+ * ask.c: no rail is judged by the clock alone, for the peer's process may have
+ * had no core. Ask the peer's shard to look; the verdict follows when it has
+ * looked, and the own shard after it. Without an answer there is no verdict.
+ */
+void mpib_rail_ask(struct mpib_lane *lane, unsigned rail,
+		   enum mpib_rail_ask what);
+/* LOOK and LOOKED of the peer. */
+void mpib_rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
+void mpib_rail_answered(struct mpib_lane *lane,
+			const struct mpib_rail_msg *msg);
 /* Have the timer run mpib_failover_dispatch() at this time or earlier. */
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
 /* reconnect.c */
 void mpib_rail_reconnect(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_connect(struct mpib_lane *lane, unsigned rail);
+/* Probe the new QPs, whose peers are connected. */
+void mpib_rail_probe(struct mpib_lane *lane, unsigned rail);
+/* The probes have their time, beginning now. */
+void mpib_rail_await_probes(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail);
 /* The lane has no live rail: shorten the hold-down of all its rails. */

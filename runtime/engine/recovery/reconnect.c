@@ -16,13 +16,8 @@
 #include "engine/lane/lane.h"
 #include "engine/recovery/stop.h"
 
-/* What arrives before the peer has connected its QPs too is lost, and a device sends it
- * again only after qp.timeout, by default longer than the try. The peer may have many
- * lanes to connect, or be far: so each try that fails and counts leaves it twice as
- * long. */
-#define CONNECTS_NS 20000000ull
 /* A rail that carries nothing is tried so long, and so soon again: less than 2 s
- * after it carries again a try succeeds. */
+ * after it carries again a try succeeds, unless a node has no core free. */
 #define PROBE_NS 1250000000ull
 #define AGAIN_NS 500000000ull
 /* Of so many lanes that are tried so at a time: a try of each makes QPs, which
@@ -78,8 +73,6 @@ static void reconnect_on_said(void *arg, int status)
 	mpib_rail_job_free(arg);
 }
 
-static void on_probed(void *arg, int status);
-
 static uint64_t reconnect_look_rail(struct mpib_lane *lane, unsigned r,
 				    uint64_t now)
 {
@@ -90,20 +83,12 @@ static uint64_t reconnect_look_rail(struct mpib_lane *lane, unsigned r,
 		rail->hold_until = 0;
 		mpib_rail_act(lane, r, mpib_fence_hold_over(&rail->fence));
 	}
-	if (rail->probe_at && now >= rail->probe_at) {
-		rail->probe_at = 0;
-		mpib_rail_job_run(mpib_rail_job_new(lane, r),
-				  mpib_rail_on_connect, on_probed);
-	}
 	if (rail->probe_until && now >= rail->probe_until) {
 		rail->probe_until = 0;
-		rail->cause = MPIB_CAUSE_PROBE;
-		mpib_rail_act(lane, r, mpib_fence_probed(&rail->fence, false));
+		mpib_rail_ask(lane, r, MPIB_ASK_PROBES);
 	}
 	if (rail->hold_until && rail->hold_until < next)
 		next = rail->hold_until;
-	if (rail->probe_at && rail->probe_at < next)
-		next = rail->probe_at;
 	if (rail->probe_until && rail->probe_until < next)
 		next = rail->probe_until;
 	return next;
@@ -289,9 +274,25 @@ void mpib_rail_connect(struct mpib_lane *lane, unsigned rail)
 		reconnect_refuse(lane, rail, "QPs cannot be connected", rc);
 		return;
 	}
-	ctl->probe_at = mpib_now_ns() + (CONNECTS_NS << ctl->tries);
-	ctl->probe_until = ctl->probe_at + PROBE_NS;
-	mpib_rail_arm(lane->shard->engine, ctl->probe_at);
+	/* What arrives before the peer has connected its QPs, too, is lost, and a
+	 * device sends it again only after qp.timeout, by default longer than the
+	 * try. */
+	mpib_rail_ask(lane, rail, MPIB_ASK_CONNECTED);
+}
+
+void mpib_rail_await_probes(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+
+	ctl->probe_until = mpib_now_ns() + PROBE_NS;
+	mpib_rail_arm(lane->shard->engine, ctl->probe_until);
+}
+
+void mpib_rail_probe(struct mpib_lane *lane, unsigned rail)
+{
+	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_connect,
+			  on_probed);
+	mpib_rail_await_probes(lane, rail);
 }
 
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)

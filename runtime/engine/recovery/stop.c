@@ -20,9 +20,7 @@ struct fault {
 	struct mpib_lane *lane;
 	unsigned rail;
 	enum mpib_rail_cause cause;
-	/* Of a rail that is suspected: */
-	uint32_t epoch;
-	uint64_t heard_ns; /* the peer lives if it was heard within it */
+	uint32_t epoch; /* of a rail that is suspected */
 };
 
 /* Rails for new traffic: the open rails without the drained ones; all open
@@ -73,38 +71,26 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 	return true;
 }
 
-/* The other rail may be back by now, or the rail be another than it was. */
-static bool is_suspect(const struct fault *fault)
-{
-	const struct mpib_lane *lane = fault->lane;
-	const struct mpib_rail_control *ctl = lane->ctl.rail;
-	unsigned rail = fault->rail;
-
-	return !lane->ctl.over && ctl[rail].fence.state == MPIB_FENCE_LIVE &&
-	       ctl[rail].fence.epoch == fault->epoch &&
-	       ctl[rail ^ 1].fence.state != MPIB_FENCE_LIVE;
-}
-
 static void on_suspect(struct mpib_msg *msg)
 {
 	struct fault *fault = container_of(msg, struct fault, msg);
-	const struct mpib_engine *e = fault->lane->shard->engine;
+	const struct mpib_lane_control *ctl = &fault->lane->ctl;
+	const struct mpib_fence *fence = &ctl->rail[fault->rail].fence;
 
-	if (is_suspect(fault) && e->events && e->events->lane_heard &&
-	    e->events->lane_heard(e->ctx, fault->lane, fault->heard_ns))
-		mpib_failover_fault(fault->lane, fault->rail, fault->cause);
+	/* Else it stops anyhow. */
+	if (!ctl->over && fence->state == MPIB_FENCE_LIVE &&
+	    fence->epoch == fault->epoch)
+		mpib_rail_ask(fault->lane, fault->rail, MPIB_ASK_STUCK);
 	free(fault);
 }
 
-void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail, uint64_t ns)
+void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail)
 {
 	struct fault *fault = mpib_xcalloc(sizeof(*fault));
 
 	*fault = (struct fault){ .lane = lane,
 				 .rail = rail,
-				 .cause = MPIB_CAUSE_STUCK,
-				 .epoch = lane->epoch[rail],
-				 .heard_ns = ns };
+				 .epoch = lane->epoch[rail] };
 	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg,
 			  on_suspect);
 }

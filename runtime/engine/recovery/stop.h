@@ -23,9 +23,9 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
  * lane has no fail-over, so the caller must break it. */
 bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_cause cause);
-/* The rail is stuck and the lane has no other: the control thread fences it if the
- * peer has given a sign of life within so many ns. */
-void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail, uint64_t ns);
+/* The rail is stuck: the control thread asks the peer, and fences it if it is
+ * stuck yet when both ends have looked. */
+void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail);
 /* After a completion: if the rail has stopped now, answer its stop. */
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
 /* A probe of the rail completed; ok: without error. */
@@ -50,5 +50,21 @@ void mpib_rail_on_bitmaps(struct mpib_msg *msg);
 #define MPIB_WATCH_TURNS 64
 #define MPIB_WATCH_MS 10
 void mpib_watch(struct mpib_shard *s);
+/* The verdict on a rail that the peer was asked about: false if WRs have retired
+ * since, or the peer saw the rail move. Then the watchdog begins again. */
+bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved);
+
+/*
+ * look.c: shard thread. A mailbox handler like those of stop.c; the call is done
+ * when the rail's device had its chance to move, and job->look.moved says whether
+ * it did.
+ */
+void mpib_rail_on_look(struct mpib_msg *msg);
+/* Called by mpib_watch(): end the looks that are over. */
+void mpib_looks(struct mpib_shard *s);
+/* End those at the lane, which is killed. */
+void mpib_looks_end(struct mpib_lane *lane);
+/* The shard is not to sleep, so that a look ends soon. */
+bool mpib_looks_keep_awake(const struct mpib_shard *s);
 
 #endif

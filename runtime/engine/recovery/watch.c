@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The progress watchdog, for rails that fail without an event. A rail is stuck
- * while signalled WRs are outstanding and none retires. The rail is at fault if
+ * while signalled WRs are outstanding and none retires. The rail is suspected if
  *  - it is stuck for longer than the sum of 8 smoothed round-trip times, but at
  *    least 50 and at most 120 ms, and twice the time that the bytes in flight take
- *    at the rail's rate; of the time between two looks two intervals count,
- *  - on a software rail, also for 8 times as long as this thread had to wait for a
- *    core, by the clock, and
+ *    at the rail's rate; of the time between two looks two intervals count, and
  *  - the other rail of the lane makes progress meanwhile; an idle other rail gets
- *    a probe to find that out.
+ *    a probe to find that out. While the other rail is out, a rail is given
+ *    seconds instead.
  * If neither rail moves, the peer's node stands still, which is no rail's fault.
- * While the other rail is out, the peer's word over the peer link shows that it does
- * not, and a rail is given seconds.
+ * A rail that is suspected is at fault if it is stuck yet when the peer's shard has
+ * looked, and this one after it (ask.c): until then either may have had no core.
  * Shard thread.
  */
 #include "engine/conn/conn.h"
@@ -21,29 +20,18 @@
 #define STUCK_MIN_NS 50000000ull
 #define STUCK_MAX_NS 120000000ull
 #define USUAL 8
-/* Threads move a software rail, at both ends. One of them may hold its context
- * without having a core, while the other rail's has one. */
-#define SOFT_LATE 8
-#define LATE_FORGOTTEN 64 /* looks */
 #define NS_PER_BYTE_MAX 100u
 /* Without another rail, which could take what a stuck one has. */
 #define ALONE_NS 3000000000ull
-#define ALONE_AGAIN_NS 1000000000ull
-#define ALONE_HEARD_NS 2000000000ull /* the peer's word is newer than that */
 /* The other rail must have moved at this many looks. */
 #define MOVES 2
 
 /* Time since the last look. The shard thread itself may have been descheduled
- * in between: count at most two intervals, and note how long. While nothing is
- * watched it sleeps. */
+ * in between: count at most two intervals. */
 static uint64_t watch_elapsed(struct mpib_shard *s, uint64_t now)
 {
 	uint64_t ns = now - s->watched_ns;
-	uint64_t late = s->watching && ns > WATCH_NS ? ns - WATCH_NS : 0;
 
-	s->watch_late -= s->watch_late / LATE_FORGOTTEN;
-	if (s->watch_late < late)
-		s->watch_late = late;
 	s->watched_ns = now;
 	return ns < 2 * WATCH_NS ? ns : 2 * WATCH_NS;
 }
@@ -113,28 +101,28 @@ static bool is_stuck(const struct mpib_lane *lane, unsigned r)
 {
 	const struct mpib_rail_watch *w = &lane->watch[r];
 	uint64_t usual = USUAL * lane->track[r].srtt;
-	const struct mpib_shard *s = lane->shard;
 
-	if (usual < STUCK_MIN_NS)
+	if (!(lane->open & mpib_rail_bit(r ^ 1)))
+		usual = ALONE_NS;
+	else if (usual < STUCK_MIN_NS)
 		usual = STUCK_MIN_NS;
 	/* A slower rail is as good as dead while the other rail moves. */
-	if (usual > STUCK_MAX_NS)
+	else if (usual > STUCK_MAX_NS)
 		usual = STUCK_MAX_NS;
-	if (mpib_rail_spec(s, r)->provider == MPIB_PROVIDER_SOFT &&
-	    s->now - w->since < SOFT_LATE * s->watch_late)
-		return false;
 	return w->stuck > usual + 2 * transfer_ns(&lane->track[r]);
 }
 
-/* A peer that was not heard is asked, so that the next time says it. */
-static void watch_alone(struct mpib_lane *lane, unsigned r)
+bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved)
 {
-	struct mpib_rail_watch *w = &lane->watch[r];
+	struct mpib_rail_watch *w = &lane->watch[rail];
+	struct watch_sums sum;
 
-	if (w->stuck < w->suspect + 2 * transfer_ns(&lane->track[r]))
-		return;
-	w->suspect = w->stuck + ALONE_AGAIN_NS;
-	mpib_lane_suspect(lane, r, ALONE_HEARD_NS);
+	watch_add_up(lane, rail, &sum);
+	w->asked = false;
+	if (!moved && sum.retired == w->asked_retired)
+		return true;
+	w->stuck = 0;
+	return false;
 }
 
 /* True while WRs of the rail are outstanding. */
@@ -153,20 +141,15 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 		w->stuck = 0;
 		return sum.unsignaled;
 	}
-	if (w->stuck == 0) {
-		w->since = lane->shard->now;
+	if (w->stuck == 0)
 		w->moves_other = other->moves;
-		w->suspect = ALONE_NS;
-	}
 	w->stuck += ns;
-	if (!is_stuck(lane, r))
+	if (w->asked || !is_stuck(lane, r))
 		return true;
-	if (!other_open) {
-		watch_alone(lane, r);
-		return true;
-	}
-	if (other->moves - w->moves_other >= MOVES) {
-		mpib_lane_fault(lane, r, MPIB_CAUSE_STUCK);
+	if (!other_open || other->moves - w->moves_other >= MOVES) {
+		w->asked = true;
+		w->asked_retired = sum.retired;
+		mpib_lane_suspect(lane, r);
 		return true;
 	}
 	watch_add_up(lane, r ^ 1, &sum);
@@ -205,6 +188,8 @@ void mpib_watch(struct mpib_shard *s)
 	struct mpib_lane *lane, *next;
 
 	s->watch_turns = 0;
+	if (!TAILQ_EMPTY(&s->looks))
+		mpib_looks(s);
 	if (now - s->watched_ns < WATCH_NS)
 		return;
 	ns = watch_elapsed(s, now);

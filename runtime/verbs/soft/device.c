@@ -322,6 +322,20 @@ static int soft_query_port(struct ibv_context *c, uint8_t port,
 	return 0;
 }
 
+static bool device_motion(struct ibv_context *c, struct ibv_qp *qp,
+			  struct mpib_motion *motion)
+{
+	struct soft_ctx *ctx = to_ctx(c);
+
+	if (pthread_mutex_trylock(&ctx->lock))
+		return false;
+	motion->turns = ctx->turn + 1;
+	if (qp)
+		motion->came += to_qp(qp)->came;
+	pthread_mutex_unlock(&ctx->lock);
+	return true;
+}
+
 static int device_no_bell(void)
 {
 	return -EOPNOTSUPP;
@@ -344,6 +358,7 @@ const struct mpib_verbs mpib_verbs_soft = {
 	.destroy_comp_channel = soft_destroy_channel,
 	.create_cq = soft_create_cq,
 	.disarm_cq = soft_disarm_cq,
+	.motion = device_motion,
 	.destroy_cq = soft_destroy_cq,
 	.get_cq_event = soft_get_cq_event,
 	.ack_cq_events = soft_ack_cq_events,

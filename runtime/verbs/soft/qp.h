@@ -88,6 +88,7 @@ struct soft_qp {
 	uint8_t rnr_tries;
 	bool rnr_wait; /* until rnr_at */
 	uint64_t progress; /* counts signs that the peer is alive */
+	uint64_t came; /* how often bytes were received */
 	uint64_t ack_mark; /* progress when ack_at was set */
 	uint64_t ack_since, ack_turn; /* time and turn when ack_at was set */
 

@@ -87,25 +87,6 @@ static void a_rail_that_tells_of_a_lane(void **state)
 		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
 }
 
-/* Of the lane's peer: a lane that has no other rail takes that for the peer's
- * being well. */
-static void a_sign_of_life(void **state)
-{
-	struct rig *rig = *state;
-	struct client *a = many(rig);
-	struct mpib_link *link = TAILQ_FIRST(&a->node->broker->peers)->link;
-	struct mpib_lane *lane = fake_lane(&a->node->engine, 1);
-	struct mpib_broker **b = &a->node->broker;
-
-	link->silent = 2;
-	assert_true(mpib_broker_events.lane_heard(b, lane, 3 * MPIB_SEC));
-	link->silent = 3;
-	assert_false(mpib_broker_events.lane_heard(b, lane, 3 * MPIB_SEC));
-	/* It was asked. */
-	rig_settle(rig);
-	assert_true(mpib_broker_events.lane_heard(b, lane, 3 * MPIB_SEC));
-}
-
 static void a_connection_that_breaks(void **state)
 {
 	struct rig *rig = *state;
@@ -185,7 +166,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		rig_test(a_rail_that_tells_of_a_lane),
-		rig_test(a_sign_of_life),
 		rig_test(a_connection_that_breaks),
 		rig_test(a_lane_that_breaks),
 		rig_test(sums_that_do_not_fit_are_found),

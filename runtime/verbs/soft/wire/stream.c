@@ -295,6 +295,7 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 	if (conn->state == SOFT_CONN_UP) {
 		conn->unsure = false;
 		conn->qp->progress++;
+		conn->qp->came++;
 	}
 	if (op->direct) {
 		soft_direct_done(conn, op, n);

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A rail that is silent while a shard or a control thread gets no core. The test
+ * makes the turns of each thread by hand, and carries the messages of the peer
+ * link; nothing depends on time, but for what the test says has passed.
+ */
+#include "engine/recovery/stop.h"
+#include "engine_pair.h"
+#include "test.h"
+#include "verbs/soft/soft.h"
+
+#define RAIL MPIB_RAIL_SUP
+#define MESSAGES 64
+#define MANY 1000 /* turns */
+
+static struct pair pair;
+static struct pair_end tx, rx;
+static struct {
+	unsigned to;
+	struct mpib_rail_msg msg;
+} sent[MESSAGES];
+static unsigned sents, taken;
+
+static struct mpib_shard *shard(unsigned node)
+{
+	return &pair.node[node].engine->shard[0];
+}
+
+static enum mpib_fence_state state_of(unsigned node)
+{
+	return pair.node[node].lane->ctl.rail[RAIL].fence.state;
+}
+
+static void on_send(void *ctx, struct mpib_lane *lane,
+		    const struct mpib_rail_msg *msg)
+{
+	(void)ctx;
+	assert_in_range(sents, 0, MESSAGES - 1);
+	sent[sents].to = lane == pair.node[0].lane;
+	sent[sents++].msg = *msg;
+}
+
+static const struct mpib_engine_events events = { .lane_send = on_send };
+
+/* The peer link carries what was sent. */
+static void carry(void)
+{
+	for (; taken < sents; taken++)
+		assert_true(mpib_lane_receive(pair.node[sent[taken].to].lane,
+					      &sent[taken].msg));
+}
+
+static unsigned count(enum mpib_rail_msg_type type, unsigned to)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < sents; i++)
+		n += sent[i].msg.type == type && sent[i].to == to;
+	return n;
+}
+
+static void turn_control(unsigned node)
+{
+	mpib_engine_dispatch(pair.node[node].engine);
+}
+
+static void turn_shard(unsigned node, unsigned turns)
+{
+	while (turns--)
+		mpib_shard_turn(shard(node));
+}
+
+/* All of a node, and the link. */
+static void turn_node(unsigned node, unsigned turns)
+{
+	while (turns--) {
+		turn_shard(node, 1);
+		turn_control(node);
+		carry();
+	}
+}
+
+static void turn_both(unsigned turns)
+{
+	while (turns--) {
+		turn_node(0, 1);
+		turn_node(1, 1);
+	}
+}
+
+static int setup(void **state)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.hold_ms = 0;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	sents = taken = 0;
+	for (unsigned i = 0; i < 2; i++) {
+		pair.node[i].engine->events = &events;
+		pair.node[i].lane->failover = true;
+		mpib_lane_established(pair.node[i].lane);
+	}
+	turn_both(10);
+	return 0;
+}
+
+/* As the watchdog does after a while. */
+static void suspect(void)
+{
+	struct mpib_lane *lane = pair.node[0].lane;
+	struct mpib_rail_watch *w = &lane->watch[RAIL];
+
+	w->asked = true;
+	w->asked_retired = 0;
+	for (unsigned i = 0; i < lane->qps[RAIL]; i++)
+		w->asked_retired += lane->qp[RAIL][i].retired;
+	mpib_lane_suspect(lane, RAIL);
+	turn_control(0);
+}
+
+/* In a black hole, for node 0. */
+static void hole(bool on)
+{
+	struct mpib_soft_fault fault = { .black_hole = on };
+
+	assert_int_equal(mpib_soft_set_fault(shard(0)->rail[RAIL].ctx, &fault),
+			 0);
+}
+
+static void no_verdict_before_the_peers_shard_has_looked(void **state)
+{
+	hole(true);
+	suspect();
+	assert_int_equal(count(MPIB_RAIL_LOOK, 1), 1);
+	/* Its proxy has no core, */
+	turn_shard(0, MANY);
+	turn_control(0);
+	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
+	/* or its control thread alone has one. */
+	carry();
+	turn_control(1);
+	turn_shard(0, MANY);
+	turn_control(0);
+	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 0);
+	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
+	/* A few turns do not do. */
+	turn_node(1, 10);
+	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 0);
+	turn_node(1, MANY);
+	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
+	assert_int_equal(count(MPIB_RAIL_FENCE, 1), 0);
+	/* This shard looks last. */
+	turn_control(0);
+	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
+	turn_node(0, MANY);
+	assert_int_equal(count(MPIB_RAIL_FENCE, 1), 1);
+	assert_int_equal(pair.node[0].lane->ctl.rail[RAIL].cause,
+			 MPIB_CAUSE_STUCK);
+}
+
+static void a_rail_that_moves_after_all_is_not_fenced(void **state)
+{
+	struct mpib_lane *lane = pair.node[0].lane;
+
+	suspect();
+	assert_true(mpib_qp_probe(&lane->qp[RAIL][0]));
+	turn_both(MANY);
+	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
+	assert_int_equal(count(MPIB_RAIL_FENCE, 1), 0);
+	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
+	assert_false(lane->watch[RAIL].asked);
+}
+
+/* The message is longer than what either end moves meanwhile. */
+static void bytes_that_arrive_are_a_movement(void **state)
+{
+	suspect();
+	carry();
+	turn_control(1);
+	turn_shard(1, 10);
+	assert_true(mpib_qp_probe(&pair.node[0].lane->qp[RAIL][0]));
+	turn_shard(0, 10);
+	turn_node(1, MANY);
+	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
+	assert_true(sent[sents - 1].msg.moved);
+}
+
+static void one_look_at_a_time_however_often_a_peer_asks(void **state)
+{
+	struct mpib_rail_msg look = { .type = MPIB_RAIL_LOOK, .rail = RAIL };
+
+	for (unsigned i = 0; i < MANY; i++)
+		assert_true(mpib_lane_receive(pair.node[1].lane, &look));
+	turn_node(1, 10 * MANY);
+	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
+	/* What was not asked is no answer. */
+	look.type = MPIB_RAIL_LOOKED;
+	assert_true(mpib_lane_receive(pair.node[1].lane, &look));
+	turn_node(1, MANY);
+	assert_int_equal(count(MPIB_RAIL_FENCE, 0), 0);
+}
+
+static void a_lane_that_is_killed_ends_its_looks(void **state)
+{
+	struct mpib_rail_msg look = { .type = MPIB_RAIL_LOOK, .rail = RAIL };
+	bool killed = false;
+
+	assert_true(mpib_lane_receive(pair.node[1].lane, &look));
+	turn_shard(1, 1);
+	assert_false(TAILQ_EMPTY(&shard(1)->looks));
+	pair.node[1].engine->events = &(const struct mpib_engine_events){ 0 };
+	mpib_lane_kill(pair.node[1].lane, pair_set_flag, &killed);
+	turn_shard(1, 1);
+	assert_true(TAILQ_EMPTY(&shard(1)->looks));
+	for (unsigned i = 0; i < MANY && !killed; i++)
+		turn_node(1, 1);
+	assert_true(killed);
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_setup_teardown(
+		no_verdict_before_the_peers_shard_has_looked, setup,
+		pair_teardown),
+	cmocka_unit_test_setup_teardown(
+		a_rail_that_moves_after_all_is_not_fenced, setup,
+		pair_teardown),
+	cmocka_unit_test_setup_teardown(bytes_that_arrive_are_a_movement, setup,
+					pair_teardown),
+	cmocka_unit_test_setup_teardown(
+		one_look_at_a_time_however_often_a_peer_asks, setup,
+		pair_teardown),
+	cmocka_unit_test_setup_teardown(a_lane_that_is_killed_ends_its_looks,
+					setup, pair_teardown),
+	{ 0 },
+};
+struct test_group test_group;
