@@ -136,6 +136,9 @@ static void strike_more(const struct sim_fault *f)
 	case SIM_FAULT_LIAR:
 		sim_visit_liar(f->node, sim_hca_draw(1ull << 48));
 		break;
+	case SIM_FAULT_STARVE:
+		sim_starve(plan, f->node, f->lasts);
+		break;
 	case SIM_FAULT_NO_PROGRAM:
 		sim_node_program(f->node, false);
 		upgrade(f->node);
@@ -356,6 +359,7 @@ static void on_strike(void *arg)
 void sim_faults_start(const struct sim_plan *p)
 {
 	plan = p;
+	sim_hca_soft(plan->soft);
 	for (unsigned i = 0; i < plan->faults; i++) {
 		/* sim_event hands it back as it is. */
 		struct sim_fault *f =

@@ -10,6 +10,8 @@ void sim_faults_start(const struct sim_plan *plan);
 /* sim_operate.c: an operator drains a rail, or resumes it, and does more beside. */
 void sim_operate(const struct sim_plan *plan, const struct sim_fault *f,
 		 bool drain);
+/* sim_starve.c: the node's proxies hardly get a core for so long. */
+void sim_starve(const struct sim_plan *plan, unsigned node, uint64_t ns);
 /* All have happened and are healed. */
 bool sim_faults_over(void);
 unsigned sim_faults_count(enum sim_fault_kind kind);

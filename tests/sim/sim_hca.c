@@ -358,6 +358,7 @@ const struct mpib_verbs sim_verbs = {
 	.destroy_comp_channel = sim_destroy_channel,
 	.create_cq = sim_create_cq,
 	.disarm_cq = disarm_cq,
+	.motion = sim_motion,
 	.destroy_cq = sim_destroy_cq,
 	.get_cq_event = sim_get_cq_event,
 	.ack_cq_events = sim_ack_cq_events,

@@ -35,6 +35,7 @@ struct sim_device {
 	uint64_t lag_until, lag; /* messages take up to so much longer */
 	uint64_t delay; /* ns; messages take so much longer, for now */
 	uint64_t rate; /* bytes/s; 0: what it can */
+	uint64_t still_until; /* its process does not move it before */
 	struct sim_event tells; /* its contexts that they are lost */
 	unsigned calls; /* the last of so many finds it gone; 0: of none */
 	uint64_t told_late; /* when it goes by that */
@@ -64,6 +65,7 @@ struct sim_ctx {
 	bool hung; /* it is dead because its firmware did not answer */
 	struct sim_file *async;
 	TAILQ_HEAD(, sim_note) notes;
+	uint64_t turns; /* polls that moved it */
 	unsigned pds, cqs, srqs, qps, mrs, channels;
 	LIST_HEAD(, sim_qp) all_qps;
 	struct sim_mr **mr;
@@ -159,6 +161,11 @@ struct sim_qp {
 	struct sim_event arrive, ack, fatal;
 };
 
+static inline bool sim_device_open(const struct sim_device *d)
+{
+	return d->there && !d->down && !d->hole;
+}
+
 static inline bool sim_atomic(enum ibv_wr_opcode op)
 {
 	return op == IBV_WR_ATOMIC_CMP_AND_SWP ||
@@ -177,6 +184,14 @@ void sim_hca_seed(uint64_t seed);
 /* The devices can register a GPU's memory. */
 void sim_hca_dmabuf(bool on);
 uint64_t sim_hca_draw(uint64_t n);
+/* sim_hca_still.c: the devices are software HCAs. */
+void sim_hca_soft(bool on);
+struct mpib_motion;
+bool sim_motion(struct ibv_context *c, struct ibv_qp *qp,
+		struct mpib_motion *motion);
+/* True if the context's device stands still: fn is called when it moves. */
+bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
+		      sim_event_fn *fn, struct sim_qp *qp);
 struct sim_device *sim_device(unsigned node, unsigned rail);
 /* Its port's cable, its life. */
 void sim_device_link(struct sim_device *d, bool up);

@@ -210,9 +210,11 @@ static void pass_time(void)
 int sim_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct sim_cq *q = (struct sim_cq *)cq;
+	struct sim_ctx *ctx = sim_ctx(cq->context);
 	int got = 0;
 
 	pass_time();
+	ctx->turns += ctx->device->still_until <= sim_now;
 	for (; got < n && q->head != q->shown; q->head++) {
 		const struct sim_cqe *e = &q->ring[q->head % q->room];
 

@@ -47,17 +47,12 @@ static void fail(struct sim_qp *qp, enum ibv_wc_status status)
 	sim_qp_error(qp);
 }
 
-static bool device_open(const struct sim_device *d)
-{
-	return d->there && !d->down && !d->hole;
-}
-
 static bool path_open(const struct sim_qp *qp)
 {
 	const uint8_t *gid = qp->attr.ah_attr.grh.dgid.raw;
 
-	return device_open(qp->ctx->device) &&
-	       device_open(sim_device(gid[15] - 1u, gid[13] - 100u));
+	return sim_device_open(qp->ctx->device) &&
+	       sim_device_open(sim_device(gid[15] - 1u, gid[13] - 100u));
 }
 
 /* The QP at the other end, if it can be reached and listens to this one. */
@@ -346,7 +341,8 @@ static void on_arrive(void *arg)
 	struct sim_qp *qp = arg, *to = reach(qp);
 	struct sim_wqe *w = &qp->sq[qp->sq_next % qp->sq_room];
 
-	if (qp->sq_next == qp->sq_tail)
+	if (qp->sq_next == qp->sq_tail ||
+	    (to && sim_stands_still(to->ctx, &qp->arrive, on_arrive, qp)))
 		return;
 	if (!to || to->taken != qp->sent) {
 		tear(qp, w);
@@ -381,6 +377,8 @@ static void on_ack(void *arg)
 	struct sim_qp *qp = arg;
 	struct sim_wqe *w = &qp->sq[qp->sq_una % qp->sq_room];
 
+	if (sim_stands_still(qp->ctx, &qp->ack, on_ack, qp))
+		return;
 	/* Its own fault, or the peer's refusal, which ended the peer's QP. */
 	if (w->status != IBV_WC_SUCCESS) {
 		fail(qp, w->status);

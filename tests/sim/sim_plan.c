@@ -28,6 +28,7 @@ static const char *const names[SIM_FAULT_KINDS] = {
 	[SIM_FAULT_NETWORK] = "network gone",
 	[SIM_FAULT_LIAR] = "peer lies",
 	[SIM_FAULT_NO_PROGRAM] = "program gone",
+	[SIM_FAULT_STARVE] = "proxy starved",
 	[SIM_FAULT_KILL_PROXY] = "proxy killed",
 	[SIM_FAULT_KILL_RANK] = "rank killed",
 	[SIM_FAULT_RESET] = "peer link reset",

@@ -29,6 +29,7 @@
 #define SIM_MODES_FROM 1795790000000
 #define SIM_FAR_FROM 1795800000000
 #define SIM_WRAPS_FROM 1795890000000 /* sim_first.c */
+#define SIM_STARVED_FROM 1795899000000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -56,6 +57,7 @@ enum sim_fault_kind {
 	SIM_FAULT_NETWORK, /* a port, and what of the peer links goes by it */
 	SIM_FAULT_LIAR, /* speaks as a peer, and is none: sim_liar.c */
 	SIM_FAULT_NO_PROGRAM, /* an upgrade finds none to start */
+	SIM_FAULT_STARVE, /* a node's proxies hardly get a core */
 	SIM_FAULT_SOFT, /* how many these are */
 	/* With these connections may fail, with an error at both ends. */
 	SIM_FAULT_KILL_PROXY = SIM_FAULT_SOFT,
@@ -124,6 +126,7 @@ struct sim_plan {
 	bool stalls; /* who takes over stops in the midst of it */
 	bool shares; /* operators give connections shares of their own */
 	uint64_t far; /* ns more that the peer links take */
+	bool soft; /* devices move only while their process runs */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];
 	struct sim_line_plan line[SIM_LINES];
 	struct sim_fault fault[SIM_FAULTS];

@@ -177,6 +177,31 @@ static void draw_far(struct sim_plan *p)
 		p->far = SIM_MS + sim_draw(&r, 60 * SIM_MS);
 }
 
+/* What seeds before SIM_STARVED_FROM do not have: proxies that hardly get a core,
+ * half of them where nothing else happens to rails. */
+static void draw_starved(struct sim_plan *p)
+{
+	struct sim_rng r;
+	uint64_t at = 0;
+
+	sim_rng_seed(&r, p->seed, "starved");
+	if (!sim_chance(&r, 4))
+		return;
+	p->soft = true;
+	if (sim_chance(&r, 2))
+		p->faults = 0;
+	for (unsigned n = 1 + (unsigned)sim_draw(&r, 3); n > 0; n--) {
+		struct sim_fault *f;
+
+		at += sim_draw_wide(&r, 1, 200 * SIM_MS);
+		f = sim_plan_fault(p, &r, SIM_FAULT_STARVE, at);
+		if (f)
+			f->lasts = sim_draw_wide(&r, 100 * SIM_MS, 3 * SIM_S);
+	}
+	for (unsigned i = 0; i < p->lines; i++)
+		p->line[i].span = sim_draw_wide(&r, SIM_MS, 3 * SIM_S);
+}
+
 /* What seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
@@ -199,4 +224,6 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_modes(p);
 	if (p->seed >= SIM_FAR_FROM)
 		draw_far(p);
+	if (p->seed >= SIM_STARVED_FROM)
+		draw_starved(p);
 }
