@@ -72,13 +72,13 @@ static void doctor_print(const json_t *finding, bool colour)
 static void doctor_examine(struct mpib_doctor *d, bool strict)
 {
 	static mpib_check_fn *const checks[] = {
-		mpib_check_run_dir,	mpib_check_socket,
-		mpib_check_settings,	mpib_check_versions,
-		mpib_check_rails,	mpib_check_devices,
-		mpib_check_firmware,	mpib_check_lanes,
-		mpib_check_memlock,	mpib_check_numa,
-		mpib_check_io_uring,	mpib_check_plugin,
-		mpib_check_environment,
+		mpib_check_run_dir,  mpib_check_socket,
+		mpib_check_settings, mpib_check_versions,
+		mpib_check_rails,    mpib_check_devices,
+		mpib_check_firmware, mpib_check_lanes,
+		mpib_check_memlock,  mpib_check_cpu,
+		mpib_check_numa,     mpib_check_io_uring,
+		mpib_check_plugin,   mpib_check_environment,
 	};
 	struct mpib_dial dial;
 
@@ -166,6 +166,7 @@ int mpib_ctl_doctor(const struct mpib_ctl_call *call)
 	char proxy[PATH_MAX];
 	struct mpib_doctor d = { .run_dir = call->run_dir,
 				 .sysfs = "/sys",
+				 .proc = "/proc",
 				 .proxy = proxy,
 				 .findings = json_array() };
 	int rc;

@@ -19,6 +19,7 @@ enum mpib_verdict {
 struct mpib_doctor {
 	const char *run_dir; /* -s, or NULL */
 	const char *sysfs; /* "/sys"; tests give another */
+	const char *proc; /* "/proc"; likewise */
 	const char *proxy; /* the program mpib-proxy; tests give another */
 	json_t *findings; /* {"status", "check", "what", "fix"} each */
 	unsigned count[MPIB_FAIL + 1];
@@ -54,6 +55,8 @@ typedef void mpib_check_fn(struct mpib_doctor *d);
 /* node.c: checks of the proxy's answers. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
 	mpib_check_lanes, mpib_check_memlock;
+/* cpu.c: the proxy's share of CPU. */
+mpib_check_fn mpib_check_cpu;
 /* devices.c: of the devices beside each other. */
 mpib_check_fn mpib_check_devices;
 /* port.c: of one rail's RDMA port, and of the cards together. */

@@ -52,7 +52,9 @@ int patient_machine(void **state)
 
 struct mpib_doctor patient_of(const char *rails)
 {
-	struct mpib_doctor d = { .sysfs = scratch, .findings = json_array() };
+	struct mpib_doctor d = { .sysfs = scratch,
+				 .proc = scratch,
+				 .findings = json_array() };
 
 	d.greeting = json_pack("{ss sI}", "mpib", MPIB_VERSION, "pid",
 			       (json_int_t)1);

@@ -161,6 +161,64 @@ static void an_accelerator_of_any_maker_is_a_gpu(void **state)
 	patient_release(&d);
 }
 
+#define STAT                                                                   \
+	"1 (a b) c) S 1 1 1 0 -1 4194560 1 0 0 0 5 3 0 0 20 %d 3 0 64 0 0\n"
+
+static struct mpib_doctor patient_with_share(int nice, const char *cgroup)
+{
+	struct mpib_doctor d = patient_of("[]");
+	char line[128];
+
+	json_object_set_new(d.info, "shards", json_loads("[{},{}]", 0, NULL));
+	snprintf(line, sizeof(line), STAT, nice);
+	patient_put("1/stat", line);
+	patient_put("1/cgroup", cgroup);
+	return d;
+}
+
+static void a_proxy_with_its_share_of_cpu_is_well(void **state)
+{
+	struct mpib_doctor d = patient_with_share(-5, "0::/system/mpib\n");
+
+	patient_put("fs/cgroup/system/mpib/cpu.max", "max 100000\n");
+	patient_put("fs/cgroup/system/mpib/cpu.stat", "nr_throttled 0\n");
+	mpib_check_cpu(&d);
+	assert_found(&d, "OK", "cpu", "nice -5, no quota, never throttled");
+	patient_release(&d);
+}
+
+static void a_share_of_cpu_that_is_too_small_is_told(void **state)
+{
+	struct mpib_doctor d = patient_with_share(19, "0::/pods/pod/mpib\n");
+
+	patient_put("fs/cgroup/pods/pod/mpib/cpu.max", "max 100000\n");
+	/* A quota of the pod is one of its containers, too. */
+	patient_put("fs/cgroup/pods/pod/cpu.max", "150000 100000\n");
+	patient_put("fs/cgroup/pods/pod/cpu.stat",
+		    "usage_usec 7\nnr_periods 9\nnr_throttled 7\n"
+		    "throttled_usec 2500000\n");
+	mpib_check_cpu(&d);
+	assert_found(&d, "WARN", "cpu", "at nice 19");
+	assert_found(&d, "WARN", "cpu", "1.50 cores and has 2 shards");
+	assert_found(&d, "WARN", "cpu", "throttled 7 times, for 2.5 s");
+	patient_release(&d);
+}
+
+static void a_quota_of_cgroups_of_version_1_counts(void **state)
+{
+	struct mpib_doctor d = patient_with_share(
+		0, "9:name=systemd:/x\n2:cpu,cpuacct:/mpib\n");
+
+	patient_put("fs/cgroup/cpu,cpuacct/mpib/cpu.cfs_quota_us", "5000\n");
+	patient_put("fs/cgroup/cpu,cpuacct/mpib/cpu.cfs_period_us", "100000\n");
+	patient_put("fs/cgroup/cpu,cpuacct/mpib/cpu.stat",
+		    "nr_throttled 3\nthrottled_time 1000000000\n");
+	mpib_check_cpu(&d);
+	assert_found(&d, "WARN", "cpu", "0.05 cores");
+	assert_found(&d, "WARN", "cpu", "throttled 3 times, for 1.0 s");
+	patient_release(&d);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(good_rails_are_well),
 	cmocka_unit_test(a_plugin_is_looked_for_as_nccl_does),
@@ -170,6 +228,9 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(without_a_proxy_its_absence_is_all_that_is_told),
 	cmocka_unit_test(the_limit_of_locked_memory_counts_with_hardware),
 	cmocka_unit_test(an_accelerator_of_any_maker_is_a_gpu),
+	cmocka_unit_test(a_proxy_with_its_share_of_cpu_is_well),
+	cmocka_unit_test(a_share_of_cpu_that_is_too_small_is_told),
+	cmocka_unit_test(a_quota_of_cgroups_of_version_1_counts),
 	{ 0 },
 };
 struct test_group test_group = { patient_machine, scratch_remove };
