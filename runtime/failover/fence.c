@@ -99,6 +99,8 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 			uint32_t epoch, unsigned *actions)
 {
 	*actions = 0;
+	if (mpib_fence_past(f, epoch))
+		return true;
 	if (epoch != f->epoch)
 		return false;
 	switch (msg) {
@@ -109,7 +111,7 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 		return true;
 	case MPIB_FENCE_MSG_FENCED:
 		if (f->peer_fenced)
-			return false;
+			return true;
 		f->peer_fenced = true;
 		if (fence_standing(f))
 			*actions = fence_stop(f);
@@ -118,13 +120,15 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 		return true;
 	case MPIB_FENCE_MSG_RECONNECT:
 		if (f->peer_reconnects)
-			return false;
+			return true;
 		f->peer_reconnects = true;
 		*actions = try_connect(f);
 		return true;
 	case MPIB_FENCE_MSG_UP:
-		if (f->peer_up || !f->peer_reconnects)
+		if (!f->peer_reconnects)
 			return false;
+		if (f->peer_up)
+			return true;
 		f->peer_up = true;
 		*actions = try_resume(f);
 		return true;

@@ -20,8 +20,11 @@
  *    the bitmap reports all of the buffer's stripes as seen.
  *  - An end leaves STOPPED only with the peer's FENCED of the same epoch, and
  *    the peer sends no message of the next epoch before it has this end's
- *    FENCED; the peer link keeps order. So both ends count epochs alike, and
- *    no sound peer sends a message of an epoch other than this end's.
+ *    FENCED; the peer link keeps order. So both ends count epochs alike.
+ *  - When the peer link has broken, each end sends again the messages that its
+ *    state implies (engine/recovery/retell.c). The other end ignores those
+ *    that it has: of its own epoch, or of the epoch before. A sound peer sends
+ *    no message of any other epoch.
  *  - Both ends may find the fault at the same time: then each gets the other's
  *    FENCE of the same epoch after it has sent its own, and ignores it.
  *  - A fault while the rail is reconnecting or probing stops the rail again in
@@ -89,7 +92,15 @@ enum mpib_fence_msg {
 	MPIB_FENCE_MSG_UP,
 };
 
-/* A message of the peer. False: no sound peer sends it in this state. */
+/* Whether the peer completed the fence of this epoch before this end did: a
+ * message of that epoch was sent again, and changes nothing. */
+static inline bool mpib_fence_past(const struct mpib_fence *f, uint32_t epoch)
+{
+	return epoch + 1 == f->epoch;
+}
+
+/* A message of the peer. A message that this end has already changes nothing.
+ * False: no sound peer sends it in this state. */
 bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 			uint32_t epoch, unsigned *actions);
 

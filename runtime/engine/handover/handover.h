@@ -23,6 +23,9 @@
 /* Fence every rail that is not fenced yet; to be called again until
  * mpib_engine_left(). The rails stay down from now on. */
 void mpib_engine_leave(struct mpib_engine *engine);
+/* Whether the peer may not know yet where this process has the tables of the
+ * lane's connections: they were handed over, and no QPs carried since. */
+bool mpib_lane_moved(const struct mpib_lane *lane);
 /* Whether every rail of the lane, or of every lane, is down. */
 bool mpib_lane_left(const struct mpib_lane *lane);
 bool mpib_engine_left(const struct mpib_engine *engine);

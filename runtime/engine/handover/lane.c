@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/xalloc.h"
 #include "engine/conn/conn.h"
 #include "engine/handover/handover.h"
 #include "engine/lane/spread.h"
@@ -35,6 +36,11 @@ void mpib_engine_leave(struct mpib_engine *engine)
 static bool is_down(const struct mpib_rail_control *ctl)
 {
 	return ctl->fence.state == MPIB_FENCE_DOWN && !ctl->replaying;
+}
+
+bool mpib_lane_moved(const struct mpib_lane *lane)
+{
+	return lane->ctl.moved;
 }
 
 bool mpib_lane_left(const struct mpib_lane *lane)
@@ -112,6 +118,25 @@ static void lane_reconnect(struct mpib_serial *p, struct mpib_lane_rail_info *i)
 	}
 }
 
+/* This end's bitmaps of the fence that was just completed, which the peer may
+ * not have. */
+static void lane_bitmaps(struct mpib_serial *p, struct mpib_recv_bitmaps *a)
+{
+	mpib_serial_bool(p, &a->kept);
+	mpib_serial_count(p, &a->n, 2 * ENGINE_CONNS_MAX);
+	if (!p->packing && a->n && !p->failed)
+		a->v = mpib_xcalloc(a->n * sizeof(*a->v));
+	for (uint32_t i = 0; i < a->n && !p->failed; i++) {
+		struct mpib_recv_bitmap *bitmap = &a->v[i];
+
+		mpib_serial_u32(p, &bitmap->conn);
+		mpib_serial_bool(p, &bitmap->sender);
+		mpib_serial_u64(p, &bitmap->first);
+		mpib_serial_u16(p, &bitmap->slots);
+		mpib_serial_raw(p, bitmap->seen, sizeof(bitmap->seen));
+	}
+}
+
 static void lane_rail(struct mpib_serial *p, struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
@@ -123,6 +148,7 @@ static void lane_rail(struct mpib_serial *p, struct mpib_lane *lane, unsigned r)
 	mpib_serial_bool(p, &ctl->peer_drains);
 	mpib_serial_u32(p, &ctl->failures);
 	lane_reconnect(p, &ctl->reconnect);
+	lane_bitmaps(p, &ctl->ours[(ctl->fence.epoch - 1) & 1]);
 	if (p->packing)
 		return;
 	ctl->fence.state = MPIB_FENCE_DOWN;
@@ -147,6 +173,7 @@ static struct mpib_lane *lane_make(struct mpib_tenant *tenant)
 	mpib_tenant_hold(tenant);
 	lane->depth = s->engine->cfg.sq_depth;
 	lane->failover = true;
+	lane->ctl.moved = true;
 	lane->use_since = s->now;
 	lane->drain = mpib_rail_bits(s, mpib_engine_drained(s->engine));
 	TAILQ_INIT(&lane->conns);

@@ -3,8 +3,9 @@
  * Evidence before a verdict. That a rail is silent for a time says nothing about
  * the rail while the peer's proxy, or this one, gets no core: so the peer's shard
  * is asked to look (LOOK), its answer (LOOKED) has this end's shard look, and only
- * then the rail is judged. Messages of the peer link are not lost, so each question
- * is answered, or the rail stops, or the session ends by peer.silence.
+ * then the rail is judged. A question that was lost with its peer link is asked again
+ * on the next (retell.c), so each is answered, or the rail stops, or the lane ends by
+ * peer.silence.
  * Control thread.
  */
 #include "base/clock.h"

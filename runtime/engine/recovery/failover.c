@@ -19,7 +19,7 @@
  * that was not made here first. */
 #define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
 
-static void bitmaps_free(struct mpib_recv_bitmaps *a)
+void mpib_recv_bitmaps_free(struct mpib_recv_bitmaps *a)
 {
 	free(a->v);
 	*a = (struct mpib_recv_bitmaps){ 0 };
@@ -38,7 +38,7 @@ struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail)
 
 void mpib_rail_job_free(struct mpib_rail_job *job)
 {
-	bitmaps_free(&job->bitmaps);
+	mpib_recv_bitmaps_free(&job->bitmaps);
 	free(job);
 }
 
@@ -62,27 +62,6 @@ void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		e->events->lane_send(e->ctx, lane, msg);
 }
 
-/* At least one message, even without bitmaps; the last one has more == 0. */
-static void send_bitmaps(struct mpib_lane *lane, unsigned rail, uint32_t epoch,
-			 const struct mpib_recv_bitmaps *a)
-{
-	struct mpib_rail_msg msg = { .more = true };
-	uint32_t at = 0;
-
-	while (msg.more) {
-		uint32_t n = a->n - at;
-
-		if (n > MPIB_RECV_BITMAPS)
-			n = MPIB_RECV_BITMAPS;
-		for (uint32_t i = 0; i < n; i++)
-			msg.bitmap[i] = a->v[at + i];
-		at += n;
-		msg.bitmaps = (uint8_t)n;
-		msg.more = at < a->n;
-		mpib_rail_send(lane, &msg, MPIB_RAIL_FENCED, rail, epoch);
-	}
-}
-
 /* The order in which find_lost_find() searches. */
 static int failover_order(const void *pa, const void *pb)
 {
@@ -97,15 +76,20 @@ static void failover_on_stopped(void *arg, int status)
 {
 	struct mpib_rail_job *job = arg;
 	struct mpib_lane *lane = job->lane;
-	struct mpib_fence *fence = &lane->ctl.rail[job->rail].fence;
-	uint32_t epoch = fence->epoch;
+	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
+	uint32_t epoch = ctl->fence.epoch;
 
 	(void)status;
 	if (!lane->ctl.over) {
-		unsigned actions = mpib_fence_stopped(fence);
+		unsigned actions = mpib_fence_stopped(&ctl->fence);
 
-		if (actions & MPIB_FENCE_ANSWER)
-			send_bitmaps(lane, job->rail, epoch, &job->bitmaps);
+		if (actions & MPIB_FENCE_ANSWER) {
+			mpib_recv_bitmaps_free(&ctl->ours[epoch & 1]);
+			ctl->ours[epoch & 1] = job->bitmaps;
+			ctl->ours[epoch & 1].kept = true;
+			job->bitmaps = (struct mpib_recv_bitmaps){ 0 };
+			mpib_rail_tell_fenced(lane, job->rail, epoch);
+		}
 		mpib_rail_act(lane, job->rail, actions);
 	}
 	mpib_rail_job_free(job);
@@ -318,8 +302,13 @@ void mpib_lane_established(struct mpib_lane *lane)
 void mpib_failover_end(struct mpib_lane *lane)
 {
 	lane->ctl.over = true;
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		bitmaps_free(&lane->ctl.rail[r].theirs);
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		struct mpib_rail_control *ctl = &lane->ctl.rail[r];
+
+		mpib_recv_bitmaps_free(&ctl->theirs);
+		mpib_recv_bitmaps_free(&ctl->ours[0]);
+		mpib_recv_bitmaps_free(&ctl->ours[1]);
+	}
 }
 
 static bool take_bitmaps(struct mpib_lane *lane,
@@ -329,7 +318,9 @@ static bool take_bitmaps(struct mpib_lane *lane,
 	struct mpib_recv_bitmaps *a = &ctl->theirs;
 	uint64_t all = (uint64_t)a->n + msg->bitmaps;
 
-	if (msg->epoch != ctl->fence.epoch || ctl->fence.peer_fenced ||
+	if (mpib_fence_past(&ctl->fence, msg->epoch) || ctl->fence.peer_fenced)
+		return true; /* they were sent again */
+	if (msg->epoch != ctl->fence.epoch ||
 	    msg->bitmaps > MPIB_RECV_BITMAPS || all > ANSWERS_MAX ||
 	    all > lane->ctl.conns)
 		return false;
@@ -346,8 +337,12 @@ static bool fence_message(struct mpib_lane *lane, enum mpib_fence_msg type,
 			  const struct mpib_rail_msg *msg)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
+	uint32_t epoch = ctl->fence.epoch;
 	unsigned actions;
 
+	/* The peer completed the last fence: it has this end's bitmaps. */
+	if (msg->epoch == epoch)
+		mpib_recv_bitmaps_free(&ctl->ours[(epoch - 1) & 1]);
 	if (!mpib_fence_message(&ctl->fence, type, msg->epoch, &actions))
 		return false;
 	if (actions & MPIB_FENCE_STOP) {
@@ -378,10 +373,11 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 		return msg->more ||
 		       fence_message(lane, MPIB_FENCE_MSG_FENCED, msg);
 	case MPIB_RAIL_RECONNECT:
-		if (msg->info.qps != lane->qps[msg->rail] ||
-		    ctl->fence.peer_reconnects)
+		if (msg->info.qps != lane->qps[msg->rail])
 			return false;
-		ctl->reconnect = msg->info;
+		if (msg->epoch == ctl->fence.epoch &&
+		    !ctl->fence.peer_reconnects)
+			ctl->reconnect = msg->info;
 		return fence_message(lane, MPIB_FENCE_MSG_RECONNECT, msg);
 	case MPIB_RAIL_UP:
 		return fence_message(lane, MPIB_FENCE_MSG_UP, msg);

@@ -64,6 +64,7 @@ struct mpib_rail_msg {
 struct mpib_recv_bitmaps {
 	struct mpib_recv_bitmap *v;
 	uint32_t n, room;
+	bool kept; /* of mpib_rail_control.ours: there are some, if only 0 */
 };
 
 /* Why the peer's shard was asked to look (ask.c). */
@@ -79,6 +80,9 @@ struct mpib_rail_control {
 	struct mpib_fence fence;
 	struct mpib_lane_rail_info reconnect; /* the peer's new QPs */
 	struct mpib_recv_bitmaps theirs; /* the peer's, of the present fence */
+	/* This end's of an epoch, by the epoch's lowest bit, until the peer
+	 * sends a message of the next epoch. */
+	struct mpib_recv_bitmaps ours[2];
 	uint64_t hold_until, probe_until; /* 0: not set */
 	uint64_t stopped_ns, resumed_ns;
 	uint32_t failures; /* in a row, each soon after it came back */
@@ -100,6 +104,7 @@ struct mpib_lane_control {
 	uint64_t grace_until; /* 0: some rail is live */
 	uint8_t last; /* the rail that stopped last */
 	bool settled; /* messages may be sent to the peer's proxy */
+	bool moved; /* the peer may not know where this process has the tables */
 	bool over; /* the lane is killed: nothing more is done */
 };
 
@@ -151,12 +156,16 @@ struct mpib_rail_watch {
 };
 
 /*
- * failover.c and reconnect.c: control thread.
+ * failover.c, reconnect.c and retell.c: control thread.
  */
 /* The lane is connected and the peer's proxy can be sent messages. */
 void mpib_lane_established(struct mpib_lane *lane);
 /* A message of the peer's proxy. False: no sound peer sends it now. */
 bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
+/* The peer link broke: a FENCED that has not arrived whole begins again. */
+void mpib_lane_unlinked(struct mpib_lane *lane);
+/* The peer link was made again: send what the states of the rails imply. */
+void mpib_lane_retell(struct mpib_lane *lane);
 /* A change of a port's state, that of the rail as the shard's context sees it, comes
  * in here alone, but for the end of the device: mpib_rail_lose(). */
 void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
@@ -203,6 +212,10 @@ void mpib_rail_ask(struct mpib_lane *lane, unsigned rail,
 void mpib_rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
 void mpib_rail_answered(struct mpib_lane *lane,
 			const struct mpib_rail_msg *msg);
+void mpib_recv_bitmaps_free(struct mpib_recv_bitmaps *a);
+/* retell.c: send FENCED with this end's bitmaps of the epoch. */
+void mpib_rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
+			   uint32_t epoch);
 /* Have the timer run mpib_failover_dispatch() at this time or earlier. */
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
 /* reconnect.c */

@@ -259,6 +259,8 @@ static void on_probed(void *arg, int status)
 		ctl->probe_until = 0;
 		if (status < 0)
 			ctl->cause = MPIB_CAUSE_PROBE;
+		else /* the peer learnt of the tables before these QPs */
+			lane->ctl.moved = false;
 		mpib_rail_act(lane, job->rail,
 			      mpib_fence_probed(&ctl->fence, status == 0));
 	}

@@ -60,8 +60,8 @@ static void a_message_of_another_epoch_is_refused(void **state)
 	mpib_fence_init(&f, true);
 	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 1, &actions));
 	assert_false(
-		mpib_fence_message(&f, MPIB_FENCE_MSG_RECONNECT, 0, &actions));
-	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_UP, 0, &actions));
+		mpib_fence_message(&f, MPIB_FENCE_MSG_RECONNECT, 1, &actions));
+	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_UP, 1, &actions));
 }
 
 static void down(struct mpib_fence *f)
@@ -137,6 +137,41 @@ static void the_peer_may_give_up_what_this_end_has_not_begun(void **state)
 	down(&f);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 1), MPIB_FENCE_STOP);
 	assert_int_equal(mpib_fence_stopped(&f), MPIB_FENCE_ANSWER);
+}
+
+static void expect_no_change(struct mpib_fence *f, enum mpib_fence_msg msg,
+			     uint32_t epoch)
+{
+	struct mpib_fence was = *f;
+
+	assert_int_equal(take(f, msg, epoch), 0);
+	assert_memory_equal(f, &was, sizeof(was));
+}
+
+/* The peer link broke, and the peer does not know what this end has. */
+static void what_the_peer_sends_again_changes_nothing(void **state)
+{
+	struct mpib_fence f;
+	unsigned actions;
+
+	mpib_fence_init(&f, true);
+	take(&f, MPIB_FENCE_MSG_FENCE, 0);
+	expect_no_change(&f, MPIB_FENCE_MSG_FENCE, 0);
+	take(&f, MPIB_FENCE_MSG_FENCED, 0);
+	expect_no_change(&f, MPIB_FENCE_MSG_FENCED, 0);
+	mpib_fence_stopped(&f);
+	expect_no_change(&f, MPIB_FENCE_MSG_FENCE, 0);
+	expect_no_change(&f, MPIB_FENCE_MSG_FENCED, 0);
+	mpib_fence_hold_over(&f);
+	take(&f, MPIB_FENCE_MSG_RECONNECT, 1);
+	expect_no_change(&f, MPIB_FENCE_MSG_RECONNECT, 1);
+	take(&f, MPIB_FENCE_MSG_UP, 1);
+	expect_no_change(&f, MPIB_FENCE_MSG_UP, 1);
+	mpib_fence_probed(&f, true);
+	assert_int_equal(f.state, MPIB_FENCE_LIVE);
+	expect_no_change(&f, MPIB_FENCE_MSG_FENCED, 0);
+	expect_no_change(&f, MPIB_FENCE_MSG_UP, 1);
+	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 2, &actions));
 }
 
 static void only_what_the_rail_carried_and_nobody_saw_is_lost(void **state)
@@ -216,6 +251,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(an_offer_that_came_early_is_kept),
 	cmocka_unit_test(a_fault_while_it_comes_back_ends_that_attempt),
 	cmocka_unit_test(the_peer_may_give_up_what_this_end_has_not_begun),
+	cmocka_unit_test(what_the_peer_sends_again_changes_nothing),
 	cmocka_unit_test(only_what_the_rail_carried_and_nobody_saw_is_lost),
 	cmocka_unit_test(what_is_held_is_lost_though_the_rail_acknowledged_it),
 	cmocka_unit_test(a_chunk_follows_the_rail_it_was_posted_on_again),
