@@ -34,10 +34,9 @@
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
 #define MPIB_WIRE_CONNS_MAX (1u << 20)
 
-/* Entries of the CTS and the record table of a connection, as its two proxies
- * agreed: so many slots are in use at once. With a peer of before protocol 12
- * there are MPIB_SLOTS. Fewer hold all requests there may be of one buffer each,
- * or MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; more of them wait in the ring. */
+/* Entries of the CTS and the record table of a connection: so many slots are in
+ * use at once. They hold all requests there may be of one buffer each, or
+ * MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; more of them wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
 /* Of a mask of a lane's rails. */

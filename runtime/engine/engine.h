@@ -365,7 +365,6 @@ void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
 struct engine_conn_info {
 	uint32_t id; /* the receiver's connection number, for IMM v2 */
 	uint32_t rkey[MPIB_RAILS];
-	uint32_t slots; /* entries of that table, and of the peer's */
 	uint64_t addr; /* CTS table of a sender, record table of a receiver */
 };
 

@@ -13,14 +13,14 @@ void mpib_accept_wait(struct mpib_pending_connect *w)
 {
 	w->lane->uses++;
 	w->listener->waiting++;
-	TAILQ_INSERT_TAIL(&w->lane->offers, w, lane_entry);
+	HASH_ADD(hh, w->lane->offers, from, sizeof(w->from), w);
 	TAILQ_INSERT_TAIL(&w->listener->backlog, w, entry);
 }
 
 static void pending_connect_drop(struct mpib_pending_connect *w)
 {
 	TAILQ_REMOVE(&w->listener->backlog, w, entry);
-	TAILQ_REMOVE(&w->lane->offers, w, lane_entry);
+	HASH_DELETE(hh, w->lane->offers, w);
 	mpib_sum_less(&w->listener->waiting);
 	peer_lane_put(w->lane);
 	free(w);
@@ -87,16 +87,48 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 0;
 }
 
+static struct mpib_pending_connect *offer_of(const struct peer_lane *l,
+					     uint32_t from)
+{
+	struct mpib_pending_connect *w;
+
+	HASH_FIND(hh, l->offers, &from, sizeof(from), w);
+	return w;
+}
+
+/* Tell the peer again that its CONN_OPEN was accepted, and that the connection
+ * closes if it does. False: it was not accepted. */
+static bool accept_again(struct peer_lane *l, uint32_t from)
+{
+	const struct peer_conn *c;
+
+	HASH_FIND(hh_accepted, l->accepted, &from, sizeof(from), c);
+	if (!c)
+		return false;
+	if (c->destroying)
+		return true;
+	peer_conn_tell_tables(c, MPIB_PEER_CONN_ACCEPT);
+	if (c->close_sent && !c->quiet)
+		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
+	return true;
+}
+
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct mpib_listener_entry *l;
-	struct peer_lane *lane;
+	struct peer_lane *lane = peer_lane_find(p, m->lane);
 	struct mpib_pending_connect *w;
 	const char *why;
 	int rc;
 
 	if (m->from == 0)
 		return false;
+	/* The peer sends it again with the LANE_ACCEPT. */
+	if (lane && lane->state == PEER_LANE_ASKED)
+		return true;
+	/* One CONN_OPEN has one end here, however often it comes. */
+	if (lane && (offer_of(lane, m->from) || accept_again(lane, m->from)))
+		return true;
 	rc = accept_admit(p, m, &l, &lane, &why);
 	w = rc == 0 ? calloc(1, sizeof(*w)) : NULL;
 	if (!w) {
@@ -115,34 +147,18 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-static struct mpib_pending_connect *offer_of(const struct mpib_peer *p,
-					     uint32_t from)
+void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
+	struct peer_lane *l = peer_lane_find(p, m->lane);
 	struct mpib_pending_connect *w;
-	const struct peer_lane *l;
 
-	TAILQ_FOREACH(l, &p->lanes, entry)
-	{
-		TAILQ_FOREACH(w, &l->offers, lane_entry)
-		{
-			if (w->from == from)
-				return w;
-		}
-	}
-	return NULL;
-}
-
-void mpib_accept_cancel(struct mpib_peer *p, uint32_t from)
-{
-	struct mpib_pending_connect *w = offer_of(p, from);
-
-	/* Else it was accepted, and the CONN_ACCEPT is on its way to the
-	 * peer. */
-	if (!w)
+	if (l && accept_again(l, m->to))
 		return;
-	mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, from, -ECANCELED,
+	w = l ? offer_of(l, m->to) : NULL;
+	mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->to, -ECANCELED,
 			 "it was called off");
-	pending_connect_drop(w);
+	if (w)
+		pending_connect_drop(w);
 }
 
 /* By the lane's own list: a peer that is lost ends all its lanes at once, and
@@ -151,7 +167,7 @@ void mpib_accept_lane_gone(struct peer_lane *lane)
 {
 	struct mpib_pending_connect *w;
 
-	while ((w = TAILQ_FIRST(&lane->offers)))
+	while ((w = lane->offers))
 		pending_connect_drop(w);
 }
 

@@ -94,7 +94,7 @@ static void ask_on_work(void *arg)
 		mpib_timer_arm(b->loop, &a->work, next - now, ask_on_work, b);
 }
 
-void peer_ask_go_on(struct mpib_broker *b)
+static void ask_go_on(struct mpib_broker *b)
 {
 	mpib_timer_arm(b->loop, &b->asker.work, 0, ask_on_work, b);
 }
@@ -121,7 +121,7 @@ void mpib_broker_ask(struct mpib_broker *b)
 		if (!a->since_ns)
 			a->since_ns = now;
 	}
-	peer_ask_go_on(b);
+	ask_go_on(b);
 }
 
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns)
@@ -142,7 +142,7 @@ void mpib_broker_report(struct mpib_broker *b,
 	b->asker.own = own;
 	b->asker.own_ns = mpib_loop_now(b->loop);
 	b->asker.wanted = false;
-	peer_ask_go_on(b);
+	ask_go_on(b);
 }
 
 void mpib_broker_word(const struct mpib_broker *b, struct mpib_agent_word *word)
@@ -173,7 +173,15 @@ void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return;
 	}
 	p->asking.owed = true;
-	peer_ask_go_on(p->broker);
+	ask_go_on(p->broker);
+}
+
+void peer_ask_relink(struct mpib_peer *p)
+{
+	p->asking.owed = false; /* the peer asks again, too */
+	p->asking.due = p->asking.since_ns != 0;
+	if (p->asking.due)
+		ask_go_on(p->broker);
 }
 
 void peer_ask_forget(struct mpib_peer *p)

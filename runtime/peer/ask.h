@@ -80,10 +80,10 @@ typedef void mpib_broker_told_fn(void *arg, const struct mpib_broker_told *t);
 void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			   void *arg);
 
-/* Of the room's own. peer_ask_forget(): the session is over; peer_ask_go_on():
- * after a hand-over, or a question of a peer. */
+/* Of the room's own. peer_ask_relink(): there is a new link, ask again what has no
+ * answer; peer_ask_forget(): there will be none. */
 void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+void peer_ask_relink(struct mpib_peer *p);
 void peer_ask_forget(struct mpib_peer *p);
-void peer_ask_go_on(struct mpib_broker *b);
 
 #endif

@@ -207,10 +207,3 @@ bool mpib_seal_open(struct mpib_seal *s, uint8_t *msg, size_t len,
 	return crypto_aead_chacha20poly1305_ietf_decrypt_detached(
 		       msg, NULL, msg, len, seal, NULL, 0, nonce, s->key) == 0;
 }
-
-void mpib_seal_serialize(struct mpib_serial *p, struct mpib_seal *s)
-{
-	mpib_serial_bool(p, &s->on);
-	mpib_serial_raw(p, s->key, sizeof(s->key));
-	mpib_serial_u64(p, &s->count);
-}

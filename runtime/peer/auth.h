@@ -15,8 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/serial.h"
-
 #define MPIB_AUTH_BYTES 32u /* of challenges, proofs and keys */
 #define MPIB_SEAL_BYTES 16u
 
@@ -74,6 +72,5 @@ void mpib_seal_close(struct mpib_seal *s, uint8_t *msg, size_t len,
  * the key. */
 bool mpib_seal_open(struct mpib_seal *s, uint8_t *msg, size_t len,
 		    const uint8_t *seal);
-void mpib_seal_serialize(struct mpib_serial *p, struct mpib_seal *s);
 
 #endif

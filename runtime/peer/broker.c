@@ -11,10 +11,10 @@
 #include "base/places.h"
 #include "peer/internal.h"
 
-/* Bytes that wait for all peers together before nobody has more than
- * MPIB_OUTBOX_LITTLE on a link or MPIB_FIFO_SMALL in a session. Three that take
- * nothing have all that each may; eight leave 11 MiB for each queue of another. */
-#define WAITS_MAX ((size_t)16 * MPIB_KEEP_MAX)
+/* Bytes that wait for all peers together before none has more than
+ * MPIB_FIFO_SMALL. Three that take nothing have all that each may; eight leave
+ * 11 MiB for another. */
+#define WAITS_MAX ((size_t)16 * MPIB_OUTBOX_MAX)
 
 static int broker_random64(uint64_t *v)
 {
@@ -103,6 +103,8 @@ void mpib_broker_close(struct mpib_broker *broker)
 	struct mpib_listener_entry *l, *next_l;
 	struct peer_conn *c, *next_c;
 
+	/* First, for a lane has tables of offers and connections. */
+	peer_lanes_free(broker);
 	HASH_ITER(hh, broker->listeners, l, next_l)
 	{
 		struct mpib_pending_connect *w;
@@ -122,7 +124,6 @@ void mpib_broker_close(struct mpib_broker *broker)
 		mpib_timer_disarm(broker->loop, &c->timer);
 		free(c);
 	}
-	peer_lanes_free(broker);
 	mpib_timer_disarm(broker->loop, &broker->sweep);
 	mpib_timer_disarm(broker->loop, &broker->asker.work);
 	mpib_loop_del(broker->loop, &broker->engine_watch);

@@ -153,7 +153,7 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 			mpib_done_fn *done, void *arg);
 
-/* sums.c: whether each counter of lanes, connections, callers and kept messages
+/* sums.c: whether each counter of lanes, connections, callers and bytes that wait
  * is what its owners have; if not, false and the first that differs. Between two
  * events. */
 bool mpib_broker_sums(const struct mpib_broker *broker, struct mpib_sum *wrong);

@@ -28,7 +28,7 @@ static void on_called(void *ctx, struct mpib_link *link)
 	struct mpib_peer_msg hello = {
 		.type = MPIB_PEER_HELLO,
 		.magic = MPIB_PEER_MAGIC,
-		.version_min = mpib_hello_lowest(p->broker),
+		.version_min = MPIB_PEER_VERSION_MIN,
 		.version = MPIB_PEER_VERSION,
 		.node = p->broker->self,
 	};
@@ -55,38 +55,13 @@ static void no_use(struct mpib_peer *p, const char *why)
 static void send_ready(struct mpib_peer *p, struct mpib_link *link)
 {
 	const struct mpib_cluster_key *key = &p->broker->key;
-	struct mpib_peer_msg ready = {
-		.type = MPIB_PEER_READY,
-		.session = p->resume.id,
-		.seen = p->resume.seen,
-	};
+	struct mpib_peer_msg ready = { .type = MPIB_PEER_READY };
 
 	mpib_seal_init(&link->rx_seal, key, &p->auth, true);
 	mpib_hello_said(&p->auth, &ready);
 	mpib_auth_prove(key, &p->auth, false, ready.proof);
 	mpib_link_send(link, &ready);
 	mpib_seal_init(&link->tx_seal, key, &p->auth, false);
-}
-
-/* Resume the session if both ends still have it, or begin it if the peer has not
- * heard of it; else begin a new one. */
-static void begin_session(struct mpib_peer *p)
-{
-	struct mpib_broker *b = p->broker;
-
-	if ((p->answer.session && p->answer.session == p->resume.id) ||
-	    (mpib_resume_unheard(&p->resume) &&
-	     p->answer.node.boot == p->node.boot)) {
-		p->resuming = true;
-		return;
-	}
-	mpib_peer_forget(p, p->answer.node.boot == p->node.boot
-				    ? "it knows nothing of them any more"
-				    : "its proxy was restarted");
-	/* A number unlike that of any other session of this proxy and, because
-	 * of boot, of any other proxy. */
-	mpib_resume_begin(&p->resume,
-			  (b->self.boot + ++b->sessions) | 1ull << 63);
 }
 
 static void call_finish(struct mpib_peer *p)
@@ -97,10 +72,11 @@ static void call_finish(struct mpib_peer *p)
 	mpib_timer_disarm(p->broker->loop, &p->retry);
 	/* A call that connected to nothing for long had no precedence. It has
 	 * again: were the peer's to be taken, too, each end would keep the link
-	 * that the other cuts, and a session that the other does not know. */
+	 * that the other cuts. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
-	begin_session(p);
+	if (node.boot != p->node.boot)
+		mpib_peer_forget(p, "its proxy was restarted");
 	send_ready(p, p->link);
 	p->version = p->answer.version;
 	mpib_peer_is_up(p, p->link, &node);
@@ -128,7 +104,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 		no_use(p, "it answered the greeting with something else");
 		return;
 	}
-	if (m->version < mpib_hello_lowest(p->broker) ||
+	if (m->version < MPIB_PEER_VERSION_MIN ||
 	    m->version > MPIB_PEER_VERSION) {
 		no_use(p, "it chose a protocol that was not offered");
 		return;
@@ -146,7 +122,6 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 		return;
 	}
 	p->answer.node = m->node;
-	p->answer.session = m->session;
 	p->answer.version = m->version;
 	/* The lower node's call has precedence, if it is the lower node that
 	 * calls: were both calls to succeed, each end would cut the other's. */

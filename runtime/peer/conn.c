@@ -145,47 +145,52 @@ void peer_conn_linked(struct peer_conn *c)
 	TAILQ_INSERT_TAIL(&c->lane->waiting, c, entry);
 }
 
-/* With tables of so many entries. */
-static int conn_make_conn(struct peer_conn *c, uint32_t slots,
-			  struct engine_conn_info *info)
+static int conn_make_conn(struct peer_conn *c)
 {
 	int rc = engine_conn_create(c->client->engine_client, c->index,
-				    c->sender, slots, c->lane->lane, &c->conn);
+				    c->sender, MPIB_TABLE_SLOTS, c->lane->lane,
+				    &c->conn);
 
 	if (rc < 0) {
 		c->conn = NULL;
 		return rc;
 	}
 	HASH_ADD(hh_engine, c->broker->by_engine, conn, sizeof(c->conn), c);
-	engine_conn_local(c->conn, info);
 	return 0;
 }
 
-void peer_conn_laned(struct peer_conn *c)
+void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = {
-		.type = MPIB_PEER_CONN_OPEN,
+		.type = type,
+		.to = c->their_id,
 		.from = c->id,
 		.lane = c->lane->their_id,
 		.listen_id = c->handle.listen_id,
 		.nonce = c->handle.nonce,
 		.uid = c->client->uid,
 	};
+
+	engine_conn_local(c->conn, &m.conn);
+	if (type == MPIB_PEER_CONN_ACCEPT)
+		peer_lane_answer(c->lane, &m);
+	else
+		peer_lane_tell(c->lane, &m);
+}
+
+void peer_conn_laned(struct peer_conn *c)
+{
 	int rc;
 
 	c->state = PEER_CONN_OPEN;
-	rc = conn_make_conn(c,
-			    c->peer->version < MPIB_PEER_VERSION_SLOTS
-				    ? MPIB_SLOTS
-				    : MPIB_TABLE_SLOTS,
-			    &m.conn);
+	rc = conn_make_conn(c);
 	if (rc < 0) {
 		peer_conn_fail(c, rc, "no tables for a connection: %s",
 			       mpib_engine_last_error(c->broker->engine, rc));
 		return;
 	}
 	c->offered = true;
-	peer_lane_tell(c->lane, &m);
+	peer_conn_tell_tables(c, MPIB_PEER_CONN_OPEN);
 	mpib_timer_arm(c->broker->loop, &c->timer, left_ns(c), conn_on_late, c);
 }
 
@@ -204,59 +209,54 @@ void peer_conn_want_hint(struct peer_conn *c)
 		c->hint = mpib_agent_add(c->broker->agent, c->conn, &route);
 }
 
+void peer_conn_set_their_id(struct peer_conn *c, uint32_t id)
+{
+	c->their_id = id;
+	c->known = true;
+	if (!c->sender)
+		HASH_ADD(hh_accepted, c->lane->accepted, their_id,
+			 sizeof(c->their_id), c);
+}
+
 /* CONN_OPEN w was matched with accept c. */
 void mpib_accept_begin(struct peer_conn *c,
 		       const struct mpib_pending_connect *w)
 {
-	struct mpib_peer_msg m = {
-		.type = MPIB_PEER_CONN_ACCEPT,
-		.to = w->from,
-		.from = c->id,
-	};
+	char why[160];
 	int rc;
 
 	peer_conn_set_peer(c, w->peer);
 	peer_lane_join(w->lane, c);
 	c->state = PEER_CONN_READY;
-	rc = conn_make_conn(c, w->conn.slots, &m.conn);
+	rc = conn_make_conn(c);
 	if (rc < 0) {
-		m.type = MPIB_PEER_CONN_REJECT;
-		m.error = rc;
-		snprintf(m.why, sizeof(m.why), "its proxy has no tables: %s",
+		snprintf(why, sizeof(why), "its proxy has no tables: %s",
 			 mpib_engine_last_error(c->broker->engine, rc));
-		peer_lane_tell(c->lane, &m);
-		peer_conn_fail(c, rc, "%s", m.why);
+		mpib_peer_refuse(c->peer, MPIB_PEER_CONN_REJECT, w->from, rc,
+				 why);
+		peer_conn_fail(c, rc, "%s", why);
 		return;
 	}
-	c->their_id = w->from;
-	c->known = true;
+	peer_conn_set_their_id(c, w->from);
 	engine_conn_start(c->conn, &w->conn);
-	peer_lane_tell(c->lane, &m);
+	peer_conn_tell_tables(c, MPIB_PEER_CONN_ACCEPT);
 	peer_conn_set_state(c, MPIB_CONN_READY);
 }
 
-/* False: with other tables than ours. */
-static bool on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
+static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 {
-	struct engine_conn_info own;
-
 	c->offered = false;
-	c->known = true;
-	c->their_id = m->from;
+	peer_conn_set_their_id(c, m->from);
 	if (c->state != PEER_CONN_OPEN) {
 		peer_conn_step(c); /* closed meanwhile: tell the peer */
-		return true;
+		return;
 	}
-	engine_conn_local(c->conn, &own);
-	if (m->conn.slots != own.slots)
-		return false;
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->recalled = false;
 	c->state = PEER_CONN_READY;
 	engine_conn_start(c->conn, &m->conn);
 	peer_conn_want_hint(c);
 	peer_conn_set_state(c, MPIB_CONN_READY);
-	return true;
 }
 
 static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
@@ -272,8 +272,21 @@ static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
 			       m->why);
 }
 
-static void conn_on_close(struct peer_conn *c, const struct mpib_peer_msg *m)
+/* c: NULL if the peer's connection has no other end any more. */
+static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
+			  const struct mpib_peer_msg *m)
 {
+	struct mpib_peer_msg closed = {
+		.type = MPIB_PEER_CONN_CLOSED,
+		.to = m->from,
+	};
+
+	if (!c || c->quiet)
+		mpib_peer_tell(p, &closed);
+	/* The peer may close before its CONN_ACCEPT is heard, and closes again
+	 * with that. */
+	if (!c || c->asked || !c->known)
+		return;
 	c->asked = true;
 	if (c->state == PEER_CONN_OVER)
 		peer_conn_step(c);
@@ -292,6 +305,9 @@ static void conn_on_closed(struct peer_conn *c)
  * not heard of that yet. */
 static bool conn_on_moved(struct peer_conn *c, const struct mpib_peer_msg *m)
 {
+	/* A CONN_ACCEPT that was not heard comes again, with these tables. */
+	if (!c->known)
+		return c->offered;
 	return !c->conn || c->destroying ||
 	       engine_conn_moved(c->conn, &m->conn);
 }
@@ -304,23 +320,31 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (m->type == MPIB_PEER_CONN_OPEN)
 		return mpib_accept_open(p, m);
 	if (m->type == MPIB_PEER_CONN_CANCEL) {
-		mpib_accept_cancel(p, m->to);
+		mpib_accept_cancel(p, m);
 		return true;
 	}
 	HASH_FIND(hh, p->broker->conns, &m->to, sizeof(m->to), c);
-	/* An unknown connection went away with its lane, and the peer is told
-	 * of that. */
-	if (!c || c->peer != p)
+	if (c && c->peer != p)
+		c = NULL;
+	if (m->type == MPIB_PEER_CONN_CLOSE) {
+		conn_on_close(p, c, m);
+		return true;
+	}
+	/* An unknown connection has closed, or went away with its lane, and the
+	 * peer is told of that. */
+	if (!c)
 		return true;
 	if (m->type == MPIB_PEER_CONN_ACCEPT && c->offered && m->from != 0)
-		sound = on_accepted(c, m);
+		on_accepted(c, m);
+	else if (m->type == MPIB_PEER_CONN_ACCEPT)
+		sound = c->known && c->their_id == m->from;
 	else if (m->type == MPIB_PEER_CONN_REJECT && c->offered)
 		on_rejected(c, m);
-	else if (m->type == MPIB_PEER_CONN_CLOSE && c->known && !c->asked)
-		conn_on_close(c, m);
+	else if (m->type == MPIB_PEER_CONN_REJECT)
+		sound = c->sender; /* said again */
 	else if (m->type == MPIB_PEER_CONN_CLOSED && c->close_sent)
 		conn_on_closed(c);
-	else if (m->type == MPIB_PEER_CONN_MOVED && c->known)
+	else if (m->type == MPIB_PEER_CONN_MOVED)
 		sound = conn_on_moved(c, m);
 	else
 		sound = false;

@@ -16,17 +16,22 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-static void conn_end_tell(struct peer_conn *c, enum mpib_peer_type type,
-			  uint32_t to)
+void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = {
 		.type = type,
-		.to = to,
+		.to = type == MPIB_PEER_CONN_CANCEL ? c->id : c->their_id,
+		.from = c->id,
 		.error = c->error,
 	};
 
+	if (!c->lane)
+		return;
+	m.lane = c->lane->their_id;
 	mpib_peer_text(m.why, sizeof(m.why), c->why);
-	if (c->lane)
+	if (type == MPIB_PEER_CONN_CLOSED)
+		peer_lane_answer(c->lane, &m);
+	else
 		peer_lane_tell(c->lane, &m);
 }
 
@@ -123,7 +128,7 @@ static void conn_end_stop(struct peer_conn *c)
 	mpib_timer_arm(c->broker->loop, &c->timer, close_ns(c), on_silence, c);
 	/* The peer's answer tells whether it had begun to write. */
 	if (c->offered && !c->recalled)
-		conn_end_tell(c, MPIB_PEER_CONN_CANCEL, c->id);
+		peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
 	engine_conn_stop(c->conn, c->error, conn_end_on_stopped, c);
 }
 
@@ -133,11 +138,11 @@ static void conn_end_part(struct peer_conn *c)
 		/* The peer stopped before it sent CONN_CLOSE, and now learns
 		 * that this end has stopped, too. */
 		c->quiet = true;
-		conn_end_tell(c, MPIB_PEER_CONN_CLOSED, c->their_id);
+		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSED);
 	}
 	if (c->known && !c->quiet && !c->close_sent) {
 		c->close_sent = true;
-		conn_end_tell(c, MPIB_PEER_CONN_CLOSE, c->their_id);
+		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
 	}
 	if (c->quiet && !c->destroying) {
 		c->destroying = true;

@@ -36,7 +36,6 @@ struct mpib_pending_peer {
 	bool self; /* it is this proxy, which calls itself */
 	uint16_t version;
 	struct mpib_node_id node; /* as the caller's HELLO says */
-	uint64_t offered; /* the session that the WELCOME named */
 	struct mpib_auth auth;
 	struct mpib_timer timer;
 	TAILQ_ENTRY(mpib_pending_peer) entry;
@@ -44,8 +43,6 @@ struct mpib_pending_peer {
 TAILQ_HEAD(mpib_pending_peer_list, mpib_pending_peer);
 
 /* hello.c */
-/* The oldest version of the protocol that is spoken here. */
-uint16_t mpib_hello_lowest(const struct mpib_broker *b);
 /* A message of the greeting was sent, or came: proofs are about it, but for the
  * proof in it. */
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);

@@ -98,21 +98,6 @@ void mpib_fifo_take(struct mpib_fifo *f, size_t n)
 		fifo_shrink(f);
 }
 
-void mpib_fifo_serial(struct mpib_serial *p, struct mpib_fifo *f, uint32_t max)
-{
-	uint32_t n = (uint32_t)mpib_fifo_waits(f);
-	uint8_t *to;
-
-	mpib_serial_count(p, &n, max);
-	if (n == 0)
-		return;
-	to = p->packing ? f->buf + f->at : mpib_fifo_add(f, n);
-	if (to)
-		mpib_serial_raw(p, to, n);
-	else
-		mpib_serial_fail(p, "no memory for a link");
-}
-
 void mpib_fifo_fini(struct mpib_fifo *f)
 {
 	fifo_less(f, mpib_fifo_waits(f));

@@ -11,8 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/serial.h"
-
 /* What waits in all queues that are counted in it, and how much may. */
 struct mpib_fifo_sum {
 	size_t waits, most;
@@ -52,8 +50,6 @@ bool mpib_fifo_room(const struct mpib_fifo *f, size_t n, size_t little,
 uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n);
 /* Remove the oldest n of the bytes that wait. */
 void mpib_fifo_take(struct mpib_fifo *f, size_t n);
-/* Serialize the bytes that wait, at most max. Unpacks into an empty queue. */
-void mpib_fifo_serial(struct mpib_serial *p, struct mpib_fifo *f, uint32_t max);
 /* Free the queue's memory; the queue is empty then, and still counted. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 

@@ -19,11 +19,6 @@
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
-uint16_t mpib_hello_lowest(const struct mpib_broker *b)
-{
-	return b->key.set ? MPIB_PEER_VERSION_PROOF : MPIB_PEER_VERSION_MIN;
-}
-
 void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m)
 {
 	struct mpib_peer_msg bare = *m;
@@ -122,9 +117,7 @@ static void hello_refuse(struct mpib_pending_peer *s, int error,
 	mpib_hello_drop(s);
 }
 
-/* p is the caller's peer, or NULL where it has none yet. */
-static void peer_hello_welcome(struct mpib_pending_peer *s,
-			       const struct mpib_peer *p)
+static void peer_hello_welcome(struct mpib_pending_peer *s)
 {
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_WELCOME,
@@ -133,8 +126,6 @@ static void peer_hello_welcome(struct mpib_pending_peer *s,
 	};
 	const struct mpib_cluster_key *key = &s->broker->key;
 
-	if (p && s->node.boot == p->node.boot)
-		m.session = s->offered = p->resume.id;
 	s->welcomed = true;
 	mpib_auth_challenge(key, m.challenge);
 	mpib_hello_said(&s->auth, &m);
@@ -166,15 +157,16 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	struct mpib_broker *b = s->broker;
 	bool self = mpib_address_same(&m->node.addr, &b->self.addr) &&
 		    m->node.port == b->self.port;
-	uint16_t lowest = mpib_hello_lowest(b);
 	struct mpib_peer *p;
 
-	if (m->version_min > MPIB_PEER_VERSION || m->version < lowest) {
+	if (m->version_min > MPIB_PEER_VERSION ||
+	    m->version < MPIB_PEER_VERSION_MIN) {
 		hello_refuse(
 			s, -EPROTONOSUPPORT,
 			"it speaks peer protocol %u to %u, this proxy %u to %u "
 			"(upgrade the older one)",
-			m->version_min, m->version, lowest, MPIB_PEER_VERSION);
+			m->version_min, m->version, MPIB_PEER_VERSION_MIN,
+			MPIB_PEER_VERSION);
 		return;
 	}
 	/* Only a caller that connects from an address may speak for the node of
@@ -211,32 +203,7 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	s->node = m->node;
 	s->self = self;
 	mpib_hello_said(&s->auth, m);
-	peer_hello_welcome(s, p);
-}
-
-/*
- * Resume session (again) or begin it. The caller has no working link to this
- * node any more, or it would not have called; so the rest of the old link is
- * cut here, before the messages that came over it are counted. False: the
- * caller wants to resume a session that is over here.
- */
-static bool take_session(struct mpib_peer *p, bool again,
-			 const struct mpib_node_id *node, uint64_t session)
-{
-	bool restarted = node->boot != p->node.boot;
-	bool unheard = mpib_resume_unheard(&p->resume) && !restarted;
-
-	if (!again && !unheard)
-		mpib_peer_forget(p, restarted ? "its proxy was restarted"
-					      : "it called again");
-	mpib_peer_cut(p, "it called again");
-	if (again)
-		return p->resume.id == session;
-	if (p->resume.id)
-		p->resume.id = session; /* what waits in it goes on */
-	else
-		mpib_resume_begin(&p->resume, session);
-	return true;
+	peer_hello_welcome(s);
 }
 
 static void hello_on_ready(struct mpib_pending_peer *s,
@@ -248,7 +215,6 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 	struct mpib_node_id node = s->node;
 	bool self = s->self;
 	struct mpib_peer *p;
-	bool again = m->session && m->session == s->offered;
 	uint16_t version = s->version;
 
 	mpib_hello_said(&s->auth, m);
@@ -267,18 +233,13 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 		mpib_link_close(link); /* others took the last place */
 		return;
 	}
-	if (!take_session(p, again, &node, m->session)) {
-		mpib_link_close(link); /* the caller will call again */
-		return;
-	}
-	/* Messages sent from here on are queued behind those that the peer
-	 * lacks. */
-	p->resuming = true;
+	if (node.boot != p->node.boot)
+		mpib_peer_forget(p, "its proxy was restarted");
+	/* The caller has no working link to this node any more, or it would not
+	 * have called. */
+	mpib_peer_cut(p, "it called again");
 	p->version = version;
 	mpib_peer_is_up(p, link, &node);
-	mpib_link_say(link, MPIB_PEER_PONG);
-	if (!mpib_peer_again(p, m->seen))
-		mpib_peer_broke(p, "it claims to have what was not sent");
 }
 
 static void hello_on_message(void *ctx, struct mpib_link *link,
@@ -289,7 +250,7 @@ static void hello_on_message(void *ctx, struct mpib_link *link,
 	(void)link;
 	if (!s->welcomed && m->type == MPIB_PEER_HELLO) {
 		on_hello(s, m);
-	} else if (s->welcomed && m->type == MPIB_PEER_READY && m->session) {
+	} else if (s->welcomed && m->type == MPIB_PEER_READY) {
 		hello_on_ready(s, m);
 	} else {
 		tell_refused(s, "it speaks out of turn");

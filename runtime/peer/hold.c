@@ -13,13 +13,6 @@
 
 static void hold_one(struct peer_conn *c)
 {
-	struct mpib_peer_msg m = {
-		.type = MPIB_PEER_CONN_CANCEL,
-		.to = c->id,
-		.error = -ECANCELED,
-		.why = "its proxy is upgraded",
-	};
-
 	switch (c->state) {
 	case PEER_CONN_LINK:
 	case PEER_CONN_LANE:
@@ -30,7 +23,7 @@ static void hold_one(struct peer_conn *c)
 		break;
 	case PEER_CONN_OPEN:
 		if (!c->recalled)
-			peer_lane_tell(c->lane, &m);
+			peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
 		c->recalled = true;
 		break;
 	default:
@@ -76,17 +69,22 @@ void mpib_broker_shut(struct mpib_broker *b, bool on)
 	b->shut = on;
 }
 
-static void hold_renew(struct peer_conn *c)
+/* The next CONN_OPEN has another id, so that a late answer to the last one is
+ * to none. */
+static void hold_renumber(struct peer_conn *c)
 {
 	struct mpib_broker *b = c->broker;
 
-	/* The lane is gone at the peer, and what was offered over it with it: no
-	 * CONN_CANCEL has to go, and whether an answer comes depends on whether
-	 * the CONN_OPEN was there by then. The next one has another id, so that
-	 * such an answer is to nobody. */
 	HASH_DELETE(hh, b->conns, c);
 	c->id = mpib_broker_new_id(b);
 	HASH_ADD(hh, b->conns, id, sizeof(c->id), c);
+}
+
+/* The lane is gone at the peer, and what was offered over it with it: no
+ * CONN_CANCEL has to go. */
+static void hold_renew(struct peer_conn *c)
+{
+	hold_renumber(c);
 	c->offered = c->recalled = false;
 	peer_conn_recall(c);
 }
@@ -113,6 +111,7 @@ void peer_conn_recall(struct peer_conn *c)
 
 void peer_conn_held(struct peer_conn *c)
 {
+	hold_renumber(c);
 	c->recalled = c->again = false;
 	c->stopping = c->stopped = c->quiet = c->destroying = false;
 	c->error = 0;

@@ -14,7 +14,7 @@
 #include "peer/broker.h"
 #include "peer/door.h"
 #include "peer/link.h"
-#include "peer/resume.h"
+#include "peer/second.h"
 
 #define MPIB_NOBODY ((uid_t)-1)
 #define MPIB_LISTENERS_MAX 65536u
@@ -63,16 +63,14 @@ struct mpib_peer {
 	bool deferred, held;
 	struct { /* of the WELCOME, while held */
 		struct mpib_node_id node;
-		uint64_t session;
 		uint16_t version;
 	} answer;
 	struct mpib_auth auth; /* of this node's call */
 	struct mpib_timer retry;
-	struct mpib_resume resume; /* the session, which keeps its lanes */
 	struct peer_asking asking;
+	struct mpib_timer relink; /* of the lanes that are not listed yet */
 	struct mpib_timer away; /* armed: the link broke, its lanes wait for a
 				   new one */
-	bool resuming; /* what the peer lacks of what was sent is not known */
 	bool shut; /* it opens no lane while broker->holding */
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
@@ -102,13 +100,16 @@ struct peer_lane {
 	struct mpib_lane_key key; /* from the opener's point of view */
 	uint32_t id, their_id; /* the peer's id, 0: not known yet */
 	bool muted; /* not a word of it: the peer was told, or forgot it */
+	/* On the present link: it was listed (relink.c), and LANE_ACCEPT sent. */
+	bool listed, accept_sent;
 	struct mpib_lane *lane;
 	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
 	unsigned uses; /* connections and waiting CONN_OPENs */
 	struct mpib_timer idle; /* since uses is 0 */
 	struct peer_conn_list conns;
 	struct peer_conn_list waiting; /* those that wait until it is up */
-	struct mpib_pending_connect_list offers; /* CONN_OPENs on it */
+	struct mpib_pending_connect *offers; /* CONN_OPENs on it, by from */
+	struct peer_conn *accepted; /* of the peer's CONN_OPENs, by their_id */
 	TAILQ_ENTRY(peer_lane) entry;
 	UT_hash_handle hh, hh_lane;
 };
@@ -156,7 +157,7 @@ struct peer_conn {
 	char why[240];
 	TAILQ_ENTRY(peer_conn) entry; /* in the list it waits on */
 	TAILQ_ENTRY(peer_conn) lane_entry;
-	UT_hash_handle hh, hh_engine;
+	UT_hash_handle hh, hh_engine, hh_accepted;
 };
 
 /* pending.c: why the connection is not ready yet. */
@@ -169,7 +170,8 @@ struct mpib_pending_connect {
 	struct mpib_listener_entry *listener;
 	uint32_t from;
 	struct engine_conn_info conn;
-	TAILQ_ENTRY(mpib_pending_connect) entry, lane_entry;
+	TAILQ_ENTRY(mpib_pending_connect) entry;
+	UT_hash_handle hh;
 };
 
 struct mpib_listener_entry {
@@ -199,14 +201,14 @@ struct mpib_broker {
 	struct mpib_timer sweep; /* looks for requests older than request_ns */
 	bool holding, forced, shut; /* see handover/handover.h */
 	unsigned silence_s, peer_count;
-	uint64_t serial, sessions;
+	uint64_t serial;
 	struct mpib_door door[MPIB_DOORS];
 	struct mpib_io engine_watch;
 	struct mpib_peer_list peers; /* oldest first */
 	struct mpib_peer *by_key; /* the same */
 	uint64_t lanes_of_one; /* a user may have; 0: no limit */
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
-	struct mpib_fifo_sum waits; /* for peers, on links and in sessions */
+	struct mpib_fifo_sum waits; /* for peers, on links */
 	struct peer_asker asker;
 	char refused[200]; /* reason last logged for refusing one */
 	uint64_t refused_ns, refused_count; /* when that was, and since */
@@ -248,57 +250,32 @@ int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		  const struct mpib_handle *handle, struct mpib_peer **peer);
 /* peer.c */
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
-/* The link is up, under the session in p->resume, which was just begun or goes
- * on. */
+/* The link is up: list what there is. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
-/* The peer is up by a link that already stands, as after a hand-over. */
-void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link);
+/* Kill the peer's lanes unless there is a link again by then. */
+void mpib_peer_await(struct mpib_peer *p, unsigned seconds);
 /* How this node reaches the peer, by the islands configured here. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
 /* The link of a struct mpib_peer is gone, or the caller closes it next. */
 void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why);
 /* Close the peer's link, if it has one. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
-/* End the peer's session and kill its lanes; the link may stay. */
+/* Kill the peer's lanes; the link may stay. */
 void mpib_peer_forget(struct mpib_peer *p, const char *why);
-/* The peer broke the protocol: end its session and its link. */
+/* The peer broke the protocol: kill its lanes and close its link. */
 void mpib_peer_broke(struct mpib_peer *p, const char *what);
-/* The peer has seen so many messages of the session: send the others again.
- * False: that many were never sent. */
-bool mpib_peer_again(struct mpib_peer *p, uint64_t seen);
-/* Send a message to the peer, in order and exactly once, if need be over its
- * next link. */
+/* Send a message to the peer. Without a link it is dropped. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Send a CONN_REJECT or LANE_REJECT for the object that the peer calls to. */
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 		      uint32_t to, int error, const char *why);
 
-/*
- * second.c: the second address at which a proxy, this or another, takes calls, so
- * that a link is made again when the interface of the first fails.
- */
-/* Tell a peer whose link has come up where it may call, too. */
-void mpib_second_tell(struct mpib_peer *p);
-/* After a hand-over: take calls where this process is to, and tell peers so. */
-void mpib_second_move(struct mpib_broker *b);
-/* It said so itself. */
-void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
-/* A handle of there, which anybody may have made, says so. */
-void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
-/* Whether a caller from this address may speak for the node, which it yet has to
- * prove where there is a key. */
-bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
-			const struct in6_addr *from);
-/* A call to the first address, or the second, failed, or a link that stood there
- * broke: the next call goes to the other. */
-void mpib_second_turn(struct mpib_peer *p, bool second);
-/* Where the next call goes to, and from which address. */
-const struct in6_addr *mpib_second_to(const struct mpib_peer *p,
-				      const struct in6_addr **from);
-/* Set how long the peer's link, or a call, may be silent. */
-void mpib_second_patience(const struct mpib_peer *p, struct mpib_link *link,
-			  bool call);
+/* relink.c: list all lanes, or one, on the peer's link, which is up; the link is
+ * gone. */
+void mpib_relink(struct mpib_peer *p);
+void mpib_relink_lane(struct peer_lane *l);
+void mpib_relink_end(struct mpib_peer *p);
 
 /* call.c */
 /* Call the peer, if connections or lanes wait for a link to it. */
@@ -315,14 +292,20 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns);
 void mpib_call_failed(struct mpib_peer *p, int error);
 
 /*
- * lane_table.c and lane_setup.c. peer_lane_message() returns false for a
- * message that no sound peer would send now.
+ * lane_table.c, lane_setup.c and lane_message.c. Those that take a message return
+ * false if no sound peer would send it now.
  */
 /* Join the connection to a lane, which is opened if there is none yet. 0, or
  * -errno and why. */
 int peer_lane_get(struct peer_conn *c, char *why, size_t why_len);
 bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
+bool peer_lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
+bool peer_lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* Answer a message about a lane that this node has no more. */
+void peer_lane_tell_gone(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
+/* The lane that the peer opened, by its id. */
+struct peer_lane *peer_lane_of_opener(struct mpib_peer *p, uint32_t from);
 struct peer_lane *peer_lane_new(struct mpib_peer *p,
 				const struct mpib_lane_key *key, bool ours,
 				uint32_t id);
@@ -336,8 +319,13 @@ unsigned peer_lane_shard(const struct peer_lane *l);
 struct peer_lane *peer_lane_find_shared(struct mpib_peer *p,
 					const struct mpib_lane_key *key,
 					bool ours);
-/* Send a message about the lane, unless the lane is muted. */
+/* Send a message about the lane, unless the lane is muted, or is not listed yet:
+ * then the list tells the same. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
+/* Likewise, an answer, which the list does not tell. */
+void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
+/* Send the LANE_OPEN of a lane of this node's. */
+void peer_lane_ask(struct peer_lane *l);
 /* The lane is up: connections may use it. */
 void peer_lane_up(struct peer_lane *l);
 /* Kill the lane: tell the peer, fail the lane's connections; they become quiet
@@ -348,7 +336,7 @@ void peer_lane_leave(struct peer_conn *c);
 /* Take one off uses. A lane without uses is freed if dead, and killed if
  * private. */
 void peer_lane_put(struct peer_lane *l);
-/* The session is over: kill all lanes to the peer. */
+/* Kill all lanes to the peer. */
 void peer_lanes_lost(struct mpib_peer *p, const char *why);
 void peer_lanes_free(struct mpib_broker *b);
 
@@ -366,6 +354,12 @@ void peer_conn_linked(struct peer_conn *c);
 void peer_conn_laned(struct peer_conn *c);
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Send the CONN_OPEN, CONN_ACCEPT or CONN_MOVED of the connection. */
+void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
+/* The peer's id of the connection, which the peer may write to from now on. */
+void peer_conn_set_their_id(struct peer_conn *c, uint32_t id);
+/* Send its CONN_CANCEL, CONN_CLOSE or CONN_CLOSED. */
+void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
 /* Take the connection off the list it waits on. */
 void peer_conn_unlist(struct peer_conn *c);
 /* Begin a connect: get the peer's link first. */
@@ -376,7 +370,7 @@ struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
 
 /* hold.c */
-/* peer_lane_renew(): the lane ends: what was offered on it begins anew.
+/* peer_lane_renew(): the lane ends: what was offered on it begins again.
  * peer_conn_recall(): the peer dropped the recalled CONN_OPEN.
  * peer_conn_held(): this end is cleaned up as well, so the connect is HELD. */
 void peer_lane_renew(struct peer_lane *l);
@@ -387,7 +381,7 @@ void peer_conn_held(struct peer_conn *c);
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Have w, whose lane and listener are set, wait for an accept. */
 void mpib_accept_wait(struct mpib_pending_connect *w);
-void mpib_accept_cancel(struct mpib_peer *p, uint32_t from);
+void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Drop the CONN_OPENs on this lane that nobody has accepted. */
 void mpib_accept_lane_gone(struct peer_lane *l);
 void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l);

@@ -13,13 +13,20 @@
 #include "base/places.h"
 #include "peer/internal.h"
 
-static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
+void peer_lane_ask(struct peer_lane *l)
 {
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_LANE_OPEN,
 		.from = l->id,
 		.key = l->key,
 	};
+
+	mpib_lane_local(l->lane, &m.lane_info);
+	peer_lane_tell(l, &m);
+}
+
+static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
+{
 	uint8_t version = l->key.serial ? MPIB_IMM_V1 : MPIB_IMM_V2;
 	int rc = mpib_lane_create(tenant, version, mpib_peer_path(l->peer),
 				  NULL, &l->lane);
@@ -30,8 +37,7 @@ static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);
-	mpib_lane_local(l->lane, &m.lane_info);
-	peer_lane_tell(l, &m);
+	peer_lane_ask(l);
 	return 0;
 }
 
@@ -270,24 +276,59 @@ static struct peer_lane *accept_lane(struct mpib_peer *p,
 	return NULL;
 }
 
-static bool setup_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+static void setup_tell_accept(struct peer_lane *l)
 {
-	struct mpib_peer_msg reply = {
+	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_LANE_ACCEPT,
-		.to = m->from,
+		.to = l->their_id,
+		.from = l->id,
 	};
+
+	mpib_lane_local(l->lane, &m.lane_info);
+	peer_lane_answer(l, &m);
+	l->accept_sent = true;
+}
+
+/* The peer has not heard that the lane was accepted. Until it has, the lane's rails
+ * stay in the first epoch, with the QPs that it asks for. Once a link, since each
+ * time asks the devices. */
+static void setup_accept_again(struct peer_lane *l)
+{
+	if (l->state != PEER_LANE_UP || l->accept_sent)
+		return;
+	setup_tell_accept(l);
+	if (l->listed)
+		mpib_relink_lane(l); /* the peer ignored that till now */
+}
+
+/* The peer ended the lane, which was not heard here, or does not have it. */
+static void setup_ended_there(struct peer_lane *l, const char *why)
+{
+	l->muted = true;
+	peer_lane_renew(l);
+	peer_lane_kill(l, -ECONNRESET, why);
+}
+
+bool peer_lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
 	bool is_private = m->lane_info.imm_version == MPIB_IMM_V1;
 	struct peer_lane *mine = peer_lane_find_shared(p, &m->key, false);
-	struct peer_lane *l;
+	struct peer_lane *l = peer_lane_of_opener(p, m->from);
 	char why[160];
 	int error;
 
 	if (m->from == 0 || is_private != (m->key.serial != 0) ||
 	    m->key.from_shard >= MPIB_SHARDS_MAX)
 		return false;
-	/* The peer knows of the lane that is up already. */
-	if (mine && mine->state == PEER_LANE_UP)
-		return false;
+	if (l) {
+		setup_accept_again(l);
+		return true;
+	}
+	/* The peer would use the lane that is up, if it still had it. */
+	if (mine && mine->state == PEER_LANE_UP) {
+		setup_ended_there(mine, "the other end opened it again");
+		mine = NULL;
+	}
 	/* The peer drops its own lane when it gets mine. */
 	if (mine && mpib_peer_we_are_lower(p))
 		return true;
@@ -300,24 +341,26 @@ static bool setup_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 			peer_lane_kill(mine, error, why);
 		return true;
 	}
-	reply.from = l->id;
-	mpib_lane_local(l->lane, &reply.lane_info);
 	note_route(l, &m->lane_info);
-	peer_lane_tell(l, &reply);
+	setup_tell_accept(l);
 	if (mine)
 		yield_to(mine, l);
 	came_up(l);
 	return true;
 }
 
-static bool setup_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
+bool peer_lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
 	char why[160];
 	int rc;
 
-	if (!l || l->state == PEER_LANE_DEAD)
-		return true; /* given up meanwhile; the peer is told */
+	if (!l || l->state >= PEER_LANE_DYING) {
+		peer_lane_tell_gone(p, m); /* given up meanwhile */
+		return true;
+	}
+	if (l->state == PEER_LANE_UP && l->their_id == m->from)
+		return true;
 	if (!l->ours || l->state != PEER_LANE_ASKED || m->from == 0)
 		return false;
 	l->their_id = m->from;
@@ -330,66 +373,4 @@ static bool setup_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	note_route(l, &m->lane_info);
 	came_up(l);
 	return true;
-}
-
-static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
-{
-	struct peer_lane *l = peer_lane_find(p, m->to);
-
-	if (!l || l->state == PEER_LANE_DEAD)
-		return true;
-	if (!l->ours || l->state != PEER_LANE_ASKED)
-		return false;
-	l->muted = true; /* the peer kept nothing of the lane */
-	peer_lane_kill(l, m->error, m->why);
-	return true;
-}
-
-static bool setup_on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
-{
-	struct peer_lane *l = m->to ? peer_lane_find(p, m->to) : NULL;
-
-	if (!m->to) {
-		/* The opener had not seen the LANE_ACCEPT. */
-		TAILQ_FOREACH(l, &p->lanes, entry)
-		{
-			if (!l->ours && l->their_id == m->from &&
-			    l->state < PEER_LANE_DYING)
-				break;
-		}
-	}
-	if (!l || l->state >= PEER_LANE_DYING)
-		return true;
-	if (l->their_id != m->from)
-		return false;
-	l->muted = true;
-	if (m->error == -ECANCELED)
-		peer_lane_renew(l);
-	peer_lane_kill(l, -ECONNRESET, m->why);
-	return true;
-}
-
-static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
-{
-	struct peer_lane *l = peer_lane_find(p, m->to);
-
-	if (!l || l->state >= PEER_LANE_DYING)
-		return true; /* the peer is told */
-	return l->state == PEER_LANE_UP && mpib_lane_receive(l->lane, &m->rail);
-}
-
-bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
-{
-	switch (m->type) {
-	case MPIB_PEER_LANE_OPEN:
-		return setup_on_open(p, m);
-	case MPIB_PEER_LANE_ACCEPT:
-		return setup_on_accept(p, m);
-	case MPIB_PEER_LANE_REJECT:
-		return on_reject(p, m);
-	case MPIB_PEER_LANE_RAIL:
-		return on_rail(p, m);
-	default:
-		return setup_on_close(p, m);
-	}
 }

@@ -53,6 +53,19 @@ struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id)
 	return l && l->peer == p ? l : NULL;
 }
 
+struct peer_lane *peer_lane_of_opener(struct mpib_peer *p, uint32_t from)
+{
+	struct peer_lane *l;
+
+	TAILQ_FOREACH(l, &p->lanes, entry)
+	{
+		if (!l->ours && l->their_id == from &&
+		    l->state < PEER_LANE_DYING)
+			return l;
+	}
+	return NULL;
+}
+
 struct peer_lane *peer_lane_new(struct mpib_peer *p,
 				const struct mpib_lane_key *key, bool ours,
 				uint32_t id)
@@ -65,9 +78,9 @@ struct peer_lane *peer_lane_new(struct mpib_peer *p,
 	l->key = *key;
 	l->ours = ours;
 	l->id = id;
+	l->listed = p->state == MPIB_PEER_UP;
 	TAILQ_INIT(&l->conns);
 	TAILQ_INIT(&l->waiting);
-	TAILQ_INIT(&l->offers);
 	TAILQ_INSERT_TAIL(&p->lanes, l, entry);
 	p->lane_count++;
 	HASH_ADD(hh, p->broker->lanes, id, sizeof(l->id), l);
@@ -163,10 +176,16 @@ static void lane_table_destroy(struct peer_lane *l)
 		free_entry(l);
 }
 
-void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m)
+void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	if (!l->muted)
 		mpib_peer_tell(l->peer, m);
+}
+
+void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m)
+{
+	if (l->listed)
+		peer_lane_answer(l, m);
 }
 
 static void lane_table_tell_end(struct peer_lane *l, int error, const char *why)
@@ -179,7 +198,7 @@ static void lane_table_tell_end(struct peer_lane *l, int error, const char *why)
 	};
 
 	mpib_peer_text(m.why, sizeof(m.why), why);
-	peer_lane_tell(l, &m);
+	peer_lane_answer(l, &m);
 	l->muted = true;
 }
 
@@ -238,6 +257,8 @@ void peer_lane_leave(struct peer_conn *c)
 	if (!l)
 		return;
 	TAILQ_REMOVE(&l->conns, c, lane_entry);
+	if (!c->sender && c->known)
+		HASH_DELETE(hh_accepted, l->accepted, c);
 	c->lane = NULL;
 	peer_lane_put(l);
 }
@@ -272,6 +293,8 @@ void peer_lanes_free(struct mpib_broker *b)
 	HASH_ITER(hh, b->lanes, l, next)
 	{
 		mpib_timer_disarm(b->loop, &l->idle);
+		HASH_CLEAR(hh, l->offers);
+		HASH_CLEAR(hh_accepted, l->accepted);
 		HASH_DELETE(hh, b->lanes, l);
 		free(l);
 	}

@@ -9,17 +9,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/serial.h"
-
 /* Silence is counted in ticks, not in time: if this process itself stood still,
  * the peer's bytes wait in the socket and reset the count. */
 #define TICK_NS MPIB_SEC
 /* An end asks a peer that is silent for this part of its patience. */
 #define QUIET 4
-/* Every so many messages the peer is told what arrived: it keeps the rest. */
-#define TELL_EVERY 64
-/* Bytes that wait for a peer which is told nothing more of that, nor asked: it
- * hears of us as soon as it reads. */
+/* Bytes that wait for a peer which gets no PING or PONG behind them. */
 #define SAY_LATER MPIB_FIFO_SMALL
 
 static void free_link(struct mpib_link *l)
@@ -76,33 +71,26 @@ static bool link_flush(struct mpib_link *l)
 	return true;
 }
 
-void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,
-			  size_t n)
+void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 {
+	uint8_t frame[MPIB_PEER_FRAME_MAX];
+
 	if (link->out.overflow)
 		return;
 	/* The caller does not expect down() now: the loop finds a hang-up. */
-	if (!mpib_outbox_put(&link->out, &link->tx_seal, frame, n))
+	if (!mpib_outbox_put(&link->out, &link->tx_seal, frame,
+			     mpib_peer_encode(m, frame)))
 		shutdown(link->fd, SHUT_RDWR);
 	if (!link->connecting)
 		watch_for(link, true);
 }
 
-void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
-{
-	uint8_t frame[MPIB_PEER_FRAME_MAX];
-
-	mpib_link_send_frame(link, frame, mpib_peer_encode(m, frame));
-}
-
 void mpib_link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
-	struct mpib_peer_msg m = { .type = type, .seen = *l->seen };
+	struct mpib_peer_msg m = { .type = type };
 
-	if (mpib_fifo_waits(&l->out.bytes) > SAY_LATER)
-		return;
-	l->told = m.seen;
-	mpib_link_send(l, &m);
+	if (mpib_fifo_waits(&l->out.bytes) <= SAY_LATER)
+		mpib_link_send(l, &m);
 }
 
 /* Decode one frame without its length. NULL, or why the link cannot go on. */
@@ -123,17 +111,11 @@ static const char *link_decode(struct mpib_link *l, uint8_t *body, size_t len,
 
 static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 {
-	/* Who has proved nothing gets no answers, which would be kept. */
-	if (!l->seen ||
-	    (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG)) {
-		if (l->seen && ++*l->seen - l->told >= TELL_EVERY)
-			mpib_link_say(l, MPIB_PEER_PONG);
+	/* A caller that has proved nothing gets no PONG. */
+	if (!l->up || (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG))
 		l->events->message(l->ctx, l, m);
-		return;
-	}
-	if (m->type == MPIB_PEER_PING)
+	else if (m->type == MPIB_PEER_PING)
 		mpib_link_say(l, MPIB_PEER_PONG);
-	l->events->acked(l->ctx, l, m->seen);
 }
 
 /* False: the link is gone. */
@@ -236,10 +218,8 @@ static void link_on_tick(void *arg)
 		link_fail(l, l->connecting ? "it does not answer" : why);
 		return;
 	}
-	if (l->seen && l->silent > l->patience / QUIET)
+	if (l->up && l->silent > l->patience / QUIET)
 		mpib_link_say(l, MPIB_PEER_PING);
-	else if (l->seen && l->told != *l->seen)
-		mpib_link_say(l, MPIB_PEER_PONG);
 	mpib_timer_arm(l->loop, &l->tick, TICK_NS, link_on_tick, l);
 }
 
@@ -278,58 +258,6 @@ static int link_make(struct mpib_loop *loop, int fd, bool connecting,
 	mpib_timer_arm(loop, &l->tick, TICK_NS, link_on_tick, l);
 	*link = l;
 	return 0;
-}
-
-/* Bytes of a message that has not arrived whole. */
-static void link_input(struct mpib_serial *p, struct mpib_link *l)
-{
-	uint32_t n = (uint32_t)l->in_len;
-
-	mpib_serial_count(p, &n, sizeof(l->in));
-	mpib_serial_raw(p, l->in, n);
-	if (!p->packing)
-		l->in_len = n;
-}
-
-void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
-			 struct mpib_link **link)
-{
-	int fd = p->packing ? (*link)->fd : -1;
-	struct mpib_link *l;
-
-	mpib_serial_mark(p, "link");
-	mpib_serial_fd(p, &fd);
-	if (!p->packing) {
-		*link = NULL;
-		if (p->failed ||
-		    link_make(loop, fd, false, NULL, NULL, link) < 0) {
-			mpib_serial_fail(p, "no memory for a link");
-			if (fd >= 0)
-				close(fd);
-			return;
-		}
-	}
-	l = *link;
-	mpib_serial_raw(p, &l->addr, sizeof(l->addr));
-	mpib_serial_text(p, l->label, sizeof(l->label));
-	mpib_serial_u64(p, &l->tx_bytes);
-	mpib_serial_u64(p, &l->rx_bytes);
-	mpib_serial_u64(p, &l->told);
-	mpib_seal_serialize(p, &l->tx_seal);
-	mpib_seal_serialize(p, &l->rx_seal);
-	link_input(p, l);
-	mpib_outbox_serialize(p, &l->out);
-	if (!p->packing)
-		mpib_link_listen(l, false);
-}
-
-int mpib_link_listen(struct mpib_link *link, bool on)
-{
-	/* Watch for room to send only while listening. */
-	link->writing = on && !mpib_outbox_empty(&link->out);
-	return mpib_loop_mod(link->loop, &link->watch,
-			     on ? EPOLLIN | (link->writing ? EPOLLOUT : 0u)
-				: 0);
 }
 
 static void set_label(struct mpib_link *l, const struct sockaddr_storage *sa)

@@ -3,8 +3,8 @@
  * A peer link: one TCP connection between two proxies, as a stream of messages.
  * Control thread only; nothing blocks. While the other end is silent the link
  * sends a PING each second, but for the first quarter of its patience, to see that
- * it still lives, and answers the other end's; while it carries a session PING and
- * PONG are not passed to message().
+ * it still lives, and answers the other end's; once it is up PING and PONG are not
+ * passed to message().
  */
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
@@ -22,9 +22,6 @@ struct mpib_link_events {
 	/* A message came. May close the link. */
 	void (*message)(void *ctx, struct mpib_link *link,
 			const struct mpib_peer_msg *m);
-	/* The other end has received so many messages of the session. Only on
-	 * links with seen set. May close the link. */
-	void (*acked)(void *ctx, struct mpib_link *link, uint64_t seen);
 	/* The link is over; it is freed when this returns. */
 	void (*down)(void *ctx, struct mpib_link *link, const char *why);
 };
@@ -40,16 +37,13 @@ struct mpib_link {
 	 * arrived intact are no message, and would be none if sent again. */
 	int error;
 	bool connecting, closing, writing;
+	bool up; /* the greeting is over */
 	bool *gone; /* set when a handler frees the link */
 	const struct mpib_link_events *events;
 	void *ctx;
 	struct in6_addr addr; /* of the other end */
 	char label[MPIB_ADDRESS_MAX]; /* "address:port" of the other end */
 	uint64_t tx_bytes, rx_bytes;
-	/* How many messages of the session have arrived: counted here, kept in
-	 * the session; NULL: there is no session. told is how many of them the
-	 * other end was told of. */
-	uint64_t *seen, told;
 	struct mpib_seal tx_seal, rx_seal; /* set after the greeting */
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;
@@ -65,13 +59,6 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 int mpib_link_accept(struct mpib_loop *loop, int fd,
 		     const struct mpib_link_events *events, void *ctx,
 		     struct mpib_link **link);
-/* Serialize a connected link for a hand-over. Packing leaves the link in use
- * here. Unpacking makes a link in *link (NULL on failure) that does not read
- * yet; the caller sets its events. */
-void mpib_link_serialize(struct mpib_serial *p, struct mpib_loop *loop,
-			 struct mpib_link **link);
-/* Start or stop reading from the link. */
-int mpib_link_listen(struct mpib_link *link, bool on);
 /* Seconds that the other end may be silent before the link is dead, and that its
  * kernel may take to acknowledge what was sent; MPIB_SILENCE_S if not set. With
  * fewer than MPIB_SILENCE_LEAST_S a quiet one would be dead before it is asked. */
@@ -83,11 +70,8 @@ void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
  * MPIB_OUTBOX_MAX bytes wait, or than its share of what may wait for all, is
  * cut off, and the loop calls down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
-/* Likewise, with a frame that mpib_peer_encode() made. */
-void mpib_link_send_frame(struct mpib_link *link, const uint8_t *frame,
-			  size_t n);
-/* Send a PING or PONG of the session, which tells the other end how many of its
- * messages have arrived. Also done once a second, and every TELL_EVERY messages. */
+/* Send a PING or PONG, unless so much waits for the peer that it hears of this
+ * end as soon as it reads. */
 void mpib_link_say(struct mpib_link *link, enum mpib_peer_type type);
 /* Close the link without calling down(). What was sent before still leaves, as
  * far as the kernel takes it at once. */

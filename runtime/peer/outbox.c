@@ -15,7 +15,7 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 
 	if (o->overflow)
 		return false;
-	if (!mpib_fifo_room(&o->bytes, sealed, MPIB_OUTBOX_LITTLE,
+	if (!mpib_fifo_room(&o->bytes, sealed, MPIB_FIFO_SMALL,
 			    MPIB_OUTBOX_MAX)) {
 		o->overflow = "it does not read what it is sent";
 		return false;
@@ -45,11 +45,6 @@ ssize_t mpib_outbox_send(struct mpib_outbox *o, int fd)
 		return errno == EAGAIN ? 0 : -errno;
 	mpib_fifo_take(&o->bytes, (size_t)n);
 	return n;
-}
-
-void mpib_outbox_serialize(struct mpib_serial *p, struct mpib_outbox *o)
-{
-	mpib_fifo_serial(p, &o->bytes, MPIB_OUTBOX_MAX);
 }
 
 void mpib_outbox_fini(struct mpib_outbox *o)

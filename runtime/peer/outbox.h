@@ -14,14 +14,11 @@
 
 #include "peer/auth.h"
 #include "peer/fifo.h"
-#include "peer/resume.h"
 
-/* Room for all that a session keeps, so that a new link can take that at once,
- * and for messages that belong to no session; also where others have filled the
- * sum, and a session has little. */
-#define MPIB_OUTBOX_MORE (64u << 10)
-#define MPIB_OUTBOX_MAX (MPIB_KEEP_MAX + MPIB_OUTBOX_MORE)
-#define MPIB_OUTBOX_LITTLE (MPIB_FIFO_SMALL + MPIB_OUTBOX_MORE)
+/* The most bytes that wait, seals included: room for the closes of all
+ * connections that four users have by default, since all users' lanes end with a
+ * peer that lets more wait. */
+#define MPIB_OUTBOX_MAX (32u << 20)
 
 /* A zeroed outbox is empty. */
 struct mpib_outbox {
@@ -41,7 +38,6 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 /* Send as much as the socket takes. Returns bytes, 0 if the socket is full, or
  * -errno. */
 ssize_t mpib_outbox_send(struct mpib_outbox *o, int fd);
-void mpib_outbox_serialize(struct mpib_serial *p, struct mpib_outbox *o);
 void mpib_outbox_fini(struct mpib_outbox *o);
 
 #endif

@@ -3,9 +3,9 @@
  * Peers, and the messages on their links; call.c and hello.c make the links.
  * Control thread.
  *
- * There is one link per peer. When it breaks, either end makes a new one and
- * the session goes on over that (resume.h). The lanes are lost if the peer was
- * silent for too long, refuses the call, or does not have the session any more.
+ * There is one link per peer. When it breaks, either end makes a new one, and
+ * each end lists its lanes and connections there (relink.c). The lanes are lost
+ * if the peer was silent for too long, refuses the call, or was restarted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,24 +26,12 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 	return order ? order < 0 : a->port < b->port;
 }
 
-void mpib_peer_goes_on(struct mpib_peer *p, struct mpib_link *link)
-{
-	link->events = &up_events;
-	link->ctx = p;
-	p->link = link;
-	p->state = MPIB_PEER_UP;
-	link->seen = &p->resume.seen;
-	mpib_fifo_count(&link->out.bytes, &p->broker->waits);
-}
-
 void mpib_peer_forget(struct mpib_peer *p, const char *why)
 {
 	char text[200];
 
 	mpib_timer_disarm(p->broker->loop, &p->away);
-	mpib_resume_end(&p->resume);
 	peer_ask_forget(p);
-	p->resuming = false;
 	if (TAILQ_EMPTY(&p->lanes))
 		return;
 	/* why may be the text of an object that is freed below. */
@@ -64,6 +52,12 @@ static void on_away_end(void *arg)
 	mpib_peer_forget(p, why);
 }
 
+void mpib_peer_await(struct mpib_peer *p, unsigned seconds)
+{
+	mpib_timer_arm(p->broker->loop, &p->away, seconds * MPIB_SEC,
+		       on_away_end, p);
+}
+
 /* The lanes wait for a new link until the peer has been silent for as long as a
  * link may be. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
@@ -72,7 +66,8 @@ static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 	unsigned all = p->broker->silence_s;
 	unsigned left = link->silent < all ? all - link->silent : 0;
 
-	if (!p->resume.id || left == 0 || link->error == -EPROTO) {
+	if (TAILQ_EMPTY(&p->lanes) || left == 0 || link->error == -EPROTO ||
+	    link->out.overflow) {
 		mpib_peer_forget(p, why);
 		return;
 	}
@@ -80,8 +75,7 @@ static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		   &(struct mpib_event_about){ .peer = p->label },
 		   "peer %s: link broke: %s; its lanes wait %u s for another",
 		   p->label, why, left);
-	mpib_timer_arm(p->broker->loop, &p->away, left * MPIB_SEC, on_away_end,
-		       p);
+	mpib_peer_await(p, left);
 }
 
 void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why)
@@ -94,12 +88,12 @@ void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why)
 	p->held = false;
 	p->link = NULL;
 	p->state = MPIB_PEER_IDLE;
-	p->resuming = false;
 	snprintf(p->last_error, sizeof(p->last_error), "%s", why);
 	if (!was_up) {
 		mpib_call_failed(p, link->error);
 		return;
 	}
+	mpib_relink_end(p);
 	mpib_second_turn(p, mpib_address_same(&link->addr, &p->second));
 	go_away(p, link, why);
 	mpib_call_again(p, 0);
@@ -115,35 +109,10 @@ void mpib_peer_cut(struct mpib_peer *p, const char *why)
 	mpib_link_close(link);
 }
 
-static void on_overflow(void *arg)
-{
-	struct mpib_peer *p = arg;
-
-	/* The session has a gap, or its link does, so nothing more may go over the
-	 * link: cut it first. */
-	mpib_resume_end(&p->resume);
-	if (p->state == MPIB_PEER_UP)
-		mpib_peer_cut(p, "more waits for it than may be kept");
-	else
-		mpib_peer_forget(p, "more waits for it than may be kept");
-}
-
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	bool now = p->state == MPIB_PEER_UP && !p->resuming;
-	uint8_t frame[MPIB_PEER_FRAME_MAX];
-	bool kept;
-	size_t n;
-
-	if (!now && !p->resume.id)
-		return;
-	n = mpib_peer_encode(m, frame);
-	kept = mpib_resume_keep(&p->resume, frame, n);
-	if (now)
-		mpib_link_send_frame(p->link, frame, n);
-	else if (!kept) /* the message is lost, and so is the session. By a
-			   timer, for callers may be walking the lanes */
-		mpib_timer_arm(p->broker->loop, &p->away, 0, on_overflow, p);
+	if (p->state == MPIB_PEER_UP)
+		mpib_link_send(p->link, m);
 }
 
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
@@ -155,40 +124,12 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 	mpib_peer_tell(p, &m);
 }
 
-bool mpib_peer_again(struct mpib_peer *p, uint64_t seen)
-{
-	const uint8_t *frame;
-	size_t pos = 0, n;
-
-	if (!mpib_resume_acked(&p->resume, seen))
-		return false;
-	p->resuming = false;
-	while ((frame = mpib_resume_next(&p->resume, &pos, &n)))
-		mpib_link_send_frame(p->link, frame, n);
-	if (p->link->out.overflow) /* the next link would have no more room */
-		on_overflow(p);
-	return true;
-}
-
 void mpib_peer_broke(struct mpib_peer *p, const char *what)
 {
 	mpib_warn("peer %s: %s, its link is cut", p->label, what);
 	mpib_peer_forget(p, "it broke the protocol");
+	p->link->error = -EPROTO;
 	mpib_peer_cut(p, "it broke the protocol");
-}
-
-static void on_acked(void *ctx, struct mpib_link *link, uint64_t seen)
-{
-	struct mpib_peer *p = ctx;
-	bool sound;
-
-	(void)link;
-	if (p->resuming && !p->resume.id)
-		return; /* on_overflow() is about to run */
-	sound = p->resuming ? mpib_peer_again(p, seen)
-			    : mpib_resume_acked(&p->resume, seen);
-	if (!sound)
-		mpib_peer_broke(p, "it claims to have what was not sent");
 }
 
 static void peer_on_message(void *ctx, struct mpib_link *link,
@@ -204,6 +145,7 @@ static void peer_on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_LANE_ACCEPT:
 	case MPIB_PEER_LANE_REJECT:
 	case MPIB_PEER_LANE_CLOSE:
+	case MPIB_PEER_LANE_KEPT:
 	case MPIB_PEER_LANE_RAIL:
 		sound = peer_lane_message(p, m);
 		break;
@@ -242,7 +184,6 @@ static void peer_on_message(void *ctx, struct mpib_link *link,
 
 static const struct mpib_link_events up_events = {
 	.message = peer_on_message,
-	.acked = on_acked,
 	.down = mpib_peer_lost,
 };
 
@@ -263,7 +204,12 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 				 : "";
 	struct peer_conn *c;
 
-	mpib_peer_goes_on(p, link);
+	link->events = &up_events;
+	link->ctx = p;
+	link->up = true;
+	mpib_fifo_count(&link->out.bytes, &p->broker->waits);
+	p->link = link;
+	p->state = MPIB_PEER_UP;
 	p->node.boot = node->boot;
 	p->node.sout = node->sout;
 	p->last_error[0] = p->told[0][0] = p->told[1][0] = 0;
@@ -277,6 +223,7 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	mpib_timer_disarm(p->broker->loop, &p->away);
 	mpib_second_patience(p, link, false);
 	mpib_second_tell(p);
+	mpib_relink(p);
 	while ((c = TAILQ_FIRST(&p->waiting))) {
 		TAILQ_REMOVE(&p->waiting, c, entry);
 		peer_conn_linked(c);

@@ -35,7 +35,6 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 	p->node.port = port;
 	p->called = called;
 	p->maker = MPIB_NOBODY;
-	mpib_fifo_count(&p->resume.kept, &b->waits);
 	TAILQ_INIT(&p->lanes);
 	TAILQ_INIT(&p->waiting);
 	mpib_address_text(addr, port, p->label, sizeof(p->label));
@@ -63,7 +62,7 @@ static void free_peer(struct mpib_peer *p)
 	mpib_sum_less(&b->peer_count);
 	mpib_timer_disarm(b->loop, &p->retry);
 	mpib_timer_disarm(b->loop, &p->away);
-	mpib_resume_end(&p->resume);
+	mpib_timer_disarm(b->loop, &p->relink);
 	free(p->asking.report);
 	if (p->link)
 		mpib_link_close(p->link);

@@ -29,23 +29,12 @@ static void code_key(struct mpib_codec *c, struct mpib_peer_msg *m)
 	mpib_code64(c, &k->serial);
 }
 
-#define SLOTS_SHIFT 20
-
-MPIB_ABI_ASSERT(MPIB_WIRE_CONNS_MAX == 1u << SLOTS_SHIFT);
-
 static void code_conn(struct mpib_codec *c, struct mpib_peer_msg *m)
 {
 	struct engine_conn_info *f = &m->conn;
-	uint32_t id = f->id | (f->slots % MPIB_SLOTS) << SLOTS_SHIFT;
-	uint32_t slots;
 
-	mpib_code32(c, &id);
-	slots = id >> SLOTS_SHIFT;
-	mpib_code_bad(c, slots && slots != MPIB_TABLE_SLOTS);
-	if (!c->to) {
-		f->id = id % MPIB_WIRE_CONNS_MAX;
-		f->slots = slots ? slots : MPIB_SLOTS;
-	}
+	mpib_code32(c, &f->id);
+	mpib_code_bad(c, f->id >= MPIB_WIRE_CONNS_MAX);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_code32(c, &f->rkey[r]);
 	mpib_code64(c, &f->addr);
@@ -113,12 +102,11 @@ static const struct {
 				NUMBER(version), NODE, BYTES(challenge) } },
 	[MPIB_PEER_WELCOME] = { "WELCOME",
 				{ NUMBER(version), NODE, BYTES(challenge),
-				  BYTES(proof), NUMBER(session) } },
+				  BYTES(proof) } },
 	[MPIB_PEER_REFUSED] = { "REFUSED", { WHY } },
-	[MPIB_PEER_READY] = { "READY",
-			      { BYTES(proof), NUMBER(session), NUMBER(seen) } },
-	[MPIB_PEER_PING] = { "PING", { NUMBER(seen) } },
-	[MPIB_PEER_PONG] = { "PONG", { NUMBER(seen) } },
+	[MPIB_PEER_READY] = { "READY", { BYTES(proof) } },
+	[MPIB_PEER_PING] = { "PING", { { 0 } } },
+	[MPIB_PEER_PONG] = { "PONG", { { 0 } } },
 	[MPIB_PEER_LANE_OPEN] = { "LANE_OPEN", { NUMBER(from), KEY, LANE } },
 	[MPIB_PEER_LANE_ACCEPT] = { "LANE_ACCEPT",
 				    { NUMBER(to), NUMBER(from), LANE } },
@@ -132,14 +120,17 @@ static const struct {
 	[MPIB_PEER_CONN_ACCEPT] = { "CONN_ACCEPT",
 				    { NUMBER(to), NUMBER(from), TABLES } },
 	[MPIB_PEER_CONN_REJECT] = { "CONN_REJECT", { NUMBER(to), WHY } },
-	[MPIB_PEER_CONN_CANCEL] = { "CONN_CANCEL", { NUMBER(to) } },
-	[MPIB_PEER_CONN_CLOSE] = { "CONN_CLOSE", { NUMBER(to), WHY } },
+	[MPIB_PEER_CONN_CANCEL] = { "CONN_CANCEL",
+				    { NUMBER(to), NUMBER(lane) } },
+	[MPIB_PEER_CONN_CLOSE] = { "CONN_CLOSE",
+				   { NUMBER(to), NUMBER(from), WHY } },
 	[MPIB_PEER_CONN_CLOSED] = { "CONN_CLOSED", { NUMBER(to) } },
 	[MPIB_PEER_LANE_RAIL] = { "LANE_RAIL", { NUMBER(to), RAIL } },
 	[MPIB_PEER_CONN_MOVED] = { "CONN_MOVED", { NUMBER(to), TABLES } },
 	[MPIB_PEER_ASK] = { "ASK", { { 0 } } },
 	[MPIB_PEER_REPORT] = { "REPORT", { REPORT } },
 	[MPIB_PEER_SECOND] = { "SECOND", { BYTES(second) } },
+	[MPIB_PEER_LANE_KEPT] = { "LANE_KEPT", { NUMBER(to), NUMBER(from) } },
 };
 
 /* The PARTS parts of a type of message; NULL: there is no such type. */

@@ -7,19 +7,13 @@
  *
  *   HELLO        magic, lowest and highest version, node, challenge; sent
  *                first, by the connecting end -> WELCOME | REFUSED
- *   WELCOME      version, node, challenge, proof, session: the one with
- *                the caller that the called end still has, or 0
+ *   WELCOME      version, node, challenge, proof
  *   REFUSED      error, why; -EALREADY: both ends called at once and this call
  *                lost
- *   READY        proof, session, seen; the caller took the WELCOME, and the
- *                link is up at both ends. If session is the
- *                WELCOME's, that session goes on: the called end answers PONG,
- *                and each end sends again what the other has not seen. If it is
- *                another, a new session begins and all that belonged to the old
- *                one is over
- *   PING         seen -> PONG. Sent only while the link is up
- *   PONG         seen: how many messages of the session the sender of the PING
- *                or PONG has received, not counting PING and PONG
+ *   READY        proof; the caller took the WELCOME, and the link is up at both
+ *                ends. Each end lists what it has, see below
+ *   PING         -> PONG. Sent only while the link is up
+ *   PONG
  *   LANE_OPEN    from, key, lane_info          -> LANE_ACCEPT | LANE_REJECT
  *   LANE_ACCEPT  to, from, lane_info. A rail that is away has no QPs, and the
  *                QP numbers sent for it count for nothing; the end that lost
@@ -27,14 +21,17 @@
  *   LANE_REJECT  to, error, why
  *   LANE_CLOSE   to (0: never learnt), from, error, why; the sender kills its
  *                end of the lane, the other end kills its own
+ *   LANE_KEPT    to, from: the sender still has the lane  -> LANE_CLOSE if the
+ *                addressee has not
  *   LANE_RAIL    to, rail_msg: one rail of the lane stops or comes back
  *   CONN_OPEN    from, lane, listener, nonce, uid, connection
  *                                              -> CONN_ACCEPT | CONN_REJECT
  *   CONN_ACCEPT  to, from, connection
  *   CONN_REJECT  to, error, why
  *   CONN_CANCEL  to, here the id that the sender gave as from in CONN_OPEN,
- *                since it has learnt no other  -> as to CONN_OPEN
- *   CONN_CLOSE   to, error, why; the sender has stopped writing
+ *                since it has learnt no other; lane
+ *                                              -> CONN_ACCEPT | CONN_REJECT
+ *   CONN_CLOSE   to, from, error, why; the sender has stopped writing
  *                                              -> CONN_CLOSED
  *   CONN_CLOSED  to; this end has stopped writing, too
  *   CONN_MOVED   to, connection: another process goes on with this end
@@ -45,10 +42,14 @@
  *   SECOND       address: where the sender takes peer links, too, on the port of
  *                its first, or ::. When a link is up
  *
- * A connection is its number, the key and the address of its tables; from version
- * 12 on CONN_OPEN says in bits 31..20 of the number how many entries these have,
- * MPIB_TABLE_SLOTS, and CONN_ACCEPT and CONN_MOVED repeat it. 0, as before, is
- * MPIB_SLOTS.
+ * What was sent on a link that broke may be lost. So on a new link each end lists
+ * its state in the messages above (relink.c): LANE_OPEN, or LANE_KEPT and the
+ * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an answer;
+ * CONN_MOVED until a rail carries again. Every message may come twice: a question
+ * gets the same answer again, an answer or a LANE_RAIL that the addressee has is
+ * ignored. What belongs to another run of the peer's proxy ends.
+ *
+ * A connection is its number, the key and the address of its tables.
  *
  * In a cluster with a key (auth.h) a proof is about HELLO and WELCOME, and that of the
  * READY about this, too; in what it is about all proofs are zeros. Every message that an
@@ -66,13 +67,8 @@
 #include "peer/report.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 11u
-#define MPIB_PEER_VERSION 13u
-/* The first version with tables of MPIB_TABLE_SLOTS entries. */
-#define MPIB_PEER_VERSION_SLOTS 12u
-/* The first version whose proofs are about all that the greeting says, and the
- * oldest that is spoken where there is a key. */
-#define MPIB_PEER_VERSION_PROOF 13u
+#define MPIB_PEER_VERSION_MIN 14u
+#define MPIB_PEER_VERSION 14u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -97,6 +93,7 @@ enum mpib_peer_type {
 	MPIB_PEER_ASK,
 	MPIB_PEER_REPORT,
 	MPIB_PEER_SECOND,
+	MPIB_PEER_LANE_KEPT,
 };
 
 /* Identifies a proxy: the address of its peer links, and which run of the
@@ -123,7 +120,6 @@ struct mpib_peer_msg {
 	uint16_t version_min, version;
 	struct mpib_node_id node;
 	uint8_t challenge[MPIB_AUTH_BYTES], proof[MPIB_AUTH_BYTES];
-	uint64_t session, seen;
 	uint32_t to, from;
 	struct mpib_lane_key key;
 	struct mpib_lane_info lane_info;

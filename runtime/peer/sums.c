@@ -7,22 +7,8 @@ struct peer_sums {
 	uint64_t peers, conns; /* connections that have a peer */
 	uint64_t offers, waiting; /* of lanes; of listeners */
 	uint64_t up; /* lanes */
-	uint64_t waits; /* bytes, in sessions and on links */
+	uint64_t waits; /* bytes, on links */
 };
-
-/* Of a session, what was sent and not acked. */
-static bool kept_fits(const struct mpib_resume *r, struct mpib_sum *wrong)
-{
-	uint64_t frames = 0;
-	size_t at = 0, n;
-
-	if (!r->id)
-		return true;
-	while (mpib_resume_next(r, &at, &n))
-		frames++;
-	return mpib_sum_fits(wrong, "kept messages", r->sent - r->acked,
-			     frames);
-}
 
 static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,
 			   struct mpib_sum *wrong)
@@ -33,8 +19,7 @@ static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,
 
 	TAILQ_FOREACH(c, &l->conns, lane_entry)
 	uses++;
-	TAILQ_FOREACH(w, &l->offers, lane_entry)
-	{
+	for (w = l->offers; w; w = w->hh.next) {
 		uses++;
 		sums->offers++;
 	}
@@ -56,11 +41,9 @@ static bool peer_fits(const struct mpib_peer *p, struct peer_sums *sums,
 	}
 	sums->peers++;
 	sums->conns += p->conns;
-	sums->waits += mpib_fifo_waits(&p->resume.kept);
 	if (p->state == MPIB_PEER_UP)
 		sums->waits += mpib_fifo_waits(&p->link->out.bytes);
-	return mpib_sum_fits(wrong, "lanes of a peer", p->lane_count, lanes) &&
-	       kept_fits(&p->resume, wrong);
+	return mpib_sum_fits(wrong, "lanes of a peer", p->lane_count, lanes);
 }
 
 static bool listener_fits(const struct mpib_listener_entry *l,

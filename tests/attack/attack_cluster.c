@@ -63,7 +63,7 @@ static int become_a_peer(uint16_t port)
 	    connect(fd, (struct sockaddr *)&dst, sizeof(dst)) || !say(fd, &m) ||
 	    recv(fd, answer, sizeof(answer), 0) <= 0)
 		return -1;
-	m = (struct mpib_peer_msg){ .type = MPIB_PEER_READY, .session = 77 };
+	m = (struct mpib_peer_msg){ .type = MPIB_PEER_READY };
 	return say(fd, &m) ? fd : -1;
 }
 

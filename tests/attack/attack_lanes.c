@@ -84,7 +84,6 @@ static int hear(struct evil *e, const struct mpib_peer_msg *m)
 
 	if (m->type == MPIB_PEER_WELCOME) {
 		answer.type = MPIB_PEER_READY;
-		answer.session = 1;
 		return say(e, &answer) || open_lane(e) ? -1 : 0;
 	}
 	if (m->type == MPIB_PEER_LANE_ACCEPT && !e->theirs) {

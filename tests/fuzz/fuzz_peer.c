@@ -67,7 +67,7 @@ static void greet(int fd, bool ready)
 			  .port = PORT,
 			  .boot = 1 },
 	};
-	struct mpib_peer_msg up = { .type = MPIB_PEER_READY, .session = 1 };
+	struct mpib_peer_msg up = { .type = MPIB_PEER_READY };
 	uint8_t byte;
 
 	tell(fd, &hello);

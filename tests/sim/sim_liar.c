@@ -130,7 +130,7 @@ static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 
 	fill(r, &m, sizeof(m));
 	if (!type)
-		type = (unsigned)sim_draw(r, MPIB_PEER_SECOND + 1);
+		type = (unsigned)sim_draw(r, MPIB_PEER_LANE_KEPT + 1);
 	m.type = (enum mpib_peer_type)(type ? type : MPIB_PEER_REPORT);
 	m.to = (uint32_t)sim_draw(r, 8);
 	m.from = (uint32_t)sim_draw(r, 4);
@@ -139,7 +139,7 @@ static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 	m.key.to_shard = (uint16_t)sim_draw(r, 3);
 	m.key.serial = sim_draw(r, 2);
 	m.key.traffic_class = 0;
-	m.conn.slots = sim_chance(r, 2) ? MPIB_SLOTS : MPIB_TABLE_SLOTS;
+	m.conn.id %= MPIB_WIRE_CONNS_MAX;
 	m.error = -(int)sim_draw(r, 5000);
 	fill_text(r, m.why, sizeof(m.why));
 	fill_lane(r, &m.lane_info);
@@ -193,11 +193,7 @@ static void call_proxy(struct liar *me)
 		.version_min = MPIB_PEER_VERSION_MIN,
 		.version = MPIB_PEER_VERSION,
 	};
-	struct mpib_peer_msg ready = {
-		.type = MPIB_PEER_READY,
-		.session = 1 + sim_draw(&me->r, 3),
-		.seen = sim_draw(&me->r, 2) * sim_draw(&me->r, 100),
-	};
+	struct mpib_peer_msg ready = { .type = MPIB_PEER_READY };
 	struct sockaddr_in to;
 	uint8_t frame[MPIB_PEER_FRAME_MAX];
 

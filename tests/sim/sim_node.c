@@ -40,7 +40,7 @@ static char dirs[SIM_PLAN_NODES][80];
 static struct run *runs[PROCS];
 static unsigned run_count, upgrades;
 static struct sim_event restart[SIM_PLAN_NODES];
-static bool stopping, started[SIM_PLAN_NODES];
+static bool stopping;
 static struct sim_rng refusals;
 static struct sim_event stall;
 static uint64_t wrong_at;
@@ -260,10 +260,7 @@ void sim_node_halts(void)
 
 void sim_node_start(unsigned node)
 {
-	/* One that takes over from it, or is started after it, is new. */
-	begin(node, -1)->proc->is_old =
-		!started[node] && plan->old_nodes >> node & 1;
-	started[node] = true;
+	begin(node, -1);
 }
 
 const char *sim_node_dir(unsigned node)

@@ -323,11 +323,10 @@ static void print_line(const struct sim_line_plan *l, unsigned number)
 void sim_plan_print(const struct sim_plan *p)
 {
 	fprintf(stderr,
-		"seed %llu: %u nodes (old: %#x), %u rails, %u ranks, %s%s; a "
+		"seed %llu: %u nodes, %u rails, %u ranks, %s%s; a "
 		"step <= %llu ns, a leap <= %llu to %llu ns, a rank's look after %llu us, "
 		"preempted 1 in %u, peers %llu us away\n ",
-		(unsigned long long)p->seed, p->nodes, p->old_nodes, p->rails,
-		p->ranks,
+		(unsigned long long)p->seed, p->nodes, p->rails, p->ranks,
 		p->hard ? "errors are allowed" : "no error is allowed",
 		p->churn ? ", regions come and go" : "",
 		(unsigned long long)p->step_most,

@@ -225,10 +225,8 @@ static void draw_again(struct sim_plan *p)
 		draw_settings(p, &r);
 	if (sim_chance(&r, 3))
 		p->told_late = sim_draw_wide(&r, 1, 20 * SIM_MS);
-	if (sim_chance(&r, 5))
-		p->old_nodes = (unsigned)sim_draw(&r, 1u << p->nodes);
-	if (p->key) /* none of before is spoken with */
-		p->old_nodes = 0;
+	if (sim_chance(&r, 5)) /* what it drew is drawn no more */
+		sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 3))
 		p->starts = sim_draw_wide(&r, 1, 300 * SIM_MS);
 	/* What is made meanwhile finds a device gone that nobody told of. */

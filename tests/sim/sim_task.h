@@ -37,7 +37,6 @@ struct sim_proc {
 	unsigned no_place, no_descriptor;
 	void *place[SIM_ASKS]; /* that asked for memory */
 	unsigned places, descriptors;
-	bool is_old; /* of the release before */
 	uint64_t signals; /* pending, a bit each */
 	struct sim_file *signal_file, *end_file; /* signalfd, pidfd */
 };

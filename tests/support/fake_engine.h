@@ -44,7 +44,7 @@ struct mpib_lane {
 struct engine_conn {
 	struct engine_client *engine_client;
 	struct mpib_lane *lane;
-	uint32_t index, slots;
+	uint32_t index;
 	bool sender, started, broken, stopping, stopped, destroying, destroyed;
 	uint32_t hint; /* slot + 1, as last set */
 	uint64_t addr; /* of its table; identifies it to its peer */
@@ -72,7 +72,6 @@ struct mpib_engine {
 	bool hold; /* run no callback */
 	unsigned seed; /* not 0: run one random callback per dispatch */
 	int fail_lane, fail_connect, fail_conn; /* -errno of the next call */
-	uint32_t wrong_slots; /* of its connections, whatever was asked */
 	struct fake_old old[FAKE_OLD];
 	unsigned olds, sweeps; /* sweeps: snapshots asked for */
 };

@@ -219,8 +219,8 @@ int engine_conn_restore(struct engine_client *client, uint32_t index,
 			struct engine_conn **conn)
 {
 	int rc = take_this_id(client->shard, id)
-			 ? conn_make(client, index, sender, remote->slots, lane,
-				     id, conn)
+			 ? conn_make(client, index, sender, MPIB_TABLE_SLOTS,
+				     lane, id, conn)
 			 : -EEXIST;
 
 	if (rc < 0)
@@ -237,7 +237,6 @@ void engine_conn_local(const struct engine_conn *conn,
 	*info = (struct engine_conn_info){
 		.id = conn->id,
 		.rkey = { conn->tables.rkey[0], conn->tables.rkey[1] },
-		.slots = conn->slots,
 		.addr = (uint64_t)(uintptr_t)conn->tables.in,
 	};
 }

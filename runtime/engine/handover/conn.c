@@ -268,9 +268,6 @@ static void remote_end(struct mpib_serial *p, struct engine_conn_info *r)
 	for (unsigned i = 0; i < MPIB_RAILS; i++)
 		mpib_serial_u32(p, &r->rkey[i]);
 	mpib_serial_u64(p, &r->addr);
-	mpib_serial_u32(p, &r->slots);
-	if (r->slots != MPIB_TABLE_SLOTS && r->slots != MPIB_SLOTS)
-		mpib_serial_fail(p, "tables of %u entries", r->slots);
 }
 
 /* The connection's share among the connections of its client. */
@@ -364,8 +361,7 @@ bool engine_conn_moved(struct engine_conn *conn,
 	const struct mpib_lane *lane = conn->lane;
 	struct move *m;
 
-	if (remote->id != conn->remote.id || remote->slots != conn->slots ||
-	    !lane->failover)
+	if (remote->id != conn->remote.id || !lane->failover)
 		return false;
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (lane->ctl.rail[r].fence.state == MPIB_FENCE_LIVE)

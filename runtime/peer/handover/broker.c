@@ -30,7 +30,7 @@ static bool lane_carries(const struct peer_lane *l)
 		if (c->state == PEER_CONN_READY)
 			return true;
 	}
-	return !TAILQ_EMPTY(&l->offers);
+	return l->offers != NULL;
 }
 
 static bool lane_may_end(const struct peer_lane *l)
@@ -48,8 +48,7 @@ static void lane_end(struct peer_lane *l, const char *why)
 	peer_lane_renew(l);
 	/* Were the peer's connects to begin anew, as they do where a lane is
 	 * cancelled, their new lane would be in the way as well. */
-	peer_lane_kill(l, TAILQ_EMPTY(&l->offers) ? -ECANCELED : -ECONNRESET,
-		       why);
+	peer_lane_kill(l, l->offers ? -ECONNRESET : -ECANCELED, why);
 }
 
 static int lane_settled(struct peer_lane *l, char *why, size_t why_len)
@@ -235,7 +234,6 @@ void mpib_broker_serialize(struct mpib_serial *p, struct mpib_broker *b,
 	b->self.sout = sout;
 	mpib_serial_u32(p, &b->next_id);
 	mpib_serial_u64(p, &b->serial);
-	mpib_serial_u64(p, &b->sessions);
 	mpib_serial_raw(p, &b->second, sizeof(b->second));
 	for (unsigned i = 0; i < MPIB_DOORS; i++)
 		mpib_serial_fd(p, &b->door[i].fd);
@@ -256,25 +254,18 @@ int mpib_broker_go_on(struct mpib_broker *b)
 	rc = mpib_hello_accept(b);
 
 	for (c = b->conns; c; c = c->hh.next) {
-		struct mpib_peer_msg m = {
-			.type = MPIB_PEER_CONN_MOVED,
-			.to = c->their_id,
-		};
-
-		if (c->state != PEER_CONN_READY)
-			continue;
-		engine_conn_local(c->conn, &m.conn);
-		peer_lane_tell(c->lane, &m);
-		peer_conn_want_hint(c);
+		if (c->state == PEER_CONN_READY)
+			peer_conn_want_hint(c);
 	}
 	for (l = b->lanes; l; l = l->hh.next)
 		peer_lane_watch_idle(l);
 	TAILQ_FOREACH(p, &b->peers, entry)
 	{
-		if (p->state == MPIB_PEER_UP && rc == 0)
-			rc = mpib_link_listen(p->link, true);
+		if (TAILQ_EMPTY(&p->lanes))
+			continue;
+		mpib_peer_await(p, b->silence_s);
+		mpib_call_again(p, 0);
 	}
 	mpib_broker_hold(b, false);
-	peer_ask_go_on(b);
 	return rc;
 }

@@ -52,7 +52,6 @@ static void pending_connect(struct mpib_broker_serialize *x,
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_serial_u32(p, &w->conn.rkey[r]);
 	mpib_serial_u64(p, &w->conn.addr);
-	mpib_serial_u32(p, &w->conn.slots);
 	if (p->packing)
 		return;
 	if (!w->lane || p->failed) {
@@ -138,8 +137,8 @@ static void conns_ready(struct mpib_broker_serialize *x, struct peer_conn *c)
 		return;
 	if (!p->packing) {
 		peer_conn_set_peer(c, l->peer);
-		c->known = true;
 		peer_lane_join(l, c);
+		peer_conn_set_their_id(c, c->their_id);
 	}
 	engine_conn_serialize(p, &c->conn, c->client->engine_client, c->index,
 			      c->sender, l->lane);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How a broker is handed over to the broker of another process: links with
- * their sockets, sessions, lanes, listeners and connections. Peers see the same
- * link go on; over it they are told, connection by connection, where this
- * node's tables are now. engine/handover/handover.h does the engine's part.
+ * How a broker is handed over to the broker of another process: lanes,
+ * listeners and connections. To peers a hand-over is a link that breaks: the
+ * new process calls them, and lists with the rest where the tables are now.
+ * engine/handover/handover.h does the engine's part.
  * Control thread.
  */
 #ifndef MPIB_PEER_HANDOVER_H
@@ -49,8 +49,8 @@ typedef struct peer_client *peer_client_fn(void *arg, uint32_t client);
 void mpib_broker_serialize(struct mpib_serial *p, struct mpib_broker *b,
 			   peer_client_fn *by_id, void *arg);
 
-/* In the process that took over: listen, take callers, tell all peers where
- * this node's tables are now, and begin the held connects again. 0 or
+/* In the process that took over: listen, take callers, call all peers, and
+ * begin the held connects again. 0 or
  * -errno. */
 int mpib_broker_go_on(struct mpib_broker *b);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The hand-over of peers with their links, sessions and lanes. Each function
- * both packs and unpacks, as base/serial.h says. Control thread.
+ * The hand-over of peers and lanes. Links are made again. Each function both
+ * packs and unpacks, as base/serial.h says. Control thread.
  */
 #include "engine/handover/handover.h"
 #include "peer/handover/serialize.h"
 
 bool mpib_peer_quiescent(const struct mpib_peer *p)
 {
-	return p->state == MPIB_PEER_UP && !p->resuming;
+	return p->state == MPIB_PEER_UP;
 }
 
 MPIB_SERIAL_SIZE(struct mpib_node_id, 40);
@@ -89,13 +89,11 @@ static void links_peer(struct mpib_broker_serialize *x, struct mpib_peer *peer)
 {
 	struct mpib_serial *p = x->p;
 	struct mpib_node_id id = { 0 };
-	struct mpib_link *link = NULL;
 	bool called = false;
 
 	if (peer) {
 		id = peer->node;
 		called = peer->called;
-		link = peer->link;
 	}
 	mpib_serial_mark(p, "peer");
 	mpib_serial_node(p, &id);
@@ -108,16 +106,6 @@ static void links_peer(struct mpib_broker_serialize *x, struct mpib_peer *peer)
 	}
 	peer->node = id;
 	mpib_serial_raw(p, &peer->second, sizeof(peer->second));
-	mpib_serial_u16(p, &peer->version);
-	mpib_serial_bool(p, &peer->asking.owed);
-	mpib_resume_serial(p, &peer->resume);
-	mpib_link_serialize(p, x->b->loop, &link);
-	if (!link)
-		return;
-	if (!p->packing) {
-		mpib_second_patience(peer, link, false);
-		mpib_peer_goes_on(peer, link);
-	}
 	peer_lanes(x, peer);
 }
 

@@ -17,9 +17,9 @@ struct mpib_broker_serialize {
 	void *arg;
 };
 
-/* links.c: peers whose link is up, with their sessions and lanes. */
+/* links.c: peers whose link is up, with their lanes. */
 void mpib_serial_peers(struct mpib_broker_serialize *x);
-/* Whether the peer's link can be handed over: it is up and not resuming. */
+/* Whether the peer's lanes can be handed over: its link is up. */
 bool mpib_peer_quiescent(const struct mpib_peer *p);
 void mpib_serial_node(struct mpib_serial *p, struct mpib_node_id *n);
 

@@ -164,7 +164,7 @@ static void who_asks_without_end_is_answered_now_and_then(void **state)
 	assert_int_equal(asker[0].asked, 2);
 }
 
-static void a_question_outlives_its_link_and_ends_with_the_session(void **state)
+static void a_question_outlives_its_link_and_ends_with_the_peer(void **state)
 {
 	struct rig *rig = *state;
 	struct seen s;
@@ -271,7 +271,7 @@ const struct CMUnitTest test_list[] = {
 	rig_test(one_question_has_the_answer_of_each_peer),
 	rig_test(who_does_not_answer_is_named_and_not_asked_again),
 	rig_test(who_asks_without_end_is_answered_now_and_then),
-	rig_test(a_question_outlives_its_link_and_ends_with_the_session),
+	rig_test(a_question_outlives_its_link_and_ends_with_the_peer),
 	cmocka_unit_test(the_longest_report_fits_a_sealed_frame),
 	cmocka_unit_test(what_a_peer_says_commands_no_terminal_and_no_table),
 	{ 0 },

@@ -147,9 +147,9 @@ static void sums_that_do_not_fit_are_found(void **state)
 	p->lane_count++;
 	expect_wrong(b, "lanes of a peer");
 	p->lane_count--;
-	p->resume.sent++;
-	expect_wrong(b, "kept messages");
-	p->resume.sent--;
+	b->waits.waits++;
+	expect_wrong(b, "bytes that wait for peers");
+	b->waits.waits--;
 	p->conns++;
 	expect_wrong(b, "connections with peers");
 	p->conns--;

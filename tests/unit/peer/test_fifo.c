@@ -67,36 +67,8 @@ static void memory_goes_with_what_waits(void **state)
 	mpib_fifo_fini(&f);
 }
 
-/* The next process has what waits, unless it is more than may. */
-static void what_waits_is_handed_over_up_to_the_limit(void **state)
-{
-	for (uint32_t max = 99; max <= 100; max++) {
-		struct mpib_fifo from = { 0 }, to = { 0 };
-		struct mpib_serial p, q;
-		uint8_t in = 0, out = 20, *bytes;
-
-		add(&from, 120, &in);
-		mpib_fifo_take(&from, 20);
-		mpib_serial_pack(&p);
-		mpib_fifo_serial(&p, &from, max);
-		bytes = malloc(p.len);
-		assert_non_null(bytes);
-		memcpy(bytes, p.bytes, p.len);
-		mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
-		mpib_fifo_serial(&q, &to, max);
-		assert_int_equal(q.failed, max < 100);
-		if (!q.failed)
-			take(&to, 100, &out);
-		mpib_serial_fini(&q);
-		mpib_serial_fini(&p);
-		mpib_fifo_fini(&from);
-		mpib_fifo_fini(&to);
-	}
-}
-
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(bytes_come_out_as_they_went_in),
 	cmocka_unit_test(memory_goes_with_what_waits),
-	cmocka_unit_test(what_waits_is_handed_over_up_to_the_limit),
 	{ 0 },
 };

@@ -195,11 +195,11 @@ static void openings_of_a_lane_may_cross_it(void **state)
 	struct client *a, *b;
 	uint32_t at_a, at_b;
 	struct mpib_peer *p;
-	uint64_t session;
+	struct mpib_link *link;
 
 	rig_both_connected(rig, &a, &b);
 	p = TAILQ_FIRST(&a->node->broker->peers);
-	session = p->resume.id;
+	link = p->link;
 	at_a = rig_listen(a, &to_a);
 	at_b = rig_listen(b, &to_b);
 	rig_call(a, 1, 5, &to_b);
@@ -216,7 +216,7 @@ static void openings_of_a_lane_may_cross_it(void **state)
 		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
 		assert_int_equal(rig_state(b, i), MPIB_CONN_READY);
 	}
-	assert_int_equal(p->resume.id, session);
+	assert_ptr_equal(p->link, link);
 }
 
 const struct CMUnitTest test_list[] = {

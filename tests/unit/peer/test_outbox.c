@@ -168,65 +168,6 @@ static void a_sealed_frame_carries_its_seal_and_says_so(void **state)
 	mpib_outbox_fini(&o);
 }
 
-/* What waits in from, as the next process has it. */
-static bool hand_over(struct mpib_outbox *from, struct mpib_outbox *to)
-{
-	struct mpib_serial p, q;
-	uint8_t *bytes;
-	bool fine;
-
-	mpib_serial_pack(&p);
-	mpib_outbox_serialize(&p, from);
-	assert_false(p.failed);
-	bytes = malloc(p.len);
-	assert_non_null(bytes);
-	memcpy(bytes, p.bytes, p.len);
-	mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
-	mpib_outbox_serialize(&q, to);
-	fine = !q.failed && q.at == q.len;
-	mpib_serial_fini(&q);
-	mpib_serial_fini(&p);
-	return fine;
-}
-
-static void what_waits_is_handed_over_and_what_left_is_not(void **state)
-{
-	struct mpib_outbox o = { 0 }, next = { 0 }, none = { 0 };
-	uint8_t both[30];
-
-	put_two(&o, both);
-	mpib_fifo_take(&o.bytes, 3); /* the socket took so much */
-	assert_true(hand_over(&o, &next));
-	assert_int_equal(waits(&next), 27);
-	expect_sent(&next, both + 3, 27);
-	assert_true(hand_over(&next, &none));
-	assert_true(mpib_outbox_empty(&none));
-	mpib_outbox_fini(&o);
-	mpib_outbox_fini(&next);
-	mpib_outbox_fini(&none);
-}
-
-static void a_serial_of_more_than_the_limit_is_refused(void **state)
-{
-	struct mpib_outbox o = { 0 };
-	struct mpib_serial p, q;
-	uint32_t n = UINT32_MAX;
-	uint8_t *bytes;
-
-	mpib_serial_pack(&p);
-	mpib_serial_u32(&p, &n);
-	bytes = malloc(p.len);
-	assert_non_null(bytes);
-	memcpy(bytes, p.bytes, p.len);
-	mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
-	mpib_outbox_serialize(&q, &o);
-	assert_true(q.failed);
-	assert_true(mpib_outbox_empty(&o));
-	mpib_serial_fini(&q);
-	mpib_serial_fini(&p);
-	mpib_outbox_fini(&o);
-}
-
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(an_empty_one_sends_nothing),
 	cmocka_unit_test(frames_leave_in_the_order_they_came),
@@ -234,7 +175,5 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_peer_that_is_gone_is_an_error),
 	cmocka_unit_test(who_does_not_read_gets_no_more_than_the_limit),
 	cmocka_unit_test(a_sealed_frame_carries_its_seal_and_says_so),
-	cmocka_unit_test(what_waits_is_handed_over_and_what_left_is_not),
-	cmocka_unit_test(a_serial_of_more_than_the_limit_is_refused),
 	{ 0 },
 };

@@ -28,7 +28,7 @@ bool mpib_lane_left(const struct mpib_lane *lane)
 
 bool mpib_peer_quiescent(const struct mpib_peer *p)
 {
-	return p->state == MPIB_PEER_UP && !p->resuming;
+	return p->state == MPIB_PEER_UP;
 }
 
 void mpib_serial_node(struct mpib_serial *p, struct mpib_node_id *n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * peer/resume.h alone and under a broker: links break, what was on them goes
- * with them, and nobody on a lane notices while the other proxy lives.
+ * peer/relink.c under a broker: links break, messages on them are lost, and no
+ * client on a lane notices while the other proxy lives.
  */
 #include <errno.h>
 
@@ -11,69 +11,6 @@
 #include "test.h"
 
 #define CONNS 200
-
-static size_t frame_of(uint8_t *frame, uint32_t number, uint32_t len)
-{
-	mpib_frame_set_len(frame, len);
-	memset(frame + 4, (int)number, len);
-	return 4 + (size_t)len;
-}
-
-static void keep(struct mpib_resume *r, uint32_t number)
-{
-	uint8_t frame[4096];
-
-	mpib_resume_keep(r, frame, frame_of(frame, number, number % 50 + 1));
-}
-
-/* Kept are the frames from first up to end. */
-static void assert_kept(const struct mpib_resume *r, uint32_t first,
-			uint32_t end)
-{
-	const uint8_t *frame;
-	uint8_t want[4096];
-	size_t pos = 0, n;
-
-	while ((frame = mpib_resume_next(r, &pos, &n))) {
-		assert_int_equal(n, frame_of(want, first, first % 50 + 1));
-		assert_memory_equal(frame, want, n);
-		first++;
-	}
-	assert_int_equal(first, end);
-}
-
-static void keeps_what_the_other_end_lacks_in_order(void **state)
-{
-	struct mpib_resume r = { 0 };
-
-	mpib_resume_begin(&r, 7);
-	for (uint32_t i = 0; i < 1000; i++) {
-		keep(&r, i);
-		if (i % 7 == 0)
-			assert_true(mpib_resume_acked(&r, i / 2));
-	}
-	assert_kept(&r, 497, 1000);
-	assert_false(mpib_resume_acked(&r, 496));
-	assert_false(mpib_resume_acked(&r, 1001));
-	assert_true(mpib_resume_acked(&r, 1000));
-	assert_kept(&r, 1000, 1000);
-	mpib_resume_end(&r);
-}
-
-static void a_session_that_nobody_acknowledges_ends(void **state)
-{
-	struct mpib_resume r = { 0 };
-	uint32_t i = 0;
-
-	mpib_resume_begin(&r, 7);
-	while (r.id) {
-		keep(&r, i++);
-		assert_true(i < 1u << 20);
-	}
-	assert_true(i > 10000);
-	assert_true(mpib_resume_acked(&r, 5));
-	mpib_resume_end(&r);
-}
 
 static void both_up(struct rig *rig, struct client **a, struct client **b)
 {
@@ -108,9 +45,25 @@ static void a_link_that_breaks_is_made_again_under_its_lanes(void **state)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
-/* Whatever is on its way when the links break. */
-/* How many connections were closed meanwhile. */
-static unsigned break_all_the_time(struct rig *rig)
+static struct mpib_peer *peer_of(const struct rig *rig, unsigned n)
+{
+	return TAILQ_FIRST(&rig->node[n].broker->peers);
+}
+
+/* As over a new link, on the one that stands: the peer has most of it. */
+static void list_again(const struct rig *rig, unsigned n)
+{
+	struct mpib_peer *p = peer_of(rig, n);
+
+	if (p->state != MPIB_PEER_UP)
+		return;
+	mpib_relink_end(p);
+	mpib_relink(p);
+}
+
+/* Break links, or list again on those that stand, while connections open and
+ * close. How many were closed meanwhile. */
+static unsigned break_all_the_time(struct rig *rig, bool cut)
 {
 	struct mpib_handle handle;
 	uint32_t id, state_of[CONNS], closed = 0;
@@ -131,8 +84,10 @@ static unsigned break_all_the_time(struct rig *rig)
 			0);
 		for (unsigned k = (unsigned)rand_r(&rig->seed) % 40; k > 0; k--)
 			rig_step(rig);
-		if (rand_r(&rig->seed) % 3 == 0)
+		if (cut && rand_r(&rig->seed) % 3 == 0)
 			rig_cut(rig, i & 1);
+		else if (!cut)
+			list_again(rig, i & 1);
 		/* Not one that is under way: the next would get its accept. */
 		if (i > 20 && rig_state(a, i - 10) == MPIB_CONN_READY) {
 			mpib_broker_drop(a->node->broker, &a->client, i - 10);
@@ -154,7 +109,7 @@ static unsigned break_all_the_time(struct rig *rig)
 	return closed;
 }
 
-static void breaks_at_any_moment_lose_and_double_nothing(void **state)
+static void any_number_of_times(void **state, bool cut)
 {
 	unsigned closed = 0;
 
@@ -165,10 +120,20 @@ static void breaks_at_any_moment_lose_and_double_nothing(void **state)
 		rig = *state;
 		rig->seed = seed;
 		rig->key.set = seed & 1;
-		closed += break_all_the_time(rig);
+		closed += break_all_the_time(rig, cut);
 		rig_teardown(state);
 	}
 	assert_true(closed > 100);
+}
+
+static void breaks_at_any_moment_lose_and_double_nothing(void **state)
+{
+	any_number_of_times(state, true);
+}
+
+static void what_is_said_twice_changes_nothing(void **state)
+{
+	any_number_of_times(state, false);
 }
 
 /* The kernel of a busy node tells of a peer's end later than the turns settle. */
@@ -192,7 +157,7 @@ static void a_proxy_that_is_gone_is_not_waited_for(void **state)
 	assert_int_equal(rig_error(a, 0), -ECONNRESET);
 }
 
-static void a_proxy_that_was_restarted_has_no_session(void **state)
+static void a_proxy_that_was_restarted_has_no_lanes(void **state)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -229,7 +194,7 @@ static bool is_up(const struct client *from)
 }
 
 /* The link is up for the caller, whose READY is lost with the process that it
- * came to. Nothing of the session is known to the process that took over. */
+ * came to. */
 static void lose_ready(struct rig *rig, const struct client *caller,
 		       const struct client *called)
 {
@@ -239,7 +204,7 @@ static void lose_ready(struct rig *rig, const struct client *caller,
 	mpib_hello_drop(TAILQ_FIRST(&called->node->broker->pending_peers));
 }
 
-static void a_session_that_the_next_process_never_heard_of_begins(void **state)
+static void lanes_of_a_link_that_the_peer_never_had_come_up(void **state)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -251,7 +216,7 @@ static void a_session_that_the_next_process_never_heard_of_begins(void **state)
 	assert_ready(a, b, 0);
 }
 
-/* The lower node's call has precedence, so node 1 hears of another session. */
+/* The lower node's call has precedence. */
 static void nor_does_it_matter_who_calls_then(void **state)
 {
 	struct client *a, *b, *c, *d;
@@ -296,7 +261,7 @@ static void without_a_word_for_long_enough_the_lanes_are_lost(void **state)
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
 	assert_non_null(
 		strstr(mpib_broker_why(&a->client, 0), "was not made again"));
-	/* It comes to itself, and hears that the session is over. */
+	/* It comes to itself, and hears that the lanes are gone. */
 	rig_pass(rig, 10 * MPIB_SEC);
 	assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
 	rig_connect(rig, a, 1, b, 1);
@@ -356,20 +321,18 @@ static void a_close_without_an_answer_takes_its_lane(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(keeps_what_the_other_end_lacks_in_order),
-	cmocka_unit_test(a_session_that_nobody_acknowledges_ends),
 	cmocka_unit_test_setup_teardown(
 		a_link_that_breaks_is_made_again_under_its_lanes, rig_setup,
 		rig_teardown),
 	cmocka_unit_test(breaks_at_any_moment_lose_and_double_nothing),
+	cmocka_unit_test(what_is_said_twice_changes_nothing),
 	cmocka_unit_test_setup_teardown(a_proxy_that_is_gone_is_not_waited_for,
 					rig_setup, rig_teardown),
+	cmocka_unit_test_setup_teardown(a_proxy_that_was_restarted_has_no_lanes,
+					rig_setup, rig_teardown),
 	cmocka_unit_test_setup_teardown(
-		a_proxy_that_was_restarted_has_no_session, rig_setup,
+		lanes_of_a_link_that_the_peer_never_had_come_up, rig_setup,
 		rig_teardown),
-	cmocka_unit_test_setup_teardown(
-		a_session_that_the_next_process_never_heard_of_begins,
-		rig_setup, rig_teardown),
 	cmocka_unit_test_setup_teardown(nor_does_it_matter_who_calls_then,
 					rig_setup, rig_teardown),
 	cmocka_unit_test_setup_teardown(

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A peer's messages about lanes: those that make one are lane_setup.c's. Each may
+ * come twice, or about a lane that has ended here. Control thread.
+ */
+#include <errno.h>
+
+#include "peer/internal.h"
+
+void peer_lane_tell_gone(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct mpib_peer_msg gone = {
+		.type = MPIB_PEER_LANE_CLOSE,
+		.to = m->from,
+		.from = m->to,
+		.error = -ECANCELED,
+		.why = "the other end has it no more",
+	};
+
+	mpib_peer_tell(p, &gone);
+}
+
+static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	const struct peer_lane *l = peer_lane_find(p, m->to);
+
+	if (l && l->state == PEER_LANE_ASKED)
+		return l->ours; /* its LANE_OPEN is answered again */
+	if (l && l->state == PEER_LANE_UP)
+		return l->their_id == m->from;
+	peer_lane_tell_gone(p, m);
+	return true;
+}
+
+static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct peer_lane *l = peer_lane_find(p, m->to);
+
+	if (!l || l->state == PEER_LANE_DEAD)
+		return true;
+	if (!l->ours || l->state != PEER_LANE_ASKED)
+		return false;
+	l->muted = true; /* the peer kept nothing of the lane */
+	peer_lane_kill(l, m->error, m->why);
+	return true;
+}
+
+static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	/* 0: the opener had not seen the LANE_ACCEPT. */
+	struct peer_lane *l = m->to ? peer_lane_find(p, m->to)
+				    : peer_lane_of_opener(p, m->from);
+
+	/* A lane that is asked for has a LANE_OPEN on its way behind it. */
+	if (!l || l->state != PEER_LANE_UP)
+		return true;
+	if (l->their_id != m->from)
+		return false;
+	l->muted = true;
+	if (m->error == -ECANCELED)
+		peer_lane_renew(l);
+	peer_lane_kill(l, -ECONNRESET, m->why);
+	return true;
+}
+
+static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	struct peer_lane *l = peer_lane_find(p, m->to);
+
+	/* Of another state the peer is told, or tells all again with its
+	 * LANE_ACCEPT. */
+	return !l || l->state != PEER_LANE_UP ||
+	       mpib_lane_receive(l->lane, &m->rail);
+}
+
+bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	switch (m->type) {
+	case MPIB_PEER_LANE_OPEN:
+		return peer_lane_on_open(p, m);
+	case MPIB_PEER_LANE_ACCEPT:
+		return peer_lane_on_accept(p, m);
+	case MPIB_PEER_LANE_REJECT:
+		return on_reject(p, m);
+	case MPIB_PEER_LANE_KEPT:
+		return on_kept(p, m);
+	case MPIB_PEER_LANE_RAIL:
+		return on_rail(p, m);
+	default:
+		return on_close(p, m);
+	}
+}
