@@ -30,6 +30,7 @@
 #define SIM_FAR_FROM 1795800000000
 #define SIM_WRAPS_FROM 1795890000000 /* sim_first.c */
 #define SIM_STARVED_FROM 1795899000000
+#define SIM_RELINK_FROM 1795900000000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -110,7 +111,6 @@ struct sim_plan {
 		starts; /* ns at most from the first rank's start to a rank's */
 	uint64_t told_late; /* ns at most from a device's death to its event */
 	unsigned calls; /* that a device to die answers yet, at most; 0: none */
-	unsigned old_nodes; /* a bit each: peers of the release before */
 	bool gpus; /* a line may have their memory */
 	bool nexts; /* who takes over may have other settings */
 	bool orders; /* operators play faults and kick clients, too */

@@ -202,6 +202,41 @@ static void draw_starved(struct sim_plan *p)
 		p->line[i].span = sim_draw_wide(&r, SIM_MS, 3 * SIM_S);
 }
 
+/* What seeds before SIM_RELINK_FROM do not have: peer links break where no rank may
+ * notice, most often soon after another fault, and also again while both ends list
+ * what they have. */
+static void draw_relinks(struct sim_plan *p)
+{
+	uint64_t at = 0, again;
+	struct sim_fault *f;
+	struct sim_rng r;
+	unsigned node, other, faults = p->faults;
+
+	sim_rng_seed(&r, p->seed, "relinks");
+	if (!sim_chance(&r, 2))
+		return;
+	for (unsigned n = 1 + (unsigned)sim_draw(&r, 4); n > 0; n--) {
+		at += sim_draw_wide(&r, 1, 200 * SIM_MS);
+		node = (unsigned)sim_draw(&r, p->nodes);
+		again = at;
+		if (faults && !sim_chance(&r, 4)) {
+			f = &p->fault[sim_draw(&r, faults)];
+			node = f->node;
+			again = f->at + sim_draw_wide(&r, 1, 10 * SIM_MS);
+		}
+		other = (node + 1 + (unsigned)sim_draw(&r, p->nodes - 1)) %
+			p->nodes;
+		for (unsigned i = 1 + (unsigned)sim_draw(&r, 4); i > 0; i--) {
+			f = sim_plan_fault(p, &r, SIM_FAULT_RESET, again);
+			if (!f)
+				return;
+			f->node = node;
+			f->other = other;
+			again += sim_draw_wide(&r, 1, 5 * SIM_MS);
+		}
+	}
+}
+
 /* What seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
@@ -226,4 +261,6 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_far(p);
 	if (p->seed >= SIM_STARVED_FROM)
 		draw_starved(p);
+	if (p->seed >= SIM_RELINK_FROM)
+		draw_relinks(p);
 }
