@@ -20,8 +20,8 @@ static inline bool mpib_cts_sane(const struct mpib_cts *c)
 }
 
 /* Copy the CTS of the slot. False: it is not there. */
-static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
-				   struct mpib_cts *cts)
+static inline bool mpib_cts_copy(const struct engine_conn *f, uint64_t slot,
+				 struct mpib_cts *cts)
 {
 	const struct mpib_cts *entry = f->tables.in;
 
@@ -33,6 +33,15 @@ static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 	/* What is checked is what is used: the compiler is not to read the
 	 * entry, which the peer can write, a second time instead. */
 	atomic_signal_fence(memory_order_seq_cst);
+	return true;
+}
+
+/* Copy the CTS of the slot and take the ack that it carries. */
+static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
+				   struct mpib_cts *cts)
+{
+	if (!mpib_cts_copy(f, slot, cts))
+		return false;
 	if (cts->ended > f->tx.acked)
 		f->tx.acked = cts->ended;
 	return true;

@@ -5,6 +5,7 @@
  * thread.
  */
 #include <mpib/wire.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "engine/conn/request.h"
@@ -137,6 +138,8 @@ bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
 	if (__atomic_load_n(&entry->seq, __ATOMIC_RELAXED) != number + 1)
 		return false;
 	*rec = *entry;
+	/* As in mpib_cts_copy(): only the copy is checked and used. */
+	atomic_signal_fence(memory_order_seq_cst);
 	return rec->seq == number + 1;
 }
 

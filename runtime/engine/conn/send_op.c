@@ -4,6 +4,7 @@
  * completion is in and, where the lane has end-to-end acks, until the receiver
  * has acknowledged the slot. Shard thread.
  */
+#include "engine/conn/clear.h"
 #include "engine/conn/post.h"
 #include "engine/conn/request.h"
 #include "engine/conn/sent.h"
@@ -192,9 +193,9 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 {
 	const struct mpib_e2e_ack *d =
 		(const void *)((const char *)f->tables.in + mpib_ack_at(f));
-	const struct mpib_cts *cts = f->tables.in;
 	struct mpib_sender *tx = &f->tx;
 	uint64_t acked = tx->acked;
+	struct mpib_cts cts;
 
 	/* Either rail's place is there, that of a rail which the lane lacks stays
 	 * 0. */
@@ -208,16 +209,11 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 	}
 	if (tx->cts_seen < tx->cts_next)
 		tx->cts_seen = tx->cts_next; /* mpib_sender_cts() took theirs */
-	for (;; tx->cts_seen++) {
-		const struct mpib_cts *c = &cts[mpib_entry_of(f, tx->cts_seen)];
-
-		/* Acquire: seq is placed last, see mpib_sender_cts(). */
-		if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) !=
-		    tx->cts_seen + 1)
-			return acked;
-		if (c->ended > acked)
-			acked = c->ended;
+	for (; mpib_cts_copy(f, tx->cts_seen, &cts); tx->cts_seen++) {
+		if (cts.ended > acked)
+			acked = cts.ended;
 	}
+	return acked;
 }
 
 /* False: the peer's ack cannot be right. */

@@ -4,7 +4,7 @@
  * it: for this the hot path stores nothing but the time at which each request
  * came. Shard thread, between two turns.
  */
-#include "engine/conn/conn.h"
+#include "engine/conn/clear.h"
 
 static enum mpib_last stuck_stalled(const struct engine_conn *f)
 {
@@ -111,21 +111,18 @@ static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 {
 	const struct mpib_sender *tx = &f->tx;
-	const struct mpib_cts *in = f->tables.in;
 
 	for (uint64_t s = tx->cts_next; s < tx->cts_next + f->slots; s++) {
-		const struct mpib_cts *c = &in[mpib_entry_of(f, s)];
 		uint64_t i = s - tx->cts_next;
 		bool taken = i < tx->group.n && tx->group.matched >> i & 1;
+		struct mpib_cts cts;
 		int32_t ahead;
 
-		/* Acquire: pairs with the peer's RDMA write of the CTS, whose
-		 * seq lands last; as in mpib_sender_cts(). */
-		if (__atomic_load_n(&c->seq, __ATOMIC_ACQUIRE) != s + 1)
+		if (!mpib_cts_copy(f, s, &cts))
 			break;
-		ahead = (int32_t)(c->msg - tx->msg);
+		ahead = (int32_t)(cts.msg - tx->msg);
 		taken |= ahead < 0 || (ahead == 0 && (tx->pos || tx->promised));
-		if (c->tag == tag && c->pos == 0 && !taken)
+		if (cts.tag == tag && cts.pos == 0 && !taken)
 			return (uint32_t)ahead;
 	}
 	return UINT32_MAX;
