@@ -205,9 +205,6 @@ static int init_resources(struct soft_ctx *ctx)
 	rc = soft_gone_watch(ctx);
 	if (rc < 0)
 		return rc;
-	rc = soft_mr_table_init(&ctx->mrs);
-	if (rc < 0)
-		return rc;
 	rc = soft_listen(ctx);
 	return rc < 0 ? rc : device_open_engine(ctx);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Protection domains and memory regions. A key is the index of a table entry
- * and the entry's generation, scrambled with a secret of the context. So keys
- * look random, the key of a region that is gone matches nothing, and an lkey is
- * never valid as an rkey.
+ * Protection domains and memory regions. Each region's two keys are random
+ * numbers of their own, so that no number of keys tells another one, and an
+ * lkey is not valid as an rkey. A region is found by either key in a hash table
+ * whose buckets are the lowest bits of the key.
  */
 #include "verbs/soft/mr.h"
 
@@ -17,10 +17,7 @@
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
 
-#define MR_IDX_BITS 20
-#define GEN_MASK 0xfffu
-#define MIX_A 0x9e3779b1u
-#define MIX_A_INV 0x0e8b2f51u /* MIX_A * MIX_A_INV == 1 mod 2^32 */
+#define BUCKETS_FIRST 256u
 
 #define ACCESS_KNOWN                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
@@ -30,100 +27,109 @@
 /* Defined by verbs, not supported here. */
 #define ACCESS_UNSUPPORTED (IBV_ACCESS_MW_BIND | IBV_ACCESS_ZERO_BASED)
 
-_Static_assert(SOFT_MAX_MR >> MR_IDX_BITS == 1, "an index fills its bits");
-
-static uint32_t mr_mix(uint32_t v, uint32_t secret)
-{
-	v = (v ^ secret) * MIX_A;
-	v ^= v >> 16;
-	return v * MIX_A ^ (secret << 7 | secret >> 25);
-}
-
-static uint32_t mr_unmix(uint32_t v, uint32_t secret)
-{
-	v = (v ^ (secret << 7 | secret >> 25)) * MIX_A_INV;
-	v ^= v >> 16;
-	return v * MIX_A_INV ^ secret;
-}
-
-int soft_mr_table_init(struct soft_mr_table *t)
-{
-	uint32_t secrets[2];
-
-	if (getrandom(secrets, sizeof(secrets), 0) != sizeof(secrets))
-		return -EIO;
-	t->lsecret = secrets[0];
-	t->rsecret = secrets[1];
-	return 0;
-}
-
 void soft_mr_table_free(struct soft_mr_table *t)
 {
-	free(t->slot);
-	free(t->gen);
+	free(t->bucket);
 }
 
-static int mr_table_grow(struct soft_mr_table *t)
+static uint32_t mr_key(const struct soft_mr *mr, enum soft_key kind)
 {
-	uint32_t size = t->size ? t->size * 2 : 256;
-	struct soft_mr **slot;
-	uint16_t *gen;
-
-	if (size > SOFT_MAX_MR)
-		return -ENOMEM;
-	slot = realloc(t->slot, size * sizeof(*slot));
-	if (!slot)
-		return -ENOMEM;
-	t->slot = slot;
-	gen = realloc(t->gen, size * sizeof(*gen));
-	if (!gen)
-		return -ENOMEM;
-	t->gen = gen;
-	for (uint32_t i = t->size; i < size; i++) {
-		slot[i] = NULL;
-		gen[i] = (uint16_t)(mr_mix(i, t->lsecret) & GEN_MASK);
-	}
-	t->hint = t->size;
-	t->size = size;
-	return 0;
+	return kind == SOFT_LKEY ? mr->ibv.lkey : mr->ibv.rkey;
 }
 
-static int mr_table_insert(struct soft_mr_table *t, struct soft_mr *mr)
+static struct soft_mr **bucket_of(const struct soft_mr_table *t,
+				  enum soft_key kind, uint32_t key)
 {
-	uint32_t i, tag;
-	int rc;
-
-	for (i = 0; i < t->size; i++)
-		if (!t->slot[(t->hint + i) % t->size])
-			break;
-	if (i == t->size) {
-		rc = mr_table_grow(t);
-		if (rc < 0)
-			return rc;
-		i = 0;
-	}
-	mr->idx = (t->hint + i) % t->size;
-	t->hint = mr->idx + 1;
-	t->slot[mr->idx] = mr;
-	mr->gen = ++t->gen[mr->idx] & GEN_MASK;
-	tag = mr->gen << MR_IDX_BITS | mr->idx;
-	mr->ibv.lkey = mr_mix(tag, t->lsecret);
-	mr->ibv.rkey = mr_mix(tag, t->rsecret);
-	mr->ibv.handle = mr->idx;
-	return 0;
+	return &t->bucket[(key & (t->size - 1)) * SOFT_KEYS + kind];
 }
 
-static struct soft_mr *table_find(struct soft_mr_table *t, uint32_t key,
-				  uint32_t secret)
+static struct soft_mr *table_find(const struct soft_mr_table *t,
+				  enum soft_key kind, uint32_t key)
 {
-	uint32_t tag = mr_unmix(key, secret);
-	uint32_t idx = tag & (SOFT_MAX_MR - 1);
 	struct soft_mr *mr;
 
-	if (idx >= t->size)
+	if (!t->size)
 		return NULL;
-	mr = t->slot[idx];
-	return mr && mr->gen == tag >> MR_IDX_BITS ? mr : NULL;
+	mr = *bucket_of(t, kind, key);
+	while (mr && mr_key(mr, kind) != key)
+		mr = mr->next[kind];
+	return mr;
+}
+
+static void mr_link(struct soft_mr_table *t, struct soft_mr *mr)
+{
+	for (unsigned kind = 0; kind < SOFT_KEYS; kind++) {
+		struct soft_mr **at = bucket_of(t, kind, mr_key(mr, kind));
+
+		mr->next[kind] = *at;
+		*at = mr;
+	}
+}
+
+static void mr_unlink(struct soft_mr_table *t, const struct soft_mr *mr)
+{
+	for (unsigned kind = 0; kind < SOFT_KEYS; kind++) {
+		struct soft_mr **at = bucket_of(t, kind, mr_key(mr, kind));
+
+		while (*at != mr)
+			at = &(*at)->next[kind];
+		*at = mr->next[kind];
+	}
+}
+
+/* Have a bucket for every other region at least, so that lists stay short. */
+static int mr_table_grow(struct soft_mr_table *t)
+{
+	struct soft_mr_table grown = {
+		.size = t->size ? t->size * 2 : BUCKETS_FIRST,
+	};
+
+	grown.bucket = calloc((size_t)grown.size * SOFT_KEYS,
+			      sizeof(struct soft_mr *));
+	if (!grown.bucket)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < t->size; i++) {
+		struct soft_mr *mr = t->bucket[i * SOFT_KEYS + SOFT_LKEY];
+
+		/* mr_link() changes next of both kinds; this list is by lkey,
+		 * and the one by rkey is not read any more. */
+		for (struct soft_mr *next; mr; mr = next) {
+			next = mr->next[SOFT_LKEY];
+			mr_link(&grown, mr);
+		}
+	}
+	free(t->bucket);
+	*t = grown;
+	return 0;
+}
+
+/* Draw a key that no region has. 0 is none: the engine reads it as no key. */
+static int draw_key(const struct soft_mr_table *t, enum soft_key kind,
+		    uint32_t *key)
+{
+	do {
+		if (getrandom(key, sizeof(*key), 0) != sizeof(*key))
+			return -EIO;
+	} while (*key == 0 || table_find(t, kind, *key));
+	return 0;
+}
+
+static int mr_table_insert(struct soft_ctx *ctx, struct soft_mr *mr)
+{
+	struct soft_mr_table *t = &ctx->mrs;
+	int rc = 0;
+
+	if (ctx->nmrs >= SOFT_MAX_MR)
+		return -ENOMEM;
+	if (ctx->nmrs >= 2 * t->size)
+		rc = mr_table_grow(t);
+	if (rc == 0)
+		rc = draw_key(t, SOFT_LKEY, &mr->ibv.lkey);
+	if (rc == 0)
+		rc = draw_key(t, SOFT_RKEY, &mr->ibv.rkey);
+	if (rc == 0)
+		mr_link(t, mr);
+	return rc;
 }
 
 static uint8_t *mr_at(struct soft_mr *mr, struct soft_pd *pd, uint64_t addr,
@@ -136,13 +142,13 @@ static uint8_t *mr_at(struct soft_mr *mr, struct soft_pd *pd, uint64_t addr,
 	/* An address below iova has wrapped to a large offset. */
 	if (off > mr->ibv.length || len > mr->ibv.length - off)
 		return NULL;
-	return mr->host + off;
+	return (uint8_t *)mr->ibv.addr + off;
 }
 
 uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
 			uint64_t addr, uint64_t len, int access)
 {
-	struct soft_mr *mr = table_find(&ctx->mrs, rkey, ctx->mrs.rsecret);
+	struct soft_mr *mr = table_find(&ctx->mrs, SOFT_RKEY, rkey);
 
 	return mr ? mr_at(mr, pd, addr, len, access) : NULL;
 }
@@ -151,7 +157,7 @@ static uint8_t *sge_at(struct soft_pd *pd, const struct ibv_sge *sge,
 		       int access)
 {
 	struct soft_mr_table *t = &to_ctx(pd->ibv.context)->mrs;
-	struct soft_mr *mr = table_find(t, sge->lkey, t->lsecret);
+	struct soft_mr *mr = table_find(t, SOFT_LKEY, sge->lkey);
 
 	return mr ? mr_at(mr, pd, sge->addr, sge->length, access) : NULL;
 }
@@ -275,7 +281,7 @@ static int mr_create(struct ibv_pd *p, struct soft_mr proto,
 	mr->ibv.context = p->context;
 	mr->ibv.pd = p;
 	soft_lock(ctx);
-	rc = mr_table_insert(&ctx->mrs, mr);
+	rc = mr_table_insert(ctx, mr);
 	if (!rc) {
 		to_pd(p)->refs++;
 		ctx->nmrs++;
@@ -306,7 +312,6 @@ int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 	struct soft_mr proto = {
 		.ibv = { .addr = addr, .length = len },
 		.iova = iova,
-		.host = addr,
 		.access = access,
 	};
 	int rc = check_access(access, iova, len);
@@ -323,6 +328,7 @@ int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	uint64_t skip = offset & (page - 1);
 	struct soft_mr proto = { .iova = iova, .access = access };
 	off_t end = lseek(fd, 0, SEEK_END);
+	void *map;
 	int prot = PROT_READ;
 	int rc = check_access(access, iova, len);
 
@@ -337,18 +343,17 @@ int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		return -EINVAL;
 	if (access & IBV_ACCESS_LOCAL_WRITE)
 		prot |= PROT_WRITE;
-	proto.map_len = len + skip;
-	proto.map = mmap(NULL, proto.map_len, prot, MAP_SHARED, fd,
-			 (off_t)(offset - skip));
+	map = mmap(NULL, len + skip, prot, MAP_SHARED, fd,
+		   (off_t)(offset - skip));
 	/* Device memory often has no mapping for the CPU. */
-	if (proto.map == MAP_FAILED)
+	if (map == MAP_FAILED)
 		return errno == EBADF || errno == ENOMEM ? -errno : -EOPNOTSUPP;
-	proto.host = (uint8_t *)proto.map + skip;
-	proto.ibv.addr = proto.host;
+	proto.map = map;
+	proto.ibv.addr = proto.map + skip;
 	proto.ibv.length = len;
 	rc = mr_create(pd, proto, out);
 	if (rc < 0)
-		munmap(proto.map, proto.map_len);
+		munmap(map, len + skip);
 	return rc;
 }
 
@@ -360,12 +365,13 @@ int soft_dereg_mr(struct ibv_mr *m)
 	/* With the lock held no turn is under way, and no earlier turn has left
 	 * an operation in the kernel: so nothing touches the region. */
 	soft_lock(ctx);
-	ctx->mrs.slot[mr->idx] = NULL;
+	mr_unlink(&ctx->mrs, mr);
 	to_pd(m->pd)->refs--;
 	ctx->nmrs--;
 	soft_unlock(ctx);
 	if (mr->map)
-		munmap(mr->map, mr->map_len);
+		munmap(mr->map,
+		       (size_t)((uint8_t *)m->addr + m->length - mr->map));
 	free(mr);
 	return 0;
 }

@@ -22,21 +22,23 @@ struct soft_pd {
 	int64_t credit; /* bytes; above 0: it moves little */
 };
 
+enum soft_key {
+	SOFT_LKEY,
+	SOFT_RKEY,
+	SOFT_KEYS
+};
+
 struct soft_mr {
 	struct ibv_mr ibv;
 	uint64_t iova;
-	uint8_t *host;
+	struct soft_mr *next[SOFT_KEYS]; /* in the bucket of that key */
+	uint8_t *map; /* mmap() of a dma-buf's fd; else NULL */
 	int access;
-	uint32_t idx, gen;
-	void *map; /* mmap() of a dma-buf's fd; else NULL */
-	size_t map_len;
 };
 
 struct soft_mr_table {
-	struct soft_mr **slot;
-	uint16_t *gen;
-	uint32_t size, hint;
-	uint32_t lsecret, rsecret;
+	struct soft_mr **bucket; /* a pair for each, by enum soft_key */
+	uint32_t size; /* a power of two; 0: no region yet */
 };
 
 static inline struct soft_pd *to_pd(struct ibv_pd *p)
@@ -44,7 +46,6 @@ static inline struct soft_pd *to_pd(struct ibv_pd *p)
 	return (struct soft_pd *)p;
 }
 
-int soft_mr_table_init(struct soft_mr_table *t);
 void soft_mr_table_free(struct soft_mr_table *t);
 int soft_alloc_pd(struct ibv_context *c, struct ibv_pd **out);
 int soft_dealloc_pd(struct ibv_pd *pd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What QPs of the software HCA take of memory. */
+/* What QPs of the software HCA take of memory, and the keys of its regions. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -8,6 +8,7 @@
 
 #define QPS 64
 #define DEPTH 8192
+#define KEYS 4096u
 
 static size_t resident(void)
 {
@@ -58,7 +59,51 @@ static void a_qp_takes_memory_only_for_what_was_posted(void **state)
 	assert_int_equal(v->close(ctx), 0);
 }
 
+/* Whether keys that are so far apart have this digit in common more often than
+ * chance has it: 1/16 of KEYS, give or take a hundred. */
+static bool share_a_digit(const uint32_t *key, unsigned apart, unsigned digit)
+{
+	unsigned same = 0;
+
+	for (unsigned i = apart; i < KEYS; i++)
+		same += ((key[i] ^ key[i - apart]) >> 4 * digit & 15) == 0;
+	return same > (KEYS - apart) / 16 + KEYS / 10;
+}
+
+static void keys_tell_nothing_of_other_keys(void **state)
+{
+	const struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
+					     .name = "127.21.3.2",
+					     .port = 1 };
+	const struct mpib_verbs *v = &mpib_verbs_soft;
+	static uint32_t key[2 * KEYS];
+	struct ibv_context *ctx;
+	struct ibv_pd *pd;
+	struct ibv_mr *mr;
+	char byte;
+
+	assert_int_equal(v->open(&spec, &ctx), 0);
+	assert_int_equal(v->alloc_pd(ctx, &pd), 0);
+	for (unsigned i = 0; i < KEYS; i++) {
+		assert_int_equal(v->reg_mr(pd, &byte, 1, (uintptr_t)&byte,
+					   IBV_ACCESS_LOCAL_WRITE, &mr),
+				 0);
+		key[i] = mr->rkey;
+		key[KEYS + i] = mr->lkey;
+		assert_int_equal(v->dereg_mr(mr), 0);
+	}
+	for (unsigned apart = 1; apart <= KEYS / 4; apart++) {
+		for (unsigned digit = 0; digit < 8; digit++) {
+			assert_false(share_a_digit(key, apart, digit));
+			assert_false(share_a_digit(key + KEYS, apart, digit));
+		}
+	}
+	assert_int_equal(v->dealloc_pd(pd), 0);
+	assert_int_equal(v->close(ctx), 0);
+}
+
 const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(keys_tell_nothing_of_other_keys),
 	cmocka_unit_test(a_qp_takes_memory_only_for_what_was_posted),
 	{ 0 },
 };
