@@ -190,6 +190,12 @@ void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
 	make_lane(more, MPIB_IMM_V2);
 }
 
+void pair_more_lane(const struct pair *p, struct pair *more)
+{
+	*more = *p;
+	make_lane(more, MPIB_IMM_V2);
+}
+
 /* Unmap the node's memory; its engine may be closed already. */
 static void unmap(struct pair_node *n)
 {
@@ -246,9 +252,11 @@ static void wrap_soon(struct engine_conn *f)
 	tx->msg = UINT32_MAX;
 }
 
-static void make_end(struct pair_node *n, uint32_t index, bool sender,
-		     uint32_t slots, struct pair_end *e)
+void pair_make_end(struct pair *p, unsigned node, uint32_t index, bool sender,
+		   uint32_t slots, struct pair_end *e)
 {
+	struct pair_node *n = &p->node[node];
+
 	memset(e, 0, sizeof(*e));
 	assert_int_equal(engine_conn_create(n->engine_client, index, sender,
 					    slots, n->lane, &e->conn),
@@ -269,8 +277,8 @@ void pair_connect_of(struct pair *p, uint32_t index, unsigned from,
 {
 	struct engine_conn_info a, b;
 
-	make_end(&p->node[from], index, true, slots, tx);
-	make_end(&p->node[!from], index, false, slots, rx);
+	pair_make_end(p, from, index, true, slots, tx);
+	pair_make_end(p, !from, index, false, slots, rx);
 	engine_conn_local(tx->conn, &a);
 	engine_conn_local(rx->conn, &b);
 	engine_conn_start(rx->conn, &a);

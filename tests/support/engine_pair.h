@@ -80,6 +80,9 @@ static inline void pair_join(struct pair *p, struct pair *more, uid_t uid)
 	pair_join_on(p, more, uid, 0, 0);
 }
 void pair_leave(struct pair *more);
+/* Add a lane to those of p's tenant between the nodes: `more` is then used like p,
+ * and has the same clients. */
+void pair_more_lane(const struct pair *p, struct pair *more);
 /* pair_open() with sup_bw as SUP's share, and a connection from node 0 to node
  * 1. */
 void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
@@ -99,6 +102,9 @@ static inline void pair_set_flag(void *arg, int status)
 	*(bool *)arg = true;
 }
 
+/* Create one end of the connection `index` at a node, which is not started. */
+void pair_make_end(struct pair *p, unsigned node, uint32_t index, bool sender,
+		   uint32_t slots, struct pair_end *e);
 /* Create the connection `index` from node `from` to the other node, with tables
  * of so many entries. */
 void pair_connect_of(struct pair *p, uint32_t index, unsigned from,

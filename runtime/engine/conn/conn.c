@@ -163,7 +163,7 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	f->is_sender = sender;
 	f->slots = slots;
 	size_tables(f);
-	rc = mpib_tables_get(client->tenant, &f->tables);
+	rc = mpib_tables_get(client->tenant, lane->rails, &f->tables);
 	if (rc < 0)
 		goto err_free;
 	f->id = id;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Tenants: a protection domain and a shared receive queue per rail (srq.c), and
- * registered slabs for the tables of the tenant's connections. The control
- * thread makes and frees them.
+ * the registered tables of the tenant's connections, which lie in slabs. The
+ * control thread makes and frees them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,10 +19,10 @@
 struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;
 	uint64_t free; /* bit per pair of tables */
-	uint64_t used; /* of those: written to since they were mapped */
 	size_t each; /* bytes of a pair */
 	char *mem;
-	struct ibv_mr *mr[MPIB_RAILS];
+	/* Regions of pairs that are in use. */
+	struct ibv_mr *mr[MPIB_TABLES_PER_SLAB][MPIB_RAILS];
 };
 
 static size_t slab_bytes(const struct mpib_slab *slab)
@@ -30,20 +30,9 @@ static size_t slab_bytes(const struct mpib_slab *slab)
 	return slab->each * MPIB_TABLES_PER_SLAB;
 }
 
-static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
-{
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		if (slab->mr[r])
-			t->shard->rail[r].verbs->dereg_mr(slab->mr[r]);
-	}
-	munmap(slab->mem, slab_bytes(slab));
-	free(slab);
-}
-
-static int new_slab(struct mpib_tenant *t, size_t each)
+static int new_slab(struct mpib_tenant *t, size_t each, struct mpib_slab **made)
 {
 	struct mpib_slab *slab = calloc(1, sizeof(*slab));
-	int rc;
 
 	if (!slab)
 		return -ENOMEM;
@@ -57,26 +46,9 @@ static int new_slab(struct mpib_tenant *t, size_t each)
 	}
 	mpib_numa_prefer(slab->mem, slab_bytes(slab),
 			 mpib_shard_node(t->shard));
-	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
-		if (t->shard->rail[r].dead)
-			continue;
-		/* No relaxed ordering: the seq of a CTS must land after the
-		 * rest of the CTS. */
-		rc = t->shard->rail[r].verbs->reg_mr(
-			t->pd[r], slab->mem, slab_bytes(slab),
-			(uint64_t)(uintptr_t)slab->mem,
-			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
-			&slab->mr[r]);
-		rc = mpib_rail_made(t->shard, r, "ibv_reg_mr", rc);
-		if (rc < 0)
-			goto err_slab;
-	}
 	LIST_INSERT_HEAD(&t->slabs, slab, link);
+	*made = slab;
 	return 0;
-
-err_slab:
-	free_slab(t, slab);
-	return rc;
 }
 
 static struct mpib_slab *slab_with_room(struct mpib_tenant *t, size_t each)
@@ -91,40 +63,83 @@ static struct mpib_slab *slab_with_room(struct mpib_tenant *t, size_t each)
 	return NULL;
 }
 
-int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables)
+static void tables_deregister(struct mpib_tenant *t, struct mpib_slab *slab,
+			      unsigned index)
+{
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		struct ibv_mr **mr = &slab->mr[index][r];
+
+		if (*mr)
+			t->shard->rail[r].verbs->dereg_mr(*mr);
+		*mr = NULL;
+	}
+}
+
+/* Register the pair as a region of its own: the peer gets its key, and with the
+ * key of a larger region could write into tables of other peers' connections. */
+static int tables_register(struct mpib_tenant *t, unsigned rails,
+			   struct mpib_tables *tables, size_t bytes)
+{
+	for (unsigned r = 0; r < rails; r++) {
+		struct ibv_mr **mr = &tables->slab->mr[tables->index][r];
+		int rc;
+
+		if (t->shard->rail[r].dead)
+			continue;
+		/* No relaxed ordering: the seq of a CTS must land after the
+		 * rest of the CTS. */
+		rc = t->shard->rail[r].verbs->reg_mr(
+			t->pd[r], tables->in, bytes,
+			(uint64_t)(uintptr_t)tables->in,
+			IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE, mr);
+		rc = mpib_rail_made(t->shard, r, "ibv_reg_mr", rc);
+		if (rc < 0)
+			return rc;
+		tables->lkey[r] = *mr ? (*mr)->lkey : 0;
+		tables->rkey[r] = *mr ? (*mr)->rkey : 0;
+	}
+	return 0;
+}
+
+int mpib_tables_get(struct mpib_tenant *t, unsigned rails,
+		    struct mpib_tables *tables)
 {
 	size_t each = (size_t)tables->in_bytes + tables->out_bytes;
 	struct mpib_slab *slab = slab_with_room(t, each);
-	unsigned i;
 	int rc;
 
 	if (!slab) {
-		rc = new_slab(t, each);
+		rc = new_slab(t, each, &slab);
 		if (rc < 0)
 			return rc;
-		slab = slab_with_room(t, each);
 	}
-	i = (unsigned)__builtin_ctzll(slab->free);
-	slab->free &= ~(1ull << i);
 	tables->slab = slab;
-	tables->index = i;
-	tables->in = slab->mem + i * each;
+	tables->index = (unsigned)__builtin_ctzll(slab->free);
+	tables->in = slab->mem + tables->index * each;
 	tables->out = (char *)tables->in + tables->in_bytes;
-	/* New memory is zero already. */
-	if (slab->used & 1ull << i)
-		mpib_zero_words(tables->in, each);
-	slab->used |= 1ull << i;
-	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
-		tables->lkey[r] = slab->mr[r] ? slab->mr[r]->lkey : 0;
-		tables->rkey[r] = slab->mr[r] ? slab->mr[r]->rkey : 0;
+	mpib_zero_words(tables->in, each);
+	rc = tables_register(t, rails, tables, each);
+	if (rc < 0) {
+		tables_deregister(t, slab, tables->index);
+		return rc;
 	}
+	slab->free &= ~(1ull << tables->index);
 	return 0;
 }
 
 void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables)
 {
-	(void)t;
+	tables_deregister(t, tables->slab, tables->index);
 	tables->slab->free |= 1ull << tables->index;
+}
+
+/* Connections that are still there are freed with the engine. */
+static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
+{
+	for (unsigned i = 0; i < MPIB_TABLES_PER_SLAB; i++)
+		tables_deregister(t, slab, i);
+	munmap(slab->mem, slab_bytes(slab));
+	free(slab);
 }
 
 static void free_tenant(struct mpib_tenant *t)

@@ -13,10 +13,10 @@
 
 #define MPIB_TABLES_PER_SLAB 64
 
-struct mpib_slab; /* registered memory for the tables of 64 connections */
+struct mpib_slab; /* memory for the tables of 64 connections */
 
 /* A connection has two tables: the peer writes one by RDMA, and our own RDMA
- * writes read the other. */
+ * writes read the other. They are a region of their own on each rail. */
 struct mpib_tables {
 	struct mpib_slab *slab;
 	unsigned index;
@@ -96,7 +96,9 @@ void mpib_tenant_hold(struct mpib_tenant *t);
 /* Have the device raise SRQ_LIMIT_REACHED when fewer than half of srq_low
  * receives are left, which means that the shard did not refill in time. */
 void mpib_srq_arm(struct mpib_tenant *t, unsigned rail);
-int mpib_tables_get(struct mpib_tenant *t, struct mpib_tables *tables);
+/* Of a connection on a lane of so many rails. */
+int mpib_tables_get(struct mpib_tenant *t, unsigned rails,
+		    struct mpib_tables *tables);
 void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables);
 void mpib_tenants_free(struct mpib_engine *e);
 
