@@ -52,14 +52,13 @@ static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 		mpib_timer_arm(b->loop, &l->match, 0, accept_on_match, l);
 }
 
-static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
-			struct mpib_listener_entry **listener,
-			struct peer_lane **lane, const char **why)
+int mpib_accept_proof(const struct mpib_broker *b,
+		      const struct mpib_peer_msg *m, uint32_t uid,
+		      struct mpib_listener_entry **listener, const char **why)
 {
 	struct mpib_listener_entry *l;
 
-	HASH_FIND(hh, p->broker->listeners, &m->listen_id, sizeof(m->listen_id),
-		  l);
+	HASH_FIND(hh, b->listeners, &m->listen_id, sizeof(m->listen_id), l);
 	*why = "nobody listens there any more";
 	if (!l)
 		return -ECONNREFUSED;
@@ -67,8 +66,21 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (l->nonce != m->nonce)
 		return -ECONNREFUSED;
 	*why = "the listener belongs to another user";
-	if (l->client->uid != m->uid)
+	if (l->client->uid != uid)
 		return -EACCES;
+	*listener = l;
+	return 0;
+}
+
+static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
+			struct mpib_listener_entry **listener,
+			struct peer_lane **lane, const char **why)
+{
+	struct mpib_listener_entry *l;
+	int rc = mpib_accept_proof(p->broker, m, m->uid, &l, why);
+
+	if (rc < 0)
+		return rc;
 	*lane = peer_lane_find(p, m->lane);
 	*why = "the lane is gone";
 	if (!*lane || (*lane)->state != PEER_LANE_UP)

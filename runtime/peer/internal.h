@@ -99,6 +99,8 @@ struct peer_lane {
 	bool ours; /* opened by this node */
 	struct mpib_lane_key key; /* from the opener's point of view */
 	uint32_t id, their_id; /* the peer's id, 0: not known yet */
+	uint32_t listen_id; /* of the LANE_OPEN, if ours */
+	uint64_t nonce;
 	bool muted; /* not a word of it: the peer was told, or forgot it */
 	/* On the present link: it was listed (relink.c), and LANE_ACCEPT sent. */
 	bool listed, accept_sent;
@@ -309,10 +311,12 @@ struct peer_lane *peer_lane_of_opener(struct mpib_peer *p, uint32_t from);
 struct peer_lane *peer_lane_new(struct mpib_peer *p,
 				const struct mpib_lane_key *key, bool ours,
 				uint32_t id);
-/* Whether the user may have one more lane to the peer. 0, or -EDQUOT and why. */
-int peer_lane_quota(const struct mpib_peer *p, uid_t uid, char *why,
+/* Whether one more lane to the peer may be made: ours, that the user opens, or one
+ * that the peer opens for a listener of the user. 0, or -EDQUOT and why. */
+int peer_lane_quota(const struct mpib_peer *p, uid_t uid, bool ours, char *why,
 		    size_t why_len);
-/* Close the lane if nothing uses it for MPIB_LANE_IDLE_NS. */
+/* Close the lane if nothing uses it for MPIB_LANE_IDLE_NS. The end that accepted
+ * it waits twice as long, so that a sound opener closes it first. */
 void peer_lane_watch_idle(struct peer_lane *l);
 /* The shard that this node's end of the lane is on. */
 unsigned peer_lane_shard(const struct peer_lane *l);
@@ -378,6 +382,11 @@ void peer_conn_recall(struct peer_conn *c);
 void peer_conn_held(struct peer_conn *c);
 
 /* accept.c */
+/* Find the listener of the user by the id and nonce in the message: only who has
+ * its handle knows both. 0, or -errno and why. */
+int mpib_accept_proof(const struct mpib_broker *b,
+		      const struct mpib_peer_msg *m, uint32_t uid,
+		      struct mpib_listener_entry **listener, const char **why);
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Have w, whose lane and listener are set, wait for an accept. */
 void mpib_accept_wait(struct mpib_pending_connect *w);

@@ -32,6 +32,32 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
+/* The peer refused the listener by which the lane was asked for. Connections to
+ * other listeners leave the lane, to ask by their own. */
+static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
+{
+	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);
+	struct peer_conn *c, *next;
+
+	l->uses++;
+	for (c = TAILQ_FIRST(&l->waiting); c; c = next) {
+		next = TAILQ_NEXT(c, entry);
+		if (c->handle.listen_id == l->listen_id &&
+		    c->handle.nonce == l->nonce)
+			continue;
+		TAILQ_REMOVE(&l->waiting, c, entry);
+		TAILQ_INSERT_TAIL(&others, c, entry);
+		c->state = PEER_CONN_NEW;
+		peer_lane_leave(c);
+	}
+	peer_lane_kill(l, m->error, m->why);
+	peer_lane_put(l);
+	while ((c = TAILQ_FIRST(&others))) {
+		TAILQ_REMOVE(&others, c, entry);
+		peer_conn_linked(c);
+	}
+}
+
 static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
@@ -41,7 +67,10 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (!l->ours || l->state != PEER_LANE_ASKED)
 		return false;
 	l->muted = true; /* the peer kept nothing of the lane */
-	peer_lane_kill(l, m->error, m->why);
+	if (m->error == -ECONNREFUSED || m->error == -EACCES)
+		ask_by_others(l, m);
+	else
+		peer_lane_kill(l, m->error, m->why);
 	return true;
 }
 

@@ -18,6 +18,8 @@ void peer_lane_ask(struct peer_lane *l)
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_LANE_OPEN,
 		.from = l->id,
+		.listen_id = l->listen_id,
+		.nonce = l->nonce,
 		.key = l->key,
 	};
 
@@ -25,7 +27,8 @@ void peer_lane_ask(struct peer_lane *l)
 	peer_lane_tell(l, &m);
 }
 
-static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
+static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant,
+		     const struct mpib_handle *handle)
 {
 	uint8_t version = l->key.serial ? MPIB_IMM_V1 : MPIB_IMM_V2;
 	int rc = mpib_lane_create(tenant, version, mpib_peer_path(l->peer),
@@ -37,6 +40,8 @@ static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant)
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);
+	l->listen_id = handle->listen_id;
+	l->nonce = handle->nonce;
 	peer_lane_ask(l);
 	return 0;
 }
@@ -58,11 +63,11 @@ int peer_lane_get(struct peer_conn *c, char *why, size_t why_len)
 		peer_lane_join(l, c);
 		return 0;
 	}
-	rc = peer_lane_quota(c->peer, key.uid, why, why_len);
+	rc = peer_lane_quota(c->peer, key.uid, true, why, why_len);
 	if (rc < 0)
 		return rc;
 	l = peer_lane_new(c->peer, &key, true, mpib_broker_new_id(c->broker));
-	rc = l ? setup_ask(l, c->client->tenant) : -ENOMEM;
+	rc = l ? setup_ask(l, c->client->tenant, &c->handle) : -ENOMEM;
 	if (rc < 0)
 		snprintf(why, why_len, "%s",
 			 mpib_engine_last_error(c->broker->engine, rc));
@@ -130,24 +135,15 @@ static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 	peer_lane_put(mine);
 }
 
-static bool somebody_listens(const struct mpib_broker *b, uint32_t uid,
-			     unsigned shard)
-{
-	const struct mpib_listener_entry *l;
-
-	for (l = b->listeners; l; l = l->hh.next) {
-		if (l->client->uid == uid && l->client->shard == shard)
-			return true;
-	}
-	return false;
-}
-
 /* Whether the lane that LANE_OPEN asks for may be made. mine is this node's own
  * opening that it would replace, or NULL. */
 static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_lane *mine, char *why, size_t why_len)
 {
 	struct mpib_broker *b = p->broker;
+	struct mpib_listener_entry *listener;
+	const char *refused;
+	int rc;
 
 	if (m->key.to_shard >= mpib_engine_shards(b->engine)) {
 		snprintf(why, why_len,
@@ -167,10 +163,14 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		return 0;
 	/* Else a peer could make this proxy build lanes that no client here
 	 * wants. */
-	if (!somebody_listens(b, m->key.uid, m->key.to_shard)) {
-		snprintf(why, why_len, "nobody of uid %u listens there",
-			 m->key.uid);
-		return -ECONNREFUSED;
+	rc = mpib_accept_proof(b, m, m->key.uid, &listener, &refused);
+	if (rc < 0) {
+		snprintf(why, why_len, "%s", refused);
+		return rc;
+	}
+	if (listener->client->shard != m->key.to_shard) {
+		snprintf(why, why_len, "the lane leads to somebody else");
+		return -EACCES;
 	}
 	if (p->lane_count >= mpib_places_for(MPIB_LANES_MAX, m->key.uid)) {
 		snprintf(why, why_len,
@@ -179,7 +179,7 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 			 p->lane_count);
 		return -ENOSPC;
 	}
-	return peer_lane_quota(p, m->key.uid, why, why_len);
+	return peer_lane_quota(p, m->key.uid, false, why, why_len);
 }
 
 /* The ends disagree about the path, which each derives from its own islands, or

@@ -87,27 +87,42 @@ struct peer_lane *peer_lane_new(struct mpib_peer *p,
 	return l;
 }
 
-int peer_lane_quota(const struct mpib_peer *p, uid_t uid, char *why,
+/* Lanes that the user, or the peers for it, opened: to one peer, and to all. */
+static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
+			uint64_t *here, uint64_t *all)
+{
+	const struct peer_lane *l;
+
+	*here = *all = 0;
+	for (l = p->broker->lanes; l; l = l->hh.next) {
+		bool counts = l->key.uid == uid && l->ours == ours;
+
+		*all += counts;
+		*here += counts && l->peer == p;
+	}
+}
+
+int peer_lane_quota(const struct mpib_peer *p, uid_t uid, bool ours, char *why,
 		    size_t why_len)
 {
-	uint64_t most = p->broker->lanes_of_one;
-	/* Counting walks all lanes, of all peers. */
-	uint64_t all = most ? mpib_broker_lanes(p->broker, uid) : 0;
-	const struct peer_lane *l;
-	unsigned here = 0;
+	uint64_t most = p->broker->lanes_of_one, here, all;
+	uint64_t of_peer = MPIB_LANES_OF_ONE_MAX;
 
-	TAILQ_FOREACH(l, &p->lanes, entry)
-	here += l->key.uid == uid;
+	count_lanes(p, uid, ours, &here, &all);
+	/* Of lanes that peers open a peer has a quarter at most. */
+	if (!ours && most && (most + 3) / 4 < of_peer)
+		of_peer = (most + 3) / 4;
 	if (most && all >= most)
 		snprintf(why, why_len,
-			 "uid %u has %" PRIu64 " lanes and quota.lanes = "
+			 "uid %u has %" PRIu64 " lanes%s and quota.lanes = "
 			 "%" PRIu64 " (close some, or raise it)",
-			 (unsigned)uid, all, most);
-	else if (here >= MPIB_LANES_OF_ONE_MAX)
+			 (unsigned)uid, all, ours ? "" : " of peers", most);
+	else if (here >= of_peer)
 		snprintf(why, why_len,
-			 "uid %u has %u lanes to one peer, a quarter of what "
+			 "uid %u has %" PRIu64 " lanes %s, a quarter of what "
 			 "is possible (close some)",
-			 (unsigned)uid, here);
+			 (unsigned)uid, here,
+			 ours ? "to one peer" : "that this peer opened");
 	else
 		return 0;
 	return -EDQUOT;
@@ -119,7 +134,7 @@ uint64_t mpib_broker_lanes(const struct mpib_broker *broker, uid_t uid)
 	uint64_t n = 0;
 
 	for (l = broker->lanes; l; l = l->hh.next)
-		n += l->key.uid == uid;
+		n += l->ours && l->key.uid == uid;
 	return n;
 }
 
@@ -135,12 +150,13 @@ static void on_idle_end(void *arg)
 		peer_lane_kill(l, -ECANCELED, "no connection used it");
 }
 
-/* Only the end that opened the lane closes it. */
 void peer_lane_watch_idle(struct peer_lane *l)
 {
-	if (l->ours && l->state == PEER_LANE_UP && l->uses == 0)
-		mpib_timer_arm(l->peer->broker->loop, &l->idle,
-			       MPIB_LANE_IDLE_NS, on_idle_end, l);
+	uint64_t ns = l->ours ? MPIB_LANE_IDLE_NS : 2 * MPIB_LANE_IDLE_NS;
+
+	if (l->state == PEER_LANE_UP && l->uses == 0)
+		mpib_timer_arm(l->peer->broker->loop, &l->idle, ns, on_idle_end,
+			       l);
 }
 
 void peer_lane_up(struct peer_lane *l)

@@ -14,7 +14,9 @@
  *                ends. Each end lists what it has, see below
  *   PING         -> PONG. Sent only while the link is up
  *   PONG
- *   LANE_OPEN    from, key, lane_info          -> LANE_ACCEPT | LANE_REJECT
+ *   LANE_OPEN    from, listener, nonce, key, lane_info
+ *                                              -> LANE_ACCEPT | LANE_REJECT.
+ *                The listener is one that a connection of this lane is for
  *   LANE_ACCEPT  to, from, lane_info. A rail that is away has no QPs, and the
  *                QP numbers sent for it count for nothing; the end that lost
  *                the rail then sends FENCE

@@ -24,6 +24,7 @@ static struct victim *victim;
 static int ready[2]; /* a pipe: the attacker has a lane */
 
 struct evil {
+	struct mpib_handle handle; /* of a listener of its own */
 	int link, door;
 	size_t got;
 	uint32_t lanes, theirs; /* opened; the proxy's id of the first */
@@ -58,6 +59,8 @@ static int open_lane(struct evil *e)
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_LANE_OPEN,
 		.from = n,
+		.listen_id = e->handle.listen_id,
+		.nonce = e->handle.nonce,
 		.key = { .uid = ATTACKER,
 			 .traffic_class = (uint8_t)n,
 			 .from_shard = (uint16_t)(n / 256 % 64) },
@@ -123,7 +126,7 @@ static int take(struct evil *e, int flags)
 	return 0;
 }
 
-static struct evil *call(bool door)
+static struct evil *call(const struct mpib_handle *handle, bool door)
 {
 	struct evil *e = calloc(1, sizeof(*e));
 	struct sockaddr_in own = at(own_address(), 0), there = own;
@@ -140,6 +143,7 @@ static struct evil *call(bool door)
 
 	if (!e)
 		return NULL;
+	e->handle = *handle;
 	there.sin_port = htons(OWN_PORT);
 	e->door = door ? socket(AF_INET, SOCK_STREAM, 0) : -1;
 	e->link = socket(AF_INET, SOCK_STREAM, 0);
@@ -163,7 +167,7 @@ static int hang_up(void *arg)
 	struct evil *e;
 
 	(void)arg;
-	if (!c || mpib_listen(c, &h, &l) < 0 || !(e = call(true)))
+	if (!c || mpib_listen(c, &h, &l) < 0 || !(e = call(&h, true)))
 		return 2;
 	while (e->fenced < 2) {
 		if (take(e, 0) < 0)
@@ -183,7 +187,7 @@ static int open_lanes(void *arg)
 	struct evil *e;
 
 	(void)arg;
-	if (!c || mpib_listen(c, &h, &l) < 0 || !(e = call(false)))
+	if (!c || mpib_listen(c, &h, &l) < 0 || !(e = call(&h, false)))
 		return 2;
 	while (!e->pressed) {
 		if (take(e, 0) < 0)

@@ -39,9 +39,11 @@ static struct greedy {
 	unsigned lanes;
 } greedy[USERS];
 
-/* All lanes that the user may have, and one more that is refused. Receives come
- * first, as they do where a user's processes connect. Returns the refusal. */
-static int take_all(struct greedy *g, uid_t uid)
+/* All lanes that the user may have, or that peers may open for it as they want them,
+ * and one more that is refused. Receives come first, as they do where a user's
+ * processes connect. Returns the refusal. */
+static int take_all_for(struct greedy *g, uid_t uid,
+			const struct mpib_lane_info *want)
 {
 	struct mpib_engine *e = pair.node[0].engine;
 	int rc = mpib_tenant_get(e, 0, uid, &g->tenant);
@@ -52,11 +54,16 @@ static int take_all(struct greedy *g, uid_t uid)
 		mpib_srq_joined(g->tenant);
 	while (rc == 0 && g->lanes < LANES_OF_ONE) {
 		rc = mpib_lane_create(g->tenant, MPIB_IMM_V2, MPIB_PATH_UNKNOWN,
-				      NULL, &g->lane[g->lanes]);
+				      want, &g->lane[g->lanes]);
 		g->lanes += rc == 0;
 	}
 	pair_turns(&pair, 4);
 	return rc;
+}
+
+static int take_all(struct greedy *g, uid_t uid)
+{
+	return take_all_for(g, uid, NULL);
 }
 
 static void give_all_back(struct greedy *g)
@@ -125,6 +132,19 @@ static void two_users_leave_half_of_the_places(void **state)
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 }
 
+static void lanes_that_peers_open_leave_places_for_the_users_own(void **state)
+{
+	struct mpib_lane_info want;
+
+	skip_under_tsan();
+	open_pair();
+	mpib_lane_local(pair.node[1].lane, &want);
+	assert_int_equal(take_all_for(&greedy[0], 1001, &want), -EDQUOT);
+	assert_served(1001);
+	give_all_back(&greedy[0]);
+	pair_turns(&pair, 4);
+}
+
 /* Whoever says quota.lanes has said how many QPs a user has. */
 static void who_is_given_lanes_has_their_places(void **state)
 {
@@ -143,6 +163,7 @@ static void who_is_given_lanes_has_their_places(void **state)
 
 const struct CMUnitTest test_list[] = {
 	pair_test(two_users_leave_half_of_the_places),
+	pair_test(lanes_that_peers_open_leave_places_for_the_users_own),
 	pair_test(who_is_given_lanes_has_their_places),
 	{ 0 },
 };

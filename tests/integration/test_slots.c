@@ -156,7 +156,7 @@ static void receives_beyond_the_tables_wait_in_the_ring(void **state)
 	pair.node[0].engine = NULL;
 }
 
-/* As with a peer of before protocol 12. */
+/* With tables of MPIB_SLOTS entries. */
 static void tables_of_before_hold_all_receives(void **state)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {

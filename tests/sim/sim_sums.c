@@ -67,16 +67,8 @@ void sim_sums_compare(const struct sim_bytes *all, uint64_t received)
 			 rx, received);
 }
 
-/* The peer's, which is being made, and for which ours makes way: both ends called
- * for it at the same time. */
-static bool replaces(const struct peer_lane *l)
-{
-	return !l->ours && l->state == PEER_LANE_ASKED &&
-	       peer_lane_find_shared(l->peer, &l->key, false) != l;
-}
-
-/* What a user has of q, but not what only ends: a lane that is dead, or of two one
- * that replaces the other; and the descriptors of who has not said HELLO. */
+/* What a user has of q, but not what only ends: a lane of its own that is dead; and the
+ * descriptors of who has not said HELLO. */
 static uint64_t held(const struct proxy_client *s, enum mpib_quota q)
 {
 	uint64_t used = mpib_quota_used(s->all, s->uid, q);
@@ -93,8 +85,8 @@ static uint64_t held(const struct proxy_client *s, enum mpib_quota q)
 	if (q != MPIB_QUOTA_LANES)
 		return used;
 	for (l = s->all->broker->lanes; l; l = l->hh.next)
-		used -= l->key.uid == s->uid &&
-			(l->state == PEER_LANE_DEAD || replaces(l));
+		used -= l->ours && l->key.uid == s->uid &&
+			l->state == PEER_LANE_DEAD;
 	return used;
 }
 

@@ -91,9 +91,10 @@ static bool ends_delivered(const struct mpib_engine_config *cfg,
 }
 
 /* A rail that is away gets its QPs later; their number is agreed upon now. */
-static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps)
+static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
+			  bool by_peer)
 {
-	int rc = mpib_tenant_may_have(l->tenant, r, qps);
+	int rc = mpib_tenant_may_have(l->tenant, r, qps, by_peer);
 
 	if (rc == 0 && !(l->away >> r & 1))
 		rc = mpib_lane_make_qps(l, r, qps);
@@ -143,8 +144,8 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	if (rc < 0)
 		goto err_lane;
 	for (unsigned r = 0; r < l->rails; r++) {
-		rc = lane_make_rail(l, r,
-				    want ? want->rail[r].qps : cfg->qps[r]);
+		rc = lane_make_rail(
+			l, r, want ? want->rail[r].qps : cfg->qps[r], want);
 		if (rc < 0)
 			goto err_lane;
 	}

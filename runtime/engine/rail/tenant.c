@@ -275,10 +275,11 @@ uint32_t mpib_tenant_most(const struct mpib_shard *s, unsigned rail)
 }
 
 int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
-			 uint32_t qps)
+			 uint32_t qps, bool by_peer)
 {
 	const struct mpib_shard *s = t->shard;
-	const uint32_t most = mpib_tenant_most(s, rail);
+	const uint32_t all = mpib_tenant_most(s, rail);
+	const uint32_t most = by_peer ? all / 4 * 3 : all;
 	const uint32_t has =
 		t->promised[rail] + t->qps[rail] * MPIB_BUDGET_PER_QP;
 

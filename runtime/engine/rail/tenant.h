@@ -81,9 +81,11 @@ static inline void mpib_srq_taken(struct mpib_tenant *t, unsigned rail)
 }
 /* Control thread, from here on. */
 /* Whether the CQ has places for so many QPs more of the tenant, of which any two
- * have half at most. 0, or -EDQUOT, which mpib_last_error_set() was told. */
+ * have half at most. The last quarter of a tenant's is for lanes that it opens
+ * itself: no peer's takes these. 0, or -EDQUOT, which mpib_last_error_set() was
+ * told. */
 int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
-			 uint32_t qps);
+			 uint32_t qps, bool by_peer);
 /* Places of the rail's CQ that one tenant may have. */
 uint32_t mpib_tenant_most(const struct mpib_shard *s, unsigned rail);
 /* Receives that an SRQ is made for. */

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lanes that a peer opens: only with the handle of a listener, not at the cost of
+ * the lanes that the listener's user opens, and not for ever.
+ */
+#include <errno.h>
+
+#include "peer/handover/handover.h"
+#include "peer/internal.h"
+#include "rig.h"
+#include "test.h"
+
+static void assert_refused(struct rig *rig, struct client *from,
+			   const struct mpib_handle *handle, int error,
+			   const char *why)
+{
+	rig_call(from, 0, 0, handle);
+	rig_settle(rig);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
+	assert_int_equal(rig_state(from, 0), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(from, 0), error);
+	assert_non_null(strstr(mpib_broker_why(&from->client, 0), why));
+	mpib_broker_drop(from->node->broker, &from->client, 0);
+	rig_settle(rig);
+}
+
+static void a_lane_is_opened_with_a_listeners_handle_alone(void **state)
+{
+	struct mpib_handle handle, wrong;
+	struct rig *rig = *state;
+	struct client *a, *b, *other;
+
+	rig_both_up(rig, &a, &b, 0);
+	other = rig_client(rig, 0, 2000, 0);
+	rig_listen(b, &handle);
+	wrong = handle;
+	wrong.nonce ^= 1;
+	assert_refused(rig, a, &wrong, -ECONNREFUSED, "not the listener's");
+	wrong = handle;
+	wrong.listen_id++;
+	assert_refused(rig, a, &wrong, -ECONNREFUSED, "nobody listens there");
+	wrong = handle;
+	wrong.shard = 1;
+	assert_refused(rig, a, &wrong, -EACCES, "leads to somebody else");
+	assert_refused(rig, other, &handle, -EACCES, "another user");
+	rig_connect(rig, a, 1, b, 1);
+}
+
+/* All wait for one lane, which the first asked for. */
+static void a_refused_listener_takes_no_other_connects_with_it(void **state)
+{
+	struct mpib_handle handle[3]; /* right, damaged, closed */
+	struct rig *rig = *state;
+	struct client *a, *b;
+	uint32_t id;
+
+	rig_both_up(rig, &a, &b, 0);
+	mpib_broker_close_listen(b->node->broker, &b->client,
+				 rig_listen(b, &handle[2]));
+	id = rig_listen(b, &handle[0]);
+	handle[1] = handle[0];
+	handle[1].nonce ^= 1;
+	for (uint32_t i = 1; i < 9; i++)
+		rig_call(a, i, 0, &handle[i % 3]);
+	rig_accept(b, id, 3);
+	rig_accept(b, id, 6);
+	rig_pass(rig, MPIB_SEC);
+	for (uint32_t i = 1; i < 9; i++)
+		assert_int_equal(rig_state(a, i),
+				 i % 3 ? MPIB_CONN_FAILED : MPIB_CONN_READY);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
+}
+
+/* Lanes with traffic classes of their own, until one is refused: how many. */
+static unsigned lanes_from(struct rig *rig, struct client *from,
+			   const struct mpib_handle *to)
+{
+	for (uint32_t i = 0;; i++) {
+		rig_call(from, i, (int)i + 1, to);
+		rig_settle(rig);
+		if (rig_state(from, i) != MPIB_CONN_FAILED)
+			continue;
+		assert_int_equal(rig_error(from, i), -EDQUOT);
+		return i;
+	}
+}
+
+static void lanes_that_peers_open_are_not_the_users(void **state)
+{
+	struct client *user, *hostile[2], *b;
+	struct mpib_handle handle;
+	struct rig *rig = *state;
+
+	for (unsigned n = 0; n < NODES; n++)
+		rig_up(rig, n);
+	mpib_broker_limit_lanes(rig->node[0].broker, 8);
+	user = rig_client(rig, 0, 1000, 0);
+	rig_listen(user, &handle);
+	for (unsigned i = 0; i < 2; i++) {
+		hostile[i] = rig_client(rig, 1 + i, 1000, 0);
+		assert_int_equal(lanes_from(rig, hostile[i], &handle), 2);
+	}
+	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 0);
+	b = rig_client(rig, 1, 1000, 0);
+	rig_listen(b, &handle);
+	/* The first two are there already. */
+	assert_int_equal(lanes_from(rig, user, &handle), 2 + 8);
+	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 8);
+}
+
+/* It opens a lane for a connect that it calls off, and keeps it. */
+static void a_lane_that_its_opener_keeps_unused_is_closed(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_both_connected(rig, &a, &b);
+	mpib_broker_drop(a->node->broker, &a->client, 0);
+	mpib_broker_drop(b->node->broker, &b->client, 0);
+	rig_settle(rig);
+	mpib_broker_hold(a->node->broker, true); /* as if for ever */
+	rig_pass(rig, 110 * MPIB_SEC);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
+	rig_pass(rig, 20 * MPIB_SEC);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
+	mpib_broker_hold(a->node->broker, false);
+	rig_connect(rig, a, 1, b, 1);
+}
+
+const struct CMUnitTest test_list[] = {
+	rig_test(a_lane_is_opened_with_a_listeners_handle_alone),
+	rig_test(a_refused_listener_takes_no_other_connects_with_it),
+	rig_test(lanes_that_peers_open_are_not_the_users),
+	rig_test(a_lane_that_its_opener_keeps_unused_is_closed),
+	{ 0 },
+};
