@@ -33,7 +33,7 @@ struct watched {
 struct net_profile {
 	struct mpib_conn *conn;
 	const struct net_phandle *ph;
-	struct watched request[MPIB_REQUESTS];
+	struct watched request[MPIB_REQUEST_SLOTS];
 };
 
 static _Atomic(nccl_profiler_fn) callback;

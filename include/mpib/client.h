@@ -220,14 +220,16 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  *
  * Send size bytes at data, which lies inside region. Returning 0 with *req NULL
  * means that the request cannot be posted now and the caller should try again:
- * 32 requests are outstanding, or 24 sends, one of them with this tag; the ring
+ * 256 sends wait for receives (besides 24 that the proxy has), and the oldest
+ * receive without all of its sends wants none with this tag; 544 sends or 32
+ * receives are outstanding, of which those that are over are to be tested; the ring
  * is full; the connection failed and the proxy is still to say why; or it gave
  * back its staging window in a rest, and the proxy has no memory for another now
  * or does not answer. Wait-free for memory that needs no copy; otherwise the call
- * copies as much as the staging window takes, and mpib_test() copies the rest. A receive takes the sends of its tag in the
- * order sent. A send that waits for its receive does not hold up sends of other
- * tags, unless sends of more than 8 tags wait: 8 of the 32 requests are kept for
- * tags that have none outstanding.
+ * copies as much as the staging window takes, and mpib_test() copies the rest. A
+ * receive takes the sends of its tag in the order sent. Sends that wait for their
+ * receives hold up no send whose receive is there, however many tags there are. What
+ * waits is moved on by mpib_isend() and by mpib_test() of any send of the connection.
  */
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req);
@@ -247,7 +249,7 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * lies in the memory of the same device, so of a grouped receive one buffer
  * does. Returning 0 with *req NULL means that there is nothing to flush: data is
  * memory of the host. Otherwise mpib_test() says when it is over; it writes no
- * sizes. Flushes are not among the 32 requests; -EBUSY: 256 are outstanding.
+ * sizes. Flushes are not among the 32 receives; -EBUSY: 256 are outstanding.
  * -EINVAL: a sending end, or a region of another client; -ENOTCONN, -EFAULT: as
  * for mpib_irecv(). Wait-free.
  */
@@ -261,8 +263,8 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * setting failover.completion says when that is.
  *
  * A negative return means that the request failed and is over. -EMSGSIZE: the
- * send was larger than the posted receive (both ends get this error, and the
- * text names both sizes); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
+ * send was larger than the posted receive (both ends get this error, and the text
+ * names both sizes); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
  * gone; -ECANCELED: the request's region was deregistered; -ETIMEDOUT: both
  * rails were down for too long, or the request took longer than the proxy's
  * settings allow. A connection's failure shows once the proxy has said why, or
@@ -311,8 +313,9 @@ void mpib_request_rails(const struct mpib_request *req,
 /* When that was. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
-/* Of a send or receive: a number from 0 to 31 that no other outstanding one of the
- * same connection has. */
+/* Of a send or receive: a number below MPIB_REQUEST_SLOTS that no other outstanding
+ * one of the same connection has. */
+#define MPIB_REQUEST_SLOTS 544
 unsigned mpib_request_slot(const struct mpib_request *req);
 
 /* Number of buffers of the request: n of mpib_irecv(), 1 for a send. Valid

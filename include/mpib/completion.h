@@ -98,10 +98,9 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 }
 
 /* Wait-free. Any thread of the client. True when the progress word has this
- * generation, which tells a send that began with a question (ring.h) that its
- * receive is there. If this is true before a request is posted, the word is
- * left from a request 2^32 generations ago, and the new request must take
- * another generation. */
+ * generation. If this is true before a request is posted, the word is left from
+ * a request 2^32 generations ago, and the new request must take another
+ * generation. */
 static inline bool mpib_completion_marked(const struct mpib_completion *c,
 					  uint32_t gen)
 {

@@ -46,7 +46,11 @@ enum mpib_op {
 /* Or'ed to op of a request's first descriptor: the shard writes into the
  * completion what each rail does for the request. */
 #define MPIB_OP_REPORT 0x80u
-#define MPIB_OP_MASK 0x7fu
+/* Or'ed to op of a send's first descriptor: its bytes lie where others wait for
+ * room, so they are posted at once when they have their receive, and are not kept
+ * for the other sends of a group. */
+#define MPIB_OP_AT_ONCE 0x40u
+#define MPIB_OP_MASK 0x3fu
 
 /*
  * One part of a request. A request of ordinary memory passes through the
@@ -56,10 +60,8 @@ enum mpib_op {
  * len == total.
  *
  * On one connection the parts of a receive are never mixed with those of the
- * next; those of sends may be. A send may begin with a question: a first
- * descriptor with the total and len 0. Once such a send has its receive, the
- * shard sets the generation in its progress word; only then does the client
- * submit the parts, from pos 0.
+ * next; those of sends may be. The first parts of the sends of one tag come in
+ * the order posted.
  */
 struct mpib_desc {
 	uint8_t op; /* enum mpib_op, perhaps with MPIB_OP_REPORT */

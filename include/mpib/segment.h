@@ -121,8 +121,55 @@ struct mpib_submit {
 	uint32_t conns; /* MPIB_CONNS_MAX */
 	struct mpib_client_counts counts; /* fills the rest of the cache line */
 	struct mpib_summary summary;
+	/* Since when sends of a connection are refused for lack of requests:
+	 * CLOCK_MONOTONIC, ns; 0: they are not. For tools, as counts. */
+	_Atomic uint64_t refused[MPIB_CONNS_MAX];
 	struct mpib_ring_slot ring[MPIB_CONNS_MAX][MPIB_RING_SLOTS];
 };
+
+/*
+ * The tags that the oldest unanswered receive of a sending end lacks sends of.
+ * The shard writes it when no send that it has fits that receive. word is the
+ * index of the ring up to which the shard had read, times 16, plus how many tags
+ * there are. A client that has pushed nothing behind that index may rely on it:
+ * the shard writes no other before it has read more.
+ */
+struct mpib_want {
+	_Atomic uint64_t word;
+	_Atomic int32_t tag[MPIB_GROUP_MAX];
+};
+
+/* Wait-free. Shard only. */
+static inline void mpib_want_tell(struct mpib_want *want, uint64_t index,
+				  const int32_t *tag, unsigned n)
+{
+	uint64_t word = index << 4 | n;
+
+	if (atomic_load_explicit(&want->word, memory_order_relaxed) == word)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		atomic_store_explicit(&want->tag[i], tag[i],
+				      memory_order_relaxed);
+	/* Release pairs with the acquire in mpib_want_read(). */
+	atomic_store_explicit(&want->word, word, memory_order_release);
+}
+
+/* Wait-free. Connection's thread only; index is that of its next push. How many
+ * tags it wrote to tag. */
+static inline unsigned mpib_want_read(const struct mpib_want *want,
+				      uint64_t index, int32_t *tag)
+{
+	/* Acquire pairs with the release in mpib_want_tell(). */
+	uint64_t word = atomic_load_explicit(&want->word, memory_order_acquire);
+	unsigned n = word & 15;
+
+	if (word >> 4 != index << 4 >> 4 || n > MPIB_GROUP_MAX)
+		return 0;
+	for (unsigned i = 0; i < n; i++)
+		tag[i] = atomic_load_explicit(&want->tag[i],
+					      memory_order_relaxed);
+	return n;
+}
 
 enum mpib_conn_state {
 	MPIB_CONN_FREE, /* connect and accept may use the index; the ring goes
@@ -141,13 +188,11 @@ struct mpib_reply_conn {
 	 * can succeed any more. Every post reads it, so it does not share a
 	 * cache line with head, which changes all the time. */
 	_Atomic int32_t broken;
-	/* Written by the shard: 1 once a grouped receive has waited for sends
-	 * of this connection. Then these ask for their receives, see ring.h. */
-	_Atomic uint32_t grouped;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* of the ring */
 	/* Written by the shard: how many MPIB_OP_FLUSH are over, from 0 for each
 	 * connection; they end in the order pushed. */
 	_Atomic uint32_t flushed;
+	struct mpib_want want; /* of a sending end, written by the shard */
 };
 
 struct mpib_reply {
@@ -163,11 +208,12 @@ struct mpib_reply {
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 2112);
 MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 192);
-MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 256 + 4194304);
+MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 256 + 8192 + 4194304);
 MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_reply) == 64 + 131072 + 2097152 + 1048576);
-MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, grouped) == 12);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, head) == 64);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, flushed) == 72);
+MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, want) == 80);
+MPIB_ABI_ASSERT(sizeof(struct mpib_reply_conn) == 128);
 
 #endif

@@ -21,11 +21,11 @@
 #include <sys/types.h>
 
 #include "base/memseg.h"
+#include "ipc/feed.h"
 #include "ipc/flush.h"
 #include "ipc/why.h"
 #include "ipc/window.h"
 
-#define MPIB_KEPT MPIB_GROUP_MAX /* requests of a sender */
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
 /*
  * How to make the proxy drop its counterpart of a client object (pool, region,
@@ -81,46 +81,6 @@ struct mpib_region {
 
 #define MPIB_REGION_DEAD 0x80000000u
 
-struct mpib_buffer {
-	int32_t tag; /* first: in the request's first cache line */
-	uint32_t size;
-	char *addr;
-	struct mpib_region *region;
-};
-
-struct mpib_request {
-	_Alignas(256) struct mpib_conn *conn;
-	struct mpib_request *next; /* on the free list */
-	const struct mpib_completion *completion;
-	uint8_t plain[4]; /* op, req, idx, n of a request of one buffer */
-	/* Generation: odd, two more at each use of this request slot, so that
-	 * a completion word left by an earlier use never has this generation,
-	 * however often other request slots are used meanwhile. */
-	uint32_t gen;
-	uint8_t n; /* buffers */
-	/* Queued, staged, grouped, watched or kept: takes test's slow path. All
-	 * members below but the tag of buf[0] are used only then. */
-	bool slow;
-	bool flush; /* of mpib_iflush(), see flush.c; gen is its number */
-	bool held; /* holds a reference on each buffer's region */
-	bool feeding; /* not wholly pushed yet */
-	bool staged; /* has bytes of ordinary memory */
-	/* asks: a send that must know that its receive is there before it takes
-	 * window space. asked: the proxy has the descriptor that asks. */
-	bool asks, asked;
-	bool cancelled; /* its region was deregistered before the copy */
-	bool watched; /* the profiler wants per-rail reports */
-	uint64_t submitted; /* watched: when it was posted, ns */
-	uint16_t parts; /* in the window */
-	uint32_t pos; /* bytes pushed */
-	struct mpib_buffer buf[MPIB_GROUP_MAX];
-};
-
-static inline uint8_t mpib_request_index(const struct mpib_request *r)
-{
-	return r->plain[1];
-}
-
 struct mpib_conn {
 	struct mpib_client *client;
 	/* The client, or NULL where the end does not: whose regions it takes. */
@@ -129,9 +89,9 @@ struct mpib_conn {
 	 * armed. While not 0, post and test take the slow path. */
 	uint32_t work;
 	uint32_t first_gen; /* generation that all requests start from */
-	struct mpib_request *free;
-	/* Of a sender, its last ones, for tags that have none: see kept.c. */
-	struct mpib_request *kept;
+	/* Requests that are not in use: with a place, with one of the sender's
+	 * reserve, and with none. */
+	struct mpib_request *free, *reserve, *bare;
 	uint32_t idle; /* polls (test, ready) that found nothing */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
@@ -144,19 +104,16 @@ struct mpib_conn {
 	int error;
 	uint32_t index;
 	bool is_sender;
-	/* has_tag: tag is the latest slow post's. has_tags: they differed. */
-	bool has_tag, has_tags;
-	int32_t tag;
+	bool refused; /* the latest send, for lack of requests */
 	/* report.c. Armed: the next post is watched, by the slow path. */
 	enum mpib_report report;
 	uint32_t later; /* fruitless tests that MPIB_REPORT_LATER still waits */
 	bool armed;
 	mpib_watch_fn *watch;
 	void *user;
-	/* Requests not wholly pushed, oldest first. */
-	uint8_t feed[MPIB_REQUESTS];
-	uint32_t feed_head, feed_tail;
+	struct mpib_feed feed;
 	LIST_ENTRY(mpib_conn) link;
+	struct mpib_request *at[MPIB_REQUESTS]; /* who has each place */
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_flush_queue flush;
 	struct mpib_window window;
@@ -336,25 +293,22 @@ static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
 	return res == -EMSGSIZE && mpib_conn_broken(conn) != -EMSGSIZE;
 }
 
-/* Sends of the connection ask for their receives before they are staged, and
- * need not wait for each other. */
-static inline bool mpib_conn_asks(const struct mpib_conn *conn)
+static inline struct mpib_request *mpib_request_of(struct mpib_conn *conn,
+						   unsigned number)
 {
-	/* Relaxed: a send that sees grouped late only waits longer. */
-	return conn->is_sender &&
-	       (conn->has_tags || atomic_load_explicit(&conn->reply->grouped,
-						       memory_order_relaxed));
+	return number < MPIB_REQUESTS
+		       ? &conn->req[number]
+		       : &conn->feed.room[number - MPIB_REQUESTS];
 }
 
-/* kept.c. No request is free: free one of those kept if the tag has none. */
-void mpib_kept_free(struct mpib_conn *conn, int tag);
-
 /* stage.c, on the connection's thread. */
-/* Append r to the feed queue; r is pushed, in parts if staged, as ring and
- * window have room. 1; 0: not now, for r needs a larger window; -errno. */
+/* Append r to the feed queue; r is pushed, in parts if staged, as places, ring
+ * and window have room. 1; 0: not now, for r needs a larger window; -errno. */
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
+/* Push r as far as ring and window have room: 1: all of it; 0, -errno. */
+int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r);
 /* Take parts that are over out of the window, then push queued requests as far
- * as ring and window have room. An error fails the connection. */
+ * as there is room. An error fails the connection. */
 void mpib_stage(struct mpib_conn *conn);
 /* push.c. Push a descriptor for len bytes at pos of buffer i, which lie at off
  * in mr. The caller has checked that the ring has room. */

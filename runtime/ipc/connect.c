@@ -115,7 +115,8 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 {
 	struct mpib_conn *conn =
 		aligned_alloc(_Alignof(struct mpib_conn), sizeof(*conn));
-	unsigned usual = MPIB_REQUESTS - (is_sender ? MPIB_KEPT : 0);
+	size_t room =
+		is_sender ? MPIB_SENDS_MAX - MPIB_REQUESTS : MPIB_FLUSHES_MAX;
 
 	if (!conn)
 		return NULL;
@@ -130,24 +131,29 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		struct mpib_request *r = &conn->req[i];
 
 		r->conn = conn;
-		r->next =
-			i + 1 < MPIB_REQUESTS && i + 1 != usual ? r + 1 : NULL;
+		r->number = (uint16_t)i;
 		r->plain[0] = is_sender ? MPIB_OP_SEND : MPIB_OP_RECV;
 		r->plain[1] = (uint8_t)i;
 		r->plain[3] = 1;
+		conn->at[i] = r;
 	}
-	conn->free = conn->req;
-	conn->kept = is_sender ? &conn->req[usual] : NULL;
-	if (is_sender || !c->welcome.dmabuf)
+	if (!is_sender && !c->welcome.dmabuf)
 		return conn;
-	/* Of no use before mpib_iflush(), so no page of it is touched here. */
-	conn->flush.room =
+	/* Most of it is never used, so no page of it is touched here. */
+	*(is_sender ? &conn->feed.room : &conn->flush.room) =
 		aligned_alloc(_Alignof(struct mpib_request),
-			      MPIB_FLUSHES_MAX * sizeof(struct mpib_request));
-	if (conn->flush.room)
+			      room * sizeof(struct mpib_request));
+	if (conn->feed.room || conn->flush.room)
 		return conn;
 	free(conn);
 	return NULL;
+}
+
+static void conn_free(struct mpib_conn *conn)
+{
+	mpib_flush_close(conn);
+	free(conn->feed.room);
+	free(conn);
 }
 
 static void set_index(struct mpib_conn *conn, uint32_t i)
@@ -162,10 +168,13 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 	conn->word_bit = 1ull << i % 64;
 	conn->top = &c->submit->summary.top;
 	conn->top_bit = 1ull << i / 64;
-	for (unsigned r = 0; r < MPIB_REQUESTS; r++) {
+	for (unsigned r = MPIB_REQUESTS; r-- > 0;) {
 		conn->req[r].completion = &conn->completion[r];
 		conn->req[r].gen = conn->first_gen - 2; /* request_take(): +2 */
+		mpib_request_give(conn, &conn->req[r]);
 	}
+	/* Relaxed: complete in itself. */
+	atomic_store_explicit(&c->submit->refused[i], 0, memory_order_relaxed);
 	conn->ring = (struct mpib_producer){
 		.slot = c->submit->ring[i],
 		.head = &conn->reply->head,
@@ -208,8 +217,7 @@ static int connect_begin(struct mpib_client *c, bool is_sender,
 err_unlock:
 	mpib_client_unlock(c);
 err_free:
-	mpib_flush_close(conn);
-	free(conn);
+	conn_free(conn);
 	return rc;
 }
 
@@ -302,14 +310,14 @@ int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 	return rc;
 }
 
-/* The latest generation of all request slots; the subtraction allows for
+/* The latest generation of all places; the subtraction allows for
  * generations that wrapped round. */
 static uint32_t last_gen(const struct mpib_conn *conn)
 {
 	uint32_t before = conn->first_gen - 2, most = 0;
 
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		uint32_t since = conn->req[i].gen - before;
+		uint32_t since = conn->at[i]->gen - before;
 
 		most = since > most ? since : most;
 	}
@@ -324,8 +332,8 @@ void mpib_close(struct mpib_conn *conn)
 	if (!c || c->forks != mpib_forks)
 		return;
 	x = &c->index[conn->index];
-	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		struct mpib_request *r = &conn->req[i];
+	for (unsigned i = 0; i < MPIB_REQUESTS + conn->feed.used; i++) {
+		struct mpib_request *r = mpib_request_of(conn, i);
 
 		if (r->held)
 			mpib_regions_unref(r);
@@ -337,6 +345,5 @@ void mpib_close(struct mpib_conn *conn)
 	mpib_rpc_undo(c, &x->debt);
 	mpib_windows_trim(c);
 	mpib_client_unlock(c);
-	mpib_flush_close(conn);
-	free(conn);
+	conn_free(conn);
 }

@@ -44,7 +44,7 @@ void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r)
 void mpib_report_drop(struct mpib_request *r)
 {
 	r->watched = false;
-	r->plain[0] &= MPIB_OP_MASK;
+	r->plain[0] &= (uint8_t)~MPIB_OP_REPORT;
 }
 
 void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r)
@@ -89,7 +89,8 @@ static bool rails_have_all(const struct mpib_request *req,
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report)
 {
-	bool mapped = req->conn->client->forks == mpib_forks;
+	/* A send that waits for a place has no completion. */
+	bool mapped = req->completion && req->conn->client->forks == mpib_forks;
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		report[r] = (struct mpib_rail_report){ MPIB_RAIL_IDLE, 0, 0 };
@@ -127,7 +128,7 @@ void mpib_request_times(const struct mpib_request *req,
 	if (req->flush || !req->watched)
 		return;
 	times->submitted_ns = req->submitted;
-	if (c->client->forks == mpib_forks &&
+	if (req->completion && c->client->forks == mpib_forks &&
 	    mpib_completion_reported(req->completion, req->gen))
 		read_stamps(
 			req->n <= MPIB_STAMPED_MAX
@@ -140,5 +141,5 @@ void mpib_request_times(const struct mpib_request *req,
 
 unsigned mpib_request_slot(const struct mpib_request *req)
 {
-	return mpib_request_index(req);
+	return req->number;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "ipc/check.h"
 #include "ipc/client.h"
 
@@ -31,12 +32,6 @@ static inline void request_give(struct mpib_conn *conn, struct mpib_request *r)
 	conn->free = r;
 }
 
-static bool is_kept(const struct mpib_request *r)
-{
-	return r->conn->is_sender &&
-	       mpib_request_index(r) >= MPIB_REQUESTS - MPIB_KEPT;
-}
-
 static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 {
 	if (r->flush) {
@@ -45,14 +40,10 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 	}
 	if (r->held)
 		mpib_regions_unref(r);
-	r->feeding = r->cancelled = false;
+	r->feeding = r->wanted = r->over = r->cancelled = false;
 	r->parts = 0;
-	if (is_kept(r)) {
-		r->next = conn->kept;
-		conn->kept = r;
-		return;
-	}
-	request_give(conn, r);
+	r->plain[0] &= MPIB_OP_MASK;
+	mpib_request_give(conn, r);
 }
 
 /*
@@ -91,21 +82,20 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	d->len = (uint32_t)size;
 	d->pos = 0;
 	d->total = (uint32_t)size;
-	r->buf[0].tag = tag;
 	mpib_ring_commit(&conn->ring, d);
 	return r;
 }
 
 /*
- * 1: pushed, or queued behind requests that are not wholly pushed (or staged);
- * 0: the ring is full, call again; -errno.
+ * 1: pushed, or queued: behind others, for a place, or as it is staged; 0: the
+ * ring is full, call again; -errno.
  */
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
 {
 	int n = r->n + (r->n > 1 ? MPIB_FLUSHES_KEPT : 0), rc;
 
-	if (direct && conn->feed_tail == conn->feed_head) {
+	if (direct && r->completion && !conn->feed.first) {
 		rc = mpib_ring_room(&conn->ring, (uint32_t)n);
 		if (rc < 0)
 			return mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
@@ -122,13 +112,44 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* Only slow posts are noted: fast ones are direct and take no window space, so
- * they cannot keep window space from a send of another tag. */
-static void note_tag(struct mpib_conn *conn, int32_t tag)
+/* For tools: the time since which sends are refused. */
+__attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
+						   bool refused)
 {
-	conn->has_tags |= conn->has_tag && conn->tag != tag;
-	conn->has_tag = true;
-	conn->tag = tag;
+	_Atomic uint64_t *since = &conn->client->submit->refused[conn->index];
+
+	if (conn->refused == refused)
+		return;
+	conn->refused = refused;
+	/* So that the next post takes the slow path, which takes it back. */
+	conn->work += refused ? 1u : -1u;
+	/* Relaxed: complete in itself. */
+	atomic_store_explicit(since, refused ? mpib_now_ns() : 0,
+			      memory_order_relaxed);
+}
+
+/* A request for n buffers, or a send of the tag. direct: it may be pushed at
+ * once. NULL: none. */
+static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
+				      bool direct)
+{
+	struct mpib_request *r = conn->free;
+
+	if (conn->is_sender && (!r || !direct || conn->feed.first)) {
+		r = mpib_feed_take(conn, tag);
+	} else if (r) {
+		conn->free = r->next;
+		mpib_request_renew(r);
+	}
+	if (conn->is_sender)
+		note_refused(conn, !r);
+	if (!r) {
+		mpib_count(&conn->client->submit->counts.stalls_ring, 1);
+		return NULL;
+	}
+	r->n = (uint8_t)n;
+	r->slow = n > 1;
+	return r;
 }
 
 __attribute__((noinline)) static int
@@ -144,19 +165,13 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 		rc = mpib_check_buffers(conn->client, n, data, size, region);
 	else if (rc == 0)
 		return 0;
-	if (rc == 0 && !conn->free && conn->is_sender)
-		mpib_kept_free(conn, *tag);
-	if (rc == 0 && !conn->free)
-		mpib_count(&conn->client->submit->counts.stalls_ring, 1);
-	if (rc < 0 || !conn->free)
+	if (rc < 0)
 		return rc;
-	r = request_take(conn, n);
-	r->slow |= is_kept(r);
-	note_tag(conn, tag ? tag[0] : 0);
-	/* The progress word is written for few requests, so it may hold an old
-	 * value whose generation has come round to this one: take the next. */
-	if (mpib_completion_marked(r->completion, r->gen))
-		r->gen += 2;
+	for (int i = 0; i < n; i++)
+		direct &= size[i] == 0 || !region[i]->staged;
+	r = slow_take(conn, n, tag ? tag[0] : 0, direct);
+	if (!r)
+		return 0;
 	for (int i = 0; i < n; i++) {
 		r->buf[i] = (struct mpib_buffer){
 			.tag = tag ? tag[i] : 0,
@@ -164,7 +179,6 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 			.addr = data[i],
 			.region = size[i] ? region[i] : NULL,
 		};
-		direct &= size[i] == 0 || !region[i]->staged;
 	}
 	mpib_report_ask(conn, r);
 	rc = request_submit(conn, r, direct);
@@ -232,7 +246,8 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 		mpib_fail(rc,
 			  "send of %u bytes is larger than the posted receive "
 			  "of %u bytes",
-			  cpl->size[0], cpl->size[1]);
+			  r->over ? r->buf[0].size : cpl->size[0],
+			  r->over ? r->pos : cpl->size[1]);
 	else if (rc == -ECANCELED && r->cancelled)
 		mpib_fail(rc, "its memory was deregistered");
 	else
@@ -246,12 +261,11 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t res, int *done, int *sizes)
 {
-	const struct mpib_completion *cpl = r->completion;
 	int rc;
 
 	if (r->feeding) {
 		/* Completed before it was wholly pushed: mpib_stage() takes it
-		 * off the feed queue before its index can be reused. */
+		 * off the feed queue before it can be reused. */
 		r->feeding = false;
 		mpib_stage(conn);
 	}
@@ -264,7 +278,7 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 	}
 	*done = 1;
 	for (unsigned i = 0; sizes && i < r->n; i++)
-		sizes[i] = r->n == 1 ? res : (int)cpl->size[i];
+		sizes[i] = r->n == 1 ? res : (int)r->completion->size[i];
 	give_slow(conn, r);
 	return 0;
 }
@@ -318,8 +332,7 @@ __attribute__((noinline)) static int test_slow(struct mpib_request *req,
 		*done = 1;
 		return 0;
 	}
-	over = !req->parts &&
-	       mpib_completion_poll(req->completion, req->gen, &res);
+	over = mpib_request_over(conn, req, &res);
 	if (req->watched || conn->report == MPIB_REPORT_LATER)
 		mpib_report_look(conn, req, over);
 	if (!over)

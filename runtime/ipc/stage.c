@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The feed queue: requests that cannot be pushed to the shard at once, among
- * them those of ordinary memory, which go through the staging window part by
- * part (window.h). Runs on the connection's thread, inside post and test.
+ * Pushes requests of the feed queue (feed.c), among them those of ordinary
+ * memory, which go through the staging window part by part (window.h). Runs on
+ * the connection's thread, inside post and test.
  */
 #include <errno.h>
 
@@ -42,8 +42,7 @@ static bool is_lost(const struct mpib_buffer *b)
 	return b->size > 0 && mpib_region_dead(b->region);
 }
 
-/* 1: pushed something; 0: no room now; -EAGAIN: nor is there for r, but for the
- * next request there may be; -errno. */
+/* 1: pushed something; 0: no room now; -errno. */
 static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const struct mpib_buffer *b = &r->buf[0];
@@ -65,38 +64,16 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 	p = mpib_window_take(conn, r, 0, len);
 	if (!p) {
 		mpib_count(&conn->client->submit->counts.stalls_pool, 1);
-		return mpib_conn_asks(conn) ? -EAGAIN : 0;
+		return 0;
 	}
 	if (conn->is_sender && !mpib_window_copy_in(conn, r, p))
 		return stage_lost(conn);
+	if (r->wanted)
+		r->plain[0] |= MPIB_OP_AT_ONCE;
 	push_part(conn, r, p);
 	r->pos += p->len;
 	r->feeding = r->pos < b->size;
 	return 1;
-}
-
-/*
- * On a connection with several tags, or groups, a send without a receive could
- * fill the window for ever and keep out one whose receive is posted. So a staged
- * send of which nothing is pushed first asks the proxy, with a descriptor
- * without bytes, and takes window space only once the shard has marked its
- * completion: its receive is there, so it will leave the window again. Returns
- * like feed_stream().
- */
-static int stage_ask(struct mpib_conn *conn, struct mpib_request *r)
-{
-	int room;
-
-	if (r->asked)
-		return mpib_completion_marked(r->completion, r->gen) ? 1
-								     : -EAGAIN;
-	room = mpib_ring_room(&conn->ring, 1);
-	if (room <= 0)
-		return room;
-	mpib_push(conn, r, 0, 0, 0, 0, 0);
-	mpib_ring_bell(conn);
-	r->asked = true;
-	return -EAGAIN;
 }
 
 static uint32_t group_bytes(const struct mpib_request *r)
@@ -138,8 +115,7 @@ static int have_window(struct mpib_conn *conn, uint32_t size)
 
 static bool is_busy(const struct mpib_conn *conn)
 {
-	return !mpib_window_empty(&conn->window) ||
-	       conn->feed_tail != conn->feed_head;
+	return !mpib_window_empty(&conn->window) || conn->feed.first;
 }
 
 /*
@@ -160,16 +136,14 @@ static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 	return 0;
 }
 
-/* Bytes of a window that r is better off with. Where messages have tags one that
- * waits must not fill it before others. */
+/* Bytes of a window that r is better off with. */
 static uint32_t better(const struct mpib_conn *conn,
 		       const struct mpib_request *r)
 {
 	const struct mpib_client *c = conn->client;
 
-	return r->n > 1 || conn->has_tags || conn->window.no_room >= WAITS
-		       ? c->welcome.window
-		       : mpib_window_first(c);
+	return r->n > 1 || conn->window.no_room >= WAITS ? c->welcome.window
+							 : mpib_window_first(c);
 }
 
 /* A whole window in place of a small one, whatever is in that, unless that would
@@ -264,14 +238,10 @@ static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 	return 1;
 }
 
-/* Like feed_stream(), but 1 only when all of r is pushed. */
-static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
+int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r)
 {
-	int rc;
+	int rc = 1;
 
-	if (r->staged && r->pos == 0)
-		r->asks |= mpib_conn_asks(conn);
-	rc = r->asks ? stage_ask(conn, r) : 1;
 	while (rc > 0 && r->feeding) {
 		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
 		/* Ring for each part: the proxy sends this part while the
@@ -282,26 +252,6 @@ static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
 	return rc;
 }
 
-static void stage_feed(struct mpib_conn *conn)
-{
-	uint32_t kept = conn->feed_tail;
-	int rc = 1;
-
-	for (uint32_t i = kept; i != conn->feed_head; i++) {
-		uint8_t index = conn->feed[i % MPIB_REQUESTS];
-
-		if (rc > 0 || rc == -EAGAIN)
-			rc = feed_one(conn, &conn->req[index]);
-		if (conn->req[index].feeding)
-			conn->feed[kept++ % MPIB_REQUESTS] = index;
-		else
-			conn->work--;
-	}
-	conn->feed_head = kept;
-	if (rc == -EPROTO)
-		mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
-}
-
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int rc = 1;
@@ -309,7 +259,7 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 	r->slow = true;
 	r->feeding = true;
 	r->pos = 0;
-	r->staged = r->asks = r->asked = false;
+	r->staged = false;
 	for (unsigned i = 0; i < r->n; i++)
 		r->staged |= !is_direct(&r->buf[i]);
 	if (r->staged)
@@ -317,8 +267,7 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 	if (rc <= 0)
 		return rc;
 	mpib_regions_ref(r);
-	conn->feed[conn->feed_head++ % MPIB_REQUESTS] = mpib_request_index(r);
-	conn->work++;
+	mpib_feed_add(conn, r);
 	mpib_stage(conn);
 	if (r->staged && r->feeding)
 		conn->window.no_room++;
@@ -330,8 +279,8 @@ void mpib_stage(struct mpib_conn *conn)
 	if (conn->error)
 		return;
 	mpib_window_drain(conn);
-	if (conn->feed_tail != conn->feed_head)
-		stage_feed(conn);
+	if (conn->feed.first)
+		mpib_feed(conn);
 	if (!is_busy(conn))
 		mpib_window_rest(conn);
 }

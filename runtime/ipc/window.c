@@ -68,16 +68,10 @@ static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 	return p;
 }
 
-/* The send's receive is there. A send of which the first parts were pushed
- * without asking is told by its progress; that of a watched one is marked from
- * its begin. */
-static bool is_told(const struct mpib_conn *conn, const struct mpib_request *r)
+/* The send has its receive, so that its parts are posted as they come. */
+static bool is_told(const struct mpib_request *r)
 {
-	if (!mpib_conn_asks(conn))
-		return false;
-	if (r->watched && !r->asked)
-		return mpib_completion_progress(r->completion, r->gen) > 0;
-	return mpib_completion_marked(r->completion, r->gen);
+	return r->wanted || mpib_completion_progress(r->completion, r->gen) > 0;
 }
 
 struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
@@ -85,20 +79,20 @@ struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
 					    uint32_t len)
 {
 	struct mpib_window *w = &conn->window;
-	bool waits = conn->is_sender && !is_told(conn, r);
-	struct mpib_staging_chunk *p = NULL;
+	bool waits = conn->is_sender && !is_told(r);
+	struct mpib_staging_chunk *p;
 
 	if (w->lost || (waits && w->waiting == MPIB_PARTS_WAITING))
 		return NULL;
-	if (waits || !w->waiting)
-		p = run_take(&w->big, len);
+	p = run_take(&w->big, len);
 	if (!p && conn->is_sender && !waits)
 		p = run_take(&w->small, len);
 	if (!p)
 		return NULL;
-	p->req = mpib_request_index(r);
+	p->req = r->number;
 	p->idx = (uint8_t)i;
 	p->waits = waits;
+	p->gone = false;
 	p->pos = r->pos;
 	w->waiting += waits;
 	r->parts++;
@@ -154,6 +148,27 @@ static void copy_out(struct mpib_conn *conn, struct mpib_request *r,
 	count_copy(conn, len);
 }
 
+static void run_forget(struct mpib_conn *conn, struct mpib_run *run,
+		       struct mpib_request *r)
+{
+	for (uint32_t i = run->part_tail; i != run->part_head; i++) {
+		struct mpib_staging_chunk *p = &run->part[i % MPIB_PARTS];
+
+		if (p->gone || p->req != r->number)
+			continue;
+		p->gone = true;
+		conn->window.waiting -= p->waits;
+		conn->work--;
+		r->parts--;
+	}
+}
+
+void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r)
+{
+	run_forget(conn, &conn->window.big, r);
+	run_forget(conn, &conn->window.small, r);
+}
+
 /* True when the part is over; *arrived of its bytes were transferred. */
 static bool part_over(const struct mpib_request *r,
 		      const struct mpib_staging_chunk *p, uint32_t *arrived)
@@ -187,33 +202,42 @@ static bool is_failed(const struct mpib_conn *conn,
 	       !mpib_conn_refused(conn, res);
 }
 
-static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
+/* False: the part is not over. */
+static bool part_leaves(struct mpib_conn *conn,
+			const struct mpib_staging_chunk *p)
 {
+	struct mpib_request *r = mpib_request_of(conn, p->req);
 	uint32_t arrived;
 	int32_t res;
 
+	if (!part_over(r, p, &arrived))
+		return false;
+	if (!conn->is_sender && arrived)
+		copy_out(conn, r, p, arrived);
+	conn->window.lost |= is_failed(conn, r);
+	conn->window.waiting -= p->waits;
+	conn->work--;
+	r->parts--;
+	/* The request has completed: do not push the rest of it. */
+	if (mpib_completion_poll(r->completion, r->gen, &res))
+		r->feeding = false;
+	return true;
+}
+
+static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
+{
 	while (run->part_tail != run->part_head) {
 		const struct mpib_staging_chunk *p =
 			&run->part[run->part_tail % MPIB_PARTS];
-		struct mpib_request *r = &conn->req[p->req];
 
-		if (!part_over(r, p, &arrived))
+		if (!p->gone && !part_leaves(conn, p))
 			return;
-		if (!conn->is_sender && arrived)
-			copy_out(conn, r, p, arrived);
-		conn->window.lost |= is_failed(conn, r);
 		/* Release pairs with the acquire of who gives it back. */
 		if (!p->end && !conn->window.lost)
 			atomic_fetch_sub_explicit(&conn->window.before, 1,
 						  memory_order_release);
 		run->tail = p->end;
 		run->part_tail++;
-		conn->window.waiting -= p->waits;
-		conn->work--;
-		r->parts--;
-		/* The request has completed: do not push the rest of it. */
-		if (mpib_completion_poll(r->completion, r->gen, &res))
-			r->feeding = false;
 	}
 	/* Empty: start at offset 0, so that the largest part fits. */
 	run->head = run->tail = 0;

@@ -2,18 +2,16 @@
 /*
  * A connection's staging window, cut into two runs whose parts leave in the
  * order taken. A part of a send that waits for its receive keeps in those behind
- * it, and a grouped receive may wait for a send that needs the room. So:
+ * it. So, by the rule of feed.h:
  *
- * - In the big run parts may wait. Only sends of one tag do, until a second tag
- *   or a group comes; sends that come later ask for their receive first
- *   (stage.c).
- * - In the small run a send that was told that its receive is there has room,
- *   whatever waits in the big one. While nothing waits there such sends use the
- *   big run, too.
+ * - In the big run parts may wait.
+ * - The small run is the reserve: of sends that have their receive, because that
+ *   was published as wanted, or because earlier parts were sent. They take of
+ *   the big run first.
  *
- * The shard posts the parts of a send that was told as they come, so they leave.
- * Hence the sends of the receive that is being answered get through, however
- * many wait for later ones. A receiver's parts leave in the order of the
+ * The shard posts the parts of a send that has its receive as they come, so they
+ * leave. Hence the sends of the receive that is being answered get through,
+ * however many wait for later ones. A receiver's parts leave in the order of the
  * receives, and all of its window is the big run.
  *
  * On the connection's thread, inside post and test.
@@ -37,8 +35,8 @@
 
 #define MPIB_WINDOW_MAX (1u << 30)
 #define MPIB_PARTS 256 /* of one run */
-/* Parts that may wait at once. With a descriptor for each other request they
- * leave the shard room for parts of a send that was told: it takes 64. */
+/* Parts that may wait at once. With a descriptor for each other place they leave
+ * the shard room for parts of a send that has its receive: it takes 64. */
 #define MPIB_PARTS_WAITING 32
 
 /* What a part of len bytes takes. */
@@ -62,9 +60,10 @@ struct mpib_window_memory {
 
 /* One part of a request in the window. */
 struct mpib_staging_chunk {
-	uint8_t req; /* index of the request */
+	uint16_t req; /* number of the request */
 	uint8_t idx; /* buffer of a grouped receive */
-	bool waits; /* perhaps: its send was not told of its receive */
+	bool waits; /* its send may have no receive yet */
+	bool gone; /* its send is over, and the part still keeps its place */
 	uint32_t pos, len; /* in that buffer */
 	uint32_t at; /* in the window */
 	uint64_t end; /* the run's head behind it; 0: in the window before */
@@ -150,6 +149,10 @@ void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 /* Sender: copy the part into the window. False: its region is deregistered. */
 bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 			 const struct mpib_staging_chunk *p);
+
+/* Sender: r has completed, and not as its connection failed. Its
+ * parts that lie behind others' need not leave the window before it ends. */
+void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 
 /* Take parts that are over out of the window; a receiver copies them out. */
 void mpib_window_drain(struct mpib_conn *conn);

@@ -102,6 +102,43 @@ static void what_moves_is_not_stuck(void **state)
 	json_decref(v);
 }
 
+static bool is_refused_now(void)
+{
+	json_t *v = node_ask(&a, "stuck 0"), *r;
+	bool found = false;
+	size_t i;
+
+	json_array_foreach(json_object_get(v, "requests"), i, r) found |=
+		!strcmp(ask_text(r, "last"), "refused") &&
+		!strcmp(ask_text(r, "direction"), "send");
+	json_decref(v);
+	return found;
+}
+
+static void a_sender_that_may_send_no_more_is_told(void **state)
+{
+	struct mpib_request *sent[300], *recv;
+	unsigned n = 0;
+
+	for (;; n++) {
+		assert_true(n < 300);
+		assert_int_equal(mpib_isend(ends.tx, ends.src, 8, 12,
+					    ends.src_mr, &sent[n]),
+				 0);
+		if (!sent[n])
+			break;
+	}
+	for (unsigned i = 0; !is_refused_now(); i++)
+		assert_true(i < 1000);
+	for (unsigned i = 0; i < n; i++) {
+		recv = ends_receive(&ends, 12);
+		ends_finish(sent[i]);
+		ends_finish(recv);
+	}
+	ends_move(&ends, BUF, 11);
+	assert_false(is_refused_now());
+}
+
 static void mpibctl_finds_it_in_one_command(void **state)
 {
 	const char *const argv[] = {
@@ -172,6 +209,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_receive_without_a_send_is_told_at_the_receiver),
 	cmocka_unit_test(what_moves_is_not_stuck),
 	cmocka_unit_test(a_connection_that_nobody_accepts_is_told),
+	cmocka_unit_test(a_sender_that_may_send_no_more_is_told),
 	cmocka_unit_test(mpibctl_finds_it_in_one_command),
 	cmocka_unit_test(a_peer_that_answers_no_more_is_told_with_the_rails),
 	{ 0 },

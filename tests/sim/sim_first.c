@@ -19,7 +19,7 @@
 static struct {
 	/* The client library's: generations of requests, control messages, sweeps of
 	 * windows; of a connection requests that wait, parts of a window, polls. */
-	uint32_t gen, ask, sweep, feed, part, idle;
+	uint32_t gen, ask, sweep, part, idle;
 	/* Of a connection in both: flushes. */
 	uint32_t flush;
 	/* Of a connection in the engine: ranges, send ops and their shares; in both
@@ -59,7 +59,7 @@ void sim_first_seed(uint64_t seed)
 	first.gen = draw(&r, 32) & ~1u; /* see struct mpib_index */
 	first.ask = draw(&r, 32);
 	first.sweep = draw(&r, 32);
-	first.feed = draw(&r, 32);
+	draw(&r, 32); /* of what is gone, so that the rest is as it was */
 	first.part = draw(&r, 32);
 	first.idle = draw(&r, 32);
 	first.flush = draw(&r, 32);
@@ -89,7 +89,6 @@ void sim_first_conn(struct mpib_conn *conn)
 {
 	struct mpib_window *w = &conn->window;
 
-	conn->feed_head = conn->feed_tail = first.feed;
 	conn->idle = first.idle;
 	conn->flush.asked = first.flush;
 	w->big.part_head = w->big.part_tail = first.part;

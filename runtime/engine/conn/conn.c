@@ -124,7 +124,8 @@ static void init_ring(struct engine_conn *f)
 		.size = MPIB_RING_SLOTS,
 	};
 	atomic_store_explicit(&f->reply->broken, 0, memory_order_relaxed);
-	atomic_store_explicit(&f->reply->grouped, 0, memory_order_relaxed);
+	/* An index of the ring that the client is not at. */
+	mpib_want_tell(&f->reply->want, f->ring.next - 1, NULL, 0);
 }
 
 /* A connection is allocated without the rest of the union that it does not

@@ -245,13 +245,6 @@ static inline uint32_t mpib_total_of(const struct engine_conn *f,
 	return f->req[e->req].total;
 }
 
-/* The send has no bytes yet: its client waits until the receive is there. */
-static inline bool mpib_is_question(const struct engine_conn *f,
-				    const struct send_range *e)
-{
-	return e->len == 0 && mpib_total_of(f, e) > 0;
-}
-
 /* policy.c. SUP's bytes of a send op, fields as in mpib_split_ask; SOUT carries
  * the rest. All policies answer here. An agent's hint is read once per message, when
  * pos is 0. */

@@ -22,8 +22,7 @@
 struct engine_request {
 	uint32_t gen; /* generation of the last request with this index */
 	bool active;
-	/* The client waits for progress words: the request comes in parts, or
-	 * is a send that began with a question, see ring.h. */
+	/* In parts, or MPIB_OP_AT_ONCE: the client waits for progress words. */
 	bool multipart;
 	bool posted; /* some of the request was posted to a rail */
 	bool report; /* MPIB_OP_REPORT */
@@ -79,12 +78,11 @@ struct mpib_sender {
 	uint32_t looked;
 	uint32_t msg; /* number of the receive being answered */
 	uint32_t pos; /* bytes of the message posted */
-	uint8_t req; /* request of the message, while pos or promised is set */
+	uint8_t req; /* request of the message, while pos is set */
 	/* Of the slot being filled. */
 	uint8_t mask; /* rails on which bytes were posted */
 	uint8_t spread; /* rails with bytes on more than one QP */
 	bool released; /* the client has bytes of the slot back */
-	bool promised; /* req has its receive, and no byte of it is posted */
 	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
 	bool moved; /* the peer's proxy was handed over: old CTS come again */

@@ -275,15 +275,19 @@ static bool group_refresh(struct engine_conn *f)
 	return true;
 }
 
-/* Sends of the group are missing. Their client is to ask for receives from now
- * on: they may need room in its staging window that sends which are here have.
- */
-static void tell_grouped(struct engine_conn *f)
+/* Sends of the group are missing: tell the client. */
+static void tell_missing(struct engine_conn *f)
 {
-	/* Relaxed: nothing else is published with it. */
-	if (!atomic_load_explicit(&f->reply->grouped, memory_order_relaxed))
-		atomic_store_explicit(&f->reply->grouped, 1,
-				      memory_order_relaxed);
+	const struct mpib_group *g = &f->tx.group;
+	int32_t tag[MPIB_GROUP_MAX];
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		if (!(g->matched & 1u << i))
+			tag[n++] = g->cts[i].tag;
+	}
+	if (n)
+		mpib_want_tell(&f->reply->want, f->ring.next, tag, n);
 }
 
 uint64_t mpib_group_step(struct engine_conn *f)
@@ -300,7 +304,7 @@ uint64_t mpib_group_step(struct engine_conn *f)
 		return 0;
 	while (g->whole != (1u << g->n) - 1) {
 		if (!mpib_match(f, group_fits, 0)) {
-			tell_grouped(f);
+			tell_missing(f);
 			return 0; /* the other sends come later */
 		}
 		e = mpib_sender_oldest(f);
@@ -312,14 +316,8 @@ uint64_t mpib_group_step(struct engine_conn *f)
 					  mpib_total_of(f, e), g->cts[i].total);
 			return 0;
 		}
-		if (mpib_is_question(f, e)) {
-			group_take(g, (unsigned)i, e, false);
-			engine_conn_progress(f, e->req, 0);
-			mpib_sender_pop(f);
-			continue;
-		}
 		if (e->len != mpib_total_of(f, e) || e->len > HELD_MAX ||
-		    f->req[e->req].multipart) /* was a question */
+		    f->req[e->req].multipart) /* MPIB_OP_AT_ONCE */
 			return write_part(f, (unsigned)i);
 
 		/* range[i] takes over the range's reference on its region. */

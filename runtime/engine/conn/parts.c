@@ -155,7 +155,6 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 	if (s->ends_message) {
 		tx->msg++;
 		tx->pos = 0;
-		tx->promised = false;
 		mpib_count_messages(f, 1);
 	} else {
 		tx->pos = pos;
@@ -163,23 +162,12 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 	}
 }
 
-/* A question has its receive: publish progress 0, on which the client stages
- * the bytes of its send; these are posted as they come. */
-__attribute__((noinline)) static uint64_t sender_promise(struct engine_conn *f)
-{
-	f->tx.req = mpib_sender_oldest(f)->req;
-	f->tx.promised = true;
-	engine_conn_progress(f, f->tx.req, 0);
-	mpib_sender_pop(f);
-	return 1;
-}
-
 /* mpib_fits_fn of a receive of one buffer: the next range of the send that it
  * has taken, or the first range of a send with its tag. */
 static inline bool sender_fits(const struct engine_conn *f,
 			       const struct send_range *e, int32_t tag)
 {
-	if (f->tx.pos || f->tx.promised)
+	if (f->tx.pos)
 		return e->req == f->tx.req;
 	return e->tag == tag && e->pos == 0;
 }
@@ -211,14 +199,16 @@ uint64_t mpib_part_step(struct engine_conn *f)
 		return mpib_group_begin(f);
 	if (!sender_fits(f, e, cts->tag) &&
 	    !mpib_match(f, sender_fits, cts->tag)) {
+		/* Else it has its send, the rest of which is to come. */
+		if (!f->tx.pos)
+			mpib_want_tell(&f->reply->want, f->ring.next, &cts->tag,
+				       1);
 		mpib_stall(f, MPIB_STALL_CTS);
 		return 0;
 	}
 	total = mpib_total_of(f, e);
 	if (total > cts->total)
 		return sender_refuse(f, cts);
-	if (mpib_is_question(f, e))
-		return sender_promise(f);
 	if (f->tx.pos - e->pos > e->len || f->tx.pos - cts->pos > cts->len) {
 		engine_conn_break(f, -EPROTO, "parts out of order");
 		return 0;

@@ -12,7 +12,7 @@
 
 static bool receiver_well_formed(const struct mpib_desc *d)
 {
-	return (d->op & MPIB_OP_MASK) == MPIB_OP_RECV && d->n >= 1 &&
+	return (d->op & ~MPIB_OP_REPORT) == MPIB_OP_RECV && d->n >= 1 &&
 	       d->n <= MPIB_GROUP_MAX && d->idx < d->n &&
 	       d->req < MPIB_REQUESTS && d->gen != 0 &&
 	       d->total <= MPIB_SIZE_MAX && d->pos <= d->total &&

@@ -21,9 +21,6 @@ void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
 			 uint64_t bytes);
 void mpib_report_finished(struct engine_conn *f, unsigned req);
 
-/* request.c: a request that has a report begins. */
-void mpib_report_open(struct engine_conn *f, unsigned req);
-
 /* A chain with bytes of req was posted to a rail. */
 static inline void mpib_report_post(struct engine_conn *f, unsigned req,
 				    unsigned rail, uint32_t qpn, uint32_t bytes)

@@ -5,13 +5,6 @@
  */
 #include "engine/conn/take.h"
 
-/* It is a question (ring.h) whose receive is not there. Nothing may mark its
- * completion, not even that its rails are reported. */
-static bool is_unanswered(const struct engine_request *r)
-{
-	return r->multipart && r->fed == 0;
-}
-
 int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d)
 {
 	struct engine_request *r = &f->req[d->req];
@@ -36,16 +29,6 @@ int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d)
 		return rc;
 	engine_conn_finish(f, d->req, 0, NULL, 0);
 	return 1;
-}
-
-void mpib_report_open(struct engine_conn *f, unsigned req)
-{
-	struct engine_request *r = &f->req[req];
-
-	for (unsigned i = 0; i < MPIB_RAILS; i++)
-		r->chains[i] = 0;
-	if (!is_unanswered(r))
-		mpib_report_begin(f, req);
 }
 
 void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
@@ -73,10 +56,6 @@ void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes)
 {
 	const struct engine_request *r = &f->req[req];
 
-	if (!r->active || !r->multipart)
-		return;
-	if (r->report && is_unanswered(r))
-		mpib_report_begin(f, req);
-	else
+	if (r->active && r->multipart)
 		mpib_completion_advance(&f->completion[req], r->gen, bytes);
 }

@@ -38,8 +38,7 @@ static inline int engine_conn_hold(struct engine_conn *f,
 	return 0;
 }
 
-/* A later part, or the first bytes of a send that began with a question, whose
- * request is active already. -EINVAL: it does not follow the one before. */
+/* A later part. -EINVAL: it does not follow the one before. */
 int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d);
 
 /* Begin or continue the request of a descriptor. A receive that begins takes its
@@ -53,7 +52,7 @@ static inline int engine_conn_feed(struct engine_conn *f,
 		return engine_conn_feed_more(f, d);
 	r->gen = d->gen;
 	r->active = true;
-	r->multipart = d->len != d->total;
+	r->multipart = d->len != d->total || d->op & MPIB_OP_AT_ONCE;
 	r->posted = false;
 	r->report = d->op & MPIB_OP_REPORT;
 	r->n = d->n;
@@ -63,8 +62,11 @@ static inline int engine_conn_feed(struct engine_conn *f,
 	r->done = 0;
 	r->since = f->shard->now;
 	f->outstanding++;
-	if (__builtin_expect(r->report, 0))
-		mpib_report_open(f, d->req);
+	if (__builtin_expect(r->report, 0)) {
+		for (unsigned i = 0; i < MPIB_RAILS; i++)
+			r->chains[i] = 0;
+		mpib_report_begin(f, d->req);
+	}
 	MPIB_TRACE(enqueue, f->client->id, f->index, d->req, d->total,
 		   f->is_sender);
 	return 0;

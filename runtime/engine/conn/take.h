@@ -12,12 +12,12 @@ static inline bool take_well_formed(const struct mpib_desc *d)
 	uint32_t head; /* op, req, idx and n */
 
 	memcpy(&head, d, sizeof(head));
-	return (head & ~(MPIB_OP_REPORT | (MPIB_REQUESTS - 1) << 8)) ==
+	return (head & ~(MPIB_OP_REPORT | MPIB_OP_AT_ONCE |
+			 (MPIB_REQUESTS - 1) << 8)) ==
 		       (MPIB_OP_SEND | 1u << 24) &&
 	       d->gen != 0 && d->total <= MPIB_SIZE_MAX &&
 	       ((d->pos == 0 && d->len == d->total) ||
-		((uint64_t)d->pos + d->len <= d->total &&
-		 (d->len > 0 || d->pos == 0)));
+		((uint64_t)d->pos + d->len <= d->total && d->len > 0));
 }
 
 /* request.c: the descriptor is no send. As mpib_sender_take(). */
@@ -36,8 +36,7 @@ static inline int mpib_sender_take(struct engine_conn *f,
 	if (!take_well_formed(d))
 		return mpib_sender_take_nop(f, d);
 	r = &f->req[d->req];
-	if (__builtin_expect(r->gen == d->gen, 0) && !r->active && d->len > 0 &&
-	    (d->pos > 0 || r->fed == 0))
+	if (__builtin_expect(r->gen == d->gen, 0) && !r->active && d->pos > 0)
 		return 1; /* the request failed, the client feeds it still */
 
 	rc = engine_conn_hold(f, d, &e->mr, &e->addr);

@@ -147,7 +147,7 @@ static void index_pair(struct mpib_serial *p, uint32_t *tail, uint32_t *head,
 }
 
 /* Not share_head and share_tail: the ranges in flight are numbered from 0. */
-MPIB_SERIAL_SIZE(struct mpib_sender, 7600);
+MPIB_SERIAL_SIZE(struct mpib_sender, 7592);
 static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 {
 	struct mpib_sender *tx = &f->tx;
@@ -169,7 +169,6 @@ static void conn_sender(struct mpib_serial *p, struct engine_conn *f)
 	mpib_serial_u8(p, &tx->mask);
 	mpib_serial_u8(p, &tx->spread);
 	mpib_serial_bool(p, &tx->released);
-	mpib_serial_bool(p, &tx->promised);
 	mpib_serial_bool(p, &tx->moved);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_serial_u64(p, &tx->rail[r]);

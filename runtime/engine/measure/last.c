@@ -5,6 +5,9 @@
 static const struct {
 	const char *word, *text;
 } lasts[MPIB_LASTS] = {
+	[MPIB_LAST_REFUSED] = { "refused",
+				"its process has too many sends that wait for "
+				"receives or that it has not tested" },
 	[MPIB_LAST_QUEUED] = { "queued", "behind others of its connection" },
 	[MPIB_LAST_NO_CTS] = { "no_cts",
 			       "its peer has posted no receive for it" },

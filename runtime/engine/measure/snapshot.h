@@ -123,6 +123,7 @@ struct mpib_snap_client {
 
 /* How far a request has come, or what it waits for. */
 enum mpib_last {
+	MPIB_LAST_REFUSED, /* send: mpib_isend() has no request for it */
 	MPIB_LAST_QUEUED, /* behind other requests of its connection */
 	MPIB_LAST_NO_CTS, /* send: the peer posted no receive for it */
 	MPIB_LAST_NO_SLOT, /* send: too many send ops are in flight */

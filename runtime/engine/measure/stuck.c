@@ -103,7 +103,7 @@ static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 		if (g->matched & ~g->whole & 1u << i && g->req[i] == e->req)
 			return true;
 	}
-	return !g->n && (f->tx.pos || f->tx.promised) && f->tx.req == e->req;
+	return !g->n && f->tx.pos && f->tx.req == e->req;
 }
 
 /* The oldest known receive with a free buffer for the tag, counted from the
@@ -121,7 +121,7 @@ static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 		if (!mpib_cts_copy(f, s, &cts))
 			break;
 		ahead = (int32_t)(cts.msg - tx->msg);
-		taken |= ahead < 0 || (ahead == 0 && (tx->pos || tx->promised));
+		taken |= ahead < 0 || (ahead == 0 && tx->pos);
 		if (cts.tag == tag && cts.pos == 0 && !taken)
 			return (uint32_t)ahead;
 	}
@@ -187,9 +187,45 @@ static void look_at_receive(const struct engine_conn *f, unsigned req,
 	}
 }
 
+/* The connection's next request in snap; NULL: it is full. */
+static struct mpib_snap_request *add_request(struct mpib_snapshot *snap)
+{
+	struct mpib_snap_request *out;
+
+	if (snap->requests == MPIB_SNAP_REQUESTS) {
+		snap->more_requests++;
+		return NULL;
+	}
+	out = &snap->request[snap->requests++];
+	/* The connection was just added by add_conn(). */
+	*out = (struct mpib_snap_request){ .conn = snap->conns - 1 };
+	return out;
+}
+
+/* A send that the client has no request for, as the client says, who is believed
+ * as far as tools go. */
+static void add_refused(const struct engine_conn *f, uint64_t older_ns,
+			struct mpib_snapshot *snap)
+{
+	/* Relaxed: complete in itself. */
+	uint64_t since = atomic_load_explicit(
+		&f->client->submit->refused[f->index], memory_order_relaxed);
+	struct mpib_snap_request *out;
+
+	if (!since || since > f->shard->now || f->shard->now - since < older_ns)
+		return;
+	out = add_request(snap);
+	if (!out)
+		return;
+	out->last = MPIB_LAST_REFUSED;
+	out->age_ns = f->shard->now - since;
+}
+
 void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 		    struct mpib_snapshot *snap)
 {
+	if (f->is_sender)
+		add_refused(f, older_ns, snap);
 	for (unsigned i = 0; f->outstanding && i < MPIB_REQUESTS; i++) {
 		const struct engine_request *r = &f->req[i];
 		uint64_t age = f->shard->now - r->since;
@@ -197,17 +233,12 @@ void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 
 		if (!r->active || age < older_ns)
 			continue;
-		if (snap->requests == MPIB_SNAP_REQUESTS) {
-			snap->more_requests++;
+		out = add_request(snap);
+		if (!out)
 			continue;
-		}
-		out = &snap->request[snap->requests++];
-		*out = (struct mpib_snap_request){
-			.conn = snap->conns - 1, /* just added by add_conn() */
-			.age_ns = age,
-			.bytes = r->total,
-			.done = r->done,
-		};
+		out->age_ns = age;
+		out->bytes = r->total;
+		out->done = r->done;
 		if (f->is_sender)
 			look_at_send(f, i, out);
 		else

@@ -30,10 +30,6 @@ struct fake_conn {
 	uint32_t size[MPIB_GROUP_MAX]; /* of a group under way */
 	uint32_t ended[MPIB_REQUESTS]; /* generation that is over */
 	unsigned group_done;
-	/* Sends that ask for their receive, and how many have been answered. */
-	struct mpib_desc question[MPIB_REQUESTS];
-	unsigned asked, answered;
-	bool begun; /* the last of these has not ended */
 	struct mpib_desc flush; /* the last that was popped */
 	unsigned flushes; /* popped */
 };

@@ -28,9 +28,7 @@ static void pop_all(struct fake_conn *fl)
 			fl->flushes++;
 			continue;
 		}
-		if (d.op == MPIB_OP_SEND && d.total && !d.len)
-			fl->question[fl->asked++ % MPIB_REQUESTS] = d;
-		else if (d.pos == 0 || fl->ended[d.req] != d.gen)
+		if (d.pos == 0 || fl->ended[d.req] != d.gen)
 			fl->queue[fl->last++ % FAKE_QUEUE] = d;
 	}
 	mpib_ring_publish(&fl->ring);
@@ -51,7 +49,6 @@ static void end(struct fake_proxy *f, unsigned index, struct mpib_desc d,
 			       result);
 	fl->ended[d.req] = d.gen;
 	fl->moved = fl->in_part = fl->group_done = 0;
-	fl->begun = false;
 	/* What was fed beyond the message's end is forgotten. */
 	while (front(fl) && front(fl)->req == d.req && front(fl)->gen == d.gen)
 		fl->first++;
@@ -120,20 +117,6 @@ static void end_member(struct fake_proxy *f, unsigned to, struct mpib_desc r,
 	end(f, to, r, (int32_t)size);
 }
 
-/* A send that asks may begin, since there is a receive, and no other has begun. */
-static void answer_one(struct fake_proxy *f, unsigned from, unsigned to)
-{
-	struct fake_conn *fl = &f->conn[from];
-	const struct mpib_desc *d;
-
-	if (front(fl) || !front(&f->conn[to]) || fl->begun ||
-	    fl->answered == fl->asked)
-		return;
-	d = &fl->question[fl->answered++ % MPIB_REQUESTS];
-	mpib_completion_advance(&f->reply->completion[from][d->req], d->gen, 0);
-	fl->begun = true;
-}
-
 /* Some bytes of the message under way, or its end. False: nothing to do. */
 static bool step(struct fake_proxy *f, unsigned from, unsigned to,
 		 uint32_t *budget)
@@ -183,5 +166,4 @@ void fake_turn(struct fake_proxy *f, unsigned from, unsigned to, uint32_t bytes)
 	pop_all(&f->conn[to]);
 	while (step(f, from, to, &bytes))
 		;
-	answer_one(f, from, to);
 }

@@ -183,63 +183,6 @@ static void an_end_goes_one_way(void **state)
 	assert_non_null(r);
 }
 
-static void thirty_two_may_be_outstanding(void **state)
-{
-	struct mpib_request *r[33];
-	struct mpib_conn *conn;
-	int done;
-
-	attach();
-	conn = connected();
-	for (int i = 0; i < 33; i++)
-		assert_int_equal(mpib_isend(conn, NULL, 0, i, NULL, &r[i]), 0);
-	assert_non_null(r[31]);
-	assert_null(r[32]);
-	mpib_completion_finish(&f->reply->completion[0][4], 1, 0);
-	assert_int_equal(mpib_test(r[4], &done, NULL), 0);
-	assert_int_equal(done, 1);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r[32]), 0);
-	assert_non_null(r[32]);
-	mpib_close(conn);
-}
-
-static void some_requests_are_kept_for_other_tags(void **state)
-{
-	enum {
-		USUAL = 24
-	};
-	struct mpib_request *r[MPIB_REQUESTS + 1];
-	struct mpib_conn *conn;
-	int done;
-
-	attach();
-	conn = connected();
-	for (int i = 0; i <= USUAL; i++)
-		assert_int_equal(mpib_isend(conn, NULL, 0, 1, NULL, &r[i]), 0);
-	assert_non_null(r[USUAL - 1]);
-	assert_null(r[USUAL]);
-	for (int i = USUAL; i < MPIB_REQUESTS; i++) {
-		assert_int_equal(mpib_isend(conn, NULL, 0, i, NULL, &r[i]), 0);
-		assert_non_null(r[i]);
-		assert_int_equal(
-			mpib_isend(conn, NULL, 0, i, NULL, &r[MPIB_REQUESTS]),
-			0);
-		assert_null(r[MPIB_REQUESTS]);
-	}
-	assert_int_equal(mpib_isend(conn, NULL, 0, 99, NULL, &r[MPIB_REQUESTS]),
-			 0);
-	assert_null(r[MPIB_REQUESTS]);
-	/* One that is over is for such a tag again, and for no other. */
-	mpib_completion_finish(&f->reply->completion[0][USUAL + 2], 1, 0);
-	assert_int_equal(mpib_test(r[USUAL + 2], &done, NULL), 0);
-	assert_int_equal(done, 1);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 1, NULL, &r[USUAL + 2]), 0);
-	assert_null(r[USUAL + 2]);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 99, NULL, &r[USUAL + 2]), 0);
-	assert_non_null(r[USUAL + 2]);
-	mpib_close(conn);
-}
-
 /* Else 2^31 posts on the others would make an old word look like its own. */
 static void a_generation_counts_the_uses_of_its_own_slot(void **state)
 {
@@ -382,8 +325,6 @@ const struct CMUnitTest test_list[] = {
 	TEST(impossible_memory_is_refused),
 	TEST(a_region_of_another_client_is_refused),
 	TEST(an_end_goes_one_way),
-	TEST(thirty_two_may_be_outstanding),
-	TEST(some_requests_are_kept_for_other_tags),
 	TEST(a_generation_counts_the_uses_of_its_own_slot),
 	TEST(a_full_ring_takes_nothing_until_the_shard_has),
 	TEST(the_bell_rings_only_for_a_sleeper),

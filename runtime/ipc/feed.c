@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The feed queue of a connection: requests that are not wholly pushed to the
+ * shard, oldest first, and which send gets a place when; see feed.h for the
+ * rule. On the connection's thread, inside post and test.
+ */
+#include <errno.h>
+
+#include "ipc/client.h"
+
+_Static_assert(MPIB_SENDS_MAX == 2 * MPIB_SENDS_QUEUED + MPIB_REQUESTS,
+	       "as feed.h says");
+
+static bool is_reserved(const struct mpib_request *r)
+{
+	return mpib_request_index(r) >= MPIB_REQUESTS - MPIB_RESERVE;
+}
+
+void mpib_request_renew(struct mpib_request *r)
+{
+	r->gen += 2;
+	/* The progress word is written for few requests, so it may hold an old
+	 * value whose generation has come round to this one: take the next. */
+	if (mpib_completion_marked(r->completion, r->gen))
+		r->gen += 2;
+}
+
+/* Give the place of request from to r, which has none. */
+static void move_place(struct mpib_conn *conn, struct mpib_request *r,
+		       struct mpib_request *from)
+{
+	r->completion = from->completion;
+	r->gen = from->gen;
+	r->plain[1] = from->plain[1];
+	from->completion = NULL;
+	conn->at[mpib_request_index(r)] = r;
+	mpib_request_renew(r);
+}
+
+static void make_bare(struct mpib_conn *conn, struct mpib_request *r)
+{
+	r->next = conn->bare;
+	conn->bare = r;
+}
+
+/* Pop a request that is not in use off *list, and give its place to r. */
+static bool take_idle(struct mpib_conn *conn, struct mpib_request *r,
+		      struct mpib_request **list)
+{
+	struct mpib_request *idle = *list;
+
+	if (!idle)
+		return false;
+	*list = idle->next;
+	move_place(conn, r, idle);
+	make_bare(conn, idle);
+	return true;
+}
+
+bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
+		       int32_t *res)
+{
+	if (r->over)
+		*res = r->result;
+	else if (!r->completion ||
+		 !mpib_completion_poll(r->completion, r->gen, res))
+		return false;
+	if (r->parts && conn->is_sender &&
+	    (*res >= 0 || mpib_conn_refused(conn, *res)))
+		mpib_window_forget(conn, r);
+	return !r->parts;
+}
+
+/* Keep what the completion says of a send, so that its place is free. False: it
+ * is not over. */
+static bool note_result(struct mpib_conn *conn, struct mpib_request *r)
+{
+	if (r->feeding || !mpib_request_over(conn, r, &r->result))
+		return false;
+	if (r->watched)
+		mpib_report_look(conn, r, true);
+	if (r->result < 0) { /* for the text: what was sent, and posted */
+		r->buf[0].size = r->completion->size[0];
+		r->pos = r->completion->size[1];
+	}
+	r->over = r->slow = true;
+	return true;
+}
+
+/* All places from first to end are in use: take that of a send that is over, but
+ * not tested yet. */
+static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
+		      unsigned first, unsigned end)
+{
+	for (unsigned i = first; i < end; i++) {
+		struct mpib_request *other = conn->at[i];
+
+		if (note_result(conn, other)) {
+			move_place(conn, r, other);
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Find a place for r. */
+static bool find_place(struct mpib_conn *conn, struct mpib_request *r)
+{
+	const unsigned usual = MPIB_REQUESTS - MPIB_RESERVE;
+
+	if (take_idle(conn, r, &conn->free) || take_over(conn, r, 0, usual))
+		return true;
+	return r->wanted && (take_idle(conn, r, &conn->reserve) ||
+			     take_over(conn, r, usual, MPIB_REQUESTS));
+}
+
+/* Some of r is pushed. */
+static bool feed_begun(const struct mpib_request *r)
+{
+	return r->pos > 0;
+}
+
+/* Strike the tag off the list of n. False: it is not there. */
+static bool strike(int32_t *tags, unsigned *n, int32_t tag)
+{
+	for (unsigned i = 0; i < *n; i++) {
+		if (tags[i] == tag) {
+			tags[i] = tags[--*n];
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Mark the queued sends that the oldest unanswered receive wants. Its tags for
+ * which none is queued are left in tags: how many. */
+static unsigned mark_wanted(struct mpib_conn *conn, int32_t *tags)
+{
+	unsigned n = mpib_want_read(&conn->reply->want, conn->ring.tail, tags);
+
+	for (struct mpib_request *r = conn->feed.first; r && n; r = r->next) {
+		if (!feed_begun(r) && strike(tags, &n, r->buf[0].tag))
+			r->wanted = true;
+	}
+	return n;
+}
+
+static bool is_wanted(struct mpib_conn *conn, int32_t tag)
+{
+	int32_t tags[MPIB_GROUP_MAX];
+	unsigned n = mark_wanted(conn, tags);
+
+	return strike(tags, &n, tag);
+}
+
+static struct mpib_request *bare_take(struct mpib_conn *conn)
+{
+	struct mpib_feed *q = &conn->feed;
+	struct mpib_request *r = conn->bare;
+
+	if (r) {
+		conn->bare = r->next;
+		return r;
+	}
+	if (q->used == MPIB_SENDS_MAX - MPIB_REQUESTS)
+		return NULL;
+	r = &q->room[q->used];
+	*r = (struct mpib_request){
+		.conn = conn,
+		.plain = { [0] = MPIB_OP_SEND, [3] = 1 },
+		.n = 1,
+		.number = (uint16_t)(MPIB_REQUESTS + q->used++),
+	};
+	return r;
+}
+
+struct mpib_request *mpib_feed_take(struct mpib_conn *conn, int32_t tag)
+{
+	if (conn->feed.n >= MPIB_SENDS_QUEUED)
+		mpib_stage(conn);
+	if (conn->feed.n >= MPIB_SENDS_QUEUED && !is_wanted(conn, tag))
+		return NULL;
+	return bare_take(conn);
+}
+
+void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r)
+{
+	struct mpib_request **list = &conn->free;
+
+	if (!r->completion)
+		list = &conn->bare;
+	else if (conn->is_sender && is_reserved(r))
+		list = &conn->reserve;
+	r->next = *list;
+	*list = r;
+}
+
+void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r)
+{
+	struct mpib_feed *q = &conn->feed;
+
+	r->next = NULL;
+	if (q->first)
+		q->last->next = r;
+	else
+		q->first = r;
+	q->last = r;
+	q->n++;
+	conn->work++;
+}
+
+/* Like mpib_stage_push(), of a request that may lack a place. */
+static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
+{
+	int rc;
+
+	if (!r->feeding)
+		return 1;
+	if (!r->completion && !find_place(conn, r))
+		return 0;
+	rc = mpib_stage_push(conn, r);
+	r->slow |= is_reserved(r);
+	return rc;
+}
+
+void mpib_feed(struct mpib_conn *conn)
+{
+	struct mpib_feed *q = &conn->feed;
+	struct mpib_request *r, *next, **link = &q->first, *last = NULL;
+	int32_t tags[MPIB_GROUP_MAX];
+	/* What is behind a request that waits, and what is wanted behind one
+	 * that is: sends of one tag stay in their order. */
+	bool waits = false, wanted_waits = false;
+	int rc = 0;
+
+	if (conn->is_sender)
+		mark_wanted(conn, tags);
+	for (r = q->first; r; r = next) {
+		next = r->next;
+		if (rc >= 0 &&
+		    (feed_begun(r) || !(r->wanted ? wanted_waits : waits)))
+			rc = feed_one(conn, r);
+		waits |= rc <= 0;
+		wanted_waits |= r->wanted && r->feeding && !feed_begun(r);
+		if (r->feeding) {
+			last = r;
+			link = &r->next;
+			continue;
+		}
+		*link = next;
+		q->n--;
+		conn->work--;
+	}
+	q->last = last;
+	if (rc == -EPROTO)
+		mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
+}

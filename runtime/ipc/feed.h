@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Requests and places. A request lives in the rank. The proxy knows it by its
+ * place: an index and a completion in the reply segment, of which a connection
+ * has MPIB_REQUESTS. A receive has a place from its post to its end. A send has
+ * one from its first descriptor to the completion, so a rank may have far more
+ * sends than the proxy must keep. Sends that have no place wait in the feed
+ * queue (feed.c).
+ *
+ * Receives are answered in order, and sends come in any order of tags. So there
+ * is one rule, for places and for the staging window (window.h): a send enters
+ * while there is room besides a reserve, and the reserve is for sends that the
+ * oldest unanswered receive wants. When the shard has that receive and no send
+ * for it, it publishes the missing tags and how far it had read the ring
+ * (struct mpib_want, segment.h).
+ *
+ * Why nothing hangs: let the oldest unanswered receive lack a send that the rank
+ * offers or has queued. If no place is free, others' sends have them all. Those
+ * that were posted complete, and find_place() of feed.c takes their places, tested
+ * or not. If none is of that kind, all are queued in the shard, which therefore
+ * polls for CTS, finds the receive and publishes it. A receive has at most
+ * MPIB_GROUP_MAX buffers, so the reserve of as many places is enough for it, and
+ * is free again when the receive is answered. The feed queue takes a send that
+ * is wanted even when it is full, so the same holds for mpib_isend().
+ *
+ * MPIB_SENDS_MAX: a caller may have the sends of 32 receives of 8 buffers
+ * answered and not tested, as many that wait for their receives in the feed queue,
+ * and some that wait at places.
+ */
+#ifndef MPIB_IPC_FEED_H
+#define MPIB_IPC_FEED_H
+
+#include <mpib/client.h>
+#include <mpib/segment.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MPIB_RESERVE MPIB_GROUP_MAX
+#define MPIB_SENDS_QUEUED (MPIB_REQUESTS * MPIB_GROUP_MAX)
+#define MPIB_SENDS_MAX MPIB_REQUEST_SLOTS
+
+struct mpib_conn;
+
+struct mpib_buffer {
+	int32_t tag; /* first: in the request's first cache line */
+	uint32_t size;
+	char *addr;
+	struct mpib_region *region;
+};
+
+struct mpib_request {
+	_Alignas(256) struct mpib_conn *conn;
+	struct mpib_request *next; /* on the list that it is on */
+	const struct mpib_completion *completion; /* NULL: it has no place */
+	uint8_t plain[4]; /* op, place, idx, n of a request of one buffer */
+	/* Generation: odd, two more at each use of the place, so that a
+	 * completion word left by an earlier use never has this generation,
+	 * however often other places are used meanwhile. */
+	uint32_t gen;
+	uint8_t n; /* buffers */
+	/* Queued, staged, grouped, watched or at a place of the reserve: takes
+	 * test's slow path. All members below are used only then. */
+	bool slow;
+	bool flush; /* of mpib_iflush(), see flush.c; gen is its number */
+	bool held; /* holds a reference on each buffer's region */
+	bool feeding; /* not wholly pushed yet */
+	bool staged; /* has bytes of ordinary memory */
+	bool wanted; /* a send that the oldest unanswered receive wants */
+	bool over; /* completed with result, and its place is another's */
+	bool cancelled; /* its region was deregistered before the copy */
+	bool watched; /* the profiler wants per-rail reports */
+	uint16_t number; /* in the connection, < MPIB_SENDS_MAX */
+	uint16_t parts; /* in the window */
+	uint64_t submitted; /* watched: when it was posted, ns */
+	uint32_t pos; /* bytes pushed */
+	int32_t result;
+	struct mpib_buffer buf[MPIB_GROUP_MAX];
+};
+
+/* Its place. */
+static inline uint8_t mpib_request_index(const struct mpib_request *r)
+{
+	return r->plain[1];
+}
+
+/* Requests that are not wholly pushed, oldest first: feed.c. */
+struct mpib_feed {
+	struct mpib_request *first, *last;
+	uint32_t n;
+	/* A sender's further requests, MPIB_SENDS_MAX - MPIB_REQUESTS; those
+	 * behind used were never used, so that their pages are not there. */
+	struct mpib_request *room;
+	uint32_t used;
+};
+
+/* All on the connection's thread. */
+/* A sender's request without a place for a send of the tag. NULL: none. */
+struct mpib_request *mpib_feed_take(struct mpib_conn *conn, int32_t tag);
+/* Append r. */
+void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r);
+/* Push queued requests as far as there is room. */
+void mpib_feed(struct mpib_conn *conn);
+/* r is in use no more. */
+void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r);
+/* Whether r has completed, with *res, and its bytes are out of the window. */
+bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
+		       int32_t *res);
+/* The place of r is used once more. */
+void mpib_request_renew(struct mpib_request *r);
+
+#endif

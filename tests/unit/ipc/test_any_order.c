@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Programs of sends and receives, drawn at random, that a transport completes which
+ * accepts a send only when the oldest unanswered receive wants its tag (NCCL's
+ * net_ib). Each is run on a model of that first, then on the client library with
+ * a model of the shard. It has to end on both: however many tags there are and
+ * however large the groups are, and whatever the program offers besides that no
+ * receive wants. And the sends of a tag keep their order.
+ */
+#include <string.h>
+
+#include "ipc/client.h"
+#include "loop.h"
+#include "test.h"
+
+#define RECEIVES 120
+#define SENDS (RECEIVES * MPIB_GROUP_MAX)
+#define TAGS 64
+#define AHEAD 32 /* receives that are posted and not answered */
+#define SLOTS 64 /* buffers that the sender's proxy may know of */
+#define RANGES 64 /* parts that the shard takes */
+#define OUTSTANDING 256 /* sends of one connection that net_ib allows */
+#define NOBODY 1000 /* tags from here on no receive has */
+#define UNWANTED 400 /* sends with such tags, at most */
+#define ROUNDS 20000 /* without an answer: it hangs */
+
+/* How the program goes on after a send that was not accepted. */
+enum order {
+	ANY_TAG, /* by another tag, drawn */
+	TAG_BY_TAG, /* all it can of a tag, then the next tag */
+	INSISTS, /* in the order of the receives, the same send again */
+	ORDERS
+};
+
+struct program {
+	enum order order;
+	unsigned tags, receives, sends;
+	/* Sends outstanding at once: INSISTS: of all; else: of a tag. */
+	unsigned most;
+	unsigned unwanted; /* sends offered besides */
+	unsigned n[RECEIVES]; /* buffers */
+	int tag[RECEIVES][MPIB_GROUP_MAX];
+	int list[SENDS]; /* their tags as INSISTS offers them */
+	unsigned of[TAGS]; /* sends by tag */
+	size_t size; /* of a send, at most; 0: all are empty */
+	bool mixed; /* some are empty */
+};
+
+static unsigned seed;
+
+static unsigned draw(unsigned n)
+{
+	return (unsigned)rand_r(&seed) % n;
+}
+
+static void draw_program(struct program *p)
+{
+	static const size_t size[] = { 0, 0, 3000, 70000, 300000 };
+
+	memset(p, 0, sizeof(*p));
+	p->order = draw(ORDERS);
+	p->tags = 1 + draw(draw(2) ? TAGS : 16);
+	p->receives = 1 + draw(RECEIVES);
+	p->most = p->order == INSISTS ? OUTSTANDING : MPIB_REQUESTS;
+	p->most -= draw(2) * draw(p->most - MPIB_GROUP_MAX + 1);
+	p->unwanted = draw(3) ? 0 : draw(UNWANTED + 1);
+	p->size = size[draw(5)];
+	p->mixed = draw(2);
+	if (p->size > 3000)
+		p->receives = 1 + p->receives / 8;
+	for (unsigned i = 0, most = 1 + draw(MPIB_GROUP_MAX); i < p->receives;
+	     i++) {
+		p->n[i] = 1 + draw(most);
+		for (unsigned k = 0; k < p->n[i]; k++) {
+			p->tag[i][k] = (int)draw(p->tags);
+			p->of[p->tag[i][k]]++;
+		}
+		for (unsigned k = 0, by = draw(8); k < p->n[i]; k++)
+			p->list[p->sends++] = p->tag[i][(k + by) % p->n[i]];
+	}
+}
+
+/* What both models know of the receives. */
+static const struct program *prog;
+static unsigned answered,
+	head_taken; /* receives; a bit per buffer of the next */
+static unsigned posted; /* receives */
+
+/* The buffer of the oldest unanswered receive that a send of the tag fills; -1:
+ * none. */
+static int wants(int tag)
+{
+	if (answered == posted)
+		return -1;
+	for (unsigned k = 0; k < prog->n[answered]; k++) {
+		if (!(head_taken & 1u << k) && prog->tag[answered][k] == tag)
+			return (int)k;
+	}
+	return -1;
+}
+
+static void take(int k)
+{
+	head_taken |= 1u << k;
+	if (head_taken == (1u << prog->n[answered]) - 1) {
+		answered++;
+		head_taken = 0;
+	}
+}
+
+/* A transport as the program sees it. */
+struct net {
+	bool (*send)(int tag); /* false: not accepted */
+	/* Counts the sends that ended, by tag; all, by and by. */
+	void (*test)(void);
+	void (*turn)(void);
+};
+
+static bool ib_send(int tag)
+{
+	int k = wants(tag);
+
+	if (k >= 0)
+		take(k);
+	return k >= 0;
+}
+
+static unsigned ended, ended_of[TAGS];
+
+static void end_send(int tag)
+{
+	if (tag >= NOBODY)
+		return;
+	ended++;
+	ended_of[tag]++;
+}
+
+static unsigned ib_seen;
+
+static void ib_test(void)
+{
+	for (; ib_seen < answered; ib_seen++) {
+		for (unsigned k = 0; k < prog->n[ib_seen]; k++)
+			end_send(prog->tag[ib_seen][k]);
+	}
+}
+
+/* The model of the shard, and of a receiver that tests at once. */
+static struct mpib_desc range[RANGES];
+static unsigned ranges;
+static uint8_t filling[MPIB_REQUESTS]; /* by place: 1: has its receive */
+static struct mpib_desc flying[4096];
+static unsigned first_flying, last_flying;
+static struct mpib_request *out[2048];
+static int tag_of[2048];
+static unsigned outs, unwanted_out;
+
+/* Sizes of the sends of a tag, in the order posted, and how many of them have
+ * their receives. */
+static uint32_t size_of[TAGS][SENDS];
+static unsigned posted_of[TAGS], taken_of[TAGS];
+
+static void take_descriptors(void)
+{
+	struct mpib_desc d;
+
+	while (ranges < RANGES && mpib_ring_pop(&f->conn[0].ring, &d)) {
+		assert_true(d.len || !d.total);
+		range[ranges++] = d;
+	}
+	mpib_ring_publish(&f->conn[0].ring);
+}
+
+static void drop_range(unsigned i)
+{
+	memmove(&range[i], &range[i + 1], (--ranges - i) * sizeof(range[0]));
+}
+
+/* Post the first range that can be: false: there is none. */
+static bool post_one(void)
+{
+	for (unsigned i = 0; i < ranges; i++) {
+		struct mpib_desc d = range[i];
+		int k = d.pos == 0 ? wants(d.tag) : -1;
+
+		if (d.pos == 0 && k < 0)
+			continue;
+		if (d.pos > 0 && !filling[d.req])
+			continue;
+		drop_range(i);
+		filling[d.req] = d.pos + d.len < d.total;
+		if (k >= 0) {
+			assert_int_equal(d.total,
+					 size_of[d.tag][taken_of[d.tag]++]);
+			take(k);
+		}
+		flying[last_flying++ % 4096] = d;
+		return true;
+	}
+	return false;
+}
+
+static void tell_wants(void)
+{
+	int32_t tag[MPIB_GROUP_MAX];
+	unsigned n = 0;
+
+	if (answered == posted || !ranges)
+		return; /* without a range the shard looks at no CTS */
+	for (unsigned k = 0; k < prog->n[answered]; k++) {
+		if (!(head_taken & 1u << k))
+			tag[n++] = prog->tag[answered][k];
+	}
+	mpib_want_tell(&f->reply->conn[0].want, f->conn[0].ring.next, tag, n);
+}
+
+static void end_one(void)
+{
+	struct mpib_desc d = flying[first_flying++ % 4096];
+	struct mpib_completion *cpl = &f->reply->completion[0][d.req];
+
+	if (d.pos + d.len < d.total)
+		mpib_completion_advance(cpl, d.gen, d.pos + d.len);
+	else
+		mpib_completion_finish(cpl, d.gen, (int32_t)d.total);
+}
+
+static unsigned announced(void)
+{
+	unsigned n = 0;
+
+	for (unsigned i = answered; i < posted; i++)
+		n += prog->n[i];
+	return n;
+}
+
+static void post_receives(void)
+{
+	while (posted < prog->receives && posted - answered < AHEAD &&
+	       announced() + prog->n[posted] <= SLOTS && draw(4))
+		posted++;
+}
+
+static void mpib_turn(void)
+{
+	post_receives();
+	take_descriptors();
+	while (post_one())
+		;
+	tell_wants();
+	while (first_flying != last_flying && draw(4))
+		end_one();
+}
+
+static bool post(int tag, struct mpib_request **r)
+{
+	size_t size = prog->size ? 1 + draw((unsigned)prog->size) : 0;
+	void *data = from;
+
+	if (prog->mixed && draw(2))
+		size = 0;
+	assert_int_equal(
+		mpib_isend(tx, data, size, tag, size ? from_region : NULL, r),
+		0);
+	if (*r && tag < NOBODY)
+		size_of[tag][posted_of[tag]++] = (uint32_t)size;
+	return *r;
+}
+
+static bool mpib_send(int tag)
+{
+	tag_of[outs] = tag;
+	return post(tag, &out[outs]) && ++outs;
+}
+
+static void mpib_over(void)
+{
+	unsigned i = draw(2) ? 0 : draw(outs + 1);
+	int done;
+
+	while (i < outs) {
+		assert_int_equal(mpib_test(out[i], &done, NULL), 0);
+		if (!done) {
+			i++;
+			continue;
+		}
+		end_send(tag_of[i]);
+		tag_of[i] = tag_of[--outs];
+		out[i] = out[outs];
+	}
+}
+
+static const struct net ib = { ib_send, ib_test, post_receives };
+static const struct net mpib = { mpib_send, mpib_over, mpib_turn };
+
+/* Where the program stands. */
+static unsigned sent, sent_of[TAGS], tag_now;
+
+static bool offer(const struct net *net, int tag)
+{
+	unsigned under_way = prog->order == INSISTS
+				     ? sent - ended
+				     : sent_of[tag] - ended_of[tag];
+
+	if (under_way == prog->most || sent_of[tag] == prog->of[tag] ||
+	    !net->send(tag))
+		return false;
+	sent_of[tag]++;
+	sent++;
+	return true;
+}
+
+static void offer_some(const struct net *net)
+{
+	switch (prog->order) {
+	case INSISTS:
+		while (sent < prog->sends && offer(net, prog->list[sent]))
+			;
+		break;
+	case TAG_BY_TAG:
+		for (unsigned i = 0; i < prog->tags; i++) {
+			tag_now = (tag_now + 1) % prog->tags;
+			while (offer(net, (int)tag_now))
+				;
+		}
+		break;
+	default:
+		for (unsigned i = 0; i < prog->tags; i++)
+			offer(net, (int)draw(prog->tags));
+	}
+}
+
+static void offer_unwanted(const struct net *net)
+{
+	struct mpib_request *r;
+
+	for (unsigned i = 0; i < 20 && unwanted_out < prog->unwanted; i++) {
+		if (net == &mpib &&
+		    !post(NOBODY + (int)draw(1 + prog->unwanted / 10), &r))
+			return;
+		unwanted_out++;
+	}
+}
+
+/* Run the program. It tests only when it may send no more, or has sent all. */
+static void run(const struct net *net, unsigned number)
+{
+	unsigned idle = 0, before = 0;
+
+	answered = head_taken = posted = sent = ended = tag_now = 0;
+	memset(sent_of, 0, sizeof(sent_of));
+	memset(ended_of, 0, sizeof(ended_of));
+	while (ended < prog->sends) {
+		offer_unwanted(net);
+		offer_some(net);
+		net->turn();
+		if (sent - ended == prog->most || sent == prog->sends ||
+		    (prog->order != INSISTS && draw(2)))
+			net->test();
+		idle = answered + ended + sent == before ? idle + 1 : 0;
+		before = answered + ended + sent;
+		if (idle == ROUNDS)
+			fail_msg("program %u hangs on %s: order %u, %u tags, "
+				 "%u of %u receives answered, %u of %u sends "
+				 "accepted, %u ended, %u unwanted ones",
+				 number, net == &ib ? "net_ib" : "mpib",
+				 prog->order, prog->tags, answered,
+				 prog->receives, sent, prog->sends, ended,
+				 unwanted_out);
+	}
+}
+
+static void any_program_that_net_ib_completes_is_completed(void **state)
+{
+	static struct program p;
+
+	prog = &p;
+	for (unsigned number = 1; number <= 400; number++) {
+		seed = number;
+		draw_program(&p);
+		ib_seen = unwanted_out = 0;
+		run(&ib, number);
+		ranges = first_flying = last_flying = outs = unwanted_out = 0;
+		memset(filling, 0, sizeof(filling));
+		memset(posted_of, 0, sizeof(posted_of));
+		memset(taken_of, 0, sizeof(taken_of));
+		run(&mpib, number);
+		mpib_close(tx);
+		mpib_close(rx);
+		connect_both();
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
+
+const struct CMUnitTest test_list[] = {
+	TEST(any_program_that_net_ib_completes_is_completed),
+	{ 0 },
+};
