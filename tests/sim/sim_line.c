@@ -63,6 +63,17 @@ static void check_scribble(const struct sim_end *e, uint64_t number)
 			 e->line->number, (unsigned long long)number, at);
 }
 
+/* Which family of tags the message has. */
+static unsigned family_of(const struct sim_end *e, uint64_t number)
+{
+	return (unsigned)(sim_mix(number) % e->line->plan->families);
+}
+
+static int tag_of(unsigned family, unsigned k)
+{
+	return TAG + (int)(family * SIM_GROUP + k);
+}
+
 /* Its next message's time has not come. */
 static bool early(const struct sim_end *e)
 {
@@ -104,7 +115,7 @@ static bool post_receive(struct sim_end *e)
 	for (unsigned k = 0; k < l->group; k++) {
 		data[k] = buffer(e, e->posted, k);
 		size[k] = l->room;
-		tag[k] = TAG + (int)k;
+		tag[k] = tag_of(family_of(e, e->posted), k);
 		region[k] = e->region;
 	}
 	rc = mpib_irecv(e->conn, (int)l->group, data, size, tag, region,
@@ -227,32 +238,44 @@ static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 	*of |= (uint8_t)(1u << k);
 }
 
+/* The oldest message that lacks a send of this tag; l->messages: none in the
+ * window. */
+static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
+{
+	const struct sim_line_plan *l = e->line->plan;
+	uint64_t number = e->done;
+
+	while (number < l->messages && number - e->done < l->ahead) {
+		if (family_of(e, number) == family &&
+		    !(e->sent_of[number % l->ahead] >> k & 1))
+			return number;
+		number++;
+	}
+	return l->messages;
+}
+
 /* One send of a message in the window, whose tag has its turn. */
 static bool post_send(struct sim_end *e, struct sim_rng *r)
 {
 	const struct sim_line_plan *l = e->line->plan;
-	unsigned first = (unsigned)(l->eager ? sim_mix(e->done) % l->group
-					     : sim_draw(r, l->group));
+	unsigned tags = l->families * l->group;
+	unsigned first = (unsigned)(l->eager ? sim_mix(e->done) % tags
+					     : sim_draw(r, tags));
 
-	for (unsigned i = 0; i < l->group; i++) {
-		unsigned k = (first + i) % l->group, at;
-		uint64_t number = e->done;
+	for (unsigned i = 0; i < tags; i++) {
+		unsigned k = (first + i) % tags % l->group, at;
+		unsigned family = (first + i) % tags / l->group;
+		uint64_t number = lacks(e, family, k);
 		uint32_t len;
 		int rc;
 
-		/* The oldest message without a send of this tag. */
-		while (number < e->posted &&
-		       e->sent_of[number % l->ahead] >> k & 1)
-			number++;
-		if (number == e->posted &&
-		    (e->posted == l->messages ||
-		     e->posted - e->done == l->ahead || early(e)))
+		if (number == l->messages || (number >= e->posted && early(e)))
 			continue;
 		at = (unsigned)(number % l->ahead);
 		len = length_of(e, number, k);
 		fill(e, number, k, len);
 		rc = mpib_isend(e->conn, buffer(e, number, k), len,
-				TAG + (int)k, e->region,
+				tag_of(family, k), e->region,
 				&e->req[at * l->group + k]);
 		if (rc < 0) {
 			sim_end_fail(e, "a send", rc);
@@ -261,10 +284,8 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 		/* For a send of another tag there may be a place. */
 		if (!e->req[at * l->group + k])
 			continue;
-		if (number == e->posted) {
-			e->posted++;
-			e->sent_of[at] = 0;
-		}
+		if (number >= e->posted)
+			e->posted = number + 1;
 		e->sent_of[at] |= (uint8_t)(1u << k);
 		e->ended[at * l->group + k] = false;
 		return true;

@@ -185,6 +185,7 @@ static void draw_line(struct sim_plan *p, struct sim_rng *r,
 	/* What it has in memory. */
 	while (l->ahead > 1 && l->ahead * l->group * l->room > 4u << 20)
 		l->ahead /= 2;
+	l->families = 1;
 	l->eager = other(r);
 	l->extra = other(r) ? 1 + (unsigned)sim_draw(r, 4) : 0;
 	l->lives = other(r) ? 1 + (unsigned)sim_draw(r, 3) : 1;
@@ -311,13 +312,14 @@ static void print_line(const struct sim_line_plan *l, unsigned number)
 {
 	fprintf(stderr,
 		"  line %u: rank %u%s -> %u%s: %u messages of %u x <= %u "
-		"bytes, %u at once; %u sent ahead%s%s, %u receives more, %u "
-		"connections, %.3f ms%s\n",
+		"bytes, %u at once, %u families of tags; %u sent ahead%s%s, %u "
+		"receives more, %u connections, %.3f ms%s\n",
 		number, l->from, memory_name(l->tx_gpu, l->tx_direct), l->to,
 		memory_name(l->rx_gpu, l->rx_direct), l->messages, l->group,
-		l->room, l->window, l->ahead, l->eager ? " by tag" : "",
-		l->watched ? " watched" : "", l->extra, l->lives,
-		(double)l->span / 1e6, l->rx_spans ? " at both ends" : "");
+		l->room, l->window, l->families, l->ahead,
+		l->eager ? " by tag" : "", l->watched ? " watched" : "",
+		l->extra, l->lives, (double)l->span / 1e6,
+		l->rx_spans ? " at both ends" : "");
 }
 
 void sim_plan_print(const struct sim_plan *p)

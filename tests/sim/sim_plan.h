@@ -31,6 +31,10 @@
 #define SIM_WRAPS_FROM 1795890000000 /* sim_first.c */
 #define SIM_STARVED_FROM 1795899000000
 #define SIM_RELINK_FROM 1795900000000
+#define SIM_TAGS_FROM 1795902000000
+/* Draws that were made side by side end where the next of these begins, and all are
+ * made from here on. */
+#define SIM_ALL_FROM 1795950000000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -87,6 +91,7 @@ struct sim_line_plan {
 	unsigned from, to; /* ranks */
 	unsigned messages, window, group;
 	unsigned ahead; /* messages of which the sender posts sends */
+	unsigned families; /* of tags: a message has those of one */
 	unsigned extra; /* receives that no send comes for */
 	unsigned lives; /* connections, one after another */
 	bool eager; /* it posts all sends of a tag before those of another */

@@ -237,6 +237,36 @@ static void draw_relinks(struct sim_plan *p)
 	}
 }
 
+/* What seeds before SIM_TAGS_FROM do not have: up to 64 tags, and receives and
+ * sends as far ahead as NCCL allows. */
+static void draw_tags(struct sim_plan *p)
+{
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "tags");
+	for (unsigned i = 0; i < p->lines; i++) {
+		struct sim_line_plan *l = &p->line[i];
+		size_t each = (size_t)l->group * l->room;
+
+		if (!sim_chance(&r, 2))
+			continue;
+		l->families = 1 + (unsigned)sim_draw(&r, SIM_GROUP);
+		l->window = 1 + (unsigned)sim_draw(&r, SIM_WINDOW);
+		l->ahead = 1 + (unsigned)sim_draw(&r, SIM_WINDOW);
+		while (l->window > 1 && l->window * each > 4u << 20)
+			l->window /= 2;
+		while (l->ahead > 1 && l->ahead * each > 4u << 20)
+			l->ahead /= 2;
+	}
+}
+
+/* Seeds of these numbers have a draw, and those from SIM_ALL_FROM on. */
+static bool drawn_between(const struct sim_plan *p, uint64_t from,
+			  uint64_t until)
+{
+	return (p->seed >= from && p->seed < until) || p->seed >= SIM_ALL_FROM;
+}
+
 /* What seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
@@ -261,6 +291,8 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_far(p);
 	if (p->seed >= SIM_STARVED_FROM)
 		draw_starved(p);
-	if (p->seed >= SIM_RELINK_FROM)
+	if (drawn_between(p, SIM_RELINK_FROM, SIM_TAGS_FROM))
 		draw_relinks(p);
+	if (p->seed >= SIM_TAGS_FROM)
+		draw_tags(p);
 }
