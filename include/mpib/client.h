@@ -263,8 +263,9 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * setting failover.completion says when that is.
  *
  * A negative return means that the request failed and is over. -EMSGSIZE: the
- * send was larger than the posted receive (both ends get this error, and the text
- * names both sizes); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
+ * send was larger than its buffer of the posted receive (both ends get this error,
+ * the text names both sizes, and the connection and the other sends of a grouped
+ * receive go on); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
  * gone; -ECANCELED: the request's region was deregistered; -ETIMEDOUT: both
  * rails were down for too long, or the request took longer than the proxy's
  * settings allow. A connection's failure shows once the proxy has said why, or

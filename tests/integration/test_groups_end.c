@@ -225,11 +225,48 @@ static void tags_without_a_send_are_told(void **state)
 	assert_int_equal(wanted(tag), 0);
 }
 
+/* As of a receive of one buffer: both ends of what did not fit, and no more. */
+static void a_send_too_large_for_its_group_fails_alone(void **state)
+{
+	struct mpib_desc d[2];
+	uint32_t g_rx, g_tx[4];
+
+	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
+		pair_open_at(&pair, 512, v, &tx, &rx);
+		g_rx = receive_of_four(pair.node[1].mr);
+		d[0] = send_of(4, 102, 5000);
+		d[1] = send_of(5, 101, 2000);
+		part(&d[0], 1000);
+		part(&d[1], 1000);
+		pair_turns(&pair, 100);
+		part(&d[0], 4000);
+		part(&d[1], 1000);
+		g_tx[0] = pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0,
+				    4096, 100);
+		g_tx[3] = pair_post(&tx, MPIB_OP_SEND, 3, pair.node[0].mr, 0, 0,
+				    103);
+		assert_int_equal(pair_wait(&pair, &tx, 4, d[0].gen), -EMSGSIZE);
+		assert_int_equal(pair_completion(&tx, 4)->size[0], 5000);
+		assert_int_equal(pair_completion(&tx, 4)->size[1], 4096);
+		assert_int_equal(pair_wait(&pair, &rx, 2, g_rx), -EMSGSIZE);
+		assert_int_equal(pair_completion(&rx, 2)->size[0], 5000);
+		assert_int_equal(pair_completion(&rx, 2)->size[1], 4096);
+		assert_int_equal(pair_wait(&pair, &tx, 0, g_tx[0]), 4096);
+		assert_int_equal(pair_wait(&pair, &tx, 5, d[1].gen), 2000);
+		assert_int_equal(pair_wait(&pair, &tx, 3, g_tx[3]), 0);
+		pair_transfer(&pair, &tx, &rx, 6, 5000, 5000, 1);
+		assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
+		if (v == MPIB_IMM_V1)
+			pair_close(&pair);
+	}
+}
+
 const struct CMUnitTest test_list[] = {
 	pair_test(a_peer_that_refuses_a_group_gives_back_all_its_regions),
 	pair_test(a_group_that_is_stopped_half_way_gives_back_its_regions),
 	pair_test(the_bytes_of_a_group_of_16_gib_add_up),
 	pair_test(sends_of_a_group_may_come_in_parts_that_are_mixed),
 	pair_test(tags_without_a_send_are_told),
+	pair_test(a_send_too_large_for_its_group_fails_alone),
 	{ 0 },
 };

@@ -53,6 +53,7 @@ struct mpib_group {
 	 * last chain. */
 	uint8_t matched, whole, held;
 	uint8_t mask; /* rails on which bytes of the group were posted */
+	bool refused; /* a send was larger than its buffer */
 	bool stale; /* cts has the keys of before the peer's hand-over */
 	uint8_t req[MPIB_GROUP_MAX]; /* by buffer: the send that fills it */
 	uint64_t rail[MPIB_RAILS]; /* bytes of the group posted so far */

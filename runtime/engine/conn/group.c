@@ -59,7 +59,7 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 	} while (++i < first->n);
 	g->n = (uint8_t)first->n;
 	g->matched = g->whole = g->held = g->mask = 0;
-	g->stale = false;
+	g->stale = g->refused = false;
 	memset(g->rail, 0, sizeof(g->rail));
 	memset(g->size, 0, sizeof(g->size));
 	return mpib_group_step(f);
@@ -108,6 +108,24 @@ static void group_take(struct mpib_group *g, unsigned i,
 	g->matched |= (uint8_t)(1u << i);
 	g->whole |= (uint8_t)(all << i);
 	g->req[i] = e->req;
+}
+
+/* The send of range e is larger than its buffer, i. It ends in -EMSGSIZE at once.
+ * The receive ends so when the group is whole, by its record. */
+static void group_refuse(struct engine_conn *f, unsigned i,
+			 const struct send_range *e)
+{
+	struct mpib_group *g = &f->tx.group;
+	uint32_t sizes[2] = { mpib_total_of(f, e), g->cts[i].total };
+	uint8_t req = e->req;
+
+	g->refused = true;
+	g->size[i] = sizes[0];
+	group_take(g, i, e, true);
+	engine_conn_finish(f, req, -EMSGSIZE, sizes, 2);
+	mpib_match_forget(f, req);
+	/* The receive is not over: all that is left may still fit. */
+	f->tx.looked = f->tx.range_tail;
 }
 
 /* Post the oldest range as a send op without an IMM. Returns 0 and changes
@@ -188,6 +206,7 @@ static struct mpib_record *group_record(struct engine_conn *f,
 	struct mpib_record *rec = mpib_sender_record(f);
 
 	rec->n = g->n;
+	rec->status = g->refused ? -EMSGSIZE : 0;
 	memcpy(rec->size, g->size, sizeof(rec->size));
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		rec->rail[r] = g->rail[r] + sum[r];
@@ -310,11 +329,8 @@ uint64_t mpib_group_step(struct engine_conn *f)
 		e = mpib_sender_oldest(f);
 		i = buffer_of(g, e);
 		if (mpib_total_of(f, e) > g->cts[i].total) {
-			engine_conn_break(f, -EMSGSIZE,
-					  "send of %u bytes is larger than the "
-					  "posted receive of %u bytes",
-					  mpib_total_of(f, e), g->cts[i].total);
-			return 0;
+			group_refuse(f, (unsigned)i, e);
+			continue;
 		}
 		if (e->len != mpib_total_of(f, e) || e->len > HELD_MAX ||
 		    f->req[e->req].multipart) /* MPIB_OP_AT_ONCE */

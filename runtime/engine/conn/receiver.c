@@ -248,6 +248,12 @@ static void receiver_refused(struct engine_conn *f, struct mpib_slot *s,
 {
 	uint32_t sizes[2] = { rec->size[0], f->req[s->req].total };
 
+	for (unsigned i = 0; s->n > 1 && i < s->n; i++) {
+		if (rec->size[i] > mpib_slot_at(f, f->rx.tail + i)->len) {
+			sizes[0] = rec->size[i];
+			sizes[1] = mpib_slot_at(f, f->rx.tail + i)->len;
+		}
+	}
 	cancel_rest(f, s->req);
 	free_slots(f, s);
 	engine_conn_finish(f, s->req, -EMSGSIZE, sizes, 2);

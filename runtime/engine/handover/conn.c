@@ -122,6 +122,7 @@ static void conn_group(struct mpib_serial *p, struct engine_conn *f)
 	mpib_serial_u8(p, &g->whole);
 	mpib_serial_u8(p, &g->held);
 	mpib_serial_u8(p, &g->mask);
+	mpib_serial_bool(p, &g->refused);
 	mpib_serial_bool(p, &g->stale);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		mpib_serial_u64(p, &g->rail[r]);
