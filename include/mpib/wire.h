@@ -39,6 +39,10 @@
  * MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; more of them wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
+/* The least that ports have to take as one message (max_msg_sz): one WRITE of so
+ * many CTS. All else that is no payload is shorter. */
+#define MPIB_MSG_LEAST 4096u
+
 /* Of a mask of a lane's rails. */
 static inline uint8_t mpib_rail_bit(unsigned rail)
 {
@@ -156,6 +160,7 @@ MPIB_ABI_ASSERT(offsetof(struct mpib_cts, ended) == 40);
 MPIB_ABI_ASSERT(offsetof(struct mpib_cts, seq) == 56);
 MPIB_ABI_ASSERT(sizeof(struct mpib_e2e_ack) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_record) == 64);
+MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS * sizeof(struct mpib_cts) == MPIB_MSG_LEAST);
 /* An IMM's 8 bits tell the slots in use apart, and 2^64 is a whole number of
  * laps. */
 MPIB_ABI_ASSERT(MPIB_TABLE_SLOTS <= MPIB_SLOTS);

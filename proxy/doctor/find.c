@@ -51,7 +51,7 @@ void mpib_doctor_explain(struct mpib_doctor *d, const char *check,
 	char why[512], *remedy;
 
 	/* "what: why (remedy)", the remedy only where one is known. */
-	mpib_verbs_explain(spec, call, rc, why, sizeof(why));
+	mpib_verbs_explain(spec, NULL, call, rc, why, sizeof(why));
 	remedy = strstr(why, " (");
 	if (remedy) {
 		*remedy = '\0';

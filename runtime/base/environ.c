@@ -107,6 +107,7 @@ const char *const mpib_environ_names[] = {
 	"MPIB_SOFT_DEVICES",
 	"MPIB_SOFT_ENGINE",
 	"MPIB_SOFT_GONE",
+	"MPIB_SOFT_LIMITS",
 	"MPIB_SOFT_PORT_BASE",
 	NULL,
 };

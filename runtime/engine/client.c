@@ -210,6 +210,16 @@ static int access_to(const struct mpib_mr_attr *attr,
 	return access;
 }
 
+static int region_too_long(const struct mpib_shard *s, unsigned r, size_t len)
+{
+	return mpib_last_error_set(
+		s->engine, -EINVAL,
+		"%s: %zu bytes are more than the device's max_mr_size = %llu "
+		"(register less at a time)",
+		mpib_rail_spec(s, r)->name, len,
+		(unsigned long long)s->rail[r].port.dev.max_mr_size);
+}
+
 static int client_reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 {
 	struct engine_client *a = mr->client;
@@ -226,6 +236,8 @@ static int client_reg(struct mpib_mr *mr, const struct mpib_mr_attr *attr)
 
 		if (rail->dead)
 			continue;
+		if (attr->len > rail->port.dev.max_mr_size)
+			return region_too_long(a->shard, r, attr->len);
 		if (attr->dmabuf_fd >= 0)
 			rc = rail->verbs->reg_dmabuf_mr(
 				pd, attr->dmabuf_offset, attr->len, mr->addr,

@@ -19,8 +19,8 @@ int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
 	if (rc >= 0)
 		return rc;
 	e->last_error_rc = rc;
-	mpib_verbs_explain(mpib_rail_spec(s, rail), call, rc, e->last_error,
-			   sizeof(e->last_error));
+	mpib_verbs_explain(mpib_rail_spec(s, rail), &s->rail[rail].port.dev,
+			   call, rc, e->last_error, sizeof(e->last_error));
 	return rc;
 }
 

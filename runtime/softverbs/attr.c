@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "verbs/soft/gid.h"
-#include "verbs/soft/wire/wire.h"
 
 #define DEFAULT_PKEY 0xffff
 /* 4 lanes of 10 Gb/s, in the encodings of InfiniBand's PortInfo. */
@@ -17,7 +16,7 @@
 SV_EXPORT int ibv_query_device(struct ibv_context *ctx,
 			       struct ibv_device_attr *attr)
 {
-	mpib_soft_limits(attr);
+	*attr = mpib_soft_limits(ctx)->dev;
 	attr->node_guid = to_sv_device(ctx->device)->guid;
 	attr->sys_image_guid = attr->node_guid;
 	return 0;
@@ -56,7 +55,7 @@ int sv_query_port(struct ibv_context *ctx, uint8_t port,
 		.active_mtu = info.mtu,
 		.gid_tbl_len = SV_GIDS,
 		.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS,
-		.max_msg_sz = SOFT_MAX_MSG,
+		.max_msg_sz = info.max_msg_sz,
 		.pkey_tbl_len = 1,
 		.max_vl_num = 1,
 		.active_width = WIDTH_4X,

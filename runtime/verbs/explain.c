@@ -3,6 +3,7 @@
 #include "verbs/explain.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -25,7 +26,7 @@ static const struct {
 	  "the address must be one of this machine; see ip(8) address" },
 	{ SOFT, EINVAL, "ibv_open_device",
 	  "MPIB_SOFT_PORT_BASE is a port from 1 to 65280, MPIB_SOFT_ENGINE "
-	  "is io_uring or epoll" },
+	  "is io_uring or epoll, MPIB_SOFT_LIMITS is NAME=VALUE, ..." },
 	{ SOFT, EADDRINUSE, "ibv_open_device",
 	  "every port of the address is taken: is another proxy on it?" },
 	{ SOFT | RDMA, EMFILE, NULL, "raise LimitNOFILE, or ulimit -n" },
@@ -92,7 +93,44 @@ static void explain_memlock(char *buf, size_t len)
 			 (unsigned long long)lim.rlim_cur / 1024);
 }
 
-void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
+/* Limits that make a call fail with the error. */
+static const struct {
+	const char *call;
+	int error;
+	const char *name;
+	size_t at; /* an int of struct ibv_device_attr */
+} limits[] = {
+#define LIMIT(call, error, name)                                               \
+	{                                                                      \
+		call, error, #name, offsetof(struct ibv_device_attr, name)     \
+	}
+	LIMIT("ibv_alloc_pd", ENOMEM, max_pd),
+	LIMIT("ibv_create_cq", ENOMEM, max_cq),
+	LIMIT("ibv_create_srq", ENOMEM, max_srq),
+	LIMIT("ibv_create_qp", ENOMEM, max_qp),
+	LIMIT("ibv_create_qp", EINVAL, max_qp_wr),
+	LIMIT("ibv_reg_mr", ENOMEM, max_mr),
+	LIMIT("ibv_reg_dmabuf_mr", ENOMEM, max_mr),
+#undef LIMIT
+};
+
+/* Add to the cause how many the device has, all programs together. */
+static void explain_limit(const struct ibv_device_attr *most, const char *call,
+			  int error, char *cause, size_t len)
+{
+	size_t at = strlen(cause);
+
+	for (unsigned i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (limits[i].error != error || strcmp(limits[i].call, call))
+			continue;
+		snprintf(cause + at, len - at, "%sthe device's %s is %d",
+			 at ? "; " : "", limits[i].name,
+			 *(const int *)((const char *)most + limits[i].at));
+	}
+}
+
+void mpib_verbs_explain(const struct mpib_rail_spec *spec,
+			const struct ibv_device_attr *most, const char *call,
 			int rc, char *why, size_t why_len)
 {
 	bool soft = spec->provider == MPIB_PROVIDER_SOFT;
@@ -110,6 +148,8 @@ void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
 		snprintf(cause, sizeof(cause), "%s",
 			 known_cause(spec, call, -rc));
 	}
+	if (most)
+		explain_limit(most, call, -rc, cause, sizeof(cause));
 	snprintf(why, why_len, "%s:%s%s: %s: %s%s%s%s", soft ? "soft" : "rdma",
 		 spec->name, port, call, strerror(-rc), cause[0] ? " (" : "",
 		 cause, cause[0] ? ")" : "");

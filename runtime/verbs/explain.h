@@ -14,9 +14,11 @@
  * memory (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)":
  * device, call, errno, and the usual cause and its remedy where they are known.
  * call is libibverbs' name of the function, for the software HCA as well. rc is
- * -errno. Any thread.
+ * -errno. most, if not NULL: the device's limits, of which that of the call is named.
+ * Any thread.
  */
-void mpib_verbs_explain(const struct mpib_rail_spec *spec, const char *call,
+void mpib_verbs_explain(const struct mpib_rail_spec *spec,
+			const struct ibv_device_attr *most, const char *call,
 			int rc, char *why, size_t why_len);
 
 /* Of an IBV_LINK_LAYER_*. Any thread. */

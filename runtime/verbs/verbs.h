@@ -51,7 +51,8 @@ struct mpib_port_info {
 	uint8_t state; /* enum ibv_port_state */
 	enum ibv_mtu mtu;
 	uint32_t max_inline; /* 0: unknown until a QP is created */
-	uint32_t max_qp_wr, max_cqe, max_srq_wr;
+	uint32_t max_msg_sz; /* bytes of one WR */
+	struct ibv_device_attr dev; /* the device's limits */
 	int numa_node; /* -1: unknown or none */
 	char pci_path[128]; /* /sys path, empty if none */
 };

@@ -21,6 +21,18 @@ void sim_hca_seed(uint64_t seed)
 	sim_rng_seed(&chance, seed, "device");
 }
 
+static uint32_t message;
+
+void sim_hca_messages(uint32_t most)
+{
+	message = most;
+}
+
+uint32_t sim_device_message(const struct sim_device *d)
+{
+	return message ? message << (d->node + d->rail) % 3 : 1u << 31;
+}
+
 uint64_t sim_hca_draw(uint64_t n)
 {
 	return sim_draw(&chance, n);
@@ -308,9 +320,14 @@ static int query_port(struct ibv_context *c, uint8_t port,
 		.state = d->down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.mtu = IBV_MTU_4096,
 		.max_inline = SIM_INLINE,
-		.max_qp_wr = SIM_WR,
-		.max_cqe = SIM_CQE,
-		.max_srq_wr = SIM_WR,
+		.max_msg_sz = sim_device_message(d),
+		.dev = { .max_mr_size = UINT64_MAX,
+			 .max_qp = 1 << 16,
+			 .max_qp_wr = SIM_WR,
+			 .max_cqe = SIM_CQE,
+			 .max_srq_wr = SIM_WR,
+			 .max_qp_rd_atom = 16,
+			 .max_qp_init_rd_atom = 16 },
 	};
 	info->gid.raw[10] = info->gid.raw[11] = 0xff;
 	info->gid.raw[12] = 10;

@@ -181,6 +181,10 @@ static inline bool sim_answered(enum ibv_wr_opcode op)
 extern const struct mpib_verbs sim_verbs;
 
 void sim_hca_seed(uint64_t seed);
+/* max_msg_sz of the devices: most, or two or four times as much; 0: all that the
+ * verbs allow. */
+void sim_hca_messages(uint32_t most);
+uint32_t sim_device_message(const struct sim_device *d);
 /* The devices can register a GPU's memory. */
 void sim_hca_dmabuf(bool on);
 uint64_t sim_hca_draw(uint64_t n);

@@ -201,7 +201,7 @@ uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 	uint32_t at = (key & 0xffffff) >> 8;
 	const struct sim_mr *mr;
 
-	if (at >= ctx->mr_room)
+	if (at >= ctx->mr_room || len > sim_device_message(ctx->device))
 		return NULL;
 	mr = ctx->mr[at];
 	if (!mr || mr->ibv.pd != pd ||

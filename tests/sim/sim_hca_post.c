@@ -68,7 +68,7 @@ static int fill(const struct sim_qp *qp, struct sim_wqe *w,
 		len += wr->sg_list[i].length;
 	}
 	w->len = (uint32_t)len;
-	if (len > 1u << 31)
+	if (len > sim_device_message(qp->ctx->device))
 		w->status = IBV_WC_LOC_LEN_ERR;
 	if (sim_atomic(w->op))
 		sim_atomic_fill(w, wr);

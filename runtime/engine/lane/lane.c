@@ -251,7 +251,7 @@ static int lane_connect_rail(struct mpib_lane *lane, unsigned r,
 		return 0;
 	if (mpib_rail_is_gone(lane->shard, r, rc))
 		return lane_shorten(lane, remote, why, why_len);
-	mpib_verbs_explain(mpib_rail_spec(lane->shard, r),
+	mpib_verbs_explain(mpib_rail_spec(lane->shard, r), NULL,
 			   rc == -EADDRNOTAVAIL ? "ibv_query_port"
 						: "ibv_modify_qp",
 			   rc, why, why_len);

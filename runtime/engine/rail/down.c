@@ -7,6 +7,7 @@
  * need be there. Control thread, before the shards run.
  */
 #include <errno.h>
+#include <mpib/wire.h>
 #include <stdio.h>
 #include <sys/epoll.h>
 
@@ -39,6 +40,8 @@ static void down_assume(struct mpib_shard *s)
 		if (mpib_rail_spec(s, r)->provider == MPIB_PROVIDER_RDMA)
 			mpib_rdma_place(mpib_rail_spec(s, r), port);
 		port->mtu = other->ctx ? other->port.mtu : IBV_MTU_1024;
+		port->max_msg_sz =
+			other->ctx ? other->port.max_msg_sz : MPIB_MSG_LEAST;
 		port->link_layer = other->ctx ? other->port.link_layer
 					      : IBV_LINK_LAYER_ETHERNET;
 	}

@@ -4,6 +4,7 @@
  * serve is refused at start and not in the middle of a job. Control thread.
  */
 #include <errno.h>
+#include <mpib/wire.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -33,28 +34,73 @@ static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
 	return -EINVAL;
 }
 
-static int check_limits(const struct mpib_shard *s, unsigned r, char *why,
-			size_t why_len)
+/* Places that a user's first lane needs in the CQ. */
+static uint32_t first_places(const struct mpib_engine_config *cfg, unsigned r)
 {
-	const struct mpib_port_info *port = &s->rail[r].port;
+	return cfg->srq_high + cfg->qps[r] * MPIB_BUDGET_PER_QP;
+}
+
+/* What the configuration asks for is within what the device says that it has. */
+static int check_settings(const struct mpib_shard *s, unsigned r, char *why,
+			  size_t why_len)
+{
+	const struct mpib_rail *rail = &s->rail[r];
+	const struct ibv_device_attr *most = &rail->port.dev;
 	const struct mpib_engine_config *cfg = &s->engine->cfg;
 	const char *name = mpib_rail_spec(s, r)->name;
 
-	if (cfg->sq_depth > port->max_qp_wr)
+	if (cfg->sq_depth > (uint32_t)most->max_qp_wr)
 		snprintf(why, why_len,
-			 "%s: qp.sq_depth = %u is more than the device's %u "
-			 "(lower it)",
-			 name, cfg->sq_depth, port->max_qp_wr);
-	else if (cfg->srq_high > port->max_srq_wr)
+			 "%s: qp.sq_depth = %u is more than the device's "
+			 "max_qp_wr = %d (lower it)",
+			 name, cfg->sq_depth, most->max_qp_wr);
+	else if (cfg->srq_high > (uint32_t)most->max_srq_wr)
 		snprintf(why, why_len,
-			 "%s: srq.high = %u is more than the device's %u "
-			 "(lower it)",
-			 name, cfg->srq_high, port->max_srq_wr);
-	else if (cfg->pkey_index > 0 && cfg->pkey_index >= port->pkeys)
+			 "%s: srq.high = %u is more than the device's "
+			 "max_srq_wr = %d (lower it)",
+			 name, cfg->srq_high, most->max_srq_wr);
+	else if (cfg->qps[r] > (uint32_t)most->max_qp)
+		snprintf(why, why_len,
+			 "%s: %u QPs a lane are more than the device's "
+			 "max_qp = %d (lower %s.qp)",
+			 name, cfg->qps[r], most->max_qp,
+			 r == MPIB_RAIL_SOUT ? "sout" : "sup");
+	else if (first_places(cfg, r) >
+		 mpib_places_for(mpib_budget_most(&rail->budget), 1))
+		snprintf(why, why_len,
+			 "%s: a CQ of %u, the device's max_cqe = %d, is too "
+			 "small for srq.high = %u and %u QPs (lower srq.high)",
+			 name, rail->budget.size, most->max_cqe, cfg->srq_high,
+			 cfg->qps[r]);
+	else if (cfg->pkey_index > 0 && cfg->pkey_index >= rail->port.pkeys)
 		snprintf(why, why_len,
 			 "%s: qp.pkey_index = %u is beyond the port's %u "
 			 "partition keys (lower it)",
-			 name, cfg->pkey_index, port->pkeys);
+			 name, cfg->pkey_index, rail->port.pkeys);
+	else
+		return 0;
+	return -EINVAL;
+}
+
+/* What mpib needs whatever is configured. */
+static int check_device(const struct mpib_shard *s, unsigned r, char *why,
+			size_t why_len)
+{
+	const struct mpib_port_info *port = &s->rail[r].port;
+	const char *name = mpib_rail_spec(s, r)->name;
+
+	if (port->max_msg_sz < MPIB_MSG_LEAST)
+		snprintf(why, why_len,
+			 "%s: the port's max_msg_sz = %u is less than %u, a "
+			 "table of CTS (use another device)",
+			 name, port->max_msg_sz, MPIB_MSG_LEAST);
+	else if (port->dev.max_qp_rd_atom < 1 ||
+		 port->dev.max_qp_init_rd_atom < 1)
+		snprintf(why, why_len,
+			 "%s: the device has no RDMA READ: max_qp_rd_atom = "
+			 "%d, max_qp_init_rd_atom = %d (use another device)",
+			 name, port->dev.max_qp_rd_atom,
+			 port->dev.max_qp_init_rd_atom);
 	else
 		return 0;
 	return -EINVAL;
@@ -63,21 +109,24 @@ static int check_limits(const struct mpib_shard *s, unsigned r, char *why,
 /* The software HCA pins nothing. */
 static int try_pin(struct mpib_rail *rail, struct ibv_pd *pd)
 {
+	size_t bytes = PIN_BYTES < rail->port.dev.max_mr_size
+			       ? PIN_BYTES
+			       : (size_t)rail->port.dev.max_mr_size;
 	struct ibv_mr *mr;
 	void *mem;
 	int rc;
 
 	if (rail->verbs == &mpib_verbs_soft)
 		return 0;
-	mem = mmap(NULL, PIN_BYTES, PROT_READ | PROT_WRITE,
+	mem = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
 		   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (mem == MAP_FAILED)
 		return -errno;
-	rc = rail->verbs->reg_mr(pd, mem, PIN_BYTES, (uint64_t)(uintptr_t)mem,
+	rc = rail->verbs->reg_mr(pd, mem, bytes, (uint64_t)(uintptr_t)mem,
 				 IBV_ACCESS_LOCAL_WRITE, &mr);
 	if (rc == 0)
 		rail->verbs->dereg_mr(mr);
-	munmap(mem, PIN_BYTES);
+	munmap(mem, bytes);
 	return rc;
 }
 
@@ -162,7 +211,8 @@ static int probe_one(struct mpib_shard *s, unsigned r, char *why,
 err_pd:
 	rail->verbs->dealloc_pd(pd);
 err_why:
-	mpib_verbs_explain(mpib_rail_spec(s, r), call, rc, why, why_len);
+	mpib_verbs_explain(mpib_rail_spec(s, r), &rail->port.dev, call, rc, why,
+			   why_len);
 	return rc;
 }
 
@@ -196,7 +246,9 @@ static int probe_device(struct mpib_shard *s, char *why, size_t why_len)
 	for (unsigned r = 0; rc == 0 && r < s->engine->cfg.rails; r++) {
 		if (!s->rail[r].ctx)
 			continue;
-		rc = check_limits(s, r, why, why_len);
+		rc = check_settings(s, r, why, why_len);
+		if (rc == 0)
+			rc = check_device(s, r, why, why_len);
 		if (rc == 0)
 			rc = probe_one(s, r, why, why_len);
 		if (rc < 0 && all_silent(s, r, rc))

@@ -20,7 +20,8 @@ static int ask_port(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 	int rc = rail->verbs->query_port(rail->ctx, spec->port, &rail->port);
 
 	if (rc < 0)
-		mpib_verbs_explain(spec, "ibv_query_port", rc, why, why_len);
+		mpib_verbs_explain(spec, NULL, "ibv_query_port", rc, why,
+				   why_len);
 	return rc;
 }
 
@@ -41,7 +42,8 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 	rc = ask_port(rail, spec, why, why_len);
 	if (rc < 0)
 		goto err_close;
-	rail->budget.size = cqe < rail->port.max_cqe ? cqe : rail->port.max_cqe;
+	if (cqe > (uint32_t)rail->port.dev.max_cqe)
+		rail->budget.size = (uint32_t)rail->port.dev.max_cqe;
 	call = "ibv_create_comp_channel";
 	rc = v->create_comp_channel(rail->ctx, &rail->channel);
 	if (rc < 0)
@@ -59,13 +61,13 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 err_channel:
 	v->destroy_comp_channel(rail->channel);
 err_say:
-	mpib_verbs_explain(spec, call, rc, why, why_len);
+	mpib_verbs_explain(spec, &rail->port.dev, call, rc, why, why_len);
 err_close:
 	v->close(rail->ctx);
 	rail->ctx = NULL;
 	return rc;
 err_why:
-	mpib_verbs_explain(spec, call, rc, why, why_len);
+	mpib_verbs_explain(spec, NULL, call, rc, why, why_len);
 	return rc;
 }
 

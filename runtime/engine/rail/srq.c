@@ -18,7 +18,7 @@
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
 {
 	uint32_t high = s->engine->cfg.srq_high;
-	uint32_t most = s->rail[rail].port.max_srq_wr;
+	uint32_t most = (uint32_t)s->rail[rail].port.dev.max_srq_wr;
 	uint32_t size = high + GROWS_FOR * MPIB_SRQ_PER_CONN;
 
 	/* The probe has compared srq.high with it. */

@@ -145,13 +145,12 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 			 struct mpib_port_info *info)
 {
 	struct mpib_port_info out = { 0 };
-	struct ibv_device_attr dev;
 	struct ibv_port_attr attr;
 	int rc = ibv_query_port(ctx, port, &attr);
 
 	if (rc)
 		return -rc;
-	rc = ibv_query_device(ctx, &dev);
+	rc = ibv_query_device(ctx, &out.dev);
 	if (rc)
 		return -rc;
 	out.speed_mbps = port_mbps(ctx, port, &attr);
@@ -160,9 +159,8 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 	out.state = (uint8_t)attr.state;
 	out.grh_required = attr.flags & IBV_QPF_GRH_REQUIRED;
 	out.mtu = attr.active_mtu;
-	out.max_qp_wr = (uint32_t)dev.max_qp_wr;
-	out.max_cqe = (uint32_t)dev.max_cqe;
-	out.max_srq_wr = (uint32_t)dev.max_srq_wr;
+	/* What no device may exceed, where it says none. */
+	out.max_msg_sz = attr.max_msg_sz ? attr.max_msg_sz : 1u << 31;
 	out.pkeys = attr.pkey_tbl_len;
 	port_place(ctx->device, &out);
 	rc = mpib_rdma_choose_gid(ctx, port, &attr, &out);

@@ -27,8 +27,10 @@ int soft_create_cq(struct ibv_context *c, int cqe, void *cq_context,
 
 	if (soft_is_gone(ctx))
 		return -EIO;
-	if (cqe < 1 || cqe > SOFT_MAX_CQE)
+	if (cqe < 1 || cqe > ctx->limits.dev.max_cqe)
 		return -EINVAL;
+	if (ctx->ncqs >= (unsigned)ctx->limits.dev.max_cq)
+		return -ENOMEM;
 	cq = calloc(1, sizeof(*cq));
 	if (!cq)
 		return -ENOMEM;

@@ -55,6 +55,7 @@ struct soft_ctx {
 	struct ibv_device dev;
 	struct in_addr addr;
 	union ibv_gid gid;
+	struct mpib_soft_limits limits;
 	uint16_t port_base;
 	uint8_t slot;
 	int listen_fd;
@@ -139,6 +140,9 @@ static inline struct soft_ctx *to_ctx(struct ibv_context *c)
 /* device.c */
 void soft_lock(struct soft_ctx *ctx);
 void soft_unlock(struct soft_ctx *ctx);
+
+/* attr.c: fill in the limits. -EINVAL: MPIB_SOFT_LIMITS is wrong. */
+int soft_limits_init(struct soft_ctx *ctx);
 
 /* turn.c */
 int soft_turn(struct soft_ctx *ctx);

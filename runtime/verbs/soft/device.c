@@ -227,7 +227,9 @@ static int soft_open_mode(const struct mpib_rail_spec *spec, bool threaded,
 	ctx->threaded = threaded;
 	device_init_lists(ctx);
 	init_identity(ctx, spec);
-	rc = find_port_base(ctx);
+	rc = soft_limits_init(ctx);
+	if (rc == 0)
+		rc = find_port_base(ctx);
 	if (rc == 0)
 		rc = init_resources(ctx);
 	if (rc < 0)
@@ -294,6 +296,7 @@ static int soft_query_port(struct ibv_context *c, uint8_t port,
 			   struct mpib_port_info *info)
 {
 	struct soft_ctx *ctx = to_ctx(c);
+	const struct mpib_soft_limits *most = &ctx->limits;
 
 	if (port != 1)
 		return -EINVAL;
@@ -310,10 +313,9 @@ static int soft_query_port(struct ibv_context *c, uint8_t port,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 		.state = ctx->fault.link_down ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 		.mtu = IBV_MTU_4096,
-		.max_inline = SOFT_MAX_INLINE,
-		.max_qp_wr = SOFT_MAX_WR,
-		.max_cqe = SOFT_MAX_CQE,
-		.max_srq_wr = SOFT_MAX_WR,
+		.max_inline = most->max_inline_data,
+		.max_msg_sz = most->max_msg_sz,
+		.dev = most->dev,
 	};
 	soft_unlock(ctx);
 	return 0;

@@ -206,6 +206,8 @@ int soft_alloc_pd(struct ibv_context *c, struct ibv_pd **out)
 
 	if (soft_is_gone(ctx))
 		return -EIO;
+	if (ctx->npds >= (unsigned)ctx->limits.dev.max_pd)
+		return -ENOMEM;
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return -ENOMEM;
@@ -274,6 +276,10 @@ static int mr_create(struct ibv_pd *p, struct soft_mr proto,
 
 	if (soft_is_gone(ctx))
 		return -EIO;
+	if (proto.ibv.length > ctx->limits.dev.max_mr_size)
+		return -EINVAL;
+	if (ctx->nmrs >= (unsigned)ctx->limits.dev.max_mr)
+		return -ENOMEM;
 	mr = malloc(sizeof(*mr));
 	if (!mr)
 		return -ENOMEM;

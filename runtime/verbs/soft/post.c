@@ -104,7 +104,7 @@ static int post_fill(struct soft_qp *qp, uint32_t idx,
 		return EINVAL;
 	if (soft_op_atomic(w->op))
 		fill_atomic(w, wr, len);
-	if (len > SOFT_MAX_MSG)
+	if (len > qp->ctx->limits.max_msg_sz)
 		w->status = IBV_WC_LOC_LEN_ERR;
 	if (w->is_inline)
 		return copy_inline(qp, idx, wr, len);

@@ -22,6 +22,8 @@
  */
 static int number_take(struct soft_ctx *ctx, struct soft_qp *qp)
 {
+	if (ctx->nqps >= (uint32_t)ctx->limits.dev.max_qp)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < SOFT_NQP; i++) {
 		uint32_t idx = (ctx->qp_hint + i) % SOFT_NQP;
 
@@ -48,19 +50,22 @@ struct soft_qp *soft_qp_find(struct soft_ctx *ctx, uint32_t qpn)
 	return qp && qp->ibv.qp_num == qpn ? qp : NULL;
 }
 
-static int check_init(const struct ibv_qp_init_attr *a)
+static int check_init(const struct soft_ctx *ctx,
+		      const struct ibv_qp_init_attr *a)
 {
+	const struct mpib_soft_limits *most = &ctx->limits;
 	const struct ibv_qp_cap *c = &a->cap;
+	uint32_t wrs = (uint32_t)most->dev.max_qp_wr;
+	uint32_t sges = (uint32_t)most->dev.max_sge;
 
 	if (a->qp_type != IBV_QPT_RC)
 		return -EOPNOTSUPP;
 	if (!a->send_cq || !a->recv_cq)
 		return -EINVAL;
-	if (c->max_send_wr > SOFT_MAX_WR || c->max_send_sge > SOFT_MAX_SGE ||
-	    c->max_inline_data > SOFT_MAX_INLINE)
+	if (c->max_send_wr > wrs || c->max_send_sge > sges ||
+	    c->max_inline_data > most->max_inline_data)
 		return -EINVAL;
-	if (!a->srq &&
-	    (c->max_recv_wr > SOFT_MAX_WR || c->max_recv_sge > SOFT_MAX_SGE))
+	if (!a->srq && (c->max_recv_wr > wrs || c->max_recv_sge > sges))
 		return -EINVAL;
 	return 0;
 }
@@ -179,7 +184,9 @@ int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 {
 	struct ibv_qp_init_attr a = *attr;
 	struct soft_qp *qp;
-	int rc = soft_is_gone(to_ctx(pd->context)) ? -EIO : check_init(attr);
+	int rc = soft_is_gone(to_ctx(pd->context))
+			 ? -EIO
+			 : check_init(to_ctx(pd->context), attr);
 
 	if (rc < 0)
 		return rc;

@@ -56,9 +56,18 @@ int mpib_soft_poll_stamped(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t *ns);
 /* How many requests ibv_post_send() takes now. Any thread in threaded mode. */
 unsigned mpib_soft_send_room(struct ibv_qp *qp);
 
-/* Fill in every limit of a context; members that identify a device are zero.
- * Any thread. */
-void mpib_soft_limits(struct ibv_device_attr *attr);
+/*
+ * The limits of a device. MPIB_SOFT_LIMITS lowers them when a context is opened:
+ * NAME=VALUE or ADDRESS/NAME=VALUE, separated by commas, with the names that
+ * verbs have. So a test, or a user, meets a device that has less.
+ */
+struct mpib_soft_limits {
+	struct ibv_device_attr dev; /* members that identify a device are 0 */
+	uint32_t max_msg_sz; /* of struct ibv_port_attr */
+	uint32_t max_inline_data; /* of struct ibv_qp_cap */
+};
+/* Those of a context. Any thread. */
+const struct mpib_soft_limits *mpib_soft_limits(struct ibv_context *ctx);
 
 /*
  * Injected faults of one context's port. All may be changed at any time from

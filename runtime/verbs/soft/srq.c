@@ -134,9 +134,12 @@ int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 
 	if (soft_is_gone(ctx))
 		return -EIO;
-	if (!attr->attr.max_wr || attr->attr.max_wr > SOFT_MAX_WR ||
+	if (!attr->attr.max_wr ||
+	    attr->attr.max_wr > (uint32_t)ctx->limits.dev.max_srq_wr ||
 	    attr->attr.max_sge > SOFT_MAX_SGE)
 		return -EINVAL;
+	if (ctx->nsrqs >= (unsigned)ctx->limits.dev.max_srq)
+		return -ENOMEM;
 	srq = calloc(1, sizeof(*srq));
 	if (!srq)
 		return -ENOMEM;

@@ -145,6 +145,19 @@ static void state_entered(struct soft_qp *qp, int from, int to, bool notify)
 		soft_sqd_end(qp);
 }
 
+/* Whether the device does so many READs and atomics at a time. */
+static bool reads_fit(const struct soft_qp *qp, const struct ibv_qp_attr *attr,
+		      int mask)
+{
+	const struct ibv_device_attr *most = &qp->ctx->limits.dev;
+
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC &&
+	    attr->max_rd_atomic > most->max_qp_init_rd_atom)
+		return false;
+	return !(mask & IBV_QP_MAX_DEST_RD_ATOMIC) ||
+	       attr->max_dest_rd_atomic <= most->max_qp_rd_atom;
+}
+
 static int state_step(struct soft_qp *qp, const struct ibv_qp_attr *attr,
 		      int mask)
 {
@@ -154,6 +167,8 @@ static int state_step(struct soft_qp *qp, const struct ibv_qp_attr *attr,
 
 	if (rc < 0)
 		return rc;
+	if (!reads_fit(qp, attr, mask))
+		return -EINVAL;
 	soft_modify_apply(&qp->attr, attr, mask);
 	if (to == IBV_QPS_ERR) {
 		soft_qp_error(qp);

@@ -227,10 +227,29 @@ static void a_cq_that_cannot_be_pinned_is_told(void **state)
 static void queues_longer_than_the_devices_name_the_setting(void **state)
 {
 	cfg.sq_depth = 5000;
-	REFUSED(-EINVAL, "qp.sq_depth = 5000", "4096");
+	REFUSED(-EINVAL, "qp.sq_depth = 5000", "max_qp_wr = 4096");
 	cfg.sq_depth = 512;
 	cfg.srq_high = 5000;
-	REFUSED(-EINVAL, "srq.high = 5000", "4096");
+	REFUSED(-EINVAL, "srq.high = 5000", "max_srq_wr = 4096");
+}
+
+static void a_limit_that_leaves_no_way_to_work_is_named(void **state)
+{
+	sup->port[0].attr.max_msg_sz = 2048;
+	REFUSED(-EINVAL, "fake_1", "max_msg_sz = 2048");
+	sup->port[0].attr.max_msg_sz = 0; /* it says none */
+	sup->attr.max_qp = 1;
+	REFUSED(-EINVAL, "fake_1", "max_qp = 1", "sup.qp");
+	sup->attr.max_qp = 100;
+	sup->attr.max_cqe = 64;
+	REFUSED(-EINVAL, "fake_1", "max_cqe = 64", "srq.high");
+	sup->attr.max_cqe = 1 << 20;
+	sup->attr.max_qp_init_rd_atom = 0;
+	REFUSED(-EINVAL, "fake_1", "no RDMA READ");
+	sup->attr.max_qp_init_rd_atom = 1;
+	if (start() < 0)
+		fail_msg("%s", why);
+	assert_int_equal(engine->shard[0].rail[1].port.max_msg_sz, 1u << 31);
 }
 
 static void relaxed_ordering_is_dropped_where_it_is_refused(void **state)
@@ -283,6 +302,7 @@ const struct CMUnitTest test_list[] = {
 	t(a_limit_on_pinned_memory_is_told),
 	t(a_cq_that_cannot_be_pinned_is_told),
 	t(queues_longer_than_the_devices_name_the_setting),
+	t(a_limit_that_leaves_no_way_to_work_is_named),
 	t(relaxed_ordering_is_dropped_where_it_is_refused),
 	{ 0 },
 };

@@ -50,6 +50,28 @@ static void an_engine_that_there_is_not_is_refused(void **state)
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", ""), 0);
 }
 
+static void limits_are_only_lowered_and_by_their_names(void **state)
+{
+	static const char *const bad[] = { "max_msg_sz",
+					   "max_msg_sz=",
+					   "max_msg_sz=4k",
+					   "max_msg_sz=2147483648",
+					   "max_mr_size=-1",
+					   "max_qp=8,max_wr=9",
+					   "127.21.3.1/max_qp=many" };
+
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(open_with("MPIB_SOFT_LIMITS", bad[i]),
+				 -EINVAL);
+	assert_int_equal(open_with("MPIB_SOFT_LIMITS", ""), 0);
+	assert_int_equal(open_with("MPIB_SOFT_LIMITS",
+				   "max_qp=8,127.21.3.1/max_msg_sz=1"),
+			 0);
+	/* Of another device. */
+	assert_int_equal(open_with("MPIB_SOFT_LIMITS", "127.0.0.9/max_qp=many"),
+			 0);
+}
+
 /* Of a kernel that has none it is not known here what it says. */
 static void nor_is_one_taken_that_was_not_built(void **state)
 {
@@ -64,6 +86,7 @@ static void nor_is_one_taken_that_was_not_built(void **state)
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(the_first_port_is_digits_in_range),
 	cmocka_unit_test(an_engine_that_there_is_not_is_refused),
+	cmocka_unit_test(limits_are_only_lowered_and_by_their_names),
 	cmocka_unit_test(nor_is_one_taken_that_was_not_built),
 	{ 0 },
 };

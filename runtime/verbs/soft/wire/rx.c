@@ -178,6 +178,10 @@ void soft_rx_begin(struct soft_qp *qp)
 		return;
 	}
 	note_established(qp);
+	if (qp->rx.len > qp->ctx->limits.max_msg_sz) {
+		soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+		return;
+	}
 	switch ((enum soft_wire_op)qp->rx.op) {
 	case SOFT_OP_READ:
 		begin_read(qp, false);
