@@ -19,7 +19,7 @@
 
 /* Raised whenever the packed fields of any object change, so that an older and
  * a newer program refuse each other with a clear message. */
-#define MPIB_HANDOVER_VERSION 21u
+#define MPIB_HANDOVER_VERSION 22u
 
 /* Beside the function that names the fields of type: fails to compile when the
  * size of type changes, as a reminder. A new field that fits into padding does not

@@ -312,8 +312,8 @@ struct mpib_lane_info {
 		uint8_t gid[16];
 		uint16_t lid;
 		uint8_t mtu; /* enum ibv_mtu */
-		uint8_t link_layer;
-		uint8_t qps;
+		uint8_t link_layer, qps;
+		uint32_t max_msg_sz; /* of the port, MPIB_MSG_LEAST or more */
 		uint32_t qpn[MPIB_QPS_MAX];
 		uint32_t psn[MPIB_QPS_MAX];
 		bool ece; /* the next two are valid, see struct ibv_ece */

@@ -23,8 +23,10 @@ static void code_qps(struct mpib_codec *c, struct mpib_lane_rail_info *p)
 	mpib_code8(c, &p->mtu);
 	mpib_code8(c, &p->link_layer);
 	mpib_code8(c, &p->qps);
+	mpib_code32(c, &p->max_msg_sz);
 	if (mpib_code_bad(c, p->qps < 1 || p->qps > MPIB_QPS_MAX ||
-				     p->mtu < 1 || p->mtu > IBV_MTU_4096))
+				     p->mtu < 1 || p->mtu > IBV_MTU_4096 ||
+				     p->max_msg_sz < MPIB_MSG_LEAST))
 		p->qps = 0;
 	for (unsigned q = 0; q < p->qps; q++) {
 		code_24(c, &p->qpn[q]);

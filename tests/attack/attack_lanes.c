@@ -74,6 +74,7 @@ static int open_lane(struct evil *e)
 	for (unsigned r = 0; r < 2; r++) {
 		memcpy(m.lane_info.rail[r].gid, &own, sizeof(own));
 		m.lane_info.rail[r].mtu = IBV_MTU_1024;
+		m.lane_info.rail[r].max_msg_sz = 1 << 30;
 		m.lane_info.rail[r].link_layer = IBV_LINK_LAYER_ETHERNET;
 		m.lane_info.rail[r].qps = 1;
 	}

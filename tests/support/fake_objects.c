@@ -111,6 +111,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->local.away = (uint8_t)(e->away | (want ? want->away : 0));
 	for (unsigned r = 0; r < e->rails; r++) {
 		l->local.rail[r].mtu = 3;
+		l->local.rail[r].max_msg_sz = 1 << 30;
 		l->local.rail[r].qps = want ? want->rail[r].qps : 2;
 		for (unsigned q = 0; q < l->local.rail[r].qps; q++)
 			l->local.rail[r].qpn[q] = next_qpn++;

@@ -34,12 +34,12 @@ void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		cts->rkey[MPIB_RAIL_SUP] = mr->rkey[MPIB_RAIL_SUP];
 }
 
-/* How many entries from slot first on lie together in the table, up to end: one
- * WRITE carries them. */
-static unsigned cts_run(const struct engine_conn *f, uint64_t first,
-			uint64_t end)
+/* How many entries from slot first on, up to end, one WRITE carries: they lie
+ * together in the table, and are no longer than MPIB_MSG_LEAST. */
+static unsigned cts_run(uint64_t first, uint64_t end)
 {
-	uint64_t n = end - first, edge = f->slots - mpib_entry_of(f, first);
+	uint64_t n = end - first;
+	uint64_t edge = MPIB_TABLE_SLOTS - first % MPIB_TABLE_SLOTS;
 
 	return (unsigned)(n < edge ? n : edge);
 }
@@ -135,7 +135,7 @@ static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 	int posted = 0;
 
 	while (*next != end && !f->broken) {
-		unsigned n = cts_run(f, *next, end);
+		unsigned n = cts_run(*next, end);
 
 		if (!open || !mpib_qp_fits(q, q->rail, 1)) {
 			mpib_stall(f, MPIB_STALL_SQ);

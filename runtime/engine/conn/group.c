@@ -65,15 +65,16 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 	return mpib_group_step(f);
 }
 
-/* The range as the send op keeps it until it has arrived, for a replay. */
+/* Its first len bytes, as the send op keeps them until they have arrived, for a
+ * replay. */
 static struct op_range group_kept(const struct send_range *e, unsigned i,
-				  const uint32_t *rail)
+				  uint32_t len, const uint32_t *rail)
 {
 	return (struct op_range){
 		.mr = e->mr,
 		.from = e->addr,
 		.at = e->pos,
-		.len = e->len,
+		.len = len,
 		.sup = rail[MPIB_RAIL_SUP],
 		.req = e->req,
 		.buf = (uint8_t)i,
@@ -128,8 +129,24 @@ static void group_refuse(struct engine_conn *f, unsigned i,
 	f->tx.looked = f->tx.range_tail;
 }
 
-/* Post the oldest range as a send op without an IMM. Returns 0 and changes
- * nothing where there is no room. */
+/* The first len bytes of the oldest range are posted: drop them. */
+static void advance_by(struct engine_conn *f, uint32_t len)
+{
+	struct send_range *e = mpib_sender_oldest(f);
+
+	if (len == e->len) {
+		mpib_sender_advance(f);
+		return;
+	}
+	/* The send op owns the range's reference, so take one more. */
+	mpib_mr_ref(e->mr);
+	e->addr += len;
+	e->pos += len;
+	e->len -= len;
+}
+
+/* Post the oldest range, or as much of it as the rails take as one WR, as a send op
+ * without an IMM. Returns 0 and changes nothing where there is no room. */
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -137,14 +154,15 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	struct mpib_lane_qp *q[MPIB_RAILS];
 	struct send_op *p;
 	uint32_t number;
-	uint32_t rail[MPIB_RAILS], len = e->len;
+	uint32_t rail[MPIB_RAILS];
+	uint32_t len = e->len < f->lane->msg_most ? e->len : f->lane->msg_most;
 	struct op_range whole;
 	uint8_t mask, spread;
 
 	rail[MPIB_RAIL_SUP] =
 		mpib_split(f, mpib_total_of(f, e), e->pos, len, NULL);
 	rail[MPIB_RAIL_SOUT] = len - rail[MPIB_RAIL_SUP];
-	whole = group_kept(e, i, rail);
+	whole = group_kept(e, i, len, rail);
 	mask = range_rails(&whole);
 	spread = mpib_spread_rails(f->lane, f->tx.spread, rail, 0);
 	/* For the whole group there must be room, or it would stand still. */
@@ -170,7 +188,7 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	group_take(g, i, e, g->size[i] == mpib_total_of(f, e));
 	if (g->size[i] == mpib_total_of(f, e))
 		mpib_count_messages(f, 1);
-	mpib_sender_advance(f);
+	advance_by(f, len);
 	return (uint64_t)len + 1;
 }
 
@@ -190,7 +208,7 @@ static unsigned cut_held(struct engine_conn *f, struct op_range *held,
 			continue;
 		rail[MPIB_RAIL_SUP] = mpib_split(f, g->size[i], 0, e->len, sum);
 		rail[MPIB_RAIL_SOUT] = e->len - rail[MPIB_RAIL_SUP];
-		held[n] = group_kept(e, i, rail);
+		held[n] = group_kept(e, i, e->len, rail);
 		*mask |= range_rails(&held[n++]);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			sum[r] += rail[r];
@@ -333,6 +351,7 @@ uint64_t mpib_group_step(struct engine_conn *f)
 			continue;
 		}
 		if (e->len != mpib_total_of(f, e) || e->len > HELD_MAX ||
+		    e->len > f->lane->msg_most ||
 		    f->req[e->req].multipart) /* MPIB_OP_AT_ONCE */
 			return write_part(f, (unsigned)i);
 

@@ -3,7 +3,7 @@
  * Steps of the sending end that are not plain: of a message in parts, or to a receive in
  * parts, by more than one rail or QP, with a record, or of what is too large for its
  * receive. One step posts one send op: the bytes that both the next CTS and the oldest
- * fitting range cover. Shard thread.
+ * fitting range cover, and no more than the rails take as one WR. Shard thread.
  */
 #include <mpib/wire.h>
 #include <string.h>
@@ -95,6 +95,10 @@ static inline void sender_plan(struct engine_conn *f, uint32_t total,
 	uint32_t end = part_end < ext_end ? part_end : ext_end;
 	uint32_t len = end - tx->pos;
 
+	if (__builtin_expect(len > lane->msg_most, 0)) {
+		len = lane->msg_most;
+		end = tx->pos + len;
+	}
 	*s = (struct mpib_step){ .from = e->addr + (tx->pos - e->pos),
 				 .at = tx->pos - cts->pos,
 				 .len = len,

@@ -36,7 +36,7 @@ static inline bool mpib_step_is_plain(const struct engine_conn *f,
 {
 	return cts->n == 1 && e->tag == cts->tag &&
 	       e->len == mpib_total_of(f, e) && e->len <= cts->total &&
-	       cts->len == cts->total && e->len - 1 < f->shard->ar_above &&
+	       cts->len == cts->total && e->len - 1 < f->lane->plain_most &&
 	       !f->tx.pos && f->lane->spread == MPIB_SPREAD_SPLIT &&
 	       f->lane->imm_version != MPIB_IMM_V1;
 }

@@ -101,7 +101,7 @@ bool mpib_engine_moves(const struct mpib_engine *engine)
 	return true;
 }
 
-MPIB_SERIAL_SIZE(struct mpib_lane_rail_info, 284);
+MPIB_SERIAL_SIZE(struct mpib_lane_rail_info, 288);
 static void lane_reconnect(struct mpib_serial *p, struct mpib_lane_rail_info *i)
 {
 	mpib_serial_raw(p, i->gid, sizeof(i->gid));
@@ -109,6 +109,7 @@ static void lane_reconnect(struct mpib_serial *p, struct mpib_lane_rail_info *i)
 	mpib_serial_u8(p, &i->mtu);
 	mpib_serial_u8(p, &i->link_layer);
 	mpib_serial_u8(p, &i->qps);
+	mpib_serial_u32(p, &i->max_msg_sz);
 	mpib_serial_bool(p, &i->ece);
 	for (unsigned q = 0; q < MPIB_QPS_MAX; q++) {
 		mpib_serial_u32(p, &i->qpn[q]);
@@ -211,6 +212,7 @@ void mpib_lane_serialize(struct mpib_serial *p, struct mpib_lane **lane,
 	l->spread = (uint8_t)spread;
 	mpib_serial_bool(p, &l->delivered);
 	mpib_serial_u32(p, &l->frag);
+	mpib_serial_u32(p, &l->msg_most);
 	mpib_serial_text(p, l->peer, sizeof(l->peer));
 	mpib_serial_count(p, &rails, e->cfg.rails);
 	l->rails = (uint8_t)rails;

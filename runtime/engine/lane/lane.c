@@ -126,6 +126,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->path = (uint8_t)path;
 	l->imm_version = want ? want->imm_version : imm_version;
 	l->depth = cfg->sq_depth;
+	l->msg_most = UINT32_MAX;
 	l->spread = (uint8_t)mpib_engine_spread(tenant->shard->engine);
 	l->frag = cfg->frag & ~(uint32_t)(MPIB_ALIGN - 1);
 	l->failover =

@@ -120,6 +120,9 @@ struct mpib_lane {
 	struct mpib_lane_spread via[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
 	uint32_t depth; /* send WRs per QP */
+	/* Bytes that the ports of the rail take as one WR, at both ends; control
+	 * thread while the rail is not held. */
+	uint32_t rail_msg[MPIB_RAILS];
 	char peer[MPIB_LABEL_MAX];
 	bool connected; /* control thread: handed to the shard */
 	uint8_t away; /* rails that the lane was made without; control thread,
@@ -130,6 +133,10 @@ struct mpib_lane {
 	bool broken;
 	struct mpib_tracker track[MPIB_RAILS]; /* of send ops */
 	struct mpib_adapt adapt;
+	/* Bytes of a send op: what each rail, held so far, takes as one WR. */
+	uint32_t msg_most;
+	/* Longer messages are not plain: msg_most, or shard->ar_above. */
+	uint32_t plain_most;
 	uint8_t all; /* the rails, as a mask */
 	uint8_t held; /* rails whose QPs are the shard's */
 	uint8_t open; /* of held: rails that may be posted to */

@@ -95,6 +95,7 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
 	memcpy(out->gid, port.gid.raw, sizeof(out->gid));
 	out->lid = port.lid;
 	out->mtu = (uint8_t)port.mtu;
+	out->max_msg_sz = port.max_msg_sz;
 	out->link_layer = port.link_layer;
 	out->qps = (uint8_t)lane->qps[r];
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
@@ -126,9 +127,22 @@ static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 	return mpib_qp_connect(rail->verbs, q->qp, &attr);
 }
 
+/* Never more again: what is in flight may be replayed on the rail. */
+static void lower_msg_most(struct mpib_lane *lane, unsigned r)
+{
+	uint32_t ar_above = lane->shard->ar_above;
+
+	if (lane->msg_most > lane->rail_msg[r])
+		lane->msg_most = lane->rail_msg[r] & ~(MPIB_ALIGN - 1);
+	lane->plain_most =
+		ar_above < lane->msg_most ? ar_above : lane->msg_most;
+}
+
 void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_rail *rail = &lane->shard->rail[r];
+
+	lower_msg_most(lane, r);
 
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct mpib_lane_qp *q = &lane->qp[r][i];
@@ -171,6 +185,10 @@ int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned r,
 	struct mpib_port_info port;
 	int rc = rail->verbs->query_port(rail->ctx, rail->port_num, &port);
 
+	if (rc == 0)
+		lane->rail_msg[r] = port.max_msg_sz < remote->max_msg_sz
+					    ? port.max_msg_sz
+					    : remote->max_msg_sz;
 	for (unsigned i = 0; rc == 0 && i < lane->qps[r]; i++)
 		rc = start_qp(&lane->qp[r][i], &port, remote, i);
 	return rc;

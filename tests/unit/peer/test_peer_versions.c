@@ -2,6 +2,7 @@
 /* Callers that speak other versions of the peer protocol, at a real broker. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <mpib/wire.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -108,8 +109,10 @@ static void a_lane_says_how_it_is_spread_and_which_rails_are_away(void **state)
 						  .rails = 2 } };
 	struct mpib_peer_msg got;
 
-	for (unsigned r = 0; r < 2; r++)
+	for (unsigned r = 0; r < 2; r++) {
 		m.lane_info.rail[r].qps = m.lane_info.rail[r].mtu = 1;
+		m.lane_info.rail[r].max_msg_sz = MPIB_MSG_LEAST;
+	}
 	assert_int_equal(decode_with(&m, 3, MPIB_SPREAD_AUTO, &got), 0);
 	assert_int_equal(got.lane_info.spread, MPIB_SPREAD_AUTO);
 	assert_int_equal(decode_with(&m, 3, MPIB_SPREAD_AUTO + 1, &got),

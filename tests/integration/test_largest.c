@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The largest message that there is, 2 GiB - 1, over two real proxies: more than an
+ * HCA, and the software HCA, takes as one message (1 GiB).
+ */
+#include <mpib/abi.h>
+#include <sys/mman.h>
+#include <sys/sysinfo.h>
+
+#include "ends.h"
+#include "test.h"
+
+#define ROOM ((size_t)MPIB_SIZE_MAX + 1)
+
+static struct node a, b;
+
+static int stop(void **state)
+{
+	node_stop(&a);
+	node_stop(&b);
+	return 0;
+}
+
+/* On a busy machine the pages of such a buffer take many seconds. */
+static void start_node(struct node *node, unsigned n, const char *sup)
+{
+	node_start(node, n, "--log-level", "error", "--client-answer", "120",
+		   "--quota-pool", "10G", "--quota-memory", "10G",
+		   sup ? "--sup" : NULL, sup, NULL);
+}
+
+static bool start_with(const char *sup)
+{
+	struct sysinfo memory;
+
+	start_node(&a, 3, sup);
+	start_node(&b, 4, sup);
+	/* Both buffers, and what the staging copies through. */
+	sysinfo(&memory);
+	return (memory.freeram + memory.bufferram) * memory.mem_unit > 3 * ROOM;
+}
+
+static char *ordinary_memory(struct mpib_client *client,
+			     struct mpib_region **mr)
+{
+	char *mem = mmap(NULL, ROOM, PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(mem != MAP_FAILED);
+	assert_int_equal(mpib_reg(client, mem, ROOM, mr), 0);
+	return mem;
+}
+
+/* From this seed on, another in each word. */
+static void fill(char *mem, uint64_t seed)
+{
+	for (size_t i = 0; i < ROOM; i += sizeof(seed), seed += 0x9e3779b9)
+		memcpy(mem + i, &seed, sizeof(seed));
+}
+
+static void move(const struct ends *e, int tag)
+{
+	struct mpib_request *recv, *send;
+	int sent = 0, received = 0;
+	size_t got = 0;
+
+	fill(e->src, (uint64_t)tag << 32);
+	e->dst[MPIB_SIZE_MAX] = 0x55;
+	recv = ends_receive(e, tag);
+	send = ends_send(e, MPIB_SIZE_MAX, tag);
+	/* Both ends copy while they are tested. */
+	while (!sent || !received) {
+		if (!sent)
+			assert_int_equal(mpib_test(send, &sent, NULL), 0);
+		if (!received)
+			assert_int_equal(mpib_test(recv, &received, &got), 0);
+	}
+	assert_int_equal(got, MPIB_SIZE_MAX);
+	assert_int_equal(memcmp(e->src, e->dst, MPIB_SIZE_MAX), 0);
+	assert_int_equal(e->dst[MPIB_SIZE_MAX], 0x55);
+}
+
+static void move_between(const struct node *from, const struct node *to)
+{
+	struct ends e;
+
+	ends_open(&e, from, to, ROOM);
+	e.room = MPIB_SIZE_MAX;
+	move(&e, 1);
+	/* And after it the connection goes on. */
+	ends_move(&e, 1000, 2);
+	ends_detach(&e);
+
+	ends_open(&e, from, to, 4096);
+	e.src = ordinary_memory(e.from, &e.src_mr);
+	e.dst = ordinary_memory(e.to, &e.dst_mr);
+	e.room = MPIB_SIZE_MAX;
+	move(&e, 3);
+	ends_detach(&e);
+	munmap(e.src, ROOM);
+	munmap(e.dst, ROOM);
+}
+
+static void the_largest_message_arrives(const char *sup)
+{
+	if (!start_with(sup))
+		skip_as("6 GiB of memory are not free");
+	move_between(&a, &b);
+	move_between(&a, &a);
+}
+
+static void over_two_rails_the_largest_message_arrives(void **state)
+{
+	the_largest_message_arrives(NULL);
+}
+
+static void over_one_rail_the_largest_message_arrives(void **state)
+{
+	the_largest_message_arrives("none");
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test_teardown(over_two_rails_the_largest_message_arrives,
+				  stop),
+	cmocka_unit_test_teardown(over_one_rail_the_largest_message_arrives,
+				  stop),
+	{ 0 },
+};
