@@ -83,6 +83,7 @@ static void fill_lane(struct sim_rng *r, struct mpib_lane_info *i)
 	for (unsigned n = 0; n < i->rails; n++) {
 		i->rail[n].qps = (uint8_t)sim_draw(r, 5);
 		i->rail[n].mtu = (uint8_t)sim_draw(r, 7);
+		i->rail[n].max_msg_sz = (uint32_t)sim_draw_wide(r, 1, 1u << 31);
 		i->rail[n].ece = sim_chance(r, 2);
 	}
 }

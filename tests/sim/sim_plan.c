@@ -327,7 +327,7 @@ void sim_plan_print(const struct sim_plan *p)
 	fprintf(stderr,
 		"seed %llu: %u nodes, %u rails, %u ranks, %s%s; a "
 		"step <= %llu ns, a leap <= %llu to %llu ns, a rank's look after %llu us, "
-		"preempted 1 in %u, peers %llu us away\n ",
+		"preempted 1 in %u, peers %llu us away, messages of %u\n ",
 		(unsigned long long)p->seed, p->nodes, p->rails, p->ranks,
 		p->hard ? "errors are allowed" : "no error is allowed",
 		p->churn ? ", regions come and go" : "",
@@ -335,7 +335,7 @@ void sim_plan_print(const struct sim_plan *p)
 		(unsigned long long)p->leap_most,
 		(unsigned long long)p->leap_far,
 		(unsigned long long)p->look_most / 1000, p->preempt,
-		(unsigned long long)p->far / 1000);
+		(unsigned long long)p->far / 1000, p->message);
 	for (unsigned i = 0; i < p->args; i++)
 		fprintf(stderr, " %s", p->arg[i]);
 	fprintf(stderr, "%s%s%s%s%s%s%s\n", p->odd ? " node 0: " : "",

@@ -29,6 +29,7 @@
 #define SIM_MODES_FROM 1795790000000
 #define SIM_FAR_FROM 1795800000000
 #define SIM_WRAPS_FROM 1795890000000 /* sim_first.c */
+#define SIM_SMALL_FROM 1795895000000
 #define SIM_STARVED_FROM 1795899000000
 #define SIM_RELINK_FROM 1795900000000
 #define SIM_TAGS_FROM 1795902000000
@@ -132,6 +133,8 @@ struct sim_plan {
 	bool shares; /* operators give connections shares of their own */
 	uint64_t far; /* ns more that the peer links take */
 	bool soft; /* devices move only while their process runs */
+	uint32_t
+		message; /* the least max_msg_sz of a device; 0: none is small */
 	unsigned rank_node[SIM_RANKS], rank_uid[SIM_RANKS];
 	struct sim_line_plan line[SIM_LINES];
 	struct sim_fault fault[SIM_FAULTS];

@@ -177,6 +177,20 @@ static void draw_far(struct sim_plan *p)
 		p->far = SIM_MS + sim_draw(&r, 60 * SIM_MS);
 }
 
+/* What seeds before SIM_SMALL_FROM do not have: devices that take few bytes as one
+ * message. One that forgets what it acknowledged must not have more send ops of a
+ * slot than a connection holds: see docs/failover.md. */
+static void draw_small(struct sim_plan *p)
+{
+	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "small");
+	if (sim_chance(&r, 2))
+		p->message = (uint32_t)sim_draw_wide(
+			&r, forgets ? 1 << 16 : 1 << 12, 1 << 18);
+}
+
 /* What seeds before SIM_STARVED_FROM do not have: proxies that hardly get a core,
  * half of them where nothing else happens to rails. */
 static void draw_starved(struct sim_plan *p)
@@ -289,6 +303,8 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_modes(p);
 	if (p->seed >= SIM_FAR_FROM)
 		draw_far(p);
+	if (drawn_between(p, SIM_SMALL_FROM, SIM_STARVED_FROM))
+		draw_small(p);
 	if (p->seed >= SIM_STARVED_FROM)
 		draw_starved(p);
 	if (drawn_between(p, SIM_RELINK_FROM, SIM_TAGS_FROM))

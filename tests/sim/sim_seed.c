@@ -113,6 +113,7 @@ static void seed_all(void)
 	sim_net_seed(plan->seed, plan->far);
 	sim_hca_seed(plan->seed);
 	sim_hca_dmabuf(plan->gpus);
+	sim_hca_messages(plan->message);
 	sim_agents_seed(plan);
 	sim_first_seed(plan->seed);
 	sim_short_of_memory(plan->memory);
