@@ -107,7 +107,7 @@ static const struct {
 	[MPIB_PEER_READY] = { "READY", { BYTES(proof) } },
 	[MPIB_PEER_PING] = { "PING", { { 0 } } },
 	[MPIB_PEER_PONG] = { "PONG", { { 0 } } },
-	[MPIB_PEER_LANE_OPEN] = { "LANE_OPEN", 
+	[MPIB_PEER_LANE_OPEN] = { "LANE_OPEN",
 				  { NUMBER(from), NUMBER(listen_id),
 				    NUMBER(nonce), KEY, LANE } },
 	[MPIB_PEER_LANE_ACCEPT] = { "LANE_ACCEPT",

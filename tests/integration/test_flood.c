@@ -80,9 +80,10 @@ static void top_up(void)
 }
 
 /* Messages that its tenant's connections have posted so far. */
-static uint64_t posted(void)
+/* Modulo 2^32, as each connection counts. */
+static uint32_t posted(void)
 {
-	uint64_t n = 0;
+	uint32_t n = 0;
 
 	for (unsigned i = 0; i < CONNS; i++)
 		n += flood[i].tx.conn->tx.msg;
@@ -260,7 +261,7 @@ static void move_one(struct took *took, uint8_t req, bool flooded)
 	} while (!over(&rx, req, rx_gen) || !over(&tx, req, tx_gen));
 	mpib_hist_record(&took->ns, ns);
 	took->turns += turns;
-	took->flooded += posted() - before;
+	took->flooded += (uint32_t)(posted() - before);
 	took->n++;
 }
 
@@ -268,7 +269,7 @@ static void move_one(struct took *took, uint8_t req, bool flooded)
  * have no counterpart. */
 static void ebb(void)
 {
-	uint64_t before;
+	uint32_t before;
 
 	do {
 		before = posted();
