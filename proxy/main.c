@@ -160,6 +160,8 @@ static int proxy_serve(struct mpib_proxy *p, int report)
 	char why[MPIB_WHY_MAX], ready[900];
 	int rc = start_writers(why);
 
+	if (rc < 0 && p->takeover)
+		mpib_takeover_refuse(p->takeover, why);
 	if (rc == 0)
 		rc = mpib_proxy_start(p, why);
 	if (rc < 0)

@@ -158,8 +158,8 @@ static int take_lanes(void *arg)
 		}
 		mpib_close(tx);
 	}
-	/* What --quota-lanes 16 leaves of them. */
-	return failed == 255 - 16 ? 0 : 3;
+	/* Of --quota-lanes 16 a peer may open a quarter. */
+	return failed == 255 - 16 / 4 ? 0 : 3;
 }
 
 /* A class that clients may have, and others that they may not. */

@@ -266,12 +266,17 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	return 0;
 }
 
-uint32_t mpib_tenant_most(const struct mpib_shard *s, unsigned rail)
+/* So many places, but not too few for one lane. */
+static uint32_t places_at_least(const struct mpib_shard *s, uint32_t places)
 {
-	const uint32_t quarter = mpib_budget_most(&s->rail[rail].budget) / 4;
 	const uint32_t least = s->engine->cfg.srq_high + PLACES_LEAST;
 
-	return quarter > least ? quarter : least;
+	return places > least ? places : least;
+}
+
+uint32_t mpib_tenant_most(const struct mpib_shard *s, unsigned rail)
+{
+	return places_at_least(s, mpib_budget_most(&s->rail[rail].budget) / 4);
 }
 
 int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
@@ -279,7 +284,7 @@ int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
 {
 	const struct mpib_shard *s = t->shard;
 	const uint32_t all = mpib_tenant_most(s, rail);
-	const uint32_t most = by_peer ? all / 4 * 3 : all;
+	const uint32_t most = by_peer ? places_at_least(s, all / 4 * 3) : all;
 	const uint32_t has =
 		t->promised[rail] + t->qps[rail] * MPIB_BUDGET_PER_QP;
 
