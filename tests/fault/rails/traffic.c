@@ -114,21 +114,18 @@ static void post(const struct traffic *t, struct end *e, enum traffic_kind kind,
 	push_parts(e, d, cut);
 }
 
-/* A send of a group: at once, in two parts, or it asks before. */
+/* A send of a group: whole, in two parts, or not to be held for the others. */
 static void post_grouped(const struct traffic *t, struct conn *c,
 			 struct mpib_desc d)
 {
-	unsigned w = d.req / GROUP, k = d.req % GROUP;
+	unsigned k = d.req % GROUP;
 	unsigned how = bytes_mix(seed_of(c, d.gen, k) + 2) & 3;
 
-	if (t->aligned || how < 2 || d.total < 256) {
-		push_parts(&c->tx, d, d.total);
-	} else if (how == 2) {
-		push_parts(&c->tx, d, half_of(d.total));
-	} else {
-		c->asks[w] |= (uint8_t)(1u << k);
-		push(&c->tx, &d);
-	}
+	if (how == 3 && !t->aligned)
+		d.op |= MPIB_OP_AT_ONCE;
+	push_parts(&c->tx, d,
+		   t->aligned || how != 2 || d.total < 256 ? d.total
+							   : half_of(d.total));
 }
 
 static void post_rx(const struct traffic *t, struct conn *c)
@@ -184,28 +181,6 @@ static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 	else
 		post(t, &c->tx, c->kind, d);
 	flush(&c->tx);
-}
-
-/* Those that asked and have their receive now. */
-static void post_asked(const struct traffic *t, struct conn *c)
-{
-	for (unsigned i = 0; i < TRAFFIC_WINDOW * GROUP; i++) {
-		uint64_t number = c->tx.done + i / GROUP;
-		unsigned w = number % TRAFFIC_WINDOW, k = i % GROUP;
-		struct mpib_desc d;
-
-		if (!(c->asks[w] & 1u << k) ||
-		    mpib_ring_room(&c->tx.ring, 2) < 2)
-			continue;
-		d = send_of(t, c, number, k);
-		if (!mpib_completion_marked(
-			    &c->tx.node->reply->completion[c->tx.index][d.req],
-			    d.gen))
-			continue;
-		c->asks[w] &= (uint8_t) ~(1u << k);
-		push_parts(&c->tx, d, half_of(d.total));
-		flush(&c->tx);
-	}
 }
 
 /* The next send of a tag drawn by chance among those that have one. */
@@ -361,7 +336,6 @@ void traffic_turn(struct traffic *t, bool posting)
 		while (mpib_ring_room(&c->tx.ring, 8) >= 8 &&
 		       post_tx(t, c, posting))
 			;
-		post_asked(t, c);
 		while (take_tx(t, c))
 			;
 		while (take_rx(t, c))

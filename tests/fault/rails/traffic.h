@@ -21,7 +21,7 @@ enum traffic_kind {
 	TRAFFIC_PARTS, /* both ends describe their buffers in parts */
 	/* Receives of four buffers. Their sends come in any order that keeps
 	 * that of each tag, up to a window ahead; some come in parts, and some
-	 * ask before they have bytes. */
+	 * are not to be held for the others of their receive. */
 	TRAFFIC_GROUP,
 };
 
@@ -38,7 +38,6 @@ struct conn {
 	struct end tx, rx;
 	uint64_t next[TRAFFIC_GROUPED]; /* of a group: sends posted, by tag */
 	uint64_t drawn; /* tags */
-	uint8_t asks[TRAFFIC_WINDOW]; /* sends that ask, by message */
 	bool poisoned[TRAFFIC_WINDOW];
 	uint64_t last_ns; /* a message ended that was posted after mark */
 	uint64_t mark; /* number of the first message posted after it */
