@@ -297,8 +297,8 @@ static void mpibctl_tells_usage_from_no_proxy(void **state)
 	assert_int_equal(r.status, 2);
 	assert_in(r.err, "did you mean rails?");
 	assert_one_line(r.err);
-	run_wait(&r, (const char *[]){ "mpibctl", NULL });
-	assert_int_equal(r.status, 2);
+	run_wait(&r, (const char *[]){ "mpibctl", "-s", "/nonexistent", NULL });
+	assert_int_equal(r.status, 3);
 	run_wait(&r, (const char *[]){ "mpibctl", "--version", NULL });
 	assert_int_equal(r.status, 0);
 }
