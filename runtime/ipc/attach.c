@@ -316,8 +316,7 @@ static void free_objects(struct mpib_client *c)
 
 	while ((conn = LIST_FIRST(&c->conns))) {
 		LIST_REMOVE(conn, link);
-		mpib_flush_close(conn);
-		free(conn);
+		mpib_conn_free(conn);
 	}
 	while ((l = LIST_FIRST(&c->listeners))) {
 		LIST_REMOVE(l, link);

@@ -272,6 +272,8 @@ bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
 bool mpib_region_dead(const struct mpib_region *r);
 
+/* connect.c. Free what the connection has in this process. */
+void mpib_conn_free(struct mpib_conn *conn);
 /* connect.c. On the connection's thread: copy out what has arrived, then mark
  * the connection failed, so that nothing is pushed or copied again. why NULL:
  * ask the proxy for the reason. Returns rc, with the text, or 0: the reason is

@@ -149,7 +149,7 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 	return NULL;
 }
 
-static void conn_free(struct mpib_conn *conn)
+void mpib_conn_free(struct mpib_conn *conn)
 {
 	mpib_flush_close(conn);
 	free(conn->feed.room);
@@ -217,7 +217,7 @@ static int connect_begin(struct mpib_client *c, bool is_sender,
 err_unlock:
 	mpib_client_unlock(c);
 err_free:
-	conn_free(conn);
+	mpib_conn_free(conn);
 	return rc;
 }
 
@@ -345,5 +345,5 @@ void mpib_close(struct mpib_conn *conn)
 	mpib_rpc_undo(c, &x->debt);
 	mpib_windows_trim(c);
 	mpib_client_unlock(c);
-	conn_free(conn);
+	mpib_conn_free(conn);
 }

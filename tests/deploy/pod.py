@@ -16,6 +16,7 @@ import yaml
 SCHEDULING = {
     "nodeSelector", "tolerations", "priorityClassName", "dnsPolicy",
     "terminationGracePeriodSeconds", "automountServiceAccountToken",
+    "enableServiceLinks",
 }
 PROBES = {"readinessProbe", "livenessProbe"}
 
