@@ -185,6 +185,7 @@ static void bytes_that_arrive_are_a_movement(void **state)
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
 	assert_true(sent[sents - 1].msg.moved);
+	turn_both(MANY); /* end the look of node 0 */
 }
 
 static void one_look_at_a_time_however_often_a_peer_asks(void **state)
