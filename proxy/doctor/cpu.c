@@ -39,13 +39,14 @@ static uint64_t stat_of(const char *path, const char *name)
 /* "QUOTA PERIOD" in us, or "max PERIOD". */
 static double cores_of(const char *dir)
 {
-	char line[64];
+	char line[64], *rest;
 	double quota, period;
 
-	if (mpib_read_line(line, sizeof(line), "%s/cpu.max", dir))
-		return sscanf(line, "%lf %lf", &quota, &period) == 2
-			       ? quota / period
-			       : 0;
+	if (mpib_read_line(line, sizeof(line), "%s/cpu.max", dir)) {
+		quota = strtod(line, &rest);
+		period = strtod(rest, NULL);
+		return rest > line && period > 0 ? quota / period : 0;
+	}
 	/* Version 1; -1 is no quota. */
 	if (!mpib_read_line(line, sizeof(line), "%s/cpu.cfs_quota_us", dir))
 		return 0;
@@ -116,18 +117,15 @@ static void cpu_find_cgroup(const struct mpib_doctor *d, uint64_t pid,
 static int nice_of(const struct mpib_doctor *d, uint64_t pid)
 {
 	char line[512], *at;
-	int nice = 0;
 
 	if (!mpib_read_line(line, sizeof(line), "%s/%" PRIu64 "/stat", d->proc,
 			    pid))
 		return 0;
 	at = strrchr(line, ')');
-	if (!at || sscanf(at + 1,
-			  "%*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			  "%*s %*s %*s %*s %d",
-			  &nice) != 1)
-		return 0;
-	return nice;
+	/* Field 3 is the first behind the name. */
+	for (unsigned field = 2; at && field < 19; field++)
+		at = strchr(at + 1, ' ');
+	return at ? (int)strtol(at, NULL, 10) : 0;
 }
 
 void mpib_check_cpu(struct mpib_doctor *d)

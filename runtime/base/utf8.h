@@ -6,8 +6,8 @@
 #ifndef MPIB_BASE_UTF8_H
 #define MPIB_BASE_UTF8_H
 
-/* The bytes of the UTF-8 character that text begins with; 0: it is none. */
-unsigned mpib_utf8_bytes(const unsigned char *text);
+/* The bytes of the UTF-8 character that s begins with; 0: it is none. */
+unsigned mpib_utf8_bytes(const unsigned char *s);
 
 /* Make each byte of text that is not UTF-8 a "?". */
 void mpib_utf8_make(char *text);
