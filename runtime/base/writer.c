@@ -9,7 +9,7 @@
 #include "base/thread.h"
 
 struct mpib_writer_job {
-	STAILQ_ENTRY(mpib_writer_job) link;
+	TAILQ_ENTRY(mpib_writer_job) link;
 	mpib_write_fn *write;
 	size_t len;
 	char data[];
@@ -22,10 +22,10 @@ static void *writer_run(void *arg)
 
 	pthread_mutex_lock(&writer->lock);
 	for (;;) {
-		while (STAILQ_EMPTY(&writer->jobs))
+		while (TAILQ_EMPTY(&writer->jobs))
 			pthread_cond_wait(&writer->queued, &writer->lock);
-		job = STAILQ_FIRST(&writer->jobs);
-		STAILQ_REMOVE_HEAD(&writer->jobs, link);
+		job = TAILQ_FIRST(&writer->jobs);
+		TAILQ_REMOVE(&writer->jobs, job, link);
 		pthread_mutex_unlock(&writer->lock);
 		job->write(job->data, job->len);
 		pthread_mutex_lock(&writer->lock);
@@ -77,7 +77,7 @@ bool mpib_writer_put(struct mpib_writer *writer, mpib_write_fn *write,
 		job = job_new(writer, write, data, len);
 	if (job) {
 		writer->bytes += sizeof(*job) + len;
-		STAILQ_INSERT_TAIL(&writer->jobs, job, link);
+		TAILQ_INSERT_TAIL(&writer->jobs, job, link);
 		pthread_cond_signal(&writer->queued);
 	} else if (started) {
 		writer->lost++;

@@ -25,7 +25,7 @@ struct mpib_writer_job;
 struct mpib_writer {
 	pthread_mutex_t lock;
 	pthread_cond_t queued;
-	STAILQ_HEAD(, mpib_writer_job) jobs; /* oldest first */
+	TAILQ_HEAD(, mpib_writer_job) jobs; /* oldest first */
 	size_t bytes; /* of all jobs that are queued or under way */
 	uint64_t lost; /* writes dropped and not yet reported */
 	bool started;
@@ -35,7 +35,7 @@ struct mpib_writer {
 	{                                                                      \
 		.lock = PTHREAD_MUTEX_INITIALIZER,                             \
 		.queued = PTHREAD_COND_INITIALIZER,                            \
-		.jobs = STAILQ_HEAD_INITIALIZER((writer).jobs),                \
+		.jobs = TAILQ_HEAD_INITIALIZER((writer).jobs),                 \
 	}
 
 /* Start the thread, once. Call it after the last fork(). 0 or -errno; after an

@@ -20,7 +20,7 @@
 #define SLOTS 64 /* buffers that the sender's proxy may know of */
 #define RANGES 64 /* parts that the shard takes */
 #define OUTSTANDING 256 /* sends of one connection that net_ib allows */
-#define NOBODY 1000 /* tags from here on no receive has */
+#define NOBODY TAGS /* tags from here on no receive has */
 #define UNWANTED 400 /* sends with such tags, at most */
 #define ROUNDS 20000 /* without an answer: it hangs */
 
