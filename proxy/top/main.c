@@ -14,7 +14,7 @@
 #include "top/top.h"
 
 #define WIDTH 80
-/* Without --tab, batch mode prints the first so many nouns. */
+/* Without --tab, batch mode prints this number of nouns. */
 #define USUAL 3
 
 static const char shorts[] = ":bn:d:t:s:hV";

@@ -19,7 +19,7 @@
 #include "base/utf8.h"
 #include "base/writer.h"
 
-/* Lines of one kind: so many at once, then one per LOG_REFILL_NS. */
+/* Lines of one kind: LOG_BURST at once, then one per LOG_REFILL_NS. */
 #define LOG_BURST 200u
 #define LOG_REFILL_NS 100000000ull
 #define LOG_DRAIN_MS 1000u

@@ -266,7 +266,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	return 0;
 }
 
-/* So many places, but not too few for one lane. */
+/* Return places, or what one lane needs if that is more. */
 static uint32_t places_at_least(const struct mpib_shard *s, uint32_t places)
 {
 	const uint32_t least = s->engine->cfg.srq_high + PLACES_LEAST;
