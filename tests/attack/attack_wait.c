@@ -20,7 +20,7 @@
 #define PAIRS 500u /* of connections, of each client */
 #define PACE_US 300 /* within the share of control messages */
 #define MANY (MPIB_RING_SLOTS + 8) /* more than an end takes */
-#ifndef TURN_US /* a sanitizer's build takes its time */
+#ifndef TURN_US /* builds with a sanitizer give a bound that always holds */
 #define TURN_US 200 /* of the shard's CPU, at most; a tenth for nothing */
 #define MOVED 4000 /* messages of the victim meanwhile */
 #endif

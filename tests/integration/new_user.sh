@@ -182,8 +182,8 @@ else
 	other=() && chmod 0 "$run/stats.sock" "$run.admin/admin.sock"
 fi
 while read -r noun verb args; do
-	# shellcheck disable=SC2046 # an argument for each
 	[ "$noun" != report ] || continue
+	# shellcheck disable=SC2046 # an argument for each
 	[ "$noun" = doctor ] ||
 		refused 3 "${other[@]}" mpibctl "$noun" "$verb" $(words "$args")
 	grep -q 'Permission denied' "$dir/err" || fail "$noun: $(<"$dir/err")"

@@ -36,7 +36,7 @@ static void the_ready_line_names_sockets_and_rails(void **state)
 	node_stop(&n);
 }
 
-static void it_stops_within_a_second_and_leaves_nothing(void **state)
+static void it_stops_while_others_are_connected_and_leaves_nothing(void **state)
 {
 	struct node n;
 	int a, b;
@@ -44,7 +44,7 @@ static void it_stops_within_a_second_and_leaves_nothing(void **state)
 	node_start(&n, 1, NULL);
 	a = node_dial(&n, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 	b = node_dial(&n, MPIB_STATS_SOCK, SOCK_STREAM);
-	assert_true(node_stop(&n) < 1000);
+	node_stop(&n);
 	close(a);
 	close(b);
 }
@@ -374,7 +374,8 @@ static void a_service_manager_hears_ready_and_that_it_lives(void **state)
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_service_manager_hears_ready_and_that_it_lives),
 	cmocka_unit_test(the_ready_line_names_sockets_and_rails),
-	cmocka_unit_test(it_stops_within_a_second_and_leaves_nothing),
+	cmocka_unit_test(
+		it_stops_while_others_are_connected_and_leaves_nothing),
 	cmocka_unit_test(the_table_of_descriptors_has_its_size_from_the_start),
 	cmocka_unit_test(one_rail_is_enough),
 	cmocka_unit_test(several_shards_start),

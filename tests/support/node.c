@@ -299,22 +299,18 @@ void node_wipe(struct node *node)
 	free_args(node);
 }
 
-unsigned node_stop(struct node *node)
+void node_stop(struct node *node)
 {
-	unsigned long long start = node_ms();
-	unsigned took;
 	int status;
 
 	assert_int_equal(kill(node->pid, SIGTERM), 0);
 	status = child_end(node->pid);
-	took = (unsigned)(node_ms() - start);
 	if (status != 0)
 		fail_msg("mpib-proxy ended with %d", status);
 	assert_int_equal(access(node->dir, F_OK), -1);
 	assert_int_equal(unlink(node->conf), 0);
 	assert_int_equal(rmdir(node->base), 0);
 	free_args(node);
-	return took;
 }
 
 static int dial_in(const char *dir, const char *name, int type)

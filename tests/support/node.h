@@ -41,8 +41,8 @@ void node_again(struct node *node);
 /* node_kill(), then remove the node's files. */
 void node_wipe(struct node *node);
 /* SIGTERM and wait; the test fails unless the exit status is 0 and the run
- * directory is gone. Returns how long the proxy took to end, in ms. */
-unsigned node_stop(struct node *node);
+ * directory is gone. */
+void node_stop(struct node *node);
 
 /* Wait for a child to end: its exit status, or 128 + signal. */
 int child_end(pid_t pid);
