@@ -3,7 +3,8 @@
  * Two engines in one process, turned by hand, for bench/budget: callgrind
  * counts the instructions of budget_sender() and budget_receiver() alone.
  *
- *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS [BUSY [USERS]]]
+ *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS [wire|delivered
+ *                [BUSY [USERS]]]]
  *
  * prints the turns of either node a message.
  *
@@ -103,6 +104,16 @@ static void connect_both(void)
 	}
 }
 
+/* A word of failover.completion: when a send is over. */
+static uint32_t ends_at(const char *word)
+{
+	if (!strcmp(word, "wire"))
+		return MPIB_COMPLETION_WIRE;
+	if (strcmp(word, "delivered"))
+		peer_wrong("%s is neither wire nor delivered", word);
+	return MPIB_COMPLETION_DELIVERED;
+}
+
 int main(int argc, char **argv)
 {
 	struct rig_card *cards = peer_shared(2 * sizeof(*cards));
@@ -110,8 +121,9 @@ int main(int argc, char **argv)
 	unsigned messages, inflight, idle, busy = 0, users = 1, step;
 	uint32_t size;
 
-	peer_args(argc, argv, 5, 8,
-		  "NET SIZE MESSAGES INFLIGHT IDLE [RAILS [BUSY [USERS]]]");
+	peer_args(argc, argv, 5, 9,
+		  "NET SIZE MESSAGES INFLIGHT IDLE [RAILS [wire|delivered "
+		  "[BUSY [USERS]]]]");
 	size = (uint32_t)peer_size("SIZE", argv[2], 0, 1 << 30);
 	messages = (unsigned)peer_size("MESSAGES", argv[3], 1, UINT32_MAX / 2);
 	inflight = (unsigned)peer_size("INFLIGHT", argv[4], 0, MPIB_REQUESTS);
@@ -123,9 +135,11 @@ int main(int argc, char **argv)
 		cfg.rails =
 			(unsigned)peer_size("RAILS", argv[6], 1, MPIB_RAILS);
 	if (argc > 7)
-		busy = (unsigned)peer_size("BUSY", argv[7], 1, RIG_CONNS - 1);
+		cfg.completion = ends_at(argv[7]);
 	if (argc > 8)
-		users = (unsigned)peer_size("USERS", argv[8], 1, RIG_USERS);
+		busy = (unsigned)peer_size("BUSY", argv[8], 1, RIG_CONNS - 1);
+	if (argc > 9)
+		users = (unsigned)peer_size("USERS", argv[9], 1, RIG_USERS);
 	if (busy % users || busy / users > MPIB_CONNS_MAX / 2)
 		peer_wrong("USERS does not divide BUSY, or has too many each");
 	cfg.mode = MPIB_MODE_ADAPTIVE; /* what mpib-proxy begins with */
