@@ -215,20 +215,6 @@ static void say_lost(void)
 			  names);
 }
 
-/* Warn of settings that are obeyed but serve no purpose. */
-static void warn_useless(const struct mpib_config *cfg)
-{
-	const struct mpib_engine_config *e = &cfg->engine;
-
-	if (e->completion == MPIB_COMPLETION_DELIVERED &&
-	    (e->rails < 2 || !e->failover))
-		mpib_warn("failover.completion is delivered, and %s: sends end "
-			  "later and nothing can be sent again (auto would be "
-			  "wire)",
-			  e->rails < 2 ? "there is one rail"
-				       : "failover.enable is no");
-}
-
 static int proxy_start(struct mpib_proxy *p)
 {
 	char why[MPIB_WHY_MAX];
@@ -236,7 +222,6 @@ static int proxy_start(struct mpib_proxy *p)
 
 	mpib_environ_check(environ, warn_unknown, NULL);
 	say_lost();
-	warn_useless(&p->cfg);
 	if (p->cfg.found && !p->takeover)
 		mpib_info("no rail is named, devices are %s; %s (--sout and "
 			  "--sup, or --device, name others)",

@@ -134,7 +134,7 @@ const struct mpib_setting mpib_settings[] = {
 	  "without any rail connections wait so long" },
 	{ "failover", "completion", "failover-completion", MPIB_SET_CHOICE,
 	  FIELD(engine.completion), CHOICE(completions, "WHEN"),
-	  "a send is over when: auto, delivered or wire" },
+	  "a send is over when: auto, delivered, or wire, without replay" },
 	{ "failover", "readopt", "failover-readopt", MPIB_SET_CHOICE,
 	  FIELD(readopt), CHOICE_RUN(no_yes, "yes|no"),
 	  "hand over to a new process when a failed device is back" },

@@ -65,7 +65,7 @@ enum mpib_spread {
 
 /* When a send completes, see docs/failover.md. */
 enum mpib_completion_at {
-	MPIB_COMPLETION_AUTO, /* DELIVERED where a rail may fail, else WIRE */
+	MPIB_COMPLETION_AUTO, /* DELIVERED */
 	MPIB_COMPLETION_DELIVERED, /* the peer's shard has seen every stripe */
 	MPIB_COMPLETION_WIRE, /* the peer's devices acknowledged every WR */
 };

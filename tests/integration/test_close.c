@@ -19,21 +19,10 @@ static struct pair pair;
 static struct pair_end tx, rx;
 static uint32_t sent, received;
 
-/* Node 0, and of node 1 the devices alone. */
-static void turn_sender(void)
-{
-	struct mpib_engine *peer = pair.node[1].engine;
-
-	mpib_shard_turn(&pair.node[0].engine->shard[0]);
-	mpib_engine_dispatch(pair.node[0].engine);
-	for (unsigned r = 0; r < pair.cfg.rails; r++)
-		soft_turn(to_ctx(peer->shard[0].rail[r].ctx));
-}
-
 static void sender_until(const bool *flag)
 {
 	for (unsigned i = 0; i < MANY && !*flag; i++)
-		turn_sender();
+		pair_turn_sender(&pair);
 	assert_true(*flag);
 }
 
@@ -73,7 +62,7 @@ static int setup(void **state)
 
 	post_both(MPIB_COMPLETION_DELIVERED);
 	for (unsigned i = 0; i < MANY && !is_acknowledged(tx.conn); i++)
-		turn_sender();
+		pair_turn_sender(&pair);
 	assert_true(is_acknowledged(tx.conn));
 	assert_false(has_ended(&tx, sent, &result));
 	assert_false(has_ended(&rx, received, &result));
@@ -169,7 +158,7 @@ static void a_send_that_was_delivered_waits_for_no_completion(void **state)
 	pair_until(&pair, &peer_stopped);
 	engine_conn_stop(tx.conn, -ECONNRESET, pair_set_flag, &stopped);
 	for (unsigned i = 0; i < MANY && !has_ended(&tx, sent, &result); i++)
-		turn_sender();
+		pair_turn_sender(&pair);
 	assert_int_equal(result, LEN);
 	assert_false(stopped);
 	send_op_at(tx.conn, tx.conn->tx.op_tail)->c.pending = 0;
@@ -185,7 +174,7 @@ static void a_send_on_its_way_ends_as_its_rail_says(void **state)
 	int32_t result;
 
 	engine_conn_stop(tx.conn, -ECONNRESET, pair_set_flag, &stopped);
-	turn_sender();
+	pair_turn_sender(&pair);
 	assert_false(has_ended(&tx, sent, &result));
 	delay_peer(0);
 	pair_until(&pair, &stopped);

@@ -64,9 +64,12 @@ the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr(void **state)
 		assert_int_equal(a->rail[1].n.tx_wrs, row[i].sup > 0);
 		assert_int_equal(b->rail[0].n.rx_imms, row[i].sout > 0);
 		assert_int_equal(b->rail[1].n.rx_imms, row[i].sup > 0);
-		/* The receiver's CTS keeps to its home rail. */
-		assert_int_equal(b->rail[0].n.tx_wrs, row[i].sup_bw < 1024);
-		assert_int_equal(b->rail[1].n.tx_wrs, row[i].sup_bw == 1024);
+		/* The receiver's CTS and its end-to-end ack keep to its home
+		 * rail. */
+		assert_int_equal(b->rail[0].n.tx_wrs,
+				 row[i].sup_bw < 1024 ? 2 : 0);
+		assert_int_equal(b->rail[1].n.tx_wrs,
+				 row[i].sup_bw == 1024 ? 2 : 0);
 		mpib_snapshot_free(a);
 		mpib_snapshot_free(b);
 		pair_close(&pair);

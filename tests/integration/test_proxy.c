@@ -150,32 +150,6 @@ static void what_a_killed_one_left_does_not_stop_the_next(void **state)
 	assert_int_equal(rmdir(n.base), 0);
 }
 
-static void what_costs_and_brings_nothing_is_warned_of(void **state)
-{
-	static const char *const without[] = { "--sup=none", "--failover=no" };
-	static const char warning[] = "failover.completion is delivered, and ";
-	struct run r;
-
-	for (unsigned i = 0; i < 2; i++) {
-		/* No address of ours: it ends at once. */
-		run_wait(&r, (const char *[]){ "mpib-proxy", "--config",
-					       "/dev/null", "--run-dir",
-					       "/tmp/mpib-useless", "--sout",
-					       "soft:192.0.2.1", "--sup",
-					       "soft:192.0.2.2", without[i],
-					       "--failover-completion",
-					       "delivered", NULL });
-		assert_int_equal(r.status, 78);
-		assert_non_null(strstr(r.err, warning));
-	}
-	run_wait(&r, (const char *[]){
-			     "mpib-proxy", "--config", "/dev/null", "--run-dir",
-			     "/tmp/mpib-useless", "--sout", "soft:192.0.2.1",
-			     "--sup", "soft:192.0.2.2", "--failover-completion",
-			     "delivered", NULL });
-	assert_null(strstr(r.err, warning));
-}
-
 static void a_bad_configuration_ends_with_78(void **state)
 {
 	struct run r;
@@ -382,7 +356,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_second_one_is_refused_and_told_the_pid),
 	cmocka_unit_test(a_taken_address_is_told),
 	cmocka_unit_test(what_a_killed_one_left_does_not_stop_the_next),
-	cmocka_unit_test(what_costs_and_brings_nothing_is_warned_of),
 	cmocka_unit_test(a_bad_configuration_ends_with_78),
 	cmocka_unit_test(a_rail_that_is_not_there_is_named),
 	cmocka_unit_test(a_daemon_returns_when_it_is_ready),

@@ -4,6 +4,7 @@
 #include "engine/conn/conn.h"
 #include "guarded.h"
 #include "rails.h"
+#include "verbs/soft/ctx.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -59,6 +60,16 @@ void pair_turns(struct pair *p, unsigned n)
 {
 	while (n-- > 0)
 		pair_turn(p);
+}
+
+void pair_turn_sender(struct pair *p)
+{
+	const struct mpib_shard *peer = &p->node[1].engine->shard[0];
+
+	mpib_shard_turn(&p->node[0].engine->shard[0]);
+	mpib_engine_dispatch(p->node[0].engine);
+	for (unsigned r = 0; r < p->cfg.rails; r++)
+		soft_turn(to_ctx(peer->rail[r].ctx));
 }
 
 void pair_until(struct pair *p, const bool *flag)

@@ -92,6 +92,8 @@ void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
  * done. */
 int pair_turn(struct pair *p);
 void pair_turns(struct pair *p, unsigned n);
+/* A turn of node 0, and of node 1 of the devices of its first shard alone. */
+void pair_turn_sender(struct pair *p);
 /* Make turns until *flag is set; fails the test after many turns. */
 void pair_until(struct pair *p, const bool *flag);
 /* To be told by an engine's call what it ended with, which is success: sets the

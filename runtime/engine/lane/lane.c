@@ -80,16 +80,6 @@ static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 	return 0;
 }
 
-/* By default sends wait for end-to-end acks only on lanes with fail-over: with
- * no other rail to replay on, the wait is of no use. */
-static bool ends_delivered(const struct mpib_engine_config *cfg,
-			   const struct mpib_lane *lane)
-{
-	return cfg->completion == MPIB_COMPLETION_AUTO
-		       ? lane->failover
-		       : cfg->completion == MPIB_COMPLETION_DELIVERED;
-}
-
 /* A rail that is away gets its QPs later; their number is agreed upon now. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
 			  bool by_peer)
@@ -131,7 +121,8 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	l->frag = cfg->frag & ~(uint32_t)(MPIB_ALIGN - 1);
 	l->failover =
 		cfg->failover && l->rails > 1 && (!want || want->failover);
-	l->delivered = ends_delivered(cfg, l) && (!want || want->delivered);
+	l->delivered = cfg->completion != MPIB_COMPLETION_WIRE &&
+		       (!want || want->delivered);
 	l->all = (uint8_t)((1u << l->rails) - 1);
 	TAILQ_INIT(&l->conns);
 	l->full_turn = UINT64_MAX;

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A send ends only after its receive. Each test has the peer's devices take all
+ * that is sent, and the peer's shard see it later.
+ */
+#include "engine/conn/conn.h"
+#include "engine_pair.h"
+#include "test.h"
+
+#define LEN 4096u
+#define MANY 100000
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static void open_with(uint32_t rails, uint32_t failover)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.rails = rails;
+	cfg.failover = failover;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	pair_fill(pair.node[0].mem, 2 * LEN, 3);
+}
+
+/* The sender has read the CTS of n slots. */
+static void until_announced(uint64_t n)
+{
+	for (unsigned i = 0; rx.conn->rx.cts_posted < n; i++) {
+		assert_true(i < MANY);
+		pair_turn(&pair);
+	}
+	pair_turns(&pair, 100);
+}
+
+/* All that was posted is acknowledged, and the slots before cts are answered. */
+static void until_acknowledged(uint64_t cts)
+{
+	const struct mpib_sender *s = &tx.conn->tx;
+	uint8_t pending = 1;
+
+	for (unsigned i = 0; pending || s->cts_next < cts; i++) {
+		assert_true(i < MANY);
+		pair_turn_sender(&pair);
+		pending = 0;
+		for (uint32_t k = s->op_tail; k != s->op_head; k++)
+			pending |= s->op[k % SEND_OPS].c.pending;
+	}
+	for (unsigned i = 0; i < 100; i++)
+		pair_turn_sender(&pair);
+}
+
+static bool is_over(uint8_t req, uint32_t gen)
+{
+	int32_t result;
+
+	return mpib_completion_poll(pair_completion(&tx, req), gen, &result);
+}
+
+static void send_and_receive(uint32_t rails, uint32_t failover)
+{
+	uint32_t g_rx, g_tx;
+
+	open_with(rails, failover);
+	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, LEN,
+			 7);
+	until_announced(1);
+	g_tx = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, LEN, 7);
+	until_acknowledged(1);
+	assert_false(is_over(1, g_tx));
+	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), LEN);
+	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), LEN);
+	pair_close(&pair);
+}
+
+static void a_send_ends_after_its_receive_whatever_the_rails_are(void **state)
+{
+	send_and_receive(2, 1);
+	send_and_receive(2, 0);
+	send_and_receive(1, 1);
+	send_and_receive(1, 0);
+}
+
+const struct CMUnitTest test_list[] = {
+	pair_test(a_send_ends_after_its_receive_whatever_the_rails_are),
+	{ 0 },
+};
