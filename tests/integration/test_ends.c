@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A send ends only after its receive. Each test has the peer's devices take all
+ * A send ends only after its receive, also where it ends in -EMSGSIZE, and where
+ * its send ops are released before. Each test has the peer's devices take all
  * that is sent, and the peer's shard see it later.
  */
+#include <errno.h>
+
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
 #include "test.h"
@@ -83,7 +86,104 @@ static void a_send_ends_after_its_receive_whatever_the_rails_are(void **state)
 	send_and_receive(1, 0);
 }
 
+/* Its client does not know that yet, and feeds the rest of it. */
+static void a_send_that_is_too_large_ends_after_its_receive(void **state)
+{
+	struct mpib_desc d = { .op = MPIB_OP_SEND,
+			       .req = 1,
+			       .n = 1,
+			       .gen = 1,
+			       .tag = 7,
+			       .len = LEN,
+			       .total = 2 * LEN };
+	const struct mpib_completion *c;
+	uint32_t g_rx;
+
+	open_with(2, 1);
+	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, LEN,
+			 7);
+	until_announced(1);
+	d.mr = pair.node[0].mr;
+	d.gen = ++tx.gen;
+	pair_push(&tx, &d);
+	until_acknowledged(1);
+	assert_false(is_over(1, d.gen));
+	d.pos = d.off = LEN;
+	pair_push(&tx, &d);
+	for (unsigned i = 0; i < 100; i++)
+		pair_turn_sender(&pair);
+	assert_false(is_over(1, d.gen));
+	assert_false(mpib_sender_has_work(tx.conn));
+	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), -EMSGSIZE);
+	assert_int_equal(pair_wait(&pair, &tx, 1, d.gen), -EMSGSIZE);
+	c = pair_completion(&tx, 1);
+	assert_int_equal(c->size[0], 2 * LEN);
+	assert_int_equal(c->size[1], LEN);
+	pair_transfer(&pair, &tx, &rx, 1, 3000, LEN, 1);
+	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
+}
+
+static uint32_t receive_of_two(void)
+{
+	uint32_t gen = ++rx.gen;
+
+	for (uint8_t i = 0; i < 2; i++) {
+		struct mpib_desc d = { .op = MPIB_OP_RECV,
+				       .req = 2,
+				       .idx = i,
+				       .n = 2,
+				       .gen = gen,
+				       .mr = pair.node[1].mr,
+				       .tag = 100 + i,
+				       .off = PAIR_RX + i * LEN,
+				       .len = LEN,
+				       .total = LEN };
+
+		pair_push(&rx, &d);
+	}
+	return gen;
+}
+
+/* A staged send that is whole has its room back, so that its client can stage the
+ * others, and is not over. */
+static void a_send_to_one_buffer_of_a_group_ends_after_the_group(void **state)
+{
+	struct mpib_desc d = { .op = MPIB_OP_SEND,
+			       .req = 1,
+			       .n = 1,
+			       .tag = 101,
+			       .len = LEN / 2,
+			       .total = LEN };
+	uint32_t g_rx, g_tx;
+
+	open_with(2, 1);
+	g_rx = receive_of_two();
+	until_announced(2);
+	d.mr = pair.node[0].mr;
+	d.gen = ++tx.gen;
+	pair_push(&tx, &d);
+	d.pos = d.off = LEN / 2;
+	pair_push(&tx, &d);
+	until_acknowledged(0);
+	assert_int_equal(
+		mpib_completion_progress(pair_completion(&tx, 1), d.gen), LEN);
+	assert_false(is_over(1, d.gen));
+	g_tx = pair_post(&tx, MPIB_OP_SEND, 3, pair.node[0].mr, LEN, LEN, 100);
+	until_acknowledged(2);
+	assert_false(is_over(1, d.gen));
+	assert_false(is_over(3, g_tx));
+	assert_int_equal(pair_wait(&pair, &rx, 2, g_rx), 2 * LEN);
+	assert_int_equal(pair_wait(&pair, &tx, 1, d.gen), LEN);
+	assert_int_equal(pair_wait(&pair, &tx, 3, g_tx), LEN);
+	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX + LEN,
+			    LEN);
+	assert_memory_equal(pair.node[0].mem + LEN, pair.node[1].mem + PAIR_RX,
+			    LEN);
+}
+
 const struct CMUnitTest test_list[] = {
 	pair_test(a_send_ends_after_its_receive_whatever_the_rails_are),
+	pair_test(a_send_that_is_too_large_ends_after_its_receive),
+	pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group),
 	{ 0 },
 };

@@ -26,6 +26,7 @@ struct engine_request {
 	bool multipart;
 	bool posted; /* some of the request was posted to a rail */
 	bool report; /* MPIB_OP_REPORT */
+	bool refused; /* send: too large, as its receiver is being told */
 	uint8_t n;
 	uint32_t msg; /* receive: message number in its CTS */
 	uint32_t total; /* size sent, or posted */

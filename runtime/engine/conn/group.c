@@ -111,19 +111,20 @@ static void group_take(struct mpib_group *g, unsigned i,
 	g->req[i] = e->req;
 }
 
-/* The send of range e is larger than its buffer, i. It ends in -EMSGSIZE at once.
- * The receive ends so when the group is whole, by its record. */
+/* The send of range e is larger than its buffer, i. Both end in -EMSGSIZE: the
+ * receive by the group's record, and the send with the send op of that. */
 static void group_refuse(struct engine_conn *f, unsigned i,
 			 const struct send_range *e)
 {
 	struct mpib_group *g = &f->tx.group;
-	uint32_t sizes[2] = { mpib_total_of(f, e), g->cts[i].total };
 	uint8_t req = e->req;
 
 	g->refused = true;
-	g->size[i] = sizes[0];
+	g->size[i] = mpib_total_of(f, e);
 	group_take(g, i, e, true);
-	engine_conn_finish(f, req, -EMSGSIZE, sizes, 2);
+	f->req[req].refused = true;
+	f->completion[req].size[0] = g->size[i];
+	f->completion[req].size[1] = g->cts[i].total;
 	mpib_match_forget(f, req);
 	/* The receive is not over: all that is left may still fit. */
 	f->tx.looked = f->tx.range_tail;
@@ -192,28 +193,28 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	return (uint64_t)len + 1;
 }
 
-/* Cut all held ranges; how many. sum[r]: the bytes that rail r gets, beside
- * g->rail[r] that was posted before. */
-static unsigned cut_held(struct engine_conn *f, struct op_range *held,
-			 uint32_t *sum, uint8_t *mask)
+/* A range for each send of the group, which ends with them: those that are held,
+ * cut, and empty ones. sum[r]: the bytes that rail r gets, beside g->rail[r] that was
+ * posted before. */
+static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum,
+		     uint8_t *mask)
 {
 	struct mpib_group *g = &f->tx.group;
-	unsigned n = 0;
 
 	for (unsigned i = 0; i < g->n; i++) {
 		const struct send_range *e = &g->range[i];
 		uint32_t rail[MPIB_RAILS];
 
+		cut[i] = (struct op_range){ .req = g->req[i] };
 		if (!(g->held & 1u << i))
 			continue;
 		rail[MPIB_RAIL_SUP] = mpib_split(f, g->size[i], 0, e->len, sum);
 		rail[MPIB_RAIL_SOUT] = e->len - rail[MPIB_RAIL_SUP];
-		held[n] = group_kept(e, i, e->len, rail);
-		*mask |= range_rails(&held[n++]);
+		cut[i] = group_kept(e, i, e->len, rail);
+		*mask |= range_rails(&cut[i]);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			sum[r] += rail[r];
 	}
-	return n;
 }
 
 /* The group's record, which the leader's IMM has, the first rail's. */
@@ -248,23 +249,22 @@ static void close_group(struct engine_conn *f)
 static uint64_t write_all(struct engine_conn *f)
 {
 	struct mpib_lane_qp *q[MPIB_RAILS];
-	struct op_range held[MPIB_GROUP_MAX];
+	struct op_range cut[MPIB_GROUP_MAX];
 	uint32_t sum[MPIB_RAILS] = { 0 };
 	uint8_t mask = f->tx.group.mask, spread;
 	struct mpib_record *rec;
 	struct send_op *p;
 	uint32_t number;
-	unsigned n;
+	unsigned n = f->tx.group.n;
 
-	n = cut_held(f, held, sum, &mask);
+	cut_held(f, cut, sum, &mask);
 	if (mask == 0)
 		mask = mpib_rail_bit(engine_conn_home(f));
 	spread = mpib_spread_rails(f->lane, f->tx.spread, sum, mask);
-	if (!mpib_sender_may_post(f, f->tx.group.n, mask, spread,
-				  MPIB_CHAIN_MAX, sum, q))
+	if (!mpib_sender_may_post(f, n, mask, spread, MPIB_CHAIN_MAX, sum, q))
 		return 0;
 	for (unsigned i = 0; i < n; i++)
-		*mpib_sender_range(f, i) = held[i];
+		*mpib_sender_range(f, i) = cut[i];
 	rec = group_record(f, sum);
 	number = mpib_sender_number(f);
 	p = mpib_sender_post(f, n, sum, mask, mask, spread);
@@ -273,7 +273,7 @@ static uint64_t write_all(struct engine_conn *f)
 		struct mpib_chain chain = { .rail = r, .q = q[r] };
 
 		for (unsigned i = 0; i < n; i++)
-			chain_range(f, &chain, &held[i]);
+			chain_range(f, &chain, &cut[i]);
 		mpib_chain_imm(f, &chain, mpib_sender_imm(f, r, mask, true, 0),
 			       rec);
 		rec = NULL;
@@ -282,7 +282,7 @@ static uint64_t write_all(struct engine_conn *f)
 	if (p->report)
 		mpib_sender_report(f, p);
 
-	mpib_count_messages(f, n);
+	mpib_count_messages(f, (unsigned)__builtin_popcount(f->tx.group.held));
 	close_group(f);
 	return (uint64_t)sum[0] + sum[1] + 1;
 }

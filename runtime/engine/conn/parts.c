@@ -20,6 +20,7 @@ void mpib_sender_bad_cts(struct engine_conn *f)
 /*
  * Tell the receiver that its receive is too small: a record with -EMSGSIZE and
  * the message's size, by an IMM on the home rail. No byte of the message goes.
+ * The send ends with the send op, so after its receive.
  */
 __attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
 						    const struct mpib_cts *cts)
@@ -30,8 +31,9 @@ __attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
 	struct send_range *e = mpib_sender_oldest(f);
 	unsigned home = engine_conn_home(f);
 	uint8_t mask = mpib_rail_bit(home), req = e->req;
-	uint32_t sizes[2] = { mpib_total_of(f, e), cts->total }, number;
 	struct mpib_record *rec;
+	struct send_op *p;
+	uint32_t number;
 
 	if (!mpib_sender_may_post(f, 1, mask, 0, 1, none, q))
 		return false;
@@ -42,11 +44,15 @@ __attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
 	chain.rail = home;
 	chain.q = q[home];
 	mpib_chain_imm(f, &chain, mpib_sender_imm(f, home, mask, true, 0), rec);
+	*mpib_sender_range(f, 0) = (struct op_range){ .req = req };
 	number = mpib_sender_number(f);
-	mpib_sender_stripe(f, mpib_sender_post(f, 0, none, mask, mask, 0),
-			   number, &chain, false);
+	p = mpib_sender_post(f, 1, none, mask, mask, 0);
+	p->report = false; /* no rail has bytes of it */
+	mpib_sender_stripe(f, p, number, &chain, false);
 
-	engine_conn_finish(f, req, -EMSGSIZE, sizes, 2);
+	f->req[req].refused = true;
+	f->completion[req].size[0] = rec->size[0];
+	f->completion[req].size[1] = cts->total;
 	mpib_match_forget(f, req);
 	f->tx.cts_next++;
 	f->tx.msg++;

@@ -53,7 +53,7 @@ static inline int engine_conn_feed(struct engine_conn *f,
 	r->gen = d->gen;
 	r->active = true;
 	r->multipart = d->len != d->total || d->op & MPIB_OP_AT_ONCE;
-	r->posted = false;
+	r->posted = r->refused = false;
 	r->report = d->op & MPIB_OP_REPORT;
 	r->n = d->n;
 	r->msg = msg ? (*msg)++ : 0;

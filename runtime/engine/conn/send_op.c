@@ -51,7 +51,8 @@ struct mpib_record *mpib_sender_record(struct engine_conn *f)
 }
 
 /* Of the group that waits for sends, some are staged: what is posted of them has
- * to leave the client's window for the rest. */
+ * to leave the client's window for the rest. None of them ends by that, however
+ * whole it is. */
 static bool group_starves(const struct engine_conn *f)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -101,14 +102,17 @@ static void send_op_unref(struct engine_conn *f, const struct send_op *p)
 	}
 }
 
-void mpib_range_count(struct engine_conn *f, const struct op_range *s)
+void mpib_range_count(struct engine_conn *f, const struct send_op *p,
+		      const struct op_range *s)
 {
 	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
 	if (!r->active)
 		return;
 	r->done += s->len;
-	if (r->done == r->total)
+	if (__builtin_expect(r->refused && s->len == 0, 0))
+		engine_conn_over(f, s->req, -EMSGSIZE);
+	else if (r->done == r->total && p->c.imm)
 		engine_conn_done(f, s->req, r->total);
 	else
 		engine_conn_progress(f, s->req, r->done);
@@ -122,7 +126,7 @@ void mpib_sender_settle(struct engine_conn *f)
 		const struct send_op *p = send_op_at(f, i);
 
 		for (unsigned k = 0; p->slot < tx->acked && k < p->n; k++)
-			mpib_range_count(f, send_op_share(f, p, k));
+			mpib_range_count(f, p, send_op_share(f, p, k));
 	}
 }
 

@@ -8,8 +8,11 @@
 
 #include "engine/measure/count.h"
 
-/* send_op.c: the bytes of a range that was sent count for its request. */
-void mpib_range_count(struct engine_conn *f, const struct op_range *s);
+/* send_op.c: the bytes of a range of the send op, which was sent, count for its
+ * request. Only the send op that ends the receive ends the request, too: others may
+ * be over before that. */
+void mpib_range_count(struct engine_conn *f, const struct send_op *p,
+		      const struct op_range *s);
 /* send_op.c: the last stripes of a send op whose cut is judged were acknowledged, ns
  * after its post. */
 void mpib_op_judge(struct engine_conn *f, const struct send_op *p, uint64_t ns);
@@ -28,7 +31,7 @@ mpib_op_retire(struct engine_conn *f, const struct send_op *p)
 
 		if (s->mr)
 			mpib_mr_unref(s->mr);
-		mpib_range_count(f, s);
+		mpib_range_count(f, p, s);
 	}
 }
 

@@ -19,6 +19,7 @@ static void conn_request(struct mpib_serial *p, struct engine_request *r)
 	mpib_serial_bool(p, &r->multipart);
 	mpib_serial_bool(p, &r->posted);
 	mpib_serial_bool(p, &r->report);
+	mpib_serial_bool(p, &r->refused);
 	mpib_serial_u8(p, &r->n);
 	mpib_serial_u32(p, &r->msg);
 	mpib_serial_u32(p, &r->total);

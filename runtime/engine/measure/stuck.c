@@ -156,8 +156,7 @@ static void look_at_send(const struct engine_conn *f, unsigned req,
 		out->last = stuck_queued(f, e);
 	else if (is_undelivered(f, req))
 		out->last = MPIB_LAST_UNDELIVERED;
-	else if (f->tx.group.n && !f->req[req].posted &&
-		 f->req[req].fed == f->req[req].total)
+	else if (f->tx.group.n && f->req[req].fed == f->req[req].total)
 		out->last = MPIB_LAST_NO_GROUP;
 	else
 		out->last = MPIB_LAST_NO_DATA;
