@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ipc/client.h"
 #include "sim_rank.h"
 
 #define POISON ((char)0xee)
@@ -293,6 +294,24 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 	return false;
 }
 
+/* The send of the oldest message is over: its receive has to be, whether or not its
+ * rank has asked. Where errors are allowed sends may end on the wire. */
+static void check_received(const struct sim_end *e)
+{
+	const struct sim_end *to = e->line->receives;
+	const struct mpib_request *r = to->req[e->done % e->line->plan->window];
+	int32_t result;
+
+	if (sim_ranks_may_fail() || !to->conn || to->life != e->life ||
+	    to->done > e->done || (to->done == e->done && to->arrived))
+		return;
+	if (to->posted <= e->done ||
+	    !mpib_completion_poll(r->completion, r->gen, &result))
+		sim_fail("line %u message %llu: the send is over, and its "
+			 "receive is not",
+			 e->line->number, (unsigned long long)e->done);
+}
+
 static bool take_send(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -312,9 +331,11 @@ static bool take_send(struct sim_end *e)
 				sim_end_fail(e, "a send", rc);
 				return true;
 			}
-			if (done)
+			if (done) {
+				check_received(e);
 				memset(buffer(e, e->done, k), SCRIBBLE,
 				       length_of(e, e->done, k));
+			}
 			e->ended[at] = done;
 			moved |= done;
 		}

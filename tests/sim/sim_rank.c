@@ -211,6 +211,8 @@ static void add_end(unsigned rank, struct sim_line *line, bool sends)
 	struct sim_end *e = &r->end[r->ends++];
 
 	*e = (struct sim_end){ .line = line, .rank = r, .sends = sends };
+	if (!sends)
+		line->receives = e;
 }
 
 void sim_ranks_start(const struct sim_plan *p)
