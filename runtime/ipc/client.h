@@ -88,7 +88,10 @@ struct mpib_conn {
 	/* Parts in the window + requests in feed[] + 1 if error is set + 1 if
 	 * armed. While not 0, post and test take the slow path. */
 	uint32_t work;
-	uint32_t first_gen; /* generation that all requests start from */
+	/* Generations of the first and of the latest use of a place: two more at
+	 * each, so that they count the connection's receives. */
+	uint32_t first_gen, gen;
+	uint32_t turn; /* the latest, see MPIB_TURN */
 	/* Requests that are not in use: with a place, with one of the sender's
 	 * reserve, and with none. */
 	struct mpib_request *free, *reserve, *bare;
@@ -301,6 +304,13 @@ static inline struct mpib_request *mpib_request_of(struct mpib_conn *conn,
 	return number < MPIB_REQUESTS
 		       ? &conn->req[number]
 		       : &conn->feed.room[number - MPIB_REQUESTS];
+}
+
+/* r, which has a place, is posted. */
+static inline void mpib_request_number(struct mpib_conn *conn,
+				       struct mpib_request *r)
+{
+	r->gen = conn->gen += 2;
 }
 
 /* stage.c, on the connection's thread. */

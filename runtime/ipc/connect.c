@@ -156,23 +156,38 @@ void mpib_conn_free(struct mpib_conn *conn)
 	free(conn);
 }
 
+/* All places are free, first the one whose turn it is. */
+static void set_places(struct mpib_conn *conn)
+{
+	conn->turn = conn->first_gen / MPIB_TURN;
+	for (unsigned n = MPIB_REQUESTS; n-- > 0;) {
+		struct mpib_request *r =
+			&conn->req[(conn->turn + n) % MPIB_REQUESTS];
+
+		r->completion = &conn->completion[r->number];
+		/* Relaxed: the shard writes none of an index that is free. */
+		r->gen =
+			(uint32_t)(atomic_load_explicit(&r->completion->word,
+							memory_order_relaxed) >>
+				   32);
+		mpib_request_give(conn, r);
+	}
+}
+
 static void set_index(struct mpib_conn *conn, uint32_t i)
 {
 	struct mpib_client *c = conn->client;
 
 	conn->index = i;
 	conn->first_gen = c->index[i].gen + 1;
+	conn->gen = conn->first_gen - 2;
 	conn->reply = &c->reply->conn[i];
 	conn->completion = c->reply->completion[i];
 	conn->word = &c->submit->summary.word[i / 64];
 	conn->word_bit = 1ull << i % 64;
 	conn->top = &c->submit->summary.top;
 	conn->top_bit = 1ull << i / 64;
-	for (unsigned r = MPIB_REQUESTS; r-- > 0;) {
-		conn->req[r].completion = &conn->completion[r];
-		conn->req[r].gen = conn->first_gen - 2; /* request_take(): +2 */
-		mpib_request_give(conn, &conn->req[r]);
-	}
+	set_places(conn);
 	/* Relaxed: complete in itself. */
 	atomic_store_explicit(&c->submit->refused[i], 0, memory_order_relaxed);
 	conn->ring = (struct mpib_producer){
@@ -310,20 +325,6 @@ int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 	return rc;
 }
 
-/* The latest generation of all places; the subtraction allows for
- * generations that wrapped round. */
-static uint32_t last_gen(const struct mpib_conn *conn)
-{
-	uint32_t before = conn->first_gen - 2, most = 0;
-
-	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		uint32_t since = conn->at[i]->gen - before;
-
-		most = since > most ? since : most;
-	}
-	return before + most;
-}
-
 void mpib_close(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn ? conn->client : NULL;
@@ -341,7 +342,7 @@ void mpib_close(struct mpib_conn *conn)
 	mpib_client_hold(c);
 	LIST_REMOVE(conn, link);
 	x->tail = conn->ring.tail;
-	x->gen = last_gen(conn) + 1;
+	x->gen = conn->gen + 1;
 	mpib_rpc_undo(c, &x->debt);
 	mpib_windows_trim(c);
 	mpib_client_unlock(c);

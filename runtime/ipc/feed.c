@@ -16,13 +16,39 @@ static bool is_reserved(const struct mpib_request *r)
 	return mpib_request_index(r) >= MPIB_REQUESTS - MPIB_RESERVE;
 }
 
-void mpib_request_renew(struct mpib_request *r)
+/* The place of r, which is not in use, has a word of the next generation: that has
+ * come round since. The progress word is written for few requests, so it may be
+ * older than the completion word. */
+static bool has_next_gen(const struct mpib_conn *conn,
+			 const struct mpib_request *r)
 {
-	r->gen += 2;
-	/* The progress word is written for few requests, so it may hold an old
-	 * value whose generation has come round to this one: take the next. */
-	if (mpib_completion_marked(r->completion, r->gen))
-		r->gen += 2;
+	uint32_t gen = conn->gen + 2;
+
+	return r->gen == gen || mpib_completion_marked(r->completion, gen);
+}
+
+/*
+ * The first of the list has rested least, so that its cache lines are there. At a
+ * turn it is the last: so no place rests until generations come round, and the
+ * latest words tell how many requests are over. The slow path, which calls this, is
+ * taken at least once a lap of the ring.
+ */
+struct mpib_request *mpib_place_take(struct mpib_conn *conn,
+				     struct mpib_request **list)
+{
+	uint32_t turn = (conn->gen + 2) / MPIB_TURN;
+	struct mpib_request *r, **best = NULL;
+
+	for (; (r = *list) && (!best || turn != conn->turn); list = &r->next) {
+		if (!has_next_gen(conn, r))
+			best = list;
+	}
+	conn->turn = turn;
+	if (!best)
+		return NULL;
+	r = *best;
+	*best = r->next;
+	return r;
 }
 
 /* Give the place of request from to r, which has none. */
@@ -30,11 +56,10 @@ static void move_place(struct mpib_conn *conn, struct mpib_request *r,
 		       struct mpib_request *from)
 {
 	r->completion = from->completion;
-	r->gen = from->gen;
 	r->plain[1] = from->plain[1];
 	from->completion = NULL;
 	conn->at[mpib_request_index(r)] = r;
-	mpib_request_renew(r);
+	mpib_request_number(conn, r);
 }
 
 static void make_bare(struct mpib_conn *conn, struct mpib_request *r)
@@ -43,15 +68,14 @@ static void make_bare(struct mpib_conn *conn, struct mpib_request *r)
 	conn->bare = r;
 }
 
-/* Pop a request that is not in use off *list, and give its place to r. */
+/* Give r the place of a request that is not in use, off the list. */
 static bool take_idle(struct mpib_conn *conn, struct mpib_request *r,
 		      struct mpib_request **list)
 {
-	struct mpib_request *idle = *list;
+	struct mpib_request *idle = mpib_place_take(conn, list);
 
 	if (!idle)
 		return false;
-	*list = idle->next;
 	move_place(conn, r, idle);
 	make_bare(conn, idle);
 	return true;
@@ -95,7 +119,7 @@ static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 	for (unsigned i = first; i < end; i++) {
 		struct mpib_request *other = conn->at[i];
 
-		if (note_result(conn, other)) {
+		if (!has_next_gen(conn, other) && note_result(conn, other)) {
 			move_place(conn, r, other);
 			return true;
 		}

@@ -33,49 +33,57 @@
 #include <mpib/client.h>
 #include <mpib/segment.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define MPIB_RESERVE MPIB_GROUP_MAX
 #define MPIB_SENDS_QUEUED (MPIB_REQUESTS * MPIB_GROUP_MAX)
 #define MPIB_SENDS_MAX MPIB_REQUEST_SLOTS
+/* Each time that generations grew by this, the place that rested longest is used. */
+#define MPIB_TURN (1u << 21)
 
 struct mpib_conn;
 
 struct mpib_buffer {
-	int32_t tag; /* first: in the request's first cache line */
+	int32_t tag;
 	uint32_t size;
 	char *addr;
 	struct mpib_region *region;
 };
 
+/* All that it takes to post it again is here. A request of one buffer that takes
+ * the fast path uses the first cache line alone. */
 struct mpib_request {
 	_Alignas(256) struct mpib_conn *conn;
 	struct mpib_request *next; /* on the list that it is on */
 	const struct mpib_completion *completion; /* NULL: it has no place */
 	uint8_t plain[4]; /* op, place, idx, n of a request of one buffer */
-	/* Generation: odd, two more at each use of the place, so that a
-	 * completion word left by an earlier use never has this generation,
-	 * however often other places are used meanwhile. */
+	/* Generation: odd, that of the connection's use of a place before it
+	 * plus two. No completion word left by an earlier use of the place has
+	 * it: a place that would have is passed over. */
 	uint32_t gen;
 	uint8_t n; /* buffers */
 	/* Queued, staged, grouped, watched or at a place of the reserve: takes
-	 * test's slow path. All members below are used only then. */
+	 * test's slow path. All members below but buf are used only then. */
 	bool slow;
-	bool flush; /* of mpib_iflush(), see flush.c; gen is its number */
-	bool held; /* holds a reference on each buffer's region */
-	bool feeding; /* not wholly pushed yet */
-	bool staged; /* has bytes of ordinary memory */
-	bool wanted; /* a send that the oldest unanswered receive wants */
-	bool over; /* completed with result, and its place is another's */
-	bool cancelled; /* its region was deregistered before the copy */
-	bool watched; /* the profiler wants per-rail reports */
+	bool flush : 1; /* of mpib_iflush(), see flush.c; gen is its number */
+	bool held : 1; /* holds a reference on each buffer's region */
+	bool feeding : 1; /* not wholly pushed yet */
+	bool staged : 1; /* has bytes of ordinary memory */
+	bool wanted : 1; /* a send that the oldest unanswered receive wants */
+	bool over : 1; /* completed with result, and its place is another's */
+	bool cancelled : 1; /* its region was deregistered before the copy */
+	bool watched : 1; /* the profiler wants per-rail reports */
 	uint16_t number; /* in the connection, < MPIB_SENDS_MAX */
 	uint16_t parts; /* in the window */
+	struct mpib_buffer buf[MPIB_GROUP_MAX];
 	uint64_t submitted; /* watched: when it was posted, ns */
 	uint32_t pos; /* bytes pushed */
 	int32_t result;
-	struct mpib_buffer buf[MPIB_GROUP_MAX];
 };
+
+_Static_assert(offsetof(struct mpib_request, buf[1]) == MPIB_CACHELINE,
+	       "the first buffer is in the first cache line");
 
 /* Its place. */
 static inline uint8_t mpib_request_index(const struct mpib_request *r)
@@ -105,7 +113,9 @@ void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r);
 /* Whether r has completed, with *res, and its bytes are out of the window. */
 bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t *res);
-/* The place of r is used once more. */
-void mpib_request_renew(struct mpib_request *r);
+/* A request that is not in use off the list, with a place that can have the next
+ * generation. NULL: none. */
+struct mpib_request *mpib_place_take(struct mpib_conn *conn,
+				     struct mpib_request **list);
 
 #endif

@@ -14,18 +14,6 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-/* The caller has checked that conn->free is not NULL. */
-static inline struct mpib_request *request_take(struct mpib_conn *conn, int n)
-{
-	struct mpib_request *r = conn->free;
-
-	conn->free = r->next;
-	r->gen += 2;
-	r->n = (uint8_t)n;
-	r->slow = n > 1;
-	return r;
-}
-
 static inline void request_give(struct mpib_conn *conn, struct mpib_request *r)
 {
 	r->next = conn->free;
@@ -53,7 +41,7 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
  */
 __attribute__((always_inline)) static inline struct mpib_request *
 post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
-	  size_t size, int tag, const struct mpib_region *region)
+	  size_t size, int tag, struct mpib_region *region)
 {
 	struct mpib_request *r;
 	struct mpib_desc *d;
@@ -69,11 +57,19 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 		return NULL;
 	if (unlikely((int)conn->work | mpib_conn_broken(conn)))
 		return NULL;
-	if (unlikely(!conn->free ||
+	r = conn->free;
+	/* Of a place that rests since generations came round the word has the
+	 * next one: see has_next_gen(). */
+	if (unlikely(!r || r->gen == conn->gen + 2 ||
 		     conn->ring.tail - conn->ring.head_seen == MPIB_RING_SLOTS))
 		return NULL;
 	d = mpib_ring_next(&conn->ring);
-	r = request_take(conn, 1);
+	conn->free = r->next;
+	mpib_request_number(conn, r);
+	r->n = 1;
+	r->slow = false;
+	r->buf[0] = (struct mpib_buffer){ tag, (uint32_t)size, (char *)addr,
+					  region };
 	memcpy(&d->op, r->plain, sizeof(r->plain));
 	d->gen = r->gen;
 	d->mr = region->mr;
@@ -104,6 +100,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 				   1);
 			return 0;
 		}
+		mpib_request_number(conn, r);
 		for (unsigned i = 0; i < r->n; i++)
 			mpib_push_direct(conn, r, i);
 		mpib_ring_bell(conn);
@@ -133,14 +130,12 @@ __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 				      bool direct)
 {
-	struct mpib_request *r = conn->free;
+	bool queue = conn->is_sender && (!direct || conn->feed.first);
+	struct mpib_request *r =
+		queue ? NULL : mpib_place_take(conn, &conn->free);
 
-	if (conn->is_sender && (!r || !direct || conn->feed.first)) {
+	if (!r && conn->is_sender)
 		r = mpib_feed_take(conn, tag);
-	} else if (r) {
-		conn->free = r->next;
-		mpib_request_renew(r);
-	}
 	if (conn->is_sender)
 		note_refused(conn, !r);
 	if (!r) {

@@ -266,6 +266,8 @@ int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
 		rc = stage_window(conn, r);
 	if (rc <= 0)
 		return rc;
+	if (r->completion)
+		mpib_request_number(conn, r);
 	mpib_regions_ref(r);
 	mpib_feed_add(conn, r);
 	mpib_stage(conn);

@@ -17,7 +17,8 @@ static struct mpib_request *send_empty(struct mpib_conn *conn, int tag)
 
 static void end_place(unsigned place)
 {
-	mpib_completion_finish(&f->reply->completion[0][place], 1, 0);
+	mpib_completion_finish(&f->reply->completion[0][place], 2 * place + 1,
+			       0);
 }
 
 /* 24 of these have a place, 256 wait for one. */
@@ -89,7 +90,7 @@ static void what_is_over_and_not_tested_says_so_later(void **state)
 	cpl = &f->reply->completion[0][3];
 	cpl->size[0] = 0;
 	cpl->size[1] = 12345;
-	mpib_completion_finish(cpl, 1, -EMSGSIZE);
+	mpib_completion_finish(cpl, r[3]->gen, -EMSGSIZE);
 	end_place(5);
 	assert_int_equal(mpib_test(r[63], &done, NULL), 0);
 	/* Their places are others' by now. */
@@ -101,7 +102,7 @@ static void what_is_over_and_not_tested_says_so_later(void **state)
 	assert_in(mpib_strerror(), "12345 bytes");
 	assert_int_equal(mpib_test(r[24], &done, NULL), 0);
 	assert_int_equal(done, 0);
-	mpib_completion_finish(cpl, 3, 0);
+	mpib_completion_finish(cpl, r[24]->gen, 0);
 	assert_int_equal(mpib_test(r[24], &done, NULL), 0);
 	assert_int_equal(done, 1);
 	mpib_close(conn);
