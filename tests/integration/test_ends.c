@@ -86,6 +86,11 @@ static void a_send_ends_after_its_receive_whatever_the_rails_are(void **state)
 	send_and_receive(1, 0);
 }
 
+static uint32_t progress_of(uint8_t req, uint32_t gen)
+{
+	return mpib_completion_progress(pair_completion(&tx, req), gen);
+}
+
 /* Its client does not know that yet, and feeds the rest of it. */
 static void a_send_that_is_too_large_ends_after_its_receive(void **state)
 {
@@ -108,11 +113,13 @@ static void a_send_that_is_too_large_ends_after_its_receive(void **state)
 	pair_push(&tx, &d);
 	until_acknowledged(1);
 	assert_false(is_over(1, d.gen));
+	assert_int_equal(progress_of(1, d.gen), LEN);
 	d.pos = d.off = LEN;
 	pair_push(&tx, &d);
 	for (unsigned i = 0; i < 100; i++)
 		pair_turn_sender(&pair);
 	assert_false(is_over(1, d.gen));
+	assert_int_equal(progress_of(1, d.gen), 2 * LEN);
 	assert_false(mpib_sender_has_work(tx.conn));
 	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), -EMSGSIZE);
 	assert_int_equal(pair_wait(&pair, &tx, 1, d.gen), -EMSGSIZE);
@@ -165,8 +172,7 @@ static void a_send_to_one_buffer_of_a_group_ends_after_the_group(void **state)
 	d.pos = d.off = LEN / 2;
 	pair_push(&tx, &d);
 	until_acknowledged(0);
-	assert_int_equal(
-		mpib_completion_progress(pair_completion(&tx, 1), d.gen), LEN);
+	assert_int_equal(progress_of(1, d.gen), LEN);
 	assert_false(is_over(1, d.gen));
 	g_tx = pair_post(&tx, MPIB_OP_SEND, 3, pair.node[0].mr, LEN, LEN, 100);
 	until_acknowledged(2);
@@ -181,9 +187,44 @@ static void a_send_to_one_buffer_of_a_group_ends_after_the_group(void **state)
 			    LEN);
 }
 
+/* Its client may need that for the sends that the group still lacks. */
+static void a_refused_send_of_a_group_gives_its_room_back(void **state)
+{
+	struct mpib_desc d = { .op = MPIB_OP_SEND,
+			       .req = 1,
+			       .n = 1,
+			       .tag = 101,
+			       .len = LEN,
+			       .total = 2 * LEN };
+	uint32_t g_rx, g_tx;
+
+	open_with(2, 1);
+	g_rx = receive_of_two();
+	until_announced(2);
+	d.mr = pair.node[0].mr;
+	d.gen = ++tx.gen;
+	pair_push(&tx, &d);
+	until_acknowledged(0);
+	assert_int_equal(progress_of(1, d.gen), LEN);
+	d.pos = d.off = LEN;
+	pair_push(&tx, &d);
+	until_acknowledged(0);
+	assert_int_equal(progress_of(1, d.gen), 2 * LEN);
+	assert_false(is_over(1, d.gen));
+	g_tx = pair_post(&tx, MPIB_OP_SEND, 3, pair.node[0].mr, LEN, LEN, 100);
+	until_acknowledged(2);
+	assert_false(is_over(1, d.gen));
+	assert_int_equal(pair_wait(&pair, &rx, 2, g_rx), -EMSGSIZE);
+	assert_int_equal(pair_wait(&pair, &tx, 1, d.gen), -EMSGSIZE);
+	assert_int_equal(pair_wait(&pair, &tx, 3, g_tx), LEN);
+	assert_int_equal(pair_completion(&tx, 1)->size[0], 2 * LEN);
+	assert_int_equal(pair_completion(&tx, 1)->size[1], LEN);
+}
+
 const struct CMUnitTest test_list[] = {
 	pair_test(a_send_ends_after_its_receive_whatever_the_rails_are),
 	pair_test(a_send_that_is_too_large_ends_after_its_receive),
 	pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group),
+	pair_test(a_refused_send_of_a_group_gives_its_room_back),
 	{ 0 },
 };

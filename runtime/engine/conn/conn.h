@@ -221,6 +221,10 @@ static inline void mpib_sender_pop(struct engine_conn *f)
 	mpib_sender_advance(f);
 }
 
+/* request.c: the send is larger than its receive, which takes most bytes: drop what
+ * is queued of it. It ends in -EMSGSIZE with the send op that tells the receiver. */
+void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most);
+
 /* match.c */
 /* Whether the range may go into the receive being answered; tag is that of its
  * buffer, unused for a group. */

@@ -117,15 +117,11 @@ static void group_refuse(struct engine_conn *f, unsigned i,
 			 const struct send_range *e)
 {
 	struct mpib_group *g = &f->tx.group;
-	uint8_t req = e->req;
 
 	g->refused = true;
 	g->size[i] = mpib_total_of(f, e);
 	group_take(g, i, e, true);
-	f->req[req].refused = true;
-	f->completion[req].size[0] = g->size[i];
-	f->completion[req].size[1] = g->cts[i].total;
-	mpib_match_forget(f, req);
+	mpib_sender_refused(f, e->req, g->cts[i].total);
 	/* The receive is not over: all that is left may still fit. */
 	f->tx.looked = f->tx.range_tail;
 }

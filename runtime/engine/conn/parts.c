@@ -50,10 +50,7 @@ __attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
 	p->report = false; /* no rail has bytes of it */
 	mpib_sender_stripe(f, p, number, &chain, false);
 
-	f->req[req].refused = true;
-	f->completion[req].size[0] = rec->size[0];
-	f->completion[req].size[1] = cts->total;
-	mpib_match_forget(f, req);
+	mpib_sender_refused(f, req, cts->total);
 	f->tx.cts_next++;
 	f->tx.msg++;
 	return true;

@@ -31,6 +31,25 @@ int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d)
 	return 1;
 }
 
+/* None of its bytes is sent. The client may reuse their room: others of the group
+ * may need it before the refused send ends with them. */
+int mpib_sender_take_none(struct engine_conn *f, const struct mpib_desc *d)
+{
+	engine_conn_progress(f, d->req, d->pos + d->len);
+	return 1;
+}
+
+void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most)
+{
+	struct engine_request *r = &f->req[req];
+
+	r->refused = true;
+	f->completion[req].size[0] = r->total;
+	f->completion[req].size[1] = most;
+	engine_conn_progress(f, req, r->fed);
+	mpib_match_forget(f, req);
+}
+
 void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
 			const uint32_t *sizes, unsigned n)
 {

@@ -22,6 +22,9 @@ static inline bool take_well_formed(const struct mpib_desc *d)
 
 /* request.c: the descriptor is no send. As mpib_sender_take(). */
 int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d);
+/* request.c: the request has failed, or was refused, and the client does not know
+ * that yet. As mpib_sender_take(). */
+int mpib_sender_take_none(struct engine_conn *f, const struct mpib_desc *d);
 
 /* 1: taken; -errno: a bad descriptor. Needs mpib_sender_room(). */
 static inline int mpib_sender_take(struct engine_conn *f,
@@ -38,7 +41,7 @@ static inline int mpib_sender_take(struct engine_conn *f,
 	r = &f->req[d->req];
 	if (__builtin_expect(r->gen == d->gen, 0) &&
 	    (!r->active || r->refused) && d->pos > 0)
-		return 1; /* the request failed, the client feeds it still */
+		return mpib_sender_take_none(f, d);
 
 	rc = engine_conn_hold(f, d, &e->mr, &e->addr);
 	if (rc < 0)
