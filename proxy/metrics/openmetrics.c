@@ -6,7 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "metrics/families.h"
+#include "metrics/exposition.h"
+
+/* Of one sample: two of the noun, and two of the family. */
+struct labels {
+	struct mpib_label label[4];
+	char text[4][24]; /* numbers */
+	unsigned count;
+};
+
+static void add_label(struct labels *l, const char *name, const json_t *value)
+{
+	const char *text = json_string_value(value);
+	unsigned n = l->count++;
+
+	snprintf(l->text[n], sizeof(l->text[n]), "%" JSON_INTEGER_FORMAT,
+		 json_integer_value(value));
+	l->label[n] = (struct mpib_label){ name, text ? text : l->text[n] };
+}
 
 /* Write text with the escapes that both formats require within quotes. */
 static void put_label(FILE *out, const char *text)
@@ -38,12 +55,10 @@ static void put_labels(FILE *out, const struct mpib_label *l, unsigned labels,
 static void put_name(const struct mpib_exposition *m,
 		     const struct mpib_label *l, unsigned labels)
 {
-	const struct mpib_family *f = m->family;
-
-	fputs(f->name, m->out);
-	if (f->type == MPIB_FAMILY_COUNTER)
+	fprintf(m->out, "mpib_%s", m->family->name);
+	if (m->family->type == MPIB_FAMILY_COUNTER)
 		fputs("_total", m->out);
-	else if (f->type == MPIB_FAMILY_INFO)
+	else if (m->family->type == MPIB_FAMILY_INFO)
 		fputs("_info", m->out);
 	put_labels(m->out, l, labels, NULL);
 }
@@ -87,16 +102,16 @@ void mpib_sample_hist(const struct mpib_exposition *m,
 		char le[24];
 
 		snprintf(le, sizeof(le), "%.9g", (double)(1ull << bits) / 1e9);
-		fprintf(m->out, "%s_bucket", name);
+		fprintf(m->out, "mpib_%s_bucket", name);
 		put_labels(m->out, label, labels, le);
 		fprintf(m->out, "%" PRIu64 "\n",
 			openmetrics_below(h, 1ull << bits));
 	}
-	fprintf(m->out, "%s_bucket", name);
+	fprintf(m->out, "mpib_%s_bucket", name);
 	put_labels(m->out, label, labels, "+Inf");
-	fprintf(m->out, "%" PRIu64 "\n%s_sum", h->count, name);
+	fprintf(m->out, "%" PRIu64 "\nmpib_%s_sum", h->count, name);
 	put_labels(m->out, label, labels, NULL);
-	fprintf(m->out, "%.9g\n%s_count", (double)h->sum / 1e9, name);
+	fprintf(m->out, "%.9g\nmpib_%s_count", (double)h->sum / 1e9, name);
 	put_labels(m->out, label, labels, NULL);
 	fprintf(m->out, "%" PRIu64 "\n", h->count);
 }
@@ -117,55 +132,136 @@ static void put_head(const struct mpib_exposition *m, bool open)
 		suffix = "_total";
 	else if (!open && f->type == MPIB_FAMILY_INFO)
 		suffix = "_info";
-	fprintf(m->out, "# TYPE %s%s %s\n", f->name, suffix,
+	fprintf(m->out, "# TYPE mpib_%s%s %s\n", f->name, suffix,
 		!open && f->type == MPIB_FAMILY_INFO ? "gauge" : type[f->type]);
 	if (open && f->unit)
-		fprintf(m->out, "# UNIT %s %s\n", f->name, f->unit);
-	fprintf(m->out, "# HELP %s%s %s\n", f->name, suffix, f->help);
+		fprintf(m->out, "# UNIT mpib_%s %s\n", f->name, f->unit);
+	fprintf(m->out, "# HELP mpib_%s%s %s\n", f->name, suffix, f->help);
 }
 
-/* Choose the clients that get series of their own: the first
- * MPIB_METRICS_CLIENTS of the list. Sum up what their connections moved. */
-static void pick_clients(struct mpib_exposition *m)
+static void put_value(const struct mpib_exposition *m, const struct labels *l,
+		      const json_t *value)
 {
-	const struct proxy_client *s;
+	unsigned times = m->family->times ? m->family->times : 1;
 
-	TAILQ_FOREACH(s, &m->view->clients->list, link)
+	if (json_is_real(value))
+		mpib_sample_real(m, l->label, l->count, json_real_value(value));
+	else
+		mpib_sample(m, l->label, l->count,
+			    json_is_integer(value)
+				    ? (uint64_t)json_integer_value(value) *
+					      times
+				    : json_is_true(value));
+}
+
+/* Members of an object have a sample each. */
+static void put_members(const struct mpib_exposition *m, struct labels *l,
+			json_t *object)
+{
+	const char *by = m->family->by, *key;
+	unsigned n = l->count++, r = 0;
+	json_t *value;
+
+	json_object_foreach(object, key, value)
 	{
-		struct mpib_exposed_client *c = &m->client[m->clients];
+		bool rail = !strcmp(by, "rail");
 
-		if (!s->peer_client.engine_client)
-			continue;
-		if (m->clients == MPIB_METRICS_CLIENTS)
-			break;
-		m->clients++;
-		c->client = s;
-		snprintf(c->id, sizeof(c->id), "%u", s->id);
-		snprintf(c->uid, sizeof(c->uid), "%u", s->uid);
-		mpib_sums_of_client(m->view->snap, s->id, &c->sums);
+		l->label[n] =
+			(struct mpib_label){ by,
+					     rail ? mpib_rail_name(r++) : key };
+		put_value(m, l, value);
 	}
+}
+
+/* The fields of an info, whose names are those of the labels. */
+static void put_info(const struct mpib_exposition *m, struct labels *l,
+		     const json_t *row)
+{
+	const char *words = m->family->path;
+	char name[2][16];
+
+	for (unsigned i = 0; i < 2; i++) {
+		size_t len = strcspn(words, " ");
+
+		snprintf(name[i], sizeof(name[i]), "%.*s", (int)len, words);
+		add_label(l, name[i], json_object_get(row, name[i]));
+		words += len + (words[len] == ' ');
+	}
+	mpib_sample(m, l->label, l->count, 1);
+}
+
+/* What a path such as "share.weight" leads to, or NULL. */
+static json_t *find(json_t *row, const char *path)
+{
+	while (row && *path) {
+		size_t len = strcspn(path, ".");
+		char key[32];
+
+		snprintf(key, sizeof(key), "%.*s", (int)len, path);
+		row = json_object_get(row, key);
+		path += len + (path[len] == '.');
+	}
+	return row;
+}
+
+static void put_row(const struct mpib_exposition *m,
+		    const struct mpib_noun *noun, json_t *row)
+{
+	json_t *value = find(row, m->family->path);
+	struct labels l = { .count = 0 };
+
+	for (unsigned i = 0; i < 2 && noun->label[i].name; i++) {
+		const char *name = noun->label[i].name;
+
+		/* A device is named where there are several. */
+		if (strcmp(name, "net") != 0 || m->view->snap->devices > 1)
+			add_label(&l, name,
+				  json_object_get(row, noun->label[i].key));
+	}
+	if (m->family->type == MPIB_FAMILY_INFO)
+		put_info(m, &l, row);
+	else if (json_is_object(value))
+		put_members(m, &l, value);
+	else
+		put_value(m, &l, value);
+}
+
+/* False: memory was short. */
+static bool put_noun(struct mpib_exposition *m, const struct mpib_noun *noun,
+		     bool open)
+{
+	json_t *rows = noun->rows ? noun->rows(m->view) : json_array(), *row;
+	size_t i;
+
+	for (m->family = noun->families; rows && m->family->name; m->family++) {
+		put_head(m, open);
+		if (m->family->fill)
+			m->family->fill(m);
+		else if (json_is_object(rows))
+			put_row(m, noun, rows);
+		json_array_foreach(rows, i, row) put_row(m, noun, row);
+	}
+	json_decref(rows);
+	return rows;
 }
 
 char *mpib_metrics_text(const struct mpib_view *v,
 			enum mpib_metrics_format format)
 {
 	struct mpib_exposition m = { .view = v };
+	const struct mpib_noun *noun;
 	char *text = NULL;
+	bool ok = true;
 	size_t len;
-	bool failed;
 
 	m.out = open_memstream(&text, &len);
 	if (!m.out)
 		return NULL;
-	pick_clients(&m);
-	for (unsigned i = 0; i < mpib_family_count; i++) {
-		m.family = &mpib_families[i];
-		put_head(&m, format == MPIB_METRICS_OPENMETRICS);
-		m.family->fill(&m);
-	}
+	for (noun = mpib_nouns; noun->families; noun++)
+		ok &= put_noun(&m, noun, format == MPIB_METRICS_OPENMETRICS);
 	fputs("# EOF\n", m.out); /* to Prometheus, a comment */
-	failed = ferror(m.out);
-	if (fclose(m.out) == 0 && !failed)
+	ok &= !ferror(m.out);
+	if (fclose(m.out) == 0 && ok)
 		return text;
 	free(text);
 	return NULL;

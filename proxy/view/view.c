@@ -30,46 +30,112 @@ static json_t *view_usage(const struct mpib_usage *l)
 #define SECONDS(field, key, ...)                                               \
 	json_object_set_new(o, key, json_real((double)n->field / 1e9));
 
+static double view_ratio(double used, double of)
+{
+	return of > 0 ? used / of : 0;
+}
+
 json_t *mpib_view_shards(const struct mpib_view *v)
 {
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < v->snap->shards; i++) {
 		const struct mpib_snap_shard *n = &v->snap->shard[i];
-		json_t *o = json_pack("{so sI}", "net", mpib_field_net(v, i),
-				      "clients",
-				      (json_int_t)v->clients->on_shard[i]);
+		uint64_t all_ns = n->busy_ns + n->idle_ns;
+		/* idle_ns includes slept_ns; the three states shown here are
+		 * disjoint and add up to the thread's time. */
+		json_t *o = json_pack(
+			"{sI so sI sf s{sf sf sf}}", "shard", (json_int_t)i,
+			"net", mpib_field_net(v, i), "clients",
+			(json_int_t)v->clients->on_shard[i], "busy",
+			view_ratio((double)n->busy_ns, (double)all_ns),
+			"time_s", "busy", (double)n->busy_ns / 1e9, "idle",
+			(double)(n->idle_ns - n->slept_ns) / 1e9, "asleep",
+			(double)n->slept_ns / 1e9);
 
 		MPIB_SHARD_COUNTERS(COUNTER)
-		MPIB_SHARD_TIMES(SECONDS)
 		json_array_append_new(list, o);
 	}
 	return list;
+}
+
+/* What of all connections and lanes failed or waits. */
+static json_t *view_sums(const struct mpib_snapshot *snap)
+{
+	json_int_t lanes = 0, conns = 0, requests = 0;
+	uint64_t oldest = 0;
+
+	for (uint32_t i = 0; i < snap->lanes; i++)
+		lanes += snap->lane[i].broken;
+	for (uint32_t i = 0; i < snap->conns; i++) {
+		conns += snap->conn[i].broken;
+		requests += snap->conn[i].outstanding;
+		if (snap->conn[i].oldest_ns > oldest)
+			oldest = snap->conn[i].oldest_ns;
+	}
+	return json_pack("{sI sI sI sf}", "broken_lanes", lanes,
+			 "broken_connections", conns, "outstanding", requests,
+			 "oldest_s", (double)oldest / 1e9);
+}
+
+static json_t *view_rejected(const struct mpib_view *v)
+{
+	json_int_t bad = 0;
+
+	for (unsigned r = 0; r < mpib_snap_rails(v->snap); r++)
+		bad += (json_int_t)v->snap->rail[r].bad_imms;
+	return json_pack("{sI sI sI}", "client",
+			 (json_int_t)v->clients->refused, "request",
+			 (json_int_t)v->clients->rejected, "immediate", bad);
+}
+
+/* The part of each limit that is used; of memory and regions, by the client that
+ * uses most. */
+static json_t *view_limits(const struct mpib_view *v)
+{
+	const struct proxy_clients *all = v->clients;
+	double regions = 0, memory = 0;
+	const struct proxy_client *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->region_count > regions)
+			regions = s->region_count;
+		if ((double)s->registered > memory)
+			memory = (double)s->registered;
+	}
+	return json_pack("{sf sf sf}", "clients",
+			 view_ratio(all->usage.attached, v->cfg->max_clients),
+			 "regions", view_ratio(regions, v->cfg->max_regions),
+			 "memory", view_ratio(memory, (double)all->max_memory));
 }
 
 json_t *mpib_view_info(const struct mpib_view *v)
 {
 	char host[HOST_NAME_MAX + 1] = "";
 	const struct proxy_clients *all = v->clients;
-	json_t *names = json_array();
+	json_t *names = json_array(), *o;
 
 	for (unsigned r = 0; r < mpib_snap_rails(v->snap); r++)
 		json_array_append_new(names, json_string(v->rail[r].name));
 	gethostname(host, sizeof(host) - 1);
-	return json_pack(
-		"{ss so sI sI so sf so ss ss ss sI sI sI sI sI sI so so}",
+	o = json_pack(
+		"{ss so sI sI so sf sI so ss ss ss sI sI sI sI so so so so}",
 		"version", MPIB_VERSION, "host", mpib_field_text(host), "abi",
 		(json_int_t)MPIB_ABI_VERSION, "pid", (json_int_t)v->pid,
 		"run_dir", mpib_field_text(v->run_dir), "uptime_s", v->uptime_s,
-		"rails", names, "peer_link", v->peer_link, "lanes_mode",
+		"upgrades", (json_int_t)v->upgrades, "rails", names,
+		"peer_link", v->peer_link, "lanes_mode",
 		v->cfg->lanes == MPIB_LANES_SHARED ? "shared" : "private",
 		"mode", mpib_mode_name((enum mpib_mode)v->cfg->engine.mode),
 		"sup_bw", (json_int_t)v->cfg->engine.sup_bw, "clients",
 		(json_int_t)all->usage.attached, "connections",
 		(json_int_t)v->snap->conns, "lanes", (json_int_t)v->snap->lanes,
-		"refused_clients", (json_int_t)all->refused,
-		"rejected_requests", (json_int_t)all->rejected, "shards",
-		mpib_view_shards(v), "usage", view_usage(&all->usage));
+		"rejected", view_rejected(v), "limits_used", view_limits(v),
+		"shards", mpib_view_shards(v), "usage",
+		view_usage(&all->usage));
+	json_object_update_new(o, view_sums(v->snap));
+	return o;
 }
 
 const char *mpib_view_cause_name(enum mpib_rail_cause cause)
@@ -134,28 +200,36 @@ static json_t *view_rail(const struct mpib_view *v, unsigned r)
 
 	inet_ntop(AF_INET6, n->gid.raw, gid, sizeof(gid));
 	o = json_pack(
-		"{ss ss ss ss ss ss sb sb sI sI ss sI sI sI sI sI}", "name",
+		"{ss ss ss ss ss ss sb sb sb sI sI ss sI sI sI sI sI}", "name",
 		mpib_rail_name(r % v->snap->rails), "net", d->net ? d->net : "",
 		"label", d->label, "device", d->name, "provider", d->provider,
-		"state", n->up ? "active" : "down", "drained", n->drained,
-		"standby", d->standby, "speed_mbps", (json_int_t)n->speed_mbps,
-		"mtu", (json_int_t)(n->mtu ? 128 << n->mtu : 0), "gid", gid,
-		"qps", (json_int_t)n->qps, "srq_posted",
-		(json_int_t)n->srq_posted, "srq_low",
-		(json_int_t)v->cfg->engine.srq_low, "srq_high",
+		"state", n->up ? "active" : "down", "up", n->up, "drained",
+		n->drained, "standby", d->standby, "speed_mbps",
+		(json_int_t)n->speed_mbps, "mtu",
+		(json_int_t)(n->mtu ? 128 << n->mtu : 0), "gid", gid, "qps",
+		(json_int_t)n->qps, "srq_posted", (json_int_t)n->srq_posted,
+		"srq_low", (json_int_t)v->cfg->engine.srq_low, "srq_high",
 		(json_int_t)v->cfg->engine.srq_high, "expected_mbps",
 		(json_int_t)v->cfg->expected_gbps * 1000);
 	add_counters(o, n);
-	add_hw(o, v, r);
 	return o;
 }
 
-json_t *mpib_view_rails(const struct mpib_view *v)
+json_t *mpib_view_rails_quick(const struct mpib_view *v)
 {
 	json_t *list = json_array();
 
 	for (unsigned r = 0; r < mpib_snap_rails(v->snap); r++)
 		json_array_append_new(list, view_rail(v, r));
+	return list;
+}
+
+json_t *mpib_view_rails(const struct mpib_view *v)
+{
+	json_t *list = mpib_view_rails_quick(v);
+
+	for (unsigned r = 0; r < mpib_snap_rails(v->snap); r++)
+		add_hw(json_array_get(list, r), v, r);
 	return list;
 }
 
@@ -220,7 +294,7 @@ static json_t *view_client(const struct mpib_view *v,
 	return o;
 }
 
-json_t *mpib_view_clients(const struct mpib_view *v)
+json_t *mpib_view_clients_first(const struct mpib_view *v, unsigned most)
 {
 	struct mpib_sums *all = mpib_sums_all(v->snap);
 	const struct proxy_client *s;
@@ -231,13 +305,19 @@ json_t *mpib_view_clients(const struct mpib_view *v)
 	list = json_array();
 	TAILQ_FOREACH(s, &v->clients->list, link)
 	{
-		if (s->peer_client.engine_client)
+		if (s->peer_client.engine_client &&
+		    json_array_size(list) < most)
 			json_array_append_new(
 				list,
 				view_client(v, s, mpib_sums_get(all, s->id)));
 	}
 	mpib_sums_free(all);
 	return list;
+}
+
+json_t *mpib_view_clients(const struct mpib_view *v)
+{
+	return mpib_view_clients_first(v, UINT_MAX);
 }
 
 json_t *mpib_view_config(const struct mpib_view *v)

@@ -56,6 +56,10 @@ mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_devices, mpib_view_jobs, mpib_view_clients, mpib_view_lanes,
 	mpib_view_peers, mpib_view_config, mpib_view_monitor, mpib_view_history,
 	mpib_view_hists;
+/* For metrics: rails without what is read from files, and the clients that have been
+ * attached longest. */
+mpib_view_fn mpib_view_rails_quick;
+json_t *mpib_view_clients_first(const struct mpib_view *v, unsigned most);
 /* How a lane spreads the stripes of a rail over the QPs of that rail. */
 json_t *mpib_view_spread(const struct mpib_view *v,
 			 const struct mpib_snap_lane *lane);

@@ -257,7 +257,7 @@ js "(() => {
 	const by = (f) => Object.fromEntries(rails.map((r, i) => [r.toLowerCase(), f(i)]));
 	for (let t = 1; t < 130; t++)
 		feed({ time: t, info: { version: '1', pid: 1, uptime_s: t, peer_link: '10.0.0.1:24790',
-			clients: 64, connections: 512, lanes: 7, shards: [{ busy_s: t * 0.6 }],
+			clients: 64, connections: 512, lanes: 7, shards: [{ time_s: { busy: t * 0.6 } }],
 			usage: { registered_bytes: 2 ** 38 } },
 		rails: rails.map((name, i) => ({ name, label: name, net: 'mpib', device: 'rdma:mlx5_' + i, state: i === 5 ? 'down' : 'active',
 			speed_mbps: 400000, tx_bytes: t * 4e10 + 2e10 * Math.sin(t / 9 + i), rx_bytes: t * 4.2e10,

@@ -109,7 +109,7 @@ function takePeers(now, was) {
 }
 
 function takeShards(now, was) {
-	const busy = now.info.shards.map((s, i) => grown(s.busy_s, (was.info.shards[i] || s).busy_s));
+	const busy = now.info.shards.map((s, i) => grown(s.time_s.busy, (was.info.shards[i] || s).time_s.busy));
 	model.busy = total(busy) / Math.max(1, busy.length);
 }
 

@@ -69,11 +69,11 @@
 	M(sleeps, "sleeps", "poll_sleeps", NULL,                               \
 	  "Times a progress thread went to sleep.")
 
-/* Times of a shard in ns, in JSON in seconds. */
+/* Times of a shard. */
 #define MPIB_SHARD_TIMES(X)                                                    \
-	X(busy_ns, "busy_s", "turns that found work")                          \
-	X(idle_ns, "idle_s", "turns that found none, and sleep")               \
-	X(slept_ns, "slept_s", "sleep")
+	X(busy_ns, "turns that found work")                                    \
+	X(idle_ns, "turns that found none, and sleep")                         \
+	X(slept_ns, "of that: sleep")
 
 /* For the fields of a struct, and for their sums. */
 #define MPIB_COUNTER_FIELD(field, ...) uint64_t field;

@@ -23,12 +23,12 @@ static char answer[VISITORS][ANSWER];
 static unsigned made; /* texts */
 static uint64_t made_at;
 
-json_t *__wrap_mpib_view_info(const struct mpib_view *v);
+json_t *__wrap_mpib_view_devices(const struct mpib_view *v);
 int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
 				mpib_snapshot_fn *fn, void *arg);
 
 /* Part of /stats.json alone. */
-json_t *__wrap_mpib_view_info(const struct mpib_view *v)
+json_t *__wrap_mpib_view_devices(const struct mpib_view *v)
 {
 	(void)v;
 	made_at = mpib_loop_now(&loop);
