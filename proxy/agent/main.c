@@ -198,7 +198,8 @@ static int agent_status(const struct mpib_agent_options *o)
 	if (o->json)
 		json_dumpf(data, stdout, JSON_INDENT(2));
 	else
-		mpib_ctl_print_agent(data, WIDTH, stdout);
+		mpib_ctl_view_print(mpib_ctl_view("agent"), data, WIDTH,
+				    stdout);
 	if (o->json)
 		putchar('\n');
 	json_decref(data);

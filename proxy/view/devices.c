@@ -8,12 +8,13 @@ static json_t *devices_rails(const struct mpib_view *v, unsigned first)
 
 	for (unsigned r = first; r < first + v->snap->rails; r++)
 		json_array_append_new(
-			list, json_pack("{ss ss ss ss sb}", "name",
+			list, json_pack("{ss ss ss ss sb sb}", "name",
 					mpib_rail_name(r - first), "device",
 					v->rail[r].name, "pci", v->rail[r].pci,
 					"state",
 					v->snap->rail[r].up ? "active" : "down",
-					"standby", v->rail[r].standby));
+					"down", !v->snap->rail[r].up, "standby",
+					v->rail[r].standby));
 	return list;
 }
 

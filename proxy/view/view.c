@@ -120,7 +120,7 @@ json_t *mpib_view_info(const struct mpib_view *v)
 		json_array_append_new(names, json_string(v->rail[r].name));
 	gethostname(host, sizeof(host) - 1);
 	o = json_pack(
-		"{ss so sI sI so sf sI so ss ss ss sI sI sI sI so so so so}",
+		"{ss so sI sI so sf sI so ss ss ss so sI sI sI so so so so}",
 		"version", MPIB_VERSION, "host", mpib_field_text(host), "abi",
 		(json_int_t)MPIB_ABI_VERSION, "pid", (json_int_t)v->pid,
 		"run_dir", mpib_field_text(v->run_dir), "uptime_s", v->uptime_s,
@@ -128,8 +128,11 @@ json_t *mpib_view_info(const struct mpib_view *v)
 		"peer_link", v->peer_link, "lanes_mode",
 		v->cfg->lanes == MPIB_LANES_SHARED ? "shared" : "private",
 		"mode", mpib_mode_name((enum mpib_mode)v->cfg->engine.mode),
-		"sup_bw", (json_int_t)v->cfg->engine.sup_bw, "clients",
-		(json_int_t)all->usage.attached, "connections",
+		"sup_bw",
+		v->cfg->engine.mode == MPIB_MODE_STATIC
+			? mpib_field_u64(v->cfg->engine.sup_bw)
+			: json_null(),
+		"clients", (json_int_t)all->usage.attached, "connections",
 		(json_int_t)v->snap->conns, "lanes", (json_int_t)v->snap->lanes,
 		"rejected", view_rejected(v), "limits_used", view_limits(v),
 		"shards", mpib_view_shards(v), "usage",

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Printing JSON rows as a table, by a description of its columns. */
 #include "ctl/show/columns.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 static bool show_wide, show_rates;
 
@@ -11,11 +12,6 @@ void mpib_columns_show(bool wide, bool rates)
 {
 	show_wide = wide;
 	show_rates = rates;
-}
-
-bool mpib_columns_have_rates(void)
-{
-	return show_rates;
 }
 
 static bool column_shown(const struct mpib_column *c)
@@ -27,75 +23,56 @@ static bool column_shown(const struct mpib_column *c)
 	return c->when != MPIB_WHEN_NO_RATES || show_wide || !show_rates;
 }
 
-void mpib_cell_text(struct mpib_table *t, unsigned column, const json_t *row,
-		    const char *key)
+/* The field at a path, and the last key of it. */
+struct found {
+	json_t *value;
+	char key[40];
+};
+
+static struct found find(const json_t *row, const char *path, size_t len)
 {
-	mpib_table_set(t, column, "%s", mpib_json_str(row, key));
+	struct found f = { .value = NULL };
+
+	for (size_t at = 0; row && at < len; row = f.value) {
+		size_t n = strcspn(path + at, ".|:}");
+
+		snprintf(f.key, sizeof(f.key), "%.*s", (int)n, path + at);
+		if (json_is_array(row))
+			f.value = json_array_get(row, (size_t)(f.key[0] - '0'));
+		else
+			f.value = json_object_get(row, f.key);
+		at += n + 1;
+	}
+	return f;
 }
 
-void mpib_cell_number(struct mpib_table *t, unsigned column, const json_t *row,
-		      const char *key)
+/* Exact; of a number per rail or cause, the sum. */
+static json_int_t whole(json_t *v)
 {
-	mpib_table_set(t, column, "%" PRIu64, mpib_json_num(row, key));
+	json_int_t sum = json_integer_value(v);
+	const char *key;
+	json_t *one;
+
+	json_object_foreach(v, key, one) sum += json_integer_value(one);
+	return sum;
 }
 
-void mpib_cell_bytes(struct mpib_table *t, unsigned column, const json_t *row,
-		     const char *key)
+static double number(json_t *v)
 {
-	char buf[16];
-
-	mpib_table_set(
-		t, column, "%s",
-		mpib_human_bytes(mpib_json_num(row, key), buf, sizeof(buf)));
+	return json_is_real(v) ? json_real_value(v)
+			       : (double)(uint64_t)whole(v);
 }
 
-void mpib_cell_count(struct mpib_table *t, unsigned column, const json_t *row,
-		     const char *key)
+bool mpib_says(json_t *value)
 {
-	char buf[16];
-
-	mpib_table_set(
-		t, column, "%s",
-		mpib_human_count(mpib_json_num(row, key), buf, sizeof(buf)));
+	if (json_is_string(value))
+		return *json_string_value(value);
+	if (json_is_array(value))
+		return json_array_size(value) > 0;
+	return json_is_true(value) || number(value) > 0;
 }
 
-void mpib_cell_bytes_sout(struct mpib_table *t, unsigned column,
-			  const json_t *row, const char *key)
-{
-	mpib_cell_bytes(t, column, json_object_get(row, key), "sout");
-}
-
-void mpib_cell_bytes_sup(struct mpib_table *t, unsigned column,
-			 const json_t *row, const char *key)
-{
-	mpib_cell_bytes(t, column, json_object_get(row, key), "sup");
-}
-
-void mpib_cell_number_known(struct mpib_table *t, unsigned column,
-			    const json_t *row, const char *key)
-{
-	if (json_is_integer(json_object_get(row, key)))
-		mpib_cell_number(t, column, row, key);
-	else
-		mpib_table_set(t, column, "-");
-}
-
-/* Gb/s, as ctl/rates.c has added it; "-" where it is not known. */
-void mpib_cell_rate(struct mpib_table *t, unsigned column, const json_t *row,
-		    const char *key)
-{
-	const json_t *v = json_object_get(row, key);
-
-	if (json_is_number(v))
-		mpib_table_set(t, column, "%.*f",
-			       json_number_value(v) < 99.995 ? 2 : 1,
-			       json_number_value(v));
-	else
-		mpib_table_set(t, column, "-");
-}
-
-void mpib_cell_join(char *buf, size_t len, const char *between,
-		    const json_t *list)
+void mpib_join(char *buf, size_t len, const char *between, const json_t *list)
 {
 	size_t at = strlen(buf), i;
 	const json_t *item;
@@ -110,6 +87,145 @@ void mpib_cell_join(char *buf, size_t len, const char *between,
 		if (at >= len)
 			return;
 	}
+}
+
+/* False: form is none of a moment. */
+static bool put_moment(char *buf, size_t len, const char *form, double at)
+{
+	time_t when = (time_t)at, now = time(NULL);
+	struct tm tm;
+
+	localtime_r(&when, &tm);
+	if (!strcmp(form, "time"))
+		strftime(buf, len, "%H:%M:%S", &tm);
+	else if (!strcmp(form, "date"))
+		strftime(buf, len, "%m-%d %H:%M:%S", &tm);
+	else if (!strcmp(form, "day"))
+		strftime(buf, len, "%F %T", &tm);
+	else if (!strcmp(form, "since"))
+		snprintf(buf, len, "%lld s",
+			 now > when ? (long long)(now - when) : 0);
+	else
+		return false;
+	return true;
+}
+
+static void put_age(char *buf, size_t len, double s)
+{
+	if (s < 100)
+		snprintf(buf, len, "%.1f s", s);
+	else if (s < 6000)
+		snprintf(buf, len, "%.0f min", s / 60);
+	else
+		snprintf(buf, len, "%.0f h", s / 3600);
+}
+
+/* False: form is none of a number. */
+static bool put_number(char *buf, size_t len, const char *form, json_t *value)
+{
+	double n = number(value);
+
+	if (!strcmp(form, "bytes"))
+		mpib_human_bytes((uint64_t)whole(value), buf, len);
+	else if (!strcmp(form, "count"))
+		mpib_human_count((uint64_t)whole(value), buf, len);
+	else if (!strcmp(form, "rate"))
+		snprintf(buf, len, "%.*f", n < 99.995 ? 2 : 1, n);
+	else if (!strcmp(form, "gbps"))
+		snprintf(buf, len, "%.0f", n / 1000);
+	else if (!strcmp(form, "s"))
+		snprintf(buf, len, "%.1f s", n);
+	else if (!strcmp(form, "ms"))
+		snprintf(buf, len, "%.1f ms", n * 1000);
+	else if (!strcmp(form, "age"))
+		put_age(buf, len, n);
+	else if (!strcmp(form, "ns"))
+		mpib_human_duration(n, buf, len);
+	else if (!strcmp(form, "us"))
+		snprintf(buf, len, n > 0 ? "%.0f" : "-", n / 1000);
+	else if (!strcmp(form, "percent"))
+		snprintf(buf, len, "%.1f %%", n * 100);
+	else
+		return put_moment(buf, len, form, n);
+	return true;
+}
+
+static void put_value(char *buf, size_t len, const struct found *f,
+		      const char *form)
+{
+	json_t *v = f->value;
+	const char *text = json_string_value(v), *inner;
+
+	if (!v || json_is_null(v)) {
+		snprintf(buf, len, "-");
+	} else if (text && !strcmp(form, "inner")) {
+		inner = strchr(text, '(');
+		text = inner ? inner + 1 : text;
+		snprintf(buf, len, "%.*s", (int)strcspn(text, ")"), text);
+	} else if (text) {
+		snprintf(buf, len, "%s", text);
+	} else if (json_is_boolean(v)) {
+		snprintf(buf, len, "%s", json_is_true(v) ? f->key : "");
+	} else if (json_is_array(v)) {
+		mpib_join(buf, len, *form ? form : ", ", v);
+	} else if (!put_number(buf, len, form, v)) {
+		if (json_is_real(v))
+			snprintf(buf, len, "%.6g", number(v));
+		else
+			snprintf(buf, len, "%" PRIu64, (uint64_t)whole(v));
+	}
+}
+
+/* Write what is between { and }. False: it says nothing. */
+static bool put_field(char *buf, size_t len, const char *text, size_t size,
+		      const json_t *row)
+{
+	bool quiet = *text == '?';
+	size_t names = strcspn(text, ":}"), at = quiet, n;
+	struct found f = { .value = NULL };
+	char form[16] = "";
+
+	if (names < size)
+		snprintf(form, sizeof(form), "%.*s", (int)(size - names - 1),
+			 text + names + 1);
+	for (; at < names && !mpib_says(f.value); at += n + 1) {
+		n = strcspn(text + at, "|:}");
+		if (text[at] == '=') {
+			snprintf(buf, len, "%.*s", (int)n - 1, text + at + 1);
+			return true;
+		}
+		f = find(row, text + at, n);
+	}
+	if (!quiet)
+		put_value(buf, len, &f, form);
+	return mpib_says(f.value);
+}
+
+void mpib_fill_in(char *buf, size_t len, const char *text, const json_t *row)
+{
+	size_t at = 0, group = 0;
+	bool skip = false;
+
+	buf[0] = '\0';
+	for (; *text && at + 1 < len; text++) {
+		if (*text == '[') {
+			group = at;
+			skip = false;
+		} else if (*text == ']') {
+			at = skip ? group : at;
+		} else if (*text == '{') {
+			size_t size = strcspn(++text, "}");
+
+			buf[at] = '\0';
+			skip |= !put_field(buf + at, len - at, text, size, row);
+			at += strlen(buf + at);
+			text += size;
+		} else {
+			buf[at++] = *text;
+		}
+	}
+	buf[at] = '\0';
+	mpib_plain(buf);
 }
 
 void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns)
@@ -132,25 +248,14 @@ void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,
 
 	mpib_table_row(t);
 	for (; columns->head; columns++) {
+		char text[MPIB_CELL_MAX + 1] = "";
+
 		if (!column_shown(columns))
 			continue;
 		if (columns->cell)
-			columns->cell(t, at, row, columns->key);
-		at++;
+			columns->cell(text, sizeof(text), row);
+		else
+			mpib_fill_in(text, sizeof(text), columns->text, row);
+		mpib_table_set(t, at++, "%s", text);
 	}
-}
-
-void mpib_columns_print(const struct mpib_column *columns, const json_t *rows,
-			unsigned width, FILE *out)
-{
-	struct mpib_table t;
-	const json_t *row;
-	size_t i;
-
-	mpib_columns_init(&t, columns);
-	json_array_foreach(rows, i, row) mpib_columns_row(&t, columns, row);
-	mpib_table_print(&t, width, out);
-	if (t.rows == 0)
-		fprintf(out, "(none)\n");
-	mpib_table_fini(&t);
 }

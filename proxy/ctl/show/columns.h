@@ -1,25 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A description of a table: each column has a head, the key of a JSON field and
- * a function that formats the field. A field that is missing, since the proxy
- * is older than this tool, shows as empty or 0.
+ * Text made of a JSON row by a template, and tables whose cells are such texts.
+ *
+ * {PATH} in a template is a field of the row, as in {tx_bytes.sout}, {rails.0.pci}.
+ * A number per rail is their sum; true is the field's name, false nothing, a list its
+ * texts with commas, and "-" what the row does not have. {A|B|=text} is the first
+ * that says something, neither 0 nor empty; else the last. {PATH:FORM} formats a
+ * number: bytes, count, gbps (of Mb/s), rate (Gb/s), percent, of seconds s, ms and
+ * age, of nanoseconds ns and us, or a moment: time, date, day, since. inner is what is in parentheses. Another FORM stands
+ * between the texts of a list. [...] is left out if a field in it says nothing; {?PATH}
+ * is there for that alone.
  */
 #ifndef MPIB_CTL_COLUMNS_H
 #define MPIB_CTL_COLUMNS_H
 
-#include "ctl/dial.h"
+#include <stdbool.h>
+
 #include "ctl/show/table.h"
 
-/* Format row's field key into a cell of t's last row. */
-typedef void mpib_cell_fn(struct mpib_table *t, unsigned column,
-			  const json_t *row, const char *key);
+#include <jansson.h>
 
 struct mpib_column {
 	const char *head; /* as in table.h; NULL: the columns end */
-	mpib_cell_fn *cell; /* NULL: left empty */
-	const char *key;
+	const char *text; /* template of a cell */
 	unsigned when; /* MPIB_WHEN_..., 0: always */
+	/* In place of text; NULL: by text. */
+	void (*cell)(char *buf, size_t len, const json_t *row);
 };
+
+#define MPIB_COLUMN(head, text, when)                                          \
+	{                                                                      \
+		head, text, when, NULL                                         \
+	}
+#define SHOWN(head, text) MPIB_COLUMN(head, text, 0)
+#define WIDE(head, text) MPIB_COLUMN(head, text, MPIB_WHEN_WIDE)
+#define RATES(head, text) MPIB_COLUMN(head, text, MPIB_WHEN_RATES)
+#define NO_RATES(head, text) MPIB_COLUMN(head, text, MPIB_WHEN_NO_RATES)
+#define MADE(head, fn)                                                         \
+	{                                                                      \
+		head, NULL, 0, fn                                              \
+	}
 
 /* Which columns there are: wide ones and rates as asked for, and what gives way
  * to rates unless all of it is to be there. */
@@ -29,23 +49,16 @@ enum {
 	MPIB_WHEN_NO_RATES = 4
 };
 void mpib_columns_show(bool wide, bool rates);
-bool mpib_columns_have_rates(void);
 
-/* Formats. _sout and _sup take a field that is an object with a number per rail. */
-mpib_cell_fn mpib_cell_text, mpib_cell_number, mpib_cell_bytes, mpib_cell_count,
-	mpib_cell_bytes_sout, mpib_cell_bytes_sup, mpib_cell_rate;
-/* "-" where there is no number. */
-mpib_cell_fn mpib_cell_number_known;
-
-/* Append to buf, as far as there is room, the texts of a list, `between` them. */
-void mpib_cell_join(char *buf, size_t len, const char *between,
-		    const json_t *list);
+/* Write the template with the fields of row into buf, as far as there is room. */
+void mpib_fill_in(char *buf, size_t len, const char *text, const json_t *row);
+/* Whether the field is there and neither 0, false nor empty. */
+bool mpib_says(json_t *value);
+/* Append the texts of a list, `between` them and behind what is in buf. */
+void mpib_join(char *buf, size_t len, const char *between, const json_t *list);
 
 void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns);
 void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,
 		      const json_t *row);
-/* Print a whole table, with one line per element of rows. */
-void mpib_columns_print(const struct mpib_column *columns, const json_t *rows,
-			unsigned width, FILE *out);
 
 #endif

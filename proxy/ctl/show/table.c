@@ -180,3 +180,18 @@ const char *mpib_human_count(uint64_t n, char *buf, size_t len)
 
 	return table_human(n, 1000, units, buf, len);
 }
+
+const char *mpib_human_duration(double ns, char *buf, size_t len)
+{
+	static const char *const unit[] = { "ns", "us", "ms", "s" };
+	unsigned u = 0;
+
+	for (; ns >= 999.5 && u < 3; u++)
+		ns /= 1000;
+	snprintf(buf, len, "%.*f %s",
+		 ns < 9.995 && u   ? 2
+		 : ns < 99.95 && u ? 1
+				   : 0,
+		 ns, unit[u]);
+	return buf;
+}

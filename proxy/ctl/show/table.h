@@ -41,5 +41,7 @@ void mpib_plain(char *text);
 const char *mpib_human_bytes(uint64_t n, char *buf, size_t len);
 /* "12.3 M" or "999": at most 6 characters. */
 const char *mpib_human_count(uint64_t n, char *buf, size_t len);
+/* "1.23 ms". */
+const char *mpib_human_duration(double ns, char *buf, size_t len);
 
 #endif

@@ -2,289 +2,424 @@
 /* mpibctl's tables: one view per noun, each a list of columns. */
 #include "ctl/show/views.h"
 
-#include <inttypes.h>
 #include <string.h>
 
-#include "ctl/show/columns.h"
+#include "ctl/dial.h"
 
-static const json_t *device_rail(const json_t *row, const char *name)
+static const struct mpib_column rails[] = {
+	SHOWN("RAIL", "{label|name}"),
+	SHOWN("DEVICE", "{device}"),
+	SHOWN("STATE", "{drained|state}"),
+	RATES("#TX Gb/s", "{tx_gbps:rate}"),
+	RATES("#RX Gb/s", "{rx_gbps:rate}"),
+	SHOWN("#QPS", "{qps}"),
+	SHOWN("#TX", "{tx_bytes:bytes}"),
+	SHOWN("#RX", "{rx_bytes:bytes}"),
+	NO_RATES("#WRS", "{tx_wrs:count}"),
+	SHOWN("#ERRORS", "{cqe_errors:count}"),
+	NO_RATES("PROVIDER", "{provider:inner}"),
+	WIDE("#Gb/s", "{speed_mbps:gbps}[ of {expected_mbps:gbps}]"),
+	WIDE("#MTU", "{mtu}"),
+	WIDE("GID", "{gid}"),
+	WIDE("#DOWNS", "{downs}"),
+	WIDE("#FAILOVERS", "{failovers}"),
+	WIDE("#REPLAYED", "{replayed_bytes:bytes}"),
+	WIDE("#RETRIES", "{retries}"),
+	{ 0 },
+};
+
+static const struct mpib_column devices[] = {
+	SHOWN("#NO", "{index}"),
+	SHOWN("NAME", "{net}"),
+	SHOWN("SOUT", "{rails.0.device}[ (down){?rails.0.down}]"),
+	SHOWN("SUP", "{rails.1.device}[ (down){?rails.1.down}]"),
+	SHOWN("PCI", "{rails.0.pci|=-}"),
+	SHOWN("#CLIENTS", "{clients}"),
+	SHOWN("BECAUSE", "{why}"),
+	{ 0 },
+};
+
+static const struct mpib_column fault[] = {
+	SHOWN("RAIL", "{rail}"), SHOWN("FAULT", "{fault}"),
+	SHOWN("PEER", "{peer}"), SHOWN("#FOR", "{left_s:age}"),
+	SHOWN("#UID", "{uid}"),	 { 0 },
+};
+
+/* A job is what its launcher calls it, else NCCL's number. */
+static const struct mpib_column jobs[] = {
+	SHOWN("JOB", "{label|job_id}"),
+	SHOWN("#UID", "{uid}"),
+	SHOWN("#CLIENTS", "{attached}/{clients}"),
+	SHOWN("BEGAN", "{began:date}"),
+	SHOWN("ENDED", "{ended:date}"),
+	SHOWN("#TX", "{tx_bytes:bytes}"),
+	SHOWN("#RX", "{rx_bytes:bytes}"),
+	SHOWN("#AGAIN", "{replayed_bytes:bytes}"),
+	WIDE("#MESSAGES", "{messages:count}"),
+	{ 0 },
+};
+
+static const struct mpib_column clients[] = {
+	SHOWN("#ID", "{id}"),
+	SHOWN("NAME", "{name}"),
+	SHOWN("#PID", "{pid}"),
+	SHOWN("#UID", "{uid}"),
+	SHOWN("#CONNS", "{connections}"),
+	RATES("#TX Gb/s", "{tx_gbps:rate}"),
+	RATES("#RX Gb/s", "{rx_gbps:rate}"),
+	NO_RATES("#MEMORY", "{registered_bytes:bytes}"),
+	SHOWN("#TX SOUT", "{tx_bytes.sout:bytes}"),
+	SHOWN("#TX SUP", "{tx_bytes.sup:bytes}"),
+	NO_RATES("#RX", "{rx_bytes:bytes}"),
+	WIDE("NET", "{net}"),
+	WIDE("STATE", "{state}"),
+	WIDE("JOB", "{label|job_id}"),
+	WIDE("#REGIONS", "{regions}"),
+	WIDE("#MESSAGES", "{messages:count}"),
+	WIDE("#COPIED", "{copied_bytes:bytes}"),
+	WIDE("#STALLS", "{stalls:count}"),
+	{ 0 },
+};
+
+/* A connection has bytes of one direction only. */
+static const struct mpib_column conns[] = {
+	SHOWN("#CLIENT", "{client}"),
+	SHOWN("#CONN", "{index}"),
+	SHOWN("DIR", "{direction}"),
+	SHOWN("PEER", "{peer}"),
+	SHOWN("#RANK", "{local_rank}"),
+	SHOWN("#TO", "{remote_rank}"),
+	NO_RATES("#SOUT", "{tx_bytes.sout|rx_bytes.sout:bytes}"),
+	NO_RATES("#SUP", "{tx_bytes.sup|rx_bytes.sup:bytes}"),
+	SHOWN("#MSGS", "{messages:count}"),
+	SHOWN("#STALLS", "{stalls:count}"),
+	RATES("#TX Gb/s", "{tx_gbps:rate}"),
+	RATES("#RX Gb/s", "{rx_gbps:rate}"),
+	WIDE("NET", "{net}"),
+	WIDE("#WEIGHT", "{weight}"),
+	WIDE("#WAITING", "{outstanding}"),
+	{ 0 },
+};
+
+static const char *const conns_below[] = {
+	"[closed connections sent {closed.tx_bytes:bytes}]"
+	"[, {closed.tx_bytes.sup:bytes} of it over SUP]",
+	"[closed connections received {closed.rx_bytes:bytes}]"
+	"[, {closed.rx_bytes.sup:bytes} of it over SUP]",
+	NULL,
+};
+
+static const struct mpib_column lanes[] = {
+	SHOWN("PEER", "{peer}"),
+	SHOWN("NET", "{net}"),
+	SHOWN("#UID", "{uid}"),
+	WIDE("#SHARD", "{shard}"),
+	WIDE("#IMM", "v{imm}"),
+	SHOWN("#CONNS", "{connections}"),
+	SHOWN("#QPS", "{qps.sout}+{qps.sup}"),
+	SHOWN("STATE", "{broken|spread.mode}"),
+	SHOWN("#TX SOUT", "{tx_bytes.sout:bytes}"),
+	SHOWN("#TX SUP", "{tx_bytes.sup:bytes}"),
+	SHOWN("#RX", "{rx_bytes:bytes}"),
+	{ 0 },
+};
+
+static const struct mpib_column peers[] = {
+	SHOWN("PEER", "{peer}"),
+	SHOWN("#LANES", "{lanes}"),
+	SHOWN("#CONNS", "{connections}"),
+	SHOWN("#QPS", "{qps}"),
+	SHOWN("#TX", "{tx_bytes:bytes}"),
+	SHOWN("#RX", "{rx_bytes:bytes}"),
+	RATES("#TX Gb/s", "{tx_gbps:rate}"),
+	RATES("#RX Gb/s", "{rx_gbps:rate}"),
+	{ 0 },
+};
+
+/* Rails that are up, of all. */
+static void cluster_up(char *buf, size_t len, const json_t *row)
 {
+	const json_t *list = json_object_get(row, "rails"), *rail;
+	unsigned up = 0;
+	size_t i;
+
+	json_array_foreach(list, i, rail) up +=
+		!strcmp(mpib_json_str(rail, "state"), "active");
+	if (list)
+		snprintf(buf, len, "%u/%zu", up, json_array_size(list));
+}
+
+/* The speed of the rails that are up, of what is expected where that is given. */
+static void cluster_speed(char *buf, size_t len, const json_t *row)
+{
+	json_t *sum = json_object();
+	uint64_t speed = 0, expected = 0;
 	const json_t *rail;
 	size_t i;
 
 	json_array_foreach(json_object_get(row, "rails"), i, rail)
 	{
-		if (!strcmp(mpib_json_str(rail, "name"), name))
-			return rail;
+		if (!strcmp(mpib_json_str(rail, "state"), "active"))
+			speed += mpib_json_num(rail, "speed_mbps");
+		expected += mpib_json_num(rail, "expected_mbps");
 	}
-	return NULL;
+	json_object_set_new(sum, "is", json_integer((json_int_t)speed));
+	json_object_set_new(sum, "want", json_integer((json_int_t)expected));
+	mpib_fill_in(buf, len, "[{is:gbps}][/{want:gbps}]", sum);
+	json_decref(sum);
 }
 
-static void device_hca(struct mpib_table *t, unsigned column, const json_t *row,
-		       const char *key)
+/* A node's faults, the settings in which it differs, and its notes. */
+static void cluster_state(char *buf, size_t len, const json_t *row)
 {
-	const json_t *rail = device_rail(row, key);
-
-	mpib_table_set(t, column, "%s%s",
-		       rail ? mpib_json_str(rail, "device") : "-",
-		       rail && strcmp(mpib_json_str(rail, "state"), "active")
-			       ? " (down)"
-			       : "");
+	mpib_join(buf, len, ", ", json_object_get(row, "faults"));
+	mpib_join(buf, len, ", ", json_object_get(row, "differs"));
+	mpib_join(buf, len, ", ", json_object_get(row, "notes"));
+	if (!buf[0])
+		snprintf(buf, len, "well");
 }
 
-static void device_pci(struct mpib_table *t, unsigned column, const json_t *row,
-		       const char *key)
-{
-	const char *pci = mpib_json_str(device_rail(row, key), "pci");
-
-	mpib_table_set(t, column, "%s", pci[0] ? pci : "-");
-}
-
-static const struct mpib_column devices[] = {
-	{ "#NO", mpib_cell_number, "index", 0 },
-	{ "NAME", mpib_cell_text, "net", 0 },
-	{ "SOUT", device_hca, "SOUT", 0 },
-	{ "SUP", device_hca, "SUP", 0 },
-	{ "PCI", device_pci, "SOUT", 0 },
-	{ "#CLIENTS", mpib_cell_number, "clients", 0 },
-	{ "BECAUSE", mpib_cell_text, "why", 0 },
-	{ NULL, NULL, NULL, 0 },
+static const struct mpib_column cluster[] = {
+	SHOWN("PEER", "{peer}"),
+	SHOWN("HOST", "{host}"),
+	WIDE("VERSION", "{version}"),
+	MADE("#UP", cluster_up),
+	MADE("#Gb/s", cluster_speed),
+	WIDE("#CONNS", "{connections:count}"),
+	SHOWN("#ERRORS", "{errors:count}"),
+	WIDE("#FAILOVERS", "{failovers:count}"),
+	SHOWN("#STUCK", "{stuck:count}"),
+	SHOWN("#AGE", "{age_s:s}"),
+	MADE("STATE", cluster_state),
+	{ 0 },
 };
 
-static const char *views_moved(const json_t *row)
-{
-	return strcmp(mpib_json_str(row, "direction"), "send") ? "rx_bytes"
-							       : "tx_bytes";
-}
-
-static void moved_sout(struct mpib_table *t, unsigned column, const json_t *row,
-		       const char *key)
-{
-	(void)key;
-	mpib_cell_bytes_sout(t, column, row, views_moved(row));
-}
-
-static void moved_sup(struct mpib_table *t, unsigned column, const json_t *row,
-		      const char *key)
-{
-	(void)key;
-	mpib_cell_bytes_sup(t, column, row, views_moved(row));
-}
-
-static const struct mpib_column conns[] = {
-	{ "#CLIENT", mpib_cell_number, "client", 0 },
-	{ "#CONN", mpib_cell_number, "index", 0 },
-	{ "DIR", mpib_cell_text, "direction", 0 },
-	{ "PEER", mpib_cell_text, "peer", 0 },
-	{ "#RANK", mpib_cell_number_known, "local_rank", 0 },
-	{ "#TO", mpib_cell_number_known, "remote_rank", 0 },
-	{ "#SOUT", moved_sout, NULL, MPIB_WHEN_NO_RATES },
-	{ "#SUP", moved_sup, NULL, MPIB_WHEN_NO_RATES },
-	{ "#MSGS", mpib_cell_count, "messages", 0 },
-	{ "#STALLS", mpib_cell_count, "stalls", 0 },
-	{ "#TX Gb/s", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
-	{ "#RX Gb/s", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
-	{ "NET", mpib_cell_text, "net", MPIB_WHEN_WIDE },
-	{ "#WEIGHT", mpib_cell_number, "weight", MPIB_WHEN_WIDE },
-	{ "#WAITING", mpib_cell_number, "outstanding", MPIB_WHEN_WIDE },
-	{ NULL, NULL, NULL, 0 },
+static const char *const cluster_below[] = {
+	"{well} well, {faulty} not; asked in {took_s:ms}",
+	"[slowest: {slowest.from} to {slowest.to}, {slowest.gbps:rate} Gb/s "
+	"while busy, round trip {slowest.rtt_ns:ns}]",
+	NULL,
 };
 
-static void add_closed(struct mpib_table *t, const json_t *closed, bool sent)
+static const struct mpib_column shards[] = {
+	SHOWN("#SHARD", "{shard}"),
+	SHOWN("NET", "{net}"),
+	SHOWN("#TURNS", "{turns:count}"),
+	SHOWN("#BUSY", "{busy:percent}"),
+	SHOWN("#SLEEPS", "{sleeps:count}"),
+	SHOWN("#CLIENTS", "{clients}"),
+	{ 0 },
+};
+
+static const char *const info_above[] = {
+	"mpib-proxy  {version}, ABI {abi}, pid {pid}, up {uptime_s:age}",
+	"run dir     {run_dir}",
+	"peer link   {peer_link}",
+	"rails       {rails: }",
+	"lanes       {lanes}, {lanes_mode}",
+	"split       {mode}[, {sup_bw}/1024 to SUP]",
+	"clients     {clients}, {connections} connections",
+	"held        {usage.attached} clients ({usage.leaving} leaving), "
+	"{usage.regions} regions of {usage.registered_bytes:bytes}, "
+	"{usage.mapped_bytes:bytes} mapped",
+	NULL,
+};
+
+static const struct mpib_column config[] = {
+	SHOWN("SETTING", "{section}.{key}"),
+	SHOWN("VALUE", "{value}"),
+	SHOWN("ORIGIN", "{origin}"),
+	{ 0 },
+};
+
+static const struct mpib_column counters[] = {
+	SHOWN("RAIL", "{rail}"),
+	SHOWN("COUNTER", "{counter}"),
+	SHOWN("#VALUE", "{value}"),
+	{ 0 },
+};
+
+static const char *const counters_above[] = { "[since {since:day}]", NULL };
+
+/* The sum of a direction over the rails of all devices whose label ends so. */
+static void hour_rate(char *buf, size_t len, const json_t *row, const char *key,
+		      const char *end)
 {
-	const char *key = sent ? "tx_bytes" : "rx_bytes";
+	json_t *all = json_object_get(row, key), *mbps;
+	const char *label;
+	double sum = -1;
 
-	mpib_table_row(t);
-	mpib_table_set(t, 0, "-");
-	mpib_table_set(t, 1, "-");
-	mpib_table_set(t, 2, "%s", sent ? "send" : "recv");
-	mpib_table_set(t, 3, "(closed)");
-	mpib_cell_bytes_sout(t, 6, closed, key);
-	mpib_cell_bytes_sup(t, 7, closed, key);
-}
+	json_object_foreach(all, label, mbps)
+	{
+		size_t n = strlen(label), m = strlen(end);
 
-static void print_conns(const json_t *data, unsigned width, FILE *out)
-{
-	const json_t *closed = json_object_get(data, "closed");
-	const json_t *c;
-	struct mpib_table t;
-	size_t i;
-
-	mpib_columns_init(&t, conns);
-	json_array_foreach(json_object_get(data, "open"), i, c)
-		mpib_columns_row(&t, conns, c);
-	/* With rates there is no column of totals. */
-	if (!mpib_columns_have_rates()) {
-		add_closed(&t, closed, true);
-		add_closed(&t, closed, false);
+		if (n >= m && !strcmp(label + n - m, end) &&
+		    json_is_number(mbps))
+			sum = (sum < 0 ? 0 : sum) + json_number_value(mbps);
 	}
-	mpib_table_print(&t, width, out);
-	mpib_table_fini(&t);
+	snprintf(buf, len, sum < 0 ? "-" : "%.2f", sum / 1000);
 }
 
-static void views_imm(struct mpib_table *t, unsigned column, const json_t *row,
-		      const char *key)
+static void hour_tx_sout(char *buf, size_t len, const json_t *row)
 {
-	mpib_table_set(t, column, "v%" PRIu64, mpib_json_num(row, key));
+	hour_rate(buf, len, row, "tx_mbps", "SOUT");
 }
 
-static void qps_of_each(struct mpib_table *t, unsigned column,
-			const json_t *row, const char *key)
+static void hour_rx_sout(char *buf, size_t len, const json_t *row)
 {
-	const json_t *qps = json_object_get(row, key);
-
-	mpib_table_set(t, column, "%" PRIu64 "+%" PRIu64,
-		       mpib_json_num(qps, "sout"), mpib_json_num(qps, "sup"));
+	hour_rate(buf, len, row, "rx_mbps", "SOUT");
 }
 
-static void views_spread(struct mpib_table *t, unsigned column,
-			 const json_t *row, const char *key)
+static void hour_tx_sup(char *buf, size_t len, const json_t *row)
 {
-	mpib_cell_text(t, column, json_object_get(row, key), "mode");
+	hour_rate(buf, len, row, "tx_mbps", "SUP");
 }
 
-/* The state of a lane: "broken", or while it works the mode of its spread. */
-static void lane_state(struct mpib_table *t, unsigned column, const json_t *row,
-		       const char *key)
+static void hour_rx_sup(char *buf, size_t len, const json_t *row)
 {
-	if (json_is_true(json_object_get(row, "broken")))
-		mpib_table_set(t, column, "broken");
-	else
-		views_spread(t, column, row, key);
+	hour_rate(buf, len, row, "rx_mbps", "SUP");
 }
 
-static const struct mpib_column lanes[] = {
-	{ "PEER", mpib_cell_text, "peer", 0 },
-	{ "NET", mpib_cell_text, "net", 0 },
-	{ "#UID", mpib_cell_number, "uid", 0 },
-	{ "#SHARD", mpib_cell_number, "shard", MPIB_WHEN_WIDE },
-	{ "#IMM", views_imm, "imm", MPIB_WHEN_WIDE },
-	{ "#CONNS", mpib_cell_number, "connections", 0 },
-	{ "#QPS", qps_of_each, "qps", 0 },
-	{ "STATE", lane_state, "spread", 0 },
-	{ "#TX SOUT", mpib_cell_bytes_sout, "tx_bytes", 0 },
-	{ "#TX SUP", mpib_cell_bytes_sup, "tx_bytes", 0 },
-	{ "#RX", mpib_cell_bytes, "rx_bytes", 0 },
-	{ NULL, NULL, NULL, 0 },
+static const struct mpib_column history[] = {
+	SHOWN("TIME", "{time:time}"),	    MADE("#TX SOUT", hour_tx_sout),
+	MADE("#RX SOUT", hour_rx_sout),	    MADE("#TX SUP", hour_tx_sup),
+	MADE("#RX SUP", hour_rx_sup),	    SHOWN("#ERRORS", "{errors}"),
+	SHOWN("#OLDEST", "{oldest_s:age}"), SHOWN("#CLIENTS", "{clients}"),
+	SHOWN("DOWN", "{down: }"),	    { 0 },
 };
 
-static const struct mpib_column peers[] = {
-	{ "PEER", mpib_cell_text, "peer", 0 },
-	{ "#LANES", mpib_cell_number, "lanes", 0 },
-	{ "#CONNS", mpib_cell_number, "connections", 0 },
-	{ "#QPS", mpib_cell_number, "qps", 0 },
-	{ "#TX", mpib_cell_bytes, "tx_bytes", 0 },
-	{ "#RX", mpib_cell_bytes, "rx_bytes", 0 },
-	{ "#TX Gb/s", mpib_cell_rate, "tx_gbps", MPIB_WHEN_RATES },
-	{ "#RX Gb/s", mpib_cell_rate, "rx_gbps", MPIB_WHEN_RATES },
-	{ NULL, NULL, NULL, 0 },
+/* Requests, and below them connections that are not there yet. */
+static const struct mpib_column stuck[] = {
+	SHOWN("#AGE", "{age_s:s}"),	SHOWN("DIR", "{direction}"),
+	SHOWN("#PID", "{pid}"),		SHOWN("#RANK", "{local_rank}"),
+	SHOWN("#TO", "{remote_rank}"),	SHOWN("PEER", "{peer}"),
+	SHOWN("RAILS", "{rails|=-:+}"), SHOWN("LAST", "{last|=not connected}"),
+	SHOWN("JOB", "{job_id}"),	{ 0 },
 };
 
-static void conn_name(struct mpib_table *t, unsigned column, const json_t *row,
-		      const char *key)
-{
-	mpib_table_set(t, column, "%" PRIu64 ".%" PRIu64,
-		       mpib_json_num(row, "client"), mpib_json_num(row, key));
-}
+static const char *const and_more[] = { "[and {more} more]", NULL };
 
-static void views_source(struct mpib_table *t, unsigned column,
-			 const json_t *row, const char *key)
+/* A hint that no agent has given yet is none. */
+static void why_source(char *buf, size_t len, const json_t *row)
 {
-	if (!strcmp(mpib_json_str(row, key), "hint") &&
+	const char *source = mpib_json_str(row, "source");
+
+	if (!strcmp(source, "hint") &&
 	    !json_is_integer(json_object_get(row, "hint_slot")))
-		mpib_table_set(t, column, "no hint");
-	else
-		mpib_cell_text(t, column, row, key);
-}
-
-static void views_age(struct mpib_table *t, unsigned column, const json_t *row,
-		      const char *key)
-{
-	double s = mpib_json_real(row, key);
-
-	if (s < 100)
-		mpib_table_set(t, column, "%.1f s", s);
-	else if (s < 6000)
-		mpib_table_set(t, column, "%.0f min", s / 60);
-	else
-		mpib_table_set(t, column, "%.0f h", s / 3600);
-}
-
-/* The round-trip times of SOUT and SUP in one cell. */
-static void views_rtt(struct mpib_table *t, unsigned column, const json_t *row,
-		      const char *key)
-{
-	static const char *const rail[] = { "sout", "sup" };
-	const json_t *all = json_object_get(row, key);
-	char us[2][24] = { "-", "-" };
-
-	for (unsigned r = 0; r < 2; r++) {
-		uint64_t ns =
-			mpib_json_num(json_object_get(all, rail[r]), "rtt_ns");
-
-		if (ns)
-			snprintf(us[r], sizeof(us[r]), "%" PRIu64,
-				 (ns + 500) / 1000);
-	}
-	mpib_table_set(t, column, "%s/%s", us[0], us[1]);
+		source = "no hint";
+	snprintf(buf, len, "%s", source);
 }
 
 static const struct mpib_column why[] = {
-	{ "CONN", conn_name, "index", 0 },
-	{ "PEER", mpib_cell_text, "peer", 0 },
-	{ "#SUP/1024", mpib_cell_number, "sup_bw", 0 },
-	{ "SOURCE", views_source, "source", 0 },
-	{ "#FOR", views_age, "age_s", 0 },
-	{ "PATH", mpib_cell_text, "path", 0 },
-	{ "#RTT US", views_rtt, "rails", 0 },
-	{ "SPREAD", views_spread, "spread", 0 },
-	{ NULL, NULL, NULL, 0 },
+	SHOWN("CONN", "{client}.{index}"),
+	SHOWN("PEER", "{peer}"),
+	SHOWN("#SUP/1024", "{sup_bw}"),
+	MADE("SOURCE", why_source),
+	SHOWN("#FOR", "{age_s:age}"),
+	SHOWN("PATH", "{path}"),
+	SHOWN("#RTT US", "{rails.sout.rtt_ns:us}/{rails.sup.rtt_ns:us}"),
+	SHOWN("SPREAD", "{spread.mode}"),
+	{ 0 },
 };
 
-static void views_setting(struct mpib_table *t, unsigned column,
-			  const json_t *row, const char *key)
+static const struct mpib_column agent_rails[] = {
+	SHOWN("RAIL", "{rail}"),
+	SHOWN("STATE", "{state}"),
+	SHOWN("#FOR", "{since:since}"),
+	SHOWN("WHY", "{why}"),
+	{ 0 },
+};
+
+static const struct mpib_column agent_conns[] = {
+	SHOWN("CONN", "{conn}"),
+	SHOWN("PEER", "{peer}"),
+	SHOWN("#UID", "{uid}"),
+	SHOWN("#SUP/1024", "{sup_bw}"),
+	SHOWN("#FOR", "{since:since}"),
+	SHOWN("WHY", "{why}"),
+	{ 0 },
+};
+
+static const char *const agent_above[] = {
+	"pid {pid}, by {config|=its command line}",
+	"[dry run: nothing is steered{?dry_run}]",
+	"[not reloaded: {fault}]",
+	NULL,
+};
+
+static const char *const agent_below[] = {
+	"{own} connections are split as measured, {windows} windows of "
+	"maintenance",
+	"[{sharing} connections have the hint of others to their peer]",
+	"[{refused} connections were refused the hint of others]",
+	NULL,
+};
+
+static void print_lines(const char *const *line, const json_t *data, FILE *out)
 {
-	mpib_table_set(t, column, "%s.%s", mpib_json_str(row, "section"),
-		       mpib_json_str(row, key));
+	for (; line && *line; line++) {
+		char text[1024];
+
+		mpib_fill_in(text, sizeof(text), *line, data);
+		if (text[0])
+			fprintf(out, "%s\n", text);
+	}
 }
 
-static const struct mpib_column config[] = {
-	{ "SETTING", views_setting, "key", 0 },
-	{ "VALUE", mpib_cell_text, "value", 0 },
-	{ "ORIGIN", mpib_cell_text, "origin", 0 },
-	{ NULL, NULL, NULL, 0 },
-};
+static void print_steered(const json_t *data, unsigned width, FILE *out)
+{
+	const json_t *steered = json_object_get(data, "steered");
 
-static const struct mpib_column fault[] = {
-	{ "RAIL", mpib_cell_text, "rail", 0 },
-	{ "FAULT", mpib_cell_text, "fault", 0 },
-	{ "PEER", mpib_cell_text, "peer", 0 },
-	{ "#FOR", views_age, "left_s", 0 },
-	{ "#UID", mpib_cell_number, "uid", 0 },
-	{ NULL, NULL, NULL, 0 },
-};
+	if (json_array_size(steered) == 0)
+		return;
+	mpib_ctl_rows_print(agent_conns, steered, NULL, NULL, width, out);
+	print_lines(and_more, data, out);
+}
+
+static void print_upgrade(const json_t *data, unsigned width, FILE *out)
+{
+	static const char *const lines[] = {
+		"the last upgrade: {state}[, {error}]",
+		"pid         {pid}",
+		"upgrades    {count} since the start, {readopted} of them to "
+		"take a device back",
+		"[traffic     stood still for {blackout_s:ms}]",
+		NULL,
+	};
+	bool none = !strcmp(mpib_json_str(data, "state"), "none");
+
+	(void)width;
+	if (none)
+		fprintf(out, "no upgrade is under way, and this process took "
+			     "over from none\n");
+	print_lines(lines + none, data, out);
+}
 
 const struct mpib_ctl_view mpib_ctl_views[] = {
-	{ "rails", .columns = mpib_ctl_rails },
+	{ "rails", .columns = rails },
 	{ "devices", .columns = devices },
 	{ "fault", .columns = fault },
-	{ "jobs", .columns = mpib_ctl_jobs },
-	{ "clients", .columns = mpib_ctl_clients },
-	{ "conns", .rows = "open", .print = print_conns },
+	{ "jobs", .columns = jobs },
+	{ "clients", .columns = clients },
+	{ "conns", .rows = "open", .columns = conns, .below = conns_below },
 	{ "lanes", .columns = lanes },
 	{ "peers", .columns = peers },
-	{ "cluster", .rows = "nodes", .faulty = "faulty",
-	  .columns = mpib_ctl_cluster, .print = mpib_ctl_print_cluster },
-	{ "info", .print = mpib_ctl_print_info },
+	{ "cluster", .rows = "nodes", .faulty = "faulty", .columns = cluster,
+	  .below = cluster_below },
+	{ "info", .table = "shards", .above = info_above, .columns = shards },
 	{ "config", .columns = config },
 	{ "hist", .print = mpib_ctl_print_hist },
-	{ "counters", .rows = "counters", .print = mpib_ctl_print_counters },
-	{ "history", .rows = "samples", .columns = mpib_ctl_history },
-	{ "stuck", .rows = "requests", .print = mpib_ctl_print_stuck },
+	{ "counters", .rows = "counters", .but = "value",
+	  .above = counters_above, .columns = counters },
+	{ "history", .rows = "samples", .columns = history },
+	{ "stuck", .rows = "requests", .more = "connecting", .columns = stuck,
+	  .below = and_more },
 	{ "why", .columns = why },
-	{ "agent", .rows = "steered", .print = mpib_ctl_print_agent },
+	{ "agent", .rows = "steered", .table = "rails", .above = agent_above,
+	  .columns = agent_rails, .below = agent_below,
+	  .print = print_steered },
 	{ "events", .rows = "events", .print = mpib_ctl_print_events },
-	{ "upgrade", .print = mpib_ctl_print_upgrade },
+	{ "upgrade", .print = print_upgrade },
 };
 
 const unsigned mpib_ctl_view_count =
@@ -299,14 +434,47 @@ const struct mpib_ctl_view *mpib_ctl_view(const char *noun)
 	return NULL;
 }
 
+static void add_rows(struct mpib_table *t, const struct mpib_column *columns,
+		     const json_t *rows, const char *but)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		if (!but || mpib_says(json_object_get(row, but)))
+			mpib_columns_row(t, columns, row);
+	}
+}
+
+void mpib_ctl_rows_print(const struct mpib_column *columns, const json_t *rows,
+			 const json_t *more, const char *but, unsigned width,
+			 FILE *out)
+{
+	struct mpib_table t;
+
+	mpib_columns_init(&t, columns);
+	add_rows(&t, columns, rows, but);
+	add_rows(&t, columns, more, but);
+	mpib_table_print(&t, width, out);
+	if (t.rows == 0)
+		fprintf(out, "(none)\n");
+	mpib_table_fini(&t);
+}
+
 void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,
 			 unsigned width, FILE *out)
 {
+	const char *rows = view->table ? view->table : view->rows;
+
+	print_lines(view->above, data, out);
 	if (view->columns)
-		mpib_columns_print(
+		mpib_ctl_rows_print(
 			view->columns,
-			view->rows ? json_object_get(data, view->rows) : data,
-			width, out);
+			rows ? json_object_get(data, rows) : data,
+			view->more ? json_object_get(data, view->more) : NULL,
+			view->but, width, out);
+	print_lines(view->below, data, out);
 	if (view->print)
 		view->print(data, width, out);
 }

@@ -2,7 +2,6 @@
 /* proxy/ctl/show/views.h: every noun fits 80 columns, whatever the numbers, and
  * bears an answer without a field. */
 #include "ctl/fields.h"
-#include "ctl/show/columns.h"
 #include "ctl/show/views.h"
 
 #include "test.h"
@@ -120,41 +119,6 @@ static void an_answer_without_fields_is_borne(void **state)
 	}
 }
 
-static void a_rail_shows_what_it_is(void **state)
-{
-	json_t *data = json_pack("[{ss ss ss sI sI ss}]", "name", "SOUT",
-				 "device", "soft:127.24.0.1", "state", "active",
-				 "qps", (json_int_t)2, "tx_bytes",
-				 (json_int_t)1 << 30, "provider", "soft");
-	char *text = print("rails", data);
-
-	assert_non_null(strstr(text, "SOUT"));
-	assert_non_null(strstr(text, "soft:127.24.0.1"));
-	assert_non_null(strstr(text, "1.00 GiB"));
-	free(text);
-	json_decref(data);
-}
-
-static void retries_that_no_rail_counts_are_not_0(void **state)
-{
-	json_t *data = json_pack("[{ss sI sI so}]", "name", "SOUT", "downs",
-				 (json_int_t)7, "failovers", (json_int_t)8,
-				 "retries", json_null());
-	char *text, *line, *end;
-
-	mpib_columns_show(true, false);
-	text = print("rails", data);
-	mpib_columns_show(false, false);
-	line = strstr(text, "\nSOUT");
-	assert_non_null(line);
-	end = line + 1 + strcspn(line + 1, "\n");
-	while (end[-1] == ' ')
-		end--;
-	assert_int_equal(end[-1], '-');
-	free(text);
-	json_decref(data);
-}
-
 /* Whoever wrote the status of an agent. */
 static void an_agent_commands_no_terminal(void **state)
 {
@@ -198,7 +162,5 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(every_noun_fits_80_columns),
 	cmocka_unit_test(histograms_and_events_fit_80_columns),
 	cmocka_unit_test(an_answer_without_fields_is_borne),
-	cmocka_unit_test(a_rail_shows_what_it_is),
-	cmocka_unit_test(retries_that_no_rail_counts_are_not_0),
 	{ 0 },
 };
