@@ -191,7 +191,7 @@ static void put_info(const struct mpib_exposition *m, struct labels *l,
 }
 
 /* What a path such as "share.weight" leads to, or NULL. */
-static json_t *find(json_t *row, const char *path)
+static json_t *field_of(json_t *row, const char *path)
 {
 	while (row && *path) {
 		size_t len = strcspn(path, ".");
@@ -207,7 +207,7 @@ static json_t *find(json_t *row, const char *path)
 static void put_row(const struct mpib_exposition *m,
 		    const struct mpib_noun *noun, json_t *row)
 {
-	json_t *value = find(row, m->family->path);
+	json_t *value = field_of(row, m->family->path);
 	struct labels l = { .count = 0 };
 
 	for (unsigned i = 0; i < 2 && noun->label[i].name; i++) {

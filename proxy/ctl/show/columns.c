@@ -29,7 +29,7 @@ struct found {
 	char key[40];
 };
 
-static struct found find(const json_t *row, const char *path, size_t len)
+static struct found field_at(const json_t *row, const char *path, size_t len)
 {
 	struct found f = { .value = NULL };
 
@@ -47,7 +47,7 @@ static struct found find(const json_t *row, const char *path, size_t len)
 }
 
 /* Exact; of a number per rail or cause, the sum. */
-static json_int_t whole(json_t *v)
+static json_int_t field_sum(json_t *v)
 {
 	json_int_t sum = json_integer_value(v);
 	const char *key;
@@ -57,10 +57,10 @@ static json_int_t whole(json_t *v)
 	return sum;
 }
 
-static double number(json_t *v)
+static double field_number(json_t *v)
 {
 	return json_is_real(v) ? json_real_value(v)
-			       : (double)(uint64_t)whole(v);
+			       : (double)(uint64_t)field_sum(v);
 }
 
 bool mpib_says(json_t *value)
@@ -69,7 +69,7 @@ bool mpib_says(json_t *value)
 		return *json_string_value(value);
 	if (json_is_array(value))
 		return json_array_size(value) > 0;
-	return json_is_true(value) || number(value) > 0;
+	return json_is_true(value) || field_number(value) > 0;
 }
 
 void mpib_join(char *buf, size_t len, const char *between, const json_t *list)
@@ -121,14 +121,14 @@ static void put_age(char *buf, size_t len, double s)
 }
 
 /* False: form is none of a number. */
-static bool put_number(char *buf, size_t len, const char *form, json_t *value)
+static bool put_form(char *buf, size_t len, const char *form, json_t *value)
 {
-	double n = number(value);
+	double n = field_number(value);
 
 	if (!strcmp(form, "bytes"))
-		mpib_human_bytes((uint64_t)whole(value), buf, len);
+		mpib_human_bytes((uint64_t)field_sum(value), buf, len);
 	else if (!strcmp(form, "count"))
-		mpib_human_count((uint64_t)whole(value), buf, len);
+		mpib_human_count((uint64_t)field_sum(value), buf, len);
 	else if (!strcmp(form, "rate"))
 		snprintf(buf, len, "%.*f", n < 99.995 ? 2 : 1, n);
 	else if (!strcmp(form, "gbps"))
@@ -150,8 +150,8 @@ static bool put_number(char *buf, size_t len, const char *form, json_t *value)
 	return true;
 }
 
-static void put_value(char *buf, size_t len, const struct found *f,
-		      const char *form)
+static void put_json(char *buf, size_t len, const struct found *f,
+		     const char *form)
 {
 	json_t *v = f->value;
 	const char *text = json_string_value(v), *inner;
@@ -168,11 +168,11 @@ static void put_value(char *buf, size_t len, const struct found *f,
 		snprintf(buf, len, "%s", json_is_true(v) ? f->key : "");
 	} else if (json_is_array(v)) {
 		mpib_join(buf, len, *form ? form : ", ", v);
-	} else if (!put_number(buf, len, form, v)) {
+	} else if (!put_form(buf, len, form, v)) {
 		if (json_is_real(v))
-			snprintf(buf, len, "%.6g", number(v));
+			snprintf(buf, len, "%.6g", field_number(v));
 		else
-			snprintf(buf, len, "%" PRIu64, (uint64_t)whole(v));
+			snprintf(buf, len, "%" PRIu64, (uint64_t)field_sum(v));
 	}
 }
 
@@ -194,10 +194,10 @@ static bool put_field(char *buf, size_t len, const char *text, size_t size,
 			snprintf(buf, len, "%.*s", (int)n - 1, text + at + 1);
 			return true;
 		}
-		f = find(row, text + at, n);
+		f = field_at(row, text + at, n);
 	}
 	if (!quiet)
-		put_value(buf, len, &f, form);
+		put_json(buf, len, &f, form);
 	return mpib_says(f.value);
 }
 
