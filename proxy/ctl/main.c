@@ -6,7 +6,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "ctl/commands.h"
-#include "ctl/rates.h"
+#include "ctl/show/views.h"
 
 enum {
 	OPT_TEXTFILE = 1000,
@@ -178,70 +178,68 @@ static int take_form(struct mpib_ctl_call *call, int c)
 	}
 }
 
-/* Fields are asked for of what prints no answer that has any. */
-static bool fields_of_none(const struct mpib_ctl_call *call)
+static bool is_of(const struct mpib_ctl_call *call, const char *noun)
 {
-	const struct mpib_ctl_command *c = call->command;
-
-	return call->fields &&
-	       (c->run == mpib_ctl_metrics || c->run == mpib_ctl_follow ||
-		c->run == mpib_ctl_monitor || c->run == mpib_ctl_upgrade ||
-		c->run == mpib_ctl_summary || c->run == mpib_ctl_report);
+	return !strcmp(call->command->noun, noun);
 }
 
-/* What does not go together; NULL: all does. */
-static const char *contradiction(const struct mpib_ctl_call *call)
+/* False, with a line on stderr: an option does not go with the command. */
+static bool options_fit(const struct mpib_ctl_call *call)
 {
-	if (call->textfile && strcmp(call->command->noun, "metrics"))
-		return "command line: --textfile is for metrics (see mpibctl "
-		       "--help)";
-	if (call->strict && strcmp(call->command->noun, "doctor"))
-		return "command line: --strict is for doctor (see mpibctl "
-		       "--help)";
-	if (call->quiet && strcmp(call->command->noun, "doctor") &&
-	    strcmp(call->command->noun, "cluster"))
-		return "command line: --quiet is for doctor and cluster (see "
-		       "mpibctl --help)";
-	if (fields_of_none(call))
-		return "command line: --output is for what shows or changes "
-		       "something (see mpibctl --help)";
-	if (call->csv && call->json)
-		return "command line: --csv and --json are two forms (give "
-		       "one)";
-	if (call->since && call->command->run != mpib_ctl_counters)
-		return "command line: --since is for counters (see mpibctl "
-		       "--help)";
-	if ((call->csv || call->wide) && call->command->run != mpib_ctl_show &&
-	    call->command->run != mpib_ctl_agent &&
-	    call->command->run != mpib_ctl_counters)
-		return "command line: --csv and --wide are for what shows "
-		       "something (see mpibctl --help)";
-	if (call->json && call->command->run == mpib_ctl_metrics)
-		return "command line: metrics are text (leave --json away, or "
-		       "see mpibctl -j rails)";
-	if (call->rates && !mpib_rates_of(call->command->noun))
-		return "command line: --rates are of rails, clients, conns and "
-		       "peers (see mpibctl --help)";
-	if (call->watch && call->command->run != mpib_ctl_show)
-		return "command line: --watch is for what shows something (see "
-		       "mpibctl --help)";
-	return NULL;
+	const struct mpib_ctl_command *c = call->command;
+	bool shows = c->run == mpib_ctl_show, metrics = is_of(call, "metrics");
+	bool rows = shows || c->run == mpib_ctl_agent ||
+		    c->run == mpib_ctl_counters;
+	const struct {
+		bool given, fits;
+		const char *option, *what;
+	} rules[] = {
+		{ call->textfile, metrics, "--textfile", "metrics" },
+		{ call->strict, is_of(call, "doctor"), "--strict", "doctor" },
+		{ call->quiet, is_of(call, "doctor") || is_of(call, "cluster"),
+		  "--quiet", "doctor and cluster" },
+		{ call->fields,
+		  rows || c->run == mpib_ctl_change ||
+			  c->run == mpib_ctl_ping || c->run == mpib_ctl_doctor,
+		  "--output", "what shows or changes something" },
+		{ call->csv && call->json, false, "--csv",
+		  "a table: give --csv or --json" },
+		{ call->since, c->run == mpib_ctl_counters, "--since",
+		  "counters" },
+		{ call->csv, rows, "--csv", "what shows something" },
+		{ call->wide, rows, "--wide", "what shows something" },
+		{ call->json, !metrics, "--json",
+		  "answers in JSON: metrics are text" },
+		{ call->rates, mpib_ctl_view_rates(mpib_ctl_view(c->noun)),
+		  "--rates", "rails, clients, conns and peers" },
+		{ call->watch, shows, "--watch", "what shows something" },
+	};
+	char why[128];
+
+	for (unsigned i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+		if (!rules[i].given || rules[i].fits)
+			continue;
+		snprintf(why, sizeof(why),
+			 "command line: %s is for %s (see mpibctl --help)",
+			 rules[i].option, rules[i].what);
+		mpib_ctl_fail(MPIB_EXIT_USAGE, why);
+		return false;
+	}
+	return true;
 }
 
 /* The words behind the options: a command, or help. */
 static int take_words(int argc, char **argv, struct mpib_ctl_call *call,
 		      bool *go)
 {
-	const char *bad;
 	char why[256];
 
 	if (argc > 0 && !strcmp(argv[0], "help"))
 		return help_asked(argc, argv);
 	if (!mpib_ctl_parse(call, argv, (unsigned)argc, why, sizeof(why)))
 		return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
-	bad = contradiction(call);
-	if (bad)
-		return mpib_ctl_fail(MPIB_EXIT_USAGE, bad);
+	if (!options_fit(call))
+		return MPIB_EXIT_USAGE;
 	*go = true;
 	return MPIB_EXIT_OK;
 }

@@ -6,17 +6,6 @@
 
 #include "ctl/dial.h"
 
-static const char *const nouns[] = { "rails", "clients", "conns", "peers" };
-
-bool mpib_rates_of(const char *noun)
-{
-	for (unsigned i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
-		if (!strcmp(noun, nouns[i]))
-			return true;
-	}
-	return false;
-}
-
 /* Whether both rows are of the same thing. */
 static bool rates_same(const json_t *a, const json_t *b)
 {

@@ -4,10 +4,7 @@
 #define MPIB_CTL_RATES_H
 
 #include <jansson.h>
-#include <stdbool.h>
 
-/* Whether the rows that this noun shows are compared. */
-bool mpib_rates_of(const char *noun);
 /* The row of was that is of the same thing as row, or NULL. *from is 0 at first, and
  * the rows of an answer are looked for in their order. */
 const json_t *mpib_rates_find(const json_t *was, const json_t *row,

@@ -49,7 +49,7 @@ int top_take(struct mpib_dial *d, struct top_table *t)
 
 	if (rc != MPIB_EXIT_OK)
 		return rc;
-	if (mpib_rates_of(t->noun))
+	if (mpib_ctl_view_rates(mpib_ctl_view(t->noun)))
 		mpib_rates_add(rows_of(t, data),
 			       t->data ? rows_of(t, t->data) : NULL,
 			       t->data ? (double)(now - t->at) / 1e9 : 0);
@@ -63,7 +63,7 @@ void top_print(const struct top_table *t, unsigned width, FILE *out)
 {
 	json_t *data = json_deep_copy(t->data);
 
-	if (mpib_rates_of(t->noun) && !t->unsorted)
+	if (mpib_ctl_view_rates(mpib_ctl_view(t->noun)) && !t->unsorted)
 		sort_rows(rows_of(t, data));
 	mpib_columns_show(false, true);
 	mpib_ctl_view_print(mpib_ctl_view(t->noun), data, width, out);

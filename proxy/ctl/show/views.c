@@ -434,6 +434,15 @@ const struct mpib_ctl_view *mpib_ctl_view(const char *noun)
 	return NULL;
 }
 
+bool mpib_ctl_view_rates(const struct mpib_ctl_view *view)
+{
+	const struct mpib_column *c = view ? view->columns : NULL;
+
+	while (c && c->head && c->when != MPIB_WHEN_RATES)
+		c++;
+	return c && c->head;
+}
+
 static void add_rows(struct mpib_table *t, const struct mpib_column *columns,
 		     const json_t *rows, const char *but)
 {

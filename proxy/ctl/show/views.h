@@ -26,6 +26,8 @@ extern const unsigned mpib_ctl_view_count;
 
 /* NULL when there is no view for noun. */
 const struct mpib_ctl_view *mpib_ctl_view(const char *noun);
+/* Whether its rows are compared with those of before; view may be NULL. */
+bool mpib_ctl_view_rates(const struct mpib_ctl_view *view);
 void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,
 			 unsigned width, FILE *out);
 
