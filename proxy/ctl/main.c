@@ -178,7 +178,7 @@ static int take_form(struct mpib_ctl_call *call, int c)
 	}
 }
 
-static bool is_of(const struct mpib_ctl_call *call, const char *noun)
+static bool about_noun(const struct mpib_ctl_call *call, const char *noun)
 {
 	return !strcmp(call->command->noun, noun);
 }
@@ -187,7 +187,8 @@ static bool is_of(const struct mpib_ctl_call *call, const char *noun)
 static bool options_fit(const struct mpib_ctl_call *call)
 {
 	const struct mpib_ctl_command *c = call->command;
-	bool shows = c->run == mpib_ctl_show, metrics = is_of(call, "metrics");
+	bool shows = c->run == mpib_ctl_show,
+	     metrics = about_noun(call, "metrics");
 	bool rows = shows || c->run == mpib_ctl_agent ||
 		    c->run == mpib_ctl_counters;
 	const struct {
@@ -195,8 +196,10 @@ static bool options_fit(const struct mpib_ctl_call *call)
 		const char *option, *what;
 	} rules[] = {
 		{ call->textfile, metrics, "--textfile", "metrics" },
-		{ call->strict, is_of(call, "doctor"), "--strict", "doctor" },
-		{ call->quiet, is_of(call, "doctor") || is_of(call, "cluster"),
+		{ call->strict, about_noun(call, "doctor"), "--strict",
+		  "doctor" },
+		{ call->quiet,
+		  about_noun(call, "doctor") || about_noun(call, "cluster"),
 		  "--quiet", "doctor and cluster" },
 		{ call->fields,
 		  rows || c->run == mpib_ctl_change ||
