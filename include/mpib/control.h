@@ -92,9 +92,10 @@ struct mpib_ctl_rail {
 	uint32_t up;
 };
 
-/* Answer to HELLO, with four fds in this order: status segment, submit segment,
- * reply segment, doorbell eventfd. All but the status segment are this client's
- * alone. */
+/* Answer to HELLO, with fds in this order: status segment, submit segment, reply
+ * segment, doorbell eventfd, and, where the kernel has pidfds, that of the proxy's
+ * process: while a process that hung up has not ended, it may still write. All but
+ * the first and the last are this client's alone. */
 struct mpib_ctl_welcome {
 	struct mpib_ctl_header h;
 	uint32_t version;
@@ -189,7 +190,8 @@ struct mpib_ctl_device {
 
 /* Enough for any message of either side. */
 #define MPIB_CTL_MAX 1024u
-#define MPIB_CTL_FDS_MAX 4
+#define MPIB_CTL_FDS_MAX 5
+#define MPIB_WELCOME_PIDFD 4 /* its place in the WELCOME */
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/event.h"
 #include "client/client.h"
@@ -159,11 +161,20 @@ static void hello_welcome(struct proxy_client *s,
 		s->submit.fd,
 		s->reply.fd,
 		s->doorbell,
+		/* By this process: in the client's pid namespace it may have no
+		 * number. */
+		(int)syscall(SYS_pidfd_open, getpid(), 0),
 	};
+	unsigned fds = fd[MPIB_WELCOME_PIDFD] < 0 ? MPIB_WELCOME_PIDFD
+						  : MPIB_CTL_FDS_MAX;
+	int rc;
 
 	for (unsigned i = 0; i < w.rails; i++)
 		describe_rail(all, device * w.rails + i, &w.rail[i]);
-	if (proxy_client_send(s, &w.h, fd, MPIB_CTL_FDS_MAX) == 0)
+	rc = proxy_client_send(s, &w.h, fd, fds);
+	if (fds == MPIB_CTL_FDS_MAX)
+		close(fd[MPIB_WELCOME_PIDFD]);
+	if (rc == 0)
 		mpib_event(
 			MPIB_LOG_INFO, "client_attaches",
 			&(struct mpib_event_about){ .client = s->id,

@@ -184,7 +184,7 @@ static int recv_welcome(struct mpib_client *c, uint64_t deadline,
 
 static int check_welcome(struct mpib_client *c, const struct mpib_message *m)
 {
-	if (m->len < sizeof(c->welcome) || m->fds != 4)
+	if (m->len < sizeof(c->welcome) || m->fds < MPIB_WELCOME_PIDFD)
 		return mpib_fail(-EPROTO, "%s: no proper welcome", c->path);
 	memcpy(&c->welcome, m->bytes, sizeof(c->welcome));
 	c->answer_ms = c->welcome.answer_ms ? c->welcome.answer_ms : 10000;
@@ -251,6 +251,8 @@ static int attach_set_up(struct mpib_client *c,
 		rc = map_segments(c, &m);
 	if (rc == 0) {
 		c->doorbell = m.fd[3];
+		if (m.fds > MPIB_WELCOME_PIDFD)
+			c->pidfd = m.fd[MPIB_WELCOME_PIDFD];
 		m.fds = 3;
 	} else {
 		unmap_segments(c);
@@ -284,8 +286,9 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	if (!c)
 		return mpib_fail(-ENOMEM, "out of memory");
 	c->answer_ms = o.timeout_ms;
+	c->pidfd = -1;
 	c->forks = mpib_forks;
-	atomic_init(&c->living, c->forks);
+	atomic_init(&c->living, MPIB_ATTACHED(1) | c->forks);
 	rc = find_socket(o.run_dir, c->path, sizeof(c->path));
 	if (rc < 0)
 		goto err_free;
@@ -348,6 +351,8 @@ void mpib_detach(struct mpib_client *client)
 		shutdown(c->sock, SHUT_RDWR);
 	close(c->sock);
 	close(c->doorbell);
+	if (c->pidfd >= 0)
+		close(c->pidfd);
 	if (c->forks != mpib_forks)
 		return;
 	mpib_debts_forget(c);

@@ -96,6 +96,7 @@ struct mpib_conn {
 	 * reserve, and with none. */
 	struct mpib_request *free, *reserve, *bare;
 	uint32_t idle; /* polls (test, ready) that found nothing */
+	uint64_t lived; /* MPIB_ATTACHED() of its proxy */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
 	/* This connection's summary bits in the submit segment. */
@@ -151,10 +152,12 @@ enum mpib_asked {
 
 struct mpib_client {
 	int sock, doorbell;
+	int pidfd; /* of the proxy's process; -1: the kernel has none */
 	unsigned forks; /* mpib_forks when the client attached */
-	/* Equals forks until the proxy is gone, then MPIB_GONE: one comparison
-	 * with mpib_forks finds both a dead proxy and a forked child. */
-	_Atomic unsigned living;
+	/* forks, and above it how often the client attached; MPIB_GONE once the
+	 * proxy is. One comparison finds a dead proxy, a forked child and a
+	 * connection of an earlier attach. */
+	_Atomic uint64_t living;
 	_Atomic uint64_t looked; /* when the socket was last polled, ms */
 	const struct mpib_status *status;
 	const _Atomic uint32_t *sleeping; /* flag of this client's shard */
@@ -192,8 +195,10 @@ const char *mpib_errtext(int rc);
 
 /* attach.c: forks between the process that first attached and this one. */
 extern unsigned mpib_forks __attribute__((visibility("hidden")));
-/* A value that mpib_forks never reaches. */
-#define MPIB_GONE UINT_MAX
+/* mpib_forks never reaches its low half. */
+#define MPIB_GONE UINT64_MAX
+/* Of an attach, in living. */
+#define MPIB_ATTACHED(number) ((uint64_t)(number) << 32)
 
 /* rpc.c. Monotonic clock. */
 uint64_t mpib_now_ms(void);
@@ -242,8 +247,15 @@ int mpib_client_check(struct mpib_client *c);
  * no data is published with living; noticing a dead proxy late is harmless. */
 static inline bool mpib_client_ok(const struct mpib_client *c)
 {
-	return atomic_load_explicit(&c->living, memory_order_relaxed) ==
-	       mpib_forks;
+	return (uint32_t)atomic_load_explicit(
+		       &c->living, memory_order_relaxed) == mpib_forks;
+}
+/* The same of the proxy that conn is a connection of. c is conn->client. */
+static inline bool mpib_conn_lives(const struct mpib_conn *conn,
+				   const struct mpib_client *c)
+{
+	return (atomic_load_explicit(&c->living, memory_order_relaxed) ^
+		mpib_forks) == conn->lived;
 }
 /* Take the lock. Not in a forked child, where another thread of the parent may
  * have held the lock at fork(): -EOWNERDEAD, without the lock. */

@@ -179,6 +179,7 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 	struct mpib_client *c = conn->client;
 
 	conn->index = i;
+	conn->lived = MPIB_ATTACHED(1);
 	conn->first_gen = c->index[i].gen + 1;
 	conn->gen = conn->first_gen - 2;
 	conn->reply = &c->reply->conn[i];

@@ -53,7 +53,7 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	if (unlikely(region->client != c))
 		return NULL;
 	off = addr - (uintptr_t)region->addr;
-	if (unlikely(off > region->size - size || !mpib_client_ok(c)))
+	if (unlikely(off > region->size - size || !mpib_conn_lives(conn, c)))
 		return NULL;
 	if (unlikely((int)conn->work | mpib_conn_broken(conn)))
 		return NULL;

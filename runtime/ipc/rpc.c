@@ -14,9 +14,23 @@
 
 #define LOOK_MS 10
 
+/* The proxy's process has ended, and with it all that it could write. */
+static bool rpc_dead(const struct mpib_client *c)
+{
+	struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
+
+	return c->pidfd >= 0 && poll(&p, 1, 0) > 0;
+}
+
 static int rpc_gone(struct mpib_client *c)
 {
 	atomic_store(&c->living, MPIB_GONE);
+	if (rpc_dead(c))
+		return mpib_fail(
+			-EPIPE,
+			"the process of the proxy at %s ended (restart "
+			"mpib-proxy, then the job)",
+			c->path);
 	return mpib_fail(-EPIPE,
 			 "the proxy at %s is gone (restart mpib-proxy, then "
 			 "the job)",

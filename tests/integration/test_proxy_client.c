@@ -9,6 +9,7 @@
 #include <mpib/client.h>
 #include <mpib/control.h>
 #include <mpib/segment.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -61,10 +62,11 @@ static void a_hello_of_another_size_is_refused_in_words(void **state)
 	close(sock);
 }
 
-static void the_welcome_brings_four_sealed_descriptors(void **state)
+static void the_welcome_brings_sealed_segments_and_the_process(void **state)
 {
 	struct mpib_message m;
 	const struct mpib_ctl_welcome *w = (const void *)m.bytes;
+	struct pollfd alive = { .events = POLLIN };
 	int sock = talk_dial();
 
 	talk_hello(sock, MPIB_ABI_VERSION);
@@ -73,7 +75,7 @@ static void the_welcome_brings_four_sealed_descriptors(void **state)
 	assert_int_equal(w->rails, 2);
 	assert_string_equal(w->rail[0].name, talk_node.sout);
 	assert_int_equal(w->rail[0].up, 1);
-	assert_int_equal(m.fds, 4);
+	assert_int_equal(m.fds, MPIB_CTL_FDS_MAX);
 	for (unsigned i = 0; i < 3; i++) {
 		int seals = fcntl(m.fd[i], F_GET_SEALS);
 
@@ -85,6 +87,9 @@ static void the_welcome_brings_four_sealed_descriptors(void **state)
 			 MAP_FAILED);
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[2], 0),
 			 MAP_FAILED);
+	/* Of the proxy's process, which lives. */
+	alive.fd = m.fd[MPIB_WELCOME_PIDFD];
+	assert_int_equal(poll(&alive, 1, 0), 0);
 	mpib_message_close_fds(&m);
 	close(sock);
 }
@@ -96,7 +101,7 @@ static int doorbell_of(int sock)
 
 	talk_hello(sock, MPIB_ABI_VERSION);
 	assert_true(talk_hear(sock, &m) > 0);
-	assert_int_equal(m.fds, 4);
+	assert_int_equal(m.fds, MPIB_CTL_FDS_MAX);
 	bell = dup(m.fd[3]);
 	mpib_message_close_fds(&m);
 	assert_true(bell >= 0);
@@ -292,7 +297,7 @@ static void whoever_reads_no_answers_is_dropped(void **state)
 const struct CMUnitTest test_list[] = {
 	TALK_TEST(another_version_is_refused_and_both_are_named),
 	TALK_TEST(a_hello_of_another_size_is_refused_in_words),
-	TALK_TEST(the_welcome_brings_four_sealed_descriptors),
+	TALK_TEST(the_welcome_brings_sealed_segments_and_the_process),
 	TALK_TEST(each_client_has_a_doorbell_of_its_own),
 	TALK_TEST(a_hello_may_name_a_device_that_is_there),
 	TALK_TEST(a_client_may_ask_for_devices_that_are_there),

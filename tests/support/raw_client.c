@@ -48,7 +48,7 @@ bool raw_attach(struct raw_client *x, int sock)
 	memset(x, 0, sizeof(*x));
 	x->sock = sock;
 	x->doorbell = -1;
-	if (!ask(x, &hello.h, &m) || m.fds != 4)
+	if (!ask(x, &hello.h, &m) || m.fds < 4)
 		return false;
 	x->submit = map(m.fd[1], sizeof(*x->submit), PROT_READ | PROT_WRITE);
 	x->reply = map(m.fd[2], sizeof(*x->reply), PROT_READ);

@@ -43,15 +43,17 @@ static int error(struct fake_proxy *f, const struct mpib_message *ask, int rc,
 
 static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 {
-	const int fd[4] = { f->status_seg.fd, f->submit_seg.fd, f->reply_seg.fd,
-			    f->doorbell };
+	const int fd[MPIB_CTL_FDS_MAX] = { f->status_seg.fd, f->submit_seg.fd,
+					   f->reply_seg.fd, f->doorbell,
+					   f->pidfd };
 
 	if (f->refuse_hello)
 		return error(f, ask, f->refuse_hello, "no room at the inn");
 	f->welcome.device =
 		((const struct mpib_ctl_hello *)(const void *)ask->bytes)
 			->device;
-	return answer(f, ask, &f->welcome, sizeof(f->welcome), fd, 4);
+	return answer(f, ask, &f->welcome, sizeof(f->welcome), fd,
+		      f->pidfd < 0 ? 4 : 5);
 }
 
 /* Device d is called dev-d, and its rails are those of the welcome. */
@@ -265,7 +267,7 @@ struct fake_proxy *fake_proxy_start(void)
 		.rail = { { .name = "soft:127.0.0.1", .up = 1 },
 			  { .name = "soft:127.0.0.2", .speed_mbps = 400000 } },
 	};
-	f->sock = -1;
+	f->sock = f->pidfd = -1;
 	f->seed = 1;
 	f->stop = eventfd(0, EFD_CLOEXEC);
 	f->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

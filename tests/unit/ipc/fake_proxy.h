@@ -52,6 +52,7 @@ struct fake_proxy {
 
 	char dir[32];
 	int listen, stop, sock, doorbell;
+	int pidfd; /* of who is to be its process; -1: none is told of */
 	pthread_t thread;
 	struct mpib_memseg status_seg, submit_seg, reply_seg;
 	struct mpib_status *status;

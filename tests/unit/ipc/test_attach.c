@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -155,6 +156,28 @@ static void a_dead_proxy_is_noticed_by_who_waits(void **state)
 	mpib_close(conn);
 }
 
+/* A process that hung up may still do something until it has ended. */
+static void a_proxy_that_hung_up_is_told_from_one_that_ended(void **state)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0)
+		for (;;)
+			pause();
+	f->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	attach();
+	close(f->pidfd);
+	fake_proxy_die(f);
+	while (mpib_alive(c) == 0)
+		;
+	assert_null(strstr(mpib_strerror(), "ended"));
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+	assert_int_equal(mpib_alive(c), -EPIPE);
+	assert_in(mpib_strerror(), " ended (restart");
+}
+
 static void watch(void *user, struct mpib_request *r, enum mpib_watch what)
 {
 	(void)user;
@@ -262,6 +285,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_signal_does_not_end_the_wait_for_a_busy_proxy),
 	TEST(an_answer_is_awaited_as_long_as_the_proxy_said),
 	TEST(a_dead_proxy_is_noticed_by_who_waits),
+	TEST(a_proxy_that_hung_up_is_told_from_one_that_ended),
 	TEST(a_forked_child_is_refused_and_the_parent_goes_on),
 	{ 0 },
 };

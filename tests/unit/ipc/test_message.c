@@ -122,7 +122,7 @@ static void too_many_descriptors_are_refused_and_none_is_kept(void **state)
 	struct pair *p = *state;
 	struct mpib_message m;
 
-	send_raw(p->a, &h, sizeof(h), fd, 5);
+	send_raw(p->a, &h, sizeof(h), fd, MPIB_CTL_FDS_MAX + 1);
 	send_raw(p->a, &h, sizeof(h), fd, 16);
 	assert_int_equal(mpib_message_recv(p->b, &m), -EPROTO);
 	assert_int_equal(mpib_message_recv(p->b, &m), -EPROTO);
