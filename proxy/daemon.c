@@ -75,7 +75,7 @@ static void syslog_sink(enum mpib_log_level level, const char *line)
 	syslog(priority[level], "%s", line);
 }
 
-void mpib_daemon_log(void)
+static void daemon_log(void)
 {
 	openlog("mpib-proxy", LOG_PID | LOG_CONS, LOG_DAEMON);
 	mpib_log_set_sink(syslog_sink);
@@ -98,7 +98,7 @@ void mpib_daemon_report(int report, int status, const char *text)
 	struct daemon_outcome o = { .status = status };
 
 	if (status == 0) {
-		mpib_daemon_log();
+		daemon_log();
 		leave_terminal();
 	}
 	snprintf(o.text, sizeof(o.text), "%s", text);

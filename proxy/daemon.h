@@ -19,7 +19,4 @@ int mpib_daemon_start(int *report);
  * and the start directory, and logs to syslog from now on. Closes report. */
 void mpib_daemon_report(int report, int status, const char *text);
 
-/* For a process that takes over from a daemon: log to syslog too. */
-void mpib_daemon_log(void);
-
 #endif

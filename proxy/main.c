@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib-proxy's main(): options, privileges, daemon, run. Started with
- * --guard=LINK it is a guard instead (handover/guard.h), with --takeover=SOCKET
- * it takes over from the proxy that started it (handover/takeover.h).
+ * mpib-proxy's main(): options, privileges, daemon, run.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +18,6 @@
 #include "config/options.h"
 #include "daemon.h"
 #include "drop.h"
-#include "handover/guard.h"
-#include "handover/spawn.h"
 #include "notify.h"
 #include "proxy.h"
 #include "sandbox.h"
@@ -49,47 +45,27 @@ static int proxy_fail(int report, int status, const char *why)
 	return status;
 }
 
-/* Make a relative path absolute, since a daemon runs in "/". */
-static int settle_path(char *path, size_t size, const char *what, char *why)
+/* The default run directory, and an absolute path of it, since a daemon runs in
+ * "/". */
+static int settle_run_dir(struct mpib_config *cfg, char *why)
 {
-	char cwd[PATH_MAX], given[256];
+	char cwd[PATH_MAX], given[sizeof(cfg->run_dir)];
 
-	if (!path[0] || path[0] == '/')
+	if (!cfg->run_dir[0])
+		return mpib_rundir_default(cfg->run_dir, sizeof(cfg->run_dir),
+					   why);
+	if (cfg->run_dir[0] == '/')
 		return 0;
-	snprintf(given, sizeof(given), "%s", path);
+	memcpy(given, cfg->run_dir, sizeof(given));
 	if (getcwd(cwd, sizeof(cwd)) &&
-	    snprintf(path, size, "%s/%s", cwd, given) < (int)size)
+	    snprintf(cfg->run_dir, sizeof(cfg->run_dir), "%s/%s", cwd, given) <
+		    (int)sizeof(cfg->run_dir))
 		return 0;
 	return mpib_why_fail(
 		why, -ENAMETOOLONG,
-		"%s %s: its whole path is too long (give a shorter one)", what,
+		"run directory %s: its whole path is too long (give a shorter "
+		"one)",
 		given);
-}
-
-/* The default run directory, and the paths of files that are read once more after an
- * upgrade that failed. */
-static int settle_paths(struct mpib_config *cfg, char *why)
-{
-	const struct {
-		char *path;
-		size_t size;
-		const char *what;
-	} each[] = {
-		{ cfg->run_dir, sizeof(cfg->run_dir), "run directory" },
-		{ cfg->metrics_cert, sizeof(cfg->metrics_cert),
-		  "metrics.cert" },
-		{ cfg->metrics_key, sizeof(cfg->metrics_key), "metrics.key" },
-		{ cfg->metrics_token_file, sizeof(cfg->metrics_token_file),
-		  "metrics.token_file" },
-	};
-	int rc = 0;
-
-	if (!cfg->run_dir[0])
-		rc = mpib_rundir_default(cfg->run_dir, sizeof(cfg->run_dir),
-					 why);
-	for (size_t i = 0; rc == 0 && i < sizeof(each) / sizeof(each[0]); i++)
-		rc = settle_path(each[i].path, each[i].size, each[i].what, why);
-	return rc;
 }
 
 static int proxy_run(struct mpib_proxy *p)
@@ -160,8 +136,6 @@ static int proxy_serve(struct mpib_proxy *p, int report)
 	char why[MPIB_WHY_MAX], ready[900];
 	int rc = start_writers(why);
 
-	if (rc < 0 && p->takeover)
-		mpib_takeover_refuse(p->takeover, why);
 	if (rc == 0)
 		rc = mpib_proxy_start(p, why);
 	if (rc < 0)
@@ -170,8 +144,6 @@ static int proxy_serve(struct mpib_proxy *p, int report)
 				  why);
 
 	warn_of_holes();
-	if (p->takeover)
-		return proxy_run(p);
 	mpib_proxy_ready_line(p, ready, sizeof(ready));
 	if (report >= 0) {
 		mpib_daemon_report(report, 0, ready);
@@ -222,13 +194,11 @@ static int proxy_start(struct mpib_proxy *p)
 
 	mpib_environ_check(environ, warn_unknown, NULL);
 	say_lost();
-	if (p->cfg.found && !p->takeover)
+	if (p->cfg.found)
 		mpib_info("no rail is named, devices are %s; %s (--sout and "
 			  "--sup, or --device, name others)",
 			  p->cfg.why_devices, p->cfg.passed_over);
-	if (p->takeover && p->cfg.daemon) {
-		mpib_daemon_log();
-	} else if (p->cfg.daemon) {
+	if (p->cfg.daemon) {
 		rc = mpib_daemon_start(&report);
 		if (rc < 0) {
 			snprintf(why, sizeof(why),
@@ -238,24 +208,6 @@ static int proxy_start(struct mpib_proxy *p)
 		}
 	}
 	return proxy_serve(p, report);
-}
-
-/* The value of the internal flag name, which mpib-proxy gives to itself as the
- * first argument; NULL when that is no such flag. */
-static const char *own_flag(int argc, char **argv, const char *name)
-{
-	size_t n = strlen(name);
-
-	return argc > 1 && !strncmp(argv[1], name, n) ? argv[1] + n : NULL;
-}
-
-/* The start failed: print why, and tell the old proxy if this one was to take
- * over. */
-static int proxy_misconfigured(const struct mpib_proxy *p, const char *why)
-{
-	if (p->takeover)
-		mpib_takeover_refuse(p->takeover, why);
-	return proxy_fail(-1, EXIT_CONFIG, why);
 }
 
 /* The exit status of an action that printed to standard output. */
@@ -272,35 +224,20 @@ static int proxy_printed(void)
 
 int main(int argc, char **argv)
 {
-	static struct mpib_takeover takeover;
 	static struct mpib_proxy proxy;
-	const char *flag = own_flag(argc, argv, "--guard=");
 	enum mpib_action action;
 	char why[MPIB_WHY_MAX];
 	int rc;
 
 	mpib_log_begin();
-	if (flag)
-		return mpib_guard_run((int)strtol(flag, NULL, 10));
-	flag = own_flag(argc, argv, "--takeover=");
-	if (flag) {
-		takeover.sock = (int)strtol(flag, NULL, 10);
-		proxy.takeover = &takeover;
-		fcntl(takeover.sock, F_SETFD, FD_CLOEXEC);
-		argv[1] = argv[0];
-		argc--;
-		argv++;
-	}
-	mpib_upgrade_init(&proxy.upgrade, &proxy, argv);
 	mpib_config_init(&proxy.cfg);
-	proxy.cfg.takes_over = proxy.takeover != NULL;
 	rc = mpib_options_read(&proxy.cfg, argc, argv, environ, MPIB_CONFIG_DIR,
 			       &action, why);
 	mpib_log_set_json(proxy.cfg.log_format == 1);
 	if (rc == 0 && action == MPIB_ACTION_RUN)
-		rc = settle_paths(&proxy.cfg, why);
+		rc = settle_run_dir(&proxy.cfg, why);
 	if (rc < 0)
-		return proxy_misconfigured(&proxy, why);
+		return proxy_fail(-1, EXIT_CONFIG, why);
 
 	switch (action) {
 	case MPIB_ACTION_CHECK:
@@ -315,10 +252,9 @@ int main(int argc, char **argv)
 	case MPIB_ACTION_RUN:
 		break;
 	}
-	mpib_spawn_reserve();
 	rc = mpib_drop(&proxy.cfg, why);
 	if (rc < 0)
-		return proxy_misconfigured(&proxy, why);
+		return proxy_fail(-1, EXIT_CONFIG, why);
 	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
 	mpib_keep_secrets(&proxy.cfg);
 	mpib_sandbox(&proxy.cfg);

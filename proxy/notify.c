@@ -44,15 +44,6 @@ void mpib_notify_drain(void)
 	mpib_writer_drain(&writer, DRAIN_MS);
 }
 
-void mpib_notify_main(pid_t pid)
-{
-	mpib_notify("MAINPID=%d", (int)pid);
-	mpib_notify_drain();
-	/* This process ends now and must not be the main process any more when
-	 * it does, or systemd would stop the service. */
-	sd_notify_barrier(0, 5000000);
-}
-
 uint64_t mpib_watchdog(void)
 {
 	uint64_t us;
@@ -80,11 +71,6 @@ int mpib_notify_start(void)
 
 void mpib_notify_drain(void)
 {
-}
-
-void mpib_notify_main(pid_t pid)
-{
-	(void)pid;
 }
 
 void mpib_notify(const char *fmt, ...)

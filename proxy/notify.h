@@ -8,7 +8,6 @@
 #define MPIB_PROXY_NOTIFY_H
 
 #include <stdint.h>
-#include <sys/types.h>
 
 /* Have a thread send notifications from now on, so that a systemd that is stuck
  * blocks nothing. Call it after the last fork(). 0 or -errno. */
@@ -18,9 +17,6 @@ void mpib_notify_drain(void);
 
 /* Send lines as of sd_notify(3), such as "STOPPING=1". */
 void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* Make pid the service's main process; waits until systemd has read that. */
-void mpib_notify_main(pid_t pid);
 
 /* The interval in ns within which systemd expects WATCHDOG=1; 0: it does not.
  */

@@ -39,27 +39,13 @@ static const char *what_sout_lacks(struct mpib_proxy *p)
 						      : "does not answer";
 }
 
-/* Where the proxy before listens, "a.b.c.d:port" or "[IPv6]:port". */
-static bool address_before(const struct mpib_proxy *p, struct in6_addr *addr)
-{
-	char text[sizeof(p->takeover->base.peer_link)];
-	bool v6 = p->takeover->base.peer_link[0] == '[';
-
-	snprintf(text, sizeof(text), "%s", p->takeover->base.peer_link + v6);
-	text[strcspn(text, v6 ? "]" : ":")] = '\0';
-	return mpib_address_parse(text, addr);
-}
-
-/* The peer link's address: that which it has, in a take-over; as configured; on
- * the software HCA that of SOUT; else this machine's address on its default
- * route, for with a rail's own address the link would fail with the rail, and
- * without the link no rail takes over. */
+/* The peer link's address: as configured; on the software HCA that of SOUT; else
+ * this machine's address on its default route, for with a rail's own address the
+ * link would fail with the rail, and without the link no rail takes over. */
 static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
 
-	if (p->takeover && address_before(p, addr))
-		return 0;
 	if (p->cfg.peer_addr[0]) {
 		*addr = p->cfg.peer_at[0];
 		return 0;
@@ -178,21 +164,14 @@ static int choose_addresses(struct mpib_proxy *p, struct mpib_broker_opts *opts,
 			    char *why)
 {
 	opts->second = second_address(p, &opts->addr);
-	opts->second_said = p->cfg.peer_addr[0] != '\0';
 	if (!strcmp(p->cfg.peer_networks, "auto"))
 		find_networks(p, opts);
 	return island_address(p, &opts->addr, &opts->sout, why);
 }
 
-/* Keep the address that the peer link has, as text: that of the proxy before,
- * where this one takes over. */
+/* Keep the address that the peer link has, as text. */
 static void tell_address(struct mpib_proxy *p, const struct in6_addr *addr)
 {
-	if (p->takeover) {
-		snprintf(p->view.peer_link, sizeof(p->view.peer_link), "%s",
-			 p->takeover->base.peer_link);
-		return;
-	}
 	mpib_address_text(addr, mpib_broker_port(p->broker), p->view.peer_link,
 			  sizeof(p->view.peer_link));
 	warn_shared(p, addr);
@@ -214,7 +193,6 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 		.silence_s = p->cfg.silence,
 		.request_s = p->cfg.request_timeout,
 		.connect_s = p->cfg.connect_timeout,
-		.idle = p->takeover != NULL,
 	};
 	int rc = peer_address(p, &opts.addr, why);
 

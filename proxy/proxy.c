@@ -36,16 +36,9 @@ static void proxy_on_signal(void *arg, uint32_t events)
 	(void)events;
 	if (read(p->signals, &info, sizeof(info)) != sizeof(info))
 		return;
-	if (info.ssi_signo == SIGUSR2) {
-		mpib_upgrade_start(&p->upgrade, NULL, false);
-		return;
-	}
 	mpib_event(MPIB_LOG_INFO, "stop", NULL,
 		   "%s from pid %u: the proxy stops",
 		   strsignal((int)info.ssi_signo), info.ssi_pid);
-	/* Not in mpib_proxy_stop() alone: what comes in this turn of the loop
-	 * could hand over yet, and the signal is taken. */
-	mpib_upgrade_stop(&p->upgrade);
 	mpib_loop_stop(&p->loop);
 }
 
@@ -58,7 +51,6 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGQUIT);
-	sigaddset(&set, SIGUSR2);
 	/* Before any thread is made: threads inherit the mask. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -114,7 +106,7 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 			 strerror(-rc));
 		goto err_stop;
 	}
-	rc = p->takeover ? mpib_start_next(p, why) : mpib_start_first(p, why);
+	rc = mpib_start(p, why);
 	if (rc < 0)
 		goto err_stop;
 	return 0;
@@ -122,49 +114,6 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 err_stop:
 	mpib_proxy_stop(p);
 	return rc;
-}
-
-void mpib_proxy_http(struct mpib_proxy *p, bool on)
-{
-	char why[MPIB_WHY_MAX];
-
-	if (!on && p->metrics.http) {
-		mpib_http_close(p->metrics.http);
-		p->metrics.http = NULL;
-	} else if (on && p->cfg.metrics_listen[0] && p->metrics.scrapes &&
-		   !p->metrics.http &&
-		   mpib_http_open(&p->metrics.gather, &p->cfg, &p->metrics.http,
-				  why) < 0) {
-		p->metrics.http = NULL;
-		mpib_warn("%s", why);
-	}
-}
-
-void mpib_proxy_base(const struct mpib_proxy *p, struct mpib_base *b)
-{
-	*b = (struct mpib_base){
-		.abi = MPIB_ABI_VERSION,
-		.devices = p->cfg.engine.devices,
-		.rails = p->cfg.engine.rails,
-		.standby = p->cfg.standby,
-		.control = p->control,
-		.stats = p->stats_fd,
-		.metrics = p->metrics_fd,
-		.admin = p->admin_fd,
-		.lock = p->rundir.lock,
-		.guard = p->takeover ? p->takeover->base.guard
-				     : p->upgrade.guard[0],
-		.activated = p->activated,
-		.made = p->rundir.made,
-		.upgrades = p->upgrade.count,
-		.readopted = p->readopt.count,
-		.lost = mpib_engine_lost(p->engine),
-	};
-	snprintf(b->run_dir, sizeof(b->run_dir), "%s", p->rundir.path);
-	snprintf(b->peer_link, sizeof(b->peer_link), "%s", p->view.peer_link);
-	for (unsigned i = 0; i < b->devices; i++)
-		mpib_config_device(&p->cfg, i, &b->device[i]);
-	mpib_engine_inherited(p->engine, &b->inherited);
 }
 
 void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len)
@@ -238,12 +187,10 @@ static void close_fd(int *fd)
 
 void mpib_proxy_stop(struct mpib_proxy *p)
 {
-	mpib_readopt_stop(&p->readopt);
-	mpib_upgrade_stop(&p->upgrade);
+	mpib_return_stop(&p->returns);
 	mpib_plays_end(&p->plays, "the proxy stops");
 	mpib_notify("STOPPING=1");
 	mpib_timer_disarm(&p->loop, &p->status_timer);
-	mpib_timer_disarm(&p->loop, &p->tell_again);
 	if (p->serving)
 		say_farewell(p);
 	if (p->stats)

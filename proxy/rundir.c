@@ -194,29 +194,6 @@ int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 	return rc;
 }
 
-int mpib_rundir_inherit(struct mpib_rundir *rd, const char *path,
-			const char *group, int lock, char *why)
-{
-	struct stat ours, there;
-	int rc;
-
-	*rd = (struct mpib_rundir){ .dir = -1, .lock = lock };
-	snprintf(rd->path, sizeof(rd->path), "%s", path);
-	rd->gid = group_of(group);
-	rc = open_dir(rd, why);
-	if (rc < 0)
-		return rc;
-	if (lock < 0 || fstat(lock, &ours) < 0 ||
-	    fstatat(rd->dir, LOCK, &there, AT_SYMLINK_NOFOLLOW) < 0 ||
-	    ours.st_ino != there.st_ino || ours.st_dev != there.st_dev)
-		return mpib_why_fail(
-			why, -ESTALE,
-			"run directory %s: it is not the one that the "
-			"running mpib-proxy locked (restart it)",
-			path);
-	return 0;
-}
-
 int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why)
 {
 	char text[16];

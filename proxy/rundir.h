@@ -31,11 +31,6 @@ int mpib_rundir_default(char *buf, size_t len, char *why);
  */
 int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 		     const char *group, char *why);
-/* Take the directory over from the old proxy: lock is a descriptor of its
- * locked lock file, which rd takes over; the lock stays held when the old proxy
- * ends. -errno. */
-int mpib_rundir_inherit(struct mpib_rundir *rd, const char *path,
-			const char *group, int lock, char *why);
 /* Write pid, which serves from now on, into proxy.pid. -errno. */
 int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why);
 /* Whether the directory and its lock file are still those at its path. */

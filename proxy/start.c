@@ -12,7 +12,6 @@
 #include "agent/agent.h"
 #include "base/event.h"
 #include "base/log.h"
-#include "handover/source.h"
 #include "notify.h"
 #include "peer/broker.h"
 #include "rails/describe.h"
@@ -82,7 +81,6 @@ static void fill_view(struct mpib_proxy *p)
 	v->cluster = &p->cluster;
 	v->run_dir = p->rundir.path;
 	v->pid = (uint32_t)getpid();
-	v->upgrades = p->upgrade.count;
 	for (unsigned r = 0; r < mpib_config_rail_total(&p->cfg); r++) {
 		struct mpib_view_rail *rail = &v->rail[r];
 		struct mpib_port_info port = { 0 };
@@ -135,7 +133,6 @@ static int open_stats(struct mpib_proxy *p, char *why)
 	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
 					.clients = &p->clients,
 					.engine = p->engine,
-					.upgrade = &p->upgrade,
 					.plays = &p->plays };
 	mpib_plays_init(&p->plays, &p->loop, p->engine, &p->cfg);
 	rc = mpib_stats_open(&p->metrics.kept, p->stats_fd, p->admin_fd,
@@ -162,7 +159,7 @@ static int open_parts(struct mpib_proxy *p, char *why)
 }
 
 /* Keep events in their file, if there is to be one. */
-static void keep_events(const struct mpib_config *cfg, bool fresh)
+static void keep_events(const struct mpib_config *cfg)
 {
 	const char *state = getenv("STATE_DIRECTORY");
 	char path[sizeof(cfg->events_file)];
@@ -177,14 +174,14 @@ static void keep_events(const struct mpib_config *cfg, bool fresh)
 	}
 	if (!path[0])
 		return;
-	rc = mpib_events_file(path, fresh);
+	rc = mpib_events_file(path);
 	if (rc < 0)
 		mpib_warn("log.events = %s: %s (give a file in a directory "
 			  "that the proxy may write to, or nothing)",
 			  path, strerror(-rc));
 }
 
-int mpib_start_first(struct mpib_proxy *p, char *why)
+int mpib_start(struct mpib_proxy *p, char *why)
 {
 	int rc = mpib_rundir_open(&p->rundir, p->cfg.run_dir, p->cfg.run_group,
 				  why);
@@ -192,7 +189,7 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 	if (rc == 0)
 		rc = mpib_rundir_write_pid(&p->rundir, getpid(), why);
 	if (rc == 0)
-		keep_events(&p->cfg, true);
+		keep_events(&p->cfg);
 	if (rc == 0)
 		rc = open_parts(p, why);
 	if (rc == 0)
@@ -204,89 +201,6 @@ int mpib_start_first(struct mpib_proxy *p, char *why)
 	if (rc == 0)
 		rc = open_stats(p, why);
 	if (rc == 0)
-		mpib_readopt_start(&p->readopt, p, 0);
+		mpib_return_start(&p->returns, p);
 	return rc;
-}
-
-#define TELL_AGAIN MPIB_SEC
-
-static void start_on_tell(void *arg);
-
-/* What readers and operators ask. Clients matter more, who have no other proxy: if
- * it is not to be had go on without it, and try again. */
-static void start_telling(struct mpib_proxy *p)
-{
-	char why[MPIB_WHY_MAX];
-	int rc = open_metrics(p, why);
-
-	if (rc < 0 && p->cfg.metrics_listen[0]) {
-		mpib_warn("%s", why);
-		p->cfg.metrics_listen[0] = '\0';
-		rc = open_metrics(p, why);
-	}
-	if (rc == 0)
-		rc = open_stats(p, why);
-	if (rc == 0)
-		return;
-	mpib_warn("%s; until then nobody can ask it anything", why);
-	if (p->stats)
-		mpib_stats_close(p->stats);
-	p->stats = NULL;
-	mpib_metrics_stop(&p->metrics);
-	mpib_timer_arm(&p->loop, &p->tell_again, TELL_AGAIN, start_on_tell, p);
-}
-
-static void start_on_tell(void *arg)
-{
-	start_telling(arg);
-}
-
-/* The take-over is done: start traffic and clients first. */
-static int start_go_on(struct mpib_proxy *p, char *why)
-{
-	const struct mpib_base *b = &p->takeover->base;
-	int rc = mpib_takeover_go_on(p);
-
-	p->control = b->control;
-	p->stats_fd = b->stats;
-	p->admin_fd = b->admin;
-	p->metrics_fd = b->metrics;
-	p->activated = b->activated;
-	p->upgrade.count = b->upgrades + 1;
-	p->readopt.count = b->readopted;
-	if (rc < 0)
-		return mpib_why_fail(why, rc, "upgrade: %s", strerror(-rc));
-	mpib_handover_tell(p, getpid());
-	keep_events(&p->cfg, false);
-	start_telling(p);
-	mpib_readopt_start(&p->readopt, p, b->lost);
-	return 0;
-}
-
-int mpib_start_next(struct mpib_proxy *p, char *why)
-{
-	struct mpib_takeover *t = p->takeover;
-	int rc = mpib_takeover_begin(t, &p->cfg, why);
-
-	p->cfg.engine.inherited = &t->base.inherited;
-	if (rc == 0)
-		t->base.inherited.empty =
-			t->base.lost ==
-			UINT32_MAX >> (32 - mpib_config_rail_total(&p->cfg));
-	if (rc == 0)
-		rc = mpib_rundir_inherit(&p->rundir, p->cfg.run_dir,
-					 p->cfg.run_group, t->base.lock, why);
-	p->rundir.made = t->base.made;
-	if (rc == 0)
-		rc = open_parts(p, why);
-	if (rc == 0)
-		rc = open_clients(p, why);
-	if (rc == 0)
-		rc = mpib_takeover_state(p, why);
-	if (rc < 0) {
-		mpib_takeover_refuse(t, why);
-		mpib_log_drain();
-		_exit(EXIT_FAILURE);
-	}
-	return start_go_on(p, why);
 }

@@ -128,9 +128,7 @@ struct mpib_ctl_region {
 };
 
 /* A memfd sealed with F_SEAL_SHRINK whose pages are all there; the proxy maps it, if
- * client.own_memory of mpib.conf(5) lets it take those of this user. Who
- * seals it against writing later, or takes pages away, is hung up on at the next
- * upgrade: so seal its seals. */
+ * client.own_memory of mpib.conf(5) lets it take those of this user. */
 #define MPIB_REG_MEMFD 1u
 #define MPIB_REG_DMABUF 2u
 

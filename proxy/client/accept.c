@@ -93,19 +93,6 @@ int proxy_client_watch(struct proxy_client *s)
 	return 0;
 }
 
-void proxy_client_pause(struct proxy_client *s, bool on)
-{
-	struct mpib_loop *loop = s->all->loop;
-
-	if (!s->sock_watch.added)
-		return;
-	mpib_loop_mod(loop, &s->sock_watch, on ? 0 : EPOLLIN);
-	if (!on)
-		await_hello(s);
-	else if (s->state == PROXY_CLIENT_NEW)
-		mpib_timer_disarm(loop, &s->hello_timer);
-}
-
 /* A client over quota.fds is refused at its HELLO. This limits the connections
  * of a user that never say HELLO, which would use up descriptors. */
 static bool accept_crowded(const struct proxy_client *s)

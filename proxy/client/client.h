@@ -52,8 +52,7 @@ struct proxy_client_region {
 	void *map; /* the proxy's mapping, NULL for a dma-buf */
 	size_t map_len;
 	/* The memfd or dma-buf. The proxy keeps it open until the region is
-	 * deregistered: the memory stays the same, and a new proxy that takes
-	 * over can register it again. */
+	 * deregistered. */
 	int fd;
 	uint64_t offset; /* of the region's first byte in fd */
 	bool dmabuf;
@@ -111,8 +110,6 @@ struct proxy_client {
 	uint64_t registered, pooled, of_devices;
 	unsigned listeners;
 	struct mpib_quota_user *user;
-	const char
-		*unfit; /* why it is to be dropped at the end of a take-over */
 	bool silent; /* counts as one that has not said HELLO */
 	/* The shares in force, of the client and of its user. */
 	struct mpib_share share, of_user;
@@ -152,7 +149,6 @@ struct proxy_clients {
 	size_t step; /* its bytes */
 	/* What filler still has of a region that is gone; map NULL: nothing. */
 	struct mpib_region_memory left;
-	uint64_t swap_ns; /* waited for memory in swap, in a take-over */
 	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];
@@ -184,7 +180,7 @@ struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
 /* Like proxy_clients_known(), but NULL for a client that is leaving. */
 struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id);
 
-/* The rest is for the files of this folder and for handover/. */
+/* The rest is for the files of this folder. */
 
 /* How many clients may be attached when one of the user comes: of limit.clients
  * a few places are kept for root. */
@@ -197,16 +193,6 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard);
 /* Watch the client's socket, the end of its process and, before HELLO, the time
  * limit for it. -errno. */
 int proxy_client_watch(struct proxy_client *s);
-/* on: do not look at its socket, if it is watched; off: look again, and begin
- * that time limit anew. */
-void proxy_client_pause(struct proxy_client *s, bool on);
-/* Takeover: make, map and register a region with like's handle, size, offset,
- * pool, dmabuf and fd, while the shard is halted. Takes over like->fd. If pages
- * of it are not there, or no proxy can write to it: s->unfit, and it is not
- * registered. -1 and errno. */
-int proxy_client_region_restore(struct proxy_client *s,
-				const struct proxy_client_region *like);
-
 /* A client without socket, not on all->list yet. NULL: no memory. */
 struct proxy_client *proxy_client_new(struct proxy_clients *all);
 /* The client's segments are made: count them from now on. */

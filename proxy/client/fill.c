@@ -109,11 +109,6 @@ static void give_up(struct proxy_client_region *r, int rc)
 	proxy_client_advance(s);
 }
 
-void mpib_fill_cancel(struct proxy_client_region *r)
-{
-	give_up(r, -EAGAIN);
-}
-
 /* r has had its step: requeue r and its client at the end. */
 static void to_the_end(struct proxy_client_region *r)
 {

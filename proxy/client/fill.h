@@ -29,9 +29,6 @@ void mpib_fill_begin(struct proxy_client_region *r,
 void mpib_fill_end(struct proxy_client_region *r);
 /* A step of the clients arg is over: the filler's done(). */
 void mpib_fill_stepped(void *arg, int rc);
-/* Refuse the client's request for r, which is FILLING, and free r: the client
- * may ask again. May drop the client. */
-void mpib_fill_cancel(struct proxy_client_region *r);
 /* Refuse ask, which is for a region of size bytes in fd: the kernel gave pages
  * for filled bytes only, then failed with rc. */
 void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,

@@ -118,27 +118,3 @@ void mpib_job_leave(struct mpib_jobs *jobs, struct proxy_client *s)
 	if (--j->attached == 0)
 		job_end(j);
 }
-
-static void job_fields(struct mpib_serial *p, struct mpib_job *j)
-{
-	mpib_serial_u32(p, &j->uid);
-	mpib_serial_u32(p, &j->clients);
-	mpib_serial_u64(p, &j->number);
-	mpib_serial_text(p, j->label, sizeof(j->label));
-	mpib_serial_u64(p, &j->began_ns);
-	mpib_serial_u64(p, &j->ended_ns);
-	mpib_serial_u64(p, &j->tx_bytes);
-	mpib_serial_u64(p, &j->rx_bytes);
-	mpib_serial_u64(p, &j->messages);
-	mpib_serial_u64(p, &j->replayed_bytes);
-	mpib_serial_u64(p, &j->stall_ns);
-}
-/* attached is counted again, of the clients that come over. */
-MPIB_SERIAL_SIZE(struct mpib_job, 144);
-
-void mpib_jobs_serialize(struct mpib_serial *p, struct mpib_jobs *jobs)
-{
-	mpib_serial_mark(p, "jobs");
-	for (unsigned i = 0; i < MPIB_JOBS; i++)
-		job_fields(p, &jobs->job[i]);
-}

@@ -11,8 +11,6 @@
 
 #include <stdint.h>
 
-#include "base/serial.h"
-
 #define MPIB_JOBS 64
 #define MPIB_JOBS_OF_A_USER (MPIB_JOBS / 4) /* but root */
 #define MPIB_JOB_LABEL 64
@@ -38,6 +36,5 @@ void mpib_job_join(struct mpib_jobs *jobs, struct proxy_client *s);
 /* The client has left, and s->moved says what it moved. The last client ends the
  * job, which is an event. */
 void mpib_job_leave(struct mpib_jobs *jobs, struct proxy_client *s);
-void mpib_jobs_serialize(struct mpib_serial *p, struct mpib_jobs *jobs);
 
 #endif

@@ -50,7 +50,6 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
  * many at once. */
 struct mpib_quota_user {
 	uid_t uid;
-	uint64_t swap_ns; /* waited for the user's memory, see region_fd.c */
 	unsigned clients; /* connections, those without HELLO too */
 	unsigned silent; /* of these, those without HELLO */
 	uint64_t paid; /* for messages, see base/rate.h */

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Regions of memory that a client has a descriptor of, memfd or dma-buf: their
- * registration, and their restoration in a proxy that takes over. Control
- * thread.
+ * registration. Control thread.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,18 +17,10 @@
 #include "base/clock.h"
 #include "client/fill.h"
 #include "client/region.h"
-#include "engine/handover/handover.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
 #endif
-
-/* How long a take-over waits for memory in swap: for a part of it, and in all. A user
- * has half of what others leave of that, so that there is some for who comes next. */
-#define SWAP_PART ((size_t)8 << 20)
-#define SWAP_WAIT (100 * MPIB_MSEC)
-#define SWAP_WAIT_ALL (300 * MPIB_MSEC)
-#define SWAP_SHARE 2
 
 static bool sealed_against_writing(int seals)
 {
@@ -229,154 +220,4 @@ void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 		proxy_client_refuse(s, &m->h, -EINVAL,
 				    "flags 0x%x name neither memfd nor dma-buf",
 				    ask->flags);
-}
-
-static bool swap_is_used(void)
-{
-	struct sysinfo i;
-
-	return sysinfo(&i) == 0 && i.freeswap < i.totalswap;
-}
-
-/* How long memory of the client may be waited for now. */
-static uint64_t swap_time(const struct proxy_client *s)
-{
-	uint64_t had = s->user->swap_ns, others = s->all->swap_ns - had;
-	uint64_t most = others < SWAP_WAIT_ALL
-				? (SWAP_WAIT_ALL - others) / SWAP_SHARE
-				: 0;
-	uint64_t left = had < most ? most - had : 0;
-
-	return left < SWAP_WAIT ? left : SWAP_WAIT;
-}
-
-/* As mpib_filler_there(), but pages in swap, which to mincore(2) are not there, are
- * read in while there is time. Holes stay holes. */
-static int part_there(const struct proxy_client_region *r, char *at, size_t len)
-{
-	const uint64_t most = swap_time(r->client);
-	int rc = mpib_filler_there(r->fd, at, len);
-	uint64_t since, waited;
-
-	if (rc != -ENODATA || !swap_is_used())
-		return rc;
-	since = mpib_now_ns();
-	do {
-		madvise(at, len, MADV_WILLNEED);
-		usleep(500);
-		rc = mpib_filler_there(r->fd, at, len);
-		waited = mpib_now_ns() - since;
-	} while (rc == -ENODATA && waited < most);
-	r->client->user->swap_ns += waited;
-	r->client->all->swap_ns += waited;
-	return rc;
-}
-
-static int region_there(const struct proxy_client_region *r, char *at,
-			size_t len)
-{
-	int rc = 0;
-
-	for (size_t done = 0; done < len && rc == 0; done += SWAP_PART) {
-		size_t left = len - done;
-
-		rc = part_there(r, at + done,
-				left < SWAP_PART ? left : SWAP_PART);
-	}
-	return rc;
-}
-
-/* Why no proxy that takes over may have the region, whose memory its client
- * changed since; NULL: it may. */
-static const char *region_unfit(const struct proxy_client_region *r, void *at)
-{
-	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	size_t skip = (uintptr_t)at % page;
-	int rc = 0;
-
-	/* Pages that are not there any more this proxy would make, and pay for. Huge
-	 * ones are counted where the client reserved them. */
-	if (!r->pool && page_of(r->fd) == page)
-		rc = region_there(r, (char *)at - skip, r->size + skip);
-	return rc < 0 ? "pages of memory that it had registered were taken "
-			"away, or it is not told whether"
-		      : NULL;
-}
-
-/* Whether its client has sealed it against writing: at any time, so who cannot map
- * it asks again. */
-static bool region_sealed(const struct proxy_client_region *r)
-{
-	if (!sealed_against_writing(fcntl(r->fd, F_GET_SEALS)))
-		return false;
-	r->client->unfit = "it sealed memory against writing that it had "
-			   "registered";
-	return true;
-}
-
-static int region_fd_remap(struct proxy_client_region *r,
-			   struct mpib_mr_attr *attr)
-{
-	struct proxy_client *s = r->client;
-	uint64_t skip, len;
-	void *map;
-
-	/* A client that is gone for one region has no more of them looked at: each
-	 * look goes over all pages. */
-	if (s->unfit || region_sealed(r))
-		return 0;
-	if (r->dmabuf) {
-		attr->dmabuf_fd = r->fd;
-		attr->dmabuf_offset = r->offset;
-		return 0;
-	}
-	map = map_around(r->fd, r->offset, r->size, page_of(r->fd), &len,
-			 &skip);
-	if (map == MAP_FAILED)
-		return errno == EPERM && region_sealed(r) ? 0 : -1;
-	mpib_region_mapped(r, map, len);
-	s->unfit = region_unfit(r, (char *)map + skip);
-	if (!s->unfit)
-		attr->addr = (char *)map + skip;
-	return 0;
-}
-
-static int region_fd_register(struct proxy_client_region *r,
-			      struct mpib_mr_attr *attr)
-{
-	struct engine_client *to = r->client->peer_client.engine_client;
-	int rc = mpib_mr_restore(to, attr, r->handle);
-
-	/* The software HCA maps what came in place of a dma-buf. */
-	if (rc == 0 || !r->dmabuf || !region_sealed(r))
-		return rc;
-	attr->dmabuf_fd = -1;
-	return mpib_mr_restore(to, attr, r->handle);
-}
-
-int proxy_client_region_restore(struct proxy_client *s,
-				const struct proxy_client_region *like)
-{
-	struct mpib_mr_attr attr = { .len = like->size,
-				     .dmabuf_fd = -1,
-				     .any_order = like->pool };
-	struct proxy_client_region *r = mpib_region_make(s, like->size);
-	int rc;
-
-	if (!r)
-		return -1;
-	r->handle = like->handle;
-	r->state = MPIB_REGION_LIVE;
-	if (like->dmabuf)
-		mpib_region_of_device(r);
-	if (like->pool)
-		mpib_region_of_pool(r);
-	mpib_region_keep(r, like->fd, like->offset);
-	if (region_fd_remap(r, &attr) < 0)
-		return -1;
-	rc = region_fd_register(r, &attr);
-	if (rc == 0)
-		rc = mpib_region_remember(s, r);
-	errno = -rc;
-	return rc < 0 ? -1 : 0;
 }

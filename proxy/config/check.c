@@ -66,7 +66,7 @@ static int check_threads(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
 
-	if (e->shards * e->devices <= MPIB_SHARDS_MAX || mpib_config_keeps(cfg))
+	if (e->shards * e->devices <= MPIB_SHARDS_MAX)
 		return 0;
 	return mpib_why_fail(
 		why, -EINVAL,

@@ -77,9 +77,8 @@ enum mpib_quota {
 };
 
 /* Descriptors that the proxy holds of each client: control socket, pidfd,
- * doorbell, the submit segment, and two of the reply segment (read-only for the
- * client, writable for a hand-over). */
-#define MPIB_FDS_OF_A_CLIENT 6
+ * doorbell, the submit segment and the reply segment. */
+#define MPIB_FDS_OF_A_CLIENT 5
 
 struct mpib_config {
 	char run_dir[96]; /* "": mpib_rundir_default() */
@@ -113,7 +112,6 @@ struct mpib_config {
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t log_format; /* 1: JSON */
 	char events_file[256]; /* "auto": in systemd's state directory */
-	uint32_t readopt; /* hand over when a failed device is back */
 	uint32_t play; /* faults may be played, see stats/play.h */
 	uint32_t daemon;
 	uint32_t pin; /* shards run near their HCAs */
@@ -140,9 +138,6 @@ struct mpib_config {
 	struct mpib_config_device device[MPIB_DEVICES_MAX];
 	unsigned devices;
 
-	/* Set after mpib_config_init(): mpib_config_keep_devices() follows, so
-	 * that what discovery finds today is no reason to refuse. */
-	bool takes_over;
 	bool found; /* hca.sout was not given, and discovery found the rails */
 	bool one_rail; /* then: hca.sup = none was given */
 	/* SUP of each device is another device's SOUT and carries bytes only
@@ -231,13 +226,6 @@ int mpib_config_finish(struct mpib_config *cfg, char *why);
 /* The part of mpib_config_finish() that looks at one setting at a time, at
  * addresses and files: for a configuration of which some settings were refused. */
 int mpib_config_texts(struct mpib_config *cfg, char *why);
-
-/* A proxy that takes over serves the n devices of the one before. If cfg names
- * none, so that discovery chose, use those: other ports may be better today, but
- * connections lie on these. Call after mpib_config_finish(). -errno, why. */
-int mpib_config_keep_devices(struct mpib_config *cfg, unsigned n, bool standby,
-			     const struct mpib_config_device *of_before,
-			     char *why);
 
 /* devices.c: one key, sout or sup, of "[device NAME]", and "--device
  * SOUT[,SUP]". Devices of the command line take the place of those of files. */

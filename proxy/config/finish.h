@@ -6,10 +6,7 @@
 
 #include "config/config.h"
 
-/* layout.c: whether mpib_config_keep_devices() will say which devices there are,
- * so that those found now are not checked. */
-bool mpib_config_keeps(const struct mpib_config *cfg);
-/* Make devices of HCAs by device.layout, without sup if one. 0, or
+/* layout.c: make devices of HCAs by device.layout, without sup if one. 0, or
  * -EINVAL and one line in why. */
 struct mpib_found;
 int mpib_config_lay_out(struct mpib_config *cfg, const struct mpib_found *f,

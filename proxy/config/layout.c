@@ -37,15 +37,10 @@ static int layout_bad(const struct mpib_config *cfg, const char *what,
 		cfg->layout == MPIB_LAYOUT_EACH ? "each" : "fused", what);
 }
 
-bool mpib_config_keeps(const struct mpib_config *cfg)
-{
-	return cfg->found && cfg->takes_over;
-}
-
 /* Whether devices are to be made as the setting says. */
 static bool layout_given(const struct mpib_config *cfg)
 {
-	return cfg->layout != MPIB_LAYOUT_AUTO && !mpib_config_keeps(cfg);
+	return cfg->layout != MPIB_LAYOUT_AUTO;
 }
 
 static int layout_check(const struct mpib_config *cfg, unsigned n, bool one,

@@ -56,8 +56,7 @@ static int find_hcas(struct mpib_config *cfg, struct mpib_found *f, char *why)
 				     mpib_config_origin(cfg, "hca", "filter"),
 				     reason);
 	if (mpib_rails_discover(&filter, f, cfg->passed_over,
-				sizeof(cfg->passed_over)) > 0 ||
-	    cfg->takes_over) {
+				sizeof(cfg->passed_over)) > 0) {
 		cfg->found = true;
 		return 0;
 	}
@@ -208,24 +207,6 @@ int mpib_config_rails(struct mpib_config *cfg, char *why)
 	if (rc == 0)
 		take_qps(cfg);
 	return rc;
-}
-
-int mpib_config_keep_devices(struct mpib_config *cfg, unsigned n, bool standby,
-			     const struct mpib_config_device *of_before,
-			     char *why)
-{
-	int rc;
-
-	if (!cfg->found || n == 0 ||
-	    (cfg->one_rail && rail_count(&of_before[0]) > 1))
-		return 0;
-	memcpy(cfg->device, of_before, n * sizeof(*of_before));
-	cfg->devices = n;
-	cfg->standby = standby;
-	snprintf(cfg->why_devices, sizeof(cfg->why_devices),
-		 "those of the process before");
-	rc = devices_parse(cfg, why);
-	return rc < 0 ? rc : mpib_config_policy(cfg, why);
 }
 
 int mpib_config_policy(struct mpib_config *cfg, char *why)

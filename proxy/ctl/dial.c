@@ -15,9 +15,6 @@
 #include "base/run_dir.h"
 
 #define PATIENCE_S 10
-/* Where it hangs up it mostly hands over, and another process answers soon. */
-#define TRIES 5
-#define PAUSE_US 50000
 
 static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -84,15 +81,14 @@ static int dial_next_line(struct mpib_dial *d)
 
 	errno = 0;
 	n = getline(&d->line, &d->room, d->in);
-	/* A line without its end was cut by a hand-over. */
+	/* A line without its end was cut by the end of the proxy. */
 	if (n > 0 && d->line[n - 1] == '\n') {
 		d->line[n - 1] = '\0';
 		return MPIB_EXIT_OK;
 	}
-	d->gone = errno != EAGAIN;
 	return dial_fail(d, MPIB_EXIT_NO_PROXY,
 			 "%s: the proxy %s (see the log of mpib-proxy)",
-			 d->path, d->gone ? "hung up" : "is stuck");
+			 d->path, errno == EAGAIN ? "is stuck" : "hung up");
 }
 
 /* Read the next line and parse it as a JSON object, a new reference. */
@@ -160,28 +156,6 @@ static int dial_begin(struct mpib_dial *d, int fd)
 	return rc;
 }
 
-/* What is asked again where it hung up, NULL: nothing but to be connected. An exit
- * status. */
-typedef int dial_step(struct mpib_dial *d, void *ctx);
-
-/* The step's rc; anew where it hung up, TRIES times for all that is asked at once. */
-static int dial_insist(struct mpib_dial *d, int rc, dial_step *step, void *ctx)
-{
-	for (unsigned i = 0; i < TRIES && rc == MPIB_EXIT_NO_PROXY && d->gone;
-	     i++) {
-		int fd;
-
-		mpib_dial_close(d);
-		d->gone = false;
-		usleep(PAUSE_US);
-		fd = dial_one(d->path, SOCK_STREAM);
-		rc = fd < 0 ? dial_unreachable(d, -fd) : dial_begin(d, fd);
-		if (rc == MPIB_EXIT_OK && step)
-			rc = step(d, ctx);
-	}
-	return rc;
-}
-
 static int dial_too_long(struct mpib_dial *d)
 {
 	return dial_fail(d, MPIB_EXIT_NO_PROXY,
@@ -202,7 +176,7 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 		fd = dial_one(d->path, SOCK_STREAM);
 	if (fd < 0)
 		return dial_unreachable(d, -fd);
-	return dial_insist(d, dial_begin(d, fd), NULL, NULL);
+	return dial_begin(d, fd);
 }
 
 /* Read the answer to the HELLO of mpib_dial_probe(). */
@@ -264,39 +238,22 @@ void mpib_dial_close(struct mpib_dial *d)
 	d->room = 0;
 }
 
-/* A command, and where its answer goes: data, or out if it is text. */
-struct dial_question {
-	const char *command;
-	json_t **data;
-	FILE *out;
-};
-
-static int dial_send(struct mpib_dial *d, void *ctx)
+int mpib_dial_say(struct mpib_dial *d, const char *command)
 {
-	const struct dial_question *q = ctx;
 	char line[1024];
-	int len = snprintf(line, sizeof(line), "%s\n", q->command);
+	int len = snprintf(line, sizeof(line), "%s\n", command);
 
 	if (len >= (int)sizeof(line) ||
-	    strlen(q->command) != strcspn(q->command, "\n"))
+	    strlen(command) != strcspn(command, "\n"))
 		return dial_fail(
 			d, MPIB_EXIT_USAGE,
 			"%.40s...: not a line the proxy takes (see mpibctl "
 			"--help)",
-			q->command);
+			command);
 	if (send(fileno(d->in), line, (size_t)len, MSG_NOSIGNAL) == len)
 		return MPIB_EXIT_OK;
-	d->gone = errno == EPIPE;
 	return dial_fail(d, MPIB_EXIT_NO_PROXY, "%s: %s (try again)", d->path,
 			 strerror(errno));
-}
-
-int mpib_dial_say(struct mpib_dial *d, const char *command)
-{
-	struct dial_question q = { .command = command };
-
-	/* What could not be sent has not been done, whatever it is. */
-	return dial_insist(d, dial_send(d, &q), dial_send, &q);
 }
 
 void mpib_dial_patient(struct mpib_dial *d)
@@ -330,22 +287,6 @@ int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data)
 	return rc == MPIB_EXIT_OK ? mpib_dial_answer(d, data) : rc;
 }
 
-static int dial_read(struct mpib_dial *d, void *ctx)
-{
-	const struct dial_question *q = ctx;
-	int rc = dial_send(d, ctx);
-
-	return rc == MPIB_EXIT_OK ? mpib_dial_answer(d, q->data) : rc;
-}
-
-int mpib_dial_read(struct mpib_dial *d, const char *command, json_t **data)
-{
-	struct dial_question q = { .command = command, .data = data };
-
-	*data = NULL;
-	return dial_insist(d, dial_read(d, &q), dial_read, &q);
-}
-
 /* Copy an answer up to its end. */
 static int dial_copy(struct mpib_dial *d, FILE *out)
 {
@@ -367,13 +308,12 @@ static int dial_copy(struct mpib_dial *d, FILE *out)
 }
 
 /* Nothing of it is out before all of it is there. */
-static int dial_text(struct mpib_dial *d, void *ctx)
+int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
 {
-	const struct dial_question *q = ctx;
 	char *text = NULL;
 	size_t len = 0;
 	FILE *whole = open_memstream(&text, &len);
-	int rc = dial_send(d, ctx);
+	int rc = mpib_dial_say(d, command);
 
 	if (whole && rc == MPIB_EXIT_OK)
 		rc = dial_copy(d, whole);
@@ -381,16 +321,9 @@ static int dial_text(struct mpib_dial *d, void *ctx)
 		rc = dial_fail(d, MPIB_EXIT_FAILED, "%s: %s (free some memory)",
 			       d->path, strerror(errno));
 	if (rc == MPIB_EXIT_OK)
-		fwrite(text, 1, len, q->out);
+		fwrite(text, 1, len, out);
 	free(text);
 	return rc;
-}
-
-int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
-{
-	struct dial_question q = { .command = command, .out = out };
-
-	return dial_insist(d, dial_text(d, &q), dial_text, &q);
 }
 
 uint64_t mpib_json_num(const json_t *o, const char *key)

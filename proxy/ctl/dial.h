@@ -31,7 +31,6 @@ struct mpib_dial {
 	json_t *greeting;
 	char *line; /* the last line read, without newline */
 	size_t room;
-	bool gone; /* it hung up: who has it now may answer */
 	bool absent; /* no process listens at the path */
 	char why[MPIB_DIAL_WHY];
 };
@@ -49,7 +48,7 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir);
 int mpib_dial_probe(struct mpib_dial *d, const char *run_dir);
 void mpib_dial_close(struct mpib_dial *d);
 
-/* Send a command; also where the proxy has handed over since the greeting. */
+/* Send a command. */
 int mpib_dial_say(struct mpib_dial *d, const char *command);
 /* From now on wait for answers without a time limit. */
 void mpib_dial_patient(struct mpib_dial *d);
@@ -57,11 +56,8 @@ void mpib_dial_patient(struct mpib_dial *d);
 int mpib_dial_answer(struct mpib_dial *d, json_t **data);
 /* mpib_dial_say(), then mpib_dial_answer(). */
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
-/* The same for a command that changes nothing: it is asked once more of the process
- * that a proxy which hung up has handed over to. */
-int mpib_dial_read(struct mpib_dial *d, const char *command, json_t **data);
 /* Send a command whose answer is text up to "# EOF"; write it to out when all of it is
- * there. Asked once more as mpib_dial_read() is. */
+ * there. */
 int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out);
 
 /* A member of an answer; 0 or "" where there is none of that type. Of a member that

@@ -39,8 +39,8 @@ static int ask_news(struct mpib_dial *d, json_int_t last, json_t **data)
 	return mpib_dial_ask(d, line, data);
 }
 
-/* Like ask_news(). If the proxy hangs up it may have handed over to another
- * process, so connect and ask again, up to TRIES times. */
+/* Like ask_news(). If the proxy hangs up it may be restarted, so connect and ask
+ * again, up to TRIES times. */
 static int ask_again(const struct mpib_ctl_call *call, struct mpib_dial *d,
 		     json_int_t last, json_t **data)
 {

@@ -95,7 +95,7 @@ int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data)
 	if (rc == MPIB_EXIT_OK && call->command->run == mpib_ctl_change)
 		rc = mpib_dial_ask(&d, line, data);
 	else if (rc == MPIB_EXIT_OK)
-		rc = mpib_dial_read(&d, line, data);
+		rc = mpib_dial_ask(&d, line, data);
 	if (rc != MPIB_EXIT_OK)
 		mpib_ctl_fail(rc, d.why);
 	mpib_dial_close(&d);

@@ -21,7 +21,7 @@ static int summary_ask(struct mpib_dial *d, struct summary *all, unsigned n)
 	int rc = MPIB_EXIT_OK;
 
 	for (unsigned i = 0; rc == MPIB_EXIT_OK && i < n; i++)
-		rc = mpib_dial_read(d, all[i].command, &all[i].data);
+		rc = mpib_dial_ask(d, all[i].command, &all[i].data);
 	return rc;
 }
 

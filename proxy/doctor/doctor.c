@@ -89,12 +89,12 @@ static void doctor_examine(struct mpib_doctor *d, bool strict)
 	d->reached = mpib_dial_open(&dial, d->run_dir);
 	if (d->reached == MPIB_EXIT_OK) {
 		d->greeting = json_incref(dial.greeting);
-		d->reached = mpib_dial_read(&dial, "info", &d->info);
+		d->reached = mpib_dial_ask(&dial, "info", &d->info);
 	}
 	if (d->reached == MPIB_EXIT_OK)
-		d->reached = mpib_dial_read(&dial, "rails", &d->rails);
+		d->reached = mpib_dial_ask(&dial, "rails", &d->rails);
 	if (d->reached == MPIB_EXIT_OK)
-		d->reached = mpib_dial_read(&dial, "lanes", &d->lanes);
+		d->reached = mpib_dial_ask(&dial, "lanes", &d->lanes);
 	d->absent = dial.absent;
 	snprintf(d->why, sizeof(d->why), "%s", dial.why);
 	mpib_dial_close(&dial);

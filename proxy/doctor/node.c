@@ -48,7 +48,7 @@ void mpib_check_versions(struct mpib_doctor *d)
 			  mpib_json_num(d->info, "abi"), MPIB_ABI_VERSION);
 	else if (strcmp(proxy, MPIB_VERSION) != 0)
 		mpib_find(d, MPIB_NOTE, "versions",
-			  "replace it under the running jobs: mpibctl upgrade",
+			  "restart it when the node has no jobs",
 			  "the proxy is %s, what is installed here %s", proxy,
 			  MPIB_VERSION);
 	else

@@ -74,8 +74,8 @@ class Stats:
         return self.ask(f"events {since}")["events"]
 
     def follow(self, since=None, pause=0.5):
-        """Events as they happen, for ever, over upgrades and restarts of the
-        proxy; from now on, or after number since."""
+        """Events as they happen, for ever, over restarts of the proxy; from now
+        on, or after number since."""
         last = self.ask("events")["last"] if since is None else since
         while True:
             try:

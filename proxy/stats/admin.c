@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The admin socket's commands that change something, and "upgrades". Control
- * thread. */
+/* The admin socket's commands that change something. Control thread. */
 #include <errno.h>
 #include <string.h>
 
@@ -8,8 +7,6 @@
 #include "base/utf8.h"
 #include "engine/lane/drr.h"
 #include "stats/command.h"
-#include "stats/trust.h"
-#include "stats/upgrade.h"
 
 static json_t *admin_drain(struct mpib_ask *ask, bool on)
 {
@@ -115,9 +112,6 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 
 	if (!mpib_ask_number(ask, 0, 0, UINT32_MAX, &id))
 		return NULL;
-	if (ask->admin->upgrade->state != MPIB_UPGRADE_NONE)
-		return mpib_ask_fail(ask, "ask again in a second",
-				     "the proxy is being upgraded");
 	s = find_client(ask, id);
 	if (!s)
 		return NULL;
@@ -197,40 +191,6 @@ json_t *mpib_admin_set(struct mpib_ask *ask)
 	const struct mpib_setting *s = find_setting(ask);
 
 	return s ? admin_set(ask, s, ask->argv[1]) : NULL;
-}
-
-json_t *mpib_admin_upgrade(struct mpib_ask *ask)
-{
-	bool force = ask->argc && !strcmp(ask->argv[0], "force");
-	const char *path = ask->argc > force ? ask->argv[force] : NULL;
-	struct mpib_upgrade *u = ask->admin->upgrade;
-	char why[200];
-	int rc;
-
-	if (ask->argc > 1u + force)
-		return mpib_ask_fail(ask, "give one path",
-				     "\"%.64s\" is one more", ask->argv[1]);
-	if (path && (mpib_trust_caller(ask->sock, why, sizeof(why)) < 0 ||
-		     mpib_trust_path(path, ask->uid, why, sizeof(why)) < 0))
-		return mpib_ask_fail(ask,
-				     "replace the running proxy's program and "
-				     "upgrade without a path",
-				     "%s", why);
-	rc = mpib_upgrade_start(u, path, force);
-	if (rc == -EALREADY)
-		return mpib_ask_fail(ask, "upgrades tells how far it is",
-				     "an upgrade is under way already");
-	if (rc == -ESHUTDOWN)
-		return mpib_ask_fail(ask, "start it again", "%s", u->error);
-	if (rc < 0)
-		return mpib_ask_fail(ask, "the running proxy goes on", "%s",
-				     u->error);
-	return mpib_upgrade_view(u);
-}
-
-json_t *mpib_admin_upgrades(struct mpib_ask *ask)
-{
-	return mpib_upgrade_view(ask->admin->upgrade);
 }
 
 json_t *mpib_admin_log(struct mpib_ask *ask)

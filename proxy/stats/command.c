@@ -288,10 +288,6 @@ const struct mpib_command mpib_commands[] = {
 	  "change a setting that may change while running" },
 	{ "log", "LEVEL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_log,
 	  "error, warn, info or debug" },
-	{ "upgrade", "[force] [PATH]", 0, 2, MPIB_NEEDS_NOTHING, true,
-	  mpib_admin_upgrade, "begin to hand over to a new mpib-proxy" },
-	{ "upgrades", "", 0, 0, MPIB_NEEDS_NOTHING, false, mpib_admin_upgrades,
-	  "how far the last upgrade is, or how it ended" },
 };
 
 const unsigned mpib_command_count =

@@ -16,7 +16,6 @@ struct mpib_admin {
 	struct mpib_config *cfg;
 	struct proxy_clients *clients;
 	struct mpib_engine *engine;
-	struct mpib_upgrade *upgrade;
 	struct mpib_plays *plays;
 };
 
@@ -32,7 +31,6 @@ struct mpib_ask {
 	const struct mpib_admin *admin;
 	uid_t uid; /* the reader's */
 	bool by_admin_sock; /* the reader came in by the admin socket */
-	int sock; /* the reader's connection */
 	unsigned argc; /* words after the command */
 	const char *argv[MPIB_COMMAND_ARGS];
 	char *text; /* answer that is not JSON; the reader frees it */
@@ -89,8 +87,7 @@ bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index);
 
 /* admin.c */
 mpib_command_fn mpib_admin_drain, mpib_admin_resume, mpib_admin_kick,
-	mpib_admin_share, mpib_admin_set, mpib_admin_log, mpib_admin_upgrade,
-	mpib_admin_upgrades;
+	mpib_admin_share, mpib_admin_set, mpib_admin_log;
 /* play.c */
 mpib_command_fn mpib_admin_fault, mpib_admin_heal, mpib_admin_faults;
 

@@ -8,7 +8,6 @@
 
 #include "base/event.h"
 #include "stats/command.h"
-#include "stats/upgrade.h"
 
 #define PLAY_MAX_S 3600
 #define KILL_AGAIN MPIB_SEC
@@ -254,9 +253,6 @@ json_t *mpib_admin_fault(struct mpib_ask *ask)
 		return mpib_ask_fail(ask, "mpibctl fault end ends it",
 				     "%s is played on %s already", p->what,
 				     p->rail);
-	if (ask->admin->upgrade->state != MPIB_UPGRADE_NONE)
-		return mpib_ask_fail(ask, "ask again in a second",
-				     "the proxy is being upgraded");
 	return play_begin(ask, p, &fault, seconds ? seconds : 1);
 }
 

@@ -2,8 +2,7 @@
 /*
  * Rehearsals: faults that the admin commands "fault" and "heal" play on a rail
  * for a time, one at once on each rail. Only with [fault] enable = yes. They end
- * with their time, by "heal", when an upgrade begins and with the proxy. Control
- * thread.
+ * with their time, by "heal" and with the proxy. Control thread.
  */
 #ifndef MPIB_PROXY_STATS_PLAY_H
 #define MPIB_PROXY_STATS_PLAY_H

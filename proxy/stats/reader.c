@@ -264,7 +264,6 @@ static bool reader_command(struct stats_reader *r, char *line)
 	r->ask = (struct mpib_ask){ .view = &st->view,
 				    .admin = st->admin,
 				    .by_admin_sock = r->door->admin,
-				    .sock = r->fd,
 				    .uid = r->uid };
 	if (!line[strspn(line, " \t\r")])
 		return reader_go_on(r);

@@ -44,7 +44,7 @@ static void sort_rows(json_t *rows)
 int top_take(struct mpib_dial *d, struct top_table *t)
 {
 	json_t *data;
-	int rc = mpib_dial_read(d, t->noun, &data);
+	int rc = mpib_dial_ask(d, t->noun, &data);
 	uint64_t now = mpib_now_ns();
 
 	if (rc != MPIB_EXIT_OK)

@@ -57,44 +57,6 @@ void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,
 	h->next++;
 }
 
-static uint32_t history_count(const struct mpib_history *h)
-{
-	if (!h->sample)
-		return 0;
-	return h->next < MPIB_HISTORY_KEPT ? h->next : MPIB_HISTORY_KEPT;
-}
-
-/* Where the n-th sample lies, the oldest first. */
-static uint32_t history_at(const struct mpib_history *h, uint32_t n)
-{
-	return (h->next - history_count(h) + n) % MPIB_HISTORY_KEPT;
-}
-
-/* Samples go over as they lie in memory: both proxies are of one machine. */
-void mpib_history_serialize(struct mpib_serial *p, struct mpib_history *h)
-{
-	uint32_t n = history_count(h), rails = h->rails;
-
-	mpib_serial_mark(p, "history");
-	mpib_serial_count(p, &rails, MPIB_RAILS_MAX);
-	mpib_serial_count(p, &n, MPIB_HISTORY_KEPT);
-	if (!p->packing && (p->failed || n == 0))
-		return;
-	if (!p->packing && mpib_history_init(h, rails) < 0) {
-		mpib_serial_fail(p, "no memory for the history");
-		return;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = p->packing ? history_at(h, i) : i;
-
-		mpib_serial_raw(p, &h->sample[at], sizeof(h->sample[at]));
-		mpib_serial_raw(p, &h->rail[(size_t)at * rails],
-				rails * sizeof(*h->rail));
-	}
-	if (!p->packing)
-		h->next = n;
-}
-
 /* Mb/s from one count to the next; null where counting began again. */
 static json_t *history_rate(uint64_t now, uint64_t was, double seconds)
 {

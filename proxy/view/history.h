@@ -9,8 +9,6 @@
 
 #include <stdint.h>
 
-#include "base/serial.h"
-
 #define MPIB_HISTORY_PERIOD_S 5
 #define MPIB_HISTORY_KEPT 721u /* so that there are rates of an hour */
 
@@ -36,13 +34,11 @@ struct mpib_history {
 
 struct mpib_view;
 
-/* Take the memory for so many rails, unless a hand-over has. -ENOMEM. */
+/* Take the memory for so many rails. -ENOMEM. */
 int mpib_history_init(struct mpib_history *h, unsigned rails);
 void mpib_history_fini(struct mpib_history *h);
 /* Add what the snapshot of v says. */
 void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,
 		      uint64_t time_ns);
-/* Pack it, or unpack into one that is all zero. */
-void mpib_history_serialize(struct mpib_serial *p, struct mpib_history *h);
 
 #endif

@@ -120,12 +120,11 @@ json_t *mpib_view_info(const struct mpib_view *v)
 		json_array_append_new(names, json_string(v->rail[r].name));
 	gethostname(host, sizeof(host) - 1);
 	o = json_pack(
-		"{ss so sI sI so sf sI so ss ss ss so sI sI sI so so so so}",
+		"{ss so sI sI so sf so ss ss ss so sI sI sI so so so so}",
 		"version", MPIB_VERSION, "host", mpib_field_text(host), "abi",
 		(json_int_t)MPIB_ABI_VERSION, "pid", (json_int_t)v->pid,
 		"run_dir", mpib_field_text(v->run_dir), "uptime_s", v->uptime_s,
-		"upgrades", (json_int_t)v->upgrades, "rails", names,
-		"peer_link", v->peer_link, "lanes_mode",
+		"rails", names, "peer_link", v->peer_link, "lanes_mode",
 		v->cfg->lanes == MPIB_LANES_SHARED ? "shared" : "private",
 		"mode", mpib_mode_name((enum mpib_mode)v->cfg->engine.mode),
 		"sup_bw",
@@ -144,10 +143,9 @@ json_t *mpib_view_info(const struct mpib_view *v)
 const char *mpib_view_cause_name(enum mpib_rail_cause cause)
 {
 	static const char *const name[MPIB_CAUSES] = {
-		[MPIB_CAUSE_NONE] = "none",	  [MPIB_CAUSE_PORT] = "port",
-		[MPIB_CAUSE_ERROR] = "error",	  [MPIB_CAUSE_STUCK] = "stuck",
-		[MPIB_CAUSE_PEER] = "peer",	  [MPIB_CAUSE_PROBE] = "probe",
-		[MPIB_CAUSE_UPGRADE] = "upgrade",
+		[MPIB_CAUSE_NONE] = "none",   [MPIB_CAUSE_PORT] = "port",
+		[MPIB_CAUSE_ERROR] = "error", [MPIB_CAUSE_STUCK] = "stuck",
+		[MPIB_CAUSE_PEER] = "peer",   [MPIB_CAUSE_PROBE] = "probe",
 	};
 
 	return name[cause];

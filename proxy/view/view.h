@@ -43,7 +43,6 @@ struct mpib_view {
 	const char *run_dir;
 	char peer_link[64];
 	uint32_t pid;
-	uint32_t upgrades; /* hand-overs since the first proxy started */
 	double uptime_s;
 };
 

@@ -71,11 +71,13 @@ static void agent_close_sock(struct mpib_agent_link *l)
 	l->fd = -1;
 }
 
-/* Hang up on the agent, and call again after retry ns. */
-static void agent_let_go(struct mpib_agent_link *l, uint64_t retry)
+/* Hang up on the agent, and call again later. */
+static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 {
 	struct mpib_agent_conn *c, *next;
 
+	mpib_warn("agent: %s/" MPIB_AGENT_SOCK ": %s, connections %s", l->dir,
+		  why, l->without);
 	agent_close_sock(l);
 	if (!l->left_ns)
 		l->left_ns = mpib_loop_now(l->loop);
@@ -90,20 +92,7 @@ static void agent_let_go(struct mpib_agent_link *l, uint64_t retry)
 	/* Read zeros for now: the next agent may have another hint file. */
 	if (map_shm(l, -1, 0) < 0)
 		mpib_err("agent: cannot let go of its hints: %m");
-	mpib_timer_arm(l->loop, &l->timer, retry, agent_on_retry, l);
-}
-
-static void agent_hang_up(struct mpib_agent_link *l, const char *why)
-{
-	mpib_warn("agent: %s/" MPIB_AGENT_SOCK ": %s, connections %s", l->dir,
-		  why, l->without);
-	agent_let_go(l, RETRY);
-}
-
-void mpib_agent_leave(struct mpib_agent_link *link)
-{
-	if (link && link->fd >= 0)
-		agent_let_go(link, 0);
+	mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
 }
 
 /* 1: sent; 0: no room now; -errno: the agent is gone. */

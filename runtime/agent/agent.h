@@ -49,11 +49,6 @@ int mpib_agent_open(struct mpib_loop *loop, struct mpib_engine *engine,
  * ignored. */
 void mpib_agent_close(struct mpib_agent_link *link);
 
-/* Another process takes over: hang up on the agent, so that it has the slots to
- * give when that one registers the same connections. Should this one go on after
- * all, its loop calls the agent again. NULL is ignored. */
-void mpib_agent_leave(struct mpib_agent_link *link);
-
 /* Register conn, which sends, with the agent, now and with every later agent.
  * NULL when memory is short or link is NULL: the connection then has no
  * hint. */

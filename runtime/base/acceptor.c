@@ -19,7 +19,16 @@
 
 static void acceptor_on_time(void *arg)
 {
-	mpib_acceptor_resume(arg);
+	struct mpib_acceptor *a = arg;
+
+	mpib_loop_mod(a->loop, &a->watch, EPOLLIN);
+}
+
+/* Take nobody for ns. The kernel keeps those who call meanwhile. */
+static void acceptor_pause(struct mpib_acceptor *a, uint64_t ns)
+{
+	mpib_loop_mod(a->loop, &a->watch, 0);
+	mpib_timer_arm(a->loop, &a->pause, ns, acceptor_on_time, a);
 }
 
 /* One more was taken: there may have been too many lately. */
@@ -32,7 +41,7 @@ static void acceptor_count(struct mpib_acceptor *a)
 	mpib_rate_pay(&a->paid, now, MPIB_SEC / a->a_second);
 	wait = mpib_rate_wait(a->paid, now, AHEAD);
 	if (wait > 0)
-		mpib_acceptor_pause(a, wait);
+		acceptor_pause(a, wait);
 }
 
 /* What one that is taken may add to would leave no descriptor for anything else. */
@@ -45,7 +54,7 @@ static bool acceptor_full(struct mpib_acceptor *a)
 	mpib_warn("%s waits: sockets with what uid %u sent cannot be closed "
 		  "(end its processes, and see its file systems)",
 		  a->who, (unsigned)user);
-	mpib_acceptor_pause(a, FULL);
+	acceptor_pause(a, FULL);
 	return true;
 }
 
@@ -71,7 +80,7 @@ static bool acceptor_take(struct mpib_acceptor *a)
 	}
 	mpib_warn("%s waits: accept: %m (raise LimitNOFILE, or ulimit -n)",
 		  a->who);
-	mpib_acceptor_pause(a, SHORT_OF);
+	acceptor_pause(a, SHORT_OF);
 	return false;
 }
 
@@ -89,25 +98,6 @@ int mpib_acceptor_open(struct mpib_acceptor *a)
 {
 	return mpib_loop_add(a->loop, &a->watch, a->fd, EPOLLIN,
 			     acceptor_on_call, a);
-}
-
-void mpib_acceptor_pause(struct mpib_acceptor *a, uint64_t ns)
-{
-	if (!a->watch.added)
-		return;
-	mpib_loop_mod(a->loop, &a->watch, 0);
-	if (ns == UINT64_MAX)
-		mpib_timer_disarm(a->loop, &a->pause);
-	else
-		mpib_timer_arm(a->loop, &a->pause, ns, acceptor_on_time, a);
-}
-
-void mpib_acceptor_resume(struct mpib_acceptor *a)
-{
-	if (!a->watch.added)
-		return;
-	mpib_timer_disarm(a->loop, &a->pause);
-	mpib_loop_mod(a->loop, &a->watch, EPOLLIN);
 }
 
 void mpib_acceptor_close(struct mpib_acceptor *a)

@@ -39,11 +39,7 @@ struct mpib_acceptor {
 
 /* Begin, with what is above the watch filled in. 0 or -errno. */
 int mpib_acceptor_open(struct mpib_acceptor *a);
-/* The next three have no effect on one that is not open. Take nobody for ns, or,
- * with UINT64_MAX, until mpib_acceptor_resume(). The kernel keeps those who call
- * meanwhile. */
-void mpib_acceptor_pause(struct mpib_acceptor *a, uint64_t ns);
-void mpib_acceptor_resume(struct mpib_acceptor *a);
+/* No effect on one that is not open. */
 void mpib_acceptor_close(struct mpib_acceptor *a);
 
 /* Take callers of the listening socket fd instead, which is closed; its place is that

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/close_but.h"
 #include "base/interrupt.h"
 #include "base/thread.h"
 #include "base/unread.h"
@@ -22,7 +21,6 @@
 /* Closes of one user that last from which on nothing is taken of him any more. */
 #define MANY 16u
 #define LASTS_NS 1000000000u
-#define LOOK_US 10000u /* of who leaves, through all that are left */
 /* Threads of one user from which on nothing is taken of him for now: there may come a
  * whole message by then. Since it is asked again and again meanwhile, closes last
  * earlier then. */
@@ -330,58 +328,4 @@ int mpib_may_receive(uid_t user)
 	rc = c ? closer_may(c) : 0;
 	pthread_mutex_unlock(&lock);
 	return rc;
-}
-
-/* Write the descriptors that threads are to close to fd, NULL: nowhere. How many. */
-static size_t closers_list(int *fd)
-{
-	const struct doomed *d;
-	const struct closer *c;
-	size_t n = 0;
-
-	LIST_FOREACH(c, &closers, link)
-	{
-		const struct doomed_list *list[] = { &c->under_way, &c->left };
-
-		for (unsigned i = 0; is_own(c) && i < 2; i++) {
-			TAILQ_FOREACH(d, list[i], link)
-			{
-				if (fd)
-					fd[n] = d->fd;
-				n++;
-			}
-		}
-	}
-	return n;
-}
-
-/* With the lock no thread begins a close. Without memory all stays. */
-static void close_others(int keep)
-{
-	int *stay = calloc(closers_list(NULL) + 1, sizeof(*stay));
-	size_t n;
-
-	if (!stay)
-		return;
-	n = closers_list(stay);
-	stay[n++] = keep;
-	mpib_close_but(stay, n);
-	free(stay);
-}
-
-bool mpib_closers_leave(int keep)
-{
-	const uint64_t until = mpib_now_ns() + LASTS_NS;
-	bool last;
-
-	pthread_mutex_lock(&lock);
-	while ((last = closers_list(NULL) > 0) && mpib_now_ns() < until) {
-		pthread_mutex_unlock(&lock);
-		usleep(LOOK_US);
-		pthread_mutex_lock(&lock);
-	}
-	if (last)
-		close_others(keep);
-	pthread_mutex_unlock(&lock);
-	return last;
 }

@@ -36,10 +36,4 @@ int mpib_may_receive(uid_t user);
  * have: then no more is to be taken of users. Most are of *most_of's. */
 bool mpib_closers_full(uid_t *most_of);
 
-/* For a process that has nothing to do with its descriptors any more: give closes that
- * are under way time to end. True if one does not, whose thread lets the process
- * neither end nor execute another program. Then all descriptors from 3 on are closed
- * but one, or -1, and those that users sent. */
-bool mpib_closers_leave(int keep);
-
 #endif

@@ -259,56 +259,6 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 	return n;
 }
 
-MPIB_SERIAL_SIZE(struct mpib_event, 392);
-static void event_entry(struct mpib_serial *p, struct mpib_event *e)
-{
-	uint8_t level = (uint8_t)e->level;
-
-	mpib_serial_u64(p, &e->time_ns);
-	mpib_serial_u8(p, &level);
-	e->level = level > MPIB_LOG_DEBUG ? MPIB_LOG_DEBUG
-					  : (enum mpib_log_level)level;
-	mpib_serial_text(p, e->kind, sizeof(e->kind));
-	mpib_serial_u32(p, &e->rails);
-	mpib_serial_u32(p, &e->client);
-	mpib_serial_text(p, e->peer, sizeof(e->peer));
-	mpib_serial_u64(p, &e->ns);
-	mpib_serial_u64(p, &e->bytes);
-	mpib_serial_text(p, e->text, sizeof(e->text));
-}
-
-void mpib_events_serial(struct mpib_serial *p)
-{
-	struct mpib_event *own = calloc(MPIB_EVENTS, sizeof(*own)), e = { 0 };
-	uint32_t n;
-	uint64_t last, mine;
-
-	pthread_mutex_lock(&lock);
-	mine = event_kept();
-	for (uint64_t i = 0; own && i < mine; i++)
-		own[i] = journal[(newest + 1 - mine + i) % MPIB_EVENTS];
-	last = newest;
-	n = own ? (uint32_t)mine : 0;
-	mpib_serial_mark(p, "events");
-	mpib_serial_u64(p, &last);
-	mpib_serial_count(p, &n, MPIB_EVENTS);
-	if (!p->packing) {
-		newest = last > n ? last - n : 0;
-		oldest = newest + 1;
-	}
-	for (uint32_t i = 0; i < n && !p->failed; i++) {
-		if (p->packing)
-			e = own[i];
-		event_entry(p, &e);
-		if (!p->packing)
-			event_add(&e);
-	}
-	for (uint64_t i = 0; !p->packing && own && i < mine; i++)
-		event_add(&own[i]);
-	pthread_mutex_unlock(&lock);
-	free(own);
-}
-
 static bool event_read(int fd, uint64_t place, struct mpib_event *e)
 {
 	struct event_record r;
@@ -388,7 +338,7 @@ static int events_file_open(const char *path)
 	return -EINVAL;
 }
 
-int mpib_events_file(const char *path, bool fresh)
+int mpib_events_file(const char *path)
 {
 	struct mpib_event *own = calloc(MPIB_EVENTS, sizeof(*own));
 	uint64_t mine = 0;
@@ -397,7 +347,7 @@ int mpib_events_file(const char *path, bool fresh)
 	if (!own)
 		return -ENOMEM;
 	pthread_mutex_lock(&lock);
-	fd = fresh ? events_file_open(path) : -ENOENT;
+	fd = events_file_open(path);
 	if (fd >= 0) {
 		mine = event_kept();
 		for (uint64_t i = 0; i < mine; i++)

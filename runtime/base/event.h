@@ -12,7 +12,6 @@
 #include <stdint.h>
 
 #include "base/log.h"
-#include "base/serial.h"
 
 #define MPIB_EVENTS 512
 /* Events that a user makes: so many at once, and one each so long. Others are left
@@ -33,8 +32,8 @@ struct mpib_event_about {
 };
 
 struct mpib_event {
-	uint64_t seq; /* from 1, no gaps, goes on across hand-overs and, with
-			 a file, restarts */
+	uint64_t seq; /* from 1, no gaps, goes on across restarts with a
+			 file */
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	enum mpib_log_level level;
 	char kind[24];
@@ -63,24 +62,18 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 			   uint64_t *last);
 
 /*
- * Keep the journal in the file at path from now on. Where the journal is not one
- * of a hand-over (fresh), events of this process are numbered on behind those
- * that the file has, so this is called before anybody reads the journal. The
- * file is written anew beside the old one and takes its place, so that a proxy
- * which has handed over writes to what nobody reads. What is there and is no file,
- * as a pipe, stays: -EINVAL. -errno: then there is none.
+ * Keep the journal in the file at path from now on. Events of this process are
+ * numbered on behind those that the file has, so this is called before anybody
+ * reads the journal. The file is written anew beside the old one and takes its
+ * place. What is there and is no file, as a pipe, stays: -EINVAL. -errno: then
+ * there is none.
  */
-int mpib_events_file(const char *path, bool fresh);
+int mpib_events_file(const char *path);
 
 /* Have a thread write the file from now on, so that a disk that hangs blocks no other
  * thread. Call it after the last fork(). 0 or -errno. */
 int mpib_events_start(void);
 /* Wait until the file has all events, at most 1 s: before the process ends. */
 void mpib_events_drain(void);
-
-/* Serialize the journal for a hand-over. Unpacking puts the events of this
- * process behind those unpacked and renumbers them, so it must be done before
- * anybody reads the journal. */
-void mpib_events_serial(struct mpib_serial *p);
 
 #endif

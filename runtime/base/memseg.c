@@ -24,10 +24,8 @@ static size_t page_round(size_t size)
 }
 
 /*
- * A second descriptor of the same memory that cannot be mapped for writing.
- * F_SEAL_FUTURE_WRITE is no way to do that: it would keep out the process that
- * takes over in a hand-over, too. Mode 0600 keeps other users from reopening
- * the descriptor for writing through /proc.
+ * A second descriptor of the same memory that cannot be mapped for writing. Mode
+ * 0600 keeps other users from reopening it for writing through /proc.
  */
 static int memseg_reader_of(int fd)
 {
@@ -60,8 +58,9 @@ static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
 	/* Not before: whoever is refused may end what it has of the segment. */
 	*seg = (struct mpib_memseg){ .addr = addr,
 				     .size = size,
-				     .fd = read_only ? reader : fd,
-				     .own = read_only ? fd : -1 };
+				     .fd = read_only ? reader : fd };
+	if (read_only)
+		close(fd);
 	return 0;
 
 unmap:
@@ -73,8 +72,8 @@ close_fd:
 
 /*
  * Have nobody punch holes in it: whoever touches a page waits in the kernel while one
- * is punched there, and it is a user who says how long that takes. Seals that forbid
- * it forbid the process that takes over to map it, too. It takes CAP_LINUX_IMMUTABLE
+ * is punched there, and it is a user who says how long that takes. The seals that
+ * forbid it forbid clients to write, too. It takes CAP_LINUX_IMMUTABLE
  * and a kernel whose shared memory has such flags (6.1); without it there is a segment
  * all the same.
  */
@@ -184,24 +183,11 @@ static int memseg_check(int fd, size_t size, size_t *whole)
 	return 0;
 }
 
-int mpib_memseg_adopt(struct mpib_memseg *seg, int fd, size_t size,
-		      bool read_only)
-{
-	size_t whole;
-	int rc = memseg_check(fd, size, &whole);
-
-	if (rc < 0) {
-		close(fd);
-		return rc;
-	}
-	return memseg_hold(seg, fd, whole, read_only);
-}
-
 int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 		       bool writable)
 {
 	int prot = PROT_READ | (writable ? PROT_WRITE : 0);
-	size_t whole;
+	size_t whole = 0;
 	void *addr;
 	int rc = memseg_check(fd, size, &whole);
 
@@ -218,9 +204,7 @@ int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 		munmap(addr, size);
 		return rc;
 	}
-	*seg = (struct mpib_memseg){
-		.addr = addr, .size = size, .fd = -1, .own = -1
-	};
+	*seg = (struct mpib_memseg){ .addr = addr, .size = size, .fd = -1 };
 	return 0;
 }
 
@@ -231,7 +215,5 @@ void mpib_memseg_fini(struct mpib_memseg *seg)
 	munmap(seg->addr, seg->size);
 	if (seg->fd >= 0)
 		close(seg->fd);
-	if (seg->own >= 0)
-		close(seg->own);
-	*seg = (struct mpib_memseg){ .fd = -1, .own = -1 };
+	*seg = (struct mpib_memseg){ .fd = -1 };
 }

@@ -15,7 +15,6 @@ struct mpib_memseg {
 	void *addr;
 	size_t size; /* bytes mapped, whole pages */
 	int fd; /* the creator's, to pass on; -1 for an attached one */
-	int own; /* read-only segment: the creator's own writable fd; else -1 */
 };
 
 /*
@@ -40,15 +39,6 @@ int mpib_memseg_holes(void);
  */
 int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 			    size_t size);
-
-/*
- * Map for writing a segment that another process of this user created, as after
- * a hand-over. fd is the creator's seg->own, or its seg->fd where seg->own is
- * -1. fd becomes the segment's, also on failure. -EPROTO as for
- * mpib_memseg_attach().
- */
-int mpib_memseg_adopt(struct mpib_memseg *seg, int fd, size_t size,
-		      bool read_only);
 
 /*
  * Map a segment that another process created. fd stays the caller's and may be

@@ -263,8 +263,10 @@ static void on_mr_add(struct mpib_msg *msg)
 	mpib_call_done(mr->client->shard, call, 0);
 }
 
-int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
-		 uint32_t handle, struct mpib_mr **made)
+/* Register the region and enter it into mr_made; the shard does not learn of it
+ * here. */
+static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
+		   uint32_t handle, struct mpib_mr **made)
 {
 	struct mpib_mr *mr = calloc(1, sizeof(*mr));
 	int rc;
@@ -282,7 +284,7 @@ int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 	mr->len = attr->len;
 	mr->device = attr->dmabuf_fd >= 0;
 	rc = mr->device ? mpib_loopback_make(a->tenant) : 0;
-	if (rc == 0 && (attr->addr || mr->device))
+	if (rc == 0)
 		rc = client_reg(mr, attr);
 	if (rc < 0) {
 		client_dereg(mr);
@@ -315,7 +317,7 @@ int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 
 	if (!h)
 		return -ENOSPC;
-	rc = mpib_mr_make(client, attr, h, &mr);
+	rc = mr_make(client, attr, h, &mr);
 	if (rc < 0)
 		return rc;
 	*handle = client->mr_given = h;

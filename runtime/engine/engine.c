@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "engine/conn/conn.h"
-#include "engine/handover/handover.h"
 #include "engine/split/policy.h"
 #include "verbs/soft/soft.h"
 
@@ -50,12 +49,9 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 
 static int make_status(struct mpib_engine *e)
 {
-	int rc;
+	int rc = mpib_memseg_create(&e->status_seg, "mpib-status",
+				    sizeof(struct mpib_status), true);
 
-	if (e->cfg.inherited)
-		return mpib_engine_inherit(e);
-	rc = mpib_memseg_create(&e->status_seg, "mpib-status",
-				sizeof(struct mpib_status), true);
 	if (rc < 0)
 		return rc;
 	e->status = e->status_seg.addr;
@@ -132,10 +128,9 @@ static int init_shards(struct mpib_engine *e, char *why, size_t why_len)
 	}
 	unpin_crowds(e);
 	rc = mpib_engine_probe(e, why, why_len);
-	if (rc == 0)
-		rc = mpib_engine_settle_ports(e, why, why_len);
 	if (rc < 0)
 		return rc;
+	mpib_engine_settle_ports(e);
 	rc = engine_engine_watch(e);
 	if (rc < 0)
 		snprintf(why, why_len, "cannot watch the rails: %s",
@@ -201,6 +196,18 @@ err_why:
 	return rc;
 }
 
+/* -errno: one or more shards could not be started. */
+static int start_shards(struct mpib_engine *e)
+{
+	int rc = 0;
+
+	while (rc == 0 && e->running < e->shards) {
+		rc = mpib_shard_start(&e->shard[e->running]);
+		e->running += rc == 0;
+	}
+	return rc;
+}
+
 int mpib_engine_open(const struct mpib_engine_config *cfg,
 		     const struct mpib_engine_events *events, void *ctx,
 		     struct mpib_engine **engine, char *why, size_t why_len)
@@ -210,7 +217,7 @@ int mpib_engine_open(const struct mpib_engine_config *cfg,
 
 	if (rc < 0)
 		return rc;
-	rc = cfg->inherited ? 0 : mpib_engine_run(e);
+	rc = start_shards(e);
 	if (rc < 0)
 		goto err_close;
 	*engine = e;
@@ -273,6 +280,33 @@ static void free_clients(struct mpib_shard *s)
 		TAILQ_REMOVE(&s->clients, a, link);
 		engine_client_free(a);
 	}
+}
+
+static void check_sums(const struct mpib_engine *engine)
+{
+	struct mpib_sum sum;
+	char whose[32];
+
+	for (unsigned i = 0; MPIB_SUMS_CHECKED && i < engine->shards; i++) {
+		if (mpib_shard_sums(&engine->shard[i], &sum))
+			continue;
+		snprintf(whose, sizeof(whose), "shard %u", i);
+		mpib_sum_abort(whose, &sum);
+	}
+}
+
+void mpib_engine_halt(struct mpib_engine *engine)
+{
+	int ran;
+
+	while (engine->running > 0)
+		mpib_shard_join(&engine->shard[--engine->running]);
+	do {
+		ran = mpib_mailbox_run(&engine->mailbox);
+		for (unsigned i = 0; i < engine->shards; i++)
+			ran += mpib_mailbox_run(&engine->shard[i].mailbox);
+	} while (ran > 0);
+	check_sums(engine);
 }
 
 void mpib_engine_close(struct mpib_engine *engine)

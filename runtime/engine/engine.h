@@ -115,26 +115,11 @@ struct mpib_engine_config {
 	uint32_t completion; /* enum mpib_completion_at */
 	uint32_t hold_ms; /* hold-down of a rail that failed */
 	uint32_t grace_ms; /* how long a lane without any rail waits for one */
-	const struct mpib_engine_inherited *inherited; /* NULL: no hand-over */
 	/* Sets the CPUs of a shard whose SOUT is on the NUMA node, of those that
 	 * the process may use. False, or NULL: any. Control thread, while the
 	 * engine is opened. */
 	bool (*cpus_near)(int node, cpu_set_t *cpus);
 };
-
-/*
- * What the clients of a proxy hold of its engine. The proxy that takes over
- * opens its engine with the same; that engine is opened without shard threads,
- * see handover/handover.h.
- */
-struct mpib_engine_inherited {
-	int status; /* status segment, from mpib_engine_inherited() */
-	bool empty; /* that engine has no rail left, and so no lane */
-	unsigned shards;
-};
-/* Fills in *h; the descriptor remains the engine's. */
-void mpib_engine_inherited(const struct mpib_engine *engine,
-			   struct mpib_engine_inherited *h);
 
 /* How many clear-to-sends in a row may go unsignalled on a QP with so many send
  * requests. Any thread. */
@@ -191,8 +176,8 @@ int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
 /* Its /sys path, also of a device that does not answer; empty if none. */
 const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail);
-/* Bit per rail that failed for good: once its HCA is back, only a new engine
- * (after a hand-over) can use the rail. Control thread. */
+/* Bit per rail that failed for good: once its HCA is back, only a new engine can
+ * use the rail. Control thread. */
 uint32_t mpib_engine_lost(const struct mpib_engine *engine);
 /* 0 if the rail's device can be opened and its port is active, else -errno.
  * Opens a context of its own. Any thread; may block as long as the driver. */

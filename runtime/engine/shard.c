@@ -334,7 +334,6 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	rc = watch_all(s);
 	if (rc < 0)
 		goto err_rails;
-	mpib_shard_thread_init(s);
 	return 0;
 
 err_rails:
@@ -356,7 +355,6 @@ err_tables:
 
 void mpib_shard_fini(struct mpib_shard *s)
 {
-	mpib_shard_thread_fini(s);
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
 		mpib_rail_close(&s->rail[r]);
 	close(s->epfd);

@@ -79,10 +79,6 @@ struct mpib_shard {
 	struct mpib_status_shard *status;
 	int epfd; /* doorbells of the clients, mailbox and CQ channels */
 	_Atomic bool stop; /* set by mpib_shard_join(), control thread */
-	bool has_thread; /* control thread */
-	pthread_mutex_t start_lock; /* started */
-	pthread_cond_t starts;
-	bool started;
 	struct mpib_rail rail[MPIB_RAILS];
 	struct engine_conn **conn; /* by id, NULL where none is started */
 	struct engine_client_list clients;
@@ -144,7 +140,6 @@ struct mpib_engine {
 	int last_error_rc; /* 0: none, or reported already; control thread */
 	char last_error[256];
 	bool rail_up[MPIB_RAILS_MAX]; /* by number */
-	bool leaving; /* another proxy takes over; control thread */
 	bool closing; /* mpib_engine_close() runs; control thread */
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
 	_Atomic uint64_t sup_bw_since; /* when it was set, ns; 0: never */
@@ -207,6 +202,9 @@ int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 			  const struct mpib_engine_events *events, void *ctx,
 			  struct mpib_engine **engine, char *why,
 			  size_t why_len);
+/* Stop the shard threads, then run every message that is still in a mailbox to
+ * or from a shard. */
+void mpib_engine_halt(struct mpib_engine *engine);
 
 /* shard.c */
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
@@ -215,12 +213,6 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 void mpib_shard_run(struct mpib_shard *s);
 
 /* thread.c */
-void mpib_shard_thread_init(struct mpib_shard *s);
-/* Ends a thread that is there. */
-void mpib_shard_thread_fini(struct mpib_shard *s);
-/* Make its thread, which waits for mpib_shard_start(), if there is none. -errno. */
-int mpib_shard_make_thread(struct mpib_shard *s);
-/* Makes it, too, if need be. -errno: there was none, and cannot be. */
 int mpib_shard_start(struct mpib_shard *s);
 /* The NUMA node of SOUT; -1: unknown, or there is none. Control thread. */
 static inline int mpib_shard_node(const struct mpib_shard *s)
@@ -243,9 +235,8 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 void mpib_rail_close(struct mpib_rail *rail);
 
 /* rail/down.c: after mpib_engine_probe(), which rails are up, and which are away
- * for their port is down. Control thread, before the shards run. -errno and
- * why: the engine takes over, and a port is down. */
-int mpib_engine_settle_ports(struct mpib_engine *e, char *why, size_t why_len);
+ * for their port is down. Control thread, before the shards run. */
+void mpib_engine_settle_ports(struct mpib_engine *e);
 
 /* last_error.c, control thread. Record the failure of a verbs call for
  * mpib_engine_last_error(), nothing if rc >= 0. Returns rc. */

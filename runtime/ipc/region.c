@@ -315,8 +315,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (rc == 0)
 		*region = r;
 	mpib_client_unlock(client);
-	/* A seal against writing, added later, would cost this process its proxy
-	 * at the next upgrade. */
+	/* Memory that is sealed against writing later cannot be registered
+	 * again. */
 	if (rc == 0)
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 	return rc;

@@ -60,9 +60,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	if (opts->key)
 		b->key = *opts->key;
 	b->self.sout = opts->sout;
-	b->second = b->second_next = opts->second;
-	b->second_moves =
-		opts->second_said || !IN6_IS_ADDR_UNSPECIFIED(&opts->second);
+	b->second = opts->second;
 	b->networks = opts->networks;
 	b->islands = opts->islands;
 	b->agent = opts->agent;
@@ -76,7 +74,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 		goto err_free;
 	for (unsigned i = 0; i < MPIB_DOORS; i++)
 		b->door[i] = (struct mpib_door){ .broker = b, .fd = -1 };
-	rc = opts->idle ? 0 : mpib_hello_listen(b, why, why_len);
+	rc = mpib_hello_listen(b, why, why_len);
 	if (rc < 0) {
 		free(b);
 		return rc;

@@ -38,8 +38,6 @@ struct mpib_broker_opts {
 	struct in6_addr addr; /* where to take peer links */
 	struct in6_addr second; /* likewise, on the same port, when the network
 				   of addr fails; ::, nowhere */
-	bool second_said; /* nowhere is what was asked for, and not only what
-			     was found */
 	uint16_t port; /* TCP port for them; 0: any */
 	const struct mpib_cluster_key *key; /* NULL: none; is copied */
 	uint32_t sout; /* IPv4 of the SOUT rail, network order; 0: none */
@@ -50,10 +48,6 @@ struct mpib_broker_opts {
 	bool private_lanes; /* lanes opened here serve one connection, IMM v1 */
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	unsigned silence_s; /* silence that makes a peer's link dead; 0: 60 */
-	bool idle; /* this broker takes over from one in another process
-		      (handover.h): it does not listen and nobody calls; addr
-		      and port are ignored, second is listened at in place
-		      of the former one once it goes on */
 };
 
 /* One attached client, as the broker knows it. Belongs to the caller, who keeps

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fixed little-endian fields in a byte buffer. One function names the fields of a
- * thing and goes in both directions, as in base/serial.h, but in memory that is the
- * caller's. Neither direction goes past the end of the buffer: a field that does not
+ * thing and goes in both directions: to or from memory that is the caller's, so that
+ * the two cannot differ. Neither direction goes past the end of the buffer: a field that does not
  * fit sets failed for good, and what is read is zeros from then on. What is written
  * is left as it was.
  */

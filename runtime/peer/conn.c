@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "engine/handover/handover.h"
 #include "peer/internal.h"
 
 void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
@@ -252,7 +251,6 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 		return;
 	}
 	mpib_timer_disarm(c->broker->loop, &c->timer);
-	c->recalled = false;
 	c->state = PEER_CONN_READY;
 	engine_conn_start(c->conn, &m->conn);
 	peer_conn_want_hint(c);
@@ -265,8 +263,6 @@ static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
 	c->quiet = true; /* the peer never began to write */
 	if (c->state == PEER_CONN_OVER)
 		peer_conn_step(c);
-	else if (c->recalled && m->error == -ECANCELED)
-		peer_conn_recall(c);
 	else
 		peer_conn_fail(c, m->error, "peer %s: %s", c->peer->label,
 			       m->why);
@@ -301,17 +297,6 @@ static void conn_on_closed(struct peer_conn *c)
 	peer_conn_step(c);
 }
 
-/* The peer was taken over. If its connection went away here with the lane, it has
- * not heard of that yet. */
-static bool conn_on_moved(struct peer_conn *c, const struct mpib_peer_msg *m)
-{
-	/* A CONN_ACCEPT that was not heard comes again, with these tables. */
-	if (!c->known)
-		return c->offered;
-	return !c->conn || c->destroying ||
-	       engine_conn_moved(c->conn, &m->conn);
-}
-
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_conn *c;
@@ -344,8 +329,6 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		sound = c->sender; /* said again */
 	else if (m->type == MPIB_PEER_CONN_CLOSED && c->close_sent)
 		conn_on_closed(c);
-	else if (m->type == MPIB_PEER_CONN_MOVED)
-		sound = conn_on_moved(c, m);
 	else
 		sound = false;
 	return sound;

@@ -127,7 +127,7 @@ static void conn_end_stop(struct peer_conn *c)
 	c->hint = NULL;
 	mpib_timer_arm(c->broker->loop, &c->timer, close_ns(c), on_silence, c);
 	/* The peer's answer tells whether it had begun to write. */
-	if (c->offered && !c->recalled)
+	if (c->offered)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
 	engine_conn_stop(c->conn, c->error, conn_end_on_stopped, c);
 }
@@ -151,6 +151,44 @@ static void conn_end_part(struct peer_conn *c)
 	}
 }
 
+/* This end is cleaned up: the connect begins again, over another lane. */
+static void conn_end_begin_again(struct peer_conn *c)
+{
+	c->again = false;
+	c->stopping = c->stopped = c->quiet = c->destroying = false;
+	c->error = 0;
+	peer_conn_begin(c);
+}
+
+/* Have a connect begin again whose CONN_OPEN went away at the peer with its lane.
+ * Its next CONN_OPEN has another id, so that a late answer to the last one is to
+ * none. */
+static void conn_end_renew(struct peer_conn *c)
+{
+	struct mpib_broker *b = c->broker;
+
+	HASH_DELETE(hh, b->conns, c);
+	c->id = mpib_broker_new_id(b);
+	HASH_ADD(hh, b->conns, id, sizeof(c->id), c);
+	mpib_timer_disarm(b->loop, &c->timer);
+	c->offered = false;
+	c->state = PEER_CONN_OVER;
+	c->again = true;
+	c->error = -ECANCELED;
+	peer_conn_step(c);
+}
+
+void peer_lane_renew(struct peer_lane *l)
+{
+	struct peer_conn *c, *next;
+
+	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
+		next = TAILQ_NEXT(c, lane_entry);
+		if (c->state == PEER_CONN_OPEN)
+			conn_end_renew(c);
+	}
+}
+
 void peer_conn_step(struct peer_conn *c)
 {
 	if (c->state != PEER_CONN_OVER)
@@ -166,8 +204,8 @@ void peer_conn_step(struct peer_conn *c)
 	peer_lane_leave(c);
 	if (c->dropped)
 		conn_end_free_conn(c);
-	else if (c->again && !c->offered)
-		peer_conn_held(c);
+	else if (c->again)
+		conn_end_begin_again(c);
 }
 
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)

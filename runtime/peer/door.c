@@ -70,7 +70,8 @@ static void door_on_accept(void *arg, int fd)
 	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
 }
 
-int mpib_hello_accept(struct mpib_broker *b)
+/* Take callers on the doors. 0 or -errno. */
+static int door_accept(struct mpib_broker *b)
 {
 	int rc = 0;
 
@@ -90,16 +91,6 @@ int mpib_hello_accept(struct mpib_broker *b)
 		rc = mpib_acceptor_open(&d->acceptor);
 	}
 	return rc;
-}
-
-void mpib_hello_pause(struct mpib_broker *b, bool on)
-{
-	for (unsigned i = 0; i < MPIB_DOORS; i++) {
-		if (on)
-			mpib_acceptor_pause(&b->door[i].acceptor, UINT64_MAX);
-		else
-			mpib_acceptor_resume(&b->door[i].acceptor);
-	}
 }
 
 static void door_close(struct mpib_door *d)
@@ -164,19 +155,12 @@ int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
 	if (rc < 0)
 		return rc;
 	open_second(b);
-	rc = mpib_hello_accept(b);
+	rc = door_accept(b);
 	if (rc < 0) {
 		snprintf(why, why_len, "peer link: %s", strerror(-rc));
 		mpib_hello_close(b);
 	}
 	return rc;
-}
-
-void mpib_hello_move(struct mpib_broker *b, const struct in6_addr *second)
-{
-	door_close(&b->door[1]);
-	b->second = *second;
-	open_second(b);
 }
 
 void mpib_hello_close(struct mpib_broker *b)

@@ -60,12 +60,6 @@ void mpib_hello_overtaken(struct mpib_peer *p);
 /* Listen at this node's addresses. -errno and why: not at the first; without the
  * second the broker does, and forgets it. */
 int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
-/* Close the second door and open it at another address; ::, leave it closed. */
-void mpib_hello_move(struct mpib_broker *b, const struct in6_addr *second);
-/* Take callers on the doors. 0 or -errno. */
-int mpib_hello_accept(struct mpib_broker *b);
-/* Have callers wait to be taken, or take them again. */
-void mpib_hello_pause(struct mpib_broker *b, bool on);
 void mpib_hello_close(struct mpib_broker *b);
 
 #endif

@@ -71,7 +71,6 @@ struct mpib_peer {
 	struct mpib_timer relink; /* of the lanes that are not listed yet */
 	struct mpib_timer away; /* armed: the link broke, its lanes wait for a
 				   new one */
-	bool shut; /* it opens no lane while broker->holding */
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
 	char told[2][128]; /* what was warned of calls to each address */
@@ -122,7 +121,6 @@ enum peer_conn_state {
 	PEER_CONN_LANE, /* waits for the lane */
 	PEER_CONN_OPEN, /* CONN_OPEN sent */
 	PEER_CONN_ACCEPT, /* waits for a CONN_OPEN */
-	PEER_CONN_HELD, /* on no list, waits for the end of a hand-over */
 	PEER_CONN_READY,
 	PEER_CONN_OVER, /* failed or closing */
 };
@@ -144,9 +142,7 @@ struct peer_conn {
 	struct mpib_agent_conn *hint; /* NULL: none, there is no agent */
 	/* How it ends, see peer_conn_step(). */
 	bool offered; /* CONN_OPEN sent, not answered */
-	bool recalled; /* CONN_CANCEL sent for a hand-over, see hold.c */
-	bool again; /* OVER for now, to be HELD then, once the CONN_OPEN is
-		       answered */
+	bool again; /* OVER for now, to begin again then */
 	bool known; /* their_id is set: the peer may write to this end */
 	bool dropped; /* the client closed it */
 	bool stopping, stopped, destroying;
@@ -192,8 +188,6 @@ struct mpib_broker {
 	struct mpib_engine *engine;
 	struct mpib_node_id self;
 	struct in6_addr second; /* called there, too; ::, nowhere */
-	struct in6_addr second_next; /* likewise, once it has taken over */
-	bool second_moves; /* there, and not where it was before */
 	struct mpib_cluster_key key;
 	const struct mpib_networks *networks;
 	const struct mpib_islands *islands;
@@ -201,7 +195,6 @@ struct mpib_broker {
 	bool private_lanes, sweeping;
 	uint64_t request_ns, connect_ns; /* request_ns 0: no limit */
 	struct mpib_timer sweep; /* looks for requests older than request_ns */
-	bool holding, forced, shut; /* see handover/handover.h */
 	unsigned silence_s, peer_count;
 	uint64_t serial;
 	struct mpib_door door[MPIB_DOORS];
@@ -242,9 +235,6 @@ bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called);
-/* Likewise, the peer that the handle names. */
-struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b, uid_t uid,
-				      const struct mpib_handle *handle);
 /* The same for a peer to call for the user's client. -EACCES: it is in none of the
  * peers' networks; -EDQUOT: the user has as many as one may that have not
  * answered; -ENOSPC or -ENOMEM. */
@@ -255,8 +245,6 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p);
 /* The link is up: list what there is. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
-/* Kill the peer's lanes unless there is a link again by then. */
-void mpib_peer_await(struct mpib_peer *p, unsigned seconds);
 /* How this node reaches the peer, by the islands configured here. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
 /* The link of a struct mpib_peer is gone, or the caller closes it next. */
@@ -358,7 +346,7 @@ void peer_conn_linked(struct peer_conn *c);
 void peer_conn_laned(struct peer_conn *c);
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Send the CONN_OPEN, CONN_ACCEPT or CONN_MOVED of the connection. */
+/* Send the CONN_OPEN or CONN_ACCEPT of the connection. */
 void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
 /* The peer's id of the connection, which the peer may write to from now on. */
 void peer_conn_set_their_id(struct peer_conn *c, uint32_t id);
@@ -370,16 +358,11 @@ void peer_conn_unlist(struct peer_conn *c);
 void peer_conn_begin(struct peer_conn *c);
 /* Take the next step of the end of the connection, if it is OVER. */
 void peer_conn_step(struct peer_conn *c);
+/* The lane ends, and the peer has nothing of it any more: what was offered on it
+ * begins again. */
+void peer_lane_renew(struct peer_lane *l);
 struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
-
-/* hold.c */
-/* peer_lane_renew(): the lane ends: what was offered on it begins again.
- * peer_conn_recall(): the peer dropped the recalled CONN_OPEN.
- * peer_conn_held(): this end is cleaned up as well, so the connect is HELD. */
-void peer_lane_renew(struct peer_lane *l);
-void peer_conn_recall(struct peer_conn *c);
-void peer_conn_held(struct peer_conn *c);
 
 /* accept.c */
 /* Find the listener of the user by the id and nonce in the message: only who has

@@ -152,11 +152,6 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 			 m->key.to_shard);
 		return -EINVAL;
 	}
-	/* An upgrade by force has just ended one, or sees no end of them. */
-	if (p->shut || b->shut) {
-		snprintf(why, why_len, "its proxy is upgraded, by force");
-		return -ECONNRESET;
-	}
 	/* A client here wants this lane, too. Whether the peer's connections
 	 * may use it is checked at their CONN_OPEN. */
 	if (mine)

@@ -142,11 +142,7 @@ static void on_idle_end(void *arg)
 {
 	struct peer_lane *l = arg;
 
-	if (l->state != PEER_LANE_UP || l->uses > 0)
-		return;
-	if (l->peer->broker->holding) /* nothing changes during a hand-over */
-		peer_lane_watch_idle(l);
-	else
+	if (l->state == PEER_LANE_UP && l->uses == 0)
 		peer_lane_kill(l, -ECANCELED, "no connection used it");
 }
 

@@ -52,7 +52,8 @@ static void on_away_end(void *arg)
 	mpib_peer_forget(p, why);
 }
 
-void mpib_peer_await(struct mpib_peer *p, unsigned seconds)
+/* Kill the peer's lanes unless there is a link again by then. */
+static void await_link(struct mpib_peer *p, unsigned seconds)
 {
 	mpib_timer_arm(p->broker->loop, &p->away, seconds * MPIB_SEC,
 		       on_away_end, p);
@@ -75,7 +76,7 @@ static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		   &(struct mpib_event_about){ .peer = p->label },
 		   "peer %s: link broke: %s; its lanes wait %u s for another",
 		   p->label, why, left);
-	mpib_peer_await(p, left);
+	await_link(p, left);
 }
 
 void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why)
@@ -155,7 +156,6 @@ static void peer_on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_CONN_CANCEL:
 	case MPIB_PEER_CONN_CLOSE:
 	case MPIB_PEER_CONN_CLOSED:
-	case MPIB_PEER_CONN_MOVED:
 		sound = peer_conn_message(p, m);
 		break;
 	case MPIB_PEER_SECOND:

@@ -134,18 +134,6 @@ static struct in6_addr address_of_handle(const struct mpib_handle *handle)
 	return addr;
 }
 
-struct mpib_peer *mpib_peer_of_handle(struct mpib_broker *b, uid_t uid,
-				      const struct mpib_handle *handle)
-{
-	struct in6_addr addr = address_of_handle(handle);
-	struct mpib_peer *p =
-		mpib_peer_find(b, uid, &addr, handle->port, false);
-
-	if (p)
-		mpib_second_hear(p, handle);
-	return p;
-}
-
 /* Peers that the user asked for, that have not answered and are still wanted. */
 static unsigned peers_wanted_by(const struct mpib_broker *b, uid_t uid)
 {
@@ -174,9 +162,10 @@ int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		return -EDQUOT;
 	if (!mpib_peer_room(b, uid))
 		return -ENOSPC;
-	p = mpib_peer_of_handle(b, uid, handle);
+	p = mpib_peer_find(b, uid, &addr, handle->port, false);
 	if (!p)
 		return -ENOMEM;
+	mpib_second_hear(p, handle);
 	p->maker = uid;
 	*peer = p;
 	return 0;

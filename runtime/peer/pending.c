@@ -14,8 +14,6 @@ const char *peer_conn_last_error(const struct peer_conn *c)
 		return "its proxy answers, but not for a lane";
 	case PEER_CONN_ACCEPT:
 		return "nobody connects to it";
-	case PEER_CONN_HELD:
-		return "the proxy is upgraded";
 	default:
 		return "nobody accepts there";
 	}

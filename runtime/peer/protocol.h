@@ -36,9 +36,6 @@
  *   CONN_CLOSE   to, from, error, why; the sender has stopped writing
  *                                              -> CONN_CLOSED
  *   CONN_CLOSED  to; this end has stopped writing, too
- *   CONN_MOVED   to, connection: another process goes on with this end
- *                (handover/handover.h), and from now on connection says where
- *                its tables are. Both rails are fenced
  *   ASK          how is your node? -> REPORT
  *   REPORT       report: how the sender's node is; one may answer several ASK
  *   SECOND       address: where the sender takes peer links, too, on the port of
@@ -46,10 +43,9 @@
  *
  * What was sent on a link that broke may be lost. So on a new link each end lists
  * its state in the messages above (relink.c): LANE_OPEN, or LANE_KEPT and the
- * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an answer;
- * CONN_MOVED until a rail carries again. Every message may come twice: a question
- * gets the same answer again, an answer or a LANE_RAIL that the addressee has is
- * ignored. What belongs to another run of the peer's proxy ends.
+ * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an answer.
+ * Every message may come twice: a question gets the same answer again, an answer or a
+ * LANE_RAIL that the addressee has is ignored. What belongs to another run of the peer's proxy ends.
  *
  * A connection is its number, the key and the address of its tables.
  *
@@ -69,8 +65,8 @@
 #include "peer/report.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 14u
-#define MPIB_PEER_VERSION 14u
+#define MPIB_PEER_VERSION_MIN 15u
+#define MPIB_PEER_VERSION 15u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -91,7 +87,6 @@ enum mpib_peer_type {
 	MPIB_PEER_CONN_CLOSE,
 	MPIB_PEER_CONN_CLOSED,
 	MPIB_PEER_LANE_RAIL,
-	MPIB_PEER_CONN_MOVED,
 	MPIB_PEER_ASK,
 	MPIB_PEER_REPORT,
 	MPIB_PEER_SECOND,

@@ -6,7 +6,6 @@
  * whole, and until then nothing else is said about it but answers: so the
  * messages that follow fit what the peer was told. Control thread.
  */
-#include "engine/handover/handover.h"
 #include "peer/internal.h"
 
 /* Lanes listed in one turn of the loop. */
@@ -17,16 +16,12 @@
 
 static void relink_conn(struct peer_conn *c)
 {
-	bool open = c->state == PEER_CONN_OPEN && !c->recalled;
-
-	if (c->offered && open)
+	if (c->offered && c->state == PEER_CONN_OPEN)
 		peer_conn_tell_tables(c, MPIB_PEER_CONN_OPEN);
 	else if (c->offered)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
 	else if (c->close_sent && !c->quiet)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
-	else if (c->state == PEER_CONN_READY && mpib_lane_moved(c->lane->lane))
-		peer_conn_tell_tables(c, MPIB_PEER_CONN_MOVED);
 }
 
 void mpib_relink_lane(struct peer_lane *l)
@@ -44,7 +39,6 @@ void mpib_relink_lane(struct peer_lane *l)
 	if (l->state != PEER_LANE_UP)
 		return;
 	peer_lane_tell(l, &kept);
-	/* Before the rails come back: the peer has to know the tables then. */
 	TAILQ_FOREACH(c, &l->conns, lane_entry)
 	relink_conn(c);
 	mpib_lane_retell(l->lane);

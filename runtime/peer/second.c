@@ -61,24 +61,6 @@ void mpib_second_tell(struct mpib_peer *p)
 	mpib_peer_tell(p, &m);
 }
 
-void mpib_second_move(struct mpib_broker *b)
-{
-	struct mpib_peer *p;
-
-	if (!b->second_moves ||
-	    mpib_address_same(&b->second_next, &b->second) ||
-	    mpib_address_same(&b->second_next, &b->self.addr))
-		return;
-	mpib_hello_move(b, &b->second_next);
-	TAILQ_FOREACH(p, &b->peers, entry)
-	{
-		if (p->state != MPIB_PEER_UP)
-			continue;
-		mpib_second_tell(p);
-		mpib_second_patience(p, p->link, false);
-	}
-}
-
 void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 {
 	if (is_there(addr) && !mpib_peer_at(p->broker, addr)) {

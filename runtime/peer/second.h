@@ -14,8 +14,6 @@ struct mpib_peer;
 
 /* Tell a peer whose link has come up where it may call, too. */
 void mpib_second_tell(struct mpib_peer *p);
-/* After a hand-over: take calls where this process is to, and tell peers so. */
-void mpib_second_move(struct mpib_broker *b);
 /* It said so itself. */
 void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
 /* A handle of there, which anybody may have made, says so. */

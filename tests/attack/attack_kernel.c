@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Proxies that end at once if they ask the kernel for what is not in their list
- * of system calls: they serve, are upgraded, lose a peer and read statistics, and
+ * of system calls: they serve, lose a peer and read statistics, and
  * calls that code from elsewhere would make end a process that has the filter.
  */
 #include <errno.h>
@@ -42,13 +42,6 @@ static void a_proxy_keeps_to_its_list_of_calls(void **state)
 	victim_goes_on(v, 100);
 	for (unsigned i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		ctl(words[i], NULL);
-	/* The operator's, whose pause is the upgrade's and no attack. */
-	atomic_store(&v->apart, true);
-	for (unsigned i = 0; i < 3; i++) {
-		ctl("upgrade", NULL);
-		victim_goes_on(v, 100);
-	}
-	atomic_store(&v->apart, false);
 	victim_goes_on(v, 1000);
 	victim_leave(v, node);
 }

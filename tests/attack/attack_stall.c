@@ -2,7 +2,7 @@
 /*
  * Descriptors on which a call waits for as long as their owner likes: memory whose
  * lock a write holds that does not end, files whose close is answered by a process
- * of the user's. The proxy goes on, and is upgraded, while it all lasts.
+ * of the user's. The proxy goes on while it all lasts.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -94,22 +94,17 @@ static int write_to_what_is_registered(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-struct gift {
-	const struct node *to;
-	uint32_t flags;
-};
-
 static int offer_a_file(void *arg)
 {
-	const struct gift *gift = arg;
-	int stalled = stalled_file(false), sock = tenant_hello(gift->to->dir);
+	const uint32_t *flags = arg;
+	int stalled = stalled_file(false), sock = tenant_hello(node[0].dir);
 
-	if (sock < 0 || offer(sock, stalled, gift->flags) < 0)
+	if (sock < 0 || offer(sock, stalled, *flags) < 0)
 		return 2;
 	return tenant_stay(ready[1]);
 }
 
-/* At any time the proxy closes some, which ends soon; but not in another process. */
+/* At any time the proxy closes some. */
 static int offer_files_without_end(void *arg)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_WHY, .len = sizeof(h) };
@@ -231,85 +226,33 @@ static pid_t attack_begin(int (*fn)(void *), void *arg)
 	return -1;
 }
 
+static void goes_on_beside(pid_t pid)
+{
+	victim_goes_on(victim, 64);
+	child_kill(pid);
+}
+
 static void memory_that_is_written_to_is_registered(void **state)
 {
-	pid_t pid = attack_begin(register_what_is_written, NULL);
-
-	victim_goes_on(victim, 64);
-	child_kill(pid);
+	goes_on_beside(attack_begin(register_what_is_written, NULL));
 }
 
-static void memory_that_is_written_to_is_handed_over(void **state)
+static void memory_that_is_registered_is_written_to(void **state)
 {
-	pid_t pid = attack_begin(write_to_what_is_registered, NULL);
-
-	victim_goes_on_over_upgrades(victim, node, 2);
-	child_kill(pid);
+	goes_on_beside(attack_begin(write_to_what_is_registered, NULL));
 }
 
-static void goes_on_without(pid_t pid)
-{
-	victim_goes_on(victim, 64);
-	victim_goes_on_over_upgrades(victim, node, 2);
-	child_kill(pid);
-}
-
-/* Nor does the process that handed over keep anything. */
 static void files_whose_close_waits_are_closed(void **state)
 {
-	static const uint32_t flags[] = { MPIB_REG_MEMFD, MPIB_REG_DMABUF };
+	static uint32_t flags[] = { MPIB_REG_MEMFD, MPIB_REG_DMABUF };
 
-	for (unsigned i = 0; i < 2; i++) {
-		struct gift gift = { .to = &node[0], .flags = flags[i] };
-		pid_t pid = attack_begin(offer_a_file, &gift);
-		pid_t old = attack_proxy(node[0].dir);
-
-		victim_goes_on(victim, 64);
-		victim_goes_on_over_upgrades(victim, node, 2);
-		until_holds_at_most(old, 0);
-		child_kill(pid);
-	}
+	for (unsigned i = 0; i < 2; i++)
+		goes_on_beside(attack_begin(offer_a_file, &flags[i]));
 }
 
-static void a_process_that_takes_over_closes_none(void **state)
+static void files_without_end_are_closed(void **state)
 {
-	pid_t pid = attack_begin(offer_files_without_end, NULL);
-	const struct node again[2] = { node[0], node[0] };
-
-	victim_goes_on_over_upgrades(victim, again, 6);
-	child_kill(pid);
-}
-
-static void until_serves_another(const struct node *of, pid_t than)
-{
-	unsigned long long until = node_ms() + 20000;
-
-	while (attack_proxy(of->dir) == than) {
-		assert_true(node_ms() < until);
-		usleep(10000);
-	}
-}
-
-/* Though it can neither end nor execute the guard. It has nothing but
- * its link. */
-static void the_first_process_becomes_a_guard(void **state)
-{
-	const struct node turned[2] = { node[1], node[0] };
-	struct gift gift = { .to = &node[1], .flags = MPIB_REG_MEMFD };
-	pid_t pid = attack_begin(offer_a_file, &gift);
-	pid_t first = node[1].pid, second;
-
-	assert_int_equal(attack_proxy(node[1].dir), first);
-	victim_goes_on(victim, 64);
-	victim_goes_on_over_upgrades(victim, turned, 1);
-	until_holds_at_most(first, 1);
-	control_rests(first);
-	second = attack_proxy(node[1].dir);
-	assert_int_equal(kill(first, SIGUSR2), 0);
-	until_serves_another(&node[1], second);
-	victim_goes_on(victim, 64);
-	control_rests(first);
-	child_kill(pid);
+	goes_on_beside(attack_begin(offer_files_without_end, NULL));
 }
 
 /* The attacker sends while the proxy stands still, to which alone it then belongs. */
@@ -342,7 +285,7 @@ static void who_comes_and_goes_takes_no_descriptors(void **state)
 
 static void sockets_that_linger_are_closed(void **state)
 {
-	goes_on_without(attack_asleep(send_sockets));
+	goes_on_beside(attack_asleep(send_sockets));
 }
 
 /* Freeing it takes 100 ms a GiB and more, whoever does it. */
@@ -359,16 +302,13 @@ static void memory_of_who_ends_is_not_the_control_threads(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	/* The first ones: they look at the process that started the
-	 * node. */
 	cmocka_unit_test(memory_of_who_ends_is_not_the_control_threads),
-	cmocka_unit_test(the_first_process_becomes_a_guard),
 	cmocka_unit_test(who_comes_and_goes_takes_no_descriptors),
 	cmocka_unit_test(sockets_that_linger_are_closed),
 	cmocka_unit_test(memory_that_is_written_to_is_registered),
-	cmocka_unit_test(memory_that_is_written_to_is_handed_over),
+	cmocka_unit_test(memory_that_is_registered_is_written_to),
 	cmocka_unit_test(files_whose_close_waits_are_closed),
-	cmocka_unit_test(a_process_that_takes_over_closes_none),
+	cmocka_unit_test(files_without_end_are_closed),
 	{ 0 },
 };
 struct test_group test_group = { setup, victim_teardown };

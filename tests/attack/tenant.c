@@ -38,19 +38,6 @@ void attack_start(struct node *node, unsigned n, const char *const *args)
 	node_start_with(node, n, all);
 }
 
-pid_t attack_proxy(const char *dir)
-{
-	char line[32];
-	long pid;
-
-	assert_true(mpib_read_line(line, sizeof(line), "%s/proxy.pid", dir));
-	pid = strtol(line, NULL, 10);
-	assert_true(pid > 0);
-	return (pid_t)pid;
-}
-
-#define STILL 5 /* looks */
-
 static uint64_t thread_us(pid_t pid, const char *tid)
 {
 	char ns[128];
@@ -68,32 +55,6 @@ uint64_t control_us(pid_t pid)
 	us = thread_us(pid, tid);
 	assert_true(us > 0);
 	return us;
-}
-
-/* One that waits for its core uses no time either, and does not sleep. */
-static bool sleeps(pid_t pid)
-{
-	char line[512];
-	const char *name_ends;
-
-	mpib_read_line(line, sizeof(line), "/proc/%d/stat", pid);
-	name_ends = strrchr(line, ')');
-	return name_ends && name_ends[2] == 'S';
-}
-
-void control_rests(pid_t pid)
-{
-	unsigned long long until = node_ms() + 20000;
-	uint64_t us, was = UINT64_MAX;
-
-	for (unsigned still = 0; still < STILL; still++) {
-		us = control_us(pid);
-		if (us != was || !sleeps(pid))
-			still = 0;
-		assert_true(node_ms() < until);
-		was = us;
-		usleep(20000);
-	}
 }
 
 uint64_t shards_us(pid_t pid)

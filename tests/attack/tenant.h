@@ -21,17 +21,11 @@ void attack_needs_root(void);
 /* Start node number n, whose sockets the tenants may use, and whose memfds it takes,
  * with further arguments up to a NULL. */
 void attack_start(struct node *node, unsigned n, const char *const *args);
-/* The process of a run directory's proxy, which changes when one takes over. */
-pid_t attack_proxy(const char *dir);
 
 /* CPU time of the proxy's first thread, which is the control thread. */
 uint64_t control_us(pid_t pid);
 /* That of its threads that move messages. */
 uint64_t shards_us(pid_t pid);
-/* Wait until the proxy's first thread rests: it has unmapped what it had, and
- * reaped who was replaced, which takes the kernel a while. Who turns in a loop never rests. */
-void control_rests(pid_t pid);
-
 /* Run fn(arg) in a child with the uid and the tenants' group, without any
  * capability. */
 pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg);

@@ -16,7 +16,6 @@
 #define ROOM (64u << 10)
 #define HANG_MS 60000
 #define EVERY 64 /* messages between two attaches */
-#define TOO_SLOW 2u /* upgrades tried again */
 #define ELSEWHERE 11u /* the first such node */
 
 static int victim_say(struct victim *v, const char *step, int rc)
@@ -64,8 +63,7 @@ static void *newcomers(void *arg)
 	return NULL;
 }
 
-/* One step, and how long a message took that ended by it and began in such a time,
- * too. */
+/* One step, and how long a message took that ended by it. */
 static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
 {
 	uint64_t before = m->messages;
@@ -73,8 +71,8 @@ static int victim_step(struct victim *v, struct mover *m, uint64_t *sent)
 	int rc = mover_step(m);
 
 	if (!flew && m->stage == MOVER_FLYING)
-		*sent = atomic_load(&v->apart) ? 0 : mpib_now_ns();
-	if (m->messages != before && *sent && !atomic_load(&v->apart))
+		*sent = mpib_now_ns();
+	if (m->messages != before && *sent)
 		mpib_hist_record(&v->took, mpib_now_ns() - *sent);
 	return rc;
 }
@@ -165,54 +163,6 @@ void victim_goes_on(struct victim *v, uint64_t messages)
 				 (unsigned long long)v->messages, v->why);
 		usleep(1000);
 	}
-}
-
-void victim_sees_upgrade(struct victim *v, const char *dir, const char *how,
-			 struct run *run)
-{
-	const char *const argv[] = {
-		"mpibctl", "-s", dir, "upgrade", how, NULL
-	};
-
-	atomic_store(&v->apart, true);
-	run_wait(run, argv);
-	atomic_store(&v->apart, false);
-	printf("%s", run->out); /* how long traffic stood still */
-	fflush(stdout);
-}
-
-/* False: it is to be tried again, as a process that gets no CPU for seconds is
- * given up, whoever else there is. */
-static bool victim_upgrade(struct victim *v, const char *dir, unsigned *slow)
-{
-	struct run run;
-
-	victim_sees_upgrade(v, dir, "now", &run);
-	if (run.status && strstr(run.err, "does not answer") &&
-	    (*slow)++ < TOO_SLOW)
-		return false;
-	if (run.status)
-		fail_msg("upgrade: %s", run.err);
-	return true;
-}
-
-void victim_goes_on_over_upgrades(struct victim *v, const struct node node[2],
-				  unsigned n)
-{
-	unsigned slow = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		const struct node *own = &v->elsewhere[i % 2];
-
-		while (!victim_upgrade(v, node[i % 2].dir, &slow))
-			;
-		while (!victim_is_here(v) &&
-		       !victim_upgrade(v, own->dir, &slow))
-			;
-		victim_goes_on(v, 64);
-	}
-	if (slow)
-		print_message("%u upgrades had to be tried again\n", slow);
 }
 
 static void victim_stop(struct victim *v)

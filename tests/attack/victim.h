@@ -22,9 +22,7 @@ struct victim {
 	_Atomic int error; /* of a connection that was open before */
 	_Atomic bool said;
 	char why[320]; /* of the first failure */
-	_Atomic bool apart; /* what happens now is no attack */
-	struct mpib_hist
-		took; /* messages, but for apart, from isend to arrival */
+	struct mpib_hist took; /* messages, from isend to arrival */
 	/* Two nodes that are not attacked, where the environment has
 	 * VICTIM_ELSEWHERE: it moves between these, beside what the same attack
 	 * takes of the machine. */
@@ -43,15 +41,6 @@ void victim_leave(struct victim *v, struct node node[2]);
 int victim_teardown(void **state);
 /* Wait until it has moved so many more messages, and attached once more. */
 void victim_goes_on(struct victim *v, uint64_t messages);
-/* The operator upgrades a node, "now" or by "force": what mpibctl said. What the
- * victim's messages take meanwhile is the operator's and no attack. */
-void victim_sees_upgrade(struct victim *v, const char *dir, const char *how,
-			 struct run *run);
-/* The operator upgrades both nodes in turn, n times in all, and those of a victim
- * elsewhere: each succeeds, and it goes on over them. Two may be tried again, where
- * the new process was given up for want of CPU. */
-void victim_goes_on_over_upgrades(struct victim *v, const struct node node[2],
-				  unsigned n);
 /* Stop it, and tell the p99 of its messages: none was wrong, no attach refused, no
  * connection broken. */
 void victim_end(struct victim *v);

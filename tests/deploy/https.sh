@@ -60,15 +60,6 @@ ask 200 "${bearer[@]}" --resolve "node0:${at#*:}:$net.1" \
 	"https://node0:${at#*:}/metrics"
 ask 403 "${bearer[@]}" -H 'Host: evil.example' "https://$at/metrics"
 ask 000 "http://$at/metrics" # who speaks no TLS hears nothing
-# Handed over, with its files: the certificate may be another one by then.
-ctl upgrade >"$dir/answer" 2>&1 ||
-	fail "upgrade: $(<"$dir/answer")"
-served() {
-	curl -s --cacert "$dir/cert" "${bearer[@]}" "https://$at/metrics" |
-		has '^mpib_upgrades_total 1$'
-}
-await served || fail "nothing is served after an upgrade"
-
 if ! command -v prometheus >/dev/null; then
 	echo "SKIPPED: Prometheus, which is not installed (package prometheus)"
 	[ "$failed" -eq 0 ] && exit 77

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # python.sh BUILD SOURCE: the Python module says what mpibctl says, follows events
-# over an upgrade, and the example plots a job that runs.
+# as they happen, and the example plots a job that runs.
 set -uo pipefail
 build=$1 source=$2
 if ! command -v python3 >/dev/null; then
@@ -30,16 +30,16 @@ with mpib.Stats() as stats:
         assert "nothing" in str(error), error
     else:
         raise AssertionError("any command is answered")
-    # Whatever comes next comes once: an upgrade's, of another process.
-    old, seen = stats.greeting["pid"], []
+    # Whatever comes next comes once.
+    seen = []
     following = stats.follow(stats.ask("events")["last"])
-    subprocess.check_call([sys.argv[1], "upgrade"])
+    subprocess.check_call([sys.argv[1], "rails", "resume", "SUP"])
     for event in following:
         seen.append(event["seq"])
-        if event["kind"] == "upgrade" and stats.greeting["pid"] != old:
+        if event["kind"] == "resume":
             break
         if len(seen) > 1000:
-            raise AssertionError("no upgrade is told")
+            raise AssertionError("no resume is told")
     assert seen == sorted(set(seen)), seen
 END
 # Over one that has no room, one that dies within an answer and one whose numbers

@@ -2,9 +2,7 @@
 /*
  * Preloaded: the MPIB_FAIL_AT-th call of those below that this process makes
  * fails, as it would without memory or descriptors. MPIB_FAIL_COUNT names a
- * file that is told at the end how many there were. FAIL_THREADS names one
- * with a number: from that one on no thread of a process that takes over is made, as
- * where there is no room for another. What glibc calls for itself
+ * file that is told at the end how many there were. What glibc calls for itself
  * is left alone: its getgrnam() dies of it, and the loader ends the process.
  */
 #include <dlfcn.h>
@@ -32,8 +30,6 @@ void *__libc_memalign(size_t align, size_t size);
 
 static atomic_ulong calls;
 static unsigned long fail_at;
-static atomic_ulong threads;
-static unsigned long fail_threads;
 static const char *count_file;
 /* libc and the loader. */
 static struct range {
@@ -60,38 +56,12 @@ static int find_theirs(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* 0: there is none. */
-static unsigned long number_in(const char *path)
-{
-	unsigned long n = 0;
-	FILE *f = path ? fopen(path, "re") : NULL;
-
-	if (!f)
-		return 0;
-	if (fscanf(f, "%lu", &n) != 1)
-		n = 0;
-	fclose(f);
-	return n;
-}
-
-static bool takes_over(void)
-{
-	char line[4096];
-	FILE *f = fopen("/proc/self/cmdline", "re");
-	size_t n = f ? fread(line, 1, sizeof(line), f) : 0;
-
-	if (f)
-		fclose(f);
-	return memmem(line, n, "--takeover", 10) != NULL;
-}
-
 __attribute__((constructor)) static void begin(void)
 {
 	const char *at = getenv("MPIB_FAIL_AT");
 	unsigned n = 0;
 
 	fail_at = at ? strtoul(at, NULL, 10) : 0;
-	fail_threads = takes_over() ? number_in(getenv("FAIL_THREADS")) : 0;
 	count_file = getenv("MPIB_FAIL_COUNT");
 	dl_iterate_phdr(find_theirs, &n);
 	atomic_store(&calls, 0);
@@ -225,7 +195,5 @@ int eventfd(unsigned init, int flags)
 int pthread_create(pthread_t *t, const pthread_attr_t *attr,
 		   void *(*fn)(void *), void *arg)
 {
-	if (fail_threads && atomic_fetch_add(&threads, 1) + 1 >= fail_threads)
-		return EAGAIN;
 	return fails(EAGAIN) ? EAGAIN : NEXT(pthread_create)(t, attr, fn, arg);
 }

@@ -246,7 +246,7 @@ static const struct {
 	{ "regions", "--quota-regions", "16", 16, regions },
 	{ "memory", "--quota-memory", "16M", 16, memory },
 	{ "pool", "--quota-pool", "16M", 16, pool },
-	{ "fds", "--quota-fds", "48", 8, clients },
+	{ "fds", "--quota-fds", "40", 8, clients },
 	{ "messages", "--quota-messages", "200", 0, messages },
 };
 

@@ -200,97 +200,6 @@ static void control_calls_to_a_stopped_proxy_end_by_client_answer(void **state)
 	       "again\n");
 }
 
-static void upgrade(struct run *run, const char *how)
-{
-	const char *const argv[] = { "mpibctl", "-s", node[0].dir,
-				     "upgrade", how,  NULL };
-
-	run_wait(run, argv);
-}
-
-/* Its client accepts while it stands still, too, and it hears of both at once. */
-static void connect_over_an_upgrade(bool accepted)
-{
-	struct mover m;
-	struct run run;
-	int status;
-	pid_t pid;
-
-	start("--peer-silence", "600");
-	mover_must(mover_call(&m, node[0].dir, node[1].dir, ROOM, true, 5));
-	usleep(300000); /* until the other proxy has it */
-	child_freeze(node[1].pid);
-	if ((pid = fork()) == 0) {
-		upgrade(&run, "now");
-		kill(node[1].pid, SIGCONT);
-		_exit(run.status);
-	}
-	if (accepted)
-		mover_must(mover_answer(&m));
-	assert_true(waitpid(pid, &status, 0) == pid && status == 0);
-	if (!accepted)
-		mover_must(mover_answer(&m));
-	mover_must(mover_wait(&m));
-	mover_must(mover_move(&m, 3));
-	mover_close(&m);
-	stop(NULL);
-}
-
-static void a_connect_to_a_stopped_proxy_outlives_an_upgrade(void **state)
-{
-	connect_over_an_upgrade(false);
-	connect_over_an_upgrade(true);
-	printf("a connect that a stopped proxy had: upgraded, and it opens\n");
-}
-
-/* Whatever waits for the proxy that stands still, be it a connect, or the rails of
- * what is open: an operator decides whether that ends. */
-static void stop_an_upgrade(bool connects)
-{
-	struct mover open, within, call;
-	struct run run;
-
-	start("--client-answer", "1");
-	open_mover(&open, 0, true);
-	mover_must(
-		mover_begin(&within, node[0].dir, node[0].dir, ROOM, true, 7));
-	if (connects) {
-		mover_must(mover_call(&call, node[0].dir, node[1].dir, ROOM,
-				      true, 9));
-		usleep(300000);
-	}
-	child_freeze(node[1].pid);
-	upgrade(&run, "now");
-	assert_int_equal(run.status, 1);
-	assert_in(run.err, connects ? "does not answer" : "does not stop");
-	assert_in(run.err, "mpibctl upgrade force");
-	mover_must(mover_move(&within, 3));
-	upgrade(&run, "force");
-	assert_string_equal(run.err, "");
-	assert_int_equal(run.status, 0);
-	mover_must(mover_move(&within, 3));
-	kill(node[1].pid, SIGCONT);
-	assert_true(mover_move(&open, 3) < 0);
-	assert_in(mpib_strerror(), "its proxy is upgraded");
-	if (connects) {
-		mover_must(mover_answer(&call));
-		mover_must(mover_wait(&call));
-		mover_must(mover_move(&call, 3));
-		mover_close(&call);
-	}
-	mover_close(&open);
-	mover_close(&within);
-	stop(NULL);
-}
-
-static void
-connections_with_a_stopped_proxy_end_in_an_upgrade_by_force_alone(void **state)
-{
-	stop_an_upgrade(false);
-	stop_an_upgrade(true);
-	printf("open to a stopped proxy: no upgrade, but by force\n");
-}
-
 static void
 a_proxy_stopped_for_longer_is_an_error_that_names_the_peer(void **state)
 {
@@ -390,9 +299,6 @@ const struct CMUnitTest test_list[] = {
 	STOPPED(a_stopped_client_hurts_nobody_and_goes_on),
 	STOPPED(a_proxy_stopped_for_less_than_its_peers_patience_goes_on),
 	STOPPED(control_calls_to_a_stopped_proxy_end_by_client_answer),
-	cmocka_unit_test(a_connect_to_a_stopped_proxy_outlives_an_upgrade),
-	cmocka_unit_test(
-		connections_with_a_stopped_proxy_end_in_an_upgrade_by_force_alone),
 	STOPPED(a_proxy_stopped_for_longer_is_an_error_that_names_the_peer),
 	STOPPED(a_child_keeps_nothing_of_its_dead_parent),
 	{ 0 },

@@ -65,7 +65,6 @@ static void set_addresses(void)
 
 void fuzz_proxy_start(void)
 {
-	static char name[] = "mpib-proxy", *argv[] = { name, NULL };
 	char why[MPIB_WHY_MAX];
 	pthread_t thread;
 
@@ -81,7 +80,6 @@ void fuzz_proxy_start(void)
 	set("limit", "memory", "64M");
 	/* A machine that stands still for a while is not what is looked for. */
 	set("peer", "silence", "60");
-	mpib_upgrade_init(&proxy.upgrade, &proxy, argv);
 	if (mpib_config_finish(&proxy.cfg, why) < 0 ||
 	    mpib_proxy_start(&proxy, why) < 0)
 		fuzz_found(why);

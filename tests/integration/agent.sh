@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # agent.sh BUILD: two proxies in advanced mode and mpib-agent, which is killed,
 # comes back with other rules, and outlives a proxy. What the sending node's
-# rails move between two looks is in the agent's ratio, to the byte. A proxy that
-# takes over has the hints of the one before.
+# rails move between two looks is in the agent's ratio, to the byte.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"
@@ -52,25 +51,6 @@ proxy 1
 traffic
 expect "proxies restarted" '$1 == $2'
 
-# Slots of the connections that node 0's proxy has registered.
-hints() {
-	"$build/proxy/mpib-agent" status --dir "$dir/agent" --json |
-		sed -n 's/.*"\(hint_slot\|pid\)": \([0-9]*\).*/\2/p' |
-		awk -v pid="$(cat "$dir/n0/proxy.pid")" \
-			'$1 == pid { print slot } { slot = $1 }'
-}
-has_hints() {
-	had=$(hints) && [ -n "$had" ]
-}
-same_hints() {
-	[ "$(hints)" = "$had" ]
-}
-await has_hints || fail "no connection has a hint"
-for _ in 1 2 3; do
-	ctl upgrade >/dev/null || fail "the proxy is not upgraded"
-	await same_hints || fail "hints were $had and are $(hints)"
-done
-heirs_end
 end -9 perf
 end -TERM agent
 [ -z "$(ls "$dir/agent")" ] || fail "the agent left $(ls "$dir/agent")"

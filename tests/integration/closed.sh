@@ -6,7 +6,7 @@ set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 at_end() {
-	heirs_end
+	[ ! -e "$dir/n0/proxy.pid" ] || kill -9 "$(<"$dir/n0/proxy.pid")" 2>/dev/null
 	[ -z "${agent:-}" ] || kill "$agent"
 }
 # null WHAT PID

@@ -8,16 +8,13 @@ long=$(for uid in {1001..1012}; do printf 'uid=%s:weight=5,' "$uid"; done)
 pair_start --share-rules "${long%,}"
 pair_traffic 2
 
-# What was changed, how the last hand-over ended and that there is nothing are
-# sentences of their own.
+# What was changed and that there is nothing are sentences of their own.
 is() {
 	[ "$1" = "$2" ] || fail "\"$1\", not \"$2\""
 }
 is "$(ctl rails drain SUP)" "rail SUP, drained"
 is "$(ctl rails resume SUP)" "rail SUP, not drained"
 is "$(ctl fault | tail -n 1)" "(none)"
-ctl upgrade show | has '^no upgrade is under way' || fail "$(ctl upgrade show)"
-ctl -j upgrade show | has '"state": "none"' || fail "$(ctl -j upgrade show)"
 
 [ "$(ctl rails --csv -o name,mtu,hw | tr -d '\r')" = $'name,mtu,hw\nSOUT,4096,\nSUP,4096,' ] ||
 	fail "csv: $(ctl rails --csv -o name,mtu,hw)"
@@ -139,7 +136,7 @@ ctl config set limit.readers '' 2>"$dir/err" && fail "a number of nothing"
 has 'limit.readers = "" is not a number' <"$dir/err" || fail "$(<"$dir/err")"
 
 # An option that would have no effect is refused.
-for command in metrics 'events follow' monitor upgrade; do
+for command in metrics 'events follow' monitor; do
 	# shellcheck disable=SC2086 # words
 	timeout 30 "$build/proxy/mpibctl" -s "$dir/n0" $command -o pid >"$dir/out" 2>&1
 	[ $? -eq 2 ] || fail "-o of $command: $(head -n 3 "$dir/out")"

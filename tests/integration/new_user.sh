@@ -159,9 +159,6 @@ refused 1 mpibctl config set limit.readers none
 refused 1 mpibctl clients kick 77
 refused 1 mpibctl conns 77
 refused 1 mpibctl events yesterday
-refused 1 mpibctl upgrade "$dir/none"
-refused 1 mpibctl upgrade shwo
-grep -q 'did you mean show?' "$dir/err" || fail "upgrade: $(<"$dir/err")"
 refused 2 mpibctl rails drain SUP SOUT
 grep -q 'drain does not take "SOUT"' "$dir/err" || fail "drain: $(<"$dir/err")"
 refused 2 mpibctl rails drian SUP

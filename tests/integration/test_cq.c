@@ -85,7 +85,7 @@ static void any_other_error_is_the_rails_alone(void **state)
 	for (unsigned i = 0; i < sizeof(rails) / sizeof(rails[0]); i++) {
 		fail_with(rails[i]);
 		assert_int_equal(pair.node[0].broken, 0);
-		/* A flush follows from something else, be it an upgrade. */
+		/* A flush follows from something else. */
 		assert_int_equal(
 			pair.node[0].engine->shard[0].rail[SUP].n.cqe_errors >
 				0,

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Deadlines of fail-over: all lanes of an engine share one timer, and none's
- * deadline goes with what is armed for another, or while a hand-over runs that
- * fails.
+ * deadline goes with what is armed for another.
  */
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "engine/handover/handover.h"
 #include "engine/lane/lane.h"
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
@@ -97,19 +95,6 @@ static void an_earlier_deadline_is_kept_though_a_later_one_is_set(void **state)
 	assert_int_equal(*hold, 0);
 }
 
-/* The lane waits for the peer's answer to a fence, and no rail of it is DOWN. */
-static void what_a_hand_over_left_alone_goes_on_when_it_fails(void **state)
-{
-	engine->leaving = true;
-	lane->ctl.grace_until = arm_soon();
-	pass(lane->ctl.grace_until);
-	dispatch();
-	assert_int_not_equal(lane->ctl.grace_until, 0);
-	mpib_engine_stay(engine);
-	dispatch();
-	assert_int_equal(lane->ctl.grace_until, 0);
-}
-
 /* The peer of its lanes is played here. */
 static void fence(struct mpib_lane *l)
 {
@@ -194,7 +179,6 @@ const struct CMUnitTest test_list[] = {
 	fixture_test(
 		a_later_deadline_does_not_take_the_place_of_one_that_is_due),
 	fixture_test(an_earlier_deadline_is_kept_though_a_later_one_is_set),
-	fixture_test(what_a_hand_over_left_alone_goes_on_when_it_fails),
 	fixture_test(many_rails_do_not_come_back_all_in_one_turn),
 	fixture_test(a_port_that_goes_down_stops_its_lanes_not_all_in_one_turn),
 	{ 0 },

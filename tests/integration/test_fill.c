@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "filled.h"
-#include "handover/clients.h"
 #include "test.h"
 
 #ifndef MFD_HUGETLB
@@ -185,27 +184,6 @@ static void a_step_that_waits_keeps_no_client_from_going(void **state)
 	assert_int_equal(hear_status(b), 0);
 }
 
-static void a_takeover_waits_for_the_pages(void **state)
-{
-	char why[MPIB_WHY_MAX];
-	int a = attach();
-	const struct proxy_client *s = newest();
-
-	assert_int_equal(
-		proxy_clients_quiescent(&filled.clients, why, sizeof(why)), 0);
-	ask_reg(a, 0, 0, large);
-	until_it_fills(s);
-	assert_int_equal(
-		proxy_clients_quiescent(&filled.clients, why, sizeof(why)),
-		-EAGAIN);
-	/* It takes no message then; what it has begun comes to its end. */
-	proxy_clients_pause(&filled.clients, true);
-	assert_int_equal(hear_status(a), 0);
-	assert_int_equal(
-		proxy_clients_quiescent(&filled.clients, why, sizeof(why)), 0);
-	proxy_clients_pause(&filled.clients, false);
-}
-
 static void pages_not_to_be_had_are_told(void **state)
 {
 	size_t had, of;
@@ -327,7 +305,6 @@ int main(int argc, char **argv)
 		FILL_TEST(regions_of_a_client_take_turns),
 		FILL_TEST(a_client_that_goes_takes_its_regions_with_it_at_once),
 		FILL_TEST(a_step_that_waits_keeps_no_client_from_going),
-		FILL_TEST(a_takeover_waits_for_the_pages),
 		FILL_TEST(pages_not_to_be_had_are_told),
 		FILL_TEST(holes_of_ordinary_memory_are_refused),
 		FILL_TEST(huge_pages_not_to_be_had_are_told),

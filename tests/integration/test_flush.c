@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "engine/conn/conn.h"
-#include "engine/handover/handover.h"
 #include "engine_pair.h"
 #include "test.h"
 #include "verbs/soft/ctx.h"
@@ -317,40 +316,6 @@ static void a_connection_stops_only_after_its_reads(void **state)
 	assert_int_equal(pair_flushed(&rx), 0);
 }
 
-/* As another process gets them, but into another connection of the client. */
-static void what_was_not_answered_is_read_again_after_a_hand_over(void **state)
-{
-	struct mpib_serial out, in;
-	struct pair_end tx2, rx2;
-
-	pair_connect(&pair, 6, 0, &tx2, &rx2);
-	fault_both((struct mpib_soft_fault){ .late = 1 });
-	receive(BYTES, 13);
-	fault_both(
-		(struct mpib_soft_fault){ .late = 1, .delay_turns = 1u << 30 });
-	flush();
-	flush();
-	pair_turns(&pair, 1000);
-	assert_int_equal(pair_flushed(&rx), 0);
-	mpib_serial_pack(&out);
-	mpib_flushes_serialize(&out, rx.conn);
-	mpib_serial_unpack(&in, out.bytes, out.len, NULL, 0); /* in owns it */
-	mpib_flushes_serialize(&in, rx2.conn);
-	assert_false(in.failed);
-	mpib_serial_fini(&in);
-	/* By both rails, though nothing came to this connection by any. */
-	for (unsigned i = 0; i < 2; i++)
-		assert_int_equal(rx2.conn->rx.flush.at[i].unread, 3);
-	fault_both((struct mpib_soft_fault){ .late = 1 });
-	until_flushed(2);
-	rx = rx2;
-	until_flushed(2);
-	assert_memory_equal(device, pair.node[0].mem, BYTES);
-	asked = 2;
-	flush();
-	until_flushed(3);
-}
-
 const struct CMUnitTest test_list[] = {
 	fixture_test(what_was_received_is_there_after_a_flush),
 	fixture_test(each_flush_covers_what_came_before_it),
@@ -366,6 +331,5 @@ const struct CMUnitTest test_list[] = {
 	fixture_test(a_lost_device_has_nothing_more_to_place),
 	fixture_test(a_region_goes_only_after_its_reads),
 	fixture_test(a_connection_stops_only_after_its_reads),
-	fixture_test(what_was_not_answered_is_read_again_after_a_hand_over),
 	{ 0 },
 };

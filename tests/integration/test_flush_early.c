@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 
 #include "engine/conn/conn.h"
-#include "engine/handover/handover.h"
 #include "engine_pair.h"
 #include "test.h"
 #include "verbs/soft/soft.h"
@@ -37,7 +36,7 @@ static int setup(void **state)
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	mr = pair_add_device(&pair, 1, BYTES, &device);
 	rx.conn->rx.flush.taken = rx.conn->rx.flush.ended = asked = FIRST;
-	mpib_flush_tell(rx.conn);
+	atomic_store(&rx.conn->reply->flushed, FIRST);
 	place_late();
 	return 0;
 }
@@ -110,38 +109,8 @@ static void a_flush_waits_for_no_receive(void **state)
 	assert_int_equal(pair.node[1].broken, 0);
 }
 
-/* As another process finds them, in the ring and over. */
-static void nor_is_it_taken_twice_after_a_hand_over(void **state)
-{
-	struct mpib_flushes *fl = &rx.conn->rx.flush;
-	struct mpib_serial out, in;
-
-	receive();
-	post_groups();
-	for (unsigned i = 0; i < 3; i++)
-		pair_flush(&rx, mr, 0, ++asked);
-	pair_turns(&pair, 1000);
-	mpib_serial_pack(&out);
-	mpib_flushes_serialize(&out, rx.conn);
-	mpib_serial_unpack(&in, out.bytes, out.len, NULL, 0); /* in owns it */
-	fl->looked = fl->early = 0;
-	mpib_flushes_serialize(&in, rx.conn);
-	assert_false(in.failed);
-	mpib_serial_fini(&in);
-	pair_flush(&rx, mr, 0, ++asked);
-	pair_turns(&pair, 1000);
-	assert_int_equal(pair_flushed(&rx) - FIRST, 4);
-	answer_groups();
-	pair_flush(&rx, mr, 0, ++asked);
-	pair_turns(&pair, 1000);
-	assert_int_equal(pair_flushed(&rx) - FIRST, 5);
-	assert_int_equal(pair.node[1].broken, 0);
-}
-
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(a_flush_waits_for_no_receive, setup,
 					teardown),
-	cmocka_unit_test_setup_teardown(nor_is_it_taken_twice_after_a_hand_over,
-					setup, teardown),
 	{ 0 },
 };

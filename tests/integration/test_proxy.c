@@ -214,50 +214,6 @@ static void a_daemon_returns_when_it_is_ready(void **state)
 	assert_int_equal(rmdir(base), 0);
 }
 
-/* It reads them again after an upgrade that failed, and not where it was started. */
-static void a_daemon_knows_where_its_files_are(void **state)
-{
-	char base[] = "/tmp/mpib-daemon-XXXXXX", dir[64], sout[32], path[64];
-	int pid, i, here = open(".", O_PATH | O_CLOEXEC);
-	struct run r;
-	FILE *f;
-
-	assert_non_null(mkdtemp(base));
-	node_rail(sout, sizeof(sout), 5);
-	snprintf(dir, sizeof(dir), "%s/run", base);
-	assert_int_equal(chdir(base), 0);
-	umask(077);
-	f = fopen("token", "we");
-	assert_non_null(f);
-	fputs("a-token-of-more-than-16-bytes\n", f);
-	fclose(f);
-	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
-				       "--run-dir", "run", "--sout", sout,
-				       "--metrics-listen", "127.0.0.1:0",
-				       "--metrics-token-file", "token",
-				       "--daemon", NULL });
-	assert_int_equal(fchdir(here), 0);
-	close(here);
-	if (r.status == 78) {
-		assert_in(r.err, "has no HTTP");
-		goto out;
-	}
-	assert_int_equal(r.status, 0);
-	assert_int_equal(sscanf(r.out, "ready pid %d", &pid), 1);
-	run_wait(&r, (const char *[]){ "mpibctl", "-j", "-s", dir, "config",
-				       NULL });
-	assert_int_equal(r.status, 0);
-	snprintf(path, sizeof(path), "\"%s/token\"", base);
-	assert_in(r.out, path);
-	assert_int_equal(kill(pid, SIGTERM), 0);
-	for (i = 0; i < 5000 && access(dir, F_OK) == 0; i++)
-		usleep(1000);
-out:
-	snprintf(path, sizeof(path), "%s/token", base);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(rmdir(base), 0);
-}
-
 static void mpibctl_tells_usage_from_no_proxy(void **state)
 {
 	struct run r;
@@ -359,7 +315,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_bad_configuration_ends_with_78),
 	cmocka_unit_test(a_rail_that_is_not_there_is_named),
 	cmocka_unit_test(a_daemon_returns_when_it_is_ready),
-	cmocka_unit_test(a_daemon_knows_where_its_files_are),
 	cmocka_unit_test(mpibctl_tells_usage_from_no_proxy),
 	cmocka_unit_test(mpibctl_shows_every_noun),
 	{ 0 },

@@ -46,8 +46,7 @@ static const struct {
 	  "client.connect_timeout",
 	  "of the peer link and of clients, and the lane is there already "
 	  "(unit/test_broker, unit/test_deadline)" },
-	{ "failover.enable failover.hold_down failover.grace failover.readopt "
-	  "fault.enable",
+	{ "failover.enable failover.hold_down failover.grace fault.enable",
 	  "both ends agree on a fence over the peer link, and one has to wait "
 	  "for clocks: the simulator draws them (tests/sim/sim_plan.c)" },
 	{ "agent.dir agent.user",

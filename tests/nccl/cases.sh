@@ -219,11 +219,6 @@ case_abort() {
 }
 
 # What NCCL must not notice.
-case_upgrade() {
-	nodes
-	ranks 2 --max 4M --times 20 loop --during \
-		"$ctl -s $dir/n1 upgrade && $ctl -s $dir/n0 upgrade"
-}
 case_drain() {
 	nodes
 	ranks 2 --max 4M --times 20 loop --during \
@@ -262,7 +257,7 @@ case_peer_proxy_ended() {
 		"kill -TERM ${pids[0]}"
 }
 case_both_rails_lost() {
-	nodes --failover-grace 1000 --failover-readopt no
+	nodes --failover-grace 1000
 	may_die=1
 	ranks 2 --max 4M --limit 20 --expect-error loop --during \
 		"touch $MPIB_SOFT_GONE/${sup[1]} $MPIB_SOFT_GONE/${sout[1]}"

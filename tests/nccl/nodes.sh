@@ -42,16 +42,11 @@ ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
 }
 
-# Its process: after an upgrade another than the one that was started.
-nodes_pid() {
-	cat "$dir/n$1/proxy.pid" 2>/dev/null || echo "${pids[$1]}"
-}
-
 nodes_stop() {
 	local i pid rc=0
 	for i in 0 1; do
 		[ -n "${pids[$i]:-}" ] || continue
-		pid=$(nodes_pid "$i")
+		pid=${pids[$i]}
 		kill -TERM "$pid" 2>/dev/null
 		for _ in $(seq 600); do
 			kill -0 "$pid" 2>/dev/null || break

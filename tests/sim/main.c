@@ -257,10 +257,10 @@ static int run_one(const struct options *o)
 	}
 	first = *result;
 	run_child(o, o->from, NULL, true);
-	printf("seed %llu: %llu messages, %llu connections failed, %u "
-	       "hand-overs, %.3f s of virtual time, trace %016llx\n",
+	printf("seed %llu: %llu messages, %llu connections failed, %.3f s of "
+	       "virtual time, trace %016llx\n",
 	       (unsigned long long)o->from, (unsigned long long)first.messages,
-	       (unsigned long long)first.failures, first.upgrades,
+	       (unsigned long long)first.failures,
 	       (double)first.virtual_ns / 1e9, (unsigned long long)first.hash);
 	if (first.hash == result->hash)
 		return 0;

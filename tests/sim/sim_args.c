@@ -4,16 +4,6 @@
 
 #include "sim_node.h"
 
-/* What an operator may have changed until an upgrade. Some of it cannot be taken
- * over, and then the old process goes on. */
-static char nexts[][48] = {
-	"--threads=5",	       "--sup=none",
-	"--run-dir=elsewhere", "--peer-key-file=no-such-key",
-	"--no-such-option",    "--lanes=private",
-	"--peer-silence=40",   "--lane-window=65536",
-};
-#define NEXTS (sizeof(nexts) / sizeof(*nexts))
-
 /* What an operator may have got wrong, once: the next time he has mended it. And
  * another program may have the port, at either of the addresses. */
 static char mistakes[][48] = {
@@ -25,12 +15,9 @@ static char mistakes[][48] = {
 #define MISTAKES (sizeof(mistakes) / sizeof(*mistakes))
 #define TAKEN_FOR (50 * SIM_MS)
 
-static char moved[SIM_PLAN_NODES][48];
 static char *mistaken[SIM_PLAN_NODES];
 static char args[SIM_PLAN_NODES][SIM_ARGV][96];
 static unsigned count[SIM_PLAN_NODES];
-static struct sim_rng chance;
-static bool changes[SIM_PLAN_NODES]; /* once */
 
 static void draw_mistake(const struct sim_plan *plan, unsigned node)
 {
@@ -69,28 +56,17 @@ void sim_args_make(const struct sim_plan *plan, unsigned node, const char *dir)
 	if (plan->odd && node == 0)
 		snprintf(args[node][n++], 96, "%s", plan->odd);
 	count[node] = n;
-	changes[node] = plan->nexts || plan->moves;
-	if (plan->moves)
-		snprintf(moved[node], sizeof(moved[node]),
-			 "--peer-addr=10.100.0.%u,10.102.0.%u", node + 1,
-			 node + 1);
-	sim_rng_seed(&chance, plan->seed, "next");
 	if (plan->mistakes)
 		draw_mistake(plan, node);
 }
 
-int sim_args(unsigned node, bool takes_over, char **argv)
+int sim_args(unsigned node, char **argv)
 {
 	unsigned n = 0;
 
 	for (; n < count[node]; n++)
 		argv[n] = args[node][n];
-	if (takes_over && changes[node]) {
-		argv[n++] = moved[node][0] ? moved[node]
-					   : nexts[sim_draw(&chance, NEXTS)];
-		changes[node] = false;
-	}
-	if (!takes_over && mistaken[node]) {
+	if (mistaken[node]) {
 		argv[n++] = mistaken[node];
 		mistaken[node] = NULL;
 	}

@@ -106,20 +106,12 @@ static bool may_lose(const struct sim_end *e)
 	       strstr(mpib_strerror(), "died with data it had acknowledged");
 }
 
-/* A process that has just taken over, and begins what waited, is refused memory. */
-static bool may_be_refused(const struct sim_end *e)
-{
-	return !e->ready && sim_ranks_meet_refusals() &&
-	       strstr(mpib_strerror(), "Cannot allocate memory");
-}
-
 void sim_end_fail(struct sim_end *e, const char *what, int rc)
 {
 	sim_trace("line %u %s: %s: %s (%s)", e->line->number,
 		  e->sends ? "sends" : "receives", what, strerror(-rc),
 		  mpib_strerror());
-	if (!sim_ranks_may_fail() && !(e->ready && may_lose(e)) &&
-	    !may_be_refused(e))
+	if (!sim_ranks_may_fail() && !(e->ready && may_lose(e)))
 		sim_fail("line %u, %s: %s: %s", e->line->number,
 			 e->sends ? "sender" : "receiver", what,
 			 mpib_strerror());

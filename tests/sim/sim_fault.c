@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_fault.h"
 
-#include <signal.h>
-
 #include "sim_hca.h"
 #include "sim_node.h"
 #include "sim_rank.h"
@@ -10,7 +8,6 @@
 #include "verbs/verbs.h"
 
 #define LOOKS_EVERY (10 * SIM_S) /* an operator, where devices stay unused */
-#define NEXT_STOPS (90 * SIM_S) /* longer than the one before it waits */
 
 static const struct sim_plan *plan;
 static struct sim_event begins[SIM_FAULTS], ends[SIM_FAULTS];
@@ -26,23 +23,6 @@ static void kill_qp(struct sim_device *d)
 		sim_verbs.modify_qp(&qp->ibv, &err, IBV_QP_STATE);
 }
 
-static void upgrade(unsigned node)
-{
-	struct sim_proc *proxy = sim_node_proxy(node);
-
-	if (proxy)
-		sim_proc_signal(proxy, SIGUSR2);
-}
-
-/* Connections may end by one that is forced. */
-static void upgrade_may_force(const struct sim_fault *f)
-{
-	if (plan->hard && f->rail)
-		sim_node_tell(f->node, "upgrade force\n");
-	else
-		upgrade(f->node);
-}
-
 /* A proxy stops for less than its peers' patience, where no error may show. */
 static void stop_proxy(const struct sim_fault *f)
 {
@@ -53,19 +33,9 @@ static void stop_proxy(const struct sim_fault *f)
 }
 
 /* Longer than a peer may be silent, now and then. Who has not reached it before
- * knows of its other address by the cluster's key alone; and an upgrade, as also
- * a device that comes back is, waits 4.5 s for what the peer has to answer. */
+ * knows of its other address by the cluster's key alone. */
 static unsigned network_lasts(void)
 {
-	static const enum sim_fault_kind upgrades[] = {
-		SIM_FAULT_UPGRADE, SIM_FAULT_UPGRADE_BOTH, SIM_FAULT_STOP_NEXT,
-		SIM_FAULT_DEVICE,  SIM_FAULT_FORGETS,	   SIM_FAULT_HANG
-	};
-
-	for (unsigned i = 0; !plan->hard && i < 6; i++) {
-		if (sim_plan_has(plan, upgrades[i]))
-			return 1;
-	}
 	return plan->hard || plan->key ? 200 : 14;
 }
 
@@ -78,9 +48,6 @@ static uint64_t lasts(const struct sim_fault *f)
 		return 10 * f->lasts;
 	if (f->kind == SIM_FAULT_NETWORK)
 		return network_lasts() * f->lasts;
-	/* In the middle of a hand-over. */
-	if (f->kind == SIM_FAULT_KILL_NEXT || f->kind == SIM_FAULT_STOP_NEXT)
-		return f->lasts / 100;
 	return f->lasts;
 }
 
@@ -139,13 +106,6 @@ static void strike_more(const struct sim_fault *f)
 	case SIM_FAULT_STARVE:
 		sim_starve(plan, f->node, f->lasts);
 		break;
-	case SIM_FAULT_NO_PROGRAM:
-		sim_node_program(f->node, false);
-		upgrade(f->node);
-		break;
-	case SIM_FAULT_STOP_NEXT:
-		upgrade(f->node);
-		break;
 	case SIM_FAULT_NETWORK:
 		sim_device_link(sim_device(f->node, f->rail), false);
 		sim_net_port(f->node, f->rail, sim_now + lasts(f));
@@ -168,18 +128,12 @@ static void strike_hard(const struct sim_fault *f)
 	case SIM_FAULT_KILL_RANK:
 		sim_rank_kill((f->node + f->other * f->rail) % plan->ranks);
 		break;
-	case SIM_FAULT_RESET:
-		sim_net_reset(f->node, f->other);
-		break;
 	case SIM_FAULT_CUT:
 		sim_net_cut(f->node, f->other, sim_now + 40 * f->lasts);
 		break;
 	case SIM_FAULT_BOTH_DOWN:
 		for (unsigned r = 0; r < plan->rails; r++)
 			sim_device_link(sim_device(f->node, r), false);
-		break;
-	case SIM_FAULT_KILL_NEXT:
-		upgrade(f->node);
 		break;
 	case SIM_FAULT_HALF:
 		sim_net_half(f->node, f->other, sim_now + 40 * f->lasts);
@@ -221,7 +175,7 @@ static void strike_device(struct sim_fault *f)
 		sim_clock_jump((int64_t)f->lasts * (f->rail ? -1000 : 1000));
 		break;
 	default:
-		if (f->kind >= SIM_FAULT_SOFT)
+		if (f->kind >= SIM_FAULT_KILL_PROXY)
 			strike_hard(f);
 		else
 			strike_more(f);
@@ -255,12 +209,8 @@ static void strike(struct sim_fault *f)
 	case SIM_FAULT_STOP_PROXY:
 		stop_proxy(f);
 		break;
-	case SIM_FAULT_UPGRADE_BOTH:
-		upgrade(f->other);
-		upgrade(f->node);
-		break;
-	case SIM_FAULT_UPGRADE:
-		upgrade_may_force(f);
+	case SIM_FAULT_RESET:
+		sim_net_reset(f->node, f->other);
 		break;
 	default:
 		strike_device(f);
@@ -297,12 +247,6 @@ static void heal(const struct sim_fault *f)
 		if (!sim_node_any(f->node))
 			sim_node_start(f->node);
 		break;
-	case SIM_FAULT_KILL_NEXT:
-		sim_node_kill_next(f->node);
-		break;
-	case SIM_FAULT_STOP_NEXT:
-		sim_node_stop_next(f->node, sim_now + NEXT_STOPS);
-		break;
 	case SIM_FAULT_CUT:
 	case SIM_FAULT_HALF:
 		sim_net_cut(f->node, f->other, 0);
@@ -313,22 +257,20 @@ static void heal(const struct sim_fault *f)
 	case SIM_FAULT_OPERATOR:
 		sim_operate(plan, f, false);
 		break;
-	case SIM_FAULT_NO_PROGRAM:
-		sim_node_program(f->node, true);
-		break;
 	default:
 		break;
 	}
 }
 
-/* What a proxy says with failover.readopt = no is to be done. */
+/* What a proxy says is to be done for a device that is there again, where an error
+ * is allowed. */
 static void on_look(void *arg)
 {
-	if (sim_ranks_over())
+	if (sim_ranks_over() || !plan->hard)
 		return;
 	for (unsigned n = 0; n < plan->nodes; n++) {
-		if (sim_node_lacks(n) && !sim_node_next(n))
-			upgrade(n);
+		if (sim_node_lacks(n))
+			sim_node_term(n);
 	}
 	sim_event_arm(&looks, sim_now + LOOKS_EVERY, on_look, arg);
 }

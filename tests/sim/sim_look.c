@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the proxies that serve have, and what they would start. */
-#include <stdio.h>
-
+/* What the proxies that serve have. */
 #include "peer/internal.h"
 #include "proxy.h"
 #include "sim_hca.h"
@@ -27,17 +25,7 @@ bool sim_node_lacks(unsigned node)
 {
 	const struct mpib_proxy *p = sim_node_real(node);
 
-	return p && !sim_nodes_stopping() && !p->cfg.readopt &&
-	       mpib_engine_lost(p->engine);
-}
-
-void sim_node_program(unsigned node, bool there)
-{
-	struct mpib_proxy *p = sim_node_real(node);
-
-	if (p)
-		snprintf(p->upgrade.exe, sizeof(p->upgrade.exe), "%s",
-			 there ? "/proc/self/exe" : "gone");
+	return p && !sim_nodes_stopping() && mpib_engine_lost(p->engine);
 }
 
 void sim_nodes_check_sums(void)

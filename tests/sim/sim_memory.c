@@ -22,7 +22,6 @@
 #define MAPPED_FROM (1 << 20)
 #define SPARES 512 /* stacks */
 
-extern const char program[] __asm__("__executable_start"); /* the linker's */
 static bool short_of_memory;
 static bool moved;
 
@@ -31,29 +30,11 @@ void sim_short_of_memory(bool on)
 	short_of_memory = on;
 }
 
-/* The one place at which the process gets none, the first time. */
-static bool no_place(struct sim_proc *p, void *place)
-{
-	for (unsigned i = 0; i < p->places; i++) {
-		if (p->place[i] == place)
-			return false;
-	}
-	if (p->places == SIM_ASKS)
-		return false;
-	p->place[p->places++] = place;
-	if (p->places != p->no_place)
-		return false;
-	sim_trace("%s gets no memory (addr2line: %#zx)", p->name,
-		  (size_t)((char *)place - program));
-	return true;
-}
-
-bool sim_no_memory(void *place)
+bool sim_no_memory(void)
 {
 	struct sim_proc *p = sim_proc_self();
 
-	return p && ((short_of_memory && p->is_short && sim_by_chance(4)) ||
-		     (p->no_place && no_place(p, place)));
+	return p && short_of_memory && p->is_short && sim_by_chance(4);
 }
 
 /* Of another size class each time, so that what is freed comes back for others. */
@@ -72,7 +53,7 @@ static void *padded(size_t n, size_t size)
 /* The product's alone, see CMakeLists.txt. */
 void *__wrap_calloc(size_t n, size_t size)
 {
-	if (sim_no_memory(__builtin_return_address(0))) {
+	if (sim_no_memory()) {
 		errno = ENOMEM;
 		return NULL;
 	}

@@ -13,8 +13,8 @@ struct mpib_proxy;
 
 /* sim_args.c: what the node's proxies are started with. */
 void sim_args_make(const struct sim_plan *plan, unsigned node, const char *dir);
-/* The same, in argv, and how many; a process that takes over may have others. */
-int sim_args(unsigned node, bool takes_over, char **argv);
+/* The same, in argv, and how many. */
+int sim_args(unsigned node, char **argv);
 
 /* The run directories are made in the present directory, a real one. */
 void sim_nodes_start(const struct sim_plan *plan);
@@ -26,10 +26,8 @@ const char *sim_node_dir(unsigned node);
 struct sim_proc *sim_node_proxy(unsigned node);
 /* The same, as the real code has it. */
 struct mpib_proxy *sim_node_real(unsigned node);
-/* One that gets ready to take over; NULL: there is none. */
-struct sim_proc *sim_node_next(unsigned node);
 bool sim_node_up(unsigned node);
-/* It has lost a device, and failover.readopt leaves that to an operator. */
+/* It has lost a device. */
 bool sim_node_lacks(unsigned node);
 /* Any process of a proxy is there, whatever it does. */
 bool sim_node_any(unsigned node);
@@ -47,15 +45,6 @@ void sim_node_kill(unsigned node);
 void sim_node_term(unsigned node);
 /* Its proxies are short of descriptors, see sim_short(); or not any more. */
 void sim_node_short(unsigned node, bool on);
-/* Kill the one that gets ready to take over, if there is one. */
-void sim_node_kill_next(unsigned node);
-/* Stop it until then, if it cannot have taken over yet: from then on it is the
- * node's only proxy. */
-void sim_node_stop_next(unsigned node, uint64_t until);
-/* The program that an upgrade starts is there, or not. */
-void sim_node_program(unsigned node, bool there);
-/* A proxy stops its shards, as it does to hand over. */
-void sim_node_halts(void);
 /* None runs any more. */
 bool sim_nodes_over(void);
 /* SIGTERM to all. From then on none may end in another way. */
@@ -98,9 +87,5 @@ void sim_sums_quotas(const struct mpib_proxy *p);
 void sim_nodes_check_sums(void);
 void sim_nodes_check_quotas(void);
 void sim_nodes_check_bytes(uint64_t received);
-unsigned sim_node_upgrades(void); /* that succeeded */
-/* When the plan last had an upgrade go wrong, by what it refused who takes over, or
- * by a stop; 0: never. */
-uint64_t sim_nodes_wrong_at(void);
 
 #endif

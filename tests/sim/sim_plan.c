@@ -13,28 +13,23 @@ static const char *const names[SIM_FAULT_KINDS] = {
 	[SIM_FAULT_SLOW] = "peer links slow",
 	[SIM_FAULT_STOP_RANK] = "rank stopped",
 	[SIM_FAULT_STOP_PROXY] = "proxy stopped",
-	[SIM_FAULT_UPGRADE] = "upgrade",
-	[SIM_FAULT_UPGRADE_BOTH] = "two upgrades",
 	[SIM_FAULT_DEVICE] = "device gone",
 	[SIM_FAULT_FORGETS] = "device forgets",
 	[SIM_FAULT_FLAP] = "port flaps",
 	[SIM_FAULT_QP_LAG] = "QP stands still",
 	[SIM_FAULT_CLOCK] = "clock jumps",
+	[SIM_FAULT_RESET] = "peer link reset",
 	[SIM_FAULT_OPERATOR] = "operator drains",
 	[SIM_FAULT_TOOLS] = "tools ask",
 	[SIM_FAULT_STRANGER] = "stranger calls",
-	[SIM_FAULT_STOP_NEXT] = "next proxy stopped",
 	[SIM_FAULT_HANG] = "device hangs",
 	[SIM_FAULT_NETWORK] = "network gone",
 	[SIM_FAULT_LIAR] = "peer lies",
-	[SIM_FAULT_NO_PROGRAM] = "program gone",
 	[SIM_FAULT_STARVE] = "proxy starved",
 	[SIM_FAULT_KILL_PROXY] = "proxy killed",
 	[SIM_FAULT_KILL_RANK] = "rank killed",
-	[SIM_FAULT_RESET] = "peer link reset",
 	[SIM_FAULT_CUT] = "peer link cut",
 	[SIM_FAULT_BOTH_DOWN] = "both ports down",
-	[SIM_FAULT_KILL_NEXT] = "next proxy killed",
 	[SIM_FAULT_HALF] = "peer link half open",
 	[SIM_FAULT_SHORT] = "descriptors short",
 	[SIM_FAULT_TERM] = "proxy told to stop",
@@ -211,15 +206,25 @@ static bool takes_rail(enum sim_fault_kind kind)
 	       kind == SIM_FAULT_FLAP;
 }
 
+/* A link that breaks, and a proxy that is killed, are drawn more often. */
+static const enum sim_fault_kind drawn[] = {
+	SIM_FAULT_DOWN,	      SIM_FAULT_HOLE,	    SIM_FAULT_QP,
+	SIM_FAULT_LAG,	      SIM_FAULT_SLOW,	    SIM_FAULT_STOP_RANK,
+	SIM_FAULT_STOP_PROXY, SIM_FAULT_RESET,	    SIM_FAULT_RESET,
+	SIM_FAULT_DEVICE,     SIM_FAULT_FORGETS,    SIM_FAULT_FLAP,
+	SIM_FAULT_QP_LAG,     SIM_FAULT_CLOCK,	    SIM_FAULT_KILL_PROXY,
+	SIM_FAULT_KILL_RANK,  SIM_FAULT_RESET,	    SIM_FAULT_CUT,
+	SIM_FAULT_BOTH_DOWN,  SIM_FAULT_KILL_PROXY, SIM_FAULT_HALF,
+	SIM_FAULT_SHORT
+};
+#define DRAWN (sizeof(drawn) / sizeof(*drawn))
+#define DRAWN_SOFT (DRAWN - 8) /* where no error is allowed */
+
 static enum sim_fault_kind draw_kind(const struct sim_plan *p,
 				     struct sim_rng *r)
 {
-	unsigned hard = SIM_FAULT_HARD_DRAWN - SIM_FAULT_SOFT;
-	enum sim_fault_kind kind = (enum sim_fault_kind)sim_draw(
-		r, SIM_FAULT_DRAWN + (p->hard ? hard : 0));
-
-	if (kind >= SIM_FAULT_DRAWN)
-		kind += SIM_FAULT_SOFT - SIM_FAULT_DRAWN;
+	enum sim_fault_kind kind =
+		drawn[sim_draw(r, p->hard ? DRAWN : DRAWN_SOFT)];
 
 	/* With one rail there is nowhere to go. */
 	if (!p->hard && p->rails == 1 &&
@@ -338,11 +343,8 @@ void sim_plan_print(const struct sim_plan *p)
 		(unsigned long long)p->far / 1000, p->message);
 	for (unsigned i = 0; i < p->args; i++)
 		fprintf(stderr, " %s", p->arg[i]);
-	fprintf(stderr, "%s%s%s%s%s%s%s\n", p->odd ? " node 0: " : "",
+	fprintf(stderr, "%s%s%s%s\n", p->odd ? " node 0: " : "",
 		p->odd ? p->odd : "", p->mistakes ? "; mistakes" : "",
-		p->moves ? "; a second address moves" : "",
-		p->refuses ? "; who takes over is refused something" : "",
-		p->stalls ? "; who takes over stops" : "",
 		p->rehearses ? "; operators' faults are played" : "");
 	for (unsigned i = 0; i < p->lines; i++) {
 		const struct sim_line_plan *l = &p->line[i];

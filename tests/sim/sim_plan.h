@@ -46,37 +46,28 @@ enum sim_fault_kind {
 	SIM_FAULT_SLOW, /* the peer links are slow */
 	SIM_FAULT_STOP_RANK, /* SIGSTOP, and SIGCONT later */
 	SIM_FAULT_STOP_PROXY,
-	SIM_FAULT_UPGRADE,
-	SIM_FAULT_UPGRADE_BOTH, /* two nodes at once */
-	SIM_FAULT_DEVICE, /* gone, and back later */
+	SIM_FAULT_DEVICE, /* gone; the next proxy may have it back */
 	SIM_FAULT_FORGETS, /* the same, and it forgets what it acknowledged */
 	SIM_FAULT_FLAP, /* a port, down and up and down */
 	SIM_FAULT_QP_LAG, /* one stands still: others overtake it */
 	SIM_FAULT_CLOCK, /* the time of day jumps */
-	SIM_FAULT_DRAWN, /* how many of these sim_plan.c draws */
+	SIM_FAULT_RESET, /* the peer link between two nodes */
 	/* These are added by sim_plan_more.c. */
-	SIM_FAULT_OPERATOR = SIM_FAULT_DRAWN, /* drains, changes a setting */
+	SIM_FAULT_OPERATOR, /* drains, changes a setting */
 	SIM_FAULT_TOOLS, /* ask the proxy what they know to ask */
 	SIM_FAULT_STRANGER, /* calls the proxy, and is no peer */
-	SIM_FAULT_STOP_NEXT, /* the proxy that takes over stops */
 	SIM_FAULT_HANG, /* a device's firmware answers no call for a while */
 	SIM_FAULT_NETWORK, /* a port, and what of the peer links goes by it */
 	SIM_FAULT_LIAR, /* speaks as a peer, and is none: sim_liar.c */
-	SIM_FAULT_NO_PROGRAM, /* an upgrade finds none to start */
 	SIM_FAULT_STARVE, /* a node's proxies hardly get a core */
-	SIM_FAULT_SOFT, /* how many these are */
 	/* With these connections may fail, with an error at both ends. */
-	SIM_FAULT_KILL_PROXY = SIM_FAULT_SOFT,
+	SIM_FAULT_KILL_PROXY,
 	SIM_FAULT_KILL_RANK,
-	SIM_FAULT_RESET, /* the peer link between two nodes */
 	SIM_FAULT_CUT, /* nothing passes on it */
 	SIM_FAULT_BOTH_DOWN, /* both ports of a node */
-	SIM_FAULT_KILL_NEXT, /* the proxy that takes over, in the middle */
 	SIM_FAULT_HALF, /* one way of a peer link loses all */
 	SIM_FAULT_SHORT, /* a node's proxies get no descriptors or regions */
-	SIM_FAULT_HARD_DRAWN, /* behind those that sim_plan.c draws */
-	SIM_FAULT_TERM =
-		SIM_FAULT_HARD_DRAWN, /* a node's proxies are to stop */
+	SIM_FAULT_TERM, /* a node's proxies are to stop */
 	SIM_FAULT_KINDS,
 };
 
@@ -118,7 +109,6 @@ struct sim_plan {
 	uint64_t told_late; /* ns at most from a device's death to its event */
 	unsigned calls; /* that a device to die answers yet, at most; 0: none */
 	bool gpus; /* a line may have their memory */
-	bool nexts; /* who takes over may have other settings */
 	bool orders; /* operators play faults and kick clients, too */
 	bool rehearses; /* and the devices do what they play, not QPs alone */
 	unsigned agents; /* a bit each: nodes whose agent says something */
@@ -127,9 +117,6 @@ struct sim_plan {
 		crowd; /* strangers at once, who leave no room for each other */
 	unsigned listens; /* ms at most that one of them stays */
 	bool mistakes; /* a proxy that begins has a setting that is wrong */
-	bool moves; /* who takes over may have another second address */
-	bool refuses; /* who takes over gets no memory, or descriptor, once */
-	bool stalls; /* who takes over stops in the midst of it */
 	bool shares; /* operators give connections shares of their own */
 	uint64_t far; /* ns more that the peer links take */
 	bool soft; /* devices move only while their process runs */

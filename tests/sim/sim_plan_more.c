@@ -71,17 +71,16 @@ static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 /* Somebody who is no rank: he may not do harm. */
 static void draw_others(struct sim_plan *p, struct sim_rng *r)
 {
-	unsigned kinds = SIM_FAULT_HANG - SIM_FAULT_TOOLS;
+	static const enum sim_fault_kind kinds[] = { SIM_FAULT_TOOLS,
+						     SIM_FAULT_STRANGER,
+						     SIM_FAULT_TOOLS };
 	uint64_t at = 0;
 
 	for (unsigned n = (unsigned)sim_draw(r, 5); n > 0; n--) {
 		struct sim_fault *f;
 
 		at += sim_draw_wide(r, 1, 200 * SIM_MS);
-		f = sim_plan_fault(p, r,
-				   (enum sim_fault_kind)(SIM_FAULT_TOOLS +
-							 sim_draw(r, kinds)),
-				   at);
+		f = sim_plan_fault(p, r, kinds[sim_draw(r, 3)], at);
 		if (!f)
 			return;
 		f->other = (f->node + 1 + (unsigned)sim_draw(r, p->nodes - 1)) %
@@ -185,7 +184,7 @@ static void draw_settings(struct sim_plan *p, struct sim_rng *r)
 		sim_plan_arg(p, "--qp-retry-cnt=%u",
 			     1 + (unsigned)sim_draw(r, 7));
 	if (sim_chance(r, 6))
-		sim_plan_arg(p, "--failover-readopt=no");
+		sim_plan_arg(p, "--failover-completion=delivered");
 	if (p->hard && sim_chance(r, 6))
 		sim_plan_arg(p, "--failover=no");
 }
@@ -258,13 +257,13 @@ static void draw_network(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Two nodes' rails fail, and one of them or both are upgraded in the midst of it,
- * while what they tell each other is late. */
+/* Two nodes' rails fail, and their link breaks in the midst of it, while what they
+ * tell each other is late. */
 static void draw_mix(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = {
-		SIM_FAULT_QP,	SIM_FAULT_QP,	   SIM_FAULT_DOWN,
-		SIM_FAULT_FLAP, SIM_FAULT_UPGRADE, SIM_FAULT_UPGRADE_BOTH,
+		SIM_FAULT_QP,	SIM_FAULT_QP,	 SIM_FAULT_DOWN,
+		SIM_FAULT_FLAP, SIM_FAULT_RESET, SIM_FAULT_RESET,
 		SIM_FAULT_SLOW, SIM_FAULT_QP_LAG
 	};
 	unsigned node = (unsigned)sim_draw(r, p->nodes);
@@ -303,7 +302,7 @@ static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
 
 #define OPENS 8 /* connections of a line, where they come and go all the time */
 
-/* An upgrade while the node's peers do not answer and connections are made. */
+/* A proxy is to stop while its peers do not answer and connections are made. */
 static void draw_press(struct sim_plan *p, struct sim_rng *r)
 {
 	unsigned node = (unsigned)sim_draw(r, p->nodes);
@@ -321,7 +320,7 @@ static void draw_press(struct sim_plan *p, struct sim_rng *r)
 		f->other = n;
 		f->lasts = sim_draw_wide(r, 50 * SIM_MS, 250 * SIM_MS);
 	}
-	if (sim_plan_fault(p, r, SIM_FAULT_UPGRADE,
+	if (sim_plan_fault(p, r, SIM_FAULT_TERM,
 			   at + sim_draw_wide(r, 1, 300 * SIM_MS)))
 		p->fault[p->faults - 1].node = node;
 	p->late = SIM_S;
@@ -367,7 +366,7 @@ static void draw_new(struct sim_plan *p)
 		draw_gpus(p, &r);
 	if (sim_chance(&r, 4))
 		draw_mix(p, &r);
-	p->nexts = sim_chance(&r, 4);
+	sim_chance(&r, 4); /* what it drew is drawn no more */
 	if (sim_chance(&r, 4)) {
 		p->crowd = 600;
 		p->listens = 8000;

@@ -25,7 +25,18 @@ static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Whoever lies to one of the nodes, and upgrades that find no program. */
+/* A link of the node's breaks. NULL: there are faults enough. */
+static struct sim_fault *draw_reset(struct sim_plan *p, struct sim_rng *r,
+				    uint64_t at)
+{
+	struct sim_fault *f = sim_plan_fault(p, r, SIM_FAULT_RESET, at);
+
+	if (f)
+		f->other = (f->node + 1) % p->nodes;
+	return f;
+}
+
+/* Whoever lies to one of the nodes, and links that break. */
 static void draw_lies(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -34,23 +45,22 @@ static void draw_lies(struct sim_plan *p, struct sim_rng *r)
 		at += sim_draw_wide(r, 1, 100 * SIM_MS);
 		sim_plan_fault(p, r, SIM_FAULT_LIAR, at);
 		if (sim_chance(r, 4))
-			sim_plan_fault(p, r, SIM_FAULT_NO_PROGRAM, at);
+			draw_reset(p, r, at);
 	}
 }
 
-/* Upgrades that may fail in each of their steps. */
-static void draw_refusals(struct sim_plan *p, struct sim_rng *r)
+/* Links that break again and again. */
+static void draw_resets(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
 
-	p->refuses = true;
 	for (unsigned n = 2 + (unsigned)sim_draw(r, 5); n > 0; n--) {
 		at += sim_draw_wide(r, SIM_MS, 100 * SIM_MS);
-		sim_plan_fault(p, r, SIM_FAULT_UPGRADE, at);
+		draw_reset(p, r, at);
 	}
 }
 
-/* A node's proxies are to stop, and an operator upgrades them a moment later. */
+/* A node's proxy is to stop, and a link of it breaks a moment later. */
 static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -61,10 +71,11 @@ static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 	if (!f)
 		return;
 	node = f->node;
-	f = sim_plan_fault(p, r, SIM_FAULT_UPGRADE,
-			   at + sim_draw_wide(r, SIM_US, 5 * SIM_MS));
-	if (f)
+	f = draw_reset(p, r, at + sim_draw_wide(r, SIM_US, 5 * SIM_MS));
+	if (f) {
 		f->node = node;
+		f->other = (node + 1) % p->nodes;
+	}
 }
 
 /* What seeds before SIM_LATEST_FROM do not have. */
@@ -76,13 +87,10 @@ static void draw_latest(struct sim_plan *p)
 	if (sim_chance(&r, 4))
 		draw_lies(p, &r);
 	if (sim_chance(&r, 4))
-		draw_refusals(p, &r);
+		draw_resets(p, &r);
 	if (p->hard && sim_chance(&r, 6))
 		draw_too_late(p, &r);
 	p->mistakes = sim_chance(&r, 4);
-	p->moves = sim_chance(&r, 4);
-	/* Another node that is upgraded meanwhile does not wait for it. */
-	p->stalls = p->hard && sim_chance(&r, 2);
 	p->shares = sim_chance(&r, 2);
 }
 

@@ -31,7 +31,7 @@ int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 {
 	if (used == POOLS)
 		return __real_mpib_wr_pool_init(pool);
-	if (sim_no_memory((void *)__real_mpib_wr_pool_init))
+	if (sim_no_memory())
 		return -ENOMEM;
 	*pool = made[used++];
 	return 0;

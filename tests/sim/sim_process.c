@@ -23,9 +23,7 @@ bool sim_short(void)
 {
 	struct sim_proc *p = sim_proc_self();
 
-	if (p && p->no_descriptor && ++p->descriptors == p->no_descriptor)
-		sim_trace("%s gets no descriptor", p->name);
-	else if (!p || !p->is_short || !sim_by_chance(2))
+	if (!p || !p->is_short || !sim_by_chance(2))
 		return false;
 	errno = EMFILE;
 	return true;

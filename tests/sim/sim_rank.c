@@ -37,11 +37,6 @@ bool sim_ranks_meet_quotas(void)
 	return plan->quotas;
 }
 
-bool sim_ranks_meet_refusals(void)
-{
-	return plan->refuses;
-}
-
 uint64_t sim_ranks_late(void)
 {
 	return plan->late;

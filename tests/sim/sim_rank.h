@@ -81,7 +81,6 @@ uint64_t sim_rank_failures(void);
 void sim_ranks_print(void);
 /* Whether quotas may refuse for ever what somebody asks for. */
 bool sim_ranks_meet_quotas(void);
-bool sim_ranks_meet_refusals(void); /* of memory, once */
 /* Whether connections may fail. */
 bool sim_ranks_may_fail(void);
 /* How long at most between a listen and its accept. */

@@ -18,8 +18,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* Of virtual time, from the last fault on, or from the last upgrade that went wrong
- * by the plan: a node without a rail has no client until one goes well. */
+/* Of virtual time, from the last fault on. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
 /* The last write of a connection may be lost, and a device sends it again after 4.3 s
@@ -34,8 +33,7 @@ static uint64_t limit;
 static bool all_up(void)
 {
 	for (unsigned n = 0; n < plan->nodes; n++) {
-		/* An upgrade that is given up takes its time. */
-		if (!sim_node_up(n) || sim_node_next(n) ||
+		if (!sim_node_up(n) ||
 		    sim_node_proxy(n)->stopped_until > sim_now)
 			return false;
 	}
@@ -52,14 +50,11 @@ static bool traffic_over(void)
 		limit = sim_now + ENDS_WITHIN;
 		return false;
 	}
-	if (limit < sim_nodes_wrong_at() + ENDS_WITHIN)
-		limit = sim_nodes_wrong_at() + ENDS_WITHIN;
 	return sim_now > limit || (sim_ranks_over() && all_up());
 }
 
 static bool rested(void)
 {
-	/* Who took over last may stand still only now. */
 	for (unsigned n = 0; n < plan->nodes; n++) {
 		const struct sim_proc *proxy = sim_node_proxy(n);
 
@@ -194,7 +189,6 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	result->steps = sim_steps();
 	result->messages = sim_rank_messages();
 	result->failures = sim_rank_failures();
-	result->upgrades = sim_node_upgrades();
 	result->rehearsals = sim_rehearsals();
 	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
 		result->fault[i] = sim_faults_count((enum sim_fault_kind)i);

@@ -25,13 +25,10 @@ static void on_slice_end(void *arg)
 {
 	unsigned node = (unsigned)(uintptr_t)arg;
 	struct sim_proc *proxy = sim_node_proxy(node);
-	struct sim_proc *next = sim_node_next(node);
 	uint64_t away = SIM_MS + sim_hca_draw(200 * SIM_MS);
 
 	if (proxy && proxy->stopped_until < sim_now)
 		sim_proc_stop(proxy, sim_now + away);
-	if (next && next->stopped_until < sim_now)
-		sim_proc_stop(next, sim_now + away);
 	for (unsigned r = 0; r < plan->rails; r++)
 		stand_still(node, r, away);
 	sim_event_arm(&slice[node], sim_now + away, on_slice, arg);
@@ -70,6 +67,7 @@ static bool rails_are_well(void)
 		case SIM_FAULT_STOP_RANK:
 		case SIM_FAULT_STOP_PROXY:
 		case SIM_FAULT_CLOCK:
+		case SIM_FAULT_RESET:
 		case SIM_FAULT_TOOLS:
 		case SIM_FAULT_STRANGER:
 		case SIM_FAULT_LIAR:

@@ -16,8 +16,6 @@
 
 struct sim_file;
 
-#define SIM_ASKS 96
-
 TAILQ_HEAD(sim_task_list, sim_task);
 
 struct sim_proc {
@@ -32,11 +30,6 @@ struct sim_proc {
 	int status; /* as waitpid(2) gives it */
 	uint64_t stopped_until; /* SIGSTOP, as it were */
 	bool is_short; /* of descriptors and of memory for devices */
-	/* Where it is refused memory once: the place of the real code that asks
-	 * for some, as they come, from 1; and the descriptor, likewise. */
-	unsigned no_place, no_descriptor;
-	void *place[SIM_ASKS]; /* that asked for memory */
-	unsigned places, descriptors;
 	uint64_t signals; /* pending, a bit each */
 	struct sim_file *signal_file, *end_file; /* signalfd, pidfd */
 };
@@ -127,8 +120,8 @@ bool sim_by_chance(unsigned of);
 bool sim_short(void);
 /* Whoever is short of descriptors is of memory, too. */
 void sim_short_of_memory(bool on);
-/* The present process gets none now, at this place of its code. */
-bool sim_no_memory(void *place);
+/* The present process gets none now. */
+bool sim_no_memory(void);
 /* Addresses are the same in each run, should anything depend on them: the program
  * begins anew, where it has to. */
 void sim_addresses_fix(char **argv);

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "engine/handover/handover.h"
+#include "engine/engine.h"
 #include "engine/measure/snapshot.h"
 #include "engine/recovery/failover.h"
 
@@ -190,12 +190,6 @@ void mpib_lane_retell(struct mpib_lane *lane)
 	fake_expect(lane->connected, "a lane listed that is not up");
 }
 
-bool mpib_lane_moved(const struct mpib_lane *lane)
-{
-	(void)lane;
-	return false;
-}
-
 bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 {
 	(void)lane;
@@ -274,14 +268,6 @@ static bool can_reach(const struct engine_conn *from,
 {
 	return from->started && !from->stopped && !from->lane->killed &&
 	       !to->lane->killed;
-}
-
-bool engine_conn_moved(struct engine_conn *conn,
-		       const struct engine_conn_info *remote)
-{
-	fake_expect(!conn->destroying, "a flow moved after its end");
-	(void)remote;
-	return true;
 }
 
 void engine_conn_start(struct engine_conn *conn,

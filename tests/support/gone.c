@@ -68,26 +68,6 @@ static json_t *ask(struct moving *m, const struct node *n, const char *noun,
 	return text ? json_loads(text, 0, NULL) : NULL;
 }
 
-static json_int_t of_upgrade(struct moving *m, const struct node *n,
-			     const char *key)
-{
-	json_t *data = ask(m, n, "upgrade", "show");
-	json_int_t value = json_integer_value(json_object_get(data, key));
-
-	json_decref(data);
-	return value;
-}
-
-json_int_t gone_readopted(struct moving *m, const struct node *n)
-{
-	return of_upgrade(m, n, "readopted");
-}
-
-json_int_t gone_upgrades(struct moving *m, const struct node *n)
-{
-	return of_upgrade(m, n, "count");
-}
-
 static bool is_down(struct moving *m, const struct node *n, unsigned rail)
 {
 	json_t *data = ask(m, n, "rails", NULL);
@@ -123,17 +103,6 @@ void gone_until_down(struct moving *m, const struct node *n, unsigned rail)
 	while (!is_down(m, n, rail)) {
 		if (node_ms() - since > MOVING_HANG_MS)
 			fail_msg("the loss of a device is not noticed");
-	}
-}
-
-void gone_until_readopted(struct moving *m, const struct node *n,
-			  json_int_t count)
-{
-	unsigned long long since = node_ms();
-
-	while (gone_readopted(m, n) != count) {
-		if (node_ms() - since > MOVING_HANG_MS)
-			fail_msg("the device is not taken back");
 	}
 }
 

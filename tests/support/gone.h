@@ -16,16 +16,12 @@ void gone_end(void);
 void gone_take(const char *rail);
 void gone_return(const char *rail);
 
-/* Each call below asks the proxy repeatedly, since the proxy may be handing
- * over. Meanwhile the traffic of m, unless NULL, goes on. */
+/* Each call below asks the proxy repeatedly. Meanwhile the traffic of m, unless
+ * NULL, goes on. */
 void gone_until_down(struct moving *m, const struct node *n, unsigned rail);
-json_int_t gone_readopted(struct moving *m, const struct node *n);
-void gone_until_readopted(struct moving *m, const struct node *n,
-			  json_int_t count);
 /* Return when the rail has carried bytes since this call. */
 void gone_until_used(struct moving *m, const struct node *n, unsigned rail);
 /* Return when the journal has an event whose text contains text. */
 void gone_until_told(struct moving *m, const struct node *n, const char *text);
-json_int_t gone_upgrades(struct moving *m, const struct node *n);
 
 #endif

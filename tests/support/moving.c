@@ -52,9 +52,8 @@ static void say_all(const struct moving *m)
 	static const struct {
 		const char *command, *arg;
 	} ask[] = {
-		{ "upgrade", "show" }, { "rails", NULL }, { "lanes", NULL },
-		{ "peers", NULL },     { "stuck", "1" },  { "why", NULL },
-		{ "events", NULL },
+		{ "rails", NULL }, { "lanes", NULL }, { "peers", NULL },
+		{ "stuck", "1" },  { "why", NULL },   { "events", NULL },
 	};
 
 	for (unsigned i = 0; i < MOVING_SINGLE; i++)
@@ -167,15 +166,6 @@ void moving_end(struct moving *m, struct node node[2])
 	}
 }
 
-void moving_upgrade_begin(struct run *run, const struct node *n,
-			  const char *path)
-{
-	const char *argv[] = { "mpibctl", "-j", "-s", n->dir,
-			       "upgrade", path, NULL };
-
-	run_begin(run, argv);
-}
-
 void moving_until(struct moving *m, struct run *run, unsigned n)
 {
 	unsigned long long since = node_ms();
@@ -190,6 +180,6 @@ void moving_until(struct moving *m, struct run *run, unsigned n)
 		if (node_ms() - since <= MOVING_HANG_MS)
 			continue;
 		say_all(m);
-		fail_msg("the upgrade hangs");
+		fail_msg("a command hangs");
 	}
 }

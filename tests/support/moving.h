@@ -38,9 +38,6 @@ void moving_close(struct moving *m);
  * more, and stop the nodes. */
 void moving_end(struct moving *m, struct node node[2]);
 
-/* Begin an upgrade of the proxy to the program at path; NULL: its own. */
-void moving_upgrade_begin(struct run *run, const struct node *n,
-			  const char *path);
 /* Keep the traffic going until the n runs are over. */
 void moving_until(struct moving *m, struct run *run, unsigned n);
 

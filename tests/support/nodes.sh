@@ -34,13 +34,6 @@ ctl_of() {
 	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
 }
 
-# heirs_end: for scripts that upgrade a node. The new proxy is a child of the first,
-# which ends with it.
-heirs_end() {
-	# shellcheck disable=SC2046
-	kill -9 $(cat "$dir"/n*/*.pid 2>/dev/null) 2>/dev/null
-}
-
 # job NAME "N M..." OPTIONS...: starts mpib-perf over these nodes, ${pids[NAME]},
 # which writes to $dir/NAME.
 job() {

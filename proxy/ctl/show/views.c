@@ -376,25 +376,6 @@ static void print_steered(const json_t *data, unsigned width, FILE *out)
 	print_lines(and_more, data, out);
 }
 
-static void print_upgrade(const json_t *data, unsigned width, FILE *out)
-{
-	static const char *const lines[] = {
-		"the last upgrade: {state}[, {error}]",
-		"pid         {pid}",
-		"upgrades    {count} since the start, {readopted} of them to "
-		"take a device back",
-		"[traffic     stood still for {blackout_s:ms}]",
-		NULL,
-	};
-	bool none = !strcmp(mpib_json_str(data, "state"), "none");
-
-	(void)width;
-	if (none)
-		fprintf(out, "no upgrade is under way, and this process took "
-			     "over from none\n");
-	print_lines(lines + none, data, out);
-}
-
 const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "rails", .columns = rails },
 	{ "devices", .columns = devices },
@@ -419,7 +400,6 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	  .columns = agent_rails, .below = agent_below,
 	  .print = print_steered },
 	{ "events", .rows = "events", .print = mpib_ctl_print_events },
-	{ "upgrade", .print = print_upgrade },
 };
 
 const unsigned mpib_ctl_view_count =

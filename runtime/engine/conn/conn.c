@@ -68,20 +68,9 @@ static void conn_on_destroy(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-/* Control thread, as the next two: the shard's bitmap of connection ids. This one is
- * for those that were taken over. */
-static bool take_this_id(struct mpib_shard *s, uint32_t id)
-{
-	uint64_t bit = 1ull << id % 64;
-
-	if (s->conn_ids[id / 64] & bit)
-		return false;
-	s->conn_ids[id / 64] |= bit;
-	return true;
-}
-
-/* An id that was given back rests while all others are given out: what a peer
- * says after a fence may be about the connection that had it. */
+/* Control thread, as the next: the shard's bitmap of connection ids. An id that
+ * was given back rests while all others are given out: what a peer says after a
+ * fence may be about the connection that had it. */
 static uint32_t take_conn_id(struct mpib_shard *s)
 {
 	uint64_t from = UINT64_MAX << s->conn_id_next % 64;
@@ -212,24 +201,6 @@ int engine_conn_create(struct engine_client *client, uint32_t index,
 	else
 		lane->ctl.conns++;
 	return rc;
-}
-
-int engine_conn_restore(struct engine_client *client, uint32_t index,
-			bool sender, struct mpib_lane *lane, uint32_t id,
-			const struct engine_conn_info *remote,
-			struct engine_conn **conn)
-{
-	int rc = take_this_id(client->shard, id)
-			 ? conn_make(client, index, sender, MPIB_TABLE_SLOTS,
-				     lane, id, conn)
-			 : -EEXIST;
-
-	if (rc < 0)
-		return rc;
-	(*conn)->remote = *remote;
-	init_ring(*conn);
-	on_start(&(*conn)->msg);
-	return 0;
 }
 
 void engine_conn_local(const struct engine_conn *conn,

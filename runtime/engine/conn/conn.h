@@ -140,13 +140,6 @@ static inline struct mpib_lane_qp *engine_conn_cts_qp(struct engine_conn *f)
 	return &f->lane->qp[engine_conn_home(f)][0];
 }
 
-/* Control thread, while the shard is halted: as engine_conn_create() and
- * engine_conn_start(), with a given id. */
-int engine_conn_restore(struct engine_client *client, uint32_t index,
-			bool sender, struct mpib_lane *lane, uint32_t id,
-			const struct engine_conn_info *remote,
-			struct engine_conn **conn);
-
 /* stuck.c: add the connection's requests older than older_ns to snap. */
 void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 		    struct mpib_snapshot *snap);

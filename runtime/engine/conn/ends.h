@@ -55,7 +55,6 @@ struct mpib_group {
 	uint8_t matched, whole, held;
 	uint8_t mask; /* rails on which bytes of the group were posted */
 	bool refused; /* a send was larger than its buffer */
-	bool stale; /* cts has the keys of before the peer's hand-over */
 	uint8_t req[MPIB_GROUP_MAX]; /* by buffer: the send that fills it */
 	uint64_t rail[MPIB_RAILS]; /* bytes of the group posted so far */
 	uint32_t size[MPIB_GROUP_MAX];
@@ -87,7 +86,6 @@ struct mpib_sender {
 	bool released; /* the client has bytes of the slot back */
 	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
-	bool moved; /* the peer's proxy was handed over: old CTS come again */
 	/* By slot, engine_conn.slots of them, for those that may not have ended:
 	 * 2 bits for the stripes whose IMM was posted, 2 for the rail that
 	 * carries each of these IMMs, then MPIB_ENDED_RELEASED. */
@@ -114,15 +112,14 @@ struct mpib_slot {
 	struct mpib_mr *mr;
 };
 
-/* Value of acked when the sender may have no end-to-end ack at all: a fence or
- * a hand-over may have lost those that were written. */
+/* Value of acked when the sender may have no end-to-end ack at all: a fence may
+ * have lost those that were written. */
 #define MPIB_NOT_ACKED UINT64_MAX
 
 struct mpib_receiver {
 	uint64_t next; /* next slot to hand out */
 	uint64_t cts_posted; /* CTS before this one are posted */
 	uint64_t cts_again; /* post again from here to cts_posted (fence) */
-	uint64_t forgotten; /* our hand-over voided the CTS before this one */
 	uint64_t tail; /* oldest slot that has not ended */
 	uint64_t freed; /* the peer has read the CTS before this one */
 	uint64_t acked; /* tail in the last end-to-end ack; MPIB_NOT_ACKED */

@@ -38,7 +38,7 @@ static void flush_enter(struct engine_conn *f)
 	f->rx.flush.queued = true;
 }
 
-void mpib_flush_tell(struct engine_conn *f)
+static void flush_tell(struct engine_conn *f)
 {
 	/* Release pairs with the acquire in mpib_flush_over(). */
 	atomic_store_explicit(&f->reply->flushed, f->rx.flush.ended,
@@ -66,7 +66,7 @@ static void flush_end(struct engine_conn *f)
 	/* A connection that is over drops what it has not read back: its client
 	 * must not take that for flushed. */
 	if (!f->broken && !f->stopping)
-		mpib_flush_tell(f);
+		flush_tell(f);
 }
 
 /* Nothing can be read through the rail, nor can anything still be on its way
@@ -175,20 +175,6 @@ int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d)
 	return 0;
 }
 
-void mpib_flush_inherit(struct engine_conn *f)
-{
-	struct mpib_flushes *fl = &f->rx.flush;
-	uint64_t i = f->ring.next, end = i + f->ring.size;
-	struct mpib_desc d;
-
-	for (; i < end && mpib_ring_look(&f->ring, i, &d); i++) {
-		if (d.op != MPIB_OP_FLUSH || (int32_t)(d.gen - fl->taken) > 0)
-			continue;
-		fl->early++;
-		fl->looked = i + 1;
-	}
-}
-
 int mpib_flush_turn(struct mpib_shard *s)
 {
 	struct engine_conn *f = NULL;
@@ -280,15 +266,4 @@ void mpib_flush_drop(struct engine_conn *f)
 		*p = (struct mpib_flush){ 0 };
 	}
 	f->rx.flush.ended = f->rx.flush.taken;
-}
-
-void mpib_flush_again(struct engine_conn *f, struct mpib_flush *p)
-{
-	p->reading = p->unread = 0;
-	for (unsigned r = 0; r < f->lane->rails; r++) {
-		p->arrived[r] = f->shard->now;
-		if (p->mr && p->mr->mr[r])
-			p->unread |= mpib_rail_bit(r);
-	}
-	flush_enter(f);
 }

@@ -49,8 +49,6 @@ static inline bool mpib_flush_room(const struct mpib_flushes *fl)
  * wait for what the client does after it. 0: there is none, or no room; else as
  * mpib_flush_take(), and *d is its descriptor. */
 int mpib_flush_early(struct engine_conn *f, struct mpib_desc *d);
-/* Those up to taken are in the ring still: another process took them so. */
-void mpib_flush_inherit(struct engine_conn *f);
 /* Post READs that wait; how many. */
 int mpib_flush_turn(struct mpib_shard *s);
 /* The READ of flush op on the rail completed; bad: it would fail on any QP. */
@@ -65,10 +63,5 @@ bool mpib_flush_idle(const struct engine_conn *f);
 bool mpib_flush_uses(const struct engine_conn *f, const struct mpib_mr *mr);
 /* Let go of all regions; no READ is in flight. */
 void mpib_flush_drop(struct engine_conn *f);
-/* Another process took the flush, from memory mr: read back through all rails,
- * for nobody knows here which of them wrote. */
-void mpib_flush_again(struct engine_conn *f, struct mpib_flush *p);
-/* Tell the client how many flushes are over. */
-void mpib_flush_tell(struct engine_conn *f);
 
 #endif

@@ -59,7 +59,7 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 	} while (++i < first->n);
 	g->n = (uint8_t)first->n;
 	g->matched = g->whole = g->held = g->mask = 0;
-	g->stale = g->refused = false;
+	g->refused = false;
 	memset(g->rail, 0, sizeof(g->rail));
 	memset(g->size, 0, sizeof(g->size));
 	return mpib_group_step(f);
@@ -283,31 +283,6 @@ static uint64_t write_all(struct engine_conn *f)
 	return (uint64_t)sum[0] + sum[1] + 1;
 }
 
-/* After the peer's hand-over its regions have new keys and it posts the CTS
- * again. Read them again; false: not all are here. */
-static bool group_refresh(struct engine_conn *f)
-{
-	struct mpib_group *g = &f->tx.group;
-	struct mpib_cts cts[MPIB_GROUP_MAX];
-
-	for (unsigned i = 0; i < g->n; i++) {
-		if (!mpib_sender_cts(f, f->tx.cts_next + i, &cts[i]))
-			return false;
-		if (cts[i].n != g->n || cts[i].idx != i ||
-		    cts[i].msg != g->cts[i].msg ||
-		    cts[i].total != g->cts[i].total) {
-			engine_conn_break(f, -EPROTO,
-					  "peer changed a group of CTS");
-			return false;
-		}
-	}
-	/* The loop has read n of them. */
-	/* cppcheck-suppress uninitvar */
-	memcpy(g->cts, cts, g->n * sizeof(cts[0]));
-	g->stale = false;
-	return true;
-}
-
 /* Sends of the group are missing: tell the client. */
 static void tell_missing(struct engine_conn *f)
 {
@@ -329,8 +304,6 @@ uint64_t mpib_group_step(struct engine_conn *f)
 	struct send_range *e;
 	int i;
 
-	if (__builtin_expect(g->stale, 0) && !group_refresh(f))
-		return 0;
 	/* Without a rail in use the split names SOUT, for which a region that
 	 * was registered while SOUT was absent has no key. */
 	if (__builtin_expect(!f->lane->use, 0))

@@ -23,7 +23,7 @@ int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 			e, -ENETDOWN,
 			"no rail is left that both ends have, the device "
 			"failed or was removed: %s (once it is there again, "
-			"mpibctl upgrade opens it anew)",
+			"restart its mpib-proxy)",
 			rails);
 	if (!lane->failover)
 		return mpib_last_error_set(

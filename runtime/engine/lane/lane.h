@@ -34,10 +34,6 @@ struct mpib_mr {
 void engine_client_free(struct engine_client *a);
 void mpib_lane_free(struct mpib_lane *lane);
 
-/* Control thread: register the region and enter it into mr_made; the shard does
- * not learn of it here. */
-int mpib_mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
-		 uint32_t handle, struct mpib_mr **made);
 /* Shard: take a reference, drop one. */
 static inline void mpib_mr_ref(struct mpib_mr *mr)
 {

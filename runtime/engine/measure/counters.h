@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every counter once. The structs of a snapshot, their sums, the hand-over, the
- * JSON of the stats socket and the metrics are made from these lists.
+ * Every counter once. The structs of a snapshot, their sums, the JSON of the
+ * stats socket and the metrics are made from these lists.
  *
  * M(field, key, metric, unit, help): a counter that is a metric as well.
  * X(field, key, what): one that is none.

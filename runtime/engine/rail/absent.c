@@ -57,6 +57,6 @@ int mpib_shard_some_rail(const struct mpib_shard *s)
 	return mpib_last_error_set(
 		e, -ENETDOWN,
 		"no rail is left, the device failed or was removed: %s (once "
-		"it is there again, mpibctl upgrade opens it anew)",
+		"it is there again, restart mpib-proxy)",
 		mpib_absent_say(s, away, 0, rails, sizeof(rails)));
 }

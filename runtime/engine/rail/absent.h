@@ -2,9 +2,8 @@
 /*
  * What is made after the device of a rail failed (recovery/lost.c): tenants,
  * regions and tables are made without that rail, and lanes begin as after a
- * fence of the rail. This engine never gets the rail back; the engine of the
- * proxy that takes over makes all of these objects anew with every rail, so
- * nothing is ever added to an object. Control thread.
+ * fence of the rail. This engine never gets the rail back, so nothing is ever
+ * added to an object. Control thread.
  */
 #ifndef MPIB_ENGINE_ABSENT_H
 #define MPIB_ENGINE_ABSENT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ports at the start of the engine. A port that is down makes its rail away, as
- * if its device had failed (absent.h): it is used by the process that takes over
- * once the port is up. A node that just booted is so never taken for one with
+ * if its device had failed (absent.h): the next proxy uses it, once the port is
+ * up. A node that just booted is so never taken for one with
  * fewer rails. Nor is one with a device that does not answer, of which no context
  * need be there. Control thread, before the shards run.
  */
@@ -17,10 +17,7 @@
 
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
 {
-	const struct mpib_engine_inherited *h = s->engine->cfg.inherited;
-
-	/* Lanes that are taken over may use the rail. */
-	if (rc != -EIO || (h && !h->empty))
+	if (rc != -EIO)
 		return false;
 	s->rail[r].port.state = IBV_PORT_NOP;
 	return true;
@@ -117,7 +114,7 @@ static void down_agree(struct mpib_shard *s, unsigned r)
 	s->rail[r].port.state = state;
 }
 
-int mpib_engine_settle_ports(struct mpib_engine *e, char *why, size_t why_len)
+void mpib_engine_settle_ports(struct mpib_engine *e)
 {
 	for (unsigned i = 0; i < e->shards; i++) {
 		struct mpib_shard *s = &e->shard[i];
@@ -125,16 +122,6 @@ int mpib_engine_settle_ports(struct mpib_engine *e, char *why, size_t why_len)
 		for (unsigned r = 0; r < e->cfg.rails; r++) {
 			down_agree(s, r);
 			down_settle(s, r);
-			/* Lanes that are taken over may use the rail. */
-			if (s->rail[r].up || !e->cfg.inherited ||
-			    e->cfg.inherited->empty)
-				continue;
-			snprintf(why, why_len,
-				 "%s: its port is down (take over once it is "
-				 "up)",
-				 mpib_rail_spec(s, r)->name);
-			return -ENETDOWN;
 		}
 	}
-	return 0;
 }

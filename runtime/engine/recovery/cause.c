@@ -10,7 +10,6 @@ const char *mpib_rail_cause_name(enum mpib_rail_cause cause)
 		[MPIB_CAUSE_STUCK] = "black hole",
 		[MPIB_CAUSE_PEER] = "the peer's notice",
 		[MPIB_CAUSE_PROBE] = "probe without answer",
-		[MPIB_CAUSE_UPGRADE] = "an upgrade",
 	};
 
 	return cause < MPIB_CAUSES ? name[cause] : "?";

@@ -10,7 +10,6 @@ enum mpib_rail_cause {
 	MPIB_CAUSE_STUCK, /* no completion while the other rail moves */
 	MPIB_CAUSE_PEER, /* the peer's proxy sent FENCE */
 	MPIB_CAUSE_PROBE, /* reconnected, but the probes failed */
-	MPIB_CAUSE_UPGRADE, /* this proxy or the peer's is being replaced */
 	MPIB_CAUSES,
 };
 

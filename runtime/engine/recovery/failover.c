@@ -108,8 +108,7 @@ static void tell_failover(const struct mpib_rail_job *job, uint64_t us)
 
 	MPIB_TRACE(failover, job->rail, cause, us, job->lost_stripes,
 		   job->lost_bytes);
-	mpib_event(cause == MPIB_CAUSE_UPGRADE ? MPIB_LOG_INFO : MPIB_LOG_WARN,
-		   "failover", &about,
+	mpib_event(MPIB_LOG_WARN, "failover", &about,
 		   "rail %s to %s: %s, fenced in %llu.%llu ms, %u stripes "
 		   "(%llu bytes) take another way",
 		   mpib_rail_name(job->rail), lane->peer,
@@ -165,7 +164,7 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	/* No traffic was disturbed by a try that failed. */
 	ctl->retry = ctl->cause == MPIB_CAUSE_PROBE ||
 		     (ctl->cause == MPIB_CAUSE_PEER && ctl->retry);
-	ctl->failures += !ctl->retry && ctl->cause != MPIB_CAUSE_UPGRADE;
+	ctl->failures += !ctl->retry;
 	ctl->stopped_ns = now;
 	lane->ctl.last = (uint8_t)rail;
 	ctl->hold_until = ctl->probe_until = 0;
@@ -346,9 +345,7 @@ static bool fence_message(struct mpib_lane *lane, enum mpib_fence_msg type,
 	if (!mpib_fence_message(&ctl->fence, type, msg->epoch, &actions))
 		return false;
 	if (actions & MPIB_FENCE_STOP) {
-		ctl->cause = msg->cause == MPIB_CAUSE_UPGRADE
-				     ? MPIB_CAUSE_UPGRADE
-				     : MPIB_CAUSE_PEER;
+		ctl->cause = MPIB_CAUSE_PEER;
 		ctl->retry = msg->cause == MPIB_CAUSE_PROBE;
 	}
 	mpib_rail_act(lane, msg->rail, actions);

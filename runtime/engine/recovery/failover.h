@@ -104,7 +104,6 @@ struct mpib_lane_control {
 	uint64_t grace_until; /* 0: some rail is live */
 	uint8_t last; /* the rail that stopped last */
 	bool settled; /* messages may be sent to the peer's proxy */
-	bool moved; /* the peer may not know where this process has the tables */
 	bool over; /* the lane is killed: nothing more is done */
 };
 
@@ -229,8 +228,6 @@ void mpib_rail_resume(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail);
 /* The lane has no live rail: shorten the hold-down of all its rails. */
 void mpib_rail_hold_last(struct mpib_lane *lane);
-/* Bring the rail back at once, without hold-down. */
-void mpib_rail_back(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_drained_set(struct mpib_lane *lane);
 void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 

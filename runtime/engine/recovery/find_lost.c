@@ -187,11 +187,6 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 
 	rx->acked = MPIB_NOT_ACKED;
 	mpib_ack_need(f);
-	/* After our hand-over the sender dropped the CTS before forgotten,
-	 * though its bitmap counts them, and waits for them again; this rail
-	 * may have lost those that we wrote since. */
-	if (rx->tail < rx->forgotten)
-		from = rx->freed;
 	if (from >= rx->cts_posted || f->broken || f->stopping)
 		return;
 	rx->cts_again = from;

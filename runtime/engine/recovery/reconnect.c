@@ -101,8 +101,7 @@ static uint64_t reconnect_look(struct mpib_lane *lane, uint64_t now)
 	uint64_t next = UINT64_MAX;
 
 	mpib_rail_look(lane);
-	/* In a hand-over the new proxy brings the rails back. */
-	if (ctl->over || lane->shard->engine->leaving)
+	if (ctl->over)
 		return next;
 	if (ctl->grace_until && now >= ctl->grace_until) {
 		ctl->grace_until = 0;
@@ -169,14 +168,6 @@ void mpib_failover_dispatch(struct mpib_engine *engine)
 		mpib_rail_arm(engine, next);
 }
 
-void mpib_rail_back(struct mpib_lane *lane, unsigned rail)
-{
-	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
-
-	ctl->hold_until = mpib_now_ns();
-	mpib_rail_arm(lane->shard->engine, ctl->hold_until);
-}
-
 static uint64_t again_ns(const struct mpib_engine *e)
 {
 	unsigned times = e->retried / AGAIN_LANES;
@@ -191,8 +182,6 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 	unsigned times = ctl->failures ? ctl->failures - 1 : 0;
 	uint64_t ns;
 
-	if (ctl->cause == MPIB_CAUSE_UPGRADE)
-		return 0;
 	if (times > HOLD_GROWS)
 		times = HOLD_GROWS;
 	ns = ((uint64_t)e->cfg.hold_ms << 2 * times) * 1000000u;
@@ -259,8 +248,6 @@ static void on_probed(void *arg, int status)
 		ctl->probe_until = 0;
 		if (status < 0)
 			ctl->cause = MPIB_CAUSE_PROBE;
-		else /* the peer learnt of the tables before these QPs */
-			lane->ctl.moved = false;
 		mpib_rail_act(lane, job->rail,
 			      mpib_fence_probed(&ctl->fence, status == 0));
 	}
@@ -308,11 +295,9 @@ void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)
 	ctl->resumed_ns = mpib_now_ns();
 	lane->ctl.grace_until = 0;
 	about.ns = ctl->resumed_ns - ctl->stopped_ns;
-	mpib_event(ctl->cause == MPIB_CAUSE_UPGRADE ? MPIB_LOG_INFO
-						    : MPIB_LOG_WARN,
-		   "failback", &about, "rail %s to %s: back after %llu ms",
-		   mpib_rail_name(rail), lane->peer,
-		   (unsigned long long)about.ns / 1000000);
+	mpib_event(MPIB_LOG_WARN, "failback", &about,
+		   "rail %s to %s: back after %llu ms", mpib_rail_name(rail),
+		   lane->peer, (unsigned long long)about.ns / 1000000);
 	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_resume,
 			  reconnect_on_said);
 }

@@ -32,9 +32,6 @@ static bool share_cts(struct engine_conn *f, const struct send_op *p,
 	if (mpib_sender_cts(f, p->slot + s->buf, cts) && mpib_cts_sane(cts) &&
 	    s->at <= cts->len && s->len <= cts->len - s->at)
 		return true;
-	/* A peer that was handed over sends its CTS again: wait for it. */
-	if (f->tx.moved && !mpib_sender_cts(f, p->slot + s->buf, cts))
-		return false;
 	engine_conn_break(f, -EPROTO, "peer %s took back a CTS it had sent",
 			  f->lane->peer);
 	return false;

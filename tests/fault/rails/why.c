@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/handover/handover.h"
 #include "engine/lane/lane.h"
 #include "peer/internal.h"
 #include "statement.h"

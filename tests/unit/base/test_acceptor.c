@@ -140,24 +140,6 @@ static void or_is_turned_away(void **state)
 	assert_int_equal(taken, 1);
 }
 
-static void nobody_is_taken_in_a_pause(void **state)
-{
-	call();
-	mpib_acceptor_pause(&acceptor, UINT64_MAX);
-	mpib_loop_advance(&loop, 3600 * MPIB_SEC);
-	assert_int_equal(turn(), 0);
-	mpib_acceptor_resume(&acceptor);
-	turn();
-	assert_int_equal(taken, 1);
-	mpib_acceptor_pause(&acceptor, MPIB_SEC);
-	call();
-	assert_int_equal(turn(), 0);
-	mpib_loop_advance(&loop, 2 * MPIB_SEC);
-	while (turn() > 0)
-		;
-	assert_int_equal(taken, 2);
-}
-
 static void a_flood_is_taken_at_a_pace(void **state)
 {
 	acceptor.a_second = 16; /* two at once */
@@ -181,12 +163,10 @@ static void a_flood_is_taken_at_a_pace(void **state)
 	assert_int_equal(taken, 11);
 }
 
-static void one_that_is_not_open_bears_it_all(void **state)
+static void one_that_is_not_open_may_be_closed(void **state)
 {
 	struct mpib_acceptor none = { .loop = &loop };
 
-	mpib_acceptor_pause(&none, 1);
-	mpib_acceptor_resume(&none);
 	mpib_acceptor_close(&none);
 	assert_false(none.pause.armed);
 }
@@ -197,8 +177,7 @@ const struct CMUnitTest test_list[] = {
 	EACH(each_turn_takes_as_many_as_it_may),
 	EACH(who_finds_no_descriptor_waits_and_costs_nothing),
 	EACH(or_is_turned_away),
-	EACH(nobody_is_taken_in_a_pause),
 	EACH(a_flood_is_taken_at_a_pace),
-	EACH(one_that_is_not_open_bears_it_all),
+	EACH(one_that_is_not_open_may_be_closed),
 	{ 0 },
 };

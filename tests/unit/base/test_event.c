@@ -137,38 +137,6 @@ static void many_users_have_shares_of_the_events(void **state)
 	assert_int_equal(tell_of_user(5099, MPIB_EVENTS), MPIB_EVENTS_USER - 1);
 }
 
-/* As a process has it that took over: the journal goes on where it was, and what
- * this one told before comes behind. */
-static void the_next_process_goes_on_with_the_journal(void **state)
-{
-	struct mpib_serial p, q;
-	uint64_t before = newest(), last;
-	uint8_t *bytes;
-
-	mpib_event(MPIB_LOG_DEBUG, "stop", NULL, "the newest");
-	mpib_serial_pack(&p);
-	mpib_events_serial(&p);
-	assert_false(p.failed);
-	assert_int_equal(newest(), before + 1);
-	bytes = malloc(p.len);
-	assert_non_null(bytes);
-	memcpy(bytes, p.bytes, p.len);
-	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "of this one");
-	mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
-	mpib_events_serial(&q);
-	assert_false(q.failed);
-	assert_int_equal(q.at, q.len);
-	assert_int_equal(mpib_events_after(before, got, 2 * MPIB_EVENTS, &last),
-			 MPIB_EVENTS);
-	assert_true(last > before + 1);
-	/* No gap, and the last is what was told here. */
-	assert_int_equal(got[MPIB_EVENTS - 1].seq, last);
-	assert_string_equal(got[MPIB_EVENTS - 1].text, "of this one");
-	assert_string_equal(got[MPIB_EVENTS - 1].kind, "start");
-	mpib_serial_fini(&q);
-	mpib_serial_fini(&p);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,7 +147,6 @@ int main(void)
 		cmocka_unit_test(nothing_comes_after_the_newest),
 		cmocka_unit_test(a_user_has_a_share_of_the_events),
 		cmocka_unit_test(many_users_have_shares_of_the_events),
-		cmocka_unit_test(the_next_process_goes_on_with_the_journal),
 	};
 
 	mpib_log_set_sink(sink);

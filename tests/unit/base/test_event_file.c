@@ -67,7 +67,7 @@ static void live(void (*life)(void))
 static void first_life(void)
 {
 	tell(1); /* before the file is open */
-	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(mpib_events_file(path) == 0);
 	tell(2);
 	CHECK(newest() == 3);
 	kill(getpid(), SIGKILL);
@@ -78,7 +78,7 @@ static void second_life(void)
 	uint64_t last;
 
 	tell(1);
-	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(mpib_events_file(path) == 0);
 	CHECK(mpib_events_after(0, got, 8, &last) == 4);
 	CHECK(last == 4 && got[0].seq == 1 && got[3].seq == 4);
 	CHECK(!strcmp(got[2].text, "event 1") && got[2].client == 1);
@@ -92,7 +92,7 @@ static void third_life(void)
 {
 	uint64_t last;
 
-	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(mpib_events_file(path) == 0);
 	CHECK(mpib_events_after(1, got, 2 * MPIB_EVENTS, &last) == MPIB_EVENTS);
 	CHECK(got[0].seq == 5 + MPIB_EVENTS && last == 4 + 2 * MPIB_EVENTS);
 }
@@ -117,7 +117,7 @@ static void damaged_life(void)
 	uint64_t last;
 	unsigned n;
 
-	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(mpib_events_file(path) == 0);
 	n = mpib_events_after(0, got, 2 * MPIB_EVENTS, &last);
 	CHECK(last == 4 + 2 * MPIB_EVENTS && n > 0 && n < MPIB_EVENTS);
 	for (unsigned i = 0; i < n; i++)
@@ -144,7 +144,7 @@ static void what_is_damaged_is_left_out(void **state)
 
 static void no_journal_life(void)
 {
-	CHECK(mpib_events_file(path, true) == 0);
+	CHECK(mpib_events_file(path) == 0);
 	CHECK(newest() == 0);
 	tell(1);
 	CHECK(newest() == 1);
@@ -163,37 +163,6 @@ static void a_file_of_something_else_is_no_journal(void **state)
 	live(no_journal_life);
 }
 
-/* The one that has handed over may still write: nobody reads that. */
-static void handed_over_life(void)
-{
-	pid_t pid;
-	int status;
-
-	CHECK(mpib_events_file(path, true) == 0);
-	CHECK(newest() == 1);
-	pid = fork();
-	CHECK(pid >= 0);
-	if (pid == 0) {
-		CHECK(mpib_events_file(path, false) == 0);
-		tell(3);
-		_exit(newest() == 4 ? 0 : 1);
-	}
-	CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-	tell(1);
-}
-
-static void after_that_life(void)
-{
-	CHECK(mpib_events_file(path, true) == 0);
-	CHECK(newest() == 4);
-}
-
-static void after_a_hand_over_one_writes_to_it(void **state)
-{
-	live(handed_over_life);
-	live(after_that_life);
-}
-
 static void pipe_life(void)
 {
 	struct stat st;
@@ -201,7 +170,7 @@ static void pipe_life(void)
 	/* Nobody writes to it: who waited for that would wait for ever. */
 	alarm(60);
 	CHECK(mkfifo(path, 0600) == 0);
-	CHECK(mpib_events_file(path, true) == -EINVAL);
+	CHECK(mpib_events_file(path) == -EINVAL);
 	CHECK(lstat(path, &st) == 0 && S_ISFIFO(st.st_mode));
 	tell(1);
 	CHECK(newest() == 1);
@@ -216,7 +185,7 @@ static void what_is_no_file_is_refused_and_stays(void **state)
 
 static void nowhere_life(void)
 {
-	CHECK(mpib_events_file("/nowhere/events", true) == -ENOENT);
+	CHECK(mpib_events_file("/nowhere/events") == -ENOENT);
 	tell(1);
 	CHECK(newest() == 1);
 }
@@ -244,7 +213,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_process_that_is_killed_is_counted_on_from),
 	cmocka_unit_test(what_is_damaged_is_left_out),
 	cmocka_unit_test(a_file_of_something_else_is_no_journal),
-	cmocka_unit_test(after_a_hand_over_one_writes_to_it),
 	cmocka_unit_test(what_is_no_file_is_refused_and_stays),
 	cmocka_unit_test(without_a_file_there_is_a_journal),
 	{ 0 },

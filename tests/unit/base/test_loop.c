@@ -102,8 +102,6 @@ static void pause_both(void *arg, uint32_t events)
 	f->ran[0]++;
 }
 
-/* As a hand-over pauses the clients: what one of them said at the same moment
- * is not taken any more. */
 static void forgets_what_is_not_watched_any_more_within_the_turn(void **state)
 {
 	struct fixture *f = *state;

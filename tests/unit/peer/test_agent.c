@@ -188,34 +188,6 @@ static void an_agent_may_leave_and_come_back(void **state)
 	}
 }
 
-/* Who is taken over from gives its slots back first; then it has to go on. */
-static void a_proxy_may_leave_and_come_back(void **state)
-{
-	struct rig *rig = *state;
-	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
-	struct mpib_agent_link *link = e.a->node->agent;
-	struct mpib_agent_request r, again;
-
-	rig_connect(rig, e.a, 0, e.b, 0);
-	assert_true(agent_rig_take_call());
-	assert_true(agent_rig_next(&r));
-	agent_rig_answer(0, 17);
-	rig_settle(rig);
-	assert_false(agent_rig_left());
-	mpib_agent_leave(link);
-	assert_true(agent_rig_left());
-	assert_int_equal(agent_rig_hint_of(e.a, 0), 0);
-	mpib_agent_leave(link);
-	rig_settle(rig);
-	assert_true(agent_rig_take_call());
-	assert_true(agent_rig_next(&again));
-	assert_int_equal(again.type, MPIB_AGENT_REGISTER);
-	assert_int_equal(again.conn_id, r.conn_id);
-	agent_rig_answer(0, 3);
-	rig_settle(rig);
-	assert_int_equal(agent_rig_hint_of(e.a, 0), 3 + 1);
-}
-
 /* Whether the file is, in this process. */
 static bool mapped(const struct stat *st)
 {
@@ -354,7 +326,6 @@ const struct CMUnitTest test_list[] = {
 	AGENT_TEST(a_longer_file_has_more_slots_and_no_more),
 	AGENT_TEST(answers_belong_to_requests_in_order),
 	AGENT_TEST(an_agent_may_leave_and_come_back),
-	AGENT_TEST(a_proxy_may_leave_and_come_back),
 	AGENT_TEST(hints_of_one_before_are_not_followed),
 	AGENT_TEST(an_agent_that_answers_nonsense_is_left),
 	AGENT_TEST(what_others_could_write_is_not_trusted),

@@ -311,39 +311,6 @@ static void a_connect_does_not_fail_for_one_that_crosses_it(void **state)
 	}
 }
 
-/* Node 1 is taken over before it reads that a lane is gone: it says where its
- * tables are now, of a connection whose own are freed, or are about to be. */
-static void moves_of_what_is_gone_cost_nothing_else(void **state)
-{
-	for (int gone = 0; gone < 2; gone++) {
-		struct mpib_peer_msg moved = { .type = MPIB_PEER_CONN_MOVED };
-		struct peer_conn *of_a;
-		struct client *a, *b;
-		struct rig *rig;
-
-		rig_setup(state);
-		rig = *state;
-		rig_both_connected(rig, &a, &b);
-		rig->traffic_class = 5;
-		rig_connect(rig, a, 1, b, 1);
-		of_a = a->client.conn[1];
-		fake_engine_hold(&a->node->engine, true);
-		peer_lane_kill(of_a->lane, -ECONNRESET, "it is broken");
-		while (gone ? of_a->conn != NULL : !of_a->destroying)
-			fake_engine_flush(&a->node->engine);
-		moved.to = of_a->id;
-		engine_conn_local(b->client.conn[1]->conn, &moved.conn);
-		mpib_peer_tell(b->client.conn[1]->peer, &moved);
-		rig_settle(rig);
-		fake_engine_hold(&a->node->engine, false);
-		rig_settle(rig);
-		assert_int_equal(rig_state(b, 1), MPIB_CONN_FAILED);
-		assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
-		assert_int_equal(rig_state(b, 0), MPIB_CONN_READY);
-		rig_teardown(state);
-	}
-}
-
 const struct CMUnitTest test_list[] = {
 	rig_test(connects_two_nodes),
 	rig_test(shares_a_lane_in_both_directions),
@@ -358,6 +325,5 @@ const struct CMUnitTest test_list[] = {
 	rig_test(both_ends_find_the_same_path),
 	rig_test(ends_that_see_different_islands_make_no_lane),
 	cmocka_unit_test(a_connect_does_not_fail_for_one_that_crosses_it),
-	cmocka_unit_test(moves_of_what_is_gone_cost_nothing_else),
 	{ 0 },
 };

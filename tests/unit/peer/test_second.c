@@ -347,29 +347,6 @@ static void what_is_wrong_there_is_told_once(void **state)
 	assert_in_range(warnings, 1, 2);
 }
 
-/* As after a hand-over to a process whose settings name another. */
-static void peers_go_where_the_second_address_has_moved(void **state)
-{
-	const struct in6_addr to = mpib_address_of_ip(htonl(0x7f180009u));
-	struct rig *rig = *state;
-	struct client *a, *b;
-	struct mpib_broker *moved;
-
-	rig_both_connected(rig, &a, &b);
-	moved = b->node->broker;
-	moved->second_next = to;
-	moved->second_moves = true;
-	mpib_acceptor_close(&moved->door[0].acceptor);
-	mpib_second_move(moved);
-	assert_int_equal(mpib_hello_accept(moved), 0);
-	rig_settle(rig);
-	assert_true(mpib_address_same(&peer_of(a)->second, &to));
-	rig_cut(rig, 0);
-	rig_pass(rig, MPIB_SEC);
-	assert_int_equal(by(a), 2);
-	assert_went_on(a, b);
-}
-
 #define TWO(f) cmocka_unit_test_setup_teardown(f, two_setup, rig_teardown)
 
 const struct CMUnitTest test_list[] = {
@@ -385,6 +362,5 @@ const struct CMUnitTest test_list[] = {
 	TWO(what_is_wrong_there_is_told_once),
 	TWO(a_call_under_way_hears_of_the_second),
 	TWO(without_a_key_one_never_reached_is_called_at_its_first),
-	TWO(peers_go_where_the_second_address_has_moved),
 	{ 0 },
 };

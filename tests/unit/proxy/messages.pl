@@ -20,7 +20,7 @@ my %nth = map { $_ => 0 } qw(
 	mpib_agent_bad agent_hang_up
 	peer_conn_fail mpib_ctl_fail mpib_err mpib_fail engine_conn_break
 	mpib_lane_break proxy_client_refuse mpib_last_error_set
-	mpib_upgrade_give_up mpib_warn mpib_why_fail net_say snprintf turn_away
+	mpib_warn mpib_why_fail net_say snprintf turn_away
 	lane_end mpib_conn_fail mpib_peer_broke mpib_peer_cut mpib_peer_forget
 	mpib_peer_refuse peer_lane_kill setup_ended_there
 	mpib_wrong_end no_use proxy_client_drop tell_refused);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view/history.h: rates between samples, an hour of them, over a hand-over. */
+/* view/history.h: rates between samples, an hour of them. */
 #include "view/history.h"
 
 #include "test.h"
@@ -154,48 +154,11 @@ static void counting_anew_is_no_rate(void **state)
 	json_decref(all);
 }
 
-/* What the old one had, as it was; then it goes on. */
-static void the_next_process_has_it(void **state)
-{
-	struct world *w = *state;
-	struct mpib_serial p, q;
-	json_t *before, *after;
-	uint8_t *bytes;
-
-	for (unsigned n = 0; n < MPIB_HISTORY_KEPT + 100; n++)
-		go_on(w, n, n * 1000, n);
-	before = mpib_view_history(&w->view);
-	mpib_serial_pack(&p);
-	mpib_history_serialize(&p, &w->history);
-	assert_false(p.failed);
-	bytes = malloc(p.len);
-	memcpy(bytes, p.bytes, p.len);
-	mpib_history_fini(&w->history);
-	memset(&w->history, 0, sizeof(w->history));
-
-	mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
-	mpib_history_serialize(&q, &w->history);
-	assert_false(q.failed);
-	mpib_serial_fini(&q);
-	mpib_serial_fini(&p);
-	assert_int_equal(mpib_history_init(&w->history, 2), 0);
-	after = mpib_view_history(&w->view);
-	assert_true(json_equal(before, after));
-	json_decref(before);
-	json_decref(after);
-	go_on(w, MPIB_HISTORY_KEPT + 100, 625000, 0);
-	assert_int_equal(rate(json_array_get(samples(w, 3600, &after), 719),
-			      "tx_mbps", "SOUT"),
-			 1);
-	json_decref(after);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_world, end_world)
 
 const struct CMUnitTest test_list[] = {
 	TEST(a_row_has_what_moved_since_the_one_before),
 	TEST(an_hour_is_kept_and_less_can_be_asked_for),
 	TEST(counting_anew_is_no_rate),
-	TEST(the_next_process_has_it),
 	{ 0 },
 };

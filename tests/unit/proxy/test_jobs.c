@@ -141,32 +141,6 @@ static void a_user_has_a_quarter_of_the_places_at_most(void **state)
 	assert_ptr_equal(job_of(MPIB_JOBS + 1), &jobs.job[0]);
 }
 
-static void the_next_process_has_them(void **state)
-{
-	struct mpib_serial p, q;
-	uint8_t *bytes;
-
-	join(0, 1, "slurm 7.0", 0);
-	join(1, 1, "slurm 8.0", 0);
-	leave(1, 77);
-	mpib_serial_pack(&p);
-	mpib_jobs_serialize(&p, &jobs);
-	bytes = malloc(p.len);
-	assert_non_null(bytes);
-	memcpy(bytes, p.bytes, p.len);
-	memset(&jobs, 0, sizeof(jobs));
-	mpib_serial_unpack(&q, bytes, p.len, NULL, 0);
-	mpib_jobs_serialize(&q, &jobs);
-	assert_false(q.failed);
-	assert_int_equal(q.at, q.len);
-	assert_string_equal(jobs.job[0].label, "slurm 7.0");
-	assert_int_equal(jobs.job[0].ended_ns, 0);
-	assert_int_equal(jobs.job[1].tx_bytes, 77);
-	assert_true(jobs.job[1].ended_ns > 0);
-	mpib_serial_fini(&q);
-	mpib_serial_fini(&p);
-}
-
 static void quiet(enum mpib_log_level level, const char *line)
 {
 	(void)level;
@@ -183,7 +157,6 @@ int main(void)
 			the_one_that_is_over_for_longest_gives_way, empty),
 		cmocka_unit_test_setup(
 			a_user_has_a_quarter_of_the_places_at_most, empty),
-		cmocka_unit_test_setup(the_next_process_has_them, empty),
 	};
 
 	mpib_log_set_sink(quiet);

@@ -200,48 +200,6 @@ static void what_contradicts_is_refused_in_words(void **state)
 		"--device names a device (give one or the other)");
 }
 
-static const struct mpib_config_device of_before[2] = {
-	{ .name = "0", .sout = "rdma:fake_0:1", .sup = "rdma:fake_1:1" },
-	{ .name = "1", .sout = "rdma:fake_1:1", .sup = "rdma:fake_0:1" },
-};
-
-/* An HCA is away, all are, or there are more than threads for them. */
-static void devices_of_before_stay_whatever_is_there_today(void **state)
-{
-	static const unsigned today[] = { 1, 0, 8 };
-
-	for (unsigned i = 0; i < 3; i++) {
-		found(today[i]);
-		set("device", "layout", "each");
-		set("proxy", "threads", "8");
-		cfg.takes_over = true;
-		if (mpib_config_finish(&cfg, why) < 0 ||
-		    mpib_config_keep_devices(&cfg, 2, true, of_before, why) < 0)
-			fail_msg("%u: %s", today[i], why);
-		assert_int_equal(cfg.engine.devices, 2);
-		assert_int_equal(cfg.engine.rails, 2);
-		assert_true(cfg.standby);
-		expect_rail(1, "fake_1");
-		expect_rail(3, "fake_0");
-	}
-	found(1);
-	set("device", "layout", "fused");
-	cfg.takes_over = true;
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	/* HCAs that somebody named are none that were found. */
-	found(0);
-	set("hca", "sout", "soft:127.41.3.1");
-	set("device", "layout", "each");
-	cfg.takes_over = true;
-	refused("there is one HCA");
-	found(0);
-	set("proxy", "threads", "16");
-	for (unsigned i = 0; i < 3; i++)
-		mpib_config_device_flag(&cfg, "soft:127.41.3.1", why);
-	cfg.takes_over = true;
-	refused("proxy.threads = 16 for each of 3 devices");
-}
-
 /* A share of nothing is what the layout wants. */
 static void a_share_of_0_is_no_contradiction(void **state)
 {
@@ -259,7 +217,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(without_sup_nothing_is_in_reserve),
 	cmocka_unit_test(two_that_are_named_can_be_two_devices),
 	cmocka_unit_test(what_contradicts_is_refused_in_words),
-	cmocka_unit_test(devices_of_before_stay_whatever_is_there_today),
 	cmocka_unit_test(a_share_of_0_is_no_contradiction),
 	{ 0 },
 };

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "client/client.h"
-#include "handover/clients.h"
 #include "peer/internal.h"
 #include "rundir.h"
 #include "scratch.h"
@@ -148,43 +147,6 @@ static void sessions_without_hello_have_a_limit(void **state)
 	close(fd);
 }
 
-/* An upgrade listens to nobody, also when accept() was out of descriptors just
- * before and was to look again. */
-static void a_pause_is_not_ended_by_a_descriptor(void **state)
-{
-	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
-	struct rlimit all_of_them, few;
-	struct proxy_clients all;
-	int client, spare;
-
-	assert_int_equal(
-		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
-	client = dial("c", SOCK_SEQPACKET);
-	/* Nor is there one to refuse the client with. */
-	spare = all.spare;
-	all.spare = -1;
-	getrlimit(RLIMIT_NOFILE, &all_of_them);
-	few = all_of_them;
-	few.rlim_cur = (rlim_t)client + 1;
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	turn_all();
-	assert_int_equal(all.usage.clients, 0);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all_of_them), 0);
-	proxy_clients_pause(&all, true);
-	mpib_loop_advance(&loop, 10 * MPIB_SEC);
-	turn_all();
-	assert_int_equal(all.usage.clients, 0);
-	proxy_clients_pause(&all, false);
-	turn_all();
-	assert_int_equal(all.usage.clients, 1);
-	close(spare);
-	close(client);
-	turn_all();
-	proxy_clients_stop(&all);
-	proxy_clients_fini(&all);
-	close(fd);
-}
-
 static struct mpib_gather gather;
 
 static struct mpib_stats *open_stats(struct proxy_clients *clients, int fd)
@@ -276,7 +238,6 @@ const struct CMUnitTest test_list[] = {
 	PATIENCE_TEST(a_client_without_hello_is_dropped_after_5_s),
 	PATIENCE_TEST(sums_that_do_not_fit_are_found),
 	PATIENCE_TEST(sessions_without_hello_have_a_limit),
-	PATIENCE_TEST(a_pause_is_not_ended_by_a_descriptor),
 	PATIENCE_TEST(a_reader_that_takes_nothing_is_dropped_after_5_s),
 	PATIENCE_TEST(a_reader_that_takes_all_late_is_answered),
 	{ 0 },

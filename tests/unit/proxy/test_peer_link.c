@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy/peer_link.c: what it says where nothing gives the peer link an address,
- * on a machine without any, and whose networks count in a take-over: in a network
- * namespace of its own.
+ * on a machine without any: in a network namespace of its own.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -95,46 +94,6 @@ static void so_it_is_where_islands_are_told_by_addresses(void **state)
 	refused("islands: rail SOUT does not answer, and");
 }
 
-/* This machine has it, by an interface that carries nothing. */
-static void add_address(const char *text)
-{
-	struct ifreq r = { .ifr_name = "lo:1" };
-	struct sockaddr_in *sa = (struct sockaddr_in *)&r.ifr_addr;
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	assert_true(fd >= 0);
-	sa->sin_family = AF_INET;
-	inet_pton(AF_INET, text, &sa->sin_addr);
-	assert_int_equal(ioctl(fd, SIOCSIFADDR, &r), 0);
-	inet_pton(AF_INET, "255.255.255.0", &sa->sin_addr);
-	assert_int_equal(ioctl(fd, SIOCSIFNETMASK, &r), 0);
-	close(fd);
-}
-
-/* The peer link goes on where it was, whatever settings say now. */
-static void peers_stay_in_the_networks_of_where_it_was(void **state)
-{
-	static struct mpib_takeover before = {
-		.base.peer_link = "192.0.2.1:24790",
-	};
-	struct in6_addr peer;
-
-	mpib_address_parse("192.0.2.77", &peer);
-	snprintf(proxy.cfg.peer_addr, sizeof(proxy.cfg.peer_addr), "127.0.0.1");
-	proxy.takeover = &before;
-	open_engine();
-	add_address("192.0.2.1");
-	assert_int_equal(mpib_loop_init(&proxy.loop), 0);
-	if (mpib_start_peer_link(&proxy, why) < 0)
-		fail_msg("%s", why);
-	assert_true(proxy.cfg.networks.n > 0);
-	assert_true(mpib_networks_have(&proxy.cfg.networks, &peer));
-	mpib_engine_close(proxy.engine);
-	proxy.engine = NULL;
-	mpib_broker_close(proxy.broker);
-	mpib_loop_fini(&proxy.loop);
-}
-
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -143,7 +102,6 @@ int main(void)
 		t(a_sout_without_an_address_is_told),
 		t(a_sout_that_does_not_answer_is_told),
 		t(so_it_is_where_islands_are_told_by_addresses),
-		t(peers_stay_in_the_networks_of_where_it_was),
 	};
 
 	alone = unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 && loopback_up();

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Watching for devices that failed to return. The verbs context of a failed device
+ * and all its objects are lost for good, and only the next proxy opens it anew. So,
+ * once the device could be opened and its port was active throughout the hold-down,
+ * the operator is told to restart the proxy. Control thread.
+ */
+#ifndef MPIB_PROXY_RETURN_H
+#define MPIB_PROXY_RETURN_H
+
+#include <stdint.h>
+
+#include "base/loop.h"
+
+struct mpib_proxy;
+
+struct mpib_return {
+	struct mpib_proxy *proxy;
+	struct mpib_timer timer;
+	struct mpib_io watch;
+	int look; /* pipe for the probe thread's answer; -1: no probe runs */
+	uint64_t there_since; /* when the devices returned; 0: they have not */
+	uint32_t told; /* lost rails that the operator was told of */
+};
+
+/* Call once the engine is open. */
+void mpib_return_start(struct mpib_return *r, struct mpib_proxy *p);
+/* Does nothing when mpib_return_start() was not called. */
+void mpib_return_stop(struct mpib_return *r);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * return.h: when the operator is told that a device which failed is there again. The
+ * engine and the device are played here, and the clock is moved by hand.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/event.h"
+#include "proxy.h"
+#include "test.h"
+#include "view/view.h"
+
+#define HOLD_MS 3000
+
+static struct mpib_proxy proxy;
+static unsigned lost;
+static atomic_int there; /* 0, or -errno; a thread asks */
+static atomic_bool sup_stays; /* away */
+static uint64_t seen;
+static char said[256];
+
+uint32_t mpib_engine_lost(const struct mpib_engine *engine)
+{
+	(void)engine;
+	return lost;
+}
+
+int mpib_rail_there(const struct mpib_rail_spec *spec)
+{
+	if (!strcmp(spec->name, "sup") && atomic_load(&sup_stays))
+		return -ENETDOWN;
+	return atomic_load(&there);
+}
+
+const char *mpib_rail_name(unsigned rail)
+{
+	return rail ? "SUP" : "SOUT";
+}
+
+/* Of the configuration, which names devices; no name here is bad. */
+int mpib_why_fail(char *why, int rc, const char *fmt, ...)
+{
+	(void)why;
+	fail_msg("%d: %s", rc, fmt);
+	return rc;
+}
+
+/* The one event since it was last asked, "" when there was none. */
+static const char *news(void)
+{
+	struct mpib_event e[2];
+	unsigned n = mpib_events_after(seen, e, 2, &seen);
+
+	assert_true(n <= 1);
+	if (n)
+		assert_string_equal(e[0].kind, "device_back");
+	snprintf(said, sizeof(said), "%s", n ? e[0].text : "");
+	return said;
+}
+
+static int setup(void **state)
+{
+	memset(&proxy, 0, sizeof(proxy));
+	assert_int_equal(mpib_loop_init(&proxy.loop), 0);
+	mpib_loop_advance(&proxy.loop, MPIB_SEC);
+	proxy.cfg.engine.devices = 1;
+	proxy.cfg.engine.rails = 2;
+	proxy.cfg.engine.hold_ms = HOLD_MS;
+	lost = 0;
+	atomic_store(&there, -ENODEV);
+	atomic_store(&sup_stays, false);
+	snprintf(proxy.cfg.engine.rail[1].name,
+		 sizeof(proxy.cfg.engine.rail[1].name), "sup");
+	mpib_return_start(&proxy.returns, &proxy);
+	news();
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	mpib_return_stop(&proxy.returns);
+	mpib_loop_fini(&proxy.loop);
+	return 0;
+}
+
+/* So many seconds, each with its look, if there is one, taken to its end. */
+static void pass(unsigned s)
+{
+	while (s--) {
+		mpib_loop_advance(&proxy.loop, MPIB_SEC);
+		mpib_loop_turn(&proxy.loop, 0);
+		while (proxy.returns.look >= 0)
+			mpib_loop_turn(&proxy.loop, MPIB_FOREVER);
+	}
+}
+
+static const char sup_is_back[] =
+	"SUP: the device that failed is there again, and stays unused until "
+	"mpib-proxy is restarted, which ends the jobs of this node";
+static const char both_are_back[] =
+	"SOUT and SUP: the device that failed is there again, and stays unused "
+	"until mpib-proxy is restarted, which ends the jobs of this node";
+
+static void it_is_told_once_after_the_hold_down(void **state)
+{
+	pass(5);
+	lost = 1u << MPIB_RAIL_SUP;
+	pass(60);
+	assert_string_equal(news(), "");
+	atomic_store(&there, 0);
+	pass(HOLD_MS / 1000);
+	assert_string_equal(news(), "");
+	pass(1);
+	assert_string_equal(news(), sup_is_back);
+	pass(60);
+	assert_string_equal(news(), "");
+	/* Another one, which is there again at once. */
+	lost = 3;
+	pass(HOLD_MS / 1000 + 1);
+	assert_string_equal(news(), both_are_back);
+}
+
+/* Ports do not come up at once when a node boots. */
+static void without_any_rail_the_first_that_returns_is_told(void **state)
+{
+	lost = 3;
+	atomic_store(&sup_stays, true);
+	pass(5);
+	assert_string_equal(news(), "");
+	atomic_store(&there, 0);
+	pass(HOLD_MS / 1000 + 1);
+	assert_string_equal(news(), both_are_back);
+}
+
+static void with_a_rail_left_all_that_are_lost_are_waited_for(void **state)
+{
+	lost = 1u << MPIB_RAIL_SUP;
+	atomic_store(&sup_stays, true);
+	atomic_store(&there, 0);
+	pass(60);
+	assert_string_equal(news(), "");
+}
+
+/* SOUT and SUP of two GPUs each, of which the first SOUT is there. */
+static void all_rails_are_those_of_all_devices(void **state)
+{
+	proxy.cfg.engine.devices = 2;
+	for (unsigned i = 1; i < 4; i++)
+		snprintf(proxy.cfg.engine.rail[i].name,
+			 sizeof(proxy.cfg.engine.rail[i].name), "sup");
+	atomic_store(&sup_stays, true);
+	atomic_store(&there, 0);
+	/* As many as one device has, and the others carry. */
+	lost = 1u << 0 | 1u << 2;
+	pass(60);
+	assert_string_equal(news(), "");
+	lost = 15;
+	pass(HOLD_MS / 1000 + 1);
+	assert_string_not_equal(news(), "");
+}
+
+static void a_device_that_goes_again_is_held_down_again(void **state)
+{
+	lost = 1u << MPIB_RAIL_SOUT;
+	for (unsigned i = 0; i < 4; i++) {
+		atomic_store(&there, 0);
+		pass(HOLD_MS / 1000);
+		atomic_store(&there, -ENODEV);
+		pass(1);
+	}
+	assert_string_equal(news(), "");
+}
+
+const struct CMUnitTest test_list[] = {
+	fixture_test(it_is_told_once_after_the_hold_down),
+	fixture_test(without_any_rail_the_first_that_returns_is_told),
+	fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for),
+	fixture_test(all_rails_are_those_of_all_devices),
+	fixture_test(a_device_that_goes_again_is_held_down_again),
+	{ 0 },
+};
