@@ -23,8 +23,10 @@
  *    FENCED; the peer link keeps order. So both ends count epochs alike.
  *  - When the peer link has broken, each end sends again the messages that its
  *    state implies (engine/recovery/retell.c). The other end ignores those
- *    that it has: of its own epoch, or of the epoch before. A sound peer sends
- *    no message of any other epoch.
+ *    that it has: of its own epoch, or of the two before. An end in epoch n
+ *    repeats its FENCED of n - 1 until it hears of epoch n, and by its FENCED
+ *    of n the other may be in n + 1. A sound peer sends no message of any
+ *    other epoch.
  *  - Both ends may find the fault at the same time: then each gets the other's
  *    FENCE of the same epoch after it has sent its own, and ignores it.
  *  - A fault while the rail is reconnecting or probing stops the rail again in
@@ -92,11 +94,11 @@ enum mpib_fence_msg {
 	MPIB_FENCE_MSG_UP,
 };
 
-/* Whether the peer completed the fence of this epoch before this end did: a
- * message of that epoch was sent again, and changes nothing. */
+/* Whether both ends have completed the fence of this epoch: a message of it was
+ * sent again, and changes nothing. */
 static inline bool mpib_fence_past(const struct mpib_fence *f, uint32_t epoch)
 {
-	return epoch + 1 == f->epoch;
+	return f->epoch - epoch - 1 < 2;
 }
 
 /* A message of the peer. A message that this end has already changes nothing.

@@ -174,6 +174,29 @@ static void what_the_peer_sends_again_changes_nothing(void **state)
 	assert_false(mpib_fence_message(&f, MPIB_FENCE_MSG_FENCE, 2, &actions));
 }
 
+/* This end's FENCED of the second fence arrived and the peer's was lost: the peer,
+ * which heard nothing of that epoch, repeats its FENCED of the first one, too. */
+static void the_peer_may_repeat_the_fence_before_the_last(void **state)
+{
+	struct mpib_fence f;
+	unsigned actions;
+
+	mpib_fence_init(&f, true);
+	for (uint32_t epoch = 0; epoch < 2; epoch++) {
+		take(&f, MPIB_FENCE_MSG_FENCED, epoch);
+		mpib_fence_stopped(&f);
+	}
+	assert_int_equal(f.epoch, 2);
+	expect_no_change(&f, MPIB_FENCE_MSG_FENCED, 0);
+	expect_no_change(&f, MPIB_FENCE_MSG_FENCE, 1);
+	expect_no_change(&f, MPIB_FENCE_MSG_FENCED, 1);
+	take(&f, MPIB_FENCE_MSG_FENCED, 2);
+	mpib_fence_stopped(&f);
+	assert_int_equal(f.epoch, 3);
+	assert_false(
+		mpib_fence_message(&f, MPIB_FENCE_MSG_FENCED, 0, &actions));
+}
+
 static void only_what_the_rail_carried_and_nobody_saw_is_lost(void **state)
 {
 	struct mpib_stripes c;
@@ -252,6 +275,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_fault_while_it_comes_back_ends_that_attempt),
 	cmocka_unit_test(the_peer_may_give_up_what_this_end_has_not_begun),
 	cmocka_unit_test(what_the_peer_sends_again_changes_nothing),
+	cmocka_unit_test(the_peer_may_repeat_the_fence_before_the_last),
 	cmocka_unit_test(only_what_the_rail_carried_and_nobody_saw_is_lost),
 	cmocka_unit_test(what_is_held_is_lost_though_the_rail_acknowledged_it),
 	cmocka_unit_test(a_chunk_follows_the_rail_it_was_posted_on_again),
