@@ -50,7 +50,7 @@ void crowd_links(struct crowd_clients *c)
 	for (unsigned i = 0; i < c->w->nodes; i++) {
 		struct mpib_handle handle = c->w->node[i];
 
-		handle.node++;
+		handle.nonce++;
 		client_must(mpib_connect(c->client[0], &handle, -1, &conn[i]),
 			    "mpib_connect");
 	}

@@ -251,11 +251,18 @@ static void call_clients(struct crowd *c)
 	for (unsigned i = 0; i < c->w->nodes; i++) {
 		struct crowd_node *n = &c->node[i];
 
-		for (unsigned k = CROWD_SENDERS; k < CROWD_CLIENTS; k++)
+		for (unsigned k = CROWD_SENDERS; k < CROWD_CLIENTS; k++) {
+			const struct mpib_ctl_connect ask = {
+				.conn = first_of(i) + k,
+				.key = 1 + i * CROWD_CLIENTS + k,
+				.number = 1,
+				.handle = c->w->client[k],
+			};
+
 			crowd_must(mpib_broker_connect(n->broker, &n->client,
-						       first_of(i) + k, 0,
-						       &c->w->client[k]),
+						       &ask),
 				   "connect", "");
+		}
 	}
 }
 

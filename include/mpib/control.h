@@ -30,15 +30,13 @@ struct mpib_handle {
 	uint32_t version; /* MPIB_ABI_VERSION of the listening proxy */
 	uint32_t addr; /* where the listening proxy takes peer links: IPv4,
 			  network order; 0: addr6 has it */
-	uint16_t port; /* its TCP port, host order */
-	uint16_t shard; /* of the listening client */
-	uint32_t listen_id;
-	uint64_t nonce; /* proves that the handle came from the listener */
-	uint64_t node; /* boot nonce of the proxy, tells a restarted proxy */
+	uint64_t nonce; /* names the listener; only its handle has it */
 	uint8_t addr6[16]; /* IPv6; 0 where addr is not */
 	uint8_t second[16]; /* where it takes them, too, on the same port: IPv6,
 			       or IPv4 as a mapped address; 0: nowhere */
-	uint64_t rsvd[7];
+	uint16_t port; /* its TCP port, host order */
+	uint16_t shard; /* of the listening client */
+	uint32_t rsvd[17];
 };
 
 enum mpib_control_type {
@@ -162,6 +160,10 @@ struct mpib_ctl_connect {
 	struct mpib_ctl_header h;
 	uint32_t conn; /* chosen by the client; its state must be FREE */
 	int32_t traffic_class; /* -1: the proxy's configured one */
+	/* Names the connection at both ends, for ever: random bits that no
+	 * other connection has; not 0. */
+	uint64_t key;
+	uint64_t number; /* how many times it was asked for: 1 */
 	struct mpib_handle handle;
 };
 
@@ -198,6 +200,6 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_rail) == 200);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_reg_fd) == 40);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 152);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 168);
 
 #endif

@@ -58,7 +58,10 @@ static const char *conn_error(int rc)
 {
 	switch (rc) {
 	case -EINVAL:
-		return "no such index, or in use";
+		return "no such index, or in use, or the handle, key or "
+		       "number is none";
+	case -EEXIST:
+		return "another connection of this user has its key";
 	case -EACCES:
 		return "the peer's address is in none of the networks of the "
 		       "proxies (the operator gives them: peer.networks)";
@@ -100,8 +103,7 @@ void proxy_client_connect(struct proxy_client *s, struct mpib_message *m)
 	}
 	if (!one_more(s, &m->h))
 		return;
-	rc = mpib_broker_connect(s->all->broker, &s->peer_client, ask->conn,
-				 ask->traffic_class, &ask->handle);
+	rc = mpib_broker_connect(s->all->broker, &s->peer_client, ask);
 	conn_answer(s, &m->h, ask->conn, rc);
 }
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "ipc/client.h"
 #include "ipc/message.h"
@@ -243,6 +244,7 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 	struct mpib_ctl_connect ask = {
 		.h = { .type = MPIB_CTL_CONNECT, .len = sizeof(ask) },
 		.traffic_class = traffic_class,
+		.number = 1,
 	};
 
 	/* The caller's copy of the handle need not be aligned. */
@@ -251,6 +253,8 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		return mpib_fail(-EINVAL,
 				 "the handle is not one of mpib_listen() (do "
 				 "all nodes use mpib?)");
+	if (getrandom(&ask.key, sizeof(ask.key), 0) != sizeof(ask.key))
+		return mpib_fail(-EIO, "the kernel gives no random bits");
 	return connect_begin(client, true, &ask.h, &ask.conn, conn);
 }
 

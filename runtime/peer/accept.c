@@ -13,14 +13,16 @@ void mpib_accept_wait(struct mpib_pending_connect *w)
 {
 	w->lane->uses++;
 	w->listener->waiting++;
-	HASH_ADD(hh, w->lane->offers, from, sizeof(w->from), w);
+	HASH_ADD(hh, w->peer->broker->offers, name, sizeof(w->name), w);
+	LIST_INSERT_HEAD(&w->lane->offers, w, lane_entry);
 	TAILQ_INSERT_TAIL(&w->listener->backlog, w, entry);
 }
 
 static void pending_connect_drop(struct mpib_pending_connect *w)
 {
 	TAILQ_REMOVE(&w->listener->backlog, w, entry);
-	HASH_DELETE(hh, w->lane->offers, w);
+	HASH_DELETE(hh, w->peer->broker->offers, w);
+	LIST_REMOVE(w, lane_entry);
 	mpib_sum_less(&w->listener->waiting);
 	peer_lane_put(w->lane);
 	free(w);
@@ -58,12 +60,10 @@ int mpib_accept_proof(const struct mpib_broker *b,
 {
 	struct mpib_listener_entry *l;
 
-	HASH_FIND(hh, b->listeners, &m->listen_id, sizeof(m->listen_id), l);
-	*why = "nobody listens there any more";
+	HASH_FIND(hh_nonce, b->by_nonce, &m->nonce, sizeof(m->nonce), l);
+	*why = "nobody listens there any more (was the process or its proxy "
+	       "restarted?)";
 	if (!l)
-		return -ECONNREFUSED;
-	*why = "the handle is not the listener's";
-	if (l->nonce != m->nonce)
 		return -ECONNREFUSED;
 	*why = "the listener belongs to another user";
 	if (l->client->uid != uid)
@@ -77,7 +77,7 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			struct peer_lane **lane, const char **why)
 {
 	struct mpib_listener_entry *l;
-	int rc = mpib_accept_proof(p->broker, m, m->uid, &l, why);
+	int rc = mpib_accept_proof(p->broker, m, m->name.uid, &l, why);
 
 	if (rc < 0)
 		return rc;
@@ -86,7 +86,7 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (!*lane || (*lane)->state != PEER_LANE_UP)
 		return -ECONNRESET;
 	*why = "the lane leads to somebody else";
-	if ((*lane)->key.uid != m->uid ||
+	if ((*lane)->key.uid != m->name.uid ||
 	    peer_lane_shard(*lane) != l->client->shard)
 		return -EACCES;
 	*why = "the lane is private to another connection";
@@ -99,77 +99,125 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 0;
 }
 
-static struct mpib_pending_connect *offer_of(const struct peer_lane *l,
-					     uint32_t from)
+/* The name of the end here that a CONN_OPEN or CONN_CANCEL is for. */
+static struct mpib_conn_name accept_name(const struct mpib_peer_msg *m)
+{
+	return (struct mpib_conn_name){ m->name.key, m->name.uid, false };
+}
+
+static struct mpib_pending_connect *
+offer_named(const struct mpib_broker *b, const struct mpib_conn_name *name)
 {
 	struct mpib_pending_connect *w;
 
-	HASH_FIND(hh, l->offers, &from, sizeof(from), w);
+	HASH_FIND(hh, b->offers, name, sizeof(*name), w);
 	return w;
 }
 
 /* Tell the peer again that its CONN_OPEN was accepted, and that the connection
- * closes if it does. False: it was not accepted. */
-static bool accept_again(struct peer_lane *l, uint32_t from)
+ * closes if it does. */
+static void accept_again(const struct peer_conn *c)
 {
-	const struct peer_conn *c;
-
-	HASH_FIND(hh_accepted, l->accepted, &from, sizeof(from), c);
-	if (!c)
-		return false;
 	if (c->destroying)
-		return true;
+		return;
 	peer_conn_tell_tables(c, MPIB_PEER_CONN_ACCEPT);
 	if (c->close_sent && !c->quiet)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
-	return true;
 }
 
-bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+/* Whether the end here was made by that CONN_OPEN, on a lane that is there still. */
+static bool accepted_from(const struct peer_conn *c, uint32_t from)
 {
-	struct mpib_listener_entry *l;
-	struct peer_lane *lane = peer_lane_find(p, m->lane);
-	struct mpib_pending_connect *w;
-	const char *why;
-	int rc;
+	return c->lane && c->known && c->their_id == from;
+}
 
-	if (m->from == 0)
-		return false;
-	/* The peer sends it again with the LANE_ACCEPT. */
-	if (lane && lane->state == PEER_LANE_ASKED)
-		return true;
-	/* One CONN_OPEN has one end here, however often it comes. */
-	if (lane && (offer_of(lane, m->from) || accept_again(lane, m->from)))
-		return true;
-	rc = accept_admit(p, m, &l, &lane, &why);
-	w = rc == 0 ? calloc(1, sizeof(*w)) : NULL;
-	if (!w) {
-		mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->from,
-				 rc < 0 ? rc : -ENOMEM,
-				 rc < 0 ? why : "its proxy is out of memory");
-		return true;
-	}
+/* Whether the CONN_OPEN's key is known: 0, it is not; 1, and all is done; -errno
+ * and why, and the CONN_OPEN is refused. A CONN_OPEN has one end here, however often
+ * it comes. */
+static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
+			const char **why)
+{
+	const struct mpib_conn_name name = accept_name(m);
+	const struct peer_conn *c = peer_conn_named(p->broker, &name);
+	struct mpib_pending_connect *w = offer_named(p->broker, &name);
+
+	*why = "the connection is another node's";
+	if ((c && c->peer != p) || (w && w->peer != p))
+		return -EACCES;
+	*why = "its other end was connected before";
+	if (c && (!accepted_from(c, m->from) || c->lane->id != m->lane ||
+		  c->number != m->number))
+		return -ECONNRESET;
+	if (c)
+		accept_again(c);
+	if (c || (w && w->from == m->from && w->lane->id == m->lane &&
+		  w->number == m->number))
+		return 1;
+	/* The peer made its end again, and has dropped the tables of before. */
+	if (w)
+		pending_connect_drop(w);
+	return 0;
+}
+
+static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
+			const char **why)
+{
+	struct mpib_pending_connect *w;
+	struct mpib_listener_entry *l;
+	struct peer_lane *lane;
+	int rc = accept_known(p, m, why);
+
+	if (rc != 0)
+		return rc;
+	rc = accept_admit(p, m, &l, &lane, why);
+	if (rc < 0)
+		return rc;
+	*why = "its proxy is out of memory";
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
 	w->peer = p;
 	w->lane = lane;
 	w->listener = l;
+	w->name = accept_name(m);
+	w->number = m->number;
 	w->from = m->from;
 	w->conn = m->conn;
 	mpib_accept_wait(w);
 	accept_match(p->broker, l);
+	return 0;
+}
+
+bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	const struct peer_lane *lane = peer_lane_find(p, m->lane);
+	const char *why;
+	int rc;
+
+	if (m->from == 0 || m->name.key == 0 || !m->name.sender)
+		return false;
+	/* The peer sends it again with the LANE_ACCEPT. */
+	if (lane && lane->state == PEER_LANE_ASKED)
+		return true;
+	rc = accept_offer(p, m, &why);
+	if (rc < 0)
+		mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->from, rc, why);
 	return true;
 }
 
 void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	struct peer_lane *l = peer_lane_find(p, m->lane);
-	struct mpib_pending_connect *w;
+	const struct mpib_conn_name name = accept_name(m);
+	const struct peer_conn *c = peer_conn_named(p->broker, &name);
+	struct mpib_pending_connect *w = offer_named(p->broker, &name);
 
-	if (l && accept_again(l, m->to))
+	if (c && c->peer == p && accepted_from(c, m->from)) {
+		accept_again(c);
 		return;
-	w = l ? offer_of(l, m->to) : NULL;
-	mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->to, -ECANCELED,
+	}
+	mpib_peer_refuse(p, MPIB_PEER_CONN_REJECT, m->from, -ECANCELED,
 			 "it was called off");
-	if (w)
+	if (w && w->peer == p && w->from == m->from)
 		pending_connect_drop(w);
 }
 
@@ -179,7 +227,7 @@ void mpib_accept_lane_gone(struct peer_lane *lane)
 {
 	struct mpib_pending_connect *w;
 
-	while ((w = lane->offers))
+	while ((w = LIST_FIRST(&lane->offers)))
 		pending_connect_drop(w);
 }
 
@@ -188,7 +236,7 @@ void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l)
 	struct peer_conn *c;
 	struct mpib_pending_connect *w;
 
-	HASH_DELETE(hh, b->listeners, l);
+	mpib_broker_del_listener(b, l);
 	mpib_timer_disarm(b->loop, &l->match);
 	while ((w = TAILQ_FIRST(&l->backlog))) {
 		mpib_peer_refuse(w->peer, MPIB_PEER_CONN_REJECT, w->from,

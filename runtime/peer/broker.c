@@ -107,15 +107,17 @@ void mpib_broker_close(struct mpib_broker *broker)
 	{
 		struct mpib_pending_connect *w;
 
-		HASH_DELETE(hh, broker->listeners, l);
+		mpib_broker_del_listener(broker, l);
 		mpib_timer_disarm(broker->loop, &l->match);
 		while ((w = TAILQ_FIRST(&l->backlog))) {
 			TAILQ_REMOVE(&l->backlog, w, entry);
+			HASH_DELETE(hh, broker->offers, w);
 			free(w);
 		}
 		free(l);
 	}
 	HASH_CLEAR(hh_engine, broker->by_engine);
+	HASH_CLEAR(hh_name, broker->by_name);
 	HASH_ITER(hh, broker->conns, c, next_c)
 	{
 		HASH_DELETE(hh, broker->conns, c);
@@ -145,6 +147,20 @@ const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker)
 	return &broker->second;
 }
 
+void mpib_broker_add_listener(struct mpib_broker *b,
+			      struct mpib_listener_entry *l)
+{
+	HASH_ADD(hh, b->listeners, id, sizeof(l->id), l);
+	HASH_ADD(hh_nonce, b->by_nonce, nonce, sizeof(l->nonce), l);
+}
+
+void mpib_broker_del_listener(struct mpib_broker *b,
+			      struct mpib_listener_entry *l)
+{
+	HASH_DELETE(hh, b->listeners, l);
+	HASH_DELETE(hh_nonce, b->by_nonce, l);
+}
+
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t *id, struct mpib_handle *handle)
 {
@@ -166,16 +182,14 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 	l->client = client;
 	TAILQ_INIT(&l->accepts);
 	TAILQ_INIT(&l->backlog);
-	HASH_ADD(hh, broker->listeners, id, sizeof(l->id), l);
+	mpib_broker_add_listener(broker, l);
 	*handle = (struct mpib_handle){
 		.magic = MPIB_HANDLE_MAGIC,
 		.version = MPIB_ABI_VERSION,
 		.addr = mpib_address_ip(&broker->self.addr),
 		.port = broker->self.port,
 		.shard = (uint16_t)client->shard,
-		.listen_id = l->id,
 		.nonce = l->nonce,
-		.node = broker->self.boot,
 	};
 	if (handle->addr == 0)
 		memcpy(handle->addr6, &broker->self.addr,

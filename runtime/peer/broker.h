@@ -110,12 +110,12 @@ int mpib_broker_close_listen(struct mpib_broker *broker,
 			     struct peer_client *client, uint32_t id);
 
 /* Begin a connection at a free index of the client. -EINVAL: no such index, or
- * not free; -ENOENT: no such listener. Connections share a lane only with those
+ * not free, or no sound key, number or handle; -EEXIST: a connection of the user has
+ * the key; -ENOENT: no such listener. Connections share a lane only with those
  * of the same traffic class; a traffic_class outside 1 to 255 means the
  * configured one. */
 int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
-			uint32_t index, int traffic_class,
-			const struct mpib_handle *handle);
+			const struct mpib_ctl_connect *ask);
 int mpib_broker_accept(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t listen_id, uint32_t index);
 /* Close a connection. -ENOENT: nothing at the index. */

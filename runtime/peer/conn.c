@@ -47,6 +47,21 @@ int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
+struct peer_conn *peer_conn_named(const struct mpib_broker *b,
+				  const struct mpib_conn_name *name)
+{
+	struct peer_conn *c;
+
+	HASH_FIND(hh_name, b->by_name, name, sizeof(*name), c);
+	return c;
+}
+
+void peer_conn_set_name(struct peer_conn *c, const struct mpib_conn_name *name)
+{
+	c->name = *name;
+	HASH_ADD(hh_name, c->broker->by_name, name, sizeof(c->name), c);
+}
+
 void peer_conn_set_peer(struct peer_conn *c, struct mpib_peer *p)
 {
 	if (c->peer)
@@ -93,25 +108,31 @@ void peer_conn_begin(struct peer_conn *c)
 }
 
 int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
-			uint32_t index, int traffic_class,
-			const struct mpib_handle *handle)
+			const struct mpib_ctl_connect *ask)
 {
+	const struct mpib_handle *handle = &ask->handle;
+	const struct mpib_conn_name name = { ask->key, client->uid, true };
 	struct mpib_peer *p;
 	struct peer_conn *c;
 	int rc;
 
 	if (handle->magic != MPIB_HANDLE_MAGIC || handle->port == 0 ||
-	    handle->shard >= MPIB_SHARDS_MAX || !index_free(client, index))
+	    handle->shard >= MPIB_SHARDS_MAX ||
+	    !index_free(client, ask->conn) || ask->key == 0 || ask->number != 1)
 		return -EINVAL;
+	if (peer_conn_named(b, &name))
+		return -EEXIST;
 	rc = mpib_peer_for(b, client->uid, handle, &p);
 	if (rc < 0)
 		return rc;
-	rc = peer_conn_new(b, client, index, true, &c);
+	rc = peer_conn_new(b, client, ask->conn, true, &c);
 	if (rc < 0)
 		return rc;
+	peer_conn_set_name(c, &name);
+	c->number = ask->number;
 	c->handle = *handle;
-	if (traffic_class > 0 && traffic_class <= UINT8_MAX)
-		c->traffic_class = (uint8_t)traffic_class;
+	if (ask->traffic_class > 0 && ask->traffic_class <= UINT8_MAX)
+		c->traffic_class = (uint8_t)ask->traffic_class;
 	peer_conn_set_peer(c, p);
 	peer_conn_begin(c);
 	return 0;
@@ -123,13 +144,6 @@ void peer_conn_linked(struct peer_conn *c)
 	int rc;
 
 	c->state = PEER_CONN_NEW; /* on no list, in case it fails below */
-	if (c->handle.node != c->peer->node.boot) {
-		peer_conn_fail(c, -ECONNREFUSED,
-			       "peer %s: its proxy was restarted since it "
-			       "listened",
-			       c->peer->label);
-		return;
-	}
 	rc = peer_lane_get(c, why, sizeof(why));
 	if (rc < 0) {
 		peer_conn_fail(c, rc, "no lane to peer %s: %s", c->peer->label,
@@ -162,12 +176,12 @@ void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = {
 		.type = type,
+		.name = c->name,
+		.number = c->number,
 		.to = c->their_id,
 		.from = c->id,
 		.lane = c->lane->their_id,
-		.listen_id = c->handle.listen_id,
 		.nonce = c->handle.nonce,
-		.uid = c->client->uid,
 	};
 
 	engine_conn_local(c->conn, &m.conn);
@@ -212,9 +226,6 @@ void peer_conn_set_their_id(struct peer_conn *c, uint32_t id)
 {
 	c->their_id = id;
 	c->known = true;
-	if (!c->sender)
-		HASH_ADD(hh_accepted, c->lane->accepted, their_id,
-			 sizeof(c->their_id), c);
 }
 
 /* CONN_OPEN w was matched with accept c. */
@@ -224,6 +235,8 @@ void mpib_accept_begin(struct peer_conn *c,
 	char why[160];
 	int rc;
 
+	peer_conn_set_name(c, &w->name);
+	c->number = w->number;
 	peer_conn_set_peer(c, w->peer);
 	peer_lane_join(w->lane, c);
 	c->state = PEER_CONN_READY;
@@ -268,13 +281,18 @@ static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
 			       m->why);
 }
 
+static struct mpib_conn_name conn_other_end(const struct mpib_conn_name *name)
+{
+	return (struct mpib_conn_name){ name->key, name->uid, !name->sender };
+}
+
 /* c: NULL if the peer's connection has no other end any more. */
 static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 			  const struct mpib_peer_msg *m)
 {
-	struct mpib_peer_msg closed = {
+	const struct mpib_peer_msg closed = {
 		.type = MPIB_PEER_CONN_CLOSED,
-		.to = m->from,
+		.name = conn_other_end(&m->name),
 	};
 
 	if (!c || c->quiet)
@@ -297,6 +315,21 @@ static void conn_on_closed(struct peer_conn *c)
 	peer_conn_step(c);
 }
 
+/* The end here that a message of the peer's is about: of the connection that the
+ * message names, or by its id. A peer names its own ends alone. */
+static struct peer_conn *conn_of_message(const struct mpib_peer *p,
+					 const struct mpib_peer_msg *m)
+{
+	struct mpib_conn_name name = conn_other_end(&m->name);
+	struct peer_conn *c;
+
+	if (m->type == MPIB_PEER_CONN_CLOSE || m->type == MPIB_PEER_CONN_CLOSED)
+		c = peer_conn_named(p->broker, &name);
+	else
+		HASH_FIND(hh, p->broker->conns, &m->to, sizeof(m->to), c);
+	return c && c->peer == p ? c : NULL;
+}
+
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_conn *c;
@@ -308,11 +341,10 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_accept_cancel(p, m);
 		return true;
 	}
-	HASH_FIND(hh, p->broker->conns, &m->to, sizeof(m->to), c);
-	if (c && c->peer != p)
-		c = NULL;
+	c = conn_of_message(p, m);
 	if (m->type == MPIB_PEER_CONN_CLOSE) {
-		conn_on_close(p, c, m);
+		/* 0: the peer's end never learnt the id. */
+		conn_on_close(p, c && m->to && m->to != c->id ? NULL : c, m);
 		return true;
 	}
 	/* An unknown connection has closed, or went away with its lane, and the

@@ -20,14 +20,14 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = {
 		.type = type,
-		.to = type == MPIB_PEER_CONN_CANCEL ? c->id : c->their_id,
+		.name = c->name,
+		.to = c->their_id,
 		.from = c->id,
 		.error = c->error,
 	};
 
 	if (!c->lane)
 		return;
-	m.lane = c->lane->their_id;
 	mpib_peer_text(m.why, sizeof(m.why), c->why);
 	if (type == MPIB_PEER_CONN_CLOSED)
 		peer_lane_answer(c->lane, &m);
@@ -51,6 +51,8 @@ static void conn_end_free_conn(struct peer_conn *c)
 	struct peer_client *o = c->client;
 
 	HASH_DELETE(hh, c->broker->conns, c);
+	if (c->name.key)
+		HASH_DELETE(hh_name, c->broker->by_name, c);
 	peer_conn_set_peer(c, NULL);
 	o->conn[c->index] = NULL;
 	mpib_sum_less(&o->conns);

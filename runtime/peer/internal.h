@@ -36,6 +36,7 @@ TAILQ_HEAD(peer_conn_list, peer_conn);
 TAILQ_HEAD(peer_lane_list, peer_lane);
 TAILQ_HEAD(mpib_peer_list, mpib_peer);
 TAILQ_HEAD(mpib_pending_connect_list, mpib_pending_connect);
+LIST_HEAD(mpib_offer_list, mpib_pending_connect);
 
 enum mpib_peer_state {
 	MPIB_PEER_IDLE, /* no link, until one is wanted */
@@ -98,8 +99,7 @@ struct peer_lane {
 	bool ours; /* opened by this node */
 	struct mpib_lane_key key; /* from the opener's point of view */
 	uint32_t id, their_id; /* the peer's id, 0: not known yet */
-	uint32_t listen_id; /* of the LANE_OPEN, if ours */
-	uint64_t nonce;
+	uint64_t nonce; /* of the LANE_OPEN, if ours */
 	bool muted; /* not a word of it: the peer was told, or forgot it */
 	/* On the present link: it was listed (relink.c), and LANE_ACCEPT sent. */
 	bool listed, accept_sent;
@@ -109,8 +109,7 @@ struct peer_lane {
 	struct mpib_timer idle; /* since uses is 0 */
 	struct peer_conn_list conns;
 	struct peer_conn_list waiting; /* those that wait until it is up */
-	struct mpib_pending_connect *offers; /* CONN_OPENs on it, by from */
-	struct peer_conn *accepted; /* of the peer's CONN_OPENs, by their_id */
+	struct mpib_offer_list offers; /* CONN_OPENs on it */
 	TAILQ_ENTRY(peer_lane) entry;
 	UT_hash_handle hh, hh_lane;
 };
@@ -129,6 +128,8 @@ struct peer_conn {
 	struct mpib_broker *broker;
 	struct peer_client *client;
 	uint32_t index, id, their_id;
+	struct mpib_conn_name name; /* key 0: a receiver's that has no peer */
+	uint64_t number; /* of the sender's request */
 	bool sender;
 	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for the connection */
@@ -155,7 +156,7 @@ struct peer_conn {
 	char why[240];
 	TAILQ_ENTRY(peer_conn) entry; /* in the list it waits on */
 	TAILQ_ENTRY(peer_conn) lane_entry;
-	UT_hash_handle hh, hh_engine, hh_accepted;
+	UT_hash_handle hh, hh_engine, hh_name;
 };
 
 /* pending.c: why the connection is not ready yet. */
@@ -166,9 +167,12 @@ struct mpib_pending_connect {
 	struct mpib_peer *peer;
 	struct peer_lane *lane;
 	struct mpib_listener_entry *listener;
+	struct mpib_conn_name name; /* of the end that accepts */
+	uint64_t number;
 	uint32_t from;
 	struct engine_conn_info conn;
 	TAILQ_ENTRY(mpib_pending_connect) entry;
+	LIST_ENTRY(mpib_pending_connect) lane_entry;
 	UT_hash_handle hh;
 };
 
@@ -180,7 +184,7 @@ struct mpib_listener_entry {
 	struct mpib_pending_connect_list backlog;
 	unsigned waiting;
 	struct mpib_timer match; /* of accepts and backlog */
-	UT_hash_handle hh;
+	UT_hash_handle hh, hh_nonce;
 };
 
 struct mpib_broker {
@@ -207,11 +211,14 @@ struct mpib_broker {
 	struct peer_asker asker;
 	char refused[200]; /* reason last logged for refusing one */
 	uint64_t refused_ns, refused_count; /* when that was, and since */
-	struct mpib_listener_entry *listeners;
+	struct mpib_listener_entry *listeners; /* by id */
+	struct mpib_listener_entry *by_nonce;
+	struct mpib_pending_connect *offers; /* CONN_OPENs that wait, by name */
 	struct peer_lane *lanes; /* by id */
 	struct peer_lane *by_lane; /* lanes that are UP, by engine lane */
 	struct peer_conn *conns; /* by id */
 	struct peer_conn *by_engine;
+	struct peer_conn *by_name;
 	uint32_t next_id;
 };
 
@@ -332,7 +339,18 @@ void peer_lane_put(struct peer_lane *l);
 void peer_lanes_lost(struct mpib_peer *p, const char *why);
 void peer_lanes_free(struct mpib_broker *b);
 
+/* broker.c */
+void mpib_broker_add_listener(struct mpib_broker *b,
+			      struct mpib_listener_entry *l);
+void mpib_broker_del_listener(struct mpib_broker *b,
+			      struct mpib_listener_entry *l);
+
 /* conn.c and conn_end.c */
+/* The end of that name; NULL: there is none. */
+struct peer_conn *peer_conn_named(const struct mpib_broker *b,
+				  const struct mpib_conn_name *name);
+/* Name the end, by which the peer finds it from now on. */
+void peer_conn_set_name(struct peer_conn *c, const struct mpib_conn_name *name);
 void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state);
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 		  uint32_t index, bool sender, struct peer_conn **conn);
@@ -365,8 +383,8 @@ struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
 
 /* accept.c */
-/* Find the listener of the user by the id and nonce in the message: only who has
- * its handle knows both. 0, or -errno and why. */
+/* Find the listener of the user by the nonce in the message, which is in its handle
+ * alone. 0, or -errno and why. */
 int mpib_accept_proof(const struct mpib_broker *b,
 		      const struct mpib_peer_msg *m, uint32_t uid,
 		      struct mpib_listener_entry **listener, const char **why);

@@ -42,8 +42,7 @@ static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 	l->uses++;
 	for (c = TAILQ_FIRST(&l->waiting); c; c = next) {
 		next = TAILQ_NEXT(c, entry);
-		if (c->handle.listen_id == l->listen_id &&
-		    c->handle.nonce == l->nonce)
+		if (c->handle.nonce == l->nonce)
 			continue;
 		TAILQ_REMOVE(&l->waiting, c, entry);
 		TAILQ_INSERT_TAIL(&others, c, entry);

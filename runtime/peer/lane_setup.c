@@ -18,7 +18,6 @@ void peer_lane_ask(struct peer_lane *l)
 	struct mpib_peer_msg m = {
 		.type = MPIB_PEER_LANE_OPEN,
 		.from = l->id,
-		.listen_id = l->listen_id,
 		.nonce = l->nonce,
 		.key = l->key,
 	};
@@ -40,7 +39,6 @@ static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant,
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);
-	l->listen_id = handle->listen_id;
 	l->nonce = handle->nonce;
 	peer_lane_ask(l);
 	return 0;

@@ -81,6 +81,7 @@ struct peer_lane *peer_lane_new(struct mpib_peer *p,
 	l->listed = p->state == MPIB_PEER_UP;
 	TAILQ_INIT(&l->conns);
 	TAILQ_INIT(&l->waiting);
+	LIST_INIT(&l->offers);
 	TAILQ_INSERT_TAIL(&p->lanes, l, entry);
 	p->lane_count++;
 	HASH_ADD(hh, p->broker->lanes, id, sizeof(l->id), l);
@@ -269,8 +270,6 @@ void peer_lane_leave(struct peer_conn *c)
 	if (!l)
 		return;
 	TAILQ_REMOVE(&l->conns, c, lane_entry);
-	if (!c->sender && c->known)
-		HASH_DELETE(hh_accepted, l->accepted, c);
 	c->lane = NULL;
 	peer_lane_put(l);
 }
@@ -305,8 +304,6 @@ void peer_lanes_free(struct mpib_broker *b)
 	HASH_ITER(hh, b->lanes, l, next)
 	{
 		mpib_timer_disarm(b->loop, &l->idle);
-		HASH_CLEAR(hh, l->offers);
-		HASH_CLEAR(hh_accepted, l->accepted);
 		HASH_DELETE(hh, b->lanes, l);
 		free(l);
 	}

@@ -29,6 +29,19 @@ static void code_key(struct mpib_codec *c, struct mpib_peer_msg *m)
 	mpib_code64(c, &k->serial);
 }
 
+static void code_name(struct mpib_codec *c, struct mpib_peer_msg *m)
+{
+	struct mpib_conn_name *n = &m->name;
+	uint8_t sender = (uint8_t)n->sender;
+
+	mpib_code64(c, &n->key);
+	mpib_code32(c, &n->uid);
+	mpib_code8(c, &sender);
+	mpib_code_bad(c, sender > 1);
+	if (!c->to)
+		n->sender = sender;
+}
+
 static void code_conn(struct mpib_codec *c, struct mpib_peer_msg *m)
 {
 	struct engine_conn_info *f = &m->conn;
@@ -86,6 +99,7 @@ struct part {
 	}
 #define NODE CODE(code_node)
 #define KEY CODE(code_key)
+#define NAME CODE(code_name)
 #define TABLES CODE(code_conn)
 #define WHY CODE(code_why)
 #define LANE CODE(mpib_code_lane)
@@ -108,25 +122,21 @@ static const struct {
 	[MPIB_PEER_PING] = { "PING", { { 0 } } },
 	[MPIB_PEER_PONG] = { "PONG", { { 0 } } },
 	[MPIB_PEER_LANE_OPEN] = { "LANE_OPEN",
-				  { NUMBER(from), NUMBER(listen_id),
-				    NUMBER(nonce), KEY, LANE } },
+				  { NUMBER(from), NUMBER(nonce), KEY, LANE } },
 	[MPIB_PEER_LANE_ACCEPT] = { "LANE_ACCEPT",
 				    { NUMBER(to), NUMBER(from), LANE } },
 	[MPIB_PEER_LANE_REJECT] = { "LANE_REJECT", { NUMBER(to), WHY } },
 	[MPIB_PEER_LANE_CLOSE] = { "LANE_CLOSE",
 				   { NUMBER(to), NUMBER(from), WHY } },
 	[MPIB_PEER_CONN_OPEN] = { "CONN_OPEN",
-				  { NUMBER(from), NUMBER(lane),
-				    NUMBER(listen_id), NUMBER(nonce),
-				    NUMBER(uid), TABLES } },
+				  { NAME, NUMBER(number), NUMBER(from),
+				    NUMBER(lane), NUMBER(nonce), TABLES } },
 	[MPIB_PEER_CONN_ACCEPT] = { "CONN_ACCEPT",
 				    { NUMBER(to), NUMBER(from), TABLES } },
 	[MPIB_PEER_CONN_REJECT] = { "CONN_REJECT", { NUMBER(to), WHY } },
-	[MPIB_PEER_CONN_CANCEL] = { "CONN_CANCEL",
-				    { NUMBER(to), NUMBER(lane) } },
-	[MPIB_PEER_CONN_CLOSE] = { "CONN_CLOSE",
-				   { NUMBER(to), NUMBER(from), WHY } },
-	[MPIB_PEER_CONN_CLOSED] = { "CONN_CLOSED", { NUMBER(to) } },
+	[MPIB_PEER_CONN_CANCEL] = { "CONN_CANCEL", { NAME, NUMBER(from) } },
+	[MPIB_PEER_CONN_CLOSE] = { "CONN_CLOSE", { NAME, NUMBER(to), WHY } },
+	[MPIB_PEER_CONN_CLOSED] = { "CONN_CLOSED", { NAME } },
 	[MPIB_PEER_LANE_RAIL] = { "LANE_RAIL", { NUMBER(to), RAIL } },
 	[MPIB_PEER_ASK] = { "ASK", { { 0 } } },
 	[MPIB_PEER_REPORT] = { "REPORT", { REPORT } },

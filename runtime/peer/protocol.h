@@ -14,9 +14,10 @@
  *                ends. Each end lists what it has, see below
  *   PING         -> PONG. Sent only while the link is up
  *   PONG
- *   LANE_OPEN    from, listener, nonce, key, lane_info
+ *   LANE_OPEN    from, nonce, key, lane_info
  *                                              -> LANE_ACCEPT | LANE_REJECT.
- *                The listener is one that a connection of this lane is for
+ *                The nonce is of a listener that a connection of this lane is
+ *                for
  *   LANE_ACCEPT  to, from, lane_info. A rail that is away has no QPs, and the
  *                QP numbers sent for it count for nothing; the end that lost
  *                the rail then sends FENCE
@@ -26,16 +27,16 @@
  *   LANE_KEPT    to, from: the sender still has the lane  -> LANE_CLOSE if the
  *                addressee has not
  *   LANE_RAIL    to, rail_msg: one rail of the lane stops or comes back
- *   CONN_OPEN    from, lane, listener, nonce, uid, connection
- *                                              -> CONN_ACCEPT | CONN_REJECT
+ *   CONN_OPEN    name, number, from, lane, nonce, connection
+ *                                              -> CONN_ACCEPT | CONN_REJECT.
+ *                It is accepted once. Again with the same number, from and lane
+ *                it gets the same CONN_ACCEPT again
  *   CONN_ACCEPT  to, from, connection
  *   CONN_REJECT  to, error, why
- *   CONN_CANCEL  to, here the id that the sender gave as from in CONN_OPEN,
- *                since it has learnt no other; lane
- *                                              -> CONN_ACCEPT | CONN_REJECT
- *   CONN_CLOSE   to, from, error, why; the sender has stopped writing
+ *   CONN_CANCEL  name, from: of the CONN_OPEN   -> CONN_ACCEPT | CONN_REJECT
+ *   CONN_CLOSE   name, to, error, why; this end has stopped writing
  *                                              -> CONN_CLOSED
- *   CONN_CLOSED  to; this end has stopped writing, too
+ *   CONN_CLOSED  name; this end has stopped writing, too
  *   ASK          how is your node? -> REPORT
  *   REPORT       report: how the sender's node is; one may answer several ASK
  *   SECOND       address: where the sender takes peer links, too, on the port of
@@ -44,10 +45,13 @@
  * What was sent on a link that broke may be lost. So on a new link each end lists
  * its state in the messages above (relink.c): LANE_OPEN, or LANE_KEPT and the
  * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an answer.
- * Every message may come twice: a question gets the same answer again, an answer or a
- * LANE_RAIL that the addressee has is ignored. What belongs to another run of the peer's proxy ends.
+ * Every message may come twice: a question gets the same answer again, an answer or
+ * a LANE_RAIL that the addressee has is ignored. What belongs to another run of the
+ * peer's proxy ends.
  *
- * A connection is its number, the key and the address of its tables.
+ * A name is of the end that says it: the connection's key, the user, and whether
+ * this end sends. It counts on the link of the node alone with which the connection
+ * was made. A connection is its number, the key and the address of its tables.
  *
  * In a cluster with a key (auth.h) a proof is about HELLO and WELCOME, and that of the
  * READY about this, too; in what it is about all proofs are zeros. Every message that an
@@ -111,6 +115,14 @@ struct mpib_lane_key {
 	uint64_t serial; /* 0: shared */
 };
 
+/* Names one end of a connection; key is of struct mpib_ctl_connect. Without padding,
+ * since it is hashed as bytes. */
+struct mpib_conn_name {
+	uint64_t key;
+	uint32_t uid;
+	uint32_t sender; /* 1: the sending end, 0: the receiving one */
+};
+
 struct mpib_peer_msg {
 	enum mpib_peer_type type;
 	uint64_t magic;
@@ -121,9 +133,9 @@ struct mpib_peer_msg {
 	struct mpib_lane_key key;
 	struct mpib_lane_info lane_info;
 	uint32_t lane; /* the addressee's id of the lane */
-	uint32_t listen_id;
-	uint64_t nonce;
-	uint32_t uid;
+	uint64_t nonce; /* of the listener */
+	struct mpib_conn_name name;
+	uint64_t number;
 	struct engine_conn_info conn;
 	struct mpib_rail_msg rail;
 	struct mpib_node_report report;

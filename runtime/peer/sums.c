@@ -19,7 +19,8 @@ static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,
 
 	TAILQ_FOREACH(c, &l->conns, lane_entry)
 	uses++;
-	for (w = l->offers; w; w = w->hh.next) {
+	LIST_FOREACH(w, &l->offers, lane_entry)
+	{
 		uses++;
 		sums->offers++;
 	}

@@ -135,6 +135,11 @@ static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 	m.type = (enum mpib_peer_type)(type ? type : MPIB_PEER_REPORT);
 	m.to = (uint32_t)sim_draw(r, 8);
 	m.from = (uint32_t)sim_draw(r, 4);
+	m.name = (struct mpib_conn_name){
+		.key = sim_draw(r, 4),
+		.uid = 1000 + (uint32_t)sim_draw(r, 2),
+		.sender = (uint32_t)sim_draw(r, 2),
+	};
 	m.key.uid = 1000 + (uint32_t)sim_draw(r, 2);
 	m.key.from_shard = (uint16_t)sim_draw(r, 2);
 	m.key.to_shard = (uint16_t)sim_draw(r, 3);
@@ -292,8 +297,7 @@ static void connect_to(struct mpib_client *c, struct liar *me)
 		.addr = htonl(me->ip),
 		.port = PORT,
 		.shard = (uint16_t)sim_draw(&me->r, 2),
-		.listen_id = (uint32_t)sim_draw(&me->r, 8),
-		.node = 7,
+		.nonce = sim_draw(&me->r, 8),
 	};
 	struct mpib_conn *conn;
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -117,10 +118,12 @@ bool raw_pair(struct raw_client *x, uint32_t rx, uint32_t tx)
 		.h = { .type = MPIB_CTL_CONNECT, .len = sizeof(c) },
 		.conn = tx,
 		.traffic_class = -1,
+		.number = 1,
 	};
 	struct mpib_message m;
 
-	if (!listen_once(x))
+	if (!listen_once(x) ||
+	    getrandom(&c.key, sizeof(c.key), 0) != sizeof(c.key))
 		return false;
 	a.listen_id = x->listener;
 	c.handle = x->handle;

@@ -191,13 +191,16 @@ void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 void nodes_connect(struct nodes *n, unsigned from, uint32_t index)
 {
 	struct node *tx = &n->node[from], *rx = &n->node[!from];
-	struct mpib_handle handle;
+	struct mpib_ctl_connect ask = {
+		.conn = index,
+		.key = 1 + 2 * (uint64_t)index + from,
+		.number = 1,
+	};
 	uint64_t end = now_ns() + 60 * MPIB_SEC;
 	uint32_t id;
 
-	if (mpib_broker_listen(rx->broker, &rx->client, &id, &handle) < 0 ||
-	    mpib_broker_connect(tx->broker, &tx->client, index, 0, &handle) <
-		    0 ||
+	if (mpib_broker_listen(rx->broker, &rx->client, &id, &ask.handle) < 0 ||
+	    mpib_broker_connect(tx->broker, &tx->client, &ask) < 0 ||
 	    mpib_broker_accept(rx->broker, &rx->client, id, index) < 0)
 		die("cannot connect");
 	while (atomic_load(&tx->reply->conn[index].state) != MPIB_CONN_READY ||

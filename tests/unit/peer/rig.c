@@ -265,12 +265,25 @@ uint32_t rig_listen(struct client *c, struct mpib_handle *handle)
 	return id;
 }
 
+int rig_try_call(struct client *c, uint32_t index, int traffic_class,
+		 const struct mpib_handle *handle)
+{
+	static uint64_t keys;
+	const struct mpib_ctl_connect ask = {
+		.conn = index,
+		.traffic_class = traffic_class,
+		.key = ++keys,
+		.number = 1,
+		.handle = *handle,
+	};
+
+	return mpib_broker_connect(c->node->broker, &c->client, &ask);
+}
+
 void rig_call(struct client *c, uint32_t index, int traffic_class,
 	      const struct mpib_handle *handle)
 {
-	assert_int_equal(mpib_broker_connect(c->node->broker, &c->client, index,
-					     traffic_class, handle),
-			 0);
+	assert_int_equal(rig_try_call(c, index, traffic_class, handle), 0);
 }
 
 void rig_accept(struct client *c, uint32_t id, uint32_t index)

@@ -85,6 +85,9 @@ void rig_pass(struct rig *rig, uint64_t ns);
 uint32_t rig_listen(struct client *c, struct mpib_handle *handle);
 void rig_call(struct client *c, uint32_t index, int traffic_class,
 	      const struct mpib_handle *handle);
+/* Likewise, with the answer. */
+int rig_try_call(struct client *c, uint32_t index, int traffic_class,
+		 const struct mpib_handle *handle);
 void rig_accept(struct client *c, uint32_t id, uint32_t index);
 /* Listen, connect and accept at these indices, up to READY on both ends. */
 void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,

@@ -57,8 +57,7 @@ static int call(struct rig *rig, struct client *of[2], unsigned conn,
 	int rc;
 
 	nowhere.addr = htonl(0x7f180001u + n);
-	rc = mpib_broker_connect(c->node->broker, &c->client,
-				 conn % MPIB_CONNS_MAX, 0, &nowhere);
+	rc = rig_try_call(c, conn % MPIB_CONNS_MAX, 0, &nowhere);
 
 	mpib_loop_turn(&rig->node[0].loop, 0);
 	return rc;

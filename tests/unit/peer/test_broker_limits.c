@@ -40,7 +40,7 @@ static void a_caller_that_cannot_be_taken_is_no_work(void **state)
 		mpib_broker_accept(b->node->broker, &b->client, id, 0);
 		accept_error = error[i];
 		accepts = 0;
-		mpib_broker_connect(a->node->broker, &a->client, 0, 0, &handle);
+		rig_try_call(a, 0, 0, &handle);
 		for (unsigned k = 0; k < 200; k++) {
 			mpib_loop_turn(&rig->node[0].loop, 0);
 			mpib_loop_turn(&rig->node[1].loop, 0);
@@ -137,10 +137,7 @@ static void who_calls_everywhere_fills_no_table(void **state)
 		nowhere.port = (uint16_t)(i + 1);
 		if (nowhere.port == handle.port)
 			continue;
-		assert_int_equal(mpib_broker_connect(a->node->broker,
-						     &a->client, i % 64, 0,
-						     &nowhere),
-				 0);
+		assert_int_equal(rig_try_call(a, i % 64, 0, &nowhere), 0);
 		mpib_loop_turn(&rig->node[0].loop, 0);
 		if (i % 64 >= 32)
 			mpib_broker_drop(a->node->broker, &a->client, i % 64);
@@ -273,9 +270,7 @@ static void peers_are_in_the_networks_or_are_none(void **state)
 	b = rig_client(rig, 1, 1000, 0);
 	/* Node 0 calls nobody elsewhere. */
 	rig_listen(b, &handle);
-	assert_int_equal(
-		mpib_broker_connect(a->node->broker, &a->client, 0, 0, &handle),
-		-EACCES);
+	assert_int_equal(rig_try_call(a, 0, 0, &handle), -EACCES);
 	assert_int_equal(a->node->broker->peer_count, 0);
 	/* Nor does it answer, and the caller is told why. */
 	rig_listen(a, &handle);

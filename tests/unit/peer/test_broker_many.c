@@ -63,8 +63,7 @@ static struct client *many(struct rig *rig)
 	for (int i = 1; i <= LANES; i++) {
 		rig->traffic_class = i;
 		rig_connect(rig, a, (uint32_t)i, b, (uint32_t)i);
-		mpib_broker_connect(b->node->broker, &b->client,
-				    (uint32_t)(LANES + i), i, &to_a);
+		rig_try_call(b, (uint32_t)(LANES + i), i, &to_a);
 	}
 	rig_settle(rig);
 	assert_int_equal(fake_lanes(&a->node->engine), LANES);

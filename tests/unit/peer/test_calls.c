@@ -30,11 +30,11 @@ static void of_two_calls_at_once_one_is_taken(void **state)
 	b = rig_client(rig, 1, 1000, 0);
 	mpib_broker_listen(a->node->broker, &a->client, &id[0], &to[0]);
 	mpib_broker_listen(b->node->broker, &b->client, &id[1], &to[1]);
-	mpib_broker_connect(a->node->broker, &a->client, 0, 0, &to[1]);
+	rig_try_call(a, 0, 0, &to[1]);
 	p = TAILQ_FIRST(&a->node->broker->peers);
 	mpib_loop_mod(&a->node->loop, &p->link->watch, 0);
 	rig_advance(rig, 2 * MPIB_SEC);
-	mpib_broker_connect(b->node->broker, &b->client, 0, 0, &to[0]);
+	rig_try_call(b, 0, 0, &to[0]);
 	while (!mpib_hello_expected(p)) {
 		mpib_loop_turn(&b->node->loop, 0);
 		mpib_loop_turn(&a->node->loop, 0);

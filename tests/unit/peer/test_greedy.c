@@ -125,6 +125,7 @@ static void hoard(struct mpib_peer *p)
 static void several_have_together_what_one_may_have(void **state)
 {
 	const struct mpib_peer_msg open = { .type = MPIB_PEER_CONN_OPEN,
+					    .name = { 1, 1000, true },
 					    .from = 1 };
 	struct rig *rig = *state;
 	struct client *a, *b;

@@ -124,17 +124,21 @@ static void a_peer_lists_nothing_but_its_own(void **state)
 	struct rig *rig = *state;
 	struct client *a, *b, *c;
 	struct mpib_peer *p;
+	uint64_t key[2];
 
 	rig_both_connected(rig, &a, &b);
 	rig_up(rig, 2);
 	c = rig_client(rig, 2, 1000, 0);
 	rig_connect(rig, c, 0, a, 1);
 	p = peer_of(rig, 2);
+	key[0] = a->client.conn[0]->name.key;
+	key[1] = a->client.conn[1]->name.key;
 	for (unsigned i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		for (uint32_t id = 1; id < 30; id++) {
 			struct mpib_peer_msg m = {
 				.type = types[i],
 				.to = id,
+				.name = { key[id % 2], 1000, id / 2 % 2 },
 				.from = id + 100,
 				.lane = id,
 				.error = -EIO,

@@ -76,9 +76,7 @@ static unsigned break_all_the_time(struct rig *rig, bool cut)
 		mpib_broker_listen(b->node->broker, &b->client, &id, &handle),
 		0);
 	for (uint32_t i = 1; i < CONNS; i++) {
-		assert_int_equal(mpib_broker_connect(a->node->broker,
-						     &a->client, i, 0, &handle),
-				 0);
+		assert_int_equal(rig_try_call(a, i, 0, &handle), 0);
 		assert_int_equal(
 			mpib_broker_accept(b->node->broker, &b->client, id, i),
 			0);
@@ -179,9 +177,7 @@ static void connect_to(struct client *from, struct client *to)
 	assert_int_equal(
 		mpib_broker_listen(to->node->broker, &to->client, &id, &handle),
 		0);
-	assert_int_equal(mpib_broker_connect(from->node->broker, &from->client,
-					     0, 0, &handle),
-			 0);
+	assert_int_equal(rig_try_call(from, 0, 0, &handle), 0);
 	assert_int_equal(
 		mpib_broker_accept(to->node->broker, &to->client, id, 0), 0);
 }

@@ -19,6 +19,7 @@ struct storm {
 	struct rig *rig;
 	unsigned seed;
 	struct mpib_handle handle[HANDLES];
+	uint32_t id[HANDLES];
 	struct client *listener[HANDLES]; /* NULL: none */
 };
 
@@ -41,14 +42,11 @@ static struct client *any_client(struct storm *s)
 static void listen_somewhere(struct storm *s, struct client *c)
 {
 	unsigned h = roll(s, HANDLES);
-	uint32_t id;
 
 	if (s->listener[h])
 		return;
 	s->listener[h] = c;
-	assert_int_equal(mpib_broker_listen(c->node->broker, &c->client, &id,
-					    &s->handle[h]),
-			 0);
+	s->id[h] = rig_listen(c, &s->handle[h]);
 }
 
 static void unlisten(struct storm *s)
@@ -58,8 +56,7 @@ static void unlisten(struct storm *s)
 
 	if (!c)
 		return;
-	mpib_broker_close_listen(c->node->broker, &c->client,
-				 s->handle[h].listen_id);
+	mpib_broker_close_listen(c->node->broker, &c->client, s->id[h]);
 	s->listener[h] = NULL;
 }
 
@@ -71,10 +68,7 @@ static void connect_somewhere(struct storm *s, struct client *c)
 		h.nonce++;
 	if (roll(s, 20) == 0)
 		h.shard ^= 1;
-	if (roll(s, 40) == 0)
-		h.node++;
-	mpib_broker_connect(c->node->broker, &c->client, roll(s, INDICES),
-			    roll(s, 20) ? -1 : 7, &h);
+	rig_try_call(c, roll(s, INDICES), roll(s, 20) ? -1 : 7, &h);
 }
 
 static void accept_somewhere(struct storm *s)
@@ -83,8 +77,8 @@ static void accept_somewhere(struct storm *s)
 	struct client *c = s->listener[h];
 
 	if (c)
-		mpib_broker_accept(c->node->broker, &c->client,
-				   s->handle[h].listen_id, roll(s, INDICES));
+		mpib_broker_accept(c->node->broker, &c->client, s->id[h],
+				   roll(s, INDICES));
 }
 
 static void on_gone(void *arg, int status)

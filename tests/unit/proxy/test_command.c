@@ -158,7 +158,7 @@ static void what_cannot_be_set_says_why(void **state)
 		  "connection takes of it (raise it, or 0)",
 		  "see mpib.conf(5)" },
 		{ "set quota.fds 3",
-		  "set by uid 0: quota.fds = 3 is less than the 7 that a "
+		  "set by uid 0: quota.fds = 3 is less than the 6 that a "
 		  "process with a region takes of it (raise it, or 0)",
 		  "see mpib.conf(5)" },
 		{ "set quota.messages 4611686018427387904",

@@ -130,7 +130,7 @@ static void what_no_connection_could_live_with_is_refused(void **state)
 		  "qp.sq_depth = 512 leaves room for" },
 		{ "quota", "requests", "31",
 		  "quota.requests = 31 is less than the 32" },
-		{ "quota", "fds", "6", "quota.fds = 6 is less than the 7" },
+		{ "quota", "fds", "5", "quota.fds = 5 is less than the 6" },
 		{ "quota", "fds", "0", NULL },
 		{ "client", "window", "1000000",
 		  "here: client.window = 1000000 is no multiple of 128 (give "

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections have names, by which a peer may say everything twice: it changes
+ * nothing. What another node or for another user is said about a name is about no
+ * connection.
+ */
+#include <errno.h>
+
+#include "peer/internal.h"
+#include "rig.h"
+#include "test.h"
+
+struct pair {
+	struct rig *rig;
+	struct client *a, *b; /* a connects to b */
+	struct mpib_handle handle;
+	uint32_t listener;
+	struct mpib_peer *peer; /* of a: b's node */
+};
+
+static void pair_up(struct pair *pair, struct rig *rig)
+{
+	pair->rig = rig;
+	rig_both_up(rig, &pair->a, &pair->b, 0);
+	pair->listener = rig_listen(pair->b, &pair->handle);
+	rig_call(pair->a, 0, 0, &pair->handle);
+	rig_settle(rig);
+	pair->peer = TAILQ_FIRST(&pair->a->node->broker->peers);
+}
+
+static void pair_accept(const struct pair *pair)
+{
+	rig_accept(pair->b, pair->listener, 0);
+	rig_settle(pair->rig);
+	assert_int_equal(rig_state(pair->a, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(pair->b, 0), MPIB_CONN_READY);
+}
+
+/* What the end of a says, or another that knows its name. */
+static struct mpib_peer_msg from_a(const struct pair *pair,
+				   enum mpib_peer_type type)
+{
+	const struct peer_conn *c = pair->a->client.conn[0];
+	struct mpib_peer_msg m = {
+		.type = type,
+		.name = c->name,
+		.number = c->number,
+		.nonce = c->handle.nonce,
+		.from = c->id,
+		.to = c->their_id,
+		.lane = c->lane->their_id,
+		.error = -ECANCELED,
+	};
+
+	engine_conn_local(c->conn, &m.conn);
+	return m;
+}
+
+static void say(const struct pair *pair, struct mpib_peer *p,
+		const struct mpib_peer_msg *m)
+{
+	mpib_peer_tell(p, m);
+	rig_settle(pair->rig);
+	assert_int_equal(p->state, MPIB_PEER_UP);
+}
+
+static void an_open_said_twice_has_one_end(void **state)
+{
+	struct mpib_peer_msg open;
+	struct pair pair;
+
+	pair_up(&pair, *state);
+	open = from_a(&pair, MPIB_PEER_CONN_OPEN);
+	say(&pair, pair.peer, &open);
+	rig_accept(pair.b, pair.listener, 1); /* for the next */
+	rig_settle(pair.rig);
+	assert_int_equal(rig_state(pair.b, 1), MPIB_CONN_READY);
+	rig_accept(pair.b, pair.listener, 0);
+	say(&pair, pair.peer, &open);
+	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
+	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
+	/* Nor is it accepted by another id or with another number. */
+	open.from += 1000;
+	say(&pair, pair.peer, &open);
+	open.from -= 1000;
+	open.number++;
+	say(&pair, pair.peer, &open);
+	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
+	assert_int_equal(rig_state(pair.b, 1), MPIB_CONN_READY);
+}
+
+/* The opener has made its end again: only the last one can be accepted. */
+static void an_open_takes_the_place_of_the_one_before(void **state)
+{
+	struct mpib_peer_msg open;
+	struct pair pair;
+
+	pair_up(&pair, *state);
+	open = from_a(&pair, MPIB_PEER_CONN_OPEN);
+	open.from += 1000;
+	say(&pair, pair.peer, &open);
+	open.from -= 1000;
+	say(&pair, pair.peer, &open);
+	rig_accept(pair.b, pair.listener, 1);
+	rig_accept(pair.b, pair.listener, 0);
+	rig_settle(pair.rig);
+	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(pair.b, 1), MPIB_CONN_READY);
+	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
+}
+
+static void a_close_said_twice_is_answered_twice(void **state)
+{
+	struct mpib_peer_msg end;
+	struct pair pair;
+
+	pair_up(&pair, *state);
+	pair_accept(&pair);
+	end = from_a(&pair, MPIB_PEER_CONN_CLOSE);
+	mpib_broker_drop(pair.a->node->broker, &pair.a->client, 0);
+	rig_settle(pair.rig);
+	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_FREE);
+	assert_int_equal(rig_error(pair.b, 0), -ECONNRESET);
+	say(&pair, pair.peer, &end);
+	mpib_broker_drop(pair.b->node->broker, &pair.b->client, 0);
+	say(&pair, pair.peer, &end);
+	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_FREE);
+	rig_connect(pair.rig, pair.a, 1, pair.b, 1);
+}
+
+static void a_name_is_of_one_user(void **state)
+{
+	static const enum mpib_peer_type type[] = {
+		MPIB_PEER_CONN_CLOSE,
+		MPIB_PEER_CONN_OPEN,
+		MPIB_PEER_CONN_CANCEL,
+	};
+	struct pair pair;
+
+	pair_up(&pair, *state);
+	for (unsigned i = 1; i < 3; i++) {
+		struct mpib_peer_msg m = from_a(&pair, type[i]);
+
+		m.name.uid = 2000;
+		m.from += 1000;
+		say(&pair, pair.peer, &m);
+	}
+	pair_accept(&pair);
+	for (unsigned i = 0; i < 3; i++) {
+		struct mpib_peer_msg m = from_a(&pair, type[i]);
+
+		m.name.uid = 2000;
+		m.from += 1000;
+		say(&pair, pair.peer, &m);
+	}
+	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_READY);
+}
+
+/* A third node learnt the key. */
+static void a_name_is_of_one_node(void **state)
+{
+	static const enum mpib_peer_type type[] = {
+		MPIB_PEER_CONN_OPEN,
+		MPIB_PEER_CONN_CANCEL,
+		MPIB_PEER_CONN_CLOSE,
+	};
+	struct client *c;
+	struct mpib_peer *p;
+	struct pair pair;
+
+	pair_up(&pair, *state);
+	rig_up(pair.rig, 2);
+	c = rig_client(pair.rig, 2, 1000, 0);
+	rig_connect(pair.rig, c, 0, pair.b, 1);
+	p = TAILQ_FIRST(&c->node->broker->peers);
+	for (unsigned ready = 0; ready < 2; ready++) {
+		for (unsigned i = 0; i < 2 + ready; i++) {
+			struct mpib_peer_msg m = from_a(&pair, type[i]);
+
+			m.lane = c->client.conn[0]->lane->their_id;
+			say(&pair, p, &m);
+		}
+		if (!ready)
+			pair_accept(&pair);
+	}
+	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(c, 0), MPIB_CONN_READY);
+}
+
+/* A CONN_OPEN without a name is of no protocol, nor is one of a receiving end. */
+static void a_sending_end_alone_opens(void **state)
+{
+	for (unsigned i = 0; i < 2; i++) {
+		struct mpib_peer_msg m;
+		struct pair pair;
+
+		rig_setup(state);
+		pair_up(&pair, *state);
+		pair_accept(&pair);
+		m = from_a(&pair, MPIB_PEER_CONN_OPEN);
+		if (i)
+			m.name.sender = 0;
+		else
+			m.name.key = 0;
+		mpib_peer_tell(pair.peer, &m);
+		rig_pass(pair.rig, MPIB_SEC);
+		assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_FAILED);
+		rig_teardown(state);
+	}
+}
+
+static void a_key_is_of_one_connection(void **state)
+{
+	struct mpib_ctl_connect ask = { .conn = 1, .number = 1 };
+	struct pair pair;
+
+	pair_up(&pair, *state);
+	ask.handle = pair.handle;
+	assert_int_equal(mpib_broker_connect(pair.a->node->broker,
+					     &pair.a->client, &ask),
+			 -EINVAL);
+	ask.key = pair.a->client.conn[0]->name.key;
+	assert_int_equal(mpib_broker_connect(pair.a->node->broker,
+					     &pair.a->client, &ask),
+			 -EEXIST);
+	ask.key++;
+	ask.number = 2;
+	assert_int_equal(mpib_broker_connect(pair.a->node->broker,
+					     &pair.a->client, &ask),
+			 -EINVAL);
+}
+
+const struct CMUnitTest test_list[] = {
+	rig_test(an_open_said_twice_has_one_end),
+	rig_test(an_open_takes_the_place_of_the_one_before),
+	rig_test(a_close_said_twice_is_answered_twice),
+	rig_test(a_name_is_of_one_user),
+	rig_test(a_name_is_of_one_node),
+	cmocka_unit_test(a_sending_end_alone_opens),
+	rig_test(a_key_is_of_one_connection),
+	{ 0 },
+};
