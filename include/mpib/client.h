@@ -140,7 +140,8 @@ void mpib_close_listen(struct mpib_listener *listener);
  * several accepts under way. -EINVAL: handle is not from mpib_listen(). -EMFILE
  * also: 1024 connections of this client are open or closing. -EACCES: the peer's
  * address is in none of the networks of the proxies; -EPERM: the traffic class is
- * not for clients; -ENOSPC: the proxy has too many peers.
+ * not for clients; -ENOSPC: the proxy has too many peers; -EIO: mpib_connect() gets
+ * no random bits of the kernel.
  */
 int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		 int traffic_class, struct mpib_conn **conn);

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "ipc/client.h"
 #include "ipc/message.h"
@@ -253,7 +254,9 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		return mpib_fail(-EINVAL,
 				 "the handle is not one of mpib_listen() (do "
 				 "all nodes use mpib?)");
-	if (getrandom(&ask.key, sizeof(ask.key), 0) != sizeof(ask.key))
+	/* Not getrandom(): older C libraries lack it. */
+	if (syscall(SYS_getrandom, &ask.key, sizeof(ask.key), 0) !=
+	    sizeof(ask.key))
 		return mpib_fail(-EIO, "the kernel gives no random bits");
 	return connect_begin(client, true, &ask.h, &ask.conn, conn);
 }

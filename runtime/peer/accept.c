@@ -61,8 +61,7 @@ int mpib_accept_proof(const struct mpib_broker *b,
 	struct mpib_listener_entry *l;
 
 	HASH_FIND(hh_nonce, b->by_nonce, &m->nonce, sizeof(m->nonce), l);
-	*why = "nobody listens there any more (was the process or its proxy "
-	       "restarted?)";
+	*why = "nobody listens there any more";
 	if (!l)
 		return -ECONNREFUSED;
 	*why = "the listener belongs to another user";
