@@ -176,6 +176,9 @@ long __wrap_syscall(long number, ...)
 	switch (number) {
 	case SYS_pidfd_open:
 		return sim_pidfd((pid_t)a[0]);
+	case SYS_getrandom:
+		return __wrap_getrandom((void *)a[0], (size_t)a[1],
+					(unsigned)a[2]);
 	case SYS_memfd_create:
 		return real_fd((int)__real_syscall(number, a[0], a[1]),
 			       "memfd");
