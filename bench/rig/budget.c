@@ -3,10 +3,9 @@
  * Two engines in one process, turned by hand, for bench/budget: callgrind
  * counts the instructions of budget_sender() and budget_receiver() alone.
  *
- *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS [wire|delivered
- *                [BUSY [USERS]]]]
+ *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS ACKS BUSY USERS]
  *
- * prints the turns of either node a message.
+ * prints the turns of either node a message. ACKS is wire or delivered.
  *
  * INFLIGHT 0: no message, but MESSAGES turns that find nothing to do.
  *
@@ -122,8 +121,8 @@ int main(int argc, char **argv)
 	uint32_t size;
 
 	peer_args(argc, argv, 5, 9,
-		  "NET SIZE MESSAGES INFLIGHT IDLE [RAILS [wire|delivered "
-		  "[BUSY [USERS]]]]");
+		  "NET SIZE MESSAGES INFLIGHT IDLE "
+		  "[RAILS ACKS BUSY USERS]");
 	size = (uint32_t)peer_size("SIZE", argv[2], 0, 1 << 30);
 	messages = (unsigned)peer_size("MESSAGES", argv[3], 1, UINT32_MAX / 2);
 	inflight = (unsigned)peer_size("INFLIGHT", argv[4], 0, MPIB_REQUESTS);

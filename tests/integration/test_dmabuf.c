@@ -22,7 +22,7 @@ static int sock;
 
 static int start(void **state)
 {
-	node_start(&node, 7, "--dmabuf", "yes", "--quota-fds", "42", NULL);
+	node_start(&node, 7, "--dmabuf", "yes", "--quota-fds", "41", NULL);
 	return 0;
 }
 

@@ -127,7 +127,7 @@ static void descriptors_of_a_user_are_bounded(void **state)
 	struct mpib_client *c, *more, *third;
 	int idle[8];
 
-	start("--quota-fds", "12");
+	start("--quota-fds", "10");
 	c = attached();
 	for (unsigned i = 0; i < 8; i++)
 		idle[i] = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
@@ -139,7 +139,7 @@ static void descriptors_of_a_user_are_bounded(void **state)
 	node_until_usage(&node, "clients", 1);
 	more = attached();
 	assert_int_equal(attach(&third), -EDQUOT);
-	assert_in(mpib_strerror(), "quota.fds = 12");
+	assert_in(mpib_strerror(), "quota.fds = 10");
 	mpib_detach(more);
 	mpib_detach(c);
 }
