@@ -91,10 +91,7 @@ int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data)
 	if (!mpib_ctl_line(call, line, sizeof(line)))
 		return MPIB_EXIT_USAGE;
 	rc = mpib_dial_open(&d, call->run_dir);
-	/* What changes something might be done twice. */
-	if (rc == MPIB_EXIT_OK && call->command->run == mpib_ctl_change)
-		rc = mpib_dial_ask(&d, line, data);
-	else if (rc == MPIB_EXIT_OK)
+	if (rc == MPIB_EXIT_OK)
 		rc = mpib_dial_ask(&d, line, data);
 	if (rc != MPIB_EXIT_OK)
 		mpib_ctl_fail(rc, d.why);

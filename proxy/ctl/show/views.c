@@ -219,9 +219,9 @@ static const char *const info_above[] = {
 	"lanes       {lanes}, {lanes_mode}",
 	"split       {mode}[, {sup_bw}/1024 to SUP]",
 	"clients     {clients}, {connections} connections",
-	"held        {usage.attached} clients ({usage.leaving} leaving), "
-	"{usage.regions} regions of {usage.registered_bytes:bytes}, "
-	"{usage.mapped_bytes:bytes} mapped",
+	("held        {usage.attached} clients ({usage.leaving} leaving), "
+	 "{usage.regions} regions of {usage.registered_bytes:bytes}, "
+	 "{usage.mapped_bytes:bytes} mapped"),
 	NULL,
 };
 
