@@ -15,10 +15,10 @@ enum mpib_seccomp {
 };
 
 /*
- * Set the filter as proxy.seccomp says, with no_new_privs, for this process, the
- * threads that it starts from now on and the programs that it becomes: a process
- * that takes over has it already and is left alone. Where the kernel has none,
- * and in builds with a sanitizer, which needs other calls, say so and go on.
+ * Set the filter as proxy.seccomp says, with no_new_privs, for this process and
+ * the threads that it starts from now on, once mpib_drop() is done: the filter
+ * refuses to start a program or to become another user. Where the kernel has
+ * none, and in builds with a sanitizer, which needs other calls, say so and go on.
  */
 void mpib_sandbox(const struct mpib_config *cfg);
 

@@ -25,7 +25,7 @@ struct mpib_agent_peers {
 };
 
 /* Ask the proxies at these run directories (NULL: the default). What was heard before,
- * and not anew, stays until it is too old: one that has just taken over knows of no
+ * and not anew, stays until it is too old: one that has just started knows of no
  * peer's agent, nor of its own. False, with why: one did not answer. */
 bool mpib_agent_peers_look(struct mpib_agent_peers *p,
 			   const char *const *run_dir, unsigned proxies,

@@ -104,8 +104,7 @@ static void layout_each(struct mpib_config *cfg, const struct mpib_found *f,
 	cfg->standby = !one;
 }
 
-/* An odd one is left over: all devices have as many rails. Of none, as where all
- * are away from a proxy that takes over, nothing is made. */
+/* An odd one is left over: all devices have as many rails. */
 static void layout_fused(struct mpib_config *cfg, const struct mpib_found *f,
 			 bool one)
 {
@@ -115,7 +114,7 @@ static void layout_fused(struct mpib_config *cfg, const struct mpib_found *f,
 		if (other > i && f->hca[other].neighbour == i)
 			layout_add(cfg, f->hca[i].name, f->hca[other].name);
 	}
-	if (cfg->devices == 0 && f->n > 0)
+	if (cfg->devices == 0)
 		layout_add(cfg, f->hca[f->fastest].name, "none");
 }
 
@@ -146,29 +145,20 @@ int mpib_config_lay_out(struct mpib_config *cfg, const struct mpib_found *f,
 	return 0;
 }
 
-/* The share of a standby rail is not a setting: say whose it is, and take it
- * back where a proxy takes over and its devices have none. */
+/* The share of a standby rail is not a setting: say whose it is. */
 static void standby_share(struct mpib_config *cfg)
 {
-	static const char ours[] = "device.layout";
-	char *origin =
-		cfg->origin[mpib_config_find("sup", "bw") - mpib_settings];
-	struct mpib_engine_config built_in;
-
-	if (cfg->standby) {
-		cfg->engine.sup_bw = 0;
-		snprintf(origin, MPIB_ORIGIN_MAX, "%s", ours);
-	} else if (!strcmp(origin, ours)) {
-		mpib_engine_config_init(&built_in);
-		cfg->engine.sup_bw = built_in.sup_bw;
-		snprintf(origin, MPIB_ORIGIN_MAX, "built-in");
-	}
+	cfg->engine.sup_bw = 0;
+	snprintf(cfg->origin[mpib_config_find("sup", "bw") - mpib_settings],
+		 MPIB_ORIGIN_MAX, "device.layout");
 }
 
 int mpib_config_standby(struct mpib_config *cfg, char *why)
 {
-	const char *split = cfg->standby ? says_split(cfg) : NULL;
+	const char *split = says_split(cfg);
 
+	if (!cfg->standby)
+		return 0;
 	if (!split) {
 		standby_share(cfg);
 		return 0;

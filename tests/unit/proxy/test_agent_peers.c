@@ -234,8 +234,8 @@ static void a_dead_proxy_silences_no_other(void **state)
 	looked(&p, where);
 }
 
-/* So it is when a proxy has taken over: it has asked nobody yet, and a peer that took
- * over has not heard its own agent. */
+/* So it is when a proxy has just started: it has asked nobody yet, and a peer that
+ * has just started has not heard its own agent. */
 static void a_proxy_that_knows_nothing_yet_silences_none(void **state)
 {
 	char where[] = "/tmp/mpib-test.XXXXXX";

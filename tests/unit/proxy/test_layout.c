@@ -151,19 +151,24 @@ static void without_sup_nothing_is_in_reserve(void **state)
 	expect_rail(0, "fake_1");
 }
 
-static void two_that_are_named_can_be_two_devices(void **state)
+static void name_two(const char *layout)
 {
 	found(0);
 	set("hca", "sout", "soft:127.41.3.1");
 	set("hca", "sup", "soft:127.41.3.2");
-	set("device", "layout", "each");
+	set("device", "layout", layout);
+}
+
+static void two_that_are_named_can_be_two_devices(void **state)
+{
+	name_two("each");
 	finish(2, 2, true);
 	expect_rail(1, "127.41.3.2");
 	expect_rail(2, "127.41.3.2");
 	expect_rail(3, "127.41.3.1");
 	expect_why("the test: each of 2 HCAs, its neighbour in reserve (the "
 		   "test)");
-	set("device", "layout", "auto");
+	name_two("auto");
 	finish(1, 2, false);
 	assert_int_equal(cfg.engine.mode, MPIB_MODE_ADAPTIVE);
 	assert_int_not_equal(cfg.engine.sup_bw, 0);
