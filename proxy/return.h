@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watching for devices that failed to return. The verbs context of a failed device
- * and all its objects are lost for good, and only the next proxy opens it anew. So,
+ * and all its objects are lost for good, and only the next proxy opens it again. So,
  * once the device could be opened and its port was active throughout the hold-down,
  * the operator is told to restart the proxy. Control thread.
  */

@@ -34,7 +34,7 @@ struct mpib_history {
 
 struct mpib_view;
 
-/* Take the memory for so many rails. -ENOMEM. */
+/* Allocate for that number of rails. -ENOMEM. */
 int mpib_history_init(struct mpib_history *h, unsigned rails);
 void mpib_history_fini(struct mpib_history *h);
 /* Add what the snapshot of v says. */

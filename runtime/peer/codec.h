@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fixed little-endian fields in a byte buffer. One function names the fields of a
- * thing and goes in both directions: to or from memory that is the caller's, so that
- * the two cannot differ. Neither direction goes past the end of the buffer: a field that does not
- * fit sets failed for good, and what is read is zeros from then on. What is written
- * is left as it was.
+ * Fixed little-endian fields in a byte buffer. One function names the fields of an
+ * object, for writing and for reading, so that the two cannot differ. The buffer is
+ * the caller's. Neither direction goes past its end: a field that does not fit sets
+ * failed for good, and zeros are read from then on. An object that is written does
+ * not change.
  */
 #ifndef MPIB_PEER_CODEC_H
 #define MPIB_PEER_CODEC_H

@@ -123,8 +123,8 @@ static unsigned warnings(FILE *f)
 	return n;
 }
 
-/* A start of a node whose errors go to f, up to so many warnings: they are written by
- * a thread, after the node is ready. */
+/* Start a node whose errors go to f, and end it when f has the expected warnings: a
+ * thread writes them after the node is ready. */
 static void start_and_end(FILE *f, unsigned expected)
 {
 	struct node node;
