@@ -37,7 +37,9 @@ static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct log_limit limits[512];
 static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
 static _Atomic int threshold = MPIB_LOG_INFO;
-static mpib_log_sink *custom_sink;
+/* Set while the writer runs, by a daemon that is ready. The store releases what the
+ * caller prepared for the sink; log_write() acquires it. */
+static _Atomic(mpib_log_sink *) custom_sink;
 static bool json;
 
 static const char *const names[] = { "error", "warn", "info", "debug" };
@@ -103,7 +105,7 @@ static enum mpib_log_level log_level(void)
 
 void mpib_log_set_sink(mpib_log_sink *sink)
 {
-	custom_sink = sink;
+	atomic_store_explicit(&custom_sink, sink, memory_order_release);
 }
 
 void mpib_log_set_json(bool on)
@@ -182,11 +184,14 @@ static size_t log_entry(struct log_entry *e, enum mpib_log_level level,
 
 static void log_write(const void *data, size_t len)
 {
-	mpib_log_sink *sink = custom_sink ? custom_sink : stderr_sink;
+	mpib_log_sink *sink =
+		atomic_load_explicit(&custom_sink, memory_order_acquire);
 	uint64_t lost = mpib_writer_lost(&writer);
 	struct log_entry e;
 	char text[128];
 
+	if (!sink)
+		sink = stderr_sink;
 	if (lost) {
 		snprintf(text, sizeof(text),
 			 "%llu log lines lost: they were not read in time",

@@ -37,8 +37,8 @@ bool mpib_log_is_journal(void);
 void mpib_log_set_json(bool on);
 bool mpib_log_is_json(void);
 
-/* Send lines to sink instead of stderr; NULL restores stderr. Called before
- * other threads log. */
+/* Send lines to sink instead of stderr; NULL restores stderr. Lines that wait for
+ * the writer go there, too. */
 void mpib_log_set_sink(mpib_log_sink *sink);
 
 /*
