@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sim_hca.h"
-#include "verbs/soft/modify.h"
+#include "verbs/soft/qp.h"
 
 void sim_qp_quiet(struct sim_qp *qp)
 {

@@ -2,10 +2,22 @@
 /* Injected faults of a port; random ones are drawn from a seed. */
 #include "verbs/soft/ctx.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/bus.h"
+#include "verbs/soft/cq.h"
 #include "verbs/soft/event.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
 #include "verbs/soft/wire/conn.h"
+#include "verbs/verbs.h"
 
 static uint64_t fault_rand(uint64_t *state)
 {
@@ -95,4 +107,180 @@ bool soft_fault_hold(struct soft_qp *qp)
 bool soft_fault_drops(struct soft_ctx *ctx)
 {
 	return ctx->fault.drop_at && !--ctx->fault.drop_at;
+}
+
+/*
+ * fault.late: WRITEs that are acknowledged and completed while their bytes are
+ * still on the way, as on PCIe to a GPU, until a READ pushes them. Only into
+ * regions that may be read. The caller holds ctx->lock.
+ */
+
+struct soft_late {
+	TAILQ_ENTRY(soft_late) link;
+	struct soft_pd *pd;
+	uint32_t rkey, len;
+	uint64_t addr;
+	uint8_t data[];
+};
+
+void soft_late_drop(struct soft_qp *qp)
+{
+	free(qp->late);
+	qp->late = NULL;
+}
+
+bool soft_late_begin(struct soft_qp *qp)
+{
+	const struct soft_hdr *h = &qp->rx;
+
+	soft_late_drop(qp);
+	if (!qp->ctx->fault.late || !h->len ||
+	    !soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr, h->len,
+			    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ))
+		return false;
+	qp->late = malloc(sizeof(*qp->late) + h->len);
+	if (!qp->late)
+		return false;
+	qp->late->pd = qp->pd;
+	qp->late->rkey = h->rkey;
+	qp->late->len = h->len;
+	qp->late->addr = h->addr;
+	return true;
+}
+
+uint8_t *soft_late_data(struct soft_qp *qp)
+{
+	return qp->late->data;
+}
+
+void soft_late_end(struct soft_qp *qp)
+{
+	TAILQ_INSERT_TAIL(&qp->ctx->late, qp->late, link);
+	qp->late = NULL;
+}
+
+void soft_late_place(struct soft_ctx *ctx)
+{
+	struct soft_late *late;
+
+	while ((late = TAILQ_FIRST(&ctx->late))) {
+		/* The region may be gone: then nobody looks for the bytes. */
+		uint8_t *to =
+			soft_mr_remote(ctx, late->pd, late->rkey, late->addr,
+				       late->len, IBV_ACCESS_REMOTE_WRITE);
+
+		TAILQ_REMOVE(&ctx->late, late, link);
+		if (to) {
+			mpib_bus_begin(to, late->data, late->len);
+			memcpy(to, late->data, late->len);
+			mpib_bus_end();
+		}
+		free(late);
+	}
+}
+
+void soft_late_forget(struct soft_ctx *ctx)
+{
+	struct soft_late *late;
+
+	while ((late = TAILQ_FIRST(&ctx->late))) {
+		TAILQ_REMOVE(&ctx->late, late, link);
+		free(late);
+	}
+}
+
+/*
+ * A device that fails for good, or is pulled out, while a context is open. The
+ * context raises one last event, DEVICE_FATAL; from then on nothing moves,
+ * nothing is flushed, and the only control verbs that work are those that
+ * destroy objects. rdma-core treats a device that the kernel took away in the
+ * same way. The context stays dead; the device can be opened anew when it is
+ * there again.
+ *
+ * A device is missing, for all processes, while the directory that
+ * MPIB_SOFT_GONE names has a file whose name is the device's address. gone_fd,
+ * an inotify fd, wakes threads that sleep. For this process alone it is missing
+ * while mpib_soft_hide() says so.
+ */
+
+#define HIDDEN_MAX 32
+
+static bool is_missing(const struct soft_ctx *ctx)
+{
+	char path[256], addr[INET_ADDRSTRLEN];
+
+	inet_ntop(AF_INET, &ctx->addr, addr, sizeof(addr));
+	return snprintf(path, sizeof(path), "%s/%s", getenv("MPIB_SOFT_GONE"),
+			addr) < (int)sizeof(path) &&
+	       access(path, F_OK) == 0;
+}
+
+static _Atomic uint32_t hidden[HIDDEN_MAX]; /* IPv4, network order; 0: none */
+
+static bool is_hidden(uint32_t addr)
+{
+	/* Relaxed: an address, and nothing that has to be seen with it. */
+	for (unsigned i = 0; i < HIDDEN_MAX; i++) {
+		if (atomic_load_explicit(&hidden[i], memory_order_relaxed) ==
+		    addr)
+			return true;
+	}
+	return false;
+}
+
+bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide)
+{
+	struct in_addr addr;
+
+	if (inet_pton(AF_INET, spec->name, &addr) != 1)
+		return false;
+	for (unsigned i = 0; i < HIDDEN_MAX; i++) {
+		uint32_t from = hide ? 0 : addr.s_addr;
+
+		if (hide && is_hidden(addr.s_addr))
+			return true;
+		if (atomic_compare_exchange_strong(&hidden[i], &from,
+						   hide ? addr.s_addr : 0))
+			return true;
+	}
+	return !hide;
+}
+
+int soft_gone_watch(struct soft_ctx *ctx)
+{
+	const char *dir = getenv("MPIB_SOFT_GONE");
+
+	if (is_hidden(ctx->addr.s_addr))
+		return -ENODEV;
+	if (!dir)
+		return 0;
+	ctx->gone_fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (ctx->gone_fd < 0 ||
+	    inotify_add_watch(ctx->gone_fd, dir, IN_CREATE | IN_MOVED_TO) < 0)
+		return -errno;
+	/* Look after the watch was added: a file that comes at this moment is
+	 * seen by the look or by the watch. */
+	return is_missing(ctx) ? -ENODEV : 0;
+}
+
+void soft_gone_look(struct soft_ctx *ctx)
+{
+	char events[1024];
+
+	if (read(ctx->gone_fd, events, sizeof(events)) > 0 && is_missing(ctx))
+		soft_die(ctx);
+}
+
+void soft_die(struct soft_ctx *ctx)
+{
+	struct itimerspec never = { 0 };
+
+	if (soft_is_gone(ctx))
+		return;
+	/* Release pairs with the acquire in soft_is_gone(): a thread that sees
+	 * gone sees all that moved before. */
+	atomic_store_explicit(&ctx->gone, 1, memory_order_release);
+	timerfd_settime(ctx->timer_fd, 0, &never, NULL);
+	soft_event(ctx, &ctx->gone_ev, IBV_EVENT_DEVICE_FATAL);
+	soft_channels_die(ctx);
 }

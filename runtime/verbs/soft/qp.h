@@ -202,4 +202,13 @@ void soft_late_drop(struct soft_qp *qp);
 int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad);
 
+/* What ibv_modify_qp() may be asked of an RC queue pair. The simulated HCA of
+ * the tests has the same rules. Any thread. */
+
+/* 0, or -EINVAL: a QP in state from may not be asked for this. */
+int soft_modify_check(int from, const struct ibv_qp_attr *attr, int mask);
+/* Into q what mask names of a. */
+void soft_modify_apply(struct ibv_qp_attr *q, const struct ibv_qp_attr *a,
+		       int mask);
+
 #endif
