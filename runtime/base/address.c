@@ -98,6 +98,23 @@ bool mpib_address_of_interface(const struct ifaddrs *i, struct in6_addr *addr)
 	return true;
 }
 
+void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE])
+{
+	struct ifaddrs *all;
+
+	*name = '\0';
+	if (getifaddrs(&all) < 0)
+		return;
+	for (const struct ifaddrs *i = all; i && !*name; i = i->ifa_next) {
+		struct in6_addr addr;
+
+		if (mpib_address_of_interface(i, &addr) &&
+		    mpib_address_same(&addr, own))
+			snprintf(name, IF_NAMESIZE, "%s", i->ifa_name);
+	}
+	freeifaddrs(all);
+}
+
 /* The source address that the kernel would take towards text. */
 static bool address_towards(const char *text, struct in6_addr *addr)
 {

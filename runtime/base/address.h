@@ -6,6 +6,7 @@
 #ifndef MPIB_BASE_ADDRESS_H
 #define MPIB_BASE_ADDRESS_H
 
+#include <net/if.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -35,6 +36,8 @@ socklen_t mpib_address_socket(const struct in6_addr *addr, uint16_t port,
 uint16_t mpib_address_take(const void *sa, struct in6_addr *addr);
 /* False: it has none, or one of another kind. */
 bool mpib_address_of_interface(const struct ifaddrs *i, struct in6_addr *addr);
+/* The name of the interface that has exactly this address, or "". */
+void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE]);
 /* This machine's own address on its default route; sends nothing. False: there
  * is no default route. */
 bool mpib_address_default(struct in6_addr *addr);

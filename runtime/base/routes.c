@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/routes.h"
 
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -95,24 +94,6 @@ int mpib_routes_take6(struct mpib_networks *list, const char *interface,
 	return rc;
 }
 
-/* The name of the interface that has the address, or "". */
-static void interface_of(const struct in6_addr *own, char *name)
-{
-	struct ifaddrs *all;
-
-	*name = '\0';
-	if (getifaddrs(&all) < 0)
-		return;
-	for (const struct ifaddrs *i = all; i && !*name; i = i->ifa_next) {
-		struct in6_addr addr;
-
-		if (mpib_address_of_interface(i, &addr) &&
-		    mpib_address_same(&addr, own))
-			snprintf(name, IF_NAMESIZE, "%s", i->ifa_name);
-	}
-	freeifaddrs(all);
-}
-
 int mpib_routes_add(struct mpib_networks *list, const struct in6_addr *own)
 {
 	static const char *const path[] = { "/proc/self/net/route",
@@ -120,7 +101,7 @@ int mpib_routes_add(struct mpib_networks *list, const struct in6_addr *own)
 	char name[IF_NAMESIZE];
 	int rc = 0;
 
-	interface_of(own, name);
+	mpib_address_interface(own, name);
 	for (unsigned i = 0; rc == 0 && *name && i < 2; i++) {
 		FILE *table = fopen(path[i], "re");
 

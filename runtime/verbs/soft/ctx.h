@@ -55,6 +55,7 @@ struct soft_ctx {
 	struct ibv_device dev;
 	struct in_addr addr;
 	union ibv_gid gid;
+	uint64_t speed_mbps; /* as its interface had it at the open */
 	struct mpib_soft_limits limits;
 	uint16_t port_base;
 	uint8_t slot;

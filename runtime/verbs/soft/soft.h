@@ -7,12 +7,17 @@
 #define MPIB_VERBS_SOFT_H
 
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 /* "io_uring" or "epoll": as MPIB_SOFT_ENGINE says; where it says nothing, io_uring
  * unless that is refused, or the context has a thread. */
 const char *mpib_soft_engine_name(struct ibv_context *ctx);
+
+/* What a rail at addr says is its speed: its interface's by sysfs ("/sys"), or what
+ * such a rail moves where that is not known. Any thread. */
+uint64_t mpib_soft_speed_mbps(struct in_addr addr, const char *sysfs);
 
 /*
  * As mpib_verbs_soft.open(), but with a thread of the context's own that makes

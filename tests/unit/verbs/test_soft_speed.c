@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a rail of the software HCA says is its speed. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "verbs/soft/soft.h"
+#include "verbs/verbs.h"
+
+#define NOT_KNOWN 5000
+
+static uint64_t speed_of(const char *ip, const char *interface_says)
+{
+	static const char *const dirs[] = { "class", "class/net",
+					    "class/net/lo" };
+	char sysfs[] = "/tmp/mpib-speed-XXXXXX", path[64];
+	struct in_addr addr;
+	uint64_t mbps;
+	int fd;
+
+	assert_non_null(mkdtemp(sysfs));
+	for (unsigned i = 0; i < 3; i++) {
+		snprintf(path, sizeof(path), "%s/%s", sysfs, dirs[i]);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	snprintf(path, sizeof(path), "%s/class/net/lo/speed", sysfs);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, interface_says, strlen(interface_says)),
+			 strlen(interface_says));
+	close(fd);
+	assert_int_equal(inet_pton(AF_INET, ip, &addr), 1);
+	mbps = mpib_soft_speed_mbps(addr, sysfs);
+	assert_int_equal(unlink(path), 0);
+	for (unsigned i = 3; i-- > 0;) {
+		snprintf(path, sizeof(path), "%s/%s", sysfs, dirs[i]);
+		assert_int_equal(rmdir(path), 0);
+	}
+	assert_int_equal(rmdir(sysfs), 0);
+	return mbps;
+}
+
+static void a_rail_says_the_speed_of_its_interface(void **state)
+{
+	(void)state;
+	assert_int_equal(speed_of("127.0.0.1", "25000\n"), 25000);
+	assert_int_equal(speed_of("127.0.0.1", "1000\n"), 1000);
+}
+
+static void without_a_known_speed_it_says_what_software_moves(void **state)
+{
+	(void)state;
+	assert_int_equal(speed_of("127.0.0.1", "-1\n"), NOT_KNOWN);
+	assert_int_equal(speed_of("127.0.0.1", "0\n"), NOT_KNOWN);
+	assert_int_equal(speed_of("127.0.0.1", ""), NOT_KNOWN);
+	/* No interface has this very address. */
+	assert_int_equal(speed_of("127.0.0.77", "25000\n"), NOT_KNOWN);
+}
+
+static void the_port_of_a_rail_on_loopback_says_so(void **state)
+{
+	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
+				       .name = "127.0.0.77",
+				       .port = 1 };
+	struct mpib_port_info info;
+	struct ibv_context *ctx;
+
+	(void)state;
+	assert_int_equal(mpib_verbs_soft.open(&spec, &ctx), 0);
+	assert_int_equal(mpib_verbs_soft.query_port(ctx, 1, &info), 0);
+	assert_int_equal(info.speed_mbps, NOT_KNOWN);
+	assert_int_equal(mpib_verbs_soft.close(ctx), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_rail_says_the_speed_of_its_interface),
+		cmocka_unit_test(
+			without_a_known_speed_it_says_what_software_moves),
+		cmocka_unit_test(the_port_of_a_rail_on_loopback_says_so),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
