@@ -51,14 +51,6 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 		if (!share_cts(f, p, s, &cts))
 			return false;
 		span = mpib_range_span(s, k, &cts, chain->rail);
-		if (span.len > f->lane->msg_most) {
-			engine_conn_break(f, -EMSGSIZE,
-					  "%u bytes are to be sent again, and "
-					  "the device that came back has a "
-					  "max_msg_sz of %u",
-					  span.len, f->lane->msg_most);
-			return false;
-		}
 		mpib_chain_write(f, chain, &span);
 	}
 	return true;
