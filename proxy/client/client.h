@@ -54,7 +54,6 @@ struct proxy_client_region {
 	/* The memfd or dma-buf. The proxy keeps it open until the region is
 	 * deregistered. */
 	int fd;
-	uint64_t offset; /* of the region's first byte in fd */
 	bool dmabuf;
 
 	/* fill.c, while FILLING. */

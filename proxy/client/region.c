@@ -186,10 +186,9 @@ void mpib_region_mapped(struct proxy_client_region *r, void *map, size_t len)
 	r->client->all->usage.mapped += len;
 }
 
-void mpib_region_keep(struct proxy_client_region *r, int fd, uint64_t offset)
+void mpib_region_keep(struct proxy_client_region *r, int fd)
 {
 	r->fd = fd;
-	r->offset = offset;
 	r->client->region_fds++;
 }
 
@@ -247,7 +246,7 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 		return;
 	}
 	mpib_region_mapped(r, seg.addr, seg.size);
-	mpib_region_keep(r, seg.fd, 0);
+	mpib_region_keep(r, seg.fd);
 	mpib_region_of_pool(r);
 	mpib_numa_prefer(
 		seg.addr, seg.size,

@@ -30,8 +30,8 @@ struct proxy_client_region *mpib_region_make(struct proxy_client *s,
 struct proxy_client_region *mpib_region_new(struct proxy_client *s,
 					    const struct mpib_message *m,
 					    uint64_t size);
-/* The region takes over fd; its memory begins at offset in fd. */
-void mpib_region_keep(struct proxy_client_region *r, int fd, uint64_t offset);
+/* Give fd to the region, which closes it. */
+void mpib_region_keep(struct proxy_client_region *r, int fd);
 /* Unmap it, and close its descriptor. */
 void mpib_region_let_go(const struct mpib_region_memory *m);
 /* Free r, which neither rails nor shard have; it may be FILLING. */

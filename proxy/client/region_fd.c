@@ -134,7 +134,7 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 		return;
 	}
 	mpib_region_mapped(r, map, len);
-	mpib_region_keep(r, m->fd[0], ask->offset);
+	mpib_region_keep(r, m->fd[0]);
 	m->fds = 0;
 	/* Huge pages are counted where the client reserved them. */
 	r->must_be_there = unit == (uint64_t)sysconf(_SC_PAGESIZE);
@@ -194,7 +194,7 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 		return;
 	/* Receiving the message gave the proxy a descriptor of its own: the
 	 * client may close its copy before it gets the answer. */
-	mpib_region_keep(r, m->fd[0], ask->offset);
+	mpib_region_keep(r, m->fd[0]);
 	m->fds = 0;
 	mpib_region_of_device(r);
 	mpib_region_add(r,
