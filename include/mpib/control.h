@@ -52,6 +52,9 @@ enum mpib_control_type {
 	MPIB_CTL_CLOSE, /* close a connection in any state but FREE */
 	MPIB_CTL_WHY, /* ask why a connection failed */
 	MPIB_CTL_DEVICE, /* ask what a device is */
+	MPIB_CTL_RESUME, /* ask for a connection that was accepted before */
+	MPIB_CTL_LOST, /* from the proxy, id 0, without an answer: look which
+			  connections are MPIB_CONN_LOST */
 };
 
 struct mpib_ctl_header {
@@ -109,6 +112,9 @@ struct mpib_ctl_welcome {
 	struct mpib_ctl_rail rail[MPIB_RAILS]; /* of the client's device */
 	uint32_t devices;
 	uint32_t device; /* the client's */
+	uint32_t grace_ms; /* how long a connection waits for its other end, or
+			      for another proxy; 0: nothing is resumed */
+	uint32_t rsvd;
 };
 
 struct mpib_ctl_pool {
@@ -149,6 +155,12 @@ struct mpib_ctl_id {
 	uint32_t rsvd;
 };
 
+struct mpib_ctl_listen {
+	struct mpib_ctl_header h;
+	uint64_t
+		nonce; /* of a listener that an earlier proxy had; 0: a new one */
+};
+
 struct mpib_ctl_listening {
 	struct mpib_ctl_header h;
 	uint32_t listen_id;
@@ -163,8 +175,25 @@ struct mpib_ctl_connect {
 	/* Names the connection at both ends, for ever: random bits that no
 	 * other connection has; not 0. */
 	uint64_t key;
-	uint64_t number; /* how many times it was asked for: 1 */
+	uint64_t number; /* how many times this end was asked for, this one
+			    included */
 	struct mpib_handle handle;
+};
+
+/* The receiving end of a connection that an ACCEPT made once, as the rank knows it
+ * from its struct mpib_reply_end. What the sending end asks for again is a CONNECT
+ * with a greater number. */
+struct mpib_ctl_resume {
+	struct mpib_ctl_header h;
+	uint32_t conn; /* chosen by the client; its state must be FREE */
+	uint32_t rsvd;
+	uint64_t key;
+	uint64_t number; /* how many times this end was asked for, its ACCEPT
+			    and this one included */
+	uint64_t base; /* how many of its receives are over */
+	uint8_t addr[16], second[16]; /* of the peer's proxy */
+	uint16_t port;
+	uint16_t zero[3];
 };
 
 struct mpib_ctl_accept {
@@ -197,9 +226,10 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 168);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_rail) == 200);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 456);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 464);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_reg_fd) == 40);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 168);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_resume) == 88);
 
 #endif

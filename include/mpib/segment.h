@@ -178,14 +178,21 @@ enum mpib_conn_state {
 	MPIB_CONN_READY,
 	MPIB_CONN_FAILED, /* error says why; closing frees the index */
 	MPIB_CONN_CLOSING, /* becomes FREE once no peer can touch its memory */
+	MPIB_CONN_LOST, /* nothing writes to it any more: ask for it again at
+			   another index, MPIB_CTL_CONNECT or MPIB_CTL_RESUME;
+			   closing frees the index */
 };
+
+/* In broken: no completion word changes any more, and the connection goes on at
+ * another index. Set with release, after the last word. No error is this one. */
+#define MPIB_BROKEN_LOST (-ESTALE)
 
 struct mpib_reply_conn {
 	/* Written by the proxy's control thread. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t state;
 	int32_t error; /* -errno, valid in FAILED */
 	/* Written by the shard: 0, or -errno once no request of this connection
-	 * can succeed any more. Every post reads it, so it does not share a
+	 * can succeed any more, or MPIB_BROKEN_LOST. Every post reads it, so it does not share a
 	 * cache line with head, which changes all the time. */
 	_Atomic int32_t broken;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* of the ring */
@@ -195,25 +202,63 @@ struct mpib_reply_conn {
 	struct mpib_want want; /* of a sending end, written by the shard */
 };
 
+/*
+ * Which receive a send answers, as the shard says before the first byte of the send
+ * can reach its peer: generation of the send's request, whether the send is larger
+ * than its receive, and the receive's number at this index, modulo 2^31: 0 for the
+ * one that struct mpib_reply_end's base names. Then it is refused, and
+ * its completion has the two sizes. The client reads it only when nothing writes it
+ * any more.
+ */
+#define MPIB_ANSWER_REFUSED (1u << 31)
+
+static inline uint64_t mpib_answer(uint32_t gen, bool refused, uint32_t receive)
+{
+	return (uint64_t)gen << 32 | (refused ? MPIB_ANSWER_REFUSED : 0) |
+	       (receive & ~MPIB_ANSWER_REFUSED);
+}
+
+/*
+ * What a rank has to know of a connection when its proxy is gone. Written by the
+ * proxy's control thread before state becomes READY, and for an accept before the
+ * peer hears that it was accepted.
+ */
+struct mpib_reply_end {
+	_Alignas(MPIB_CACHELINE) uint64_t key; /* of struct mpib_ctl_connect */
+	uint64_t number, peer_number; /* of this end's request, of the peer's */
+	uint64_t base; /* how many receives of the connection ended before the
+			  first one at this index */
+	uint8_t addr[16], second[16]; /* of the peer's proxy, as in a handle */
+	uint16_t port;
+};
+
 struct mpib_reply {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t conns;
-	uint32_t rsvd;
+	/* 1: the proxy hangs up for good; this client attaches to no other. */
+	_Atomic uint32_t ended;
 	struct mpib_reply_conn conn[MPIB_CONNS_MAX];
+	struct mpib_reply_end end[MPIB_CONNS_MAX];
 	struct mpib_completion completion[MPIB_CONNS_MAX][MPIB_REQUESTS];
 	/* Of reported requests of more than MPIB_STAMPED_MAX buffers. */
 	struct mpib_stamps group_at[MPIB_CONNS_MAX][MPIB_REQUESTS];
+	/* Of sending ends, mpib_answer(). On lines of their own: clients do not
+	 * poll them. */
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t
+		answers[MPIB_CONNS_MAX][MPIB_REQUESTS];
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 2112);
 MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 192);
 MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 256 + 8192 + 4194304);
 MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);
-MPIB_ABI_ASSERT(sizeof(struct mpib_reply) == 64 + 131072 + 2097152 + 1048576);
+MPIB_ABI_ASSERT(sizeof(struct mpib_reply) ==
+		64 + 131072 + 131072 + 2097152 + 1048576 + 262144);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, head) == 64);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, flushed) == 72);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, want) == 80);
 MPIB_ABI_ASSERT(sizeof(struct mpib_reply_conn) == 128);
+MPIB_ABI_ASSERT(sizeof(struct mpib_reply_end) == 128);
 
 #endif

@@ -145,7 +145,7 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 		return -EACCES;
 	*why = "its other end was connected before";
 	if (c && (!accepted_from(c, m->from) || c->lane->id != m->lane ||
-		  c->number != m->number))
+		  c->peer_number != m->number))
 		return -ECONNRESET;
 	if (c)
 		accept_again(c);

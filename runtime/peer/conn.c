@@ -7,6 +7,7 @@
 #include <mpib/wire.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "peer/internal.h"
 
@@ -228,6 +229,20 @@ void peer_conn_set_their_id(struct peer_conn *c, uint32_t id)
 	c->known = true;
 }
 
+static void conn_tell_rank(const struct peer_conn *c)
+{
+	struct mpib_reply_end *end = &c->client->reply->end[c->index];
+
+	*end = (struct mpib_reply_end){
+		.key = c->name.key,
+		.number = c->number,
+		.peer_number = c->peer_number,
+		.port = c->peer->node.port,
+	};
+	memcpy(end->addr, &c->peer->node.addr, sizeof(end->addr));
+	memcpy(end->second, &c->peer->second, sizeof(end->second));
+}
+
 /* CONN_OPEN w was matched with accept c. */
 void mpib_accept_begin(struct peer_conn *c,
 		       const struct mpib_pending_connect *w)
@@ -236,7 +251,8 @@ void mpib_accept_begin(struct peer_conn *c,
 	int rc;
 
 	peer_conn_set_name(c, &w->name);
-	c->number = w->number;
+	c->number = 1;
+	c->peer_number = w->number;
 	peer_conn_set_peer(c, w->peer);
 	peer_lane_join(w->lane, c);
 	c->state = PEER_CONN_READY;
@@ -251,6 +267,7 @@ void mpib_accept_begin(struct peer_conn *c,
 	}
 	peer_conn_set_their_id(c, w->from);
 	engine_conn_start(c->conn, &w->conn);
+	conn_tell_rank(c);
 	peer_conn_tell_tables(c, MPIB_PEER_CONN_ACCEPT);
 	peer_conn_set_state(c, MPIB_CONN_READY);
 }
@@ -265,7 +282,9 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	}
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->state = PEER_CONN_READY;
+	c->peer_number = m->number;
 	engine_conn_start(c->conn, &m->conn);
+	conn_tell_rank(c);
 	peer_conn_want_hint(c);
 	peer_conn_set_state(c, MPIB_CONN_READY);
 }

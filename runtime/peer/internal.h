@@ -129,7 +129,7 @@ struct peer_conn {
 	struct peer_client *client;
 	uint32_t index, id, their_id;
 	struct mpib_conn_name name; /* key 0: a receiver's that has no peer */
-	uint64_t number; /* of the sender's request */
+	uint64_t number, peer_number; /* of the requests of both ends */
 	bool sender;
 	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for the connection */

@@ -31,7 +31,8 @@
  *                                              -> CONN_ACCEPT | CONN_REJECT.
  *                It is accepted once. Again with the same number, from and lane
  *                it gets the same CONN_ACCEPT again
- *   CONN_ACCEPT  to, from, connection
+ *   CONN_ACCEPT  to, from, number, base, connection; the number is of the accept,
+ *                base of the receive that has slot 0
  *   CONN_REJECT  to, error, why
  *   CONN_CANCEL  name, from: of the CONN_OPEN   -> CONN_ACCEPT | CONN_REJECT
  *   CONN_CLOSE   name, to, error, why; this end has stopped writing
@@ -135,7 +136,7 @@ struct mpib_peer_msg {
 	uint32_t lane; /* the addressee's id of the lane */
 	uint64_t nonce; /* of the listener */
 	struct mpib_conn_name name;
-	uint64_t number;
+	uint64_t number, base;
 	struct engine_conn_info conn;
 	struct mpib_rail_msg rail;
 	struct mpib_node_report report;

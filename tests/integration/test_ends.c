@@ -91,6 +91,39 @@ static uint32_t progress_of(uint8_t req, uint32_t gen)
 	return mpib_completion_progress(pair_completion(&tx, req), gen);
 }
 
+/* The send has said which of the connection's receives it answers. */
+static void check_answer(uint8_t req, uint32_t gen, bool refused,
+			 uint32_t receive)
+{
+	assert_int_equal(pair.node[0].reply->answers[tx.index][req],
+			 mpib_answer(gen, refused, PAIR_FIRST + receive));
+}
+
+static void check_sizes(uint8_t req)
+{
+	const struct mpib_completion *c = pair_completion(&tx, req);
+
+	assert_int_equal(c->size[0], 2 * LEN);
+	assert_int_equal(c->size[1], LEN);
+}
+
+static void the_answers_of_sends_are_known_before_they_end(void **state)
+{
+	uint32_t gen;
+
+	open_with(2, 1);
+	for (uint8_t i = 0; i < 3; i++) {
+		pair_post(&rx, MPIB_OP_RECV, i, pair.node[1].mr, PAIR_RX, LEN,
+			  7);
+		until_announced(i + 1);
+		gen = pair_post(&tx, MPIB_OP_SEND, i, pair.node[0].mr, 0, LEN,
+				7);
+		until_acknowledged(i + 1);
+		check_answer(i, gen, false, i);
+		assert_false(is_over(i, gen));
+	}
+}
+
 /* Its client does not know that yet, and feeds the rest of it. */
 static void a_send_that_is_too_large_ends_after_its_receive(void **state)
 {
@@ -101,7 +134,6 @@ static void a_send_that_is_too_large_ends_after_its_receive(void **state)
 			       .tag = 7,
 			       .len = LEN,
 			       .total = 2 * LEN };
-	const struct mpib_completion *c;
 	uint32_t g_rx;
 
 	open_with(2, 1);
@@ -113,6 +145,8 @@ static void a_send_that_is_too_large_ends_after_its_receive(void **state)
 	pair_push(&tx, &d);
 	until_acknowledged(1);
 	assert_false(is_over(1, d.gen));
+	check_answer(1, d.gen, true, 0);
+	check_sizes(1);
 	assert_int_equal(progress_of(1, d.gen), LEN);
 	d.pos = d.off = LEN;
 	pair_push(&tx, &d);
@@ -123,9 +157,7 @@ static void a_send_that_is_too_large_ends_after_its_receive(void **state)
 	assert_false(mpib_sender_has_work(tx.conn));
 	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), -EMSGSIZE);
 	assert_int_equal(pair_wait(&pair, &tx, 1, d.gen), -EMSGSIZE);
-	c = pair_completion(&tx, 1);
-	assert_int_equal(c->size[0], 2 * LEN);
-	assert_int_equal(c->size[1], LEN);
+	check_sizes(1);
 	pair_transfer(&pair, &tx, &rx, 1, 3000, LEN, 1);
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
@@ -178,6 +210,8 @@ static void a_send_to_one_buffer_of_a_group_ends_after_the_group(void **state)
 	until_acknowledged(2);
 	assert_false(is_over(1, d.gen));
 	assert_false(is_over(3, g_tx));
+	check_answer(1, d.gen, false, 0);
+	check_answer(3, g_tx, false, 0);
 	assert_int_equal(pair_wait(&pair, &rx, 2, g_rx), 2 * LEN);
 	assert_int_equal(pair_wait(&pair, &tx, 1, d.gen), LEN);
 	assert_int_equal(pair_wait(&pair, &tx, 3, g_tx), LEN);
@@ -214,15 +248,18 @@ static void a_refused_send_of_a_group_gives_its_room_back(void **state)
 	g_tx = pair_post(&tx, MPIB_OP_SEND, 3, pair.node[0].mr, LEN, LEN, 100);
 	until_acknowledged(2);
 	assert_false(is_over(1, d.gen));
+	check_answer(1, d.gen, true, 0);
+	check_answer(3, g_tx, false, 0);
+	check_sizes(1);
 	assert_int_equal(pair_wait(&pair, &rx, 2, g_rx), -EMSGSIZE);
 	assert_int_equal(pair_wait(&pair, &tx, 1, d.gen), -EMSGSIZE);
 	assert_int_equal(pair_wait(&pair, &tx, 3, g_tx), LEN);
-	assert_int_equal(pair_completion(&tx, 1)->size[0], 2 * LEN);
-	assert_int_equal(pair_completion(&tx, 1)->size[1], LEN);
+	check_sizes(1);
 }
 
 const struct CMUnitTest test_list[] = {
 	pair_test(a_send_ends_after_its_receive_whatever_the_rails_are),
+	pair_test(the_answers_of_sends_are_known_before_they_end),
 	pair_test(a_send_that_is_too_large_ends_after_its_receive),
 	pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group),
 	pair_test(a_refused_send_of_a_group_gives_its_room_back),

@@ -95,6 +95,11 @@ void sim_first_conn(struct mpib_conn *conn)
 	w->small.part_head = w->small.part_tail = first.part;
 }
 
+uint32_t sim_first_msg(void)
+{
+	return first.msg;
+}
+
 int __real_engine_conn_create(struct engine_client *client, uint32_t index,
 			      bool sender, uint32_t slots,
 			      struct mpib_lane *lane,

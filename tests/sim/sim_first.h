@@ -12,5 +12,7 @@ void sim_first_seed(uint64_t seed);
 /* Those of the client library: of one that has attached, of a new connection. */
 void sim_first_client(struct mpib_client *client);
 void sim_first_conn(struct mpib_conn *conn);
+/* The number of a connection's first receive. */
+uint32_t sim_first_msg(void);
 
 #endif

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ipc/client.h"
+#include "sim_first.h"
 #include "sim_rank.h"
 
 #define POISON ((char)0xee)
@@ -199,6 +200,35 @@ static int flushed(struct sim_end *e)
 	return rc < 0 ? rc : done;
 }
 
+/* A receive is over: each of its sends has said that it answers this one, whatever
+ * becomes of the sender's proxy. */
+static void check_answers(const struct sim_end *e)
+{
+	const struct sim_end *from = e->line->sends;
+	const struct sim_line_plan *l = e->line->plan;
+
+	if (sim_ranks_may_fail() || !from->conn || from->life != e->life ||
+	    from->done > e->done)
+		return;
+	for (unsigned k = 0; k < l->group; k++) {
+		unsigned at = (unsigned)(e->done % l->ahead) * l->group + k;
+		const struct mpib_request *r = from->req[at];
+		uint64_t answer;
+
+		if (from->ended[at] || !r->completion || r->over)
+			continue;
+		answer = from->conn->client->reply
+				 ->answers[from->conn->index]
+					  [mpib_request_index(r)];
+		if (answer != mpib_answer(r->gen, false,
+					  sim_first_msg() + (uint32_t)e->done))
+			sim_fail("line %u message %llu: the receive is over, "
+				 "and its send does not say so: %016llx",
+				 e->line->number, (unsigned long long)e->done,
+				 (unsigned long long)answer);
+	}
+}
+
 static bool take_receive(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -219,6 +249,7 @@ static bool take_receive(struct sim_end *e)
 	if (!done)
 		return false;
 	check_message(e, e->size);
+	check_answers(e);
 	for (unsigned k = 0; k < l->group; k++)
 		e->line->bytes += e->size[k];
 	memset(buffer(e, e->done, 0), SCRIBBLE, (size_t)l->group * l->room);

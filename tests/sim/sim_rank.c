@@ -206,7 +206,9 @@ static void add_end(unsigned rank, struct sim_line *line, bool sends)
 	struct sim_end *e = &r->end[r->ends++];
 
 	*e = (struct sim_end){ .line = line, .rank = r, .sends = sends };
-	if (!sends)
+	if (sends)
+		line->sends = e;
+	else
 		line->receives = e;
 }
 

@@ -20,7 +20,7 @@
  * another way than the one under test to tell each other of a connection. */
 struct sim_line {
 	const struct sim_line_plan *plan;
-	const struct sim_end *receives;
+	const struct sim_end *receives, *sends;
 	unsigned number;
 	struct mpib_handle handle;
 	unsigned offered; /* connections that the receiver has listened for */

@@ -5,6 +5,7 @@
 #include "guarded.h"
 #include "rails.h"
 #include "verbs/soft/ctx.h"
+#include "verbs/soft/qp.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -101,6 +102,69 @@ uint32_t pair_add_memory(struct pair *p, unsigned node, void *mem, size_t len)
 	return add_region(p, node, &attr);
 }
 
+static const struct mpib_shard *shard_of(const struct ibv_context *ctx)
+{
+	const struct mpib_engine *e;
+
+	for (unsigned i = 0; i < 2; i++) {
+		e = pair_opened->node[i].engine;
+		for (unsigned k = 0; e && k < e->shards * MPIB_RAILS; k++) {
+			if (e->shard[k / MPIB_RAILS].rail[k % MPIB_RAILS].ctx ==
+			    ctx)
+				return &e->shard[k / MPIB_RAILS];
+		}
+	}
+	fail_msg("WRs are posted to a device of no shard");
+	return NULL;
+}
+
+/* The requests of the send op have their answers. */
+static void check_answers(struct engine_conn *f, uint32_t op)
+{
+	const struct send_op *p = send_op_at(f, op & 0xff);
+
+	for (unsigned i = 0; i < p->n; i++) {
+		uint8_t req = send_op_share(f, p, i)->req;
+		const struct mpib_completion *c = &f->completion[req];
+		uint64_t answer = f->answer[req];
+		bool refused = answer & MPIB_ANSWER_REFUSED;
+
+		assert_int_equal(answer >> 32, f->req[req].gen);
+		assert_int_equal(refused, f->req[req].refused);
+		if (refused)
+			assert_true(c->size[0] > c->size[1]);
+	}
+}
+
+/* If the process ended now, what it posts could still arrive. */
+static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
+		     struct ibv_send_wr **bad)
+{
+	const struct mpib_shard *s = shard_of(qp->context);
+
+	for (const struct ibv_send_wr *w = wr; w; w = w->next) {
+		enum mpib_wr_kind kind = mpib_wr_kind(w->wr_id);
+
+		if (kind == MPIB_WR_OP || kind == MPIB_WR_REPLAY)
+			check_answers(s->conn[mpib_wr_conn(w->wr_id)],
+				      mpib_wr_op(w->wr_id));
+	}
+	return soft_post_send(qp, wr, bad);
+}
+
+/* Look at the WRs that software HCAs get. */
+static void watch_posts(struct mpib_engine *e)
+{
+	for (unsigned i = 0; i < e->shards; i++) {
+		for (unsigned r = 0; r < MPIB_RAILS; r++) {
+			struct ibv_context *ctx = e->shard[i].rail[r].ctx;
+
+			if (ctx && ctx->ops.post_send == soft_post_send)
+				ctx->ops.post_send = post_send;
+		}
+	}
+}
+
 static void open_node(struct pair *p, unsigned i)
 {
 	struct pair_node *n = &p->node[i];
@@ -119,6 +183,7 @@ static void open_node(struct pair *p, unsigned i)
 	if (mpib_engine_open_idle(&p->cfg, &events, n, &n->engine, why,
 				  sizeof(why)) < 0)
 		fail_msg("%s", why);
+	watch_posts(n->engine);
 }
 
 /* Open a client of user uid on node i, with memory registered for it. */
@@ -173,6 +238,7 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		  uint8_t imm_version, enum mpib_path path)
 {
 	memset(p, 0, sizeof(*p));
+	pair_opened = p;
 	p->cfg = *cfg;
 	/* There is no peer link over which both ends could agree on a fence. */
 	p->cfg.failover = false;
@@ -183,7 +249,6 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 		attach(p, i, 0);
 	}
 	make_lane(p, imm_version);
-	pair_opened = p;
 }
 
 void pair_join_on(struct pair *p, struct pair *more, uid_t uid, unsigned a,
@@ -248,19 +313,18 @@ void pair_close(struct pair *p)
 	pair_opened = NULL;
 }
 
-/* Counters wrap with the first message. */
 static void wrap_soon(struct engine_conn *f)
 {
 	struct mpib_sender *tx = &f->tx;
 
 	if (!f->is_sender) {
-		f->rx.msg = UINT32_MAX;
+		f->rx.msg = PAIR_FIRST;
 		return;
 	}
-	tx->range_head = tx->range_tail = tx->looked = UINT32_MAX;
-	tx->op_head = tx->op_tail = UINT32_MAX;
-	tx->share_head = tx->share_tail = UINT32_MAX;
-	tx->msg = UINT32_MAX;
+	tx->range_head = tx->range_tail = tx->looked = PAIR_FIRST;
+	tx->op_head = tx->op_tail = PAIR_FIRST;
+	tx->share_head = tx->share_tail = PAIR_FIRST;
+	tx->msg = PAIR_FIRST;
 }
 
 void pair_make_end(struct pair *p, unsigned node, uint32_t index, bool sender,

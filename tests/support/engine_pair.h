@@ -41,6 +41,8 @@ struct pair_node {
 };
 
 #define PAIR_MEM (16u << 20)
+/* Number of a connection's first receive: counters wrap with it. */
+#define PAIR_FIRST UINT32_MAX
 #define PAIR_RX (PAIR_MEM / 2) /* offset of receives in mem */
 
 struct pair {

@@ -102,6 +102,7 @@ static void init_ring(struct engine_conn *f)
 
 	f->reply = &a->reply->conn[f->index];
 	f->completion = a->reply->completion[f->index];
+	f->answer = a->reply->answers[f->index];
 	/* The ring's indices go on where the previous connection at this index
 	 * left them, as in the client. The head lies in the reply segment,
 	 * which the client cannot write. */

@@ -38,6 +38,7 @@ struct engine_conn {
 	struct mpib_consumer ring;
 	struct mpib_reply_conn *reply;
 	struct mpib_completion *completion;
+	_Atomic uint64_t *answer;
 	struct mpib_tables tables;
 	struct engine_conn_info remote;
 	struct engine_request req[MPIB_REQUESTS];

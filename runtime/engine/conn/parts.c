@@ -41,6 +41,7 @@ __attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
 	rec = mpib_sender_record(f);
 	rec->status = -EMSGSIZE;
 	rec->size[0] = mpib_total_of(f, e);
+	mpib_sender_refused(f, req, cts->total);
 	chain.rail = home;
 	chain.q = q[home];
 	mpib_chain_imm(f, &chain, mpib_sender_imm(f, home, mask, true, 0), rec);
@@ -50,7 +51,6 @@ __attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
 	p->report = false; /* no rail has bytes of it */
 	mpib_sender_stripe(f, p, number, &chain, false);
 
-	mpib_sender_refused(f, req, cts->total);
 	f->tx.cts_next++;
 	f->tx.msg++;
 	return true;

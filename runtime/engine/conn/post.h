@@ -53,8 +53,15 @@ static inline bool post_range(struct engine_conn *f, const struct op_range *s)
 {
 	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
-	if (!r->posted)
+	if (!r->posted) {
 		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
+		/* Relaxed: it is read when this process has ended, and the call
+		 * that posts the WRs orders it before them. */
+		atomic_store_explicit(
+			&f->answer[s->req],
+			mpib_answer(r->gen, r->refused, f->tx.msg),
+			memory_order_relaxed);
+	}
 	r->posted = true;
 	return r->report;
 }
