@@ -116,6 +116,10 @@ struct mpib_conn {
 	mpib_watch_fn *watch;
 	void *user;
 	struct mpib_feed feed;
+	/* Of this instance (resume.c): requests posted, as mpib_conn_count() counted
+	 * last; and the number of the receive that it began with. */
+	_Atomic uint64_t posts;
+	uint64_t base;
 	LIST_ENTRY(mpib_conn) link;
 	struct mpib_request *at[MPIB_REQUESTS]; /* who has each place */
 	struct mpib_request req[MPIB_REQUESTS];
@@ -287,6 +291,10 @@ bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
 bool mpib_region_dead(const struct mpib_region *r);
 
+/* connect.c, under the lock. Post at that index from now on; what is posted at its
+ * index no more, whose debt this returns. */
+void mpib_conn_enter(struct mpib_conn *conn, uint32_t index);
+struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
 /* connect.c. Free what the connection has in this process. */
 void mpib_conn_free(struct mpib_conn *conn);
 /* connect.c. On the connection's thread: copy out what has arrived, then mark
@@ -325,7 +333,45 @@ static inline void mpib_request_number(struct mpib_conn *conn,
 	r->gen = conn->gen += 2;
 }
 
+/* Count what was posted. At least once a lap of the ring, so that the difference to
+ * a generation is never in doubt. */
+static inline void mpib_conn_count(struct mpib_conn *conn)
+{
+	/* Relaxed: only this thread writes it, and a reader allows for a lap. */
+	uint64_t posts =
+		atomic_load_explicit(&conn->posts, memory_order_relaxed);
+	uint32_t now = (conn->gen - conn->first_gen) / 2 + 1;
+
+	posts += (now - (uint32_t)posts) & INT32_MAX;
+	atomic_store_explicit(&conn->posts, posts, memory_order_relaxed);
+}
+
+/* resume.c. An instance is one life of a connection's end, from its request to the
+ * proxy until it stops for good. */
+struct mpib_instance {
+	uint32_t index; /* READY */
+	uint64_t base; /* receives that were over when it began, at both ends */
+};
+/*
+ * On the connection's thread: the connection's instance has stopped, nothing is
+ * written for it any more; go on in that of `to`, which nothing used yet. What is
+ * over stays so, and the rest is posted again from its first byte. answers: of
+ * the places of the instance that stopped; NULL: a receiving end. 1; 0: not now, call
+ * again; -errno: the connection failed, and does not use the new instance.
+ */
+int mpib_conn_resume(struct mpib_conn *conn, const struct mpib_instance *to,
+		     const _Atomic uint64_t *answers);
+/* By generation, oldest first; newest: the latest of the connection's. */
+void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
+/* Any thread: how many receives of the connection are over, when nothing is written
+ * for its instance any more. */
+uint64_t mpib_conn_over(const struct mpib_conn *conn);
+
 /* stage.c, on the connection's thread. */
+/* Post r again from its first byte, behind what is queued. */
+void mpib_stage_again(struct mpib_conn *conn, struct mpib_request *r);
+/* Under the lock: use the window of the connection's index. */
+void mpib_stage_take_window(struct mpib_conn *conn);
 /* Append r to the feed queue; r is pushed, in parts if staged, as places, ring
  * and window have room. 1; 0: not now, for r needs a larger window; -errno. */
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);

@@ -161,22 +161,17 @@ void mpib_conn_free(struct mpib_conn *conn)
 /* All places are free, first the one whose turn it is. */
 static void set_places(struct mpib_conn *conn)
 {
-	conn->turn = conn->first_gen / MPIB_TURN;
 	for (unsigned n = MPIB_REQUESTS; n-- > 0;) {
 		struct mpib_request *r =
 			&conn->req[(conn->turn + n) % MPIB_REQUESTS];
 
 		r->completion = &conn->completion[r->number];
-		/* Relaxed: the shard writes none of an index that is free. */
-		r->gen =
-			(uint32_t)(atomic_load_explicit(&r->completion->word,
-							memory_order_relaxed) >>
-				   32);
+		mpib_place_rest(r);
 		mpib_request_give(conn, r);
 	}
 }
 
-static void set_index(struct mpib_conn *conn, uint32_t i)
+void mpib_conn_enter(struct mpib_conn *conn, uint32_t i)
 {
 	struct mpib_client *c = conn->client;
 
@@ -184,13 +179,15 @@ static void set_index(struct mpib_conn *conn, uint32_t i)
 	conn->lived = MPIB_ATTACHED(1);
 	conn->first_gen = c->index[i].gen + 1;
 	conn->gen = conn->first_gen - 2;
+	conn->turn = conn->first_gen / MPIB_TURN;
+	/* Relaxed: who else reads it looks when the instance has ended. */
+	atomic_store_explicit(&conn->posts, 0, memory_order_relaxed);
 	conn->reply = &c->reply->conn[i];
 	conn->completion = c->reply->completion[i];
 	conn->word = &c->submit->summary.word[i / 64];
 	conn->word_bit = 1ull << i % 64;
 	conn->top = &c->submit->summary.top;
 	conn->top_bit = 1ull << i / 64;
-	set_places(conn);
 	/* Relaxed: complete in itself. */
 	atomic_store_explicit(&c->submit->refused[i], 0, memory_order_relaxed);
 	conn->ring = (struct mpib_producer){
@@ -222,7 +219,8 @@ static int connect_begin(struct mpib_client *c, bool is_sender,
 	if (rc < 0)
 		goto err_unlock;
 	*ask_index = i;
-	set_index(conn, i);
+	mpib_conn_enter(conn, i);
+	set_places(conn);
 	rc = mpib_rpc_make(c, ask, NULL, 0, &c->index[i].debt, &m, sizeof(m.h));
 	if (rc < 0)
 		goto err_unlock;
@@ -333,14 +331,21 @@ int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 	return rc;
 }
 
+struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
+{
+	struct mpib_index *x = &conn->client->index[conn->index];
+
+	x->tail = conn->ring.tail;
+	x->gen = conn->gen + 1;
+	return &x->debt;
+}
+
 void mpib_close(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn ? conn->client : NULL;
-	struct mpib_index *x;
 
 	if (!c || c->forks != mpib_forks)
 		return;
-	x = &c->index[conn->index];
 	for (unsigned i = 0; i < MPIB_REQUESTS + conn->feed.used; i++) {
 		struct mpib_request *r = mpib_request_of(conn, i);
 
@@ -349,9 +354,7 @@ void mpib_close(struct mpib_conn *conn)
 	}
 	mpib_client_hold(c);
 	LIST_REMOVE(conn, link);
-	x->tail = conn->ring.tail;
-	x->gen = conn->gen + 1;
-	mpib_rpc_undo(c, &x->debt);
+	mpib_rpc_undo(c, mpib_conn_leave(conn));
 	mpib_windows_trim(c);
 	mpib_client_unlock(c);
 	mpib_conn_free(conn);

@@ -39,6 +39,7 @@ struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 	uint32_t turn = (conn->gen + 2) / MPIB_TURN;
 	struct mpib_request *r, **best = NULL;
 
+	mpib_conn_count(conn);
 	for (; (r = *list) && (!best || turn != conn->turn); list = &r->next) {
 		if (!has_next_gen(conn, r))
 			best = list;
@@ -95,20 +96,44 @@ bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
 	return !r->parts;
 }
 
-/* Keep what the completion says of a send, so that its place is free. False: it
- * is not over. */
-static bool note_result(struct mpib_conn *conn, struct mpib_request *r)
+void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
+		      int32_t result)
 {
-	if (r->feeding || !mpib_request_over(conn, r, &r->result))
-		return false;
+	const struct mpib_completion *cpl = r->completion;
+
 	if (r->watched)
 		mpib_report_look(conn, r, true);
-	if (r->result < 0) { /* for the text: what was sent, and posted */
-		r->buf[0].size = r->completion->size[0];
-		r->pos = r->completion->size[1];
+	if (result < 0) { /* for the text: what was sent, and posted */
+		r->buf[0].size = cpl->size[0];
+		r->pos = cpl->size[1];
+	} else if (r->n > 1) {
+		for (unsigned i = 0; i < r->n; i++)
+			r->buf[i].size = cpl->size[i];
 	}
+	r->result = result;
+	r->feeding = false;
 	r->over = r->slow = true;
+}
+
+bool mpib_request_note(struct mpib_conn *conn, struct mpib_request *r)
+{
+	int32_t result;
+
+	if (r->over)
+		return true;
+	if (r->feeding || !mpib_request_over(conn, r, &result))
+		return false;
+	mpib_request_end(conn, r, result);
 	return true;
+}
+
+void mpib_place_rest(struct mpib_request *r)
+{
+	/* Relaxed: the shard writes none of a place that is not in use. */
+	uint64_t word = atomic_load_explicit(&r->completion->word,
+					     memory_order_relaxed);
+
+	r->gen = (uint32_t)(word >> 32);
 }
 
 /* All places from first to end are in use: take that of a send that is over, but
@@ -119,7 +144,8 @@ static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 	for (unsigned i = first; i < end; i++) {
 		struct mpib_request *other = conn->at[i];
 
-		if (!has_next_gen(conn, other) && note_result(conn, other)) {
+		if (!has_next_gen(conn, other) &&
+		    mpib_request_note(conn, other)) {
 			move_place(conn, r, other);
 			return true;
 		}

@@ -108,6 +108,14 @@ struct mpib_request *mpib_feed_take(struct mpib_conn *conn, int32_t tag);
 void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Push queued requests as far as there is room. */
 void mpib_feed(struct mpib_conn *conn);
+/* Keep with r that it has completed with result, and the sizes of its completion, so
+ * that its place is another's. */
+void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
+		      int32_t result);
+/* The same by the word of r, wholly pushed. False: r has not completed. */
+bool mpib_request_note(struct mpib_conn *conn, struct mpib_request *r);
+/* No request is posted at the place of r: the word there is an earlier one's. */
+void mpib_place_rest(struct mpib_request *r);
 /* r is in use no more. */
 void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r);
 /* Whether r has completed, with *res, and its bytes are out of the window. */

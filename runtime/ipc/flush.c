@@ -132,6 +132,7 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	r->gen = ++q->asked;
 	r->buf[0].region = region;
 	r->buf[0].addr = region->addr + ((const char *)data - region->addr);
+	r->buf[0].size = 1;
 	mpib_regions_ref(r);
 	flush_queue(q, r);
 	push_queued(conn);
@@ -139,17 +140,60 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	return 0;
 }
 
-bool mpib_flush_over(struct mpib_request *r)
+static bool is_flushed(const struct mpib_request *r)
 {
-	struct mpib_conn *conn = r->conn;
-
-	push_queued(conn);
 	/* Acquire pairs with the release in flush_tell(): the device memory is
 	 * in place before what the caller does next. */
 	return !r->held &&
-	       (int32_t)(atomic_load_explicit(&conn->reply->flushed,
-					      memory_order_acquire) -
-			 flush_number(r)) >= 0;
+	       (r->over ||
+		(int32_t)(atomic_load_explicit(&r->conn->reply->flushed,
+					       memory_order_acquire) -
+			  flush_number(r)) >= 0);
+}
+
+bool mpib_flush_over(struct mpib_request *r)
+{
+	push_queued(r->conn);
+	return is_flushed(r);
+}
+
+unsigned mpib_flush_left(struct mpib_conn *conn, struct mpib_request **left)
+{
+	const struct mpib_flush_queue *q = &conn->flush;
+	bool idle[MPIB_FLUSHES_MAX] = { false };
+	unsigned n = 0;
+
+	for (const struct mpib_request *r = q->free; r; r = r->next)
+		idle[r - q->room] = true;
+	for (uint32_t i = 0; i < q->used; i++) {
+		struct mpib_request *r = &q->room[i];
+
+		if (idle[i])
+			continue;
+		r->over = is_flushed(r);
+		if (!r->over)
+			left[n++] = r;
+	}
+	mpib_requests_sort(left, n, q->asked);
+	return n;
+}
+
+void mpib_flush_repost(struct mpib_conn *conn, struct mpib_request *const *left,
+		       unsigned n)
+{
+	struct mpib_flush_queue *q = &conn->flush;
+
+	q->first = NULL;
+	q->asked = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct mpib_request *r = left[i];
+
+		r->gen = ++q->asked;
+		r->next = NULL;
+		if (!r->held)
+			mpib_regions_ref(r);
+		flush_queue(q, r);
+	}
 }
 
 void mpib_flush_close(struct mpib_conn *conn)

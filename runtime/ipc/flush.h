@@ -24,6 +24,12 @@ struct mpib_flush_queue {
 
 /* Whether r is over; pushes what waits. */
 bool mpib_flush_over(struct mpib_request *r);
+/* The connection's instance has stopped (resume.c). Those that are over stay so; the
+ * others go to left, oldest first. How many. */
+unsigned mpib_flush_left(struct mpib_conn *conn, struct mpib_request **left);
+/* Post them again, counted from the first on. */
+void mpib_flush_repost(struct mpib_conn *conn, struct mpib_request *const *left,
+		       unsigned n);
 /* r is not used any more. */
 void mpib_flush_give(struct mpib_request *r);
 void mpib_flush_close(struct mpib_conn *conn);

@@ -273,7 +273,9 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 	}
 	*done = 1;
 	for (unsigned i = 0; sizes && i < r->n; i++)
-		sizes[i] = r->n == 1 ? res : (int)r->completion->size[i];
+		sizes[i] = r->n == 1 ? res
+			   : r->over ? (int)r->buf[i].size
+				     : (int)r->completion->size[i];
 	give_slow(conn, r);
 	return 0;
 }

@@ -87,28 +87,35 @@ static uint32_t group_bytes(const struct mpib_request *r)
 	return sum;
 }
 
+void mpib_stage_take_window(struct mpib_conn *conn)
+{
+	struct mpib_client *c = conn->client;
+	const struct mpib_index *x = &c->index[conn->index];
+	struct mpib_window *w = &conn->window;
+
+	w->base_before = w->base;
+	w->base = (char *)x->window.pool->seg.addr + x->window.off;
+	w->off = x->window.off;
+	w->mr = x->window.pool->mr;
+	w->size = x->window.size;
+	w->had = w->size > w->had ? w->size : w->had;
+	mpib_window_cut(w, conn->is_sender ? c->welcome.part : 0);
+	/* Relaxed: this thread alone uses it from now on. */
+	atomic_store_explicit(&w->state, MPIB_WINDOW_USED,
+			      memory_order_relaxed);
+}
+
 /* Get a window of at least size bytes: 1, -errno. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
-	struct mpib_index *x = &c->index[conn->index];
-	struct mpib_window *w = &conn->window;
 	int rc;
 
 	mpib_client_hold(c);
-	rc = mpib_window_get(c, x, size, !mpib_window_empty(w));
-	if (rc == 0) {
-		w->base_before = w->base;
-		w->base = (char *)x->window.pool->seg.addr + x->window.off;
-		w->off = x->window.off;
-		w->mr = x->window.pool->mr;
-		w->size = x->window.size;
-		w->had = w->size > w->had ? w->size : w->had;
-		mpib_window_cut(w, conn->is_sender ? c->welcome.part : 0);
-		/* Relaxed: this thread alone uses it from now on. */
-		atomic_store_explicit(&w->state, MPIB_WINDOW_USED,
-				      memory_order_relaxed);
-	}
+	rc = mpib_window_get(c, &c->index[conn->index], size,
+			     !mpib_window_empty(&conn->window));
+	if (rc == 0)
+		mpib_stage_take_window(conn);
 	mpib_client_unlock(c);
 	return rc < 0 ? rc : 1;
 }
@@ -252,24 +259,44 @@ int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r)
 	return rc;
 }
 
-int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
+/* Nothing of r is pushed. */
+static void stage_begin(struct mpib_request *r)
 {
-	int rc = 1;
-
 	r->slow = true;
 	r->feeding = true;
 	r->pos = 0;
 	r->staged = false;
 	for (unsigned i = 0; i < r->n; i++)
 		r->staged |= !is_direct(&r->buf[i]);
+}
+
+static void stage_queue(struct mpib_conn *conn, struct mpib_request *r)
+{
+	if (r->completion)
+		mpib_request_number(conn, r);
+	if (!r->held)
+		mpib_regions_ref(r);
+	mpib_feed_add(conn, r);
+}
+
+void mpib_stage_again(struct mpib_conn *conn, struct mpib_request *r)
+{
+	stage_begin(r);
+	r->wanted = false;
+	r->plain[0] &= (uint8_t)~MPIB_OP_AT_ONCE;
+	stage_queue(conn, r);
+}
+
+int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r)
+{
+	int rc = 1;
+
+	stage_begin(r);
 	if (r->staged)
 		rc = stage_window(conn, r);
 	if (rc <= 0)
 		return rc;
-	if (r->completion)
-		mpib_request_number(conn, r);
-	mpib_regions_ref(r);
-	mpib_feed_add(conn, r);
+	stage_queue(conn, r);
 	mpib_stage(conn);
 	if (r->staged && r->feeding)
 		conn->window.no_room++;

@@ -169,6 +169,33 @@ void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r)
 	run_forget(conn, &conn->window.small, r);
 }
 
+static void run_drop(struct mpib_conn *conn, struct mpib_run *run)
+{
+	for (uint32_t i = run->part_tail; i != run->part_head; i++) {
+		const struct mpib_staging_chunk *p = &run->part[i % MPIB_PARTS];
+
+		if (!p->gone)
+			mpib_window_forget(conn, mpib_request_of(conn, p->req));
+	}
+	run_cut(run, 0, 0);
+	run->part_tail = run->part_head;
+}
+
+void mpib_window_drop(struct mpib_conn *conn)
+{
+	struct mpib_window *w = &conn->window;
+
+	run_drop(conn, &w->big);
+	run_drop(conn, &w->small);
+	w->size = 0;
+	w->again_ms = 0;
+	w->no_room = 0;
+	/* Relaxed: under the client's lock, as who reads them. */
+	atomic_store_explicit(&w->before, 0, memory_order_relaxed);
+	atomic_store_explicit(&w->state, MPIB_WINDOW_NONE,
+			      memory_order_relaxed);
+}
+
 /* True when the part is over; *arrived of its bytes were transferred. */
 static bool part_over(const struct mpib_request *r,
 		      const struct mpib_staging_chunk *p, uint32_t *arrived)

@@ -154,6 +154,9 @@ bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
  * parts that lie behind others' need not leave the window before it ends. */
 void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 
+/* What is in it is not needed, and it is the connection's no more. */
+void mpib_window_drop(struct mpib_conn *conn);
+
 /* Take parts that are over out of the window; a receiver copies them out. */
 void mpib_window_drain(struct mpib_conn *conn);
 

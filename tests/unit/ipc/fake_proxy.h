@@ -17,7 +17,7 @@
 #include "ipc/message.h"
 
 #define FAKE_POOLS 64
-#define FAKE_FLOWS 4 /* connection indices the shard serves */
+#define FAKE_FLOWS 8 /* connection indices the shard serves */
 #define FAKE_QUEUE 512
 
 /* One end as the shard sees it: what was popped and is not used up. */

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection goes on in another instance: docs/resume.md. What its requests need
+ * to be posted again is in them. Nothing is written any more for the instance that
+ * stopped, so its words say for good which requests are over, and the records of a
+ * sending end which receive each send was to answer: where the receivers' ranks have
+ * that, the send is over, too.
+ */
+#include <errno.h>
+
+#include "ipc/client.h"
+
+/* Of a record (mpib_conn_resume()): its send is larger than its receive. Below it is
+ * the receive's number modulo 2^31, above it the send's generation. */
+#define ANSWER_REFUSED (1u << 31)
+
+void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
+{
+	for (unsigned i = 1; i < n; i++) {
+		struct mpib_request *one = r[i];
+		unsigned at = i;
+
+		for (; at && newest - r[at - 1]->gen < newest - one->gen; at--)
+			r[at] = r[at - 1];
+		r[at] = one;
+	}
+}
+
+/* How many receives are over by the word of a place; 0: it is not of a request that
+ * was posted in this instance lately. posts: as was counted last. */
+static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
+			    uint64_t word)
+{
+	uint32_t since = (uint32_t)(word >> 32) - conn->first_gen;
+	/* Of what lies between a lap and the outstanding requests before posts,
+	 * and a lap behind: others' words are not in it. */
+	uint32_t ahead = (since / 2 + 1 + MPIB_RING_SLOTS + MPIB_REQUESTS -
+			  (uint32_t)posts) &
+			 INT32_MAX;
+	uint64_t over = posts + ahead;
+
+	if (since % 2 || ahead > 2 * MPIB_RING_SLOTS + MPIB_REQUESTS ||
+	    over <= MPIB_RING_SLOTS + MPIB_REQUESTS)
+		return 0;
+	return over - MPIB_RING_SLOTS - MPIB_REQUESTS;
+}
+
+uint64_t mpib_conn_over(const struct mpib_conn *conn)
+{
+	/* Relaxed: of what was posted since it was written it allows for all. */
+	uint64_t posts =
+		atomic_load_explicit(&conn->posts, memory_order_relaxed);
+	uint64_t most = 0;
+
+	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
+		/* Relaxed: who wrote it has ended. */
+		uint64_t word = atomic_load_explicit(&conn->completion[i].word,
+						     memory_order_relaxed);
+		uint64_t over = word_counts(conn, posts, word);
+
+		most = over > most ? over : most;
+	}
+	return conn->base + most;
+}
+
+/* The peer's rank has what r was to answer. */
+static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
+			   uint64_t answer, uint64_t base)
+{
+	uint32_t behind = ((uint32_t)base - (uint32_t)answer) & INT32_MAX;
+
+	if (answer >> 32 != r->gen || behind == 0 || behind > INT32_MAX / 2)
+		return false;
+	mpib_request_end(conn, r,
+			 answer & ANSWER_REFUSED ? -EMSGSIZE
+						 : (int32_t)r->buf[0].size);
+	return true;
+}
+
+/* Requests at places that are not over, oldest first. How many. */
+static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
+			      const _Atomic uint64_t *answers,
+			      struct mpib_request **left)
+{
+	bool idle[MPIB_REQUESTS] = { false };
+	struct mpib_request *list[2] = { conn->free, conn->reserve };
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < 2; i++) {
+		for (struct mpib_request *r = list[i]; r; r = r->next)
+			idle[mpib_request_index(r)] = true;
+	}
+	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
+		struct mpib_request *r = conn->at[i];
+		uint64_t answer = 0; /* no generation is 0 */
+		int32_t result;
+
+		if (idle[i] || r->over)
+			continue;
+		if (answers) /* Relaxed: who wrote it has ended. */
+			answer = atomic_load_explicit(&answers[i],
+						      memory_order_relaxed);
+		if (mpib_completion_poll(r->completion, r->gen, &result))
+			mpib_request_end(conn, r, result);
+		else if (!ends_by_record(conn, r, answer, base))
+			left[n++] = r;
+	}
+	mpib_requests_sort(left, n, conn->gen);
+	return n;
+}
+
+/* Requests of the feed queue that have no place, in its order. How many. */
+static unsigned queued_left(const struct mpib_conn *conn,
+			    struct mpib_request **left)
+{
+	unsigned n = 0;
+
+	for (struct mpib_request *r = conn->feed.first; r; r = r->next) {
+		if (!r->completion)
+			left[n++] = r;
+	}
+	return n;
+}
+
+/* Under the lock. A request of the fast path holds no region, so that the region may
+ * be freed. */
+static bool buffer_is_there(const struct mpib_client *c,
+			    const struct mpib_buffer *b)
+{
+	const struct mpib_region *region;
+
+	if (!b->size)
+		return true;
+	LIST_FOREACH(region, &c->regions, link)
+	{
+		if (region == b->region)
+			return b->addr >= region->addr &&
+			       b->size <= region->size &&
+			       (size_t)(b->addr - region->addr) <=
+				       region->size - b->size;
+	}
+	return false;
+}
+
+static bool buffers_are_there(const struct mpib_client *c,
+			      struct mpib_request *const *r, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		for (unsigned b = 0; b < r[i]->n; b++) {
+			if (!buffer_is_there(c, &r[i]->buf[b]))
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Under the lock. */
+static void change_index(struct mpib_conn *conn, const struct mpib_instance *to,
+			 struct mpib_request *const *left, unsigned n)
+{
+	struct mpib_client *c = conn->client;
+	bool again[MPIB_REQUESTS] = { false };
+
+	for (unsigned i = 0; i < n; i++) {
+		if (left[i]->completion)
+			again[mpib_request_index(left[i])] = true;
+	}
+	mpib_window_drop(conn);
+	mpib_rpc_undo_later(c, mpib_conn_leave(conn));
+	mpib_conn_enter(conn, to->index);
+	conn->base = to->base;
+	if (c->index[to->index].window.pool)
+		mpib_stage_take_window(conn);
+	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
+		struct mpib_request *r = conn->at[i];
+
+		r->completion = &conn->completion[i];
+		if (!again[i])
+			mpib_place_rest(r);
+	}
+	conn->work -= conn->feed.n;
+	conn->feed.first = conn->feed.last = NULL;
+	conn->feed.n = 0;
+}
+
+/* Its maker gives the new index a window where the old one had one; posts get it
+ * otherwise, and never tests. */
+static bool lacks_window(const struct mpib_conn *conn,
+			 const struct mpib_instance *to)
+{
+	const struct mpib_index *x = conn->client->index;
+
+	return x[conn->index].window.pool &&
+	       x[to->index].window.size < x[conn->index].window.size;
+}
+
+int mpib_conn_resume(struct mpib_conn *conn, const struct mpib_instance *to,
+		     const _Atomic uint64_t *answers)
+{
+	struct mpib_request *left[MPIB_SENDS_MAX], *flush[MPIB_FLUSHES_MAX];
+	struct mpib_client *c = conn->client;
+	unsigned n, flushes;
+	bool there;
+
+	if (conn->error && conn->error != -ENOTCONN)
+		return mpib_conn_fail(conn, conn->error, NULL);
+	if (!mpib_client_try(c))
+		return 0;
+	if (lacks_window(conn, to)) {
+		mpib_client_leave(c);
+		return 0;
+	}
+	/* First of all: the bytes of what is over. */
+	mpib_window_drain(conn);
+	n = requests_left(conn, to->base, answers, left);
+	n += queued_left(conn, left + n);
+	flushes = mpib_flush_left(conn, flush);
+	there = buffers_are_there(c, left, n) &&
+		buffers_are_there(c, flush, flushes);
+	if (there)
+		change_index(conn, to, left, n);
+	mpib_client_leave(c);
+	if (!there)
+		return mpib_conn_fail(conn, -ECANCELED,
+				      "memory was deregistered under a request "
+				      "that had to be posted again");
+	for (unsigned i = 0; i < n; i++)
+		mpib_stage_again(conn, left[i]);
+	mpib_flush_repost(conn, flush, flushes);
+	mpib_stage(conn);
+	return 1;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection goes on in another instance (mpib_conn_resume()): tx from index 0 to
+ * index 2, rx from 1 to 3. The test is the shard and writes words and records.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ipc/client.h"
+
+/* Its c would be shadowed there. */
+#include "loop.h"
+#include "test.h"
+
+#define TX 2
+#define RX 3
+
+static _Atomic uint64_t answers[MPIB_REQUESTS];
+static char *mem;
+static struct mpib_region *direct;
+
+static void taken(uint32_t index)
+{
+	struct mpib_index *x = &c->index[index];
+
+	x->taken = true;
+	x->debt = c->index[0].debt;
+	x->debt.id = index;
+	fake_set_state(f, index, MPIB_CONN_READY, 0);
+	fake_conn_open(f, index);
+}
+
+static int start(void **state)
+{
+	int rc = loop_start(state);
+
+	if (rc < 0)
+		return rc;
+	memset(answers, 0, sizeof(answers));
+	mem = mpib_mem_alloc(c, 4096);
+	taken(TX);
+	taken(RX);
+	return mpib_reg(c, mem, 4096, &direct);
+}
+
+static void give_window(uint32_t index, uint32_t size)
+{
+	mpib_client_hold(c);
+	assert_int_equal(mpib_window_get(c, &c->index[index], size, false), 0);
+	mpib_client_unlock(c);
+}
+
+static void resume_rx(uint64_t base)
+{
+	const struct mpib_instance next = { RX, base };
+
+	assert_int_equal(mpib_conn_over(rx), base);
+	assert_int_equal(mpib_conn_resume(rx, &next, NULL), 1);
+}
+
+static void resume_tx(uint64_t base)
+{
+	const struct mpib_instance next = { TX, base };
+
+	assert_int_equal(mpib_conn_resume(tx, &next, answers), 1);
+}
+
+/* n buffers of 100 bytes of registered memory. */
+static struct mpib_request *receive(int n)
+{
+	struct mpib_region *region[8];
+	struct mpib_request *r;
+	int tag[8];
+	size_t size[8];
+	void *data[8];
+
+	for (int i = 0; i < n; i++) {
+		data[i] = mem + (ptrdiff_t)100 * i;
+		size[i] = 100;
+		tag[i] = i;
+		region[i] = direct;
+	}
+	assert_int_equal(mpib_irecv(rx, n, data, size, tag, region, &r), 0);
+	assert_non_null(r);
+	return r;
+}
+
+static struct mpib_request *sends(size_t size, int tag)
+{
+	struct mpib_request *r;
+
+	assert_int_equal(mpib_isend(tx, mem, size, tag, direct, &r), 0);
+	assert_non_null(r);
+	return r;
+}
+
+static bool is_over(struct mpib_request *r, size_t *sizes)
+{
+	int done;
+
+	assert_int_equal(mpib_test(r, &done, sizes), 0);
+	return done;
+}
+
+static void is_over_with(struct mpib_request *r, size_t size)
+{
+	size_t got = 0;
+
+	assert_true(is_over(r, &got));
+	assert_int_equal(got, size);
+}
+
+/* The record of r: it was to answer that receive. */
+static void answers_receive(const struct mpib_request *r, uint64_t receive,
+			    bool refused)
+{
+	answers[mpib_request_index(r)] = (uint64_t)r->gen << 32 |
+					 (refused ? 1u << 31 : 0) |
+					 (receive & INT32_MAX);
+}
+
+/* The next descriptor at the index, which is all of buffer idx of r. */
+static struct mpib_desc pushed(uint32_t index, const struct mpib_request *r,
+			       unsigned idx)
+{
+	struct mpib_desc d;
+
+	assert_true(mpib_ring_pop(&f->conn[index].ring, &d));
+	assert_int_equal(d.gen, r->gen);
+	assert_int_equal(d.req, mpib_request_index(r));
+	assert_int_equal(d.idx, idx);
+	assert_int_equal(d.tag, r->buf[idx].tag);
+	assert_int_equal(d.pos, 0);
+	assert_int_equal(d.total, r->buf[idx].size);
+	return d;
+}
+
+static void nothing_is_pushed(uint32_t index)
+{
+	struct mpib_desc d;
+
+	assert_false(mpib_ring_pop(&f->conn[index].ring, &d));
+}
+
+static void
+receives_with_a_word_are_over_and_others_are_posted_again(void **state)
+{
+	struct mpib_completion *group;
+	struct mpib_request *r[5];
+	size_t sizes[2];
+
+	for (unsigned i = 0; i < 5; i++)
+		r[i] = receive(i == 1 || i == 3 ? 2 : 1);
+	end_as(1, r[0], 33);
+	group = &f->reply->completion[1][mpib_request_index(r[1])];
+	group->size[0] = 44;
+	group->size[1] = 55;
+	end_as(1, r[1], 55);
+	resume_rx(2);
+	/* What is left in the old segment says nothing any more. */
+	memset(f->reply->completion[1], 0, sizeof(f->reply->completion[1]));
+	end_as(1, r[2], 1);
+	is_over_with(r[0], 33);
+	assert_true(is_over(r[1], sizes));
+	assert_int_equal(sizes[0], 44);
+	assert_int_equal(sizes[1], 55);
+	for (unsigned i = 2; i < 5; i++) {
+		assert_int_equal(r[i]->gen, rx->first_gen + 2 * (i - 2));
+		assert_false(is_over(r[i], NULL));
+		pushed(RX, r[i], 0);
+		if (r[i]->n > 1)
+			pushed(RX, r[i], 1);
+	}
+	nothing_is_pushed(RX);
+	end_as(RX, r[2], 66);
+	is_over_with(r[2], 66);
+	assert_int_equal(mpib_conn_over(rx), 3);
+}
+
+/* The place of the oldest has the newest generation. */
+static void what_is_left_is_posted_in_its_order(void **state)
+{
+	struct mpib_request *r[4];
+
+	for (unsigned i = 0; i < 3; i++)
+		r[i] = receive(1);
+	end_as(1, r[0], 1);
+	is_over_with(r[0], 1);
+	r[3] = receive(1);
+	assert_ptr_equal(r[3], r[0]);
+	resume_rx(1);
+	for (unsigned i = 1; i < 4; i++)
+		pushed(RX, r[i], 0);
+	nothing_is_pushed(RX);
+	r[0] = receive(1);
+	pushed(RX, r[0], 0);
+}
+
+static void again_and_again_it_resumes(void **state)
+{
+	struct mpib_request *r[3];
+
+	for (unsigned i = 0; i < 3; i++)
+		r[i] = receive(1);
+	end_as(1, r[0], 1);
+	resume_rx(1);
+	assert_int_equal(mpib_conn_over(rx), 1);
+	end_as(RX, r[1], 2);
+	/* The fake proxy has closed the first. */
+	assert_int_equal(mpib_alive(c), 0);
+	taken(4);
+	assert_int_equal(mpib_conn_over(rx), 2);
+	assert_int_equal(
+		mpib_conn_resume(rx, &(struct mpib_instance){ 4, 2 }, NULL), 1);
+	pushed(4, r[2], 0);
+	nothing_is_pushed(4);
+	is_over_with(r[0], 1);
+	is_over_with(r[1], 2);
+	end_as(4, r[2], 3);
+	is_over_with(r[2], 3);
+	assert_int_equal(mpib_conn_over(rx), 3);
+}
+
+/* The peer's rank has received all below the new base. */
+static void sends_end_by_their_record(void **state)
+{
+	struct mpib_request *old, *refused, *later, *none, *stale, *word;
+	struct mpib_completion *cpl;
+	uint64_t base = 5 + (1ull << 33);
+	int done;
+
+	old = sends(100, 0);
+	refused = sends(200, 1);
+	later = sends(300, 2);
+	none = sends(400, 3);
+	stale = sends(500, 4);
+	word = sends(600, 5);
+	answers_receive(old, base - 1, false);
+	answers_receive(refused, base - 2, true);
+	cpl = &f->reply->completion[0][mpib_request_index(refused)];
+	cpl->size[0] = 200;
+	cpl->size[1] = 150;
+	answers_receive(later, base, false);
+	answers_receive(stale, 0, false);
+	answers[mpib_request_index(stale)] -= 2ull << 32;
+	end_as(0, word, 600);
+	resume_tx(base);
+	is_over_with(old, 100);
+	is_over_with(word, 600);
+	assert_int_equal(mpib_test(refused, &done, NULL), -EMSGSIZE);
+	assert_non_null(strstr(mpib_strerror(), "send of 200 bytes is larger "
+						"than the posted receive of "
+						"150"));
+	pushed(TX, later, 0);
+	pushed(TX, none, 0);
+	pushed(TX, stale, 0);
+	nothing_is_pushed(TX);
+	assert_false(is_over(later, NULL));
+	end_as(TX, later, 300);
+	is_over_with(later, 300);
+}
+
+/* Nobody tested them yet, so their places are not used; then they are. */
+static void a_place_is_used_again_once_its_request_is_tested(void **state)
+{
+	struct mpib_request *r = receive(1), *next[MPIB_REQUESTS];
+	unsigned place = mpib_request_index(r);
+
+	end_as(1, r, 7);
+	resume_rx(1);
+	for (unsigned i = 0; i < MPIB_REQUESTS - 1; i++) {
+		next[i] = receive(1);
+		assert_int_not_equal(mpib_request_index(next[i]), place);
+	}
+	is_over_with(r, 7);
+	next[31] = receive(1);
+	assert_ptr_equal(next[31], r);
+	assert_false(is_over(r, NULL));
+	end_as(RX, r, 8);
+	is_over_with(r, 8);
+}
+
+/* Ordinary memory: the bytes of a receive that is over are in the window still. */
+static void bytes_are_taken_out_before_the_window_goes(void **state)
+{
+	struct mpib_request *first = recv_at(0, 1000),
+			    *rest = recv_at(2000, 9000);
+	struct mpib_window_memory old = c->index[1].window;
+	struct mpib_desc d = { 0 };
+
+	assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
+	memcpy((char *)f->pool[d.mr].addr + d.off, from, 1000);
+	end_as(1, first, 1000);
+	/* Its maker has not given it one. */
+	assert_int_equal(
+		mpib_conn_resume(rx, &(struct mpib_instance){ RX, 1 }, NULL),
+		0);
+	give_window(RX, old.size);
+	resume_rx(1);
+	memset((char *)f->pool[d.mr].addr + d.off, 0, 1000);
+	is_over_with(first, 1000);
+	assert_memory_equal(to, from, 1000);
+	assert_int_equal(rest->gen, rx->first_gen);
+	/* Nothing is to come out of the window that is gone. */
+	assert_int_equal(rest->parts, 1);
+	assert_true(mpib_ring_pop(&f->conn[RX].ring, &d));
+	assert_int_equal(d.pos, 0);
+	assert_int_equal(d.off, c->index[RX].window.off);
+	assert_false(is_over(rest, NULL));
+}
+
+/* Both ends; more than a window holds, and sends in the feed queue. */
+static void staged_messages_come_whole(void **state)
+{
+	enum {
+		N = 40,
+		EACH = 20000
+	};
+	struct mpib_request *r[32], *s[N];
+
+	for (unsigned i = 0; i < N; i++)
+		s[i] = send_at((size_t)i * EACH, EACH, 0);
+	for (unsigned i = 0; i < 2; i++)
+		r[i] = recv_at((size_t)i * EACH, EACH);
+	/* Into the second. */
+	fake_turn(f, 0, 1, EACH + EACH / 2);
+	assert_int_equal(mpib_conn_over(rx), 1);
+	answers_receive(s[0], 0, false);
+	give_window(TX, c->index[0].window.size);
+	give_window(RX, c->index[1].window.size);
+	resume_tx(1);
+	resume_rx(1);
+	for (unsigned i = 0; i < N; i++) {
+		if (i >= 2)
+			r[i % 32] = recv_at((size_t)i * EACH, EACH);
+		while (!is_over(r[i % 32], NULL)) {
+			fake_turn(f, TX, RX, EACH);
+			mpib_stage(tx);
+		}
+		is_over_with(s[i], EACH);
+	}
+	assert_memory_equal(to, from, (size_t)N * EACH);
+	assert_true(mpib_window_empty(&tx->window));
+	assert_true(mpib_window_empty(&rx->window));
+	assert_int_equal(tx->work, 0);
+	assert_int_equal(rx->work, 0);
+}
+
+static void a_request_whose_region_is_gone_fails_the_connection(void **state)
+{
+	struct mpib_request *first = receive(1), *second = receive(1);
+	int done;
+
+	end_as(1, first, 5);
+	assert_int_equal(mpib_dereg(direct), 0);
+	assert_int_equal(
+		mpib_conn_resume(rx, &(struct mpib_instance){ RX, 1 }, NULL),
+		-ECANCELED);
+	nothing_is_pushed(RX);
+	is_over_with(first, 5);
+	assert_int_equal(mpib_test(second, &done, NULL), -ECANCELED);
+	assert_int_equal(done, 1);
+	assert_non_null(strstr(mpib_strerror(), "memory was deregistered"));
+}
+
+/* A word of what was not posted, as another connection left it, says nothing. */
+static void words_of_what_was_not_posted_are_not_counted(void **state)
+{
+	struct mpib_completion *cpl = f->reply->completion[1];
+
+	for (uint32_t leap = 1; leap < 1u << 31; leap *= 2) {
+		mpib_completion_finish(&cpl[1], rx->first_gen - 2 * leap, 1);
+		mpib_completion_finish(&cpl[2], rx->first_gen + 512 + 2 * leap,
+				       1);
+		mpib_completion_finish(&cpl[3], rx->first_gen + 2 * leap + 1,
+				       1);
+		assert_int_equal(mpib_conn_over(rx), 0);
+	}
+	end_as(1, receive(1), 1);
+	assert_int_equal(mpib_conn_over(rx), 1);
+}
+
+/* Receives are counted in 64 bits, generations in 32. */
+static void receives_are_counted_beyond_what_generations_tell(void **state)
+{
+	struct mpib_request *r;
+
+	/* As after so many more laps of the ring. */
+	for (unsigned i = 0; i < 5; i++) {
+		rx->gen += 1u << 31;
+		mpib_conn_count(rx);
+	}
+	assert_int_equal(mpib_conn_over(rx), 0);
+	for (unsigned i = 0; i < 100; i++) {
+		r = receive(1);
+		pushed(1, r, 0);
+		mpib_ring_publish(&f->conn[1].ring);
+		end_as(1, r, 1);
+		assert_int_equal(mpib_conn_over(rx), (5ull << 30) + i + 1);
+		is_over_with(r, 1);
+	}
+	receive(1);
+	assert_int_equal(mpib_conn_over(rx), (5ull << 30) + 100);
+}
+
+static int start_device(void **state)
+{
+	int rc = start(state);
+
+	/* As after a welcome with dmabuf. */
+	rx->flush.room =
+		aligned_alloc(_Alignof(struct mpib_request),
+			      MPIB_FLUSHES_MAX * sizeof(struct mpib_request));
+	return rc;
+}
+
+static void flushes_that_are_not_over_are_posted_again(void **state)
+{
+	struct mpib_request *r[3];
+	struct mpib_region *device;
+	int done;
+
+	assert_int_equal(
+		mpib_reg_fd(c, to, 4096, 0, 0, MPIB_REG_DMABUF, &device), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(mpib_iflush(rx, to + i, device, &r[i]), 0);
+	atomic_store(&f->reply->conn[1].flushed, 1);
+	resume_rx(0);
+	assert_int_equal(mpib_test_int(r[0], &done, NULL), 0);
+	assert_int_equal(done, 1);
+	assert_int_equal(mpib_test_int(r[1], &done, NULL), 0);
+	assert_int_equal(done, 0);
+	fake_turn(f, RX, RX, 0);
+	assert_int_equal(f->conn[RX].flushes, 2);
+	assert_int_equal(f->conn[RX].flush.off, 2);
+	atomic_store(&f->reply->conn[RX].flushed, 2);
+	for (unsigned i = 1; i < 3; i++) {
+		assert_int_equal(mpib_test_int(r[i], &done, NULL), 0);
+		assert_int_equal(done, 1);
+	}
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, loop_stop)
+
+const struct CMUnitTest test_list[] = {
+	TEST(receives_with_a_word_are_over_and_others_are_posted_again),
+	TEST(what_is_left_is_posted_in_its_order),
+	TEST(again_and_again_it_resumes),
+	TEST(sends_end_by_their_record),
+	TEST(a_place_is_used_again_once_its_request_is_tested),
+	TEST(bytes_are_taken_out_before_the_window_goes),
+	TEST(staged_messages_come_whole),
+	TEST(a_request_whose_region_is_gone_fails_the_connection),
+	TEST(words_of_what_was_not_posted_are_not_counted),
+	TEST(receives_are_counted_beyond_what_generations_tell),
+	cmocka_unit_test_setup_teardown(
+		flushes_that_are_not_over_are_posted_again, start_device,
+		loop_stop),
+	{ 0 },
+};
