@@ -193,6 +193,7 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 		.silence_s = p->cfg.silence,
 		.request_s = p->cfg.request_timeout,
 		.connect_s = p->cfg.connect_timeout,
+		.grace_s = p->cfg.engine.resume ? p->cfg.resume_grace : 0,
 	};
 	int rc = peer_address(p, &opts.addr, why);
 

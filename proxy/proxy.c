@@ -191,6 +191,13 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 	mpib_plays_end(&p->plays, "the proxy stops");
 	mpib_notify("STOPPING=1");
 	mpib_timer_disarm(&p->loop, &p->status_timer);
+	if (p->serving && p->cfg.engine.resume) {
+		/* The clients wait for the next proxy, and so do the peers: no
+		 * word to either. The memory goes with the process. */
+		mpib_rundir_close(&p->rundir,
+				  p->activated ? MPIB_CONTROL_SOCK : NULL);
+		return;
+	}
 	if (p->serving)
 		say_farewell(p);
 	if (p->stats)

@@ -237,7 +237,7 @@ static void open_node(struct crowd *c, unsigned i)
 			.mask = MPIB_RING_SLOTS - 1,
 		},
 	};
-	crowd_must(mpib_broker_listen(n->broker, &n->client, &n->listener,
+	crowd_must(mpib_broker_listen(n->broker, &n->client, 0, &n->listener,
 				      &c->w->node[i]),
 		   "listen", "");
 	for (unsigned k = 0; k < CROWD_SENDERS; k++)

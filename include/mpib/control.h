@@ -84,6 +84,10 @@ struct mpib_ctl_hello {
 	uint32_t device; /* whose shards and rails the client is to use */
 	uint32_t flags; /* MPIB_HELLO_PROBE */
 	char label[64]; /* "slurm 1234.0", "pod NAME"; a label, not trusted */
+	/* For a process that had an earlier proxy: 1 more than the shard of that
+	 * WELCOME, which handles of its listeners name; 0: any. */
+	uint32_t shard;
+	uint32_t rsvd;
 };
 
 struct mpib_ctl_rail {
@@ -224,7 +228,7 @@ struct mpib_ctl_device {
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 168);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 176);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_rail) == 200);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 464);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);

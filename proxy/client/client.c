@@ -72,8 +72,13 @@ static void client_hang_up(struct proxy_client *s)
 
 void proxy_client_drop(struct proxy_client *s, const char *why)
 {
+	struct mpib_reply *reply = s->peer_client.reply;
+
 	if (s->state > PROXY_CLIENT_LIVE)
 		return;
+	/* Release pairs with the acquire of a client that sees the hang-up. */
+	if (reply)
+		atomic_store_explicit(&reply->ended, 1, memory_order_release);
 	client_hang_up(s);
 	if (s->state == PROXY_CLIENT_NEW) {
 		mpib_debug("a connection of pid %u ended before it attached: "

@@ -230,7 +230,7 @@ typedef void proxy_client_fn(struct proxy_client *s, struct mpib_message *m);
 proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_dereg, proxy_client_listen, proxy_client_close_listen,
 	proxy_client_connect, proxy_client_accept, proxy_client_close,
-	proxy_client_why, proxy_client_device;
+	proxy_client_resume, proxy_client_why, proxy_client_device;
 
 /* Clients of the user came or went: set each client's share anew, and each
  * shard's part of the user's limit. */
@@ -249,5 +249,7 @@ void proxy_client_stop_filling(struct proxy_client *s);
 
 /* Start taking the connections down; then s becomes PROXY_CLIENT_REGIONS. */
 void proxy_client_drop_conns(struct proxy_client *s);
+/* Have the broker say when connections are lost, and tell the client. */
+void proxy_client_watch_conns(struct proxy_client *s);
 
 #endif

@@ -6,10 +6,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "client/client.h"
+
+static const char *listen_error(int rc)
+{
+	switch (rc) {
+	case -ENOSPC:
+		return "this node's processes have all there are (close some)";
+	case -EEXIST:
+		return "another has its nonce";
+	default:
+		return strerror(-rc);
+	}
+}
 
 void proxy_client_listen(struct proxy_client *s, struct mpib_message *m)
 {
+	const struct mpib_ctl_listen *ask = (const void *)m->bytes;
 	struct mpib_ctl_listening answer = {
 		.h = { .type = m->h.type,
 		       .id = m->h.id,
@@ -19,14 +33,11 @@ void proxy_client_listen(struct proxy_client *s, struct mpib_message *m)
 
 	if (!proxy_client_may(s, &m->h, MPIB_QUOTA_LISTENERS, 1))
 		return;
-	rc = mpib_broker_listen(s->all->broker, &s->peer_client,
+	rc = mpib_broker_listen(s->all->broker, &s->peer_client, ask->nonce,
 				&answer.listen_id, &answer.handle);
 	if (rc < 0) {
 		proxy_client_refuse(s, &m->h, rc, "no further listener: %s",
-				    rc == -ENOSPC
-					    ? "this node's processes have "
-					      "all there are (close some)"
-					    : strerror(-rc));
+				    listen_error(rc));
 		return;
 	}
 	s->listeners++;
@@ -122,6 +133,33 @@ void proxy_client_accept(struct proxy_client *s, struct mpib_message *m)
 				    ask->listen_id);
 	else
 		conn_answer(s, &m->h, ask->conn, rc);
+}
+
+void proxy_client_resume(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_resume *ask = (const void *)m->bytes;
+
+	if (one_more(s, &m->h))
+		conn_answer(s, &m->h, ask->conn,
+			    mpib_broker_resume(s->all->broker, &s->peer_client,
+					       ask));
+}
+
+/* One that does not read it looks by itself. */
+static void client_conns_lost(struct peer_client *client)
+{
+	struct proxy_client *s =
+		container_of(client, struct proxy_client, peer_client);
+	const struct mpib_ctl_header lost = { .type = MPIB_CTL_LOST,
+					      .len = sizeof(lost) };
+
+	if (s->state == PROXY_CLIENT_LIVE)
+		mpib_message_send(s->sock, &lost, NULL, 0);
+}
+
+void proxy_client_watch_conns(struct proxy_client *s)
+{
+	s->peer_client.lost = client_conns_lost;
 }
 
 void proxy_client_close(struct proxy_client *s, struct mpib_message *m)

@@ -24,13 +24,16 @@ static void take_text(char to[64], const char from[64], char least)
 	to[i] = '\0';
 }
 
+/* wish: 1 more than the shard to have again, or 0. */
 static unsigned shard_for(const struct proxy_clients *all, uid_t uid,
-			  unsigned device)
+			  unsigned device, uint32_t wish)
 {
 	unsigned shards = all->cfg->engine.shards, first = device * shards;
 	uint32_t of_user[MPIB_SHARDS_MAX] = { 0 };
 	const struct proxy_client *s;
 
+	if (wish > first && wish <= first + shards)
+		return wish - 1;
 	TAILQ_FOREACH(s, &all->list, link)
 	{
 		if (s->uid == uid && s->state == PROXY_CLIENT_LIVE)
@@ -87,6 +90,7 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard)
 	}
 	s->peer_client.uid = s->uid;
 	s->peer_client.reply = s->reply.addr;
+	proxy_client_watch_conns(s);
 	mpib_quota_silent(s, false);
 	all->on_shard[shard]++;
 	all->usage.attached++;
@@ -95,7 +99,7 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard)
 }
 
 /* On failure s stays NEW, and proxy_client_drop() undoes what was made. */
-static int hello_attach(struct proxy_client *s, unsigned device)
+static int hello_attach(struct proxy_client *s, unsigned device, uint32_t wish)
 {
 	struct proxy_clients *all = s->all;
 	int rc = make_segments(s);
@@ -105,7 +109,7 @@ static int hello_attach(struct proxy_client *s, unsigned device)
 	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->doorbell < 0)
 		return -errno;
-	rc = proxy_client_attach(s, shard_for(all, s->uid, device));
+	rc = proxy_client_attach(s, shard_for(all, s->uid, device, wish));
 	if (rc < 0)
 		return rc;
 	mpib_job_join(&all->jobs, s);
@@ -155,6 +159,9 @@ static void hello_welcome(struct proxy_client *s,
 		.answer_ms = all->cfg->answer * 1000,
 		.devices = all->cfg->engine.devices,
 		.device = device,
+		.grace_ms = all->cfg->engine.resume
+				    ? all->cfg->resume_grace * 1000
+				    : 0,
 	};
 	const int fd[MPIB_CTL_FDS_MAX] = {
 		mpib_engine_status_fd(all->engine),
@@ -285,7 +292,7 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 	s->job = hello->job;
 	if (m->len >= offsetof(struct mpib_ctl_hello, label))
 		device = hello->device;
-	if (m->len >= sizeof(*hello))
+	if (m->len >= offsetof(struct mpib_ctl_hello, shard))
 		take_text(s->label, hello->label, ' ');
 	if (!hello_admit(s, m, device))
 		goto err_drop;
@@ -294,7 +301,8 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 		proxy_client_drop(s, "it asked whether it could attach");
 		return;
 	}
-	rc = hello_attach(s, device);
+	rc = hello_attach(s, device,
+			  m->len >= sizeof(*hello) ? hello->shard : 0);
 	if (rc < 0) {
 		why = mpib_engine_last_error(all->engine, rc);
 		/* Where the engine knows what helps, it says so. */

@@ -286,12 +286,21 @@ typedef int check_fn(struct mpib_config *cfg, char *why);
 static check_fn *const texts[] = { mpib_config_http, check_peer_addr,
 				   check_key };
 
+/* Without end-to-end acks a send that ended may be lost with a proxy. */
+static int check_resume(struct mpib_config *cfg, char *why)
+{
+	(void)why;
+	cfg->engine.resume = cfg->resume_grace > 0 &&
+			     cfg->engine.completion != MPIB_COMPLETION_WIRE;
+	return 0;
+}
+
 static check_fn *const checks[] = {
 	mpib_config_rails,    check_ports,     check_threads,
 	check_nets,	      check_networks,  check_classes,
 	mpib_config_policy,   check_shares,    check_srq,
 	check_signals,	      check_window,    check_part,
-	check_quota_requests, check_quota_fds,
+	check_quota_requests, check_quota_fds, check_resume,
 };
 
 /* Those of settings that may change while the proxy runs. */

@@ -108,6 +108,7 @@ struct mpib_config {
 	uint32_t silence, answer; /* seconds: until a silent peer's link is
 				   * dead; a client waits for an answer */
 	uint32_t request_timeout, connect_timeout; /* seconds; 0: none */
+	uint32_t resume_grace; /* seconds; counts if engine.resume is set */
 	uint32_t lanes; /* enum mpib_lanes_mode */
 	uint32_t log_level; /* enum mpib_log_level */
 	uint32_t log_format; /* 1: JSON */

@@ -115,6 +115,8 @@ struct mpib_engine_config {
 	uint32_t completion; /* enum mpib_completion_at */
 	uint32_t hold_ms; /* hold-down of a rail that failed */
 	uint32_t grace_ms; /* how long a lane without any rail waits for one */
+	bool resume; /* what a lane takes down goes on at another index, see
+			MPIB_BROKEN_LOST */
 	/* Sets the CPUs of a shard whose SOUT is on the NUMA node, of those that
 	 * the process may use. False, or NULL: any. Control thread, while the
 	 * engine is opened. */
@@ -363,12 +365,15 @@ void engine_conn_local(const struct engine_conn *conn,
 		       struct engine_conn_info *info);
 /* The number of the agent's hint for the connection; UINT32_MAX: none. */
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot);
+/* Before it starts: it goes on for another, whose bytes a flush has to cover, too. */
+void engine_conn_goes_on(struct engine_conn *conn);
 /* Give the connection to the shard, which serves its ring from now on. */
 void engine_conn_start(struct engine_conn *conn,
 		       const struct engine_conn_info *remote);
 /*
  * Take no more work, complete what has already arrived, fail the client's other
- * outstanding requests with error, and wait for our own WRs. done runs when
+ * outstanding requests with error, or leave them if that is MPIB_BROKEN_LOST, and
+ * wait for our own WRs. done runs when
  * this end writes nothing any more. The connection need not be started; the
  * done of a second call runs then, too.
  */

@@ -73,22 +73,23 @@ static int attach_dial(int sock, const struct sockaddr_un *sun,
 	return errno == EAGAIN ? -ETIMEDOUT : -errno;
 }
 
-static int connect_socket(struct mpib_client *c, uint64_t deadline)
+static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
+			  uint64_t deadline)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int rc;
 
 	memcpy(sun.sun_path, c->path, sizeof(sun.sun_path));
-	c->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	if (c->sock < 0)
+	at->sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (at->sock < 0)
 		return mpib_fail(-errno, "socket: %m (see ulimit -n)");
 	/* With SO_SNDTIMEO set, connect() ends with EINTR at a signal even
 	 * under SA_RESTART, signal(7). */
 	do {
-		rc = attach_dial(c->sock, &sun, deadline);
+		rc = attach_dial(at->sock, &sun, deadline);
 	} while (rc == -EINTR);
 	if (rc < 0) {
-		close(c->sock);
+		close(at->sock);
 		if (rc == -EACCES)
 			return mpib_fail(rc,
 					 "this user may not use %s: %s "
@@ -122,22 +123,25 @@ static void attach_label(char *label, size_t len)
 	}
 }
 
-static int attach_send_hello(struct mpib_client *c,
-			     const struct mpib_attach_opts *opts)
+static void make_hello(struct mpib_ctl_hello *hello,
+		       const struct mpib_attach_opts *opts)
 {
-	struct mpib_ctl_hello hello = {
-		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
+	*hello = (struct mpib_ctl_hello){
+		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(*hello) },
 		.version = MPIB_ABI_VERSION,
 		.pid = (uint32_t)getpid(),
 		.job = opts->job,
 		.device = opts->device,
 	};
-	int rc;
-
-	snprintf(hello.name, sizeof(hello.name), "%s",
+	snprintf(hello->name, sizeof(hello->name), "%s",
 		 opts->name ? opts->name : program_invocation_short_name);
-	attach_label(hello.label, sizeof(hello.label));
-	rc = mpib_message_send(c->sock, &hello.h, NULL, 0);
+	attach_label(hello->label, sizeof(hello->label));
+}
+
+static int attach_send_hello(const struct mpib_client *c, int sock)
+{
+	int rc = mpib_message_send(sock, &c->hello.h, NULL, 0);
+
 	/* A proxy that hung up may have sent the reason: recv_welcome(). */
 	if (rc < 0 && rc != -EPIPE && rc != -ECONNRESET)
 		return mpib_fail(rc, "mpib-proxy at %s hung up: %s", c->path,
@@ -145,10 +149,10 @@ static int attach_send_hello(struct mpib_client *c,
 	return 0;
 }
 
-static int recv_welcome(struct mpib_client *c, uint64_t deadline,
+static int recv_welcome(struct mpib_client *c, int sock, uint64_t deadline,
 			struct mpib_message *m)
 {
-	int rc = mpib_wait_socket(c, POLLIN, deadline);
+	int rc = mpib_wait_socket(c, sock, POLLIN, deadline);
 
 	if (rc == -ETIMEDOUT)
 		return mpib_fail(rc,
@@ -156,11 +160,11 @@ static int recv_welcome(struct mpib_client *c, uint64_t deadline,
 				 "stopped?)",
 				 c->path);
 	if (rc == 0)
-		rc = mpib_message_recv(c->sock, m);
+		rc = mpib_message_recv(sock, m);
 	/* The proxy hung up without reading the HELLO: the first recvmsg()
 	 * reports that, the second gets what the proxy had sent before. */
 	if (rc == -ECONNRESET)
-		rc = mpib_message_recv(c->sock, m);
+		rc = mpib_message_recv(sock, m);
 	if (rc == -EMFILE)
 		return mpib_fail(rc,
 				 "no descriptors are left for what mpib-proxy "
@@ -182,36 +186,38 @@ static int recv_welcome(struct mpib_client *c, uint64_t deadline,
 	return 0;
 }
 
-static int check_welcome(struct mpib_client *c, const struct mpib_message *m)
+static int check_welcome(const struct mpib_client *c, struct mpib_attached *at,
+			 const struct mpib_message *m)
 {
-	if (m->len < sizeof(c->welcome) || m->fds < MPIB_WELCOME_PIDFD)
+	if (m->len < sizeof(at->welcome) || m->fds < MPIB_WELCOME_PIDFD)
 		return mpib_fail(-EPROTO, "%s: no proper welcome", c->path);
-	memcpy(&c->welcome, m->bytes, sizeof(c->welcome));
-	c->answer_ms = c->welcome.answer_ms ? c->welcome.answer_ms : 10000;
-	if (c->welcome.version != MPIB_ABI_VERSION)
+	memcpy(&at->welcome, m->bytes, sizeof(at->welcome));
+	if (at->welcome.version != MPIB_ABI_VERSION)
 		return mpib_fail(-EPROTO,
 				 "%s: the proxy speaks version %u, this client "
 				 "%u (upgrade the older one)",
-				 c->path, c->welcome.version, MPIB_ABI_VERSION);
-	if (c->welcome.shard >= MPIB_SHARDS_MAX || c->welcome.rails < 1 ||
-	    c->welcome.rails > MPIB_RAILS || c->welcome.devices < 1 ||
-	    c->welcome.devices > MPIB_DEVICES || c->welcome.part == 0 ||
-	    c->welcome.part % MPIB_ALIGN || c->welcome.window % MPIB_ALIGN ||
-	    c->welcome.window < c->welcome.part ||
-	    c->welcome.window > MPIB_WINDOW_MAX)
+				 c->path, at->welcome.version,
+				 MPIB_ABI_VERSION);
+	if (at->welcome.shard >= MPIB_SHARDS_MAX || at->welcome.rails < 1 ||
+	    at->welcome.rails > MPIB_RAILS || at->welcome.devices < 1 ||
+	    at->welcome.devices > MPIB_DEVICES || at->welcome.part == 0 ||
+	    at->welcome.part % MPIB_ALIGN || at->welcome.window % MPIB_ALIGN ||
+	    at->welcome.window < at->welcome.part ||
+	    at->welcome.window > MPIB_WINDOW_MAX)
 		return mpib_fail(-EPROTO, "%s: nonsense in the welcome",
 				 c->path);
 	return 0;
 }
 
-static int map_segments(struct mpib_client *c, const struct mpib_message *m)
+static int map_segments(const struct mpib_client *c, struct mpib_attached *at,
+			const struct mpib_message *m)
 {
 	static const size_t size[3] = { sizeof(struct mpib_status),
 					sizeof(struct mpib_submit),
 					sizeof(struct mpib_reply) };
 
 	for (int i = 0; i < 3; i++) {
-		int rc = mpib_memseg_attach(&c->seg[i], m->fd[i], size[i],
+		int rc = mpib_memseg_attach(&at->seg[i], m->fd[i], size[i],
 					    i == 1);
 
 		if (rc < 0)
@@ -219,46 +225,92 @@ static int map_segments(struct mpib_client *c, const struct mpib_message *m)
 					 "%s: segment %d: %s (see ulimit -v)",
 					 c->path, i, mpib_errtext(rc));
 	}
-	c->status = c->seg[0].addr;
-	c->sleeping = &c->status->shard[c->welcome.shard].sleeping;
-	c->submit = c->seg[1].addr;
-	c->reply = c->seg[2].addr;
-	if (c->status->magic != MPIB_STATUS_MAGIC ||
-	    c->submit->magic != MPIB_SUBMIT_MAGIC ||
-	    c->reply->magic != MPIB_REPLY_MAGIC)
+	at->status = at->seg[0].addr;
+	at->submit = at->seg[1].addr;
+	at->reply = at->seg[2].addr;
+	if (at->status->magic != MPIB_STATUS_MAGIC ||
+	    at->submit->magic != MPIB_SUBMIT_MAGIC ||
+	    at->reply->magic != MPIB_REPLY_MAGIC)
 		return mpib_fail(-EPROTO, "%s: segments in disorder", c->path);
 	return 0;
 }
 
-static void unmap_segments(struct mpib_client *c)
+static void unmap_segments(struct mpib_attached *at)
 {
 	for (int i = 0; i < 3; i++)
-		mpib_memseg_fini(&c->seg[i]);
+		mpib_memseg_fini(&at->seg[i]);
 }
 
-static int attach_set_up(struct mpib_client *c,
-			 const struct mpib_attach_opts *opts, uint64_t deadline)
+static int attach_set_up(struct mpib_client *c, struct mpib_attached *at,
+			 uint64_t deadline)
 {
 	struct mpib_message m;
-	int rc = attach_send_hello(c, opts);
+	int rc = attach_send_hello(c, at->sock);
 
 	if (rc == 0)
-		rc = recv_welcome(c, deadline, &m);
+		rc = recv_welcome(c, at->sock, deadline, &m);
 	if (rc < 0)
 		return rc;
-	rc = check_welcome(c, &m);
+	rc = check_welcome(c, at, &m);
 	if (rc == 0)
-		rc = map_segments(c, &m);
+		rc = map_segments(c, at, &m);
 	if (rc == 0) {
-		c->doorbell = m.fd[3];
+		at->doorbell = m.fd[3];
 		if (m.fds > MPIB_WELCOME_PIDFD)
-			c->pidfd = m.fd[MPIB_WELCOME_PIDFD];
+			at->pidfd = m.fd[MPIB_WELCOME_PIDFD];
 		m.fds = 3;
 	} else {
-		unmap_segments(c);
+		unmap_segments(at);
 	}
 	mpib_message_close_fds(&m);
 	return rc;
+}
+
+int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
+		     struct mpib_attached **attached)
+{
+	struct mpib_attached *at = calloc(1, sizeof(*at));
+	int rc;
+
+	if (!at)
+		return mpib_fail(-ENOMEM, "out of memory");
+	at->pidfd = -1;
+	at->users = 1;
+	rc = connect_socket(c, at, deadline);
+	if (rc < 0)
+		goto err_free;
+	rc = attach_set_up(c, at, deadline);
+	if (rc < 0)
+		goto err_close;
+	*attached = at;
+	return 0;
+
+err_close:
+	close(at->sock);
+err_free:
+	free(at);
+	return rc;
+}
+
+static void close_descriptors(struct mpib_attached *at)
+{
+	close(at->sock);
+	close(at->doorbell);
+	if (at->pidfd >= 0)
+		close(at->pidfd);
+}
+
+void mpib_attached_put(struct mpib_attached *at)
+{
+	struct mpib_pool *pool;
+
+	if (--at->users > 0)
+		return;
+	while ((pool = LIST_FIRST(&at->pools)))
+		mpib_pool_free(pool);
+	close_descriptors(at);
+	unmap_segments(at);
+	free(at);
 }
 
 /* A caller built with an older, shorter structure gets the defaults for the
@@ -286,25 +338,29 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	if (!c)
 		return mpib_fail(-ENOMEM, "out of memory");
 	c->answer_ms = o.timeout_ms;
-	c->pidfd = -1;
+	c->helper.wake = c->helper.stop = -1;
+	make_hello(&c->hello, &o);
 	c->forks = mpib_forks;
 	atomic_init(&c->living, MPIB_ATTACHED(1) | c->forks);
 	rc = find_socket(o.run_dir, c->path, sizeof(c->path));
 	if (rc < 0)
 		goto err_free;
-	rc = connect_socket(c, deadline);
+	rc = mpib_attach_once(c, deadline, &c->at);
 	if (rc < 0)
 		goto err_free;
-	rc = attach_set_up(c, &o, deadline);
-	if (rc < 0)
-		goto err_close;
+	c->at->number = 1;
+	c->at->whole = true;
+	c->hello.shard = c->at->welcome.shard + 1;
+	if (c->at->welcome.answer_ms)
+		c->answer_ms = c->at->welcome.answer_ms;
+	else
+		c->answer_ms = 10000;
 	c->next_id = 1;
 	pthread_mutex_init(&c->lock, NULL);
+	mpib_helper_start(c);
 	*client = c;
 	return 0;
 
-err_close:
-	close(c->sock);
 err_free:
 	free(c);
 	return rc;
@@ -343,21 +399,24 @@ void mpib_detach(struct mpib_client *client)
 
 	if (!c)
 		return;
+	if (c->forks == mpib_forks)
+		mpib_helper_stop(c);
 	/* shutdown() makes the proxy see the hang-up and clean up, even if a
 	 * forked child has a copy of the socket. In such a child only the
 	 * copied descriptors are closed: the segments were not inherited, and
 	 * fork() may have copied the lists half changed. */
-	if (c->forks == mpib_forks)
-		shutdown(c->sock, SHUT_RDWR);
-	close(c->sock);
-	close(c->doorbell);
-	if (c->pidfd >= 0)
-		close(c->pidfd);
-	if (c->forks != mpib_forks)
+	if (c->helper.wake >= 0)
+		close(c->helper.wake);
+	if (c->helper.stop >= 0)
+		close(c->helper.stop);
+	if (c->forks != mpib_forks) {
+		close_descriptors(c->at);
 		return;
+	}
+	shutdown(c->at->sock, SHUT_RDWR);
 	mpib_debts_forget(c);
 	free_objects(c);
-	unmap_segments(c);
+	mpib_attached_put(c->at);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }

@@ -23,6 +23,7 @@
 #include "base/memseg.h"
 #include "ipc/feed.h"
 #include "ipc/flush.h"
+#include "ipc/helper.h"
 #include "ipc/why.h"
 #include "ipc/window.h"
 
@@ -49,11 +50,10 @@ struct mpib_debt {
 struct mpib_pool {
 	struct mpib_debt debt; /* first */
 	LIST_ENTRY(mpib_pool) link;
-	struct mpib_memseg seg;
+	struct mpib_memseg seg; /* with a descriptor, to register it again */
 	uint32_t mr;
 	uint64_t windows_free; /* carved: a bit per window that is free */
 	uint32_t carve; /* divided into windows of so many bytes; 0: not */
-	bool staging; /* for windows; false: from mpib_mem_alloc() */
 };
 
 struct mpib_region {
@@ -71,7 +71,8 @@ struct mpib_region {
 	uint64_t offset;
 	dev_t dev;
 	ino_t ino;
-	uint32_t mr;
+	int fd; /* with own_mr: to register it again; -1: there is none */
+	_Atomic uint32_t mr; /* another at the next proxy */
 	uint64_t off; /* of addr in mr */
 	unsigned regs; /* registrations; under the client's lock */
 	_Atomic unsigned refs; /* requests that use this region */
@@ -80,6 +81,22 @@ struct mpib_region {
 };
 
 #define MPIB_REGION_DEAD 0x80000000u
+
+struct mpib_attached;
+
+/* One life of a connection's end, from its request to the proxy until it stops for
+ * good. */
+struct mpib_instance {
+	struct mpib_attached *at;
+	uint32_t index;
+	uint64_t base; /* receives that were over when it began, at both ends */
+};
+
+enum mpib_next {
+	MPIB_NEXT_NONE,
+	MPIB_NEXT_ASKED, /* of the proxy */
+	MPIB_NEXT_READY, /* for the connection's thread */
+};
 
 struct mpib_conn {
 	struct mpib_client *client;
@@ -99,6 +116,7 @@ struct mpib_conn {
 	uint64_t lived; /* MPIB_ATTACHED() of its proxy */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
+	const _Atomic uint32_t *sleeping; /* flag of its shard */
 	/* This connection's summary bits in the submit segment. */
 	_Atomic uint64_t *word, *top;
 	uint64_t word_bit, top_bit;
@@ -106,6 +124,9 @@ struct mpib_conn {
 	/* 0: usable; -ENOTCONN until ready; otherwise the connection failed
 	 * (reason in why[]) and nothing is pushed or copied any more. */
 	int error;
+	/* Changes under the client's lock, too. */
+	struct mpib_attached *at;
+	struct mpib_index *place; /* of index in it */
 	uint32_t index;
 	bool is_sender;
 	bool refused; /* the latest send, for lack of requests */
@@ -121,7 +142,18 @@ struct mpib_conn {
 	_Atomic uint64_t posts;
 	uint64_t base;
 	LIST_ENTRY(mpib_conn) link;
-	struct mpib_request *at[MPIB_REQUESTS]; /* who has each place */
+	/* Under the client's lock: what it takes to ask for the connection again. */
+	uint64_t number; /* how many times it was asked for */
+	struct mpib_ctl_connect ask; /* sender */
+	struct mpib_listener *listener; /* receiver; NULL: closed */
+	struct mpib_reply_end end; /* receiver; key 0: not known */
+	/* The instance to go on in. The state changes under the lock, and is read
+	 * without it. */
+	struct mpib_instance next;
+	_Atomic unsigned next_state; /* enum mpib_next */
+	_Atomic int lost; /* -errno: it does not go on, as lost_why says */
+	char lost_why[256];
+	struct mpib_request *who[MPIB_REQUESTS]; /* has each place */
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_flush_queue flush;
 	struct mpib_window window;
@@ -132,6 +164,7 @@ struct mpib_conn {
 /* State of a connection index that outlives the connection. */
 struct mpib_index {
 	struct mpib_debt debt; /* first; used while taken */
+	uint64_t key; /* that the reply segment had when it was taken */
 	bool taken;
 	uint64_t tail; /* of the index's ring */
 	uint32_t gen; /* even, and at least that of every request so far */
@@ -145,6 +178,24 @@ struct mpib_listener {
 	struct mpib_debt debt; /* first */
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
+	uint64_t nonce;
+};
+
+/* What one proxy gave to the client. It stays until each connection has gone on at
+ * the next one. */
+struct mpib_attached {
+	uint32_t number; /* how often the client attached, this one included */
+	unsigned users; /* the client and instances; under the lock */
+	bool whole; /* connections may have used it */
+	int sock, doorbell;
+	int pidfd; /* of the proxy's process; -1: the kernel has none */
+	const struct mpib_status *status;
+	struct mpib_submit *submit;
+	const struct mpib_reply *reply;
+	struct mpib_memseg seg[3];
+	struct mpib_ctl_welcome welcome;
+	LIST_HEAD(, mpib_pool) pools; /* of windows */
+	struct mpib_index index[MPIB_CONNS_MAX];
 };
 
 /* What became of the latest control request. */
@@ -155,24 +206,19 @@ enum mpib_asked {
 };
 
 struct mpib_client {
-	int sock, doorbell;
-	int pidfd; /* of the proxy's process; -1: the kernel has none */
 	unsigned forks; /* mpib_forks when the client attached */
 	/* forks, and above it how often the client attached; MPIB_GONE once the
 	 * proxy is. One comparison finds a dead proxy, a forked child and a
 	 * connection of an earlier attach. */
 	_Atomic uint64_t living;
 	_Atomic uint64_t looked; /* when the socket was last polled, ms */
-	const struct mpib_status *status;
-	const _Atomic uint32_t *sleeping; /* flag of this client's shard */
-	struct mpib_submit *submit;
-	const struct mpib_reply *reply;
-	struct mpib_memseg seg[3];
-	struct mpib_ctl_welcome welcome;
 	uint32_t answer_ms; /* how long a call waits for the proxy's answer */
 	char path[108];
+	struct mpib_ctl_hello hello;
+	struct mpib_helper helper;
 	pthread_mutex_t lock; /* who waits for taken, see rpc.c */
 	atomic_bool taken; /* all below, and the control socket */
+	struct mpib_attached *at; /* only the helper changes it */
 	uint32_t next_id;
 	enum mpib_asked asked;
 	/* The proxy sent nothing for answer_ms, and nothing since. Calls fail
@@ -184,11 +230,10 @@ struct mpib_client {
 	LIST_HEAD(, mpib_debt) debts;
 	LIST_HEAD(, mpib_conn) conns;
 	LIST_HEAD(, mpib_listener) listeners;
-	LIST_HEAD(, mpib_pool) pools;
+	LIST_HEAD(, mpib_pool) pools; /* of mpib_mem_alloc() */
 	LIST_HEAD(, mpib_region) regions;
 	/* Deregistered; freed when no request uses them (region.c). */
 	LIST_HEAD(, mpib_region) graves;
-	struct mpib_index index[MPIB_CONNS_MAX];
 };
 
 /* error.c: set this thread's text for mpib_strerror(), return rc. */
@@ -207,8 +252,14 @@ extern unsigned mpib_forks __attribute__((visibility("hidden")));
 /* rpc.c. Monotonic clock. */
 uint64_t mpib_now_ms(void);
 /* Wait until the control socket has one of events (poll(2)) or the monotonic
- * ms deadline passes. 0, -ETIMEDOUT, -errno. */
-int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline);
+ * ms deadline passes. 0, -ETIMEDOUT, -ECANCELED: the client detaches, -errno. */
+int mpib_wait_socket(struct mpib_client *c, int sock, short events,
+		     uint64_t deadline);
+/* Under the lock. The proxy hung up, or ended: -EPIPE, with the text. */
+int mpib_client_gone(struct mpib_client *c);
+/* Under the lock. The process of the proxy has ended, and with it all that it could
+ * write. Waits for that so many ms. */
+bool mpib_client_dead(const struct mpib_client *c, int ms);
 /* Under the lock. Send a control request and wait for its answer, which goes
  * into *m; the caller owns the descriptors in *m. -EPIPE: the proxy is gone;
  * -ETIMEDOUT: no answer in answer_ms, and later calls do not wait again until
@@ -245,7 +296,8 @@ void mpib_debts_pay(struct mpib_client *c);
 /* The client detaches, so the proxy drops everything: free what is owed. */
 void mpib_debts_forget(struct mpib_client *c);
 
-/* 0, or why nothing can be asked: -EPIPE, or -EOWNERDEAD in a forked child. */
+/* 0, also while the client waits for another proxy; or why nothing can be asked:
+ * -EPIPE, or -EOWNERDEAD in a forked child. */
 int mpib_client_check(struct mpib_client *c);
 /* Like mpib_client_check() == 0, wait-free and without an error text. Relaxed:
  * no data is published with living; noticing a dead proxy late is harmless. */
@@ -261,10 +313,23 @@ static inline bool mpib_conn_lives(const struct mpib_conn *conn,
 	return (atomic_load_explicit(&c->living, memory_order_relaxed) ^
 		mpib_forks) == conn->lived;
 }
-/* Take the lock. Not in a forked child, where another thread of the parent may
- * have held the lock at fork(): -EOWNERDEAD, without the lock. */
+/* Any thread: the proxy is gone, and the client waits for another one. */
+static inline bool mpib_client_resumes(const struct mpib_client *c)
+{
+	return atomic_load(&c->helper.resumes) &&
+	       atomic_load(&c->living) == MPIB_GONE;
+}
+/* What failed with -EPIPE may be asked again: the proxy was gone, and there may be
+ * another one by now. */
+static inline bool mpib_client_again(const struct mpib_client *c)
+{
+	return atomic_load(&c->helper.resumes);
+}
+/* Take the lock, when there is a proxy: -ETIMEDOUT, without the lock. Not in a
+ * forked child, where another thread of the parent may have held the lock at
+ * fork(): -EOWNERDEAD, without the lock. */
 int mpib_client_lock(struct mpib_client *c);
-/* The same where the process is known to be the one that attached. */
+/* Take it in the process that attached, whether there is a proxy or not. */
 void mpib_client_hold(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
 /* Take the lock for moments, if nobody has it; and give it back. */
@@ -277,6 +342,11 @@ int mpib_client_look_now(struct mpib_client *c);
 
 /* pool.c. Under the lock. */
 void mpib_pool_free(struct mpib_pool *pool);
+/* Under the lock, region.c: have the proxy register memory once more. */
+int mpib_memory_again(struct mpib_client *c, int fd, uint64_t offset,
+		      size_t size, uint32_t flags, uint32_t *mr);
+/* At a new proxy: register what mpib_mem_alloc() returned. */
+int mpib_pools_again(struct mpib_client *c);
 /* Call when a connection or a region is gone: give back the staging pools that
  * no open connection has a window of, but keep one while the client still has
  * connections or regions. */
@@ -290,10 +360,30 @@ void mpib_regions_unref(struct mpib_request *r);
 bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
 bool mpib_region_dead(const struct mpib_region *r);
+/* Under the lock, at a new proxy, after mpib_pools_again(): register all. */
+int mpib_regions_again(struct mpib_client *c);
+static inline uint32_t mpib_region_mr(const struct mpib_region *r)
+{
+	/* Relaxed: it changes while no connection lives. */
+	return atomic_load_explicit(&r->mr, memory_order_relaxed);
+}
+
+/* attach.c: connect to the proxy and attach. */
+int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
+		     struct mpib_attached **at);
+/* Under the lock: one user less. */
+void mpib_attached_put(struct mpib_attached *at);
 
 /* connect.c, under the lock. Post at that index from now on; what is posted at its
  * index no more, whose debt this returns. */
-void mpib_conn_enter(struct mpib_conn *conn, uint32_t index);
+void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
+		     uint32_t index);
+/* connect.c, under the lock. Ask the client's proxy for the connection, once more;
+ * base: receives that are over. */
+int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
+/* The key of a receiving end, if the proxy told of it at that index. */
+void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
+		     uint32_t index);
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
 /* connect.c. Free what the connection has in this process. */
 void mpib_conn_free(struct mpib_conn *conn);
@@ -346,21 +436,18 @@ static inline void mpib_conn_count(struct mpib_conn *conn)
 	atomic_store_explicit(&conn->posts, posts, memory_order_relaxed);
 }
 
-/* resume.c. An instance is one life of a connection's end, from its request to the
- * proxy until it stops for good. */
-struct mpib_instance {
-	uint32_t index; /* READY */
-	uint64_t base; /* receives that were over when it began, at both ends */
-};
 /*
- * On the connection's thread: the connection's instance has stopped, nothing is
- * written for it any more; go on in that of `to`, which nothing used yet. What is
- * over stays so, and the rest is posted again from its first byte. answers: of
- * the places of the instance that stopped; NULL: a receiving end. 1; 0: not now, call
+ * resume.c. On the connection's thread: the connection's instance has stopped, nothing
+ * is written for it any more; go on in the next one, which is ready. What is over
+ * stays so, and the rest is posted again from its first byte. 1; 0: not now, call
  * again; -errno: the connection failed, and does not use the new instance.
  */
-int mpib_conn_resume(struct mpib_conn *conn, const struct mpib_instance *to,
-		     const _Atomic uint64_t *answers);
+int mpib_conn_resume(struct mpib_conn *conn);
+/* Under the lock: the next instance has no window, where the connection has one. */
+bool mpib_conn_lacks_window(const struct mpib_conn *conn);
+/* On the connection's thread. 1: its instance lives, as far as is known; 0: it does
+ * not, nothing can be posted now; -errno: and it does not go on, with the text. */
+int mpib_conn_goes_on(struct mpib_conn *conn);
 /* By generation, oldest first; newest: the latest of the connection's. */
 void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
 /* Any thread: how many receives of the connection are over, when nothing is written
@@ -405,19 +492,17 @@ void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
 		      bool over);
 
 /* push.c. Wake the sleeping shard through its eventfd. Returns 0. */
-int mpib_bell_write(struct mpib_client *c);
+int mpib_bell_write(struct mpib_conn *conn);
 
 /* Set the connection's summary bit, so that the shard reads its ring, and wake
  * the shard if it sleeps; wait-free if it does not. Returns 0. */
 static inline int mpib_ring_bell(struct mpib_conn *conn)
 {
-	struct mpib_client *c = conn->client;
-
 	if (__builtin_expect(mpib_summary_tell(conn->word, conn->word_bit,
 					       conn->top, conn->top_bit,
-					       c->sleeping),
+					       conn->sleeping),
 			     0))
-		return mpib_bell_write(c);
+		return mpib_bell_write(conn);
 	return 0;
 }
 

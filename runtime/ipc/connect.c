@@ -17,8 +17,9 @@
 int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		struct mpib_listener **listener)
 {
-	struct mpib_ctl_header ask = { .type = MPIB_CTL_LISTEN,
-				       .len = sizeof(ask) };
+	struct mpib_ctl_listen ask = {
+		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(ask) },
+	};
 	const struct mpib_ctl_listening *got;
 	struct mpib_listener *l = calloc(1, sizeof(*l));
 	struct mpib_message m;
@@ -33,37 +34,46 @@ int mpib_listen(struct mpib_client *client, struct mpib_handle *handle,
 		free(l);
 		return rc;
 	}
-	rc = mpib_rpc_make(client, &ask, NULL, 0, &l->debt, &m, sizeof(*got));
+	rc = mpib_rpc_make(client, &ask.h, NULL, 0, &l->debt, &m, sizeof(*got));
 	if (rc == 0) {
 		mpib_message_close_fds(&m);
 		got = (const void *)m.bytes;
 		memcpy(handle, &got->handle, sizeof(*handle));
+		l->nonce = got->handle.nonce;
 		LIST_INSERT_HEAD(&client->listeners, l, link);
 		*listener = l;
 	}
 	mpib_client_unlock(client);
-	return rc;
+	return rc == -EPIPE && mpib_client_again(client)
+		       ? mpib_listen(client, handle, listener)
+		       : rc;
 }
 
 void mpib_close_listen(struct mpib_listener *listener)
 {
 	struct mpib_client *c;
+	struct mpib_conn *conn;
 
 	if (!listener)
 		return;
 	c = listener->client;
-	if (mpib_client_lock(c) < 0)
+	if (c->forks != mpib_forks)
 		return; /* forked child: the listener is the parent's */
+	mpib_client_hold(c);
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		if (conn->listener == listener)
+			conn->listener = NULL;
+	}
 	LIST_REMOVE(listener, link);
 	mpib_rpc_undo(c, &listener->debt);
 	mpib_client_unlock(c);
 }
 
-static uint32_t state_of(const struct mpib_client *c, uint32_t index)
+static uint32_t state_of(const struct mpib_reply_conn *reply)
 {
 	/* Acquire pairs with the proxy's release store of state. */
-	return atomic_load_explicit(&c->reply->conn[index].state,
-				    memory_order_acquire);
+	return atomic_load_explicit(&reply->state, memory_order_acquire);
 }
 
 /*
@@ -71,12 +81,12 @@ static uint32_t state_of(const struct mpib_client *c, uint32_t index)
  * shard stopped reading. Descriptors that the last connection pushed beyond
  * that are erased, or the shard would serve them for the new one.
  */
-static void rewind_ring(struct mpib_client *c, uint32_t index)
+static void rewind_ring(struct mpib_attached *at, uint32_t index)
 {
-	struct mpib_index *x = &c->index[index];
-	struct mpib_ring_slot *ring = c->submit->ring[index];
+	struct mpib_index *x = &at->index[index];
+	struct mpib_ring_slot *ring = at->submit->ring[index];
 	/* Relaxed: the shard reads no ring whose connection is FREE. */
-	uint64_t head = atomic_load_explicit(&c->reply->conn[index].head,
+	uint64_t head = atomic_load_explicit(&at->reply->conn[index].head,
 					     memory_order_relaxed);
 
 	for (uint64_t i = 0; x->tail != head && i < MPIB_RING_SLOTS; i++)
@@ -94,13 +104,15 @@ static void index_paid(struct mpib_debt *d)
 static int take_index(struct mpib_client *c, uint32_t *index)
 {
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++) {
-		struct mpib_index *x = &c->index[i];
+		struct mpib_index *x = &c->at->index[i];
 
-		if (x->taken || state_of(c, i) != MPIB_CONN_FREE)
+		if (x->taken ||
+		    state_of(&c->at->reply->conn[i]) != MPIB_CONN_FREE)
 			continue;
 		mpib_window_put(c, x);
-		rewind_ring(c, i);
+		rewind_ring(c->at, i);
 		x->taken = true;
+		x->key = c->at->reply->end[i].key;
 		x->debt = (struct mpib_debt){ .undo = MPIB_CTL_CLOSE,
 					      .id = i,
 					      .paid = index_paid };
@@ -137,9 +149,9 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		r->plain[0] = is_sender ? MPIB_OP_SEND : MPIB_OP_RECV;
 		r->plain[1] = (uint8_t)i;
 		r->plain[3] = 1;
-		conn->at[i] = r;
+		conn->who[i] = r;
 	}
-	if (!is_sender && !c->welcome.dmabuf)
+	if (!is_sender && !c->at->welcome.dmabuf)
 		return conn;
 	/* Most of it is never used, so no page of it is touched here. */
 	*(is_sender ? &conn->feed.room : &conn->flush.room) =
@@ -171,69 +183,134 @@ static void set_places(struct mpib_conn *conn)
 	}
 }
 
-void mpib_conn_enter(struct mpib_conn *conn, uint32_t i)
+void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
+		     uint32_t i)
 {
-	struct mpib_client *c = conn->client;
-
+	conn->at = at;
 	conn->index = i;
-	conn->lived = MPIB_ATTACHED(1);
-	conn->first_gen = c->index[i].gen + 1;
+	conn->place = &at->index[i];
+	conn->sleeping = &at->status->shard[at->welcome.shard].sleeping;
+	conn->lived = MPIB_ATTACHED(at->number);
+	conn->first_gen = conn->place->gen + 1;
 	conn->gen = conn->first_gen - 2;
 	conn->turn = conn->first_gen / MPIB_TURN;
 	/* Relaxed: who else reads it looks when the instance has ended. */
 	atomic_store_explicit(&conn->posts, 0, memory_order_relaxed);
-	conn->reply = &c->reply->conn[i];
-	conn->completion = c->reply->completion[i];
-	conn->word = &c->submit->summary.word[i / 64];
+	conn->reply = &at->reply->conn[i];
+	conn->completion = at->reply->completion[i];
+	conn->word = &at->submit->summary.word[i / 64];
 	conn->word_bit = 1ull << i % 64;
-	conn->top = &c->submit->summary.top;
+	conn->top = &at->submit->summary.top;
 	conn->top_bit = 1ull << i / 64;
 	/* Relaxed: complete in itself. */
-	atomic_store_explicit(&c->submit->refused[i], 0, memory_order_relaxed);
+	atomic_store_explicit(&at->submit->refused[i], 0, memory_order_relaxed);
 	conn->ring = (struct mpib_producer){
-		.slot = c->submit->ring[i],
+		.slot = at->submit->ring[i],
 		.head = &conn->reply->head,
-		.tail = c->index[i].tail,
-		.head_seen = c->index[i].tail,
+		.tail = conn->place->tail,
+		.head_seen = conn->place->tail,
 		.mask = MPIB_RING_SLOTS - 1,
 	};
 }
 
 /* Send CONNECT or ACCEPT, which the proxy answers at once; mpib_ready() then
  * watches the state word in the reply segment. */
-static int connect_begin(struct mpib_client *c, bool is_sender,
-			 struct mpib_ctl_header *ask, uint32_t *ask_index,
-			 struct mpib_conn **out)
+static int connect_begin(struct mpib_conn *conn)
 {
-	struct mpib_conn *conn = new_conn(c, is_sender);
-	struct mpib_message m;
+	struct mpib_client *c = conn->client;
 	uint32_t i = 0;
 	int rc;
 
-	if (!conn)
-		return mpib_fail(-ENOMEM, "out of memory");
-	rc = mpib_client_lock(c);
+	do {
+		rc = mpib_client_lock(c);
+		if (rc < 0)
+			break;
+		rc = mpib_conn_ask(conn, 0, &i);
+		if (rc == 0) {
+			c->at->users++;
+			mpib_conn_enter(conn, c->at, i);
+			set_places(conn);
+			LIST_INSERT_HEAD(&c->conns, conn, link);
+		}
+		mpib_client_unlock(c);
+	} while (rc == -EPIPE && mpib_client_again(c));
 	if (rc < 0)
-		goto err_free;
-	rc = take_index(c, &i);
-	if (rc < 0)
-		goto err_unlock;
-	*ask_index = i;
-	mpib_conn_enter(conn, i);
-	set_places(conn);
-	rc = mpib_rpc_make(c, ask, NULL, 0, &c->index[i].debt, &m, sizeof(m.h));
-	if (rc < 0)
-		goto err_unlock;
-	mpib_message_close_fds(&m);
-	LIST_INSERT_HEAD(&c->conns, conn, link);
-	mpib_client_unlock(c);
-	*out = conn;
-	return 0;
+		mpib_conn_free(conn);
+	return rc;
+}
 
-err_unlock:
-	mpib_client_unlock(c);
-err_free:
-	mpib_conn_free(conn);
+void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
+		     uint32_t index)
+{
+	const struct mpib_reply_end *end = &at->reply->end[index];
+
+	/* Of an earlier connection the key is there from the start. */
+	if (!conn->is_sender && end->key && end->key != at->index[index].key)
+		conn->end = *end;
+}
+
+/* An end that was accepted before. */
+static int ask_resume(struct mpib_conn *conn, uint64_t base, uint32_t index,
+		      struct mpib_message *m)
+{
+	struct mpib_client *c = conn->client;
+	struct mpib_ctl_resume ask = {
+		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(ask) },
+		.conn = index,
+		.key = conn->end.key,
+		.number = ++conn->number,
+		.base = base,
+		.port = conn->end.port,
+	};
+
+	memcpy(ask.addr, conn->end.addr, sizeof(ask.addr));
+	memcpy(ask.second, conn->end.second, sizeof(ask.second));
+	return mpib_rpc_make(c, &ask.h, NULL, 0, &c->at->index[index].debt, m,
+			     sizeof(m->h));
+}
+
+static int ask_accept(struct mpib_conn *conn, uint32_t index,
+		      struct mpib_message *m)
+{
+	struct mpib_client *c = conn->client;
+	struct mpib_ctl_accept ask = {
+		.h = { .type = MPIB_CTL_ACCEPT, .len = sizeof(ask) },
+		.listen_id = conn->listener->debt.id,
+		.conn = index,
+	};
+
+	conn->number = 1;
+	return mpib_rpc_make(c, &ask.h, NULL, 0, &c->at->index[index].debt, m,
+			     sizeof(m->h));
+}
+
+static int ask_connect(struct mpib_conn *conn, uint32_t index,
+		       struct mpib_message *m)
+{
+	struct mpib_client *c = conn->client;
+
+	conn->ask.conn = index;
+	conn->ask.number = ++conn->number;
+	return mpib_rpc_make(c, &conn->ask.h, NULL, 0,
+			     &c->at->index[index].debt, m, sizeof(m->h));
+}
+
+int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
+{
+	struct mpib_message m;
+	int rc;
+
+	rc = take_index(conn->client, index);
+	if (rc < 0)
+		return rc;
+	if (conn->is_sender)
+		rc = ask_connect(conn, *index, &m);
+	else if (conn->end.key)
+		rc = ask_resume(conn, base, *index, &m);
+	else
+		rc = ask_accept(conn, *index, &m);
+	if (rc == 0)
+		mpib_message_close_fds(&m);
 	return rc;
 }
 
@@ -243,8 +320,9 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 	struct mpib_ctl_connect ask = {
 		.h = { .type = MPIB_CTL_CONNECT, .len = sizeof(ask) },
 		.traffic_class = traffic_class,
-		.number = 1,
 	};
+	struct mpib_conn *made;
+	int rc;
 
 	/* The caller's copy of the handle need not be aligned. */
 	memcpy(&ask.handle, (const void *)handle, sizeof(ask.handle));
@@ -256,17 +334,28 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 	if (syscall(SYS_getrandom, &ask.key, sizeof(ask.key), 0) !=
 	    sizeof(ask.key))
 		return mpib_fail(-EIO, "the kernel gives no random bits");
-	return connect_begin(client, true, &ask.h, &ask.conn, conn);
+	made = new_conn(client, true);
+	if (!made)
+		return mpib_fail(-ENOMEM, "out of memory");
+	made->ask = ask;
+	rc = connect_begin(made);
+	if (rc == 0)
+		*conn = made;
+	return rc;
 }
 
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 {
-	struct mpib_ctl_accept ask = {
-		.h = { .type = MPIB_CTL_ACCEPT, .len = sizeof(ask) },
-		.listen_id = listener->debt.id,
-	};
+	struct mpib_conn *made = new_conn(listener->client, false);
+	int rc;
 
-	return connect_begin(listener->client, false, &ask.h, &ask.conn, conn);
+	if (!made)
+		return mpib_fail(-ENOMEM, "out of memory");
+	made->listener = listener;
+	rc = connect_begin(made);
+	if (rc == 0)
+		*conn = made;
+	return rc;
 }
 
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why)
@@ -291,7 +380,14 @@ int mpib_ready(struct mpib_conn *conn)
 
 	if (c->forks != mpib_forks)
 		return mpib_client_check(c);
-	state = state_of(c, conn->index);
+	if (atomic_load(&c->helper.resumes) || c->helper.why[0]) {
+		rc = mpib_conn_goes_on(conn);
+		if (rc <= 0)
+			return rc;
+	}
+	state = state_of(conn->reply);
+	if (state == MPIB_CONN_LOST)
+		return 0;
 	if (state == MPIB_CONN_READY) {
 		if (conn->error == -ENOTCONN) {
 			conn->error = 0;
@@ -314,8 +410,9 @@ int mpib_ready(struct mpib_conn *conn)
 /* Who asks has much to move. */
 static int prepare_window(struct mpib_client *c, struct mpib_index *x)
 {
-	return x->window.pool ? 0
-			      : mpib_window_get(c, x, c->welcome.window, false);
+	return x->window.pool
+		       ? 0
+		       : mpib_window_get(c, x, c->at->welcome.window, false);
 }
 
 int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
@@ -325,19 +422,29 @@ int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 
 	if (rc < 0)
 		return rc;
-	if (region->staged)
-		rc = prepare_window(c, &c->index[conn->index]);
+	/* Where the connection goes on it gets another. */
+	if (region->staged && mpib_conn_lives(conn, c))
+		rc = prepare_window(c, conn->place);
 	mpib_client_unlock(c);
-	return rc;
+	return rc == -EPIPE && mpib_client_again(c) ? 0 : rc;
 }
 
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 {
-	struct mpib_index *x = &conn->client->index[conn->index];
+	struct mpib_index *x = conn->place;
 
 	x->tail = conn->ring.tail;
 	x->gen = conn->gen + 1;
 	return &x->debt;
+}
+
+/* Not at a proxy that is gone. */
+static void close_instance(struct mpib_client *c,
+			   const struct mpib_attached *at,
+			   struct mpib_debt *debt)
+{
+	if (at == c->at && mpib_client_ok(c))
+		mpib_rpc_undo(c, debt);
 }
 
 void mpib_close(struct mpib_conn *conn)
@@ -354,7 +461,13 @@ void mpib_close(struct mpib_conn *conn)
 	}
 	mpib_client_hold(c);
 	LIST_REMOVE(conn, link);
-	mpib_rpc_undo(c, mpib_conn_leave(conn));
+	if (atomic_load(&conn->next_state) != MPIB_NEXT_NONE) {
+		close_instance(c, conn->next.at,
+			       &conn->next.at->index[conn->next.index].debt);
+		mpib_attached_put(conn->next.at);
+	}
+	close_instance(c, conn->at, mpib_conn_leave(conn));
+	mpib_attached_put(conn->at);
 	mpib_windows_trim(c);
 	mpib_client_unlock(c);
 	mpib_conn_free(conn);

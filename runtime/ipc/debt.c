@@ -80,7 +80,7 @@ void mpib_debts_pay(struct mpib_client *c)
 		next = LIST_NEXT(d, link);
 		if (d->asked)
 			continue;
-		if (mpib_message_send(c->sock, &undo.h, NULL, 0) < 0)
+		if (mpib_message_send(c->at->sock, &undo.h, NULL, 0) < 0)
 			return;
 		debt_pay(d);
 	}

@@ -20,8 +20,12 @@ static void device_take_rail(const struct mpib_ctl_rail *from,
 
 void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
 {
-	const struct mpib_ctl_welcome *w = &client->welcome;
+	const struct mpib_ctl_welcome *w;
+	const bool forked = client->forks != mpib_forks;
 
+	if (!forked)
+		mpib_client_hold(client);
+	w = &client->at->welcome;
 	*info = (struct mpib_node_info){
 		.client = w->client,
 		.rails = (int)w->rails,
@@ -31,6 +35,8 @@ void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
 	};
 	for (unsigned i = 0; i < w->rails; i++)
 		device_take_rail(&w->rail[i], &info->rail[i]);
+	if (!forked)
+		mpib_client_unlock(client);
 }
 
 static int device_ask(struct mpib_client *c, unsigned device,
@@ -51,7 +57,8 @@ static int device_ask(struct mpib_client *c, unsigned device,
 		memcpy(got, m.bytes, sizeof(*got));
 	}
 	mpib_client_unlock(c);
-	return rc;
+	return rc == -EPIPE && mpib_client_again(c) ? device_ask(c, device, got)
+						    : rc;
 }
 
 int mpib_query_device(struct mpib_client *client, unsigned device,

@@ -59,7 +59,7 @@ static void move_place(struct mpib_conn *conn, struct mpib_request *r,
 	r->completion = from->completion;
 	r->plain[1] = from->plain[1];
 	from->completion = NULL;
-	conn->at[mpib_request_index(r)] = r;
+	conn->who[mpib_request_index(r)] = r;
 	mpib_request_number(conn, r);
 }
 
@@ -142,7 +142,7 @@ static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 		      unsigned first, unsigned end)
 {
 	for (unsigned i = first; i < end; i++) {
-		struct mpib_request *other = conn->at[i];
+		struct mpib_request *other = conn->who[i];
 
 		if (!has_next_gen(conn, other) &&
 		    mpib_request_note(conn, other)) {

@@ -49,7 +49,7 @@ static void flush_push(struct mpib_conn *conn, struct mpib_request *r)
 		.op = MPIB_OP_FLUSH,
 		.n = 1,
 		.gen = flush_number(r),
-		.mr = b->region->mr,
+		.mr = mpib_region_mr(b->region),
 		.off = b->region->off + (uint64_t)(b->addr - b->region->addr),
 		.len = 1,
 		.total = 1,

@@ -19,7 +19,8 @@
 #define FIRST_BYTES (512u << 10) /* of a window that has carried little */
 #define SWEEP_MS 30000 /* a window without use goes back after one or two */
 
-static int pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
+static int pool_new(struct mpib_client *c, size_t size, bool keep,
+		    struct mpib_pool **pool)
 {
 	struct mpib_ctl_pool ask = {
 		.h = { .type = MPIB_CTL_POOL, .len = sizeof(ask) },
@@ -38,6 +39,10 @@ static int pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
 		return rc;
 	rc = m.fds == 1 ? mpib_memseg_attach(&p->seg, m.fd[0], size, true)
 			: -EPROTO;
+	if (rc == 0 && keep) {
+		p->seg.fd = m.fd[0];
+		m.fds = 0;
+	}
 	mpib_message_close_fds(&m);
 	if (rc < 0) {
 		mpib_rpc_undo(c, &p->debt);
@@ -47,8 +52,34 @@ static int pool_new(struct mpib_client *c, size_t size, struct mpib_pool **pool)
 				 size, mpib_errtext(rc));
 	}
 	p->mr = p->debt.id;
-	LIST_INSERT_HEAD(&c->pools, p, link);
 	*pool = p;
+	return 0;
+}
+
+/* For windows. */
+static int pool_stage(struct mpib_client *c, size_t size,
+		      struct mpib_pool **pool)
+{
+	int rc = pool_new(c, size, false, pool);
+
+	if (rc == 0)
+		LIST_INSERT_HEAD(&c->at->pools, *pool, link);
+	return rc;
+}
+
+int mpib_pools_again(struct mpib_client *c)
+{
+	struct mpib_pool *p;
+	int rc;
+
+	LIST_FOREACH(p, &c->pools, link)
+	{
+		rc = mpib_memory_again(c, p->seg.fd, 0, p->seg.size,
+				       MPIB_REG_MEMFD, &p->debt.id);
+		if (rc < 0)
+			return rc;
+		p->mr = p->debt.id;
+	}
 	return 0;
 }
 
@@ -59,16 +90,16 @@ void mpib_pool_free(struct mpib_pool *pool)
 	free(pool);
 }
 
-uint32_t mpib_window_first(const struct mpib_client *c)
+uint32_t mpib_window_first(const struct mpib_attached *at)
 {
-	return c->welcome.window < FIRST_BYTES ? c->welcome.window
-					       : FIRST_BYTES;
+	return at->welcome.window < FIRST_BYTES ? at->welcome.window
+						: FIRST_BYTES;
 }
 
 static bool in_use(const struct mpib_client *c, const struct mpib_pool *p)
 {
 	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
-		const struct mpib_index *x = &c->index[i];
+		const struct mpib_index *x = &c->at->index[i];
 
 		if (x->taken && (x->window.pool == p || x->before.pool == p))
 			return true;
@@ -89,8 +120,8 @@ static void place_lost(struct mpib_window_memory *at, const struct mpib_pool *p)
 static void pool_drop(struct mpib_client *c, struct mpib_pool *p)
 {
 	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
-		place_lost(&c->index[i].window, p);
-		place_lost(&c->index[i].before, p);
+		place_lost(&c->at->index[i].window, p);
+		place_lost(&c->at->index[i].before, p);
 	}
 	LIST_REMOVE(p, link);
 	mpib_memseg_fini(&p->seg);
@@ -112,7 +143,7 @@ static struct mpib_pool *pool_with_window(struct mpib_client *c, uint32_t bytes)
 {
 	struct mpib_pool *p;
 
-	LIST_FOREACH(p, &c->pools, link)
+	LIST_FOREACH(p, &c->at->pools, link)
 	{
 		if (p->carve == bytes && p->windows_free)
 			return p;
@@ -126,7 +157,7 @@ static unsigned grow_by(const struct mpib_client *c, uint32_t bytes)
 	unsigned most = (unsigned)(POOL_BYTES / bytes), n = 0;
 	const struct mpib_pool *p;
 
-	LIST_FOREACH(p, &c->pools, link)
+	LIST_FOREACH(p, &c->at->pools, link)
 	{
 		if (p->carve == bytes)
 			n += (unsigned)(p->seg.size / bytes);
@@ -143,10 +174,9 @@ static int pool_carve(struct mpib_client *c, uint32_t bytes,
 	struct mpib_pool *p;
 	int rc;
 
-	rc = pool_new(c, (size_t)n * bytes, &p);
+	rc = pool_stage(c, (size_t)n * bytes, &p);
 	if (rc < 0)
 		return rc;
-	p->staging = true;
 	p->carve = bytes;
 	p->windows_free = n == 64 ? UINT64_MAX : (1ull << n) - 1;
 	*pool = p;
@@ -158,17 +188,15 @@ static int pool_carve(struct mpib_client *c, uint32_t bytes,
 static int window_new(struct mpib_client *c, uint32_t size,
 		      struct mpib_window_memory *at)
 {
-	const uint32_t whole = c->welcome.window, first = mpib_window_first(c);
+	const uint32_t whole = c->at->welcome.window,
+		       first = mpib_window_first(c->at);
 	struct mpib_pool *p;
 	unsigned i;
 	int rc;
 
 	if (size > whole) {
-		rc = pool_new(c, size, &at->pool);
 		at->size = size;
-		if (rc == 0)
-			at->pool->staging = true;
-		return rc;
+		return pool_stage(c, size, &at->pool);
 	}
 	size = size > first ? whole : first;
 	p = pool_with_window(c, size);
@@ -227,9 +255,9 @@ void mpib_windows_trim(struct mpib_client *c)
 {
 	struct mpib_pool *p, *next, *spare = NULL;
 
-	for (p = LIST_FIRST(&c->pools); p; p = next) {
+	for (p = LIST_FIRST(&c->at->pools); p; p = next) {
 		next = LIST_NEXT(p, link);
-		if (!p->staging || in_use(c, p))
+		if (in_use(c, p))
 			continue;
 		/* Keep the last in the list, the oldest and smallest. */
 		if (spare)
@@ -266,8 +294,10 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 	before = atomic_fetch_add_explicit(&c->sweeps, 1, memory_order_relaxed);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
-		struct mpib_index *x = &c->index[conn->index];
+		struct mpib_index *x = conn->place;
 
+		if (conn->at != c->at)
+			continue;
 		/* Acquire pairs with the release of who took the last part. */
 		if (!atomic_load_explicit(&conn->window.before,
 					  memory_order_acquire))
@@ -284,8 +314,13 @@ void *mpib_mem_alloc(struct mpib_client *client, size_t size)
 	int rc = mpib_client_lock(client);
 
 	if (rc == 0) {
-		rc = pool_new(client, size, &p);
+		rc = pool_new(client, size,
+			      atomic_load(&client->helper.resumes), &p);
+		if (rc == 0)
+			LIST_INSERT_HEAD(&client->pools, p, link);
 		mpib_client_unlock(client);
+		if (rc == -EPIPE && mpib_client_again(client))
+			return mpib_mem_alloc(client, size);
 	}
 	if (rc < 0) {
 		errno = -rc;
@@ -298,11 +333,12 @@ void mpib_mem_free(struct mpib_client *client, void *addr)
 {
 	struct mpib_pool *p;
 
-	if (mpib_client_lock(client) < 0)
+	if (client->forks != mpib_forks)
 		return; /* forked child: the memory is the parent's */
+	mpib_client_hold(client);
 	LIST_FOREACH(p, &client->pools, link)
 	{
-		if (!p->staging && p->seg.addr == addr)
+		if (p->seg.addr == addr)
 			break;
 	}
 	if (p)

@@ -6,10 +6,10 @@
 
 #include "ipc/client.h"
 
-int mpib_bell_write(struct mpib_client *c)
+int mpib_bell_write(struct mpib_conn *conn)
 {
 	static const uint64_t one = 1;
-	ssize_t n = write(c->doorbell, &one, sizeof(one));
+	ssize_t n = write(conn->at->doorbell, &one, sizeof(one));
 
 	(void)n; /* EAGAIN: the eventfd is set already */
 	return 0;
@@ -42,7 +42,7 @@ void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 	const struct mpib_buffer *b = &r->buf[i];
 
 	if (b->size > 0)
-		mpib_push(conn, r, i, b->region->mr,
+		mpib_push(conn, r, i, mpib_region_mr(b->region),
 			  b->region->off +
 				  (uint64_t)(b->addr - b->region->addr),
 			  0, b->size);

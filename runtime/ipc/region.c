@@ -95,7 +95,8 @@ static struct mpib_region *region_find(const struct mpib_region *like)
 	{
 		if (!r->own_mr && r->addr == like->addr &&
 		    r->size == like->size && r->staged == like->staged &&
-		    r->mr == like->mr && r->off == like->off)
+		    mpib_region_mr(r) == mpib_region_mr(like) &&
+		    r->off == like->off)
 			return r;
 	}
 	return NULL;
@@ -152,26 +153,81 @@ static struct mpib_region *make_region(struct mpib_client *c, void *addr,
 	return r;
 }
 
+/* The memory from mpib_mem_alloc() that has all of r. */
+static const struct mpib_pool *region_pool(const struct mpib_region *r)
+{
+	const struct mpib_pool *p;
+
+	LIST_FOREACH(p, &r->client->pools, link)
+	{
+		const char *base = p->seg.addr;
+
+		if (r->addr >= base && r->addr + r->size <= base + p->seg.size)
+			return p;
+	}
+	return NULL;
+}
+
+static void region_set_mr(struct mpib_region *r, uint32_t mr)
+{
+	atomic_store_explicit(&r->mr, mr, memory_order_relaxed);
+}
+
 /* Decide whether r is staged: memory from mpib_mem_alloc() needs no copy. */
 static void region_place(struct mpib_region *r)
 {
-	struct mpib_pool *p;
-	size_t size = r->direct;
+	const struct mpib_pool *p = region_pool(r);
 
-	r->staged = true;
-	r->direct = 0;
-	LIST_FOREACH(p, &r->client->pools, link)
-	{
-		char *base = p->seg.addr;
-
-		if (p->staging || r->addr < base ||
-		    r->addr + r->size > base + p->seg.size)
-			continue;
-		r->staged = false;
-		r->direct = size;
-		r->mr = p->mr;
-		r->off = (uint64_t)(r->addr - base);
+	r->staged = !p;
+	if (!p) {
+		r->direct = 0;
+		return;
 	}
+	region_set_mr(r, p->mr);
+	r->off = (uint64_t)(r->addr - (char *)p->seg.addr);
+}
+
+int mpib_memory_again(struct mpib_client *c, int fd, uint64_t offset,
+		      size_t size, uint32_t flags, uint32_t *mr)
+{
+	struct mpib_ctl_reg_fd ask = {
+		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
+		.offset = offset,
+		.size = size,
+		.flags = flags,
+	};
+	struct mpib_message m;
+	int rc =
+		mpib_rpc(c, &ask.h, &fd, 1, &m, sizeof(struct mpib_ctl_region));
+
+	if (rc < 0)
+		return rc;
+	mpib_message_close_fds(&m);
+	*mr = ((const struct mpib_ctl_region *)(const void *)m.bytes)->mr;
+	return 0;
+}
+
+int mpib_regions_again(struct mpib_client *c)
+{
+	const struct mpib_pool *p;
+	struct mpib_region *r;
+	int rc;
+
+	LIST_FOREACH(r, &c->regions, link)
+	{
+		if (!r->own_mr) {
+			p = r->staged ? NULL : region_pool(r);
+			if (p)
+				region_set_mr(r, p->mr);
+			continue;
+		}
+		rc = mpib_memory_again(c, r->fd, r->offset, r->size, r->flags,
+				       &r->debt.id);
+		if (rc < 0)
+			return rc;
+		region_set_mr(r, r->debt.id);
+	}
+	return 0;
 }
 
 static int no_region(const void *addr, size_t size)
@@ -263,8 +319,13 @@ static int region_register(struct mpib_region *r, int fd)
 	if (rc < 0)
 		return rc;
 	mpib_message_close_fds(&m);
-	r->mr = r->debt.id;
+	region_set_mr(r, r->debt.id);
 	r->debt.paid = mr_gone;
+	/* The caller may close its own. */
+	r->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (r->fd < 0)
+		mpib_helper_gives_up(r->client, "a descriptor of registered "
+						"memory cannot be kept");
 	LIST_INSERT_HEAD(&r->client->regions, r, link);
 	return 0;
 }
@@ -288,6 +349,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
 	r->own_mr = true;
+	r->fd = -1;
 	r->flags = flags;
 	r->offset = offset;
 	r->dev = st.st_dev;
@@ -315,6 +377,9 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (rc == 0)
 		*region = r;
 	mpib_client_unlock(client);
+	if (rc == -EPIPE && mpib_client_again(client))
+		return mpib_reg_fd(client, addr, size, offset, fd, flags,
+				   region);
 	/* Memory that is sealed against writing later cannot be registered
 	 * again. */
 	if (rc == 0)
@@ -330,9 +395,10 @@ int mpib_dereg(struct mpib_region *region)
 	if (!region)
 		return 0;
 	c = region->client;
-	rc = mpib_client_lock(c);
-	if (rc < 0)
-		return rc;
+	if (c->forks != mpib_forks)
+		return mpib_client_check(c);
+	mpib_client_hold(c);
+	rc = 0;
 	if (--region->regs > 0) {
 		mpib_client_unlock(c);
 		return 0;
@@ -348,8 +414,16 @@ int mpib_dereg(struct mpib_region *region)
 	       MPIB_REGION_DEAD)
 		sched_yield();
 	LIST_INSERT_HEAD(&c->graves, region, link);
+	if (region->own_mr && region->fd >= 0)
+		close(region->fd);
 	if (region->own_mr)
 		rc = mpib_rpc_undo(c, &region->debt);
+	if (rc == -EPIPE && c->at->whole && c->at->pidfd >= 0 &&
+	    !mpib_client_dead(c, (int)c->answer_ms))
+		rc = mpib_fail(-ETIMEDOUT,
+			       "the proxy at %s hung up, and its process did "
+			       "not end: it may still write to the memory",
+			       c->path);
 	region_bury(c);
 	mpib_windows_trim(c);
 	mpib_client_unlock(c);

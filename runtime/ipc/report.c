@@ -133,7 +133,7 @@ void mpib_request_times(const struct mpib_request *req,
 		read_stamps(
 			req->n <= MPIB_STAMPED_MAX
 				? &req->completion->at
-				: &c->client->reply
+				: &c->at->reply
 					   ->group_at[c->index]
 						     [mpib_request_index(req)],
 			times);

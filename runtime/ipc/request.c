@@ -72,7 +72,7 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 					  region };
 	memcpy(&d->op, r->plain, sizeof(r->plain));
 	d->gen = r->gen;
-	d->mr = region->mr;
+	d->mr = mpib_region_mr(region);
 	d->tag = tag;
 	d->off = region->off + off;
 	d->len = (uint32_t)size;
@@ -96,8 +96,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 		if (rc < 0)
 			return mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
 		if (rc < n) {
-			mpib_count(&conn->client->submit->counts.stalls_ring,
-				   1);
+			mpib_count(&conn->at->submit->counts.stalls_ring, 1);
 			return 0;
 		}
 		mpib_request_number(conn, r);
@@ -113,7 +112,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 						   bool refused)
 {
-	_Atomic uint64_t *since = &conn->client->submit->refused[conn->index];
+	_Atomic uint64_t *since = &conn->at->submit->refused[conn->index];
 
 	if (conn->refused == refused)
 		return;
@@ -139,7 +138,7 @@ static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 	if (conn->is_sender)
 		note_refused(conn, !r);
 	if (!r) {
-		mpib_count(&conn->client->submit->counts.stalls_ring, 1);
+		mpib_count(&conn->at->submit->counts.stalls_ring, 1);
 		return NULL;
 	}
 	r->n = (uint8_t)n;
@@ -293,17 +292,19 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 		give_slow(conn, r);
 		return mpib_fail(conn->error, "%s", conn->why);
 	}
-	if (unlikely(mpib_conn_broken(conn))) {
-		if (!mpib_conn_fail(conn, mpib_conn_broken(conn), NULL))
+	rc = mpib_conn_broken(conn);
+	if (unlikely(rc && rc != MPIB_BROKEN_LOST)) {
+		if (!mpib_conn_fail(conn, rc, NULL))
 			return 0;
 		/* A request that completed before the connection broke counts:
 		 * test a last time; conn->error ends the recursion. */
 		return mpib_test_int(r, done, sizes);
 	}
-	if (!mpib_client_ok(conn->client))
-		rc = mpib_client_check(conn->client);
-	else if (++conn->idle % MPIB_LOOK_EVERY == 0)
-		rc = mpib_client_look(conn->client);
+	rc = mpib_conn_goes_on(conn);
+	if (rc > 0)
+		rc = ++conn->idle % MPIB_LOOK_EVERY
+			     ? 0
+			     : mpib_client_look(conn->client);
 	if (rc < 0 && r->watched)
 		mpib_report_look(conn, r, true);
 	return rc;

@@ -10,10 +10,6 @@
 
 #include "ipc/client.h"
 
-/* Of a record (mpib_conn_resume()): its send is larger than its receive. Below it is
- * the receive's number modulo 2^31, above it the send's generation. */
-#define ANSWER_REFUSED (1u << 31)
-
 void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 {
 	for (unsigned i = 1; i < n; i++) {
@@ -67,13 +63,16 @@ uint64_t mpib_conn_over(const struct mpib_conn *conn)
 static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 			   uint64_t answer, uint64_t base)
 {
-	uint32_t behind = ((uint32_t)base - (uint32_t)answer) & INT32_MAX;
+	/* The answer counts receives from the instance's base. */
+	uint32_t receive = (uint32_t)conn->base + (uint32_t)answer;
+	uint32_t behind = ((uint32_t)base - receive) & INT32_MAX;
 
 	if (answer >> 32 != r->gen || behind == 0 || behind > INT32_MAX / 2)
 		return false;
 	mpib_request_end(conn, r,
-			 answer & ANSWER_REFUSED ? -EMSGSIZE
-						 : (int32_t)r->buf[0].size);
+			 answer & MPIB_ANSWER_REFUSED
+				 ? -EMSGSIZE
+				 : (int32_t)r->buf[0].size);
 	return true;
 }
 
@@ -91,7 +90,7 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 			idle[mpib_request_index(r)] = true;
 	}
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		struct mpib_request *r = conn->at[i];
+		struct mpib_request *r = conn->who[i];
 		uint64_t answer = 0; /* no generation is 0 */
 		int32_t result;
 
@@ -155,10 +154,13 @@ static bool buffers_are_there(const struct mpib_client *c,
 }
 
 /* Under the lock. */
-static void change_index(struct mpib_conn *conn, const struct mpib_instance *to,
+static void change_index(struct mpib_conn *conn,
 			 struct mpib_request *const *left, unsigned n)
 {
+	const struct mpib_instance *to = &conn->next;
 	struct mpib_client *c = conn->client;
+	struct mpib_attached *old = conn->at;
+	struct mpib_debt *debt = mpib_conn_leave(conn);
 	bool again[MPIB_REQUESTS] = { false };
 
 	for (unsigned i = 0; i < n; i++) {
@@ -166,13 +168,17 @@ static void change_index(struct mpib_conn *conn, const struct mpib_instance *to,
 			again[mpib_request_index(left[i])] = true;
 	}
 	mpib_window_drop(conn);
-	mpib_rpc_undo_later(c, mpib_conn_leave(conn));
-	mpib_conn_enter(conn, to->index);
+	if (old == c->at && mpib_client_ok(c))
+		mpib_rpc_undo_later(c, debt);
+	mpib_conn_enter(conn, to->at, to->index);
 	conn->base = to->base;
-	if (c->index[to->index].window.pool)
+	if (conn->place->window.pool)
 		mpib_stage_take_window(conn);
+	/* Relaxed: under the lock, as who sets another. */
+	atomic_store_explicit(&conn->next_state, MPIB_NEXT_NONE,
+			      memory_order_relaxed);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		struct mpib_request *r = conn->at[i];
+		struct mpib_request *r = conn->who[i];
 
 		r->completion = &conn->completion[i];
 		if (!again[i])
@@ -181,22 +187,30 @@ static void change_index(struct mpib_conn *conn, const struct mpib_instance *to,
 	conn->work -= conn->feed.n;
 	conn->feed.first = conn->feed.last = NULL;
 	conn->feed.n = 0;
+	/* Last: the completions of the old instance are in it. */
+	mpib_attached_put(old);
 }
 
-/* Its maker gives the new index a window where the old one had one; posts get it
+/* The helper gives the new index a window where the old one had one; posts get it
  * otherwise, and never tests. */
-static bool lacks_window(const struct mpib_conn *conn,
-			 const struct mpib_instance *to)
+bool mpib_conn_lacks_window(const struct mpib_conn *conn)
 {
-	const struct mpib_index *x = conn->client->index;
+	const struct mpib_instance *to = &conn->next;
 
-	return x[conn->index].window.pool &&
-	       x[to->index].window.size < x[conn->index].window.size;
+	return conn->place->window.pool &&
+	       to->at->index[to->index].window.size < conn->place->window.size;
 }
 
-int mpib_conn_resume(struct mpib_conn *conn, const struct mpib_instance *to,
-		     const _Atomic uint64_t *answers)
+static bool is_ready(const struct mpib_conn *conn)
 {
+	/* Acquire pairs with the release in next_set(). */
+	return atomic_load_explicit(&conn->next_state, memory_order_acquire) ==
+	       MPIB_NEXT_READY;
+}
+
+int mpib_conn_resume(struct mpib_conn *conn)
+{
+	const _Atomic uint64_t *answers = NULL;
 	struct mpib_request *left[MPIB_SENDS_MAX], *flush[MPIB_FLUSHES_MAX];
 	struct mpib_client *c = conn->client;
 	unsigned n, flushes;
@@ -206,19 +220,21 @@ int mpib_conn_resume(struct mpib_conn *conn, const struct mpib_instance *to,
 		return mpib_conn_fail(conn, conn->error, NULL);
 	if (!mpib_client_try(c))
 		return 0;
-	if (lacks_window(conn, to)) {
+	if (!is_ready(conn) || mpib_conn_lacks_window(conn)) {
 		mpib_client_leave(c);
 		return 0;
 	}
 	/* First of all: the bytes of what is over. */
 	mpib_window_drain(conn);
-	n = requests_left(conn, to->base, answers, left);
+	if (conn->is_sender)
+		answers = conn->at->reply->answers[conn->index];
+	n = requests_left(conn, conn->next.base, answers, left);
 	n += queued_left(conn, left + n);
 	flushes = mpib_flush_left(conn, flush);
 	there = buffers_are_there(c, left, n) &&
 		buffers_are_there(c, flush, flushes);
 	if (there)
-		change_index(conn, to, left, n);
+		change_index(conn, left, n);
 	mpib_client_leave(c);
 	if (!there)
 		return mpib_conn_fail(conn, -ECANCELED,
@@ -229,4 +245,30 @@ int mpib_conn_resume(struct mpib_conn *conn, const struct mpib_instance *to,
 	mpib_flush_repost(conn, flush, flushes);
 	mpib_stage(conn);
 	return 1;
+}
+
+int mpib_conn_goes_on(struct mpib_conn *conn)
+{
+	struct mpib_client *c = conn->client;
+	int rc = mpib_client_check(c);
+
+	if (rc < 0)
+		return rc;
+	if (mpib_conn_lives(conn, c) &&
+	    mpib_conn_broken(conn) != MPIB_BROKEN_LOST)
+		return 1;
+	if (is_ready(conn))
+		return mpib_conn_resume(conn);
+	/* Acquire pairs with the release in conn_lose(). */
+	rc = atomic_load_explicit(&conn->lost, memory_order_acquire);
+	if (rc < 0)
+		return mpib_conn_fail(conn, rc, conn->lost_why);
+	if (!atomic_load(&c->helper.resumes))
+		return mpib_conn_fail(conn, -ECONNRESET,
+				      "the connection was lost, and this "
+				      "process cannot ask for it again (see "
+				      "the log of mpib-proxy)");
+	if (++conn->idle % MPIB_LOOK_EVERY == 0)
+		mpib_helper_wake(c);
+	return 0;
 }

@@ -15,17 +15,18 @@
 #define LOOK_MS 10
 
 /* The proxy's process has ended, and with it all that it could write. */
-static bool rpc_dead(const struct mpib_client *c)
+bool mpib_client_dead(const struct mpib_client *c, int ms)
 {
-	struct pollfd p = { .fd = c->pidfd, .events = POLLIN };
+	struct pollfd p = { .fd = c->at->pidfd, .events = POLLIN };
 
-	return c->pidfd >= 0 && poll(&p, 1, 0) > 0;
+	return p.fd >= 0 && poll(&p, 1, ms) > 0;
 }
 
-static int rpc_gone(struct mpib_client *c)
+static int rpc_gone(const struct mpib_client *c)
 {
-	atomic_store(&c->living, MPIB_GONE);
-	if (rpc_dead(c))
+	if (c->helper.why[0] && !mpib_client_resumes(c))
+		return mpib_fail(-EPIPE, "%s", c->helper.why);
+	if (mpib_client_dead(c, 0))
 		return mpib_fail(
 			-EPIPE,
 			"the process of the proxy at %s ended (restart "
@@ -37,13 +38,20 @@ static int rpc_gone(struct mpib_client *c)
 			 c->path);
 }
 
+int mpib_client_gone(struct mpib_client *c)
+{
+	atomic_store(&c->living, MPIB_GONE);
+	mpib_helper_wake(c);
+	return rpc_gone(c);
+}
+
 int mpib_client_check(struct mpib_client *c)
 {
 	if (c->forks != mpib_forks)
 		return mpib_fail(-EOWNERDEAD,
 				 "attached before fork(); a child attaches "
 				 "for itself");
-	return mpib_client_ok(c) ? 0 : rpc_gone(c);
+	return mpib_client_ok(c) || mpib_client_again(c) ? 0 : rpc_gone(c);
 }
 
 /*
@@ -65,9 +73,25 @@ void mpib_client_leave(struct mpib_client *c)
 
 int mpib_client_lock(struct mpib_client *c)
 {
+	uint64_t until = mpib_now_ms() + c->answer_ms;
+
 	if (c->forks != mpib_forks)
 		return mpib_client_check(c);
-	mpib_client_hold(c);
+	pthread_mutex_lock(&c->lock);
+	while (mpib_client_resumes(c) && mpib_now_ms() < until) {
+		pthread_mutex_unlock(&c->lock);
+		poll(NULL, 0, 1);
+		pthread_mutex_lock(&c->lock);
+	}
+	if (mpib_client_resumes(c)) {
+		pthread_mutex_unlock(&c->lock);
+		return mpib_fail(-ETIMEDOUT,
+				 "the proxy at %s ended, and no other took "
+				 "this process within %u s (start mpib-proxy)",
+				 c->path, c->answer_ms / 1000);
+	}
+	while (!mpib_client_try(c))
+		sched_yield();
 	return 0;
 }
 
@@ -85,21 +109,27 @@ void mpib_client_unlock(struct mpib_client *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* A late answer, or the proxy hung up. */
+static void look_at_socket(struct mpib_client *c)
+{
+	struct pollfd p = { .fd = c->at->sock, .events = POLLIN };
+
+	if (!mpib_client_ok(c) || poll(&p, 1, 0) <= 0)
+		return;
+	if (p.revents & (POLLHUP | POLLERR | POLLNVAL))
+		(void)mpib_client_gone(c);
+	else
+		mpib_rpc_settle(c);
+}
+
 int mpib_client_look_now(struct mpib_client *c)
 {
-	struct pollfd p = { .fd = c->sock, .events = POLLIN };
-
-	if (poll(&p, 1, 0) <= 0)
-		return 0;
-	if (p.revents & (POLLHUP | POLLERR | POLLNVAL))
-		return rpc_gone(c);
-	/* Readable: an answer came. If another thread holds the lock, that
-	 * thread waits for it; otherwise the answer is late: take it here. */
+	/* Who has the lock sees what came, and waits for it perhaps. */
 	if (mpib_client_try(c)) {
-		mpib_rpc_settle(c);
+		look_at_socket(c);
 		mpib_client_leave(c);
 	}
-	return mpib_client_ok(c) ? 0 : rpc_gone(c);
+	return mpib_client_check(c);
 }
 
 int mpib_client_look(struct mpib_client *c)
@@ -132,17 +162,19 @@ static int rpc_too_late(const struct mpib_client *c)
 			 c->path, c->answer_ms / 1000);
 }
 
-int mpib_wait_socket(struct mpib_client *c, short events, uint64_t deadline)
+int mpib_wait_socket(struct mpib_client *c, int sock, short events,
+		     uint64_t deadline)
 {
-	struct pollfd p = { .fd = c->sock, .events = events };
+	struct pollfd p[2] = { { .fd = sock, .events = events },
+			       { .fd = c->helper.stop, .events = POLLIN } };
+	const nfds_t n = c->helper.runs ? 2 : 1;
 
 	for (;;) {
 		uint64_t now = mpib_now_ms();
-		int rc =
-			now < deadline ? poll(&p, 1, (int)(deadline - now)) : 0;
+		int rc = now < deadline ? poll(p, n, (int)(deadline - now)) : 0;
 
 		if (rc > 0)
-			return 0;
+			return n > 1 && p[1].revents ? -ECANCELED : 0;
 		if (rc == 0)
 			return rpc_too_late(c);
 		if (errno != EINTR)
@@ -154,16 +186,16 @@ static int rpc_ask(struct mpib_client *c, const struct mpib_ctl_header *h,
 		   const int *fd, unsigned fds, uint64_t deadline)
 {
 	for (;;) {
-		int rc = mpib_message_send(c->sock, h, fd, fds);
+		int rc = mpib_message_send(c->at->sock, h, fd, fds);
 
 		if (rc == 0)
 			return 0;
 		if (rc == -EPIPE || rc == -ECONNRESET || rc == -ENOTCONN)
-			return rpc_gone(c);
+			return mpib_client_gone(c);
 		if (rc != -EAGAIN)
 			return mpib_fail(rc, "asking the proxy at %s: %s",
 					 c->path, mpib_errtext(rc));
-		rc = mpib_wait_socket(c, POLLOUT, deadline);
+		rc = mpib_wait_socket(c, c->at->sock, POLLOUT, deadline);
 		if (rc < 0)
 			return rc;
 	}
@@ -182,7 +214,7 @@ int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
 		.h = { .type = type, .id = rpc_new_id(c), .len = sizeof(ask) },
 		.id = id,
 	};
-	int rc = mpib_message_send(c->sock, &ask.h, NULL, 0);
+	int rc = mpib_message_send(c->at->sock, &ask.h, NULL, 0);
 
 	if (rc == 0)
 		*asked = ask.h.id;
@@ -199,6 +231,8 @@ static void rpc_heard(struct mpib_client *c)
 /* m is an answer that no caller waits for. */
 static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 {
+	if (m->h.type == MPIB_CTL_LOST)
+		mpib_helper_wake(c);
 	if (m->h.type == MPIB_CTL_WHY)
 		mpib_why_answered(c, m);
 	mpib_debt_answered(c, m);
@@ -217,7 +251,7 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 
 	c->deaf = true;
 	for (;;) {
-		int rc = mpib_message_recv(c->sock, m);
+		int rc = mpib_message_recv(c->at->sock, m);
 
 		if (rc == 1 || rc == -EMFILE) {
 			rpc_heard(c);
@@ -229,8 +263,8 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 			continue;
 		}
 		if (rc != -EAGAIN)
-			return rpc_gone(c);
-		rc = mpib_wait_socket(c, POLLIN, until);
+			return mpib_client_gone(c);
+		rc = mpib_wait_socket(c, c->at->sock, POLLIN, until);
 		if (rc == -ETIMEDOUT && until < deadline) {
 			until = deadline;
 			/* The proxy answers a WHY at once even during a long
@@ -247,12 +281,13 @@ void mpib_rpc_settle(struct mpib_client *c)
 	struct mpib_message m;
 	int rc;
 
-	while ((rc = mpib_message_recv(c->sock, &m)) == 1 || rc == -EMFILE) {
+	while ((rc = mpib_message_recv(c->at->sock, &m)) == 1 ||
+	       rc == -EMFILE) {
 		rpc_heard(c);
 		rpc_late(c, &m);
 	}
 	if (rc != -EAGAIN)
-		rpc_gone(c);
+		(void)mpib_client_gone(c);
 	else
 		mpib_debts_pay(c);
 }
@@ -264,8 +299,9 @@ static int rpc_talk(struct mpib_client *c, struct mpib_ctl_header *h,
 	int rc;
 
 	c->asked = MPIB_ASKED_NOT;
-	mpib_rpc_settle(c);
-	rc = mpib_client_check(c);
+	if (mpib_client_ok(c))
+		mpib_rpc_settle(c);
+	rc = mpib_client_ok(c) ? 0 : rpc_gone(c);
 	if (rc == 0 && c->deaf)
 		rc = rpc_too_late(c);
 	if (rc < 0)

@@ -59,11 +59,11 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 		r->feeding = false;
 		return 1;
 	}
-	if (len > conn->client->welcome.part)
-		len = conn->client->welcome.part;
+	if (len > conn->at->welcome.part)
+		len = conn->at->welcome.part;
 	p = mpib_window_take(conn, r, 0, len);
 	if (!p) {
-		mpib_count(&conn->client->submit->counts.stalls_pool, 1);
+		mpib_count(&conn->at->submit->counts.stalls_pool, 1);
 		return 0;
 	}
 	if (conn->is_sender && !mpib_window_copy_in(conn, r, p))
@@ -89,8 +89,7 @@ static uint32_t group_bytes(const struct mpib_request *r)
 
 void mpib_stage_take_window(struct mpib_conn *conn)
 {
-	struct mpib_client *c = conn->client;
-	const struct mpib_index *x = &c->index[conn->index];
+	const struct mpib_index *x = conn->place;
 	struct mpib_window *w = &conn->window;
 
 	w->base_before = w->base;
@@ -99,7 +98,7 @@ void mpib_stage_take_window(struct mpib_conn *conn)
 	w->mr = x->window.pool->mr;
 	w->size = x->window.size;
 	w->had = w->size > w->had ? w->size : w->had;
-	mpib_window_cut(w, conn->is_sender ? c->welcome.part : 0);
+	mpib_window_cut(w, conn->is_sender ? conn->at->welcome.part : 0);
 	/* Relaxed: this thread alone uses it from now on. */
 	atomic_store_explicit(&w->state, MPIB_WINDOW_USED,
 			      memory_order_relaxed);
@@ -109,11 +108,12 @@ void mpib_stage_take_window(struct mpib_conn *conn)
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
-	int rc;
+	int rc = -EPIPE;
 
 	mpib_client_hold(c);
-	rc = mpib_window_get(c, &c->index[conn->index], size,
-			     !mpib_window_empty(&conn->window));
+	if (mpib_conn_lives(conn, c))
+		rc = mpib_window_get(c, conn->place, size,
+				     !mpib_window_empty(&conn->window));
 	if (rc == 0)
 		mpib_stage_take_window(conn);
 	mpib_client_unlock(c);
@@ -134,12 +134,14 @@ static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 {
 	struct mpib_window *w = &conn->window;
 
+	if (rc == -EPIPE && mpib_client_again(conn->client))
+		return 0;
 	if (!w->had || size > w->had)
 		return rc;
 	if (rc != -EDQUOT && rc != -ENOMEM && rc != -EMFILE && rc != -ETIMEDOUT)
 		return rc;
 	w->again_ms = mpib_now_ms() + AGAIN_MS;
-	mpib_count(&conn->client->submit->counts.stalls_pool, 1);
+	mpib_count(&conn->at->submit->counts.stalls_pool, 1);
 	return 0;
 }
 
@@ -147,17 +149,16 @@ static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 static uint32_t better(const struct mpib_conn *conn,
 		       const struct mpib_request *r)
 {
-	const struct mpib_client *c = conn->client;
-
-	return r->n > 1 || conn->window.no_room >= WAITS ? c->welcome.window
-							 : mpib_window_first(c);
+	return r->n > 1 || conn->window.no_room >= WAITS
+		       ? conn->at->welcome.window
+		       : mpib_window_first(conn->at);
 }
 
 /* A whole window in place of a small one, whatever is in that, unless that would
  * not do either. If there is none the small one does. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
-	uint32_t whole = conn->client->welcome.window;
+	uint32_t whole = conn->at->welcome.window;
 	struct mpib_window *w = &conn->window;
 	uint64_t now = mpib_now_ms();
 
@@ -168,7 +169,7 @@ static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 /* Like have_window(), of as many bytes as are best, or else as are needed. */
 static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 {
-	uint32_t first = mpib_window_first(conn->client);
+	uint32_t first = mpib_window_first(conn->at);
 	int rc;
 
 	need = need > first ? need : first;

@@ -91,9 +91,9 @@ bool mpib_why_known(struct mpib_conn *conn, int rc)
 
 int mpib_conn_usable(struct mpib_conn *conn)
 {
-	int rc = mpib_client_check(conn->client);
+	int rc = mpib_conn_goes_on(conn);
 
-	if (rc < 0)
+	if (rc <= 0)
 		return rc;
 	if (conn->error == -ENOTCONN)
 		return mpib_fail(-ENOTCONN,

@@ -115,7 +115,7 @@ void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 
 static void count_copy(struct mpib_conn *conn, uint32_t len)
 {
-	struct mpib_client_counts *n = &conn->client->submit->counts;
+	struct mpib_client_counts *n = &conn->at->submit->counts;
 
 	mpib_count(&n->copies, 1);
 	mpib_count(&n->copied_bytes, len);

@@ -45,6 +45,7 @@ static inline uint32_t mpib_window_padded(uint32_t len)
 	return (len + MPIB_ALIGN - 1) & ~(MPIB_ALIGN - 1);
 }
 
+struct mpib_attached;
 struct mpib_client;
 struct mpib_conn;
 struct mpib_index;
@@ -162,7 +163,7 @@ void mpib_window_drain(struct mpib_conn *conn);
 
 /* pool.c, any thread. Bytes of a window that has carried little: making the pages
  * of a whole one takes a millisecond, and their memory. */
-uint32_t mpib_window_first(const struct mpib_client *c);
+uint32_t mpib_window_first(const struct mpib_attached *at);
 /* Under the client's lock. Give the index a window of at least size bytes. What it
  * has that is smaller is given back, or kept in x->before if busy: parts are in
  * it. */

@@ -37,8 +37,6 @@ static void accept_on_match(void *arg)
 
 	while ((c = TAILQ_FIRST(&l->accepts)) &&
 	       (w = TAILQ_FIRST(&l->backlog))) {
-		TAILQ_REMOVE(&l->accepts, c, entry);
-		c->listener = NULL;
 		mpib_accept_begin(c, w);
 		pending_connect_drop(w);
 	}
@@ -63,11 +61,32 @@ int mpib_accept_proof(const struct mpib_broker *b,
 	HASH_FIND(hh_nonce, b->by_nonce, &m->nonce, sizeof(m->nonce), l);
 	*why = "nobody listens there any more";
 	if (!l)
-		return -ECONNREFUSED;
+		return mpib_loop_now(b->loop) - b->born_ns < b->grace_ns
+			       ? -EAGAIN
+			       : -ECONNREFUSED;
 	*why = "the listener belongs to another user";
 	if (l->client->uid != uid)
 		return -EACCES;
 	*listener = l;
+	return 0;
+}
+
+/* Find the lane that a CONN_OPEN for the client names. 0, or -errno and why. */
+static int accept_lane_of(struct mpib_peer *p, const struct mpib_peer_msg *m,
+			  const struct peer_client *client,
+			  struct peer_lane **lane, const char **why)
+{
+	*lane = peer_lane_find(p, m->lane);
+	*why = "the lane is gone";
+	if (!*lane || (*lane)->state != PEER_LANE_UP)
+		return p->broker->grace_ns ? -EAGAIN : -ECONNRESET;
+	*why = "the lane leads to somebody else";
+	if ((*lane)->key.uid != m->name.uid ||
+	    peer_lane_shard(*lane) != client->shard)
+		return -EACCES;
+	*why = "the lane is private to another connection";
+	if ((*lane)->key.serial && (*lane)->uses > 0)
+		return -EBUSY;
 	return 0;
 }
 
@@ -81,16 +100,9 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (rc < 0)
 		return rc;
 	*lane = peer_lane_find(p, m->lane);
-	*why = "the lane is gone";
-	if (!*lane || (*lane)->state != PEER_LANE_UP)
-		return -ECONNRESET;
-	*why = "the lane leads to somebody else";
-	if ((*lane)->key.uid != m->name.uid ||
-	    peer_lane_shard(*lane) != l->client->shard)
-		return -EACCES;
-	*why = "the lane is private to another connection";
-	if ((*lane)->key.serial && (*lane)->uses > 0)
-		return -EBUSY;
+	rc = accept_lane_of(p, m, l->client, lane, why);
+	if (rc < 0)
+		return rc;
 	*why = "too many connects wait for the listener's accepts";
 	if (l->waiting >= MPIB_BACKLOG_MAX)
 		return -EAGAIN;
@@ -101,7 +113,7 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 /* The name of the end here that a CONN_OPEN or CONN_CANCEL is for. */
 static struct mpib_conn_name accept_name(const struct mpib_peer_msg *m)
 {
-	return (struct mpib_conn_name){ m->name.key, m->name.uid, false };
+	return mpib_other_end(&m->name);
 }
 
 static struct mpib_pending_connect *
@@ -130,6 +142,34 @@ static bool accepted_from(const struct peer_conn *c, uint32_t from)
 	return c->lane && c->known && c->their_id == from;
 }
 
+/* The CONN_OPEN of a connection that was accepted before. */
+static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
+			  struct peer_conn *c, const char **why)
+{
+	struct mpib_pending_connect w = { .peer = p,
+					  .name = c->name,
+					  .number = m->number,
+					  .from = m->from,
+					  .conn = m->conn };
+	int rc = accept_lane_of(p, m, c->client, &w.lane, why);
+
+	if (rc < 0)
+		return rc;
+	mpib_timer_disarm(p->broker->loop, &c->timer);
+	mpib_accept_begin(c, &w);
+	return 1;
+}
+
+/* The peer made its end of the connection again, so the lane of this end is no more
+ * there. The client here is to ask for the connection again, too. */
+static int accept_lose(struct peer_conn *c, const char **why)
+{
+	*why = "its rank has not asked for it again";
+	if (c->state == PEER_CONN_READY)
+		peer_lane_lose(c->lane, "a connection was made again there");
+	return c->lost ? -EAGAIN : -ECONNRESET;
+}
+
 /* Whether the CONN_OPEN's key is known: 0, it is not; 1, and all is done; -errno
  * and why, and the CONN_OPEN is refused. A CONN_OPEN has one end here, however often
  * it comes. */
@@ -137,12 +177,16 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			const char **why)
 {
 	const struct mpib_conn_name name = accept_name(m);
-	const struct peer_conn *c = peer_conn_named(p->broker, &name);
+	struct peer_conn *c = peer_conn_named(p->broker, &name);
 	struct mpib_pending_connect *w = offer_named(p->broker, &name);
 
 	*why = "the connection is another node's";
 	if ((c && c->peer != p) || (w && w->peer != p))
 		return -EACCES;
+	if (c && (c->state == PEER_CONN_WAIT || c->state == PEER_CONN_LINK))
+		return accept_resumed(p, m, c, why);
+	if (c && p->broker->grace_ns && (c->lost || !accepted_from(c, m->from)))
+		return accept_lose(c, why);
 	*why = "its other end was connected before";
 	if (c && (!accepted_from(c, m->from) || c->lane->id != m->lane ||
 		  c->peer_number != m->number))

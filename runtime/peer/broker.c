@@ -66,6 +66,8 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	b->agent = opts->agent;
 	b->private_lanes = opts->private_lanes;
 	b->silence_s = opts->silence_s ? opts->silence_s : MPIB_SILENCE_S;
+	b->grace_ns = opts->grace_s * MPIB_SEC;
+	b->born_ns = mpib_loop_now(b->loop);
 	b->waits.most = WAITS_MAX;
 	TAILQ_INIT(&b->peers);
 	TAILQ_INIT(&b->pending_peers);
@@ -162,10 +164,14 @@ void mpib_broker_del_listener(struct mpib_broker *b,
 }
 
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
-		       uint32_t *id, struct mpib_handle *handle)
+		       uint64_t nonce, uint32_t *id, struct mpib_handle *handle)
 {
 	struct mpib_listener_entry *l;
-	int rc;
+	int rc = 0;
+
+	HASH_FIND(hh_nonce, broker->by_nonce, &nonce, sizeof(nonce), l);
+	if (l)
+		return -EEXIST;
 
 	if (HASH_COUNT(broker->listeners) >=
 	    mpib_places_for(MPIB_LISTENERS_MAX, client->uid))
@@ -173,7 +179,9 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	rc = broker_random64(&l->nonce);
+	l->nonce = nonce;
+	if (nonce == 0)
+		rc = broker_random64(&l->nonce);
 	if (rc < 0) {
 		free(l);
 		return rc;
@@ -263,6 +271,9 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 {
 	struct peer_conn *c = peer_conn_of_engine(broker_of(ctx), conn);
 
+	/* With its lane, of which the broker hears next. */
+	if (error == MPIB_BROKEN_LOST)
+		return;
 	if (!c || c->state == PEER_CONN_OVER)
 		return;
 	mpib_event(MPIB_LOG_WARN, "connection_broken",
@@ -300,6 +311,8 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 	if (!l)
 		return;
 	tell_lane_broken(l, why);
+	if (l->peer->broker->grace_ns)
+		error = MPIB_BROKEN_LOST;
 	peer_lane_kill(l, error, why);
 }
 

@@ -48,6 +48,9 @@ struct mpib_broker_opts {
 	bool private_lanes; /* lanes opened here serve one connection, IMM v1 */
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	unsigned silence_s; /* silence that makes a peer's link dead; 0: 60 */
+	unsigned
+		grace_s; /* how long a connection waits to be resumed; 0: nothing
+			     is resumed */
 };
 
 /* One attached client, as the broker knows it. Belongs to the caller, who keeps
@@ -58,6 +61,8 @@ struct peer_client {
 	struct mpib_tenant *tenant;
 	struct engine_client *engine_client;
 	struct mpib_reply *reply;
+	/* Connections of it are MPIB_CONN_LOST; NULL: not to be called. */
+	void (*lost)(struct peer_client *client);
 	/* The broker's own. */
 	struct peer_conn *conn[MPIB_CONNS_MAX];
 	unsigned conns;
@@ -101,9 +106,11 @@ uint16_t mpib_broker_port(const struct mpib_broker *broker);
 /* The second address that it listens at; ::, none. */
 const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker);
 
-/* 0, -ENOSPC: too many listeners, or -errno. */
+/* nonce: of a listener that an earlier proxy had, or 0. 0; -ENOSPC: too many
+ * listeners; -EEXIST: there is one with the nonce; or -errno. */
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
-		       uint32_t *id, struct mpib_handle *handle);
+		       uint64_t nonce, uint32_t *id,
+		       struct mpib_handle *handle);
 /* Accepts that wait on the listener fail. -ENOENT: the client has no such
  * listener. */
 int mpib_broker_close_listen(struct mpib_broker *broker,
@@ -118,6 +125,10 @@ int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
 			const struct mpib_ctl_connect *ask);
 int mpib_broker_accept(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t listen_id, uint32_t index);
+/* Begin a connection again that an ACCEPT made once, see struct mpib_ctl_resume. As
+ * mpib_broker_connect(). */
+int mpib_broker_resume(struct mpib_broker *broker, struct peer_client *client,
+		       const struct mpib_ctl_resume *ask);
 /* Close a connection. -ENOENT: nothing at the index. */
 int mpib_broker_drop(struct mpib_broker *broker, struct peer_client *client,
 		     uint32_t index);

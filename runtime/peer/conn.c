@@ -83,6 +83,14 @@ static void conn_on_late(void *arg)
 		       peer_conn_last_error(c));
 }
 
+/* How long the connection may take to become READY. */
+static uint64_t whole_ns(const struct peer_conn *c)
+{
+	const struct mpib_broker *b = c->broker;
+
+	return c->number > 1 && b->grace_ns ? b->grace_ns : b->connect_ns;
+}
+
 static uint64_t left_ns(const struct peer_conn *c)
 {
 	uint64_t now = mpib_loop_now(c->broker->loop);
@@ -93,19 +101,38 @@ static uint64_t left_ns(const struct peer_conn *c)
 void peer_conn_begin(struct peer_conn *c)
 {
 	struct mpib_broker *b = c->broker;
+	uint64_t reach;
 
-	c->until = c->since + b->connect_ns;
-	mpib_timer_arm(b->loop, &c->timer,
-		       b->connect_ns < MPIB_REACH_NS ? b->connect_ns
-						     : MPIB_REACH_NS,
-		       conn_on_late, c);
-	if (c->peer->state == MPIB_PEER_UP) {
+	c->until = c->since + whole_ns(c);
+	reach = left_ns(c);
+	if (c->number == 1 && reach > MPIB_REACH_NS)
+		reach = MPIB_REACH_NS;
+	mpib_timer_arm(b->loop, &c->timer, reach, conn_on_late, c);
+	/* This node itself calls by its other entry. */
+	if (c->peer->state == MPIB_PEER_UP || c->peer->called) {
 		peer_conn_linked(c);
 		return;
 	}
 	c->state = PEER_CONN_LINK;
 	TAILQ_INSERT_TAIL(&c->peer->waiting, c, entry);
 	mpib_peer_want(c->peer);
+}
+
+/* Free the name for another end of the client. -EEXIST: the connection has an end,
+ * and that is not lost, or was asked for later. */
+static int conn_free_name(struct mpib_broker *b,
+			  const struct peer_client *client,
+			  const struct mpib_conn_name *name, uint64_t number)
+{
+	struct peer_conn *c = peer_conn_named(b, name);
+
+	if (!c)
+		return 0;
+	if (!c->lost || c->client != client || c->number >= number)
+		return -EEXIST;
+	HASH_DELETE(hh_name, b->by_name, c);
+	c->name.key = 0;
+	return 0;
 }
 
 int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
@@ -119,11 +146,11 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 
 	if (handle->magic != MPIB_HANDLE_MAGIC || handle->port == 0 ||
 	    handle->shard >= MPIB_SHARDS_MAX ||
-	    !index_free(client, ask->conn) || ask->key == 0 || ask->number != 1)
+	    !index_free(client, ask->conn) || ask->key == 0 || ask->number == 0)
 		return -EINVAL;
-	if (peer_conn_named(b, &name))
-		return -EEXIST;
 	rc = mpib_peer_for(b, client->uid, handle, &p);
+	if (rc == 0)
+		rc = conn_free_name(b, client, &name, ask->number);
 	if (rc < 0)
 		return rc;
 	rc = peer_conn_new(b, client, ask->conn, true, &c);
@@ -139,11 +166,59 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
+/* The node of the peer that made the connection: this one has an entry as the called
+ * end of itself. */
+static int conn_caller(struct mpib_broker *b, uid_t uid,
+		       const struct mpib_ctl_resume *ask, struct mpib_peer **p)
+{
+	struct mpib_handle handle = { .port = ask->port };
+	struct in6_addr addr;
+
+	memcpy(&addr, ask->addr, sizeof(addr));
+	memcpy(handle.addr6, ask->addr, sizeof(handle.addr6));
+	memcpy(handle.second, ask->second, sizeof(handle.second));
+	if (!mpib_address_same(&addr, &b->self.addr) ||
+	    ask->port != b->self.port)
+		return mpib_peer_for(b, uid, &handle, p);
+	*p = mpib_peer_find(b, uid, &addr, ask->port, true);
+	return *p ? 0 : -ENOSPC;
+}
+
+int mpib_broker_resume(struct mpib_broker *b, struct peer_client *client,
+		       const struct mpib_ctl_resume *ask)
+{
+	const struct mpib_conn_name name = { ask->key, client->uid, false };
+	struct mpib_peer *p;
+	struct peer_conn *c;
+	int rc;
+
+	if (!index_free(client, ask->conn) || ask->key == 0 ||
+	    ask->number < 2 || ask->port == 0)
+		return -EINVAL;
+	rc = conn_caller(b, client->uid, ask, &p);
+	if (rc == 0)
+		rc = conn_free_name(b, client, &name, ask->number);
+	if (rc == 0)
+		rc = peer_conn_new(b, client, ask->conn, false, &c);
+	if (rc < 0)
+		return rc;
+	peer_conn_set_name(c, &name);
+	c->number = ask->number;
+	c->base = ask->base;
+	peer_conn_set_peer(c, p);
+	peer_conn_begin(c);
+	return 0;
+}
+
 void peer_conn_linked(struct peer_conn *c)
 {
 	char why[160];
 	int rc;
 
+	if (!c->sender) {
+		c->state = PEER_CONN_WAIT;
+		return;
+	}
 	c->state = PEER_CONN_NEW; /* on no list, in case it fails below */
 	rc = peer_lane_get(c, why, sizeof(why));
 	if (rc < 0) {
@@ -169,6 +244,8 @@ static int conn_make_conn(struct peer_conn *c)
 		c->conn = NULL;
 		return rc;
 	}
+	if (c->number > 1)
+		engine_conn_goes_on(c->conn);
 	HASH_ADD(hh_engine, c->broker->by_engine, conn, sizeof(c->conn), c);
 	return 0;
 }
@@ -183,6 +260,7 @@ void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type)
 		.from = c->id,
 		.lane = c->lane->their_id,
 		.nonce = c->handle.nonce,
+		.base = c->base,
 	};
 
 	engine_conn_local(c->conn, &m.conn);
@@ -237,6 +315,7 @@ static void conn_tell_rank(const struct peer_conn *c)
 		.key = c->name.key,
 		.number = c->number,
 		.peer_number = c->peer_number,
+		.base = c->base,
 		.port = c->peer->node.port,
 	};
 	memcpy(end->addr, &c->peer->node.addr, sizeof(end->addr));
@@ -250,10 +329,13 @@ void mpib_accept_begin(struct peer_conn *c,
 	char why[160];
 	int rc;
 
-	peer_conn_set_name(c, &w->name);
-	c->number = 1;
+	if (c->name.key == 0) {
+		peer_conn_set_name(c, &w->name);
+		peer_conn_set_peer(c, w->peer);
+		c->number = 1;
+	}
 	c->peer_number = w->number;
-	peer_conn_set_peer(c, w->peer);
+	peer_conn_unlist(c);
 	peer_lane_join(w->lane, c);
 	c->state = PEER_CONN_READY;
 	rc = conn_make_conn(c);
@@ -283,6 +365,7 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->state = PEER_CONN_READY;
 	c->peer_number = m->number;
+	c->base = m->base;
 	engine_conn_start(c->conn, &m->conn);
 	conn_tell_rank(c);
 	peer_conn_want_hint(c);
@@ -300,7 +383,7 @@ static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
 			       m->why);
 }
 
-static struct mpib_conn_name conn_other_end(const struct mpib_conn_name *name)
+struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name)
 {
 	return (struct mpib_conn_name){ name->key, name->uid, !name->sender };
 }
@@ -311,7 +394,7 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 {
 	const struct mpib_peer_msg closed = {
 		.type = MPIB_PEER_CONN_CLOSED,
-		.name = conn_other_end(&m->name),
+		.name = mpib_other_end(&m->name),
 	};
 
 	if (!c || c->quiet)
@@ -339,7 +422,7 @@ static void conn_on_closed(struct peer_conn *c)
 static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 					 const struct mpib_peer_msg *m)
 {
-	struct mpib_conn_name name = conn_other_end(&m->name);
+	struct mpib_conn_name name = mpib_other_end(&m->name);
 	struct peer_conn *c;
 
 	if (m->type == MPIB_PEER_CONN_CLOSE || m->type == MPIB_PEER_CONN_CLOSED)

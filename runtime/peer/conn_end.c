@@ -35,6 +35,9 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 		peer_lane_tell(c->lane, &m);
 }
 
+/* A connect that may be accepted later asks again after that time. */
+#define AGAIN_NS (100 * MPIB_MSEC)
+
 void peer_conn_unlist(struct peer_conn *c)
 {
 	if (c->state == PEER_CONN_LINK)
@@ -50,6 +53,7 @@ static void conn_end_free_conn(struct peer_conn *c)
 {
 	struct peer_client *o = c->client;
 
+	mpib_timer_disarm(c->broker->loop, &c->timer);
 	HASH_DELETE(hh, c->broker->conns, c);
 	if (c->name.key)
 		HASH_DELETE(hh_name, c->broker->by_name, c);
@@ -116,7 +120,7 @@ static void on_silence(void *arg)
 	mpib_warn("peer %s: connection %u does not come to its end, its lane "
 		  "is cut",
 		  c->peer->label, c->index);
-	peer_lane_kill(c->lane, -ECONNRESET,
+	peer_lane_lose(c->lane,
 		       "a connection of this lane could not be closed");
 }
 
@@ -153,30 +157,43 @@ static void conn_end_part(struct peer_conn *c)
 	}
 }
 
+static void conn_end_on_again(void *arg)
+{
+	peer_conn_begin(arg);
+}
+
 /* This end is cleaned up: the connect begins again, over another lane. */
 static void conn_end_begin_again(struct peer_conn *c)
 {
+	bool later = c->error == -EAGAIN;
+
 	c->again = false;
 	c->stopping = c->stopped = c->quiet = c->destroying = false;
 	c->error = 0;
-	peer_conn_begin(c);
+	c->state = PEER_CONN_NEW;
+	if (later)
+		mpib_timer_arm(c->broker->loop, &c->timer, AGAIN_NS,
+			       conn_end_on_again, c);
+	else
+		peer_conn_begin(c);
 }
 
-/* Have a connect begin again whose CONN_OPEN went away at the peer with its lane.
- * Its next CONN_OPEN has another id, so that a late answer to the last one is to
- * none. */
-static void conn_end_renew(struct peer_conn *c)
+/* Have a connect begin again that the peer refused for now, -EAGAIN, or whose
+ * CONN_OPEN went away at the peer with its lane, -ECANCELED. Its next CONN_OPEN has
+ * another id, so that a late answer to the last one is to none. */
+static void conn_end_renew(struct peer_conn *c, int error)
 {
 	struct mpib_broker *b = c->broker;
 
 	HASH_DELETE(hh, b->conns, c);
 	c->id = mpib_broker_new_id(b);
 	HASH_ADD(hh, b->conns, id, sizeof(c->id), c);
+	peer_conn_unlist(c);
 	mpib_timer_disarm(b->loop, &c->timer);
 	c->offered = false;
 	c->state = PEER_CONN_OVER;
 	c->again = true;
-	c->error = -ECANCELED;
+	c->error = error;
 	peer_conn_step(c);
 }
 
@@ -187,8 +204,37 @@ void peer_lane_renew(struct peer_lane *l)
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
 		if (c->state == PEER_CONN_OPEN)
-			conn_end_renew(c);
+			conn_end_renew(c, -ECANCELED);
 	}
+}
+
+static void conn_end_on_grace(void *arg)
+{
+	struct peer_conn *c = arg;
+
+	c->lost = false;
+	c->error = -ETIMEDOUT;
+	c->client->reply->conn[c->index].error = c->error;
+	peer_conn_set_state(c, MPIB_CONN_FAILED);
+}
+
+/* Nothing writes to this end any more: its client may ask for the connection
+ * again. */
+static void conn_end_lost(struct peer_conn *c)
+{
+	if (!c->lost)
+		return;
+	c->error = 0; /* it was told */
+	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->grace_ns,
+		       conn_end_on_grace, c);
+	peer_conn_set_state(c, MPIB_CONN_LOST);
+	if (c->client->lost)
+		c->client->lost(c->client);
+}
+
+int peer_lost_error(const struct mpib_broker *b)
+{
+	return b->grace_ns ? MPIB_BROKEN_LOST : -ECONNRESET;
 }
 
 void peer_conn_step(struct peer_conn *c)
@@ -208,6 +254,17 @@ void peer_conn_step(struct peer_conn *c)
 		conn_end_free_conn(c);
 	else if (c->again)
 		conn_end_begin_again(c);
+	else if (c->error == MPIB_BROKEN_LOST)
+		conn_end_lost(c);
+}
+
+/* Whether a connect that failed so begins again. One that is resumed waits for a rail
+ * as long as for its peer. */
+static bool conn_end_may_again(const struct peer_conn *c, int error)
+{
+	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&
+	       c->sender && !c->dropped && c->state < PEER_CONN_READY &&
+	       mpib_loop_now(c->broker->loop) < c->until;
 }
 
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
@@ -221,6 +278,10 @@ void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	mpib_peer_text(c->why, sizeof(c->why), why);
+	if (conn_end_may_again(c, error)) {
+		conn_end_renew(c, -EAGAIN);
+		return;
+	}
 	peer_conn_unlist(c);
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->state = PEER_CONN_OVER;
@@ -228,6 +289,26 @@ void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	c->client->reply->conn[c->index].error = error;
 	if (!c->dropped)
 		peer_conn_set_state(c, MPIB_CONN_FAILED);
+	peer_conn_step(c);
+}
+
+void peer_conn_lose(struct peer_conn *c, const char *cause)
+{
+	char why[2 * sizeof(c->why)];
+
+	if (c->state == PEER_CONN_OVER)
+		return;
+	if (c->state < PEER_CONN_READY) {
+		peer_conn_fail(c, -EAGAIN, "peer %s: %s", c->peer->label,
+			       cause);
+		return;
+	}
+	snprintf(why, sizeof(why), "peer %s: not resumed in time after: %s",
+		 c->peer->label, cause);
+	mpib_peer_text(c->why, sizeof(c->why), why);
+	c->state = PEER_CONN_OVER;
+	c->lost = true;
+	c->error = MPIB_BROKEN_LOST;
 	peer_conn_step(c);
 }
 

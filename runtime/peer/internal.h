@@ -100,6 +100,7 @@ struct peer_lane {
 	struct mpib_lane_key key; /* from the opener's point of view */
 	uint32_t id, their_id; /* the peer's id, 0: not known yet */
 	uint64_t nonce; /* of the LANE_OPEN, if ours */
+	struct mpib_conn_name asker; /* likewise */
 	bool muted; /* not a word of it: the peer was told, or forgot it */
 	/* On the present link: it was listed (relink.c), and LANE_ACCEPT sent. */
 	bool listed, accept_sent;
@@ -120,6 +121,7 @@ enum peer_conn_state {
 	PEER_CONN_LANE, /* waits for the lane */
 	PEER_CONN_OPEN, /* CONN_OPEN sent */
 	PEER_CONN_ACCEPT, /* waits for a CONN_OPEN */
+	PEER_CONN_WAIT, /* likewise, for one of its key: it was accepted before */
 	PEER_CONN_READY,
 	PEER_CONN_OVER, /* failed or closing */
 };
@@ -130,6 +132,7 @@ struct peer_conn {
 	uint32_t index, id, their_id;
 	struct mpib_conn_name name; /* key 0: a receiver's that has no peer */
 	uint64_t number, peer_number; /* of the requests of both ends */
+	uint64_t base; /* receives that ended before this end was made */
 	bool sender;
 	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for the connection */
@@ -144,6 +147,7 @@ struct peer_conn {
 	/* How it ends, see peer_conn_step(). */
 	bool offered; /* CONN_OPEN sent, not answered */
 	bool again; /* OVER for now, to begin again then */
+	bool lost; /* OVER, and its client may ask for it again */
 	bool known; /* their_id is set: the peer may write to this end */
 	bool dropped; /* the client closed it */
 	bool stopping, stopped, destroying;
@@ -198,6 +202,8 @@ struct mpib_broker {
 	struct mpib_agent_link *agent;
 	bool private_lanes, sweeping;
 	uint64_t request_ns, connect_ns; /* request_ns 0: no limit */
+	uint64_t grace_ns; /* 0: nothing is resumed */
+	uint64_t born_ns;
 	struct mpib_timer sweep; /* looks for requests older than request_ns */
 	unsigned silence_s, peer_count;
 	uint64_t serial;
@@ -258,7 +264,7 @@ enum mpib_path mpib_peer_path(const struct mpib_peer *p);
 void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why);
 /* Close the peer's link, if it has one. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
-/* Kill the peer's lanes; the link may stay. */
+/* Kill the peer's lanes, which may be resumed; the link may stay. */
 void mpib_peer_forget(struct mpib_peer *p, const char *why);
 /* The peer broke the protocol: kill its lanes and close its link. */
 void mpib_peer_broke(struct mpib_peer *p, const char *what);
@@ -327,16 +333,18 @@ void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
 void peer_lane_ask(struct peer_lane *l);
 /* The lane is up: connections may use it. */
 void peer_lane_up(struct peer_lane *l);
-/* Kill the lane: tell the peer, fail the lane's connections; they become quiet
- * when the engine has killed it. */
+/* Kill the lane: tell the peer, fail the lane's connections, or have them resumed if
+ * error is MPIB_BROKEN_LOST; they become quiet when the engine has killed it. */
 void peer_lane_kill(struct peer_lane *l, int error, const char *why);
+/* Likewise, of a lane that has failed. */
+void peer_lane_lose(struct peer_lane *l, const char *why);
 void peer_lane_join(struct peer_lane *l, struct peer_conn *c);
 void peer_lane_leave(struct peer_conn *c);
 /* Take one off uses. A lane without uses is freed if dead, and killed if
  * private. */
 void peer_lane_put(struct peer_lane *l);
-/* Kill all lanes to the peer. */
-void peer_lanes_lost(struct mpib_peer *p, const char *why);
+/* Kill all lanes to the peer, as peer_lane_kill(). */
+void peer_lanes_end(struct mpib_peer *p, int error, const char *why);
 void peer_lanes_free(struct mpib_broker *b);
 
 /* broker.c */
@@ -362,8 +370,14 @@ void peer_conn_want_hint(struct peer_conn *c);
 /* The next step once the link, or the lane, is up. */
 void peer_conn_linked(struct peer_conn *c);
 void peer_conn_laned(struct peer_conn *c);
+/* A connect that fails with -EAGAIN begins again while it has time. */
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+/* The connection's lane is gone: its client may ask for it again. One that is not
+ * READY begins again itself. */
+void peer_conn_lose(struct peer_conn *c, const char *cause);
+/* The error that ends what can be resumed, where that is on. */
+int peer_lost_error(const struct mpib_broker *b);
 /* Send the CONN_OPEN or CONN_ACCEPT of the connection. */
 void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
 /* The peer's id of the connection, which the peer may write to from now on. */
@@ -384,10 +398,12 @@ struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 
 /* accept.c */
 /* Find the listener of the user by the nonce in the message, which is in its handle
- * alone. 0, or -errno and why. */
+ * alone. 0; -EAGAIN: an earlier proxy may have had it; or -errno and why. */
 int mpib_accept_proof(const struct mpib_broker *b,
 		      const struct mpib_peer_msg *m, uint32_t uid,
 		      struct mpib_listener_entry **listener, const char **why);
+/* The name of the end here that the peer's end of that name is connected with. */
+struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name);
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Have w, whose lane and listener are set, wait for an accept. */
 void mpib_accept_wait(struct mpib_pending_connect *w);

@@ -32,8 +32,8 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-/* The peer refused the listener by which the lane was asked for. Connections to
- * other listeners leave the lane, to ask by their own. */
+/* The peer refused the connection for which the lane was asked for, or its listener.
+ * Others leave the lane, to ask for themselves. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);
@@ -42,7 +42,7 @@ static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 	l->uses++;
 	for (c = TAILQ_FIRST(&l->waiting); c; c = next) {
 		next = TAILQ_NEXT(c, entry);
-		if (c->handle.nonce == l->nonce)
+		if (c->name.key == l->asker.key)
 			continue;
 		TAILQ_REMOVE(&l->waiting, c, entry);
 		TAILQ_INSERT_TAIL(&others, c, entry);
@@ -66,7 +66,8 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (!l->ours || l->state != PEER_LANE_ASKED)
 		return false;
 	l->muted = true; /* the peer kept nothing of the lane */
-	if (m->error == -ECONNREFUSED || m->error == -EACCES)
+	if (m->error == -ECONNREFUSED || m->error == -EACCES ||
+	    m->error == -EAGAIN)
 		ask_by_others(l, m);
 	else
 		peer_lane_kill(l, m->error, m->why);
@@ -87,7 +88,10 @@ static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	l->muted = true;
 	if (m->error == -ECANCELED)
 		peer_lane_renew(l);
-	peer_lane_kill(l, -ECONNRESET, m->why);
+	if (m->error == -ECANCELED || m->error == MPIB_BROKEN_LOST)
+		peer_lane_lose(l, m->why);
+	else
+		peer_lane_kill(l, -ECONNRESET, m->why);
 	return true;
 }
 

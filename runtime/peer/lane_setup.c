@@ -19,6 +19,7 @@ void peer_lane_ask(struct peer_lane *l)
 		.type = MPIB_PEER_LANE_OPEN,
 		.from = l->id,
 		.nonce = l->nonce,
+		.name = l->asker,
 		.key = l->key,
 	};
 
@@ -27,7 +28,7 @@ void peer_lane_ask(struct peer_lane *l)
 }
 
 static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant,
-		     const struct mpib_handle *handle)
+		     const struct peer_conn *c)
 {
 	uint8_t version = l->key.serial ? MPIB_IMM_V1 : MPIB_IMM_V2;
 	int rc = mpib_lane_create(tenant, version, mpib_peer_path(l->peer),
@@ -39,7 +40,8 @@ static int setup_ask(struct peer_lane *l, struct mpib_tenant *tenant,
 	}
 	mpib_lane_set_label(l->lane, l->peer->label);
 	mpib_lane_set_class(l->lane, l->key.traffic_class);
-	l->nonce = handle->nonce;
+	l->nonce = c->handle.nonce;
+	l->asker = c->name;
 	peer_lane_ask(l);
 	return 0;
 }
@@ -65,7 +67,7 @@ int peer_lane_get(struct peer_conn *c, char *why, size_t why_len)
 	if (rc < 0)
 		return rc;
 	l = peer_lane_new(c->peer, &key, true, mpib_broker_new_id(c->broker));
-	rc = l ? setup_ask(l, c->client->tenant, &c->handle) : -ENOMEM;
+	rc = l ? setup_ask(l, c->client->tenant, c) : -ENOMEM;
 	if (rc < 0)
 		snprintf(why, why_len, "%s",
 			 mpib_engine_last_error(c->broker->engine, rc));
@@ -133,13 +135,33 @@ static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 	peer_lane_put(mine);
 }
 
+/* Find the client that the connection is with which the lane is asked for: it was
+ * accepted before, or its listener is there. 0 or -errno and why. */
+static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
+		       const struct peer_client **client, const char **why)
+{
+	const struct mpib_conn_name name = mpib_other_end(&m->name);
+	const struct peer_conn *c = peer_conn_named(p->broker, &name);
+	struct mpib_listener_entry *listener;
+	int rc;
+
+	if (c && c->peer == p && name.uid == m->key.uid) {
+		*client = c->client;
+		return 0;
+	}
+	rc = mpib_accept_proof(p->broker, m, m->key.uid, &listener, why);
+	if (rc == 0)
+		*client = listener->client;
+	return rc;
+}
+
 /* Whether the lane that LANE_OPEN asks for may be made. mine is this node's own
  * opening that it would replace, or NULL. */
 static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_lane *mine, char *why, size_t why_len)
 {
 	struct mpib_broker *b = p->broker;
-	struct mpib_listener_entry *listener;
+	const struct peer_client *client = NULL;
 	const char *refused;
 	int rc;
 
@@ -156,12 +178,12 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		return 0;
 	/* Else a peer could make this proxy build lanes that no client here
 	 * wants. */
-	rc = mpib_accept_proof(b, m, m->key.uid, &listener, &refused);
+	rc = setup_proof(p, m, &client, &refused);
 	if (rc < 0) {
 		snprintf(why, why_len, "%s", refused);
 		return rc;
 	}
-	if (listener->client->shard != m->key.to_shard) {
+	if (client->shard != m->key.to_shard) {
 		snprintf(why, why_len, "the lane leads to somebody else");
 		return -EACCES;
 	}
@@ -299,7 +321,7 @@ static void setup_ended_there(struct peer_lane *l, const char *why)
 {
 	l->muted = true;
 	peer_lane_renew(l);
-	peer_lane_kill(l, -ECONNRESET, why);
+	peer_lane_lose(l, why);
 }
 
 bool peer_lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)

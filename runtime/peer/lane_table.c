@@ -249,7 +249,11 @@ void peer_lane_kill(struct peer_lane *l, int error, const char *why)
 	mpib_accept_lane_gone(l);
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
-		peer_conn_fail(c, error, "peer %s: %s", l->peer->label, text);
+		if (error == MPIB_BROKEN_LOST)
+			peer_conn_lose(c, text);
+		else
+			peer_conn_fail(c, error, "peer %s: %s", l->peer->label,
+				       text);
 	}
 	if (connected)
 		mpib_lane_kill(l->lane, on_killed, l);
@@ -286,13 +290,18 @@ void peer_lane_put(struct peer_lane *l)
 		peer_lane_watch_idle(l);
 }
 
-void peer_lanes_lost(struct mpib_peer *p, const char *why)
+void peer_lane_lose(struct peer_lane *l, const char *why)
+{
+	peer_lane_kill(l, peer_lost_error(l->peer->broker), why);
+}
+
+void peer_lanes_end(struct mpib_peer *p, int error, const char *why)
 {
 	struct peer_lane *l, *next;
 
 	for (l = TAILQ_FIRST(&p->lanes); l; l = next) {
 		next = TAILQ_NEXT(l, entry);
-		peer_lane_kill(l, -ECONNRESET, why);
+		peer_lane_kill(l, error, why);
 	}
 }
 

@@ -26,7 +26,7 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 	return order ? order < 0 : a->port < b->port;
 }
 
-void mpib_peer_forget(struct mpib_peer *p, const char *why)
+static void peer_forget(struct mpib_peer *p, int error, const char *why)
 {
 	char text[200];
 
@@ -39,7 +39,12 @@ void mpib_peer_forget(struct mpib_peer *p, const char *why)
 	mpib_event(MPIB_LOG_WARN, "peer_down",
 		   &(struct mpib_event_about){ .peer = p->label },
 		   "peer %s: its lanes are lost: %s", p->label, text);
-	peer_lanes_lost(p, text);
+	peer_lanes_end(p, error, text);
+}
+
+void mpib_peer_forget(struct mpib_peer *p, const char *why)
+{
+	peer_forget(p, peer_lost_error(p->broker), why);
 }
 
 static void on_away_end(void *arg)
@@ -67,8 +72,11 @@ static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 	unsigned all = p->broker->silence_s;
 	unsigned left = link->silent < all ? all - link->silent : 0;
 
-	if (TAILQ_EMPTY(&p->lanes) || left == 0 || link->error == -EPROTO ||
-	    link->out.overflow) {
+	if (link->error == -EPROTO) {
+		peer_forget(p, -ECONNRESET, why);
+		return;
+	}
+	if (TAILQ_EMPTY(&p->lanes) || left == 0 || link->out.overflow) {
 		mpib_peer_forget(p, why);
 		return;
 	}
@@ -128,7 +136,7 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 void mpib_peer_broke(struct mpib_peer *p, const char *what)
 {
 	mpib_warn("peer %s: %s, its link is cut", p->label, what);
-	mpib_peer_forget(p, "it broke the protocol");
+	peer_forget(p, -ECONNRESET, "it broke the protocol");
 	p->link->error = -EPROTO;
 	mpib_peer_cut(p, "it broke the protocol");
 }

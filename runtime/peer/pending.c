@@ -6,12 +6,16 @@
 
 const char *peer_conn_last_error(const struct peer_conn *c)
 {
+	if (c->why[0]) /* it was tried before */
+		return c->why;
 	switch (c->state) {
 	case PEER_CONN_LINK:
 		return c->peer->last_error[0] ? c->peer->last_error
 					      : "no answer";
 	case PEER_CONN_LANE:
 		return "its proxy answers, but not for a lane";
+	case PEER_CONN_WAIT:
+		return "its sender has not asked for it again";
 	case PEER_CONN_ACCEPT:
 		return "nobody connects to it";
 	default:

@@ -14,10 +14,10 @@
  *                ends. Each end lists what it has, see below
  *   PING         -> PONG. Sent only while the link is up
  *   PONG
- *   LANE_OPEN    from, nonce, key, lane_info
+ *   LANE_OPEN    from, nonce, name, key, lane_info
  *                                              -> LANE_ACCEPT | LANE_REJECT.
- *                The nonce is of a listener that a connection of this lane is
- *                for
+ *                The name is of a connection that the lane is for, the nonce of
+ *                the listener that it was made with
  *   LANE_ACCEPT  to, from, lane_info. A rail that is away has no QPs, and the
  *                QP numbers sent for it count for nothing; the end that lost
  *                the rail then sends FENCE
@@ -33,7 +33,7 @@
  *                it gets the same CONN_ACCEPT again
  *   CONN_ACCEPT  to, from, number, base, connection; the number is of the accept,
  *                base of the receive that has slot 0
- *   CONN_REJECT  to, error, why
+ *   CONN_REJECT  to, error, why; -EAGAIN: later it may be accepted. So may a lane
  *   CONN_CANCEL  name, from: of the CONN_OPEN   -> CONN_ACCEPT | CONN_REJECT
  *   CONN_CLOSE   name, to, error, why; this end has stopped writing
  *                                              -> CONN_CLOSED

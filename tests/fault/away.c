@@ -64,7 +64,8 @@ static void connections_of_one_rail_end_and_new_ones_work_later(void **state)
 
 	for (unsigned i = 0; i < 2; i++)
 		node_start(&node[i], 7 + i, "--log-level", "error", "--sup",
-			   "none", "--failover-hold-down", "200", NULL);
+			   "none", "--failover-hold-down", "200",
+			   "--resume-grace", "0", NULL);
 	for (unsigned i = 0; i < 2; i++) {
 		open_ready(&m[i], i, i);
 		mover_must(mover_move(&m[i], 3));

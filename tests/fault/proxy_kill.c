@@ -113,8 +113,10 @@ static void a_killed_proxy_fails_calls_and_comes_back(void **state)
 	struct mover m[MOVERS], alone;
 	uint64_t wrong = 0;
 
-	node_start(&node[0], 3, "--log-level", "error", NULL);
-	node_start(&node[1], 4, "--log-level", "error", NULL);
+	node_start(&node[0], 3, "--log-level", "error", "--resume-grace", "0",
+		   NULL);
+	node_start(&node[1], 4, "--log-level", "error", "--resume-grace", "0",
+		   NULL);
 	mover_must(
 		mover_begin(&alone, node[1].dir, node[1].dir, 50000, true, 3));
 

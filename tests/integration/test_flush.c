@@ -166,6 +166,27 @@ static void before_anything_came_there_is_nothing_to_wait_for(void **state)
 	until_flushed(1);
 }
 
+/* What came before may have come to the connection that it goes on for. */
+static void one_that_goes_on_reads_before_anything_came(void **state)
+{
+	struct engine_conn_info sends, gets;
+
+	pair_make_end(&pair, 0, 6, true, MPIB_TABLE_SLOTS, &tx);
+	pair_make_end(&pair, 1, 6, false, MPIB_TABLE_SLOTS, &rx);
+	engine_conn_goes_on(rx.conn);
+	engine_conn_local(tx.conn, &sends);
+	engine_conn_local(rx.conn, &gets);
+	engine_conn_start(rx.conn, &sends);
+	engine_conn_start(tx.conn, &gets);
+	pair_turns(&pair, 8);
+	fault_both((struct mpib_soft_fault){ .black_hole = 1 });
+	flush();
+	pair_turns(&pair, 8);
+	assert_flushed(0);
+	fault_both((struct mpib_soft_fault){ 0 });
+	until_flushed(1);
+}
+
 static void receives_do_not_wait_for_a_flush(void **state)
 {
 	uint64_t since = mpib_now_ns();
@@ -321,6 +342,7 @@ const struct CMUnitTest test_list[] = {
 	fixture_test(each_flush_covers_what_came_before_it),
 	fixture_test(more_than_have_room_wait_in_the_ring),
 	fixture_test(before_anything_came_there_is_nothing_to_wait_for),
+	fixture_test(one_that_goes_on_reads_before_anything_came),
 	fixture_test(receives_do_not_wait_for_a_flush),
 	fixture_test(what_is_no_flush_breaks_the_connection),
 	fixture_test(a_qp_that_broke_is_made_anew_and_the_read_repeated),

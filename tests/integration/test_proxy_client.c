@@ -176,8 +176,9 @@ static void a_second_hello_is_an_error_and_no_more(void **state)
 
 static void whoever_speaks_before_hello_is_hung_up_on(void **state)
 {
-	struct mpib_ctl_header h = { .type = MPIB_CTL_LISTEN,
-				     .len = sizeof(h) };
+	struct mpib_ctl_listen h = {
+		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(h) },
+	};
 	struct mpib_message m;
 	int sock = talk_dial();
 
@@ -214,12 +215,13 @@ static void unknown_and_misshapen_requests_are_refused(void **state)
 		int status;
 	} cases[] = {
 		{ 0, -ENOSYS },
-		{ MPIB_CTL_DEVICE + 1, -ENOSYS },
+		{ MPIB_CTL_LOST, -ENOSYS },
 		{ UINT32_MAX, -ENOSYS },
 		{ MPIB_CTL_POOL, -EINVAL }, /* same length, size 0 */
 		{ MPIB_CTL_REG_FD, -EBADMSG },
 		{ MPIB_CTL_DEREG, -ENOENT },
-		{ MPIB_CTL_LISTEN, -EBADMSG },
+		{ MPIB_CTL_LISTEN, 0 }, /* same length */
+		{ MPIB_CTL_RESUME, -EBADMSG },
 		{ MPIB_CTL_CLOSE_LISTEN, -ENOENT },
 		{ MPIB_CTL_CONNECT, -EBADMSG },
 		{ MPIB_CTL_ACCEPT, -ENOENT }, /* same length */
@@ -268,8 +270,9 @@ static void indices_out_of_range_are_refused(void **state)
 
 static void descriptors_nobody_asked_for_are_closed(void **state)
 {
-	struct mpib_ctl_header h = { .type = MPIB_CTL_LISTEN,
-				     .len = sizeof(h) };
+	struct mpib_ctl_listen h = {
+		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(h) },
+	};
 	int sock = talk_attach(), fd = buffer_make("unasked");
 
 	for (unsigned i = 0; i < 100; i++) {

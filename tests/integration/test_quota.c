@@ -303,8 +303,9 @@ what_is_given_back_is_taken_back_whatever_else_was_sent(void **state)
 		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
 		.version = MPIB_ABI_VERSION,
 	};
-	struct mpib_ctl_header listen = { .type = MPIB_CTL_LISTEN,
-					  .len = sizeof(listen) };
+	struct mpib_ctl_listen listen = {
+		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(listen) },
+	};
 	struct mpib_ctl_id close_it = {
 		.h = { .type = MPIB_CTL_CLOSE_LISTEN, .len = sizeof(close_it) },
 	};
@@ -314,9 +315,9 @@ what_is_given_back_is_taken_back_whatever_else_was_sent(void **state)
 	start("--quota-messages", "3");
 	sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 	assert_int_equal(asked(sock, &hello.h, &m), 0);
-	assert_int_equal(asked(sock, &listen, &m), 0);
+	assert_int_equal(asked(sock, &listen.h, &m), 0);
 	close_it.id = ((struct mpib_ctl_listening *)(void *)m.bytes)->listen_id;
-	while (asked(sock, &listen, &m) == 0)
+	while (asked(sock, &listen.h, &m) == 0)
 		;
 	assert_int_equal(m.h.status, -EDQUOT);
 	assert_int_equal(asked(sock, &close_it.h, &m), 0);

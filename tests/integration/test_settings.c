@@ -43,7 +43,7 @@ static const struct {
 	  "which rails there are; here they are two addresses, or one "
 	  "(unit/test_rails, unit/test_layout, unit/test_near)" },
 	{ "peer.addr peer.port peer.networks peer.silence client.answer "
-	  "client.connect_timeout",
+	  "client.connect_timeout resume.grace",
 	  "of the peer link and of clients, and the lane is there already "
 	  "(unit/test_broker, unit/test_deadline)" },
 	{ "failover.enable failover.hold_down failover.grace fault.enable",

@@ -239,19 +239,44 @@ case_rail_lost_sout() {
 		rm $MPIB_SOFT_GONE/${sout[0]}; sleep 2"
 }
 
+# Proxies are killed and started again each second.
+falling() {
+	nodes "$@"
+	may_die=1
+	nodes_fall &
+	falls=$!
+}
+case_proxies_fall() {
+	falling
+	ranks 2 --max 4M --times 40 loop
+}
+case_proxies_fall_alltoall() {
+	falling
+	ranks 2 --max 4M --times 40 alltoall
+}
+case_proxies_fall_communicators() {
+	falling
+	ranks 2 communicators
+}
+case_proxies_fall_dmabuf() {
+	falling --dmabuf yes
+	machine 1 1
+	ranks 1 --max 4M --times 20 collectives
+}
+
 # What NCCL must be told, on every rank that is left, and soon.
 case_rank_killed() {
 	nodes
 	ranks 2 --max 4M --limit 20 --kill 1 --expect-error loop
 }
 case_proxy_killed() {
-	nodes
+	nodes --resume-grace 0
 	may_die=1
 	ranks 2 --max 4M --limit 20 --expect-error loop --during \
 		"kill -9 ${pids[1]}"
 }
 case_peer_proxy_ended() {
-	nodes
+	nodes --resume-grace 0
 	may_die=1
 	ranks 2 --max 4M --limit 20 --expect-error loop --during \
 		"kill -TERM ${pids[0]}"

@@ -4,6 +4,8 @@
 #   nodes_start [options]  proxies 0 and 1, run directories $dir/n0 and $dir/n1,
 #                          rails ${sout[i]} and ${sup[i]}, process IDs ${pids[i]};
 #                          1 if they do not get ready
+#   nodes_fall             until it is killed: each second kills one of the proxies
+#                          and starts it again
 #   nodes_stop             ends them; 1, with words, if one did not end cleanly
 #   ctl NODE ...           mpibctl of a node
 #   moved                  bytes of payload that both sent so far
@@ -15,19 +17,35 @@
 pids=() sout=() sup=()
 nodes_set=0 # counted by who sources this, one for each start
 
+# node_up NODE: with the options that nodes_start was given
+node_up() {
+	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$1" \
+		--sout "soft:${sout[$1]}" --sup "soft:${sup[$1]}" \
+		"${node_options[@]}" >"$dir/out$1" 2>>"$dir/proxy$1.log" &
+	pids[$1]=$!
+}
+
+nodes_fall() {
+	local i
+	while sleep 1; do
+		i=$((RANDOM % 2))
+		kill -KILL "${pids[$i]}" 2>/dev/null
+		wait "${pids[$i]}" 2>/dev/null
+		node_up "$i"
+	done
+}
+
 nodes_start() {
 	local i
+	node_options=("$@")
 	export MPIB_SOFT_GONE=$dir/gone
 	rm -rf "$MPIB_SOFT_GONE"
 	mkdir -p "$MPIB_SOFT_GONE"
 	for i in 0 1; do
 		sout[i]=$net.$((nodes_set * 4 + i * 2 + 1))
 		sup[i]=$net.$((nodes_set * 4 + i * 2 + 2))
-		rm -rf "$dir/n$i" "$dir/out$i"
-		"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$i" \
-			--sout "soft:${sout[$i]}" --sup "soft:${sup[$i]}" \
-			"$@" >"$dir/out$i" 2>"$dir/proxy$i.log" &
-		pids[i]=$!
+		rm -rf "$dir/n$i" "$dir/out$i" "$dir/proxy$i.log"
+		node_up "$i"
 	done
 	for i in 0 1; do
 		await_ready "$dir/out$i" "${pids[$i]}" || {

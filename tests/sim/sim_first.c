@@ -82,7 +82,7 @@ void sim_first_client(struct mpib_client *c)
 	c->next_id += first.ask;
 	atomic_store(&c->sweeps, first.sweep);
 	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
-		c->index[i].gen = first.gen;
+		c->at->index[i].gen = first.gen;
 }
 
 void sim_first_conn(struct mpib_conn *conn)

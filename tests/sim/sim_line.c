@@ -215,11 +215,10 @@ static void check_answers(const struct sim_end *e)
 		const struct mpib_request *r = from->req[at];
 		uint64_t answer;
 
-		if (from->ended[at] || !r->completion || r->over)
+		if (!r || from->ended[at] || !r->completion || r->over)
 			continue;
-		answer = from->conn->client->reply
-				 ->answers[from->conn->index]
-					  [mpib_request_index(r)];
+		answer = from->conn->at->reply->answers[from->conn->index]
+						       [mpib_request_index(r)];
 		if (answer != mpib_answer(r->gen, false,
 					  sim_first_msg() + (uint32_t)e->done))
 			sim_fail("line %u message %llu: the receive is over, "

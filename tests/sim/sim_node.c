@@ -88,6 +88,7 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 	int argc = sim_args(r->node, r->argv), rc;
 
 	mpib_config_init(&p->cfg);
+	p->cfg.resume_grace = 0; /* ranks have no helper threads here */
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
 			       why);
 	/* For want of descriptors or memory is not the plan's fault. */

@@ -202,6 +202,10 @@ void node_start_with(struct node *node, unsigned n, const char *const *args)
 	assert_true(fd >= 0);
 	if (test_rail(node->sout, sizeof(node->sout), 0, 0))
 		dprintf(fd, "[qp]\ntimeout = %d\n", TEST_RAIL_TIMEOUT);
+#ifdef __SANITIZE_THREAD__
+	/* It follows no thread that a forked child starts, and clients would. */
+	dprintf(fd, "[resume]\ngrace = 0\n");
+#endif
 	close(fd);
 	node_rail(node->sout, sizeof(node->sout), 10 * n);
 	node_rail(node->sup, sizeof(node->sup), 10 * n + 1);

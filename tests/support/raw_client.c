@@ -76,14 +76,15 @@ bool raw_pool(struct raw_client *x, size_t bytes, uint32_t *mr, void **mem)
 
 static bool listen_once(struct raw_client *x)
 {
-	struct mpib_ctl_header listen = { .type = MPIB_CTL_LISTEN,
-					  .len = sizeof(listen) };
+	struct mpib_ctl_listen listen = {
+		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(listen) },
+	};
 	struct mpib_ctl_listening *heard;
 	struct mpib_message m;
 
 	if (x->listener)
 		return true;
-	if (!ask(x, &listen, &m))
+	if (!ask(x, &listen.h, &m))
 		return false;
 	heard = (void *)m.bytes;
 	x->listener = heard->listen_id;

@@ -31,8 +31,11 @@ static void on_start(struct mpib_msg *msg)
 		mpib_drr_enter(&f->drr);
 	else
 		s->srq_short = true; /* before a peer knows of a slot */
+	for (unsigned r = 0; f->goes_on && r < f->lane->rails; r++)
+		f->rx.flush.arrived[r] = s->now;
 	if (f->lane->broken)
-		engine_conn_break(f, -ECONNRESET, "its lane is down");
+		engine_conn_break(f, mpib_conn_lost_error(s->engine),
+				  "its lane is down");
 	/* The client may have pushed descriptors and set the summary bit before
 	 * the shard knew the ring, so look at the ring once without the bit. */
 	if (!f->broken)
@@ -212,6 +215,11 @@ void engine_conn_local(const struct engine_conn *conn,
 		.rkey = { conn->tables.rkey[0], conn->tables.rkey[1] },
 		.addr = (uint64_t)(uintptr_t)conn->tables.in,
 	};
+}
+
+void engine_conn_goes_on(struct engine_conn *conn)
+{
+	conn->goes_on = !conn->is_sender;
 }
 
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot)

@@ -24,6 +24,7 @@ struct engine_conn {
 	uint32_t slots; /* entries of either table, a power of two */
 	bool is_sender;
 	bool started, stopping, stopped;
+	bool goes_on; /* a receiver that is another index's successor */
 	int broken, stop_error; /* 0 or -errno */
 	uint8_t home; /* preferred rail of CTS and of empty messages */
 	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
@@ -72,6 +73,11 @@ void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes);
 /* Shard. Age of the oldest active request, 0 if there is none. */
 uint64_t engine_conn_oldest_ns(const struct engine_conn *f);
 /* Shard. Fail all requests, take no more work, tell the control thread. */
+/* What breaks a connection whose lane is gone. Any thread. */
+static inline int mpib_conn_lost_error(const struct mpib_engine *e)
+{
+	return e->cfg.resume ? MPIB_BROKEN_LOST : -ECONNRESET;
+}
 void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Shard. The entry of the slot in either table. */

@@ -9,8 +9,19 @@
 #include "engine/conn/conn.h"
 #include "engine/measure/count.h"
 
+/* The requests belong to the rank, which posts them again elsewhere. */
+static void conn_leave_requests(struct engine_conn *f)
+{
+	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
+		f->req[i].active = false;
+	f->outstanding = 0;
+}
+
 static void conn_fail_requests(struct engine_conn *f, int error)
 {
+	/* Before broken, for the client reads words when it has seen that. */
+	if (error == MPIB_BROKEN_LOST)
+		conn_leave_requests(f);
 	/* Release: pairs with the acquire in the client's mpib_test() and
 	 * mpib_isend(); after that load the client submits nothing more. */
 	atomic_store_explicit(&f->reply->broken, error, memory_order_release);

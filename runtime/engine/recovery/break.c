@@ -30,7 +30,8 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 		mpib_spread_reset(lane, r);
 	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
-		engine_conn_break(f, -ECONNRESET, "%s", notice->why);
+		engine_conn_break(f, mpib_conn_lost_error(e), "%s",
+				  notice->why);
 		if (f->stopping)
 			engine_conn_check_stopped(f);
 	}

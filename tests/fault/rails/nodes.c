@@ -199,7 +199,8 @@ void nodes_connect(struct nodes *n, unsigned from, uint32_t index)
 	uint64_t end = now_ns() + 60 * MPIB_SEC;
 	uint32_t id;
 
-	if (mpib_broker_listen(rx->broker, &rx->client, &id, &ask.handle) < 0 ||
+	if (mpib_broker_listen(rx->broker, &rx->client, 0, &id, &ask.handle) <
+		    0 ||
 	    mpib_broker_connect(tx->broker, &tx->client, &ask) < 0 ||
 	    mpib_broker_accept(rx->broker, &rx->client, id, index) < 0)
 		die("cannot connect");

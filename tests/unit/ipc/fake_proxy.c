@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define ANSWER_MAX sizeof(struct mpib_ctl_welcome)
@@ -89,6 +92,42 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 		      atomic_load(&f->wrong_pool) ? &f->doorbell : &seg->fd, 1);
 }
 
+/* Remember it, whole, and tell of its end. */
+static void note(struct fake_proxy *f, const struct mpib_message *ask)
+{
+	struct mpib_reply_end *end;
+
+	atomic_store(&f->came_before[ask->h.type % 16], f->came++);
+	switch (ask->h.type) {
+	case MPIB_CTL_CONNECT:
+		memcpy(&f->connect, ask->bytes, sizeof(f->connect));
+		end = &f->reply->end[f->connect.conn];
+		end->key = f->connect.key;
+		end->base = atomic_load(&f->base);
+		break;
+	case MPIB_CTL_ACCEPT:
+		end = &f->reply->end[((const struct mpib_ctl_accept
+					       *)(const void *)ask->bytes)
+					     ->conn];
+		end->key = atomic_load(&f->accept_key);
+		end->addr[15] = 9;
+		end->port = 4444;
+		break;
+	case MPIB_CTL_RESUME:
+		memcpy(&f->resume, ask->bytes, sizeof(f->resume));
+		end = &f->reply->end[f->resume.conn];
+		end->key = f->resume.key;
+		memcpy(end->addr, f->resume.addr, sizeof(end->addr));
+		end->port = f->resume.port;
+		break;
+	case MPIB_CTL_LISTEN:
+		memcpy(&f->relisten, ask->bytes, sizeof(f->relisten));
+		break;
+	default:
+		break;
+	}
+}
+
 static int begin(struct fake_proxy *f, const struct mpib_message *ask,
 		 uint32_t index)
 {
@@ -104,14 +143,25 @@ static int begin(struct fake_proxy *f, const struct mpib_message *ask,
 	return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 }
 
+static int why(struct fake_proxy *f, const struct mpib_message *ask)
+{
+	struct mpib_ctl_text text = { .text = "the peer has no such listener" };
+
+	if (atomic_load(&f->ignorant) > 0) {
+		atomic_fetch_sub(&f->ignorant, 1);
+		text.text[0] = '\0';
+	}
+	return answer(f, ask, &text, sizeof(text), NULL, 0);
+}
+
 static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_id *id = (const void *)ask->bytes;
 	struct mpib_ctl_listening l = { .listen_id = 5 };
-	struct mpib_ctl_text text = { .text = "the peer has no such listener" };
 	struct mpib_ctl_region r = { .mr = 999 };
 	struct mpib_ctl_id ok = { 0 };
 
+	note(f, ask);
 	atomic_fetch_add(&f->asked[ask->h.type % 16], 1);
 	if (f->mute)
 		return 0;
@@ -132,6 +182,7 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 		return answer(f, ask, &r, sizeof(r), NULL, 0);
 	case MPIB_CTL_LISTEN:
 		l.handle.magic = MPIB_HANDLE_MAGIC;
+		l.handle.nonce = 12345;
 		return answer(f, ask, &l, sizeof(l), NULL, 0);
 	case MPIB_CTL_CONNECT:
 		atomic_store(&f->traffic_class,
@@ -147,6 +198,8 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 			     ((const struct mpib_ctl_accept *)(const void *)
 				      ask->bytes)
 				     ->conn);
+	case MPIB_CTL_RESUME:
+		return begin(f, ask, f->resume.conn);
 	case MPIB_CTL_CLOSE:
 		fake_set_state(f, id->id,
 			       atomic_load(&f->hold_closing) ? MPIB_CONN_CLOSING
@@ -154,11 +207,7 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 			       0);
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 	case MPIB_CTL_WHY:
-		if (atomic_load(&f->ignorant) > 0) {
-			atomic_fetch_sub(&f->ignorant, 1);
-			text.text[0] = '\0';
-		}
-		return answer(f, ask, &text, sizeof(text), NULL, 0);
+		return why(f, ask);
 	default:
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 	}
@@ -239,15 +288,64 @@ static int open_socket(struct fake_proxy *f)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 
-	strcpy(f->dir, "/tmp/mpib-fake-XXXXXX");
-	if (!mkdtemp(f->dir))
-		return -1;
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_CONTROL_SOCK,
 		 f->dir);
+	unlink(sun.sun_path);
 	f->listen = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (bind(f->listen, (struct sockaddr *)&sun, sizeof(sun)) < 0)
 		return -1;
 	return listen(f->listen, 4);
+}
+
+static int begin_life(struct fake_proxy *f)
+{
+	f->sock = -1;
+	f->stop = eventfd(0, EFD_CLOEXEC);
+	if (make_segments(f) < 0 || open_socket(f) < 0)
+		return -1;
+	return -pthread_create(&f->thread, NULL, run, f);
+}
+
+static void end_segments(struct fake_proxy *f)
+{
+	for (unsigned i = 0; i < f->pools; i++)
+		mpib_memseg_fini(&f->pool[i]);
+	f->pools = 0;
+	mpib_memseg_fini(&f->status_seg);
+	mpib_memseg_fini(&f->submit_seg);
+	mpib_memseg_fini(&f->reply_seg);
+}
+
+void fake_proxy_mortal(struct fake_proxy *f, uint32_t grace_ms)
+{
+	f->welcome.grace_ms = grace_ms;
+	f->process = fork();
+	if (f->process == 0) {
+		/* Who has a socket keeps it open. */
+		for (int fd = 3; fd < 1024; fd++)
+			close(fd);
+		for (;;)
+			pause();
+	}
+	f->pidfd = (int)syscall(SYS_pidfd_open, f->process, 0);
+}
+
+void fake_proxy_end(struct fake_proxy *f)
+{
+	kill(f->process, SIGKILL);
+	waitpid(f->process, NULL, 0);
+	close(f->pidfd);
+	f->process = 0;
+	f->pidfd = -1;
+}
+
+void fake_proxy_return(struct fake_proxy *f)
+{
+	end_segments(f);
+	memset(f->conn, 0, sizeof(f->conn));
+	fake_proxy_mortal(f, f->welcome.grace_ms);
+	if (begin_life(f) < 0)
+		abort();
 }
 
 struct fake_proxy *fake_proxy_start(void)
@@ -267,13 +365,13 @@ struct fake_proxy *fake_proxy_start(void)
 		.rail = { { .name = "soft:127.0.0.1", .up = 1 },
 			  { .name = "soft:127.0.0.2", .speed_mbps = 400000 } },
 	};
-	f->sock = f->pidfd = -1;
+	f->pidfd = -1;
+	f->accept_key = 777;
 	f->seed = 1;
-	f->stop = eventfd(0, EFD_CLOEXEC);
 	f->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&f->lock, NULL);
-	if (make_segments(f) < 0 || open_socket(f) < 0 ||
-	    pthread_create(&f->thread, NULL, run, f) != 0)
+	strcpy(f->dir, "/tmp/mpib-fake-XXXXXX");
+	if (!mkdtemp(f->dir) || begin_life(f) < 0)
 		return NULL;
 	return f;
 }
@@ -302,11 +400,9 @@ void fake_proxy_stop(struct fake_proxy *f)
 
 	if (f->stop >= 0)
 		join(f);
-	for (unsigned i = 0; i < f->pools; i++)
-		mpib_memseg_fini(&f->pool[i]);
-	mpib_memseg_fini(&f->status_seg);
-	mpib_memseg_fini(&f->submit_seg);
-	mpib_memseg_fini(&f->reply_seg);
+	if (f->process)
+		fake_proxy_end(f);
+	end_segments(f);
 	close(f->doorbell);
 	snprintf(path, sizeof(path), "%s/" MPIB_CONTROL_SOCK, f->dir);
 	unlink(path);

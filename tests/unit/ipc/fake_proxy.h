@@ -49,10 +49,18 @@ struct fake_proxy {
 	_Atomic int refuse_pool; /* -errno */
 	_Atomic uint64_t pool_most; /* refuses no smaller one */
 	_Atomic int traffic_class; /* of the last connect */
+	_Atomic uint64_t accept_key; /* that accepts are told */
+	_Atomic uint64_t base; /* that connects are told */
+	/* The last of each that came, and how many requests came before it. */
+	struct mpib_ctl_connect connect;
+	struct mpib_ctl_resume resume;
+	struct mpib_ctl_listen relisten;
+	_Atomic unsigned came, came_before[16];
 
 	char dir[32];
 	int listen, stop, sock, doorbell;
 	int pidfd; /* of who is to be its process; -1: none is told of */
+	int process; /* the same of fake_proxy_mortal() */
 	pthread_t thread;
 	struct mpib_memseg status_seg, submit_seg, reply_seg;
 	struct mpib_status *status;
@@ -71,6 +79,12 @@ struct fake_proxy *fake_proxy_start(void);
 void fake_proxy_stop(struct fake_proxy *f);
 /* Hang up on the client. */
 void fake_proxy_die(struct fake_proxy *f);
+/* Have a process, and tell clients for how long they wait for another proxy. */
+void fake_proxy_mortal(struct fake_proxy *f, uint32_t grace_ms);
+/* After fake_proxy_die(): the process ends. */
+void fake_proxy_end(struct fake_proxy *f);
+/* After that: another one, with its own segments, is where it was. */
+void fake_proxy_return(struct fake_proxy *f);
 
 int fake_attach(struct fake_proxy *f, struct mpib_client **client);
 

@@ -20,6 +20,8 @@ extern char *from, *to;
  * begins with. */
 int loop_start(void **state);
 int loop_start_wide(void **state);
+/* mortal: the proxy may die, and is waited for. */
+int loop_start_mortal(void **state);
 int loop_stop(void **state);
 
 /* New tx and rx, both ready. */

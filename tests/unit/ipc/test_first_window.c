@@ -105,7 +105,7 @@ static void receives_in_the_small_one_come_out_of_it(void **state)
 
 static void the_small_one_goes_back_when_it_is_empty(void **state)
 {
-	struct mpib_index *x = &c->index[0];
+	struct mpib_index *x = &c->at->index[0];
 	struct mpib_request *s[2];
 
 	s[0] = send_at(0, EACH, 0);
@@ -127,7 +127,7 @@ static void the_small_one_goes_back_when_it_is_empty(void **state)
 /* Neither of the two, until the connection is closed. */
 static void of_a_failed_connection_it_stays(void **state)
 {
-	struct mpib_index *x = &c->index[0];
+	struct mpib_index *x = &c->at->index[0];
 	struct mpib_request *s[2];
 
 	s[0] = send_at(0, EACH, 0);

@@ -15,16 +15,15 @@
 #define TX 2
 #define RX 3
 
-static _Atomic uint64_t answers[MPIB_REQUESTS];
 static char *mem;
 static struct mpib_region *direct;
 
 static void taken(uint32_t index)
 {
-	struct mpib_index *x = &c->index[index];
+	struct mpib_index *x = &c->at->index[index];
 
 	x->taken = true;
-	x->debt = c->index[0].debt;
+	x->debt = c->at->index[0].debt;
 	x->debt.id = index;
 	fake_set_state(f, index, MPIB_CONN_READY, 0);
 	fake_conn_open(f, index);
@@ -36,7 +35,6 @@ static int start(void **state)
 
 	if (rc < 0)
 		return rc;
-	memset(answers, 0, sizeof(answers));
 	mem = mpib_mem_alloc(c, 4096);
 	taken(TX);
 	taken(RX);
@@ -46,23 +44,29 @@ static int start(void **state)
 static void give_window(uint32_t index, uint32_t size)
 {
 	mpib_client_hold(c);
-	assert_int_equal(mpib_window_get(c, &c->index[index], size, false), 0);
+	assert_int_equal(mpib_window_get(c, &c->at->index[index], size, false),
+			 0);
 	mpib_client_unlock(c);
+}
+
+/* As the helper does. */
+static int resume(struct mpib_conn *conn, uint32_t index, uint64_t base)
+{
+	conn->next = (struct mpib_instance){ c->at, index, base };
+	if (!atomic_exchange(&conn->next_state, MPIB_NEXT_READY))
+		c->at->users++;
+	return mpib_conn_resume(conn);
 }
 
 static void resume_rx(uint64_t base)
 {
-	const struct mpib_instance next = { RX, base };
-
 	assert_int_equal(mpib_conn_over(rx), base);
-	assert_int_equal(mpib_conn_resume(rx, &next, NULL), 1);
+	assert_int_equal(resume(rx, RX, base), 1);
 }
 
 static void resume_tx(uint64_t base)
 {
-	const struct mpib_instance next = { TX, base };
-
-	assert_int_equal(mpib_conn_resume(tx, &next, answers), 1);
+	assert_int_equal(resume(tx, TX, base), 1);
 }
 
 /* n buffers of 100 bytes of registered memory. */
@@ -114,9 +118,8 @@ static void is_over_with(struct mpib_request *r, size_t size)
 static void answers_receive(const struct mpib_request *r, uint64_t receive,
 			    bool refused)
 {
-	answers[mpib_request_index(r)] = (uint64_t)r->gen << 32 |
-					 (refused ? 1u << 31 : 0) |
-					 (receive & INT32_MAX);
+	atomic_store(&f->reply->answers[0][mpib_request_index(r)],
+		     mpib_answer(r->gen, refused, (uint32_t)receive));
 }
 
 /* The next descriptor at the index, which is all of buffer idx of r. */
@@ -210,8 +213,7 @@ static void again_and_again_it_resumes(void **state)
 	assert_int_equal(mpib_alive(c), 0);
 	taken(4);
 	assert_int_equal(mpib_conn_over(rx), 2);
-	assert_int_equal(
-		mpib_conn_resume(rx, &(struct mpib_instance){ 4, 2 }, NULL), 1);
+	assert_int_equal(resume(rx, 4, 2), 1);
 	pushed(4, r[2], 0);
 	nothing_is_pushed(4);
 	is_over_with(r[0], 1);
@@ -242,7 +244,8 @@ static void sends_end_by_their_record(void **state)
 	cpl->size[1] = 150;
 	answers_receive(later, base, false);
 	answers_receive(stale, 0, false);
-	answers[mpib_request_index(stale)] -= 2ull << 32;
+	atomic_fetch_sub(&f->reply->answers[0][mpib_request_index(stale)],
+			 2ull << 32);
 	end_as(0, word, 600);
 	resume_tx(base);
 	is_over_with(old, 100);
@@ -285,16 +288,14 @@ static void bytes_are_taken_out_before_the_window_goes(void **state)
 {
 	struct mpib_request *first = recv_at(0, 1000),
 			    *rest = recv_at(2000, 9000);
-	struct mpib_window_memory old = c->index[1].window;
+	struct mpib_window_memory old = c->at->index[1].window;
 	struct mpib_desc d = { 0 };
 
 	assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
 	memcpy((char *)f->pool[d.mr].addr + d.off, from, 1000);
 	end_as(1, first, 1000);
 	/* Its maker has not given it one. */
-	assert_int_equal(
-		mpib_conn_resume(rx, &(struct mpib_instance){ RX, 1 }, NULL),
-		0);
+	assert_int_equal(resume(rx, RX, 1), 0);
 	give_window(RX, old.size);
 	resume_rx(1);
 	memset((char *)f->pool[d.mr].addr + d.off, 0, 1000);
@@ -305,7 +306,7 @@ static void bytes_are_taken_out_before_the_window_goes(void **state)
 	assert_int_equal(rest->parts, 1);
 	assert_true(mpib_ring_pop(&f->conn[RX].ring, &d));
 	assert_int_equal(d.pos, 0);
-	assert_int_equal(d.off, c->index[RX].window.off);
+	assert_int_equal(d.off, c->at->index[RX].window.off);
 	assert_false(is_over(rest, NULL));
 }
 
@@ -326,8 +327,8 @@ static void staged_messages_come_whole(void **state)
 	fake_turn(f, 0, 1, EACH + EACH / 2);
 	assert_int_equal(mpib_conn_over(rx), 1);
 	answers_receive(s[0], 0, false);
-	give_window(TX, c->index[0].window.size);
-	give_window(RX, c->index[1].window.size);
+	give_window(TX, c->at->index[0].window.size);
+	give_window(RX, c->at->index[1].window.size);
 	resume_tx(1);
 	resume_rx(1);
 	for (unsigned i = 0; i < N; i++) {
@@ -353,9 +354,7 @@ static void a_request_whose_region_is_gone_fails_the_connection(void **state)
 
 	end_as(1, first, 5);
 	assert_int_equal(mpib_dereg(direct), 0);
-	assert_int_equal(
-		mpib_conn_resume(rx, &(struct mpib_instance){ RX, 1 }, NULL),
-		-ECANCELED);
+	assert_int_equal(resume(rx, RX, 1), -ECANCELED);
 	nothing_is_pushed(RX);
 	is_over_with(first, 5);
 	assert_int_equal(mpib_test(second, &done, NULL), -ECANCELED);

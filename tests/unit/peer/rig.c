@@ -56,6 +56,7 @@ void rig_up(struct rig *rig, unsigned n)
 		.islands = &rig->islands[n],
 		.private_lanes = rig->private_lanes,
 		.silence_s = rig->silence_s,
+		.grace_s = rig->grace_s,
 		.request_s = rig->request_s,
 	};
 
@@ -260,7 +261,7 @@ uint32_t rig_listen(struct client *c, struct mpib_handle *handle)
 	uint32_t id;
 
 	assert_int_equal(
-		mpib_broker_listen(c->node->broker, &c->client, &id, handle),
+		mpib_broker_listen(c->node->broker, &c->client, 0, &id, handle),
 		0);
 	return id;
 }

@@ -36,6 +36,7 @@ struct rig {
 	bool private_lanes; /* set before rig_up() */
 	bool v6; /* likewise; all on ::1, each with a port of its own */
 	unsigned silence_s; /* likewise; 0: as it comes */
+	unsigned grace_s; /* likewise; 0: nothing is resumed */
 	unsigned request_s; /* likewise; 0: no deadline */
 	int traffic_class; /* of connections from now on; 0: none */
 	struct mpib_cluster_key key; /* likewise */

@@ -20,7 +20,7 @@ static int listen_again(struct client *c, uint32_t *id)
 {
 	struct mpib_handle handle;
 
-	return mpib_broker_listen(c->node->broker, &c->client, id, &handle);
+	return mpib_broker_listen(c->node->broker, &c->client, 0, id, &handle);
 }
 
 static void listeners_are_so_many(void **state)

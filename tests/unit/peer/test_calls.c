@@ -28,8 +28,8 @@ static void of_two_calls_at_once_one_is_taken(void **state)
 	rig_up(rig, 1);
 	a = rig_client(rig, 0, 1000, 0);
 	b = rig_client(rig, 1, 1000, 0);
-	mpib_broker_listen(a->node->broker, &a->client, &id[0], &to[0]);
-	mpib_broker_listen(b->node->broker, &b->client, &id[1], &to[1]);
+	mpib_broker_listen(a->node->broker, &a->client, 0, &id[0], &to[0]);
+	mpib_broker_listen(b->node->broker, &b->client, 0, &id[1], &to[1]);
 	rig_try_call(a, 0, 0, &to[1]);
 	p = TAILQ_FIRST(&a->node->broker->peers);
 	mpib_loop_mod(&a->node->loop, &p->link->watch, 0);

@@ -226,7 +226,7 @@ static void a_key_is_of_one_connection(void **state)
 					     &pair.a->client, &ask),
 			 -EEXIST);
 	ask.key++;
-	ask.number = 2;
+	ask.number = 0;
 	assert_int_equal(mpib_broker_connect(pair.a->node->broker,
 					     &pair.a->client, &ask),
 			 -EINVAL);

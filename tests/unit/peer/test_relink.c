@@ -72,9 +72,9 @@ static unsigned break_all_the_time(struct rig *rig, bool cut)
 	for (uint32_t i = 0; i < CONNS; i++)
 		state_of[i] = MPIB_CONN_READY;
 	both_up(rig, &a, &b);
-	assert_int_equal(
-		mpib_broker_listen(b->node->broker, &b->client, &id, &handle),
-		0);
+	assert_int_equal(mpib_broker_listen(b->node->broker, &b->client, 0, &id,
+					    &handle),
+			 0);
 	for (uint32_t i = 1; i < CONNS; i++) {
 		assert_int_equal(rig_try_call(a, i, 0, &handle), 0);
 		assert_int_equal(
@@ -174,9 +174,9 @@ static void connect_to(struct client *from, struct client *to)
 	struct mpib_handle handle;
 	uint32_t id;
 
-	assert_int_equal(
-		mpib_broker_listen(to->node->broker, &to->client, &id, &handle),
-		0);
+	assert_int_equal(mpib_broker_listen(to->node->broker, &to->client, 0,
+					    &id, &handle),
+			 0);
 	assert_int_equal(rig_try_call(from, 0, 0, &handle), 0);
 	assert_int_equal(
 		mpib_broker_accept(to->node->broker, &to->client, id, 0), 0);

@@ -51,8 +51,9 @@ newest=$(tail -n 1 <<<"$versions")
 	nm -D --undefined-only "$1" | grep -F "@$newest"
 	exit 1
 }
-# Before 2.34 these are in libpthread alone, which a program need not have.
-elsewhere=$(nm -D --undefined-only "$1" |
+# Before 2.34 these are in libpthread alone, which a program need not have; what is
+# weak it does without.
+elsewhere=$(nm -D --undefined-only "$1" | grep -v ' w ' |
 	grep -oE ' (pthread_(once|mutex_trylock|mutex_timedlock|create|join|key_create|getspecific|setspecific|rwlock_[a-z]*)|sem_[a-z]*|dl(open|sym|close|error)|shm_open|clock_nanosleep|lio_listio)(@|$)' || true)
 [ -z "$elsewhere" ] || {
 	echo "older systems have it in another library than that of C:$elsewhere"

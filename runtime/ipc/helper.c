@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See helper.h. All but the thread's own loop runs under the client's lock. */
+#include "ipc/helper.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ipc/client.h"
+#include "ipc/message.h"
+
+/* Where the C library is older than 2.34 a program has threads if it wants them, and
+ * NCCL's do: weak, and of the version that both kinds have. */
+#pragma weak pthread_create
+#pragma weak pthread_join
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+/* Their runtime has its own. */
+#elif defined(__GLIBC__) && defined(__x86_64__)
+__asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
+__asm__(".symver pthread_join, pthread_join@GLIBC_2.2.5");
+#elif defined(__GLIBC__) && defined(__aarch64__)
+__asm__(".symver pthread_create, pthread_create@GLIBC_2.17");
+__asm__(".symver pthread_join, pthread_join@GLIBC_2.17");
+#endif
+
+#define PAUSE_MIN_MS 10
+#define PAUSE_MAX_MS 250
+
+static unsigned conn_state(const struct mpib_attached *at, uint32_t index)
+{
+	/* Acquire pairs with the proxy's release store of state. */
+	return atomic_load_explicit(&at->reply->conn[index].state,
+				    memory_order_acquire);
+}
+
+static unsigned next_state(const struct mpib_conn *conn)
+{
+	return atomic_load_explicit(&conn->next_state, memory_order_relaxed);
+}
+
+static void next_set(struct mpib_conn *conn, enum mpib_next state)
+{
+	/* Release pairs with the acquire in mpib_conn_goes_on(). */
+	atomic_store_explicit(&conn->next_state, state, memory_order_release);
+}
+
+static void conn_lose(struct mpib_conn *conn, int rc, const char *why)
+{
+	snprintf(conn->lost_why, sizeof(conn->lost_why), "%s", why);
+	/* Release pairs with the acquire in mpib_conn_goes_on(). */
+	atomic_store_explicit(&conn->lost, rc, memory_order_release);
+}
+
+/* The instance that was asked for is not wanted. */
+static void next_drop(struct mpib_client *c, struct mpib_conn *conn)
+{
+	struct mpib_instance *next = &conn->next;
+
+	if (next_state(conn) == MPIB_NEXT_NONE)
+		return;
+	mpib_conn_learn(conn, next->at, next->index);
+	next_set(conn, MPIB_NEXT_NONE);
+	if (next->at == c->at && mpib_client_ok(c))
+		mpib_rpc_undo_later(c, &next->at->index[next->index].debt);
+	mpib_attached_put(next->at);
+}
+
+/* 0; -EPIPE, -ETIMEDOUT: the proxy is of no use. */
+static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
+{
+	uint64_t base = conn->is_sender ? 0 : mpib_conn_over(conn);
+	uint32_t index;
+	int rc;
+
+	next_drop(c, conn);
+	if (!conn->is_sender && !conn->end.key && !conn->listener) {
+		conn_lose(conn, -ECONNABORTED,
+			  "its listener was closed before the proxy ended");
+		return 0;
+	}
+	rc = mpib_conn_ask(conn, base, &index);
+	if (rc == -EPIPE || rc == -ETIMEDOUT)
+		return rc;
+	if (rc < 0) {
+		conn_lose(conn, rc, mpib_strerror());
+		return 0;
+	}
+	conn->next = (struct mpib_instance){ c->at, index, base };
+	c->at->users++;
+	next_set(conn, MPIB_NEXT_ASKED);
+	return 0;
+}
+
+static void next_failed(struct mpib_client *c, struct mpib_conn *conn)
+{
+	const struct mpib_instance *next = &conn->next;
+	struct mpib_ctl_id ask = {
+		.h = { .type = MPIB_CTL_WHY, .len = sizeof(ask) },
+		.id = next->index,
+	};
+	const struct mpib_ctl_text *got;
+	struct mpib_message m;
+	char why[240] = "";
+	int error = next->at->reply->conn[next->index].error;
+	int rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(*got));
+
+	if (rc == -EPIPE)
+		return; /* the next proxy is asked */
+	if (rc == 0) {
+		got = (const void *)m.bytes;
+		snprintf(why, sizeof(why), "%.*s", (int)sizeof(got->text) - 1,
+			 got->text);
+		mpib_message_close_fds(&m);
+	}
+	error = error < 0 ? error : -EIO;
+	conn_lose(conn, error, why[0] ? why : mpib_errtext(error));
+	next_drop(c, conn);
+}
+
+/* The instance may be used once it has a window where the last one has. False: call
+ * again. */
+static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
+{
+	struct mpib_instance *next = &conn->next;
+
+	if (mpib_conn_lacks_window(conn) &&
+	    mpib_window_get(c, &next->at->index[next->index],
+			    conn->place->window.size, false) < 0)
+		return false;
+	if (conn->is_sender)
+		next->base = next->at->reply->end[next->index].base;
+	next_set(conn, MPIB_NEXT_READY);
+	return true;
+}
+
+/* At a living proxy. True: call again soon. */
+static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
+{
+	if (atomic_load_explicit(&conn->lost, memory_order_relaxed))
+		return false;
+	if (next_state(conn) == MPIB_NEXT_NONE) {
+		if (conn->at == c->at &&
+		    conn_state(c->at, conn->index) != MPIB_CONN_LOST)
+			return false;
+		mpib_conn_learn(conn, conn->at, conn->index);
+		(void)conn_ask(c, conn);
+		return true;
+	}
+	switch (conn_state(c->at, conn->next.index)) {
+	case MPIB_CONN_READY:
+		return !next_ready(c, conn);
+	case MPIB_CONN_LOST:
+		(void)conn_ask(c, conn);
+		return true;
+	case MPIB_CONN_FAILED:
+		next_failed(c, conn);
+		return false;
+	default:
+		return true;
+	}
+}
+
+static int conns_again(struct mpib_client *c, bool accepts)
+{
+	struct mpib_conn *conn;
+	int rc = 0;
+
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		bool is_accept = !conn->is_sender && !conn->end.key;
+
+		if (is_accept != accepts ||
+		    atomic_load_explicit(&conn->lost, memory_order_relaxed))
+			continue;
+		rc = conn_ask(c, conn);
+		if (rc < 0)
+			return rc;
+	}
+	return 0;
+}
+
+static int listeners_again(struct mpib_client *c)
+{
+	struct mpib_listener *l;
+
+	LIST_FOREACH(l, &c->listeners, link)
+	{
+		struct mpib_ctl_listen ask = {
+			.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(ask) },
+			.nonce = l->nonce,
+		};
+		const struct mpib_ctl_listening *got;
+		struct mpib_message m;
+		int rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(*got));
+
+		if (rc < 0)
+			return rc;
+		got = (const void *)m.bytes;
+		l->debt.id = got->listen_id;
+		mpib_message_close_fds(&m);
+	}
+	return 0;
+}
+
+/* Listeners come after connections: a repeated connect would take another accept
+ * (docs/resume.md, LISTEN_FIRST). */
+static int all_again(struct mpib_client *c)
+{
+	int rc = mpib_pools_again(c);
+
+	if (rc == 0)
+		rc = mpib_regions_again(c);
+	if (rc == 0)
+		rc = conns_again(c, false);
+	if (rc == 0)
+		rc = listeners_again(c);
+	if (rc == 0)
+		rc = conns_again(c, true);
+	return rc;
+}
+
+/* What the proxy that is gone had told of. */
+static void conns_learn(struct mpib_client *c)
+{
+	struct mpib_conn *conn;
+
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		mpib_conn_learn(conn, conn->at, conn->index);
+		next_drop(c, conn);
+	}
+}
+
+/* Attach to the proxy that is there now. 0, -errno with the text. Meanwhile the
+ * lock is others'. */
+static int attach_again(struct mpib_client *c)
+{
+	struct mpib_attached *next;
+	int rc;
+
+	mpib_client_unlock(c);
+	rc = mpib_attach_once(c, mpib_now_ms() + c->answer_ms, &next);
+	mpib_client_hold(c);
+	if (rc < 0)
+		return rc;
+	conns_learn(c);
+	mpib_debts_forget(c);
+	next->number = c->at->number + 1;
+	mpib_attached_put(c->at);
+	c->at = next;
+	c->deaf = false;
+	atomic_store(&c->living, MPIB_ATTACHED(next->number) | c->forks);
+	rc = all_again(c);
+	if (rc < 0) {
+		/* The shutdown has the proxy drop the client. */
+		shutdown(next->sock, SHUT_RDWR);
+		atomic_store(&c->living, MPIB_GONE);
+		return rc;
+	}
+	next->whole = true;
+	c->hello.shard = next->welcome.shard + 1;
+	c->helper.grace_ms = next->welcome.grace_ms;
+	if (!c->helper.grace_ms || next->pidfd < 0)
+		atomic_store(&c->helper.resumes, false);
+	return 0;
+}
+
+static void resume_ends(struct mpib_client *c)
+{
+	struct mpib_conn *conn;
+
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		next_drop(c, conn);
+	}
+	/* After why. */
+	atomic_store(&c->helper.resumes, false);
+}
+
+/* ms until the next attempt; -1: none. */
+static int resume(struct mpib_client *c)
+{
+	struct mpib_helper *helper = &c->helper;
+	uint64_t now = mpib_now_ms();
+
+	if (attach_again(c) == 0) {
+		helper->until = 0;
+		helper->pause_ms = PAUSE_MIN_MS;
+		return 0;
+	}
+	snprintf(helper->tried, sizeof(helper->tried), "%s", mpib_strerror());
+	if (now >= helper->until) {
+		snprintf(helper->why, sizeof(helper->why),
+			 "the proxy at %s ended, and none took this process "
+			 "again within %u s: %s (start mpib-proxy, then the "
+			 "job)",
+			 c->path, helper->grace_ms / 1000, helper->tried);
+		resume_ends(c);
+		return -1;
+	}
+	helper->pause_ms = 2 * helper->pause_ms < PAUSE_MAX_MS
+				   ? 2 * helper->pause_ms
+				   : PAUSE_MAX_MS;
+	return (int)helper->pause_ms;
+}
+
+static int proxy_gone(struct mpib_client *c)
+{
+	struct mpib_helper *helper = &c->helper;
+	uint64_t now = mpib_now_ms();
+
+	if (!helper->until) {
+		helper->until = now + helper->grace_ms;
+		helper->pause_ms = PAUSE_MIN_MS;
+	}
+	if (atomic_load(&c->at->reply->ended)) {
+		snprintf(helper->why, sizeof(helper->why),
+			 "the proxy at %s hung up on this process for good "
+			 "(see its log)",
+			 c->path);
+		resume_ends(c);
+		return -1;
+	}
+	/* While the process has not ended it may still write. */
+	if (!c->at->whole || mpib_client_dead(c, 0))
+		return resume(c);
+	if (now < helper->until)
+		return (int)(helper->until - now);
+	snprintf(helper->why, sizeof(helper->why),
+		 "the proxy at %s hung up, and its process did not end within "
+		 "%u s (end it, and start the job)",
+		 c->path, helper->grace_ms / 1000);
+	resume_ends(c);
+	return -1;
+}
+
+/* What there is to do. ms until there may be more; -1: until something comes. */
+static int helper_turn(struct mpib_client *c)
+{
+	struct mpib_conn *conn;
+	bool soon = false;
+
+	if (!atomic_load(&c->helper.resumes))
+		return -1;
+	if (mpib_client_ok(c))
+		mpib_rpc_settle(c);
+	if (mpib_client_ok(c) && mpib_client_dead(c, 0))
+		(void)mpib_client_gone(c);
+	if (!mpib_client_ok(c))
+		return proxy_gone(c);
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		soon |= conn_look(c, conn);
+	}
+	return soon ? PAUSE_MIN_MS : -1;
+}
+
+static void *helper_run(void *arg)
+{
+	struct mpib_client *c = arg;
+	struct mpib_helper *helper = &c->helper;
+	uint64_t wakes;
+	int ms = -1;
+
+	for (;;) {
+		bool resumes = atomic_load(&helper->resumes);
+		bool lives = mpib_client_ok(c);
+		struct pollfd p[4] = {
+			{ .fd = helper->stop, .events = POLLIN },
+			{ .fd = helper->wake, .events = POLLIN },
+			{ .fd = -1, .events = POLLIN },
+			{ .fd = -1, .events = POLLIN },
+		};
+
+		/* Only this thread changes c->at. */
+		if (resumes && !(helper->until && mpib_client_dead(c, 0)) &&
+		    c->at->whole)
+			p[2].fd = c->at->pidfd;
+		if (resumes && lives)
+			p[3].fd = c->at->sock;
+		if (poll(p, 4, ms) < 0 && errno != EINTR)
+			return NULL;
+		if (p[0].revents)
+			return NULL;
+		if (p[1].revents && read(helper->wake, &wakes, sizeof(wakes)))
+			ms = 0;
+		mpib_client_hold(c);
+		ms = helper_turn(c);
+		mpib_client_unlock(c);
+	}
+}
+
+void mpib_helper_wake(struct mpib_client *c)
+{
+	static const uint64_t one = 1;
+
+	/* It does not block: full, it is awake. */
+	if (c->helper.runs && write(c->helper.wake, &one, sizeof(one)) < 0)
+		return;
+}
+
+void mpib_helper_gives_up(struct mpib_client *c, const char *why)
+{
+	if (atomic_exchange(&c->helper.resumes, false))
+		fprintf(stderr,
+			"mpib: %s, so this process does not outlive the proxy "
+			"at %s (raise the limit, ulimit -n)\n",
+			why, c->path);
+}
+
+/* With all signals blocked: they are the program's. */
+static bool thread_start(struct mpib_client *c)
+{
+	sigset_t all, old;
+	int rc;
+
+	if (!pthread_create || !pthread_join)
+		return false;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(&c->helper.thread, NULL, helper_run, c);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return rc == 0;
+}
+
+void mpib_helper_start(struct mpib_client *c)
+{
+	struct mpib_helper *helper = &c->helper;
+
+	helper->grace_ms = c->at->welcome.grace_ms;
+	if (!helper->grace_ms || c->at->pidfd < 0)
+		return;
+	helper->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	helper->stop = eventfd(0, EFD_CLOEXEC);
+	helper->runs = helper->wake >= 0 && helper->stop >= 0;
+	atomic_store(&helper->resumes, helper->runs);
+	if (helper->runs && !thread_start(c)) {
+		helper->runs = false;
+		atomic_store(&helper->resumes, false);
+	}
+}
+
+void mpib_helper_stop(struct mpib_client *c)
+{
+	static const uint64_t one = 1;
+
+	if (c->helper.runs &&
+	    write(c->helper.stop, &one, sizeof(one)) == sizeof(one))
+		pthread_join(c->helper.thread, NULL);
+	c->helper.runs = false;
+}

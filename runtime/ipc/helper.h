@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The helper: a thread of the client that finds out that the proxy is gone, attaches
+ * to the next one, and asks there for what the client has; docs/resume.md. There is
+ * none where nothing can be resumed.
+ */
+#ifndef MPIB_IPC_HELPER_H
+#define MPIB_IPC_HELPER_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mpib_client;
+
+struct mpib_helper {
+	/* The client goes on at another proxy when this one ends. */
+	atomic_bool resumes;
+	bool runs;
+	pthread_t thread;
+	int wake, stop; /* eventfds; -1: there is no helper */
+	/* Under the client's lock. */
+	uint64_t until; /* ms: the end of the grace; 0: the proxy lives */
+	uint32_t grace_ms;
+	uint32_t pause_ms; /* before the next attempt */
+	char tried[256]; /* why the last attempt failed */
+	/* Written before resumes becomes false: why the client does not go on;
+	 * "": it never would. */
+	char why[512];
+};
+
+/* When the client has attached. What fails leaves it without a helper. */
+void mpib_helper_start(struct mpib_client *c);
+/* In the process that attached; then nothing else runs in the client. */
+void mpib_helper_stop(struct mpib_client *c);
+/* Any thread: have it look at all. */
+void mpib_helper_wake(struct mpib_client *c);
+/* Under the client's lock: something that a resume needs is missing. */
+void mpib_helper_gives_up(struct mpib_client *c, const char *why);
+
+#endif

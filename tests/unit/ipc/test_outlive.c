@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client outlives its proxy: the helper attaches to the next one and asks for what
+ * there was, and the connections' thread goes on there.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ipc/client.h"
+
+/* Its c would be shadowed there. */
+#include "loop.h"
+#include "test.h"
+
+#define GRACE_MS 600000 /* of loop_start_mortal() */
+
+static void dies(void)
+{
+	fake_proxy_die(f);
+	fake_proxy_end(f);
+}
+
+static unsigned asked(uint32_t type)
+{
+	return atomic_load(&f->asked[type]);
+}
+
+static bool is_over(struct mpib_request *r)
+{
+	int done;
+
+	assert_int_equal(mpib_test(r, &done, NULL), 0);
+	return done;
+}
+
+/* By what its thread does anyway. */
+static void goes_on(struct mpib_conn *conn)
+{
+	while (mpib_conn_goes_on(conn) != 1)
+		sched_yield();
+	fake_conn_open(f, conn->index);
+}
+
+static void stops(const struct mpib_conn *conn)
+{
+	while (mpib_conn_lives(conn, c)) {
+		assert_int_equal(mpib_alive(c), 0);
+		sched_yield();
+	}
+}
+
+/* The request of that number is answered. */
+static void until_asked(struct mpib_conn *conn, uint64_t number)
+{
+	bool asked = false;
+
+	while (!asked) {
+		mpib_client_hold(c);
+		asked = conn->number == number &&
+			atomic_load(&conn->next_state) != MPIB_NEXT_NONE;
+		mpib_client_unlock(c);
+		sched_yield();
+	}
+}
+
+static struct mpib_request *may_send(int rc_wanted)
+{
+	struct mpib_request *r;
+
+	assert_int_equal(mpib_isend(tx, from, 100, 0, from_region, &r),
+			 rc_wanted);
+	return r;
+}
+
+static void messages_go_on_at_the_next_proxy(void **state)
+{
+	struct mpib_request *receives[4], *sends[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		receives[i] = recv_at(1000ul * i, 1000);
+		sends[i] = send_at(1000ul * i, 1000, 0);
+	}
+	/* One and a half. */
+	fake_turn(f, 0, 1, 1500);
+	dies();
+	stops(tx);
+	for (unsigned i = 0; i < 200; i++) {
+		assert_null(may_send(0));
+		assert_false(is_over(receives[3]));
+	}
+	assert_true(is_over(receives[0]));
+	atomic_store(&f->base, 1);
+	fake_proxy_return(f);
+	goes_on(rx);
+	goes_on(tx);
+	assert_int_equal(f->connect.number, 2);
+	assert_int_equal(f->resume.number, 2);
+	assert_int_equal(f->resume.base, 1);
+	assert_int_equal(f->resume.key, 777);
+	assert_int_equal(f->resume.addr[15], 9);
+	assert_int_equal(f->resume.port, 4444);
+	for (unsigned i = 1; i < 4; i++) {
+		while (!is_over(receives[i]))
+			fake_turn(f, tx->index, rx->index, 700);
+	}
+	assert_memory_equal(to, from, 4000);
+	for (unsigned i = 0; i < 4; i++) {
+		if (i != 0) /* it ended before */
+			assert_true(is_over(sends[i]));
+	}
+	assert_non_null(may_send(0));
+}
+
+static void again_and_again_it_goes_on(void **state)
+{
+	struct mpib_request *r[5];
+
+	for (unsigned i = 0; i < 5; i++)
+		r[i] = recv_at(1000ul * i, 1000);
+	for (unsigned i = 0; i < 5; i++) {
+		end_as(rx->index, r[i], 7);
+		dies();
+		fake_proxy_return(f);
+		goes_on(rx);
+		assert_int_equal(f->resume.number, i + 2);
+		assert_int_equal(f->resume.base, i + 1);
+		assert_true(is_over(r[i]));
+	}
+	goes_on(tx);
+	assert_int_equal(f->connect.number, 6);
+	/* What nothing is in any more is unmapped. */
+	assert_int_equal(c->at->users, 3);
+}
+
+/* The thread has not looked in between. */
+static void a_proxy_that_no_thread_saw_changes_nothing(void **state)
+{
+	struct mpib_request *first = recv_at(0, 1000), *r = recv_at(0, 1000);
+
+	end_as(rx->index, first, 3);
+	dies();
+	fake_proxy_return(f);
+	while (atomic_load(&rx->next_state) != MPIB_NEXT_READY)
+		sched_yield();
+	dies();
+	fake_proxy_return(f);
+	until_asked(rx, 3);
+	goes_on(rx);
+	assert_int_equal(f->resume.base, 1);
+	assert_true(is_over(first));
+	assert_false(is_over(r));
+	end_as(rx->index, r, 5);
+	while (!is_over(r))
+		fake_turn(f, rx->index, rx->index, 0);
+}
+
+static void a_hang_up_alone_is_not_the_end(void **state)
+{
+	unsigned hellos = asked(MPIB_CTL_HELLO);
+	struct mpib_request *r = recv_at(0, 1000);
+
+	fake_proxy_die(f);
+	stops(rx);
+	for (unsigned i = 0; i < 1000; i++) {
+		assert_int_equal(mpib_alive(c), 0);
+		assert_false(is_over(r));
+	}
+	/* It may still write a word, which counts. */
+	end_as(1, r, 9);
+	fake_proxy_end(f);
+	fake_proxy_return(f);
+	goes_on(rx);
+	assert_int_equal(asked(MPIB_CTL_HELLO), hellos + 1);
+	assert_int_equal(f->resume.base, 1);
+	assert_true(is_over(r));
+}
+
+static void a_client_that_was_hung_up_on_for_good_ends(void **state)
+{
+	atomic_store(&f->reply->ended, 1);
+	dies();
+	while (mpib_alive(c) == 0)
+		sched_yield();
+	assert_int_equal(mpib_alive(c), -EPIPE);
+	assert_non_null(strstr(mpib_strerror(), "for good"));
+	may_send(-EPIPE);
+	assert_non_null(strstr(mpib_strerror(), f->dir));
+}
+
+static int start_short(void **state)
+{
+	int rc = loop_start(state);
+
+	mpib_detach(c);
+	fake_proxy_mortal(f, 30);
+	rc |= fake_attach(f, &c);
+	connect_both();
+	return rc;
+}
+
+static void after_the_grace_the_error_says_what_was_waited_for(void **state)
+{
+	struct mpib_region *region;
+	struct mpib_request *r;
+	int done;
+
+	assert_int_equal(mpib_reg(c, to, 100, &region), 0);
+	assert_int_equal(mpib_irecv(rx, 1, (void *[]){ to }, (size_t[]){ 100 },
+				    NULL, &region, &r),
+			 0);
+	dies();
+	while (mpib_test(r, &done, NULL) == 0)
+		assert_false(done);
+	assert_non_null(strstr(mpib_strerror(), f->dir));
+	assert_non_null(strstr(mpib_strerror(), "within 0 s"));
+	assert_non_null(strstr(mpib_strerror(), "start mpib-proxy"));
+	assert_int_equal(mpib_ready(rx), -EPIPE);
+	assert_int_equal(mpib_alive(c), -EPIPE);
+}
+
+static void lost(uint32_t index)
+{
+	struct mpib_ctl_header h = { .type = MPIB_CTL_LOST, .len = sizeof(h) };
+
+	atomic_store(&f->reply->conn[index].broken, MPIB_BROKEN_LOST);
+	fake_set_state(f, index, MPIB_CONN_LOST, 0);
+	assert_int_equal(mpib_message_send(f->sock, &h, NULL, 0), 0);
+}
+
+static void a_lost_connection_goes_on_at_another_index(void **state)
+{
+	struct mpib_request *first = recv_at(0, 1000), *r = recv_at(0, 1000);
+	unsigned closes = asked(MPIB_CTL_CLOSE);
+
+	end_as(1, first, 3);
+	lost(1);
+	while (rx->index == 1)
+		assert_false(is_over(r));
+	assert_int_equal(rx->index, 2);
+	assert_int_equal(f->resume.number, 2);
+	assert_int_equal(f->resume.base, 1);
+	assert_true(is_over(first));
+	while (asked(MPIB_CTL_CLOSE) == closes)
+		sched_yield();
+	end_as(2, r, 4);
+	fake_conn_open(f, 2);
+	while (!is_over(r))
+		fake_turn(f, 2, 2, 0);
+	/* The other one was left alone. */
+	assert_int_equal(tx->index, 0);
+	assert_int_equal(asked(MPIB_CTL_CONNECT), 1);
+	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
+}
+
+/* While another thread waits for an answer, and the new index is lost, too. */
+static void what_is_lost_while_it_is_asked_for_is_asked_for_again(void **state)
+{
+	atomic_store(&f->hold_pending, true);
+	lost(0);
+	until_asked(tx, 2);
+	assert_null(may_send(0));
+	lost(2);
+	until_asked(tx, 3);
+	fake_set_state(f, f->connect.conn, MPIB_CONN_READY, 0);
+	goes_on(tx);
+	assert_int_equal(f->connect.number, 3);
+	assert_int_equal(tx->index, f->connect.conn);
+}
+
+static void what_the_next_proxy_refuses_is_told(void **state)
+{
+	dies();
+	atomic_store(&f->refuse_conn, -ECONNREFUSED);
+	fake_proxy_return(f);
+	while (mpib_conn_goes_on(tx) == 0)
+		sched_yield();
+	may_send(-ECONNREFUSED);
+	assert_string_equal(mpib_strerror(), "the peer has no such listener");
+}
+
+static void memory_is_registered_again_from_kept_descriptors(void **state)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	char *mem = mpib_mem_alloc(c, 4096);
+	struct mpib_region *region, *other, *gone;
+	unsigned was;
+
+	assert_non_null(mem);
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	assert_int_equal(
+		mpib_reg_fd(c, to, 4096, 0, fd, MPIB_REG_MEMFD, &region), 0);
+	assert_int_equal(
+		mpib_reg_fd(c, from, 4096, 4096, fd, MPIB_REG_MEMFD, &gone), 0);
+	close(fd);
+	assert_int_equal(mpib_reg(c, mem, 4096, &other), 0);
+	assert_int_equal(mpib_dereg(gone), 0);
+	dies();
+	was = asked(MPIB_CTL_REG_FD);
+	fake_proxy_return(f);
+	goes_on(tx);
+	assert_int_equal(asked(MPIB_CTL_REG_FD), was + 2);
+	assert_int_equal(mpib_region_mr(region), 999);
+	assert_int_equal(mpib_region_mr(other), 999);
+	mpib_mem_free(c, mem);
+}
+
+static void listeners_come_after_connections_and_accepts_last(void **state)
+{
+	struct mpib_handle handle;
+	struct mpib_listener *l, *closed;
+	struct mpib_conn *waits, *orphan, *known;
+
+	assert_int_equal(mpib_listen(c, &handle, &closed), 0);
+	assert_int_equal(mpib_listen(c, &handle, &l), 0);
+	atomic_store(&f->hold_pending, true);
+	/* The proxy had told who connected, and was not ready. */
+	assert_int_equal(mpib_accept(l, &known), 0);
+	atomic_store(&f->accept_key, 0);
+	assert_int_equal(mpib_accept(l, &waits), 0);
+	assert_int_equal(mpib_accept(closed, &orphan), 0);
+	mpib_close_listen(closed);
+	atomic_store(&f->hold_pending, false);
+	dies();
+	fake_proxy_return(f);
+	while (mpib_ready(waits) != 1 || mpib_ready(known) != 1)
+		sched_yield();
+	assert_int_equal(f->relisten.nonce, handle.nonce);
+	assert_true(f->came_before[MPIB_CTL_LISTEN] >
+		    f->came_before[MPIB_CTL_RESUME]);
+	assert_true(f->came_before[MPIB_CTL_LISTEN] >
+		    f->came_before[MPIB_CTL_CONNECT]);
+	assert_true(f->came_before[MPIB_CTL_LISTEN] <
+		    f->came_before[MPIB_CTL_ACCEPT]);
+	while (mpib_ready(orphan) == 0)
+		sched_yield();
+	assert_int_equal(mpib_ready(orphan), -ECONNABORTED);
+}
+
+static void without_a_proxy_closing_ends_at_once(void **state)
+{
+	struct mpib_listener *l;
+	struct mpib_handle h;
+
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	dies();
+	stops(tx);
+	mpib_close(tx);
+	mpib_close_listen(l);
+	assert_int_equal(mpib_dereg(from_region), 0);
+	fake_proxy_return(f);
+	goes_on(rx);
+	/* None of the two is asked for. */
+	assert_int_equal(asked(MPIB_CTL_CONNECT), 1);
+	assert_int_equal(asked(MPIB_CTL_LISTEN), 2);
+}
+
+static void *returns(void *arg)
+{
+	fake_proxy_return(f);
+	return arg;
+}
+
+static void requests_wait_for_the_next_proxy(void **state)
+{
+	struct mpib_device_info info;
+	struct mpib_listener *l;
+	struct mpib_handle h;
+	struct mpib_conn *conn;
+	pthread_t thread;
+
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	dies();
+	stops(tx);
+	assert_int_equal(pthread_create(&thread, NULL, returns, NULL), 0);
+	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(mpib_ready(conn), 1);
+	assert_int_equal(mpib_query_device(c, 0, &info), 0);
+	mpib_close(conn);
+}
+
+/* It is told to stop while it waits for an answer, or for a proxy. */
+static void a_client_detaches_while_it_resumes(void **state)
+{
+	dies();
+	atomic_store(&f->hold, true);
+	stops(tx);
+	mpib_detach(c);
+	assert_int_equal(fake_attach(f, &c), -ECONNREFUSED);
+	atomic_store(&f->hold, false);
+	fake_proxy_return(f);
+	assert_int_equal(fake_attach(f, &c), 0);
+	dies();
+	atomic_store(&f->slow, MPIB_CTL_HELLO);
+	fake_proxy_return(f);
+	while (asked(MPIB_CTL_HELLO) != 3)
+		sched_yield();
+	mpib_detach(c);
+	atomic_store(&f->slow, 0);
+	c = NULL;
+}
+
+static void a_forked_child_leaves_the_resume_to_its_parent(void **state)
+{
+	struct mpib_request *r = recv_at(0, 1000);
+	int status, done;
+	pid_t pid;
+
+	dies();
+	stops(rx);
+	pid = fork();
+	if (pid == 0) {
+		bool wrong = mpib_test(r, &done, NULL) != -EOWNERDEAD ||
+			     mpib_alive(c) != -EOWNERDEAD ||
+			     mpib_dereg(from_region) != -EOWNERDEAD;
+
+		mpib_close(tx);
+		mpib_detach(c);
+		_exit(wrong);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	fake_proxy_return(f);
+	goes_on(rx);
+}
+
+#define TEST(name)                                                             \
+	cmocka_unit_test_setup_teardown(name, loop_start_mortal, loop_stop)
+
+const struct CMUnitTest test_list[] = {
+	TEST(messages_go_on_at_the_next_proxy),
+	TEST(again_and_again_it_goes_on),
+	TEST(a_proxy_that_no_thread_saw_changes_nothing),
+	TEST(a_hang_up_alone_is_not_the_end),
+	TEST(a_client_that_was_hung_up_on_for_good_ends),
+	cmocka_unit_test_setup_teardown(
+		after_the_grace_the_error_says_what_was_waited_for, start_short,
+		loop_stop),
+	TEST(a_lost_connection_goes_on_at_another_index),
+	TEST(what_is_lost_while_it_is_asked_for_is_asked_for_again),
+	TEST(what_the_next_proxy_refuses_is_told),
+	TEST(memory_is_registered_again_from_kept_descriptors),
+	TEST(listeners_come_after_connections_and_accepts_last),
+	TEST(without_a_proxy_closing_ends_at_once),
+	TEST(requests_wait_for_the_next_proxy),
+	TEST(a_client_detaches_while_it_resumes),
+	TEST(a_forked_child_leaves_the_resume_to_its_parent),
+	{ 0 },
+};

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections whose lane is lost, or whose proxy ended, go on: their clients ask for
+ * them again at another index, and both ends become READY there. Brokers of two
+ * nodes; the clients of a killed one attach to its successor by hand.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "peer/internal.h"
+#include "rig.h"
+#include "test.h"
+
+#define GRACE_S 30u
+
+struct resumed {
+	struct rig *rig;
+	struct client *from, *to; /* of nodes 0 and 1 */
+	struct mpib_handle handle;
+	uint32_t listener;
+	uint64_t key;
+	/* The ends that the ranks know. */
+	struct mpib_reply_end sender, receiver;
+};
+
+static void learn(struct resumed *r, uint32_t from_index, uint32_t to_index)
+{
+	r->sender = r->from->client.reply->end[from_index];
+	r->receiver = r->to->client.reply->end[to_index];
+}
+
+static void connected(struct resumed *r, struct rig *rig)
+{
+	r->rig = rig;
+	rig->grace_s = GRACE_S;
+	rig->port[0] = 17001;
+	rig->port[1] = 17002;
+	rig_both_up(rig, &r->from, &r->to, 0);
+	r->listener = rig_listen(r->to, &r->handle);
+	rig_call(r->from, 0, 0, &r->handle);
+	rig_accept(r->to, r->listener, 0);
+	rig_settle(rig);
+	assert_int_equal(rig_state(r->from, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(r->to, 0), MPIB_CONN_READY);
+	learn(r, 0, 0);
+	r->key = r->sender.key;
+}
+
+static int ask_sender(struct resumed *r, uint32_t index, uint64_t number)
+{
+	const struct mpib_ctl_connect ask = { .conn = index,
+					      .key = r->key,
+					      .number = number,
+					      .handle = r->handle };
+
+	return mpib_broker_connect(r->from->node->broker, &r->from->client,
+				   &ask);
+}
+
+static int ask_receiver(struct resumed *r, uint32_t index, uint64_t number,
+			uint64_t base)
+{
+	struct mpib_ctl_resume ask = { .conn = index,
+				       .key = r->key,
+				       .number = number,
+				       .base = base,
+				       .port = r->receiver.port };
+
+	memcpy(ask.addr, r->receiver.addr, sizeof(ask.addr));
+	memcpy(ask.second, r->receiver.second, sizeof(ask.second));
+	return mpib_broker_resume(r->to->node->broker, &r->to->client, &ask);
+}
+
+static void assert_ends(const struct resumed *r, uint32_t from, uint32_t to,
+			uint64_t a, uint64_t b, uint64_t base)
+{
+	const struct mpib_reply_end *sends = &r->from->client.reply->end[from];
+	const struct mpib_reply_end *gets = &r->to->client.reply->end[to];
+
+	assert_int_equal(rig_state(r->from, from), MPIB_CONN_READY);
+	assert_int_equal(rig_state(r->to, to), MPIB_CONN_READY);
+	assert_int_equal(sends->key, r->key);
+	assert_int_equal(gets->key, r->key);
+	assert_int_equal(sends->number, a);
+	assert_int_equal(gets->number, b);
+	assert_int_equal(sends->peer_number, b);
+	assert_int_equal(gets->peer_number, a);
+	assert_int_equal(sends->base, base);
+	assert_int_equal(gets->base, base);
+}
+
+static void a_lane_that_is_lost_takes_no_connection_with_it(void **state)
+{
+	struct resumed r;
+
+	for (unsigned receiver_first = 0; receiver_first < 2;
+	     receiver_first++) {
+		rig_setup(state);
+		connected(&r, *state);
+		peer_lane_lose(r.from->node->broker->lanes, "a test");
+		rig_settle(r.rig);
+		assert_int_equal(rig_state(r.from, 0), MPIB_CONN_LOST);
+		assert_int_equal(rig_state(r.to, 0), MPIB_CONN_LOST);
+		if (receiver_first)
+			assert_int_equal(ask_receiver(&r, 3, 2, 7), 0);
+		rig_pass(r.rig, MPIB_SEC);
+		assert_int_equal(ask_sender(&r, 5, 2), 0);
+		rig_pass(r.rig, MPIB_SEC);
+		if (!receiver_first)
+			assert_int_equal(ask_receiver(&r, 3, 2, 7), 0);
+		rig_pass(r.rig, MPIB_SEC);
+		assert_ends(&r, 5, 3, 2, 2, 7);
+		assert_int_equal(mpib_broker_drop(r.from->node->broker,
+						  &r.from->client, 0),
+				 0);
+		rig_settle(r.rig);
+		assert_int_equal(rig_state(r.from, 0), MPIB_CONN_FREE);
+		assert_int_equal(rig_state(r.from, 5), MPIB_CONN_READY);
+		rig_teardown(state);
+	}
+}
+
+/* The killed proxy's clients ask its successor, the others their own. */
+static void a_killed_proxy_of_either_end_takes_none(void **state)
+{
+	struct resumed r;
+
+	for (unsigned victim = 0; victim < 2; victim++) {
+		rig_setup(state);
+		connected(&r, *state);
+		rig_kill(r.rig, victim);
+		rig_pass(r.rig, MPIB_SEC);
+		assert_int_equal(rig_state(victim ? r.from : r.to, 0),
+				 MPIB_CONN_LOST);
+		rig_up(r.rig, victim);
+		if (victim)
+			r.to = rig_client(r.rig, 1, 1000, 0);
+		else
+			r.from = rig_client(r.rig, 0, 1000, 0);
+		/* The living end's client first: it is refused for now. */
+		if (victim)
+			assert_int_equal(ask_sender(&r, 1, 2), 0);
+		else
+			assert_int_equal(ask_receiver(&r, 1, 2, 3), 0);
+		rig_pass(r.rig, 5 * MPIB_SEC);
+		if (victim)
+			assert_int_equal(ask_receiver(&r, 1, 2, 3), 0);
+		else
+			assert_int_equal(ask_sender(&r, 1, 2), 0);
+		rig_pass(r.rig, MPIB_SEC);
+		assert_ends(&r, 1, 1, 2, 2, 3);
+		rig_teardown(state);
+	}
+}
+
+static void both_proxies_may_be_killed(void **state)
+{
+	struct resumed r;
+
+	connected(&r, *state);
+	rig_kill(r.rig, 0);
+	rig_settle(r.rig);
+	rig_kill(r.rig, 1);
+	rig_up(r.rig, 0);
+	rig_up(r.rig, 1);
+	r.from = rig_client(r.rig, 0, 1000, 0);
+	r.to = rig_client(r.rig, 1, 1000, 0);
+	assert_int_equal(ask_receiver(&r, 0, 2, 11), 0);
+	assert_int_equal(ask_sender(&r, 0, 2), 0);
+	rig_pass(r.rig, MPIB_SEC);
+	assert_ends(&r, 0, 0, 2, 2, 11);
+}
+
+/* A handle that was passed around before the proxy ended stays good. */
+static void a_listener_keeps_its_nonce(void **state)
+{
+	struct mpib_handle handle;
+	struct resumed r;
+	uint32_t id;
+
+	connected(&r, *state);
+	rig_kill(r.rig, 1);
+	rig_call(r.from, 1, 0, &r.handle);
+	rig_up(r.rig, 1);
+	r.to = rig_client(r.rig, 1, 1000, 0);
+	rig_pass(r.rig, 2 * MPIB_SEC);
+	assert_int_equal(rig_state(r.from, 1), MPIB_CONN_PENDING);
+	assert_int_equal(mpib_broker_listen(r.to->node->broker, &r.to->client,
+					    r.handle.nonce, &id, &handle),
+			 0);
+	assert_memory_equal(&handle, &r.handle, sizeof(handle));
+	rig_accept(r.to, id, 1);
+	rig_pass(r.rig, MPIB_SEC);
+	assert_int_equal(rig_state(r.from, 1), MPIB_CONN_READY);
+	assert_int_equal(mpib_broker_listen(r.to->node->broker, &r.to->client,
+					    r.handle.nonce, &id, &handle),
+			 -EEXIST);
+}
+
+static void a_client_that_asks_too_late_gets_an_error(void **state)
+{
+	struct resumed r;
+
+	connected(&r, *state);
+	peer_lane_lose(r.from->node->broker->lanes, "a test");
+	rig_pass(r.rig, MPIB_SEC);
+	assert_int_equal(ask_sender(&r, 1, 2), 0);
+	rig_pass(r.rig, (GRACE_S + 1) * MPIB_SEC);
+	assert_int_equal(rig_state(r.to, 0), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(r.to, 0), -ETIMEDOUT);
+	assert_int_equal(rig_state(r.from, 1), MPIB_CONN_FAILED);
+	assert_int_equal(rig_state(r.from, 0), MPIB_CONN_FAILED);
+	assert_non_null(strstr(mpib_broker_why(&r.to->client, 0),
+			       "not resumed in time"));
+}
+
+/* What ends on purpose, and without a grace all, fails at once. */
+static void a_connection_that_was_closed_is_not_resumed(void **state)
+{
+	struct resumed r;
+
+	connected(&r, *state);
+	mpib_broker_drop(r.from->node->broker, &r.from->client, 0);
+	rig_settle(r.rig);
+	assert_int_equal(rig_state(r.to, 0), MPIB_CONN_FAILED);
+	assert_int_equal(ask_receiver(&r, 1, 2, 0), -EEXIST);
+}
+
+static void another_client_does_not_get_the_connection(void **state)
+{
+	struct client *other;
+	struct resumed r;
+
+	connected(&r, *state);
+	assert_int_equal(ask_sender(&r, 1, 2), -EEXIST); /* it is not lost */
+	peer_lane_lose(r.from->node->broker->lanes, "a test");
+	rig_settle(r.rig);
+	other = rig_client(r.rig, 0, 1000, 0);
+	r.from = other;
+	assert_int_equal(ask_sender(&r, 1, 2), -EEXIST);
+	r.from = &r.rig->node[0].client[0];
+	assert_int_equal(ask_sender(&r, 1, 1), -EEXIST); /* asked before */
+	assert_int_equal(ask_receiver(&r, 1, 1, 0), -EINVAL);
+	assert_int_equal(ask_sender(&r, 1, 2), 0);
+	assert_int_equal(ask_receiver(&r, 1, 2, 0), 0);
+	rig_pass(r.rig, MPIB_SEC);
+	assert_ends(&r, 1, 1, 2, 2, 0);
+}
+
+/* Any number of times, at either end. */
+static void a_connection_outlives_many_proxies(void **state)
+{
+	uint64_t a = 1, b = 1;
+	struct resumed r;
+
+	connected(&r, *state);
+	for (unsigned i = 0; i < 8; i++) {
+		unsigned victim = i % 3 == 0;
+
+		rig_kill(r.rig, victim);
+		rig_pass(r.rig, MPIB_SEC);
+		rig_up(r.rig, victim);
+		if (victim)
+			r.to = rig_client(r.rig, 1, 1000, 0);
+		else
+			r.from = rig_client(r.rig, 0, 1000, 0);
+		assert_int_equal(ask_sender(&r, i + 1, ++a), 0);
+		assert_int_equal(ask_receiver(&r, i + 1, ++b, i), 0);
+		rig_pass(r.rig, MPIB_SEC);
+		assert_ends(&r, i + 1, i + 1, a, b, i);
+	}
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_lane_that_is_lost_takes_no_connection_with_it),
+	cmocka_unit_test(a_killed_proxy_of_either_end_takes_none),
+	rig_test(both_proxies_may_be_killed),
+	rig_test(a_listener_keeps_its_nonce),
+	rig_test(a_client_that_asks_too_late_gets_an_error),
+	rig_test(a_connection_that_was_closed_is_not_resumed),
+	rig_test(another_client_does_not_get_the_connection),
+	rig_test(a_connection_outlives_many_proxies),
+	{ 0 },
+};
