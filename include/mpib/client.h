@@ -7,8 +7,10 @@
  * Calls return 0 or a count, or -errno. mpib_strerror() describes the last
  * failure of the calling thread in a sentence. A call that asks the proxy may,
  * besides the errors listed at its declaration, return
- *   -EPIPE      the proxy is gone, or hung up on this client
- *   -ETIMEDOUT  the proxy did not answer within its setting client.answer.
+ *   -EPIPE      the proxy is gone, and no other came within its setting
+ *               resume.grace; or it hung up on this client for good
+ *   -ETIMEDOUT  the proxy did not answer within its setting client.answer,
+ *               or it ended and the next one did not come within that time.
  *               Only one call waits that long: until the proxy answers
  *               something, further calls fail at once. If the proxy still
  *               carries the request out, a later call undoes that.
@@ -18,6 +20,10 @@
  *   -EFBIG      it wants more memory than the proxy's LimitFSIZE
  *   -EPROTO     the proxy's answer makes no sense
  * After any of these but -EPIPE only that one call has failed.
+ *
+ * When the proxy ends, a thread of the library attaches to the next one at the same
+ * run directory. Meanwhile mpib_isend() and mpib_irecv() give no request, and
+ * mpib_test() finds nothing done; what was posted goes on then. This wants Linux 5.3.
  *
  * Threads: any thread may use a client, a listener or a region; such calls
  * serialise on one control socket and may block for a round trip to the proxy.

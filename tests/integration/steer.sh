@@ -6,7 +6,7 @@
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"
-proxy_options=(--mode adaptive --failover=no --fault=yes)
+proxy_options=(--mode adaptive --failover=no --resume-grace=0 --fault=yes)
 agent_options=(--sysfs "$dir/sys" --config "$dir/conf")
 
 # told WHAT TEXT COMMAND...: until its output has the text.
