@@ -248,11 +248,11 @@ falling() {
 }
 case_proxies_fall() {
 	falling
-	ranks 2 --max 4M --times 40 loop
+	ranks 2 --max 4M --times 5 loop
 }
 case_proxies_fall_alltoall() {
 	falling
-	ranks 2 --max 4M --times 40 alltoall
+	ranks 2 --max 4M --times 3 alltoall
 }
 case_proxies_fall_communicators() {
 	falling
@@ -261,7 +261,7 @@ case_proxies_fall_communicators() {
 case_proxies_fall_dmabuf() {
 	falling --dmabuf yes
 	machine 1 1
-	ranks 1 --max 4M --times 20 collectives
+	ranks 1 --max 4M --times 2 collectives
 }
 
 # What NCCL must be told, on every rank that is left, and soon.
