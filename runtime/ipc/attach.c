@@ -375,6 +375,10 @@ static void free_objects(struct mpib_client *c)
 
 	while ((conn = LIST_FIRST(&c->conns))) {
 		LIST_REMOVE(conn, link);
+		/* The helper has ended. */
+		if (atomic_load(&conn->next_state) != MPIB_NEXT_NONE)
+			mpib_attached_put(conn->next.at);
+		mpib_attached_put(conn->at);
 		mpib_conn_free(conn);
 	}
 	while ((l = LIST_FIRST(&c->listeners))) {

@@ -248,7 +248,7 @@ falling() {
 }
 case_proxies_fall() {
 	falling
-	ranks 2 --max 4M --times 5 loop
+	ranks 2 --max 4M loop --during "sleep 10"
 }
 case_proxies_fall_alltoall() {
 	falling
