@@ -388,8 +388,10 @@ static void *helper_run(void *arg)
 			return NULL;
 		if (p[0].revents)
 			return NULL;
-		if (p[1].revents && read(helper->wake, &wakes, sizeof(wakes)))
-			ms = 0;
+		if (p[1].revents &&
+		    read(helper->wake, &wakes, sizeof(wakes)) < 0 &&
+		    errno != EAGAIN)
+			return NULL;
 		mpib_client_hold(c);
 		ms = helper_turn(c);
 		mpib_client_unlock(c);

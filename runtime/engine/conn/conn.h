@@ -72,12 +72,12 @@ void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
 void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes);
 /* Shard. Age of the oldest active request, 0 if there is none. */
 uint64_t engine_conn_oldest_ns(const struct engine_conn *f);
-/* Shard. Fail all requests, take no more work, tell the control thread. */
 /* What breaks a connection whose lane is gone. Any thread. */
 static inline int mpib_conn_lost_error(const struct mpib_engine *e)
 {
 	return e->cfg.resume ? MPIB_BROKEN_LOST : -ECONNRESET;
 }
+/* Shard. Fail all requests, take no more work, tell the control thread. */
 void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Shard. The entry of the slot in either table. */
