@@ -65,11 +65,11 @@ static int check_dir(const char *path, const struct stat *st, char *why)
 
 static int open_dir(struct mpib_rundir *rd, char *why)
 {
+	bool made = mkdir(rd->path, 0750) == 0;
 	struct stat st;
 	int rc;
 
-	rd->made = mkdir(rd->path, 0750) == 0;
-	if (!rd->made && errno != EEXIST)
+	if (!made && errno != EEXIST)
 		return mpib_why_fail(
 			why, -errno,
 			"run directory %s: %s (create its parent, or give "
@@ -78,7 +78,7 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 	rd->dir =
 		open(rd->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	/* fchmod(): the group may enter, whatever the umask is. */
-	if (rd->dir < 0 || (rd->made && fchmod(rd->dir, 0750) < 0) ||
+	if (rd->dir < 0 || (made && fchmod(rd->dir, 0750) < 0) ||
 	    fstat(rd->dir, &st) < 0)
 		return mpib_why_fail(
 			why, -errno,
@@ -89,7 +89,7 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 	rc = check_dir(rd->path, &st, why);
 	/* Where fchown() is not permitted only the proxy's own user can attach,
 	 * which is safe. */
-	if (rc == 0 && rd->made && rd->gid != (gid_t)-1 &&
+	if (rc == 0 && made && rd->gid != (gid_t)-1 &&
 	    fchown(rd->dir, (uid_t)-1, rd->gid) < 0)
 		rd->gid = (gid_t)-1;
 	return rc;
@@ -108,26 +108,10 @@ static int rundir_holder(const struct mpib_rundir *rd)
 	return (int)strtol(text, NULL, 10);
 }
 
-/* The lock file says whether a proxy made the directory: if that proxy is
- * killed, the next one still removes the directory at its exit. */
-static void rundir_inherit(struct mpib_rundir *rd)
-{
-	char mark;
-
-	if (pread(rd->lock, &mark, 1, 0) == 1)
-		rd->made = true;
-	else if (rd->made && pwrite(rd->lock, "made\n", 5, 0) < 0)
-		rd->made = false;
-}
-
-/* 0: locked; 1: the last holder has removed directory or lock file meanwhile, so
- * start again; -errno. */
 static int take_lock(struct mpib_rundir *rd, char *why)
 {
 	int rc = mpib_lockfile_take(rd->dir, LOCK, &rd->lock);
 
-	if (rc == -EAGAIN || rc == -ENOENT)
-		return 1;
 	if (rc == -EBUSY)
 		return mpib_why_fail(
 			why, rc,
@@ -138,7 +122,6 @@ static int take_lock(struct mpib_rundir *rd, char *why)
 		return mpib_why_fail(why, rc,
 				     "lock %s/" LOCK ": %s (give --run-dir)",
 				     rd->path, strerror(-rc));
-	rundir_inherit(rd);
 	return 0;
 }
 
@@ -165,7 +148,7 @@ static void rundir_clear(struct mpib_rundir *rd, const char *keep)
 int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 		     const char *group, char *why)
 {
-	int rc = 1;
+	int rc;
 
 	*rd = (struct mpib_rundir){ .dir = -1, .lock = -1 };
 	/* sun_path has 108 bytes, for this path and a socket's name. */
@@ -178,19 +161,11 @@ int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 	snprintf(rd->path, sizeof(rd->path), "%s", path);
 	rd->gid = group_of(group);
 
-	for (int tries = 0; rc > 0 && tries < 100; tries++) {
-		rc = open_dir(rd, why);
-		if (rc == 0)
-			rc = take_lock(rd, why);
-		if (rc != 0)
-			rundir_release(rd);
-	}
-	if (rc > 0)
-		return mpib_why_fail(
-			why, -EBUSY,
-			"run directory %s: another mpib-proxy starts and "
-			"stops there (give another --run-dir)",
-			path);
+	rc = open_dir(rd, why);
+	if (rc == 0)
+		rc = take_lock(rd, why);
+	if (rc < 0)
+		rundir_release(rd);
 	return rc;
 }
 
@@ -377,10 +352,5 @@ void mpib_rundir_close(struct mpib_rundir *rd, const char *keep)
 	if (!rundir_replaced(rd))
 		clear_admin(rd);
 	rundir_clear(rd, keep);
-	/* Unlink the lock file last and while it is locked, so that a proxy
-	 * that starts meanwhile finds an empty directory (take_lock()). */
-	unlinkat(rd->dir, LOCK, 0);
-	if (rd->made && !keep)
-		rmdir(rd->path);
 	rundir_release(rd);
 }

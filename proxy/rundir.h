@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The run directory, of one proxy at a time: a lock file, the three sockets and
- * proxy.pid, all removed at exit; and the admin socket beside it. Control thread.
+ * proxy.pid; and the admin socket beside it. The directory and the lock file stay
+ * when the proxy ends: containers mount the directory, and clients wait for the
+ * next proxy there. Control thread.
  */
 #ifndef MPIB_PROXY_RUNDIR_H
 #define MPIB_PROXY_RUNDIR_H
@@ -17,7 +19,6 @@ struct mpib_rundir {
 	char path[96];
 	int dir, lock; /* -1 while closed */
 	gid_t gid; /* of the directory and the sockets, -1: the process's */
-	bool made; /* a proxy made the directory, and so removes it */
 };
 
 /* The default path: /run/mpib as root, else $XDG_RUNTIME_DIR/mpib. -ENOENT
@@ -48,8 +49,8 @@ int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
 /* Make the admin socket, with mode 0600, in a directory beside the run
  * directory that only the proxy's user may enter. fd, or -errno. */
 int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why);
-/* Remove the directory's content, the admin socket and the empty directory of
- * that (not those of another proxy in its place), and close rd. keep: a socket that systemd made
+/* Remove the sockets, proxy.pid, the admin socket and the empty directory of that
+ * (not those of another proxy in its place), and close rd. keep: a socket that systemd made
  * and goes on listening on, which stays; NULL: none. */
 void mpib_rundir_close(struct mpib_rundir *rd, const char *keep);
 

@@ -26,7 +26,7 @@ refused() {
 	timeout 60 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/no" \
 		--sout "soft:$net.21" --sup none "${@:2}" >"$dir/out" 2>&1
 	grep -q "$1" "$dir/out" || fail "$2 $3: $(<"$dir/out")"
-	[ ! -e "$dir/no" ] || fail "a refused start leaves something"
+	[ ! -e "$dir/no/proxy.pid" ] || fail "a refused start leaves something"
 }
 refused 'others than this machine' --metrics-listen 0.0.0.0:0
 refused 'others than this machine' --metrics-listen 0.0.0.0:0 \

@@ -130,24 +130,18 @@ static void a_taken_address_is_told(void **state)
 	assert_int_equal(r.status, 1);
 	assert_in(r.err, "mpib-proxy: ");
 	assert_in(r.err, n.sout + 5);
-	assert_int_equal(access(dir, F_OK), -1);
+	run_dir_remove(dir);
 	node_stop(&n);
 }
 
 static void what_a_killed_one_left_does_not_stop_the_next(void **state)
 {
-	struct node n, m;
+	struct node n;
 
 	node_start(&n, 1, NULL);
-	assert_int_equal(kill(n.pid, SIGKILL), 0);
-	assert_int_equal(waitpid(n.pid, NULL, 0), n.pid);
-	node_start(&m, 1, "--run-dir", n.dir, NULL);
-	assert_in(m.ready, n.dir);
-	assert_int_equal(rmdir(m.dir), -1); /* it runs in the other's */
-	node_stop(&m);
-	assert_int_equal(access(n.dir, F_OK), -1);
-	unlink(n.conf);
-	assert_int_equal(rmdir(n.base), 0);
+	node_kill(&n);
+	node_again(&n);
+	node_stop(&n);
 }
 
 static void a_bad_configuration_ends_with_78(void **state)
@@ -182,12 +176,12 @@ static void a_rail_that_is_not_there_is_named(void **state)
 	assert_int_equal(r.status, 78);
 	assert_in(r.err, "rdma:no_such_hca:1: ibv_open_device: ");
 	assert_one_line(r.err);
-	assert_int_equal(access("/tmp/mpib-no-rail", F_OK), -1);
+	run_dir_remove("/tmp/mpib-no-rail");
 }
 
 static void a_daemon_returns_when_it_is_ready(void **state)
 {
-	char base[] = "/tmp/mpib-daemon-XXXXXX", dir[64], sout[32];
+	char base[] = "/tmp/mpib-daemon-XXXXXX", dir[64], file[80], sout[32];
 	struct run r;
 	int pid, i;
 
@@ -209,8 +203,10 @@ static void a_daemon_returns_when_it_is_ready(void **state)
 	assert_in(r.err, "already runs there");
 
 	assert_int_equal(kill(pid, SIGTERM), 0);
-	for (i = 0; i < 5000 && access(dir, F_OK) == 0; i++)
+	snprintf(file, sizeof(file), "%s/proxy.pid", dir);
+	for (i = 0; i < 5000 && access(file, F_OK) == 0; i++)
 		usleep(1000);
+	run_dir_remove(dir);
 	assert_int_equal(rmdir(base), 0);
 }
 

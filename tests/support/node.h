@@ -41,8 +41,10 @@ void node_again(struct node *node);
 /* node_kill(), then remove the node's files. */
 void node_wipe(struct node *node);
 /* SIGTERM and wait; the test fails unless the exit status is 0 and the run
- * directory is gone. */
+ * directory has no more than run_dir_remove() removes. */
 void node_stop(struct node *node);
+/* Remove a run directory with what its proxy leaves there. */
+void run_dir_remove(const char *dir);
 
 /* Wait for a child to end: its exit status, or 128 + signal. */
 int child_end(pid_t pid);
