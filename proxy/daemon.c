@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -56,6 +57,9 @@ int mpib_daemon_start(int *report)
 		await_daemon(pipefd[0]);
 	}
 
+	/* Nothing of a rank that started it stays open, as its peers would see. */
+	syscall(SYS_close_range, 3, pipefd[1] - 1, 0);
+	syscall(SYS_close_range, pipefd[1] + 1, ~0u, 0);
 	/* A session of the daemon's own; after the second fork the daemon is
 	 * not its leader, so it can never get a controlling terminal. */
 	close(pipefd[0]);

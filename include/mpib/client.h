@@ -90,9 +90,10 @@ struct mpib_device_info {
 };
 
 /*
- * Attach to the proxy of this node. Blocks for at most opts->timeout_ms. opts
- * may be NULL. On failure mpib_strerror() names the socket and what to do.
+ * Attach to the proxy of this node. Blocks for at most opts->timeout_ms, and up to
+ * 30 s more where MPIB_START has a proxy started. opts may be NULL. On failure mpib_strerror() names the socket and what to do.
  *   -ENOENT, -ECONNREFUSED  no proxy at the socket, or it hung up
+ *   -ENOEXEC                MPIB_START is set, and no proxy could be started
  *   -EACCES                 this user may not connect to the proxy
  *   -ENAMETOOLONG           the run directory's path is too long for a socket
  *   -ETIMEDOUT              the proxy does not answer
@@ -121,8 +122,8 @@ int mpib_query_device(struct mpib_client *client, unsigned device,
 int mpib_alive(struct mpib_client *client);
 
 /* The directory where the proxy's socket is looked for: MPIB_RUN_DIR, else
- * "$XDG_RUNTIME_DIR/mpib" for a user other than root if that exists, else
- * "/run/mpib". Returns buf, or NULL when the path does not fit into len bytes.
+ * "$XDG_RUNTIME_DIR/mpib" for a user other than root if a proxy's socket is there,
+ * else "/run/mpib". Returns buf, or NULL when the path does not fit into len bytes.
  * Any thread. */
 const char *mpib_run_dir(char *buf, size_t len);
 

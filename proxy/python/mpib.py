@@ -27,7 +27,7 @@ def run_dir():
     if os.environ.get("MPIB_RUN_DIR"):
         return os.environ["MPIB_RUN_DIR"]
     own = os.path.join(os.environ.get("XDG_RUNTIME_DIR", "/nowhere"), "mpib")
-    return own if os.path.isdir(own) else "/run/mpib"
+    return own if os.path.exists(os.path.join(own, "proxy.sock")) else "/run/mpib"
 
 
 class Stats:

@@ -104,6 +104,7 @@ const char *const mpib_environ_names[] = {
 	"MPIB_QUOTA_FDS",
 	"MPIB_QUOTA_MESSAGES",
 	"MPIB_MODE",
+	"MPIB_START",
 	"MPIB_SOFT_DEVICES",
 	"MPIB_SOFT_ENGINE",
 	"MPIB_SOFT_GONE",
@@ -134,8 +135,9 @@ static bool is_known(const char *name)
 
 bool mpib_environ_is_proxys(const char *name)
 {
-	/* MPIB_RUN_DIR is the one that the client library reads, too. */
-	return is_known(name) && strcmp(name, "MPIB_RUN_DIR") != 0;
+	/* The client library reads these. */
+	return is_known(name) && strcmp(name, "MPIB_RUN_DIR") != 0 &&
+	       strcmp(name, "MPIB_START") != 0;
 }
 
 unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,

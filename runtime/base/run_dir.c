@@ -11,13 +11,16 @@ const char *mpib_run_dir_default(char *buf, size_t len)
 {
 	const char *dir = getenv("MPIB_RUN_DIR");
 	const char *xdg = getenv("XDG_RUNTIME_DIR");
+	char sock[PATH_MAX];
 	int n;
 
 	if (dir && *dir)
 		n = snprintf(buf, len, "%s", dir);
 	else if (geteuid() != 0 && xdg && *xdg &&
 		 snprintf(buf, len, "%s/mpib", xdg) < (int)len &&
-		 access(buf, F_OK) == 0)
+		 snprintf(sock, sizeof(sock), "%s/" MPIB_CONTROL_SOCK, buf) <
+			 (int)sizeof(sock) &&
+		 access(sock, F_OK) == 0)
 		return buf; /* the user runs a proxy of their own */
 	else
 		n = snprintf(buf, len, "/run/mpib");

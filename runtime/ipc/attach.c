@@ -16,6 +16,9 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
+/* How long a first attach waits for a proxy that a process starts. */
+#define START_MS 30000
+
 /* Forks between the process that first attached and this one. */
 unsigned mpib_forks;
 
@@ -266,8 +269,8 @@ static int attach_set_up(struct mpib_client *c, struct mpib_attached *at,
 	return rc;
 }
 
-int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
-		     struct mpib_attached **attached)
+static int attach_there(struct mpib_client *c, uint64_t deadline,
+			struct mpib_attached **attached)
 {
 	struct mpib_attached *at = calloc(1, sizeof(*at));
 	int rc;
@@ -289,6 +292,41 @@ err_close:
 	close(at->sock);
 err_free:
 	free(at);
+	return rc;
+}
+
+/* Whether there was no proxy, and the process may start one. */
+static bool attach_may_start(const struct mpib_client *c, int rc)
+{
+	return c->start[0] && (rc == -ENOENT || rc == -ECONNREFUSED);
+}
+
+int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
+		     struct mpib_attached **attached)
+{
+	int rc = attach_there(c, deadline, attached), started;
+	char why[400];
+
+	if (!attach_may_start(c, rc))
+		return rc;
+	started = mpib_start_proxy(c);
+	snprintf(why, sizeof(why), "%s", mpib_strerror());
+	/* Another process may have been faster. */
+	rc = attach_there(c, mpib_now_ms() + c->answer_ms, attached);
+	if (rc < 0 && started < 0 && started != -EBUSY)
+		return mpib_fail(started, "%s", why);
+	return rc;
+}
+
+static int attach_first(struct mpib_client *c, uint64_t deadline)
+{
+	uint64_t until = mpib_now_ms() + START_MS;
+	int rc;
+
+	while (attach_may_start(c,
+				rc = mpib_attach_once(c, deadline, &c->at)) &&
+	       mpib_now_ms() < until)
+		poll(NULL, 0, 20);
 	return rc;
 }
 
@@ -333,6 +371,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	struct mpib_attach_opts o = full_opts(opts);
 	struct mpib_client *c = calloc(1, sizeof(*c));
 	uint64_t deadline = mpib_now_ms() + o.timeout_ms;
+	const char *start = getenv("MPIB_START");
 	int rc;
 
 	if (!c)
@@ -340,12 +379,13 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	c->answer_ms = o.timeout_ms;
 	c->helper.wake = c->helper.stop = -1;
 	make_hello(&c->hello, &o);
+	snprintf(c->start, sizeof(c->start), "%s", start ? start : "");
 	c->forks = mpib_forks;
 	atomic_init(&c->living, MPIB_ATTACHED(1) | c->forks);
 	rc = find_socket(o.run_dir, c->path, sizeof(c->path));
 	if (rc < 0)
 		goto err_free;
-	rc = mpib_attach_once(c, deadline, &c->at);
+	rc = attach_first(c, deadline);
 	if (rc < 0)
 		goto err_free;
 	c->at->number = 1;

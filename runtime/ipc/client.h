@@ -214,6 +214,7 @@ struct mpib_client {
 	_Atomic uint64_t looked; /* when the socket was last polled, ms */
 	uint32_t answer_ms; /* how long a call waits for the proxy's answer */
 	char path[108];
+	char start[108]; /* a program that starts a proxy there; "": none */
 	struct mpib_ctl_hello hello;
 	struct mpib_helper helper;
 	pthread_mutex_t lock; /* who waits for taken, see rpc.c */
@@ -368,9 +369,14 @@ static inline uint32_t mpib_region_mr(const struct mpib_region *r)
 	return atomic_load_explicit(&r->mr, memory_order_relaxed);
 }
 
-/* attach.c: connect to the proxy and attach. */
+/* attach.c: connect to the proxy and attach. Where there is none, start one, if the
+ * process may: then the call may take longer, and -ENOENT and -ECONNREFUSED say that
+ * there will be one. */
 int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
+/* start.c: start a proxy, and wait until it serves. -EBUSY: another process does;
+ * -ENOEXEC, with the text. */
+int mpib_start_proxy(const struct mpib_client *c);
 /* Under the lock: one user less. */
 void mpib_attached_put(struct mpib_attached *at);
 

@@ -2,10 +2,14 @@
 /*
  * outlive [N]: N times under traffic one of two proxies is killed and started again
  * where it was, or both are. No call of their clients fails, and each message comes
- * once and whole, by connections that last from the first kill to the last.
+ * once and whole, by connections that last from the first kill to the last. Then
+ * the same of proxies that their clients start.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "mover.h"
 #include "node.h"
@@ -78,8 +82,86 @@ static void a_job_outlives_its_proxies(void **state)
 	printf("%u times proxies killed: 0 errors, 0 wrong\n", kills);
 }
 
+static pid_t started(const char *dir)
+{
+	char path[120];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%.90s/proxy.pid", dir);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	return pid;
+}
+
+/* MPIB_START: mpib-proxy with the settings that lie beside its run directory. */
+static void write_start(const char *base)
+{
+	char path[64], rail[2][32];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/start", base);
+	f = fopen(path, "we");
+	assert_non_null(f);
+	fprintf(f,
+		"#!/bin/sh\n"
+		"exec %s --config \"$3.conf\" \"$@\"\n",
+		MPIB_PROXY_PATH);
+	assert_int_equal(fclose(f), 0);
+	assert_int_equal(chmod(path, 0700), 0);
+	setenv("MPIB_START", path, 1);
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(node[i].dir, sizeof(node[i].dir), "%s/n%u", base, i);
+		snprintf(path, sizeof(path), "%s.conf", node[i].dir);
+		f = fopen(path, "we");
+		assert_non_null(f);
+		node_rail(rail[0], sizeof(rail[0]), 10 * (5 + i));
+		node_rail(rail[1], sizeof(rail[1]), 10 * (5 + i) + 1);
+		fprintf(f, "[hca]\nsout = %s\nsup = %s\n", rail[0], rail[1]);
+		assert_int_equal(fclose(f), 0);
+	}
+}
+
+/* Of 8 clients of each. */
+static void what_a_rank_started_is_started_again(void **state)
+{
+	char base[] = "/tmp/mpib-start-XXXXXX", text[64];
+	struct mover m[MOVERS];
+
+	assert_non_null(mkdtemp(base));
+	write_start(base);
+	open_movers(m);
+	for (unsigned k = 0; k < kills; k++) {
+		pid_t pid = started(node[k & 1].dir);
+
+		move(m, 3);
+		step(m, (unsigned)rand() % 200);
+		assert_int_equal(kill(pid, SIGKILL), 0);
+		move(m, 3);
+		assert_int_not_equal(started(node[k & 1].dir), pid);
+	}
+	unsetenv("MPIB_START");
+	for (unsigned i = 0; i < MOVERS; i++)
+		mover_close(&m[i]);
+	for (unsigned i = 0; i < 2; i++) {
+		pid_t pid = started(node[i].dir);
+
+		/* No child of the test, and leads no session of it. */
+		assert_int_not_equal(getsid(pid), getsid(0));
+		kill(pid, SIGTERM);
+		while (kill(pid, 0) == 0)
+			usleep(1000);
+	}
+	snprintf(text, sizeof(text), "rm -r %s", base);
+	assert_int_equal(system(text), 0);
+	printf("%u times a rank started its proxy again: 0 errors\n", kills);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_job_outlives_its_proxies),
+	cmocka_unit_test(what_a_rank_started_is_started_again),
 	{ 0 },
 };
 unsigned *test_times = &kills;
