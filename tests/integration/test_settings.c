@@ -60,7 +60,7 @@ static const struct {
 	{ "qp.pkey_index",
 	  "the software HCA has one key; more are refused by the probe" },
 	{ "qp.traffic_classes", "what a client may ask for, and here none asks "
-				"(unit/test_finish)" },
+				"(unit/settings)" },
 	{ "client.request_timeout",
 	  "a clock, which ends what is not done (integration/test_late)" },
 	{ "client.window client.part client.huge_pages",

@@ -1,35 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/config.h: environment, ranges, errors that name their place. */
+/* proxy/config: what mpib-proxy --check-config does not show, see settings.cases. */
 #include "config/config.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "config_fixture.h"
+#include "base/address.h"
+#include "config/options.h"
+#include "scratch.h"
+#include "test.h"
 
-static const struct mpib_setting *setting(const char *section, const char *key)
+static struct mpib_config cfg;
+static char why[MPIB_WHY_MAX];
+
+static int fresh(void **state)
 {
-	const struct mpib_setting *s = mpib_config_find(section, key);
-
-	if (!s)
-		fail_msg("no setting %s.%s", section, key);
-	return s;
+	mpib_config_init(&cfg);
+	why[0] = '\0';
+	snprintf(cfg.sout, sizeof(cfg.sout), "soft");
+	return scratch_make(state);
 }
 
 static int set(const char *section, const char *key, const char *value)
 {
-	return mpib_config_set(&cfg, setting(section, key), value, "here", why);
+	const struct mpib_setting *s = mpib_config_find(section, key);
+
+	assert_non_null(s);
+	return mpib_config_set(&cfg, s, value, "here", why);
 }
 
-static void the_defaults_are_complete(void **state)
+static void finish(void)
 {
-	assert_int_equal(set("hca", "sout", "soft"), 0);
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(cfg.engine.rails, 2);
-	assert_string_equal(cfg.engine.rail[0].name, "127.0.0.1");
-	assert_string_equal(cfg.engine.rail[1].name, "127.0.0.2");
-	assert_int_equal(cfg.engine.sup_bw, 512);
-	assert_int_equal(cfg.peer_port, 24790);
+	if (mpib_config_finish(&cfg, why) < 0)
+		fail_msg("%s", why);
+}
+
+static int read_file(const char *text)
+{
+	scratch_write("f.conf", text);
+	return mpib_config_read_file(&cfg, scratch_path("f.conf"), why);
 }
 
 static void every_default_is_in_its_own_range(void **state)
@@ -44,153 +57,13 @@ static void every_default_is_in_its_own_range(void **state)
 	}
 }
 
-static void numbers_are_whole_and_in_range(void **state)
+static void every_setting_has_a_flag_of_its_own(void **state)
 {
-	static const char *const bad[] = {
-		"",	"x",   "1x", " 1",   "-1",
-		"0x10", "1.5", "1K", "1025", "99999999999999999999"
-	};
-
-	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (set("sup", "bw", bad[i]) != -EINVAL)
-			fail_msg("\"%s\" was taken", bad[i]);
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		for (unsigned j = 0; j < i; j++)
+			assert_string_not_equal(mpib_settings[i].flag,
+						mpib_settings[j].flag);
 	}
-	assert_int_equal(set("sup", "bw", "0"), 0);
-	assert_int_equal(set("sup", "bw", "1024"), 0);
-	assert_int_equal(set("qp", "traffic_class", "-1"), 0);
-	assert_int_equal(cfg.engine.traffic_class, -1);
-	assert_int_equal(set("qp", "traffic_class", "-2"), -EINVAL);
-	/* Every quiet peer would be dead. */
-	assert_int_equal(set("peer", "silence", "1"), -EINVAL);
-	assert_int_equal(set("peer", "silence", "2"), 0);
-}
-
-/* Numbers up to their ends and no further, in whole words. */
-static void numbers_end_where_they_are_said_to(void **state)
-{
-	static const struct {
-		const char *section, *key, *most;
-	} row[] = {
-		{ "qp", "rnr_retry", "7" },
-		{ "qp", "min_rnr_timer", "31" },
-		{ "share", "limit", "10000000" },
-	};
-	static const char *const wrong[] = { "-1",  "",	  " ",	"1G",
-					     "1.5", "0x", "1 2" };
-
-	for (unsigned i = 0; i < 3; i++) {
-		const char *section = row[i].section, *key = row[i].key;
-		char more[32];
-
-		snprintf(more, sizeof(more), "%lld", atoll(row[i].most) + 1);
-		assert_int_equal(set(section, key, more), -EINVAL);
-		assert_in(why, more);
-		assert_int_equal(set(section, key, "0"), 0);
-		assert_int_equal(set(section, key, row[i].most), 0);
-		for (unsigned k = 0; k < sizeof(wrong) / sizeof(*wrong); k++) {
-			if (set(section, key, wrong[k]) != -EINVAL)
-				fail_msg("%s.%s took \"%s\"", section, key,
-					 wrong[k]);
-		}
-	}
-	assert_int_equal(cfg.engine.rnr_retry, 7);
-	assert_int_equal(cfg.engine.min_rnr_timer, 31);
-	assert_int_equal(cfg.share_limit, 10000000);
-}
-
-static void sizes_take_binary_units(void **state)
-{
-	assert_int_equal(set("client", "window", "1M"), 0);
-	assert_int_equal(cfg.window, 1 << 20);
-	assert_int_equal(set("client", "window", "64KiB"), 0);
-	assert_int_equal(cfg.window, 64 << 10);
-	assert_int_equal(set("client", "window", "8192"), 0);
-	assert_int_equal(cfg.window, 8192);
-	assert_int_equal(set("limit", "memory", "3TB"), 0);
-	assert_true(cfg.max_memory == 3ull << 40);
-	assert_int_equal(set("client", "window", "1Q"), -EINVAL);
-	assert_int_equal(set("client", "window", "2G"), -EINVAL);
-	assert_int_equal(set("client", "window", "-1K"), -EINVAL);
-	assert_int_equal(set("limit", "memory", "9000000T"), -EINVAL);
-}
-
-static void a_choice_lists_its_values(void **state)
-{
-	assert_int_equal(set("lane", "mode", "common"), -EINVAL);
-	assert_in(why, "(give shared, private)");
-}
-
-static void text_too_long_is_refused(void **state)
-{
-	char text[200];
-
-	memset(text, 'x', sizeof(text) - 1);
-	text[sizeof(text) - 1] = '\0';
-	assert_int_equal(set("run", "dir", text), -EINVAL);
-	assert_in(why, "too long");
-}
-
-static void the_environment_wins_over_files(void **state)
-{
-	char bw[] = "MPIB_SUP_BW=7", other[] = "MPIB_SUP_BWW=x";
-	char cts[] = "MPIB_CTS_SIGNAL_INTERVAL=64";
-	char hca[] = "MPIB_HCA_SOUT=mlx5_0";
-	char *env[] = { other, bw, cts, hca, NULL };
-
-	assert_int_equal(read_file("[sup]\nbw = 256\n"), 0);
-	assert_int_equal(mpib_config_read_env(&cfg, env, why), 0);
-	assert_int_equal(cfg.engine.sup_bw, 7);
-	assert_int_equal(cfg.engine.cts_signal, 64);
-	assert_string_equal(cfg.sout, "mlx5_0");
-	assert_string_equal(cfg.origin[setting("sup", "bw") - mpib_settings],
-			    "environment MPIB_SUP_BW");
-}
-
-static void a_bad_environment_is_named(void **state)
-{
-	char bw[] = "MPIB_SUP_BW=much";
-	char *env[] = { bw, NULL };
-
-	assert_int_equal(mpib_config_read_env(&cfg, env, why), -EINVAL);
-	assert_in(why, "environment MPIB_SUP_BW: sup.bw = \"much\" is not a "
-		       "number");
-}
-
-static void what_kubernetes_makes_of_a_service_is_no_setting(void **state)
-{
-	char link[] = "MPIB_PEER_PORT=tcp://10.96.0.7:80";
-	char *env[] = { link, NULL };
-
-	assert_int_equal(mpib_config_read_env(&cfg, env, why), 0);
-	strcpy(link, "MPIB_PEER_PORT=tcp");
-	assert_int_equal(mpib_config_read_env(&cfg, env, why), -EINVAL);
-}
-
-static void all_that_is_wrong_is_told_at_once(void **state)
-{
-	static const char *const line[] = {
-		"mpib.conf:2: unknown setting \"sup.bww\"",
-		"mpib.conf:4: sout.qp = \"x\" is not a number",
-		"mpib.conf:5: neither [section]",
-		"10-a.conf:2: sup.bw = \"1025\" is out of range",
-	};
-	unsigned ends = 0;
-
-	mkdir(scratch_path("conf.d"), 0700);
-	scratch_write("mpib.conf", "[sup]\nbww = 1\n[sout]\nqp = x\nhm\n");
-	scratch_write("conf.d/10-a.conf", "[sup]\nbw = 1025\n");
-	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -EINVAL);
-	for (unsigned i = 0; i < sizeof(line) / sizeof(line[0]); i++)
-		assert_in(why, line[i]);
-	for (const char *c = why; (c = strchr(c, '\n')); c++)
-		ends++;
-	assert_int_equal(ends, 3);
-	/* A thousand faults: whole lines, and no more than fit. */
-	why[0] = '\0';
-	for (unsigned i = 0; i < 1000; i++)
-		mpib_config_why(why, "a line of thirty-two characters.");
-	assert_true(strlen(why) < MPIB_WHY_MAX);
-	assert_string_equal(why + strlen(why) - 11, "characters.");
 }
 
 static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
@@ -206,6 +79,11 @@ static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
 	assert_int_equal(cfg.engine.qps[0], 7);
 }
 
+static void without_files_all_is_as_built_in(void **state)
+{
+	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), 0);
+}
+
 static void a_conf_d_that_cannot_be_read_is_told(void **state)
 {
 	scratch_write("conf.d", "[sup]\nbw = 3\n"); /* no directory */
@@ -215,27 +93,65 @@ static void a_conf_d_that_cannot_be_read_is_told(void **state)
 	scratch_write("mpib.conf", "[sup]\nbw = 1025\n");
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -EINVAL);
 	assert_in(why, "out of range");
-	assert_in(why, "\n");
 	assert_in(why, "/conf.d: Not a directory (");
 }
 
-static void no_files_at_all_are_fine(void **state)
+/* Nobody writes into it, so that who opens one to read waits for ever. */
+static void a_pipe_in_its_place_is_refused_at_once(void **state)
 {
-	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), 0);
-	assert_int_equal(mpib_config_read_file(&cfg, scratch_path("none"), why),
-			 -ENOENT);
+	assert_int_equal(mkfifo(scratch_path("f.conf"), 0600), 0);
+	alarm(20);
+	assert_int_equal(
+		mpib_config_read_file(&cfg, scratch_path("f.conf"), why),
+		-EINVAL);
+	alarm(0);
+	assert_in(why, "f.conf: it is no regular file (name a readable file)");
 }
 
-static void a_bare_device_is_an_rdma_one(void **state)
+static void a_long_line_is_told_and_the_next_is_read(void **state)
 {
-	assert_int_equal(set("hca", "sout", "mlx5_0:2"), 0);
-	assert_int_equal(set("hca", "sup", "none"), 0);
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(cfg.engine.rail[0].provider, MPIB_PROVIDER_RDMA);
-	assert_string_equal(cfg.engine.rail[0].name, "mlx5_0");
-	assert_int_equal(cfg.engine.rail[0].port, 2);
-	assert_int_equal(cfg.engine.rails, 1);
+	static char text[20000];
+
+	memset(text, ';', sizeof(text));
+	strcpy(text + 4095, "\n[sup]\nbw = 7\n");
+	assert_int_equal(read_file(text), 0);
+	assert_int_equal(cfg.engine.sup_bw, 7);
+	memset(text + 4095, ';', sizeof(text) - 4095);
+	strcpy(text + sizeof(text) - 20, "\n[sup]\nbw = 9\nx\n");
+	assert_int_equal(read_file(text), -EINVAL);
+	assert_in(why, "f.conf:1: the line is too long (give at most 4095 "
+		       "bytes)\n");
+	assert_in(why, "f.conf:4: neither");
+	assert_int_equal(cfg.engine.sup_bw, 9);
 }
+
+static void a_line_without_end_takes_no_memory(void **state)
+{
+	struct rusage before, after;
+
+	getrusage(RUSAGE_SELF, &before);
+	scratch_write("f.conf", "");
+	assert_int_equal(truncate(scratch_path("f.conf"), 256 << 20), 0);
+	assert_int_equal(
+		mpib_config_read_file(&cfg, scratch_path("f.conf"), why),
+		-EINVAL);
+	assert_in(why, "f.conf:1: the line is too long");
+	getrusage(RUSAGE_SELF, &after);
+	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 8 << 10);
+}
+
+/* Whole lines, and no more than fit. */
+static void a_thousand_faults_are_told_as_far_as_there_is_room(void **state)
+{
+	for (unsigned i = 0; i < 1000; i++)
+		mpib_config_why(why, "a line of thirty-two characters.");
+	assert_true(strlen(why) < MPIB_WHY_MAX);
+	assert_string_equal(why + strlen(why) - 11, "characters.");
+}
+
+#define GPU(n)                                                                 \
+	"[device gpu" #n "]\nsout = soft:127.85.1." #n                         \
+	"\nsup = soft:127.85.2." #n "\n"
 
 static void a_dump_is_a_file_that_gives_the_same(void **state)
 {
@@ -244,50 +160,158 @@ static void a_dump_is_a_file_that_gives_the_same(void **state)
 	size_t len;
 	FILE *f = open_memstream(&text, &len);
 
+	cfg.sout[0] = '\0';
+	assert_int_equal(read_file(GPU(1) GPU(2)), 0);
 	set("sup", "bw", "77");
 	set("lane", "mode", "private");
-	set("qp", "traffic_class", "96");
+	finish();
 	mpib_config_dump(&cfg, f);
 	fclose(f);
-	assert_non_null(strstr(text, "; here"));
 	again = cfg;
 	mpib_config_init(&cfg);
-	assert_int_equal(read_file(text), 0);
+	if (read_file(text) < 0)
+		fail_msg("%s", why);
+	finish();
 	free(text);
-	assert_memory_equal(&cfg, &again, offsetof(struct mpib_config, origin));
+	assert_memory_equal(cfg.engine.rail, again.engine.rail,
+			    sizeof(cfg.engine.rail));
+	assert_int_equal(cfg.engine.sup_bw, 77);
+	assert_int_equal(cfg.lanes, MPIB_LANES_PRIVATE);
 }
 
-#define SCRATCH_TEST(f)                                                        \
-	cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
-
-static void the_mode_has_the_name_that_people_know(void **state)
+static void a_rail_is_found_by_what_it_is_called(void **state)
 {
-	char mode[] = "MPIB_MODE=3", *env[] = { mode, NULL };
+	char buf[MPIB_RAIL_LABEL_MAX];
 
-	assert_int_equal(mpib_config_read_env(&cfg, env, why), 0);
-	assert_int_equal(cfg.mode, MPIB_MODE_STATIC);
-	/* Numbers are for what is known by them. */
-	assert_int_equal(set("lane", "mode", "1"), -EINVAL);
-	assert_int_equal(set("policy", "mode", "5"), -EINVAL);
+	cfg.sout[0] = '\0';
+	assert_int_equal(read_file(GPU(7) GPU(3)), 0);
+	finish();
+	assert_string_equal(cfg.engine.rail[1].name, "127.85.2.7");
+	assert_string_equal(cfg.engine.rail[2].name, "127.85.1.3");
+	assert_string_equal(mpib_config_rail_label(&cfg, 3, buf, sizeof(buf)),
+			    "gpu3.SUP");
+	assert_int_equal(mpib_config_rail_find(&cfg, "gpu3.sout"), 2);
+	assert_int_equal(mpib_config_rail_find(&cfg, "SUP"), -1);
+	assert_int_equal(mpib_config_rail_find(&cfg, ""), -1);
+	/* Those of one device have the names that they always had. */
+	assert_int_equal(scratch_remove(state) | fresh(state), 0);
+	finish();
+	assert_int_equal(mpib_config_rail_find(&cfg, "sup"), 1);
+	assert_int_equal(mpib_config_rail_find(&cfg, "0.SUP"), -1);
 }
+
+static void there_are_sixteen_devices_at_most(void **state)
+{
+	char all[40 * 64] = "";
+
+	for (unsigned i = 0; i < 17; i++)
+		snprintf(all + strlen(all), sizeof(all) - strlen(all),
+			 "[device d%u]\nsout = soft:127.85.4.%u\n", i, i + 1);
+	assert_int_equal(read_file(all), -EINVAL);
+	assert_in(why, "d16: there are 16 devices already");
+}
+
+static void a_key_of_one_byte_repeated_is_refused_here_too(void **state)
+{
+	char key[33], path[160];
+
+	memset(key, 'x', 32);
+	key[32] = '\0';
+	scratch_write("key", key);
+	snprintf(path, sizeof(path), "%s", scratch_path("key"));
+	assert_int_equal(chmod(path, 0600), 0);
+	set("peer", "key_file", path);
+	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
+	assert_in(why, "its bytes are all the same (");
+}
+
+static void the_mode_follows_what_else_is_given(void **state)
+{
+	static const struct {
+		const char *mode, *bw, *prefix;
+		enum mpib_mode is;
+	} row[] = {
+		{ "auto", NULL, NULL, MPIB_MODE_ADAPTIVE },
+		{ "auto", "512", NULL, MPIB_MODE_STATIC },
+		{ "auto", NULL, "24", MPIB_MODE_VANILLA },
+		{ "auto", "512", "24", MPIB_MODE_VANILLA },
+		{ "adaptive", "512", "24", MPIB_MODE_ADAPTIVE },
+	};
+
+	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
+		assert_int_equal(scratch_remove(state) | fresh(state), 0);
+		set("policy", "mode", row[i].mode);
+		if (row[i].bw)
+			set("sup", "bw", row[i].bw);
+		if (row[i].prefix)
+			set("island", "prefix", row[i].prefix);
+		finish();
+		assert_int_equal(cfg.engine.mode, row[i].is);
+	}
+}
+
+static void peers_are_in_networks(void **state)
+{
+	struct in6_addr in = mpib_address_of_ip(htonl(0x0a010203)),
+			out = mpib_address_of_ip(htonl(0x0a020203));
+
+	set("peer", "networks", "10.1.0.0/16");
+	finish();
+	assert_true(mpib_networks_have(&cfg.networks, &in));
+	assert_false(mpib_networks_have(&cfg.networks, &out));
+	set("peer", "networks", "any");
+	finish();
+	assert_true(mpib_networks_have(&cfg.networks, &out));
+}
+
+static void classes_are_any_none_or_listed(void **state)
+{
+	finish();
+	assert_true(mpib_config_class(&cfg, 255));
+	assert_false(mpib_config_class(&cfg, 256));
+	set("qp", "traffic_classes", "none");
+	finish();
+	assert_false(mpib_config_class(&cfg, 26));
+	set("qp", "traffic_classes", "26,0,255");
+	finish();
+	for (unsigned i = 0; i < 256; i++)
+		assert_int_equal(mpib_config_class(&cfg, i),
+				 i == 26 || i == 0 || i == 255);
+}
+
+static void the_help_fits_a_terminal(void **state)
+{
+	char *text = NULL, *rest;
+	size_t len;
+	FILE *f = open_memstream(&text, &len);
+
+	mpib_options_help(f);
+	fclose(f);
+	for (char *line = strtok_r(text, "\n", &rest); line;
+	     line = strtok_r(NULL, "\n", &rest))
+		assert_true(strlen(line) <= 80);
+	free(text);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
 
 const struct CMUnitTest test_list[] = {
-	SCRATCH_TEST(the_defaults_are_complete),
-	SCRATCH_TEST(every_default_is_in_its_own_range),
-	SCRATCH_TEST(numbers_are_whole_and_in_range),
-	SCRATCH_TEST(numbers_end_where_they_are_said_to),
-	SCRATCH_TEST(sizes_take_binary_units),
-	SCRATCH_TEST(a_choice_lists_its_values),
-	SCRATCH_TEST(text_too_long_is_refused),
-	SCRATCH_TEST(the_environment_wins_over_files),
-	SCRATCH_TEST(what_kubernetes_makes_of_a_service_is_no_setting),
-	SCRATCH_TEST(a_bad_environment_is_named),
-	SCRATCH_TEST(all_that_is_wrong_is_told_at_once),
-	SCRATCH_TEST(conf_d_wins_over_mpib_conf_in_the_order_of_names),
-	SCRATCH_TEST(a_conf_d_that_cannot_be_read_is_told),
-	SCRATCH_TEST(no_files_at_all_are_fine),
-	SCRATCH_TEST(a_bare_device_is_an_rdma_one),
-	SCRATCH_TEST(a_dump_is_a_file_that_gives_the_same),
-	SCRATCH_TEST(the_mode_has_the_name_that_people_know),
+	TEST(every_default_is_in_its_own_range),
+	TEST(every_setting_has_a_flag_of_its_own),
+	TEST(conf_d_wins_over_mpib_conf_in_the_order_of_names),
+	TEST(without_files_all_is_as_built_in),
+	TEST(a_conf_d_that_cannot_be_read_is_told),
+	TEST(a_pipe_in_its_place_is_refused_at_once),
+	TEST(a_long_line_is_told_and_the_next_is_read),
+	TEST(a_line_without_end_takes_no_memory),
+	TEST(a_thousand_faults_are_told_as_far_as_there_is_room),
+	TEST(a_dump_is_a_file_that_gives_the_same),
+	TEST(a_rail_is_found_by_what_it_is_called),
+	TEST(there_are_sixteen_devices_at_most),
+	TEST(a_key_of_one_byte_repeated_is_refused_here_too),
+	TEST(the_mode_follows_what_else_is_given),
+	TEST(peers_are_in_networks),
+	TEST(classes_are_any_none_or_listed),
+	TEST(the_help_fits_a_terminal),
 	{ 0 },
 };

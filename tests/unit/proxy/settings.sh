@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# settings.sh PROXY [--update]: each case of settings.cases. A line "| TEXT" is one of
+# the configuration file, "$ [VARIABLE=VALUE...] OPTION..." has the proxy check it, and
+# what follows is the answer: the settings that are not as built in, with where they
+# come from, or what is refused, with status 78. --update writes the answers.
+set -uo pipefail
+proxy=$1
+cases=$(dirname "$0")/settings.cases
+. "$(dirname "$0")/../../support/workdir.sh"
+
+# settings FILE: those of it that are not as in the first answer, or not built in.
+settings() {
+	awk -v first="$dir/first" '
+		/^\[/ { section = substr($0, 2, length($0) - 2); next }
+		!/ =/ { next }
+		{
+			gsub(/ +;/, " ;")
+			is = section "." $0
+			if (FILENAME == first)
+				built_in[is] = 1
+			else if (!(is in built_in) && !/ ; environment MPIB_(HCA_SOUT|PEER_NETWORKS)$/)
+				print is
+		}' "$dir/first" "$1"
+}
+
+# run WORD...: variables, then options. One software HCA serves where none is named.
+run() {
+	local rc=0 right=0 with=(--config /dev/null) hca=()
+	[ ! -s "$dir/conf" ] || with=(--config "$dir/conf")
+	[[ "$*$(tr -d '\0' <"${with[1]}")" =~ --sout|--device|'[device' ]] ||
+		hca=(MPIB_HCA_SOUT=soft)
+	[[ " $* " != *' --config '* ]] || with=()
+	timeout 20 env -i "${hca[@]}" MPIB_PEER_NETWORKS=any "${@:1:vars}" \
+		"$proxy" --check-config "${with[@]}" "${@:vars+1}" \
+		>"$dir/out" 2>"$dir/err" || rc=$?
+	[ -s "$dir/first" ] || cp "$dir/out" "$dir/first"
+	{
+		sed 's/^mpib-proxy: //' "$dir/err"
+		settings "$dir/out"
+		[ -s "$dir/err" ] && right=78
+		[ $rc -eq "$right" ] || echo "exit $rc"
+	} | sed "s:$dir/::g"
+}
+
+vars=0
+run >/dev/null
+while IFS= read -r line; do
+	case $line in
+	'|'*) printf '%b\n' "${line#|?}" >>"$dir/conf" ;;
+	'$'*)
+		read -ra words <<<"${line#?}"
+		vars=0
+		while [[ ${words[vars]:-} == *=* && ${words[vars]} != -* ]]; do
+			vars=$((vars + 1))
+		done
+		;;
+	'#'* | '') ;;
+	*) continue ;;
+	esac
+	echo "$line"
+	[ "${line:0:1}" = '$' ] || continue
+	run "${words[@]}"
+	rm -f "$dir/conf"
+done <"$cases" >"$dir/all"
+[ "${2-}" != --update ] || cp "$dir/all" "$cases"
+diff -u "$cases" "$dir/all" || {
+	echo "the answers differ from $cases (--update writes them)"
+	exit 1
+}
