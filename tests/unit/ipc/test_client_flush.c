@@ -88,55 +88,6 @@ static void host_memory_has_nothing_to_flush(void **state)
 	mpib_close(rx);
 }
 
-static void those_that_find_the_ring_full_are_pushed_later(void **state)
-{
-	enum {
-		N = 2 * MPIB_RING_SLOTS + 10
-	};
-	struct mpib_request *r[N];
-
-	open_receiver();
-	for (unsigned i = 0; i < N; i++)
-		r[i] = flush_at(i);
-	fake_turn(f, 0, 0, 0);
-	assert_int_equal(f->conn[0].flushes, MPIB_RING_SLOTS);
-	/* Not pushed, so not over, whatever a wrong proxy counts. */
-	ended(N);
-	assert_true(is_over(r[0]));
-	fake_turn(f, 0, 0, 0);
-	assert_true(is_over(r[N - 1]));
-	fake_turn(f, 0, 0, 0);
-	assert_int_equal(f->conn[0].flushes, N);
-	assert_int_equal(f->conn[0].flush.gen, N);
-	for (unsigned i = 1; i < N - 1; i++)
-		assert_true(is_over(r[i]));
-	mpib_close(rx);
-}
-
-/* They may wait for what the caller does after a flush. */
-static void grouped_receives_leave_room_for_some(void **state)
-{
-	struct mpib_region *regions[8];
-	struct mpib_request *r;
-	size_t sizes[8];
-	void *at[8];
-	unsigned n = 0;
-
-	open_receiver();
-	for (unsigned i = 0; i < 8; i++) {
-		at[i] = mem + 64 * i;
-		sizes[i] = 64;
-		regions[i] = device;
-	}
-	for (r = rx->free; r; n += r != NULL)
-		assert_int_equal(
-			mpib_irecv(rx, 8, at, sizes, NULL, regions, &r), 0);
-	assert_int_equal(n, 7);
-	flush_at(0);
-	assert_null(rx->flush.first);
-	mpib_close(rx);
-}
-
 static void too_many_are_refused_and_their_room_is_used_again(void **state)
 {
 	struct mpib_request *r[256], *more;
@@ -200,51 +151,13 @@ static void a_connection_that_fails_ends_it(void **state)
 	mpib_close(rx);
 }
 
-static void memory_that_goes_before_it_is_pushed_fails_it(void **state)
-{
-	struct mpib_request *r = NULL;
-	int done = 0;
-
-	open_receiver();
-	for (unsigned i = 0; i < MPIB_RING_SLOTS + 1; i++)
-		r = flush_at(i);
-	assert_int_equal(mpib_dereg(device), 0);
-	fake_turn(f, 0, 0, 0);
-	assert_int_equal(mpib_test_int(r, &done, NULL), -ECANCELED);
-	assert_int_equal(f->conn[0].flushes, MPIB_RING_SLOTS);
-	mpib_close(rx);
-}
-
-/* Two of them wait when it fails; the later is tested, so that it is free. */
-static void what_waits_gives_its_memory_back_once(void **state)
-{
-	struct mpib_request *r = NULL;
-	int done = 0, rc = 0;
-
-	open_receiver();
-	for (unsigned i = 0; i < MPIB_RING_SLOTS + 2; i++)
-		r = flush_at(i);
-	assert_int_equal(atomic_load(&device->refs), 2);
-	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
-	while (rc == 0)
-		rc = mpib_test_int(r, &done, NULL);
-	assert_int_equal(rc, -ECONNRESET);
-	assert_int_equal(atomic_load(&device->refs), 1);
-	mpib_close(rx);
-	assert_int_equal(atomic_load(&device->refs), 0);
-}
-
 #define t(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 const struct CMUnitTest test_list[] = {
 	t(it_is_over_when_the_proxy_says_so),
 	t(host_memory_has_nothing_to_flush),
-	t(those_that_find_the_ring_full_are_pushed_later),
-	t(grouped_receives_leave_room_for_some),
 	t(too_many_are_refused_and_their_room_is_used_again),
 	t(wrong_calls_are_told),
 	t(a_connection_that_fails_ends_it),
-	t(memory_that_goes_before_it_is_pushed_fails_it),
-	t(what_waits_gives_its_memory_back_once),
 	{ 0 },
 };

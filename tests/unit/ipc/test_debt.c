@@ -16,7 +16,6 @@
 #include "attached.h"
 
 #define ANSWER_MS 60000
-#define MANY 600 /* requests: more than a socket takes */
 
 static unsigned waited; /* ms, for a proxy that stands still */
 
@@ -166,25 +165,6 @@ static void what_is_made_too_late_is_taken_back(void **state)
 	assert_int_equal(atomic_load(&f->reply->conn[3].state), MPIB_CONN_FREE);
 }
 
-static void what_is_refused_too_late_is_left_alone(void **state)
-{
-	time_t end = time(NULL) + 60;
-	int rc;
-
-	f->pools = FAKE_POOLS;
-	atomic_store(&f->hold, true);
-	assert_int_equal(make(MPIB_CTL_POOL, NULL), -ETIMEDOUT);
-	atomic_store(&f->hold, false);
-	until_asked(MPIB_CTL_POOL, 1);
-	/* The proxy has the request now; its refusal may still be on its way. */
-	do
-		rc = make(MPIB_CTL_POOL, NULL);
-	while (rc == -ETIMEDOUT && time(NULL) < end);
-	assert_int_equal(rc, -ENOSPC);
-	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
-	f->pools = 0;
-}
-
 static void
 one_long_task_is_not_taken_for_a_proxy_that_stands_still(void **state)
 {
@@ -199,21 +179,6 @@ one_long_task_is_not_taken_for_a_proxy_that_stands_still(void **state)
 	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
 	fake_end_slow(f);
 	until_asked(MPIB_CTL_DEREG, 1);
-}
-
-static void more_than_the_socket_takes_is_taken_back_later(void **state)
-{
-	struct mpib_listener *l[MANY];
-	struct mpib_handle h;
-
-	for (unsigned i = 0; i < MANY; i++)
-		assert_int_equal(mpib_listen(c, &h, &l[i]), 0);
-	atomic_store(&f->hold, true);
-	for (unsigned i = 0; i < MANY; i++)
-		mpib_close_listen(l[i]);
-	assert_in_range(waited, 1, ANSWER_MS);
-	atomic_store(&f->hold, false);
-	until_asked(MPIB_CTL_CLOSE_LISTEN, MANY);
 }
 
 static void a_client_may_leave_with_debts(void **state)
@@ -254,26 +219,13 @@ an_answer_whose_descriptor_finds_no_room_costs_that_call(void **state)
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), 0);
 }
 
-static void a_pool_that_cannot_be_mapped_is_given_back(void **state)
-{
-	atomic_store(&f->wrong_pool, true);
-	assert_int_equal(make(MPIB_CTL_POOL, NULL), -EPROTO);
-	assert_non_null(strstr(mpib_strerror(), "pool of 4096 bytes"));
-	assert_int_equal(asked(MPIB_CTL_DEREG), 1);
-	atomic_store(&f->wrong_pool, false);
-	assert_int_equal(make(MPIB_CTL_POOL, NULL), 0);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, stop)
 
 const struct CMUnitTest test_list[] = {
 	TEST(a_proxy_that_stands_still_is_waited_for_once),
 	TEST(what_is_made_too_late_is_taken_back),
-	TEST(what_is_refused_too_late_is_left_alone),
 	TEST(one_long_task_is_not_taken_for_a_proxy_that_stands_still),
-	TEST(more_than_the_socket_takes_is_taken_back_later),
 	TEST(a_client_may_leave_with_debts),
 	TEST(an_answer_whose_descriptor_finds_no_room_costs_that_call),
-	TEST(a_pool_that_cannot_be_mapped_is_given_back),
 	{ 0 },
 };

@@ -9,7 +9,6 @@
 #include <setjmp.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "attached.h"
 
@@ -124,43 +123,6 @@ static void nobody_waits_for_the_reason(void **state)
 	mpib_close(conn);
 }
 
-static void a_proxy_that_does_not_know_yet_is_asked_once_more(void **state)
-{
-	struct mpib_request *r[2];
-	struct mpib_conn *conn[2];
-
-	for (unsigned i = 0; i < 2; i++)
-		conn[i] = broken(i, &r[i]);
-	atomic_store(&f->ignorant, 1);
-	assert_int_equal(test_out(r[0]), -ECONNRESET);
-	assert_string_equal(mpib_strerror(), TELLS);
-	/* And not for ever. */
-	atomic_store(&f->ignorant, 3);
-	assert_int_equal(test_out(r[1]), -ECONNRESET);
-	assert_non_null(strstr(mpib_strerror(), "connection 1 is broken"));
-	assert_int_equal(atomic_load(&f->ignorant), 1);
-	mpib_close(conn[0]);
-	mpib_close(conn[1]);
-}
-
-static void a_request_that_failed_keeps_until_the_reason_is_there(void **state)
-{
-	struct mpib_request *r;
-	struct mpib_conn *conn;
-
-	atomic_store(&f->slow, MPIB_CTL_WHY);
-	conn = broken(0, &r);
-	mpib_completion_finish(&f->reply->completion[0][0], 1, -ECONNRESET);
-	expect_unknown(conn, r);
-	while (atomic_load(&f->asked[MPIB_CTL_WHY]) == 0)
-		sched_yield();
-	fake_end_slow(f);
-	assert_int_equal(test_out(r), -ECONNRESET);
-	assert_string_equal(mpib_strerror(), TELLS);
-	assert_int_equal(waits, 0);
-	mpib_close(conn);
-}
-
 static void a_silent_proxy_is_given_up_once(void **state)
 {
 	struct mpib_request *r[2];
@@ -207,26 +169,6 @@ static void a_long_request_of_another_thread_keeps_nobody(void **state)
 	assert_string_equal(mpib_strerror(), TELLS);
 	pthread_join(thread, NULL);
 	assert_non_null(mem);
-	mpib_close(conn);
-}
-
-static void a_connection_may_be_closed_before_the_reason_comes(void **state)
-{
-	struct mpib_request *r;
-	struct mpib_conn *conn;
-
-	atomic_store(&f->slow, MPIB_CTL_WHY);
-	conn = broken(0, &r);
-	expect_unknown(conn, r);
-	mpib_close(conn);
-	while (atomic_load(&f->asked[MPIB_CTL_WHY]) == 0)
-		sched_yield();
-	fake_end_slow(f);
-	/* Also for the next one at its index, of which it says nothing. */
-	atomic_store(&f->reply->conn[0].broken, 0);
-	conn = connected();
-	assert_int_equal(mpib_alive(c), 0);
-	assert_int_equal(mpib_ready(conn), 1);
 	mpib_close(conn);
 }
 
@@ -288,39 +230,12 @@ static void who_watches_is_told_that_it_ended_with_the_proxy(void **state)
 	}
 }
 
-static void a_set_up_that_failed_says_why_without_a_wait(void **state)
-{
-	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
-	struct mpib_conn *conn;
-	int rc = 0;
-
-	atomic_store(&f->refuse_conn, -ENOENT);
-	atomic_store(&f->slow, MPIB_CTL_WHY);
-	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
-	waits = 0;
-	for (unsigned i = 0; i < 200; i++)
-		assert_int_equal(mpib_ready(conn), 0);
-	while (atomic_load(&f->asked[MPIB_CTL_WHY]) == 0)
-		sched_yield();
-	fake_end_slow(f);
-	for (time_t end = time(NULL) + 60; rc == 0 && time(NULL) < end;)
-		rc = mpib_ready(conn);
-	assert_int_equal(rc, -ENOENT);
-	assert_string_equal(mpib_strerror(), TELLS);
-	assert_int_equal(waits, 0);
-	mpib_close(conn);
-}
-
 #define WHY_TEST(name) cmocka_unit_test_setup_teardown(name, begin, stop)
 
 const struct CMUnitTest test_list[] = {
 	WHY_TEST(nobody_waits_for_the_reason),
-	WHY_TEST(a_proxy_that_does_not_know_yet_is_asked_once_more),
-	WHY_TEST(a_request_that_failed_keeps_until_the_reason_is_there),
 	WHY_TEST(a_silent_proxy_is_given_up_once),
 	WHY_TEST(a_long_request_of_another_thread_keeps_nobody),
-	WHY_TEST(a_connection_may_be_closed_before_the_reason_comes),
-	WHY_TEST(a_set_up_that_failed_says_why_without_a_wait),
 	WHY_TEST(who_watches_is_told_that_it_ended_with_its_connection),
 	WHY_TEST(who_watches_is_told_that_it_ended_with_the_proxy),
 	{ 0 },
