@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What peer/relink.c lists, of lanes that have ended, of very many, and by a peer
- * that lies; and how little a quiet link carries. */
+/* What a peer lists that lies, and a message that none can read. */
 #include <errno.h>
 
 #include "peer/internal.h"
@@ -17,99 +16,6 @@ static void assert_ready(const struct client *a, const struct client *b,
 static struct mpib_peer *peer_of(const struct rig *rig, unsigned n)
 {
 	return TAILQ_FIRST(&rig->node[n].broker->peers);
-}
-
-/* Their link is broken, which node n has noticed. */
-static struct mpib_peer *cut_off(struct rig *rig, unsigned n)
-{
-	struct mpib_peer *p = peer_of(rig, n);
-
-	rig_cut(rig, n);
-	for (unsigned i = 0; p->state == MPIB_PEER_UP; i++) {
-		assert_true(i < 100);
-		mpib_loop_turn(&rig->node[n].loop, 0);
-	}
-	return p;
-}
-
-/* Its opener, or the other end, ends the lane while there is no link; a client may
- * want another like it at once. */
-static void a_lane_that_ends_without_a_link_ends_at_both_ends(void **state)
-{
-	for (unsigned i = 0; i < 4; i++) {
-		struct client *a, *b, *at;
-		struct mpib_handle handle;
-		struct mpib_peer *p;
-		struct rig *rig;
-		uint32_t id;
-
-		rig_setup(state);
-		rig = *state;
-		rig_both_connected(rig, &a, &b);
-		at = i & 1 ? b : a;
-		id = rig_listen(i & 1 ? a : b, &handle);
-		p = cut_off(rig, i & 1);
-		peer_lane_kill(TAILQ_FIRST(&p->lanes), -EIO, "a test ends it");
-		for (unsigned k = 0; k < 9; k++)
-			mpib_engine_dispatch(&at->node->engine);
-		assert_true(TAILQ_EMPTY(&p->lanes));
-		if (i & 2)
-			rig_call(at, 1, 0, &handle);
-		rig_pass(rig, MPIB_SEC);
-		assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
-		assert_int_equal(rig_state(b, 0), MPIB_CONN_FAILED);
-		if (i & 2) {
-			rig_accept(i & 1 ? a : b, id, 1);
-			rig_settle(rig);
-			assert_ready(a, b, 1);
-		}
-		rig_connect(rig, a, 2, b, 2);
-		rig_teardown(state);
-	}
-}
-
-static unsigned listed(const struct mpib_peer *p)
-{
-	const struct peer_lane *l;
-	unsigned n = 0;
-
-	TAILQ_FOREACH(l, &p->lanes, entry)
-	n += l->listed;
-	return n;
-}
-
-#define LANES 200
-
-/* No turn of the loop lists all, nor does more than a little wait for a peer that
- * reads nothing. */
-static void many_lanes_are_listed_bit_by_bit(void **state)
-{
-	struct rig *rig = *state;
-	struct mpib_loop *loop;
-	struct client *a, *b;
-	struct mpib_peer *p;
-	unsigned turns = 0;
-
-	rig_both_up(rig, &a, &b, 0);
-	for (uint32_t i = 0; i < LANES; i++) {
-		rig->traffic_class = (int)i + 1;
-		rig_connect(rig, a, i, b, i);
-	}
-	p = cut_off(rig, 0);
-	loop = &rig->node[0].loop;
-	while (p->state != MPIB_PEER_UP)
-		rig_step(rig);
-	assert_in_range(listed(p), 1, LANES - 1);
-	for (; listed(p) < LANES; turns++) {
-		assert_true(turns < 1000);
-		mpib_loop_turn(loop, 0);
-	}
-	for (uint32_t i = 0; i < LANES; i++)
-		mpib_broker_drop(a->node->broker, &a->client, i);
-	p = cut_off(rig, 0);
-	rig_pass(rig, MPIB_SEC);
-	assert_int_equal(fake_conns(&rig->node[0].engine), 0);
-	assert_int_equal(fake_conns(&rig->node[1].engine), 0);
 }
 
 /* A peer names what is between this node and another. */
@@ -171,32 +77,8 @@ static void a_message_that_is_none_ends_the_lanes(void **state)
 	rig_connect(rig, a, 1, b, 1);
 }
 
-/* Less than a message a second, for there may be a thousand such links. */
-static void quiet_peers_say_little(void **state)
-{
-	struct rig *rig = *state;
-	struct client *a, *b;
-	struct mpib_link *link;
-	uint64_t said;
-
-	rig_both_connected(rig, &a, &b);
-	link = peer_of(rig, 0)->link;
-	rig_pass(rig, 2 * MPIB_SEC);
-	said = link->tx_bytes + link->rx_bytes;
-	rig_pass(rig, 600 * MPIB_SEC);
-	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
-	said = link->tx_bytes + link->rx_bytes - said;
-	assert_true(said > 0);
-	/* A PING of either end and its PONG, 5 bytes each, for an eighth of a
-	 * minute. */
-	assert_true(said <= 600 / 7 * 4 * 5);
-}
-
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_lane_that_ends_without_a_link_ends_at_both_ends),
-	rig_test(many_lanes_are_listed_bit_by_bit),
 	rig_test(a_peer_lists_nothing_but_its_own),
 	rig_test(a_message_that_is_none_ends_the_lanes),
-	rig_test(quiet_peers_say_little),
 	{ 0 },
 };
