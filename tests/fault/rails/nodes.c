@@ -113,19 +113,8 @@ static void set_flag(void *arg, int status)
 	*(bool *)arg = true;
 }
 
-static void (*each_turn)(struct nodes *n, void *arg);
-static void *each_arg;
-
-void nodes_each_turn(void (*fn)(struct nodes *n, void *arg), void *arg)
-{
-	each_turn = fn;
-	each_arg = arg;
-}
-
 static void turn(struct nodes *n)
 {
-	if (each_turn)
-		each_turn(n, each_arg);
 	for (unsigned i = 0; i < 2; i++)
 		mpib_loop_turn(&n->node[i].loop, 0);
 	usleep(100);
@@ -277,43 +266,10 @@ void node_call(struct node *node, void (*fn)(struct node *node, void *arg),
 		usleep(20);
 }
 
-struct shard_call {
-	struct mpib_msg msg;
-	struct mpib_shard *shard;
-	void (*fn)(struct mpib_shard *shard, void *arg);
-	void *arg;
-	_Atomic bool done;
-};
-
-static void on_shard_call(struct mpib_msg *msg)
-{
-	struct shard_call *c = container_of(msg, struct shard_call, msg);
-
-	c->fn(c->shard, c->arg);
-	atomic_store(&c->done, true);
-}
-
-void node_shard_call(struct node *node,
-		     void (*fn)(struct mpib_shard *shard, void *arg), void *arg)
-{
-	struct shard_call c = { .shard = &node->engine->shard[0],
-				.fn = fn,
-				.arg = arg };
-
-	mpib_mailbox_send(&c.shard->mailbox, &c.msg, on_shard_call);
-	while (!atomic_load(&c.done))
-		usleep(20);
-}
-
 void node_fault(struct node *node, unsigned rail,
 		const struct mpib_soft_fault *fault)
 {
 	mpib_soft_set_fault(node->engine->shard[0].rail[rail].ctx, fault);
-}
-
-uint64_t node_forgotten(struct node *node, unsigned rail)
-{
-	return to_ctx(node->engine->shard[0].rail[rail].ctx)->forgotten;
 }
 
 struct victim {

@@ -52,9 +52,6 @@ struct nodes {
 /* private_lanes: imm v1. */
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		size_t mem, bool private_lanes);
-/* Called before each turn that the control threads are played, which is until
- * nodes_start(); NULL: nothing is. */
-void nodes_each_turn(void (*fn)(struct nodes *n, void *arg), void *arg);
 /* FENCEs that they have sent. */
 static inline unsigned nodes_fences(const struct nodes *n)
 {
@@ -71,14 +68,8 @@ void nodes_close(struct nodes *n);
 /* Run fn(node, arg) on the node's control thread and wait for it. */
 void node_call(struct node *node, void (*fn)(struct node *node, void *arg),
 	       void *arg);
-/* The same on its shard's thread. */
-void node_shard_call(struct node *node,
-		     void (*fn)(struct mpib_shard *shard, void *arg),
-		     void *arg);
 void node_fault(struct node *node, unsigned rail,
 		const struct mpib_soft_fault *fault);
-/* Writes that a forgetful device of the node lost. */
-uint64_t node_forgotten(struct node *node, unsigned rail);
 /* Move a QP of the rail of the node's lane to ERR; false: it has none now. */
 bool node_kill_qp(struct node *node, unsigned rail, unsigned which);
 /* Mask of the rails that are live at this end. */
