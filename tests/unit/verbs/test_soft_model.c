@@ -111,6 +111,8 @@ static void run(struct model *m)
 			/* Not so often that nothing comes through. */
 			if (m->breaks && model_draw(m, m->breaks) == 0)
 				m->broken += unkind_break();
+			if (unkind.cut && model_draw(m, 100) == 0)
+				unkind.no_memory = 1;
 		}
 		if (vt_ms() - moved > STUCK_MS) {
 			say_where(m);

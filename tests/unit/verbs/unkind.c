@@ -65,11 +65,6 @@ int __wrap_socket(int domain, int type, int protocol)
 
 int __wrap_accept4(int fd, struct sockaddr *sa, socklen_t *len, int flags)
 {
-	if (unkind.no_files) {
-		unkind.no_files--;
-		errno = EMFILE;
-		return -1;
-	}
 	return narrow(__real_accept4(fd, sa, len, flags));
 }
 
@@ -131,21 +126,10 @@ static size_t fewer(size_t n)
 	return n;
 }
 
-static bool is_meant(int fd)
-{
-	struct sockaddr_in sa = { 0 };
-	socklen_t len = sizeof(sa);
-
-	return !unkind.only ||
-	       (!getsockname(fd, (struct sockaddr *)&sa, &len) &&
-		sa.sin_addr.s_addr == unkind.only);
-}
-
 ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	static const int shortage[] = { EAGAIN, ENOMEM, ENOBUFS };
 	size_t want = total(msg), n = fewer(want);
-	bool meant = unkind.stop_at && is_meant(fd);
 	struct iovec iov[PIECES];
 	struct msghdr part;
 	ssize_t rc;
@@ -154,17 +138,9 @@ ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
 		errno = shortage[unkind.no_memory-- % 3];
 		return -1;
 	}
-	if (meant && unkind.stop_at == SIZE_MAX) {
-		errno = EAGAIN;
-		return -1;
-	}
-	if (meant && want > unkind.stop_at) {
-		n = unkind.stop_at;
-		unkind.stop_at = SIZE_MAX;
-	}
 	part = first(msg, iov, n);
 	rc = __real_sendmsg(fd, &part, flags);
-	if (rc >= 0 && n < want && unkind.stop_at != SIZE_MAX)
+	if (rc >= 0 && n < want)
 		edge(fd);
 	return rc;
 }
@@ -181,13 +157,6 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
 	return rc;
 }
 
-void unkind_go_on(void)
-{
-	unkind.stop_at = 0;
-	for (int fd = 0; fd < FDS; fd++)
-		edge(fd);
-}
-
 static bool is_connected(int fd)
 {
 	struct sockaddr_in sa;
@@ -195,33 +164,6 @@ static bool is_connected(int fd)
 
 	return !getpeername(fd, (struct sockaddr *)&sa, &len) &&
 	       sa.sin_family == AF_INET;
-}
-
-bool unkind_forget(uint32_t at)
-{
-	struct sock_filter none = BPF_STMT(BPF_RET | BPF_K, 0);
-	struct sock_fprog deaf = { 1, &none };
-	struct sockaddr nobody = { .sa_family = AF_UNSPEC };
-	int here = -1, there = -1;
-	struct sockaddr_in sa;
-	bool found;
-	socklen_t len;
-
-	for (int fd = 3; fd < FDS; fd++) {
-		len = sizeof(sa);
-		if (!is_connected(fd) ||
-		    getsockname(fd, (struct sockaddr *)&sa, &len))
-			continue;
-		*(sa.sin_addr.s_addr == at ? &here : &there) = fd;
-	}
-	if (here < 0 || there < 0)
-		return false;
-	if (setsockopt(there, SOL_SOCKET, SO_ATTACH_FILTER, &deaf,
-		       sizeof(deaf)))
-		skip_as("this user may attach no filter to a socket");
-	found = !connect(here, &nobody, sizeof(nobody));
-	setsockopt(there, SOL_SOCKET, SO_DETACH_FILTER, &deaf, sizeof(deaf));
-	return found && is_connected(there);
 }
 
 bool unkind_break(void)
