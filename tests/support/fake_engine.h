@@ -18,8 +18,6 @@
 #include "engine/engine.h"
 #include "engine/measure/snapshot.h"
 
-#define FAKE_OLD 4
-
 struct mpib_tenant {
 	struct mpib_engine *engine;
 	unsigned shard;
@@ -52,12 +50,6 @@ struct engine_conn {
 	TAILQ_ENTRY(engine_conn) link;
 };
 
-/* A request that a snapshot reports. */
-struct fake_old {
-	struct mpib_snap_conn conn;
-	struct mpib_snap_request request;
-};
-
 struct fake_call;
 TAILQ_HEAD(fake_calls, fake_call);
 
@@ -71,9 +63,6 @@ struct mpib_engine {
 	struct fake_calls calls; /* callbacks not yet run */
 	bool hold; /* run no callback */
 	unsigned seed; /* not 0: run one random callback per dispatch */
-	int fail_lane, fail_connect, fail_conn; /* -errno of the next call */
-	struct fake_old old[FAKE_OLD];
-	unsigned olds, sweeps; /* sweeps: snapshots asked for */
 };
 
 void fake_engine_init(struct mpib_engine *e, unsigned rails,
@@ -91,10 +80,6 @@ int fake_engine_flush(struct mpib_engine *e);
 /* Report an error that a shard would find. */
 void fake_conn_break(struct engine_conn *conn, int error, const char *why);
 void fake_lane_break(struct mpib_lane *lane, int error, const char *why);
-
-/* Let snapshots report this request from now on; at most FAKE_OLD of them. */
-void fake_old_request(struct mpib_engine *e, const struct mpib_snap_conn *conn,
-		      const struct mpib_snap_request *request);
 
 /* The number of lanes or connections of e (NULL: of all engines) that are not
  * destroyed. */

@@ -92,11 +92,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 {
 	struct mpib_engine *e = tenant->engine;
 	struct mpib_lane *l;
-	int rc = e->fail_lane;
 
-	e->fail_lane = 0;
-	if (rc < 0)
-		return rc;
 	/* Both ends must agree on path and spread, as in the real engine. */
 	if (want && (want->path != path || want->spread != e->spread))
 		return -EPROTO;
@@ -162,13 +158,11 @@ int mpib_lane_connect(struct mpib_lane *lane,
 		      const struct mpib_lane_info *remote, char *why,
 		      size_t why_len)
 {
-	struct mpib_engine *e = lane->tenant->engine;
-	int rc = e->fail_connect;
+	int rc = remote->rails != lane->local.rails ||
+				 remote->imm_version != lane->local.imm_version
+			 ? -EPROTO
+			 : 0;
 
-	e->fail_connect = 0;
-	if (rc == 0 && (remote->rails != lane->local.rails ||
-			remote->imm_version != lane->local.imm_version))
-		rc = -EPROTO;
 	if (rc < 0) {
 		snprintf(why, why_len, "the fake lane does not connect");
 		return rc;
@@ -233,14 +227,9 @@ int engine_conn_create(struct engine_client *engine_client, uint32_t index,
 		       bool sender, uint32_t slots, struct mpib_lane *lane,
 		       struct engine_conn **conn)
 {
-	struct mpib_engine *e = engine_client->tenant->engine;
 	struct engine_conn *f;
-	int rc = e->fail_conn;
 
-	e->fail_conn = 0;
 	(void)slots;
-	if (rc < 0)
-		return rc;
 	fake_expect(lane->tenant == engine_client->tenant,
 		    "a flow of two tenants");
 	fake_expect(!lane->destroying, "a flow on a destroyed lane");

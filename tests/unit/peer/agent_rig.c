@@ -111,13 +111,6 @@ bool agent_rig_take_call(void)
 	return agent >= 0;
 }
 
-bool agent_rig_left(void)
-{
-	char byte;
-
-	return recv(agent, &byte, sizeof(byte), MSG_DONTWAIT | MSG_PEEK) == 0;
-}
-
 bool agent_rig_next(struct mpib_agent_request *r)
 {
 	ssize_t n = recv(agent, r, sizeof(*r), MSG_DONTWAIT);

@@ -28,8 +28,6 @@ void agent_rig_up(void);
 void agent_rig_down(void);
 /* Take the proxy's call. False: it did not call. */
 bool agent_rig_take_call(void);
-/* Whether the proxy hung up. */
-bool agent_rig_left(void);
 /* Take the proxy's next request. False: there is none. */
 bool agent_rig_next(struct mpib_agent_request *r);
 void agent_rig_answer(int32_t status, uint32_t slot);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Those who say nothing or take nothing are dropped in time: a client without
- * its HELLO, and a reader of the stats socket. Time is set by hand. */
-#include <errno.h>
-#include <sys/resource.h>
+/* A client that does not say HELLO is dropped in time, and how many may be silent;
+ * and sums that do not fit. Time is set by hand. */
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -11,7 +9,6 @@
 #include "peer/internal.h"
 #include "rundir.h"
 #include "scratch.h"
-#include "stats/stats.h"
 #include "test.h"
 
 static struct mpib_loop loop;
@@ -147,98 +144,11 @@ static void sessions_without_hello_have_a_limit(void **state)
 	close(fd);
 }
 
-static struct mpib_gather gather;
-
-static struct mpib_stats *open_stats(struct proxy_clients *clients, int fd)
-{
-	struct mpib_view view = { .cfg = &cfg,
-				  .clients = clients,
-				  .run_dir = scratch };
-	struct mpib_stats *stats;
-
-	mpib_gather_init(&gather, &loop, NULL, &view);
-	assert_int_equal(mpib_stats_open(&gather, fd, -1, &view, NULL, &stats),
-			 0);
-	return stats;
-}
-
-/* Ask until the proxy cannot say any more; how often. */
-static unsigned flood(int reader)
-{
-	static const char ask[] = "config\n";
-	unsigned asked = 0;
-
-	while (send(reader, ask, sizeof(ask) - 1, MSG_NOSIGNAL) > 0) {
-		asked++;
-		turn_all();
-	}
-	return asked;
-}
-
-/* Whether what is in the socket ends with a hang-up; reads it all. */
-static bool drain(int fd)
-{
-	char buf[65536];
-	ssize_t n;
-
-	while ((n = recv(fd, buf, sizeof(buf), 0)) > 0)
-		turn_all();
-	/* Hung up while questions of ours were unread is a reset. */
-	return n == 0 || errno == ECONNRESET;
-}
-
-static void a_reader_that_takes_nothing_is_dropped_after_5_s(void **state)
-{
-	struct proxy_clients clients = { 0 };
-	int fd = mpib_rundir_listen(&rundir, "s", SOCK_STREAM, why);
-	struct mpib_stats *stats = open_stats(&clients, fd);
-	int slow = dial("s", SOCK_STREAM), fast = dial("s", SOCK_STREAM);
-
-	turn_all();
-	assert_true(flood(slow) > 0);
-	mpib_loop_advance(&loop, 5 * MPIB_SEC);
-	turn_all();
-	assert_true(drain(slow));
-	assert_int_equal(send(fast, "help\n", 5, 0), 5);
-	turn_all();
-	assert_false(drain(fast));
-
-	close(slow);
-	close(fast);
-	mpib_stats_close(stats);
-	close(fd);
-}
-
-static void a_reader_that_takes_all_late_is_answered(void **state)
-{
-	struct proxy_clients clients = { 0 };
-	int fd = mpib_rundir_listen(&rundir, "s", SOCK_STREAM, why);
-	struct mpib_stats *stats = open_stats(&clients, fd);
-	int slow = dial("s", SOCK_STREAM);
-
-	turn_all();
-	flood(slow);
-	mpib_loop_advance(&loop, 4 * MPIB_SEC);
-	turn_all();
-	assert_false(drain(slow));
-	mpib_loop_advance(&loop, 60 * MPIB_SEC);
-	turn_all();
-	assert_int_equal(send(slow, "help\n", 5, 0), 5);
-	turn_all();
-	assert_false(drain(slow));
-
-	close(slow);
-	mpib_stats_close(stats);
-	close(fd);
-}
-
 #define PATIENCE_TEST(f) cmocka_unit_test_setup_teardown(f, open_all, close_all)
 
 const struct CMUnitTest test_list[] = {
 	PATIENCE_TEST(a_client_without_hello_is_dropped_after_5_s),
 	PATIENCE_TEST(sums_that_do_not_fit_are_found),
 	PATIENCE_TEST(sessions_without_hello_have_a_limit),
-	PATIENCE_TEST(a_reader_that_takes_nothing_is_dropped_after_5_s),
-	PATIENCE_TEST(a_reader_that_takes_all_late_is_answered),
 	{ 0 },
 };
