@@ -263,11 +263,16 @@ int mpib_conn_goes_on(struct mpib_conn *conn)
 	rc = atomic_load_explicit(&conn->lost, memory_order_acquire);
 	if (rc < 0)
 		return mpib_conn_fail(conn, rc, conn->lost_why);
-	if (!atomic_load(&c->helper.resumes))
+	if (!atomic_load(&c->helper.resumes)) {
+		/* The helper may have given up since the check above. */
+		rc = mpib_client_check(c);
+		if (rc < 0)
+			return rc;
 		return mpib_conn_fail(conn, -ECONNRESET,
 				      "the connection was lost, and this "
 				      "process cannot ask for it again (see "
 				      "the log of mpib-proxy)");
+	}
 	if (++conn->idle % MPIB_LOOK_EVERY == 0)
 		mpib_helper_wake(c);
 	return 0;
