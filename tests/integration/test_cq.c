@@ -12,6 +12,7 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 static enum ibv_wc_status wanted;
+static bool resume, failover;
 static int (*poll_cq)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 
 static int poll_with_status(struct ibv_cq *cq, int n, struct ibv_wc *wc)
@@ -25,16 +26,17 @@ static int poll_with_status(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* A message is under way on both rails of a lane that can do without one, and
- * what SUP has of it fails. */
-static void fail_with(enum ibv_wc_status status)
+/* A message is under way on both rails of a lane, which can do without one if
+ * failover is set, and what SUP has of it fails. */
+static void fail_part_with(enum ibv_wc_status status)
 {
 	struct mpib_lane *lane;
 	struct ibv_context *ctx;
 
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	lane = pair.node[0].lane;
-	lane->failover = true;
+	lane->failover = failover;
+	pair.node[0].engine->cfg.resume = resume;
 	ctx = pair.node[0].engine->shard[0].rail[SUP].ctx;
 	poll_cq = ctx->ops.poll_cq;
 	ctx->ops.poll_cq = poll_with_status;
@@ -43,9 +45,22 @@ static void fail_with(enum ibv_wc_status status)
 	pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX, 100000, 7);
 	pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, 100000, 7);
 	pair_turns(&pair, 1000);
-	/* Whatever it means for others, the rail is made anew. */
 	assert_false(lane->open & 1u << SUP);
-	assert_false(lane->broken);
+}
+
+/* What the connection's requests ended with: of the sender's all. */
+static int broken_by(void)
+{
+	return atomic_load(&tx.reply->conn[tx.index].broken);
+}
+
+static void fail_with(enum ibv_wc_status status)
+{
+	failover = true;
+	resume = false;
+	fail_part_with(status);
+	/* Whatever it means for others, the rail is made anew. */
+	assert_false(pair.node[0].lane->broken);
 }
 
 static void leave(void)
@@ -94,7 +109,44 @@ static void any_other_error_is_the_rails_alone(void **state)
 	}
 }
 
+/* A WR that this end got wrong would be as wrong when it is posted again. */
+static void a_request_that_was_wrong_is_not_resumed(void **state)
+{
+	static const enum ibv_wc_status wrong[] = {
+		IBV_WC_LOC_LEN_ERR,
+		IBV_WC_LOC_PROT_ERR,
+		IBV_WC_LOC_ACCESS_ERR,
+		IBV_WC_REM_INV_REQ_ERR,
+	};
+
+	(void)state;
+	resume = true;
+	for (unsigned i = 0; i < 2 * sizeof(wrong) / sizeof(wrong[0]); i++) {
+		failover = i % 2;
+		fail_part_with(wrong[i / 2]);
+		assert_int_equal(broken_by(), -EIO);
+		assert_int_equal(pair.node[0].lane->broken, !failover);
+		leave();
+	}
+}
+
+/* The peer refuses access also when its proxy ends. */
+static void a_refused_access_has_the_lane_resumed(void **state)
+{
+	(void)state;
+	resume = true;
+	for (unsigned i = 0; i < 2; i++) {
+		failover = i;
+		fail_part_with(IBV_WC_REM_ACCESS_ERR);
+		assert_int_equal(broken_by(), MPIB_BROKEN_LOST);
+		assert_true(pair.node[0].lane->broken);
+		leave();
+	}
+}
+
 const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_request_that_was_wrong_is_not_resumed),
+	cmocka_unit_test(a_refused_access_has_the_lane_resumed),
 	cmocka_unit_test(a_request_that_was_wrong_fails_its_connection),
 	cmocka_unit_test(any_other_error_is_the_rails_alone),
 	{ 0 },

@@ -288,7 +288,9 @@ void mpib_rail_on_grace(struct mpib_msg *msg)
 	char rank[32];
 	struct engine_conn *f, *next;
 
-	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
+	/* With resume they are lost with the lane. */
+	f = lane->shard->engine->cfg.resume ? NULL : TAILQ_FIRST(&lane->conns);
+	for (; f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
 		engine_conn_break(
 			f, -ETIMEDOUT,
@@ -298,7 +300,8 @@ void mpib_rail_on_grace(struct mpib_msg *msg)
 			stop_sent_by(f, rank, sizeof(rank)));
 	}
 	mpib_lane_break(lane, -ETIMEDOUT,
-			"no rail for %u ms, the last to fail was %s", ms,
-			mpib_rail_name(job->rail));
+			"no rail for %u ms, the last to fail was %s: check "
+			"links and cables",
+			ms, mpib_rail_name(job->rail));
 	mpib_call_done(lane->shard, call, 0);
 }

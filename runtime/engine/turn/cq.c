@@ -151,20 +151,27 @@ static bool cq_condemned(enum ibv_wc_status status)
 }
 
 /* A send WR failed: fence the rail or break the lane. True: the lane goes on
- * over its other rail. */
+ * over its other rail.
+ *
+ * A connection whose WR would fail on any rail breaks. But the peer refuses access
+ * also while its proxy ends, or after its rank has lost this connection: where
+ * connections resume, the lane is lost, and the receiver's rank posts its memory
+ * again or says that it is gone. */
 static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 			unsigned r, const struct ibv_wc *wc)
 {
-	if (q->lane->failover && f && f->lane == q->lane &&
-	    cq_condemned(wc->status))
+	struct mpib_lane *lane = q->lane;
+	bool refused = wc->status == IBV_WC_REM_ACCESS_ERR &&
+		       lane->shard->engine->cfg.resume;
+
+	if (f && f->lane == lane && cq_condemned(wc->status) && !refused)
 		engine_conn_break(f, -EIO, "rail %u: QP 0x%x to %s: %s", r,
-				  wc->qp_num, q->lane->peer,
+				  wc->qp_num, lane->peer,
 				  ibv_wc_status_str(wc->status));
-	if (mpib_lane_fault(q->lane, r, MPIB_CAUSE_ERROR))
+	if (!refused && mpib_lane_fault(lane, r, MPIB_CAUSE_ERROR))
 		return true;
-	mpib_lane_break(q->lane, -EIO, "rail %u: QP 0x%x to %s: %s", r,
-			wc->qp_num, q->lane->peer,
-			ibv_wc_status_str(wc->status));
+	mpib_lane_break(lane, -EIO, "rail %u: QP 0x%x to %s: %s", r, wc->qp_num,
+			lane->peer, ibv_wc_status_str(wc->status));
 	return false;
 }
 
