@@ -181,6 +181,8 @@ struct mpib_ctl_connect {
 	uint64_t key;
 	uint64_t number; /* how many times this end was asked for, this one
 			    included */
+	uint64_t peer_number; /* of struct mpib_reply_end when it was READY
+				 last; 0: never */
 	struct mpib_handle handle;
 };
 
@@ -233,7 +235,7 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_rail) == 200);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 464);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_reg_fd) == 40);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 168);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 176);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_resume) == 88);
 
 #endif

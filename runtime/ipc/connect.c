@@ -244,6 +244,8 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 {
 	const struct mpib_reply_end *end = &at->reply->end[index];
 
+	if (conn->is_sender && end->key == conn->ask.key && end->peer_number)
+		conn->ask.peer_number = end->peer_number;
 	/* Of an earlier connection the key is there from the start. */
 	if (!conn->is_sender && end->key && end->key != at->index[index].key)
 		conn->end = *end;

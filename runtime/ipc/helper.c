@@ -97,17 +97,18 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	return 0;
 }
 
-static void next_failed(struct mpib_client *c, struct mpib_conn *conn)
+/* The connection failed at that index of the living proxy. */
+static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
+			uint32_t index)
 {
-	const struct mpib_instance *next = &conn->next;
 	struct mpib_ctl_id ask = {
 		.h = { .type = MPIB_CTL_WHY, .len = sizeof(ask) },
-		.id = next->index,
+		.id = index,
 	};
 	const struct mpib_ctl_text *got;
 	struct mpib_message m;
 	char why[240] = "";
-	int error = next->at->reply->conn[next->index].error;
+	int error = c->at->reply->conn[index].error;
 	int rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(*got));
 
 	if (rc == -EPIPE)
@@ -142,11 +143,17 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 /* At a living proxy. True: call again soon. */
 static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 {
+	unsigned state = conn_state(c->at, conn->index);
+
 	if (atomic_load_explicit(&conn->lost, memory_order_relaxed))
 		return false;
 	if (next_state(conn) == MPIB_NEXT_NONE) {
-		if (conn->at == c->at &&
-		    conn_state(c->at, conn->index) != MPIB_CONN_LOST)
+		/* Its peer closed it, or broke the protocol, after it was
+		 * lost. */
+		if (conn->at == c->at && state == MPIB_CONN_FAILED &&
+		    mpib_conn_broken(conn) == MPIB_BROKEN_LOST)
+			conn_failed(c, conn, conn->index);
+		if (conn->at == c->at && state != MPIB_CONN_LOST)
 			return false;
 		mpib_conn_learn(conn, conn->at, conn->index);
 		(void)conn_ask(c, conn);
@@ -159,7 +166,7 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 		(void)conn_ask(c, conn);
 		return true;
 	case MPIB_CONN_FAILED:
-		next_failed(c, conn);
+		conn_failed(c, conn, conn->next.index);
 		return false;
 	default:
 		return true;

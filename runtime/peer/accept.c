@@ -61,9 +61,7 @@ int mpib_accept_proof(const struct mpib_broker *b,
 	HASH_FIND(hh_nonce, b->by_nonce, &m->nonce, sizeof(m->nonce), l);
 	*why = "nobody listens there any more";
 	if (!l)
-		return mpib_loop_now(b->loop) - b->born_ns < b->grace_ns
-			       ? -EAGAIN
-			       : -ECONNREFUSED;
+		return mpib_broker_young(b) ? -EAGAIN : -ECONNREFUSED;
 	*why = "the listener belongs to another user";
 	if (l->client->uid != uid)
 		return -EACCES;
@@ -185,6 +183,9 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 		return -EACCES;
 	if (c && (c->state == PEER_CONN_WAIT || c->state == PEER_CONN_LINK))
 		return accept_resumed(p, m, c, why);
+	/* Said by a proxy that is gone, and heard late. */
+	if (c && m->number < c->peer_number)
+		return 1;
 	if (c && p->broker->grace_ns && (c->lost || !accepted_from(c, m->from)))
 		return accept_lose(c, why);
 	*why = "its other end was connected before";
@@ -212,6 +213,10 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 
 	if (rc != 0)
 		return rc;
+	/* It was accepted once: it is for no other accept. */
+	*why = "the other end was closed";
+	if (m->met)
+		return mpib_broker_young(p->broker) ? -EAGAIN : -ECONNRESET;
 	rc = accept_admit(p, m, &l, &lane, why);
 	if (rc < 0)
 		return rc;

@@ -311,9 +311,11 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 	if (!l)
 		return;
 	tell_lane_broken(l, why);
-	if (l->peer->broker->grace_ns)
-		error = MPIB_BROKEN_LOST;
-	peer_lane_kill(l, error, why);
+	/* A peer that broke the protocol would do so again. */
+	if (error == -EPROTO)
+		peer_lane_kill(l, error, why);
+	else
+		peer_lane_lose(l, why);
 }
 
 static void on_lane_send(void *ctx, struct mpib_lane *lane,

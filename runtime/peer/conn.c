@@ -158,6 +158,7 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 		return rc;
 	peer_conn_set_name(c, &name);
 	c->number = ask->number;
+	c->met = ask->peer_number;
 	c->handle = *handle;
 	if (ask->traffic_class > 0 && ask->traffic_class <= UINT8_MAX)
 		c->traffic_class = (uint8_t)ask->traffic_class;
@@ -256,6 +257,7 @@ void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type)
 		.type = type,
 		.name = c->name,
 		.number = c->number,
+		.met = c->met,
 		.to = c->their_id,
 		.from = c->id,
 		.lane = c->lane->their_id,
@@ -401,19 +403,31 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 		mpib_peer_tell(p, &closed);
 	/* The peer may close before its CONN_ACCEPT is heard, and closes again
 	 * with that. */
-	if (!c || c->asked || !c->known)
+	if (c && c->known)
+		peer_conn_closed_there(c, m->why);
+}
+
+/* The peer's end is gone. */
+static void conn_on_gone(struct mpib_peer *p, struct peer_conn *c,
+			 const struct mpib_peer_msg *m)
+{
+	const struct mpib_peer_msg closed = {
+		.type = MPIB_PEER_CONN_CLOSED,
+		.name = mpib_other_end(&m->name),
+	};
+
+	/* The client of this end may ask for it later, and has to hear of that:
+	 * the peer says it again. */
+	if (!c && mpib_broker_young(p->broker))
 		return;
-	c->asked = true;
-	if (c->state == PEER_CONN_OVER)
-		peer_conn_step(c);
-	else
-		peer_conn_fail(c, -ECONNRESET, "peer %s: %s", c->peer->label,
-			       m->why);
+	mpib_peer_tell(p, &closed);
+	if (c)
+		peer_conn_closed_there(c, m->why);
 }
 
 static void conn_on_closed(struct peer_conn *c)
 {
-	c->quiet = true;
+	c->quiet = c->heard = true;
 	peer_conn_step(c);
 }
 
@@ -444,9 +458,18 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	}
 	c = conn_of_message(p, m);
+	if (m->type == MPIB_PEER_CONN_CLOSE && m->to == 0) {
+		conn_on_gone(p, c, m);
+		return true;
+	}
 	if (m->type == MPIB_PEER_CONN_CLOSE) {
-		/* 0: the peer's end never learnt the id. */
-		conn_on_close(p, c && m->to && m->to != c->id ? NULL : c, m);
+		conn_on_close(p, c && m->to != c->id ? NULL : c, m);
+		return true;
+	}
+	if (m->type == MPIB_PEER_CONN_CLOSED && !c) {
+		const struct mpib_conn_name name = mpib_other_end(&m->name);
+
+		peer_close_heard(p, &name);
 		return true;
 	}
 	/* An unknown connection has closed, or went away with its lane, and the

@@ -35,8 +35,13 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 		peer_lane_tell(c->lane, &m);
 }
 
-/* A connect that may be accepted later asks again after that time. */
+/* A connect that may be accepted later asks again after that time, and then after
+ * twice as long up to the most. */
 #define AGAIN_NS (100 * MPIB_MSEC)
+#define AGAIN_MOST_NS (400 * MPIB_MSEC)
+/* A close that the peer has not answered is told again. */
+#define CLOSES_NS MPIB_SEC
+#define CLOSES_MAX 65536u
 
 void peer_conn_unlist(struct peer_conn *c)
 {
@@ -54,6 +59,8 @@ static void conn_end_free_conn(struct peer_conn *c)
 	struct peer_client *o = c->client;
 
 	mpib_timer_disarm(c->broker->loop, &c->timer);
+	if ((c->number > 1 || c->peer_number) && !c->heard && !c->asked)
+		peer_close_add(c->peer, &c->name);
 	HASH_DELETE(hh, c->broker->conns, c);
 	if (c->name.key)
 		HASH_DELETE(hh_name, c->broker->by_name, c);
@@ -162,6 +169,12 @@ static void conn_end_on_again(void *arg)
 	peer_conn_begin(arg);
 }
 
+void peer_conn_begin_later(struct peer_conn *c, uint64_t ns)
+{
+	c->state = PEER_CONN_NEW;
+	mpib_timer_arm(c->broker->loop, &c->timer, ns, conn_end_on_again, c);
+}
+
 /* This end is cleaned up: the connect begins again, over another lane. */
 static void conn_end_begin_again(struct peer_conn *c)
 {
@@ -171,11 +184,14 @@ static void conn_end_begin_again(struct peer_conn *c)
 	c->stopping = c->stopped = c->quiet = c->destroying = false;
 	c->error = 0;
 	c->state = PEER_CONN_NEW;
-	if (later)
-		mpib_timer_arm(c->broker->loop, &c->timer, AGAIN_NS,
-			       conn_end_on_again, c);
-	else
+	if (!later) {
 		peer_conn_begin(c);
+		return;
+	}
+	c->pause_ns = c->pause_ns ? 2 * c->pause_ns : AGAIN_NS;
+	if (c->pause_ns > AGAIN_MOST_NS)
+		c->pause_ns = AGAIN_MOST_NS;
+	peer_conn_begin_later(c, c->pause_ns);
 }
 
 /* Have a connect begin again that the peer refused for now, -EAGAIN, or whose
@@ -208,14 +224,19 @@ void peer_lane_renew(struct peer_lane *l)
 	}
 }
 
+/* The connection is not resumed any more. */
+static void conn_end_give_up(struct peer_conn *c, int error)
+{
+	c->lost = false;
+	c->error = error;
+	mpib_timer_disarm(c->broker->loop, &c->timer);
+	c->client->reply->conn[c->index].error = error;
+	peer_conn_set_state(c, MPIB_CONN_FAILED);
+}
+
 static void conn_end_on_grace(void *arg)
 {
-	struct peer_conn *c = arg;
-
-	c->lost = false;
-	c->error = -ETIMEDOUT;
-	c->client->reply->conn[c->index].error = c->error;
-	peer_conn_set_state(c, MPIB_CONN_FAILED);
+	conn_end_give_up(arg, -ETIMEDOUT);
 }
 
 /* Nothing writes to this end any more: its client may ask for the connection
@@ -303,13 +324,33 @@ void peer_conn_lose(struct peer_conn *c, const char *cause)
 			       cause);
 		return;
 	}
-	snprintf(why, sizeof(why), "peer %s: not resumed in time after: %s",
+	snprintf(why, sizeof(why),
+		 "peer %s: not resumed in time (resume.grace; is mpib-proxy "
+		 "up there, and the job?) after: %s",
 		 c->peer->label, cause);
 	mpib_peer_text(c->why, sizeof(c->why), why);
 	c->state = PEER_CONN_OVER;
 	c->lost = true;
 	c->error = MPIB_BROKEN_LOST;
 	peer_conn_step(c);
+}
+
+void peer_conn_closed_there(struct peer_conn *c, const char *why)
+{
+	if (c->asked)
+		return;
+	c->asked = true;
+	if (c->lost) {
+		snprintf(c->why, sizeof(c->why), "peer %s: %s", c->peer->label,
+			 why);
+		/* Where its lane is not dead yet, conn_end_lost() finds so. */
+		conn_end_give_up(c, -ECONNRESET);
+	}
+	if (c->state == PEER_CONN_OVER)
+		peer_conn_step(c);
+	else
+		peer_conn_fail(c, -ECONNRESET, "peer %s: %s", c->peer->label,
+			       why);
 }
 
 int mpib_broker_drop(struct mpib_broker *b, struct peer_client *client,
@@ -328,6 +369,87 @@ int mpib_broker_drop(struct mpib_broker *b, struct peer_client *client,
 	else
 		peer_conn_fail(c, -ECANCELED, "it closed the connection");
 	return 0;
+}
+
+bool mpib_broker_young(const struct mpib_broker *b)
+{
+	return mpib_loop_now(b->loop) - b->born_ns < b->grace_ns;
+}
+
+static void close_drop(struct mpib_peer *p, struct peer_close *close)
+{
+	HASH_DELETE(hh, p->closes, close);
+	mpib_sum_less(&p->broker->closes);
+	free(close);
+}
+
+static void closes_on_time(void *arg)
+{
+	peer_closes_tell(arg);
+}
+
+void peer_closes_tell(struct mpib_peer *p)
+{
+	struct mpib_broker *b = p->broker;
+	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
+				   .error = -ECONNRESET,
+				   .why = "the other end was closed" };
+	struct peer_close *close, *next;
+
+	HASH_ITER(hh, p->closes, close, next)
+	{
+		m.name = close->name;
+		if (mpib_loop_now(b->loop) < close->until)
+			mpib_peer_tell(p, &m);
+		else
+			close_drop(p, close);
+	}
+	if (p->closes)
+		mpib_timer_arm(b->loop, &p->closing, CLOSES_NS, closes_on_time,
+			       p);
+	else
+		mpib_timer_disarm(b->loop, &p->closing);
+}
+
+/* Without memory for it the peer waits for its grace. */
+void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name)
+{
+	struct mpib_broker *b = p->broker;
+	struct peer_close *close;
+
+	HASH_FIND(hh, p->closes, name, sizeof(*name), close);
+	if (close || !name->key || !b->grace_ns || b->closes >= CLOSES_MAX)
+		return;
+	close = calloc(1, sizeof(*close));
+	if (!close)
+		return;
+	close->name = *name;
+	close->until = mpib_loop_now(b->loop) + b->grace_ns;
+	HASH_ADD(hh, p->closes, name, sizeof(close->name), close);
+	b->closes++;
+	if (!p->closing.armed)
+		mpib_timer_arm(b->loop, &p->closing, 0, closes_on_time, p);
+	mpib_peer_want(p);
+}
+
+void peer_close_heard(struct mpib_peer *p, const struct mpib_conn_name *name)
+{
+	struct peer_close *close;
+
+	HASH_FIND(hh, p->closes, name, sizeof(*name), close);
+	if (close)
+		close_drop(p, close);
+}
+
+void peer_closes_free(struct mpib_peer *p)
+{
+	struct peer_close *close, *next;
+
+	mpib_timer_disarm(p->broker->loop, &p->closing);
+	HASH_ITER(hh, p->closes, close, next)
+	{
+		close_drop(p, close);
+	}
 }
 
 struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,

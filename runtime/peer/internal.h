@@ -78,11 +78,21 @@ struct mpib_peer {
 	struct peer_lane_list lanes;
 	unsigned lane_count, conns; /* connections with this peer */
 	struct peer_conn_list waiting; /* connections that wait for the link */
+	struct peer_close *closes; /* that the peer has not heard of */
+	struct mpib_timer closing; /* tell them again */
 	TAILQ_ENTRY(mpib_peer) entry;
 	struct mpib_peer_key {
 		struct in6_addr addr;
 		uint16_t port, called;
 	} key; /* of by_key, compared as bytes */
+	UT_hash_handle hh;
+};
+
+/* A connection that closed here while its lane was lost: without a word the peer's
+ * rank would wait for the other end until its grace is over. */
+struct peer_close {
+	struct mpib_conn_name name; /* of the end here, which is gone */
+	uint64_t until;
 	UT_hash_handle hh;
 };
 
@@ -131,12 +141,16 @@ struct peer_conn {
 	struct peer_client *client;
 	uint32_t index, id, their_id;
 	struct mpib_conn_name name; /* key 0: a receiver's that has no peer */
-	uint64_t number, peer_number; /* of the requests of both ends */
+	uint64_t number, peer_number; /* of the requests of both ends; the
+					 peer's is 0 until it is known */
+	uint64_t met; /* sender's: the peer's number when both were READY last;
+			 0: never */
 	uint64_t base; /* receives that ended before this end was made */
 	bool sender;
 	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for the connection */
 	uint64_t until; /* sender's: when it has to be READY */
+	uint64_t pause_ns; /* before it last began again */
 	struct mpib_handle handle; /* sender's, from the client */
 	uint8_t traffic_class; /* sender's wish, 0: none */
 	struct mpib_listener_entry *listener; /* receiver's, while it waits */
@@ -152,6 +166,7 @@ struct peer_conn {
 	bool dropped; /* the client closed it */
 	bool stopping, stopped, destroying;
 	bool close_sent, asked; /* CONN_CLOSE sent; received */
+	bool heard; /* the peer's proxy knows that this end closed */
 	bool quiet; /* the peer cannot write to this end any more */
 	bool unheard; /* the peer was, when its time to answer was up */
 	unsigned waited; /* for it, how many times its time to answer */
@@ -217,6 +232,7 @@ struct mpib_broker {
 	struct peer_asker asker;
 	char refused[200]; /* reason last logged for refusing one */
 	uint64_t refused_ns, refused_count; /* when that was, and since */
+	unsigned closes; /* of all peers */
 	struct mpib_listener_entry *listeners; /* by id */
 	struct mpib_listener_entry *by_nonce;
 	struct mpib_pending_connect *offers; /* CONN_OPENs that wait, by name */
@@ -376,6 +392,8 @@ void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 /* The connection's lane is gone: its client may ask for it again. One that is not
  * READY begins again itself. */
 void peer_conn_lose(struct peer_conn *c, const char *cause);
+/* The peer says that its end was closed. */
+void peer_conn_closed_there(struct peer_conn *c, const char *why);
 /* The error that ends what can be resumed, where that is on. */
 int peer_lost_error(const struct mpib_broker *b);
 /* Send the CONN_OPEN or CONN_ACCEPT of the connection. */
@@ -388,6 +406,18 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
 void peer_conn_unlist(struct peer_conn *c);
 /* Begin a connect: get the peer's link first. */
 void peer_conn_begin(struct peer_conn *c);
+/* Begin it in so many ns. It is on no list. */
+void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
+/* Tell the peer, now or when it is there, that the end of that name is closed. */
+void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name);
+/* Tell it of all of them, as its link is up. */
+void peer_closes_tell(struct mpib_peer *p);
+/* The peer knows of that one. */
+void peer_close_heard(struct mpib_peer *p, const struct mpib_conn_name *name);
+void peer_closes_free(struct mpib_peer *p);
+/* Whether clients of the proxy before this one may not have asked for everything
+ * again yet. */
+bool mpib_broker_young(const struct mpib_broker *b);
 /* Take the next step of the end of the connection, if it is OVER. */
 void peer_conn_step(struct peer_conn *c);
 /* The lane ends, and the peer has nothing of it any more: what was offered on it

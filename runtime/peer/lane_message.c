@@ -32,6 +32,10 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
+/* After a connection was refused for now the first of the others asks for a lane. So
+ * many that wait make a lane each that time, and not all of them at once. */
+#define OTHERS_NS (10 * MPIB_MSEC)
+
 /* The peer refused the connection for which the lane was asked for, or its listener.
  * Others leave the lane, to ask for themselves. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
@@ -53,7 +57,10 @@ static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 	peer_lane_put(l);
 	while ((c = TAILQ_FIRST(&others))) {
 		TAILQ_REMOVE(&others, c, entry);
-		peer_conn_linked(c);
+		if (m->error == -EAGAIN)
+			peer_conn_begin_later(c, OTHERS_NS);
+		else
+			peer_conn_linked(c);
 	}
 }
 

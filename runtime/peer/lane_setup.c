@@ -350,7 +350,8 @@ bool peer_lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	l = accept_lane(p, m, mine, &error, why, sizeof(why));
 	if (!l) {
 		mpib_peer_refuse(p, MPIB_PEER_LANE_REJECT, m->from, error, why);
-		mpib_warn("peer %s: lane refused: %s", p->label, why);
+		if (error != -EAGAIN)
+			mpib_warn("peer %s: lane refused: %s", p->label, why);
 		/* The peer ignored mine in favour of the one just refused. */
 		if (mine)
 			peer_lane_kill(mine, error, why);

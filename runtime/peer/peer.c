@@ -232,6 +232,7 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	mpib_second_patience(p, link, false);
 	mpib_second_tell(p);
 	mpib_relink(p);
+	peer_closes_tell(p);
 	while ((c = TAILQ_FIRST(&p->waiting))) {
 		TAILQ_REMOVE(&p->waiting, c, entry);
 		peer_conn_linked(c);

@@ -49,8 +49,8 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
  * The next connection makes it again. */
 static bool peer_idle(const struct mpib_peer *p)
 {
-	return p->state != MPIB_PEER_CALLING && !p->conns && !p->away.armed &&
-	       TAILQ_EMPTY(&p->lanes);
+	return p->state != MPIB_PEER_CALLING && !p->conns && !p->closes &&
+	       !p->away.armed && TAILQ_EMPTY(&p->lanes);
 }
 
 static void free_peer(struct mpib_peer *p)
@@ -63,6 +63,7 @@ static void free_peer(struct mpib_peer *p)
 	mpib_timer_disarm(b->loop, &p->retry);
 	mpib_timer_disarm(b->loop, &p->away);
 	mpib_timer_disarm(b->loop, &p->relink);
+	peer_closes_free(p);
 	free(p->asking.report);
 	if (p->link)
 		mpib_link_close(p->link);

@@ -105,7 +105,7 @@ struct part {
 #define LANE CODE(mpib_code_lane)
 #define RAIL CODE(mpib_code_rail)
 #define REPORT CODE(mpib_code_report)
-#define PARTS 6
+#define PARTS 7
 
 static const struct {
 	const char *name;
@@ -130,8 +130,9 @@ static const struct {
 	[MPIB_PEER_LANE_CLOSE] = { "LANE_CLOSE",
 				   { NUMBER(to), NUMBER(from), WHY } },
 	[MPIB_PEER_CONN_OPEN] = { "CONN_OPEN",
-				  { NAME, NUMBER(number), NUMBER(from),
-				    NUMBER(lane), NUMBER(nonce), TABLES } },
+				  { NAME, NUMBER(number), NUMBER(met),
+				    NUMBER(from), NUMBER(lane), NUMBER(nonce),
+				    TABLES } },
 	[MPIB_PEER_CONN_ACCEPT] = { "CONN_ACCEPT",
 				    { NUMBER(to), NUMBER(from), NUMBER(number),
 				      NUMBER(base), TABLES } },

@@ -27,8 +27,10 @@
  *   LANE_KEPT    to, from: the sender still has the lane  -> LANE_CLOSE if the
  *                addressee has not
  *   LANE_RAIL    to, rail_msg: one rail of the lane stops or comes back
- *   CONN_OPEN    name, number, from, lane, nonce, connection
+ *   CONN_OPEN    name, number, met, from, lane, nonce, connection
  *                                              -> CONN_ACCEPT | CONN_REJECT.
+ *                met: the number of the CONN_ACCEPT that the sender's rank had
+ *                last, 0: none, so that it may take a new accept.
  *                It is accepted once. Again with the same number, from and lane
  *                it gets the same CONN_ACCEPT again
  *   CONN_ACCEPT  to, from, number, base, connection; the number is of the accept,
@@ -37,6 +39,9 @@
  *   CONN_CANCEL  name, from: of the CONN_OPEN   -> CONN_ACCEPT | CONN_REJECT
  *   CONN_CLOSE   name, to, error, why; this end has stopped writing
  *                                              -> CONN_CLOSED
+ *                to 0: there is no end and no lane any more. Said again until it
+ *                is answered, which a proxy that has just begun does only where
+ *                it has the other end
  *   CONN_CLOSED  name; this end has stopped writing, too
  *   ASK          how is your node? -> REPORT
  *   REPORT       report: how the sender's node is; one may answer several ASK
@@ -70,8 +75,8 @@
 #include "peer/report.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 15u
-#define MPIB_PEER_VERSION 15u
+#define MPIB_PEER_VERSION_MIN 16u
+#define MPIB_PEER_VERSION 16u
 #define MPIB_PEER_FRAME_MAX 2048u
 
 enum mpib_peer_type {
@@ -136,7 +141,7 @@ struct mpib_peer_msg {
 	uint32_t lane; /* the addressee's id of the lane */
 	uint64_t nonce; /* of the listener */
 	struct mpib_conn_name name;
-	uint64_t number, base;
+	uint64_t number, met, base;
 	struct engine_conn_info conn;
 	struct mpib_rail_msg rail;
 	struct mpib_node_report report;

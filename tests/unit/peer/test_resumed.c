@@ -51,6 +51,8 @@ static int ask_sender(struct resumed *r, uint32_t index, uint64_t number)
 	const struct mpib_ctl_connect ask = { .conn = index,
 					      .key = r->key,
 					      .number = number,
+					      .peer_number =
+						      r->sender.peer_number,
 					      .handle = r->handle };
 
 	return mpib_broker_connect(r->from->node->broker, &r->from->client,
@@ -226,6 +228,108 @@ static void a_connection_that_was_closed_is_not_resumed(void **state)
 	assert_int_equal(ask_receiver(&r, 1, 2, 0), -EEXIST);
 }
 
+static void close_end(struct client *c, uint32_t index)
+{
+	assert_int_equal(mpib_broker_drop(c->node->broker, &c->client, index),
+			 0);
+}
+
+static void assert_closed_there(const struct client *c, uint32_t index)
+{
+	assert_int_equal(rig_state(c, index), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(c, index), -ECONNRESET);
+	assert_non_null(strstr(mpib_broker_why(&c->client, index), "closed"));
+}
+
+static void a_lost_end_hears_at_once_that_the_other_was_closed(void **state)
+{
+	struct resumed r;
+
+	for (unsigned asked = 0; asked < 2; asked++) {
+		for (unsigned of = 0; of < 2; of++) {
+			rig_setup(state);
+			connected(&r, *state);
+			peer_lane_lose(r.from->node->broker->lanes, "a test");
+			rig_settle(r.rig);
+			if (asked && of)
+				assert_int_equal(ask_sender(&r, 1, 2), 0);
+			else if (asked)
+				assert_int_equal(ask_receiver(&r, 1, 2, 0), 0);
+			rig_pass(r.rig, MPIB_SEC / 5);
+			close_end(of ? r.to : r.from, 0);
+			rig_pass(r.rig, MPIB_SEC);
+			assert_closed_there(of ? r.from : r.to, asked);
+			rig_teardown(state);
+		}
+	}
+}
+
+/* The proxy of the end that lives closes its end while the other proxy is away. */
+static void
+a_successors_client_hears_that_the_other_end_was_closed(void **state)
+{
+	struct resumed r;
+
+	for (unsigned victim = 0; victim < 2; victim++) {
+		rig_setup(state);
+		connected(&r, *state);
+		rig_kill(r.rig, victim);
+		rig_pass(r.rig, MPIB_SEC);
+		close_end(victim ? r.from : r.to, 0);
+		rig_pass(r.rig, MPIB_SEC);
+		rig_up(r.rig, victim);
+		if (victim)
+			r.to = rig_client(r.rig, 1, 1000, 0);
+		else
+			r.from = rig_client(r.rig, 0, 1000, 0);
+		rig_pass(r.rig, 3 * MPIB_SEC);
+		if (victim)
+			assert_int_equal(ask_receiver(&r, 1, 2, 3), 0);
+		else
+			assert_int_equal(ask_sender(&r, 1, 2), 0);
+		rig_pass(r.rig, 3 * MPIB_SEC);
+		assert_closed_there(victim ? r.to : r.from, 1);
+		assert_null(
+			r.rig->node[!victim].broker->peers.tqh_first->closes);
+		rig_teardown(state);
+	}
+}
+
+/* Its listener has accepts for others. */
+static void a_connection_that_was_accepted_takes_no_other_accept(void **state)
+{
+	struct resumed r;
+
+	connected(&r, *state);
+	rig_kill(r.rig, 0);
+	rig_pass(r.rig, (GRACE_S + 1) * MPIB_SEC);
+	close_end(r.to, 0);
+	rig_pass(r.rig, (GRACE_S + 1) * MPIB_SEC); /* it is told no more */
+	rig_accept(r.to, r.listener, 1);
+	rig_up(r.rig, 0);
+	r.from = rig_client(r.rig, 0, 1000, 0);
+	assert_int_equal(ask_sender(&r, 1, 2), 0);
+	rig_pass(r.rig, MPIB_SEC);
+	assert_closed_there(r.from, 1);
+	assert_int_equal(rig_state(r.to, 1), MPIB_CONN_PENDING);
+}
+
+static void a_connection_whose_peer_broke_the_protocol_ends(void **state)
+{
+	struct resumed r;
+	struct node *n;
+
+	connected(&r, *state);
+	n = r.to->node;
+	mpib_broker_events.lane_broken(&n->broker, n->broker->lanes->lane,
+				       -EPROTO, "of a test");
+	rig_settle(r.rig);
+	assert_int_equal(rig_state(r.to, 0), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(r.to, 0), -EPROTO);
+	assert_int_equal(rig_state(r.from, 0), MPIB_CONN_FAILED);
+	assert_int_equal(rig_error(r.from, 0), -ECONNRESET);
+}
+
 static void another_client_does_not_get_the_connection(void **state)
 {
 	struct client *other;
@@ -278,6 +382,11 @@ const struct CMUnitTest test_list[] = {
 	rig_test(a_listener_keeps_its_nonce),
 	rig_test(a_client_that_asks_too_late_gets_an_error),
 	rig_test(a_connection_that_was_closed_is_not_resumed),
+	cmocka_unit_test(a_lost_end_hears_at_once_that_the_other_was_closed),
+	cmocka_unit_test(
+		a_successors_client_hears_that_the_other_end_was_closed),
+	rig_test(a_connection_that_was_accepted_takes_no_other_accept),
+	rig_test(a_connection_whose_peer_broke_the_protocol_ends),
 	rig_test(another_client_does_not_get_the_connection),
 	rig_test(a_connection_outlives_many_proxies),
 	{ 0 },
