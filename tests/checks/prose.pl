@@ -1,0 +1,117 @@
+#!/usr/bin/env perl
+# prose.pl find: of each file named on stdin, print "FILE:LINE: PHRASE: SENTENCE"
+# for each phrase of the list below.
+# prose.pl draw N SEED: print N sentences at random of these files.
+#
+# Text is: Markdown and manual pages without code blocks and tables' code, comments
+# of C and scripts, and strings of C that have at least three words.
+use strict;
+use warnings;
+
+my ($mode, $n, $seed) = @ARGV;
+my @phrases = (
+	qr/\b(?:whoever|whomever|nobody|anew)\b/i,
+	qr/(?:^|[.;:] )Who\b(?![^.]*\?)/,
+	qr/\b(?:of|by|for|than|from|to|with) who\b/i,
+	qr{\b(?:is|are|was|were) over\b(?! (?:\d|a|an|all|both|its|several|the|this)\b)}i,
+	qr/\b(?:is|are) there\b/i,
+	qr/\b(?:is|are|was|were) (?:told|owed)\b/i,
+	qr/\bso (?:many|much)\b(?! (?:that|as))/i,
+	qr/\bof (?:now|then)\b/i,
+	qr/\bt(?:akes?|ook) another way\b/i,
+	qr/\b(?:and|or|of) the like\b/i,
+	qr/\bhere and there\b/i,
+	qr/\b(?:he|him|his)\b/i,
+);
+
+# The text of a file as [line, paragraph]s.
+sub paragraphs {
+	my ($file) = @_;
+	my (@found, $code, $open);
+	my $add = sub {
+		my ($text, $new) = @_;
+		$text =~ s/^\s+|\s+$//g;
+		push @found, [$., $text] and return if $new || !$open;
+		$found[-1][1] .= " $text";
+	};
+
+	open my $in, '<', $file or die "$file: $!\n";
+	local $_;
+	if ($file =~ /\.(?:md|scd)$/) {
+		while (<$in>) {
+			$code = !$code, $open = 0, next if /^\s*```/;
+			if ($code || /^\s*$|^\s*[|:\[]+[-: |]*$|^<!--/) {
+				$open = 0;
+				next;
+			}
+			$add->($_, /^#|^\s*(?:[*-]|\d+\.) |^[|:\]\[]/);
+			$open = !/^[#|:\]\[]/;
+		}
+	} elsif ($file =~ /\.[ch]$/) {
+		my $inside = 0;
+		while (<$in>) {
+			if (!$inside) {
+				while (/"((?:[^"\\\n]|\\.)*)"/g) {
+					my $text = $1;
+					$open = 0;
+					$add->($text, 1) if (() = $text =~ /\s/g) > 1;
+				}
+			}
+			if (!$inside && m{/\*(.*)}) {
+				my $text = $1;
+				$inside = $text !~ s{\*/.*}{};
+				$add->($text =~ s/^\*//r, 1);
+				$open = $inside;
+			} elsif ($inside) {
+				my $text = $_;
+				$inside = 0 if $text =~ s{\*/.*}{};
+				$text =~ s/^\s*\* ?//;
+				$open = 0 if $text =~ /^\s*$/;
+				$add->($text) if $text =~ /\S/;
+				$open = $inside && $text =~ /\S/;
+			}
+		}
+	} else {
+		while (<$in>) {
+			if (/^\s*#[ \t]+(\S.*)/) {
+				$add->($1);
+				$open = 1;
+			} else {
+				$open = 0;
+			}
+		}
+	}
+	return @found;
+}
+
+my @sentences;
+while (my $file = <STDIN>) {
+	chomp $file;
+	for (paragraphs($file)) {
+		my ($line, $text) = @$_;
+		next if $text =~ /^SPDX-/;
+		$text =~ s/\s+/ /g;
+		push @sentences, map { [$file, $line, $_] }
+			$mode eq 'draw' ? split(/(?<=[.;:]) (?=[A-Z`*(])|\s*\|\s*/, $text)
+			: $text =~ s/`[^`]*`|"[^"]*"/x/gr;
+	}
+}
+if ($mode eq 'draw') {
+	@sentences = grep { (() = $_->[2] =~ /\w+/g) > 4 } @sentences;
+	srand $seed;
+	for (1 .. $n) {
+		last unless @sentences;
+		my ($file, $line, $text) = @{splice @sentences, rand @sentences, 1};
+		print "$file:$line: $text\n";
+	}
+	exit;
+}
+for (@sentences) {
+	my ($file, $line, $text) = @$_;
+	for my $phrase (@phrases) {
+		while ($text =~ /($phrase)/g) {
+			my $from = $-[0] > 30 ? $-[0] - 30 : 0;
+			print "$file:$line: $1: ", substr($text, $from, 90), "\n";
+		}
+	}
+}
