@@ -244,6 +244,24 @@ static void unmap_segments(struct mpib_attached *at)
 		mpib_memseg_fini(&at->seg[i]);
 }
 
+/* Who may write to the run directory could listen there while no proxy does. */
+static int check_proxy(struct mpib_client *c, const struct mpib_attached *at)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(at->sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return mpib_fail(-errno, "SO_PEERCRED: %m");
+	if (!c->at)
+		c->proxy_uid = cred.uid;
+	if (cred.uid == c->proxy_uid || cred.uid == 0)
+		return 0;
+	return mpib_fail(-EACCES,
+			 "what listens at %s now has uid %u, and the proxy "
+			 "before had uid %u (start mpib-proxy as that user)",
+			 c->path, (unsigned)cred.uid, (unsigned)c->proxy_uid);
+}
+
 static int attach_set_up(struct mpib_client *c, struct mpib_attached *at,
 			 uint64_t deadline)
 {
@@ -282,7 +300,9 @@ static int attach_there(struct mpib_client *c, uint64_t deadline,
 	rc = connect_socket(c, at, deadline);
 	if (rc < 0)
 		goto err_free;
-	rc = attach_set_up(c, at, deadline);
+	rc = check_proxy(c, at);
+	if (rc == 0)
+		rc = attach_set_up(c, at, deadline);
 	if (rc < 0)
 		goto err_close;
 	*attached = at;

@@ -215,6 +215,7 @@ struct mpib_client {
 	uint32_t answer_ms; /* how long a call waits for the proxy's answer */
 	char path[108];
 	char start[108]; /* a program that starts a proxy there; "": none */
+	uid_t proxy_uid; /* of the first proxy */
 	struct mpib_ctl_hello hello;
 	struct mpib_helper helper;
 	pthread_mutex_t lock; /* who waits for taken, see rpc.c */

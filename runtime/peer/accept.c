@@ -56,15 +56,13 @@ int mpib_accept_proof(const struct mpib_broker *b,
 		      const struct mpib_peer_msg *m, uint32_t uid,
 		      struct mpib_listener_entry **listener, const char **why)
 {
+	const struct mpib_listener_name name = { m->nonce, uid };
 	struct mpib_listener_entry *l;
 
-	HASH_FIND(hh_nonce, b->by_nonce, &m->nonce, sizeof(m->nonce), l);
-	*why = "nobody listens there any more";
+	HASH_FIND(hh_name, b->listeners_by_name, &name, sizeof(name), l);
+	*why = "this user has no such listener there any more";
 	if (!l)
 		return mpib_broker_young(b) ? -EAGAIN : -ECONNREFUSED;
-	*why = "the listener belongs to another user";
-	if (l->client->uid != uid)
-		return -EACCES;
 	*listener = l;
 	return 0;
 }

@@ -153,23 +153,24 @@ void mpib_broker_add_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l)
 {
 	HASH_ADD(hh, b->listeners, id, sizeof(l->id), l);
-	HASH_ADD(hh_nonce, b->by_nonce, nonce, sizeof(l->nonce), l);
+	HASH_ADD(hh_name, b->listeners_by_name, name, sizeof(l->name), l);
 }
 
 void mpib_broker_del_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l)
 {
 	HASH_DELETE(hh, b->listeners, l);
-	HASH_DELETE(hh_nonce, b->by_nonce, l);
+	HASH_DELETE(hh_name, b->listeners_by_name, l);
 }
 
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		       uint64_t nonce, uint32_t *id, struct mpib_handle *handle)
 {
+	struct mpib_listener_name name = { nonce, client->uid };
 	struct mpib_listener_entry *l;
 	int rc = 0;
 
-	HASH_FIND(hh_nonce, broker->by_nonce, &nonce, sizeof(nonce), l);
+	HASH_FIND(hh_name, broker->listeners_by_name, &name, sizeof(name), l);
 	if (l)
 		return -EEXIST;
 
@@ -179,9 +180,9 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 	l = calloc(1, sizeof(*l));
 	if (!l)
 		return -ENOMEM;
-	l->nonce = nonce;
 	if (nonce == 0)
-		rc = broker_random64(&l->nonce);
+		rc = broker_random64(&name.nonce);
+	l->name = name;
 	if (rc < 0) {
 		free(l);
 		return rc;
@@ -197,7 +198,7 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		.addr = mpib_address_ip(&broker->self.addr),
 		.port = broker->self.port,
 		.shard = (uint16_t)client->shard,
-		.nonce = l->nonce,
+		.nonce = name.nonce,
 	};
 	if (handle->addr == 0)
 		memcpy(handle->addr6, &broker->self.addr,

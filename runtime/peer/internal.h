@@ -195,15 +195,22 @@ struct mpib_pending_connect {
 	UT_hash_handle hh;
 };
 
+/* What a connect names a listener by: a client that knows the nonce of another
+ * user's listener takes nothing from it by listening with it first. */
+struct mpib_listener_name {
+	uint64_t nonce;
+	uint64_t uid; /* without padding, since it is hashed as bytes */
+};
+
 struct mpib_listener_entry {
 	uint32_t id;
-	uint64_t nonce;
+	struct mpib_listener_name name;
 	struct peer_client *client;
 	struct peer_conn_list accepts;
 	struct mpib_pending_connect_list backlog;
 	unsigned waiting;
 	struct mpib_timer match; /* of accepts and backlog */
-	UT_hash_handle hh, hh_nonce;
+	UT_hash_handle hh, hh_name;
 };
 
 struct mpib_broker {
@@ -234,7 +241,7 @@ struct mpib_broker {
 	uint64_t refused_ns, refused_count; /* when that was, and since */
 	unsigned closes; /* of all peers */
 	struct mpib_listener_entry *listeners; /* by id */
-	struct mpib_listener_entry *by_nonce;
+	struct mpib_listener_entry *listeners_by_name;
 	struct mpib_pending_connect *offers; /* CONN_OPENs that wait, by name */
 	struct peer_lane *lanes; /* by id */
 	struct peer_lane *by_lane; /* lanes that are UP, by engine lane */

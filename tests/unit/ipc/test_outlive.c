@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -230,6 +232,25 @@ static void after_the_grace_the_error_says_what_was_waited_for(void **state)
 	assert_int_equal(mpib_alive(c), -EPIPE);
 }
 
+/* With a grace of 30 ms. */
+static void what_another_user_listens_with_is_no_proxy(void **state)
+{
+	if (geteuid() != 0) {
+		print_message("SKIPPED: becomes another user, wants root\n");
+		skip();
+	}
+	dies();
+	assert_int_equal(chmod(f->dir, 0777), 0);
+	/* Of this thread alone. */
+	assert_int_equal(syscall(SYS_setresuid, -1, 61001, -1), 0);
+	fake_proxy_return(f);
+	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
+	while (mpib_alive(c) == 0)
+		sched_yield();
+	assert_int_equal(mpib_alive(c), -EPIPE);
+	assert_non_null(strstr(mpib_strerror(), "now has uid 61001"));
+}
+
 static void lost(uint32_t index)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_LOST, .len = sizeof(h) };
@@ -447,6 +468,9 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_client_that_was_hung_up_on_for_good_ends),
 	cmocka_unit_test_setup_teardown(
 		after_the_grace_the_error_says_what_was_waited_for, start_short,
+		loop_stop),
+	cmocka_unit_test_setup_teardown(
+		what_another_user_listens_with_is_no_proxy, start_short,
 		loop_stop),
 	TEST(a_lost_connection_goes_on_at_another_index),
 	TEST(what_is_lost_while_it_is_asked_for_is_asked_for_again),

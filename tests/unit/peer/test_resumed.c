@@ -199,6 +199,57 @@ static void a_listener_keeps_its_nonce(void **state)
 			 -EEXIST);
 }
 
+/* A nonce is no secret of the user's. */
+static void another_users_listener_takes_no_connect(void **state)
+{
+	struct mpib_handle handle;
+	struct client *other;
+	struct resumed r;
+	uint32_t id;
+
+	connected(&r, *state);
+	rig_kill(r.rig, 1);
+	rig_up(r.rig, 1);
+	other = rig_client(r.rig, 1, 1001, 0);
+	assert_int_equal(mpib_broker_listen(other->node->broker, &other->client,
+					    r.handle.nonce, &id, &handle),
+			 0);
+	rig_accept(other, id, 0);
+	rig_call(r.from, 1, 0, &r.handle);
+	rig_pass(r.rig, 2 * MPIB_SEC);
+	assert_int_equal(rig_state(r.from, 1), MPIB_CONN_PENDING);
+	r.to = rig_client(r.rig, 1, 1000, 0);
+	assert_int_equal(mpib_broker_listen(r.to->node->broker, &r.to->client,
+					    r.handle.nonce, &id, &handle),
+			 0);
+	rig_accept(r.to, id, 0);
+	rig_pass(r.rig, MPIB_SEC);
+	assert_int_equal(rig_state(r.from, 1), MPIB_CONN_READY);
+	assert_int_equal(rig_state(r.to, 0), MPIB_CONN_READY);
+	assert_int_equal(rig_state(other, 0), MPIB_CONN_PENDING);
+}
+
+/* A key of another user's names another connection. */
+static void another_user_resumes_nothing(void **state)
+{
+	struct client *other;
+	struct resumed r, theirs;
+
+	connected(&r, *state);
+	other = rig_client(r.rig, 1, 1001, 0);
+	peer_lane_lose(r.from->node->broker->lanes, "a test");
+	rig_settle(r.rig);
+	theirs = r;
+	theirs.to = other;
+	assert_int_equal(ask_receiver(&theirs, 0, 2, UINT64_MAX), 0);
+	assert_int_equal(ask_sender(&r, 1, 2), 0);
+	rig_pass(r.rig, MPIB_SEC);
+	assert_int_equal(rig_state(other, 0), MPIB_CONN_PENDING);
+	assert_int_equal(ask_receiver(&r, 1, 2, 5), 0);
+	rig_pass(r.rig, MPIB_SEC);
+	assert_ends(&r, 1, 1, 2, 2, 5);
+}
+
 static void a_client_that_asks_too_late_gets_an_error(void **state)
 {
 	struct resumed r;
@@ -380,6 +431,8 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_killed_proxy_of_either_end_takes_none),
 	rig_test(both_proxies_may_be_killed),
 	rig_test(a_listener_keeps_its_nonce),
+	rig_test(another_users_listener_takes_no_connect),
+	rig_test(another_user_resumes_nothing),
 	rig_test(a_client_that_asks_too_late_gets_an_error),
 	rig_test(a_connection_that_was_closed_is_not_resumed),
 	cmocka_unit_test(a_lost_end_hears_at_once_that_the_other_was_closed),

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Connections that are asked for again by clients that never had them, all at once,
+ * or by some that die of it; the victim's own are resumed meanwhile, since a proxy of
+ * its is killed.
+ */
+#include <errno.h>
+#include <mpib/control.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ipc/message.h"
+#include "raw_client.h"
+#include "test.h"
+#include "victim.h"
+
+#define ROUNDS 20
+#define CLIENTS 4
+
+static struct node node[2];
+static struct victim *victim;
+static int ready[2]; /* a pipe: the attacker has begun */
+
+static int setup(void **state)
+{
+	(void)state;
+	victim = victim_between(node, NULL);
+	return pipe(ready);
+}
+
+static uint64_t random64(void)
+{
+	uint64_t v;
+
+	return getrandom(&v, sizeof(v), 0) == sizeof(v) ? v : 1;
+}
+
+/* An address where a proxy is, may be, or never is. */
+static void some_address(uint8_t addr[16], uint16_t *port)
+{
+	memset(addr, 0, 16);
+	addr[10] = addr[11] = 0xff;
+	addr[12] = 127;
+	addr[13] = (uint8_t)random64();
+	addr[15] = (uint8_t)random64();
+	*port = (uint16_t)random64();
+}
+
+/* The i-th wrong question, as good as it gets. */
+static void ask_wrongly(int sock, unsigned i)
+{
+	struct mpib_ctl_resume resume = {
+		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(resume) },
+		.conn = i % (MPIB_CONNS_MAX + 8),
+		.key = i % 7 ? random64() : i % 2,
+		.number = i % 5 ? random64() : i % 3,
+		.base = random64(),
+	};
+	struct mpib_ctl_connect connect = {
+		.h = { .type = MPIB_CTL_CONNECT, .len = sizeof(connect) },
+		.conn = resume.conn,
+		.traffic_class = -1,
+		.key = resume.key,
+		.number = resume.number,
+		.peer_number = random64(),
+		.handle = { .magic = MPIB_HANDLE_MAGIC,
+			    .shard = (uint16_t)(i % 3),
+			    .nonce = random64() },
+	};
+	struct mpib_ctl_listen listen = {
+		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(listen) },
+		.nonce = i % 4 ? random64() : UINT64_MAX,
+	};
+	struct mpib_ctl_id close = {
+		.h = { .type = MPIB_CTL_CLOSE, .len = sizeof(close) },
+		.id = (uint32_t)random64() % MPIB_CONNS_MAX,
+	};
+	struct mpib_ctl_header *which[] = { &resume.h, &connect.h, &listen.h,
+					    &resume.h, &close.h };
+
+	some_address(resume.addr, &resume.port);
+	some_address(connect.handle.addr6, &connect.handle.port);
+	(void)send(sock, which[i % 5], which[i % 5]->len, MSG_NOSIGNAL);
+}
+
+/* Nobody waits for answers, which are read as they come. */
+static void drain(int sock)
+{
+	static char answer[MPIB_CTL_MAX];
+
+	while (recv(sock, answer, sizeof(answer), MSG_DONTWAIT) > 0)
+		;
+}
+
+static int ask_without_end(void *arg)
+{
+	const unsigned *dies_after = arg;
+
+	for (unsigned life = 0;; life++) {
+		int sock = tenant_hello(node[0].dir);
+
+		if (sock < 0) { /* the proxy is away, or tired of this */
+			poll(NULL, 0, 20);
+			continue;
+		}
+		for (unsigned i = 0; i < *dies_after; i++) {
+			struct pollfd p = { .fd = sock, .events = POLLOUT };
+
+			if (poll(&p, 1, 100) < 0 || p.revents & POLLHUP)
+				break;
+			ask_wrongly(sock, i);
+			drain(sock);
+		}
+		close(sock);
+		if (life == 0 && write(ready[1], "x", 1) != 1)
+			return 1;
+	}
+}
+
+/* The victim's proxies are killed one by one meanwhile. */
+static void the_victim_resumes_beside(unsigned dies_after)
+{
+	pid_t pid[CLIENTS];
+
+	attack_needs_root();
+	for (unsigned i = 0; i < CLIENTS; i++)
+		pid[i] = attacker_begin(ask_without_end, &dies_after, ready[0]);
+	victim_goes_on(victim, 64);
+	for (unsigned i = 0; i < 4; i++) {
+		node_kill(&node[i % 2]);
+		node_again(&node[i % 2]);
+		victim_goes_on(victim, 64);
+	}
+	for (unsigned i = 0; i < CLIENTS; i++)
+		child_kill(pid[i]);
+}
+
+static void strangers_resume_nothing(void **state)
+{
+	(void)state;
+	the_victim_resumes_beside(3000);
+}
+
+static void a_crowd_that_asks_and_dies_keeps_no_one(void **state)
+{
+	(void)state;
+	the_victim_resumes_beside(50);
+}
+
+/* Its own connections, with lies about what is over. */
+static int lie_about_its_own(void *arg)
+{
+	(void)arg;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct raw_client x;
+		struct mpib_ctl_resume resume = {
+			.h = { .type = MPIB_CTL_RESUME, .len = sizeof(resume) },
+			.conn = 2,
+			.number = i % 2 ? 2 : UINT64_MAX,
+			.base = i % 3 ? UINT64_MAX - i : 1ull << 31,
+		};
+		const struct mpib_reply_end *end;
+
+		if (!raw_attach(&x, tenant_dial(node[0].dir, MPIB_CONTROL_SOCK,
+						SOCK_SEQPACKET)) ||
+		    !raw_pair(&x, 0, 1))
+			return 1;
+		end = &x.reply->end[0];
+		resume.key = end->key;
+		resume.port = end->port;
+		memcpy(resume.addr, end->addr, sizeof(resume.addr));
+		/* It is alive: refused. */
+		if (send(x.sock, &resume, sizeof(resume), MSG_NOSIGNAL) < 0 ||
+		    tenant_answer(x.sock) != -EEXIST)
+			return 2;
+		/* With its sending end closed it waits for nobody. */
+		resume.conn = 3;
+		if (!raw_close(&x, 1))
+			return 3;
+		if (send(x.sock, &resume, sizeof(resume), MSG_NOSIGNAL) < 0 ||
+		    tenant_answer(x.sock) != -EEXIST)
+			return 4;
+		raw_detach(&x);
+	}
+	return 0;
+}
+
+static void lies_about_own_connections_hurt_their_owner_alone(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	assert_int_equal(tenant_run(ATTACKER, lie_about_its_own, NULL), 0);
+	victim_goes_on(victim, 64);
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(strangers_resume_nothing),
+	cmocka_unit_test(a_crowd_that_asks_and_dies_keeps_no_one),
+	cmocka_unit_test(lies_about_own_connections_hurt_their_owner_alone),
+	{ 0 },
+};
+struct test_group test_group = { setup, victim_teardown };
