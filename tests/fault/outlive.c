@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * outlive [N]: N times under traffic one of two proxies is killed and started again
- * where it was, or both are. No call of their clients fails, and each message comes
- * once and whole, by connections that last from the first kill to the last. Then
- * the same of proxies that their clients start.
+ * where it was, or both are, also while their clients resume or connect. No call of
+ * the clients fails, and each message comes once and whole. Then the same of proxies
+ * that their clients start. A soak: outlive 5000, which is for each of its tests.
  */
 #include <signal.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 
 static struct node node[2];
 static unsigned kills = 4;
+static unsigned opening = MOVERS; /* that one connects */
 
 static void move(struct mover *m, uint64_t messages)
 {
@@ -27,59 +28,101 @@ static void move(struct mover *m, uint64_t messages)
 }
 
 /* Half of them send from the first node, half to it; half without a copy. */
-static void open_movers(struct mover *m)
+static void open_mover(struct mover *m, unsigned i)
 {
-	for (unsigned i = 0; i < MOVERS; i++)
-		mover_must(mover_open(&m[i], node[i & 1].dir,
-				      node[1 - (i & 1)].dir, 200000, i & 2, i));
-	for (unsigned i = 0; i < MOVERS; i++)
-		mover_must(mover_wait(&m[i]));
+	mover_must(mover_open(&m[i], node[i & 1].dir, node[1 - (i & 1)].dir,
+			      200000, i & 2, i));
 }
 
 /* So that messages are under way. */
-static void step(struct mover *m, unsigned times)
+static void step(struct mover *m, unsigned most)
 {
-	while (times-- > 0) {
+	for (unsigned times = (unsigned)rand() % most; times > 0; times--) {
 		for (unsigned i = 0; i < MOVERS; i++) {
-			int rc = mover_step(&m[i]);
+			int rc = i == opening ? 0 : mover_step(&m[i]);
 
 			mover_must(rc < 0 ? rc : 0);
 		}
 	}
 }
 
-static void a_job_outlives_its_proxies(void **state)
+/* Kill one of the proxies or both, and start them again one after the other. */
+static void kill_some(struct mover *m)
 {
+	unsigned which = (unsigned)rand() % 3 + 1; /* a bit for each */
+	unsigned first = (unsigned)rand() % 2;
+
+	for (unsigned i = 0; i < 2; i++) {
+		if (which & 1u << i)
+			node_kill(&node[i]);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		step(m, 200);
+		if (which & 1u << (i ^ first))
+			node_again(&node[i ^ first]);
+	}
+}
+
+/* A connection is closed, and another begins in its place. */
+static void replace_one(struct mover *m)
+{
+	opening = (unsigned)rand() % MOVERS;
+	mover_close(&m[opening]);
+	open_mover(m, opening);
+}
+
+static void await_opening(struct mover *m)
+{
+	if (opening < MOVERS)
+		mover_must(mover_wait(&m[opening]));
+	opening = MOVERS;
+}
+
+static void outlives_with(const char *sup)
+{
+	const char *const args[] = {
+		"--log-level",	     "error", "--resume-grace", "30", sup,
+		sup ? "none" : NULL, NULL
+	};
 	struct mover m[MOVERS];
 
-	node_start(&node[0], 5, "--log-level", "error", "--resume-grace", "30",
-		   NULL);
-	node_start(&node[1], 6, "--log-level", "error", "--resume-grace", "30",
-		   NULL);
-	open_movers(m);
-	srand(815);
-	for (unsigned k = 0; k < kills; k++) {
-		bool first = k % 3 != 1, second = k % 3 != 0;
-
-		move(m, (unsigned)rand() % 8);
-		step(m, (unsigned)rand() % 200);
-		if (first)
-			node_kill(&node[0]);
-		if (second)
-			node_kill(&node[1]);
-		step(m, (unsigned)rand() % 200);
-		if (first)
-			node_again(&node[0]);
-		step(m, (unsigned)rand() % 200);
-		if (second)
-			node_again(&node[1]);
-		move(m, 3);
-	}
+	srand(kills);
+	node_start_with(&node[0], 5, args);
+	node_start_with(&node[1], 6, args);
 	for (unsigned i = 0; i < MOVERS; i++)
+		open_mover(m, i);
+	for (unsigned i = 0; i < MOVERS; i++)
+		mover_must(mover_wait(&m[i]));
+	for (unsigned k = 0; k < kills; k++) {
+		if (rand() % 2) /* else while they resume */
+			move(m, (unsigned)rand() % 8);
+		step(m, 200);
+		if (rand() % 4 == 0)
+			replace_one(m);
+		kill_some(m);
+		await_opening(m);
+	}
+	move(m, 3);
+	for (unsigned i = 0; i < MOVERS; i++) {
+		assert_int_equal(m[i].wrong, 0);
 		mover_close(&m[i]);
+	}
 	node_stop(&node[0]);
 	node_stop(&node[1]);
-	printf("%u times proxies killed: 0 errors, 0 wrong\n", kills);
+	printf("%u times proxies killed, %s: 0 errors, 0 wrong\n", kills,
+	       sup ? "one rail" : "two rails");
+}
+
+static void a_job_of_two_rails_outlives_its_proxies(void **state)
+{
+	(void)state;
+	outlives_with(NULL);
+}
+
+static void a_job_of_one_rail_outlives_its_proxies(void **state)
+{
+	(void)state;
+	outlives_with("--sup");
 }
 
 static pid_t started(const char *dir)
@@ -132,12 +175,15 @@ static void what_a_rank_started_is_started_again(void **state)
 
 	assert_non_null(mkdtemp(base));
 	write_start(base);
-	open_movers(m);
+	for (unsigned i = 0; i < MOVERS; i++)
+		open_mover(m, i);
+	for (unsigned i = 0; i < MOVERS; i++)
+		mover_must(mover_wait(&m[i]));
 	for (unsigned k = 0; k < kills; k++) {
 		pid_t pid = started(node[k & 1].dir);
 
 		move(m, 3);
-		step(m, (unsigned)rand() % 200);
+		step(m, 200);
 		assert_int_equal(kill(pid, SIGKILL), 0);
 		move(m, 3);
 		assert_int_not_equal(started(node[k & 1].dir), pid);
@@ -160,7 +206,8 @@ static void what_a_rank_started_is_started_again(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_job_outlives_its_proxies),
+	cmocka_unit_test(a_job_of_two_rails_outlives_its_proxies),
+	cmocka_unit_test(a_job_of_one_rail_outlives_its_proxies),
 	cmocka_unit_test(what_a_rank_started_is_started_again),
 	{ 0 },
 };
