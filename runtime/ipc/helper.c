@@ -57,6 +57,13 @@ static void conn_lose(struct mpib_conn *conn, int rc, const char *why)
 	atomic_store_explicit(&conn->lost, rc, memory_order_release);
 }
 
+static void instance_drop(struct mpib_client *c, struct mpib_instance *one)
+{
+	if (one->at == c->at && mpib_client_ok(c))
+		mpib_rpc_undo_later(c, &one->at->index[one->index].debt);
+	mpib_attached_put(one->at);
+}
+
 /* The instance that was asked for is not wanted. */
 static void next_drop(struct mpib_client *c, struct mpib_conn *conn)
 {
@@ -66,25 +73,31 @@ static void next_drop(struct mpib_client *c, struct mpib_conn *conn)
 		return;
 	mpib_conn_learn(conn, next->at, next->index);
 	next_set(conn, MPIB_NEXT_NONE);
-	if (next->at == c->at && mpib_client_ok(c))
-		mpib_rpc_undo_later(c, &next->at->index[next->index].debt);
-	mpib_attached_put(next->at);
+	instance_drop(c, next);
 }
 
 /* 0; -EPIPE, -ETIMEDOUT: the proxy is of no use. */
 static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 {
 	uint64_t base = conn->is_sender ? 0 : mpib_conn_over(conn);
+	bool had = next_state(conn) != MPIB_NEXT_NONE;
+	struct mpib_instance before = conn->next;
 	uint32_t index;
 	int rc;
 
-	next_drop(c, conn);
+	if (had)
+		mpib_conn_learn(conn, before.at, before.index);
 	if (!conn->is_sender && !conn->end.key && !conn->listener) {
+		next_drop(c, conn);
 		conn_lose(conn, -ECONNABORTED,
 			  "its listener was closed before the proxy ended");
 		return 0;
 	}
+	next_set(conn, MPIB_NEXT_NONE);
 	rc = mpib_conn_ask(conn, base, &index);
+	/* Not before it: the proxy would tell the peer that all is closed. */
+	if (had)
+		instance_drop(c, &before);
 	if (rc == -EPIPE || rc == -ETIMEDOUT)
 		return rc;
 	if (rc < 0) {
