@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How long jobs stand still when a proxy is killed. In this process there are RANKS
+ * clients at each of two proxies and CONNS connections between them, all of which move
+ * 4 KiB messages, and REGIONS regions of BYTES together at each receiving client. The
+ * second proxy is killed TIMES times; something else starts it again.
+ *
+ *   bench-recovery RUNDIR RUNDIR RANKS CONNS REGIONS BYTES TIMES
+ *
+ *   back_p50 back_p99    s from the kill until the next proxy listens
+ *   first_p50 first_p99  s from then on, of each connection, until the first message
+ *                        that was not over when the proxy was killed has arrived
+ */
+#include <fcntl.h>
+#include <mpib/client.h>
+#include <mpib/control.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "peers/args.h"
+#include "peers/peer.h"
+
+#define MESSAGE 4096u
+#define RANKS_MAX 64
+#define PAGE 4096u
+
+struct line {
+	struct mpib_conn *tx, *rx;
+	struct mpib_region *tx_mr, *rx_mr;
+	struct mpib_request *sent, *received;
+	char *from, *to;
+	bool waits; /* for the first message since the kill */
+};
+
+static struct mpib_client *from[RANKS_MAX], *to[RANKS_MAX];
+static struct line *line;
+static unsigned ranks, conns;
+static struct perf_hist back, first;
+
+static void must(int rc, const char *call)
+{
+	if (rc < 0)
+		peer_die("%s: %s", call, mpib_strerror());
+}
+
+static struct mpib_client *client_of(const char *dir)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .run_dir = dir,
+					 .name = "bench-recovery",
+					 .timeout_ms = 10000 };
+	struct mpib_client *c;
+
+	must(mpib_attach(&opts, &c), "mpib_attach");
+	return c;
+}
+
+/* Memory that the proxy registers once more, and that carries no message. */
+static void register_more(struct mpib_client *c, unsigned regions, size_t bytes)
+{
+	size_t each = bytes / regions / PAGE * PAGE;
+	struct mpib_region *mr;
+	void *map;
+	int fd;
+
+	if (each == 0)
+		each = PAGE;
+	for (unsigned i = 0; i < regions; i++) {
+		fd = memfd_create("recovery", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		if (fd < 0 || ftruncate(fd, (off_t)each) < 0 ||
+		    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) < 0)
+			peer_die("memfd of %zu bytes: %m", each);
+		map = mmap(NULL, each, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			   0);
+		if (map == MAP_FAILED)
+			peer_die("mmap of %zu bytes: %m", each);
+		memset(map, 1, each);
+		must(mpib_reg_fd(c, map, each, 0, fd, MPIB_REG_MEMFD, &mr),
+		     "mpib_reg_fd");
+		close(fd);
+	}
+}
+
+static void *shared(struct mpib_client *c, struct mpib_region **mr)
+{
+	void *mem = mpib_mem_alloc(c, PAGE);
+
+	if (!mem)
+		peer_die("mpib_mem_alloc: %s", mpib_strerror());
+	must(mpib_reg(c, mem, PAGE, mr), "mpib_reg");
+	return mem;
+}
+
+static void connect_line(struct line *l, unsigned i)
+{
+	struct mpib_client *a = from[i % ranks], *b = to[i % ranks];
+	struct mpib_listener *listener;
+	struct mpib_handle handle;
+	int tx = 0, rx = 0;
+
+	l->from = shared(a, &l->tx_mr);
+	l->to = shared(b, &l->rx_mr);
+	must(mpib_listen(b, &handle, &listener), "mpib_listen");
+	must(mpib_accept(listener, &l->rx), "mpib_accept");
+	must(mpib_connect(a, &handle, -1, &l->tx), "mpib_connect");
+	while (!tx || !rx) {
+		must(tx = mpib_ready(l->tx), "mpib_ready");
+		must(rx = mpib_ready(l->rx), "mpib_ready");
+		sched_yield();
+	}
+	mpib_close_listen(listener);
+}
+
+static bool over(struct mpib_request **r)
+{
+	int done = 0;
+
+	if (!*r)
+		return true;
+	must(mpib_test(*r, &done, NULL), "mpib_test");
+	if (done)
+		*r = NULL;
+	return done;
+}
+
+/* True: a message has arrived. */
+static bool step(struct line *l)
+{
+	size_t size = MESSAGE;
+	void *at = l->to;
+	bool had = l->received, arrived;
+
+	arrived = over(&l->received) && had;
+	if (!l->received)
+		must(mpib_irecv(l->rx, 1, &at, &size, NULL, &l->rx_mr,
+				&l->received),
+		     "mpib_irecv");
+	if (over(&l->sent))
+		must(mpib_isend(l->tx, l->from, MESSAGE, 0, l->tx_mr, &l->sent),
+		     "mpib_isend");
+	return arrived;
+}
+
+static void turn(void)
+{
+	for (unsigned i = 0; i < conns; i++)
+		(void)step(&line[i]);
+}
+
+static pid_t pid_of(const char *dir)
+{
+	char path[256], text[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/proxy.pid", dir);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	if (read(fd, text, sizeof(text) - 1) < 0)
+		text[0] = 0;
+	close(fd);
+	return (pid_t)strtol(text, NULL, 10);
+}
+
+static bool listens(const char *dir)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0), rc;
+
+	if (snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/%s", dir,
+		     MPIB_CONTROL_SOCK) >= (int)sizeof(sun.sun_path))
+		peer_die("the path of %s is too long", dir);
+	rc = connect(sock, (struct sockaddr *)&sun, sizeof(sun));
+	close(sock);
+	return rc == 0;
+}
+
+/* Kill the proxy and wait until each connection has moved a message. What was over at
+ * the kill may be seen after it: a message counts that was posted after it. */
+static void kill_once(const char *dir)
+{
+	uint64_t killed, listened;
+	unsigned waiting = conns;
+	pid_t pid = pid_of(dir);
+
+	if (pid <= 1 || kill(pid, SIGKILL) < 0)
+		peer_die("%s/proxy.pid names no process", dir);
+	killed = peer_ns();
+	/* What was killed listens for a moment more. */
+	while (kill(pid, 0) == 0 || !listens(dir)) {
+		turn();
+		if (peer_ns() - killed > 60000000000u)
+			peer_die("no proxy came back at %s within 60 s", dir);
+	}
+	listened = peer_ns();
+	perf_hist_add(&back, listened - killed);
+	for (unsigned i = 0; i < conns; i++)
+		line[i].waits = true;
+	while (waiting) {
+		for (unsigned i = 0; i < conns; i++) {
+			if (!step(&line[i]) || !line[i].waits)
+				continue;
+			line[i].waits = false;
+			waiting--;
+			perf_hist_add(&first, peer_ns() - listened);
+		}
+	}
+}
+
+static void say(const char *name, const struct perf_hist *h)
+{
+	char key[32];
+
+	snprintf(key, sizeof(key), "%s_p50", name);
+	peer_say(key, perf_hist_quantile(h, 0.5) / 1e9);
+	snprintf(key, sizeof(key), "%s_p99", name);
+	peer_say(key, perf_hist_quantile(h, 0.99) / 1e9);
+}
+
+int main(int argc, char **argv)
+{
+	unsigned regions, times;
+	size_t bytes;
+
+	peer_args(argc, argv, 7, 7,
+		  "RUNDIR RUNDIR RANKS CONNS REGIONS BYTES TIMES");
+	ranks = (unsigned)peer_size("RANKS", argv[3], 1, RANKS_MAX);
+	conns = (unsigned)peer_size("CONNS", argv[4], 1, 65536);
+	regions = (unsigned)peer_size("REGIONS", argv[5], 1, 4096);
+	bytes = peer_size("BYTES", argv[6], PAGE, 64ul << 30);
+	times = (unsigned)peer_size("TIMES", argv[7], 1, 100000);
+	line = calloc(conns, sizeof(*line));
+	if (!line)
+		peer_die("out of memory");
+	for (unsigned i = 0; i < ranks; i++) {
+		from[i] = client_of(argv[1]);
+		to[i] = client_of(argv[2]);
+		register_more(to[i], regions, bytes / ranks);
+	}
+	for (unsigned i = 0; i < conns; i++)
+		connect_line(&line[i], i);
+	for (unsigned i = 0; i < times; i++) {
+		for (unsigned k = 0; k < 200; k++)
+			turn();
+		kill_once(argv[2]);
+	}
+	say("back", &back);
+	say("first", &first);
+	return 0;
+}
