@@ -86,25 +86,6 @@ void trial_start(struct trial *t, const char *const *args,
 	fclose(f);
 }
 
-bool trial_loads(void (*prepare)(const void *arg), const void *arg)
-{
-	pid_t pid = fork();
-	int status;
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		int fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
-
-		dup2(fd, STDOUT_FILENO);
-		dup2(fd, STDERR_FILENO);
-		prepare(arg);
-		execl(MPIB_PROXY_PATH, "mpib-proxy", "--version", NULL);
-		_exit(127);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return status == 0;
-}
-
 /* It has ended. */
 static void take_errors(const struct trial *t, char *text, size_t len)
 {
@@ -115,16 +96,6 @@ static void take_errors(const struct trial *t, char *text, size_t len)
 		have += (size_t)n;
 	assert_true(n >= 0);
 	text[have] = '\0';
-	close(t->err);
-}
-
-void trial_kill(struct trial *t)
-{
-	if (!t->pid)
-		return;
-	kill(t->pid, SIGKILL);
-	waitpid(t->pid, NULL, 0);
-	t->pid = 0;
 	close(t->err);
 }
 

@@ -24,12 +24,7 @@ void trial_fini(struct trial *t);
  * ended. prepare(arg) runs in the process before the program does. */
 void trial_start(struct trial *t, const char *const *args,
 		 void (*prepare)(const void *arg), const void *arg);
-/* Whether the program of that name begins at all in a process so prepared:
- * where the system cannot start it, it can say nothing. */
-bool trial_loads(void (*prepare)(const void *arg), const void *arg);
 /* what says for messages how it was started. */
 void trial_end(struct trial *t, const char *what);
-/* Where a test has failed in between. */
-void trial_kill(struct trial *t);
 
 #endif
