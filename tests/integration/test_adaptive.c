@@ -97,50 +97,6 @@ static void messages_one_by_one_use_both_rails(void **state)
 	assert_both_used(s.bytes[MPIB_RAIL_SUP], sum);
 }
 
-/* While no room is left, each turn asks again. */
-static void what_finds_no_room_spends_no_try(void **state)
-{
-	struct mpib_lane *lane = pair.node[0].lane;
-	struct mpib_adapt before;
-	uint32_t g_rx, g_tx;
-
-	transfer(1, 128 * KIB);
-	before = lane->adapt;
-	lane->open = 0;
-	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, pair.node[1].mr, RX, 128 * KIB,
-			 0);
-	g_tx = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 128 * KIB,
-			 0);
-	pair_turns(&pair, 1000);
-	assert_memory_equal(&lane->adapt.cut, &before.cut, sizeof(before.cut));
-	assert_int_equal(lane->adapt.lead, before.lead);
-	assert_int_equal(lane->adapt.run, before.run);
-	lane->open = lane->all;
-	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), 128 * KIB);
-	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), 128 * KIB);
-}
-
-/* The weights are what the ends made of them, and ends that a rail out of use
- * has to do with are none. */
-static void a_rail_out_of_use_teaches_nothing(void **state)
-{
-	struct mpib_lane *lane = pair.node[0].lane;
-	struct mpib_adapt before;
-
-	for (unsigned i = 0; i < 20; i++)
-		transfer(1, 128 * KIB);
-	before = lane->adapt;
-	lane->use = 1u << MPIB_RAIL_SUP;
-	for (unsigned i = 0; i < 20; i++)
-		transfer(DEPTH, 128 * KIB);
-	assert_int_equal(lane->adapt.weight, before.weight);
-	assert_int_equal(lane->adapt.lead, before.lead);
-	assert_memory_equal(&lane->adapt.cut, &before.cut, sizeof(before.cut));
-	lane->use = lane->all;
-	for (unsigned i = 0; i < 20; i++)
-		transfer(DEPTH, 128 * KIB);
-}
-
 /* n messages at once by each pair's connection, all in flight together. */
 static void transfer_both(struct pair_end *tx2, struct pair_end *rx2,
 			  struct pair *more, unsigned n, uint32_t len)
@@ -273,8 +229,6 @@ static void a_whole_message_is_asked_for_in_short(void **state)
 const struct CMUnitTest test_list[] = {
 	ADAPTIVE_TEST(messages_in_flight_go_whole_over_both_rails),
 	ADAPTIVE_TEST(messages_one_by_one_use_both_rails),
-	ADAPTIVE_TEST(what_finds_no_room_spends_no_try),
-	ADAPTIVE_TEST(a_rail_out_of_use_teaches_nothing),
 	ADAPTIVE_TEST(a_whole_message_is_asked_for_in_short),
 	cmocka_unit_test_teardown(two_shards_of_a_device_both_use_both_rails,
 				  pair_teardown),

@@ -69,28 +69,6 @@ static void users_that_come_and_go_leave_nothing_behind(void **state)
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 }
 
-/* A client and a lane each keep it, whoever leaves first. */
-static void a_lane_keeps_its_user(void **state)
-{
-	struct mpib_tenant *t;
-	struct mpib_lane *lane;
-
-	open_pair();
-	assert_int_equal(mpib_tenant_get(pair.node[0].engine, 0, 7, &t), 0);
-	assert_int_equal(mpib_lane_create(t, MPIB_IMM_V2, MPIB_PATH_UNKNOWN,
-					  NULL, &lane),
-			 0);
-	mpib_tenant_put(t);
-	pair_turns(&pair, 4);
-	assert_int_equal(tenants(0), 2);
-	assert_int_equal(mpib_tenant_get(pair.node[0].engine, 0, 7, &t), 0);
-	assert_ptr_equal(t, lane->tenant);
-	mpib_tenant_put(t);
-	mpib_lane_free(lane);
-	pair_turns(&pair, 4);
-	assert_int_equal(tenants(0), 1);
-}
-
 static void users_beyond_the_room_are_refused_by_name(void **state)
 {
 	enum {
@@ -185,37 +163,6 @@ static void where_places_are_few_each_cts_is_signalled(void **state)
 	budget(1, SOUT)->size = 65536;
 }
 
-/* Many lanes, each with fewer than the interval, filled the CQ among them. */
-static void many_lanes_at_rest_leave_room_for_others(void **state)
-{
-	enum {
-		LANES = 8
-	};
-	struct mpib_engine_config cfg;
-	struct pair more[LANES];
-	struct pair_end from[LANES], to[LANES];
-
-	mpib_engine_config_init(&cfg);
-	cfg.srq_low = 16;
-	cfg.srq_high = 32;
-	open_with(&cfg);
-	for (unsigned i = 0; i < LANES; i++) {
-		pair_join(&pair, &more[i], i + 1);
-		pair_connect(&more[i], 5, 0, &from[i], &to[i]);
-	}
-	pair_turns(&pair, 10);
-	budget(1, SOUT)->size = budget(1, SOUT)->promised + 100;
-	for (unsigned m = 0; m < 60; m++) {
-		for (unsigned i = 0; i < LANES; i++)
-			pair_transfer(&more[i], &from[i], &to[i], 1, 64, 64, m);
-	}
-	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
-	budget(1, SOUT)->size = 65536;
-	pair_close(&pair);
-	for (unsigned i = 0; i < LANES; i++)
-		pair_leave(&more[i]);
-}
-
 /* When all places are taken a probe has its own, and so has a lane's end. */
 static void a_full_cq_can_still_be_asked_and_stopped(void **state)
 {
@@ -262,86 +209,13 @@ static void a_probe_is_counted_to_no_connection(void **state)
 	assert_int_equal(tx.conn->n[SOUT].tx_cqes, cqes);
 }
 
-static bool right(void)
-{
-	struct mpib_sum sum;
-
-	return mpib_shard_sums(&pair.node[0].engine->shard[0], &sum);
-}
-
-/* A check that cannot fail is none. */
-static void sums_that_do_not_fit_are_found(void **state)
-{
-	struct mpib_shard *s;
-	struct mpib_mr *mr;
-
-	open_pair();
-	pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 4096, 7);
-	pair_turns(&pair, 4);
-	s = &pair.node[0].engine->shard[0];
-	mr = pair.node[0].engine_client->mr_made[pair.node[0].mr];
-	assert_int_equal(mr->refs, 1);
-	assert_true(right());
-	budget(0, SOUT)->sends++;
-	assert_false(right());
-	budget(0, SOUT)->sends--;
-	budget(0, SOUT)->receives--;
-	assert_false(right());
-	budget(0, SOUT)->receives++;
-	budget(0, SOUT)->promised--;
-	assert_false(right());
-	budget(0, SOUT)->promised++;
-	s->rail[SOUT].bytes.inflight++;
-	assert_false(right());
-	pair.node[0].lane->track[SOUT].inflight++;
-	assert_false(right());
-	pair.node[0].lane->track[SOUT].inflight--;
-	s->rail[SOUT].bytes.inflight--;
-	mr->refs++;
-	assert_false(right());
-	mr->refs--;
-	pair.node[0].lane->nconns++;
-	assert_false(right());
-	pair.node[0].lane->nconns--;
-	s->wrs.left--;
-	assert_false(right());
-	s->wrs.left++;
-	assert_true(right());
-}
-
-/* Room is counted before the shards are asked, and one after the other is. */
-static void a_lane_that_is_not_counted_is_not_shown_as_another(void **state)
-{
-	struct mpib_snapshot *snap;
-	struct pair_end from, to;
-	struct pair more;
-
-	open_pair();
-	pair_join(&pair, &more, 1);
-	pair_connect(&more, 5, 0, &from, &to);
-	pair.node[0].engine->shard[0].lanes_made--;
-	snap = pair_snapshot(&pair, 0);
-	pair.node[0].engine->shard[0].lanes_made++;
-	assert_int_equal(snap->lanes, 1);
-	assert_int_equal(snap->conns, 1);
-	assert_int_equal(snap->conn[0].client,
-			 engine_client_id(pair.node[0].engine_client));
-	mpib_snapshot_free(snap);
-	pair_close(&pair);
-	pair_leave(&more);
-}
-
 const struct CMUnitTest test_list[] = {
 	pair_test(users_that_come_and_go_leave_nothing_behind),
-	pair_test(a_lane_keeps_its_user),
 	pair_test(users_beyond_the_room_are_refused_by_name),
 	pair_test(any_depth_goes_with_any_interval),
 	pair_test(a_lane_at_rest_keeps_no_places),
 	pair_test(where_places_are_few_each_cts_is_signalled),
-	pair_test(many_lanes_at_rest_leave_room_for_others),
 	pair_test(a_full_cq_can_still_be_asked_and_stopped),
 	pair_test(a_probe_is_counted_to_no_connection),
-	pair_test(a_lane_that_is_not_counted_is_not_shown_as_another),
-	pair_test(sums_that_do_not_fit_are_found),
 	{ 0 },
 };

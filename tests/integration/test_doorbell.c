@@ -64,32 +64,6 @@ static void sends_of_many_connections_are_one_doorbell(void **state)
 			    FLOWS * LEN);
 }
 
-/* Every WR comes back to the pool with its turn. */
-static void a_turn_leaves_nothing_behind(void **state)
-{
-	for (unsigned round = 0; round < 50; round++) {
-		uint32_t g[FLOWS];
-
-		for (uint32_t i = 0; i < FLOWS; i++) {
-			pair_post(&rx[i], MPIB_OP_RECV, 1, pair.node[1].mr, RX,
-				  LEN, 0);
-			g[i] = pair_post(&tx[i], MPIB_OP_SEND, 1,
-					 pair.node[0].mr, 0, LEN, 0);
-		}
-		for (uint32_t i = 0; i < FLOWS; i++)
-			pair_wait(&pair, &tx[i], 1, g[i]);
-		pair_turn(&pair);
-		for (uint32_t i = 0; i < FLOWS; i++)
-			pair_wait(&pair, &rx[i], 1, rx[i].gen);
-	}
-	for (unsigned n = 0; n < 2; n++) {
-		struct mpib_shard *s = &pair.node[n].engine->shard[0];
-
-		assert_int_equal(s->wrs.left, MPIB_WR_POOL);
-		assert_true(SLIST_EMPTY(&s->dirty));
-	}
-}
-
 /* Once a receive is announced the lane's first QP takes nothing more, in RESET. */
 static void refuse_next(struct mpib_lane *lane, bool failover)
 {
@@ -131,42 +105,13 @@ static void a_qp_that_refuses_stops_its_rail(void **state)
 	assert_false(lane->broken);
 }
 
-/* The watchdog looks at lanes that were posted to, until nothing of them is
- * outstanding; not at all that there are. Both ends, as a receiver has posted
- * CTS. */
-static void a_lane_at_rest_is_not_watched(void **state)
-{
-	for (unsigned round = 0; round < 2; round++) {
-		pair_transfer(&pair, &tx[0], &rx[0], 0, LEN, LEN, round);
-		for (unsigned i = 0; i < 2; i++) {
-			struct mpib_shard *s = &pair.node[i].engine->shard[0];
-
-			assert_ptr_equal(LIST_FIRST(&s->watched),
-					 pair.node[i].lane);
-			assert_null(LIST_NEXT(pair.node[i].lane, watch_link));
-			for (unsigned n = 0;
-			     n < 100000 && !LIST_EMPTY(&s->watched); n++) {
-				s->watched_ns = 0; /* it is time to look */
-				s->watch_turns = MPIB_WATCH_TURNS;
-				pair_turn(&pair);
-			}
-			assert_true(LIST_EMPTY(&s->watched));
-			assert_false(s->watching);
-		}
-	}
-}
-
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(
 		sends_of_many_connections_are_one_doorbell, setup,
 		pair_teardown),
-	cmocka_unit_test_setup_teardown(a_turn_leaves_nothing_behind, setup,
-					pair_teardown),
 	cmocka_unit_test_setup_teardown(a_qp_that_refuses_breaks_its_lane,
 					setup, pair_teardown),
 	cmocka_unit_test_setup_teardown(a_qp_that_refuses_stops_its_rail, setup,
-					pair_teardown),
-	cmocka_unit_test_setup_teardown(a_lane_at_rest_is_not_watched, setup,
 					pair_teardown),
 	{ 0 },
 };

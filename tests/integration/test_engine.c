@@ -179,24 +179,6 @@ a_descriptor_outside_its_region_breaks_that_connection_only(void **state)
 	pair_transfer(&pair, &tx, &rx, 1, 5000, 5000, 3);
 }
 
-static void a_no_op_completes_between_messages(void **state)
-{
-	struct mpib_desc d = { .op = MPIB_OP_NOP, .req = 31, .n = 1 };
-
-	open_with(512, MPIB_IMM_V2);
-	pair_transfer(&pair, &tx, &rx, 0, 5000, 5000, 1);
-	d.gen = ++tx.gen;
-	pair_push(&tx, &d);
-	assert_int_equal(pair_wait(&pair, &tx, 31, d.gen), 0);
-	pair_transfer(&pair, &tx, &rx, 1, 5000, 5000, 2);
-
-	d.gen = ++tx.gen;
-	d.total = 1; /* which a no-op has not */
-	pair_push(&tx, &d);
-	pair_turns(&pair, 10);
-	assert_int_equal(pair.node[0].broken, 1);
-}
-
 static void deregistering_waits_for_what_uses_the_region(void **state)
 {
 	bool gone = false, stopped = false, destroyed = false;
@@ -272,38 +254,6 @@ static void no_region_is_taken_for_one_that_went(void **state)
 	assert_int_not_equal(new, old);
 }
 
-static void
-receivers_that_stop_while_the_queue_is_full_all_get_their_fence(void **state)
-{
-	enum {
-		N = 24,
-		DEPTH = 8
-	};
-	struct mpib_engine_config cfg;
-	static struct pair_end to[N], from;
-	static bool stopped[N];
-
-	mpib_engine_config_init(&cfg);
-	cfg.sq_depth = DEPTH;
-	cfg.cts_signal = DEPTH / 2;
-	pair_open(&pair, &cfg, MPIB_IMM_V2);
-	for (uint32_t i = 0; i < N; i++) {
-		pair_connect(&pair, i, 0, &from, &to[i]);
-		pair_post(&to[i], MPIB_OP_RECV, 0, pair.node[1].mr,
-			  PAIR_RX + i * 4096, 4096, 0);
-	}
-	/* The other node does not turn, so that nothing is acknowledged. */
-	mpib_shard_turn(&pair.node[1].engine->shard[0]);
-	for (unsigned i = 0; i < N; i++) {
-		stopped[i] = false;
-		engine_conn_stop(to[i].conn, -ECANCELED, pair_set_flag,
-				 &stopped[i]);
-	}
-	mpib_shard_turn(&pair.node[1].engine->shard[0]);
-	for (unsigned i = 0; i < N; i++)
-		pair_until(&pair, &stopped[i]);
-}
-
 static void killing_a_lane_ends_everything_on_it(void **state)
 {
 	bool killed = false;
@@ -324,12 +274,9 @@ const struct CMUnitTest test_list[] = {
 	pair_test(the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr),
 	pair_test(a_send_that_is_too_large_fails_on_both_sides),
 	pair_test(slots_wrap_many_times_out_of_order),
-	pair_test(a_no_op_completes_between_messages),
 	pair_test(a_descriptor_outside_its_region_breaks_that_connection_only),
 	pair_test(deregistering_waits_for_what_uses_the_region),
 	pair_test(no_region_is_taken_for_one_that_went),
-	pair_test(
-		receivers_that_stop_while_the_queue_is_full_all_get_their_fence),
 	pair_test(killing_a_lane_ends_everything_on_it),
 	{ 0 },
 };

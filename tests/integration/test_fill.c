@@ -8,7 +8,6 @@
  * wait for one of its steps.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -53,48 +52,6 @@ static void others_are_answered_between_the_steps(void **state)
 	assert_int_equal(hear_status(a), 0);
 }
 
-static void every_turn_makes_a_step_and_no_more(void **state)
-{
-	int a = attach();
-	const struct proxy_client *s = newest();
-	uint64_t longest = 0, all = 0;
-	unsigned turns = 0;
-
-	ask_reg(a, 0, 100, large - 100);
-	turn();
-	until_it_fills(s);
-	while (filling(s)) {
-		size_t had = filling(s)->filled;
-		uint64_t ns = turn();
-
-		all += ns;
-		longest = ns > longest ? ns : longest;
-		/* Something else may have woken the loop. */
-		if (filling(s) && filling(s)->filled == had)
-			continue;
-		if (filling(s))
-			assert_true(filling(s)->filled - had <= MPIB_FILL_STEP);
-		turns++;
-	}
-	assert_int_equal(hear_status(a), 0);
-	/* The first step was made before; at either end there may be a part. */
-	assert_in_range(turns, large / MPIB_FILL_STEP - 1,
-			large / MPIB_FILL_STEP);
-	printf("%zu MiB in %u steps, %.1f ms, the longest %.2f ms\n",
-	       large >> 20, turns, (double)all / 1e6, (double)longest / 1e6);
-}
-
-static void the_control_thread_makes_no_pages(void **state)
-{
-	int a = attach();
-
-	ask_reg(a, 0, 100, large - 100);
-	ask_pool(a, 4096);
-	assert_int_equal(hear_status(a), 0);
-	assert_int_equal(hear_status(a), 0);
-	assert_int_equal(atomic_load(&filled_by_control), 0);
-}
-
 static size_t filled_of(const struct proxy_client *s)
 {
 	const struct proxy_client_region *r;
@@ -130,21 +87,6 @@ static void many_regions_of_a_client_do_not_delay_a_small_one(void **state)
 		assert_int_equal(hear_status(a), 0);
 }
 
-static void regions_of_a_client_take_turns(void **state)
-{
-	int a = attach();
-	const struct proxy_client *s = newest();
-	struct mpib_message m;
-
-	ask_reg(a, 0, 0, large);
-	until_it_fills(s);
-	ask_reg(a, 0, 0, 4096);
-	hear(a, &m);
-	assert_int_equal(m.h.status, 0);
-	assert_int_equal(((const struct mpib_ctl_region *)&m)->size, 4096);
-	assert_int_equal(hear_status(a), 0);
-}
-
 static void a_client_that_goes_takes_its_regions_with_it_at_once(void **state)
 {
 	int a = attach();
@@ -159,29 +101,6 @@ static void a_client_that_goes_takes_its_regions_with_it_at_once(void **state)
 	assert_int_equal(filled.clients.usage.regions, 0);
 	assert_int_equal(filled.clients.usage.registered, 0);
 	assert_null(filled.clients.stepping);
-}
-
-/* Nor does the control thread wait for its step. What that has to do with stays until
- * it is over, and others' regions are filled then. */
-static void a_step_that_waits_keeps_no_client_from_going(void **state)
-{
-	int a = attach(), b = attach();
-	const struct proxy_client *s;
-
-	atomic_store(&filled_stuck, 1);
-	ask_reg(a, 0, 0, large);
-	while (atomic_load(&filled_stuck) != 2)
-		mpib_loop_turn(&filled.loop, MPIB_MSEC);
-	leave(a);
-	while (filled.clients.usage.regions > 0)
-		turn();
-	s = newest();
-	ask_reg(b, 0, 0, 4096);
-	while (!filling(s))
-		turn();
-	assert_int_equal(atomic_load(&filled_stuck), 2);
-	atomic_store(&filled_stuck, 0);
-	assert_int_equal(hear_status(b), 0);
 }
 
 static void pages_not_to_be_had_are_told(void **state)
@@ -261,25 +180,6 @@ static void huge_pages_not_to_be_had_are_told(void **state)
 	assert_non_null(strstr(e->why, "vm.nr_hugepages"));
 }
 
-static void refuse_a_deaf_one(unsigned calls, int first, int then)
-{
-	int a = attach();
-
-	filled_fail(calls, first, then);
-	ask_reg(a, 0, 0, large);
-	assert_int_equal(shutdown(a, SHUT_RD), 0);
-	while (filled.clients.usage.attached > 0)
-		turn();
-	filled_fail(0, 0, 0);
-}
-
-static void who_cannot_be_told_goes_all_the_same(void **state)
-{
-	refuse_a_deaf_one(1, ENOMEM, 0);
-	/* By the rails. */
-	refuse_a_deaf_one(0, EINVAL, EFAULT);
-}
-
 static void a_kernel_that_makes_no_pages_leaves_it_to_the_rails(void **state)
 {
 	int a = attach();
@@ -299,16 +199,11 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		FILL_TEST(others_are_answered_between_the_steps),
-		FILL_TEST(every_turn_makes_a_step_and_no_more),
-		FILL_TEST(the_control_thread_makes_no_pages),
 		FILL_TEST(many_regions_of_a_client_do_not_delay_a_small_one),
-		FILL_TEST(regions_of_a_client_take_turns),
 		FILL_TEST(a_client_that_goes_takes_its_regions_with_it_at_once),
-		FILL_TEST(a_step_that_waits_keeps_no_client_from_going),
 		FILL_TEST(pages_not_to_be_had_are_told),
 		FILL_TEST(holes_of_ordinary_memory_are_refused),
 		FILL_TEST(huge_pages_not_to_be_had_are_told),
-		FILL_TEST(who_cannot_be_told_goes_all_the_same),
 		FILL_TEST(a_kernel_that_makes_no_pages_leaves_it_to_the_rails),
 	};
 

@@ -3,7 +3,6 @@
  * Flushes of device memory: a memfd registered as a dma-buf, behind devices that
  * place what they acknowledged only when they are read from (fault.late).
  */
-#include <errno.h>
 #include <sys/mman.h>
 
 #include "base/clock.h"
@@ -36,12 +35,6 @@ static void open_with(uint8_t timeout, uint8_t retry_cnt)
 static int setup(void **state)
 {
 	open_with(8, 1);
-	return 0;
-}
-
-static int setup_as_usual(void **state)
-{
-	open_with(20, 7);
 	return 0;
 }
 
@@ -138,17 +131,6 @@ static void what_was_received_is_there_after_a_flush(void **state)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-static void each_flush_covers_what_came_before_it(void **state)
-{
-	fault_both((struct mpib_soft_fault){ .late = 1 });
-	for (unsigned i = 0; i < 100; i++) {
-		receive(1 + i * 1000, i);
-		flush();
-		until_flushed(i + 1);
-		assert_memory_equal(device, pair.node[0].mem, 1 + i * 1000);
-	}
-}
-
 static void more_than_have_room_wait_in_the_ring(void **state)
 {
 	receive(BYTES, 4);
@@ -157,50 +139,6 @@ static void more_than_have_room_wait_in_the_ring(void **state)
 	until_flushed(MPIB_RING_SLOTS);
 	receive(BYTES, 5);
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
-}
-
-static void before_anything_came_there_is_nothing_to_wait_for(void **state)
-{
-	fault_both((struct mpib_soft_fault){ .black_hole = 1 });
-	flush();
-	until_flushed(1);
-}
-
-/* What came before may have come to the connection that it goes on for. */
-static void one_that_goes_on_reads_before_anything_came(void **state)
-{
-	struct engine_conn_info sends, gets;
-
-	pair_make_end(&pair, 0, 6, true, MPIB_TABLE_SLOTS, &tx);
-	pair_make_end(&pair, 1, 6, false, MPIB_TABLE_SLOTS, &rx);
-	engine_conn_goes_on(rx.conn);
-	engine_conn_local(tx.conn, &sends);
-	engine_conn_local(rx.conn, &gets);
-	engine_conn_start(rx.conn, &sends);
-	engine_conn_start(tx.conn, &gets);
-	pair_turns(&pair, 8);
-	fault_both((struct mpib_soft_fault){ .black_hole = 1 });
-	flush();
-	pair_turns(&pair, 8);
-	assert_flushed(0);
-	fault_both((struct mpib_soft_fault){ 0 });
-	until_flushed(1);
-}
-
-static void receives_do_not_wait_for_a_flush(void **state)
-{
-	uint64_t since = mpib_now_ns();
-
-	receive(BYTES, 6);
-	/* Of the receiver's second rail, by which the next one does not come. */
-	fault_on(1, (struct mpib_soft_fault){ .black_hole = 1 });
-	flush();
-	receive(1, 7);
-	/* What cannot be read back is not waited for longer. */
-	if (mpib_now_ns() - since < 100000000)
-		assert_int_equal(pair_flushed(&rx), 0);
-	fault_on(1, (struct mpib_soft_fault){ 0 });
-	until_flushed(1);
 }
 
 static void what_is_no_flush_breaks_the_connection(void **state)
@@ -269,20 +207,6 @@ static void what_cannot_be_read_back_is_not_waited_for_for_ever(void **state)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-/* Its READ is in flight, and lanes would retry it for 34 s. */
-static void a_port_that_is_down_is_not_waited_for_as_by_a_lane(void **state)
-{
-	uint64_t until = mpib_now_ns() + 10000000000u;
-
-	receive(BYTES, 14);
-	fault_on(0, (struct mpib_soft_fault){ .link_down = 1 });
-	flush();
-	flush();
-	while (pair_flushed(&rx) != 2 && mpib_now_ns() < until)
-		pair_turn(&pair);
-	assert_int_equal(pair_flushed(&rx), 2);
-}
-
 static void a_lost_device_has_nothing_more_to_place(void **state)
 {
 	bool gone = false;
@@ -302,56 +226,12 @@ static void a_lost_device_has_nothing_more_to_place(void **state)
 	pair_turns(&pair, 1000);
 }
 
-static void a_region_goes_only_after_its_reads(void **state)
-{
-	bool gone = false;
-
-	receive(BYTES, 11);
-	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
-	flush();
-	pair_turns(&pair, 1000);
-	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
-				     pair_set_flag, &gone),
-			 0);
-	until_broken();
-	pair_turns(&pair, 1000);
-	assert_false(gone);
-	assert_int_equal(pair_flushed(&rx), 0);
-	fault_both((struct mpib_soft_fault){ 0 });
-	pair_until(&pair, &gone);
-}
-
-static void a_connection_stops_only_after_its_reads(void **state)
-{
-	bool stopped = false;
-
-	receive(BYTES, 12);
-	fault_both((struct mpib_soft_fault){ .delay_turns = 1u << 30 });
-	flush();
-	pair_turns(&pair, 1000);
-	engine_conn_stop(rx.conn, -ECONNABORTED, pair_set_flag, &stopped);
-	pair_turns(&pair, 1000);
-	assert_false(stopped);
-	fault_both((struct mpib_soft_fault){ 0 });
-	pair_until(&pair, &stopped);
-	assert_int_equal(pair_flushed(&rx), 0);
-}
-
 const struct CMUnitTest test_list[] = {
 	fixture_test(what_was_received_is_there_after_a_flush),
-	fixture_test(each_flush_covers_what_came_before_it),
 	fixture_test(more_than_have_room_wait_in_the_ring),
-	fixture_test(before_anything_came_there_is_nothing_to_wait_for),
-	fixture_test(one_that_goes_on_reads_before_anything_came),
-	fixture_test(receives_do_not_wait_for_a_flush),
 	fixture_test(what_is_no_flush_breaks_the_connection),
 	fixture_test(a_qp_that_broke_is_made_anew_and_the_read_repeated),
 	fixture_test(what_cannot_be_read_back_is_not_waited_for_for_ever),
-	cmocka_unit_test_setup_teardown(
-		a_port_that_is_down_is_not_waited_for_as_by_a_lane,
-		setup_as_usual, teardown),
 	fixture_test(a_lost_device_has_nothing_more_to_place),
-	fixture_test(a_region_goes_only_after_its_reads),
-	fixture_test(a_connection_stops_only_after_its_reads),
 	{ 0 },
 };

@@ -36,75 +36,6 @@ static uint32_t receive_of_four(uint32_t mr)
 	return gen;
 }
 
-/* As a peer's proxy may say of a group, for all that we know of it. */
-static void a_peer_that_refuses_a_group_gives_back_all_its_regions(void **state)
-{
-	char *mem = aligned_alloc(4096, 16384);
-	const uint32_t none[MPIB_RAILS] = { 0 };
-	struct mpib_chain chain = { 0 };
-	struct mpib_record *rec;
-	struct mpib_cts cts;
-	bool gone = false;
-	uint32_t mr, gen, number;
-
-	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
-	mr = pair_add_memory(&pair, 1, mem, 16384);
-	gen = receive_of_four(mr);
-	while (!mpib_sender_cts(tx.conn, 3, &cts))
-		pair_turn(&pair);
-	rec = mpib_sender_record(tx.conn);
-	rec->status = -EMSGSIZE;
-	rec->size[0] = 9999;
-	chain.q = engine_conn_qp(tx.conn, 0, tx.conn->tx.cts_next);
-	mpib_chain_imm(tx.conn, &chain, mpib_sender_imm(tx.conn, 0, 1, true, 0),
-		       rec);
-	number = mpib_sender_number(tx.conn);
-	mpib_sender_stripe(tx.conn, mpib_sender_post(tx.conn, 0, none, 1, 1, 0),
-			   number, &chain, false);
-	tx.conn->tx.cts_next += 4;
-	tx.conn->tx.msg++;
-	assert_int_equal(pair_wait(&pair, &rx, 2, gen), -EMSGSIZE);
-	pair_transfer(&pair, &tx, &rx, 1, 5000, 5000, 1);
-	assert_int_equal(mpib_mr_del(pair.node[1].engine_client, mr,
-				     pair_set_flag, &gone),
-			 0);
-	pair_until(&pair, &gone);
-	free(mem);
-}
-
-/* One is held, one has gone in part, and one fits nothing. */
-static void
-a_group_that_is_stopped_half_way_gives_back_its_regions(void **state)
-{
-	char *mem = aligned_alloc(4096, 16384);
-	struct mpib_desc d = { .op = MPIB_OP_SEND, .n = 1, .total = 4096 };
-	bool gone = false, stopped = false;
-	uint32_t gen[3];
-
-	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
-	d.mr = pair_add_memory(&pair, 0, mem, 16384);
-	receive_of_four(pair.node[1].mr);
-	for (uint8_t i = 0; i < 3; i++) {
-		d.req = i;
-		d.gen = gen[i] = ++tx.gen;
-		d.tag = i == 2 ? 99 : 101 + i;
-		d.len = i == 1 ? 1000 : 4096;
-		pair_push(&tx, &d);
-	}
-	pair_turns(&pair, 100);
-	assert_int_equal(tx.conn->tx.group.matched, 6);
-	assert_int_equal(tx.conn->tx.group.whole, 2);
-	engine_conn_stop(tx.conn, -ECANCELED, pair_set_flag, &stopped);
-	for (uint8_t i = 0; i < 3; i++)
-		assert_int_equal(pair_wait(&pair, &tx, i, gen[i]), -ECANCELED);
-	pair_until(&pair, &stopped);
-	assert_int_equal(mpib_mr_del(pair.node[0].engine_client, d.mr,
-				     pair_set_flag, &gone),
-			 0);
-	pair_until(&pair, &gone);
-	free(mem);
-}
-
 /* Eight buffers of 2 GiB are more than 32 bits count. Their bytes are not sent
  * here: they count as if they had been. */
 static void the_bytes_of_a_group_of_16_gib_add_up(void **state)
@@ -162,31 +93,6 @@ static void part(struct mpib_desc *d, uint32_t len)
 	p.len = len;
 	d->pos += len;
 	pair_push(&tx, &p);
-}
-
-/* Bytes of the three are mixed, and one more waits in front of all. */
-static void sends_of_a_group_may_come_in_parts_that_are_mixed(void **state)
-{
-	struct mpib_desc d[4];
-
-	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
-	pair_fill(pair.node[0].mem, 4 * 65536, 5);
-	for (uint8_t i = 0; i < 4; i++)
-		d[i] = send_of(i, i == 0 ? 7 : 99 + i, 3000);
-	part(&d[0], 1000);
-	(void)receive_of_four(pair.node[1].mr);
-	for (unsigned k = 0; k < 3; k++) {
-		for (unsigned i = 3; i > 0; i--)
-			part(&d[i], 1000);
-	}
-	pair_post(&tx, MPIB_OP_SEND, 4, pair.node[0].mr, 0, 10, 103);
-	assert_int_equal(pair_wait(&pair, &rx, 2, rx.gen), 9010);
-	for (uint8_t i = 1; i < 4; i++) {
-		assert_int_equal(pair_wait(&pair, &tx, i, d[i].gen), 3000);
-		assert_memory_equal(pair.node[0].mem + i * 65536u,
-				    pair.node[1].mem + (i - 1) * 4096u, 3000);
-	}
-	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
 /* What the sender's client may rely on: how many tags. */
@@ -262,10 +168,7 @@ static void a_send_too_large_for_its_group_fails_alone(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	pair_test(a_peer_that_refuses_a_group_gives_back_all_its_regions),
-	pair_test(a_group_that_is_stopped_half_way_gives_back_its_regions),
 	pair_test(the_bytes_of_a_group_of_16_gib_add_up),
-	pair_test(sends_of_a_group_may_come_in_parts_that_are_mixed),
 	pair_test(tags_without_a_send_are_told),
 	pair_test(a_send_too_large_for_its_group_fails_alone),
 	{ 0 },

@@ -114,40 +114,6 @@ static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
 	}
 }
 
-/* The receive is taken by the send that it was begun with, however whole another is
- * that comes then. */
-static void a_whole_send_waits_for_one_that_was_begun(void **state)
-{
-	const uint32_t total = 8192, other = 4096;
-	struct mpib_desc d;
-	uint32_t g_rx, g_tx, msg;
-
-	open_with(512, MPIB_IMM_V2);
-	msg = tx.conn->tx.msg;
-	pair_fill(pair.node[0].mem, total + other, 7);
-	push_parts(&rx, MPIB_OP_RECV, ++rx.gen, pair.node[1].mr, PAIR_RX, total,
-		   total);
-	d = request_of(MPIB_OP_SEND, ++tx.gen, pair.node[0].mr, 0, total);
-	push_some(&tx, d, 4096, 0, 4096);
-	for (unsigned i = 0; !tx.conn->tx.pos; i++) {
-		assert_true(i < 100000);
-		pair_turn(&pair);
-	}
-	g_tx = pair_post(&tx, MPIB_OP_SEND, 8, pair.node[0].mr, total, other,
-			 0);
-	pair_turns(&pair, 100);
-	assert_int_equal(tx.conn->tx.msg, msg);
-	push_some(&tx, d, 4096, 4096, total);
-	g_rx = pair_post(&rx, MPIB_OP_RECV, 8, pair.node[1].mr, PAIR_RX + total,
-			 other, 0);
-	assert_int_equal(pair_wait(&pair, &rx, 9, 1), total);
-	assert_int_equal(pair_wait(&pair, &tx, 9, 1), total);
-	assert_int_equal(pair_wait(&pair, &rx, 8, g_rx), other);
-	assert_int_equal(pair_wait(&pair, &tx, 8, g_tx), other);
-	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX,
-			    total + other);
-}
-
 /* Of a message that the sender cut into parts, so that some come without an IMM. */
 static void a_receive_is_told_the_bytes_of_each_rail(void **state)
 {
@@ -178,31 +144,6 @@ static void a_receive_is_told_the_bytes_of_each_rail(void **state)
 			assert_int_not_equal(told.bytes, 0);
 		}
 	}
-}
-
-/* The rest of the receive was not announced, for lack of room, when its message
- * ended. */
-static void what_was_not_announced_in_time_is_not_missed(void **state)
-{
-	struct mpib_desc d;
-	uint32_t depth;
-
-	open_with(512, MPIB_IMM_V2);
-	rx.gen = tx.gen = 1;
-	d = request_of(MPIB_OP_RECV, 1, pair.node[1].mr, PAIR_RX, 3 * 4096);
-	push_some(&rx, d, 4096, 0, 4096);
-	for (int i = 0; i < 64; i++)
-		pair_turn(&pair);
-	depth = pair.node[1].lane->depth;
-	pair.node[1].lane->depth = 0;
-	push_some(&rx, d, 4096, 4096, 3 * 4096);
-	push_parts(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 100, 100);
-	assert_int_equal(pair_wait(&pair, &rx, 9, 1), 100);
-	assert_int_equal(rx.conn->rx.cts_posted, 1);
-	assert_int_equal(rx.conn->rx.tail, 3);
-	pair.node[1].lane->depth = depth;
-	assert_int_equal(pair_wait(&pair, &tx, 9, 1), 100);
-	pair_transfer(&pair, &tx, &rx, 9, 5000, 5000, 1);
 }
 
 static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
@@ -257,66 +198,10 @@ static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
 	}
 }
 
-static void push_receive_of_two(uint32_t gen)
-{
-	for (uint8_t i = 0; i < 2; i++) {
-		struct mpib_desc d = {
-			.op = MPIB_OP_RECV,
-			.req = 2,
-			.idx = i,
-			.n = 2,
-			.gen = gen,
-			.mr = pair.node[1].mr,
-			.tag = 100 + i,
-			.off = PAIR_RX + i * 4096u,
-			.len = 4096,
-			.total = 4096,
-		};
-		pair_push(&rx, &d);
-	}
-}
-
-/* Sends the group has, once it has so many. */
-static void until_complete(unsigned n)
-{
-	for (unsigned i = 0; tx.conn->tx.group.whole != (1u << n) - 1; i++) {
-		assert_true(i < 100000);
-		pair_turn(&pair);
-	}
-}
-
-/* Nothing else follows on its connection, that would have it looked at. */
-static void
-a_whole_group_that_finds_no_room_goes_when_there_is_some(void **state)
-{
-	uint32_t gen, g[2];
-	uint8_t open;
-
-	open_with(512, MPIB_IMM_V2);
-	gen = ++rx.gen;
-	push_receive_of_two(gen);
-	pair_fill(pair.node[0].mem, 8192, 3);
-	g[0] = pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, 4096, 100);
-	until_complete(1);
-	open = tx.conn->lane->open;
-	tx.conn->lane->open = 0;
-	g[1] = pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 4096, 4096,
-			 101);
-	until_complete(2);
-	tx.conn->lane->open = open;
-	pair_wait(&pair, &rx, 2, gen);
-	pair_wait(&pair, &tx, 0, g[0]);
-	pair_wait(&pair, &tx, 1, g[1]);
-	assert_memory_equal(pair.node[0].mem, pair.node[1].mem + PAIR_RX, 8192);
-}
-
 const struct CMUnitTest test_list[] = {
 	pair_test(a_slot_may_take_more_parts_than_there_are_send_ops),
 	pair_test(parts_of_both_ends_are_fitted_together),
-	pair_test(a_whole_send_waits_for_one_that_was_begun),
 	pair_test(a_receive_is_told_the_bytes_of_each_rail),
-	pair_test(what_was_not_announced_in_time_is_not_missed),
 	pair_test(a_grouped_receive_gives_each_send_its_tags_buffer),
-	pair_test(a_whole_group_that_finds_no_room_goes_when_there_is_some),
 	{ 0 },
 };

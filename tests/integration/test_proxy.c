@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -71,30 +70,6 @@ static void the_table_of_descriptors_has_its_size_from_the_start(void **state)
 	node_stop(&n);
 }
 
-static void one_rail_is_enough(void **state)
-{
-	struct node n;
-	json_t *rails;
-
-	node_start(&n, 1, "--sup", "none", NULL);
-	rails = node_ask(&n, "rails");
-	assert_int_equal(json_array_size(rails), 1);
-	json_decref(rails);
-	node_stop(&n);
-}
-
-static void several_shards_start(void **state)
-{
-	struct node n;
-	json_t *info;
-
-	node_start(&n, 1, "--threads", "3", NULL);
-	info = node_ask(&n, "info");
-	assert_int_equal(json_array_size(json_object_get(info, "shards")), 3);
-	json_decref(info);
-	node_stop(&n);
-}
-
 static void a_second_one_is_refused_and_told_the_pid(void **state)
 {
 	struct node n;
@@ -144,28 +119,6 @@ static void what_a_killed_one_left_does_not_stop_the_next(void **state)
 	node_stop(&n);
 }
 
-static void a_bad_configuration_ends_with_78(void **state)
-{
-	struct run r;
-
-	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
-				       "--sup-bw", "2000", NULL });
-	assert_int_equal(r.status, 78);
-	assert_in(r.err, "mpib-proxy: flag --sup-bw: ");
-	assert_one_line(r.err);
-	run_wait(&r,
-		 (const char *[]){ "mpib-proxy", "--config", "/nonexistent/f",
-				   "--check-config", NULL });
-	assert_int_equal(r.status, 78);
-	assert_in(r.err, "/nonexistent/f: ");
-	run_wait(&r,
-		 (const char *[]){ "mpib-proxy", "--config", "/dev/null",
-				   "--sout", "soft", "--check-config", NULL });
-	assert_int_equal(r.status, 0);
-	assert_in(r.out, "[sup]");
-	assert_in(r.out, "; built-in");
-}
-
 static void a_rail_that_is_not_there_is_named(void **state)
 {
 	struct run r;
@@ -208,51 +161,6 @@ static void a_daemon_returns_when_it_is_ready(void **state)
 		usleep(1000);
 	run_dir_remove(dir);
 	assert_int_equal(rmdir(base), 0);
-}
-
-static void mpibctl_tells_usage_from_no_proxy(void **state)
-{
-	struct run r;
-
-	run_wait(&r, (const char *[]){ "mpibctl", "-s", "/nonexistent", "info",
-				       NULL });
-	assert_int_equal(r.status, 3);
-	assert_in(r.err, "/nonexistent/stats.sock");
-	assert_one_line(r.err);
-	run_wait(&r, (const char *[]){ "mpibctl", "rail", NULL });
-	assert_int_equal(r.status, 2);
-	assert_in(r.err, "did you mean rails?");
-	assert_one_line(r.err);
-	run_wait(&r, (const char *[]){ "mpibctl", "-s", "/nonexistent", NULL });
-	assert_int_equal(r.status, 3);
-	run_wait(&r, (const char *[]){ "mpibctl", "--version", NULL });
-	assert_int_equal(r.status, 0);
-}
-
-static void mpibctl_shows_every_noun(void **state)
-{
-	static const char *const nouns[] = { "rails", "clients", "conns",
-					     "lanes", "peers",	 "info",
-					     "config" };
-	struct node n;
-	struct run r;
-
-	node_start(&n, 1, NULL);
-	for (unsigned i = 0; i < sizeof(nouns) / sizeof(nouns[0]); i++) {
-		json_t *v;
-
-		run_wait(&r, (const char *[]){ "mpibctl", "-s", n.dir, nouns[i],
-					       NULL });
-		assert_int_equal(r.status, 0);
-		assert_string_equal(r.err, "");
-		run_wait(&r, (const char *[]){ "mpibctl", "-j", "-s", n.dir,
-					       nouns[i], NULL });
-		assert_int_equal(r.status, 0);
-		v = json_loads(r.out, 0, NULL);
-		assert_non_null(v);
-		json_decref(v);
-	}
-	node_stop(&n);
 }
 
 /* The next datagram of a service manager's socket. */
@@ -303,15 +211,10 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(
 		it_stops_while_others_are_connected_and_leaves_nothing),
 	cmocka_unit_test(the_table_of_descriptors_has_its_size_from_the_start),
-	cmocka_unit_test(one_rail_is_enough),
-	cmocka_unit_test(several_shards_start),
 	cmocka_unit_test(a_second_one_is_refused_and_told_the_pid),
 	cmocka_unit_test(a_taken_address_is_told),
 	cmocka_unit_test(what_a_killed_one_left_does_not_stop_the_next),
-	cmocka_unit_test(a_bad_configuration_ends_with_78),
 	cmocka_unit_test(a_rail_that_is_not_there_is_named),
 	cmocka_unit_test(a_daemon_returns_when_it_is_ready),
-	cmocka_unit_test(mpibctl_tells_usage_from_no_proxy),
-	cmocka_unit_test(mpibctl_shows_every_noun),
 	{ 0 },
 };

@@ -64,14 +64,14 @@ static const struct {
 	{ "client.request_timeout",
 	  "a clock, which ends what is not done (integration/test_late)" },
 	{ "client.window client.part client.huge_pages",
-	  "of memory that is copied: integration/test_staged draws them" },
+	  "of memory that is copied: unit/test_any_order draws them" },
 	{ "client.own_memory",
 	  "refuses what is asked for, before a message is (attack_holes)" },
 	{ "limit.clients limit.regions limit.memory quota.clients "
 	  "quota.connections quota.requests quota.listeners quota.lanes "
 	  "quota.regions quota.memory quota.pool quota.fds quota.messages",
 	  "refuse what is asked for, before a message is "
-	  "(fault/quotas, integration/test_quota)" },
+	  "(integration/test_quota)" },
 	{ "share.rules share.limit share.threads",
 	  "rates, which a clock would have to be waited for, and places "
 	  "(integration/test_shares, unit/test_place)" },

@@ -141,19 +141,6 @@ static void expect_awake_by(int bell)
 	until_woken(before);
 }
 
-static void until_quiet(void)
-{
-	uint64_t since = mpib_now_ns();
-	unsigned before;
-
-	do {
-		assert_true(mpib_now_ns() - since < HANG_NS);
-		until_asleep();
-		before = atomic_load(&woken);
-		usleep(2000);
-	} while (atomic_load(&woken) != before);
-}
-
 static void *thief(void *arg)
 {
 	const struct guest *g = arg;
@@ -188,57 +175,8 @@ static void a_full_doorbell_that_blocks_stops_no_shard(void **state)
 		expect_awake_by(good->bell);
 }
 
-static void hundreds_that_ring_at_once_are_few_wakes(void **state)
-{
-	unsigned before;
-
-	while (guests < CLIENTS)
-		come();
-	for (unsigned i = 0; i < 3; i++) {
-		until_quiet();
-		before = atomic_load(&woken);
-		for (unsigned g = 0; g < CLIENTS; g++)
-			assert_int_equal(eventfd_write(guest[g].bell, 1), 0);
-		until_woken(before);
-		until_quiet(); /* nothing rings on */
-		assert_in_range(atomic_load(&woken) - before, 1, CLIENTS);
-	}
-	for (unsigned g = 0; g < CLIENTS; g++)
-		expect_awake_by(guest[g].bell);
-}
-
-static void on_closed(void *arg, int status)
-{
-	(void)status;
-	*(bool *)arg = true;
-}
-
-static void whoever_has_left_wakes_nobody(void **state)
-{
-	struct guest *stays = come(), *leaves = come();
-	bool closed = false;
-	uint64_t since = mpib_now_ns();
-	unsigned before;
-
-	expect_awake_by(leaves->bell);
-	engine_client_close(leaves->client, NULL, on_closed, &closed);
-	while (!closed) {
-		assert_true(mpib_now_ns() - since < HANG_NS);
-		mpib_engine_dispatch(engine);
-	}
-	until_quiet();
-	before = atomic_load(&woken);
-	for (unsigned i = 0; i < 100; i++)
-		assert_int_equal(eventfd_write(leaves->bell, 1), 0);
-	until_quiet();
-	assert_int_equal(atomic_load(&woken), before);
-	expect_awake_by(stays->bell);
-}
-
 const struct CMUnitTest test_list[] = {
 	fixture_test(who_empties_its_doorbell_takes_no_wake_up_of_another),
 	fixture_test(a_full_doorbell_that_blocks_stops_no_shard),
-	fixture_test(hundreds_that_ring_at_once_are_few_wakes),
-	fixture_test(whoever_has_left_wakes_nobody),
 	{ 0 },
 };

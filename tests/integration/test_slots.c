@@ -171,90 +171,10 @@ static void tables_of_before_hold_all_receives(void **state)
 	pair.node[0].engine = NULL;
 }
 
-/* Tables of both sizes at once: one does not lie in the other. */
-static void connections_of_both_sizes_go_side_by_side(void **state)
-{
-	struct pair_end tx2, rx2;
-
-	open_with(MPIB_TABLE_SLOTS, MPIB_IMM_V2);
-	for (unsigned i = 0; i < 4; i++) {
-		uint32_t slots = i & 1 ? MPIB_TABLE_SLOTS : MPIB_SLOTS;
-
-		pair_connect_of(&pair, 4 + i, 0, slots, &tx2, &rx2);
-		for (unsigned m = 0; m < 2 * MPIB_SLOTS; m++)
-			pair_transfer(&pair, &tx2, &rx2, (uint8_t)(m % 4),
-				      1 + m * 7, 8192, m);
-		far_ahead(16, 8, 64);
-	}
-}
-
-/* Of the receiver's CTS as many can be posted now. */
-static void allow_cts(uint32_t wrs)
-{
-	const struct mpib_lane_qp *q = engine_conn_cts_qp(rx.conn);
-
-	q->lane->depth = mpib_qp_outstanding(q) + wrs;
-}
-
-/* As a fence has them posted again, for which there is no room until the slots
- * have ended: others have their places in the tables by then, and the sender may
- * have the CTS of these only once their turn has come. */
-static void what_has_ended_is_not_announced_again(void **state)
-{
-	struct mpib_receiver *r;
-	struct mpib_engine_config cfg;
-	uint32_t depth;
-
-	mpib_engine_config_init(&cfg);
-	cfg.completion = MPIB_COMPLETION_WIRE;
-	pair_open(&pair, &cfg, MPIB_IMM_V2);
-	pair_connect_of(&pair, 3, 0, MPIB_TABLE_SLOTS, &tx, &rx);
-	depth = pair.node[1].lane->depth;
-	r = &rx.conn->rx;
-	for (uint8_t i = 0; i < 7; i++)
-		post_receive(i, 1, 8);
-	turns(16);
-	assert_int_equal(r->cts_posted, 56);
-
-	allow_cts(0);
-	r->cts_again = 0;
-	rx.conn->on_cts = true;
-	TAILQ_INSERT_TAIL(&rx.conn->shard->cts, rx.conn, cts_link);
-	for (uint8_t i = 0; i < 7; i++)
-		answer(i, 8);
-	for (uint8_t i = 7; i < 15; i++) {
-		post_receive(i, 1, 8);
-		turns(4);
-	}
-	assert_int_equal(r->tail, 56);
-	assert_int_equal(r->next, 120);
-
-	allow_cts(2);
-	mpib_shard_turn(rx.conn->shard);
-	for (uint8_t i = 0; i < 16; i++)
-		pair_post(&tx, MPIB_OP_SEND, i, pair.node[0].mr, 0, ROOM,
-			  i % 8);
-	for (unsigned i = 0; i < 1000; i++)
-		mpib_shard_turn(tx.conn->shard);
-	turns(16);
-	assert_int_equal(pair.node[1].broken, 0);
-	pair.node[1].lane->depth = depth;
-	for (uint8_t i = 0; i < 16; i++)
-		assert_int_equal(pair_wait(&pair, &tx, i, tx.gen - 15 + i),
-				 ROOM);
-	for (uint8_t i = 9; i < 15; i++)
-		answer(i, 8);
-	assert_int_equal(r->tail, 120);
-}
-
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_teardown(an_end_takes_so_much, teardown),
 	cmocka_unit_test_teardown(receives_beyond_the_tables_wait_in_the_ring,
 				  teardown),
 	cmocka_unit_test_teardown(tables_of_before_hold_all_receives, teardown),
-	cmocka_unit_test_teardown(connections_of_both_sizes_go_side_by_side,
-				  teardown),
-	cmocka_unit_test_teardown(what_has_ended_is_not_announced_again,
-				  teardown),
 	{ 0 },
 };

@@ -5,7 +5,6 @@
  * test_engine, once a mode.
  */
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "engine/lane/spread.h"
 #include "engine_pair.h"
@@ -88,17 +87,6 @@ static void a_numbered_part_leaves_the_first_qp_to_imms(void **state)
 		assert_int_equal(qp(0, i)->posted, 4);
 }
 
-static void a_part_of_one_fragment_is_one_wr(void **state)
-{
-	for (unsigned m = MPIB_SPREAD_SPLIT; m <= MPIB_SPREAD_AUTO; m++) {
-		open_lane((enum mpib_spread)m, 4);
-		transfer(4 * KIB);
-		transfer(1);
-		assert_int_equal(wrs(), 2);
-		pair_close(&pair);
-	}
-}
-
 /* An IMM that carries nothing, or as much as a record, is taken for one that
  * waits for numbers: so there has to be a number. */
 static void what_looks_like_a_record_is_numbered(void **state)
@@ -110,17 +98,6 @@ static void what_looks_like_a_record_is_numbered(void **state)
 	assert_int_equal(wrs(), 4);
 	transfer(sizeof(struct mpib_record) + 1);
 	assert_int_equal(wrs(), 5);
-}
-
-static void a_rail_with_one_qp_is_split(void **state)
-{
-	for (unsigned m = MPIB_SPREAD_SPRAY; m <= MPIB_SPREAD_AUTO; m++) {
-		open_lane((enum mpib_spread)m, 1);
-		transfer(64 * KIB);
-		transfer(sizeof(struct mpib_record));
-		assert_int_equal(wrs(), 2);
-		pair_close(&pair);
-	}
 }
 
 static void auto_tries_both_ways(void **state)
@@ -220,96 +197,6 @@ static void a_peer_that_numbers_too_far_ahead_loses_the_lane(void **state)
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
 
-/* A QP whose WRs are kept back until it is let go. */
-static struct {
-	struct ibv_qp *qp;
-	int (*post)(struct ibv_qp *qp, struct ibv_send_wr *wr,
-		    struct ibv_send_wr **bad);
-	struct ibv_send_wr wr[64];
-	struct ibv_sge sge[64];
-	unsigned n;
-} held;
-
-static int post_unless_held(struct ibv_qp *qp, struct ibv_send_wr *wr,
-			    struct ibv_send_wr **bad)
-{
-	if (qp != held.qp)
-		return held.post(qp, wr, bad);
-	for (; wr; wr = wr->next) {
-		assert_true(held.n < 64);
-		held.wr[held.n] = *wr;
-		held.wr[held.n].next = NULL;
-		held.sge[held.n] = *wr->sg_list;
-		held.wr[held.n].sg_list = &held.sge[held.n];
-		held.n++;
-	}
-	return 0;
-}
-
-static void hold(struct mpib_lane_qp *q)
-{
-	held.qp = q->qp;
-	held.n = 0;
-	held.post = q->qp->context->ops.post_send;
-	q->qp->context->ops.post_send = post_unless_held;
-}
-
-static void let_go(void)
-{
-	struct ibv_send_wr *bad;
-
-	held.qp->context->ops.post_send = held.post;
-	for (unsigned i = 0; i < held.n; i++)
-		assert_int_equal(held.post(held.qp, &held.wr[i], &bad), 0);
-}
-
-/* More memory for a client than it came with. */
-static char *more_memory(unsigned node, size_t len, uint32_t *mr)
-{
-	char *mem = mmap(NULL, len, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	assert_true(mem != MAP_FAILED);
-	*mr = pair_add_memory(&pair, node, mem, len);
-	return mem;
-}
-
-/* The message has more fragments than there are numbers in the receiver's
- * window, and a QP stands still while the others go on. */
-static void a_qp_that_stands_still_loses_nothing(void **state)
-{
-	enum {
-		LEN = 100u << 20
-	};
-	uint32_t mr[2], g_rx, g_tx, posted = 0;
-	unsigned idle = 0;
-	char *from, *to;
-
-	open_lane(MPIB_SPREAD_DQPLB, 4);
-	from = more_memory(0, LEN, &mr[0]);
-	to = more_memory(1, LEN, &mr[1]);
-	for (size_t i = 0; i < LEN; i += 512)
-		memcpy(from + i, &i, sizeof(i));
-	hold(qp(0, 1));
-	g_rx = pair_post(&rx, MPIB_OP_RECV, 1, mr[1], 0, LEN, 0);
-	g_tx = pair_post(&tx, MPIB_OP_SEND, 1, mr[0], 0, LEN, 0);
-	while (idle < 1000) {
-		uint32_t now = qp(0, 2)->posted + qp(0, 3)->posted;
-
-		pair_turn(&pair);
-		idle = now == posted ? idle + 1 : 0;
-		posted = now;
-	}
-	assert_in_range(posted, 1000, LEN / (4 * KIB) - 1);
-	let_go();
-	assert_int_equal(pair_wait(&pair, &rx, 1, g_rx), LEN);
-	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), LEN);
-	assert_memory_equal(from, to, LEN);
-	pair_close(&pair);
-	munmap(from, LEN);
-	munmap(to, LEN);
-}
-
 static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
@@ -322,15 +209,12 @@ static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
 const struct CMUnitTest test_list[] = {
 	pair_test(a_sprayed_part_goes_over_all_qps_and_one_tells),
 	pair_test(a_numbered_part_leaves_the_first_qp_to_imms),
-	pair_test(a_part_of_one_fragment_is_one_wr),
 	pair_test(what_looks_like_a_record_is_numbered),
-	pair_test(a_rail_with_one_qp_is_split),
 	pair_test(auto_tries_both_ways),
 	pair_test(ends_that_differ_make_no_lane),
 	pair_test(where_paths_are_many_nothing_is_numbered),
 	pair_test(late_numbers_are_counted_and_dropped),
 	pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane),
-	pair_test(a_qp_that_stands_still_loses_nothing),
 	pair_test(a_peer_that_tells_of_too_much_loses_the_lane),
 	{ 0 },
 };
