@@ -22,29 +22,6 @@ static int clear(void **state)
 	return 0;
 }
 
-static void each_bucket_begins_where_the_one_before_ends(void **state)
-{
-	assert_int_equal(mpib_hist_index(0), 0);
-	assert_int_equal(mpib_hist_bound(0), 256);
-	for (unsigned i = 0; i + 1 < MPIB_HIST_BUCKETS; i++) {
-		uint64_t bound = mpib_hist_bound(i);
-
-		assert_int_equal(mpib_hist_index(bound - 1), i);
-		assert_int_equal(mpib_hist_index(bound), i + 1);
-	}
-	assert_true(mpib_hist_bound(MPIB_HIST_BUCKETS - 1) == UINT64_MAX);
-	assert_int_equal(mpib_hist_index(UINT64_MAX), MPIB_HIST_BUCKETS - 1);
-}
-
-static void a_bucket_is_at_most_a_quarter_wide(void **state)
-{
-	for (unsigned i = 1; i + 1 < MPIB_HIST_BUCKETS; i++) {
-		uint64_t from = mpib_hist_bound(i - 1);
-
-		assert_true(mpib_hist_bound(i) - from <= from / 4);
-	}
-}
-
 static void sums_counts_and_the_maximum_are_exact(void **state)
 {
 	struct mpib_hist_counts c, twice = { 0 };
@@ -62,22 +39,6 @@ static void sums_counts_and_the_maximum_are_exact(void **state)
 	assert_int_equal(twice.sum, 2 * c.sum);
 	assert_int_equal(twice.max, c.max);
 	assert_int_equal(twice.bucket[mpib_hist_index(1000)], 2);
-}
-
-static void times_in_a_row_and_by_turns_go_where_they_belong(void **state)
-{
-	static const uint64_t ns[] = { 0, 0, 5000, 5000, 0, 900, 5000, 900, 0 };
-	struct mpib_hist_counts c;
-
-	for (unsigned i = 0; i < sizeof(ns) / sizeof(ns[0]); i++)
-		mpib_hist_record(&hist, ns[i]);
-	c = counts();
-	assert_int_equal(c.bucket[mpib_hist_index(0)], 4);
-	assert_int_equal(c.bucket[mpib_hist_index(900)], 2);
-	assert_int_equal(c.bucket[mpib_hist_index(5000)], 3);
-	assert_int_equal(c.count, 9);
-	assert_int_equal(c.sum, 2 * 900 + 3 * 5000);
-	assert_int_equal(c.max, 5000);
 }
 
 static void a_quantile_is_right_to_within_a_quarter(void **state)
@@ -132,11 +93,7 @@ static void a_reader_never_sees_a_count_fall(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(each_bucket_begins_where_the_one_before_ends),
-	cmocka_unit_test(a_bucket_is_at_most_a_quarter_wide),
 	cmocka_unit_test_setup(sums_counts_and_the_maximum_are_exact, clear),
-	cmocka_unit_test_setup(times_in_a_row_and_by_turns_go_where_they_belong,
-			       clear),
 	cmocka_unit_test_setup(a_quantile_is_right_to_within_a_quarter, clear),
 	cmocka_unit_test_setup(an_empty_one_has_no_quantiles, clear),
 	cmocka_unit_test_setup(a_reader_never_sees_a_count_fall, clear),

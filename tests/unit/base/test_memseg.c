@@ -16,22 +16,6 @@
 
 #include "test.h"
 
-static void what_one_side_writes_the_other_reads(void **state)
-{
-	struct mpib_memseg a, b;
-
-	assert_int_equal(mpib_memseg_create(&a, "seg", 5000, false), 0);
-	assert_int_equal(a.size, 8192);
-	assert_int_equal(mpib_memseg_attach(&b, a.fd, 5000, true), 0);
-	strcpy(a.addr, "there");
-	assert_string_equal(b.addr, "there");
-	strcpy(b.addr, "back");
-	assert_string_equal(a.addr, "back");
-	mpib_memseg_fini(&b);
-	mpib_memseg_fini(&a);
-	mpib_memseg_fini(&a);
-}
-
 static void the_size_is_sealed(void **state)
 {
 	struct mpib_memseg a;
@@ -186,17 +170,6 @@ static void check_huge(size_t size, struct mpib_memseg *a)
 	assert_int_equal(munmap(b.addr, b.size), 0);
 }
 
-static void asking_for_huge_pages_gives_memory_in_any_case(void **state)
-{
-	struct mpib_memseg a;
-
-	check_huge(4 << 20, &a);
-	mpib_memseg_fini(&a);
-	check_huge((4 << 20) + 4096, &a);
-	mpib_memseg_fini(&a);
-	assert_int_equal(mpib_memseg_create_huge(&a, "seg", 0), -EINVAL);
-}
-
 static long huge_pages_free(void)
 {
 	FILE *f = fopen("/proc/meminfo", "re");
@@ -232,7 +205,6 @@ static void huge_pages_that_are_free_are_used(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(what_one_side_writes_the_other_reads),
 	cmocka_unit_test(the_size_is_sealed),
 	cmocka_unit_test(nobody_makes_holes),
 	cmocka_unit_test(whether_holes_are_made_is_known),
@@ -242,7 +214,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_segment_that_is_refused_leaves_nothing_to_end),
 	cmocka_unit_test(attaching_refuses_what_is_not_sealed),
 	cmocka_unit_test(attaching_refuses_what_is_too_small),
-	cmocka_unit_test(asking_for_huge_pages_gives_memory_in_any_case),
 	cmocka_unit_test(huge_pages_that_are_free_are_used),
 	{ 0 },
 };

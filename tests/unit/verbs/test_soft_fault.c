@@ -25,21 +25,6 @@ static uint8_t port_state(struct vt *t, struct vt_end *e)
 	return info.state;
 }
 
-static void a_flapping_link_tells_every_change(void **state)
-{
-	struct vt *t = *state;
-
-	for (int i = 0; i < 3; i++) {
-		set(&t->b, (struct mpib_soft_fault){ .link_down = 1 });
-		set(&t->b, (struct mpib_soft_fault){ 0 });
-	}
-	for (int i = 0; i < 3; i++) {
-		assert_int_equal(vt_event(t, &t->b), IBV_EVENT_PORT_ERR);
-		assert_int_equal(vt_event(t, &t->b), IBV_EVENT_PORT_ACTIVE);
-	}
-	assert_true(vt_no_event(t, &t->b));
-}
-
 static void a_black_hole_is_silent_and_ends_in_retry_exceeded(void **state)
 {
 	struct vt *t = *state;
@@ -53,24 +38,6 @@ static void a_black_hole_is_silent_and_ends_in_retry_exceeded(void **state)
 	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
 	assert_int_equal(port_state(t, &t->a), IBV_PORT_ACTIVE);
 	assert_int_equal(t->b.recv.head, t->b.recv.tail);
-	heal(t);
-}
-
-static void a_peer_in_a_black_hole_ends_in_retry_exceeded_here(void **state)
-{
-	struct vt *t = *state;
-	struct vt_opt o = vt_quick();
-	struct ibv_qp *qa, *qb;
-
-	vt_pair(t, &o, &qa, &qb);
-	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
-	assert_int_equal(vt_recv(qb, 1, NULL, 0), 0);
-	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
-	vt_expect(t, &t->b.recv, 1, IBV_WC_SUCCESS);
-	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
-	set(&t->b, (struct mpib_soft_fault){ .black_hole = 1 });
-	assert_int_equal(vt_send_imm(qa, 3, 3, NULL, 0), 0);
-	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
 	heal(t);
 }
 
@@ -99,23 +66,6 @@ static void a_hole_for_one_address_leaves_the_others(void **state)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
 
-static void a_delay_is_kept_by_each_message(void **state)
-{
-	struct vt *t = *state;
-	struct ibv_qp *qa, *qb;
-	int64_t start;
-
-	vt_pair(t, &vt_usual, &qa, &qb);
-	set(&t->a, (struct mpib_soft_fault){ .delay_ns = 20000000 });
-	start = vt_ms();
-	for (unsigned i = 0; i < 3; i++)
-		vt_nothing(qa, i);
-	for (unsigned i = 0; i < 3; i++)
-		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
-	assert_true(vt_ms() - start >= 59);
-	heal(t);
-}
-
 static void the_nth_message_is_lost_and_costs_its_qp_alone(void **state)
 {
 	struct vt *t = *state;
@@ -136,84 +86,10 @@ static void the_nth_message_is_lost_and_costs_its_qp_alone(void **state)
 	heal(t);
 }
 
-/* Each time: a link that rests saves up nothing. */
-static void a_rate_makes_bytes_take_their_time(void **state)
-{
-	enum {
-		SIZE = 1 << 20
-	};
-	struct vt *t = *state;
-	struct vt_mem src = vt_mem(t, &t->a, SIZE, VT_LOCAL);
-	struct vt_mem dst = vt_mem(t, &t->b, SIZE, VT_ALL);
-	struct ibv_sge sge = vt_sge(&src, 0, SIZE);
-	struct ibv_qp *qa, *qb;
-	int64_t start;
-
-	/* Inside one context nothing crosses the port. */
-	vt_pair(t, &vt_usual, &qa, &qb);
-	set(&t->a, (struct mpib_soft_fault){ .rate_bytes_per_s = 10 << 20 });
-	for (unsigned i = 0; i < 2; i++) {
-		for (start = vt_ms(); vt_ms() - start < 40;)
-			vt_turn(t);
-		start = vt_ms();
-		vt_write(qa, i, &sge, &dst);
-		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
-		if (!t->same)
-			assert_true(vt_ms() - start >= 90);
-	}
-	heal(t);
-}
-
 enum {
 	QPS = 4,
 	EACH = 50
 };
-
-/* Who arrived when: 1 if the order over all QPs is not that of the posts. */
-static bool run_delayed(struct vt *t, uint64_t seed, uint8_t *order)
-{
-	struct ibv_qp *qa[QPS], *qb[QPS];
-	uint32_t next[QPS] = { 0 };
-	bool mixed = false;
-
-	for (int i = 0; i < QPS; i++)
-		vt_pair(t, &vt_usual, &qa[i], &qb[i]);
-	set(&t->a, (struct mpib_soft_fault){ .seed = seed, .delay_turns = 7 });
-	for (unsigned i = 0; i < QPS * EACH; i++) {
-		assert_int_equal(vt_recv(qb[i % QPS], i % QPS, NULL, 0), 0);
-		assert_int_equal(vt_send_imm(qa[i % QPS], i, i / QPS, NULL, 0),
-				 0);
-	}
-	for (unsigned i = 0; i < QPS * EACH; i++) {
-		struct ibv_wc wc = vt_wait(t, &t->b.recv);
-
-		assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		assert_int_equal(ntohl(wc.imm_data), next[wc.wr_id]++);
-		mixed |= wc.wr_id != i % QPS;
-		order[i] = (uint8_t)wc.wr_id;
-	}
-	for (unsigned i = 0; i < QPS * EACH; i++)
-		assert_int_equal(vt_wait(t, &t->a.send).status, IBV_WC_SUCCESS);
-	heal(t);
-	for (int i = 0; i < QPS; i++)
-		vt_destroy(t, qa[i], qb[i]);
-	return mixed;
-}
-
-static void delay_reorders_between_qps_but_never_within_one(void **state)
-{
-	uint8_t first[QPS * EACH], again[QPS * EACH], other[QPS * EACH];
-	struct vt *t = *state;
-
-	assert_true(run_delayed(t, 42, first));
-	set(&t->a, (struct mpib_soft_fault){ .seed = 1 });
-	assert_true(run_delayed(t, 42, again));
-	assert_true(run_delayed(t, 43, other));
-	assert_memory_not_equal(first, other, sizeof(first));
-	/* With sockets in between the kernel has a say, too. */
-	if (t->same)
-		assert_memory_equal(first, again, sizeof(first));
-}
 
 /* By either way into a context: a socket, and a QP of the same context. */
 static void what_is_late_is_placed_by_a_read_of_its_device(void **state)
@@ -255,14 +131,9 @@ static void what_is_late_is_placed_by_a_read_of_its_device(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	vt_test(a_flapping_link_tells_every_change),
 	vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded),
-	vt_test(a_peer_in_a_black_hole_ends_in_retry_exceeded_here),
 	vt_test(the_nth_message_is_lost_and_costs_its_qp_alone),
 	vt_test(what_is_late_is_placed_by_a_read_of_its_device),
-	vt_test(a_rate_makes_bytes_take_their_time),
 	vt_test(a_hole_for_one_address_leaves_the_others),
-	vt_test(a_delay_is_kept_by_each_message),
-	vt_test(delay_reorders_between_qps_but_never_within_one),
 	{ 0 },
 };

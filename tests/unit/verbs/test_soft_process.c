@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two processes: a child that answers, one that is killed half way, and its
- * successor on the same address. The child reports by its exit status.
+ * Two processes, one of which exits with what it received, and several contexts on
+ * one address. Two that exchange bytes are in tests/softverbs.
  */
 #include "vt.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -132,48 +131,6 @@ static bool meet(struct side *s, int fd, struct card *peer)
 	       read(fd, &(char){ 0 }, 1) == 1;
 }
 
-/* Receive, check, answer with the same bytes; stop after so many. */
-static int serve(int fd, const char *text, unsigned messages)
-{
-	struct side s = { 0 };
-	struct card peer;
-	unsigned received = 0, acked = 0;
-	int64_t until = vt_ms() + 60000;
-
-	if (side_open(&s, text))
-		return 2;
-	if (!meet(&s, fd, &peer))
-		return 4;
-	for (int i = 0; i < 8; i++)
-		if (vt_recv(s.qp, 1, NULL, 0))
-			return 5;
-	while (acked < messages && vt_ms() < until) {
-		struct ibv_wc wc;
-
-		if (ibv_poll_cq(s.cq, 1, &wc) != 1) {
-			sched_yield();
-			continue;
-		}
-		if (wc.status != IBV_WC_SUCCESS)
-			return 6;
-		if (wc.wr_id == 2) {
-			acked++;
-			continue;
-		}
-		received++;
-		if (vt_recv(s.qp, 1, NULL, 0) ||
-		    vt_write_imm(s.qp, 2, IBV_SEND_SIGNALED, received,
-				 &(struct ibv_sge){ .addr = s.card.addr,
-						    .length = wc.byte_len,
-						    .lkey = s.mr->lkey },
-				 1, peer.addr, peer.rkey))
-			return 7;
-	}
-	if (acked < messages)
-		return 8;
-	return side_close(&s) ? 9 : 0;
-}
-
 /* Receive one message, and exit without another word. */
 static int hear_and_exit(int fd, const char *text)
 {
@@ -192,20 +149,18 @@ static int hear_and_exit(int fd, const char *text)
 	return wc.status;
 }
 
-static pid_t spawn(int *fd, const char *text, unsigned messages)
+static pid_t spawn(int *fd, const char *text)
 {
 	int sv[2];
 	pid_t pid;
 
 	assert_int_equal(
 		socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv), 0);
-	fflush(NULL);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
 		close(sv[0]);
-		_exit(messages ? serve(sv[1], text, messages)
-			       : hear_and_exit(sv[1], text));
+		_exit(hear_and_exit(sv[1], text));
 	}
 	close(sv[1]);
 	*fd = sv[0];
@@ -235,79 +190,6 @@ static void post_write(struct side *s, const struct card *peer, uint32_t len)
 			 0);
 }
 
-static void ping(struct side *s, const struct card *peer, unsigned n)
-{
-	uint8_t *want = malloc(SIZE);
-
-	for (unsigned i = 0; i < n; i++) {
-		uint32_t len = i * 331 % SIZE;
-		bool sent = false, received = false;
-
-		vt_fill(want, len, i);
-		memcpy(s->mem, want, len);
-		assert_int_equal(vt_recv(s->qp, 1, NULL, 0), 0);
-		post_write(s, peer, len);
-		while (!sent || !received) {
-			struct ibv_wc wc = wait_wc(s);
-
-			assert_int_equal(wc.status, IBV_WC_SUCCESS);
-			sent |= wc.wr_id == 2;
-			received |= wc.wr_id == 1;
-		}
-		assert_memory_equal(s->mem, want, len);
-	}
-	free(want);
-}
-
-static void two_processes_exchange_bytes(void **state)
-{
-	struct side s = { 0 };
-	struct card peer;
-	int fd, status;
-	pid_t pid = spawn(&fd, "soft:127.21.1.2", MESSAGES);
-
-	assert_int_equal(side_open(&s, "soft:127.21.1.1"), 0);
-	assert_true(meet(&s, fd, &peer));
-	ping(&s, &peer, MESSAGES);
-	/* The last ack leaves with a turn. */
-	for (;;) {
-		struct ibv_wc wc;
-
-		ibv_poll_cq(s.cq, 1, &wc);
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			break;
-	}
-	assert_true(WIFEXITED(status));
-	assert_int_equal(WEXITSTATUS(status), 0);
-	assert_int_equal(side_close(&s), 0);
-	close(fd);
-}
-
-static void a_killed_peer_ends_in_retry_exceeded_and_may_return(void **state)
-{
-	for (int round = 0; round < 3; round++) {
-		struct side s = { 0 };
-		struct card peer;
-		int fd, status;
-		pid_t pid = spawn(&fd, "soft:127.21.1.2", ~0u);
-		struct ibv_wc wc;
-
-		assert_int_equal(side_open(&s, "soft:127.21.1.1"), 0);
-		assert_true(meet(&s, fd, &peer));
-		ping(&s, &peer, 10);
-		assert_int_equal(kill(pid, SIGKILL), 0);
-		assert_int_equal(waitpid(pid, &status, 0), pid);
-		post_write(&s, &peer, 100);
-		post_write(&s, &peer, 100);
-		wc = wait_wc(&s);
-		assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR);
-		wc = wait_wc(&s);
-		assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
-		assert_int_equal(side_close(&s), 0);
-		close(fd);
-	}
-}
-
 static void who_exits_with_its_receive_is_no_failure_to_the_sender(void **state)
 {
 	for (int round = 0; round < 5; round++) {
@@ -317,7 +199,7 @@ static void who_exits_with_its_receive_is_no_failure_to_the_sender(void **state)
 		struct side s = { 0 };
 		struct card peer;
 		int fd, status;
-		pid_t pid = spawn(&fd, "soft:127.21.1.2", 0);
+		pid_t pid = spawn(&fd, "soft:127.21.1.2");
 
 		assert_int_equal(side_open(&s, own), 0);
 		assert_true(meet(&s, fd, &peer));
@@ -361,8 +243,6 @@ static void an_address_that_is_not_ours_is_no_device(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(two_processes_exchange_bytes),
-	cmocka_unit_test(a_killed_peer_ends_in_retry_exceeded_and_may_return),
 	cmocka_unit_test(
 		who_exits_with_its_receive_is_no_failure_to_the_sender),
 	cmocka_unit_test(processes_on_one_address_get_slots_of_their_own),

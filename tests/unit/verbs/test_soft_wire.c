@@ -27,64 +27,6 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 	return rc;
 }
 
-static void a_header_survives_the_way(void **state)
-{
-	struct soft_hdr h = { .op = SOFT_OP_WRITE_IMM,
-			      .flags = SOFT_F_SOLICITED,
-			      .msn = 0x01020304,
-			      .ack = 0xfffefdfc,
-			      .len = 77,
-			      .rkey = 0xdeadbeef,
-			      .addr = 0x1122334455667788,
-			      .imm = 0x99 };
-	uint8_t buf[SOFT_HDR_LEN];
-	struct soft_hdr back;
-
-	soft_hdr_encode(buf, &h);
-	assert_true(soft_hdr_decode(buf, &back));
-	assert_int_equal(back.op, h.op);
-	assert_int_equal(back.flags, h.flags);
-	assert_int_equal(back.msn, h.msn);
-	assert_int_equal(back.ack, h.ack);
-	assert_int_equal(back.len, h.len);
-	assert_int_equal(back.rkey, h.rkey);
-	assert_int_equal(back.addr, h.addr);
-	assert_int_equal(back.imm, h.imm);
-}
-
-static bool accepted(struct soft_hdr h, unsigned pad)
-{
-	uint8_t buf[SOFT_HDR_LEN];
-	struct soft_hdr back;
-
-	soft_hdr_encode(buf, &h);
-	buf[3] = (uint8_t)pad;
-	return soft_hdr_decode(buf, &back);
-}
-
-static void impossible_headers_are_refused(void **state)
-{
-	assert_true(accepted((struct soft_hdr){ .op = SOFT_OP_ACK }, 0));
-	assert_false(accepted((struct soft_hdr){ .op = SOFT_OP_ACK }, 1));
-	assert_false(accepted((struct soft_hdr){ .op = 0 }, 0));
-	assert_false(accepted((struct soft_hdr){ .op = SOFT_OP_LAST + 1 }, 0));
-	assert_false(
-		accepted((struct soft_hdr){ .op = SOFT_OP_ACK, .len = 1 }, 0));
-	assert_false(accepted(
-		(struct soft_hdr){ .op = SOFT_OP_WRITE, .flags = 2 }, 0));
-	assert_false(accepted((struct soft_hdr){ .op = SOFT_OP_WRITE,
-						 .len = SOFT_MAX_MSG + 1 },
-			      0));
-	assert_false(accepted((struct soft_hdr){ .op = SOFT_OP_NAK }, 0));
-	assert_false(accepted((struct soft_hdr){ .op = SOFT_OP_NAK,
-						 .status = SOFT_NAK_LAST + 1 },
-			      0));
-	assert_false(accepted(
-		(struct soft_hdr){ .op = SOFT_OP_RNR, .status = 32 }, 0));
-	assert_false(accepted(
-		(struct soft_hdr){ .op = SOFT_OP_SEND, .status = 1 }, 0));
-}
-
 static void only_the_right_greeting_connects(void **state)
 {
 	struct vt *t = *state;
@@ -361,8 +303,6 @@ static void lies_cost_no_more_than_the_qp(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	vt_test(a_header_survives_the_way),
-	vt_test(impossible_headers_are_refused),
 	vt_test(only_the_right_greeting_connects),
 	vt_test(a_second_connection_is_of_the_same_life_or_turned_away),
 	vt_test(who_does_not_know_the_token_cuts_no_connection),
