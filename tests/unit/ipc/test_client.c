@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <string.h>
@@ -183,112 +182,6 @@ static void an_end_goes_one_way(void **state)
 	assert_non_null(r);
 }
 
-static void a_generation_counts_the_requests_of_its_connection(void **state)
-{
-	struct mpib_request *r, *other;
-	struct mpib_conn *conn;
-	int done;
-
-	attach();
-	conn = connected();
-	fake_conn_open(f, 0);
-	for (unsigned i = 0; i < 5; i++) {
-		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
-		expect_desc(0, 2 * i + 1, 0, 0, 0);
-		mpib_completion_finish(&f->reply->completion[0][0], 2 * i + 1,
-				       0);
-		assert_int_equal(mpib_test(r, &done, NULL), 0);
-		assert_int_equal(done, 1);
-	}
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
-	expect_desc(0, 11, 0, 0, 0);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &other), 0);
-	expect_desc(0, 13, 0, 0, 0);
-	mpib_close(conn);
-	/* The next connection there goes on after the latest. */
-	conn = connected();
-	fake_conn_open(f, 0);
-	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
-		expect_desc(0, 2 * i + 15, 0, 0, 0);
-	}
-	mpib_close(conn);
-}
-
-static void a_full_ring_takes_nothing_until_the_shard_has(void **state)
-{
-	struct mpib_request *r = NULL;
-	struct mpib_conn *conn;
-	unsigned sent = 0;
-	int done;
-
-	attach();
-	conn = connected();
-	for (; sent < 200; sent++) {
-		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
-		if (!r)
-			break;
-		mpib_completion_finish(&f->reply->completion[0][0],
-				       2 * sent + 1, 0);
-		assert_int_equal(mpib_test(r, &done, NULL), 0);
-		assert_int_equal(done, 1);
-	}
-	assert_int_equal(sent, MPIB_RING_SLOTS);
-	atomic_store(&f->reply->conn[0].head, 1);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
-	assert_non_null(r);
-	atomic_store(&f->reply->conn[0].head, 1000);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -EPROTO);
-	mpib_close(conn);
-}
-
-static void the_bell_rings_only_for_a_sleeper(void **state)
-{
-	struct pollfd p = { .fd = f->doorbell, .events = POLLIN };
-	struct mpib_summary *sum = &f->submit->summary;
-	struct mpib_request *r;
-	struct mpib_conn *conn;
-
-	attach();
-	conn = connected();
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
-	assert_int_equal(poll(&p, 1, 0), 0);
-	assert_int_equal(atomic_load(&sum->top), 1);
-	assert_int_equal(atomic_load(&sum->word[0]), 1);
-	atomic_store(&f->status->shard[1].sleeping, 1);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
-	assert_int_equal(poll(&p, 1, 0), 1);
-	mpib_close(conn);
-}
-
-static void an_index_is_used_again_only_when_free(void **state)
-{
-	struct mpib_conn *a, *b, *again;
-	struct mpib_request *r;
-	struct mpib_desc d;
-
-	attach();
-	a = connected();
-	atomic_store(&f->hold_closing, true);
-	/* One is never taken: it must not come out of the next connection. */
-	assert_int_equal(mpib_isend(a, NULL, 0, 11, NULL, &r), 0);
-	mpib_close(a);
-	b = connected();
-	fake_conn_open(f, 1);
-	assert_int_equal(mpib_isend(b, NULL, 0, 22, NULL, &r), 0);
-	expect_desc(1, 1, 0, 0, 22);
-
-	fake_set_state(f, 0, MPIB_CONN_FREE, 0);
-	again = connected();
-	fake_conn_open(f, 0);
-	assert_false(mpib_ring_pop(&f->conn[0].ring, &d));
-	assert_int_equal(mpib_isend(again, NULL, 0, 33, NULL, &r), 0);
-	/* Generations go on, so no old word can complete the request. */
-	expect_desc(0, 3, 0, 0, 33);
-	mpib_close(again);
-	mpib_close(b);
-}
-
 static void a_broken_connection_fails_all_that_waits(void **state)
 {
 	struct mpib_request *a, *b, *r;
@@ -324,10 +217,6 @@ const struct CMUnitTest test_list[] = {
 	TEST(impossible_memory_is_refused),
 	TEST(a_region_of_another_client_is_refused),
 	TEST(an_end_goes_one_way),
-	TEST(a_generation_counts_the_requests_of_its_connection),
-	TEST(a_full_ring_takes_nothing_until_the_shard_has),
-	TEST(the_bell_rings_only_for_a_sleeper),
-	TEST(an_index_is_used_again_only_when_free),
 	TEST(a_broken_connection_fails_all_that_waits),
 	{ 0 },
 };

@@ -11,36 +11,6 @@
 #include "loop.h"
 #include "test.h"
 
-static void a_message_larger_than_the_window_passes_through(void **state)
-{
-	struct mpib_request *s = send_at(0, BYTES, 0), *r = recv_at(0, BYTES);
-	size_t size = 0;
-
-	assert_int_equal(finish(r, s, &size), 0);
-	assert_int_equal(size, BYTES);
-	assert_memory_equal(to, from, BYTES);
-}
-
-static void a_message_may_end_before_the_receive_does(void **state)
-{
-	static const size_t sizes[] = { 0,     1,     16383, 16384,
-					16385, 70000, 0,     200000 };
-
-	for (unsigned i = 0; i < 8; i++) {
-		struct mpib_request *r = recv_at(0, BYTES - i);
-		struct mpib_request *s = send_at(i, sizes[i], 0);
-		size_t size = 99;
-
-		memset(to, 0x55, BYTES);
-		assert_int_equal(finish(r, s, &size), 0);
-		assert_int_equal(size, sizes[i]);
-		assert_memory_equal(to, from + i, size);
-		assert_int_equal(to[size], 0x55);
-	}
-}
-
-#define AT_ONCE 24 /* sends of one tag */
-
 /* A stream of random messages, each into its own place. */
 struct stream {
 	struct mpib_request *s[MPIB_REQUESTS], *r[MPIB_REQUESTS];
@@ -48,105 +18,6 @@ struct stream {
 	unsigned sent, posted, s_done, r_done, n;
 	size_t most; /* of one */
 };
-
-static void post_some(struct stream *st)
-{
-	void *data;
-	size_t room;
-
-	while (st->sent < st->n && st->sent - st->s_done < AT_ONCE) {
-		st->s[st->sent % MPIB_REQUESTS] =
-			send_at(st->sent * 100, st->size[st->sent], 0);
-		st->sent++;
-	}
-	while (st->posted < st->n && st->posted - st->r_done < MPIB_REQUESTS) {
-		/* Some for more than will come. */
-		room = st->posted % 3 ? st->size[st->posted] : st->most;
-		data = to + st->posted * st->most;
-		assert_int_equal(mpib_irecv(rx, 1, &data, &room, NULL,
-					    &to_region,
-					    &st->r[st->posted % MPIB_REQUESTS]),
-				 0);
-		st->posted++;
-	}
-}
-
-static void take_some(struct stream *st)
-{
-	int done = 1;
-
-	while (done && st->s_done < st->sent) {
-		assert_int_equal(mpib_test(st->s[st->s_done % MPIB_REQUESTS],
-					   &done, NULL),
-				 0);
-		st->s_done += (unsigned)done;
-	}
-	done = 1;
-	while (done && st->r_done < st->posted) {
-		assert_int_equal(mpib_test(st->r[st->r_done % MPIB_REQUESTS],
-					   &done, &st->got[st->r_done]),
-				 0);
-		st->r_done += (unsigned)done;
-	}
-}
-
-static void keep_apart(unsigned n, size_t most)
-{
-	unsigned seed = 42;
-
-	for (int lap = 0; lap < 20; lap++) {
-		struct stream st = { .n = n, .most = most };
-
-		for (unsigned i = 0; i < st.n; i++)
-			st.size[i] =
-				(size_t)rand_r(&seed) % (i % 4 ? most + 1 : 70);
-		for (int i = 0; i < 100000 && st.r_done < st.n; i++) {
-			post_some(&st);
-			fake_turn(f, 0, 1, (uint32_t)rand_r(&seed) % 40000);
-			take_some(&st);
-		}
-		assert_int_equal(st.r_done, st.n);
-		take_some(&st);
-		assert_int_equal(st.s_done, st.n);
-		for (unsigned i = 0; i < st.n; i++) {
-			assert_int_equal(st.got[i], st.size[i]);
-			assert_memory_equal(to + i * most, from + i * 100,
-					    st.size[i]);
-		}
-	}
-}
-
-static void many_messages_in_flight_keep_apart(void **state)
-{
-	keep_apart(60, 16384);
-}
-
-/* More than a small one holds. */
-static void they_keep_apart_while_the_windows_grow(void **state)
-{
-	keep_apart(20, 49152);
-	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 4);
-	assert_int_equal(f->pool[2].size, f->welcome.window);
-	assert_int_equal(f->pool[3].size, f->welcome.window);
-}
-
-static void mixed_memory_is_pushed_in_the_order_posted(void **state)
-{
-	char *mem = mpib_mem_alloc(c, 4096);
-	struct mpib_request *big, *small, *a, *b;
-	struct mpib_region *region;
-
-	strcpy(mem, "after");
-	assert_int_equal(mpib_reg(c, mem, 4096, &region), 0);
-	big = send_at(0, 300000, 0);
-	assert_int_equal(mpib_isend(tx, mem, 6, 0, region, &small), 0);
-	a = recv_at(0, 300000);
-	b = recv_at(400000, 6);
-	assert_int_equal(finish(a, big, NULL), 0);
-	assert_int_equal(finish(b, small, NULL), 0);
-	assert_memory_equal(to, from, 300000);
-	assert_string_equal(to + 400000, "after");
-}
 
 static void a_send_too_large_fails_with_both_sizes(void **state)
 {
@@ -176,28 +47,6 @@ static void one_too_large_for_its_group_says_what_the_proxy_says(void **state)
 	assert_int_equal(finish(s, NULL, NULL), -EMSGSIZE);
 	assert_string_equal(mpib_strerror(), "the peer has no such listener");
 	assert_true(tx->window.lost);
-}
-
-static void a_window_is_given_to_the_next_connection(void **state)
-{
-	for (int i = 0; i < 5; i++) {
-		/* Closed with requests under way, at any point of them. */
-		struct mpib_request *s = send_at(0, 200000, 0);
-		struct mpib_request *r = recv_at(0, 200000);
-
-		(void)s;
-		(void)r;
-		fake_turn(f, 0, 1, (uint32_t)i * 17000);
-		mpib_close(tx);
-		mpib_close(rx);
-		connect_both();
-		r = recv_at(0, 100000);
-		s = send_at((size_t)i, 100000, 0);
-		assert_int_equal(finish(r, s, NULL), 0);
-		assert_memory_equal(to, from + i, 100000);
-	}
-	/* One window for each, of which one is kept while both are closed. */
-	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 2 + 5);
 }
 
 static void windows_go_back_with_the_connections_and_the_regions(void **state)
@@ -393,15 +242,8 @@ static void a_send_that_is_wanted_has_room_whatever_waits(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
 
 const struct CMUnitTest test_list[] = {
-	TEST(a_message_larger_than_the_window_passes_through),
-	TEST(a_message_may_end_before_the_receive_does),
-	TEST(many_messages_in_flight_keep_apart),
-	cmocka_unit_test_setup_teardown(they_keep_apart_while_the_windows_grow,
-					loop_start_wide, loop_stop),
-	TEST(mixed_memory_is_pushed_in_the_order_posted),
 	TEST(a_send_too_large_fails_with_both_sizes),
 	TEST(one_too_large_for_its_group_says_what_the_proxy_says),
-	TEST(a_window_is_given_to_the_next_connection),
 	TEST(windows_go_back_with_the_connections_and_the_regions),
 	TEST(progress_of_long_ago_is_not_taken_for_its_own),
 	TEST(pools_begin_with_a_window_and_grow_with_the_connections),

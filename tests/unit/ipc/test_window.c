@@ -2,16 +2,12 @@
 /* Memory that the client asks the proxy for, and what it does meanwhile: windows
  * that go back when nothing uses them, pages of memfds. */
 #include <errno.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "ipc/client.h"
 #include "loop.h"
 #include "test.h"
 
-#define TRIES 20000
 #define LATER 40000 /* ms, longer than from one sweep to the next */
 
 static uint64_t now = 1000000;
@@ -69,23 +65,6 @@ static void a_window_that_rests_goes_back(void **state)
 	assert_int_equal(asked(MPIB_CTL_POOL), 3);
 }
 
-static void a_window_in_use_stays(void **state)
-{
-	struct mpib_request *s, *r;
-
-	move(1);
-	s = send_at(5, 200000, 0);
-	for (int i = 0; i < 4; i++)
-		sweep(LATER);
-	until_heard();
-	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
-	r = recv_at(0, 200000);
-	for (int i = 0; i < 4; i++)
-		sweep(LATER);
-	assert_int_equal(finish(r, s, NULL), 0);
-	assert_memory_equal(to, from + 5, 200000);
-}
-
 /* The peer may still write into it until the connection is closed. */
 static void a_window_of_a_failed_connection_stays(void **state)
 {
@@ -97,31 +76,6 @@ static void a_window_of_a_failed_connection_stays(void **state)
 	sweep(LATER);
 	sweep(LATER);
 	send_at(3, 100000, 0);
-	assert_ptr_not_equal(tx->window.base, rx->window.base);
-}
-
-/* Not even of the same connection, before it is known why that failed. */
-static void what_was_in_it_is_not_written_over(void **state)
-{
-	struct mpib_request *s = send_at(0, 100000, 0), *queued;
-	int done;
-
-	queued = send_at(7, 100, 0);
-	atomic_store(&f->hold, true);
-	end_as(0, s, -ETIMEDOUT);
-	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(mpib_test(s, &done, NULL), 0);
-		assert_false(done);
-		assert_int_equal(mpib_test(queued, &done, NULL), 0);
-		assert_false(done);
-	}
-	assert_memory_equal(tx->window.base, from, 16 << 10);
-	assert_int_equal(mpib_isend(tx, from + 5, 100, 0, from_region, &s), 0);
-	assert_null(s);
-	atomic_store(&f->hold, false);
-	sweep(LATER);
-	sweep(LATER);
-	recv_at(0, 100000);
 	assert_ptr_not_equal(tx->window.base, rx->window.base);
 }
 
@@ -156,38 +110,6 @@ static int try_send(struct mpib_request **s)
 	return mpib_isend(tx, from + 3, 100000, 0, from_region, s);
 }
 
-/* Others have the memory when the rest is over: nobody's job ends for that. */
-static void after_a_rest_a_window_is_waited_for(void **state)
-{
-	static const int refused[] = { -EDQUOT, -ENOMEM, -EMFILE, -ETIMEDOUT };
-	struct mpib_request *r, *s = NULL;
-	unsigned before;
-
-	for (unsigned i = 0; i < 4; i++) {
-		move(i);
-		sweep(LATER);
-		sweep(LATER);
-		until_heard();
-		atomic_store(&f->refuse_pool, refused[i]);
-		before = asked(MPIB_CTL_POOL);
-		r = recv_at(0, 100000); /* has the one that is kept */
-		for (unsigned k = 0; k < TRIES; k++) {
-			assert_int_equal(try_send(&s), 0);
-			assert_null(s);
-		}
-		/* Not a question a try. */
-		assert_in_range(asked(MPIB_CTL_POOL) - before, 1, TRIES / 10);
-		while (asked(MPIB_CTL_POOL) < before + 2)
-			assert_int_equal(try_send(&s), 0);
-		atomic_store(&f->refuse_pool, 0);
-		while (!s)
-			assert_int_equal(try_send(&s), 0);
-		assert_int_equal(finish(r, s, NULL), 0);
-		assert_int_equal(finish(s, NULL, NULL), 0);
-		assert_memory_equal(to, from + 3, 100000);
-	}
-}
-
 /* What a connection never had may never come. */
 static void a_first_window_that_is_refused_is_an_error(void **state)
 {
@@ -204,27 +126,6 @@ static void a_first_window_that_is_refused_is_an_error(void **state)
 	atomic_store(&f->refuse_pool, -EDQUOT);
 	assert_int_equal(mpib_irecv(rx, 2, data, size, NULL, region, &s),
 			 -EDQUOT);
-}
-
-static void *sweep_often(void *arg)
-{
-	(void)arg;
-	for (int i = 0; i < 40; i++) {
-		sweep(LATER);
-		for (int k = 0; k < 50; k++)
-			sched_yield();
-	}
-	return NULL;
-}
-
-static void sweeps_beside_the_traffic_hurt_nothing(void **state)
-{
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, sweep_often, NULL), 0);
-	for (size_t i = 0; i < 200; i++)
-		move(i);
-	pthread_join(thread, NULL);
 }
 
 static bool watching, locked;
@@ -245,39 +146,12 @@ int __wrap_madvise(void *addr, size_t len, int advice)
 	return __real_madvise(addr, len, advice);
 }
 
-static void pages_are_made_without_the_lock(void **state)
-{
-	int fd = memfd_create("pages", MFD_CLOEXEC);
-	struct mpib_region *a, *b;
-	void *at;
-
-	assert_int_equal(ftruncate(fd, 8192), 0);
-	at = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_true(at != MAP_FAILED);
-	watching = true;
-	assert_int_equal(mpib_reg_fd(c, at, 8192, 0, fd, 0, &a), 0);
-	assert_int_equal(mpib_reg_fd(c, at, 8192, 0, fd, 0, &b), 0);
-	watching = false;
-	assert_ptr_equal(a, b);
-	assert_int_equal(populated, 1);
-	assert_false(locked);
-	assert_int_equal(mpib_dereg(a), 0);
-	assert_int_equal(mpib_dereg(b), 0);
-	munmap(at, 8192);
-	close(fd);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
 
 const struct CMUnitTest test_list[] = {
 	TEST(a_window_that_rests_goes_back),
-	TEST(a_window_in_use_stays),
 	TEST(a_window_of_a_failed_connection_stays),
-	TEST(what_was_in_it_is_not_written_over),
 	TEST(idle_connections_keep_one_window_in_all),
-	TEST(after_a_rest_a_window_is_waited_for),
 	TEST(a_first_window_that_is_refused_is_an_error),
-	TEST(sweeps_beside_the_traffic_hurt_nothing),
-	TEST(pages_are_made_without_the_lock),
 	{ 0 },
 };
