@@ -85,7 +85,7 @@ static void daemon_log(void)
 	mpib_log_set_sink(syslog_sink);
 }
 
-static void leave_terminal(void)
+void mpib_daemon_hush(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -93,6 +93,12 @@ static void leave_terminal(void)
 		dup2(null, fd);
 	if (null > 2)
 		close(null);
+}
+
+void mpib_daemon_settle(void)
+{
+	daemon_log();
+	mpib_daemon_hush();
 	if (chdir("/") < 0)
 		mpib_warn("daemon: cannot leave the start directory: %m");
 }
@@ -101,10 +107,8 @@ void mpib_daemon_report(int report, int status, const char *text)
 {
 	struct daemon_outcome o = { .status = status };
 
-	if (status == 0) {
-		daemon_log();
-		leave_terminal();
-	}
+	if (status == 0)
+		mpib_daemon_settle();
 	snprintf(o.text, sizeof(o.text), "%s", text);
 	if (write(report, &o, sizeof(o)) < 0)
 		mpib_warn("daemon: cannot tell who started it: %m");

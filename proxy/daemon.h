@@ -15,8 +15,13 @@
 int mpib_daemon_start(int *report);
 
 /* Report status to the starter, which prints text: with 0 on stdout, the ready
- * line; else on stderr, an error. With 0 the daemon also leaves the terminal
- * and the start directory, and logs to syslog from now on. Closes report. */
+ * line; else on stderr, an error. With 0 mpib_daemon_settle() as well. Closes
+ * report. */
 void mpib_daemon_report(int report, int status, const char *text);
+
+/* Leave the terminal and the start directory, and log to syslog from now on. */
+void mpib_daemon_settle(void);
+/* Leave the terminal: read and write /dev/null in its place. */
+void mpib_daemon_hush(void);
 
 #endif

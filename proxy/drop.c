@@ -84,7 +84,7 @@ static int join_groups(const struct passwd *pw, const struct group *gr)
 }
 
 /* Of what root may, keep one right: to have users punch no holes into what the proxy
- * shares with them (base/memseg.c). */
+ * shares with them (base/memseg.c). A program that takes its place inherits it. */
 static int drop_rights(void)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -93,8 +93,12 @@ static int drop_rights(void)
 	if (syscall(SYS_capget, &h, had) < 0)
 		return -1;
 	one[0].permitted = had[0].permitted & CAP_TO_MASK(CAP_LINUX_IMMUTABLE);
-	one[0].effective = one[0].permitted;
-	return syscall(SYS_capset, &h, one) < 0 ? -1 : 0;
+	one[0].effective = one[0].inheritable = one[0].permitted;
+	if (syscall(SYS_capset, &h, one) < 0)
+		return -1;
+	return one[0].permitted ? prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE,
+					CAP_LINUX_IMMUTABLE, 0, 0)
+				: 0;
 }
 
 static int drop_become(const struct passwd *pw, const char *group)

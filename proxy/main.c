@@ -21,6 +21,7 @@
 #include "notify.h"
 #include "proxy.h"
 #include "sandbox.h"
+#include "upgrade/starter.h"
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */
 
@@ -31,6 +32,7 @@ static int proxy_fail(int report, int status, const char *why)
 	char line[MPIB_WHY_MAX + 16];
 	size_t n;
 
+	mpib_succession_fail(why);
 	for (; report < 0 && *why; why += n + (why[n] == '\n')) {
 		n = strcspn(why, "\n");
 		if (mpib_log_is_json() || mpib_log_is_journal())
@@ -145,11 +147,12 @@ static int proxy_serve(struct mpib_proxy *p, int report)
 
 	warn_of_holes();
 	mpib_proxy_ready_line(p, ready, sizeof(ready));
-	if (report >= 0) {
+	if (report >= 0)
 		mpib_daemon_report(report, 0, ready);
-	} else {
+	else if (p->cfg.daemon)
+		mpib_daemon_settle(); /* the successor of a daemon */
+	else
 		print_ready(ready);
-	}
 	return proxy_run(p);
 }
 
@@ -187,7 +190,7 @@ static void say_lost(void)
 			  names);
 }
 
-static int proxy_start(struct mpib_proxy *p)
+static int proxy_start(struct mpib_proxy *p, char **argv)
 {
 	char why[MPIB_WHY_MAX];
 	int report = -1, rc;
@@ -198,7 +201,7 @@ static int proxy_start(struct mpib_proxy *p)
 		mpib_info("no rail is named, devices are %s; %s (--sout and "
 			  "--sup, or --device, name others)",
 			  p->cfg.why_devices, p->cfg.passed_over);
-	if (p->cfg.daemon) {
+	if (p->cfg.daemon && !mpib_succession()) {
 		rc = mpib_daemon_start(&report);
 		if (rc < 0) {
 			snprintf(why, sizeof(why),
@@ -207,6 +210,13 @@ static int proxy_start(struct mpib_proxy *p)
 			return proxy_fail(-1, EXIT_FAILURE, why);
 		}
 	}
+	rc = mpib_starter_fork(argv, p->cfg.daemon ? mpib_daemon_hush : NULL);
+	if (rc < 0)
+		mpib_warn("upgrades are not possible: fork: %s (raise the "
+			  "limit, ulimit -u)",
+			  strerror(-rc));
+	mpib_upgrade_init(&p->upgrade, &p->loop, &p->cfg, &p->clients, rc);
+	mpib_sandbox(&p->cfg);
 	return proxy_serve(p, report);
 }
 
@@ -230,6 +240,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	mpib_log_begin();
+	mpib_succession_find();
 	mpib_config_init(&proxy.cfg);
 	rc = mpib_options_read(&proxy.cfg, argc, argv, environ, MPIB_CONFIG_DIR,
 			       &action, why);
@@ -257,6 +268,5 @@ int main(int argc, char **argv)
 		return proxy_fail(-1, EXIT_CONFIG, why);
 	mpib_log_set_level((enum mpib_log_level)proxy.cfg.log_level);
 	mpib_keep_secrets(&proxy.cfg);
-	mpib_sandbox(&proxy.cfg);
-	return proxy_start(&proxy);
+	return proxy_start(&proxy, argv);
 }

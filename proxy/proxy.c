@@ -189,6 +189,12 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 {
 	mpib_return_stop(&p->returns);
 	mpib_plays_end(&p->plays, "the proxy stops");
+	mpib_upgrade_stop(&p->upgrade);
+	if (p->upgrade.leaves) {
+		/* The successor uses the run directory as it is. */
+		mpib_notify("MAINPID=%d", (int)p->upgrade.pid);
+		return;
+	}
 	mpib_notify("STOPPING=1");
 	mpib_timer_disarm(&p->loop, &p->status_timer);
 	if (p->serving && p->cfg.engine.resume) {

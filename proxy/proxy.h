@@ -15,6 +15,7 @@
 #include "rundir.h"
 #include "stats/play.h"
 #include "stats/stats.h"
+#include "upgrade/upgrade.h"
 
 struct mpib_proxy {
 	struct mpib_config cfg;
@@ -39,6 +40,7 @@ struct mpib_proxy {
 	struct mpib_cluster cluster;
 	struct mpib_timer status_timer;
 	struct mpib_return returns;
+	struct mpib_upgrade upgrade;
 };
 
 /* Start all parts. The caller has filled in cfg. SIGTERM, SIGINT and SIGQUIT are

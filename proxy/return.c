@@ -67,8 +67,7 @@ static void return_tell(struct mpib_return *r, uint32_t lost)
 	mpib_event(
 		MPIB_LOG_WARN, "device_back", &about,
 		"%s: the device that failed is there again, and stays unused "
-		"until mpib-proxy is restarted, which ends the jobs of this "
-		"node",
+		"until another proxy opens it (mpibctl upgrade)",
 		names);
 }
 

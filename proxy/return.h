@@ -3,7 +3,7 @@
  * Watching for devices that failed to return. The verbs context of a failed device
  * and all its objects are lost for good, and only the next proxy opens it again. So,
  * once the device could be opened and its port was active throughout the hold-down,
- * the operator is told to restart the proxy. Control thread.
+ * the operator is told to have another proxy started. Control thread.
  */
 #ifndef MPIB_PROXY_RETURN_H
 #define MPIB_PROXY_RETURN_H

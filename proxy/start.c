@@ -2,6 +2,7 @@
 /* The order in which the proxy's parts start. Control thread. */
 #include "start.h"
 
+#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "base/clock.h"
 #include "base/event.h"
 #include "base/log.h"
 #include "notify.h"
@@ -133,7 +135,8 @@ static int open_stats(struct mpib_proxy *p, char *why)
 	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
 					.clients = &p->clients,
 					.engine = p->engine,
-					.plays = &p->plays };
+					.plays = &p->plays,
+					.upgrade = &p->upgrade };
 	mpib_plays_init(&p->plays, &p->loop, p->engine, &p->cfg);
 	rc = mpib_stats_open(&p->metrics.kept, p->stats_fd, p->admin_fd,
 			     &p->view, &p->admin, &p->stats);
@@ -149,7 +152,8 @@ static int open_stats(struct mpib_proxy *p, char *why)
 
 static int open_parts(struct mpib_proxy *p, char *why)
 {
-	int rc = start_open_engine(p, why);
+	/* A successor has opened them already. */
+	int rc = p->engine ? 0 : start_open_engine(p, why);
 
 	if (rc == 0)
 		rc = open_agent(p, why);
@@ -181,10 +185,33 @@ static void keep_events(const struct mpib_config *cfg)
 			  path, strerror(-rc));
 }
 
+/* The kernel releases the predecessor's lock when that process has ended. */
+#define LOCK_WITHIN (60 * MPIB_SEC)
+
+/* Open the rails beside the running proxy, then lock the run directory after it. */
+static int start_succeed(struct mpib_proxy *p, char *why)
+{
+	uint64_t until;
+	int rc = start_open_engine(p, why);
+
+	if (rc == 0)
+		rc = mpib_succession_wait(&p->cfg, why);
+	if (rc < 0)
+		return rc;
+	until = mpib_now_ns() + LOCK_WITHIN;
+	do {
+		rc = mpib_rundir_open(&p->rundir, p->cfg.run_dir,
+				      p->cfg.run_group, why);
+	} while (rc == -EBUSY && mpib_now_ns() < until && usleep(1000) == 0);
+	return rc;
+}
+
 int mpib_start(struct mpib_proxy *p, char *why)
 {
-	int rc = mpib_rundir_open(&p->rundir, p->cfg.run_dir, p->cfg.run_group,
-				  why);
+	int rc = mpib_succession()
+			 ? start_succeed(p, why)
+			 : mpib_rundir_open(&p->rundir, p->cfg.run_dir,
+					    p->cfg.run_group, why);
 
 	if (rc == 0)
 		rc = mpib_rundir_write_pid(&p->rundir, getpid(), why);

@@ -67,6 +67,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "change one that may change" },
 	{ "log", "set", true, "LEVEL", 1, 1, "log", mpib_ctl_change,
 	  "error, warn, info or debug" },
+	{ "upgrade", "start", true, "[PATH]", 0, 1, "upgrade", mpib_ctl_upgrade,
+	  "replace the running proxy by a new process" },
 	{ "metrics", "show", true, "", 0, 0, "metrics", mpib_ctl_metrics,
 	  "metrics, OpenMetrics text" },
 	{ "metrics", "prometheus", false, "", 0, 0, "metrics prometheus",

@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "engine/lane/drr.h"
 #include "stats/command.h"
+#include "upgrade/upgrade.h"
 
 static json_t *admin_drain(struct mpib_ask *ask, bool on)
 {
@@ -199,4 +200,24 @@ json_t *mpib_admin_log(struct mpib_ask *ask)
 
 	ask->argv[0] = "log.level";
 	return admin_set(ask, find_setting(ask), level);
+}
+
+json_t *mpib_admin_upgrade(struct mpib_ask *ask)
+{
+	struct mpib_upgrade *u = ask->admin->upgrade;
+
+	if (u->link >= 0)
+		return mpib_ask_fail(ask, "wait for its end",
+				     "an upgrade to pid %d runs already",
+				     (int)u->pid);
+	mpib_upgrade_begin(u, ask->argc ? ask->argv[0] : "");
+	return mpib_admin_upgrading(ask);
+}
+
+json_t *mpib_admin_upgrading(struct mpib_ask *ask)
+{
+	const struct mpib_upgrade *u = ask->admin->upgrade;
+
+	return json_pack("{ss sb sI ss}", "path", u->path, "runs", u->link >= 0,
+			 "pid", (json_int_t)u->pid, "error", u->why);
 }

@@ -286,6 +286,10 @@ const struct mpib_command mpib_commands[] = {
 	  "weight and limit of a client, or of a connection among its others" },
 	{ "set", "KEY VALUE", 2, 2, MPIB_NEEDS_NOTHING, true, mpib_admin_set,
 	  "change a setting that may change while running" },
+	{ "upgrade", "[PATH]", 0, 1, MPIB_NEEDS_NOTHING, true,
+	  mpib_admin_upgrade, "replace the running proxy by a new process" },
+	{ "upgrading", "", 0, 0, MPIB_NEEDS_NOTHING, false,
+	  mpib_admin_upgrading, "state of the last upgrade" },
 	{ "log", "LEVEL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_log,
 	  "error, warn, info or debug" },
 };

@@ -98,10 +98,10 @@ static void pass(unsigned s)
 
 static const char sup_is_back[] =
 	"SUP: the device that failed is there again, and stays unused until "
-	"mpib-proxy is restarted, which ends the jobs of this node";
+	"another proxy opens it (mpibctl upgrade)";
 static const char both_are_back[] =
 	"SOUT and SUP: the device that failed is there again, and stays unused "
-	"until mpib-proxy is restarted, which ends the jobs of this node";
+	"until another proxy opens it (mpibctl upgrade)";
 
 static void it_is_told_once_after_the_hold_down(void **state)
 {

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * upgrade [N]: N times under traffic another program takes the place of one of two
+ * proxies. No call of their clients fails, and each message comes once and whole. A
+ * program that cannot take over changes nothing, and mpibctl says why it cannot.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "mover.h"
+#include "node.h"
+#include "test.h"
+
+#define MOVERS 8
+
+static struct node node[2];
+static struct mover m[MOVERS];
+static struct run run;
+static unsigned times = 4;
+
+static void open_movers(void)
+{
+	for (unsigned i = 0; i < MOVERS; i++)
+		mover_must(mover_open(&m[i], node[i & 1].dir,
+				      node[1 - (i & 1)].dir, 200000, i & 2, i));
+	for (unsigned i = 0; i < MOVERS; i++)
+		mover_must(mover_wait(&m[i]));
+}
+
+static void move(uint64_t messages)
+{
+	for (unsigned i = 0; i < MOVERS; i++)
+		mover_must(mover_move(&m[i], messages));
+}
+
+static void step(void)
+{
+	for (unsigned i = 0; i < MOVERS; i++) {
+		int rc = mover_step(&m[i]);
+
+		mover_must(rc < 0 ? rc : 0);
+	}
+}
+
+/* Ask for an upgrade while messages are under way. */
+static void upgrade(const struct node *of, const char *path)
+{
+	const char *argv[] = {
+		"mpibctl", "-s", of->dir, "upgrade", path, NULL
+	};
+
+	run_begin(&run, argv);
+	while (!run_over(&run))
+		step();
+}
+
+/* The child whose pid the node's file has is the test's, once its starter ended. */
+static void node_took(struct node *of)
+{
+	char path[sizeof(of->dir) + 16];
+	siginfo_t info;
+	pid_t before = of->pid;
+	FILE *f;
+	int pid;
+
+	if (run.status != 0)
+		fail_msg("mpibctl upgrade: %d: %s", run.status, run.err);
+	snprintf(path, sizeof(path), "%s/proxy.pid", of->dir);
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	of->pid = pid;
+	assert_int_not_equal(of->pid, before);
+	assert_int_equal(child_end(before), 0);
+	while (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0)
+		usleep(1000);
+}
+
+static void nodes_start(void)
+{
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	for (unsigned i = 0; i < 2; i++)
+		node_start(&node[i], 5 + i, "--log-level", "error",
+			   "--resume-grace", "30", NULL);
+}
+
+static void nodes_stop(void)
+{
+	for (unsigned i = 0; i < MOVERS; i++)
+		mover_close(&m[i]);
+	node_stop(&node[0]);
+	node_stop(&node[1]);
+}
+
+static void a_job_outlives_upgrades(void **state)
+{
+	nodes_start();
+	open_movers();
+	for (unsigned k = 0; k < times; k++) {
+		struct node *of = &node[k & 1];
+
+		move(k % 5);
+		upgrade(of, k % 3 ? MPIB_PROXY_PATH : NULL);
+		node_took(of);
+		move(3);
+	}
+	nodes_stop();
+	printf("%u upgrades: 0 errors, 0 wrong\n", times);
+}
+
+static void is_refused(struct node *of, const char *path, const char *why)
+{
+	json_t *info;
+
+	upgrade(of, path);
+	assert_int_equal(run.status, 1);
+	if (!strstr(run.err, why))
+		fail_msg("\"%s\" does not say \"%s\"", run.err, why);
+	info = node_ask(of, "info");
+	assert_int_equal(json_integer_value(json_object_get(info, "pid")),
+			 of->pid);
+	json_decref(info);
+	move(1);
+}
+
+static void write_conf(const struct node *of, const char *text)
+{
+	FILE *f = fopen(of->conf, "w");
+
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void what_cannot_take_over_is_refused_and_the_proxy_goes_on(void **state)
+{
+	char copy[sizeof(node[0].base) + 8], command[400];
+
+	nodes_start();
+	open_movers();
+	is_refused(&node[0], "/nonexistent/mpib-proxy",
+		   "/nonexistent/mpib-proxy: No such file");
+	is_refused(&node[0], "mpib-proxy", "start it with /");
+	is_refused(&node[0], "/bin/false", "exited before it was ready");
+	is_refused(&node[0], node[0].base, "Permission denied");
+
+	snprintf(copy, sizeof(copy), "%s/copy", node[0].base);
+	snprintf(command, sizeof(command), "cp %s %s && chmod 757 %s",
+		 MPIB_PROXY_PATH, copy, copy);
+	assert_int_equal(system(command), 0);
+	is_refused(&node[0], copy, "not writable by others");
+	assert_int_equal(unlink(copy), 0);
+
+	write_conf(&node[0], "[proxy]\nthreads = no\n");
+	is_refused(&node[0], NULL, "threads");
+	write_conf(&node[0], "[proxy]\nthreads = 2\n");
+	is_refused(&node[0], NULL,
+		   "proxy.threads would be 2, the running proxy has 1");
+	write_conf(&node[0], "");
+	upgrade(&node[0], NULL);
+	node_took(&node[0]);
+	move(1);
+	nodes_stop();
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(a_job_outlives_upgrades),
+	cmocka_unit_test(
+		what_cannot_take_over_is_refused_and_the_proxy_goes_on),
+	{ 0 },
+};
+unsigned *test_times = &times;
