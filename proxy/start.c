@@ -3,6 +3,7 @@
 #include "start.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@
 #include "rails/describe.h"
 #include "rails/numa.h"
 #include "sockets.h"
+#include "stats/state.h"
 
 static bool start_cpus_near(int node, cpu_set_t *cpus)
 {
@@ -136,7 +138,8 @@ static int open_stats(struct mpib_proxy *p, char *why)
 					.clients = &p->clients,
 					.engine = p->engine,
 					.plays = &p->plays,
-					.upgrade = &p->upgrade };
+					.upgrade = &p->upgrade,
+					.run_dir = &p->rundir.dir };
 	mpib_plays_init(&p->plays, &p->loop, p->engine, &p->cfg);
 	rc = mpib_stats_open(&p->metrics.kept, p->stats_fd, p->admin_fd,
 			     &p->view, &p->admin, &p->stats);
@@ -145,6 +148,7 @@ static int open_stats(struct mpib_proxy *p, char *why)
 		return mpib_why_fail(why, rc, "control thread: %s",
 				     strerror(-rc));
 	}
+	mpib_state_load(&p->admin);
 	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
 		   MPIB_VERSION, p->rundir.path);
 	return 0;
@@ -163,7 +167,7 @@ static int open_parts(struct mpib_proxy *p, char *why)
 }
 
 /* Keep events in their file, if there is to be one. */
-static void keep_events(const struct mpib_config *cfg)
+static void keep_events(const struct mpib_config *cfg, const char *run_dir)
 {
 	const char *state = getenv("STATE_DIRECTORY");
 	char path[sizeof(cfg->events_file)];
@@ -171,10 +175,9 @@ static void keep_events(const struct mpib_config *cfg)
 
 	snprintf(path, sizeof(path), "%s", cfg->events_file);
 	if (!strcmp(path, "auto")) {
-		if (!state)
-			return;
 		snprintf(path, sizeof(path), "%.*s/events",
-			 (int)strcspn(state, ":"), state);
+			 (int)(state ? strcspn(state, ":") : PATH_MAX),
+			 state ? state : run_dir);
 	}
 	if (!path[0])
 		return;
@@ -216,7 +219,7 @@ int mpib_start(struct mpib_proxy *p, char *why)
 	if (rc == 0)
 		rc = mpib_rundir_write_pid(&p->rundir, getpid(), why);
 	if (rc == 0)
-		keep_events(&p->cfg);
+		keep_events(&p->cfg, p->rundir.path);
 	if (rc == 0)
 		rc = open_parts(p, why);
 	if (rc == 0)

@@ -129,8 +129,19 @@ struct mpib_region_memory {
 	int fd; /* or -1 */
 };
 
+/* A share that an operator set for a client of the last proxy. */
+struct mpib_kept_share {
+	uint32_t uid, pid, shard;
+	struct mpib_share share;
+};
+
+#define MPIB_KEPT_SHARES 64
+
 struct proxy_clients {
 	struct mpib_loop *loop;
+	/* Those whose clients have not attached again. */
+	struct mpib_kept_share kept[MPIB_KEPT_SHARES];
+	unsigned kept_count;
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
 	const struct mpib_config *cfg;

@@ -111,7 +111,7 @@ const struct mpib_setting mpib_settings[] = {
 	  CHOICE(formats, NULL), "lines of the log: text, or json" },
 	{ "log", "events", "log-events", MPIB_SET_TEXT, FIELD(events_file),
 	  TEXT("FILE"),
-	  "keeps events over restarts: auto is in $STATE_DIRECTORY" },
+	  "keeps events over restarts; auto: in $STATE_DIRECTORY or run.dir" },
 	{ "log", "times", "log-times", MPIB_SET_CHOICE, FIELD(engine.times),
 	  CHOICE_RUN(no_yes, NULL), "keep latency histograms" },
 	{ "lane", "mode", "lanes", MPIB_SET_CHOICE, FIELD(lanes),

@@ -18,6 +18,7 @@ struct mpib_admin {
 	struct mpib_engine *engine;
 	struct mpib_plays *plays;
 	struct mpib_upgrade *upgrade;
+	const int *run_dir; /* descriptor of the run directory */
 };
 
 /* Prefix of the origin of a setting that was set at run time. */

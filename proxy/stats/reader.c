@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/unread.h"
 #include "base/utf8.h"
+#include "stats/state.h"
 
 #define LINE_MAX_BYTES 4096
 #define PATIENCE (5 * MPIB_SEC)
@@ -211,8 +212,10 @@ static bool reader_complain(struct stats_reader *r)
 static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 {
 	json_t *data = c->fn(&r->ask);
-
 	char *text = r->ask.text;
+
+	if (c->admin && data)
+		mpib_state_save(r->ask.admin);
 
 	if (r->ask.part.more) {
 		r->making = c;

@@ -167,10 +167,119 @@ static void what_cannot_take_over_is_refused_and_the_proxy_goes_on(void **state)
 	nodes_stop();
 }
 
+static bool is_drained(const struct node *of)
+{
+	json_t *rails = node_ask(of, "rails");
+	bool drained = json_is_true(
+		json_object_get(json_array_get(rails, 1), "drained"));
+
+	json_decref(rails);
+	return drained;
+}
+
+/* The answer's value of a setting, of which the caller has room for the text. */
+static void setting_of(const struct node *of, const char *key, char *buf,
+		       size_t len)
+{
+	json_t *rows = node_ask(of, "config"), *row;
+	size_t i;
+
+	buf[0] = '\0';
+	json_array_foreach(rows, i, row)
+	{
+		if (!strcmp(json_string_value(json_object_get(row, "key")),
+			    key))
+			snprintf(buf, len, "%s %s",
+				 json_string_value(
+					 json_object_get(row, "value")),
+				 json_string_value(
+					 json_object_get(row, "origin")));
+	}
+	json_decref(rows);
+}
+
+static json_int_t weight_of_client(const struct node *of)
+{
+	json_t *clients = node_ask(of, "clients");
+	const json_t *share =
+		json_object_get(json_array_get(clients, 0), "share");
+	json_int_t weight =
+		json_integer_value(json_object_get(share, "weight"));
+
+	json_decref(clients);
+	return weight;
+}
+
+static void restart(struct node *of)
+{
+	node_kill(of);
+	node_again(of);
+}
+
+static void write_state(const struct node *of, const char *text)
+{
+	char path[sizeof(of->dir) + 8];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/state", of->dir);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fputs(text, f);
+	fclose(f);
+}
+
+static void what_an_operator_changed_outlives_the_proxy(void **state)
+{
+	const char *argv[] = { "mpibctl", "-s", node[0].dir, "upgrade", NULL };
+	struct mpib_attach_opts opts = { .size = sizeof(opts) };
+	struct node *of = &node[0];
+	struct mpib_client *client;
+	char before[80], now[80];
+
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	node_start(of, 5, "--log-level", "error", NULL);
+	opts.run_dir = of->dir;
+	assert_int_equal(mpib_attach(&opts, &client), 0);
+	json_decref(node_ask(of, "share 1 weight=33"));
+	json_decref(node_ask(of, "drain SUP"));
+	json_decref(node_ask(of, "set share.rules uid=7:weight=20"));
+	setting_of(of, "rules", before, sizeof(before));
+	assert_non_null(strstr(before, "uid=7:weight=20 set by uid"));
+
+	run_wait(&run, argv);
+	node_took(of);
+	assert_true(is_drained(of));
+	setting_of(of, "rules", now, sizeof(now));
+	assert_string_equal(now, before);
+
+	restart(of);
+	node_until_usage(of, "attached", 1);
+	assert_int_equal(weight_of_client(of), 33);
+	mpib_detach(client);
+	assert_true(is_drained(of));
+	setting_of(of, "rules", now, sizeof(now));
+	assert_string_equal(now, before);
+
+	json_decref(node_ask(of, "resume SUP"));
+	restart(of);
+	assert_false(is_drained(of));
+
+	/* Each line that makes no sense is left out, and each file. */
+	write_state(of, "mpib-proxy state 1\n0 drain NORTH\n0 kick 1\nx\n"
+			"0 drain SUP\n");
+	restart(of);
+	assert_true(is_drained(of));
+	write_state(of, "\x7f\xff 0 drain SUP\n0 drain SUP\n");
+	restart(of);
+	assert_false(is_drained(of));
+	node_stop(of);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_job_outlives_upgrades),
 	cmocka_unit_test(
 		what_cannot_take_over_is_refused_and_the_proxy_goes_on),
+	cmocka_unit_test(what_an_operator_changed_outlives_the_proxy),
 	{ 0 },
 };
 unsigned *test_times = &times;

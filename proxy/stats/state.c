@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stats/state.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "engine/lane/drr.h"
+
+#define HEAD "mpib-proxy state 1\n"
+#define NEW MPIB_STATE_FILE ".new"
+
+static unsigned list_client(FILE *out, const struct mpib_kept_share *kept)
+{
+	if (!kept->pid)
+		return 0; /* of another pid namespace */
+	fprintf(out, "%u client %u.%u weight=%u limit=%u\n", kept->uid,
+		kept->pid, kept->shard, kept->share.weight, kept->share.limit);
+	return 1;
+}
+
+/* Clients have other numbers with the next proxy, so pid and shard name them. */
+static unsigned list_clients(const struct proxy_clients *all, FILE *out)
+{
+	const struct proxy_client *s;
+	unsigned lines = 0;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		const struct mpib_kept_share kept = { s->uid, s->pid,
+						      s->peer_client.shard,
+						      s->share };
+
+		if (s->share_said && s->state == PROXY_CLIENT_LIVE)
+			lines += list_client(out, &kept);
+	}
+	for (unsigned i = 0; i < all->kept_count; i++)
+		lines += list_client(out, &all->kept[i]);
+	return lines;
+}
+
+/* The lines of the file: a uid, and a command that it gave. */
+static unsigned state_list(const struct mpib_admin *a, FILE *out)
+{
+	const struct mpib_config *cfg = a->cfg;
+	const size_t origin = strlen(MPIB_ADMIN_ORIGIN);
+	uint32_t drained = mpib_engine_drained(a->engine);
+	char label[MPIB_RAIL_LABEL_MAX], value[MPIB_VALUE_MAX];
+	unsigned lines = list_clients(a->clients, out);
+
+	for (unsigned r = 0; r < mpib_config_rail_total(cfg); r++) {
+		if (!(drained >> r & 1))
+			continue;
+		mpib_config_rail_label(cfg, r, label, sizeof(label));
+		fprintf(out, "%u drain %s\n", geteuid(), label);
+		lines++;
+	}
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		const struct mpib_setting *s = &mpib_settings[i];
+
+		if (strncmp(cfg->origin[i], MPIB_ADMIN_ORIGIN, origin) != 0)
+			continue;
+		mpib_config_value(cfg, s, value, sizeof(value));
+		fprintf(out, "%s set %s.%s %s\n", cfg->origin[i] + origin,
+			s->section, s->key, value[0] ? value : "\"\"");
+		lines++;
+	}
+	return lines;
+}
+
+static int state_write(const struct mpib_admin *a)
+{
+	int fd = openat(*a->run_dir, NEW,
+			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+			0600);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+	unsigned lines;
+	bool failed;
+
+	if (!out) {
+		if (fd >= 0)
+			close(fd);
+		return -errno;
+	}
+	fputs(HEAD, out);
+	lines = state_list(a, out);
+	failed = ferror(out);
+	if (fclose(out) != 0 || failed)
+		return errno ? -errno : -EIO;
+	if (lines)
+		return renameat(*a->run_dir, NEW, *a->run_dir,
+				MPIB_STATE_FILE) < 0
+			       ? -errno
+			       : 0;
+	unlinkat(*a->run_dir, NEW, 0);
+	unlinkat(*a->run_dir, MPIB_STATE_FILE, 0);
+	return 0;
+}
+
+void mpib_state_save(const struct mpib_admin *admin)
+{
+	int rc = state_write(admin);
+
+	if (rc < 0)
+		mpib_warn("state: %s: a restart forgets what mpibctl changed "
+			  "(free some space in the run directory)",
+			  strerror(-rc));
+}
+
+/* True: it is the line of a client, which is restored when it attaches. */
+static bool state_client(struct proxy_clients *all, const char *line)
+{
+	struct mpib_kept_share kept;
+	char end;
+
+	if (sscanf(line, "%u client %u.%u weight=%u limit=%u%c", &kept.uid,
+		   &kept.pid, &kept.shard, &kept.share.weight,
+		   &kept.share.limit, &end) != 5 ||
+	    kept.share.weight > MPIB_DRR_WEIGHT_MAX)
+		return false;
+	if (all->kept_count < MPIB_KEPT_SHARES &&
+	    (kill((pid_t)kept.pid, 0) == 0 || errno == EPERM))
+		all->kept[all->kept_count++] = kept;
+	return true;
+}
+
+static bool state_carry_out(const struct mpib_admin *a, char *line,
+			    struct mpib_ask *ask)
+{
+	const struct mpib_command *c;
+	char *command;
+	json_t *answer;
+
+	if (state_client(a->clients, line))
+		return true;
+	*ask = (struct mpib_ask){ .admin = a,
+				  .by_admin_sock = true,
+				  .uid = (uid_t)strtoul(line, &command, 10) };
+	c = command == line ? NULL : mpib_command_parse(command, ask);
+	if (!c || (c->fn != mpib_admin_drain && c->fn != mpib_admin_set))
+		return false;
+	answer = c->fn(ask);
+	json_decref(answer);
+	return answer;
+}
+
+static void state_read(const struct mpib_admin *a, FILE *in)
+{
+	char line[MPIB_VALUE_MAX + 128], text[sizeof(line)];
+	struct mpib_ask ask;
+
+	if (!fgets(line, sizeof(line), in) || strcmp(line, HEAD) != 0) {
+		mpib_warn("state: the file was written by another version, "
+			  "ignored (give the commands of mpibctl again)");
+		return;
+	}
+	while (fgets(line, sizeof(line), in)) {
+		line[strcspn(line, "\n")] = '\0';
+		snprintf(text, sizeof(text), "%s", line);
+		if (!state_carry_out(a, line, &ask))
+			mpib_warn("state: \"%.60s\" ignored: %s (%s)", text,
+				  ask.error[0] ? ask.error : "unknown",
+				  ask.hint[0] ? ask.hint
+					      : "give it again by mpibctl");
+	}
+}
+
+void mpib_state_load(const struct mpib_admin *admin)
+{
+	int fd = openat(*admin->run_dir, MPIB_STATE_FILE,
+			O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
+
+	if (in) {
+		state_read(admin, in);
+		fclose(in);
+		return;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (errno != ENOENT)
+		mpib_warn("state: %s (give the commands of mpibctl again)",
+			  strerror(errno));
+}
