@@ -101,5 +101,7 @@ int mpib_conn_usable(struct mpib_conn *conn)
 				 "mpib_ready() first)",
 				 conn->index);
 	rc = mpib_conn_broken(conn);
+	if (rc == MPIB_BROKEN_LOST) /* since it was looked at above */
+		return 0;
 	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 1;
 }
