@@ -93,8 +93,10 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 			  "its listener was closed before the proxy ended");
 		return 0;
 	}
-	next_set(conn, MPIB_NEXT_NONE);
 	rc = mpib_conn_ask(conn, base, &index);
+	if (rc == -EMFILE)
+		return 0; /* until others have gone on, and left an index */
+	next_set(conn, MPIB_NEXT_NONE);
 	/* Not before it: the proxy would tell the peer that all is closed. */
 	if (had)
 		instance_drop(c, &before);

@@ -304,6 +304,26 @@ static void what_is_lost_while_it_is_asked_for_is_asked_for_again(void **state)
 	assert_int_equal(tx->index, f->connect.conn);
 }
 
+/* Each needs a second index until its rank has gone on at that. */
+static void a_lost_connection_waits_for_an_index(void **state)
+{
+	(void)state;
+	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++) {
+		if (i != rx->index && i != tx->index)
+			fake_set_state(f, i, MPIB_CONN_CLOSING, 0);
+	}
+	lost(tx->index);
+	for (unsigned i = 0; i < 20; i++) {
+		assert_null(may_send(0));
+		mpib_helper_wake(c);
+		sched_yield();
+	}
+	assert_int_equal(tx->number, 1);
+	fake_set_state(f, 77, MPIB_CONN_FREE, 0);
+	goes_on(tx);
+	assert_int_equal(tx->index, 77);
+}
+
 static void what_the_next_proxy_refuses_is_told(void **state)
 {
 	dies();
@@ -476,6 +496,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(what_another_user_listens_with_is_no_proxy),
 	TEST(a_lost_connection_goes_on_at_another_index),
 	TEST(what_is_lost_while_it_is_asked_for_is_asked_for_again),
+	TEST(a_lost_connection_waits_for_an_index),
 	TEST(what_the_next_proxy_refuses_is_told),
 	TEST(memory_is_registered_again_from_kept_descriptors),
 	TEST(listeners_come_after_connections_and_accepts_last),
