@@ -81,7 +81,7 @@ static void await_opening(struct mover *m)
 static void outlives_with(const char *sup)
 {
 	const char *const args[] = {
-		"--log-level",	     "error", "--resume-grace", "30", sup,
+		"--log-level",	     "error", "--resume-grace", "300", sup,
 		sup ? "none" : NULL, NULL
 	};
 	struct mover m[MOVERS];
@@ -162,7 +162,10 @@ static void write_start(const char *base)
 		assert_non_null(f);
 		node_rail(rail[0], sizeof(rail[0]), 10 * (5 + i));
 		node_rail(rail[1], sizeof(rail[1]), 10 * (5 + i) + 1);
-		fprintf(f, "[hca]\nsout = %s\nsup = %s\n", rail[0], rail[1]);
+		fprintf(f,
+			"[hca]\nsout = %s\nsup = %s\n"
+			"[resume]\ngrace = 300\n",
+			rail[0], rail[1]);
 		assert_int_equal(fclose(f), 0);
 	}
 }

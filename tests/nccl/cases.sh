@@ -241,7 +241,7 @@ case_rail_lost_sout() {
 
 # Proxies are killed and started again each second.
 falling() {
-	nodes "$@"
+	nodes --resume-grace 300 "$@"
 	may_die=1
 	nodes_fall &
 	falls=$!
