@@ -11,7 +11,7 @@
 #include <netinet/in.h>
 
 #include "base/loop.h"
-#include "peer/report.h"
+#include "peer/protocol.h"
 
 struct mpib_broker;
 struct mpib_peer;

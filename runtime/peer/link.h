@@ -9,9 +9,93 @@
 #ifndef MPIB_PEER_LINK_H
 #define MPIB_PEER_LINK_H
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
 #include "base/loop.h"
-#include "peer/outbox.h"
+#include "peer/auth.h"
 #include "peer/protocol.h"
+
+/*
+ * A queue of bytes, in the order they came. All data that a peer can make wait
+ * in this proxy's memory is in such a queue, and nothing else counts it but the sum
+ * of several queues. Control thread only.
+ */
+
+/* What waits in all queues that are counted in it, and how much may. */
+struct mpib_fifo_sum {
+	size_t waits, most;
+};
+
+/* A zeroed queue is empty. Its memory is four times what waits at most, beyond
+ * MPIB_FIFO_SMALL: what waits can be counted for it. */
+struct mpib_fifo {
+	uint8_t *buf;
+	size_t at, len, cap; /* bytes at..len-1 wait */
+	struct mpib_fifo_sum *sum; /* NULL: it is counted in none */
+};
+
+/* So much is little: what fills a sum are others. */
+#define MPIB_FIFO_SMALL (64u << 10)
+
+static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
+{
+	return f->len - f->at;
+}
+
+/* The oldest byte; valid until bytes are added or taken. */
+static inline const uint8_t *mpib_fifo_head(const struct mpib_fifo *f)
+{
+	return f->buf + f->at;
+}
+
+/* Count the queue in sum, until it is freed with its owner. */
+void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
+/* Whether n bytes more fit into a queue that may have max, where its sum allows
+ * it, and little in any case. The sum allows a queue a part of what is free, so
+ * that those who fill it have no more while there is room for who comes next. */
+bool mpib_fifo_room(const struct mpib_fifo *f, size_t n, size_t little,
+		    size_t max);
+/* Append n bytes, which the caller fills in, and return where. NULL: no
+ * memory. */
+uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n);
+/* Remove the oldest n of the bytes that wait. */
+void mpib_fifo_take(struct mpib_fifo *f, size_t n);
+/* Free the queue's memory; the queue is empty then, and still counted. */
+void mpib_fifo_fini(struct mpib_fifo *f);
+
+/*
+ * The bytes that wait to be sent on one peer link: whole frames go in, and
+ * bytes leave as the kernel takes them. The queue has a limit, so that a peer
+ * that does not read cannot fill this proxy's memory. Control thread only.
+ */
+
+/* The most bytes that wait, seals included: room for the closes of all
+ * connections that four users have by default, since all users' lanes end with a
+ * peer that lets more wait. */
+#define MPIB_OUTBOX_MAX (32u << 20)
+
+/* A zeroed outbox is empty. */
+struct mpib_outbox {
+	struct mpib_fifo bytes;
+	const char *overflow; /* why it takes no more; NULL: it does */
+};
+
+static inline bool mpib_outbox_empty(const struct mpib_outbox *o)
+{
+	return mpib_fifo_waits(&o->bytes) == 0;
+}
+
+/* Add a frame of n bytes from mpib_peer_encode(), sealed if seal is on. False:
+ * it does not fit, and no later frame will either. */
+bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
+		     const uint8_t *frame, size_t n);
+/* Send as much as the socket takes. Returns bytes, 0 if the socket is full, or
+ * -errno. */
+ssize_t mpib_outbox_send(struct mpib_outbox *o, int fd);
+void mpib_outbox_fini(struct mpib_outbox *o);
 
 struct mpib_link;
 

@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "peer/part.h"
+#include "engine/split/policy.h"
 
 static void code_node(struct mpib_codec *c, struct mpib_peer_msg *m)
 {
@@ -53,7 +54,7 @@ static void code_conn(struct mpib_codec *c, struct mpib_peer_msg *m)
 	mpib_code64(c, &f->addr);
 }
 
-void mpib_code_text(struct mpib_codec *c, char *text, size_t n)
+static void code_text(struct mpib_codec *c, char *text, size_t n)
 {
 	mpib_code(c, text, n);
 	for (size_t i = 0; !c->to && i < n; i++) {
@@ -73,7 +74,192 @@ static void code_why(struct mpib_codec *c, struct mpib_peer_msg *m)
 		return;
 	if (!c->to)
 		m->error = -(int32_t)error;
-	mpib_code_text(c, m->why, n);
+	code_text(c, m->why, n);
+}
+
+/*
+ * Lanes in messages: the QPs of a lane (LANE_OPEN, LANE_ACCEPT) and the state of a
+ * rail (LANE_RAIL).
+ */
+
+/* A number of a QP, or of its first packet. */
+static void code_24(struct mpib_codec *c, uint32_t *v)
+{
+	mpib_code32(c, v);
+	if (!c->to)
+		*v &= 0xffffff;
+}
+
+static void code_qps(struct mpib_codec *c, struct mpib_lane_rail_info *p)
+{
+	mpib_code(c, p->gid, sizeof(p->gid));
+	mpib_code16(c, &p->lid);
+	mpib_code8(c, &p->mtu);
+	mpib_code8(c, &p->link_layer);
+	mpib_code8(c, &p->qps);
+	mpib_code32(c, &p->max_msg_sz);
+	if (mpib_code_bad(c, p->qps < 1 || p->qps > MPIB_QPS_MAX ||
+				     p->mtu < 1 || p->mtu > IBV_MTU_4096 ||
+				     p->max_msg_sz < MPIB_MSG_LEAST))
+		p->qps = 0;
+	for (unsigned q = 0; q < p->qps; q++) {
+		code_24(c, &p->qpn[q]);
+		code_24(c, &p->psn[q]);
+	}
+	mpib_code_bool(c, &p->ece);
+	for (unsigned q = 0; p->ece && q < p->qps; q++) {
+		mpib_code32(c, &p->ece_vendor[q]);
+		mpib_code32(c, &p->ece_options[q]);
+	}
+}
+
+static void code_lane(struct mpib_codec *c, struct mpib_peer_msg *msg)
+{
+	struct mpib_lane_info *i = &msg->lane_info;
+
+	mpib_code8(c, &i->imm_version);
+	mpib_code8(c, &i->mode);
+	mpib_code8(c, &i->path);
+	mpib_code8(c, &i->failover);
+	mpib_code8(c, &i->rails);
+	if (mpib_code_bad(c, i->rails < 1 || i->rails > MPIB_RAILS ||
+				     i->mode > MPIB_MODE_STATIC ||
+				     i->path > MPIB_PATH_INTER ||
+				     (i->imm_version != MPIB_IMM_V1 &&
+				      i->imm_version != MPIB_IMM_V2)))
+		i->rails = 0;
+	for (unsigned r = 0; r < i->rails && !c->failed; r++)
+		code_qps(c, &i->rail[r]);
+	mpib_code8(c, &i->spread);
+	mpib_code_bool(c, &i->delivered);
+	mpib_code8(c, &i->away);
+	mpib_code_bad(c, i->spread > MPIB_SPREAD_AUTO ||
+				 i->away >= (1u << i->rails) - 1);
+}
+
+static void code_bitmap(struct mpib_codec *c, struct mpib_recv_bitmap *a)
+{
+	mpib_code32(c, &a->conn);
+	mpib_code_bool(c, &a->sender);
+	mpib_code64(c, &a->first);
+	mpib_code16(c, &a->slots);
+	if (mpib_code_bad(c, a->slots > MPIB_SLOTS ||
+				     a->conn >= MPIB_WIRE_CONNS_MAX))
+		return;
+	/* As many bytes of it as the slots need. */
+	mpib_code(c, a->seen, (a->slots * MPIB_RAILS + 7u) / 8);
+}
+
+static void code_rail(struct mpib_codec *c, struct mpib_peer_msg *msg)
+{
+	struct mpib_rail_msg *m = &msg->rail;
+
+	mpib_code8(c, &m->type);
+	mpib_code8(c, &m->rail);
+	mpib_code32(c, &m->epoch);
+	switch ((enum mpib_rail_msg_type)m->type) {
+	case MPIB_RAIL_FENCE:
+		mpib_code8(c, &m->cause);
+		break;
+	case MPIB_RAIL_FENCED:
+		mpib_code_bool(c, &m->more);
+		mpib_code8(c, &m->bitmaps);
+		if (mpib_code_bad(c, m->bitmaps > MPIB_RECV_BITMAPS))
+			m->bitmaps = 0;
+		for (unsigned i = 0; i < m->bitmaps; i++)
+			code_bitmap(c, &m->bitmap[i]);
+		break;
+	case MPIB_RAIL_RECONNECT:
+		code_qps(c, &m->info);
+		break;
+	case MPIB_RAIL_UP:
+		break;
+	case MPIB_RAIL_DRAIN:
+		mpib_code_bool(c, &m->on);
+		break;
+	case MPIB_RAIL_LOOK:
+		break;
+	case MPIB_RAIL_LOOKED:
+		mpib_code_bool(c, &m->moved);
+		break;
+	default:
+		mpib_code_bad(c, true);
+	}
+	mpib_code_bad(c, m->rail >= MPIB_RAILS || m->cause >= MPIB_CAUSES);
+}
+
+/* A node's report, a part of a peer link's message. */
+
+static void code_short(struct mpib_codec *c, char *text, size_t size)
+{
+	uint8_t n = (uint8_t)strnlen(text, size - 1);
+
+	mpib_code8(c, &n);
+	if (!mpib_code_bad(c, n >= size))
+		code_text(c, text, n);
+}
+
+/* Those of the bits that are known here. */
+static void code_bits(struct mpib_codec *c, uint8_t *v, uint8_t known)
+{
+	mpib_code8(c, v);
+	if (!c->to)
+		*v &= known;
+}
+
+static void code_rails(struct mpib_codec *c, struct mpib_node_report *m)
+{
+	mpib_code8(c, &m->devices);
+	mpib_code8(c, &m->rails);
+	if (mpib_code_bad(c, m->rails > MPIB_RAILS ||
+				     (unsigned)m->devices * m->rails >
+					     MPIB_RAILS_MAX))
+		m->devices = m->rails = 0;
+	for (unsigned i = 0; i < (unsigned)m->devices * m->rails; i++) {
+		struct mpib_report_rail *rail = &m->rail[i];
+
+		code_short(c, rail->device, sizeof(rail->device));
+		code_bits(c, &rail->flags, MPIB_REPORT_FLAGS);
+		mpib_code32(c, &rail->speed_mbps);
+		mpib_code32(c, &rail->expected_mbps);
+		mpib_code64(c, &rail->errors);
+		mpib_code64(c, &rail->failovers);
+	}
+}
+
+static void code_word(struct mpib_codec *c, struct mpib_agent_word *word)
+{
+	const uint8_t both = (1u << MPIB_RAILS) - 1;
+
+	mpib_code_bool(c, &word->there);
+	code_bits(c, &word->sick, both);
+	code_bits(c, &word->congested, both);
+	code_bits(c, &word->maintenance, both);
+	code_short(c, word->island, sizeof(word->island));
+}
+
+static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
+{
+	struct mpib_node_report *m = &msg->report;
+
+	code_short(c, m->version, sizeof(m->version));
+	code_short(c, m->host, sizeof(m->host));
+	mpib_code32(c, &m->uptime_s);
+	mpib_code32(c, &m->clients);
+	mpib_code32(c, &m->connections);
+	mpib_code32(c, &m->stuck);
+	code_rails(c, m);
+	code_short(c, m->slowest, sizeof(m->slowest));
+	mpib_code64(c, &m->slowest_mbps);
+	mpib_code64(c, &m->slowest_rtt_ns);
+	code_word(c, &m->agent);
+	mpib_code8(c, &m->settings);
+	if (mpib_code_bad(c, m->settings > MPIB_REPORT_SETTINGS))
+		m->settings = 0;
+	for (unsigned i = 0; i < m->settings; i++) {
+		mpib_code32(c, &m->setting[i].name);
+		mpib_code32(c, &m->setting[i].value);
+	}
 }
 
 /* A part of a message: a number or bytes in struct mpib_peer_msg, or whatever a
@@ -81,7 +267,7 @@ static void code_why(struct mpib_codec *c, struct mpib_peer_msg *m)
 struct part {
 	uint16_t at, bytes; /* bytes 0: code, or no part */
 	bool number; /* a number of so many bytes */
-	mpib_code_part *code;
+	void (*code)(struct mpib_codec *c, struct mpib_peer_msg *m);
 };
 
 #define SIZE(f) sizeof(((struct mpib_peer_msg *)0)->f)
@@ -102,9 +288,9 @@ struct part {
 #define NAME CODE(code_name)
 #define TABLES CODE(code_conn)
 #define WHY CODE(code_why)
-#define LANE CODE(mpib_code_lane)
-#define RAIL CODE(mpib_code_rail)
-#define REPORT CODE(mpib_code_report)
+#define LANE CODE(code_lane)
+#define RAIL CODE(code_rail)
+#define REPORT CODE(code_report)
 #define PARTS 7
 
 static const struct {

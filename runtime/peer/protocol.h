@@ -68,11 +68,13 @@
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
 
+#include "agent/agent.h"
 #include "base/address.h"
+#include "engine/engine.h"
+#include "engine/measure/snapshot.h"
 #include "engine/recovery/failover.h"
 #include "peer/auth.h"
 #include "peer/codec.h"
-#include "peer/report.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
 #define MPIB_PEER_VERSION_MIN 16u
@@ -129,6 +131,39 @@ struct mpib_conn_name {
 	uint32_t sender; /* 1: the sending end, 0: the receiving one */
 };
 
+#define MPIB_REPORT_SETTINGS 40u
+
+enum {
+	MPIB_REPORT_UP = 1,
+	MPIB_REPORT_DRAINED = 2,
+	MPIB_REPORT_SOFT = 4, /* a rail of the software HCA */
+	MPIB_REPORT_FLAGS = 7
+};
+
+struct mpib_node_report {
+	char version[24], host[64];
+	uint32_t uptime_s, clients, connections;
+	uint32_t stuck; /* requests older than 5 s */
+	uint8_t devices, rails; /* of each; at most MPIB_RAILS_MAX in all */
+	struct mpib_report_rail { /* by number */
+		char device[16];
+		uint8_t flags;
+		uint32_t speed_mbps, expected_mbps; /* 0: not known */
+		uint64_t errors, failovers;
+	} rail[MPIB_RAILS_MAX];
+	/* The peer to which the fewest bytes passed in the time that rails were
+	 * busy with them, of those with enough for a rate. "": none. */
+	char slowest[MPIB_LABEL_MAX];
+	uint64_t slowest_mbps, slowest_rtt_ns;
+	struct mpib_agent_word agent; /* to whom it is told */
+	/* Settings that a cluster has alike: hashes of "section.key" and of the
+	 * value. */
+	uint8_t settings;
+	struct mpib_report_setting {
+		uint32_t name, value;
+	} setting[MPIB_REPORT_SETTINGS];
+};
+
 struct mpib_peer_msg {
 	enum mpib_peer_type type;
 	uint64_t magic;
@@ -160,5 +195,10 @@ int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m);
 const char *mpib_peer_type_name(enum mpib_peer_type type);
 /* Copy a text to where there is so much room; one that is cut ends in "...". */
 void mpib_peer_text(char *to, size_t room, const char *text);
+
+/*
+ * How a node is, as its proxy tells peers that ask: small enough for one frame of
+ * a peer link, whatever the node has.
+ */
 
 #endif
