@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -14,20 +13,6 @@
 
 #include "ipc/client.h"
 #include "ipc/message.h"
-
-/* Where the C library is older than 2.34 a program has threads if it wants them, and
- * NCCL's do: weak, and of the version that both kinds have. */
-#pragma weak pthread_create
-#pragma weak pthread_join
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-/* Their runtime has its own. */
-#elif defined(__GLIBC__) && defined(__x86_64__)
-__asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
-__asm__(".symver pthread_join, pthread_join@GLIBC_2.2.5");
-#elif defined(__GLIBC__) && defined(__aarch64__)
-__asm__(".symver pthread_create, pthread_create@GLIBC_2.17");
-__asm__(".symver pthread_join, pthread_join@GLIBC_2.17");
-#endif
 
 #define PAUSE_MIN_MS 10
 #define PAUSE_MAX_MS 250
@@ -341,7 +326,8 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	if (atomic_load(&c->at->reply->ended)) {
+	/* One that did not take all is hung up on by this process. */
+	if (c->at->whole && atomic_load(&c->at->reply->ended)) {
 		snprintf(helper->why, sizeof(helper->why),
 			 "the proxy at %s hung up on this process for good "
 			 "(see its log)",
@@ -438,21 +424,6 @@ void mpib_helper_gives_up(struct mpib_client *c, const char *why)
 			why, c->path);
 }
 
-/* With all signals blocked: they are the program's. */
-static bool thread_start(struct mpib_client *c)
-{
-	sigset_t all, old;
-	int rc;
-
-	if (!pthread_create || !pthread_join)
-		return false;
-	sigfillset(&all);
-	sigprocmask(SIG_SETMASK, &all, &old);
-	rc = pthread_create(&c->helper.thread, NULL, helper_run, c);
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	return rc == 0;
-}
-
 void mpib_helper_start(struct mpib_client *c)
 {
 	struct mpib_helper *helper = &c->helper;
@@ -464,7 +435,8 @@ void mpib_helper_start(struct mpib_client *c)
 	helper->stop = eventfd(0, EFD_CLOEXEC);
 	helper->runs = helper->wake >= 0 && helper->stop >= 0;
 	atomic_store(&helper->resumes, helper->runs);
-	if (helper->runs && !thread_start(c)) {
+	if (helper->runs &&
+	    mpib_thread_start(&helper->thread, helper_run, c) < 0) {
 		helper->runs = false;
 		atomic_store(&helper->resumes, false);
 	}
@@ -476,6 +448,6 @@ void mpib_helper_stop(struct mpib_client *c)
 
 	if (c->helper.runs &&
 	    write(c->helper.stop, &one, sizeof(one)) == sizeof(one))
-		pthread_join(c->helper.thread, NULL);
+		mpib_thread_join(c->helper.thread);
 	c->helper.runs = false;
 }

@@ -39,4 +39,8 @@ void mpib_helper_wake(struct mpib_client *c);
 /* Under the client's lock: something that a resume needs is missing. */
 void mpib_helper_gives_up(struct mpib_client *c, const char *why);
 
+/* thread.c. Start a thread with all signals blocked: they are the program's. */
+int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
+void mpib_thread_join(pthread_t thread);
+
 #endif

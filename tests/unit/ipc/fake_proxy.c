@@ -55,6 +55,7 @@ static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 	f->welcome.device =
 		((const struct mpib_ctl_hello *)(const void *)ask->bytes)
 			->device;
+	atomic_store(&f->reply->ended, 0);
 	return answer(f, ask, &f->welcome, sizeof(f->welcome), fd,
 		      f->pidfd < 0 ? 4 : 5);
 }
@@ -234,6 +235,7 @@ static void hear(struct fake_proxy *f)
 		pthread_mutex_unlock(&f->lock);
 		mpib_message_close_fds(&m);
 	} else {
+		atomic_store(&f->reply->ended, 1);
 		close(f->sock);
 		f->sock = -1;
 	}

@@ -361,6 +361,24 @@ static void memory_is_registered_again_from_kept_descriptors(void **state)
 	mpib_mem_free(c, mem);
 }
 
+static void a_proxy_that_does_not_take_all_is_asked_again(void **state)
+{
+	unsigned was = asked(MPIB_CTL_REG_FD);
+	char *mem = mpib_mem_alloc(c, 4096);
+
+	assert_non_null(mem);
+	dies();
+	atomic_store(&f->refuse_reg, -ENOMEM);
+	fake_proxy_return(f);
+	while (asked(MPIB_CTL_REG_FD) < was + 3) {
+		assert_int_equal(mpib_alive(c), 0);
+		sched_yield();
+	}
+	atomic_store(&f->refuse_reg, 0);
+	goes_on(tx);
+	mpib_mem_free(c, mem);
+}
+
 static void listeners_come_after_connections_and_accepts_last(void **state)
 {
 	struct mpib_handle handle;
@@ -499,6 +517,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_lost_connection_waits_for_an_index),
 	TEST(what_the_next_proxy_refuses_is_told),
 	TEST(memory_is_registered_again_from_kept_descriptors),
+	TEST(a_proxy_that_does_not_take_all_is_asked_again),
 	TEST(listeners_come_after_connections_and_accepts_last),
 	TEST(without_a_proxy_closing_ends_at_once),
 	TEST(requests_wait_for_the_next_proxy),

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The helper's thread, in a file of its own: the simulator has another one. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+
+#include "ipc/helper.h"
+
+/* Where the C library is older than 2.34 a program has threads if it wants them, and
+ * NCCL's do: weak, and of the version that both kinds have. */
+#pragma weak pthread_create
+#pragma weak pthread_join
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+/* Their runtime has its own. */
+#elif defined(__GLIBC__) && defined(__x86_64__)
+__asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
+__asm__(".symver pthread_join, pthread_join@GLIBC_2.2.5");
+#elif defined(__GLIBC__) && defined(__aarch64__)
+__asm__(".symver pthread_create, pthread_create@GLIBC_2.17");
+__asm__(".symver pthread_join, pthread_join@GLIBC_2.17");
+#endif
+
+int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	sigset_t all, old;
+	int rc;
+
+	if (!pthread_create || !pthread_join)
+		return -ENOSYS;
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	rc = pthread_create(thread, NULL, run, arg);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	return -rc;
+}
+
+void mpib_thread_join(pthread_t thread)
+{
+	pthread_join(thread, NULL);
+}
