@@ -379,6 +379,10 @@ void engine_conn_start(struct engine_conn *conn,
  */
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg);
+/* After stop, of a receiver: its slots below that number are over, for the sender,
+ * which tells its own end before it stops that. */
+uint64_t engine_conn_ended(const struct engine_conn *conn);
+void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended);
 /* After stop, and once the peer cannot write any more (it said that it stopped,
  * or the lane was killed): drop all references to regions, free the connection. */
 void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,

@@ -403,8 +403,11 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 		mpib_peer_tell(p, &closed);
 	/* The peer may close before its CONN_ACCEPT is heard, and closes again
 	 * with that. */
-	if (c && c->known)
-		peer_conn_closed_there(c, m->why);
+	if (!c || !c->known)
+		return;
+	if (c->conn && !c->stopping)
+		engine_conn_peer_ended(c->conn, m->ended);
+	peer_conn_closed_there(c, m->why);
 }
 
 /* The peer's end is gone. */

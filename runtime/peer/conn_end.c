@@ -26,6 +26,8 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 		.error = c->error,
 	};
 
+	if (type == MPIB_PEER_CONN_CLOSE)
+		m.ended = engine_conn_ended(c->conn);
 	if (!c->lane)
 		return;
 	mpib_peer_text(m.why, sizeof(m.why), c->why);

@@ -37,7 +37,8 @@
  *                base of the receive that has slot 0
  *   CONN_REJECT  to, error, why; -EAGAIN: later it may be accepted. So may a lane
  *   CONN_CANCEL  name, from: of the CONN_OPEN   -> CONN_ACCEPT | CONN_REJECT
- *   CONN_CLOSE   name, to, error, why; this end has stopped writing
+ *   CONN_CLOSE   name, to, ended, error, why; this end has stopped writing; a
+ *                receiver: slots below ended are over, whatever its acks said
  *                                              -> CONN_CLOSED
  *                to 0: there is no end and no lane any more. Said again until it
  *                is answered, which a proxy that has just begun does only where
@@ -176,7 +177,7 @@ struct mpib_peer_msg {
 	uint32_t lane; /* the addressee's id of the lane */
 	uint64_t nonce; /* of the listener */
 	struct mpib_conn_name name;
-	uint64_t number, met, base;
+	uint64_t number, met, base, ended;
 	struct engine_conn_info conn;
 	struct mpib_rail_msg rail;
 	struct mpib_node_report report;

@@ -283,6 +283,18 @@ void engine_conn_start(struct engine_conn *conn,
 	}
 }
 
+uint64_t engine_conn_ended(const struct engine_conn *conn)
+{
+	(void)conn;
+	return 0;
+}
+
+void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended)
+{
+	(void)conn;
+	(void)ended;
+}
+
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg)
 {

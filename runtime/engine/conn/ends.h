@@ -123,7 +123,6 @@ struct mpib_receiver {
 	uint64_t tail; /* oldest slot that has not ended */
 	uint64_t freed; /* the peer has read the CTS before this one */
 	uint64_t acked; /* tail in the last end-to-end ack; MPIB_NOT_ACKED */
-	uint64_t bitmap_tail; /* tail in the last receive bitmap */
 	uint64_t ack_since; /* when tail passed acked */
 	uint32_t msg; /* receives begun: number of the next one */
 	uint8_t group_got; /* descriptors of an unfinished group */

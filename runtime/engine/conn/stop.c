@@ -96,23 +96,13 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 	return true;
 }
 
-/*
- * Whether a stopping receiver has an end-to-end ack to write. While no rail is
- * open the bitmaps of the last fence are the ack; but a rail that is connected
- * again may bring messages before it is open here, and then opens soon, or is
- * fenced again.
- */
-static bool owes_ack(const struct engine_conn *f)
-{
-	return !f->is_sender && !f->lane->broken &&
-	       (f->lane->open || f->rx.bitmap_tail != f->rx.tail);
-}
-
 /* The last end-to-end ack, then a last write on each rail that was used. False:
- * some of it found no room. */
+ * some of it found no room. Without a rail the close that the control thread sends
+ * has to do for an ack. */
 static bool post_fences(struct engine_conn *f)
 {
-	bool all = !owes_ack(f) || mpib_ack_write(f);
+	bool all = f->is_sender || f->lane->broken || !f->lane->open ||
+		   mpib_ack_write(f);
 
 	for (unsigned r = 0; r < MPIB_RAILS && !f->lane->broken; r++) {
 		if (f->wrote & mpib_rail_bit(r))
@@ -147,16 +137,20 @@ void engine_conn_check_stopped(struct engine_conn *f)
 		return;
 	conn_fail_requests(f, f->stop_error);
 	f->stopped = true;
+	if (!f->is_sender)
+		f->ended = f->rx.tail;
 	while ((call = TAILQ_FIRST(&f->stops))) {
 		TAILQ_REMOVE(&f->stops, call, link);
 		mpib_call_done(f->shard, call, 0);
 	}
 }
 
-/* The receiver's last end-to-end ack is here, and tells which sends ended well,
+/* The receiver's last end-to-end ack is here, or its close tells which sends ended well,
  * though completions of theirs may be late. */
 static void stop_delivered(struct engine_conn *f)
 {
+	if (f->ended > f->tx.acked)
+		f->tx.acked = f->ended;
 	mpib_ack_read(f);
 	mpib_sender_settle(f);
 	conn_fail_requests(f, f->stop_error);
@@ -185,6 +179,18 @@ static void on_stop(struct mpib_msg *msg)
 		conn_quit(f);
 	}
 	engine_conn_check_stopped(f);
+}
+
+uint64_t engine_conn_ended(const struct engine_conn *conn)
+{
+	return conn->ended;
+}
+
+void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended)
+{
+	/* The shard reads it after the mailbox's message. */
+	if (conn->is_sender)
+		conn->ended = ended;
 }
 
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,

@@ -115,7 +115,7 @@ static void bitmap_of_receiver(struct engine_conn *f, unsigned rail,
 	 * again. */
 	rx->flush.arrived[rail] = f->shard->now;
 	a->conn = f->id;
-	a->first = rx->bitmap_tail = rx->tail;
+	a->first = rx->tail;
 	for (uint64_t i = rx->tail; i < rx->cts_posted; i++) {
 		const struct mpib_slot *s = mpib_slot_at(f, i);
 		unsigned bit = (unsigned)(i - rx->tail) * MPIB_RAILS;
