@@ -107,7 +107,12 @@ struct mpib_vqp_attr {
 	 * many. Over all QPs together 2048 at most, so that the receiver can
 	 * put all numbers on their way in order. */
 	uint32_t cap;
-	uint32_t frag; /* bytes, a multiple of 128; 0: MPIB_VQP_FRAG */
+	/* Bytes that each device takes as one WR, max_msg_sz of its port, 128 or
+	 * more; 0: MPIB_VQP_FRAG_MAX. */
+	uint32_t message;
+	/* Bytes, a multiple of 128, at most message; 0: MPIB_VQP_FRAG, or what
+	 * message leaves of it. */
+	uint32_t frag;
 	/* Virtual WRs per direction, a power of two; 0: 256. At most 8192 in
 	 * SPLIT and SPRAY over more than one QP, which number messages, and
 	 * 65536 in DQPLB. */
@@ -236,7 +241,8 @@ int mpib_vqp_prepare(struct mpib_vqp *vqp);
  *              IBV_SEND_SIGNALED, an unsignalled WRITE_WITH_IMM, a head in
  *              SPLIT, a member for ports where there are none, or no key for a
  *              device
- *   -EMSGSIZE  longer than one WR may be: SENDs, SPLIT and a single QP
+ *   -EMSGSIZE  a SEND, a part of SPLIT, what a single QP passes, or a head with
+ *              the first fragment is longer than one WR may be
  *   -EAGAIN    depth WRs are outstanding
  *   -ENETDOWN  no QP is left, or the virtual QP has ended
  * Later failures are reported by the completion.

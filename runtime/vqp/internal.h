@@ -210,6 +210,8 @@ void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
 
 /* The modes: post more of virtual WR id; true when all of it is posted. */
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);
+/* SPLIT: bytes of the largest part of a message. */
+uint64_t mpib_vqp_largest(const struct mpib_vqp *v, uint64_t length);
 bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id);
 bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id);
 /* SPRAY: all data of virtual WR id is answered; post its notices. */

@@ -50,6 +50,16 @@ static unsigned split_cut(const struct mpib_vqp *v, uint64_t length,
 	return used ? used : 1u << last;
 }
 
+uint64_t mpib_vqp_largest(const struct mpib_vqp *v, uint64_t length)
+{
+	uint64_t part[MPIB_VQP_DEVICES], most = 0;
+
+	split_cut(v, length, part);
+	for (unsigned d = 0; d < MPIB_VQP_DEVICES; d++)
+		most = part[d] > most ? part[d] : most;
+	return most;
+}
+
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id)
 {
 	struct mpib_vwr *w = mpib_vqp_tx(v, id);

@@ -10,14 +10,33 @@
 #define DEPTH 256u
 #define DEPTH_MAX 65536u
 
+static uint32_t most_of(const struct mpib_vqp_attr *a)
+{
+	return a->message && a->message < MPIB_VQP_FRAG_MAX ? a->message
+							    : MPIB_VQP_FRAG_MAX;
+}
+
+static bool frag_fits(const struct mpib_vqp_attr *a)
+{
+	return most_of(a) >= 128 && a->frag <= most_of(a) && a->frag % 128 == 0;
+}
+
+static uint32_t frag_of(const struct mpib_vqp_attr *a)
+{
+	uint32_t most = most_of(a) & ~127u;
+
+	if (a->frag)
+		return a->frag;
+	return most < MPIB_VQP_FRAG ? most : MPIB_VQP_FRAG;
+}
+
 static bool fits_ports(const struct mpib_vqp_attr *a)
 {
 	return a->n >= 1 && a->n <= MPIB_VQP_QPS && a->notifies >= 1 &&
 	       a->notifies <= MPIB_VQP_QPS && a->cap >= 1 &&
 	       a->mode != MPIB_VQP_SPLIT && a->mode <= MPIB_VQP_DQPLB &&
 	       a->depth <= DEPTH_MAX && !(a->depth & (a->depth - 1)) &&
-	       a->frag <= MPIB_VQP_FRAG_MAX && a->frag % 128 == 0 &&
-	       (uint64_t)a->cap * a->n <= MPIB_SEQ_INFLIGHT;
+	       frag_fits(a) && (uint64_t)a->cap * a->n <= MPIB_SEQ_INFLIGHT;
 }
 
 /* Whether no more numbers can be on their way than the receiver's window takes.
@@ -54,8 +73,7 @@ static bool vqp_fits(const struct mpib_vcq *vcq, const struct mpib_vqp_attr *a)
 		return fits_ports(a);
 	if (vcq->n < 1 || a->n < 1 || a->n > MPIB_VQP_QPS || a->cap < 1 ||
 	    a->mode > MPIB_VQP_DQPLB || a->depth > DEPTH_MAX ||
-	    a->depth & (a->depth - 1) || a->frag > MPIB_VQP_FRAG_MAX ||
-	    a->frag % 128)
+	    a->depth & (a->depth - 1) || !frag_fits(a))
 		return false;
 	/* Notify QPs are given if and only if the mode uses them. */
 	if ((multi && a->mode == MPIB_VQP_SPRAY) != (a->notifies > 0) ||
@@ -189,7 +207,8 @@ int mpib_vqp_create(struct mpib_vcq *vcq, const struct mpib_vqp_attr *attr,
 		return -ENOMEM;
 	v->vcq = vcq;
 	v->attr = *attr;
-	v->attr.frag = attr->frag ? attr->frag : MPIB_VQP_FRAG;
+	v->attr.message = most_of(attr);
+	v->attr.frag = frag_of(attr);
 	v->attr.depth = attr->depth ? attr->depth : DEPTH;
 	v->mask = v->attr.depth - 1;
 	v->multi = attr->n > 1 || attr->ports;
@@ -258,6 +277,17 @@ static bool keys_given(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 	return (wr->devices & need) == need;
 }
 
+/* Bytes of the longest physical WR that wr becomes. */
+static uint64_t longest_wr(const struct mpib_vqp *v,
+			   const struct mpib_vsend *wr, bool pass)
+{
+	bool cut = !pass && wr->length > v->attr.frag;
+
+	if (!pass && v->attr.mode == MPIB_VQP_SPLIT)
+		return mpib_vqp_largest(v, wr->length);
+	return wr->head.length + (cut ? v->attr.frag : wr->length);
+}
+
 static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 {
 	bool imm = wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
@@ -286,11 +316,7 @@ static int check_send(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 		return -EINVAL;
 	if (!keys_given(v, wr))
 		return -EINVAL;
-	/* These go as one physical WR, or as one per device. */
-	if ((pass || v->attr.mode == MPIB_VQP_SPLIT) &&
-	    wr->length > MPIB_VQP_FRAG_MAX)
-		return -EMSGSIZE;
-	return 0;
+	return longest_wr(v, wr, pass) > v->attr.message ? -EMSGSIZE : 0;
 }
 
 int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)

@@ -54,6 +54,41 @@ static void t5_sizes_are_whole_and_checked(void **state)
 	}
 }
 
+static void no_wr_is_longer_than_the_devices_take(void **state)
+{
+	struct mpib_vqp_attr attr = {
+		.mode = MPIB_VQP_SPLIT, .n = 2, .cap = 8, .message = 8192
+	};
+	struct mpib_vqp_qp qp[2];
+	struct mpib_vqp *v;
+
+	rig_up(&rig, &attr, 2, 1 << 20);
+	assert_int_equal(rig_write(&rig, 1, 0, 16384 + 512), -EMSGSIZE);
+	rig_recv(&rig, 2);
+	assert_int_equal(rig_write(&rig, 1, 0, 16384), 0);
+	assert_int_equal(rig.tx.data[0]->sq[0].sge[0].length, 8192);
+	assert_int_equal(rig.tx.data[1]->sq[0].sge[0].length, 8192);
+	assert_int_equal(rig_sent(&rig).status, IBV_WC_SUCCESS);
+	assert_int_equal(rig_got(&rig).bytes, 16384);
+	rig_down(&rig);
+
+	/* Fragments are as long at most. */
+	attr.mode = MPIB_VQP_DQPLB;
+	rig_up(&rig, &attr, 1, 1 << 20);
+	assert_int_equal(rig_write(&rig, 1, 0, 20000), 0);
+	assert_int_equal(rig.tx.data[0]->sq[0].sge[0].length, 8192);
+	rig_down(&rig);
+
+	attr = attr_of(qp, 2);
+	attr.message = 8192;
+	attr.frag = 8320;
+	rig_start(&rig, MPIB_VQP_SPLIT, 2, 1, false);
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &attr, &v), -EINVAL);
+	attr.message = 100;
+	attr.frag = 0;
+	assert_int_equal(mpib_vqp_create(rig.tx.vcq, &attr, &v), -EINVAL);
+}
+
 static void forge_fragment(uint32_t seq, uint32_t bytes)
 {
 	const struct ibv_wc fake = {
@@ -372,6 +407,7 @@ static void attributes_are_sane_or_refused(void **state)
 
 const struct CMUnitTest test_list[] = {
 	teardown_test(t5_sizes_are_whole_and_checked),
+	teardown_test(no_wr_is_longer_than_the_devices_take),
 	teardown_test(t8_late_and_repeated_numbers_are_counted_and_dropped),
 	teardown_test(a_number_that_cannot_be_ends_the_receiver),
 	teardown_test(messages_that_a_late_number_lets_go_keep_their_sizes),
