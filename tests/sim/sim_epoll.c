@@ -166,7 +166,40 @@ static ssize_t look(struct sim_file *f, void *arg)
 	return p->revents ? 1 : -EAGAIN;
 }
 
-/* The real code polls one descriptor. */
+#define POLLED 4 /* at most, of several at once */
+
+static int poll_many(struct pollfd *p, nfds_t count, int ms)
+{
+	struct epoll_event got[POLLED];
+	int set = __wrap_epoll_create1(0), n;
+
+	if (set < 0)
+		return -1;
+	for (nfds_t i = 0; i < count; i++) {
+		struct epoll_event want = {
+			.events = (uint32_t)(unsigned short)p[i].events,
+			.data.u64 = i,
+		};
+
+		p[i].revents = 0;
+		if (p[i].fd >= 0 &&
+		    __wrap_epoll_ctl(set, EPOLL_CTL_ADD, p[i].fd, &want) < 0)
+			sim_fail("poll() of descriptor %d", p[i].fd);
+	}
+	n = __wrap_epoll_wait(set, got, POLLED, ms);
+	for (int i = 0; i < n; i++)
+		p[got[i].data.u64].revents = (short)got[i].events;
+	__wrap_close(set);
+	return n;
+}
+
+static int poll_none(int ms)
+{
+	sim_wait(ms < 0 ? SIM_NEVER : sim_now + (uint64_t)ms * SIM_MS);
+	return 0;
+}
+
+/* Files of the real kernel are always ready. */
 int __wrap_poll(struct pollfd *p, nfds_t count, int ms)
 {
 	struct sim_file *f;
@@ -174,7 +207,11 @@ int __wrap_poll(struct pollfd *p, nfds_t count, int ms)
 	ssize_t n;
 
 	sim_point();
-	if (count != 1 || !sim_fd_is(p->fd))
+	if (count == 0)
+		return poll_none(ms);
+	if (count > 1)
+		return poll_many(p, count, ms);
+	if (!sim_fd_is(p->fd))
 		return __real_poll(p, count, ms);
 	f = sim_fd_file(p->fd);
 	if (!f) {

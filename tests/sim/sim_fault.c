@@ -123,7 +123,10 @@ static void strike_hard(const struct sim_fault *f)
 {
 	switch (f->kind) {
 	case SIM_FAULT_KILL_PROXY:
-		sim_node_kill(f->node);
+		if (plan->resumes && f->rail)
+			sim_node_trap(f->node);
+		else
+			sim_node_kill(f->node);
 		break;
 	case SIM_FAULT_KILL_RANK:
 		sim_rank_kill((f->node + f->other * f->rail) % plan->ranks);
@@ -262,11 +265,11 @@ static void heal(const struct sim_fault *f)
 	}
 }
 
-/* What a proxy says is to be done for a device that is there again, where an error
- * is allowed. */
+/* What a proxy says is to be done for a device that is there again, where ranks outlive
+ * that, or an error is allowed. */
 static void on_look(void *arg)
 {
-	if (sim_ranks_over() || !plan->hard)
+	if (sim_ranks_over() || !(plan->hard || plan->resumes))
 		return;
 	for (unsigned n = 0; n < plan->nodes; n++) {
 		if (sim_node_lacks(n))

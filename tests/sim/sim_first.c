@@ -11,7 +11,9 @@
 #include "failover/fence.h"
 #include "ipc/client.h"
 #include "peer/internal.h"
+#include "sim_node.h"
 #include "sim_plan.h"
+#include "sim_task.h"
 #include "vqp/internal.h"
 
 #define NEAR 1000 /* what a seed's connection may count */
@@ -49,13 +51,13 @@ static uint32_t draw(struct sim_rng *r, unsigned bits)
 	}
 }
 
-void sim_first_seed(uint64_t seed)
+void sim_first_seed(const struct sim_plan *plan)
 {
 	struct sim_rng r;
 
-	if (seed < SIM_WRAPS_FROM)
+	if (plan->seed < SIM_WRAPS_FROM)
 		return;
-	sim_rng_seed(&r, seed, "first");
+	sim_rng_seed(&r, plan->seed, "first");
 	first.gen = draw(&r, 32) & ~1u; /* see struct mpib_index */
 	first.ask = draw(&r, 32);
 	first.sweep = draw(&r, 32);
@@ -75,6 +77,9 @@ void sim_first_seed(uint64_t seed)
 	first.conn = draw(&r, 32) % ENGINE_CONNS_MAX;
 	first.mr = draw(&r, 32) % MPIB_MRS_MAX;
 	first.id = draw(&r, 32);
+	/* What a rank and its proxy count from the beginning of an instance. */
+	if (plan->resumes)
+		first.flush = first.msg = 0;
 }
 
 void sim_first_client(struct mpib_client *c)
@@ -83,6 +88,45 @@ void sim_first_client(struct mpib_client *c)
 	atomic_store(&c->sweeps, first.sweep);
 	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
 		c->at->index[i].gen = first.gen;
+}
+
+int __real_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
+			    struct mpib_attached **attached);
+int __wrap_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
+			    struct mpib_attached **attached);
+
+/* At the next proxy. */
+int __wrap_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
+			    struct mpib_attached **attached)
+{
+	int rc = __real_mpib_attach_once(c, deadline, attached);
+
+	if (rc < 0)
+		return rc;
+	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
+		(*attached)->index[i].gen = first.gen;
+	sim_node_resumes(sim_proc_self()->node);
+	return 0;
+}
+
+void __real_mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
+			    uint32_t index);
+void __wrap_mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
+			    uint32_t index);
+
+static uint64_t resumed;
+
+/* By resume.c. */
+void __wrap_mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
+			    uint32_t index)
+{
+	resumed++;
+	__real_mpib_conn_enter(conn, at, index);
+}
+
+uint64_t sim_first_resumed(void)
+{
+	return resumed;
 }
 
 void sim_first_conn(struct mpib_conn *conn)

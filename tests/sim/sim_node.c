@@ -33,6 +33,9 @@ static char dirs[SIM_PLAN_NODES][80];
 static struct run *runs[PROCS];
 static unsigned run_count;
 static struct sim_event restart[SIM_PLAN_NODES];
+static struct sim_event traps[SIM_PLAN_NODES];
+static bool trapped[SIM_PLAN_NODES];
+static struct sim_rng trap_chance;
 static bool stopping;
 
 static void on_line(enum mpib_log_level level, const char *line)
@@ -60,7 +63,7 @@ static void on_restart(void *arg)
 
 static void supervise(unsigned node)
 {
-	if (plan->hard && !stopping)
+	if ((plan->hard || plan->resumes) && !stopping)
 		sim_event_arm(&restart[node], sim_now + SIM_S, on_restart,
 			      (void *)(uintptr_t)node);
 }
@@ -88,7 +91,8 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 	int argc = sim_args(r->node, r->argv), rc;
 
 	mpib_config_init(&p->cfg);
-	p->cfg.resume_grace = 0; /* ranks have no helper threads here */
+	if (!plan->resumes)
+		p->cfg.resume_grace = 0;
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
 			       why);
 	/* For want of descriptors or memory is not the plan's fault. */
@@ -112,7 +116,7 @@ static void *run_proxy(void *arg)
 	r->proxy = p;
 	while (start_proxy(r, p) < 0) {
 		/* A supervisor starts it again: the port may be down. */
-		if (!plan->hard && !plan->mistakes)
+		if (!plan->hard && !plan->resumes && !plan->mistakes)
 			__wrap__exit(EXIT_FAILURE);
 		sim_wait(sim_now + 100 * SIM_MS);
 		memset(p, 0, sizeof(*p));
@@ -146,6 +150,7 @@ void sim_node_start(unsigned node)
 void sim_nodes_start(const struct sim_plan *p)
 {
 	plan = p;
+	sim_rng_seed(&trap_chance, plan->seed, "traps");
 	sim_proc_ended = on_ended;
 	sim_rehearse_by(plan);
 	mpib_log_set_sink(on_line);
@@ -209,6 +214,26 @@ void sim_node_kill(unsigned node)
 		runs[i]->killed = true;
 		sim_proc_end(runs[i]->proc, SIGKILL);
 	}
+}
+
+static void on_trap(void *arg)
+{
+	sim_node_kill((unsigned)(uintptr_t)arg);
+}
+
+void sim_node_trap(unsigned node)
+{
+	trapped[node] = true;
+}
+
+void sim_node_resumes(unsigned node)
+{
+	if (!trapped[node] || stopping)
+		return;
+	trapped[node] = false;
+	sim_event_arm(&traps[node],
+		      sim_now + sim_draw_wide(&trap_chance, 1, 2 * SIM_MS),
+		      on_trap, (void *)(uintptr_t)node);
 }
 
 void sim_node_term(unsigned node)

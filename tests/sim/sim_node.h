@@ -41,6 +41,9 @@ struct sim_usage {
 bool sim_node_usage(unsigned node, struct sim_usage *u);
 /* Kill all that the node has of proxies. */
 void sim_node_kill(unsigned node);
+/* Kill it a moment after the next rank has gone on at it. */
+void sim_node_trap(unsigned node);
+void sim_node_resumes(unsigned node); /* a rank goes on there */
 /* SIGTERM to all proxies that it has. */
 void sim_node_term(unsigned node);
 /* Its proxies are short of descriptors, see sim_short(); or not any more. */

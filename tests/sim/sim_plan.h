@@ -36,6 +36,7 @@
 /* Draws that were made side by side end where the next of these begins, and all are
  * made from here on. */
 #define SIM_ALL_FROM 1795950000000
+#define SIM_RESUMED_FROM 1795952000000
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */
@@ -119,6 +120,7 @@ struct sim_plan {
 	bool mistakes; /* a proxy that begins has a setting that is wrong */
 	bool shares; /* operators give connections shares of their own */
 	uint64_t far; /* ns more that the peer links take */
+	bool resumes; /* ranks outlive their proxies */
 	bool soft; /* devices move only while their process runs */
 	uint32_t
 		message; /* the least max_msg_sz of a device; 0: none is small */

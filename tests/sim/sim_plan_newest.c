@@ -282,6 +282,55 @@ static void draw_tags(struct sim_plan *p)
 	}
 }
 
+/* A node's proxy is killed, and often the next one, too, while ranks resume: they ask
+ * for one every 10 to 250 ms. When the last one starts; 0: there are faults enough. */
+static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
+{
+	bool again = false;
+
+	for (unsigned i = (unsigned)sim_draw(r, 4); i < 4; i++) {
+		struct sim_fault *f =
+			sim_plan_fault(p, r, SIM_FAULT_KILL_PROXY, at);
+
+		if (!f)
+			return 0;
+		/* See sim_fault.c: this one, or the next while a rank resumes. */
+		f->rail = again && sim_chance(r, 2);
+		again = true;
+		f->lasts = sim_draw_wide(r, SIM_US, SIM_S);
+		at += f->lasts + (sim_chance(r, 2)
+					  ? sim_draw(r, 40 * SIM_MS)
+					  : sim_draw_wide(r, 1, 300 * SIM_MS));
+	}
+	return at;
+}
+
+/* What seeds before SIM_RESUMED_FROM do not have: ranks outlive their proxies, any of
+ * which may be killed at any time. The traffic goes on as long. */
+static void draw_resumed(struct sim_plan *p)
+{
+	uint64_t at = 0, end = 0, last = SIM_MS;
+	struct sim_rng r;
+
+	sim_rng_seed(&r, p->seed, "resumed");
+	if (!sim_chance(&r, 2))
+		return;
+	p->resumes = true;
+	sim_plan_arg(p, "--resume-grace=%u",
+		     p->hard ? 1 + (unsigned)sim_draw(&r, 20) : 60);
+	if (sim_chance(&r, 2))
+		p->faults = 0;
+	for (unsigned n = 1 + (unsigned)sim_draw(&r, 6); n > 0; n--) {
+		at += sim_draw_wide(&r, SIM_US, 300 * SIM_MS);
+		end = draw_kills(p, &r, at);
+		last = end > last ? end : last;
+	}
+	for (unsigned i = 0; i < p->lines; i++) {
+		if (!sim_chance(&r, 4))
+			p->line[i].span = sim_draw_wide(&r, SIM_MS, 2 * last);
+	}
+}
+
 /* Seeds of these numbers have a draw, and those from SIM_ALL_FROM on. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
@@ -319,4 +368,6 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_relinks(p);
 	if (p->seed >= SIM_TAGS_FROM)
 		draw_tags(p);
+	if (p->seed >= SIM_RESUMED_FROM)
+		draw_resumed(p);
 }

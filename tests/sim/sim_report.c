@@ -17,6 +17,7 @@ void sim_total_add(struct sim_total *total, const struct sim_result *one,
 	all->messages += one->messages;
 	all->failures += one->failures;
 	all->rehearsals += one->rehearsals;
+	all->resumed += one->resumed;
 	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
 		all->fault[i] += one->fault[i];
 }
@@ -32,8 +33,8 @@ void sim_report(const struct sim_total *total, double took)
 			 (unsigned long long)total->also);
 	printf("%llu seeds from %llu%s in %.1f s, %.0f a minute: %llu failed; "
 	       "%llu messages, %llu connections failed as they may, at most "
-	       "%llu in seed %llu, %u rehearsals, %.0f s of virtual time, "
-	       "%.1f M steps\n",
+	       "%llu in seed %llu, %llu resumed, %u rehearsals, %.0f s of virtual "
+	       "time, %.1f M steps\n",
 	       (unsigned long long)total->seeds,
 	       (unsigned long long)total->from, also, took,
 	       60 * (double)total->seeds / took,
@@ -41,7 +42,8 @@ void sim_report(const struct sim_total *total, double took)
 	       (unsigned long long)all->messages,
 	       (unsigned long long)all->failures,
 	       (unsigned long long)total->most_failures,
-	       (unsigned long long)total->most_in, all->rehearsals,
+	       (unsigned long long)total->most_in,
+	       (unsigned long long)all->resumed, all->rehearsals,
 	       (double)all->virtual_ns / 1e9, (double)all->steps / 1e6);
 	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
 		printf("%s%s %u", i ? ", " : "faults: ",

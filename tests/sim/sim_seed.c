@@ -110,7 +110,7 @@ static void seed_all(void)
 	sim_hca_dmabuf(plan->gpus);
 	sim_hca_messages(plan->message);
 	sim_agents_seed(plan);
-	sim_first_seed(plan->seed);
+	sim_first_seed(plan);
 	sim_short_of_memory(plan->memory);
 	sim_pace.step_most = plan->step_most;
 	sim_pace.preempt = plan->preempt;
@@ -177,7 +177,8 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	sim_nodes_check_sums();
 	/* A proxy that is killed takes its counters along, and what a device took
 	 * along when it died, see may_lose() in sim_end.c, is nobody's. */
-	if (!plan->hard && !sim_rank_failures())
+	if (!plan->hard && !sim_rank_failures() &&
+	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY))
 		sim_nodes_check_bytes(sim_rank_bytes());
 	sim_nodes_stop();
 	until(stopped, STOPS_WITHIN, "the stop");
@@ -189,6 +190,7 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	result->steps = sim_steps();
 	result->messages = sim_rank_messages();
 	result->failures = sim_rank_failures();
+	result->resumed = sim_first_resumed();
 	result->rehearsals = sim_rehearsals();
 	for (unsigned i = 0; i < SIM_FAULT_KINDS; i++)
 		result->fault[i] = sim_faults_count((enum sim_fault_kind)i);

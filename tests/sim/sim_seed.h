@@ -8,6 +8,7 @@
 /* What a seed has come to; a child process writes it for its parent. */
 struct sim_result {
 	uint64_t hash, virtual_ns, steps, messages, failures;
+	uint64_t resumed; /* connections, in another instance */
 	unsigned rehearsals, fault[SIM_FAULT_KINDS];
 	char dir[32]; /* what it has written there; "": nothing is left */
 };

@@ -53,6 +53,7 @@ struct sim_task {
 	const void *waits; /* a file or a condition; woken when it changes */
 	uint64_t looked; /* what had happened when it last went on */
 	int err; /* errno */
+	char text[320]; /* of mpib_strerror() */
 	struct sim_place place;
 	void *stack;
 	size_t stack_size;

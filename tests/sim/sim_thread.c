@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads, time and chance, as the real code gets them. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +44,35 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 		*result = t->result;
 	t->detached = true; /* it may go */
 	return 0;
+}
+
+int __wrap_mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
+{
+	return -__wrap_pthread_create(thread, NULL, run, arg);
+}
+
+void __wrap_mpib_thread_join(pthread_t thread)
+{
+	__wrap_pthread_join(thread, NULL);
+}
+
+/* Each thread has its own text. */
+int __wrap_mpib_fail(int rc, const char *fmt, ...)
+{
+	struct sim_task *t = sim_task_self();
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(t->text, sizeof(t->text), fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+const char *__wrap_mpib_strerror(void)
+{
+	const struct sim_task *t = sim_task_self();
+
+	return t->text[0] ? t->text : "no error";
 }
 
 int __wrap_pthread_setname_np(pthread_t thread, const char *name)

@@ -69,6 +69,7 @@ void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_ctl(int epfd, int op, int fd, struct epoll_event *event);
 int __wrap_epoll_wait(int epfd, struct epoll_event *out, int most, int ms);
+int __wrap_mincore(void *at, size_t len, unsigned char *there);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
 
 int __wrap_eventfd(unsigned count, int flags);
@@ -105,6 +106,12 @@ int __wrap_sched_yield(void);
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
 void __wrap_randombytes_buf(void *buf, size_t len);
 
+int __wrap_mpib_fail(int rc, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+const char *__wrap_mpib_strerror(void);
+int __wrap_mpib_thread_start(pthread_t *thread, void *(*run)(void *),
+			     void *arg);
+void __wrap_mpib_thread_join(pthread_t thread);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*fn)(void *), void *arg);
 int __wrap_pthread_join(pthread_t thread, void **result);
