@@ -433,7 +433,8 @@ static void free_objects(struct mpib_client *c)
 	struct mpib_conn *conn;
 	struct mpib_pool *p;
 
-	while ((conn = LIST_FIRST(&c->conns))) {
+	while ((conn = LIST_FIRST(&c->conns)) ||
+	       (conn = LIST_FIRST(&c->closed))) {
 		LIST_REMOVE(conn, link);
 		/* The helper has ended. */
 		if (atomic_load(&conn->next_state) != MPIB_NEXT_NONE)

@@ -98,6 +98,12 @@ enum mpib_next {
 	MPIB_NEXT_READY, /* for the connection's thread */
 };
 
+/* What a connection that was closed waits for, in client->closed. */
+enum mpib_closing {
+	MPIB_CLOSING_TOLD, /* the proxy was told: for FREE */
+	MPIB_CLOSING_OWED, /* for another instance, to close that */
+};
+
 struct mpib_conn {
 	struct mpib_client *client;
 	/* The client, or NULL where the end does not: whose regions it takes. */
@@ -153,6 +159,7 @@ struct mpib_conn {
 	_Atomic unsigned next_state; /* enum mpib_next */
 	_Atomic int lost; /* -errno: it does not go on, as lost_why says */
 	char lost_why[256];
+	enum mpib_closing closing; /* in client->closed */
 	struct mpib_request *who[MPIB_REQUESTS]; /* has each place */
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_flush_queue flush;
@@ -231,6 +238,9 @@ struct mpib_client {
 	_Atomic uint32_t sweeps;
 	LIST_HEAD(, mpib_debt) debts;
 	LIST_HEAD(, mpib_conn) conns;
+	/* Closed, and the other end's process may not know: so that it does, they are
+	 * asked for at the next proxy, and closed there. */
+	LIST_HEAD(, mpib_conn) closed;
 	LIST_HEAD(, mpib_listener) listeners;
 	LIST_HEAD(, mpib_pool) pools; /* of mpib_mem_alloc() */
 	LIST_HEAD(, mpib_region) regions;
@@ -392,6 +402,10 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
+/* helper.c, under the lock. The instance that was asked for is not wanted. */
+void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn);
+/* Free those of the closed connections whose other end knows. */
+void mpib_closed_sweep(struct mpib_client *c);
 /* connect.c. Free what the connection has in this process. */
 void mpib_conn_free(struct mpib_conn *conn);
 /* connect.c. On the connection's thread: copy out what has arrived, then mark

@@ -302,6 +302,8 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
 	struct mpib_message m;
 	int rc;
 
+	/* An index that is FREE again is no longer theirs. */
+	mpib_closed_sweep(conn->client);
 	rc = take_index(conn->client, index);
 	if (rc < 0)
 		return rc;
@@ -440,13 +442,42 @@ struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 	return &x->debt;
 }
 
-/* Not at a proxy that is gone. */
-static void close_instance(struct mpib_client *c,
-			   const struct mpib_attached *at,
-			   struct mpib_debt *debt)
+/* Whether the other end has to be told, and how. A connection that was never ready
+ * has none: what its proxy still asked for goes with the proxy. */
+static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 {
-	if (at == c->at && mpib_client_ok(c))
+	uint32_t state = state_of(conn->reply);
+
+	mpib_conn_learn(conn, conn->at, conn->index);
+	if (!atomic_load(&c->helper.resumes) || atomic_load(&conn->lost) ||
+	    (!conn->is_sender && !conn->end.key) ||
+	    (state != MPIB_CONN_READY && state != MPIB_CONN_LOST))
+		return false;
+	conn->closing = conn->at == c->at && state == MPIB_CONN_READY
+				? MPIB_CLOSING_TOLD
+				: MPIB_CLOSING_OWED;
+	return true;
+}
+
+static void close_end(struct mpib_client *c, struct mpib_conn *conn)
+{
+	bool outlives = close_outlives(c, conn);
+	struct mpib_debt *debt = mpib_conn_leave(conn);
+
+	LIST_REMOVE(conn, link);
+	/* Not at a proxy that is gone; and not before another instance is there, or
+	 * the proxy would tell the peer at once, which would lose what arrived. */
+	if (conn->at == c->at && mpib_client_ok(c) &&
+	    !(outlives && conn->closing == MPIB_CLOSING_OWED))
 		mpib_rpc_undo(c, debt);
+	if (outlives) {
+		LIST_INSERT_HEAD(&c->closed, conn, link);
+		mpib_helper_wake(c);
+		return;
+	}
+	mpib_next_drop(c, conn);
+	mpib_attached_put(conn->at);
+	mpib_conn_free(conn);
 }
 
 void mpib_close(struct mpib_conn *conn)
@@ -462,15 +493,8 @@ void mpib_close(struct mpib_conn *conn)
 			mpib_regions_unref(r);
 	}
 	mpib_client_hold(c);
-	LIST_REMOVE(conn, link);
-	if (atomic_load(&conn->next_state) != MPIB_NEXT_NONE) {
-		close_instance(c, conn->next.at,
-			       &conn->next.at->index[conn->next.index].debt);
-		mpib_attached_put(conn->next.at);
-	}
-	close_instance(c, conn->at, mpib_conn_leave(conn));
-	mpib_attached_put(conn->at);
+	close_end(c, conn);
+	mpib_closed_sweep(c);
 	mpib_windows_trim(c);
 	mpib_client_unlock(c);
-	mpib_conn_free(conn);
 }

@@ -49,8 +49,7 @@ static void instance_drop(struct mpib_client *c, struct mpib_instance *one)
 	mpib_attached_put(one->at);
 }
 
-/* The instance that was asked for is not wanted. */
-static void next_drop(struct mpib_client *c, struct mpib_conn *conn)
+void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
 
@@ -73,7 +72,7 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	if (had)
 		mpib_conn_learn(conn, before.at, before.index);
 	if (!conn->is_sender && !conn->end.key && !conn->listener) {
-		next_drop(c, conn);
+		mpib_next_drop(c, conn);
 		conn_lose(conn, -ECONNABORTED,
 			  "its listener was closed before the proxy ended");
 		return 0;
@@ -121,7 +120,7 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	}
 	error = error < 0 ? error : -EIO;
 	conn_lose(conn, error, why[0] ? why : mpib_errtext(error));
-	next_drop(c, conn);
+	mpib_next_drop(c, conn);
 }
 
 /* The instance may be used once it has a window where the last one has. False: call
@@ -140,25 +139,20 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* At a living proxy. True: call again soon. */
-static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
+/* The instance that was asked for was ready, and failed since: its other end was
+ * closed. What it says about sends that are over counts. */
+static bool next_was_ready(const struct mpib_conn *conn)
 {
-	unsigned state = conn_state(c->at, conn->index);
+	const struct mpib_instance *next = &conn->next;
 
-	if (atomic_load_explicit(&conn->lost, memory_order_relaxed))
-		return false;
-	if (next_state(conn) == MPIB_NEXT_NONE) {
-		/* Its peer closed it, or broke the protocol, after it was
-		 * lost. */
-		if (conn->at == c->at && state == MPIB_CONN_FAILED &&
-		    mpib_conn_broken(conn) == MPIB_BROKEN_LOST)
-			conn_failed(c, conn, conn->index);
-		if (conn->at == c->at && state != MPIB_CONN_LOST)
-			return false;
-		mpib_conn_learn(conn, conn->at, conn->index);
-		(void)conn_ask(c, conn);
-		return true;
-	}
+	return next->at->reply->end[next->index].number == conn->number &&
+	       next->at->reply->end[next->index].key ==
+		       (conn->is_sender ? conn->ask.key : conn->end.key);
+}
+
+/* Of what was asked for at a living proxy. True: call again soon. */
+static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
+{
 	switch (conn_state(c->at, conn->next.index)) {
 	case MPIB_CONN_READY:
 		return !next_ready(c, conn);
@@ -166,11 +160,101 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 		(void)conn_ask(c, conn);
 		return true;
 	case MPIB_CONN_FAILED:
+		if (next_was_ready(conn))
+			return !next_ready(c, conn);
 		conn_failed(c, conn, conn->next.index);
 		return false;
 	default:
 		return true;
 	}
+}
+
+/* At a living proxy. True: call again soon. */
+static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
+{
+	unsigned state = conn_state(c->at, conn->index);
+
+	if (atomic_load_explicit(&conn->lost, memory_order_relaxed))
+		return false;
+	if (next_state(conn) != MPIB_NEXT_NONE)
+		return next_look(c, conn);
+	/* Its peer closed it, or broke the protocol, after it was lost. */
+	if (conn->at == c->at && state == MPIB_CONN_FAILED &&
+	    mpib_conn_broken(conn) == MPIB_BROKEN_LOST)
+		conn_failed(c, conn, conn->index);
+	if (conn->at == c->at && state != MPIB_CONN_LOST)
+		return false;
+	mpib_conn_learn(conn, conn->at, conn->index);
+	(void)conn_ask(c, conn);
+	return true;
+}
+
+static bool closed_is_over(const struct mpib_client *c,
+			   const struct mpib_conn *conn)
+{
+	const struct mpib_instance *next = &conn->next;
+
+	if (atomic_load_explicit(&conn->lost, memory_order_relaxed))
+		return true;
+	if (conn->closing == MPIB_CLOSING_TOLD)
+		return conn_state(conn->at, conn->index) == MPIB_CONN_FREE;
+	return next_state(conn) != MPIB_NEXT_NONE && next->at == c->at &&
+	       (next_state(conn) == MPIB_NEXT_READY ||
+		conn_state(c->at, next->index) == MPIB_CONN_READY);
+}
+
+void mpib_closed_sweep(struct mpib_client *c)
+{
+	struct mpib_conn *conn, *following;
+
+	for (conn = LIST_FIRST(&c->closed); conn; conn = following) {
+		following = LIST_NEXT(conn, link);
+		if (!closed_is_over(c, conn))
+			continue;
+		LIST_REMOVE(conn, link);
+		mpib_next_drop(c, conn); /* closes it */
+		if (conn->closing == MPIB_CLOSING_OWED && conn->at == c->at &&
+		    mpib_client_ok(c))
+			mpib_rpc_undo_later(c, &conn->place->debt);
+		mpib_attached_put(conn->at);
+		mpib_conn_free(conn);
+	}
+}
+
+/* At a living proxy. True: call again soon. */
+static bool closed_look(struct mpib_client *c)
+{
+	struct mpib_conn *conn;
+	bool soon = false;
+
+	mpib_closed_sweep(c);
+	LIST_FOREACH(conn, &c->closed, link)
+	{
+		if (conn->closing == MPIB_CLOSING_TOLD)
+			continue;
+		soon = true;
+		if (next_state(conn) != MPIB_NEXT_NONE)
+			(void)next_look(c, conn);
+		else
+			(void)conn_ask(c, conn);
+	}
+	return soon;
+}
+
+/* At a new proxy. 0, or -errno of a proxy that is of no use. */
+static int closed_again(struct mpib_client *c)
+{
+	struct mpib_conn *conn;
+	int rc = 0;
+
+	mpib_closed_sweep(c);
+	LIST_FOREACH(conn, &c->closed, link)
+	{
+		conn->closing = MPIB_CLOSING_OWED;
+		if (rc == 0)
+			rc = conn_ask(c, conn);
+	}
+	return rc;
 }
 
 static int conns_again(struct mpib_client *c, bool accepts)
@@ -226,6 +310,8 @@ static int all_again(struct mpib_client *c)
 	if (rc == 0)
 		rc = conns_again(c, false);
 	if (rc == 0)
+		rc = closed_again(c);
+	if (rc == 0)
 		rc = listeners_again(c);
 	if (rc == 0)
 		rc = conns_again(c, true);
@@ -240,7 +326,7 @@ static void conns_learn(struct mpib_client *c)
 	LIST_FOREACH(conn, &c->conns, link)
 	{
 		mpib_conn_learn(conn, conn->at, conn->index);
-		next_drop(c, conn);
+		mpib_next_drop(c, conn);
 	}
 }
 
@@ -284,7 +370,7 @@ static void resume_ends(struct mpib_client *c)
 
 	LIST_FOREACH(conn, &c->conns, link)
 	{
-		next_drop(c, conn);
+		mpib_next_drop(c, conn);
 	}
 	/* After why. */
 	atomic_store(&c->helper.resumes, false);
@@ -362,6 +448,7 @@ static int helper_turn(struct mpib_client *c)
 		(void)mpib_client_gone(c);
 	if (!mpib_client_ok(c))
 		return proxy_gone(c);
+	soon |= closed_look(c);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
 		soon |= conn_look(c, conn);

@@ -5,6 +5,7 @@
  * the clients fails, and each message comes once and whole. Then the same of proxies
  * that their clients start. A soak: outlive 5000, which is for each of its tests.
  */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,51 @@ static void a_job_of_one_rail_outlives_its_proxies(void **state)
 	outlives_with("--sup");
 }
 
+/* Until a call of it fails. */
+static int conn_end(struct mover *m, struct mpib_conn *conn, bool sends)
+{
+	size_t size = m->room;
+	struct mpib_request *r;
+	int rc = 0, done;
+
+	while (rc == 0) {
+		r = NULL;
+		rc = sends ? mpib_isend(conn, m->src, size, 0, m->tx_mr, &r)
+			   : mpib_irecv(conn, 1, (void *[]){ m->dst }, &size,
+					NULL, &m->rx_mr, &r);
+		for (done = 0; rc == 0 && r && !done;)
+			rc = mpib_test(r, &done, NULL);
+	}
+	return rc;
+}
+
+/* Long before the grace is over. */
+static void what_is_closed_without_a_proxy_ends_at_the_peer(void **state)
+{
+	struct mover m[2];
+
+	for (unsigned i = 0; i < 2; i++)
+		node_start(&node[i], 5 + i, "--log-level", "error",
+			   "--resume-grace", "600", NULL);
+	for (unsigned i = 0; i < 2; i++) {
+		mover_must(mover_begin(&m[i], node[i].dir, node[1 - i].dir,
+				       10000, i, i));
+		mover_must(mover_move(&m[i], 3));
+	}
+	node_kill(&node[0]);
+	mpib_close(m[0].tx);
+	mpib_close(m[1].rx);
+	node_again(&node[0]);
+	assert_int_equal(conn_end(&m[0], m[0].rx, false), -ECONNRESET);
+	assert_int_equal(conn_end(&m[1], m[1].tx, true), -ECONNRESET);
+	for (unsigned i = 0; i < 2; i++) {
+		*(i ? &m[i].rx : &m[i].tx) = NULL;
+		mover_close(&m[i]);
+	}
+	for (unsigned i = 0; i < 2; i++)
+		node_stop(&node[i]);
+}
+
 static pid_t started(const char *dir)
 {
 	char path[120];
@@ -211,6 +257,7 @@ static void what_a_rank_started_is_started_again(void **state)
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_job_of_two_rails_outlives_its_proxies),
 	cmocka_unit_test(a_job_of_one_rail_outlives_its_proxies),
+	cmocka_unit_test(what_is_closed_without_a_proxy_ends_at_the_peer),
 	cmocka_unit_test(what_a_rank_started_is_started_again),
 	{ 0 },
 };

@@ -104,6 +104,8 @@ static void note(struct fake_proxy *f, const struct mpib_message *ask)
 		memcpy(&f->connect, ask->bytes, sizeof(f->connect));
 		end = &f->reply->end[f->connect.conn];
 		end->key = f->connect.key;
+		if (atomic_load(&f->was_ready))
+			end->number = f->connect.number;
 		end->base = atomic_load(&f->base);
 		break;
 	case MPIB_CTL_ACCEPT:

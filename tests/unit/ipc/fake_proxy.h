@@ -45,6 +45,7 @@ struct fake_proxy {
 	_Atomic unsigned ignorant; /* so many WHYs have no reason yet */
 	_Atomic bool hold_pending, hold_closing;
 	_Atomic int refuse_conn; /* -errno: state FAILED */
+	_Atomic bool was_ready; /* FAILED after READY: its peer closed */
 	_Atomic int refuse_reg; /* -errno */
 	_Atomic int refuse_pool; /* -errno */
 	_Atomic uint64_t pool_most; /* refuses no smaller one */

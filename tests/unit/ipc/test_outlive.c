@@ -411,22 +411,91 @@ static void listeners_come_after_connections_and_accepts_last(void **state)
 	assert_int_equal(mpib_ready(orphan), -ECONNABORTED);
 }
 
+static void until(uint32_t type, unsigned times)
+{
+	while (asked(type) < times)
+		sched_yield();
+}
+
 static void without_a_proxy_closing_ends_at_once(void **state)
 {
+	unsigned closes = asked(MPIB_CTL_CLOSE);
 	struct mpib_listener *l;
 	struct mpib_handle h;
 
 	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	end_as(1, recv_at(0, 1000), 3);
 	dies();
 	stops(tx);
 	mpib_close(tx);
+	mpib_close(rx);
 	mpib_close_listen(l);
 	assert_int_equal(mpib_dereg(from_region), 0);
 	fake_proxy_return(f);
-	goes_on(rx);
-	/* None of the two is asked for. */
-	assert_int_equal(asked(MPIB_CTL_CONNECT), 1);
+	/* The peers learn it at the next one, and what had arrived. */
+	until(MPIB_CTL_CLOSE, closes + 2);
+	assert_int_equal(f->connect.number, 2);
+	assert_int_equal(f->resume.base, 1);
 	assert_int_equal(asked(MPIB_CTL_LISTEN), 2);
+	connect_both();
+	assert_true(LIST_EMPTY(&c->closed));
+	assert_int_equal(c->at->users, 3);
+}
+
+/* The peer may not know yet. */
+static void a_close_that_was_under_way_is_told_once_more(void **state)
+{
+	unsigned closes = asked(MPIB_CTL_CLOSE);
+
+	atomic_store(&f->hold_closing, true);
+	mpib_close(tx);
+	mpib_close(rx);
+	fake_set_state(f, 1, MPIB_CONN_FREE, 0);
+	dies();
+	fake_proxy_return(f);
+	until(MPIB_CTL_CLOSE, closes + 3);
+	assert_int_equal(f->connect.number, 2);
+	assert_int_equal(asked(MPIB_CTL_RESUME), 0);
+	connect_both();
+}
+
+static void a_lost_connection_that_is_closed_is_closed_at_its_peer(void **state)
+{
+	unsigned closes = asked(MPIB_CTL_CLOSE);
+
+	atomic_store(&f->hold_pending, true);
+	lost(0);
+	mpib_close(tx);
+	until(MPIB_CTL_CONNECT, 2);
+	assert_int_equal(asked(MPIB_CTL_CLOSE), closes);
+	fake_set_state(f, f->connect.conn, MPIB_CONN_READY, 0);
+	until(MPIB_CTL_CLOSE, closes + 2);
+	atomic_store(&f->hold_pending, false);
+	atomic_store(&f->reply->conn[0].broken, 0);
+	connect_both();
+}
+
+/* So soon that nobody saw it READY. */
+static void what_the_peer_had_counts_if_it_closed_after_the_resume(void **state)
+{
+	struct mpib_request *first = send_at(0, 1000, 0),
+			    *second = send_at(1000, 1000, 0);
+	int done;
+
+	atomic_store(&f->reply->answers[0][mpib_request_index(first)],
+		     (uint64_t)first->gen << 32);
+	dies();
+	atomic_store(&f->base, 1);
+	atomic_store(&f->was_ready, true);
+	atomic_store(&f->refuse_conn, -ECONNRESET);
+	fake_proxy_return(f);
+	while (mpib_conn_goes_on(tx) == 0)
+		sched_yield();
+	atomic_store(&f->reply->conn[tx->index].broken, -ECONNRESET);
+	assert_true(is_over(first));
+	while (mpib_test(second, &done, NULL) == 0)
+		assert_false(done);
+	assert_int_equal(mpib_test(second, &done, NULL), -ECONNRESET);
 }
 
 static void *returns(void *arg)
@@ -520,6 +589,9 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_proxy_that_does_not_take_all_is_asked_again),
 	TEST(listeners_come_after_connections_and_accepts_last),
 	TEST(without_a_proxy_closing_ends_at_once),
+	TEST(a_close_that_was_under_way_is_told_once_more),
+	TEST(a_lost_connection_that_is_closed_is_closed_at_its_peer),
+	TEST(what_the_peer_had_counts_if_it_closed_after_the_resume),
 	TEST(requests_wait_for_the_next_proxy),
 	TEST(a_client_detaches_while_it_resumes),
 	TEST(a_forked_child_leaves_the_resume_to_its_parent),
