@@ -110,6 +110,20 @@ static void fill_view(struct mpib_proxy *p)
 	}
 }
 
+/* Those of the last proxy. */
+static void expect_clients(struct mpib_proxy *p)
+{
+	uint64_t grace = p->cfg.engine.resume ? p->cfg.resume_grace : 0;
+	int rc = mpib_survivors_open(&p->clients.survivors, p->rundir.dir,
+				     grace * MPIB_SEC);
+
+	if (rc < 0)
+		mpib_warn("%s/" MPIB_SURVIVORS_FILE ": %s: new clients may "
+			  "take the room of those that come back (free some "
+			  "space)",
+			  p->rundir.path, strerror(-rc));
+}
+
 static int open_clients(struct mpib_proxy *p, char *why)
 {
 	int rc = proxy_clients_init(&p->clients, &p->loop, p->engine, p->broker,
@@ -119,6 +133,8 @@ static int open_clients(struct mpib_proxy *p, char *why)
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
 			 strerror(-rc));
 	p->serving = rc == 0;
+	if (rc == 0)
+		expect_clients(p);
 	return rc;
 }
 

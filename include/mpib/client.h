@@ -91,8 +91,11 @@ struct mpib_device_info {
 
 /*
  * Attach to the proxy of this node. Blocks for at most opts->timeout_ms, and up to
- * 30 s more where MPIB_START has a proxy started. opts may be NULL. On failure mpib_strerror() names the socket and what to do.
+ * 60 s more where MPIB_START has a proxy started, or processes of an earlier proxy
+ * come first. opts may be NULL. On failure mpib_strerror() names the socket and what to do.
  *   -ENOENT, -ECONNREFUSED  no proxy at the socket, or it hung up
+ *   -EPERM                  the proxy crashed twice in the work for this process
+ *   -EINPROGRESS            processes of an earlier proxy come first
  *   -ENOEXEC                MPIB_START is set, and no proxy could be started
  *   -EACCES                 this user may not connect to the proxy
  *   -ENAMETOOLONG           the run directory's path is too long for a socket

@@ -96,6 +96,8 @@ void proxy_client_drop(struct proxy_client *s, const char *why)
 		   "client %u (%s, pid %u) leaves: %s", s->id, s->name, s->pid,
 		   why);
 	s->all->usage.leaving++;
+	mpib_survivors_leave(s->record);
+	s->record = NULL;
 	s->state = PROXY_CLIENT_CONNS;
 	if (s->of_devices > 0)
 		mpib_timer_arm(s->all->loop, &s->hello_timer, LET_GO,

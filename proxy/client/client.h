@@ -25,6 +25,7 @@
 #include "client/filler.h"
 #include "client/jobs.h"
 #include "client/quota.h"
+#include "client/survivors.h"
 #include "config/config.h"
 #include "engine/engine.h"
 #include "ipc/message.h"
@@ -112,6 +113,7 @@ struct proxy_client {
 	bool silent; /* counts as one that has not said HELLO */
 	/* The shares in force, of the client and of its user. */
 	struct mpib_share share, of_user;
+	struct mpib_survivor *record; /* for the next proxy; or NULL */
 	bool share_said; /* an operator set share: rules do not apply */
 };
 
@@ -164,6 +166,7 @@ struct proxy_clients {
 	uint32_t on_shard[MPIB_SHARDS_MAX];
 	struct mpib_usage usage;
 	struct mpib_jobs jobs;
+	struct mpib_survivors survivors;
 	uint64_t accepted, refused, rejected; /* clients; rejected: requests */
 };
 

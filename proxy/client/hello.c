@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/event.h"
+#include "base/log.h"
 #include "client/client.h"
 #include "client/place.h"
 
@@ -243,6 +244,39 @@ static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
 	       proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 0);
 }
 
+/* Whether the process may attach before those that the last proxy had do, and at all:
+ * not after crashes in its work. False: the HELLO was refused. */
+static bool hello_in_turn(struct proxy_client *s,
+			  const struct mpib_ctl_header *ask,
+			  const struct mpib_process *process)
+{
+	struct mpib_survivors *v = &s->all->survivors;
+	unsigned others, ms;
+	int rc = mpib_survivors_admit(v, process, &others, &ms);
+
+	if (rc == -EPERM)
+		proxy_client_refuse(
+			s, ask, rc,
+			"mpib-proxy crashed twice in a minute while "
+			"it worked for this process, pid %u, and "
+			"serves it no more (report the crash; start "
+			"the process again)",
+			s->pid);
+	if (rc != -EINPROGRESS)
+		return rc == 0;
+	if (v->told != others)
+		mpib_info("a new client (pid %u, uid %u) waits, %u ms at most, "
+			  "for %u clients of the last proxy that have not come "
+			  "back",
+			  s->pid, s->uid, ms, others);
+	v->told = others;
+	proxy_client_refuse(s, ask, rc,
+			    "%u clients of the last mpib-proxy come first, for "
+			    "%u ms at most (wait, or end those processes)",
+			    others, ms);
+	return false;
+}
+
 /* Answer a process that asks whether it could attach. Makes what a client has of its
  * own, which proxy_client_drop() frees, and leaves nothing in the engine. */
 static void hello_probe(struct proxy_client *s,
@@ -263,13 +297,33 @@ static void hello_probe(struct proxy_client *s,
 		proxy_client_send(s, &answer, NULL, 0);
 }
 
+/* False: the HELLO was refused. */
+static bool hello_serve(struct proxy_client *s, const struct mpib_message *m,
+			uint32_t device)
+{
+	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
+	int rc = hello_attach(s, device,
+			      m->len >= sizeof(*hello) ? hello->shard : 0);
+	const char *why;
+
+	if (rc == 0)
+		return true;
+	why = mpib_engine_last_error(s->all->engine, rc);
+	/* Where the engine knows what helps, it says so. */
+	proxy_client_refuse(s, &m->h, rc,
+			    "the proxy cannot serve another client: %s%s", why,
+			    strchr(why, '(') ? ""
+					     : " (see its limits: LimitNOFILE, "
+					       "LimitAS, LimitFSIZE)");
+	return false;
+}
+
 void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 {
 	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
 	struct proxy_clients *all = s->all;
+	struct mpib_process process;
 	uint32_t device = 0;
-	const char *why;
-	int rc;
 
 	if (s->state == PROXY_CLIENT_LIVE) {
 		proxy_client_refuse(s, &m->h, -EALREADY,
@@ -301,19 +355,14 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 		proxy_client_drop(s, "it asked whether it could attach");
 		return;
 	}
-	rc = hello_attach(s, device,
-			  m->len >= sizeof(*hello) ? hello->shard : 0);
-	if (rc < 0) {
-		why = mpib_engine_last_error(all->engine, rc);
-		/* Where the engine knows what helps, it says so. */
-		proxy_client_refuse(
-			s, &m->h, rc,
-			"the proxy cannot serve another client: %s%s", why,
-			strchr(why, '(') ? ""
-					 : " (see its limits: LimitNOFILE, "
-					   "LimitAS, LimitFSIZE)");
-		goto err_drop;
+	process = mpib_process_of(s->uid, s->pid, s->pidfd, device);
+	if (!hello_in_turn(s, &m->h, &process)) {
+		proxy_client_drop(s, "its HELLO was refused");
+		return;
 	}
+	if (!hello_serve(s, m, device))
+		goto err_drop;
+	s->record = mpib_survivors_take(&all->survivors, &process, s->id);
 	hello_welcome(s, &m->h, device);
 	return;
 

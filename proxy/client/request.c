@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/closer.h"
+#include "base/crash.h"
 #include "base/log.h"
 #include "client/client.h"
 
@@ -203,6 +204,7 @@ void proxy_client_on_message(void *arg, uint32_t events)
 	struct proxy_client *s = arg;
 
 	(void)events;
+	mpib_works_for = s->id;
 	for (int i = 0; i < BURST && s->state <= PROXY_CLIENT_LIVE; i++) {
 		struct mpib_message m;
 		int rc = mpib_may_receive(s->uid);
@@ -212,7 +214,7 @@ void proxy_client_on_message(void *arg, uint32_t events)
 		if (rc == 0)
 			rc = mpib_message_take(s->sock, &m);
 		if (rc == -EAGAIN)
-			return;
+			break;
 		if (!mpib_waking_end(&s->waking, began))
 			proxy_client_drop(s, CROWD);
 		else if (rc <= 0 && rc != -EMFILE)
@@ -221,4 +223,5 @@ void proxy_client_on_message(void *arg, uint32_t events)
 			requests[m.h.type].fn(s, &m);
 		request_end(s, &m);
 	}
+	mpib_works_for = 0;
 }

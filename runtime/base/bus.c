@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
+#include "base/crash.h"
+
 _Thread_local volatile struct mpib_bus mpib_bus;
 
 /* Map anonymous memory over the page at this address, whose size is unknown.
@@ -37,8 +39,10 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 	/* BUS_ADRERR means that a page was taken away; broken memory has
 	 * another code and is not replaced. With the default action the access
 	 * happens again and ends the process. */
-	if (!ours || info->si_code != BUS_ADRERR || !bus_replace(at))
+	if (!ours || info->si_code != BUS_ADRERR || !bus_replace(at)) {
+		mpib_crash_note(info);
 		signal(sig, SIG_DFL);
+	}
 	errno = saved;
 }
 

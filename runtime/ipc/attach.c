@@ -16,8 +16,9 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How long a first attach waits for a proxy that a process starts. */
-#define START_MS 30000
+/* How long a first attach waits for a proxy that a process starts, and for processes
+ * that an earlier proxy had. */
+#define WAIT_MS 60000
 
 /* Forks between the process that first attached and this one. */
 unsigned mpib_forks;
@@ -340,14 +341,17 @@ int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 
 static int attach_first(struct mpib_client *c, uint64_t deadline)
 {
-	uint64_t until = mpib_now_ms() + START_MS;
+	uint64_t until = mpib_now_ms() + WAIT_MS;
 	int rc;
 
-	while (attach_may_start(c,
-				rc = mpib_attach_once(c, deadline, &c->at)) &&
-	       mpib_now_ms() < until)
+	for (;;) {
+		rc = mpib_attach_once(c, deadline, &c->at);
+		if ((rc != -EINPROGRESS && !attach_may_start(c, rc)) ||
+		    mpib_now_ms() >= until)
+			return rc;
 		poll(NULL, 0, 20);
-	return rc;
+		deadline = mpib_now_ms() + c->answer_ms;
+	}
 }
 
 static void close_descriptors(struct mpib_attached *at)

@@ -306,10 +306,11 @@ void node_wipe(struct node *node)
 
 void run_dir_remove(const char *dir)
 {
-	static const char *const name[] = { "lock", "events", "state" };
+	static const char *const name[] = { "lock", "events", "state",
+					    "clients" };
 	char path[120];
 
-	for (unsigned i = 0; i < 3; i++) {
+	for (unsigned i = 0; i < 4; i++) {
 		snprintf(path, sizeof(path), "%.100s/%s", dir, name[i]);
 		if (unlink(path) < 0 && (i == 0 || errno != ENOENT))
 			fail_msg("%s: %m", path);

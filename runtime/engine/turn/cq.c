@@ -6,6 +6,7 @@
  */
 #include <endian.h>
 
+#include "base/crash.h"
 #include "base/kept.h"
 #include "base/trace.h"
 #include "engine/conn/sent.h"
@@ -356,8 +357,10 @@ __attribute__((always_inline)) static inline int poll_rail(struct mpib_shard *s,
 
 int mpib_cq_turn(struct mpib_shard *s)
 {
-	int n = poll_rail(s, MPIB_RAIL_SOUT);
+	int n;
 
+	mpib_works_for = 0; /* of peers */
+	n = poll_rail(s, MPIB_RAIL_SOUT);
 	return s->engine->cfg.rails == 1 ? n : n + poll_rail(s, MPIB_RAIL_SUP);
 }
 

@@ -4,6 +4,7 @@
  * of their DRR classes (lane/drr.h), whatever lane they are on. Shard thread.
  */
 #include "base/container.h"
+#include "base/crash.h"
 #include "engine/conn/conn.h"
 
 #define OPS_PER_TURN 64
@@ -14,8 +15,10 @@
 /* mpib_drr_run_fn of a connection. */
 static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 {
-	return mpib_sender_run(container_of(leaf, struct engine_conn, drr),
-			       run);
+	struct engine_conn *conn = container_of(leaf, struct engine_conn, drr);
+
+	mpib_works_for = conn->client->id;
+	return mpib_sender_run(conn, run);
 }
 
 static int post_cts(struct mpib_shard *s)

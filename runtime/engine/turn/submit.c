@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 
+#include "base/crash.h"
 #include "engine/conn/take.h"
 
 #define PER_RING 32
@@ -170,6 +171,7 @@ int mpib_submit_client(struct engine_client *a)
 	uint64_t words, from = UINT64_MAX << s->n.turns % (MPIB_CONNS_MAX / 64);
 	int taken = 0;
 
+	mpib_works_for = a->id;
 	mpib_pace_serve(&s->pace, t, s->now);
 	if (__builtin_expect(!submit_may(a), 0))
 		return 1;
@@ -215,6 +217,7 @@ static int serve_tenant(struct mpib_tenant *t)
 		}
 		if (f->stall == MPIB_STALL_SLOT)
 			mpib_unstall(f);
+		mpib_works_for = f->client->id;
 		taken += submit_serve(f);
 	} while (f != last && taken + looks < PER_TENANT);
 	return taken + !TAILQ_EMPTY(&t->submitting);

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * crashes: a process that a proxy crashed for twice within a minute is not served any
+ * more, while others are, and while its end by any other hand counts for nothing.
+ * And those that the last proxy had come before newcomers.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <mpib/client.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "ipc/message.h"
+#include "node.h"
+#include "test.h"
+
+static struct node node;
+
+static int attach(struct mpib_client **c, unsigned timeout_ms)
+{
+	struct mpib_attach_opts opts = { .size = sizeof(opts),
+					 .run_dir = node.dir,
+					 .timeout_ms = timeout_ms };
+
+	return mpib_attach(&opts, c);
+}
+
+/* A process that has attached; it ends with the test. */
+static pid_t rank_start(void)
+{
+	struct mpib_client *c;
+	int told[2];
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (attach(&c, 60000) < 0 || write(told[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	close(told[0]);
+	return pid;
+}
+
+/* The answer to its HELLO. */
+static int rank_hello(int sock, char *why, size_t len)
+{
+	struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .id = 1, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+	};
+	const struct mpib_ctl_error *e;
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	struct mpib_message m;
+
+	assert_int_equal(mpib_message_send(sock, &hello.h, NULL, 0), 0);
+	assert_int_equal(poll(&p, 1, 60000), 1);
+	assert_int_equal(mpib_message_recv(sock, &m), 1);
+	mpib_message_close_fds(&m);
+	e = (const void *)m.bytes;
+	snprintf(why, len, "%s", m.h.status < 0 ? e->why : "");
+	return m.h.status;
+}
+
+static int hello(char *why, size_t len)
+{
+	int sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+	int rc = rank_hello(sock, why, len);
+
+	close(sock);
+	return rc;
+}
+
+/* The proxy ends by what the client at the socket asks. */
+static void crash(int sock)
+{
+	struct mpib_ctl_header bad = { .type = 0xdead, .len = sizeof(bad) };
+	int status;
+
+	assert_int_equal(mpib_message_send(sock, &bad, NULL, 0), 0);
+	status = child_end(node.pid);
+	if (status != 128 + SIGSEGV && status != 1 /* a sanitizer's */)
+		fail_msg("the proxy ended with %d", status);
+	node_again(&node);
+}
+
+static void who_crashes_the_proxy_twice_is_not_served(void **state)
+{
+	char why[240];
+	pid_t other;
+
+	setenv("LD_PRELOAD", MPIB_CRASHING_PATH, 1);
+	node_start(&node, 7, "--log-level", "error", NULL);
+	other = rank_start();
+	/* Killed by hand, that is nobody's fault. */
+	for (unsigned i = 0; i < 3; i++) {
+		int sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+
+		assert_int_equal(rank_hello(sock, why, sizeof(why)), 0);
+		assert_int_equal(kill(node.pid, i ? SIGSEGV : SIGKILL), 0);
+		child_end(node.pid);
+		node_again(&node);
+		close(sock);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		int sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
+
+		assert_int_equal(rank_hello(sock, why, sizeof(why)), 0);
+		crash(sock);
+		close(sock);
+	}
+	assert_int_equal(hello(why, sizeof(why)), -EPERM);
+	assert_in(why, "crashed twice");
+	/* The other one came back. */
+	node_until_usage(&node, "attached", 1);
+	child_kill(other);
+	node_stop(&node);
+	unsetenv("LD_PRELOAD");
+}
+
+static void who_was_there_comes_before_who_is_new(void **state)
+{
+	struct mpib_client *c;
+	char why[240];
+	pid_t rank;
+
+	node_start(&node, 8, "--log-level", "error", "--resume-grace", "600",
+		   NULL);
+	rank = rank_start();
+	child_freeze(rank);
+	node_kill(&node);
+	node_again(&node);
+	assert_int_equal(hello(why, sizeof(why)), -EINPROGRESS);
+	assert_in(why, "1 clients of the last mpib-proxy come first");
+	kill(rank, SIGCONT);
+	/* It waits by itself. */
+	assert_int_equal(attach(&c, 0), 0);
+	node_until_usage(&node, "attached", 2);
+	mpib_detach(c);
+	/* A dead one is not waited for, nor one that has left. */
+	child_kill(rank);
+	node_kill(&node);
+	node_again(&node);
+	assert_int_equal(hello(why, sizeof(why)), 0);
+	node_stop(&node);
+}
+
+const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(who_crashes_the_proxy_twice_is_not_served),
+	cmocka_unit_test(who_was_there_comes_before_who_is_new),
+	{ 0 },
+};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Preloaded: a bug of the proxy. It crashes in the work for a client that sends a
+ * request of the type 0xdead.
+ */
+#include <dlfcn.h>
+#include <mpib/control.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	ssize_t (*next)(int, struct msghdr *, int) =
+		(__typeof__(next))dlsym(RTLD_NEXT, "recvmsg");
+	ssize_t n = next(fd, msg, flags);
+	const struct mpib_ctl_header *h =
+		msg->msg_iovlen ? msg->msg_iov[0].iov_base : NULL;
+
+	if (n >= (ssize_t)sizeof(*h) && h->type == 0xdead)
+		*(volatile int *)NULL = 1;
+	return n;
+}
