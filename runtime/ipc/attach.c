@@ -401,7 +401,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	if (!c)
 		return mpib_fail(-ENOMEM, "out of memory");
 	c->answer_ms = o.timeout_ms;
-	c->helper.wake = c->helper.stop = -1;
+	c->helper.wake = c->helper.stop = c->helper.keeper = -1;
 	make_hello(&c->hello, &o);
 	snprintf(c->start, sizeof(c->start), "%s", start ? start : "");
 	c->forks = mpib_forks;
@@ -474,6 +474,7 @@ void mpib_detach(struct mpib_client *client)
 	 * forked child has a copy of the socket. In such a child only the
 	 * copied descriptors are closed: the segments were not inherited, and
 	 * fork() may have copied the lists half changed. */
+	mpib_keep_stop(c);
 	if (c->helper.wake >= 0)
 		close(c->helper.wake);
 	if (c->helper.stop >= 0)

@@ -50,7 +50,8 @@ struct mpib_debt {
 struct mpib_pool {
 	struct mpib_debt debt; /* first */
 	LIST_ENTRY(mpib_pool) link;
-	struct mpib_memseg seg; /* with a descriptor, to register it again */
+	struct mpib_memseg seg;
+	uint32_t kept; /* to register it again: mpib_keep(); 0: not */
 	uint32_t mr;
 	uint64_t windows_free; /* carved: a bit per window that is free */
 	uint32_t carve; /* divided into windows of so many bytes; 0: not */
@@ -71,7 +72,8 @@ struct mpib_region {
 	uint64_t offset;
 	dev_t dev;
 	ino_t ino;
-	int fd; /* with own_mr: to register it again; -1: there is none */
+	uint32_t
+		kept; /* with own_mr, to register it again: mpib_keep(); 0: not */
 	_Atomic uint32_t mr; /* another at the next proxy */
 	uint64_t off; /* of addr in mr */
 	unsigned regs; /* registrations; under the client's lock */
@@ -355,7 +357,7 @@ int mpib_client_look_now(struct mpib_client *c);
 /* pool.c. Under the lock. */
 void mpib_pool_free(struct mpib_pool *pool);
 /* Under the lock, region.c: have the proxy register memory once more. */
-int mpib_memory_again(struct mpib_client *c, int fd, uint64_t offset,
+int mpib_memory_again(struct mpib_client *c, uint32_t kept, uint64_t offset,
 		      size_t size, uint32_t flags, uint32_t *mr);
 /* At a new proxy: register what mpib_mem_alloc() returned. */
 int mpib_pools_again(struct mpib_client *c);

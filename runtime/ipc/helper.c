@@ -502,13 +502,14 @@ void mpib_helper_wake(struct mpib_client *c)
 		return;
 }
 
-void mpib_helper_gives_up(struct mpib_client *c, const char *why)
+void mpib_helper_gives_up(struct mpib_client *c, int rc)
 {
 	if (atomic_exchange(&c->helper.resumes, false))
 		fprintf(stderr,
-			"mpib: %s, so this process does not outlive the proxy "
-			"at %s (raise the limit, ulimit -n)\n",
-			why, c->path);
+			"mpib: no descriptor of registered memory can be kept: "
+			"%s, so this process does not outlive the proxy at %s "
+			"(raise the limit, ulimit -n; Linux before 5.9 cannot)\n",
+			mpib_errtext(rc), c->path);
 }
 
 void mpib_helper_start(struct mpib_client *c)

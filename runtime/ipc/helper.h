@@ -20,6 +20,9 @@ struct mpib_helper {
 	bool runs;
 	pthread_t thread;
 	int wake, stop; /* eventfds; -1: there is no helper */
+	/* keep.c, under the client's lock; -1: nothing is kept. */
+	int keeper;
+	pthread_t keeping;
 	/* Under the client's lock. */
 	uint64_t until; /* ms: the end of the grace; 0: the proxy lives */
 	uint32_t grace_ms;
@@ -36,8 +39,17 @@ void mpib_helper_start(struct mpib_client *c);
 void mpib_helper_stop(struct mpib_client *c);
 /* Any thread: have it look at all. */
 void mpib_helper_wake(struct mpib_client *c);
-/* Under the client's lock: something that a resume needs is missing. */
-void mpib_helper_gives_up(struct mpib_client *c, const char *why);
+/* Under the client's lock: a descriptor that a resume needs cannot be kept, -errno. */
+void mpib_helper_gives_up(struct mpib_client *c, int rc);
+
+/* keep.c, under the client's lock. Keep a copy of fd, which stays the caller's. 0:
+ * it is not kept. */
+uint32_t mpib_keep(struct mpib_client *c, int fd);
+/* What is kept, as a descriptor that the caller closes. -errno. */
+int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
+/* It is closed when this returns. 0: nothing. */
+void mpib_keep_close(const struct mpib_client *c, uint32_t kept);
+void mpib_keep_stop(struct mpib_client *c);
 
 /* thread.c. Start a thread with all signals blocked: they are the program's. */
 int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);

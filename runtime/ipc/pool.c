@@ -39,10 +39,8 @@ static int pool_new(struct mpib_client *c, size_t size, bool keep,
 		return rc;
 	rc = m.fds == 1 ? mpib_memseg_attach(&p->seg, m.fd[0], size, true)
 			: -EPROTO;
-	if (rc == 0 && keep) {
-		p->seg.fd = m.fd[0];
-		m.fds = 0;
-	}
+	if (rc == 0 && keep)
+		p->kept = mpib_keep(c, m.fd[0]);
 	mpib_message_close_fds(&m);
 	if (rc < 0) {
 		mpib_rpc_undo(c, &p->debt);
@@ -74,7 +72,7 @@ int mpib_pools_again(struct mpib_client *c)
 
 	LIST_FOREACH(p, &c->pools, link)
 	{
-		rc = mpib_memory_again(c, p->seg.fd, 0, p->seg.size,
+		rc = mpib_memory_again(c, p->kept, 0, p->seg.size,
 				       MPIB_REG_MEMFD, &p->debt.id);
 		if (rc < 0)
 			return rc;
@@ -248,6 +246,7 @@ static void pool_return(struct mpib_client *c, struct mpib_pool *pool)
 {
 	LIST_REMOVE(pool, link);
 	mpib_memseg_fini(&pool->seg);
+	mpib_keep_close(c, pool->kept);
 	mpib_rpc_undo(c, &pool->debt);
 }
 
@@ -314,8 +313,7 @@ void *mpib_mem_alloc(struct mpib_client *client, size_t size)
 	int rc = mpib_client_lock(client);
 
 	if (rc == 0) {
-		rc = pool_new(client, size,
-			      atomic_load(&client->helper.resumes), &p);
+		rc = pool_new(client, size, true, &p);
 		if (rc == 0)
 			LIST_INSERT_HEAD(&client->pools, p, link);
 		mpib_client_unlock(client);

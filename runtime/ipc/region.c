@@ -187,7 +187,7 @@ static void region_place(struct mpib_region *r)
 	r->off = (uint64_t)(r->addr - (char *)p->seg.addr);
 }
 
-int mpib_memory_again(struct mpib_client *c, int fd, uint64_t offset,
+int mpib_memory_again(struct mpib_client *c, uint32_t kept, uint64_t offset,
 		      size_t size, uint32_t flags, uint32_t *mr)
 {
 	struct mpib_ctl_reg_fd ask = {
@@ -197,9 +197,15 @@ int mpib_memory_again(struct mpib_client *c, int fd, uint64_t offset,
 		.flags = flags,
 	};
 	struct mpib_message m;
-	int rc =
-		mpib_rpc(c, &ask.h, &fd, 1, &m, sizeof(struct mpib_ctl_region));
+	int fd = mpib_keep_lend(c, kept), rc;
 
+	if (fd < 0)
+		return mpib_fail(fd,
+				 "no descriptor is left to register memory "
+				 "again: %s (raise the limit, ulimit -n)",
+				 mpib_errtext(fd));
+	rc = mpib_rpc(c, &ask.h, &fd, 1, &m, sizeof(struct mpib_ctl_region));
+	close(fd);
 	if (rc < 0)
 		return rc;
 	mpib_message_close_fds(&m);
@@ -221,7 +227,7 @@ int mpib_regions_again(struct mpib_client *c)
 				region_set_mr(r, p->mr);
 			continue;
 		}
-		rc = mpib_memory_again(c, r->fd, r->offset, r->size, r->flags,
+		rc = mpib_memory_again(c, r->kept, r->offset, r->size, r->flags,
 				       &r->debt.id);
 		if (rc < 0)
 			return rc;
@@ -322,10 +328,7 @@ static int region_register(struct mpib_region *r, int fd)
 	region_set_mr(r, r->debt.id);
 	r->debt.paid = mr_gone;
 	/* The caller may close its own. */
-	r->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	if (r->fd < 0)
-		mpib_helper_gives_up(r->client, "a descriptor of registered "
-						"memory cannot be kept");
+	r->kept = mpib_keep(r->client, fd);
 	LIST_INSERT_HEAD(&r->client->regions, r, link);
 	return 0;
 }
@@ -349,7 +352,6 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
 	r->own_mr = true;
-	r->fd = -1;
 	r->flags = flags;
 	r->offset = offset;
 	r->dev = st.st_dev;
@@ -414,8 +416,7 @@ int mpib_dereg(struct mpib_region *region)
 	       MPIB_REGION_DEAD)
 		sched_yield();
 	LIST_INSERT_HEAD(&c->graves, region, link);
-	if (region->own_mr && region->fd >= 0)
-		close(region->fd);
+	mpib_keep_close(c, region->kept);
 	if (region->own_mr)
 		rc = mpib_rpc_undo(c, &region->debt);
 	if (rc == -EPIPE && c->at->whole && c->at->pidfd >= 0 &&

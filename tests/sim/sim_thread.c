@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Threads, time and chance, as the real code gets them. */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -54,6 +56,28 @@ int __wrap_mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 void __wrap_mpib_thread_join(pthread_t thread)
 {
 	__wrap_pthread_join(thread, NULL);
+}
+
+/* There is one table of descriptors for a process and its threads. */
+uint32_t __wrap_mpib_keep(struct mpib_client *c, int fd)
+{
+	int kept = __wrap_fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	(void)c;
+	return kept < 0 ? 0 : (uint32_t)kept + 1;
+}
+
+int __wrap_mpib_keep_lend(const struct mpib_client *c, uint32_t kept)
+{
+	(void)c;
+	return kept ? __wrap_fcntl((int)kept - 1, F_DUPFD_CLOEXEC, 0) : -EBADF;
+}
+
+void __wrap_mpib_keep_close(const struct mpib_client *c, uint32_t kept)
+{
+	(void)c;
+	if (kept)
+		__wrap_close((int)kept - 1);
 }
 
 /* Each thread has its own text. */

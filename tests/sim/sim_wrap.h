@@ -112,6 +112,10 @@ const char *__wrap_mpib_strerror(void);
 int __wrap_mpib_thread_start(pthread_t *thread, void *(*run)(void *),
 			     void *arg);
 void __wrap_mpib_thread_join(pthread_t thread);
+struct mpib_client;
+uint32_t __wrap_mpib_keep(struct mpib_client *c, int fd);
+int __wrap_mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
+void __wrap_mpib_keep_close(const struct mpib_client *c, uint32_t kept);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*fn)(void *), void *arg);
 int __wrap_pthread_join(pthread_t thread, void **result);

@@ -3,12 +3,14 @@
  * A client outlives its proxy: the helper attaches to the next one and asks for what
  * there was, and the connections' thread goes on there.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -379,6 +381,82 @@ static void a_proxy_that_does_not_take_all_is_asked_again(void **state)
 	mpib_mem_free(c, mem);
 }
 
+static unsigned descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static struct mpib_region *register_page(unsigned i)
+{
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct mpib_region *region;
+
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	assert_int_equal(mpib_reg_fd(c, to + 4096ul * i, 4096, 0, fd,
+				     MPIB_REG_MEMFD, &region),
+			 0);
+	close(fd);
+	return region;
+}
+
+#define PAGES 64
+
+/* Nor do forked children have them. */
+static void what_is_kept_takes_no_descriptor_of_the_process(void **state)
+{
+	struct mpib_region *region[PAGES + 1];
+	struct rlimit all, few;
+	unsigned before, was;
+	int status;
+	pid_t pid;
+
+	region[PAGES] = register_page(PAGES);
+	before = descriptors();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = (struct rlimit){ before + PAGES, all.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	for (unsigned i = 0; i < PAGES; i++)
+		region[i] = register_page(i);
+	assert_true(atomic_load(&c->helper.resumes));
+	assert_int_equal(descriptors(), before);
+	pid = fork();
+	if (pid == 0)
+		_exit(descriptors() != before);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	dies();
+	was = asked(MPIB_CTL_REG_FD);
+	fake_proxy_return(f);
+	goes_on(tx);
+	assert_int_equal(asked(MPIB_CTL_REG_FD), was + PAGES + 1);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	for (unsigned i = 0; i <= PAGES; i++)
+		assert_int_equal(mpib_dereg(region[i]), 0);
+}
+
+/* So the process goes on, and says once that it does not outlive its proxy. */
+static void memory_that_cannot_be_kept_is_registered_all_the_same(void **state)
+{
+	struct rlimit all, few;
+	unsigned n = 0;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+	few = (struct rlimit){ descriptors() + 4, all.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	while (atomic_load(&c->helper.resumes))
+		register_page(n++ % 200);
+	register_page(n);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
+	assert_int_equal(mpib_alive(c), 0);
+}
+
 static void listeners_come_after_connections_and_accepts_last(void **state)
 {
 	struct mpib_handle handle;
@@ -587,6 +665,8 @@ const struct CMUnitTest test_list[] = {
 	TEST(what_the_next_proxy_refuses_is_told),
 	TEST(memory_is_registered_again_from_kept_descriptors),
 	TEST(a_proxy_that_does_not_take_all_is_asked_again),
+	TEST(what_is_kept_takes_no_descriptor_of_the_process),
+	TEST(memory_that_cannot_be_kept_is_registered_all_the_same),
 	TEST(listeners_come_after_connections_and_accepts_last),
 	TEST(without_a_proxy_closing_ends_at_once),
 	TEST(a_close_that_was_under_way_is_told_once_more),

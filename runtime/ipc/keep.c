@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Descriptors of memory that is to be registered again, kept where neither the rank's
+ * limit of descriptors nor its forked children have them: in the table of a thread of
+ * its own, which takes and lends them by a socket. The thread begins with the first of
+ * them. All under the client's lock, so that one request is under way.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "ipc/client.h"
+#include "ipc/message.h"
+
+#define CLOSE_UNSHARE                                                          \
+	2u /* CLOSE_RANGE_UNSHARE of linux/close_range.h, Linux 5.9 */
+
+enum {
+	KEEP_READY = 1,
+	KEEP_TAKE,
+	KEEP_LEND,
+	KEEP_CLOSE
+};
+
+static int keep_recv(int sock, struct mpib_message *m)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	int rc;
+
+	while ((rc = mpib_message_recv(sock, m)) == -EAGAIN || rc == -EINTR)
+		(void)poll(&p, 1, -1);
+	return rc;
+}
+
+static int keep_send(int sock, uint32_t type, uint32_t kept, int status, int fd)
+{
+	const struct mpib_ctl_header h = {
+		.type = type, .id = kept, .status = status, .len = sizeof(h)
+	};
+
+	return mpib_message_send(sock, &h, &fd, fd >= 0);
+}
+
+/* Have a table of this thread's own, with nothing in it but the socket. */
+static int keep_unshare(int sock)
+{
+	if (syscall(SYS_close_range, (unsigned)sock + 1, ~0u, CLOSE_UNSHARE) <
+	    0)
+		return -errno;
+	if (sock > 0)
+		syscall(SYS_close_range, 0u, (unsigned)sock - 1, 0);
+	return 0;
+}
+
+/* What is kept is named by its number here and 1, so that 0 is none. */
+static void keep_answer(int sock, struct mpib_message *m, int rc)
+{
+	uint32_t type = m->h.type, kept = m->h.id;
+	int lent = -1;
+
+	if (type == KEEP_TAKE && rc == 1 && m->fds == 1) {
+		kept = (uint32_t)m->fd[0] + 1;
+		m->fds = 0;
+	} else if (type == KEEP_TAKE) {
+		rc = -EMFILE;
+	} else if (type == KEEP_LEND) {
+		lent = (int)kept - 1;
+	} else {
+		close((int)kept - 1);
+	}
+	mpib_message_close_fds(m);
+	(void)keep_send(sock, type, kept, rc < 0 ? rc : 0, lent);
+}
+
+/* Until the client shuts the socket down; then the table goes with the thread. */
+static void *keep_run(void *arg)
+{
+	int sock = (int)(intptr_t)arg;
+	struct mpib_message m;
+	int rc = keep_unshare(sock);
+
+	(void)keep_send(sock, KEEP_READY, 0, rc, -1);
+	while (rc == 0) {
+		int got = keep_recv(sock, &m);
+
+		if (got != 1 && got != -EMFILE)
+			break;
+		keep_answer(sock, &m, got);
+	}
+	return NULL;
+}
+
+static int keep_start(struct mpib_client *c)
+{
+	struct mpib_helper *helper = &c->helper;
+	struct mpib_message m;
+	int sock[2], rc;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sock) < 0)
+		return -errno;
+	rc = mpib_thread_start(&helper->keeping, keep_run,
+			       (void *)(intptr_t)sock[1]);
+	if (rc < 0) {
+		close(sock[0]);
+		close(sock[1]);
+		return rc;
+	}
+	rc = keep_recv(sock[0], &m) == 1 ? m.h.status : -EPIPE;
+	close(sock[1]);
+	helper->keeper = sock[0];
+	if (rc < 0)
+		mpib_keep_stop(c);
+	return rc;
+}
+
+void mpib_keep_stop(struct mpib_client *c)
+{
+	struct mpib_helper *helper = &c->helper;
+
+	if (helper->keeper < 0)
+		return;
+	if (c->forks == mpib_forks) {
+		/* A forked child may have the socket, too. */
+		shutdown(helper->keeper, SHUT_RDWR);
+		mpib_thread_join(helper->keeping);
+	}
+	close(helper->keeper);
+	helper->keeper = -1;
+}
+
+/* 1, and the answer; -errno. */
+static int keep_ask(const struct mpib_client *c, uint32_t type, uint32_t kept,
+		    int fd, struct mpib_message *m)
+{
+	int rc = keep_send(c->helper.keeper, type, kept, 0, fd);
+
+	if (rc == 0)
+		rc = keep_recv(c->helper.keeper, m);
+	return rc == 0 ? -EPIPE : rc;
+}
+
+uint32_t mpib_keep(struct mpib_client *c, int fd)
+{
+	struct mpib_message m;
+	int rc = 1;
+
+	if (!atomic_load(&c->helper.resumes))
+		return 0;
+	if (c->helper.keeper < 0)
+		rc = keep_start(c);
+	if (rc >= 0)
+		rc = keep_ask(c, KEEP_TAKE, 0, fd, &m);
+	if (rc == 1 && m.h.status == 0)
+		return m.h.id;
+	mpib_helper_gives_up(c, rc < 0 ? rc : m.h.status);
+	return 0;
+}
+
+int mpib_keep_lend(const struct mpib_client *c, uint32_t kept)
+{
+	struct mpib_message m;
+	int rc = kept ? keep_ask(c, KEEP_LEND, kept, -1, &m) : -EBADF;
+
+	if (rc < 0)
+		return rc;
+	return m.fds == 1 ? m.fd[0] : -EBADF;
+}
+
+void mpib_keep_close(const struct mpib_client *c, uint32_t kept)
+{
+	struct mpib_message m;
+
+	if (kept && c->helper.keeper >= 0)
+		(void)keep_ask(c, KEEP_CLOSE, kept, -1, &m);
+}
