@@ -176,7 +176,12 @@ if command -v systemd-analyze >/dev/null; then
 	[ -S /run/mpib/stats.sock ] && fail "it runs before somebody attaches"
 	/attach || fail "nobody can attach to the socket"
 	mpibctl ping || fail "it was not started"
-	kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
+	# The successor has the socket, too.
+	mpibctl upgrade || fail "no upgrade of a proxy that the socket started"
+	wait "$proxy" || fail "the proxy ended with $?"
+	/attach || fail "nobody can attach after the upgrade"
+	kill "$(cat /run/mpib/proxy.pid)"
+	await test ! -e /run/mpib/proxy.pid
 else
 	echo "SKIPPED: the units, as systemd-analyze is not installed"
 fi
