@@ -45,7 +45,7 @@ static const struct {
 	{ "peer.addr peer.port peer.networks peer.silence client.answer "
 	  "client.connect_timeout resume.grace",
 	  "of the peer link and of clients, and the lane is there already "
-	  "(unit/test_broker, unit/test_deadline)" },
+	  "(unit/test_broker, integration/test_late)" },
 	{ "failover.enable failover.hold_down failover.grace fault.enable",
 	  "both ends agree on a fence over the peer link, and one has to wait "
 	  "for clocks: the simulator draws them (tests/sim/sim_plan.c)" },

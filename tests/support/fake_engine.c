@@ -131,6 +131,20 @@ unsigned mpib_engine_shards(const struct mpib_engine *engine)
 	return engine->shards;
 }
 
+/* What waits now, and not what that adds. */
+static void run_all(struct mpib_engine *e)
+{
+	struct fake_call *c, *last = TAILQ_LAST(&e->calls, fake_calls);
+
+	while (last && (c = TAILQ_FIRST(&e->calls))) {
+		bool end = c == last;
+
+		run(e, c);
+		if (end)
+			break;
+	}
+}
+
 void mpib_engine_dispatch(struct mpib_engine *engine)
 {
 	eventfd_t count;
@@ -139,7 +153,7 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 	if (engine->hold)
 		return;
 	if (!engine->seed) {
-		fake_engine_flush(engine);
+		run_all(engine);
 		return;
 	}
 	if (!TAILQ_EMPTY(&engine->calls))
@@ -153,22 +167,6 @@ void fake_engine_hold(struct mpib_engine *e, bool hold)
 	e->hold = hold;
 	if (!hold)
 		eventfd_write(e->fd, 1);
-}
-
-int fake_engine_flush(struct mpib_engine *e)
-{
-	struct fake_call *c, *last = TAILQ_LAST(&e->calls, fake_calls);
-	int ran = 0;
-
-	while (last && (c = TAILQ_FIRST(&e->calls))) {
-		bool end = c == last;
-
-		run(e, c);
-		ran++;
-		if (end)
-			break;
-	}
-	return ran;
 }
 
 void fake_event(struct mpib_engine *e, struct engine_conn *conn,

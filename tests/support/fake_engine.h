@@ -74,12 +74,6 @@ void fake_engine_die(struct mpib_engine *e);
 
 /* Keep callbacks back, or let them run again. */
 void fake_engine_hold(struct mpib_engine *e, bool hold);
-/* Run waiting callbacks, even if they are held. Returns their number. */
-int fake_engine_flush(struct mpib_engine *e);
-
-/* Report an error that a shard would find. */
-void fake_conn_break(struct engine_conn *conn, int error, const char *why);
-void fake_lane_break(struct mpib_lane *lane, int error, const char *why);
 
 /* The number of lanes or connections of e (NULL: of all engines) that are not
  * destroyed. */

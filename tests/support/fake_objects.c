@@ -38,24 +38,13 @@ void fake_reset(void)
 	fake_forget();
 }
 
-void fake_conn_break(struct engine_conn *conn, int error, const char *why)
+static void fake_conn_break(struct engine_conn *conn, int error,
+			    const char *why)
 {
 	if (conn->broken || conn->stopping || !conn->started)
 		return;
 	conn->broken = true;
 	fake_event(conn->engine_client->tenant->engine, conn, NULL, error, why);
-}
-
-void fake_lane_break(struct mpib_lane *lane, int error, const char *why)
-{
-	struct engine_conn *f;
-
-	TAILQ_FOREACH(f, &conns, link)
-	{
-		if (f->lane == lane && !f->destroyed)
-			fake_conn_break(f, error, why);
-	}
-	fake_event(lane->tenant->engine, NULL, lane, error, why);
 }
 
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,

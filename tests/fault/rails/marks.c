@@ -75,18 +75,9 @@ uint64_t traffic_until_marked(struct traffic *t, const char *what)
 	uint64_t end = now_ns() + HANG_MS * MS;
 
 	while (!traffic_marked(t) && !t->failed) {
-		if (t->turn)
-			t->turn();
-		else
-			traffic_turn(t, true);
+		traffic_turn(t, true);
 		if (now_ns() > end)
 			die("%s: traffic stands still", what);
 	}
 	return traffic_marked(t);
-}
-
-void traffic_until_moved(struct traffic *t, const char *what)
-{
-	traffic_mark(t);
-	traffic_until_marked(t, what);
 }

@@ -54,9 +54,6 @@ struct traffic {
 	/* Parts end where parts of the other end do, so that no byte is handed
 	 * back before its slot ended. */
 	bool aligned;
-	/* Who plays the nodes' threads has a turn of his own; NULL: their threads
-	 * run. */
-	void (*turn)(void);
 	uint64_t messages, bytes;
 };
 
@@ -80,7 +77,5 @@ uint64_t traffic_marked(const struct traffic *t);
 /* Turns until then, or until one failed that may, or else it dies; what says of which
  * case. Returns that time. */
 uint64_t traffic_until_marked(struct traffic *t, const char *what);
-/* The same, of what is posted from now on. */
-void traffic_until_moved(struct traffic *t, const char *what);
 
 #endif

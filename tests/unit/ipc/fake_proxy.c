@@ -15,8 +15,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ANSWER_MAX sizeof(struct mpib_ctl_welcome)
-
 void fake_set_state(struct fake_proxy *f, unsigned index, uint32_t state,
 		    int32_t error)
 {
@@ -82,15 +80,13 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 	struct mpib_ctl_region r = { .size = p->size };
 	struct mpib_memseg *seg = &f->pool[f->pools];
 
-	if (atomic_load(&f->refuse_pool) &&
-	    p->size > atomic_load(&f->pool_most))
+	if (atomic_load(&f->refuse_pool))
 		return error(f, ask, f->refuse_pool, "others have it all");
 	if (f->pools == FAKE_POOLS ||
 	    mpib_memseg_create(seg, "pool", p->size, false) < 0)
 		return error(f, ask, -ENOSPC, "the quota is used up");
 	r.mr = f->pools++;
-	return answer(f, ask, &r, sizeof(r),
-		      atomic_load(&f->wrong_pool) ? &f->doorbell : &seg->fd, 1);
+	return answer(f, ask, &r, sizeof(r), &seg->fd, 1);
 }
 
 /* Remember it, whole, and tell of its end. */
@@ -150,10 +146,6 @@ static int why(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	struct mpib_ctl_text text = { .text = "the peer has no such listener" };
 
-	if (atomic_load(&f->ignorant) > 0) {
-		atomic_fetch_sub(&f->ignorant, 1);
-		text.text[0] = '\0';
-	}
 	return answer(f, ask, &text, sizeof(text), NULL, 0);
 }
 

@@ -41,14 +41,11 @@ struct fake_proxy {
 	bool mute; /* answers nothing */
 	_Atomic bool hold; /* stands still, as by SIGSTOP */
 	_Atomic uint32_t slow; /* type it begins and does not end */
-	_Atomic bool wrong_pool; /* gives what is no memory */
-	_Atomic unsigned ignorant; /* so many WHYs have no reason yet */
 	_Atomic bool hold_pending, hold_closing;
 	_Atomic int refuse_conn; /* -errno: state FAILED */
 	_Atomic bool was_ready; /* FAILED after READY: its peer closed */
 	_Atomic int refuse_reg; /* -errno */
 	_Atomic int refuse_pool; /* -errno */
-	_Atomic uint64_t pool_most; /* refuses no smaller one */
 	_Atomic int traffic_class; /* of the last connect */
 	_Atomic uint64_t accept_key; /* that accepts are told */
 	_Atomic uint64_t base; /* that connects are told */

@@ -26,13 +26,11 @@ void connect_both(void)
 	mpib_close_listen(l);
 }
 
-static int start(uint32_t window, uint32_t grace_ms)
+static int start(uint32_t grace_ms)
 {
 	f = fake_proxy_start();
 	if (!f)
 		return -1;
-	if (window)
-		f->welcome.window = window;
 	if (grace_ms)
 		fake_proxy_mortal(f, grace_ms);
 	if (fake_attach(f, &c) < 0)
@@ -51,17 +49,12 @@ static int start(uint32_t window, uint32_t grace_ms)
 
 int loop_start(void **state)
 {
-	return start(0, 0);
-}
-
-int loop_start_wide(void **state)
-{
-	return start(2 << 20, 0);
+	return start(0);
 }
 
 int loop_start_mortal(void **state)
 {
-	return start(0, 600000);
+	return start(600000);
 }
 
 int loop_stop(void **state)

@@ -16,10 +16,8 @@ extern struct mpib_conn *tx, *rx;
 extern struct mpib_region *from_region, *to_region;
 extern char *from, *to;
 
-/* Setup and teardown of a test. wide: a window is larger than what a connection
- * begins with. */
+/* Setup and teardown of a test. */
 int loop_start(void **state);
-int loop_start_wide(void **state);
 /* mortal: the proxy may die, and is waited for. */
 int loop_start_mortal(void **state);
 int loop_stop(void **state);

@@ -166,36 +166,6 @@ static void what_is_made_too_late_is_taken_back(void **state)
 }
 
 static void
-one_long_task_is_not_taken_for_a_proxy_that_stands_still(void **state)
-{
-	struct mpib_listener *l;
-	struct mpib_handle h;
-
-	atomic_store(&f->slow, MPIB_CTL_POOL);
-	assert_int_equal(make(MPIB_CTL_POOL, NULL), -ETIMEDOUT);
-	assert_in_range(waited, 1, ANSWER_MS);
-	assert_int_equal(mpib_listen(c, &h, &l), 0);
-	mpib_close_listen(l);
-	assert_int_equal(asked(MPIB_CTL_DEREG), 0);
-	fake_end_slow(f);
-	until_asked(MPIB_CTL_DEREG, 1);
-}
-
-static void a_client_may_leave_with_debts(void **state)
-{
-	struct mpib_listener *l;
-
-	assert_int_equal(mpib_listen(c, &(struct mpib_handle){ 0 }, &l), 0);
-	atomic_store(&f->hold, true);
-	for (unsigned i = 0; i < KINDS; i++)
-		assert_int_equal(make(kinds[i].make, l), -ETIMEDOUT);
-	mpib_close_listen(l);
-	mpib_detach(c);
-	c = NULL;
-	atomic_store(&f->hold, false);
-}
-
-static void
 an_answer_whose_descriptor_finds_no_room_costs_that_call(void **state)
 {
 	struct mpib_conn *conn = connected();
@@ -224,8 +194,6 @@ an_answer_whose_descriptor_finds_no_room_costs_that_call(void **state)
 const struct CMUnitTest test_list[] = {
 	TEST(a_proxy_that_stands_still_is_waited_for_once),
 	TEST(what_is_made_too_late_is_taken_back),
-	TEST(one_long_task_is_not_taken_for_a_proxy_that_stands_still),
-	TEST(a_client_may_leave_with_debts),
 	TEST(an_answer_whose_descriptor_finds_no_room_costs_that_call),
 	{ 0 },
 };

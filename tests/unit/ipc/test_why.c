@@ -123,55 +123,6 @@ static void nobody_waits_for_the_reason(void **state)
 	mpib_close(conn);
 }
 
-static void a_silent_proxy_is_given_up_once(void **state)
-{
-	struct mpib_request *r[2];
-	struct mpib_conn *conn[2];
-
-	conn[0] = broken(0, &r[0]);
-	conn[1] = broken(1, &r[1]);
-	atomic_store(&f->hold, true);
-	expect_unknown(conn[0], r[0]);
-	passed += ANSWER_MS;
-	assert_int_equal(test_once(r[0]), -ECONNRESET);
-	assert_non_null(strstr(mpib_strerror(), "connection 0 is broken"));
-	/* Who answered nothing to one is not hoped for by the next. */
-	assert_int_equal(test_once(r[1]), -ECONNRESET);
-	assert_non_null(strstr(mpib_strerror(), "connection 1 is broken"));
-	assert_int_equal(waits, 0);
-	mpib_close(conn[0]);
-	mpib_close(conn[1]);
-	assert_int_equal(waits, 0);
-	atomic_store(&f->hold, false);
-}
-
-static void *allocate(void *arg)
-{
-	*(void **)arg = mpib_mem_alloc(c, 4096);
-	return NULL;
-}
-
-/* The other thread has the client's lock for as long as the proxy takes. */
-static void a_long_request_of_another_thread_keeps_nobody(void **state)
-{
-	struct mpib_request *r;
-	struct mpib_conn *conn = broken(0, &r);
-	pthread_t thread;
-	void *mem = NULL;
-
-	atomic_store(&f->slow, MPIB_CTL_POOL);
-	assert_int_equal(pthread_create(&thread, NULL, allocate, &mem), 0);
-	while (atomic_load(&f->asked[MPIB_CTL_POOL]) == 0)
-		sched_yield();
-	expect_unknown(conn, r);
-	fake_end_slow(f);
-	assert_int_equal(test_out(r), -ECONNRESET);
-	assert_string_equal(mpib_strerror(), TELLS);
-	pthread_join(thread, NULL);
-	assert_non_null(mem);
-	mpib_close(conn);
-}
-
 static unsigned overs;
 
 static void on_watch(void *user, struct mpib_request *req, enum mpib_watch what)
@@ -234,8 +185,6 @@ static void who_watches_is_told_that_it_ended_with_the_proxy(void **state)
 
 const struct CMUnitTest test_list[] = {
 	WHY_TEST(nobody_waits_for_the_reason),
-	WHY_TEST(a_silent_proxy_is_given_up_once),
-	WHY_TEST(a_long_request_of_another_thread_keeps_nobody),
 	WHY_TEST(who_watches_is_told_that_it_ended_with_its_connection),
 	WHY_TEST(who_watches_is_told_that_it_ended_with_the_proxy),
 	{ 0 },

@@ -12,30 +12,11 @@ int rig_setup(void **state)
 {
 	struct rig *rig = calloc(1, sizeof(*rig));
 
-	rig->rails = 2;
 	rig->seed = 1;
 	mpib_log_set_level(getenv("MPIB_TEST_LOG") ? MPIB_LOG_DEBUG
 						   : MPIB_LOG_ERROR);
 	*state = rig;
 	return 0;
-}
-
-/* A port that is free at the first address may be taken at the second, if only by
- * what is left of a connection from there: another one is taken then. */
-static void open_both(struct node *node, const struct mpib_broker_opts *opts)
-{
-	char why[200] = "";
-	unsigned tries = 0;
-
-	do {
-		if (node->broker)
-			mpib_broker_close(node->broker);
-		node->broker = NULL;
-		assert_true(tries++ < 100);
-		if (mpib_broker_open(opts, &node->broker, why, sizeof(why)) < 0)
-			fail_msg("%s", why);
-	} while (!mpib_address_same(mpib_broker_second(node->broker),
-				    &opts->second));
 }
 
 void rig_up(struct rig *rig, unsigned n)
@@ -46,9 +27,6 @@ void rig_up(struct rig *rig, unsigned n)
 		.engine = &node->engine,
 		.addr = rig->v6 ? in6addr_loopback
 				: mpib_address_of_ip(htonl(0x7f170001u + n)),
-		.second = rig->second
-				  ? mpib_address_of_ip(htonl(0x7f180001u + n))
-				  : in6addr_any,
 		.port = rig->port[n],
 		.key = &rig->key,
 		.sout = htonl(rig->sout[n]),
@@ -57,13 +35,12 @@ void rig_up(struct rig *rig, unsigned n)
 		.private_lanes = rig->private_lanes,
 		.silence_s = rig->silence_s,
 		.grace_s = rig->grace_s,
-		.request_s = rig->request_s,
 	};
+	char why[200] = "";
 
 	assert_int_equal(mpib_loop_init(&node->loop), 0);
 	mpib_loop_advance(&node->loop, 0);
-	fake_engine_init(&node->engine, rig->rails, &mpib_broker_events,
-			 &node->broker);
+	fake_engine_init(&node->engine, 2, &mpib_broker_events, &node->broker);
 	if (rig->agent_dir)
 		assert_int_equal(mpib_agent_open(&node->loop, &node->engine,
 						 rig->agent_dir,
@@ -71,7 +48,8 @@ void rig_up(struct rig *rig, unsigned n)
 						 rig->adaptive, &node->agent),
 				 0);
 	opts.agent = node->agent;
-	open_both(node, &opts);
+	if (mpib_broker_open(&opts, &node->broker, why, sizeof(why)) < 0)
+		fail_msg("%s", why);
 }
 
 static void take_down(struct node *node)

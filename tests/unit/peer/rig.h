@@ -37,15 +37,12 @@ struct rig {
 	bool v6; /* likewise; all on ::1, each with a port of its own */
 	unsigned silence_s; /* likewise; 0: as it comes */
 	unsigned grace_s; /* likewise; 0: nothing is resumed */
-	unsigned request_s; /* likewise; 0: no deadline */
 	int traffic_class; /* of connections from now on; 0: none */
 	struct mpib_cluster_key key; /* likewise */
-	unsigned rails;
 	struct mpib_islands islands[NODES]; /* likewise */
 	const struct mpib_networks *networks[NODES]; /* likewise; NULL: any */
 	uint32_t sout[NODES]; /* likewise, host order */
 	uint16_t port[NODES]; /* likewise; 0: any */
-	bool second; /* likewise; they have second addresses, 127.24.0.n */
 	const char *agent_dir; /* likewise; NULL: none */
 	bool adaptive; /* likewise, of the proxies' mode */
 };

@@ -68,21 +68,9 @@ static void what_is_no_rule_is_named(void **state)
 	assert_non_null(strstr(why, "\"gid=7:weight=1\""));
 }
 
-static void too_many_rules_are_refused(void **state)
-{
-	char text[MPIB_SHARE_RULES * 20 + 40] = "";
-
-	for (unsigned i = 0; i < MPIB_SHARE_RULES; i++)
-		strcat(text, "uid=1:weight=1,");
-	assert_int_equal(parse(text), 0);
-	strcat(text, "uid=1:weight=1");
-	assert_int_equal(parse(text), -EINVAL);
-}
-
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(rules_name_users_clients_and_jobs),
 	cmocka_unit_test(the_first_rule_counts_and_the_default_where_none_does),
 	cmocka_unit_test(what_is_no_rule_is_named),
-	cmocka_unit_test(too_many_rules_are_refused),
 	{ 0 },
 };

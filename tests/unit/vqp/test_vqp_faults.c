@@ -186,50 +186,6 @@ static void t10_a_notice_overtakes_no_data_of_another_device(void **state)
 	}
 }
 
-/* A numbered fragment that is lost would have the receiver wait for ever. */
-static void a_lost_number_ends_the_virtual_qp(void **state)
-{
-	start(MPIB_VQP_DQPLB, 4);
-	assert_int_equal(rig_write(&rig, 1, 0, 8 * 4096), 0);
-	assert_int_equal(rig_write(&rig, 2, 0, 200 * 4096), 0);
-	hca_break(rig.tx.data[2]);
-	wc = rig_sent(&rig);
-	assert_int_equal(wc.wr_id, 1);
-	assert_int_equal(wc.status, IBV_WC_RETRY_EXC_ERR); /* its own */
-	wc = rig_sent(&rig);
-	assert_int_equal(wc.wr_id, 2);
-	assert_true(wc.status != IBV_WC_SUCCESS);
-	assert_int_equal(rig_write(&rig, 3, 0, 8), -ENETDOWN);
-	/* 0 would mean that it is under way again. */
-	assert_int_equal(mpib_vqp_replay(rig.tx.vqp), -ENETDOWN);
-}
-
-/* What was under way to a QP that failed may be lost, and only its sender knows:
- * without a replay nobody is to wait for it. */
-static void a_receive_ends_when_a_qp_fails(void **state)
-{
-	const struct mpib_vrecv more = { .wr_id = 8 };
-
-	for (unsigned mode = 0; mode < 3; mode++) {
-		for (unsigned at = 0; at < 2; at++) {
-			if (mode == MPIB_VQP_SPRAY && at > 0)
-				break; /* it has one QP that takes receives */
-			start((enum mpib_vqp_mode)mode, 2);
-			rig_recv(&rig, 7);
-			assert_int_equal(rig_write(&rig, 1, 0, 8192), 0);
-			hca_break(mode == MPIB_VQP_SPRAY ? rig.rx.notify[0]
-							 : rig.rx.data[at]);
-			assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
-			assert_int_equal(wc.wr_id, 7);
-			assert_true(wc.status != IBV_WC_SUCCESS);
-			assert_int_equal(mpib_vqp_post_recv(rig.rx.vqp, &more),
-					 -ENETDOWN);
-			assert_int_equal(mpib_vqp_healthy(rig.rx.vqp), 0);
-			rig_down(&rig);
-		}
-	}
-}
-
 /* What QP 0 has not given back it may still write to, whatever else has ended. */
 static void a_receive_for_a_send_ends_with_qp_0(void **state)
 {
@@ -266,54 +222,6 @@ static void what_has_ended_takes_no_receive(void **state)
 	assert_int_equal(mpib_vqp_healthy(rig.tx.vqp), 0);
 }
 
-/* The WRs of QPs that died go out again, the same ones, on those that live. */
-static void a_replay_loses_nothing_and_repeats_nothing(void **state)
-{
-	struct mpib_vcq_counts n;
-
-	for (unsigned i = 0; i < 60; i++) {
-		enum mpib_vqp_mode mode = (enum mpib_vqp_mode)(i % 3);
-		uint64_t len = 1 + (i * 7919) % 200000;
-		unsigned dead = i % 3;
-
-		rig.seed = i + 1;
-		rig_start(&rig, mode, 6, 2, true);
-		rig_fill(rig.tx.mem, len, i);
-		for (uint64_t k = 0; k < 4; k++) {
-			rig_recv(&rig, k);
-			assert_int_equal(rig_write(&rig, k, 0, len), 0);
-		}
-		rig_steps(&rig, i % 11);
-		/* Some were placed, and their answers are lost. */
-		for (unsigned k = 0; k <= dead; k++) {
-			struct hca_qp *q = rig.tx.data[k];
-
-			if (q->sq_tail > 0 && q->sq_tail < q->sq_head)
-				q->sq_tail--;
-			hca_break(q);
-			hca_break(rig.rx.data[k]);
-		}
-		for (unsigned k = 0; k < 20; k++)
-			assert_int_equal(rig_poll(&rig.rx, &wc, 0), 0);
-		rig_poll(&rig.tx, &wc, 0);
-		for (uint64_t k = 0; k < 4; k++) {
-			while (mpib_vqp_replay(rig.tx.vqp) == -EAGAIN) {
-				rig_steps(&rig, 4);
-				rig_poll(&rig.tx, &wc, 0);
-				rig_poll(&rig.rx, &wc, 0);
-			}
-			wc = rig_got(&rig);
-			assert_int_equal(wc.wr_id, k);
-			assert_int_equal(wc.status, IBV_WC_SUCCESS);
-		}
-		assert_memory_equal(rig.tx.mem, rig.rx.mem, len);
-		for (uint64_t k = 0; k < 4; k++)
-			assert_int_equal(rig_sent(&rig).status, IBV_WC_SUCCESS);
-		mpib_vcq_read_counts(rig.tx.vcq, &n);
-		rig_down(&rig);
-	}
-}
-
 static void a_cq_that_cannot_be_polled_is_told(void **state)
 {
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 2, false);
@@ -337,11 +245,8 @@ const struct CMUnitTest test_list[] = {
 	teardown_test(t6_notices_that_waited_are_told_too),
 	teardown_test(t7_a_receive_that_cannot_be_posted_is_told),
 	teardown_test(t10_a_notice_overtakes_no_data_of_another_device),
-	teardown_test(a_lost_number_ends_the_virtual_qp),
-	teardown_test(a_receive_ends_when_a_qp_fails),
 	teardown_test(a_receive_for_a_send_ends_with_qp_0),
 	teardown_test(what_has_ended_takes_no_receive),
 	teardown_test(a_cq_that_cannot_be_polled_is_told),
-	teardown_test(a_replay_loses_nothing_and_repeats_nothing),
 	{ 0 },
 };
