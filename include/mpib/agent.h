@@ -4,7 +4,7 @@
  * each connection's payload goes over SUP. The agent's socket and its file of
  * hints lie in the agent directory (MPIB_AGENT_DIR, by default /tmp/mpib). The
  * proxy accepts that directory only if it belongs to root, to the proxy's user
- * or to the user that agent.user names, and nobody else may write in it.
+ * or to the user that agent.user names, and no other user may write in it.
  *
  * agent.sock: SOCK_SEQPACKET, the agent listens and the proxy connects. The
  * proxy sends one mpib_agent_request per packet; the agent answers each
@@ -130,7 +130,7 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_agent_summary) == 612);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_request) == 32);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_response) == 8);
 
-/* Bytes of a hint file with so many entries in all. */
+/* Bytes of a hint file with this many entries in all. */
 static inline size_t mpib_hint_bytes(uint32_t slots)
 {
 	return sizeof(struct mpib_hint_header) +

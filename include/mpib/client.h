@@ -230,17 +230,18 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * failed connection, the errors of mpib_test().
  *
  * Send size bytes at data, which lies inside region. Returning 0 with *req NULL
- * means that the request cannot be posted now and the caller should try again:
- * 256 sends wait for receives (besides 24 that the proxy has), and the oldest
- * receive without all of its sends wants none with this tag; 544 sends or 32
- * receives are outstanding, of which those that are over are to be tested; the ring
- * is full; the connection failed and the proxy is still to say why; or it gave
- * back its staging window in a rest, and the proxy has no memory for another now
- * or does not answer. Wait-free for memory that needs no copy; otherwise the call
- * copies as much as the staging window takes, and mpib_test() copies the rest. A
- * receive takes the sends of its tag in the order sent. Sends that wait for their
- * receives hold up no send whose receive is there, however many tags there are. What
- * waits is moved on by mpib_isend() and by mpib_test() of any send of the connection.
+ * means that the request cannot be posted now. Test outstanding requests, then
+ * try again. The reasons: 256 sends wait for receives (besides 24 that the proxy
+ * has), and the oldest receive without all of its sends wants another tag; 544
+ * sends or 32 receives are outstanding; the ring is full; the connection failed
+ * and the proxy has not said why yet; or it released its staging window after a
+ * rest, and the proxy has no memory for another or does not answer.
+ *
+ * Wait-free for memory that needs no copy; otherwise the call copies as much as
+ * the staging window takes, and mpib_test() copies the rest. A receive takes the
+ * sends of its tag in the order sent. A send whose receive is posted never waits
+ * for sends of other tags. mpib_isend() and mpib_test() of any send of the
+ * connection continue sends that wait.
  */
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req);
@@ -254,13 +255,13 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       struct mpib_region *const *region, struct mpib_request **req);
 
 /*
- * What was received so far into device memory at data, inside a region that
- * mpib_reg_fd() made with MPIB_REG_DMABUF, is to be where the device sees it: a
- * completion may be seen by the host before that. One byte stands for all that
- * lies in the memory of the same device, so of a grouped receive one buffer
- * does. Returning 0 with *req NULL means that there is nothing to flush: data is
- * memory of the host. Otherwise mpib_test() says when it is over; it writes no
- * sizes. Flushes are not among the 32 receives; -EBUSY: 256 are outstanding.
+ * Flush what was received so far into device memory at data, inside a region
+ * that mpib_reg_fd() made with MPIB_REG_DMABUF: the host may see a completion
+ * before the device sees the bytes. One byte stands for all memory of the same
+ * device, so one buffer of a grouped receive is enough. Returning 0 with *req
+ * NULL means that data is host memory and needs no flush. Otherwise mpib_test()
+ * says when the flush is complete; it writes no sizes. Flushes are not among the
+ * 32 receives; -EBUSY: 256 are outstanding.
  * -EINVAL: a sending end, or a region of another client; -ENOTCONN, -EFAULT: as
  * for mpib_irecv(). Wait-free.
  */
@@ -268,12 +269,12 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
 
 /*
- * Sets *done to 1 once the request is over. req must not be used after that,
+ * Set *done to 1 once the request is complete. req must not be used after that,
  * and sizes[0..n-1], if sizes is not NULL, hold the number of bytes received
- * (or sent). A send is over when its buffer may be used again; the proxy's
+ * (or sent). A send is complete when its buffer may be used again; the proxy's
  * setting failover.completion says when that is.
  *
- * A negative return means that the request failed and is over. -EMSGSIZE: the
+ * A negative return means that the request ended with an error. -EMSGSIZE: the
  * send was larger than its buffer of the posted receive (both ends get this error,
  * the text names both sizes, and the connection and the other sends of a grouped
  * receive go on); -ECONNRESET: the peer is gone; -EPIPE: the proxy is

@@ -109,7 +109,7 @@ static inline bool mpib_completion_marked(const struct mpib_completion *c,
 	       gen;
 }
 
-/* Wait-free. Shard only, before the request of the stamps is told of. */
+/* Wait-free. Shard only, before it reports anything of the request. */
 static inline void mpib_stamps_clear(struct mpib_stamps *at)
 {
 	for (unsigned rail = 0; rail < MPIB_RAILS; rail++) {
@@ -203,8 +203,8 @@ static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 /* Wait-free. Shard only, for a request that is reported. */
 static inline void mpib_completion_stamp(_Atomic uint32_t *stamp, uint64_t ns)
 {
-	/* Relaxed: over is released with word; the others are complete in
-	 * themselves, and whoever reads a 0 looks again. */
+	/* Relaxed: the release of word publishes over. The other stamps publish
+	 * nothing else, and a reader that finds 0 reads again. */
 	atomic_store_explicit(stamp, mpib_stamp_of(ns), memory_order_relaxed);
 }
 

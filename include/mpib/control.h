@@ -196,7 +196,7 @@ struct mpib_ctl_resume {
 	uint64_t key;
 	uint64_t number; /* how many times this end was asked for, its ACCEPT
 			    and this one included */
-	uint64_t base; /* how many of its receives are over */
+	uint64_t base; /* receives completed before */
 	uint8_t addr[16], second[16]; /* of the peer's proxy */
 	uint16_t port;
 	uint16_t zero[3];

@@ -9,7 +9,7 @@
 enum mpib_rail_state {
 	MPIB_RAIL_IDLE, /* the rail carries nothing of the request */
 	MPIB_RAIL_POSTED, /* bytes are under way, or a receive is announced */
-	MPIB_RAIL_DONE, /* its part is over; of a receive, as all of it is */
+	MPIB_RAIL_DONE, /* its part is complete; of a receive, all of it */
 };
 
 struct mpib_rail_report {
@@ -18,11 +18,10 @@ struct mpib_rail_report {
 	uint64_t bytes; /* posted (send), or that have arrived (receive) */
 };
 
-/* When what happened, in ns of CLOCK_MONOTONIC: mpib_request_times(). 0: not yet, or
- * not known. */
+/* Times in ns of CLOCK_MONOTONIC: mpib_request_times(). 0: not yet, or not known. */
 struct mpib_report_times {
 	uint64_t submitted_ns; /* mpib_isend() or mpib_irecv() was called */
-	uint64_t over_ns; /* the proxy said that the request is over */
+	uint64_t over_ns; /* the proxy completed the request */
 	struct {
 		uint64_t posted_ns; /* first post of a chain, or of the CTS */
 		uint64_t done_ns; /* the last of it completed, or arrived */

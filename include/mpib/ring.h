@@ -35,20 +35,20 @@ enum mpib_op {
 	 * the turn that takes it; a client measures by it what a round trip
 	 * through the ring costs. */
 	MPIB_OP_NOP = 3,
-	/* Receiving ends only: what was received before into the dma-buf region
-	 * mr is to be where the memory's own device sees it. n and total are 1,
-	 * len is 1, off names any byte of the region, and gen counts the flushes
-	 * of the connection from 1; all other fields are 0. It is no request:
-	 * flushed in the reply segment becomes gen when it is over. */
+	/* Receiving ends only: make what was received before into the dma-buf
+	 * region mr visible to the memory's own device. n, total and len are 1,
+	 * off names any byte of the region, and gen counts the flushes of the
+	 * connection from 1; all other fields are 0. It is no request: flushed
+	 * in the reply segment becomes gen when it is complete. */
 	MPIB_OP_FLUSH = 4,
 };
 
 /* Or'ed to op of a request's first descriptor: the shard writes into the
  * completion what each rail does for the request. */
 #define MPIB_OP_REPORT 0x80u
-/* Or'ed to op of a send's first descriptor: its bytes lie where others wait for
- * room, so they are posted at once when they have their receive, and are not kept
- * for the other sends of a group. */
+/* Or'ed to op of a send's first descriptor: other sends wait for the room that its
+ * bytes take in the staging window. So the shard posts it as soon as it has its
+ * receive, and does not keep it for the other sends of a group. */
 #define MPIB_OP_AT_ONCE 0x40u
 #define MPIB_OP_MASK 0x3fu
 

@@ -196,8 +196,8 @@ struct mpib_reply_conn {
 	 * cache line with head, which changes all the time. */
 	_Atomic int32_t broken;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* of the ring */
-	/* Written by the shard: how many MPIB_OP_FLUSH are over, from 0 for each
-	 * connection; they end in the order pushed. */
+	/* Written by the shard: completed MPIB_OP_FLUSH of the connection, from
+	 * 0; they complete in the order pushed. */
 	_Atomic uint32_t flushed;
 	struct mpib_want want; /* of a sending end, written by the shard */
 };

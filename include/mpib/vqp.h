@@ -28,7 +28,7 @@
  * which outlive what is made from them here; both ends are set up alike. Each
  * CQ must hold 2 * cap completions for each of its QPs. A QP that fails takes
  * no more work while the other QPs go on. With a single QP every virtual WR
- * passes through unchanged; in SPRAY SENDs do, on QP 0, when all before is over.
+ * passes through unchanged; in SPRAY SENDs do, on QP 0, when all before is complete.
  *
  * Thread: one thread makes all calls on a virtual CQ, its virtual QPs and its
  * WR pool; it may be another one for each virtual CQ.

@@ -34,13 +34,13 @@
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
 #define MPIB_WIRE_CONNS_MAX (1u << 20)
 
-/* Entries of the CTS and the record table of a connection: so many slots are in
- * use at once. They hold all requests there may be of one buffer each, or
- * MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; more of them wait in the ring. */
+/* Entries of the CTS and the record table of a connection, and the most slots in
+ * use at once. They hold all requests of one buffer each, or MPIB_TABLE_SLOTS /
+ * MPIB_GROUP_MAX groups; further groups wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
-/* The least that ports have to take as one message (max_msg_sz): one WRITE of so
- * many CTS. All else that is no payload is shorter. */
+/* The least max_msg_sz of a port: one WRITE of a whole table of CTS. Everything
+ * else that is not payload is shorter. */
 #define MPIB_MSG_LEAST 4096u
 
 /* Of a mask of a lane's rails. */

@@ -43,7 +43,7 @@ struct mpib_wr_pool {
  *   -ENOMEM
  */
 int mpib_wr_pool_init(struct mpib_wr_pool *pool);
-/* All WRs have been given back, or nobody uses them any more. */
+/* Free the pool. No WR of it may be in use. */
 void mpib_wr_pool_fini(struct mpib_wr_pool *pool);
 
 /* NULL when all WRs are taken. The WR has opcode WRITE_WITH_IMM, is signalled,
