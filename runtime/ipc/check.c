@@ -69,7 +69,7 @@ int mpib_wrong_end(struct mpib_conn *conn, const char *what)
 
 	return rc < 0 ? rc
 		      : mpib_fail(-EINVAL,
-				  "%s (who connects sends, who accepts "
-				  "receives)",
+				  "%s (connect to send, accept to "
+				  "receive)",
 				  what);
 }

@@ -54,7 +54,7 @@ struct mpib_pool {
 	uint32_t kept; /* to register it again: mpib_keep(); 0: not */
 	uint32_t mr;
 	uint64_t windows_free; /* carved: a bit per window that is free */
-	uint32_t carve; /* divided into windows of so many bytes; 0: not */
+	uint32_t carve; /* bytes of each window in it; 0: no windows */
 };
 
 struct mpib_region {
@@ -67,7 +67,7 @@ struct mpib_region {
 	size_t direct;
 	bool staged; /* ordinary memory: goes through a staging window */
 	bool own_mr; /* from mpib_reg_fd(): this region deregisters mr */
-	/* With own_mr, what mpib_reg_fd() was called with, and the file. */
+	/* With own_mr: the arguments of mpib_reg_fd(), and the file. */
 	uint32_t flags;
 	uint64_t offset;
 	dev_t dev;
@@ -91,7 +91,7 @@ struct mpib_attached;
 struct mpib_instance {
 	struct mpib_attached *at;
 	uint32_t index;
-	uint64_t base; /* receives that were over when it began, at both ends */
+	uint64_t base; /* receives that were done when it began, at both ends */
 };
 
 enum mpib_next {
@@ -113,8 +113,8 @@ struct mpib_conn {
 	/* Parts in the window + requests in feed[] + 1 if error is set + 1 if
 	 * armed. While not 0, post and test take the slow path. */
 	uint32_t work;
-	/* Generations of the first and of the latest use of a place: two more at
-	 * each, so that they count the connection's receives. */
+	/* Generations of the first and of the latest request. Each request adds
+	 * two, so they count the connection's receives. */
 	uint32_t first_gen, gen;
 	uint32_t turn; /* the latest, see MPIB_TURN */
 	/* Requests that are not in use: with a place, with one of the sender's
@@ -159,7 +159,7 @@ struct mpib_conn {
 	 * without it. */
 	struct mpib_instance next;
 	_Atomic unsigned next_state; /* enum mpib_next */
-	_Atomic int lost; /* -errno: it does not go on, as lost_why says */
+	_Atomic int lost; /* -errno: not resumed, for lost_why */
 	char lost_why[256];
 	enum mpib_closing closing; /* in client->closed */
 	struct mpib_request *who[MPIB_REQUESTS]; /* has each place */
@@ -227,7 +227,7 @@ struct mpib_client {
 	uid_t proxy_uid; /* of the first proxy */
 	struct mpib_ctl_hello hello;
 	struct mpib_helper helper;
-	pthread_mutex_t lock; /* who waits for taken, see rpc.c */
+	pthread_mutex_t lock; /* with a wait for taken, see rpc.c */
 	atomic_bool taken; /* all below, and the control socket */
 	struct mpib_attached *at; /* only the helper changes it */
 	uint32_t next_id;
@@ -272,7 +272,7 @@ int mpib_wait_socket(struct mpib_client *c, int sock, short events,
 /* Under the lock. The proxy hung up, or ended: -EPIPE, with the text. */
 int mpib_client_gone(struct mpib_client *c);
 /* Under the lock. The process of the proxy has ended, and with it all that it could
- * write. Waits for that so many ms. */
+ * write. Waits at most this many ms. */
 bool mpib_client_dead(const struct mpib_client *c, int ms);
 /* Under the lock. Send a control request and wait for its answer, which goes
  * into *m; the caller owns the descriptors in *m. -EPIPE: the proxy is gone;
@@ -285,15 +285,15 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 /* Under the lock. Take answers that came too late for their callers, and send
  * the undo requests that can be sent. Never waits. */
 void mpib_rpc_settle(struct mpib_client *c);
-/* Under the lock. Send a request of the form mpib_ctl_id, whose answer nobody
- * waits for; *asked becomes its id. Never waits. -EAGAIN: the socket is full;
+/* Under the lock. Send a request of the form mpib_ctl_id without waiting for
+ * its answer; *asked becomes its id. Never waits. -EAGAIN: the socket is full;
  * -errno. */
 int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
 		  uint32_t *asked);
 
 /* debt.c, all under the lock. Like mpib_rpc(), for a request that makes an
  * object in the proxy; d says how to undo it. On failure the caller has lost
- * the object that embeds d, which is over at once, or when whatever the proxy
+ * the object that embeds d, which is done at once, or when whatever the proxy
  * may have made is undone. */
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
@@ -346,7 +346,7 @@ int mpib_client_lock(struct mpib_client *c);
 /* Take it in the process that attached, whether there is a proxy or not. */
 void mpib_client_hold(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
-/* Take the lock for moments, if nobody has it; and give it back. */
+/* Take the lock for a moment, if it is free, and release it. */
 bool mpib_client_try(struct mpib_client *c);
 void mpib_client_leave(struct mpib_client *c);
 /* Any thread, while it polls: if 10 ms have passed since the last look, see
@@ -398,7 +398,7 @@ void mpib_attached_put(struct mpib_attached *at);
 void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 		     uint32_t index);
 /* connect.c, under the lock. Ask the client's proxy for the connection, once more;
- * base: receives that are over. */
+ * base: receives that are done. */
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
 /* The key of a receiving end, if the proxy told of it at that index. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
@@ -461,7 +461,7 @@ static inline void mpib_conn_count(struct mpib_conn *conn)
 
 /*
  * resume.c. On the connection's thread: the connection's instance has stopped, nothing
- * is written for it any more; go on in the next one, which is ready. What is over
+ * is written for it any more; go on in the next one, which is ready. What is done
  * stays so, and the rest is posted again from its first byte. 1; 0: not now, call
  * again; -errno: the connection failed, and does not use the new instance.
  */
@@ -473,7 +473,7 @@ bool mpib_conn_lacks_window(const struct mpib_conn *conn);
 int mpib_conn_goes_on(struct mpib_conn *conn);
 /* By generation, oldest first; newest: the latest of the connection's. */
 void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
-/* Any thread: how many receives of the connection are over, when nothing is written
+/* Any thread: how many receives of the connection are done, when nothing is written
  * for its instance any more. */
 uint64_t mpib_conn_over(const struct mpib_conn *conn);
 
@@ -487,7 +487,7 @@ void mpib_stage_take_window(struct mpib_conn *conn);
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Push r as far as ring and window have room: 1: all of it; 0, -errno. */
 int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r);
-/* Take parts that are over out of the window, then push queued requests as far
+/* Take parts that are done out of the window, then push queued requests as far
  * as there is room. An error fails the connection. */
 void mpib_stage(struct mpib_conn *conn);
 /* push.c. Push a descriptor for len bytes at pos of buffer i, which lie at off
@@ -508,7 +508,7 @@ static inline void mpib_count(_Atomic uint64_t *n, uint64_t by)
  * submitted; asked: after r was submitted. */
 void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
 void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);
-/* r could not be submitted, or is over. */
+/* r could not be submitted, or is done. */
 void mpib_report_drop(struct mpib_request *r);
 /* r is tested; over: r has completed, so this is the last test. */
 void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,

@@ -194,7 +194,7 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	conn->first_gen = conn->place->gen + 1;
 	conn->gen = conn->first_gen - 2;
 	conn->turn = conn->first_gen / MPIB_TURN;
-	/* Relaxed: who else reads it looks when the instance has ended. */
+	/* Relaxed: others read it only after the instance ended. */
 	atomic_store_explicit(&conn->posts, 0, memory_order_relaxed);
 	conn->reply = &at->reply->conn[i];
 	conn->completion = at->reply->completion[i];

@@ -30,7 +30,7 @@ static bool has_next_gen(const struct mpib_conn *conn,
 /*
  * The first of the list has rested least, so that its cache lines are there. At a
  * turn it is the last: so no place rests until generations come round, and the
- * latest words tell how many requests are over. The slow path, which calls this, is
+ * latest words tell how many requests are done. The slow path, which calls this, is
  * taken at least once a lap of the ring.
  */
 struct mpib_request *mpib_place_take(struct mpib_conn *conn,
@@ -136,7 +136,7 @@ void mpib_place_rest(struct mpib_request *r)
 	r->gen = (uint32_t)(word >> 32);
 }
 
-/* All places from first to end are in use: take that of a send that is over, but
+/* All places from first to end are in use: take that of a send that is done, but
  * not tested yet. */
 static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 		      unsigned first, unsigned end)

@@ -16,15 +16,15 @@ struct mpib_request;
 
 struct mpib_flush_queue {
 	struct mpib_request *room; /* MPIB_FLUSHES_MAX; NULL: none needed */
-	struct mpib_request *free; /* that were used and are over */
+	struct mpib_request *free; /* that were used and are done */
 	struct mpib_request *first, *last; /* not pushed yet, oldest first */
 	uint32_t used; /* of room: those behind were never used */
 	uint32_t asked; /* flushes so far */
 };
 
-/* Whether r is over; pushes what waits. */
+/* Whether r is done; pushes what waits. */
 bool mpib_flush_over(struct mpib_request *r);
-/* The connection's instance has stopped (resume.c). Those that are over stay so; the
+/* The connection's instance has stopped (resume.c). Those that are done stay so; the
  * others go to left, oldest first. How many. */
 unsigned mpib_flush_left(struct mpib_conn *conn, struct mpib_request **left);
 /* Post them again, counted from the first on. */

@@ -126,7 +126,7 @@ static void pool_drop(struct mpib_client *c, struct mpib_pool *p)
 	mpib_rpc_undo_later(c, &p->debt);
 }
 
-/* Nothing is in it, and nobody has it. */
+/* The window is empty and unused. */
 static void place_put(struct mpib_client *c, struct mpib_window_memory *at)
 {
 	if (at->pool && at->pool->carve)
@@ -136,7 +136,7 @@ static void place_put(struct mpib_client *c, struct mpib_window_memory *at)
 	*at = (struct mpib_window_memory){ 0 };
 }
 
-/* One that has a window of so many bytes. */
+/* A pool with a window of this size. */
 static struct mpib_pool *pool_with_window(struct mpib_client *c, uint32_t bytes)
 {
 	struct mpib_pool *p;
@@ -297,7 +297,7 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 
 		if (conn->at != c->at)
 			continue;
-		/* Acquire pairs with the release of who took the last part. */
+		/* Acquire pairs with the release after the last part. */
 		if (!atomic_load_explicit(&conn->window.before,
 					  memory_order_acquire))
 			place_put(c, &x->before);

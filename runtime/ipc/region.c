@@ -80,7 +80,7 @@ bool mpib_region_dead(const struct mpib_region *r)
 
 void mpib_region_copy_end(struct mpib_region *r)
 {
-	/* Release pairs with the acquire in mpib_dereg(): the copy is over
+	/* Release pairs with the acquire in mpib_dereg(): the copy is done
 	 * before the count falls. */
 	atomic_fetch_sub_explicit(&r->copying, 1, memory_order_release);
 }

@@ -2,9 +2,9 @@
 /*
  * A connection goes on in another instance: docs/resume.md. What its requests need
  * to be posted again is in them. Nothing is written any more for the instance that
- * stopped, so its words say for good which requests are over, and the records of a
+ * stopped, so its words say for good which requests are done, and the records of a
  * sending end which receive each send was to answer: where the receivers' ranks have
- * that, the send is over, too.
+ * that, the send is done, too.
  */
 #include <errno.h>
 
@@ -22,8 +22,8 @@ void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 	}
 }
 
-/* How many receives are over by the word of a place; 0: it is not of a request that
- * was posted in this instance lately. posts: as was counted last. */
+/* The number of completed receives that a place's completion word proves; 0: the
+ * word belongs to no recent request of this instance. posts: the latest count. */
 static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
@@ -49,7 +49,7 @@ uint64_t mpib_conn_over(const struct mpib_conn *conn)
 	uint64_t most = 0;
 
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		/* Relaxed: who wrote it has ended. */
+		/* Relaxed: its writer has ended. */
 		uint64_t word = atomic_load_explicit(&conn->completion[i].word,
 						     memory_order_relaxed);
 		uint64_t over = word_counts(conn, posts, word);
@@ -96,7 +96,7 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 
 		if (idle[i] || r->over)
 			continue;
-		if (answers) /* Relaxed: who wrote it has ended. */
+		if (answers) /* Relaxed: its writer has ended. */
 			answer = atomic_load_explicit(&answers[i],
 						      memory_order_relaxed);
 		if (mpib_completion_poll(r->completion, r->gen, &result))
@@ -174,7 +174,7 @@ static void change_index(struct mpib_conn *conn,
 	conn->base = to->base;
 	if (conn->place->window.pool)
 		mpib_stage_take_window(conn);
-	/* Relaxed: under the lock, as who sets another. */
+	/* Relaxed: only set under the lock. */
 	atomic_store_explicit(&conn->next_state, MPIB_NEXT_NONE,
 			      memory_order_relaxed);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
@@ -224,7 +224,7 @@ int mpib_conn_resume(struct mpib_conn *conn)
 		mpib_client_leave(c);
 		return 0;
 	}
-	/* First of all: the bytes of what is over. */
+	/* First of all: the bytes of what is done. */
 	mpib_window_drain(conn);
 	if (conn->is_sender)
 		answers = conn->at->reply->answers[conn->index];

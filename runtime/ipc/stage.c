@@ -126,9 +126,9 @@ static bool is_busy(const struct mpib_conn *conn)
 }
 
 /*
- * Whoever had a window and gave it back in a rest waits for another: what would
- * have gone well without the rest does not fail for what others took meanwhile,
- * nor for a proxy that stands still. 0: ask later; else rc.
+ * A connection that released its window in a rest waits for another one: the rest
+ * must not make a post fail because others took the memory, or because the proxy
+ * stands still. 0: ask later; else rc.
  */
 static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 {
@@ -178,10 +178,9 @@ static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 }
 
 /*
- * A window for r, which is not queued yet: it is got here and never in test. All
- * staged buffers of a group must be in the window at once, so that it may have to
- * be a larger one than before, as soon as nobody uses the present one. 1; 0: not
- * yet; -errno.
+ * Get a window for r, which is not queued yet; test never gets one. All staged
+ * buffers of a group must be in the window at once. So a group may need a larger
+ * window, which it gets once the present one is unused. 1; 0: not yet; -errno.
  */
 static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 {

@@ -2,7 +2,7 @@
 /*
  * The proxy's reason for a connection's failure. Nobody waits for it: the
  * connection's thread asks from post, test or ready, which say "not yet" until
- * the answer has come or its time is over.
+ * the answer has come or its time is done.
  */
 #include <errno.h>
 #include <stdio.h>

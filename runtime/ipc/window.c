@@ -24,7 +24,7 @@ void mpib_window_cut(struct mpib_window *w, uint32_t keep)
 	keep = keep < half ? keep : half;
 	n = run_cut(&w->big, 0, w->size - keep);
 	n += run_cut(&w->small, w->size - keep, keep);
-	/* Relaxed: under the client's lock, as who reads it. */
+	/* Relaxed: its readers hold the client's lock, too. */
 	atomic_store_explicit(&w->before, n, memory_order_relaxed);
 }
 
@@ -35,12 +35,12 @@ void mpib_window_rest(struct mpib_conn *conn)
 	if (atomic_load_explicit(&w->state, memory_order_relaxed) !=
 	    MPIB_WINDOW_USED)
 		return;
-	/* Relaxed: who reads another's number sweeps too early, or too late. */
+	/* Relaxed: an old number only makes a sweep early or late. */
 	atomic_store_explicit(&w->sweep,
 			      atomic_load_explicit(&conn->client->sweeps,
 						   memory_order_relaxed),
 			      memory_order_relaxed);
-	/* Release pairs with the acquire of whoever has the window next. */
+	/* Release pairs with the acquire of the window's next user. */
 	atomic_store_explicit(&w->state, MPIB_WINDOW_RESTS,
 			      memory_order_release);
 }
@@ -190,13 +190,13 @@ void mpib_window_drop(struct mpib_conn *conn)
 	w->size = 0;
 	w->again_ms = 0;
 	w->no_room = 0;
-	/* Relaxed: under the client's lock, as who reads them. */
+	/* Relaxed: their readers hold the client's lock, too. */
 	atomic_store_explicit(&w->before, 0, memory_order_relaxed);
 	atomic_store_explicit(&w->state, MPIB_WINDOW_NONE,
 			      memory_order_relaxed);
 }
 
-/* True when the part is over; *arrived of its bytes were transferred. */
+/* True when the part is done; *arrived of its bytes were transferred. */
 static bool part_over(const struct mpib_request *r,
 		      const struct mpib_staging_chunk *p, uint32_t *arrived)
 {
@@ -259,7 +259,7 @@ static void run_drain(struct mpib_conn *conn, struct mpib_run *run)
 
 		if (!p->gone && !part_leaves(conn, p))
 			return;
-		/* Release pairs with the acquire of who gives it back. */
+		/* Release pairs with the acquire in mpib_windows_sweep(). */
 		if (!p->end && !conn->window.lost)
 			atomic_fetch_sub_explicit(&conn->window.before, 1,
 						  memory_order_release);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection's staging window, cut into two runs whose parts leave in the
- * order taken. A part of a send that waits for its receive keeps in those behind
+ * order taken. A part of a send that waits for its receive blocks those behind
  * it. So, by the rule of feed.h:
  *
  * - In the big run parts may wait.
- * - The small run is the reserve: of sends that have their receive, because that
- *   was published as wanted, or because earlier parts were sent. They take of
- *   the big run first.
+ * - The small run is reserved for sends that have their receive: it was
+ *   published as wanted, or earlier parts were sent. These sends use the big run
+ *   first.
  *
  * The shard posts the parts of a send that has its receive as they come, so they
  * leave. Hence the sends of the receive that is being answered get through,
@@ -16,10 +16,10 @@
  *
  * On the connection's thread, inside post and test.
  *
- * A connection begins with a small window: most carry little, and pages cost time
- * to make. It gets a whole one when its posts have waited for room as often as
- * making it costs; stage.c. Parts that are in the small one then leave it in their
- * turn.
+ * A connection begins with a small window, since most connections carry little and
+ * the kernel takes time to make pages. It gets a whole window after a number of
+ * posts had to wait for room (stage.c). Parts in the small window leave it in
+ * order.
  *
  * A window that nothing used for long is given back (mpib_windows_sweep()), by
  * any thread that holds the client's lock. So the connection's thread marks it
@@ -64,7 +64,7 @@ struct mpib_staging_chunk {
 	uint16_t req; /* number of the request */
 	uint8_t idx; /* buffer of a grouped receive */
 	bool waits; /* its send may have no receive yet */
-	bool gone; /* its send is over, and the part still keeps its place */
+	bool gone; /* its send is done, and the part still keeps its place */
 	uint32_t pos, len; /* in that buffer */
 	uint32_t at; /* in the window */
 	uint64_t end; /* the run's head behind it; 0: in the window before */
@@ -79,7 +79,7 @@ struct mpib_run {
 
 enum mpib_window_state {
 	MPIB_WINDOW_NONE, /* never needed yet, or given back */
-	MPIB_WINDOW_RESTS, /* empty; whoever changes this has it */
+	MPIB_WINDOW_RESTS, /* empty; the thread that changes this owns it */
 	MPIB_WINDOW_USED, /* by the connection's thread */
 };
 
@@ -124,8 +124,8 @@ static inline bool mpib_window_use(struct mpib_window *w)
 {
 	unsigned rests = MPIB_WINDOW_RESTS;
 
-	/* Relaxed: only this thread sets USED. Acquire: whoever let the
-	 * window rest, or got it, is done with it. */
+	/* Relaxed: only this thread sets USED. Acquire: the thread that let
+	 * the window rest, or got it, is done with it. */
 	return atomic_load_explicit(&w->state, memory_order_relaxed) ==
 		       MPIB_WINDOW_USED ||
 	       atomic_compare_exchange_strong_explicit(
@@ -158,7 +158,7 @@ void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 /* What is in it is not needed, and it is the connection's no more. */
 void mpib_window_drop(struct mpib_conn *conn);
 
-/* Take parts that are over out of the window; a receiver copies them out. */
+/* Take parts that are done out of the window; a receiver copies them out. */
 void mpib_window_drain(struct mpib_conn *conn);
 
 /* pool.c, any thread. Bytes of a window that has carried little: making the pages
