@@ -82,6 +82,7 @@ static void fill_view(struct mpib_proxy *p)
 	v->clients = &p->clients;
 	v->engine = p->engine;
 	v->history = &p->history;
+	v->agent = p->agent;
 	v->cluster = &p->cluster;
 	v->run_dir = p->rundir.path;
 	v->pid = (uint32_t)getpid();

@@ -31,9 +31,10 @@
  * proxy that knows nothing of this, MPIB_HINT_OWN is like any number above
  * 1024: all on SUP.
  *
- * To a proxy that said MPIB_AGENT_HEARS the agent may send a mpib_agent_summary, at
- * any time and again. The proxy tells it to proxies of other nodes, and the agents
- * of those leave a rail that is sick or in maintenance here, before it fails.
+ * To a proxy that said MPIB_AGENT_HEARS the agent may send a mpib_agent_summary and
+ * mpib_agent_reasons, at any time and again. The proxy tells the first to proxies of
+ * other nodes, whose agents leave a rail that is sick or in maintenance here before it
+ * fails, and shows both in its statistics.
  *
  * Integers are in native byte order. The magic is the number 0x4D504948; its
  * bytes in memory need not spell anything.
@@ -111,22 +112,42 @@ struct mpib_agent_response {
 
 #define MPIB_AGENT_TOLD_MAX 32u
 #define MPIB_AGENT_TOLD_ISLAND 32u
+#define MPIB_AGENT_REASON 96u /* bytes of a reason, with its end */
 
-/* How the agent sees this node: its rails, a bit each, SOUT the lowest; the
- * windows of maintenance that hold now, each of a rail to a network of peers; and
- * its island. */
+/* The agent steers nothing, and only says what it would do. */
+#define MPIB_AGENT_DRY 1u
+
+/* How the agent sees this node: its rails, a bit each, SOUT the lowest; the drains
+ * that have their time now, each of a rail to a network of peers; and its island.
+ * Texts end with 0. */
 struct mpib_agent_summary {
 	uint8_t sick, congested;
 	uint16_t windows;
+	uint32_t flags;
 	char island[MPIB_AGENT_TOLD_ISLAND]; /* printable; "": of none */
 	struct mpib_agent_told {
 		uint8_t addr[16]; /* IPv6, or IPv4 mapped into it */
 		uint8_t bits; /* of these 128 */
 		uint8_t rail; /* 0: SOUT, 1: SUP */
 	} window[MPIB_AGENT_TOLD_MAX];
+	char config[128]; /* path of its rules; "": its command line has one */
+	char fault[256]; /* why it could not read them again, or "" */
+	struct {
+		uint64_t since; /* seconds of the epoch; 0: the rail is well */
+		char why[MPIB_AGENT_REASON];
+	} rail[2];
 };
 
-MPIB_ABI_ASSERT(sizeof(struct mpib_agent_summary) == 612);
+/* Why the entry of a connection says what it says. */
+struct mpib_agent_reason {
+	uint32_t hint_slot;
+	uint32_t sup_bw; /* what it says, in a dry run what it would say */
+	uint64_t since; /* seconds of the epoch */
+	char why[MPIB_AGENT_REASON]; /* ends with 0 */
+};
+
+MPIB_ABI_ASSERT(sizeof(struct mpib_agent_summary) == 1208);
+MPIB_ABI_ASSERT(sizeof(struct mpib_agent_reason) == 112);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_request) == 32);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_response) == 8);
 

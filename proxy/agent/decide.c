@@ -2,8 +2,8 @@
 /* What is right for each connection. */
 #include "agent/decide.h"
 
-#include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -58,24 +58,50 @@ static bool is_slow(struct mpib_agent_policy *p, struct mpib_agent_slot *s,
 	return *last != 0;
 }
 
+/* Whether the connection's rule drains the rail for a time. */
+static bool in_maintenance(const struct mpib_agent_rule *rule, unsigned r)
+{
+	return rule->drains && (rule->from || rule->to) &&
+	       rule->share == (r == MPIB_RAIL_SUP ? 0 : ALL);
+}
+
+static const struct mpib_agent_peer *
+said_by_peer(const struct mpib_agent_policy *p, uint32_t sout)
+{
+	unsigned low = 0, high = p->peers.n;
+
+	while (low < high) {
+		unsigned i = (low + high) / 2;
+
+		if (p->peers.of[i].sout == sout)
+			return p->now.s - p->peers.of[i].said_s <=
+					       MPIB_AGENT_PEERS_MAX_S
+				       ? &p->peers.of[i]
+				       : NULL;
+		if (p->peers.of[i].sout < sout)
+			low = i + 1;
+		else
+			high = i;
+	}
+	return NULL;
+}
+
 static struct objection objection_of(struct mpib_agent_policy *p,
 				     struct mpib_agent_slot *s, unsigned r)
 {
-	const struct mpib_agent_window *w = mpib_agent_window_of(
-		&p->windows, s->dst_ip, r, p->now.s, p->conf.lead_s);
-	const struct mpib_agent_peer *there =
-		mpib_agent_peer_of(&p->peers, s->dst_ip, p->now.s);
+	const struct mpib_agent_peer *there = said_by_peer(p, s->dst_ip);
+	const struct mpib_agent_rule *rule = s->choice.rule;
 	struct objection t = { .worst = WELL };
 	char why[MPIB_AGENT_REASON];
 
-	if (w) {
-		snprintf(why, sizeof(why), "maintenance, line %u", w->line);
+	if (in_maintenance(rule, r)) {
+		snprintf(why, sizeof(why), "maintenance, line %u", rule->line);
 		objection_add(&t, MAINTENANCE, why);
 	}
 	if (there && there->maintenance & 1u << r)
 		objection_add(&t, MAINTENANCE, "maintenance at the peer");
-	if (p->ports.sick[r].since)
-		objection_add(&t, SICK, p->ports.sick[r].why);
+	if (p->sick[r].since)
+		objection_add(&t, SICK, p->sick[r].why);
 	if (there && there->sick & 1u << r)
 		objection_add(&t, SICK, "sick by the peer's agent");
 	if (is_slow(p, s, r)) {
@@ -116,8 +142,10 @@ static void settle(struct mpib_agent_policy *p, unsigned slot, uint32_t share,
 
 	/* Each step of balance is no new decision. */
 	if (!c->since || strcmp(c->why, why) != 0 ||
-	    (c->sup_bw != share && !hops))
+	    (c->sup_bw != share && !hops)) {
 		c->since = p->now.s;
+		c->told++;
+	}
 	c->sup_bw = share;
 	if (c->why != why)
 		snprintf(c->why, sizeof(c->why), "%s", why);
@@ -164,12 +192,11 @@ void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot)
 		snprintf(why, sizeof(why), "both unwell: %.70s", t[bad].why);
 	} else {
 		for (unsigned r = 0; r < MPIB_RAILS; r++) {
-			if (!p->ports.congested[r].since ||
-			    p->ports.congested[!r].since)
+			if (!p->congested[r].since || p->congested[!r].since)
 				continue;
 			share = ease(share, r);
 			snprintf(why, sizeof(why), "%s eased: %.80s",
-				 rail_word[r], p->ports.congested[r].why);
+				 rail_word[r], p->congested[r].why);
 		}
 	}
 	settle(p, slot, share, why);
@@ -177,6 +204,8 @@ void mpib_agent_decide(struct mpib_agent_policy *p, unsigned slot)
 
 void mpib_agent_decide_all(struct mpib_agent_policy *p)
 {
+	/* Rules that have their time now, and had not before, are other rules. */
+	p->age += mpib_agent_conf_turn(&p->conf, p->now.s);
 	mpib_agent_follow(p->agent);
 	for (unsigned i = 0; i < MPIB_HINT_SLOTS_MAX; i++) {
 		if (p->agent->slot[i].users)
@@ -188,23 +217,78 @@ bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path, char *why)
 {
 	/* Too large for the stack of a thread, and there is one thread. */
 	static struct mpib_agent_conf fresh;
-	struct mpib_agent_windows windows = { 0 };
 
 	if (!mpib_agent_conf_read(&fresh, path, why))
 		return false;
-	if (fresh.windows[0] &&
-	    !mpib_agent_windows_read(&windows, fresh.windows, why)) {
-		mpib_agent_conf_free(&fresh);
-		return false;
-	}
 	mpib_agent_conf_free(&p->conf);
 	p->conf = fresh;
 	memset(&fresh, 0, sizeof(fresh));
+	memset(p->missing, 0, sizeof(p->missing));
 	p->age++;
-	mpib_agent_ports_renew(&p->ports);
-	mpib_agent_windows_free(&p->windows);
-	p->windows = windows;
 	return true;
+}
+
+/* This node's island: a node has one, so that of the first connection that has one
+ * is it. */
+static const char *own_island(const struct mpib_agent_policy *p)
+{
+	const char *name = NULL;
+
+	for (unsigned i = 0; i < MPIB_AGENT_OWN && !name; i++) {
+		const struct mpib_agent_slot *s = &p->agent->slot[i];
+
+		if (s->users)
+			name = mpib_agent_island_of(&p->conf.islands,
+						    s->src_ip);
+	}
+	return name ? name : "";
+}
+
+/* Copy text of an operator's file, in which any byte may be. */
+static void tell_text(char *to, size_t len, const char *text)
+{
+	snprintf(to, len, "%s", text);
+	for (; *to; to++) {
+		if (*to < ' ' || *to > '~')
+			*to = '?';
+	}
+}
+
+/* Peers are told what is drained whoever the user is, if they are of a network. */
+static void tell_window(struct mpib_agent_summary *s,
+			const struct mpib_agent_rule *rule)
+{
+	struct mpib_agent_told *to = &s->window[s->windows];
+
+	if (!rule->drains || (!rule->from && !rule->to) || rule->idle ||
+	    rule->has_uid || rule->has_class || rule->where != MPIB_WHERE_ANY ||
+	    s->windows == MPIB_AGENT_TOLD_MAX)
+		return;
+	memcpy(to->addr, &rule->net.addr, sizeof(to->addr));
+	to->bits = (uint8_t)rule->net.bits;
+	to->rail = rule->share == 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
+	s->windows++;
+}
+
+void mpib_agent_summary(const struct mpib_agent_policy *p,
+			struct mpib_agent_summary *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->flags = p->dry ? MPIB_AGENT_DRY : 0;
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		const struct mpib_agent_objection *to =
+			p->sick[r].since ? &p->sick[r] : &p->congested[r];
+
+		s->sick |= (uint8_t)((p->sick[r].since != 0) << r);
+		s->congested |= (uint8_t)((p->congested[r].since != 0) << r);
+		s->rail[r].since = to->since;
+		tell_text(s->rail[r].why, sizeof(s->rail[r].why), to->why);
+	}
+	for (unsigned i = 0; i < p->conf.rules; i++)
+		tell_window(s, &p->conf.rule[i]);
+	tell_text(s->island, sizeof(s->island), own_island(p));
+	tell_text(s->config, sizeof(s->config), p->conf.path);
+	tell_text(s->fault, sizeof(s->fault), p->fault);
 }
 
 void mpib_agent_clock(struct mpib_agent_now *now)

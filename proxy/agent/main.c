@@ -4,6 +4,8 @@
  * proxies of this node. One thread.
  */
 #include <errno.h>
+#include <getopt.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,116 +13,56 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "agent/options.h"
-#include "agent/status.h"
+#include "agent/decide.h"
 #include "base/log.h"
-#include "ctl/agent_file.h"
+#include "base/suggest.h"
+#include "base/text.h"
 #include "ctl/dial.h"
-#include "ctl/show/views.h"
 
-#define WIDTH 100000u
+#define SERVES "mpib"
 
 struct agent_run {
 	struct mpib_agent agent;
 	struct mpib_agent_policy policy;
-	const struct mpib_agent_options *options;
+	const char *dir, *user;
+	const char *config; /* NULL: the rule of the command line */
+	bool check;
+	unsigned interval_ms;
 	struct mpib_timer timer;
 	struct mpib_io signal_watch;
 	int signals;
-	bool told[MPIB_AGENT_PROXIES]; /* warned: it is silent */
-	uint64_t looked_s; /* at ports and windows, and status was written */
-	uint64_t asked_s; /* what agents of peers say */
-	bool peers_told; /* warned: a proxy does not say */
+	uint64_t second; /* of the epoch, in which rails were looked at last */
 	unsigned left_ms; /* until proxies are looked at */
-	int status_rc; /* of its last writing: each error is told once */
 };
 
-/* What agents of peers say, and what they are told; rules of a file alone heed it. */
-static void agent_exchange(struct agent_run *r)
-{
-	struct mpib_agent_policy *p = &r->policy;
-	struct mpib_agent_summary s;
-	char why[MPIB_AGENT_WHY];
-	bool ok;
-
-	if (!p->dry) {
-		mpib_agent_summary(p, &s);
-		mpib_agent_tell(&r->agent, &s);
-	}
-	if (!p->conf.path[0] || p->now.s - r->asked_s < MPIB_AGENT_PEERS_S)
-		return;
-	r->asked_s = p->now.s;
-	ok = mpib_agent_peers_look(&p->peers, r->options->run_dir,
-				   r->options->proxies, p->now.s, why);
-	if (!ok && !r->peers_told)
-		mpib_warn("what agents of peers say is not known: %s", why);
-	r->peers_told = !ok;
-}
-
-/* Ports, windows and the status: once a second. */
-static void agent_each_second(struct agent_run *r)
-{
-	struct mpib_agent_policy *p = &r->policy;
-
-	mpib_agent_ports_look(&p->ports, &p->conf, &p->now);
-	if (p->conf.windows[0])
-		mpib_agent_windows_look(&p->windows, p->conf.windows);
-	agent_exchange(r);
-}
-
-static void agent_look(struct agent_run *r, unsigned i)
-{
-	char why[MPIB_AGENT_WHY];
-	bool ok = mpib_agent_look(&r->policy, r->options->run_dir[i], why);
-
-	if (!ok && !r->told[i])
-		mpib_warn("%s", why);
-	r->told[i] = !ok;
-}
-
-static void agent_tell(struct agent_run *r)
-{
-	int rc = mpib_agent_status_write(&r->policy);
-
-	if (rc < 0 && rc != r->status_rc)
-		mpib_warn("%s/" MPIB_AGENT_STATUS ": %s (is the disk full?)",
-			  r->agent.dir, strerror(-rc));
-	r->status_rc = rc;
-}
-
-static void agent_look_at_all(struct agent_run *r)
-{
-	r->left_ms = r->options->interval_ms;
-	for (unsigned i = 0;
-	     mpib_agent_conf_looks(&r->policy.conf) && i < r->options->proxies;
-	     i++)
-		agent_look(r, i);
-}
-
-static void on_time(void *arg)
+static void agent_on_time(void *arg)
 {
 	struct agent_run *r = arg;
 	struct mpib_agent_policy *p = &r->policy;
-	unsigned tick;
+	struct mpib_agent_summary s;
 	bool second;
+	unsigned tick;
 
 	mpib_agent_clock(&p->now);
-	second = p->now.s != r->looked_s;
-	r->looked_s = p->now.s;
-	if (second)
-		agent_each_second(r);
+	second = p->now.s != r->second;
+	r->second = p->now.s;
+	if (r->left_ms == 0 || second)
+		mpib_agent_look(p, second);
 	if (r->left_ms == 0)
-		agent_look_at_all(r);
+		r->left_ms = r->interval_ms;
 	mpib_agent_decide_all(p);
-	if (second)
-		agent_tell(r);
+	if (second) {
+		mpib_agent_summary(p, &s);
+		mpib_agent_tell(&r->agent, &s);
+	}
 	tick = r->left_ms < 1000 ? r->left_ms : 1000;
 	r->left_ms -= tick;
-	mpib_timer_arm(&r->agent.loop, &r->timer, tick * MPIB_MSEC, on_time, r);
+	mpib_timer_arm(&r->agent.loop, &r->timer, tick * MPIB_MSEC,
+		       agent_on_time, r);
 }
 
 /* A proxy is about to be told of its slot. */
-static void on_taken(void *ctx, unsigned slot)
+static void agent_on_taken(void *ctx, unsigned slot)
 {
 	struct agent_run *r = ctx;
 
@@ -133,19 +75,19 @@ static void agent_reload(struct agent_run *r)
 	struct mpib_agent_policy *p = &r->policy;
 	char why[MPIB_AGENT_WHY];
 
-	if (!r->options->config) {
+	if (!r->config) {
 		mpib_warn("nothing to reload: there is no --config");
-	} else if (mpib_agent_reload(p, r->options->config, why)) {
+	} else if (mpib_agent_reload(p, r->config, why)) {
 		p->fault[0] = '\0';
 		mpib_info("%s: %u rules hold", p->conf.path, p->conf.rules);
 	} else {
 		memcpy(p->fault, why, sizeof(p->fault));
 		mpib_warn("what held before holds: %s", why);
 	}
-	r->looked_s = 0; /* tell it at once */
+	r->second = 0; /* tell it at once */
 	r->left_ms = 0;
 	mpib_timer_disarm(&r->agent.loop, &r->timer);
-	on_time(r);
+	agent_on_time(r);
 }
 
 static void agent_on_signal(void *arg, uint32_t events)
@@ -180,79 +122,167 @@ static int agent_catch_signals(struct agent_run *r)
 			     EPOLLIN, agent_on_signal, r);
 }
 
-static int agent_fail(int status, const char *why)
-{
-	if (*why)
-		fprintf(stderr, "mpib-agent: %s\n", why);
-	return status;
-}
-
-static int agent_status(const struct mpib_agent_options *o)
-{
-	char why[MPIB_DIAL_WHY];
-	json_t *data;
-
-	if (mpib_agent_file_read(o->dir, MPIB_AGENT_USER, &data, why,
-				 sizeof(why)) < 0)
-		return agent_fail(MPIB_EXIT_FAILED, why);
-	if (o->json)
-		json_dumpf(data, stdout, JSON_INDENT(2));
-	else
-		mpib_ctl_view_print(mpib_ctl_view("agent"), data, WIDTH,
-				    stdout);
-	if (o->json)
-		putchar('\n');
-	json_decref(data);
-	return fflush(stdout) == 0 ? MPIB_EXIT_OK : MPIB_EXIT_FAILED;
-}
-
 static int agent_serve(struct agent_run *r)
 {
 	int rc = agent_catch_signals(r);
 
 	if (rc == 0) {
-		on_time(r);
-		printf("ready %s\n", r->options->dir);
+		agent_on_time(r);
+		printf("ready %s\n", r->dir);
 		fflush(stdout);
 		rc = mpib_loop_run(&r->agent.loop);
 	}
-	mpib_agent_status_remove(&r->agent);
 	mpib_agent_stop(&r->agent);
 	return rc < 0 ? MPIB_EXIT_FAILED : MPIB_EXIT_OK;
+}
+
+static void agent_help(void)
+{
+	printf("usage: mpib-agent [OPTIONS] RULE\n"
+	       "       mpib-agent [OPTIONS] --config FILE [--check-config]\n"
+	       "Give mpib-proxy, in mode advanced or adaptive, the share of each\n"
+	       "connection on SUP. mpibctl agent and mpibctl why show it.\n\n"
+	       "  static N           N of 1024\n"
+	       "  weights SOUT:SUP   in this ratio\n"
+	       "  balance            so that both rails end together\n"
+	       "  adaptive           as the proxy measures\n"
+	       "  drain RAIL         nothing on sout, or on sup\n\n"
+	       "  --config FILE      rules and limits: mpib-agent(8); read "
+	       "again by SIGHUP\n"
+	       "  --check-config     read it, and say what is wrong\n"
+	       "  --dry-run          tell what would be done, and do nothing\n"
+	       "  --dir DIR          socket and hints; default MPIB_AGENT_DIR, "
+	       "else " MPIB_AGENT_DIR "\n"
+	       "  --run-dir DIR      of a proxy that is looked at; may be "
+	       "repeated\n"
+	       "  --user NAME        of the proxies served, besides root's and "
+	       "one's own;\n"
+	       "                     default " SERVES "\n"
+	       "  --interval MS      between two looks; default 100\n"
+	       "  --help, --version\n");
+}
+
+/* False: the option cannot be used so. */
+static bool take_option(struct agent_run *r, int c)
+{
+	struct mpib_agent_policy *p = &r->policy;
+	uint64_t n;
+
+	switch (c) {
+	case 'd':
+		r->dir = optarg;
+		return true;
+	case 's':
+		if (p->proxies == MPIB_AGENT_PROXIES)
+			return false;
+		p->proxy[p->proxies++].run_dir = optarg;
+		return true;
+	case 'u':
+		r->user = optarg;
+		return true;
+	case 'i':
+		if (!mpib_number(optarg, 1, UINT_MAX, &n))
+			return false;
+		r->interval_ms = (unsigned)n;
+		return true;
+	case 'c':
+		r->config = optarg;
+		return true;
+	case 'C':
+		return r->check = true;
+	case 'n':
+		return p->dry = true;
+	default:
+		return false;
+	}
+}
+
+/* Take the rule behind the options. */
+static bool take_rule_words(struct agent_run *r, char **words, int count, char *why)
+{
+	struct mpib_agent_conf *conf = &r->policy.conf;
+
+	if (!r->config && r->check)
+		return mpib_agent_bad(why,
+				      "command line: --check-config: there is "
+				      "no file (give --config FILE)");
+	if (r->config && count)
+		return mpib_agent_bad(why,
+				      "command line: %.64s: the file has the "
+				      "rules (leave it away, or --config)",
+				      words[0]);
+	if (r->config)
+		return mpib_agent_reload(&r->policy, r->config, why);
+	conf->rules = 1;
+	return mpib_agent_rule_parse(&conf->rule[0], words, count, why);
+}
+
+/* Negative: go on. Else the exit status, and why unless it is empty. */
+static int take_command_line(struct agent_run *r, int argc, char **argv,
+			     char *why)
+{
+	static const struct option list[] = {
+		{ "dir", required_argument, NULL, 'd' },
+		{ "run-dir", required_argument, NULL, 's' },
+		{ "user", required_argument, NULL, 'u' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "config", required_argument, NULL, 'c' },
+		{ "check-config", no_argument, NULL, 'C' },
+		{ "dry-run", no_argument, NULL, 'n' },
+		{ "help", no_argument, NULL, 'h' },
+		{ "version", no_argument, NULL, 'V' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int c;
+
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":", list, NULL)) != -1) {
+		if (c == 'h') {
+			agent_help();
+			return MPIB_EXIT_OK;
+		}
+		if (c == 'V') {
+			printf("mpib-agent %s\n", MPIB_VERSION);
+			return MPIB_EXIT_OK;
+		}
+		if (take_option(r, c))
+			continue;
+		mpib_agent_bad(why, "command line: %.64s %s (see --help)",
+			       mpib_option_word(argv, ""),
+			       c == ':' ? "wants a value" : "cannot be used");
+		return MPIB_EXIT_USAGE;
+	}
+	if (!take_rule_words(r, argv + optind, argc - optind, why))
+		return MPIB_EXIT_USAGE;
+	return r->check ? MPIB_EXIT_OK : -1;
 }
 
 int main(int argc, char **argv)
 {
 	/* The agent's slots are too many for the stack. */
-	static struct agent_run run;
-	static struct mpib_agent_options o;
+	static struct agent_run run = { .user = SERVES, .interval_ms = 100 };
+	const char *dir = getenv("MPIB_AGENT_DIR");
 	char why[MPIB_AGENT_WHY] = "";
-	struct mpib_agent_policy *p = &run.policy;
 	int rc;
 
 	mpib_log_begin();
-	rc = mpib_agent_options_parse(argc, argv, &o, why);
-	if (rc >= 0)
-		return agent_fail(rc, why);
-	if (o.status)
-		return agent_status(&o);
-	run.options = &o;
-	p->agent = &run.agent;
-	p->ports.sysfs = o.sysfs;
-	p->dry = o.dry;
-	p->age = 1;
-	if (!o.config)
-		p->conf = (struct mpib_agent_conf){ .rules = 1,
-						    .rule = { o.rule } };
-	else if (!mpib_agent_reload(p, o.config, why))
-		return agent_fail(MPIB_EXIT_USAGE, why);
-	if (o.check)
-		return MPIB_EXIT_OK;
-	if (mpib_agent_start(&run.agent, o.dir, o.user, 0, why) < 0)
-		return agent_fail(MPIB_EXIT_FAILED, why);
+	run.dir = dir && *dir ? dir : MPIB_AGENT_DIR;
+	run.policy.agent = &run.agent;
+	run.policy.age = 1;
+	rc = take_command_line(&run, argc, argv, why);
+	if (run.policy.proxies == 0)
+		run.policy.proxies = 1; /* that of the default directory */
+	if (rc < 0 &&
+	    mpib_agent_start(&run.agent, run.dir, run.user, 0, why) < 0)
+		rc = MPIB_EXIT_FAILED;
+	if (rc >= 0) {
+		if (*why)
+			fprintf(stderr, "mpib-agent: %s\n", why);
+		return rc;
+	}
 	atexit(mpib_log_drain);
 	mpib_log_start(); /* without a thread, lines are written at once */
-	run.agent.taken = on_taken;
+	run.agent.taken = agent_on_taken;
 	run.agent.ctx = &run;
 	return agent_serve(&run);
 }

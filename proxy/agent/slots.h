@@ -11,7 +11,6 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "agent/words.h"
 #include "base/acceptor.h"
 #include "base/hash.h"
 #include "base/loop.h"
@@ -21,7 +20,7 @@
 #define MPIB_AGENT_SHARED 256u
 #define MPIB_AGENT_OWN (MPIB_HINT_SLOTS_MAX - MPIB_AGENT_SHARED)
 
-#define MPIB_AGENT_REASON 96u
+#define MPIB_AGENT_WHY 256
 #define MPIB_AGENT_LOCK "lock"
 
 struct mpib_agent_proxy; /* a connected proxy */
@@ -34,6 +33,7 @@ struct mpib_agent_held {
 		uint64_t id;
 	} key;
 	uint32_t slot;
+	unsigned told; /* the reason of its slot that its proxy was told last */
 	UT_hash_handle hh;
 };
 
@@ -58,6 +58,7 @@ struct mpib_agent_slot {
 		uint64_t since; /* seconds of the epoch */
 		uint64_t slow_ns[MPIB_RAILS]; /* last seen slow; 0: not */
 		char why[MPIB_AGENT_REASON];
+		unsigned told; /* counts reasons, which proxies are told */
 	} choice;
 	struct mpib_agent_slot_rail {
 		uint64_t acked_bytes, busy_ns; /* last sample */
@@ -106,7 +107,8 @@ int mpib_agent_bind(struct mpib_agent *a, gid_t group);
 /* Write sup_bw into the hint file's entry of a slot that is held; does nothing
  * when the entry has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
-/* Tell the summary to each proxy that takes one and was told another. */
+/* Tell each proxy that takes it the summary, if another was told, and the reasons of
+ * its connections' hints that are new. */
 void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s);
 /* Have each shared slot balance as connections with slots of their own to the
  * same peer do, in the mean; a peer without any keeps what it has. */

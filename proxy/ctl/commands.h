@@ -75,7 +75,6 @@ int mpib_ctl_follow(const struct mpib_ctl_call *call);
 int mpib_ctl_monitor(const struct mpib_ctl_call *call);
 int mpib_ctl_change(const struct mpib_ctl_call *call);
 int mpib_ctl_counters(const struct mpib_ctl_call *call);
-int mpib_ctl_agent(const struct mpib_ctl_call *call);
 int mpib_ctl_metrics(const struct mpib_ctl_call *call);
 int mpib_ctl_ping(const struct mpib_ctl_call *call);
 int mpib_ctl_summary(const struct mpib_ctl_call *call);

@@ -189,8 +189,7 @@ static bool options_fit(const struct mpib_ctl_call *call)
 	const struct mpib_ctl_command *c = call->command;
 	bool shows = c->run == mpib_ctl_show,
 	     metrics = about_noun(call, "metrics");
-	bool rows = shows || c->run == mpib_ctl_agent ||
-		    c->run == mpib_ctl_counters;
+	bool rows = shows || c->run == mpib_ctl_counters;
 	const struct {
 		bool given, fits;
 		const char *option, *what;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "ctl/agent_file.h"
 #include "ctl/commands.h"
 #include "ctl/fields.h"
 #include "ctl/rates.h"
@@ -252,38 +251,6 @@ int mpib_ctl_change(const struct mpib_ctl_call *call)
 	}
 	json_decref(data);
 	return mpib_ctl_finish(rc);
-}
-
-/* The proxy says where its agent is, the agent what it does. */
-int mpib_ctl_agent(const struct mpib_ctl_call *call)
-{
-	const char *dir = NULL, *user = MPIB_AGENT_USER;
-	json_t *config, *row, *data = NULL;
-	char why[MPIB_DIAL_WHY];
-	size_t i;
-	int rc = mpib_ctl_ask(call, &config);
-
-	json_array_foreach(config, i, row)
-	{
-		if (strcmp(mpib_json_str(row, "section"), "agent") != 0)
-			continue;
-		if (!strcmp(mpib_json_str(row, "key"), "dir"))
-			dir = mpib_json_str(row, "value");
-		else if (!strcmp(mpib_json_str(row, "key"), "user"))
-			user = mpib_json_str(row, "value");
-	}
-	if (rc == MPIB_EXIT_OK && !dir)
-		rc = mpib_ctl_fail(MPIB_EXIT_FAILED,
-				   "the proxy knows no agents (use programs of "
-				   "one version)");
-	if (rc == MPIB_EXIT_OK &&
-	    mpib_agent_file_read(dir, user, &data, why, sizeof(why)) < 0)
-		rc = mpib_ctl_fail(MPIB_EXIT_FAILED, why);
-	if (rc == MPIB_EXIT_OK)
-		rc = mpib_ctl_finish(mpib_ctl_print(call, data));
-	json_decref(data);
-	json_decref(config);
-	return rc;
 }
 
 int mpib_ctl_metrics(const struct mpib_ctl_call *call)

@@ -189,6 +189,19 @@ static json_t *command_cluster(struct mpib_ask *ask)
 	return NULL;
 }
 
+static json_t *command_agent(struct mpib_ask *ask)
+{
+	json_t *agent = mpib_view_agent(ask->view);
+
+	if (!json_is_null(agent))
+		return agent;
+	json_decref(agent);
+	return mpib_ask_fail(ask,
+			     "start mpib-agent, which tells once a connection "
+			     "sends; see policy.mode and agent.dir",
+			     "no agent tells this proxy anything");
+}
+
 static json_t *command_agents(struct mpib_ask *ask)
 {
 	if (!ask->view->cluster)
@@ -251,8 +264,10 @@ const struct mpib_command mpib_commands[] = {
 	  "peers, over all their lanes" },
 	{ "cluster", "", 0, 0, MPIB_NEEDS_CLUSTER, false, command_cluster,
 	  "how the nodes are with which this one has links" },
+	{ "agent", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_agent,
+	  "what mpib-agent says of itself and this node's rails" },
 	{ "agents", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_agents,
-	  "what agents of other nodes said last; asks them anew" },
+	  "what agents of other nodes said last; asks them again" },
 	{ "hist", "[NAME [client]]", 0, 2, MPIB_NEEDS_SNAPSHOT, false,
 	  command_hist, "latency histograms" },
 	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false, command_stuck,

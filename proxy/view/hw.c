@@ -34,12 +34,29 @@ static json_t *read_one(int dir, const char *name)
 	return end > text ? json_integer(n) : NULL;
 }
 
+/* The port's own counters, of which each costs a question to the firmware: those that
+ * tell of a cable or a switch that fails. */
+static const char *const of_port[] = {
+	"symbol_error",	   "link_downed",	 "link_error_recovery",
+	"port_rcv_errors", "port_xmit_discards", "port_xmit_wait"
+};
+
+/* Add a file of the directory, if it has a number. */
+static void add_one(json_t *all, int dir, const char *name)
+{
+	json_t *n = read_one(dir, name);
+
+	if (n)
+		json_object_set_new(all, name, n);
+}
+
 json_t *mpib_hw_counters(const char *root, const char *device, unsigned port)
 {
 	char path[PATH_MAX];
 	struct dirent *entry;
 	json_t *all;
 	DIR *dir;
+	int fd;
 
 	snprintf(path, sizeof(path),
 		 "%s/class/infiniband/%s/ports/%u/hw_counters", root, device,
@@ -48,12 +65,15 @@ json_t *mpib_hw_counters(const char *root, const char *device, unsigned port)
 	if (!dir)
 		return json_null();
 	all = json_object();
-	while ((entry = readdir(dir))) {
-		json_t *n = read_one(dirfd(dir), entry->d_name);
-
-		if (n)
-			json_object_set_new(all, entry->d_name, n);
-	}
+	while ((entry = readdir(dir)))
+		add_one(all, dirfd(dir), entry->d_name);
+	fd = openat(dirfd(dir), "../counters",
+		    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned i = 0;
+	     fd >= 0 && i < sizeof(of_port) / sizeof(of_port[0]); i++)
+		add_one(all, fd, of_port[i]);
+	if (fd >= 0)
+		close(fd);
 	closedir(dir);
 	json_object_del(all, "lifespan"); /* ms that the kernel caches */
 	return all;

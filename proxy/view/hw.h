@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's counters of an RDMA port: one file per counter in
- * ROOT/class/infiniband/DEVICE/ports/PORT/hw_counters.
+ * Counters of an RDMA port: one file per counter in hw_counters, the driver's, and
+ * counters, those of all ports, of ROOT/class/infiniband/DEVICE/ports/PORT.
  */
 #ifndef MPIB_PROXY_VIEW_HW_H
 #define MPIB_PROXY_VIEW_HW_H

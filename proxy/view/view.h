@@ -21,6 +21,7 @@
 /* For json_dumps(): 1.1, not 1.1000000000000001. */
 #define MPIB_VIEW_DIGITS JSON_REAL_PRECISION(15)
 
+struct mpib_agent_link;
 struct mpib_cluster;
 
 struct mpib_view_rail {
@@ -39,6 +40,7 @@ struct mpib_view {
 	const struct mpib_engine *engine; /* for histograms, or NULL */
 	const struct mpib_history *history; /* or NULL */
 	struct mpib_cluster *cluster; /* or NULL */
+	const struct mpib_agent_link *agent; /* or NULL */
 	struct mpib_view_rail rail[MPIB_RAILS_MAX]; /* by number */
 	const char *run_dir;
 	char peer_link[64];
@@ -55,6 +57,8 @@ mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_devices, mpib_view_jobs, mpib_view_clients, mpib_view_lanes,
 	mpib_view_peers, mpib_view_config, mpib_view_monitor, mpib_view_history,
 	mpib_view_hists;
+/* What mpib-agent says of itself; JSON null: it said nothing. Needs no snapshot. */
+mpib_view_fn mpib_view_agent;
 /* For metrics: rails without what is read from files, and the clients that have been
  * attached longest. */
 mpib_view_fn mpib_view_rails_quick;

@@ -4,23 +4,82 @@
  * connection with the agent and unmaps the hints when the agent leaves. Control
  * thread.
  */
+#include "agent/agent.h"
+
 #include <errno.h>
+#include <fcntl.h>
+#include <mpib/agent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/internal.h"
+#include "base/address.h"
 #include "base/closer.h"
+#include "base/hash.h"
 #include "base/log.h"
+#include "base/network.h"
 #include "base/unread.h"
 
 #define RETRY (1000 * MPIB_MSEC)
 #define NO_HINT UINT32_MAX
 #define MESSAGES 64 /* of the agent, in one turn of the loop */
+#define BOTH ((1u << MPIB_RAILS) - 1)
+/* What an agent said holds this long without it: peers do not come back to a rail,
+ * and leave it again, because the agent is restarted. */
+#define KEPT (10 * MPIB_SEC)
+
+enum conn_state {
+	CONN_NEW, /* to be registered with the agent */
+	CONN_ASKED, /* REGISTER sent, no answer yet */
+	CONN_HELD, /* the agent gave the connection a hint slot */
+	CONN_REFUSED, /* the agent refused; registered again later */
+};
+
+TAILQ_HEAD(conn_list, mpib_agent_conn);
+
+struct mpib_agent_conn {
+	struct mpib_agent_link *link;
+	struct engine_conn *conn; /* NULL: deleted, still to be deregistered */
+	uint64_t id;
+	struct mpib_agent_route route;
+	enum conn_state state;
+	TAILQ_ENTRY(mpib_agent_conn) entry, asked_entry;
+	UT_hash_handle hh;
+};
+
+struct mpib_agent_link {
+	struct mpib_loop *loop;
+	char dir[96];
+	uid_t user; /* besides root and our own, see mpib_agent_open() */
+	bool adaptive; /* the mode is: hints are for what an agent steers */
+	const char *without; /* what connections do that have no agent */
+	/* Always mapped, shm_bytes: an agent's hint file of so many slots, and
+	 * zeros behind it. */
+	void *shm;
+	size_t shm_bytes;
+	uint32_t slots; /* 0: no agent */
+	int fd; /* -1: no agent */
+	struct mpib_io watch;
+	struct mpib_timer timer;
+	int told; /* the last error logged: each is logged only once */
+	uint16_t counter;
+	struct conn_list conns;
+	struct conn_list asked; /* CONN_ASKED, in the order of the answers */
+	struct mpib_agent_summary summary; /* if heard */
+	bool heard;
+	pid_t pid; /* of the agent that was heard */
+	struct mpib_agent_reason *reason; /* by slot; NULL: none was heard */
+	uint64_t left_ns; /* when who said it hung up; 0: it has not */
+	struct mpib_agent_conn *by_id;
+};
 
 static void set_hint(struct mpib_agent_conn *c, uint32_t slot)
 {
@@ -89,6 +148,8 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 		if (!c->conn)
 			agent_free_conn(c);
 	}
+	free(l->reason);
+	l->reason = NULL;
 	/* Read zeros for now: the next agent may have another hint file. */
 	if (map_shm(l, -1, 0) < 0)
 		mpib_err("agent: cannot let go of its hints: %m");
@@ -189,12 +250,74 @@ static bool agent_on_answer(struct mpib_agent_link *l,
 	return true;
 }
 
+/* Whether text of this size ends within it, and can be shown as it is. */
+static bool text_sound(const char *text, size_t size)
+{
+	if (!memchr(text, '\0', size))
+		return false;
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			return false;
+	}
+	return true;
+}
+
+static bool summary_sound(const struct mpib_agent_summary *s)
+{
+	if (s->sick > BOTH || s->congested > BOTH ||
+	    s->windows > MPIB_AGENT_TOLD_MAX ||
+	    !text_sound(s->island, sizeof(s->island)) ||
+	    !text_sound(s->config, sizeof(s->config)) ||
+	    !text_sound(s->fault, sizeof(s->fault)))
+		return false;
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (!text_sound(s->rail[r].why, sizeof(s->rail[r].why)))
+			return false;
+	}
+	for (unsigned i = 0; i < s->windows; i++) {
+		if (s->window[i].rail >= MPIB_RAILS || s->window[i].bits > 128)
+			return false;
+	}
+	return true;
+}
+
+/* False: no agent would say that. */
+static bool hear_summary(struct mpib_agent_link *l,
+			 const struct mpib_agent_summary *s)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	if (!summary_sound(s))
+		return false;
+	if (getsockopt(l->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+		l->pid = cred.pid;
+	l->summary = *s;
+	l->heard = true;
+	l->left_ns = 0;
+	return true;
+}
+
+/* Keep it by its entry. Where memory is short the agent is not shown. */
+static bool hear_reason(struct mpib_agent_link *l,
+			const struct mpib_agent_reason *r)
+{
+	if (r->hint_slot >= l->slots || !text_sound(r->why, sizeof(r->why)))
+		return false;
+	if (!l->reason)
+		l->reason = calloc(l->slots, sizeof(*l->reason));
+	if (l->reason)
+		l->reason[r->hint_slot] = *r;
+	return true;
+}
+
 /* Take one message. False: there is none, or the link is cut. */
 static bool agent_take(struct mpib_agent_link *l)
 {
 	union {
 		struct mpib_agent_response answer;
 		struct mpib_agent_summary summary;
+		struct mpib_agent_reason reason;
 	} m;
 	bool sound;
 	ssize_t n;
@@ -210,9 +333,12 @@ static bool agent_take(struct mpib_agent_link *l)
 				      n ? strerror(errno) : "the agent left");
 		return false;
 	}
-	sound = n == sizeof(m.summary) ? mpib_agent_hear(l, &m.summary)
-				       : n == sizeof(m.answer) &&
-						 agent_on_answer(l, &m.answer);
+	if (n == sizeof(m.summary))
+		sound = hear_summary(l, &m.summary);
+	else if (n == sizeof(m.reason))
+		sound = hear_reason(l, &m.reason);
+	else
+		sound = n == sizeof(m.answer) && agent_on_answer(l, &m.answer);
 	if (!sound)
 		agent_hang_up(l, "what answers is no agent");
 	return sound;
@@ -332,6 +458,7 @@ void mpib_agent_close(struct mpib_agent_link *link)
 	if (link->fd >= 0)
 		agent_close_sock(link);
 	munmap(link->shm, link->shm_bytes);
+	free(link->reason);
 	free(link);
 }
 
@@ -385,4 +512,162 @@ void mpib_agent_del(struct mpib_agent_conn *conn)
 		agent_free_conn(conn);
 	else
 		agent_pump(l);
+}
+
+/* What the agent said, for as long as it holds; else NULL. */
+static const struct mpib_agent_summary *
+summary_of(const struct mpib_agent_link *link)
+{
+	if (!link || !link->heard ||
+	    (link->left_ns &&
+	     mpib_loop_now(link->loop) - link->left_ns >= KEPT))
+		return NULL;
+	return &link->summary;
+}
+
+void mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
+		     struct mpib_agent_word *word)
+{
+	struct in6_addr addr = mpib_address_of_ip(peer);
+	const struct mpib_agent_summary *s = summary_of(link);
+
+	memset(word, 0, sizeof(*word));
+	if (!s || s->flags & MPIB_AGENT_DRY)
+		return;
+	word->there = true;
+	word->sick = s->sick;
+	word->congested = s->congested;
+	memcpy(word->island, s->island, sizeof(word->island));
+	for (unsigned i = 0; i < s->windows; i++) {
+		struct mpib_network net = { .bits = s->window[i].bits };
+
+		memcpy(&net.addr, s->window[i].addr, sizeof(net.addr));
+		if (mpib_network_has(&net, &addr))
+			word->maintenance |= (uint8_t)(1u << s->window[i].rail);
+	}
+}
+
+const struct mpib_agent_summary *
+mpib_agent_heard(const struct mpib_agent_link *link, pid_t *pid)
+{
+	*pid = link && link->fd >= 0 ? link->pid : 0;
+	return *pid ? summary_of(link) : NULL;
+}
+
+const struct mpib_agent_reason *
+mpib_agent_reason(const struct mpib_agent_link *link, uint32_t slot)
+{
+	if (!link || !link->reason || slot >= link->slots)
+		return NULL;
+	return link->reason[slot].since ? &link->reason[slot] : NULL;
+}
+
+/*
+ * The agent's directory with its socket and hint file, and whether the files
+ * may be trusted. Who writes hints steers all traffic over one rail, so only
+ * root, our own user and the agent's may be able to. Control thread.
+ */
+
+static bool agent_trusted(uid_t uid, uid_t user)
+{
+	return uid == 0 || uid == geteuid() ||
+	       (user != MPIB_AGENT_NO_USER && uid == user);
+}
+
+static int dir_trusted(const struct stat *st, uid_t user)
+{
+	if (!agent_trusted(st->st_uid, user) ||
+	    st->st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM;
+	return 0;
+}
+
+int mpib_agent_dir_open(const char *dir, uid_t user)
+{
+	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+	int rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = fstat(fd, &st) < 0 ? -errno : dir_trusted(&st, user);
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	return fd;
+}
+
+int mpib_agent_dial(int dir, uid_t user)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+	int rc, fd = socket(AF_UNIX,
+			    SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	/* Through the fd: the directory that was checked, even if its path
+	 * leads to another one by now. */
+	snprintf(sun.sun_path, sizeof(sun.sun_path),
+		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, dir);
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		rc = -errno;
+	else
+		rc = agent_trusted(cred.uid, user) ? 0 : -EPERM;
+	if (rc < 0) {
+		mpib_close_of(user, fd);
+		return rc;
+	}
+	return fd;
+}
+
+/* Whether a file of so many bytes can be the one that its header describes. */
+static bool hints_sound(const struct mpib_hint_header *h, off_t bytes)
+{
+	return h->magic == MPIB_HINT_MAGIC &&
+	       h->max_entries == MPIB_HINT_MAX_ENTRIES &&
+	       h->more <= MPIB_HINT_MORE_MAX &&
+	       bytes == (off_t)mpib_hint_bytes(h->max_entries + h->more);
+}
+
+int mpib_agent_hints_open(int dir, uid_t user, uint32_t *slots)
+{
+	int rc, fd = openat(dir, MPIB_AGENT_HINTS,
+			    O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	struct mpib_hint_header h;
+	struct stat st;
+
+	if (fd < 0)
+		return -errno;
+	rc = fstat(fd, &st) < 0 ? -errno : dir_trusted(&st, user);
+	if (rc == 0 &&
+	    (!S_ISREG(st.st_mode) || pread(fd, &h, sizeof(h), 0) != sizeof(h) ||
+	     !hints_sound(&h, st.st_size)))
+		rc = -EPROTO;
+	if (rc < 0) {
+		close(fd);
+		return rc;
+	}
+	*slots = h.max_entries + h.more;
+	return fd;
+}
+
+const char *mpib_agent_dir_error(int rc)
+{
+	switch (rc) {
+	case -EPERM:
+		return "it must belong to root, to the proxy's user or to "
+		       "agent.user, and be writable for nobody else";
+	case -EPROTO:
+		return "its hints are not of this format (is the agent of "
+		       "another version?)";
+	case -ENOENT:
+	case -ECONNREFUSED:
+		return "no agent is there (start mpib-agent)";
+	default:
+		return strerror(-rc);
+	}
 }

@@ -59,11 +59,18 @@ struct mpib_agent_conn *mpib_agent_add(struct mpib_agent_link *link,
  * network order; 0: to any. */
 void mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
 		     struct mpib_agent_word *word);
+/* What the agent that is connected says of itself, and its pid; NULL: nothing yet, or
+ * there is no agent. link may be NULL. */
+const struct mpib_agent_summary *
+mpib_agent_heard(const struct mpib_agent_link *link, pid_t *pid);
+/* Why the entry says what it says; NULL: the agent did not tell. link may be NULL. */
+const struct mpib_agent_reason *
+mpib_agent_reason(const struct mpib_agent_link *link, uint32_t slot);
 /* Deregister; call it before the connection is destroyed. NULL is ignored. */
 void mpib_agent_del(struct mpib_agent_conn *conn);
 
 /*
- * dir.c. Open the agent's directory. Returns an fd or -errno; -EPERM unless the
+ * Open the agent's directory. Returns an fd or -errno; -EPERM unless the
  * directory belongs to root, our user or `user`, and no other may write to it.
  */
 int mpib_agent_dir_open(const char *dir, uid_t user);

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# steer_peers.sh BUILD: two nodes, each with its agent. What node 1's agent has on its
-# list of maintenance the agent of node 0 leaves for connections to node 1, and takes
-# again when it is off the list; so nothing is under way there when the rail goes.
+# steer_peers.sh BUILD: two nodes, each with its agent. What a rule of node 1's agent
+# drains for a time the agent of node 0 leaves for connections to node 1, and takes
+# again when the rule is gone; so nothing is under way there when the rail goes.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -22,10 +22,8 @@ for node in 0 1; do
 done
 nodes_ready 0 1
 for node in 0 1; do
-	: >"$dir/windows$node"
-	echo "maintenance $dir/windows$node" >"$dir/conf$node"
 	echo "$net.0/24 island$node" >"$dir/islands$node"
-	echo "islands $dir/islands$node" >>"$dir/conf$node"
+	echo "islands $dir/islands$node" >"$dir/conf$node"
 	"$build/proxy/mpib-agent" --dir "$dir/agent$node" \
 		--run-dir "$dir/n$node" --config "$dir/conf$node" \
 		>"$dir/a$node.out" 2>"$dir/a$node.log" &
@@ -43,13 +41,21 @@ await named || fail "island: $(told agent)"
 await is '[]' told agent.maintenance || fail "$(told agent)"
 has '^adaptive' < <(split) || fail "before: $(split)"
 
-# A window of node 1, whoever the peer is.
-echo "all sup 2020-01-01T00:00:00Z 2099-01-01T00:00:00Z" >"$dir/windows1"
+# A drain of node 1, whoever the peer is.
+rule() {
+	echo "islands $dir/islands1" >"$dir/conf1"
+	echo "rule $1 from 2020-01-01T00:00:00Z to 2099-01-01T00:00:00Z drain sup" \
+		>>"$dir/conf1"
+	kill -HUP "${pids[a1]}"
+}
+rule ""
 await is $'hint\t0' split || fail "in maintenance: $(split)"
 is '["SUP"]' told agent.maintenance || fail "$(told agent)"
 is '["SUP in maintenance"]' told notes || fail "$(told notes)"
-has 'SUP left: maintenance at the peer' < <(ctl agent) ||
-	fail "the agent does not say why: $(ctl agent)"
+because() {
+	has 'SUP left: maintenance at the peer' < <(ctl why)
+}
+await because || fail "the agent does not say why: $(ctl why)"
 # Nothing new goes there.
 sup() {
 	ctl rails -o name,tx_bytes | awk '$1 == "SUP" { print $2 }'
@@ -69,8 +75,7 @@ grows() {
 await grows || fail "SOUT does not carry"
 
 # One for other peers is nothing to node 0; that of the peer ends.
-echo "10.1.2.0/24 sup 2020-01-01T00:00:00Z 2099-01-01T00:00:00Z" \
-	>"$dir/windows1"
+rule "network 10.1.2.0/24"
 await is '[]' told agent.maintenance || fail "for others: $(told agent)"
 adaptive() {
 	has '^adaptive' < <(split)

@@ -17,9 +17,6 @@ agent() {
 	pids[agent]=$!
 	ready agent
 }
-agent_status() {
-	"$build/proxy/mpib-agent" status --dir "$dir/agent"
-}
 # traffic: starts the job, ${pids[perf]}.
 traffic() {
 	job perf "0 1" --pattern stream --min 1M --max 1M --steady 200s \
@@ -49,6 +46,7 @@ expect() {
 		lives "${pids[perf]}" || break
 	done
 	cat "$dir/perf" "$dir/log0" "$dir/agent.log"
-	agent_status
+	ctl agent
+	ctl why
 	fail "$1: SOUT and SUP moved $seen"
 }

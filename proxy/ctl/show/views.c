@@ -319,6 +319,7 @@ static const struct mpib_column why[] = {
 	SHOWN("PATH", "{path}"),
 	SHOWN("#RTT US", "{rails.sout.rtt_ns:us}/{rails.sup.rtt_ns:us}"),
 	SHOWN("SPREAD", "{spread.mode}"),
+	SHOWN("AGENT", "{agent.why}"),
 	{ 0 },
 };
 
@@ -330,28 +331,11 @@ static const struct mpib_column agent_rails[] = {
 	{ 0 },
 };
 
-static const struct mpib_column agent_conns[] = {
-	SHOWN("CONN", "{conn}"),
-	SHOWN("PEER", "{peer}"),
-	SHOWN("#UID", "{uid}"),
-	SHOWN("#SUP/1024", "{sup_bw}"),
-	SHOWN("#FOR", "{since:since}"),
-	SHOWN("WHY", "{why}"),
-	{ 0 },
-};
-
 static const char *const agent_above[] = {
 	"pid {pid}, by {config|=its command line}",
 	"[dry run: nothing is steered{?dry_run}]",
 	"[not reloaded: {fault}]",
-	NULL,
-};
-
-static const char *const agent_below[] = {
-	"{own} connections are split as measured, {windows} windows of "
-	"maintenance",
-	"[{sharing} connections have the hint of others to their peer]",
-	"[{refused} connections were refused the hint of others]",
+	"[drains that have their time: {windows}]",
 	NULL,
 };
 
@@ -364,16 +348,6 @@ static void print_lines(const char *const *line, const json_t *data, FILE *out)
 		if (text[0])
 			fprintf(out, "%s\n", text);
 	}
-}
-
-static void print_steered(const json_t *data, unsigned width, FILE *out)
-{
-	const json_t *steered = json_object_get(data, "steered");
-
-	if (json_array_size(steered) == 0)
-		return;
-	mpib_ctl_rows_print(agent_conns, steered, NULL, NULL, width, out);
-	print_lines(and_more, data, out);
 }
 
 const struct mpib_ctl_view mpib_ctl_views[] = {
@@ -396,9 +370,8 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "stuck", .rows = "requests", .more = "connecting", .columns = stuck,
 	  .below = and_more },
 	{ "why", .columns = why },
-	{ "agent", .rows = "steered", .table = "rails", .above = agent_above,
-	  .columns = agent_rails, .below = agent_below,
-	  .print = print_steered },
+	{ "agent", .rows = "rails", .above = agent_above,
+	  .columns = agent_rails },
 	{ "events", .rows = "events", .print = mpib_ctl_print_events },
 };
 

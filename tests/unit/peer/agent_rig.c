@@ -127,9 +127,14 @@ void agent_rig_answer(int32_t status, uint32_t slot)
 	assert_int_equal(send(agent, &r, sizeof(r), MSG_NOSIGNAL), sizeof(r));
 }
 
+void agent_rig_send(const void *message, size_t bytes)
+{
+	assert_int_equal(send(agent, message, bytes, MSG_NOSIGNAL), bytes);
+}
+
 void agent_rig_say(const struct mpib_agent_summary *s)
 {
-	assert_int_equal(send(agent, s, sizeof(*s), MSG_NOSIGNAL), sizeof(*s));
+	agent_rig_send(s, sizeof(*s));
 }
 
 uint32_t agent_rig_hint_of(const struct client *c, uint32_t index)

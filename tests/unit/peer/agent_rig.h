@@ -32,6 +32,7 @@ bool agent_rig_take_call(void);
 bool agent_rig_next(struct mpib_agent_request *r);
 void agent_rig_answer(int32_t status, uint32_t slot);
 void agent_rig_say(const struct mpib_agent_summary *s);
+void agent_rig_send(const void *message, size_t bytes);
 /* The slot that the connection was told, and 1; 0: none. */
 uint32_t agent_rig_hint_of(const struct client *c, uint32_t index);
 

@@ -15,6 +15,13 @@ static struct mpib_agent_word word_to(struct rig *rig, unsigned n)
 	return w;
 }
 
+static const struct mpib_agent_summary *heard_from(struct rig *rig)
+{
+	pid_t pid;
+
+	return mpib_agent_heard(rig->node[0].agent, &pid);
+}
+
 static void what_it_says_of_rails_is_for_the_peers_it_is_of(void **state)
 {
 	struct mpib_agent_summary s = { .sick = 2,
@@ -40,10 +47,21 @@ static void what_it_says_of_rails_is_for_the_peers_it_is_of(void **state)
 	assert_int_equal(word_to(rig, 1).sick, 2);
 	assert_int_equal(word_to(rig, 1).maintenance, 3);
 	assert_int_equal(word_to(rig, 2).maintenance, 2);
+	assert_int_equal(heard_from(rig)->sick, 2);
+	/* In a dry run it steers nothing, here or there. */
+	s.flags = MPIB_AGENT_DRY;
+	agent_rig_say(&s);
+	rig_settle(rig);
+	assert_false(word_to(rig, 1).there);
+	assert_int_equal(heard_from(rig)->sick, 2);
+	s.flags = 0;
+	agent_rig_say(&s);
+	rig_settle(rig);
 	/* It outlasts a restart of the agent, and no more. */
 	agent_rig_down();
 	rig_settle(rig);
 	assert_int_equal(word_to(rig, 1).sick, 2);
+	assert_null(heard_from(rig));
 	rig_pass(rig, 11 * MPIB_SEC);
 	assert_false(word_to(rig, 1).there);
 }
@@ -54,7 +72,7 @@ static void who_says_what_no_agent_would_is_left(void **state)
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
 
 	rig_connect(rig, e.a, 3, e.b, 4);
-	for (unsigned i = 0; i < 6; i++) {
+	for (unsigned i = 0; i < 8; i++) {
 		struct mpib_agent_summary s = { .windows = 1 };
 
 		assert_true(agent_rig_take_call());
@@ -65,12 +83,38 @@ static void who_says_what_no_agent_would_is_left(void **state)
 		if (i == 4)
 			s.island[0] = '\n';
 		s.window[0].rail = i == 5 ? 2 : 0;
+		memset(s.fault, i == 6 ? 'x' : 0, sizeof(s.fault));
+		s.rail[1].why[0] = i == 7 ? 0x1b : 0;
 		agent_rig_say(&s);
 		rig_settle(rig);
 		assert_false(word_to(rig, 1).there);
 		rig_pass(rig, 2 * MPIB_SEC); /* it calls again */
 	}
 	assert_true(agent_rig_take_call());
+}
+
+static void the_reason_of_a_hint_is_kept_while_the_agent_is_there(void **state)
+{
+	struct mpib_agent_reason r = { .hint_slot = 2,
+				       .since = 7,
+				       .why = "rule of line 3" };
+	const struct mpib_agent_reason *kept;
+	struct rig *rig = *state;
+	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
+
+	rig_connect(rig, e.a, 3, e.b, 4);
+	assert_true(agent_rig_take_call());
+	agent_rig_send(&r, sizeof(r));
+	rig_settle(rig);
+	kept = mpib_agent_reason(rig->node[0].agent, 2);
+	assert_non_null(kept);
+	assert_string_equal(kept->why, "rule of line 3");
+	assert_null(mpib_agent_reason(rig->node[0].agent, 1));
+	assert_null(mpib_agent_reason(rig->node[0].agent, UINT32_MAX));
+	r.hint_slot = 999999; /* the file is not that long */
+	agent_rig_send(&r, sizeof(r));
+	rig_settle(rig);
+	assert_null(mpib_agent_reason(rig->node[0].agent, 2));
 }
 
 static void who_talks_without_end_keeps_nobody_waiting(void **state)
@@ -100,6 +144,7 @@ static void who_talks_without_end_keeps_nobody_waiting(void **state)
 const struct CMUnitTest test_list[] = {
 	AGENT_TEST(what_it_says_of_rails_is_for_the_peers_it_is_of),
 	AGENT_TEST(who_says_what_no_agent_would_is_left),
+	AGENT_TEST(the_reason_of_a_hint_is_kept_while_the_agent_is_there),
 	AGENT_TEST(who_talks_without_end_keeps_nobody_waiting),
 	{ 0 },
 };

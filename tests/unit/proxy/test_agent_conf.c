@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent: its file, whom its rules are for, ports, windows, decisions. */
+/* proxy/agent: its file, whom its rules are for and when, limits, decisions. */
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +10,6 @@
 #include "test.h"
 
 #define SEC 1000000000ull
-#define PORT "/sys/class/infiniband/mlx5_1/ports/1"
 
 static struct mpib_agent agent;
 static struct mpib_agent_policy policy;
@@ -28,46 +28,17 @@ static void put(const char *name, const char *text)
 	fclose(out);
 }
 
-static void number(const char *name, unsigned n)
-{
-	char text[16];
-
-	snprintf(text, sizeof(text), "%u\n", n);
-	put(name, text);
-}
-
 static int setup(void **state)
 {
-	static const char *const part[] = {
-		"/sys",
-		"/sys/class",
-		"/sys/class/infiniband",
-		"/sys/class/infiniband/mlx5_1",
-		"/sys/class/infiniband/mlx5_1/ports",
-		PORT,
-		PORT "/counters",
-		PORT "/hw_counters"
-	};
-	static char sys[96];
 	char at[160];
 
 	snprintf(dir, sizeof(dir), "/tmp/mpib-conf-XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	for (unsigned i = 0; i < sizeof(part) / sizeof(part[0]); i++) {
-		snprintf(at, sizeof(at), "%s%s", dir, part[i]);
-		assert_int_equal(mkdir(at, 0700), 0);
-	}
-	put(PORT "/state", "4: ACTIVE\n");
-	put(PORT "/rate", "400 Gb/sec (4X NDR)\n");
-	put(PORT "/counters/symbol_error", "5\n");
-	put(PORT "/hw_counters/np_cnp_sent", "0\n");
 	snprintf(path, sizeof(path), "%s/conf", dir);
 	snprintf(at, sizeof(at), "%s/agent", dir);
 	assert_int_equal(mpib_agent_start(&agent, at, "nobody", 0, why), 0);
-	snprintf(sys, sizeof(sys), "%s/sys", dir);
 	memset(&policy, 0, sizeof(policy));
 	policy.agent = &agent;
-	policy.ports.sysfs = sys;
 	policy.now = (struct mpib_agent_now){ .s = 1000000000, .ns = SEC };
 	return 0;
 }
@@ -79,7 +50,7 @@ static int teardown(void **state)
 	mpib_agent_stop(&agent);
 	mpib_agent_conf_free(&policy.conf);
 	mpib_agent_conf_free(&conf);
-	mpib_agent_windows_free(&policy.windows);
+	json_decref(policy.proxy[0].rails);
 	snprintf(command, sizeof(command), "rm -r %s", dir);
 	return system(command);
 }
@@ -118,20 +89,23 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 		{ "rule uid -1 static 1\n", "uid -1: it takes" },
 		{ "rule class 256 static 1\n", "class 256: it takes" },
 		{ "rule island inside static 1\n", "conf:1: island: no list" },
-		{ "islands nowhere\n", "islands nowhere: it takes a file" },
+		{ "islands nowhere\n", "islands nowhere: it takes one file" },
 		{ "islands /no/such\n", "/no/such: No such file" },
-		{ "port up mlx5_0 1\n", "port: it takes sout or sup" },
-		{ "port sup ../../x 1\n", "port: it takes sout or sup" },
-		{ "port sup mlx5_0 0\n", "port: it takes sout or sup" },
-		{ "port sup mlx5_0 1\nsick x/y 1\n", "conf:2: sick: it takes" },
-		{ "port sup mlx5_0 1\ncongested x\n", "congested: it takes" },
-		{ "sick symbol_error 1\n", "no port is named" },
+		{ "islands /dev/null\nislands /dev/null\n", "conf:2: islands" },
+		{ "speed up 400\n", "speed: it takes sout or sup" },
+		{ "speed sup 0\n", "speed: it takes sout or sup" },
+		{ "sick x\n", "conf:1: sick: it takes" },
+		{ "congested up x 1\n", "congested: it takes" },
+		{ "rule from 2030-01-31 drain sup\n", "from 2030-01-31: it" },
+		{ "rule from 2030-02-31T20:00:00Z drain sup\n",
+		  "from 2030-02" },
+		{ "rule from 2030-01-31T20:00:00Z to 2030-01-31T20:00:00Z "
+		  "drain sup\n",
+		  "to 2030-01-31T20:00:00Z: it takes" },
 		{ "hold 0\n", "hold 0: it takes a number" },
 		{ "lead x\n", "lead x: it takes a number" },
 		{ "slow 1\n", "slow 1: it takes a number" },
-		{ "maintenance x\n", "maintenance x: it takes a file" },
-		{ "maintenance /x\nmaintenance /x\n", "conf:2: maintenance" },
-		{ "rule 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8\n",
+		{ "rule 1 2 3 4 5 6 7 8 9 1 2 3 4 5 6 7 8 9 1 2 3\n",
 		  "too many words" },
 	};
 
@@ -156,6 +130,29 @@ static void a_file_of_zeros_is_not_an_empty_one(void **state)
 	mpib_agent_conf_free(&conf);
 	assert_false(mpib_agent_conf_read(&conf, path, why));
 	assert_non_null(strstr(why, "conf:1: the line has bytes of zero ("));
+}
+
+/* Nobody writes into it, so that who opens one to read waits for ever. */
+static void a_pipe_in_its_place_is_refused_at_once(void **state)
+{
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(20);
+	assert_false(mpib_agent_conf_read(&conf, path, why));
+	alarm(0);
+	assert_in(why, "conf: it is no regular file (");
+}
+
+static void a_line_without_end_takes_no_memory(void **state)
+{
+	struct rusage before, after;
+
+	put("conf", "# a line\nhold 5\n");
+	assert_int_equal(truncate(path, 256 << 20), 0);
+	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+	assert_false(mpib_agent_conf_read(&conf, path, why));
+	assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+	assert_in(why, "conf:3: the line is too long (give at most 500 bytes)");
+	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 8 << 10);
 }
 
 static void the_first_rule_that_fits_holds(void **state)
@@ -194,11 +191,30 @@ static void the_first_rule_that_fits_holds(void **state)
 	assert_int_equal(mpib_agent_conf_rule(&conf, s)->line, 0);
 }
 
+/* A rail as a proxy answers. */
+struct rail {
+	unsigned mbps, errors, cnp;
+	const char *state;
+};
+static struct rail sup;
+
+/* Pass some seconds, and look at a proxy whose SUP is as sup. */
 static void look(unsigned seconds)
 {
+	json_t *rows = json_pack(
+		"[{ss ss sb ss sI s{sI}} {ss ss sb ss sI sI s{sI}}]", "name",
+		"SOUT", "label", "gpu0.SOUT", "up", true, "state", "active",
+		"speed_mbps", (json_int_t)400000, "hw", "np_cnp_sent",
+		(json_int_t)0, "name", "SUP", "label", "gpu0.SUP", "up",
+		!strcmp(sup.state, "active"), "state", sup.state, "speed_mbps",
+		(json_int_t)sup.mbps, "cqe_errors", (json_int_t)sup.errors,
+		"hw", "np_cnp_sent", (json_int_t)sup.cnp);
+
 	policy.now.s += seconds;
 	policy.now.ns += seconds * SEC;
-	mpib_agent_ports_look(&policy.ports, &policy.conf, &policy.now);
+	mpib_agent_take_rails(&policy, &policy.proxy[0], rows);
+	json_decref(rows);
+	mpib_agent_forget(&policy);
 	mpib_agent_decide_all(&policy);
 }
 
@@ -207,118 +223,90 @@ static uint32_t hint(unsigned slot)
 	return mpib_hint_read(mpib_hint_at(agent.shm, slot), 9999);
 }
 
-static void a_sick_port_is_left_until_it_is_well_for_long(void **state)
+static void a_sick_rail_is_left_until_it_is_well_for_long(void **state)
 {
 	const struct mpib_agent_slot *s = conn(3, "10.1.0.1");
 
-	put("conf", "port sup mlx5_1 1 400\nsick symbol_error 10\n"
-		    "congested np_cnp_sent 100\nhold 5\n");
+	sup = (struct rail){ 400000, 5, 0, "active" };
+	put("conf", "speed sup 400\nsick cqe_errors 10\n"
+		    "congested sup np_cnp_sent 100\nhold 5\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
 	look(1); /* the first look tells nothing, however high it is */
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
-	number(PORT "/counters/symbol_error", 15); /* ten a second: allowed */
+	sup.errors = 15; /* ten a second: allowed */
 	look(1);
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
-	number(PORT "/counters/symbol_error", 26);
+	sup.errors = 26;
 	look(1);
 	assert_int_equal(hint(3), 0);
 	assert_string_equal(s->choice.why,
-			    "SUP left: mlx5_1/1: symbol_error 11/s");
+			    "SUP left: gpu0.SUP: cqe_errors 11/s");
 	assert_int_equal(s->choice.since, policy.now.s);
 	look(4);
 	assert_int_equal(hint(3), 0);
-	number(PORT "/counters/symbol_error", 2); /* it went back: begun anew */
+	sup.errors = 2; /* it went back: the proxy began again */
 	look(1);
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
 	assert_int_equal(s->choice.since, policy.now.s);
-	number(PORT "/hw_counters/np_cnp_sent", 101);
+	sup.cnp = 101;
 	look(1);
 	assert_int_equal(hint(3), 256);
-	put(PORT "/rate", "200 Gb/sec (2X NDR)\n");
+	sup.mbps = 200000;
 	look(1);
 	assert_int_equal(hint(3), 0);
 	assert_string_equal(s->choice.why,
-			    "SUP left: mlx5_1/1: 200 of 400 Gb/s");
-	put(PORT "/rate", "400 Gb/sec (4X NDR)\n");
-	put(PORT "/state", "1: DOWN\n");
+			    "SUP left: gpu0.SUP: 200 of 400 Gb/s");
+	sup.mbps = 400000;
+	sup.state = "down";
 	look(10);
-	assert_string_equal(s->choice.why, "SUP left: mlx5_1/1: state 1: DOWN");
+	assert_string_equal(s->choice.why, "SUP left: gpu0.SUP is down");
 }
 
-static void a_window_has_its_rail_to_its_peer_with_a_lead(void **state)
+static uint32_t hint_at(uint64_t now_s)
 {
-	struct mpib_agent_windows *w = &policy.windows;
-	uint32_t peer = conn(0, "10.1.0.1")->dst_ip;
-	uint32_t other = conn(1, "10.2.0.1")->dst_ip;
-	char file[96];
+	policy.now.s = now_s;
+	mpib_agent_decide_all(&policy);
+	return hint(0);
+}
 
-	snprintf(file, sizeof(file), "%s/windows", dir);
-	put("windows", "# of the switch\n"
-		       "10.1.0.0/16 sup 2030-01-31T20:00:00Z "
-		       "2030-01-31T21:00:00Z\n"
-		       "all sout 2031-01-01T00:00:00Z 2031-01-02T00:00:00Z\n");
-	mpib_agent_windows_look(w, file);
-	assert_int_equal(w->n, 2);
+static void
+a_rule_with_a_time_holds_then_and_a_drain_a_lead_before(void **state)
+{
+	struct mpib_agent_summary told;
+
+	conn(0, "10.1.0.1");
+	put("conf", "rule network 10.1.0.0/16 from 2030-01-31T20:00:00Z to "
+		    "2030-01-31T21:00:00Z drain sup\n"
+		    "rule from 2030-01-31T20:30:00Z static 7\n"
+		    "rule static 100\nlead 10\n");
+	assert_true(mpib_agent_reload(&policy, path, why));
 	/* date -u -d 2030-01-31T20:00:00Z +%s */
-	assert_int_equal(w->of[0].from, 1896120000);
-	assert_null(mpib_agent_window_of(w, peer, 1, 1896119989, 10));
-	assert_ptr_equal(mpib_agent_window_of(w, peer, 1, 1896119990, 10),
-			 &w->of[0]);
-	assert_null(mpib_agent_window_of(w, peer, 0, 1896120000, 10));
-	assert_null(mpib_agent_window_of(w, other, 1, 1896120000, 10));
-	assert_non_null(mpib_agent_window_of(w, peer, 1, 1896123599, 10));
-	assert_null(mpib_agent_window_of(w, peer, 1, 1896123600, 10));
-	assert_ptr_equal(mpib_agent_window_of(w, other, 0, 1925000000, 10),
-			 &w->of[1]);
-	/* What is wrong leaves the list as it is. */
-	put("windows", "all sup 2030-01-31T20:00:00Z 2030-01-31 20:00\n");
-	mpib_agent_windows_look(w, file);
-	assert_int_equal(w->n, 2);
-	unlink(file);
-	mpib_agent_windows_look(w, file);
-	assert_int_equal(w->n, 2);
-	put("windows", "");
-	mpib_agent_windows_look(w, file);
-	assert_int_equal(w->n, 0);
-}
-
-static void bad_windows_are_named(void **state)
-{
-	static const char *const bad[] = {
-		"all sup 2030-01-31T20:00:00Z",
-		"me sup 2030-01-31T20:00:00Z 2030-01-31T21:00:00Z",
-		"all up 2030-01-31T20:00:00Z 2030-01-31T21:00:00Z",
-		"all sup 2030-01-31 2030-01-31T21:00:00Z",
-		"all sup 2030-01-31T20:00:00Z 2030-01-31T20:00:00Z",
-		"all sup 2030-02-31T20:00:00Z 2030-03-31T20:00:00Z",
-	};
-	char file[96];
-
-	snprintf(file, sizeof(file), "%s/windows", dir);
-	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		put("windows", bad[i]);
-		assert_false(
-			mpib_agent_windows_read(&policy.windows, file, why));
-		assert_non_null(strstr(why, "windows:1: "));
-		assert_non_null(strchr(why, '('));
-	}
+	assert_int_equal(hint_at(1896119989), 100);
+	mpib_agent_summary(&policy, &told);
+	assert_int_equal(told.windows, 0);
+	assert_int_equal(hint_at(1896119990), 0);
+	mpib_agent_summary(&policy, &told);
+	assert_int_equal(told.windows, 1);
+	assert_int_equal(told.window[0].bits, 96 + 16);
+	assert_int_equal(told.window[0].rail, MPIB_RAIL_SUP);
+	assert_int_equal(hint_at(1896123599), 0);
+	assert_int_equal(hint_at(1896123600), 7);
+	mpib_agent_summary(&policy, &told);
+	assert_int_equal(told.windows, 0);
+	conn(0, "10.2.0.1");
+	assert_int_equal(hint_at(1896120000), 100);
 }
 
 static void of_two_rails_in_trouble_the_worse_is_left(void **state)
 {
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");
-	char text[160];
 
-	put("windows", "");
-	snprintf(text, sizeof(text),
-		 "maintenance %s/windows\nslow 4\nhold 5\n"
-		 "rule peer 10.9.9.9 adaptive\nrule static 100\n",
-		 dir);
-	put("conf", text);
+	put("conf", "slow 4\nhold 5\n"
+		    "rule peer 10.9.9.9 adaptive\nrule static 100\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 100);
-	assert_string_equal(s->choice.why, "rule of line 5");
+	assert_string_equal(s->choice.why, "rule of line 4");
 	s->rtt_ns[MPIB_RAIL_SOUT] = 4000;
 	s->rtt_ns[MPIB_RAIL_SUP] = 1000;
 	mpib_agent_decide_all(&policy);
@@ -328,18 +316,18 @@ static void of_two_rails_in_trouble_the_worse_is_left(void **state)
 	policy.now.ns += 4 * SEC;
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 1024);
-	policy.ports.sick[MPIB_RAIL_SUP].since = 1;
+	policy.sick[MPIB_RAIL_SUP].since = 1;
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 0);
-	policy.ports.sick[MPIB_RAIL_SOUT].since = 1;
+	policy.sick[MPIB_RAIL_SOUT].since = 1;
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 100); /* as bad as each other: the rule */
-	put("windows", "10.1.0.1 sout 2001-01-01T00:00:00Z "
-		       "2101-01-01T00:00:00Z\n");
-	mpib_agent_windows_look(&policy.windows, policy.conf.windows);
+	put("conf", "slow 4\nhold 5\nrule peer 10.1.0.1 from "
+		    "2001-01-01T00:00:00Z drain sout\n");
+	assert_true(mpib_agent_reload(&policy, path, why));
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 1024);
-	assert_string_equal(s->choice.why, "SOUT left: maintenance, line 1");
+	assert_string_equal(s->choice.why, "SOUT left: maintenance, line 3");
 	policy.dry = true;
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), MPIB_HINT_OWN);
@@ -379,10 +367,11 @@ static void a_proxy_in_advanced_mode_is_never_left_to_itself(void **state)
 const struct CMUnitTest test_list[] = {
 	fixture_test(what_is_wrong_is_named_with_its_line),
 	fixture_test(a_file_of_zeros_is_not_an_empty_one),
+	fixture_test(a_pipe_in_its_place_is_refused_at_once),
+	fixture_test(a_line_without_end_takes_no_memory),
 	fixture_test(the_first_rule_that_fits_holds),
-	fixture_test(a_sick_port_is_left_until_it_is_well_for_long),
-	fixture_test(a_window_has_its_rail_to_its_peer_with_a_lead),
-	fixture_test(bad_windows_are_named),
+	fixture_test(a_sick_rail_is_left_until_it_is_well_for_long),
+	fixture_test(a_rule_with_a_time_holds_then_and_a_drain_a_lead_before),
 	fixture_test(of_two_rails_in_trouble_the_worse_is_left),
 	fixture_test(a_bad_file_leaves_the_rules_as_they_are),
 	fixture_test(a_proxy_in_advanced_mode_is_never_left_to_itself),

@@ -3,16 +3,11 @@
 #include "steered.h"
 
 #include <arpa/inet.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
-
-static struct mpib_agent_window window[MPIB_AGENT_TOLD_MAX + 1];
 
 static uint32_t ip(const char *text)
 {
@@ -62,8 +57,8 @@ static void a_proxy_is_told_what_is_new_if_it_takes_it(void **state)
 	assert_true(told(fd, &s));
 	assert_int_equal(s.sick | s.congested | s.windows, 0);
 	assert_false(told(fd, &s));
-	policy.ports.sick[1].since = 1;
-	policy.ports.congested[0].since = 1;
+	policy.sick[1].since = 1;
+	policy.congested[0].since = 1;
 	policy.conf.islands.of = &here;
 	policy.conf.islands.n = 1;
 	assert_true(told(fd, &s));
@@ -76,39 +71,40 @@ static void a_proxy_is_told_what_is_new_if_it_takes_it(void **state)
 	close(fd);
 }
 
-static void windows_are_told_that_hold_as_many_as_have_room(void **state)
+static void a_proxy_is_told_why_a_hint_is_as_it_is(void **state)
+{
+	struct mpib_agent_summary s;
+	struct mpib_agent_reason r;
+	int fd = proxy(MPIB_AGENT_HEARS);
+
+	mpib_agent_decide(&policy, 0);
+	assert_true(told(fd, &s));
+	assert_int_equal(recv(fd, &r, sizeof(r), MSG_DONTWAIT), sizeof(r));
+	assert_int_equal(r.hint_slot, 0);
+	assert_string_equal(r.why, "one rail");
+	assert_int_equal(r.since, policy.now.s);
+	mpib_agent_decide(&policy, 0);
+	assert_false(told(fd, &s));
+	close(fd);
+}
+
+static void drains_are_told_as_many_as_have_room(void **state)
 {
 	struct mpib_agent_summary s;
 
-	for (unsigned i = 0; i <= MPIB_AGENT_TOLD_MAX; i++)
-		window[i] = (struct mpib_agent_window){ .net = { .bits = 120 },
-							.rail = 1,
-							.from = 100,
-							.to = 200 };
-	policy.windows.of = window;
-	policy.windows.n = 2;
-	policy.conf.lead_s = 10;
-	window[1].from = 150;
-	policy.now.s = 89;
-	mpib_agent_summary(&policy, &s);
-	assert_int_equal(s.windows, 0);
-	policy.now.s = 90;
-	mpib_agent_summary(&policy, &s);
-	assert_int_equal(s.windows, 1);
-	assert_int_equal(s.window[0].bits, 120);
-	assert_int_equal(s.window[0].rail, 1);
-	policy.now.s = 199;
-	mpib_agent_summary(&policy, &s);
-	assert_int_equal(s.windows, 2);
-	policy.now.s = 200;
-	mpib_agent_summary(&policy, &s);
-	assert_int_equal(s.windows, 0);
-	policy.windows.n = MPIB_AGENT_TOLD_MAX + 1;
-	policy.now.s = 199;
+	policy.conf.rules = MPIB_AGENT_TOLD_MAX + 1;
+	for (unsigned i = 0; i < policy.conf.rules; i++)
+		policy.conf.rule[i] =
+			(struct mpib_agent_rule){ .from = 100, .drains = true };
 	mpib_agent_summary(&policy, &s);
 	assert_int_equal(s.windows, MPIB_AGENT_TOLD_MAX);
-	policy.windows.of = NULL;
-	policy.windows.n = 0;
+	/* What is of one user, or of an island, is nothing to other nodes. */
+	policy.conf.rules = 2;
+	policy.conf.rule[0].has_uid = true;
+	policy.conf.rule[1].where = MPIB_WHERE_INSIDE;
+	mpib_agent_summary(&policy, &s);
+	assert_int_equal(s.windows, 0);
+	policy.conf.rules = 0;
 }
 
 static const struct mpib_agent_choice *decided(unsigned slot)
@@ -138,8 +134,8 @@ static void a_rail_is_left_by_the_word_of_the_peers_agent(void **state)
 	assert_int_equal(decided(2)->sup_bw, 512);
 	/* Of two that are unwell the one that is worse off is left, whoever says
 	 * so. */
-	policy.ports.sick[0].since = 1;
-	snprintf(policy.ports.sick[0].why, MPIB_AGENT_REASON, "errors");
+	policy.sick[0].since = 1;
+	snprintf(policy.sick[0].why, MPIB_AGENT_REASON, "errors");
 	assert_int_equal(decided(0)->sup_bw, 0);
 	assert_string_equal(decided(2)->why, "SOUT left: errors");
 	policy.now.s += MPIB_AGENT_PEERS_MAX_S + 1;
@@ -149,137 +145,66 @@ static void a_rail_is_left_by_the_word_of_the_peers_agent(void **state)
 		agent.slot[i].users = 0;
 }
 
-/* A proxy at where that answers one reader; kill it. */
-static pid_t played(const char *where, const char *rows)
-{
-	struct sockaddr_un at = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-	pid_t pid;
-
-	snprintf(at.sun_path, sizeof(at.sun_path), "%s/stats.sock", where);
-	unlink(at.sun_path);
-	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof(at)), 0);
-	assert_int_equal(listen(fd, 1), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		int conn = accept(fd, NULL, NULL);
-
-		dprintf(conn,
-			"{\"mpib\":\"1\",\"proto\":1}\n"
-			"{\"ok\":true,\"data\":[%s]}\n",
-			rows);
-		pause();
-	}
-	close(fd);
-	return pid;
-}
-
 /* Rows without a rail say that all are well. */
 #define ROW(sout, age, rail)                                                   \
 	"{\"sout\":\"" sout "\",\"age_s\":" age ",\"sick\":[" rail "]}"
 
-/* Look at one proxy, which answers with these rows. */
-static void look_once(struct mpib_agent_peers *p, const char *where,
-		      const char *rows, uint64_t now_s)
+/* Take these rows at that time. How many peers are known. */
+static unsigned heard(const char *rows, uint64_t now_s)
 {
-	char error[MPIB_AGENT_WHY];
-	pid_t pid = played(where, rows);
+	json_t *list = json_loads(rows, 0, NULL);
 
-	assert_true(mpib_agent_peers_look(p, &where, 1, now_s, error));
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	assert_non_null(list);
+	policy.now.s = now_s;
+	mpib_agent_take_peers(&policy, list);
+	mpib_agent_forget(&policy);
+	json_decref(list);
+	return policy.peers.n;
 }
 
-static void looked(struct mpib_agent_peers *p, const char *where)
+static void of_two_words_the_younger_counts_until_it_is_old(void **state)
 {
-	char sock[64];
-
-	mpib_agent_peers_free(p);
-	snprintf(sock, sizeof(sock), "%s/stats.sock", where);
-	unlink(sock);
-	rmdir(where);
-}
-
-static void a_dead_proxy_silences_no_other(void **state)
-{
-	char where[] = "/tmp/mpib-test.XXXXXX", error[MPIB_AGENT_WHY];
-	const char *dirs[] = { "/nonexistent", where };
-	const struct mpib_agent_peer *one;
-	struct mpib_agent_peers p = { 0 };
-	pid_t pid;
-
-	assert_non_null(mkdtemp(where));
-	pid = played(where,
-		     ROW("10.1.0.2", "9", "\"SUP\"") "," ROW(
-			     "10.1.0.1", "20",
-			     "\"SUP\"") "," ROW("10.1.0.2", "3",
-						"") "," ROW("10.1.0.3", "31",
-							    "\"SUP\""));
-	assert_false(mpib_agent_peers_look(&p, dirs, 2, 1000, error));
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-	assert_int_equal(p.n, 2);
-	one = mpib_agent_peer_of(&p, ip("10.1.0.1"), 1010);
-	assert_non_null(one);
-	assert_int_equal(one->sick, 2);
-	assert_null(mpib_agent_peer_of(&p, ip("10.1.0.1"), 1011));
-	/* Of two words the younger. */
-	one = mpib_agent_peer_of(&p, ip("10.1.0.2"), 1000);
-	assert_non_null(one);
-	assert_int_equal(one->sick, 0);
-	/* What was heard stays while nobody answers, each for its time. */
-	assert_false(mpib_agent_peers_look(&p, dirs, 2, 1011, error));
-	assert_int_equal(p.n, 1);
-	looked(&p, where);
-}
-
-/* So it is when a proxy has just started: it has asked nobody yet, and a peer that
- * has just started has not heard its own agent. */
-static void a_proxy_that_knows_nothing_yet_silences_none(void **state)
-{
-	char where[] = "/tmp/mpib-test.XXXXXX";
-	static const char *const rows[] = { ROW("10.1.0.1", "2", "\"SUP\""), "",
-					    ROW("10.1.0.1", "2", "") };
-	static const unsigned left[] = { 2, 2, 0 };
-	struct mpib_agent_peers p = { 0 };
-
-	assert_non_null(mkdtemp(where));
-	for (uint64_t i = 0; i < 3; i++) {
-		look_once(&p, where, rows[i], 1000 + 5 * i);
-		assert_int_equal(p.n, 1);
-		assert_int_equal(p.of[0].sick, left[i]);
-	}
-	look_once(&p, where, "", 1039);
-	assert_int_equal(p.n, 0);
-	looked(&p, where);
+	assert_int_equal(
+		heard("[" ROW("10.1.0.2", "9", "\"SUP\"") "," ROW(
+			      "10.1.0.1", "20",
+			      "\"SUP\"") "," ROW("10.1.0.2", "3",
+						 "") "," ROW("10.1.0.3", "31",
+							     "") "]",
+		      1000),
+		2);
+	assert_int_equal(policy.peers.of[0].sick, 2);
+	assert_int_equal(policy.peers.of[1].sick, 0);
+	/* So it is when a proxy has just started, and has heard no peer yet. */
+	assert_int_equal(heard("[]", 1010), 2);
+	assert_int_equal(heard("[]", 1011), 1);
+	assert_int_equal(heard("[]", 1028), 0);
+	free(policy.peers.of);
 }
 
 static void what_was_said_before_the_clock_went_back_is_forgotten(void **state)
 {
-	char where[] = "/tmp/mpib-test.XXXXXX";
-	struct mpib_agent_peers p = { 0 };
-
-	assert_non_null(mkdtemp(where));
-	look_once(&p, where, ROW("10.1.0.1", "2", "\"SUP\""), 1000);
-	look_once(&p, where, ROW("10.1.0.1", "2", ""), 980);
-	assert_int_equal(p.n, 1);
-	assert_int_equal(p.of[0].sick, 0);
-	looked(&p, where);
+	heard("[" ROW("10.1.0.1", "2", "\"SUP\"") "]", 1000);
+	assert_int_equal(heard("[" ROW("10.1.0.1", "2", "") "]", 980), 1);
+	assert_int_equal(policy.peers.of[0].sick, 0);
+	free(policy.peers.of);
 }
 
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(
 		a_proxy_is_told_what_is_new_if_it_takes_it, steered_begin,
 		steered_end),
-	cmocka_unit_test_setup_teardown(
-		windows_are_told_that_hold_as_many_as_have_room, steered_begin,
-		steered_end),
+	cmocka_unit_test_setup_teardown(a_proxy_is_told_why_a_hint_is_as_it_is,
+					steered_begin, steered_end),
+	cmocka_unit_test_setup_teardown(drains_are_told_as_many_as_have_room,
+					steered_begin, steered_end),
 	cmocka_unit_test_setup_teardown(
 		a_rail_is_left_by_the_word_of_the_peers_agent, steered_begin,
 		steered_end),
-	cmocka_unit_test(a_dead_proxy_silences_no_other),
-	cmocka_unit_test(a_proxy_that_knows_nothing_yet_silences_none),
-	cmocka_unit_test(what_was_said_before_the_clock_went_back_is_forgotten),
+	cmocka_unit_test_setup_teardown(
+		of_two_words_the_younger_counts_until_it_is_old, steered_begin,
+		steered_end),
+	cmocka_unit_test_setup_teardown(
+		what_was_said_before_the_clock_went_back_is_forgotten,
+		steered_begin, steered_end),
 	{ 0 },
 };

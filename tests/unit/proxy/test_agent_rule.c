@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/agent/rule.h: the rules and their words, and balance by samples. */
+/* proxy/agent/rules.h: the rules and their words, and balance by samples. */
 #include <stdio.h>
 
-#include "agent/conf.h"
+#include "agent/rules.h"
 #include "test.h"
 
 static struct mpib_agent_rule rule;
