@@ -318,7 +318,7 @@ static const struct mpib_column why[] = {
 	SHOWN("#FOR", "{age_s:age}"),
 	SHOWN("PATH", "{path}"),
 	SHOWN("#RTT US", "{rails.sout.rtt_ns:us}/{rails.sup.rtt_ns:us}"),
-	SHOWN("SPREAD", "{spread.mode}"),
+	WIDE("SPREAD", "{spread.mode}"),
 	SHOWN("AGENT", "{agent.why}"),
 	{ 0 },
 };
