@@ -198,7 +198,8 @@ static bool take_option(struct agent_run *r, int c)
 }
 
 /* Take the rule behind the options. */
-static bool take_rule_words(struct agent_run *r, char **words, int count, char *why)
+static bool take_rule_words(struct agent_run *r, char **words, int count,
+			    char *why)
 {
 	struct mpib_agent_conf *conf = &r->policy.conf;
 

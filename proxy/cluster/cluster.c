@@ -2,6 +2,11 @@
 /* Asks all peers how their nodes are, in rounds that readers share. */
 #include "cluster/cluster.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "base/log.h"
 
 #define SHARED_NS MPIB_SEC
@@ -159,4 +164,165 @@ void mpib_cluster_forget(struct mpib_cluster *c, struct mpib_cluster_wait *wait)
 		return;
 	wait->waiting = false;
 	TAILQ_REMOVE(&c->waits, wait, link);
+}
+
+/* Makes the report that this node answers with when a peer asks. */
+
+/* Less is no rate: a lane that has just begun, or short messages alone. */
+#define RATED_BYTES (1u << 20)
+
+/* Sections of settings that a cluster has alike, and single ones of others. */
+static const char *const alike[][2] = {
+	{ "lane", NULL },   { "failover", NULL },   { "policy", NULL },
+	{ "island", NULL }, { "sout", NULL },	    { "sup", NULL },
+	{ "qp", NULL },	    { "ar", NULL },	    { "peer", "silence" },
+	{ "hca", "speed" }, { "device", "layout" },
+};
+
+static uint32_t own_hash(uint32_t h, const char *text)
+{
+	for (; *text; text++)
+		h = (h ^ (unsigned char)*text) * 16777619u; /* FNV-1a */
+	return h;
+}
+
+static uint32_t own_name(const struct mpib_setting *s)
+{
+	return own_hash(own_hash(own_hash(2166136261u, s->section), "."),
+			s->key);
+}
+
+static bool own_alike(const struct mpib_setting *s)
+{
+	for (unsigned i = 0; i < sizeof(alike) / sizeof(alike[0]); i++) {
+		if (!strcmp(alike[i][0], s->section) &&
+		    (!alike[i][1] || !strcmp(alike[i][1], s->key)))
+			return true;
+	}
+	return false;
+}
+
+unsigned mpib_cluster_alike(const struct mpib_setting **list)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < mpib_settings_count; i++) {
+		if (n < MPIB_REPORT_SETTINGS && own_alike(&mpib_settings[i]))
+			list[n++] = &mpib_settings[i];
+	}
+	return n;
+}
+
+static void own_settings(const struct mpib_config *cfg,
+			 struct mpib_node_report *own)
+{
+	const struct mpib_setting *list[MPIB_REPORT_SETTINGS];
+	unsigned n = mpib_cluster_alike(list);
+
+	for (unsigned i = 0; i < n; i++) {
+		char value[MPIB_VALUE_MAX];
+
+		mpib_config_value(cfg, list[i], value, sizeof(value));
+		own->setting[own->settings++] = (struct mpib_report_setting){
+			own_name(list[i]), own_hash(2166136261u, value)
+		};
+	}
+}
+
+static void own_rail(const struct mpib_view *v, unsigned r,
+		     struct mpib_report_rail *rail)
+{
+	const struct mpib_snap_rail *n = &v->snap->rail[r];
+	const struct mpib_view_rail *d = &v->rail[r];
+
+	snprintf(rail->device, sizeof(rail->device), "%.15s", d->name);
+	rail->flags = (uint8_t)((n->up ? MPIB_REPORT_UP : 0) |
+				(n->drained ? MPIB_REPORT_DRAINED : 0));
+	if (v->cfg->engine.rail[r].provider == MPIB_PROVIDER_SOFT)
+		rail->flags |= MPIB_REPORT_SOFT;
+	rail->speed_mbps = (uint32_t)n->speed_mbps;
+	rail->expected_mbps = v->cfg->expected_gbps * 1000;
+	rail->errors = n->cqe_errors;
+	rail->failovers = n->failovers;
+}
+
+static int own_by_peer(const void *a, const void *b)
+{
+	const struct mpib_snap_lane *x = *(void *const *)a;
+	const struct mpib_snap_lane *y = *(void *const *)b;
+
+	return strcmp(x->peer, y->peer);
+}
+
+/* The n lanes to a peer: what passed, over the time of the rail that was busy for
+ * longer. */
+static void own_pair(const struct mpib_snap_lane *const *lane, uint32_t n,
+		     struct mpib_node_report *own)
+{
+	uint64_t bytes = 0, ns[MPIB_RAILS] = { 0 }, rtt = 0, mbps;
+	uint64_t busy;
+
+	for (uint32_t i = 0; i < n; i++) {
+		for (unsigned r = 0; r < MPIB_RAILS; r++) {
+			bytes += lane[i]->track[r].acked_bytes;
+			ns[r] += lane[i]->track[r].busy_ns;
+			if (lane[i]->track[r].srtt > rtt)
+				rtt = lane[i]->track[r].srtt;
+		}
+	}
+	busy = ns[0] > ns[1] ? ns[0] : ns[1];
+	if (bytes < RATED_BYTES || busy == 0)
+		return;
+	mbps = (uint64_t)((double)bytes * 8e3 / (double)busy);
+	if (own->slowest[0] && mbps >= own->slowest_mbps)
+		return;
+	snprintf(own->slowest, sizeof(own->slowest), "%s", lane[0]->peer);
+	own->slowest_mbps = mbps;
+	own->slowest_rtt_ns = rtt;
+}
+
+static void own_pairs(const struct mpib_snapshot *snap,
+		      struct mpib_node_report *own)
+{
+	const struct mpib_snap_lane **lane =
+		calloc(snap->lanes + 1, sizeof(const void *));
+	uint32_t first = 0;
+
+	if (!lane)
+		return; /* it goes without */
+	for (uint32_t i = 0; i < snap->lanes; i++)
+		lane[i] = &snap->lane[i];
+	qsort(lane, snap->lanes, sizeof(const void *), own_by_peer);
+	for (uint32_t i = 1; i <= snap->lanes; i++) {
+		if (i < snap->lanes &&
+		    !strcmp(lane[i]->peer, lane[first]->peer))
+			continue;
+		own_pair(lane + first, i - first, own);
+		first = i;
+	}
+	free(lane);
+}
+
+void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own)
+{
+	const struct mpib_snapshot *snap = v->snap;
+
+	*own = (struct mpib_node_report){
+		.uptime_s = (uint32_t)v->uptime_s,
+		.clients = v->clients->usage.attached,
+		.connections = snap->conns,
+		.stuck = snap->requests + snap->more_requests,
+		.devices = (uint8_t)snap->devices,
+		.rails = (uint8_t)snap->rails,
+	};
+	snprintf(own->version, sizeof(own->version), "%s", MPIB_VERSION);
+	gethostname(own->host, sizeof(own->host) - 1);
+	for (char *c = own->host; *c; c++) {
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	}
+	for (unsigned r = 0; r < mpib_snap_rails(snap); r++)
+		own_rail(v, r, &own->rail[r]);
+	own_pairs(snap, own);
+	own_settings(v->cfg, own);
 }

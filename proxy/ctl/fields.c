@@ -8,7 +8,7 @@
 #include "base/suggest.h"
 #include "base/xalloc.h"
 #include "ctl/dial.h"
-#include "ctl/show/table.h"
+#include "ctl/table.h"
 
 #define FIELDS_MAX 160
 #define NAME_MAX_BYTES 64

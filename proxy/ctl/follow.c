@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "ctl/commands.h"
-#include "ctl/show/table.h"
-#include "ctl/show/views.h"
+#include "ctl/table.h"
+#include "ctl/views.h"
 
 #define PAUSE_US 300000
 #define TRIES 10

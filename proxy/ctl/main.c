@@ -6,7 +6,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "ctl/commands.h"
-#include "ctl/show/views.h"
+#include "ctl/views.h"
 
 enum {
 	OPT_TEXTFILE = 1000,

@@ -2,6 +2,7 @@
 /* mpibctl report: what someone who helps from afar asks for, in one file of text. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "ctl/commands.h"
+#include "ctl/views.h"
 
 #define WORDS 8
 
@@ -132,4 +134,140 @@ int mpib_ctl_report(const struct mpib_ctl_call *call)
 	       "and no keys\n",
 	       path);
 	return mpib_ctl_finish(MPIB_EXIT_OK);
+}
+
+/* mpibctl alone: the state of the node on one screen. */
+
+#define RATE_US 500000
+#define EVENTS 5 /* latest warnings and errors that are shown */
+
+struct summary {
+	const char *command;
+	json_t *data;
+};
+
+static int summary_ask(struct mpib_dial *d, struct summary *all, unsigned n)
+{
+	int rc = MPIB_EXIT_OK;
+
+	for (unsigned i = 0; rc == MPIB_EXIT_OK && i < n; i++)
+		rc = mpib_dial_ask(d, all[i].command, &all[i].data);
+	return rc;
+}
+
+static void print_node(const json_t *info, const json_t *stuck)
+{
+	uint64_t waiting =
+		json_array_size(json_object_get(stuck, "requests")) +
+		json_array_size(json_object_get(stuck, "connecting")) +
+		mpib_json_num(stuck, "more");
+
+	printf("mpib-proxy %s, pid %" PRIu64 ", up %.0f s: %" PRIu64
+	       " clients, %" PRIu64 " connections, %" PRIu64 " lanes\n",
+	       mpib_json_str(info, "version"), mpib_json_num(info, "pid"),
+	       mpib_json_real(info, "uptime_s"), mpib_json_num(info, "clients"),
+	       mpib_json_num(info, "connections"),
+	       mpib_json_num(info, "lanes"));
+	if (waiting)
+		printf("%" PRIu64 " requests hang (see mpibctl stuck)\n",
+		       waiting);
+}
+
+/* Leave the jobs that run. */
+static void keep_running(json_t *jobs)
+{
+	size_t i = 0;
+
+	while (i < json_array_size(jobs)) {
+		if (json_is_null(
+			    json_object_get(json_array_get(jobs, i), "ended")))
+			i++;
+		else
+			json_array_remove(jobs, i);
+	}
+}
+
+/* Leave the latest EVENTS warnings and errors. */
+static void keep_troubles(json_t *events)
+{
+	size_t i = json_array_size(events), left = EVENTS;
+
+	while (i-- > 0) {
+		const char *level =
+			mpib_json_str(json_array_get(events, i), "level");
+
+		if (left && (!strcmp(level, "warn") || !strcmp(level, "error")))
+			left--;
+		else
+			json_array_remove(events, i);
+	}
+}
+
+static void print_table(const char *noun, const json_t *data)
+{
+	const struct mpib_ctl_view *view = mpib_ctl_view(noun);
+
+	printf("\n");
+	mpib_ctl_view_print(view, data, mpib_ctl_width(), stdout);
+}
+
+static void summary_print(const struct summary *all)
+{
+	json_t *events = json_object_get(all[4].data, "events");
+
+	print_node(all[1].data, all[3].data);
+	mpib_columns_show(false, true);
+	print_table("rails", all[0].data);
+	keep_running(all[2].data);
+	if (json_array_size(all[2].data))
+		print_table("jobs", all[2].data);
+	keep_troubles(events);
+	if (json_array_size(events))
+		print_table("events", all[4].data);
+}
+
+static void summary_json(const struct summary *all, unsigned n)
+{
+	json_t *whole = json_object();
+
+	for (unsigned i = 0; i < n; i++)
+		json_object_set(whole, all[i].command, all[i].data);
+	json_dumpf(whole, stdout, JSON_INDENT(2) | MPIB_JSON_DIGITS);
+	putchar('\n');
+	json_decref(whole);
+}
+
+int mpib_ctl_summary(const struct mpib_ctl_call *call)
+{
+	struct summary before = { "rails", NULL };
+	struct summary all[] = { { "rails", NULL },
+				 { "info", NULL },
+				 { "jobs", NULL },
+				 { "stuck", NULL },
+				 { "events", NULL } };
+	const unsigned n = sizeof(all) / sizeof(all[0]);
+	struct mpib_dial d;
+	int rc = mpib_dial_open(&d, call->run_dir);
+
+	if (rc == MPIB_EXIT_OK)
+		rc = summary_ask(&d, &before, 1);
+	if (rc == MPIB_EXIT_OK) {
+		usleep(RATE_US);
+		rc = summary_ask(&d, all, n);
+	}
+	if (rc == MPIB_EXIT_OK) {
+		mpib_rates_add(all[0].data, before.data, RATE_US / 1e6);
+		if (call->json)
+			summary_json(all, n);
+		else
+			summary_print(all);
+		rc = mpib_ctl_finish(rc);
+	} else {
+		mpib_ctl_fail(rc, d.why);
+	}
+	json_decref(before.data);
+	for (unsigned i = 0; i < n; i++)
+		json_decref(all[i].data);
+	mpib_dial_close(&d);
+	return rc;
 }

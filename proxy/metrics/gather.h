@@ -8,7 +8,9 @@
 #ifndef MPIB_METRICS_GATHER_H
 #define MPIB_METRICS_GATHER_H
 
+#include <stdbool.h>
 #include <sys/queue.h>
+#include <sys/types.h>
 
 #include "base/loop.h"
 #include "view/view.h"
@@ -64,5 +66,22 @@ void mpib_gather_forget(struct mpib_gather *g, struct mpib_gather_wait *wait);
 /* Cancel all waits; nobody keeps a snapshot. *g must stay valid until
  * mpib_engine_close() returns, since a snapshot under way may still call back. */
 void mpib_gather_stop(struct mpib_gather *g);
+
+/* Which users have room for one more reader, of any socket that shows
+ * statistics. */
+
+/*
+ * Whether user uid, who has of_user readers, may have one more: of max a user has
+ * a quarter, and others counts all users' readers; root has for_root places
+ * beside these, if that is not 0.
+ */
+static inline bool mpib_reader_fits(uid_t uid, unsigned of_user,
+				    unsigned others, unsigned max,
+				    unsigned for_root)
+{
+	if (uid == 0 && for_root)
+		return of_user < for_root;
+	return others < max && of_user < (max + 3) / 4;
+}
 
 #endif

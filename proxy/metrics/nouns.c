@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All metrics: fields of the JSON of the proxy, its rails, threads and clients. */
-#include "metrics/exposition.h"
+#include "metrics/openmetrics.h"
 
 #define COUNTER(name, unit, help, path)                                        \
 	{                                                                      \

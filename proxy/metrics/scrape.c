@@ -11,8 +11,8 @@
 #include "base/closer.h"
 #include "base/log.h"
 #include "base/waking.h"
+#include "metrics/gather.h"
 #include "metrics/texts.h"
-#include "view/readers.h"
 
 #define PATIENCE (5 * MPIB_SEC)
 #define FOR_ROOT 8u /* places beside limit.readers */

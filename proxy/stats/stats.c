@@ -11,8 +11,8 @@
 #include "base/closer.h"
 #include "base/log.h"
 #include "base/rate.h"
+#include "metrics/gather.h"
 #include "stats/reader.h"
-#include "view/readers.h"
 
 #define BUDGET (MPIB_MSEC / 2) /* of a slice, before the loop goes on */
 /* Times what a slice took, until the next, after slices for so long that there is

@@ -3,8 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "ctl/rates.h"
-#include "ctl/show/views.h"
+#include "ctl/views.h"
 #include "top/top.h"
 
 const char *const top_nouns[TOP_NOUNS] = {

@@ -3,14 +3,17 @@
 #include "view/view.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "engine/lane/drr.h"
 #include "view/fields.h"
-#include "view/hw.h"
-#include "view/sums.h"
 
 static json_t *view_usage(const struct mpib_usage *l)
 {
@@ -338,4 +341,207 @@ json_t *mpib_view_config(const struct mpib_view *v)
 					"runtime", s->runtime));
 	}
 	return list;
+}
+
+/* The devices as JSON. */
+
+static json_t *devices_rails(const struct mpib_view *v, unsigned first)
+{
+	json_t *list = json_array();
+
+	for (unsigned r = first; r < first + v->snap->rails; r++)
+		json_array_append_new(
+			list, json_pack("{ss ss ss ss sb sb}", "name",
+					mpib_rail_name(r - first), "device",
+					v->rail[r].name, "pci", v->rail[r].pci,
+					"state",
+					v->snap->rail[r].up ? "active" : "down",
+					"down", !v->snap->rail[r].up, "standby",
+					v->rail[r].standby));
+	return list;
+}
+
+static json_t *view_device(const struct mpib_view *v, unsigned d)
+{
+	unsigned shards = v->snap->shards / v->snap->devices;
+	unsigned first = d * v->snap->rails;
+	uint64_t tx = 0, rx = 0, speed = 0;
+	json_int_t clients = 0, conns = 0;
+
+	for (unsigned r = first; r < first + v->snap->rails; r++) {
+		if (!v->rail[r].standby)
+			speed += v->snap->rail[r].speed_mbps;
+		tx += v->snap->rail[r].n.tx_bytes;
+		rx += v->snap->rail[r].n.rx_bytes;
+	}
+	for (unsigned i = d * shards; i < (d + 1) * shards; i++)
+		clients += v->clients->on_shard[i];
+	for (uint32_t i = 0; i < v->snap->conns; i++)
+		conns += v->snap->conn[i].shard / shards == d;
+	return json_pack("{sI so so ss sI sI sI sI sI sI}", "index",
+			 (json_int_t)d, "net", mpib_field_net(v, d * shards),
+			 "rails", devices_rails(v, first), "why",
+			 v->cfg->why_devices[0] ? v->cfg->why_devices
+						: v->cfg->device[d].origin,
+			 "shards", (json_int_t)shards, "speed_mbps",
+			 (json_int_t)speed, "clients", clients, "connections",
+			 conns, "tx_bytes", (json_int_t)tx, "rx_bytes",
+			 (json_int_t)rx);
+}
+
+json_t *mpib_view_devices(const struct mpib_view *v)
+{
+	json_t *list = json_array();
+
+	for (unsigned d = 0; d < v->snap->devices; d++)
+		json_array_append_new(list, view_device(v, d));
+	return list;
+}
+
+/* The jobs as JSON: those that run, and those that were the last to end. */
+
+/* Add to sum what the attached clients of the job have moved until now. */
+static void jobs_attached(const struct mpib_view *v,
+			  const struct mpib_sums *all, uint32_t at,
+			  struct mpib_job *sum)
+{
+	const struct proxy_client *s;
+
+	TAILQ_FOREACH(s, &v->clients->list, link)
+	{
+		const struct mpib_client_sums *sums;
+
+		if (s->job_at != at + 1)
+			continue;
+		sums = mpib_sums_get(all, s->id);
+		for (unsigned r = 0; r < MPIB_RAILS; r++) {
+			sum->tx_bytes += sums->n[r].tx_bytes;
+			sum->rx_bytes += sums->n[r].rx_bytes;
+			sum->replayed_bytes += sums->n[r].replayed_bytes;
+		}
+		sum->messages += sums->messages;
+	}
+}
+
+static json_t *jobs_job(const struct mpib_view *v, const struct mpib_sums *all,
+			uint32_t at)
+{
+	struct mpib_job j = v->clients->jobs.job[at];
+
+	jobs_attached(v, all, at, &j);
+	return json_pack(
+		"{ss so sI sI sI sf so sI sI sI sI sf}", "label", j.label,
+		"job_id", mpib_field_job(j.number), "uid", (json_int_t)j.uid,
+		"clients", (json_int_t)j.clients, "attached",
+		(json_int_t)j.attached, "began", (double)j.began_ns / 1e9,
+		"ended",
+		j.ended_ns ? json_real((double)j.ended_ns / 1e9) : json_null(),
+		"tx_bytes", (json_int_t)j.tx_bytes, "rx_bytes",
+		(json_int_t)j.rx_bytes, "messages", (json_int_t)j.messages,
+		"replayed_bytes", (json_int_t)j.replayed_bytes, "stall_s",
+		(double)j.stall_ns / 1e9);
+}
+
+json_t *mpib_view_jobs(const struct mpib_view *v)
+{
+	struct mpib_sums *all = mpib_sums_all(v->snap);
+	json_t *list;
+
+	if (!all)
+		return NULL;
+	list = json_array();
+	for (uint32_t i = 0; i < MPIB_JOBS; i++) {
+		if (v->clients->jobs.job[i].clients)
+			json_array_append_new(list, jobs_job(v, all, i));
+	}
+	mpib_sums_free(all);
+	return list;
+}
+
+/* Reading the driver's counters of an RDMA port from sysfs. */
+
+/* The counters of retransmissions, as mlx5 and rxe name them. */
+static const char *const retries[] = { "local_ack_timeout_err",
+				       "packet_seq_err", "rnr_nak_retry_err",
+				       "completer_retry_err", "rcvd_rnr_err" };
+
+/* The number in the file, or NULL when it has none. */
+static json_t *read_one(int dir, const char *name)
+{
+	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
+	char text[32], *end;
+	long long n;
+	ssize_t len;
+
+	if (fd < 0)
+		return NULL;
+	len = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (len <= 0)
+		return NULL;
+	text[len] = '\0';
+	n = strtoll(text, &end, 10);
+	return end > text ? json_integer(n) : NULL;
+}
+
+/* The port's own counters, of which each costs a question to the firmware: those that
+ * tell of a cable or a switch that fails. */
+static const char *const of_port[] = {
+	"symbol_error",	   "link_downed",	 "link_error_recovery",
+	"port_rcv_errors", "port_xmit_discards", "port_xmit_wait"
+};
+
+/* Add a file of the directory, if it has a number. */
+static void add_one(json_t *all, int dir, const char *name)
+{
+	json_t *n = read_one(dir, name);
+
+	if (n)
+		json_object_set_new(all, name, n);
+}
+
+json_t *mpib_hw_counters(const char *root, const char *device, unsigned port)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	json_t *all;
+	DIR *dir;
+	int fd;
+
+	snprintf(path, sizeof(path),
+		 "%s/class/infiniband/%s/ports/%u/hw_counters", root, device,
+		 port);
+	dir = opendir(path);
+	if (!dir)
+		return json_null();
+	all = json_object();
+	while ((entry = readdir(dir)))
+		add_one(all, dirfd(dir), entry->d_name);
+	fd = openat(dirfd(dir), "../counters",
+		    O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (unsigned i = 0;
+	     fd >= 0 && i < sizeof(of_port) / sizeof(of_port[0]); i++)
+		add_one(all, fd, of_port[i]);
+	if (fd >= 0)
+		close(fd);
+	closedir(dir);
+	json_object_del(all, "lifespan"); /* ms that the kernel caches */
+	return all;
+}
+
+json_t *mpib_hw_retries(const json_t *counters)
+{
+	json_int_t sum = 0;
+
+	if (!json_is_object(counters))
+		return json_null();
+	for (unsigned i = 0; i < sizeof(retries) / sizeof(retries[0]); i++) {
+		json_int_t n = json_integer_value(
+			json_object_get(counters, retries[i]));
+
+		/* A counter beyond INT64_MAX was read as that. */
+		if (__builtin_add_overflow(sum, n, &sum))
+			sum = INT64_MAX;
+	}
+	return json_integer(sum);
 }

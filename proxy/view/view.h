@@ -114,4 +114,15 @@ json_t *mpib_view_rail_names(uint8_t mask);
 /* The events of base/event.h's journal with a number above since. */
 json_t *mpib_view_events(const struct mpib_view *v, uint64_t since);
 
+/*
+ * Counters of an RDMA port: one file per counter in hw_counters, the driver's, and
+ * counters, those of all ports, of ROOT/class/infiniband/DEVICE/ports/PORT.
+ */
+
+/* All counters, {"name": n, ...}, under the driver's names; JSON null where the
+ * port has none. root is "/sys", or a test's directory. */
+json_t *mpib_hw_counters(const char *root, const char *device, unsigned port);
+/* The sum of the counters of retransmissions; JSON null if counters is null. */
+json_t *mpib_hw_retries(const json_t *counters);
+
 #endif

@@ -8,6 +8,7 @@
 
 #include <netinet/in.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "config/config.h"
 
@@ -46,5 +47,22 @@ bool mpib_access_host(const struct mpib_access *a, const char *host,
 /* Whether an Authorization header has the token: as a bearer's, or as the
  * password of any user, which browsers ask for. header may be NULL. */
 bool mpib_access_token(const struct mpib_access *a, const char *header);
+
+/* Which user of this machine is at the other end of a connection by loopback.
+ * Private to web/. */
+
+/*
+ * A socket to ask the kernel by, or -errno. Asked for the listening socket at
+ * that address it must find it: a kernel that cannot be asked finds none.
+ */
+int mpib_caller_open(const struct sockaddr_in *listener);
+/*
+ * The user whose socket is connected from the one address to the other: 0, or
+ * -ENOENT when there is none (any more, or after a translation of addresses), or
+ * another error. Does not wait: the kernel answers within the call, by a look
+ * into its table of connections.
+ */
+int mpib_caller_uid(int diag, const struct sockaddr_in *from,
+		    const struct sockaddr_in *to, uid_t *uid);
 
 #endif

@@ -6,21 +6,24 @@
  */
 #include "web/http.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "cluster/cluster.h"
+#include "config/config.h"
 #include "metrics/openmetrics.h"
 #include "metrics/texts.h"
 #include "web/access.h"
-#include "web/listen.h"
 #include "web/page.h"
-#include "web/reply.h"
 #include "web/visitors.h"
 
 #define IDLE_S 10
@@ -49,6 +52,64 @@ struct mpib_http {
 	struct mpib_texts texts;
 	struct mpib_cluster_wait cluster; /* one for all visitors */
 };
+
+/* Make an answer with the headers that all have. mode says whose the text is. On
+ * failure NULL, and the text is the caller's. One answer may go to several. */
+static struct MHD_Response *reply_make(const char *type, const char *text,
+				       size_t len,
+				       enum MHD_ResponseMemoryMode mode)
+{
+	/* libmicrohttpd takes a pointer to non-const also for text that it does
+	 * not change. */
+	union {
+		const char *text;
+		void *buffer;
+	} body = { text };
+	struct MHD_Response *response =
+		MHD_create_response_from_buffer(len, body.buffer, mode);
+
+	if (!response)
+		return NULL;
+	MHD_add_response_header(response, "Content-Type", type);
+	MHD_add_response_header(response, "Cache-Control", "no-store");
+	MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+	MHD_add_response_header(response, "Content-Security-Policy",
+				"default-src 'none'; script-src "
+				"'unsafe-inline'; style-src 'unsafe-inline'; "
+				"connect-src 'self'; img-src data:; "
+				"frame-ancestors 'none'");
+	return response;
+}
+
+/* Answer with text that stays valid. */
+static enum MHD_Result reply(struct MHD_Connection *conn, unsigned status,
+			     const char *type, const char *text, size_t len)
+{
+	struct MHD_Response *response =
+		reply_make(type, text, len, MHD_RESPMEM_PERSISTENT);
+	enum MHD_Result rc;
+
+	if (!response)
+		return MHD_NO;
+	if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		MHD_add_response_header(response, "Allow", "GET, HEAD");
+	if (status == MHD_HTTP_UNAUTHORIZED) {
+		MHD_add_response_header(response, "WWW-Authenticate",
+					"Bearer realm=\"mpib\"");
+		MHD_add_response_header(response, "WWW-Authenticate",
+					"Basic realm=\"mpib\"");
+	}
+	rc = MHD_queue_response(conn, status, response);
+	MHD_destroy_response(response);
+	return rc;
+}
+
+static enum MHD_Result reply_words(struct MHD_Connection *conn, unsigned status,
+				   const char *text)
+{
+	return reply(conn, status, "text/plain; charset=utf-8", text,
+		     strlen(text));
+}
 
 /* Let libmicrohttpd do all that it can do now, and call it again when it says. */
 static void http_turn(void *arg)
@@ -97,8 +158,8 @@ static void http_on_text(void *arg, enum mpib_text which, uint64_t ticket,
 	struct request *r;
 
 	if (text)
-		response = mpib_reply_make(type[which], text, strlen(text),
-					   MHD_RESPMEM_MUST_FREE);
+		response = reply_make(type[which], text, strlen(text),
+				      MHD_RESPMEM_MUST_FREE);
 	TAILQ_FOREACH(r, &h->requests, link)
 	{
 		if (r->suspended && r->which == which && r->ticket <= ticket)
@@ -154,14 +215,13 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 		header_of(r, MHD_HTTP_HEADER_AUTHORIZATION), &status);
 
 	if (refusal)
-		return mpib_reply_words(r->conn, status, refusal);
+		return reply_words(r->conn, status, refusal);
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-		return mpib_reply_words(r->conn, MHD_HTTP_METHOD_NOT_ALLOWED,
-					"nothing can be changed here\n");
+		return reply_words(r->conn, MHD_HTTP_METHOD_NOT_ALLOWED,
+				   "nothing can be changed here\n");
 	if (!strcmp(url, "/"))
-		return mpib_reply(r->conn, MHD_HTTP_OK,
-				  "text/html; charset=utf-8", mpib_page,
-				  mpib_page_len);
+		return reply(r->conn, MHD_HTTP_OK, "text/html; charset=utf-8",
+			     mpib_page, mpib_page_len);
 	if (!strcmp(url, "/metrics"))
 		return wait_for_metrics(r);
 	if (!strcmp(url, "/stats.json"))
@@ -170,9 +230,9 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 		return wait_for(r, MPIB_TEXT_HISTORY);
 	if (!strcmp(url, "/cluster.json") && r->http->gather->view.cluster)
 		return wait_for(r, MPIB_TEXTS);
-	return mpib_reply_words(r->conn, MHD_HTTP_NOT_FOUND,
-				"there are /, /metrics, /stats.json, "
-				"/history.json and /cluster.json\n");
+	return reply_words(r->conn, MHD_HTTP_NOT_FOUND,
+			   "there are /, /metrics, /stats.json, "
+			   "/history.json and /cluster.json\n");
 }
 
 static struct mpib_visitor *http_visitor(struct MHD_Connection *conn)
@@ -218,8 +278,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 		return MHD_YES;
 	}
 	if (r->failed)
-		return mpib_reply_words(r->conn, MHD_HTTP_SERVICE_UNAVAILABLE,
-					"mpib-proxy is out of memory\n");
+		return reply_words(r->conn, MHD_HTTP_SERVICE_UNAVAILABLE,
+				   "mpib-proxy is out of memory\n");
 	return http_route(r, url, method);
 }
 
@@ -376,4 +436,38 @@ void mpib_http_close(struct mpib_http *http)
 	mpib_visitors_close(&http->visitors);
 	mpib_access_close(&http->access);
 	free(http);
+}
+
+/* The listening socket of HTTP. */
+
+int mpib_http_listen(const char *listen_on, struct sockaddr_in *own,
+		     char *address, size_t len, char *why)
+{
+	socklen_t size = sizeof(*own);
+	char text[INET_ADDRSTRLEN];
+	int fd, rc, on = 1;
+
+	rc = mpib_config_listen(listen_on, own, why);
+	if (rc < 0)
+		return rc;
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		goto err_why;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (bind(fd, (struct sockaddr *)own, size) < 0 || listen(fd, 64) < 0 ||
+	    getsockname(fd, (struct sockaddr *)own, &size) < 0)
+		goto err_close;
+	inet_ntop(AF_INET, &own->sin_addr, text, sizeof(text));
+	snprintf(address, len, "%s:%u", text, ntohs(own->sin_port));
+	return fd;
+
+err_close:
+	rc = errno;
+	close(fd);
+	errno = rc;
+err_why:
+	rc = -errno;
+	return mpib_why_fail(
+		why, rc, "metrics.listen = \"%.64s\": %s (give another port)",
+		listen_on, strerror(-rc));
 }

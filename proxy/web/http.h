@@ -7,6 +7,9 @@
 #ifndef MPIB_WEB_HTTP_H
 #define MPIB_WEB_HTTP_H
 
+#include <netinet/in.h>
+#include <stddef.h>
+
 #include "metrics/gather.h"
 
 struct mpib_http;
@@ -24,5 +27,13 @@ const char *mpib_http_scheme(const struct mpib_http *http);
 const char *mpib_http_address(const struct mpib_http *http);
 /* Close all connections. Call before mpib_gather_stop(). */
 void mpib_http_close(struct mpib_http *http);
+
+/* The listening socket of HTTP. Private to web/. */
+
+/* Listen on an IPv4 address. Returns the socket, and writes its address with
+ * the port in use into own and, as text, into address; or -errno with why as in
+ * config.h. */
+int mpib_http_listen(const char *listen, struct sockaddr_in *own, char *address,
+		     size_t len, char *why);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include "base/log.h"
 #include "base/rate.h"
-#include "view/readers.h"
-#include "web/caller.h"
+#include "metrics/gather.h"
+#include "web/access.h"
 
 /* From a connection's begin, or its last answer, to the next answer's end. */
 #define PATIENCE (10 * MPIB_SEC)

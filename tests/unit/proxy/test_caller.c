@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/web/caller.h: the user of a connection, and nobody's connections. */
-#include "web/caller.h"
+#include "web/access.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/ctl/show/views.h: every noun fits 80 columns, whatever the numbers, and
+/* proxy/ctl/views.h: every noun fits 80 columns, whatever the numbers, and
  * bears an answer without a field. */
 #include "ctl/fields.h"
-#include "ctl/show/views.h"
+#include "ctl/views.h"
 
 #include "test.h"
 

@@ -4,9 +4,9 @@
 #include "client/quota.h"
 #include "config/config.h"
 #include "engine/shard.h"
+#include "metrics/gather.h"
 #include "peer/internal.h"
 #include "test.h"
-#include "view/readers.h"
 
 #define LIMIT_NOFILE 131072u /* of mpib-proxy.service */
 #define MEMORY (1ull << 34)

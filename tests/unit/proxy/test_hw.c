@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view/hw.h: counters of an RDMA port, from a tree made by the test. */
-#include "view/hw.h"
+#include "view/view.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

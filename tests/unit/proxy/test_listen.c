@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/web/listen.h: what is listened on. Whom an address is for, and who is
  * answered there, is test_access.c's. */
-#include "web/listen.h"
+#include "web/http.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

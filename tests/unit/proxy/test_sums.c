@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* view/sums.h: nothing that was moved is lost or counted twice. */
-#include "view/sums.h"
+#include "view/fields.h"
 
 #include "test.h"
 #include "view/view.h"

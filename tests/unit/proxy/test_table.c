@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/ctl/show/table.h: alignment, width, human numbers. */
-#include "ctl/show/table.h"
+/* proxy/ctl/table.h: alignment, width, human numbers. */
+#include "ctl/table.h"
 
 #include "test.h"
 

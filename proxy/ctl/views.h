@@ -2,7 +2,9 @@
 #ifndef MPIB_CTL_VIEWS_H
 #define MPIB_CTL_VIEWS_H
 
-#include "ctl/show/columns.h"
+#include <jansson.h>
+
+#include "ctl/table.h"
 
 /* How mpibctl prints the proxy's answer for one noun: lines, a table, and lines. */
 struct mpib_ctl_view {
@@ -39,5 +41,18 @@ void mpib_ctl_rows_print(const struct mpib_column *columns, const json_t *rows,
 /* views_text.c */
 void mpib_ctl_print_hist(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_events(const json_t *data, unsigned width, FILE *out);
+
+/* Rates, from two answers of the proxy: of option -r of mpibctl, and of mpib-top. */
+
+/* The row of was that is of the same thing as row, or NULL. *from is 0 at first, and
+ * the rows of an answer are looked for in their order. */
+const json_t *mpib_rates_find(const json_t *was, const json_t *row,
+			      size_t *from);
+/*
+ * Add tx_gbps and rx_gbps, payload in Gb/s, to each row of now; was are the rows
+ * of some seconds before. A row that is new counts from 0, and one whose
+ * counters began again has null.
+ */
+void mpib_rates_add(json_t *now, const json_t *was, double seconds);
 
 #endif
