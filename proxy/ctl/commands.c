@@ -59,8 +59,6 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "both rails' rates, up to an hour back" },
 	{ "counters", "show", true, "", 0, 0, "rails", mpib_ctl_counters,
 	  "all that is counted of rails; with --since of late" },
-	{ "monitor", "show", true, "[SECONDS]", 0, 1, "monitor",
-	  mpib_ctl_monitor, "both rails' rates, a line each so often" },
 	{ "config", "show", true, "", 0, 0, "config", mpib_ctl_show,
 	  "settings and where they come from" },
 	{ "config", "set", false, "KEY VALUE", 2, 2, "set", mpib_ctl_change,

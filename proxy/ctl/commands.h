@@ -19,7 +19,6 @@ struct mpib_ctl_call {
 	const char *fields; /* -o, or NULL */
 	const char *textfile; /* --textfile, or NULL */
 	bool json; /* -j */
-	bool csv; /* --csv */
 	bool wide; /* --wide */
 	bool rates; /* -r */
 	const char *since; /* --since, of counters, or NULL */
@@ -70,9 +69,8 @@ int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data);
 int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data);
 
 int mpib_ctl_show(const struct mpib_ctl_call *call);
-/* The next two run until stdout is closed or the proxy ends. */
+/* Runs until stdout is closed or the proxy ends. */
 int mpib_ctl_follow(const struct mpib_ctl_call *call);
-int mpib_ctl_monitor(const struct mpib_ctl_call *call);
 int mpib_ctl_change(const struct mpib_ctl_call *call);
 int mpib_ctl_counters(const struct mpib_ctl_call *call);
 int mpib_ctl_metrics(const struct mpib_ctl_call *call);

@@ -256,13 +256,6 @@ int mpib_dial_say(struct mpib_dial *d, const char *command)
 			 strerror(errno));
 }
 
-void mpib_dial_patient(struct mpib_dial *d)
-{
-	struct timeval none = { 0 };
-
-	setsockopt(fileno(d->in), SOL_SOCKET, SO_RCVTIMEO, &none, sizeof(none));
-}
-
 int mpib_dial_answer(struct mpib_dial *d, json_t **data)
 {
 	json_t *value;

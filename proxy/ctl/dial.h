@@ -50,8 +50,6 @@ void mpib_dial_close(struct mpib_dial *d);
 
 /* Send a command. */
 int mpib_dial_say(struct mpib_dial *d, const char *command);
-/* From now on wait for answers without a time limit. */
-void mpib_dial_patient(struct mpib_dial *d);
 /* Read the next answer; *data is its "data", a new reference. */
 int mpib_dial_answer(struct mpib_dial *d, json_t **data);
 /* mpib_dial_say(), then mpib_dial_answer(). */

@@ -36,28 +36,6 @@ static bool fields_split(struct fields *f, const char *list)
 	}
 }
 
-/* Take the names of all that row has which is no object; those of an object in
- * it begin with its own. What has no room is left out. */
-static void fields_all(struct fields *f, const char *prefix, json_t *row)
-{
-	const char *key;
-	json_t *value;
-
-	json_object_foreach(row, key, value)
-	{
-		char name[NAME_MAX_BYTES];
-		int n = snprintf(name, sizeof(name), "%s%s%s", prefix,
-				 *prefix ? "." : "", key);
-
-		if (n >= NAME_MAX_BYTES || f->count == FIELDS_MAX)
-			continue;
-		if (json_object_size(value) > 0)
-			fields_all(f, name, value);
-		else
-			memcpy(f->name[f->count++], name, (size_t)n + 1);
-	}
-}
-
 /* The field of row that name, such as "tx_bytes.sout", leads to, or NULL. */
 static const json_t *fields_find(const json_t *row, const char *name)
 {
@@ -73,21 +51,15 @@ static const json_t *fields_find(const json_t *row, const char *name)
 	return row;
 }
 
-/* A copy that commands no terminal. Tabs and newlines stay, or are blanks. */
-static char *fields_plain(const char *from, bool separators)
+/* A copy that commands no terminal, with blanks for what separates fields. */
+static char *fields_plain(const char *from)
 {
 	size_t len = strlen(from) + 1;
-	char *text = memcpy(mpib_xcalloc(len), from, len), *c = text;
+	char *text = memcpy(mpib_xcalloc(len), from, len);
 
-	while (*c) {
-		char *end = c + strcspn(c, "\t\r\n"), found = *end;
-
-		*end = '\0';
-		mpib_plain(c);
-		if (found)
-			*end++ = (char)(separators ? found : ' ');
-		c = end;
-	}
+	for (char *c = text; (c = strpbrk(c, "\t\r\n")); c++)
+		*c = ' ';
+	mpib_plain(text);
 	return text;
 }
 
@@ -95,79 +67,27 @@ static void print_value(const json_t *v, FILE *out)
 {
 	if (json_is_string(v)) {
 		/* A script would take tabs and newlines for separators. */
-		char *text = fields_plain(json_string_value(v), false);
+		char *text = fields_plain(json_string_value(v));
 
 		fputs(text, out);
 		free(text);
 	} else if (v && !json_is_null(v)) {
 		json_dumpf(v, out,
-			   JSON_ENCODE_ANY | JSON_COMPACT | MPIB_JSON_DIGITS);
+			   JSON_ENCODE_ANY | JSON_COMPACT | JSON_ENSURE_ASCII |
+				   MPIB_JSON_DIGITS);
 	} else {
 		fputc('-', out);
 	}
 }
 
-static void print_quoted(const char *text, FILE *out)
-{
-	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"')
-			fputc('"', out);
-		fputc(*text, out);
-	}
-	fputc('"', out);
-}
-
-/* Numbers and words as they are; what a reader of CSV would take apart, and
- * what is none, quoted or empty. */
-static void print_csv(const json_t *v, FILE *out)
-{
-	char *text, *dump;
-
-	if (json_is_string(v)) {
-		text = fields_plain(json_string_value(v), true);
-		if (strpbrk(text, ",\"\r\n"))
-			print_quoted(text, out);
-		else
-			fputs(text, out);
-		free(text);
-	} else if (json_is_array(v) || json_is_object(v)) {
-		dump = json_dumps(v, JSON_COMPACT | MPIB_JSON_DIGITS);
-		text = fields_plain(dump ? dump : "", true);
-		print_quoted(text, out);
-		free(text);
-		free(dump);
-	} else if (v && !json_is_null(v)) {
-		json_dumpf(v, out,
-			   JSON_ENCODE_ANY | JSON_COMPACT | MPIB_JSON_DIGITS);
-	}
-}
-
-static void print_row(const json_t *row, const struct fields *f, bool csv,
-		      FILE *out)
+static void print_row(const json_t *row, const struct fields *f, FILE *out)
 {
 	for (unsigned i = 0; i < f->count; i++) {
-		const json_t *v = fields_find(row, f->name[i]);
-
 		if (i)
-			fputc(csv ? ',' : '\t', out);
-		if (csv)
-			print_csv(v, out);
-		else
-			print_value(v, out);
+			fputc('\t', out);
+		print_value(fields_find(row, f->name[i]), out);
 	}
-	fputs(csv ? "\r\n" : "\n", out);
-}
-
-static void print_names(const struct fields *f, FILE *out)
-{
-	for (unsigned i = 0; i < f->count; i++) {
-		char *name = fields_plain(f->name[i], false);
-
-		fprintf(out, "%s%s", i ? "," : "", name);
-		free(name);
-	}
-	fputs("\r\n", out);
+	fputc('\n', out);
 }
 
 /* No row has a field name: suggest the most similar name, or list some. */
@@ -201,16 +121,14 @@ static void fields_complain(json_t *row, const char *name, char *why,
 	mpib_plain(why);
 }
 
-bool mpib_fields_print(json_t *data, const char *list, bool csv, FILE *out,
-		       char *why, size_t len)
+bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
+		       size_t len)
 {
 	size_t rows = json_is_array(data) ? json_array_size(data) : 1;
 	json_t *first = json_is_array(data) ? json_array_get(data, 0) : data;
 	struct fields f = { .count = 0 };
 
-	if (!list) {
-		fields_all(&f, "", first);
-	} else if (!fields_split(&f, list)) {
+	if (!fields_split(&f, list)) {
 		snprintf(
 			why, len,
 			"fields \"%.64s\": not a list (give names with a comma "
@@ -232,10 +150,8 @@ bool mpib_fields_print(json_t *data, const char *list, bool csv, FILE *out,
 			return false;
 		}
 	}
-	if (csv)
-		print_names(&f, out);
 	for (size_t r = 0; r < rows; r++)
 		print_row(json_is_array(data) ? json_array_get(data, r) : data,
-			  &f, csv, out);
+			  &f, out);
 	return true;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Option -o of mpibctl: chosen fields of an answer, for scripts. One line per
- * row, a tab between fields, numbers not rounded; with --csv as RFC 4180 has it,
- * under a line with their names. */
+ * row, a tab between fields, numbers not rounded. */
 #ifndef MPIB_CTL_FIELDS_H
 #define MPIB_CTL_FIELDS_H
 
@@ -11,12 +10,11 @@
 #include <stdio.h>
 
 /*
- * Print the fields of list, such as "name,tx_bytes.sout"; NULL: all that the
- * first row has, down to those of its objects. data is one row or an array of
- * rows. False when no row has one of the fields; why then holds "what:
+ * Print the fields of list, such as "name,tx_bytes.sout". data is one row or an
+ * array of rows. False when no row has one of the fields; why then holds "what:
  * why (remedy)".
  */
-bool mpib_fields_print(json_t *data, const char *list, bool csv, FILE *out,
-		       char *why, size_t len);
+bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
+		       size_t len);
 
 #endif

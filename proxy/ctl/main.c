@@ -10,7 +10,6 @@
 
 enum {
 	OPT_TEXTFILE = 1000,
-	OPT_CSV,
 	OPT_WIDE,
 	OPT_SINCE,
 	OPT_STRICT,
@@ -57,8 +56,6 @@ static int ctl_help(const char *noun)
 	       "between them, as in\n"
 	       "                         mpibctl clients -o "
 	       "name,tx_bytes.sout\n"
-	       "      --csv              those fields, or all, as CSV under "
-	       "their names\n"
 	       "  -r, --rates            with rates, over a second or "
 	       "--watch's\n"
 	       "      --since FILE       counters: since mpibctl -j counters > "
@@ -92,7 +89,6 @@ static const char shorts[] = ":jo:rw:s:hV";
 static const struct option options[] = {
 	{ "json", no_argument, NULL, 'j' },
 	{ "output", required_argument, NULL, 'o' },
-	{ "csv", no_argument, NULL, OPT_CSV },
 	{ "rates", no_argument, NULL, 'r' },
 	{ "since", required_argument, NULL, OPT_SINCE },
 	{ "wide", no_argument, NULL, OPT_WIDE },
@@ -145,9 +141,6 @@ static int take_form(struct mpib_ctl_call *call, int c)
 		return 0;
 	case 'o':
 		call->fields = optarg;
-		return 0;
-	case OPT_CSV:
-		call->csv = true;
 		return 0;
 	case OPT_SINCE:
 		call->since = optarg;
@@ -204,11 +197,8 @@ static bool options_fit(const struct mpib_ctl_call *call)
 		  rows || c->run == mpib_ctl_change ||
 			  c->run == mpib_ctl_ping || c->run == mpib_ctl_doctor,
 		  "--output", "what shows or changes something" },
-		{ call->csv && call->json, false, "--csv",
-		  "a table: give --csv or --json" },
 		{ call->since, c->run == mpib_ctl_counters, "--since",
 		  "counters" },
-		{ call->csv, rows, "--csv", "what shows something" },
 		{ call->wide, rows, "--wide", "what shows something" },
 		{ call->json, !metrics, "--json",
 		  "answers in JSON: metrics are text" },

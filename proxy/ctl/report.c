@@ -246,17 +246,19 @@ int mpib_ctl_summary(const struct mpib_ctl_call *call)
 				 { "stuck", NULL },
 				 { "events", NULL } };
 	const unsigned n = sizeof(all) / sizeof(all[0]);
+	struct mpib_answer rails = { 0 };
 	struct mpib_dial d;
 	int rc = mpib_dial_open(&d, call->run_dir);
 
 	if (rc == MPIB_EXIT_OK)
 		rc = summary_ask(&d, &before, 1);
 	if (rc == MPIB_EXIT_OK) {
+		mpib_answer_put(&rails, NULL, before.data);
 		usleep(RATE_US);
 		rc = summary_ask(&d, all, n);
 	}
 	if (rc == MPIB_EXIT_OK) {
-		mpib_rates_add(all[0].data, before.data, RATE_US / 1e6);
+		mpib_answer_put(&rails, NULL, json_incref(all[0].data));
 		if (call->json)
 			summary_json(all, n);
 		else
@@ -265,7 +267,7 @@ int mpib_ctl_summary(const struct mpib_ctl_call *call)
 	} else {
 		mpib_ctl_fail(rc, d.why);
 	}
-	json_decref(before.data);
+	json_decref(rails.data);
 	for (unsigned i = 0; i < n; i++)
 		json_decref(all[i].data);
 	mpib_dial_close(&d);

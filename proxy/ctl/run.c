@@ -100,20 +100,10 @@ int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data)
 	return rc;
 }
 
-/* The part of an answer that is a list, one of the noun's things each. */
-static json_t *run_rows(const struct mpib_ctl_call *call, json_t *data)
-{
-	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
-
-	if (view && view->rows)
-		return json_object_get(data, view->rows);
-	return data;
-}
-
 /* With --quiet: leave the rows that have faults. False: there are none. */
 static bool run_quiet(const struct mpib_ctl_call *call, json_t *data)
 {
-	json_t *rows = run_rows(call, data);
+	json_t *rows = mpib_ctl_view_rows(mpib_ctl_view(call->command->noun), data);
 	size_t i = 0;
 
 	while (call->quiet && i < json_array_size(rows)) {
@@ -134,9 +124,9 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 
 	if (!run_quiet(call, data))
 		return MPIB_EXIT_OK;
-	if (call->fields || call->csv) {
-		if (!mpib_fields_print(run_rows(call, data), call->fields,
-				       call->csv, stdout, why, sizeof(why)))
+	if (call->fields) {
+		if (!mpib_fields_print(mpib_ctl_view_rows(mpib_ctl_view(call->command->noun), data), call->fields,
+				       stdout, why, sizeof(why)))
 			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 	} else if (call->json || !view) {
 		/* What is exact commands no terminal either. */
@@ -165,41 +155,32 @@ static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 		       : MPIB_EXIT_OK;
 }
 
-/* The latest answer that rates are counted from, NULL before the first. */
-struct show_before {
-	json_t *data;
-	uint64_t at; /* mpib_now_ns() */
-};
-
+/* With --rates the first answer is only what rates are counted from. */
 static int show_once(const struct mpib_ctl_call *call,
-		     struct show_before *before)
+		     struct mpib_answer *before)
 {
+	bool first = !before->data;
 	json_t *data;
 	int rc = mpib_ctl_ask(call, &data);
-	uint64_t now = mpib_now_ns();
 
-	if (rc == MPIB_EXIT_OK && before->data)
-		mpib_rates_add(run_rows(call, data),
-			       run_rows(call, before->data),
-			       (double)(now - before->at) / 1e9);
-	if (rc == MPIB_EXIT_OK && (before->data || !call->rates))
+	if (rc != MPIB_EXIT_OK)
+		return rc;
+	if (call->rates)
+		mpib_answer_put(before, mpib_ctl_view(call->command->noun),
+				data);
+	if (!call->rates || !first)
 		rc = mpib_ctl_finish(mpib_ctl_print(call, data));
 	if (rc == MPIB_EXIT_OK)
 		rc = run_verdict(call, data);
-	json_decref(before->data);
-	before->data = NULL;
-	if (rc == MPIB_EXIT_OK && call->rates) {
-		*before = (struct show_before){ data, now };
-		return rc;
-	}
-	json_decref(data);
+	if (!call->rates)
+		json_decref(data);
 	return rc;
 }
 
 /* With --watch a table has the time above it; what scripts read has not. */
 int mpib_ctl_show(const struct mpib_ctl_call *call)
 {
-	struct show_before before = { 0 };
+	struct mpib_answer before = { 0 };
 	char text[32];
 	struct tm tm;
 	time_t now;
@@ -209,7 +190,7 @@ int mpib_ctl_show(const struct mpib_ctl_call *call)
 	while (rc == MPIB_EXIT_OK) {
 		if (call->rates)
 			sleep(call->watch ? call->watch : 1);
-		if (call->watch && !call->json && !call->fields && !call->csv) {
+		if (call->watch && !call->json && !call->fields) {
 			now = time(NULL);
 			strftime(text, sizeof(text), "%H:%M:%S",
 				 localtime_r(&now, &tm));

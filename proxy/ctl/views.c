@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "ctl/dial.h"
 
 static const struct mpib_column rails[] = {
@@ -592,7 +593,9 @@ static bool rates_same(const json_t *a, const json_t *b)
 
 /* Rows keep their order from one answer to the next, so that the search begins
  * where the last one ended. */
-const json_t *mpib_rates_find(const json_t *was, const json_t *row,
+/* The row of was that is of the same thing as row, or NULL. *from is 0 at first: the
+ * rows of an answer are looked for in their order. */
+static const json_t *rates_find(const json_t *was, const json_t *row,
 			      size_t *from)
 {
 	size_t n = json_array_size(was);
@@ -618,18 +621,29 @@ static json_t *rates_one(const json_t *now, const json_t *was, const char *key,
 	return json_real(more * 8 / 1e9 / seconds);
 }
 
-void mpib_rates_add(json_t *now, const json_t *was, double seconds)
+json_t *mpib_ctl_view_rows(const struct mpib_ctl_view *view, json_t *data)
 {
+	return view && view->rows ? json_object_get(data, view->rows) : data;
+}
+
+void mpib_answer_put(struct mpib_answer *a, const struct mpib_ctl_view *view,
+		     json_t *data)
+{
+	const json_t *was = a->data ? mpib_ctl_view_rows(view, a->data) : NULL;
+	uint64_t now = mpib_now_ns();
+	double seconds = was ? (double)(now - a->at) / 1e9 : 0;
 	json_t *row;
 	size_t i, from = 0;
 
-	json_array_foreach(now, i, row)
+	json_array_foreach(mpib_ctl_view_rows(view, data), i, row)
 	{
-		const json_t *old = mpib_rates_find(was, row, &from);
+		const json_t *old = rates_find(was, row, &from);
 
 		json_object_set_new(row, "tx_gbps",
 				    rates_one(row, old, "tx_bytes", seconds));
 		json_object_set_new(row, "rx_gbps",
 				    rates_one(row, old, "rx_bytes", seconds));
 	}
+	json_decref(a->data);
+	*a = (struct mpib_answer){ data, now };
 }

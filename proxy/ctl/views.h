@@ -38,21 +38,23 @@ void mpib_ctl_rows_print(const struct mpib_column *columns, const json_t *rows,
 			 const json_t *more, const char *but, unsigned width,
 			 FILE *out);
 
-/* views_text.c */
 void mpib_ctl_print_hist(const json_t *data, unsigned width, FILE *out);
 void mpib_ctl_print_events(const json_t *data, unsigned width, FILE *out);
 
-/* Rates, from two answers of the proxy: of option -r of mpibctl, and of mpib-top. */
+/* The latest answer for a noun, and when it came. */
+struct mpib_answer {
+	json_t *data; /* NULL: none yet */
+	uint64_t at; /* mpib_now_ns() */
+};
 
-/* The row of was that is of the same thing as row, or NULL. *from is 0 at first, and
- * the rows of an answer are looked for in their order. */
-const json_t *mpib_rates_find(const json_t *was, const json_t *row,
-			      size_t *from);
+/* Return the rows in data; view may be NULL. */
+json_t *mpib_ctl_view_rows(const struct mpib_ctl_view *view, json_t *data);
 /*
- * Add tx_gbps and rx_gbps, payload in Gb/s, to each row of now; was are the rows
- * of some seconds before. A row that is new counts from 0, and one whose
- * counters began again has null.
+ * Put data, whose reference is taken, in place of the answer before. Each row gets
+ * tx_gbps and rx_gbps, payload in Gb/s since that answer. A row that is new counts
+ * from 0, and one whose counters began again has null.
  */
-void mpib_rates_add(json_t *now, const json_t *was, double seconds);
+void mpib_answer_put(struct mpib_answer *a, const struct mpib_ctl_view *view,
+		     json_t *data);
 
 #endif

@@ -112,6 +112,7 @@ void mpib_texts_stop(struct mpib_texts *t)
 /* What /stats.json and /history.json answer. */
 
 #define EVENTS 100
+#define HOUR_S 3600
 
 /* The latest EVENTS events of the journal. */
 static json_t *stats_json_events(const struct mpib_view *v)
@@ -140,15 +141,17 @@ const char *mpib_history_text(struct mpib_history_text *t,
 			      const struct mpib_view *v)
 {
 	uint32_t next = v->history ? v->history->next : 0;
-	json_t *all;
+	struct mpib_view_part part = { 0 };
 
 	if (t->text && t->next == next)
 		return t->text;
-	all = mpib_view_history(v);
+	do {
+		if (mpib_view_part_begin(&part))
+			mpib_view_history_part(v, HOUR_S, &part);
+	} while (part.more);
 	free(t->text);
-	t->text = json_dumps(all, JSON_COMPACT | MPIB_VIEW_DIGITS);
+	t->text = mpib_view_part_end(&part);
 	t->next = next;
-	json_decref(all);
 	return t->text;
 }
 

@@ -67,7 +67,6 @@ VIEW(clients)
 VIEW(lanes)
 VIEW(peers)
 VIEW(config)
-VIEW(monitor)
 
 static json_t *answer_part(struct mpib_ask *ask, mpib_view_part_fn *fn,
 			   uint64_t arg)
@@ -278,8 +277,6 @@ const struct mpib_command mpib_commands[] = {
 	  "state changes after number since" },
 	{ "history", "[minutes]", 0, 1, MPIB_NEEDS_NOTHING, false,
 	  command_history, "what the rails moved, up to an hour back" },
-	{ "monitor", "[seconds]", 0, 1, MPIB_NEEDS_STREAM, false, monitor,
-	  "rails, shards, clients, each so many seconds" },
 	{ "config", "", 0, 0, MPIB_NEEDS_NOTHING, false, config,
 	  "settings and their origin" },
 	{ "metrics", "[prometheus]", 0, 1, MPIB_NEEDS_SNAPSHOT, false,

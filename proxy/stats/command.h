@@ -49,7 +49,6 @@ typedef json_t *mpib_command_fn(struct mpib_ask *ask);
 enum mpib_command_needs {
 	MPIB_NEEDS_NOTHING,
 	MPIB_NEEDS_SNAPSHOT, /* view->snap is filled in */
-	MPIB_NEEDS_STREAM, /* a new snapshot each period */
 	MPIB_NEEDS_REQUESTS, /* a snapshot with outstanding requests */
 	MPIB_NEEDS_CLUSTER, /* peers were asked; no snapshot */
 };

@@ -23,7 +23,6 @@
 #define SEND_BUFFER 32768
 #define HELD_MAX (16u << 20)
 #define HELD_SHARE (HELD_MAX / 4)
-#define PERIOD_MAX_S 3600
 #define IDLE (300 * MPIB_SEC)
 
 static void forget_answer(struct stats_reader *r)
@@ -37,9 +36,8 @@ static void forget_answer(struct stats_reader *r)
 
 static void forget_question(struct stats_reader *r)
 {
-	mpib_timer_disarm(r->stats->loop, &r->tick);
 	mpib_stats_release(r);
-	r->waits = r->stream = r->making = NULL;
+	r->waits = r->making = NULL;
 	free(mpib_view_part_end(&r->ask.part));
 	free(r->line);
 	r->line = NULL;
@@ -74,7 +72,7 @@ static void reader_on_idle(void *arg)
 {
 	struct stats_reader *r = arg;
 
-	if (r->stream || r->waits || r->queued) {
+	if (r->waits || r->queued) {
 		mpib_timer_arm(r->stats->loop, &r->idle, IDLE, reader_on_idle,
 			       r);
 		return;
@@ -231,30 +229,6 @@ static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 		r, data ? json_pack("{sb so}", "ok", 1, "data", data) : NULL);
 }
 
-static void reader_on_tick(void *arg)
-{
-	struct stats_reader *r = arg;
-
-	mpib_timer_arm(r->stats->loop, &r->tick, r->period, reader_on_tick, r);
-	/* A reader that has not taken the last answer misses this one. */
-	if (!r->out && !r->waits && !r->queued)
-		mpib_stats_wait(r, r->stream);
-}
-
-/* Answer c anew each period until the next command. False when r is gone. */
-static bool begin_stream(struct stats_reader *r, const struct mpib_command *c)
-{
-	uint64_t seconds;
-
-	if (!mpib_ask_number(&r->ask, 0, 1, PERIOD_MAX_S, &seconds))
-		return reader_complain(r);
-	r->stream = c;
-	r->period = (seconds ? seconds : 1) * MPIB_SEC;
-	mpib_timer_arm(r->stats->loop, &r->tick, r->period, reader_on_tick, r);
-	mpib_stats_wait(r, c);
-	return true;
-}
-
 /* Carry out line, which becomes r->line. False when r is gone. */
 static bool reader_command(struct stats_reader *r, char *line)
 {
@@ -273,8 +247,6 @@ static bool reader_command(struct stats_reader *r, char *line)
 	c = mpib_command_parse(line, &r->ask);
 	if (!c)
 		return reader_complain(r);
-	if (c->needs == MPIB_NEEDS_STREAM)
-		return begin_stream(r, c);
 	if (c->needs == MPIB_NEEDS_NOTHING)
 		return answer_ask(r, c);
 	mpib_stats_wait(r, c);

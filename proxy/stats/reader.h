@@ -46,9 +46,6 @@ struct stats_reader {
 	bool kept; /* the snapshot that was waited for */
 	bool queued; /* on stats->queue */
 	TAILQ_ENTRY(stats_reader) queue_link;
-	const struct mpib_command *stream; /* repeated command, or NULL */
-	struct mpib_timer tick;
-	uint64_t period;
 };
 
 struct mpib_stats {

@@ -152,18 +152,7 @@ void mpib_view_history_part(const struct mpib_view *v, uint64_t seconds,
 		fputs("]}", part->out);
 }
 
-json_t *mpib_view_history(const struct mpib_view *v)
-{
-	const struct mpib_history *h = v->history;
-	json_t *rows = json_array();
-
-	for (uint32_t n = h ? history_oldest(h) : 0; h && n < h->next; n++)
-		json_array_append_new(rows, history_row_of(v, n));
-	return json_pack("{sI so}", "period_s",
-			 (json_int_t)MPIB_HISTORY_PERIOD_S, "samples", rows);
-}
-
-/* The journal of events as JSON, and the sample of mpibctl monitor. */
+/* The journal of events as JSON. */
 
 static const char *const level_name[] = { "error", "warn", "info", "debug" };
 
@@ -222,15 +211,4 @@ json_t *mpib_view_events(const struct mpib_view *v, uint64_t since)
 	free(list);
 	return json_pack("{sI sI so}", "last", (json_int_t)last, "lost",
 			 (json_int_t)lost, "events", out);
-}
-
-json_t *mpib_view_monitor(const struct mpib_view *v)
-{
-	uint64_t last;
-
-	mpib_events_after(UINT64_MAX, NULL, 0, &last);
-	return json_pack("{sf so so so sI}", "uptime_s", v->uptime_s, "rails",
-			 mpib_view_rails(v), "shards", mpib_view_shards(v),
-			 "clients", mpib_view_clients(v), "last_event",
-			 (json_int_t)last);
 }

@@ -66,7 +66,6 @@ seen_by_1() { # it has a link with node 0 alone
 await seen_by_1 || fail "node 1: $(ctl_of 1 cluster)"
 # The numbers are those that the node itself tells.
 [ "$(of 2 version)" = "$(ctl_of 2 info -o version)" ] || fail "version"
-has '^peer,self,' < <(ctl cluster --csv) || fail "--csv"
 has '"slowest"' < <(ctl cluster -j) || fail "-j"
 
 # A rail that is down and one that is drained.

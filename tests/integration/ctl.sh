@@ -16,24 +16,6 @@ is "$(ctl rails drain SUP)" "rail SUP, drained"
 is "$(ctl rails resume SUP)" "rail SUP, not drained"
 is "$(ctl fault | tail -n 1)" "(none)"
 
-[ "$(ctl rails --csv -o name,mtu,hw | tr -d '\r')" = $'name,mtu,hw\nSOUT,4096,\nSUP,4096,' ] ||
-	fail "csv: $(ctl rails --csv -o name,mtu,hw)"
-# A value with a comma and quotes is quoted, its quotes doubled.
-ctl info --csv -o rails | has -F "\"[\"\"soft:$net.1\"\"," ||
-	fail "csv: $(ctl info --csv -o rails)"
-[ "$(ctl rails --csv -o name | tr -cd '\r' | wc -c)" -eq 3 ] ||
-	fail "lines of CSV do not end as RFC 4180 has it"
-# Without fields it is all of them, as a reader of CSV has them.
-if command -v python3 >/dev/null; then
-	ctl clients --csv | python3 -c 'import csv, sys
-rows = list(csv.DictReader(sys.stdin))
-assert len(rows) == 2, rows
-assert all(r["name"] and None not in r and int(r["tx_bytes.sout"]) >= 0
-           for r in rows), rows' || fail "CSV: $(ctl clients --csv)"
-fi
-ctl rails --csv -j >/dev/null 2>&1
-[ $? -eq 2 ] || fail "CSV and JSON"
-
 # json_error STATUS TEXT ARGUMENT...
 json_error() {
 	local status=$1 text=$2 out rc
@@ -136,7 +118,7 @@ ctl config set limit.readers '' 2>"$dir/err" && fail "a number of nothing"
 has 'limit.readers = "" is not a number' <"$dir/err" || fail "$(<"$dir/err")"
 
 # An option that would have no effect is refused.
-for command in metrics 'events follow' monitor; do
+for command in metrics 'events follow'; do
 	# shellcheck disable=SC2086 # words
 	timeout 30 "$build/proxy/mpibctl" -s "$dir/n0" $command -o pid >"$dir/out" 2>&1
 	[ $? -eq 2 ] || fail "-o of $command: $(head -n 3 "$dir/out")"
@@ -147,16 +129,11 @@ ctl -j doctor --strict --quiet | has '"OK"' && fail "quiet is not JSON's"
 # Who follows in JSON reads a line at a time, the failure at its end as well.
 ctl_of 1 -j events follow >"$dir/followed" 2>/dev/null &
 follower=$!
-ctl_of 1 -j monitor >"$dir/monitored" 2>/dev/null &
-monitor=$!
 await test -s "$dir/followed"
-await test -s "$dir/monitored"
 kill "${pids[1]}"
-wait "$follower" "$monitor"
-for file in followed monitored; do
-	tail -n 1 "$dir/$file" | has '^{"ok": false' || fail "$file: no failure"
-	grep -vE '^{.*}$' "$dir/$file" && fail "$file: not a line each"
-done
+wait "$follower"
+tail -n 1 "$dir/followed" | has '^{"ok": false' || fail "no failure"
+grep -vE '^{.*}$' "$dir/followed" && fail "not a line each"
 
 # completes WORDS... : what bash offers for the last of them.
 completes() (

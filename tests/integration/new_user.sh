@@ -103,7 +103,7 @@ export MPIB_RUN_DIR=$run
 while read -r noun verb args; do
 	[ -z "$(words "$args")" ] || continue
 	case $noun-$verb in
-	events-follow | monitor-show) # no end of their own
+	events-follow) # no end of its own
 		mpibctl "$noun" "$verb" >"$dir/out" 2>"$dir/err" &
 		endless=$!
 		await begun

@@ -163,12 +163,10 @@ refuses 3 "$ctl" -s "$dir/none" rails
 refuses 2 "$monitor" --tab
 refuses 2 "$monitor" --tab cables
 for number in 0 ' 1' ' -1' -1 1x 4294967297 99999999999999999999; do
-	refuses 2 "$monitor" -b -n "$number"
-	refuses 2 "$monitor" -b --delay "$number$number"
+	refuses 2 "$monitor" --delay "$number$number"
 done
 refuses 2 "$monitor" word
 refuses 2 "$monitor"
-refuses 3 "$monitor" -b -s "$dir/none"
 
 refuses 2 "$agent"
 refuses 2 "$agent" --dir

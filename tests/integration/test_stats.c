@@ -206,25 +206,6 @@ static void events_are_told_once(void **state)
 	fclose(f);
 }
 
-static void a_monitor_goes_on_until_something_else_is_said(void **state)
-{
-	FILE *f = ask_reader(&ask_a);
-	json_t *v;
-
-	ask_pass(f);
-	v = ask_data(f, "monitor 1");
-	assert_int_equal(json_array_size(json_object_get(v, "rails")), 2);
-	assert_true(ask_num(v, "last_event") > 0);
-	json_decref(v);
-	v = ask_next(f);
-	assert_non_null(json_object_get(json_object_get(v, "data"), "rails"));
-	json_decref(v);
-	v = ask_data(f, "help");
-	assert_true(json_is_array(v));
-	json_decref(v);
-	fclose(f);
-}
-
 static void a_drained_rail_shows_and_the_last_one_stays(void **state)
 {
 	FILE *f = ask_admin(&ask_a);
@@ -272,7 +253,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(administrators_are_counted),
 	cmocka_unit_test(a_reader_that_leaves_early_harms_nobody),
 	cmocka_unit_test(events_are_told_once),
-	cmocka_unit_test(a_monitor_goes_on_until_something_else_is_said),
 	cmocka_unit_test(a_drained_rail_shows_and_the_last_one_stays),
 	cmocka_unit_test(a_kicked_client_is_gone),
 	{ 0 },

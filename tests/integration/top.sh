@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# top.sh BUILD: mpib-top beside traffic, in batch mode and on a terminal.
+# top.sh BUILD: mpib-top beside traffic, on a terminal.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -19,38 +19,14 @@ refused() {
 }
 refused 2 "$top"
 refused 2 "$top" --nonsense
-refused 2 "$top" -b -n
-refused 2 "$top" -b -n 0
-refused 2 "$top" -b -d x
-refused 2 "$top" -b -t cons
+refused 2 "$top" -d x
+refused 2 "$top" -t cons
+refused 2 "$top" -b
 refused 2 "$top" rails
-refused 3 "$top" -b -n 1 -s "$dir/none"
 "$top" --help >"$dir/o" || fail "--help"
 
 pair_start
 pair_traffic 2
-
-refused 1 sh -c 'exec "$0" -s "$1" -b -n 1 -d 0.1 >/dev/full' "$top" "$dir/n0"
-# The rounds of $dir/o in which the rail of this name sends: a rate that is not 0.00.
-moves() {
-	awk -v rail="$1" '$1 == rail && $3 == "active" && $4 > 0 { n++ }
-		END { print n + 0 }' "$dir/o"
-}
-# On a slow machine the ranks may be about to begin.
-for _ in $(seq 100); do
-	"$top" -s "$dir/n0" -b -n 2 -d 0.5 >"$dir/o" || fail "batch: status $?"
-	[ "$(moves SOUT)$(moves SUP)" = 22 ] && break
-done
-wide=$(awk 'length > 80' "$dir/o")
-[ -z "$wide" ] || fail "wider than 80 columns: $wide"
-[ "$(grep -c "^RAIL .*TX Gb/s" "$dir/o")" -eq 2 ] || fail "not two rounds"
-for rail in SOUT SUP; do
-	[ "$(moves $rail)" -eq 2 ] || fail "$rail does not move"
-done
-[ "$(grep -c ' mpib-perf ' "$dir/o")" -eq 4 ] || fail "not two clients"
-[ "$(grep -cE '^ +[0-9]+ +[0-9]+ +(send|recv) ' "$dir/o")" -eq 8 ] || fail "not four connections"
-"$top" -s "$dir/n0" -b -n 1 -d 0.1 -t clients | has ^RAIL && fail "-t"
-[ "$failed" -eq 0 ] || cat "$dir/o"
 
 if ! command -v tmux >/dev/null; then
 	echo "SKIPPED: the screen, as tmux is not installed"

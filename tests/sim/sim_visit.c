@@ -162,7 +162,7 @@ static const char *const commands[] = {
 	"info\n",    "rails\n",	  "devices\n", "jobs\n",    "clients\n",
 	"conns\n",   "lanes\n",	  "peers\n",   "cluster\n", "agents\n",
 	"hist\n",    "stuck 0\n", "why\n",     "events\n",  "history\n",
-	"monitor\n", "config\n",  "metrics\n", "help\n"
+	"config\n",  "metrics\n", "help\n"
 };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 

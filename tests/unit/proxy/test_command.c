@@ -60,8 +60,8 @@ static void only_the_admin_socket_changes_anything(void **state)
 
 static void an_unknown_command_has_a_hint(void **state)
 {
-	assert_null(parse("monitr", 0));
-	assert_string_equal(ask.hint, "did you mean monitor?");
+	assert_null(parse("histry", 0));
+	assert_string_equal(ask.hint, "did you mean history?");
 	assert_null(parse("xyzzy", 0));
 	assert_string_equal(ask.hint, "help lists the commands");
 }
