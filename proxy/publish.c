@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening and closing the metrics socket and HTTP. */
+/* Snapshots for all readers, the history, and HTTP. */
 #include "publish.h"
-
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -38,19 +36,14 @@ static void keep_history(struct mpib_metrics *m, struct mpib_history *history)
 }
 
 int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
-		      struct mpib_engine *engine, int fd,
-		      const struct mpib_view *view,
+		      struct mpib_engine *engine, const struct mpib_view *view,
 		      struct mpib_history *history, char *why)
 {
-	int rc;
+	int rc = 0;
 
 	mpib_gather_init(&m->gather, loop, engine, view);
 	mpib_gather_init(&m->kept, loop, engine, view);
-	rc = mpib_scrapes_open(&m->gather, fd, &m->scrapes);
-	if (rc < 0) {
-		m->scrapes = NULL;
-		return mpib_why_fail(why, rc, "metrics: %s", strerror(-rc));
-	}
+	m->open = true;
 	m->http = NULL;
 	if (view->cfg->metrics_listen[0])
 		rc = mpib_http_open(&m->gather, view->cfg, &m->http, why);
@@ -63,13 +56,12 @@ int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 
 void mpib_metrics_stop(struct mpib_metrics *m)
 {
-	if (!m->scrapes)
+	if (!m->open)
 		return;
+	m->open = false;
 	if (m->http)
 		mpib_http_close(m->http);
 	m->http = NULL;
-	mpib_scrapes_close(m->scrapes);
-	m->scrapes = NULL;
 	mpib_timer_disarm(m->gather.loop, &m->next_sample);
 	mpib_gather_stop(&m->gather);
 	mpib_gather_stop(&m->kept);

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Publishing metrics: RUNDIR/metrics.sock, and HTTP with a page for browsers
- * where an address is set. Control thread only.
+ * Snapshots for the readers of statistics, the history of the last hour, and HTTP
+ * with a page for browsers where an address is set. Control thread only.
  */
 #ifndef MPIB_PROXY_PUBLISH_H
 #define MPIB_PROXY_PUBLISH_H
 
 #include "metrics/gather.h"
-#include "metrics/scrape.h"
 #include "view/history.h"
 #include "web/http.h"
 
@@ -16,19 +15,17 @@ struct mpib_metrics {
 	/* The stats socket's, whose readers keep a snapshot until they are
 	 * through with it: that keeps no scrape waiting. */
 	struct mpib_gather kept;
-	struct mpib_scrapes *scrapes; /* NULL: nothing is open */
+	bool open;
 	struct mpib_http *http; /* NULL: no address is set */
 	struct mpib_history *history; /* NULL: no memory for it */
 	struct mpib_gather_wait sample;
 	struct mpib_timer next_sample;
 };
 
-/* Serve the listening socket fd, which the caller keeps and closes, and HTTP
- * where view->cfg says so; add to history, which outlives m. -errno, with why as
+/* Serve HTTP where view->cfg says so; add to history, which outlives m. -errno, with why as
  * in config.h; then m is not open. */
 int mpib_metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
-		      struct mpib_engine *engine, int fd,
-		      const struct mpib_view *view,
+		      struct mpib_engine *engine, const struct mpib_view *view,
 		      struct mpib_history *history, char *why);
 /* Hang up on all readers. Call before mpib_engine_close(), during which a
  * snapshot may still come, so *m must stay valid until then. Does nothing when

@@ -96,11 +96,14 @@ void mpib_sockets_check(struct mpib_proxy *p)
 		/* What systemd made is not ours to make. */
 		{ MPIB_CONTROL_SOCK, p->activated ? NULL : &p->clients.acceptor,
 		  false, SOCK_SEQPACKET },
-		{ MPIB_STATS_SOCK, mpib_stats_acceptor(p->stats, false), false,
+		{ MPIB_STATS_SOCK,
+		  mpib_stats_acceptor(p->stats, MPIB_DOOR_STATS), false,
 		  SOCK_STREAM },
-		{ MPIB_METRICS_SOCK, mpib_scrapes_acceptor(p->metrics.scrapes),
-		  false, SOCK_STREAM },
-		{ MPIB_ADMIN_SOCK, mpib_stats_acceptor(p->stats, true), true,
+		{ MPIB_METRICS_SOCK,
+		  mpib_stats_acceptor(p->stats, MPIB_DOOR_METRICS), false,
+		  SOCK_STREAM },
+		{ MPIB_ADMIN_SOCK,
+		  mpib_stats_acceptor(p->stats, MPIB_DOOR_ADMIN), true,
 		  SOCK_STREAM },
 	};
 

@@ -142,13 +142,18 @@ static int open_clients(struct mpib_proxy *p, char *why)
 static int open_metrics(struct mpib_proxy *p, char *why)
 {
 	fill_view(p);
-	return mpib_metrics_open(&p->metrics, &p->loop, p->engine,
-				 p->metrics_fd, &p->view, &p->history, why);
+	return mpib_metrics_open(&p->metrics, &p->loop, p->engine, &p->view,
+				 &p->history, why);
 }
 
-/* Open the stats socket with its admin commands. */
+/* Open the sockets of statistics, one of them with commands that change something. */
 static int open_stats(struct mpib_proxy *p, char *why)
 {
+	const struct mpib_stats_sockets sockets = {
+		.fd = { p->stats_fd, p->admin_fd, p->metrics_fd },
+		.gather = &p->metrics.kept,
+		.shared = &p->metrics.gather,
+	};
 	int rc;
 
 	p->admin = (struct mpib_admin){ .cfg = &p->cfg,
@@ -158,8 +163,7 @@ static int open_stats(struct mpib_proxy *p, char *why)
 					.upgrade = &p->upgrade,
 					.run_dir = &p->rundir.dir };
 	mpib_plays_init(&p->plays, &p->loop, p->engine, &p->cfg);
-	rc = mpib_stats_open(&p->metrics.kept, p->stats_fd, p->admin_fd,
-			     &p->view, &p->admin, &p->stats);
+	rc = mpib_stats_open(&sockets, &p->view, &p->admin, &p->stats);
 	if (rc < 0) {
 		p->stats = NULL;
 		return mpib_why_fail(why, rc, "control thread: %s",

@@ -166,7 +166,10 @@ static bool reader_flush(struct stats_reader *r)
 	}
 	mpib_timer_disarm(r->stats->loop, &r->timer);
 	forget_answer(r);
-	return reader_go_on(r);
+	if (r->door->which != MPIB_DOOR_METRICS)
+		return reader_go_on(r);
+	stats_reader_drop(r);
+	return false;
 }
 
 /* Send text and free it; NULL: there was no memory for it. False when r is
@@ -182,6 +185,13 @@ static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 	r->out_at = 0;
 	r->out = text;
 	return reader_flush(r);
+}
+
+void stats_reader_tell(struct stats_reader *r, const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+
+	reader_answer_text(r, copy, copy ? strlen(copy) : 0);
 }
 
 /* Send value as a line and drop the reference. False when r is gone. */
@@ -316,7 +326,8 @@ static void on_reader(void *arg, uint32_t events)
 
 	if (r->out && !(events & (EPOLLHUP | EPOLLERR)))
 		reader_flush(r);
-	else if (r->out || r->waits || r->queued)
+	else if (r->out || r->waits || r->queued ||
+		 r->door->which == MPIB_DOOR_METRICS)
 		stats_reader_drop(r); /* not watched for input: it hung up */
 	else
 		reader_take(r);
@@ -329,8 +340,8 @@ void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 	struct stats_reader *r = calloc(1, sizeof(*r));
 	int room = SEND_BUFFER, on = 1;
 
-	if (!r ||
-	    mpib_loop_add(st->loop, &r->watch, fd, EPOLLIN, on_reader, r) < 0) {
+	if (!r || mpib_loop_add(st->loop, &r->watch, fd, greeting ? EPOLLIN : 0,
+				on_reader, r) < 0) {
 		free(r);
 		mpib_close_of(uid, fd);
 		return;
@@ -345,6 +356,11 @@ void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 	setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 	TAILQ_INSERT_TAIL(&st->readers, r, link);
 	door->count++;
+	if (!greeting) {
+		mpib_timer_arm(st->loop, &r->timer, PATIENCE, reader_expire, r);
+		r->ticket = mpib_texts_ask(&st->texts, MPIB_TEXT_OPENMETRICS);
+		return;
+	}
 	mpib_timer_arm(st->loop, &r->idle, IDLE, reader_on_idle, r);
 	reader_answer(r, json_deep_copy(greeting));
 }

@@ -12,12 +12,13 @@
 #include "base/acceptor.h"
 #include "base/waking.h"
 #include "cluster/cluster.h"
-#include "metrics/gather.h"
+#include "metrics/texts.h"
 #include "stats/stats.h"
 
-/* A listening socket: stats.sock, or admin.sock. */
+/* A listening socket. */
 struct stats_door {
 	struct mpib_stats *stats;
+	enum mpib_door which;
 	bool admin;
 	struct mpib_acceptor acceptor;
 	unsigned count; /* readers that came in by it */
@@ -44,6 +45,7 @@ struct stats_reader {
 	const struct mpib_command *waits; /* command awaiting a snapshot */
 	struct mpib_gather_wait wait;
 	bool kept; /* the snapshot that was waited for */
+	uint64_t ticket; /* of the metrics that a reader of these waits for */
 	bool queued; /* on stats->queue */
 	TAILQ_ENTRY(stats_reader) queue_link;
 };
@@ -53,7 +55,8 @@ struct mpib_stats {
 	struct mpib_gather *gather;
 	struct mpib_view view;
 	const struct mpib_admin *admin;
-	struct stats_door door, admin_door;
+	struct stats_door door[MPIB_DOORS];
+	struct mpib_texts texts; /* metrics, made once for all who wait */
 	TAILQ_HEAD(, stats_reader) readers;
 	/* Readers due for a step. The loop runs everything else between slices
 	 * of work on this queue, so that a thousand readers delay no peer. */
@@ -65,10 +68,13 @@ struct mpib_stats {
 	uint64_t start_ns;
 };
 
-/* Make a reader of the user uid of the accepted fd, which it takes over. */
+/* Make a reader of the user uid of the accepted fd, which it takes over. greeting is
+ * NULL for metrics.sock, whose readers are told the metrics and no more. */
 void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 		      const json_t *greeting);
 void stats_reader_drop(struct stats_reader *r);
+/* Send the metrics and hang up; NULL: there was no memory for them. */
+void stats_reader_tell(struct stats_reader *r, const char *text);
 /* Answer one command: the one that waited for the snapshot, which is in view
  * now, or else the reader's next line. May drop r. */
 void stats_reader_step(struct stats_reader *r);

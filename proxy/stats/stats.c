@@ -24,6 +24,7 @@
 #define AT_ONCE 4u
 /* Readers by the admin socket, where only root and the proxy's user come. */
 #define ADMINS_MAX 64u
+#define FOR_ROOT 8u /* places of metrics.sock beside limit.readers */
 
 static double stats_uptime(const struct mpib_stats *st)
 {
@@ -188,6 +189,22 @@ static void stats_refuse(int fd, uid_t uid, const char *error, const char *hint)
 	mpib_close_of(uid, fd);
 }
 
+static void stats_on_metrics(void *arg, enum mpib_text which, uint64_t ticket,
+			     char *text)
+{
+	struct mpib_stats *st = arg;
+	struct stats_reader *r, *next;
+
+	(void)which;
+	for (r = TAILQ_FIRST(&st->readers); r; r = next) {
+		next = TAILQ_NEXT(r, link);
+		if (r->door->which == MPIB_DOOR_METRICS && !r->out &&
+		    r->ticket <= ticket)
+			stats_reader_tell(r, text);
+	}
+	free(text);
+}
+
 static void stats_welcome(struct stats_door *door, int fd, uid_t uid)
 {
 	struct mpib_stats *st = door->stats;
@@ -209,6 +226,19 @@ static unsigned readers_of(const struct stats_door *door, uid_t uid)
 	TAILQ_FOREACH(r, &door->stats->readers, link)
 	n += r->door == door && r->uid == uid;
 	return n;
+}
+
+static void metrics_take(void *arg, int fd)
+{
+	struct stats_door *door = arg;
+	uint32_t max = door->stats->view.cfg->max_readers;
+	uid_t uid = mpib_accepted_uid(fd);
+
+	if (mpib_reader_fits(uid, readers_of(door, uid),
+			     door->count - readers_of(door, 0), max, FOR_ROOT))
+		stats_reader_new(door, fd, uid, NULL);
+	else
+		mpib_close_of(uid, fd);
 }
 
 static void stats_take(void *arg, int fd)
@@ -234,67 +264,74 @@ static void stats_take(void *arg, int fd)
 		stats_welcome(door, fd, uid);
 }
 
-static int open_door(struct mpib_stats *st, struct stats_door *door, int fd,
-		     bool admin)
+static int open_door(struct mpib_stats *st, enum mpib_door which, int fd)
 {
+	struct stats_door *door = &st->door[which];
+	bool admin = which == MPIB_DOOR_ADMIN;
+
 	*door = (struct stats_door){
 		.stats = st,
+		.which = which,
 		.admin = admin,
 		.acceptor = { .loop = st->loop,
 			      .fd = fd,
 			      .a_second = admin ? 0 : MPIB_ACCEPTS_A_SECOND,
 			      .of_users = !admin,
-			      .who = "a reader of the stats socket",
-			      .fn = stats_take,
+			      .who = which == MPIB_DOOR_METRICS
+					     ? "a reader of the metrics socket"
+					     : "a reader of the stats socket",
+			      .fn = which == MPIB_DOOR_METRICS ? metrics_take
+							       : stats_take,
 			      .arg = door },
 	};
 	return mpib_acceptor_open(&door->acceptor);
 }
 
-int mpib_stats_open(struct mpib_gather *gather, int fd, int admin_fd,
+int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 		    const struct mpib_view *view,
 		    const struct mpib_admin *admin, struct mpib_stats **stats)
 {
 	struct mpib_stats *st = calloc(1, sizeof(*st));
-	int rc;
+	int rc = 0;
 
 	if (!st)
 		return -ENOMEM;
-	st->loop = gather->loop;
-	st->gather = gather;
+	st->loop = sockets->gather->loop;
+	st->gather = sockets->gather;
+	st->texts = (struct mpib_texts){ .gather = sockets->shared,
+					 .fn = stats_on_metrics,
+					 .arg = st };
 	st->view = *view;
 	st->admin = admin;
 	TAILQ_INIT(&st->readers);
 	TAILQ_INIT(&st->queue);
 	st->start_ns = mpib_now_ns();
-	rc = open_door(st, &st->door, fd, false);
-	if (rc == 0 && admin_fd >= 0)
-		rc = open_door(st, &st->admin_door, admin_fd, true);
-	if (rc < 0) {
-		mpib_acceptor_close(&st->door.acceptor);
-		free(st);
-		return rc;
+	for (unsigned i = 0; rc == 0 && i < MPIB_DOORS; i++) {
+		if (sockets->fd[i] >= 0)
+			rc = open_door(st, i, sockets->fd[i]);
 	}
-	*stats = st;
-	return 0;
+	if (rc == 0)
+		*stats = st;
+	else
+		mpib_stats_close(st);
+	return rc;
 }
 
-struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats, bool admin)
+struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats,
+					  enum mpib_door which)
 {
-	struct stats_door *door;
-
-	if (!stats)
-		return NULL;
-	door = admin ? &stats->admin_door : &stats->door;
-	return door->stats ? &door->acceptor : NULL;
+	return stats && stats->door[which].stats ? &stats->door[which].acceptor
+						 : NULL;
 }
 
 void mpib_stats_close(struct mpib_stats *stats)
 {
-	mpib_acceptor_close(&stats->door.acceptor);
-	mpib_acceptor_close(&stats->admin_door.acceptor);
+	for (unsigned i = 0; i < MPIB_DOORS; i++)
+		mpib_acceptor_close(&stats->door[i].acceptor);
 	while (!TAILQ_EMPTY(&stats->readers))
 		stats_reader_drop(TAILQ_FIRST(&stats->readers));
+	if (stats->texts.gather)
+		mpib_texts_stop(&stats->texts);
 	if (stats->cluster.waiting)
 		mpib_cluster_forget(stats->view.cluster, &stats->cluster);
 	mpib_timer_disarm(stats->loop, &stats->work);

@@ -8,7 +8,8 @@
  * One that asks nothing for 5 minutes is dropped as well. A user may have a
  * quarter of limit.readers. The admin socket speaks the same protocol and takes
  * commands that change something as well; its readers do not count in that
- * limit, so that root always finds room. Control thread only.
+ * limit, so that root always finds room. metrics.sock tells each reader the metrics
+ * in the OpenMetrics format and hangs up. Control thread only.
  */
 #ifndef MPIB_PROXY_STATS_H
 #define MPIB_PROXY_STATS_H
@@ -18,16 +19,27 @@
 
 struct mpib_stats;
 
-/* Serve the listening sockets, which the caller keeps and closes, with snapshots
- * of gather: fd, and admin_fd (-1: there is none) on which commands may change
- * something. *view describes the proxy and is copied; the copy's snap is set for
- * each answer. *admin must outlive stats. -errno. */
-int mpib_stats_open(struct mpib_gather *gather, int fd, int admin_fd,
+enum mpib_door {
+	MPIB_DOOR_STATS,
+	MPIB_DOOR_ADMIN, /* where commands may change something */
+	MPIB_DOOR_METRICS, /* each reader gets the metrics, then the end */
+	MPIB_DOORS,
+};
+
+struct mpib_stats_sockets {
+	int fd[MPIB_DOORS]; /* listening, the caller's; -1: there is none */
+	struct mpib_gather *gather; /* whose snapshots readers keep */
+	struct mpib_gather *shared; /* of metrics; NULL if these have no fd */
+};
+
+/* Serve the sockets. *view describes the proxy and is copied; the copy's snap is set
+ * for each answer. *admin must outlive stats. -errno. */
+int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 		    const struct mpib_view *view,
 		    const struct mpib_admin *admin, struct mpib_stats **stats);
-/* The acceptor of one of the two sockets; NULL if stats is NULL, or there is no admin
- * socket. */
-struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats, bool admin);
+/* The acceptor of a socket; NULL if stats is NULL, or there is no such socket. */
+struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats,
+					  enum mpib_door which);
 /* Hang up on all readers and free stats. Call before mpib_gather_stop(). */
 void mpib_stats_close(struct mpib_stats *stats);
 
