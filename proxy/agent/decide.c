@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #define NS 1000000000ull
 #define ALL MPIB_HINT_SUP_BW_MAX
@@ -248,10 +249,7 @@ static const char *own_island(const struct mpib_agent_policy *p)
 static void tell_text(char *to, size_t len, const char *text)
 {
 	snprintf(to, len, "%s", text);
-	for (; *to; to++) {
-		if (*to < ' ' || *to > '~')
-			*to = '?';
-	}
+	mpib_ascii_make(to);
 }
 
 /* Peers are told what is drained whoever the user is, if they are of a network. */

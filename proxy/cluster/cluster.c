@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks all peers how their nodes are, in rounds that readers share. */
 #include "cluster/cluster.h"
+#include "base/utf8.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -317,10 +318,7 @@ void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own)
 	};
 	snprintf(own->version, sizeof(own->version), "%s", MPIB_VERSION);
 	gethostname(own->host, sizeof(own->host) - 1);
-	for (char *c = own->host; *c; c++) {
-		if (*c < ' ' || *c > '~')
-			*c = '?';
-	}
+	mpib_ascii_make(own->host);
 	for (unsigned r = 0; r < mpib_snap_rails(snap); r++)
 		own_rail(v, r, &own->rail[r]);
 	own_pairs(snap, own);

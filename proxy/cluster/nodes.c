@@ -137,11 +137,17 @@ static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 		       json_t *notes)
 {
 	struct mpib_cluster_text *t = x->t;
-	uint64_t errors = 0, failovers = 0;
+	uint64_t errors = 0, failovers = 0, speed = 0, expected = 0;
+	unsigned up = 0, all = (unsigned)r->devices * r->rails;
 	json_t *differs = differing(x, r);
 
-	for (unsigned i = 0; i < (unsigned)r->devices * r->rails; i++) {
+	for (unsigned i = 0; i < all; i++) {
 		judge_rail(r, i, faults, notes);
+		if (r->rail[i].flags & MPIB_REPORT_UP) {
+			speed += r->rail[i].speed_mbps;
+			up++;
+		}
+		expected += r->rail[i].expected_mbps;
 		errors += r->rail[i].errors;
 		failovers += r->rail[i].failovers;
 	}
@@ -162,10 +168,12 @@ static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 	}
 	json_object_update_new(
 		o,
-		json_pack("{ss ss sI sI sI sI sI sI so so}", "host", r->host,
-			  "version", r->version, "uptime_s",
-			  (json_int_t)r->uptime_s, "clients",
-			  (json_int_t)r->clients, "connections",
+		json_pack("{ss sI sI sI sI ss sI sI sI sI sI sI so so}", "host",
+			  r->host, "rails_up", (json_int_t)up, "rails_all",
+			  (json_int_t)all, "speed_mbps", (json_int_t)speed,
+			  "expected_mbps", (json_int_t)expected, "version",
+			  r->version, "uptime_s", (json_int_t)r->uptime_s,
+			  "clients", (json_int_t)r->clients, "connections",
 			  (json_int_t)r->connections, "errors",
 			  (json_int_t)errors, "failovers",
 			  (json_int_t)failovers, "stuck", (json_int_t)r->stuck,

@@ -15,6 +15,7 @@
 #include "ctl/fields.h"
 #include "ctl/table.h"
 #include "ctl/views.h"
+#include "engine/measure/counters.h"
 
 #define WIDTH 80
 #define NO_TERMINAL 100000u
@@ -103,7 +104,8 @@ int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data)
 /* With --quiet: leave the rows that have faults. False: there are none. */
 static bool run_quiet(const struct mpib_ctl_call *call, json_t *data)
 {
-	json_t *rows = mpib_ctl_view_rows(mpib_ctl_view(call->command->noun), data);
+	json_t *rows =
+		mpib_ctl_view_rows(mpib_ctl_view(call->command->noun), data);
 	size_t i = 0;
 
 	while (call->quiet && i < json_array_size(rows)) {
@@ -125,8 +127,10 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 	if (!run_quiet(call, data))
 		return MPIB_EXIT_OK;
 	if (call->fields) {
-		if (!mpib_fields_print(mpib_ctl_view_rows(mpib_ctl_view(call->command->noun), data), call->fields,
-				       stdout, why, sizeof(why)))
+		if (!mpib_fields_print(
+			    mpib_ctl_view_rows(
+				    mpib_ctl_view(call->command->noun), data),
+			    call->fields, stdout, why, sizeof(why)))
 			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 	} else if (call->json || !view) {
 		/* What is exact commands no terminal either. */
@@ -351,15 +355,19 @@ int mpib_ctl_ping(const struct mpib_ctl_call *call)
  * "mpibctl -j counters" has written.
  */
 
-/* Integers of a rail that say how something is, not how often it was. */
-static const char *const states[] = { "speed_mbps", "mtu",     "expected_mbps",
-				      "qps",	    "srq_low", "srq_high",
-				      "srq_posted" };
+/* What of a rail's answer is counted; numbers elsewhere say how something is. */
+#define AS_FIELD(field, ...) #field,
+#define AS_KEY(field, key, ...) key,
+static const char *const counted[] = {
+	MPIB_MOVED_COUNTERS(AS_FIELD, AS_FIELD)
+		MPIB_RAIL_COUNTERS(AS_KEY, AS_KEY) "failover",
+	"hw", "retries"
+};
 
-static bool counters_is_state(const char *key)
+static bool is_counted(const char *key)
 {
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
-		if (!strcmp(key, states[i]))
+	for (size_t i = 0; i < sizeof(counted) / sizeof(counted[0]); i++) {
+		if (!strcmp(counted[i], key))
 			return true;
 	}
 	return false;
@@ -394,7 +402,7 @@ static json_t *counters_of(const json_t *rails)
 	{
 		json_object_foreach(rail, key, value)
 		{
-			if (!counters_is_state(key))
+			if (is_counted(key))
 				counters_add(rows, mpib_json_str(rail, "label"),
 					     key, value);
 		}

@@ -444,10 +444,7 @@ void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,
 
 		if (!column_shown(columns))
 			continue;
-		if (columns->cell)
-			columns->cell(text, sizeof(text), row);
-		else
-			mpib_fill_in(text, sizeof(text), columns->text, row);
+		mpib_fill_in(text, sizeof(text), columns->text, row);
 		mpib_table_set(t, at++, "%s", text);
 	}
 }

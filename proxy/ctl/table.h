@@ -62,22 +62,16 @@ struct mpib_column {
 	const char *head; /* as in table.h; NULL: the columns end */
 	const char *text; /* template of a cell */
 	unsigned when; /* MPIB_WHEN_..., 0: always */
-	/* In place of text; NULL: by text. */
-	void (*cell)(char *buf, size_t len, const json_t *row);
 };
 
 #define MPIB_COLUMN(head, text, when)                                          \
 	{                                                                      \
-		head, text, when, NULL                                         \
+		head, text, when                                               \
 	}
 #define SHOWN(head, text) MPIB_COLUMN(head, text, 0)
 #define WIDE(head, text) MPIB_COLUMN(head, text, MPIB_WHEN_WIDE)
 #define RATES(head, text) MPIB_COLUMN(head, text, MPIB_WHEN_RATES)
 #define NO_RATES(head, text) MPIB_COLUMN(head, text, MPIB_WHEN_NO_RATES)
-#define MADE(head, fn)                                                         \
-	{                                                                      \
-		head, NULL, 0, fn                                              \
-	}
 
 /* Which columns there are: wide ones and rates as asked for, and what gives way
  * to rates unless all of it is to be there. */

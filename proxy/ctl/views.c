@@ -138,61 +138,19 @@ static const struct mpib_column peers[] = {
 	{ 0 },
 };
 
-/* Rails that are up, of all. */
-static void cluster_up(char *buf, size_t len, const json_t *row)
-{
-	const json_t *list = json_object_get(row, "rails"), *rail;
-	unsigned up = 0;
-	size_t i;
-
-	json_array_foreach(list, i, rail) up +=
-		!strcmp(mpib_json_str(rail, "state"), "active");
-	if (list)
-		snprintf(buf, len, "%u/%zu", up, json_array_size(list));
-}
-
-/* The speed of the rails that are up, of what is expected where that is given. */
-static void cluster_speed(char *buf, size_t len, const json_t *row)
-{
-	json_t *sum = json_object();
-	uint64_t speed = 0, expected = 0;
-	const json_t *rail;
-	size_t i;
-
-	json_array_foreach(json_object_get(row, "rails"), i, rail)
-	{
-		if (!strcmp(mpib_json_str(rail, "state"), "active"))
-			speed += mpib_json_num(rail, "speed_mbps");
-		expected += mpib_json_num(rail, "expected_mbps");
-	}
-	json_object_set_new(sum, "is", json_integer((json_int_t)speed));
-	json_object_set_new(sum, "want", json_integer((json_int_t)expected));
-	mpib_fill_in(buf, len, "[{is:gbps}][/{want:gbps}]", sum);
-	json_decref(sum);
-}
-
-/* A node's faults, the settings in which it differs, and its notes. */
-static void cluster_state(char *buf, size_t len, const json_t *row)
-{
-	mpib_join(buf, len, ", ", json_object_get(row, "faults"));
-	mpib_join(buf, len, ", ", json_object_get(row, "differs"));
-	mpib_join(buf, len, ", ", json_object_get(row, "notes"));
-	if (!buf[0])
-		snprintf(buf, len, "well");
-}
-
 static const struct mpib_column cluster[] = {
 	SHOWN("PEER", "{peer}"),
 	SHOWN("HOST", "{host}"),
 	WIDE("VERSION", "{version}"),
-	MADE("#UP", cluster_up),
-	MADE("#Gb/s", cluster_speed),
+	SHOWN("#UP", "{rails_up}/{rails_all}"),
+	SHOWN("#Gb/s", "{speed_mbps:gbps}[/{expected_mbps:gbps}]"),
 	WIDE("#CONNS", "{connections:count}"),
 	SHOWN("#ERRORS", "{errors:count}"),
 	WIDE("#FAILOVERS", "{failovers:count}"),
 	SHOWN("#STUCK", "{stuck:count}"),
 	SHOWN("#AGE", "{age_s:s}"),
-	MADE("STATE", cluster_state),
+	SHOWN("STATE", "{faults|notes|=well}[ ({differs})]"
+		       "[ ({notes}{?faults})]"),
 	{ 0 },
 };
 
@@ -243,51 +201,17 @@ static const struct mpib_column counters[] = {
 
 static const char *const counters_above[] = { "[since {since:day}]", NULL };
 
-/* The sum of a direction over the rails of all devices whose label ends so. */
-static void hour_rate(char *buf, size_t len, const json_t *row, const char *key,
-		      const char *end)
-{
-	json_t *all = json_object_get(row, key), *mbps;
-	const char *label;
-	double sum = -1;
-
-	json_object_foreach(all, label, mbps)
-	{
-		size_t n = strlen(label), m = strlen(end);
-
-		if (n >= m && !strcmp(label + n - m, end) &&
-		    json_is_number(mbps))
-			sum = (sum < 0 ? 0 : sum) + json_number_value(mbps);
-	}
-	snprintf(buf, len, sum < 0 ? "-" : "%.2f", sum / 1000);
-}
-
-static void hour_tx_sout(char *buf, size_t len, const json_t *row)
-{
-	hour_rate(buf, len, row, "tx_mbps", "SOUT");
-}
-
-static void hour_rx_sout(char *buf, size_t len, const json_t *row)
-{
-	hour_rate(buf, len, row, "rx_mbps", "SOUT");
-}
-
-static void hour_tx_sup(char *buf, size_t len, const json_t *row)
-{
-	hour_rate(buf, len, row, "tx_mbps", "SUP");
-}
-
-static void hour_rx_sup(char *buf, size_t len, const json_t *row)
-{
-	hour_rate(buf, len, row, "rx_mbps", "SUP");
-}
-
 static const struct mpib_column history[] = {
-	SHOWN("TIME", "{time:time}"),	    MADE("#TX SOUT", hour_tx_sout),
-	MADE("#RX SOUT", hour_rx_sout),	    MADE("#TX SUP", hour_tx_sup),
-	MADE("#RX SUP", hour_rx_sup),	    SHOWN("#ERRORS", "{errors}"),
-	SHOWN("#OLDEST", "{oldest_s:age}"), SHOWN("#CLIENTS", "{clients}"),
-	SHOWN("DOWN", "{down: }"),	    { 0 },
+	SHOWN("TIME", "{time:time}"),
+	SHOWN("#TX SOUT", "{sout.tx_gbps:rate}"),
+	SHOWN("#RX SOUT", "{sout.rx_gbps:rate}"),
+	SHOWN("#TX SUP", "{sup.tx_gbps:rate}"),
+	SHOWN("#RX SUP", "{sup.rx_gbps:rate}"),
+	SHOWN("#ERRORS", "{errors}"),
+	SHOWN("#OLDEST", "{oldest_s:age}"),
+	SHOWN("#CLIENTS", "{clients}"),
+	SHOWN("DOWN", "{down: }"),
+	{ 0 },
 };
 
 /* Requests, and below them connections that are not there yet. */
@@ -301,22 +225,11 @@ static const struct mpib_column stuck[] = {
 
 static const char *const and_more[] = { "[and {more} more]", NULL };
 
-/* A hint that no agent has given yet is none. */
-static void why_source(char *buf, size_t len, const json_t *row)
-{
-	const char *source = mpib_json_str(row, "source");
-
-	if (!strcmp(source, "hint") &&
-	    !json_is_integer(json_object_get(row, "hint_slot")))
-		source = "no hint";
-	snprintf(buf, len, "%s", source);
-}
-
 static const struct mpib_column why[] = {
 	SHOWN("CONN", "{client}.{index}"),
 	SHOWN("PEER", "{peer}"),
 	SHOWN("#SUP/1024", "{sup_bw}"),
-	MADE("SOURCE", why_source),
+	SHOWN("SOURCE", "{source}"),
 	SHOWN("#FOR", "{age_s:age}"),
 	SHOWN("PATH", "{path}"),
 	SHOWN("#RTT US", "{rails.sout.rtt_ns:us}/{rails.sup.rtt_ns:us}"),
@@ -596,7 +509,7 @@ static bool rates_same(const json_t *a, const json_t *b)
 /* The row of was that is of the same thing as row, or NULL. *from is 0 at first: the
  * rows of an answer are looked for in their order. */
 static const json_t *rates_find(const json_t *was, const json_t *row,
-			      size_t *from)
+				size_t *from)
 {
 	size_t n = json_array_size(was);
 

@@ -363,6 +363,14 @@ json_t *mpib_view_agent(const struct mpib_view *v)
 	return json_null();
 }
 
+/* A hint that no agent has given yet is none. */
+static const char *why_source(const struct mpib_snap_conn *f)
+{
+	if (f->why.source == MPIB_SPLIT_HINT && f->why.hint_slot == UINT32_MAX)
+		return "no hint";
+	return mpib_split_source_name(f->why.source);
+}
+
 static json_t *why_one(const struct mpib_view *v,
 		       const struct mpib_snap_conn *f)
 {
@@ -376,8 +384,7 @@ static json_t *why_one(const struct mpib_view *v,
 		mpib_mode_name((enum mpib_mode)v->cfg->engine.mode), "path",
 		mpib_path_name((enum mpib_path)lane->path), "sup_bw",
 		(json_int_t)f->why.sup_bw, "small_bytes",
-		(json_int_t)f->why.small, "source",
-		mpib_split_source_name(f->why.source), "age_s",
+		(json_int_t)f->why.small, "source", why_source(f), "age_s",
 		(double)f->why.age_ns / 1e9, "hint_slot",
 		f->why.hint_slot == UINT32_MAX ? json_null()
 					       : json_integer(f->why.hint_slot),

@@ -58,13 +58,18 @@ void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,
 	h->next++;
 }
 
-/* Mb/s from one count to the next; null where counting began again. */
-static json_t *history_rate(uint64_t now, uint64_t was, double seconds)
+/* Mb/s from one count to the next; null where counting began again. Add it to *sum, in
+ * Gb/s. */
+static json_t *history_rate(uint64_t now, uint64_t was, double seconds,
+			    double *sum)
 {
+	double mbps;
+
 	if (now < was || seconds <= 0)
 		return json_null();
-	return json_integer(
-		(json_int_t)((double)(now - was) / 125e3 / seconds));
+	mbps = (double)(now - was) / 125e3 / seconds;
+	*sum += mbps / 1e3;
+	return json_integer((json_int_t)mbps);
 }
 
 /* What happened from the sample at was to the one at now. */
@@ -76,6 +81,9 @@ static json_t *history_row(const struct mpib_view *v, uint32_t was,
 	const struct mpib_history_sample *b = &h->sample[now];
 	double seconds = ((double)b->time_ns - (double)a->time_ns) / 1e9;
 	json_t *tx = json_object(), *rx = json_object(), *down = json_array();
+	struct {
+		double tx, rx;
+	} of[MPIB_RAILS] = { 0 };
 	json_int_t errors = 0;
 
 	for (unsigned r = 0; r < h->rails; r++) {
@@ -84,17 +92,22 @@ static json_t *history_row(const struct mpib_view *v, uint32_t was,
 		const struct mpib_history_rail *y =
 			&h->rail[(size_t)now * h->rails + r];
 		const char *label = v->rail[r].label;
+		unsigned n = r % v->cfg->engine.rails;
 
-		json_object_set_new(tx, label,
-				    history_rate(y->tx, x->tx, seconds));
-		json_object_set_new(rx, label,
-				    history_rate(y->rx, x->rx, seconds));
+		json_object_set_new(
+			tx, label,
+			history_rate(y->tx, x->tx, seconds, &of[n].tx));
+		json_object_set_new(
+			rx, label,
+			history_rate(y->rx, x->rx, seconds, &of[n].rx));
 		errors += y->errors - x->errors;
 		if (y->down)
 			json_array_append_new(down, json_string(label));
 	}
-	return json_pack("{sf so so sI so sI sI sf}", "time",
+	return json_pack("{sf so so s{sf sf} s{sf sf} sI so sI sI sf}", "time",
 			 (double)b->time_ns / 1e9, "tx_mbps", tx, "rx_mbps", rx,
+			 "sout", "tx_gbps", of[0].tx, "rx_gbps", of[0].rx,
+			 "sup", "tx_gbps", of[1].tx, "rx_gbps", of[1].rx,
 			 "errors", errors, "down", down, "clients",
 			 (json_int_t)b->clients, "connections",
 			 (json_int_t)b->connections, "oldest_s",

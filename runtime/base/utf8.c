@@ -37,3 +37,11 @@ void mpib_utf8_make(char *text)
 			*text = '?';
 	}
 }
+
+void mpib_ascii_make(char *text)
+{
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+	}
+}

@@ -11,5 +11,7 @@ unsigned mpib_utf8_bytes(const unsigned char *s);
 
 /* Make each byte of text that is not UTF-8 a "?". */
 void mpib_utf8_make(char *text);
+/* Make each byte that is not printable ASCII a "?". */
+void mpib_ascii_make(char *text);
 
 #endif
