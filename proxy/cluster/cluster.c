@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 
 #define SHARED_NS MPIB_SEC
 

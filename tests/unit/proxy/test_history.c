@@ -14,6 +14,7 @@ struct world {
 	struct mpib_snapshot snap;
 	struct mpib_history history;
 	struct mpib_view view;
+	struct mpib_config cfg;
 };
 
 static int make_world(void **state)
@@ -30,7 +31,9 @@ static int make_world(void **state)
 		.conns = 1,
 		.conn = &w.conn,
 	};
+	mpib_config_init(&w.cfg);
 	w.view = (struct mpib_view){
+		.cfg = &w.cfg,
 		.clients = &w.clients,
 		.snap = &w.snap,
 		.history = &w.history,
