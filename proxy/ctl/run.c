@@ -56,14 +56,16 @@ unsigned mpib_ctl_width(void)
 
 int mpib_ctl_finish(int status)
 {
+	char why[160];
+
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
 	/* The pipe's reader has seen enough. */
 	if (errno == EPIPE)
 		return MPIB_EXIT_FAILED;
-	fprintf(stderr, "mpibctl: standard output: %s (see where it leads)\n",
-		strerror(errno));
-	return MPIB_EXIT_FAILED;
+	snprintf(why, sizeof(why), "standard output: %s (see where it leads)",
+		 strerror(errno));
+	return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 }
 
 /* "" is a word where something is set, and elsewhere as if it was not there. */

@@ -18,7 +18,7 @@
 /* A listening socket. */
 struct stats_door {
 	struct mpib_stats *stats;
-	enum mpib_door which;
+	enum mpib_stats_door which;
 	bool admin;
 	struct mpib_acceptor acceptor;
 	unsigned count; /* readers that came in by it */
@@ -55,7 +55,7 @@ struct mpib_stats {
 	struct mpib_gather *gather;
 	struct mpib_view view;
 	const struct mpib_admin *admin;
-	struct stats_door door[MPIB_DOORS];
+	struct stats_door door[MPIB_STATS_DOORS];
 	struct mpib_texts texts; /* metrics, made once for all who wait */
 	TAILQ_HEAD(, stats_reader) readers;
 	/* Readers due for a step. The loop runs everything else between slices

@@ -264,7 +264,7 @@ static void stats_take(void *arg, int fd)
 		stats_welcome(door, fd, uid);
 }
 
-static int open_door(struct mpib_stats *st, enum mpib_door which, int fd)
+static int open_door(struct mpib_stats *st, enum mpib_stats_door which, int fd)
 {
 	struct stats_door *door = &st->door[which];
 	bool admin = which == MPIB_DOOR_ADMIN;
@@ -306,7 +306,7 @@ int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 	TAILQ_INIT(&st->readers);
 	TAILQ_INIT(&st->queue);
 	st->start_ns = mpib_now_ns();
-	for (unsigned i = 0; rc == 0 && i < MPIB_DOORS; i++) {
+	for (unsigned i = 0; rc == 0 && i < MPIB_STATS_DOORS; i++) {
 		if (sockets->fd[i] >= 0)
 			rc = open_door(st, i, sockets->fd[i]);
 	}
@@ -318,7 +318,7 @@ int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 }
 
 struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats,
-					  enum mpib_door which)
+					  enum mpib_stats_door which)
 {
 	return stats && stats->door[which].stats ? &stats->door[which].acceptor
 						 : NULL;
@@ -326,7 +326,7 @@ struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats,
 
 void mpib_stats_close(struct mpib_stats *stats)
 {
-	for (unsigned i = 0; i < MPIB_DOORS; i++)
+	for (unsigned i = 0; i < MPIB_STATS_DOORS; i++)
 		mpib_acceptor_close(&stats->door[i].acceptor);
 	while (!TAILQ_EMPTY(&stats->readers))
 		stats_reader_drop(TAILQ_FIRST(&stats->readers));

@@ -19,15 +19,15 @@
 
 struct mpib_stats;
 
-enum mpib_door {
+enum mpib_stats_door {
 	MPIB_DOOR_STATS,
 	MPIB_DOOR_ADMIN, /* where commands may change something */
 	MPIB_DOOR_METRICS, /* each reader gets the metrics, then the end */
-	MPIB_DOORS,
+	MPIB_STATS_DOORS,
 };
 
 struct mpib_stats_sockets {
-	int fd[MPIB_DOORS]; /* listening, the caller's; -1: there is none */
+	int fd[MPIB_STATS_DOORS]; /* listening, the caller's; -1: there is none */
 	struct mpib_gather *gather; /* whose snapshots readers keep */
 	struct mpib_gather *shared; /* of metrics; NULL if these have no fd */
 };
@@ -39,7 +39,7 @@ int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 		    const struct mpib_admin *admin, struct mpib_stats **stats);
 /* The acceptor of a socket; NULL if stats is NULL, or there is no such socket. */
 struct mpib_acceptor *mpib_stats_acceptor(struct mpib_stats *stats,
-					  enum mpib_door which);
+					  enum mpib_stats_door which);
 /* Hang up on all readers and free stats. Call before mpib_gather_stop(). */
 void mpib_stats_close(struct mpib_stats *stats);
 

@@ -305,15 +305,19 @@ static void screen_run(struct screen *s)
 	}
 }
 
+static int top_fail(int status, const char *why)
+{
+	fprintf(stderr, "mpib-top: %s\n", why);
+	return status;
+}
+
 static int top_screen(const char *run_dir, unsigned noun, double seconds)
 {
 	struct screen s = { .run_dir = run_dir, .seconds = seconds };
 	int rc = mpib_dial_open(&s.dial, run_dir);
 
-	if (rc != MPIB_EXIT_OK) {
-		fprintf(stderr, "mpib-top: %s\n", s.dial.why);
-		return rc;
-	}
+	if (rc != MPIB_EXIT_OK)
+		return top_fail(rc, s.dial.why);
 	s.connected = true;
 	set_noun(&s, noun);
 
@@ -368,7 +372,7 @@ static void top_help(void)
 	printf("usage: mpib-top [OPTION]...\n"
 	       "Watch what this node's mpib-proxy moves: mpibctl's tables, on "
 	       "the screen. As text:\n"
-	       "mpibctl rails --rates --watch 1.\n\n"
+	       "mpibctl rails -r -w 1.\n\n"
 	       "  -d, --delay SECONDS    between two questions; default 1\n"
 	       "  -t, --tab NAME         rails, clients, conns, jobs, peers, "
 	       "lanes, stuck or\n"
@@ -428,7 +432,7 @@ int main(int argc, char **argv)
 		return rc;
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && getenv("TERM"))
 		return top_screen(run_dir, noun, seconds);
-	fprintf(stderr, "mpib-top: screen: this is no terminal (use mpibctl "
-			"rails --rates --watch 1)\n");
-	return MPIB_EXIT_USAGE;
+	return top_fail(MPIB_EXIT_USAGE,
+			"screen: this is no terminal (use mpibctl rails "
+			"-r -w 1)");
 }
