@@ -127,8 +127,8 @@ static int doctor_report(const struct mpib_doctor *d,
 	size_t i;
 
 	if (call->fields) {
-		if (!mpib_fields_print(d->findings, call->fields, stdout,
-				       why, sizeof(why)))
+		if (!mpib_fields_print(d->findings, call->fields, stdout, why,
+				       sizeof(why)))
 			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 	} else if (call->json) {
 		json_dumpf(d->findings, stdout, JSON_INDENT(2));

@@ -18,8 +18,9 @@
 #define FIRST_S 0.1 /* to the second answer, so that rates come soon */
 
 /* What it can show, nouns of mpibctl. */
-static const char *const nouns[NOUNS] = { "rails", "clients", "conns", "jobs",
-					  "peers", "lanes",   "stuck", "events" };
+static const char *const nouns[NOUNS] = {
+	"rails", "clients", "conns", "jobs", "peers", "lanes", "stuck", "events"
+};
 
 struct screen {
 	const char *run_dir;
@@ -371,8 +372,8 @@ static void top_help(void)
 {
 	printf("usage: mpib-top [OPTION]...\n"
 	       "Watch what this node's mpib-proxy moves: mpibctl's tables, on "
-	       "the screen. As text:\n"
-	       "mpibctl rails -r -w 1.\n\n"
+	       "the screen.\n"
+	       "As text: mpibctl rails -r -w 1.\n\n"
 	       "  -d, --delay SECONDS    between two questions; default 1\n"
 	       "  -t, --tab NAME         rails, clients, conns, jobs, peers, "
 	       "lanes, stuck or\n"
@@ -426,8 +427,8 @@ int main(int argc, char **argv)
 				       "see mpib-top --help");
 	}
 	if (rc == MPIB_EXIT_OK && optind < argc)
-		rc = top_usage("nothing is expected to be called",
-			       argv[optind], "see mpib-top --help");
+		rc = top_usage("nothing is expected to be called", argv[optind],
+			       "see mpib-top --help");
 	if (rc != MPIB_EXIT_OK)
 		return rc;
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && getenv("TERM"))

@@ -55,8 +55,7 @@ const char *mpib_view_cause_name(enum mpib_rail_cause cause);
 typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
 	mpib_view_devices, mpib_view_jobs, mpib_view_clients, mpib_view_lanes,
-	mpib_view_peers, mpib_view_config,
-	mpib_view_hists;
+	mpib_view_peers, mpib_view_config, mpib_view_hists;
 /* What mpib-agent says of itself; JSON null: it said nothing. Needs no snapshot. */
 mpib_view_fn mpib_view_agent;
 /* For metrics: rails without what is read from files, and the clients that have been

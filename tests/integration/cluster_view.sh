@@ -52,7 +52,7 @@ others_are_well() {
 }
 await others_are_well || fail "--quiet: $(ctl cluster --quiet) $(ctl cluster)"
 status 1 -s "$dir/n0" cluster
-has 'settings differ, failover.hold_down' <"$dir/out" || fail "$(cat "$dir/out")"
+has 'settings differ (failover.hold_down)' <"$dir/out" || fail "$(cat "$dir/out")"
 has '^slowest: 127.*Gb/s' <"$dir/out" || fail "no pair is the slowest"
 # Rates were told; from here on links are all that is needed.
 for node in 1 2 3; do

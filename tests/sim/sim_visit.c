@@ -158,12 +158,12 @@ void sim_visit_taken(unsigned node, unsigned net, uint64_t ns)
 		      (void *)(uintptr_t)fd);
 }
 
-static const char *const commands[] = {
-	"info\n",    "rails\n",	  "devices\n", "jobs\n",    "clients\n",
-	"conns\n",   "lanes\n",	  "peers\n",   "cluster\n", "agents\n",
-	"hist\n",    "stuck 0\n", "why\n",     "events\n",  "history\n",
-	"config\n",  "metrics\n", "help\n"
-};
+static const char *const commands[] = { "info\n",   "rails\n",	 "devices\n",
+					"jobs\n",   "clients\n", "conns\n",
+					"lanes\n",  "peers\n",	 "cluster\n",
+					"agents\n", "hist\n",	 "stuck 0\n",
+					"why\n",    "events\n",	 "history\n",
+					"config\n", "metrics\n", "help\n" };
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
 static void *tool(void *arg)
