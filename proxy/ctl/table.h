@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -92,5 +93,16 @@ void mpib_join(char *buf, size_t len, const char *between, const json_t *list);
 void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns);
 void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,
 		      const json_t *row);
+
+/* Option -o of mpibctl: chosen fields of an answer, for scripts. One line per
+ * row, a tab between fields, numbers not rounded. */
+
+/*
+ * Print the fields of list, such as "name,tx_bytes.sout". data is one row or an
+ * array of rows. False when no row has one of the fields; why then holds "what:
+ * why (remedy)".
+ */
+bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
+		       size_t len);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ctl/fields.h"
+#include "ctl/table.h"
 
 #define WIDTH 80
 #define INDENT 19 /* column of a finding's text */

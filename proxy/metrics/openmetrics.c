@@ -6,9 +6,60 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/measure/times.h"
+
+enum metrics_family_type {
+	FAMILY_COUNTER,
+	FAMILY_GAUGE,
+	FAMILY_INFO, /* always 1; its labels are the information */
+	FAMILY_HISTOGRAM, /* of seconds */
+};
+
+/* A family: a field of a noun's JSON, or what fill writes. */
+struct metrics_exposition;
+struct metrics_family {
+	const char *name; /* without _total and _info; NULL: the list ends */
+	enum metrics_family_type type;
+	const char *unit; /* or NULL */
+	const char *help;
+	const char *path; /* in a row, such as "share.weight"; of an info, its
+			     labels: "device provider" */
+	const char *by; /* the label that names the members of an object */
+	unsigned times; /* the sample is the field times this; 0: once */
+	void (*fill)(const struct metrics_exposition *m);
+};
+
+/* The families of one noun. */
+struct metrics_noun {
+	mpib_view_fn
+		*rows; /* an array, or one row; NULL: families are filled */
+	const struct metrics_family *families;
+	/* Labels of each sample: their names, and the fields that they are. */
+	struct {
+		const char *name, *key;
+	} label[2];
+};
+
+/* The state of writing one scrape. */
+struct metrics_exposition {
+	FILE *out;
+	const struct mpib_view *view;
+	const struct metrics_family *family;
+};
+
+struct metrics_label {
+	const char *name, *value;
+};
+
+/* Buckets up to 2^first, 2^(first + step), ... 2^last ns, few enough that a scrape stays
+ * small. */
+struct metrics_bounds {
+	unsigned first, last, step;
+};
+
 /* Of one sample: two of the noun, and two of the family. */
 struct labels {
-	struct mpib_label label[4];
+	struct metrics_label label[4];
 	char text[4][24]; /* numbers */
 	unsigned count;
 };
@@ -20,7 +71,7 @@ static void add_label(struct labels *l, const char *name, const json_t *value)
 
 	snprintf(l->text[n], sizeof(l->text[n]), "%" JSON_INTEGER_FORMAT,
 		 json_integer_value(value));
-	l->label[n] = (struct mpib_label){ name, text ? text : l->text[n] };
+	l->label[n] = (struct metrics_label){ name, text ? text : l->text[n] };
 }
 
 /* Write text with the escapes that both formats require within quotes. */
@@ -37,8 +88,8 @@ static void put_label(FILE *out, const char *text)
 }
 
 /* With the bound of a bucket where le is not NULL. */
-static void put_labels(FILE *out, const struct mpib_label *l, unsigned labels,
-		       const char *le)
+static void put_labels(FILE *out, const struct metrics_label *l,
+		       unsigned labels, const char *le)
 {
 	for (unsigned i = 0; i < labels; i++) {
 		fprintf(out, "%s%s=\"", i ? "," : "{", l[i].name);
@@ -50,28 +101,28 @@ static void put_labels(FILE *out, const struct mpib_label *l, unsigned labels,
 	fputs(labels || le ? "} " : " ", out);
 }
 
-static void put_name(const struct mpib_exposition *m,
-		     const struct mpib_label *l, unsigned labels)
+static void put_name(const struct metrics_exposition *m,
+		     const struct metrics_label *l, unsigned labels)
 {
 	fprintf(m->out, "mpib_%s", m->family->name);
-	if (m->family->type == MPIB_FAMILY_COUNTER)
+	if (m->family->type == FAMILY_COUNTER)
 		fputs("_total", m->out);
-	else if (m->family->type == MPIB_FAMILY_INFO)
+	else if (m->family->type == FAMILY_INFO)
 		fputs("_info", m->out);
 	put_labels(m->out, l, labels, NULL);
 }
 
-void mpib_sample(const struct mpib_exposition *m,
-		 const struct mpib_label *label, unsigned labels,
-		 uint64_t value)
+static void put_sample(const struct metrics_exposition *m,
+		       const struct metrics_label *label, unsigned labels,
+		       uint64_t value)
 {
 	put_name(m, label, labels);
 	fprintf(m->out, "%" PRIu64 "\n", value);
 }
 
-void mpib_sample_real(const struct mpib_exposition *m,
-		      const struct mpib_label *label, unsigned labels,
-		      double value)
+static void put_sample_real(const struct metrics_exposition *m,
+			    const struct metrics_label *label, unsigned labels,
+			    double value)
 {
 	put_name(m, label, labels);
 	fprintf(m->out, "%.9g\n", value);
@@ -88,10 +139,10 @@ static uint64_t openmetrics_below(const struct mpib_hist_counts *h, uint64_t ns)
 	return n;
 }
 
-void mpib_sample_hist(const struct mpib_exposition *m,
-		      const struct mpib_label *label, unsigned labels,
-		      const struct mpib_bounds *bounds,
-		      const struct mpib_hist_counts *h)
+static void put_sample_hist(const struct metrics_exposition *m,
+			    const struct metrics_label *label, unsigned labels,
+			    const struct metrics_bounds *bounds,
+			    const struct mpib_hist_counts *h)
 {
 	const char *name = m->family->name;
 
@@ -119,41 +170,40 @@ void mpib_sample_hist(const struct mpib_exposition *m,
  * and its samples x_total; the Prometheus format calls both x_total, and has no
  * type info, so info families are gauges there.
  */
-static void put_head(const struct mpib_exposition *m, bool open)
+static void put_head(const struct metrics_exposition *m, bool open)
 {
 	static const char *const type[] = { "counter", "gauge", "info",
 					    "histogram" };
-	const struct mpib_family *f = m->family;
+	const struct metrics_family *f = m->family;
 	const char *suffix = "";
 
-	if (!open && f->type == MPIB_FAMILY_COUNTER)
+	if (!open && f->type == FAMILY_COUNTER)
 		suffix = "_total";
-	else if (!open && f->type == MPIB_FAMILY_INFO)
+	else if (!open && f->type == FAMILY_INFO)
 		suffix = "_info";
 	fprintf(m->out, "# TYPE mpib_%s%s %s\n", f->name, suffix,
-		!open && f->type == MPIB_FAMILY_INFO ? "gauge" : type[f->type]);
+		!open && f->type == FAMILY_INFO ? "gauge" : type[f->type]);
 	if (open && f->unit)
 		fprintf(m->out, "# UNIT mpib_%s %s\n", f->name, f->unit);
 	fprintf(m->out, "# HELP mpib_%s%s %s\n", f->name, suffix, f->help);
 }
 
-static void put_value(const struct mpib_exposition *m, const struct labels *l,
-		      const json_t *value)
+static void put_value(const struct metrics_exposition *m,
+		      const struct labels *l, const json_t *value)
 {
 	unsigned times = m->family->times ? m->family->times : 1;
 
 	if (json_is_real(value))
-		mpib_sample_real(m, l->label, l->count, json_real_value(value));
+		put_sample_real(m, l->label, l->count, json_real_value(value));
 	else
-		mpib_sample(m, l->label, l->count,
-			    json_is_integer(value)
-				    ? (uint64_t)json_integer_value(value) *
-					      times
-				    : json_is_true(value));
+		put_sample(m, l->label, l->count,
+			   json_is_integer(value)
+				   ? (uint64_t)json_integer_value(value) * times
+				   : json_is_true(value));
 }
 
 /* Members of an object have a sample each. */
-static void put_members(const struct mpib_exposition *m, struct labels *l,
+static void put_members(const struct metrics_exposition *m, struct labels *l,
 			json_t *object)
 {
 	const char *by = m->family->by, *key;
@@ -165,14 +215,14 @@ static void put_members(const struct mpib_exposition *m, struct labels *l,
 		bool rail = !strcmp(by, "rail");
 
 		l->label[n] =
-			(struct mpib_label){ by,
-					     rail ? mpib_rail_name(r++) : key };
+			(struct metrics_label){ by, rail ? mpib_rail_name(r++)
+							 : key };
 		put_value(m, l, value);
 	}
 }
 
 /* The fields of an info, whose names are those of the labels. */
-static void put_info(const struct mpib_exposition *m, struct labels *l,
+static void put_info(const struct metrics_exposition *m, struct labels *l,
 		     const json_t *row)
 {
 	const char *words = m->family->path;
@@ -185,7 +235,7 @@ static void put_info(const struct mpib_exposition *m, struct labels *l,
 		add_label(l, name[i], json_object_get(row, name[i]));
 		words += len + (words[len] == ' ');
 	}
-	mpib_sample(m, l->label, l->count, 1);
+	put_sample(m, l->label, l->count, 1);
 }
 
 /* What a path such as "share.weight" leads to, or NULL. */
@@ -202,8 +252,8 @@ static json_t *field_of(json_t *row, const char *path)
 	return row;
 }
 
-static void put_row(const struct mpib_exposition *m,
-		    const struct mpib_noun *noun, json_t *row)
+static void put_row(const struct metrics_exposition *m,
+		    const struct metrics_noun *noun, json_t *row)
 {
 	json_t *value = field_of(row, m->family->path);
 	struct labels l = { .count = 0 };
@@ -216,7 +266,7 @@ static void put_row(const struct mpib_exposition *m,
 			add_label(&l, name,
 				  json_object_get(row, noun->label[i].key));
 	}
-	if (m->family->type == MPIB_FAMILY_INFO)
+	if (m->family->type == FAMILY_INFO)
 		put_info(m, &l, row);
 	else if (json_is_object(value))
 		put_members(m, &l, value);
@@ -225,8 +275,8 @@ static void put_row(const struct mpib_exposition *m,
 }
 
 /* False: memory was short. */
-static bool put_noun(struct mpib_exposition *m, const struct mpib_noun *noun,
-		     bool open)
+static bool put_noun(struct metrics_exposition *m,
+		     const struct metrics_noun *noun, bool open)
 {
 	json_t *rows = noun->rows ? noun->rows(m->view) : json_array(), *row;
 	size_t i;
@@ -243,56 +293,34 @@ static bool put_noun(struct mpib_exposition *m, const struct mpib_noun *noun,
 	return rows;
 }
 
-char *mpib_metrics_text(const struct mpib_view *v,
-			enum mpib_metrics_format format)
-{
-	struct mpib_exposition m = { .view = v };
-	const struct mpib_noun *noun;
-	char *text = NULL;
-	bool ok = true;
-	size_t len;
-
-	m.out = open_memstream(&text, &len);
-	if (!m.out)
-		return NULL;
-	for (noun = mpib_nouns; noun->families; noun++)
-		ok &= put_noun(&m, noun, format == MPIB_METRICS_OPENMETRICS);
-	fputs("# EOF\n", m.out); /* to Prometheus, a comment */
-	ok &= !ferror(m.out);
-	if (fclose(m.out) == 0 && ok)
-		return text;
-	free(text);
-	return NULL;
-}
-
 /* Metrics that are no field of a noun: histograms of times, and quotas. */
 
 #define USERS 8 /* users with series of their own, longest attached first */
 
 /* Each a factor of 4 wide, from 1 us. */
-static const struct mpib_bounds of_node = { 10, MPIB_HIST_HIGH_BITS, 2 };
+static const struct metrics_bounds of_node = { 10, MPIB_HIST_HIGH_BITS, 2 };
 /* 16 us, 262 us, 4 ms, 67 ms, 1 s: many clients have one of these each. */
-static const struct mpib_bounds of_client = { 14, 30, 4 };
+static const struct metrics_bounds of_client = { 14, 30, 4 };
 
-static void times_one(const struct mpib_exposition *m, bool sender,
-		      enum mpib_time which, struct mpib_label label)
+static void times_one(const struct metrics_exposition *m, bool sender,
+		      enum mpib_time which, struct metrics_label label)
 {
 	struct mpib_hist_counts h = { 0 };
 
 	if (m->view->engine)
 		mpib_engine_times(m->view->engine, sender, which, &h);
-	mpib_sample_hist(m, &label, 1, &of_node, &h);
+	put_sample_hist(m, &label, 1, &of_node, &h);
 }
 
-static void fill_request_seconds(const struct mpib_exposition *m)
+static void fill_request_seconds(const struct metrics_exposition *m)
 {
 	times_one(m, true, MPIB_TIME_SUBMIT_DONE,
-		  (struct mpib_label){ "direction", "send" });
+		  (struct metrics_label){ "direction", "send" });
 	times_one(m, false, MPIB_TIME_SUBMIT_DONE,
-		  (struct mpib_label){ "direction", "recv" });
+		  (struct metrics_label){ "direction", "recv" });
 }
 
-static void fill_completion_seconds(const struct mpib_exposition *m)
+static void fill_completion_seconds(const struct metrics_exposition *m)
 {
 	static const enum mpib_time by_rail[MPIB_RAILS] = {
 		MPIB_TIME_POST_SOUT, MPIB_TIME_POST_SUP
@@ -300,14 +328,14 @@ static void fill_completion_seconds(const struct mpib_exposition *m)
 
 	for (unsigned r = 0; r < m->view->snap->rails; r++)
 		times_one(m, true, by_rail[r],
-			  (struct mpib_label){ "rail", mpib_rail_name(r) });
+			  (struct metrics_label){ "rail", mpib_rail_name(r) });
 }
 
-static void client_times(const struct mpib_exposition *m,
+static void client_times(const struct metrics_exposition *m,
 			 const struct proxy_client *client, bool sender)
 {
 	char id[12], uid[12];
-	const struct mpib_label label[] = {
+	const struct metrics_label label[] = {
 		{ "client", id },
 		{ "uid", uid },
 		{ "direction", sender ? "send" : "recv" },
@@ -319,10 +347,10 @@ static void client_times(const struct mpib_exposition *m,
 	if (m->view->engine)
 		mpib_engine_client_times(client->peer_client.engine_client,
 					 sender, &h);
-	mpib_sample_hist(m, label, 3, &of_client, &h);
+	put_sample_hist(m, label, 3, &of_client, &h);
 }
 
-static void fill_client_seconds(const struct mpib_exposition *m)
+static void fill_client_seconds(const struct metrics_exposition *m)
 {
 	const struct proxy_client *s;
 	unsigned n = 0;
@@ -338,27 +366,27 @@ static void fill_client_seconds(const struct mpib_exposition *m)
 	}
 }
 
-static void fill_user(const struct mpib_exposition *m, uid_t uid)
+static void fill_user(const struct metrics_exposition *m, uid_t uid)
 {
 	const struct proxy_clients *all = m->view->clients;
 	char text[12];
 
 	snprintf(text, sizeof(text), "%u", uid);
 	for (unsigned q = 0; q < MPIB_QUOTAS; q++) {
-		const struct mpib_label label[] = {
+		const struct metrics_label label[] = {
 			{ "uid", text }, { "resource", mpib_quota_name(q) }
 		};
 		uint64_t limit = all->most[q];
 
 		if (q == MPIB_QUOTA_MESSAGES || limit == 0)
 			continue;
-		mpib_sample_real(m, label, 2,
-				 (double)mpib_quota_used(all, uid, q) /
-					 (double)limit);
+		put_sample_real(m, label, 2,
+				(double)mpib_quota_used(all, uid, q) /
+					(double)limit);
 	}
 }
 
-static void fill_quotas(const struct mpib_exposition *m)
+static void fill_quotas(const struct metrics_exposition *m)
 {
 	const struct proxy_client *s;
 	uid_t seen[USERS];
@@ -377,17 +405,175 @@ static void fill_quotas(const struct mpib_exposition *m)
 	}
 }
 
-const struct mpib_family mpib_filled_families[] = {
-	{ "request_seconds", MPIB_FAMILY_HISTOGRAM, "seconds",
+static const struct metrics_family filled_families[] = {
+	{ "request_seconds", FAMILY_HISTOGRAM, "seconds",
 	  "Time from a request's submission to its completion.",
 	  .fill = fill_request_seconds },
-	{ "rail_completion_seconds", MPIB_FAMILY_HISTOGRAM, "seconds",
+	{ "rail_completion_seconds", FAMILY_HISTOGRAM, "seconds",
 	  "Time from a post to its completion.",
 	  .fill = fill_completion_seconds },
-	{ "client_request_seconds", MPIB_FAMILY_HISTOGRAM, "seconds",
+	{ "client_request_seconds", FAMILY_HISTOGRAM, "seconds",
 	  "Time from the submission of a client's request to its completion.",
 	  .fill = fill_client_seconds },
-	{ "quota_used_ratio", MPIB_FAMILY_GAUGE, "ratio",
+	{ "quota_used_ratio", FAMILY_GAUGE, "ratio",
 	  "Share of a user's quota that is used.", .fill = fill_quotas },
 	{ 0 },
 };
+
+/* All metrics: fields of the JSON of the proxy, its rails, threads and clients. */
+
+#define COUNTER(name, unit, help, path)                                        \
+	{                                                                      \
+		name, FAMILY_COUNTER, unit, help, path, NULL, 0, NULL          \
+	}
+#define COUNTER_BY(name, unit, help, path, by)                                 \
+	{                                                                      \
+		name, FAMILY_COUNTER, unit, help, path, by, 0, NULL            \
+	}
+#define GAUGE(name, unit, help, path)                                          \
+	{                                                                      \
+		name, FAMILY_GAUGE, unit, help, path, NULL, 0, NULL            \
+	}
+#define GAUGE_BY(name, unit, help, path, by)                                   \
+	{                                                                      \
+		name, FAMILY_GAUGE, unit, help, path, by, 0, NULL              \
+	}
+/* From Mb/s. */
+#define SPEED(name, help, path)                                                \
+	{                                                                      \
+		name, FAMILY_GAUGE, NULL, help, path, NULL, 125000, NULL       \
+	}
+#define INFO(name, help, labels)                                               \
+	{                                                                      \
+		name, FAMILY_INFO, NULL, help, labels, NULL, 0, NULL           \
+	}
+/* From the lists of engine/measure/counters.h. */
+#define MOVED(f, key, name, unit, help) COUNTER(name, unit, help, #f),
+#define COUNTED(f, key, name, unit, help) COUNTER(name, unit, help, key),
+#define NO_METRIC(f, key, what)
+
+/* clang-format off */
+static const struct metrics_family of_proxy[] = {
+	INFO("build", "Version of the proxy and of its client ABI.",
+	     "version abi"),
+	GAUGE("uptime_seconds", "seconds",
+	      "Time since the proxy began to serve.", "uptime_s"),
+	GAUGE("lanes", NULL, "Lanes to peers.", "lanes"),
+	GAUGE("lanes_broken", NULL, "Lanes whose connections fail.",
+	      "broken_lanes"),
+	GAUGE("connections", NULL, "Open connections.", "connections"),
+	GAUGE("connections_broken", NULL, "Open connections that failed.",
+	      "broken_connections"),
+	GAUGE("requests_outstanding", NULL, "Requests that wait to be done.",
+	      "outstanding"),
+	GAUGE("oldest_request_seconds", "seconds",
+	      "Age of the request that waits longest.", "oldest_s"),
+	GAUGE("clients", NULL, "Processes attached.", "clients"),
+	GAUGE("clients_leaving", NULL,
+	      "Processes that are gone and whose memory is being fenced.",
+	      "usage.leaving"),
+	GAUGE("regions", NULL, "Memory regions registered.", "usage.regions"),
+	GAUGE("registered_bytes", "bytes", "Memory registered for clients.",
+	      "usage.registered_bytes"),
+	GAUGE("mapped_bytes", "bytes",
+	      "Memory of clients that the proxy maps.", "usage.mapped_bytes"),
+	COUNTER_BY("rejected", NULL,
+		   "Clients, requests and arrivals that were refused.",
+		   "rejected", "reason"),
+	GAUGE_BY("limit_used_ratio", "ratio",
+		 "Share of a limit that is used; of memory and regions, by the "
+		 "client that uses most.", "limits_used", "resource"),
+	{ 0 },
+};
+
+static const struct metrics_family of_rails[] = {
+	INFO("rail", "Device behind each rail.", "device provider"),
+	GAUGE("rail_up", NULL, "1 when the rail's port is active.", "up"),
+	GAUGE("rail_drained", NULL,
+	      "1 when no new payload is put on the rail.", "drained"),
+	GAUGE("rail_standby", NULL,
+	      "1 when the rail has payload only while SOUT is out.", "standby"),
+	SPEED("rail_speed_bytes_per_second",
+	      "Rated speed of the rail's port, 0 when it is not known.",
+	      "speed_mbps"),
+	SPEED("rail_expected_bytes_per_second",
+	      "What hca.speed says, 0 where it says nothing.", "expected_mbps"),
+	MPIB_MOVED_COUNTERS(MOVED, NO_METRIC)
+	MPIB_RAIL_COUNTERS(COUNTED, NO_METRIC)
+	GAUGE("srq_free", NULL,
+	      "Receives that wait in the rail's shared receive queues.",
+	      "srq_posted"),
+	COUNTER_BY("rail_failovers", NULL,
+		   "Lanes that were moved off the rail, by cause.",
+		   "failover.causes", "cause"),
+	COUNTER("rail_failover_seconds", "seconds", "Time that this took.",
+		"failover_s"),
+	GAUGE("rail_queue_pairs", NULL, "Queue pairs that exist.", "qps"),
+	{ 0 },
+};
+
+static const struct metrics_family of_shards[] = {
+	MPIB_SHARD_COUNTERS(COUNTED)
+	GAUGE("poll_busy_ratio", "ratio",
+	      "Share of its time since the start in which it moved something.",
+	      "busy"),
+	COUNTER_BY("poll_seconds", "seconds", "Time of a progress thread.",
+		   "time_s", "state"),
+	{ 0 },
+};
+
+static const struct metrics_family of_clients[] = {
+	INFO("client", "Process behind a client's number.", "pid name"),
+	COUNTER_BY("client_tx_bytes", "bytes", "Payload sent by a client.",
+		   "tx_bytes", "rail"),
+	COUNTER_BY("client_rx_bytes", "bytes", "Payload received by a client.",
+		   "rx_bytes", "rail"),
+	GAUGE("client_weight", NULL,
+	      "Weight of a client among those of its user.", "share.weight"),
+	COUNTER("client_limited", NULL,
+		"Times that a limit held a client back.", "share.limited"),
+	GAUGE("client_connections", NULL, "Open connections of a client.",
+	      "connections"),
+	GAUGE("client_registered_bytes", "bytes",
+	      "Memory registered for a client.", "registered_bytes"),
+	{ 0 },
+};
+/* clang-format on */
+
+static json_t *first_clients(const struct mpib_view *v)
+{
+	return mpib_view_clients_first(v, MPIB_METRICS_CLIENTS);
+}
+
+static const struct metrics_noun nouns[] = {
+	{ mpib_view_info, of_proxy, { { 0 } } },
+	{ mpib_view_rails_quick,
+	  of_rails,
+	  { { "rail", "name" }, { "net", "net" } } },
+	{ mpib_view_shards, of_shards, { { "thread", "shard" } } },
+	{ first_clients, of_clients, { { "client", "id" }, { "uid", "uid" } } },
+	{ NULL, filled_families, { { 0 } } },
+	{ 0 },
+};
+
+char *mpib_metrics_text(const struct mpib_view *v,
+			enum mpib_metrics_format format)
+{
+	struct metrics_exposition m = { .view = v };
+	const struct metrics_noun *noun;
+	char *text = NULL;
+	bool ok = true;
+	size_t len;
+
+	m.out = open_memstream(&text, &len);
+	if (!m.out)
+		return NULL;
+	for (noun = nouns; noun->families; noun++)
+		ok &= put_noun(&m, noun, format == MPIB_METRICS_OPENMETRICS);
+	fputs("# EOF\n", m.out); /* to Prometheus, a comment */
+	ok &= !ferror(m.out);
+	if (fclose(m.out) == 0 && ok)
+		return text;
+	free(text);
+	return NULL;
+}

@@ -24,7 +24,6 @@
 #include "metrics/texts.h"
 #include "web/access.h"
 #include "web/page.h"
-#include "web/visitors.h"
 
 #define IDLE_S 10
 /* libmicrohttpd's limit of connections, at which it accepts no more. It is above

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/ctl/views.h: every noun fits 80 columns, whatever the numbers, and
  * bears an answer without a field. */
-#include "ctl/fields.h"
+#include "ctl/table.h"
 #include "ctl/views.h"
 
 #include "test.h"

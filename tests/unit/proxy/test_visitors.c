@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy/web/visitors.h: who gets a place at a listener on all networks. */
-#include "web/visitors.h"
+#include "web/access.h"
 
 #include <arpa/inet.h>
 #include <sys/socket.h>
