@@ -7,7 +7,8 @@ build=$1 source=$2
 . "$(dirname "$0")/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
 at_end() {
-	[ -n "${proxy:-}" ] && kill "$proxy" && wait "$proxy"
+	# One of the commands was upgrade, so the proxy is another process by now.
+	[ -n "${proxy:-}" ] && kill "$(<"$run/proxy.pid")" && wait "$proxy"
 }
 
 # Where anybody may run it, as the build folder need not be.
