@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -192,6 +193,16 @@ int __wrap_close(int fd)
 		return -1;
 	sim_fd_drop(fd);
 	return 0;
+}
+
+/* Of a descriptor of the real kernel's. */
+int __wrap_fclose(FILE *file)
+{
+	int fd = fileno(file);
+
+	if (fd >= 0 && fd < SIM_FD_FIRST)
+		real_owner[fd] = NULL;
+	return __real_fclose(file);
 }
 
 struct transfer {

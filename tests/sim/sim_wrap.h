@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -35,6 +36,7 @@ ssize_t sim_sock_take(struct sim_sock *s, struct msghdr *msg);
 int sim_pidfd(pid_t pid);
 
 int __real_close(int fd);
+int __real_fclose(FILE *file);
 ssize_t __real_read(int fd, void *buf, size_t len);
 ssize_t __real_write(int fd, const void *buf, size_t len);
 int __real_fcntl(int fd, int cmd, ...);
@@ -54,6 +56,7 @@ int __real_sigaction(int signo, const struct sigaction *act,
 int __real_clock_gettime(clockid_t clock, struct timespec *ts);
 
 int __wrap_close(int fd);
+int __wrap_fclose(FILE *file);
 ssize_t __wrap_read(int fd, void *buf, size_t len);
 ssize_t __wrap_write(int fd, const void *buf, size_t len);
 ssize_t __wrap_preadv2(int fd, const struct iovec *iov, int n, off_t off,
