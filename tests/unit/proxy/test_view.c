@@ -119,7 +119,8 @@ static json_int_t rail(const json_t *o, const char *key, const char *name)
 static void every_command_gives_a_value(void **state)
 {
 	static struct mpib_proxy proxy;
-	const struct mpib_admin admin = { .plays = &proxy.plays };
+	const struct mpib_admin admin = { .plays = &proxy.plays,
+					  .upgrade = &proxy.upgrade };
 	struct world *w = *state;
 
 	for (unsigned i = 0; i < mpib_command_count; i++) {
