@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* view/stats_json.h: the text of all there is, which is made in parts, and that of the
+/* metrics/texts.h: the text of all there is, which is made in parts, and that of the
  * last hour, which is made once a sample. */
 #include "metrics/texts.h"
 
