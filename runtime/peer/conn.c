@@ -469,10 +469,15 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		conn_on_close(p, c && m->to != c->id ? NULL : c, m);
 		return true;
 	}
-	if (m->type == MPIB_PEER_CONN_CLOSED && !c) {
+	if (m->type == MPIB_PEER_CONN_CLOSED) {
 		const struct mpib_conn_name name = mpib_other_end(&m->name);
 
-		peer_close_heard(p, &name);
+		/* Otherwise it is of an end before this one, which its client
+		 * closed, and asked for again. */
+		if (c && c->close_sent)
+			conn_on_closed(c);
+		else
+			peer_close_heard(p, &name);
 		return true;
 	}
 	/* An unknown connection has closed, or went away with its lane, and the
@@ -487,8 +492,6 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		on_rejected(c, m);
 	else if (m->type == MPIB_PEER_CONN_REJECT)
 		sound = c->sender; /* said again */
-	else if (m->type == MPIB_PEER_CONN_CLOSED && c->close_sent)
-		conn_on_closed(c);
 	else
 		sound = false;
 	return sound;

@@ -197,7 +197,78 @@ static void lies_about_own_connections_hurt_their_owner_alone(void **state)
 	victim_goes_on(victim, 64);
 }
 
+/* So many messages without waiting, then an answer to each, which was good. */
+static bool ask_at_once(int sock, const struct mpib_ctl_header *const *ask,
+			unsigned n)
+{
+	bool good = true;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (send(sock, ask[i], ask[i]->len, MSG_NOSIGNAL) < 0)
+			return false;
+	}
+	while (n-- > 0)
+		good &= tenant_answer(sock) == 0;
+	return good;
+}
+
+/* A receiving end is closed and asked for again before the peer, which has the
+ * sending end, can say that it heard of the close. */
+static int ask_again_for_the_closed(void *arg)
+{
+	struct raw_client from, to;
+	struct mpib_ctl_connect connect = {
+		.h = { .type = MPIB_CTL_CONNECT, .len = sizeof(connect) },
+		.traffic_class = -1,
+		.number = 2,
+		.peer_number = 1,
+	};
+	struct mpib_ctl_resume resume = {
+		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(resume) },
+		.conn = 2,
+		.number = 2,
+	};
+	struct mpib_ctl_id close = {
+		.h = { .type = MPIB_CTL_CLOSE, .len = sizeof(close) },
+		.id = 2,
+	};
+	const struct mpib_ctl_header *const ask[] = { &resume.h, &close.h,
+						      &resume.h };
+
+	(void)arg;
+	if (!raw_attach(&from, tenant_dial(node[0].dir, MPIB_CONTROL_SOCK,
+					   SOCK_SEQPACKET)) ||
+	    !raw_attach(&to, tenant_dial(node[1].dir, MPIB_CONTROL_SOCK,
+					 SOCK_SEQPACKET)) ||
+	    !raw_pair(&from, 0, 1) || !raw_pair(&to, 0, 1))
+		return 1;
+	connect.handle = to.handle;
+	resume.port = from.reply->end[0].port;
+	memcpy(resume.addr, from.reply->end[0].addr, sizeof(resume.addr));
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		connect.conn = 2 + i;
+		connect.key = resume.key = random64();
+		if (send(from.sock, &connect, sizeof(connect), MSG_NOSIGNAL) <
+			    0 ||
+		    tenant_answer(from.sock) != 0)
+			return 2;
+		if (!ask_at_once(to.sock, ask, 3) || !raw_close(&to, 2))
+			return 3;
+	}
+	return 0;
+}
+
+static void who_asks_again_for_what_it_closed_cuts_no_link(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	assert_int_equal(tenant_run(ATTACKER, ask_again_for_the_closed, NULL),
+			 0);
+	victim_goes_on(victim, 64);
+}
+
 const struct CMUnitTest test_list[] = {
+	cmocka_unit_test(who_asks_again_for_what_it_closed_cuts_no_link),
 	cmocka_unit_test(strangers_resume_nothing),
 	cmocka_unit_test(a_crowd_that_asks_and_dies_keeps_no_one),
 	cmocka_unit_test(lies_about_own_connections_hurt_their_owner_alone),
