@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/places.h"
 #include "peer/internal.h"
 
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
@@ -43,7 +44,6 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 #define AGAIN_MOST_NS (400 * MPIB_MSEC)
 /* A close that the peer has not answered is told again. */
 #define CLOSES_NS MPIB_SEC
-#define CLOSES_MAX 65536u
 
 void peer_conn_unlist(struct peer_conn *c)
 {
@@ -378,10 +378,16 @@ bool mpib_broker_young(const struct mpib_broker *b)
 	return mpib_loop_now(b->loop) - b->born_ns < b->grace_ns;
 }
 
+static unsigned *closes_of(struct mpib_broker *b, uid_t uid)
+{
+	return &b->closes_of[uid % PEER_CLOSES_USERS];
+}
+
 static void close_drop(struct mpib_peer *p, struct peer_close *close)
 {
 	HASH_DELETE(hh, p->closes, close);
 	mpib_sum_less(&p->broker->closes);
+	mpib_sum_less(closes_of(p->broker, close->name.uid));
 	free(close);
 }
 
@@ -413,14 +419,20 @@ void peer_closes_tell(struct mpib_peer *p)
 		mpib_timer_disarm(b->loop, &p->closing);
 }
 
-/* Without memory for it the peer waits for its grace. */
+static bool close_fits(struct mpib_broker *b, uid_t uid)
+{
+	return b->closes < mpib_places_for(PEER_CLOSES_MAX, uid) &&
+	       *closes_of(b, uid) < PEER_CLOSES_OF_ONE_MAX;
+}
+
+/* Without a place or memory for it the peer waits for its grace. */
 void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name)
 {
 	struct mpib_broker *b = p->broker;
 	struct peer_close *close;
 
 	HASH_FIND(hh, p->closes, name, sizeof(*name), close);
-	if (close || !name->key || !b->grace_ns || b->closes >= CLOSES_MAX)
+	if (close || !name->key || !b->grace_ns || !close_fits(b, name->uid))
 		return;
 	close = calloc(1, sizeof(*close));
 	if (!close)
@@ -429,6 +441,7 @@ void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name)
 	close->until = mpib_loop_now(b->loop) + b->grace_ns;
 	HASH_ADD(hh, p->closes, name, sizeof(close->name), close);
 	b->closes++;
+	(*closes_of(b, name->uid))++;
 	if (!p->closing.armed)
 		mpib_timer_arm(b->loop, &p->closing, 0, closes_on_time, p);
 	mpib_peer_want(p);

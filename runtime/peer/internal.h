@@ -88,6 +88,10 @@ struct mpib_peer {
 	UT_hash_handle hh;
 };
 
+#define PEER_CLOSES_MAX 65536u
+#define PEER_CLOSES_OF_ONE_MAX (PEER_CLOSES_MAX / 4)
+#define PEER_CLOSES_USERS 256u
+
 /* A connection that closed here while its lane was lost: without a word the peer's
  * rank would wait for the other end until its grace is over. */
 struct peer_close {
@@ -239,7 +243,8 @@ struct mpib_broker {
 	struct peer_asker asker;
 	char refused[200]; /* reason last logged for refusing one */
 	uint64_t refused_ns, refused_count; /* when that was, and since */
-	unsigned closes; /* of all peers */
+	/* Of all peers; and of the users whose uids have that remainder. */
+	unsigned closes, closes_of[PEER_CLOSES_USERS];
 	struct mpib_listener_entry *listeners; /* by id */
 	struct mpib_listener_entry *listeners_by_name;
 	struct mpib_pending_connect *offers; /* CONN_OPENs that wait, by name */

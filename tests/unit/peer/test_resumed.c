@@ -346,6 +346,29 @@ a_successors_client_hears_that_the_other_end_was_closed(void **state)
 	}
 }
 
+static unsigned closes_of(struct mpib_peer *p, uint32_t uid, unsigned n)
+{
+	unsigned before = HASH_COUNT(p->closes);
+
+	for (uint64_t key = 1; key <= n; key++)
+		peer_close_add(p, &(struct mpib_conn_name){ key, uid, true });
+	return HASH_COUNT(p->closes) - before;
+}
+
+static void a_user_who_closes_without_end_leaves_others_theirs(void **state)
+{
+	struct mpib_peer *p;
+	struct resumed r;
+
+	connected(&r, *state);
+	p = r.from->node->broker->peers.tqh_first;
+	assert_int_equal(closes_of(p, 1, PEER_CLOSES_MAX),
+			 PEER_CLOSES_OF_ONE_MAX);
+	assert_int_equal(closes_of(p, 2, 1), 1);
+	peer_closes_free(p);
+	assert_int_equal(closes_of(p, 1, 1), 1);
+}
+
 /* Its listener has accepts for others. */
 static void a_connection_that_was_accepted_takes_no_other_accept(void **state)
 {
@@ -438,6 +461,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_lost_end_hears_at_once_that_the_other_was_closed),
 	cmocka_unit_test(
 		a_successors_client_hears_that_the_other_end_was_closed),
+	rig_test(a_user_who_closes_without_end_leaves_others_theirs),
 	rig_test(a_connection_that_was_accepted_takes_no_other_accept),
 	rig_test(a_connection_whose_peer_broke_the_protocol_ends),
 	rig_test(another_client_does_not_get_the_connection),
