@@ -130,11 +130,13 @@ static void the_victim_resumes_beside(unsigned dies_after)
 	for (unsigned i = 0; i < CLIENTS; i++)
 		pid[i] = attacker_begin(ask_without_end, &dies_after, ready[0]);
 	victim_goes_on(victim, 64);
+	atomic_store(&victim->killed, true);
 	for (unsigned i = 0; i < 4; i++) {
 		node_kill(&node[i % 2]);
 		node_again(&node[i % 2]);
 		victim_goes_on(victim, 64);
 	}
+	atomic_store(&victim->killed, false);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		child_kill(pid[i]);
 }

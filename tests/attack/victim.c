@@ -36,12 +36,22 @@ static int until_ready(struct victim *v, struct mover *m)
 	return rc > 0 ? 0 : victim_say(v, "ready", rc ? rc : -ETIMEDOUT);
 }
 
+/* What mpib_attach() ends with where a proxy is killed. */
+static bool found_none(int rc)
+{
+	return rc == -ENOENT || rc == -ECONNREFUSED || rc == -ECONNRESET;
+}
+
 /* A newcomer of the same user: attach, connect, be ready, go. */
 static void attach_anew(struct victim *v)
 {
 	struct mover m;
 	int rc = mover_open(&m, v->from, v->to, 4096, true, 7);
 
+	if (found_none(rc) && atomic_load(&v->killed)) {
+		mover_close(&m);
+		return;
+	}
 	rc = rc < 0 ? victim_say(v, "attach", rc) : until_ready(v, &m);
 	mover_close(&m);
 	atomic_fetch_add(rc < 0 ? &v->refused : &v->attached, 1);

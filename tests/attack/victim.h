@@ -17,6 +17,7 @@ struct victim {
 	pid_t pid;
 	char from[80], to[80]; /* run directories */
 	_Atomic bool stop;
+	_Atomic bool killed; /* its proxies are: a newcomer may find none */
 	_Atomic uint64_t messages, wrong;
 	_Atomic uint64_t attached, refused; /* tries to attach and connect */
 	_Atomic int error; /* of a connection that was open before */
