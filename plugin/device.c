@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/line.h"
+#include "base/text.h"
 #include "net.h"
 #include "proxy.h"
 

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <systemd/sd-daemon.h>
 
-#include "base/writer.h"
+#include "base/log.h"
 
 #define DRAIN_MS 1000u
 

@@ -6,7 +6,6 @@
 
 #include "base/address.h"
 #include "base/log.h"
-#include "base/routes.h"
 #include "peer/broker.h"
 #include "start.h"
 

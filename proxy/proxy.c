@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
-#include "base/bus.h"
+#include "base/copy.h"
 #include "base/event.h"
 #include "notify.h"
 #include "peer/broker.h"

@@ -14,7 +14,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/lockfile.h"
 #include "base/run_dir.h"
 #include "config/config.h"
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "engine/shard.h"
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 #include "peers/args.h"
 #include "peers/peer.h"
 #include "rig/rig.h"

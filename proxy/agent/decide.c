@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #define NS 1000000000ull
 #define ALL MPIB_HINT_SUP_BW_MAX

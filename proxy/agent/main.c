@@ -15,7 +15,6 @@
 
 #include "agent/decide.h"
 #include "base/log.h"
-#include "base/suggest.h"
 #include "base/text.h"
 #include "ctl/dial.h"
 

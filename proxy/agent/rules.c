@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "base/address.h"
-#include "base/suggest.h"
 #include "base/text.h"
 #include "base/xalloc.h"
 

@@ -8,7 +8,7 @@
 #define MPIB_AGENT_RULES_H
 
 #include "agent/slots.h"
-#include "base/network.h"
+#include "base/address.h"
 
 #define MPIB_AGENT_RULES 1024u
 #define MPIB_AGENT_LIMITS 32u

@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "base/closer.h"
-#include "base/lockfile.h"
 #include "base/log.h"
+#include "base/run_dir.h"
 
 /* Taken in a turn: whoever is no proxy may call without end. */
 #define CALLS 256u

@@ -11,9 +11,9 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "base/acceptor.h"
 #include "base/hash.h"
 #include "base/loop.h"
+#include "base/users.h"
 
 /* The last entries of the hint file are for connections that find no entry of
  * their own: one for all to a peer that are of one mode, with SUP or without. */

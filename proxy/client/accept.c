@@ -18,7 +18,7 @@
 
 #include "base/closer.h"
 #include "base/log.h"
-#include "base/places.h"
+#include "base/users.h"
 #include "client/client.h"
 #include "client/fill.h"
 #include "client/region.h"

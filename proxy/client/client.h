@@ -18,10 +18,9 @@
 #include <sys/queue.h>
 #include <sys/types.h>
 
-#include "base/acceptor.h"
 #include "base/loop.h"
 #include "base/memseg.h"
-#include "base/waking.h"
+#include "base/users.h"
 #include "client/filler.h"
 #include "client/jobs.h"
 #include "client/quota.h"

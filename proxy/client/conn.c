@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/container.h"
+#include "base/xalloc.h"
 #include "client/client.h"
 
 static const char *listen_error(int rc)

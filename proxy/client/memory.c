@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/line.h"
+#include "base/text.h"
 
 /* The number in the file, if there is one and it is less than most. */
 static uint64_t least_of(const char *path, uint64_t most)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include "base/rate.h"
+#include "base/clock.h"
 #include "client/client.h"
 #include "client/memory.h"
 

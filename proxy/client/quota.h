@@ -52,7 +52,7 @@ struct mpib_quota_user {
 	uid_t uid;
 	unsigned clients; /* connections, those without HELLO too */
 	unsigned silent; /* of these, those without HELLO */
-	uint64_t paid; /* for messages, see base/rate.h */
+	uint64_t paid; /* for messages, see base/clock.h */
 	UT_hash_handle hh;
 };
 

@@ -13,7 +13,7 @@
 
 #include "base/closer.h"
 #include "base/log.h"
-#include "base/numa.h"
+#include "base/thread.h"
 #include "client/fill.h"
 #include "client/region.h"
 

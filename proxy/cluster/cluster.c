@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks all peers how their nodes are, in rounds that readers share. */
 #include "cluster/cluster.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/utf8.h"
 
 #define SHARED_NS MPIB_SEC
 

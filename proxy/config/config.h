@@ -18,10 +18,9 @@
 #include <stdio.h>
 
 #include "base/address.h"
-#include "base/network.h"
 #include "config/share.h"
 #include "engine/engine.h"
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 
 #define MPIB_CONFIG_DIR "/etc/mpib"
 #define MPIB_SETTINGS_MAX 96

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/suggest.h"
 #include "base/text.h"
 
 #define LINE_BYTES 4097 /* a newline and the 0 behind it included */

@@ -9,7 +9,7 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "base/suggest.h"
+#include "base/text.h"
 
 /* Values of getopt_long(). They lie above all characters, because ':' and '?'
  * are errors; a setting's value is a base plus its index in the table. */

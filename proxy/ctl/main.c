@@ -3,7 +3,6 @@
 #include <getopt.h>
 #include <string.h>
 
-#include "base/suggest.h"
 #include "base/text.h"
 #include "ctl/commands.h"
 #include "ctl/views.h"

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/suggest.h"
+#include "base/text.h"
 #include "base/xalloc.h"
 #include "ctl/dial.h"
 

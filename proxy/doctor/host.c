@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/line.h"
+#include "base/text.h"
 #include "doctor/doctor.h"
 #include "rails/gpus.h"
 #include "verbs/explain.h"

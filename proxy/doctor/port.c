@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/line.h"
+#include "base/text.h"
 #include "doctor/doctor.h"
 
 /* A PCI link that trained below the device's maximum limits its port. */

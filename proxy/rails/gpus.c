@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/line.h"
+#include "base/text.h"
 
 #define NVIDIA 0x10deu
 #define AMD 0x1002u

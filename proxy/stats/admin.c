@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/event.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "engine/lane/drr.h"
 #include "stats/command.h"
 #include "upgrade/upgrade.h"

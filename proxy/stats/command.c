@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/suggest.h"
 #include "base/text.h"
 #include "cluster/cluster.h"
 #include "metrics/openmetrics.h"

@@ -10,8 +10,8 @@
 
 #include "base/closer.h"
 #include "base/log.h"
-#include "base/unread.h"
-#include "base/utf8.h"
+#include "base/text.h"
+#include "base/users.h"
 #include "stats/state.h"
 
 #define LINE_MAX_BYTES 4096

@@ -9,8 +9,7 @@
 
 #include <sys/queue.h>
 
-#include "base/acceptor.h"
-#include "base/waking.h"
+#include "base/users.h"
 #include "cluster/cluster.h"
 #include "metrics/texts.h"
 #include "stats/stats.h"
@@ -62,7 +61,7 @@ struct mpib_stats {
 	 * of work on this queue, so that a thousand readers delay no peer. */
 	TAILQ_HEAD(, stats_reader) queue;
 	struct mpib_timer work;
-	uint64_t paid; /* for slices, see base/rate.h */
+	uint64_t paid; /* for slices, see base/clock.h */
 	size_t held; /* bytes of answers that were not taken at once */
 	struct mpib_cluster_wait cluster; /* readers wait for peers' answers */
 	uint64_t start_ns;

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/closer.h"
 #include "base/log.h"
-#include "base/rate.h"
 #include "metrics/gather.h"
 #include "stats/reader.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/suggest.h"
+#include "base/text.h"
 #include "ctl/dial.h"
 #include "ctl/views.h"
 

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/event.h"
-#include "base/utf8.h"
+#include "base/text.h"
 #include "client/client.h"
 #include "peer/protocol.h"
 #include "upgrade/starter.h"

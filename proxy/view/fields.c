@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/utf8.h"
+#include "base/text.h"
 
 static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
 

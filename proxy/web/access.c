@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "base/rate.h"
 #include "metrics/gather.h"
 
 #define FILE_MAX 65536

@@ -25,8 +25,7 @@
 #include "base/closer.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/network.h"
-#include "base/unread.h"
+#include "base/users.h"
 
 #define RETRY (1000 * MPIB_MSEC)
 #define NO_HINT UINT32_MAX

@@ -2,10 +2,16 @@
 #include "base/address.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ifaddrs.h>
+#include <net/if.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/text.h"
 
 struct in6_addr mpib_address_of_ip(uint32_t ip)
 {
@@ -144,4 +150,266 @@ bool mpib_address_default(struct in6_addr *addr)
 	 * but the default one. */
 	return address_towards("192.0.2.1", addr) ||
 	       address_towards("2001:db8::1", addr);
+}
+
+#define V4_BITS 96u /* before the IPv4 address in its mapped form */
+#define LONGEST 126u /* mask that still tells of a network */
+
+static bool same_bits(const struct in6_addr *a, const struct in6_addr *b,
+		      unsigned bits)
+{
+	unsigned whole = bits / 8, rest = bits % 8;
+
+	if (memcmp(a, b, whole))
+		return false;
+	return !rest ||
+	       !((a->s6_addr[whole] ^ b->s6_addr[whole]) >> (8 - rest));
+}
+
+static struct in6_addr first_of(const struct in6_addr *addr, unsigned bits)
+{
+	struct in6_addr first = { 0 };
+
+	for (unsigned i = 0; i < bits; i++)
+		first.s6_addr[i / 8] |= addr->s6_addr[i / 8] & 0x80 >> i % 8;
+	return first;
+}
+
+int mpib_network_parse(const char *text, size_t len, struct mpib_network *net)
+{
+	char buf[INET6_ADDRSTRLEN + 8], *slash;
+	struct in6_addr first;
+	uint64_t bits;
+
+	if (len >= sizeof(buf))
+		return -EINVAL;
+	memcpy(buf, text, len);
+	buf[len] = '\0';
+	slash = strchr(buf, '/');
+	if (!slash || !mpib_number(slash + 1, 0, 128, &bits))
+		return -EINVAL;
+	*slash = '\0';
+	if (!mpib_address_parse(buf, &net->addr))
+		return -EINVAL;
+	if (!strchr(buf, ':'))
+		bits += V4_BITS;
+	if (bits > 128)
+		return -EINVAL;
+	net->bits = (unsigned)bits;
+	first = first_of(&net->addr, net->bits);
+	return mpib_address_same(&first, &net->addr) ? 0 : -EINVAL;
+}
+
+int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
+			size_t why_len)
+{
+	list->n = 0;
+	for (const char *at = text; *at;) {
+		size_t len = strcspn(at, ",");
+
+		if (list->n == MPIB_NETWORKS_MAX ||
+		    mpib_network_parse(at, len, &list->net[list->n]) < 0) {
+			snprintf(why, why_len,
+				 "\"%.*s\" is no network, or one too many "
+				 "(give up to %d as a.b.c.d/bits or "
+				 "IPv6/bits, with zeros after the bits)",
+				 (int)(len < 64 ? len : 64), at,
+				 MPIB_NETWORKS_MAX);
+			return -EINVAL;
+		}
+		list->n++;
+		at += len;
+		at += *at == ',';
+	}
+	return 0;
+}
+
+static unsigned bits_of(const struct sockaddr *mask)
+{
+	unsigned skip = mask->sa_family == AF_INET6 ? 0 : V4_BITS, bits = 0;
+	struct in6_addr addr;
+
+	mpib_address_take(mask, &addr);
+	for (unsigned i = skip; i < 128; i++)
+		bits += addr.s6_addr[i / 8] >> (7 - i % 8) & 1;
+	return bits + skip;
+}
+
+/* The length of the mask of the interface that has the address; 0: none. */
+static unsigned bits_of_own(const struct ifaddrs *all,
+			    const struct in6_addr *own)
+{
+	for (const struct ifaddrs *i = all; i; i = i->ifa_next) {
+		struct in6_addr addr;
+		unsigned bits;
+
+		if (!i->ifa_netmask || !mpib_address_of_interface(i, &addr))
+			continue;
+		bits = bits_of(i->ifa_netmask);
+		/* All of 127.0.0.0/8 is this machine's. */
+		if (mpib_address_same(&addr, own) ||
+		    (IN6_IS_ADDR_V4MAPPED(own) &&
+		     ntohl(mpib_address_ip(&addr)) >> 24 == IN_LOOPBACKNET &&
+		     same_bits(&addr, own, bits)))
+			return bits;
+	}
+	return 0;
+}
+
+int mpib_networks_add_own(struct mpib_networks *list,
+			  const struct in6_addr *own)
+{
+	struct mpib_network net;
+	struct ifaddrs *all;
+
+	if (list->n == MPIB_NETWORKS_MAX)
+		return -ENOSPC;
+	if (getifaddrs(&all) < 0)
+		return -errno;
+	net.bits = bits_of_own(all, own);
+	freeifaddrs(all);
+	if (net.bits == 0)
+		return -ENOENT;
+	if (net.bits > LONGEST)
+		return -ERANGE;
+	net.addr = first_of(own, net.bits);
+	return mpib_networks_keep(list, &net);
+}
+
+bool mpib_network_has(const struct mpib_network *net,
+		      const struct in6_addr *addr)
+{
+	return same_bits(&net->addr, addr, net->bits);
+}
+
+bool mpib_networks_have(const struct mpib_networks *list,
+			const struct in6_addr *addr)
+{
+	for (unsigned i = 0; i < list->n; i++) {
+		if (mpib_network_has(&list->net[i], addr))
+			return true;
+	}
+	return list->n == 0;
+}
+
+int mpib_networks_keep(struct mpib_networks *list,
+		       const struct mpib_network *net)
+{
+	for (unsigned i = 0; i < list->n; i++) {
+		const struct mpib_network *have = &list->net[i];
+
+		if (have->bits <= net->bits &&
+		    mpib_network_has(have, &net->addr))
+			return 0;
+	}
+	if (list->n == MPIB_NETWORKS_MAX)
+		return -ENOSPC;
+	list->net[list->n++] = *net;
+	return 0;
+}
+
+#define UP 0x1u /* RTF_UP */
+#define REJECT 0x200u /* RTF_REJECT */
+#define V4_BITS 96u
+
+/* Split a line at its blanks, in place: how many fields, at most max. */
+static unsigned split(char *line, char **field, unsigned max)
+{
+	unsigned n = 0;
+	char *at = NULL;
+
+	for (char *f = strtok_r(line, " \t\n", &at); f && n < max;
+	     f = strtok_r(NULL, " \t\n", &at))
+		field[n++] = f;
+	return n;
+}
+
+static unsigned long hex(const char *text)
+{
+	return strtoul(text, NULL, 16);
+}
+
+static bool leads_somewhere(unsigned long flags)
+{
+	return (flags & (UP | REJECT)) == UP;
+}
+
+/* Fields: interface, destination, gateway, flags, three counts, mask. Numbers are
+ * hexadecimal, addresses as they are in memory. */
+int mpib_routes_take(struct mpib_networks *list, const char *interface,
+		     FILE *table)
+{
+	char line[256], *field[8];
+	int rc = 0;
+
+	while (rc == 0 && fgets(line, sizeof(line), table)) {
+		struct mpib_network net;
+
+		if (split(line, field, 8) < 8 ||
+		    strcmp(field[0], interface) != 0 || hex(field[7]) == 0 ||
+		    !leads_somewhere(hex(field[3])))
+			continue;
+		net.addr = mpib_address_of_ip((uint32_t)hex(field[1]));
+		net.bits =
+			V4_BITS + (unsigned)__builtin_popcountl(hex(field[7]));
+		rc = mpib_networks_keep(list, &net);
+	}
+	return rc;
+}
+
+static bool hex_address(const char *text, struct in6_addr *addr)
+{
+	if (strlen(text) != 2 * sizeof(addr->s6_addr))
+		return false;
+	for (size_t i = 0; i < sizeof(addr->s6_addr); i++) {
+		const char byte[] = { text[2 * i], text[2 * i + 1], '\0' };
+
+		addr->s6_addr[i] = (uint8_t)hex(byte);
+	}
+	return true;
+}
+
+/* Fields: destination and its bits, source and its bits, gateway, metric, two
+ * counts, flags, interface. */
+int mpib_routes_take6(struct mpib_networks *list, const char *interface,
+		      FILE *table)
+{
+	char line[256], *field[10];
+	int rc = 0;
+
+	while (rc == 0 && fgets(line, sizeof(line), table)) {
+		struct mpib_network net;
+
+		if (split(line, field, 10) < 10 ||
+		    strcmp(field[9], interface) != 0 ||
+		    !leads_somewhere(hex(field[8])) ||
+		    !hex_address(field[0], &net.addr) ||
+		    IN6_IS_ADDR_LINKLOCAL(&net.addr) ||
+		    IN6_IS_ADDR_MULTICAST(&net.addr))
+			continue;
+		net.bits = (unsigned)hex(field[1]);
+		if (net.bits > 0 && net.bits <= 128)
+			rc = mpib_networks_keep(list, &net);
+	}
+	return rc;
+}
+
+int mpib_routes_add(struct mpib_networks *list, const struct in6_addr *own)
+{
+	static const char *const path[] = { "/proc/self/net/route",
+					    "/proc/self/net/ipv6_route" };
+	char name[IF_NAMESIZE];
+	int rc = 0;
+
+	mpib_address_interface(own, name);
+	for (unsigned i = 0; rc == 0 && *name && i < 2; i++) {
+		FILE *table = fopen(path[i], "re");
+
+		if (!table)
+			continue;
+		rc = i == 0 ? mpib_routes_take(list, name, table)
+			    : mpib_routes_take6(list, name, table);
+		fclose(table);
+	}
+	return rc;
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <time.h>
 
 /* As many descriptors as may come with one message of a Unix socket. */
 #define MPIB_RIGHTS_MAX 253
@@ -35,5 +36,12 @@ int mpib_may_receive(uid_t user);
 /* Whether sockets that wait take an eighth of all descriptors that the process may
  * have: then no more is to be taken of users. Most are of *most_of's. */
 bool mpib_closers_full(uid_t *most_of);
+
+/* Waits in the kernel that are to end, whatever they are for. */
+
+/* Interrupt whatever the calling thread waits for, each ms, until timer_delete(), which
+ * is the caller's. By SIGURG, which the program can have no other use for. -errno, of
+ * which the first is logged. */
+int mpib_interrupts_begin(timer_t *timer);
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/writer.h"
+#include "base/log.h"
 
 #define DRAIN_MS 1000u
 

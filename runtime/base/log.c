@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/utf8.h"
-#include "base/writer.h"
+#include "base/text.h"
+#include "base/thread.h"
 
 /* Lines of one kind: LOG_BURST at once, then one per LOG_REFILL_NS. */
 #define LOG_BURST 200u
@@ -35,7 +35,7 @@ struct log_limit {
 
 static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct log_limit limits[512];
-static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
+static struct mpib_writer log_writer = MPIB_WRITER_INIT(log_writer);
 static _Atomic int threshold = MPIB_LOG_INFO;
 /* Set while the writer runs, by a daemon that is ready. The store releases what the
  * caller prepared for the sink; log_write() acquires it. */
@@ -186,7 +186,7 @@ static void log_write(const void *data, size_t len)
 {
 	mpib_log_sink *sink =
 		atomic_load_explicit(&custom_sink, memory_order_acquire);
-	uint64_t lost = mpib_writer_lost(&writer);
+	uint64_t lost = mpib_writer_lost(&log_writer);
 	struct log_entry e;
 	char text[128];
 
@@ -244,20 +244,20 @@ static void log_line(enum mpib_log_level level, const char *key,
 		snprintf(note, sizeof(note), "dropped %u lines like the next",
 			 dropped);
 		len = log_entry(&e, level, NULL, note);
-		mpib_writer_put(&writer, log_write, &e, len);
+		mpib_writer_put(&log_writer, log_write, &e, len);
 	}
 	len = log_entry(&e, level, kind, text);
-	mpib_writer_put(&writer, log_write, &e, len);
+	mpib_writer_put(&log_writer, log_write, &e, len);
 }
 
 int mpib_log_start(void)
 {
-	return mpib_writer_start(&writer);
+	return mpib_writer_start(&log_writer);
 }
 
 void mpib_log_drain(void)
 {
-	mpib_writer_drain(&writer, LOG_DRAIN_MS);
+	mpib_writer_drain(&log_writer, LOG_DRAIN_MS);
 }
 
 void mpib_log(enum mpib_log_level level, const char *fmt, ...)
@@ -285,4 +285,111 @@ void mpib_log_event(enum mpib_log_level level, const char *kind,
 	if (level <= log_level())
 		log_line(level, kind, kind, text);
 	errno = saved;
+}
+
+struct mpib_writer_job {
+	TAILQ_ENTRY(mpib_writer_job) link;
+	mpib_write_fn *write;
+	size_t len;
+	char data[];
+};
+
+static void *writer_run(void *arg)
+{
+	struct mpib_writer *writer = arg;
+	struct mpib_writer_job *job;
+
+	pthread_mutex_lock(&writer->lock);
+	for (;;) {
+		while (TAILQ_EMPTY(&writer->jobs))
+			pthread_cond_wait(&writer->queued, &writer->lock);
+		job = TAILQ_FIRST(&writer->jobs);
+		TAILQ_REMOVE(&writer->jobs, job, link);
+		pthread_mutex_unlock(&writer->lock);
+		job->write(job->data, job->len);
+		pthread_mutex_lock(&writer->lock);
+		writer->bytes -= sizeof(*job) + job->len;
+		free(job);
+	}
+	return NULL;
+}
+
+int mpib_writer_start(struct mpib_writer *writer)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&writer->lock);
+	if (!writer->started)
+		rc = mpib_thread_create(NULL, writer_run, writer);
+	writer->started |= rc == 0;
+	pthread_mutex_unlock(&writer->lock);
+	return rc;
+}
+
+/* NULL: the queue is full. The caller holds the lock. */
+static struct mpib_writer_job *job_new(struct mpib_writer *writer,
+				       mpib_write_fn *write, const void *data,
+				       size_t len)
+{
+	struct mpib_writer_job *job;
+
+	if (writer->bytes + sizeof(*job) + len > MPIB_WRITER_BYTES)
+		return NULL;
+	job = malloc(sizeof(*job) + len);
+	if (!job)
+		return NULL;
+	job->write = write;
+	job->len = len;
+	memcpy(job->data, data, len);
+	return job;
+}
+
+bool mpib_writer_put(struct mpib_writer *writer, mpib_write_fn *write,
+		     const void *data, size_t len)
+{
+	struct mpib_writer_job *job = NULL;
+	bool started;
+
+	pthread_mutex_lock(&writer->lock);
+	started = writer->started;
+	if (started)
+		job = job_new(writer, write, data, len);
+	if (job) {
+		writer->bytes += sizeof(*job) + len;
+		TAILQ_INSERT_TAIL(&writer->jobs, job, link);
+		pthread_cond_signal(&writer->queued);
+	} else if (started) {
+		writer->lost++;
+	}
+	pthread_mutex_unlock(&writer->lock);
+	if (!started)
+		write(data, len);
+	return job || !started;
+}
+
+uint64_t mpib_writer_lost(struct mpib_writer *writer)
+{
+	uint64_t lost;
+
+	pthread_mutex_lock(&writer->lock);
+	lost = writer->lost;
+	writer->lost = 0;
+	pthread_mutex_unlock(&writer->lock);
+	return lost;
+}
+
+static bool is_idle(struct mpib_writer *writer)
+{
+	bool idle;
+
+	pthread_mutex_lock(&writer->lock);
+	idle = writer->bytes == 0;
+	pthread_mutex_unlock(&writer->lock);
+	return idle;
+}
+
+void mpib_writer_drain(struct mpib_writer *writer, unsigned ms)
+{
+	for (unsigned i = 0; i < ms && !is_idle(writer); i++)
+		usleep(1000);
 }

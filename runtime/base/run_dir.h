@@ -16,4 +16,19 @@ const char *mpib_run_dir_default(char *buf, size_t len);
  * False when run_dir does not exist or the path exceeds len. Any thread. */
 bool mpib_admin_dir(const char *run_dir, char *buf, size_t len);
 
+/*
+ * A file that is locked for as long as a process serves a directory. Any thread;
+ * nothing waits.
+ */
+
+/*
+ * Open name in the directory dir, as a file that nobody else can open, and so lock,
+ * and lock it. *fd is the caller's, whatever is returned: -1, or a file to close,
+ * which ends the lock.
+ *   -EBUSY   another process holds it
+ *   -EAGAIN  its last holder removed it meanwhile: try again
+ *   or -errno of openat(2)
+ */
+int mpib_lockfile_take(int dir, const char *name, int *fd);
+
 #endif

@@ -3,6 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -89,4 +93,145 @@ ssize_t mpib_text_line(struct mpib_text_file *t, char *line, size_t size)
 void mpib_text_close(struct mpib_text_file *t)
 {
 	close(t->fd);
+}
+
+/* Without stdio, which allocates: a child that was forked in the midst of
+ * another thread's call asks, too. The kernel gives such a file in one piece. */
+bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
+{
+	char path[512];
+	ssize_t n = 0;
+	va_list ap;
+	int fd;
+
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		n = read(fd, buf, len - 1);
+		close(fd);
+	}
+	buf[n > 0 ? n : 0] = '\0';
+	buf[strcspn(buf, "\n")] = '\0';
+	return buf[0];
+}
+
+/* A second byte that makes a character too long, a surrogate or too high. */
+static bool utf8_wrong(const unsigned char *s)
+{
+	return (*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) ||
+	       (*s == 0xf0 && s[1] < 0x90) || (*s == 0xf4 && s[1] >= 0x90);
+}
+
+unsigned mpib_utf8_bytes(const unsigned char *s)
+{
+	unsigned n = 4;
+
+	if (*s < 0x80)
+		return 1;
+	if (*s < 0xc2 || *s > 0xf4)
+		return 0;
+	if (*s < 0xf0)
+		n = *s < 0xe0 ? 2 : 3;
+	for (unsigned i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+	}
+	return utf8_wrong(s) ? 0 : n;
+}
+
+void mpib_utf8_make(char *text)
+{
+	unsigned n;
+
+	for (; *text; text += n ? n : 1) {
+		n = mpib_utf8_bytes((const unsigned char *)text);
+		if (n == 0)
+			*text = '?';
+	}
+}
+
+#define WORD_MAX 63
+
+static unsigned suggest_min3(unsigned a, unsigned b, unsigned c)
+{
+	unsigned m = a < b ? a : b;
+
+	return m < c ? m : c;
+}
+
+unsigned mpib_edit_distance(const char *a, const char *b)
+{
+	size_t la = strlen(a), lb = strlen(b);
+	unsigned row[WORD_MAX + 1];
+
+	if (la > WORD_MAX || lb > WORD_MAX)
+		return WORD_MAX;
+
+	for (size_t j = 0; j <= lb; j++)
+		row[j] = (unsigned)j;
+	for (size_t i = 1; i <= la; i++) {
+		unsigned corner = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= lb; j++) {
+			unsigned up = row[j];
+
+			row[j] = suggest_min3(up + 1, row[j - 1] + 1,
+					      corner + (a[i - 1] != b[j - 1]));
+			corner = up;
+		}
+	}
+	return row[lb];
+}
+
+void mpib_suggest_try(struct mpib_suggest *s, const char *candidate)
+{
+	unsigned d = mpib_edit_distance(s->typed, candidate);
+
+	if (!s->best || d < s->distance) {
+		s->best = candidate;
+		s->distance = d;
+	}
+}
+
+const char *mpib_suggest_best(const struct mpib_suggest *s)
+{
+	size_t len = strlen(s->typed);
+
+	/* Near means: half of the letters of a short word differ, or three of a
+	 * long one. */
+	return s->best && s->distance <= (len > 6 ? 3 : len / 2) ? s->best
+								 : NULL;
+}
+
+const char *mpib_suggest_remedy(const struct mpib_suggest *s,
+				const char *otherwise, char *buf, size_t len)
+{
+	const char *best = mpib_suggest_best(s);
+
+	if (!best)
+		return otherwise;
+	snprintf(buf, len, "did you mean %s?", best);
+	return buf;
+}
+
+const char *mpib_option_word(char **argv, const char *shorts)
+{
+	const char *at = argv[optind];
+
+	/* It stays at a word that has letters left, and is behind any other. */
+	if (optopt > 0 && optopt < 256 && !strchr(shorts, optopt) && at &&
+	    at[0] == '-' && at[1] != '-' && strchr(at, optopt))
+		return at;
+	return argv[optind - 1];
+}
+
+void mpib_ascii_make(char *text)
+{
+	for (; *text; text++) {
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+	}
 }

@@ -35,4 +35,45 @@ ssize_t mpib_text_line(struct mpib_text_file *t, char *line, size_t size);
 
 void mpib_text_close(struct mpib_text_file *t);
 
+/* Files of /proc and /sys that say one thing each. */
+
+/* Read the first line of the file that fmt names into buf, without its newline.
+ * False, and "" in buf, when the file cannot be read or is empty. */
+bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/*
+ * Text from outside, such as a host name or a path, may have any bytes; JSON may not,
+ * and its library refuses the whole object. Any thread.
+ */
+
+/* The bytes of the UTF-8 character that s begins with; 0: it is none. */
+unsigned mpib_utf8_bytes(const unsigned char *s);
+
+/* Make each byte of text that is not UTF-8 a "?". */
+void mpib_utf8_make(char *text);
+/* Make each byte that is not printable ASCII a "?". */
+void mpib_ascii_make(char *text);
+
+/* The number of insertions, removals and replacements that make b out of a; 63
+ * if either is longer than 63 bytes. Any thread. */
+unsigned mpib_edit_distance(const char *a, const char *b);
+
+/* Finds the name that a mistyped word was meant to be: set typed, try every
+ * candidate, then ask for the best. Any thread. */
+struct mpib_suggest {
+	const char *typed, *best;
+	unsigned distance;
+};
+
+void mpib_suggest_try(struct mpib_suggest *s, const char *candidate);
+/* NULL if no candidate is near. */
+const char *mpib_suggest_best(const struct mpib_suggest *s);
+/* "did you mean NAME?", in buf, or otherwise if no candidate is near. */
+const char *mpib_suggest_remedy(const struct mpib_suggest *s,
+				const char *otherwise, char *buf, size_t len);
+
+/* The word that getopt_long() has just refused; shorts are the letters that it knows. */
+const char *mpib_option_word(char **argv, const char *shorts);
+
 #endif

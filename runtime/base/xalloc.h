@@ -15,4 +15,8 @@ void *mpib_xcalloc(size_t size);
  * zeroed. In all else like mpib_xcalloc(). */
 void *mpib_xrealloc(void *p, size_t size);
 
+/* The object of this type whose member ptr points to. */
+#define container_of(ptr, type, member)                                        \
+	((type *)((char *)(ptr)-offsetof(type, member)))
+
 #endif

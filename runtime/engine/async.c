@@ -6,13 +6,19 @@
  * is, and sends the shard by mailbox what it counts and refills, so that the shard
  * thread makes no system call for them.
  */
+#include "engine/async.h"
+
 #include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/event.h"
 #include "base/xalloc.h"
 #include "engine/lane/lane.h"
+#include "engine/shard.h"
+#include "verbs/explain.h"
 
 struct change {
 	struct mpib_shard *shard;
@@ -233,4 +239,95 @@ void mpib_async_turn(struct mpib_shard *s)
 		else if (rc == -ETIMEDOUT && !rail->dead)
 			async_lose(s, r, "a call of its verbs hangs");
 	}
+}
+
+/*
+ * Notices of broken connections and lanes: made on a shard thread, delivered to
+ * the engine's owner on the control thread.
+ */
+
+struct mpib_async_error *mpib_async_error_new(void *what, int error,
+					      const char *fmt, va_list ap)
+{
+	struct mpib_async_error *n = mpib_xcalloc(sizeof(*n));
+
+	n->what = what;
+	n->error = error;
+	vsnprintf(n->why, sizeof(n->why), fmt, ap);
+	return n;
+}
+
+void mpib_async_error_conn(struct mpib_msg *msg)
+{
+	struct mpib_async_error *n =
+		container_of(msg, struct mpib_async_error, msg);
+	struct engine_conn *f = n->what;
+	struct mpib_engine *e = f->shard->engine;
+
+	if (e->events && e->events->conn_broken)
+		e->events->conn_broken(e->ctx, f, n->error, n->why);
+	free(n);
+}
+
+void mpib_async_error_lane(struct mpib_msg *msg)
+{
+	struct mpib_async_error *n =
+		container_of(msg, struct mpib_async_error, msg);
+	struct mpib_lane *lane = n->what;
+	struct mpib_engine *e = lane->shard->engine;
+
+	if (e->events && e->events->lane_broken)
+		e->events->lane_broken(e->ctx, lane, n->error, n->why);
+	free(n);
+}
+
+/*
+ * Why the last engine call failed, as text, kept until the caller reports it by
+ * mpib_engine_last_error(). Control thread.
+ */
+
+int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
+		    int rc)
+{
+	struct mpib_engine *e = s->engine;
+
+	if (rc >= 0)
+		return rc;
+	e->last_error_rc = rc;
+	mpib_verbs_explain(mpib_rail_spec(s, rail), &s->rail[rail].port.dev,
+			   call, rc, e->last_error, sizeof(e->last_error));
+	return rc;
+}
+
+int mpib_last_error_set(struct mpib_engine *e, int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	e->last_error_rc = rc;
+	va_start(ap, fmt);
+	vsnprintf(e->last_error, sizeof(e->last_error), fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+int mpib_last_error_crowded(const struct mpib_shard *s, unsigned rail,
+			    const char *what)
+{
+	return mpib_last_error_set(
+		s->engine, -ENOSPC,
+		"rail %s of shard %u has no room for %s: of %u completions "
+		"%u are kept for users' receives and QPs (raise "
+		"proxy.threads, or lower srq.high)",
+		mpib_rail_name(rail), s->index, what, s->rail[rail].budget.size,
+		atomic_load_explicit(&s->rail[rail].budget.promised,
+				     memory_order_relaxed));
+}
+
+const char *mpib_engine_last_error(struct mpib_engine *engine, int rc)
+{
+	if (engine->last_error_rc != rc)
+		return strerror(-rc);
+	engine->last_error_rc = 0; /* tell it once: a later failure with the
+				      same rc may have another cause */
+	return engine->last_error;
 }

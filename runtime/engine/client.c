@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/container.h"
 #include "base/xalloc.h"
 #include "engine/conn/conn.h"
-#include "engine/rail/absent.h"
+#include "engine/rail/rail.h"
 
 static void client_on_open(struct mpib_msg *msg)
 {
@@ -20,7 +19,7 @@ static void client_on_open(struct mpib_msg *msg)
 	struct engine_client *behind;
 
 	/* By their numbers, by which a turn goes on where the last one ended: see
-	 * turn/submit.c. They say HELLO in any order. */
+	 * submit.c. They say HELLO in any order. */
 	TAILQ_FOREACH(behind, list, link)
 	{
 		if (behind->id > a->id)

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "engine/split/island.h"
+#include "engine/split/mode.h"
 #include "verbs/verbs.h"
 
 #define MPIB_QPS_MAX 16 /* QPs of one rail of one lane */
@@ -85,11 +85,11 @@ struct mpib_engine_config {
 	struct mpib_rail_spec rail[MPIB_RAILS_MAX]; /* by number */
 	unsigned shards; /* of a device; of all at most MPIB_SHARDS_MAX */
 	unsigned qps[MPIB_RAILS]; /* per lane, 1..MPIB_QPS_MAX */
-	uint8_t mode; /* enum mpib_mode, policy.h */
+	uint8_t mode; /* enum mpib_mode, mode.h */
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
 	uint32_t bdp; /* advanced mode: inter-island messages of at most this
 			 many bytes stay on SOUT */
-	bool bdp_path; /* in place of bdp: as measured, policy.c */
+	bool bdp_path; /* in place of bdp: as measured, mode.c */
 	uint32_t srq_low, srq_high; /* receives posted per rail and tenant */
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t cts_signal; /* one CTS in this many is posted signalled */
@@ -387,5 +387,20 @@ void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended);
  * or the lane was killed): drop all references to regions, free the connection. */
 void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 			 void *arg);
+
+/* Why a rail of a lane was stopped: used by the fence and by its counters. */
+
+enum mpib_rail_cause {
+	MPIB_CAUSE_NONE,
+	MPIB_CAUSE_PORT, /* this node's port is down or its device failed */
+	MPIB_CAUSE_ERROR, /* an error completion, or a refused post */
+	MPIB_CAUSE_STUCK, /* no completion while the other rail moves */
+	MPIB_CAUSE_PEER, /* the peer's proxy sent FENCE */
+	MPIB_CAUSE_PROBE, /* reconnected, but the probes failed */
+	MPIB_CAUSES,
+};
+
+/* In words, for messages. Any thread. */
+const char *mpib_rail_cause_name(enum mpib_rail_cause cause);
 
 #endif

@@ -5,8 +5,11 @@
  * sleeps, makes one more turn, and sleeps in epoll_wait() until a client's
  * doorbell, a rail's CQ event or the mailbox wakes it.
  */
+#include "engine/shard.h"
+
 #include <ck_pr.h>
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +18,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/crash.h"
+#include "base/log.h"
 #include "base/xalloc.h"
 #include "engine/conn/conn.h"
-#include "engine/rail/absent.h"
+#include "engine/rail/rail.h"
 #include "engine/recovery/stop.h"
 
 /* No wake-up should get lost; if one does, this bounds what it costs. */
@@ -363,4 +368,132 @@ void mpib_shard_fini(struct mpib_shard *s)
 	mpib_wr_pool_fini(&s->wrs);
 	free(s->conn_ids);
 	free(s->conn);
+}
+
+/*
+ * Posting in a turn: CTS first, then send ops of the connections in the order
+ * of their DRR classes (lane/drr.h), whatever lane they are on. Shard thread.
+ */
+
+#define OPS_PER_TURN 64
+/* While tenants share the shard: a short turn yields the core sooner to the
+ * ranks and shards on which the next messages depend. */
+#define OPS_SHARED 8
+
+/* mpib_drr_run_fn of a connection. */
+static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
+{
+	struct engine_conn *conn = container_of(leaf, struct engine_conn, drr);
+
+	mpib_works_for = conn->client->id;
+	return mpib_sender_run(conn, run);
+}
+
+static int post_cts(struct mpib_shard *s)
+{
+	struct engine_conn *f, *next;
+	/* A stopping connection without room for its last write queues itself
+	 * again: stop at the old tail. */
+	struct engine_conn *last = TAILQ_LAST(&s->cts, engine_conn_list);
+	int posted = 0;
+
+	for (f = TAILQ_FIRST(&s->cts); f; f = next) {
+		next = f == last ? NULL : TAILQ_NEXT(f, cts_link);
+		if (!f->stopping)
+			posted += mpib_receiver_post_cts(f);
+		if (!f->stopping && !f->broken && f->rx.cts_again != f->rx.next)
+			continue; /* the SQ is full, or no rail is open */
+		f->on_cts = false;
+		TAILQ_REMOVE(&s->cts, f, cts_link);
+		if (f->stopping && !f->stopped)
+			engine_conn_check_stopped(f);
+	}
+	return posted;
+}
+
+int mpib_sched_turn(struct mpib_shard *s)
+{
+	int posted = TAILQ_EMPTY(&s->cts) ? 0 : post_cts(s);
+	struct mpib_drr_turn t;
+
+	if (TAILQ_EMPTY(&s->drrs.active))
+		return posted;
+	t = (struct mpib_drr_turn){
+		.left = mpib_pace_is_shared(&s->pace, s->now) ? OPS_SHARED
+							      : OPS_PER_TURN,
+		.now_ns = s->now,
+		.wake_ns = UINT64_MAX,
+		.run = sched_run,
+	};
+	s->full = 0;
+	s->contended = mpib_drr_contended(&s->drrs);
+	mpib_drr_round(&s->drrs, &t);
+	s->drr_wake_ns = t.wake_ns;
+	s->unseen = t.unseen;
+	/* A class in debt can post in a later round: do not sleep. */
+	return posted + (int)t.posted + t.in_debt;
+}
+
+int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
+{
+	uint64_t ms = (s->drr_wake_ns - s->now) / 1000000 + 1;
+
+	/* CTS and end-to-end acks are plain writes, which raise no event here
+	 * except with the software HCA, whose socket wakes the shard: look
+	 * every millisecond. */
+	if (s->drrs.children > 0 || !TAILQ_EMPTY(&s->waiting))
+		most = 1;
+	return ms < (uint64_t)most ? (int)ms : most;
+}
+
+/* A shard's thread. Control thread. */
+
+static void *shard_thread(void *arg)
+{
+	mpib_shard_run(arg);
+	return NULL;
+}
+
+/* If its CPUs were taken from the process meanwhile it runs anywhere. */
+static int shard_spawn(struct mpib_shard *s)
+{
+	pthread_attr_t attr;
+	int rc = EINVAL;
+
+	if (s->pinned && pthread_attr_init(&attr) == 0) {
+		rc = pthread_attr_setaffinity_np(&attr, sizeof(s->cpus),
+						 &s->cpus);
+		if (rc == 0)
+			rc = pthread_create(&s->thread, &attr, shard_thread, s);
+		pthread_attr_destroy(&attr);
+		if (rc)
+			mpib_warn("shard %u: not on the CPUs near its HCA: %s "
+				  "(allow sched_setaffinity(2) of them, or set "
+				  "proxy.pin = no)",
+				  s->index, strerror(rc));
+	}
+	return rc ? pthread_create(&s->thread, NULL, shard_thread, s) : 0;
+}
+
+int mpib_shard_start(struct mpib_shard *s)
+{
+	char name[16];
+	int rc;
+
+	atomic_store_explicit(&s->stop, false, memory_order_relaxed);
+	rc = shard_spawn(s);
+	if (rc)
+		return -rc;
+	snprintf(name, sizeof(name), "mpib-shard-%u", s->index % 100);
+	pthread_setname_np(s->thread, name);
+	return 0;
+}
+
+void mpib_shard_join(struct mpib_shard *s)
+{
+	/* Relaxed: ringing the bell orders this store before the last turn of
+	 * sleep_now(). */
+	atomic_store_explicit(&s->stop, true, memory_order_relaxed);
+	mpib_bell_ring(&s->mailbox.bell);
+	pthread_join(s->thread, NULL);
 }

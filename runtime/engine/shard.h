@@ -12,16 +12,16 @@
 #include <sys/queue.h>
 
 #include "base/hash.h"
-#include "base/mailbox.h"
 #include "base/memseg.h"
-#include "base/sum.h"
 #include "engine/engine.h"
 #include "engine/lane/drr.h"
+#include "engine/mailbox.h"
 #include "engine/measure/snapshot.h"
 #include "engine/measure/times.h"
 #include "engine/pace.h"
 #include "engine/rail/budget.h"
-#include "engine/split/tracker.h"
+#include "engine/split/adapt.h"
+#include "engine/sum.h"
 
 /* Connections of one shard. The IMM has 20 bits for the number; fewer are used
  * to save memory. */
@@ -40,15 +40,15 @@ struct mpib_rail {
 				    rail is away, and so are channel and cq */
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	bool lost; /* device failed, see recovery/lost.c; shard thread */
-	bool dead; /* device failed, see recovery/lost.c; control thread */
+	bool lost; /* device failed, see recovery/stop.c; shard thread */
+	bool dead; /* device failed, see recovery/stop.c; control thread */
 	struct mpib_port_info port; /* limits as of start; state, speed, MTU and
 				       addresses as last seen by the control
 				       thread. IBV_PORT_NOP: it is gone */
 	uint8_t port_num;
 	struct mpib_budget budget; /* of the CQ */
 	struct mpib_track_sum bytes; /* of all lanes */
-	/* Bytes of inflight on lanes that make no progress, and when window.c
+	/* Bytes of inflight on lanes that make no progress, and when lane.c
 	 * last computed that. */
 	uint64_t parked, parked_ns;
 	bool up; /* the port's state, by events; control thread */
@@ -85,7 +85,7 @@ struct mpib_shard {
 	struct mpib_tenant_list tenants;
 	struct mpib_lane_list lanes; /* connected */
 	LIST_HEAD(, mpib_lane) watched; /* of those: the watchdog looks at */
-	struct mpib_drr_class drrs; /* root of the DRR classes; turn/sched.c */
+	struct mpib_drr_class drrs; /* root of the DRR classes; shard.c */
 	bool contended; /* in this turn connections compete, so order counts */
 	uint8_t full; /* bit per rail: its room was used up in this turn */
 	uint64_t drr_wake_ns; /* when a rate limit next lets a class send */
@@ -143,7 +143,7 @@ struct mpib_engine {
 	bool closing; /* mpib_engine_close() runs; control thread */
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
 	_Atomic uint64_t sup_bw_since; /* when it was set, ns; 0: never */
-	_Atomic uint32_t drained; /* bit per rail of all, see tune.c */
+	_Atomic uint32_t drained; /* bit per rail of all, see engine.c */
 	struct mpib_tenant *tenants; /* control thread */
 	struct mpib_made_list lanes,
 		asked; /* connected; not yet; control thread */
@@ -212,7 +212,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 /* All that its thread does, until it is told to stop. */
 void mpib_shard_run(struct mpib_shard *s);
 
-/* thread.c */
+/* shard.c */
 int mpib_shard_start(struct mpib_shard *s);
 /* The NUMA node of SOUT; -1: unknown, or there is none. Control thread. */
 static inline int mpib_shard_node(const struct mpib_shard *s)
@@ -234,11 +234,11 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		   uint32_t cqe, char *why, size_t why_len);
 void mpib_rail_close(struct mpib_rail *rail);
 
-/* rail/down.c: after mpib_engine_probe(), which rails are up, and which are away
+/* rail/rail.c: after mpib_engine_probe(), which rails are up, and which are away
  * for their port is down. Control thread, before the shards run. */
 void mpib_engine_settle_ports(struct mpib_engine *e);
 
-/* last_error.c, control thread. Record the failure of a verbs call for
+/* async.c, control thread. Record the failure of a verbs call for
  * mpib_engine_last_error(), nothing if rc >= 0. Returns rc. */
 int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
 		    int rc);
@@ -272,7 +272,7 @@ bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
  */
 bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong);
 
-/* turn/cq.c: bounded poll of both rails; returns how many completions. */
+/* cq.c: bounded poll of both rails; returns how many completions. */
 int mpib_cq_turn(struct mpib_shard *s);
 /* Report spread parts that are complete to their senders; returns how many.
  * Only with s->vcq. */
@@ -280,12 +280,12 @@ int mpib_cq_whole_turn(struct mpib_shard *s);
 /* Poll until the CQs of both rails are empty, or a bound is met. */
 void mpib_cq_poll_all(struct mpib_shard *s);
 
-/* conn/ack.c: write the end-to-end acks that are due; read those that the
+/* conn/send_op.c: write the end-to-end acks that are due; read those that the
  * receivers wrote. */
 int mpib_ack_write_turn(struct mpib_shard *s);
 int mpib_ack_read_turn(struct mpib_shard *s);
 
-/* turn/sched.c: post what connections have to send, by their DRR classes. */
+/* shard.c: post what connections have to send, by their DRR classes. */
 int mpib_sched_turn(struct mpib_shard *s);
 /* How long the shard may sleep, in ms: at most most, less if a rate limit lets
  * a connection send earlier. */

@@ -22,7 +22,7 @@
  *    the peer sends no message of the next epoch before it has this end's
  *    FENCED; the peer link keeps order. So both ends count epochs alike.
  *  - When the peer link has broken, each end sends again the messages that its
- *    state implies (engine/recovery/retell.c). The other end ignores those
+ *    state implies (engine/recovery/failover.c). The other end ignores those
  *    that it has: of its own epoch, or of the two before. An end in epoch n
  *    repeats its FENCED of n - 1 until it hears of epoch n, and by its FENCED
  *    of n the other may be in n + 1. A sound peer sends no message of any

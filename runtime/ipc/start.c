@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/lockfile.h"
+#include "base/run_dir.h"
 #include "ipc/client.h"
 
 #define LOOK_MS 10

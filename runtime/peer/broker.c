@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "base/event.h"
-#include "base/places.h"
+#include "base/users.h"
 #include "peer/internal.h"
 
 /* Bytes that wait for all peers together before none has more than

@@ -23,10 +23,10 @@
 
 #include <mpib/control.h>
 
+#include "base/address.h"
 #include "base/loop.h"
-#include "base/network.h"
-#include "base/sum.h"
 #include "engine/engine.h"
+#include "engine/sum.h"
 #include "peer/auth.h"
 
 struct mpib_broker;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/places.h"
+#include "base/users.h"
 #include "peer/internal.h"
 
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)

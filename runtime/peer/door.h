@@ -8,7 +8,7 @@
 
 #include <sys/queue.h>
 
-#include "base/acceptor.h"
+#include "base/users.h"
 #include "peer/link.h"
 
 struct mpib_broker;

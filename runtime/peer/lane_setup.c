@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "base/places.h"
+#include "base/users.h"
 #include "peer/internal.h"
 
 void peer_lane_ask(struct peer_lane *l)

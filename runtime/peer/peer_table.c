@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/places.h"
+#include "base/users.h"
 #include "peer/internal.h"
 
 /* Limits, so that nobody fills this proxy's memory: of all peers, and of those

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 
 static void code_node(struct mpib_codec *c, struct mpib_peer_msg *m)
 {

@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/line.h"
+#include "base/text.h"
 #include "ipc/message.h"
 #include "test.h"
 

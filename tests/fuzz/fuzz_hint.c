@@ -22,7 +22,7 @@
 #include "agent/agent.h"
 #include "base/log.h"
 #include "engine/conn/conn.h"
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 #include "fuzz.h"
 
 #define FLOWS 4

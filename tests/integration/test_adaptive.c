@@ -7,7 +7,7 @@
 
 #include "draw.h"
 #include "engine/conn/conn.h"
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 #include "engine_pair.h"
 #include "test.h"
 

@@ -6,7 +6,7 @@
 #include <mpib/agent.h>
 
 #include "engine/lane/lane.h"
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 #include "engine_pair.h"
 #include "test.h"
 

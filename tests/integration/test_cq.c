@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * turn/cq.c: what a completion with an error means. Requests fail in a QP that
+ * cq.c: what a completion with an error means. Requests fail in a QP that
  * is in ERR; the test has them fail with the status that it wants.
  */
 #include "engine/lane/lane.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/lane/doorbell.c between two nodes on software rails: what a turn has for a
+/* engine/lane/qps.c between two nodes on software rails: what a turn has for a
  * QP goes out with one doorbell, whoever it is of, and in order; and what follows
  * when the QP refuses it. */
 #include <errno.h>

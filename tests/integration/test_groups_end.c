@@ -6,8 +6,8 @@
  */
 #include <errno.h>
 
+#include "engine/conn/chain.h"
 #include "engine/conn/clear.h"
-#include "engine/conn/post.h"
 #include "engine_pair.h"
 #include "test.h"
 

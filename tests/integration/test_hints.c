@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/bus.h"
+#include "base/copy.h"
 #include "engine_pair.h"
 #include "test.h"
 

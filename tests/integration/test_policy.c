@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/split/policy.h between two nodes on software rails: what each mode puts on
+ * engine/split/mode.h between two nodes on software rails: what each mode puts on
  * which rail, to the byte, and what it leaves alone.
  */
 #include <errno.h>
 #include <mpib/agent.h>
 
 #include "engine/conn/conn.h"
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 #include "engine_pair.h"
 #include "test.h"
 

@@ -47,7 +47,7 @@ static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 	return true;
 }
 
-/* parts.c: break the connection. */
+/* sender.c: break the connection. */
 void mpib_sender_bad_cts(struct engine_conn *f);
 
 /* The CTS that the message under way has to use; skips CTS of messages that

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The sending end answers a grouped receive. Each send takes the first free
- * buffer with its tag, see match.c. A send whose bytes lie in one range is held
+ * buffer with its tag, see sender.c. A send whose bytes lie in one range is held
  * until every buffer has its send, so that the whole group is one chain per
  * rail. A send in parts is posted part by part: its client's staging window is
  * emptied only by what is posted. A large send is posted at once, too, instead
@@ -10,10 +10,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "engine/conn/chain.h"
 #include "engine/conn/clear.h"
-#include "engine/conn/post.h"
 #include "engine/lane/spread.h"
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 
 /* Largest send that is held: the bytes of a chain are counted in 32 bits. */
 #define HELD_MAX (16u << 20)

@@ -8,8 +8,43 @@
 
 #include <errno.h>
 
-#include "engine/conn/report.h"
+#include "engine/conn/conn.h"
 #include "engine/measure/count.h"
+
+/*
+ * Per-rail reports for requests submitted with MPIB_OP_REPORT: the shard thread
+ * writes into the request's completion what each rail carries of the request, and
+ * when it was posted and done. Of any other request they cost a look.
+ */
+
+/* Of a request that has a report: request.c. The first clears what the client would
+ * read of an earlier one. */
+void mpib_report_begin(struct engine_conn *f, unsigned req);
+void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
+			uint32_t qpn, uint32_t bytes);
+void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
+			   uint32_t qpn);
+/* So many bytes of the slot that ends came by the rail; req has a report. */
+void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
+			 uint64_t bytes);
+void mpib_report_finished(struct engine_conn *f, unsigned req);
+
+/* A chain with bytes of req was posted to a rail. */
+static inline void mpib_report_post(struct engine_conn *f, unsigned req,
+				    unsigned rail, uint32_t qpn, uint32_t bytes)
+{
+	if (__builtin_expect(f->req[req].report, 0))
+		mpib_report_posted(f, req, rail, qpn, bytes);
+}
+
+/* One of the chains of req completed on a rail. For a receive qpn is known only
+ * now; for a send it is 0, mpib_report_post() has told it. */
+static inline void mpib_report_done(struct engine_conn *f, unsigned req,
+				    unsigned rail, uint32_t qpn)
+{
+	if (__builtin_expect(f->req[req].report, 0))
+		mpib_report_completed(f, req, rail, qpn);
+}
 
 /* Check that the descriptor's bytes lie in its region, and take a reference on
  * the region: *mr is NULL for an empty part, and as it was after an error. -EFAULT;

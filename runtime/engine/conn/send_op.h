@@ -8,7 +8,7 @@
 
 #include <mpib/abi.h>
 
-#include "engine/split/tracker.h"
+#include "engine/split/adapt.h"
 #include "failover/stripes.h"
 
 struct mpib_mr;

@@ -13,14 +13,13 @@
 #include "engine/recovery/failover.h"
 #include "engine/shard.h"
 #include "engine/split/adapt.h"
-#include "engine/split/choice.h"
 
 struct mpib_mr {
 	struct engine_client *client;
 	uint32_t handle;
 	uint64_t addr; /* address of the first byte in WRs and CTS */
 	uint64_t len;
-	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: no device, see absent.h */
+	struct ibv_mr *mr[MPIB_RAILS]; /* NULL: no device, see rail.h */
 	uint32_t lkey[MPIB_RAILS], rkey[MPIB_RAILS]; /* 0 where mr is NULL */
 	bool dead; /* control thread: being deleted */
 	bool revoked; /* control thread: deregistered, see mpib_mr_revoke() */
@@ -149,7 +148,7 @@ struct mpib_lane {
 	struct {
 		uint64_t acked;
 		uint32_t times;
-	} looked[MPIB_RAILS]; /* window.c: looks at which acked stood still */
+	} looked[MPIB_RAILS]; /* lane.c: looks at which acked stood still */
 	TAILQ_ENTRY(mpib_lane) link;
 	bool watched; /* on shard->watched: posted to since nothing was
 			 outstanding */
@@ -239,7 +238,7 @@ static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
 	return (uint64_t)kind << 60 | (uint64_t)conn << 40 | (uint64_t)op << 24;
 }
 
-/* doorbell.c: the QP is about to get WRs of this turn. */
+/* qps.c: the QP is about to get WRs of this turn. */
 static inline void mpib_qp_due(struct mpib_lane_qp *q)
 {
 	if (!q->chain.n)
@@ -283,7 +282,7 @@ static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 	mpib_wr_chain_add(&q->chain, w);
 	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
 }
-/* doorbell.c: a WRITE of the shard's pool for mpib_qp_add(): no bytes, remote address
+/* qps.c: a WRITE of the shard's pool for mpib_qp_add(): no bytes, remote address
  * or flags yet. The caller has asked mpib_qp_room(). */
 struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id);
 /* Post the QP's chain now, rather than at the end of the turn. */
@@ -296,7 +295,7 @@ static inline bool mpib_qp_queued(const struct mpib_shard *s)
 {
 	return !SLIST_EMPTY(&s->dirty) || s->refused;
 }
-/* recovery/break.c: treat QPs whose ibv_post_send() failed as faults of their
+/* recovery/stop.c: treat QPs whose ibv_post_send() failed as faults of their
  * rail. */
 void mpib_lanes_refused(struct mpib_shard *s);
 /* Post an empty signalled write: its completion tells that the QP carries and
@@ -305,7 +304,7 @@ void mpib_lanes_refused(struct mpib_shard *s);
  * budget does not stop it. False: no room now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
 
-/* window.c: the bytes in flight on the rail fill share.window. */
+/* lane.c: the bytes in flight on the rail fill share.window. */
 bool mpib_window_full(struct mpib_shard *s, unsigned rail);
 /* They do, but so few bytes more of a lane that has none in flight may go all the
  * same. */
@@ -327,14 +326,14 @@ static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 	mpib_budget_sent(&q->lane->shard->rail[rail].budget, n);
 }
 
-/* route.c: fill the address vector from the rail's port to the remote one, for
+/* qps.c: fill the address vector from the rail's port to the remote one, for
  * RTR. port is the local port as of now. Control thread. */
 void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		     const struct mpib_port_info *port,
 		     const struct mpib_lane_rail_info *remote,
 		     struct ibv_ah_attr *ah);
 
-/* ece.c, control thread. Put the ECE of this end's QPs of a rail into info. */
+/* qps.c, control thread. Put the ECE of this end's QPs of a rail into info. */
 void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
 		    struct mpib_lane_rail_info *info);
 /* Before RTR: set on q the ECE that the remote end told of its i-th QP. */
@@ -355,8 +354,8 @@ bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail);
 /* qps.c: control thread, the QPs of one rail. */
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
 /*
- * away.c, control thread. A lane that is not connected goes without the rails
- * that this shard has lost (rail/absent.h) and those that the remote end has
+ * lane.c, control thread. A lane that is not connected goes without the rails
+ * that this shard has lost (rail/rail.h) and those that the remote end has
  * lost (theirs). -ENETDOWN and a last error where the lane needs them: no
  * other rail is left, or the lane has no fail-over.
  */

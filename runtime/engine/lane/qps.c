@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/log.h"
+#include "engine/lane/lane.h"
 #include "engine/lane/spread.h"
 #include "verbs/connect.h"
 
@@ -205,4 +207,314 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 			lane->shard->rail[r].verbs->modify_qp(qp, &err,
 							      IBV_QP_STATE);
 	}
+}
+
+/*
+ * The QPs of a lane on the shard thread: probing, and the last WR of those in ERR.
+ */
+
+bool mpib_qp_probe(struct mpib_lane_qp *q)
+{
+	bool waits = (int32_t)(q->asked - q->retired) > 0;
+	struct mpib_wr *w;
+
+	if (!q->lane->shard->wrs.left ||
+	    (waits ? mpib_qp_room(q) : mpib_qp_sq_room(q)) == 0)
+		return false;
+	w = mpib_qp_write(q, mpib_wr_tag(MPIB_WR_PROBE, 0, 0));
+	w->wr.send_flags = IBV_SEND_SIGNALED;
+	mpib_qp_add(q, w);
+	return true;
+}
+
+/* The QP is in ERR: WRs are flushed in order, so the completion of a WR posted
+ * now comes last. */
+static bool post_last(struct mpib_lane_qp *q)
+{
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = mpib_wr_tag(MPIB_WR_LAST, 0, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+	};
+
+	if (q->last)
+		return true; /* nothing was posted since */
+	mpib_qp_ring(q); /* queued WRs go ahead of the last one */
+	wr.wr_id |= (q->posted + 1) & 0xffffff;
+	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
+		q->posted++;
+		q->last = true;
+		mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
+	}
+	return q->last;
+}
+
+bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
+{
+	bool posted = true;
+
+	if (!(lane->held & mpib_rail_bit(rail)) || lane->shard->rail[rail].lost)
+		return true;
+	for (unsigned i = 0; i < lane->qps[rail]; i++)
+		posted = post_last(&lane->qp[rail][i]) && posted;
+	return posted;
+}
+
+bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail)
+{
+	if (!(lane->held & mpib_rail_bit(rail)) || lane->shard->rail[rail].lost)
+		return true;
+	for (unsigned i = 0; i < lane->qps[rail]; i++) {
+		if (lane->qp[rail][i].posted != lane->qp[rail][i].retired)
+			return false;
+	}
+	return true;
+}
+
+void mpib_lane_stop(struct mpib_lane *lane)
+{
+	bool posted = true;
+
+	for (unsigned r = 0; r < lane->rails; r++)
+		posted = mpib_rail_post_last(lane, r) && posted;
+	if (!posted)
+		mpib_cq_poll_all(lane->shard); /* the queue may be full */
+	mpib_lane_check_stopped(lane);
+}
+
+void mpib_lane_check_stopped(struct mpib_lane *lane)
+{
+	struct mpib_call *kill = lane->kill;
+
+	if (!kill)
+		return;
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (mpib_rail_stopped(lane, r))
+			continue;
+		mpib_rail_post_last(lane, r);
+		return;
+	}
+	lane->kill = NULL;
+	mpib_call_done(lane->shard, kill, 0);
+}
+
+/*
+ * The route of a lane's packets from a local port to the peer's port: service
+ * level, traffic class and GRH of the address vector. Control thread.
+ */
+
+/* As configured; else, on InfiniBand, the communicator's traffic class if it is
+ * one of the 16 service levels. */
+static uint8_t service_level(const struct mpib_lane *lane,
+			     const struct mpib_port_info *port)
+{
+	int level = lane->shard->engine->cfg.service_level;
+
+	if (level >= 0)
+		return (uint8_t)level;
+	if (port->link_layer == IBV_LINK_LAYER_ETHERNET ||
+	    lane->traffic_class > 15)
+		return 0;
+	return lane->traffic_class;
+}
+
+static uint8_t traffic_class(const struct mpib_lane *lane)
+{
+	int class = lane->shard->engine->cfg.traffic_class;
+
+	if (lane->traffic_class)
+		return lane->traffic_class;
+	return class < 0 ? 0 : (uint8_t) class;
+}
+
+/* The subnet prefix of an InfiniBand GID is 4 bytes that are alike on a fabric,
+ * 2 bytes of FLID, the LID that routers know a port by, and 2 bytes of the subnet
+ * itself. */
+static bool same_subnet(const struct mpib_port_info *port,
+			const struct mpib_lane_rail_info *remote)
+{
+	return memcmp(port->gid.raw, remote->gid, 4) == 0 &&
+	       memcmp(port->gid.raw + 6, remote->gid + 6, 2) == 0;
+}
+
+/* RoCE always has a GRH. InfiniBand needs one where the port says so, without a
+ * LID, and through a router, that is, to another subnet. */
+static bool needs_grh(const struct mpib_port_info *port,
+		      const struct mpib_lane_rail_info *remote)
+{
+	return port->link_layer == IBV_LINK_LAYER_ETHERNET ||
+	       port->grh_required || remote->lid == 0 ||
+	       !same_subnet(port, remote);
+}
+
+/* The LID in the packets: to another subnet the FLID, where there is one. */
+static uint16_t route_lid(const struct mpib_port_info *port,
+			  const struct mpib_lane_rail_info *remote)
+{
+	uint16_t flid = (uint16_t)(remote->gid[4] << 8 | remote->gid[5]);
+
+	return port->link_layer == IBV_LINK_LAYER_ETHERNET ||
+			       same_subnet(port, remote) || flid == 0
+		       ? remote->lid
+		       : flid;
+}
+
+void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
+		     const struct mpib_port_info *port,
+		     const struct mpib_lane_rail_info *remote,
+		     struct ibv_ah_attr *ah)
+{
+	*ah = (struct ibv_ah_attr){
+		.dlid = route_lid(port, remote),
+		.sl = service_level(lane, port),
+		.port_num = rail->port_num,
+		.is_global = needs_grh(port, remote),
+		.grh = { .sgid_index = port->gid_index,
+			 .hop_limit = 255,
+			 .traffic_class = traffic_class(lane) },
+	};
+	memcpy(ah->grh.dgid.raw, remote->gid, sizeof(remote->gid));
+}
+
+void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
+{
+	lane->traffic_class = traffic_class;
+}
+
+/*
+ * Enhanced connection establishment (ECE): vendor options of a QP, such as
+ * congestion control, that both ends must share. The lane's opener offers the
+ * options of its QPs; the acceptor sets them before RTR and answers with those
+ * that its QPs have after RTR, which the opener sets in turn. If one end has no
+ * ECE, neither end sets any. Those of the software HCA are what its QPs know each
+ * other by, and are set whatever qp.ece says. Control thread.
+ */
+
+static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
+{
+	return s->engine->cfg.ece || s->rail[rail].verbs->ece_proves;
+}
+
+void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
+		    struct mpib_lane_rail_info *info)
+{
+	const struct mpib_verbs *v = lane->shard->rail[rail].verbs;
+
+	info->ece = ece_wanted(lane->shard, rail);
+	for (unsigned i = 0; info->ece && i < lane->qps[rail]; i++) {
+		const struct mpib_lane_qp *q = &lane->qp[rail][i];
+		struct ibv_ece ece = { 0 };
+
+		if (!q->qp || q->no_ece || v->query_ece(q->qp, &ece) < 0) {
+			info->ece = false;
+			return;
+		}
+		info->ece_vendor[i] = ece.vendor_id;
+		info->ece_options[i] = ece.options;
+	}
+}
+
+void mpib_ece_take(struct mpib_lane_qp *q,
+		   const struct mpib_lane_rail_info *remote, unsigned i)
+{
+	const struct mpib_shard *s = q->lane->shard;
+	struct ibv_ece ece = { .vendor_id = remote->ece_vendor[i],
+			       .options = remote->ece_options[i] };
+	int rc;
+
+	q->no_ece = true;
+	if (!ece_wanted(s, q->rail) || !remote->ece)
+		return;
+	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
+	q->no_ece = rc < 0;
+	/* The options may be another vendor's: the QP goes without. */
+	if (rc < 0)
+		mpib_debug("rail %u: QP 0x%x goes without ECE: %s", q->rail,
+			   q->qpn, strerror(-rc));
+}
+
+/*
+ * Posting. All WRs that a turn has for a QP, of any connection, are one chain
+ * of pooled WRs and go out with one doorbell at the end of the turn. Only then
+ * are the bytes of inline WRs read: they lie in the connections' tables and
+ * must not change before. Shard thread.
+ */
+
+/* ibv_post_send() took the WRs before bad and refused the rest. Only note that:
+ * mpib_lanes_refused() in recovery/stop.c, which may break connections, acts
+ * on the error when all doorbells of the turn are through. */
+static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
+			     uint32_t n, const struct mpib_wr *bad, int error)
+{
+	uint32_t taken = 0;
+
+	for (const struct ibv_send_wr *wr = &first->wr; wr && wr != &bad->wr;
+	     wr = wr->next)
+		taken++;
+	q->posted -= n - taken;
+	mpib_budget_sent(&q->lane->shard->rail[q->rail].budget, n - taken);
+	q->refused = error;
+	q->lane->shard->refused = true;
+}
+
+/* Post the chain of a QP that is not on the shard's list any more. */
+static inline void qp_post_chain(struct mpib_shard *s, struct mpib_lane_qp *q)
+{
+	struct mpib_wr *first = q->chain.first, *bad;
+	uint32_t n = q->chain.n;
+	struct ibv_send_wr *wr, *next;
+	int rc;
+
+	if (!q->lane->watched) {
+		q->lane->watched = true;
+		LIST_INSERT_HEAD(&s->watched, q->lane, watch_link);
+	}
+	rc = mpib_wr_chain_post(&q->chain, q->qp, &bad);
+	s->rail[q->rail].n.posts++;
+	if (rc < 0)
+		doorbell_refused(q, first, n, bad, rc);
+	/* The device has copied the WRs, so they go back to the pool. */
+	for (wr = &first->wr; wr; wr = next) {
+		next = wr->next;
+		/* The virtual QP keeps its WRs until their completion. */
+		if (!((struct mpib_wr *)wr)->kind)
+			mpib_wr_give(&s->wrs, (struct mpib_wr *)wr);
+	}
+}
+
+void mpib_qp_ring(struct mpib_lane_qp *q)
+{
+	struct mpib_shard *s;
+
+	/* Nothing is queued; the QP may not exist yet, q->lane may be NULL. */
+	if (!q->chain.n)
+		return;
+	s = q->lane->shard;
+	SLIST_REMOVE(&s->dirty, q, mpib_lane_qp, ring_link);
+	qp_post_chain(s, q);
+}
+
+void mpib_qp_flush(struct mpib_shard *s)
+{
+	struct mpib_lane_qp *q;
+
+	while ((q = SLIST_FIRST(&s->dirty))) {
+		SLIST_REMOVE_HEAD(&s->dirty, ring_link);
+		qp_post_chain(s, q);
+	}
+	if (__builtin_expect(s->refused, 0))
+		mpib_lanes_refused(s);
+}
+
+struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id)
+{
+	struct mpib_wr *w = mpib_wr_take(&q->lane->shard->wrs);
+
+	w->wr.wr_id = wr_id;
+	w->wr.num_sge = 0;
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.send_flags = 0;
+	w->wr.wr.rdma.remote_addr = 0;
+	w->wr.wr.rdma.rkey = 0;
+	return w;
 }

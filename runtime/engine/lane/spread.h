@@ -9,7 +9,7 @@
  *   dqplb  numbered fragments go over all QPs but the first; the IMM follows at
  *          once on the first QP, and waits at the receiver for the fragments
  *   auto   split or spray, by what the lane measured for the size
- *          (split/choice.h)
+ *          (split/adapt.h)
  *
  * A stripe of at most one fragment goes as in split, and so does every stripe
  * on a rail with one QP. For the rest the lane has a virtual QP per rail

@@ -7,9 +7,9 @@
 #ifndef MPIB_ENGINE_COUNT_H
 #define MPIB_ENGINE_COUNT_H
 
-#include "base/kept.h"
-#include "base/trace.h"
 #include "engine/conn/conn.h"
+#include "engine/kept.h"
+#include "engine/trace.h"
 
 static inline void mpib_count_chain(struct mpib_rail_counts *n, unsigned wrs,
 				    uint32_t bytes, bool imm)

@@ -14,8 +14,7 @@
 
 #include "engine/engine.h"
 #include "engine/measure/counters.h"
-#include "engine/recovery/cause.h"
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 
 #define MPIB_LABEL_MAX 64
 
@@ -74,7 +73,7 @@ enum mpib_stall {
 	MPIB_STALLS,
 };
 
-/* Acknowledgements on a rail of a lane, see split/tracker.h. */
+/* Acknowledgements on a rail of a lane, see split/adapt.h. */
 struct mpib_snap_track {
 	uint64_t acked, acked_bytes, busy_ns, inflight;
 	uint64_t srtt, latency, oldest_ns; /* ns; 0: none */

@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/places.h"
+#include "base/users.h"
 
 #define MPIB_BUDGET_PER_QP 2u
 

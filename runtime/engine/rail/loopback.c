@@ -8,7 +8,7 @@
 #include <sys/random.h>
 
 #include "base/xalloc.h"
-#include "engine/rail/absent.h"
+#include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
 #include "verbs/connect.h"
 

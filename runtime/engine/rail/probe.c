@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "engine/rail/absent.h"
+#include "engine/rail/rail.h"
 #include "verbs/explain.h"
 
 /* The memory that is pinned to try the locked-memory limit: about the staging

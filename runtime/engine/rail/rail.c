@@ -3,11 +3,21 @@
  * Opening and closing one rail of one shard: context, completion channel and
  * CQ. Control thread.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <mpib/wire.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
 
+#include "base/event.h"
+#include "base/log.h"
+#include "engine/rail/rail.h"
+#include "engine/rail/tenant.h"
 #include "engine/shard.h"
 #include "verbs/explain.h"
+#include "verbs/rdma/rdma.h"
 
 const char *mpib_rail_name(unsigned rail)
 {
@@ -95,4 +105,316 @@ void mpib_rail_close(struct mpib_rail *rail)
 	rail->verbs->destroy_comp_channel(rail->channel);
 	rail->verbs->close(rail->ctx);
 	rail->ctx = NULL;
+}
+
+/*
+ * A tenant's shared receive queues. A device whose queue is empty answers RNR,
+ * and the peer then pauses, so a queue has to outlast whatever arrives between
+ * two turns: it grows by the connections that receive. The control thread says
+ * how far, the shard thread fills.
+ */
+
+/* Connections that the queue grows for: as many as a client has. */
+#define GROWS_FOR 1024u
+
+uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
+{
+	uint32_t high = s->engine->cfg.srq_high;
+	uint32_t most = (uint32_t)s->rail[rail].port.dev.max_srq_wr;
+	uint32_t size = high + GROWS_FOR * MPIB_SRQ_PER_CONN;
+
+	/* The probe has compared srq.high with it. */
+	return size < most ? size : most;
+}
+
+/* Other users' first receives, and QPs, keep half of the CQ, and the user's own
+ * QPs half of what one may have. */
+static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
+{
+	const struct mpib_budget *b = &t->shard->rail[rail].budget;
+	uint32_t promised =
+		atomic_load_explicit(&b->promised, memory_order_relaxed);
+
+	return t->promised[rail] + MPIB_SRQ_PER_CONN <=
+		       mpib_srq_size(t->shard, rail) &&
+	       t->promised[rail] + MPIB_SRQ_PER_CONN <=
+		       mpib_tenant_most(t->shard, rail) / 2 &&
+	       promised + MPIB_SRQ_PER_CONN <= b->size / 2;
+}
+
+/* What is posted cannot be taken back, so a queue never shrinks. */
+static void grow_rail(struct mpib_tenant *t, unsigned rail)
+{
+	const struct mpib_engine_config *cfg = &t->shard->engine->cfg;
+	struct mpib_budget *budget = &t->shard->rail[rail].budget;
+	uint32_t wanted = cfg->srq_high + t->receivers * MPIB_SRQ_PER_CONN;
+
+	while (t->promised[rail] < wanted && srq_may_grow(t, rail) &&
+	       mpib_budget_promise(budget, t->uid, MPIB_SRQ_PER_CONN) == 0)
+		t->promised[rail] += MPIB_SRQ_PER_CONN;
+	/* Relaxed: the shard fills up to what it reads here, and looks again
+	 * when the mailbox brings the connection. */
+	atomic_store_explicit(&t->srq_low[rail],
+			      t->promised[rail] - cfg->srq_high + cfg->srq_low,
+			      memory_order_relaxed);
+}
+
+void mpib_srq_joined(struct mpib_tenant *t)
+{
+	t->receivers++;
+	for (unsigned r = 0; r < t->shard->engine->cfg.rails; r++) {
+		if (t->srq[r])
+			grow_rail(t, r);
+	}
+}
+
+void mpib_srq_left(struct mpib_tenant *t)
+{
+	assert(t->receivers > 0);
+	t->receivers--;
+}
+
+int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
+{
+	const struct mpib_engine_config *cfg = &t->shard->engine->cfg;
+	uint32_t full = mpib_srq_low(t, rail) + (cfg->srq_high - cfg->srq_low);
+	struct ibv_recv_wr wr[32], *bad = wr;
+
+	while (t->srq_posted[rail] < full) {
+		uint32_t n = full - t->srq_posted[rail];
+		struct mpib_budget *budget = &t->shard->rail[rail].budget;
+
+		if (n > 32)
+			n = 32;
+		if (!mpib_budget_receive(budget, n))
+			return -ENOSPC;
+		memset(wr, 0, n * sizeof(wr[0]));
+		for (uint32_t i = 0; i + 1 < n; i++)
+			wr[i].next = &wr[i + 1];
+		if (ibv_post_srq_recv(t->srq[rail], wr, &bad)) {
+			/* The device has those before bad. */
+			uint32_t taken = (uint32_t)(bad - wr);
+
+			mpib_budget_received(budget, n - taken);
+			t->srq_posted[rail] += taken;
+			return -EIO;
+		}
+		t->srq_posted[rail] += n;
+	}
+	return 0;
+}
+
+int mpib_srq_turn(struct mpib_shard *s)
+{
+	struct mpib_tenant *t;
+	int filled = 0;
+
+	s->srq_short = false;
+	TAILQ_FOREACH(t, &s->tenants, link)
+	{
+		for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+			if (t->srq_posted[r] >= mpib_srq_low(t, r) ||
+			    !t->srq[r])
+				continue;
+			if (mpib_srq_fill(t, r) < 0) {
+				s->srq_short = true;
+				continue;
+			}
+			s->rail[r].n.srq_refills++;
+			filled++;
+		}
+	}
+	return filled;
+}
+
+void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
+{
+	struct mpib_shard *s = t->shard;
+	struct ibv_srq_attr attr = { .srq_limit = s->engine->cfg.srq_low / 2 };
+	int rc;
+
+	if (attr.srq_limit == 0)
+		return;
+	rc = s->rail[rail].verbs->modify_srq(t->srq[rail], &attr,
+					     IBV_SRQ_LIMIT);
+	/* Not every device has SRQ limits; mpib_srq_turn() suffices. */
+	if (rc < 0)
+		mpib_debug("rail %u: no SRQ limit: %s", rail, strerror(-rc));
+}
+
+/*
+ * Ports at the start of the engine. A port that is down makes its rail away, as
+ * if its device had failed (rail.h): the next proxy uses it, once the port is
+ * up. A node that just booted is so never taken for one with
+ * fewer rails. Nor is one with a device that does not answer, of which no context
+ * need be there. Control thread, before the shards run.
+ */
+
+bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
+{
+	if (rc != -EIO)
+		return false;
+	s->rail[r].port.state = IBV_PORT_NOP;
+	return true;
+}
+
+/* What every lane says of every rail, and where the rail is, though the device
+ * never told it. */
+static void down_assume(struct mpib_shard *s)
+{
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+		struct mpib_port_info *port = &s->rail[r].port;
+		const struct mpib_rail *other =
+			&s->rail[s->engine->cfg.rails - 1 - r];
+
+		if (s->rail[r].ctx)
+			continue;
+		if (mpib_rail_spec(s, r)->provider == MPIB_PROVIDER_RDMA)
+			mpib_rdma_place(mpib_rail_spec(s, r), port);
+		port->mtu = other->ctx ? other->port.mtu : IBV_MTU_1024;
+		port->max_msg_sz =
+			other->ctx ? other->port.max_msg_sz : MPIB_MSG_LEAST;
+		port->link_layer = other->ctx ? other->port.link_layer
+					      : IBV_LINK_LAYER_ETHERNET;
+	}
+}
+
+int mpib_rails_open(struct mpib_shard *s, char *why, size_t why_len)
+{
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
+		int rc = mpib_rail_open(&s->rail[r], mpib_rail_spec(s, r),
+					65536, why, why_len);
+
+		if (rc < 0 && !mpib_rail_silent(s, r, rc)) {
+			while (r-- > 0)
+				mpib_rail_close(&s->rail[r]);
+			return rc;
+		}
+	}
+	*why = '\0';
+	down_assume(s);
+	return 0;
+}
+
+static void down_tell(const struct mpib_shard *s, unsigned r)
+{
+	unsigned number = mpib_rail_number(s, r);
+	struct mpib_event_about about = { .rails = 1u << number };
+
+	/* All shards of a device see the same port. */
+	if (s->index % s->engine->cfg.shards)
+		return;
+	if (s->rail[r].port.state == IBV_PORT_NOP)
+		mpib_event(MPIB_LOG_WARN, "rail_down", &about,
+			   "rail %u (%s): the device does not answer, the rail "
+			   "is away until it does (its firmware may hang: see "
+			   "dmesg)",
+			   number, mpib_rail_spec(s, r)->name);
+	else
+		mpib_event(
+			MPIB_LOG_WARN, "rail_down", &about,
+			"rail %u (%s): the port is down, the rail is away "
+			"until it comes up (look at cable and switch; RoCE: ip "
+			"link set up; InfiniBand: is a subnet manager "
+			"running?)",
+			number, mpib_rail_spec(s, r)->name);
+}
+
+static void down_settle(struct mpib_shard *s, unsigned r)
+{
+	struct mpib_rail *rail = &s->rail[r];
+
+	rail->up = rail->port.state == IBV_PORT_ACTIVE;
+	rail->dead = rail->lost = !rail->up;
+	s->engine->rail_up[mpib_rail_number(s, r)] = rail->up;
+	if (rail->up)
+		return;
+	/* Nobody would read the event that a device which fails leaves there. */
+	if (rail->ctx)
+		epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
+	down_tell(s, r);
+}
+
+/* A port or a device that changed between the shards' opens is away for all of
+ * them, for clients of the device have any of them. */
+static void down_agree(struct mpib_shard *s, unsigned r)
+{
+	const struct mpib_shard *first = s - s->index % s->engine->cfg.shards;
+	uint8_t state = IBV_PORT_ACTIVE;
+
+	for (unsigned i = 0; i < s->engine->cfg.shards; i++) {
+		if (first[i].rail[r].port.state != IBV_PORT_ACTIVE)
+			state = first[i].rail[r].port.state;
+	}
+	s->rail[r].port.state = state;
+}
+
+void mpib_engine_settle_ports(struct mpib_engine *e)
+{
+	for (unsigned i = 0; i < e->shards; i++) {
+		struct mpib_shard *s = &e->shard[i];
+
+		for (unsigned r = 0; r < e->cfg.rails; r++) {
+			down_agree(s, r);
+			down_settle(s, r);
+		}
+	}
+}
+
+/*
+ * Which rails the shard or the peer has lost, and how to say so. Control
+ * thread.
+ */
+
+uint8_t mpib_shard_absent(const struct mpib_shard *s)
+{
+	uint8_t away = 0;
+
+	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
+		away |= (uint8_t)(s->rail[r].dead << r);
+	return away;
+}
+
+const char *mpib_absent_say(const struct mpib_shard *s, uint8_t ours,
+			    uint8_t theirs, char *buf, size_t len)
+{
+	size_t at = 0;
+
+	buf[0] = '\0';
+	for (unsigned r = 0; r < MPIB_RAILS && at < len; r++) {
+		const char *and = at ? " and " : "";
+
+		if (ours >> r & 1)
+			at += (size_t)snprintf(buf + at, len - at, "%s%s (%s)",
+					       and, mpib_rail_name(r),
+					       mpib_rail_spec(s, r)->name);
+		else if (theirs >> r & 1)
+			at += (size_t)snprintf(buf + at, len - at,
+					       "%s%s at the other end", and,
+					       mpib_rail_name(r));
+	}
+	return buf;
+}
+
+int mpib_rail_made(struct mpib_shard *s, unsigned rail, const char *call,
+		   int rc)
+{
+	if (rc < 0 && mpib_rail_is_gone(s, rail, rc))
+		return mpib_shard_some_rail(s);
+	return mpib_last_error(s, rail, call, rc);
+}
+
+int mpib_shard_some_rail(const struct mpib_shard *s)
+{
+	struct mpib_engine *e = s->engine;
+	uint8_t away = mpib_shard_absent(s);
+	char rails[160];
+
+	if (away != (1u << e->cfg.rails) - 1)
+		return 0;
+	return mpib_last_error_set(
+		e, -ENETDOWN,
+		"no rail is left, the device failed or was removed: %s (once "
+		"it is there again, restart mpib-proxy)",
+		mpib_absent_say(s, away, 0, rails, sizeof(rails)));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tenants: a protection domain and a shared receive queue per rail (srq.c), and
+ * Tenants: a protection domain and a shared receive queue per rail (rail.c), and
  * the registered tables of the tenant's connections, which lie in slabs. The
  * control thread makes and frees them.
  */
@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 
 #include "base/copy.h"
-#include "base/numa.h"
-#include "engine/rail/absent.h"
+#include "base/thread.h"
+#include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
 
 /* Beside its first receives, that any user may have, however few there are. */

@@ -32,7 +32,7 @@ struct mpib_tenant {
 	uid_t uid;
 	unsigned refs; /* control thread: clients, lanes, calls; 0: on_leave()
 			  is on its way */
-	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the device is away, absent.h */
+	struct ibv_pd *pd[MPIB_RAILS]; /* NULL: the device is away, rail.h */
 	struct ibv_srq *srq[MPIB_RAILS];
 	/* Control thread: places in the CQ of its receives, and QPs that have
 	 * some, too, see budget.h. */
@@ -47,7 +47,7 @@ struct mpib_tenant {
 	LIST_HEAD(, mpib_slab) slabs; /* control thread */
 	TAILQ_ENTRY(mpib_tenant) link; /* shard's list */
 	/* Shard: rings that may not be empty, and what was taken of those that
-	 * summaries named in the turn with that number, see turn/submit.c. */
+	 * summaries named in the turn with that number, see submit.c. */
 	struct engine_conn_list submitting;
 	TAILQ_ENTRY(mpib_tenant) submit_link; /* shard's, with such rings */
 	uint64_t named_turn;

@@ -10,9 +10,9 @@
 
 #include "base/clock.h"
 #include "base/event.h"
-#include "base/trace.h"
 #include "base/xalloc.h"
 #include "engine/lane/lane.h"
+#include "engine/trace.h"
 
 /* Most bitmaps of one fence: both directions of every connection of a shard, but
  * no more than there ever were connections on the lane, for the peer begins none
@@ -390,4 +390,197 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 		return true;
 	}
 	return false;
+}
+
+/*
+ * Evidence before a verdict. That a rail is silent for a time says nothing about
+ * the rail while the peer's proxy, or this one, gets no core: so the peer's shard
+ * is asked to look (LOOK), its answer (LOOKED) has this end's shard look, and only
+ * then the rail is judged. A question that was lost with its peer link is asked again
+ * on the next (mpib_lane_retell()), so each is answered, or the rail stops, or the lane ends by
+ * peer.silence.
+ * Control thread.
+ */
+
+void mpib_rail_ask(struct mpib_lane *lane, unsigned rail,
+		   enum mpib_rail_ask what)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+	struct mpib_rail_msg msg = { 0 };
+
+	ctl->asks = (uint8_t)what;
+	ctl->answered = false;
+	mpib_rail_send(lane, &msg, MPIB_RAIL_LOOK, rail, ctl->fence.epoch);
+}
+
+static void look_for_peer(struct mpib_lane *lane, unsigned rail);
+
+static void on_looked_for_peer(void *arg, int status)
+{
+	struct mpib_rail_job *job = arg;
+	struct mpib_rail_control *ctl = &job->lane->ctl.rail[job->rail];
+	struct mpib_rail_msg msg = { .moved = job->look.moved };
+
+	(void)status;
+	ctl->looking = false;
+	if (job->lane->ctl.over)
+		goto free_job;
+	if (ctl->look_again)
+		look_for_peer(job->lane, job->rail);
+	else
+		mpib_rail_send(job->lane, &msg, MPIB_RAIL_LOOKED, job->rail,
+			       ctl->look_epoch);
+free_job:
+	mpib_rail_job_free(job);
+}
+
+static void look_for_peer(struct mpib_lane *lane, unsigned rail)
+{
+	lane->ctl.rail[rail].looking = true;
+	lane->ctl.rail[rail].look_again = false;
+	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_look,
+			  on_looked_for_peer);
+}
+
+void mpib_rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
+
+	/* The peer asks again without an answer only after the rail stopped. One
+	 * look at a time, however often a peer asks. */
+	ctl->look_epoch = msg->epoch;
+	if (ctl->looking)
+		ctl->look_again = true;
+	else
+		look_for_peer(lane, msg->rail);
+}
+
+static void judge(struct mpib_lane *lane, unsigned rail,
+		  enum mpib_rail_ask what, bool moved)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+
+	if (what == MPIB_ASK_STUCK && !moved) {
+		mpib_failover_fault(lane, rail, MPIB_CAUSE_STUCK);
+	} else if (what == MPIB_ASK_PROBES && moved) {
+		mpib_rail_await_probes(lane, rail);
+	} else if (what == MPIB_ASK_PROBES && !ctl->fence.probed) {
+		ctl->cause = MPIB_CAUSE_PROBE;
+		mpib_rail_act(lane, rail,
+			      mpib_fence_probed(&ctl->fence, false));
+	}
+}
+
+static void on_looked(void *arg, int status)
+{
+	struct mpib_rail_job *job = arg;
+	struct mpib_rail_control *ctl = &job->lane->ctl.rail[job->rail];
+	enum mpib_rail_ask what = (enum mpib_rail_ask)ctl->asks;
+
+	(void)status;
+	/* A rail that has stopped meanwhile asks nothing any more. */
+	if (!job->lane->ctl.over && job->epoch == ctl->fence.epoch && what) {
+		ctl->asks = MPIB_ASK_NOTHING;
+		judge(job->lane, job->rail, what, job->look.moved);
+	}
+	mpib_rail_job_free(job);
+}
+
+void mpib_rail_answered(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
+	struct mpib_rail_job *job;
+
+	if (!ctl->asks || ctl->answered || msg->epoch != ctl->fence.epoch)
+		return;
+	if (ctl->asks == MPIB_ASK_CONNECTED) {
+		ctl->asks = MPIB_ASK_NOTHING;
+		mpib_rail_probe(lane, msg->rail);
+		return;
+	}
+	ctl->answered = true;
+	job = mpib_rail_job_new(lane, msg->rail);
+	job->look.stuck = ctl->asks == MPIB_ASK_STUCK;
+	job->look.moved = msg->moved;
+	mpib_rail_job_run(job, mpib_rail_on_look, on_looked);
+}
+
+/*
+ * What this end of a lane sends about its rails after the peer link broke.
+ * Messages of a broken link are lost. So each end sends again those that the
+ * state of its fence implies, and the other ignores what it has
+ * (failover/fence.h). Control thread.
+ */
+
+/* At least one message, even without bitmaps; the last one has more == 0. */
+void mpib_rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
+			   uint32_t epoch)
+{
+	const struct mpib_recv_bitmaps *a =
+		&lane->ctl.rail[rail].ours[epoch & 1];
+	struct mpib_rail_msg msg = { .more = true };
+	uint32_t at = 0;
+
+	while (msg.more) {
+		uint32_t n = a->n - at;
+
+		if (n > MPIB_RECV_BITMAPS)
+			n = MPIB_RECV_BITMAPS;
+		for (uint32_t i = 0; i < n; i++)
+			msg.bitmap[i] = a->v[at + i];
+		at += n;
+		msg.bitmaps = (uint8_t)n;
+		msg.more = at < a->n;
+		mpib_rail_send(lane, &msg, MPIB_RAIL_FENCED, rail, epoch);
+	}
+}
+
+static void retell_fence(struct mpib_lane *lane, unsigned rail)
+{
+	const struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+	struct mpib_rail_msg msg = { .cause = ctl->cause };
+	uint32_t epoch = ctl->fence.epoch;
+	enum mpib_fence_state state = ctl->fence.state;
+
+	/* The peer may not have completed the fence before. */
+	if (ctl->ours[(epoch - 1) & 1].kept)
+		mpib_rail_tell_fenced(lane, rail, epoch - 1);
+	if (state == MPIB_FENCE_STOPPING || state == MPIB_FENCE_STOPPED)
+		mpib_rail_send(lane, &msg, MPIB_RAIL_FENCE, rail, epoch);
+	if (state == MPIB_FENCE_STOPPED)
+		mpib_rail_tell_fenced(lane, rail, epoch);
+	if (state == MPIB_FENCE_RECONNECTING || state == MPIB_FENCE_PROBING) {
+		mpib_lane_rail_local(lane, rail, &msg.info);
+		mpib_rail_send(lane, &msg, MPIB_RAIL_RECONNECT, rail, epoch);
+	}
+	if ((state == MPIB_FENCE_PROBING || state == MPIB_FENCE_LIVE) &&
+	    ctl->fence.probed)
+		mpib_rail_send(lane, &msg, MPIB_RAIL_UP, rail, epoch);
+	if (ctl->asks && !ctl->answered)
+		mpib_rail_ask(lane, rail, (enum mpib_rail_ask)ctl->asks);
+}
+
+void mpib_lane_retell(struct mpib_lane *lane)
+{
+	uint8_t drained = mpib_rail_bits(
+		lane->shard, mpib_engine_drained(lane->shard->engine));
+
+	if (!lane->failover || !lane->ctl.settled || lane->ctl.over)
+		return;
+	for (unsigned r = 0; r < lane->rails; r++) {
+		struct mpib_rail_msg msg = { .on = drained >> r & 1 };
+
+		retell_fence(lane, r);
+		mpib_rail_send(lane, &msg, MPIB_RAIL_DRAIN, r, 0);
+	}
+}
+
+void mpib_lane_unlinked(struct mpib_lane *lane)
+{
+	for (unsigned r = 0; r < lane->rails; r++) {
+		struct mpib_rail_control *ctl = &lane->ctl.rail[r];
+
+		if (!ctl->fence.peer_fenced)
+			ctl->theirs.n = 0;
+	}
 }

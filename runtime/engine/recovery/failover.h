@@ -14,7 +14,6 @@
 #define MPIB_ENGINE_FAILOVER_H
 
 #include "engine/engine.h"
-#include "engine/recovery/cause.h"
 #include "failover/fence.h"
 #include "verbs/verbs.h"
 
@@ -44,7 +43,7 @@ enum mpib_rail_msg_type {
 	MPIB_RAIL_UP, /* the probes of this end succeeded */
 	MPIB_RAIL_DRAIN, /* post nothing new on the rail (on), or do so again */
 	MPIB_RAIL_LOOK, /* does the rail move at your end? -> LOOKED */
-	MPIB_RAIL_LOOKED, /* the shard has looked since (look.c) */
+	MPIB_RAIL_LOOKED, /* the shard has looked since (watch.c) */
 };
 
 /* What the proxies of the two ends of a lane send each other (peer link). */
@@ -67,7 +66,7 @@ struct mpib_recv_bitmaps {
 	bool kept; /* of mpib_rail_control.ours: there are some, if only 0 */
 };
 
-/* Why the peer's shard was asked to look (ask.c). */
+/* Why the peer's shard was asked to look (failover.c). */
 enum mpib_rail_ask {
 	MPIB_ASK_NOTHING,
 	MPIB_ASK_CONNECTED, /* its QPs are connected: probes may be sent */
@@ -155,7 +154,7 @@ struct mpib_rail_watch {
 };
 
 /*
- * failover.c, reconnect.c and retell.c: control thread.
+ * failover.c, reconnect.c and failover.c: control thread.
  */
 /* The lane is connected and the peer's proxy can be sent messages. */
 void mpib_lane_established(struct mpib_lane *lane);
@@ -201,7 +200,7 @@ void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
 void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		    unsigned type, unsigned rail, uint32_t epoch);
 /*
- * ask.c: no rail is judged by the clock alone, for the peer's process may have
+ * failover.c: no rail is judged by the clock alone, for the peer's process may have
  * had no core. Ask the peer's shard to look; the verdict follows when it has
  * looked, and the own shard after it. Without an answer there is no verdict.
  */
@@ -212,7 +211,7 @@ void mpib_rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
 void mpib_rail_answered(struct mpib_lane *lane,
 			const struct mpib_rail_msg *msg);
 void mpib_recv_bitmaps_free(struct mpib_recv_bitmaps *a);
-/* retell.c: send FENCED with this end's bitmaps of the epoch. */
+/* failover.c: send FENCED with this end's bitmaps of the epoch. */
 void mpib_rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
 			   uint32_t epoch);
 /* Have the timer run mpib_failover_dispatch() at this time or earlier. */
@@ -232,8 +231,8 @@ void mpib_rail_drained_set(struct mpib_lane *lane);
 void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 
 /*
- * lost.c: the shard's device context of the rail failed for good. From now on
- * nothing new is made on the rail (rail/absent.h), and the shard goes on
+ * stop.c: the shard's device context of the rail failed for good. From now on
+ * nothing new is made on the rail (rail/rail.h), and the shard goes on
  * without it. When it does, told() runs, which calls mpib_engine_rail_port():
  * never inside this call, as that may come out of the midst of the making of an
  * object, or of a walk over the lanes. why is a literal. Control thread.

@@ -5,15 +5,21 @@
  * which the rail has stopped make the receive bitmaps. No completion of the rail
  * counts after that step, so the bitmaps stay true.
  */
+#include "engine/recovery/stop.h"
+
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 
 #include "base/clock.h"
 #include "base/xalloc.h"
+#include "engine/async.h"
 #include "engine/conn/clear.h"
-#include "engine/recovery/stop.h"
+#include "engine/conn/conn.h"
+#include "engine/lane/spread.h"
 
 struct fault {
 	struct mpib_msg msg;
@@ -304,4 +310,196 @@ void mpib_rail_on_grace(struct mpib_msg *msg)
 			"links and cables",
 			ms, mpib_rail_name(job->rail));
 	mpib_call_done(lane->shard, call, 0);
+}
+
+/*
+ * Lanes that break, and their connections with them. Shard thread, but for
+ * mpib_lane_kill().
+ */
+
+void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
+{
+	struct mpib_engine *e = lane->shard->engine;
+	struct mpib_async_error *notice;
+	struct engine_conn *f, *next;
+	va_list ap;
+
+	if (lane->broken)
+		return;
+	lane->broken = true;
+	lane->open = 0;
+	va_start(ap, fmt);
+	notice = mpib_async_error_new(lane, error, fmt, ap);
+	va_end(ap);
+	for (unsigned r = 0; r < lane->rails; r++)
+		mpib_spread_reset(lane, r);
+	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
+		next = TAILQ_NEXT(f, lane_link);
+		engine_conn_break(f, mpib_conn_lost_error(e), "%s",
+				  notice->why);
+		if (f->stopping)
+			engine_conn_check_stopped(f);
+	}
+	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_async_error_lane);
+}
+
+/* With fail-over the WRs that the QP refused count as lost in a fault, and the
+ * fence finds them. */
+static void break_refused(struct mpib_lane_qp *q)
+{
+	int error = q->refused;
+
+	q->refused = 0;
+	if (mpib_lane_fault(q->lane, q->rail, MPIB_CAUSE_ERROR))
+		return;
+	mpib_lane_break(q->lane, -EIO,
+			"rail %u: ibv_post_send on QP 0x%x to %s: %s", q->rail,
+			q->qpn, q->lane->peer, strerror(-error));
+}
+
+void mpib_lanes_refused(struct mpib_shard *s)
+{
+	struct mpib_lane *lane;
+
+	s->refused = false;
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	{
+		for (unsigned r = 0; r < lane->rails; r++) {
+			for (unsigned i = 0; i < lane->qps[r]; i++) {
+				if (lane->qp[r][i].refused)
+					break_refused(&lane->qp[r][i]);
+			}
+		}
+	}
+}
+
+static void on_kill(struct mpib_msg *msg)
+{
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
+	struct mpib_lane *lane = call->what;
+
+	mpib_lane_break(lane, -ECONNRESET, "lane to %s was closed", lane->peer);
+	mpib_looks_end(lane);
+	lane->kill = call;
+	mpib_lane_stop(lane);
+}
+
+void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
+{
+	struct mpib_call *call = mpib_call_new(lane, done, arg);
+
+	mpib_failover_end(lane);
+	/* If a device hangs, later, but before memory is deregistered. */
+	for (unsigned r = 0; r < lane->rails; r++)
+		mpib_lane_rail_to_err(lane, r);
+	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_kill);
+}
+
+/*
+ * A device context that is lost: the device failed or was removed, or its
+ * completion queue overran. The context gives no completions any more, not even
+ * of flushed WRs, so the shard does not wait for them: the rail counts as
+ * stopped at once. That is as safe as a flush: the peer's QPs, which are in ERR
+ * before the peer answers the fence, refuse what this end still sends; what the
+ * peer still sends finds no device here, or a QP in ERR. A device that hangs has
+ * QPs that take what comes until it answers again: the peer sends nothing more
+ * once it answered the fence, and what a peer that never answers sends lands in
+ * memory that is deregistered only behind the ERR (hca/qp.c). Our receive bitmap
+ * stays true because the shard takes no completion of the rail from then on.
+ * This engine never uses the rail again.
+ */
+
+struct loss {
+	struct mpib_shard *shard;
+	unsigned rail;
+	mpib_rail_lost_fn *told;
+	const char *why;
+};
+
+static void lose_lane(struct mpib_lane *lane, unsigned r)
+{
+	struct mpib_shard *s = lane->shard;
+	struct engine_conn *f;
+
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
+	{
+		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
+		if (f->is_sender)
+			continue;
+		mpib_flush_lost(f, r);
+	}
+	if (!mpib_lane_fault(lane, r, MPIB_CAUSE_PORT))
+		mpib_lane_break(lane, -EIO,
+				"rail %u (%s): its device failed or was "
+				"removed",
+				r, mpib_rail_spec(s, r)->name);
+	/* Only now that the rail is closed: a last write goes by the other. */
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
+	{
+		if (!f->is_sender && f->stopping && !f->stopped)
+			engine_conn_check_stopped(f);
+	}
+	mpib_rail_check_stopped(lane, r);
+	mpib_lane_check_stopped(lane);
+}
+
+static void on_lost(struct mpib_msg *msg)
+{
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
+	struct loss *loss = call->what;
+	struct mpib_shard *s = loss->shard;
+	struct mpib_rail *rail = &s->rail[loss->rail];
+	struct mpib_tenant *t;
+	struct mpib_lane *lane;
+
+	rail->lost = true;
+	/* The kernel reports this descriptor as readable from now on. */
+	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
+	TAILQ_FOREACH(t, &s->tenants, link)
+	mpib_loopback_lost(t, loss->rail);
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	{
+		if (loss->rail < lane->rails)
+			lose_lane(lane, loss->rail);
+	}
+	mpib_call_done(s, call, 0);
+}
+
+static void lost_told(void *arg, int status)
+{
+	struct loss *loss = arg;
+
+	(void)status;
+	loss->told(loss->shard, loss->rail, loss->why);
+	free(loss);
+}
+
+void mpib_rail_lose(struct mpib_shard *s, unsigned rail,
+		    mpib_rail_lost_fn *told, const char *why)
+{
+	struct loss *loss = mpib_xcalloc(sizeof(*loss));
+	struct mpib_call *call;
+
+	*loss = (struct loss){ s, rail, told, why };
+	s->rail[rail].dead = true;
+	s->rail[rail].up = false;
+	s->rail[rail].port.state = IBV_PORT_NOP;
+	epoll_ctl(s->engine->epfd, EPOLL_CTL_DEL, s->rail[rail].ctx->async_fd,
+		  NULL);
+	call = mpib_call_new(loss, lost_told, loss);
+	mpib_mailbox_send(&s->mailbox, &call->msg, on_lost);
+}
+
+uint32_t mpib_engine_lost(const struct mpib_engine *engine)
+{
+	uint32_t lost = 0;
+
+	for (unsigned i = 0; i < engine->shards; i++) {
+		const struct mpib_shard *s = &engine->shard[i];
+
+		for (unsigned r = 0; r < engine->cfg.rails; r++)
+			lost |= (uint32_t)s->rail[r].dead
+				<< mpib_rail_number(s, r);
+	}
+	return lost;
 }

@@ -9,7 +9,7 @@
 #include "engine/lane/lane.h"
 
 /*
- * break.c: shard thread.
+ * stop.c: shard thread.
  */
 /* Break the lane and, with -ECONNRESET, its connections; tell the control
  * thread. */
@@ -38,7 +38,7 @@ void mpib_rail_on_drain(struct mpib_msg *msg);
 void mpib_rail_on_grace(struct mpib_msg *msg);
 
 /*
- * find_lost.c: shard thread. A mailbox handler like those of stop.c; the job
+ * replay.c: shard thread. A mailbox handler like those of stop.c; the job
  * has the peer's receive bitmaps.
  */
 void mpib_rail_on_bitmaps(struct mpib_msg *msg);
@@ -55,7 +55,7 @@ void mpib_watch(struct mpib_shard *s);
 bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved);
 
 /*
- * look.c: shard thread. A mailbox handler like those of stop.c; the call is done
+ * watch.c: shard thread. A mailbox handler like those of stop.c; the call is done
  * when the rail's device had its chance to move, and job->look.moved says whether
  * it did.
  */

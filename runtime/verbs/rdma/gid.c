@@ -11,8 +11,6 @@
 #include <string.h>
 
 #include "base/address.h"
-#include "base/line.h"
-#include "base/network.h"
 #include "base/text.h"
 #include "verbs/rdma/internal.h"
 
@@ -166,7 +164,7 @@ static ssize_t all_gids(struct ibv_context *ctx)
 }
 
 /* InfiniBand: the port's own GID is at index 0. Where subnets are joined by
- * routers, the GID with the port's FLID (lane/route.c) is at index 1. */
+ * routers, the GID with the port's FLID (lane/qps.c) is at index 1. */
 static int choose_ib_gid(struct ibv_context *ctx, uint8_t port,
 			 const struct ibv_port_attr *attr,
 			 struct mpib_port_info *info)

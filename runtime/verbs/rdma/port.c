@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/line.h"
+#include "base/text.h"
 #include "verbs/rdma/internal.h"
 
 /* Mb/s of one physical lane for active_speed, as InfiniBand's PortInfo encodes

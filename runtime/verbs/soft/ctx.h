@@ -29,7 +29,7 @@
 
 #include "base/bell.h"
 #include "base/clock.h"
-#include "base/container.h"
+#include "base/xalloc.h"
 #include "verbs/soft/event.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/soft.h"

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/address.h"
-#include "base/line.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "verbs/soft/cq.h"

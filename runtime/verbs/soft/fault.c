@@ -11,7 +11,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/bus.h"
+#include "base/copy.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/event.h"
 #include "verbs/soft/qp.h"

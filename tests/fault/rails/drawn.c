@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "drawn.h"
 #include "arg.h"
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 #include "traffic.h"
 
 #include <unistd.h>

@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #include "base/loop.h"
-#include "base/mailbox.h"
+#include "engine/mailbox.h"
 #include "engine/measure/snapshot.h"
 #include "engine/shard.h"
 #include "peer/broker.h"

@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "base/closer.h"
-#include "base/unread.h"
+#include "base/users.h"
 #include "test.h"
 
 #define ONE 61001 /* users */

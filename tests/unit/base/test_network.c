@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/network.h: lists of networks, and those of this machine's addresses. */
-#include "base/network.h"
+/* base/address.h: lists of networks, and those of this machine's addresses. */
+#include "base/address.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/address.h"
-#include "base/routes.h"
 #include "test.h"
 
 static struct mpib_networks list;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/waking.h"
+#include "base/users.h"
 
 #include "test.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "engine/split/policy.h"
+#include "engine/split/mode.h"
 
 #define STEP (10 * SIM_US)
 #define QUANTUM (64u << 10) /* that the processor feeds a rail at once */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/split/choice.h"
+#include "engine/split/adapt.h"
 #include "test.h"
 
 #define MIB (1u << 20)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/split/island.h: who shares an island with whom, and what is refused. */
+/* engine/split/mode.h: who shares an island with whom, and what is refused. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 
-#include "engine/split/island.h"
+#include "engine/split/mode.h"
 #include "test.h"
 
 static struct mpib_islands is;

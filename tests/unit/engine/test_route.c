@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/lane/route.c: the route to InfiniBand ports of this subnet and others. */
+/* engine/lane/qps.c: the route to InfiniBand ports of this subnet and others. */
 #include "engine/lane/lane.h"
 #include "test.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The progress watchdog, by made-up time: SOUT moves at each look, and nothing of
- * SUP retires. recovery/watch.c is compiled in; here is what it calls.
+ * SUP retires. The linker has what watch.c calls replaced (--wrap).
  */
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -14,19 +14,17 @@ static struct mpib_shard *shard;
 static struct mpib_lane lane;
 static unsigned suspicions;
 
-void mpib_lane_suspect(struct mpib_lane *l, unsigned rail)
+void __wrap_mpib_lane_suspect(struct mpib_lane *l, unsigned rail);
+bool __wrap_mpib_qp_probe(struct mpib_lane_qp *q);
+
+void __wrap_mpib_lane_suspect(struct mpib_lane *l, unsigned rail)
 {
 	assert_ptr_equal(l, &lane);
 	assert_int_equal(rail, MPIB_RAIL_SUP);
 	suspicions++;
 }
 
-void mpib_looks(struct mpib_shard *s)
-{
-	fail_msg("shard %u has no looks", s->index);
-}
-
-bool mpib_qp_probe(struct mpib_lane_qp *q)
+bool __wrap_mpib_qp_probe(struct mpib_lane_qp *q)
 {
 	fail_msg("rail %u has something outstanding", q->rail);
 	return false;

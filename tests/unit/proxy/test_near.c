@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/numa.h"
+#include "base/thread.h"
 #include "engine/engine.h"
 #include "fake_ibv.h"
 #include "rails/numa.h"

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/bus.h"
+#include "base/copy.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"

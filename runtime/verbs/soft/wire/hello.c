@@ -17,7 +17,7 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
-#include "base/rate.h"
+#include "base/clock.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/gid.h"
 #include "verbs/soft/qp.h"

@@ -9,7 +9,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "base/bus.h"
 #include "base/copy.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "base/bus.h"
+#include "base/copy.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/event.h"

@@ -12,7 +12,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "base/bus.h"
 #include "base/copy.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/users.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/closer.h"
+#include "base/log.h"
+
+#define SHORT_OF                                                               \
+	(100 * MPIB_MSEC) /* descriptors or memory: until it looks again */
+
+#define AHEAD (MPIB_SEC / 8)
+#define FULL MPIB_SEC
+
+static void acceptor_on_time(void *arg)
+{
+	struct mpib_acceptor *a = arg;
+
+	mpib_loop_mod(a->loop, &a->watch, EPOLLIN);
+}
+
+/* Take nobody for ns. The kernel keeps those who call meanwhile. */
+static void acceptor_pause(struct mpib_acceptor *a, uint64_t ns)
+{
+	mpib_loop_mod(a->loop, &a->watch, 0);
+	mpib_timer_arm(a->loop, &a->pause, ns, acceptor_on_time, a);
+}
+
+/* One more was taken: there may have been too many lately. */
+static void acceptor_count(struct mpib_acceptor *a)
+{
+	uint64_t now = mpib_loop_now(a->loop), wait;
+
+	if (a->a_second == 0)
+		return;
+	mpib_rate_pay(&a->paid, now, MPIB_SEC / a->a_second);
+	wait = mpib_rate_wait(a->paid, now, AHEAD);
+	if (wait > 0)
+		acceptor_pause(a, wait);
+}
+
+/* What one that is taken may add to would leave no descriptor for anything else. */
+static bool acceptor_full(struct mpib_acceptor *a)
+{
+	uid_t user = 0;
+
+	if (!a->of_users || !mpib_closers_full(&user))
+		return false;
+	mpib_warn("%s waits: sockets with what uid %u sent cannot be closed "
+		  "(end its processes, and see its file systems)",
+		  a->who, (unsigned)user);
+	acceptor_pause(a, FULL);
+	return true;
+}
+
+/* False: no other caller is to be taken now. */
+static bool acceptor_take(struct mpib_acceptor *a)
+{
+	int fd;
+
+	if (acceptor_full(a))
+		return false;
+	fd = accept4(a->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd >= 0) {
+		acceptor_count(a);
+		a->fn(a->arg, fd);
+		/* fn may have closed it. */
+		return a->watch.added && !a->pause.armed;
+	}
+	if (errno == EAGAIN || errno == ECONNABORTED || errno == EINTR)
+		return false;
+	if (errno == EMFILE && a->full && a->full(a->arg)) {
+		acceptor_count(a);
+		return false;
+	}
+	mpib_warn("%s waits: accept: %m (raise LimitNOFILE, or ulimit -n)",
+		  a->who);
+	acceptor_pause(a, SHORT_OF);
+	return false;
+}
+
+static void acceptor_on_call(void *arg, uint32_t events)
+{
+	struct mpib_acceptor *a = arg;
+	unsigned left = a->at_once;
+
+	(void)events;
+	while (acceptor_take(a) && left > 1)
+		left--;
+}
+
+int mpib_acceptor_open(struct mpib_acceptor *a)
+{
+	return mpib_loop_add(a->loop, &a->watch, a->fd, EPOLLIN,
+			     acceptor_on_call, a);
+}
+
+void mpib_acceptor_close(struct mpib_acceptor *a)
+{
+	mpib_timer_disarm(a->loop, &a->pause);
+	mpib_loop_del(a->loop, &a->watch);
+}
+
+int mpib_acceptor_renew(struct mpib_acceptor *a, int fd)
+{
+	int rc;
+
+	mpib_acceptor_close(a);
+	rc = dup3(fd, a->fd, O_CLOEXEC) < 0 ? -errno : mpib_acceptor_open(a);
+	close(fd);
+	return rc;
+}
+
+uid_t mpib_accepted_uid(int fd)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0
+		       ? cred.uid
+		       : (uid_t)-1;
+}
+
+/* What a call takes of itself, with all that may come between; and all that more take,
+ * until it is too much. */
+#define FREE_NS 200000u
+#define MOST_NS 20000000u
+/* A call that takes more weighs as much as so many that do not. */
+#define WEIGHT 4u
+#define MANY (5 * WEIGHT)
+
+uint64_t mpib_waking_begin(void)
+{
+	return mpib_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns)
+{
+	uint64_t took = mpib_waking_begin() - began_ns;
+
+	if (took > FREE_NS) {
+		w->slow += WEIGHT;
+		w->took_ns += took;
+		return w->slow < MANY || w->took_ns < MOST_NS;
+	}
+	if (w->slow > 0 && --w->slow == 0)
+		w->took_ns = 0;
+	return true;
+}
+
+/* Of a stream's message there is at least a byte; another's may be empty, and has its
+ * sender's credentials, which the end has not. */
+bool mpib_unread_none(int sock)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+	struct msghdr msg = { .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	socklen_t len = sizeof(int);
+	int domain, type, bytes, on = 1;
+
+	if (getsockopt(sock, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 ||
+	    domain != AF_UNIX ||
+	    getsockopt(sock, SOL_SOCKET, SO_TYPE, &type, &len) < 0 ||
+	    ioctl(sock, FIONREAD, &bytes) < 0 || bytes > 0)
+		return false;
+	if (type == SOCK_STREAM)
+		return true;
+	setsockopt(sock, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
+	return recvmsg(sock, &msg, MSG_PEEK | MSG_DONTWAIT) == 0 &&
+	       msg.msg_controllen == 0 && !(msg.msg_flags & MSG_CTRUNC);
+}
+
+ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags)
+{
+	_Alignas(struct cmsghdr) char
+		control[CMSG_SPACE(sizeof(int) * MPIB_RIGHTS_MAX)];
+	struct iovec iov = { .iov_base = to, .iov_len = len };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = sizeof(control) };
+	ssize_t n =
+		recvmsg(sock, &msg, flags | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	const struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&msg);
+
+	for (size_t at = CMSG_LEN(0); c && at < c->cmsg_len;
+	     at += sizeof(int)) {
+		int fd;
+
+		memcpy(&fd, (const char *)c + at, sizeof(fd));
+		mpib_close_received(user, fd);
+	}
+	return n;
+}

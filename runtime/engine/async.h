@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the engine: a shard's notice to the control thread that a connection
+ * or a lane broke.
+ */
+#ifndef MPIB_ENGINE_ASYNC_H
+#define MPIB_ENGINE_ASYNC_H
+
+#include <stdarg.h>
+
+#include "engine/conn/conn.h"
+
+struct mpib_async_error {
+	struct mpib_msg msg;
+	void *what;
+	int error;
+	char why[200];
+};
+
+/* The only allocation that a shard thread makes, and only when something broke.
+ * Aborts when there is no memory. */
+struct mpib_async_error *mpib_async_error_new(void *what, int error,
+					      const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+
+/* Message handlers: run on the control thread, call the engine's event and free
+ * the notice. */
+void mpib_async_error_conn(struct mpib_msg *msg);
+void mpib_async_error_lane(struct mpib_msg *msg);
+
+#endif

@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How many bytes of a send op each rail carries, by the policy in force. Shard
+ * thread, but for mpib_policy_home().
+ */
+#include <mpib/agent.h>
+
+#include "base/copy.h"
+#include "engine/conn/conn.h"
+#include "engine/split/mode.h"
+
+#define BDP_LEAST 4096u
+#define BDP_MOST (1u << 20)
+/* Bytes that SOUT has to have carried before its rate is known. */
+#define BDP_MEASURED (1u << 20)
+
+static uint32_t hint_slot(const struct engine_conn *f)
+{
+	/* Relaxed: engine_conn_set_hint() stores this number and nothing that
+	 * has to be seen with it. */
+	return atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
+}
+
+/* The agent's entry for this connection. NULL, so that SUP carries nothing:
+ * there is no agent, no slot, or the slot is out of range. */
+static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
+{
+	const struct mpib_hint_shm *shm = f->shard->engine->hints;
+	uint32_t slot = hint_slot(f);
+
+	if (!shm || slot >= MPIB_HINT_SLOTS_MAX)
+		return NULL;
+	return mpib_hint_at(shm, slot);
+}
+
+/* In adaptive mode MPIB_HINT_OWN leaves the split to the lane's measurements,
+ * as does the lack of a hint. */
+static uint32_t read_hint(struct engine_conn *f)
+{
+	const struct mpib_hint_entry *entry = hint_of(f);
+	bool adaptive = f->shard->engine->cfg.mode == MPIB_MODE_ADAPTIVE;
+	uint32_t sup_bw = adaptive ? MPIB_HINT_OWN : 0;
+
+	if (entry) {
+		/* The agent may have shortened its file: zeros, then. */
+		mpib_bus_begin(entry, entry, sizeof(*entry));
+		sup_bw = mpib_hint_read(entry, f->hint);
+		mpib_bus_end();
+	}
+	if (sup_bw > MPIB_SUP_BW_ALL)
+		sup_bw = adaptive ? MPIB_HINT_OWN : MPIB_SUP_BW_ALL;
+	if (sup_bw != f->hint) {
+		f->hint = sup_bw;
+		f->hint_since = f->shard->now;
+	}
+	return sup_bw;
+}
+
+/* What the path over SOUT holds: bytes that it carries while busy, in the time
+ * in which it answers when idle. A shorter message is over before a second rail
+ * could have taken a part of it. */
+static uint32_t bdp_of(const struct engine_conn *f)
+{
+	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
+	const struct mpib_tracker *t = &f->lane->track[MPIB_RAIL_SOUT];
+	uint64_t busy, bytes;
+
+	if (!cfg->bdp_path || !t->latency || t->acked_bytes < BDP_MEASURED)
+		return cfg->bdp;
+	busy = mpib_tracker_busy(t, f->shard->now) / t->latency;
+	bytes = t->acked_bytes / (busy ? busy : 1);
+	if (bytes < BDP_LEAST)
+		return BDP_LEAST;
+	return bytes < BDP_MOST ? (uint32_t)bytes : BDP_MOST;
+}
+
+__attribute__((noinline)) static bool small_and_far(const struct engine_conn *f,
+						    uint32_t total)
+{
+	return f->lane->path == MPIB_PATH_INTER && total <= bdp_of(f);
+}
+
+/* Whether other send ops wait for the rails beside that which is asked for: of
+ * this connection, of its group, or of another that the shard serves. */
+static inline bool has_company(const struct engine_conn *f)
+{
+	return f->tx.range_head - f->tx.range_tail > 1 || f->tx.group.n ||
+	       f->drr.parent->children > 1 ||
+	       f->drr.parent->parent->children > 1 ||
+	       f->shard->drrs.children > 1;
+}
+
+__attribute__((always_inline)) static inline uint32_t
+ask_adapt(struct engine_conn *f, const struct mpib_split_ask *ask)
+{
+	struct mpib_lane *lane = f->lane;
+	const struct mpib_adapt_op op = {
+		.total = ask->total,
+		.len = ask->len,
+		.planned = ask->planned,
+		.more = ask->total > MPIB_ADAPT_SMALL && has_company(f),
+		.now = f->shard->now,
+	};
+
+	return mpib_adapt_share(&lane->adapt, lane->track, &op);
+}
+
+/* Whether the hint just read, and not the lane's measurements, splits a message
+ * of so many bytes: a small one is not cut because of a hint. */
+static bool is_steered(const struct engine_conn *f, uint32_t total)
+{
+	if (f->hint > MPIB_SUP_BW_ALL)
+		return false;
+	return f->hint == 0 || f->hint == MPIB_SUP_BW_ALL ||
+	       total > MPIB_ADAPT_SMALL;
+}
+
+/* There is an agent, or was. */
+__attribute__((noinline)) static uint32_t
+ask_agent(struct engine_conn *f, const struct mpib_split_ask *ask)
+{
+	if (ask->pos == 0)
+		read_hint(f);
+	if (!is_steered(f, ask->total))
+		return ask_adapt(f, ask);
+	f->lane->adapt.answer = MPIB_ADAPT_NONE;
+	return f->hint;
+}
+
+__attribute__((always_inline)) static inline uint32_t
+ask_adaptive(struct engine_conn *f, const struct mpib_split_ask *ask)
+{
+	if (__builtin_expect(
+		    f->shard->engine->hints || f->hint != MPIB_HINT_OWN, 0)) {
+		/* By a copy: see mpib_adapt_share(). */
+		const struct mpib_split_ask copy = *ask;
+
+		return ask_agent(f, &copy);
+	}
+	return ask_adapt(f, ask);
+}
+
+/* In the modes but adaptive, of a message of total bytes; new: it begins here. */
+__attribute__((noinline)) static uint32_t ask_mode(struct engine_conn *conn,
+						   uint32_t total, bool new)
+{
+	const struct mpib_engine_config *cfg = &conn->shard->engine->cfg;
+
+	switch ((enum mpib_mode)cfg->mode) {
+	case MPIB_MODE_VANILLA:
+		return conn->lane->path == MPIB_PATH_INTRA ? UINT32_MAX : 0;
+	case MPIB_MODE_ADVANCED:
+		if (small_and_far(conn, total))
+			return 0;
+		return new ? read_hint(conn) : conn->hint;
+	case MPIB_MODE_ADAPTIVE:
+	case MPIB_MODE_STATIC:
+		break;
+	}
+	/* Relaxed: mpib_engine_tune() may change it between two send ops. */
+	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
+}
+
+__attribute__((always_inline)) static inline uint32_t
+sup_bw_of(struct engine_conn *conn, const struct mpib_split_ask *ask)
+{
+	if (conn->shard->engine->cfg.mode == MPIB_MODE_ADAPTIVE)
+		return ask_adaptive(conn, ask);
+	return ask_mode(conn, ask->total, ask->pos == 0);
+}
+
+uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
+			 uint32_t len, const uint32_t *planned)
+{
+	const struct mpib_split_ask ask = { total, pos, len, planned };
+	uint8_t use = conn->lane->use;
+
+	/* A rail out of use gets no bytes, whatever the policy says. */
+	if (__builtin_expect(use != conn->lane->all, 0)) {
+		conn->lane->adapt.answer = MPIB_ADAPT_NONE;
+		return use & mpib_rail_bit(MPIB_RAIL_SUP) ? len : 0;
+	}
+	if (!len)
+		return 0;
+	return mpib_sup_bytes(sup_bw_of(conn, &ask), len);
+}
+
+/* A round of the lane's measurements is complete. */
+__attribute__((noinline)) static uint32_t split_round(struct engine_conn *f,
+						      uint32_t len)
+{
+	struct mpib_lane *lane = f->lane;
+
+	mpib_adapt_end_round(&lane->adapt, lane->track, f->shard->now);
+	return mpib_split_whole(f, len);
+}
+
+/* Mostly the lane's measurements send a whole message to one rail, which is asked
+ * here without what the other ways need. */
+uint32_t mpib_split_whole(struct engine_conn *f, uint32_t len)
+{
+	const struct mpib_engine *e = f->shard->engine;
+	struct mpib_lane *lane = f->lane;
+	uint64_t now = f->shard->now;
+	uint64_t in_sout = mpib_tracker_queue(&lane->track[MPIB_RAIL_SOUT]);
+	uint64_t in_sup = mpib_tracker_queue(&lane->track[MPIB_RAIL_SUP]);
+	unsigned r;
+
+	if (__builtin_expect(
+		    len <= MPIB_ADAPT_SMALL || lane->use != lane->all ||
+			    e->cfg.mode != MPIB_MODE_ADAPTIVE || e->hints ||
+			    f->hint != MPIB_HINT_OWN ||
+			    (!has_company(f) &&
+			     mpib_adapt_runs_dry(in_sout, in_sup, len)),
+		    0))
+		return mpib_split_both(f, len, 0, len, NULL);
+	if (__builtin_expect(
+		    mpib_adapt_is_round(&lane->adapt, lane->track, now), 0))
+		return split_round(f, len);
+	r = mpib_adapt_whole(&lane->adapt, in_sout, in_sup, len);
+	if (__builtin_expect(
+		    (!mpib_tracker_oldest(&lane->track[MPIB_RAIL_SOUT]) ||
+		     !mpib_tracker_oldest(&lane->track[MPIB_RAIL_SUP])) &&
+			    mpib_adapt_stale(lane->track, !r, now),
+		    0))
+		return mpib_split_both(f, len, 0, len, NULL);
+	lane->adapt.answer = MPIB_ADAPT_BY_QUEUE;
+	return r == MPIB_RAIL_SUP ? len : 0;
+}
+
+uint8_t mpib_policy_home(const struct mpib_lane *lane)
+{
+	const struct mpib_engine_config *cfg = &lane->shard->engine->cfg;
+	bool sup = false;
+
+	if (cfg->mode == MPIB_MODE_VANILLA)
+		sup = lane->path == MPIB_PATH_INTRA;
+	else if (cfg->mode == MPIB_MODE_STATIC)
+		sup = cfg->sup_bw >= MPIB_SUP_BW_ALL;
+	return sup && lane->rails > 1 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
+}
+
+/* A message under way keeps the hint that was read at its begin; between two
+ * messages, and at a receiver, read the entry as the next message would. */
+static uint32_t hint_in_force(struct engine_conn *f)
+{
+	bool between = !f->is_sender || f->tx.pos == 0;
+
+	return between ? read_hint(f) : f->hint;
+}
+
+static uint64_t policy_later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* The share of a lane without a hint, since when it is. */
+static uint64_t why_adaptive(struct engine_conn *f, struct mpib_split_why *why)
+{
+	why->source = MPIB_SPLIT_ADAPTIVE;
+	why->sup_bw = f->lane->adapt.share;
+	why->small = MPIB_ADAPT_SMALL;
+	return policy_later(f->lane->adapt.since, f->hint_since);
+}
+
+/* The policy's split while all rails are in use. Returns since when it holds,
+ * 0: since ever. */
+static uint64_t policy_chosen(struct engine_conn *f, struct mpib_split_why *why)
+{
+	const struct mpib_engine *e = f->shard->engine;
+
+	switch ((enum mpib_mode)e->cfg.mode) {
+	case MPIB_MODE_VANILLA:
+		why->source = MPIB_SPLIT_ISOLATION;
+		why->sup_bw =
+			f->lane->path == MPIB_PATH_INTRA ? MPIB_SUP_BW_ALL : 0;
+		return 0;
+	case MPIB_MODE_ADVANCED:
+		why->source = MPIB_SPLIT_HINT;
+		why->sup_bw = hint_in_force(f);
+		if (why->sup_bw && small_and_far(f, 0))
+			why->small = bdp_of(f);
+		return f->hint_since;
+	case MPIB_MODE_ADAPTIVE:
+		why->sup_bw = hint_in_force(f);
+		if (why->sup_bw > MPIB_SUP_BW_ALL)
+			return why_adaptive(f, why);
+		why->source = MPIB_SPLIT_HINT;
+		if (!is_steered(f, 1))
+			why->small = MPIB_ADAPT_SMALL;
+		return f->hint_since;
+	case MPIB_MODE_STATIC:
+		break;
+	}
+	why->sup_bw = __atomic_load_n(&e->cfg.sup_bw, __ATOMIC_RELAXED);
+	return atomic_load_explicit(&e->sup_bw_since, memory_order_relaxed);
+}
+
+/* A rail is out of use. One that failed is the reason, also where an operator
+ * took out another. */
+static void why_left(const struct mpib_lane *lane, struct mpib_split_why *why)
+{
+	why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
+					      : MPIB_SPLIT_DRAIN;
+	why->sup_bw =
+		lane->use & mpib_rail_bit(MPIB_RAIL_SUP) ? MPIB_SUP_BW_ALL : 0;
+}
+
+void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
+{
+	const struct mpib_lane *lane = conn->lane;
+	uint8_t mode = conn->shard->engine->cfg.mode;
+	uint64_t since = 0;
+
+	*why = (struct mpib_split_why){ .source = MPIB_SPLIT_STATIC,
+					.hint_slot = UINT32_MAX };
+	if (mode == MPIB_MODE_ADVANCED || mode == MPIB_MODE_ADAPTIVE)
+		why->hint_slot = hint_slot(conn);
+	if (lane->rails < MPIB_RAILS)
+		why->source = mode == MPIB_MODE_VANILLA ? MPIB_SPLIT_ISOLATION
+							: MPIB_SPLIT_ONE_RAIL;
+	else if (lane->use != lane->all)
+		why_left(lane, why);
+	else
+		since = policy_chosen(conn, why);
+	/* A rail that has come back is a change, too; and the age is this
+	 * connection's, at most its own. */
+	since = policy_later(policy_later(since, lane->use_since), conn->since);
+	why->age_ns = conn->shard->now > since ? conn->shard->now - since : 0;
+}

@@ -1,0 +1,390 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Polls the CQs of both rails and takes each completion to its QP, lane and
+ * connection. Of a failed completion only wr_id, status and qp_num are read:
+ * its other fields are undefined, see ibv_poll_cq(3). Shard thread.
+ */
+#include <endian.h>
+
+#include "base/crash.h"
+#include "engine/conn/sent.h"
+#include "engine/kept.h"
+#include "engine/lane/spread.h"
+#include "engine/recovery/stop.h"
+#include "engine/trace.h"
+
+#define BATCHES_PER_TURN 4
+
+/* Not among the recent ones. */
+__attribute__((noinline)) static struct mpib_lane_qp *
+look_up_qp(struct mpib_rail *rail, uint32_t qpn)
+{
+	struct mpib_lane_qp *q;
+
+	HASH_FIND(hh, rail->qps, &qpn, sizeof(qpn), q);
+	if (q)
+		rail->recent[qpn % MPIB_RECENT_QPS] = q;
+	return q;
+}
+
+static inline struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
+{
+	struct mpib_lane_qp *q = rail->recent[qpn % MPIB_RECENT_QPS];
+
+	return q && q->qpn == qpn ? q : look_up_qp(rail, qpn);
+}
+
+/* The receiving connection that the IMM names. A v1 IMM names none: its lane
+ * has one connection. */
+static struct engine_conn *cq_conn_of(struct mpib_shard *s,
+				      struct mpib_lane_qp *q, uint32_t imm)
+{
+	struct engine_conn *f;
+	uint32_t id;
+
+	if (q->lane->imm_version == MPIB_IMM_V1) {
+		f = TAILQ_FIRST(&q->lane->conns);
+	} else {
+		id = mpib_imm_v2_conn(imm);
+		f = id < ENGINE_CONNS_MAX ? s->conn[id] : NULL;
+	}
+	if (!f || f->lane != q->lane || f->is_sender)
+		return NULL;
+	return f;
+}
+
+static inline void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
+			      uint32_t imm, uint32_t bytes)
+{
+	struct engine_conn *f = cq_conn_of(s, q, imm);
+
+	if (!f)
+		s->rail[q->rail].n.bad_imms++;
+	else if (!f->broken && !f->stopping)
+		mpib_receiver_arrived(f, q->rail, q->qpn, imm, bytes);
+}
+
+/* Handle the IMMs that have waited for numbered fragments and wait no longer.
+ * All came on the rail's first QP; their epoch needs no check, for a fence
+ * resets the virtual QP. */
+__attribute__((noinline)) static void arrived_whole(struct mpib_shard *s,
+						    struct mpib_lane_qp *q)
+{
+	struct mpib_lane_qp *first = &q->lane->qp[q->rail][0];
+	uint32_t imm, bytes;
+
+	while (mpib_spread_next(q, &imm, &bytes))
+		cq_arrived(s, first, imm, bytes);
+}
+
+/* dqplb lane: true if the IMM is a fragment's number, or waits for fragments,
+ * or has broken the lane; false: the caller handles the IMM. */
+static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
+		     uint32_t bytes)
+{
+	int rc = mpib_spread_received(q, imm, bytes);
+
+	if (rc < 0)
+		mpib_lane_break(q->lane, rc,
+				"rail %u: peer %s numbers or ends parts that "
+				"it cannot have begun",
+				q->rail, q->lane->peer);
+	else if (rc > 0)
+		arrived_whole(s, q);
+	return rc != 0;
+}
+
+__attribute__((always_inline)) static inline void
+cq_received(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
+	    const struct ibv_wc *wc)
+{
+	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
+	uint32_t imm = be32toh(wc->imm_data);
+
+	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, imm, wc->byte_len);
+	/* Without its QP the tenant is unknown, so the tenant's count of posted
+	 * receives keeps counting this one. */
+	if (!q) {
+		rail->n.bad_imms++;
+		return;
+	}
+	mpib_srq_taken(q->lane->tenant, r);
+	if (wc->status != IBV_WC_SUCCESS) {
+		if (!mpib_lane_fault(q->lane, r, MPIB_CAUSE_ERROR))
+			mpib_lane_break(q->lane, -EIO,
+					"rail %u: receive on QP 0x%x: %s", r,
+					wc->qp_num,
+					ibv_wc_status_str(wc->status));
+		return;
+	}
+	rail->n.n.rx_imms++;
+	q->lane->n[r].rx_imms++;
+	if (__builtin_expect(q->lane->stop[r].told, 0)) {
+		rail->n.stale_imms++;
+		return;
+	}
+	if (__builtin_expect(q->lane->numbered, 0) &&
+	    cq_waits(s, q, imm, wc->byte_len))
+		return;
+	if (q->lane->imm_version == MPIB_IMM_V2 &&
+	    mpib_imm_v2_epoch(imm) != (q->lane->epoch[r] & 3)) {
+		rail->n.stale_imms++;
+		return;
+	}
+	cq_arrived(s, q, imm, wc->byte_len);
+}
+
+/* The WR itself was at fault, so that it would fail on any rail. Not in the
+ * list: LOC_QP_OP_ERR, with which soft-RoCE fails any WR while its port has no
+ * route. */
+static bool cq_condemned(enum ibv_wc_status status)
+{
+	switch (status) {
+	case IBV_WC_LOC_LEN_ERR:
+	case IBV_WC_LOC_PROT_ERR:
+	case IBV_WC_LOC_ACCESS_ERR:
+	case IBV_WC_REM_INV_REQ_ERR:
+	case IBV_WC_REM_ACCESS_ERR:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* A send WR failed: fence the rail or break the lane. True: the lane goes on
+ * over its other rail.
+ *
+ * A connection whose WR would fail on any rail breaks. But the peer refuses access
+ * also while its proxy ends, or after its rank has lost this connection: where
+ * connections resume, the lane is lost, and the receiver's rank posts its memory
+ * again or says that it is gone. */
+static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
+			unsigned r, const struct ibv_wc *wc)
+{
+	struct mpib_lane *lane = q->lane;
+	bool refused = wc->status == IBV_WC_REM_ACCESS_ERR &&
+		       lane->shard->engine->cfg.resume;
+
+	if (f && f->lane == lane && cq_condemned(wc->status) && !refused)
+		engine_conn_break(f, -EIO, "rail %u: QP 0x%x to %s: %s", r,
+				  wc->qp_num, lane->peer,
+				  ibv_wc_status_str(wc->status));
+	if (!refused && mpib_lane_fault(lane, r, MPIB_CAUSE_ERROR))
+		return true;
+	mpib_lane_break(lane, -EIO, "rail %u: QP 0x%x to %s: %s", r, wc->qp_num,
+			lane->peer, ibv_wc_status_str(wc->status));
+	return false;
+}
+
+__attribute__((noinline)) static void op_sout(struct engine_conn *f,
+					      uint32_t op)
+{
+	mpib_sender_sent(f, op, MPIB_RAIL_SOUT);
+}
+
+__attribute__((noinline)) static void op_sup(struct engine_conn *f, uint32_t op)
+{
+	mpib_sender_sent(f, op, MPIB_RAIL_SUP);
+}
+
+/* Tell the connection of a send completion. Not called for a failed one when a
+ * fence decides what was lost. */
+__attribute__((always_inline)) static inline void
+sent_for(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
+	 uint64_t wr_id, bool ok)
+{
+	uint32_t op = mpib_wr_op(wr_id);
+
+	if (kind == MPIB_WR_OP && __builtin_expect(ok, 1)) {
+		if (r == MPIB_RAIL_SOUT)
+			op_sout(f, op);
+		else
+			op_sup(f, op);
+	} else if (kind == MPIB_WR_OP) {
+		mpib_sender_completed(f, op, mpib_rail_bit(r), false);
+	} else if (kind == MPIB_WR_REPLAY) {
+		mpib_sender_completed(f, op, (uint8_t)(op >> 8), ok);
+	} else if (kind == MPIB_WR_STOP) {
+		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
+		engine_conn_check_stopped(f);
+	}
+}
+
+/* The connection whose WR completed. The last WR and probes are of a QP, not of a
+ * connection. */
+__attribute__((always_inline)) static inline struct engine_conn *
+cq_sent_by(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
+{
+	if (kind == MPIB_WR_LAST || kind == MPIB_WR_PROBE)
+		return NULL;
+	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
+}
+
+/* The QP's part of a send completion. True: not the connection's, for a fence
+ * decides what was lost. */
+__attribute__((always_inline)) static inline bool
+sent_of(struct mpib_lane_qp *q, struct engine_conn *f, unsigned r,
+	const struct ibv_wc *wc, enum mpib_wr_kind kind, uint64_t wr_id,
+	bool ok)
+{
+	struct mpib_lane *lane = q->lane;
+	bool fenced = lane->stop[r].told; /* it was found lost, or not */
+
+	lane->n[r].tx_cqes++;
+	mpib_qp_retire(q, r, wr_id);
+	if (__builtin_expect(!ok, 0))
+		fenced = send_failed(q, f, r, wc);
+	if (kind == MPIB_WR_SPREAD)
+		mpib_spread_sent(q, wr_id, ok);
+	else if (kind == MPIB_WR_PROBE)
+		mpib_rail_probed(lane, r, ok);
+	return fenced;
+}
+
+/* A send completion. Mostly it is of a send op, so cq_completed() names that kind
+ * and no other is asked for. */
+__attribute__((always_inline)) static inline void
+cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
+	const struct ibv_wc *wc, enum mpib_wr_kind kind, uint64_t wr_id)
+{
+	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
+	struct engine_conn *f = cq_sent_by(s, kind, wr_id);
+	bool ok = wc->status == IBV_WC_SUCCESS, fenced = false;
+
+	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wr_id, 0);
+	rail->n.n.tx_cqes++;
+	if (f)
+		f->n[r].tx_cqes++;
+	if (q)
+		fenced = sent_of(q, f, r, wc, kind, wr_id, ok);
+	if (f && !fenced)
+		sent_for(f, r, kind, wr_id, ok);
+	else if (f && kind == MPIB_WR_STOP)
+		/* The rail's stop will do. */
+		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
+	if (!q)
+		return;
+	if (q->lane->stop[r].stopped)
+		mpib_rail_check_stopped(q->lane, r);
+	if (q->lane->kill)
+		mpib_lane_check_stopped(q->lane);
+}
+
+/* Of a loop-back QP, which has no lane. The connection is there: it does not
+ * stop before its READs are over. */
+static void cq_read_back(struct mpib_shard *s, unsigned r,
+			 const struct ibv_wc *wc)
+{
+	mpib_flush_read(s->conn[mpib_wr_conn(wc->wr_id)], r,
+			mpib_wr_op(wc->wr_id), wc->status == IBV_WC_SUCCESS,
+			cq_condemned(wc->status));
+}
+
+/* Of a WR that is no send op's. */
+__attribute__((noinline)) static void
+cq_seldom(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
+	  const struct ibv_wc *wc, uint64_t wr_id)
+{
+	if (mpib_wr_kind(wr_id) == MPIB_WR_FLUSH)
+		cq_read_back(s, r, wc);
+	else
+		cq_sent(s, rail, r, wc, mpib_wr_kind(wr_id), wr_id);
+}
+
+/* Flushed WRs do not count as errors: an error was counted before, or the QP
+ * was put into ERR on purpose, to end a lane or to stop a rail. */
+static inline bool is_error(enum ibv_wc_status status)
+{
+	return __builtin_expect(status != IBV_WC_SUCCESS, 0) &&
+	       status != IBV_WC_WR_FLUSH_ERR;
+}
+
+/* The rail's CQ gave n completions: handle these, and what follows them. */
+__attribute__((always_inline)) static inline int
+cq_completed(struct mpib_shard *s, unsigned r, int n)
+{
+	struct mpib_rail *rail = mpib_kept(&s->rail[r]);
+	int total = 0;
+
+	for (int b = 1; n > 0; b++) {
+		for (const struct ibv_wc *wc = s->wc; wc != s->wc + n; wc++) {
+			uint64_t wr_id = wc->wr_id;
+
+			if (is_error(wc->status))
+				rail->n.cqe_errors++;
+			/* Receives have wr_id 0, sends never. */
+			if (wr_id == 0)
+				cq_received(s, rail, r, wc);
+			else if (mpib_wr_kind(wr_id) == MPIB_WR_OP)
+				cq_sent(s, rail, r, wc, MPIB_WR_OP, wr_id);
+			else
+				cq_seldom(s, rail, r, wc, wr_id);
+		}
+		rail->n.cqes += (uint64_t)n;
+		total += n;
+		if (n < MPIB_CQ_BATCH || b == BATCHES_PER_TURN)
+			break;
+		n = ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);
+	}
+	return total;
+}
+
+/* Apart from mpib_cq_turn(), which mostly finds nothing, and one for each rail: what
+ * is counted by rail then has a place that the compiler knows. */
+__attribute__((noinline)) static int cq_sout(struct mpib_shard *s, int n)
+{
+	return cq_completed(s, MPIB_RAIL_SOUT, n);
+}
+
+__attribute__((noinline)) static int cq_sup(struct mpib_shard *s, int n)
+{
+	return cq_completed(s, MPIB_RAIL_SUP, n);
+}
+
+__attribute__((always_inline)) static inline int poll_rail(struct mpib_shard *s,
+							   unsigned r)
+{
+	struct mpib_rail *rail = &s->rail[r];
+	int n;
+
+	if (__builtin_expect(rail->lost, 0))
+		return 0;
+	n = ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);
+	if (__builtin_expect(n <= 0, 1))
+		return 0;
+	return r == MPIB_RAIL_SOUT ? cq_sout(s, n) : cq_sup(s, n);
+}
+
+int mpib_cq_turn(struct mpib_shard *s)
+{
+	int n;
+
+	mpib_works_for = 0; /* of peers */
+	n = poll_rail(s, MPIB_RAIL_SOUT);
+	return s->engine->cfg.rails == 1 ? n : n + poll_rail(s, MPIB_RAIL_SUP);
+}
+
+void mpib_cq_poll_all(struct mpib_shard *s)
+{
+	for (int i = 0; i < 64 && mpib_cq_turn(s) > 0; i++)
+		;
+}
+
+int mpib_cq_whole_turn(struct mpib_shard *s)
+{
+	struct mpib_vwc wc[16];
+	int n, total = 0;
+
+	if (!mpib_vcq_busy(s->vcq))
+		return 0;
+	do {
+		n = mpib_vcq_take(s->vcq, 16, wc);
+		for (int i = 0; i < n; i++)
+			mpib_sender_completed(
+				s->conn[mpib_wr_conn(wc[i].wr_id)],
+				mpib_wr_op(wc[i].wr_id),
+				mpib_rail_bit(wc[i].qp_num), true);
+		total += n;
+	} while (n == 16);
+	return total;
+}
