@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "doctor/doctor.h"
-#include "verbs/connect.h"
+#include "verbs/verbs.h"
 
 #define LOOP_BYTES (256u << 10)
 #define LOOP_WRITES 64u /* of them the last is signalled */

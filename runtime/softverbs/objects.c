@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "verbs/soft/gid.h"
+#include "verbs/soft/soft.h"
 
 static const struct mpib_verbs *const soft = &mpib_verbs_soft;
 

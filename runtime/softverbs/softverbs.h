@@ -49,7 +49,7 @@ struct ibv_qp *sv_create_qp_ex(struct ibv_context *ctx,
 /* b may be NULL. */
 void sv_builder_free(struct sv_builder *b);
 
-/* cq_ex.c */
+/* wr.c */
 struct ibv_cq_ex *sv_create_cq_ex(struct ibv_context *ctx,
 				  struct ibv_cq_init_attr_ex *attr);
 void sv_reader_free(struct sv_reader *r);

@@ -171,4 +171,17 @@ extern const struct mpib_verbs mpib_verbs_rdma;
 /* The table of a parsed specification; never NULL. */
 const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec);
 
+/* The steps of an RC QP from RESET until it can send. */
+
+/* RESET to INIT. 0 or -errno, as the next. */
+int mpib_qp_init(const struct mpib_verbs *v, struct ibv_qp *qp, uint8_t port,
+		 uint16_t pkey_index, int access);
+/* INIT to RTR and RTS: attr says with which path, peer, numbers and patience; its
+ * state and its READs at once, one, are set here. */
+int mpib_qp_connect(const struct mpib_verbs *v, struct ibv_qp *qp,
+		    struct ibv_qp_attr *attr);
+/* The path from a port to itself. */
+struct ibv_ah_attr mpib_path_to_self(const struct mpib_port_info *port,
+				     uint8_t number, uint8_t service_level);
+
 #endif

@@ -224,7 +224,7 @@ static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 	return seq | all << 24 | part << 28;
 }
 
-/* ports.c */
+/* vqp.c */
 /* Post the WR with the caller's IMM and control bytes. False: the port or the
  * WR pool has no room now. */
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "engine/lane/lane.h"
 #include "engine/lane/spread.h"
-#include "verbs/connect.h"
+#include "verbs/verbs.h"
 
 static int make_qp(struct mpib_lane *lane, unsigned r, unsigned i)
 {

@@ -10,7 +10,7 @@
 #include "base/xalloc.h"
 #include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
-#include "verbs/connect.h"
+#include "verbs/verbs.h"
 
 /* Between two attempts to replace a QP that broke. */
 #define AGAIN_NS 100000000u

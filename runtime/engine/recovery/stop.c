@@ -404,7 +404,7 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
  * peer still sends finds no device here, or a QP in ERR. A device that hangs has
  * QPs that take what comes until it answers again: the peer sends nothing more
  * once it answered the fence, and what a peer that never answers sends lands in
- * memory that is deregistered only behind the ERR (hca/qp.c). Our receive bitmap
+ * memory that is deregistered only behind the ERR (hca/calls.c). Our receive bitmap
  * stays true because the shard takes no completion of the rail from then on.
  * This engine never uses the rail again.
  */

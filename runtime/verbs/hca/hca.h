@@ -105,7 +105,7 @@ int hca_job_run(struct hca_job *job);
 /* The caller has read what it wanted. Returns rc. */
 int hca_job_end(struct hca_job *job, int rc);
 
-/* qp.c: of the table. */
+/* calls.c: of the table. */
 int hca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		   struct ibv_srq **srq);
 int hca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);

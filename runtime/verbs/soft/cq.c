@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "verbs/soft/ctx.h"
-#include "verbs/soft/event.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
 #include "verbs/soft/wire/rc.h"

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#include "verbs/soft/event.h"
+#include "verbs/soft/ctx.h"
 #include "verbs/soft/soft.h"
 
 #define SOFT_MAX_CQE (1 << 22)

@@ -30,9 +30,34 @@
 #include "base/bell.h"
 #include "base/clock.h"
 #include "base/xalloc.h"
-#include "verbs/soft/event.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/soft.h"
+
+/* Asynchronous events: ibv_get_async_event() of the software HCA. */
+
+struct soft_ctx;
+
+/* Events of one object; each event type waits at most once. */
+struct soft_events {
+	TAILQ_ENTRY(soft_events) link;
+	uint32_t pending; /* 1 << enum ibv_event_type */
+	uint32_t taken, acked;
+	void *element; /* ibv_qp, ibv_cq or ibv_srq; NULL: port or device */
+};
+TAILQ_HEAD(soft_event_list, soft_events);
+
+int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out);
+void soft_ack_async_event(struct ibv_async_event *ev);
+/* Raise an event. The caller holds ctx->lock. */
+void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
+		enum ibv_event_type type);
+void soft_port_event(struct soft_ctx *ctx);
+/* fd is a semaphore that counts events: of n of them nobody shall hear. Returns how
+ * many counts it did not find: who waits has read them, and not looked yet. */
+unsigned soft_uncount(int fd, unsigned n);
+/* Before the object is destroyed: drop its events that wait, and block until
+ * all events that were taken are acked. */
+void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev);
 
 #define SOFT_MS 1000000ull
 
@@ -86,11 +111,11 @@ struct soft_ctx {
 	struct soft_op *ops;
 
 	uint64_t turn;
-	/* wire/share.c. */
+	/* wire/conn.c. */
 	bool shared; /* the turn is one of a thread that domains share */
 	bool rest; /* who moved much waits for another turn */
 	uint32_t most; /* bytes of an operation */
-	uint64_t much_at; /* share.c's turn in which much was last moved */
+	uint64_t much_at; /* conn.c's turn in which much was last moved */
 	bool little; /* only who moves little is served now */
 	uint64_t gave_way; /* the turn in which the others last gave way */
 	const struct soft_pd *served; /* last; NULL: none, or it is gone */
@@ -159,7 +184,7 @@ void soft_timer_update(struct soft_qp *qp);
 /* Add the fds that wake a sleeper of ctx to epoll set epfd. */
 void soft_sleep_fds(struct soft_ctx *ctx, int epfd);
 
-/* thread.c: threaded mode. */
+/* turn.c: threaded mode. */
 int soft_thread_start(struct soft_ctx *ctx);
 void soft_thread_stop(struct soft_ctx *ctx);
 /* Take and release ctx->lock around a post. */

@@ -13,7 +13,6 @@
 
 #include "base/copy.h"
 #include "verbs/soft/cq.h"
-#include "verbs/soft/event.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
 #include "verbs/soft/wire/conn.h"

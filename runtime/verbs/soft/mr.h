@@ -15,7 +15,7 @@ struct soft_ctx;
 struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
-	/* wire/share.c: turns of the context, when a socket of its QPs was
+	/* wire/conn.c: turns of the context, when a socket of its QPs was
 	 * served, up to when credit has grown, and until when it counts as one that
 	 * moved much. */
 	uint64_t turn, grown, much_until;

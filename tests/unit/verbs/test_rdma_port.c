@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rdma/port.c and rdma/gid.c over devices of the test's making: speed, limits,
+ * rdma/rdma.c and rdma/rdma.c over devices of the test's making: speed, limits,
  * and which GID is chosen, each time anew.
  */
 #include <arpa/inet.h>

@@ -23,7 +23,7 @@
 #define SOFT_SHARED_BYTES (96u << 10) /* in a turn that is shared */
 #define SOFT_LITTLE_BYTES (80u << 10) /* with somebody who moves little */
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
-#define SOFT_LEAD 16384 /* the same, of what is read before direct.c goes on */
+#define SOFT_LEAD 16384 /* the same, of what is read before stream.c goes on */
 #define SOFT_KEEP 128 /* most bytes kept for the next: a part of a header */
 #define SOFT_SMALL 4096 /* bytes of the longest message whose ack may wait */
 /* Accepted connections without a hello, in all and from one address. */
@@ -75,9 +75,9 @@ struct soft_conn {
 	uint8_t events; /* SOFT_EV_*, seen by the engine, not yet applied */
 	bool ended; /* the peer has closed; bytes before its end may be left */
 	bool greeted; /* state ASKING: the hello has left */
-	bool led; /* direct.c: long messages come, of which a read is to have no
+	bool led; /* stream.c: long messages come, of which a read is to have no
 		     more than the beginning */
-	bool indirect; /* direct.c: a place could not be read into */
+	bool indirect; /* stream.c: a place could not be read into */
 	bool unsure; /* state UP: who asked may have been gone by then, and only
 			its bytes will tell */
 	struct soft_item cur; /* the segment that is partly sent */
@@ -147,7 +147,7 @@ uint8_t *soft_stream_ahead(unsigned n);
 void soft_stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len);
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op);
 bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op);
-/* direct.c: payload that is read into its place. */
+/* stream.c: payload that is read into its place. */
 /* Make op such a read. Returns its iovecs; 0: conn awaits nothing of the kind. */
 unsigned soft_direct_prep(struct soft_conn *conn, struct soft_op *op);
 /* A read that was none is done; whole: it had all bytes that it could take. */
@@ -156,7 +156,7 @@ void soft_direct_look(struct soft_conn *conn, bool whole);
 void soft_direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n);
 /* The kernel could not write there. Whether it is to be tried another way. */
 bool soft_direct_failed(struct soft_conn *conn, const struct soft_op *op);
-/* gather.c */
+/* send.c */
 /* Gather into op what conn sends next, about limit bytes. Returns the number of
  * iovecs, or -errno when the QP may not read the memory of the last item. */
 int soft_stream_gather(struct soft_conn *conn, struct soft_op *op,
@@ -165,7 +165,7 @@ int soft_stream_gather(struct soft_conn *conn, struct soft_op *op,
 void soft_stream_last_words(struct soft_conn *conn);
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
 
-/* share.c */
+/* conn.c */
 /* A turn begins: whether it is shared, and with whom. */
 void soft_share_begin(struct soft_ctx *ctx);
 /* Whether conn has to wait for a later turn, as others share this one. */

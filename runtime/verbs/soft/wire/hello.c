@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "verbs/soft/ctx.h"
-#include "verbs/soft/gid.h"
 #include "verbs/soft/qp.h"
+#include "verbs/soft/soft.h"
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
 

@@ -13,7 +13,6 @@
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
-#include "verbs/soft/srq.h"
 #include "verbs/soft/wire/conn.h"
 #include "verbs/soft/wire/wire.h"
 

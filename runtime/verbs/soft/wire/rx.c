@@ -10,10 +10,8 @@
 #include "base/copy.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/ctx.h"
-#include "verbs/soft/event.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
-#include "verbs/soft/srq.h"
 #include "verbs/soft/wire/conn.h"
 #include "verbs/soft/wire/wire.h"
 

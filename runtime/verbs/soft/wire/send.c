@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A socket's bytes out: prepares one sendmsg of what gather.c has gathered, and
+ * A socket's bytes out: prepares one sendmsg of what send.c has gathered, and
  * afterwards accounts for the bytes that have left.
  */
 #include "verbs/soft/wire/conn.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
+#include "base/copy.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/ctx.h"
-#include "verbs/soft/event.h"
+#include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/rc.h"
 #include "verbs/soft/wire/wire.h"
@@ -252,4 +254,304 @@ void soft_sqd_end(struct soft_qp *qp)
 bool soft_sqd_draining(struct soft_qp *qp)
 {
 	return qp_state(qp) == IBV_QPS_SQD && qp->sq_una != qp->sq_stop;
+}
+
+/*
+ * Gathers what a connection sends next: headers and payload of one sendmsg. The
+ * order is: the rest of a segment that was partly sent, a refusal (NAK or RNR),
+ * the rest of a message that was begun, answers to READs, new requests; and a
+ * lone ACK if no message carries the ack. Only a partly sent segment is
+ * remembered between turns; all else is gathered anew.
+ */
+
+struct gather {
+	struct soft_qp *qp;
+	struct soft_op *op;
+	size_t niov, bytes, limit;
+	unsigned most; /* items */
+	uint32_t idx, off; /* the request to go on with, and from which byte */
+	bool whole; /* every message that was begun is gathered to its end */
+};
+
+static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
+		       uint64_t off, uint64_t len, struct iovec *iov, int max)
+{
+	const struct soft_hdr *h;
+
+	if (!len || it->kind == SOFT_ITEM_CTL)
+		return 0;
+	off += it->off;
+	if (it->kind == SOFT_ITEM_WQE)
+		return soft_tx_iov(qp, it->idx, off, len, iov, max);
+	h = &qp->resp[it->idx % SOFT_MAX_RD];
+	iov->iov_len = len;
+	if (soft_op_atomic(h->op)) {
+		iov->iov_base = soft_atomic_result(qp, h) + off;
+		return 1;
+	}
+	iov->iov_base = soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr + off,
+				       len, IBV_ACCESS_REMOTE_READ);
+	return iov->iov_base ? 1 : -EACCES;
+}
+
+/* Add the last item's bytes from off on; < 0: qp may not read its memory. */
+static int add_bytes(struct gather *g, size_t off)
+{
+	struct soft_item *it = &g->op->items[g->op->nitems - 1];
+	struct iovec *iov = &g->op->iov[g->niov];
+	size_t len, left = g->limit - g->bytes; /* there is room */
+	int n;
+
+	if (off < SOFT_HDR_LEN) {
+		iov->iov_base = it->hdr + off;
+		iov->iov_len = SOFT_HDR_LEN - off;
+		g->bytes += iov->iov_len;
+		g->niov++;
+		iov++;
+		off = SOFT_HDR_LEN;
+	}
+	off -= SOFT_HDR_LEN;
+	len = it->len - off;
+	if (len > left)
+		len = left;
+	n = payload_iov(g->qp, it, off, len, iov, (int)(SOFT_OP_IOV - g->niov));
+	for (int i = 0; i < n; i++)
+		g->bytes += iov[i].iov_len;
+	if (n > 0)
+		g->niov += (size_t)n;
+	return n;
+}
+
+static bool has_room(const struct gather *g)
+{
+	return g->op->nitems < g->most && g->niov + 2 <= SOFT_OP_IOV &&
+	       g->bytes < g->limit;
+}
+
+/* Add the segment from byte off on of a message with header h; < 0: qp may not
+ * read its memory. */
+static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
+		    uint32_t off, struct soft_hdr *h)
+{
+	struct soft_item *it = &g->op->items[g->op->nitems++];
+	uint32_t left = soft_rx_payload(h) - off;
+
+	it->kind = kind;
+	it->op = h->op;
+	it->idx = idx;
+	it->ack = h->ack;
+	it->off = off;
+	it->len = left < SOFT_SEGMENT ? left : SOFT_SEGMENT;
+	if (off) {
+		h->op = SOFT_OP_MORE;
+		h->addr = off;
+	}
+	soft_hdr_encode(it->hdr, h);
+	return add_bytes(g, 0);
+}
+
+/* Add a message from byte *off on, as far as there is room; advance *off. */
+static int add_message(struct gather *g, enum soft_item_kind kind, uint32_t idx,
+		       uint32_t *off, const struct soft_hdr *h)
+{
+	uint32_t len = soft_rx_payload(h);
+	int rc;
+
+	do {
+		struct soft_hdr segment = *h;
+
+		rc = add_item(g, kind, idx, *off, &segment);
+		*off += g->op->items[g->op->nitems - 1].len;
+	} while (rc >= 0 && *off != len && has_room(g));
+	g->whole = rc >= 0 && *off == len;
+	return rc;
+}
+
+static bool is_cur(const struct soft_conn *conn, enum soft_item_kind kind)
+{
+	return conn->has_cur && conn->cur.kind == kind;
+}
+
+static int add_responses(struct gather *g)
+{
+	struct soft_qp *qp = g->qp;
+	struct soft_conn *conn = qp->conn;
+	uint32_t i = qp->resp_head, off = qp->resp_off;
+	int rc = 0;
+
+	if (is_cur(conn, SOFT_ITEM_RESP)) {
+		off = conn->cur.off + conn->cur.len;
+		if (off == qp->resp[i % SOFT_MAX_RD].len) {
+			off = 0;
+			i++;
+		}
+	}
+	for (; i != qp->resp_tail && has_room(g) && rc >= 0; i++, off = 0) {
+		const struct soft_hdr *req = &qp->resp[i % SOFT_MAX_RD];
+		struct soft_hdr h = {
+			.op = SOFT_OP_READ_RESP,
+			.msn = req->msn,
+			.len = req->len,
+			.ack = qp->rx_msn,
+		};
+
+		rc = add_message(g, SOFT_ITEM_RESP, i, &off, &h);
+	}
+	/* An answer that had no room at all is not whole either. */
+	g->whole = g->whole && i == qp->resp_tail;
+	return rc;
+}
+
+/* Add a NAK or RNR. The caller does so only behind the answers to all READs
+ * that came before the refused request. */
+static void add_refusal(struct gather *g)
+{
+	struct soft_qp *qp = g->qp;
+	struct soft_hdr h = {
+		.op = qp->nak ? SOFT_OP_NAK : SOFT_OP_RNR,
+		.status = qp->nak ? qp->nak : qp->attr.min_rnr_timer,
+		/* A refused READ or atomic may be a repeated one, with an older
+		 * msn. */
+		.msn = qp->nak ? qp->rx.msn : qp->rx_msn,
+		.ack = qp->rx_msn,
+	};
+
+	/* The refusal may already be partly sent, as cur. */
+	if (is_cur(qp->conn, SOFT_ITEM_CTL) && qp->conn->cur.op != SOFT_OP_ACK)
+		return;
+	if ((qp->nak || qp->rnr) && has_room(g))
+		add_item(g, SOFT_ITEM_CTL, 0, 0, &h);
+}
+
+static int add_requests(struct gather *g, bool one)
+{
+	struct soft_qp *qp = g->qp;
+	int rc = 0;
+
+	while (rc >= 0 && has_room(g) && (g->off || soft_tx_next(qp, g->idx))) {
+		struct soft_hdr h;
+
+		soft_tx_header(qp, g->idx, &h);
+		rc = add_message(g, SOFT_ITEM_WQE, g->idx, &g->off, &h);
+		if (!g->whole)
+			break;
+		g->idx = soft_tx_after(qp, g->idx);
+		g->off = 0;
+		/* A READ or atomic counts in reads_out only when it has left,
+		 * so whether another request may follow is known only then. */
+		if (one || soft_op_answered(h.op))
+			break;
+	}
+	return rc;
+}
+
+/* Set idx and off to where the requests go on. False: not in this turn. */
+static bool find_request(struct gather *g)
+{
+	struct soft_qp *qp = g->qp;
+	const struct soft_conn *conn = qp->conn;
+
+	g->idx = qp->sq_next;
+	g->off = qp->sq_off;
+	if (!is_cur(conn, SOFT_ITEM_WQE))
+		return true;
+	if (conn->cur_stale || soft_op_answered(conn->cur.op))
+		return false;
+	g->off = conn->cur.off + conn->cur.len;
+	if (g->off == soft_swqe(qp, g->idx)->len) {
+		g->idx = soft_tx_after(qp, g->idx);
+		g->off = 0;
+	}
+	return true;
+}
+
+static int add_new(struct gather *g, bool slow)
+{
+	struct soft_qp *qp = g->qp;
+	bool requests = find_request(g);
+	int rc = 0;
+
+	g->whole = true;
+	/* A refusal may go between two segments of a message. */
+	if (qp->resp_head == qp->resp_tail)
+		add_refusal(g);
+	if (qp->nak && g->op->nitems > qp->conn->has_cur)
+		return 0;
+	/* First the rest of the request that is partly sent, then all answers,
+	 * then requests: neither kind can starve the other. */
+	if (requests && g->off)
+		rc = add_requests(g, true);
+	if (rc >= 0 && g->whole && (!g->off || !requests))
+		rc = add_responses(g);
+	if (rc < 0 || !g->whole)
+		return rc;
+	if (qp->resp_head != qp->resp_tail)
+		add_refusal(g);
+	return requests && !qp->dying ? add_requests(g, slow) : 0;
+}
+
+static int gather_one(struct gather *g)
+{
+	struct soft_qp *qp = g->qp;
+	struct soft_conn *conn = qp->conn;
+	struct soft_hdr ack = { .op = SOFT_OP_ACK, .ack = qp->rx_msn };
+	bool slow = soft_fault_slow(qp);
+	int rc = 0;
+
+	if (conn->has_cur) {
+		g->op->items[g->op->nitems++] = conn->cur;
+		rc = add_bytes(g, conn->cur_off);
+	}
+	if (rc < 0 || (slow && soft_fault_hold(qp)))
+		return rc;
+	rc = add_new(g, slow);
+	if (rc >= 0 && g->op->nitems == conn->has_cur && has_room(g) &&
+	    qp->rx_msn != qp->ack_sent && !soft_ack_waits(qp))
+		add_item(g, SOFT_ITEM_CTL, 0, 0, &ack);
+	return rc;
+}
+
+int soft_stream_gather(struct soft_conn *conn, struct soft_op *op, size_t limit)
+{
+	struct gather g = { .qp = conn->qp,
+			    .op = op,
+			    .limit = limit,
+			    .most = conn->singly ? 1 : SOFT_OP_ITEMS };
+	int rc = gather_one(&g);
+
+	memset(&op->msg, 0, sizeof(op->msg));
+	op->msg.msg_iov = op->iov;
+	op->msg.msg_iovlen = g.niov;
+	op->asked = g.bytes;
+	return rc < 0 ? rc : (int)g.niov;
+}
+
+void soft_stream_last_words(struct soft_conn *conn)
+{
+	struct soft_qp *qp = conn->qp;
+	struct soft_op op = { .conn = conn };
+	struct gather g = { .qp = qp, .op = &op, .limit = SIZE_MAX };
+	struct soft_hdr bye = { .op = SOFT_OP_BYE, .ack = qp->rx_msn };
+	uint8_t *to;
+
+	if (conn->has_cur) {
+		op.items[op.nitems++] = conn->cur;
+		if (add_bytes(&g, conn->cur_off) < 0)
+			return;
+	}
+	add_item(&g, SOFT_ITEM_CTL, 0, 0, &bye);
+	conn->last = malloc(g.bytes);
+	if (!conn->last)
+		return;
+	to = conn->last;
+	for (size_t i = 0; i < g.niov; i++) {
+		const struct iovec *from = &op.iov[i];
+
+		mpib_bus_begin(to, from->iov_base, from->iov_len);
+		memcpy(to, from->iov_base, from->iov_len);
+		mpib_bus_end();
+		to += from->iov_len;
+	}
+	conn->last_len = (uint32_t)g.bytes;
+	conn->last_off = 0;
 }
