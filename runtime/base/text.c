@@ -13,6 +13,8 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/memseg.h"
+
 bool mpib_number(const char *text, uint64_t least, uint64_t most, uint64_t *n)
 {
 	char *end;
@@ -38,7 +40,7 @@ int mpib_text_open(struct mpib_text_file *t, const char *path, const char **bad)
 
 	t->at = t->end = 0;
 	t->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (t->fd < 0 || fstat(t->fd, &st) < 0) {
+	if (t->fd < 0 || mpib_fstat(t->fd, &st) < 0) {
 		rc = -errno;
 		*bad = strerror(errno);
 	} else if (!text_ends(&st)) {

@@ -131,7 +131,7 @@ for node in 0 1; do
 		tail -n 50 "$dir/log$node"
 		fail "$name: proxy $node ended with $rc"
 	fi
-	[ "$(ls "$dir/n$node")" = $'events\nlock' ] ||
+	[ "$(ls "$dir/n$node")" = $'clients\nevents\nlock' ] ||
 		fail "$name: proxy $node left $(ls "$dir/n$node")"
 	grep -E 'ERROR: |WARNING: ThreadSanitizer|runtime error' \
 		"$dir/log$node" && fail "$name: a sanitizer spoke"

@@ -183,6 +183,7 @@ long __wrap_syscall(long number, ...)
 		return real_fd((int)__real_syscall(number, a[0], a[1]),
 			       "memfd");
 	case SYS_fstat:
+	case SYS_newfstatat:
 	case SYS_mmap:
 		return __real_syscall(number, a[0], a[1], a[2], a[3], a[4],
 				      a[5]);

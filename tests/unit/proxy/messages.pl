@@ -73,7 +73,7 @@ sub given {
 }
 
 open my $find, '-|', 'find', (map { "$source/$_" } qw(proxy runtime plugin)),
-	'-name', '*.c', '-not', '-path', '*/softverbs/*', '-print0'
+	'-name', '*.[ch]', '-not', '-path', '*/softverbs/*', '-print0'
 	or die "find: $!\n";
 for my $file (split /\0/, do { local $/; <$find> }) {
 	open my $in, '<', $file or die "$file: $!\n";
