@@ -87,7 +87,8 @@ static int upgrade_compare(struct mpib_upgrade *u, const json_t *theirs)
 
 static void upgrade_end(struct mpib_upgrade *u)
 {
-	if (u->link < 0)
+	/* Without a loop it was never set up: another program runs the proxy. */
+	if (!u->loop || u->link < 0)
 		return;
 	mpib_timer_disarm(u->loop, &u->timer);
 	mpib_loop_del(u->loop, &u->watch);

@@ -46,7 +46,7 @@ proxy=$build/proxy/mpib-proxy ctl=$build/proxy/mpibctl
 monitor=$build/proxy/mpib-top agent=$build/proxy/mpib-agent
 perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
 scripts=(bench/budget bench/cluster bench/compare bench/demo bench/hotpath bench/nccl
-	bench/neighbour bench/policy bench/scale bench/shares bench/stats-cost bench/tax
+	bench/neighbour bench/policy bench/recovery bench/scale bench/shares bench/stats-cost bench/tax
 	bench/vqp tests/run tests/soak tests/gpu/run)
 
 # None is forgotten.
@@ -111,6 +111,7 @@ refuses 2 "$source/tests/run" "("
 refuses 2 "$source/tests/run" all ""
 refuses 2 "$source/bench/scale" --seconds 0
 refuses 2 "$source/bench/tax" --reps 1x
+refuses 2 "$source/bench/recovery" --times 0
 refuses 2 "$source/tests/gpu/run" word
 refuses 2 "$source/tests/gpu/run" --max
 refuses 2 "$source/tests/gpu/run" --max 1M
