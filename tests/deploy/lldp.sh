@@ -102,12 +102,11 @@ steered() {
 	"$build/proxy/mpibctl" -s "$dir/n0" why | has ' 1024 *hint '
 }
 says_why() {
-	"$build/proxy/mpib-agent" status --dir "$dir/agent" |
-		has '192.0.2.2 .* 1024 .*rule of line 2'
+	"$build/proxy/mpibctl" -s "$dir/n0" why | has '192.0.2.2.* 1024 .*rule of line 2'
 }
 await steered && await says_why || {
-	"$build/proxy/mpib-agent" status --dir "$dir/agent"
-	fail "$("$build/proxy/mpibctl" -s "$dir/n0" why) $(<"$dir/job")"
+	"$build/proxy/mpibctl" -s "$dir/n0" agent
+	fail "$("$build/proxy/mpibctl" -s "$dir/n0" why)"
 }
-"$build/proxy/mpib-agent" status --dir "$dir/agent"
+"$build/proxy/mpibctl" -s "$dir/n0" why
 exit $failed
