@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,13 +116,27 @@ void mpib_state_save(const struct mpib_admin *admin)
 /* True: it is the line of a client, which is restored when it attaches. */
 static bool state_client(struct proxy_clients *all, const char *line)
 {
+	static const char *const before[] = { "", " client ", ".",
+					      " weight=", " limit=" };
 	struct mpib_kept_share kept;
-	char end;
+	uint32_t *const field[] = { &kept.uid, &kept.pid, &kept.shard,
+				    &kept.share.weight, &kept.share.limit };
+	char *end;
 
-	if (sscanf(line, "%u client %u.%u weight=%u limit=%u%c", &kept.uid,
-		   &kept.pid, &kept.shard, &kept.share.weight,
-		   &kept.share.limit, &end) != 5 ||
-	    kept.share.weight > MPIB_DRR_WEIGHT_MAX)
+	for (unsigned i = 0; i < 5; i++) {
+		unsigned long value;
+
+		if (strncmp(line, before[i], strlen(before[i])) != 0)
+			return false;
+		line += strlen(before[i]);
+		value = *line >= '0' && *line <= '9' ? strtoul(line, &end, 10)
+						     : ULONG_MAX;
+		if (value > UINT32_MAX)
+			return false;
+		*field[i] = (uint32_t)value;
+		line = end;
+	}
+	if (*line || kept.share.weight > MPIB_DRR_WEIGHT_MAX)
 		return false;
 	if (all->kept_count < MPIB_KEPT_SHARES &&
 	    (kill((pid_t)kept.pid, 0) == 0 || errno == EPERM))

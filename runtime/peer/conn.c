@@ -449,6 +449,24 @@ static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 	return c && c->peer == p ? c : NULL;
 }
 
+/* The peer's word that its end is closed, or that it knows that this one is. */
+static void conn_end_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
+{
+	const struct mpib_conn_name name = mpib_other_end(&m->name);
+	struct peer_conn *c = conn_of_message(p, m);
+
+	if (m->type == MPIB_PEER_CONN_CLOSE && m->to == 0)
+		conn_on_gone(p, c, m);
+	else if (m->type == MPIB_PEER_CONN_CLOSE)
+		conn_on_close(p, c && m->to != c->id ? NULL : c, m);
+	else if (c && c->close_sent)
+		conn_on_closed(c);
+	else
+		/* Of an end before this one, which its client closed, and asked
+		 * for again. */
+		peer_close_heard(p, &name);
+}
+
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_conn *c;
@@ -460,26 +478,12 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		mpib_accept_cancel(p, m);
 		return true;
 	}
+	if (m->type == MPIB_PEER_CONN_CLOSE ||
+	    m->type == MPIB_PEER_CONN_CLOSED) {
+		conn_end_message(p, m);
+		return true;
+	}
 	c = conn_of_message(p, m);
-	if (m->type == MPIB_PEER_CONN_CLOSE && m->to == 0) {
-		conn_on_gone(p, c, m);
-		return true;
-	}
-	if (m->type == MPIB_PEER_CONN_CLOSE) {
-		conn_on_close(p, c && m->to != c->id ? NULL : c, m);
-		return true;
-	}
-	if (m->type == MPIB_PEER_CONN_CLOSED) {
-		const struct mpib_conn_name name = mpib_other_end(&m->name);
-
-		/* Otherwise it is of an end before this one, which its client
-		 * closed, and asked for again. */
-		if (c && c->close_sent)
-			conn_on_closed(c);
-		else
-			peer_close_heard(p, &name);
-		return true;
-	}
 	/* An unknown connection has closed, or went away with its lane, and the
 	 * peer is told of that. */
 	if (!c)
