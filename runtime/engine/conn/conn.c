@@ -410,7 +410,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	conn_fail_requests(f, f->stop_error);
 	f->stopped = true;
 	if (!f->is_sender)
-		f->ended = f->rx.tail;
+		atomic_store_explicit(&f->ended, f->rx.tail,
+				      memory_order_relaxed);
 	while ((call = TAILQ_FIRST(&f->stops))) {
 		TAILQ_REMOVE(&f->stops, call, link);
 		mpib_call_done(f->shard, call, 0);
@@ -421,8 +422,10 @@ void engine_conn_check_stopped(struct engine_conn *f)
  * though completions of theirs may be late. */
 static void stop_delivered(struct engine_conn *f)
 {
-	if (f->ended > f->tx.acked)
-		f->tx.acked = f->ended;
+	uint64_t ended = atomic_load_explicit(&f->ended, memory_order_relaxed);
+
+	if (ended > f->tx.acked)
+		f->tx.acked = ended;
 	mpib_ack_read(f);
 	mpib_sender_settle(f);
 	conn_fail_requests(f, f->stop_error);
@@ -455,14 +458,15 @@ static void on_stop(struct mpib_msg *msg)
 
 uint64_t engine_conn_ended(const struct engine_conn *conn)
 {
-	return conn->ended;
+	return atomic_load_explicit(&conn->ended, memory_order_relaxed);
 }
 
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended)
 {
 	/* The shard reads it after the mailbox's message. */
 	if (conn->is_sender)
-		conn->ended = ended;
+		atomic_store_explicit(&conn->ended, ended,
+				      memory_order_relaxed);
 }
 
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,

@@ -153,7 +153,9 @@ struct engine_conn {
 	bool started, stopping, stopped;
 	bool goes_on; /* a receiver that is another index's successor */
 	int broken, stop_error; /* 0 or -errno */
-	uint64_t ended; /* see engine_conn_ended() */
+	/* See engine_conn_ended(). Relaxed: a message between the threads orders
+	 * it, and what is written again is the same. */
+	_Atomic uint64_t ended;
 	uint8_t home; /* preferred rail of CTS and of empty messages */
 	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
 	uint32_t hint; /* as last read */

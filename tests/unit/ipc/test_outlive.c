@@ -320,7 +320,9 @@ static void a_lost_connection_waits_for_an_index(void **state)
 		mpib_helper_wake(c);
 		sched_yield();
 	}
+	mpib_client_hold(c);
 	assert_int_equal(tx->number, 1);
+	mpib_client_unlock(c);
 	fake_set_state(f, 7, MPIB_CONN_FREE, 0);
 	goes_on(tx);
 	assert_int_equal(tx->index, 7);
