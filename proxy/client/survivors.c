@@ -189,7 +189,7 @@ int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 	return -EINPROGRESS;
 }
 
-/* Its own if it has one, else one that nobody has. */
+/* The record of this client, else a free one. */
 static struct mpib_survivor *record_for(const struct mpib_survivors *v,
 					const struct mpib_process *p)
 {

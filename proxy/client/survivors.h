@@ -44,8 +44,8 @@ struct mpib_survivors {
 	unsigned told; /* how many it was logged that they wait for */
 };
 
-/* Open the file in the directory, and expect for grace_ns whom the last proxy had.
- * -errno: there is no file, and nobody is expected. */
+/* Open the file in the directory. For grace_ns the proxy expects the clients that
+ * the last proxy had. -errno: the file cannot be used, and no client is expected. */
 int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns);
 /* The process behind a pidfd, which may be -1. */
 struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,

@@ -422,22 +422,16 @@ static const struct metrics_family filled_families[] = {
 
 /* All metrics: fields of the JSON of the proxy, its rails, threads and clients. */
 
-#define COUNTER(name, unit, help, path)                                        \
-	{                                                                      \
-		name, FAMILY_COUNTER, unit, help, path, NULL, 0, NULL          \
-	}
 #define COUNTER_BY(name, unit, help, path, by)                                 \
 	{                                                                      \
 		name, FAMILY_COUNTER, unit, help, path, by, 0, NULL            \
 	}
-#define GAUGE(name, unit, help, path)                                          \
-	{                                                                      \
-		name, FAMILY_GAUGE, unit, help, path, NULL, 0, NULL            \
-	}
+#define COUNTER(name, unit, help, path) COUNTER_BY(name, unit, help, path, NULL)
 #define GAUGE_BY(name, unit, help, path, by)                                   \
 	{                                                                      \
 		name, FAMILY_GAUGE, unit, help, path, by, 0, NULL              \
 	}
+#define GAUGE(name, unit, help, path) GAUGE_BY(name, unit, help, path, NULL)
 /* From Mb/s. */
 #define SPEED(name, help, path)                                                \
 	{                                                                      \

@@ -87,7 +87,7 @@ static void ask_wrongly(int sock, unsigned i)
 	(void)send(sock, which[i % 5], which[i % 5]->len, MSG_NOSIGNAL);
 }
 
-/* Nobody waits for answers, which are read as they come. */
+/* Read the answers that have come, and wait for none. */
 static void drain(int sock)
 {
 	static char answer[MPIB_CTL_MAX];
