@@ -194,7 +194,7 @@ static void kill_once(const char *dir)
 	if (pid <= 1 || kill(pid, SIGKILL) < 0)
 		peer_die("%s/proxy.pid names no process", dir);
 	killed = peer_ns();
-	/* What was killed listens for a moment more. */
+	/* A killed proxy still accepts until the kernel has closed its sockets. */
 	while (kill(pid, 0) == 0 || !listens(dir)) {
 		turn();
 		if (peer_ns() - killed > 60000000000u)

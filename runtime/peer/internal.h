@@ -418,11 +418,11 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
 void peer_conn_unlist(struct peer_conn *c);
 /* Begin a connect: get the peer's link first. */
 void peer_conn_begin(struct peer_conn *c);
-/* Begin it in so many ns. It is on no list. */
+/* Begin a connect that is on no list, after ns nanoseconds. */
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
 /* Tell the peer, now or when it is there, that the end of that name is closed. */
 void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name);
-/* Tell it of all of them, as its link is up. */
+/* The link is up: tell the peer of all ends that are closed. */
 void peer_closes_tell(struct mpib_peer *p);
 /* The peer knows of that one. */
 void peer_close_heard(struct mpib_peer *p, const struct mpib_conn_name *name);

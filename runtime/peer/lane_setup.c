@@ -115,7 +115,7 @@ static void came_up(struct peer_lane *l)
 		TAILQ_REMOVE(&l->waiting, c, entry);
 		peer_conn_laned(c);
 	}
-	peer_lane_watch_idle(l); /* whoever wanted it may have gone */
+	peer_lane_watch_idle(l); /* it may be wanted no more */
 }
 
 /* Both ends opened it: give up mine, move its connections to theirs. The peer is

@@ -348,8 +348,9 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-/* After a connection was refused for now the first of the others asks for a lane. So
- * many that wait make a lane each that time, and not all of them at once. */
+/* The peer refused one connection for now. The others that waited for the same lane
+ * pause, then the first of them asks for a lane. So each pause makes one lane,
+ * however many connections wait. */
 #define OTHERS_NS (10 * MPIB_MSEC)
 
 /* The peer refused the connection for which the lane was asked for, or its listener.
