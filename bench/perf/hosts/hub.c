@@ -275,6 +275,19 @@ static int pass(struct perf_hub *h)
 	return rc;
 }
 
+/* The senders of all nodes are added: more than the test has ranks is a lie. */
+static int keep_arrive(struct perf_hub *h, int i, const struct perf_msg *m)
+{
+	struct perf_arrive arrive;
+
+	memcpy(&arrive, m->data, sizeof(arrive));
+	if (arrive.senders < 0 || arrive.senders > h->w->opt.nranks)
+		return -EPROTO;
+	h->node[i].arrive = arrive;
+	h->node[i].arrived = true;
+	return pass(h);
+}
+
 static int heard(struct perf_hub *h, int i)
 {
 	struct perf_hub_node *node = &h->node[i];
@@ -290,9 +303,7 @@ static int heard(struct perf_hub *h, int i)
 	} else if (m.type == PERF_RESULT) {
 		rc = keep_result(h, i, &m);
 	} else if (m.type == PERF_ARRIVE && m.len == sizeof(node->arrive)) {
-		memcpy(&node->arrive, m.data, sizeof(node->arrive));
-		node->arrived = true;
-		rc = pass(h);
+		rc = keep_arrive(h, i, &m);
 	} else if (m.type == PERF_BYE && m.len == sizeof(node->rails)) {
 		keep_rails(&node->rails, &m);
 		node->bye = true;
