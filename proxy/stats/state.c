@@ -118,7 +118,7 @@ static bool state_client(struct proxy_clients *all, const char *line)
 {
 	static const char *const before[] = { "", " client ", ".",
 					      " weight=", " limit=" };
-	struct mpib_kept_share kept;
+	struct mpib_kept_share kept = { 0 };
 	uint32_t *const field[] = { &kept.uid, &kept.pid, &kept.shard,
 				    &kept.share.weight, &kept.share.limit };
 	char *end;
