@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Probing for lost devices four times a second, until the operator is told. */
+/* Probing for lost devices four times a second, until a successor is started. */
 #include "return.h"
 
 #include <errno.h>
@@ -13,6 +13,9 @@
 #include "proxy.h"
 
 #define LOOK (MPIB_SEC / 4)
+/* How long a proxy serves at least before it starts a successor: a device that fails
+ * again and again pauses jobs only so often. */
+#define SERVES (30 * MPIB_SEC)
 
 /* Opening a device may take long, so a detached thread does it. The thread owns
  * and frees this; the control thread gives up waiting by closing the pipe. */
@@ -46,7 +49,8 @@ static void return_end_look(struct mpib_return *r)
 	r->look = -1;
 }
 
-static void return_tell(struct mpib_return *r, uint32_t lost)
+/* If the successor fails, the event of that says why, and the operator decides. */
+static void return_succeed(struct mpib_return *r, uint32_t lost)
 {
 	const struct mpib_config *cfg = &r->proxy->cfg;
 	const struct mpib_event_about about = { .rails = lost };
@@ -64,11 +68,10 @@ static void return_tell(struct mpib_return *r, uint32_t lost)
 						       sizeof(label)));
 	}
 	r->told = lost;
-	mpib_event(
-		MPIB_LOG_WARN, "device_back", &about,
-		"%s: the device that failed is there again, and stays unused "
-		"until another proxy opens it (mpibctl upgrade)",
-		names);
+	mpib_event(MPIB_LOG_WARN, "device_back", &about,
+		   "%s: works again; another proxy is started to open it",
+		   names);
+	mpib_upgrade_begin(&r->proxy->upgrade, "");
 }
 
 static void return_on_answer(void *arg, uint32_t events)
@@ -86,9 +89,10 @@ static void return_on_answer(void *arg, uint32_t events)
 		r->there_since = 0;
 	else if (!r->there_since)
 		r->there_since = now;
-	if (rc == 0 &&
-	    now - r->there_since >= p->cfg.engine.hold_ms * MPIB_MSEC)
-		return_tell(r, mpib_engine_lost(p->engine));
+	if (rc == 0 && p->upgrade.link < 0 &&
+	    now - r->there_since >= p->cfg.engine.hold_ms * MPIB_MSEC &&
+	    now - r->since >= SERVES)
+		return_succeed(r, mpib_engine_lost(p->engine));
 }
 
 static void return_look(struct mpib_return *r, uint32_t lost)
@@ -133,6 +137,7 @@ static void return_on_tick(void *arg)
 void mpib_return_start(struct mpib_return *r, struct mpib_proxy *p)
 {
 	r->proxy = p;
+	r->since = mpib_loop_now(&p->loop);
 	r->look = -1;
 	mpib_timer_arm(&p->loop, &r->timer, LOOK, return_on_tick, r);
 }

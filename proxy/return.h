@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Watching for devices that failed to return. The verbs context of a failed device
- * and all its objects are lost for good, and only the next proxy opens it again. So,
- * once the device could be opened and its port was active throughout the hold-down,
- * the operator is told to have another proxy started. Control thread.
+ * and all its objects are lost for good, and only the next proxy opens it again; the
+ * same holds for a device whose port was down when the proxy started. So, once the
+ * device could be opened and its port was active throughout the hold-down, the proxy
+ * starts a successor, as mpibctl upgrade does. Control thread.
  */
 #ifndef MPIB_PROXY_RETURN_H
 #define MPIB_PROXY_RETURN_H
@@ -19,8 +20,9 @@ struct mpib_return {
 	struct mpib_timer timer;
 	struct mpib_io watch;
 	int look; /* pipe for the probe thread's answer; -1: no probe runs */
+	uint64_t since; /* when the proxy began to serve */
 	uint64_t there_since; /* when the devices returned; 0: they have not */
-	uint32_t told; /* lost rails that the operator was told of */
+	uint32_t told; /* lost rails for which a successor was started */
 };
 
 /* Call once the engine is open. */

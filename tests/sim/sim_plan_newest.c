@@ -331,6 +331,39 @@ static void draw_resumed(struct sim_plan *p)
 	}
 }
 
+static bool loses_device(const struct sim_plan *p)
+{
+	return sim_plan_has(p, SIM_FAULT_DEVICE) ||
+	       sim_plan_has(p, SIM_FAULT_FORGETS) ||
+	       sim_plan_has(p, SIM_FAULT_HANG);
+}
+
+static bool takes_port(const struct sim_fault *f)
+{
+	return f->kind == SIM_FAULT_DOWN || f->kind == SIM_FAULT_FLAP ||
+	       f->kind == SIM_FAULT_NETWORK;
+}
+
+/* A proxy that starts while a port is down is without that rail until its successor
+ * starts, and none starts here. If a device of the other rail fails as well, no rail is
+ * left, at this node or between two. */
+static bool may_lose_all(const struct sim_plan *p)
+{
+	for (unsigned i = 0; loses_device(p) && i < p->faults; i++) {
+		const struct sim_fault *port = &p->fault[i];
+
+		for (unsigned k = 0; takes_port(port) && k < p->faults; k++) {
+			const struct sim_fault *kill = &p->fault[k];
+
+			if (kill->kind == SIM_FAULT_KILL_PROXY &&
+			    kill->node == port->node &&
+			    kill->at + kill->lasts >= port->at)
+				return true;
+		}
+	}
+	return false;
+}
+
 /* Seeds of these numbers have a draw, and those from SIM_ALL_FROM on. */
 static bool drawn_between(const struct sim_plan *p, uint64_t from,
 			  uint64_t until)
@@ -370,4 +403,6 @@ void sim_plan_draw_newest(struct sim_plan *p)
 		draw_tags(p);
 	if (p->seed >= SIM_RESUMED_FROM)
 		draw_resumed(p);
+	if (p->resumes && may_lose_all(p))
+		p->hard = true;
 }

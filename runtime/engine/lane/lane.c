@@ -344,8 +344,9 @@ int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 		return mpib_last_error_set(
 			e, -ENETDOWN,
 			"no rail is left that both ends have, the device "
-			"failed or was removed: %s (once it is there again, "
-			"restart its mpib-proxy)",
+			"failed, was removed, or its port was down when "
+			"mpib-proxy started: %s (it is opened again once it "
+			"works)",
 			rails);
 	if (!lane->failover)
 		return mpib_last_error_set(

@@ -414,7 +414,8 @@ int mpib_shard_some_rail(const struct mpib_shard *s)
 		return 0;
 	return mpib_last_error_set(
 		e, -ENETDOWN,
-		"no rail is left, the device failed or was removed: %s (once "
-		"it is there again, restart mpib-proxy)",
+		"no rail is left, the device failed, was removed, or its port "
+		"was down when mpib-proxy started: %s (mpibctl rails; it is "
+		"opened again once it works)",
 		mpib_absent_say(s, away, 0, rails, sizeof(rails)));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * return.h: when the operator is told that a device which failed is there again. The
- * engine and the device are played here, and the clock is moved by hand.
+ * return.h: when a successor is started because a device that failed works again. The
+ * engine, the device and the upgrade are played here, and the clock is moved by hand.
  */
 #include <errno.h>
 #include <stdatomic.h>
@@ -47,6 +47,15 @@ int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 	return rc;
 }
 
+static unsigned successors;
+
+void mpib_upgrade_begin(struct mpib_upgrade *u, const char *path)
+{
+	(void)u;
+	assert_string_equal(path, "");
+	successors++;
+}
+
 /* The one event since it was last asked, "" when there was none. */
 static const char *news(void)
 {
@@ -56,6 +65,8 @@ static const char *news(void)
 	assert_true(n <= 1);
 	if (n)
 		assert_string_equal(e[0].kind, "device_back");
+	assert_int_equal(successors, n);
+	successors = 0;
 	snprintf(said, sizeof(said), "%s", n ? e[0].text : "");
 	return said;
 }
@@ -68,6 +79,7 @@ static int setup(void **state)
 	proxy.cfg.engine.devices = 1;
 	proxy.cfg.engine.rails = 2;
 	proxy.cfg.engine.hold_ms = HOLD_MS;
+	proxy.upgrade.link = -1;
 	lost = 0;
 	atomic_store(&there, -ENODEV);
 	atomic_store(&sup_stays, false);
@@ -97,13 +109,11 @@ static void pass(unsigned s)
 }
 
 static const char sup_is_back[] =
-	"SUP: the device that failed is there again, and stays unused until "
-	"another proxy opens it (mpibctl upgrade)";
+	"SUP: works again; another proxy is started to open it";
 static const char both_are_back[] =
-	"SOUT and SUP: the device that failed is there again, and stays unused "
-	"until another proxy opens it (mpibctl upgrade)";
+	"SOUT and SUP: works again; another proxy is started to open it";
 
-static void it_is_told_once_after_the_hold_down(void **state)
+static void a_successor_is_started_once_after_the_hold_down(void **state)
 {
 	pass(5);
 	lost = 1u << MPIB_RAIL_SUP;
@@ -123,15 +133,38 @@ static void it_is_told_once_after_the_hold_down(void **state)
 }
 
 /* Ports do not come up at once when a node boots. */
-static void without_any_rail_the_first_that_returns_is_told(void **state)
+static void without_any_rail_the_first_that_returns_is_enough(void **state)
 {
 	lost = 3;
 	atomic_store(&sup_stays, true);
 	pass(5);
 	assert_string_equal(news(), "");
 	atomic_store(&there, 0);
-	pass(HOLD_MS / 1000 + 1);
+	pass(30);
 	assert_string_equal(news(), both_are_back);
+}
+
+/* A device that fails again and again pauses jobs only so often. */
+static void a_proxy_serves_for_30_s_before_it_has_a_successor(void **state)
+{
+	lost = 1u << MPIB_RAIL_SUP;
+	atomic_store(&there, 0);
+	pass(29);
+	assert_string_equal(news(), "");
+	pass(1);
+	assert_string_equal(news(), sup_is_back);
+}
+
+static void an_upgrade_under_way_is_waited_for(void **state)
+{
+	lost = 1u << MPIB_RAIL_SUP;
+	atomic_store(&there, 0);
+	proxy.upgrade.link = 7;
+	pass(60);
+	assert_string_equal(news(), "");
+	proxy.upgrade.link = -1;
+	pass(1);
+	assert_string_equal(news(), sup_is_back);
 }
 
 static void with_a_rail_left_all_that_are_lost_are_waited_for(void **state)
@@ -174,8 +207,10 @@ static void a_device_that_goes_again_is_held_down_again(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	fixture_test(it_is_told_once_after_the_hold_down),
-	fixture_test(without_any_rail_the_first_that_returns_is_told),
+	fixture_test(a_successor_is_started_once_after_the_hold_down),
+	fixture_test(without_any_rail_the_first_that_returns_is_enough),
+	fixture_test(a_proxy_serves_for_30_s_before_it_has_a_successor),
+	fixture_test(an_upgrade_under_way_is_waited_for),
 	fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for),
 	fixture_test(all_rails_are_those_of_all_devices),
 	fixture_test(a_device_that_goes_again_is_held_down_again),
