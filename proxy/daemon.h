@@ -7,6 +7,8 @@
 #ifndef MPIB_PROXY_DAEMON_H
 #define MPIB_PROXY_DAEMON_H
 
+#include <stdint.h>
+
 /*
  * Returns only in the daemon, a grandchild: 0, with *report to be passed to
  * mpib_daemon_report(). The process that was started prints that report and
@@ -23,5 +25,28 @@ void mpib_daemon_report(int report, int status, const char *text);
 void mpib_daemon_settle(void);
 /* Leave the terminal: read and write /dev/null in its place. */
 void mpib_daemon_hush(void);
+
+/*
+ * Talking to systemd: notifications, watchdog, socket activation. Without
+ * libsystemd, or when systemd did not start the proxy, every call does nothing.
+ * Control thread.
+ */
+
+/* Have a thread send notifications from now on, so that a systemd that is stuck
+ * blocks nothing. Call it after the last fork(). 0 or -errno. */
+int mpib_notify_start(void);
+/* Wait until all are sent, at most 1 s: before the process ends. */
+void mpib_notify_drain(void);
+
+/* Send lines as of sd_notify(3), such as "STOPPING=1". */
+void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* The interval in ns within which systemd expects WATCHDOG=1; 0: it does not.
+ */
+uint64_t mpib_watchdog(void);
+
+/* The listening SOCK_SEQPACKET socket that systemd passed (socket activation);
+ * -1 when systemd passed none. */
+int mpib_activation_socket(void);
 
 #endif

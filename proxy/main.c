@@ -15,12 +15,10 @@
 #include "base/event.h"
 #include "base/log.h"
 #include "base/memseg.h"
-#include "config/options.h"
+#include "config/config.h"
 #include "daemon.h"
-#include "drop.h"
-#include "notify.h"
+#include "privileges.h"
 #include "proxy.h"
-#include "sandbox.h"
 #include "upgrade/starter.h"
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */

@@ -7,7 +7,7 @@
 #include "base/address.h"
 #include "base/log.h"
 #include "peer/broker.h"
-#include "start.h"
+#include "proxy.h"
 
 /* The address of a rail's port, from its GID. False: the rail is silent. */
 static bool rail_address(struct mpib_proxy *p, unsigned rail,

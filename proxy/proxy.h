@@ -10,12 +10,28 @@
 #include "client/client.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
-#include "publish.h"
+#include "metrics/gather.h"
 #include "return.h"
 #include "rundir.h"
 #include "stats/play.h"
 #include "stats/stats.h"
 #include "upgrade/upgrade.h"
+#include "view/history.h"
+#include "web/http.h"
+
+/* Snapshots for the readers of statistics, the history of the last hour, and HTTP
+ * with a page for browsers where an address is set. */
+struct mpib_metrics {
+	struct mpib_gather gather;
+	/* The stats socket's, whose readers keep a snapshot until they are
+	 * through with it: that keeps no scrape waiting. */
+	struct mpib_gather kept;
+	bool open;
+	struct mpib_http *http; /* NULL: no address is set */
+	struct mpib_history *history; /* NULL: no memory for it */
+	struct mpib_gather_wait sample;
+	struct mpib_timer next_sample;
+};
 
 struct mpib_proxy {
 	struct mpib_config cfg;
@@ -53,5 +69,9 @@ void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len);
 int mpib_proxy_run(struct mpib_proxy *p);
 /* Stop whatever was started; within 1 s, whatever peers and clients do. */
 void mpib_proxy_stop(struct mpib_proxy *p);
+
+/* peer_link.c: open the broker, with the peer link's address and key. -errno, with
+ * why as in config.h. */
+int mpib_start_peer_link(struct mpib_proxy *p, char *why);
 
 #endif

@@ -5,14 +5,19 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <mpib/abi.h>
 #include <mpib/segment.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/address.h"
-#include "config/finish.h"
+#include "base/text.h"
+#include "config/config.h"
+#include "engine/lane/drr.h"
 #include "peer/auth.h"
 #include "rails/discover.h"
 
@@ -364,4 +369,225 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 	rc = check_each(checks, sizeof(checks) / sizeof(checks[0]), cfg, why);
 	more = check_each(texts, sizeof(texts) / sizeof(texts[0]), cfg, why);
 	return rc ? rc : more;
+}
+
+/* [metrics]: an address that others reach wants to know who asks. */
+
+int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why)
+{
+	const char *colon = strrchr(text, ':');
+	size_t len = colon ? (size_t)(colon - text) : 0;
+	char addr[INET_ADDRSTRLEN] = "";
+	uint64_t port;
+
+	if (len < sizeof(addr))
+		memcpy(addr, text, len);
+	*sin = (struct sockaddr_in){ .sin_family = AF_INET };
+	if (colon && mpib_number(colon + 1, 0, UINT16_MAX, &port) &&
+	    inet_pton(AF_INET, addr, &sin->sin_addr) == 1) {
+		sin->sin_port = htons((uint16_t)port);
+		return 0;
+	}
+	return mpib_why_fail(
+		why, -EINVAL,
+		"metrics.listen = \"%.64s\": not an IPv4 address and port "
+		"(give 127.0.0.1:9495)",
+		text);
+}
+
+static int http_fault(const struct mpib_config *cfg, const char *key,
+		      const char *value, const char *bad, char *why)
+{
+	return mpib_why_fail(why, -EINVAL, "%s: metrics.%s = %.256s: %s",
+			     mpib_config_origin(cfg, "metrics", key), key,
+			     value, bad);
+}
+
+/* What is wrong with a file, or NULL. Its owner is checked when it is read, as that
+ * of peer.key_file is. */
+static const char *file_fault(const char *path, bool secret)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return errno == EACCES ? NULL
+				       : "there is no such file (make it, or "
+					 "leave the setting empty)";
+	if (!S_ISREG(st.st_mode))
+		return "it is no regular file (name one)";
+	if (secret && st.st_mode & 077)
+		return "others can read or write it (chmod 600)";
+	return NULL;
+}
+
+static int check_files(const struct mpib_config *cfg, char *why)
+{
+	const struct {
+		const char *key, *path;
+		bool secret;
+	} files[] = {
+		{ "cert", cfg->metrics_cert, false },
+		{ "key", cfg->metrics_key, true },
+		{ "token_file", cfg->metrics_token_file, true },
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		const char *bad = files[i].path[0] ? file_fault(files[i].path,
+								files[i].secret)
+						   : NULL;
+
+		if (bad)
+			return http_fault(cfg, files[i].key, files[i].path, bad,
+					  why);
+	}
+	return 0;
+}
+
+int mpib_config_http(struct mpib_config *cfg, char *why)
+{
+	const char *key = cfg->metrics_cert[0] ? "cert" : "key";
+	char reason[MPIB_WHY_MAX];
+	struct sockaddr_in sin;
+
+	if (!cfg->metrics_listen[0])
+		return 0;
+	if (mpib_config_listen(cfg->metrics_listen, &sin, reason) < 0)
+		return mpib_why_fail(
+			why, -EINVAL, "%s: %.400s",
+			mpib_config_origin(cfg, "metrics", "listen"), reason);
+	if (!cfg->metrics_cert[0] != !cfg->metrics_key[0])
+		return http_fault(cfg, key,
+				  cfg->metrics_cert[0] ? cfg->metrics_cert
+						       : cfg->metrics_key,
+				  "TLS wants a certificate and its key (give "
+				  "both, cert and key)",
+				  why);
+	if (ntohl(sin.sin_addr.s_addr) >> 24 != IN_LOOPBACKNET &&
+	    (!cfg->metrics_token_file[0] || !cfg->metrics_cert[0]))
+		return http_fault(cfg, "listen", cfg->metrics_listen,
+				  "others than this machine reach it (give "
+				  "token_file, cert and key, too, or "
+				  "127.0.0.1:9495)",
+				  why);
+	return check_files(cfg, why);
+}
+
+/* Parsing share.rules, and looking up the share of a user or client. */
+
+static int share_number(const char *text, int base, uint64_t max, uint64_t *n)
+{
+	char *end;
+
+	errno = 0;
+	*n = strtoull(text, &end, base);
+	return *text < '0' || end == text || *end || errno || *n > max ? -EINVAL
+								       : 0;
+}
+
+int mpib_share_parse_word(struct mpib_share *share, const char *word)
+{
+	uint64_t n;
+
+	if (!strncmp(word, "weight=", 7) &&
+	    share_number(word + 7, 10, MPIB_DRR_WEIGHT_MAX, &n) == 0 && n > 0)
+		share->weight = (uint32_t)n;
+	else if (!strncmp(word, "limit=", 6) &&
+		 share_number(word + 6, 10, MPIB_SHARE_LIMIT_MAX, &n) == 0)
+		share->limit = (uint32_t)n;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int parse_who(struct mpib_share_rule *rule, const char *word)
+{
+	if (!strncmp(word, "uid=", 4)) {
+		rule->of = MPIB_SHARE_OF_USER;
+		return share_number(word + 4, 10, UINT32_MAX, &rule->id);
+	}
+	if (!strncmp(word, "job=", 4)) {
+		rule->of = MPIB_SHARE_OF_JOB;
+		return share_number(word + 4, 0, UINT64_MAX, &rule->id);
+	}
+	if (strncmp(word, "name=", 5) != 0 || !word[5] ||
+	    strlen(word + 5) >= sizeof(rule->name))
+		return -EINVAL;
+	rule->of = MPIB_SHARE_OF_NAME;
+	snprintf(rule->name, sizeof(rule->name), "%s", word + 5);
+	return 0;
+}
+
+static int parse_rule(struct mpib_share_rule *rule, char *text)
+{
+	char *save, *word = strtok_r(text, ":", &save);
+	int rc = word ? parse_who(rule, word) : -EINVAL;
+
+	if (rc < 0)
+		return rc;
+	word = strtok_r(NULL, ":", &save);
+	if (!word)
+		return -EINVAL;
+	for (; word && rc == 0; word = strtok_r(NULL, ":", &save))
+		rc = mpib_share_parse_word(&rule->share, word);
+	return rc;
+}
+
+static int bad_rule(const char *text, size_t len, char *why, size_t why_len)
+{
+	snprintf(why, why_len,
+		 "\"%.*s\" is no rule (give uid=N, name=PATTERN or job=N, then "
+		 ":weight=1..%u or :limit=Mb/s, as in uid=1000:weight=20)",
+		 (int)(len < 100 ? len : 100), text, MPIB_DRR_WEIGHT_MAX);
+	return -EINVAL;
+}
+
+int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
+		     char *why, size_t why_len)
+{
+	*rules = (struct mpib_share_rules){ 0 };
+	while (*text) {
+		size_t len = strcspn(text, ",");
+		char one[128];
+
+		if (rules->n == MPIB_SHARE_RULES) {
+			snprintf(why, why_len,
+				 "more than %u rules (a pattern may stand for "
+				 "several)",
+				 MPIB_SHARE_RULES);
+			return -EINVAL;
+		}
+		snprintf(one, sizeof(one), "%.*s", (int)len, text);
+		if (len >= sizeof(one) ||
+		    parse_rule(&rules->rule[rules->n], one) < 0)
+			return bad_rule(text, len, why, why_len);
+		rules->n++;
+		text += len + (text[len] == ',');
+	}
+	return 0;
+}
+
+struct mpib_share mpib_share_of_user(const struct mpib_share_rules *rules,
+				     uid_t uid, struct mpib_share dflt)
+{
+	for (unsigned i = 0; i < rules->n; i++) {
+		const struct mpib_share_rule *r = &rules->rule[i];
+
+		if (r->of == MPIB_SHARE_OF_USER && r->id == uid)
+			return r->share;
+	}
+	return dflt;
+}
+
+struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
+				       const char *name, uint64_t job)
+{
+	for (unsigned i = 0; i < rules->n; i++) {
+		const struct mpib_share_rule *r = &rules->rule[i];
+
+		if ((r->of == MPIB_SHARE_OF_JOB && r->id == job) ||
+		    (r->of == MPIB_SHARE_OF_NAME &&
+		     fnmatch(r->name, name, 0) == 0))
+			return r->share;
+	}
+	return (struct mpib_share){ 0 };
 }

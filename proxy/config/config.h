@@ -16,9 +16,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "base/address.h"
-#include "config/share.h"
 #include "engine/engine.h"
 #include "engine/split/mode.h"
 
@@ -75,6 +75,53 @@ enum mpib_quota {
 	MPIB_QUOTAS,
 };
 
+/*
+ * The rules of setting share.rules: weight and rate limit of a user or of a
+ * client. A user's share is divided between its clients, a client's between its
+ * connections.
+ */
+
+#define MPIB_SHARE_RULES 32u
+#define MPIB_SHARE_LIMIT_MAX 10000000u /* Mb/s */
+#define MPIB_SHARE_BYTES 125000ull /* bytes per Mb */
+
+struct mpib_share {
+	uint32_t weight; /* 0: the default */
+	uint32_t limit; /* Mb/s, 0: none */
+};
+
+struct mpib_share_rule {
+	enum {
+		MPIB_SHARE_OF_USER,
+		MPIB_SHARE_OF_NAME, /* client name, a pattern of fnmatch() */
+		MPIB_SHARE_OF_JOB,
+	} of;
+	uint64_t id; /* uid or job */
+	char name[64];
+	struct mpib_share share;
+};
+
+struct mpib_share_rules {
+	unsigned n;
+	struct mpib_share_rule rule[MPIB_SHARE_RULES];
+};
+
+/*
+ * Parse "uid=1000:weight=20:limit=50000,name=train*:weight=50". On -EINVAL why
+ * names the rule that is wrong and says what a rule may be.
+ */
+int mpib_share_parse(struct mpib_share_rules *rules, const char *text,
+		     char *why, size_t why_len);
+/* Parse "weight=20" or "limit=5000" into share. 0 or -EINVAL. */
+int mpib_share_parse_word(struct mpib_share *share, const char *word);
+
+/* The share that the first matching rule gives a user (else dflt) or a client
+ * (else all zero). */
+struct mpib_share mpib_share_of_user(const struct mpib_share_rules *rules,
+				     uid_t uid, struct mpib_share dflt);
+struct mpib_share mpib_share_of_client(const struct mpib_share_rules *rules,
+				       const char *name, uint64_t job);
+
 /* Descriptors that the proxy holds of each client: control socket, pidfd,
  * doorbell, the submit segment and the reply segment. */
 #define MPIB_FDS_OF_A_CLIENT 5
@@ -93,7 +140,7 @@ struct mpib_config {
 	struct mpib_networks networks; /* of the list, by mpib_config_finish();
 					  mpib_start_peer_link() adds others */
 	char gid_net[160]; /* "": no preferred network */
-	char hca_filter[256]; /* for discovery, see rails/filter.h */
+	char hca_filter[256]; /* for discovery, see rails/discover.h */
 	uint32_t layout; /* enum mpib_layout */
 	uint32_t expected_gbps; /* of each rail; 0: not given */
 	uint32_t peer_port;
@@ -211,7 +258,7 @@ int mpib_config_change(struct mpib_config *cfg, const struct mpib_setting *s,
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why);
 int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why);
 int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why);
-/* nccl.c: what NCCL_IB_ variables say of an HCA. Before all other sources. */
+/* What NCCL_IB_ variables say of an HCA. Before all other sources. */
 int mpib_config_read_nccl(struct mpib_config *cfg, char **env, char *why);
 /* Whether mpib_config_read_nccl() reads the variable of this name. */
 bool mpib_config_takes_nccl(const char *name);
@@ -276,5 +323,34 @@ bool mpib_config_given(const struct mpib_config *cfg, const char *section,
  * has said how many QPs. mpib_config_finish() does; and after quota.lanes was
  * set. */
 void mpib_config_share_cqs(struct mpib_config *cfg);
+
+/* The command line of mpib-proxy, read once at start-up. */
+
+enum mpib_action {
+	MPIB_ACTION_RUN,
+	MPIB_ACTION_CHECK, /* --check-config */
+	MPIB_ACTION_HELP,
+	MPIB_ACTION_VERSION,
+};
+
+/*
+ * Read every source of the configuration into cfg, which has the built-in values
+ * of mpib_config_init(), in this order: the files of dir (or the --config file
+ * alone), env, argv. 0 or
+ * -EINVAL with why as in config.h. With MPIB_ACTION_HELP and _VERSION cfg is
+ * not complete.
+ */
+int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
+		      char **env, const char *dir, enum mpib_action *action,
+		      char *why);
+
+void mpib_options_help(FILE *out);
+
+/* Inside config/: the parts of mpib_config_finish(). 0, or -errno and one line
+ * in why. */
+int mpib_config_rails(struct mpib_config *cfg, char *why);
+int mpib_config_policy(struct mpib_config *cfg, char *why);
+/* Whether [metrics] can be served, and only to clients that may read. */
+int mpib_config_http(struct mpib_config *cfg, char *why);
 
 #endif

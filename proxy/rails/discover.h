@@ -6,8 +6,13 @@
 #ifndef MPIB_PROXY_RAILS_DISCOVER_H
 #define MPIB_PROXY_RAILS_DISCOVER_H
 
-#include "rails/filter.h"
+#include <sched.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "verbs/rdma/rdma.h"
+#include "verbs/verbs.h"
 
 #define MPIB_HCAS_MAX 16u
 
@@ -45,6 +50,35 @@ void mpib_hcas_choose(const struct mpib_rdma_port *port, const bool *near,
 		      unsigned n, mpib_numa_fn *distance, struct mpib_hcas *out,
 		      const char **why);
 
+/*
+ * Which ports discovery may choose, in the syntax of NCCL_IB_HCA:
+ *
+ *   mlx5            ports of all devices whose names begin with "mlx5"
+ *   =mlx5_0         ports of the device with exactly that name
+ *   mlx5_0:1,mlx5_1 port 1 of mlx5_0* and all ports of mlx5_1*
+ *   ^mlx5_3         all ports but those of mlx5_3*; "^=" excludes exact names
+ *   mlx5_0:1:0:2    NCCL 2.30's number of rail and of plane, which say nothing
+ *                   here; a port may be empty
+ */
+
+#define MPIB_HCA_FILTERS 32u
+
+struct mpib_hca_filter {
+	bool except, exact;
+	unsigned n; /* 0: all */
+	struct mpib_hca_filter_port {
+		char name[64];
+		uint8_t port; /* 0: any */
+	} port[MPIB_HCA_FILTERS];
+};
+
+/* Parse text; "" allows all ports. 0, or -EINVAL with why, part of a sentence
+ * that says what is wrong and how to mend it. */
+int mpib_hca_filter_parse(struct mpib_hca_filter *f, const char *text,
+			  char *why, size_t why_len);
+bool mpib_hca_filter_allows(const struct mpib_hca_filter *f, const char *name,
+			    uint8_t port);
+
 /* The same with names, as "rdma:mlx5_0:1". */
 struct mpib_found {
 	unsigned n, fastest;
@@ -62,5 +96,25 @@ struct mpib_found {
 unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
 			     struct mpib_found *found, char *note,
 			     size_t note_len);
+
+/*
+ * The distance of two NUMA nodes in the firmware's units: 10 is the same node,
+ * 20 or more another socket. 10 also if a or b is unknown (-1). Loads hwloc's
+ * topology, which takes its time: for start-up only, on one thread.
+ */
+unsigned mpib_numa_distance(int a, int b);
+/* Set the CPUs of a NUMA node that this process may use. False: there are none,
+ * or the machine has one node, so that all CPUs are as near. As above. */
+bool mpib_numa_cpus(int node, cpu_set_t *cpus);
+/* Free the topology that both loaded. */
+void mpib_numa_forget(void);
+
+/*
+ * Describe a rail's port in one line for the log: "rail SOUT rdma:mlx5_0:1:
+ * active, InfiniBand, 400 Gb/s, MTU 4096, LID 12, GID 0 fe80::1, NUMA node 1".
+ */
+void mpib_rail_describe(const char *label, const char *name,
+			const struct mpib_port_info *port, char *buf,
+			size_t len);
 
 #endif

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "sandbox.h"
+#include "privileges.h"
 #include "test.h"
 #include "victim.h"
 

@@ -11,7 +11,7 @@ if ! systemd-analyze syscall-filter >/dev/null 2>&1; then
 	exit 77
 fi
 
-# refused: the calls of proxy/sandbox.c that the unit on standard input does not
+# refused: the calls of proxy/privileges.c that the unit on standard input does not
 # permit, sorted. Those of @default any filter permits.
 refused() {
 	awk '
@@ -36,7 +36,7 @@ refused() {
 		gsub(/SYS_|,/, "")
 		if (!may[$1])
 			print $1
-	}' <(systemd-analyze syscall-filter 2>/dev/null) - "$source/proxy/sandbox.c" |
+	}' <(systemd-analyze syscall-filter 2>/dev/null) - "$source/proxy/privileges.c" |
 		sort
 }
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "base/log.h"
-#include "config/options.h"
+#include "config/config.h"
 #include "peer/internal.h"
 #include "proxy.h"
 #include "sim_file.h"

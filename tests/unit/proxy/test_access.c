@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/web/access.h, config/http.c: who reads what the proxy tells by HTTP. */
+/* proxy/web/access.h, config/check.c: who reads what the proxy tells by HTTP. */
 #include "web/access.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "config/finish.h"
+#include "config/config.h"
 #include "scratch.h"
 #include "test.h"
 

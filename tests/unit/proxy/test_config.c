@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/address.h"
-#include "config/options.h"
 #include "scratch.h"
 #include "test.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails/filter.h: the words of NCCL_IB_HCA. */
+/* proxy/rails/discover.h: the words of NCCL_IB_HCA. */
 #include <errno.h>
 
-#include "rails/filter.h"
+#include "rails/discover.h"
 #include "test.h"
 
 static struct mpib_hca_filter filter;

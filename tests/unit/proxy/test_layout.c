@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/layout.c: which devices are made of HCAs without a name, by
+/* proxy/config/rails.c: which devices are made of HCAs without a name, by
  * device.layout, on devices from libibverbs' list on. */
 #include <errno.h>
 #include <stdio.h>

@@ -14,7 +14,7 @@
 #include "base/thread.h"
 #include "engine/engine.h"
 #include "fake_ibv.h"
-#include "rails/numa.h"
+#include "rails/discover.h"
 #include "scratch.h"
 #include "test.h"
 

@@ -14,7 +14,7 @@
 
 #include "engine/shard.h"
 #include "fake_ibv.h"
-#include "start.h"
+#include "proxy.h"
 #include "test.h"
 
 static struct mpib_proxy proxy;

@@ -9,9 +9,7 @@
 
 #include "config/config.h"
 #include "fake_ibv.h"
-#include "rails/describe.h"
 #include "rails/discover.h"
-#include "rails/numa.h"
 #include "test.h"
 #include "verbs/hca/hca.h"
 

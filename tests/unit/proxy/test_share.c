@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/share.c: what rules say, and what is no rule. */
+/* proxy/config/check.c: what rules say, and what is no rule. */
 #include <errno.h>
 
-#include "config/share.h"
+#include "config/config.h"
 #include "test.h"
 
 static const struct mpib_share none = { 0 };

@@ -4,8 +4,8 @@
  * and to raise the limit of locked memory, and are given up before any input
  * from other processes or nodes is read.
  */
-#ifndef MPIB_PROXY_DROP_H
-#define MPIB_PROXY_DROP_H
+#ifndef MPIB_PROXY_PRIVILEGES_H
+#define MPIB_PROXY_PRIVILEGES_H
 
 #include "config/config.h"
 
@@ -21,5 +21,24 @@ int mpib_drop(const struct mpib_config *cfg, char *why);
  * of this user may trace this one or read its memory. Call after mpib_drop(),
  * which changes what the kernel allows. */
 void mpib_keep_secrets(const struct mpib_config *cfg);
+
+/*
+ * A filter of system calls (seccomp(2)): what the proxy never asks the kernel for,
+ * code that somebody has brought into it shall not ask for either.
+ */
+
+enum mpib_seccomp {
+	MPIB_SECCOMP_NO,
+	MPIB_SECCOMP_YES, /* other calls fail with EPERM */
+	MPIB_SECCOMP_KILL, /* they end the process, for tests */
+};
+
+/*
+ * Set the filter as proxy.seccomp says, with no_new_privs, for this process and
+ * the threads that it starts from now on, once mpib_drop() is done: the filter
+ * refuses to start a program or to become another user. Where the kernel has
+ * none, and in builds with a sanitizer, which needs other calls, say so and go on.
+ */
+void mpib_sandbox(const struct mpib_config *cfg);
 
 #endif
