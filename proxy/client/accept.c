@@ -20,8 +20,7 @@
 #include "base/log.h"
 #include "base/users.h"
 #include "client/client.h"
-#include "client/fill.h"
-#include "client/region.h"
+#include "client/filler.h"
 
 #define HELLO_LIMIT (5 * MPIB_SEC)
 
@@ -270,7 +269,7 @@ int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 	proxy_clients_tune(all);
 	TAILQ_INIT(&all->list);
 	TAILQ_INIT(&all->filling);
-	rc = mpib_filler_start(&all->filler, loop, mpib_fill_stepped, all);
+	rc = mpib_filler_start(all);
 	if (rc == 0 && fd >= 0)
 		rc = proxy_clients_listen(all, fd);
 	if (rc < 0) {

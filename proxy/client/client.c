@@ -6,11 +6,19 @@
 #include "client/client.h"
 
 #include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <mpib/control.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/closer.h"
+#include "base/crash.h"
 #include "base/event.h"
+#include "base/log.h"
 
 /* How long a client that is gone keeps memory of devices, for peers that may
  * still write into it. The next job wants it, and nobody resets a GPU whose
@@ -134,4 +142,220 @@ void proxy_client_advance(struct proxy_client *s)
 	s->state = PROXY_CLIENT_CLOSING;
 	engine_client_close(s->peer_client.engine_client, &s->moved,
 			    client_on_closed, s);
+}
+
+/*
+ * Requests on the control socket: check each message, call its handler, answer.
+ */
+
+/* Messages taken from one client per turn, so that a client that sends many
+ * does not delay the others. */
+#define BURST 16
+#define CROWD "too many wait at its socket, whom each answer wakes"
+
+static const struct {
+	size_t len;
+	unsigned fds;
+	proxy_client_fn *fn;
+} requests[] = {
+	[MPIB_CTL_HELLO] = { sizeof(struct mpib_ctl_hello), 0,
+			     proxy_client_hello },
+	[MPIB_CTL_POOL] = { sizeof(struct mpib_ctl_pool), 0,
+			    proxy_client_pool },
+	[MPIB_CTL_REG_FD] = { sizeof(struct mpib_ctl_reg_fd), 1,
+			      proxy_client_reg_fd },
+	[MPIB_CTL_DEREG] = { sizeof(struct mpib_ctl_id), 0,
+			     proxy_client_dereg },
+	[MPIB_CTL_LISTEN] = { sizeof(struct mpib_ctl_listen), 0,
+			      proxy_client_listen },
+	[MPIB_CTL_CLOSE_LISTEN] = { sizeof(struct mpib_ctl_id), 0,
+				    proxy_client_close_listen },
+	[MPIB_CTL_CONNECT] = { sizeof(struct mpib_ctl_connect), 0,
+			       proxy_client_connect },
+	[MPIB_CTL_ACCEPT] = { sizeof(struct mpib_ctl_accept), 0,
+			      proxy_client_accept },
+	[MPIB_CTL_RESUME] = { sizeof(struct mpib_ctl_resume), 0,
+			      proxy_client_resume },
+	[MPIB_CTL_CLOSE] = { sizeof(struct mpib_ctl_id), 0,
+			     proxy_client_close },
+	[MPIB_CTL_DEVICE] = { sizeof(struct mpib_ctl_id), 0,
+			      proxy_client_device },
+	[MPIB_CTL_WHY] = { sizeof(struct mpib_ctl_id), 0, proxy_client_why },
+};
+
+#define REQUESTS (sizeof(requests) / sizeof(requests[0]))
+
+int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
+		      const int *fd, unsigned fds)
+{
+	uint64_t began;
+	int rc;
+
+	if (s->state > PROXY_CLIENT_LIVE)
+		return -EPIPE;
+	began = mpib_waking_begin();
+	rc = mpib_message_send(s->sock, h, fd, fds);
+	if (!mpib_waking_end(&s->waking, began)) {
+		proxy_client_drop(s, CROWD);
+		return -EPIPE;
+	}
+	if (rc == 0)
+		return 0;
+	proxy_client_drop(s, rc == -EAGAIN ? "it does not read its answers"
+					   : strerror(-rc));
+	return -EPIPE;
+}
+
+int proxy_client_refuse(struct proxy_client *s,
+			const struct mpib_ctl_header *ask, int status,
+			const char *fmt, ...)
+{
+	struct mpib_ctl_error e = {
+		.h = { .type = ask->type,
+		       .id = ask->id,
+		       .status = status,
+		       .len = sizeof(e) },
+	};
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(e.why, sizeof(e.why), fmt, ap);
+	va_end(ap);
+	s->all->rejected++;
+	mpib_debug("client %u (%s, pid %u): request %u refused: %s", s->id,
+		   s->name, s->pid, ask->type, e.why);
+	return proxy_client_send(s, &e.h, NULL, 0);
+}
+
+bool proxy_client_may(struct proxy_client *s, const struct mpib_ctl_header *ask,
+		      enum mpib_quota q, uint64_t more)
+{
+	char why[200];
+	int rc = mpib_quota_check(s, q, more, why, sizeof(why));
+
+	if (rc < 0)
+		proxy_client_refuse(s, ask, rc, "%s", why);
+	return rc == 0;
+}
+
+int proxy_client_ok(struct proxy_client *s, const struct mpib_ctl_header *ask,
+		    uint32_t id)
+{
+	struct mpib_ctl_id ok = {
+		.h = { .type = ask->type, .id = ask->id, .len = sizeof(ok) },
+		.id = id,
+	};
+
+	return proxy_client_send(s, &ok.h, NULL, 0);
+}
+
+/* True when m may go to its handler; rc is mpib_message_take()'s result. */
+static bool request_check(struct proxy_client *s, const struct mpib_message *m,
+			  int rc)
+{
+	uint32_t type = m->h.type;
+
+	if (type >= REQUESTS || !requests[type].fn) {
+		proxy_client_refuse(s, &m->h, -ENOSYS,
+				    "this proxy knows no request of type %u",
+				    type);
+		return false;
+	}
+	/* A HELLO of another version may have another size: no size check here,
+	 * so that proxy_client_hello() can answer with the version. */
+	if (type != MPIB_CTL_HELLO && s->state == PROXY_CLIENT_NEW) {
+		proxy_client_drop(s, "it spoke before its HELLO");
+		return false;
+	}
+	if (rc == -EMFILE) {
+		proxy_client_refuse(s, &m->h, rc,
+				    "the proxy has no descriptor left for what "
+				    "came with a request of type %u (raise "
+				    "LimitNOFILE of mpib-proxy)",
+				    type);
+		return false;
+	}
+	if ((type != MPIB_CTL_HELLO && m->len != requests[type].len) ||
+	    m->fds != requests[type].fds) {
+		proxy_client_refuse(s, &m->h, -EBADMSG,
+				    "a request of type %u has %zu bytes and "
+				    "%u descriptors, not %zu and %u",
+				    type, requests[type].len,
+				    requests[type].fds, m->len, m->fds);
+		return false;
+	}
+	return true;
+}
+
+static const char *why_ended(int rc)
+{
+	if (rc == 0)
+		return "it hung up";
+	if (rc == -EPIPE)
+		return "descriptors that its user sent cannot be closed";
+	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
+}
+
+/* Whether a message of the type gives something back: its sender has given up what
+ * it names, and asks only once. */
+static bool gives_back(uint32_t type)
+{
+	return type == MPIB_CTL_DEREG || type == MPIB_CTL_CLOSE_LISTEN ||
+	       type == MPIB_CTL_CLOSE;
+}
+
+/* False when s has sent too many messages lately: m is refused, or s dropped. What
+ * gives back counts, but is not refused: the proxy would keep it, and a peer would
+ * wait at a connection that nobody has any more. */
+static bool request_patient(struct proxy_client *s,
+			    const struct mpib_message *m)
+{
+	int rc = mpib_quota_message(s, mpib_loop_now(s->all->loop));
+
+	if (rc == -EPIPE)
+		proxy_client_drop(s, "it sends without end (quota.messages)");
+	else if (rc < 0 && gives_back(m->h.type))
+		return true;
+	else if (rc < 0)
+		proxy_client_refuse(s, &m->h, rc,
+				    "uid %u sends more than quota.messages = "
+				    "%" PRIu64 " in a second (send fewer, or "
+				    "raise it)",
+				    (unsigned)s->uid,
+				    s->all->cfg->quota[MPIB_QUOTA_MESSAGES]);
+	return rc == 0;
+}
+
+/* Close what a handler left, or none has got. */
+static void request_end(const struct proxy_client *s, struct mpib_message *m)
+{
+	while (m->fds > 0)
+		mpib_close_received(s->uid, m->fd[--m->fds]);
+}
+
+void proxy_client_on_message(void *arg, uint32_t events)
+{
+	struct proxy_client *s = arg;
+
+	(void)events;
+	mpib_works_for = s->id;
+	for (int i = 0; i < BURST && s->state <= PROXY_CLIENT_LIVE; i++) {
+		struct mpib_message m;
+		int rc = mpib_may_receive(s->uid);
+		uint64_t began = mpib_waking_begin();
+
+		m.fds = 0;
+		if (rc == 0)
+			rc = mpib_message_take(s->sock, &m);
+		if (rc == -EAGAIN)
+			break;
+		if (!mpib_waking_end(&s->waking, began))
+			proxy_client_drop(s, CROWD);
+		else if (rc <= 0 && rc != -EMFILE)
+			proxy_client_drop(s, why_ended(rc));
+		else if (request_patient(s, &m) && request_check(s, &m, rc))
+			requests[m.h.type].fn(s, &m);
+		request_end(s, &m);
+	}
+	mpib_works_for = 0;
 }

@@ -22,7 +22,6 @@
 #include "base/memseg.h"
 #include "base/users.h"
 #include "client/filler.h"
-#include "client/jobs.h"
 #include "client/quota.h"
 #include "client/survivors.h"
 #include "config/config.h"
@@ -56,7 +55,7 @@ struct proxy_client_region {
 	int fd;
 	bool dmabuf;
 
-	/* fill.c, while FILLING. */
+	/* filler.c, while FILLING. */
 	TAILQ_ENTRY(proxy_client_region) fill_link;
 	struct mpib_mr_attr attr; /* to register with after that */
 	size_t filled; /* bytes whose pages are allocated */
@@ -251,6 +250,14 @@ void mpib_shares_apply_user(struct proxy_clients *all, uid_t uid);
 /* The rules changed: do so for all users. */
 void mpib_shares_apply(struct proxy_clients *all);
 
+/* Unmap a region's memory, and close its descriptor. */
+void mpib_region_let_go(const struct mpib_region_memory *m);
+/* Free r, which neither rails nor shard have; it may be FILLING. */
+void mpib_region_free(struct proxy_client_region *r);
+/* Register r with the rails and tell the shard; answers the client when that is
+ * done. Where it fails at once, refuses the request and frees r. */
+void mpib_region_add(struct proxy_client_region *r,
+		     const struct mpib_mr_attr *attr);
 /* Start fencing and dropping every LIVE region. */
 void proxy_client_drop_regions(struct proxy_client *s);
 /* Deregister memory of devices whoever still uses it, and close it, unless that

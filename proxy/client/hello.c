@@ -11,7 +11,7 @@
 #include "base/event.h"
 #include "base/log.h"
 #include "client/client.h"
-#include "client/place.h"
+#include "client/quota.h"
 
 /* A client's text of 64 bytes, which goes to terminals and logs: allow printable
  * ASCII only, and least as the lowest of it. */

@@ -4,13 +4,17 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/event.h"
+#include "base/text.h"
 #include "client/client.h"
-#include "client/memory.h"
 
 /* Descriptors that any user may have, however few the proxy has. */
 #define FDS_LEAST 256u
@@ -247,4 +251,267 @@ int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)
 		return -EPIPE;
 	mpib_rate_pay(&u->paid, now_ns, each);
 	return over ? -EDQUOT : 0;
+}
+
+/* The number in the file, if there is one and it is less than most. */
+static uint64_t least_of(const char *path, uint64_t most)
+{
+	char text[32], *end;
+	uint64_t n;
+
+	mpib_read_line(text, sizeof(text), "%s", path);
+	n = strtoull(text, &end, 10); /* UINT64_MAX, if it is too large */
+	return end == text || n > most ? most : n; /* "max" is no number */
+}
+
+/* The least limit of the cgroup at path, below root/controller, and of those
+ * above it. Where a container sees its own cgroups as the root, path may name
+ * folders that are not there; those count as without a limit. */
+static uint64_t least_above(const char *root, const char *controller,
+			    char *path, const char *name, uint64_t most)
+{
+	for (;;) {
+		char file[512], *end;
+
+		if (snprintf(file, sizeof(file), "%s%s%s/%s", root, controller,
+			     path, name) < (int)sizeof(file))
+			most = least_of(file, most);
+		end = strrchr(path, '/');
+		if (!end)
+			return most;
+		*end = '\0';
+	}
+}
+
+uint64_t mpib_memory_bound_of(const char *cgroups, const char *root,
+			      uint64_t machine)
+{
+	char line[512];
+	FILE *f = fopen(cgroups, "re");
+
+	if (!f)
+		return machine;
+	/* Lines "ID:CONTROLLERS:/PATH"; version 2 has no controllers. */
+	while (fgets(line, sizeof(line), f)) {
+		char *controllers = strchr(line, ':');
+		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
+
+		if (!path)
+			continue;
+		*path++ = '\0';
+		path[strcspn(path, "\n")] = '\0';
+		if (!strcmp(controllers, ":"))
+			machine = least_above(root, "", path, "memory.max",
+					      machine);
+		else if (!strcmp(controllers, ":memory"))
+			machine = least_above(root, "/memory", path,
+					      "memory.limit_in_bytes", machine);
+	}
+	fclose(f);
+	return machine;
+}
+
+uint64_t mpib_memory_bound(void)
+{
+	return mpib_memory_bound_of("/proc/self/cgroup", "/sys/fs/cgroup",
+				    (uint64_t)sysconf(_SC_PHYS_PAGES) *
+					    (uint64_t)sysconf(_SC_PAGESIZE));
+}
+
+/* Choosing the shard of a new client. */
+
+unsigned mpib_place(enum mpib_place how, const uint32_t *of_user,
+		    const uint32_t *of_all, unsigned shards)
+{
+	unsigned best = 0;
+
+	for (unsigned i = 1; i < shards; i++) {
+		bool better = how == MPIB_PLACE_OWN
+				      ? of_user[i] > of_user[best]
+				      : of_user[i] < of_user[best];
+
+		if (better ||
+		    (of_user[i] == of_user[best] && of_all[i] < of_all[best]))
+			best = i;
+	}
+	return best;
+}
+
+/* Bring the shares (weight and limit) of users and clients into force. Control
+ * thread. */
+
+/* The shards that the user has clients on, at least 1. Shards schedule
+ * independently, so each gets an equal part of the user's limit. */
+static unsigned shards_of(const struct proxy_clients *all, uid_t uid)
+{
+	const struct proxy_client *s;
+	bool seen[MPIB_SHARDS_MAX] = { false };
+	unsigned n = 0;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->uid != uid || s->state != PROXY_CLIENT_LIVE)
+			continue;
+		n += !seen[s->peer_client.shard];
+		seen[s->peer_client.shard] = true;
+	}
+	return n ? n : 1;
+}
+
+/* Give a client that attaches again the share that it had with the last proxy. */
+static void share_restore(struct proxy_clients *all, struct proxy_client *s)
+{
+	for (unsigned i = 0; s->pid && i < all->kept_count; i++) {
+		struct mpib_kept_share *kept = &all->kept[i];
+
+		if (kept->pid != s->pid || kept->uid != s->uid ||
+		    kept->shard != s->peer_client.shard)
+			continue;
+		s->share = kept->share;
+		s->share_said = true;
+		*kept = all->kept[--all->kept_count];
+		return;
+	}
+}
+
+void mpib_shares_apply_user(struct proxy_clients *all, uid_t uid)
+{
+	const struct mpib_share_rules *rules = &all->cfg->shares;
+	const struct mpib_share dflt = { .limit = all->cfg->share_limit };
+	struct mpib_share user = mpib_share_of_user(rules, uid, dflt);
+	uint64_t rate = user.limit * MPIB_SHARE_BYTES / shards_of(all, uid);
+	struct proxy_client *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->uid != uid || s->state != PROXY_CLIENT_LIVE)
+			continue;
+		s->of_user = user;
+		share_restore(all, s);
+		if (!s->share_said)
+			s->share = mpib_share_of_client(rules, s->name, s->job);
+		mpib_tenant_share(s->peer_client.tenant, user.weight, rate);
+		engine_client_qos(s->peer_client.engine_client, s->share.weight,
+				  s->share.limit * MPIB_SHARE_BYTES);
+	}
+}
+
+void mpib_shares_apply(struct proxy_clients *all)
+{
+	struct proxy_client *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	mpib_shares_apply_user(all, s->uid);
+}
+
+/* Which client belongs to which job, and the sum of a job at its end. */
+
+/* Whether s is of job j. Where a launcher names the job, its label decides alone:
+ * the processes of a job may have several comms. */
+static bool job_is(const struct mpib_job *j, const struct proxy_client *s)
+{
+	return j->attached && j->uid == s->uid && !strcmp(j->label, s->label) &&
+	       (s->label[0] || j->number == s->job);
+}
+
+/* Whether the user has as many jobs as one may have. Root has no limit: it
+ * starts what others ask it to. */
+static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < MPIB_JOBS; i++)
+		n += jobs->job[i].clients > 0 && jobs->job[i].uid == uid;
+	return uid != 0 && n >= MPIB_JOBS_OF_A_USER;
+}
+
+/* A free place, else the one of the job that is over for longest, of the user's
+ * own where it has its share; NULL: all run. */
+static struct mpib_job *job_place(struct mpib_jobs *jobs, uid_t uid)
+{
+	bool own = job_share_is_full(jobs, uid);
+	struct mpib_job *best = NULL;
+
+	for (unsigned i = 0; i < MPIB_JOBS; i++) {
+		struct mpib_job *j = &jobs->job[i];
+
+		if (own && (j->clients == 0 || j->uid != uid))
+			continue;
+		if (j->clients == 0)
+			return j;
+		if (j->ended_ns && (!best || j->ended_ns < best->ended_ns))
+			best = j;
+	}
+	return best;
+}
+
+void mpib_job_join(struct mpib_jobs *jobs, struct proxy_client *s)
+{
+	struct mpib_job *j = NULL;
+
+	s->job_at = 0;
+	if (!s->label[0] && !s->job)
+		return;
+	for (unsigned i = 0; !j && i < MPIB_JOBS; i++) {
+		if (job_is(&jobs->job[i], s))
+			j = &jobs->job[i];
+	}
+	if (!j) {
+		j = job_place(jobs, s->uid);
+		if (!j)
+			return;
+		*j = (struct mpib_job){ .uid = s->uid,
+					.number = s->label[0] ? 0 : s->job,
+					.began_ns =
+						mpib_clock_ns(CLOCK_REALTIME) };
+		memcpy(j->label, s->label, sizeof(j->label));
+	}
+	j->clients++;
+	j->attached++;
+	s->job_at = (uint32_t)(j - jobs->job) + 1;
+}
+
+static void job_end(struct mpib_job *j)
+{
+	char name[MPIB_JOB_LABEL + 8];
+	double seconds;
+
+	j->ended_ns = mpib_clock_ns(CLOCK_REALTIME);
+	/* The clock may have been set back meanwhile. */
+	if (j->ended_ns < j->began_ns)
+		j->ended_ns = j->began_ns;
+	seconds = (double)(j->ended_ns - j->began_ns) / 1e9;
+	if (j->label[0])
+		snprintf(name, sizeof(name), "%s", j->label);
+	else
+		snprintf(name, sizeof(name), "0x%" PRIx64, j->number);
+	mpib_event(MPIB_LOG_INFO, "job_ends",
+		   &(struct mpib_event_about){ .ns = j->ended_ns - j->began_ns,
+					       .bytes = j->tx_bytes,
+					       .of_user = true,
+					       .uid = j->uid },
+		   "job %s of uid %u is over after %.1f s: its %u clients here "
+		   "sent %.3f GB and received %.3f GB, %.2f Gb/s sent; their "
+		   "connections waited for %.1f s, %.3f GB were sent again",
+		   name, j->uid, seconds, j->clients, (double)j->tx_bytes / 1e9,
+		   (double)j->rx_bytes / 1e9,
+		   seconds > 0 ? (double)j->tx_bytes * 8e-9 / seconds : 0,
+		   (double)j->stall_ns / 1e9, (double)j->replayed_bytes / 1e9);
+}
+
+void mpib_job_leave(struct mpib_jobs *jobs, struct proxy_client *s)
+{
+	struct mpib_job *j;
+
+	if (!s->job_at)
+		return;
+	j = &jobs->job[s->job_at - 1];
+	j->tx_bytes += s->moved.tx_bytes;
+	j->rx_bytes += s->moved.rx_bytes;
+	j->replayed_bytes += s->moved.replayed_bytes;
+	j->messages += s->moved.messages;
+	j->stall_ns += s->moved.stall_ns;
+	s->job_at = 0;
+	if (--j->attached == 0)
+		job_end(j);
 }

@@ -67,4 +67,66 @@ void mpib_quota_silent(struct proxy_client *s, bool silent);
  * once have been refused, so drop the client. */
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns);
 
+/* Bytes: the machine's memory, or the least limit of the memory cgroups that
+ * this process is in, if that is less. */
+uint64_t mpib_memory_bound(void);
+/* The same, from a file like /proc/self/cgroup, cgroups mounted below root and
+ * that much memory of the machine. */
+uint64_t mpib_memory_bound_of(const char *cgroups, const char *root,
+			      uint64_t machine);
+
+/*
+ * Which shard a new client gets. Shards schedule independently, so weights only
+ * count among the clients of one shard. Each user's clients are therefore
+ * spread evenly over the shards: when every shard has an equal part of every
+ * user, the weights hold for the rails as a whole. Or a user's clients are kept
+ * together, so that its flood keeps one thread busy and not all of them.
+ */
+
+enum mpib_place {
+	/* The shard with the fewest clients of the new client's user. */
+	MPIB_PLACE_ALL,
+	/* Where the user's clients are, or else the emptiest shard: while there
+	 * are no more users than shards, none waits for another's messages. */
+	MPIB_PLACE_OWN,
+};
+
+/* The shard of a new client. Of several, the one with the fewest clients
+ * (of_all), then the first. of_user counts the clients of the new client's user;
+ * both arrays are indexed by shard; shards is not 0. */
+unsigned mpib_place(enum mpib_place how, const uint32_t *of_user,
+		    const uint32_t *of_all, unsigned shards);
+
+/*
+ * Jobs: clients of one user that say the same job, and what they moved in all.
+ * What a job says of itself is a label that nobody trusts with anything. A table
+ * of fixed size: the job that is over for longest gives way. A user has a quarter
+ * of the places at most, so that nobody's many jobs push out all others. Control
+ * thread.
+ */
+
+#define MPIB_JOBS 64
+#define MPIB_JOBS_OF_A_USER (MPIB_JOBS / 4) /* but root */
+#define MPIB_JOB_LABEL 64
+
+struct mpib_job {
+	uint32_t uid;
+	uint32_t clients, attached; /* that it ever had, and has now */
+	uint64_t number; /* NCCL's commId; 0: it has a label */
+	char label[MPIB_JOB_LABEL]; /* "slurm 1234.0"; "": none */
+	uint64_t began_ns, ended_ns; /* CLOCK_REALTIME; ended 0: it runs */
+	/* What the clients have moved that have left. */
+	uint64_t tx_bytes, rx_bytes, messages, replayed_bytes, stall_ns;
+};
+
+struct mpib_jobs {
+	struct mpib_job job[MPIB_JOBS]; /* clients 0: a free place */
+};
+
+/* The client has attached: count it to its job, if it says one. */
+void mpib_job_join(struct mpib_jobs *jobs, struct proxy_client *s);
+/* The client has left, and s->moved says what it moved. The last client ends the
+ * job, which is an event. */
+void mpib_job_leave(struct mpib_jobs *jobs, struct proxy_client *s);
+
 #endif

@@ -4,20 +4,34 @@
  * fenced and freed. Also the pools that the proxy makes for clients.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <mpib/control.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/closer.h"
 #include "base/log.h"
 #include "base/thread.h"
-#include "client/fill.h"
-#include "client/region.h"
+#include "client/client.h"
+#include "client/filler.h"
 
-int mpib_region_remember(struct proxy_client *s, struct proxy_client_region *r)
+enum region_kind {
+	REGION_MEMFD, /* the client's memory */
+	REGION_POOL, /* made by the proxy */
+	REGION_DMABUF, /* a device's memory, which no quota of ours counts */
+};
+
+/* Enter r under its handle in s->by_handle. -ENOMEM. */
+static int region_remember(struct proxy_client *s,
+			   struct proxy_client_region *r)
 {
 	if (r->handle >= s->handles) {
 		uint32_t n = r->handle * 2 + 16;
@@ -80,8 +94,9 @@ void mpib_region_free(struct proxy_client_region *r)
 	free(r);
 }
 
-struct proxy_client_region *mpib_region_make(struct proxy_client *s,
-					     uint64_t size)
+/* A region of s, counted in its usage from now on; NULL: no memory. */
+static struct proxy_client_region *region_make(struct proxy_client *s,
+					       uint64_t size)
 {
 	struct proxy_client_region *r = calloc(1, sizeof(*r));
 
@@ -98,11 +113,11 @@ struct proxy_client_region *mpib_region_make(struct proxy_client *s,
 	return r;
 }
 
-struct proxy_client_region *mpib_region_new(struct proxy_client *s,
-					    const struct mpib_message *m,
-					    uint64_t size)
+/* Like region_make(), for the request m; NULL: m was refused. */
+static struct proxy_client_region *
+region_new(struct proxy_client *s, const struct mpib_message *m, uint64_t size)
 {
-	struct proxy_client_region *r = mpib_region_make(s, size);
+	struct proxy_client_region *r = region_make(s, size);
 
 	if (r)
 		r->ask = m->h;
@@ -112,9 +127,10 @@ struct proxy_client_region *mpib_region_new(struct proxy_client *s,
 	return r;
 }
 
-bool mpib_region_allowed(struct proxy_client *s,
-			 const struct mpib_ctl_header *ask, uint64_t size,
-			 enum mpib_region_kind kind)
+/* True when the client may register size bytes more. False: ask was refused. */
+static bool region_allowed(struct proxy_client *s,
+			   const struct mpib_ctl_header *ask, uint64_t size,
+			   enum region_kind kind)
 {
 	const struct proxy_clients *all = s->all;
 
@@ -140,9 +156,9 @@ bool mpib_region_allowed(struct proxy_client *s,
 		return false;
 	}
 	return proxy_client_may(s, ask, MPIB_QUOTA_REGIONS, 1) &&
-	       (kind == MPIB_REGION_DMABUF ||
+	       (kind == REGION_DMABUF ||
 		proxy_client_may(s, ask, MPIB_QUOTA_MEMORY, size)) &&
-	       (kind != MPIB_REGION_POOL ||
+	       (kind != REGION_POOL ||
 		proxy_client_may(s, ask, MPIB_QUOTA_POOL, size));
 }
 
@@ -167,26 +183,30 @@ static void on_added(void *arg, int status)
 		proxy_client_send(s, &answer.h, &r->fd, r->pool);
 }
 
-void mpib_region_of_device(struct proxy_client_region *r)
+/* The region is a dma-buf. */
+static void region_of_device(struct proxy_client_region *r)
 {
 	r->dmabuf = true;
 	r->client->of_devices += r->size;
 }
 
-void mpib_region_of_pool(struct proxy_client_region *r)
+/* The region is a pool, which the proxy made. */
+static void region_of_pool(struct proxy_client_region *r)
 {
 	r->pool = true;
 	r->client->pooled += r->size;
 }
 
-void mpib_region_mapped(struct proxy_client_region *r, void *map, size_t len)
+/* The region is mapped at map. */
+static void region_mapped(struct proxy_client_region *r, void *map, size_t len)
 {
 	r->map = map;
 	r->map_len = len;
 	r->client->all->usage.mapped += len;
 }
 
-void mpib_region_keep(struct proxy_client_region *r, int fd)
+/* Give fd to the region, which closes it. */
+static void region_keep(struct proxy_client_region *r, int fd)
 {
 	r->fd = fd;
 	r->client->region_fds++;
@@ -211,7 +231,7 @@ void mpib_region_add(struct proxy_client_region *r,
 	}
 	s->adding++;
 	r->state = MPIB_REGION_ADDING;
-	if (mpib_region_remember(s, r) < 0)
+	if (region_remember(s, r) < 0)
 		proxy_client_drop(s, "the proxy is out of memory");
 }
 
@@ -227,10 +247,10 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 	/* What is more than that is refused as it is. */
 	if (size <= UINT64_MAX - page)
 		size = (size + page - 1) / page * page;
-	if (!mpib_region_allowed(s, &m->h, size, MPIB_REGION_POOL) ||
+	if (!region_allowed(s, &m->h, size, REGION_POOL) ||
 	    !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
-	r = mpib_region_new(s, m, size);
+	r = region_new(s, m, size);
 	if (!r)
 		return;
 	rc = s->all->cfg->huge_pages
@@ -245,9 +265,9 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 				    size, strerror(-rc));
 		return;
 	}
-	mpib_region_mapped(r, seg.addr, seg.size);
-	mpib_region_keep(r, seg.fd);
-	mpib_region_of_pool(r);
+	region_mapped(r, seg.addr, seg.size);
+	region_keep(r, seg.fd);
+	region_of_pool(r);
 	mpib_numa_prefer(
 		seg.addr, seg.size,
 		mpib_engine_node(s->all->engine, s->peer_client.shard));
@@ -344,4 +364,217 @@ void proxy_client_free_regions(struct proxy_client *s)
 {
 	while (!LIST_EMPTY(&s->regions))
 		mpib_region_free(LIST_FIRST(&s->regions));
+}
+
+/*
+ * Regions of memory that a client has a descriptor of, memfd or dma-buf: their
+ * registration. Control thread.
+ */
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x10 /* Linux 5.1 */
+#endif
+
+static bool sealed_against_writing(int seals)
+{
+	return seals >= 0 && seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
+}
+
+/*
+ * A client's memfd must be sealed against shrinking, or the proxy's accesses
+ * could raise SIGBUS. Its seals are only read: adding one waits for the file's lock,
+ * which the client has for as long as it writes, and for any other descriptor
+ * F_GET_SEALS asks nobody. NULL, or why it is not accepted.
+ */
+static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
+{
+	int seals = fcntl(fd, F_GET_SEALS);
+	struct stat st;
+
+	if (seals < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return "the descriptor is no memfd";
+	if (!(seals & F_SEAL_SHRINK))
+		return "the memfd is not sealed with F_SEAL_SHRINK";
+	if (sealed_against_writing(seals))
+		return "the memfd is sealed against writing";
+	if (ask->offset > (uint64_t)st.st_size ||
+	    ask->size > (uint64_t)st.st_size - ask->offset)
+		return "the region reaches beyond the end of the memfd";
+	return NULL;
+}
+
+/* Its page size. Not st_blksize, which is that of a huge page, too, where the
+ * kernel may make ordinary memory of such (shmem_enabled). */
+static uint64_t page_of(int fd)
+{
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs) == 0 && fs.f_type == HUGETLBFS_MAGIC)
+		return (uint64_t)fs.f_bsize;
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Map the pages of unit bytes around a region of a file; the region begins
+ * *skip bytes into the mapping. */
+static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
+			size_t *len, uint64_t *skip)
+{
+	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	void *map;
+
+	if (unit < page || (unit & (unit - 1)))
+		unit = page;
+	*skip = offset % unit;
+	*len = (size + *skip + unit - 1) / unit * unit;
+	map = mmap(NULL, *len, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		   (off_t)(offset - *skip));
+	if (map != MAP_FAILED)
+		madvise(map, *len, MADV_DONTDUMP);
+	return map;
+}
+
+/*
+ * Whoever maps a file, or touches a page of it, waits for its locks, and for holes
+ * that are punched there. Who made the file holds them for as long as he likes: a
+ * process that hardly gets the CPU does so without an end. So the proxy maps what it
+ * made itself, and files of those who could trace it anyway.
+ */
+static bool owner_may(struct proxy_client *s, const struct mpib_message *m)
+{
+	const uint32_t who = s->all->cfg->own_memory;
+	struct stat st;
+
+	/* Made by an earlier proxy: no other user makes files of this one. */
+	if (fstat(m->fd[0], &st) == 0 && st.st_uid == geteuid())
+		return true;
+	if (who == MPIB_OWN_MEMORY_ALL ||
+	    (who == MPIB_OWN_MEMORY_SELF && s->uid == geteuid()))
+		return true;
+	proxy_client_refuse(s, &m->h, -EPERM,
+			    "this user may register no memfds here (take "
+			    "memory from mpib_mem_alloc(), or the operator "
+			    "permits it: client.own_memory)");
+	return false;
+}
+
+static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
+		      const struct mpib_ctl_reg_fd *ask)
+{
+	struct proxy_client_region *r;
+	uint64_t unit, skip;
+	size_t len;
+	const char *why = check_memfd(m->fd[0], ask);
+	void *map;
+
+	if (why) {
+		proxy_client_refuse(s, &m->h, -EPERM, "%s", why);
+		return;
+	}
+	if (!owner_may(s, m) || !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
+		return;
+	unit = page_of(m->fd[0]);
+	map = map_around(m->fd[0], ask->offset, ask->size, unit, &len, &skip);
+	if (map == MAP_FAILED && errno == ENOMEM) {
+		mpib_fill_refuse(s, &m->h, -ENOMEM, m->fd[0], 0, ask->size);
+		return;
+	}
+	if (map == MAP_FAILED) {
+		proxy_client_refuse(s, &m->h, -errno,
+				    "the proxy cannot map the memfd: %s (it "
+				    "must be open for writing)",
+				    strerror(errno));
+		return;
+	}
+	r = region_new(s, m, ask->size);
+	if (!r) {
+		munmap(map, len);
+		return;
+	}
+	region_mapped(r, map, len);
+	region_keep(r, m->fd[0]);
+	m->fds = 0;
+	/* Huge pages are counted where the client reserved them. */
+	r->must_be_there = unit == (uint64_t)sysconf(_SC_PAGESIZE);
+	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
+						   .len = ask->size,
+						   .dmabuf_fd = -1 });
+}
+
+/* Whether it is a file of no type, as files of the kernel's own are. A file system
+ * that is a process is not asked, and so cannot keep the proxy waiting. */
+static bool is_of_the_kernel(int fd)
+{
+	struct statx st;
+
+	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE,
+		     &st) == 0 &&
+	       !(st.stx_mode & S_IFMT);
+}
+
+static bool is_dmabuf(int fd)
+{
+	struct statfs fs;
+
+	return is_of_the_kernel(fd) && fstatfs(fd, &fs) == 0 &&
+	       fs.f_type == DMA_BUF_MAGIC;
+}
+
+/* The software HCA maps the descriptor, so the file must not be able to shrink:
+ * a dma-buf cannot, and a sealed memfd is accepted in place of one. */
+static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
+{
+	return is_dmabuf(fd) || !check_memfd(fd, ask)
+		       ? NULL
+		       : "the descriptor is no dma-buf";
+}
+
+static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
+		       const struct mpib_ctl_reg_fd *ask)
+{
+	struct proxy_client_region *r;
+	const char *why = check_dmabuf(m->fd[0], ask);
+
+	if (why) {
+		proxy_client_refuse(s, &m->h, -EPERM, "%s", why);
+		return;
+	}
+	if (!mpib_engine_dmabuf(s->all->engine)) {
+		proxy_client_refuse(s, &m->h, -EOPNOTSUPP,
+				    "not every rail can register a dma-buf");
+		return;
+	}
+	if ((!is_dmabuf(m->fd[0]) && !owner_may(s, m)) ||
+	    !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
+		return;
+	r = region_new(s, m, ask->size);
+	if (!r)
+		return;
+	/* Receiving the message gave the proxy a descriptor of its own: the
+	 * client may close its copy before it gets the answer. */
+	region_keep(r, m->fd[0]);
+	m->fds = 0;
+	region_of_device(r);
+	mpib_region_add(r,
+			&(struct mpib_mr_attr){ .len = ask->size,
+						.dmabuf_fd = r->fd,
+						.dmabuf_offset = ask->offset });
+}
+
+void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_reg_fd *ask = (const void *)m->bytes;
+	uint32_t kind = ask->flags;
+
+	if (!region_allowed(s, &m->h, ask->size,
+			    kind == MPIB_REG_DMABUF ? REGION_DMABUF
+						    : REGION_MEMFD))
+		return;
+	if (kind == MPIB_REG_MEMFD)
+		reg_memfd(s, m, ask);
+	else if (kind == MPIB_REG_DMABUF)
+		reg_dmabuf(s, m, ask);
+	else
+		proxy_client_refuse(s, &m->h, -EINVAL,
+				    "flags 0x%x name neither memfd nor dma-buf",
+				    ask->flags);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client/fill.h: who waits for whom while the pages of regions are made, and
+ * client/filler.h: who waits for whom while the pages of regions are made, and
  * what becomes of regions whose pages are not to be had or whose client goes.
  * Steps are counted, not timed.
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy/client/share.c: share.limit, and the rules that go before it, as the
+ * proxy/client/quota.c: share.limit, and the rules that go before it, as the
  * engine's limiter gets them. What a limiter does with a rate is in test_shares.
  */
 #include "client/client.h"

@@ -73,7 +73,7 @@ static void addresses_pass(size_t len)
 	next_map += (len + 2 * page - 1) / page * page;
 }
 
-/* Where a region lies says in how many steps its pages come (client/fill.c). No
+/* Where a region lies says in how many steps its pages come (client/filler.c). No
  * address is given out twice, and between two maps there is a page of none. */
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {

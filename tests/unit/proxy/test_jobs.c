@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/jobs.h: who is of which job, and what is left of it. */
-#include "client/jobs.h"
+/* client/quota.h: who is of which job, and what is left of it. */
+#include "client/quota.h"
 
 #include "base/event.h"
 #include "client/client.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/memory.h: the least limit of the cgroups, of both versions. */
-#include "client/memory.h"
+/* client/quota.h: the least limit of the cgroups, of both versions. */
+#include "client/quota.h"
 
 #include <stdio.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/client/place.h: users come and go, and where they are put. */
-#include "client/place.h"
+/* proxy/client/quota.h: users come and go, and where they are put. */
+#include "client/quota.h"
 #include "test.h"
 
 #define SHARDS 4
