@@ -4,8 +4,8 @@
  * versions to net.h: v8 has 32-bit sizes, v8 to v10 have no contexts, v8 to v11
  * have older property structures.
  */
+#include "context.h"
 #include "net.h"
-#include "profile.h"
 
 #define MPIB_EXPORT __attribute__((visibility("default")))
 #define NAME "MPIB"

@@ -3,12 +3,14 @@
  * Internal to the plugin: the process's client of mpib-proxy, the NCCL contexts
  * that use it, and how failures get into NCCL's log.
  */
-#ifndef MPIB_PLUGIN_PROXY_H
-#define MPIB_PLUGIN_PROXY_H
+#ifndef MPIB_PLUGIN_CONTEXT_H
+#define MPIB_PLUGIN_CONTEXT_H
 
 #include <mpib/client.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/queue.h>
 
 #include "nccl_abi.h"
 
@@ -26,7 +28,7 @@ struct net_proxy {
 	struct mpib_node_info node;
 	struct mpib_device_info device[MPIB_DEVICES];
 	uint64_t job;
-	unsigned refs; /* contexts and comms; under proxy.c's lock */
+	unsigned refs; /* contexts and comms; under context.c's lock */
 };
 
 /* NCCL's context, one per communicator. */
@@ -55,9 +57,8 @@ int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client);
 int net_proxy_query(struct mpib_node_info *node, int dev,
 		    struct mpib_device_info *info);
 
-/* connect.c, device.c: reset locks and lists in the child after fork(). */
-void connect_in_child(void);
-void device_in_child(void);
+/* net.c: reset locks and lists in the child after fork(). */
+void net_in_child(void);
 
 void net_log_set(nccl_log_fn log);
 /* Write a line to NCCL's log: INFO when ok, else WARN. */
@@ -72,5 +73,55 @@ void net_say(bool ok, const char *fmt, ...)
  */
 enum nccl_result net_fail(const char *call, int rc);
 enum nccl_result net_fail_local(const char *call, int rc);
+
+/*
+ * Events for NCCL's profiler, v10 and newer: one for each rail that a request
+ * uses and each of its handles, in the format of NCCL's own IB transport (plugin
+ * type IB, record version 1). The proxy's shard does the work, so the plugin
+ * learns of it only in test: an event begins when test sees that a rail has
+ * posted something for the request, and ends when test sees that the rail is
+ * done. The callback takes no time: a profiler notes when it is called.
+ *
+ * Whether a profiler is loaded shows only when an event is begun. So the first
+ * request of a comm tries, and then one request in a thousand fruitless tests,
+ * until a profiler takes the event. Requests that are not watched cost nothing.
+ */
+
+struct net_profile; /* one per comm */
+
+/* The profiler handles that NCCL passed to the isend or irecv that is running.
+ */
+struct net_phandle {
+	void *one; /* isend */
+	void **each; /* irecv */
+};
+
+/* Any thread. Remember the callback that NCCL gave to init, NULL too. */
+void net_profile_set(nccl_profiler_fn fn);
+/* For a new comm over conn; *ph is what each of its posts sets. NULL when NCCL
+ * gave no callback or the proxy cannot report. */
+struct net_profile *net_profile_new(struct mpib_conn *conn,
+				    const struct net_phandle *ph);
+/* Call before the connection is closed. p may be NULL. */
+void net_profile_free(struct net_profile *p);
+
+/* The type behind NCCL's send, receive and listen comms. */
+struct net_comm {
+	struct mpib_conn *conn;
+	struct net_phandle phandle;
+	struct net_profile *profile;
+	struct net_proxy *proxy;
+	struct mpib_client *client; /* of the comm's device */
+	struct mpib_listener *listener;
+	struct mpib_conn *accepting; /* listen comm: accept not ready yet */
+	/* Latest GPU memory that could not be registered as a dma-buf. */
+	_Atomic(const void *) refused;
+	/* Listen comms, and send comms whose connect is pending. */
+	const struct net_ctx *ctx;
+	LIST_ENTRY(net_comm) link;
+	/* Pending connect: where NCCL keeps the handle, and its nonce. */
+	const void *handle;
+	uint64_t nonce;
+};
 
 #endif
