@@ -52,24 +52,17 @@ void mpib_doctor_explain(struct mpib_doctor *d, const char *check,
 			 int rc);
 
 typedef void mpib_check_fn(struct mpib_doctor *d);
-/* node.c: checks of the proxy's answers. */
+/* node.c: checks of the proxy's answers; where it gives none, whether a proxy would
+ * start, and with what rails. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
-	mpib_check_lanes, mpib_check_memlock;
-/* cpu.c: the proxy's share of CPU. */
-mpib_check_fn mpib_check_cpu;
-/* devices.c: of the devices beside each other. */
-mpib_check_fn mpib_check_devices;
-/* port.c: of one rail's RDMA port, and of the cards together. */
+	mpib_check_lanes, mpib_check_memlock, mpib_check_settings;
+/* port.c: of one rail's RDMA port, of the cards together, and bytes through each
+ * rail's device and back. */
 void mpib_check_port(struct mpib_doctor *d, const json_t *rail);
-mpib_check_fn mpib_check_firmware;
-/* loop.c: bytes through each rail's device and back. */
-mpib_check_fn mpib_check_loop;
-/* settings.c: where no proxy answers, whether one would start, and with what
- * rails. */
-mpib_check_fn mpib_check_settings;
-/* host.c: checks of the machine. */
-mpib_check_fn mpib_check_run_dir, mpib_check_io_uring, mpib_check_numa;
-/* rank.c: what a rank would find. */
-mpib_check_fn mpib_check_plugin, mpib_check_environment;
+mpib_check_fn mpib_check_firmware, mpib_check_loop;
+/* host.c: of the machine, and of what a rank would find. */
+mpib_check_fn mpib_check_run_dir, mpib_check_io_uring, mpib_check_numa,
+	mpib_check_cpu, mpib_check_devices, mpib_check_plugin,
+	mpib_check_environment;
 
 #endif
