@@ -121,7 +121,7 @@ void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE])
 	freeifaddrs(all);
 }
 
-/* The source address that the kernel would take towards text. */
+/* Find the source address that the kernel would use towards text. */
 static bool address_towards(const char *text, struct in6_addr *addr)
 {
 	struct sockaddr_storage sa;
@@ -146,14 +146,14 @@ static bool address_towards(const char *text, struct in6_addr *addr)
 
 bool mpib_address_default(struct in6_addr *addr)
 {
-	/* Networks of documents, RFC 5737 and 3849: nobody has a route to these
-	 * but the default one. */
+	/* Ask for networks that are reserved for documentation (RFC 5737, RFC
+	 * 3849): only the default route leads there. */
 	return address_towards("192.0.2.1", addr) ||
 	       address_towards("2001:db8::1", addr);
 }
 
-#define V4_BITS 96u /* before the IPv4 address in its mapped form */
-#define LONGEST 126u /* mask that still tells of a network */
+#define V4_BITS 96u /* IPv4-mapped form: bits before the IPv4 address */
+#define LONGEST 126u /* longest mask that still describes a network */
 
 static bool same_bits(const struct in6_addr *a, const struct in6_addr *b,
 		      unsigned bits)
@@ -235,7 +235,8 @@ static unsigned bits_of(const struct sockaddr *mask)
 	return bits + skip;
 }
 
-/* The length of the mask of the interface that has the address; 0: none. */
+/* Return the length of the mask of the interface that has the address; 0:
+ * none. */
 static unsigned bits_of_own(const struct ifaddrs *all,
 			    const struct in6_addr *own)
 {
@@ -246,7 +247,7 @@ static unsigned bits_of_own(const struct ifaddrs *all,
 		if (!i->ifa_netmask || !mpib_address_of_interface(i, &addr))
 			continue;
 		bits = bits_of(i->ifa_netmask);
-		/* All of 127.0.0.0/8 is this machine's. */
+		/* All of 127.0.0.0/8 belongs to this machine. */
 		if (mpib_address_same(&addr, own) ||
 		    (IN6_IS_ADDR_V4MAPPED(own) &&
 		     ntohl(mpib_address_ip(&addr)) >> 24 == IN_LOOPBACKNET &&
@@ -312,7 +313,8 @@ int mpib_networks_keep(struct mpib_networks *list,
 #define REJECT 0x200u /* RTF_REJECT */
 #define V4_BITS 96u
 
-/* Split a line at its blanks, in place: how many fields, at most max. */
+/* Split a line at its blanks, in place. Return the number of fields, at most
+ * max. */
 static unsigned split(char *line, char **field, unsigned max)
 {
 	unsigned n = 0;
@@ -334,8 +336,8 @@ static bool leads_somewhere(unsigned long flags)
 	return (flags & (UP | REJECT)) == UP;
 }
 
-/* Fields: interface, destination, gateway, flags, three counts, mask. Numbers are
- * hexadecimal, addresses as they are in memory. */
+/* The fields are interface, destination, gateway, flags, three counters, mask.
+ * Numbers are hexadecimal; addresses have the byte order of memory. */
 int mpib_routes_take(struct mpib_networks *list, const char *interface,
 		     FILE *table)
 {
@@ -369,8 +371,8 @@ static bool hex_address(const char *text, struct in6_addr *addr)
 	return true;
 }
 
-/* Fields: destination and its bits, source and its bits, gateway, metric, two
- * counts, flags, interface. */
+/* The fields are destination and prefix length, source and prefix length,
+ * gateway, metric, two counters, flags, interface. */
 int mpib_routes_take6(struct mpib_networks *list, const char *interface,
 		      FILE *table)
 {

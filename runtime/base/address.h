@@ -20,27 +20,28 @@ struct ifaddrs;
 
 /* ip in network order. */
 struct in6_addr mpib_address_of_ip(uint32_t ip);
-/* The IPv4 address in network order; 0: it is no IPv4 address. */
+/* Return the IPv4 address in network order; 0: addr is not IPv4. */
 uint32_t mpib_address_ip(const struct in6_addr *addr);
 bool mpib_address_same(const struct in6_addr *a, const struct in6_addr *b);
 /* False: text is neither a.b.c.d nor an IPv6 address. */
 bool mpib_address_parse(const char *text, struct in6_addr *addr);
-/* "a.b.c.d:port" or "[IPv6]:port", without ":port" if port is 0. Returns buf. */
+/* Write "a.b.c.d:port" or "[IPv6]:port", without ":port" if port is 0. Returns
+ * buf. */
 const char *mpib_address_text(const struct in6_addr *addr, uint16_t port,
 			      char *buf, size_t len);
 /* Fill in the socket address for bind() and connect(); port in host order.
- * Returns its length; sa->ss_family is the family of the socket. */
+ * Returns its length. The socket's family is sa->ss_family. */
 socklen_t mpib_address_socket(const struct in6_addr *addr, uint16_t port,
 			      struct sockaddr_storage *sa);
-/* The reverse, of a struct sockaddr of either family. Returns the port in host
- * order. */
+/* Read a struct sockaddr of either family. Returns the port in host order. */
 uint16_t mpib_address_take(const void *sa, struct in6_addr *addr);
-/* False: it has none, or one of another kind. */
+/* False: the interface has no address, or its family is neither IPv4 nor
+ * IPv6. */
 bool mpib_address_of_interface(const struct ifaddrs *i, struct in6_addr *addr);
-/* The name of the interface that has exactly this address, or "". */
+/* Write the name of the interface that has exactly this address, or "". */
 void mpib_address_interface(const struct in6_addr *own, char name[IF_NAMESIZE]);
-/* This machine's own address on its default route; sends nothing. False: there
- * is no default route. */
+/* Find this machine's source address on its default route, without sending
+ * anything. False: no default route. */
 bool mpib_address_default(struct in6_addr *addr);
 
 /* A list of networks, IPv4 and IPv6, and whether an address is in one. */
@@ -48,51 +49,46 @@ bool mpib_address_default(struct in6_addr *addr);
 #define MPIB_NETWORKS_MAX 32
 
 struct mpib_networks {
-	unsigned n; /* 0: no network is given, and every address counts as in */
+	unsigned n; /* 0: no list was given, so every address matches */
 	struct mpib_network {
 		struct in6_addr addr; /* see base/address.h */
-		unsigned bits; /* of the mapped form: 96 more for IPv4 */
+		unsigned bits; /* of the mapped form: IPv4 adds 96 */
 	} net[MPIB_NETWORKS_MAX];
 };
 
-/* Parse one network of len characters. -EINVAL: it is none, or has other than
- * zeros after the bits. Any thread, as all of these. */
+/* Parse one network of len characters. -EINVAL: it is not a network, or its
+ * host bits are not zero. All functions here: any thread. */
 int mpib_network_parse(const char *text, size_t len, struct mpib_network *net);
-/*
- * Parse "10.1.0.0/16,fd00:1::/32"; empty is none. -EINVAL with why, a sentence
- * fragment that names the fault and the remedy.
- */
+/* Parse "10.1.0.0/16,fd00:1::/32"; an empty text is an empty list. -EINVAL with
+ * the fault and its remedy, as a sentence fragment, in why. */
 int mpib_networks_parse(struct mpib_networks *list, const char *text, char *why,
 			size_t why_len);
-/*
- * Add the network of this machine's own address, as its interface has it. 0;
- * -ENOENT: no interface has the address; -ERANGE: it has so long a mask (from
- * /31, for IPv6 /127) that it tells of no network; -ENOSPC; -errno.
- */
+/* Add the network of this machine's own address, with the mask of its
+ * interface. 0; -ENOENT: no interface has the address; -ERANGE: the mask is
+ * too long to describe a network (from /31, for IPv6 from /127); -ENOSPC;
+ * -errno. */
 int mpib_networks_add_own(struct mpib_networks *list,
 			  const struct in6_addr *own);
 bool mpib_network_has(const struct mpib_network *net,
 		      const struct in6_addr *addr);
 bool mpib_networks_have(const struct mpib_networks *list,
 			const struct in6_addr *addr);
-/* Add net, unless all of it is in one network of the list. 0, or -ENOSPC. */
+/* Add net, unless one network of the list contains it. 0, or -ENOSPC. */
 int mpib_networks_keep(struct mpib_networks *list,
 		       const struct mpib_network *net);
 
-/* The networks that are reached through an interface, of the kernel's main
- * routing table. Any thread. */
+/* Find the networks that are reached through an interface, from the kernel's
+ * main routing table. Any thread. */
 
-/*
- * Add where the routes through the interface lead that table (as in
- * /proc/self/net/route, or ipv6_route) has, but for a default route, which says
- * nothing, and those that one network of the list holds. 0, or -ENOSPC.
- */
+/* Add the destinations of the routes through the interface in table, a file
+ * like /proc/self/net/route or ipv6_route. Leaves out the default route and
+ * destinations that a network of the list contains. 0, or -ENOSPC. */
 int mpib_routes_take(struct mpib_networks *list, const char *interface,
 		     FILE *table);
 int mpib_routes_take6(struct mpib_networks *list, const char *interface,
 		      FILE *table);
-/* Both, of the kernel's tables, for the interface that has the address; a table
- * that is not there has no routes. 0, or -ENOSPC. */
+/* Do both with the kernel's tables, for the interface that has the address. A
+ * missing table counts as empty. 0, or -ENOSPC. */
 int mpib_routes_add(struct mpib_networks *list, const struct in6_addr *own);
 
 #endif

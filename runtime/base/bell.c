@@ -34,12 +34,12 @@ bool mpib_bell_heard(struct mpib_bell *bell)
 
 	if (!mpib_bell_rang(bell))
 		return false;
-	/* No count yet: the ringer is about to write it, and the owner will
-	 * hear the same ring once more. */
+	/* The ringer has set dirty but not written the count yet. Keep dirty:
+	 * the owner will be woken for this ring once more. */
 	if (read(bell->fd, &count, sizeof(count)) > 0)
-		/* Pairs with the exchange in mpib_bell_ring(). After the read:
-		 * a ring between a clear and a later read would lose its count
-		 * to that read, unheard. */
+		/* Pairs with the exchange in mpib_bell_ring(). Clear only after
+		 * the read: the read would otherwise consume the count of a
+		 * ring that came between. */
 		atomic_exchange(&bell->dirty, 0);
 	return true;
 }

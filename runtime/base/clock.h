@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds of a clock. Any thread. */
+/* Read a clock, in ns. Any thread. */
 static inline uint64_t mpib_clock_ns(clockid_t clock)
 {
 	struct timespec ts;
@@ -14,20 +14,18 @@ static inline uint64_t mpib_clock_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-/* Those of CLOCK_MONOTONIC; the vDSO usually saves the system call. */
+/* Read CLOCK_MONOTONIC; the vDSO usually saves the system call. */
 static inline uint64_t mpib_now_ns(void)
 {
 	return mpib_clock_ns(CLOCK_MONOTONIC);
 }
 
-/*
- * No more than a rate, but for so much that may come at once (a leaky bucket, as the
- * virtual scheduling of ITU-T I.371): each thing takes its time at the rate, and who has
- * used up more than lies so far ahead waits. One thread; times are nanoseconds.
- */
+/* Limit a rate, but allow a burst (a leaky bucket: the virtual scheduling of
+ * ITU-T I.371). Each event uses up the time that it has at this rate. A caller
+ * must wait when the time used up is further ahead of now than the burst
+ * allows. One thread; times are nanoseconds. */
 
-/* paid, which is 0 at first, is the time that is used up: a thing that takes so much of
- * it came. */
+/* Account for one event. *paid is the time used up so far, 0 at first. */
 static inline void mpib_rate_pay(uint64_t *paid, uint64_t now, uint64_t takes)
 {
 	if (*paid < now)
@@ -35,7 +33,7 @@ static inline void mpib_rate_pay(uint64_t *paid, uint64_t now, uint64_t takes)
 	*paid += takes;
 }
 
-/* How long to wait before the next; 0: not at all. */
+/* Return how long to wait before the next event; 0: do not wait. */
 static inline uint64_t mpib_rate_wait(uint64_t paid, uint64_t now,
 				      uint64_t ahead)
 {

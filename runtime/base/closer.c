@@ -20,22 +20,23 @@
 #include "base/thread.h"
 #include "base/users.h"
 
-/* Closes of one user that last from which on nothing is taken of him any more. */
+/* Receive nothing more from a user with this number of closes that last longer
+ * than LASTS_NS. */
 #define MANY 16u
 #define LASTS_NS 1000000000u
-/* Threads of one user from which on nothing is taken of him for now: there may come a
- * whole message by then. Since it is asked again and again meanwhile, closes last
- * earlier then. */
+/* Pause receiving from a user that has this number of threads: each message can
+ * add another MPIB_RIGHTS_MAX. The check is then repeated often, so a shorter
+ * time counts as lasting. */
 #define MOST 128u
 #define LASTS_BESIDE_MOST_NS 10000000u
-/* Threads of all users from which on nothing is taken of one who has a close that
- * lasts. */
+/* If all users together have this number of threads, receive nothing more from
+ * a user with a single close that lasts. */
 #define MOST_OF_ALL 512u
-#define FULL 8 /* this part of all descriptors */
-#define PART                                                                   \
-	((size_t)32 << 20) /* bytes of a mapping: 2 ms, of ordinary pages */
+#define FULL 8 /* waiting sockets may use 1/FULL of all descriptors */
+/* Bytes unmapped at once: 2 ms with ordinary pages. */
+#define PART ((size_t)32 << 20)
 
-/* Of what; no kind waits for another's threads. */
+/* No kind waits for the threads of another. */
 enum kind {
 	SOCKETS,
 	RECEIVED,
@@ -43,7 +44,7 @@ enum kind {
 	KINDS,
 };
 
-/* Threads at most. */
+/* Limits of threads. */
 static const struct {
 	unsigned of_user, of_all;
 } most[KINDS] = {
@@ -52,30 +53,31 @@ static const struct {
 	[MEMORY] = { 1, 256 },
 };
 
-/* A descriptor, and a mapping of it or NULL. */
+/* A descriptor to close, and its mapping or NULL. */
 struct doomed {
 	TAILQ_ENTRY(doomed) link;
 	int fd;
 	void *map;
 	size_t len;
-	uint64_t since_ns; /* under way */
+	uint64_t since_ns; /* when the close began */
 };
 
 TAILQ_HEAD(doomed_list, doomed);
 
-/* A user's descriptors of a kind that are to be closed. */
+/* The descriptors of one user and kind that wait for their close. */
 struct closer {
 	LIST_ENTRY(closer) link;
 	uid_t user;
 	enum kind kind;
-	pid_t process; /* a child that it forked has none of its threads */
+	pid_t process; /* after a fork, the child has none of these threads */
 	unsigned threads;
-	unsigned wanted; /* threads more that could not be made yet */
-	struct doomed_list under_way, left; /* the oldest first */
-	unsigned waiting; /* in left */
+	unsigned wanted; /* threads that are due but could not be started yet */
+	struct doomed_list under_way, left; /* oldest first */
+	unsigned waiting; /* length of left */
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* all below */
+/* Protects everything below. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static LIST_HEAD(, closer) closers = LIST_HEAD_INITIALIZER(closers);
 
 static bool is_own(const struct closer *c)
@@ -132,7 +134,8 @@ static struct closer *closer_wanting(enum kind kind)
 	return NULL;
 }
 
-/* Part by part: who maps something, or makes a page, waits for the part. */
+/* Unmap in parts: mmap() and page faults of other threads wait for one part
+ * only. */
 static void closer_unmap(const struct doomed *d)
 {
 	char *from = d->map;
@@ -145,7 +148,8 @@ static void closer_unmap(const struct doomed *d)
 	munmap(d->map, d->len);
 }
 
-/* The number stays taken while the close lasts, so that it is known what it is. */
+/* Keep the number in use while the close lasts, so that no other descriptor
+ * gets it. */
 static void closer_end(const struct doomed *d)
 {
 	if (d->map)
@@ -154,7 +158,8 @@ static void closer_end(const struct doomed *d)
 	close(d->fd);
 }
 
-/* Close what is left of c's, with the lock, which is let go meanwhile. */
+/* Close the descriptors that wait. Called with the lock, which is released
+ * during each close. */
 static void closer_work(struct closer *c)
 {
 	struct doomed *d;
@@ -178,8 +183,8 @@ static void *closer_run(void *arg)
 	struct closer *c = arg;
 	const enum kind kind = c->kind;
 	timer_t timer;
-	/* A socket lingers no longer then, nor do those that nobody has
-	 * received from it. */
+	/* Interrupt the thread: a socket then stops to linger, and so do
+	 * sockets in messages that were never received. */
 	const bool interrupts =
 		kind == SOCKETS && mpib_interrupts_begin(&timer) == 0;
 
@@ -213,7 +218,8 @@ static bool closer_start(struct closer *c)
 	return true;
 }
 
-/* Make what threads are wanted, those of before, too, if there is room by now. */
+/* Start the threads that are due, also those that could not be started
+ * before. */
 static void closers_start(void)
 {
 	for (enum kind kind = 0; kind < KINDS; kind++) {
@@ -251,7 +257,7 @@ static void close_by(uid_t user, enum kind kind, const struct doomed *d)
 	taken = closer_take(user, kind, d);
 	closers_start();
 	pthread_mutex_unlock(&lock);
-	if (!taken) /* no memory: better late than never */
+	if (!taken) /* without memory, close here, even if it blocks */
 		closer_end(d);
 }
 
@@ -298,7 +304,7 @@ void mpib_unmap_of(uid_t user, void *map, size_t len, int fd)
 		 &(struct doomed){ .fd = fd, .map = map, .len = len });
 }
 
-/* Whether so many closes have been under way for so long. */
+/* Return whether this number of closes have each lasted longer than ns. */
 static bool closes_last(const struct closer *c, unsigned many, uint64_t ns)
 {
 	const struct doomed *d = TAILQ_FIRST(&c->under_way);
@@ -339,8 +345,8 @@ static void interrupted(int sig)
 	(void)sig;
 }
 
-/* Without, a user whose sockets linger can take all threads that close his, and in
- * the end descriptors that others could have. */
+/* Warn: without interrupts, a user whose sockets linger can use up all threads
+ * of its sockets, and in the end descriptors that other users need. */
 static int interrupts_fail(int rc)
 {
 	static atomic_flag told = ATOMIC_FLAG_INIT;
@@ -362,8 +368,9 @@ int mpib_interrupts_begin(timer_t *timer)
 	};
 	struct sigevent by = {
 		.sigev_notify = SIGEV_THREAD_ID,
-		.sigev_signo = SIGURG, /* which does nothing unasked */
-		/* sigev_notify_thread_id, which glibc has not always named. */
+		.sigev_signo = SIGURG, /* ignored by default */
+		/* This is sigev_notify_thread_id, which not every glibc
+		 * names. */
 		._sigev_un._tid = gettid(),
 	};
 	sigset_t set;

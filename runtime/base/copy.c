@@ -3,9 +3,9 @@
  * NCCL's LL and LL128 kernels poll flags inside the receive buffer, and
  * programs on verbs poll the end of a message, because HCAs write in ascending
  * order. memcpy() promises neither an order nor whole words: it may use "rep
- * movsb" or overlapping stores from both ends. So the copies here use ordered
- * stores. Aligned 16-byte stores are atomic on every processor with AVX, and
- * x86 keeps the order of stores.
+ * movsb" or overlapping stores from both ends. Therefore the copies here use
+ * ordered stores. Aligned 16-byte stores are atomic on every processor with
+ * AVX, and x86 keeps the order of stores.
  */
 #include "base/copy.h"
 
@@ -39,11 +39,9 @@ static inline void in_order(void)
 #if defined(__x86_64__) && !defined(WORDS_ONLY)
 #include <emmintrin.h>
 
-/*
- * How far ahead of the copy to ask for lines. What is copied was mostly written
- * by another core, and goes to memory that is not at hand: that costs ordered
- * stores more than memcpy().
- */
+/* Prefetch distance, in bytes. The source was mostly written by another core,
+ * and the destination is rarely in a cache: ordered stores suffer from that
+ * more than memcpy(). */
 #define AHEAD 512
 
 /* to is aligned to 16 bytes. */
@@ -123,9 +121,9 @@ void mpib_zero_words(void *to, size_t len)
 _Thread_local volatile struct mpib_bus mpib_bus;
 
 /* Map anonymous memory over the page at this address, whose size is unknown.
- * The kernel splits a mapping of huge pages only between such pages and refuses
- * to replace less than one, so the first size that mmap() takes is that of the
- * page. */
+ * The kernel splits a mapping of huge pages only at page boundaries and refuses
+ * to replace less than one page. So the first size that mmap() accepts is the
+ * size of the page. */
 static bool bus_replace(uintptr_t at)
 {
 	static const uintptr_t sizes[] = { 4096, 65536, 2u << 20, 1u << 30 };
@@ -148,9 +146,9 @@ static void on_bus(int sig, siginfo_t *info, void *context)
 	bool ours = at - mpib_bus.to < len || at - mpib_bus.from < len;
 
 	(void)context;
-	/* BUS_ADRERR means that a page was taken away; broken memory has
-	 * another code and is not replaced. With the default action the access
-	 * happens again and ends the process. */
+	/* Replace only pages that were taken away (BUS_ADRERR), not broken
+	 * memory. With the default action the access faults again and ends the
+	 * process. */
 	if (!ours || info->si_code != BUS_ADRERR || !bus_replace(at)) {
 		mpib_crash_note(info);
 		signal(sig, SIG_DFL);

@@ -6,7 +6,7 @@
 
 _Thread_local volatile uint32_t mpib_works_for;
 
-/* SIGBUS is bus.c's. */
+/* copy.c handles SIGBUS. */
 static const int signals[] = { SIGSEGV, SIGILL, SIGFPE, SIGABRT };
 #define SIGNALS (sizeof(signals) / sizeof(signals[0]))
 static struct sigaction before[SIGNALS];
@@ -30,7 +30,7 @@ static void on_crash(int sig, siginfo_t *info, void *context)
 		if (signals[i] == sig)
 			sigaction(sig, &before[i], NULL);
 	}
-	/* The access of a fault happens again. */
+	/* A fault needs no raise(): the access faults again. */
 	if (info->si_code <= 0)
 		raise(sig);
 	errno = saved;

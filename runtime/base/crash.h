@@ -1,25 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which client a thread of the proxy works for, so that one whose requests crash the
- * proxy can be told from others.
- */
+/* Record for which client a thread of the proxy works, to identify a client
+ * whose requests crash the proxy. */
 #ifndef MPIB_BASE_CRASH_H
 #define MPIB_BASE_CRASH_H
 
 #include <signal.h>
 #include <stdint.h>
 
-/* Its id; 0: none. */
+/* id of the client; 0: none. */
 extern _Thread_local volatile uint32_t mpib_works_for;
 
 /* Async-signal-safe. */
 typedef void mpib_crash_fn(void *arg, uint32_t client);
 
-/* Have fn called when the process ends by a fault of its own, or by abort(), in a
- * thread that works for a client. Once, by a program and not by the library. */
+/* Call fn when the process ends by a fault or by abort() in a thread that works
+ * for a client. Call this once, from a program and not from the library. */
 void mpib_crash_catch(mpib_crash_fn *fn, void *arg);
-/* In a signal handler that lets the process end. What another process sent is no
- * crash. */
+/* Report a crash from a signal handler that lets the process end. Ignores
+ * signals that another process sent. */
 void mpib_crash_note(const siginfo_t *info);
 
 #endif

@@ -10,10 +10,10 @@
 
 #define PREFIX "MPIB_"
 
-/* The proxy's settings, so that a rank that shares its environment is not
- * warned about them, and variables read with getenv(). A second copy of that
- * list, because runtime/base may not include the proxy; the test
- * unit/documented reports where the two differ. */
+/* The proxy's settings, so that a rank that shares its environment gets no
+ * warnings about them, and variables read with getenv(). This copies the
+ * proxy's list, because runtime/base may not include the proxy; the test
+ * unit/documented compares both. */
 const char *const mpib_environ_names[] = {
 	"MPIB_RUN_DIR",
 	"MPIB_RUN_GROUP",
@@ -115,7 +115,8 @@ const char *const mpib_environ_names[] = {
 
 static const char *environ_nearest(const char *name)
 {
-	/* Compare without the prefix, which would make any two names near. */
+	/* Compare without the prefix, because with it any two names are
+	 * similar. */
 	struct mpib_suggest s = { .typed = name + strlen(PREFIX) };
 
 	for (unsigned i = 0; mpib_environ_names[i]; i++)

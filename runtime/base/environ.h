@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Finds environment variables that look like settings of mpib and are not: a
- * misspelt setting has no effect and nobody would notice. Called by any thread
- * that may read the environment.
- */
+/* Finds environment variables that look like settings of mpib but are not: a
+ * misspelt setting would have no effect, silently. Any thread that may read the
+ * environment. */
 #ifndef MPIB_BASE_ENVIRON_H
 #define MPIB_BASE_ENVIRON_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* nearest is the known name most like name, NULL if none is near. */
+/* nearest is the known name most similar to name, or NULL. */
 typedef void mpib_environ_fn(void *arg, const char *name, const char *nearest);
 
 /* Call fn(arg, ...) for each variable of env that begins with MPIB_ and that no
@@ -19,14 +17,14 @@ void mpib_environ_check(char **env, mpib_environ_fn *fn, void *arg);
 
 typedef bool mpib_environ_want(const char *name);
 
-/* Write the names in env that want says true of into text, separated by ", "
- * and ending in "..." if they do not all fit. Returns how many there are. */
+/* Write the names in env that want accepts into text, separated by ", ". Ends
+ * in "..." if not all fit. Returns how many there are. */
 unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,
 			   size_t len);
 
-/* Whether Kubernetes made the variable of a Service: MPIB_PEER_PORT is
- * "tcp://10.96.0.7:80" in the pods beside a Service called mpib-peer. No setting has
- * a value like that, so these are passed over. */
+/* Return whether Kubernetes set the variable for a Service: in pods beside a
+ * Service named mpib-peer, MPIB_PEER_PORT is "tcp://10.96.0.7:80". No setting
+ * has such a value, so these variables are ignored. */
 bool mpib_environ_is_link(const char *value);
 
 /* Whether mpib-proxy reads the variable and a client process does not. */

@@ -17,27 +17,31 @@
 #define DRAIN_MS 1000u
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct mpib_event journal[MPIB_EVENTS]; /* at seq % MPIB_EVENTS */
-static uint64_t newest, oldest = 1; /* numbers that there are; 0, 1: none */
-static int file = -1; /* where each event is kept, too */
-static struct mpib_writer writer = MPIB_WRITER_INIT(writer); /* of the file */
+/* Event seq is at seq % MPIB_EVENTS. */
+static struct mpib_event journal[MPIB_EVENTS];
+static uint64_t newest, oldest = 1; /* numbers of the events kept; 0, 1: none */
+static int file = -1; /* also has each event; -1: no file */
+/* Writes the file. */
+static struct mpib_writer writer = MPIB_WRITER_INIT(writer);
 
-/* What users may still tell; the one that told nothing for longest makes room. */
+/* Events that a user may still cause. If the table is full, the user whose last
+ * event is oldest is replaced. */
 static struct event_user {
 	uint32_t uid, left;
-	uint64_t told_ns; /* when left was one less; 0: nobody */
-	uint64_t out; /* left out since the last */
+	/* Left was last reduced or refilled; 0: unused entry. */
+	uint64_t told_ns;
+	uint64_t out; /* left out since the last event */
 } users[64];
 
-/* An event in the file, where it lies in the journal. The sum leaves out a place
- * that was never written, one half written when the machine stopped, and those
- * of a program that has other fields. */
+/* An event in the file, at the same place as in the journal. The checksum
+ * detects places never written, half-written ones, and those of a program with
+ * other fields. */
 struct event_record {
 	uint64_t sum;
 	struct mpib_event event;
 };
 
-/* FNV-1a of the event's bytes, which are all written: see event_clean(). */
+/* FNV-1a over all bytes of the event. event_clean() has set the padding. */
 static uint64_t event_sum(const struct mpib_event *e)
 {
 	const uint8_t *byte = (const uint8_t *)e;
@@ -48,7 +52,7 @@ static uint64_t event_sum(const struct mpib_event *e)
 	return sum;
 }
 
-/* Copy e, with zeros where it has no members and behind its texts. */
+/* Copy e, with zeros in its padding and after its texts. */
 static void event_clean(struct mpib_event *to, const struct mpib_event *e)
 {
 	memset(to, 0, sizeof(*to));
@@ -82,13 +86,13 @@ static int event_write(int fd, const struct mpib_event *e)
 	return n < 0 ? -errno : -ENOSPC;
 }
 
-/* An event on its way to the file that was open when it happened. */
+/* An event to write to fd, the file that was open when it happened. */
 struct event_job {
 	int fd;
 	struct mpib_event event;
 };
 
-/* Give up the file if it is still fd, which could not be written. */
+/* Close the file after a failed write to fd, unless it was replaced. */
 static void event_file_lost(int fd, int rc)
 {
 	bool lost;
@@ -101,8 +105,8 @@ static void event_file_lost(int fd, int rc)
 	if (!lost)
 		return;
 	close(fd);
-	mpib_warn("events are not kept in their file any more: %s (they are "
-		  "counted from 1 after a restart)",
+	mpib_warn("the file of events is no longer written: %s (events are "
+		  "numbered from 1 after a restart)",
 		  strerror(-rc));
 }
 
@@ -118,8 +122,8 @@ static void event_job_write(const void *data, size_t len)
 		event_file_lost(job.fd, rc);
 }
 
-/* Have e written to the file. An event that is dropped leaves a gap, and a restart
- * continues after the newest event in the file. */
+/* Queue e for the file. A dropped event leaves a gap; a restart continues after
+ * the newest event in the file. */
 static void event_keep(int fd, const struct mpib_event *e)
 {
 	struct event_job job = { .fd = fd };
@@ -149,8 +153,9 @@ static struct event_user *event_user_of(uint32_t uid)
 	return idlest;
 }
 
-/* Whether the user may tell one more. *out: how many were left out before it;
- * *last: the next will be. The caller holds the lock. */
+/* Return whether the user may cause one more event. *out: events left out
+ * before it; *last: the next one will be left out. The caller holds the
+ * lock. */
 static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 {
 	struct event_user *u = event_user_of(uid);
@@ -174,8 +179,8 @@ static bool event_may(uint32_t uid, uint64_t *out, bool *last)
 	return true;
 }
 
-/* Room for the event if it is one of a user's share: what stands before its text,
- * or false. */
+/* Return whether the event is within its user's limit. Writes a prefix for its
+ * text if events before or after it are left out. */
 static bool event_room(const struct mpib_event_about *a, char *text, size_t len)
 {
 	uint64_t out = 0;
@@ -187,10 +192,10 @@ static bool event_room(const struct mpib_event_about *a, char *text, size_t len)
 	may = event_may(a->uid, &out, &last);
 	pthread_mutex_unlock(&lock);
 	if (out)
-		snprintf(text, len, "[%llu of uid %u left out] ",
+		snprintf(text, len, "[left out: %llu of uid %u] ",
 			 (unsigned long long)out, a->uid);
 	else if (last)
-		snprintf(text, len, "[more of uid %u now are left out] ",
+		snprintf(text, len, "[further ones of uid %u are left out] ",
 			 a->uid);
 	return may;
 }
@@ -234,7 +239,7 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 	errno = saved;
 }
 
-/* How many events the journal holds. */
+/* Return how many events the journal holds. */
 static unsigned event_kept(void)
 {
 	uint64_t n = newest + 1 - oldest;
@@ -277,8 +282,8 @@ static bool event_read(int fd, uint64_t place, struct mpib_event *e)
 	return true;
 }
 
-/* Make the journal that of the file, as far as its newest events have no gap
- * between them. The caller holds the lock. */
+/* Load the journal from the file: its newest events, back to the first gap. The
+ * caller holds the lock. */
 static void events_load(int fd)
 {
 	struct mpib_event e;
@@ -297,8 +302,8 @@ static void events_load(int fd)
 	oldest = first + 1;
 }
 
-/* A file of all that the journal has, that takes the place of the one at path
- * once it is whole: its descriptor, or -errno. */
+/* Write a new file with all events of the journal, then rename it to path.
+ * Returns its descriptor, or -errno. */
 static int events_file_new(const char *path)
 {
 	char beside[320];
@@ -323,8 +328,9 @@ static int events_file_new(const char *path)
 	return rc;
 }
 
-/* Open the file of before to read, without waiting for a writer of a pipe. Its
- * descriptor, -ENOENT, or -EINVAL: it is no file, and stays what it is. */
+/* Open the earlier file for reading, without waiting for a writer of a pipe.
+ * Returns the descriptor, -ENOENT, or -EINVAL: it is not a regular file, and
+ * remains as it is. */
 static int events_file_open(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOFOLLOW);

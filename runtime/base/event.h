@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * State changes that an operator should know of: each becomes a line of the log
- * and an entry of a journal that keeps the last MPIB_EVENTS in fixed memory, and
- * in a file where one is named. Any thread, but never a hot path: it takes a
- * lock, reads the clock and may write to the file.
- */
+/* State changes that an operator should know of. Each becomes a line of the log
+ * and an entry of a journal. The journal keeps the last MPIB_EVENTS in fixed
+ * memory, and in a file if one is configured. Any thread, but never on a hot
+ * path: it takes a lock, reads the clock and may write to the file. */
 #ifndef MPIB_BASE_EVENT_H
 #define MPIB_BASE_EVENT_H
 
@@ -14,19 +12,20 @@
 #include "base/log.h"
 
 #define MPIB_EVENTS 512
-/* Events that a user makes: so many at once, and one each so long. Others are left
- * out, of the log as well, or a user would have all else forgotten. */
+/* Limit the events that one user causes: a burst of MPIB_EVENTS_USER, then one
+ * each MPIB_EVENTS_USER_NS. Others are left out, of the log as well, or one
+ * user could push all other events out of the journal. */
 #define MPIB_EVENTS_USER (MPIB_EVENTS / 4)
 #define MPIB_EVENTS_USER_NS 30000000000u
 
-/* What an event is about; a zeroed field is not applicable. */
+/* What an event is about. Fields that do not apply are 0. */
 struct mpib_event_about {
-	uint32_t rails; /* bit per rail, by its number among all devices' */
+	uint32_t rails; /* bit per rail, numbered across all devices */
 	uint32_t client; /* the client's id, 0 for none */
 	const char *peer;
 	uint64_t ns; /* duration */
-	uint64_t bytes; /* moved, or replayed by a fail-over */
-	/* A user can make as many of it as he likes: it is one of his share. */
+	uint64_t bytes; /* moved, or replayed by a failover */
+	/* The user uid can cause any number of these, so the limit applies. */
 	bool of_user;
 	uint32_t uid;
 };
@@ -53,27 +52,23 @@ void mpib_event(enum mpib_log_level level, const char *kind,
 		const struct mpib_event_about *about, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-/*
- * Copy up to max events with a seq above since to out, oldest first, and return
- * how many. *last becomes the newest seq there is, 0 for none. If out[0].seq >
- * since + 1, the events between the two are no longer kept. Any thread.
- */
+/* Copy up to max events with a seq above since to out, oldest first, and return
+ * how many. *last becomes the newest seq, 0 for none. If out[0].seq > since +
+ * 1, the journal no longer has the events between. Any thread. */
 unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
 			   uint64_t *last);
 
-/*
- * Keep the journal in the file at path from now on. Events of this process are
- * numbered on behind those that the file has, so this is called before anybody
- * reads the journal. The file is written anew beside the old one and takes its
- * place. What is there and is no file, as a pipe, stays: -EINVAL. -errno: then
- * there is none.
- */
+/* Keep the journal in the file at path from now on, and continue its numbers.
+ * Call it before anything reads the journal. A new file is written beside the
+ * old one and replaces it. Anything but a regular file, such as a pipe,
+ * remains: -EINVAL. After an error (-errno) the journal has no file. */
 int mpib_events_file(const char *path);
 
 /* Have a thread write the file from now on, so that a disk that hangs blocks no other
  * thread. Call it after the last fork(). 0 or -errno. */
 int mpib_events_start(void);
-/* Wait until the file has all events, at most 1 s: before the process ends. */
+/* Wait until the file has all events, at most 1 s. Call it before the process
+ * ends. */
 void mpib_events_drain(void);
 
 #endif

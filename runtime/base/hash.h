@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * uthash with an allocator that waits. A table of uthash may grow at any
- * insertion, and uthash ends the process if it gets no memory for that; here it
- * waits for memory, as mpib_xcalloc() does.
- */
+/* uthash that waits for memory. A table of uthash may grow at any insertion,
+ * and without memory uthash would end the process. Here it waits as
+ * mpib_xcalloc() does. */
 #ifndef MPIB_BASE_HASH_H
 #define MPIB_BASE_HASH_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A histogram of durations in fixed memory (880 bytes): four buckets per octave
- * from 256 ns to 17 s, so that a quantile is too high by a quarter at most. One
- * thread records while any thread reads. All accesses are relaxed: each bucket
- * only grows and is read by itself, and a reader that misses some of the latest
- * counts sees them at its next look.
+ * from 256 ns to 17 s, so a quantile is at most a quarter too high. One thread
+ * records while any thread reads. All accesses are relaxed: each bucket only
+ * grows and is read by itself. A reader that misses the latest counts sees them
+ * the next time.
  */
 #ifndef MPIB_BASE_HIST_H
 #define MPIB_BASE_HIST_H
@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define MPIB_HIST_LOW_BITS 8 /* one bucket for all below 2^8 ns */
-#define MPIB_HIST_HIGH_BITS 34 /* one for all from 2^34 ns on */
+#define MPIB_HIST_HIGH_BITS 34 /* one for all from 2^34 ns up */
 #define MPIB_HIST_SUB_BITS 2
 #define MPIB_HIST_BUCKETS                                                      \
 	(((MPIB_HIST_HIGH_BITS - MPIB_HIST_LOW_BITS) << MPIB_HIST_SUB_BITS) + 2)
@@ -22,21 +22,21 @@ struct mpib_hist {
 	_Atomic uint64_t sum; /* ns */
 	_Atomic uint64_t max; /* ns */
 	_Atomic uint64_t bucket[MPIB_HIST_BUCKETS];
-	/* The recording thread's: what it recorded last and which bucket that
-	 * was, for messages of one turn have times in common. */
+	/* The last value recorded and its bucket, as a cache: messages of one
+	 * turn often have the same time. Recording thread only. */
 	uint64_t last;
 	uint64_t at;
 };
 
-/* A copy of one histogram, or the sum of several, to compute with. */
+/* A copy of one histogram, or the sum of several, for computing. */
 struct mpib_hist_counts {
 	uint64_t count, sum, max;
 	uint64_t bucket[MPIB_HIST_BUCKETS];
 };
 
-/* Wait-free. Index of the bucket that ns falls into: four an octave, by the
- * highest bits, of which the first is a 1, so that the first bucket of the octave
- * of 2^top would be number 4 top - 31 and the bits begin at 4. */
+/* Return the bucket of ns, wait-free. The highest three bits of ns, 4 to 7,
+ * choose one of the four buckets of its octave. Bucket 1 begins at
+ * 2^MPIB_HIST_LOW_BITS. */
 static inline unsigned mpib_hist_index(uint64_t ns)
 {
 	unsigned top;
@@ -79,11 +79,11 @@ void mpib_hist_read(const struct mpib_hist *h, struct mpib_hist_counts *sum);
 void mpib_hist_add(struct mpib_hist_counts *sum,
 		   const struct mpib_hist_counts *n);
 
-/* The first ns above the bucket, UINT64_MAX for the last bucket. */
+/* Return the first ns above the bucket, UINT64_MAX for the last bucket. */
 uint64_t mpib_hist_bound(unsigned bucket);
-/* The q-quantile (q from 0 to 1): the smallest bucket bound with at least that
- * share of the records below it, but no more than the recorded maximum. 0 if
- * nothing was recorded. */
+/* Return the q-quantile (q from 0 to 1): the smallest bucket bound that has at
+ * least this fraction of the records below it, but no more than the recorded
+ * maximum. 0 if nothing was recorded. */
 uint64_t mpib_hist_quantile(const struct mpib_hist_counts *h, double q);
 
 #endif

@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "base/thread.h"
 
-/* Lines of one kind: LOG_BURST at once, then one per LOG_REFILL_NS. */
+/* Allow LOG_BURST lines of one kind at once, then one per LOG_REFILL_NS. */
 #define LOG_BURST 200u
 #define LOG_REFILL_NS 100000000ull
 #define LOG_DRAIN_MS 1000u
@@ -28,8 +28,8 @@
  * same warning again and again cannot fill the disk. Formats that hash alike share
  * a limit. */
 struct log_limit {
-	uint32_t used; /* lines of the burst that are not yet refilled */
-	uint32_t dropped; /* lines since the last that was written */
+	uint32_t used; /* lines of the burst, not refilled yet */
+	uint32_t dropped; /* lines since the last one written */
 	uint64_t since_ns; /* when used was last reduced */
 };
 
@@ -81,8 +81,8 @@ void mpib_log_begin(void)
 {
 	int fd;
 
-	/* Each gets the lowest number that is free. A program that is executed does
-	 * the same for itself. */
+	/* Each open() gets the lowest free number. Close-on-exec, because an
+	 * executed program does the same for itself. */
 	do {
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	} while (fd >= 0 && fd <= STDERR_FILENO);
@@ -118,8 +118,8 @@ bool mpib_log_is_json(void)
 	return json;
 }
 
-/* Write text as it stands between the quotes of a JSON string into buf; what has
- * no room is left out, and what is no UTF-8 is a "?". Returns the length. */
+/* Write text into buf as the contents of a JSON string: what does not fit is
+ * cut off, and each byte that is not UTF-8 becomes "?". Returns the length. */
 static size_t json_text(const char *text, char *buf, size_t len)
 {
 	const unsigned char *s = (const unsigned char *)text;
@@ -170,7 +170,7 @@ struct log_entry {
 	char line[2100];
 };
 
-/* Format a line. Returns the bytes of *e that are used. */
+/* Format a line. Return the bytes of *e in use. */
 static size_t log_entry(struct log_entry *e, enum mpib_log_level level,
 			const char *kind, const char *text)
 {
@@ -203,8 +203,8 @@ static void log_write(const void *data, size_t len)
 	sink(e.level, e.line);
 }
 
-/* Whether the limit leaves room for one more line with this key, the address of a
- * string. *dropped: how many lines were dropped since the last. */
+/* Return whether the limit allows one more line with this key, the address of a
+ * string. *dropped: lines dropped since the last one written. */
 static bool log_may(const char *key, uint32_t *dropped)
 {
 	uint64_t hash = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
@@ -326,7 +326,7 @@ int mpib_writer_start(struct mpib_writer *writer)
 	return rc;
 }
 
-/* NULL: the queue is full. The caller holds the lock. */
+/* Return NULL if the queue is full. The caller holds the lock. */
 static struct mpib_writer_job *job_new(struct mpib_writer *writer,
 				       mpib_write_fn *write, const void *data,
 				       size_t len)

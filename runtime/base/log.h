@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The log: one line per state change, written where its cause is first known.
- * Never called on a hot path; there counters tell what happens.
- */
+/* The log: one line per state change, written where its cause is first known.
+ * Never used on a hot path, which has counters instead. */
 #ifndef MPIB_BASE_LOG_H
 #define MPIB_BASE_LOG_H
 
@@ -19,11 +17,12 @@ enum mpib_log_level {
 	MPIB_LOG_DEBUG,
 };
 
-/* Gets whole lines without a newline, from any thread. */
+/* Receives whole lines without a newline, from any thread. */
 typedef void mpib_log_sink(enum mpib_log_level level, const char *line);
 
-/* First thing in main(): have /dev/null where standard input, output or error is
- * closed, so that nothing else gets such a number, and with it what is printed. */
+/* Open /dev/null as standard input, output or error where these are closed, so
+ * that no other file gets such a number and receives what is printed. Call it
+ * first in main(). */
 void mpib_log_begin(void);
 
 /*
@@ -32,36 +31,35 @@ void mpib_log_begin(void);
  */
 void mpib_log_set_level(enum mpib_log_level level);
 
-/* Whether stderr is the stream that JOURNAL_STREAM names: the variable is inherited
- * by processes whose stderr is a file. */
+/* Return whether stderr is the stream that JOURNAL_STREAM names. Processes
+ * inherit the variable even if their stderr is a file. */
 bool mpib_log_is_journal(void);
 
-/* Make each line an object of JSON with time (RFC 3339, UTC), level, text and,
- * for an event, kind. Called before other threads log. */
+/* Print each line as a JSON object with time (RFC 3339, UTC), level, text and,
+ * for an event, kind. Call it before other threads log. */
 void mpib_log_set_json(bool on);
 bool mpib_log_is_json(void);
 
-/* Send lines to sink instead of stderr; NULL restores stderr. Lines that wait for
- * the writer go there, too. */
+/* Send lines to sink instead of stderr; NULL restores stderr. Lines that are
+ * queued go to the sink, too. */
 void mpib_log_set_sink(mpib_log_sink *sink);
 
-/*
- * Have a thread write the lines from now on, so that a reader of stderr that is
- * stuck blocks no other thread. Lines that find no room in its queue are dropped,
- * and their number is logged. Call it after the last fork(). 0 or -errno.
- */
+/* Start a thread that writes the lines, so that a stuck reader of stderr blocks
+ * no other thread. Lines that do not fit in its queue are dropped, and the log
+ * says how many. Call it after the last fork(). 0 or -errno. */
 int mpib_log_start(void);
-/* Wait until all lines are written, at most 1 s: before the process ends. */
+/* Wait until all lines are written, at most 1 s. Call it before the process
+ * ends. */
 void mpib_log_drain(void);
 
-/*
- * Any thread. Keeps errno, so %m may follow a failed call. A format string may give
- * 200 lines at once and then 10 a second; what is more is dropped and counted.
- */
+/* Log a line. Any thread. Keeps errno, so %m may follow a failed call. One
+ * format string may log 200 lines at once and then 10 a second; further lines
+ * are dropped and counted. */
 void mpib_log(enum mpib_log_level level, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Log text, which is the event kind; see event.h. Any thread. Keeps errno. */
+/* Log the text of an event of this kind; see event.h. Any thread. Keeps
+ * errno. */
 void mpib_log_event(enum mpib_log_level level, const char *kind,
 		    const char *text);
 
@@ -71,16 +69,16 @@ void mpib_log_event(enum mpib_log_level level, const char *kind,
 #define mpib_debug(...) mpib_log(MPIB_LOG_DEBUG, __VA_ARGS__)
 
 /*
- * Writes that may block for ever: to a pipe without a reader, a disk that hangs, a
- * supervisor that is stuck. A writer has a thread and a queue of at most
- * MPIB_WRITER_BYTES. The caller of mpib_writer_put() never waits: if the queue is
- * full, the write is dropped and counted. Until mpib_writer_start(), writes happen
- * in the caller's thread.
+ * Writes that may block for ever: to a pipe without a reader, a hanging disk, a
+ * stuck supervisor. A writer has a thread and a queue of at most
+ * MPIB_WRITER_BYTES. The caller of mpib_writer_put() never waits: if the queue
+ * is full, the write is dropped and counted. Until mpib_writer_start(), the
+ * caller's thread writes.
  */
 
 #define MPIB_WRITER_BYTES (1u << 20)
 
-/* Does the write. Runs on the writer's thread. */
+/* Do the write, on the writer's thread. */
 typedef void mpib_write_fn(const void *data, size_t len);
 
 struct mpib_writer_job;
@@ -89,7 +87,7 @@ struct mpib_writer {
 	pthread_mutex_t lock;
 	pthread_cond_t queued;
 	TAILQ_HEAD(, mpib_writer_job) jobs; /* oldest first */
-	size_t bytes; /* of all jobs that are queued or under way */
+	size_t bytes; /* of all jobs queued or being written */
 	uint64_t lost; /* writes dropped and not yet reported */
 	bool started;
 };
@@ -105,7 +103,7 @@ struct mpib_writer {
  * error, writes go on in the caller's thread. */
 int mpib_writer_start(struct mpib_writer *writer);
 
-/* Copy data and have write(data, len) called. Any thread. False if the write was
+/* Copy data and call write(data, len) later. Any thread. False: the write was
  * dropped. */
 bool mpib_writer_put(struct mpib_writer *writer, mpib_write_fn *write,
 		     const void *data, size_t len);

@@ -61,8 +61,8 @@ int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 	return 0;
 }
 
-/* Of what epoll has returned and this turn has not run yet, leave watch only
- * those events. */
+/* Clear from watch all events but these that epoll has returned and this turn
+ * has not run yet. */
 static void forget_events(struct mpib_loop *loop, const struct mpib_io *watch,
 			  uint32_t but)
 {
@@ -201,8 +201,8 @@ void mpib_loop_advance(struct mpib_loop *loop, uint64_t ns)
 	loop->clock += ns;
 }
 
-/* The time to sleep in milliseconds, rounded up so that a timer is due when
- * epoll_wait() returns. */
+/* Return the time to sleep in milliseconds, rounded up so that a timer is due
+ * when epoll_wait() returns. */
 static int wait_ms(struct mpib_loop *loop, int64_t ns)
 {
 	uint64_t now = mpib_loop_now(loop), ms;

@@ -25,7 +25,7 @@
 #define MPIB_SEC 1000000000ull
 #define MPIB_FOREVER (-1LL)
 
-/* events: EPOLLIN, EPOLLOUT, ... as epoll_wait(2) returned them. */
+/* events are those of epoll_wait(2): EPOLLIN, EPOLLOUT, ... */
 typedef void mpib_io_fn(void *arg, uint32_t events);
 typedef void mpib_timer_fn(void *arg);
 
@@ -50,12 +50,12 @@ struct mpib_timer {
 
 struct mpib_loop {
 	int epfd;
-	struct mpib_timer *timers; /* root of the heap: due first */
+	struct mpib_timer *timers; /* root of the heap, due first */
 	uint64_t seq;
 	struct epoll_event batch[MPIB_LOOP_BATCH];
-	int at, taken; /* next event of the batch, and their number */
+	int at, taken; /* next event of the batch, and their total */
 	bool manual;
-	uint64_t clock; /* at the last look, or as set by hand */
+	uint64_t clock; /* last time read, or set by hand */
 	struct mpib_bell bell; /* for mpib_loop_stop() */
 	struct mpib_io wake;
 	atomic_bool stop;
@@ -63,49 +63,46 @@ struct mpib_loop {
 
 /* 0 or -errno. */
 int mpib_loop_init(struct mpib_loop *loop);
-/* Watches and timers that are still in the loop are forgotten; their fds stay
- * open. */
+/* Forget watches and timers that are still in the loop; their fds stay open. */
 void mpib_loop_fini(struct mpib_loop *loop);
 
-/* Watch fd, which stays the caller's. events may be 0: errors and hang-ups are
- * always reported. 0 or -errno. */
+/* Watch fd, which remains the caller's. events may be 0: errors and hang-ups
+ * are always reported. 0 or -errno. */
 int mpib_loop_add(struct mpib_loop *loop, struct mpib_io *watch, int fd,
 		  uint32_t events, mpib_io_fn *fn, void *arg);
-/* From now on, even within the present turn, fn is not called for other
- * events, except for errors and hang-ups. */
+/* Change the events. From now on, even within the present turn, fn is called
+ * only for these and for errors and hang-ups. */
 int mpib_loop_mod(struct mpib_loop *loop, struct mpib_io *watch,
 		  uint32_t events);
-/* Stop watching; call it before closing the fd. No effect if not added. */
+/* Stop watching; call it before closing the fd. Does nothing if not added. */
 void mpib_loop_del(struct mpib_loop *loop, struct mpib_io *watch);
 
 /*
  * Call fn(arg) once, ns from now or a little later. Arming an armed timer moves
  * it. Timers with the same deadline run in the order armed. With ns == 0 fn
- * runs after the descriptors of this turn, or, when armed by a timer's
- * callback, in the next turn; so timers that arm each other cannot keep the
- * descriptors waiting. Never fails.
+ * runs after the descriptors of this turn; armed by a timer's callback, it runs
+ * in the next turn, so timers that arm each other cannot starve the
+ * descriptors. Never fails.
  */
 void mpib_timer_arm(struct mpib_loop *loop, struct mpib_timer *timer,
 		    uint64_t ns, mpib_timer_fn *fn, void *arg);
-/* No effect if the timer is not armed. */
+/* Does nothing if the timer is not armed. */
 void mpib_timer_disarm(struct mpib_loop *loop, struct mpib_timer *timer);
 
-/* CLOCK_MONOTONIC, or the time set by mpib_loop_advance(). */
+/* Return CLOCK_MONOTONIC, or the time set by mpib_loop_advance(). */
 uint64_t mpib_loop_now(struct mpib_loop *loop);
-/* For tests: advance the time by ns; from now on only this call moves it. */
+/* Advance the time by ns, for tests. From now on only this call changes it. */
 void mpib_loop_advance(struct mpib_loop *loop, uint64_t ns);
 
-/*
- * Wait up to ns for something to do (MPIB_FOREVER: without limit; 0: do not
+/* Wait up to ns for something to do (MPIB_FOREVER: without limit; 0: do not
  * wait), then run the callbacks of ready descriptors and due timers. Returns
- * how many callbacks ran, or -errno. Once time was set by hand it does not wait
- * for timers.
- */
+ * how many callbacks ran, or -errno. After mpib_loop_advance() it does not wait
+ * for timers. */
 int mpib_loop_turn(struct mpib_loop *loop, int64_t ns);
 
 /* Make turns until mpib_loop_stop(). 0 or -errno. */
 int mpib_loop_run(struct mpib_loop *loop);
-/* Ends the present mpib_loop_run(), or the next one if none runs. Any thread,
+/* End the current mpib_loop_run(), or the next one if none runs. Any thread,
  * and signal handlers. */
 void mpib_loop_stop(struct mpib_loop *loop);
 

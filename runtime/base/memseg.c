@@ -23,10 +23,9 @@ static size_t page_round(size_t size)
 	return (size + page - 1) & ~(page - 1);
 }
 
-/*
- * A second descriptor of the same memory that cannot be mapped for writing. Mode
- * 0600 keeps other users from reopening it for writing through /proc.
- */
+/* Open a second descriptor of the same memory that cannot be mapped for
+ * writing. Mode 0600 keeps other users from reopening it for writing through
+ * /proc. */
 static int memseg_reader_of(int fd)
 {
 	char path[32];
@@ -37,7 +36,7 @@ static int memseg_reader_of(int fd)
 	return reader < 0 ? -errno : reader;
 }
 
-/* Map fd. On success fd belongs to the segment, on failure it is closed. */
+/* Map fd. On success fd belongs to the segment; on failure it is closed. */
 static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
 		       bool read_only)
 {
@@ -49,13 +48,15 @@ static int memseg_hold(struct mpib_memseg *seg, int fd, size_t size,
 		rc = -errno;
 		goto close_fd;
 	}
-	madvise(addr, size, MADV_DONTDUMP); /* it is a user's */
+	/* Core dumps must not contain users' data. */
+	madvise(addr, size, MADV_DONTDUMP);
 	reader = read_only ? memseg_reader_of(fd) : -1;
 	if (read_only && reader < 0) {
 		rc = reader;
 		goto unmap;
 	}
-	/* Not before: whoever is refused may end what it has of the segment. */
+	/* Set *seg last: after an error the caller may still finalise its old
+	 * segment. */
 	*seg = (struct mpib_memseg){ .addr = addr,
 				     .size = size,
 				     .fd = read_only ? reader : fd };
@@ -70,13 +71,11 @@ close_fd:
 	return rc;
 }
 
-/*
- * Have nobody punch holes in it: whoever touches a page waits in the kernel while one
- * is punched there, and it is a user who says how long that takes. The seals that
- * forbid it forbid clients to write, too. It takes CAP_LINUX_IMMUTABLE
- * and a kernel whose shared memory has such flags (6.1); without it there is a segment
- * all the same.
- */
+/* Seal against hole punching: while a hole is punched, every thread that
+ * touches the page waits in the kernel, and a user decides for how long.
+ * Ordinary seals against it would forbid clients to write, too. This flag
+ * needs CAP_LINUX_IMMUTABLE and Linux 6.1; without them the segment is used
+ * unsealed. */
 static int memseg_close_to_holes(int fd)
 {
 	int flags;
@@ -87,7 +86,7 @@ static int memseg_close_to_holes(int fd)
 	return ioctl(fd, FS_IOC_SETFLAGS, &flags) < 0 ? -errno : 0;
 }
 
-/* By number: a C library of 2.26 or older has no memfd_create(). */
+/* Call it by number: C libraries up to 2.26 have no memfd_create(). */
 static int memseg_file(const char *name, unsigned flags)
 {
 	int fd = (int)syscall(SYS_memfd_create, name,
@@ -107,7 +106,7 @@ int mpib_memseg_holes(void)
 	return rc;
 }
 
-/* size is a multiple of the page size that flags ask for. */
+/* size must be a multiple of the page size that flags request. */
 static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 			 unsigned flags, bool read_only)
 {
@@ -148,7 +147,7 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 		    0)
 		return 0;
 	rc = mpib_memseg_create(seg, name, size, false);
-	/* A kernel that does not join pages leaves the segment usable. */
+	/* A kernel without transparent huge pages leaves the segment usable. */
 	if (rc == 0)
 		(void)madvise(seg->addr, seg->size, MADV_HUGEPAGE);
 	return rc;
@@ -156,7 +155,7 @@ int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 
 int mpib_fstat(int fd, struct stat *st)
 {
-	/* On 64-bit machines the kernel's structure is that of the library. */
+	/* On 64-bit machines the kernel's struct stat is also the library's. */
 	_Static_assert(sizeof(long) == 8, "a 64-bit machine");
 	return syscall(SYS_fstat, fd, st) < 0 ? -errno : 0;
 }
@@ -166,8 +165,8 @@ static int memseg_check(int fd, size_t size, size_t *whole)
 	struct stat st;
 	int seals, rc;
 
-	/* Only memfds and other shared-memory files have seals; for all other
-	 * files fcntl() fails with EINVAL. */
+	/* Only memfds and other shared-memory files have seals; for other files
+	 * fcntl() fails with EINVAL. */
 	seals = fcntl(fd, F_GET_SEALS);
 	if (seals < 0)
 		return errno == EINVAL ? -EPROTO : -errno;
@@ -197,8 +196,8 @@ int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 	addr = mmap(NULL, size, prot, MAP_SHARED, fd, 0);
 	if (addr == MAP_FAILED)
 		return -errno;
-	/* A forked child that wrote into its parent's rings would garble
-	 * them. */
+	/* Do not inherit: a forked child that wrote would corrupt its parent's
+	 * rings. */
 	if (madvise(addr, size, MADV_DONTFORK) < 0) {
 		rc = -errno;
 		munmap(addr, size);

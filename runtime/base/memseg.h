@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Shared memory between the proxy and its clients: a sealed memfd, whose size
- * can never change, so that no access to a mapping of it faults. One side
- * creates and seals; the other side checks the seals and need not trust the
- * creator.
- */
+/* Shared memory between the proxy and its clients: a sealed memfd, whose
+ * size can never change, so that no access to a mapping of it faults. One
+ * process creates and seals; the other checks the seals and need not trust
+ * the creator. */
 #ifndef MPIB_BASE_MEMSEG_H
 #define MPIB_BASE_MEMSEG_H
 
@@ -14,7 +12,7 @@
 struct mpib_memseg {
 	void *addr;
 	size_t size; /* bytes mapped, whole pages */
-	int fd; /* the creator's, to pass on; -1 for an attached one */
+	int fd; /* to send to the other process; -1 if attached */
 };
 
 /*
@@ -26,34 +24,31 @@ struct mpib_memseg {
 int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only);
 
-/* Whether who has a segment that this process makes can punch holes into it, for which
- * others wait. 0: no; or -errno of what forbids it: the process lacks
- * CAP_LINUX_IMMUTABLE (EPERM), or the kernel has no such flag (Linux 6.1 has). */
+/* Return whether other users of a segment created here can punch holes into it,
+ * which blocks this process. 0: they cannot. -EPERM: this process lacks
+ * CAP_LINUX_IMMUTABLE. Other -errno: the kernel has no such flag (Linux 6.1
+ * has). */
 int mpib_memseg_holes(void);
 
-/*
- * Like mpib_memseg_create(), never read-only, and with 2 MiB pages if size is a
+/* Like mpib_memseg_create(), never read-only. Uses 2 MiB pages if size is a
  * multiple of that and the machine has enough of them reserved
- * (vm.nr_hugepages); else with ordinary pages, which the kernel is asked to
- * join (shmem_enabled).
- */
+ * (vm.nr_hugepages); else ordinary pages, which the kernel is asked to merge
+ * (shmem_enabled). */
 int mpib_memseg_create_huge(struct mpib_memseg *seg, const char *name,
 			    size_t size);
 
-/*
- * Map a segment that another process created. fd stays the caller's and may be
- * closed at once. -EPROTO: fd is not a sealed memfd of at least size bytes.
- * size 0: any size, all of it is mapped. A forked child does not inherit the
- * mapping. Any thread.
- */
+/* Map a segment that another process created. fd remains the caller's and may
+ * be closed at once. -EPROTO: fd is not a sealed memfd of at least size bytes.
+ * size 0 accepts and maps any size. A forked child does not inherit the
+ * mapping. Any thread. */
 int mpib_memseg_attach(struct mpib_memseg *seg, int fd, size_t size,
 		       bool writable);
 
-/* Unmap, and close the segment's descriptors. No effect on a zeroed *seg. */
+/* Unmap, and close the segment's descriptors. Does nothing to a zeroed *seg. */
 void mpib_memseg_fini(struct mpib_memseg *seg);
 
-/* fstat() for what clients load, by number: its name would tie them to a C
- * library of 2.33. 0 or -errno. */
+/* fstat() for code in client processes. It uses the system call's number,
+ * because the name would require a C library of 2.33. 0 or -errno. */
 struct stat;
 int mpib_fstat(int fd, struct stat *st);
 

@@ -28,7 +28,7 @@ const char *mpib_run_dir_default(char *buf, size_t len)
 		 snprintf(sock, sizeof(sock), "%s/" MPIB_CONTROL_SOCK, buf) <
 			 (int)sizeof(sock) &&
 		 access(sock, F_OK) == 0)
-		return buf; /* the user runs a proxy of their own */
+		return buf; /* this user runs a proxy */
 	else
 		n = snprintf(buf, len, "/run/mpib");
 	return n > 0 && (size_t)n < len ? buf : NULL;
@@ -50,11 +50,11 @@ int mpib_lockfile_take(int dir, const char *name, int *fd)
 		     0600);
 	if (*fd < 0)
 		return -errno;
-	/* One that a killed process of an older version left may be a group's. */
+	/* An older version may have left the file accessible to a group. */
 	fchmod(*fd, 0600);
 	if (flock(*fd, LOCK_EX | LOCK_NB) < 0)
 		return -EBUSY;
-	/* The plugin takes it, too, which asks for no newer C library: memseg.h. */
+	/* Use mpib_fstat() here: the plugin must not need a newer C library. */
 	if (mpib_fstat(*fd, &ours) < 0 ||
 	    syscall(SYS_newfstatat, dir, name, &there, AT_SYMLINK_NOFOLLOW) <
 		    0 ||

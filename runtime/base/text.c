@@ -26,7 +26,8 @@ bool mpib_number(const char *text, uint64_t least, uint64_t most, uint64_t *n)
 	return !*end && errno == 0 && *n >= least && *n <= most;
 }
 
-/* A pipe or a terminal answers when somebody writes, and /dev/zero has no end. */
+/* Return whether reading the file ends: a pipe or a terminal waits for its
+ * writer, and /dev/zero has no end. */
 static bool text_ends(const struct stat *st)
 {
 	return S_ISREG(st->st_mode) || S_ISDIR(st->st_mode) ||
@@ -52,7 +53,7 @@ int mpib_text_open(struct mpib_text_file *t, const char *path, const char **bad)
 	return rc;
 }
 
-/* Whether there is more; -errno. */
+/* Return whether another byte is available; -errno. */
 static int text_more(struct mpib_text_file *t)
 {
 	ssize_t n;
@@ -97,8 +98,8 @@ void mpib_text_close(struct mpib_text_file *t)
 	close(t->fd);
 }
 
-/* Without stdio, which allocates: a child that was forked in the midst of
- * another thread's call asks, too. The kernel gives such a file in one piece. */
+/* Avoid stdio, which allocates: a child forked during another thread's call
+ * uses this, too. The kernel returns these files in one read. */
 bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 {
 	char path[512];
@@ -119,7 +120,8 @@ bool mpib_read_line(char *buf, size_t len, const char *fmt, ...)
 	return buf[0];
 }
 
-/* A second byte that makes a character too long, a surrogate or too high. */
+/* Return whether the second byte makes the character overlong, a surrogate or
+ * out of range. */
 static bool utf8_wrong(const unsigned char *s)
 {
 	return (*s == 0xe0 && s[1] < 0xa0) || (*s == 0xed && s[1] >= 0xa0) ||
@@ -202,8 +204,8 @@ const char *mpib_suggest_best(const struct mpib_suggest *s)
 {
 	size_t len = strlen(s->typed);
 
-	/* Near means: half of the letters of a short word differ, or three of a
-	 * long one. */
+	/* Similar means: at most half of the letters of a short word differ, or
+	 * three of a long one. */
 	return s->best && s->distance <= (len > 6 ? 3 : len / 2) ? s->best
 								 : NULL;
 }
@@ -223,7 +225,8 @@ const char *mpib_option_word(char **argv, const char *shorts)
 {
 	const char *at = argv[optind];
 
-	/* It stays at a word that has letters left, and is behind any other. */
+	/* getopt() leaves optind at a word with further letters, and moves it
+	 * beyond any other word. */
 	if (optopt > 0 && optopt < 256 && !strchr(shorts, optopt) && at &&
 	    at[0] == '-' && at[1] != '-' && strchr(at, optopt))
 		return at;

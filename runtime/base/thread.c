@@ -29,7 +29,7 @@ int mpib_thread_create(pthread_t *thread, void *(*run)(void *), void *arg)
 	return -rc;
 }
 
-#define NODES 1024u /* the most that Linux is built for */
+#define NODES 1024u /* the most that Linux can be built for */
 #define BITS (8 * sizeof(unsigned long))
 
 void mpib_numa_prefer(void *addr, size_t len, int node)
@@ -41,7 +41,7 @@ void mpib_numa_prefer(void *addr, size_t len, int node)
 	if (node < 0 || (unsigned)node >= NODES)
 		return;
 	mask[(unsigned)node / BITS] = 1ul << (unsigned)node % BITS;
-	/* The kernel takes the number of bits for one less than it is. */
+	/* The kernel reads one bit less than the number passed. */
 	(void)syscall(SYS_mbind, at, (uintptr_t)addr + len - at, MPOL_PREFERRED,
 		      mask, NODES + 1, 0);
 }

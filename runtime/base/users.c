@@ -14,7 +14,7 @@
 #include "base/log.h"
 
 #define SHORT_OF                                                               \
-	(100 * MPIB_MSEC) /* descriptors or memory: until it looks again */
+	(100 * MPIB_MSEC) /* retry after a lack of descriptors or memory */
 
 #define AHEAD (MPIB_SEC / 8)
 #define FULL MPIB_SEC
@@ -26,14 +26,14 @@ static void acceptor_on_time(void *arg)
 	mpib_loop_mod(a->loop, &a->watch, EPOLLIN);
 }
 
-/* Take nobody for ns. The kernel keeps those who call meanwhile. */
+/* Accept nothing for ns. The kernel queues the callers. */
 static void acceptor_pause(struct mpib_acceptor *a, uint64_t ns)
 {
 	mpib_loop_mod(a->loop, &a->watch, 0);
 	mpib_timer_arm(a->loop, &a->pause, ns, acceptor_on_time, a);
 }
 
-/* One more was taken: there may have been too many lately. */
+/* Count an accepted caller, and pause if the rate is too high. */
 static void acceptor_count(struct mpib_acceptor *a)
 {
 	uint64_t now = mpib_loop_now(a->loop), wait;
@@ -46,21 +46,21 @@ static void acceptor_count(struct mpib_acceptor *a)
 		acceptor_pause(a, wait);
 }
 
-/* What one that is taken may add to would leave no descriptor for anything else. */
+/* Pause if a new caller's sockets could use up the remaining descriptors. */
 static bool acceptor_full(struct mpib_acceptor *a)
 {
 	uid_t user = 0;
 
 	if (!a->of_users || !mpib_closers_full(&user))
 		return false;
-	mpib_warn("%s waits: sockets with what uid %u sent cannot be closed "
+	mpib_warn("%s waits: too many sockets of uid %u are still being closed "
 		  "(end its processes, and see its file systems)",
 		  a->who, (unsigned)user);
 	acceptor_pause(a, FULL);
 	return true;
 }
 
-/* False: no other caller is to be taken now. */
+/* Return false if the loop must not accept another caller now. */
 static bool acceptor_take(struct mpib_acceptor *a)
 {
 	int fd;
@@ -128,11 +128,11 @@ uid_t mpib_accepted_uid(int fd)
 		       : (uid_t)-1;
 }
 
-/* What a call takes of itself, with all that may come between; and all that more take,
- * until it is too much. */
+/* A call may use FREE_NS of CPU time, which includes interrupts. Longer calls
+ * may add up to MOST_NS. */
 #define FREE_NS 200000u
 #define MOST_NS 20000000u
-/* A call that takes more weighs as much as so many that do not. */
+/* A long call counts as many as WEIGHT short ones. */
 #define WEIGHT 4u
 #define MANY (5 * WEIGHT)
 
@@ -155,8 +155,8 @@ bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns)
 	return true;
 }
 
-/* Of a stream's message there is at least a byte; another's may be empty, and has its
- * sender's credentials, which the end has not. */
+/* A stream's message has at least one byte. Another message may be empty, but
+ * carries its sender's credentials, which the end of the stream does not. */
 bool mpib_unread_none(int sock)
 {
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Takes the callers of a listening socket. One that cannot be taken, as there is
- * no descriptor or no memory for it, waits: the socket stays readable, and a loop
- * that looked at once again would spin. So do those of a flood, which leaves the
- * thread to others, and users while very many sockets of theirs cannot be closed. The
- * thread of the loop.
+ * Accept the callers of a listening socket, on the loop's thread. When
+ * descriptors or memory are short, callers wait: the socket would remain
+ * readable, and a loop that polled it at once would spin. Callers also wait
+ * during a flood, so that the thread can do other work, and while very many
+ * sockets of users wait for their close.
  */
 #ifndef MPIB_BASE_USERS_H
 #define MPIB_BASE_USERS_H
@@ -16,20 +16,20 @@
 
 #include "base/loop.h"
 
-/* Zeroed memory is one that is not open. */
+/* Zeroed memory is an acceptor that is not open. */
 struct mpib_acceptor {
 	struct mpib_loop *loop;
-	int fd; /* the listening socket, which stays the caller's */
-	unsigned at_once; /* callers in a turn of the loop; 0: one */
-	/* Callers that are taken in a second, after those of an 8th of one; 0: as
-	 * many as there are. */
+	int fd; /* the listening socket; the caller closes it */
+	unsigned at_once; /* callers per turn of the loop; 0: one */
+	/* Callers accepted per second, after a burst of an eighth of it; 0: no
+	 * limit. */
 	unsigned a_second;
-	bool of_users; /* by whose sockets, see mpib_closers_full(), they wait */
-	const char *who; /* in the log: "a client" */
-	/* fd is of the caller, close-on-exec and not blocking; fn owns it. */
+	bool of_users; /* callers are users: see mpib_closers_full() */
+	const char *who; /* for the log: "a client" */
+	/* fd belongs to fn; it is close-on-exec and non-blocking. */
 	void (*fn)(void *arg, int fd);
-	/* No descriptor is left: whether the next caller was turned away all the
-	 * same. NULL: it waits. */
+	/* Called when no descriptor is left. Returns whether it turned the next
+	 * caller away nonetheless. NULL: the caller waits. */
 	bool (*full)(void *arg);
 	void *arg;
 	struct mpib_io watch;
@@ -37,56 +37,53 @@ struct mpib_acceptor {
 	uint64_t paid; /* see clock.h */
 };
 
-/* Enough for processes of a job that begin at once. */
+/* Enough for the processes of a job that start together. */
 #define MPIB_ACCEPTS_A_SECOND 4000
 
-/* Begin, with what is above the watch filled in. 0 or -errno. */
+/* Start. The fields above watch must be set. 0 or -errno. */
 int mpib_acceptor_open(struct mpib_acceptor *a);
-/* No effect on one that is not open. */
+/* Does nothing if not open. */
 void mpib_acceptor_close(struct mpib_acceptor *a);
 
-/* Take callers of the listening socket fd instead, which is closed; its place is that
- * of the old one, which keeps its number. 0 or -errno. */
+/* Listen on the socket fd instead: it replaces the old socket under the old
+ * number, and fd is closed. 0 or -errno. */
 int mpib_acceptor_renew(struct mpib_acceptor *a, int fd);
 
-/* The user at the other end of a Unix socket; -1: it is not known. */
+/* Return the user at the other end of a Unix socket; -1: unknown. */
 uid_t mpib_accepted_uid(int fd);
 
-/*
- * What it costs to wake those who wait at the other end of a user's socket. Whoever
- * sends to it, or reads from it, goes through the list of them, which is as long as
- * the user likes. Control thread.
- */
+/* Limit the cost of waking the waiters at the other end of a user's socket.
+ * Each send or receive on it walks the list of these waiters, which the user
+ * can make as long as it likes. Control thread. */
 
-/* Of a socket. Zeroed memory is one on which there were no calls. */
+/* Record of one socket. Zeroed memory: no calls yet. */
 struct mpib_waking {
-	unsigned
-		slow; /* grows with each call that was, and shrinks with others */
-	uint64_t took_ns; /* by those that were, since it was 0 */
+	unsigned slow; /* grows with each long call, shrinks with others */
+	uint64_t took_ns; /* sum over the long calls, since slow was 0 */
 };
 
-/* CPU time of this thread, ns. */
+/* Return the CPU time of this thread, ns. */
 uint64_t mpib_waking_begin(void);
-/* A call on the socket, that began then, is over. False: nearly each takes much, and
- * all did so much that the socket is to be hung up on. A few that do say nothing: a
- * machine whose CPUs are others', too, counts what it has them for, and it may be at any
- * place. */
+/* End a call on the socket that began at began_ns. False: nearly every call
+ * takes long, and their sum is too much, so hang up. A few long calls mean
+ * nothing: in a virtual machine, CPU time includes what the host took. */
 bool mpib_waking_end(struct mpib_waking *w, uint64_t began_ns);
 
-/* What a user sent by a Unix socket, and nobody has read. Any thread. */
+/* Messages that a user sent over a Unix socket and this process has not read.
+ * Any thread. */
 
-/* Whether it is a Unix socket, which was shut down, and there is nothing in it, so
- * that there will be nothing: its close lets go of nothing. */
+/* Return whether it is a Unix socket that was shut down and is empty. It then
+ * stays empty, and its close frees nothing else. */
 bool mpib_unread_none(int sock);
-/* As recv() of a Unix socket, with MSG_DONTWAIT and what flags says, but what
- * descriptors come along are closed so. */
+/* Like recv() of a Unix socket, with MSG_DONTWAIT and flags. Closes the
+ * descriptors that come along, as mpib_close_received() does. */
 ssize_t mpib_recv_of(uid_t user, int sock, void *to, size_t len, int flags);
 
-/* What the bounded tables of a proxy have in common: who may take the last
- * place. Any thread. */
+/* A rule of all bounded tables of the proxy: who may take the last places. Any
+ * thread. */
 
-/* How many of a table's places may be taken when one of the user comes: a few
- * are root's, who is to get in when users have taken all others. */
+/* Return the number of used places at which a table refuses this user. The last
+ * 1/32 is reserved for root, so that users cannot lock root out. */
 static inline uint32_t mpib_places_for(uint32_t places, uid_t uid)
 {
 	return uid == 0 ? places : places - places / 32;

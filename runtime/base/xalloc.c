@@ -18,8 +18,9 @@ void *mpib_xrealloc(void *p, size_t size)
 		more = realloc(p, size);
 	}
 	if (!more) {
-		mpib_err("out of memory: %zu bytes to take something down with",
-			 size);
+		mpib_err(
+			"out of memory: %zu bytes needed to shut something down",
+			size);
 		abort();
 	}
 	return more;
