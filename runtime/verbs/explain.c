@@ -114,7 +114,7 @@ static const struct {
 #undef LIMIT
 };
 
-/* Add to the cause how many the device has, all programs together. */
+/* Add the device's limit, shared by all programs, to the cause. */
 static void explain_limit(const struct ibv_device_attr *most, const char *call,
 			  int error, char *cause, size_t len)
 {

@@ -10,18 +10,18 @@
 #include "verbs/verbs.h"
 
 /*
- * Write to why a message such as "rdma:mlx5_0:1: ibv_create_cq: Cannot allocate
- * memory (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)":
- * device, call, errno, and the usual cause and its remedy where they are known.
- * call is libibverbs' name of the function, for the software HCA as well. rc is
- * -errno. most, if not NULL: the device's limits, of which that of the call is named.
- * Any thread.
+ * Write a message such as "rdma:mlx5_0:1: ibv_create_cq: Cannot allocate memory
+ * (RLIMIT_MEMLOCK is 8192 KiB: give the proxy LimitMEMLOCK=infinity)" to why:
+ * device, call, errno, and where known the usual cause and its remedy. call is
+ * libibverbs' name of the function, for the software HCA as well. rc is -errno.
+ * If most is not NULL, it has the device's limits, and the message names the
+ * one that the call exceeded. Any thread.
  */
 void mpib_verbs_explain(const struct mpib_rail_spec *spec,
 			const struct ibv_device_attr *most, const char *call,
 			int rc, char *why, size_t why_len);
 
-/* Of an IBV_LINK_LAYER_*. Any thread. */
+/* Name an IBV_LINK_LAYER_*. Any thread. */
 const char *mpib_link_layer_name(uint8_t link_layer);
 
 #endif

@@ -41,7 +41,7 @@ int mpib_rail_spec_parse(const char *text, struct mpib_rail_spec *spec,
 /* Properties of an open port that the engine uses. */
 struct mpib_port_info {
 	uint64_t speed_mbps;
-	union ibv_gid gid; /* of this moment; query again for each QP */
+	union ibv_gid gid; /* may change at any time: query again for each QP */
 	uint8_t gid_index;
 	uint8_t gid_type; /* enum ibv_gid_type */
 	bool grh_required; /* a GRH even inside an InfiniBand subnet */
@@ -57,12 +57,12 @@ struct mpib_port_info {
 	char pci_path[128]; /* /sys path, empty if none */
 };
 
-/* Of a region: nobody looks at what a WRITE wrote there before its completion, so it
- * may be written in any order. In IBV_ACCESS_OPTIONAL_RANGE, where verbs have no name
- * for it. */
+/* Access flag of a region: WRITEs may be placed in any order, because nothing
+ * reads their bytes before the completion. In IBV_ACCESS_OPTIONAL_RANGE,
+ * because verbs have no name for it. */
 #define MPIB_ACCESS_ANY_ORDER (1 << 29)
 
-/* What the process has done for a device that moves only while it is polled. */
+/* Progress of a device that moves only while the process polls it. */
 struct mpib_motion {
 	uint64_t turns; /* polls that moved the device; 0: it moves by itself */
 	uint64_t came; /* how often bytes arrived for a QP */
@@ -73,10 +73,10 @@ struct mpib_verbs {
 	/* Regions with IBV_ACCESS_ON_DEMAND cost transfers nothing extra, and
 	 * registering them touches no page. */
 	bool on_demand;
-	/* It takes MPIB_ACCESS_ANY_ORDER. An HCA orders its writes by
-	 * IBV_ACCESS_RELAXED_ORDERING alone. */
+	/* The provider accepts MPIB_ACCESS_ANY_ORDER. An HCA orders its writes
+	 * by IBV_ACCESS_RELAXED_ORDERING alone. */
 	bool any_order;
-	/* By ECE the two QPs of a pair know each other, so that it is always
+	/* ECE identifies the two QPs of a pair to each other, so it is always
 	 * negotiated. */
 	bool ece_proves;
 
@@ -109,12 +109,10 @@ struct mpib_verbs {
 	int (*create_cq)(struct ibv_context *ctx, int cqe, void *cq_context,
 			 struct ibv_comp_channel *ch, struct ibv_cq **cq);
 	int (*destroy_cq)(struct ibv_cq *cq);
-	/*
-	 * Disarm cq after its owner was woken, where leaving it armed costs
-	 * anything. spoke: its channel was readable. True: an event is there or
-	 * under way, and the caller takes it. Called by the thread that owns the
-	 * context's progress.
-	 */
+	/* Disarm cq after its owner was woken, if leaving it armed has a cost.
+	 * spoke: its channel was readable. True: an event is pending or about
+	 * to come, and the caller takes it. Called by the thread that owns the
+	 * context's progress. */
 	bool (*disarm_cq)(struct ibv_cq *cq, bool spoke);
 	/*
 	 * Set motion->turns, and add to motion->came unless qp is NULL. False:
@@ -158,14 +156,14 @@ struct mpib_verbs {
 	int (*get_async_event)(struct ibv_context *ctx,
 			       struct ibv_async_event *ev);
 	void (*ack_async_event)(struct ibv_async_event *ev);
-	/* A descriptor for edge-triggered waiting that says when to ask
-	 * get_async_event() although async_fd is silent; -EOPNOTSUPP: it never
-	 * is; -errno. */
+	/* Return a descriptor for edge-triggered waiting. It says when to call
+	 * get_async_event() although async_fd is not readable. -EOPNOTSUPP:
+	 * never needed; -errno. */
 	int (*bell)(void);
 };
 
 extern const struct mpib_verbs mpib_verbs_soft;
-/* No call of a device that hangs waits long: hca/hca.h. */
+/* Calls on a device that hangs return after a time limit: hca/hca.h. */
 extern const struct mpib_verbs mpib_verbs_rdma;
 
 /* The table of a parsed specification; never NULL. */
@@ -176,11 +174,11 @@ const struct mpib_verbs *mpib_verbs_of(const struct mpib_rail_spec *spec);
 /* RESET to INIT. 0 or -errno, as the next. */
 int mpib_qp_init(const struct mpib_verbs *v, struct ibv_qp *qp, uint8_t port,
 		 uint16_t pkey_index, int access);
-/* INIT to RTR and RTS: attr says with which path, peer, numbers and patience; its
- * state and its READs at once, one, are set here. */
+/* INIT to RTR and RTS. The caller sets path, peer, numbers and timeouts in
+ * attr; this sets its state and one READ at a time. */
 int mpib_qp_connect(const struct mpib_verbs *v, struct ibv_qp *qp,
 		    struct ibv_qp_attr *attr);
-/* The path from a port to itself. */
+/* Return the path from a port to itself. */
 struct ibv_ah_attr mpib_path_to_self(const struct mpib_port_info *port,
 				     uint8_t number, uint8_t service_level);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The verbs table of the provider on libibverbs: calls that the firmware answers, as
- * jobs of the HCA's thread. What libibverbs answers by itself (events, ECE, a new
- * completion channel) is called as it is, and so are queries that only tests make.
- */
+/* The verbs table of the provider on libibverbs. Calls that the firmware
+ * answers are jobs of the HCA's thread. Calls that libibverbs answers by itself
+ * (events, ECE, a new completion channel) are made directly, and so are queries
+ * that only tests make. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -35,7 +34,7 @@ int hca_job_run(struct hca_job *job)
 	return hca_job_end(job, rc);
 }
 
-/* The same with what the call made. */
+/* The same for a call that creates an object. */
 static int hca_job_make(struct hca_job *job, void **made)
 {
 	int rc = job ? hca_job_do(&job) : -ENOMEM;
@@ -159,10 +158,13 @@ static int calls_dealloc_pd(struct ibv_pd *pd)
 		hca_job_ending(pd->context, pd, "ibv_dealloc_pd", end_pd));
 }
 
-/* After a registration was refused: drop IBV_ACCESS_RELAXED_ORDERING; true if it
- * was set, so that a second try makes sense. The flag is an optimisation, but a
- * kernel or device that does not know it refuses the whole call. (ibv_reg_mr_iova2
- * drops the flag by itself only where the kernel says that flags may be dropped.) */
+/*
+ * After a refused registration, drop IBV_ACCESS_RELAXED_ORDERING. True if it
+ * was set, so a second try makes sense. The flag is an optimisation, but a
+ * kernel or device that does not know it refuses the whole call.
+ * (ibv_reg_mr_iova2 drops the flag by itself only if the kernel says that flags
+ * may be dropped.)
+ */
 static bool again_without(struct hca_job *job)
 {
 	bool wished = job->mask & IBV_ACCESS_RELAXED_ORDERING;
@@ -223,7 +225,7 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	struct hca_job *job;
 
-	/* A device is asked by a wrong fd whether it knows the call. */
+	/* Find out whether the device supports the call: pass a wrong fd. */
 	if (own < 0 && errno != EBADF)
 		return -errno;
 	job = hca_job_on(pd->context, pd, "ibv_reg_dmabuf_mr", HCA_MAKES,
@@ -270,15 +272,16 @@ static int calls_destroy_channel(struct ibv_comp_channel *ch)
 		ch->context, ch, "ibv_destroy_comp_channel", end_channel));
 }
 
-/* CQs take turns on the device's completion vectors, so that the interrupts of
- * shards go to different CPUs. Without one, or in a channel's absence, 0. */
+/* Return the next of the device's completion vectors, so that the interrupts of
+ * different shards go to different CPUs. 0 if it has no vector, or without a
+ * channel. */
 static int next_vector(const struct ibv_context *ctx)
 {
 	static atomic_uint next;
 
 	if (ctx->num_comp_vectors < 2)
 		return 0;
-	/* Relaxed: a number like any other. */
+	/* Relaxed: only the number matters. */
 	return (int)(atomic_fetch_add_explicit(&next, 1, memory_order_relaxed) %
 		     (unsigned)ctx->num_comp_vectors);
 }
@@ -318,7 +321,7 @@ static int calls_destroy_cq(struct ibv_cq *cq)
 
 static bool calls_disarm_cq(struct ibv_cq *cq, bool spoke)
 {
-	(void)cq; /* armed, it makes one event at most */
+	(void)cq; /* an armed CQ raises at most one event */
 	return spoke;
 }
 
@@ -391,7 +394,7 @@ const struct mpib_verbs mpib_verbs_rdma = {
 	.bell = hca_bell,
 };
 
-/* Queue pairs and shared receive queues, by the HCA's thread. */
+/* Queue pairs and shared receive queues, through the HCA's thread. */
 
 static int run_create_srq(struct hca_job *job)
 {
@@ -479,9 +482,10 @@ static int run_modify_qp(struct hca_job *job)
 	return -ibv_modify_qp(job->on, &job->qp, job->mask);
 }
 
-/* To ERR a QP goes whoever waits: what its peer still sends must not land. After
- * -EIO without an answer it does so yet, but the thread deregisters memory in
- * order: what lands is pinned then and nobody else's. */
+/* A QP goes to ERR because what its peer still sends must not reach memory.
+ * After -EIO without an answer the thread still makes this call. Since it also
+ * deregisters memory in order, late writes only reach memory that is still
+ * pinned and reserved. */
 int hca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	bool ends = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR;
@@ -502,9 +506,9 @@ int hca_destroy_qp(struct ibv_qp *qp)
 		hca_job_ending(qp->context, qp, "ibv_destroy_qp", end_qp));
 }
 
-/* Discovery: each device is asked by its own thread. */
+/* Discovery. Each device's own thread queries it. */
 
-#define PORTS_OF_ONE 4 /* more than any has */
+#define PORTS_OF_ONE 4 /* more than any device has */
 
 struct hca_ports {
 	unsigned n;

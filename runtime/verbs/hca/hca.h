@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Verbs calls that an HCA's firmware answers, with a bound. Each HCA has a thread
- * that makes such calls of it, one after the other; the caller waits for the
- * answer, but not for long. A call without an answer by then gives the HCA up:
- * every context of it that is open counts as lost (get_async_event() returns
- * -ETIMEDOUT), calls on them that make or ask something fail at once, and those
- * that end something are left to the thread. So an HCA whose firmware hangs
- * costs the caller one wait, and the other HCAs nothing. When the call is over
- * after all, the thread throws away what it made and carries out what was left to
- * it, in order; from then on the HCA can be opened anew.
+ * Verbs calls that an HCA's firmware answers, with a time limit. Each HCA has a
+ * thread that makes its calls, one after the other. The caller waits for the
+ * answer, up to the limit. After that the HCA counts as lost, with all its open
+ * contexts: get_async_event() returns -ETIMEDOUT, calls that create or query
+ * fail at once, and calls that destroy are left to the thread. So an HCA with
+ * hanging firmware costs the caller one wait, and the other HCAs nothing. If
+ * the call returns later, the thread destroys what it created, then makes the
+ * calls that were left to it, in order. After that the HCA can be opened again.
  *
- * Any thread may call; all of this is under one lock, which no call is made under.
+ * Any thread may call. One lock protects all of this; it is not held during
+ * calls.
  */
 #ifndef MPIB_VERBS_HCA_HCA_H
 #define MPIB_VERBS_HCA_HCA_H
@@ -21,18 +21,21 @@
 
 #include "verbs/verbs.h"
 
-/* How long a call may take; while who waits does not run himself, as in a process
- * that is stopped, no time passes. Registering memory may take longer, by its
- * length. Tests change it. */
+/* How long a call may take. Time in which the waiting thread does not run, as
+ * in a stopped process, does not count. Registering memory may take longer,
+ * depending on its length. Tests change it. */
 #define HCA_WAIT_MS 2000u
 extern _Atomic unsigned mpib_hca_wait_ms;
-/* Called each 5 s by who waits longer than that, which is for as long as healthy
- * devices may take: he is no reason to end the process. NULL at first. */
+/* Called every 5 s by a thread that waits longer than that, which healthy
+ * devices can cause: so the watchdog does not kill the process. NULL at
+ * first. */
 extern void (*_Atomic mpib_hca_waits)(void);
 
 enum hca_kind {
-	HCA_MAKES, /* something that is thrown away if nobody waits any more */
-	HCA_ENDS /* something that has to end whoever waits */
+	/* Creates something; destroy it if the caller has stopped waiting. */
+	HCA_MAKES,
+	/* Destroys something, even if the caller has stopped waiting. */
+	HCA_ENDS
 };
 
 struct hca;
@@ -43,15 +46,15 @@ struct hca_job {
 	struct hca *hca;
 	const char *call; /* "ibv_create_qp" */
 	enum hca_kind kind;
-	/* On the HCA's thread: make the call; end what it made, NULL if it made
-	 * nothing. */
+	/* Run on the HCA's thread: make the call; destroy what it created, NULL
+	 * if it created nothing. */
 	int (*run)(struct hca_job *job);
 	int (*end)(void *made);
 	int rc;
-	bool done, left; /* the caller waits no more */
+	bool done, left; /* the caller no longer waits */
 	uint64_t bytes; /* of a registration, or of its end */
-	uint64_t began_ns; /* 0: it waits for the jobs before it */
-	/* What the call is about, and what it made. */
+	uint64_t began_ns; /* 0: queued behind other jobs */
+	/* What the call works on, and what it created. */
 	struct ibv_context *ctx;
 	void *on, *made;
 	int mask, fd;
@@ -72,21 +75,21 @@ struct hca_job {
 	};
 };
 
-/* A job on an object of ctx; NULL without memory. fd is -1. */
+/* Create a job on an object of ctx; NULL without memory. Sets fd to -1. */
 struct hca_job *hca_job_new(struct ibv_context *ctx, const char *call,
 			    enum hca_kind kind, int (*run)(struct hca_job *),
 			    int (*end)(void *));
-/* Have it run, and wait. What the call returned, and then *job is the caller's to
- * read and to free; or -EIO without one: if *job is NULL then, the thread frees
- * it. */
+/* Run the job and wait. Returns what the call returned; the caller then reads
+ * and frees *job. -EIO: no answer in time. If *job is NULL then, the thread
+ * frees it. */
 int hca_job_do(struct hca_job **job);
 
-/* The same for a call that has no context yet: the thread of the HCA named is
- * started if need be, and what was opened belongs to it. */
+/* The same for a call that has no context yet: starts the thread of the named
+ * HCA if needed. The opened context belongs to that thread. */
 int hca_open(struct hca_job **job);
-/* Likewise, for one that leaves nothing open. */
+/* The same for a call that opens no context. */
 int hca_visit(struct hca_job **job);
-/* What is known of an open context, and the end of that. HCA's thread. */
+/* Find the record of an open context; free it. HCA's thread. */
 struct hca_context *hca_known(const struct ibv_context *ctx);
 void hca_forget(struct hca_context *c);
 
@@ -94,18 +97,19 @@ void hca_forget(struct hca_context *c);
 struct hca_job *hca_job_on(struct ibv_context *ctx, void *on, const char *call,
 			   enum hca_kind kind, int (*run)(struct hca_job *),
 			   int (*end)(void *));
-/* In a run function: what libibverbs made, errno being 0 before it. */
+/* Return from a run function with what libibverbs created. Set errno to 0
+ * before the call. */
 int hca_job_made(struct hca_job *job, void *object);
-/* A job that ends an object of ctx, as one does that nobody wanted any more. */
+/* Create a job that destroys an object of ctx. */
 struct hca_job *hca_job_ending(struct ibv_context *ctx, void *on,
 			       const char *call, int (*end)(void *));
-/* hca_job_do() and the job's end, also if it is NULL for there is no memory. What
- * the call returned, or as above. */
+/* hca_job_do(), then free the job. A NULL job means that memory ran out.
+ * Returns what the call returned, or an error as above. */
 int hca_job_run(struct hca_job *job);
-/* The caller has read what it wanted. Returns rc. */
+/* Free the job after its result was read. Returns rc. */
 int hca_job_end(struct hca_job *job, int rc);
 
-/* calls.c: of the table. */
+/* Functions of the table in calls.c. */
 int hca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		   struct ibv_srq **srq);
 int hca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
@@ -115,9 +119,10 @@ int hca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 int hca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 int hca_destroy_qp(struct ibv_qp *qp);
 
-/* Whether the HCA of the context was given up since it was opened. */
+/* Return whether the HCA was given up since the context was opened. */
 bool hca_is_lost(const struct ibv_context *ctx);
-/* Readable, edge-triggered, when a context was lost; -errno. */
+/* Return an fd that becomes readable (edge-triggered) when a context is lost;
+ * -errno. */
 int hca_bell(void);
 
 #endif

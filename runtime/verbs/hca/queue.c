@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HCAs' threads, their jobs, and who waits for them. */
+/* The HCAs' threads, their jobs, and the threads that wait for them. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -15,10 +15,10 @@
 #include "base/thread.h"
 #include "verbs/hca/hca.h"
 
-/* A GiB that is registered may take so much longer: a healthy device takes less
- * than half of that. */
+/* Extra time per GiB to register: a healthy device needs less than half of
+ * that. */
 #define GIB_MS 250u
-/* So often at least the service's watchdog hears of who waits. */
+/* How often a waiting thread reports to the service's watchdog. */
 #define WAITS_MS 5000u
 #define NAP_MS 100u
 #define MS 1000000ull
@@ -26,7 +26,7 @@
 _Atomic unsigned mpib_hca_wait_ms = HCA_WAIT_MS;
 void (*_Atomic mpib_hca_waits)(void);
 
-/* A context that is open. */
+/* An open context. */
 struct hca_context {
 	LIST_ENTRY(hca_context) link;
 	struct ibv_context *ctx;
@@ -39,9 +39,9 @@ struct hca {
 	char name[sizeof(((struct mpib_rail_spec *)0)->name)];
 	TAILQ_HEAD(, hca_job) jobs;
 	pthread_cond_t asked, answered;
-	unsigned users; /* contexts, and calls that open one */
-	bool hung; /* a call is older than its bound */
-	const char *call; /* that runs, or ran last, and since when */
+	unsigned users; /* open contexts, and calls that open one */
+	bool hung; /* a call exceeded its limit */
+	const char *call; /* running or last one, and its start */
 	uint64_t began_ns;
 };
 
@@ -68,7 +68,7 @@ bool hca_is_lost(const struct ibv_context *ctx)
 	const struct hca_context *c;
 	bool lost;
 
-	/* Relaxed: the bell rings after it was set. */
+	/* Relaxed: the bell rings after the flag is set. */
 	if (!atomic_load_explicit(&any_lost, memory_order_relaxed))
 		return false;
 	pthread_mutex_lock(&hcas_lock);
@@ -109,7 +109,7 @@ void hca_forget(struct hca_context *c)
 	free(c);
 }
 
-/* All of this HCA that is open is lost. */
+/* Mark the HCA and all its open contexts as lost. */
 static void hca_give_up(struct hca *h, uint64_t ms)
 {
 	struct hca_context *c;
@@ -127,23 +127,24 @@ static void hca_give_up(struct hca *h, uint64_t ms)
 	}
 	if (hcas_bell >= 0)
 		eventfd_write(hcas_bell, 1);
-	/* Whose jobs are behind this one wait no more either. */
+	/* Callers whose jobs are queued behind this one stop waiting, too. */
 	pthread_cond_broadcast(&h->answered);
 }
 
-/* A job is over. What was left is before what was asked for later. */
+/* After a job, run the calls that were left to the thread before any newer
+ * ones. */
 static void hca_look(struct hca *h)
 {
 	if (!h->hung || !TAILQ_EMPTY(&h->jobs))
 		return;
 	h->hung = false;
-	mpib_warn("rdma:%s: %s is over after %.1f s: the device can be opened "
-		  "anew",
+	mpib_warn("rdma:%s: %s returned after %.1f s: the device can be opened "
+		  "again",
 		  h->name, h->call,
 		  (double)(mpib_now_ns() - h->began_ns) / 1e9);
 }
 
-/* Run the oldest job. Called and left with the lock. */
+/* Run the oldest job. The caller holds the lock. */
 static void run_one(struct hca *h)
 {
 	struct hca_job *job = TAILQ_FIRST(&h->jobs);
@@ -254,9 +255,9 @@ static uint64_t patience_ms(const struct hca_job *job)
 	return mpib_hca_wait_ms + (job->bytes >> 30) * GIB_MS;
 }
 
-/* For so long, or until something happened. Returns how long, but no more than was
- * asked for: a process that was stopped meanwhile could hear of no answer, nor could
- * one without a core. */
+/* Sleep up to ns or until something happens. Returns how long, but at most ns:
+ * a process that was stopped or had no core meanwhile could not receive the
+ * answer. */
 static uint64_t nap(struct hca *h, uint64_t ns)
 {
 	uint64_t from = mpib_now_ns(), until = from + ns, took;
@@ -278,8 +279,9 @@ static void tell_of_wait(void)
 	pthread_mutex_lock(&hcas_lock);
 }
 
-/* Its time begins with the call: the jobs before it have theirs, and somebody
- * who gives the HCA up. True: the answer is there. */
+/* Wait for the job. Its time begins with its call: the jobs before it have
+ * their own limits, and their callers give the HCA up. True: the answer is
+ * there. */
 static bool await(struct hca_job *job, uint64_t ms)
 {
 	uint64_t left = ms * MS, told = mpib_now_ns();
@@ -298,7 +300,7 @@ static bool await(struct hca_job *job, uint64_t ms)
 	return job->done;
 }
 
-/* With the lock, and with job->hca set. */
+/* The caller holds the lock and has set job->hca. */
 static int queue_up(struct hca_job **pjob)
 {
 	struct hca_job *job = *pjob;
@@ -331,7 +333,8 @@ int hca_job_do(struct hca_job **pjob)
 	return rc;
 }
 
-/* c: to be known by what the call opens; or NULL, it leaves nothing open. */
+/* Run a job. c becomes the record of the context that the call opens; NULL: it
+ * opens none. */
 static int enter(struct hca_job **pjob, struct hca_context *c)
 {
 	struct hca *h = hca_named((*pjob)->spec.name);

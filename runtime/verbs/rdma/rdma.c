@@ -74,7 +74,7 @@ static bool discover_is_ours(const struct ibv_device *device)
 static void discover_ask(struct ibv_context *ctx, struct mpib_rdma_port *p)
 {
 	p->error = mpib_rdma_query_port(ctx, p->port, &p->info);
-	/* Soft-RoCE has no PCI device below it. */
+	/* Soft-RoCE has no underlying PCI device. */
 	p->is_virtual = p->error == 0 && p->info.pci_path[0] == '\0';
 	p->is_function = p->error == 0 && mpib_rdma_is_function(ctx->device);
 }
@@ -194,8 +194,8 @@ static uint64_t port_mbps(const struct ibv_context *ctx, uint8_t port,
 	return mbps ? mbps : sysfs_mbps(ctx, port);
 }
 
-/* Where path, of a scalable function (".../0000:08:00.0/mlx5_core.sf.2"), goes
- * beyond the PCI function that it is part of; NULL: nowhere. */
+/* Find where path, of a scalable function (".../0000:08:00.0/mlx5_core.sf.2"),
+ * continues below its PCI function. NULL: it does not. */
 static char *beyond_pci(char *path)
 {
 	char *name = strrchr(path, '/');
@@ -203,8 +203,8 @@ static char *beyond_pci(char *path)
 	return name && strstr(name, ".sf.") ? name : NULL;
 }
 
-/* The path of the device's PCI function in /sys; empty for a device without one, as
- * soft-RoCE. */
+/* Write the path of the device's PCI function in /sys; empty for a device
+ * without one, such as soft-RoCE. */
 static void pci_path(const struct ibv_device *device, char *buf, size_t len)
 {
 	char path[IBV_SYSFS_PATH_MAX + 16], *real, *end;
@@ -280,7 +280,8 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 	out.state = (uint8_t)attr.state;
 	out.grh_required = attr.flags & IBV_QPF_GRH_REQUIRED;
 	out.mtu = attr.active_mtu;
-	/* What no device may exceed, where it says none. */
+	/* If the driver gives no limit, use the largest that a device may
+	 * have. */
 	out.max_msg_sz = attr.max_msg_sz ? attr.max_msg_sz : 1u << 31;
 	out.pkeys = attr.pkey_tbl_len;
 	port_place(ctx->device, &out);
@@ -293,11 +294,9 @@ int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
 	return 0;
 }
 
-/*
- * Which GID of a port to use. The order of the GID table means nothing, and
- * entries move when an address changes or a link flaps. So the choice goes by
- * address, and is made again at each query of the port.
- */
+/* Choose which GID of a port to use. The order of the GID table means nothing,
+ * and entries move when an address changes or a link flaps. So the address
+ * decides, and every query of the port chooses again. */
 
 /* Written before the first open, read by any thread that queries a port. */
 static struct mpib_network nets[MPIB_RDMA_NETS];
@@ -337,7 +336,7 @@ int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len)
 		if (n == MPIB_RDMA_NETS ||
 		    gid_parse_net(text, len, &parsed[n]) < 0) {
 			snprintf(why, why_len,
-				 "\"%s\" is no list of at most %u networks "
+				 "\"%s\" is not a list of at most %u networks "
 				 "(give them as 10.1.0.0/16,10.2.0.0/16)",
 				 text, MPIB_RDMA_NETS);
 			return -EINVAL;
@@ -375,10 +374,10 @@ static bool is_link_local(const union ibv_gid *gid)
 	return gid->raw[0] == 0xfe && (gid->raw[1] & 0xc0) == 0x80;
 }
 
-#define HERE 8 /* more than any rank without */
+#define HERE 8 /* more than any port of an IPv4 and IPv6 host has */
 
-/* How good a GID is; 0: not usable. Only RoCE v2 is used: v1 frames are not
- * routed, and a v1 end cannot talk to a v2 end. */
+/* Rate a GID; 0: not usable. Only RoCE v2 is used: v1 frames are not routed,
+ * and a v1 end cannot talk to a v2 end. */
 static int gid_rank(const struct ibv_gid_entry *e)
 {
 	static const union ibv_gid none;
@@ -398,8 +397,9 @@ static void gid_take(const struct ibv_gid_entry *e, struct mpib_port_info *info)
 	info->gid_type = (uint8_t)e->gid_type;
 }
 
-/* Whether the GID's interface is in this network namespace. A device that several
- * namespaces share lists the GIDs of all. True if sysfs names no interface. */
+/* Return whether the GID's interface is in this network namespace. A device
+ * that several namespaces share lists the GIDs of all. True if sysfs names no
+ * interface. */
 static bool gid_is_here(const struct ibv_context *ctx,
 			const struct ibv_gid_entry *e)
 {
@@ -432,8 +432,8 @@ static int gid_choose(const struct ibv_context *ctx,
 	return best ? 0 : -EADDRNOTAVAIL;
 }
 
-/* How many GID entries all ports of the device have together; each port has a
- * table of its own. */
+/* Return the number of GID entries of all ports of the device. Each port has
+ * its own table. */
 static ssize_t all_gids(struct ibv_context *ctx)
 {
 	struct ibv_device_attr dev;

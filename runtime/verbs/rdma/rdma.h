@@ -13,12 +13,10 @@
 
 #include "verbs/verbs.h"
 
-/*
- * Set the networks whose addresses RoCE ports prefer: text is for example
+/* Set the networks whose addresses RoCE ports prefer. text is for example
  * "10.1.0.0/16,10.2.0.0/16", at most MPIB_RDMA_NETS, or "" for no preference.
- * -EINVAL with a reason in why. The setting is the process's; the control
- * thread makes it before the first open.
- */
+ * -EINVAL with a reason in why. The setting applies to the whole process; the
+ * control thread makes it before the first open. */
 #define MPIB_RDMA_NETS 8u
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len);
 
@@ -26,9 +24,10 @@ struct mpib_rdma_port {
 	char name[64];
 	uint8_t port;
 	bool is_virtual; /* no hardware below, as with soft-RoCE */
-	bool is_function; /* virtual or scalable, its port is another's */
-	int error; /* -errno: the port cannot be used, and info is void */
-	/* The same for all ports and functions of a card; 0: unknown. */
+	/* Virtual or scalable function, which shares its port. */
+	bool is_function;
+	int error; /* -errno: the port cannot be used, and info is not set */
+	/* Equal for all ports and functions of a card; 0: unknown. */
 	uint64_t card;
 	uint32_t model; /* vendor_part_id */
 	struct mpib_port_info info;
@@ -40,8 +39,8 @@ struct mpib_rdma_port {
  * with an error that says so. Control thread. */
 int mpib_rdma_ports(struct mpib_rdma_port **port);
 
-/* What the kernel says of where a device is, which needs no answer of the device:
- * info's numa_node and pci_path, -1 and empty if nothing. Any thread. */
+/* Fill in where the device is: numa_node and pci_path of info, -1 and empty if
+ * unknown. Asks only the kernel, not the device. Any thread. */
 void mpib_rdma_place(const struct mpib_rail_spec *spec,
 		     struct mpib_port_info *info);
 
@@ -49,15 +48,13 @@ void mpib_rdma_place(const struct mpib_rail_spec *spec,
  * why they cannot be listed. Any thread. */
 void mpib_rdma_device_names(char *buf, size_t len);
 
-/*
- * What the provider on libibverbs is made of, but for its thread of each HCA, by
- * which hca/ has its table. Only these two rooms call libibverbs' control verbs,
- * which report failures by NULL and errno, by -1 and errno, or by a positive errno;
- * the functions here return -errno. They have the rules of struct mpib_verbs.
- */
+/* The parts of the provider on libibverbs that hca/ runs on a thread for each
+ * HCA. Only these two rooms call libibverbs' control verbs, which report
+ * failures by NULL and errno, by -1 and errno, or by a positive errno. The
+ * functions here return -errno, by the rules of struct mpib_verbs. */
 
-/* -errno of a failed call that may not have set errno. Set errno to 0 before
- * the call; if it still is 0, the result is -EIO. */
+/* Return -errno of a failed call that may not have set errno. Set errno to 0
+ * before the call; if it is still 0, the result is -EIO. */
 static inline int mpib_rdma_err(void)
 {
 	return errno ? -errno : -EIO;
@@ -70,8 +67,8 @@ int mpib_rdma_close(struct ibv_context *ctx);
 /* calls.c: name the devices that have RC with WRITE_WITH_IMM. Returns how many,
  * or -errno; the caller frees *spec if there are some. */
 int mpib_rdma_list(struct mpib_rail_spec **spec);
-/* The ports of one, at most max, at least one. Opens it for a moment. Returns how
- * many. */
+/* Query the ports of one device, at most max, at least one. Opens it for a
+ * moment. Returns how many. */
 unsigned mpib_rdma_ask(const struct mpib_rail_spec *spec,
 		       struct mpib_rdma_port *port, unsigned max);
 

@@ -3,9 +3,9 @@
  * Completion channels. The fd of a channel is an epoll set over everything that
  * must wake the channel's owner thread: completion events, sockets with work,
  * timers that are due, and kicks from other threads. In threaded mode the
- * context's thread is woken for the rest, and the fd is a semaphore that counts
- * completion events: it is read as libibverbs reads its own, so that a signal
- * ends the wait only where its handler has no SA_RESTART.
+ * context's thread does the rest, and the fd is a semaphore that counts
+ * completion events. A blocking read of it behaves as libibverbs' own: a signal
+ * ends the wait only if its handler has no SA_RESTART.
  */
 #include "verbs/soft/cq.h"
 
@@ -58,7 +58,8 @@ static void channel_free(struct soft_channel *ch)
 	free(ch);
 }
 
-/* -EIO: the device is gone, and soft_channels_die() has told those that it knew. */
+/* -EIO: the device is gone. soft_channels_die() has woken only earlier
+ * channels. */
 static int channel_join(struct soft_ctx *ctx, struct soft_channel *ch)
 {
 	int rc = 0;
@@ -126,7 +127,7 @@ void soft_channel_push(struct soft_channel *ch, struct soft_cq *cq)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* Keep event_fd readable exactly as long as an event waits. */
+/* Keep event_fd readable if and only if an event waits. */
 static void eventfd_drain(struct soft_channel *ch)
 {
 	eventfd_t n;
@@ -139,7 +140,8 @@ void soft_channels_die(struct soft_ctx *ctx)
 {
 	struct soft_channel *ch;
 
-	/* Who turns by itself finds out by that. */
+	/* Wake only the waiters in read(); other owners make turns and see
+	 * it. */
 	LIST_FOREACH(ch, &ctx->channels, link)
 	if (is_semaphore(ch))
 		eventfd_write(ch->event_fd, 1);
@@ -214,8 +216,8 @@ static int wait_turning(struct soft_ctx *ctx, struct soft_channel *ch,
 	return rc;
 }
 
-/* The CQ may have been destroyed since its event's count was read: then the next
- * read waits. */
+/* The CQ may have been destroyed since its event's count was read. Then read
+ * again. */
 static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			struct soft_cq **cq)
 {
@@ -226,7 +228,7 @@ static int wait_reading(struct soft_ctx *ctx, struct soft_channel *ch,
 			return -errno;
 		*cq = soft_channel_take(ch);
 		if (!*cq && soft_is_gone(ctx)) {
-			/* For whoever waits, too, or will. */
+			/* Wake all other waiters, present and future. */
 			eventfd_write(ch->event_fd, 1);
 			return -EIO;
 		}
@@ -262,11 +264,12 @@ void soft_ack_cq_events(struct ibv_cq *cq, unsigned nevents)
 }
 
 /*
- * Asynchronous events. An object holds a bit for each event type that waits, so
- * raising an event allocates nothing. async_fd is a semaphore (EFD_SEMAPHORE)
- * that counts the bits. Who has read a count and not yet looked may find that its
- * object was destroyed: what is counted and what such readers have are together
- * the bits and the counts that are stray.
+ * Asynchronous events. An object has a bit for each event type that is pending,
+ * so raising an event allocates nothing. async_fd is a semaphore
+ * (EFD_SEMAPHORE) that counts the bits. A reader that has taken a count may
+ * find that the object was destroyed before the reader got the lock. So counts
+ * in the fd and counts held by such readers equal the pending bits plus the
+ * stray counts.
  */
 
 static void async_fd_post(struct soft_ctx *ctx)
@@ -298,10 +301,8 @@ void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 	pthread_mutex_unlock(&ctx->ev_lock);
 }
 
-/*
- * The port goes down and up in turn, so counting its events is enough: they are
- * delivered as PORT_ERR, PORT_ACTIVE, PORT_ERR...
- */
+/* The port goes down and up in turn, so only the number of its events is kept:
+ * they are delivered as PORT_ERR, PORT_ACTIVE, PORT_ERR... */
 void soft_port_event(struct soft_ctx *ctx)
 {
 	pthread_mutex_lock(&ctx->ev_lock);
@@ -339,15 +340,16 @@ static void take_object(struct soft_ctx *ctx, struct soft_events *ev,
 		TAILQ_REMOVE(&ctx->events, ev, link);
 }
 
-/* Whether DEVICE_FATAL and all else were told, so nothing comes any more. Others
- * than verbs programs, which have the threaded mode, ask when the descriptor says
- * so, and not for an end. */
+/* Return whether DEVICE_FATAL and everything else was delivered, so that no
+ * event will come. Only in threaded mode, which verbs programs use: other
+ * callers read only after the descriptor became readable. */
 static bool all_is_told(const struct soft_ctx *ctx)
 {
 	return ctx->threaded && ctx->gone_ev.taken && TAILQ_EMPTY(&ctx->events);
 }
 
-/* The caller has read a count. Whose event it was; NULL: that was destroyed. */
+/* The caller has read a count. Return the object of the event; NULL: it was
+ * destroyed. */
 static struct soft_events *take_event(struct soft_ctx *ctx,
 				      struct ibv_async_event *out)
 {
@@ -364,7 +366,7 @@ static struct soft_events *take_event(struct soft_ctx *ctx,
 	return ev;
 }
 
-/* 0: *ev, or NULL and another count is to be read; -errno. */
+/* 0: *ev is the event, or NULL: read another count. Or -errno. */
 static int await_event(struct soft_ctx *ctx, struct soft_events **ev,
 		       struct ibv_async_event *out)
 {
@@ -385,7 +387,7 @@ static int await_event(struct soft_ctx *ctx, struct soft_events **ev,
 	ctx->event_waiters--;
 	if (rc == 0) {
 		*ev = take_event(ctx, out);
-		/* Who waits, too, is to hear that nothing comes. */
+		/* Tell the other waiters that no event will come. */
 		if (ctx->event_waiters && all_is_told(ctx))
 			async_fd_post(ctx);
 	}
@@ -444,7 +446,7 @@ void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev)
 	pthread_mutex_lock(&ctx->ev_lock);
 	if (ev->pending)
 		TAILQ_REMOVE(&ctx->events, ev, link);
-	/* After fork() what is counted is the parent's. */
+	/* After fork(), the counts are in the parent's fd. */
 	if (!ctx->foreign)
 		ctx->stray_counts +=
 			soft_uncount(ctx->vctx.context.async_fd,

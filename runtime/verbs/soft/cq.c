@@ -35,22 +35,20 @@ bool soft_disarm_cq(struct ibv_cq *c, bool spoke)
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
 
-	(void)spoke; /* armed or not says it better */
+	(void)spoke; /* whether it is armed says more */
 	if (take_back(c))
 		return false;
-	/* cq_notify() disarmed cq first. It runs under ctx->lock, so once the
-	 * lock was free its event is there for the caller to take. */
+	/* cq_notify() disarmed cq first. It holds ctx->lock, so the event is
+	 * there as soon as this thread has taken the lock. */
 	soft_lock(ctx);
 	soft_unlock(ctx);
 	return true;
 }
 
-/*
- * The caller holds ctx->lock, as does that of cq_notify(). So a completion is
- * made either before, and the poll that follows finds it, or after, and
+/* Arm cq. Both the caller and the caller of cq_notify() hold ctx->lock. So a
+ * completion is made either before, and the next poll finds it, or after, and
  * cq_notify() finds the CQ armed. Without the lock both functions would need a
- * full fence, cq_notify() one at each completion.
- */
+ * full fence, cq_notify() at each completion. */
 static void cq_arm(struct soft_ctx *ctx, struct soft_cq *cq, int want)
 {
 	/* If another thread asked for any completion (1), leave it so. */
@@ -78,8 +76,8 @@ int soft_req_notify_cq(struct ibv_cq *c, int solicited_only)
 	}
 	soft_lock(ctx);
 	cq_arm(ctx, cq, want);
-	/* soft_unlock() kicks: WRs that were posted and not yet moved must wake
-	 * the caller if it goes to sleep now. */
+	/* soft_unlock() kicks: if the caller goes to sleep now, WRs that were
+	 * posted but not moved must wake it. */
 	soft_unlock(ctx);
 	return 0;
 }
@@ -92,7 +90,7 @@ static void cq_overrun(struct soft_ctx *ctx, struct soft_cq *cq)
 	soft_event(ctx, &cq->ev, IBV_EVENT_CQ_ERR);
 }
 
-/* The caller holds ctx->lock, as does that of cq_arm(), so the load may be
+/* The callers of this and of cq_arm() hold ctx->lock, so the load may be
  * relaxed. */
 static void cq_notify(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
@@ -122,15 +120,15 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 	return &cq->ring[tail & cq->mask];
 }
 
-/* An entry of qp has no place: qp cannot go on, and goes to ERR in the next
- * turn, as callers are in the midst of its queues. */
+/* An entry of qp found the CQ full. qp cannot go on; it goes to ERR in the next
+ * turn, because the callers are still using its queues. */
 static void cqe_lost(struct soft_qp *qp)
 {
 	if (qp_state(qp) == IBV_QPS_ERR || qp->dying)
 		return;
 	soft_event(qp->ctx, &qp->ev, IBV_EVENT_QP_FATAL);
 	qp->dying = true;
-	/* 1 is a time long ago, see soft_dial(). */
+	/* Due at once: see soft_dial(). */
 	qp->conn_at = 1;
 	soft_timer_update(qp);
 }
@@ -181,10 +179,8 @@ void soft_cq_publish(struct soft_ctx *ctx)
 	}
 }
 
-/*
- * On an error an HCA sets four fields of the completion and leaves the others
- * undefined. Fill the others with nonsense, so that no caller relies on them.
- */
+/* On an error an HCA sets four fields of the completion and leaves the others
+ * undefined. Fill the others with garbage, so that no caller relies on them. */
 static void cq_garbage(struct ibv_wc *wc)
 {
 	wc->opcode = (enum ibv_wc_opcode)0x5a;
@@ -281,7 +277,7 @@ static void cq_reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 	}
 }
 
-/* Take up to n entries. *ns becomes the last entry's time; ns may be NULL. */
+/* Take up to n entries. Sets *ns to the last entry's time; ns may be NULL. */
 static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
 {
 	struct soft_ctx *ctx = to_ctx(cq->ibv.context);
@@ -314,7 +310,7 @@ static bool wants_turn(struct soft_cq *cq, int n)
 	uint32_t head, tail;
 
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	/* Relaxed: only decides whether a turn is worth it. */
+	/* Relaxed: this only decides whether a turn is useful. */
 	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	return tail - head < (uint32_t)n;
 }

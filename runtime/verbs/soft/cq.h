@@ -22,7 +22,7 @@ struct soft_channel {
 	int event_fd; /* in threaded mode fd itself */
 	pthread_mutex_t lock;
 	TAILQ_HEAD(, soft_cq) queue; /* CQs with events to deliver */
-	unsigned stray; /* counts that were read of CQs that are destroyed */
+	unsigned stray; /* counts read for CQs that were destroyed meanwhile */
 	LIST_ENTRY(soft_channel) link;
 };
 
@@ -79,8 +79,8 @@ void soft_cq_forget(struct soft_qp *qp);
 /* Add an entry for the send WQE at idx of qp. */
 void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st);
 /* Hold back the entries of qp's receive CQ in this turn, until qp's ack has
- * left or could not be sent: a process that sees a completion may exit at once,
- * and without the ack the peer would take the exit for a failure. */
+ * left or could not be sent. A process may exit as soon as it sees a
+ * completion; without the ack, the peer would report a failure. */
 void soft_cq_hold(struct soft_qp *qp);
 /* At the end of a turn: show the entries that were held back. */
 void soft_cq_publish(struct soft_ctx *ctx);

@@ -52,8 +52,8 @@ void soft_ack_async_event(struct ibv_async_event *ev);
 void soft_event(struct soft_ctx *ctx, struct soft_events *ev,
 		enum ibv_event_type type);
 void soft_port_event(struct soft_ctx *ctx);
-/* fd is a semaphore that counts events: of n of them nobody shall hear. Returns how
- * many counts it did not find: who waits has read them, and not looked yet. */
+/* fd is a semaphore that counts events. Remove n of them. Returns how many were
+ * missing: waiting threads have read these, but not looked at them yet. */
 unsigned soft_uncount(int fd, unsigned n);
 /* Before the object is destroyed: drop its events that wait, and block until
  * all events that were taken are acked. */
@@ -104,21 +104,22 @@ struct soft_ctx {
 	int epoll_fd;
 	bool accept_ready, listen_watched;
 	uint64_t accept_at; /* 0, or time in ns to try accept() again */
-	uint64_t accept_paid; /* what was accepted is paid for by then */
-	bool told; /* the engine found a socket readable in this turn */
+	uint64_t accept_paid; /* bytes accepted are accounted up to this time */
+	bool told; /* a socket became readable in this turn */
 	struct soft_conn_list to_watch;
 	unsigned nops, nreads; /* of this turn; nreads of the nops */
 	struct soft_op *ops;
 
 	uint64_t turn;
 	/* wire/conn.c. */
-	bool shared; /* the turn is one of a thread that domains share */
-	bool rest; /* who moved much waits for another turn */
+	bool shared; /* in this turn, several domains share the thread */
+	bool rest; /* domains that move much wait for another turn */
 	uint32_t most; /* bytes of an operation */
-	uint64_t much_at; /* conn.c's turn in which much was last moved */
-	bool little; /* only who moves little is served now */
-	uint64_t gave_way; /* the turn in which the others last gave way */
-	const struct soft_pd *served; /* last; NULL: none, or it is gone */
+	uint64_t much_at; /* turn of all devices in which much was last moved */
+	bool little; /* only domains that move little are served now */
+	uint64_t gave_way; /* last turn in which the other domains gave way */
+	/* PD served last; NULL: none, or it is destroyed. */
+	const struct soft_pd *served;
 	_Atomic(struct soft_qp *) bell;
 	struct soft_conn_list ready, idle, dead;
 	uint64_t idle_min;
@@ -141,7 +142,8 @@ struct soft_ctx {
 	pthread_mutex_t ev_lock;
 	pthread_cond_t ev_cond;
 	struct soft_event_list events;
-	unsigned stray_counts; /* counts that were read of what is destroyed */
+	/* Counts read for objects that were destroyed meanwhile. */
+	unsigned stray_counts;
 	unsigned event_waiters; /* threads in soft_get_async_event() */
 	uint32_t port_toggles; /* events of the port not yet taken */
 	bool port_told_down; /* the last event taken was PORT_ERR */
@@ -176,7 +178,7 @@ int soft_turn(struct soft_ctx *ctx);
 int soft_turn_locked(struct soft_ctx *ctx);
 /* Wake the sleepers of ctx, so that one makes a turn. */
 void soft_kick(struct soft_ctx *ctx);
-/* qp was posted to: the next turn looks at it. */
+/* qp was posted to: the next turn must process it. */
 void soft_bell(struct soft_qp *qp);
 void soft_bells_drain(struct soft_ctx *ctx);
 /* Call after a change of qp's conn_at, rnr_at, ack_at or send_at. */
@@ -195,15 +197,15 @@ void soft_data_unlock(struct soft_ctx *ctx);
 bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq);
 
 /* gone.c */
-/* At open: start to watch; -ENODEV when the device is not there. */
+/* Start to watch, at open; -ENODEV if the device is missing. */
 int soft_gone_watch(struct soft_ctx *ctx);
-/* See whether the device went away. The caller holds ctx->lock. */
+/* Check whether the device went away. The caller holds ctx->lock. */
 void soft_gone_look(struct soft_ctx *ctx);
-/* Lose the device for good. The caller holds ctx->lock. */
+/* Mark the device as lost for good. The caller holds ctx->lock. */
 void soft_die(struct soft_ctx *ctx);
 
-/* Whether the engine is to watch the port, which it then does until somebody
- * comes. */
+/* Return whether the engine must watch the port. It then does so until a
+ * connection comes. */
 static inline bool soft_must_listen(const struct soft_ctx *ctx)
 {
 	return !ctx->listen_watched && !ctx->accept_ready && !ctx->accept_at;
@@ -223,15 +225,17 @@ void soft_fork_remove(struct soft_ctx *ctx);
 /* fault.c */
 /* Whether messages of qp are held (fault.delay_turns, fault.delay_ns). */
 bool soft_fault_slow(struct soft_qp *qp);
-/* qp is slow. True: it may not start another message in this turn. */
+/* Return whether qp, which is slow, may not start another message in this
+ * turn. */
 bool soft_fault_hold(struct soft_qp *qp);
-/* Whether nothing passes from or to qp, which may be NULL, while other QPs of
- * the context go on (fault.black_hole with fault.only). */
+/* Return whether nothing passes from or to qp, which may be NULL, while other
+ * QPs of the context go on (fault.black_hole with fault.only). */
 bool soft_fault_holes(const struct soft_qp *qp);
 /* Count one outgoing request. True: it is the one that fault.drop_at loses. */
 bool soft_fault_drops(struct soft_ctx *ctx);
 
-/* late.c: place what fault.late holds back; or drop it, the context closes. */
+/* late.c: place what fault.late holds back; or drop it, because the context
+ * closes. */
 void soft_late_place(struct soft_ctx *ctx);
 void soft_late_forget(struct soft_ctx *ctx);
 

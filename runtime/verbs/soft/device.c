@@ -24,10 +24,10 @@
 #include "verbs/verbs.h"
 
 /*
- * What a rail says whose interface has no speed (loopback, most virtual ones).
- * NCCL chooses algorithm and protocol by it. With 40 Gb/s, about what one TCP
- * stream moves over loopback, it chose as for a network that no software rail is:
- * with 5 Gb/s an all-reduce of 1 MiB from ordinary memory was twice as fast.
+ * Speed of a rail whose interface has none (loopback, most virtual interfaces).
+ * NCCL derives its algorithm and protocol from it. At 40 Gb/s, about what one
+ * TCP stream moves over loopback, NCCL's choice did not suit a software rail:
+ * at 5 Gb/s an all-reduce of 1 MiB from ordinary memory was twice as fast.
  * bench/nccl --nets MPIB,Socket measures it.
  */
 #define SOFT_SPEED_MBPS 5000
@@ -83,7 +83,7 @@ static int device_open_engine(struct soft_ctx *ctx)
 	return rc;
 }
 
-/* The first of the 256 ports, from which a context takes a free one. */
+/* Find the first of the 256 ports from which a context takes a free one. */
 static int find_port_base(struct soft_ctx *ctx)
 {
 	const char *env = getenv("MPIB_SOFT_PORT_BASE");
@@ -166,7 +166,7 @@ static void ctx_free(struct soft_ctx *ctx)
 	for (uint32_t i = 0; i < ctx->conn_size; i++)
 		if (ctx->conn_tab[i])
 			soft_conn_close(ctx->conn_tab[i]);
-	/* Closing the engine lets go of every conn, so reap afterwards. */
+	/* Closing the engine releases every conn, so reap afterwards. */
 	if (ctx->engine)
 		ctx->engine->close(ctx);
 	ctx->engine = NULL;
@@ -214,7 +214,7 @@ static int init_resources(struct soft_ctx *ctx)
 	ctx->vctx.context.async_fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
 	if (ctx->timer_fd < 0 || ctx->vctx.context.async_fd < 0)
 		return -errno;
-	/* Verbs programs may dup() it; nothing is read from it or written. */
+	/* Verbs programs may dup() it; it is neither read nor written. */
 	if (ctx->threaded)
 		ctx->vctx.context.cmd_fd = eventfd(0, EFD_CLOEXEC);
 	if (ctx->threaded && ctx->vctx.context.cmd_fd < 0)
@@ -398,9 +398,10 @@ const struct mpib_verbs mpib_verbs_soft = {
 	.bell = device_no_bell,
 };
 
-/* The limits of the software HCA: what it can, or less, as MPIB_SOFT_LIMITS says. */
+/* The limits of the software HCA: its own, or lower ones from
+ * MPIB_SOFT_LIMITS. */
 
-/* An OUI, locally administered, as that of the MAC that the GUID is made of. */
+/* An OUI, locally administered like the MAC in the GUID. */
 #define VENDOR_LOCAL 0x020000
 
 #define DEV(member)                                                            \
@@ -459,7 +460,7 @@ static void limits_init(struct mpib_soft_limits *l)
 	snprintf(l->dev.fw_ver, sizeof(l->dev.fw_ver), "soft.1");
 }
 
-/* Set the limit to a value that is no more than it is. */
+/* Set the limit to a value that is not above the present one. */
 static int limit_lower(struct mpib_soft_limits *l, const char *name,
 		       const char *text)
 {
@@ -469,7 +470,7 @@ static int limit_lower(struct mpib_soft_limits *l, const char *name,
 
 		if (strcmp(name, lowered[i].name) != 0)
 			continue;
-		/* Little-endian, like every machine that this builds for. */
+		/* Little-endian, like every machine that mpib builds for. */
 		memcpy(&was, member, lowered[i].size);
 		if (!mpib_number(text, 0, was, &value))
 			return -EINVAL;

@@ -27,7 +27,7 @@ static uint64_t fault_rand(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* What a connection left undone while nothing passed is done now. */
+/* Resume the work that connections deferred while nothing passed. */
 static void fault_look_again(struct soft_ctx *ctx)
 {
 	for (uint32_t i = 0; i < ctx->conn_size; i++) {
@@ -54,7 +54,7 @@ bool soft_fault_slow(struct soft_qp *qp)
 	bool slow = f->delay_turns || (f->delay_ns && fault_meets(qp));
 
 	if (!slow)
-		qp->hold_until = 0; /* of a fault that is over */
+		qp->hold_until = 0; /* that fault has ended */
 	return slow;
 }
 
@@ -108,11 +108,9 @@ bool soft_fault_drops(struct soft_ctx *ctx)
 	return ctx->fault.drop_at && !--ctx->fault.drop_at;
 }
 
-/*
- * fault.late: WRITEs that are acknowledged and completed while their bytes are
- * still on the way, as on PCIe to a GPU, until a READ pushes them. Only into
- * regions that may be read. The caller holds ctx->lock.
- */
+/* fault.late: WRITEs are acknowledged and completed before their bytes are in
+ * memory, as on PCIe to a GPU, where a READ flushes them. Applies only to
+ * regions that allow READs. The caller holds ctx->lock. */
 
 struct soft_late {
 	TAILQ_ENTRY(soft_late) link;
@@ -163,7 +161,7 @@ void soft_late_place(struct soft_ctx *ctx)
 	struct soft_late *late;
 
 	while ((late = TAILQ_FIRST(&ctx->late))) {
-		/* The region may be gone: then nobody looks for the bytes. */
+		/* The region may be gone: then the bytes are not needed. */
 		uint8_t *to =
 			soft_mr_remote(ctx, late->pd, late->rkey, late->addr,
 				       late->len, IBV_ACCESS_REMOTE_WRITE);
@@ -193,8 +191,8 @@ void soft_late_forget(struct soft_ctx *ctx)
  * context raises one last event, DEVICE_FATAL; from then on nothing moves,
  * nothing is flushed, and the only control verbs that work are those that
  * destroy objects. rdma-core treats a device that the kernel took away in the
- * same way. The context stays dead; the device can be opened anew when it is
- * there again.
+ * same way. The context stays dead; the device can be opened again after it has
+ * returned.
  *
  * A device is missing, for all processes, while the directory that
  * MPIB_SOFT_GONE names has a file whose name is the device's address. gone_fd,
@@ -218,7 +216,7 @@ static _Atomic uint32_t hidden[HIDDEN_MAX]; /* IPv4, network order; 0: none */
 
 static bool is_hidden(uint32_t addr)
 {
-	/* Relaxed: an address, and nothing that has to be seen with it. */
+	/* Relaxed: nothing else is published with the address. */
 	for (unsigned i = 0; i < HIDDEN_MAX; i++) {
 		if (atomic_load_explicit(&hidden[i], memory_order_relaxed) ==
 		    addr)
@@ -257,8 +255,8 @@ int soft_gone_watch(struct soft_ctx *ctx)
 	if (ctx->gone_fd < 0 ||
 	    inotify_add_watch(ctx->gone_fd, dir, IN_CREATE | IN_MOVED_TO) < 0)
 		return -errno;
-	/* Look after the watch was added: a file that comes at this moment is
-	 * seen by the look or by the watch. */
+	/* Check after the watch was added: the check or the watch sees a file
+	 * that appears at this moment. */
 	return is_missing(ctx) ? -ENODEV : 0;
 }
 
@@ -277,7 +275,7 @@ void soft_die(struct soft_ctx *ctx)
 	if (soft_is_gone(ctx))
 		return;
 	/* Release pairs with the acquire in soft_is_gone(): a thread that sees
-	 * gone sees all that moved before. */
+	 * gone also sees all that moved before. */
 	atomic_store_explicit(&ctx->gone, 1, memory_order_release);
 	timerfd_settime(ctx->timer_fd, 0, &never, NULL);
 	soft_event(ctx, &ctx->gone_ev, IBV_EVENT_DEVICE_FATAL);

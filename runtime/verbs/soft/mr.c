@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Protection domains and memory regions. Each region's two keys are random
- * numbers of their own, so that no number of keys tells another one, and an
- * lkey is not valid as an rkey. A region is found by either key in a hash table
- * whose buckets are the lowest bits of the key.
- */
+/* Protection domains and memory regions. Each region has two independent random
+ * keys, so that keys cannot be guessed from other keys, and an lkey is not
+ * valid as an rkey. Both keys index a hash table whose buckets are the lowest
+ * bits of the key. */
 #include "verbs/soft/mr.h"
 
 #include <errno.h>
@@ -77,7 +75,7 @@ static void mr_unlink(struct soft_mr_table *t, const struct soft_mr *mr)
 	}
 }
 
-/* Have a bucket for every other region at least, so that lists stay short. */
+/* Have at least one bucket for two regions, so that lists stay short. */
 static int mr_table_grow(struct soft_mr_table *t)
 {
 	struct soft_mr_table grown = {
@@ -91,8 +89,8 @@ static int mr_table_grow(struct soft_mr_table *t)
 	for (uint32_t i = 0; i < t->size; i++) {
 		struct soft_mr *mr = t->bucket[i * SOFT_KEYS + SOFT_LKEY];
 
-		/* mr_link() changes next of both kinds; this list is by lkey,
-		 * and the one by rkey is not read any more. */
+		/* mr_link() changes next of both kinds. This walks the list by
+		 * lkey; the list by rkey is no longer read. */
 		for (struct soft_mr *next; mr; mr = next) {
 			next = mr->next[SOFT_LKEY];
 			mr_link(&grown, mr);
@@ -103,7 +101,8 @@ static int mr_table_grow(struct soft_mr_table *t)
 	return 0;
 }
 
-/* Draw a key that no region has. 0 is none: the engine reads it as no key. */
+/* Draw a key that no region has. 0 is not drawn: the engine takes it for no
+ * key. */
 static int draw_key(const struct soft_mr_table *t, enum soft_key kind,
 		    uint32_t *key)
 {
@@ -229,7 +228,7 @@ int soft_dealloc_pd(struct ibv_pd *p)
 	busy = pd->refs;
 	if (!busy) {
 		ctx->npds--;
-		/* Nobody is left whom the next one shares the thread with. */
+		/* pd no longer shares the thread with the next domain. */
 		if (ctx->served == pd)
 			ctx->served = NULL;
 	}
@@ -240,11 +239,9 @@ int soft_dealloc_pd(struct ibv_pd *p)
 	return 0;
 }
 
-/*
- * An HCA pins the pages at registration. So refuse now, and not at first use, a
- * range that is not mapped, or not writable if access asks for writing; ranges
- * that are paged in on demand are not checked.
- */
+/* Like an HCA, which pins pages at registration, refuse a range now, and not at
+ * first use, if it is not mapped, or not writable although access asks for
+ * writing. Ranges that are paged in on demand are not checked. */
 static int mr_populate(void *addr, size_t len, int access)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -344,7 +341,7 @@ int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		return errno == EBADF ? -EBADF : -EOPNOTSUPP;
 	if (!len || offset > (uint64_t)end || len > (uint64_t)end - offset)
 		return -EINVAL;
-	/* As devices do, see ibv_reg_dmabuf_mr(3). */
+	/* Devices require this, see ibv_reg_dmabuf_mr(3). */
 	if ((iova & (page - 1)) != skip)
 		return -EINVAL;
 	if (access & IBV_ACCESS_LOCAL_WRITE)
@@ -368,8 +365,8 @@ int soft_dereg_mr(struct ibv_mr *m)
 	struct soft_ctx *ctx = to_ctx(m->context);
 	struct soft_mr *mr = (struct soft_mr *)m;
 
-	/* With the lock held no turn is under way, and no earlier turn has left
-	 * an operation in the kernel: so nothing touches the region. */
+	/* With the lock held no turn is under way, and earlier turns left no
+	 * operation in the kernel. So nothing touches the region. */
 	soft_lock(ctx);
 	mr_unlink(&ctx->mrs, mr);
 	to_pd(m->pd)->refs--;

@@ -15,11 +15,11 @@ struct soft_ctx;
 struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
-	/* wire/conn.c: turns of the context, when a socket of its QPs was
-	 * served, up to when credit has grown, and until when it counts as one that
-	 * moved much. */
+	/* For wire/conn.c, in turns: when a socket of this domain was last
+	 * served, up to when credit was added, and until when it counts as
+	 * moving much. */
 	uint64_t turn, grown, much_until;
-	int64_t credit; /* bytes; above 0: it moves little */
+	int64_t credit; /* bytes; above 0: the domain moves little */
 };
 
 enum soft_key {
@@ -37,7 +37,8 @@ struct soft_mr {
 };
 
 struct soft_mr_table {
-	struct soft_mr **bucket; /* a pair for each, by enum soft_key */
+	/* One for lkeys and one for rkeys, by enum soft_key. */
+	struct soft_mr **bucket;
 	uint32_t size; /* a power of two; 0: no region yet */
 };
 
@@ -54,15 +55,13 @@ int soft_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int soft_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		       uint64_t iova, int fd, int access, struct ibv_mr **out);
 int soft_dereg_mr(struct ibv_mr *mr);
-/* The address of [addr, addr + len) in this process; NULL unless rkey and pd
- * allow this access to all of the range. */
+/* Return the address of [addr, addr + len) in this process; NULL unless rkey
+ * and pd allow this access to all of the range. */
 uint8_t *soft_mr_remote(struct soft_ctx *ctx, struct soft_pd *pd, uint32_t rkey,
 			uint64_t addr, uint64_t len, int access);
-/*
- * Fill iov with the pieces of an SGE list from byte off on, at most len bytes
- * and max pieces. Returns how many, or -EACCES when a piece is in no region of
- * pd that allows this access.
- */
+/* Fill iov with the pieces of an SGE list from byte off on, at most len bytes
+ * and max pieces. Returns how many, or -EACCES if no region of pd allows this
+ * access to a piece. */
 int soft_sge_iov(struct soft_pd *pd, const struct ibv_sge *sge, uint32_t nsge,
 		 uint64_t off, uint64_t len, int access, struct iovec *iov,
 		 int max);

@@ -74,8 +74,8 @@ static size_t sq_bytes(const struct soft_qp *qp)
 	return ((size_t)qp->sq_mask + 1) * qp->sq_stride;
 }
 
-/* Mapped, so that a QP only takes the pages of those slots that were used: a
- * thousand idle ones would else take 176 KiB each. */
+/* Map the queue, so that a QP uses only the pages of slots that were used:
+ * otherwise a thousand idle QPs would take 176 KiB each. */
 static int sq_alloc(struct soft_qp *qp, const struct ibv_qp_cap *c)
 {
 	size_t bytes = sizeof(struct soft_swqe) +
@@ -169,7 +169,7 @@ static void qp_free(struct soft_qp *qp)
 	free(qp);
 }
 
-/* As ECE has it, and never one whose halves are 0. */
+/* Of the form of an ECE, and neither half is 0. */
 static int token_make(struct soft_qp *qp)
 {
 	if (getrandom(&qp->token, sizeof(qp->token), 0) != sizeof(qp->token))
@@ -250,7 +250,7 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 	struct soft_qp *qp = to_qp(q);
 
 	/* libibverbs refuses these mask bits for every device. Otherwise fill
-	 * in all attributes whatever mask asks for, as most providers do. */
+	 * in all attributes, whatever mask asks for, as most providers do. */
 	if (mask & ~(IBV_QP_RATE_LIMIT - 1))
 		return -EOPNOTSUPP;
 	soft_lock(qp->ctx);
@@ -289,7 +289,7 @@ int soft_set_ece(struct ibv_qp *q, const struct ibv_ece *ece)
 	uint64_t token = (uint64_t)ece->vendor_id << 32 | ece->options;
 	int rc = 0;
 
-	/* 0 would mean that nothing is known of the peer. */
+	/* 0 would mean that the peer is unknown. */
 	if (!token)
 		return -EINVAL;
 	soft_lock(qp->ctx);
@@ -301,7 +301,7 @@ int soft_set_ece(struct ibv_qp *q, const struct ibv_ece *ece)
 	return rc;
 }
 
-/* The states of an RC queue pair, and what it does on its way into each. */
+/* The states of an RC queue pair, and what it does on entering each. */
 
 static void soft_qp_set_state(struct soft_qp *qp, int state)
 {
@@ -404,18 +404,18 @@ static void become_ready(struct soft_qp *qp)
 	qp->loop = qp->peer_addr.s_addr == ctx->addr.s_addr &&
 		   qp->attr.dest_qp_num >> 16 == ctx->slot;
 	qp->conn_backoff = 0;
-	/* Skip 0, which means that a life is not known. */
+	/* Skip 0, which means an unknown life. */
 	if (!++ctx->lives)
 		ctx->lives++;
 	qp->life = ctx->lives;
 	if (!qp->loop) {
-		/* Have the next turn dial: 1 is a time long ago. */
+		/* Due at once, so the next turn dials. */
 		qp->conn_at = 1;
 		soft_timer_update(qp);
 	}
 }
 
-/* The pair may have connected while qp did not know its first PSN. */
+/* The pair may have connected before qp knew its first PSN. */
 static void check_first_psn(struct soft_qp *qp)
 {
 	if (qp->conn && qp->conn->state == SOFT_CONN_UP &&
@@ -435,7 +435,8 @@ static void state_entered(struct soft_qp *qp, int from, int to, bool notify)
 		soft_sqd_end(qp);
 }
 
-/* Whether the device does so many READs and atomics at a time. */
+/* Return whether the device can have this number of READs and atomics
+ * outstanding. */
 static bool reads_fit(const struct soft_qp *qp, const struct ibv_qp_attr *attr,
 		      int mask)
 {

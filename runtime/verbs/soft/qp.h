@@ -51,9 +51,9 @@ int soft_rwq_init(struct soft_rwq *rq, uint32_t max_wr, uint32_t max_sge);
 void soft_rwq_free(struct soft_rwq *rq);
 int soft_rwq_post(struct soft_rwq *rq, struct ibv_recv_wr *wr,
 		  struct ibv_recv_wr **bad);
-/* Take the next receive for qp into qp->recv_*. False: there is none. */
+/* Take the next receive for qp into qp->recv_*. False: none is posted. */
 bool soft_recv_take(struct soft_qp *qp);
-/* The PD whose regions a receive of qp may name: that of the receive queue. */
+/* Return the PD whose regions a receive of qp may name: the receive queue's. */
 struct soft_pd *soft_recv_pd(struct soft_qp *qp);
 int soft_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		    struct ibv_srq **out);
@@ -86,13 +86,14 @@ struct soft_swqe {
 	uint8_t operands[SOFT_OPERANDS]; /* of an atomic, as they are sent */
 };
 
-/* An atomic that was done, kept in case its answer must be sent again. */
+/* An atomic that was done. It is kept because its answer may have to be sent
+ * again. */
 struct soft_atomic {
 	uint32_t msn;
 	uint8_t was[SOFT_WORD]; /* the 8 bytes before, as in memory */
 };
 
-/* Where the payload of the message that is arriving goes. */
+/* The destination of the payload of the message that is arriving. */
 enum soft_place {
 	SOFT_PLACE_NONE, /* between messages */
 	SOFT_PLACE_RKEY, /* a WRITE: the region of its rkey */
@@ -101,7 +102,7 @@ enum soft_place {
 	SOFT_PLACE_ATOMIC, /* the operands of an atomic: qp->operands */
 	SOFT_PLACE_DROP, /* nowhere */
 	SOFT_PLACE_LATE, /* a WRITE: qp->late, see late.c */
-	SOFT_PLACE_FORGET, /* nowhere, and yet acknowledged: fault.forgets */
+	SOFT_PLACE_FORGET, /* dropped, but acknowledged: fault.forgets */
 };
 
 struct soft_qp {
@@ -129,16 +130,16 @@ struct soft_qp {
 	uint32_t sq_una; /* first WQE not completed */
 	uint32_t sq_acked; /* first WQE that the peer has not acked */
 	uint32_t sq_base; /* index of the WQE with msn 0 */
-	/* Where to look for the READ or atomic answered next; how many were
-	 * sent and are not answered. */
+	/* The READ or atomic answered next (search from here), and the number
+	 * sent but not answered. */
 	uint32_t rd_idx, reads_out;
 	/* In SQD: the first WQE that is not begun; see soft_tx_stop(). */
 	uint32_t sq_stop;
-	bool sqd_notify; /* IBV_EVENT_SQ_DRAINED is due when all is done */
+	bool sqd_notify; /* raise IBV_EVENT_SQ_DRAINED when all is done */
 	uint8_t rnr_tries;
 	bool rnr_wait; /* until rnr_at */
 	uint64_t progress; /* counts signs that the peer is alive */
-	uint64_t came; /* how often bytes were received */
+	uint64_t came; /* number of receives of bytes */
 	uint64_t ack_mark; /* progress when ack_at was set */
 	uint64_t ack_since, ack_turn; /* time and turn when ack_at was set */
 
@@ -146,7 +147,7 @@ struct soft_qp {
 	struct soft_rwq rq;
 	uint32_t rx_msn; /* next request expected; sent to the peer as ack */
 	uint32_t ack_sent; /* the last ack that left */
-	uint64_t ack_by; /* until this turn a lone ack waits, see rx.c */
+	uint64_t ack_by; /* a lone ack may wait until this turn, see rx.c */
 	bool ack_now; /* on ctx->ack_due */
 	TAILQ_ENTRY(soft_qp) ack_link;
 	enum soft_place place;
@@ -167,18 +168,18 @@ struct soft_qp {
 	uint32_t resp_head, resp_tail;
 	uint32_t resp_off; /* bytes of the first answer that have left */
 	uint8_t operands[SOFT_OPERANDS]; /* of the atomic that is arriving */
-	/* The last ones; a peer has no more than so many without an answer. */
+	/* The last ones. A peer has at most SOFT_MAX_RD outstanding. */
 	struct soft_atomic atomics[SOFT_MAX_RD];
-	uint32_t natomics; /* all that were done since the QP was reset */
+	uint32_t natomics; /* all done since the QP was reset */
 
 	/* The connection to the peer. */
 	struct in_addr peer_addr;
 	bool loop, was_up; /* loop: the peer is a QP of the same context */
 	bool peer_gone; /* for good */
 	uint32_t life, peer_life; /* peer_life 0: never connected */
-	uint32_t peer_rq_psn; /* the first PSN that the peer expects */
-	uint64_t token, peer_token; /* of the hellos; peer_token 0: not told, so
-				       any is taken */
+	uint32_t peer_rq_psn; /* first PSN that the peer expects */
+	/* in the hellos; peer_token 0: unknown, any is accepted */
+	uint64_t token, peer_token;
 	uint64_t up_mark; /* progress when the connection came up */
 	struct soft_conn *conn;
 	bool ready; /* on ctx->loop_ready */
@@ -229,8 +230,9 @@ static inline bool qp_sends(struct soft_qp *qp)
 int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		   struct ibv_qp **out);
 int soft_destroy_qp(struct ibv_qp *qp);
-/* A QP's vendor options are its token: the peer's owner, who gets it by a channel
- * that strangers do not have, sets it there before RTR. */
+/* A QP's vendor options are its token. The owner of the peer QP receives the
+ * token over a channel closed to strangers, and sets it on the peer QP before
+ * RTR. */
 int soft_query_ece(struct ibv_qp *qp, struct ibv_ece *ece);
 int soft_set_ece(struct ibv_qp *qp, const struct ibv_ece *ece);
 int soft_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
@@ -252,12 +254,12 @@ void soft_late_drop(struct soft_qp *qp);
 int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad);
 
-/* What ibv_modify_qp() may be asked of an RC queue pair. The simulated HCA of
- * the tests has the same rules. Any thread. */
+/* The attributes that ibv_modify_qp() accepts for an RC queue pair. The
+ * simulated HCA of the tests has the same rules. Any thread. */
 
-/* 0, or -EINVAL: a QP in state from may not be asked for this. */
+/* 0, or -EINVAL: a QP in state from does not accept these attributes. */
 int soft_modify_check(int from, const struct ibv_qp_attr *attr, int mask);
-/* Into q what mask names of a. */
+/* Copy the attributes named in mask from a to q. */
 void soft_modify_apply(struct ibv_qp_attr *q, const struct ibv_qp_attr *a,
 		       int mask);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The software HCA, beyond the verbs table: which I/O engine moves its bytes,
- * threaded mode, and injected faults that stand in for a failing network.
- */
+/* The software HCA, beyond the verbs table: its I/O engine, threaded mode, and
+ * injected faults that stand in for a failing network. */
 #ifndef MPIB_VERBS_SOFT_H
 #define MPIB_VERBS_SOFT_H
 
@@ -12,20 +10,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/* "io_uring" or "epoll": as MPIB_SOFT_ENGINE says; where it says nothing, io_uring
- * unless that is refused, or the context has a thread. */
+/* Return "io_uring" or "epoll": what MPIB_SOFT_ENGINE says; by default
+ * io_uring, unless the kernel refuses it or the context has a thread. */
 const char *mpib_soft_engine_name(struct ibv_context *ctx);
 
-/* What a rail at addr says is its speed: its interface's by sysfs ("/sys"), or what
- * such a rail moves where that is not known. Any thread. */
+/* Return the speed of a rail at addr: that of its interface from sysfs
+ * ("/sys"), or what such a rail typically moves. Any thread. */
 uint64_t mpib_soft_speed_mbps(struct in_addr addr, const char *sysfs);
 
-/*
- * As mpib_verbs_soft.open(), but with a thread of the context's own that makes
- * progress, so that peers can write to a process that only looks at its memory.
- * Data verbs may then be called from any thread and take the context's lock. Close
- * the context as any other. Any thread.
- */
+/* Like mpib_verbs_soft.open(), but the context gets a thread that makes
+ * progress, so that peers can write to a process that only polls its memory.
+ * Data verbs may then be called from any thread and take the context's lock.
+ * Close the context like any other. Any thread. */
 struct mpib_rail_spec;
 int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
 			    struct ibv_context **out);
@@ -37,10 +33,9 @@ int mpib_soft_open_threaded(const struct mpib_rail_spec *spec,
  */
 void mpib_soft_abandon(struct ibv_context *ctx);
 
-/*
- * Every QP and CQ of the software HCA begins with one of these: room for the
- * extended form, which softverbs uses. The HCA zeroes it and leaves it alone.
- */
+/* Every QP and CQ of the software HCA begins with one of these, as room for
+ * the extended form, which softverbs uses. The HCA zeroes it and does not
+ * use it. */
 struct sv_builder;
 struct sv_reader;
 struct mpib_soft_qp_ex {
@@ -53,26 +48,26 @@ struct mpib_soft_cq_ex {
 	struct sv_reader *reader;
 };
 
-/* Have each entry of cq carry the time at which it was made. Call before the
+/* Record in each entry of cq the time at which it was made. Call before the
  * first entry; any thread. */
 void mpib_soft_stamp(struct ibv_cq *cq);
-/* As ibv_poll_cq(cq, 1, wc), and in *ns the entry's time, CLOCK_MONOTONIC. */
+/* Like ibv_poll_cq(cq, 1, wc); *ns becomes the entry's time,
+ * CLOCK_MONOTONIC. */
 int mpib_soft_poll_stamped(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t *ns);
 
-/* How many requests ibv_post_send() takes now. Any thread in threaded mode. */
+/* Return how many requests ibv_post_send() accepts now. Any thread in threaded
+ * mode. */
 unsigned mpib_soft_send_room(struct ibv_qp *qp);
 
-/*
- * The limits of a device. MPIB_SOFT_LIMITS lowers them when a context is opened:
- * NAME=VALUE or ADDRESS/NAME=VALUE, separated by commas, with the names that
- * verbs have. So a test, or a user, meets a device that has less.
- */
+/* The limits of a device. MPIB_SOFT_LIMITS lowers them when a context is
+ * opened: NAME=VALUE or ADDRESS/NAME=VALUE, separated by commas, with the names
+ * of verbs. A test or a user can try a smaller device with it. */
 struct mpib_soft_limits {
-	struct ibv_device_attr dev; /* members that identify a device are 0 */
+	struct ibv_device_attr dev; /* identifying members are 0 */
 	uint32_t max_msg_sz; /* of struct ibv_port_attr */
 	uint32_t max_inline_data; /* of struct ibv_qp_cap */
 };
-/* Those of a context. Any thread. */
+/* Return the limits of a context. Any thread. */
 const struct mpib_soft_limits *mpib_soft_limits(struct ibv_context *ctx);
 
 /*
@@ -86,9 +81,10 @@ struct mpib_soft_fault {
 	uint8_t black_hole; /* link up, nothing passes, no event */
 	uint32_t delay_turns; /* hold each outgoing message for up to so many
 				 turns, drawn from seed per message */
-	uint64_t delay_ns; /* hold each outgoing message for so long */
-	uint32_t only; /* IPv4, network order: black_hole and delay_ns are those
-			  of QPs to that address alone; 0: of all */
+	uint64_t delay_ns; /* hold each outgoing message this long */
+	/* IPv4, network order: limit black_hole and delay_ns to QPs to this
+	 * address; 0: all QPs. */
+	uint32_t only;
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	uint64_t drop_at; /* lose the n-th outgoing message from now, 1-based:
 			     its QP ends in RETRY_EXC_ERR */
@@ -104,18 +100,16 @@ struct mpib_soft_fault {
 
 int mpib_soft_set_fault(struct ibv_context *ctx,
 			const struct mpib_soft_fault *fault);
-/* The address that the QP is connected to, network order, as for fault.only; 0:
- * none. The thread that modifies the QP. */
+/* Return the address that the QP is connected to, network order, as for
+ * fault.only; 0: none. Call it on the thread that modifies the QP. */
 uint32_t mpib_soft_peer(const struct ibv_qp *qp);
-/* hide: in this process nobody can open the device, as if it were not there;
- * contexts that are open stay. False: too many are hidden. Any thread. */
+/* hide: this process cannot open the device, as if it did not exist; open
+ * contexts remain. False: too many are hidden. Any thread. */
 bool mpib_soft_hide(const struct mpib_rail_spec *spec, bool hide);
 
-/*
- * GIDs of a software device, which stand for its IPv4 address: as on RoCE, one
- * with the address itself, and a link-local one made from a MAC address, here
- * 02:00:a:b:c:d of a.b.c.d.
- */
+/* GIDs of a software device, derived from its IPv4 address a.b.c.d. As on RoCE,
+ * one holds the address itself, and a link-local one is made from a MAC
+ * address, here 02:00:a:b:c:d. */
 
 static inline union ibv_gid soft_gid_mapped(struct in_addr addr)
 {
@@ -135,7 +129,7 @@ static inline union ibv_gid soft_gid_link_local(struct in_addr addr)
 	return gid;
 }
 
-/* The address that gid stands for; false: it is no GID of a software device. */
+/* Find the address of gid; false: not a GID of a software device. */
 static inline bool soft_gid_addr(const union ibv_gid *gid, struct in_addr *addr)
 {
 	union ibv_gid made;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Threaded mode: a thread of the context makes turns, so that peers can write
- * to a process that only looks at its memory. Data verbs then take ctx->lock.
+ * to a process that only polls its memory. Data verbs then take ctx->lock.
  *
- * While the program polls CQs, the context's thread would only compete with the
- * program for the lock and the core. So a poll of an empty CQ makes a turn by
- * itself, as without the thread, and as long as polls come (ctx->polled) the
- * thread only checks every now and then that they still do. This needs an
- * engine that any thread may turn (shared); with other engines only the
- * context's thread makes turns.
+ * While the program polls CQs, the context's thread would only compete with it
+ * for the lock and the core. So a poll of an empty CQ makes a turn itself, as
+ * without the thread. While polls come (ctx->polled), the thread only checks
+ * now and then that they continue. This needs an engine that any thread may
+ * turn (shared); with other engines only the context's thread makes turns.
  */
 #include "verbs/soft/ctx.h"
 
@@ -98,8 +97,8 @@ static void sleep_until_work(struct soft_ctx *ctx)
 	atomic_fetch_sub(&ctx->sleepers, 1);
 }
 
-/* How many idle turns to make before sleeping: few where cores are few, for a
- * spinning thread takes a core from the peer that it waits for. */
+/* Return how many idle turns to make before sleeping: few if cores are few,
+ * because a spinning thread takes a core from the peer that it waits for. */
 static unsigned idle_turns(void)
 {
 	cpu_set_t cpus;
@@ -159,8 +158,8 @@ void soft_thread_stop(struct soft_ctx *ctx)
 		close(ctx->sleep_fd);
 		return;
 	}
-	/* Under the lock, so that no turn that has not seen stop takes the kick
-	 * away from the thread (turn_unkick()). */
+	/* Set stop under the lock, so that a turn that has not seen it cannot
+	 * clear the thread's kick (turn_unkick()). */
 	soft_lock(ctx);
 	atomic_store(&ctx->stop, 1);
 	soft_kick(ctx);
@@ -169,12 +168,10 @@ void soft_thread_stop(struct soft_ctx *ctx)
 	close(ctx->sleep_fd);
 }
 
-/*
- * fork() copies the memory of a context, but its sockets, event fds and ring
- * stay the parent's. So in the child a context behaves as if its device were
- * gone: nothing moves, no event comes, and objects can only be destroyed, which
- * sends nothing to the peers. The child may open devices of its own.
- */
+/* fork() copies the memory of a context, but its sockets, event fds and ring
+ * remain the parent's. So in the child the device of a context seems gone:
+ * nothing moves, no event comes, and objects can only be destroyed, which sends
+ * nothing to the peers. The child may open devices itself. */
 
 static LIST_HEAD(, soft_ctx) contexts = LIST_HEAD_INITIALIZER(contexts);
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -206,8 +203,9 @@ static void in_parent(void)
 	pthread_mutex_unlock(&list_lock);
 }
 
-/* In the child, whose one thread holds the locks of fork_before(). All other
- * locks are made anew, as threads that held any are gone. */
+/* Run in the child, whose only thread holds the locks of fork_before(). All
+ * other locks are initialised again, because the threads that held them are
+ * gone. */
 static void fork_in_child(void)
 {
 	struct soft_channel *ch;

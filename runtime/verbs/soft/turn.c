@@ -51,10 +51,13 @@ void soft_bell(struct soft_qp *qp)
 
 	/* Pairs with the exchange in soft_bells_drain(). */
 	if (!atomic_exchange(&qp->belled, 1)) {
-		/* Relaxed: the compare-exchange below orders it. That and the
-		 * load of sleepers in soft_nudge() are sequentially consistent,
-		 * as are a sleeper's increment of sleepers and its load of bell
-		 * in soft_bells_drain(): one side sees the other. */
+		/*
+		 * Relaxed: the compare-exchange below orders it. The
+		 * compare-exchange and the load of sleepers in soft_nudge() are
+		 * sequentially consistent, and so are a sleeper's increment of
+		 * sleepers and its load of bell in soft_bells_drain(). So one
+		 * of the two threads sees the other's write.
+		 */
 		head = atomic_load_explicit(&ctx->bell, memory_order_relaxed);
 		do {
 			qp->bell_next = head;
@@ -112,7 +115,7 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 	if (now < ctx->timer_min)
 		return;
 	/* Recompute timer_min: timers set from here on lower it, and
-	 * soft_timer_update() below adds those that stay set. */
+	 * soft_timer_update() below adds those that remain set. */
 	ctx->timer_min = UINT64_MAX;
 	while (n-- && (qp = TAILQ_FIRST(&ctx->timers))) {
 		TAILQ_REMOVE(&ctx->timers, qp, timer_link);
@@ -127,7 +130,7 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 {
 	if (__builtin_expect(soft_fault_holes(conn->qp), 0))
-		return; /* what happens to conn meanwhile waits in it */
+		return; /* conn keeps what happens meanwhile */
 	if (conn->events & SOFT_EV_IN)
 		conn->rx_ready = true;
 	if (conn->events & SOFT_EV_OUT)
@@ -278,12 +281,12 @@ static void set_timer(struct soft_ctx *ctx, uint64_t at)
 	ctx->timer_set = at;
 	if (at == UINT64_MAX)
 		its.it_value = (struct timespec){ 0 };
-	/* Setting the timer also clears an expiry that was not read. */
+	/* Setting the timer also clears an unread expiry. */
 	timerfd_settime(ctx->timer_fd, TFD_TIMER_ABSTIME, &its, NULL);
 }
 
-/* There are sleepers: set the timer, and kick if work is left, so that they are
- * woken for all that this turn leaves behind. */
+/* Threads sleep: set the timer, and kick if work is left, so that they are
+ * woken for all that this turn leaves undone. */
 static void prepare_sleep(struct soft_ctx *ctx, uint64_t now)
 {
 	uint64_t at = ctx->timer_min;
@@ -332,7 +335,8 @@ int soft_turn_locked(struct soft_ctx *ctx)
 		if (ctx->accept_ready)
 			soft_accept(ctx);
 		moved = run_loops(ctx);
-		/* Who comes first is to be known before the others go. */
+		/* Find out which domains move little before serving the
+		 * others. */
 		if (ctx->shared)
 			ctx->engine->run(ctx);
 		turn_prepare(ctx, now);
@@ -340,8 +344,8 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	ctx->told = false;
 	ctx->engine->run(ctx);
 	moved += turn_finish(ctx);
-	/* The engine found a socket readable: read it now. Leaving it to the
-	 * next turn would cost the same system call, only later. */
+	/* The engine found a socket readable: read it now. The next turn would
+	 * make the same system call, only later. */
 	if (ctx->told && !ctx->paused) {
 		turn_prepare(ctx, now);
 		ctx->engine->run(ctx);
@@ -366,8 +370,8 @@ int soft_turn(struct soft_ctx *ctx)
 		/* Wait for the lock: the context's thread must not take a lock
 		 * held by a post for a turn without work, and go to sleep. */
 		pthread_mutex_lock(&ctx->lock);
-	/* Relaxed: if this thread goes to sleep because of this, the
-	 * soft_unlock() of the thread that waits for the lock kicks it. */
+	/* Relaxed: if this thread then goes to sleep, the thread that waits for
+	 * the lock kicks it by soft_unlock(). */
 	else if (atomic_load_explicit(&ctx->waiters, memory_order_relaxed) ||
 		 pthread_mutex_trylock(&ctx->lock))
 		return 0;
@@ -384,7 +388,7 @@ void soft_sleep_fds(struct soft_ctx *ctx, int epfd)
 	for (unsigned i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		struct epoll_event ev = { .events = EPOLLIN };
 
-		/* Ignore errors: after a ring was replaced some fds are in the
+		/* Ignore errors: after a ring was replaced, some fds are in the
 		 * set already, and gone_fd may be -1. */
 		epoll_ctl(epfd, EPOLL_CTL_ADD, fds[i], &ev);
 	}

@@ -135,7 +135,7 @@ void soft_conn_tx_work(struct soft_conn *conn, bool work)
 	ctx->ntx += work ? 1u : -1u;
 	if (!work || ctx->ntx > 1 || !ctx->fault.rate_bytes_per_s)
 		return;
-	/* The link was idle: it saves up nothing for what comes now. */
+	/* The link was idle: idle time gives no credit. */
 	now = mpib_now_ns();
 	if (ctx->rate_at < now)
 		ctx->rate_at = now;
@@ -167,8 +167,8 @@ void soft_conn_close(struct soft_conn *conn)
 	if (conn->to_watch)
 		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
 	conn->state = SOFT_CONN_DEAD;
-	/* The engine may hold the file for a while after close(): shutdown()
-	 * tells the peer now. */
+	/* The engine may keep the file open for a while after close(). Tell the
+	 * peer now, by shutdown(). */
 	if (!ctx->foreign)
 		shutdown(conn->fd, SHUT_RDWR);
 	close(conn->fd);
@@ -206,7 +206,7 @@ void soft_conn_lost(struct soft_conn *conn)
 		soft_dial_later(qp);
 		return;
 	}
-	/* Its hello had waited here while the QP that sent it began anew. */
+	/* Its hello had waited here while its QP was reset. */
 	if (conn->unsure)
 		qp->peer_life = 0;
 	soft_rx_unplug(qp);
@@ -329,53 +329,58 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
 }
 
 /*
- * While several protection domains use a thread's devices, a turn of a device
- * serves one socket of each. A turn's completions are shown when all of its
- * socket operations are done, so what one domain moves in a turn all others wait
- * for. Its other sockets wait for later turns and gather more meanwhile: fewer
- * operations move the same bytes. A domain alone has all of the turn.
+ * Sharing of one thread's turns between protection domains. While several
+ * domains use a thread's devices, a turn of a device serves one socket of each.
+ * Completions are shown after all socket operations of a turn, so each domain
+ * waits for what the others move in it. Other sockets wait for later turns and
+ * gather more data meanwhile: fewer operations move the same bytes. A single
+ * domain uses the whole turn.
  *
- * Who moves little comes first, as in fq_codel (RFC 8290) who is new: while
- * such a domain has an operation in a turn, those that move much wait for the
- * next one. And they rest in each turn that follows one of theirs, so that a
- * thread with several devices is on to the next one sooner. While one who moves
- * little was there lately they rest on all devices, until that of their last
- * operation has had a turn without: one of each at most is then between two turns
- * of a device, and it is shorter, since nothing cuts it off once it has begun. The
- * device that has rested for longest comes next, whatever the order of turns.
+ * Domains that move little go first, like new flows in fq_codel (RFC 8290). If
+ * one has an operation in a turn, those that move much wait for the next turn.
+ * They also rest in each turn after one of theirs, so that a thread with
+ * several devices gets to the next device sooner. While a domain that moves
+ * little was active lately, the others rest on all devices until the device of
+ * their last operation has had a turn without them. So at most one operation of
+ * each is between two turns of a device, and the turn is shorter. The device
+ * that has rested longest comes next, whatever the order of turns.
  *
- * It is the thread that is shared, not the device: who waits for a turn waits for
- * those of all devices that the thread turns, be it that he uses only one.
+ * The thread is shared, not the device: a domain that uses one device still
+ * waits for the turns of all devices of the thread.
  */
 
-/* A thread counts as shared for so many turns of its devices after one changed
- * between domains: who waits for its peer moves nothing meanwhile. */
+/* A thread counts as shared for this number of turns of its devices after it
+ * last changed between domains: a domain that waits for its peer moves nothing
+ * meanwhile. */
 #define LATELY 131072
 
-/* A domain moves little as long as it moves no more than this many bytes a turn,
- * with what is saved up in 16 turns. */
+/* A domain moves little if it moves no more than this many bytes a turn, plus
+ * what it saved up in 16 turns. */
 #define LITTLE INT64_C(256)
 #define SAVED (16 * LITTLE)
 
-/* Turns of the thread's devices for which who moved little counts as there: a peer's
- * answer takes a few. Each such message costs the others that much, and no more. */
+/* A domain that moves little counts as active for this number of turns after
+ * its last operation: a peer's answer takes a few. So each small message costs
+ * the others at most this. */
 #define LITTLE_LATELY 128
-/* Who had an operation of this many bytes moves much for so many turns of the device,
- * whatever it moves: its peers' answers are small. Shorter ones are waited for. */
+/* After an operation of this many bytes a domain counts as moving much for this
+ * number of turns, even if it moves little: its peers' answers are small. The
+ * others wait for shorter operations. */
 #define MUCH (32 << 10)
 #define MUCH_LATELY 16384
-/* The others rest no longer, if that device has no turn. */
+/* Rest at most this number of turns, in case that device has none. */
 #define REST_MOST 64
 
 static _Thread_local struct {
 	uint64_t turns, shared_until, little_until;
-	uint64_t much_at; /* turn of the last operation of who moves much */
+	uint64_t much_at; /* turn of the last large operation */
 	uint64_t rest_until;
-	uint64_t waits; /* much_at of the device that has rested for longest */
+	uint64_t waits; /* much_at of the device that has rested longest */
 } mine = { .waits = UINT64_MAX };
 
-/* One that rests and whose last operation is older comes first: else two devices
- * whose turns keep step, and of which one rests at each chance, stay so for ever. */
+/* If another device rests and its last operation is older, that device goes
+ * first. Otherwise two devices whose turns alternate, one of which rests each
+ * time, would remain so for ever. */
 static bool rests(const struct soft_ctx *ctx)
 {
 	return mine.turns <= mine.rest_until ||
@@ -388,7 +393,8 @@ void soft_share_begin(struct soft_ctx *ctx)
 	bool little = ++mine.turns < mine.little_until;
 
 	if (ctx->much_at > mine.turns)
-		ctx->much_at = 0; /* another thread's, which had more turns */
+		/* Set by another thread, which had more turns. */
+		ctx->much_at = 0;
 	ctx->shared = mine.turns < mine.shared_until;
 	ctx->rest = little && rests(ctx);
 	ctx->most = !ctx->shared ? SOFT_OP_BYTES
@@ -440,8 +446,8 @@ bool soft_share_over(const struct soft_conn *conn)
 	return false;
 }
 
-/* Not in two turns on end: all are served in list order then, however many they
- * are who move little. */
+/* Never in two turns in a row: in the second all are served in list order,
+ * however many domains move little. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx)
 {
 	return ctx->gave_way + 1 != ctx->turn;

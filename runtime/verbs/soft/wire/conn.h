@@ -21,15 +21,17 @@
 #define SOFT_OP_ITEMS 24
 #define SOFT_OP_BYTES (4u << 20)
 #define SOFT_SHARED_BYTES (96u << 10) /* in a turn that is shared */
-#define SOFT_LITTLE_BYTES (80u << 10) /* with somebody who moves little */
+/* in a turn with a domain that moves little */
+#define SOFT_LITTLE_BYTES (80u << 10)
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
-#define SOFT_LEAD 16384 /* the same, of what is read before stream.c goes on */
-#define SOFT_KEEP 128 /* most bytes kept for the next: a part of a header */
+#define SOFT_LEAD 16384 /* the part of them to read before stream.c goes on */
+#define SOFT_KEEP 128 /* most bytes kept for the next read: a partial header */
 #define SOFT_SMALL 4096 /* bytes of the longest message whose ack may wait */
 /* Accepted connections without a hello, in all and from one address. */
 #define SOFT_MAX_EMBRYOS 256
 #define SOFT_MAX_EMBRYOS_OF_ONE 64
-/* Connections accepted in one turn; after a rest; and then one in so many ns. */
+/* Limits of accepting: connections in one turn; in a burst; then one in this
+ * many ns. */
 #define SOFT_ACCEPTS_A_TURN 4
 #define SOFT_ACCEPTS_AT_ONCE 256
 #define SOFT_ACCEPT_EVERY 250000ull
@@ -67,7 +69,7 @@ struct soft_conn {
 	struct soft_ctx *ctx;
 	struct soft_qp *qp;
 	int fd;
-	uint32_t from; /* of an accepted one: the peer's IPv4 */
+	uint32_t from; /* IPv4 of the peer, if accepted */
 	uint32_t id, gen;
 	enum soft_conn_state state;
 	bool queued, to_watch, watched;
@@ -75,21 +77,23 @@ struct soft_conn {
 	uint8_t events; /* SOFT_EV_*, seen by the engine, not yet applied */
 	bool ended; /* the peer has closed; bytes before its end may be left */
 	bool greeted; /* state ASKING: the hello has left */
-	bool led; /* stream.c: long messages come, of which a read is to have no
-		     more than the beginning */
-	bool indirect; /* stream.c: a place could not be read into */
-	bool unsure; /* state UP: who asked may have been gone by then, and only
-			its bytes will tell */
+	/* stream.c: long messages come; read no more than the beginning of the
+	 * next. */
+	bool led;
+	bool indirect; /* stream.c: reading into place failed once */
+	/* State UP: the QP that asked may be gone; only its bytes will tell. */
+	bool unsure;
 	struct soft_item cur; /* the segment that is partly sent */
 	uint32_t cur_off; /* bytes of cur that have left */
-	bool singly; /* one segment in each send: of some the memory is gone */
+	bool singly; /* one segment per send: some source memory is gone */
 	bool has_cur, cur_stale; /* stale: its WQE will be sent again anyway */
 	uint32_t rpos, rlen; /* parsed and all bytes of in */
 	uint8_t *last; /* last bytes to send in LINGER; NULL: all sent */
 	uint32_t last_len, last_off;
 	uint64_t expires; /* in all states but UP and DEAD */
 	TAILQ_ENTRY(soft_conn) ready_link;
-	TAILQ_ENTRY(soft_conn) idle_link; /* on idle if expires; on dead */
+	/* on idle if expires is set; on dead */
+	TAILQ_ENTRY(soft_conn) idle_link;
 	TAILQ_ENTRY(soft_conn) watch_link; /* to be given to the engine */
 	uint8_t *in; /* bytes read; set only in soft_stream_rx_done() */
 	uint8_t kept[SOFT_KEEP];
@@ -106,8 +110,8 @@ struct soft_op {
 	int res;
 	size_t asked;
 	uint8_t *ahead; /* SOFT_AHEAD bytes */
-	uint8_t *direct; /* the place of the message's first byte, if this reads
-			    into places; else NULL */
+	/* Place of the message's first byte if read into place; else NULL. */
+	uint8_t *direct;
 	struct msghdr msg;
 	struct iovec iov[SOFT_OP_IOV];
 	unsigned nitems;
@@ -127,57 +131,61 @@ struct soft_engine {
 	 * readiness into conn->events and ctx->accept_ready. Never waits.
 	 */
 	void (*run)(struct soft_ctx *ctx);
-	/* Stop watching a closed conn. False: not now, call again. */
+	/* Stop watching a closed conn. False: not possible now, call again. */
 	bool (*forget)(struct soft_ctx *ctx, struct soft_conn *conn);
 };
 
 extern const struct soft_engine soft_engine_uring;
 extern const struct soft_engine soft_engine_epoll;
-/* Execute each of ctx->ops by a system call of its own. */
+/* Execute each of ctx->ops by its own system call. */
 void soft_ops_run(struct soft_ctx *ctx);
 
 /* stream.c: a socket's bytes in; send.c: out. */
 /* Before the first turn of a context; any thread. */
 int soft_stream_init(void);
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op);
-/* SOFT_AHEAD bytes for the n-th read of a turn, of which few are ever touched, and
- * with n = SOFT_OPS for what a read puts together. NULL: no memory. */
+/* Return SOFT_AHEAD bytes for the n-th read of a turn, few of which are ever
+ * touched; n = SOFT_OPS: the buffer to reassemble a read. NULL: no memory. */
 uint8_t *soft_stream_ahead(unsigned n);
-/* Do what len bytes at in say, and keep of them what is no whole header. */
+/* Process len bytes at in, and keep an incomplete header. */
 void soft_stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len);
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op);
 bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op);
 /* stream.c: payload that is read into its place. */
-/* Make op such a read. Returns its iovecs; 0: conn awaits nothing of the kind. */
+/* Make op read into place. Returns its iovecs; 0: conn expects no payload for
+ * that. */
 unsigned soft_direct_prep(struct soft_conn *conn, struct soft_op *op);
-/* A read that was none is done; whole: it had all bytes that it could take. */
+/* Account for an ordinary read. whole: it filled its buffer. */
 void soft_direct_look(struct soft_conn *conn, bool whole);
-/* n bytes have been read. */
+/* Account for n bytes read into place. */
 void soft_direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n);
-/* The kernel could not write there. Whether it is to be tried another way. */
+/* The kernel could not write there. Return whether to read again without
+ * reading into place. */
 bool soft_direct_failed(struct soft_conn *conn, const struct soft_op *op);
 /* send.c */
 /* Gather into op what conn sends next, about limit bytes. Returns the number of
- * iovecs, or -errno when the QP may not read the memory of the last item. */
+ * iovecs, or -errno if the QP may not read the memory of the last item. */
 int soft_stream_gather(struct soft_conn *conn, struct soft_op *op,
 		       size_t limit);
-/* Set conn->last to the rest of a segment that is partly sent and a BYE. */
+/* Set conn->last to the rest of a partly sent segment and a BYE. */
 void soft_stream_last_words(struct soft_conn *conn);
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
 
 /* conn.c */
-/* A turn begins: whether it is shared, and with whom. */
+/* Begin a turn: find out whether domains share it. */
 void soft_share_begin(struct soft_ctx *ctx);
-/* Whether conn has to wait for a later turn, as others share this one. */
+/* Return whether conn must wait for a later turn, because others share this
+ * one. */
 bool soft_share_over(const struct soft_conn *conn);
-/* Whether those who move much may have to wait for the next turn: not if they did
- * for this one. */
+/* Return whether those that move much may have to wait for the next turn: not
+ * twice in a row. */
 bool soft_share_may_give_way(const struct soft_ctx *ctx);
-/* Who moves little has been served in this turn: whether the others give way. */
+/* A domain that moves little was served in this turn. Return whether the others
+ * give way. */
 bool soft_share_gives_way(struct soft_ctx *ctx);
 /* A socket of a QP of pd was served in this turn. */
 void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd);
-/* The operations of the turn are done: who moved how much. */
+/* The operations of the turn are done: account for the bytes of each domain. */
 void soft_share_pay(const struct soft_ctx *ctx);
 
 /* conn.c: from creation to close. */
@@ -185,12 +193,12 @@ struct soft_conn *soft_conn_new(struct soft_ctx *ctx, int fd,
 				enum soft_conn_state state);
 struct soft_conn *soft_conn_find(struct soft_ctx *ctx, uint32_t id,
 				 uint32_t gen);
-/* Put conn on ctx->ready: the next turn looks at it. */
+/* Put conn on ctx->ready, for the next turn. */
 void soft_conn_ready(struct soft_conn *conn);
 void soft_conn_watch(struct soft_conn *conn);
 /* qp has something to send. */
 void soft_conn_work(struct soft_qp *qp);
-/* The connection has bytes to send, or no longer. */
+/* Note whether the connection has bytes to send. */
 void soft_conn_tx_work(struct soft_conn *conn, bool work);
 /* The socket is dead: close conn, and let its QP connect again. */
 void soft_conn_lost(struct soft_conn *conn);
@@ -205,9 +213,9 @@ void soft_conn_say(struct soft_conn *conn);
 void soft_conn_leave_idle(struct soft_conn *conn);
 void soft_conn_close(struct soft_conn *conn);
 void soft_conn_reap(struct soft_ctx *ctx);
-/* One more connection comes from the address: if there are too many that have
- * said no hello, close the oldest of them, of that address or of all. So those
- * that say nothing keep nobody away who does at once. */
+/* Before another connection from this address: if too many have sent no hello,
+ * close the oldest of them, of that address or of all. So silent connections do
+ * not keep out those that send their hello at once. */
 void soft_conn_make_room(struct soft_ctx *ctx, uint32_t from);
 void soft_conn_expire(struct soft_ctx *ctx, uint64_t now);
 

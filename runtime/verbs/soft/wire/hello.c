@@ -4,11 +4,11 @@
  * address, or else the smaller QP number, connects (dials), so there is never
  * more than one connection. The hello of the dialing QP names both QPs and both
  * first PSNs, and the answer says whether there is such a QP, ready to receive.
- * Each hello of a QP has its token, which its peer knows. Who asks for a QP that
- * is not there gets an answer and no more: nothing of it is kept.
- * Until there is, the dialing QP asks again for as long as it lives, even with
- * nothing to send, because the peer may want to send. It also dials again when
- * the connection breaks; then both QPs go on where they were.
+ * Each hello of a QP has its token, which its peer knows. If the wanted QP does
+ * not exist, the accepting side answers and keeps no state. The dialing QP asks
+ * again until it does, even with nothing to send, because the peer may want to
+ * send. It also dials again when the connection breaks; then both QPs go on
+ * where they were.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -26,7 +26,7 @@
 
 #define BACKOFF_MIN (1 * SOFT_MS)
 #define BACKOFF_MAX (64 * SOFT_MS)
-#define LOCAL_SNDBUF 524288 /* the kernel doubles it, for what it adds */
+#define LOCAL_SNDBUF 524288 /* the kernel doubles it, for its own overhead */
 
 struct sockaddr_in soft_address(struct in_addr addr, unsigned port)
 {
@@ -44,15 +44,15 @@ static bool is_local(struct in_addr own, struct in_addr peer)
 }
 
 /*
- * Set socket options. A peer's kernel may forget the connection, and its word of
- * that be lost: who has nothing to send hears of it only if he asks, each second,
- * and who has waits for the other to dial. The kernels do that without a turn.
+ * Set socket options. A peer's kernel may forget the connection, and its reset
+ * may be lost. Keepalive finds out within a second if nothing is to be sent;
+ * otherwise the other end dials. The kernel does that without a turn.
  *
- * Between two addresses of one machine there is no network to share, and the
- * system's congestion control only costs (BBR paces by timers); so use reno,
- * which every kernel has and grants to every user. Nor is there a way to fill:
- * what waits in the socket only leaves the caches until the peer reads it, and
- * each socket more pushes out what waits in the others.
+ * Between two addresses of one machine there is no network to share, and
+ * congestion control only costs (BBR paces by timers). So use reno, which every
+ * kernel has and allows to every user. A large buffer does not help there
+ * either: data that waits in a socket leaves the caches before the peer reads
+ * it, and displaces the data of other sockets.
  */
 void soft_tune(int fd, struct in_addr own, struct in_addr peer)
 {
@@ -167,12 +167,12 @@ void soft_hello_of(struct soft_qp *qp, struct soft_hello *h)
 	memcpy(h->dest_gid, soft_gid_mapped(qp->peer_addr).raw, 16);
 }
 
-/* Whether h comes from the QP that qp is to be connected to. */
+/* Return whether h comes from the QP that qp must connect to. */
 bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h)
 {
 	if (qp_state(qp) != IBV_QPS_RTR && !qp_sends(qp))
 		return false;
-	/* A QP in RTR does not know its own first PSN yet. */
+	/* A QP in RTR does not know its first PSN yet. */
 	if (qp_sends(qp) && h->rq_psn != qp->attr.sq_psn)
 		return false;
 	if (h->sq_psn != SOFT_PSN_UNKNOWN && h->sq_psn != qp->attr.rq_psn)
@@ -229,8 +229,8 @@ static void come_up(struct soft_conn *conn, struct soft_qp *qp,
 	soft_conn_work(qp);
 }
 
-/* Whether h is of the life of the peer that qp was connected to, and names the
- * life of qp; a life that is not known yet matches. */
+/* Return whether h is of the life of the peer that qp was connected to, and
+ * names the life of qp; an unknown life matches. */
 static bool same_lives(const struct soft_qp *qp, const struct soft_hello *h)
 {
 	return (!qp->peer_life || qp->peer_life == h->life) &&
@@ -247,7 +247,7 @@ static bool comes_from(struct soft_conn *conn, const struct soft_hello *h)
 	       !memcmp(&sa.sin_addr, &h->gid[12], 4);
 }
 
-/* The QP that h asks for, if it may be connected; else NULL. */
+/* Return the QP that h asks for, if it may connect; else NULL. */
 static struct soft_qp *hello_wanted(struct soft_conn *conn,
 				    const struct soft_hello *h)
 {
@@ -316,12 +316,10 @@ void soft_hello_recv(struct soft_conn *conn)
 	soft_conn_lost(conn);
 }
 
-/*
- * The port of a context. Whoever can reach it may connect as often as he likes,
- * and each connection costs the thread that turns the context some 12 us, so what
- * it accepts is bounded: in one turn, and over time. While more come than that,
- * the engine does not watch the port.
- */
+/* The port of a context. Every host that reaches it may connect as often as it
+ * likes, and each connection costs the context's thread some 12 us. So
+ * accepting is limited, per turn and over time. Beyond that limit the engine
+ * does not watch the port. */
 
 #define A_TURN SOFT_ACCEPTS_A_TURN
 #define AT_ONCE SOFT_ACCEPTS_AT_ONCE
@@ -335,7 +333,7 @@ static int try_slot(struct soft_ctx *ctx, unsigned slot)
 
 	if (fd < 0)
 		return -errno;
-	/* Bind even if connections of a former owner of the port linger. */
+	/* Bind even if connections of the port's former owner linger. */
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0 ||
 	    listen(fd, 1024) < 0) {
@@ -370,7 +368,7 @@ static bool is_shortage(int error)
 	       error == ENOMEM;
 }
 
-/* Take no more for now; the kernel keeps those that come meanwhile. */
+/* Stop accepting until at; the kernel queues the callers. */
 static void accept_later(struct soft_ctx *ctx, uint64_t at)
 {
 	ctx->accept_ready = false;

@@ -30,9 +30,8 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 	return soft_peer_matches(peer, &h) ? peer : NULL;
 }
 
-/* Copy from low to high addresses, as stream.c does, for readers that poll a
- * flag behind the data; unless the ranges overlap such that this would spoil
- * the source. */
+/* Copy in ascending order, as stream.c does, for readers that poll a flag at
+ * the end; unless an overlap would overwrite the source. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 {
 	mpib_bus_begin(to, from, n);
@@ -87,7 +86,7 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 	soft_tx_read_done(qp, idx);
 }
 
-/* Move one message from qp to peer. False: no more of qp in this turn. */
+/* Move one message from qp to peer. False: no more from qp in this turn. */
 static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 {
 	uint32_t idx = qp->sq_next;
@@ -175,7 +174,7 @@ int soft_loop_run(struct soft_qp *qp)
 #define LISTEN_TAG UINT64_MAX
 #define EVENTS 128
 
-/* One shot: a port that is not listened to must wake nobody. */
+/* One shot: while nothing listens to the port, it must not wake threads. */
 static int watch_port(struct soft_ctx *ctx, int op)
 {
 	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT,
@@ -230,7 +229,7 @@ static void epoll_watch(struct soft_ctx *ctx)
 	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
 		uint64_t tag = (uint64_t)conn->gen << 32 | conn->id;
 
-		/* Fails only for want of memory: try again next turn. */
+		/* Fails only without memory: try again in the next turn. */
 		if (epoll_add(ctx, conn->fd,
 			      EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
 			      tag) < 0)

@@ -33,12 +33,12 @@ static inline uint32_t soft_sq_tail(struct soft_qp *qp)
 }
 /* sqd.c: the state SQD, in which no further request is begun. */
 void soft_sqd_begin(struct soft_qp *qp, bool notify);
-/* In RTS again: what was posted meanwhile is sent. */
+/* Enter RTS again: send what was posted meanwhile. */
 void soft_sqd_end(struct soft_qp *qp);
-/* Call when requests are done: raises the event when none is under way. */
+/* Call when requests are done: raises the event if none is outstanding. */
 void soft_sqd_look(struct soft_qp *qp);
 bool soft_sqd_draining(struct soft_qp *qp);
-/* The first WQE that may not be begun now. */
+/* Return the first WQE that may not be started now. */
 static inline uint32_t soft_tx_end(struct soft_qp *qp)
 {
 	switch (qp_state(qp)) {
@@ -56,36 +56,36 @@ void soft_tx_start(struct soft_qp *qp);
 /* The peer is gone: start the ack timer, so that outstanding WQEs fail when
  * their retries are used up. */
 void soft_tx_unanswered(struct soft_qp *qp);
-/* The WQE at idx if it may be sent now; else NULL. */
+/* Return the WQE at idx if it may be sent now; else NULL. */
 struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx);
 void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);
-/* The payload of idx, from byte off on: what to send. */
+/* Return the payload of idx to send, from byte off on. */
 int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
-/* Where the answer to READ or atomic idx goes, from byte off on. */
+/* Return the destination of the answer to READ or atomic idx, from byte off
+ * on. */
 int soft_tx_answer_iov(struct soft_qp *qp, uint32_t idx, uint64_t off,
 		       uint64_t len, struct iovec *iov, int max);
-/* How many bytes answer READ or atomic w. */
+/* Return the number of bytes that answer READ or atomic w. */
 static inline uint32_t soft_answer_len(const struct soft_swqe *w)
 {
 	return soft_op_atomic(w->op) ? SOFT_WORD : w->len;
 }
-/* The next index after idx whose WQE is not done. */
+/* Return the next index after idx whose WQE is not done. */
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
-/* The payload of idx has left up to byte off. */
+/* The payload of idx was sent up to byte off. */
 void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off);
-/* On a new connection the peer says that it has done ack requests: whether that
- * is possible; and go on with the requests that it has not done. */
+/* On a new connection the peer says that it has done ack requests. Return
+ * whether that is possible; resume with the requests that it has not done. */
 bool soft_tx_may_resume(struct soft_qp *qp, uint32_t ack);
 void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
-/*
- * Handle the peer's ACK, NAK or RNR of qp's requests. False: no honest peer
- * sends this now. Each call may move qp to ERR, and qp->conn may be gone then.
- */
+/* Handle the peer's ACK, NAK or RNR of qp's requests. False: a correct peer
+ * does not send this now. Each call may move qp to ERR and close qp->conn. */
 bool soft_tx_ack(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak);
 bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer);
-/* The WQE of the READ or atomic that is answered next. False: none waits. */
+/* Find the WQE of the READ or atomic that is answered next. False: none
+ * waits. */
 bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx);
 void soft_tx_read_done(struct soft_qp *qp, uint32_t idx);
 void soft_tx_complete(struct soft_qp *qp);
@@ -96,35 +96,36 @@ void soft_tx_timers(struct soft_qp *qp, uint64_t now);
 /* rx.c: the responder. */
 /* qp->rx has the header of a request: check it, and set qp->place. */
 void soft_rx_begin(struct soft_qp *qp);
-/* How many bytes of payload follow header h in the stream. */
+/* Return how many bytes of payload follow header h in the stream. */
 uint32_t soft_rx_payload(const struct soft_hdr *h);
-/* Fill iov with the places of the payload from qp->rx_off on; iov_base is NULL
- * where the payload is dropped. < 0: qp may no longer write there. */
+/* Fill iov with the destinations of the payload from qp->rx_off on; iov_base is
+ * NULL where the payload is dropped. < 0: qp may no longer write there. */
 int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max);
 void soft_rx_end(struct soft_qp *qp);
-/* Whether the ack that is due may still wait for a message to carry it. */
+/* Return whether the ack that is due may still wait for a message to carry
+ * it. */
 bool soft_ack_waits(struct soft_qp *qp);
-/* The connection is gone: forget the message that came in part, for the peer
- * will send it again. */
+/* The connection is gone: forget the partly received message. The peer will
+ * send it again. */
 void soft_rx_unplug(struct soft_qp *qp);
 /* soft_rx_iov() failed: end the request with an error. */
 void soft_rx_abort(struct soft_qp *qp);
-/* The request in qp->rx is refused: raise the event and send a NAK. */
+/* Refuse the request in qp->rx: raise the event and send a NAK. */
 void soft_rx_refuse(struct soft_qp *qp, enum soft_nak nak,
 		    enum ibv_event_type event);
-/* False: the QP lets no peer do this, and the request was refused. */
+/* False: the QP does not allow this access, and the request was refused. */
 bool soft_rx_permits(struct soft_qp *qp, unsigned access);
-/* There is room for one more answer; false: the request was refused. */
+/* False: too many answers are pending, and the request was refused. */
 bool soft_rx_may_answer(struct soft_qp *qp);
 /* Queue an answer to the request in qp->rx, len bytes. */
 void soft_rx_answer(struct soft_qp *qp, uint32_t len);
 
 /* atomic.c: the responder's atomics. */
 void soft_atomic_begin(struct soft_qp *qp);
-/* All operands are there: do it, unless it was done before, and queue the
- * answer. */
+/* All operands have arrived: execute the atomic, unless it was done before, and
+ * queue the answer. */
 void soft_atomic_end(struct soft_qp *qp);
-/* The 8 bytes that answer req, one of qp->resp. */
+/* Return the 8 bytes that answer req, one of qp->resp. */
 uint8_t *soft_atomic_result(struct soft_qp *qp, const struct soft_hdr *req);
 
 /* loop.c: both ends in one context. */

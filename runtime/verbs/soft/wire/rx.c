@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The responder: checks what a request may do, says where its payload goes, and
- * decides on the answer. Used by stream.c for sockets, and by loop.c.
- */
+/* The responder: checks what a request may do, finds where its payload goes,
+ * and decides on the answer. Used by stream.c for sockets, and by loop.c. */
 #include "verbs/soft/wire/rc.h"
 
 #include <errno.h>
@@ -45,7 +43,8 @@ static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 	qp->place = SOFT_PLACE_DROP;
 	qp->nak = (uint8_t)nak;
 	qp->dying = true;
-	/* If the NAK cannot leave, soft_dial() moves qp to ERR at this time. */
+	/* If the NAK cannot be sent, soft_dial() moves qp to ERR at this
+	 * time. */
 	qp->conn_at = mpib_now_ns() + 2000 * SOFT_MS;
 	soft_timer_update(qp);
 	soft_conn_work(qp);
@@ -144,8 +143,8 @@ static void begin_send(struct soft_qp *qp)
 		qp->place = SOFT_PLACE_RECV;
 }
 
-/* A message out of order, as after an RNR, is dropped: the peer sends it again.
- * A READ or atomic that was done before is answered again. */
+/* Drop a message out of order, as after an RNR: the peer sends it again. Answer
+ * a READ or atomic again that was done before. */
 static void begin_other(struct soft_qp *qp)
 {
 	bool again = (int32_t)(qp->rx.msn - qp->rx_msn) < 0 && !qp->dying;
@@ -158,7 +157,7 @@ static void begin_other(struct soft_qp *qp)
 		qp->place = SOFT_PLACE_ATOMIC;
 }
 
-/* The peer sends before this end's program has moved qp to RTS. */
+/* The peer may send before this end's program has moved qp to RTS. */
 static void note_established(struct soft_qp *qp)
 {
 	if (qp->established)
@@ -315,13 +314,10 @@ void soft_rx_abort(struct soft_qp *qp)
 		soft_rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-/*
- * The responder of compare-and-swap and fetch-and-add. An atomic is done once,
- * however often its request comes: the value that was there before is kept, and
- * answers the request when it comes again after a broken connection. Threads
- * and other devices of the machine see it done at once, as it is one
- * instruction of the CPU.
- */
+/* The responder of compare-and-swap and fetch-and-add. An atomic is executed
+ * once, however often its request comes: its former value is kept, and answers
+ * the request again after a broken connection. It is atomic for threads and
+ * other devices of the machine, because it is one instruction of the CPU. */
 
 static uint64_t *word_of(struct soft_qp *qp)
 {
@@ -332,8 +328,8 @@ static uint64_t *word_of(struct soft_qp *qp)
 						  IBV_ACCESS_REMOTE_ATOMIC);
 }
 
-/* The word, if the request may touch it; else it was refused. An address that
- * is aligned for the peer may lie elsewhere in this process. */
+/* Return the word if the request may access it; else the request was refused.
+ * An address that is aligned for the peer may be unaligned in this process. */
 static uint64_t *permitted_word(struct soft_qp *qp)
 {
 	uint64_t *word = word_of(qp);
@@ -388,12 +384,12 @@ static void answer_again(struct soft_qp *qp)
 		soft_rx_answer(qp, SOFT_WORD);
 		return;
 	}
-	/* So old that the peer has had its answer. */
+	/* The peer must already have had the answer to a request this old. */
 	soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
 }
 
-/* Not before all of it has come, though a repeated one's operands do not matter:
- * the peer awaits no answer to what it has sent in part. */
+/* Wait until all operands have come, even of a repeated request, whose operands
+ * do not matter: the peer expects no answer to a partly sent request. */
 void soft_atomic_end(struct soft_qp *qp)
 {
 	struct soft_atomic *a = &qp->atomics[qp->natomics % SOFT_MAX_RD];
@@ -403,7 +399,7 @@ void soft_atomic_end(struct soft_qp *qp)
 		answer_again(qp);
 		return;
 	}
-	/* The region may have gone while the operands came. */
+	/* The region may have been deregistered while the operands came. */
 	word = permitted_word(qp);
 	if (!word)
 		return;

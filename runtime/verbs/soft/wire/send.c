@@ -29,12 +29,10 @@ static size_t byte_limit(struct soft_ctx *ctx)
 	return rate / 1000 < 4096 ? 4096 : rate / 1000;
 }
 
-/*
- * The memory that item it is sent from may no longer be read. A request fails when
- * all requests before it are done; if they are, the QP ends with its last words. A
- * partly sent segment cannot be taken back, so else end the connection: the next
- * one deals with the request, and a repeated READ is refused.
- */
+/* The memory of item it can no longer be read. A request fails after all
+ * requests before it are done; if they are, end the QP with its last words. A
+ * partly sent segment cannot be taken back, so otherwise end the connection:
+ * the next one handles the request, and a repeated READ is refused. */
 static void source_gone(struct soft_qp *qp, const struct soft_item *it)
 {
 	struct soft_conn *conn = qp->conn;
@@ -68,7 +66,8 @@ bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op)
 	return n;
 }
 
-/* A segment has left whole. False: that has parted the QP from conn. */
+/* Account for a segment that was sent whole. False: this parted the QP from
+ * conn. */
 static bool send_commit(struct soft_conn *conn, const struct soft_item *it)
 {
 	struct soft_qp *qp = conn->qp;
@@ -127,18 +126,16 @@ static void send_spend(struct soft_ctx *ctx, size_t n)
 	if (!ctx->fault.rate_bytes_per_s)
 		return;
 	now = mpib_now_ns();
-	/* Bytes that a thread without a CPU could not send in time are made up
-	 * for, up to RATE_CREDIT: the rate limits the link, not the machine. */
+	/* Allow bytes that a thread without a CPU could not send in time, up to
+	 * RATE_CREDIT: the rate limits the link, not the machine. */
 	if (ctx->rate_at + RATE_CREDIT < now)
 		ctx->rate_at = now - RATE_CREDIT;
 	ctx->rate_at += n * 1000 * SOFT_MS / ctx->fault.rate_bytes_per_s;
 }
 
-/*
- * The socket is full, and the engine hears when it takes more; or the send came to
- * a page that is gone, or found no memory. Of these the kernel tells nobody but who
- * tries again.
- */
+/* Either the socket is full, and the engine reports when it accepts more; or
+ * the memory of the send is gone or ran out. The kernel reports the latter only
+ * on another try. */
 static void send_stopped(struct soft_conn *conn)
 {
 	struct soft_qp *qp = conn->qp;
@@ -150,7 +147,7 @@ static void send_stopped(struct soft_conn *conn)
 	soft_timer_update(qp);
 }
 
-/* Whether the peer has heard of all that qp has done for it. */
+/* Return whether the peer has been sent all acks and answers of qp. */
 static bool has_told_all(const struct soft_qp *qp)
 {
 	const struct soft_conn *conn = qp->conn;
@@ -159,9 +156,9 @@ static bool has_told_all(const struct soft_qp *qp)
 	return qp->rx_msn == (left ? conn->cur.ack : qp->ack_sent);
 }
 
-/* The process has unmapped memory that is still registered. Whose it is only a
- * send of one segment tells; the rest of that in last words would be made up, so
- * what is to be said yet the next connection says. */
+/* The process has unmapped memory that is still registered. Only sends of
+ * single segments show which. The rest of that segment could not be sent in
+ * last words, so the next connection sends what is due. */
 static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 {
 	const struct soft_item *it = &op->items[0];
@@ -185,7 +182,7 @@ static void source_faulted(struct soft_conn *conn, struct soft_op *op)
 	soft_qp_error(qp);
 }
 
-/* TCP says EAGAIN, too, where it finds no memory. */
+/* TCP returns EAGAIN also when memory runs out. */
 static bool lacks_room(int error)
 {
 	return error == -EAGAIN || error == -ENOMEM || error == -ENOBUFS;
@@ -213,11 +210,9 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 	}
 }
 
-/*
- * The state SQD (send queue drain): requests that were begun are carried to
- * their end, sent again where that is needed; those posted later wait until the
- * QP is in RTS again. Requests of the peer are served as in RTS.
- */
+/* The state SQD (send queue drain): requests that were started are completed,
+ * and sent again where needed. Requests posted later wait until the QP is in
+ * RTS again. The peer's requests are served as in RTS. */
 
 static uint32_t later(uint32_t a, uint32_t b)
 {
@@ -270,7 +265,7 @@ struct gather {
 	size_t niov, bytes, limit;
 	unsigned most; /* items */
 	uint32_t idx, off; /* the request to go on with, and from which byte */
-	bool whole; /* every message that was begun is gathered to its end */
+	bool whole; /* every started message was gathered to its end */
 };
 
 static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
@@ -299,7 +294,7 @@ static int add_bytes(struct gather *g, size_t off)
 {
 	struct soft_item *it = &g->op->items[g->op->nitems - 1];
 	struct iovec *iov = &g->op->iov[g->niov];
-	size_t len, left = g->limit - g->bytes; /* there is room */
+	size_t len, left = g->limit - g->bytes; /* space left */
 	int n;
 
 	if (off < SOFT_HDR_LEN) {
@@ -350,7 +345,7 @@ static int add_item(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 	return add_bytes(g, 0);
 }
 
-/* Add a message from byte *off on, as far as there is room; advance *off. */
+/* Add a message from byte *off on, as far as it fits; advance *off. */
 static int add_message(struct gather *g, enum soft_item_kind kind, uint32_t idx,
 		       uint32_t *off, const struct soft_hdr *h)
 {
@@ -397,7 +392,7 @@ static int add_responses(struct gather *g)
 
 		rc = add_message(g, SOFT_ITEM_RESP, i, &off, &h);
 	}
-	/* An answer that had no room at all is not whole either. */
+	/* An answer that did not fit at all is not whole either. */
 	g->whole = g->whole && i == qp->resp_tail;
 	return rc;
 }
@@ -437,15 +432,16 @@ static int add_requests(struct gather *g, bool one)
 			break;
 		g->idx = soft_tx_after(qp, g->idx);
 		g->off = 0;
-		/* A READ or atomic counts in reads_out only when it has left,
-		 * so whether another request may follow is known only then. */
+		/* A READ or atomic counts in reads_out only after it was
+		 * sent, so only then is it known whether another request may
+		 * follow. */
 		if (one || soft_op_answered(h.op))
 			break;
 	}
 	return rc;
 }
 
-/* Set idx and off to where the requests go on. False: not in this turn. */
+/* Set idx and off to where the requests continue. False: not in this turn. */
 static bool find_request(struct gather *g)
 {
 	struct soft_qp *qp = g->qp;

@@ -22,12 +22,10 @@
 
 #define WORD 8 /* bytes that a reader may load at once, so never torn */
 
-/*
- * What is read into is the turning thread's, for between two turns nothing is in
- * it: whatever contexts a thread turns, it reads all of them into memory that the
- * processor still has in its cache. It ends with its thread, by libc's free(),
- * so that a library that was unloaded is not called.
- */
+/* The read buffers belong to the thread that makes turns, because they are
+ * empty between two turns. A thread reads for all its contexts into the same
+ * memory, which stays in the processor's cache. libc's free() releases it when
+ * the thread ends, so that an unloaded library is not called. */
 static pthread_key_t ahead_key;
 static pthread_once_t ahead_once = PTHREAD_ONCE_INIT;
 static int ahead_rc;
@@ -43,7 +41,7 @@ int soft_stream_init(void)
 	return ahead_rc;
 }
 
-/* The first read of a thread, that of a hello or of what follows it, allocates. */
+/* A thread's first read, of a hello or of what follows it, allocates. */
 uint8_t *soft_stream_ahead(unsigned n)
 {
 	uint8_t *all = pthread_getspecific(ahead_key);
@@ -86,8 +84,8 @@ bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
 	return true;
 }
 
-/* How many of have bytes to copy to to: all if they fill room, else only as
- * many as end on a word. */
+/* Return how many bytes to copy to to: all if they fill room, else only as many
+ * as end on a word. */
 static size_t whole_words(const uint8_t *to, size_t room, size_t have)
 {
 	size_t over = ((uintptr_t)to + have) % WORD;
@@ -154,7 +152,8 @@ static void begin_segment(struct soft_qp *qp)
 	qp->rx_seg = qp->rx_off + (left < SOFT_SEGMENT ? left : SOFT_SEGMENT);
 }
 
-/* Whether the message under way is at the end of a segment but its last. */
+/* Return whether the current message is at the end of a segment that is not its
+ * last. */
 static bool wants_more(const struct soft_qp *qp)
 {
 	return qp->place != SOFT_PLACE_NONE && qp->rx_off == qp->rx_seg &&
@@ -201,7 +200,7 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 	case SOFT_OP_ADD:
 		break;
 	}
-	/* A new message may cut off the last one only if that was dropped. */
+	/* A new message may cut off the current one only if that is dropped. */
 	if (wants_more(qp) && qp->place != SOFT_PLACE_DROP)
 		return false;
 	if (h->op == SOFT_OP_READ_RESP) {
@@ -244,8 +243,8 @@ static bool stream_parse_one(struct soft_conn *conn)
 	return conn->qp == qp && !qp->dying;
 }
 
-/* Keep unparsed bytes for the next read. More than SOFT_KEEP are left only by a
- * QP that reads no more, so these are dropped. */
+/* Keep unparsed bytes for the next read. Only a QP that reads no more leaves
+ * more than SOFT_KEEP; these are dropped. */
 static void stream_keep(struct soft_conn *conn)
 {
 	uint32_t rest = conn->rlen - conn->rpos;
@@ -287,8 +286,9 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 		return;
 	}
 	/* The socket is empty: wait until the engine reports it readable. The
-	 * engine reports the peer's end only once (ended): read on then. Or a
-	 * page of the place is gone, which only the next read says. */
+	 * engine reports the peer's end only once (ended), so read on then.
+	 * Read on also after a direct read: a page may be missing, which only
+	 * the next read reports. */
 	if (n < op->asked && !conn->ended && !op->direct)
 		conn->rx_ready = false;
 	if (conn->state == SOFT_CONN_LINGER)
@@ -307,19 +307,20 @@ void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
 }
 
 /*
- * Payload that is read from the socket into its place, without a copy. The kernel
- * writes in any order, so this is for WRITEs into regions of which nobody reads what
- * has not completed (MPIB_ACCESS_ANY_ORDER).
+ * Payload that is read from the socket into its place, without a copy. The
+ * kernel writes in any order, so only WRITEs into regions that are not read
+ * before the completion (MPIB_ACCESS_ANY_ORDER) use this.
  *
- * One read takes in what it can of the message. It is scattered as if the header
- * between two segments were always a MORE. Where an ACK, say, stands in between, what
- * follows it is out of place: it is put together again for the parser, and the places
- * are written anew. No byte leaves the message's own range meanwhile.
+ * One read takes as much of the message as possible. It is scattered as if the
+ * header between two segments were always a MORE. If an ACK, for example, comes
+ * in between, the bytes after it are out of place: they are reassembled for the
+ * parser, and their places are written again. No byte is written outside the
+ * message's range meanwhile.
  */
 
-#define LONG SOFT_SEGMENT /* shorter messages are copied as fast */
-/* Of payload, in one read: with the headers between and the lead behind them it is to
- * fit into SOFT_AHEAD bytes, should it have to be put together. */
+#define LONG SOFT_SEGMENT /* shorter messages are copied as fast as this */
+/* Limit of payload in one read: with the headers between and the lead after it,
+ * it must fit into SOFT_AHEAD bytes for reassembly. */
 #define MOST (SOFT_AHEAD - 2 * SOFT_LEAD)
 
 static uint32_t least(uint32_t a, uint32_t b)
@@ -327,8 +328,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* The place of the first byte of the WRITE that is arriving; NULL: it is none, or is
- * not to be read into its place. */
+/* Return the place of the first byte of the arriving WRITE; NULL: not a WRITE,
+ * or not one to read into place. */
 static uint8_t *place_of(const struct soft_conn *conn)
 {
 	const struct soft_qp *qp = conn->qp;
@@ -387,7 +388,7 @@ void soft_direct_look(struct soft_conn *conn, bool whole)
 		conn->led = false;
 }
 
-/* Whether the parser awaits payload just where iov i was read to. */
+/* Return whether the parser expects payload exactly where iov i was read to. */
 static bool is_next(const struct soft_conn *conn, const struct soft_op *op,
 		    unsigned i)
 {
@@ -397,7 +398,7 @@ static bool is_next(const struct soft_conn *conn, const struct soft_op *op,
 	       op->iov[i].iov_base == op->direct + qp->rx_off;
 }
 
-/* The n bytes from iov i on are no payload, or are payload of another place. */
+/* The n bytes from iov i on are not payload, or belong elsewhere. */
 static void put_together(struct soft_conn *conn, const struct soft_op *op,
 			 unsigned i, uint32_t n)
 {

@@ -47,10 +47,9 @@ static void tx_arm(struct soft_qp *qp)
 	soft_timer_update(qp);
 }
 
-/*
- * An HCA is not told that its peer is gone: it retries for as long as the QP's
- * attributes say. So start the ack timer instead of failing the WQEs at once.
- */
+/* An HCA does not learn that its peer is gone: it retries as the QP's
+ * attributes say. So start the ack timer instead of failing the WQEs at
+ * once. */
 void soft_tx_unanswered(struct soft_qp *qp)
 {
 	if (qp->sq_una != soft_tx_end(qp))
@@ -148,8 +147,8 @@ int soft_tx_answer_iov(struct soft_qp *qp, uint32_t idx, uint64_t off,
 			    IBV_ACCESS_LOCAL_WRITE, iov, max);
 }
 
-/* The first index from idx on that the peer has not done; a READ or atomic is
- * done when its answer has come. */
+/* Return the first index from idx on that the peer has not done; a READ or
+ * atomic is done when its answer has come. */
 static uint32_t skip_done(struct soft_qp *qp, uint32_t idx)
 {
 	while ((int32_t)(idx - qp->sq_acked) < 0) {
@@ -236,8 +235,8 @@ void soft_tx_complete(struct soft_qp *qp)
 		soft_sqd_look(qp);
 }
 
-/* Whether the peer may have seen any of the request, even if it is a long one
- * that is not sent whole. */
+/* Return whether the peer may have seen any of the request, even if it was only
+ * partly sent. */
 static bool tx_outstanding(struct soft_qp *qp, uint32_t idx)
 {
 	const struct soft_conn *conn = qp->conn;

@@ -9,10 +9,10 @@
  * Sleepers wait on an eventfd of the ring, as deferred task work does not wake
  * the ring's own fd. The eventfd is off while there are no sleepers.
  *
- * A single-issuer ring belongs to the thread that turns first. When another
- * thread turns, a plain ring replaces it: only the polls are lost, and they are
- * made anew. While memory or descriptors lack for that, run_without() makes
- * plain system calls and takes every socket for ready.
+ * A single-issuer ring belongs to the thread that makes the first turn. When
+ * another thread makes one, a plain ring replaces it: only the polls are lost,
+ * and they are added again. If memory or descriptors are short, run_without()
+ * makes plain system calls and treats every socket as ready.
  */
 #include "verbs/soft/wire/conn.h"
 
@@ -140,7 +140,8 @@ static void uring_watch(struct soft_ctx *ctx)
 {
 	struct soft_conn *conn;
 
-	/* Once: a port that is not listened to must wake nobody. */
+	/* One shot: while nothing listens to the port, it must not wake
+	 * threads. */
 	if (soft_must_listen(ctx))
 		ctx->listen_watched =
 			prep_poll(ctx, ctx->listen_fd, POLLIN, false,
@@ -167,14 +168,15 @@ static bool uring_forget(struct soft_ctx *ctx, struct soft_conn *conn)
 	return true;
 }
 
-/* Give up the ring. Operations it has not begun keep -EINTR: tried again. */
+/* Give up the ring. Operations it has not started keep -EINTR, and are tried
+ * again. */
 static void lose_ring(struct soft_ctx *ctx)
 {
 	io_uring_queue_exit(&ctx->uring->ring);
 	ctx->uring->lost = true;
 }
 
-/* Make a plain ring and ask for all polls again. False: no resources for it. */
+/* Create a plain ring and add all polls again. False: no resources for it. */
 static bool replace_ring(struct soft_ctx *ctx)
 {
 	struct soft_channel *ch;
@@ -200,7 +202,7 @@ static bool replace_ring(struct soft_ctx *ctx)
 	return true;
 }
 
-/* A turn without a ring: take every socket for ready. */
+/* Make a turn without a ring: treat every socket as ready. */
 static void run_without(struct soft_ctx *ctx)
 {
 	soft_ops_run(ctx);
@@ -355,11 +357,9 @@ static bool uring_turn(struct soft_ctx *ctx)
 			return false;
 	}
 	got += uring_reap(ctx);
-	/*
-	 * Sends and receives do not wait, so all that were submitted are done.
-	 * Submit again what was refused for want of memory or of room for
-	 * completions: no operation may use the iovecs after this turn.
-	 */
+	/* Sends and receives do not wait, so all that were submitted are done.
+	 * Submit again what was refused because memory or room for completions
+	 * was short: no operation may use the iovecs after this turn. */
 	while (got < want && tries++ < ENTER_TRIES) {
 		uring_enter(u);
 		got += uring_reap(ctx);
@@ -369,7 +369,7 @@ static bool uring_turn(struct soft_ctx *ctx)
 	return true;
 }
 
-/* Of a ring that submits nothing, what was prepared in it must go with it. */
+/* If a ring submits nothing, discard what was prepared in it, too. */
 static void uring_run(struct soft_ctx *ctx)
 {
 	if (!ctx->uring->lost)

@@ -18,10 +18,11 @@
  * A connection that breaks is made anew, and the hellos say how many requests
  * each side has done. Requests that the peer has not done are sent again from
  * their beginning, and READs whose answers were lost are repeated. life differs
- * for each use of a QP between two resets, so that a connection never goes on
- * with a QP that was reset meanwhile. token is the sender's own number that only
- * the peer was told of, by other means (soft_set_ece()): whoever can reach the
- * port but does not know it neither joins a QP nor cuts its connection.
+ * for each use of a QP between two resets, so that a connection never continues
+ * with a QP that was reset meanwhile. token is the sender's number, which only
+ * the peer's owner received, by other means (soft_set_ece()): a host that can
+ * reach the port but does not know it can neither join a QP nor cut its
+ * connection.
  */
 #ifndef MPIB_VERBS_SOFT_WIRE_H
 #define MPIB_VERBS_SOFT_WIRE_H
@@ -49,13 +50,14 @@ enum soft_wire_op {
 	SOFT_OP_READ, /* asks for len bytes from addr */
 	SOFT_OP_READ_RESP, /* payload of READ msn */
 	SOFT_OP_MORE, /* next segment: the message from byte addr on */
-	SOFT_OP_SWAP, /* compare and swap the 8 bytes at addr */
+	SOFT_OP_SWAP, /* compare and swap 8 bytes at addr */
 	SOFT_OP_ADD, /* fetch the 8 bytes at addr and add to them */
 	SOFT_OP_LAST = SOFT_OP_ADD,
 };
 
-/* The payload of SWAP and ADD: what to compare with or to add, and what to
- * swap in. The answer is a READ_RESP of the 8 bytes as they were in memory. */
+/* The payload of SWAP and ADD: the value to compare with or to add, and the
+ * value to swap in. The answer is a READ_RESP of the former 8 bytes, as in
+ * memory. */
 #define SOFT_OPERANDS 16
 #define SOFT_WORD 8
 
@@ -64,7 +66,7 @@ static inline bool soft_op_atomic(uint8_t op)
 	return op == SOFT_OP_SWAP || op == SOFT_OP_ADD;
 }
 
-/* Whether a request is done only when data has come back for it. */
+/* Return whether a request is done only when data has come back for it. */
 static inline bool soft_op_answered(uint8_t op)
 {
 	return op == SOFT_OP_READ || soft_op_atomic(op);
@@ -93,7 +95,8 @@ enum soft_hello_status {
 	SOFT_HELLO_ASK, /* a hello, not an answer */
 	SOFT_HELLO_OK,
 	SOFT_HELLO_LATER, /* no such QP, or not ready to receive: try again */
-	SOFT_HELLO_GONE, /* the life that the asker was connected to ended */
+	/* The life that the asking QP was connected to ended. */
+	SOFT_HELLO_GONE,
 };
 
 /* soft_hello.sq_psn of a QP that has not been in RTS. */
@@ -151,10 +154,8 @@ static inline void soft_hdr_encode(uint8_t *p, const struct soft_hdr *h)
 	memcpy(p + 28, &h->imm, 4);
 }
 
-/*
- * False when no honest peer can have sent this header. The caller checks that
- * msn and ack fit the state of the QP.
- */
+/* False: a correct peer cannot have sent this header. The caller checks that
+ * msn and ack fit the state of the QP. */
 static inline bool soft_hdr_decode(const uint8_t *p, struct soft_hdr *h)
 {
 	bool payload;
