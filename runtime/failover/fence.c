@@ -11,7 +11,7 @@ void mpib_fence_init(struct mpib_fence *f, bool healthy)
 				  .peer_up = true };
 }
 
-/* This end has not begun to stop the rail in this epoch. */
+/* Return whether this end has not begun to stop the rail in this epoch. */
 static bool fence_standing(const struct mpib_fence *f)
 {
 	return f->state != MPIB_FENCE_STOPPING &&
@@ -59,7 +59,7 @@ static unsigned try_resume(struct mpib_fence *f)
 
 unsigned mpib_fence_fault(struct mpib_fence *f)
 {
-	/* In DOWN this end has no QPs that could be at fault. */
+	/* In DOWN this end has no QPs that could fail. */
 	if (!fence_standing(f) || f->state == MPIB_FENCE_DOWN)
 		return 0;
 	return fence_stop(f) | MPIB_FENCE_TELL;
@@ -106,7 +106,7 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 	switch (msg) {
 	case MPIB_FENCE_MSG_FENCE:
 		/* Also in DOWN: the peer had begun to reconnect under the new
-		 * epoch, met a fault, and waits for this end's FENCED. */
+		 * epoch, found a fault, and waits for this end's FENCED. */
 		*actions = fence_standing(f) ? fence_stop(f) : 0;
 		return true;
 	case MPIB_FENCE_MSG_FENCED:

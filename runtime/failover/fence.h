@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The fence: state machine of one rail of one lane at one of its ends, without
- * I/O. Events come in by the calls below, what has to be done goes out as a set
- * of actions. The engine's control thread runs it (engine/recovery);
- * tests/fault/fence.pml is its model.
+ * I/O. The calls below are its events; each returns a set of actions. The
+ * engine's control thread runs it (engine/recovery); tests/fault/fence.pml is
+ * its model.
  *
  *   LIVE --fault, or the peer's FENCE--> STOPPING --flushed--> STOPPED
  *   STOPPED --the peer has stopped, too--> DOWN, under a new epoch
  *   DOWN --healthy, hold-down over--> RECONNECTING
  *   RECONNECTING --the peer's RECONNECT--> PROBING
- *   PROBING --probed here and there--> LIVE
+ *   PROBING --probed at both ends--> LIVE
  *
  * Why no byte is lost, written twice or changed:
  *
@@ -42,30 +42,31 @@ enum mpib_fence_state {
 	MPIB_FENCE_LIVE, /* the rail carries traffic */
 	MPIB_FENCE_STOPPING, /* this end's QPs go to ERR and are flushed */
 	MPIB_FENCE_STOPPED, /* this end has stopped, the peer not yet */
-	MPIB_FENCE_DOWN, /* both ends have stopped: no old write can land */
-	MPIB_FENCE_RECONNECTING, /* new QPs are made and told to the peer */
-	MPIB_FENCE_PROBING, /* QPs are connected; do they carry? */
+	MPIB_FENCE_DOWN, /* both ends have stopped: no old write can arrive */
+	/* New QPs are created and announced to the peer. */
+	MPIB_FENCE_RECONNECTING,
+	MPIB_FENCE_PROBING, /* QPs are connected; do they work? */
 };
 
 struct mpib_fence {
 	enum mpib_fence_state state;
 	uint32_t epoch; /* of the QPs; from DOWN on that of the next QPs */
 	bool healthy; /* this end's port is up */
-	bool held; /* hold-down is not over */
+	bool held; /* hold-down has not ended */
 	/* In this epoch: this end's probes were answered; the peer has sent
 	 * FENCED, RECONNECT, UP. */
 	bool probed;
 	bool peer_fenced, peer_reconnects, peer_up;
 };
 
-/* Actions for the caller, to be done in this order. */
+/* Actions for the caller, in this order. */
 enum {
 	MPIB_FENCE_STOP = 1u << 0, /* post no more, QPs to ERR; all flushed:
 				      mpib_fence_stopped() */
 	MPIB_FENCE_TELL = 1u << 1, /* send FENCE of epoch */
 	MPIB_FENCE_ANSWER = 1u << 2, /* send FENCED with the receive bitmaps */
-	MPIB_FENCE_REPLAY = 1u << 3, /* by the peer's receive bitmaps; epoch is
-					the next one already */
+	/* By the peer's receive bitmaps; epoch is already the next one. */
+	MPIB_FENCE_REPLAY = 1u << 3,
 	MPIB_FENCE_HOLD = 1u << 4, /* begin hold-down, then
 				      mpib_fence_hold_over() */
 	MPIB_FENCE_RECONNECT = 1u << 5, /* make QPs, send RECONNECT of epoch */
@@ -76,7 +77,7 @@ enum {
 	MPIB_FENCE_RESUME = 1u << 8, /* the rail may carry traffic again */
 };
 
-/* LIVE in epoch 0, as if RESUME had just been said. */
+/* Start LIVE in epoch 0, as if RESUME had just been returned. */
 void mpib_fence_init(struct mpib_fence *f, bool healthy);
 
 /* Events at this end. Each returns the actions that follow, 0 for none. */
@@ -94,15 +95,15 @@ enum mpib_fence_msg {
 	MPIB_FENCE_MSG_UP,
 };
 
-/* Whether both ends have completed the fence of this epoch: a message of it was
- * sent again, and changes nothing. */
+/* Return whether both ends have completed the fence of this epoch. Its messages
+ * are then repetitions and change nothing. */
 static inline bool mpib_fence_past(const struct mpib_fence *f, uint32_t epoch)
 {
 	return f->epoch - epoch - 1 < 2;
 }
 
-/* A message of the peer. A message that this end has already changes nothing.
- * False: no sound peer sends it in this state. */
+/* Handle a message of the peer. A message that this end has already changes
+ * nothing. False: a correct peer does not send it in this state. */
 bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 			uint32_t epoch, unsigned *actions);
 

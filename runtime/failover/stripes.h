@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sender has to remember of a send op in order to replay what a fence
- * lost. Pure: no I/O, no time.
+ * What a sender must record of a send op to replay what a fence lost. Pure: no
+ * I/O, no time.
  *
  * A send op is split over the rails: stripe k is the part that rail k was given
  * at first. A slot of the receiver is ended by one IMM per stripe, each
@@ -19,9 +19,9 @@
 struct mpib_stripes {
 	uint8_t all; /* stripes that the send op has */
 	uint8_t pending; /* of all: not known to be placed at the receiver */
-	uint8_t lost; /* of pending: to be posted again */
+	uint8_t lost; /* of pending: must be posted again */
 	uint8_t imm; /* stripes whose slot-ending IMM is in this send op */
-	uint8_t spread; /* stripes that go by more than one QP of their rail */
+	uint8_t spread; /* stripes that use several QPs of their rail */
 	uint8_t carrier[MPIB_RAILS]; /* by stripe: rail */
 	uint8_t cover[MPIB_RAILS]; /* by stripe: stripe whose IMM covers it */
 };
@@ -39,9 +39,9 @@ static inline void mpib_stripes_post(struct mpib_stripes *c, uint8_t stripes,
 /*
  * Both ends of rail have stopped, and the receive bitmap says what the receiver
  * has: all of the slot (done), or the stripes in seen. Of the stripes that rail
- * carries, returns those that turn out to be placed; the others become lost.
- * held: also stripes that the rail acknowledged may become lost, for the client
- * has not got their bytes back, so that they can be replayed.
+ * carries, return those that the receiver has; the others become lost. held:
+ * stripes that the rail acknowledged may become lost, too. They can be
+ * replayed, because the client has not got their bytes back.
  */
 static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 					     unsigned rail, bool done,
@@ -63,12 +63,10 @@ static inline uint8_t mpib_stripes_find_lost(struct mpib_stripes *c,
 	return placed;
 }
 
-/*
- * Whether IMMs that end the stripes in ends may be posted on rail, as far as an
- * earlier send op of the same slot is concerned. Not while a stripe of the
+/* Return whether IMMs that end the stripes in ends may be posted on rail with
+ * respect to an earlier send op of the same slot. False while a stripe of the
  * earlier send op that these IMMs cover is lost, or in flight on another rail
- * or on several QPs: nothing would order the stripe before the IMM.
- */
+ * or on several QPs: nothing would order the stripe before the IMM. */
 static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 					uint8_t ends, unsigned rail)
 {
@@ -84,11 +82,11 @@ static inline bool mpib_stripes_ordered(const struct mpib_stripes *earlier,
 
 /*
  * The same on lanes with end-to-end acks, where a send op is held after the
- * rails acknowledged it: there an IMM may cover only stripes on its own rail.
+ * rails acknowledged it. There an IMM may cover only stripes on its own rail.
  * Stripes that another rail has acknowledged become lost here, so that they are
- * posted ahead of the IMM on rail. Otherwise a later fence of the other rail
- * would take them for lost while an IMM in flight on this rail ends them.
- * Returns these stripes.
+ * posted before the IMM on rail. Otherwise a later fence of the other rail
+ * would mark them lost while an IMM in flight on this rail ends them. Returns
+ * these stripes.
  */
 static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 					   uint8_t ends, unsigned rail)
@@ -106,11 +104,9 @@ static inline uint8_t mpib_stripes_reclaim(struct mpib_stripes *earlier,
 	return again;
 }
 
-/*
- * The lost stripes are posted on rail. open: the slot's IMMs are not posted
- * yet, so the IMM that will be posted on rail, on the same QP, covers them.
- * Returns the stripes.
- */
+/* Post the lost stripes on rail. open: the slot's IMMs are not posted yet, so
+ * the IMM that will be posted on rail, on the same QP, covers them. Returns the
+ * stripes. */
 static inline uint8_t mpib_stripes_repost(struct mpib_stripes *c, unsigned rail,
 					  bool open)
 {

@@ -64,8 +64,8 @@ static void devices_fill(struct sv_device *dev, const char *name, size_t len,
 	};
 	inet_ntop(AF_INET, &addr, dev->spec.name, sizeof(dev->spec.name));
 	memcpy(ibv->name, name, len);
-	/* There is no kernel device: these paths name nothing in sysfs, and
-	 * must not name some other device's files. */
+	/* No kernel device exists: these paths must not name another device's
+	 * files in sysfs. */
 	memcpy(ibv->dev_name, name, len);
 	snprintf(ibv->dev_path, sizeof(ibv->dev_path),
 		 "/sys/class/infiniband_verbs/%s", ibv->name);
@@ -127,11 +127,9 @@ static void read_variable(void)
 		count = rc;
 }
 
-/*
- * The devices of MPIB_SOFT_DEVICES, which is read once; they are kept to the
- * end of the process. Returns the number of devices, or -EINVAL, -ENOMEM after
- * a line on stderr. Any thread.
- */
+/* Return the devices of MPIB_SOFT_DEVICES, which is read once; they exist until
+ * the process ends. Returns their number, or -EINVAL or -ENOMEM after a line on
+ * stderr. Any thread. */
 static int sv_devices(struct sv_device **devices)
 {
 	pthread_once(&once, read_variable);
@@ -243,7 +241,7 @@ SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 				       : "");
 		return sv_object(rc, NULL);
 	}
-	/* Programs compare this pointer with the device they opened. */
+	/* Programs compare this pointer with that of the device they opened. */
 	ctx->device = device;
 	fill_operations(ctx);
 	return ctx;
@@ -251,8 +249,8 @@ SV_EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 
 SV_EXPORT int ibv_close_device(struct ibv_context *ctx)
 {
-	/* Objects may be left: on an HCA closing the device file succeeds
-	 * whatever has not been destroyed. */
+	/* Objects may remain: on an HCA, closing the device file succeeds
+	 * whether or not they were destroyed. */
 	if (mpib_verbs_soft.close(ctx) == -EBUSY)
 		mpib_soft_abandon(ctx);
 	return 0;
@@ -269,11 +267,9 @@ SV_EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 	mpib_verbs_soft.ack_async_event(event);
 }
 
-/*
- * Nothing to prepare: the context's thread writes to memory as any thread of
- * the process does, not by DMA to physical pages, so copy on write after fork()
- * does the parent no harm.
- */
+/* Nothing to prepare: the context's thread writes to memory like any thread of
+ * the process, not by DMA to physical pages, so copy on write after fork() does
+ * not affect the parent. */
 SV_EXPORT int ibv_fork_init(void)
 {
 	return 0;
@@ -401,7 +397,7 @@ SV_EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 	return NAME_OF(names, status);
 }
 
-/* mult is in units of 2.5 Gb/s, -1 where the rate is no multiple. */
+/* mult is in units of 2.5 Gb/s, -1 if the rate is not a multiple. */
 static const struct {
 	enum ibv_rate rate;
 	int mult, mbps;

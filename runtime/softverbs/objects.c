@@ -350,12 +350,10 @@ SV_EXPORT int ibv_get_pkey_index(struct ibv_context *ctx, uint8_t port,
 	return port == 1 && pkey == DEFAULT_PKEY ? 0 : sv_minus_one(-EINVAL);
 }
 
-/*
- * Functions that the software HCA does not support. They are defined all the
- * same, so that none of the real libibverbs is called with an object of the
- * software HCA; each fails with EOPNOTSUPP the way libibverbs reports it. None
- * looks at what it is given, so those that report alike are one function.
- */
+/* Functions that the software HCA does not support. They exist so that the real
+ * libibverbs' functions are never called with an object of the software HCA.
+ * Each fails with EOPNOTSUPP in the way libibverbs reports it. None reads its
+ * arguments, so functions with the same result share one body. */
 
 #define REFUSED(function, how)                                                 \
 	SV_EXPORT extern __typeof__(function)(function)                        \
@@ -397,15 +395,15 @@ REFUSED(ibv_init_ah_from_wc, refused_minus_one);
 static int refused_rereg(void)
 {
 	errno = EOPNOTSUPP;
-	/* Tells the program that the old region stays valid. */
+	/* This tells the program that the old region remains valid. */
 	return IBV_REREG_MR_ERR_INPUT;
 }
 
 REFUSED(ibv_rereg_mr, refused_rereg);
 
-/* Of what could not be imported there is nothing. And no order is promised:
- * memory is filled upwards, but a message that is sent again is written again
- * from its beginning. */
+/* Nothing can have been imported. And no order is guaranteed: memory is filled
+ * in ascending order, but a repeated message is written again from its
+ * beginning. */
 static int refused_nothing(void)
 {
 	return 0;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The public functions of libibverbs over the software HCA, for programs that
- * know nothing of mpib. Built twice from the same files: without symbol
- * versions, to be preloaded before the real libibverbs, and with the public
- * versions, to take the place of libibverbs.
+ * do not know mpib. Built twice from the same files: without symbol versions,
+ * to be preloaded before the real libibverbs, and with the public versions, to
+ * replace libibverbs.
  *
  * Functions of the software HCA's table return -errno; those here return what
  * libibverbs does, often a positive errno. sv_result(), sv_minus_one() and
@@ -43,7 +43,7 @@ int sv_query_device_ex(struct ibv_context *ctx,
 int sv_query_port(struct ibv_context *ctx, uint8_t port,
 		  struct ibv_port_attr *attr, size_t size);
 
-/* wr.c: create a QP that programs may post to by ibv_wr_*(). */
+/* wr.c: create a QP that accepts ibv_wr_*(). */
 struct ibv_qp *sv_create_qp_ex(struct ibv_context *ctx,
 			       struct ibv_qp_init_attr_ex *attr);
 /* b may be NULL. */
@@ -53,7 +53,7 @@ void sv_builder_free(struct sv_builder *b);
 struct ibv_cq_ex *sv_create_cq_ex(struct ibv_context *ctx,
 				  struct ibv_cq_init_attr_ex *attr);
 void sv_reader_free(struct sv_reader *r);
-/* The present time of the clock that completion time stamps use. */
+/* Return the present time of the clock that completion time stamps use. */
 int sv_query_rt_values(struct ibv_context *ctx, struct ibv_values_ex *values);
 
 /* For rc = -errno: set errno and return it as a positive value; else 0. */

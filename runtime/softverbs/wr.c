@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Posting by ibv_wr_*(): from ibv_wr_start() on the requests are gathered in
- * an ordinary chain of WRs, and ibv_wr_complete() posts all of them or none. A
- * mistake that the program makes on the way is remembered in error and returned
- * by ibv_wr_complete().
- */
+/* Posting by ibv_wr_*(): from ibv_wr_start() on the requests are gathered in an
+ * ordinary chain of WRs, and ibv_wr_complete() posts all of them or none. A
+ * mistake of the program in between is recorded in error and returned by
+ * ibv_wr_complete(). */
 #include "softverbs/softverbs.h"
 
 #include <pthread.h>
@@ -27,7 +25,7 @@ struct sv_builder {
 	struct ibv_qp_cap cap;
 	int error;
 	unsigned n;
-	/* max_send_wr entries, and one more for a request that is too many. */
+	/* max_send_wr entries, and one for a request that exceeds them. */
 	struct ibv_send_wr *wr;
 	struct ibv_sge *sge;
 	uint8_t *data; /* inline */
@@ -123,7 +121,8 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey,
 	wr->wr.atomic.rkey = rkey;
 }
 
-/* The request that was begun last; without one, record EINVAL, return NULL. */
+/* Return the request that was started last; without one, record EINVAL and
+ * return NULL. */
 static struct ibv_send_wr *wr_last(struct sv_builder *b)
 {
 	if (!b->n)
@@ -256,7 +255,7 @@ static struct sv_builder *builder_new(const struct ibv_qp_cap *cap)
 	return NULL;
 }
 
-/* Operations that the program did not ask for stay NULL. */
+/* Operations that the program did not request remain NULL. */
 static void wr_fill(struct ibv_qp_ex *ex, uint64_t ops)
 {
 	if (ops & IBV_QP_EX_WITH_RDMA_WRITE)
@@ -329,11 +328,9 @@ SV_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return x->builder ? &x->ex : NULL;
 }
 
-/*
- * Extended completion queues: an entry is polled from the ordinary CQ and kept,
- * and the program reads it field by field. Time stamps tell when the entry was
- * made, in ns of CLOCK_MONOTONIC.
- */
+/* Extended completion queues: an entry is polled from the ordinary CQ and
+ * stored, and the program reads it field by field. Time stamps are the time
+ * when the entry was made, in ns of CLOCK_MONOTONIC. */
 
 #define FIELDS (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 
@@ -380,7 +377,7 @@ static void end_poll(struct ibv_cq_ex *cq)
 	pthread_mutex_unlock(&cq_ex_reader_of(cq)->lock);
 }
 
-/* What is read of the entry that was polled last. */
+/* The accessors of the entry that was polled last. */
 #define READ(X)                                                                \
 	X(enum ibv_wc_opcode, opcode, wc.opcode)                               \
 	X(uint32_t, vendor_err, wc.vendor_err)                                 \

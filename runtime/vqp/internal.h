@@ -77,7 +77,7 @@ struct mpib_vqp {
 	 * only tells whether this virtual QP uses ports. */
 	struct mpib_vqp_attr attr;
 	bool multi; /* several QPs, or ports: WRs do not just pass */
-	bool broken; /* ended: one end misses a number, or may */
+	bool broken; /* ended: a number is or may be missing at one end */
 	unsigned devices; /* mask of devices with data QPs */
 	unsigned alive; /* data QPs that are not dead */
 	unsigned turn; /* round robin: the next data QP to try */
@@ -88,11 +88,11 @@ struct mpib_vqp {
 	uint32_t mask; /* depth - 1 */
 	struct mpib_vwr *tx;
 	uint64_t tx_head, tx_next, tx_tail;
-	/* Behind the newest WR that a later one could overtake: SPLIT's WRITEs,
-	 * and all of SPRAY but SENDs. */
+	/* End of the newest WR that a later one could overtake: WRITEs in
+	 * SPLIT, and all but SENDs in SPRAY. */
 	uint64_t unordered;
-	/* SPLIT and SPRAY: devices that carried something of which no IMM
-	 * tells; the next message has one on each of them. */
+	/* SPLIT and SPRAY: devices that carried something that no IMM has
+	 * reported; the next message posts one on each of them. */
 	uint8_t untold;
 	struct mpib_vrx *rx;
 	/* rx_next: the receive that the next whole message completes. */
@@ -160,8 +160,8 @@ static inline void mpib_vqp_add_sge(struct mpib_wr *w, uint64_t addr,
 }
 
 /* post.c */
-/* A QP with room for one more WR, round robin over all data QPs, or over those
- * of one device. NULL: none has room. */
+/* Return a QP with room for one more WR, round robin over all data QPs, or over
+ * those of one device. NULL: none has room. */
 struct mpib_phys *mpib_vqp_pick(struct mpib_vqp *v);
 struct mpib_phys *mpib_vqp_pick_of(struct mpib_vqp *v, unsigned device);
 bool mpib_vqp_room(const struct mpib_phys *p);
@@ -171,7 +171,7 @@ bool mpib_vqp_room(const struct mpib_phys *p);
 bool mpib_vqp_fragment(struct mpib_phys *p, uint64_t id, uint64_t off,
 		       uint32_t len, enum mpib_vqp_kind kind,
 		       enum ibv_wr_opcode opcode, uint32_t imm);
-/* DQPLB: the number of fragment w is answered, so the span may move on. */
+/* DQPLB: fragment w was answered, so the span may move on. */
 void mpib_vqp_note_answer(struct mpib_vqp *v, const struct mpib_wr *w);
 /* Add w to p's chain, which mpib_vqp_flush() posts, or hand it to p's port. */
 void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);
@@ -179,9 +179,9 @@ void mpib_vqp_enqueue(struct mpib_phys *p, struct mpib_wr *w);
 struct mpib_wr *mpib_vqp_pop(struct mpib_phys *p);
 /* Post the chains, one doorbell per QP; refused WRs go to mpib_vqp_unpost(). */
 void mpib_vqp_flush(struct mpib_vcq *vcq);
-/* Whether one that could be overtaken is not over yet. */
+/* Return whether a WR that could be overtaken is still outstanding. */
 bool mpib_vqp_unsettled(const struct mpib_vqp *v);
-/* Post as much as there is room for of the virtual WRs that wait. */
+/* Post as many of the waiting virtual WRs as there is room for. */
 void mpib_vqp_advance(struct mpib_vqp *v);
 /* Handle a send completion of p. */
 void mpib_vqp_sent(struct mpib_phys *p, const struct ibv_wc *wc);
@@ -210,7 +210,7 @@ void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
 
 /* The modes: post more of virtual WR id; true when all of it is posted. */
 bool mpib_vqp_split(struct mpib_vqp *v, uint64_t id);
-/* SPLIT: bytes of the largest part of a message. */
+/* SPLIT: return the bytes of the largest part of a message. */
 uint64_t mpib_vqp_largest(const struct mpib_vqp *v, uint64_t length);
 bool mpib_vqp_spray(struct mpib_vqp *v, uint64_t id);
 bool mpib_vqp_dqplb(struct mpib_vqp *v, uint64_t id);

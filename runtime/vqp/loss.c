@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A physical WR or QP fails: keep the fragment for replay, or fail its virtual
- * WR, or end the virtual QP. And the replay, on the QPs that are left. */
+/* A physical WR or QP failed: keep the fragment for replay, or fail its virtual
+ * WR, or end the virtual QP. Also the replay on the remaining QPs. */
 #include <endian.h>
 #include <errno.h>
 
@@ -12,8 +12,8 @@ unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp)
 	return vqp->broken ? 0 : vqp->alive;
 }
 
-/* These devices carried something of virtual WR id, of which its own notice, or
- * that of the next message, is to tell. */
+/* Note devices that carried something of virtual WR id: its own notice, or the
+ * next message's, must report it. */
 static void leave_untold(struct mpib_vqp *v, uint64_t id, uint8_t devices)
 {
 	for (; id < v->tx_next; id++) {
@@ -38,8 +38,8 @@ void mpib_vwr_fail(struct mpib_vqp *v, uint64_t id, enum ibv_wc_status status,
 		return; /* the first error counts */
 	w->status = status;
 	w->error = error;
-	/* No more fragments or notices of w are posted, so that w completes
-	 * when those in flight have. */
+	/* Post no more fragments or notices of w, so that it completes with
+	 * those in flight. */
 	w->dispatched = true;
 	w->to_tell = 0;
 	leave_untold(v, id, untold);
@@ -53,8 +53,8 @@ static void end_share(struct mpib_vqp *v, struct mpib_wr *w,
 	mpib_wr_give(v->vcq->pool, w);
 }
 
-/* Fail lost fragments, sends not posted whole, and receives: nothing that they
- * wait for will come. */
+/* Fail lost fragments, sends not posted whole, and receives: what they wait for
+ * will not come. */
 static void fail_waiting(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error)
 {
@@ -92,7 +92,7 @@ static bool notify_lost(const struct mpib_vqp *v)
 	return false;
 }
 
-/* Whether the mode can go on without the dead QPs; p died last. */
+/* Return whether the mode can go on without the dead QPs; p died last. */
 static bool can_go_on(const struct mpib_vqp *v, const struct mpib_phys *p)
 {
 	if (!v->alive || v->broken || notify_lost(v))
@@ -123,7 +123,8 @@ void mpib_vqp_end(struct mpib_vqp *v, enum ibv_wc_status status, int error)
 	fail_waiting(v, status, error);
 }
 
-/* Whether w carries a number: the receiver would wait for it for ever. */
+/* Return whether w carries a number, for which the receiver would wait for
+ * ever. */
 static bool leaves_gap(const struct mpib_vqp *v, const struct mpib_wr *w)
 {
 	return v->multi && w->kind != MPIB_VQP_PASS &&
@@ -187,7 +188,8 @@ static void replay_rekey(struct mpib_wr *w, const struct mpib_vwr *vw,
 	w->wr.wr.rdma.rkey = vw->wr.key[device].rkey;
 }
 
-/* SPLIT's IMM tells of what its device carried before, so it stays on it. */
+/* SPLIT's IMM reports what its device carried before, so keep it on that
+ * device. */
 static struct mpib_phys *replay_pick(struct mpib_vqp *v,
 				     const struct mpib_wr *w)
 {
@@ -204,7 +206,7 @@ int mpib_vqp_replay(struct mpib_vqp *vqp)
 	struct mpib_vcq *vcq = vqp->vcq;
 	struct mpib_wr *w;
 
-	/* What was lost has failed then. */
+	/* The lost fragments have failed then. */
 	if (!mpib_vqp_healthy(vqp))
 		return -ENETDOWN;
 	while ((w = STAILQ_FIRST(&vqp->lost))) {

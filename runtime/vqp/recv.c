@@ -60,7 +60,8 @@ void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 	for (uint64_t id = v->rx_tail; id != v->rx_head; id++) {
 		struct mpib_vrx *r = mpib_vqp_rx(v, id);
 
-		/* The QP has the memory of one that passes until it is flushed. */
+		/* Until the flush, the QP may still write to the memory of a
+		 * receive that passes. */
 		if (!r->done && !r->pass)
 			recv_finish(v, r, status, error, 0);
 	}
@@ -79,9 +80,9 @@ static void recv_notify(struct mpib_vqp *v, uint64_t bytes)
 		recv_finish(v, r, IBV_WC_SUCCESS, 0, bytes);
 		return;
 	}
-	/* early has room for depth messages, where recv_replenish() stops, for
-	 * one of each physical receive, and for those that a late number held
-	 * back and now lets go at once. */
+	/* early has room for depth messages (then recv_replenish() stops), one
+	 * more for each physical receive, and those that a late number held
+	 * back and now releases at once. */
 	v->early[(v->early_tail + v->arrived++) & v->early_mask] = bytes;
 }
 
@@ -156,7 +157,7 @@ void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 		return;
 	}
 	recv_arrived(p, be32toh(wc->imm_data), wc->byte_len);
-	/* A QP that takes no receives would stall the peer sooner or later. */
+	/* A QP without posted receives would stall the peer sooner or later. */
 	rc = recv_replenish(p);
 	if (rc < 0) {
 		mpib_vqp_bury(p);
@@ -206,7 +207,7 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr)
 			vqp->early[vqp->early_tail++ & vqp->early_mask];
 
 		vqp->arrived--;
-		/* Every older receive is a pass or has had its message. */
+		/* Every older receive passes or has had its message. */
 		vqp->rx_next = vqp->rx_head;
 		recv_finish(vqp, r, IBV_WC_SUCCESS, 0, bytes);
 	}

@@ -2,15 +2,16 @@
 /*
  * Sequence numbers of fragments (or messages) that arrive in any order over
  * many QPs: 24 bits, 0 to 0xfffffe in turn. The receiver keeps a window that
- * starts at the next number it waits for. A number behind the window or seen
- * already is late: counted and dropped, also after the numbers have wrapped.
+ * starts at the next number it waits for. A number before the window or seen
+ * already is late: it is counted and dropped, also after the numbers have
+ * wrapped.
  *
  * The sender keeps within that window: from its oldest unanswered number to its
- * newest there are never more than half a window, however long one QP stands
- * still while the other QPs go on. The other half covers completions that the
- * receiver has not polled yet: one of its two devices may be behind. So only a
- * faulty sender, and never the network, makes a number beyond the window.
- * Called by the thread that owns the virtual QP.
+ * newest there are never more than half a window, however long one QP stalls
+ * while the others go on. The other half covers completions that the receiver
+ * has not polled yet: one of its two devices may be behind. So only a faulty
+ * sender, and never the network, makes a number beyond the window. Called by
+ * the thread that owns the virtual QP.
  */
 #ifndef MPIB_VQP_SEQ_H
 #define MPIB_VQP_SEQ_H
@@ -20,10 +21,10 @@
 
 #define MPIB_SEQ_MOD 0xffffffu
 #define MPIB_SEQ_WINDOW 16384u /* a power of two */
-/* Sender: most numbers from the oldest unanswered one to the newest. */
+/* Sender: most numbers from the oldest unanswered to the newest. */
 #define MPIB_SEQ_SPAN (MPIB_SEQ_WINDOW / 2)
-/* Most WRs in flight: so many receives at most complete before the receiver
- * polls them, and as many again on the other device meanwhile. */
+/* Most WRs in flight: at most this many receives complete before the receiver
+ * polls them, and as many on the other device meanwhile. */
 #define MPIB_SEQ_INFLIGHT (MPIB_SEQ_SPAN / 4)
 
 static inline uint32_t mpib_seq_next(uint32_t seq)
@@ -41,16 +42,14 @@ struct mpib_seq_entry {
 struct mpib_seq {
 	uint32_t next; /* the first number that is not complete */
 	uint32_t at; /* index in window of the entry of next */
-	uint64_t late; /* numbers dropped: behind the window, or duplicates */
+	uint64_t late; /* numbers dropped: before the window, or duplicates */
 	struct mpib_seq_entry window[MPIB_SEQ_WINDOW];
 };
 
-/*
- * Number seq consists of the parts in the bit mask all, and its part (one bit)
- * came with bytes of payload; seq is complete when all its parts came.
- * 1: taken; 0: late and dropped; -EPROTO: no sound sender gives such a number,
- * so other numbers may be lost.
- */
+/* Note that a part of number seq came with bytes of payload. part is one bit of
+ * all, the mask of its parts; seq is complete when all came. 1: accepted; 0:
+ * late and dropped; -EPROTO: a correct sender gives no such number, so other
+ * numbers may be lost. */
 int mpib_seq_arrived(struct mpib_seq *s, uint32_t seq, uint8_t part,
 		     uint8_t all, bool last, uint32_t bytes);
 
@@ -65,7 +64,7 @@ struct mpib_seq_sent {
 	uint64_t answered[MPIB_SEQ_SPAN / 64]; /* ring of bits from at on */
 };
 
-/* Whether the sender may give number next: it is within the span. */
+/* Return whether the sender may use number next: it is within the span. */
 static inline bool mpib_seq_may_send(const struct mpib_seq_sent *s)
 {
 	return (s->next + MPIB_SEQ_MOD - s->oldest) % MPIB_SEQ_MOD <

@@ -39,9 +39,9 @@ static bool fits_ports(const struct mpib_vqp_attr *a)
 	       frag_fits(a) && (uint64_t)a->cap * a->n <= MPIB_SEQ_INFLIGHT;
 }
 
-/* Whether no more numbers can be on their way than the receiver's window takes.
+/* Return whether the receiver's window holds all numbers that can be in flight.
  * DQPLB numbers fragments and checks the span per fragment. SPLIT and SPRAY
- * number messages, of which at most depth are on their way. */
+ * number messages, of which at most depth are in flight. */
 static bool fits_window(const struct mpib_vqp_attr *a)
 {
 	if ((uint64_t)a->cap * a->n > MPIB_SEQ_INFLIGHT)
@@ -188,7 +188,7 @@ static int set_weights(struct mpib_vqp *v)
 	return sum == 0 || sum == 1024 ? 0 : -EINVAL;
 }
 
-/* Whether the receiver puts sequence numbers in order. */
+/* Return whether the receiver puts sequence numbers in order. */
 static bool vqp_counts(const struct mpib_vqp_attr *a)
 {
 	return a->ports ? a->mode == MPIB_VQP_DQPLB : a->n > 1;
@@ -277,7 +277,7 @@ static bool keys_given(const struct mpib_vqp *v, const struct mpib_vsend *wr)
 	return (wr->devices & need) == need;
 }
 
-/* Bytes of the longest physical WR that wr becomes. */
+/* Return the bytes of the longest physical WR that wr becomes. */
 static uint64_t longest_wr(const struct mpib_vqp *v,
 			   const struct mpib_vsend *wr, bool pass)
 {
@@ -342,15 +342,15 @@ int mpib_vqp_post_send(struct mpib_vqp *vqp, const struct mpib_vsend *wr)
  * SPLIT: each device carries one part of the message, on one of its QPs, with
  * an IMM that says which parts there are. Cuts are multiples of 128 bytes; the
  * last device with a weight takes the rest. A WRITE has no number, and QPs keep
- * no order among each other, so the next message waits until it is answered, and
- * has an IMM, at least, on its devices.
+ * no order among each other, so the next message waits until the WRITE is
+ * answered, and sends at least an IMM on the WRITE's devices.
  *
- * SPRAY: fragments go over all QPs as WRITEs. Neither QPs nor devices keep an
- * order among each other, so the receiver gets its notice only when all
- * fragments are answered, and gets one on each device that carried any, of
- * WRITEs before it, too. Only the notices are numbered, in message order when
- * they are posted, so that a message that failed leaves no gap. A SEND, on QP 0,
- * waits until all before it is over.
+ * SPRAY: fragments go over all QPs as WRITEs. QPs and devices keep no order
+ * among each other, so the receiver gets notices only after all fragments are
+ * answered: one on each device that carried any of them, or of the WRITEs
+ * before. Only the notices are numbered, in message order when they are posted,
+ * so that a message that failed leaves no gap. A SEND, on QP 0, waits until all
+ * before it is done.
  *
  * DQPLB: fragments go over all QPs, each with an IMM that carries the number of
  * the fragment and marks the last one of a message. The receiver puts the
