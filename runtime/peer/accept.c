@@ -42,9 +42,10 @@ static void accept_on_match(void *arg)
 	}
 }
 
-/* Once what peers have said by now is heard: where this process stood still, one
- * may have called its connect off, and ended the lane. What is accepted by then
- * ends with that; what is not, waits for the peer to ask again. */
+/* Match after all messages that peers have already sent were handled: if this
+ * process stood still, a peer may have cancelled its connect and ended the lane
+ * meanwhile. A connect accepted before that ends with the lane; one not
+ * accepted waits until the peer asks again. */
 static void accept_match(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
 	if (!l->match.armed && !TAILQ_EMPTY(&l->accepts) &&
@@ -60,7 +61,7 @@ int mpib_accept_proof(const struct mpib_broker *b,
 	struct mpib_listener_entry *l;
 
 	HASH_FIND(hh_name, b->listeners_by_name, &name, sizeof(name), l);
-	*why = "this user has no such listener there any more";
+	*why = "this user no longer has this listener there";
 	if (!l)
 		return mpib_broker_young(b) ? -EAGAIN : -ECONNREFUSED;
 	*listener = l;
@@ -76,7 +77,7 @@ static int accept_lane_of(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	*why = "the lane is gone";
 	if (!*lane || (*lane)->state != PEER_LANE_UP)
 		return p->broker->grace_ns ? -EAGAIN : -ECONNRESET;
-	*why = "the lane leads to somebody else";
+	*why = "the lane belongs to another user or shard";
 	if ((*lane)->key.uid != m->name.uid ||
 	    peer_lane_shard(*lane) != client->shard)
 		return -EACCES;
@@ -106,7 +107,7 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 0;
 }
 
-/* The name of the end here that a CONN_OPEN or CONN_CANCEL is for. */
+/* Return the name of this end for a CONN_OPEN or CONN_CANCEL. */
 static struct mpib_conn_name accept_name(const struct mpib_peer_msg *m)
 {
 	return mpib_other_end(&m->name);
@@ -121,8 +122,8 @@ offer_named(const struct mpib_broker *b, const struct mpib_conn_name *name)
 	return w;
 }
 
-/* Tell the peer again that its CONN_OPEN was accepted, and that the connection
- * closes if it does. */
+/* Repeat to the peer that its CONN_OPEN was accepted, and also that the
+ * connection closes if it does. */
 static void accept_again(const struct peer_conn *c)
 {
 	if (c->destroying)
@@ -132,13 +133,13 @@ static void accept_again(const struct peer_conn *c)
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
 }
 
-/* Whether the end here was made by that CONN_OPEN, on a lane that is there still. */
+/* Return whether this CONN_OPEN created this end, and its lane still exists. */
 static bool accepted_from(const struct peer_conn *c, uint32_t from)
 {
 	return c->lane && c->known && c->their_id == from;
 }
 
-/* The CONN_OPEN of a connection that was accepted before. */
+/* Handle the CONN_OPEN of a connection that was accepted before. */
 static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			  struct peer_conn *c, const char **why)
 {
@@ -156,8 +157,8 @@ static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return 1;
 }
 
-/* The peer made its end of the connection again, so the lane of this end is no more
- * there. The client here is to ask for the connection again, too. */
+/* The peer created its end again, so the lane of this end no longer exists
+ * there. The client here must ask for the connection again, too. */
 static int accept_lose(struct peer_conn *c, const char **why)
 {
 	*why = "its rank has not asked for it again";
@@ -166,9 +167,9 @@ static int accept_lose(struct peer_conn *c, const char **why)
 	return c->lost ? -EAGAIN : -ECONNRESET;
 }
 
-/* Whether the CONN_OPEN's key is known: 0, it is not; 1, and all is done; -errno
- * and why, and the CONN_OPEN is refused. A CONN_OPEN has one end here, however often
- * it comes. */
+/* Look up the CONN_OPEN's key. 0: unknown; 1: handled, nothing more to do;
+ * -errno and why: refuse the CONN_OPEN. A repeated CONN_OPEN never creates a
+ * second end here. */
 static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			const char **why)
 {
@@ -181,7 +182,7 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 		return -EACCES;
 	if (c && (c->state == PEER_CONN_WAIT || c->state == PEER_CONN_LINK))
 		return accept_resumed(p, m, c, why);
-	/* Said by a proxy that is gone, and heard late. */
+	/* An earlier proxy sent it, and it arrived late. */
 	if (c && m->number < c->peer_number)
 		return 1;
 	if (c && p->broker->grace_ns && (c->lost || !accepted_from(c, m->from)))
@@ -195,7 +196,7 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	if (c || (w && w->from == m->from && w->lane->id == m->lane &&
 		  w->number == m->number))
 		return 1;
-	/* The peer made its end again, and has dropped the tables of before. */
+	/* The peer created its end again, and has dropped its former tables. */
 	if (w)
 		pending_connect_drop(w);
 	return 0;
@@ -211,7 +212,7 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 
 	if (rc != 0)
 		return rc;
-	/* It was accepted once: it is for no other accept. */
+	/* The connection was accepted once, so it must not get a new accept. */
 	*why = "the other end was closed";
 	if (m->met)
 		return mpib_broker_young(p->broker) ? -EAGAIN : -ECONNRESET;
@@ -267,8 +268,8 @@ void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		pending_connect_drop(w);
 }
 
-/* By the lane's own list: a peer that is lost ends all its lanes at once, and
- * there may be many listeners. */
+/* Walk the lane's own list: a lost peer ends all its lanes at once, and there
+ * may be many listeners. */
 void mpib_accept_lane_gone(struct peer_lane *lane)
 {
 	struct mpib_pending_connect *w;
@@ -286,8 +287,7 @@ void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l)
 	mpib_timer_disarm(b->loop, &l->match);
 	while ((w = TAILQ_FIRST(&l->backlog))) {
 		mpib_peer_refuse(w->peer, MPIB_PEER_CONN_REJECT, w->from,
-				 -ECONNREFUSED,
-				 "nobody listens there any more");
+				 -ECONNREFUSED, "the listener is gone");
 		pending_connect_drop(w);
 	}
 	while ((c = TAILQ_FIRST(&l->accepts)))

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What is to be said to peers is noted with each of them, and a timer says it, to
- * so many in a turn of the loop: neither a thousand that are asked nor a thousand
- * that ask hold up what else there is to do.
- */
+/* Questions and answers for peers are noted in their entries. A timer sends
+ * them, a limited number per turn of the loop, so that neither a thousand peers
+ * to ask nor a thousand that ask delay other work. */
 #include "peer/ask.h"
 
 #include <stdlib.h>
@@ -28,7 +26,7 @@ static bool ask_can(const struct mpib_peer *p)
 	return p->state == MPIB_PEER_UP && !ask_self(p);
 }
 
-/* Ask the peer, if it is due. */
+/* Ask the peer, if a question is due. */
 static unsigned ask_one(struct mpib_peer *p)
 {
 	const struct mpib_peer_msg m = { .type = MPIB_PEER_ASK };
@@ -43,7 +41,8 @@ static unsigned ask_one(struct mpib_peer *p)
 	return 1;
 }
 
-/* Answer the peer, if an answer is owed and may go out; *next is when it may. */
+/* Answer the peer, if an answer is due and allowed now; *next becomes the
+ * earliest time of one that is not. */
 static unsigned ask_answer(struct mpib_peer *p, uint64_t now, uint64_t *next)
 {
 	struct peer_asking *a = &p->asking;
@@ -158,7 +157,7 @@ static void ask_take(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (!a->report)
 		a->report = malloc(sizeof(*a->report));
 	if (!a->report)
-		return; /* as if it had not answered */
+		return; /* as if no answer had come */
 	*a->report = m->report;
 	a->told_ns = mpib_loop_now(p->broker->loop);
 	a->since_ns = 0;
@@ -199,7 +198,8 @@ static enum mpib_told told_state(const struct mpib_peer *p)
 	return p->asking.report ? MPIB_TOLD_WELL : MPIB_TOLD_NEW;
 }
 
-/* Somebody here waits for the peer, or did when its link broke. */
+/* Return whether something here waits for the peer, or did when its link
+ * broke. */
 static bool ask_wanted(const struct mpib_peer *p)
 {
 	return p->state == MPIB_PEER_CALLING || p->away.armed ||

@@ -11,9 +11,9 @@
 #include "base/users.h"
 #include "peer/internal.h"
 
-/* Bytes that wait for all peers together before none has more than
- * MPIB_FIFO_SMALL. Three that take nothing have all that each may; eight leave
- * 11 MiB for another. */
+/* Bytes that may wait for all peers together before each gets no more than
+ * MPIB_FIFO_SMALL. Three peers that read nothing use their full limits; eight
+ * leave 11 MiB for another. */
 #define WAITS_MAX ((size_t)16 * MPIB_OUTBOX_MAX)
 
 static int broker_random64(uint64_t *v)
@@ -103,7 +103,7 @@ void mpib_broker_close(struct mpib_broker *broker)
 	struct mpib_listener_entry *l, *next_l;
 	struct peer_conn *c, *next_c;
 
-	/* First, for a lane has tables of offers and connections. */
+	/* Free lanes first: they hold tables of offers and connections. */
 	peer_lanes_free(broker);
 	HASH_ITER(hh, broker->listeners, l, next_l)
 	{
@@ -255,7 +255,7 @@ void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 	}
 	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++)
 		mpib_broker_drop(broker, client, i);
-	/* Only now, as a connection that is gone at once would call it. */
+	/* Set done only now: a connection that ends at once would call it. */
 	if (client->conns == 0)
 		done(arg, 0);
 	else
@@ -272,7 +272,7 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 {
 	struct peer_conn *c = peer_conn_of_engine(broker_of(ctx), conn);
 
-	/* With its lane, of which the broker hears next. */
+	/* Its lane broke, which the broker hears of next. */
 	if (error == MPIB_BROKEN_LOST)
 		return;
 	if (!c || c->state == PEER_CONN_OVER)
@@ -293,8 +293,8 @@ static void tell_lane_broken(const struct peer_lane *l, const char *why)
 		   "peer %s: lane is broken: %s", l->peer->label, why);
 }
 
-/* The broker's entry of an engine's lane, if it is up. By a hash, since a rail
- * that fails asks for all lanes at once. */
+/* Return the broker's entry of an engine's lane, if it is up. Uses a hash,
+ * because a failing rail looks up all lanes at once. */
 static struct peer_lane *broker_lane_of(struct mpib_broker *b,
 					struct mpib_lane *lane)
 {
@@ -343,20 +343,20 @@ const struct mpib_engine_events mpib_broker_events = {
 
 const char *peer_conn_last_error(const struct peer_conn *c)
 {
-	if (c->why[0]) /* it was tried before */
+	if (c->why[0]) /* an earlier attempt failed */
 		return c->why;
 	switch (c->state) {
 	case PEER_CONN_LINK:
 		return c->peer->last_error[0] ? c->peer->last_error
 					      : "no answer";
 	case PEER_CONN_LANE:
-		return "its proxy answers, but not for a lane";
+		return "its proxy answers, but has not accepted a lane";
 	case PEER_CONN_WAIT:
 		return "its sender has not asked for it again";
 	case PEER_CONN_ACCEPT:
-		return "nobody connects to it";
+		return "no connect has arrived";
 	default:
-		return "nobody accepts there";
+		return "no accept at the other end";
 	}
 }
 

@@ -15,8 +15,8 @@
  *         with the others;
  *   2 s   after the close, likewise, on a private lane, which carries nothing
  *         else.
- * Memory of devices is not kept so long where all lanes of the user have
- * fail-over (mpib_mr_revoke()).
+ * Device memory is released earlier if all lanes of the user have failover
+ * (mpib_mr_revoke()).
  */
 #ifndef MPIB_PEER_BROKER_H
 #define MPIB_PEER_BROKER_H
@@ -53,17 +53,18 @@ struct mpib_broker_opts {
 			     is resumed */
 };
 
-/* One attached client, as the broker knows it. Belongs to the caller, who keeps
- * it in place until mpib_broker_forget() calls back. */
+/* An attached client, as the broker sees it. The caller owns it and must not
+ * move it until mpib_broker_forget() calls back. */
 struct peer_client {
 	uid_t uid;
 	unsigned shard;
 	struct mpib_tenant *tenant;
 	struct engine_client *engine_client;
 	struct mpib_reply *reply;
-	/* Connections of it are MPIB_CONN_LOST; NULL: not to be called. */
+	/* Called when connections of the client became MPIB_CONN_LOST; may be
+	 * NULL. */
 	void (*lost)(struct peer_client *client);
-	/* The broker's own. */
+	/* Private to the broker. */
 	struct peer_conn *conn[MPIB_CONNS_MAX];
 	unsigned conns;
 	bool leaving;
@@ -75,7 +76,7 @@ struct peer_client {
  * bound. */
 int mpib_broker_open(const struct mpib_broker_opts *opts,
 		     struct mpib_broker **broker, char *why, size_t why_len);
-/* Called after mpib_engine_close(), whose last callbacks still need the broker.
+/* Call after mpib_engine_close(), whose last callbacks still need the broker.
  * Closes links and listeners at once; peers see that and fail their connections
  * to this node. */
 void mpib_broker_close(struct mpib_broker *broker);
@@ -97,49 +98,51 @@ extern const struct mpib_engine_events mpib_broker_events;
 void mpib_broker_patience(struct mpib_broker *broker, unsigned request_s,
 			  unsigned connect_s);
 
-/* How many lanes a user may have, to all peers; 0: no limit. */
+/* Set how many lanes a user may have, to all peers; 0: no limit. */
 void mpib_broker_limit_lanes(struct mpib_broker *broker, uint64_t most);
-/* How many the user has. */
+/* Return how many lanes the user has. */
 uint64_t mpib_broker_lanes(const struct mpib_broker *broker, uid_t uid);
 
 uint16_t mpib_broker_port(const struct mpib_broker *broker);
-/* The second address that it listens at; ::, none. */
+/* Return the second address that the broker listens on; ::, none. */
 const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker);
 
-/* nonce: of a listener that an earlier proxy had, or 0. 0; -ENOSPC: too many
- * listeners; -EEXIST: there is one with the nonce; or -errno. */
+/* nonce: that of a listener of an earlier proxy, or 0. 0; -ENOSPC: too many
+ * listeners; -EEXIST: a listener has this nonce; or -errno. */
 int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 		       uint64_t nonce, uint32_t *id,
 		       struct mpib_handle *handle);
-/* Accepts that wait on the listener fail. -ENOENT: the client has no such
- * listener. */
+/* Close a listener; accepts that wait on it fail. -ENOENT: the client has no
+ * such listener. */
 int mpib_broker_close_listen(struct mpib_broker *broker,
 			     struct peer_client *client, uint32_t id);
 
-/* Begin a connection at a free index of the client. -EINVAL: no such index, or
- * not free, or no sound key, number or handle; -EEXIST: a connection of the user has
- * the key; -ENOENT: no such listener. Connections share a lane only with those
- * of the same traffic class; a traffic_class outside 1 to 255 means the
- * configured one. */
+/*
+ * Start a connection at a free index of the client. -EINVAL: no such index, or
+ * not free, or an invalid key, number or handle; -EEXIST: a connection of the
+ * user has the key; -ENOENT: no such listener. Connections share a lane only
+ * with those of the same traffic class; a traffic_class outside 1 to 255 means
+ * the configured one.
+ */
 int mpib_broker_connect(struct mpib_broker *broker, struct peer_client *client,
 			const struct mpib_ctl_connect *ask);
 int mpib_broker_accept(struct mpib_broker *broker, struct peer_client *client,
 		       uint32_t listen_id, uint32_t index);
-/* Begin a connection again that an ACCEPT made once, see struct mpib_ctl_resume. As
- * mpib_broker_connect(). */
+/* Start a connection again that was accepted once, see struct mpib_ctl_resume.
+ * Returns like mpib_broker_connect(). */
 int mpib_broker_resume(struct mpib_broker *broker, struct peer_client *client,
 		       const struct mpib_ctl_resume *ask);
-/* Close a connection. -ENOENT: nothing at the index. */
+/* Close a connection. -ENOENT: no connection at the index. */
 int mpib_broker_drop(struct mpib_broker *broker, struct peer_client *client,
 		     uint32_t index);
-/* engine_conn_qos() for a connection. -ENOENT: the engine has no connection at
- * the index. */
+/* Call engine_conn_qos() for a connection. -ENOENT: the engine has no
+ * connection at the index. */
 int mpib_broker_qos(struct mpib_broker *broker, struct peer_client *client,
 		    uint32_t index, uint32_t weight, uint64_t rate);
-/* Why the connection failed, "" if it did not. */
+/* Return why the connection failed, "" if it did not. */
 const char *mpib_broker_why(const struct peer_client *client, uint32_t index);
 
-/* A connection that a client asked for and that is not ready yet. */
+/* A connection that a client requested and that is not ready yet. */
 struct mpib_pending {
 	uint32_t index;
 	bool sender;
@@ -158,9 +161,9 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 			mpib_done_fn *done, void *arg);
 
-/* sums.c: whether each counter of lanes, connections, callers and bytes that wait
- * is what its owners have; if not, false and the first that differs. Between two
- * events. */
+/* sums.c: compare each counter of lanes, connections, callers and waiting bytes
+ * with the objects that it counts. False: *wrong is the first that differs.
+ * Call between two events. */
 bool mpib_broker_sums(const struct mpib_broker *broker, struct mpib_sum *wrong);
 
 #endif

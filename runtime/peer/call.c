@@ -4,11 +4,11 @@
  *
  * The caller regards a link as up once it has the WELCOME, the called end once
  * it has the READY that follows. Only then does the new link replace an older
- * one, so a stale greeting, given up by its caller and read late, replaces
- * nothing.
+ * one, so a stale greeting, which its caller has given up and this end reads
+ * late, replaces nothing.
  *
  * When two nodes call each other at once, the call of the node with the lower
- * node id wins: that node refuses the other's call, which ends by that.
+ * node id wins: that node refuses the other's call.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -18,8 +18,8 @@
 #include "peer/internal.h"
 
 #define RETRY_NS (100 * MPIB_MSEC)
-/* How long a call may connect and keep its precedence, and waits for that of
- * somebody who says that it is the peer. */
+/* How long a call may take to connect and keep its precedence; and how long a
+ * call waits for that of a caller that claims to be the peer. */
 #define DEFER_NS MPIB_SEC
 
 static void on_called(void *ctx, struct mpib_link *link)
@@ -39,8 +39,8 @@ static void on_called(void *ctx, struct mpib_link *link)
 	mpib_link_send(link, &hello);
 }
 
-/* The peer is called again soon, at each of its addresses by turns, and will say the
- * same there: warn once. */
+/* Warn once: the peer is called again soon, at its addresses in turn, and will
+ * give the same reason. */
 static void no_use(struct mpib_peer *p, const char *why)
 {
 	char *told = p->told[p->by_second];
@@ -70,9 +70,9 @@ static void call_finish(struct mpib_peer *p)
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
-	/* A call that connected to nothing for long had no precedence. It has
-	 * again: were the peer's to be taken, too, each end would keep the link
-	 * that the other cuts. */
+	/* A call that took long to connect had lost its precedence. It has it
+	 * again: if this node accepted the peer's call now, each end would keep
+	 * the link that the other cuts. */
 	if (mpib_peer_we_are_lower(p))
 		mpib_hello_overtaken(p);
 	if (node.boot != p->node.boot)
@@ -101,7 +101,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 		return;
 	}
 	if (m->type != MPIB_PEER_WELCOME) {
-		no_use(p, "it answered the greeting with something else");
+		no_use(p, "it answered the greeting with another message");
 		return;
 	}
 	if (m->version < MPIB_PEER_VERSION_MIN ||
@@ -123,8 +123,8 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	}
 	p->answer.node = m->node;
 	p->answer.version = m->version;
-	/* The lower node's call has precedence, if it is the lower node that
-	 * calls: were both calls to succeed, each end would cut the other's. */
+	/* The lower node's call has precedence, if it calls: if both calls
+	 * succeeded, each end would cut the other's. */
 	if (!mpib_peer_we_are_lower(p) && mpib_hello_expected(p)) {
 		p->held = true;
 		mpib_timer_arm(p->broker->loop, &p->retry, DEFER_NS,
@@ -145,8 +145,8 @@ static void call_on_retry(void *arg)
 	mpib_peer_want(arg);
 }
 
-/* Whether connections, closes, or lanes that outlive a broken link wait for a link to
- * the peer. */
+/* Return whether connections, closes, or lanes that outlive a broken link wait
+ * for a link to the peer. */
 static bool call_wanted(const struct mpib_peer *p)
 {
 	return !p->called &&
@@ -160,9 +160,9 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns)
 			       p);
 }
 
-/* Call again, but only after a pause, so as not to knock without end. If the
- * peer refuses the connection while its lanes wait, its proxy is gone, and so
- * are they; a refusal at its second address may be a firewall's. */
+/* Call again after a pause. If the peer refuses the connection while its lanes
+ * wait, its proxy is gone, and so are the lanes. A refusal at its second
+ * address may be a firewall's. */
 void mpib_call_failed(struct mpib_peer *p, int error)
 {
 	if (p->away.armed && error == -ECONNREFUSED && !p->by_second)
@@ -192,16 +192,16 @@ static void call_one(struct mpib_peer *p)
 
 bool mpib_call_wins(const struct mpib_peer *p)
 {
-	/* A call that connects to nothing for long must not keep the peer's own
-	 * away: a firewall may let through one direction only. */
+	/* A call that takes long to connect must not keep the peer's call away:
+	 * a firewall may allow one direction only. */
 	uint64_t age = mpib_loop_now(p->broker->loop) - p->called_ns;
 
 	return p->state == MPIB_PEER_CALLING && mpib_peer_we_are_lower(p) &&
 	       (!p->link->connecting || age < DEFER_NS);
 }
 
-/* While somebody who says that it is the peer calls here, one call is enough.
- * It may be anybody, so this node's own call waits once and not for long. */
+/* While a caller that claims to be the peer is pending, one call is enough. The
+ * claim is not proved yet, so this node's call waits only once and briefly. */
 void mpib_peer_want(struct mpib_peer *p)
 {
 	if (p->state != MPIB_PEER_IDLE || p->retry.armed || !call_wanted(p))

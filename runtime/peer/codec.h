@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Fixed little-endian fields in a byte buffer. One function names the fields of an
- * object, for writing and for reading, so that the two cannot differ. The buffer is
- * the caller's. Neither direction goes past its end: a field that does not fit sets
- * failed for good, and zeros are read from then on. An object that is written does
- * not change.
+ * Fixed little-endian fields in a byte buffer. One function names the fields of
+ * an object, for writing and for reading, so that the two cannot differ. The
+ * caller owns the buffer. Neither direction passes its end: a field that does
+ * not fit sets failed for good, and later reads return zeros. Writing does not
+ * change the object.
  */
 #ifndef MPIB_PEER_CODEC_H
 #define MPIB_PEER_CODEC_H
@@ -16,8 +16,8 @@
 #include <string.h>
 
 struct mpib_codec {
-	uint8_t *to; /* where to write; NULL: it is read, */
-	const uint8_t *from; /* from here */
+	uint8_t *to; /* where to write; NULL: read */
+	const uint8_t *from; /* where to read */
 	size_t left;
 	bool failed;
 };
@@ -81,8 +81,8 @@ static inline void mpib_code64(struct mpib_codec *c, uint64_t *v)
 		*v = le64toh(le);
 }
 
-/* Whether what was read is refused, which fails. What is written is the caller's own
- * and never is. */
+/* Return whether bad makes decoding fail. Encoding never fails by it: the
+ * caller wrote the values. */
 static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 {
 	if (c->to || !bad)
@@ -91,7 +91,7 @@ static inline bool mpib_code_bad(struct mpib_codec *c, bool bad)
 	return true;
 }
 
-/* The length in front of a frame, of what follows. */
+/* Return the length at the start of a frame: the bytes that follow it. */
 static inline uint32_t mpib_frame_len(const uint8_t *frame)
 {
 	uint32_t le;

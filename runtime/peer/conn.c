@@ -83,7 +83,7 @@ static void conn_on_late(void *arg)
 		       peer_conn_last_error(c));
 }
 
-/* How long the connection may take to become READY. */
+/* Return how long the connection may take to become READY. */
 static uint64_t whole_ns(const struct peer_conn *c)
 {
 	const struct mpib_broker *b = c->broker;
@@ -108,7 +108,7 @@ void peer_conn_begin(struct peer_conn *c)
 	if (c->number == 1 && reach > MPIB_REACH_NS)
 		reach = MPIB_REACH_NS;
 	mpib_timer_arm(b->loop, &c->timer, reach, conn_on_late, c);
-	/* This node itself calls by its other entry. */
+	/* For itself this node calls through its other entry. */
 	if (c->peer->state == MPIB_PEER_UP || c->peer->called) {
 		peer_conn_linked(c);
 		return;
@@ -118,8 +118,8 @@ void peer_conn_begin(struct peer_conn *c)
 	mpib_peer_want(c->peer);
 }
 
-/* Free the name for another end of the client. -EEXIST: the connection has an end,
- * and that is not lost, or was asked for later. */
+/* Make the name available for another end of the client. -EEXIST: the
+ * connection has an end that is not lost, or that was requested later. */
 static int conn_free_name(struct mpib_broker *b,
 			  const struct peer_client *client,
 			  const struct mpib_conn_name *name, uint64_t number)
@@ -167,8 +167,8 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
-/* The node of the peer that made the connection: this one has an entry as the called
- * end of itself. */
+/* Find the node of the peer that made the connection. For this node itself,
+ * this is its entry as the called end. */
 static int conn_caller(struct mpib_broker *b, uid_t uid,
 		       const struct mpib_ctl_resume *ask, struct mpib_peer **p)
 {
@@ -220,7 +220,7 @@ void peer_conn_linked(struct peer_conn *c)
 		c->state = PEER_CONN_WAIT;
 		return;
 	}
-	c->state = PEER_CONN_NEW; /* on no list, in case it fails below */
+	c->state = PEER_CONN_NEW; /* on no list, in case the next step fails */
 	rc = peer_lane_get(c, why, sizeof(why));
 	if (rc < 0) {
 		peer_conn_fail(c, rc, "no lane to peer %s: %s", c->peer->label,
@@ -377,7 +377,7 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
 {
 	c->offered = false;
-	c->quiet = true; /* the peer never began to write */
+	c->quiet = true; /* the peer never started to write */
 	if (c->state == PEER_CONN_OVER)
 		peer_conn_step(c);
 	else
@@ -390,7 +390,8 @@ struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name)
 	return (struct mpib_conn_name){ name->key, name->uid, !name->sender };
 }
 
-/* c: NULL if the peer's connection has no other end any more. */
+/* Handle the peer's close. c is NULL if the connection no longer has an end
+ * here. */
 static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 			  const struct mpib_peer_msg *m)
 {
@@ -401,8 +402,8 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 
 	if (!c || c->quiet)
 		mpib_peer_tell(p, &closed);
-	/* The peer may close before its CONN_ACCEPT is heard, and closes again
-	 * with that. */
+	/* The peer may close before its CONN_ACCEPT is handled, and repeats the
+	 * close then. */
 	if (!c || !c->known)
 		return;
 	if (c->conn && !c->stopping)
@@ -410,7 +411,7 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 	peer_conn_closed_there(c, m->why);
 }
 
-/* The peer's end is gone. */
+/* Handle a close from a peer that no longer has its end. */
 static void conn_on_gone(struct mpib_peer *p, struct peer_conn *c,
 			 const struct mpib_peer_msg *m)
 {
@@ -419,8 +420,8 @@ static void conn_on_gone(struct mpib_peer *p, struct peer_conn *c,
 		.name = mpib_other_end(&m->name),
 	};
 
-	/* The client of this end may ask for it later, and has to hear of that:
-	 * the peer says it again. */
+	/* The client of this end may ask for it later, and must learn of the
+	 * close then: the peer repeats it. */
 	if (!c && mpib_broker_young(p->broker))
 		return;
 	mpib_peer_tell(p, &closed);
@@ -434,8 +435,8 @@ static void conn_on_closed(struct peer_conn *c)
 	peer_conn_step(c);
 }
 
-/* The end here that a message of the peer's is about: of the connection that the
- * message names, or by its id. A peer names its own ends alone. */
+/* Find the end here that a message refers to, by the connection's name or by
+ * id. A peer can only name its own ends. */
 static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 					 const struct mpib_peer_msg *m)
 {
@@ -449,7 +450,7 @@ static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 	return c && c->peer == p ? c : NULL;
 }
 
-/* The peer's word that its end is closed, or that it knows that this one is. */
+/* The peer reports that its end is closed, or acknowledges that this one is. */
 static void conn_end_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct mpib_conn_name name = mpib_other_end(&m->name);
@@ -462,8 +463,8 @@ static void conn_end_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	else if (c && c->close_sent)
 		conn_on_closed(c);
 	else
-		/* Of an end before this one, which its client closed, and asked
-		 * for again. */
+		/* This is about an earlier end, which its client closed and
+		 * requested again. */
 		peer_close_heard(p, &name);
 }
 
@@ -484,8 +485,8 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return true;
 	}
 	c = conn_of_message(p, m);
-	/* An unknown connection has closed, or went away with its lane, and the
-	 * peer is told of that. */
+	/* A connection unknown here was closed, or went away with its lane, and
+	 * the peer is told so. */
 	if (!c)
 		return true;
 	if (m->type == MPIB_PEER_CONN_ACCEPT && c->offered && m->from != 0)
@@ -495,7 +496,7 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	else if (m->type == MPIB_PEER_CONN_REJECT && c->offered)
 		on_rejected(c, m);
 	else if (m->type == MPIB_PEER_CONN_REJECT)
-		sound = c->sender; /* said again */
+		sound = c->sender; /* repeated */
 	else
 		sound = false;
 	return sound;

@@ -2,10 +2,10 @@
 /*
  * How a connection ends. Control thread. Whatever the reason, this end first
  * stops its engine connection, then sends CONN_CLOSE and waits for the peer's
- * CONN_CLOSED, or for the peer's own CONN_CLOSE, or for the lane to be killed.
- * After any of these nobody writes to this end's memory and the engine
+ * CONN_CLOSED, or for the peer's CONN_CLOSE, or until the lane is killed. After
+ * any of these the peer cannot write to this end's memory, and the engine
  * connection is destroyed. That does not wait for the client, which may itself
- * be waiting for this connection to release a region; the index stays FAILED
+ * be waiting for this connection to release a region; the index remains FAILED
  * until the client closes it.
  */
 #include <errno.h>
@@ -38,11 +38,11 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
 		peer_lane_tell(c->lane, &m);
 }
 
-/* A connect that may be accepted later asks again after that time, and then after
- * twice as long up to the most. */
+/* First pause before a refused connect asks again; it doubles up to the second
+ * value. */
 #define AGAIN_NS (100 * MPIB_MSEC)
 #define AGAIN_MOST_NS (400 * MPIB_MSEC)
-/* A close that the peer has not answered is told again. */
+/* Pause before a close is sent again that the peer has not answered. */
 #define CLOSES_NS MPIB_SEC
 
 void peer_conn_unlist(struct peer_conn *c)
@@ -104,16 +104,16 @@ static uint64_t close_ns(const struct peer_conn *c)
 				   : MPIB_CLOSE_SHARED_NS;
 }
 
-/* Whether nothing was heard of the peer in that time: its link stands still, or is
+/* Return whether the peer was silent for ns: its link stands still, or is being
  * made again. */
 static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
 {
 	return p->state != MPIB_PEER_UP || p->link->silent >= ns / MPIB_SEC - 1;
 }
 
-/* The peer did not stop its writes; only killing the lane can. One that is not
- * heard has as long as a peer may be silent, and all its time to answer once it is
- * heard again. */
+/* The peer did not stop its writes in time; only killing the lane stops them.
+ * If the peer is silent, allow the time that a peer may be silent, and the full
+ * time to answer once it is heard again. */
 static void on_silence(void *arg)
 {
 	struct peer_conn *c = arg;
@@ -126,7 +126,7 @@ static void on_silence(void *arg)
 		mpib_timer_arm(c->broker->loop, &c->timer, ns, on_silence, c);
 		return;
 	}
-	mpib_warn("peer %s: connection %u does not come to its end, its lane "
+	mpib_warn("peer %s: connection %u does not close in time, its lane "
 		  "is cut",
 		  c->peer->label, c->index);
 	peer_lane_lose(c->lane,
@@ -150,8 +150,8 @@ static void conn_end_stop(struct peer_conn *c)
 static void conn_end_part(struct peer_conn *c)
 {
 	if (c->asked && !c->quiet) {
-		/* The peer stopped before it sent CONN_CLOSE, and now learns
-		 * that this end has stopped, too. */
+		/* The peer stopped before it sent CONN_CLOSE. Tell it that this
+		 * end has stopped, too. */
 		c->quiet = true;
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSED);
 	}
@@ -177,7 +177,7 @@ void peer_conn_begin_later(struct peer_conn *c, uint64_t ns)
 	mpib_timer_arm(c->broker->loop, &c->timer, ns, conn_end_on_again, c);
 }
 
-/* This end is cleaned up: the connect begins again, over another lane. */
+/* This end is cleaned up: start the connect again, over another lane. */
 static void conn_end_begin_again(struct peer_conn *c)
 {
 	bool later = c->error == -EAGAIN;
@@ -196,9 +196,9 @@ static void conn_end_begin_again(struct peer_conn *c)
 	peer_conn_begin_later(c, c->pause_ns);
 }
 
-/* Have a connect begin again that the peer refused for now, -EAGAIN, or whose
- * CONN_OPEN went away at the peer with its lane, -ECANCELED. Its next CONN_OPEN has
- * another id, so that a late answer to the last one is to none. */
+/* Start a connect again that the peer refused for now (-EAGAIN), or whose
+ * CONN_OPEN was lost at the peer with its lane (-ECANCELED). Its next CONN_OPEN
+ * has another id, so that a late answer to the last one matches nothing. */
 static void conn_end_renew(struct peer_conn *c, int error)
 {
 	struct mpib_broker *b = c->broker;
@@ -226,7 +226,7 @@ void peer_lane_renew(struct peer_lane *l)
 	}
 }
 
-/* The connection is not resumed any more. */
+/* The connection is no longer resumed. */
 static void conn_end_give_up(struct peer_conn *c, int error)
 {
 	c->lost = false;
@@ -241,13 +241,13 @@ static void conn_end_on_grace(void *arg)
 	conn_end_give_up(arg, -ETIMEDOUT);
 }
 
-/* Nothing writes to this end any more: its client may ask for the connection
+/* Nothing can write to this end any more: its client may request the connection
  * again. */
 static void conn_end_lost(struct peer_conn *c)
 {
 	if (!c->lost)
 		return;
-	c->error = 0; /* it was told */
+	c->error = 0; /* the client knows it */
 	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->grace_ns,
 		       conn_end_on_grace, c);
 	peer_conn_set_state(c, MPIB_CONN_LOST);
@@ -281,8 +281,8 @@ void peer_conn_step(struct peer_conn *c)
 		conn_end_lost(c);
 }
 
-/* Whether a connect that failed so begins again. One that is resumed waits for a rail
- * as long as for its peer. */
+/* Return whether a connect that failed with error starts again. A resumed one
+ * waits for a rail as long as for its peer. */
 static bool conn_end_may_again(const struct peer_conn *c, int error)
 {
 	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&
@@ -345,7 +345,7 @@ void peer_conn_closed_there(struct peer_conn *c, const char *why)
 	if (c->lost) {
 		snprintf(c->why, sizeof(c->why), "peer %s: %s", c->peer->label,
 			 why);
-		/* Where its lane is not dead yet, conn_end_lost() finds so. */
+		/* If its lane is not dead yet, conn_end_lost() handles that. */
 		conn_end_give_up(c, -ECONNRESET);
 	}
 	if (c->state == PEER_CONN_OVER)
@@ -425,7 +425,7 @@ static bool close_fits(struct mpib_broker *b, uid_t uid)
 	       *closes_of(b, uid) < PEER_CLOSES_OF_ONE_MAX;
 }
 
-/* Without a place or memory for it the peer waits for its grace. */
+/* Without space or memory for it, the peer waits until its grace ends. */
 void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name)
 {
 	struct mpib_broker *b = p->broker;

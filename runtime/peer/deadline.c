@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Fails requests that are older than client.request_timeout. Control thread. A
- * timer looks for such requests now and then, by the snapshot that also tells
- * what hangs, so that the hot path keeps no deadlines. The connection of a late
- * request fails at both ends, with a text about that request.
+ * timer searches for such requests now and then, using the snapshot that also
+ * reports stuck requests, so that the hot path keeps no deadlines. The
+ * connection of a late request fails at both ends, with a text about that
+ * request.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 #include "base/event.h"
 #include "peer/internal.h"
 
-/* How long after its deadline a late request may be found. */
+/* Return how long after its deadline a late request may be found. */
 static uint64_t pause_ns(const struct mpib_broker *b)
 {
 	uint64_t ns = b->request_ns / 4;
@@ -20,8 +21,8 @@ static uint64_t pause_ns(const struct mpib_broker *b)
 	return ns < MPIB_SEC ? ns : MPIB_SEC;
 }
 
-/* The connection of a request, from its client and index. If that connection is
- * over and a new one has its index, the new one is younger than the request:
+/* Find the connection of a request by client and index. If that connection has
+ * ended and a new one has its index, the new one is younger than the request:
  * return NULL. */
 static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 					  const struct mpib_snap_conn *f,
@@ -38,7 +39,7 @@ static struct peer_conn *deadline_conn_of(const struct mpib_broker *b,
 	return NULL;
 }
 
-/* " from rank 3", or "" where no rank is known. */
+/* Write " from rank 3", or "" if the rank is unknown. */
 static const char *deadline_rank(char *buf, size_t len, const char *before,
 				 int32_t n)
 {
@@ -70,13 +71,14 @@ static void deadline_fail(struct peer_conn *c, const struct mpib_snap_conn *f,
 		      f->local_rank);
 	deadline_rank(there, sizeof(there), f->sender ? "to" : "from",
 		      f->remote_rank);
-	snprintf(why, sizeof(why),
-		 "%s of %u bytes%s%s at %s not over after %llu s: %s, waits "
-		 "for %s (client.request_timeout = %llu)",
-		 f->sender ? "send" : "receive", q->bytes, here, there,
-		 c->peer->label, (unsigned long long)(q->age_ns / MPIB_SEC),
-		 mpib_last_text(q->last), deadline_rails(q->rails),
-		 (unsigned long long)(c->broker->request_ns / MPIB_SEC));
+	snprintf(
+		why, sizeof(why),
+		"%s of %u bytes%s%s at %s not complete after %llu s: %s, waits "
+		"for %s (client.request_timeout = %llu)",
+		f->sender ? "send" : "receive", q->bytes, here, there,
+		c->peer->label, (unsigned long long)(q->age_ns / MPIB_SEC),
+		mpib_last_text(q->last), deadline_rails(q->rails),
+		(unsigned long long)(c->broker->request_ns / MPIB_SEC));
 	mpib_event(MPIB_LOG_WARN, "connection_broken", &about,
 		   "connection %u: %s", c->index, why);
 	peer_conn_fail(c, -ETIMEDOUT, "%s", why);

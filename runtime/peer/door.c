@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where callers come in: the listening sockets of the peer link, and how many
- * callers that have proved nothing are kept. Control thread.
- */
+/* The listening sockets of the peer link, and a limit on callers that have not
+ * proved anything yet. Control thread. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +21,8 @@ static void on_patience_end(void *arg)
 	mpib_hello_drop(arg);
 }
 
-/* There are too many callers at the door, of that address or in all: drop the
- * oldest of them. */
+/* Too many callers are pending, from this address or in all: drop the oldest of
+ * them. */
 static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 {
 	struct mpib_pending_peer *s, *oldest = NULL, *of_one = NULL;
@@ -70,7 +68,7 @@ static void door_on_accept(void *arg, int fd)
 	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
 }
 
-/* Take callers on the doors. 0 or -errno. */
+/* Accept callers on the listening sockets. 0 or -errno. */
 static int door_accept(struct mpib_broker *b)
 {
 	int rc = 0;
@@ -101,7 +99,7 @@ static void door_close(struct mpib_door *d)
 	d->fd = -1;
 }
 
-/* Listen at *addr and *port, and say in both what came of it. */
+/* Listen on *addr and *port, and set both to the address actually used. */
 static int door_open(struct mpib_door *d, struct in6_addr *addr, uint16_t *port,
 		     char *why, size_t why_len)
 {

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The called side of peer links; call.c is the calling side. A caller is a
- * pending_peer until its READY, which has to come soon (door.c) and proves
- * that it has the cluster's key. Until then it is nobody: no peer is made for
- * it, and neither a link nor a call of the peer that it says it is ends. Control
- * thread.
- */
+/* The called side of peer links; call.c is the calling side. A caller is a
+ * pending_peer until its READY, which must come soon (door.c) and proves
+ * that it has the cluster's key. Until then its claim has no effect: no peer
+ * is created for it, and the claimed peer's links and calls go on. Control
+ * thread. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,7 +13,7 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Between log lines of the same reason, and of any two. */
+/* Least time between log lines with the same reason, and between any two. */
 #define REFUSED_NS (60 * MPIB_SEC)
 #define REFUSED_ANY_NS (10 * MPIB_SEC)
 
@@ -77,9 +75,8 @@ void mpib_hello_overtaken(struct mpib_peer *p)
 		mpib_hello_drop(s);
 }
 
-/* A caller that is refused calls again and again, and anybody as often as he
- * likes, each time with another reason: so few lines are logged whatever
- * comes. */
+/* Limit the log: a refused caller calls again and again, and any host can call
+ * as often as it likes, each time with another reason. */
 static void tell_refused(const struct mpib_pending_peer *s, const char *why)
 {
 	struct mpib_broker *b = s->broker;
@@ -169,12 +166,12 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 			MPIB_PEER_VERSION);
 		return;
 	}
-	/* Only a caller that connects from an address may speak for the node of
-	 * that address, or for that which said that it is its second. */
+	/* A caller may speak for a node only if it connects from that node's
+	 * address, or from the address that the node named as its second. */
 	if (!mpib_second_speaks(b, &m->node, &s->link->addr) ||
 	    m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
-			     "it says that it is of another address");
+			     "it claims another address than it calls from");
 		return;
 	}
 	if (!mpib_peer_at(b, &m->node.addr)) {
@@ -226,17 +223,17 @@ static void hello_on_ready(struct mpib_pending_peer *s,
 		return;
 	}
 	mpib_seal_init(&link->rx_seal, key, &s->auth, false);
-	s->welcomed = false; /* it has proved who it is */
+	s->welcomed = false; /* it has proved its identity */
 	pending_peer_free(s);
 	p = mpib_peer_find(b, 0, &node.addr, node.port, self);
 	if (!p) {
-		mpib_link_close(link); /* others took the last place */
+		mpib_link_close(link); /* the table is full */
 		return;
 	}
 	if (node.boot != p->node.boot)
 		mpib_peer_forget(p, "its proxy was restarted");
-	/* The caller has no working link to this node any more, or it would not
-	 * have called. */
+	/* The caller has no working link to this node any more, otherwise it
+	 * would not call. */
 	mpib_peer_cut(p, "it called again");
 	p->version = version;
 	mpib_peer_is_up(p, link, &node);

@@ -23,12 +23,13 @@
 #define MPIB_LANES_MAX 4096u
 /* Lanes among these that one user may have. */
 #define MPIB_LANES_OF_ONE_MAX (MPIB_LANES_MAX / 4)
-/* How long a lane stays that no connection uses. */
+/* How long an unused lane remains. */
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
-/* The time a peer has to be reached and to make a lane. */
+/* The time to reach a peer and to make a lane. */
 #define MPIB_REACH_NS (10 * MPIB_SEC)
-/* The time a peer that is heard has to answer a close before it loses the lane. A
- * shared lane carries other connections, so it gets more time. */
+/* The time that a peer which is not silent has to answer a close before it
+ * loses the lane. A shared lane carries other connections, so it gets more
+ * time. */
 #define MPIB_CLOSE_SHARED_NS (10 * MPIB_SEC)
 #define MPIB_CLOSE_PRIVATE_NS (2 * MPIB_SEC)
 
@@ -39,7 +40,7 @@ TAILQ_HEAD(mpib_pending_connect_list, mpib_pending_connect);
 LIST_HEAD(mpib_offer_list, mpib_pending_connect);
 
 enum mpib_peer_state {
-	MPIB_PEER_IDLE, /* no link, until one is wanted */
+	MPIB_PEER_IDLE, /* no link, until one is needed */
 	MPIB_PEER_CALLING, /* this node's call connects or awaits the WELCOME */
 	MPIB_PEER_UP,
 };
@@ -49,42 +50,44 @@ enum mpib_peer_state {
  * to itself are two lanes. */
 struct mpib_peer {
 	struct mpib_broker *broker;
-	struct mpib_node_id node; /* boot is 0 until the peer told it */
-	struct in6_addr second; /* where it is called, too; ::, nowhere */
-	bool by_second; /* the next call goes there */
+	struct mpib_node_id node; /* boot is 0 until the peer has sent it */
+	struct in6_addr second; /* second address to call; ::, none */
+	bool by_second; /* the next call goes to second */
 	bool called; /* the entry of this proxy as the called end */
 	uint16_t version; /* of the protocol spoken on the link */
 	enum mpib_peer_state state;
 	struct mpib_link *link;
-	uid_t maker; /* user whose client asked for it first; MPIB_NOBODY: the
-			peer called */
-	uint64_t called_ns; /* when this node began its call */
-	/* Somebody who says that it is the peer calls, too: this node's call
-	 * waits before it begins, or before its READY. */
+	/* Uid of the first client that wanted the peer; MPIB_NOBODY: the peer
+	 * called. */
+	uid_t maker;
+	uint64_t called_ns; /* start of this node's call */
+	/* A caller that claims to be the peer is pending: this node's call
+	 * waits before it starts, or before its READY. */
 	bool deferred, held;
-	struct { /* of the WELCOME, while held */
+	struct { /* from the WELCOME, while held */
 		struct mpib_node_id node;
 		uint16_t version;
 	} answer;
 	struct mpib_auth auth; /* of this node's call */
 	struct mpib_timer retry;
 	struct peer_asking asking;
-	struct mpib_timer relink; /* of the lanes that are not listed yet */
-	struct mpib_timer away; /* armed: the link broke, its lanes wait for a
-				   new one */
+	struct mpib_timer relink; /* lists the lanes not listed yet */
+	/* Armed: the link broke, and its lanes wait for a new one. */
+	struct mpib_timer away;
 	char label[MPIB_LABEL_MAX];
 	char last_error[128]; /* why the last link failed */
-	char told[2][128]; /* what was warned of calls to each address */
+	char told[2][128]; /* last warning about calls to each address */
 	struct peer_lane_list lanes;
 	unsigned lane_count, conns; /* connections with this peer */
 	struct peer_conn_list waiting; /* connections that wait for the link */
-	struct peer_close *closes; /* that the peer has not heard of */
-	struct mpib_timer closing; /* tell them again */
+	/* closes that the peer has not acknowledged */
+	struct peer_close *closes;
+	struct mpib_timer closing; /* sends them again */
 	TAILQ_ENTRY(mpib_peer) entry;
 	struct mpib_peer_key {
 		struct in6_addr addr;
 		uint16_t port, called;
-	} key; /* of by_key, compared as bytes */
+	} key; /* key of by_key, compared as bytes */
 	UT_hash_handle hh;
 };
 
@@ -92,10 +95,10 @@ struct mpib_peer {
 #define PEER_CLOSES_OF_ONE_MAX (PEER_CLOSES_MAX / 4)
 #define PEER_CLOSES_USERS 256u
 
-/* A connection that closed here while its lane was lost: without a word the peer's
- * rank would wait for the other end until its grace is over. */
+/* A connection that closed here while its lane was lost. Without a message the
+ * peer's rank would wait for this end until its grace ends. */
 struct peer_close {
-	struct mpib_conn_name name; /* of the end here, which is gone */
+	struct mpib_conn_name name; /* name of the end here, which is gone */
 	uint64_t until;
 	UT_hash_handle hh;
 };
@@ -115,15 +118,17 @@ struct peer_lane {
 	uint32_t id, their_id; /* the peer's id, 0: not known yet */
 	uint64_t nonce; /* of the LANE_OPEN, if ours */
 	struct mpib_conn_name asker; /* likewise */
-	bool muted; /* not a word of it: the peer was told, or forgot it */
-	/* On the present link: it was listed (relink.c), and LANE_ACCEPT sent. */
+	/* Send nothing about it: the peer was told, or no longer has it. */
+	bool muted;
+	/* On the present link: listed in relink.c, and LANE_ACCEPT sent. */
 	bool listed, accept_sent;
 	struct mpib_lane *lane;
 	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
 	unsigned uses; /* connections and waiting CONN_OPENs */
 	struct mpib_timer idle; /* since uses is 0 */
 	struct peer_conn_list conns;
-	struct peer_conn_list waiting; /* those that wait until it is up */
+	/* Connections that wait until it is up. */
+	struct peer_conn_list waiting;
 	struct mpib_offer_list offers; /* CONN_OPENs on it */
 	TAILQ_ENTRY(peer_lane) entry;
 	UT_hash_handle hh, hh_lane;
@@ -135,7 +140,8 @@ enum peer_conn_state {
 	PEER_CONN_LANE, /* waits for the lane */
 	PEER_CONN_OPEN, /* CONN_OPEN sent */
 	PEER_CONN_ACCEPT, /* waits for a CONN_OPEN */
-	PEER_CONN_WAIT, /* likewise, for one of its key: it was accepted before */
+	/* The same, for a connect with its key: it was accepted before. */
+	PEER_CONN_WAIT,
 	PEER_CONN_READY,
 	PEER_CONN_OVER, /* failed or closing */
 };
@@ -144,36 +150,36 @@ struct peer_conn {
 	struct mpib_broker *broker;
 	struct peer_client *client;
 	uint32_t index, id, their_id;
-	struct mpib_conn_name name; /* key 0: a receiver's that has no peer */
-	uint64_t number, peer_number; /* of the requests of both ends; the
-					 peer's is 0 until it is known */
-	uint64_t met; /* sender's: the peer's number when both were READY last;
-			 0: never */
-	uint64_t base; /* receives that ended before this end was made */
+	struct mpib_conn_name name; /* key 0: a receiver that has no peer yet */
+	/* Numbers of both ends' requests; the peer's is 0 while unknown. */
+	uint64_t number, peer_number;
+	/* Sender's: the peer's number when both were last READY; 0: never. */
+	uint64_t met;
+	uint64_t base; /* receives that completed before this end was created */
 	bool sender;
 	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for the connection */
-	uint64_t until; /* sender's: when it has to be READY */
-	uint64_t pause_ns; /* before it last began again */
+	uint64_t until; /* sender's: deadline to become READY */
+	uint64_t pause_ns; /* pause before the last retry */
 	struct mpib_handle handle; /* sender's, from the client */
-	uint8_t traffic_class; /* sender's wish, 0: none */
+	uint8_t traffic_class; /* requested by the sender, 0: none */
 	struct mpib_listener_entry *listener; /* receiver's, while it waits */
 	struct mpib_peer *peer;
 	struct peer_lane *lane;
 	struct engine_conn *conn;
 	struct mpib_agent_conn *hint; /* NULL: none, there is no agent */
 	/* How it ends, see peer_conn_step(). */
-	bool offered; /* CONN_OPEN sent, not answered */
-	bool again; /* OVER for now, to begin again then */
-	bool lost; /* OVER, and its client may ask for it again */
+	bool offered; /* CONN_OPEN sent and not answered */
+	bool again; /* OVER for now; to be started again */
+	bool lost; /* OVER, and its client may request it again */
 	bool known; /* their_id is set: the peer may write to this end */
 	bool dropped; /* the client closed it */
 	bool stopping, stopped, destroying;
-	bool close_sent, asked; /* CONN_CLOSE sent; received */
-	bool heard; /* the peer's proxy knows that this end closed */
+	bool close_sent, asked; /* CONN_CLOSE sent; CONN_CLOSE received */
+	bool heard; /* the peer's proxy has acknowledged the close */
 	bool quiet; /* the peer cannot write to this end any more */
-	bool unheard; /* the peer was, when its time to answer was up */
-	unsigned waited; /* for it, how many times its time to answer */
+	bool unheard; /* the peer was silent when its time to answer ended */
+	unsigned waited; /* number of times that its time to answer ended */
 	struct mpib_timer timer;
 	int error;
 	char why[240];
@@ -182,7 +188,7 @@ struct peer_conn {
 	UT_hash_handle hh, hh_engine, hh_name;
 };
 
-/* pending.c: why the connection is not ready yet. */
+/* pending.c: return why the connection is not ready yet. */
 const char *peer_conn_last_error(const struct peer_conn *c);
 
 /* A CONN_OPEN from a peer that waits for an accept. */
@@ -190,7 +196,7 @@ struct mpib_pending_connect {
 	struct mpib_peer *peer;
 	struct peer_lane *lane;
 	struct mpib_listener_entry *listener;
-	struct mpib_conn_name name; /* of the end that accepts */
+	struct mpib_conn_name name; /* name of the accepting end */
 	uint64_t number;
 	uint32_t from;
 	struct engine_conn_info conn;
@@ -199,11 +205,13 @@ struct mpib_pending_connect {
 	UT_hash_handle hh;
 };
 
-/* What a connect names a listener by: a client that knows the nonce of another
- * user's listener takes nothing from it by listening with it first. */
+/* How a connect names a listener. The uid is part of it: a client that knows
+ * the nonce of another user's listener gains nothing by listening with it
+ * first. */
 struct mpib_listener_name {
 	uint64_t nonce;
-	uint64_t uid; /* without padding, since it is hashed as bytes */
+	/* 64 bits, so that there is no padding: it is hashed as bytes */
+	uint64_t uid;
 };
 
 struct mpib_listener_entry {
@@ -213,7 +221,7 @@ struct mpib_listener_entry {
 	struct peer_conn_list accepts;
 	struct mpib_pending_connect_list backlog;
 	unsigned waiting;
-	struct mpib_timer match; /* of accepts and backlog */
+	struct mpib_timer match; /* timer to match accepts and backlog */
 	UT_hash_handle hh, hh_name;
 };
 
@@ -221,7 +229,7 @@ struct mpib_broker {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
 	struct mpib_node_id self;
-	struct in6_addr second; /* called there, too; ::, nowhere */
+	struct in6_addr second; /* second address for calls; ::, none */
 	struct mpib_cluster_key key;
 	const struct mpib_networks *networks;
 	const struct mpib_islands *islands;
@@ -230,20 +238,23 @@ struct mpib_broker {
 	uint64_t request_ns, connect_ns; /* request_ns 0: no limit */
 	uint64_t grace_ns; /* 0: nothing is resumed */
 	uint64_t born_ns;
-	struct mpib_timer sweep; /* looks for requests older than request_ns */
+	/* Timer that looks for requests older than request_ns. */
+	struct mpib_timer sweep;
 	unsigned silence_s, peer_count;
 	uint64_t serial;
 	struct mpib_door door[MPIB_DOORS];
 	struct mpib_io engine_watch;
 	struct mpib_peer_list peers; /* oldest first */
-	struct mpib_peer *by_key; /* the same */
-	uint64_t lanes_of_one; /* a user may have; 0: no limit */
+	struct mpib_peer *by_key; /* the same peers, by address */
+	uint64_t lanes_of_one; /* limit for a user; 0: no limit */
 	struct mpib_pending_peer_list pending_peers; /* oldest first */
-	struct mpib_fifo_sum waits; /* for peers, on links */
+	struct mpib_fifo_sum waits; /* bytes that wait for peers, on links */
 	struct peer_asker asker;
-	char refused[200]; /* reason last logged for refusing one */
-	uint64_t refused_ns, refused_count; /* when that was, and since */
-	/* Of all peers; and of the users whose uids have that remainder. */
+	char refused[200]; /* last logged reason of a refusal */
+	/* Time of that line, and refusals since. */
+	uint64_t refused_ns, refused_count;
+	/* Closes of all peers; and of the users whose uids have this
+	 * remainder. */
 	unsigned closes, closes_of[PEER_CLOSES_USERS];
 	struct mpib_listener_entry *listeners; /* by id */
 	struct mpib_listener_entry *listeners_by_name;
@@ -256,7 +267,7 @@ struct mpib_broker {
 	uint32_t next_id;
 };
 
-/* A new id, not 0 and not in use for a listener, lane or connection. */
+/* Return a new id, not 0 and not in use for a listener, lane or connection. */
 uint32_t mpib_broker_new_id(struct mpib_broker *b);
 
 /* peer_table.c */
@@ -265,45 +276,48 @@ void mpib_peers_free(struct mpib_broker *b);
 struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
 				   const struct in6_addr *addr, uint16_t port,
 				   bool called);
-/* Whether a peer may be at the address. */
+/* Return whether a peer may have this address. */
 bool mpib_peer_at(const struct mpib_broker *b, const struct in6_addr *addr);
-/* Whether one more entry can be made for the user, perhaps in place of one that
- * nothing needs; who proves to be a peer may have the places of root. */
+/* Return whether another entry can be made for the user, perhaps in place of an
+ * unneeded one. A peer that proves its identity may use the places reserved for
+ * root. */
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid);
-/* Find the entry of a peer that has proved itself, or make one, in place of one
- * that nothing needs if there are many. NULL: no memory, or too many are in
+/* Find the entry of a peer that has proved its identity, or make one, in place
+ * of an unneeded one if there are many. NULL: no memory, or too many are in
  * use. */
 struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 				 const struct in6_addr *addr, uint16_t port,
 				 bool called);
-/* The same for a peer to call for the user's client. -EACCES: it is in none of the
- * peers' networks; -EDQUOT: the user has as many as one may that have not
- * answered; -ENOSPC or -ENOMEM. */
+/* The same for a peer to call for the user's client. -EACCES: it is in none of
+ * the peers' networks; -EDQUOT: too many peers of this user have not answered;
+ * -ENOSPC or -ENOMEM. */
 int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		  const struct mpib_handle *handle, struct mpib_peer **peer);
 /* peer.c */
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
-/* The link is up: list what there is. */
+/* The link is up: list lanes and connections. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		     const struct mpib_node_id *node);
-/* How this node reaches the peer, by the islands configured here. */
+/* Return how this node reaches the peer, by the islands configured here. */
 enum mpib_path mpib_peer_path(const struct mpib_peer *p);
 /* The link of a struct mpib_peer is gone, or the caller closes it next. */
 void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why);
 /* Close the peer's link, if it has one. */
 void mpib_peer_cut(struct mpib_peer *p, const char *why);
-/* Kill the peer's lanes, which may be resumed; the link may stay. */
+/* Kill the peer's lanes, whose connections may be resumed; the link may
+ * remain. */
 void mpib_peer_forget(struct mpib_peer *p, const char *why);
 /* The peer broke the protocol: kill its lanes and close its link. */
 void mpib_peer_broke(struct mpib_peer *p, const char *what);
 /* Send a message to the peer. Without a link it is dropped. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Send a CONN_REJECT or LANE_REJECT for the object that the peer calls to. */
+/* Send a CONN_REJECT or LANE_REJECT for the object that has the id to at the
+ * peer. */
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 		      uint32_t to, int error, const char *why);
 
-/* relink.c: list all lanes, or one, on the peer's link, which is up; the link is
- * gone. */
+/* relink.c: list all lanes, or one, on the peer's link, which is up; handle its
+ * loss. */
 void mpib_relink(struct mpib_peer *p);
 void mpib_relink_lane(struct peer_lane *l);
 void mpib_relink_end(struct mpib_peer *p);
@@ -311,65 +325,65 @@ void mpib_relink_end(struct mpib_peer *p);
 /* call.c */
 /* Call the peer, if connections or lanes wait for a link to it. */
 void mpib_peer_want(struct mpib_peer *p);
-/* Whether this node's call to the peer has precedence over the peer's own,
- * which comes at the same time. */
+/* Return whether this node's call to the peer has precedence over a
+ * simultaneous call of the peer. */
 bool mpib_call_wins(const struct mpib_peer *p);
-/* A caller that said it was the peer is gone: go on, if that was waited for. */
+/* A caller that claimed to be the peer is gone: call now, if this node's call
+ * waited for it. */
 void mpib_call_undefer(struct mpib_peer *p);
-/* Likewise, in ns. */
+/* The same after ns. */
 void mpib_call_again(struct mpib_peer *p, uint64_t ns);
 /* This node's call failed: -errno, or 0 if the peer answered it with a
  * refusal. */
 void mpib_call_failed(struct mpib_peer *p, int error);
 
-/*
- * lane_table.c, lane_setup.c and lane_message.c. Those that take a message return
- * false if no sound peer would send it now.
- */
+/* lane_table.c, lane_setup.c and lane_message.c. Functions for a message return
+ * false if a correct peer would not send it now. */
 /* Join the connection to a lane, which is opened if there is none yet. 0, or
  * -errno and why. */
 int peer_lane_get(struct peer_conn *c, char *why, size_t why_len);
 bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 bool peer_lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
 bool peer_lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Answer a message about a lane that this node has no more. */
+/* Answer a message about a lane that this node no longer has. */
 void peer_lane_tell_gone(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
-/* The lane that the peer opened, by its id. */
+/* Find the lane that the peer opened, by the peer's id. */
 struct peer_lane *peer_lane_of_opener(struct mpib_peer *p, uint32_t from);
 struct peer_lane *peer_lane_new(struct mpib_peer *p,
 				const struct mpib_lane_key *key, bool ours,
 				uint32_t id);
-/* Whether one more lane to the peer may be made: ours, that the user opens, or one
- * that the peer opens for a listener of the user. 0, or -EDQUOT and why. */
+/* Return whether another lane to the peer may be created: one that the user
+ * opens (ours), or one that the peer opens for a listener of the user. 0, or
+ * -EDQUOT and why. */
 int peer_lane_quota(const struct mpib_peer *p, uid_t uid, bool ours, char *why,
 		    size_t why_len);
-/* Close the lane if nothing uses it for MPIB_LANE_IDLE_NS. The end that accepted
- * it waits twice as long, so that a sound opener closes it first. */
+/* Close the lane if it remains unused for MPIB_LANE_IDLE_NS. The end that
+ * accepted it waits twice as long, so that a correct opener closes it first. */
 void peer_lane_watch_idle(struct peer_lane *l);
-/* The shard that this node's end of the lane is on. */
+/* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
 struct peer_lane *peer_lane_find_shared(struct mpib_peer *p,
 					const struct mpib_lane_key *key,
 					bool ours);
-/* Send a message about the lane, unless the lane is muted, or is not listed yet:
- * then the list tells the same. */
+/* Send a message about the lane, unless the lane is muted, or not listed yet:
+ * then the list has the same information. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
-/* Likewise, an answer, which the list does not tell. */
+/* The same for an answer, which is not in the list. */
 void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
-/* Send the LANE_OPEN of a lane of this node's. */
+/* Send the LANE_OPEN of a lane that this node opened. */
 void peer_lane_ask(struct peer_lane *l);
 /* The lane is up: connections may use it. */
 void peer_lane_up(struct peer_lane *l);
-/* Kill the lane: tell the peer, fail the lane's connections, or have them resumed if
- * error is MPIB_BROKEN_LOST; they become quiet when the engine has killed it. */
+/* Kill the lane: tell the peer, and fail the lane's connections, or have them
+ * resumed if error is MPIB_BROKEN_LOST. They become quiet when the engine has
+ * killed it. */
 void peer_lane_kill(struct peer_lane *l, int error, const char *why);
-/* Likewise, of a lane that has failed. */
+/* The same for a lane that has failed. */
 void peer_lane_lose(struct peer_lane *l, const char *why);
 void peer_lane_join(struct peer_lane *l, struct peer_conn *c);
 void peer_lane_leave(struct peer_conn *c);
-/* Take one off uses. A lane without uses is freed if dead, and killed if
- * private. */
+/* Decrement uses. An unused lane is freed if dead, and killed if private. */
 void peer_lane_put(struct peer_lane *l);
 /* Kill all lanes to the peer, as peer_lane_kill(). */
 void peer_lanes_end(struct mpib_peer *p, int error, const char *why);
@@ -382,10 +396,10 @@ void mpib_broker_del_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l);
 
 /* conn.c and conn_end.c */
-/* The end of that name; NULL: there is none. */
+/* Find the end of that name; NULL: none. */
 struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 				  const struct mpib_conn_name *name);
-/* Name the end, by which the peer finds it from now on. */
+/* Set the name by which the peer finds the end from now on. */
 void peer_conn_set_name(struct peer_conn *c, const struct mpib_conn_name *name);
 void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state);
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
@@ -395,62 +409,67 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 void peer_conn_set_peer(struct peer_conn *c, struct mpib_peer *p);
 /* Register the connection with the agent if it sends. */
 void peer_conn_want_hint(struct peer_conn *c);
-/* The next step once the link, or the lane, is up. */
+/* Take the next step after the link, or the lane, is up. */
 void peer_conn_linked(struct peer_conn *c);
 void peer_conn_laned(struct peer_conn *c);
-/* A connect that fails with -EAGAIN begins again while it has time. */
+/* Fail the connection. A connect that fails with -EAGAIN starts again until its
+ * time ends. */
 void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* The connection's lane is gone: its client may ask for it again. One that is not
- * READY begins again itself. */
+/* The connection's lane is gone: its client may request it again. One that is
+ * not READY starts again itself. */
 void peer_conn_lose(struct peer_conn *c, const char *cause);
 /* The peer says that its end was closed. */
 void peer_conn_closed_there(struct peer_conn *c, const char *why);
-/* The error that ends what can be resumed, where that is on. */
+/* Return the error that ends a connection: one that allows a resume, if
+ * resuming is enabled. */
 int peer_lost_error(const struct mpib_broker *b);
 /* Send the CONN_OPEN or CONN_ACCEPT of the connection. */
 void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
-/* The peer's id of the connection, which the peer may write to from now on. */
+/* Set the peer's id of the connection. The peer may write to this end from now
+ * on. */
 void peer_conn_set_their_id(struct peer_conn *c, uint32_t id);
 /* Send its CONN_CANCEL, CONN_CLOSE or CONN_CLOSED. */
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
-/* Take the connection off the list it waits on. */
+/* Remove the connection from the list it waits on. */
 void peer_conn_unlist(struct peer_conn *c);
-/* Begin a connect: get the peer's link first. */
+/* Start a connect: get the peer's link first. */
 void peer_conn_begin(struct peer_conn *c);
-/* Begin a connect that is on no list, after ns nanoseconds. */
+/* Start a connect that is on no list, after ns nanoseconds. */
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
-/* Tell the peer, now or when it is there, that the end of that name is closed. */
+/* Tell the peer, now or when its link is up, that the end of that name is
+ * closed. */
 void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name);
 /* The link is up: tell the peer of all ends that are closed. */
 void peer_closes_tell(struct mpib_peer *p);
-/* The peer knows of that one. */
+/* The peer has acknowledged that close. */
 void peer_close_heard(struct mpib_peer *p, const struct mpib_conn_name *name);
 void peer_closes_free(struct mpib_peer *p);
-/* Whether clients of the proxy before this one may not have asked for everything
- * again yet. */
+/* Return whether clients of the previous proxy may still have requests to make
+ * again. */
 bool mpib_broker_young(const struct mpib_broker *b);
-/* Take the next step of the end of the connection, if it is OVER. */
+/* Take the next step of ending the connection, if it is OVER. */
 void peer_conn_step(struct peer_conn *c);
-/* The lane ends, and the peer has nothing of it any more: what was offered on it
- * begins again. */
+/* The lane ends, and the peer has dropped everything on it: start again the
+ * connects that were offered on it. */
 void peer_lane_renew(struct peer_lane *l);
 struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
 				      struct engine_conn *conn);
 
 /* accept.c */
-/* Find the listener of the user by the nonce in the message, which is in its handle
- * alone. 0; -EAGAIN: an earlier proxy may have had it; or -errno and why. */
+/* Find the listener of the user by the nonce in the message, which only holders
+ * of its handle know. 0; -EAGAIN: an earlier proxy may have had it; or -errno
+ * and why. */
 int mpib_accept_proof(const struct mpib_broker *b,
 		      const struct mpib_peer_msg *m, uint32_t uid,
 		      struct mpib_listener_entry **listener, const char **why);
-/* The name of the end here that the peer's end of that name is connected with. */
+/* Return the name of the other end of a connection. */
 struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name);
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Have w, whose lane and listener are set, wait for an accept. */
+/* Queue w, whose lane and listener are set, for an accept. */
 void mpib_accept_wait(struct mpib_pending_connect *w);
 void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Drop the CONN_OPENs on this lane that nobody has accepted. */
+/* Drop the CONN_OPENs on this lane that were not accepted. */
 void mpib_accept_lane_gone(struct peer_lane *l);
 void mpib_accept_unlisten(struct mpib_broker *b, struct mpib_listener_entry *l);
 void mpib_accept_begin(struct peer_conn *c,

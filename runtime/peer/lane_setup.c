@@ -115,11 +115,11 @@ static void came_up(struct peer_lane *l)
 		TAILQ_REMOVE(&l->waiting, c, entry);
 		peer_conn_laned(c);
 	}
-	peer_lane_watch_idle(l); /* it may be wanted no more */
+	peer_lane_watch_idle(l); /* it may no longer be needed */
 }
 
-/* Both ends opened it: give up mine, move its connections to theirs. The peer is
- * told, for it may have called off its own before it hears of mine. */
+/* Both ends opened it: give up mine and move its connections to theirs. Tell
+ * the peer, which may have cancelled its own before it reads mine. */
 static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 {
 	struct peer_conn *c;
@@ -135,8 +135,9 @@ static void yield_to(struct peer_lane *mine, struct peer_lane *theirs)
 	peer_lane_put(mine);
 }
 
-/* Find the client that the connection is with which the lane is asked for: it was
- * accepted before, or its listener is there. 0 or -errno and why. */
+/* Find the client of the connection for which the lane is requested: the
+ * connection was accepted before, or its listener exists. 0 or -errno and
+ * why. */
 static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_client **client, const char **why)
 {
@@ -155,8 +156,8 @@ static int setup_proof(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return rc;
 }
 
-/* Whether the lane that LANE_OPEN asks for may be made. mine is this node's own
- * opening that it would replace, or NULL. */
+/* Check whether the lane of a LANE_OPEN may be created. mine is this node's own
+ * LANE_OPEN that it would replace, or NULL. */
 static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 		       const struct peer_lane *mine, char *why, size_t why_len)
 {
@@ -176,15 +177,16 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	 * may use it is checked at their CONN_OPEN. */
 	if (mine)
 		return 0;
-	/* Else a peer could make this proxy build lanes that no client here
-	 * wants. */
+	/* Otherwise a peer could make this proxy create lanes that no client
+	 * here wants. */
 	rc = setup_proof(p, m, &client, &refused);
 	if (rc < 0) {
 		snprintf(why, why_len, "%s", refused);
 		return rc;
 	}
 	if (client->shard != m->key.to_shard) {
-		snprintf(why, why_len, "the lane leads to somebody else");
+		snprintf(why, why_len,
+			 "the lane belongs to another user or shard");
 		return -EACCES;
 	}
 	if (p->lane_count >= mpib_places_for(MPIB_LANES_MAX, m->key.uid)) {
@@ -197,8 +199,8 @@ static int setup_admit(const struct mpib_peer *p, const struct mpib_peer_msg *m,
 	return peer_lane_quota(p, m->key.uid, false, why, why_len);
 }
 
-/* The ends disagree about the path, which each derives from its own islands, or
- * about the spread, which each has from its own configuration: say how. */
+/* Explain a disagreement about the path, which each end derives from its own
+ * islands, or about the spread, which each reads from its own configuration. */
 static void say_views(const struct mpib_peer *p,
 		      const struct mpib_lane_info *theirs, char *why,
 		      size_t why_len)
@@ -304,19 +306,20 @@ static void setup_tell_accept(struct peer_lane *l)
 	l->accept_sent = true;
 }
 
-/* The peer has not heard that the lane was accepted. Until it has, the lane's rails
- * stay in the first epoch, with the QPs that it asks for. Once a link, since each
- * time asks the devices. */
+/* The peer has not read that the lane was accepted. Until then the lane's rails
+ * remain in the first epoch, with the QPs that the peer asks for. Once per
+ * link, because each time queries the devices. */
 static void setup_accept_again(struct peer_lane *l)
 {
 	if (l->state != PEER_LANE_UP || l->accept_sent)
 		return;
 	setup_tell_accept(l);
 	if (l->listed)
-		mpib_relink_lane(l); /* the peer ignored that till now */
+		mpib_relink_lane(l); /* the peer has ignored it so far */
 }
 
-/* The peer ended the lane, which was not heard here, or does not have it. */
+/* The peer ended the lane, which this end did not learn, or does not have
+ * it. */
 static void setup_ended_there(struct peer_lane *l, const char *why)
 {
 	l->muted = true;
@@ -339,7 +342,7 @@ bool peer_lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		setup_accept_again(l);
 		return true;
 	}
-	/* The peer would use the lane that is up, if it still had it. */
+	/* If the peer still had the lane that is up, it would use that. */
 	if (mine && mine->state == PEER_LANE_UP) {
 		setup_ended_there(mine, "the other end opened it again");
 		mine = NULL;
@@ -372,7 +375,7 @@ bool peer_lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	int rc;
 
 	if (!l || l->state >= PEER_LANE_DYING) {
-		peer_lane_tell_gone(p, m); /* given up meanwhile */
+		peer_lane_tell_gone(p, m); /* this end gave it up meanwhile */
 		return true;
 	}
 	if (l->state == PEER_LANE_UP && l->their_id == m->from)

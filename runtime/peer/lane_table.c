@@ -20,7 +20,7 @@ unsigned peer_lane_shard(const struct peer_lane *l)
 static bool same_key(const struct peer_lane *l, const struct mpib_lane_key *k,
 		     bool ours)
 {
-	/* from and to swap places when the other end opened the lane. */
+	/* from and to are swapped if the other end opened the lane. */
 	uint16_t mine = ours ? k->from_shard : k->to_shard;
 	uint16_t theirs = ours ? k->to_shard : k->from_shard;
 	uint16_t l_theirs = l->ours ? l->key.to_shard : l->key.from_shard;
@@ -88,7 +88,8 @@ struct peer_lane *peer_lane_new(struct mpib_peer *p,
 	return l;
 }
 
-/* Lanes that the user, or the peers for it, opened: to one peer, and to all. */
+/* Count the lanes that the user, or peers on its behalf, opened: to one peer,
+ * and to all. */
 static void count_lanes(const struct mpib_peer *p, uid_t uid, bool ours,
 			uint64_t *here, uint64_t *all)
 {
@@ -110,7 +111,7 @@ int peer_lane_quota(const struct mpib_peer *p, uid_t uid, bool ours, char *why,
 	uint64_t of_peer = MPIB_LANES_OF_ONE_MAX;
 
 	count_lanes(p, uid, ours, &here, &all);
-	/* Of lanes that peers open a peer has a quarter at most. */
+	/* Of the lanes that peers open, one peer may have a quarter. */
 	if (!ours && most && (most + 3) / 4 < of_peer)
 		of_peer = (most + 3) / 4;
 	if (most && all >= most)
@@ -222,7 +223,7 @@ static void on_killed(void *arg, int status)
 
 	(void)status;
 	l->state = PEER_LANE_DEAD;
-	l->uses++; /* the lane must outlive its last connection here */
+	l->uses++; /* keeps the lane until its last connection here is gone */
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, lane_entry);
 		c->quiet = true;
@@ -318,10 +319,9 @@ void peer_lanes_free(struct mpib_broker *b)
 	}
 }
 
-/*
- * A peer's messages about lanes: those that make one are lane_setup.c's. Each may
- * come twice, or about a lane that has ended here. Control thread.
- */
+/* A peer's messages about existing lanes; lane_setup.c handles those that
+ * create one. Each may come twice, or about a lane that has ended here. Control
+ * thread. */
 
 void peer_lane_tell_gone(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
@@ -330,7 +330,7 @@ void peer_lane_tell_gone(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		.to = m->from,
 		.from = m->to,
 		.error = -ECANCELED,
-		.why = "the other end has it no more",
+		.why = "the other end no longer has it",
 	};
 
 	mpib_peer_tell(p, &gone);
@@ -348,13 +348,13 @@ static bool on_kept(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	return true;
 }
 
-/* The peer refused one connection for now. The others that waited for the same lane
- * pause, then the first of them asks for a lane. So each pause makes one lane,
- * however many connections wait. */
+/* The peer refused one connection for now. The others that waited for the same
+ * lane pause, then the first of them requests a lane. So each pause creates one
+ * lane, however many connections wait. */
 #define OTHERS_NS (10 * MPIB_MSEC)
 
-/* The peer refused the connection for which the lane was asked for, or its listener.
- * Others leave the lane, to ask for themselves. */
+/* The peer refused the connection or the listener for which the lane was
+ * requested. The other connections leave the lane, to request their own. */
 static void ask_by_others(struct peer_lane *l, const struct mpib_peer_msg *m)
 {
 	struct peer_conn_list others = TAILQ_HEAD_INITIALIZER(others);
@@ -400,11 +400,12 @@ static bool on_reject(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 static bool on_close(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	/* 0: the opener had not seen the LANE_ACCEPT. */
+	/* to is 0 if the opener had not read the LANE_ACCEPT. */
 	struct peer_lane *l = m->to ? peer_lane_find(p, m->to)
 				    : peer_lane_of_opener(p, m->from);
 
-	/* A lane that is asked for has a LANE_OPEN on its way behind it. */
+	/* The peer sends a LANE_OPEN after this for a lane that is not up
+	 * yet. */
 	if (!l || l->state != PEER_LANE_UP)
 		return true;
 	if (l->their_id != m->from)
@@ -423,8 +424,8 @@ static bool on_rail(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	struct peer_lane *l = peer_lane_find(p, m->to);
 
-	/* Of another state the peer is told, or tells all again with its
-	 * LANE_ACCEPT. */
+	/* In any other state the peer is told, or sends everything again with
+	 * its LANE_ACCEPT. */
 	return !l || l->state != PEER_LANE_UP ||
 	       mpib_lane_receive(l->lane, &m->rail);
 }

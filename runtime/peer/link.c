@@ -16,9 +16,9 @@
 /* Silence is counted in ticks, not in time: if this process itself stood still,
  * the peer's bytes wait in the socket and reset the count. */
 #define TICK_NS MPIB_SEC
-/* An end asks a peer that is silent for this part of its patience. */
+/* An end sends PING to a silent peer after this part of its patience. */
 #define QUIET 4
-/* Bytes that wait for a peer which gets no PING or PONG behind them. */
+/* If this many bytes wait for a peer, it gets no PING or PONG after them. */
 #define SAY_LATER MPIB_FIFO_SMALL
 
 static void free_link(struct mpib_link *l)
@@ -43,7 +43,7 @@ static void link_fail(struct mpib_link *l, const char *why)
 
 void mpib_link_close(struct mpib_link *link)
 {
-	/* What is queued, such as a REFUSED, should still arrive. */
+	/* Messages that are queued, such as a REFUSED, should still arrive. */
 	if (!link->connecting)
 		mpib_outbox_send(&link->out, link->fd);
 	free_link(link);
@@ -57,7 +57,7 @@ static void watch_for(struct mpib_link *l, bool out)
 	mpib_loop_mod(l->loop, &l->watch, EPOLLIN | (out ? EPOLLOUT : 0u));
 }
 
-/* False: the link is gone. */
+/* Return false if the link is gone. */
 static bool link_flush(struct mpib_link *l)
 {
 	while (!mpib_outbox_empty(&l->out)) {
@@ -81,7 +81,8 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 
 	if (link->out.overflow)
 		return;
-	/* The caller does not expect down() now: the loop finds a hang-up. */
+	/* The caller does not expect down() now: the loop will find the
+	 * hang-up. */
 	if (!mpib_outbox_put(&link->out, &link->tx_seal, frame,
 			     mpib_peer_encode(m, frame)))
 		shutdown(link->fd, SHUT_RDWR);
@@ -110,7 +111,7 @@ static const char *link_decode(struct mpib_link *l, uint8_t *body, size_t len,
 			       "key";
 	}
 	l->error = mpib_peer_decode(body, len, m);
-	return l->error < 0 ? "it sent what is no message" : NULL;
+	return l->error < 0 ? "it sent an invalid message" : NULL;
 }
 
 static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
@@ -122,7 +123,7 @@ static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 		mpib_link_say(l, MPIB_PEER_PONG);
 }
 
-/* False: the link is gone. */
+/* Return false if the link is gone. */
 static bool take_frames(struct mpib_link *l)
 {
 	size_t at = 0;
@@ -284,8 +285,9 @@ int mpib_link_connect(struct mpib_loop *loop, const struct in6_addr *from,
 
 	if (fd < 0)
 		return -errno;
-	/* From an address of the other family: the kernel chooses, and the peer
-	 * says that it calls from where it is not. */
+	/* bind() to an address of the other family fails: let the kernel
+	 * choose; the peer then says that the caller's address is not the
+	 * claimed one. */
 	if (from && mpib_address_socket(from, 0, &src) == len &&
 	    bind(fd, (struct sockaddr *)&src, len) < 0) {
 		rc = -errno;
@@ -322,9 +324,9 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 	return 0;
 }
 
-/* A queue has this part of what is free, as in a switch's shared buffer. With a
- * larger one, few queues that are filled one after the other leave nothing; with
- * a smaller one, few have less than they could. */
+/* Each queue may use this part of the free space, as in a switch's shared
+ * buffer. A larger part would let a few queues filled one after the other take
+ * everything; a smaller one would waste space with few queues. */
 #define SHARE 8
 
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
@@ -333,7 +335,7 @@ void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
 	sum->waits += mpib_fifo_waits(f);
 }
 
-/* The most that a queue may have now. */
+/* Return the most bytes that a queue may hold now. */
 static size_t fifo_share(const struct mpib_fifo_sum *sum)
 {
 	return sum->waits < sum->most ? (sum->most - sum->waits) / SHARE : 0;
@@ -348,7 +350,7 @@ bool mpib_fifo_room(const struct mpib_fifo *f, size_t n, size_t little,
 	       (!f->sum || then <= little || then <= fifo_share(f->sum));
 }
 
-/* So much less waits in it. */
+/* Count n bytes less in the queue's sum. */
 static void fifo_less(const struct mpib_fifo *f, size_t n)
 {
 	if (!f->sum)
@@ -366,7 +368,7 @@ static void fifo_to_front(struct mpib_fifo *f)
 	f->len = waits;
 }
 
-/* Give memory back, with room for as much again as waits. */
+/* Shrink the memory to twice of what waits. */
 static void fifo_shrink(struct mpib_fifo *f)
 {
 	size_t cap = 2 * mpib_fifo_waits(f);

@@ -3,9 +3,9 @@
  * Peers, and the messages on their links; call.c and hello.c make the links.
  * Control thread.
  *
- * There is one link per peer. When it breaks, either end makes a new one, and
- * each end lists its lanes and connections there (relink.c). The lanes are lost
- * if the peer was silent for too long, refuses the call, or was restarted.
+ * Each peer has one link. When it breaks, either end makes a new one, and each
+ * end lists its lanes and connections on it (relink.c). The lanes are lost if
+ * the peer was silent for too long, refuses the call, or was restarted.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -20,7 +20,7 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 {
 	const struct mpib_node_id *a = &p->broker->self, *b = &p->node;
 
-	/* Bytes in network order, of IPv4 behind a prefix that all have. */
+	/* Compares bytes in network order; IPv4 addresses share a prefix. */
 	int order = memcmp(&a->addr, &b->addr, sizeof(a->addr));
 
 	return order ? order < 0 : a->port < b->port;
@@ -57,15 +57,14 @@ static void on_away_end(void *arg)
 	mpib_peer_forget(p, why);
 }
 
-/* Kill the peer's lanes unless there is a link again by then. */
+/* Kill the peer's lanes after this time, unless it has a link again. */
 static void await_link(struct mpib_peer *p, unsigned seconds)
 {
 	mpib_timer_arm(p->broker->loop, &p->away, seconds * MPIB_SEC,
 		       on_away_end, p);
 }
 
-/* The lanes wait for a new link until the peer has been silent for as long as a
- * link may be. */
+/* The lanes wait for a new link, for as long as a link may be silent. */
 static void go_away(struct mpib_peer *p, const struct mpib_link *link,
 		    const char *why)
 {
@@ -240,16 +239,17 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 }
 
 /*
- * After a link to a peer was made: list this end's lanes and connections there.
- * Messages on a link that broke may be lost, so nothing is known of what the
- * peer has; protocol.h says which messages list what. A lane is listed as a
- * whole, and until then nothing else is said about it but answers: so the
- * messages that follow fit what the peer was told. Control thread.
+ * After a link to a peer was made: list this end's lanes and connections on it.
+ * Messages on a broken link may be lost, so the peer's state is unknown;
+ * protocol.h says which messages list what. A lane is listed as a whole, and
+ * until then only answers about it are sent: so the messages that follow match
+ * what the peer knows. Control thread.
  */
 
 /* Lanes listed in one turn of the loop. */
 #define SLICE 64u
-/* While more bytes wait for the peer, the next lanes wait so long. */
+/* If more than WAITS_MOST bytes wait for the peer, the next lanes wait
+ * WAITS_NS. */
 #define WAITS_MOST MPIB_FIFO_SMALL
 #define WAITS_NS (10 * MPIB_MSEC)
 
@@ -283,7 +283,7 @@ void mpib_relink_lane(struct peer_lane *l)
 	mpib_lane_retell(l->lane);
 }
 
-/* Lanes that are not listed come before those that are. */
+/* Unlisted lanes come before listed ones. */
 static void relink_on_turn(void *arg)
 {
 	struct mpib_peer *p = arg;

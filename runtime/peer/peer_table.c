@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The table of peers: finding, making and evicting entries. An entry is made for
- * a peer that has proved itself or that a client here wants to reach, never for
- * a caller that only says who it is. Control thread.
- */
+/* The table of peers: finding, creating and evicting entries. An entry is
+ * created for a peer that has proved its identity or that a client here wants
+ * to reach, never for an unproved claim of a caller. Control thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,8 +9,8 @@
 #include "base/users.h"
 #include "peer/internal.h"
 
-/* Limits, so that nobody fills this proxy's memory: of all peers, and of those
- * that one user asked for and that have not answered. */
+/* Limits that bound this proxy's memory: of all peers, and of those that one
+ * user wanted and that have not answered. */
 #define PEERS_MAX 8192u
 #define PEERS_OF_ONE_MAX (PEERS_MAX / 4)
 
@@ -45,8 +43,8 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 	return p;
 }
 
-/* Nothing in this proxy needs the entry: there is no more than a link, if that.
- * The next connection makes it again. */
+/* Return whether this proxy can drop the entry: at most a link uses it. The
+ * next connection creates it again. */
 static bool peer_idle(const struct mpib_peer *p)
 {
 	return p->state != MPIB_PEER_CALLING && !p->conns && !p->closes &&
@@ -70,7 +68,7 @@ static void free_peer(struct mpib_peer *p)
 	free(p);
 }
 
-/* The oldest entry that nothing needs, of one without a link if there is. */
+/* Return the oldest unneeded entry, preferably one without a link. */
 static struct mpib_peer *idlest(const struct mpib_broker *b)
 {
 	struct mpib_peer *p, *linked = NULL;
@@ -135,7 +133,8 @@ static struct in6_addr address_of_handle(const struct mpib_handle *handle)
 	return addr;
 }
 
-/* Peers that the user asked for, that have not answered and are still wanted. */
+/* Count the peers that the user wanted, that have not answered and are still
+ * needed. */
 static unsigned peers_wanted_by(const struct mpib_broker *b, uid_t uid)
 {
 	const struct mpib_peer *p;

@@ -82,7 +82,7 @@ static void code_why(struct mpib_codec *c, struct mpib_peer_msg *m)
  * rail (LANE_RAIL).
  */
 
-/* A number of a QP, or of its first packet. */
+/* Encode the number of a QP, or of its first packet. */
 static void code_24(struct mpib_codec *c, uint32_t *v)
 {
 	mpib_code32(c, v);
@@ -146,7 +146,7 @@ static void code_bitmap(struct mpib_codec *c, struct mpib_recv_bitmap *a)
 	if (mpib_code_bad(c, a->slots > MPIB_SLOTS ||
 				     a->conn >= MPIB_WIRE_CONNS_MAX))
 		return;
-	/* As many bytes of it as the slots need. */
+	/* Only the bytes that the slots need. */
 	mpib_code(c, a->seen, (a->slots * MPIB_RAILS + 7u) / 8);
 }
 
@@ -199,7 +199,7 @@ static void code_short(struct mpib_codec *c, char *text, size_t size)
 		code_text(c, text, n);
 }
 
-/* Those of the bits that are known here. */
+/* Encode bits, and keep only those that are known here. */
 static void code_bits(struct mpib_codec *c, uint8_t *v, uint8_t known)
 {
 	mpib_code8(c, v);
@@ -262,11 +262,11 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 	}
 }
 
-/* A part of a message: a number or bytes in struct mpib_peer_msg, or whatever a
- * function encodes. A message's parts follow each other. */
+/* A part of a message: a number or bytes in struct mpib_peer_msg, or fields
+ * that a function encodes. A message's parts follow each other. */
 struct part {
 	uint16_t at, bytes; /* bytes 0: code, or no part */
-	bool number; /* a number of so many bytes */
+	bool number; /* a number of this many bytes */
 	void (*code)(struct mpib_codec *c, struct mpib_peer_msg *m);
 };
 
@@ -334,7 +334,7 @@ static const struct {
 	[MPIB_PEER_LANE_KEPT] = { "LANE_KEPT", { NUMBER(to), NUMBER(from) } },
 };
 
-/* The PARTS parts of a type of message; NULL: there is no such type. */
+/* Return the PARTS parts of a type of message; NULL: unknown type. */
 static const struct part *parts_of(unsigned type)
 {
 	if (type >= sizeof(messages) / sizeof(messages[0]) ||
@@ -366,7 +366,7 @@ size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf)
 	struct mpib_codec c = { .to = buf + 4,
 				.left = MPIB_PEER_FRAME_MAX - 4 };
 	uint8_t type = (uint8_t)m->type;
-	/* What is written stays as it was. */
+	/* Encoding does not change the message. */
 	union {
 		const struct mpib_peer_msg *given;
 		struct mpib_peer_msg *m;

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The messages on peer links. On the wire: u32 length of what follows, u8 type,
- * then the fields below in this order, little-endian. An id named "to" is one
- * that the addressee gave out, so the addressee finds its object by it; "from"
- * is the sender's.
+ * then the fields below in this order, little-endian. The addressee assigned an
+ * id named "to", and finds its object by it; the sender assigned "from".
  *
- *   HELLO        magic, lowest and highest version, node, challenge; sent
- *                first, by the connecting end -> WELCOME | REFUSED
+ *   HELLO        magic, lowest and highest version, node, challenge; the first
+ *                message, of the connecting end -> WELCOME | REFUSED
  *   WELCOME      version, node, challenge, proof
  *   REFUSED      error, why; -EALREADY: both ends called at once and this call
  *                lost
- *   READY        proof; the caller took the WELCOME, and the link is up at both
- *                ends. Each end lists what it has, see below
+ *   READY        proof; the caller accepted the WELCOME, and the link is up at
+ *                both ends. Each end lists its state, see below
  *   PING         -> PONG. Sent only while the link is up
  *   PONG
  *   LANE_OPEN    from, nonce, name, key, lane_info
@@ -44,27 +43,29 @@
  *                is answered, which a proxy that has just begun does only where
  *                it has the other end
  *   CONN_CLOSED  name; this end has stopped writing, too
- *   ASK          how is your node? -> REPORT
- *   REPORT       report: how the sender's node is; one may answer several ASK
- *   SECOND       address: where the sender takes peer links, too, on the port of
+ *   ASK          asks for the state of the node -> REPORT
+ *   REPORT       report: state of the sender's node; one may answer several ASK
+ *   SECOND       address: where the sender accepts peer links, too, on the port of
  *                its first, or ::. When a link is up
  *
- * What was sent on a link that broke may be lost. So on a new link each end lists
- * its state in the messages above (relink.c): LANE_OPEN, or LANE_KEPT and the
- * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an answer.
- * Every message may come twice: a question gets the same answer again, an answer or
- * a LANE_RAIL that the addressee has is ignored. What belongs to another run of the
- * peer's proxy ends.
+ * Messages on a broken link may be lost. So on a new link each end lists its
+ * state in the messages above (relink.c): LANE_OPEN, or LANE_KEPT and the
+ * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an
+ * answer. Every message may come twice: a question gets the same answer again,
+ * an answer or a LANE_RAIL that the addressee has already is ignored. Lanes and
+ * connections of an earlier run of the peer's proxy end.
  *
- * A name is of the end that says it: the connection's key, the user, and whether
- * this end sends. It counts on the link of the node alone with which the connection
- * was made. A connection is its number, the key and the address of its tables.
+ * A name describes the end that sends it: the connection's key, the user, and
+ * whether this end is the sender. It is valid only on the link to the node with
+ * which the connection was made. "connection" stands for its number, and the
+ * key and the address of its tables.
  *
- * In a cluster with a key (auth.h) a proof is about HELLO and WELCOME, and that of the
- * READY about this, too; in what it is about all proofs are zeros. Every message that an
- * end sends after its WELCOME or READY is encrypted and sealed: 16 bytes after the
- * message, counted in its length, which is not encrypted. In a cluster without a key
- * challenges and proofs are zeros.
+ * In a cluster with a key (auth.h) the WELCOME's proof covers HELLO and
+ * WELCOME, the READY's proof covers READY, too; proofs count as zeros in the
+ * covered bytes. Every message that an end sends after its WELCOME or READY is
+ * encrypted and sealed: 16 bytes after the message, counted in its length,
+ * which is not encrypted. In a cluster without a key challenges and proofs are
+ * zeros.
  */
 #ifndef MPIB_PEER_PROTOCOL_H
 #define MPIB_PEER_PROTOCOL_H
@@ -152,13 +153,13 @@ struct mpib_node_report {
 		uint32_t speed_mbps, expected_mbps; /* 0: not known */
 		uint64_t errors, failovers;
 	} rail[MPIB_RAILS_MAX];
-	/* The peer to which the fewest bytes passed in the time that rails were
-	 * busy with them, of those with enough for a rate. "": none. */
+	/* The peer with the lowest rate while rails were busy with it, of those
+	 * with enough bytes for a rate. "": none. */
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
-	struct mpib_agent_word agent; /* to whom it is told */
-	/* Settings that a cluster has alike: hashes of "section.key" and of the
-	 * value. */
+	struct mpib_agent_word agent; /* this node's agent */
+	/* Settings that must be equal in a cluster: hashes of "section.key" and
+	 * of the value. */
 	uint8_t settings;
 	struct mpib_report_setting {
 		uint32_t name, value;
@@ -187,19 +188,17 @@ struct mpib_peer_msg {
 };
 
 /* Encode m as a frame, length included, in buf (MPIB_PEER_FRAME_MAX bytes).
- * Returns the frame's bytes. Any thread, as the two below. */
+ * Returns the frame's bytes. Any thread, like the next two. */
 size_t mpib_peer_encode(const struct mpib_peer_msg *m, uint8_t *buf);
 /* Decode one frame without its length, from an untrusted peer: afterwards every
  * count, enum and number is in range, and why is printable. -EPROTO: not a
  * message of this protocol. */
 int mpib_peer_decode(const uint8_t *buf, size_t len, struct mpib_peer_msg *m);
 const char *mpib_peer_type_name(enum mpib_peer_type type);
-/* Copy a text to where there is so much room; one that is cut ends in "...". */
+/* Copy a text into room bytes; a text that was cut ends in "...". */
 void mpib_peer_text(char *to, size_t room, const char *text);
 
-/*
- * How a node is, as its proxy tells peers that ask: small enough for one frame of
- * a peer link, whatever the node has.
- */
+/* The state of a node, as its proxy reports it to peers: small enough for one
+ * frame of a peer link, whatever the node has. */
 
 #endif

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A proxy has the address that names it, and may have a second one, of another
- * interface, at which it takes calls, too. Each end tells the other its second
- * over a link that stands; before there was one, a handle has it, where the
- * cluster's key proves who answers and who calls. A link is still one: when it
- * breaks, or is silent for a part of what a peer may be, calls go to both
- * addresses by turns, from the caller's own first or second, until the peer's
- * time is up. Control thread.
+ * interface, on which it accepts calls, too. Each end sends its second address
+ * over an established link. Before the first link, a handle may contain it; it
+ * is used only if the cluster's key proves both identities. Two proxies still
+ * have one link. When it breaks, or is silent for a part of the allowed time,
+ * calls go to both addresses in turn, from the caller's own first or second,
+ * until the peer's time ends. Control thread.
  */
 #include <string.h>
 
 #include "base/log.h"
 #include "peer/internal.h"
 
-/* Parts of the time that a peer may be silent: of a link, before the other
- * address is tried; and of what its kernel has not acknowledged, as it would also
- * where the process stands still, and of each such try. */
+/* Fractions of the time that a peer may be silent. LINK_PART: for a link,
+ * before the other address is tried. QUICK_PART: for bytes that its kernel has
+ * not acknowledged (a kernel does so even if its process stands still), and for
+ * each such try. */
 #define LINK_PART 3
 #define QUICK_PART 20
 #define LINK_LEAST_S 3 /* a silent peer is asked once a second */
@@ -25,7 +26,7 @@ static bool is_there(const struct in6_addr *addr)
 	return !IN6_IS_ADDR_UNSPECIFIED(addr);
 }
 
-/* From a first to a second there need not be a way. */
+/* A first address may not reach a second one. */
 static bool both_have(const struct mpib_peer *p)
 {
 	return is_there(&p->second) && is_there(&p->broker->second);
@@ -75,13 +76,14 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 		mpib_second_patience(p, p->link, false);
 }
 
-/* Whom no link of this node was with has said nothing of itself. */
+/* Return whether this node had no link to the peer, so the peer has sent
+ * nothing about itself. */
 static bool is_new(const struct mpib_peer *p)
 {
 	return p->node.boot == 0;
 }
 
-/* Without a key whoever is at the address would be the peer. */
+/* Without a key any host at the address could pose as the peer. */
 void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 {
 	struct in6_addr addr;
@@ -91,8 +93,8 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	    !mpib_peer_at(p->broker, &addr))
 		return;
 	p->second = addr;
-	/* A call may be under way by a handle that names the first address
-	 * alone, and be given longer for that. */
+	/* A call may be under way with a handle that has the first address
+	 * only, and with more time for that. */
 	if (p->link)
 		mpib_second_patience(p, p->link, true);
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether each counter of the broker is what its owners have. Control thread,
- * between two events. */
+/* Compares each counter of the broker with the objects that it counts. Control
+ * thread, between two events. */
 #include "peer/internal.h"
 
 struct peer_sums {
-	uint64_t peers, conns; /* connections that have a peer */
-	uint64_t offers, waiting; /* of lanes; of listeners */
-	uint64_t up; /* lanes */
-	uint64_t waits; /* bytes, on links */
+	uint64_t peers, conns; /* connections with a peer */
+	uint64_t offers, waiting; /* waiting connects, of lanes; of listeners */
+	uint64_t up; /* lanes that are up */
+	uint64_t waits; /* bytes that wait, on links */
 };
 
 static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,
@@ -60,7 +60,7 @@ static bool listener_fits(const struct mpib_listener_entry *l,
 			     l->waiting, n);
 }
 
-/* What several owners have together. */
+/* Check the counters that several owners share. */
 static bool broker_fits(const struct mpib_broker *b,
 			const struct peer_sums *sums, struct mpib_sum *wrong)
 {

@@ -34,12 +34,15 @@ static void a_lane_is_opened_with_a_listeners_handle_alone(void **state)
 	rig_listen(b, &handle);
 	wrong = handle;
 	wrong.nonce ^= 1;
-	assert_refused(rig, a, &wrong, -ECONNREFUSED, "no such listener there");
+	assert_refused(rig, a, &wrong, -ECONNREFUSED,
+		       "no longer has this listener");
 	wrong = handle;
 	wrong.shard = 1;
-	assert_refused(rig, a, &wrong, -EACCES, "leads to somebody else");
+	assert_refused(rig, a, &wrong, -EACCES,
+		       "belongs to another user or shard");
 	/* Listeners are found by nonce and user: his has no such one. */
-	assert_refused(rig, other, &handle, -ECONNREFUSED, "no such listener");
+	assert_refused(rig, other, &handle, -ECONNREFUSED,
+		       "no longer has this listener");
 	rig_connect(rig, a, 1, b, 1);
 }
 
