@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Asynchronous events of the devices, and devices that are found gone before
- * their event is there. The control thread reads them from each
- * context's async_fd without blocking, tells the lanes of the shard whose context it
- * is, and sends the shard by mailbox what it counts and refills, so that the shard
- * thread makes no system call for them.
+ * their event arrives. The control thread reads the events from each context's
+ * async_fd without blocking, tells the lanes of that context's shard, and sends
+ * the shard by mailbox what it must count and refill. So the shard thread makes
+ * no system call for them.
  */
 #include "engine/async.h"
 
@@ -79,8 +79,8 @@ static void async_lose(struct mpib_shard *s, unsigned r, const char *why)
 	mpib_rail_lose(s, r, async_told, why);
 }
 
-/* What calls return of a device that is gone: EIO of the kernel that removed it,
- * the others of mlx5, between its failure and its event. */
+/* Return whether rc means that the device is gone: EIO comes from a kernel that
+ * removed it, the others from mlx5 between its failure and its event. */
 static bool says_gone(int rc)
 {
 	return rc == -EIO || rc == -ENODEV || rc == -ENXIO || rc == -ENOLINK;
@@ -98,9 +98,9 @@ bool mpib_rail_is_gone(struct mpib_shard *s, unsigned r, int rc)
 	return rail->dead;
 }
 
-/* A port that comes up may have trained at another speed. QPs that were connected
- * through the old address are lost although the port never went down, so tell the
- * lanes that the port went down and up. */
+/* A port that comes up may have trained at another speed. If its address
+ * changed, QPs that were connected through the old one are lost although the
+ * port never went down. So tell the lanes that the port went down and up. */
 static void ask_port_again(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -241,10 +241,8 @@ void mpib_async_turn(struct mpib_shard *s)
 	}
 }
 
-/*
- * Notices of broken connections and lanes: made on a shard thread, delivered to
- * the engine's owner on the control thread.
- */
+/* Notices of broken connections and lanes: created on a shard thread, delivered
+ * to the engine's owner on the control thread. */
 
 struct mpib_async_error *mpib_async_error_new(void *what, int error,
 					      const char *fmt, va_list ap)
@@ -281,10 +279,8 @@ void mpib_async_error_lane(struct mpib_msg *msg)
 	free(n);
 }
 
-/*
- * Why the last engine call failed, as text, kept until the caller reports it by
- * mpib_engine_last_error(). Control thread.
- */
+/* Keep the text of the last failed engine call until the caller reports it by
+ * mpib_engine_last_error(). Control thread. */
 
 int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
 		    int rc)
@@ -327,7 +323,8 @@ const char *mpib_engine_last_error(struct mpib_engine *engine, int rc)
 {
 	if (engine->last_error_rc != rc)
 		return strerror(-rc);
-	engine->last_error_rc = 0; /* tell it once: a later failure with the
-				      same rc may have another cause */
+	/* Once only: a later failure with the same rc may have another
+	 * cause. */
+	engine->last_error_rc = 0;
 	return engine->last_error;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Inside the engine: a shard's notice to the control thread that a connection
- * or a lane broke.
- */
+/* Engine-internal: a shard's notice to the control thread that a connection or
+ * a lane broke. */
 #ifndef MPIB_ENGINE_ASYNC_H
 #define MPIB_ENGINE_ASYNC_H
 
@@ -17,8 +15,8 @@ struct mpib_async_error {
 	char why[200];
 };
 
-/* The only allocation that a shard thread makes, and only when something broke.
- * Aborts when there is no memory. */
+/* Create a notice. This is the only allocation that a shard thread makes, and
+ * only if something broke. Aborts without memory. */
 struct mpib_async_error *mpib_async_error_new(void *what, int error,
 					      const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));

@@ -18,8 +18,9 @@ static void client_on_open(struct mpib_msg *msg)
 	struct engine_client_list *list = &a->shard->clients;
 	struct engine_client *behind;
 
-	/* By their numbers, by which a turn goes on where the last one ended: see
-	 * submit.c. They say HELLO in any order. */
+	/* Keep the list sorted by number, because a turn continues after the
+	 * client where the last one stopped: see submit.c. Clients arrive in
+	 * any order. */
 	TAILQ_FOREACH(behind, list, link)
 	{
 		if (behind->id > a->id)
@@ -95,7 +96,7 @@ struct closing {
 	void *arg;
 };
 
-/* What the shard counted: it has told that it is through with a. */
+/* Sum up what the shard counted. The shard no longer uses a. */
 static void client_sum(const struct engine_client *a,
 		       struct engine_client_moved *sum)
 {
@@ -162,8 +163,8 @@ bool mpib_mr_may_revoke(const struct engine_client *client)
 	return true;
 }
 
-/* The shard goes on with the keys, which no device knows any more, and looks at
- * mr->mr[] for where there are any. */
+/* The shard continues to use the keys, which no device knows any more, and
+ * checks mr->mr[] only for presence. */
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle)
 {
 	struct mpib_mr *mr = client->mr_made[handle];
@@ -197,7 +198,7 @@ static int access_to(const struct mpib_mr_attr *attr,
 	int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 		     IBV_ACCESS_RELAXED_ORDERING;
 
-	/* Our own loop-back QPs read it, and no other QP lets anybody read. */
+	/* Our own loop-back QPs read it; no other QP allows reads. */
 	if (attr->dmabuf_fd >= 0)
 		access |= IBV_ACCESS_REMOTE_READ;
 	/* The pages are resident: an ordinary registration would walk every
@@ -262,8 +263,7 @@ static void on_mr_add(struct mpib_msg *msg)
 	mpib_call_done(mr->client->shard, call, 0);
 }
 
-/* Register the region and enter it into mr_made; the shard does not learn of it
- * here. */
+/* Register the region and enter it into mr_made, without telling the shard. */
 static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 		   uint32_t handle, struct mpib_mr **made)
 {
@@ -274,8 +274,8 @@ static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 		return -ENOMEM;
 	mr->client = a;
 	mr->handle = handle;
-	/* Devices want the iova of a dma-buf at the offset's place in its page,
-	 * see ibv_reg_dmabuf_mr(3). */
+	/* Devices require the iova of a dma-buf to have the offset's position
+	 * in its page, see ibv_reg_dmabuf_mr(3). */
 	mr->addr =
 		attr->dmabuf_fd >= 0
 			? attr->dmabuf_offset % (uint64_t)sysconf(_SC_PAGESIZE)
@@ -293,8 +293,8 @@ static int mr_make(struct engine_client *a, const struct mpib_mr_attr *attr,
 	return 0;
 }
 
-/* 0: none. Behind the last one: descriptors that wait in a ring may name a handle
- * that is free again. */
+/* Return a free handle after the last one given; 0: none. A freed handle is
+ * reused late, because descriptors in a ring may still name it. */
 static uint32_t free_handle(const struct engine_client *a)
 {
 	for (uint32_t i = 1; i <= MPIB_MRS_MAX; i++) {
@@ -333,7 +333,7 @@ void mpib_mr_unused(struct mpib_mr *mr)
 	mpib_call_done(mr->client->shard, del, 0);
 }
 
-/* Until nobody but the caller holds it. */
+/* Break users until only the caller holds the region. */
 static void break_users(struct mpib_mr *mr)
 {
 	struct engine_client *a = mr->client;
@@ -354,7 +354,7 @@ static void on_mr_del(struct mpib_msg *msg)
 	struct mpib_mr *mr = call->what;
 
 	mr->client->mr[mr->handle] = NULL;
-	mpib_mr_ref(mr); /* break_users() must not drop the last reference */
+	mpib_mr_ref(mr); /* keep it while break_users() drops references */
 	mr->del = call;
 	break_users(mr);
 	mpib_mr_unref(mr);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Polls the CQs of both rails and takes each completion to its QP, lane and
- * connection. Of a failed completion only wr_id, status and qp_num are read:
- * its other fields are undefined, see ibv_poll_cq(3). Shard thread.
- */
+/* Polls the CQs of both rails and dispatches each completion to its QP, lane
+ * and connection. Of a failed completion only wr_id, status and qp_num are
+ * valid, see ibv_poll_cq(3). Shard thread. */
 #include <endian.h>
 
 #include "base/crash.h"
@@ -15,7 +13,7 @@
 
 #define BATCHES_PER_TURN 4
 
-/* Not among the recent ones. */
+/* The QP is not in the cache of recent ones. */
 __attribute__((noinline)) static struct mpib_lane_qp *
 look_up_qp(struct mpib_rail *rail, uint32_t qpn)
 {
@@ -34,8 +32,8 @@ static inline struct mpib_lane_qp *find_qp(struct mpib_rail *rail, uint32_t qpn)
 	return q && q->qpn == qpn ? q : look_up_qp(rail, qpn);
 }
 
-/* The receiving connection that the IMM names. A v1 IMM names none: its lane
- * has one connection. */
+/* Return the receiving connection that the IMM names. A v1 IMM names none: its
+ * lane has one connection. */
 static struct engine_conn *cq_conn_of(struct mpib_shard *s,
 				      struct mpib_lane_qp *q, uint32_t imm)
 {
@@ -64,9 +62,9 @@ static inline void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
 		mpib_receiver_arrived(f, q->rail, q->qpn, imm, bytes);
 }
 
-/* Handle the IMMs that have waited for numbered fragments and wait no longer.
- * All came on the rail's first QP; their epoch needs no check, for a fence
- * resets the virtual QP. */
+/* Handle the IMMs that had to wait for numbered fragments, and whose fragments
+ * have all come. All came on the rail's first QP; their epoch needs no check,
+ * because a fence resets the virtual QP. */
 __attribute__((noinline)) static void arrived_whole(struct mpib_shard *s,
 						    struct mpib_lane_qp *q)
 {
@@ -102,8 +100,8 @@ cq_received(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	uint32_t imm = be32toh(wc->imm_data);
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, imm, wc->byte_len);
-	/* Without its QP the tenant is unknown, so the tenant's count of posted
-	 * receives keeps counting this one. */
+	/* Without its QP the tenant is unknown, so the receive remains in the
+	 * tenant's count of posted ones. */
 	if (!q) {
 		rail->n.bad_imms++;
 		return;
@@ -134,9 +132,9 @@ cq_received(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	cq_arrived(s, q, imm, wc->byte_len);
 }
 
-/* The WR itself was at fault, so that it would fail on any rail. Not in the
- * list: LOC_QP_OP_ERR, with which soft-RoCE fails any WR while its port has no
- * route. */
+/* Return whether the WR itself was invalid, so that it would fail on any rail.
+ * Not in the list: LOC_QP_OP_ERR, with which soft-RoCE fails any WR while its
+ * port has no route. */
 static bool cq_condemned(enum ibv_wc_status status)
 {
 	switch (status) {
@@ -151,13 +149,15 @@ static bool cq_condemned(enum ibv_wc_status status)
 	}
 }
 
-/* A send WR failed: fence the rail or break the lane. True: the lane goes on
+/*
+ * A send WR failed: fence the rail or break the lane. True: the lane goes on
  * over its other rail.
  *
- * A connection whose WR would fail on any rail breaks. But the peer refuses access
- * also while its proxy ends, or after its rank has lost this connection: where
- * connections resume, the lane is lost, and the receiver's rank posts its memory
- * again or says that it is gone. */
+ * A connection whose WR would fail on any rail breaks. But the peer also
+ * refuses access while its proxy ends, or after its rank has lost this
+ * connection. If connections can resume, the lane is lost instead, and the
+ * receiver's rank posts its memory again or reports that it is gone.
+ */
 static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 			unsigned r, const struct ibv_wc *wc)
 {
@@ -187,7 +187,7 @@ __attribute__((noinline)) static void op_sup(struct engine_conn *f, uint32_t op)
 	mpib_sender_sent(f, op, MPIB_RAIL_SUP);
 }
 
-/* Tell the connection of a send completion. Not called for a failed one when a
+/* Report a send completion to its connection. Not called for a failed one if a
  * fence decides what was lost. */
 __attribute__((always_inline)) static inline void
 sent_for(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
@@ -210,8 +210,8 @@ sent_for(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 	}
 }
 
-/* The connection whose WR completed. The last WR and probes are of a QP, not of a
- * connection. */
+/* Return the connection whose WR completed. The last WR and probes belong to a
+ * QP, not to a connection. */
 __attribute__((always_inline)) static inline struct engine_conn *
 cq_sent_by(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
 {
@@ -220,15 +220,16 @@ cq_sent_by(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
 	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
 }
 
-/* The QP's part of a send completion. True: not the connection's, for a fence
- * decides what was lost. */
+/* Handle the QP's part of a send completion. True: do not report it to the
+ * connection, because a fence decides what was lost. */
 __attribute__((always_inline)) static inline bool
 sent_of(struct mpib_lane_qp *q, struct engine_conn *f, unsigned r,
 	const struct ibv_wc *wc, enum mpib_wr_kind kind, uint64_t wr_id,
 	bool ok)
 {
 	struct mpib_lane *lane = q->lane;
-	bool fenced = lane->stop[r].told; /* it was found lost, or not */
+	/* The fence has already decided about it. */
+	bool fenced = lane->stop[r].told;
 
 	lane->n[r].tx_cqes++;
 	mpib_qp_retire(q, r, wr_id);
@@ -241,8 +242,8 @@ sent_of(struct mpib_lane_qp *q, struct engine_conn *f, unsigned r,
 	return fenced;
 }
 
-/* A send completion. Mostly it is of a send op, so cq_completed() names that kind
- * and no other is asked for. */
+/* Handle a send completion. Most are of send ops, so cq_completed() passes that
+ * kind as a constant and no other is tested. */
 __attribute__((always_inline)) static inline void
 cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	const struct ibv_wc *wc, enum mpib_wr_kind kind, uint64_t wr_id)
@@ -260,7 +261,7 @@ cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	if (f && !fenced)
 		sent_for(f, r, kind, wr_id, ok);
 	else if (f && kind == MPIB_WR_STOP)
-		/* The rail's stop will do. */
+		/* The rail's own stop replaces it. */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (!q)
 		return;
@@ -270,8 +271,8 @@ cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 		mpib_lane_check_stopped(q->lane);
 }
 
-/* Of a loop-back QP, which has no lane. The connection is there: it does not
- * stop before its READs are over. */
+/* Handle a completion of a loop-back QP, which has no lane. The connection
+ * exists: it does not stop before its READs have completed. */
 static void cq_read_back(struct mpib_shard *s, unsigned r,
 			 const struct ibv_wc *wc)
 {
@@ -280,7 +281,7 @@ static void cq_read_back(struct mpib_shard *s, unsigned r,
 			cq_condemned(wc->status));
 }
 
-/* Of a WR that is no send op's. */
+/* Handle a completion that is not a send op's. */
 __attribute__((noinline)) static void
 cq_seldom(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	  const struct ibv_wc *wc, uint64_t wr_id)
@@ -291,15 +292,16 @@ cq_seldom(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 		cq_sent(s, rail, r, wc, mpib_wr_kind(wr_id), wr_id);
 }
 
-/* Flushed WRs do not count as errors: an error was counted before, or the QP
- * was put into ERR on purpose, to end a lane or to stop a rail. */
+/* Return whether the status counts as an error. Flushed WRs do not: either an
+ * error was counted before, or the QP was put into ERR on purpose, to end a
+ * lane or to stop a rail. */
 static inline bool is_error(enum ibv_wc_status status)
 {
 	return __builtin_expect(status != IBV_WC_SUCCESS, 0) &&
 	       status != IBV_WC_WR_FLUSH_ERR;
 }
 
-/* The rail's CQ gave n completions: handle these, and what follows them. */
+/* Handle n completions of the rail's CQ. */
 __attribute__((always_inline)) static inline int
 cq_completed(struct mpib_shard *s, unsigned r, int n)
 {
@@ -329,8 +331,8 @@ cq_completed(struct mpib_shard *s, unsigned r, int n)
 	return total;
 }
 
-/* Apart from mpib_cq_turn(), which mostly finds nothing, and one for each rail: what
- * is counted by rail then has a place that the compiler knows. */
+/* One function per rail, apart from mpib_cq_turn(), which usually finds
+ * nothing: so the compiler knows the address of the rail's counters. */
 __attribute__((noinline)) static int cq_sout(struct mpib_shard *s, int n)
 {
 	return cq_completed(s, MPIB_RAIL_SOUT, n);
@@ -359,7 +361,7 @@ int mpib_cq_turn(struct mpib_shard *s)
 {
 	int n;
 
-	mpib_works_for = 0; /* of peers */
+	mpib_works_for = 0; /* none: the completions are of peers */
 	n = poll_rail(s, MPIB_RAIL_SOUT);
 	return s->engine->cfg.rails == 1 ? n : n + poll_rail(s, MPIB_RAIL_SUP);
 }

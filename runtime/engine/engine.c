@@ -34,8 +34,8 @@ void mpib_engine_config_init(struct mpib_engine_config *cfg)
 		.frag = 512u << 10,
 		.share_window = 2u << 20,
 		.times = true,
-		/* As in NCCL's own transport, which fabrics are tuned for:
-		 * half a minute, and a peer that posts late costs nothing. */
+		/* As in NCCL's own transport, for which fabrics are tuned: half
+		 * a minute, and a peer that posts late costs nothing. */
 		.timeout = 20,
 		.retry_cnt = 7,
 		.rnr_retry = 7,
@@ -71,7 +71,7 @@ static int engine_watch_rail(struct mpib_engine *e,
 	struct epoll_event ev = { .events = EPOLLIN };
 	int bell;
 
-	/* Nobody reads the events of one that is away from the start. */
+	/* The events of a rail that is away from the start are not read. */
 	if (!rail->ctx || rail->dead)
 		return 0;
 	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, rail->ctx->async_fd, &ev) < 0)
@@ -79,7 +79,7 @@ static int engine_watch_rail(struct mpib_engine *e,
 	bell = rail->verbs->bell();
 	if (bell < 0)
 		return bell == -EOPNOTSUPP ? 0 : bell;
-	/* One for all rails. */
+	/* All rails share one bell. */
 	ev.events |= EPOLLET;
 	if (epoll_ctl(e->epfd, EPOLL_CTL_ADD, bell, &ev) < 0 && errno != EEXIST)
 		return -errno;
@@ -100,8 +100,8 @@ static int engine_engine_watch(struct mpib_engine *e)
 	return rc;
 }
 
-/* Shards that are more than the CPUs they are pinned to would wait for each
- * other while other CPUs idle: they run anywhere. */
+/* Unpin shards if more of them than CPUs are pinned to the same CPUs: they
+ * would wait for each other while other CPUs idle. */
 static void unpin_crowds(struct mpib_engine *e)
 {
 	bool crowded[MPIB_SHARDS_MAX];
@@ -199,7 +199,7 @@ err_why:
 	return rc;
 }
 
-/* -errno: one or more shards could not be started. */
+/* -errno: one or more shards did not start. */
 static int start_shards(struct mpib_engine *e)
 {
 	int rc = 0;
@@ -232,7 +232,8 @@ err_close:
 	return rc;
 }
 
-/* Stop calls that still wait on the connection never get their callback. */
+/* Free a connection. Stop calls that still wait on it never get their
+ * callback. */
 static void engine_free_conn(struct engine_conn *f)
 {
 	struct mpib_call *call;
@@ -343,8 +344,9 @@ void mpib_engine_dispatch(struct mpib_engine *engine)
 {
 	struct epoll_event events[8];
 
-	/* What is edge-triggered stays readable in whoever polls epfd until it
-	 * has been reported once. First, as what comes later is another edge. */
+	/* An edge-triggered event remains readable for a poller of epfd until
+	 * it has been reported once. Do this first: what comes later is another
+	 * edge. */
 	epoll_wait(engine->epfd, events, 8, 0);
 	mpib_mailbox_run(&engine->mailbox);
 	for (unsigned i = 0; i < engine->shards; i++)
@@ -419,11 +421,9 @@ void mpib_engine_set_hints(struct mpib_engine *engine,
 	engine->hints = hints;
 }
 
-/*
- * Settings that may change while the engine runs. The control thread writes
+/* Settings that may change while the engine runs. The control thread writes
  * them and the shards read them, both relaxed: the values are independent of
- * each other, and one more send op posted by an old value does no harm.
- */
+ * each other, and one more send op posted by an old value is harmless. */
 
 static void tune_store(uint32_t *to, uint32_t value)
 {
@@ -442,7 +442,7 @@ void mpib_engine_tune(struct mpib_engine *engine,
 	tune_store(&engine->cfg.times, cfg->times);
 	for (unsigned i = 0; i < engine->shards; i++)
 		tune_store(&engine->shard[i].times, cfg->times);
-	engine->cfg.cq_whole = cfg->cq_whole; /* only this thread asks */
+	engine->cfg.cq_whole = cfg->cq_whole; /* used by this thread only */
 }
 
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)

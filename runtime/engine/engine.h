@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine as the rest of the proxy sees it. Every call here is made on the
- * control thread and returns without waiting for a shard; what takes a shard's
- * turn ends in a callback, which mpib_engine_dispatch() runs on the control
- * thread. Objects are freed by their last callback, never earlier.
+ * control thread and returns without waiting for a shard. Work for a shard ends
+ * in a callback, which mpib_engine_dispatch() runs on the control thread.
+ * Objects are freed by their last callback, never earlier.
  *
  *   engine      the shard threads, each of which opens its device's rails
  *   device      one or two rails with shards of their own; what a client
@@ -89,7 +89,7 @@ struct mpib_engine_config {
 	uint32_t sup_bw; /* static mode: SUP's share, parts per 1024 */
 	uint32_t bdp; /* advanced mode: inter-island messages of at most this
 			 many bytes stay on SOUT */
-	bool bdp_path; /* in place of bdp: as measured, mode.c */
+	bool bdp_path; /* instead of bdp: as measured, mode.c */
 	uint32_t srq_low, srq_high; /* receives posted per rail and tenant */
 	uint32_t sq_depth; /* send WRs per QP */
 	uint32_t cts_signal; /* one CTS in this many is posted signalled */
@@ -109,22 +109,23 @@ struct mpib_engine_config {
 	uint32_t ar; /* enum mpib_ar_mode */
 	uint32_t ar_threshold; /* with ar: payload of at most this many bytes
 				  travels in the WRITE_WITH_IMM */
-	bool cq_whole; /* a tenant may have more than a quarter of a CQ */
+	bool cq_whole; /* a tenant may use more than a quarter of a CQ */
 	bool failover; /* with two rails: move traffic off a failed rail, see
 			  recovery/failover.h */
 	uint32_t completion; /* enum mpib_completion_at */
 	uint32_t hold_ms; /* hold-down of a rail that failed */
 	uint32_t grace_ms; /* how long a lane without any rail waits for one */
-	bool resume; /* what a lane takes down goes on at another index, see
-			MPIB_BROKEN_LOST */
-	/* Sets the CPUs of a shard whose SOUT is on the NUMA node, of those that
-	 * the process may use. False, or NULL: any. Control thread, while the
-	 * engine is opened. */
+	/* Connections of a lost lane continue at another index, see
+	 * MPIB_BROKEN_LOST. */
+	bool resume;
+	/* Choose the CPUs of a shard whose SOUT is on the NUMA node, among
+	 * those that the process may use. False, or NULL: any. Control thread,
+	 * while the engine is opened. */
 	bool (*cpus_near)(int node, cpu_set_t *cpus);
 };
 
-/* How many clear-to-sends in a row may go unsignalled on a QP with so many send
- * requests. Any thread. */
+/* Return how many clear-to-sends in a row may be unsignalled on a QP with this
+ * many send requests. Any thread. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth);
 
 /* Fill in the defaults. */
@@ -137,7 +138,7 @@ struct mpib_rail_msg; /* engine/recovery/failover.h */
 
 /* Callbacks of the engine, run on the control thread. why is one sentence. */
 struct mpib_engine_events {
-	/* The connection takes no more work: its client's requests fail with
+	/* The connection accepts no more work: its client's requests fail with
 	 * error. The owner still has to stop and destroy the connection. */
 	void (*conn_broken)(void *ctx, struct engine_conn *conn, int error,
 			    const char *why);
@@ -166,93 +167,90 @@ void mpib_engine_close(struct mpib_engine *engine);
 int mpib_engine_fd(const struct mpib_engine *engine);
 void mpib_engine_dispatch(struct mpib_engine *engine);
 
-/* Of all devices. */
+/* Return the number of shards of all devices. */
 unsigned mpib_engine_shards(const struct mpib_engine *engine);
 
-/* For the clients: the sealed status segment. The engine owns the fd. */
+/* Return the sealed status segment for clients. The engine owns the fd. */
 int mpib_engine_status_fd(const struct mpib_engine *engine);
 
 /* The calls of this block name a rail by its number among the rails of all
- * devices. This one asks none: the port is as its last event told. -EIO: gone. */
+ * devices. This one queries no device: the port is as in its last event. -EIO:
+ * gone. */
 int mpib_engine_port(struct mpib_engine *engine, unsigned rail,
 		     struct mpib_port_info *info);
-/* Its /sys path, also of a device that does not answer; empty if none. */
+/* Return its /sys path, even if the device does not answer; empty if none. */
 const char *mpib_engine_place(struct mpib_engine *engine, unsigned rail);
-/* Bit per rail that failed for good: once its HCA is back, only a new engine can
- * use the rail. Control thread. */
+/* Return a bit per rail that failed for good: after its HCA is back, only a new
+ * engine can use the rail. Control thread. */
 uint32_t mpib_engine_lost(const struct mpib_engine *engine);
 /* 0 if the rail's device can be opened and its port is active, else -errno.
- * Opens a context of its own. Any thread; may block as long as the driver. */
+ * Opens its own context. Any thread; may block as long as the driver does. */
 int mpib_rail_there(const struct mpib_rail_spec *spec);
-/* The NUMA node of a shard's SOUT; -1: unknown, or there is none. */
+/* Return the NUMA node of a shard's SOUT; -1: unknown, or none. */
 int mpib_engine_node(const struct mpib_engine *engine, unsigned shard);
-/* "soft (io_uring)", "rdma". */
+/* Return for example "soft (io_uring)" or "rdma". */
 const char *mpib_engine_provider(struct mpib_engine *engine, unsigned rail);
-/* Whether every rail can register dma-bufs, as probed at start. */
+/* Return whether every rail can register dma-bufs, as probed at start. */
 bool mpib_engine_dmabuf(const struct mpib_engine *engine);
-/* Where the shards read the agent's hints, mpib_hint_bytes() of
- * MPIB_HINT_SLOTS_MAX; must stay mapped until mpib_engine_close(). Call it before the first connection is made. */
+/* Set where the shards read the agent's hints, mpib_hint_bytes() of
+ * MPIB_HINT_SLOTS_MAX; must remain mapped until mpib_engine_close(). Call it
+ * before the first connection is created. */
 struct mpib_hint_shm;
 void mpib_engine_set_hints(struct mpib_engine *engine,
 			   const struct mpib_hint_shm *hints);
 
-/*
- * on: both ends of every lane of the rail's device post nothing new on the
- * rail; what is in flight goes on. !on: use the rail again. -EBUSY: the device
- * has no other rail left.
- */
+/* Take a rail out of use, or use it again. on: both ends of every lane of the
+ * rail's device post nothing new on the rail; what is in flight completes.
+ * -EBUSY: the device has no other rail left. */
 int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on);
-/* Bit per drained rail. Any thread. */
+/* Return a bit per drained rail. Any thread. */
 uint32_t mpib_engine_drained(const struct mpib_engine *engine);
 /* Copy from cfg the settings that may change while the engine runs: sup_bw,
  * lane_window, share_window, times and cq_whole. */
 void mpib_engine_tune(struct mpib_engine *engine,
 		      const struct mpib_engine_config *cfg);
 
-/*
- * Why mpib_tenant_get(), mpib_mr_add(), mpib_lane_create() or
+/* Return why mpib_tenant_get(), mpib_mr_add(), mpib_lane_create() or
  * engine_conn_create() failed just now with rc: device, call, cause and remedy
- * if a verbs call failed. Control thread; valid until the next failure.
- */
+ * if a verbs call failed. Control thread; valid until the next failure. */
 const char *mpib_engine_last_error(struct mpib_engine *engine, int rc);
-/* The rail's name for users: "SOUT" or "SUP". Any thread. */
+/* Return the rail's name for users: "SOUT" or "SUP". Any thread. */
 const char *mpib_rail_name(unsigned rail);
 
-/*
- * The share of a tenant among the tenants of its shard, of a client among the
- * clients of its tenant, and of a connection among those of its client; see
+/* Set the share of a tenant among the tenants of its shard, of a client among
+ * the clients of its tenant, and of a connection among those of its client; see
  * lane/drr.h. weight is 1 to 100, 0 means the default 10; rate is in bytes a
- * second, 0 means no limit. Any thread, at any time while the object exists.
- */
+ * second, 0 means no limit. Any thread, at any time while the object exists. */
 void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,
 		       uint64_t rate);
 void engine_client_qos(struct engine_client *client, uint32_t weight,
 		       uint64_t rate);
 void engine_conn_qos(struct engine_conn *conn, uint32_t weight, uint64_t rate);
 
-/* The uid's tenant on the shard, with one more reference. Clients and lanes
- * hold references, too; the last one to go frees the tenant. The first call
+/* Get the uid's tenant on the shard, with one more reference. Clients and lanes
+ * hold references, too; dropping the last one frees the tenant. The first call
  * creates PD and SRQ per rail. -errno; -ENOSPC: the rails' completion queues
- * have no room for the receives of one more tenant. */
+ * have no room for the receives of another tenant. */
 int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 		    struct mpib_tenant **tenant);
 void mpib_tenant_put(struct mpib_tenant *tenant);
 
-/* submit and reply must stay mapped, and bell open, until engine_client_close()
- * calls back. bell is an eventfd of this client alone: each write to it wakes
- * the shard if that sleeps; -1: a caller that makes the shard's turns. id is the
- * number that the tools show for the client. -errno. */
+/* Add a client. submit and reply must remain mapped, and bell open, until
+ * engine_client_close() calls back. bell is an eventfd of this client alone:
+ * each write to it wakes the shard if that sleeps; -1: the caller makes the
+ * shard's turns. id is the number that the tools show for the client.
+ * -errno. */
 int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       struct mpib_submit *submit, struct mpib_reply *reply,
 		       int bell, struct engine_client **client);
 uint32_t engine_client_id(const struct engine_client *client);
-/* What the connections of a client moved, and how long they could not go on. */
+/* What the connections of a client moved, and how long they were stalled. */
 struct engine_client_moved {
 	uint64_t tx_bytes, rx_bytes, replayed_bytes, messages, stall_ns;
 };
 
-/* After all connections of the client are destroyed and all its regions are
- * deleted. *moved is filled in before done is called; NULL: nobody asks. */
+/* Remove a client after all its connections are destroyed and all its regions
+ * are deleted. *moved is filled in before done is called; may be NULL. */
 void engine_client_close(struct engine_client *client,
 			 struct engine_client_moved *moved, mpib_done_fn *done,
 			 void *arg);
@@ -263,24 +261,25 @@ struct mpib_mr_attr {
 	int dmabuf_fd; /* -1 unless a dma-buf; the caller closes it */
 	uint64_t dmabuf_offset;
 	bool present; /* every page of the region is resident */
-	bool any_order; /* nobody looks at a receive before its completion */
+	/* The client does not read a receive before its completion. */
+	bool any_order;
 };
 
-/*
- * Register on every rail whose device is there; -ENETDOWN if there is no such
+/* Register on every rail whose device is present; -ENETDOWN if there is no such
  * rail. done(arg, 0) runs when descriptors may name *handle; after an error
- * return done is never called. Handles are small numbers from 1; one is reused when all others had a turn.
- */
+ * return done is never called. Handles are small numbers from 1; one is reused
+ * after all others were used. */
 int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 		uint32_t *handle, mpib_done_fn *done, void *arg);
-/* Connections of the client that still use the region are broken with
- * -ECANCELED (conn_broken is called, the owner stops and destroys them). done
- * runs once nothing uses the region and it is deregistered. -ENOENT: no such
+/* Delete a region. Connections of the client that still use it are broken with
+ * -ECANCELED (conn_broken is called; the owner stops and destroys them). done
+ * runs after nothing uses the region and it is deregistered. -ENOENT: no such
  * handle. */
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
-/* Deregister it at once, and mpib_mr_del() follows: what uses it fails. The rail is
- * made anew; without fail-over a lane would take down the user's others: may not. */
+/* Deregister a region at once; mpib_mr_del() follows. What uses it fails, and
+ * the rail is made anew by a fence. may: whether this is allowed. Without
+ * failover it would break lanes of the user's other connections. */
 bool mpib_mr_may_revoke(const struct engine_client *client);
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle);
 
@@ -293,8 +292,9 @@ struct mpib_lane_info {
 	uint8_t failover; /* this end can move traffic between rails */
 	uint8_t spread; /* enum mpib_spread of this end */
 	bool delivered; /* this end writes and awaits end-to-end acks */
-	uint8_t away; /* bit per rail without QPs, as an end has lost its
-			 device; of rail[] only qps is valid then */
+	/* Bit per rail without QPs, because an end has lost its device; only
+	 * qps of its rail[] is valid. */
+	uint8_t away;
 	struct mpib_lane_rail_info {
 		uint8_t gid[16];
 		uint16_t lid;
@@ -313,28 +313,28 @@ struct mpib_lane_info {
  * Create the lane's QPs. The end that opens the lane decides qps, rails and
  * imm_version: it passes want == NULL (taken from the configuration and
  * imm_version); the other end passes the opener's info as want (-ENOTSUP if it
- * cannot do that). path is where this end sees the peer; in vanilla mode a lane
+ * cannot do that). path is where this end sees the peer. In vanilla mode a lane
  * to another island has no QPs on SUP, and both ends must agree on the path
- * (-EPROTO), as on how lanes are spread, mpib_engine_spread(). A rail whose device an end has lost
- * gets its QPs only after that end's proxy is replaced; -ENETDOWN if there is
- * no other rail or no fail-over. -errno.
+ * (-EPROTO), and on how lanes are spread, mpib_engine_spread(). If an end has
+ * lost the device of a rail, that rail gets its QPs only after that end's proxy
+ * is replaced; -ENETDOWN if there is no other rail or no failover. -errno.
  */
 int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 		     enum mpib_path path, const struct mpib_lane_info *want,
 		     struct mpib_lane **lane);
-/* The configured spread; but with adaptive routing spray in place of dqplb,
- * because dqplb sends payload with its IMMs. Any thread. */
+/* Return the configured spread, except that with adaptive routing spray
+ * replaces dqplb, because dqplb sends payload with its IMMs. Any thread. */
 enum mpib_spread mpib_engine_spread(const struct mpib_engine *engine);
 const char *mpib_spread_name(enum mpib_spread spread);
-/* "vanilla, inter-island": the text for an -EPROTO of mpib_lane_create().
+/* Write "vanilla, inter-island", the text for an -EPROTO of mpib_lane_create().
  * Returns buf. */
 char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len);
-/* Mode of this engine. Any thread. */
+/* Return the mode of this engine. Any thread. */
 uint8_t mpib_engine_mode(const struct mpib_engine *engine);
 void mpib_lane_local(const struct mpib_lane *lane, struct mpib_lane_info *info);
-/* Packets of the lane carry this class (RoCE: traffic class; InfiniBand:
- * service level, too) in place of the configured one; 0: the configured one.
- * Both ends set the same class, before mpib_lane_connect(). */
+/* Set the class of the lane's packets (RoCE: traffic class; InfiniBand: service
+ * level, too); 0: the configured one. Both ends set the same class, before
+ * mpib_lane_connect(). */
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class);
 /* Move the QPs to RTR and RTS with the peer's info, and give the lane to the
  * shard. -errno and why (device, call, cause). */
@@ -345,7 +345,8 @@ int mpib_lane_connect(struct mpib_lane *lane,
  * in flight here and the peer cannot write through it. Breaks the lane's
  * connections. */
 void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
-/* Only if the lane was never connected or is killed, and has no connection. */
+/* Call it only if the lane was never connected or is killed, and has no
+ * connection. */
 void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg);
 
 /* What the peer must know of this end of a connection. */
@@ -355,40 +356,41 @@ struct engine_conn_info {
 	uint64_t addr; /* CTS table of a sender, record table of a receiver */
 };
 
-/* Make a connection for index of the client's connections, with zeroed and
- * registered CTS and record tables of so many entries, MPIB_TABLE_SLOTS or
+/* Create a connection at index of the client's connections, with zeroed and
+ * registered CTS and record tables of slots entries, MPIB_TABLE_SLOTS or
  * MPIB_SLOTS. client and lane belong to the same tenant. -errno. */
 int engine_conn_create(struct engine_client *client, uint32_t index,
 		       bool sender, uint32_t slots, struct mpib_lane *lane,
 		       struct engine_conn **conn);
 void engine_conn_local(const struct engine_conn *conn,
 		       struct engine_conn_info *info);
-/* The number of the agent's hint for the connection; UINT32_MAX: none. */
+/* Set the number of the agent's hint for the connection; UINT32_MAX: none. */
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot);
-/* Before it starts: it goes on for another, whose bytes a flush has to cover, too. */
+/* Call before the start of a connection that continues another, whose bytes a
+ * flush must cover, too. */
 void engine_conn_goes_on(struct engine_conn *conn);
 /* Give the connection to the shard, which serves its ring from now on. */
 void engine_conn_start(struct engine_conn *conn,
 		       const struct engine_conn_info *remote);
 /*
- * Take no more work, complete what has already arrived, fail the client's other
- * outstanding requests with error, or leave them if that is MPIB_BROKEN_LOST, and
- * wait for our own WRs. done runs when
- * this end writes nothing any more. The connection need not be started; the
- * done of a second call runs then, too.
+ * Accept no more work, complete what has already arrived, fail the client's
+ * other outstanding requests with error, or leave them if that is
+ * MPIB_BROKEN_LOST, and wait for our own WRs. done runs when this end no longer
+ * writes anything. The connection need not be started; the done of a second
+ * call runs then, too.
  */
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg);
-/* After stop, of a receiver: its slots below that number are over, for the sender,
- * which tells its own end before it stops that. */
+/* After the stop of a receiver: its slots below this number have ended. The
+ * sender's end is told before it stops. */
 uint64_t engine_conn_ended(const struct engine_conn *conn);
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended);
-/* After stop, and once the peer cannot write any more (it said that it stopped,
- * or the lane was killed): drop all references to regions, free the connection. */
+/* After stop, when the peer can no longer write (it has stopped, or the lane
+ * was killed): drop all references to regions, and free the connection. */
 void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 			 void *arg);
 
-/* Why a rail of a lane was stopped: used by the fence and by its counters. */
+/* Why a rail of a lane was stopped, for the fence and its counters. */
 
 enum mpib_rail_cause {
 	MPIB_CAUSE_NONE,
@@ -400,7 +402,7 @@ enum mpib_rail_cause {
 	MPIB_CAUSES,
 };
 
-/* In words, for messages. Any thread. */
+/* Return the cause in words, for messages. Any thread. */
 const char *mpib_rail_cause_name(enum mpib_rail_cause cause);
 
 #endif

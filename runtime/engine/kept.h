@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Where a pointer into an array is used often, the compiler tends to compute it
- * anew from the index at each use, which in an array of structures of 112 bytes
- * is four instructions. mpib_kept() hides where it comes from, so that it stays
- * in a register. Any thread.
- */
+/* For a pointer into an array that is used often, the compiler tends to
+ * recompute it from the index at each use, which in an array of structures of
+ * 112 bytes is four instructions. mpib_kept() hides its origin, so that it
+ * remains in a register. Any thread. */
 #ifndef MPIB_ENGINE_KEPT_H
 #define MPIB_ENGINE_KEPT_H
 

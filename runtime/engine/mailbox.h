@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Messages to the thread that owns something, of the form "run fn(msg) on your
- * thread". Any thread sends, only the owner runs. A message is a member of the
- * object it is about, and the queue is unbounded, so sending never fails, waits
- * or allocates.
- */
+/* Messages to an owner thread, of the form "run fn(msg) on your thread". Any
+ * thread sends; only the owner runs them. A message is a member of the object
+ * that it concerns, and the queue is unbounded, so sending never fails, waits
+ * or allocates. */
 #ifndef MPIB_ENGINE_MAILBOX_H
 #define MPIB_ENGINE_MAILBOX_H
 
@@ -42,8 +40,8 @@ void mpib_mailbox_fini(struct mpib_mailbox *mb);
 void mpib_mailbox_send(struct mpib_mailbox *mb, struct mpib_msg *msg,
 		       mpib_msg_fn *fn);
 
-/* Owner only. Runs all messages that wait and returns how many. No system call
- * if there is none. */
+/* Owner only. Run all queued messages and return how many. No system call if
+ * there is none. */
 int mpib_mailbox_run(struct mpib_mailbox *mb);
 
 #endif

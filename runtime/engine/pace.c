@@ -8,9 +8,9 @@
 #define SPIN_MAX_NS 200000ull
 /* A sched_yield() that takes longer than this ran another thread. */
 #define TAKEN_NS 1000
-/* After ALONE yields in a row that ran no other thread, the core is ours alone
- * and a yield is only the cost of a system call: yield once in LOOKS_ALONE
- * polls then. */
+/* After ALONE yields in a row that ran no other thread, no other thread wants
+ * this core, and a yield only costs a system call: then yield once in
+ * LOOKS_ALONE polls. */
 #define ALONE 64
 #define LOOKS_ALONE 8
 /* A shared shard with work yields after running this long: about a short turn;
@@ -20,16 +20,18 @@
  * quantum; turns of other shards are shorter. */
 #define QUANTUM_NS 2500000
 /* After a yield the shard keeps the core for 1/KEEP_PART of the time that the
- * yield took. Less than all of that time, so that the runs of two shards that
- * yield to each other become shorter and not longer. */
+ * yield took. It must be less than all of that time, so that the runs of two
+ * shards that yield to each other become shorter and not longer. */
 #define KEEP_PART 4
 
-/* A yield that took longer than this gave the core to others' work, of which
- * there is more. The kernel may take such a yield for a whole slice that was used
- * up (Linux 6.18 does), while who sleeps is let in soon after it is woken: so for
- * a while the shard sleeps in place of yielding. A short while at first, for a
- * process may only have begun or ended; twice as long each time that a yield is
- * dear again before as long has passed. */
+/*
+ * A yield that took longer than this gave the core to work of others, and more
+ * of that will come. The kernel may count such a yield as a whole used time
+ * slice (Linux 6.18 does), while a sleeping thread runs soon after it is woken.
+ * So for a while the shard sleeps instead of yielding: at first briefly,
+ * because a process may only have started or ended; and twice as long each time
+ * that the next yield takes long again soon after.
+ */
 #define DEAR_NS 1000000
 #define DEAR_MIN_NS 8000000
 #define DEAR_MAX_NS 500000000
@@ -84,7 +86,7 @@ void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns)
 void mpib_pace_slept(struct mpib_pace *p, uint64_t ns)
 {
 	p->idle_since = 0;
-	/* A sleep that ended this soon was a mistake: spin longer next time. */
+	/* A sleep this short was a mistake: spin longer next time. */
 	if (ns < 4 * SPIN_MAX_NS) {
 		p->spin_ns *= 2;
 		if (p->spin_ns > SPIN_MAX_NS)

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How a shard thread waits: spin, yield or sleep, decided by how its last waits
- * ended. It never asks how many cores there are or which threads poll on them:
- * a cpuset, other proxies and their ranks would make the answer wrong, and the
- * time that a yield takes tells the same.
+ * ended. It does not count cores or the threads that poll on them: with a
+ * cpuset, other proxies or their ranks the answer would be wrong. The time that
+ * a yield takes shows the same.
  *
- * Where a yield gives the core to others for a millisecond or more, it sleeps at
- * once for 8 ms, and then tries a yield again; if that is as dear, for 16, and so on
- * up to half a second.
+ * If a yield gives the core to others for a millisecond or more, the shard
+ * sleeps for 8 ms instead and then tries a yield again; if that takes as long,
+ * it sleeps for 16 ms, and so on up to half a second.
  *
- * A shard that serves more than one tenant also yields while it has work. Where
- * cores are short, a shard that is busy all the time would otherwise keep the
- * other tenants' ranks, and the peer's shard, waiting until its whole queue is
- * done. After a yield the shard keeps the core for a part of the time that the
- * yield took, or for all of that time if another process had a scheduler
- * quantum: so the shard gets no less of the core than that process.
+ * A shard that serves several tenants also yields while it has work. If cores
+ * are short, a busy shard would otherwise keep the other tenants' ranks, and
+ * the peer's shard, waiting until its whole queue is done. After a yield the
+ * shard keeps the core for a part of the time that the yield took, or for all
+ * of that time if another process used a scheduler quantum: so the shard gets
+ * no less of the core than that process.
  *
  * Owned by one shard thread. No system call, no clock: the caller passes times,
  * in ns.
@@ -26,8 +26,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A shard counts as shared this long after it changed between tenants: a
- * tenant that waits for its peer submits nothing meanwhile. */
+/* A shard counts as shared for this long after it last changed between tenants:
+ * a tenant that waits for its peer submits nothing meanwhile. */
 #define MPIB_PACE_LATELY_NS 100000000ull
 
 enum mpib_wait {
@@ -45,8 +45,9 @@ struct mpib_pace {
 	uint64_t shared_ns; /* when served last changed; 0: never */
 	uint64_t yielded_ns; /* when other threads last could run */
 	uint64_t keep_until; /* a shard with work does not yield before this */
-	uint64_t dear_until; /* an idle one sleeps in place of yielding */
-	uint64_t dear_ns; /* for how long it does, the last time */
+	/* Until then an idle shard sleeps instead of yielding. */
+	uint64_t dear_until;
+	uint64_t dear_ns; /* length of the last such period */
 };
 
 void mpib_pace_init(struct mpib_pace *p);
@@ -68,23 +69,25 @@ static inline void mpib_pace_serve(struct mpib_pace *p, const void *tenant,
 	p->served = tenant;
 }
 
-/* The tenant has left. Its address may become another's, so whether the next one
- * counts as a change is not to depend on it: nobody is left to share with. */
+/* The tenant has left. Another may get its address, so forget it: the next
+ * tenant must not count as a change by chance, and none is left to share
+ * with. */
 static inline void mpib_pace_forget(struct mpib_pace *p, const void *tenant)
 {
 	if (p->served == tenant)
 		p->served = NULL;
 }
 
-/* Whether the shard lately worked for more than one tenant. */
+/* Return whether the shard recently worked for several tenants. */
 static inline bool mpib_pace_is_shared(const struct mpib_pace *p, uint64_t now)
 {
 	return p->shared_ns && now - p->shared_ns < MPIB_PACE_LATELY_NS;
 }
 
-/* The turn found work and the shard is shared: yield before the next turn? */
+/* The turn found work and the shard is shared. Return whether to yield before
+ * the next turn. */
 bool mpib_pace_gives_way(const struct mpib_pace *p, uint64_t now);
-/* The turn found nothing: what to do before the next turn. */
+/* The turn found nothing. Return what to do before the next turn. */
 enum mpib_wait mpib_pace_idle(struct mpib_pace *p, uint64_t now);
 /* A yield, or a sleep, ended (at now) and took ns. */
 void mpib_pace_yielded(struct mpib_pace *p, uint64_t now, uint64_t ns);

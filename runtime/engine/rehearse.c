@@ -10,7 +10,7 @@
 _Static_assert(sizeof(((struct mpib_fault *)0)->peer) == MPIB_LABEL_MAX,
 	       "a peer's name does not fit");
 
-/* The rail's index in its device. */
+/* Return the rail's index in its device. */
 static unsigned rail_in(const struct mpib_engine *e, const struct mpib_fault *f)
 {
 	return f->rail % e->cfg.rails;
@@ -21,7 +21,7 @@ static bool of_device(const struct mpib_shard *s, const struct mpib_fault *f)
 	return s->device == f->rail / s->engine->cfg.rails;
 }
 
-/* A peer is named as its lanes name it, with or without the port. */
+/* Compare with the peer's label, with or without the port. */
 static bool is_named(const char *peer, const char *name)
 {
 	size_t len = strlen(name);
@@ -38,8 +38,8 @@ static bool lane_meets(const struct mpib_lane *lane, const struct mpib_fault *f)
 	       (!*f->peer || is_named(lane->peer, f->peer));
 }
 
-/* A QP of a lane that f meets, whose peer it names in full then; NULL: there is
- * none. */
+/* Return a QP of a lane that the fault affects, and complete the name of its
+ * peer; NULL: none. */
 static const struct ibv_qp *some_qp(const struct mpib_engine *e,
 				    struct mpib_fault *f)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Faults that an operator plays on purpose. A rail of the software HCA can play
- * all of them; on a real one only QPs can be killed, which fail-over mends.
- * Control thread.
- */
+/* Faults that an operator injects. A rail of the software HCA can simulate all
+ * of them; on a real one only QPs can be killed, which failover repairs.
+ * Control thread. */
 #ifndef MPIB_ENGINE_REHEARSE_H
 #define MPIB_ENGINE_REHEARSE_H
 
@@ -22,20 +20,19 @@ enum mpib_fault_kind {
 struct mpib_fault {
 	enum mpib_fault_kind kind;
 	unsigned rail; /* its number among the rails of all devices */
-	/* Only lanes to that peer, by its name with or without the port; "": the
-	 * whole rail. Not for RATE, LINK_DOWN and GONE, which are a port's. */
-	char peer[64]; /* as long as a lane's */
+	/* Only lanes to this peer, by its name with or without the port; "":
+	 * the whole rail. Not for RATE, LINK_DOWN and GONE, which apply to a
+	 * port. */
+	char peer[64]; /* the same length as a lane's */
 	uint64_t value;
 };
 
-/*
- * Begin to play fault. It is the only one on its rail. 0, and a peer is named in
- * full; -EOPNOTSUPP: the rail is no software HCA; -ENOENT: no lane leads to that
- * peer over the rail.
- */
+/* Start the fault. A rail has at most one. 0, and peer becomes the full name;
+ * -EOPNOTSUPP: not a rail of the software HCA; -ENOENT: no lane leads to that
+ * peer over the rail. */
 int mpib_engine_play(struct mpib_engine *engine, struct mpib_fault *fault);
-/* Undo it. What it broke meanwhile comes back as after any failure; a device
- * that was lost needs a new process. */
+/* End the fault. What it broke meanwhile comes back as after any failure; a
+ * device that was lost needs a new process. */
 void mpib_engine_end_play(struct mpib_engine *engine,
 			  const struct mpib_fault *fault);
 

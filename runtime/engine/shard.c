@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The shard's progress thread. While there is traffic it polls and yields as
- * pace.h says. With nothing to do it announces in the status segment that it
- * sleeps, makes one more turn, and sleeps in epoll_wait() until a client's
- * doorbell, a rail's CQ event or the mailbox wakes it.
+ * pace.h says. Without work it announces in the status segment that it sleeps,
+ * makes one more turn, and sleeps in epoll_wait() until a client's doorbell, a
+ * rail's CQ event or the mailbox wakes it.
  */
 #include "engine/shard.h"
 
@@ -25,7 +25,7 @@
 #include "engine/rail/rail.h"
 #include "engine/recovery/stop.h"
 
-/* No wake-up should get lost; if one does, this bounds what it costs. */
+/* No wake-up should get lost; if one does, this limits the delay. */
 #define SLEEP_MS 100
 
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg)
@@ -64,8 +64,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	s->now = now;
 	if (mpib_bell_rang(&s->mailbox.bell))
 		work = mpib_mailbox_run(&s->mailbox);
-	/* The CQs last: polling a CQ is what makes the software HCA send, so
-	 * WRs posted earlier in this turn leave in this turn. */
+	/* Poll the CQs last: that makes the software HCA send, so WRs posted
+	 * earlier in this turn leave in this turn. */
 	work += mpib_submit_poll(s);
 	if (!TAILQ_EMPTY(&s->flushing))
 		work += mpib_flush_turn(s);
@@ -79,7 +79,7 @@ int mpib_shard_turn(struct mpib_shard *s)
 	work += mpib_cq_turn(s);
 	if (s->vcq)
 		work += mpib_cq_whole_turn(s);
-	/* Behind all completions: it ends the send ops that they left to it. */
+	/* After all completions: they leave the end of these send ops to it. */
 	if (!TAILQ_EMPTY(&s->waiting))
 		work += mpib_ack_read_turn(s);
 	if (s->srq_short)
@@ -87,7 +87,8 @@ int mpib_shard_turn(struct mpib_shard *s)
 	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
 		mpib_watch(s);
 	if (mpib_qp_queued(s))
-		mpib_qp_flush(s); /* probes, and what handling a fault queued */
+		/* Probes, and WRs queued while a fault was handled. */
+		mpib_qp_flush(s);
 
 	s->n.turns++;
 	s->busy = work > 0;
@@ -114,11 +115,11 @@ enum {
 	WAKES = WAKE_RAIL + MPIB_RAILS,
 };
 
-/* Events that one epoll_wait() takes; what is left ends the next sleep. */
+/* Most events of one epoll_wait(); further ones end the next sleep. */
 #define EVENTS 32
 
-/* After a sleep: take the CQ's event if there is one (spoke), or else disarm
- * the CQ, where the device can, so that it raises no event while we poll. */
+/* After a sleep: read the CQ's event if one came (spoke), otherwise disarm the
+ * CQ if the device can, so that it raises no event while we poll. */
 static void shard_disarm(struct mpib_shard *s, unsigned r, bool spoke)
 {
 	struct mpib_rail *rail = &s->rail[r];
@@ -225,8 +226,8 @@ static int shard_watch(struct mpib_shard *s, int fd, unsigned wake,
 }
 
 /* Edge-triggered: each write is one event, and the count is never read. So a
- * client that empties, fills or blocks its doorbell harms nobody else, and a
- * doorbell that is silent costs nothing. */
+ * client that empties, fills or blocks its doorbell harms no other client, and
+ * a silent doorbell costs nothing. */
 int mpib_shard_watch_bell(struct mpib_shard *s, int bell)
 {
 	return shard_watch(s, bell, WAKE_DOORBELL, EPOLLIN | EPOLLET);
@@ -268,9 +269,9 @@ static void shard_init_lists(struct mpib_shard *s)
 	TAILQ_INIT(&s->timed);
 }
 
-/* Fragments have a WR pool of their own, s->frags: they hold their WRs until
- * the peer acknowledges them, and a peer that never does must not use up the
- * WRs that other lanes post with. */
+/* Fragments have their own WR pool, s->frags: they hold their WRs until the
+ * peer acknowledges them, and a peer that never does must not use up the WRs of
+ * other lanes. */
 static int make_spread(struct mpib_shard *s)
 {
 	int rc;
@@ -370,17 +371,15 @@ void mpib_shard_fini(struct mpib_shard *s)
 	free(s->conn);
 }
 
-/*
- * Posting in a turn: CTS first, then send ops of the connections in the order
- * of their DRR classes (lane/drr.h), whatever lane they are on. Shard thread.
- */
+/* Posting in a turn: CTS first, then send ops of the connections in the order
+ * of their DRR classes (lane/drr.h), on any lane. Shard thread. */
 
 #define OPS_PER_TURN 64
-/* While tenants share the shard: a short turn yields the core sooner to the
- * ranks and shards on which the next messages depend. */
+/* Limit while tenants share the shard: a short turn yields the core sooner to
+ * the ranks and shards on which the next messages depend. */
 #define OPS_SHARED 8
 
-/* mpib_drr_run_fn of a connection. */
+/* The mpib_drr_run_fn of a connection. */
 static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 {
 	struct engine_conn *conn = container_of(leaf, struct engine_conn, drr);
@@ -392,8 +391,8 @@ static int sched_run(struct mpib_drr_class *leaf, struct mpib_drr_run *run)
 static int post_cts(struct mpib_shard *s)
 {
 	struct engine_conn *f, *next;
-	/* A stopping connection without room for its last write queues itself
-	 * again: stop at the old tail. */
+	/* Stop at the old tail: a stopping connection without room for its last
+	 * write queues itself again. */
 	struct engine_conn *last = TAILQ_LAST(&s->cts, engine_conn_list);
 	int posted = 0;
 
@@ -430,7 +429,7 @@ int mpib_sched_turn(struct mpib_shard *s)
 	mpib_drr_round(&s->drrs, &t);
 	s->drr_wake_ns = t.wake_ns;
 	s->unseen = t.unseen;
-	/* A class in debt can post in a later round: do not sleep. */
+	/* A class in debt can post in a later round, so do not sleep. */
 	return posted + (int)t.posted + t.in_debt;
 }
 
@@ -439,7 +438,7 @@ int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 	uint64_t ms = (s->drr_wake_ns - s->now) / 1000000 + 1;
 
 	/* CTS and end-to-end acks are plain writes, which raise no event here
-	 * except with the software HCA, whose socket wakes the shard: look
+	 * except with the software HCA, whose socket wakes the shard. So check
 	 * every millisecond. */
 	if (s->drrs.children > 0 || !TAILQ_EMPTY(&s->waiting))
 		most = 1;
@@ -454,7 +453,8 @@ static void *shard_thread(void *arg)
 	return NULL;
 }
 
-/* If its CPUs were taken from the process meanwhile it runs anywhere. */
+/* If the process has lost the shard's CPUs meanwhile, the shard runs
+ * anywhere. */
 static int shard_spawn(struct mpib_shard *s)
 {
 	pthread_attr_t attr;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Inside the engine: the engine, its shards and their rails. Only the shard's
- * thread touches what a shard owns; comments name the fields that belong to the
- * control thread.
- */
+/* Engine-internal: the engine, its shards and their rails. Only the shard's
+ * thread accesses what a shard owns; comments name the fields of the control
+ * thread. */
 #ifndef MPIB_ENGINE_SHARD_H
 #define MPIB_ENGINE_SHARD_H
 
@@ -23,9 +21,9 @@
 #include "engine/split/adapt.h"
 #include "engine/sum.h"
 
-/* Connections of one shard. The IMM has 20 bits for the number; fewer are used
- * to save memory. */
-#define ENGINE_CONNS_MAX 262144u /* a user has 65536, unless told */
+/* Limit of connections per shard. The IMM has 20 bits for the number; fewer are
+ * used to save memory. */
+#define ENGINE_CONNS_MAX 262144u /* 65536 per user by default */
 #define MPIB_MRS_MAX 4096u
 #define MPIB_INLINE_MAX 256u
 
@@ -33,11 +31,12 @@ struct mpib_lane_qp;
 
 #define MPIB_RECENT_QPS 64u
 
-/* A rail as seen by one shard, which has a device context of its own for it. */
+/* A rail as one shard sees it. The shard has its own device context for it. */
 struct mpib_rail {
 	const struct mpib_verbs *verbs;
-	struct ibv_context *ctx; /* NULL: none was to be had at the start, the
-				    rail is away, and so are channel and cq */
+	/* NULL: not available at the start; the rail is away, and channel and
+	 * cq do not exist. */
+	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
 	bool lost; /* device failed, see recovery/stop.c; shard thread */
@@ -51,10 +50,10 @@ struct mpib_rail {
 	/* Bytes of inflight on lanes that make no progress, and when lane.c
 	 * last computed that. */
 	uint64_t parked, parked_ns;
-	bool up; /* the port's state, by events; control thread */
+	bool up; /* the port's state by its events; control thread */
 	struct mpib_lane_qp *qps; /* by QP number */
-	/* Cache of qps: those that completions named last, by the low bits of
-	 * the QP number. */
+	/* Cache of qps: those of recent completions, by the low bits of the QP
+	 * number. */
 	struct mpib_lane_qp *recent[MPIB_RECENT_QPS];
 	struct mpib_snap_rail n;
 };
@@ -65,7 +64,7 @@ TAILQ_HEAD(engine_client_list, engine_client);
 TAILQ_HEAD(mpib_tenant_list, mpib_tenant);
 TAILQ_HEAD(mpib_call_list, mpib_call);
 
-/* Completions that one poll takes. */
+/* Most completions of one poll. */
 #define MPIB_CQ_BATCH 32
 
 struct mpib_shard {
@@ -73,7 +72,7 @@ struct mpib_shard {
 	unsigned index;
 	unsigned device; /* whose rails these are */
 	pthread_t thread;
-	cpu_set_t cpus; /* that it runs on, if pinned */
+	cpu_set_t cpus; /* CPUs to run on, if pinned */
 	bool pinned;
 	struct mpib_mailbox mailbox;
 	struct mpib_status_shard *status;
@@ -84,19 +83,20 @@ struct mpib_shard {
 	struct engine_client_list clients;
 	struct mpib_tenant_list tenants;
 	struct mpib_lane_list lanes; /* connected */
-	LIST_HEAD(, mpib_lane) watched; /* of those: the watchdog looks at */
+	LIST_HEAD(, mpib_lane) watched; /* lanes that the watchdog checks */
 	struct mpib_drr_class drrs; /* root of the DRR classes; shard.c */
-	bool contended; /* in this turn connections compete, so order counts */
-	uint8_t full; /* bit per rail: its room was used up in this turn */
-	uint64_t drr_wake_ns; /* when a rate limit next lets a class send */
-	bool unseen; /* the next turns look at senders that this one did not */
+	bool contended; /* connections compete in this turn, so order counts */
+	uint8_t full; /* bit per rail whose room was used up in this turn */
+	/* Next time that a rate limit lets a class send. */
+	uint64_t drr_wake_ns;
+	bool unseen; /* the next turns must visit further senders */
 	struct mpib_tenant_list
 		submitting; /* with rings that may not be empty */
 	struct engine_conn_list cts; /* receivers with CTS to post */
 	struct engine_conn_list flushing; /* receivers with READs to post */
 	struct engine_conn_list waiting; /* senders waiting for an end-to-end
 					    ack */
-	struct engine_conn_list ack_pending; /* receivers that owe one */
+	struct engine_conn_list ack_pending; /* receivers that must write one */
 	bool settling; /* about to sleep: write end-to-end acks at once */
 	struct mpib_wr_pool wrs;
 	struct mpib_wr_pool frags; /* WRs of fragments, held until acked */
@@ -106,24 +106,24 @@ struct mpib_shard {
 	struct mpib_snap_shard n;
 	bool busy; /* the last turn found work */
 	bool srq_short; /* an SRQ may hold fewer receives than srq_low */
-	uint64_t now; /* when this turn began, ns */
-	uint32_t times; /* cfg.times, where each send op finds it */
-	uint32_t quiet_most; /* CTS of a QP that may go unsignalled in a row */
+	uint64_t now; /* start of this turn, ns */
+	uint32_t times; /* cfg.times, in a cache line that each send op uses */
+	uint32_t quiet_most; /* CTS of a QP that may be unsignalled in a row */
 	uint32_t ar_above; /* longer send ops: payload by WRITE, then the IMM */
 	struct mpib_pace pace;
-	uint32_t watch_turns; /* turns since the watchdog last looked */
-	uint64_t watched_ns; /* when the watchdog last looked */
+	uint32_t watch_turns; /* turns since the watchdog's last check */
+	uint64_t watched_ns; /* time of the watchdog's last check */
 	bool watching; /* the watchdog saw something outstanding then */
 	struct mpib_call_list looks; /* calls of mpib_rail_on_look() */
-	uint64_t look_turn; /* n.turns when the last of them began */
-	/* Control thread: which connection ids are taken and which is given
+	uint64_t look_turn; /* n.turns at the begin of the last one */
+	/* Control thread: which connection ids are in use and which is assigned
 	 * next, and counts for the size of snapshot buffers. */
 	uint64_t *conn_ids;
 	uint32_t conn_id_next;
 	unsigned conns_made, lanes_made, clients_made;
 	struct engine_conn_list timed; /* connections with histograms */
 	struct mpib_hist_counts closed_times[2][MPIB_TIMES]; /* by is_sender */
-	struct ibv_wc wc[MPIB_CQ_BATCH]; /* of the poll that is handled */
+	struct ibv_wc wc[MPIB_CQ_BATCH]; /* of the current poll */
 };
 
 TAILQ_HEAD(mpib_made_list, mpib_lane);
@@ -142,19 +142,23 @@ struct mpib_engine {
 	bool rail_up[MPIB_RAILS_MAX]; /* by number */
 	bool closing; /* mpib_engine_close() runs; control thread */
 	const struct mpib_hint_shm *hints; /* of an agent, or NULL */
-	_Atomic uint64_t sup_bw_since; /* when it was set, ns; 0: never */
+	/* Time of its last change, ns; 0: never. */
+	_Atomic uint64_t sup_bw_since;
 	_Atomic uint32_t drained; /* bit per rail of all, see engine.c */
 	struct mpib_tenant *tenants; /* control thread */
 	struct mpib_made_list lanes,
-		asked; /* connected; not yet; control thread */
-	unsigned retried; /* of these: a rail's probes failed, lately */
+		/* Lanes that wait for an answer; connected and not yet; control
+		 * thread. */
+		asked;
+	/* Of these: lanes of which a rail's probes failed lately. */
+	unsigned retried;
 	int timer; /* timerfd for hold-downs, probes and grace periods */
-	uint64_t armed; /* when it expires, or has unread; 0: it is not set */
+	uint64_t armed; /* its expiry time, or unread expiry; 0: not set */
 	unsigned shards, running;
 	struct mpib_shard shard[];
 };
 
-/* The number of the shard's rail among the rails of all devices. */
+/* Return the number of the shard's rail among the rails of all devices. */
 static inline unsigned mpib_rail_number(const struct mpib_shard *s,
 					unsigned rail)
 {
@@ -167,15 +171,16 @@ mpib_rail_spec(const struct mpib_shard *s, unsigned rail)
 	return &s->engine->cfg.rail[mpib_rail_number(s, rail)];
 }
 
-/* Of bits per rail of all devices, those of the shard's device. */
+/* Return the bits of the shard's device, out of bits per rail of all
+ * devices. */
 static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)
 {
 	return (uint8_t)(all >> mpib_rail_number(s, 0) &
 			 ((1u << s->engine->cfg.rails) - 1));
 }
 
-/* engine.c: the rail of that number among those of all devices, as the first shard
- * of its device has it. */
+/* engine.c: return the rail with that number among those of all devices, as the
+ * first shard of its device has it. */
 struct mpib_rail *mpib_engine_rail(struct mpib_engine *e, unsigned rail);
 
 /* A call of the control thread on its way to the shard and back: the shard
@@ -188,15 +193,15 @@ struct mpib_call {
 	mpib_done_fn *done;
 	void *arg;
 	TAILQ_ENTRY(mpib_call)
-	link; /* in the stops of an engine_conn, or looks */
+	link; /* in the stops of an engine_conn, or in looks */
 };
 
-/* Control thread. Aborts when there is no memory for these hundred bytes. */
+/* Create a call. Control thread. Aborts without memory for it. */
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);
 /* Shard thread: have the control thread run done(arg, status). */
 void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status);
 
-/* engine.c: as mpib_engine_open(), but no shard thread runs: the caller calls
+/* engine.c: like mpib_engine_open(), but no shard thread runs: the caller calls
  * mpib_shard_turn() itself. */
 int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 			  const struct mpib_engine_events *events, void *ctx,
@@ -209,19 +214,19 @@ void mpib_engine_halt(struct mpib_engine *engine);
 /* shard.c */
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len);
-/* All that its thread does, until it is told to stop. */
+/* Run the shard's thread function until it must stop. */
 void mpib_shard_run(struct mpib_shard *s);
 
 /* shard.c */
 int mpib_shard_start(struct mpib_shard *s);
-/* The NUMA node of SOUT; -1: unknown, or there is none. Control thread. */
+/* Return the NUMA node of SOUT; -1: unknown, or none. Control thread. */
 static inline int mpib_shard_node(const struct mpib_shard *s)
 {
 	return s->rail[MPIB_RAIL_SOUT].port.numa_node;
 }
 void mpib_shard_join(struct mpib_shard *s);
 void mpib_shard_fini(struct mpib_shard *s);
-/* Have each write to the eventfd bell wake the shard. Control thread. -errno.
+/* Make each write to the eventfd bell wake the shard. Control thread. -errno.
  * Unwatch it before it is closed. */
 int mpib_shard_watch_bell(struct mpib_shard *s, int bell);
 void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell);
@@ -234,8 +239,9 @@ int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 		   uint32_t cqe, char *why, size_t why_len);
 void mpib_rail_close(struct mpib_rail *rail);
 
-/* rail/rail.c: after mpib_engine_probe(), which rails are up, and which are away
- * for their port is down. Control thread, before the shards run. */
+/* rail/rail.c: after mpib_engine_probe(), find which rails are up, and which
+ * are away because their port is down. Control thread, before the shards
+ * run. */
 void mpib_engine_settle_ports(struct mpib_engine *e);
 
 /* async.c, control thread. Record the failure of a verbs call for
@@ -245,39 +251,35 @@ int mpib_last_error(const struct mpib_shard *s, unsigned rail, const char *call,
 /* Record that the rail's CQ has no room for what. Returns -ENOSPC. */
 int mpib_last_error_crowded(const struct mpib_shard *s, unsigned rail,
 			    const char *what);
-/* Record a failure that was no verbs call. Returns rc. */
+/* Record a failure that was not a verbs call. Returns rc. */
 int mpib_last_error_set(struct mpib_engine *e, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* rail/probe.c: whether the opened rails fit together and can do what the
- * engine needs; fills in max_inline, e->dmabuf and ar_above. Control thread,
- * before the shards run. -errno and why. */
+/* rail/probe.c: check whether the opened rails fit together and support what
+ * the engine needs; fills in max_inline, e->dmabuf and ar_above. Control
+ * thread, before the shards run. -errno and why. */
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
 
 /* async.c: handle the pending asynchronous events of the shard's devices.
  * Control thread; never blocks. */
 void mpib_async_turn(struct mpib_shard *s);
-/*
- * async.c: a verbs call on the rail failed with rc. True if that is because the
- * device is gone, which its event may not have said yet: then its port cannot be
- * asked either, and the rail is lost from now on as if the event had come before
- * the call. Control thread.
- */
+/* async.c: a verbs call on the rail failed with rc. Return whether the reason
+ * is that the device is gone, which its event may not have reported yet. Then
+ * its port cannot be queried either, and the rail is lost from now on as if the
+ * event had come before the call. Control thread. */
 bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
 
-/*
- * measure/sums.c: whether each counter of what CQs, lanes and regions are owed
- * equals what its owners hold; if not, false and the first that differs. The
- * shard must rest: it is halted, or between two turns that a test makes.
- */
+/* measure/sums.c: compare each counter of CQs, lanes and regions with the
+ * objects that it counts. False: *wrong is the first that differs. The shard
+ * must be at rest: halted, or between two turns that a test makes. */
 bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong);
 
-/* cq.c: bounded poll of both rails; returns how many completions. */
+/* cq.c: poll both rails, up to a limit; return how many completions. */
 int mpib_cq_turn(struct mpib_shard *s);
-/* Report spread parts that are complete to their senders; returns how many.
- * Only with s->vcq. */
+/* Report complete spread parts to their senders; return how many. Only with
+ * s->vcq. */
 int mpib_cq_whole_turn(struct mpib_shard *s);
-/* Poll until the CQs of both rails are empty, or a bound is met. */
+/* Poll until the CQs of both rails are empty, or up to a limit. */
 void mpib_cq_poll_all(struct mpib_shard *s);
 
 /* conn/send_op.c: write the end-to-end acks that are due; read those that the
@@ -287,8 +289,8 @@ int mpib_ack_read_turn(struct mpib_shard *s);
 
 /* shard.c: post what connections have to send, by their DRR classes. */
 int mpib_sched_turn(struct mpib_shard *s);
-/* How long the shard may sleep, in ms: at most most, less if a rate limit lets
- * a connection send earlier. */
+/* Return how long the shard may sleep, in ms: at most most, less if a rate
+ * limit lets a connection send earlier. */
 int mpib_sched_sleep_ms(const struct mpib_shard *s, int most);
 
 #endif

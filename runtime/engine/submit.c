@@ -2,9 +2,10 @@
 /*
  * Takes descriptors out of the clients' submission rings. A client's summary
  * bitmap names the rings that have any, so idle connections cost nothing; a
- * ring that could not be emptied is on its tenant's list, or parked until there is
- * room: a user may have very many that wait for it. Of a tenant so much is taken in a
- * turn, of the list and of what summaries name. Shard thread.
+ * ring that could not be emptied is on its tenant's list, or parked until it
+ * has room, because a user may have very many of these. A turn takes a limited
+ * number of descriptors of a tenant, from the list and from rings that
+ * summaries name. Shard thread.
  */
 #include <errno.h>
 
@@ -12,8 +13,8 @@
 #include "engine/conn/take.h"
 
 #define PER_RING 32
-/* Descriptors, and rings that are looked at, of a tenant in a turn: far more than are
- * posted in one. */
+/* Most descriptors, and rings checked, of a tenant in a turn: far more than a
+ * turn posts. */
 #define PER_TENANT 256
 
 void mpib_submit_remember(struct engine_conn *f)
@@ -57,7 +58,7 @@ static void submit_refuse(struct engine_conn *f, int error,
 			  d->total);
 }
 
-/* Take up to PER_RING descriptors out of one ring; how many. */
+/* Take up to PER_RING descriptors out of one ring; return how many. */
 static int submit_serve(struct engine_conn *f)
 {
 	struct mpib_desc d;
@@ -91,7 +92,7 @@ static int submit_serve(struct engine_conn *f)
 	return taken;
 }
 
-/* Of a ring whose next receive has no slot. */
+/* Serve a ring whose next receive has no slot. */
 static int submit_early(struct engine_conn *f)
 {
 	struct mpib_desc d;
@@ -104,7 +105,7 @@ static int submit_early(struct engine_conn *f)
 	return taken;
 }
 
-/* Of a ring that the summary names. */
+/* Serve a ring that the summary names. */
 static int serve_ring(struct engine_conn *f)
 {
 	if (f->parked)
@@ -112,7 +113,7 @@ static int serve_ring(struct engine_conn *f)
 	return submit_serve(f);
 }
 
-/* bits: rings of the client that word number word of its summary names. */
+/* bits: the rings that word number word of the client's summary names. */
 static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 {
 	struct mpib_tenant *t = a->tenant;
@@ -138,8 +139,8 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 	return taken;
 }
 
-/* Whether something is taken of the client in this turn: where its tenant had all it
- * may have in the last one, those come first that did not. */
+/* Return whether to serve the client in this turn. If its tenant used its limit
+ * in the last turn, clients that were not served then come first. */
 static bool submit_may(const struct engine_client *a)
 {
 	struct mpib_tenant *t = a->tenant;
@@ -153,7 +154,7 @@ static bool submit_may(const struct engine_client *a)
 	return t->named < PER_TENANT && a->id >= t->named_from;
 }
 
-/* Its tenant has had all it may have in this turn; words are left. */
+/* Its tenant has used its limit of this turn; words remain. */
 __attribute__((noinline)) static void submit_leave(struct engine_client *a,
 						   uint64_t words)
 {
@@ -198,8 +199,8 @@ static int submit_park(struct engine_conn *f)
 	return submit_early(f);
 }
 
-/* Serve rings on the tenant's list, each once: stop at the old tail, for a ring that
- * is not emptied is queued again. */
+/* Serve the rings on the tenant's list once each: stop at the old tail, because
+ * a ring that is not emptied is queued again. */
 static int serve_tenant(struct mpib_tenant *t)
 {
 	const struct engine_conn *last =

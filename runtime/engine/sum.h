@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Running sums: what is taken off one was added to it before, and at rest it is
- * what its owners have.
- */
+/* Running sums: nothing is subtracted that was not added before, and at rest a
+ * sum equals what its owners have. */
 #ifndef MPIB_ENGINE_SUM_H
 #define MPIB_ENGINE_SUM_H
 
@@ -13,8 +11,8 @@
 
 #include "base/log.h"
 
-/* Whether sums are compared with their owners where these rest: in builds with a
- * sanitizer. */
+/* Whether sums are compared with their owners when these are at rest: in builds
+ * with a sanitizer. */
 #ifdef MPIB_DEBUG
 #define MPIB_SUMS_CHECKED true
 #else
@@ -27,20 +25,20 @@ static inline void mpib_sum_take(uint64_t *sum, uint64_t n)
 	*sum -= n;
 }
 
-/* One less, of a count; what is left. */
+/* Decrement a count; return the rest. */
 static inline unsigned mpib_sum_less(unsigned *count)
 {
 	assert(*count > 0);
 	return --*count;
 }
 
-/* A sum that is not what its owners have. */
+/* A sum that differs from what its owners have. */
 struct mpib_sum {
 	const char *what;
 	uint64_t owed, have;
 };
 
-/* False, and *wrong says so, if they differ. */
+/* Compare. If they differ, return false and set *wrong. */
 static inline bool mpib_sum_fits(struct mpib_sum *wrong, const char *what,
 				 uint64_t owed, uint64_t have)
 {
@@ -50,7 +48,7 @@ static inline bool mpib_sum_fits(struct mpib_sum *wrong, const char *what,
 	return false;
 }
 
-/* Logs it and ends the process. */
+/* Log it and end the process. */
 __attribute__((noreturn)) static inline void
 mpib_sum_abort(const char *whose, const struct mpib_sum *wrong)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * USDT probes of provider "mpib" (docs/tracing.md). A probe that nobody has
- * armed is a single nop; without <sys/sdt.h> there are no probes.
- */
+/* USDT probes of provider "mpib" (docs/tracing.md). A probe that is not armed
+ * is a single nop; without <sys/sdt.h> there are no probes. */
 #ifndef MPIB_ENGINE_TRACE_H
 #define MPIB_ENGINE_TRACE_H
 
@@ -17,7 +15,7 @@
 #include <sys/sdt.h>
 #define MPIB_TRACE(...) STAP_PROBEV(mpib, __VA_ARGS__)
 #else
-/* The arguments are never evaluated, yet count as used. The first argument, the
+/* The arguments are never evaluated, but count as used. The first argument, the
  * probe's name, is not passed on. */
 #define MPIB_TRACE(...)                                                        \
 	((void)sizeof(mpib_trace_nothing(0, MPIB_TRACE_ARGS(__VA_ARGS__))))

@@ -1,23 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The chain of WRs that one rail carries for a send op: whether there is room
- * for it now, its record and IMM, and how it is spread over several QPs. Shard
- * thread.
- */
+/* The chain of WRs that one rail carries for a send op: whether it fits now,
+ * its record and IMM, and how it is spread over several QPs. Shard thread. */
 #include "engine/conn/chain.h"
 
 #include "engine/lane/spread.h"
 
-/* Room for the chain on rail r. On a dqplb lane mpib_chain_is_bare() may find only
- * at posting that the chain has to be spread: ask both the virtual QP and the QP
- * that it goes over else. */
+/* Return whether rail r has room for the chain. On a dqplb lane
+ * mpib_chain_is_bare() may find only at posting that the chain must be spread,
+ * so check both the virtual QP and the single QP. */
 static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 			 unsigned wrs)
 {
 	if (__builtin_expect(f->lane->numbered | spread, 0) &&
 	    ((f->lane->numbered && f->lane->via[r].vqp) ||
 	     spread & mpib_rail_bit(r))) {
-		/* The chain is built in the shard's WRs all the same. */
+		/* A spread chain is first built in the shard's WRs. */
 		if (mpib_spread_room(f->lane, r) < MPIB_CHAIN_MAX ||
 		    f->shard->wrs.left < 2 * MPIB_WR_SPARE)
 			return false;
@@ -27,7 +24,8 @@ static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 	return mpib_qp_room(engine_conn_qp(f, r, f->tx.cts_next)) >= wrs;
 }
 
-/* The rail's window, or what is left of it, is not for this chain. */
+/* Return whether the rail's window, or the rest of it, is reserved for
+ * others. */
 static bool has_no_window(struct engine_conn *f, unsigned rail, uint32_t bytes)
 {
 	struct mpib_shard *s = f->shard;
@@ -50,8 +48,8 @@ bool mpib_chain_in_turn(struct engine_conn *f, unsigned rail, uint32_t bytes)
 	return false;
 }
 
-/* The lane is full: keep this connection's turn, and the lane's next room from
- * connections that come later in this turn. */
+/* The lane is full: keep this connection's turn, and reserve the lane's next
+ * room against connections that come later in this turn. */
 static void keep_turn(struct engine_conn *f)
 {
 	f->stopped_by = MPIB_DRR_BLOCKED;
@@ -116,7 +114,8 @@ bool mpib_chain_is_bare(const struct mpib_lane *lane,
 	       mpib_spread_waits(last->num_sge ? last->sg_list->length : 0);
 }
 
-/* One WR of the chain as a virtual QP's send, to be cut into fragments. */
+/* Return one WR of the chain as a virtual QP's send, which is cut into
+ * fragments. */
 static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
 {
 	struct mpib_vsend v = {
@@ -135,7 +134,7 @@ static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
 	return v;
 }
 
-/* Let the send end with the chain's IMM and its payload, the record if any. */
+/* End the send with the chain's IMM and its payload, the record if any. */
 static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
 {
 	v->more = false;
@@ -158,14 +157,15 @@ void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 	const struct ibv_send_wr *last = &c->wrs.last->wr;
 	bool imm = c->imm;
 	struct mpib_vqp *vqp = f->lane->via[q->rail].vqp;
-	unsigned n = c->wrs.n - imm; /* WRs that are payload */
+	unsigned n = c->wrs.n - imm; /* WRs with payload */
 	uint32_t wrs = imm;
 
 	for (unsigned i = 0; i < n || (i == 0 && imm); i++, wr = wr->next) {
 		struct mpib_vsend v = chain_part(wr);
 
 		if (n == 0)
-			v.length = 0; /* the IMM has it, chain_tell() */
+			/* The IMM has the payload, see chain_tell(). */
+			v.length = 0;
 		v.on = (uint16_t)(q - f->lane->qp[q->rail]);
 		v.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, op);
 		if (i + 1 >= n) {
@@ -175,7 +175,7 @@ void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 				chain_tell(&v, last);
 		}
 		wrs += mpib_vqp_wrs(vqp, v.length);
-		/* mpib_sender_may_post() has asked mpib_spread_room(). */
+		/* mpib_sender_may_post() has checked mpib_spread_room(). */
 		mpib_vqp_post_send(vqp, &v);
 	}
 	mpib_count_post(f, q, q->rail, wrs, c->bytes, imm);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The chain of WRs that one rail carries for one send op: built WR by WR, in
- * WRs of the shard's pool, then posted at once. Whoever builds one has asked for
- * room for it, by mpib_sender_may_post(), or names its QP. Only the last WR is
- * signalled. Shard thread.
- */
+/* The chain of WRs that one rail carries for one send op: built WR by WR, in
+ * WRs of the shard's pool, then posted at once. Before building one, the caller
+ * checks for room by mpib_sender_may_post(), or names its QP. Only the last WR
+ * is signalled. Shard thread. */
 #ifndef MPIB_ENGINE_CONN_CHAIN_H
 #define MPIB_ENGINE_CONN_CHAIN_H
 
@@ -14,7 +12,7 @@
 #include "engine/measure/count.h"
 
 #define MPIB_CHAIN_MAX (MPIB_GROUP_MAX + 2)
-/* A replay has both stripes of a group on one QP, and the IMM. */
+/* Most WRs of a replay: both stripes of a group on one QP, and the IMM. */
 #define MPIB_REPLAY_WRS (2 * MPIB_GROUP_MAX + 1)
 
 struct mpib_chain {
@@ -22,10 +20,10 @@ struct mpib_chain {
 	uint32_t bytes; /* payload */
 	bool imm; /* the last WR is a WRITE_WITH_IMM */
 	unsigned rail;
-	struct mpib_lane_qp *q; /* of the rail: carries it, or its last WR */
+	struct mpib_lane_qp *q; /* QP that carries the chain, or its last WR */
 };
 
-/* Bytes of a local region and where at the peer they go. len 0: none. */
+/* Bytes of a local region and their destination at the peer. len 0: none. */
 struct mpib_span {
 	const struct mpib_mr *mr;
 	uint64_t from, to;
@@ -33,8 +31,8 @@ struct mpib_span {
 	uint32_t len;
 };
 
-/* Bytes of stripe k of a range, and where they go by rail r: SUP has the front, so
- * that the cut is a multiple of 128. */
+/* Return the bytes of stripe k of a range, and where they go by rail r. SUP has
+ * the front, so that the cut is a multiple of 128. */
 static inline uint32_t mpib_range_bytes(const struct op_range *s, unsigned k)
 {
 	return k == MPIB_RAIL_SUP ? s->sup : s->len - s->sup;
@@ -56,7 +54,7 @@ static inline struct mpib_span mpib_range_span(const struct op_range *s,
 	};
 }
 
-/* Add an RDMA WRITE of the span, which has bytes. */
+/* Add an RDMA WRITE of the span, which must have bytes. */
 __attribute__((always_inline)) static inline struct ibv_send_wr *
 mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 		 const struct mpib_span *span)
@@ -75,7 +73,7 @@ mpib_chain_write(struct engine_conn *f, struct mpib_chain *c,
 	return &w->wr;
 }
 
-/* A WRITE of the record to the peer's table, of none where it is NULL. */
+/* Return a WRITE of the record to the peer's table; NULL: without a record. */
 struct mpib_wr *mpib_chain_record(struct engine_conn *f, unsigned rail,
 				  const struct mpib_record *record);
 
@@ -115,8 +113,8 @@ mpib_chain_last(struct engine_conn *f, struct mpib_chain *c,
 	wr->imm_data = htobe32(imm);
 }
 
-/* Post the chain to its QP. last: wr_id of its last WR, by mpib_wr_tag(), which is
- * signalled unless that is of kind UNSIGNALED. */
+/* Post the chain to its QP. last: wr_id of its last WR, by mpib_wr_tag(); the
+ * WR is signalled unless its kind is UNSIGNALED. */
 __attribute__((always_inline)) static inline void
 mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
 {
@@ -126,24 +124,24 @@ mpib_chain_post(struct engine_conn *f, struct mpib_chain *c, uint64_t last)
 /* Post the chain over several QPs of its rail, see lane/spread.h. */
 void mpib_chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 		       uint32_t op);
-/* The chain is not posted: its WRs go back to the pool. */
+/* Return the WRs of a chain that is not posted to the pool. */
 void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c);
-/* On a dqplb lane: the IMM has the length by which the receiver knows an IMM
- * that waits, so that the chain has to be spread. */
+/* On a dqplb lane: return whether the IMM has the length by which the receiver
+ * recognises an IMM that waits. The chain must then be spread. */
 bool mpib_chain_is_bare(const struct mpib_lane *lane,
 			const struct mpib_chain *c);
 
-/* False while the rail's window, or room on the connection's lane, is kept for
- * a connection that stood before this one in the order of the DRR classes, which
- * is noted as a stall. */
+/* False: an earlier connection in the order of the DRR classes has the rail's
+ * window, or room on the lane, reserved. Noted as a stall. */
 bool mpib_chain_in_turn(struct engine_conn *f, unsigned rail, uint32_t bytes);
 
-/* Whether rail r has room now for a chain of wrs WRs with so many bytes. If not,
- * what is short is noted as a stall. */
+/* Return whether rail r has room now for a chain of wrs WRs with this many
+ * bytes. If not, the shortage is noted as a stall. */
 bool mpib_chain_room(struct engine_conn *f, unsigned r, uint8_t spread,
 		     unsigned wrs, uint32_t bytes);
 
-/* The lane's window on the rail takes so many bytes more, or is empty. */
+/* Return whether the lane's window on the rail has room for these bytes, or is
+ * empty. */
 static inline bool mpib_chain_window(const struct engine_conn *f, unsigned rail,
 				     uint32_t bytes)
 {
@@ -155,9 +153,9 @@ static inline bool mpib_chain_window(const struct engine_conn *f, unsigned rail,
 				       __ATOMIC_RELAXED);
 }
 
-/* Whether rail r has room for a chain of wrs WRs with so many bytes: *q is the chain's
- * QP. If not, what is short is noted as a stall. split: that is known to be the lane's
- * mode. */
+/* Return whether rail r has room for a chain of wrs WRs with this many bytes:
+ * *q is the chain's QP. If not, the shortage is noted as a stall. split: the
+ * lane is known to have that mode. */
 __attribute__((always_inline)) static inline bool
 mpib_chain_may_post(struct engine_conn *f, unsigned r, uint8_t spread,
 		    unsigned wrs, uint32_t bytes, bool split,
@@ -166,14 +164,14 @@ mpib_chain_may_post(struct engine_conn *f, unsigned r, uint8_t spread,
 	*q = mpib_kept(engine_conn_qp(f, r, f->tx.cts_next));
 	if (f->shard->contended && !mpib_chain_in_turn(f, r, bytes))
 		return false;
-	/* Mostly there is room. */
+	/* Usually it fits. */
 	return ((split || f->lane->spread == MPIB_SPREAD_SPLIT) &&
 		mpib_qp_fits(*q, r, wrs) && mpib_chain_window(f, r, bytes)) ||
 	       mpib_chain_room(f, r, spread, wrs, bytes);
 }
 
-/* The rails of mask may be posted to, and a send op with so many ranges is free; if
- * none is, that is noted as a stall. */
+/* Return whether the rails of mask may be posted to, and a send op with this
+ * many ranges is free. If none is free, that is noted as a stall. */
 static inline bool mpib_sender_may_begin(struct engine_conn *f, unsigned ranges,
 					 uint8_t mask)
 {
@@ -185,7 +183,7 @@ static inline bool mpib_sender_may_begin(struct engine_conn *f, unsigned ranges,
 	return false;
 }
 
-/* Both, for each rail of mask, with bytes[r] bytes. */
+/* Check both, for each rail of mask, with bytes[r] bytes. */
 __attribute__((always_inline)) static inline bool
 mpib_sender_may_post(struct engine_conn *f, unsigned ranges, uint8_t mask,
 		     uint8_t spread, unsigned wrs, const uint32_t *bytes,
@@ -202,21 +200,19 @@ mpib_sender_may_post(struct engine_conn *f, unsigned ranges, uint8_t mask,
 	return true;
 }
 
-/*
- * Posting a send op. Whoever makes one asks mpib_sender_may_post(), fills its
- * ranges where they stay until it is over, adds WRs to its chains and has
- * mpib_sender_post() note what is in flight. Shard thread.
- */
+/* Posting a send op. The caller checks mpib_sender_may_post(), fills the ranges
+ * where they remain until the send op ends, adds WRs to its chains and calls
+ * mpib_sender_post() to note what is in flight. Shard thread. */
 
-/* Range i of the send op that is posted next; may_post() has found room. What
- * is written there owns a reference on its region. */
+/* Return range i of the send op that is posted next; may_post() has found room.
+ * The range that is written there owns a reference to its region. */
 static inline struct op_range *mpib_sender_range(struct engine_conn *f,
 						 unsigned i)
 {
 	return &f->tx.share[(f->tx.share_head + i) % SEND_SHARES];
 }
 
-/* The record of the send op that is posted next. */
+/* Return the record of the send op that is posted next. */
 struct mpib_record *mpib_sender_record(struct engine_conn *f);
 
 static inline uint32_t mpib_sender_imm_v2(const struct engine_conn *f,
@@ -246,15 +242,15 @@ static inline void post_note_imm(struct engine_conn *f, uint8_t imm)
 	f->tx.released = false;
 }
 
-/* True: the range's request is reported. */
+/* True: the range's request has a report. */
 static inline bool post_range(struct engine_conn *f, const struct op_range *s)
 {
 	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
 	if (!r->posted) {
 		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
-		/* Relaxed: it is read when this process has ended, and the call
-		 * that posts the WRs orders it before them. */
+		/* Relaxed: it is read only after this process has ended, and
+		 * the call that posts the WRs orders it before them. */
 		atomic_store_explicit(
 			&f->answer[s->req],
 			mpib_answer(r->gen, r->refused, f->tx.msg),
@@ -266,7 +262,7 @@ static inline bool post_range(struct engine_conn *f, const struct op_range *s)
 
 /* Begin a send op of n ranges with bytes[r] bytes by rail. stripes: rails that
  * get a chain, by mpib_sender_stripe(); imm: rails whose chain ends the slot;
- * spread: rails whose chain goes by more than one QP. */
+ * spread: rails whose chain uses several QPs. */
 __attribute__((always_inline)) static inline struct send_op *
 mpib_sender_post(struct engine_conn *f, unsigned n, const uint32_t *bytes,
 		 uint8_t stripes, uint8_t imm, uint8_t spread)
@@ -295,19 +291,19 @@ mpib_sender_post(struct engine_conn *f, unsigned n, const uint32_t *bytes,
 	return p;
 }
 
-/* send_op.c: the chain of a lane that spreads. False: it is to be posted like any
+/* send_op.c: post the chain on a lane that spreads. False: post it like any
  * other. */
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 			const struct mpib_chain *chain, uint32_t number);
 
-/* The number of the send op that is posted next. */
+/* Return the number of the send op that is posted next. */
 static inline uint32_t mpib_sender_number(const struct engine_conn *f)
 {
 	return f->tx.op_head % SEND_OPS;
 }
 
-/* Post the chain of one rail of the send op of that number, the newest. split: that is
- * known to be the lane's mode. */
+/* Post the chain of one rail of the newest send op, which has this number.
+ * split: the lane is known to have that mode. */
 __attribute__((always_inline)) static inline void
 mpib_sender_stripe(struct engine_conn *f, struct send_op *p, uint32_t number,
 		   struct mpib_chain *chain, bool split)
@@ -318,8 +314,8 @@ mpib_sender_stripe(struct engine_conn *f, struct send_op *p, uint32_t number,
 	mpib_tracker_post(&lane->track[r], &p->stripe[r], chain->bytes,
 			  f->shard->now);
 	if (__builtin_expect(!split && lane->spread != MPIB_SPREAD_SPLIT, 0)) {
-		/* By a copy: what has its address elsewhere is no longer kept
-		 * in registers. */
+		/* Copy it: the compiler keeps no variable in registers whose
+		 * address is used elsewhere. */
 		struct mpib_chain copy = {
 			.wrs = { chain->wrs.first, chain->wrs.last,
 				 chain->wrs.n },
@@ -335,7 +331,7 @@ mpib_sender_stripe(struct engine_conn *f, struct send_op *p, uint32_t number,
 	mpib_chain_post(f, chain, mpib_wr_tag(MPIB_WR_OP, f->id, number));
 }
 
-/* send_op.c: all chains of a send op with report are posted. */
+/* send_op.c: note that all chains of a send op with a report are posted. */
 void mpib_sender_report(struct engine_conn *f, const struct send_op *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the sending end reads of its table of CTS. Shard thread. */
+/* How the sending end reads its table of CTS. Shard thread. */
 #ifndef MPIB_ENGINE_CONN_CLEAR_H
 #define MPIB_ENGINE_CONN_CLEAR_H
 
@@ -8,8 +8,8 @@
 
 #include "engine/conn/conn.h"
 
-/* Whether the fields of a CTS fit together: a peer's proxy is checked like any
- * other source of input. */
+/* Return whether the fields of a CTS fit together: a peer's proxy is checked
+ * like any other source of input. */
 static inline bool mpib_cts_sane(const struct mpib_cts *c)
 {
 	return c->total <= MPIB_SIZE_MAX &&
@@ -19,19 +19,19 @@ static inline bool mpib_cts_sane(const struct mpib_cts *c)
 		 c->len == c->total));
 }
 
-/* Copy the CTS of the slot. False: it is not there. */
+/* Copy the CTS of the slot. False: it has not arrived. */
 static inline bool mpib_cts_copy(const struct engine_conn *f, uint64_t slot,
 				 struct mpib_cts *cts)
 {
 	const struct mpib_cts *entry = f->tables.in;
 
 	entry += mpib_entry_of(f, slot);
-	/* Acquire: the device places seq last, after the rest of the entry. */
+	/* Acquire: the device writes seq last, after the rest of the entry. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
 		return false;
 	*cts = *entry;
-	/* What is checked is what is used: the compiler is not to read the
-	 * entry, which the peer can write, a second time instead. */
+	/* Use exactly what was checked: the peer can write the entry, so the
+	 * compiler must not read it a second time. */
 	atomic_signal_fence(memory_order_seq_cst);
 	return true;
 }
@@ -50,8 +50,8 @@ static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 /* sender.c: break the connection. */
 void mpib_sender_bad_cts(struct engine_conn *f);
 
-/* The CTS that the message under way has to use; skips CTS of messages that
- * ended before their last part. */
+/* Get the CTS for the current message; skips CTS of messages that ended before
+ * their last part. */
 static inline bool mpib_sender_next_cts(struct engine_conn *f,
 					struct mpib_cts *cts)
 {

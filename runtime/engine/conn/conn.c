@@ -30,7 +30,7 @@ static void on_start(struct mpib_msg *msg)
 	if (f->is_sender)
 		mpib_drr_enter(&f->drr);
 	else
-		s->srq_short = true; /* before a peer knows of a slot */
+		s->srq_short = true; /* before a peer knows a slot */
 	for (unsigned r = 0; f->goes_on && r < f->lane->rails; r++)
 		f->rx.flush.arrived[r] = s->now;
 	if (f->lane->broken)
@@ -71,9 +71,9 @@ static void conn_on_destroy(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-/* Control thread, as the next: the shard's bitmap of connection ids. An id that
- * was given back rests while all others are given out: what a peer says after a
- * fence may be about the connection that had it. */
+/* The shard's bitmap of connection ids. Control thread, like the next function.
+ * A freed id is reused only after all others: messages of the peer after a
+ * fence may still be about the connection that had it. */
 static uint32_t take_conn_id(struct mpib_shard *s)
 {
 	uint64_t from = UINT64_MAX << s->conn_id_next % 64;
@@ -106,8 +106,8 @@ static void init_ring(struct engine_conn *f)
 	f->reply = &a->reply->conn[f->index];
 	f->completion = a->reply->completion[f->index];
 	f->answer = a->reply->answers[f->index];
-	/* The ring's indices go on where the previous connection at this index
-	 * left them, as in the client. The head lies in the reply segment,
+	/* The ring's indices continue where the previous connection at this
+	 * index ended, as in the client. The head lies in the reply segment,
 	 * which the client cannot write. */
 	f->ring = (struct mpib_consumer){
 		.slot = a->submit->ring[f->index],
@@ -117,12 +117,12 @@ static void init_ring(struct engine_conn *f)
 		.size = MPIB_RING_SLOTS,
 	};
 	atomic_store_explicit(&f->reply->broken, 0, memory_order_relaxed);
-	/* An index of the ring that the client is not at. */
+	/* Name an index of the ring that the client is not at. */
 	mpib_want_tell(&f->reply->want, f->ring.next - 1, NULL, 0);
 }
 
-/* A connection is allocated without the rest of the union that it does not
- * use. */
+/* Return the size of a connection, without the part of the union that it does
+ * not use. */
 size_t engine_conn_bytes(bool sender, uint32_t slots)
 {
 	return sender ? offsetof(struct engine_conn, tx) +
@@ -132,8 +132,8 @@ size_t engine_conn_bytes(bool sender, uint32_t slots)
 				slots * sizeof(struct mpib_slot);
 }
 
-/* The end-to-end ack lies behind the sender's CTS, and behind those that the
- * receiver copies there. A sender writes one record a send op at most. */
+/* The end-to-end ack lies after the sender's CTS, and after those that the
+ * receiver copies there. A sender writes at most one record per send op. */
 static void size_tables(struct engine_conn *f)
 {
 	uint32_t cts = f->slots * (uint32_t)sizeof(struct mpib_cts) +
@@ -168,7 +168,7 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	f->local_rank = f->remote_rank = -1;
 	f->home = mpib_policy_home(lane);
 	f->hint_slot = UINT32_MAX;
-	/* As split.c reads the lack of one: no change of the split. */
+	/* split.c reads this as no hint: the split does not change. */
 	f->hint = s->engine->cfg.mode == MPIB_MODE_ADAPTIVE ? MPIB_HINT_OWN : 0;
 	mpib_drr_init(&f->drr, &client->drr);
 	TAILQ_INIT(&f->stops);
@@ -276,12 +276,10 @@ void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 	mpib_mailbox_send(&conn->shard->mailbox, &call->msg, conn_on_destroy);
 }
 
-/*
- * How a connection ends: it breaks, or the control thread stops it, and its
- * requests end. All but engine_conn_stop() run on the shard.
- */
+/* How a connection ends: it breaks, or the control thread stops it; then its
+ * requests end. All but engine_conn_stop() run on the shard. */
 
-/* The requests belong to the rank, which posts them again elsewhere. */
+/* Leave the requests: the rank posts them again on another connection. */
 static void conn_leave_requests(struct engine_conn *f)
 {
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
@@ -291,17 +289,18 @@ static void conn_leave_requests(struct engine_conn *f)
 
 static void conn_fail_requests(struct engine_conn *f, int error)
 {
-	/* Before broken, for the client reads words when it has seen that. */
+	/* Do this before setting broken: the client reads the words after it
+	 * has seen broken. */
 	if (error == MPIB_BROKEN_LOST)
 		conn_leave_requests(f);
 	/* Release: pairs with the acquire in the client's mpib_test() and
-	 * mpib_isend(); after that load the client submits nothing more. */
+	 * mpib_isend(); after that load the client submits nothing. */
 	atomic_store_explicit(&f->reply->broken, error, memory_order_release);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++)
 		engine_conn_finish(f, i, error, NULL, 0);
 }
 
-/* Take no more work and drop what is not posted. */
+/* Accept no more work and drop what is not posted. */
 static void conn_quit(struct engine_conn *f)
 {
 	if (f->is_sender)
@@ -320,7 +319,7 @@ void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	if (f->broken || f->stopping)
 		return;
 	f->broken = error;
-	/* First, since the client asks for the reason at once. */
+	/* Send the notice first: the client asks for the reason at once. */
 	va_start(ap, fmt);
 	notice = mpib_async_error_new(f, error, fmt, ap);
 	va_end(ap);
@@ -330,17 +329,15 @@ void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	conn_quit(f);
 }
 
-/* None of the connection's WRs is in flight. */
+/* Return whether none of the connection's WRs is in flight. */
 static bool conn_idle(const struct engine_conn *f)
 {
 	return !f->stop_posted && (!f->is_sender || mpib_sender_idle(f));
 }
 
-/*
- * CTS and end-to-end acks are mostly unsignalled: post an empty signalled write
- * behind them on their QP, whose completion tells that all of them are done.
- * False: the QP has no room.
- */
+/* CTS and end-to-end acks are mostly unsignalled. Post an empty signalled write
+ * after them on their QP: its completion means that all of them are done.
+ * False: the QP has no room. */
 static bool post_fence(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_lane_qp *q = &f->lane->qp[rail][0];
@@ -351,8 +348,8 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 		f->wrote &= (uint8_t)~bit; /* the rail's fence ended it */
 		return true;
 	}
-	/* An ack was told again behind the one in flight: when that one completes
-	 * another is posted. */
+	/* An ack was posted after the stop WR in flight: when that completes,
+	 * another one is posted. */
 	if (f->stop_posted & bit)
 		return true;
 	if (mpib_qp_room(q) == 0)
@@ -368,9 +365,9 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 	return true;
 }
 
-/* The last end-to-end ack, then a last write on each rail that was used. False:
- * some of it found no room. Without a rail the close that the control thread sends
- * has to do for an ack. */
+/* Write the last end-to-end ack, then a last write on each rail that was used.
+ * False: some did not fit. Without a rail, the close that the control thread
+ * sends replaces the ack. */
 static bool post_fences(struct engine_conn *f)
 {
 	bool all = f->is_sender || f->lane->broken || !f->lane->open ||
@@ -387,9 +384,9 @@ void engine_conn_check_stopped(struct engine_conn *f)
 {
 	struct mpib_call *call;
 
-	/* On a rail being fenced old writes may still land. When the fence has
-	 * stopped the rail, mpib_rail_on_bitmaps() calls this again. The client
-	 * does not wait for that. */
+	/* On a rail being fenced, old writes may still arrive. When the fence
+	 * has stopped the rail, mpib_rail_on_bitmaps() calls this again. The
+	 * client does not wait for that. */
 	if (f->lane->fencing && !f->lane->broken) {
 		conn_fail_requests(f, f->stop_error);
 		return;
@@ -418,8 +415,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	}
 }
 
-/* The receiver's last end-to-end ack is here, or its close tells which sends ended well,
- * though completions of theirs may be late. */
+/* The receiver's last end-to-end ack has arrived, or its close says which sends
+ * succeeded although their completions may be late. */
 static void stop_delivered(struct engine_conn *f)
 {
 	uint64_t ended = atomic_load_explicit(&f->ended, memory_order_relaxed);
@@ -442,14 +439,14 @@ static void on_stop(struct mpib_msg *msg)
 	}
 	TAILQ_INSERT_TAIL(&f->stops, call, link);
 	if (!f->stopping) {
-		mpib_cq_poll_all(f->shard); /* what has arrived counts */
+		mpib_cq_poll_all(f->shard); /* count what has arrived */
 		f->stop_error = f->broken ? f->broken : call->status;
 		if (!f->is_sender)
 			conn_fail_requests(f, f->stop_error);
 		else if (f->lane->delivered)
 			stop_delivered(f);
-		/* Else a send that is posted ends as its rails say: the peer
-		 * may have taken it, and its completion be late. */
+		/* Otherwise a posted send ends as its rails report: the peer
+		 * may have received it, and its completion may be late. */
 		f->stopping = true;
 		conn_quit(f);
 	}
@@ -463,7 +460,7 @@ uint64_t engine_conn_ended(const struct engine_conn *conn)
 
 void engine_conn_peer_ended(struct engine_conn *conn, uint64_t ended)
 {
-	/* The shard reads it after the mailbox's message. */
+	/* The shard reads it after the mailbox message. */
 	if (conn->is_sender)
 		atomic_store_explicit(&conn->ended, ended,
 				      memory_order_relaxed);

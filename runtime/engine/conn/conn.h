@@ -3,11 +3,11 @@
  * One connection and what the files of this room share. The shard thread owns
  * it from engine_conn_start() until the callback of engine_conn_stop().
  *
- * Sending: descriptors become send ranges, these are matched with CTS in slot
+ * Sending: descriptors become send ranges. These are matched with CTS in slot
  * order and posted as send ops, each with one chain of WRs per active rail.
- * Receiving: descriptors become slots; each slot is announced by one CTS and
- * ended by one IMM per active rail. Slot numbers never wrap; slot s is entry
- * s % slots of the CTS and the record table.
+ * Receiving: descriptors become slots. Each slot is announced by one CTS and
+ * ended by one IMM per active rail. Slot numbers never wrap; slot s is entry s
+ * % slots of the CTS and the record table.
  */
 #ifndef MPIB_ENGINE_CONN_H
 #define MPIB_ENGINE_CONN_H
@@ -20,14 +20,12 @@
 #include "engine/lane/lane.h"
 #include "engine/measure/times.h"
 
-/*
- * What a connection remembers: of its requests, at the sending end of what is
- * queued and in flight, at the receiving end of its slots.
- */
+/* State of a connection: its requests; at the sending end the queue and the
+ * send ops in flight; at the receiving end the slots. */
 
 #define SEND_RANGES 64
 /* The client got bytes of the slot back before the receiver's end-to-end ack:
- * if a fence finds that they were lost, they cannot be replayed. */
+ * if a fence finds them lost, they cannot be replayed. */
 #define MPIB_ENDED_RELEASED (1u << 2 * MPIB_RAILS)
 
 /* A request of the client, either direction. */
@@ -38,15 +36,15 @@ struct engine_request {
 	bool multipart;
 	bool posted; /* some of the request was posted to a rail */
 	bool report; /* MPIB_OP_REPORT */
-	bool refused; /* send: too large, as its receiver is being told */
+	bool refused; /* send: too large; its receiver is being told */
 	uint8_t n;
 	uint32_t msg; /* receive: message number in its CTS */
 	uint32_t total; /* size sent, or posted */
-	uint32_t fed; /* bytes the client described so far */
+	uint32_t fed; /* bytes that the client described so far */
 	uint32_t done; /* bytes in order */
-	uint64_t since; /* shard->now when the first descriptor came */
-	/* With report only: the chains of the request that are in flight. What
-	 * the client is told of each rail is in its completion alone. */
+	uint64_t since; /* shard->now at the first descriptor */
+	/* With report only: the request's chains in flight. The rest of the
+	 * report is in its completion. */
 	uint16_t chains[MPIB_RAILS];
 };
 
@@ -81,9 +79,10 @@ struct mpib_sender {
 	uint32_t op_head, op_tail;
 	struct op_range share[SEND_SHARES];
 	uint32_t share_head, share_tail; /* free-running */
-	uint32_t lost; /* send ops with stripes to be replayed */
+	uint32_t lost; /* send ops with stripes to replay */
 	uint64_t cts_next; /* first slot not answered */
-	uint64_t cts_seen; /* CTS before this were read for end-to-end acks */
+	/* CTS before this one were read for end-to-end acks. */
+	uint64_t cts_seen;
 	uint64_t acked; /* the largest end-to-end ack that the peer wrote */
 	/* sender.c: no range before looked fits the receive whose first slot is
 	 * looked_for. */
@@ -92,15 +91,15 @@ struct mpib_sender {
 	uint32_t msg; /* number of the receive being answered */
 	uint32_t pos; /* bytes of the message posted */
 	uint8_t req; /* request of the message, while pos is set */
-	/* Of the slot being filled. */
+	/* State of the slot being filled. */
 	uint8_t mask; /* rails on which bytes were posted */
 	uint8_t spread; /* rails with bytes on more than one QP */
-	bool released; /* the client has bytes of the slot back */
+	bool released; /* the client got bytes of the slot back */
 	uint64_t rail[MPIB_RAILS]; /* bytes posted */
 	struct mpib_group group;
-	/* By slot, engine_conn.slots of them, for those that may not have ended:
-	 * 2 bits for the stripes whose IMM was posted, 2 for the rail that
-	 * carries each of these IMMs, then MPIB_ENDED_RELEASED. */
+	/* By slot, engine_conn.slots of them: 2 bits for the stripes whose IMM
+	 * was posted, 2 for the rail that carries each of these IMMs, then
+	 * MPIB_ENDED_RELEASED. Valid for slots that may not have ended. */
 	uint8_t ended[];
 };
 
@@ -116,27 +115,28 @@ struct mpib_slot {
 	uint8_t state; /* enum mpib_slot_state */
 	uint8_t req;
 	uint8_t n, idx;
-	uint8_t expected, seen; /* rails whose IMM is awaited, has come */
-	uint32_t size_q; /* v1: from the IMM that told expected */
+	uint8_t expected, seen; /* rails whose IMM is awaited; has arrived */
+	uint32_t size_q; /* v1: from the IMM that set expected */
 	uint64_t posted; /* when the slot's CTS was posted */
 	uint32_t pos, len;
 	uint32_t rail[MPIB_RAILS]; /* byte_len of the IMMs */
 	struct mpib_mr *mr;
 };
 
-/* Value of acked when the sender may have no end-to-end ack at all: a fence may
+/* Value of acked if the sender may have no end-to-end ack at all: a fence may
  * have lost those that were written. */
 #define MPIB_NOT_ACKED UINT64_MAX
 
 struct mpib_receiver {
 	uint64_t next; /* next slot to hand out */
 	uint64_t cts_posted; /* CTS before this one are posted */
-	uint64_t cts_again; /* post again from here to cts_posted (fence) */
+	/* Post again from here to cts_posted (after a fence). */
+	uint64_t cts_again;
 	uint64_t tail; /* oldest slot that has not ended */
 	uint64_t freed; /* the peer has read the CTS before this one */
 	uint64_t acked; /* tail in the last end-to-end ack; MPIB_NOT_ACKED */
-	uint64_t ack_since; /* when tail passed acked */
-	uint32_t msg; /* receives begun: number of the next one */
+	uint64_t ack_since; /* when tail moved beyond acked */
+	uint32_t msg; /* number of the next receive */
 	uint8_t group_got; /* descriptors of an unfinished group */
 	struct mpib_desc group[MPIB_GROUP_MAX];
 	struct mpib_flushes flush;
@@ -151,20 +151,20 @@ struct engine_conn {
 	uint32_t slots; /* entries of either table, a power of two */
 	bool is_sender;
 	bool started, stopping, stopped;
-	bool goes_on; /* a receiver that is another index's successor */
+	bool goes_on; /* a receiver that continues another index's connection */
 	int broken, stop_error; /* 0 or -errno */
-	/* See engine_conn_ended(). Relaxed: a message between the threads orders
-	 * it, and what is written again is the same. */
+	/* See engine_conn_ended(). Relaxed: a message between the threads
+	 * orders it, and a second write has the same value. */
 	_Atomic uint64_t ended;
 	uint8_t home; /* preferred rail of CTS and of empty messages */
 	_Atomic uint32_t hint_slot; /* control thread; UINT32_MAX: none */
-	uint32_t hint; /* as last read */
+	uint32_t hint; /* hint read last */
 	uint64_t hint_since; /* when hint took this value */
 	uint64_t since; /* when the shard took over the connection */
 	struct mpib_drr_class drr; /* child of the client's class */
 	int8_t stopped_by; /* MPIB_DRR_*: why the last step posted nothing */
-	bool on_submit, on_cts; /* on the tenant's list, on the shard's */
-	bool parked; /* on neither: its ring waits for room */
+	bool on_submit, on_cts; /* on the tenant's list; on the shard's */
+	bool parked; /* on neither list: its ring waits for room */
 	bool on_ack; /* on shard->waiting (sender) or ->ack_pending */
 	struct mpib_consumer ring;
 	struct mpib_reply_conn *reply;
@@ -187,14 +187,15 @@ struct engine_conn {
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_times times; /* the control thread reads them, too */
 	TAILQ_ENTRY(engine_conn) times_link, client_link; /* control thread */
-	/* Last, by is_sender: only what is used is allocated. */
+	/* Last, chosen by is_sender: only the used member is allocated. */
 	union {
 		struct mpib_sender tx;
 		struct mpib_receiver rx;
 	};
 };
 
-/* What one end takes of memory, besides its tables and its client's ring. */
+/* Return the memory that one end uses, without its tables and its client's
+ * ring. */
 size_t engine_conn_bytes(bool sender, uint32_t slots);
 /* Shard. Write the request's completion word; sizes may be NULL if n is 0. */
 void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
@@ -202,15 +203,15 @@ void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
 void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes);
 /* Shard. Age of the oldest active request, 0 if there is none. */
 uint64_t engine_conn_oldest_ns(const struct engine_conn *f);
-/* What breaks a connection whose lane is gone. Any thread. */
+/* Return the error that breaks a connection whose lane is gone. Any thread. */
 static inline int mpib_conn_lost_error(const struct mpib_engine *e)
 {
 	return e->cfg.resume ? MPIB_BROKEN_LOST : -ECONNRESET;
 }
-/* Shard. Fail all requests, take no more work, tell the control thread. */
+/* Shard. Fail all requests, accept no more work, tell the control thread. */
 void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Shard. The entry of the slot in either table. */
+/* Shard. Return the slot's entry in either table. */
 static inline uint32_t mpib_entry_of(const struct engine_conn *f, uint64_t slot)
 {
 	return (uint32_t)slot & (f->slots - 1);
@@ -230,22 +231,23 @@ static inline void engine_conn_make_ready(struct engine_conn *f)
 	if (!f->drr.on)
 		mpib_drr_wake(&f->drr);
 }
-/* submit.c, shard: what is in the ring is taken in the next turn. */
+/* submit.c, shard: poll the ring in the next turn. */
 void mpib_submit_remember(struct engine_conn *f);
-/* Nothing in the ring is taken any more, unless the summary names it. */
+/* Do not poll the ring any more, unless the summary names it. */
 void mpib_submit_forget(struct engine_conn *f);
-/* Shard. There may be room again for what is in the ring. */
+/* Shard. What the ring holds may fit again. */
 static inline void mpib_submit_again(struct engine_conn *f)
 {
 	if (__builtin_expect(f->parked, 0))
 		mpib_submit_remember(f);
 }
-/* submit.c, shard: take what rings have that wait on their tenants' lists, and those
- * that the client's summary names; how much work was found. */
+/* submit.c, shard: take descriptors from rings on their tenants' lists, and
+ * from those that the client's summary names. Return how much work was
+ * found. */
 int mpib_submit_remembered(struct mpib_shard *s);
 int mpib_submit_client(struct engine_client *a);
-/* Shard. Take descriptors out of the rings that are not empty; in line, for mostly
- * there are none. */
+/* Shard. Take descriptors out of the rings that are not empty. Inline, because
+ * usually all are empty. */
 static inline int mpib_submit_poll(struct mpib_shard *s)
 {
 	struct engine_client *a;
@@ -260,14 +262,14 @@ static inline int mpib_submit_poll(struct mpib_shard *s)
 }
 /* Shard. Answer engine_conn_stop() once none of our WRs is in flight. */
 void engine_conn_check_stopped(struct engine_conn *f);
-/* Shard. The QP of the rail that carries this slot number. */
+/* Shard. Return the QP of the rail that carries this slot number. */
 static inline struct mpib_lane_qp *engine_conn_qp(struct engine_conn *f,
 						  unsigned rail, uint64_t slot)
 {
 	return &f->lane->qp[rail][slot % f->lane->round[rail]];
 }
-/* The rail of CTS and of empty messages now: home, or the other rail while home
- * is not in use. */
+/* Return the current rail of CTS and of empty messages: home, or the other rail
+ * while home is not in use. */
 static inline unsigned engine_conn_home(const struct engine_conn *f)
 {
 	return f->home ^ !(f->lane->use >> f->home & 1);
@@ -286,34 +288,34 @@ void mpib_stuck_add(const struct engine_conn *f, uint64_t older_ns,
 void mpib_times_watch(struct engine_conn *f);
 void mpib_times_close(struct engine_conn *f);
 
-/* sender.c: post send ops, mpib_drr_run_fn of a connection. */
+/* sender.c: post send ops; the mpib_drr_run_fn of a connection. */
 int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run);
 /* Stripes of a send op were acknowledged, or their lane broke (not ok). */
 void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok);
-/* Report the send ops that are over, in the order posted; how many. */
+/* Report the completed send ops, in the order posted; return how many. */
 int mpib_sender_retire(struct engine_conn *f);
-/* The connection stops: sends that the receiver acknowledged end. */
+/* The connection stops: end the sends that the receiver acknowledged. */
 void mpib_sender_settle(struct engine_conn *f);
 /* The lane was killed: send ops in flight release their regions. */
 void mpib_sender_forget(struct engine_conn *f);
-/* No send op is in flight. */
+/* Return whether no send op is in flight. */
 bool mpib_sender_idle(const struct engine_conn *f);
 
-/* i counts as op_head and op_tail do, which never wrap at SEND_OPS. */
+/* i counts like op_head and op_tail, which never wrap at SEND_OPS. */
 static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 {
 	return &f->tx.op[i % SEND_OPS];
 }
 
-/* Range i of the send op. */
+/* Return range i of the send op. */
 static inline struct op_range *
 send_op_share(struct engine_conn *f, const struct send_op *p, unsigned i)
 {
 	return &f->tx.share[send_op_index(p, i)];
 }
 
-/* There is room for one more send op of so many ranges. */
+/* Return whether another send op of this many ranges fits. */
 static inline bool send_op_free(const struct engine_conn *f, unsigned ranges)
 {
 	return f->tx.share_head - f->tx.share_tail + ranges <= SEND_SHARES;
@@ -334,7 +336,7 @@ static inline bool mpib_sender_has_work(const struct engine_conn *f)
 	return f->tx.range_head != f->tx.range_tail;
 }
 
-/* The oldest range is not kept any more: there is room for another. */
+/* The oldest range is no longer needed: make room for another. */
 static inline void mpib_sender_advance(struct engine_conn *f)
 {
 	f->tx.range_tail++;
@@ -351,37 +353,37 @@ static inline void mpib_sender_pop(struct engine_conn *f)
 	mpib_sender_advance(f);
 }
 
-/* request.c: the send is larger than its receive, which takes most bytes: drop what
- * is queued of it. It ends in -EMSGSIZE with the send op that tells the receiver. */
+/* request.c: the send is larger than its receive, which accepts most bytes.
+ * Drop its queued ranges. It ends in -EMSGSIZE with the send op that tells the
+ * receiver. */
 void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most);
 
 /* sender.c */
-/* Whether the range may go into the receive being answered; tag is that of its
+/* Return whether the range may go into the current receive; tag is that of its
  * buffer, unused for a group. */
 typedef bool mpib_fits_fn(const struct engine_conn *f,
 			  const struct send_range *e, int32_t tag);
 /* Move the first range that fits to the front. False: none fits yet. */
 bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag);
-/* No queued range fits, as mpib_match() has just found. */
+/* Return whether no queued range fits, as mpib_match() has just found. */
 bool mpib_match_none(const struct engine_conn *f);
-/* Drop the queued ranges of a request, in front or between those of others.
- * The receive being answered is over. */
+/* Drop all queued ranges of a request. The current receive is done. */
 void mpib_match_forget(struct engine_conn *f, uint8_t req);
 /* Drop all send ranges that are not posted. */
 void mpib_sender_drop(struct engine_conn *f);
-/* A send range that is not posted lies in the region. */
+/* Return whether a send range that is not posted lies in the region. */
 bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr);
 
-/* Size of the send that the range is of. */
+/* Return the size of the range's send. */
 static inline uint32_t mpib_total_of(const struct engine_conn *f,
 				     const struct send_range *e)
 {
 	return f->req[e->req].total;
 }
 
-/* split.c. SUP's bytes of a send op, fields as in mpib_split_ask; SOUT carries
- * the rest. All policies answer here. An agent's hint is read once per message, when
- * pos is 0. */
+/* split.c. Return SUP's bytes of a send op, fields as in mpib_split_ask; SOUT
+ * carries the rest. All policies are here. An agent's hint is read once per
+ * message, when pos is 0. */
 uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 			 uint32_t len, const uint32_t *planned);
 static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
@@ -392,40 +394,42 @@ static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
 		       ? 0
 		       : mpib_split_both(conn, total, pos, len, planned);
 }
-/* As mpib_split() of a whole message of len bytes. */
+/* The same as mpib_split() for a whole message of len bytes. */
 uint32_t mpib_split_whole(struct engine_conn *f, uint32_t len);
-/* The rail of a lane's CTS and empty messages. Any thread. */
+/* Return the rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
-/* The split in force and what it comes from, for snapshots. */
+/* Fill in the split in force and its source, for snapshots. */
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
 
-/* replay.c: post stripes that a fence lost, at most of one send op: their bytes + 1,
- * or 0 when nothing can go now. */
+/* replay.c: post stripes that a fence lost, of at most one send op. Returns
+ * their bytes + 1, or 0 if nothing can be posted now. */
 uint64_t mpib_replay_step(struct engine_conn *f);
-/* The connection is over: nothing is posted again. */
+/* The connection has ended: replay nothing. */
 void mpib_replay_drop(struct engine_conn *f);
-/* Receiver: an IMM with mask 0 came: its slot, in which it is noted. NULL: it is no
- * valid replay. */
+/* Receiver: an IMM with mask 0 arrived. Return its slot, in which it is noted;
+ * NULL: not a valid replay. */
 struct mpib_slot *mpib_replay_arrived(struct engine_conn *f, unsigned rail,
 				      uint32_t qpn, uint32_t imm);
 
-/* group.c, as mpib_replay_step(). */
+/* group.c, like mpib_replay_step(). */
 uint64_t mpib_group_begin(struct engine_conn *f);
 uint64_t mpib_group_step(struct engine_conn *f);
 void mpib_group_drop(struct engine_conn *f);
 
 /* send_op.c. Put on a list of the shard a sender whose send ops wait for an
- * end-to-end ack, or a receiver that has one to write; take it off. */
+ * end-to-end ack, or a receiver that must write one; remove it. */
 void mpib_ack_enter(struct engine_conn *f);
 void mpib_ack_leave(struct engine_conn *f);
-/* Where the end-to-end acks lie in either table. */
+/* Return the offset of the end-to-end acks in either table. */
 static inline size_t mpib_ack_at(const struct engine_conn *f)
 {
 	return f->slots * sizeof(struct mpib_cts);
 }
-/* send_op.c, sender: take the peer's end-to-end ack; how many send ops it ended. */
+/* send_op.c, sender: read the peer's end-to-end ack; return how many send ops
+ * it ended. */
 int mpib_ack_read(struct engine_conn *f);
-/* Receiver: write the end-to-end ack now. False: no room, or no rail open. */
+/* Receiver: write the end-to-end ack now. False: no room, or no rail is
+ * open. */
 bool mpib_ack_write(struct engine_conn *f);
 /* Receiver: tail has moved, or the last end-to-end ack may be lost. */
 static inline void mpib_ack_need(struct engine_conn *f)
@@ -434,32 +438,33 @@ static inline void mpib_ack_need(struct engine_conn *f)
 		mpib_ack_enter(f);
 }
 
-/* receiver.c. 1: taken; -errno: a bad descriptor. Needs mpib_receiver_room(). */
+/* receiver.c. 1: accepted; -errno: a bad descriptor. Needs
+ * mpib_receiver_room(). */
 int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d);
-/* Room for the slots of the largest group. A slot is reused only after the peer
- * has read its CTS, hence freed, not tail. */
+/* Return whether the slots of the largest group fit. A slot is reused only
+ * after the peer has read its CTS, so this uses freed, not tail. */
 static inline bool mpib_receiver_room(const struct engine_conn *f)
 {
 	return f->rx.next + MPIB_GROUP_MAX - f->rx.freed <= f->slots &&
 	       mpib_flush_room(&f->rx.flush);
 }
-/* A slot that has not ended lies in the region. */
+/* Return whether a slot that has not ended lies in the region. */
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr);
 /* receiver.c: fill the table entry of the next slot. */
 void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		    const struct mpib_mr *mr, uint64_t addr);
-/* Post CTS that wait; how many. */
+/* Post the CTS that wait; return how many. */
 int mpib_receiver_post_cts(struct engine_conn *f);
-/* RDMA WRITE of len bytes at off of tables.out to the same place of the peer's
- * tables.in, on q, the QP of CTS, which has room. Mostly unsignalled. */
+/* Post an RDMA WRITE of len bytes at off of tables.out to the same place of the
+ * peer's tables.in, on q, the QP of CTS, which has room. Mostly unsignalled. */
 void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 			   uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len);
-/* Copy the slot's record. False: the sender wrote none for this slot. */
+/* Copy the slot's record. False: the sender wrote none. */
 bool mpib_receiver_record(struct engine_conn *f, uint64_t slot,
 			  struct mpib_record *rec);
-/* The peer can write no more: release the regions of all slots. */
+/* The peer can no longer write: release the regions of all slots. */
 void mpib_receiver_drop(struct engine_conn *f);
 
 #endif

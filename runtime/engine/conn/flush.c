@@ -3,14 +3,12 @@
 
 #include "engine/conn/request.h"
 
-/*
- * A rail may fail between its last write and the READ, and then nothing can be
- * read through it for as long as it is down. It is waited for this long after
- * the last arrival: no write stays on a PCIe bus for that long, since the
- * longest completion timeout that devices have by default is 50 ms.
- */
+/* A rail may fail between its last write and the READ, and then nothing can be
+ * read through it until it is up. After this long since the last arrival it
+ * counts as settled: no write stays on a PCIe bus that long, because the
+ * longest default completion timeout of devices is 50 ms. */
 #define SETTLE_NS 100000000u
-#define PER_TURN 32 /* connections, each with up to 32 flushes to look at */
+#define PER_TURN 32 /* connections, each with up to 32 flushes to check */
 
 static struct mpib_flush *flush_at(struct engine_conn *f, uint32_t i)
 {
@@ -45,7 +43,7 @@ static void flush_tell(struct engine_conn *f)
 			      memory_order_release);
 }
 
-/* End the oldest ones that have been read back through all their rails. */
+/* End the oldest flushes that were read back through all their rails. */
 static void flush_end(struct engine_conn *f)
 {
 	struct mpib_flushes *fl = &f->rx.flush;
@@ -63,14 +61,14 @@ static void flush_end(struct engine_conn *f)
 	if (fl->ended == before)
 		return;
 	mpib_submit_again(f);
-	/* A connection that is over drops what it has not read back: its client
-	 * must not take that for flushed. */
+	/* A connection that has ended drops its unfinished flushes, and its
+	 * client must not take them for done. */
 	if (!f->broken && !f->stopping)
 		flush_tell(f);
 }
 
-/* Nothing can be read through the rail, nor can anything still be on its way
- * from there. */
+/* Return whether nothing can be read through the rail, and none of its writes
+ * can still be on the way. */
 static bool rail_settled(const struct engine_conn *f,
 			 const struct mpib_flush *p, unsigned r)
 {
@@ -183,10 +181,10 @@ int mpib_flush_turn(struct mpib_shard *s)
 
 	for (unsigned i = 0; i < PER_TURN && f != last; i++) {
 		f = TAILQ_FIRST(&s->flushing);
-		flush_leave(f); /* flush_step() puts it behind the others */
+		flush_leave(f); /* flush_step() queues it behind the others */
 		posted += flush_step(f);
 	}
-	return posted + (f != last); /* not to sleep before all were served */
+	return posted + (f != last); /* do not sleep before all were served */
 }
 
 void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The sending end answers a grouped receive. Each send takes the first free
- * buffer with its tag, see sender.c. A send whose bytes lie in one range is held
- * until every buffer has its send, so that the whole group is one chain per
- * rail. A send in parts is posted part by part: its client's staging window is
- * emptied only by what is posted. A large send is posted at once, too, instead
- * of waiting for the others. Shard thread.
+ * How the sending end answers a grouped receive. Each send takes the first free
+ * buffer with its tag, see sender.c. A send whose bytes lie in one range is
+ * held until every buffer has its send, so that the whole group is one chain
+ * per rail. A send in parts is posted part by part, because its client's
+ * staging window is emptied only by posting. A large send is posted at once,
+ * too, instead of waiting for the others. Shard thread.
  */
 #include <errno.h>
 #include <string.h>
@@ -15,11 +15,11 @@
 #include "engine/lane/spread.h"
 #include "engine/split/mode.h"
 
-/* Largest send that is held: the bytes of a chain are counted in 32 bits. */
+/* Largest send that is held: a chain's bytes are counted in 32 bits. */
 #define HELD_MAX (16u << 20)
 
-/* The buffer that e's send fills already, or the first free one that the send
- * may begin to fill; -1: none. */
+/* Return the buffer that e's send already fills, or the first free one that it
+ * may fill; -1: none. */
 static int buffer_of(const struct mpib_group *g, const struct send_range *e)
 {
 	for (int i = 0; i < g->n; i++) {
@@ -65,8 +65,8 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 	return mpib_group_step(f);
 }
 
-/* Its first len bytes, as the send op keeps them until they have arrived, for a
- * replay. */
+/* Return its first len bytes, as the send op keeps them for a replay until they
+ * have arrived. */
 static struct op_range group_kept(const struct send_range *e, unsigned i,
 				  uint32_t len, const uint32_t *rail)
 {
@@ -90,7 +90,7 @@ static uint8_t range_rails(const struct op_range *s)
 	return mask;
 }
 
-/* Add to the chain the WRITE of its rail's part of the range. */
+/* Add a WRITE of the rail's part of the range to the chain. */
 static void chain_range(struct engine_conn *f, struct mpib_chain *chain,
 			const struct op_range *s)
 {
@@ -102,7 +102,7 @@ static void chain_range(struct engine_conn *f, struct mpib_chain *chain,
 		mpib_chain_write(f, chain, &span);
 }
 
-/* The send of range e fills buffer i; all: with e the send is whole. */
+/* Give buffer i to the send of range e. all: the send is complete with e. */
 static void group_take(struct mpib_group *g, unsigned i,
 		       const struct send_range *e, bool all)
 {
@@ -112,7 +112,7 @@ static void group_take(struct mpib_group *g, unsigned i,
 }
 
 /* The send of range e is larger than its buffer, i. Both end in -EMSGSIZE: the
- * receive by the group's record, and the send with the send op of that. */
+ * receive by the group's record, and the send with that record's send op. */
 static void group_refuse(struct engine_conn *f, unsigned i,
 			 const struct send_range *e)
 {
@@ -122,7 +122,7 @@ static void group_refuse(struct engine_conn *f, unsigned i,
 	g->size[i] = mpib_total_of(f, e);
 	group_take(g, i, e, true);
 	mpib_sender_refused(f, e->req, g->cts[i].total);
-	/* The receive is not over: all that is left may still fit. */
+	/* The receive goes on: the remaining ranges may still fit. */
 	f->tx.looked = f->tx.range_tail;
 }
 
@@ -135,15 +135,15 @@ static void advance_by(struct engine_conn *f, uint32_t len)
 		mpib_sender_advance(f);
 		return;
 	}
-	/* The send op owns the range's reference, so take one more. */
+	/* The send op owns the range's reference, so take another. */
 	mpib_mr_ref(e->mr);
 	e->addr += len;
 	e->pos += len;
 	e->len -= len;
 }
 
-/* Post the oldest range, or as much of it as the rails take as one WR, as a send op
- * without an IMM. Returns 0 and changes nothing where there is no room. */
+/* Post the oldest range, or as much of it as the rails carry in one WR, as a
+ * send op without an IMM. Returns 0 and changes nothing if it does not fit. */
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -162,7 +162,8 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	whole = group_kept(e, i, len, rail);
 	mask = range_rails(&whole);
 	spread = mpib_spread_rails(f->lane, f->tx.spread, rail, 0);
-	/* For the whole group there must be room, or it would stand still. */
+	/* Check for room for the whole group, which could otherwise never be
+	 * completed. */
 	if (!mpib_sender_may_post(f, g->n, mask, spread, 1, rail, q))
 		return 0;
 	*mpib_sender_range(f, 0) = whole;
@@ -189,9 +190,9 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 	return (uint64_t)len + 1;
 }
 
-/* A range for each send of the group, which ends with them: those that are held,
- * cut, and empty ones. sum[r]: the bytes that rail r gets, beside g->rail[r] that was
- * posted before. */
+/* Make a range for each send of the group, to end with it: held ones, which are
+ * cut, and empty ones. sum[r]: the bytes for rail r, besides g->rail[r] posted
+ * before. */
 static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum,
 		     uint8_t *mask)
 {
@@ -213,7 +214,7 @@ static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum,
 	}
 }
 
-/* The group's record, which the leader's IMM has, the first rail's. */
+/* Return the group's record. The leader's IMM on the first rail carries it. */
 static struct mpib_record *group_record(struct engine_conn *f,
 					const uint32_t *sum)
 {
@@ -228,7 +229,7 @@ static struct mpib_record *group_record(struct engine_conn *f,
 	return rec;
 }
 
-/* All slots of the group are answered: go on to the next receive. */
+/* All slots of the group are answered: continue with the next receive. */
 static void close_group(struct engine_conn *f)
 {
 	struct mpib_group *g = &f->tx.group;
@@ -304,7 +305,7 @@ uint64_t mpib_group_step(struct engine_conn *f)
 	struct send_range *e;
 	int i;
 
-	/* Without a rail in use the split names SOUT, for which a region that
+	/* Without a usable rail the split names SOUT, for which a region that
 	 * was registered while SOUT was absent has no key. */
 	if (__builtin_expect(!f->lane->use, 0))
 		return 0;

@@ -46,8 +46,8 @@ open_slot(struct engine_conn *f, const struct mpib_desc *d, struct mpib_mr *mr,
 	}
 }
 
-/* A descriptor of a group. The slots are opened when the last one has come, so
- * that a group is announced as a whole. */
+/* Take a descriptor of a group. The slots are opened when the last one has
+ * come, so that a group is announced as a whole. */
 static int take_member(struct engine_conn *f, const struct mpib_desc *d)
 {
 	const struct mpib_desc *first = &f->rx.group[0];
@@ -115,8 +115,8 @@ static void receiver_release(struct mpib_slot *s)
 	s->mr = NULL;
 }
 
-/* The message ended in the slot at tail: no later slot of the request will be
- * written, for the sender skips their CTS. */
+/* The message ended in the slot at tail: the sender skips the CTS of the
+ * request's later slots, so these are never written. */
 static void cancel_rest(struct engine_conn *f, unsigned req)
 {
 	for (uint64_t i = f->rx.tail + 1; i < f->rx.next; i++) {
@@ -129,14 +129,14 @@ static void cancel_rest(struct engine_conn *f, unsigned req)
 	}
 }
 
-/* An entry with another seq is of an earlier slot with the same place. */
+/* An entry with another seq belongs to an earlier slot at the same place. */
 bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
 			  struct mpib_record *rec)
 {
 	const struct mpib_record *entry = f->tables.in;
 
 	entry += mpib_entry_of(f, number);
-	/* Relaxed: most slots have none; what counts is the copy's. */
+	/* Relaxed: most slots have no record; the seq of the copy decides. */
 	if (__atomic_load_n(&entry->seq, __ATOMIC_RELAXED) != number + 1)
 		return false;
 	*rec = *entry;
@@ -152,7 +152,7 @@ static void count_rx(struct engine_conn *f, unsigned r, uint64_t bytes)
 	f->shard->rail[r].n.n.rx_bytes += bytes;
 }
 
-/* A slot without a record: each rail has the bytes of its IMM. */
+/* Without a record, each rail has the bytes of its IMM. */
 static inline void count_imms(struct engine_conn *f, const struct mpib_slot *s)
 {
 	for (unsigned on = s->seen; on; on &= on - 1) {
@@ -190,8 +190,8 @@ static int end_group(struct engine_conn *f, struct mpib_slot *s,
 	return 0;
 }
 
-/* A slot without a record: its size is the sum of the IMMs' byte_len, in v1
- * checked against the rounded size of the IMM. */
+/* Return the size of a slot without a record: the sum of the IMMs' byte_len, in
+ * v1 checked against the rounded size of the IMM. */
 static int size_by_imm(const struct engine_conn *f, const struct mpib_slot *s,
 		       uint32_t *bytes)
 {
@@ -244,7 +244,7 @@ static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 	return 0;
 }
 
-/* The record's status: the message is larger than the receive. */
+/* The record's status says that the message is larger than the receive. */
 static void receiver_refused(struct engine_conn *f, struct mpib_slot *s,
 			     const struct mpib_record *rec)
 {
@@ -261,7 +261,7 @@ static void receiver_refused(struct engine_conn *f, struct mpib_slot *s,
 	engine_conn_finish(f, s->req, -EMSGSIZE, sizes, 2);
 }
 
-/* What came by each rail, of a slot without a record if rec is NULL. */
+/* Report what came on each rail. rec is NULL if the slot has no record. */
 static void report_slot(struct engine_conn *f, const struct mpib_slot *s,
 			const struct mpib_record *rec)
 {
@@ -296,7 +296,7 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 	return end_part(f, s, recorded, &rec);
 }
 
-/* End all slots from tail on that have arrived. Slots end in order, so that the
+/* End all arrived slots, starting at tail. Slots end in order, so that the
  * client's progress word has no gaps. */
 static void end_slots(struct engine_conn *f)
 {
@@ -344,7 +344,7 @@ static struct mpib_slot *receiver_slot_of(struct engine_conn *f, unsigned rail,
 	return s;
 }
 
-/* The IMM came that the slot waits for on the rail. */
+/* The IMM that the slot waits for on the rail has arrived. */
 static inline void slot_arrived(struct engine_conn *f, struct mpib_slot *s,
 				unsigned rail, uint32_t qpn, uint32_t imm,
 				uint32_t byte_len)
@@ -353,7 +353,7 @@ static inline void slot_arrived(struct engine_conn *f, struct mpib_slot *s,
 	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
 	mpib_report_done(f, s->req, rail, qpn);
 	s->expected = (uint8_t)mpib_imm_mask(imm);
-	/* A replay that came first has set the sentinel, all ones: keep it. */
+	/* An earlier replay has set the sentinel, all ones: keep it. */
 	if (mpib_imm_v1_size_q(imm) > s->size_q)
 		s->size_q = mpib_imm_v1_size_q(imm);
 	s->seen |= mpib_rail_bit(rail);
@@ -404,11 +404,9 @@ bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 	return mpib_flush_uses(f, mr);
 }
 
-/*
- * CTS (clear to send), receiving end: the receiver fills an entry of its own
+/* CTS (clear to send), receiving end: the receiver fills an entry of its own
  * table per slot and copies it into the sender's table by RDMA WRITE, on the
- * first QP of the home rail. Shard thread.
- */
+ * first QP of the home rail. Shard thread. */
 
 void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		    const struct mpib_mr *mr, uint64_t addr)
@@ -434,8 +432,8 @@ void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		cts->rkey[MPIB_RAIL_SUP] = mr->rkey[MPIB_RAIL_SUP];
 }
 
-/* How many entries from slot first on, up to end, one WRITE carries: they lie
- * together in the table, and are no longer than MPIB_MSG_LEAST. */
+/* Return how many entries from slot first on, up to end, one WRITE carries:
+ * they are adjacent in the table, and no longer than MPIB_MSG_LEAST. */
 static unsigned cts_run(uint64_t first, uint64_t end)
 {
 	uint64_t n = end - first;
@@ -444,8 +442,9 @@ static unsigned cts_run(uint64_t first, uint64_t end)
 	return (unsigned)(n < edge ? n : edge);
 }
 
-/* Unsignalled WRs keep their places in the SQ, so the limit leaves room for a
- * replay, the longest chain on one QP, once all signalled WRs have completed. */
+/* Unsignalled WRs hold their places in the SQ. The limit leaves room for a
+ * replay, the longest chain on one QP, after all signalled WRs have
+ * completed. */
 uint32_t mpib_cts_quiet_most(uint32_t sq_depth)
 {
 	return sq_depth > MPIB_REPLAY_WRS ? sq_depth - MPIB_REPLAY_WRS : 1;
@@ -466,8 +465,8 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 	w->wr.wr.rdma.remote_addr = f->remote.addr + off;
 	w->wr.wr.rdma.rkey = f->remote.rkey[r];
 	w->wr.send_flags = len <= rail->port.max_inline ? IBV_SEND_INLINE : 0;
-	/* A signalled WR frees the SQ places of the unsignalled ones before it:
-	 * signal in time, and when the CQ's budget is tight. */
+	/* A signalled WR frees the SQ places of the unsignalled ones before it.
+	 * Signal in time, and whenever the CQ's budget is short. */
 	q->cts_unsignaled += (len + 63) / 64;
 	if (q->cts_unsignaled >= f->shard->quiet_most ||
 	    mpib_budget_is_tight(&rail->budget)) {
@@ -491,8 +490,8 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 
 	if (f->lane->delivered) {
 		cts[at + n - 1].ended = f->rx.tail;
-		/* CTS posted again the peer may have seen by another rail, and
-		 * it looks at no CTS twice: then the ack goes alone. */
+		/* The peer may have seen repeated CTS through another rail, and
+		 * reads no CTS twice. So their ack is written alone. */
 		if (first >= f->rx.cts_posted)
 			f->rx.acked = f->rx.tail;
 	}
@@ -503,8 +502,8 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 			      n * (uint32_t)sizeof(*cts));
 }
 
-/* Note the posting in the slots and their requests; those of cancelled slots may
- * be newer ones. */
+/* Note the time of posting in the slots and their requests, except for
+ * cancelled slots, whose requests may be newer ones. */
 static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 {
 	uint64_t now = f->shard->now;
@@ -516,7 +515,7 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 		if (s->state == MPIB_SLOT_CANCELLED)
 			continue;
 		s->posted = now;
-		/* One IMM a rail answers all buffers of a group. */
+		/* One IMM per rail answers all buffers of a group. */
 		if (s->idx == 0)
 			mpib_report_post(f, s->req, engine_conn_home(f),
 					 engine_conn_cts_qp(f)->qpn, 0);
@@ -526,7 +525,7 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 	}
 }
 
-/* Post the CTS from *next up to end while there is room; how many. */
+/* Post the CTS from *next up to end as far as they fit; return how many. */
 static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 {
 	/* The control thread owns the QPs of a rail that is not open. */
@@ -556,8 +555,9 @@ int mpib_receiver_post_cts(struct engine_conn *f)
 	int posted = 0;
 
 	if (rx->cts_again != rx->cts_posted) {
-		/* Slots that have ended meanwhile the peer knows, and newer ones
-		 * have their entries, which are not its to see yet. */
+		/* The peer knows slots that have ended meanwhile. The entries
+		 * of newer slots, which it must not see yet, may be in their
+		 * places. */
 		if (rx->cts_again < rx->freed)
 			rx->cts_again = rx->freed;
 		posted += post_runs(f, &rx->cts_again, rx->cts_posted);

@@ -19,7 +19,8 @@ int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d)
 	return 0;
 }
 
-/* A no-op ends at once, with result 0. -EINVAL: the descriptor is none. */
+/* Complete a no-op at once, with result 0. -EINVAL: the descriptor is
+ * invalid. */
 int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d)
 {
 	int rc;
@@ -34,8 +35,8 @@ int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d)
 	return 1;
 }
 
-/* None of its bytes is sent. The client may reuse their room: others of the group
- * may need it before the refused send ends with them. */
+/* Accept and drop a part of a failed request. The client may reuse its room:
+ * others of the group may need it before the refused send ends with them. */
 int mpib_sender_take_none(struct engine_conn *f, const struct mpib_desc *d)
 {
 	engine_conn_progress(f, d->req, d->pos + d->len);
@@ -82,8 +83,8 @@ void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes)
 		mpib_completion_advance(&f->completion[req], r->gen, bytes);
 }
 
-/* What a report says: see request.h. It is added to where the client reads it, in
- * the reply segment, which no client can write. Shard thread. */
+/* Write reports, see request.h, to the reply segment, where the client reads
+ * and cannot write. Shard thread. */
 
 static struct mpib_stamps *stamps_of(struct engine_conn *f, unsigned req)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A connection's requests: what each descriptor and each completion does to one.
- * The rest is in request.c. Shard thread.
- */
+/* A connection's requests: the effect of each descriptor and each completion.
+ * The rest is in request.c. Shard thread. */
 #ifndef MPIB_ENGINE_CONN_REQUEST_H
 #define MPIB_ENGINE_CONN_REQUEST_H
 
@@ -11,20 +9,18 @@
 #include "engine/conn/conn.h"
 #include "engine/measure/count.h"
 
-/*
- * Per-rail reports for requests submitted with MPIB_OP_REPORT: the shard thread
- * writes into the request's completion what each rail carries of the request, and
- * when it was posted and done. Of any other request they cost a look.
- */
+/* Per-rail reports for requests submitted with MPIB_OP_REPORT: the shard thread
+ * writes into the request's completion the bytes on each rail, and when they
+ * were posted and done. Other requests only cost a check. */
 
-/* Of a request that has a report: request.c. The first clears what the client would
- * read of an earlier one. */
+/* Functions for a request with a report, in request.c. The first clears an
+ * earlier report. */
 void mpib_report_begin(struct engine_conn *f, unsigned req);
 void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
 			uint32_t qpn, uint32_t bytes);
 void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
 			   uint32_t qpn);
-/* So many bytes of the slot that ends came by the rail; req has a report. */
+/* These bytes of the ending slot came on the rail; req has a report. */
 void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
 			 uint64_t bytes);
 void mpib_report_finished(struct engine_conn *f, unsigned req);
@@ -37,8 +33,8 @@ static inline void mpib_report_post(struct engine_conn *f, unsigned req,
 		mpib_report_posted(f, req, rail, qpn, bytes);
 }
 
-/* One of the chains of req completed on a rail. For a receive qpn is known only
- * now; for a send it is 0, mpib_report_post() has told it. */
+/* One of the chains of req completed on a rail. qpn is known only now for a
+ * receive; for a send it is 0, because mpib_report_post() has reported it. */
 static inline void mpib_report_done(struct engine_conn *f, unsigned req,
 				    unsigned rail, uint32_t qpn)
 {
@@ -46,9 +42,9 @@ static inline void mpib_report_done(struct engine_conn *f, unsigned req,
 		mpib_report_completed(f, req, rail, qpn);
 }
 
-/* Check that the descriptor's bytes lie in its region, and take a reference on
- * the region: *mr is NULL for an empty part, and as it was after an error. -EFAULT;
- * -ECANCELED: there is no such region, any more. */
+/* Check that the descriptor's bytes lie in its region, and take a reference to
+ * the region. *mr is NULL for an empty part, and unchanged after an error.
+ * -EFAULT; -ECANCELED: no such region, or no longer. */
 static inline int engine_conn_hold(struct engine_conn *f,
 				   const struct mpib_desc *d,
 				   struct mpib_mr **mr, uint64_t *addr)
@@ -73,11 +69,12 @@ static inline int engine_conn_hold(struct engine_conn *f,
 	return 0;
 }
 
-/* A later part. -EINVAL: it does not follow the one before. */
+/* Add a later part. -EINVAL: it does not follow the previous one. */
 int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d);
 
-/* Begin or continue the request of a descriptor. A receive that begins takes its
- * number from *msg, which is NULL for sends. As engine_conn_feed_more(). */
+/* Begin or continue the request of a descriptor. A receive that begins takes
+ * its number from *msg, which is NULL for sends. Returns like
+ * engine_conn_feed_more(). */
 static inline int engine_conn_feed(struct engine_conn *f,
 				   const struct mpib_desc *d, uint32_t *msg)
 {
@@ -107,7 +104,7 @@ static inline int engine_conn_feed(struct engine_conn *f,
 	return 0;
 }
 
-/* The active request is over; its sizes are in its completion. */
+/* End the active request; its sizes are in its completion. */
 __attribute__((always_inline)) static inline void
 engine_conn_over(struct engine_conn *f, unsigned req, int32_t result)
 {
@@ -124,7 +121,7 @@ engine_conn_over(struct engine_conn *f, unsigned req, int32_t result)
 	MPIB_TRACE(complete, f->client->id, f->index, req, result, ns);
 }
 
-/* The active request of one buffer has moved so many bytes, its last. */
+/* End the active request of one buffer, whose size is bytes. */
 static inline void engine_conn_done(struct engine_conn *f, unsigned req,
 				    uint32_t bytes)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Send ops that are posted: the account of what is in flight until every rail's
- * completion is in and, where the lane has end-to-end acks, until the receiver
- * has acknowledged the slot. Shard thread.
- */
+/* Posted send ops: what is in flight until every rail's completion has arrived
+ * and, on lanes with end-to-end acks, until the receiver has acknowledged the
+ * slot. Shard thread. */
 #include "engine/conn/clear.h"
 
 #include <errno.h>
@@ -33,7 +31,7 @@ bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
 
 void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 {
-	/* The QPs of a rail that is not open are the control thread's. */
+	/* The control thread owns the QPs of a rail that is not open. */
 	for (unsigned on = p->c.all; on; on &= on - 1) {
 		unsigned r = (unsigned)__builtin_ctz(on);
 		uint32_t qpn = engine_conn_qp(f, r, p->slot)->qpn;
@@ -56,9 +54,9 @@ struct mpib_record *mpib_sender_record(struct engine_conn *f)
 	return rec;
 }
 
-/* Of the group that waits for sends, some are staged: what is posted of them has
- * to leave the client's window for the rest. None of them ends by that, however
- * whole it is. */
+/* The group waits for sends, some of which are staged: their posted bytes must
+ * leave the client's window to make room for the rest. This never completes a
+ * send of the group. */
 static bool group_starves(const struct engine_conn *f)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -69,11 +67,13 @@ static bool group_starves(const struct engine_conn *f)
 	return staged;
 }
 
-/* Of the oldest send op, whose slot goes on: the rest of that cannot be posted
- * before this send op is over, for lack of a free one; or because the client feeds
- * no more before it gets some of the slot's bytes back: its staging window is
- * smaller than the peer's buffer, or than the group. Waiting for the end-to-end ack
- * of the slot would be a deadlock. */
+/*
+ * Return whether the oldest send op must end before its slot does. Either the
+ * rest of the slot needs this send op, because none is free. Or the client
+ * feeds no more before it gets some of the slot's bytes back: its staging
+ * window is smaller than the peer's buffer or the group. Waiting for the slot's
+ * end-to-end ack would be a deadlock.
+ */
 __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 						      const struct send_op *p)
 {
@@ -136,8 +136,8 @@ void mpib_sender_settle(struct engine_conn *f)
 	}
 }
 
-/* A sample for auto: the time of a stripe by one QP, or spread over several. A
- * replayed stripe, which another rail carries, is no sample. */
+/* Give auto a sample: the time of a stripe on one QP, or spread over several. A
+ * replayed stripe, which another rail carries, is not a sample. */
 __attribute__((noinline)) static void
 judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
 {
@@ -170,14 +170,14 @@ static inline void stripe_acked(struct engine_conn *f, struct send_op *p,
 	mpib_tracker_ack(mpib_kept(&f->lane->track[rail]), c, now);
 }
 
-/* Stripe k is no longer in flight, and nobody knows whether it was placed. */
+/* Stripe k is no longer in flight, and it is unknown whether it arrived. */
 static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 {
 	mpib_tracker_drop(&f->lane->track[p->c.carrier[k]], &p->stripe[k],
 			  f->shard->now);
 }
 
-/* One that was replayed tells nothing. */
+/* A replayed send op is not a sample. */
 void mpib_op_judge(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 {
 	const uint32_t sout = p->stripe[MPIB_RAIL_SOUT].bytes;
@@ -197,8 +197,8 @@ int mpib_sender_retire(struct engine_conn *f)
 	return mpib_ops_retire(f, f->lane->delivered);
 }
 
-/* The largest ack that the peer wrote: alone, or in a CTS that came since the
- * last look. */
+/* Return the largest ack that the peer wrote: alone, or in a CTS since the last
+ * look. */
 static inline uint64_t ack_newest(struct engine_conn *f)
 {
 	const struct mpib_e2e_ack *d =
@@ -207,8 +207,7 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 	uint64_t acked = tx->acked;
 	struct mpib_cts cts;
 
-	/* Either rail's place is there, that of a rail which the lane lacks stays
-	 * 0. */
+	/* Each rail has a place; that of a missing rail remains 0. */
 #pragma GCC unroll 2
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		/* Acquire: the peer's RDMA wrote it; no other read needs it. */
@@ -218,7 +217,7 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 			acked = word;
 	}
 	if (tx->cts_seen < tx->cts_next)
-		tx->cts_seen = tx->cts_next; /* mpib_sender_cts() took theirs */
+		tx->cts_seen = tx->cts_next; /* mpib_sender_cts() took those */
 	for (; mpib_cts_copy(f, tx->cts_seen, &cts); tx->cts_seen++) {
 		if (cts.ended > acked)
 			acked = cts.ended;
@@ -226,12 +225,12 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 	return acked;
 }
 
-/* False: the peer's ack cannot be right. */
+/* False: the peer's ack is invalid. */
 static inline bool ack_take(struct engine_conn *f)
 {
 	uint64_t acked = ack_newest(f);
 
-	/* The ack may be ahead of cts_next: by slots that the receiver
+	/* The ack may be ahead of cts_next, by slots that the receiver
 	 * cancelled because their message ended earlier. */
 	if (acked > f->tx.cts_next + f->slots) {
 		engine_conn_break(f, -EPROTO,
@@ -300,7 +299,7 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 		stripes_acked(f, p, stripes);
 	else
 		stripes_failed(f, p, stripes);
-	/* Who waits for end-to-end acks is looked at once a turn. */
+	/* Connections that wait for acks are polled once a turn. */
 	if (f->on_ack && !f->stopping && !f->broken)
 		return;
 	mpib_ops_retire(f, f->lane->delivered);
@@ -328,19 +327,19 @@ void mpib_sender_forget(struct engine_conn *f)
 }
 
 /*
- * End-to-end acks: a receiver tells its sender up to which slot all has ended.
- * A CTS carries the ack at no cost. When no CTS is posted in time, the ack is
- * written alone, by preference in a turn whose doorbell on that QP is due
- * anyway. Shard thread, both ends.
+ * End-to-end acks: a receiver tells its sender up to which slot all slots have
+ * ended. A CTS carries the ack at no cost. When no CTS is posted in time, the
+ * ack is written alone, by preference in a turn whose doorbell on that QP is
+ * due anyway. Shard thread, both ends.
  *
  * A completion of the sender's WR says only that the peer's device has taken
  * the bytes. The end-to-end ack says that the receiver's shard has seen them,
  * so that no fence can lose them any more.
  */
 
-/* How long an ack waits for a CTS to go with: long enough for a client that
- * answers a message to post its next receive. With 3 us instead of 20 us, a
- * ping-pong of 8 bytes took a quarter more time. */
+/* How long an ack waits for a CTS that can carry it: long enough for a client
+ * that answers a message to post its next receive. With 3 us instead of 20 us,
+ * a ping-pong of 8 bytes took a quarter more time. */
 #define TELL_NS 20000u
 
 static struct engine_conn_list *list_of(const struct engine_conn *f)
@@ -379,7 +378,7 @@ static inline bool ack_write(struct engine_conn *f, struct mpib_lane_qp *q,
 	if (!(f->lane->open & mpib_rail_bit(home)) || !mpib_qp_fits(q, home, 1))
 		return false;
 	f->rx.acked = d->ended[home] = f->rx.tail;
-	/* Each rail has a place of its own in the peer's table: acks on two
+	/* Each rail has its own place in the peer's table, because acks on two
 	 * rails may overtake each other. */
 	mpib_unsignaled_write(f, q, mpib_ack_at(f) + home * sizeof(d->ended[0]),
 			      sizeof(d->ended[0]));
@@ -392,7 +391,8 @@ bool mpib_ack_write(struct engine_conn *f)
 	       ack_write(f, engine_conn_cts_qp(f), engine_conn_home(f));
 }
 
-/* About to sleep, or a doorbell on the QP is due anyway, or waited enough. */
+/* Return whether to write now: the shard is about to sleep, or a doorbell on
+ * the QP is due anyway, or the ack has waited long enough. */
 static inline bool is_due(const struct engine_conn *f,
 			  const struct mpib_lane_qp *q)
 {
@@ -401,7 +401,7 @@ static inline bool is_due(const struct engine_conn *f,
 	return s->now - f->rx.ack_since >= TELL_NS || q->chain.n || s->settling;
 }
 
-/* The receiver, which is on the list, owes an ack, and cannot write it yet. */
+/* The receiver, which is on the list, must write an ack and cannot yet. */
 static inline bool ack_waits(struct engine_conn *f)
 {
 	struct mpib_lane_qp *q = mpib_kept(engine_conn_cts_qp(f));

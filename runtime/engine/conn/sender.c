@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The sending end of a connection: send ranges meet CTS, step by step; group.c
- * answers grouped receives. Shard thread.
- */
+/* The sending end of a connection: matches send ranges with CTS, step by step;
+ * group.c answers grouped receives. Shard thread. */
 #include <mpib/wire.h>
 #include <string.h>
 
@@ -13,10 +11,10 @@
 #include "engine/split/mode.h"
 
 /*
- * Which send a receive takes, decided by the sender. Receives are answered in
- * the order posted, and each buffer takes the oldest send left with its tag: so
+ * How the sender matches sends with receives. Receives are answered in the
+ * order posted, and each buffer gets the oldest queued send with its tag: so
  * the n-th send of a tag goes to the n-th buffer of that tag, in whatever order
- * tags come. Sends with other tags stay queued, and later ones overtake them.
+ * tags come. Sends with other tags remain queued, and later ones overtake them.
  * Shard thread.
  */
 
@@ -30,7 +28,7 @@ static void to_front(struct mpib_sender *tx, uint32_t i)
 	tx->range[i % SEND_RANGES] = e;
 }
 
-/* The first range not yet compared with the receive being answered. A buffer
+/* Return the first range not yet compared with the current receive. A buffer
  * that got its send never becomes free again, so a range that did not fit this
  * receive once never will. */
 static uint32_t first_unseen(struct mpib_sender *tx)
@@ -48,7 +46,7 @@ bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag)
 	struct mpib_sender *tx = &f->tx;
 	uint32_t i = first_unseen(tx);
 
-	/* A range that fits but found no room to be posted is in front. */
+	/* A range that fits but had no room to be posted is in front. */
 	if (mpib_sender_has_work(f) && fits(f, mpib_sender_oldest(f), tag))
 		return true;
 	while (i != tx->range_head &&
@@ -90,7 +88,7 @@ void mpib_sender_drop(struct engine_conn *f)
 	mpib_group_drop(f);
 	while (mpib_sender_has_work(f))
 		mpib_sender_pop(f);
-	/* Send ops that wait only for an end-to-end ack are over now. */
+	/* End the send ops that wait only for an end-to-end ack. */
 	mpib_sender_retire(f);
 }
 
@@ -109,30 +107,29 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 	return false;
 }
 
-/*
- * A step: one send op for a receive of one buffer.
- */
+/* A step: one send op for a receive of one buffer. */
 
-/* What one step for a receive of one buffer does. */
+/* What one step for a receive of one buffer posts. */
 struct step {
-	uint64_t from; /* where they lie */
+	uint64_t from; /* address of the bytes */
 	uint32_t at; /* offset from the address in the CTS */
 	uint32_t len; /* bytes of this send op */
 	uint32_t rail[MPIB_RAILS];
 	uint8_t data; /* rails with bytes of this send op */
-	uint8_t imm; /* rails that get an IMM; 0: the slot goes on */
+	uint8_t imm; /* rails that get an IMM; 0: the slot continues */
 	bool ends_message;
 	struct step_how {
-		bool plain; /* a WRITE_WITH_IMM of the bytes on each rail is all */
+		/* a WRITE_WITH_IMM of the bytes on each rail suffices */
+		bool plain;
 		bool record;
 		bool apart; /* payload by WRITE, the IMM without it */
-		uint8_t spread; /* rails whose part goes by more than one QP */
+		uint8_t spread; /* rails whose part uses several QPs */
 	} how;
 };
 
-/* The oldest range is a send whose bytes go as the payload of its IMMs and into one
- * buffer, which it may fill. Mostly it is: there are no parts then to fit to each
- * other. */
+/* Return whether the oldest range is a send whose bytes are the payload of its
+ * IMMs and go into one buffer that it may fill. Usually it is: then no parts
+ * must be matched. */
 static inline bool step_is_plain(const struct engine_conn *f,
 				 const struct send_range *e,
 				 const struct mpib_cts *cts)
@@ -144,7 +141,7 @@ static inline bool step_is_plain(const struct engine_conn *f,
 	       f->lane->imm_version != MPIB_IMM_V1;
 }
 
-/* The record of a send op, by rail, of a message of total bytes. */
+/* Return the record of a send op, by rail, of a message of total bytes. */
 static struct mpib_record *step_record(struct engine_conn *f, uint32_t total,
 				       uint32_t sout, uint32_t sup)
 {
@@ -156,7 +153,8 @@ static struct mpib_record *step_record(struct engine_conn *f, uint32_t total,
 	return rec;
 }
 
-/* The send op's chain on one rail. rec: the slot's record, of the leader. */
+/* Build the send op's chain on one rail. rec: the slot's record, if this rail
+ * leads. */
 __attribute__((always_inline)) static inline void
 step_build(struct engine_conn *f, const struct send_range *e,
 	   const struct mpib_cts *cts, const struct step *s,
@@ -186,7 +184,7 @@ step_build(struct engine_conn *f, const struct send_range *e,
 				rec);
 }
 
-/* Post the step, for which there is room: q[r] is the QP of its chain on rail r. */
+/* Post the step, which has room: q[r] is the QP of its chain on rail r. */
 __attribute__((always_inline)) static inline void
 step_make(struct engine_conn *f, uint32_t total, const struct send_range *e,
 	  const struct mpib_cts *cts, const struct step *s,
@@ -217,7 +215,7 @@ step_make(struct engine_conn *f, uint32_t total, const struct send_range *e,
 
 			step_build(f, e, cts, s, &chain, rec);
 			mpib_sender_stripe(f, p, number, &chain, s->how.plain);
-			rec = NULL; /* the first rail leads */
+			rec = NULL; /* only the first rail has it */
 		}
 	}
 	if (__builtin_expect(p->report, 0))
@@ -225,10 +223,11 @@ step_make(struct engine_conn *f, uint32_t total, const struct send_range *e,
 }
 
 /*
- * Steps of the sending end that are not plain: of a message in parts, or to a receive in
- * parts, by more than one rail or QP, with a record, or of what is too large for its
- * receive. One step posts one send op: the bytes that both the next CTS and the oldest
- * fitting range cover, and no more than the rails take as one WR. Shard thread.
+ * Steps of the sending end that are not plain: of a message in parts, or to a
+ * receive in parts, on several rails or QPs, with a record, or of a send that
+ * is too large for its receive. One step posts one send op: the bytes that both
+ * the next CTS and the oldest fitting range cover, and no more than the rails
+ * carry in one WR. Shard thread.
  */
 
 void mpib_sender_bad_cts(struct engine_conn *f)
@@ -236,11 +235,9 @@ void mpib_sender_bad_cts(struct engine_conn *f)
 	engine_conn_break(f, -EPROTO, "peer sent a CTS that cannot be right");
 }
 
-/*
- * Tell the receiver that its receive is too small: a record with -EMSGSIZE and
- * the message's size, by an IMM on the home rail. No byte of the message goes.
- * The send ends with the send op, so after its receive.
- */
+/* Tell the receiver that its receive is too small: a record with -EMSGSIZE and
+ * the message's size, by an IMM on the home rail. No byte of the message is
+ * sent. The send ends with the send op, so after its receive. */
 __attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
 						    const struct mpib_cts *cts)
 {
@@ -267,7 +264,7 @@ __attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
 	*mpib_sender_range(f, 0) = (struct op_range){ .req = req };
 	number = mpib_sender_number(f);
 	p = mpib_sender_post(f, 1, none, mask, mask, 0);
-	p->report = false; /* no rail has bytes of it */
+	p->report = false; /* no rail carries bytes of it */
 	mpib_sender_stripe(f, p, number, &chain, false);
 
 	f->tx.cts_next++;
@@ -281,8 +278,8 @@ static uint8_t rails_with_bytes(const uint32_t *rail)
 			 (rail[MPIB_RAIL_SUP] > 0) << MPIB_RAIL_SUP);
 }
 
-/* How the step goes that is not plain. whole: the message and the part end
- * together, before the buffer does. */
+/* Decide how to post a step that is not plain. whole: the message and the part
+ * end together, before the buffer does. */
 __attribute__((noinline)) static struct step_how
 step_not_plain(struct engine_conn *f, uint32_t at, uint32_t sout, uint32_t sup,
 	       uint8_t imm, bool whole)
@@ -297,7 +294,7 @@ step_not_plain(struct engine_conn *f, uint32_t at, uint32_t sout, uint32_t sup,
 	if (!imm)
 		return how;
 	how.apart = len > f->shard->ar_above || how.spread;
-	/* The receiver knows the size by byte_len alone if each rail's bytes
+	/* byte_len alone tells the receiver the size only if each rail's bytes
 	 * are the payload of its IMM, and if the end of the message does not
 	 * look like a full slot that more parts follow. */
 	how.record = at > 0 || how.apart || whole ||
@@ -346,7 +343,7 @@ static inline void sender_plan(struct engine_conn *f, uint32_t total,
 						end == part_end);
 }
 
-/* The bytes are posted: go on behind them. */
+/* The bytes are posted: move on to those after them. */
 static void sender_advance(struct engine_conn *f, const struct send_range *e,
 			   const struct step *s)
 {
@@ -362,7 +359,8 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			tx->rail[r] += s->rail[r];
 	}
-	/* Its reference on the region is the send op's now, or else one more. */
+	/* The send op now owns the range's reference to the region; take
+	 * another one if the range goes on. */
 	if (pos == e->pos + e->len)
 		mpib_sender_advance(f);
 	else if (e->mr)
@@ -378,7 +376,7 @@ static void sender_advance(struct engine_conn *f, const struct send_range *e,
 }
 
 /* mpib_fits_fn of a receive of one buffer: the next range of the send that it
- * has taken, or the first range of a send with its tag. */
+ * has begun, or the first range of a send with its tag. */
 static inline bool sender_fits(const struct engine_conn *f,
 			       const struct send_range *e, int32_t tag)
 {
@@ -414,7 +412,8 @@ static uint64_t part_step(struct engine_conn *f)
 		return mpib_group_begin(f);
 	if (!sender_fits(f, e, cts->tag) &&
 	    !mpib_match(f, sender_fits, cts->tag)) {
-		/* Else it has its send, the rest of which is to come. */
+		/* Otherwise it has its send, whose next part has not come
+		 * yet. */
 		if (!f->tx.pos)
 			mpib_want_tell(&f->reply->want, f->ring.next, &cts->tag,
 				       1);
@@ -453,7 +452,7 @@ static uint64_t cut_step(struct engine_conn *f, uint32_t sup)
 	return any_step(f, e->len, e, &cts, &s);
 }
 
-/* step_make() does less for a step that it sees to be plain. */
+/* step_make() does less for a step that it can see is plain. */
 __attribute__((always_inline)) static inline uint64_t
 plain_step(struct engine_conn *f, const struct send_range *e,
 	   const struct mpib_cts *cts, unsigned r)
@@ -497,13 +496,14 @@ static inline uint64_t whole_step(struct engine_conn *f,
 	return plain_step(f, e, cts, MPIB_RAIL_SUP);
 }
 
-/* Post at most one send op: bytes posted + 1, or 0 when nothing can go now. */
+/* Post at most one send op. Returns bytes posted + 1, or 0 if nothing can be
+ * posted now. */
 static inline uint64_t sender_step(struct engine_conn *f)
 {
 	const struct send_range *e;
 	struct mpib_cts cts;
 
-	/* Also without a queued range: the group may lack room only. */
+	/* Also without a queued range: the group may only lack room. */
 	if (f->tx.group.n)
 		return mpib_group_step(f);
 	if (!mpib_sender_has_work(f))
@@ -523,8 +523,8 @@ int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
 	uint64_t n = 1;
 
 	f->stopped_by = MPIB_DRR_NONE;
-	/* A step neither loses anything nor stops the connection, and one that
-	 * breaks it is the last: that is asked once a run. */
+	/* A step neither loses stripes nor stops the connection, and one that
+	 * breaks it is the last. So check for these once per run. */
 	while (__builtin_expect(n && f->tx.lost, 0)) {
 		n = mpib_replay_step(f);
 		if (n && !mpib_drr_pay(run, n - 1))

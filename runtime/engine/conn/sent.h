@@ -1,28 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What a completion does to the send op that it is of. The rest is in send_op.c.
- * Shard thread.
- */
+/* The effect of a completion on its send op. The rest is in send_op.c. Shard
+ * thread. */
 #ifndef MPIB_ENGINE_CONN_SENT_H
 #define MPIB_ENGINE_CONN_SENT_H
 
 #include "engine/measure/count.h"
 
-/* send_op.c: the bytes of a range of the send op, which was sent, count for its
- * request. Only the send op that ends the receive ends the request, too: others may
- * be over before that. */
+/* send_op.c: add the bytes of a range of a completed send op to its request.
+ * Only the send op that ends the receive ends the request, too: others may end
+ * before it. */
 void mpib_range_count(struct engine_conn *f, const struct send_op *p,
 		      const struct op_range *s);
-/* send_op.c: the last stripes of a send op whose cut is judged were acknowledged, ns
- * after its post. */
+/* send_op.c: measure a send op whose cut is judged. Its last stripes were
+ * acknowledged ns after its post. */
 void mpib_op_judge(struct engine_conn *f, const struct send_op *p, uint64_t ns);
-/* send_op.c: the rails acknowledged the send op, but its end-to-end ack is not here:
- * whether it waits for that, as a fence may still find that the peer lacks its
- * bytes. */
+/* send_op.c: the rails acknowledged the send op, but its end-to-end ack has not
+ * arrived. Return whether it waits for that: a fence may still find that the
+ * peer lacks its bytes. */
 bool mpib_op_is_held(struct engine_conn *f, const struct send_op *p);
 
-/* Report the oldest send op to its requests: in the order posted, whatever rail
- * was faster. */
+/* Report the oldest send op to its requests: in the order posted, whichever
+ * rail was faster. */
 __attribute__((always_inline)) static inline void
 mpib_op_retire(struct engine_conn *f, const struct send_op *p)
 {
@@ -35,8 +33,8 @@ mpib_op_retire(struct engine_conn *f, const struct send_op *p)
 	}
 }
 
-/* Report the send ops that are over, in the order posted; how many. delivered: so is
- * the lane. */
+/* Report the completed send ops, in the order posted; return how many.
+ * delivered: of the lane. */
 __attribute__((always_inline)) static inline int
 mpib_ops_retire(struct engine_conn *f, bool delivered)
 {
@@ -61,8 +59,9 @@ mpib_ops_retire(struct engine_conn *f, bool delivered)
 	return n;
 }
 
-/* As mpib_sender_completed() of the stripe that rail r was given, which was
- * acknowledged: in line, for each message has one. What is seldom is left to that. */
+/* The same as mpib_sender_completed() for the stripe that rail r was given
+ * first, acknowledged. Inline, because each message has one; rare cases are
+ * left to that function. */
 __attribute__((always_inline)) static inline void
 mpib_sender_sent(struct engine_conn *f, unsigned op, unsigned r)
 {
@@ -83,7 +82,7 @@ mpib_sender_sent(struct engine_conn *f, unsigned op, unsigned r)
 	mpib_tracker_ack(&f->lane->track[r], &p->stripe[r], now);
 	if (p->before >= 0 && !p->c.pending)
 		mpib_op_judge(f, p, now - posted);
-	/* Who waits for end-to-end acks is looked at once a turn. */
+	/* Connections that wait for acks are polled once a turn. */
 	if (!f->on_ack)
 		mpib_ops_retire(f, f->lane->delivered);
 }

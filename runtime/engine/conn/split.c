@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How many bytes of a send op each rail carries, by the policy in force. Shard
- * thread, but for mpib_policy_home().
- */
+/* How many bytes of a send op each rail carries, by the policy in force. Shard
+ * thread, except mpib_policy_home(). */
 #include <mpib/agent.h>
 
 #include "base/copy.h"
@@ -11,18 +9,18 @@
 
 #define BDP_LEAST 4096u
 #define BDP_MOST (1u << 20)
-/* Bytes that SOUT has to have carried before its rate is known. */
+/* Bytes that SOUT must have carried before its rate counts as known. */
 #define BDP_MEASURED (1u << 20)
 
 static uint32_t hint_slot(const struct engine_conn *f)
 {
-	/* Relaxed: engine_conn_set_hint() stores this number and nothing that
-	 * has to be seen with it. */
+	/* Relaxed: engine_conn_set_hint() publishes nothing else with this
+	 * number. */
 	return atomic_load_explicit(&f->hint_slot, memory_order_relaxed);
 }
 
-/* The agent's entry for this connection. NULL, so that SUP carries nothing:
- * there is no agent, no slot, or the slot is out of range. */
+/* Return the agent's entry for this connection. NULL: no agent, no slot, or the
+ * slot is out of range; SUP then carries nothing. */
 static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 {
 	const struct mpib_hint_shm *shm = f->shard->engine->hints;
@@ -33,8 +31,8 @@ static const struct mpib_hint_entry *hint_of(const struct engine_conn *f)
 	return mpib_hint_at(shm, slot);
 }
 
-/* In adaptive mode MPIB_HINT_OWN leaves the split to the lane's measurements,
- * as does the lack of a hint. */
+/* Read the hint. In adaptive mode MPIB_HINT_OWN, like a missing hint, leaves
+ * the split to the lane's measurements. */
 static uint32_t read_hint(struct engine_conn *f)
 {
 	const struct mpib_hint_entry *entry = hint_of(f);
@@ -42,7 +40,8 @@ static uint32_t read_hint(struct engine_conn *f)
 	uint32_t sup_bw = adaptive ? MPIB_HINT_OWN : 0;
 
 	if (entry) {
-		/* The agent may have shortened its file: zeros, then. */
+		/* The agent may have shortened its file: this then reads
+		 * zeros. */
 		mpib_bus_begin(entry, entry, sizeof(*entry));
 		sup_bw = mpib_hint_read(entry, f->hint);
 		mpib_bus_end();
@@ -56,9 +55,9 @@ static uint32_t read_hint(struct engine_conn *f)
 	return sup_bw;
 }
 
-/* What the path over SOUT holds: bytes that it carries while busy, in the time
- * in which it answers when idle. A shorter message is over before a second rail
- * could have taken a part of it. */
+/* Return the bandwidth-delay product of the path over SOUT: the rate while
+ * busy, times the round trip when idle. A shorter message ends before a second
+ * rail could carry a part of it. */
 static uint32_t bdp_of(const struct engine_conn *f)
 {
 	const struct mpib_engine_config *cfg = &f->shard->engine->cfg;
@@ -80,8 +79,8 @@ __attribute__((noinline)) static bool small_and_far(const struct engine_conn *f,
 	return f->lane->path == MPIB_PATH_INTER && total <= bdp_of(f);
 }
 
-/* Whether other send ops wait for the rails beside that which is asked for: of
- * this connection, of its group, or of another that the shard serves. */
+/* Return whether other send ops wait for the rails: of this connection, of its
+ * group, or of another connection of the shard. */
 static inline bool has_company(const struct engine_conn *f)
 {
 	return f->tx.range_head - f->tx.range_tail > 1 || f->tx.group.n ||
@@ -105,8 +104,8 @@ ask_adapt(struct engine_conn *f, const struct mpib_split_ask *ask)
 	return mpib_adapt_share(&lane->adapt, lane->track, &op);
 }
 
-/* Whether the hint just read, and not the lane's measurements, splits a message
- * of so many bytes: a small one is not cut because of a hint. */
+/* Return whether the hint just read, and not the lane's measurements, splits a
+ * message of this size: a hint does not cut small ones. */
 static bool is_steered(const struct engine_conn *f, uint32_t total)
 {
 	if (f->hint > MPIB_SUP_BW_ALL)
@@ -115,7 +114,7 @@ static bool is_steered(const struct engine_conn *f, uint32_t total)
 	       total > MPIB_ADAPT_SMALL;
 }
 
-/* There is an agent, or was. */
+/* Split by the agent's hints, past or present. */
 __attribute__((noinline)) static uint32_t
 ask_agent(struct engine_conn *f, const struct mpib_split_ask *ask)
 {
@@ -132,7 +131,7 @@ ask_adaptive(struct engine_conn *f, const struct mpib_split_ask *ask)
 {
 	if (__builtin_expect(
 		    f->shard->engine->hints || f->hint != MPIB_HINT_OWN, 0)) {
-		/* By a copy: see mpib_adapt_share(). */
+		/* Copy it, see mpib_adapt_share(). */
 		const struct mpib_split_ask copy = *ask;
 
 		return ask_agent(f, &copy);
@@ -140,7 +139,8 @@ ask_adaptive(struct engine_conn *f, const struct mpib_split_ask *ask)
 	return ask_adapt(f, ask);
 }
 
-/* In the modes but adaptive, of a message of total bytes; new: it begins here. */
+/* Return the split in all modes but adaptive, for a message of total bytes;
+ * new: the message begins. */
 __attribute__((noinline)) static uint32_t ask_mode(struct engine_conn *conn,
 						   uint32_t total, bool new)
 {
@@ -175,7 +175,7 @@ uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	const struct mpib_split_ask ask = { total, pos, len, planned };
 	uint8_t use = conn->lane->use;
 
-	/* A rail out of use gets no bytes, whatever the policy says. */
+	/* A rail that is not in use gets no bytes, whatever the policy says. */
 	if (__builtin_expect(use != conn->lane->all, 0)) {
 		conn->lane->adapt.answer = MPIB_ADAPT_NONE;
 		return use & mpib_rail_bit(MPIB_RAIL_SUP) ? len : 0;
@@ -195,8 +195,8 @@ __attribute__((noinline)) static uint32_t split_round(struct engine_conn *f,
 	return mpib_split_whole(f, len);
 }
 
-/* Mostly the lane's measurements send a whole message to one rail, which is asked
- * here without what the other ways need. */
+/* Usually the lane's measurements send a whole message to one rail. Check that
+ * here, without what the other policies need. */
 uint32_t mpib_split_whole(struct engine_conn *f, uint32_t len)
 {
 	const struct mpib_engine *e = f->shard->engine;
@@ -240,7 +240,7 @@ uint8_t mpib_policy_home(const struct mpib_lane *lane)
 	return sup && lane->rails > 1 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
 }
 
-/* A message under way keeps the hint that was read at its begin; between two
+/* A current message keeps the hint that was read at its start. Between
  * messages, and at a receiver, read the entry as the next message would. */
 static uint32_t hint_in_force(struct engine_conn *f)
 {
@@ -254,7 +254,7 @@ static uint64_t policy_later(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-/* The share of a lane without a hint, since when it is. */
+/* Fill in the share of a lane without a hint. Returns since when it applies. */
 static uint64_t why_adaptive(struct engine_conn *f, struct mpib_split_why *why)
 {
 	why->source = MPIB_SPLIT_ADAPTIVE;
@@ -263,8 +263,8 @@ static uint64_t why_adaptive(struct engine_conn *f, struct mpib_split_why *why)
 	return policy_later(f->lane->adapt.since, f->hint_since);
 }
 
-/* The policy's split while all rails are in use. Returns since when it holds,
- * 0: since ever. */
+/* Fill in the policy's split while all rails are in use. Returns since when it
+ * applies, 0: always. */
 static uint64_t policy_chosen(struct engine_conn *f, struct mpib_split_why *why)
 {
 	const struct mpib_engine *e = f->shard->engine;
@@ -296,8 +296,8 @@ static uint64_t policy_chosen(struct engine_conn *f, struct mpib_split_why *why)
 	return atomic_load_explicit(&e->sup_bw_since, memory_order_relaxed);
 }
 
-/* A rail is out of use. One that failed is the reason, also where an operator
- * took out another. */
+/* Explain that a rail is not in use. A failed rail is the reason even if an
+ * operator took out another. */
 static void why_left(const struct mpib_lane *lane, struct mpib_split_why *why)
 {
 	why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
@@ -323,8 +323,8 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 		why_left(lane, why);
 	else
 		since = policy_chosen(conn, why);
-	/* A rail that has come back is a change, too; and the age is this
-	 * connection's, at most its own. */
+	/* The return of a rail is a change, too. The age is at most the
+	 * connection's. */
 	since = policy_later(policy_later(since, lane->use_since), conn->since);
 	why->age_ns = conn->shard->now > since ? conn->shard->now - since : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's descriptor becomes a send range. Shard thread. */
+/* Turns a client's descriptor into a send range. Shard thread. */
 #ifndef MPIB_ENGINE_CONN_TAKE_H
 #define MPIB_ENGINE_CONN_TAKE_H
 
@@ -20,13 +20,14 @@ static inline bool take_well_formed(const struct mpib_desc *d)
 		((uint64_t)d->pos + d->len <= d->total && d->len > 0));
 }
 
-/* request.c: the descriptor is no send. As mpib_sender_take(). */
+/* request.c: take a descriptor that is not a send. Returns like
+ * mpib_sender_take(). */
 int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d);
-/* request.c: the request has failed, or was refused, and the client does not know
- * that yet. As mpib_sender_take(). */
+/* request.c: the request has failed or was refused, and the client does not
+ * know that yet. Returns like mpib_sender_take(). */
 int mpib_sender_take_none(struct engine_conn *f, const struct mpib_desc *d);
 
-/* 1: taken; -errno: a bad descriptor. Needs mpib_sender_room(). */
+/* 1: accepted; -errno: a bad descriptor. Needs mpib_sender_room(). */
 static inline int mpib_sender_take(struct engine_conn *f,
 				   const struct mpib_desc *d)
 {

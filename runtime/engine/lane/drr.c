@@ -7,14 +7,15 @@
 
 #define TOKEN_SHIFT 20
 #define NS 1000000000ull
-#define FILL_NS (5 * NS) /* longer at the greatest rate is beyond 63 bits */
+#define FILL_NS (5 * NS) /* at the greatest rate, longer would exceed 63 bits */
 #define RATE_MIN 10000 /* bytes/s; tokens per ns would be too coarse below */
-#define ROUNDS 64 /* bound of the rounds in one call, to work off debts */
-/* Leaves of a tenant that are looked at in a turn and cannot post: some 20 us. */
+#define ROUNDS 64 /* most rounds in one call, to work off debts */
+/* Leaves of a tenant that are visited in a turn although they cannot post: some
+ * 20 us. */
 #define LOOKS 256
 
-/* Fill the bucket; false: the limit has no tokens, and t->wake_ns says when it
- * will have. */
+/* Fill the bucket. False: the limit has no tokens, and t->wake_ns is when it
+ * will have some. */
 static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 {
 	uint64_t rate =
@@ -36,9 +37,9 @@ static bool has_tokens(struct mpib_drr_class *n, struct mpib_drr_turn *t)
 	return false;
 }
 
-/* Give the quantum of a round. Credit left over from the last round is lost, a
- * debt is kept: a class with any credit may post a send op, so the debt is at
- * most one send op, but that may have 2 GiB. */
+/* Grant the quantum of a round. Unused credit of the last round is lost, debt
+ * is kept: a class with any credit may post a send op, so the debt is at most
+ * one send op, but that may have 2 GiB. */
 static void drr_grant(struct mpib_drr_class *n)
 {
 	int64_t quantum = mpib_drr_quantum_of(n);
@@ -48,8 +49,8 @@ static void drr_grant(struct mpib_drr_class *n)
 	n->credit = n->alone || n->credit > 0 ? quantum : n->credit + quantum;
 }
 
-/* n, which has no active sibling, posted so many send ops and has no credit
- * left: it gets the quanta that it used, but at most one for each of them. */
+/* n has no active sibling, posted ops send ops and has no credit left: grant
+ * the quanta that it used, but at most one per send op. */
 static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 {
 	int64_t quantum = mpib_drr_quantum_of(n),
@@ -59,8 +60,8 @@ static void drr_renew(struct mpib_drr_class *n, unsigned ops)
 	drr_grant(n);
 }
 
-/* The leaf and all its ancestors pay for ops send ops. Returns the lowest of
- * them that can pay for no more, NULL if all can. */
+/* Charge the leaf and all its ancestors for ops send ops. Returns the lowest of
+ * them that cannot pay for more, NULL if all can. */
 static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 					 int64_t bytes, unsigned ops)
 {
@@ -81,7 +82,8 @@ static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 	return broke;
 }
 
-/* What the leaf may post before it or an ancestor can pay for no more. */
+/* Return what the leaf may post before it or an ancestor cannot pay for
+ * more. */
 static int64_t credit_of(const struct mpib_drr_class *leaf)
 {
 	int64_t least = INT64_MAX;
@@ -99,9 +101,9 @@ static int64_t credit_of(const struct mpib_drr_class *leaf)
 }
 
 enum drr_outcome {
-	OVER, /* the class's turn is over */
+	OVER, /* the class's turn has ended */
 	KEEP, /* the class keeps its turn until there is room */
-	STOP, /* an ancestor's turn or the shard's is over: visit no more */
+	STOP, /* an ancestor's or the shard's turn has ended: visit no more */
 };
 
 static bool can_pay(const struct mpib_drr_class *n)
@@ -109,7 +111,7 @@ static bool can_pay(const struct mpib_drr_class *n)
 	return n->credit > 0 && (!mpib_drr_rate(n) || n->tokens > 0);
 }
 
-/* n and all its ancestors can. */
+/* Return whether n and all its ancestors can pay. */
 static bool all_can_pay(const struct mpib_drr_class *n)
 {
 	while (n->parent && can_pay(n))
@@ -117,7 +119,7 @@ static bool all_can_pay(const struct mpib_drr_class *n)
 	return !n->parent;
 }
 
-/* The leaf posted nothing, for the reason that is MPIB_DRR_*. */
+/* The leaf posted nothing; why is an MPIB_DRR_* value. */
 static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 				     struct mpib_drr_turn *t, int why)
 {
@@ -128,8 +130,9 @@ static enum drr_outcome leaf_stopped(struct mpib_drr_class *leaf,
 								      : OVER;
 }
 
-/* The leaf posts what it may for so much credit, and it and its ancestors pay for
- * it: MPIB_DRR_*. broke: the lowest of them that can pay for no more. */
+/* Let the leaf post for this much credit, and charge it and its ancestors.
+ * Returns an MPIB_DRR_* value. broke: the lowest of them that cannot pay for
+ * more. */
 static inline int run_leaf(struct mpib_drr_class *leaf, struct mpib_drr_turn *t,
 			   int64_t credit, const struct mpib_drr_class **broke)
 {
@@ -169,7 +172,7 @@ static enum drr_outcome serve_leaf(struct mpib_drr_class *leaf,
 static enum drr_outcome round_of(struct mpib_drr_class *p,
 				 struct mpib_drr_turn *t);
 
-/* Rounds over the children of n, for as long as n can pay. */
+/* Make rounds over the children of n while n can pay. */
 static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 				    struct mpib_drr_turn *t)
 {
@@ -184,14 +187,15 @@ static enum drr_outcome serve_inner(struct mpib_drr_class *n,
 		t->in_debt = false;
 		o = round_of(n, t);
 		in_debt |= t->in_debt;
-		/* It has more credit than its leaves, who had more to post. */
+		/* It had more credit than its leaves, which had more to
+		 * post. */
 		if (t->spent != spent)
 			t->looks = LOOKS;
 	} while (o == OVER && !n->alone && n->on &&
 		 (t->posted != posted || t->in_debt) && t->looks > 0 &&
 		 ++rounds < ROUNDS);
 	t->in_debt = in_debt;
-	/* STOP from below may mean that n's own turn is over. */
+	/* STOP from below may mean that n's own turn has ended. */
 	return o == STOP && !can_pay(n) ? OVER : o;
 }
 
@@ -238,8 +242,9 @@ static void drr_to_end(struct mpib_drr_class *n)
 	TAILQ_INSERT_TAIL(&n->parent->active, n, link);
 }
 
-/* The turn of n is over, one of several. If it posted nothing, although it could
- * have paid, it keeps its place, and its credit until the others had a round. */
+/* The turn of n, one of several, has ended. If it posted nothing although it
+ * could pay, it keeps its place, and its credit until the others had a
+ * round. */
 static void drr_over(struct mpib_drr_class *n, bool posted)
 {
 	struct mpib_drr_class *p = n->parent;
@@ -252,7 +257,7 @@ static void drr_over(struct mpib_drr_class *n, bool posted)
 		drr_to_end(n);
 }
 
-/* Of a tenant: clients and connections that are active. */
+/* Return a tenant's active clients and connections. */
 static uint32_t leaves_of(const struct mpib_drr_class *tenant)
 {
 	const struct mpib_drr_class *n;
@@ -263,8 +268,8 @@ static uint32_t leaves_of(const struct mpib_drr_class *tenant)
 	return leaves;
 }
 
-/* The tenant was visited: whether there is more to look at, before who waits for it
- * may sleep. Whoever works off its debt comes to it once in a sweep. */
+/* The tenant was visited. Return whether it has more to visit before the shard
+ * may sleep. Classes in debt get one visit in a sweep. */
 static bool drr_is_unseen(struct mpib_drr_class *n,
 			  const struct mpib_drr_turn *t)
 {
@@ -296,8 +301,9 @@ static enum drr_outcome visit_tenant(struct mpib_drr_class *n,
 	return o;
 }
 
-/* n was visited, and may have posted something. False: so have enough others. A leaf
- * that had nothing to send is looked at no more: it may come again, first of all. */
+/* n was visited, and may have posted something. Return false if enough other
+ * leaves were visited without posting. A leaf that had nothing to send is not
+ * visited again; when it returns it may be first. */
 static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 			 bool posted, struct mpib_drr_turn *t)
 {
@@ -307,9 +313,9 @@ static bool drr_looks_on(const struct mpib_drr_class *n, enum drr_outcome o,
 	return t->looks > 0;
 }
 
-/* n had the last of a turn's looks, of which so many were left for it. The next turn
- * begins behind n, or with n if it had only what others left, the lesser part. Leaves
- * are in order. */
+/* n used the last of a turn's visits; looks is how many were left for it. The
+ * next turn starts after n; if n got less than half of all visits, the next
+ * turn starts at n again. Leaves are visited in order. */
 static void drr_go_on_from(struct mpib_drr_class *n, unsigned looks)
 {
 	struct mpib_drr_class *first, *next;
@@ -321,8 +327,8 @@ static void drr_go_on_from(struct mpib_drr_class *n, unsigned looks)
 		drr_to_end(first);
 }
 
-/* Visit each active child of p once. Children whose turn is over go to the end
- * of the list, so the first is the one that has waited longest. */
+/* Visit each active child of p once. Children whose turn has ended go to the
+ * end of the list, so the first is the one that has waited longest. */
 static enum drr_outcome round_of(struct mpib_drr_class *p,
 				 struct mpib_drr_turn *t)
 {
@@ -354,8 +360,8 @@ static enum drr_outcome round_of(struct mpib_drr_class *p,
 	return kept ? KEEP : OVER;
 }
 
-/* The leaf that has no active sibling, nor has any of its ancestors, with a
- * quantum for each, as round_of() would give them; NULL: there is choice, or a
+/* Return the leaf if neither it nor an ancestor has an active sibling, with a
+ * quantum for each, as round_of() would give them. NULL: several leaves, or a
  * limit. */
 static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 {
@@ -372,7 +378,8 @@ static struct mpib_drr_class *only_leaf(const struct mpib_drr_class *root)
 	return NULL;
 }
 
-/* Of only_leaf(), which needs no credit: one run posts all that may be posted. */
+/* Serve the result of only_leaf(), which needs no credit: one run posts all
+ * that may be posted. */
 static void serve_only(struct mpib_drr_class *leaf, struct mpib_drr_turn *t)
 {
 	const struct mpib_drr_class *broke;
@@ -399,10 +406,8 @@ void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t)
 	} while (t->posted == 0 && t->in_debt && ++rounds < ROUNDS);
 }
 
-/*
- * The tree of DRR classes: what is in it, and by which weight and limit. Shard
- * thread, but for mpib_drr_init() and mpib_drr_set().
- */
+/* The tree of DRR classes: its members, weights and limits. Shard thread,
+ * except mpib_drr_init() and mpib_drr_set(). */
 
 static struct mpib_drr_class *root_of(struct mpib_drr_class *n)
 {
@@ -451,11 +456,10 @@ void mpib_drr_leave(struct mpib_drr_class *leaf)
 }
 
 /*
- * An idle class becomes active again. Within the round in which it became idle,
- * it goes on with its turn if that was not over, else it waits for its next
- * turn, with the debt that it had: pausing between two messages is neither
- * better nor worse than having all messages at once. A class that was idle for
- * longer is served next.
+ * An idle class becomes active again. In the same round it continues its turn
+ * if that had not ended; otherwise it waits for its next turn, with the debt
+ * that it had. So pausing between two messages is neither better nor worse than
+ * having all messages at once. A class that was idle for longer is served next.
  */
 static void drr_join(struct mpib_drr_class *n)
 {

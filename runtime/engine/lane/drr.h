@@ -1,26 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * DRR classes: who may post how much. A tree of tenants, the clients of each
- * tenant and the connections of each client, the leaves, is served by deficit
- * round robin at each level. When its turn comes, a class gets a quantum of
- * credit by its weight; it pays for what it posts, and while its credit is not
- * above 0 its siblings are served in its place. A class without active siblings
+ * DRR classes decide the order of posting. A tree of tenants, the clients of
+ * each tenant and the connections of each client (the leaves) is served by
+ * deficit round robin at each level. At its turn, a class gets a quantum of
+ * credit by its weight and pays for what it posts; while its credit is not
+ * above 0, its siblings are served instead. A class without active siblings
  * needs no credit.
  *
  * A limit is a bucket of tokens filled by time: a class without tokens is
- * passed over, whatever its credit.
+ * skipped, whatever its credit.
  *
- * A class none of whose leaves can post, as they have no clear-to-send yet, keeps
- * its place and its credit, and has its next quantum when the others had theirs.
- * They are served meanwhile; but when the clear-to-send is there, it is first.
+ * If no leaf of a class can post, because there is no clear-to-send yet, the
+ * class keeps its place and its credit, and gets its next quantum after the
+ * others got theirs. They are served meanwhile; when the clear-to-send arrives,
+ * the class is first.
  *
- * Leaves that wait for their clear-to-send cost a look each, and a tenant may have very
- * many: in a turn so many of them are looked at, and the others in the next turns. A
- * round in which one used up its credit, while the tenant has some, is as a turn.
+ * A leaf that waits for its clear-to-send costs a visit, and a tenant may have
+ * very many such leaves. A turn visits a limited number of them, and the next
+ * turns visit the others. A round in which a leaf used up its credit, while the
+ * tenant still has some, counts as a turn.
  *
- * A leaf that lacks room which other leaves want, too, and says so with
- * MPIB_DRR_BLOCKED or MPIB_DRR_WINDOW_FULL, keeps its place in the order and
- * its credit, so that it gets the next room.
+ * A leaf that lacks room which other leaves want, too, returns MPIB_DRR_BLOCKED
+ * or MPIB_DRR_WINDOW_FULL. It keeps its place in the order and its credit, and
+ * so gets the next room.
  *
  * Shard thread; but the control thread sets weight and rate, at any time.
  */
@@ -36,9 +38,9 @@
 #define MPIB_DRR_WEIGHT_MAX 100u
 /* Bytes of credit per round and unit of weight. */
 #define MPIB_DRR_QUANTUM (16 * 1024L)
-/* Bytes of credit that a send op costs beside its payload. */
+/* Bytes of credit that a send op costs besides its payload. */
 #define MPIB_DRR_OP 256
-/* A bucket holds the tokens of so much time: the longest burst. */
+/* A bucket holds the tokens of this time: the longest burst. */
 #define MPIB_DRR_BURST_NS 10000000ull
 
 TAILQ_HEAD(mpib_drr_list, mpib_drr_class);
@@ -50,49 +52,54 @@ struct mpib_drr_class {
 	_Atomic uint32_t weight; /* 1..MPIB_DRR_WEIGHT_MAX */
 	_Atomic uint64_t rate; /* bytes a second, 0: no limit */
 	uint32_t children; /* active ones */
-	uint32_t members; /* children with leaves that entered, active or not */
+	uint32_t members; /* children with entered leaves, active or not */
 	uint32_t leaves; /* root: leaves that entered */
-	uint32_t sweep; /* root: over all active leaves; tenant: its last one */
-	uint32_t looked; /* tenant: looks in that; UINT32_MAX: all had theirs */
-	_Atomic bool weighted; /* root: some weight is not MPIB_DRR_WEIGHT */
-	uint32_t grants; /* quanta given to children, so far */
-	uint32_t
-		left_at; /* parent's grants at its own, or when it became idle */
+	/* Root: number of the current sweep over all active leaves; tenant: of
+	 * its last one. */
+	uint32_t sweep;
+	/* Tenant: visits in that sweep; UINT32_MAX: all leaves were visited. */
+	uint32_t looked;
+	_Atomic bool weighted; /* root: a weight differs from MPIB_DRR_WEIGHT */
+	uint32_t grants; /* quanta granted to children so far */
+	/* Parent's grants at its last turn, or when it became idle. */
+	uint32_t left_at;
 	int64_t credit; /* bytes; below 0: debt */
 	bool on; /* on the parent's list of active children */
 	bool granted; /* got the quantum of this round */
 	bool alone; /* had no active sibling when last visited */
-	bool owes; /* tenant: in this sweep some class was in debt */
+	bool owes; /* tenant: some class was in debt in this sweep */
 	/* The bucket of the limit. */
 	int64_t tokens; /* bytes << 20 */
 	uint64_t filled_ns; /* when tokens were added last */
-	uint64_t held; /* times the class was passed over without tokens */
+	uint64_t held; /* times that the class was skipped without tokens */
 };
 
 /* Why a run of a leaf ended. */
-#define MPIB_DRR_NONE 0 /* the leaf cannot post: its turn is over */
+#define MPIB_DRR_NONE 0 /* the leaf cannot post: its turn has ended */
 #define MPIB_DRR_RAN 1 /* its send ops or its credit are used up */
 /* The leaf's lane is full: the leaf keeps its turn. */
 #define MPIB_DRR_BLOCKED (-1)
-/* The rail is full for all leaves: this one keeps its turn, and no class begins
+/* The rail is full for all leaves: this one keeps its turn, and no class starts
  * a new turn in this round. */
 #define MPIB_DRR_WINDOW_FULL (-2)
 #define MPIB_DRR_IDLE (-3) /* nothing is left to send */
 
-/* What a leaf may post without a look at the others. */
+/* What a leaf may post before other leaves are served. */
 struct mpib_drr_run {
 	unsigned left; /* send ops */
-	int64_t credit; /* above 0 before each of them: mpib_drr_pay() */
+	/* Must be above 0 before each of them: mpib_drr_pay(). */
+	int64_t credit;
 };
 
-/* The leaf has posted a send op. False: the run is over, MPIB_DRR_RAN. */
+/* Charge the run for a send op. False: the run has ended, MPIB_DRR_RAN. */
 static inline bool mpib_drr_pay(struct mpib_drr_run *run, uint64_t bytes)
 {
 	run->credit -= (int64_t)bytes + MPIB_DRR_OP;
 	return --run->left > 0 && run->credit > 0;
 }
 
-/* Post send ops of the leaf, of which run allows one at least: MPIB_DRR_*. */
+/* Post send ops of the leaf, of which run allows at least one. Returns an
+ * MPIB_DRR_* value. */
 typedef int mpib_drr_run_fn(struct mpib_drr_class *leaf,
 			    struct mpib_drr_run *run);
 
@@ -102,13 +109,15 @@ void mpib_drr_init(struct mpib_drr_class *n, struct mpib_drr_class *parent);
  * no limit. */
 void mpib_drr_set(struct mpib_drr_class *n, uint32_t weight, uint64_t rate);
 
-/* Bytes per second, 0: no limit. Relaxed: mpib_drr_set() stores it for itself. */
+/* Bytes per second, 0: no limit. Relaxed: mpib_drr_set() publishes nothing
+ * else. */
 static inline uint64_t mpib_drr_rate(const struct mpib_drr_class *n)
 {
 	return atomic_load_explicit(&n->rate, memory_order_relaxed);
 }
 
-/* Shard thread. What a round gives n. Relaxed: mpib_drr_set() stores it for itself. */
+/* Shard thread. Return the quantum of n. Relaxed: mpib_drr_set() publishes
+ * nothing else. */
 static inline int64_t mpib_drr_quantum_of(const struct mpib_drr_class *n)
 {
 	return (int64_t)atomic_load_explicit(&n->weight, memory_order_relaxed) *
@@ -124,32 +133,32 @@ void mpib_drr_wake(struct mpib_drr_class *leaf);
 /* The leaf has nothing to send. */
 void mpib_drr_idle(struct mpib_drr_class *leaf);
 
-/*
- * Whether order matters: several leaves are there, and they belong to several
- * tenants or some weight was set. Idle leaves count, too: one that wakes up
- * must not find queues that another filled in the meantime.
- */
+/* Return whether order matters: several leaves exist, and they belong to
+ * several tenants or a weight was set. Idle leaves count, too: one that wakes
+ * up must not find queues that another filled in the meantime. */
 bool mpib_drr_contended(const struct mpib_drr_class *root);
 
 struct mpib_drr_turn {
 	unsigned left; /* send ops that may still be posted */
 	unsigned posted;
-	bool in_debt; /* some class only has to work off its debt */
-	bool shut; /* a leaf said MPIB_DRR_WINDOW_FULL in this round */
-	unsigned looks; /* that a tenant has left for leaves that cannot post */
-	unsigned spent; /* leaves that could post no more for lack of credit */
-	bool unseen; /* there are leaves that the next turns look at */
+	bool in_debt; /* a class only has to work off its debt */
+	bool shut; /* a leaf returned MPIB_DRR_WINDOW_FULL in this round */
+	/* Visits left to a tenant for leaves that cannot post. */
+	unsigned looks;
+	unsigned spent; /* leaves that stopped for lack of credit */
+	bool unseen; /* the next turns must visit more leaves */
 	uint64_t now_ns;
-	uint64_t wake_ns; /* when a limit has tokens again; UINT64_MAX: none */
+	/* When a limit has tokens again; UINT64_MAX: no limit waits. */
+	uint64_t wake_ns;
 	mpib_drr_run_fn *run;
 };
 
-/* One round over the active children of root: at most t->left send ops, counted
- * in t->posted. If all are in debt, as many rounds as it takes to post, within
- * a bound. */
+/* Make one round over the active children of root: at most t->left send ops,
+ * counted in t->posted. If all are in debt, make as many rounds as it takes to
+ * post, up to a limit. */
 void mpib_drr_round(struct mpib_drr_class *root, struct mpib_drr_turn *t);
 
-/* Whether n or one of its ancestors waits for tokens of its limit. */
+/* Return whether n or one of its ancestors waits for tokens of its limit. */
 bool mpib_drr_is_held(const struct mpib_drr_class *n);
 
 #endif

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Lanes on the control thread: creating a lane, agreeing with the peer on its
+/* Lanes on the control thread: creating a lane, agreeing with the peer on its
  * shape, connecting and destroying it. on_connect() and lane_on_destroy() run
- * on the shard.
- */
+ * on the shard. */
 #include "engine/lane/lane.h"
 
 #include <errno.h>
@@ -33,7 +31,8 @@ void mpib_lane_free(struct mpib_lane *lane)
 	free(lane);
 }
 
-/* In vanilla mode (isolation) a lane to another island has no SUP. */
+/* Return the rails of a lane. In vanilla mode (isolation) a lane to another
+ * island has no SUP. */
 static uint8_t rails_of(const struct mpib_engine_config *cfg,
 			enum mpib_path path)
 {
@@ -42,7 +41,7 @@ static uint8_t rails_of(const struct mpib_engine_config *cfg,
 	return isolated && path != MPIB_PATH_INTRA ? 1 : (uint8_t)cfg->rails;
 }
 
-/* Both ends must agree whether they are in vanilla mode, and in that mode on
+/* Check that both ends agree on being in vanilla mode and, in that mode, on
  * whether the lane leaves the island. */
 static bool same_view(const struct mpib_engine_config *cfg, enum mpib_path path,
 		      const struct mpib_lane_info *want)
@@ -61,8 +60,9 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 	return buf;
 }
 
-/* Whether this end can have the lane as its opener wants it: -EPROTO when the
- * ends are configured differently, -ENOTSUP when the shape cannot be. */
+/* Check whether this end can create the lane as its opener wants it: -EPROTO if
+ * the ends are configured differently, -ENOTSUP if this end cannot make the
+ * shape. */
 static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 		      const struct mpib_lane_info *want)
 {
@@ -82,7 +82,7 @@ static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 	return 0;
 }
 
-/* A rail that is away gets its QPs later; their number is agreed upon now. */
+/* A rail that is away gets its QPs later; their number is agreed on now. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
 			  bool by_peer)
 {
@@ -179,7 +179,8 @@ static void on_connect(struct mpib_msg *msg)
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
 	lane->open = lane->use = lane->all & (uint8_t)~lane->away;
 	for (unsigned r = 0; r < lane->rails; r++) {
-		/* Out of use: the end that lost the device fences the rail. */
+		/* Out of use: the end that lost the device will fence the
+		 * rail. */
 		if (lane->away >> r & 1)
 			lane->stop[r].fault_ns = mpib_now_ns();
 		else
@@ -187,7 +188,7 @@ static void on_connect(struct mpib_msg *msg)
 	}
 }
 
-/* The remote end has made what this end asked for. */
+/* Return whether the remote end has made what this end asked for. */
 static bool same_shape(const struct mpib_lane *lane,
 		       const struct mpib_lane_info *remote)
 {
@@ -295,7 +296,7 @@ static void lane_on_destroy(struct mpib_msg *msg)
 		TAILQ_REMOVE(&s->lanes, lane, link);
 		for (unsigned r = 0; r < lane->rails; r++)
 			mpib_lane_drop_rail(lane, r);
-		if (lane->watched) /* as of then */
+		if (lane->watched) /* at the time of its last post */
 			LIST_REMOVE(lane, watch_link);
 	}
 	mpib_call_done(s, call, 0);
@@ -326,7 +327,7 @@ void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, lane_on_destroy);
 }
 
-/* Lanes that are made without a rail whose device an end has lost. Control
+/* Lanes that are created without a rail whose device an end has lost. Control
  * thread. */
 
 int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
@@ -358,28 +359,27 @@ int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
 }
 
 /*
- * How many bytes may be in flight on a rail at once, for all its lanes. Shard
- * thread.
+ * The limit of bytes in flight on a rail, for all its lanes. Shard thread.
  *
- * The order of the DRR classes decides nothing about bytes that wait in send
- * queues and sockets already: there each QP has the same share. So while
- * tenants compete or weights differ, a rail has at most share.window bytes in
- * flight, and the room that a completion makes goes to the next connection in
- * the order of the DRR classes. Otherwise only each lane's own window counts,
- * and no lane waits for another.
+ * The order of the DRR classes has no effect on bytes that already wait in send
+ * queues and sockets: there each QP has an equal share. So while tenants
+ * compete or weights differ, a rail has at most share.window bytes in flight,
+ * and the room that a completion makes goes to the next connection in the order
+ * of the DRR classes. Otherwise only each lane's own window counts, and no lane
+ * waits for another.
  *
- * A small message of a lane that has nothing in flight does not wait until long
- * ones of others have made room: for these there is an eighth of the window more.
+ * A small message of a lane with nothing in flight does not wait behind long
+ * ones of others: an extra eighth of the window is for such messages.
  */
 
 #define LOOK_NS 1000000ull
 #define LOOKS 20
 #define SMALL 4096u
-#define MORE 8 /* the part of the window */
+#define MORE 8 /* the extra part of the window is 1/MORE */
 
-/* A lane is parked when nothing of its bytes in flight was acknowledged for
- * LOOKS looks in a row and for four round trips. Looks are counted rather than
- * time, so that a process that was suspended blames no lane. */
+/* Return whether the lane is parked: none of its bytes in flight were
+ * acknowledged for LOOKS checks in a row and for four round trips. Checks count
+ * rather than time, so that a process that was suspended blames no lane. */
 static bool is_parked(struct mpib_lane *lane, unsigned r)
 {
 	const struct mpib_tracker *t = &lane->track[r];
@@ -391,7 +391,8 @@ static bool is_parked(struct mpib_lane *lane, unsigned r)
 	return ++lane->looked[r].times > (usual > LOOKS ? usual : LOOKS);
 }
 
-/* Bytes in flight on parked lanes. Other lanes do not wait for these. */
+/* Return the bytes in flight on parked lanes. Other lanes do not wait for
+ * these. */
 static uint64_t window_parked(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_lane *lane;
@@ -411,7 +412,8 @@ bool mpib_window_full(struct mpib_shard *s, unsigned r)
 	struct mpib_rail *rail = &s->rail[r];
 	uint32_t window = __atomic_load_n(&cfg->share_window, __ATOMIC_RELAXED);
 
-	/* The last send op may exceed the window, so that any size passes. */
+	/* The last send op may exceed the window, so that any size can be
+	 * sent. */
 	if (window == 0 || rail->bytes.inflight < window)
 		return false;
 	if (s->now - rail->parked_ns > LOOK_NS) {

@@ -26,14 +26,14 @@ struct mpib_mr {
 	bool device; /* a dma-buf: may be flushed */
 	/* Shard: references of send ranges, send ops and slots. */
 	uint32_t refs;
-	struct mpib_call *del; /* answered when refs is 0 */
+	struct mpib_call *del; /* completes when refs is 0 */
 };
 
-/* Control thread, when the shard is joined or never knew the object. */
+/* Control thread, after the shard was joined or if it never knew the object. */
 void engine_client_free(struct engine_client *a);
 void mpib_lane_free(struct mpib_lane *lane);
 
-/* Shard: take a reference, drop one. */
+/* Shard: take a reference; drop one. */
 static inline void mpib_mr_ref(struct mpib_mr *mr)
 {
 	mr->refs++;
@@ -58,14 +58,16 @@ struct engine_client {
 	struct mpib_rail_counts
 		closed[MPIB_RAILS]; /* of past connections; shard */
 	uint64_t closed_messages;
-	uint64_t closed_stall_ns; /* in which one of them could not go on */
+	/* Time in which past connections were stalled. */
+	uint64_t closed_stall_ns;
 	/* Control thread. */
 	TAILQ_HEAD(, engine_conn) timed;
 	/* Time of past connections' requests, by is_sender. */
 	struct mpib_hist_counts closed_done[2];
 	struct mpib_mr **mr_made;
-	uint32_t mr_given; /* the handle given last */
-	int bell; /* the client's doorbell eventfd, its owner's; -1: none */
+	uint32_t mr_given; /* the last handle given */
+	/* The client's doorbell eventfd, owned by the caller; -1: none. */
+	int bell;
 	TAILQ_ENTRY(engine_client) link;
 	struct mpib_msg msg;
 };
@@ -79,8 +81,8 @@ struct mpib_lane_qp {
 	uint32_t posted, retired; /* WRs; wr_id carries them modulo 2^24 */
 	uint32_t asked; /* posted at the last signalled WR */
 	int refused; /* -errno of ibv_post_send(), until mpib_lanes_refused() */
-	bool no_ece; /* ECE was not set, so do not answer with any */
-	bool promised; /* has places in the CQ's budget; control thread */
+	bool no_ece; /* ECE was not set, so do not answer with one */
+	bool promised; /* has its places in the CQ's budget; control thread */
 	bool last; /* mpib_rail_post_last() has posted the last WR */
 	uint32_t cts_unsignaled; /* CTS since the last signalled CTS */
 	struct mpib_wr_chain chain; /* WRs of this turn, before the doorbell */
@@ -104,41 +106,43 @@ struct mpib_lane {
 	uint8_t path; /* enum mpib_path */
 	uint8_t traffic_class; /* 0: as configured */
 	bool failover; /* both ends can move traffic between rails */
-	bool delivered; /* a send is over at its end-to-end ack */
+	bool delivered; /* a send completes at its end-to-end ack */
 	uint8_t spread; /* enum mpib_spread */
 	bool numbered; /* dqplb: only the first QP of a rail carries more
 			  than fragments */
 	uint32_t frag; /* bytes: a longer part of a rail may be spread */
 	struct mpib_choice choice[MPIB_RAILS]; /* auto: split or spray */
 	uint32_t qps[MPIB_RAILS];
-	uint32_t round[MPIB_RAILS]; /* the first so many QPs carry slots */
+	uint32_t round[MPIB_RAILS]; /* this many of the first QPs carry slots */
 	struct mpib_lane_spread via[MPIB_RAILS];
 	struct mpib_lane_qp qp[MPIB_RAILS][MPIB_QPS_MAX];
 	uint32_t depth; /* send WRs per QP */
-	/* Bytes that the ports of the rail take as one WR, at both ends; control
-	 * thread while the rail is not held. */
+	/* Bytes that the ports of the rail, at both ends, accept as one WR;
+	 * control thread while the rail is not held. */
 	uint32_t rail_msg[MPIB_RAILS];
 	char peer[MPIB_LABEL_MAX];
-	bool connected; /* control thread: handed to the shard */
-	uint8_t away; /* rails that the lane was made without; control thread,
-			 and the shard once, in on_connect() */
+	bool connected; /* control thread: given to the shard */
+	/* Rails that the lane was created without; control thread, and the
+	 * shard once, in on_connect(). */
+	uint8_t away;
 	struct mpib_lane_control ctl; /* control thread */
 	TAILQ_ENTRY(mpib_lane) made_link; /* control thread */
 	/* Shard. */
 	bool broken;
 	struct mpib_tracker track[MPIB_RAILS]; /* of send ops */
 	struct mpib_adapt adapt;
-	/* Bytes of a send op: what each rail, held so far, takes as one WR. */
+	/* Most bytes of a send op on a rail: what each rail held so far carries
+	 * in one WR. */
 	uint32_t msg_most;
 	/* Longer messages are not plain: msg_most, or shard->ar_above. */
 	uint32_t plain_most;
 	uint8_t all; /* the rails, as a mask */
-	uint8_t held; /* rails whose QPs are the shard's */
+	uint8_t held; /* rails whose QPs belong to the shard */
 	uint8_t open; /* of held: rails that may be posted to */
 	uint8_t use; /* of open: rails that new traffic goes to */
 	uint64_t use_since; /* when use took this value */
-	uint8_t drain; /* rails that an operator took out of use */
-	uint8_t fencing; /* rails being fenced; old writes may still land */
+	uint8_t drain; /* rails that an operator drains */
+	uint8_t fencing; /* rails being fenced; old writes may still arrive */
 	uint32_t epoch[MPIB_RAILS];
 	struct mpib_rail_stop stop[MPIB_RAILS];
 	struct mpib_rail_watch watch[MPIB_RAILS];
@@ -148,10 +152,11 @@ struct mpib_lane {
 	struct {
 		uint64_t acked;
 		uint32_t times;
-	} looked[MPIB_RAILS]; /* lane.c: looks at which acked stood still */
+	} looked[MPIB_RAILS]; /* lane.c: checks in which acked did not change */
 	TAILQ_ENTRY(mpib_lane) link;
-	bool watched; /* on shard->watched: posted to since nothing was
-			 outstanding */
+	/* On shard->watched: posted to since the last time that nothing was
+	 * outstanding. */
+	bool watched;
 	LIST_ENTRY(mpib_lane) watch_link;
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
@@ -170,7 +175,7 @@ enum mpib_wr_kind {
 	MPIB_WR_STOP, /* a stopping connection's last write on the rail */
 	MPIB_WR_LAST, /* the last WR of a QP in ERR, to be flushed */
 	MPIB_WR_REPLAY, /* last of a replay: send op number, stripes << 8 */
-	MPIB_WR_PROBE, /* empty write: does the QP carry? */
+	MPIB_WR_PROBE, /* empty write: does the QP work? */
 	MPIB_WR_FLUSH, /* a READ of a loop-back QP; send op is the flush */
 	MPIB_WR_SPREAD, /* fragment or notice; send op is the vqp's port */
 };
@@ -190,7 +195,7 @@ static inline uint32_t mpib_wr_op(uint64_t wr_id)
 	return (uint32_t)(wr_id >> 24) & 0xffff;
 }
 
-/* WRs that may be posted beyond the room that was asked for: the other rail's
+/* WRs that may be posted beyond the room that was checked: the other rail's
  * chain, and a replay. */
 #define MPIB_WR_SPARE 128u
 
@@ -199,8 +204,8 @@ static inline uint32_t mpib_qp_outstanding(const struct mpib_lane_qp *q)
 	return (q->posted - q->retired) & 0xffffff;
 }
 
-/* WRs that fit into the QP's SQ, the CQ aside: for a probe and the last WR,
- * which have places of their own in the CQ. */
+/* Return how many WRs fit into the QP's SQ. Ignores the CQ: for a probe and the
+ * last WR, which have their own places there. */
 static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 {
 	uint32_t n = mpib_qp_outstanding(q);
@@ -208,8 +213,8 @@ static inline uint32_t mpib_qp_sq_room(const struct mpib_lane_qp *q)
 	return n < q->lane->depth ? q->lane->depth - n : 0;
 }
 
-/* WRs that may be posted to the QP now: limited by its SQ, by its CQ and by the
- * shard's pool of WRs. */
+/* Return how many WRs may be posted to the QP now: limited by its SQ, by its CQ
+ * and by the shard's pool of WRs. */
 static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 {
 	const struct mpib_shard *s = q->lane->shard;
@@ -221,7 +226,7 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 	return sq < cq ? sq : cq;
 }
 
-/* As mpib_qp_room() >= wrs, of a QP of rail. */
+/* The same as mpib_qp_room() >= wrs, for a QP of rail. */
 static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, unsigned rail,
 				uint32_t wrs)
 {
@@ -238,7 +243,7 @@ static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
 	return (uint64_t)kind << 60 | (uint64_t)conn << 40 | (uint64_t)op << 24;
 }
 
-/* qps.c: the QP is about to get WRs of this turn. */
+/* qps.c: note that the QP will get WRs in this turn. */
 static inline void mpib_qp_due(struct mpib_lane_qp *q)
 {
 	if (!q->chain.n)
@@ -246,11 +251,12 @@ static inline void mpib_qp_due(struct mpib_lane_qp *q)
 }
 
 /*
- * Append the WRs of c, one or more, to the chain of a QP of rail, which goes out with one
- * doorbell at the end of the turn. The caller has asked for room; only the last
- * of c is signalled, unless it is of kind UNSIGNALED. It gets wr_id last (mpib_wr_tag()), the others are of
- * the connection conn; the posted count is added here. An error of
- * ibv_post_send() is in q->refused afterwards.
+ * Append the WRs of c, one or more, to the chain of a QP of rail, which is
+ * posted with one doorbell at the end of the turn. The caller has checked for
+ * room. Only the last of c is signalled, unless its kind is UNSIGNALED. It gets
+ * wr_id last (mpib_wr_tag()), and the others name the connection conn; the
+ * posted count is added here. An error of ibv_post_send() is in q->refused
+ * afterwards.
  */
 static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 				const struct mpib_wr_chain *c, uint32_t conn,
@@ -259,7 +265,7 @@ static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 	struct ibv_send_wr *wr = &c->first->wr;
 
 	mpib_qp_due(q);
-	/* By number: where the compiler sees a chain of one there is no loop. */
+	/* Count, so that for a chain of one the compiler drops the loop. */
 	for (uint32_t i = c->n; i > 1; i--, wr = wr->next)
 		wr->wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, conn, 0) |
 			    (++q->posted & 0xffffff);
@@ -272,7 +278,7 @@ static inline void mpib_qp_post(struct mpib_lane_qp *q, unsigned rail,
 	mpib_budget_send(&q->lane->shard->rail[rail].budget, c->n);
 }
 
-/* As mpib_qp_post() for one WR, which has its wr_id. */
+/* Like mpib_qp_post() for one WR, which has its wr_id. */
 static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 {
 	mpib_qp_due(q);
@@ -282,15 +288,15 @@ static inline void mpib_qp_add(struct mpib_lane_qp *q, struct mpib_wr *w)
 	mpib_wr_chain_add(&q->chain, w);
 	mpib_budget_send(&q->lane->shard->rail[q->rail].budget, 1);
 }
-/* qps.c: a WRITE of the shard's pool for mpib_qp_add(): no bytes, remote address
- * or flags yet. The caller has asked mpib_qp_room(). */
+/* qps.c: return a WRITE of the shard's pool for mpib_qp_add(), without bytes,
+ * remote address or flags yet. The caller has checked mpib_qp_room(). */
 struct mpib_wr *mpib_qp_write(struct mpib_lane_qp *q, uint64_t wr_id);
-/* Post the QP's chain now, rather than at the end of the turn. */
+/* Post the QP's chain now, not at the end of the turn. */
 void mpib_qp_ring(struct mpib_lane_qp *q);
 /* Post the WRs that this turn queued, one ibv_post_send() per QP; then act on
- * those that were refused. */
+ * the refused ones. */
 void mpib_qp_flush(struct mpib_shard *s);
-/* Whether mpib_qp_flush() has anything to do. */
+/* Return whether mpib_qp_flush() has anything to do. */
 static inline bool mpib_qp_queued(const struct mpib_shard *s)
 {
 	return !SLIST_EMPTY(&s->dirty) || s->refused;
@@ -298,20 +304,20 @@ static inline bool mpib_qp_queued(const struct mpib_shard *s)
 /* recovery/stop.c: treat QPs whose ibv_post_send() failed as faults of their
  * rail. */
 void mpib_lanes_refused(struct mpib_shard *s);
-/* Post an empty signalled write: its completion tells that the QP carries and
- * that the unsignalled WRs before it are done. With no other signalled WR in
- * flight on the QP, the probe uses a place of its own in the CQ, so that a full
+/* Post an empty signalled write: its completion shows that the QP works and
+ * that the unsignalled WRs before it are done. If no other signalled WR is in
+ * flight on the QP, the probe uses its own place in the CQ, so that a full
  * budget does not stop it. False: no room now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
 
-/* lane.c: the bytes in flight on the rail fill share.window. */
+/* lane.c: return whether the bytes in flight on the rail fill share.window. */
 bool mpib_window_full(struct mpib_shard *s, unsigned rail);
-/* They do, but so few bytes more of a lane that has none in flight may go all the
- * same. */
+/* They do. Return whether this small number of bytes of a lane with none in
+ * flight may be posted nonetheless. */
 bool mpib_window_passes(const struct mpib_lane *lane, unsigned rail,
 			uint32_t bytes);
 
-/* A completion of the rail came: count its WR and the unsignalled WRs before as
+/* A WR completed on the rail: count it and the unsignalled WRs before it as
  * done. */
 static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 				  uint64_t wr_id)
@@ -319,7 +325,7 @@ static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 	uint32_t upto = (uint32_t)(wr_id & 0xffffff);
 	uint32_t n = (upto - q->retired) & 0xffffff;
 
-	/* A completion whose count is retired already changes nothing. */
+	/* A completion that was counted already changes nothing. */
 	if (n > mpib_qp_outstanding(q))
 		return;
 	q->retired += n;
@@ -327,38 +333,36 @@ static inline void mpib_qp_retire(struct mpib_lane_qp *q, unsigned rail,
 }
 
 /* qps.c: fill the address vector from the rail's port to the remote one, for
- * RTR. port is the local port as of now. Control thread. */
+ * RTR. port is the current local port. Control thread. */
 void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		     const struct mpib_port_info *port,
 		     const struct mpib_lane_rail_info *remote,
 		     struct ibv_ah_attr *ah);
 
-/* qps.c, control thread. Put the ECE of this end's QPs of a rail into info. */
+/* qps.c, control thread. Write the ECE of this end's QPs of a rail to info. */
 void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
 		    struct mpib_lane_rail_info *info);
-/* Before RTR: set on q the ECE that the remote end told of its i-th QP. */
+/* Before RTR: set on q the ECE that the remote end sent for its i-th QP. */
 void mpib_ece_take(struct mpib_lane_qp *q,
 		   const struct mpib_lane_rail_info *remote, unsigned i);
 
-/* Shard, QPs in ERR: post the last WR of each; answer lane->kill as soon as all
- * WRs are flushed. */
+/* Shard, QPs in ERR: post the last WR of each; complete lane->kill as soon as
+ * all WRs are flushed. */
 void mpib_lane_stop(struct mpib_lane *lane);
 void mpib_lane_check_stopped(struct mpib_lane *lane);
 /* Shard, QPs of the rail in ERR: post a last WR to each QP, whose completion
- * comes after those of all other WRs. False if one takes none: its queue is full
- * until completions are polled, or its device has gone, and what completes by then
- * must be enough. */
+ * comes after those of all other WRs. False if a QP refuses it: its queue is
+ * full until completions are polled, or its device is gone, and earlier
+ * completions must suffice. */
 bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail);
 bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail);
 
 /* qps.c: control thread, the QPs of one rail. */
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
-/*
- * lane.c, control thread. A lane that is not connected goes without the rails
- * that this shard has lost (rail/rail.h) and those that the remote end has
- * lost (theirs). -ENETDOWN and a last error where the lane needs them: no
- * other rail is left, or the lane has no fail-over.
- */
+/* lane.c, control thread. Leave out of a lane that is not connected the rails
+ * that this shard has lost (rail/rail.h) and those that the remote end has lost
+ * (theirs). -ENETDOWN and a last error if the lane needs them: no other rail is
+ * left, or the lane has no failover. */
 int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs);
 void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);
 void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
@@ -366,8 +370,8 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
 int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned rail,
 			   const struct mpib_lane_rail_info *remote);
 void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
-/* Shard: enter the rail's QPs into the table by which completions find their
- * QP; take them out. */
+/* Shard: add the rail's QPs to the table that maps completions to QPs; remove
+ * them. */
 void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned rail);
 void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned rail);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The QPs of one rail of a lane: making them, describing them for the peer,
- * connecting them, putting them into ERR. Control thread, but for
- * mpib_lane_hold_rail() and mpib_lane_drop_rail(), which the shard calls.
- */
+/* The QPs of one rail of a lane: creating them, describing them for the peer,
+ * connecting them, putting them into ERR. Control thread, except
+ * mpib_lane_hold_rail() and mpib_lane_drop_rail(), which the shard calls. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -91,7 +89,7 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
 	struct mpib_port_info port = rail->port;
 
 	memset(out, 0, sizeof(*out));
-	/* Ask the port now: its GID may change when the link flaps. */
+	/* Query the port now: its GID may change when the link flaps. */
 	if (rail->ctx)
 		rail->verbs->query_port(rail->ctx, rail->port_num, &port);
 	memcpy(out->gid, port.gid.raw, sizeof(out->gid));
@@ -129,7 +127,8 @@ static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 	return mpib_qp_connect(rail->verbs, q->qp, &attr);
 }
 
-/* Never more again: what is in flight may be replayed on the rail. */
+/* Lower it, and never raise it again: what is in flight may be replayed on the
+ * rail. */
 static void lower_msg_most(struct mpib_lane *lane, unsigned r)
 {
 	uint32_t ar_above = lane->shard->ar_above;
@@ -149,7 +148,7 @@ void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct mpib_lane_qp *q = &lane->qp[r][i];
 
-		q->refused = 0; /* of the QP's use before this one */
+		q->refused = 0; /* left from the QP's earlier use */
 		HASH_ADD(hh, rail->qps, qpn, sizeof(q->qpn), q);
 		rail->n.qps++;
 	}
@@ -227,8 +226,8 @@ bool mpib_qp_probe(struct mpib_lane_qp *q)
 	return true;
 }
 
-/* The QP is in ERR: WRs are flushed in order, so the completion of a WR posted
- * now comes last. */
+/* Post a last WR. The QP is in ERR: WRs are flushed in order, so its completion
+ * is the last. */
 static bool post_last(struct mpib_lane_qp *q)
 {
 	struct ibv_send_wr *bad, wr = {
@@ -239,7 +238,7 @@ static bool post_last(struct mpib_lane_qp *q)
 
 	if (q->last)
 		return true; /* nothing was posted since */
-	mpib_qp_ring(q); /* queued WRs go ahead of the last one */
+	mpib_qp_ring(q); /* queued WRs go before the last one */
 	wr.wr_id |= (q->posted + 1) & 0xffffff;
 	if (ibv_post_send(q->qp, &wr, &bad) == 0) {
 		q->posted++;
@@ -278,7 +277,8 @@ void mpib_lane_stop(struct mpib_lane *lane)
 	for (unsigned r = 0; r < lane->rails; r++)
 		posted = mpib_rail_post_last(lane, r) && posted;
 	if (!posted)
-		mpib_cq_poll_all(lane->shard); /* the queue may be full */
+		/* Polling may make room in the queue. */
+		mpib_cq_poll_all(lane->shard);
 	mpib_lane_check_stopped(lane);
 }
 
@@ -303,8 +303,8 @@ void mpib_lane_check_stopped(struct mpib_lane *lane)
  * level, traffic class and GRH of the address vector. Control thread.
  */
 
-/* As configured; else, on InfiniBand, the communicator's traffic class if it is
- * one of the 16 service levels. */
+/* Return the configured service level; without one, on InfiniBand, the
+ * communicator's traffic class if it is one of the 16 service levels. */
 static uint8_t service_level(const struct mpib_lane *lane,
 			     const struct mpib_port_info *port)
 {
@@ -327,9 +327,9 @@ static uint8_t traffic_class(const struct mpib_lane *lane)
 	return class < 0 ? 0 : (uint8_t) class;
 }
 
-/* The subnet prefix of an InfiniBand GID is 4 bytes that are alike on a fabric,
- * 2 bytes of FLID, the LID that routers know a port by, and 2 bytes of the subnet
- * itself. */
+/* Compare subnets. The prefix of an InfiniBand GID has 4 bytes that are equal
+ * on a fabric, 2 bytes of FLID, the LID that routers use for a port, and 2
+ * bytes of the subnet itself. */
 static bool same_subnet(const struct mpib_port_info *port,
 			const struct mpib_lane_rail_info *remote)
 {
@@ -337,8 +337,9 @@ static bool same_subnet(const struct mpib_port_info *port,
 	       memcmp(port->gid.raw + 6, remote->gid + 6, 2) == 0;
 }
 
-/* RoCE always has a GRH. InfiniBand needs one where the port says so, without a
- * LID, and through a router, that is, to another subnet. */
+/* Return whether packets need a GRH. RoCE always has one. InfiniBand needs
+ * it if the port says so, without a LID, and to another subnet, through a
+ * router. */
 static bool needs_grh(const struct mpib_port_info *port,
 		      const struct mpib_lane_rail_info *remote)
 {
@@ -347,7 +348,8 @@ static bool needs_grh(const struct mpib_port_info *port,
 	       !same_subnet(port, remote);
 }
 
-/* The LID in the packets: to another subnet the FLID, where there is one. */
+/* Return the LID for packets: to another subnet the FLID, if the port has
+ * one. */
 static uint16_t route_lid(const struct mpib_port_info *port,
 			  const struct mpib_lane_rail_info *remote)
 {
@@ -384,10 +386,10 @@ void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
 /*
  * Enhanced connection establishment (ECE): vendor options of a QP, such as
  * congestion control, that both ends must share. The lane's opener offers the
- * options of its QPs; the acceptor sets them before RTR and answers with those
+ * options of its QPs. The acceptor sets them before RTR and answers with those
  * that its QPs have after RTR, which the opener sets in turn. If one end has no
- * ECE, neither end sets any. Those of the software HCA are what its QPs know each
- * other by, and are set whatever qp.ece says. Control thread.
+ * ECE, neither end sets any. QPs of the software HCA identify each other by
+ * them, so there they are set whatever qp.ece says. Control thread.
  */
 
 static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
@@ -427,22 +429,20 @@ void mpib_ece_take(struct mpib_lane_qp *q,
 		return;
 	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
 	q->no_ece = rc < 0;
-	/* The options may be another vendor's: the QP goes without. */
+	/* Another vendor may have defined the options: the QP goes without. */
 	if (rc < 0)
 		mpib_debug("rail %u: QP 0x%x goes without ECE: %s", q->rail,
 			   q->qpn, strerror(-rc));
 }
 
-/*
- * Posting. All WRs that a turn has for a QP, of any connection, are one chain
- * of pooled WRs and go out with one doorbell at the end of the turn. Only then
+/* Posting. All WRs of a turn for a QP, from any connection, are one chain of
+ * pooled WRs and are posted with one doorbell at the end of the turn. Only then
  * are the bytes of inline WRs read: they lie in the connections' tables and
- * must not change before. Shard thread.
- */
+ * must not change before. Shard thread. */
 
-/* ibv_post_send() took the WRs before bad and refused the rest. Only note that:
- * mpib_lanes_refused() in recovery/stop.c, which may break connections, acts
- * on the error when all doorbells of the turn are through. */
+/* ibv_post_send() accepted the WRs before bad and refused the rest. Only note
+ * that: mpib_lanes_refused() in recovery/stop.c, which may break connections,
+ * acts on the error after all doorbells of the turn. */
 static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 			     uint32_t n, const struct mpib_wr *bad, int error)
 {
@@ -457,7 +457,7 @@ static void doorbell_refused(struct mpib_lane_qp *q, struct mpib_wr *first,
 	q->lane->shard->refused = true;
 }
 
-/* Post the chain of a QP that is not on the shard's list any more. */
+/* Post the chain of a QP that is no longer on the shard's list. */
 static inline void qp_post_chain(struct mpib_shard *s, struct mpib_lane_qp *q)
 {
 	struct mpib_wr *first = q->chain.first, *bad;
@@ -476,7 +476,7 @@ static inline void qp_post_chain(struct mpib_shard *s, struct mpib_lane_qp *q)
 	/* The device has copied the WRs, so they go back to the pool. */
 	for (wr = &first->wr; wr; wr = next) {
 		next = wr->next;
-		/* The virtual QP keeps its WRs until their completion. */
+		/* The virtual QP owns its WRs until their completion. */
 		if (!((struct mpib_wr *)wr)->kind)
 			mpib_wr_give(&s->wrs, (struct mpib_wr *)wr);
 	}

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The virtual QPs of a lane, one per rail where the lane spreads: made on the
- * control thread, used on the shard thread.
- */
+/* The virtual QPs of a lane, one per rail if the lane spreads: created on the
+ * control thread, used on the shard thread. */
 #include "engine/lane/spread.h"
 
 #include <errno.h>
 
 #define CAP 32u /* fragments in flight on a QP */
-#define GAIN 8u /* auto: a way is cheaper by more than one part in so many */
+#define GAIN 8u /* auto: cheaper means by more than 1/GAIN */
 #define DEPTH 256u /* sends in flight, and IMMs that wait; same at both ends */
 
 static uint32_t spread_room(void *ctx, unsigned port)
@@ -121,8 +119,8 @@ uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (!lane->via[r].vqp)
 			continue;
-		/* The IMM has to come after what was spread before, so the
-		 * virtual QP has to order it. */
+		/* The IMM must come after what was spread before, so the
+		 * virtual QP must order it. */
 		if (imm & before & mpib_rail_bit(r) ||
 		    spread_worth(lane, r, bytes[r]))
 			mask |= mpib_rail_bit(r);

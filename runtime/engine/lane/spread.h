@@ -11,19 +11,19 @@
  *   auto   split or spray, by what the lane measured for the size
  *          (split/adapt.h)
  *
- * A stripe of at most one fragment goes as in split, and so does every stripe
- * on a rail with one QP. For the rest the lane has a virtual QP per rail
+ * A stripe of at most one fragment is sent as in split, and so is every stripe
+ * on a rail with one QP. For other stripes the lane has a virtual QP per rail
  * (mpib/vqp.h), which posts to the lane's own QPs: so CTS, small stripes and
  * fragments share the QPs' room, doorbells and stop. The IMM is the same in
  * every mode, and has a record when the stripe was spread.
  *
- * On a dqplb lane the receiver knows an IMM that waits by its payload's length,
- * which is 0 or that of a record. A stripe whose IMM would have this length
- * without waiting is spread, too, see mpib_chain_is_bare().
+ * On a dqplb lane the receiver recognises an IMM that must wait by its
+ * payload's length, which is 0 or that of a record. A stripe whose IMM would
+ * have this length without waiting is spread, too, see mpib_chain_is_bare().
  *
  * A fence takes all QPs of the rail, so a spread stripe is lost or seen as a
  * whole. If lost, recovery/replay.c posts it on one QP of the other rail, and
- * the virtual QP starts anew with the rail's next QPs.
+ * the virtual QP starts again with the rail's next QPs.
  */
 #ifndef MPIB_ENGINE_SPREAD_H
 #define MPIB_ENGINE_SPREAD_H
@@ -37,11 +37,11 @@
 int mpib_spread_make(struct mpib_lane *lane);
 void mpib_spread_free(struct mpib_lane *lane);
 
-/* The rail is fenced or the lane is broken: forget all fragments and IMMs. */
+/* The rail is fenced or the lane is broken: drop all fragments and IMMs. */
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
-/* Rails whose stripe of bytes[rail] is to be spread. imm: rails on which the
- * slot ends with this send op; before: rails on which earlier stripes of the
- * slot were spread. Not for split lanes. */
+/* Return the rails whose stripe of bytes[rail] must be spread. imm: rails on
+ * which the slot ends with this send op; before: rails on which earlier stripes
+ * of the slot were spread. Not for split lanes. */
 uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
 			 const uint32_t *bytes, uint8_t imm);
 /* As mpib_spread_some(), for any lane. */
@@ -52,24 +52,27 @@ static inline uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 		return 0;
 	return mpib_spread_some(lane, before, bytes, imm);
 }
-/* Stripes on the rail longer than this are spread; UINT32_MAX: none is. */
+/* Return the length above which stripes on the rail are spread; UINT32_MAX:
+ * never. */
 uint32_t mpib_spread_above(const struct mpib_lane *lane, unsigned rail);
-/* Numbered fragments of the rail that came late or twice and were dropped. */
+/* Return how many numbered fragments of the rail came late or twice and were
+ * dropped. */
 uint64_t mpib_spread_late(const struct mpib_lane *lane, unsigned rail);
-/* Sends that fit into the rail's virtual QP. */
+/* Return how many sends fit into the rail's virtual QP. */
 uint32_t mpib_spread_room(const struct mpib_lane *lane, unsigned rail);
-/* dqplb: whether an IMM with a payload of this length waits at the receiver. */
+/* dqplb: return whether an IMM with a payload of this length waits at the
+ * receiver. */
 static inline bool mpib_spread_waits(uint32_t bytes)
 {
 	return bytes == 0 || bytes == sizeof(struct mpib_record);
 }
 /* Sender: the completion of a fragment, or of the notice with the IMM. */
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok);
-/* Receiver, dqplb lane: an IMM came. 1: taken, as a fragment's number or as an
- * IMM that waits; 0: to be handled at once, by the caller; -EPROTO: more IMMs
- * wait, or the number is further ahead, than a sound peer can cause. */
+/* Receiver, dqplb lane: an IMM arrived. 1: taken, as a fragment's number or as
+ * an IMM that waits; 0: the caller must handle it at once; -EPROTO: more IMMs
+ * wait, or the number is further ahead, than a correct peer can cause. */
 int mpib_spread_received(struct mpib_lane_qp *q, uint32_t imm, uint32_t bytes);
-/* Receiver: take the next IMM whose fragments are all here. False: none. */
+/* Receiver: take the next IMM whose fragments have all arrived. False: none. */
 bool mpib_spread_next(struct mpib_lane_qp *q, uint32_t *imm, uint32_t *bytes);
 
 #endif

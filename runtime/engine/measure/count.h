@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Inside the engine: count each event for the connection, its lane and the rail
- * at once. Shard thread; plain adds, for only the shard thread reads the
- * counters.
- */
+/* Engine-internal: count each event for the connection, its lane and the rail
+ * at once. Shard thread; plain adds, because only the shard thread reads the
+ * counters. */
 #ifndef MPIB_ENGINE_COUNT_H
 #define MPIB_ENGINE_COUNT_H
 
@@ -60,7 +58,7 @@ static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
 		mpib_hist_record(mpib_kept(&f->times.hist[which]), ns);
 }
 
-/* f goes on, or begins to wait for something else: add up how long it
+/* f goes on, or starts to wait for something else: add up how long it
  * waited. */
 static inline void mpib_unstall(struct engine_conn *f)
 {

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Every counter once. The structs of a snapshot, their sums, the JSON of the
- * stats socket and the metrics are made from these lists.
+ * A list of every counter. The structs of a snapshot, their sums, the JSON of
+ * the stats socket and the metrics are generated from these lists.
  *
  * M(field, key, metric, unit, help): a counter that is a metric as well.
- * X(field, key, what): one that is none.
- * key is its name in JSON.
+ * X(field, key, what): a counter that is not. key is its name in JSON.
  */
 #ifndef MPIB_ENGINE_COUNTERS_H
 #define MPIB_ENGINE_COUNTERS_H
 
-/*
- * Payload and work on one rail: of a connection, a lane, a client or the rail as
- * a whole. A rail's own JSON has the name of the field in place of key. WRs of a
- * spread part count when they are given to the virtual QP.
- */
+/* Payload and work on one rail: of a connection, a lane, a client or the rail
+ * as a whole. A rail's own JSON uses the name of the field instead of key. WRs
+ * of a spread part count when they are passed to the virtual QP. */
 #define MPIB_MOVED_COUNTERS(M, X)                                              \
 	M(tx_bytes, "tx_bytes", "rail_tx_bytes", "bytes", "Payload sent.")     \
 	M(rx_bytes, "rx_bytes", "rail_rx_bytes", "bytes", "Payload received.") \
@@ -31,7 +28,7 @@
 	M(replayed_bytes, "replayed_bytes", "replayed_bytes", "bytes",         \
 	  "Payload sent again after a failure.")
 
-/* Of a rail alone. */
+/* Counters of a rail only. */
 #define MPIB_RAIL_COUNTERS(M, X)                                               \
 	M(cqes, "cqes", "rail_completions", NULL,                              \
 	  "Completions taken from the rail's queues.")                         \
@@ -50,10 +47,9 @@
 	  "Times the rail's port went down.")                                  \
 	X(failovers, "failovers", "fences of the rail, of all lanes")
 
-/*
- * What was lost when a rail stopped and was fenced at both ends, over its lanes.
- * The sender's tx_bytes - lost_bytes of a rail equals the receiver's rx_bytes.
- */
+/* What was lost when a rail stopped and was fenced at both ends, over its
+ * lanes. The sender's tx_bytes - lost_bytes of a rail equals the receiver's
+ * rx_bytes. */
 #define MPIB_FAILOVER_COUNTERS(X)                                              \
 	X(failbacks, "failbacks", "traffic uses the rail again")               \
 	X(lost_bytes, "lost_bytes", "lost by this rail")                       \
@@ -61,7 +57,7 @@
 	X(acked_stripes, "acked_stripes",                                      \
 	  "of lost_stripes: acknowledged, but not seen by the receiver")
 
-/* Of a shard, which metrics call a thread. */
+/* Counters of a shard, which metrics call a thread. */
 #define MPIB_SHARD_COUNTERS(M)                                                 \
 	M(turns, "turns", "poll_turns", NULL, "Turns of a progress thread.")   \
 	M(busy_turns, "busy_turns", "poll_busy_turns", NULL,                   \

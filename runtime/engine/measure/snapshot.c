@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Taking a snapshot: see snapshot.h. The message goes from the control thread
- * to a shard, back, and to the next shard; each shard thread adds its counters.
- */
+/* Taking a snapshot: see snapshot.h. The message goes from the control thread
+ * to each shard in turn, and back; each shard thread adds its counters. */
 #include "engine/measure/snapshot.h"
 
 #include <errno.h>
@@ -19,7 +17,7 @@ struct taking {
 	unsigned shard; /* the next shard to ask */
 	struct mpib_snapshot *snap;
 	uint32_t lanes_max, conns_max, clients_max;
-	uint64_t older_ns; /* for requests, if snap->request is not NULL */
+	uint64_t older_ns; /* for requests, if snap->request is set */
 	mpib_snapshot_fn *fn;
 	void *arg;
 };
@@ -109,8 +107,8 @@ static void snapshot_add_track(struct mpib_snap_track *out,
 	};
 }
 
-/* What was made after snapshot_room() is left out when there is no room, a lane
- * with its connections. */
+/* A lane, and its connections, that was created after snapshot_room() is left
+ * out if it does not fit. */
 static void add_lane(struct taking *t, const struct mpib_lane *lane)
 {
 	struct mpib_snap_lane *out;
@@ -156,7 +154,7 @@ static void add_client(struct taking *t, const struct engine_client *a)
 	memcpy(out->closed, a->closed, sizeof(out->closed));
 }
 
-/* What the rail is now, by the first shard of its device. */
+/* Fill in the rail's current state, from the first shard of its device. */
 static void snapshot_state(struct mpib_engine *e, unsigned r,
 			   struct mpib_snap_rail *out)
 {
@@ -173,8 +171,8 @@ static void snapshot_state(struct mpib_engine *e, unsigned r,
 
 static void on_shard(struct mpib_msg *msg);
 
-/* Have room for n of size bytes in list, of which there are *max. Where there is no
- * memory for more it stays as it is. */
+/* Make room for n entries of size bytes in list, which has room for *max.
+ * Without memory it remains as it is. */
 static void *snapshot_grow(void *list, uint32_t *max, uint32_t n, size_t size)
 {
 	void *more = n > *max ? realloc(list, n * size) : NULL;
@@ -185,9 +183,9 @@ static void *snapshot_grow(void *list, uint32_t *max, uint32_t n, size_t size)
 	return more;
 }
 
-/* Have room for what the shard has, behind what is there. The control thread makes
- * lanes, connections and clients, so its counts include all that the shard will
- * have when it handles the message that is sent to it now. */
+/* Make room for the shard's entries, after the present ones. The control thread
+ * creates lanes, connections and clients, so its counts include all that the
+ * shard has when it handles the message sent to it now. */
 static void snapshot_room(struct taking *t, const struct mpib_shard *s)
 {
 	struct mpib_snapshot *snap = t->snap;
@@ -237,7 +235,7 @@ static void on_shard(struct mpib_msg *msg)
 	mpib_mailbox_send(&t->engine->mailbox, &t->msg, on_control);
 }
 
-/* How many entries the buffers need, of what there is now. */
+/* Count the entries that the buffers need, as of now. */
 static void snapshot_count(struct taking *t)
 {
 	for (unsigned i = 0; i < t->engine->shards; i++) {

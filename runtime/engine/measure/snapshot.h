@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Counters of the whole engine. Each shard copies its counters between two
+/* Counters of the whole engine. Each shard copies its counters between two
  * turns, so that within a shard the bytes per rail equal the sum of the bytes
  * per connection. Counters only grow: the bytes of closed connections and
- * clients stay in the sums of rails and lanes.
- */
+ * clients remain in the sums of rails and lanes. */
 #ifndef MPIB_ENGINE_SNAPSHOT_H
 #define MPIB_ENGINE_SNAPSHOT_H
 
@@ -18,7 +16,7 @@
 
 #define MPIB_LABEL_MAX 64
 
-/* Payload and work on one rail; CTS and records are no payload. */
+/* Payload and work on one rail; CTS and records do not count as payload. */
 struct mpib_rail_counts {
 	MPIB_MOVED_COUNTERS(MPIB_COUNTER_FIELD, MPIB_COUNTER_FIELD)
 };
@@ -35,8 +33,8 @@ static inline void mpib_rail_counts_sub(struct mpib_rail_counts *sum,
 	MPIB_MOVED_COUNTERS(MPIB_COUNTER_SUB, MPIB_COUNTER_SUB)
 }
 
-/* Fences of a rail, over its lanes. Times run from noticing the fault to knowing
- * what was lost. */
+/* Fences of a rail, over its lanes. Times run from the detection of the fault
+ * until it is known what was lost. */
 struct mpib_snap_failover {
 	uint64_t count[MPIB_CAUSES]; /* by enum mpib_rail_cause */
 	MPIB_FAILOVER_COUNTERS(MPIB_COUNTER_FIELD)
@@ -50,8 +48,8 @@ struct mpib_snap_rail {
 	MPIB_RAIL_COUNTERS(MPIB_COUNTER_FIELD, MPIB_COUNTER_FIELD)
 	uint32_t srq_posted, qps;
 	bool up, drained;
-	/* Of the port, when it last told of a change; zeros of a device that
-	 * never answered. */
+	/* State of the port in its last event; zeros if the device never
+	 * answered. */
 	uint8_t mtu; /* enum ibv_mtu */
 	uint64_t speed_mbps;
 	union ibv_gid gid;
@@ -62,14 +60,14 @@ struct mpib_snap_shard {
 	MPIB_SHARD_TIMES(MPIB_COUNTER_FIELD)
 };
 
-/* Why a connection cannot go on. Each wait counts once. */
+/* Why a connection is stalled. Each wait counts once. */
 enum mpib_stall {
 	MPIB_STALL_NONE,
 	MPIB_STALL_CTS, /* no clear-to-send */
 	MPIB_STALL_SLOT, /* send: too many send ops; receive: no free slot */
 	MPIB_STALL_SQ, /* a send queue or its completion queue is full */
 	MPIB_STALL_WINDOW, /* enough bytes of the lane are in flight */
-	MPIB_STALL_SHARE, /* it is another DRR class's turn on the rail */
+	MPIB_STALL_SHARE, /* another DRR class has its turn on the rail */
 	MPIB_STALLS,
 };
 
@@ -90,7 +88,8 @@ struct mpib_snap_lane {
 	bool broken;
 	char peer[MPIB_LABEL_MAX];
 	uint32_t qps[MPIB_RAILS], conns;
-	uint64_t messages; /* of the lane's connections, also of closed ones */
+	/* Of the lane's connections, including closed ones. */
+	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_snap_track track[MPIB_RAILS];
 };
@@ -122,27 +121,28 @@ struct mpib_snap_client {
 
 /* How far a request has come, or what it waits for. */
 enum mpib_last {
-	MPIB_LAST_REFUSED, /* send: mpib_isend() has no request for it */
+	/* Send: mpib_isend() refuses it, all requests are in use. */
+	MPIB_LAST_REFUSED,
 	MPIB_LAST_QUEUED, /* behind other requests of its connection */
 	MPIB_LAST_NO_CTS, /* send: the peer posted no receive for it */
 	MPIB_LAST_NO_SLOT, /* send: too many send ops are in flight */
 	MPIB_LAST_NO_SQ, /* send: the send queue is full */
-	MPIB_LAST_NO_WINDOW, /* send: the lane has enough in flight */
-	MPIB_LAST_NO_SHARE, /* send: it is another DRR class's turn */
+	MPIB_LAST_NO_WINDOW, /* send: the lane's window is full */
+	MPIB_LAST_NO_SHARE, /* send: another DRR class has its turn */
 	MPIB_LAST_LIMITED, /* send: the rate limit of the connection, client or
 			      tenant */
 	MPIB_LAST_NO_GROUP, /* send: other sends of its group are missing */
 	MPIB_LAST_UNACKED, /* send: posted, not acknowledged by a rail */
 	MPIB_LAST_UNDELIVERED, /* send: acknowledged, no end-to-end ack */
-	MPIB_LAST_NO_DATA, /* the client submitted only a part of it yet */
+	MPIB_LAST_NO_DATA, /* the client has submitted only a part of it */
 	MPIB_LAST_CTS_UNSENT, /* receive: no room to post its CTS */
 	MPIB_LAST_NO_SENDER, /* receive: CTS posted, nothing arrived */
-	MPIB_LAST_NO_IMM, /* receive: the IMM of some rail is missing */
-	MPIB_LAST_ARRIVED, /* receive: whole, but an earlier one is not */
+	MPIB_LAST_NO_IMM, /* receive: a rail's IMM is missing */
+	MPIB_LAST_ARRIVED, /* receive: complete, but an earlier one is not */
 	MPIB_LASTS,
 };
 
-/* word: a key that never changes its meaning; text: for people. */
+/* word: a key that never changes its meaning; text: for humans. */
 const char *mpib_last_word(enum mpib_last last);
 const char *mpib_last_text(enum mpib_last last);
 
@@ -151,44 +151,44 @@ const char *mpib_last_text(enum mpib_last last);
 struct mpib_snap_request {
 	uint32_t conn; /* index into mpib_snapshot.conn */
 	enum mpib_last last;
-	uint8_t rails; /* bit per rail it waits for, as far as is known */
+	uint8_t rails; /* bit per rail that it waits for, if known */
 	uint64_t age_ns;
 	uint32_t bytes, done; /* bytes of the whole request, and completed */
 };
 
 struct mpib_snapshot {
-	/* Rails of all devices, by number, each over the device's shards. */
+	/* Rails of all devices, by number, each summed over the device's
+	 * shards. */
 	struct mpib_snap_rail rail[MPIB_RAILS_MAX];
 	struct mpib_snap_shard shard[MPIB_SHARDS_MAX];
 	uint32_t rails; /* of a device */
-	uint32_t devices, shards, lanes, conns, clients; /* of all */
+	/* Totals of all devices. */
+	uint32_t devices, shards, lanes, conns, clients;
 	struct mpib_snap_lane *lane;
 	struct mpib_snap_conn *conn;
 	struct mpib_snap_client *client;
-	/* Only by mpib_engine_snapshot_requests(): at most MPIB_SNAP_REQUESTS,
-	 * and how many more there were. */
+	/* Only from mpib_engine_snapshot_requests(): at most
+	 * MPIB_SNAP_REQUESTS, and the number of further ones. */
 	uint32_t requests, more_requests;
 	struct mpib_snap_request *request;
 };
 
-/* How many entries of rail[] there are. */
+/* Return how many entries rail[] has. */
 static inline unsigned mpib_snap_rails(const struct mpib_snapshot *snap)
 {
 	return snap->devices * snap->rails;
 }
 
-/* The device of a shard. */
+/* Return the device of a shard. */
 static inline unsigned mpib_snap_device(const struct mpib_snapshot *snap,
 					unsigned shard)
 {
 	return shard / (snap->shards / snap->devices);
 }
 
-/*
- * Control thread; -ENOMEM when memory is short. fn runs on the control thread
- * later and owns the snapshot (mpib_snapshot_free()). Shards are not stopped:
- * each copies its counters between two turns.
- */
+/* Take a snapshot. Control thread; -ENOMEM if memory is short. fn runs on the
+ * control thread later and owns the snapshot (mpib_snapshot_free()). Shards are
+ * not stopped: each copies its counters between two turns. */
 typedef void mpib_snapshot_fn(void *arg, struct mpib_snapshot *snap);
 int mpib_engine_snapshot(struct mpib_engine *engine, mpib_snapshot_fn *fn,
 			 void *arg);
@@ -197,7 +197,7 @@ int mpib_engine_snapshot_requests(struct mpib_engine *engine, uint64_t older_ns,
 				  mpib_snapshot_fn *fn, void *arg);
 void mpib_snapshot_free(struct mpib_snapshot *snap);
 
-/* The name of the lane's peer, for tools and logs. Control thread, before
+/* Set the name of the lane's peer, for tools and logs. Control thread, before
  * mpib_lane_connect(). */
 void mpib_lane_set_label(struct mpib_lane *lane, const char *peer);
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What outstanding requests wait for, computed only when a snapshot asks for
- * it: for this the hot path stores nothing but the time at which each request
- * came. Shard thread, between two turns.
- */
+/* What outstanding requests wait for, computed only when a snapshot asks for
+ * it: for this the hot path stores nothing but the time of each request's first
+ * descriptor. Shard thread, between two turns. */
 #include "engine/conn/clear.h"
 
 static enum mpib_last stuck_stalled(const struct engine_conn *f)
@@ -23,8 +21,8 @@ static enum mpib_last stuck_stalled(const struct engine_conn *f)
 	return last[f->stall];
 }
 
-/* Bit per rail that carries a pending stripe of the send op. After a fence that
- * may be another rail than the stripe's first one. */
+/* Return a bit per rail that carries a pending stripe of the send op. After a
+ * fence that may be another rail than the stripe's first one. */
 static uint8_t waited_for(const struct send_op *p)
 {
 	uint8_t rails = 0;
@@ -40,7 +38,7 @@ static uint8_t share_req(const struct engine_conn *f, const struct send_op *p,
 	return f->tx.share[send_op_index(p, k)].req;
 }
 
-/* Bit per rail that has not acknowledged a send op with bytes of the
+/* Return a bit per rail that has not acknowledged a send op with bytes of the
  * request. */
 static uint8_t stuck_unacked(const struct engine_conn *f, unsigned req)
 {
@@ -55,8 +53,8 @@ static uint8_t stuck_unacked(const struct engine_conn *f, unsigned req)
 	return rails;
 }
 
-/* Given that no rail owes an acknowledgement and no send range is queued: true
- * if a send op with bytes of the request is held until its slot is
+/* If no acknowledgement of a rail is missing and no send range is queued:
+ * return whether a send op with bytes of the request is held until its slot is
  * delivered. */
 static bool is_undelivered(const struct engine_conn *f, unsigned req)
 {
@@ -71,7 +69,7 @@ static bool is_undelivered(const struct engine_conn *f, unsigned req)
 	return false;
 }
 
-/* The first queued send range of the request, or NULL. */
+/* Return the first queued send range of the request, or NULL. */
 static const struct send_range *range_of(const struct engine_conn *f,
 					 unsigned req)
 {
@@ -84,7 +82,8 @@ static const struct send_range *range_of(const struct engine_conn *f,
 	return NULL;
 }
 
-/* A send of the same tag from another request is queued before e. */
+/* Return whether a send of the same tag from another request is queued before
+ * e. */
 static bool is_behind(const struct engine_conn *f, const struct send_range *e)
 {
 	uint32_t i = f->tx.range_tail;
@@ -94,7 +93,7 @@ static bool is_behind(const struct engine_conn *f, const struct send_range *e)
 	return f->tx.range[i % SEND_RANGES].req != e->req;
 }
 
-/* The receive that is being answered has matched e's send already. */
+/* Return whether the current receive has already matched e's send. */
 static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 {
 	const struct mpib_group *g = &f->tx.group;
@@ -106,8 +105,8 @@ static bool is_begun(const struct engine_conn *f, const struct send_range *e)
 	return !g->n && f->tx.pos && f->tx.req == e->req;
 }
 
-/* The oldest known receive with a free buffer for the tag, counted from the
- * receive being answered, which is 0; UINT32_MAX: there is none. */
+/* Return the oldest known receive with a free buffer for the tag, counted from
+ * the current receive, which is 0; UINT32_MAX: none. */
 static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 {
 	const struct mpib_sender *tx = &f->tx;
@@ -128,7 +127,7 @@ static uint32_t wanted_by(const struct engine_conn *f, int32_t tag)
 	return UINT32_MAX;
 }
 
-/* What a send with a queued send range e waits for. */
+/* Return what a send with a queued send range e waits for. */
 static enum mpib_last stuck_queued(const struct engine_conn *f,
 				   const struct send_range *e)
 {
@@ -162,7 +161,7 @@ static void look_at_send(const struct engine_conn *f, unsigned req,
 		out->last = MPIB_LAST_NO_DATA;
 }
 
-/* Judged by the oldest slot of the request; a message in parts has several
+/* Look at the oldest slot of the request; a message in parts has several
  * slots. */
 static void look_at_receive(const struct engine_conn *f, unsigned req,
 			    struct mpib_snap_request *out)
@@ -186,7 +185,7 @@ static void look_at_receive(const struct engine_conn *f, unsigned req,
 	}
 }
 
-/* The connection's next request in snap; NULL: it is full. */
+/* Return the connection's next request in snap; NULL: it is full. */
 static struct mpib_snap_request *add_request(struct mpib_snapshot *snap)
 {
 	struct mpib_snap_request *out;
@@ -201,12 +200,12 @@ static struct mpib_snap_request *add_request(struct mpib_snapshot *snap)
 	return out;
 }
 
-/* A send that the client has no request for, as the client says, who is believed
- * as far as tools go. */
+/* Add a send for which the client has no free request. Only the client knows of
+ * it, and for tools its word is good enough. */
 static void add_refused(const struct engine_conn *f, uint64_t older_ns,
 			struct mpib_snapshot *snap)
 {
-	/* Relaxed: complete in itself. */
+	/* Relaxed: the value is complete by itself. */
 	uint64_t since = atomic_load_explicit(
 		&f->client->submit->refused[f->index], memory_order_relaxed);
 	struct mpib_snap_request *out;

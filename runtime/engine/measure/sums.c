@@ -3,13 +3,14 @@
  * Consistency check for tests and sanitizer builds: each running sum of a shard
  * (places in a CQ, bytes in flight, references to regions, WRs in pools) must
  * equal the sum over the objects that own a part of it. Each sum is changed in
- * one place in the code, so a difference points there. The shard must rest.
+ * one place in the code, so a difference points there. The shard must be at
+ * rest.
  */
 #include "engine/conn/conn.h"
 
 struct sums {
 	uint64_t sends, receives, promised; /* of a rail's CQ */
-	uint64_t of_users; /* promised, as tenants count it */
+	uint64_t of_users; /* promised, as tenants count them */
 	uint64_t inflight;
 };
 
@@ -49,7 +50,7 @@ static struct sums sums_add_up(const struct mpib_shard *s, unsigned r)
 	return sum;
 }
 
-/* Bytes of the lane's send ops that rail r carries. */
+/* Return the bytes of the lane's send ops that rail r carries. */
 static uint64_t sums_carried(const struct mpib_lane *lane, unsigned r)
 {
 	const struct engine_conn *f;
@@ -125,8 +126,8 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r,
 	struct sums sum = sums_add_up(s, r);
 
 	/* A lane that is not connected yet has promised places, too, but is on
-	 * no list, as is a tenant that comes or leaves: accept more than was
-	 * found. */
+	 * no list; neither is a tenant that is being added or removed. So
+	 * accept more than was found. */
 	if (sum.promised < promised)
 		sum.promised = promised;
 	if (sum.of_users < promised)

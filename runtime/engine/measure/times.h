@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How long the requests of a connection take, as histograms. The shard thread
- * records them with the time at which its turn began, so an interval within one
- * turn is 0. The control thread reads them meanwhile and keeps the sums of
- * closed connections.
- */
+/* Latency histograms of a connection's requests. The shard thread records them
+ * with the time at which its turn began, so an interval within one turn is 0.
+ * The control thread reads them at the same time and keeps the sums of closed
+ * connections. */
 #ifndef MPIB_ENGINE_TIMES_H
 #define MPIB_ENGINE_TIMES_H
 
@@ -32,8 +30,8 @@ struct mpib_times {
 	struct mpib_hist hist[MPIB_TIMES];
 };
 
-/* Add to sum the histograms of all sending, or all receiving, connections, also
- * of closed ones. Control thread. */
+/* Add to sum the histograms of all sending, or all receiving, connections,
+ * including closed ones. Control thread. */
 void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 		       enum mpib_time which, struct mpib_hist_counts *sum);
 
@@ -42,8 +40,8 @@ void mpib_engine_times(const struct mpib_engine *engine, bool sender,
 void mpib_engine_client_times(const struct engine_client *client, bool sender,
 			      struct mpib_hist_counts *sum);
 
-/* Add to sum the histogram of one connection of a client; -ENOENT if it has no such
- * connection. It is looked for among MPIB_CONNS_MAX. Control thread. */
+/* Add to sum the histogram of one connection of a client; -ENOENT if it has no
+ * such connection. Searches MPIB_CONNS_MAX entries. Control thread. */
 int mpib_engine_conn_times(const struct engine_client *client, uint32_t index,
 			   enum mpib_time which, struct mpib_hist_counts *sum);
 

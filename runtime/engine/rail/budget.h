@@ -3,13 +3,13 @@
  * Keeps the CQ of a rail from overrunning: every WR has a place in the CQ
  * before it is posted.
  *
- * The control thread promises places when it creates what needs them: the
- * receives of a tenant, and per QP two places, for its last WR and for a probe.
- * Sends share the rest; no connection has a part of its own. So receives can
- * always be refilled, a lane can be stopped and a probe be posted even while
- * sends wait for room. Tenants and QPs that need more than three quarters of
- * the CQ are refused with a reason, and so is a tenant's lane that needs more
- * than a quarter of these (mpib_tenant_may_have()); the last places are root's.
+ * The control thread promises places when it creates objects that need them:
+ * the receives of a tenant, and two places per QP, for its last WR and for a
+ * probe. All sends share the rest. So receives can always be refilled, a lane
+ * can be stopped and a probe be posted even while sends wait for room. Tenants
+ * and QPs that need more than three quarters of the CQ are refused with a
+ * reason, and so is a tenant's lane that needs more than a quarter of these
+ * (mpib_tenant_may_have()); the last places are reserved for root.
  */
 #ifndef MPIB_ENGINE_BUDGET_H
 #define MPIB_ENGINE_BUDGET_H
@@ -26,22 +26,22 @@
 
 struct mpib_budget {
 	uint32_t size; /* completions that the CQ holds */
-	/* Written by the control thread, read by the shard. Relaxed: the shard
-	 * learns by mailbox of the tenant or QP whose places were promised or
-	 * released, and the mailbox orders that. */
+	/* Written by the control thread, read by the shard. Relaxed: a mailbox
+	 * message tells the shard of the tenant or QP whose places were
+	 * promised or released, and orders the change. */
 	_Atomic uint32_t promised;
 	/* Shard thread: WRs posted that have no completion yet. */
 	uint32_t sends, receives;
 };
 
-/* What can be promised; the rest is for sends. */
+/* Return how many places can be promised; the rest is for sends. */
 static inline uint32_t mpib_budget_most(const struct mpib_budget *b)
 {
 	return b->size / 4 * 3;
 }
 
-/* Control thread. For the user; -ENOSPC: too little would be left for sends, or
- * for root. */
+/* Control thread. Promise n places to the user; -ENOSPC: too few would remain
+ * for sends, or for root. */
 static inline int mpib_budget_promise(struct mpib_budget *b, uid_t uid,
 				      uint32_t n)
 {
@@ -54,7 +54,8 @@ static inline int mpib_budget_promise(struct mpib_budget *b, uid_t uid,
 	return 0;
 }
 
-/* Control thread. The shard has let go of the tenant or QP. */
+/* Control thread. Release places after the shard has released the tenant or
+ * QP. */
 static inline void mpib_budget_release(struct mpib_budget *b, uint32_t n)
 {
 	uint32_t promised =
@@ -72,7 +73,7 @@ static inline uint32_t mpib_budget_room(const struct mpib_budget *b)
 	return kept < b->size ? b->size - kept : 0;
 }
 
-/* As mpib_budget_room() >= n. */
+/* The same as mpib_budget_room() >= n. */
 static inline bool mpib_budget_fits(const struct mpib_budget *b, uint32_t n)
 {
 	return b->sends + n +
@@ -81,8 +82,8 @@ static inline bool mpib_budget_fits(const struct mpib_budget *b, uint32_t n)
 	       b->size;
 }
 
-/* With one more send, half of all that may be in flight is: the next WR has to
- * be signalled so that its completion frees places soon. */
+/* Return whether one more send fills half of what may be in flight: the next WR
+ * must be signalled so that its completion frees places soon. */
 static inline bool mpib_budget_is_tight(const struct mpib_budget *b)
 {
 	return mpib_budget_room(b) <= b->sends + 1;

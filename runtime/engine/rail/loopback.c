@@ -12,11 +12,12 @@
 #include "engine/rail/tenant.h"
 #include "verbs/verbs.h"
 
-/* Between two attempts to replace a QP that broke. */
+/* Pause between two attempts to replace a broken QP. */
 #define AGAIN_NS 100000000u
-/* What such a QP sends never sees a wire, so it has less patience than a lane's: a
- * flush waits for a READ on a port that is down until it fails, within two tries of
- * 17 ms each, or of 67 ms, as devices may take the fourfold. */
+/* Packets of a loop-back QP never see a wire, so its timeout is shorter than
+ * a lane's. On a port that is down, a flush waits until its READ fails, for
+ * two tries of 17 ms each, or of 67 ms, because devices may quadruple the
+ * timeout. */
 #define TIMEOUT_MOST 12
 #define RETRIES_MOST 1
 
@@ -47,7 +48,7 @@ static uint8_t at_most(uint8_t most, uint8_t n)
 	return n < most ? n : most;
 }
 
-/* To RTR and RTS, with itself as the peer. */
+/* Move to RTR and RTS, with the QP itself as the peer. */
 static int loopback_connect(struct mpib_tenant *t, unsigned r)
 {
 	const struct mpib_engine_config *cfg = &t->shard->engine->cfg;
@@ -99,7 +100,7 @@ static int loopback_renew(struct mpib_tenant *t, unsigned r)
 	return rc;
 }
 
-/* The page that all answers go to; nobody looks at it. */
+/* Register the page that receives all answers; its contents are not used. */
 static int loopback_register(struct mpib_tenant *t, unsigned r)
 {
 	int rc;
@@ -119,7 +120,7 @@ static int loopback_register(struct mpib_tenant *t, unsigned r)
 	return mpib_last_error(t->shard, r, "ibv_reg_mr", rc);
 }
 
-/* What the control thread made, on its way to the shard. */
+/* A new QP of the control thread, on its way to the shard. */
 struct loopback_made {
 	struct mpib_tenant *tenant;
 	unsigned rail;
@@ -194,14 +195,14 @@ void mpib_loopback_free(struct mpib_tenant *t)
 		munmap(t->answers, MPIB_CACHELINE);
 }
 
-/* Control thread: the shard has a QP that broke. */
+/* Control thread: a QP of the shard broke. */
 static void on_broke(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct loopback_made *made = call->what;
 
 	free(call);
-	/* Nobody uses a tenant that leaves: no new QP is needed. */
+	/* A tenant that is being removed needs no new QP. */
 	if (made->tenant->refs == 0 ||
 	    made->tenant->shard->rail[made->rail].dead) {
 		free(made);

@@ -2,9 +2,9 @@
 /*
  * A tenant's loop-back QPs: one per rail, connected to itself, that reads back
  * what the rail's device wrote into device memory. PCIe lets no read overtake
- * the writes before it, so when its answer is here, they are in place. Made by
- * the control thread with the tenant's first dma-buf region, and anew when the
- * shard asks because one broke.
+ * earlier writes, so when the answer arrives, the writes are in place. The
+ * control thread creates them with the tenant's first dma-buf region, and again
+ * when the shard reports a broken one.
  */
 #ifndef MPIB_ENGINE_LOOPBACK_H
 #define MPIB_ENGINE_LOOPBACK_H
@@ -19,25 +19,26 @@ struct mpib_tenant;
 #define MPIB_LOOPBACK_DEPTH 32u
 
 struct mpib_loopback {
-	struct ibv_qp *qp; /* the shard's while usable, else of control */
-	struct ibv_mr *mr; /* of where the answers go; control thread */
+	/* Belongs to the shard while usable, else to the control thread. */
+	struct ibv_qp *qp;
+	struct ibv_mr *mr; /* region for the answers; control thread */
 	/* Shard. */
 	bool usable;
-	bool asked; /* the control thread makes a new QP */
-	uint64_t asked_ns; /* when it was asked */
+	bool asked; /* the control thread is making a new QP */
+	uint64_t asked_ns; /* time of that request */
 	uint32_t inflight; /* READs without a completion */
 };
 
-/* Control thread. Make what is not there yet, on every rail that is not away.
- * -errno, with a last error. */
+/* Control thread. Create missing QPs, on every rail that is not away. -errno,
+ * with a last error. */
 int mpib_loopback_make(struct mpib_tenant *t);
 void mpib_loopback_free(struct mpib_tenant *t);
 
-/* Shard thread, from here on. Read a byte at addr. False: no room now, or no QP
- * that works; then a new one is asked for. */
+/* Shard thread, from here on. Read a byte at addr. False: no room now, or no
+ * working QP; then a new one is requested. */
 bool mpib_loopback_read(struct mpib_tenant *t, unsigned rail, uint64_t wr_id,
 			uint64_t addr, uint32_t rkey);
-/* A READ completed. After a failure all that are in flight fail, too. */
+/* A READ completed. After a failure all READs in flight fail, too. */
 void mpib_loopback_over(struct mpib_tenant *t, unsigned rail, bool ok);
 /* The rail's device is lost: its READs never complete. */
 void mpib_loopback_lost(struct mpib_tenant *t, unsigned rail);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the opened rails can do, found by trying, so that a machine that cannot
- * serve is refused at start and not in the middle of a job. Control thread.
- */
+/* What the opened rails support, found by trying, so that an unsuitable machine
+ * is refused at start and not in the middle of a job. Control thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdio.h>
@@ -12,7 +10,7 @@
 #include "engine/rail/rail.h"
 #include "verbs/explain.h"
 
-/* The memory that is pinned to try the locked-memory limit: about the staging
+/* Memory to pin for a check of the locked-memory limit: about the staging
  * windows of a few connections, and more than the default limits of
  * distributions, so that a proxy started without its own limit is refused. */
 #define PIN_BYTES ((size_t)65 << 20)
@@ -34,13 +32,13 @@ static int check_pair(const struct mpib_shard *s, char *why, size_t why_len)
 	return -EINVAL;
 }
 
-/* Places that a user's first lane needs in the CQ. */
+/* Return the CQ places that a user's first lane needs. */
 static uint32_t first_places(const struct mpib_engine_config *cfg, unsigned r)
 {
 	return cfg->srq_high + cfg->qps[r] * MPIB_BUDGET_PER_QP;
 }
 
-/* What the configuration asks for is within what the device says that it has. */
+/* Check the configuration against the device's limits. */
 static int check_settings(const struct mpib_shard *s, unsigned r, char *why,
 			  size_t why_len)
 {
@@ -82,7 +80,7 @@ static int check_settings(const struct mpib_shard *s, unsigned r, char *why,
 	return -EINVAL;
 }
 
-/* What mpib needs whatever is configured. */
+/* Check what mpib needs under any configuration. */
 static int check_device(const struct mpib_shard *s, unsigned r, char *why,
 			size_t why_len)
 {
@@ -138,7 +136,8 @@ static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 	struct ibv_mr *mr;
 
 	/* The software HCA mmap()s the dma-buf, which fails for those of GPU
-	 * drivers: use dma-buf only if the configuration demands it. */
+	 * drivers. So use dma-buf there only if the configuration demands
+	 * it. */
 	if (rail->verbs == &mpib_verbs_soft)
 		return mode == MPIB_DMABUF_YES;
 	return rail->verbs->reg_dmabuf_mr(pd, 0, 4096, 0, -1,
@@ -146,7 +145,7 @@ static bool try_dmabuf(struct mpib_rail *rail, struct ibv_pd *pd,
 					  &mr) == -EBADF;
 }
 
-/* Verbs have no query for the inline limit: halve the size asked for until
+/* Verbs have no query for the inline limit. Halve the requested size until
  * ibv_create_qp() succeeds, which then returns the QP's actual limit. */
 static int try_qp(struct mpib_rail *rail, struct ibv_pd *pd, uint32_t depth)
 {

@@ -107,14 +107,12 @@ void mpib_rail_close(struct mpib_rail *rail)
 	rail->ctx = NULL;
 }
 
-/*
- * A tenant's shared receive queues. A device whose queue is empty answers RNR,
- * and the peer then pauses, so a queue has to outlast whatever arrives between
- * two turns: it grows by the connections that receive. The control thread says
- * how far, the shard thread fills.
- */
+/* A tenant's shared receive queues. A device with an empty queue answers RNR,
+ * and the peer then pauses. So a queue must hold more than what arrives between
+ * two turns: it grows with the number of receiving connections. The control
+ * thread sets the target, and the shard thread fills. */
 
-/* Connections that the queue grows for: as many as a client has. */
+/* Connections for which the queue grows: as many as a client has. */
 #define GROWS_FOR 1024u
 
 uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
@@ -123,12 +121,12 @@ uint32_t mpib_srq_size(const struct mpib_shard *s, unsigned rail)
 	uint32_t most = (uint32_t)s->rail[rail].port.dev.max_srq_wr;
 	uint32_t size = high + GROWS_FOR * MPIB_SRQ_PER_CONN;
 
-	/* The probe has compared srq.high with it. */
+	/* The probe has compared srq.high with this limit. */
 	return size < most ? size : most;
 }
 
-/* Other users' first receives, and QPs, keep half of the CQ, and the user's own
- * QPs half of what one may have. */
+/* Return whether the queue may grow. Half of the CQ remains for other users'
+ * first receives and QPs, and half of a user's part for its own QPs. */
 static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_budget *b = &t->shard->rail[rail].budget;
@@ -142,7 +140,7 @@ static bool srq_may_grow(const struct mpib_tenant *t, unsigned rail)
 	       promised + MPIB_SRQ_PER_CONN <= b->size / 2;
 }
 
-/* What is posted cannot be taken back, so a queue never shrinks. */
+/* Posted receives cannot be taken back, so a queue never shrinks. */
 static void grow_rail(struct mpib_tenant *t, unsigned rail)
 {
 	const struct mpib_engine_config *cfg = &t->shard->engine->cfg;
@@ -152,8 +150,8 @@ static void grow_rail(struct mpib_tenant *t, unsigned rail)
 	while (t->promised[rail] < wanted && srq_may_grow(t, rail) &&
 	       mpib_budget_promise(budget, t->uid, MPIB_SRQ_PER_CONN) == 0)
 		t->promised[rail] += MPIB_SRQ_PER_CONN;
-	/* Relaxed: the shard fills up to what it reads here, and looks again
-	 * when the mailbox brings the connection. */
+	/* Relaxed: the shard fills up to the value that it reads here, and
+	 * checks again when the mailbox brings the connection. */
 	atomic_store_explicit(&t->srq_low[rail],
 			      t->promised[rail] - cfg->srq_high + cfg->srq_low,
 			      memory_order_relaxed);
@@ -192,7 +190,7 @@ int mpib_srq_fill(struct mpib_tenant *t, unsigned rail)
 		for (uint32_t i = 0; i + 1 < n; i++)
 			wr[i].next = &wr[i + 1];
 		if (ibv_post_srq_recv(t->srq[rail], wr, &bad)) {
-			/* The device has those before bad. */
+			/* The device accepted those before bad. */
 			uint32_t taken = (uint32_t)(bad - wr);
 
 			mpib_budget_received(budget, n - taken);
@@ -244,10 +242,10 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 
 /*
  * Ports at the start of the engine. A port that is down makes its rail away, as
- * if its device had failed (rail.h): the next proxy uses it, once the port is
- * up. A node that just booted is so never taken for one with
- * fewer rails. Nor is one with a device that does not answer, of which no context
- * need be there. Control thread, before the shards run.
+ * if its device had failed (rail.h): the next proxy uses it, after the port
+ * came up. So a node that just booted is not taken for one with fewer rails.
+ * The same holds for a device that does not answer, of which the shard may have
+ * no context. Control thread, before the shards run.
  */
 
 bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
@@ -258,8 +256,8 @@ bool mpib_rail_silent(struct mpib_shard *s, unsigned r, int rc)
 	return true;
 }
 
-/* What every lane says of every rail, and where the rail is, though the device
- * never told it. */
+/* Fill in the fields of the rail that every lane needs, and its place, for a
+ * device that never answered. */
 static void down_assume(struct mpib_shard *s)
 {
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
@@ -329,14 +327,15 @@ static void down_settle(struct mpib_shard *s, unsigned r)
 	s->engine->rail_up[mpib_rail_number(s, r)] = rail->up;
 	if (rail->up)
 		return;
-	/* Nobody would read the event that a device which fails leaves there. */
+	/* Stop watching: the event that a failing device leaves there would not
+	 * be read. */
 	if (rail->ctx)
 		epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	down_tell(s, r);
 }
 
-/* A port or a device that changed between the shards' opens is away for all of
- * them, for clients of the device have any of them. */
+/* If a port or a device changed between the opens of the shards, it is away for
+ * all of them, because clients of the device can be on any shard. */
 static void down_agree(struct mpib_shard *s, unsigned r)
 {
 	const struct mpib_shard *first = s - s->index % s->engine->cfg.shards;
@@ -361,10 +360,7 @@ void mpib_engine_settle_ports(struct mpib_engine *e)
 	}
 }
 
-/*
- * Which rails the shard or the peer has lost, and how to say so. Control
- * thread.
- */
+/* Which rails the shard or the peer has lost, also in words. Control thread. */
 
 uint8_t mpib_shard_absent(const struct mpib_shard *s)
 {

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Tenants: a protection domain and a shared receive queue per rail (rail.c), and
- * the registered tables of the tenant's connections, which lie in slabs. The
- * control thread makes and frees them.
- */
+/* Tenants: a protection domain and a shared receive queue per rail (rail.c),
+ * and the registered tables of the tenant's connections, which lie in slabs.
+ * The control thread creates and frees them. */
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,15 +11,16 @@
 #include "engine/rail/rail.h"
 #include "engine/rail/tenant.h"
 
-/* Beside its first receives, that any user may have, however few there are. */
+/* Places that any user may have besides its first receives, however few the CQ
+ * has. */
 #define PLACES_LEAST 1024u
 
 struct mpib_slab {
 	LIST_ENTRY(mpib_slab) link;
-	uint64_t free; /* bit per pair of tables */
+	uint64_t free; /* bit per free pair of tables */
 	size_t each; /* bytes of a pair */
 	char *mem;
-	/* Regions of pairs that are in use. */
+	/* Regions of the pairs in use. */
 	struct ibv_mr *mr[MPIB_TABLES_PER_SLAB][MPIB_RAILS];
 };
 
@@ -75,8 +74,8 @@ static void tables_deregister(struct mpib_tenant *t, struct mpib_slab *slab,
 	}
 }
 
-/* Register the pair as a region of its own: the peer gets its key, and with the
- * key of a larger region could write into tables of other peers' connections. */
+/* Register the pair as its own region: the peer gets its key, and with the key
+ * of a larger region it could write into tables of other peers' connections. */
 static int tables_register(struct mpib_tenant *t, unsigned rails,
 			   struct mpib_tables *tables, size_t bytes)
 {
@@ -86,7 +85,7 @@ static int tables_register(struct mpib_tenant *t, unsigned rails,
 
 		if (t->shard->rail[r].dead)
 			continue;
-		/* No relaxed ordering: the seq of a CTS must land after the
+		/* No relaxed ordering: the seq of a CTS must arrive after the
 		 * rest of the CTS. */
 		rc = t->shard->rail[r].verbs->reg_mr(
 			t->pd[r], tables->in, bytes,
@@ -133,7 +132,7 @@ void mpib_tables_put(struct mpib_tenant *t, struct mpib_tables *tables)
 	tables->slab->free |= 1ull << tables->index;
 }
 
-/* Connections that are still there are freed with the engine. */
+/* Remaining connections are freed with the engine. */
 static void free_slab(struct mpib_tenant *t, struct mpib_slab *slab)
 {
 	for (unsigned i = 0; i < MPIB_TABLES_PER_SLAB; i++)
@@ -247,7 +246,7 @@ int mpib_tenant_get(struct mpib_engine *engine, unsigned shard, uid_t uid,
 	t->shard = s;
 	mpib_drr_init(&t->drr, &t->shard->drrs);
 	t->uid = uid;
-	t->refs = 2; /* the caller's and that of on_add() */
+	t->refs = 2; /* the caller's and on_add()'s */
 	LIST_INIT(&t->slabs);
 	TAILQ_INIT(&t->submitting);
 	for (unsigned r = 0; r < engine->cfg.rails; r++) {
@@ -308,8 +307,8 @@ void mpib_tenant_hold(struct mpib_tenant *t)
 	t->refs++;
 }
 
-/* Shard thread. The tenant's QPs are destroyed, so none of its receives
- * completes any more. */
+/* Shard thread. The tenant's QPs are destroyed, so none of its receives will
+ * complete. */
 static void on_leave(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -331,8 +330,8 @@ static void tenant_left(void *arg, int status)
 	free_tenant(arg);
 }
 
-/* A tenant without references is off the list at once: an mpib_tenant_get() of
- * the same uid that comes before on_leave() is done makes a new one. */
+/* Take a tenant without references off the list at once: an mpib_tenant_get()
+ * of the same uid before on_leave() is done creates a new one. */
 void mpib_tenant_put(struct mpib_tenant *tenant)
 {
 	struct mpib_engine *e = tenant->shard->engine;

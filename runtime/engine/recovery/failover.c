@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The control thread's part in a rail's fail-over: faults and the messages of
- * the peer's proxy go into the rail's struct mpib_fence, and the actions that
- * the fence returns are carried out here.
- */
+/* The control thread's part in a rail's failover: faults and the messages of
+ * the peer's proxy are events of the rail's struct mpib_fence, and this file
+ * carries out the actions that the fence returns. */
 #include "engine/recovery/stop.h"
 
 #include <stdlib.h>
@@ -14,9 +12,9 @@
 #include "engine/lane/lane.h"
 #include "engine/trace.h"
 
-/* Most bitmaps of one fence: both directions of every connection of a shard, but
- * no more than there ever were connections on the lane, for the peer begins none
- * that was not made here first. */
+/* Most bitmaps of one fence: both directions of every connection of a shard,
+ * but no more than the lane ever had connections, because the peer starts none
+ * that was not created here first. */
 #define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
 
 void mpib_recv_bitmaps_free(struct mpib_recv_bitmaps *a)
@@ -128,7 +126,7 @@ static void on_replayed(void *arg, int status)
 		uint64_t us = (mpib_now_ns() - ctl->stopped_ns) / 1000;
 
 		tell_failover(job, us);
-		/* The shard has let go of the rail's old QPs. */
+		/* The shard has released the rail's old QPs. */
 		ctl->replaying = false;
 		mpib_rail_hold(lane, job->rail);
 	}
@@ -157,11 +155,11 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	uint64_t calm = 16000000ull * lane->shard->engine->cfg.hold_ms;
 	bool carried = ctl->resumed_ns >= ctl->stopped_ns;
 
-	/* A rail that stayed up for sixteen hold-downs was sound again: its
-	 * failures start anew. */
+	/* A rail that was up for sixteen hold-downs is healthy again: count its
+	 * failures from 0. */
 	if (carried && ctl->resumed_ns && now - ctl->resumed_ns > calm)
 		ctl->failures = 0;
-	/* No traffic was disturbed by a try that failed. */
+	/* A failed try disturbed no traffic. */
 	ctl->retry = ctl->cause == MPIB_CAUSE_PROBE ||
 		     (ctl->cause == MPIB_CAUSE_PEER && ctl->retry);
 	ctl->failures += !ctl->retry;
@@ -203,7 +201,7 @@ void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions)
 		failover_replay(lane, rail); /* on_replayed() holds the rail */
 	if (actions & MPIB_FENCE_RECONNECT)
 		mpib_rail_reconnect(lane, rail);
-	/* Not if mpib_rail_reconnect() just failed to make QPs. */
+	/* Skip it if mpib_rail_reconnect() just failed to create QPs. */
 	if (actions & MPIB_FENCE_CONNECT &&
 	    ctl->fence.state == MPIB_FENCE_PROBING)
 		mpib_rail_connect(lane, rail);
@@ -222,7 +220,7 @@ void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 
 	if (lane->ctl.over)
 		return;
-	/* Nothing but probes is posted yet. */
+	/* Only probes are posted yet. */
 	if (ctl->fence.state == MPIB_FENCE_PROBING && cause == MPIB_CAUSE_ERROR)
 		cause = MPIB_CAUSE_PROBE;
 	actions = mpib_fence_fault(&ctl->fence);
@@ -238,7 +236,7 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 
 	if (!lane->failover || !lane->ctl.settled || lane->ctl.over)
 		return;
-	/* The port must stay up for the whole hold-down: start it anew. */
+	/* The port must be up for the whole hold-down: start it again. */
 	if (up && ctl->fence.state == MPIB_FENCE_DOWN && !ctl->replaying) {
 		ctl->fence.held = true;
 		ctl->retry = false;
@@ -318,7 +316,7 @@ static bool take_bitmaps(struct mpib_lane *lane,
 	uint64_t all = (uint64_t)a->n + msg->bitmaps;
 
 	if (mpib_fence_past(&ctl->fence, msg->epoch) || ctl->fence.peer_fenced)
-		return true; /* they were sent again */
+		return true; /* repeated bitmaps */
 	if (msg->epoch != ctl->fence.epoch ||
 	    msg->bitmaps > MPIB_RECV_BITMAPS || all > ANSWERS_MAX ||
 	    all > lane->ctl.conns)
@@ -393,13 +391,12 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 }
 
 /*
- * Evidence before a verdict. That a rail is silent for a time says nothing about
- * the rail while the peer's proxy, or this one, gets no core: so the peer's shard
- * is asked to look (LOOK), its answer (LOOKED) has this end's shard look, and only
- * then the rail is judged. A question that was lost with its peer link is asked again
- * on the next (mpib_lane_retell()), so each is answered, or the rail stops, or the lane ends by
- * peer.silence.
- * Control thread.
+ * Evidence before a verdict. A silent rail may only mean that the peer's proxy,
+ * or this one, gets no core. So the peer's shard is asked to look (LOOK), after
+ * its answer (LOOKED) this end's shard looks, and only then the rail is judged.
+ * A question that was lost with its peer link is asked again on the next one
+ * (mpib_lane_retell()). So each is answered, or the rail stops, or the lane
+ * ends by peer.silence. Control thread.
  */
 
 void mpib_rail_ask(struct mpib_lane *lane, unsigned rail,
@@ -446,8 +443,8 @@ void mpib_rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
 
-	/* The peer asks again without an answer only after the rail stopped. One
-	 * look at a time, however often a peer asks. */
+	/* The peer asks again without an answer only after the rail stopped.
+	 * Make one look at a time, however often a peer asks. */
 	ctl->look_epoch = msg->epoch;
 	if (ctl->looking)
 		ctl->look_again = true;
@@ -478,7 +475,7 @@ static void on_looked(void *arg, int status)
 	enum mpib_rail_ask what = (enum mpib_rail_ask)ctl->asks;
 
 	(void)status;
-	/* A rail that has stopped meanwhile asks nothing any more. */
+	/* A rail that has stopped meanwhile has no more questions. */
 	if (!job->lane->ctl.over && job->epoch == ctl->fence.epoch && what) {
 		ctl->asks = MPIB_ASK_NOTHING;
 		judge(job->lane, job->rail, what, job->look.moved);
@@ -505,14 +502,13 @@ void mpib_rail_answered(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 	mpib_rail_job_run(job, mpib_rail_on_look, on_looked);
 }
 
-/*
- * What this end of a lane sends about its rails after the peer link broke.
- * Messages of a broken link are lost. So each end sends again those that the
- * state of its fence implies, and the other ignores what it has
- * (failover/fence.h). Control thread.
- */
+/* What this end of a lane sends about its rails after the peer link broke.
+ * Messages of a broken link may be lost. So each end repeats those that the
+ * state of its fence implies, and the other ignores what it has already
+ * (failover/fence.h). Control thread. */
 
-/* At least one message, even without bitmaps; the last one has more == 0. */
+/* Send at least one message, even without bitmaps; the last one has more ==
+ * 0. */
 void mpib_rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
 			   uint32_t epoch)
 {
@@ -542,7 +538,7 @@ static void retell_fence(struct mpib_lane *lane, unsigned rail)
 	uint32_t epoch = ctl->fence.epoch;
 	enum mpib_fence_state state = ctl->fence.state;
 
-	/* The peer may not have completed the fence before. */
+	/* The peer may not have completed the previous fence. */
 	if (ctl->ours[(epoch - 1) & 1].kept)
 		mpib_rail_tell_fenced(lane, rail, epoch - 1);
 	if (state == MPIB_FENCE_STOPPING || state == MPIB_FENCE_STOPPED)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A rail of a lane fails and comes back. The control thread of each end runs a
- * struct mpib_fence per rail (failover/fence.h says why that is safe) and sends
- * messages to the peer's proxy; the shard thread does what touches traffic: it
- * notices faults, stops the rail, makes the receive bitmaps and posts lost
+ * struct mpib_fence per rail (failover/fence.h says why that is safe) and
+ * exchanges messages with the peer's proxy. The shard thread handles traffic:
+ * it notices faults, stops the rail, makes the receive bitmaps and posts lost
  * stripes again.
  *
  * Stripe k of a send op is the part first posted to rail k. A stripe that was
@@ -21,17 +21,16 @@
 
 struct mpib_call;
 
-/*
- * What one end of a connection has received, as of when its end of the rail
- * stopped. A receiver says which slots have ended and which stripes it has of
- * the others; a sender says up to which slot it has CTS.
- */
+/* What one end of a connection had received when its end of the rail stopped. A
+ * receiver reports which slots have ended and which stripes of the others it
+ * has; a sender reports up to which slot it has CTS. */
 struct mpib_recv_bitmap {
 	uint32_t conn; /* the connection's number at the receiver */
 	bool sender; /* made by the sender's end */
 	uint64_t first; /* receiver: the oldest slot that has not ended;
 			   sender: the first slot without a CTS */
-	uint16_t slots; /* receiver: how many slots from first seen covers */
+	/* Receiver: number of slots, starting at first, that seen covers. */
+	uint16_t slots;
 	uint8_t seen[MPIB_SLOTS * MPIB_RAILS / 8]; /* 2 bits per slot */
 };
 
@@ -39,14 +38,15 @@ enum mpib_rail_msg_type {
 	MPIB_RAIL_FENCE = 1,
 	MPIB_RAIL_FENCED, /* stopped, with receive bitmaps; several messages,
 			     the last one has more == 0 */
-	MPIB_RAIL_RECONNECT, /* info of this end's new QPs */
+	MPIB_RAIL_RECONNECT, /* this end's new QPs */
 	MPIB_RAIL_UP, /* the probes of this end succeeded */
-	MPIB_RAIL_DRAIN, /* post nothing new on the rail (on), or do so again */
-	MPIB_RAIL_LOOK, /* does the rail move at your end? -> LOOKED */
-	MPIB_RAIL_LOOKED, /* the shard has looked since (watch.c) */
+	/* Post nothing new on the rail (on), or use it again. */
+	MPIB_RAIL_DRAIN,
+	MPIB_RAIL_LOOK, /* asks whether the rail moves at that end -> LOOKED */
+	MPIB_RAIL_LOOKED, /* the shard has looked since then (watch.c) */
 };
 
-/* What the proxies of the two ends of a lane send each other (peer link). */
+/* A message between the proxies of the two ends of a lane (peer link). */
 struct mpib_rail_msg {
 	uint8_t type; /* enum mpib_rail_msg_type */
 	uint8_t rail;
@@ -63,10 +63,11 @@ struct mpib_rail_msg {
 struct mpib_recv_bitmaps {
 	struct mpib_recv_bitmap *v;
 	uint32_t n, room;
-	bool kept; /* of mpib_rail_control.ours: there are some, if only 0 */
+	/* Of mpib_rail_control.ours: the bitmaps exist, even if there are 0. */
+	bool kept;
 };
 
-/* Why the peer's shard was asked to look (failover.c). */
+/* Why the peer's shard is asked to look (failover.c). */
 enum mpib_rail_ask {
 	MPIB_ASK_NOTHING,
 	MPIB_ASK_CONNECTED, /* its QPs are connected: probes may be sent */
@@ -78,32 +79,33 @@ enum mpib_rail_ask {
 struct mpib_rail_control {
 	struct mpib_fence fence;
 	struct mpib_lane_rail_info reconnect; /* the peer's new QPs */
-	struct mpib_recv_bitmaps theirs; /* the peer's, of the present fence */
-	/* This end's of an epoch, by the epoch's lowest bit, until the peer
-	 * sends a message of the next epoch. */
+	struct mpib_recv_bitmaps theirs; /* the peer's, for the present fence */
+	/* This end's bitmaps of an epoch, by the epoch's lowest bit, until the
+	 * peer sends a message of the next epoch. */
 	struct mpib_recv_bitmaps ours[2];
 	uint64_t hold_until, probe_until; /* 0: not set */
 	uint64_t stopped_ns, resumed_ns;
-	uint32_t failures; /* in a row, each soon after it came back */
+	/* failures in a row, each soon after the rail came back */
+	uint32_t failures;
 	uint8_t cause; /* enum mpib_rail_cause */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
 	bool retry; /* it stopped because probes failed, here or at the peer */
-	bool replaying; /* the shard has not let go of the old QPs */
+	bool replaying; /* the shard has not released the old QPs */
 	uint8_t asks; /* enum mpib_rail_ask, until the verdict */
-	bool answered; /* the peer has answered that, and the own shard looks */
-	/* The own shard looks for the peer, which asked in look_epoch; look_again:
-	 * it has asked once more meanwhile. */
+	bool answered; /* the peer has answered, and this end's shard looks */
+	/* This end's shard looks for the peer, which asked in look_epoch;
+	 * look_again: the peer has asked once more meanwhile. */
 	bool looking, look_again;
 	uint32_t look_epoch;
 };
 
 struct mpib_lane_control {
 	struct mpib_rail_control rail[MPIB_RAILS];
-	uint64_t conns; /* that were ever on the lane */
-	uint64_t grace_until; /* 0: some rail is live */
-	uint8_t last; /* the rail that stopped last */
+	uint64_t conns; /* connections that were ever on the lane */
+	uint64_t grace_until; /* 0: a rail is live */
+	uint8_t last; /* rail that stopped last */
 	bool settled; /* messages may be sent to the peer's proxy */
-	bool over; /* the lane is killed: nothing more is done */
+	bool over; /* the lane is killed: take no more actions */
 };
 
 /* A task about one rail of a lane that the control thread gives to the shard;
@@ -117,12 +119,13 @@ struct mpib_rail_job {
 	struct mpib_recv_bitmaps bitmaps; /* from mpib_rail_on_stop(): ours;
 					     to mpib_rail_on_bitmaps(): the
 					     peer's */
-	/* Result of mpib_rail_on_bitmaps(): what has to be posted again. */
+	/* Result of mpib_rail_on_bitmaps(): what must be posted again. */
 	uint64_t lost_bytes;
 	uint32_t lost_stripes;
 	uint32_t acked_stripes; /* of lost_stripes: acknowledged by the rail */
 	struct mpib_rail_look {
-		bool stuck; /* for MPIB_ASK_STUCK: at the end of that question */
+		/* For MPIB_ASK_STUCK: result when that question ends. */
+		bool stuck;
 		bool begun;
 		bool moved;
 		uint8_t passes;
@@ -136,51 +139,55 @@ struct mpib_rail_stop {
 	struct mpib_call *probed; /* answered when all probes completed */
 	unsigned probes; /* without a completion yet */
 	uint64_t fault_ns; /* when the fault was found; 0: no fault */
-	bool told; /* the bitmaps are made: what arrives now has not arrived */
+	bool told; /* the bitmaps are made: later arrivals do not count */
 };
 
-/* What the watchdog knows of one rail of a lane. */
+/* The watchdog's record of one rail of a lane. */
 struct mpib_rail_watch {
-	uint64_t stuck; /* ns without progress while WRs are outstanding, as far
-			   as looks were on time */
+	/* Ns without progress while WRs are outstanding, if the watchdog ran on
+	 * time. */
+	uint64_t stuck;
 	uint32_t seen; /* retired WRs when the watchdog last looked */
 	uint32_t unsignaled; /* unsignalled WRs after the last signalled one,
 				when the watchdog last looked */
-	uint64_t moves; /* looks that saw progress */
-	uint64_t moves_other; /* moves of the other rail, when this rail got
-				 stuck */
+	uint64_t moves; /* checks that saw progress */
+	/* Moves of the other rail when this rail got stuck. */
+	uint64_t moves_other;
 	uint32_t asked_retired; /* retired WRs when the peer was asked */
-	bool asked; /* the verdict is not known yet */
+	bool asked; /* the verdict is still pending */
 };
 
 /*
  * failover.c, reconnect.c and failover.c: control thread.
  */
-/* The lane is connected and the peer's proxy can be sent messages. */
+/* The lane is connected, and messages can be sent to the peer's proxy. */
 void mpib_lane_established(struct mpib_lane *lane);
-/* A message of the peer's proxy. False: no sound peer sends it now. */
+/* Handle a message of the peer's proxy. False: a correct peer does not send it
+ * now. */
 bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
-/* The peer link broke: a FENCED that has not arrived whole begins again. */
+/* The peer link broke: a partly received FENCED starts again. */
 void mpib_lane_unlinked(struct mpib_lane *lane);
 /* The peer link was made again: send what the states of the rails imply. */
 void mpib_lane_retell(struct mpib_lane *lane);
-/* A change of a port's state, that of the rail as the shard's context sees it, comes
- * in here alone, but for the end of the device: mpib_rail_lose(). */
+/* Handle a change of a port's state, as the shard's context sees it. All
+ * changes come through this function, except the loss of the device:
+ * mpib_rail_lose(). */
 void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
 			   unsigned rail, bool up);
-/* Have both ends of every lane of the rail's device put nothing new on the
- * rail, or use it again. A lane without another rail goes on using it. rail is
- * its number among the rails of all devices. */
+/* Make both ends of every lane of the rail's device put nothing new on the
+ * rail, or use it again. A lane without another rail continues to use it. rail
+ * is its number among the rails of all devices. */
 void mpib_rail_drain(struct mpib_engine *engine, unsigned rail, bool on);
-/* Before the first lane is made. -errno. */
+/* Call before the first lane is created. -errno. */
 int mpib_failover_init(struct mpib_engine *engine);
 void mpib_failover_fini(struct mpib_engine *engine);
-/* Handle hold-downs, probes without an answer and grace periods that are over. */
+/* Handle expired hold-downs, probes without an answer and expired grace
+ * periods. */
 void mpib_failover_dispatch(struct mpib_engine *engine);
-/* A shard found the lane's rail at fault. */
+/* A shard found a fault of the lane's rail. */
 void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 			 enum mpib_rail_cause cause);
-/* The lane is being killed: fail-over does nothing more for it. */
+/* The lane is being killed: take no more actions for it. */
 void mpib_failover_end(struct mpib_lane *lane);
 /* Shared by failover.c and reconnect.c. Run fn on the shard, then done(job) on
  * the control thread; done() frees the job. */
@@ -189,24 +196,24 @@ struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_job_free(struct mpib_rail_job *job);
 void mpib_rail_job_run(struct mpib_rail_job *job, void (*fn)(struct mpib_msg *),
 		       mpib_done_fn *done);
-/* Stopping rails and making QPs of many lanes takes seconds, in which clients,
- * peers' links and what peers answer would wait: so long at a time, and the others
- * in the next turn, mpib_failover_dispatch(). */
+/* Stopping rails and creating QPs of many lanes takes seconds, during which
+ * clients and peers would wait. So work this long at a time;
+ * mpib_failover_dispatch() does the rest in the next turns. */
 #define MPIB_RAIL_TURN_NS 20000000u
-/* The port may have gone down or come back since the lane's fences were told. */
+/* Check the port, which may have changed since the lane's fences were last
+ * told. */
 void mpib_rail_look(struct mpib_lane *lane);
-/* Do what the fence asks for: actions are MPIB_FENCE_ bits. */
+/* Carry out the fence's actions, MPIB_FENCE_ bits. */
 void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
 void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		    unsigned type, unsigned rail, uint32_t epoch);
-/*
- * failover.c: no rail is judged by the clock alone, for the peer's process may have
- * had no core. Ask the peer's shard to look; the verdict follows when it has
- * looked, and the own shard after it. Without an answer there is no verdict.
- */
+/* failover.c: never judge a rail by the clock alone, because the peer's process
+ * may have had no core. Ask the peer's shard to look; the verdict follows after
+ * the peer's shard and then this end's shard have looked. Without an answer
+ * there is no verdict. */
 void mpib_rail_ask(struct mpib_lane *lane, unsigned rail,
 		   enum mpib_rail_ask what);
-/* LOOK and LOOKED of the peer. */
+/* Handle the peer's LOOK and LOOKED. */
 void mpib_rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
 void mpib_rail_answered(struct mpib_lane *lane,
 			const struct mpib_rail_msg *msg);
@@ -214,14 +221,14 @@ void mpib_recv_bitmaps_free(struct mpib_recv_bitmaps *a);
 /* failover.c: send FENCED with this end's bitmaps of the epoch. */
 void mpib_rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
 			   uint32_t epoch);
-/* Have the timer run mpib_failover_dispatch() at this time or earlier. */
+/* Make the timer run mpib_failover_dispatch() at this time or earlier. */
 void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
 /* reconnect.c */
 void mpib_rail_reconnect(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_connect(struct mpib_lane *lane, unsigned rail);
 /* Probe the new QPs, whose peers are connected. */
 void mpib_rail_probe(struct mpib_lane *lane, unsigned rail);
-/* The probes have their time, beginning now. */
+/* Start the time limit of the probes. */
 void mpib_rail_await_probes(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail);
@@ -232,9 +239,9 @@ void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 
 /*
  * stop.c: the shard's device context of the rail failed for good. From now on
- * nothing new is made on the rail (rail/rail.h), and the shard goes on
- * without it. When it does, told() runs, which calls mpib_engine_rail_port():
- * never inside this call, as that may come out of the midst of the making of an
+ * nothing new is created on the rail (rail/rail.h), and the shard goes on
+ * without it. After that, told() runs, which calls mpib_engine_rail_port(). It
+ * never runs inside this call, which may come from the middle of creating an
  * object, or of a walk over the lanes. why is a literal. Control thread.
  */
 struct mpib_shard;

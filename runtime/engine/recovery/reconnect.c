@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * How a rail comes back: after the hold-down both ends make new QPs with new
+/* How a rail comes back: after the hold-down both ends create new QPs with new
  * PSNs and the port's present GID, and connect and probe them before traffic
- * goes over them. Also the draining of a rail by the operator, and the timer
- * for hold-downs, probes and grace periods. Control thread.
- */
+ * uses them. Also draining of a rail by the operator, and the timer for
+ * hold-downs, probes and grace periods. Control thread. */
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -16,15 +14,16 @@
 #include "engine/lane/lane.h"
 #include "engine/recovery/stop.h"
 
-/* A rail that carries nothing is tried so long, and so soon again: less than 2 s
- * after it carries again a try succeeds, unless a node has no core free. */
+/* Time limit of a try, and pause before the next. Once the rail works again, a
+ * try succeeds within 2 s, unless a node has no free core. */
 #define PROBE_NS 1250000000ull
 #define AGAIN_NS 500000000ull
-/* Of so many lanes that are tried so at a time: a try of each makes QPs, which
- * takes the control thread ms. With more of them each rests longer. */
+/* Limit the number of lanes that are tried in this rhythm: each try creates
+ * QPs, which takes the control thread some ms. With more lanes, each pauses
+ * longer. */
 #define AGAIN_LANES 64
-/* Each failure soon after a rail came back makes a hold-down four times as long,
- * so often at most. */
+/* Each failure soon after a rail came back makes the hold-down four times as
+ * long, at most this number of times. */
 #define HOLD_GROWS 3
 /* Hold-down of a lane that has no live rail. */
 #define HOLD_LAST_NS 100000000ull
@@ -60,7 +59,7 @@ void mpib_rail_arm(struct mpib_engine *engine, uint64_t at)
 					  .tv_nsec = (long)(at % 1000000000u),
 				  } };
 
-	/* Setting the timer would undo that it has expired. */
+	/* Setting the timer again would clear its expiry. */
 	if (engine->armed && engine->armed <= at)
 		return;
 	engine->armed = at;
@@ -94,7 +93,7 @@ static uint64_t reconnect_look_rail(struct mpib_lane *lane, unsigned r,
 	return next;
 }
 
-/* Returns the next deadline of the lane, UINT64_MAX for none. */
+/* Check the lane. Returns its next deadline, UINT64_MAX for none. */
 static uint64_t reconnect_look(struct mpib_lane *lane, uint64_t now)
 {
 	struct mpib_lane_control *ctl = &lane->ctl;
@@ -185,7 +184,8 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 	if (times > HOLD_GROWS)
 		times = HOLD_GROWS;
 	ns = ((uint64_t)e->cfg.hold_ms << 2 * times) * 1000000u;
-	/* Without a live rail there is no traffic to disturb: hold shortly. */
+	/* Without a live rail there is no traffic to disturb: hold down
+	 * briefly. */
 	if (lane->ctl.grace_until)
 		return ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
 	return ctl->retry && (ns > AGAIN_NS || e->retried > AGAIN_LANES)
@@ -263,9 +263,9 @@ void mpib_rail_connect(struct mpib_lane *lane, unsigned rail)
 		reconnect_refuse(lane, rail, "QPs cannot be connected", rc);
 		return;
 	}
-	/* What arrives before the peer has connected its QPs, too, is lost, and a
-	 * device sends it again only after qp.timeout, by default longer than the
-	 * try. */
+	/* What arrives before the peer has connected its QPs, too, is lost, and
+	 * a device repeats it only after qp.timeout, which by default is longer
+	 * than the try. */
 	mpib_rail_ask(lane, rail, MPIB_ASK_CONNECTED);
 }
 

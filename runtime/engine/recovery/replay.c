@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Replay: find the stripes that a rail lost, and post them again on an open rail.
- * mpib_replay_arrived() is the receiver's side. Shard thread.
- */
+/* Replay: post again on an open rail the stripes that a rail lost.
+ * mpib_replay_arrived() is the receiver's side. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 
@@ -27,8 +25,8 @@ void mpib_replay_drop(struct engine_conn *f)
 	}
 }
 
-/* The CTS that the share was posted by. It is still in the CTS table, since the
- * slot has not ended at the receiver. */
+/* Get the CTS that the share was posted by. It is still in the CTS table,
+ * because the slot has not ended at the receiver. */
 static bool share_cts(struct engine_conn *f, const struct send_op *p,
 		      const struct op_range *s, struct mpib_cts *cts)
 {
@@ -59,8 +57,8 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 	return true;
 }
 
-/* The send op that has the IMM of p's slot: p, or one posted later. Only a peer
- * that lies of what it has makes that none; then it is p. */
+/* Return the send op that has the IMM of p's slot: p, or one posted later. If a
+ * peer lies about what it has, there may be none; return p then. */
 static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 {
 	unsigned first = (unsigned)(p - f->tx.op), i = first;
@@ -70,8 +68,8 @@ static unsigned ender_of(const struct engine_conn *f, const struct send_op *p)
 	return f->tx.op[i].c.imm ? i : first;
 }
 
-/* The slot's completion record; made now if the first post needed none, as a
- * slot of several send ops always does. */
+/* Return the slot's completion record. Make it now if the first post needed
+ * none; a slot of several send ops always has one. */
 static struct mpib_record *record_of(struct engine_conn *f,
 				     const struct send_op *p)
 {
@@ -88,9 +86,9 @@ static struct mpib_record *record_of(struct engine_conn *f,
 	return rec;
 }
 
-/* Count the lost stripes for rail q and no longer for the rail that lost them,
- * in the record (or what will become the record) too, so that the receiver
- * counts the same bytes per rail. open: the slot's IMM is not posted yet. */
+/* Count the lost stripes for rail q instead of the rail that lost them, in the
+ * record (or in what will become the record) too, so that the receiver counts
+ * the same bytes per rail. open: the slot's IMM is not posted yet. */
 static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		       bool open)
 {
@@ -137,7 +135,7 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 	if (p->c.imm)
 		add_imm(f, p, q, &chain[last]);
 	again = mpib_stripes_repost(&p->c, q, open);
-	p->before = -1; /* its end would say nothing of a rail */
+	p->before = -1; /* its time is not a sample of a rail */
 	f->tx.lost--;
 	if (open) {
 		f->tx.mask |= (uint8_t)(!f->tx.group.n << q);
@@ -159,8 +157,9 @@ static void replay_repost(struct engine_conn *f, struct send_op *p,
 					    number | again << 8));
 }
 
-/* True if no stripe that the IMM of send op last covers is in flight on another
- * rail than q, or on several QPs: the IMM could overtake such a stripe. */
+/* Return whether no stripe that the IMM of send op last covers is in flight
+ * on another rail than q, or on several QPs: the IMM could overtake such a
+ * stripe. */
 static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -175,10 +174,10 @@ static bool replay_ordered(struct engine_conn *f, uint32_t last, unsigned q)
 	return true;
 }
 
-/* With end-to-end acks send ops are held until delivered. The stripes that the
- * IMM of send op last covers must travel on the IMM's rail q: those of earlier
- * send ops that another rail acknowledged count as lost now and are posted
- * again. True if there are any. */
+/* Reclaim stripes for the IMM of send op last. With end-to-end acks send ops
+ * are held until delivered. The stripes that the IMM covers must travel on its
+ * rail q. So those of earlier send ops that another rail acknowledged count as
+ * lost now and are posted again. True if there are any. */
 static bool replay_reclaim(struct engine_conn *f, uint32_t last, unsigned q)
 {
 	const struct send_op *p = send_op_at(f, last);
@@ -270,11 +269,9 @@ struct mpib_slot *mpib_replay_arrived(struct engine_conn *f, unsigned rail,
 	return s;
 }
 
-/*
- * After a fence: find the stripes that the rail lost, by the peer's receive
- * bitmaps. CTS that the peer's senders do not have are posted again, too;
- * posting a CTS twice changes nothing. Shard thread.
- */
+/* After a fence: find the stripes that the rail lost, by the peer's receive
+ * bitmaps. Also repeat CTS that the peer's senders do not have; posting a CTS
+ * twice changes nothing. Shard thread. */
 
 /* Binary search: the bitmaps are sorted by failover_order(). */
 static const struct mpib_recv_bitmap *
@@ -314,8 +311,8 @@ static uint8_t carried_by(const struct send_op *p, unsigned rail)
 	return bits & p->c.pending & (uint8_t)~p->c.lost;
 }
 
-/* The connection is broken or stopping: give up the stripes that the rail
- * carries, without posting them again. */
+/* The connection is broken or stopping: drop the stripes that the rail carries,
+ * without posting them again. */
 static void find_lost_forget(struct engine_conn *f, unsigned rail)
 {
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++)
@@ -324,12 +321,12 @@ static void find_lost_forget(struct engine_conn *f, unsigned rail)
 }
 
 /*
- * The receiver should have seen every stripe whose writes the rail
+ * Check that the receiver has seen every stripe whose writes the rail
  * acknowledged. It has not if its device died between the acknowledgement and
- * the receive completion. False if that happened to a stripe whose bytes the
- * client has back, so that they cannot be sent again. With end-to-end acks a
- * client gets bytes back only when the slot is delivered, except for slots with
- * MPIB_ENDED_RELEASED.
+ * the receive completion. False if that happened to a stripe whose bytes were
+ * given back to the client, so that they cannot be sent again. With end-to-end
+ * acks a client gets bytes back only when the slot is delivered, except for
+ * slots with MPIB_ENDED_RELEASED.
  */
 static bool kept_its_word(struct engine_conn *f, unsigned rail,
 			  const struct mpib_recv_bitmap *a)
@@ -398,9 +395,10 @@ static void skip_cancelled(struct engine_conn *f, uint64_t first)
 
 static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
-	/* The peer's bitmap may be many slots old, for the other rail goes on
-	 * meanwhile. A receiver without a bitmap had not started when the peer
-	 * stopped; CTS that we have from it came later, by the other rail. */
+	/* The peer's bitmap may be many slots old, because the other rail goes
+	 * on meanwhile. A receiver without a bitmap had not started when the
+	 * peer stopped; the CTS that we have from it came later, on the other
+	 * rail. */
 	static const struct mpib_recv_bitmap not_started;
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->remote.id, false);
@@ -446,9 +444,9 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 	const struct mpib_recv_bitmap *a =
 		find_lost_find(&job->bitmaps, f->id, true);
 	struct mpib_receiver *rx = &f->rx;
-	/* Without a bitmap the peer's sender had not started: it has no CTS. Slots
-	 * from freed to tail are cancelled ones, and the sender reads past their
-	 * CTS unless they were cancelled before our bitmap. */
+	/* If the peer's sender has no bitmap, it had not started and has no
+	 * CTS. Slots from freed to tail are cancelled ones, and the sender
+	 * reads past their CTS unless they were cancelled before our bitmap. */
 	uint64_t from = a && a->first > rx->freed ? a->first : rx->freed;
 
 	rx->acked = MPIB_NOT_ACKED;
@@ -502,7 +500,7 @@ void mpib_rail_on_bitmaps(struct mpib_msg *msg)
 	find_lost_count(lane, job);
 	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
-		/* Of one that the QP refused no completion has come. */
+		/* A WR that was refused at post never completes. */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(job->rail);
 		if (f->stopping && !f->stopped)
 			engine_conn_check_stopped(f);

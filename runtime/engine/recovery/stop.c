@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The shard thread's part in stopping a rail of a lane and in starting it
- * again: post no more, have the last WR of each QP flushed, and in the very step in
- * which the rail has stopped make the receive bitmaps. No completion of the rail
- * counts after that step, so the bitmaps stay true.
- */
+/* The shard thread's part in stopping a rail of a lane and in starting it
+ * again: post no more, wait until the last WR of each QP is flushed, and make
+ * the receive bitmaps in the same step in which the rail has stopped. No
+ * completion of the rail counts after that step, so the bitmaps remain true. */
 #include "engine/recovery/stop.h"
 
 #include <errno.h>
@@ -26,11 +24,11 @@ struct fault {
 	struct mpib_lane *lane;
 	unsigned rail;
 	enum mpib_rail_cause cause;
-	uint32_t epoch; /* of a rail that is suspected */
+	uint32_t epoch; /* epoch of a suspected rail */
 };
 
-/* Rails for new traffic: the open rails without the drained ones; all open
- * rails if every one of them is drained. */
+/* Compute the rails for new traffic: the open rails without the drained ones;
+ * all open rails if every one of them is drained. */
 static void stop_reckon(struct mpib_lane *lane)
 {
 	uint8_t use = lane->open & (uint8_t)~lane->drain;
@@ -70,7 +68,8 @@ bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 	fault = mpib_xcalloc(sizeof(*fault));
 	*fault = (struct fault){ .lane = lane, .rail = rail, .cause = cause };
 	stop->fault_ns = mpib_now_ns();
-	/* Its fence is sure to come, mpib_rail_on_stop(), unless it has been. */
+	/* Its fence, mpib_rail_on_stop(), will come unless it is already
+	 * done. */
 	lane->fencing |= lane->open & mpib_rail_bit(rail);
 	close_rail(lane, rail);
 	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg, on_fault);
@@ -83,7 +82,7 @@ static void on_suspect(struct mpib_msg *msg)
 	const struct mpib_lane_control *ctl = &fault->lane->ctl;
 	const struct mpib_fence *fence = &ctl->rail[fault->rail].fence;
 
-	/* Else it stops anyhow. */
+	/* Otherwise it stops anyway. */
 	if (!ctl->over && fence->state == MPIB_FENCE_LIVE &&
 	    fence->epoch == fault->epoch)
 		mpib_rail_ask(fault->lane, fault->rail, MPIB_ASK_STUCK);
@@ -116,9 +115,9 @@ static void bitmap_of_receiver(struct engine_conn *f, unsigned rail,
 {
 	struct mpib_receiver *rx = &f->rx;
 
-	/* What the rail has written without a completion may still be on its way
-	 * into a GPU: a flush reads back through it before the buffer is used
-	 * again. */
+	/* Writes of the rail without a completion may still be on their way
+	 * into a GPU: a flush must read back through the rail before the buffer
+	 * is used again. */
 	rx->flush.arrived[rail] = f->shard->now;
 	a->conn = f->id;
 	a->first = rx->tail;
@@ -127,8 +126,8 @@ static void bitmap_of_receiver(struct engine_conn *f, unsigned rail,
 		unsigned bit = (unsigned)(i - rx->tail) * MPIB_RAILS;
 		uint8_t seen = s->seen;
 
-		/* Cancelled slot: report it as received so that the sender
-		 * does not send it again. */
+		/* Report a cancelled slot as received, so that the sender does
+		 * not send it again. */
 		if (s->state == MPIB_SLOT_CANCELLED)
 			seen = (1u << MPIB_RAILS) - 1;
 		if (!seen)
@@ -206,14 +205,14 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	lane->fencing |= mpib_rail_bit(rail);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->stop[rail].stopped = call;
-	/* A device that has gone takes no last WR: what has arrived counts. A queue
-	 * that is full takes one when its completions were polled. */
+	/* A device that is gone accepts no last WR: count what has arrived. A
+	 * full queue accepts one after its completions were polled. */
 	if (!mpib_rail_post_last(lane, rail))
 		mpib_cq_poll_all(lane->shard);
 	mpib_rail_check_stopped(lane, rail);
 }
 
-/* The control thread connected new QPs for the rail: probe each of them. */
+/* The control thread connected new QPs of the rail: probe each of them. */
 void mpib_rail_on_connect(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -253,7 +252,8 @@ void mpib_rail_on_resume(struct mpib_msg *msg)
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
 
-	/* Not if the rail failed again since: its next fence is under way. */
+	/* Skip it if the rail failed again since: its next fence is under
+	 * way. */
 	if (!lane->stop[job->rail].fault_ns && !lane->broken)
 		lane->open |= mpib_rail_bit(job->rail);
 	stop_reckon(lane);
@@ -271,8 +271,8 @@ void mpib_rail_on_drain(struct mpib_msg *msg)
 	mpib_call_done(job->lane->shard, call, 0);
 }
 
-/* Names the sending rank, which NCCL tells both ends. Returns buf, "" while the
- * rank is not known. */
+/* Write the name of the sending rank, which NCCL tells both ends. Returns buf,
+ * "" if the rank is unknown. */
 static const char *stop_sent_by(const struct engine_conn *f, char *buf,
 				size_t len)
 {
@@ -284,7 +284,7 @@ static const char *stop_sent_by(const struct engine_conn *f, char *buf,
 	return buf;
 }
 
-/* The grace period is over and the lane has no rail: break the lane. */
+/* The grace period has ended and the lane has no rail: break the lane. */
 void mpib_rail_on_grace(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
@@ -294,7 +294,7 @@ void mpib_rail_on_grace(struct mpib_msg *msg)
 	char rank[32];
 	struct engine_conn *f, *next;
 
-	/* With resume they are lost with the lane. */
+	/* With resume, connections are lost with the lane. */
 	f = lane->shard->engine->cfg.resume ? NULL : TAILQ_FIRST(&lane->conns);
 	for (; f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
@@ -312,10 +312,8 @@ void mpib_rail_on_grace(struct mpib_msg *msg)
 	mpib_call_done(lane->shard, call, 0);
 }
 
-/*
- * Lanes that break, and their connections with them. Shard thread, but for
- * mpib_lane_kill().
- */
+/* How lanes break, and their connections with them. Shard thread, except
+ * mpib_lane_kill(). */
 
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 {
@@ -343,7 +341,7 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_async_error_lane);
 }
 
-/* With fail-over the WRs that the QP refused count as lost in a fault, and the
+/* With failover, WRs that the QP refused count as lost in a fault, and the
  * fence finds them. */
 static void break_refused(struct mpib_lane_qp *q)
 {
@@ -389,24 +387,25 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 	struct mpib_call *call = mpib_call_new(lane, done, arg);
 
 	mpib_failover_end(lane);
-	/* If a device hangs, later, but before memory is deregistered. */
+	/* If a device hangs, this takes effect later, but before memory is
+	 * deregistered. */
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_lane_rail_to_err(lane, r);
 	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, on_kill);
 }
 
 /*
- * A device context that is lost: the device failed or was removed, or its
- * completion queue overran. The context gives no completions any more, not even
- * of flushed WRs, so the shard does not wait for them: the rail counts as
- * stopped at once. That is as safe as a flush: the peer's QPs, which are in ERR
- * before the peer answers the fence, refuse what this end still sends; what the
- * peer still sends finds no device here, or a QP in ERR. A device that hangs has
- * QPs that take what comes until it answers again: the peer sends nothing more
- * once it answered the fence, and what a peer that never answers sends lands in
- * memory that is deregistered only behind the ERR (hca/calls.c). Our receive bitmap
- * stays true because the shard takes no completion of the rail from then on.
- * This engine never uses the rail again.
+ * A lost device context: the device failed or was removed, or its completion
+ * queue overran. The context gives no more completions, not even of flushed
+ * WRs, so the shard does not wait for them: the rail counts as stopped at once.
+ * That is as safe as a flush. The peer's QPs, which are in ERR before the peer
+ * answers the fence, refuse what this end still sends. What the peer still
+ * sends finds no device here, or a QP in ERR. If the device hangs, its QPs may
+ * accept data until it answers again. But the peer sends nothing more after it
+ * answered the fence, and data of a peer that never answers reaches only memory
+ * that is deregistered after the ERR (hca/calls.c). Our receive bitmap remains
+ * true because the shard handles no completion of the rail from then on. This
+ * engine never uses the rail again.
  */
 
 struct loss {
@@ -433,7 +432,8 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 				"rail %u (%s): its device failed or was "
 				"removed",
 				r, mpib_rail_spec(s, r)->name);
-	/* Only now that the rail is closed: a last write goes by the other. */
+	/* Only after the rail is closed, so that a last write uses the
+	 * other. */
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
 		if (!f->is_sender && f->stopping && !f->stopped)
@@ -453,7 +453,8 @@ static void on_lost(struct mpib_msg *msg)
 	struct mpib_lane *lane;
 
 	rail->lost = true;
-	/* The kernel reports this descriptor as readable from now on. */
+	/* From now on the kernel would always report this descriptor as
+	 * readable. */
 	epoll_ctl(s->epfd, EPOLL_CTL_DEL, rail->channel->fd, NULL);
 	TAILQ_FOREACH(t, &s->tenants, link)
 	mpib_loopback_lost(t, loss->rail);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Inside the engine: what the shard thread does when lanes break and rails
- * fail.
- */
+/* Engine-internal: what the shard thread does when lanes break and rails
+ * fail. */
 #ifndef MPIB_ENGINE_STOP_H
 #define MPIB_ENGINE_STOP_H
 
@@ -20,11 +18,11 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
  * stop.c: shard thread.
  */
 /* Post no more to the rail, and have the control thread fence it. False: the
- * lane has no fail-over, so the caller must break it. */
+ * lane has no failover, so the caller must break it. */
 bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_cause cause);
-/* The rail is stuck: the control thread asks the peer, and fences it if it is
- * stuck yet when both ends have looked. */
+/* The rail is stuck: the control thread asks the peer, and fences the rail if
+ * it is still stuck after both ends have looked. */
 void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail);
 /* After a completion: if the rail has stopped now, answer its stop. */
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail);
@@ -37,34 +35,29 @@ void mpib_rail_on_resume(struct mpib_msg *msg);
 void mpib_rail_on_drain(struct mpib_msg *msg);
 void mpib_rail_on_grace(struct mpib_msg *msg);
 
-/*
- * replay.c: shard thread. A mailbox handler like those of stop.c; the job
- * has the peer's receive bitmaps.
- */
+/* replay.c: shard thread. A mailbox handler like those of stop.c; the job has
+ * the peer's receive bitmaps. */
 void mpib_rail_on_bitmaps(struct mpib_msg *msg);
 
-/*
- * watch.c: shard thread. Called once in MPIB_WATCH_TURNS turns and before each
- * sleep; looks at the rails at most once in MPIB_WATCH_MS.
- */
+/* watch.c: shard thread. Call once in MPIB_WATCH_TURNS turns and before each
+ * sleep; checks the rails at most once in MPIB_WATCH_MS. */
 #define MPIB_WATCH_TURNS 64
 #define MPIB_WATCH_MS 10
 void mpib_watch(struct mpib_shard *s);
-/* The verdict on a rail that the peer was asked about: false if WRs have retired
- * since, or the peer saw the rail move. Then the watchdog begins again. */
+/* Give the verdict on a rail about which the peer was asked: false if WRs
+ * have retired since, or the peer saw the rail move. Then the watchdog
+ * starts again. */
 bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved);
 
-/*
- * watch.c: shard thread. A mailbox handler like those of stop.c; the call is done
- * when the rail's device had its chance to move, and job->look.moved says whether
- * it did.
- */
+/* watch.c: shard thread. A mailbox handler like those of stop.c. The call
+ * completes after the rail's device had its chance to move, and job->look.moved
+ * says whether it did. */
 void mpib_rail_on_look(struct mpib_msg *msg);
-/* Called by mpib_watch(): end the looks that are over. */
+/* Complete the looks that have ended. Called by mpib_watch(). */
 void mpib_looks(struct mpib_shard *s);
-/* End those at the lane, which is killed. */
+/* End the looks of a lane that is killed. */
 void mpib_looks_end(struct mpib_lane *lane);
-/* The shard is not to sleep, so that a look ends soon. */
+/* Return whether the shard must not sleep, so that a look ends soon. */
 bool mpib_looks_keep_awake(const struct mpib_shard *s);
 
 #endif

@@ -3,15 +3,16 @@
  * The progress watchdog, for rails that fail without an event. A rail is stuck
  * while signalled WRs are outstanding and none retires. The rail is suspected if
  *  - it is stuck for longer than the sum of 8 smoothed round-trip times, but at
- *    least 50 and at most 120 ms, and twice the time that the bytes in flight take
- *    at the rail's rate; of the time between two looks two intervals count, and
- *  - the other rail of the lane makes progress meanwhile; an idle other rail gets
- *    a probe to find that out. While the other rail is out, a rail is given
- *    seconds instead.
- * If neither rail moves, the peer's node stands still, which is no rail's fault.
- * A rail that is suspected is at fault if it is stuck yet when the peer's shard has
- * looked, and this one after it (failover.c): until then either may have had no core.
- * Shard thread.
+ *    least 50 and at most 120 ms, and twice the time that the bytes in flight
+ *    take at the rail's rate; of a longer pause between two checks only two
+ *    intervals count, and
+ *  - the other rail of the lane makes progress meanwhile; an idle other rail
+ *    gets a probe to find that out. While the other rail is not in use, the
+ *    limit is seconds.
+ * If neither rail moves, the peer's node stands still, which is not a fault of
+ * a rail. A suspected rail is at fault if it is still stuck after the peer's
+ * shard and then this one have looked (failover.c): until then either may have
+ * had no core. Shard thread.
  */
 #include "engine/conn/conn.h"
 
@@ -22,13 +23,13 @@
 #define STUCK_MAX_NS 120000000ull
 #define USUAL 8
 #define NS_PER_BYTE_MAX 100u
-/* Without another rail, which could take what a stuck one has. */
+/* Limit if no other rail could carry the bytes of a stuck one. */
 #define ALONE_NS 3000000000ull
-/* The other rail must have moved at this many looks. */
+/* The other rail must have moved in this number of checks. */
 #define MOVES 2
 
-/* Time since the last look. The shard thread itself may have been descheduled
- * in between: count at most two intervals. */
+/* Return the time since the last check. The shard thread itself may have been
+ * descheduled in between, so count at most two intervals. */
 static uint64_t watch_elapsed(struct mpib_shard *s, uint64_t now)
 {
 	uint64_t ns = now - s->watched_ns;
@@ -55,11 +56,10 @@ static void watch_add_up(const struct mpib_lane *lane, unsigned r,
 	}
 }
 
-/*
- * CTS are mostly unsignalled: their loss would go unnoticed, and each keeps a
- * place in the CQ, so that many idle lanes together would fill the CQ. When
- * unsignalled WRs stay on top of a QP for two looks, post a signalled probe.
- */
+/* Post a probe after unsignalled WRs. CTS are mostly unsignalled: their loss
+ * would not be noticed, and each uses a place in the CQ, so that many idle
+ * lanes together would fill the CQ. If unsignalled WRs are the newest on a QP
+ * for two checks, post a signalled probe. */
 static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 			   const struct watch_sums *sum)
 {
@@ -84,8 +84,8 @@ static void note_progress(struct mpib_rail_watch *w, uint32_t retired)
 	w->stuck = 0;
 }
 
-/* The time that the bytes in flight take at the rate seen up to the last ack.
- * No rail is taken to be slower than 10 MB/s. */
+/* Return the time that the bytes in flight take at the rate seen up to the last
+ * ack. No rail counts as slower than 10 MB/s. */
 static uint64_t transfer_ns(const struct mpib_tracker *t)
 {
 	uint64_t most = t->inflight * NS_PER_BYTE_MAX;
@@ -194,7 +194,7 @@ void mpib_watch(struct mpib_shard *s)
 	if (now - s->watched_ns < WATCH_NS)
 		return;
 	ns = watch_elapsed(s, now);
-	/* Of a thousand lanes few are posted to: leave out those at rest, until
+	/* Few of a thousand lanes are posted to: leave out those at rest, until
 	 * mpib_qp_ring() posts to them again. */
 	for (lane = LIST_FIRST(&s->watched); lane; lane = next) {
 		next = LIST_NEXT(lane, watch_link);
@@ -206,21 +206,18 @@ void mpib_watch(struct mpib_shard *s)
 	s->watching = !LIST_EMPTY(&s->watched);
 }
 
-/*
- * A look at a rail (see failover.c): the shard goes on with its turns, and the look ends
- * when the device had its chance to move the rail. A software HCA moves only in
- * turns that the shard makes for it, so these are counted; an HCA moves by itself,
- * and needs this end's receives at most.
- * Shard thread.
- */
+/* A look at a rail (see failover.c): the shard continues its turns, and the
+ * look ends when the device had its chance to move the rail. A software HCA
+ * moves only in turns that the shard makes for it, so these are counted. An HCA
+ * moves by itself, and at most needs this end's receives. Shard thread. */
 
 /* Calls of mpib_looks(), each after MPIB_WATCH_TURNS turns or before a sleep. */
 #define PASSES 2
-/* A turn serves 64 sockets and reads 96 KiB or more from each: so many turns serve
- * thousands, or read what the buffers of one socket hold. */
+/* A turn serves 64 sockets and reads 96 KiB or more from each: this number of
+ * turns serves thousands, or reads all that the buffers of one socket hold. */
 #define DEVICE_TURNS 64
 /* The shard does not sleep while it looks, unless another thread has the device
- * for longer than so many turns. */
+ * for longer than this number of turns. */
 #define AWAKE_TURNS 1024
 
 static bool get_motion(const struct mpib_lane *lane, unsigned r,
@@ -315,5 +312,5 @@ void mpib_rail_on_look(struct mpib_msg *msg)
 
 	s->look_turn = s->n.turns;
 	TAILQ_INSERT_TAIL(&s->looks, call, link);
-	look_is_over(job); /* it begins, if the device is free */
+	look_is_over(job); /* it begins if the device is free */
 }

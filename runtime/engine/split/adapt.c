@@ -6,16 +6,18 @@
 
 #define ONE MPIB_ADAPT_ONE
 #define ALL MPIB_ADAPT_ALL
-#define SHORT 2000u /* ns; less says nothing of a rail */
+#define SHORT 2000u /* ns; shorter times say nothing about a rail */
 #define STRIDE (int32_t)(ONE / 8)
-#define MEAN 4 /* mean and noise: of about so many rounds */
-#define SURE 64 /* of ONE: so little noise is none */
-#define HOME 16 /* pure noise takes this part of the way back */
-#define EDGE (ONE / 512) /* no weight is less */
-#define NEARLY 24u /* of ALL: a smaller change is not told */
+#define MEAN 4 /* mean and noise cover about this many rounds */
+#define SURE 64 /* of ONE: noise up to this counts as none */
+#define HOME 16 /* pure noise moves the weight back by this part */
+#define EDGE (ONE / 512) /* smallest weight */
+#define NEARLY 24u /* of ALL: a smaller change is not reported */
 #define RUN 32 /* small messages between two tries */
-#define LEAST (24u << 10) /* of a part; ends of small ones say nothing */
-#define CUT_GAIN 32 /* a cut ends a message sooner by more than this part */
+/* Least bytes of a part; ends of small ones say nothing. */
+#define LEAST (24u << 10)
+/* a cut must end a message sooner by more than 1/CUT_GAIN */
+#define CUT_GAIN 32
 
 static void adapt_round(struct mpib_adapt *a, struct mpib_tracker *track,
 			uint64_t now)
@@ -38,7 +40,7 @@ void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
 	adapt_round(a, track, now);
 }
 
-/* How fast the rail was in its round: bytes << 20 per ns. */
+/* Return the rail's speed in its round: bytes << 20 per ns. */
 static uint64_t speed_of(const struct mpib_tracker *t)
 {
 	uint64_t bytes = t->sum->bytes - t->ends.bytes;
@@ -68,7 +70,7 @@ static uint32_t clamp_weight(int32_t weight)
 	return weight > (int32_t)(ONE - EDGE) ? ONE - EDGE : (uint32_t)weight;
 }
 
-/* One step of the law: e is what the weight lacks by the round's ends. */
+/* Make one step of the law: e is what the weight lacks by the round's ends. */
 static void adapt_step(struct mpib_adapt *a, int32_t e)
 {
 	int32_t home = (int32_t)(ONE / 2) - (int32_t)a->weight;
@@ -88,7 +90,7 @@ static void adapt_step(struct mpib_adapt *a, int32_t e)
 					 home * (256 - trust) / (256 * HOME)));
 }
 
-/* The weight is another one now. */
+/* Publish a changed weight. */
 static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 {
 	uint32_t was = a->cut_weight, share = a->weight / (ONE / ALL);
@@ -98,7 +100,7 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 		a->share = share;
 		a->since = now;
 	}
-	/* What was cut under quite other weights says little. */
+	/* Samples of cuts under very different weights say little. */
 	if (distance(a->weight, was) > lesser / 4) {
 		mpib_choice_init(&a->cut, CUT_GAIN);
 		a->cut_weight = a->weight;
@@ -131,8 +133,8 @@ uint32_t mpib_adapt_small(struct mpib_adapt *a,
 	bool sup = a->fast == MPIB_RAIL_SUP;
 
 	a->answer = MPIB_ADAPT_BY_LATENCY;
-	/* Change only for more than an eighth: measured latencies are never
-	 * quite the same. */
+	/* Change only for a gain of more than an eighth: measured latencies are
+	 * never exactly equal. */
 	if (other->latency && other->latency < here - here / 8) {
 		a->fast = !a->fast;
 		a->run = 0;
@@ -145,8 +147,8 @@ uint32_t mpib_adapt_small(struct mpib_adapt *a,
 	return sup ? ALL : 0;
 }
 
-/* SUP's bytes of a send op of len bytes, so that both rails, with what they
- * have in flight, end at the same time. */
+/* Return SUP's bytes of a send op of len bytes, so that both rails, with their
+ * bytes in flight, end at the same time. */
 static uint32_t adapt_level(const struct mpib_adapt *a, const uint64_t *queue,
 			    uint32_t len)
 {
@@ -158,8 +160,8 @@ static uint32_t adapt_level(const struct mpib_adapt *a, const uint64_t *queue,
 	return sup < len ? (uint32_t)sup : len;
 }
 
-/* Whether it might end the send op sooner to cut it so that SUP has sup bytes
- * of it: a rail is about to run dry. */
+/* Return whether cutting the send op so that SUP has sup bytes might end it
+ * sooner: a rail is about to run dry. */
 static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
 			 uint32_t sup)
 {
@@ -172,7 +174,8 @@ static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
 				   op->len);
 }
 
-/* sup of len bytes as a share, rounded up, for mpib_sup_bytes() rounds down. */
+/* Return sup of len bytes as a share, rounded up, because mpib_sup_bytes()
+ * rounds down. */
 static uint32_t adapt_part(uint32_t sup, uint32_t len)
 {
 	return (uint32_t)(((uint64_t)sup * ALL + len - 1) / len);
@@ -182,12 +185,13 @@ uint32_t mpib_adapt_try(struct mpib_adapt *a, uint32_t len, unsigned r)
 {
 	uint32_t try = len < 2 * MPIB_ADAPT_TRY ? len : MPIB_ADAPT_TRY;
 
-	/* That says nothing of cutting. */
+	/* This is no sample for cutting. */
 	a->answer = MPIB_ADAPT_BY_QUEUE;
 	return adapt_part(r == MPIB_RAIL_SUP ? try : len - try, len);
 }
 
-/* A send op that nothing waits behind: whether it is cut, by measured times. */
+/* Return whether to cut a send op that nothing waits behind, by measured
+ * times. */
 static bool adapt_cuts(struct mpib_adapt *a, const struct mpib_tracker *track,
 		       uint32_t len)
 {
@@ -247,9 +251,7 @@ void mpib_adapt_ended(struct mpib_adapt *a, const struct mpib_tracker *track,
 			 gone > end->bytes ? gone - end->bytes : 0);
 }
 
-/*
- * Whether to spread a part over QPs: see adapt.h. Shard thread.
- */
+/* Decide whether to spread a part over QPs: see adapt.h. Shard thread. */
 
 #define MIB (1u << 20)
 #define COST 64
@@ -265,8 +267,9 @@ void mpib_choice_init(struct mpib_choice *c, uint32_t margin)
 	*c = (struct mpib_choice){ .above = UINT32_MAX, .margin = margin };
 }
 
-/* After how many parts one goes the other way than usual: so many, where that is
- * dearer, that this takes no more than a part in COST of all time. */
+/* Return after how many parts one is sent in the less usual way. If that way
+ * costs more, it is used so rarely that it takes no more than 1/COST of all
+ * time. */
 static uint32_t choice_every(const struct mpib_choice_class *k, bool usual)
 {
 	uint64_t cheap = k->cost[usual], dear = k->cost[!usual];
@@ -285,7 +288,8 @@ static bool is_try(const struct mpib_choice_class *k, bool usual)
 	return k->parts - k->tried >= choice_every(k, usual) - 1;
 }
 
-/* One part each is enough where spreading is cheaper by a third. */
+/* Return whether one part each suffices because spreading is cheaper by a
+ * third. */
 static bool choice_is_clear(const struct mpib_choice_class *k)
 {
 	return k->cost[0] && k->cost[1] && k->cost[1] < k->cost[0] / 3 * 2;

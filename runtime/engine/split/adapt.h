@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The adaptive split of one lane: join the shortest queue by whole messages,
- * cut a message only where that ends it sooner. docs/split.md has the law, its
+ * The adaptive split of one lane: whole messages join the shortest queue, and a
+ * message is cut only if that ends it sooner. docs/split.md has the law, its
  * source and why it settles.
  *
- * A message goes whole to the rail that will end it first: the one whose bytes
- * in flight, with the message's own, are the fewest for its weight. It is cut
- * only while a rail is about to run dry, nothing else waits to be posted, and
- * messages of its size were seen to end sooner when cut; then both parts are to
- * end together.
+ * A message goes whole to the rail that will end it first: the one with the
+ * fewest bytes, in flight and its own, relative to its weight. It is cut only
+ * while a rail is about to run dry, nothing else waits to be posted, and
+ * messages of its size ended sooner when cut. Then both parts should end
+ * together.
  *
- * The weights follow the difference of the two rails' ends. A round collects,
- * per rail, the bytes that ended and the time from end to end; the weights under
- * which both rails would have ended alike are where the next round's weights go, as
- * far as the differences have one sign.
- * What they lack of that is noise, and the more noise, the more the weights
- * return to the middle. So a rail that gets little is not taken for a slow one,
- * and equal rails stay equal where cores are the limit.
+ * The weights follow the difference of the two rails' ends. A round measures,
+ * per rail, the bytes that ended and the time from end to end. The next round's
+ * weights move to those under which both rails would have ended together, if
+ * the differences have one sign. The rest is noise, and the more noise, the
+ * more the weights return to the middle. So a rail that gets little is not
+ * mistaken for a slow one, and equal rails remain equal where cores are the
+ * limit.
  *
  * A small message goes to the rail that answers small messages sooner, unless
  * much is in flight there.
  *
- * Shard thread, integers only; the caller passes the time. Asking changes
- * nothing that counts tries: a send op that finds no room asks again.
+ * Shard thread, integers only; the caller passes the time. A query does not
+ * count as a try: a send op that finds no room asks again.
  */
 #ifndef MPIB_ENGINE_SPLIT_ADAPT_H
 #define MPIB_ENGINE_SPLIT_ADAPT_H
@@ -35,29 +35,28 @@
 #include <sys/queue.h>
 
 /*
- * Whether something should be divided, above a crossover size that is measured:
- * a rail's part of a send op over several QPs instead of one (spread.h, per
- * lane and rail), a send op over both rails instead of one (adapt.h, per lane).
- * "Spread" stands for either here.
+ * Whether to divide something above a measured crossover size: a rail's part of
+ * a send op over several QPs instead of one (spread.h, per lane and rail), or a
+ * send op over both rails instead of one (adapt.h, per lane). "Spread" stands
+ * for either here.
  *
- * The cost of either way is the time from post to acknowledgement divided by
- * the bytes that were acknowledged in it, those of the part included: on an idle
+ * The cost of each way is the time from post to acknowledgement divided by the
+ * bytes that were acknowledged in it, those of the part included: on an idle
  * rail that is the part's latency, on a busy rail the inverse of the rail's
- * rate. All sizes
- * between two powers of two form a class with a smoothed cost for each way. The
- * first parts of a class go either way by turns, and later now and then a part
- * goes the dearer way, so that both costs stay known. The crossover is the
- * smallest class from which on every class with known costs is cheaper when
- * spread. Until then nothing is spread but those first parts.
+ * rate. All sizes between two powers of two form a class with a smoothed cost
+ * for each way. The first parts of a class use both ways in turn, and later now
+ * and then a part uses the more expensive way, so that both costs remain known.
+ * The crossover is the smallest class from which on every class with known
+ * costs is cheaper when spread. Until then only those first parts are spread.
  *
  * Shard thread, integers only; the caller passes times.
  */
 
 #define MPIB_CHOICE_CLASSES 32
-#define MPIB_CHOICE_FIRST 8u /* parts that go either way by turns */
-#define MPIB_CHOICE_TRY                                                        \
-	32u /* at most one part in this many goes the dearer
-				way, fewer where that is much dearer */
+#define MPIB_CHOICE_FIRST 8u /* parts that use both ways in turn */
+/* At most one part in this many uses the more expensive way, fewer if it costs
+ * much more. */
+#define MPIB_CHOICE_TRY 32u
 
 struct mpib_choice {
 	uint32_t above; /* parts longer than this are spread */
@@ -65,21 +64,22 @@ struct mpib_choice {
 	struct mpib_choice_class {
 		uint64_t cost[2]; /* by spread: ns per MiB, 0: not known */
 		uint32_t parts; /* posted, either way */
-		uint32_t tried; /* parts when one last went the dearer way */
+		/* Parts when one last used the more expensive way. */
+		uint32_t tried;
 		bool spread; /* spreading is cheaper */
 	} class[MPIB_CHOICE_CLASSES];
 };
 
-/* A way is taken for the cheaper one when it is so by more than one part in
- * margin: measured costs are never quite the same. */
+/* A way counts as the cheaper one if it is so by more than 1/margin: measured
+ * costs are never exactly equal. */
 void mpib_choice_init(struct mpib_choice *c, uint32_t margin);
-/* Whether to spread the next part of this size. Repeated calls return the same
- * until mpib_choice_posted(). */
+/* Return whether to spread the next part of this size. Repeated calls return
+ * the same until mpib_choice_posted(). */
 bool mpib_choice_spread(const struct mpib_choice *c, uint32_t bytes);
 /* A part of this size was posted. mpib_choice_note() follows unless the part
  * is lost. */
 void mpib_choice_posted(struct mpib_choice *c, uint32_t bytes);
-/* A part was acknowledged ns after its post, with so many bytes of others. */
+/* A part was acknowledged ns after its post, with this many bytes of others. */
 void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
 		      uint64_t ns, uint64_t others);
 
@@ -91,11 +91,11 @@ void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
  * CLOCK_MONOTONIC.
  */
 
-/* Stripes up to this size measure a rail's latency rather than its rate. */
+/* Stripes up to this size measure a rail's latency, longer ones its rate. */
 #define MPIB_TRACK_SMALL 16384u
 
-/* One rail's part of a send op: what one chain of WRs carries. Must stay at its
- * address from post to ack or drop. */
+/* One rail's part of a send op, in one chain of WRs. Must not move from post to
+ * ack or drop. */
 struct mpib_stripe {
 	TAILQ_ENTRY(mpib_stripe) link;
 	uint64_t posted; /* 0: not in a tracker */
@@ -107,35 +107,35 @@ struct mpib_stripe {
 TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
 
 /*
- * What all lanes have on a rail, for they share it.
+ * The sum over all lanes on a rail, which they share.
  *
- * bytes and ns tell how fast it is: of stripes longer than MPIB_TRACK_SMALL those
- * that were acknowledged, and the time that they took, from each end to the next
- * one while any was in flight, but no longer than it was itself. That is so whatever the order in which a rail
- * serves its QPs: two stripes that go side by side end together, and took the
- * time of both.
+ * bytes and ns give its speed: the acknowledged bytes of stripes longer than
+ * MPIB_TRACK_SMALL, and the time that they took. That is the time from each end
+ * to the next one while any was in flight, but no longer than the stripe itself
+ * was. This holds for any order in which a rail serves its QPs: two parallel
+ * stripes end together, and took the time of both.
  */
 struct mpib_track_sum {
 	uint64_t inflight, acked; /* bytes */
 	uint64_t bytes, ns;
-	uint64_t from; /* since when the next end takes its time */
+	uint64_t from; /* the next end's time counts from here */
 	unsigned large; /* such stripes in flight */
 };
 
-/* A round: sum's bytes and ns at its begin. */
+/* A round: sum's bytes and ns at its start. */
 struct mpib_track_ends {
 	uint64_t since;
 	uint64_t bytes, ns;
-	unsigned
-		n; /* stripes posted in it and acknowledged, longer ones only */
+	/* Acknowledged stripes that were posted in it, longer ones only. */
+	unsigned n;
 };
 
 struct mpib_tracker {
 	struct mpib_stripe_list unacked;
 	uint64_t inflight; /* bytes */
-	struct mpib_track_sum *sum; /* own, unless told otherwise */
+	struct mpib_track_sum *sum; /* its own, unless set otherwise */
 	struct mpib_track_sum own;
-	/* Since the lane came up. */
+	/* Totals since the lane came up. */
 	uint64_t acked, acked_bytes;
 	uint64_t busy_ns; /* ended busy periods; see mpib_tracker_busy() */
 	uint64_t busy_since; /* begin of the present busy period */
@@ -145,33 +145,34 @@ struct mpib_tracker {
 	uint64_t latency; /* small stripes, idle rail; smoothed by 1/4 down, by
 			     1/16 up */
 	uint64_t latency_at;
-	struct mpib_track_ends ends; /* whoever uses them begins the rounds */
+	struct mpib_track_ends ends; /* its user starts the rounds */
 };
 
-/* t stays at its address. */
+/* t must not move. */
 void mpib_tracker_init(struct mpib_tracker *t);
-/* Begin a round. */
+/* Start a round. */
 void mpib_tracker_round(struct mpib_tracker *t, uint64_t now);
-/* The rail's bytes in flight. */
+/* Return the rail's bytes in flight. */
 static inline uint64_t mpib_tracker_queue(const struct mpib_tracker *t)
 {
 	return t->sum->inflight;
 }
-/* The bytes that the rail has carried so far. */
+/* Return the bytes that the rail has carried so far. */
 static inline uint64_t mpib_tracker_gone(const struct mpib_tracker *t)
 {
 	return t->sum->acked;
 }
-/* The oldest stripe without an ack; NULL if all are acknowledged. */
+/* Return the oldest stripe without an ack; NULL if all are acknowledged. */
 static inline const struct mpib_stripe *
 mpib_tracker_oldest(const struct mpib_tracker *t)
 {
 	return TAILQ_FIRST(&t->unacked);
 }
-/* Total ns, up to now, in which at least one stripe was unacknowledged. */
+/* Return the total ns, up to now, in which at least one stripe was
+ * unacknowledged. */
 uint64_t mpib_tracker_busy(const struct mpib_tracker *t, uint64_t now);
 
-/* now is not 0. */
+/* now must not be 0. */
 static inline void mpib_tracker_post(struct mpib_tracker *t,
 				     struct mpib_stripe *c, uint32_t bytes,
 				     uint64_t now)
@@ -225,8 +226,8 @@ static inline void tracker_sample(struct mpib_tracker *t, uint64_t rtt)
 	t->srtt = (7 * t->srtt + rtt) / 8;
 }
 
-/* An answer that came late says less than one that came soon: the process may
- * not have run meanwhile. */
+/* A late answer says less than an early one: the process may not have run
+ * meanwhile. */
 static inline void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
 {
 	uint64_t most = 4 * t->latency;
@@ -243,8 +244,8 @@ static inline void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
 static inline void tracker_end(struct mpib_tracker *t,
 			       const struct mpib_stripe *c, uint64_t now)
 {
-	/* One that stays in flight, as on a lane whose peer stands still, takes
-	 * no time of those that come after it. */
+	/* A stripe that stays in flight, as on a lane whose peer stands still,
+	 * takes no time from later ones. */
 	t->sum->ns +=
 		now - (c->posted > t->sum->from ? c->posted : t->sum->from);
 	t->sum->bytes += c->bytes;
@@ -273,8 +274,8 @@ mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 	tracker_take_out(t, c, now);
 }
 
-/* The stripe failed or nobody waits for it: it counts for no statistics. Does
- * nothing if the stripe is not in a tracker. */
+/* Remove a stripe that failed or is no longer needed: it counts for no
+ * statistics. Does nothing if the stripe is not in a tracker. */
 static inline void mpib_tracker_drop(struct mpib_tracker *t,
 				     struct mpib_stripe *c, uint64_t now)
 {
@@ -284,17 +285,18 @@ static inline void mpib_tracker_drop(struct mpib_tracker *t,
 
 #define MPIB_ADAPT_SMALL MPIB_TRACK_SMALL
 #define MPIB_ADAPT_ONE 65536u /* both rails' weights together */
-#define MPIB_ADAPT_ALL 1024u /* of a share */
+#define MPIB_ADAPT_ALL 1024u /* a share of all bytes */
 #define MPIB_ADAPT_ROUND                                                       \
-	8000000u /* ns: shortest over which ends are compared */
-/* ns: a rail without a post for this long is tried, with so many bytes at most. */
+	8000000u /* ns: shortest time over which ends are compared */
+/* ns: a rail without a post for this long gets a try, with at most
+ * MPIB_ADAPT_TRY bytes. */
 #define MPIB_ADAPT_STALE 100000000u
 #define MPIB_ADAPT_TRY (64u << 10)
-/* Bytes: a queue, for small messages. */
+/* Bytes: a queue that is long for small messages. */
 #define MPIB_ADAPT_BUSY (UINT64_C(4) * MPIB_ADAPT_SMALL)
 #define MPIB_ADAPT_LEAD (8ll << 20)
-/* Of MPIB_ADAPT_ONE: ends that differ by less are about as good, and by how much
- * more while both rails are idle. */
+/* Of MPIB_ADAPT_ONE: ends that differ by less count as equal; and the
+ * additional tolerance while both rails are idle. */
 #define MPIB_ADAPT_NEAR (MPIB_ADAPT_ONE / 16)
 #define MPIB_ADAPT_IDLE (MPIB_ADAPT_ONE / 2 - MPIB_ADAPT_NEAR)
 
@@ -302,39 +304,39 @@ enum mpib_adapt_answer {
 	MPIB_ADAPT_NONE,
 	MPIB_ADAPT_BY_LATENCY,
 	MPIB_ADAPT_BY_QUEUE,
-	MPIB_ADAPT_BY_CUT, /* as cut says, be it whole or not */
+	MPIB_ADAPT_BY_CUT, /* by cut, whether whole or not */
 };
 
 struct mpib_adapt {
 	uint32_t weight; /* SUP's, of MPIB_ADAPT_ONE: mpib_adapt_weigh() */
-	int32_t off, noise; /* differences of rounds: their mean, mean size */
-	/* Of both, for whole send ops: SUP's weight, half where rails differ by less
-	 * than the noise, and by what part (of MPIB_ADAPT_ONE) two ends may differ
-	 * that are about as good. */
+	int32_t off, noise; /* differences of rounds: mean, and mean size */
+	/* For whole send ops: SUP's weight, which is half if the rails differ
+	 * by less than the noise; and the part (of MPIB_ADAPT_ONE) by which two
+	 * equal ends may differ. */
 	uint32_t sure, unsure;
-	uint64_t round; /* when the present round began */
-	uint32_t share; /* weight as told, in parts of 1024 */
+	uint64_t round; /* start of the present round */
+	uint32_t share; /* published weight, in parts of 1024 */
 	uint64_t since; /* when share last changed, ns */
-	int64_t lead; /* bytes that SUP got beyond its weight */
+	int64_t lead; /* bytes that SUP got in excess of its weight */
 	struct mpib_choice cut; /* cut (spread) or whole, by size */
 	uint32_t cut_weight; /* weight for which cut holds */
-	uint64_t
-		before; /* the last answer: bytes that both rails had carried */
-	uint8_t answer; /* enum mpib_adapt_answer: the last, not posted yet */
+	/* Bytes that both rails had carried at the last answer. */
+	uint64_t before;
+	uint8_t answer; /* enum mpib_adapt_answer: the last, while not posted */
 	uint8_t fast; /* the rail for small messages */
-	uint32_t run; /* small messages in a row that went there */
+	uint32_t run; /* small messages in a row that used it */
 };
 
 /* A send op that is about to be posted. */
 struct mpib_adapt_op {
-	uint32_t total; /* bytes of the message it belongs to */
-	uint32_t len; /* its own bytes, of which the split is asked */
+	uint32_t total; /* bytes of its message */
+	uint32_t len; /* its own bytes, to be split */
 	const uint32_t *planned; /* bytes of the same chains, by rail */
 	bool more; /* other send ops wait to be posted */
 	uint64_t now;
 };
 
-/* One that was, and ended. */
+/* A send op that was posted and has ended. */
 struct mpib_adapt_end {
 	uint32_t bytes;
 	bool cut;
@@ -342,26 +344,26 @@ struct mpib_adapt_end {
 	uint64_t before; /* what mpib_adapt_posted() returned */
 };
 
-/* track as for mpib_adapt_share(). */
+/* track: as for mpib_adapt_share(). */
 void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
 		     uint64_t now);
 
-/* The weight is this, with the noise that there is. */
+/* Set the weight, with the present noise. */
 void mpib_adapt_weigh(struct mpib_adapt *a, uint32_t weight);
-/* adapt.c, for what is seldom. A send op of a small message: as
+/* adapt.c, for rare cases. Return the share of a small message's send op, like
  * mpib_adapt_share(). */
 uint32_t mpib_adapt_small(struct mpib_adapt *a,
 			  const struct mpib_tracker *track, uint64_t now);
-/* Any send op: as mpib_adapt_share(). */
+/* The same for any send op. */
 uint32_t mpib_adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
 			const struct mpib_adapt_op *op);
-/* Rail r, which had nothing for long, gets a little of a send op of len bytes: as
- * mpib_adapt_share(). */
+/* Give rail r, which had nothing for long, a small part of a send op of len
+ * bytes. Returns like mpib_adapt_share(). */
 uint32_t mpib_adapt_try(struct mpib_adapt *a, uint32_t len, unsigned r);
 
-/* The rail of a whole send op of len bytes, where queue[r] are in flight on rail r:
- * the one that ends it first. Where the two are about as good, that is the one that
- * has had less than its weight. */
+/* Return the rail of a whole send op of len bytes, with the given bytes in
+ * flight: the one that ends it first. If both are about equal, the one that has
+ * had less than its weight. */
 static inline unsigned mpib_adapt_whole(const struct mpib_adapt *a,
 					uint64_t in_sout, uint64_t in_sup,
 					uint32_t len)
@@ -380,8 +382,8 @@ static inline unsigned mpib_adapt_whole(const struct mpib_adapt *a,
 	return a->lead < 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
 }
 
-/* Nothing is in flight on rail r, and nothing was posted there for long while
- * the other rail was used. */
+/* Return whether nothing is in flight on rail r, and nothing was posted there
+ * for long while the other rail was used. */
 static inline bool mpib_adapt_stale(const struct mpib_tracker *track,
 				    unsigned r, uint64_t now)
 {
@@ -394,7 +396,8 @@ static inline bool mpib_adapt_stale(const struct mpib_tracker *track,
 	return used >= track[r].busy_since + MPIB_ADAPT_STALE;
 }
 
-/* The round has lasted long enough, and both rails have ended something in it. */
+/* Return whether the round has lasted long enough, and both rails have ended
+ * something in it. */
 static inline bool mpib_adapt_is_round(const struct mpib_adapt *a,
 				       const struct mpib_tracker *track,
 				       uint64_t now)
@@ -403,20 +406,20 @@ static inline bool mpib_adapt_is_round(const struct mpib_adapt *a,
 	       track[MPIB_RAIL_SOUT].ends.n && track[MPIB_RAIL_SUP].ends.n;
 }
 
-/* The round is complete: the weight follows it. */
+/* End the round, and move the weight. */
 void mpib_adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
 			  uint64_t now);
 
-/* A rail has so little in flight that it might run dry before a whole send op of len
- * bytes ends on the other: cutting that may help. */
+/* Return whether a rail has so little in flight that it might run dry before a
+ * whole send op of len bytes ends on the other. Then cutting may help. */
 static inline bool mpib_adapt_runs_dry(uint64_t in_sout, uint64_t in_sup,
 				       uint32_t len)
 {
 	return 2 * in_sout < len || 2 * in_sup < len;
 }
 
-/* SUP's parts per 1024 of the send op. track has one entry per rail; a round
- * that is complete ends here. */
+/* Return SUP's parts per 1024 of the send op. track has one entry per rail;
+ * ends a round that is complete. */
 __attribute__((always_inline)) static inline uint32_t
 mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 		 const struct mpib_adapt_op *op)
@@ -428,8 +431,8 @@ mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
 		return mpib_adapt_small(a, track, op->now);
 	if (!op->more || op->planned ||
 	    mpib_adapt_is_round(a, track, op->now)) {
-		/* By a copy: what has its address elsewhere is no longer kept
-		 * in registers. */
+		/* Copy it: the compiler keeps no variable in registers whose
+		 * address is used elsewhere. */
 		const struct mpib_adapt_op copy = *op;
 
 		return mpib_adapt_any(a, track, &copy);
@@ -457,11 +460,11 @@ static inline void mpib_adapt_lead(struct mpib_adapt *a, uint32_t len,
 	a->lead = lead;
 }
 
-/* adapt.c: as mpib_adapt_posted(), of a small message or one that could be cut. */
+/* adapt.c: mpib_adapt_posted() for a small message or one that could be cut. */
 int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup);
-/* A send op was posted, with so many bytes by rail: the one that was asked for
- * last, if any was asked for since the last post. Not below 0:
- * mpib_adapt_ended() is to be told of its end, with this. */
+/* A send op was posted, with these bytes by rail: the one asked about last, if
+ * any since the last post. If the result is not below 0, pass it to
+ * mpib_adapt_ended() when the send op ends. */
 static inline int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout,
 					uint32_t sup)
 {
@@ -475,7 +478,7 @@ static inline int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout,
 	mpib_adapt_lead(a, sout + sup, sup);
 	return -1;
 }
-/* All of its stripes are acknowledged. Not for one that was posted again. */
+/* All of its stripes are acknowledged. Not for a send op that was replayed. */
 void mpib_adapt_ended(struct mpib_adapt *a, const struct mpib_tracker *track,
 		      const struct mpib_adapt_end *end);
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The ways to split a message over the rails. conn/split.c decides which share
- * a connection uses now. Integers only.
- */
+/* The ways to split a message over the rails. conn/split.c decides which share
+ * a connection uses. Integers only. */
 #ifndef MPIB_ENGINE_SPLIT_MODE_H
 #define MPIB_ENGINE_SPLIT_MODE_H
 
@@ -24,7 +22,7 @@ enum mpib_mode {
 /* "vanilla". */
 const char *mpib_mode_name(enum mpib_mode mode);
 
-/* Where the split that a connection uses now comes from. */
+/* Where a connection's present split comes from. */
 enum mpib_split_source {
 	MPIB_SPLIT_STATIC,
 	MPIB_SPLIT_HINT,
@@ -43,22 +41,20 @@ struct mpib_split_why {
 	enum mpib_split_source source;
 	uint64_t age_ns; /* since sup_bw and source last changed */
 	uint32_t hint_slot; /* of an agent; UINT32_MAX: none */
-	/* Messages up to so many bytes go whole over one rail instead; 0: all
-	 * go by sup_bw. */
+	/* Messages up to this size go whole on one rail instead; 0: all use
+	 * sup_bw. */
 	uint32_t small;
 };
 
-/* What a split is asked for: len bytes at pos of a message of total bytes. */
+/* The arguments of a split: len bytes at pos of a message of total bytes. */
 struct mpib_split_ask {
 	uint32_t total, pos, len;
 	const uint32_t *planned; /* bytes of the same chains by rail, or NULL */
 };
 
-/*
- * SUP's bytes of size, rounded down to a multiple of 128; SOUT takes the rest,
- * so below 128 bytes SOUT carries all. But a share of MPIB_SUP_BW_ALL gives SUP
- * all bytes, whatever the size.
- */
+/* Return SUP's bytes of size, rounded down to a multiple of 128; SOUT carries
+ * the rest, so below 128 bytes SOUT carries all. But a share of MPIB_SUP_BW_ALL
+ * gives SUP all bytes, whatever the size. */
 static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 {
 	if (sup_bw >= MPIB_SUP_BW_ALL)
@@ -66,17 +62,15 @@ static inline uint32_t mpib_sup_bytes(uint32_t sup_bw, uint32_t size)
 	return (uint32_t)(((uint64_t)size * sup_bw) >> 10) & ~(MPIB_ALIGN - 1);
 }
 
-/*
- * Islands: which nodes reach each other on SUP. The IPv4 address of a node's
+/* Islands: which nodes reach each other on SUP. The IPv4 address of a node's
  * SOUT rail says which island the node is in: either by the first bits of the
  * address or by configured lists of networks. Addresses are in network order.
- * No state; any thread.
- */
+ * No state; any thread. */
 
 #define MPIB_ISLAND_NETS 64
 
-/* Where one end of a lane sees the peer. The numbers travel on the peer
- * link. */
+/* The peer's island as one end of a lane sees it. The numbers travel on the
+ * peer link. */
 enum mpib_path {
 	MPIB_PATH_UNKNOWN, /* no islands are configured */
 	MPIB_PATH_INTRA,
@@ -106,8 +100,9 @@ static inline int mpib_islands_given(const struct mpib_islands *is)
 	return is->prefix || is->n;
 }
 
-/* The longest network that contains an address decides; an address in no
- * network is an island of its own. So is address 0, which means unknown. */
+/* Return whether both addresses are in one island. The longest network that
+ * contains an address decides. An address in no network is an island by itself;
+ * so is address 0, which means unknown. */
 enum mpib_path mpib_islands_path(const struct mpib_islands *is, uint32_t a,
 				 uint32_t b);
 
