@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail that is silent while a shard or a control thread gets no core. The test
- * makes the turns of each thread by hand, and carries the messages of the peer
- * link; nothing depends on time, but for what the test says has passed.
+ * A rail that is silent while a shard or a control thread gets no core, and one that
+ * is fenced while the peer link breaks. The test makes the turns of each thread by
+ * hand, and carries the messages of the peer link; nothing depends on time, but for
+ * what the test says has passed.
  */
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
@@ -42,12 +43,17 @@ static void on_send(void *ctx, struct mpib_lane *lane,
 
 static const struct mpib_engine_events events = { .lane_send = on_send };
 
+static void carry_one(unsigned i)
+{
+	assert_true(
+		mpib_lane_receive(pair.node[sent[i].to].lane, &sent[i].msg));
+}
+
 /* The peer link carries what was sent. */
 static void carry(void)
 {
 	for (; taken < sents; taken++)
-		assert_true(mpib_lane_receive(pair.node[sent[taken].to].lane,
-					      &sent[taken].msg));
+		carry_one(taken);
 }
 
 static unsigned count(enum mpib_rail_msg_type type, unsigned to)
@@ -220,6 +226,59 @@ static void a_lane_that_is_killed_ends_its_looks(void **state)
 	assert_true(killed);
 }
 
+/* Stop the rail at both ends: node 0 sends FENCE and FENCED, of which FENCE and the
+ * next n messages arrive, node 1 its FENCED. Returns the first message of that. */
+static unsigned stop_at_both(unsigned n)
+{
+	unsigned theirs;
+
+	mpib_failover_fault(pair.node[0].lane, RAIL, MPIB_CAUSE_ERROR);
+	while (state_of(0) != MPIB_FENCE_STOPPED) {
+		turn_shard(0, 1);
+		turn_control(0);
+	}
+	theirs = sents;
+	for (unsigned end = taken + 1 + n; taken < end; taken++)
+		carry_one(taken);
+	while (state_of(1) != MPIB_FENCE_STOPPED) {
+		turn_shard(1, 1);
+		turn_control(1);
+	}
+	return theirs;
+}
+
+/* The peer link breaks: what it has not carried is lost. Both ends use the next. */
+static void relink(void)
+{
+	taken = sents;
+	for (unsigned i = 0; i < 2; i++)
+		mpib_lane_unlinked(pair.node[i].lane);
+	for (unsigned i = 0; i < 2; i++)
+		mpib_lane_retell(pair.node[i].lane);
+	while (state_of(0) != MPIB_FENCE_LIVE || state_of(1) != MPIB_FENCE_LIVE)
+		turn_both(1);
+}
+
+static void
+a_fence_that_one_end_has_completed_is_told_on_the_next_link(void **state)
+{
+	carry_one(stop_at_both(0));
+	assert_int_equal(state_of(0), MPIB_FENCE_DOWN);
+	assert_int_equal(state_of(1), MPIB_FENCE_STOPPED);
+	relink();
+}
+
+static void
+half_of_the_bitmaps_are_no_part_of_those_of_the_next_link(void **state)
+{
+	for (uint32_t i = 6; i < 6 + MPIB_RECV_BITMAPS; i++)
+		pair_connect(&pair, i, 0, &tx, &rx);
+	stop_at_both(1);
+	assert_int_equal(pair.node[1].lane->ctl.rail[RAIL].theirs.n,
+			 MPIB_RECV_BITMAPS);
+	relink();
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(
 		no_verdict_before_the_peers_shard_has_looked, setup,
@@ -234,6 +293,12 @@ const struct CMUnitTest test_list[] = {
 		pair_teardown),
 	cmocka_unit_test_setup_teardown(a_lane_that_is_killed_ends_its_looks,
 					setup, pair_teardown),
+	cmocka_unit_test_setup_teardown(
+		a_fence_that_one_end_has_completed_is_told_on_the_next_link,
+		setup, pair_teardown),
+	cmocka_unit_test_setup_teardown(
+		half_of_the_bitmaps_are_no_part_of_those_of_the_next_link,
+		setup, pair_teardown),
 	{ 0 },
 };
 struct test_group test_group;

@@ -35,6 +35,7 @@ struct mpib_lane {
 	struct mpib_tenant *tenant;
 	struct mpib_lane_info local, remote;
 	uint8_t traffic_class;
+	unsigned retold, received; /* rails' messages */
 	bool connected, killing, killed, destroying, destroyed;
 	TAILQ_ENTRY(mpib_lane) link;
 };

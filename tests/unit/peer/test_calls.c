@@ -13,44 +13,63 @@
 #include "rig.h"
 #include "test.h"
 
-/* The call of the lower node connects to nothing for a while, so that the other's is
- * answered, and then it connects as well. */
+/* Nothing of the link is heard, or all again. */
+static void hear(struct client *c, struct mpib_link *link, bool on)
+{
+	mpib_loop_mod(&c->node->loop, &link->watch,
+		      on ? EPOLLIN | EPOLLOUT : 0);
+}
+
+/* The call of the lower node connects to nothing for a while, so the other's is
+ * answered. Then the lower node's connects as well, and has its answer before the
+ * lower node hears that the other has a link: were the lower node to take both, what
+ * it hears of the second would be older than what it heard of the first. */
 static void of_two_calls_at_once_one_is_taken(void **state)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
 	struct mpib_link *link;
-	struct mpib_peer *p;
+	struct mpib_peer *p, *other;
+	struct mpib_pending_peer *caller;
 	struct mpib_handle to[2];
 	uint32_t id[2];
 
-	rig_up(rig, 0);
-	rig_up(rig, 1);
-	a = rig_client(rig, 0, 1000, 0);
-	b = rig_client(rig, 1, 1000, 0);
-	mpib_broker_listen(a->node->broker, &a->client, 0, &id[0], &to[0]);
-	mpib_broker_listen(b->node->broker, &b->client, 0, &id[1], &to[1]);
+	rig_both_up(rig, &a, &b, 0);
+	id[0] = rig_listen(a, &to[0]);
+	id[1] = rig_listen(b, &to[1]);
 	rig_try_call(a, 0, 0, &to[1]);
 	p = TAILQ_FIRST(&a->node->broker->peers);
-	mpib_loop_mod(&a->node->loop, &p->link->watch, 0);
+	hear(a, p->link, false);
 	rig_advance(rig, 2 * MPIB_SEC);
 	rig_try_call(b, 0, 0, &to[0]);
+	other = TAILQ_FIRST(&b->node->broker->peers);
 	while (!mpib_hello_expected(p)) {
 		mpib_loop_turn(&b->node->loop, 0);
 		mpib_loop_turn(&a->node->loop, 0);
 	}
-	mpib_loop_mod(&a->node->loop, &p->link->watch, EPOLLIN | EPOLLOUT);
-	while (p->link->connecting)
-		mpib_loop_turn(&a->node->loop, 0);
-	for (unsigned i = 0; i < 3; i++)
+	caller = TAILQ_FIRST(&a->node->broker->pending_peers);
+	hear(a, caller->link, false);
+	while (other->state != MPIB_PEER_UP)
 		mpib_loop_turn(&b->node->loop, 0);
-	while (p->state == MPIB_PEER_CALLING)
+	hear(a, p->link, true);
+	while (p->state != MPIB_PEER_UP) {
 		mpib_loop_turn(&a->node->loop, 0);
+		mpib_loop_turn(&b->node->loop, 0);
+	}
+	caller = TAILQ_FIRST(&a->node->broker->pending_peers);
+	if (caller)
+		hear(a, caller->link, true);
+	rig_accept(b, id[1], 1);
+	rig_accept(a, id[0], 1);
 	rig_settle(rig);
 	assert_int_equal(p->state, MPIB_PEER_UP);
 	link = p->link;
 	rig_pass(rig, MPIB_SEC);
 	assert_ptr_equal(p->link, link);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(rig_state(a, i), MPIB_CONN_READY);
+		assert_int_equal(rig_state(b, i), MPIB_CONN_READY);
+	}
 }
 
 static int dial(const struct mpib_broker *b)
@@ -110,8 +129,7 @@ static void who_proved_nothing_may_not_ping(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(of_two_calls_at_once_one_is_taken,
-					rig_setup, rig_teardown),
+	rig_test(of_two_calls_at_once_one_is_taken),
 	rig_test(who_proved_nothing_may_not_ping),
 	{ 0 },
 };

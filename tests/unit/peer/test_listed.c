@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a peer lists that lies, and a message that none can read. */
+/*
+ * What is listed after a peer link broke, what a peer lists that lies, and a message
+ * that none can read.
+ */
 #include <errno.h>
 
 #include "peer/internal.h"
@@ -77,7 +80,95 @@ static void a_message_that_is_none_ends_the_lanes(void **state)
 	rig_connect(rig, a, 1, b, 1);
 }
 
+/* Node 1 accepts a lane of node 0, which does not hear of it: the link breaks. */
+static void lose_accept(struct rig *rig)
+{
+	while (fake_lanes(&rig->node[1].engine) == 0) {
+		mpib_loop_turn(&rig->node[0].loop, 0);
+		mpib_loop_turn(&rig->node[1].loop, 0);
+	}
+	rig_cut(rig, 1);
+	rig_cut(rig, 0);
+}
+
+/* A private lane is found by nothing but its opener's number. */
+static void a_lane_that_is_asked_for_again_is_the_same(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_handle handle;
+	struct client *a, *b;
+
+	rig->private_lanes = true;
+	rig_both_up(rig, &a, &b, 0);
+	rig_accept(b, rig_listen(b, &handle), 0);
+	rig_call(a, 0, 0, &handle);
+	lose_accept(rig);
+	rig_pass(rig, MPIB_SEC);
+	assert_ready(a, b, 0);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
+}
+
+/* The end that has the lane lists its connect before it hears that the other end
+ * asks for the lane again. */
+static void
+a_connect_on_a_lane_whose_accept_was_lost_is_not_refused(void **state)
+{
+	struct rig *rig = *state;
+	struct mpib_handle to[2];
+	struct client *a, *b;
+
+	rig_both_up(rig, &a, &b, 0);
+	rig_accept(a, rig_listen(a, &to[0]), 1);
+	rig_accept(b, rig_listen(b, &to[1]), 0);
+	rig_call(a, 0, 0, &to[1]);
+	lose_accept(rig);
+	rig_call(b, 1, 0, &to[0]);
+	rig_pass(rig, MPIB_SEC);
+	assert_ready(a, b, 0);
+	assert_ready(a, b, 1);
+}
+
+#define LANES 140 /* more than are listed in two turns */
+
+/* The peer would not understand it before it knows where the rail stands. */
+static void a_lane_says_nothing_of_its_rails_before_it_is_listed(void **state)
+{
+	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCE };
+	unsigned before[LANES], unlisted = 0;
+	struct mpib_lane *lane[2][LANES];
+	struct rig *rig = *state;
+	struct node *node = rig->node;
+	struct client *a, *b;
+
+	rig_both_up(rig, &a, &b, 0);
+	for (uint32_t i = 0; i < LANES; i++) {
+		rig->traffic_class = (int)i + 1;
+		rig_connect(rig, a, i, b, i);
+		lane[0][i] = fake_lane(&node[0].engine, i);
+		lane[1][i] = fake_lane(&node[1].engine, i);
+		assert_int_equal(lane[0][i]->traffic_class,
+				 lane[1][i]->traffic_class);
+	}
+	rig_cut(rig, 0);
+	while (lane[0][0]->retold == 0)
+		rig_step(rig);
+	for (unsigned i = 0; i < LANES; i++) {
+		unlisted += lane[0][i]->retold == 0;
+		mpib_broker_events.lane_send(&node[0].broker, lane[0][i], &m);
+		before[i] = lane[0][i]->retold;
+	}
+	assert_in_range(unlisted, 1, LANES - 1);
+	rig_settle(rig);
+	for (unsigned i = 0; i < LANES; i++) {
+		assert_int_equal(lane[1][i]->received, before[i]);
+		assert_int_equal(lane[0][i]->retold, 1);
+	}
+}
+
 const struct CMUnitTest test_list[] = {
+	rig_test(a_lane_that_is_asked_for_again_is_the_same),
+	rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused),
+	rig_test(a_lane_says_nothing_of_its_rails_before_it_is_listed),
 	rig_test(a_peer_lists_nothing_but_its_own),
 	rig_test(a_message_that_is_none_ends_the_lanes),
 	{ 0 },
