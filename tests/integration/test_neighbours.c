@@ -3,8 +3,13 @@
  * A peer that writes where it likes with the keys that it was given reaches no
  * connection of another peer. Several lanes of one tenant stand for its peers. The
  * connections of one lane move checked messages from node 0 to node 1. On each
- * other lane node 1 writes CTS to places around the tables that it was told of.
+ * other lane a node is hostile: node 1 as a receiver writes CTS, node 0 as a sender
+ * bytes, to places around those that it was told of. The cluster's key makes no
+ * difference: the engine does not know it.
  */
+#include <sys/mman.h>
+
+#include "engine/conn/clear.h"
 #include "engine_pair.h"
 #include "test.h"
 
@@ -13,8 +18,13 @@
 #define FAR (64 << 10) /* bytes before and behind the tables that are tried */
 #define LEN 3000u
 
+#define TABLES 16384 /* most bytes of a connection's */
+#define STEP (MPIB_REQUESTS * (int)sizeof(struct mpib_cts)) /* bytes of a try */
+
 static struct pair honest;
 static struct pair_end tx[HONEST], rx[HONEST];
+static uint32_t hostiles;
+static char before[2 * HONEST][TABLES], after[2 * HONEST][TABLES];
 
 /* 32 CTS are 2 KiB. */
 static void write_cts_at(struct pair *peer, uint32_t index, int off)
@@ -35,27 +45,118 @@ static void write_cts_at(struct pair *peer, uint32_t index, int off)
 	pair_turns(peer, 100);
 }
 
-static void a_peer_reaches_no_connection_of_another_peer(void **state)
-{
-	const int step = MPIB_REQUESTS * (int)sizeof(struct mpib_cts);
-	struct mpib_engine_config cfg;
-	struct pair peer;
-	uint32_t tries = 0;
+struct key {
+	uint64_t addr; /* that it was told with */
+	uint32_t rkey[MPIB_RAILS];
+};
 
+/* Send STEP bytes to the address of the one key and off, by the other key. Key 0 is
+ * that of the receiver's tables, key 1 of a region of which the receive names part. */
+static void write_at(struct pair *peer, uint32_t index, uint32_t region,
+		     unsigned at, unsigned by, int off)
+{
+	struct engine_conn_info told;
+	struct pair_end to, from;
+	struct mpib_cts *entry, cts;
+	struct key key[2];
+	uint64_t slot;
+
+	pair_connect(peer, index, 0, &from, &to);
+	slot = from.conn->tx.cts_next;
+	pair_post(&to, MPIB_OP_RECV, 0, region, 0, STEP, 7);
+	while (!mpib_cts_copy(from.conn, slot, &cts))
+		pair_turn(peer);
+	engine_conn_local(to.conn, &told);
+	key[0].addr = told.addr;
+	key[1].addr = cts.addr;
+	memcpy(key[0].rkey, told.rkey, sizeof(told.rkey));
+	memcpy(key[1].rkey, cts.rkey, sizeof(cts.rkey));
+	entry = from.conn->tables.in;
+	entry += mpib_entry_of(from.conn, slot);
+	entry->addr = key[at].addr + (uint64_t)(int64_t)off;
+	memcpy(entry->rkey, key[by].rkey, sizeof(entry->rkey));
+	pair_post(&from, MPIB_OP_SEND, 0, peer->node[0].mr, 0, STEP, 7);
+	pair_turns(peer, 100);
+}
+
+static void open_honest(void)
+{
+	struct mpib_engine_config cfg;
+
+	hostiles = 0;
 	mpib_engine_config_init(&cfg);
 	cfg.completion = MPIB_COMPLETION_DELIVERED;
 	pair_open(&honest, &cfg, MPIB_IMM_V2);
 	for (unsigned i = 0; i < HONEST; i++)
 		pair_connect(&honest, i, 0, &tx[i], &rx[i]);
-	for (int off = -FAR; off <= FAR; off += step, tries++) {
-		/* What the key does not open ends the lane. */
-		pair_more_lane(&honest, &peer);
-		write_cts_at(&peer, HOSTILE + tries, off);
-		for (unsigned i = 0; i < HONEST; i++)
-			pair_transfer(&honest, &tx[i], &rx[i], 0, LEN, LEN,
-				      tries + i);
+}
+
+static void copy_tables(char (*copy)[TABLES], const struct pair_end *end)
+{
+	for (unsigned i = 0; i < HONEST; i++) {
+		const struct mpib_tables *tables = &end[i].conn->tables;
+		uint32_t bytes = tables->in_bytes + tables->out_bytes;
+
+		assert_in_range(bytes, 1, TABLES);
+		memcpy(copy[i], tables->in, bytes);
+	}
+}
+
+/* The next hostile connection, on a lane of its own: what its key does not open ends
+ * the lane. */
+static uint32_t hostile_lane(struct pair *peer)
+{
+	pair_more_lane(&honest, peer);
+	copy_tables(before, tx);
+	copy_tables(before + HONEST, rx);
+	return HOSTILE + hostiles++;
+}
+
+static void assert_honest_go_on(void)
+{
+	copy_tables(after, tx);
+	copy_tables(after + HONEST, rx);
+	assert_memory_equal(before, after, sizeof(before));
+	for (unsigned i = 0; i < HONEST; i++)
+		pair_transfer(&honest, &tx[i], &rx[i], 0, LEN, LEN,
+			      hostiles + i);
+}
+
+static void a_receiver_reaches_no_connection_of_another_peer(void **state)
+{
+	struct pair peer;
+
+	open_honest();
+	for (int off = -FAR; off <= FAR; off += STEP) {
+		write_cts_at(&peer, hostile_lane(&peer), off);
+		assert_honest_go_on();
 	}
 	assert_true(honest.node[1].lanes_broken > 0);
+}
+
+static void a_sender_reaches_no_connection_of_another_peer(void **state)
+{
+	char *mem = mmap(NULL, 3 * FAR, PROT_READ | PROT_WRITE,
+			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	static const char untouched[FAR];
+	struct pair peer;
+	uint32_t region;
+
+	open_honest();
+	region = pair_add_memory(&honest, 1, mem + FAR, FAR);
+	pair_fill(honest.node[0].mem, STEP, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		for (int off = -FAR; off <= FAR; off += STEP) {
+			write_at(&peer, hostile_lane(&peer), region, i / 2,
+				 i % 2, off);
+			assert_honest_go_on();
+		}
+	}
+	assert_true(honest.node[1].lanes_broken > 0);
+	assert_memory_equal(mem, untouched, FAR);
+	assert_memory_equal(mem + 2 * FAR, untouched, FAR);
+	pair_close(&honest);
+	munmap(mem, 3 * FAR);
 }
 
 static void keys_differ(const struct engine_conn *one,
@@ -88,7 +189,8 @@ static void a_key_opens_tables_of_one_lane(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	pair_test(a_peer_reaches_no_connection_of_another_peer),
+	pair_test(a_receiver_reaches_no_connection_of_another_peer),
+	pair_test(a_sender_reaches_no_connection_of_another_peer),
 	pair_test(a_key_opens_tables_of_one_lane),
 	{ 0 },
 };
