@@ -63,7 +63,7 @@ enum mpib_spread {
 	MPIB_SPREAD_AUTO, /* split or spray, by size, as measured */
 };
 
-/* When a send completes, see docs/failover.md. */
+/* When a send completes, see docs/recovery.md. */
 enum mpib_completion_at {
 	MPIB_COMPLETION_AUTO, /* DELIVERED */
 	MPIB_COMPLETION_DELIVERED, /* the peer's shard has seen every stripe */

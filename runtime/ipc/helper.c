@@ -300,7 +300,7 @@ static int listeners_again(struct mpib_client *c)
 }
 
 /* Listeners come after connections: a repeated connect would take another accept
- * (docs/resume.md, LISTEN_FIRST). */
+ * (docs/recovery.md, LISTEN_FIRST). */
 static int all_again(struct mpib_client *c)
 {
 	int rc = mpib_pools_again(c);

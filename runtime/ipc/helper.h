@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The helper: a thread of the client that finds out that the proxy is gone, attaches
- * to the next one, and asks there for what the client has; docs/resume.md. There is
+ * to the next one, and asks there for what the client has; docs/recovery.md. There is
  * none where nothing can be resumed.
  */
 #ifndef MPIB_IPC_HELPER_H

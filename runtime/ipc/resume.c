@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection goes on in another instance: docs/resume.md. What its requests need
+ * A connection goes on in another instance: docs/recovery.md. What its requests need
  * to be posted again is in them. Nothing is written any more for the instance that
  * stopped, so its words say for good which requests are done, and the records of a
  * sending end which receive each send was to answer: where the receivers' ranks have

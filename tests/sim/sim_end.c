@@ -92,7 +92,7 @@ static void end_over(struct sim_end *e)
 	e->over = true;
 }
 
-/* The case that remains in docs/failover.md: a device dies with bytes of a staging
+/* The case that remains in docs/recovery.md: a device dies with bytes of a staging
  * window that had to be handed back before their slot ended. */
 static bool may_lose(const struct sim_end *e)
 {

@@ -275,7 +275,7 @@ void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
 	draw_lines(p, &r, messages);
 	draw_faults(p, &r);
 	/* What is staged and handed back early may be lost, see
-	 * docs/failover.md. */
+	 * docs/recovery.md. */
 	for (unsigned i = 0; i < p->lines; i++)
 		p->line[i].tx_direct |= sim_plan_has(p, SIM_FAULT_FORGETS);
 	p->churn = sim_chance(&r, 4);

@@ -187,7 +187,7 @@ static void draw_far(struct sim_plan *p)
 
 /* What seeds before SIM_SMALL_FROM do not have: devices that take few bytes as one
  * message. One that forgets what it acknowledged must not have more send ops of a
- * slot than a connection holds: see docs/failover.md. */
+ * slot than a connection holds: see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
