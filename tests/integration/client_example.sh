@@ -8,7 +8,7 @@ build=$1 source=$2
 . "$(dirname "$0")/../support/nodes.sh"
 
 example=$source/docs/example/send.c
-for part in send receive main; do
+for part in send; do
 	shown=$(sed -n "/^<!-- send.c: $part -->/,/^\`\`\`$/p" \
 		"$source/docs/client.md" | sed '1,2d;$d')
 	real=$(sed -n "/^\/\* \[$part\]/,/^\/\* \[/p" "$example" | sed '1d;$d')
