@@ -179,8 +179,7 @@ static void fill_view(struct mpib_proxy *p)
 
 		mpib_config_rail_name(&p->cfg, r, rail->name,
 				      sizeof(rail->name));
-		mpib_config_rail_label(&p->cfg, r, rail->label,
-				       sizeof(rail->label));
+		rail->label = p->cfg.engine.rail[r].label;
 		slash = strrchr(mpib_engine_place(p->engine, r), '/');
 		snprintf(rail->pci, sizeof(rail->pci), "%.15s",
 			 slash ? slash + 1 : "");

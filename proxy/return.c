@@ -58,14 +58,10 @@ static void return_succeed(struct mpib_return *r, uint32_t lost)
 	size_t at = 0;
 
 	for (unsigned i = 0; i < mpib_config_rail_total(cfg); i++) {
-		char label[MPIB_RAIL_LABEL_MAX];
-
 		if (lost >> i & 1 && at < sizeof(names))
-			at += (size_t)snprintf(
-				names + at, sizeof(names) - at, "%s%s",
-				at ? " and " : "",
-				mpib_config_rail_label(cfg, i, label,
-						       sizeof(label)));
+			at += (size_t)snprintf(names + at, sizeof(names) - at,
+					       "%s%s", at ? " and " : "",
+					       cfg->engine.rail[i].label);
 	}
 	r->told = lost;
 	mpib_event(MPIB_LOG_WARN, "device_back", &about,

@@ -288,20 +288,16 @@ int mpib_config_device_flag(struct mpib_config *cfg, const char *value,
  * buf. */
 void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
 			   char *buf, size_t len);
-/* Write what users call the rail into buf and return it: "SUP" where there is
- * one device, else "gpu0.SUP". */
-#define MPIB_RAIL_LABEL_MAX (MPIB_DEVICE_NAME_MAX + 8)
-char *mpib_config_rail_label(const struct mpib_config *cfg, unsigned rail,
-			     char *buf, size_t len);
 /* Write what the device is, as its section in a file would say: its sup is ""
  * where it has one rail, and its origin is "". */
 void mpib_config_device(const struct mpib_config *cfg, unsigned device,
 			struct mpib_config_device *d);
 /* Rails of all devices. */
 unsigned mpib_config_rail_total(const struct mpib_config *cfg);
-/* The number of the rail that a user calls label, in any case of letters; -1:
+/* The number of the rail with this label of len bytes, in any case of letters; -1:
  * there is none. */
-int mpib_config_rail_find(const struct mpib_config *cfg, const char *label);
+int mpib_config_rail_find(const struct mpib_config *cfg, const char *label,
+			  size_t len);
 /* The name of a rail's device. */
 const char *mpib_config_rail_device(const struct mpib_config *cfg,
 				    unsigned rail);

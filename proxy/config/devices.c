@@ -136,26 +136,13 @@ unsigned mpib_config_rail_total(const struct mpib_config *cfg)
 	return cfg->engine.devices * cfg->engine.rails;
 }
 
-char *mpib_config_rail_label(const struct mpib_config *cfg, unsigned rail,
-			     char *buf, size_t len)
+int mpib_config_rail_find(const struct mpib_config *cfg, const char *label,
+			  size_t len)
 {
-	const char *name = mpib_rail_name(rail % cfg->engine.rails);
-
-	if (cfg->engine.devices == 1)
-		snprintf(buf, len, "%s", name);
-	else
-		snprintf(buf, len, "%s.%s", mpib_config_rail_device(cfg, rail),
-			 name);
-	return buf;
-}
-
-int mpib_config_rail_find(const struct mpib_config *cfg, const char *label)
-{
-	char name[MPIB_RAIL_LABEL_MAX];
-
 	for (unsigned r = 0; r < mpib_config_rail_total(cfg); r++) {
-		mpib_config_rail_label(cfg, r, name, sizeof(name));
-		if (!strcasecmp(name, label))
+		const char *known = cfg->engine.rail[r].label;
+
+		if (strlen(known) == len && !strncasecmp(known, label, len))
 			return (int)r;
 	}
 	return -1;

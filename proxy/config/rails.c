@@ -283,6 +283,20 @@ static unsigned rail_count(const struct mpib_config_device *d)
 	return d->sup[0] && strcmp(d->sup, "none") ? 2 : 1;
 }
 
+static void rails_label(struct mpib_config *cfg)
+{
+	for (unsigned r = 0; r < mpib_config_rail_total(cfg); r++) {
+		char *label = cfg->engine.rail[r].label;
+		const char *name = mpib_rail_name(r % cfg->engine.rails);
+
+		if (cfg->engine.devices == 1)
+			snprintf(label, MPIB_RAIL_LABEL_MAX, "%s", name);
+		else
+			snprintf(label, MPIB_RAIL_LABEL_MAX, "%s.%s",
+				 mpib_config_rail_device(cfg, r), name);
+	}
+}
+
 static int rails_parse(struct mpib_config *cfg,
 		       const struct mpib_config_device *d, char *why)
 {
@@ -342,6 +356,7 @@ static int devices_parse(struct mpib_config *cfg, char *why)
 				e->rails == 2 ? "two" : "one");
 		rc = rails_parse(cfg, d, why);
 	}
+	rails_label(cfg);
 	return rc;
 }
 

@@ -11,15 +11,12 @@
 
 static json_t *admin_drain(struct mpib_ask *ask, bool on)
 {
-	int rail = mpib_config_rail_find(ask->admin->cfg, ask->argv[0]);
-	char label[MPIB_RAIL_LABEL_MAX];
+	int rail = mpib_ask_rail(ask, ask->argv[0], strlen(ask->argv[0]));
+	const char *label;
 
 	if (rail < 0)
-		return mpib_ask_fail(ask, "rails lists them",
-				     "there is no rail \"%.40s\"",
-				     ask->argv[0]);
-	mpib_config_rail_label(ask->admin->cfg, (unsigned)rail, label,
-			       sizeof(label));
+		return NULL;
+	label = ask->admin->cfg->engine.rail[rail].label;
 	if (mpib_engine_drain(ask->admin->engine, (unsigned)rail, on) < 0)
 		return mpib_ask_fail(
 			ask, "resume another rail first, where there is one",

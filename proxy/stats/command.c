@@ -36,6 +36,17 @@ bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 	return false;
 }
 
+int mpib_ask_rail(struct mpib_ask *ask, const char *label, size_t len)
+{
+	int rail = mpib_config_rail_find(ask->admin->cfg, label, len);
+
+	if (rail < 0)
+		mpib_ask_fail(ask, "rails lists them",
+			      "there is no rail \"%.*s\"",
+			      len < 40 ? (int)len : 40, label);
+	return rail;
+}
+
 static json_t *command_help(struct mpib_ask *ask)
 {
 	json_t *list = json_array();

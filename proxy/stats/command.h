@@ -80,6 +80,8 @@ json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 		     uint64_t max, uint64_t *value);
 
+/* The number of the rail with this label of len bytes; -1 with the error set. */
+int mpib_ask_rail(struct mpib_ask *ask, const char *label, size_t len);
 /* The argument of "stuck", in ns: how old a request must be to be listed.
  * Returns like mpib_ask_number(). */
 bool mpib_ask_age(struct mpib_ask *ask, uint64_t *ns);

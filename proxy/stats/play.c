@@ -78,8 +78,7 @@ void mpib_plays_init(struct mpib_plays *all, struct mpib_loop *loop,
 				    .cfg = cfg };
 	for (unsigned i = 0; i < mpib_config_rail_total(cfg); i++) {
 		all->play[i].all = all;
-		mpib_config_rail_label(cfg, i, all->play[i].rail,
-				       sizeof(all->play[i].rail));
+		all->play[i].rail = cfg->engine.rail[i].label;
 	}
 }
 
@@ -87,22 +86,6 @@ void mpib_plays_end(struct mpib_plays *all, const char *why)
 {
 	for (unsigned i = 0; all->engine && i < MPIB_RAILS_MAX; i++)
 		play_end(&all->play[i], why);
-}
-
-/* The rail's number by its name, up to len bytes; -1 with the error set. */
-static int play_rail(struct mpib_ask *ask, const char *name, size_t len)
-{
-	const struct mpib_plays *all = ask->admin->plays;
-
-	for (unsigned r = 0; r < mpib_config_rail_total(all->cfg); r++) {
-		const char *known = all->play[r].rail;
-
-		if (strlen(known) == len && !strncasecmp(name, known, len))
-			return (int)r;
-	}
-	mpib_ask_fail(ask, "rails lists them", "there is no rail \"%.*s\"",
-		      len < 32 ? (int)len : 32, name);
-	return -1;
 }
 
 static const struct play_kind *play_kind_named(struct mpib_ask *ask,
@@ -180,7 +163,7 @@ static bool play_parse(struct mpib_ask *ask, struct mpib_fault *fault)
 
 	if (!k)
 		return false;
-	rail = play_rail(ask, on, at ? (size_t)(at - on) : strlen(on));
+	rail = mpib_ask_rail(ask, on, at ? (size_t)(at - on) : strlen(on));
 	if (rail < 0)
 		return false;
 	fault->rail = (unsigned)rail;
@@ -263,7 +246,7 @@ json_t *mpib_admin_heal(struct mpib_ask *ask)
 
 	if (!can_play(ask))
 		return NULL;
-	rail = play_rail(ask, ask->argv[0], strlen(ask->argv[0]));
+	rail = mpib_ask_rail(ask, ask->argv[0], strlen(ask->argv[0]));
 	if (rail < 0)
 		return NULL;
 	p = &ask->admin->plays->play[rail];

@@ -17,7 +17,7 @@ struct mpib_plays {
 	const struct mpib_config *cfg;
 	struct mpib_play {
 		struct mpib_plays *all;
-		char rail[MPIB_RAIL_LABEL_MAX]; /* what users call it */
+		const char *rail; /* its label */
 		struct mpib_fault fault; /* kind MPIB_FAULT_NONE: nothing */
 		char what[32]; /* as it was asked for: "rate=100" */
 		uid_t uid; /* who asked */

@@ -51,14 +51,14 @@ static unsigned state_list(const struct mpib_admin *a, FILE *out)
 	const struct mpib_config *cfg = a->cfg;
 	const size_t origin = strlen(MPIB_ADMIN_ORIGIN);
 	uint32_t drained = mpib_engine_drained(a->engine);
-	char label[MPIB_RAIL_LABEL_MAX], value[MPIB_VALUE_MAX];
+	char value[MPIB_VALUE_MAX];
 	unsigned lines = list_clients(a->clients, out);
 
 	for (unsigned r = 0; r < mpib_config_rail_total(cfg); r++) {
 		if (!(drained >> r & 1))
 			continue;
-		mpib_config_rail_label(cfg, r, label, sizeof(label));
-		fprintf(out, "%u drain %s\n", geteuid(), label);
+		fprintf(out, "%u drain %s\n", geteuid(),
+			cfg->engine.rail[r].label);
 		lines++;
 	}
 	for (unsigned i = 0; i < mpib_settings_count; i++) {

@@ -26,7 +26,7 @@ struct mpib_cluster;
 
 struct mpib_view_rail {
 	char name[64];
-	char label[MPIB_RAIL_LABEL_MAX]; /* what users call it: gpu0.SUP */
+	const char *label; /* what users call it: gpu0.SUP */
 	const char *net; /* its device's name */
 	char pci[16]; /* "" if none */
 	bool standby; /* has payload only while SOUT is out */

@@ -66,7 +66,8 @@ static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 	e->rail_up[number] = up;
 	mpib_event(MPIB_LOG_WARN, up ? "rail_up" : "rail_down",
 		   &(struct mpib_event_about){ .rails = 1u << number },
-		   "rail %u (%s): %s", r, mpib_rail_spec(s, r)->name, why);
+		   "rail %s (%s): %s", mpib_rail_label(s, r),
+		   mpib_rail_spec(s, r)->name, why);
 }
 
 static void async_told(struct mpib_shard *s, unsigned r, const char *why)
@@ -113,8 +114,8 @@ static void ask_port_again(struct mpib_shard *s, unsigned r)
 	if (!memcmp(&now.gid, &rail->port.gid, sizeof(now.gid)) &&
 	    now.lid == rail->port.lid)
 		return;
-	mpib_warn("shard %u: rail %u (%s): the port's address changed",
-		  s->index, r, mpib_rail_spec(s, r)->name);
+	mpib_warn("shard %u: rail %s (%s): the port's address changed",
+		  s->index, mpib_rail_label(s, r), mpib_rail_spec(s, r)->name);
 	rail->port.gid = now.gid;
 	rail->port.gid_index = now.gid_index;
 	rail->port.lid = now.lid;
@@ -177,7 +178,7 @@ static bool is_of_port(const struct ibv_async_event *ev)
 static void async_take(struct mpib_shard *s, unsigned r,
 		       const struct ibv_async_event *ev)
 {
-	const char *rail = mpib_rail_spec(s, r)->name;
+	const char *name = mpib_rail_spec(s, r)->name;
 
 	if (s->rail[r].dead)
 		return;
@@ -209,12 +210,12 @@ static void async_take(struct mpib_shard *s, unsigned r,
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-		mpib_warn("rail %u (%s): QP 0x%x: %s", r, rail,
-			  ev->element.qp->qp_num,
+		mpib_warn("rail %s (%s): QP 0x%x: %s", mpib_rail_label(s, r),
+			  name, ev->element.qp->qp_num,
 			  ibv_event_type_str(ev->event_type));
 		break;
 	default:
-		mpib_debug("rail %u (%s): %s", r, rail,
+		mpib_debug("rail %s (%s): %s", mpib_rail_label(s, r), name,
 			   ibv_event_type_str(ev->event_type));
 	}
 }
@@ -314,7 +315,8 @@ int mpib_last_error_crowded(const struct mpib_shard *s, unsigned rail,
 		"rail %s of shard %u has no room for %s: of %u completions "
 		"%u are kept for users' receives and QPs (raise "
 		"proxy.threads, or lower srq.high)",
-		mpib_rail_name(rail), s->index, what, s->rail[rail].budget.size,
+		mpib_rail_label(s, rail), s->index, what,
+		s->rail[rail].budget.size,
 		atomic_load_explicit(&s->rail[rail].budget.promised,
 				     memory_order_relaxed));
 }

@@ -84,9 +84,9 @@ static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 
 	if (rc < 0)
 		mpib_lane_break(q->lane, rc,
-				"rail %u: peer %s numbers or ends parts that "
+				"rail %s: peer %s numbers or ends parts that "
 				"it cannot have begun",
-				q->rail, q->lane->peer);
+				mpib_rail_label(s, q->rail), q->lane->peer);
 	else if (rc > 0)
 		arrived_whole(s, q);
 	return rc != 0;
@@ -110,8 +110,8 @@ cq_received(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	if (wc->status != IBV_WC_SUCCESS) {
 		if (!mpib_lane_fault(q->lane, r, MPIB_CAUSE_ERROR))
 			mpib_lane_break(q->lane, -EIO,
-					"rail %u: receive on QP 0x%x: %s", r,
-					wc->qp_num,
+					"rail %s: receive on QP 0x%x: %s",
+					mpib_rail_label(s, r), wc->qp_num,
 					ibv_wc_status_str(wc->status));
 		return;
 	}
@@ -166,13 +166,14 @@ static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 		       lane->shard->engine->cfg.resume;
 
 	if (f && f->lane == lane && cq_condemned(wc->status) && !refused)
-		engine_conn_break(f, -EIO, "rail %u: QP 0x%x to %s: %s", r,
-				  wc->qp_num, lane->peer,
-				  ibv_wc_status_str(wc->status));
+		engine_conn_break(f, -EIO, "rail %s: QP 0x%x to %s: %s",
+				  mpib_rail_label(lane->shard, r), wc->qp_num,
+				  lane->peer, ibv_wc_status_str(wc->status));
 	if (!refused && mpib_lane_fault(lane, r, MPIB_CAUSE_ERROR))
 		return true;
-	mpib_lane_break(lane, -EIO, "rail %u: QP 0x%x to %s: %s", r, wc->qp_num,
-			lane->peer, ibv_wc_status_str(wc->status));
+	mpib_lane_break(lane, -EIO, "rail %s: QP 0x%x to %s: %s",
+			mpib_rail_label(lane->shard, r), wc->qp_num, lane->peer,
+			ibv_wc_status_str(wc->status));
 	return false;
 }
 

@@ -171,6 +171,14 @@ mpib_rail_spec(const struct mpib_shard *s, unsigned rail)
 	return &s->engine->cfg.rail[mpib_rail_number(s, rail)];
 }
 
+static inline const char *mpib_rail_label(const struct mpib_shard *s,
+					  unsigned rail)
+{
+	const char *label = mpib_rail_spec(s, rail)->label;
+
+	return *label ? label : mpib_rail_name(rail);
+}
+
 /* Return the bits of the shard's device, out of bits per rail of all
  * devices. */
 static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)

@@ -22,6 +22,8 @@
 #include <stdint.h>
 
 /* A parsed rail specification: "soft:127.0.0.1", "rdma:mlx5_0:1". */
+#define MPIB_RAIL_LABEL_MAX 40
+
 struct mpib_rail_spec {
 	enum mpib_provider {
 		MPIB_PROVIDER_SOFT,
@@ -29,6 +31,8 @@ struct mpib_rail_spec {
 	} provider;
 	char name[64]; /* IPv4 address, or RDMA device name */
 	uint8_t port; /* 1 for soft */
+	/* The name that users see: "SUP", or of several devices "gpu0.SUP". */
+	char label[MPIB_RAIL_LABEL_MAX];
 };
 
 /*

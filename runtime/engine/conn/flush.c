@@ -199,9 +199,9 @@ void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
 	p->reading &= (uint8_t)~bit;
 	if (bad)
 		engine_conn_break(f, -EIO,
-				  "rail %u cannot read back what it wrote into "
+				  "rail %s cannot read back what it wrote into "
 				  "device memory",
-				  rail);
+				  mpib_rail_label(f->shard, rail));
 	else if (!ok && !f->broken && !f->stopping)
 		p->unread |= bit;
 	if (p->unread)

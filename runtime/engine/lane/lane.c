@@ -214,9 +214,9 @@ static int check_layers(const struct mpib_lane *lane,
 		if (ours == theirs)
 			continue;
 		snprintf(why, why_len,
-			 "rail %u is %s here and %s there (give both nodes "
+			 "rail %s is %s here and %s there (give both nodes "
 			 "rails of one link layer)",
-			 r, mpib_link_layer_name(ours),
+			 mpib_rail_name(r), mpib_link_layer_name(ours),
 			 mpib_link_layer_name(theirs));
 		return -EPROTO;
 	}

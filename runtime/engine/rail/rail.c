@@ -237,7 +237,8 @@ void mpib_srq_arm(struct mpib_tenant *t, unsigned rail)
 					     IBV_SRQ_LIMIT);
 	/* Not every device has SRQ limits; mpib_srq_turn() suffices. */
 	if (rc < 0)
-		mpib_debug("rail %u: no SRQ limit: %s", rail, strerror(-rc));
+		mpib_debug("rail %s: no SRQ limit: %s",
+			   mpib_rail_label(s, rail), strerror(-rc));
 }
 
 /*
@@ -296,26 +297,26 @@ int mpib_rails_open(struct mpib_shard *s, char *why, size_t why_len)
 
 static void down_tell(const struct mpib_shard *s, unsigned r)
 {
-	unsigned number = mpib_rail_number(s, r);
-	struct mpib_event_about about = { .rails = 1u << number };
+	struct mpib_event_about about = { .rails = 1u
+						   << mpib_rail_number(s, r) };
 
 	/* All shards of a device see the same port. */
 	if (s->index % s->engine->cfg.shards)
 		return;
 	if (s->rail[r].port.state == IBV_PORT_NOP)
 		mpib_event(MPIB_LOG_WARN, "rail_down", &about,
-			   "rail %u (%s): the device does not answer, the rail "
+			   "rail %s (%s): the device does not answer, the rail "
 			   "is away until it does (its firmware may hang: see "
 			   "dmesg)",
-			   number, mpib_rail_spec(s, r)->name);
+			   mpib_rail_label(s, r), mpib_rail_spec(s, r)->name);
 	else
 		mpib_event(
 			MPIB_LOG_WARN, "rail_down", &about,
-			"rail %u (%s): the port is down, the rail is away "
+			"rail %s (%s): the port is down, the rail is away "
 			"until it comes up (look at cable and switch; RoCE: ip "
 			"link set up; InfiniBand: is a subnet manager "
 			"running?)",
-			number, mpib_rail_spec(s, r)->name);
+			mpib_rail_label(s, r), mpib_rail_spec(s, r)->name);
 }
 
 static void down_settle(struct mpib_shard *s, unsigned r)
@@ -382,12 +383,12 @@ const char *mpib_absent_say(const struct mpib_shard *s, uint8_t ours,
 
 		if (ours >> r & 1)
 			at += (size_t)snprintf(buf + at, len - at, "%s%s (%s)",
-					       and, mpib_rail_name(r),
+					       and, mpib_rail_label(s, r),
 					       mpib_rail_spec(s, r)->name);
 		else if (theirs >> r & 1)
 			at += (size_t)snprintf(buf + at, len - at,
 					       "%s%s at the other end", and,
-					       mpib_rail_name(r));
+					       mpib_rail_label(s, r));
 	}
 	return buf;
 }

@@ -293,7 +293,8 @@ int mpib_tenant_may_have(const struct mpib_tenant *t, unsigned rail,
 		s->engine, -EDQUOT,
 		"uid %u has %u of the %u completions of rail %s of shard %u "
 		"that a user may have (close connections, or give quota.lanes)",
-		(unsigned)t->uid, has, most, mpib_rail_name(rail), s->index);
+		(unsigned)t->uid, has, most, mpib_rail_label(s, rail),
+		s->index);
 }
 
 void mpib_tenant_share(struct mpib_tenant *tenant, uint32_t weight,

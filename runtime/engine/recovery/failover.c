@@ -109,7 +109,7 @@ static void tell_failover(const struct mpib_rail_job *job, uint64_t us)
 	mpib_event(MPIB_LOG_WARN, "failover", &about,
 		   "rail %s to %s: %s, fenced in %llu.%llu ms, %u stripes "
 		   "(%llu bytes) take another way",
-		   mpib_rail_name(job->rail), lane->peer,
+		   mpib_rail_label(lane->shard, job->rail), lane->peer,
 		   mpib_rail_cause_name(cause), (unsigned long long)us / 1000,
 		   (unsigned long long)us / 100 % 10, job->lost_stripes,
 		   (unsigned long long)job->lost_bytes);

@@ -215,8 +215,8 @@ void mpib_rail_hold_last(struct mpib_lane *lane)
 static void reconnect_refuse(struct mpib_lane *lane, unsigned rail,
 			     const char *what, int rc)
 {
-	mpib_warn("rail %s to %s: %s: %s", mpib_rail_name(rail), lane->peer,
-		  what, strerror(-rc));
+	mpib_warn("rail %s to %s: %s: %s", mpib_rail_label(lane->shard, rail),
+		  lane->peer, what, strerror(-rc));
 	mpib_failover_fault(lane, rail, MPIB_CAUSE_ERROR);
 }
 
@@ -296,8 +296,9 @@ void mpib_rail_resume(struct mpib_lane *lane, unsigned rail)
 	lane->ctl.grace_until = 0;
 	about.ns = ctl->resumed_ns - ctl->stopped_ns;
 	mpib_event(MPIB_LOG_WARN, "failback", &about,
-		   "rail %s to %s: back after %llu ms", mpib_rail_name(rail),
-		   lane->peer, (unsigned long long)about.ns / 1000000);
+		   "rail %s to %s: back after %llu ms",
+		   mpib_rail_label(lane->shard, rail), lane->peer,
+		   (unsigned long long)about.ns / 1000000);
 	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_resume,
 			  reconnect_on_said);
 }

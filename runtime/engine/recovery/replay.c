@@ -420,9 +420,10 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 				  f->lane->peer);
 	} else if (!kept_its_word(f, job->rail, a)) {
 		engine_conn_break(f, -EIO,
-				  "rail %u to %s: the peer's device died with "
+				  "rail %s to %s: the peer's device died with "
 				  "data it had acknowledged",
-				  job->rail, f->lane->peer);
+				  mpib_rail_label(f->shard, job->rail),
+				  f->lane->peer);
 	}
 	if (f->broken || f->stopping) {
 		find_lost_forget(f, job->rail);

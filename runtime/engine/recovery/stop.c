@@ -302,13 +302,13 @@ void mpib_rail_on_grace(struct mpib_msg *msg)
 			f, -ETIMEDOUT,
 			"no rail to %s for %u ms, the last to fail was "
 			"%s%s: check links and cables",
-			lane->peer, ms, mpib_rail_name(job->rail),
+			lane->peer, ms, mpib_rail_label(lane->shard, job->rail),
 			stop_sent_by(f, rank, sizeof(rank)));
 	}
 	mpib_lane_break(lane, -ETIMEDOUT,
 			"no rail for %u ms, the last to fail was %s: check "
 			"links and cables",
-			ms, mpib_rail_name(job->rail));
+			ms, mpib_rail_label(lane->shard, job->rail));
 	mpib_call_done(lane->shard, call, 0);
 }
 
@@ -351,8 +351,9 @@ static void break_refused(struct mpib_lane_qp *q)
 	if (mpib_lane_fault(q->lane, q->rail, MPIB_CAUSE_ERROR))
 		return;
 	mpib_lane_break(q->lane, -EIO,
-			"rail %u: ibv_post_send on QP 0x%x to %s: %s", q->rail,
-			q->qpn, q->lane->peer, strerror(-error));
+			"rail %s: ibv_post_send on QP 0x%x to %s: %s",
+			mpib_rail_label(q->lane->shard, q->rail), q->qpn,
+			q->lane->peer, strerror(-error));
 }
 
 void mpib_lanes_refused(struct mpib_shard *s)
@@ -429,9 +430,10 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 	}
 	if (!mpib_lane_fault(lane, r, MPIB_CAUSE_PORT))
 		mpib_lane_break(lane, -EIO,
-				"rail %u (%s): its device failed or was "
+				"rail %s (%s): its device failed or was "
 				"removed",
-				r, mpib_rail_spec(s, r)->name);
+				mpib_rail_label(s, r),
+				mpib_rail_spec(s, r)->name);
 	/* Only after the rail is closed, so that a last write uses the
 	 * other. */
 	TAILQ_FOREACH(f, &lane->conns, lane_link)

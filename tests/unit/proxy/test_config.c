@@ -180,23 +180,20 @@ static void a_dump_is_a_file_that_gives_the_same(void **state)
 
 static void a_rail_is_found_by_what_it_is_called(void **state)
 {
-	char buf[MPIB_RAIL_LABEL_MAX];
-
 	cfg.sout[0] = '\0';
 	assert_int_equal(read_file(GPU(7) GPU(3)), 0);
 	finish();
 	assert_string_equal(cfg.engine.rail[1].name, "127.85.2.7");
 	assert_string_equal(cfg.engine.rail[2].name, "127.85.1.3");
-	assert_string_equal(mpib_config_rail_label(&cfg, 3, buf, sizeof(buf)),
-			    "gpu3.SUP");
-	assert_int_equal(mpib_config_rail_find(&cfg, "gpu3.sout"), 2);
-	assert_int_equal(mpib_config_rail_find(&cfg, "SUP"), -1);
-	assert_int_equal(mpib_config_rail_find(&cfg, ""), -1);
+	assert_string_equal(cfg.engine.rail[3].label, "gpu3.SUP");
+	assert_int_equal(mpib_config_rail_find(&cfg, "gpu3.sout", 9), 2);
+	assert_int_equal(mpib_config_rail_find(&cfg, "SUP", 3), -1);
+	assert_int_equal(mpib_config_rail_find(&cfg, "", 0), -1);
 	/* Those of one device have the names that they always had. */
 	assert_int_equal(scratch_remove(state) | fresh(state), 0);
 	finish();
-	assert_int_equal(mpib_config_rail_find(&cfg, "sup"), 1);
-	assert_int_equal(mpib_config_rail_find(&cfg, "0.SUP"), -1);
+	assert_int_equal(mpib_config_rail_find(&cfg, "sup", 3), 1);
+	assert_int_equal(mpib_config_rail_find(&cfg, "0.SUP", 5), -1);
 }
 
 static void there_are_sixteen_devices_at_most(void **state)

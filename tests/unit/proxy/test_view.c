@@ -18,7 +18,8 @@ struct world {
 	struct mpib_view view;
 };
 
-static struct mpib_broker broker;
+static struct mpib_loop loop;
+static struct mpib_broker broker = { .loop = &loop };
 
 static void add_client(struct world *w)
 {
@@ -93,8 +94,8 @@ static int make_world(void **state)
 		.cfg = &w.cfg,
 		.clients = &w.clients,
 		.snap = &w.snap,
-		.rail = { { .name = "soft:127.24.0.1", .provider = "soft" },
-			  { .name = "soft:127.24.0.2", .provider = "soft" } },
+		.rail = { { "soft:127.24.0.1", "SOUT", .provider = "soft" },
+			  { "soft:127.24.0.2", "SUP", .provider = "soft" } },
 		.run_dir = "/run/x",
 		.pid = 42,
 	};
