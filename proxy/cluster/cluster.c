@@ -234,9 +234,8 @@ static void own_rail(const struct mpib_view *v, unsigned r,
 		     struct mpib_report_rail *rail)
 {
 	const struct mpib_snap_rail *n = &v->snap->rail[r];
-	const struct mpib_view_rail *d = &v->rail[r];
 
-	snprintf(rail->device, sizeof(rail->device), "%.15s", d->name);
+	snprintf(rail->label, sizeof(rail->label), "%s", v->rail[r].label);
 	rail->flags = (uint8_t)((n->up ? MPIB_REPORT_UP : 0) |
 				(n->drained ? MPIB_REPORT_DRAINED : 0));
 	if (v->cfg->engine.rail[r].provider == MPIB_PROVIDER_SOFT)

@@ -20,27 +20,14 @@ struct cluster_view {
 	const struct mpib_setting *setting[MPIB_REPORT_SETTINGS];
 };
 
-static const char *rail_name(const struct mpib_node_report *r, unsigned rail,
-			     char *buf, size_t len)
-{
-	const char *name = mpib_rail_name(rail % r->rails);
-
-	if (r->devices > 1)
-		snprintf(buf, len, "%s (%s)", r->rail[rail].device, name);
-	else
-		snprintf(buf, len, "%s", name);
-	return buf;
-}
-
 /* Add what is wrong with one rail to faults, and what else is to be known of it to
  * notes. */
 static void judge_rail(const struct mpib_node_report *r, unsigned i,
 		       json_t *faults, json_t *notes)
 {
 	const struct mpib_report_rail *rail = &r->rail[i];
-	char name[40];
+	const char *name = rail->label;
 
-	rail_name(r, i, name, sizeof(name));
 	if (!(rail->flags & MPIB_REPORT_UP))
 		json_array_append_new(faults, json_sprintf("%s down", name));
 	else if (rail->speed_mbps < rail->expected_mbps)
@@ -90,8 +77,8 @@ static json_t *view_rails(const struct mpib_node_report *r)
 		json_array_append_new(
 			list,
 			json_pack("{ss ss ss sb sb sI sI sI sI}", "name",
-				  mpib_rail_name(i % r->rails), "device",
-				  rail->device, "state",
+				  mpib_rail_name(i % r->rails), "label",
+				  rail->label, "state",
 				  rail->flags & MPIB_REPORT_UP ? "active"
 							       : "down",
 				  "drained",
@@ -215,6 +202,7 @@ static void view_told(void *arg, const struct mpib_broker_told *t)
 		[MPIB_TOLD_NEW] = "new",
 		[MPIB_TOLD_SILENT] = "silent",
 		[MPIB_TOLD_UNREACHED] = "unreached",
+		[MPIB_TOLD_REFUSED] = "refused",
 	};
 	struct cluster_view *x = arg;
 	json_t *faults, *notes, *o;
@@ -236,6 +224,13 @@ static void view_told(void *arg, const struct mpib_broker_told *t)
 		json_array_append_new(
 			faults, json_sprintf("not reached: %s",
 					     t->why[0] ? t->why : "no link"));
+	else if (t->state == MPIB_TOLD_REFUSED)
+		json_array_append_new(
+			faults,
+			json_sprintf("link refused %llu times, last %.0f s "
+				     "ago: %s",
+				     (unsigned long long)t->refusals,
+				     view_seconds(t->refused_ns), t->why));
 	if (t->report && t->state != MPIB_TOLD_UNREACHED)
 		add_report(x, o, t->peer, t->report, faults, notes);
 	add_node(x, o, faults, notes);

@@ -11,7 +11,7 @@
 static const struct mpib_column rails[] = {
 	SHOWN("RAIL", "{label|name}"),
 	SHOWN("DEVICE", "{device}"),
-	SHOWN("STATE", "{drained|state}"),
+	SHOWN("STATE", "{drained|state}[ ({standby})]"),
 	RATES("#TX Gb/s", "{tx_gbps:rate}"),
 	RATES("#RX Gb/s", "{rx_gbps:rate}"),
 	SHOWN("#QPS", "{qps}"),
@@ -33,8 +33,9 @@ static const struct mpib_column rails[] = {
 static const struct mpib_column devices[] = {
 	SHOWN("#NO", "{index}"),
 	SHOWN("NAME", "{net}"),
-	SHOWN("SOUT", "{rails.0.device}[ (down){?rails.0.down}]"),
-	SHOWN("SUP", "{rails.1.device}[ (down){?rails.1.down}]"),
+	SHOWN("SOUT", "{rails.0.device}[ ({rails.0.state}){?rails.0.down}]"),
+	SHOWN("SUP", "{rails.1.device}[ ({rails.1.standby})]"
+		     "[ ({rails.1.state}){?rails.1.down}]"),
 	SHOWN("PCI", "{rails.0.pci|=-}"),
 	SHOWN("#CLIENTS", "{clients}"),
 	SHOWN("BECAUSE", "{why}"),
@@ -135,6 +136,7 @@ static const struct mpib_column peers[] = {
 	SHOWN("#RX", "{rx_bytes:bytes}"),
 	RATES("#TX Gb/s", "{tx_gbps:rate}"),
 	RATES("#RX Gb/s", "{rx_gbps:rate}"),
+	SHOWN("STATE", "[refused {refused.count} times: {refused.why}]"),
 	{ 0 },
 };
 

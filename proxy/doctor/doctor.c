@@ -72,14 +72,19 @@ static void doctor_print(const json_t *finding, bool colour)
 static void doctor_examine(struct mpib_doctor *d, bool strict)
 {
 	static mpib_check_fn *const checks[] = {
-		mpib_check_run_dir,  mpib_check_socket,
-		mpib_check_settings, mpib_check_versions,
-		mpib_check_rails,    mpib_check_devices,
-		mpib_check_firmware, mpib_check_lanes,
-		mpib_check_memlock,  mpib_check_cpu,
-		mpib_check_numa,     mpib_check_io_uring,
-		mpib_check_plugin,   mpib_check_environment,
+		mpib_check_run_dir,  mpib_check_socket, mpib_check_settings,
+		mpib_check_versions, mpib_check_rails,	mpib_check_devices,
+		mpib_check_firmware, mpib_check_lanes,	mpib_check_peers,
+		mpib_check_memlock,  mpib_check_cpu,	mpib_check_numa,
+		mpib_check_io_uring, mpib_check_plugin, mpib_check_environment,
 	};
+	const struct {
+		const char *noun;
+		json_t **answer;
+	} ask[] = { { "info", &d->info },
+		    { "rails", &d->rails },
+		    { "lanes", &d->lanes },
+		    { "peers", &d->peers } };
 	struct mpib_dial dial;
 
 	d->attach = mpib_dial_probe(&dial, d->run_dir);
@@ -87,14 +92,11 @@ static void doctor_examine(struct mpib_doctor *d, bool strict)
 	mpib_dial_path(d->run_dir, MPIB_STATS_SOCK, d->socket,
 		       sizeof(d->socket));
 	d->reached = mpib_dial_open(&dial, d->run_dir);
-	if (d->reached == MPIB_EXIT_OK) {
-		d->greeting = json_incref(dial.greeting);
-		d->reached = mpib_dial_ask(&dial, "info", &d->info);
-	}
-	if (d->reached == MPIB_EXIT_OK)
-		d->reached = mpib_dial_ask(&dial, "rails", &d->rails);
-	if (d->reached == MPIB_EXIT_OK)
-		d->reached = mpib_dial_ask(&dial, "lanes", &d->lanes);
+	d->greeting = json_incref(dial.greeting);
+	for (unsigned i = 0;
+	     i < sizeof(ask) / sizeof(ask[0]) && d->reached == MPIB_EXIT_OK;
+	     i++)
+		d->reached = mpib_dial_ask(&dial, ask[i].noun, ask[i].answer);
 	d->absent = dial.absent;
 	snprintf(d->why, sizeof(d->why), "%s", dial.why);
 	mpib_dial_close(&dial);
@@ -187,5 +189,6 @@ int mpib_ctl_doctor(const struct mpib_ctl_call *call)
 	json_decref(d.info);
 	json_decref(d.rails);
 	json_decref(d.lanes);
+	json_decref(d.peers);
 	return rc;
 }

@@ -25,7 +25,7 @@ struct mpib_doctor {
 	unsigned count[MPIB_FAIL + 1];
 	/* The proxy's answers; NULL where it gave none. Without a proxy,
 	 * mpib_check_settings() makes rails of what the settings name. */
-	json_t *greeting, *info, *rails, *lanes;
+	json_t *greeting, *info, *rails, *lanes, *peers;
 	char socket[128]; /* path of the stats socket */
 	int reached; /* exit status of asking the proxy */
 	char why[MPIB_DIAL_WHY];
@@ -39,8 +39,11 @@ void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* What a rail is called: "gpu1.SUP", where there is one device "SUP". */
-const char *mpib_doctor_label(const json_t *rail);
+/* The same with why as "what: why (remedy)", which is taken apart; other: the fix
+ * where it has no remedy, or NULL. */
+void mpib_find_why(struct mpib_doctor *d, enum mpib_verdict verdict,
+		   const char *check, char *why, const char *other);
+
 /* Whether none of the rails before the i-th is on the same port: devices share
  * HCAs, whose faults are told once. */
 bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i);
@@ -55,7 +58,8 @@ typedef void mpib_check_fn(struct mpib_doctor *d);
 /* node.c: checks of the proxy's answers; where it gives none, whether a proxy would
  * start, and with what rails. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
-	mpib_check_lanes, mpib_check_memlock, mpib_check_settings;
+	mpib_check_lanes, mpib_check_memlock,
+	mpib_check_peers, mpib_check_settings;
 /* port.c: of one rail's RDMA port, of the cards together, and bytes through each
  * rail's device and back. */
 void mpib_check_port(struct mpib_doctor *d, const json_t *rail);

@@ -199,7 +199,7 @@ void mpib_check_numa(struct mpib_doctor *d)
 			continue;
 		hardware = true;
 		if (mpib_doctor_new_port(d, i))
-			check_distance(d, mpib_doctor_label(r), dev);
+			check_distance(d, mpib_json_str(r, "label"), dev);
 	}
 	if (d->rails && !hardware)
 		mpib_find(d, MPIB_OK, "NUMA", NULL,
@@ -383,12 +383,16 @@ void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 					what, "fix", fix));
 }
 
-const char *mpib_doctor_label(const json_t *rail)
+void mpib_find_why(struct mpib_doctor *d, enum mpib_verdict verdict,
+		   const char *check, char *why, const char *other)
 {
-	const char *label = mpib_json_str(rail, "label");
+	char *remedy = strrchr(why, '('), *end = strrchr(why, ')');
 
-	/* A proxy from before devices gives none. */
-	return *label ? label : mpib_json_str(rail, "name");
+	if (remedy > why && end && !end[1]) {
+		remedy[-1] = *end = '\0';
+		other = remedy + 1;
+	}
+	mpib_find(d, verdict, check, other, "%s", why);
 }
 
 bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i)
@@ -408,18 +412,10 @@ void mpib_doctor_explain(struct mpib_doctor *d, const char *check,
 			 const struct mpib_rail_spec *spec, const char *call,
 			 int rc)
 {
-	char why[512], *remedy;
+	char why[512];
 
-	/* "what: why (remedy)", the remedy only where one is known. */
 	mpib_verbs_explain(spec, NULL, call, rc, why, sizeof(why));
-	remedy = strstr(why, " (");
-	if (remedy) {
-		*remedy = '\0';
-		remedy += 2;
-		remedy[strlen(remedy) - 1] = '\0';
-	}
-	mpib_find(d, MPIB_FAIL, check, remedy ? remedy : "see dmesg(1)", "%s",
-		  why);
+	mpib_find_why(d, MPIB_FAIL, check, why, "see dmesg(1)");
 }
 
 /* Checks of what a rank that is started from this shell finds: NCCL's plugin, and

@@ -15,28 +15,16 @@
 
 #include "doctor/doctor.h"
 
-/* why is "what: why (remedy)": take it apart. */
-static void find_failed(struct mpib_doctor *d, char *why)
-{
-	char *remedy = strrchr(why, '(');
-
-	if (remedy) {
-		*remedy++ = '\0';
-		remedy[strcspn(remedy, ")")] = '\0';
-	}
-	mpib_find(d, MPIB_FAIL, "socket", remedy, "%s", why);
-}
-
 void mpib_check_socket(struct mpib_doctor *d)
 {
 	if (d->reached != MPIB_EXIT_OK) {
-		find_failed(d, d->why);
+		mpib_find_why(d, MPIB_FAIL, "socket", d->why, NULL);
 		return;
 	}
 	mpib_find(d, MPIB_OK, "socket", NULL, "%s: pid %" PRIu64 " answers",
 		  d->socket, mpib_json_num(d->greeting, "pid"));
 	if (d->attach != MPIB_EXIT_OK)
-		find_failed(d, d->attach_why);
+		mpib_find_why(d, MPIB_FAIL, "socket", d->attach_why, NULL);
 }
 
 void mpib_check_versions(struct mpib_doctor *d)
@@ -82,11 +70,17 @@ static void check_gid(struct mpib_doctor *d, const char *check,
 static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 {
 	const char *dev = mpib_json_str(rail, "device");
-	bool up = !strcmp(mpib_json_str(rail, "state"), "active");
+	const char *state = mpib_json_str(rail, "state");
 	char check[64];
 
-	snprintf(check, sizeof(check), "rail %.48s", mpib_doctor_label(rail));
-	if (!up && new_port)
+	snprintf(check, sizeof(check), "rail %.48s",
+		 mpib_json_str(rail, "label"));
+	if (!strcmp(state, "lost") && new_port)
+		mpib_find(
+			d, MPIB_FAIL, check,
+			"see dmesg(1); once the device works, mpibctl upgrade",
+			"%s failed, and this proxy cannot open it again", dev);
+	else if (strcmp(state, "active") != 0 && new_port)
 		mpib_find(d, MPIB_FAIL, check,
 			  "bring its port up: cable, switch, ip link, rdma "
 			  "link",
@@ -99,16 +93,8 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 			  "mpibctl events, and the proxy's log, name the peers",
 			  "%" PRIu64 " completions of %s bore an error",
 			  mpib_json_num(rail, "cqe_errors"), dev);
-	if (!new_port)
-		return;
-	if (!strncmp(dev, "rdma:", 5))
+	if (new_port && !strncmp(dev, "rdma:", 5))
 		mpib_check_port(d, rail);
-	else if (up)
-		mpib_find(d, MPIB_WARN, check,
-			  "name RDMA ports: [hca] sout and sup in mpib.conf",
-			  "%s is up, but a software HCA: for trials, not for "
-			  "jobs",
-			  dev);
 }
 
 static bool have_hardware(const struct mpib_doctor *d)
@@ -161,11 +147,13 @@ void mpib_check_rails(struct mpib_doctor *d)
 				  "it fails"
 				: "each device has only one; nothing takes "
 				  "over when it fails");
-	if (mpib_doctor_has_rail(d, "soft:") && have_hardware(d))
+	if (mpib_doctor_has_rail(d, "soft:"))
 		mpib_find(d, MPIB_WARN, "rails",
-			  "name its ports: [hca] sout and sup in mpib.conf",
-			  "the software HCA serves although this machine has "
-			  "RDMA devices");
+			  "name RDMA ports: [hca] sout and sup in mpib.conf",
+			  "software HCAs are for trials, not for jobs%s",
+			  have_hardware(d) ? ", and this machine has RDMA "
+					     "devices"
+					   : "");
 }
 
 void mpib_check_lanes(struct mpib_doctor *d)
@@ -187,6 +175,30 @@ void mpib_check_lanes(struct mpib_doctor *d)
 	else
 		mpib_find(d, MPIB_OK, "lanes", NULL, "%zu, none broken",
 			  json_array_size(d->lanes));
+}
+
+/* Nodes whose links one end refuses: wrong keys, other versions. */
+void mpib_check_peers(struct mpib_doctor *d)
+{
+	const json_t *peer;
+	char why[512];
+	size_t i;
+
+	json_array_foreach(d->peers, i, peer)
+	{
+		const json_t *refused = json_object_get(peer, "refused");
+
+		if (!json_is_object(refused))
+			continue;
+		snprintf(why, sizeof(why),
+			 "the link with %s was refused %" PRIu64
+			 " times, last %.0f s ago: %s",
+			 mpib_json_str(peer, "peer"),
+			 mpib_json_num(refused, "count"),
+			 mpib_json_real(refused, "age_s"),
+			 mpib_json_str(refused, "why"));
+		mpib_find_why(d, MPIB_WARN, "peers", why, "see its log");
+	}
 }
 
 /* Pinned memory counts against the RLIMIT_MEMLOCK of the proxy, which registers
@@ -278,8 +290,10 @@ static void check_speeds(struct mpib_doctor *d)
 			"mend the slower port, or leave the device out: a job "
 			"over all of them is as fast as the slowest",
 			"%s has %" PRIu64 " Gb/s and %s %" PRIu64,
-			mpib_doctor_label(slow), devices_speed(slow) / 1000,
-			mpib_doctor_label(fast), devices_speed(fast) / 1000);
+			mpib_json_str(slow, "label"),
+			devices_speed(slow) / 1000,
+			mpib_json_str(fast, "label"),
+			devices_speed(fast) / 1000);
 }
 
 void mpib_check_devices(struct mpib_doctor *d)
@@ -297,8 +311,8 @@ void mpib_check_devices(struct mpib_doctor *d)
 			mpib_find(d, MPIB_WARN, "devices",
 				  "give each device an HCA of its own as sout",
 				  "%s and %s are both %s",
-				  mpib_doctor_label(other),
-				  mpib_doctor_label(rail),
+				  mpib_json_str(other, "label"),
+				  mpib_json_str(rail, "label"),
 				  mpib_json_str(rail, "device"));
 	}
 	check_speeds(d);
@@ -353,20 +367,12 @@ static void settings_line(struct mpib_doctor *d, struct settings *s, char *line)
 {
 	static const char fault[] = "mpib-proxy: ";
 	struct settings_device *dev = &s->device[s->devices];
-	char value[32], *fix;
+	char value[32];
 
 	line[strcspn(line, "\n")] = '\0';
-	if (!strncmp(line, fault, strlen(fault))) {
-		fix = strstr(line, " (");
-		if (fix) {
-			*fix = '\0';
-			fix += 2;
-			fix[strlen(fix) - 1] = '\0';
-		}
-		mpib_find(d, MPIB_FAIL, "settings",
-			  fix ? fix : "see mpib-proxy --check-config", "%s",
-			  line + strlen(fault));
-	}
+	if (!strncmp(line, fault, strlen(fault)))
+		mpib_find_why(d, MPIB_FAIL, "settings", line + strlen(fault),
+			      "see mpib-proxy --check-config");
 	if (s->devices < SETTINGS_DEVICES &&
 	    sscanf(line, "; device %31[^:]: %79[^,], %79s", dev->name,
 		   dev->rail[0], dev->rail[1]) == 3)

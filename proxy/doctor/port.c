@@ -152,7 +152,8 @@ void mpib_check_port(struct mpib_doctor *d, const json_t *rail)
 	const char *spec = mpib_json_str(rail, "device"), *colon;
 	unsigned port = 1;
 
-	snprintf(check, sizeof(check), "rail %.48s", mpib_doctor_label(rail));
+	snprintf(check, sizeof(check), "rail %.48s",
+		 mpib_json_str(rail, "label"));
 	if (sscanf(spec, "rdma:%63[^:]", dev) != 1)
 		return;
 	colon = strchr(spec + strlen("rdma:"), ':');
@@ -406,7 +407,8 @@ static void loop_rail(struct mpib_doctor *d, const json_t *rail)
 	uint64_t ns = 0;
 	int rc;
 
-	snprintf(check, sizeof(check), "loop %.48s", mpib_doctor_label(rail));
+	snprintf(check, sizeof(check), "loop %.48s",
+		 mpib_json_str(rail, "label"));
 	if (mpib_rail_spec_parse(spec, &l.spec, why, sizeof(why)) < 0) {
 		mpib_find(d, MPIB_FAIL, check, "use mpibctl of its version",
 			  "what rail the proxy has: %s", why);

@@ -472,7 +472,8 @@ static const struct metrics_family of_proxy[] = {
 	GAUGE("mapped_bytes", "bytes",
 	      "Memory of clients that the proxy maps.", "usage.mapped_bytes"),
 	COUNTER_BY("rejected", NULL,
-		   "Clients, requests and arrivals that were refused.",
+		   "Clients, requests, arrivals and peer links that were "
+		   "refused.",
 		   "rejected", "reason"),
 	GAUGE_BY("limit_used_ratio", "ratio",
 		 "Share of a limit that is used; of memory and regions, by the "

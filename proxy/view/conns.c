@@ -4,6 +4,7 @@
 
 #include "agent/agent.h"
 #include "base/hash.h"
+#include "peer/ask.h"
 #include "view/fields.h"
 #include "view/view.h"
 
@@ -159,7 +160,31 @@ static json_t *conns_peer(const struct mpib_view *v, const struct conns_peer *p)
 			      mpib_field_by_rail_u32(v, p->qps));
 
 	mpib_field_counts(o, v, p->n);
+	json_object_set_new(o, "refused", json_null());
 	return o;
+}
+
+struct conns_refused {
+	const struct mpib_view *v;
+	json_t *list;
+};
+
+/* A node without a link, as a peer without lanes. */
+static void conns_refused(void *arg, const struct mpib_broker_told *t)
+{
+	const struct conns_refused *to = arg;
+	const struct conns_peer none = { .name = t->peer };
+	json_t *o;
+
+	if (t->state != MPIB_TOLD_REFUSED)
+		return;
+	o = conns_peer(to->v, &none);
+	json_object_set_new(o, "refused",
+			    json_pack("{sI sf ss}", "count",
+				      (json_int_t)t->refusals, "age_s",
+				      conns_seconds(t->refused_ns), "why",
+				      t->why));
+	json_array_append_new(to->list, o);
 }
 
 /* In the order of their first lanes, in which uthash keeps them. */
@@ -187,6 +212,9 @@ json_t *mpib_view_peers(const struct mpib_view *v)
 		json_array_append_new(out, conns_peer(v, p));
 	HASH_CLEAR(hh, peers);
 	free(list);
+	if (v->clients->broker)
+		mpib_broker_each_told(v->clients->broker, conns_refused,
+				      &(struct conns_refused){ v, out });
 	return out;
 }
 

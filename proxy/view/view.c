@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "engine/lane/drr.h"
+#include "peer/ask.h"
 #include "view/fields.h"
 
 static json_t *view_usage(const struct mpib_usage *l)
@@ -87,9 +88,13 @@ static json_t *view_rejected(const struct mpib_view *v)
 
 	for (unsigned r = 0; r < mpib_snap_rails(v->snap); r++)
 		bad += (json_int_t)v->snap->rail[r].bad_imms;
-	return json_pack("{sI sI sI}", "client",
-			 (json_int_t)v->clients->refused, "request",
-			 (json_int_t)v->clients->rejected, "immediate", bad);
+	return json_pack(
+		"{sI sI sI sI}", "client", (json_int_t)v->clients->refused,
+		"request", (json_int_t)v->clients->rejected, "immediate", bad,
+		"link",
+		v->clients->broker
+			? (json_int_t)mpib_broker_refused(v->clients->broker)
+			: 0);
 }
 
 /* The part of each limit that is used; of memory and regions, by the client that
@@ -195,6 +200,14 @@ static void add_hw(json_t *o, const struct mpib_view *v, unsigned r)
 	json_object_set_new(o, "hw", hw);
 }
 
+static const char *rail_state(const struct mpib_view *v, unsigned r)
+{
+	if (v->snap->rail[r].up)
+		return "active";
+	return v->engine && mpib_engine_lost(v->engine) >> r & 1 ? "lost"
+								 : "down";
+}
+
 static json_t *view_rail(const struct mpib_view *v, unsigned r)
 {
 	const struct mpib_snap_rail *n = &v->snap->rail[r];
@@ -207,12 +220,12 @@ static json_t *view_rail(const struct mpib_view *v, unsigned r)
 		"{ss ss ss ss ss ss sb sb sb sI sI ss sI sI sI sI sI}", "name",
 		mpib_rail_name(r % v->snap->rails), "net", d->net ? d->net : "",
 		"label", d->label, "device", d->name, "provider", d->provider,
-		"state", n->up ? "active" : "down", "up", n->up, "drained",
-		n->drained, "standby", d->standby, "speed_mbps",
-		(json_int_t)n->speed_mbps, "mtu",
-		(json_int_t)(n->mtu ? 128 << n->mtu : 0), "gid", gid, "qps",
-		(json_int_t)n->qps, "srq_posted", (json_int_t)n->srq_posted,
-		"srq_low", (json_int_t)v->cfg->engine.srq_low, "srq_high",
+		"state", rail_state(v, r), "up", n->up, "drained", n->drained,
+		"standby", d->standby, "speed_mbps", (json_int_t)n->speed_mbps,
+		"mtu", (json_int_t)(n->mtu ? 128 << n->mtu : 0), "gid", gid,
+		"qps", (json_int_t)n->qps, "srq_posted",
+		(json_int_t)n->srq_posted, "srq_low",
+		(json_int_t)v->cfg->engine.srq_low, "srq_high",
 		(json_int_t)v->cfg->engine.srq_high, "expected_mbps",
 		(json_int_t)v->cfg->expected_gbps * 1000);
 	add_counters(o, n);
@@ -354,9 +367,8 @@ static json_t *devices_rails(const struct mpib_view *v, unsigned first)
 			list, json_pack("{ss ss ss ss sb sb}", "name",
 					mpib_rail_name(r - first), "device",
 					v->rail[r].name, "pci", v->rail[r].pci,
-					"state",
-					v->snap->rail[r].up ? "active" : "down",
-					"down", !v->snap->rail[r].up, "standby",
+					"state", rail_state(v, r), "down",
+					!v->snap->rail[r].up, "standby",
 					v->rail[r].standby));
 	return list;
 }

@@ -206,6 +206,45 @@ static bool ask_wanted(const struct mpib_peer *p)
 	       !TAILQ_EMPTY(&p->waiting) || !TAILQ_EMPTY(&p->lanes);
 }
 
+uint64_t mpib_broker_refused(const struct mpib_broker *b)
+{
+	return b->refused_count;
+}
+
+/* Whether the peer is one to tell of: not this node, with a link or wanted. */
+static bool told_of(const struct mpib_peer *p)
+{
+	return !ask_self(p) && (p->state == MPIB_PEER_UP || ask_wanted(p));
+}
+
+static void tell_refusals(const struct mpib_broker *b, mpib_broker_told_fn *fn,
+			  void *arg)
+{
+	uint64_t now = mpib_loop_now(b->loop);
+
+	for (unsigned i = 0; i < PEER_REFUSALS; i++) {
+		const struct mpib_refusal *r = &b->refusal[i];
+		const struct mpib_broker_told t = {
+			.state = MPIB_TOLD_REFUSED,
+			.peer = r->peer,
+			.why = r->why,
+			.addr = r->addr,
+			.refusals = r->count,
+			.refused_ns = now - r->last_ns,
+		};
+		const struct mpib_peer *p;
+
+		TAILQ_FOREACH(p, &b->peers, entry)
+		{
+			if (told_of(p) &&
+			    mpib_address_same(&p->node.addr, &r->addr))
+				break;
+		}
+		if (r->count && !p)
+			fn(arg, &t);
+	}
+}
+
 void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			   void *arg)
 {
@@ -227,9 +266,8 @@ void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			.report = a->report,
 		};
 
-		if (ask_self(p) ||
-		    (t.state == MPIB_TOLD_UNREACHED && !ask_wanted(p)))
-			continue;
-		fn(arg, &t);
+		if (told_of(p))
+			fn(arg, &t);
 	}
+	tell_refusals(b, fn, arg);
 }

@@ -63,12 +63,14 @@ enum mpib_told {
 	MPIB_TOLD_WELL, /* has answered */
 	MPIB_TOLD_NEW, /* not asked yet */
 	MPIB_TOLD_SILENT,
-	MPIB_TOLD_UNREACHED /* connections wait, and it has no link */
+	MPIB_TOLD_UNREACHED, /* connections wait, and it has no link */
+	MPIB_TOLD_REFUSED /* one end refused the link, and there is none since */
 };
 
 struct mpib_broker_told {
 	enum mpib_told state;
 	const char *peer, *why; /* why it has no link, "": unknown */
+	uint64_t refusals, refused_ns; /* how many, and the age of the last */
 	unsigned version;
 	struct in6_addr addr; /* of its peer link */
 	uint32_t sout; /* IPv4 of its SOUT, network order; 0: none */
@@ -77,8 +79,10 @@ struct mpib_broker_told {
 	const struct mpib_node_report *report; /* the last one; NULL: none */
 };
 typedef void mpib_broker_told_fn(void *arg, const struct mpib_broker_told *t);
-/* Call fn for each peer with a link, and each that is needed; not for this
- * node. */
+/* Links that this proxy or a peer has refused since this one started. */
+uint64_t mpib_broker_refused(const struct mpib_broker *b);
+/* Call fn for each peer with a link, each that is needed, and each node whose last
+ * link was refused; not for this node. */
 void mpib_broker_each_told(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 			   void *arg);
 

@@ -49,6 +49,7 @@ static void no_use(struct mpib_peer *p, const char *why)
 		mpib_warn("peer %s: %s", p->label, why);
 		snprintf(told, sizeof(p->told[0]), "%s", why);
 	}
+	mpib_refusal_note(p->broker, &p->node.addr, p->node.port, why);
 	mpib_peer_cut(p, why);
 }
 
@@ -94,10 +95,12 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 
 	(void)link;
 	if (m->type == MPIB_PEER_REFUSED) {
-		if (m->error == -EALREADY)
-			mpib_peer_cut(p, m->why); /* the peer calls */
-		else
+		if (m->error != -EALREADY)
 			no_use(p, m->why);
+		else /* the peer calls; a real reason stays */
+			mpib_peer_cut(p, p->told[p->by_second][0]
+						 ? p->told[p->by_second]
+						 : m->why);
 		return;
 	}
 	if (m->type != MPIB_PEER_WELCOME) {

@@ -75,6 +75,45 @@ void mpib_hello_overtaken(struct mpib_peer *p)
 		mpib_hello_drop(s);
 }
 
+/* The entry of the address, or one to be used for it: a free one, else the oldest. */
+static struct mpib_refusal *refusal_of(struct mpib_broker *b,
+				       const struct in6_addr *addr)
+{
+	struct mpib_refusal *best = b->refusal;
+
+	for (unsigned i = 0; i < PEER_REFUSALS; i++) {
+		struct mpib_refusal *r = &b->refusal[i];
+
+		if (r->count && mpib_address_same(&r->addr, addr))
+			return r;
+		if (best->count && (!r->count || r->last_ns < best->last_ns))
+			best = r;
+	}
+	*best = (struct mpib_refusal){ .addr = *addr };
+	return best;
+}
+
+void mpib_refusal_note(struct mpib_broker *b, const struct in6_addr *addr,
+		       uint16_t port, const char *why)
+{
+	struct mpib_refusal *r = refusal_of(b, addr);
+
+	if (port || !r->peer[0])
+		mpib_address_text(addr, port, r->peer, sizeof(r->peer));
+	snprintf(r->why, sizeof(r->why), "%s", why);
+	r->last_ns = mpib_loop_now(b->loop);
+	r->count++;
+	b->refused_count++;
+}
+
+void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr)
+{
+	for (unsigned i = 0; i < PEER_REFUSALS; i++) {
+		if (mpib_address_same(&b->refusal[i].addr, addr))
+			b->refusal[i] = (struct mpib_refusal){ 0 };
+	}
+}
+
 /* Limit the log: a refused caller calls again and again, and any host can call
  * as often as it likes, each time with another reason. */
 static void tell_refused(const struct mpib_pending_peer *s, const char *why)
@@ -83,7 +122,7 @@ static void tell_refused(const struct mpib_pending_peer *s, const char *why)
 	uint64_t now = mpib_loop_now(b->loop);
 	uint64_t pause = strcmp(b->refused, why) ? REFUSED_ANY_NS : REFUSED_NS;
 
-	b->refused_count++;
+	mpib_refusal_note(b, &s->link->addr, 0, why);
 	if (b->refused[0] && now - b->refused_ns < pause)
 		return;
 	snprintf(b->refused, sizeof(b->refused), "%s", why);

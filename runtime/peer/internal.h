@@ -225,6 +225,8 @@ struct mpib_listener_entry {
 	UT_hash_handle hh, hh_name;
 };
 
+#define PEER_REFUSALS 32
+
 struct mpib_broker {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
@@ -253,6 +255,12 @@ struct mpib_broker {
 	char refused[200]; /* last logged reason of a refusal */
 	/* Time of that line, and refusals since. */
 	uint64_t refused_ns, refused_count;
+	/* The last refusal of each node that has no link since, by either end. */
+	struct mpib_refusal {
+		struct in6_addr addr;
+		char peer[MPIB_LABEL_MAX], why[200];
+		uint64_t count, last_ns; /* count 0: the entry is free */
+	} refusal[PEER_REFUSALS];
 	/* Closes of all peers; and of the users whose uids have this
 	 * remainder. */
 	unsigned closes, closes_of[PEER_CLOSES_USERS];
@@ -311,6 +319,11 @@ void mpib_peer_forget(struct mpib_peer *p, const char *why);
 void mpib_peer_broke(struct mpib_peer *p, const char *what);
 /* Send a message to the peer. Without a link it is dropped. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
+/* Note that this proxy or the one at addr refused a link, or forget it: they have one.
+ * port 0: it is not known. */
+void mpib_refusal_note(struct mpib_broker *b, const struct in6_addr *addr,
+		       uint16_t port, const char *why);
+void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
 /* Send a CONN_REJECT or LANE_REJECT for the object that has the id to at the
  * peer. */
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,

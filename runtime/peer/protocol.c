@@ -218,7 +218,7 @@ static void code_rails(struct mpib_codec *c, struct mpib_node_report *m)
 	for (unsigned i = 0; i < (unsigned)m->devices * m->rails; i++) {
 		struct mpib_report_rail *rail = &m->rail[i];
 
-		code_short(c, rail->device, sizeof(rail->device));
+		code_short(c, rail->label, sizeof(rail->label));
 		code_bits(c, &rail->flags, MPIB_REPORT_FLAGS);
 		mpib_code32(c, &rail->speed_mbps);
 		mpib_code32(c, &rail->expected_mbps);

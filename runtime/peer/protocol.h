@@ -148,7 +148,7 @@ struct mpib_node_report {
 	uint32_t stuck; /* requests older than 5 s */
 	uint8_t devices, rails; /* of each; at most MPIB_RAILS_MAX in all */
 	struct mpib_report_rail { /* by number */
-		char device[16];
+		char label[MPIB_RAIL_LABEL_MAX];
 		uint8_t flags;
 		uint32_t speed_mbps, expected_mbps; /* 0: not known */
 		uint64_t errors, failovers;

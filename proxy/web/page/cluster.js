@@ -17,9 +17,9 @@ function nodeNames(c) {
 /* What a rail is, in a few words: "SOUT 400", "SUP 100 of 400", "SUP down". */
 function railWord(r) {
 	if (r.state !== "active")
-		return r.name + " down";
+		return r.label + " down";
 	const rated = r.speed_mbps ? r.speed_mbps / 1000 : "?";
-	return r.name + " " + rated + (r.expected_mbps > r.speed_mbps ? " of " + r.expected_mbps / 1000 : "") +
+	return r.label + " " + rated + (r.expected_mbps > r.speed_mbps ? " of " + r.expected_mbps / 1000 : "") +
 		(r.drained ? ", drained" : "") + (r.software ? ", software" : "");
 }
 

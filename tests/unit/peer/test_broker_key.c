@@ -27,10 +27,24 @@ static void connects_nodes_with_the_same_key(void **state)
 	rig_connect(rig, a, 2, b, 2);
 }
 
+/* What tools are told once nobody waits for the peer any more. */
+static void keep_refusal(void *arg, const struct mpib_broker_told *t)
+{
+	const struct mpib_broker_told **last = arg;
+	static struct mpib_broker_told kept;
+
+	if (t->state != MPIB_TOLD_REFUSED)
+		return;
+	assert_null(*last);
+	kept = *t;
+	*last = &kept;
+}
+
 /* From a node with the first key to one with the second. */
 static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 			   const struct mpib_cluster_key *to, const char *why)
 {
+	const struct mpib_broker_told *told = NULL;
 	struct mpib_handle handle;
 	struct client *a, *b;
 
@@ -48,6 +62,10 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 		fail_msg("\"%s\" does not say \"%s\"",
 			 mpib_broker_why(&a->client, 0), why);
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
+	mpib_broker_each_told(a->node->broker, keep_refusal, &told);
+	assert_non_null(told);
+	assert_non_null(strstr(told->why, why));
+	assert_true(told->refusals > 1);
 }
 
 static void refuses_a_caller_without_the_key(void **state)

@@ -6,8 +6,9 @@
 #include "doctor/doctor.h"
 
 #define RAIL(name, dev, state, mtu, gid, errors)                               \
-	"{\"name\":\"" name "\",\"device\":\"" dev "\",\"state\":\"" state     \
-	"\",\"mtu\":" mtu ",\"gid\":\"" gid "\",\"cqe_errors\":" errors "}"
+	"{\"name\":\"" name "\",\"label\":\"" name "\",\"device\":\"" dev      \
+	"\",\"state\":\"" state "\",\"mtu\":" mtu ",\"gid\":\"" gid            \
+	"\",\"cqe_errors\":" errors "}"
 
 /* cmocka's setup: a scratch directory that is sysfs of a machine with two HCAs,
  * mlx5_0 and, with faults, mlx5_1. */

@@ -87,6 +87,7 @@ static void a_software_rail_beside_hardware_is_told(void **state)
 				    "::ffff:127.0.0.1", "0") "]");
 
 	mpib_check_rails(&d);
+	assert_found(&d, "WARN", "rails", "for trials");
 	assert_found(&d, "WARN", "rails", "has RDMA devices");
 	d.sysfs = "/nonexistent";
 	json_array_clear(d.findings);
@@ -109,6 +110,36 @@ static void broken_lanes_and_other_versions_are_told(void **state)
 	json_object_set_new(d.info, "abi", json_integer(99));
 	mpib_check_versions(&d);
 	assert_found(&d, "FAIL", "versions", "ABI 99");
+	patient_release(&d);
+}
+
+static void a_peer_whose_link_is_refused_is_told(void **state)
+{
+	struct mpib_doctor d = patient_of("[]");
+
+	d.peers = json_loads("[{\"peer\":\"10.0.0.1:1\",\"refused\":null},"
+			     "{\"peer\":\"10.0.0.2\",\"refused\":{\"count\":7,"
+			     "\"age_s\":3.0,\"why\":\"it does not know the key "
+			     "(give both the same peer.key_file)\"}}]",
+			     0, NULL);
+	mpib_check_peers(&d);
+	assert_int_equal(json_array_size(d.findings), 1);
+	assert_found(&d, "WARN", "peers",
+		     "10.0.0.2 was refused 7 times, last 3 s ago: it does not "
+		     "know the key");
+	json_decref(d.peers);
+	patient_release(&d);
+}
+
+static void a_lost_device_is_no_port_that_is_down(void **state)
+{
+	struct mpib_doctor d =
+		patient_of("[" RAIL("SOUT", "rdma:mlx5_0", "lost", "4096",
+				    "::ffff:10.0.0.1", "0") "]");
+
+	mpib_check_rails(&d);
+	assert_found(&d, "FAIL", "rail SOUT", "cannot open it again");
+	assert_false(patient_has(&d, "FAIL", "rail SOUT", "is down"));
 	patient_release(&d);
 }
 
@@ -225,6 +256,8 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(each_fault_of_a_rail_is_found),
 	cmocka_unit_test(a_software_rail_beside_hardware_is_told),
 	cmocka_unit_test(broken_lanes_and_other_versions_are_told),
+	cmocka_unit_test(a_peer_whose_link_is_refused_is_told),
+	cmocka_unit_test(a_lost_device_is_no_port_that_is_down),
 	cmocka_unit_test(without_a_proxy_its_absence_is_all_that_is_told),
 	cmocka_unit_test(the_limit_of_locked_memory_counts_with_hardware),
 	cmocka_unit_test(an_accelerator_of_any_maker_is_a_gpu),

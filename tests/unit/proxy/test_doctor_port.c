@@ -9,8 +9,8 @@
 #include "scratch.h"
 #include "test.h"
 
-#define ONE_RAIL                                                               \
-	"[{\"name\":\"SOUT\",\"device\":\"rdma:mlx5_0\",\"state\":\"active\"," \
+#define ONE_RAIL                                                                \
+	"[{\"label\":\"SOUT\",\"device\":\"rdma:mlx5_0\",\"state\":\"active\"," \
 	"\"mtu\":4096,\"gid\":\"::ffff:10.0.0.1\",\"expected_mbps\":800000}]"
 
 static void a_port_below_its_speed_is_told(void **state)
@@ -103,10 +103,10 @@ static void each_rail_moves_bytes_to_itself(void **state)
 	struct mpib_doctor d;
 
 	snprintf(rails, sizeof(rails),
-		 "[{\"name\":\"SOUT\",\"device\":\"soft:%s\"},"
-		 "{\"name\":\"SUP\",\"device\":\"soft:192.0.2.1\"},"
-		 "{\"name\":\"C\",\"device\":\"rdma:none0\"},"
-		 "{\"name\":\"D\",\"device\":\"quantum:1\"}]",
+		 "[{\"label\":\"SOUT\",\"device\":\"soft:%s\"},"
+		 "{\"label\":\"SUP\",\"device\":\"soft:192.0.2.1\"},"
+		 "{\"label\":\"C\",\"device\":\"rdma:none0\"},"
+		 "{\"label\":\"D\",\"device\":\"quantum:1\"}]",
 		 own_addr());
 	d = patient_of(rails);
 	mpib_check_loop(&d);
@@ -156,7 +156,7 @@ static void without_a_proxy_its_settings_and_rails_are_looked_at(void **state)
 	assert_int_equal(
 		mpib_json_num(json_array_get(d.rails, 0), "expected_mbps"),
 		400000);
-	assert_found(&d, "WARN", "rail SOUT", "software HCA");
+	assert_found(&d, "WARN", "rails", "software HCA");
 	assert_found(&d, "OK", "loop SOUT", "right");
 	assert_false(patient_has(&d, "FAIL", "settings", ""));
 	patient_release(&d);
@@ -170,7 +170,7 @@ static void without_a_proxy_its_settings_and_rails_are_looked_at(void **state)
 	d = absent(script);
 	mpib_check_settings(&d);
 	assert_int_equal(json_array_size(d.rails), 4);
-	assert_string_equal(mpib_doctor_label(json_array_get(d.rails, 2)),
+	assert_string_equal(mpib_json_str(json_array_get(d.rails, 2), "label"),
 			    "b.SOUT");
 	mpib_check_loop(&d);
 	assert_found(&d, "OK", "loop a.SOUT", "right");
