@@ -272,7 +272,12 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 			have_section = true;
 	}
 	remedy = mpib_suggest_remedy(&s, otherwise, hint, sizeof(hint));
-	if (!have_section) {
+	if (!section[0]) {
+		snprintf(why, sizeof(why),
+			 "%s:%u: %.80s stands before any [section] (begin with "
+			 "one, such as [hca])",
+			 r->path, r->line, key);
+	} else if (!have_section) {
 		snprintf(why, sizeof(why),
 			 "%s:%u: unknown section \"%.80s\" (%s)", r->path,
 			 r->line, section, remedy);
@@ -287,6 +292,14 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 	file_fail(r, -EINVAL, why);
 }
 
+/* Quotes would be a part of the value; those of word processors and their blanks that
+ * do not break are hard to see. */
+static bool is_quoted(const char *value)
+{
+	return *value == '"' || *value == '\'' || strstr(value, "\xc2\xa0") ||
+	       strstr(value, "\xe2\x80");
+}
+
 static void file_setting(struct reader *r, const char *key, const char *value)
 {
 	static const char device[] = "device ";
@@ -296,6 +309,15 @@ static void file_setting(struct reader *r, const char *key, const char *value)
 	int rc;
 
 	snprintf(origin, sizeof(origin), "%.110s:%u", r->path, r->line);
+	if (is_quoted(value)) {
+		snprintf(
+			why, sizeof(why),
+			"%s: %.63s: the value has quotes, or a blank that does "
+			"not break (write it plain)",
+			origin, key);
+		file_fail(r, -EINVAL, why);
+		return;
+	}
 	if (!strncmp(r->section, device, prefix)) {
 		rc = mpib_config_device_set(r->cfg, r->section + prefix, key,
 					    value, origin, why);

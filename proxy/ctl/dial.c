@@ -15,6 +15,7 @@
 #include "base/run_dir.h"
 
 #define PATIENCE_S 10
+#define PROBE_S 3 /* a probe is asked again soon */
 
 static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -53,10 +54,10 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 }
 
 /* Connect to the socket at path: fd or -errno. */
-static int dial_one(const char *path, int type)
+static int dial_one(const char *path, int type, int seconds)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	struct timeval limit = { .tv_sec = PATIENCE_S };
+	struct timeval limit = { .tv_sec = seconds };
 	int fd, rc;
 
 	if (strlen(path) >= sizeof(sun.sun_path))
@@ -132,7 +133,7 @@ static int dial_admin(struct mpib_dial *d, const char *run_dir)
 	if (!run_dir || !mpib_admin_dir(run_dir, dir, sizeof(dir)))
 		return -ENOENT;
 	snprintf(d->path, sizeof(d->path), "%s/" MPIB_ADMIN_SOCK, dir);
-	return dial_one(d->path, SOCK_STREAM);
+	return dial_one(d->path, SOCK_STREAM, PATIENCE_S);
 }
 
 /* Read the greeting of fd, which d takes over. */
@@ -173,7 +174,7 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir)
 	    !mpib_dial_path(run_dir, MPIB_STATS_SOCK, d->path, sizeof(d->path)))
 		return dial_too_long(d);
 	if (fd < 0)
-		fd = dial_one(d->path, SOCK_STREAM);
+		fd = dial_one(d->path, SOCK_STREAM, PATIENCE_S);
 	if (fd < 0)
 		return dial_unreachable(d, -fd);
 	return dial_begin(d, fd);
@@ -216,7 +217,7 @@ int mpib_dial_probe(struct mpib_dial *d, const char *run_dir)
 	if (!mpib_dial_path(run_dir, MPIB_CONTROL_SOCK, d->path,
 			    sizeof(d->path)))
 		return dial_too_long(d);
-	fd = dial_one(d->path, SOCK_SEQPACKET);
+	fd = dial_one(d->path, SOCK_SEQPACKET, PROBE_S);
 	if (fd < 0)
 		return dial_unreachable(d, -fd);
 	/* If the proxy hung up, its answer says why. */

@@ -459,12 +459,12 @@ static void print_event(const json_t *e, unsigned width, FILE *out)
 	const char *level = json_string_value(json_object_get(e, "level"));
 	const char *text = json_string_value(json_object_get(e, "text"));
 	time_t when = (time_t)mpib_json_real(e, "time");
-	char clock[16] = "";
+	char clock[24] = "";
 	struct tm tm;
 	int at;
 
 	if (localtime_r(&when, &tm))
-		strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
+		strftime(clock, sizeof(clock), "%m-%d %H:%M:%S", &tm);
 	at = fprintf(out, "%5" JSON_INTEGER_FORMAT "  %s  %-5.5s  ",
 		     json_integer_value(json_object_get(e, "seq")), clock,
 		     level ? level : "");

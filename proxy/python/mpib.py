@@ -26,8 +26,9 @@ def run_dir():
     """The run directory that mpibctl would take."""
     if os.environ.get("MPIB_RUN_DIR"):
         return os.environ["MPIB_RUN_DIR"]
-    own = os.path.join(os.environ.get("XDG_RUNTIME_DIR", "/nowhere"), "mpib")
-    return own if os.path.exists(os.path.join(own, "proxy.sock")) else "/run/mpib"
+    own = os.path.join(os.environ.get("XDG_RUNTIME_DIR") or "/nowhere", "mpib")
+    there = os.geteuid() != 0 and os.path.exists(os.path.join(own, "proxy.sock"))
+    return own if there else "/run/mpib"
 
 
 class Stats:
@@ -38,11 +39,13 @@ class Stats:
         self.timeout = timeout
         self._socket = socket.socket(socket.AF_UNIX)
         self._socket.settimeout(timeout)
+        path = os.path.join(self.directory, "stats.sock")
         try:
-            self._socket.connect(os.path.join(self.directory, "stats.sock"))
-        except OSError:
+            self._socket.connect(path)
+        except OSError as e:
             self._socket.close()
-            raise
+            why = f"{e.strerror} (start mpib-proxy, or name its run directory)"
+            raise OSError(e.errno, why, path) from None
         self._lines = self._socket.makefile("r", encoding="utf-8")
         #: mpib's version, proto, pid and uptime_s
         self.greeting = self._line()

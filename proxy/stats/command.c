@@ -30,9 +30,9 @@ bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 	*value = dflt;
 	if (n >= ask->argc || mpib_number(ask->argv[n], 0, max, value))
 		return true;
-	mpib_ask_fail(ask, "give digits only",
-		      "\"%.32s\" is not a number from 0 to %llu", ask->argv[n],
-		      (unsigned long long)max);
+	mpib_ask_fail(ask, "give one of these",
+		      "\"%.32s\" is no whole number from 0 to %llu",
+		      ask->argv[n], (unsigned long long)max);
 	return false;
 }
 

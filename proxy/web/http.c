@@ -268,12 +268,17 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 
 	(void)version;
 	(void)body;
+	(void)size;
 	if (!r) {
-		*state = http_begin(cls, conn);
-		return *state ? MHD_YES : MHD_NO;
-	}
-	if (*size) {
-		*size = 0; /* discard the body */
+		*state = r = http_begin(cls, conn);
+		if (!r)
+			return MHD_NO;
+		/* Nothing here takes a body, and two machines may not agree where
+		 * one ends: this answer closes the connection. */
+		if (header_of(r, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
+		    header_of(r, MHD_HTTP_HEADER_TRANSFER_ENCODING))
+			return reply_words(conn, MHD_HTTP_BAD_REQUEST,
+					   "a request has no body here\n");
 		return MHD_YES;
 	}
 	if (r->failed)

@@ -59,7 +59,7 @@ over() {
 await over || fail "the job does not end: $(ctl -j jobs)"
 [ "$(ctl jobs -o tx_bytes)" -eq "$(moved)" ] || fail "the job sent $(ctl jobs -o tx_bytes) of $(moved)"
 [ "$(ctl jobs -o ended)" != - ] || fail "it has no end"
-ctl events | has 'job slurm 77.0 of uid .* is over after .* 1 clients here sent' ||
+ctl events | has 'job slurm 77.0 of uid .* is over after .* clients here (1) sent' ||
 	fail "no word of the job's end: $(ctl events)"
 
 pid=$(ctl ping -o pid)

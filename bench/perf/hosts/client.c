@@ -86,12 +86,18 @@ static bool begin(const struct perf_options *opt)
 
 int perf_client(const struct perf_options *opt)
 {
+	int fd[PERF_NODES_MAX];
+
+	/* Before the own ranks, which would only tell that this has ended. */
+	for (int i = 0; i < opt->nhosts; i++) {
+		fd[i] = perf_link_dial(opt->hosts[i], opt->port, 0);
+		if (fd[i] < 0)
+			return 1;
+	}
 	if (!begin(opt))
 		return 1;
 	for (int i = 0; i < opt->nhosts; i++) {
-		int fd = perf_link_dial(opt->hosts[i], opt->port, 0);
-
-		if (fd < 0 || perf_hub_greet(hub, fd, 1 + i) < 0)
+		if (perf_hub_greet(hub, fd[i], 1 + i) < 0)
 			return 1;
 	}
 	return run();

@@ -59,6 +59,7 @@ static int setup(void **state)
 	view = (struct mpib_view){ .cfg = &cfg,
 				   .clients = &clients,
 				   .rail = { { .name = "soft:127.24.0.1",
+					       .label = "SOUT",
 					       .net = "mpib0",
 					       .provider = "soft" } },
 				   .run_dir = "/run/x" };
@@ -91,14 +92,21 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void ask_all(const char *path)
+/* headers: more of them, each with its end of line. */
+static void ask_all_with(const char *path, const char *headers)
 {
-	char text[128];
+	char text[256];
 	int n = snprintf(text, sizeof(text),
-			 "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path);
+			 "GET %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n", path,
+			 headers);
 
 	for (unsigned i = 0; i < VISITORS; i++)
 		assert_int_equal(send(fd[i], text, (size_t)n, MSG_NOSIGNAL), n);
+}
+
+static void ask_all(const char *path)
+{
+	ask_all_with(path, "");
 }
 
 /* The answer's text, once it is whole; else NULL. */
@@ -175,6 +183,24 @@ static void other_texts_are_what_they_were(void **state)
 	assert_int_equal(made, 0);
 }
 
+/* Two machines might not agree where it ends. */
+static void a_body_is_refused(void **state)
+{
+	static const char *const headers[] = {
+		"Content-Length: 4\r\nContent-Length: 0\r\n",
+		"Content-Length: 0\r\n",
+		"Transfer-Encoding: chunked\r\n",
+	};
+
+	for (unsigned i = 0; i < sizeof(headers) / sizeof(headers[0]); i++) {
+		ask_all_with("/metrics", headers[i]);
+		answered();
+		assert_in(answer[0], "HTTP/1.1 400 ");
+		teardown(NULL);
+		setup(NULL);
+	}
+}
+
 /* The text that is being made, or waited for, is for nobody. */
 static void it_ends_with_all_waiting(void **state)
 {
@@ -191,6 +217,7 @@ const struct CMUnitTest test_list[] = {
 	fixture_test(who_waits_for_a_snapshot_shares_its_text),
 	fixture_test(the_next_text_is_not_made_at_once),
 	fixture_test(other_texts_are_what_they_were),
+	fixture_test(a_body_is_refused),
 	fixture_test(it_ends_with_all_waiting),
 	{ 0 },
 };

@@ -91,7 +91,7 @@ static void its_end_is_told_with_the_sum(void **state)
 	assert_int_equal(ends(&e), before + 1);
 	assert_int_equal(e.bytes, 1500000000);
 	assert_non_null(strstr(e.text, "pod train-0"));
-	assert_non_null(strstr(e.text, "2 clients here sent 1.500 GB"));
+	assert_non_null(strstr(e.text, "clients here (2) sent 1.500 GB"));
 	/* One that comes later is another job of that name. */
 	join(2, 1, "pod train-0", 0);
 	assert_ptr_not_equal(job_of(2), j);
