@@ -236,7 +236,6 @@ static int open_stats(struct mpib_proxy *p, char *why)
 	const struct mpib_stats_sockets sockets = {
 		.fd = { p->stats_fd, p->admin_fd, p->metrics_fd },
 		.gather = &p->metrics.kept,
-		.shared = &p->metrics.gather,
 	};
 	int rc;
 

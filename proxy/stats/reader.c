@@ -187,13 +187,6 @@ static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 	return reader_flush(r);
 }
 
-void stats_reader_tell(struct stats_reader *r, const char *text)
-{
-	char *copy = text ? strdup(text) : NULL;
-
-	reader_answer_text(r, copy, copy ? strlen(copy) : 0);
-}
-
 /* Send value as a line and drop the reference. False when r is gone. */
 static bool reader_answer(struct stats_reader *r, json_t *value)
 {
@@ -326,8 +319,7 @@ static void on_reader(void *arg, uint32_t events)
 
 	if (r->out && !(events & (EPOLLHUP | EPOLLERR)))
 		reader_flush(r);
-	else if (r->out || r->waits || r->queued ||
-		 r->door->which == MPIB_DOOR_METRICS)
+	else if (r->out || r->waits || r->queued)
 		stats_reader_drop(r); /* not watched for input: it hung up */
 	else
 		reader_take(r);
@@ -339,6 +331,7 @@ void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 	struct mpib_stats *st = door->stats;
 	struct stats_reader *r = calloc(1, sizeof(*r));
 	int room = SEND_BUFFER, on = 1;
+	char *line;
 
 	if (!r || mpib_loop_add(st->loop, &r->watch, fd, greeting ? EPOLLIN : 0,
 				on_reader, r) < 0) {
@@ -356,11 +349,11 @@ void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 	setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 	TAILQ_INSERT_TAIL(&st->readers, r, link);
 	door->count++;
-	if (!greeting) {
-		mpib_timer_arm(st->loop, &r->timer, PATIENCE, reader_expire, r);
-		r->ticket = mpib_texts_ask(&st->texts, MPIB_TEXT_OPENMETRICS);
-		return;
-	}
 	mpib_timer_arm(st->loop, &r->idle, IDLE, reader_on_idle, r);
-	reader_answer(r, json_deep_copy(greeting));
+	if (greeting)
+		reader_answer(r, json_deep_copy(greeting));
+	else if ((line = strdup("metrics")))
+		reader_command(r, line);
+	else
+		stats_reader_drop(r);
 }

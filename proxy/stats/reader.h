@@ -11,7 +11,6 @@
 
 #include "base/users.h"
 #include "cluster/cluster.h"
-#include "metrics/texts.h"
 #include "stats/stats.h"
 
 /* A listening socket. */
@@ -44,7 +43,6 @@ struct stats_reader {
 	const struct mpib_command *waits; /* command awaiting a snapshot */
 	struct mpib_gather_wait wait;
 	bool kept; /* the snapshot that was waited for */
-	uint64_t ticket; /* of the metrics that a reader of these waits for */
 	bool queued; /* on stats->queue */
 	TAILQ_ENTRY(stats_reader) queue_link;
 };
@@ -55,7 +53,6 @@ struct mpib_stats {
 	struct mpib_view view;
 	const struct mpib_admin *admin;
 	struct stats_door door[MPIB_STATS_DOORS];
-	struct mpib_texts texts; /* metrics, made once for all who wait */
 	TAILQ_HEAD(, stats_reader) readers;
 	/* Readers due for a step. The loop runs everything else between slices
 	 * of work on this queue, so that a thousand readers delay no peer. */
@@ -67,13 +64,11 @@ struct mpib_stats {
 	uint64_t start_ns;
 };
 
-/* Make a reader of the user uid of the accepted fd, which it takes over. greeting is
- * NULL for metrics.sock, whose readers are told the metrics and no more. */
+/* Make a reader of the user uid of the accepted fd, which it takes over. One without a
+ * greeting has asked for the metrics, and gets no more. */
 void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 		      const json_t *greeting);
 void stats_reader_drop(struct stats_reader *r);
-/* Send the metrics and hang up; NULL: there was no memory for them. */
-void stats_reader_tell(struct stats_reader *r, const char *text);
 /* Answer one command: the one that waited for the snapshot, which is in view
  * now, or else the reader's next line. May drop r. */
 void stats_reader_step(struct stats_reader *r);

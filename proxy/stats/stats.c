@@ -188,22 +188,6 @@ static void stats_refuse(int fd, uid_t uid, const char *error, const char *hint)
 	mpib_close_of(uid, fd);
 }
 
-static void stats_on_metrics(void *arg, enum mpib_text which, uint64_t ticket,
-			     char *text)
-{
-	struct mpib_stats *st = arg;
-	struct stats_reader *r, *next;
-
-	(void)which;
-	for (r = TAILQ_FIRST(&st->readers); r; r = next) {
-		next = TAILQ_NEXT(r, link);
-		if (r->door->which == MPIB_DOOR_METRICS && !r->out &&
-		    r->ticket <= ticket)
-			stats_reader_tell(r, text);
-	}
-	free(text);
-}
-
 static void stats_welcome(struct stats_door *door, int fd, uid_t uid)
 {
 	struct mpib_stats *st = door->stats;
@@ -297,9 +281,6 @@ int mpib_stats_open(const struct mpib_stats_sockets *sockets,
 		return -ENOMEM;
 	st->loop = sockets->gather->loop;
 	st->gather = sockets->gather;
-	st->texts = (struct mpib_texts){ .gather = sockets->shared,
-					 .fn = stats_on_metrics,
-					 .arg = st };
 	st->view = *view;
 	st->admin = admin;
 	TAILQ_INIT(&st->readers);
@@ -329,8 +310,6 @@ void mpib_stats_close(struct mpib_stats *stats)
 		mpib_acceptor_close(&stats->door[i].acceptor);
 	while (!TAILQ_EMPTY(&stats->readers))
 		stats_reader_drop(TAILQ_FIRST(&stats->readers));
-	if (stats->texts.gather)
-		mpib_texts_stop(&stats->texts);
 	if (stats->cluster.waiting)
 		mpib_cluster_forget(stats->view.cluster, &stats->cluster);
 	mpib_timer_disarm(stats->loop, &stats->work);

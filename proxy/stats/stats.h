@@ -29,7 +29,6 @@ enum mpib_stats_door {
 struct mpib_stats_sockets {
 	int fd[MPIB_STATS_DOORS]; /* listening, the caller's; -1: there is none */
 	struct mpib_gather *gather; /* whose snapshots readers keep */
-	struct mpib_gather *shared; /* of metrics; NULL if these have no fd */
 };
 
 /* Serve the sockets. *view describes the proxy and is copied; the copy's snap is set

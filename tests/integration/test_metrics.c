@@ -92,21 +92,6 @@ static void who_leaves_before_his_scrape_harms_nobody(void **state)
 	free(text);
 }
 
-/* A snapshot is time of the shards. */
-static void who_scrapes_without_end_gets_one_each_20_ms(void **state)
-{
-	unsigned long long from = node_ms();
-
-	for (unsigned i = 0; i < 26; i++) {
-		char *text =
-			drain(node_dial(&node, MPIB_METRICS_SOCK, SOCK_STREAM));
-
-		assert_whole(text);
-		free(text);
-	}
-	assert_true(node_ms() - from >= 25 * 20 - 1);
-}
-
 static void the_stats_socket_tells_them_too(void **state)
 {
 	int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
@@ -125,7 +110,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(whoever_connects_gets_one_scrape_and_the_end),
 	cmocka_unit_test(many_scrapes_at_once_are_all_whole),
 	cmocka_unit_test(who_leaves_before_his_scrape_harms_nobody),
-	cmocka_unit_test(who_scrapes_without_end_gets_one_each_20_ms),
 	cmocka_unit_test(the_stats_socket_tells_them_too),
 	{ 0 },
 };
