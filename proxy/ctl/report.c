@@ -155,75 +155,50 @@ static int summary_ask(struct mpib_dial *d, struct summary *all, unsigned n)
 	return rc;
 }
 
-static void print_node(const json_t *info, const json_t *stuck)
+static bool is_running(const json_t *job)
 {
-	uint64_t waiting =
-		json_array_size(json_object_get(stuck, "requests")) +
-		json_array_size(json_object_get(stuck, "connecting")) +
-		mpib_json_num(stuck, "more");
-
-	printf("mpib-proxy %s, pid %" PRIu64 ", up %.0f s: %" PRIu64
-	       " clients, %" PRIu64 " connections, %" PRIu64 " lanes\n",
-	       mpib_json_str(info, "version"), mpib_json_num(info, "pid"),
-	       mpib_json_real(info, "uptime_s"), mpib_json_num(info, "clients"),
-	       mpib_json_num(info, "connections"),
-	       mpib_json_num(info, "lanes"));
-	if (waiting)
-		printf("%" PRIu64 " requests hang (see mpibctl stuck)\n",
-		       waiting);
+	return json_is_null(json_object_get(job, "ended"));
 }
 
-/* Leave the jobs that run. */
-static void keep_running(json_t *jobs)
+static bool is_trouble(const json_t *event)
 {
-	size_t i = 0;
+	const char *level = mpib_json_str(event, "level");
 
-	while (i < json_array_size(jobs)) {
-		if (json_is_null(
-			    json_object_get(json_array_get(jobs, i), "ended")))
-			i++;
-		else
-			json_array_remove(jobs, i);
-	}
+	return !strcmp(level, "warn") || !strcmp(level, "error");
 }
 
-/* Leave the latest EVENTS warnings and errors. */
-static void keep_troubles(json_t *events)
+static void print_view(const char *noun, const json_t *data)
 {
-	size_t i = json_array_size(events), left = EVENTS;
-
-	while (i-- > 0) {
-		const char *level =
-			mpib_json_str(json_array_get(events, i), "level");
-
-		if (left && (!strcmp(level, "warn") || !strcmp(level, "error")))
-			left--;
-		else
-			json_array_remove(events, i);
-	}
-}
-
-static void print_table(const char *noun, const json_t *data)
-{
-	const struct mpib_ctl_view *view = mpib_ctl_view(noun);
-
-	printf("\n");
-	mpib_ctl_view_print(view, data, mpib_ctl_width(), stdout);
+	mpib_ctl_view_print(mpib_ctl_view(noun), data, mpib_ctl_width(),
+			    stdout);
 }
 
 static void summary_print(const struct summary *all)
 {
 	json_t *events = json_object_get(all[4].data, "events");
+	const json_t *stuck = all[3].data;
+	size_t waiting = json_array_size(json_object_get(stuck, "requests")) +
+			 json_array_size(json_object_get(stuck, "connecting")) +
+			 mpib_json_num(stuck, "more");
 
-	print_node(all[1].data, all[3].data);
+	json_object_set_new(all[1].data, "waiting",
+			    json_integer((json_int_t)waiting));
+	print_view("summary", all[1].data);
 	mpib_columns_show(false, true);
-	print_table("rails", all[0].data);
-	keep_running(all[2].data);
-	if (json_array_size(all[2].data))
-		print_table("jobs", all[2].data);
-	keep_troubles(events);
-	if (json_array_size(events))
-		print_table("events", all[4].data);
+	putchar('\n');
+	print_view("rails", all[0].data);
+	mpib_rows_keep(all[2].data, is_running);
+	if (json_array_size(all[2].data)) {
+		putchar('\n');
+		print_view("jobs", all[2].data);
+	}
+	mpib_rows_keep(events, is_trouble);
+	while (json_array_size(events) > EVENTS)
+		json_array_remove(events, 0);
+	if (json_array_size(events)) {
+		putchar('\n');
+		print_view("events", all[4].data);
+	}
 }
 
 static void summary_json(const struct summary *all, unsigned n)

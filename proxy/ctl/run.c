@@ -103,36 +103,24 @@ int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data)
 	return rc;
 }
 
-/* With --quiet: leave the rows that have faults. False: there are none. */
-static bool run_quiet(const struct mpib_ctl_call *call, json_t *data)
+static bool has_faults(const json_t *row)
 {
-	json_t *rows =
-		mpib_ctl_view_rows(mpib_ctl_view(call->command->noun), data);
-	size_t i = 0;
-
-	while (call->quiet && i < json_array_size(rows)) {
-		const json_t *row = json_array_get(rows, i);
-
-		if (json_array_size(json_object_get(row, "faults")))
-			i++;
-		else
-			json_array_remove(rows, i);
-	}
-	return !call->quiet || i > 0;
+	return json_array_size(json_object_get(row, "faults")) > 0;
 }
 
 int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 {
 	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
+	json_t *rows = mpib_ctl_view_rows(view, data);
 	char why[MPIB_DIAL_WHY];
 
-	if (!run_quiet(call, data))
+	if (call->quiet)
+		mpib_rows_keep(rows, has_faults);
+	if (call->quiet && json_array_size(rows) == 0)
 		return MPIB_EXIT_OK;
 	if (call->fields) {
-		if (!mpib_fields_print(
-			    mpib_ctl_view_rows(
-				    mpib_ctl_view(call->command->noun), data),
-			    call->fields, stdout, why, sizeof(why)))
+		if (!mpib_fields_print(rows, call->fields, stdout, why,
+				       sizeof(why)))
 			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 	} else if (call->json || !view) {
 		/* What is exact commands no terminal either. */

@@ -62,6 +62,38 @@ void mpib_plain(char *text)
 	}
 }
 
+void mpib_wrap(const char *text, unsigned at, unsigned indent, unsigned width,
+	       FILE *out)
+{
+	while (*text) {
+		unsigned len = (unsigned)strcspn(text, " ");
+
+		if (at > indent && at + 1 + len > width) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (at > indent) {
+			fputc(' ', out);
+			at++;
+		}
+		fprintf(out, "%.*s", (int)len, text);
+		at += len;
+		text += len + strspn(text + len, " ");
+	}
+	fputc('\n', out);
+}
+
+void mpib_rows_keep(json_t *rows, bool (*keep)(const json_t *row))
+{
+	size_t i = 0;
+
+	while (i < json_array_size(rows)) {
+		if (keep(json_array_get(rows, i)))
+			i++;
+		else
+			json_array_remove(rows, i);
+	}
+}
+
 void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
 {
 	char *cell = t->cell[(t->rows - 1) * t->columns + column];
@@ -222,7 +254,7 @@ static bool column_shown(const struct mpib_column *c)
 /* The field at a path, and the last key of it. */
 struct found {
 	json_t *value;
-	char key[40];
+	char key[64];
 };
 
 static struct found field_at(const json_t *row, const char *path, size_t len)
@@ -484,16 +516,7 @@ static bool fields_split(struct fields *f, const char *list)
 /* The field of row that name, such as "tx_bytes.sout", leads to, or NULL. */
 static const json_t *fields_find(const json_t *row, const char *name)
 {
-	while (row && *name) {
-		char key[NAME_MAX_BYTES];
-		size_t len = strcspn(name, ".");
-
-		memcpy(key, name, len);
-		key[len] = '\0';
-		row = json_object_get(row, key);
-		name += len + (name[len] == '.');
-	}
-	return row;
+	return field_at(row, name, strlen(name)).value;
 }
 
 /* A copy that commands no terminal, with blanks for what separates fields. */

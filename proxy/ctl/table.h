@@ -39,6 +39,13 @@ void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out);
  * the text may be somebody else than who looks at it. */
 void mpib_plain(char *text);
 
+/* Print text from column at on, and a newline; lines after the first start at indent.
+ * A word that is longer than a line stays whole. */
+void mpib_wrap(const char *text, unsigned at, unsigned indent, unsigned width,
+	       FILE *out);
+/* Remove the rows of which keep() is false. */
+void mpib_rows_keep(json_t *rows, bool (*keep)(const json_t *row));
+
 /* "1.50 GiB" or "512 B": at most 8 characters. */
 const char *mpib_human_bytes(uint64_t n, char *buf, size_t len);
 /* "12.3 M" or "999": at most 6 characters. */

@@ -173,6 +173,13 @@ static const struct mpib_column shards[] = {
 	{ 0 },
 };
 
+static const char *const summary_above[] = {
+	("mpib-proxy {version}, pid {pid}, up {uptime_s:age}: {clients} clients, "
+	 "{connections} connections, {lanes} lanes"),
+	"[{waiting} requests hang (see mpibctl stuck)]",
+	NULL,
+};
+
 static const char *const info_above[] = {
 	"mpib-proxy  {version}, ABI {abi}, pid {pid}, up {uptime_s:age}",
 	"run dir     {run_dir}",
@@ -268,6 +275,7 @@ static void print_lines(const char *const *line, const json_t *data, FILE *out)
 }
 
 const struct mpib_ctl_view mpib_ctl_views[] = {
+	{ "summary", .above = summary_above },
 	{ "rails", .columns = rails },
 	{ "devices", .columns = devices },
 	{ "fault", .columns = fault },
@@ -429,31 +437,6 @@ void mpib_ctl_print_hist(const json_t *data, unsigned width, FILE *out)
 	}
 }
 
-/* Print text from column at on; lines after the first start at indent. */
-static void views_events_wrap(const char *text, unsigned at, unsigned indent,
-			      unsigned width, FILE *out)
-{
-	while (*text) {
-		unsigned len = (unsigned)strcspn(text, " ");
-
-		if (at > indent && at + 1 + len > width) {
-			fprintf(out, "\n%*s", (int)indent, "");
-			at = indent;
-		} else if (at > indent) {
-			fputc(' ', out);
-			at++;
-		}
-		/* Cut a word that is longer than a line. */
-		if (len > width - at)
-			fprintf(out, "%.*s~", (int)(width - at - 1), text);
-		else
-			fprintf(out, "%.*s", (int)len, text);
-		at += len;
-		text += len + strspn(text + len, " ");
-	}
-	fputc('\n', out);
-}
-
 static void print_event(const json_t *e, unsigned width, FILE *out)
 {
 	const char *level = json_string_value(json_object_get(e, "level"));
@@ -468,8 +451,7 @@ static void print_event(const json_t *e, unsigned width, FILE *out)
 	at = fprintf(out, "%5" JSON_INTEGER_FORMAT "  %s  %-5.5s  ",
 		     json_integer_value(json_object_get(e, "seq")), clock,
 		     level ? level : "");
-	views_events_wrap(text ? text : "", (unsigned)at, (unsigned)at, width,
-			  out);
+	mpib_wrap(text ? text : "", (unsigned)at, (unsigned)at, width, out);
 }
 
 void mpib_ctl_print_events(const json_t *data, unsigned width, FILE *out)

@@ -15,26 +15,6 @@
 
 static const char *const verdicts[] = { "OK", "NOTE", "WARN", "FAIL" };
 
-/* Print text from column at on, wrapped at WIDTH. */
-static void doctor_wrap(const char *text, unsigned at)
-{
-	while (*text) {
-		unsigned len = (unsigned)strcspn(text, " ");
-
-		if (at > INDENT && at + 1 + len > WIDTH) {
-			printf("\n%*s", INDENT, "");
-			at = INDENT;
-		} else if (at > INDENT) {
-			putchar(' ');
-			at++;
-		}
-		printf("%.*s", (int)len, text);
-		at += len;
-		text += len + strspn(text + len, " ");
-	}
-	putchar('\n');
-}
-
 static enum mpib_verdict doctor_verdict(const json_t *finding)
 {
 	const char *status = mpib_json_str(finding, "status");
@@ -61,11 +41,11 @@ static void doctor_print(const json_t *finding, bool colour)
 		printf("  %s\n%*s", check, INDENT, "");
 	else
 		printf("  %-12s ", check);
-	doctor_wrap(json_string_value(json_object_get(finding, "what")),
-		    INDENT);
+	mpib_wrap(mpib_json_str(finding, "what"), INDENT, INDENT, WIDTH,
+		  stdout);
 	if (fix) {
 		printf("%*sfix:", INDENT, "");
-		doctor_wrap(fix, INDENT + 4);
+		mpib_wrap(fix, INDENT + 4, INDENT, WIDTH, stdout);
 	}
 }
 
@@ -106,17 +86,9 @@ static void doctor_examine(struct mpib_doctor *d, bool strict)
 		mpib_check_loop(d);
 }
 
-/* Leave what is WARN or FAIL. */
-static void doctor_hush(struct mpib_doctor *d)
+static bool is_wrong(const json_t *finding)
 {
-	size_t i = 0;
-
-	while (i < json_array_size(d->findings)) {
-		if (doctor_verdict(json_array_get(d->findings, i)) >= MPIB_WARN)
-			i++;
-		else
-			json_array_remove(d->findings, i);
-	}
+	return doctor_verdict(finding) >= MPIB_WARN;
 }
 
 static int doctor_report(const struct mpib_doctor *d,
@@ -177,7 +149,7 @@ int mpib_ctl_doctor(const struct mpib_ctl_call *call)
 
 	doctor_examine(&d, call->strict);
 	if (call->quiet)
-		doctor_hush(&d);
+		mpib_rows_keep(d.findings, is_wrong);
 	rc = doctor_report(&d, call);
 	if (rc == MPIB_EXIT_OK &&
 	    d.count[MPIB_FAIL] + (call->strict ? d.count[MPIB_WARN] : 0))

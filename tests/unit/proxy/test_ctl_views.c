@@ -95,11 +95,10 @@ static void histograms_and_events_fit_80_columns(void **state)
 		"{\"client\":12345,\"index\":1023,"
 		"\"peer\":\"255.255.255.255:65535\"," TIMES "}]}",
 		0, NULL);
-	json_t *event =
-		json_pack("{sI sf ss ss}", "seq", (json_int_t)99999, "time",
-			  1e9, "level", "error", "text",
-			  LONG_TEXT LONG_TEXT " " LONG_TEXT " and "
-					      "something that is " LONG_TEXT);
+	json_t *event = json_pack(
+		"{sI sf ss ss}", "seq", (json_int_t)99999, "time", 1e9, "level",
+		"error", "text",
+		LONG_TEXT " " LONG_TEXT " and something that is " LONG_TEXT);
 
 	assert_non_null(one);
 	assert_fits("hist", json_pack("[O]", one));
