@@ -15,6 +15,8 @@
 
 #define GAP 2
 #define SHORTEST 6 /* a shortened column stays that wide */
+#define WRAPPED                                                                \
+	24 /* columns that wrapped text has at least, if it needs them */
 
 void mpib_table_init(struct mpib_table *t, const char *const *heads)
 {
@@ -23,8 +25,9 @@ void mpib_table_init(struct mpib_table *t, const char *const *heads)
 		const char *head = heads[t->columns];
 
 		t->number[t->columns] = head[0] == '#';
+		t->wraps = head[0] == '!';
 		snprintf(t->head[t->columns], sizeof(t->head[0]), "%s",
-			 head + t->number[t->columns]);
+			 head + (t->number[t->columns] || t->wraps));
 	}
 }
 
@@ -119,18 +122,24 @@ static unsigned table_measure(const struct mpib_table *t, unsigned *width)
 			if (len > width[c])
 				width[c] = len;
 		}
+		if (t->wraps && c + 1 == t->columns && width[c] > WRAPPED)
+			width[c] = WRAPPED;
 		sum += width[c] + (c ? GAP : 0);
 	}
 	return sum;
 }
 
-/* Make the widest text column narrower by 1. False when no text column can
- * become narrower. */
+/* Make the widest text column narrower by 1, the first, which says what a row is
+ * about, after all others. False when no text column can become narrower. */
 static bool table_shrink(const struct mpib_table *t, unsigned *width)
 {
 	unsigned widest = t->columns;
 
-	for (unsigned c = 0; c < t->columns; c++) {
+	for (unsigned i = 1; i <= t->columns; i++) {
+		unsigned c = i % t->columns;
+
+		if (c == 0 && widest < t->columns)
+			break;
 		if (!t->number[c] && width[c] > SHORTEST &&
 		    width[c] > strlen(t->head[c]) &&
 		    (widest == t->columns || width[c] > width[widest]))
@@ -142,8 +151,27 @@ static bool table_shrink(const struct mpib_table *t, unsigned *width)
 	return true;
 }
 
+/* Print the line, of len bytes, and text behind it; below it where little of the line
+ * is left. */
+static void print_wrapped(const char *line, size_t len, const char *text,
+			  unsigned room, FILE *out)
+{
+	unsigned at = (unsigned)len + GAP;
+
+	if (at + strlen(text) > room && at + WRAPPED > room) {
+		while (len > 0 && line[len - 1] == ' ')
+			len--;
+		at = 4;
+		fprintf(out, "%.*s\n    ", (int)len, line);
+	} else {
+		fprintf(out, "%.*s  ", (int)len, line);
+	}
+	mpib_wrap(text, at, at, room, out);
+}
+
 static void print_line(const struct mpib_table *t, const unsigned *width,
-		       const char *text, size_t stride, FILE *out)
+		       const char *text, size_t stride, unsigned room,
+		       FILE *out)
 {
 	char line[MPIB_TABLE_COLUMNS * (MPIB_CELL_MAX + GAP) + 1];
 	size_t at = 0;
@@ -153,6 +181,10 @@ static void print_line(const struct mpib_table *t, const unsigned *width,
 		const char *gap = c ? "  " : "";
 		int n;
 
+		if (t->wraps && c + 1 == t->columns && *text) {
+			print_wrapped(line, at, text, room, out);
+			return;
+		}
 		if (strlen(text) > width[c])
 			n = sprintf(line + at, "%s%.*s~", gap, w - 1, text);
 		else if (t->number[c])
@@ -174,10 +206,10 @@ void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out)
 
 	while (sum > width && table_shrink(t, column))
 		sum--;
-	print_line(t, column, t->head[0], sizeof(t->head[0]), out);
+	print_line(t, column, t->head[0], sizeof(t->head[0]), width, out);
 	for (unsigned r = 0; r < t->rows; r++)
 		print_line(t, column, t->cell[(size_t)r * t->columns],
-			   MPIB_CELL_MAX, out);
+			   MPIB_CELL_MAX, width, out);
 }
 
 /* Write n with three digits and a unit; below the first unit, exactly. */
@@ -327,7 +359,7 @@ static bool put_moment(char *buf, size_t len, const char *form, double at)
 	if (!strcmp(form, "time"))
 		strftime(buf, len, "%H:%M:%S", &tm);
 	else if (!strcmp(form, "date"))
-		strftime(buf, len, "%m-%d %H:%M:%S", &tm);
+		strftime(buf, len, "%m-%d %H:%M", &tm);
 	else if (!strcmp(form, "day"))
 		strftime(buf, len, "%F %T", &tm);
 	else if (!strcmp(form, "since"))

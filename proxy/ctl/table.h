@@ -21,11 +21,12 @@ struct mpib_table {
 	unsigned columns, rows, room;
 	char head[MPIB_TABLE_COLUMNS][16];
 	bool number[MPIB_TABLE_COLUMNS];
+	bool wraps; /* the last column's text goes on below */
 	char (*cell)[MPIB_CELL_MAX]; /* row by row */
 };
 
-/* heads ends with NULL; a head that starts with '#' makes its column one of
- * numbers. */
+/* heads ends with NULL; a head that starts with '#' makes its column one of numbers,
+ * with '!' the last one a column whose text is wrapped and not cut. */
 void mpib_table_init(struct mpib_table *t, const char *const *heads);
 void mpib_table_fini(struct mpib_table *t);
 /* Begin a row of empty cells. Ends the process when memory is short. */

@@ -38,7 +38,7 @@ static const struct mpib_column devices[] = {
 		     "[ ({rails.1.state}){?rails.1.down}]"),
 	SHOWN("PCI", "{rails.0.pci|=-}"),
 	SHOWN("#CLIENTS", "{clients}"),
-	SHOWN("BECAUSE", "{why}"),
+	SHOWN("!BECAUSE", "{why}"),
 	{ 0 },
 };
 
@@ -53,11 +53,11 @@ static const struct mpib_column jobs[] = {
 	SHOWN("JOB", "{label|job_id}"),
 	SHOWN("#UID", "{uid}"),
 	SHOWN("#CLIENTS", "{attached}/{clients}"),
-	SHOWN("BEGAN", "{began:date}"),
-	SHOWN("ENDED", "{ended:date}"),
+	SHOWN("#BEGAN", "{began:date}"),
+	SHOWN("#ENDED", "{ended:date}"),
 	SHOWN("#TX", "{tx_bytes:bytes}"),
 	SHOWN("#RX", "{rx_bytes:bytes}"),
-	SHOWN("#AGAIN", "{replayed_bytes:bytes}"),
+	WIDE("#AGAIN", "{replayed_bytes:bytes}"),
 	WIDE("#MESSAGES", "{messages:count}"),
 	{ 0 },
 };
@@ -115,7 +115,7 @@ static const char *const conns_below[] = {
 static const struct mpib_column lanes[] = {
 	SHOWN("PEER", "{peer}"),
 	SHOWN("NET", "{net}"),
-	SHOWN("#UID", "{uid}"),
+	WIDE("#UID", "{uid}"),
 	WIDE("#SHARD", "{shard}"),
 	WIDE("#IMM", "v{imm}"),
 	SHOWN("#CONNS", "{connections}"),
@@ -136,7 +136,7 @@ static const struct mpib_column peers[] = {
 	SHOWN("#RX", "{rx_bytes:bytes}"),
 	RATES("#TX Gb/s", "{tx_gbps:rate}"),
 	RATES("#RX Gb/s", "{rx_gbps:rate}"),
-	SHOWN("STATE", "[refused {refused.count} times: {refused.why}]"),
+	SHOWN("!STATE", "[refused {refused.count} times: {refused.why}]"),
 	{ 0 },
 };
 
@@ -151,8 +151,8 @@ static const struct mpib_column cluster[] = {
 	WIDE("#FAILOVERS", "{failovers:count}"),
 	SHOWN("#STUCK", "{stuck:count}"),
 	SHOWN("#AGE", "{age_s:s}"),
-	SHOWN("STATE", "{faults|notes|=well}[ ({differs})]"
-		       "[ ({notes}{?faults})]"),
+	SHOWN("!STATE", "{faults|notes|=well}[ ({differs})]"
+			"[ ({notes}{?faults})]"),
 	{ 0 },
 };
 
@@ -219,7 +219,7 @@ static const struct mpib_column history[] = {
 	SHOWN("#ERRORS", "{errors}"),
 	SHOWN("#OLDEST", "{oldest_s:age}"),
 	SHOWN("#CLIENTS", "{clients}"),
-	SHOWN("DOWN", "{down: }"),
+	SHOWN("!DOWN", "{down: }"),
 	{ 0 },
 };
 
@@ -243,7 +243,7 @@ static const struct mpib_column why[] = {
 	SHOWN("PATH", "{path}"),
 	SHOWN("#RTT US", "{rails.sout.rtt_ns:us}/{rails.sup.rtt_ns:us}"),
 	WIDE("SPREAD", "{spread.mode}"),
-	SHOWN("AGENT", "{agent.why}"),
+	SHOWN("!AGENT", "{agent.why}"),
 	{ 0 },
 };
 
@@ -251,7 +251,7 @@ static const struct mpib_column agent_rails[] = {
 	SHOWN("RAIL", "{rail}"),
 	SHOWN("STATE", "{state}"),
 	SHOWN("#FOR", "{since:since}"),
-	SHOWN("WHY", "{why}"),
+	SHOWN("!WHY", "{why}"),
 	{ 0 },
 };
 
