@@ -412,7 +412,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	rc = attach_first(c, deadline);
 	if (rc < 0)
 		goto err_free;
-	c->at->number = 1;
+	c->at->number = c->attaches = 1;
 	c->at->whole = true;
 	c->hello.shard = c->at->welcome.shard + 1;
 	if (c->at->welcome.answer_ms)

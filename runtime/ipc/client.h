@@ -46,12 +46,23 @@ struct mpib_debt {
 	void (*paid)(struct mpib_debt *d);
 };
 
+/* Memory with a kept descriptor, for its registration at another proxy (memory.c). */
+struct mpib_memory {
+	uint32_t kept; /* mpib_keep(); 0: there is none */
+	uint32_t flags; /* the arguments of mpib_reg_fd() */
+	uint64_t offset;
+	size_t size;
+	/* The latest registration: its proxy's attach number, 0: none, and region
+	 * there. */
+	uint32_t at, mr;
+};
+
 /* Memory that the proxy made and registered, mapped in this process. */
 struct mpib_pool {
 	struct mpib_debt debt; /* first */
 	LIST_ENTRY(mpib_pool) link;
 	struct mpib_memseg seg;
-	uint32_t kept; /* to register it again: mpib_keep(); 0: not */
+	struct mpib_memory memory; /* of mpib_mem_alloc() */
 	uint32_t mr;
 	uint64_t windows_free; /* carved: a bit per window that is free */
 	uint32_t carve; /* bytes of each window in it; 0: no windows */
@@ -67,13 +78,10 @@ struct mpib_region {
 	size_t direct;
 	bool staged; /* ordinary memory: goes through a staging window */
 	bool own_mr; /* from mpib_reg_fd(): this region deregisters mr */
-	/* With own_mr: the arguments of mpib_reg_fd(), and the file. */
-	uint32_t flags;
-	uint64_t offset;
+	/* With own_mr: the memory, and the file of its descriptor. */
+	struct mpib_memory memory;
 	dev_t dev;
 	ino_t ino;
-	uint32_t
-		kept; /* with own_mr, to register it again: mpib_keep(); 0: not */
 	_Atomic uint32_t mr; /* another at the next proxy */
 	uint64_t off; /* of addr in mr */
 	unsigned regs; /* registrations; under the client's lock */
@@ -190,10 +198,14 @@ struct mpib_listener {
 	uint64_t nonce;
 };
 
+/* Registrations that a client waits for at a time. Each descriptor on its way counts
+ * for the limit of the process's user (ETOOMANYREFS of unix(7)). */
+#define MPIB_REGISTERING 32
+
 /* What one proxy gave to the client. It stays until each connection has gone on at
  * the next one. */
 struct mpib_attached {
-	uint32_t number; /* how often the client attached, this one included */
+	uint32_t number; /* of this attach of the client, from 1 */
 	unsigned users; /* the client and instances; under the lock */
 	bool whole; /* connections may have used it */
 	int sock, doorbell;
@@ -204,6 +216,10 @@ struct mpib_attached {
 	struct mpib_memseg seg[3];
 	struct mpib_ctl_welcome welcome;
 	LIST_HEAD(, mpib_pool) pools; /* of windows */
+	struct {
+		uint32_t id; /* of the request; 0: free */
+		struct mpib_memory *memory; /* NULL: deregistered since */
+	} registering[MPIB_REGISTERING];
 	struct mpib_index index[MPIB_CONNS_MAX];
 };
 
@@ -230,6 +246,7 @@ struct mpib_client {
 	pthread_mutex_t lock; /* with a wait for taken, see rpc.c */
 	atomic_bool taken; /* all below, and the control socket */
 	struct mpib_attached *at; /* only the helper changes it */
+	uint32_t attaches; /* all, also those that failed */
 	uint32_t next_id;
 	enum mpib_asked asked;
 	/* The proxy sent nothing for answer_ms, and nothing since. Calls fail
@@ -290,6 +307,12 @@ void mpib_rpc_settle(struct mpib_client *c);
  * -errno. */
 int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
 		  uint32_t *asked);
+
+/* The id of the next request. */
+uint32_t mpib_rpc_id(struct mpib_client *c);
+/* An answer of at least want bytes: 0; or the status of m, or -EPROTO, with the text and
+ * without the descriptors. */
+int mpib_rpc_check(struct mpib_message *m, size_t want);
 
 /* debt.c, all under the lock. Like mpib_rpc(), for a request that makes an
  * object in the proxy; d says how to undo it. On failure the caller has lost
@@ -356,11 +379,9 @@ int mpib_client_look_now(struct mpib_client *c);
 
 /* pool.c. Under the lock. */
 void mpib_pool_free(struct mpib_pool *pool);
-/* Under the lock, region.c: have the proxy register memory once more. */
-int mpib_memory_again(struct mpib_client *c, uint32_t kept, uint64_t offset,
-		      size_t size, uint32_t flags, uint32_t *mr);
-/* At a new proxy: register what mpib_mem_alloc() returned. */
-int mpib_pools_again(struct mpib_client *c);
+/* memory.c. Under the lock, at another proxy: register all memory that it has not
+ * registered yet. */
+int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
 /* Call when a connection or a region is gone: give back the staging pools that
  * no open connection has a window of, but keep one while the client still has
  * connections or regions. */
@@ -374,8 +395,9 @@ void mpib_regions_unref(struct mpib_request *r);
 bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
 bool mpib_region_dead(const struct mpib_region *r);
-/* Under the lock, at a new proxy, after mpib_pools_again(): register all. */
-int mpib_regions_again(struct mpib_client *c);
+/* Under the lock: c->at is another proxy, which registered all memory; post with its
+ * regions from now on. */
+void mpib_regions_renew(struct mpib_client *c);
 static inline uint32_t mpib_region_mr(const struct mpib_region *r)
 {
 	/* Relaxed: it changes while no connection lives. */

@@ -118,7 +118,7 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	*req = NULL;
 	/* Of a connection that failed for a reason still to come the request
 	 * tells that, too: with none the caller would think all well. */
-	if (rc < 0 || !region || !(region->flags & MPIB_REG_DMABUF))
+	if (rc < 0 || !region || !(region->memory.flags & MPIB_REG_DMABUF))
 		return rc < 0 ? rc : 0;
 	rc = flush_allowed(conn, data, region);
 	if (rc < 0)

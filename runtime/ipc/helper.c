@@ -303,12 +303,12 @@ static int listeners_again(struct mpib_client *c)
  * (docs/recovery.md, LISTEN_FIRST). */
 static int all_again(struct mpib_client *c)
 {
-	int rc = mpib_pools_again(c);
+	int rc = mpib_memory_register(c, c->at);
 
-	if (rc == 0)
-		rc = mpib_regions_again(c);
-	if (rc == 0)
+	if (rc == 0) {
+		mpib_regions_renew(c);
 		rc = conns_again(c, false);
+	}
 	if (rc == 0)
 		rc = closed_again(c);
 	if (rc == 0)
@@ -344,7 +344,7 @@ static int attach_again(struct mpib_client *c)
 		return rc;
 	conns_learn(c);
 	mpib_debts_forget(c);
-	next->number = c->at->number + 1;
+	next->number = ++c->attaches;
 	mpib_attached_put(c->at);
 	c->at = next;
 	c->deaf = false;

@@ -40,7 +40,7 @@ static int pool_new(struct mpib_client *c, size_t size, bool keep,
 	rc = m.fds == 1 ? mpib_memseg_attach(&p->seg, m.fd[0], size, true)
 			: -EPROTO;
 	if (rc == 0 && keep)
-		p->kept = mpib_keep(c, m.fd[0]);
+		p->memory.kept = mpib_keep(c, m.fd[0]);
 	mpib_message_close_fds(&m);
 	if (rc < 0) {
 		mpib_rpc_undo(c, &p->debt);
@@ -49,6 +49,8 @@ static int pool_new(struct mpib_client *c, size_t size, bool keep,
 				 "ulimit -a)",
 				 size, mpib_errtext(rc));
 	}
+	p->memory.size = p->seg.size;
+	p->memory.flags = MPIB_REG_MEMFD;
 	p->mr = p->debt.id;
 	*pool = p;
 	return 0;
@@ -63,22 +65,6 @@ static int pool_stage(struct mpib_client *c, size_t size,
 	if (rc == 0)
 		LIST_INSERT_HEAD(&c->at->pools, *pool, link);
 	return rc;
-}
-
-int mpib_pools_again(struct mpib_client *c)
-{
-	struct mpib_pool *p;
-	int rc;
-
-	LIST_FOREACH(p, &c->pools, link)
-	{
-		rc = mpib_memory_again(c, p->kept, 0, p->seg.size,
-				       MPIB_REG_MEMFD, &p->debt.id);
-		if (rc < 0)
-			return rc;
-		p->mr = p->debt.id;
-	}
-	return 0;
 }
 
 void mpib_pool_free(struct mpib_pool *pool)
@@ -246,7 +232,7 @@ static void pool_return(struct mpib_client *c, struct mpib_pool *pool)
 {
 	LIST_REMOVE(pool, link);
 	mpib_memseg_fini(&pool->seg);
-	mpib_keep_close(c, pool->kept);
+	mpib_keep_close(c, pool->memory.kept);
 	mpib_rpc_undo(c, &pool->debt);
 }
 

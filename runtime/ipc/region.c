@@ -113,13 +113,13 @@ static struct mpib_region *region_find_fd(const struct mpib_region *like)
 	{
 		uint64_t skip = (uint64_t)(like->addr - r->addr);
 
-		if (!r->own_mr || r->flags != like->flags ||
+		if (!r->own_mr || r->memory.flags != like->memory.flags ||
 		    like->addr < r->addr || skip > r->size ||
 		    like->size > r->size - skip)
 			continue;
-		if (r->flags & MPIB_REG_DMABUF ||
+		if (r->memory.flags & MPIB_REG_DMABUF ||
 		    (r->dev == like->dev && r->ino == like->ino &&
-		     r->offset + skip == like->offset))
+		     r->memory.offset + skip == like->memory.offset))
 			return r;
 	}
 	return NULL;
@@ -187,53 +187,26 @@ static void region_place(struct mpib_region *r)
 	r->off = (uint64_t)(r->addr - (char *)p->seg.addr);
 }
 
-int mpib_memory_again(struct mpib_client *c, uint32_t kept, uint64_t offset,
-		      size_t size, uint32_t flags, uint32_t *mr)
+void mpib_regions_renew(struct mpib_client *c)
 {
-	struct mpib_ctl_reg_fd ask = {
-		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
-		.offset = offset,
-		.size = size,
-		.flags = flags,
-	};
-	struct mpib_message m;
-	int fd = mpib_keep_lend(c, kept), rc;
-
-	if (fd < 0)
-		return mpib_fail(fd,
-				 "no descriptor is left to register memory "
-				 "again: %s (raise the limit, ulimit -n)",
-				 mpib_errtext(fd));
-	rc = mpib_rpc(c, &ask.h, &fd, 1, &m, sizeof(struct mpib_ctl_region));
-	close(fd);
-	if (rc < 0)
-		return rc;
-	mpib_message_close_fds(&m);
-	*mr = ((const struct mpib_ctl_region *)(const void *)m.bytes)->mr;
-	return 0;
-}
-
-int mpib_regions_again(struct mpib_client *c)
-{
-	const struct mpib_pool *p;
+	const struct mpib_pool *pool;
 	struct mpib_region *r;
-	int rc;
+	struct mpib_pool *p;
 
+	LIST_FOREACH(p, &c->pools, link)
+	{
+		p->mr = p->debt.id = p->memory.mr;
+	}
 	LIST_FOREACH(r, &c->regions, link)
 	{
-		if (!r->own_mr) {
-			p = r->staged ? NULL : region_pool(r);
-			if (p)
-				region_set_mr(r, p->mr);
+		pool = r->own_mr || r->staged ? NULL : region_pool(r);
+		if (pool)
+			region_set_mr(r, pool->mr);
+		if (!r->own_mr)
 			continue;
-		}
-		rc = mpib_memory_again(c, r->kept, r->offset, r->size, r->flags,
-				       &r->debt.id);
-		if (rc < 0)
-			return rc;
-		region_set_mr(r, r->debt.id);
+		r->debt.id = r->memory.mr;
+		region_set_mr(r, r->memory.mr);
 	}
-	return 0;
 }
 
 static int no_region(const void *addr, size_t size)
@@ -313,9 +286,9 @@ static int region_register(struct mpib_region *r, int fd)
 {
 	struct mpib_ctl_reg_fd ask = {
 		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
-		.offset = r->offset,
+		.offset = r->memory.offset,
 		.size = r->size,
-		.flags = r->flags,
+		.flags = r->memory.flags,
 	};
 	struct mpib_message m;
 	int rc;
@@ -328,7 +301,7 @@ static int region_register(struct mpib_region *r, int fd)
 	region_set_mr(r, r->debt.id);
 	r->debt.paid = mr_gone;
 	/* The caller may close its own. */
-	r->kept = mpib_keep(r->client, fd);
+	r->memory.kept = mpib_keep(r->client, fd);
 	LIST_INSERT_HEAD(&r->client->regions, r, link);
 	return 0;
 }
@@ -352,8 +325,9 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (!r)
 		return mpib_fail(-ENOMEM, "out of memory");
 	r->own_mr = true;
-	r->flags = flags;
-	r->offset = offset;
+	r->memory = (struct mpib_memory){ .flags = flags,
+					  .offset = offset,
+					  .size = size };
 	r->dev = st.st_dev;
 	r->ino = st.st_ino;
 	r->debt.undo = MPIB_CTL_DEREG;
@@ -416,7 +390,7 @@ int mpib_dereg(struct mpib_region *region)
 	       MPIB_REGION_DEAD)
 		sched_yield();
 	LIST_INSERT_HEAD(&c->graves, region, link);
-	mpib_keep_close(c, region->kept);
+	mpib_keep_close(c, region->memory.kept);
 	if (region->own_mr)
 		rc = mpib_rpc_undo(c, &region->debt);
 	if (rc == -EPIPE && c->at->whole && c->at->pidfd >= 0 &&

@@ -201,7 +201,7 @@ static int rpc_ask(struct mpib_client *c, const struct mpib_ctl_header *h,
 	}
 }
 
-static uint32_t rpc_new_id(struct mpib_client *c)
+uint32_t mpib_rpc_id(struct mpib_client *c)
 {
 	c->next_id += c->next_id == UINT32_MAX ? 2 : 1; /* never 0 */
 	return c->next_id;
@@ -211,7 +211,7 @@ int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
 		  uint32_t *asked)
 {
 	struct mpib_ctl_id ask = {
-		.h = { .type = type, .id = rpc_new_id(c), .len = sizeof(ask) },
+		.h = { .type = type, .id = mpib_rpc_id(c), .len = sizeof(ask) },
 		.id = id,
 	};
 	int rc = mpib_message_send(c->at->sock, &ask.h, NULL, 0);
@@ -306,7 +306,7 @@ static int rpc_talk(struct mpib_client *c, struct mpib_ctl_header *h,
 		rc = rpc_too_late(c);
 	if (rc < 0)
 		return rc;
-	h->id = rpc_new_id(c);
+	h->id = mpib_rpc_id(c);
 	rc = rpc_ask(c, h, fd, fds, deadline);
 	if (rc < 0) {
 		c->deaf = rc == -ETIMEDOUT;
@@ -316,18 +316,8 @@ static int rpc_talk(struct mpib_client *c, struct mpib_ctl_header *h,
 	return rpc_answer(c, h->id, m, deadline);
 }
 
-int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
-	     unsigned fds, struct mpib_message *m, size_t want)
+int mpib_rpc_check(struct mpib_message *m, size_t want)
 {
-	int rc = rpc_talk(c, h, fd, fds, m);
-
-	if (rc == -EMFILE)
-		return mpib_fail(rc,
-				 "no descriptor is left for what the proxy at "
-				 "%s answers (raise the limit, ulimit -n)",
-				 c->path);
-	if (rc < 0)
-		return rc;
 	if (m->h.status < 0) {
 		struct mpib_ctl_error e = { 0 };
 
@@ -342,4 +332,17 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 		return mpib_fail(-EPROTO, "the proxy's answer is too short");
 	}
 	return 0;
+}
+
+int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
+	     unsigned fds, struct mpib_message *m, size_t want)
+{
+	int rc = rpc_talk(c, h, fd, fds, m);
+
+	if (rc == -EMFILE)
+		return mpib_fail(rc,
+				 "no descriptor is left for what the proxy at "
+				 "%s answers (raise the limit, ulimit -n)",
+				 c->path);
+	return rc < 0 ? rc : mpib_rpc_check(m, want);
 }

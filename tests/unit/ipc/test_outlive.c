@@ -383,6 +383,33 @@ static void a_proxy_that_does_not_take_all_is_asked_again(void **state)
 	mpib_mem_free(c, mem);
 }
 
+/* Nor is one that ended before it answered any. */
+static void regions_are_registered_without_a_wait_for_each(void **state)
+{
+	unsigned was = asked(MPIB_CTL_REG_FD);
+	char *mem[4];
+
+	for (unsigned i = 0; i < 4; i++) {
+		mem[i] = mpib_mem_alloc(c, 4096);
+		assert_non_null(mem[i]);
+	}
+	dies();
+	atomic_store(&f->slow, MPIB_CTL_REG_FD);
+	fake_proxy_return(f);
+	while (asked(MPIB_CTL_REG_FD) < was + 4) {
+		assert_int_equal(mpib_alive(c), 0);
+		sched_yield();
+	}
+	fake_proxy_die(f);
+	fake_proxy_end(f);
+	atomic_store(&f->slow, 0);
+	fake_proxy_return(f);
+	goes_on(tx);
+	assert_int_equal(asked(MPIB_CTL_REG_FD), was + 8);
+	for (unsigned i = 0; i < 4; i++)
+		mpib_mem_free(c, mem[i]);
+}
+
 static unsigned descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -667,6 +694,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(what_the_next_proxy_refuses_is_told),
 	TEST(memory_is_registered_again_from_kept_descriptors),
 	TEST(a_proxy_that_does_not_take_all_is_asked_again),
+	TEST(regions_are_registered_without_a_wait_for_each),
 	TEST(what_is_kept_takes_no_descriptor_of_the_process),
 	TEST(memory_that_cannot_be_kept_is_registered_all_the_same),
 	TEST(listeners_come_after_connections_and_accepts_last),
