@@ -13,8 +13,8 @@
 #include "proxy.h"
 
 #define LOOK (MPIB_SEC / 4)
-/* How long a proxy serves at least before it starts a successor: a device that fails
- * again and again pauses jobs only so often. */
+/* How long a proxy with a rail left serves at least before it starts a successor: a
+ * device that fails again and again pauses jobs only so often. */
 #define SERVES (30 * MPIB_SEC)
 
 /* Opening a device may take long, so a detached thread does it. The thread owns
@@ -22,7 +22,7 @@
 struct look {
 	struct mpib_rail_spec spec[MPIB_RAILS_MAX];
 	unsigned rails;
-	bool any; /* no rail of any device is left, so one is enough */
+	bool any; /* see return.h */
 	int answer; /* the pipe's writing end */
 };
 
@@ -87,7 +87,7 @@ static void return_on_answer(void *arg, uint32_t events)
 		r->there_since = now;
 	if (rc == 0 && p->upgrade.link < 0 &&
 	    now - r->there_since >= p->cfg.engine.hold_ms * MPIB_MSEC &&
-	    now - r->since >= SERVES)
+	    (r->any || now - r->since >= SERVES))
 		return_succeed(r, mpib_engine_lost(p->engine));
 }
 
@@ -107,7 +107,7 @@ static void return_look(struct mpib_return *r, uint32_t lost)
 		if (lost >> i & 1)
 			l->spec[l->rails++] = p->cfg.engine.rail[i];
 	}
-	l->any = l->rails == mpib_config_rail_total(&p->cfg);
+	r->any = l->any = l->rails == mpib_config_rail_total(&p->cfg);
 	l->answer = fd[1];
 	r->look = fd[0];
 	if (mpib_loop_add(&p->loop, &r->watch, r->look, EPOLLIN,

@@ -9,6 +9,7 @@
 #ifndef MPIB_PROXY_RETURN_H
 #define MPIB_PROXY_RETURN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/loop.h"
@@ -20,6 +21,7 @@ struct mpib_return {
 	struct mpib_timer timer;
 	struct mpib_io watch;
 	int look; /* pipe for the probe thread's answer; -1: no probe runs */
+	bool any; /* no rail of any device is left, so one is enough, and at once */
 	uint64_t since; /* when the proxy began to serve */
 	uint64_t there_since; /* when the devices returned; 0: they have not */
 	uint32_t told; /* lost rails for which a successor was started */

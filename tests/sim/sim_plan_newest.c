@@ -331,11 +331,10 @@ static void draw_resumed(struct sim_plan *p)
 	}
 }
 
-static bool loses_device(const struct sim_plan *p)
+static bool loses_device(const struct sim_fault *f)
 {
-	return sim_plan_has(p, SIM_FAULT_DEVICE) ||
-	       sim_plan_has(p, SIM_FAULT_FORGETS) ||
-	       sim_plan_has(p, SIM_FAULT_HANG);
+	return f->kind == SIM_FAULT_DEVICE || f->kind == SIM_FAULT_FORGETS ||
+	       f->kind == SIM_FAULT_HANG;
 }
 
 static bool takes_port(const struct sim_fault *f)
@@ -344,24 +343,33 @@ static bool takes_port(const struct sim_fault *f)
 	       f->kind == SIM_FAULT_NETWORK;
 }
 
-/* A proxy that starts while a port is down is without that rail until its successor
- * starts, and none starts here. If a device of the other rail fails as well, no rail is
- * left, at this node or between two. */
-static bool may_lose_all(const struct sim_plan *p)
+/* Whether a proxy of the node starts at the fault's beginning or later. */
+static bool starts_after(const struct sim_plan *p, const struct sim_fault *f)
 {
-	for (unsigned i = 0; loses_device(p) && i < p->faults; i++) {
-		const struct sim_fault *port = &p->fault[i];
+	for (unsigned i = 0; i < p->faults; i++) {
+		const struct sim_fault *kill = &p->fault[i];
 
-		for (unsigned k = 0; takes_port(port) && k < p->faults; k++) {
-			const struct sim_fault *kill = &p->fault[k];
-
-			if (kill->kind == SIM_FAULT_KILL_PROXY &&
-			    kill->node == port->node &&
-			    kill->at + kill->lasts >= port->at)
-				return true;
-		}
+		if (kill->kind == SIM_FAULT_KILL_PROXY &&
+		    kill->node == f->node && kill->at + kill->lasts >= f->at)
+			return true;
 	}
 	return false;
+}
+
+/* A proxy that starts while a port is down is without that rail until its successor
+ * starts, and none starts here. If that and failed devices take both rails, no rail is
+ * left, at one node or between two. */
+static bool may_lose_all(const struct sim_plan *p)
+{
+	unsigned lost = 0;
+
+	for (unsigned i = 0; i < p->faults; i++) {
+		const struct sim_fault *f = &p->fault[i];
+
+		if (loses_device(f) || (takes_port(f) && starts_after(p, f)))
+			lost |= 1u << f->rail;
+	}
+	return lost == (1u << p->rails) - 1;
 }
 
 /* Seeds of these numbers have a draw, and those from SIM_ALL_FROM on. */

@@ -34,11 +34,6 @@ int mpib_rail_there(const struct mpib_rail_spec *spec)
 	return atomic_load(&there);
 }
 
-const char *mpib_rail_name(unsigned rail)
-{
-	return rail ? "SUP" : "SOUT";
-}
-
 /* Of the configuration, which names devices; no name here is bad. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 {
@@ -79,6 +74,10 @@ static int setup(void **state)
 	proxy.cfg.engine.devices = 1;
 	proxy.cfg.engine.rails = 2;
 	proxy.cfg.engine.hold_ms = HOLD_MS;
+	snprintf(proxy.cfg.engine.rail[0].label,
+		 sizeof(proxy.cfg.engine.rail[0].label), "SOUT");
+	snprintf(proxy.cfg.engine.rail[1].label,
+		 sizeof(proxy.cfg.engine.rail[1].label), "SUP");
 	proxy.upgrade.link = -1;
 	lost = 0;
 	atomic_store(&there, -ENODEV);
@@ -140,7 +139,7 @@ static void without_any_rail_the_first_that_returns_is_enough(void **state)
 	pass(5);
 	assert_string_equal(news(), "");
 	atomic_store(&there, 0);
-	pass(30);
+	pass(HOLD_MS / 1000 + 1);
 	assert_string_equal(news(), both_are_back);
 }
 
