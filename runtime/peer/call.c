@@ -22,6 +22,13 @@
  * call waits for that of a caller that claims to be the peer. */
 #define DEFER_NS MPIB_SEC
 
+/* The answer may have been lost together with the end of the peer's connection, and a
+ * call under way keeps the peer's own calls away. */
+static void on_no_answer(void *arg)
+{
+	mpib_peer_cut(arg, "it did not answer the greeting");
+}
+
 static void on_called(void *ctx, struct mpib_link *link)
 {
 	struct mpib_peer *p = ctx;
@@ -37,6 +44,8 @@ static void on_called(void *ctx, struct mpib_link *link)
 	p->auth = (struct mpib_auth){ 0 };
 	mpib_hello_said(&p->auth, &hello);
 	mpib_link_send(link, &hello);
+	mpib_timer_arm(p->broker->loop, &p->retry, MPIB_GREETING_NS,
+		       on_no_answer, p);
 }
 
 /* Warn once: the peer is called again soon, at its addresses in turn, and will
@@ -94,6 +103,7 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 	struct mpib_peer *p = ctx;
 
 	(void)link;
+	mpib_timer_disarm(p->broker->loop, &p->retry);
 	if (m->type == MPIB_PEER_REFUSED) {
 		if (m->error != -EALREADY)
 			no_use(p, m->why);

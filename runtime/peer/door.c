@@ -11,7 +11,6 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
-#define PATIENCE_NS (5 * MPIB_SEC) /* for HELLO and READY together */
 /* Callers that have not proved anything, in all and from one address. */
 #define PENDING_PEERS_MAX 256u
 #define PENDING_OF_ONE_MAX 64u
@@ -65,7 +64,8 @@ static void door_on_accept(void *arg, int fd)
 	mpib_link_set_patience(s->link, b->silence_s, b->silence_s);
 	TAILQ_INSERT_TAIL(&b->pending_peers, s, entry);
 	d->callers++;
-	mpib_timer_arm(b->loop, &s->timer, PATIENCE_NS, on_patience_end, s);
+	mpib_timer_arm(b->loop, &s->timer, MPIB_GREETING_NS,
+		       on_patience_end, s);
 }
 
 /* Accept callers on the listening sockets. 0 or -errno. */

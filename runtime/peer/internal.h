@@ -27,6 +27,9 @@
 #define MPIB_LANE_IDLE_NS (60 * MPIB_SEC)
 /* The time to reach a peer and to make a lane. */
 #define MPIB_REACH_NS (10 * MPIB_SEC)
+/* The time for a greeting: HELLO and READY together at the called end, the answer
+ * to HELLO at the calling end. */
+#define MPIB_GREETING_NS (5 * MPIB_SEC)
 /* The time that a peer which is not silent has to answer a close before it
  * loses the lane. A shared lane carries other connections, so it gets more
  * time. */

@@ -91,8 +91,7 @@ void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why)
 	struct mpib_peer *p = peer;
 	bool was_up = p->state == MPIB_PEER_UP;
 
-	if (p->held)
-		mpib_timer_disarm(p->broker->loop, &p->retry);
+	mpib_timer_disarm(p->broker->loop, &p->retry);
 	p->held = false;
 	p->link = NULL;
 	p->state = MPIB_PEER_IDLE;

@@ -72,6 +72,29 @@ static void of_two_calls_at_once_one_is_taken(void **state)
 	}
 }
 
+/* As when the peer's connection ends while nothing reaches this node. */
+static void a_call_whose_answer_is_lost_is_made_again(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+	struct mpib_handle to;
+	struct mpib_peer *p;
+	uint32_t id;
+
+	rig_both_up(rig, &a, &b, 0);
+	id = rig_listen(b, &to);
+	rig_try_call(a, 0, 0, &to);
+	p = TAILQ_FIRST(&a->node->broker->peers);
+	while (p->link->connecting)
+		mpib_loop_turn(&a->node->loop, 0);
+	hear(a, p->link, false);
+	rig_pass(rig, MPIB_GREETING_NS + MPIB_SEC);
+	rig_accept(b, id, 0);
+	rig_settle(rig);
+	assert_int_equal(p->state, MPIB_PEER_UP);
+	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
+}
+
 static int dial(const struct mpib_broker *b)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
@@ -130,6 +153,7 @@ static void who_proved_nothing_may_not_ping(void **state)
 
 const struct CMUnitTest test_list[] = {
 	rig_test(of_two_calls_at_once_one_is_taken),
+	rig_test(a_call_whose_answer_is_lost_is_made_again),
 	rig_test(who_proved_nothing_may_not_ping),
 	{ 0 },
 };
