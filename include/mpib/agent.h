@@ -20,21 +20,22 @@
  * both. The agent may give several connections the same entry. Each entry is a
  * sequence lock with one writer: the writer makes seq odd, writes sup_bw, and
  * makes seq even. The proxy tries MPIB_HINT_TRIES times to read an entry and
- * keeps its last value if the writer never finishes, so an agent that dies in a
- * write stops nobody. A hint takes effect with the next message. A zeroed file
- * is the safe state: all traffic on SOUT.
+ * keeps its last value if the writer never finishes, so an agent that dies
+ * during a write blocks no reader. A hint takes effect with the next message. A
+ * zeroed file is the safe state: all traffic on SOUT.
  *
  * A proxy in adaptive mode may register its connections, too, and says so by
  * MPIB_AGENT_ADAPTIVE in its requests. It splits by itself each connection
- * without a hint and each whose entry is MPIB_HINT_OWN, so that an agent need
- * only steer what it has a reason for. In advanced mode, as for an agent or
- * proxy that knows nothing of this, MPIB_HINT_OWN is like any number above
- * 1024: all on SUP.
+ * without a hint and each whose entry is MPIB_HINT_OWN, so an agent needs to
+ * steer only connections that it has a reason to steer. In advanced mode, and
+ * for an agent or proxy that does not know it, MPIB_HINT_OWN is like any number
+ * above 1024: all on SUP.
  *
- * To a proxy that said MPIB_AGENT_HEARS the agent may send a mpib_agent_summary and
- * mpib_agent_reasons, at any time and again. The proxy tells the first to proxies of
- * other nodes, whose agents leave a rail that is sick or in maintenance here before it
- * fails, and shows both in its statistics.
+ * If the proxy's requests have MPIB_AGENT_HEARS, the agent may send a
+ * mpib_agent_summary and mpib_agent_reasons, repeatedly and at any time. The
+ * proxy sends the summary to proxies of other nodes, so that their agents avoid
+ * a rail that is sick or in maintenance here before it fails. Its statistics
+ * show both.
  *
  * Integers are in native byte order. The magic is the number 0x4D504948; its
  * bytes in memory need not spell anything.
@@ -56,11 +57,11 @@ extern "C" {
 #define MPIB_HINT_MAGIC 0x4D504948u
 #define MPIB_HINT_VERSION 1u
 #define MPIB_HINT_MAX_ENTRIES 256u
-/* Entries that may follow those, and entries of a file in all. */
+/* Further entries that may follow those, and the most entries of a file. */
 #define MPIB_HINT_MORE_MAX 3840u
 #define MPIB_HINT_SLOTS_MAX (MPIB_HINT_MAX_ENTRIES + MPIB_HINT_MORE_MAX)
 #define MPIB_HINT_SUP_BW_MAX 1024u
-/* The split is left to a proxy in adaptive mode. */
+/* Leave the split to a proxy in adaptive mode. */
 #define MPIB_HINT_OWN 1025u
 #define MPIB_HINT_TRIES 8
 
@@ -68,14 +69,14 @@ struct mpib_hint_header {
 	uint32_t magic;
 	uint32_t max_entries; /* MPIB_HINT_MAX_ENTRIES */
 	uint32_t version;
-	uint32_t more; /* entries behind those, 0..MPIB_HINT_MORE_MAX */
+	uint32_t more; /* further entries after those, 0..MPIB_HINT_MORE_MAX */
 };
 
 struct mpib_hint_entry {
 	uint32_t sup_bw; /* SUP's share of 1024, or MPIB_HINT_OWN */
 	uint32_t seq;
 	uint32_t src_ip; /* of the SOUT rail, network order */
-	uint32_t dst_ip; /* of an entry that connections share: their peer */
+	uint32_t dst_ip; /* the peer of all connections that share the entry */
 };
 
 struct mpib_hint_shm {
@@ -93,7 +94,7 @@ enum mpib_agent_type {
 	MPIB_AGENT_DEREGISTER = 2,
 };
 
-/* Flags of a REGISTER: the proxy knows MPIB_HINT_OWN; it takes summaries. */
+/* Flags of a REGISTER: the proxy knows MPIB_HINT_OWN; it accepts summaries. */
 #define MPIB_AGENT_ADAPTIVE 1u
 #define MPIB_AGENT_HEARS 2u
 
@@ -114,17 +115,17 @@ struct mpib_agent_response {
 #define MPIB_AGENT_TOLD_ISLAND 32u
 #define MPIB_AGENT_REASON 96u /* bytes of a reason, with its end */
 
-/* The agent steers nothing, and only says what it would do. */
+/* The agent steers nothing, and only reports what it would do. */
 #define MPIB_AGENT_DRY 1u
 
-/* How the agent sees this node: its rails, a bit each, SOUT the lowest; the drains
- * that have their time now, each of a rail to a network of peers; and its island.
- * Texts end with 0. */
+/* How the agent sees this node: its rails, one bit each, SOUT the lowest; the
+ * drains that apply now, each of a rail towards a network of peers; and its
+ * island. Texts end with 0. */
 struct mpib_agent_summary {
 	uint8_t sick, congested;
 	uint16_t windows;
 	uint32_t flags;
-	char island[MPIB_AGENT_TOLD_ISLAND]; /* printable; "": of none */
+	char island[MPIB_AGENT_TOLD_ISLAND]; /* printable; "": no island */
 	struct mpib_agent_told {
 		uint8_t addr[16]; /* IPv6, or IPv4 mapped into it */
 		uint8_t bits; /* of these 128 */
@@ -138,10 +139,11 @@ struct mpib_agent_summary {
 	} rail[2];
 };
 
-/* Why the entry of a connection says what it says. */
+/* Why the entry of a connection has its value. */
 struct mpib_agent_reason {
 	uint32_t hint_slot;
-	uint32_t sup_bw; /* what it says, in a dry run what it would say */
+	/* Value of the entry; in a dry run the proposed value. */
+	uint32_t sup_bw;
 	uint64_t since; /* seconds of the epoch */
 	char why[MPIB_AGENT_REASON]; /* ends with 0 */
 };
@@ -151,15 +153,15 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_agent_reason) == 112);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_request) == 32);
 MPIB_ABI_ASSERT(sizeof(struct mpib_agent_response) == 8);
 
-/* Bytes of a hint file with this many entries in all. */
+/* Return the bytes of a hint file with this many entries in all. */
 static inline size_t mpib_hint_bytes(uint32_t slots)
 {
 	return sizeof(struct mpib_hint_header) +
 	       slots * sizeof(struct mpib_hint_entry);
 }
 
-/* The entry of that index, also behind the first MPIB_HINT_MAX_ENTRIES. The
- * caller has checked that the file has it. */
+/* Return the entry of that index, which may be after the first
+ * MPIB_HINT_MAX_ENTRIES. The caller has checked that the file has it. */
 static inline struct mpib_hint_entry *mpib_hint_at(const void *shm,
 						   uint32_t slot)
 {

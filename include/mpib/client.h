@@ -7,7 +7,7 @@
  * Calls return 0 or a count, or -errno. mpib_strerror() describes the last
  * failure of the calling thread in a sentence. A call that asks the proxy may,
  * besides the errors listed at its declaration, return
- *   -EPIPE      the proxy is gone, and no other came within its setting
+ *   -EPIPE      the proxy is gone, and no other started within its setting
  *               resume.grace; or it hung up on this client for good
  *   -ETIMEDOUT  the proxy did not answer within its setting client.answer,
  *               or it ended and the next one did not come within that time.
@@ -90,9 +90,10 @@ struct mpib_device_info {
 };
 
 /*
- * Attach to the proxy of this node. Blocks for at most opts->timeout_ms, and up to
- * 60 s more where MPIB_START has a proxy started, or processes of an earlier proxy
- * come first. opts may be NULL. On failure mpib_strerror() names the socket and what to do.
+ * Attach to the proxy of this node. Blocks for at most opts->timeout_ms, and up
+ * to 60 s more if MPIB_START starts a proxy or processes of an earlier proxy
+ * attach first. opts may be NULL. On failure mpib_strerror() names the socket
+ * and what to do.
  *   -ENOENT, -ECONNREFUSED  no proxy at the socket, or it hung up
  *   -EPERM                  the proxy crashed twice in the work for this process
  *   -EINPROGRESS            processes of an earlier proxy come first
@@ -115,22 +116,22 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 void mpib_detach(struct mpib_client *client);
 
 void mpib_query(struct mpib_client *client, struct mpib_node_info *info);
-/* Any device of the node. Blocks for a round trip to the proxy. -ENODEV: there
- * is no such device. */
+/* Query any device of the node. Blocks for a round trip to the proxy. -ENODEV:
+ * no such device. */
 int mpib_query_device(struct mpib_client *client, unsigned device,
 		      struct mpib_device_info *info);
 
-/* 0 while the proxy lives, -errno once it is gone; then nothing of the client
+/* 0 while the proxy lives, -errno once it is gone; then no call on the client
  * works any more. */
 int mpib_alive(struct mpib_client *client);
 
-/* The directory where the proxy's socket is looked for: MPIB_RUN_DIR, else
- * "$XDG_RUNTIME_DIR/mpib" for a user other than root if a proxy's socket is there,
- * else "/run/mpib". Returns buf, or NULL when the path does not fit into len bytes.
- * Any thread. */
+/* Return the directory of the proxy's socket: MPIB_RUN_DIR, else
+ * "$XDG_RUNTIME_DIR/mpib" for a user other than root if it has a proxy's
+ * socket, else "/run/mpib". Returns buf, or NULL if the path does not fit into
+ * len bytes. Any thread. */
 const char *mpib_run_dir(char *buf, size_t len);
 
-/* The last failure of the calling thread, in a sentence. Never NULL. */
+/* Return the last failure of the calling thread as a sentence. Never NULL. */
 const char *mpib_strerror(void);
 
 /*
@@ -211,14 +212,14 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  */
 int mpib_dereg(struct mpib_region *region);
 
-/* Optional: do now what requests of conn with this region would otherwise wait
- * for, which is to get a staging window, of full size, if the region needs one and
+/* Optional: prepare conn for requests with this region, which would otherwise
+ * wait for it: get a staging window of full size if the region needs one and
  * conn has none yet. Blocks for a round trip to the proxy. */
 int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region);
 
-/* Memory that the rails reach without a copy. What a receive writes there may come
- * in any order until the receive is done. mpib_mem_alloc() returns NULL with errno
- * set on failure. */
+/* Memory that the rails access without a copy. A receive may write its bytes in
+ * any order until it is done. mpib_mem_alloc() returns NULL with errno set on
+ * failure. */
 void *mpib_mem_alloc(struct mpib_client *client, size_t size);
 void mpib_mem_free(struct mpib_client *client, void *addr);
 
@@ -294,8 +295,8 @@ int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 /* Like mpib_test(), with int sizes, as NCCL has them. */
 int mpib_test_int(struct mpib_request *req, int *done, int *sizes);
 
-/* For profilers: which requests get a report of what each rail does for them. A
- * request with a report is slower. */
+/* For profilers: choose which requests get a report of what each rail does for
+ * them. A request with a report is slower. */
 enum mpib_report {
 	MPIB_REPORT_OFF,
 	MPIB_REPORT_ALL, /* every request posted from now on */
@@ -307,7 +308,7 @@ enum mpib_report {
 enum mpib_watch {
 	MPIB_WATCH_POSTED, /* mpib_isend() or mpib_irecv() is about to return */
 	MPIB_WATCH_TESTED, /* mpib_test() is about to return, not done */
-	MPIB_WATCH_OVER, /* the last mpib_test() is: done, or failed */
+	MPIB_WATCH_OVER, /* the last mpib_test(): done, or failed */
 };
 
 /* Called for each request with a report, on the connection's thread, from
@@ -323,7 +324,7 @@ int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 /* What each rail has done for the request so far. report has room for two. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
-/* When that was. */
+/* Get the times of these steps. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
 /* Of a send or receive: a number below MPIB_REQUEST_SLOTS that no other outstanding

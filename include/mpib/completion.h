@@ -30,7 +30,7 @@
 #define MPIB_REPORT_BYTES_BITS 38
 #define MPIB_REPORT_BYTES_MASK ((1ull << MPIB_REPORT_BYTES_BITS) - 1)
 
-/* When something first happened, by mpib_stamp_of(); 0: not yet, or not known. */
+/* Times of first events, from mpib_stamp_of(); 0: not yet, or unknown. */
 struct mpib_stamps {
 	uint32_t of_sizes[MPIB_STAMPED_MAX];
 	_Atomic uint32_t over; /* word was written */
@@ -41,9 +41,9 @@ struct mpib_completion {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t word;
 	_Atomic uint64_t progress;
 	union {
-		/* Bytes per buffer of a receive. With -EMSGSIZE size[0] is what
-		 * was sent and size[1] what was posted. Valid once word has the
-		 * request's generation. */
+		/* Bytes per buffer of a receive. With -EMSGSIZE size[0] is the
+		 * size sent and size[1] the size posted. Valid once word has
+		 * the request's generation. */
 		uint32_t size[MPIB_GROUP_MAX];
 		/* With MPIB_OP_REPORT. */
 		struct mpib_stamps at;
@@ -104,7 +104,7 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 static inline bool mpib_completion_marked(const struct mpib_completion *c,
 					  uint32_t gen)
 {
-	/* Relaxed: no other data is read on the strength of this. */
+	/* Relaxed: no other data depends on this. */
 	return atomic_load_explicit(&c->progress, memory_order_relaxed) >> 32 ==
 	       gen;
 }
@@ -187,7 +187,7 @@ static inline uint32_t mpib_stamp_of(uint64_t ns)
 	return stamp ? stamp : 1;
 }
 
-/* The time of a stamp that was made in the 137 s before now; 0 of stamp 0. */
+/* Return the time of a stamp made in the 137 s before now; 0 for stamp 0. */
 static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 {
 	uint32_t age = (uint32_t)(now >> 6) - stamp;
@@ -200,7 +200,7 @@ static inline uint64_t mpib_stamp_ns(uint32_t stamp, uint64_t now)
 	return ((now >> 6) - age) << 6;
 }
 
-/* Wait-free. Shard only, for a request that is reported. */
+/* Wait-free. Shard only, for a request with a report. */
 static inline void mpib_completion_stamp(_Atomic uint32_t *stamp, uint64_t ns)
 {
 	/* Relaxed: the release of word publishes over. The other stamps publish

@@ -17,23 +17,25 @@
 #define MPIB_CONTROL_SOCK "proxy.sock"
 #define MPIB_STATS_SOCK "stats.sock"
 #define MPIB_METRICS_SOCK "metrics.sock"
-/* Administration: in RUNDIR.admin, beside the run directory, which containers
- * mount, and not in it. */
+/* Administration socket, in RUNDIR.admin: beside the run directory and not in
+ * it, because containers mount the run directory. */
 #define MPIB_ADMIN_SUFFIX ".admin"
 #define MPIB_ADMIN_SOCK "admin.sock"
 
-/* What a listener gives to a sender, in the 128 bytes of an NCCL handle. */
+/* Data from a listener to a sender, in the 128 bytes of an NCCL handle. */
 #define MPIB_HANDLE_MAGIC 0x4c444e484249504dull
 
 struct mpib_handle {
 	uint64_t magic;
 	uint32_t version; /* MPIB_ABI_VERSION of the listening proxy */
-	uint32_t addr; /* where the listening proxy takes peer links: IPv4,
-			  network order; 0: addr6 has it */
+	/* IPv4 address of the listening proxy's peer links, network order; 0:
+	 * addr6 has it. */
+	uint32_t addr;
 	uint64_t nonce; /* names the listener; only its handle has it */
 	uint8_t addr6[16]; /* IPv6; 0 where addr is not */
-	uint8_t second[16]; /* where it takes them, too, on the same port: IPv6,
-			       or IPv4 as a mapped address; 0: nowhere */
+	/* second address, on the same port: IPv6, or IPv4 as a mapped address;
+	 * 0: none */
+	uint8_t second[16];
 	uint16_t port; /* its TCP port, host order */
 	uint16_t shard; /* of the listening client */
 	uint32_t rsvd[17];
@@ -51,7 +53,7 @@ enum mpib_control_type {
 	MPIB_CTL_ACCEPT,
 	MPIB_CTL_CLOSE, /* close a connection in any state but FREE */
 	MPIB_CTL_WHY, /* ask why a connection failed */
-	MPIB_CTL_DEVICE, /* ask what a device is */
+	MPIB_CTL_DEVICE, /* ask for a device's properties */
 	MPIB_CTL_RESUME, /* ask for a connection that was accepted before */
 	MPIB_CTL_LOST, /* from the proxy, id 0, without an answer: look which
 			  connections are MPIB_CONN_LOST */
@@ -70,8 +72,8 @@ struct mpib_ctl_error {
 	char why[240];
 };
 
-/* The process only asks whether it could attach now. The proxy checks and reserves
- * what an attach needs, answers with a header alone, and hangs up. */
+/* Only check whether the process could attach now. The proxy checks and
+ * reserves what an attach needs, answers with a header alone, and hangs up. */
 #define MPIB_HELLO_PROBE 1u
 
 struct mpib_ctl_hello {
@@ -80,8 +82,8 @@ struct mpib_ctl_hello {
 	uint32_t pid; /* in the client's pid namespace; a label, not trusted */
 	uint64_t job; /* NCCL's commId, 0 if none; a label, not trusted */
 	char name[64]; /* the client's name in tools; a label, not trusted */
-	/* May be left out, and is 0 then. */
-	uint32_t device; /* whose shards and rails the client is to use */
+	/* These may be omitted, and are 0 then. */
+	uint32_t device; /* whose shards and rails the client will use */
 	uint32_t flags; /* MPIB_HELLO_PROBE */
 	char label[64]; /* "slurm 1234.0", "pod NAME"; a label, not trusted */
 	/* For a process that had an earlier proxy: 1 more than the shard of that
@@ -135,8 +137,8 @@ struct mpib_ctl_region {
 	uint32_t rsvd;
 };
 
-/* A memfd sealed with F_SEAL_SHRINK whose pages are all there; the proxy maps it, if
- * client.own_memory of mpib.conf(5) lets it take those of this user. */
+/* A memfd sealed with F_SEAL_SHRINK whose pages are all allocated. The proxy
+ * maps it if client.own_memory of mpib.conf(5) allows memfds of this user. */
 #define MPIB_REG_MEMFD 1u
 #define MPIB_REG_DMABUF 2u
 
@@ -179,8 +181,8 @@ struct mpib_ctl_connect {
 	/* Names the connection at both ends, for ever: random bits that no
 	 * other connection has; not 0. */
 	uint64_t key;
-	uint64_t number; /* how many times this end was asked for, this one
-			    included */
+	/* How many times this end was requested, including this one. */
+	uint64_t number;
 	uint64_t peer_number; /* of struct mpib_reply_end when it was READY
 				 last; 0: never */
 	struct mpib_handle handle;

@@ -8,7 +8,7 @@
 
 enum mpib_rail_state {
 	MPIB_RAIL_IDLE, /* the rail carries nothing of the request */
-	MPIB_RAIL_POSTED, /* bytes are under way, or a receive is announced */
+	MPIB_RAIL_POSTED, /* bytes are in flight, or a receive is announced */
 	MPIB_RAIL_DONE, /* its part is complete; of a receive, all of it */
 };
 
@@ -24,7 +24,7 @@ struct mpib_report_times {
 	uint64_t over_ns; /* the proxy completed the request */
 	struct {
 		uint64_t posted_ns; /* first post of a chain, or of the CTS */
-		uint64_t done_ns; /* the last of it completed, or arrived */
+		uint64_t done_ns; /* the last part completed, or arrived */
 	} rail[2];
 };
 

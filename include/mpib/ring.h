@@ -32,8 +32,8 @@ enum mpib_op {
 	MPIB_OP_SEND = 1,
 	MPIB_OP_RECV = 2,
 	/* Sending ends only, n 1, all other fields 0. The shard completes it in
-	 * the turn that takes it; a client measures by it what a round trip
-	 * through the ring costs. */
+	 * the turn that takes it; with it a client measures a round trip
+	 * through the ring. */
 	MPIB_OP_NOP = 3,
 	/* Receiving ends only: make what was received before into the dma-buf
 	 * region mr visible to the memory's own device. n, total and len are 1,
@@ -43,12 +43,12 @@ enum mpib_op {
 	MPIB_OP_FLUSH = 4,
 };
 
-/* Or'ed to op of a request's first descriptor: the shard writes into the
+/* Added to op of a request's first descriptor: the shard writes into the
  * completion what each rail does for the request. */
 #define MPIB_OP_REPORT 0x80u
-/* Or'ed to op of a send's first descriptor: other sends wait for the room that its
- * bytes take in the staging window. So the shard posts it as soon as it has its
- * receive, and does not keep it for the other sends of a group. */
+/* Added to op of a send's first descriptor: other sends wait for the room that
+ * its bytes use in the staging window. So the shard posts it as soon as it has
+ * its receive, instead of holding it for the other sends of a group. */
 #define MPIB_OP_AT_ONCE 0x40u
 #define MPIB_OP_MASK 0x3fu
 
@@ -84,7 +84,7 @@ struct mpib_ring_slot {
 	struct mpib_desc desc;
 };
 
-/* Client's private side. */
+/* Private state of the client. */
 struct mpib_producer {
 	struct mpib_ring_slot *slot;
 	const _Atomic uint64_t *head; /* the consumer's, in the reply segment */
@@ -92,7 +92,7 @@ struct mpib_producer {
 	uint64_t mask; /* slots - 1, of a power of two */
 };
 
-/* Shard's private side. */
+/* Private state of the shard. */
 struct mpib_consumer {
 	struct mpib_ring_slot *slot;
 	_Atomic uint64_t *head;

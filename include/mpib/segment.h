@@ -94,18 +94,16 @@ static inline void mpib_shard_wakes(struct mpib_status_shard *shard)
 	atomic_store_explicit(&shard->sleeping, 0, memory_order_relaxed);
 }
 
-/* Wait-free. Shard only. Whether any ring may have work. Also the last look
- * before the shard sleeps. */
+/* Wait-free. Shard only. Return whether any ring may have work. Also the last
+ * check before the shard sleeps. */
 static inline bool mpib_summary_any(const struct mpib_summary *sum)
 {
 	return atomic_load(&sum->top) != 0;
 }
 
-/*
- * Counters of what only the client sees. Client threads add to them (relaxed)
- * when they copy or have to wait. The proxy shows them and relies on them for
- * nothing.
- */
+/* Counters of events that only the client sees. Client threads add to them
+ * (relaxed) when they copy or have to wait. The proxy shows them and does not
+ * rely on them. */
 struct mpib_client_counts {
 	_Atomic uint64_t copies; /* parts copied through a staging window */
 	_Atomic uint64_t copied_bytes;
@@ -122,7 +120,7 @@ struct mpib_submit {
 	struct mpib_client_counts counts; /* fills the rest of the cache line */
 	struct mpib_summary summary;
 	/* Since when sends of a connection are refused for lack of requests:
-	 * CLOCK_MONOTONIC, ns; 0: they are not. For tools, as counts. */
+	 * CLOCK_MONOTONIC, ns; 0: they are not. For tools, like counts. */
 	_Atomic uint64_t refused[MPIB_CONNS_MAX];
 	struct mpib_ring_slot ring[MPIB_CONNS_MAX][MPIB_RING_SLOTS];
 };
@@ -177,14 +175,15 @@ enum mpib_conn_state {
 	MPIB_CONN_PENDING,
 	MPIB_CONN_READY,
 	MPIB_CONN_FAILED, /* error says why; closing frees the index */
-	MPIB_CONN_CLOSING, /* becomes FREE once no peer can touch its memory */
+	MPIB_CONN_CLOSING, /* becomes FREE when no peer can access its memory */
 	MPIB_CONN_LOST, /* nothing writes to it any more: ask for it again at
 			   another index, MPIB_CTL_CONNECT or MPIB_CTL_RESUME;
 			   closing frees the index */
 };
 
-/* In broken: no completion word changes any more, and the connection goes on at
- * another index. Set with release, after the last word. No error is this one. */
+/* Value of broken: no completion word changes any more, and the connection
+ * continues at another index. Set with release, after the last word. No errno
+ * has this value. */
 #define MPIB_BROKEN_LOST (-ESTALE)
 
 struct mpib_reply_conn {
@@ -218,11 +217,9 @@ static inline uint64_t mpib_answer(uint32_t gen, bool refused, uint32_t receive)
 	       (receive & ~MPIB_ANSWER_REFUSED);
 }
 
-/*
- * What a rank has to know of a connection when its proxy is gone. Written by the
- * proxy's control thread before state becomes READY, and for an accept before the
- * peer hears that it was accepted.
- */
+/* What a rank must know about a connection when its proxy is gone. Written by
+ * the proxy's control thread before state becomes READY, and for an accept
+ * before the peer learns that it was accepted. */
 struct mpib_reply_end {
 	_Alignas(MPIB_CACHELINE) uint64_t key; /* of struct mpib_ctl_connect */
 	uint64_t number, peer_number; /* of this end's request, of the peer's */
@@ -236,15 +233,16 @@ struct mpib_reply {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t conns;
-	/* 1: the proxy hangs up for good; this client attaches to no other. */
+	/* 1: the proxy hangs up for good; this client must not attach to
+	 * another. */
 	_Atomic uint32_t ended;
 	struct mpib_reply_conn conn[MPIB_CONNS_MAX];
 	struct mpib_reply_end end[MPIB_CONNS_MAX];
 	struct mpib_completion completion[MPIB_CONNS_MAX][MPIB_REQUESTS];
-	/* Of reported requests of more than MPIB_STAMPED_MAX buffers. */
+	/* For requests with a report and more than MPIB_STAMPED_MAX buffers. */
 	struct mpib_stamps group_at[MPIB_CONNS_MAX][MPIB_REQUESTS];
-	/* Of sending ends, mpib_answer(). On lines of their own: clients do not
-	 * poll them. */
+	/* For sending ends, from mpib_answer(). On separate cache lines,
+	 * because clients do not poll them. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t
 		answers[MPIB_CONNS_MAX][MPIB_REQUESTS];
 };

@@ -78,11 +78,11 @@ struct mpib_vqp;
  * what was posted with mpib_vqp_reset().
  */
 struct mpib_vqp_ports {
-	/* How many WRs the port takes now. */
+	/* Return how many WRs the port accepts now. */
 	uint32_t (*room)(void *ctx, unsigned port);
-	/* Post w, a part of virtual WR wr_id, behind the WRs that the port was
-	 * given before. The callee may overwrite w->wr.wr_id. The virtual QP
-	 * owns w and frees it in mpib_vqp_port_sent() or mpib_vqp_reset(). */
+	/* Post w, a part of virtual WR wr_id, after the port's earlier WRs. The
+	 * callee may overwrite w->wr.wr_id. The virtual QP owns w and frees it
+	 * in mpib_vqp_port_sent() or mpib_vqp_reset(). */
 	void (*post)(void *ctx, unsigned port, struct mpib_wr *w,
 		     uint64_t wr_id);
 	void *ctx;
@@ -101,17 +101,17 @@ struct mpib_vqp_attr {
 	/* SPRAY with more than one QP: one per device used; else NULL. */
 	const struct mpib_vqp_qp *notify;
 	unsigned notifies;
-	/* In place of qp and notify: ports, all on device 0. Not in SPLIT. */
+	/* Instead of qp and notify: ports, all on device 0. Not in SPLIT. */
 	const struct mpib_vqp_ports *ports; /* copied */
 	/* WRs in flight per QP, 1 or more; the QP's SQ and RQ must hold that
 	 * many. Over all QPs together 2048 at most, so that the receiver can
 	 * put all numbers on their way in order. */
 	uint32_t cap;
-	/* Bytes that each device takes as one WR, max_msg_sz of its port, 128 or
-	 * more; 0: MPIB_VQP_FRAG_MAX. */
+	/* Bytes that each device accepts as one WR: max_msg_sz of its port, 128
+	 * or more; 0: MPIB_VQP_FRAG_MAX. */
 	uint32_t message;
-	/* Bytes, a multiple of 128, at most message; 0: MPIB_VQP_FRAG, or what
-	 * message leaves of it. */
+	/* Bytes, a multiple of 128, at most message; 0: MPIB_VQP_FRAG, or
+	 * message if that is less. */
 	uint32_t frag;
 	/* Virtual WRs per direction, a power of two; 0: 256. At most 8192 in
 	 * SPLIT and SPRAY over more than one QP, which number messages, and
@@ -137,8 +137,7 @@ struct mpib_vqp_head {
 	uint32_t lkey[MPIB_VQP_DEVICES];
 };
 
-/* Ports: what the WR that carries the caller's IMM writes; length 0: nothing.
- */
+/* Ports: data that the WR with the caller's IMM writes; length 0: nothing. */
 struct mpib_vqp_control {
 	uint64_t local, remote;
 	uint32_t length, lkey, rkey;
@@ -174,7 +173,7 @@ struct mpib_vrecv {
 
 struct mpib_vwc {
 	uint64_t wr_id;
-	/* Of the first fragment that failed, else IBV_WC_SUCCESS. */
+	/* Status of the first fragment that failed, else IBV_WC_SUCCESS. */
 	enum ibv_wc_status status;
 	int error; /* -errno of a post that failed, else 0 */
 	bool recv;
@@ -271,14 +270,15 @@ int mpib_vqp_post_recv(struct mpib_vqp *vqp, const struct mpib_vrecv *wr);
  */
 int mpib_vqp_replay(struct mpib_vqp *vqp);
 
-/* How many physical QPs still take work; 0 when the virtual QP has ended. */
+/* Return how many physical QPs still accept work; 0 if the virtual QP has
+ * ended. */
 unsigned mpib_vqp_healthy(const struct mpib_vqp *vqp);
-/* How many virtual sends may be posted now. */
+/* Return how many virtual sends may be posted now. */
 uint32_t mpib_vqp_send_room(const struct mpib_vqp *vqp);
-/* How many WRs a message of length becomes in SPRAY and DQPLB, not counting the
- * one that carries the notice. */
+/* Return how many WRs a message of length becomes in SPRAY and DQPLB, without
+ * the one that carries the notice. */
 uint32_t mpib_vqp_wrs(const struct mpib_vqp *vqp, uint64_t length);
-/* How many numbers came late or twice and were dropped. */
+/* Return how many numbers came late or twice and were dropped. */
 uint64_t mpib_vqp_late(const struct mpib_vqp *vqp);
 
 /*
@@ -290,17 +290,17 @@ void mpib_vqp_port_sent(struct mpib_vqp *vqp, unsigned port, bool ok);
 /*
  * DQPLB's receiver: a numbered fragment came. 1: taken; 0: the fragment is late
  * or a duplicate, and is counted and dropped.
- *   -EPROTO  no sound peer sends that number, so fragments may be lost: the
- *            caller has to end the connection
+ *   -EPROTO  a correct peer does not send it, so fragments may be lost: the
+ *            caller must end the connection
  */
 int mpib_vqp_port_fragment(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
-/* An IMM came that has to wait for its message. False: more IMMs wait than a
- * sound peer can have on its way. */
+/* An IMM arrived that must wait for its message. False: more IMMs wait than a
+ * correct peer can have in flight. */
 bool mpib_vqp_port_imm(struct mpib_vqp *vqp, uint32_t imm, uint32_t bytes);
-/* Take the next IMM whose message is whole; false: there is none. */
+/* Take the next IMM whose message is complete; false: none. */
 bool mpib_vqp_port_take(struct mpib_vqp *vqp, uint32_t *imm, uint32_t *bytes);
-/* Drop all virtual WRs and start the numbers at 0 again. The caller has made
- * sure that nothing is in flight any more, at either end. */
+/* Drop all virtual WRs and start the numbers at 0 again. The caller guarantees
+ * that nothing is in flight at either end. */
 void mpib_vqp_reset(struct mpib_vqp *vqp);
 
 #ifdef __cplusplus

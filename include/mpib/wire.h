@@ -28,8 +28,8 @@
 #define MPIB_IMM_SIZEQ_BITS 22
 /* size_q of all ones: the size is in the completion record. */
 #define MPIB_IMM_SIZEQ_SENTINEL ((1u << MPIB_IMM_SIZEQ_BITS) - 1)
-/* The largest size that size_q can tell, 256 bytes less than 512 MiB because
- * all ones is taken. */
+/* The largest size that size_q can hold, 256 bytes less than 512 MiB because
+ * all ones is reserved. */
 #define MPIB_IMM_SIZEQ_MAX                                                     \
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
 #define MPIB_WIRE_CONNS_MAX (1u << 20)
@@ -39,11 +39,11 @@
  * MPIB_GROUP_MAX groups; further groups wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
-/* The least max_msg_sz of a port: one WRITE of a whole table of CTS. Everything
- * else that is not payload is shorter. */
+/* The smallest supported max_msg_sz of a port: one WRITE of a whole table of
+ * CTS. Everything else that is not payload is shorter. */
 #define MPIB_MSG_LEAST 4096u
 
-/* Of a mask of a lane's rails. */
+/* Return the rail's bit in a mask of a lane's rails. */
 static inline uint8_t mpib_rail_bit(unsigned rail)
 {
 	return (uint8_t)(1u << rail);
@@ -70,7 +70,8 @@ static inline uint32_t mpib_imm_v1_size_q(uint32_t imm)
 	return imm >> 10;
 }
 
-/* size in units of 128 bytes, rounded up; the sentinel if it does not fit. */
+/* Return size in units of 128 bytes, rounded up; the sentinel if it does not
+ * fit. */
 static inline uint32_t mpib_size_q(uint64_t size)
 {
 	if (size > MPIB_IMM_SIZEQ_MAX)

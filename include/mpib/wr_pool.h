@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A pool of send WRs, each with its SGEs in the same object, and chains of WRs
- * that one doorbell posts. The fields that most WRs have alike stay filled in
- * from one use to the next. The taker may keep a WR until its completion, so
+ * that one doorbell posts. Fields that are equal in most WRs remain filled in
+ * from one use to the next. A caller may keep a WR until its completion, so
  * that the WR can be posted again unchanged. Only the thread that owns the pool
- * calls; nothing allocates after mpib_wr_pool_init(). Part of libmpib-vqp.
+ * calls these functions; nothing allocates after mpib_wr_pool_init(). Part of
+ * libmpib-vqp.
  */
 #ifndef MPIB_WR_POOL_H
 #define MPIB_WR_POOL_H
@@ -25,9 +26,9 @@ struct mpib_wr {
 	struct ibv_send_wr wr; /* sg_list is sge, num_sge 1 */
 	struct ibv_sge sge[MPIB_WR_SGES];
 	STAILQ_ENTRY(mpib_wr) link; /* free, in flight, or lost */
-	uint64_t owner; /* for the taker's use */
-	/* For the taker's use; 0: the WR goes back to the pool as soon as it
-	 * is posted. */
+	uint64_t owner; /* for the caller's use */
+	/* For the caller's use; 0: the WR returns to the pool as soon as it is
+	 * posted. */
 	uint8_t kind;
 };
 
@@ -46,8 +47,8 @@ int mpib_wr_pool_init(struct mpib_wr_pool *pool);
 /* Free the pool. No WR of it may be in use. */
 void mpib_wr_pool_fini(struct mpib_wr_pool *pool);
 
-/* NULL when all WRs are taken. The WR has opcode WRITE_WITH_IMM, is signalled,
- * and has one SGE, which the taker fills in. */
+/* Return a WR, or NULL if all are in use. It has opcode WRITE_WITH_IMM, is
+ * signalled, and has one SGE, which the caller fills in. */
 static inline struct mpib_wr *mpib_wr_take(struct mpib_wr_pool *pool)
 {
 	struct mpib_wr *w = pool->free;
@@ -99,11 +100,9 @@ static inline void mpib_wr_chain_join(struct mpib_wr_chain *c,
 	c->n += more->n;
 }
 
-/*
- * Post the chain with one doorbell; the chain is empty afterwards. Returns 0,
- * or -errno of ibv_post_send() and in *bad the first WR that was refused. The
- * WRs stay the caller's.
- */
+/* Post the chain with one doorbell; the chain is empty afterwards. Returns 0,
+ * or -errno of ibv_post_send(), with the first refused WR in *bad. The WRs
+ * remain the caller's. */
 static inline int mpib_wr_chain_post(struct mpib_wr_chain *c, struct ibv_qp *qp,
 				     struct mpib_wr **bad)
 {

@@ -24,8 +24,8 @@ bool mpib_admin_dir(const char *run_dir, char *buf, size_t len);
  * Open name in the directory dir and lock it. No other user can open the file,
  * and so lock it. *fd is set in any case: -1, or a descriptor that the caller
  * closes, which also ends the lock.
- * -EBUSY another process holds it
- * -EAGAIN its last holder removed it meanwhile: try again
+ *   -EBUSY   another process holds it
+ *   -EAGAIN  its last holder removed it meanwhile: try again
  * or -errno of openat(2)
  */
 int mpib_lockfile_take(int dir, const char *name, int *fd);

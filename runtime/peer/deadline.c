@@ -71,14 +71,13 @@ static void deadline_fail(struct peer_conn *c, const struct mpib_snap_conn *f,
 		      f->local_rank);
 	deadline_rank(there, sizeof(there), f->sender ? "to" : "from",
 		      f->remote_rank);
-	snprintf(
-		why, sizeof(why),
-		"%s of %u bytes%s%s at %s not complete after %llu s: %s, waits "
-		"for %s (client.request_timeout = %llu)",
-		f->sender ? "send" : "receive", q->bytes, here, there,
-		c->peer->label, (unsigned long long)(q->age_ns / MPIB_SEC),
-		mpib_last_text(q->last), deadline_rails(q->rails),
-		(unsigned long long)(c->broker->request_ns / MPIB_SEC));
+	snprintf(why, sizeof(why),
+		 "%s of %u bytes%s%s at %s not complete after %llu s: "
+		 "%s, waits for %s (client.request_timeout = %llu)",
+		 f->sender ? "send" : "receive", q->bytes, here, there,
+		 c->peer->label, (unsigned long long)(q->age_ns / MPIB_SEC),
+		 mpib_last_text(q->last), deadline_rails(q->rails),
+		 (unsigned long long)(c->broker->request_ns / MPIB_SEC));
 	mpib_event(MPIB_LOG_WARN, "connection_broken", &about,
 		   "connection %u: %s", c->index, why);
 	peer_conn_fail(c, -ETIMEDOUT, "%s", why);

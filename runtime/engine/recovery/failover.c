@@ -107,8 +107,8 @@ static void tell_failover(const struct mpib_rail_job *job, uint64_t us)
 	MPIB_TRACE(failover, job->rail, cause, us, job->lost_stripes,
 		   job->lost_bytes);
 	mpib_event(MPIB_LOG_WARN, "failover", &about,
-		   "rail %s to %s: %s, fenced in %llu.%llu ms, %u stripes "
-		   "(%llu bytes) take another way",
+		   "rail %s to %s: %s, fenced in %llu.%llu ms, replaying %u "
+		   "stripes (%llu bytes) on the other rail",
 		   mpib_rail_label(lane->shard, job->rail), lane->peer,
 		   mpib_rail_cause_name(cause), (unsigned long long)us / 1000,
 		   (unsigned long long)us / 100 % 10, job->lost_stripes,
