@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clients of the proxy that is measured. Client k has connection i with node
- * i; the first CROWD_SENDERS clients send, the others receive. One thread. A call
- * that fails ends the program.
+ * The clients of the proxy that is measured. Client k has connection i with
+ * node i; the first CROWD_SENDERS clients send, the others receive. One thread.
+ * A call that fails ends the program.
  */
 #ifndef BENCH_CROWD_CLIENTS_H
 #define BENCH_CROWD_CLIENTS_H
@@ -34,8 +34,8 @@ struct crowd_clients {
 
 void crowd_attach(struct crowd_clients *c, struct crowd_world *w,
 		  const char *run_dir);
-/* Connect to each node as of another boot, which each link finds out: afterwards
- * there are links and no lanes. */
+/* Connect to each node as of another boot, which each link finds out:
+ * afterwards there are links and no lanes. */
 void crowd_links(struct crowd_clients *c);
 /* Connect the clients from to to - 1, all of which send or receive. */
 void crowd_connect(struct crowd_clients *c, unsigned from, unsigned to);
@@ -45,8 +45,8 @@ void crowd_talk_begin(struct crowd_clients *c);
  * pause_ns. */
 void crowd_talk_turn(struct crowd_clients *c, uint64_t pause_ns);
 /* A time from which on it counts whether messages of all lanes move. Posts one
- * on each lane that has none. crowd_moved() is when the last of all lanes did, 0
- * before that. */
+ * on each lane that has none. crowd_moved() is when the last of all lanes did,
+ * 0 before that. */
 void crowd_mark(struct crowd_clients *c, uint64_t now);
 uint64_t crowd_moved(const struct crowd_clients *c);
 

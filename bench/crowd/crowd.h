@@ -2,8 +2,8 @@
 /*
  * Many nodes for one proxy: a process that plays the other nodes of a cluster
  * (nodes.c), and one that is the clients of the proxy that is measured
- * (clients.c, measure.c). Played are only the nodes' clients: brokers, engine and
- * software rails are mpib's own. All nodes have one engine, since an HCA in
+ * (clients.c, measure.c). Played are only the nodes' clients: brokers, engine
+ * and software rails are mpib's own. All nodes have one engine, since an HCA in
  * software for each would cost more than what is measured.
  */
 #ifndef BENCH_CROWD_H
@@ -12,8 +12,8 @@
 #include <mpib/control.h>
 #include <stdatomic.h>
 
-/* Clients of the proxy, each with a connection with each node. The first half of
- * them sends. */
+/* Clients of the proxy, each with a connection with each node. The first half
+ * of them sends. */
 #define CROWD_CLIENTS 8u
 #define CROWD_SENDERS (CROWD_CLIENTS / 2)
 #define CROWD_BYTES 4096u /* of a message: enough for both rails */

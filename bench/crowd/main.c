@@ -188,8 +188,8 @@ static void set_up(struct bench *b)
 }
 
 /* Connections in software go on connecting for a while, as do the other nodes:
- * wait until the proxy has been quiet for half a second, but for no more than ten
- * in all. */
+ * wait until the proxy has been quiet for half a second, but for no more than
+ * ten in all. */
 static struct crowd_cpu settled(const struct bench *b)
 {
 	struct crowd_cpu now = crowd_cpu(&b->proxy), before;
@@ -216,7 +216,8 @@ static void idle(struct bench *b)
 	say_cpu(b, "idle", 100 / seconds_since(begun), &cpu);
 }
 
-/* How all nodes are: until the answer is there. Then again, of what was told. */
+/* How all nodes are: until the answer is there. Then again, of what was
+ * told. */
 static void ask_cluster(struct bench *b)
 {
 	struct crowd_cpu cpu = crowd_cpu(&b->proxy);
@@ -266,8 +267,8 @@ static bool reached(const struct bench *b, const struct crowd_rails *want)
 	       now.failbacks >= want->failbacks;
 }
 
-/* Go on talking until all lanes did so, and, with moved, until a message of each
- * moved. */
+/* Go on talking until all lanes did so, and, with moved, until a message of
+ * each moved. */
 static uint64_t until(struct bench *b, const char *name, bool moved,
 		      const struct crowd_rails *want)
 {

@@ -2,8 +2,8 @@
 /*
  * The other nodes: a broker each, on an address of its own, and one engine for
  * all. One thread turns the brokers, and the engine's shard has its own. Node i
- * has CROWD_CLIENTS connections of one engine client, which serves as many nodes
- * as have room in it.
+ * has CROWD_CLIENTS connections of one engine client, which serves as many
+ * nodes as have room in it.
  */
 #include <errno.h>
 #include <stdio.h>

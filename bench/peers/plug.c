@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a connection of an ncclNet plugin in one process, turned by hand,
- * for bench/budget --peer: callgrind counts the instructions of budget_sender()
- * and budget_receiver() alone, by object file.
+ * Both ends of a connection of an ncclNet plugin in one process, turned by
+ * hand, for bench/budget --peer: callgrind counts the instructions of
+ * budget_sender() and budget_receiver() alone, by object file.
  *
  *   bench-plug PLUGIN SIZE MESSAGES INFLIGHT [shared]
  *
  * prints the turns of either end a message. shared: the memory is a descriptor
- * that the plugin registers, as it does a GPU's. A turn is what NCCL's proxy thread
- * does: the posts that are due, then a test of each request under way. Between
- * turns the process sleeps, so that each turn finds what was moved meanwhile.
+ * that the plugin registers, as it does a GPU's. A turn is what NCCL's proxy
+ * thread does: the posts that are due, then a test of each request under way.
+ * Between turns the process sleeps, so that each turn finds what was moved
+ * meanwhile.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long jobs stand still when a proxy is killed. In this process there are RANKS
- * clients at each of two proxies and CONNS connections between them, all of which move
- * 4 KiB messages, and REGIONS regions of BYTES together at each receiving client. The
- * second proxy is killed TIMES times; something else starts it again.
+ * How long jobs stand still when a proxy is killed. In this process there are
+ * RANKS clients at each of two proxies and CONNS connections between them, all
+ * of which move 4 KiB messages, and REGIONS regions of BYTES together at each
+ * receiving client. The second proxy is killed TIMES times; something else
+ * starts it again.
  *
  *   bench-recovery RUNDIR RUNDIR RANKS CONNS REGIONS BYTES TIMES
  *
@@ -183,8 +184,9 @@ static bool listens(const char *dir)
 	return rc == 0;
 }
 
-/* Kill the proxy and wait until each connection has moved a message. What was over at
- * the kill may be seen after it: a message counts that was posted after it. */
+/* Kill the proxy and wait until each connection has moved a message. What was
+ * over at the kill may be seen after it: a message counts that was posted after
+ * it. */
 static void kill_once(const char *dir)
 {
 	uint64_t killed, listened;
@@ -194,7 +196,8 @@ static void kill_once(const char *dir)
 	if (pid <= 1 || kill(pid, SIGKILL) < 0)
 		peer_die("%s/proxy.pid names no process", dir);
 	killed = peer_ns();
-	/* A killed proxy still accepts until the kernel has closed its sockets. */
+	/* A killed proxy still accepts until the kernel has closed its
+	 * sockets. */
 	while (kill(pid, 0) == 0 || !listens(dir)) {
 		turn();
 		if (peer_ns() - killed > 60000000000u)

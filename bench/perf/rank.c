@@ -64,7 +64,8 @@ static void set_environment(const struct perf_options *opt, int rank)
 
 static bool pin(const struct perf_options *opt, int rank)
 {
-	/* Other nodes have other CPUs, but a launcher's ranks are a node each. */
+	/* Other nodes have other CPUs, but a launcher's ranks are a node
+	 * each. */
 	bool several = opt->role != PERF_LOCAL;
 	int node =
 		several ? opt->place % opt->places : perf_rank_node(opt, rank);

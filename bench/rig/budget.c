@@ -76,8 +76,8 @@ static void post(struct rig_end *e, enum mpib_op op, uint32_t size, unsigned n)
 		rig_post(e, op, i, (uint64_t)i * size, size);
 }
 
-/* Post n messages at both ends of the first pairs, from `ways` of the nodes, and
- * turn both nodes until all are over. */
+/* Post n messages at both ends of the first pairs, from `ways` of the nodes,
+ * and turn both nodes until all are over. */
 static void batch(uint32_t size, unsigned n, unsigned pairs, unsigned ways)
 {
 	for (unsigned i = 0; i < ways * pairs; i++)

@@ -7,10 +7,11 @@
  *
  *   bench-flood NET SIZE SECONDS [INFLIGHT]
  *
- * SIZE is the flood's messages', of which each of 8 connections has INFLIGHT (32)
- * under way; SECONDS in all. Prints what a message took from its isend to its
- * end, in us, alone_* and flood_*, and the flood's messages a second. What a node
- * lost its core meanwhile says nothing, and is left out: dropped, in percent.
+ * SIZE is the flood's messages', of which each of 8 connections has INFLIGHT
+ * (32) under way; SECONDS in all. Prints what a message took from its isend to
+ * its end, in us, alone_* and flood_*, and the flood's messages a second. What
+ * a node lost its core meanwhile says nothing, and is left out: dropped, in
+ * percent.
  */
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What adaptive makes of two rails, for bench/policy: two engines in one process,
- * turned by hand, on rails that a fault point of the software HCA holds to a
- * rate. The rates are low, so that the machine is not the limit.
+ * What adaptive makes of two rails, for bench/policy: two engines in one
+ * process, turned by hand, on rails that a fault point of the software HCA
+ * holds to a rate. The rates are low, so that the machine is not the limit.
  *
  *   bench-policy NET SOUT SUP [SIZE [INFLIGHT]]   rates in MB/s
  *
@@ -181,8 +181,9 @@ static void row(const struct load *l, const char *what, double least,
 	missed |= !ok;
 }
 
-/* How many messages the rails carry in a second, 16 or more. What is compared is
- * the time of whole messages: one of the large ones is a tenth of a second. */
+/* How many messages the rails carry in a second, 16 or more. What is
+ * compared is the time of whole messages: one of the large ones is a tenth
+ * of a second. */
 static uint64_t second(const struct load *l)
 {
 	uint64_t n = (l->rate[0] + l->rate[1]) / l->size;

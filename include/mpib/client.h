@@ -21,9 +21,10 @@
  *   -EPROTO     the proxy's answer makes no sense
  * After any of these but -EPIPE only that one call has failed.
  *
- * When the proxy ends, a thread of the library attaches to the next one at the same
- * run directory. Meanwhile mpib_isend() and mpib_irecv() give no request, and
- * mpib_test() finds nothing done; what was posted goes on then. This wants Linux 5.3.
+ * When the proxy ends, a thread of the library attaches to the next one at the
+ * same run directory. Meanwhile mpib_isend() and mpib_irecv() give no request,
+ * and mpib_test() finds nothing done; what was posted goes on then. This wants
+ * Linux 5.3.
  *
  * Threads: any thread may use a client, a listener or a region; such calls
  * serialise on one control socket and may block for a round trip to the proxy.
@@ -149,22 +150,24 @@ void mpib_close_listen(struct mpib_listener *listener);
  * begins to accept one receiving end. Both block for a round trip to the proxy,
  * not for a peer; poll mpib_ready() for the outcome. A listener may have
  * several accepts under way. -EINVAL: handle is not from mpib_listen(). -EMFILE
- * also: 1024 connections of this client are open or closing. -EACCES: the peer's
- * address is in none of the networks of the proxies; -EPERM: the traffic class is
- * not for clients; -ENOSPC: the proxy has too many peers; -EIO: mpib_connect() gets
- * no random bits of the kernel.
+ * also: 1024 connections of this client are open or closing. -EACCES: the
+ * peer's address is in none of the networks of the proxies; -EPERM: the traffic
+ * class is not for clients; -ENOSPC: the proxy has too many peers; -EIO:
+ * mpib_connect() gets no random bits of the kernel.
  */
 int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 		 int traffic_class, struct mpib_conn **conn);
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 
-/* 1: ready; 0: not yet, or not yet known why it failed; -errno: the connection
+/*
+ * 1: ready; 0: not yet, or not yet known why it failed; -errno: the connection
  * failed, close it. Wait-free, except for one poll(2) every 10 ms while the
- * connection is pending. -ETIMEDOUT: the peer was not reached, or did not accept
- * within the proxy's setting client.connect_timeout; -ECONNREFUSED, -ECONNRESET:
- * the listener or the peer is gone; -ECANCELED: of an accept, its listener was
- * closed; -ENETDOWN: the two nodes have no rail in common that is up; or what
- * either proxy had too little of, as above. */
+ * connection is pending. -ETIMEDOUT: the peer was not reached, or did not
+ * accept within the proxy's setting client.connect_timeout; -ECONNREFUSED,
+ * -ECONNRESET: the listener or the peer is gone; -ECANCELED: of an accept, its
+ * listener was closed; -ENETDOWN: the two nodes have no rail in common that is
+ * up; or what either proxy had too little of, as above.
+ */
 int mpib_ready(struct mpib_conn *conn);
 
 /* Close a connection in any state, with or without outstanding requests. Never
@@ -188,14 +191,15 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
  * on return. Registering again memory that lies within a region, with the same
  * flags, is cheap: the region is returned and counted, so each call wants a
  * mpib_dereg(), and all of its memory stays until the last of them: other
- * memory that takes the place of a part is taken for that part. For a dma-buf is
- * known by its addresses, since each export of the same memory is a file of its
- * own; a memfd by file and offset, too. A memfd gets all its pages, in this process, and its
- * seals are sealed (F_SEAL_SEAL): add those that it is to have before. -EPERM:
- * the descriptor is not of the kind that flags says, or a memfd that is not sealed or
- * not as long, or the proxy takes no memfds of this user (client.own_memory of
- * mpib.conf(5)): mpib_mem_alloc() serves as well; -EBADF: fd is not open; -EINVAL:
- * unknown flags, or size is 0; -EOPNOTSUPP: a rail cannot register a dma-buf.
+ * memory that takes the place of a part is taken for that part. For a dma-buf
+ * is known by its addresses, since each export of the same memory is a file of
+ * its own; a memfd by file and offset, too. A memfd gets all its pages, in this
+ * process, and its seals are sealed (F_SEAL_SEAL): add those that it is to have
+ * before. -EPERM: the descriptor is not of the kind that flags says, or a memfd
+ * that is not sealed or not as long, or the proxy takes no memfds of this user
+ * (client.own_memory of mpib.conf(5)): mpib_mem_alloc() serves as well; -EBADF:
+ * fd is not open; -EINVAL: unknown flags, or size is 0; -EOPNOTSUPP: a rail
+ * cannot register a dma-buf.
  */
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
@@ -205,10 +209,11 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  * touches the memory. The exception is memory from mpib_mem_alloc(), for which
  * mpib_mem_free() is the fence, and outstanding requests go on until then. A
  * connection with an outstanding request that names the region fails with
- * -ECANCELED. Of ordinary memory, which the proxy does not know, only one with a
- * send that is still to be copied does; a receive ends in -ECANCELED alone, when
- * its message has come. -ETIMEDOUT: the region is gone for the caller, but the
- * proxy has not answered yet and may still touch the memory. region may be NULL.
+ * -ECANCELED. Of ordinary memory, which the proxy does not know, only one with
+ * a send that is still to be copied does; a receive ends in -ECANCELED alone,
+ * when its message has come. -ETIMEDOUT: the region is gone for the caller, but
+ * the proxy has not answered yet and may still touch the memory. region may be
+ * NULL.
  */
 int mpib_dereg(struct mpib_region *region);
 
@@ -227,30 +232,31 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  * Errors of mpib_isend() and mpib_irecv(): -ENOTCONN: the connection is not
  * ready yet; -EFAULT: data is not inside region; -E2BIG: more than 2 GiB - 1 in
  * one request, or 1 GiB of ordinary memory in a grouped receive; -EINVAL: n is
- * out of range, conn is the other end, or region is of another client; and, on a
- * failed connection, the errors of mpib_test().
+ * out of range, conn is the other end, or region is of another client; and, on
+ * a failed connection, the errors of mpib_test().
  *
  * Send size bytes at data, which lies inside region. Returning 0 with *req NULL
  * means that the request cannot be posted now. Test outstanding requests, then
- * try again. The reasons: 256 sends wait for receives (besides 24 that the proxy
- * has), and the oldest receive without all of its sends wants another tag; 544
- * sends or 32 receives are outstanding; the ring is full; the connection failed
- * and the proxy has not said why yet; or it released its staging window after a
- * rest, and the proxy has no memory for another or does not answer.
+ * try again. The reasons: 256 sends wait for receives (besides 24 that the
+ * proxy has), and the oldest receive without all of its sends wants another
+ * tag; 544 sends or 32 receives are outstanding; the ring is full; the
+ * connection failed and the proxy has not said why yet; or it released its
+ * staging window after a rest, and the proxy has no memory for another or does
+ * not answer.
  *
  * Wait-free for memory that needs no copy; otherwise the call copies as much as
- * the staging window takes, and mpib_test() copies the rest. A receive takes the
- * sends of its tag in the order sent. A send whose receive is posted never waits
- * for sends of other tags. mpib_isend() and mpib_test() of any send of the
- * connection continue sends that wait.
+ * the staging window takes, and mpib_test() copies the rest. A receive takes
+ * the sends of its tag in the order sent. A send whose receive is posted never
+ * waits for sends of other tags. mpib_isend() and mpib_test() of any send of
+ * the connection continue sends that wait.
  */
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req);
 
 /* Receive into n <= 8 buffers; each buffer takes one send of its tag. tag NULL:
- * all tags are 0. Buffers with the same tag are filled in order. *req is NULL as
- * well while a group of ordinary memory needs a larger staging window than the
- * one in use. */
+ * all tags are 0. Buffers with the same tag are filled in order. *req is NULL
+ * as well while a group of ordinary memory needs a larger staging window than
+ * the one in use. */
 int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       const size_t *size, const int *tag,
 	       struct mpib_region *const *region, struct mpib_request **req);
@@ -261,10 +267,9 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * before the device sees the bytes. One byte stands for all memory of the same
  * device, so one buffer of a grouped receive is enough. Returning 0 with *req
  * NULL means that data is host memory and needs no flush. Otherwise mpib_test()
- * says when the flush is complete; it writes no sizes. Flushes are not among the
- * 32 receives; -EBUSY: 256 are outstanding.
- * -EINVAL: a sending end, or a region of another client; -ENOTCONN, -EFAULT: as
- * for mpib_irecv(). Wait-free.
+ * says when the flush is complete; it writes no sizes. Flushes are not among
+ * the 32 receives; -EBUSY: 256 are outstanding. -EINVAL: a sending end, or a
+ * region of another client; -ENOTCONN, -EFAULT: as for mpib_irecv(). Wait-free.
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
@@ -276,9 +281,9 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * setting failover.completion says when that is.
  *
  * A negative return means that the request ended with an error. -EMSGSIZE: the
- * send was larger than its buffer of the posted receive (both ends get this error,
- * the text names both sizes, and the connection and the other sends of a grouped
- * receive go on); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
+ * send was larger than its buffer of the posted receive (both ends get this
+ * error, the text names both sizes, and the connection and the other sends of a
+ * grouped receive go on); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
  * gone; -ECANCELED: the request's region was deregistered; -ETIMEDOUT: both
  * rails were down for too long, or the request took longer than the proxy's
  * settings allow. A connection's failure shows once the proxy has said why, or
@@ -327,8 +332,8 @@ void mpib_request_rails(const struct mpib_request *req,
 /* Get the times of these steps. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
-/* Of a send or receive: a number below MPIB_REQUEST_SLOTS that no other outstanding
- * one of the same connection has. */
+/* Of a send or receive: a number below MPIB_REQUEST_SLOTS that no other
+ * outstanding one of the same connection has. */
 #define MPIB_REQUEST_SLOTS 544
 unsigned mpib_request_slot(const struct mpib_request *req);
 

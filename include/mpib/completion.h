@@ -12,10 +12,11 @@
  * that part of its staging window.
  *
  * rail[] says what each rail did for a request that asked for a report, and the
- * stamps when. These hold no generation: they belong to the request once progress
- * has its generation, because the shard clears them before it writes that. Stamps
- * lie where sizes of a larger group would: those of a request of more than
- * MPIB_STAMPED_MAX buffers are in group_at of struct mpib_reply (segment.h).
+ * stamps when. These hold no generation: they belong to the request once
+ * progress has its generation, because the shard clears them before it writes
+ * that. Stamps lie where sizes of a larger group would: those of a request of
+ * more than MPIB_STAMPED_MAX buffers are in group_at of struct mpib_reply
+ * (segment.h).
  */
 #ifndef MPIB_COMPLETION_H
 #define MPIB_COMPLETION_H
@@ -130,8 +131,8 @@ static inline void mpib_completion_watch(struct mpib_completion *c,
 		atomic_store_explicit(&c->rail[rail], 0, memory_order_relaxed);
 	mpib_stamps_clear(&c->at);
 	/* The release in mpib_completion_advance() pairs with the acquire in
-	 * mpib_completion_reported(): a client that sees this generation sees no
-	 * older report. */
+	 * mpib_completion_reported(): a client that sees this generation sees
+	 * no older report. */
 	mpib_completion_advance(c, gen, 0);
 }
 
@@ -150,8 +151,8 @@ static inline void mpib_completion_report(struct mpib_completion *c,
 			      memory_order_relaxed);
 }
 
-/* Wait-free. Any thread of the client. True when reports and stamps are those of
- * the request of this generation. */
+/* Wait-free. Any thread of the client. True when reports and stamps are those
+ * of the request of this generation. */
 static inline bool mpib_completion_reported(const struct mpib_completion *c,
 					    uint32_t gen)
 {

@@ -86,8 +86,8 @@ struct mpib_ctl_hello {
 	uint32_t device; /* whose shards and rails the client will use */
 	uint32_t flags; /* MPIB_HELLO_PROBE */
 	char label[64]; /* "slurm 1234.0", "pod NAME"; a label, not trusted */
-	/* For a process that had an earlier proxy: 1 more than the shard of that
-	 * WELCOME, which handles of its listeners name; 0: any. */
+	/* For a process that had an earlier proxy: 1 more than the shard of
+	 * that WELCOME, which handles of its listeners name; 0: any. */
 	uint32_t shard;
 	uint32_t rsvd;
 };
@@ -99,10 +99,10 @@ struct mpib_ctl_rail {
 	uint32_t up;
 };
 
-/* Answer to HELLO, with fds in this order: status segment, submit segment, reply
- * segment, doorbell eventfd, and, where the kernel has pidfds, that of the proxy's
- * process: while a process that hung up has not ended, it may still write. All but
- * the first and the last are this client's alone. */
+/* Answer to HELLO, with fds in this order: status segment, submit segment,
+ * reply segment, doorbell eventfd, and, where the kernel has pidfds, that of
+ * the proxy's process: while a process that hung up has not ended, it may still
+ * write. All but the first and the last are this client's alone. */
 struct mpib_ctl_welcome {
 	struct mpib_ctl_header h;
 	uint32_t version;
@@ -151,9 +151,9 @@ struct mpib_ctl_reg_fd {
 	uint32_t rsvd;
 };
 
-/* The requests DEREG, CLOSE_LISTEN, CLOSE, WHY and DEVICE, and the answers to DEREG,
- * CLOSE_LISTEN, CONNECT, ACCEPT and CLOSE. The answer to DEREG is a fence:
- * neither the proxy nor a peer touches the memory any more. */
+/* The requests DEREG, CLOSE_LISTEN, CLOSE, WHY and DEVICE, and the answers to
+ * DEREG, CLOSE_LISTEN, CONNECT, ACCEPT and CLOSE. The answer to DEREG is a
+ * fence: neither the proxy nor a peer touches the memory any more. */
 struct mpib_ctl_id {
 	struct mpib_ctl_header h;
 	uint32_t id; /* of the region or listener, or the index of the
@@ -188,9 +188,9 @@ struct mpib_ctl_connect {
 	struct mpib_handle handle;
 };
 
-/* The receiving end of a connection that an ACCEPT made once, as the rank knows it
- * from its struct mpib_reply_end. What the sending end asks for again is a CONNECT
- * with a greater number. */
+/* The receiving end of a connection that an ACCEPT made once, as the rank knows
+ * it from its struct mpib_reply_end. What the sending end asks for again is a
+ * CONNECT with a greater number. */
 struct mpib_ctl_resume {
 	struct mpib_ctl_header h;
 	uint32_t conn; /* chosen by the client; its state must be FREE */

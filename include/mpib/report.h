@@ -18,7 +18,8 @@ struct mpib_rail_report {
 	uint64_t bytes; /* posted (send), or that have arrived (receive) */
 };
 
-/* Times in ns of CLOCK_MONOTONIC: mpib_request_times(). 0: not yet, or not known. */
+/* Times in ns of CLOCK_MONOTONIC: mpib_request_times(). 0: not yet, or not
+ * known. */
 struct mpib_report_times {
 	uint64_t submitted_ns; /* mpib_isend() or mpib_irecv() was called */
 	uint64_t over_ns; /* the proxy completed the request */
@@ -31,10 +32,11 @@ struct mpib_report_times {
 #define MPIB_PROFILED_MAGIC 0x4650424d4950424dull
 
 /*
- * What a profiler of NCCL gets at the end of each network event that it took from
- * mpib's plugin, as the data of the state ncclProfilerNetPluginUpdate right before
- * stopEvent; NCCL's own transports have no such state. Times are as above; those of
- * the callbacks are later, since the plugin learns in test what the proxy did.
+ * What a profiler of NCCL gets at the end of each network event that it took
+ * from mpib's plugin, as the data of the state ncclProfilerNetPluginUpdate
+ * right before stopEvent; NCCL's own transports have no such state. Times are
+ * as above; those of the callbacks are later, since the plugin learns in test
+ * what the proxy did.
  */
 struct mpib_profiled {
 	uint64_t magic; /* MPIB_PROFILED_MAGIC */

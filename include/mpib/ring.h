@@ -158,8 +158,9 @@ static inline void mpib_ring_push(struct mpib_producer *p,
 }
 
 /*
- * Wait-free. Consumer thread only. Copies the descriptor with that index, which is
- * next or one of the size - 1 behind it, into *desc; false when there is none.
+ * Wait-free. Consumer thread only. Copies the descriptor with that index, which
+ * is next or one of the size - 1 behind it, into *desc; false when there is
+ * none.
  */
 static inline bool mpib_ring_look(const struct mpib_consumer *c, uint64_t index,
 				  struct mpib_desc *desc)

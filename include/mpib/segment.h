@@ -128,9 +128,9 @@ struct mpib_submit {
 /*
  * The tags that the oldest unanswered receive of a sending end lacks sends of.
  * The shard writes it when no send that it has fits that receive. word is the
- * index of the ring up to which the shard had read, times 16, plus how many tags
- * there are. A client that has pushed nothing behind that index may rely on it:
- * the shard writes no other before it has read more.
+ * index of the ring up to which the shard had read, times 16, plus how many
+ * tags there are. A client that has pushed nothing behind that index may rely
+ * on it: the shard writes no other before it has read more.
  */
 struct mpib_want {
 	_Atomic uint64_t word;
@@ -191,8 +191,8 @@ struct mpib_reply_conn {
 	_Alignas(MPIB_CACHELINE) _Atomic uint32_t state;
 	int32_t error; /* -errno, valid in FAILED */
 	/* Written by the shard: 0, or -errno once no request of this connection
-	 * can succeed any more, or MPIB_BROKEN_LOST. Every post reads it, so it does not share a
-	 * cache line with head, which changes all the time. */
+	 * can succeed any more, or MPIB_BROKEN_LOST. Every post reads it, so it
+	 * does not share a cache line with head, which changes all the time. */
 	_Atomic int32_t broken;
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t head; /* of the ring */
 	/* Written by the shard: completed MPIB_OP_FLUSH of the connection, from
@@ -202,12 +202,12 @@ struct mpib_reply_conn {
 };
 
 /*
- * Which receive a send answers, as the shard says before the first byte of the send
- * can reach its peer: generation of the send's request, whether the send is larger
- * than its receive, and the receive's number at this index, modulo 2^31: 0 for the
- * one that struct mpib_reply_end's base names. Then it is refused, and
- * its completion has the two sizes. The client reads it only when nothing writes it
- * any more.
+ * Which receive a send answers, as the shard says before the first byte of the
+ * send can reach its peer: generation of the send's request, whether the send
+ * is larger than its receive, and the receive's number at this index, modulo
+ * 2^31: 0 for the one that struct mpib_reply_end's base names. Then it is
+ * refused, and its completion has the two sizes. The client reads it only when
+ * nothing writes it any more.
  */
 #define MPIB_ANSWER_REFUSED (1u << 31)
 

@@ -28,7 +28,8 @@
  * which outlive what is made from them here; both ends are set up alike. Each
  * CQ must hold 2 * cap completions for each of its QPs. A QP that fails takes
  * no more work while the other QPs go on. With a single QP every virtual WR
- * passes through unchanged; in SPRAY SENDs do, on QP 0, when all before is complete.
+ * passes through unchanged; in SPRAY SENDs do, on QP 0, when all before is
+ * complete.
  *
  * Thread: one thread makes all calls on a virtual CQ, its virtual QPs and its
  * WR pool; it may be another one for each virtual CQ.
@@ -144,8 +145,8 @@ struct mpib_vqp_control {
 	bool copied; /* IBV_SEND_INLINE */
 };
 
-/* WRITE, WRITE_WITH_IMM or SEND of one range. In DQPLB only WRITE_WITH_IMM; SEND
- * only in SPRAY and over a single QP. */
+/* WRITE, WRITE_WITH_IMM or SEND of one range. In DQPLB only WRITE_WITH_IMM;
+ * SEND only in SPRAY and over a single QP. */
 struct mpib_vsend {
 	uint64_t wr_id;
 	uint64_t local, remote;
@@ -180,7 +181,8 @@ struct mpib_vwc {
 	uint32_t qp_num; /* attr.number */
 	uint32_t imm; /* host order, valid if has_imm */
 	bool has_imm;
-	/* Receive: the message's length; 0 in SPRAY, whose notices are empty. */
+	/* Receive: the message's length; 0 in SPRAY, whose notices are
+	 * empty. */
 	uint64_t bytes;
 };
 

@@ -34,9 +34,9 @@
 	((uint64_t)(MPIB_IMM_SIZEQ_SENTINEL - 1) * MPIB_IMM_SIZE_G)
 #define MPIB_WIRE_CONNS_MAX (1u << 20)
 
-/* Entries of the CTS and the record table of a connection, and the most slots in
- * use at once. They hold all requests of one buffer each, or MPIB_TABLE_SLOTS /
- * MPIB_GROUP_MAX groups; further groups wait in the ring. */
+/* Entries of the CTS and the record table of a connection, and the most slots
+ * in use at once. They hold all requests of one buffer each, or
+ * MPIB_TABLE_SLOTS / MPIB_GROUP_MAX groups; further groups wait in the ring. */
 #define MPIB_TABLE_SLOTS 64u
 
 /* The smallest supported max_msg_sz of a port: one WRITE of a whole table of
@@ -96,13 +96,13 @@ static inline uint32_t mpib_imm_v2_conn(uint32_t imm)
 }
 
 /*
- * A CTS: written by the receiver with RDMA WRITE into entry (seq - 1) % entries of
- * the sender's CTS table. seq comes last in the structure, so that it is placed
- * last. seq is 1 + the slot's 64-bit sequence number and so names the lap as
- * well. A receive of n buffers takes n consecutive entries. A receive in parts
- * takes one entry per part, with the same msg, ascending pos, and the posted
- * size in total; the sender skips the remaining entries of a message that ended
- * early.
+ * A CTS: written by the receiver with RDMA WRITE into entry (seq - 1) % entries
+ * of the sender's CTS table. seq comes last in the structure, so that it is
+ * placed last. seq is 1 + the slot's 64-bit sequence number and so names the
+ * lap as well. A receive of n buffers takes n consecutive entries. A receive in
+ * parts takes one entry per part, with the same msg, ascending pos, and the
+ * posted size in total; the sender skips the remaining entries of a message
+ * that ended early.
  *
  * ended is the receiver's end-to-end ack as of this CTS, on lanes that have
  * such acks, and 0 on others: every slot below it has ended, that is, all its

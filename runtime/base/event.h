@@ -64,8 +64,8 @@ unsigned mpib_events_after(uint64_t since, struct mpib_event *out, unsigned max,
  * remains: -EINVAL. After an error (-errno) the journal has no file. */
 int mpib_events_file(const char *path);
 
-/* Have a thread write the file from now on, so that a disk that hangs blocks no other
- * thread. Call it after the last fork(). 0 or -errno. */
+/* Have a thread write the file from now on, so that a disk that hangs blocks no
+ * other thread. Call it after the last fork(). 0 or -errno. */
 int mpib_events_start(void);
 /* Wait until the file has all events, at most 1 s. Call it before the process
  * ends. */

@@ -24,9 +24,9 @@
 #define LOG_REFILL_NS 100000000ull
 #define LOG_DRAIN_MS 1000u
 
-/* Limits the lines of one format string, so that a peer or client that causes the
- * same warning again and again cannot fill the disk. Formats that hash alike share
- * a limit. */
+/* Limits the lines of one format string, so that a peer or client that causes
+ * the same warning again and again cannot fill the disk. Formats that hash
+ * alike share a limit. */
 struct log_limit {
 	uint32_t used; /* lines of the burst, not refilled yet */
 	uint32_t dropped; /* lines since the last one written */
@@ -37,8 +37,8 @@ static pthread_mutex_t limits_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct log_limit limits[512];
 static struct mpib_writer log_writer = MPIB_WRITER_INIT(log_writer);
 static _Atomic int threshold = MPIB_LOG_INFO;
-/* Set while the writer runs, by a daemon that is ready. The store releases what the
- * caller prepared for the sink; log_write() acquires it. */
+/* Set while the writer runs, by a daemon that is ready. The store releases what
+ * the caller prepared for the sink; log_write() acquires it. */
 static _Atomic(mpib_log_sink *) custom_sink;
 static bool json;
 

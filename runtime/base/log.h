@@ -111,7 +111,8 @@ bool mpib_writer_put(struct mpib_writer *writer, mpib_write_fn *write,
 /* Return how many writes were dropped since the last call. */
 uint64_t mpib_writer_lost(struct mpib_writer *writer);
 
-/* Wait until all writes are done, at most ms. Call it before the process ends. */
+/* Wait until all writes are done, at most ms. Call it before the process
+ * ends. */
 void mpib_writer_drain(struct mpib_writer *writer, unsigned ms);
 
 #endif

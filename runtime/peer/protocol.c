@@ -78,8 +78,8 @@ static void code_why(struct mpib_codec *c, struct mpib_peer_msg *m)
 }
 
 /*
- * Lanes in messages: the QPs of a lane (LANE_OPEN, LANE_ACCEPT) and the state of a
- * rail (LANE_RAIL).
+ * Lanes in messages: the QPs of a lane (LANE_OPEN, LANE_ACCEPT) and the state
+ * of a rail (LANE_RAIL).
  */
 
 /* Encode the number of a QP, or of its first packet. */

@@ -125,8 +125,8 @@ struct mpib_lane_key {
 	uint64_t serial; /* 0: shared */
 };
 
-/* Names one end of a connection; key is of struct mpib_ctl_connect. Without padding,
- * since it is hashed as bytes. */
+/* Names one end of a connection; key is of struct mpib_ctl_connect. Without
+ * padding, since it is hashed as bytes. */
 struct mpib_conn_name {
 	uint64_t key;
 	uint32_t uid;

@@ -43,8 +43,8 @@ struct slot {
 	uint64_t hash;
 };
 
-/* Of so many children at once, who share them. All that there may be, as nothing
- * in a child is to depend on how many there are. */
+/* Of so many children at once, who share them. All that there may be, as
+ * nothing in a child is to depend on how many there are. */
 static struct sim_result *results;
 
 static double seconds(void)
@@ -168,8 +168,8 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 	       (o->until == 0 || seconds() < o->until);
 }
 
-/* Whether the slot's seed is to run once more: to the same end, or it could not be
- * replayed. */
+/* Whether the slot's seed is to run once more: to the same end, or it could not
+ * be replayed. */
 static bool is_again(const struct options *o, const struct slot *s, int status)
 {
 	return status == 0 && !s->again && o->twice && s->seed % o->twice == 0;

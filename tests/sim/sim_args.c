@@ -4,8 +4,8 @@
 
 #include "sim_node.h"
 
-/* What an operator may have got wrong, once: the next time he has mended it. And
- * another program may have the port, at either of the addresses. */
+/* What an operator may have got wrong, once: the next time he has mended it.
+ * And another program may have the port, at either of the addresses. */
 static char mistakes[][48] = {
 	"--peer-key-file=short-key",
 	"--peer-key-file=none/key",

@@ -19,7 +19,8 @@ void sim_pools_make(void);
 pid_t sim_child_start(const struct sim_ask *ask, uint64_t seed,
 		      const struct sim_smaller *smaller,
 		      struct sim_result *result, bool quiet);
-/* What a process that has ended came to: its exit status, or 128 + the signal. */
+/* What a process that has ended came to: its exit status, or 128 + the
+ * signal. */
 int sim_child_status(int status);
 /* It ended for want of something: by the kernel, for want of memory, too. */
 bool sim_child_unrun(int status);

@@ -92,8 +92,8 @@ static void end_over(struct sim_end *e)
 	e->over = true;
 }
 
-/* The case that remains in docs/recovery.md: a device dies with bytes of a staging
- * window that had to be handed back before their slot ended. */
+/* The case that remains in docs/recovery.md: a device dies with bytes of a
+ * staging window that had to be handed back before their slot ended. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -225,8 +225,8 @@ static bool check_ready(struct sim_end *e)
 	return e->ready;
 }
 
-/* Nobody is left who would connect: the sender may see that its last send has ended
- * after the receiver's connection failed and it listened anew. */
+/* Nobody is left who would connect: the sender may see that its last send has
+ * ended after the receiver's connection failed and it listened anew. */
 static bool alone(const struct sim_end *e)
 {
 	const struct sim_line *l = e->line;
@@ -267,8 +267,8 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		moved |= sim_line_post(e, r);
 	if (!e->open || e->done < l->plan->messages)
 		return moved;
-	/* A close whose proxy is killed reaches the peer late, and ends what it has
-	 * not: there both ends have all first, as ranks see to. */
+	/* A close whose proxy is killed reaches the peer late, and ends what it
+	 * has not: there both ends have all first, as ranks see to. */
 	if (!sim_ranks_may_fail() && sim_ranks_meet(SIM_FAULT_KILL_PROXY) &&
 	    peer_has_less(e))
 		return moved;

@@ -265,8 +265,8 @@ static void heal(const struct sim_fault *f)
 	}
 }
 
-/* What a proxy says is to be done for a device that is there again, where ranks outlive
- * that, or an error is allowed. */
+/* What a proxy says is to be done for a device that is there again, where ranks
+ * outlive that, or an error is allowed. */
 static void on_look(void *arg)
 {
 	if (sim_ranks_over() || !(plan->hard || plan->resumes))

@@ -7,7 +7,8 @@
 
 /* The traffic begins now. */
 void sim_faults_start(const struct sim_plan *plan);
-/* sim_operate.c: an operator drains a rail, or resumes it, and does more beside. */
+/* sim_operate.c: an operator drains a rail, or resumes it, and does more
+ * beside. */
 void sim_operate(const struct sim_plan *plan, const struct sim_fault *f,
 		 bool drain);
 /* sim_starve.c: the node's proxies hardly get a core for so long. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Counters of 32 bits or fewer start at 0 in the real code, and no seed lasts until
- * they wrap. Here each kind starts where the seed says, mostly just before a wrap,
- * from the moment its owner is made. Both ends of what counts the same have the same
- * start, as all of a seed do.
+ * Counters of 32 bits or fewer start at 0 in the real code, and no seed lasts
+ * until they wrap. Here each kind starts where the seed says, mostly just
+ * before a wrap, from the moment its owner is made. Both ends of what counts
+ * the same have the same start, as all of a seed do.
  */
 #include "sim_first.h"
 
@@ -19,22 +19,25 @@
 #define NEAR 1000 /* what a seed's connection may count */
 
 static struct {
-	/* The client library's: generations of requests, control messages, sweeps of
-	 * windows; of a connection requests that wait, parts of a window, polls. */
+	/* The client library's: generations of requests, control messages,
+	 * sweeps of windows; of a connection requests that wait, parts of a
+	 * window, polls. */
 	uint32_t gen, ask, sweep, part, idle;
 	/* Of a connection in both: flushes. */
 	uint32_t flush;
-	/* Of a connection in the engine: ranges, send ops and their shares; in both
-	 * ends of it messages. */
+	/* Of a connection in the engine: ranges, send ops and their shares; in
+	 * both ends of it messages. */
 	uint32_t range, op, share, msg;
-	/* WRs of a QP; epochs of a rail, at both ends; quanta of a DRR class. */
+	/* WRs of a QP; epochs of a rail, at both ends; quanta of a DRR
+	 * class. */
 	uint32_t wr, epoch, grant;
 	uint32_t number; /* of fragments, at both ends: 24 bits */
 	uint32_t conn, mr; /* places in tables */
 	uint32_t id; /* of listeners, lanes and connections of a broker */
 } first;
 
-/* Before a place where some code may go wrong: its end, or where its sign changes. */
+/* Before a place where some code may go wrong: its end, or where its sign
+ * changes. */
 static uint32_t draw(struct sim_rng *r, unsigned bits)
 {
 	uint32_t most = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
@@ -183,7 +186,8 @@ void __real_engine_conn_start(struct engine_conn *conn,
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote);
 
-/* Its client, which is not told yet that it is ready, counts from there, too. */
+/* Its client, which is not told yet that it is ready, counts from there,
+ * too. */
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote)
 {

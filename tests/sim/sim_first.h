@@ -10,7 +10,8 @@ struct mpib_conn;
 struct sim_plan;
 
 void sim_first_seed(const struct sim_plan *plan);
-/* Those of the client library: of one that has attached, of a new connection. */
+/* Those of the client library: of one that has attached, of a new
+ * connection. */
 void sim_first_client(struct mpib_client *client);
 void sim_first_conn(struct mpib_conn *conn);
 /* The number of a connection's first receive. */

@@ -181,8 +181,8 @@ static inline bool sim_answered(enum ibv_wr_opcode op)
 extern const struct mpib_verbs sim_verbs;
 
 void sim_hca_seed(uint64_t seed);
-/* max_msg_sz of the devices: most, or two or four times as much; 0: all that the
- * verbs allow. */
+/* max_msg_sz of the devices: most, or two or four times as much; 0: all that
+ * the verbs allow. */
 void sim_hca_messages(uint32_t most);
 uint32_t sim_device_message(const struct sim_device *d);
 /* The devices can register a GPU's memory. */
@@ -250,7 +250,8 @@ uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
 		  const uint8_t *bytes, size_t len);
 
-/* sim_hca_posted.c: a write into a GPU's memory; all that are on their way arrive. */
+/* sim_hca_posted.c: a write into a GPU's memory; all that are on their way
+ * arrive. */
 void sim_posted_write(struct sim_device *d, uint8_t *to, const uint8_t *bytes,
 		      size_t len);
 void sim_posted_push(struct sim_device *d);

@@ -2,9 +2,9 @@
 /*
  * Devices whose firmware does not answer for a while, as the engine sees them
  * behind runtime/verbs/hca: a call waits, 2 s at most, and then all that the
- * process has open of the device is lost, until the firmware answers again. What
- * ends something ends. The HCAs' threads themselves are one process's, so that
- * several proxies in one process cannot have them.
+ * process has open of the device is lost, until the firmware answers again.
+ * What ends something ends. The HCAs' threads themselves are one process's, so
+ * that several proxies in one process cannot have them.
  */
 
 #include "sim_hca.h"

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes into the memory of a GPU. They are posted: their completion is seen, and
- * they are on their way over PCIe, in the order of their device, until a read
- * through the same device pushes them on.
+ * Writes into the memory of a GPU. They are posted: their completion is seen,
+ * and they are on their way over PCIe, in the order of their device, until a
+ * read through the same device pushes them on.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "sim_hca.h"
 
-/* No write stays on a PCIe bus for longer than the longest completion timeout. */
+/* No write stays on a PCIe bus for longer than the longest completion
+ * timeout. */
 #define WAY_MOST (50 * SIM_MS)
 
 struct sim_posted {

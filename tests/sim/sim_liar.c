@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is no proxy and speaks the peer protocol all the same: he calls a proxy as a
- * peer would, and then says what no sound peer says; or he answers where a damaged
- * handle leads to. He has an address of his own, so no node's link is his to break.
+ * Who is no proxy and speaks the peer protocol all the same: he calls a proxy
+ * as a peer would, and then says what no sound peer says; or he answers where a
+ * damaged handle leads to. He has an address of his own, so no node's link is
+ * his to break.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -288,7 +289,8 @@ static void *calls(void *arg)
 	return NULL;
 }
 
-/* A handle that came over some other network than ours, and was damaged there. */
+/* A handle that came over some other network than ours, and was damaged
+ * there. */
 static void connect_to(struct mpib_client *c, struct liar *me)
 {
 	struct mpib_handle h = {

@@ -181,8 +181,8 @@ static void check_message(const struct sim_end *e, const size_t *size)
 	}
 }
 
-/* Whether what the oldest receive got is where the GPU sees it; 1: it is, 0: not
- * yet, or -errno. */
+/* Whether what the oldest receive got is where the GPU sees it; 1: it is, 0:
+ * not yet, or -errno. */
 static int flushed(struct sim_end *e)
 {
 	int done = 0, rc;
@@ -200,8 +200,8 @@ static int flushed(struct sim_end *e)
 	return rc < 0 ? rc : done;
 }
 
-/* A receive is over: each of its sends has said that it answers this one, whatever
- * becomes of the sender's proxy. */
+/* A receive is over: each of its sends has said that it answers this one,
+ * whatever becomes of the sender's proxy. */
 static void check_answers(const struct sim_end *e)
 {
 	const struct sim_end *from = e->line->sends;
@@ -326,8 +326,8 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 	return false;
 }
 
-/* The send of the oldest message is over: its receive has to be, whether or not its
- * rank has asked. Where errors are allowed sends may end on the wire. */
+/* The send of the oldest message is over: its receive has to be, whether or not
+ * its rank has asked. Where errors are allowed sends may end on the wire. */
 static void check_received(const struct sim_end *e)
 {
 	const struct sim_end *to = e->line->receives;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory as the real code sees it: who is short of it is refused some, and what is
- * mapped has the same addresses in each run. */
+/* Memory as the real code sees it: who is short of it is refused some, and what
+ * is mapped has the same addresses in each run. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -19,7 +19,8 @@
 
 /* Far from what the real kernel gives out, and from AddressSanitizer's. */
 #define MAPS_FROM 0x200000000000
-/* Larger pieces are maps of their own: tables of which a seed uses a few places. */
+/* Larger pieces are maps of their own: tables of which a seed uses a few
+ * places. */
 #define MAPPED_FROM (1 << 20)
 #define SPARES 512 /* stacks */
 
@@ -38,7 +39,8 @@ bool sim_no_memory(void)
 	return p && short_of_memory && p->is_short && sim_by_chance(4);
 }
 
-/* Of another size class each time, so that what is freed comes back for others. */
+/* Of another size class each time, so that what is freed comes back for
+ * others. */
 static void *padded(size_t n, size_t size)
 {
 	static size_t calls;
@@ -165,7 +167,8 @@ void *sim_stack_new(void)
 	return stack;
 }
 
-/* It may have been left in the midst, and what is there next is something else. */
+/* It may have been left in the midst, and what is there next is something
+ * else. */
 void sim_stack_free(void *stack)
 {
 	if (!stack)

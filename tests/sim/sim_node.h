@@ -58,8 +58,8 @@ void sim_node_tell(unsigned node, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* What the stats socket answers, to stderr, for each node. */
 void sim_nodes_ask(const char *command);
-/* sim_visit.c: a stranger from another node calls its peer port; a tool asks its
- * stats socket. What they say is by chance. */
+/* sim_visit.c: a stranger from another node calls its peer port; a tool asks
+ * its stats socket. What they say is by chance. */
 void sim_visit_stranger(unsigned node, unsigned from, uint64_t chance,
 			unsigned most_ms);
 void sim_visit_tool(unsigned node, uint64_t chance);

@@ -18,9 +18,9 @@
 #define SIM_GROUP 8
 #define SIM_WINDOW 32 /* messages of an end */
 
-/* Seeds below one of these have the plans that they had when it was set, so that
- * those that found something still stand for it. Fresh ones, of which a second has
- * 1000, are above. */
+/* Seeds below one of these have the plans that they had when it was set, so
+ * that those that found something still stand for it. Fresh ones, of which a
+ * second has 1000, are above. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
@@ -33,8 +33,8 @@
 #define SIM_STARVED_FROM 1795899000000
 #define SIM_RELINK_FROM 1795900000000
 #define SIM_TAGS_FROM 1795902000000
-/* Draws that were made side by side end where the next of these begins, and all are
- * made from here on. */
+/* Draws that were made side by side end where the next of these begins, and all
+ * are made from here on. */
 #define SIM_ALL_FROM 1795950000000
 #define SIM_RESUMED_FROM 1795952000000
 

@@ -257,8 +257,8 @@ static void draw_network(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Two nodes' rails fail, and their link breaks in the midst of it, while what they
- * tell each other is late. */
+/* Two nodes' rails fail, and their link breaks in the midst of it, while what
+ * they tell each other is late. */
 static void draw_mix(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = {

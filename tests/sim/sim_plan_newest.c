@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_plan.h"
 
-/* Operators who rehearse faults. Those of a rail that stops are of one rail, as of
- * the devices that go: see sim_plan.c. */
+/* Operators who rehearse faults. Those of a rail that stops are of one rail, as
+ * of the devices that go: see sim_plan.c. */
 static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -94,8 +94,8 @@ static void draw_latest(struct sim_plan *p)
 	p->shares = sim_chance(&r, 2);
 }
 
-/* What seeds before SIM_REHEARSED_FROM do not have: what operators play there is
- * refused, but for QPs that are killed. Those who drain play it, too. */
+/* What seeds before SIM_REHEARSED_FROM do not have: what operators play there
+ * is refused, but for QPs that are killed. Those who drain play it, too. */
 static void draw_rehearsals(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -110,8 +110,8 @@ static void draw_rehearsals(struct sim_plan *p)
 	}
 }
 
-/* What seeds before SIM_PATIENT_FROM do not have: where nothing happens for long,
- * everybody looks less and less often. */
+/* What seeds before SIM_PATIENT_FROM do not have: where nothing happens for
+ * long, everybody looks less and less often. */
 static void draw_patience(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -124,8 +124,8 @@ static void draw_patience(struct sim_plan *p)
 	p->leap_far = sim_draw_wide(&r, SIM_MS, 10 * SIM_MS);
 }
 
-/* Path isolation. A lane to another island has SOUT alone, whose failure somebody
- * may notice: nodes are of one island where nobody may. */
+/* Path isolation. A lane to another island has SOUT alone, whose failure
+ * somebody may notice: nodes are of one island where nobody may. */
 static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 {
 	sim_plan_arg(p, "--mode=vanilla");
@@ -145,7 +145,8 @@ static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 					    "--lanes=private",
 					    "--lanes=shared" };
 
-	/* Islands would make it vanilla at the others, who refuse such a lane. */
+	/* Islands would make it vanilla at the others, who refuse such a
+	 * lane. */
 	sim_plan_arg(p, "--mode=%s", sim_chance(r, 2) ? "adaptive" : "static");
 	if (!p->odd)
 		p->odd = ways[sim_draw(r, sizeof(ways) / sizeof(*ways))];
@@ -174,8 +175,8 @@ static void draw_modes(struct sim_plan *p)
 	}
 }
 
-/* What seeds before SIM_FAR_FROM do not have: a peer link may take longer than an
- * end of a lane needs to connect its QPs. */
+/* What seeds before SIM_FAR_FROM do not have: a peer link may take longer than
+ * an end of a lane needs to connect its QPs. */
 static void draw_far(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -185,9 +186,9 @@ static void draw_far(struct sim_plan *p)
 		p->far = SIM_MS + sim_draw(&r, 60 * SIM_MS);
 }
 
-/* What seeds before SIM_SMALL_FROM do not have: devices that take few bytes as one
- * message. One that forgets what it acknowledged must not have more send ops of a
- * slot than a connection holds: see docs/recovery.md. */
+/* What seeds before SIM_SMALL_FROM do not have: devices that take few bytes as
+ * one message. One that forgets what it acknowledged must not have more send
+ * ops of a slot than a connection holds: see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
@@ -199,8 +200,8 @@ static void draw_small(struct sim_plan *p)
 			&r, forgets ? 1 << 16 : 1 << 12, 1 << 18);
 }
 
-/* What seeds before SIM_STARVED_FROM do not have: proxies that hardly get a core,
- * half of them where nothing else happens to rails. */
+/* What seeds before SIM_STARVED_FROM do not have: proxies that hardly get a
+ * core, half of them where nothing else happens to rails. */
 static void draw_starved(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -224,9 +225,9 @@ static void draw_starved(struct sim_plan *p)
 		p->line[i].span = sim_draw_wide(&r, SIM_MS, 3 * SIM_S);
 }
 
-/* What seeds before SIM_RELINK_FROM do not have: peer links break where no rank may
- * notice, most often soon after another fault, and also again while both ends list
- * what they have. */
+/* What seeds before SIM_RELINK_FROM do not have: peer links break where no rank
+ * may notice, most often soon after another fault, and also again while both
+ * ends list what they have. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -282,8 +283,9 @@ static void draw_tags(struct sim_plan *p)
 	}
 }
 
-/* A node's proxy is killed, and often the next one, too, while ranks resume: they ask
- * for one every 10 to 250 ms. When the last one starts; 0: there are faults enough. */
+/* A node's proxy is killed, and often the next one, too, while ranks resume:
+ * they ask for one every 10 to 250 ms. When the last one starts; 0: there are
+ * faults enough. */
 static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 {
 	bool again = false;
@@ -294,7 +296,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 
 		if (!f)
 			return 0;
-		/* See sim_fault.c: this one, or the next while a rank resumes. */
+		/* See sim_fault.c: this one, or the next while a rank
+		 * resumes. */
 		f->rail = again && sim_chance(r, 2);
 		again = true;
 		f->lasts = sim_draw_wide(r, SIM_US, SIM_S);
@@ -305,8 +308,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 	return at;
 }
 
-/* What seeds before SIM_RESUMED_FROM do not have: ranks outlive their proxies, any of
- * which may be killed at any time. The traffic goes on as long. */
+/* What seeds before SIM_RESUMED_FROM do not have: ranks outlive their proxies,
+ * any of which may be killed at any time. The traffic goes on as long. */
 static void draw_resumed(struct sim_plan *p)
 {
 	uint64_t at = 0, end = 0, last = SIM_MS;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WR pools are made before the seeds' processes are: of the 184 pages of one a seed
- * writes to a few, and the others are those of the program that all of them have.
+ * WR pools are made before the seeds' processes are: of the 184 pages of one a
+ * seed writes to a few, and the others are those of the program that all of
+ * them have.
  */
 #include <errno.h>
 #include <mpib/wr_pool.h>
@@ -37,7 +38,8 @@ int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 	return 0;
 }
 
-/* One that was made before is used once: what is written there is copied first. */
+/* One that was made before is used once: what is written there is copied
+ * first. */
 void __wrap_mpib_wr_pool_fini(struct mpib_wr_pool *pool)
 {
 	for (unsigned i = 0; i < used; i++) {

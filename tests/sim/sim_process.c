@@ -154,7 +154,8 @@ int __wrap_sigaction(int signo, const struct sigaction *act,
 	return 0;
 }
 
-/* A descriptor of the real kernel, for those files and that memory which are. */
+/* A descriptor of the real kernel, for those files and that memory which
+ * are. */
 static int real_fd(int fd, const char *what)
 {
 	if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||

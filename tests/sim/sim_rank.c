@@ -10,11 +10,11 @@
 #include "sim_node.h"
 #include "sim_wrap.h"
 
-/* How long a rank waits before it looks again; after looks in vain longer, by the
- * plan: a hang is found sooner. */
+/* How long a rank waits before it looks again; after looks in vain longer, by
+ * the plan: a hang is found sooner. */
 #define LOOK_MOST (40 * SIM_US)
-/* Attempts in vain, after which a rank waits longer for its proxy: for its device
- * to be opened anew, say, which may take half a minute. */
+/* Attempts in vain, after which a rank waits longer for its proxy: for its
+ * device to be opened anew, say, which may take half a minute. */
 #define REFUSALS 1000
 
 static const struct sim_plan *plan;

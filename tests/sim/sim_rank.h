@@ -43,15 +43,16 @@ struct sim_end {
 	struct mpib_conn *conn;
 	char *mem;
 	struct mpib_region *region;
-	/* The oldest receive has ended, and is flushed if it is in a GPU's memory. */
+	/* The oldest receive has ended, and is flushed if it is in a GPU's
+	 * memory. */
 	bool arrived, flushing;
 	size_t size[SIM_GROUP];
 	struct mpib_request *flush;
 	/* Messages; of a sender's group, sends posted of each. */
 	uint64_t posted, done;
 	uint8_t sent_of[SIM_WINDOW];
-	/* Of whose buffers the bytes are there; messages that have a buffer for a
-	 * receive. */
+	/* Of whose buffers the bytes are there; messages that have a buffer for
+	 * a receive. */
 	uint8_t filled_of[SIM_WINDOW];
 	uint64_t emptied;
 	struct mpib_request *req[SIM_SENDS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks that can run, and when the others can: a step of the scheduler costs
- * nothing for those that wait, of which a crowd of strangers has a thousand. */
+/* The tasks that can run, and when the others can: a step of the scheduler
+ * costs nothing for those that wait, of which a crowd of strangers has a
+ * thousand. */
 #include <stdlib.h>
 #include <string.h>
 

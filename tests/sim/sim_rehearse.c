@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults that an operator plays act on the simulated devices, as on software ones:
- * the engine has a real rail's device play none but that QPs are killed. */
+/* Faults that an operator plays act on the simulated devices, as on software
+ * ones: the engine has a real rail's device play none but that QPs are
+ * killed. */
 #include "engine/rehearse.h"
 #include "sim_hca.h"
 #include "sim_node.h"

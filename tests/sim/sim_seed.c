@@ -21,9 +21,9 @@
 /* Of virtual time, from the last fault on. */
 #define ENDS_WITHIN (120 * SIM_S)
 #define STOPS_WITHIN (10 * SIM_S)
-/* The last write of a connection may be lost, and a device sends it again after 4.3 s
- * by default; a close waits for a silent peer as long as peer.silence says, at most
- * 10 s. */
+/* The last write of a connection may be lost, and a device sends it again after
+ * 4.3 s by default; a close waits for a silent peer as long as peer.silence
+ * says, at most 10 s. */
 #define REST (12 * SIM_S)
 #define QUOTA_LOOKS 16 /* steps between two looks at them */
 
@@ -175,8 +175,8 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	until(rested, REST, "the rest");
 	check_rest();
 	sim_nodes_check_sums();
-	/* A proxy that is killed takes its counters along, and what a device took
-	 * along when it died, see may_lose() in sim_end.c, is nobody's. */
+	/* A proxy that is killed takes its counters along, and what a device
+	 * took along when it died, see may_lose() in sim_end.c, is nobody's. */
 	if (!plan->hard && !sim_rank_failures() &&
 	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY))
 		sim_nodes_check_bytes(sim_rank_bytes());

@@ -56,8 +56,8 @@ void sim_sums_compare(const struct sim_bytes *all, uint64_t received)
 			 rx, received);
 }
 
-/* What a user has of q, but not what only ends: a lane of its own that is dead; and the
- * descriptors of who has not said HELLO. */
+/* What a user has of q, but not what only ends: a lane of its own that is dead;
+ * and the descriptors of who has not said HELLO. */
 static uint64_t held(const struct proxy_client *s, enum mpib_quota q)
 {
 	uint64_t used = mpib_quota_used(s->all, s->uid, q);

@@ -65,8 +65,9 @@ uint64_t sim_steps(void)
 }
 
 /* swapcontext() also asks the kernel for the signal mask, which is the same
- * everywhere, and with AddressSanitizer it clears the shadow of the whole stack,
- * which takes longer than all else. A longjmp() is the end of frames to it. */
+ * everywhere, and with AddressSanitizer it clears the shadow of the whole
+ * stack, which takes longer than all else. A longjmp() is the end of frames to
+ * it. */
 __attribute__((noinline, no_sanitize("address"))) static void
 switch_place(struct sim_place *from, struct sim_place *to)
 {
@@ -241,8 +242,8 @@ static bool leaps(void)
 	return sim_pace.leap_most || sim_pace.leap_far;
 }
 
-/* Whether it only looks whether there is something to do, and has since something
- * happened last. */
+/* Whether it only looks whether there is something to do, and has since
+ * something happened last. */
 static bool only_looks(const struct sim_task *t)
 {
 	return t->yielded && (!leaps() || t->looked == happened);

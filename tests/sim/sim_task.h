@@ -68,13 +68,13 @@ struct sim_task {
 struct sim_pace {
 	uint64_t step_most; /* ns that a step takes, at most */
 	unsigned preempt; /* one in so many calls of the kernel; 0: none */
-	/* Where all that run only look whether there is something to do, and have
-	 * since something happened, time flies to what happens next, but not
-	 * further at once; 0: than a step takes at most. */
+	/* Where all that run only look whether there is something to do, and
+	 * have since something happened, time flies to what happens next, but
+	 * not further at once; 0: than a step takes at most. */
 	uint64_t leap_most;
-	/* Each leap after which nothing happened before the next is twice as far,
-	 * up to this; 0: none is, and with leap_most 0 as well each look takes a
-	 * step's time, whatever happened. */
+	/* Each leap after which nothing happened before the next is twice as
+	 * far, up to this; 0: none is, and with leap_most 0 as well each look
+	 * takes a step's time, whatever happened. */
 	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
@@ -97,8 +97,8 @@ void sim_proc_end(struct sim_proc *proc, int status);
 void sim_proc_stop(struct sim_proc *proc, uint64_t until);
 void sim_proc_signal(struct sim_proc *proc, int signo);
 
-/* sim_ready.c: tasks that can run, unless their process is stopped, in the order in
- * which they were made. */
+/* sim_ready.c: tasks that can run, unless their process is stopped, in the
+ * order in which they were made. */
 extern struct sim_ready {
 	struct sim_task **task;
 	size_t n;
@@ -123,8 +123,8 @@ bool sim_short(void);
 void sim_short_of_memory(bool on);
 /* The present process gets none now. */
 bool sim_no_memory(void);
-/* Addresses are the same in each run, should anything depend on them: the program
- * begins anew, where it has to. */
+/* Addresses are the same in each run, should anything depend on them: the
+ * program begins anew, where it has to. */
 void sim_addresses_fix(char **argv);
 /* They are others from now on, and other objects get what was freed. */
 void sim_addresses_move(void);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who comes to a proxy and is neither rank nor peer: strangers at its peer port,
- * and tools at its stats socket. What they are answered does not matter. */
+/* Who comes to a proxy and is neither rank nor peer: strangers at its peer
+ * port, and tools at its stats socket. What they are answered does not
+ * matter. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>

@@ -94,7 +94,8 @@ static int judge_devices(const struct perf_options *opt,
 		struct perf_verdict v = *pair;
 
 		v.device = i;
-		/* A host that answers no more must not keep the others waiting. */
+		/* A host that answers no more must not keep the others
+		 * waiting. */
 		alarm(PAIR_S +
 		      (unsigned)(2 * (opt->timeout + opt->steady_seconds)));
 		judge_pair(opt, host, &v);
@@ -135,9 +136,9 @@ static int fork_pair(const struct perf_options *opt,
 	return -1;
 }
 
-/* Read the verdicts on a pair into v, at least one, which says that the test failed if
- * none came. A verdict fits into a pipe whole, so one read has it or nothing. Returns
- * the place behind the last. */
+/* Read the verdicts on a pair into v, at least one, which says that the test
+ * failed if none came. A verdict fits into a pipe whole, so one read has it or
+ * nothing. Returns the place behind the last. */
 static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
 				  struct perf_verdict *v)
 {
@@ -164,8 +165,8 @@ static void pair_of(int n, int round, int k, int *a, int *b)
 	*b = (round + m - k) % m;
 }
 
-/* Run one round, one pair after the other if serial. Adds to *pairs how many, and returns
- * the place behind the last verdict. */
+/* Run one round, one pair after the other if serial. Adds to *pairs how many,
+ * and returns the place behind the last verdict. */
 static struct perf_verdict *play(const struct perf_options *opt, int round,
 				 struct perf_verdict *v, int *pairs)
 {

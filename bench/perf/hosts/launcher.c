@@ -14,8 +14,8 @@
 
 /*
  * The variables of each launcher. A launcher is known by its rank and size.
- * srun is the last one: it also starts the daemons of mpirun and torchrun, whose
- * ranks inherit its variables.
+ * srun is the last one: it also starts the daemons of mpirun and torchrun,
+ * whose ranks inherit its variables.
  */
 static const struct {
 	const char *name, *rank, *size, *local, *locals, *job, *master, *list;
@@ -85,8 +85,8 @@ static void find_rendezvous(struct perf_options *opt, size_t i)
 		opt->rendezvous[0] = '\0';
 }
 
-/* The number of ranks of a host: of "4(x2),3", as srun says it of all hosts, that
- * of host number node. 0: it is not known. */
+/* The number of ranks of a host: of "4(x2),3", as srun says it of all hosts,
+ * that of host number node. 0: it is not known. */
 static int locals_of(const char *list, long node)
 {
 	while (list && *list) {

@@ -68,8 +68,8 @@ struct perf_result_head {
 
 #define PERF_RAILS 2
 
-/* What the proxy of a node says of the rails of the device under test, for the time of
- * the test. */
+/* What the proxy of a node says of the rails of the device under test, for the
+ * time of the test. */
 struct perf_rails {
 	int32_t n, rsvd;
 	struct {
@@ -95,13 +95,13 @@ void perf_link_ready(int fd);
 int perf_link_send(int fd, enum perf_msg_type type, const void *data,
 		   size_t len);
 
-/* Make text, of size bytes, a string of printable ASCII: what another host says goes
- * to a terminal. */
+/* Make text, of size bytes, a string of printable ASCII: what another host says
+ * goes to a terminal. */
 void perf_link_clean(char *text, size_t size);
 
-/* Receive a message into *m, whose data the caller frees. The text of a PERF_FAIL is
- * clean. -EPIPE: the other end hung up; -EPROTO: that is no message; -ETIMEDOUT: it
- * stopped within one. */
+/* Receive a message into *m, whose data the caller frees. The text of a
+ * PERF_FAIL is clean. -EPIPE: the other end hung up; -EPROTO: that is no
+ * message; -ETIMEDOUT: it stopped within one. */
 int perf_link_recv(int fd, struct perf_msg *m);
 
 /* The same, for a message of one type and at least len bytes; a PERF_FAIL in

@@ -13,7 +13,8 @@
  */
 int perf_node_run(int fd, const struct perf_options *own);
 
-/* Write the run dir that the ranks of this host use; "" if its path is too long. */
+/* Write the run dir that the ranks of this host use; "" if its path is too
+ * long. */
 void perf_node_run_dir(const struct perf_options *own, char *buf, size_t len);
 
 #endif

@@ -7,13 +7,13 @@
 
 #include "perf/hosts/link.h"
 
-/* Ask the proxy of a run dir for the rails of a device, by its index. Without a proxy,
- * as under another plugin, there are no rails. */
+/* Ask the proxy of a run dir for the rails of a device, by its index. Without a
+ * proxy, as under another plugin, there are no rails. */
 void perf_rails_read(struct perf_rails *rails, const char *run_dir,
 		     unsigned device);
 
-/* Write where the proxy of a run dir takes peer links, "ADDRESS:PORT", into buf. False:
- * there is no proxy. */
+/* Write where the proxy of a run dir takes peer links, "ADDRESS:PORT", into
+ * buf. False: there is no proxy. */
 bool perf_rails_peer_link(const char *run_dir, char *buf, size_t len);
 
 /* Make the counts of *now those since *before. A rail that is not in *before

@@ -118,8 +118,8 @@ static void take_one(const struct perf_options *opt, int listener)
 		fork_test(opt, listener, fd, name);
 }
 
-/* The address to listen at: as given, or that at which this node's proxy takes peer
- * links; NULL: at all. */
+/* The address to listen at: as given, or that at which this node's proxy takes
+ * peer links; NULL: at all. */
 static const char *listen_at(const struct perf_options *opt, char *buf,
 			     size_t len)
 {

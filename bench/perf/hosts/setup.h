@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the hub tells each node to run. Plugin, ABI version and environment are each
- * node's own, and never come over the network; so is the device, except in check. */
+/* What the hub tells each node to run. Plugin, ABI version and environment are
+ * each node's own, and never come over the network; so is the device, except in
+ * check. */
 #ifndef PERF_SETUP_H
 #define PERF_SETUP_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What mpib-perf check found out about a pair of hosts, for one device of each. */
+/* What mpib-perf check found out about a pair of hosts, for one device of
+ * each. */
 #ifndef PERF_VERDICT_H
 #define PERF_VERDICT_H
 
@@ -19,9 +20,9 @@ struct perf_verdict {
 	struct perf_rails rails[2]; /* since the test of speed began */
 };
 
-/* Print a line for each verdict, the rails that are at fault, and the sum over pairs,
- * whose verdicts follow each other; with --json that too. Returns the exit status: 0 if
- * all is well. */
+/* Print a line for each verdict, the rails that are at fault, and the sum over
+ * pairs, whose verdicts follow each other; with --json that too. Returns the
+ * exit status: 0 if all is well. */
 int perf_verdict_report(const struct perf_options *opt,
 			const struct perf_verdict *v, int n);
 
@@ -30,8 +31,8 @@ int perf_verdict_report(const struct perf_options *opt,
 double perf_verdict_expected(const struct perf_options *opt,
 			     const struct perf_verdict *v);
 
-/* Write what is wrong, a line each; median is the busbw of all pairs with this device, 0
- * for none. Returns how many, at most max. */
+/* Write what is wrong, a line each; median is the busbw of all pairs with this
+ * device, 0 for none. Returns how many, at most max. */
 #define PERF_FAULT_LEN 200
 int perf_verdict_faults(const struct perf_options *opt,
 			const struct perf_verdict *v, double median,

@@ -60,8 +60,8 @@ struct send_range {
 struct mpib_group {
 	uint8_t n; /* buffers; 0: no group is being answered */
 	/* A bit per buffer. matched: a send fills it; whole: all bytes of that
-	 * send are posted or held; held: its range waits in range for the group's
-	 * last chain. */
+	 * send are posted or held; held: its range waits in range for the
+	 * group's last chain. */
 	uint8_t matched, whole, held;
 	uint8_t mask; /* rails on which bytes of the group were posted */
 	bool refused; /* a send was larger than its buffer */

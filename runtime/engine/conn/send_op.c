@@ -367,8 +367,8 @@ void mpib_ack_leave(struct engine_conn *f)
 		ack_off(list_of(f), f);
 }
 
-/* Write the end-to-end ack on q, the QP of CTS. False: no room, or its rail is not
- * open. */
+/* Write the end-to-end ack on q, the QP of CTS. False: no room, or its rail is
+ * not open. */
 static inline bool ack_write(struct engine_conn *f, struct mpib_lane_qp *q,
 			     unsigned home)
 {

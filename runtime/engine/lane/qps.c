@@ -209,7 +209,8 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 }
 
 /*
- * The QPs of a lane on the shard thread: probing, and the last WR of those in ERR.
+ * The QPs of a lane on the shard thread: probing, and the last WR of those in
+ * ERR.
  */
 
 bool mpib_qp_probe(struct mpib_lane_qp *q)

@@ -211,7 +211,8 @@ void mpib_watch(struct mpib_shard *s)
  * moves only in turns that the shard makes for it, so these are counted. An HCA
  * moves by itself, and at most needs this end's receives. Shard thread. */
 
-/* Calls of mpib_looks(), each after MPIB_WATCH_TURNS turns or before a sleep. */
+/* Calls of mpib_looks(), each after MPIB_WATCH_TURNS turns or before a
+ * sleep. */
 #define PASSES 2
 /* A turn serves 64 sockets and reads 96 KiB or more from each: this number of
  * turns serves thousands, or reads all that the buffers of one socket hold. */

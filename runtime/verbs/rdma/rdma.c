@@ -61,7 +61,8 @@ void mpib_rdma_device_names(char *buf, size_t len)
 		ibv_free_device_list(list);
 }
 
-/* Finds the ports of this machine that libibverbs can open and rails can use. */
+/* Finds the ports of this machine that libibverbs can open and rails can
+ * use. */
 
 /* WRITE_WITH_IMM on RC exists on InfiniBand and RoCE, whose transport type is
  * IB; iWARP and others have another transport type. */

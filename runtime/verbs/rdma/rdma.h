@@ -33,10 +33,10 @@ struct mpib_rdma_port {
 	struct mpib_port_info info;
 };
 
-/* Find the ports of all RDMA devices that have RC with WRITE_WITH_IMM. Returns how
- * many, or -errno (-ENOSYS: the kernel has no RDMA); the caller frees *port if there
- * are some. Opens each device for a moment; one that does not answer has one port,
- * with an error that says so. Control thread. */
+/* Find the ports of all RDMA devices that have RC with WRITE_WITH_IMM. Returns
+ * how many, or -errno (-ENOSYS: the kernel has no RDMA); the caller frees *port
+ * if there are some. Opens each device for a moment; one that does not answer
+ * has one port, with an error that says so. Control thread. */
 int mpib_rdma_ports(struct mpib_rdma_port **port);
 
 /* Fill in where the device is: numa_node and pci_path of info, -1 and empty if

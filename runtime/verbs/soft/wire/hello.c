@@ -408,7 +408,8 @@ void soft_accept(struct soft_ctx *ctx)
 			ctx->accept_ready = false;
 			return;
 		}
-		/* No descriptor or memory: the connection stays in the backlog. */
+		/* No descriptor or memory: the connection stays in the
+		 * backlog. */
 		if (fd < 0 && is_shortage(errno)) {
 			accept_later(ctx, now + AGAIN);
 			return;
