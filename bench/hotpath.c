@@ -18,7 +18,7 @@
 
 #define MEM 65536
 #define SIZE 64
-/* So many at once leave the shard no time to fall asleep in. */
+/* With this many at once the shard has no time to fall asleep. */
 #define INFLIGHT 16
 
 static struct perf_plug plug;
@@ -111,7 +111,7 @@ static void finish(const struct nccl_net_v12 *net, int i, int pause)
 	while (!done)
 		must(net->test(m->rreq, &done, NULL), "test");
 	/* The message was received; the proxy only has to report that the send
-	 * is over. Wait for that, so that one hot_test() is enough. */
+	 * has completed. Wait for that, so that one hot_test() is enough. */
 	if (pause)
 		usleep(20000);
 	do {

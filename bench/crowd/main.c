@@ -216,8 +216,8 @@ static void idle(struct bench *b)
 	say_cpu(b, "idle", 100 / seconds_since(begun), &cpu);
 }
 
-/* How all nodes are: until the answer is there. Then again, of what was
- * told. */
+/* How all nodes are: until the answer has come. Then count it again, from what
+ * it says. */
 static void ask_cluster(struct bench *b)
 {
 	struct crowd_cpu cpu = crowd_cpu(&b->proxy);

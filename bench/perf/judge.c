@@ -6,7 +6,7 @@
 
 #include "perf/stream.h"
 
-/* At most so many lines per run are written about wrong messages. */
+/* Most lines per run about wrong messages. */
 #define LINES_MAX 16
 
 bool perf_stream_sizes(struct perf_world *w, struct perf_stream *s)

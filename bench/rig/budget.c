@@ -77,7 +77,7 @@ static void post(struct rig_end *e, enum mpib_op op, uint32_t size, unsigned n)
 }
 
 /* Post n messages at both ends of the first pairs, from `ways` of the nodes,
- * and turn both nodes until all are over. */
+ * and turn both nodes until all have completed. */
 static void batch(uint32_t size, unsigned n, unsigned pairs, unsigned ways)
 {
 	for (unsigned i = 0; i < ways * pairs; i++)
@@ -103,7 +103,7 @@ static void connect_both(void)
 	}
 }
 
-/* A word of failover.completion: when a send is over. */
+/* A word of failover.completion: when a send completes. */
 static uint32_t ends_at(const char *word)
 {
 	if (!strcmp(word, "wire"))

@@ -31,7 +31,7 @@
 #define LONG_NS 40000
 #define LOST_NS 15000
 #define CHECK_NS 1000000
-/* On a machine that has no cores to spare it goes on until so many count. */
+/* On a machine that has no cores to spare it goes on until this many count. */
 #define FEW 100
 #define MOST_NS 30000000000ull
 

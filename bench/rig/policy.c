@@ -26,7 +26,7 @@
 #define WINDOWS 3
 #define LARGE (4u << 20)
 #define SMALL 1024u
-#define SLOW_TURNS 64 /* a message of the slower rail waits at most so many */
+#define SLOW_TURNS 64 /* the slower rail waits at most this many */
 
 struct load {
 	const char *net;
@@ -121,7 +121,7 @@ static double run_ms(struct trial *t, uint64_t ms)
 	return (double)(t->done - before) * 1e9 / (double)(ns ? ns : 1);
 }
 
-/* Go on until so many messages more have ended; returns bytes per s. */
+/* Continue until this many more messages have ended; returns bytes per s. */
 static double run_messages(struct trial *t, uint64_t n)
 {
 	uint64_t start = peer_ns(), before = t->done, ns;

@@ -87,7 +87,8 @@ int rig_turn(struct rig_node *n);
 
 void rig_post(struct rig_end *e, enum mpib_op op, unsigned req, uint64_t off,
 	      uint32_t len);
-/* Whether the last post of req is over; ends the program if it failed. */
+/* Return whether the last post of req has completed; ends the program if it
+ * failed. */
 bool rig_done(const struct rig_end *e, unsigned req);
 
 #endif

@@ -22,8 +22,8 @@ static inline uint64_t mpib_now_ns(void)
 
 /* Limit a rate, but allow a burst (a leaky bucket: the virtual scheduling of
  * ITU-T I.371). Each event uses up the time that it has at this rate. A caller
- * must wait when the time used up is further ahead of now than the burst
- * allows. One thread; times are nanoseconds. */
+ * must wait when the time used up is ahead of the clock by more than the burst.
+ * One thread; times are nanoseconds. */
 
 /* Account for one event. *paid is the time used up so far, 0 at first. */
 static inline void mpib_rate_pay(uint64_t *paid, uint64_t now, uint64_t takes)

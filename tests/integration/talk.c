@@ -59,7 +59,7 @@ size_t talk_hear(int sock, struct mpib_message *m)
 	char byte;
 	int rc;
 
-	/* Blocks until something is there. */
+	/* Blocks until data arrives. */
 	if (recv(sock, &byte, 1, MSG_PEEK) <= 0)
 		return 0;
 	rc = mpib_message_recv(sock, m);

@@ -59,7 +59,7 @@ static void fail_with(enum ibv_wc_status status)
 	failover = true;
 	resume = false;
 	fail_part_with(status);
-	/* Whatever it means for others, the rail is made anew. */
+	/* Whatever it means for others, the rail is made again. */
 	assert_false(pair.node[0].lane->broken);
 }
 

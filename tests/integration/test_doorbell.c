@@ -77,7 +77,7 @@ static void refuse_next(struct mpib_lane *lane, bool failover)
 			 0);
 }
 
-/* Without another rail to go to the lane is over, and its connections with it. */
+/* Without another rail the lane ends, and its connections with it. */
 static void a_qp_that_refuses_breaks_its_lane(void **state)
 {
 	struct mpib_lane *lane = pair.node[0].lane;

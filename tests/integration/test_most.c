@@ -122,7 +122,7 @@ static void requests_of_a_connection(void **state)
 		assert_non_null(in[i]);
 	}
 	assert_null(receive(rx, &to[0], 99));
-	/* Nobody receives these, and there is room for others all the same. */
+	/* None of these is received, and there is still room for others. */
 	while ((out[n] = send_one(tx, 99)))
 		n++;
 	assert_int_equal(n, SENDS);

@@ -176,7 +176,7 @@ static void those_that_ask_and_never_read_are_dropped(void **state)
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
 	assert_true(rss_kib() - before < GROWTH_MAX_KIB);
 	/* Until the proxy's patience of 5 s is over there may be no room; how
-	 * long a proxy without a CPU takes for that nobody knows. */
+	 * long a proxy without a CPU takes is unknown. */
 	while (gone == 0) {
 		int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 		char line[256];

@@ -236,7 +236,7 @@ static void one_draw(unsigned seed)
 	dice = 0x9e3779b97f4a7c15ull * (seed + 1);
 	if (!draw_settings())
 		return;
-	/* A failure is told without the seed. */
+	/* A failure is reported without the seed. */
 	print_message("seed %u:%s\n", seed, drawn);
 	private = cfg.lanes == MPIB_LANES_PRIVATE;
 	pair_open_on(&pair, &cfg.engine, private ? MPIB_IMM_V1 : MPIB_IMM_V2,

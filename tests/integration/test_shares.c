@@ -108,7 +108,8 @@ static uint64_t total(void)
 	return sum;
 }
 
-/* Everybody busy until so many bytes are delivered, counted from here. */
+/* Keep all senders busy until this many bytes are delivered, counted from
+ * here. */
 static void move(uint64_t bytes)
 {
 	for (unsigned i = 0; i < SENDERS; i++)

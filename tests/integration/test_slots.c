@@ -43,8 +43,8 @@ static uint32_t taken_by(const struct engine_conn *f)
 	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
 }
 
-/* docs/performance.md, "Memory": of 24 KiB this leaves the broker's part
- * of it, and the allocator, so many bytes. */
+/* docs/performance.md, "Memory": of 24 KiB this leaves the broker's part of it,
+ * and the allocator, this many bytes. */
 #define BESIDE 768u
 
 static void an_end_takes_so_much(void **state)

@@ -8,7 +8,7 @@
 
 #include <mpib/client.h>
 
-/* What became of it: what failed first, and how it was told. */
+/* what failed first, and how it was reported */
 struct outcome {
 	int rc; /* 0: all went well */
 	char step[24], text[320];

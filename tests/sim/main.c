@@ -29,7 +29,8 @@ struct options {
 				 from SIM_RESUMED_FROM */
 	unsigned jobs;
 	double until; /* no seed begins after it; 0: whenever */
-	uint64_t twice; /* one seed in so many is run a second time; 0: none */
+	/* One seed in this many is run a second time; 0: none. */
+	uint64_t twice;
 	bool one, minimise, first;
 	struct sim_ask ask;
 };

@@ -9,7 +9,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define RAILS 4 /* one of so many sets of rails */
+#define RAILS 4 /* one of this many sets of rails */
 
 static struct sim_rng chance;
 static unsigned said;

@@ -169,7 +169,7 @@ ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 	sim_file_hold(f);
 	while ((n = op(f, arg)) == -EAGAIN && !dontwait && !f->nonblock &&
 	       sim_now < until) {
-		/* Who is killed meanwhile lets go of it. */
+		/* A task that is killed meanwhile releases it. */
 		t->holds = f;
 		sim_wait_file(f, until);
 		t->holds = NULL;

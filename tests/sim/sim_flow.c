@@ -218,7 +218,7 @@ static void flow_arrive(struct sim_flow *f, struct sim_chunk *c)
 {
 	TAILQ_REMOVE(&f->flight, c, link);
 	if (!f->reader) {
-		/* Nobody has that end any more: it answers with a reset. */
+		/* That end no longer exists: the peer answers with a reset. */
 		f->bytes -= c->len;
 		if (!c->last)
 			sock_error(f->writer, ECONNRESET);
@@ -285,7 +285,7 @@ void sim_flows_leave(struct sim_sock *sock)
 	struct sim_flow *in = sock->in, *out = sock->out;
 
 	sock->in = sock->out = NULL;
-	/* Bytes that nobody read: the peer gets a reset. */
+	/* Bytes that were never read: the peer gets a reset. */
 	if (TAILQ_FIRST(&in->arrived)) {
 		flow_stop(out);
 		sock_error(out->reader, ECONNRESET);

@@ -32,8 +32,8 @@ struct sim_device {
 	bool down; /* PORT_ERR */
 	bool hole; /* up, and nothing passes */
 	bool forgets; /* acknowledges WRITEs that it does not place */
-	uint64_t lag_until, lag; /* messages take up to so much longer */
-	uint64_t delay; /* ns; messages take so much longer, for now */
+	uint64_t lag_until, lag; /* messages take up to this much longer */
+	uint64_t delay; /* ns; messages take this much longer, for now */
 	uint64_t rate; /* bytes/s; 0: what it can */
 	uint64_t still_until; /* its process does not move it before */
 	struct sim_event tells; /* its contexts that they are lost */
@@ -199,9 +199,9 @@ bool sim_stands_still(const struct sim_ctx *ctx, struct sim_event *e,
 struct sim_device *sim_device(unsigned node, unsigned rail);
 /* Its port's cable, its life. */
 void sim_device_link(struct sim_device *d, bool up);
-/* Its event may come so much later. */
+/* Its event may come this much later. */
 void sim_device_lose(struct sim_device *d, uint64_t later);
-/* The same when so many calls have asked its firmware for something. */
+/* The same after this many calls to its firmware. */
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
 /* sim_hca_hang.c: its firmware answers no call until then. */
 void sim_device_hang(struct sim_device *d, uint64_t until);
@@ -302,7 +302,7 @@ void sim_qp_error(struct sim_qp *qp);
 void sim_qp_quiet(struct sim_qp *qp);
 /* A completion of qp found no place: it ends, but not in the caller's midst. */
 void sim_qp_fatal(struct sim_qp *qp);
-/* A request is over: tell, if that was the last that SQD waited for. */
+/* A request has ended: report it, if it was the last that SQD waited for. */
 void sim_qp_look_drained(struct sim_qp *qp);
 
 /* sim_hca_post.c */
@@ -316,7 +316,7 @@ void sim_atomic_do(const struct sim_wqe *w, uint8_t *at);
 
 /* sim_hca_wire.c */
 void sim_wire_start(struct sim_qp *qp);
-/* One request is over. */
+/* One request has ended. */
 void sim_wqe_end(struct sim_qp *qp, enum ibv_wc_status status);
 
 #endif

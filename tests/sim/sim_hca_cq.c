@@ -198,7 +198,7 @@ void sim_cq_forget(struct ibv_cq *cq, const struct sim_qp *qp)
 	}
 }
 
-/* Nobody else moves time where there are no tasks, in the contract suite. */
+/* Without tasks, as in the contract suite, only this code moves the time. */
 static void pass_time(void)
 {
 	if (sim_task_self())

@@ -179,7 +179,7 @@ static void say_lies(struct liar *me, int fd)
 	}
 }
 
-/* What he is told does not matter, but that he is. */
+/* The answer does not matter, only that there is one. */
 static void hear(int fd, unsigned ms)
 {
 	uint8_t heard[4096];
@@ -227,7 +227,7 @@ static void call_proxy(struct liar *me)
 	__wrap_close(fd);
 }
 
-/* He is called: what he says then is nearly what a peer would. */
+/* The liar is called: it says nearly what a peer would. */
 static void answer(struct liar *me, int fd)
 {
 	struct mpib_peer_msg m = {

@@ -84,7 +84,7 @@ void sim_sums_add(const struct mpib_engine *engine, struct sim_bytes *all);
 /* What was sent over a rail and not lost was received over it, and all of it is
  * what ranks have. */
 void sim_sums_compare(const struct sim_bytes *all, uint64_t received);
-/* Nobody has more than his quotas. */
+/* No user exceeds its quotas. */
 void sim_sums_quotas(const struct mpib_proxy *p);
 /* The same of all that serve. */
 void sim_nodes_check_sums(void);

@@ -68,7 +68,7 @@ static void draw_storm(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Somebody who is no rank: he may not do harm. */
+/* A stranger that is not a rank: it must do no harm. */
 static void draw_others(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = { SIM_FAULT_TOOLS,

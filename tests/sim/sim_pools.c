@@ -27,7 +27,7 @@ void sim_pools_make(void)
 #endif
 }
 
-/* It is one place that may get no memory, whoever asks. */
+/* It is one place that may get no memory, whichever task asks. */
 int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 {
 	if (used == POOLS)

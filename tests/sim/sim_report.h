@@ -15,7 +15,7 @@ struct sim_total {
 
 void sim_total_add(struct sim_total *total, const struct sim_result *one,
 		   uint64_t seed);
-/* To stdout; all of it took so many seconds. */
+/* Print to stdout; seconds is the time that the run took. */
 void sim_report(const struct sim_total *total, double took);
 
 #endif

@@ -138,7 +138,7 @@ void sim_wait_for(const void *what, uint64_t until)
 
 	if (!t)
 		abort(); /* the scheduler never waits */
-	/* Who only waits for a time has most likely looked in vain. */
+	/* A task that waits only for a time has most likely looked in vain. */
 	happened += what != NULL;
 	sim_ready_at(t, until);
 	sim_ready_waits(t, what);
@@ -268,7 +268,7 @@ static struct sim_task *choose(bool *busy)
 	return n ? ready[sim_draw(&chance, n)] : NULL;
 }
 
-/* Nobody has anything to do. False: it is time for what was to happen next. */
+/* No task has anything to do. False: it is time for the next planned event. */
 static bool time_flies(void)
 {
 	static uint64_t looked; /* when all had looked */

@@ -67,7 +67,7 @@ struct sim_task {
 /* What the plan of a seed says about the scheduler. */
 struct sim_pace {
 	uint64_t step_most; /* ns that a step takes, at most */
-	unsigned preempt; /* one in so many calls of the kernel; 0: none */
+	unsigned preempt; /* one in this many calls of the kernel; 0: none */
 	/* Where all that run only look whether there is something to do, and
 	 * have since something happened, time flies to what happens next, but
 	 * not further at once; 0: than a step takes at most. */
@@ -115,11 +115,11 @@ uint64_t sim_ready_next(void); /* when another can; SIM_NEVER: none */
 /* It was stopped until another time: so are its tasks. */
 void sim_tasks_stopped(const struct sim_proc *proc);
 
-/* One in so many times. */
+/* Once in this many times. */
 bool sim_by_chance(unsigned of);
 /* The present process is short, and this call has bad luck: errno is EMFILE. */
 bool sim_short(void);
-/* Whoever is short of descriptors is of memory, too. */
+/* If descriptors are short, memory is short, too. */
 void sim_short_of_memory(bool on);
 /* The present process gets none now. */
 bool sim_no_memory(void);
@@ -130,7 +130,7 @@ void sim_addresses_fix(char **argv);
 void sim_addresses_move(void);
 /* What a seed's processes free stays with them. Called once. */
 void sim_memory_stays(void);
-/* Of so many bytes. NULL may be freed. */
+/* Allocate this many bytes. NULL may be freed. */
 #ifdef __SANITIZE_ADDRESS__
 #define SIM_STACK (1u << 20)
 #else

@@ -168,7 +168,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *ts)
 {
 	uint64_t ns = sim_now;
 
-	if (clock == CLOCK_THREAD_CPUTIME_ID) { /* nobody computes here */
+	if (clock == CLOCK_THREAD_CPUTIME_ID) { /* no thread computes here */
 		*ts = (struct timespec){ 0 };
 		return 0;
 	}

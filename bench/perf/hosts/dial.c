@@ -122,7 +122,8 @@ static int listen_at(const void *addr, socklen_t len)
 	if (fd < 0)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	/* Who listens at all of IPv6 listens at all of IPv4, too. */
+	/* A socket that listens on all IPv6 addresses listens on all IPv4
+	 * addresses, too. */
 	if (at->sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
 	if (bind(fd, at, len) == 0 && listen(fd, BACKLOG) == 0)

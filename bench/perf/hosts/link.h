@@ -52,7 +52,7 @@ struct perf_handle_msg {
 struct perf_arrive {
 	int32_t more; /* of the node of rank 0: a steady run continues */
 	int32_t row; /* the row under way */
-	int32_t ended; /* the row is over and its results were sent */
+	int32_t ended; /* the row has ended and its results were sent */
 	int32_t senders;
 	uint64_t sent, wrong; /* bytes of the row by now */
 	double seconds; /* of its timed part, slowest rank */

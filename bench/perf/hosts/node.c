@@ -46,7 +46,7 @@ static int say_hello(int fd, const struct perf_options *own)
 	return perf_link_send(fd, PERF_HELLO, &hello, sizeof(hello));
 }
 
-/* Whether a server gives this much to whoever asks. */
+/* Whether a server gives this much to any host that asks. */
 static bool affordable(const struct perf_options *opt)
 {
 	int peer[PERF_RANKS_MAX];

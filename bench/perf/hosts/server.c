@@ -22,7 +22,7 @@
 #include "perf/hosts/rails.h"
 
 #define TESTS_MAX 4
-/* How soon the end of a test is told. */
+/* How soon the end of a test is reported. */
 #define LOOK_MS 200
 
 static struct {

@@ -280,8 +280,8 @@ static void tell_of_wait(void)
 }
 
 /* Wait for the job. Its time begins with its call: the jobs before it have
- * their own limits, and their callers give the HCA up. True: the answer is
- * there. */
+ * their own limits, and their callers give the HCA up. True: the answer has
+ * come. */
 static bool await(struct hca_job *job, uint64_t ms)
 {
 	uint64_t left = ms * MS, told = mpib_now_ns();

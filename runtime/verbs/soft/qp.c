@@ -169,7 +169,7 @@ static void qp_free(struct soft_qp *qp)
 	free(qp);
 }
 
-/* Of the form of an ECE, and neither half is 0. */
+/* Draw a token in the form of an ECE whose halves are both not 0. */
 static int token_make(struct soft_qp *qp)
 {
 	if (getrandom(&qp->token, sizeof(qp->token), 0) != sizeof(qp->token))

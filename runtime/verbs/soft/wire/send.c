@@ -256,7 +256,7 @@ bool soft_sqd_draining(struct soft_qp *qp)
  * order is: the rest of a segment that was partly sent, a refusal (NAK or RNR),
  * the rest of a message that was begun, answers to READs, new requests; and a
  * lone ACK if no message carries the ack. Only a partly sent segment is
- * remembered between turns; all else is gathered anew.
+ * remembered between turns; all else is gathered again.
  */
 
 struct gather {
