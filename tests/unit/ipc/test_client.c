@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "attached.h"
 
@@ -100,6 +101,60 @@ static void allocated_memory_is_sent_where_it_lies(void **state)
 	mpib_close(conn);
 	mpib_mem_free(c, mem);
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_POOL]), 1);
+}
+
+void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
+		  off_t off);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
+		  off_t off);
+
+/* Where this thread, but not the proxy's, maps what it maps. */
+static _Thread_local void *maps_at;
+
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
+		  off_t off)
+{
+	if (maps_at) {
+		addr = maps_at;
+		flags |= MAP_FIXED;
+	}
+	return __real_mmap(addr, len, prot, flags, fd, off);
+}
+
+/* The caller that forgot mpib_dereg() is not the caller that registers later. */
+static void freed_memory_is_no_part_of_a_later_region(void **state)
+{
+	struct mpib_region *forgotten, *region;
+	struct mpib_request *r;
+	struct mpib_conn *conn;
+	char *mem, *plain;
+
+	attach();
+	conn = connected();
+	fake_conn_open(f, 0);
+	mem = mpib_mem_alloc(c, 8192);
+	assert_non_null(mem);
+	assert_int_equal(mpib_reg(c, mem, 8192, &forgotten), 0);
+	mpib_mem_free(c, mem);
+	plain = mmap(mem, 8192, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	assert_ptr_equal(plain, mem);
+	assert_int_equal(mpib_reg(c, plain, 8192, &region), 0);
+	assert_ptr_not_equal(region, forgotten);
+	assert_int_equal(mpib_isend(conn, plain, 700, 3, region, &r), 0);
+	assert_non_null(r);
+	assert_int_equal(mpib_dereg(region), 0);
+	/* Nor of one in another pool at the same address. */
+	maps_at = plain;
+	mem = mpib_mem_alloc(c, 8192);
+	maps_at = NULL;
+	assert_ptr_equal(mem, plain);
+	assert_int_equal(mpib_reg(c, mem, 8192, &region), 0);
+	assert_ptr_not_equal(region, forgotten);
+	assert_int_equal(mpib_dereg(forgotten), 0);
+	assert_int_equal(mpib_dereg(region), 0);
+	mpib_mem_free(c, mem);
+	mpib_close(conn);
 }
 
 /* What cannot be is told by whoever registers it, not by a connection later. */
@@ -214,6 +269,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(connecting_shows_in_the_state_word),
 	TEST(a_failed_connection_tells_why),
 	TEST(allocated_memory_is_sent_where_it_lies),
+	TEST(freed_memory_is_no_part_of_a_later_region),
 	TEST(impossible_memory_is_refused),
 	TEST(a_region_of_another_client_is_refused),
 	TEST(an_end_goes_one_way),

@@ -239,6 +239,44 @@ static void a_send_that_is_wanted_has_room_whatever_waits(void **state)
 	assert_int_equal(done, 0);
 }
 
+static void count_posted(void *user, struct mpib_request *r,
+			 enum mpib_watch what)
+{
+	(void)r;
+	*(unsigned *)user += what == MPIB_WATCH_POSTED;
+}
+
+static void test_in_vain(struct mpib_request *req, unsigned times)
+{
+	int done;
+
+	for (unsigned i = 0; i < times; i++) {
+		assert_int_equal(mpib_test(req, &done, NULL), 0);
+		assert_false(done);
+	}
+}
+
+/* Asked for again, it counts from the start again. */
+static void a_later_report_waits_for_1024_fruitless_tests(void **state)
+{
+	unsigned posted = 0, at = 0;
+	struct mpib_request *r;
+
+	for (unsigned again = 1; again <= 2; again++) {
+		assert_int_equal(mpib_report(rx, MPIB_REPORT_LATER,
+					     count_posted, &posted),
+				 0);
+		r = recv_at(at++, 1);
+		test_in_vain(r, 1023);
+		recv_at(at++, 1);
+		assert_int_equal(posted, again - 1);
+		test_in_vain(r, 1);
+		for (unsigned i = 0; i < 2; i++)
+			recv_at(at++, 1);
+		assert_int_equal(posted, again);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
 
 const struct CMUnitTest test_list[] = {
@@ -251,5 +289,6 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_dereg_waits_for_a_copy_that_is_under_way),
 	TEST(a_send_that_is_wanted_has_room_whatever_waits),
 	TEST(a_deregistered_send_puts_nothing_on_the_wire),
+	TEST(a_later_report_waits_for_1024_fruitless_tests),
 	{ 0 },
 };
