@@ -64,6 +64,21 @@ static void a_silent_peer_is_given_up_when_patience_ends(void **state)
 	}
 }
 
+/* It is no proof that the peer does not answer: it may be heard again. */
+static void a_close_waits_for_a_peer_that_stands_still(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_both_connected(rig, &a, &b);
+	rig_connect(rig, a, 1, b, 1);
+	mpib_broker_drop(a->node->broker, &a->client, 0);
+	pass_alone(rig, 50);
+	rig_settle(rig);
+	assert_int_equal(rig_state(a, 1), MPIB_CONN_READY);
+	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
+}
+
 static void keeps_users_and_shards_on_lanes_of_their_own(void **state)
 {
 	struct rig *rig = *state;
@@ -136,6 +151,7 @@ static void ends_that_see_different_islands_make_no_lane(void **state)
 const struct CMUnitTest test_list[] = {
 	rig_test(connects_two_nodes),
 	rig_test(a_silent_peer_is_given_up_when_patience_ends),
+	rig_test(a_close_waits_for_a_peer_that_stands_still),
 	rig_test(keeps_traffic_classes_on_lanes_of_their_own),
 	rig_test(keeps_users_and_shards_on_lanes_of_their_own),
 	rig_test(ends_that_see_different_islands_make_no_lane),

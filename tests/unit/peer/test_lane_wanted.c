@@ -71,6 +71,26 @@ static void a_refused_listener_takes_no_other_connects_with_it(void **state)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
+/* Both ends ask for the lane at once, and the lower node's is made: though nobody
+ * listens for its connect, for it is the lane of the higher node's connect, too. */
+static void a_lane_that_both_ends_open_needs_one_listener(void **state)
+{
+	struct mpib_handle closed, open;
+	struct rig *rig = *state;
+	struct client *a, *b;
+
+	rig_both_connected(rig, &a, &b);
+	mpib_broker_close_listen(b->node->broker, &b->client,
+				 rig_listen(b, &closed));
+	rig_accept(a, rig_listen(a, &open), 2);
+	rig_call(a, 1, 104, &closed);
+	rig_call(b, 2, 104, &open);
+	rig_settle(rig);
+	assert_int_equal(rig_state(a, 1), MPIB_CONN_FAILED);
+	assert_int_equal(rig_state(a, 2), MPIB_CONN_READY);
+	assert_int_equal(rig_state(b, 2), MPIB_CONN_READY);
+}
+
 /* Lanes with traffic classes of their own, until one is refused: how many. */
 static unsigned lanes_from(struct rig *rig, struct client *from,
 			   const struct mpib_handle *to)
@@ -129,6 +149,7 @@ static void a_lane_that_its_opener_keeps_unused_is_closed(void **state)
 const struct CMUnitTest test_list[] = {
 	rig_test(a_lane_is_opened_with_a_listeners_handle_alone),
 	rig_test(a_refused_listener_takes_no_other_connects_with_it),
+	rig_test(a_lane_that_both_ends_open_needs_one_listener),
 	rig_test(lanes_that_peers_open_are_not_the_users),
 	rig_test(a_lane_that_its_opener_keeps_unused_is_closed),
 	{ 0 },

@@ -128,6 +128,29 @@ a_connect_on_a_lane_whose_accept_was_lost_is_not_refused(void **state)
 	assert_ready(a, b, 1);
 }
 
+/* The opener closes an idle lane, and the other end does not hear of it. */
+static void a_lane_that_the_other_end_lists_in_vain_ends_there(void **state)
+{
+	struct rig *rig = *state;
+	struct client *a, *b;
+	struct peer_lane *lane;
+
+	rig_both_connected(rig, &a, &b);
+	mpib_broker_drop(a->node->broker, &a->client, 0);
+	mpib_broker_drop(b->node->broker, &b->client, 0);
+	rig_settle(rig);
+	lane = a->node->broker->lanes;
+	while (lane->state == PEER_LANE_UP) {
+		rig_advance(rig, MPIB_SEC);
+		mpib_loop_turn(&a->node->loop, 0);
+	}
+	rig_cut(rig, 0);
+	rig_cut(rig, 1);
+	rig_pass(rig, MPIB_SEC);
+	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
+	rig_connect(rig, a, 1, b, 1);
+}
+
 #define LANES 140 /* more than are listed in two turns */
 
 /* The peer would not understand it before it knows where the rail stands. */
@@ -168,6 +191,7 @@ static void a_lane_says_nothing_of_its_rails_before_it_is_listed(void **state)
 const struct CMUnitTest test_list[] = {
 	rig_test(a_lane_that_is_asked_for_again_is_the_same),
 	rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused),
+	rig_test(a_lane_that_the_other_end_lists_in_vain_ends_there),
 	rig_test(a_lane_says_nothing_of_its_rails_before_it_is_listed),
 	rig_test(a_peer_lists_nothing_but_its_own),
 	rig_test(a_message_that_is_none_ends_the_lanes),
