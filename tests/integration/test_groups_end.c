@@ -167,9 +167,34 @@ static void a_send_too_large_for_its_group_fails_alone(void **state)
 	}
 }
 
+/* As long as both rails are held down. */
+static void a_group_waits_while_no_rail_is_in_use(void **state)
+{
+	struct mpib_lane *lane;
+	uint32_t gen;
+	int32_t res;
+	uint8_t use;
+
+	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
+	gen = receive_of_four(pair.node[1].mr);
+	pair_turns(&pair, 100);
+	lane = pair.node[0].lane;
+	use = lane->use;
+	lane->use = 0;
+	for (uint8_t i = 0; i < 4; i++)
+		pair_post(&tx, MPIB_OP_SEND, i, pair.node[0].mr, 0, 4096,
+			  100 + i);
+	pair_turns(&pair, 100);
+	assert_false(mpib_completion_poll(pair_completion(&rx, 2), gen, &res));
+	lane->use = use;
+	engine_conn_make_ready(tx.conn);
+	assert_int_equal(pair_wait(&pair, &rx, 2, gen), 16384);
+}
+
 const struct CMUnitTest test_list[] = {
 	pair_test(the_bytes_of_a_group_of_16_gib_add_up),
 	pair_test(tags_without_a_send_are_told),
 	pair_test(a_send_too_large_for_its_group_fails_alone),
+	pair_test(a_group_waits_while_no_rail_is_in_use),
 	{ 0 },
 };
