@@ -56,16 +56,6 @@ case_flush() {
 	by_dmabuf Simple 1 && flushed
 }
 
-# Sums go up a tree while results come down.
-by_tree() {
-	export NCCL_PROTO=$1 NCCL_ALGO='ring;allreduce:tree'
-	nodes
-	ranks 2 --max 4M --times 2 collectives && used 20M
-}
-case_tree_simple() { by_tree Simple; }
-case_tree_ll() { by_tree LL; }
-case_tree_ll128() { by_tree LL128; }
-
 # The table that this NCCL picks, by its own search.
 case_table() {
 	local abi=v12
@@ -101,11 +91,6 @@ case_profiler() {
 				"of them end before they begin"
 			exit !n || wrong || bytes < 100000
 		}'
-}
-
-case_types() {
-	nodes
-	ranks 1 types
 }
 
 # All-to-all. With PXN one rank's connections serve all ranks of its node, so

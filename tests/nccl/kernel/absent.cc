@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Functions that NCCL's device code and its transport by GPU threads (gdaki)
 // would bring. Nobody calls those of the latter unasked.
-#include "reduce.hpp"
 #include "standin.hpp"
 
 #include "device.h"
@@ -68,21 +67,11 @@ ncclResult_t ncclLaunchOneRank(void *to, const void *from, size_t count,
 			       struct ncclDevRedOpFull red, ncclDataType_t type,
 			       cudaStream_t stream)
 {
-	kernel::Reduction op;
-
-	if (!kernel::reduction_find(red.op, type, &op))
+	if (red.op != ncclDevSum || type != ncclFloat32)
 		standin::not_done("a reduction of one rank, operation " +
 				  std::to_string(red.op) + ", type " +
 				  std::to_string(type));
-	if (red.op != ncclDevPreMulSum) {
-		cudaMemcpyAsync(to, from, count * op.element, cudaMemcpyDefault,
-				stream);
-		return ncclSuccess;
-	}
-	op.arg = red.scalarArgIsPtr ? kernel::reduction_load_arg(
-					      (void *)red.scalarArg, op.element)
-				    : red.scalarArg;
-	standin::stream_add(stream,
-			    [=] { op.before(to, from, count, op.arg); });
+	cudaMemcpyAsync(to, from, count * sizeof(float), cudaMemcpyDefault,
+			stream);
 	return ncclSuccess;
 }

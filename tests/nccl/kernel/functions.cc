@@ -25,18 +25,11 @@ Table make_table()
 	for (int protocol = 0; protocol < NCCL_NUM_PROTOCOLS; protocol++) {
 		for (int coll : { ncclFuncBroadcast, ncclFuncAllGather })
 			add(table, { coll, 0, 0, NCCL_ALGO_RING, protocol });
-		for (int op = 0; op < ncclNumDevRedOps; op++) {
-			for (int type = 0; type < ncclNumTypes; type++) {
-				for (int coll :
-				     { ncclFuncReduce, ncclFuncReduceScatter,
-				       ncclFuncAllReduce })
-					add(table,
-					    { coll, op, type, NCCL_ALGO_RING,
-					      protocol });
-				add(table, { ncclFuncAllReduce, op, type,
-					     NCCL_ALGO_TREE, protocol });
-			}
-		}
+		// To the network all types and operations are bytes.
+		for (int coll : { ncclFuncReduce, ncclFuncReduceScatter,
+				  ncclFuncAllReduce })
+			add(table, { coll, ncclDevSum, ncclFloat32,
+				     NCCL_ALGO_RING, protocol });
 	}
 	return table;
 }

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "block.hpp"
-#include "reduce.hpp"
 
 namespace kernel
 {
@@ -19,11 +18,9 @@ struct Function {
 const Function *function_find(int id);
 std::string function_name(const Function &function);
 
-// A collective's work on one channel: ring.cc, tree.cc.
+// A collective's work on one channel, whose elements are so many bytes: ring.cc.
 void ring(Block &block, struct ncclDevWorkColl *work, const Function &function,
-	  const Reduction &op);
-void tree(Block &block, struct ncclDevWorkColl *work, const Function &function,
-	  const Reduction &op);
+	  size_t element);
 
 // pair.cc: one send and one receive, at once; each may have nothing to do.
 void pair(Block &block, const struct ncclDevWorkP2p &work);

@@ -98,25 +98,15 @@ void run_pairs(Block &block, const std::vector<void *> &works)
 void run_coll(Block &block, struct ncclDevWorkColl *work,
 	      const Function &function)
 {
-	kernel::Reduction op = kernel::reduction_none();
 	bool reduces = function.coll != ncclFuncBroadcast &&
 		       function.coll != ncclFuncAllGather;
 
-	if (work->regUsed || (work->netRegUsed && reduces) ||
-	    (reduces &&
-	     !kernel::reduction_find(function.op, function.type, &op)))
+	if (work->regUsed || (work->netRegUsed && reduces))
 		standin::not_done(kernel::function_name(function) +
 				  (work->regUsed || work->netRegUsed
 					   ? ", registered"
 					   : ""));
-	op.arg = work->redOpArgIsPtr
-			 ? kernel::reduction_load_arg((void *)work->redOpArg,
-						      op.element)
-			 : work->redOpArg;
-	if (function.algo == NCCL_ALGO_TREE)
-		kernel::tree(block, work, function, op);
-	else
-		kernel::ring(block, work, function, op);
+	kernel::ring(block, work, function, reduces ? sizeof(float) : 1);
 }
 
 void run_block(const Launch &launch, int id, int first)

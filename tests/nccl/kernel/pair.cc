@@ -76,7 +76,7 @@ void run_half(Block &block, const Half &half)
 		setup.step_size = NCCL_MAX_NET_SIZE;
 	else if (!half.low_latency)
 		setup.step_size = (size_t)block.comm->p2pChunkSize;
-	kernel::Primitives prims(block, setup, kernel::reduction_none());
+	kernel::Primitives prims(block, setup, 1);
 	size_t at = 0;
 
 	do {

@@ -7,16 +7,16 @@
 namespace kernel
 {
 
-Primitives::Primitives(Block &block, const Setup &setup, const Reduction &op)
+Primitives::Primitives(Block &block, const Setup &setup, size_t element)
     : block(block), protocol(setup.protocol),
       slices(protocol == simple ? setup.slices : 1),
-      steps(protocol == simple ? setup.steps : 1), op(op),
+      steps(protocol == simple ? setup.steps : 1), element(element),
       peer_to_peer(setup.peer_to_peer), input((char *)setup.input),
       output((char *)setup.output),
       step_size((setup.step_size
 			 ? setup.step_size
 			 : block.comm->buffSizes[protocol] / NCCL_STEPS) /
-		op.element)
+		element)
 {
 	struct ncclDevChannelPeer **peers = block.channel->peers;
 	int turn = slices * steps;
@@ -55,7 +55,7 @@ char *Primitives::user(Buffer buffer, ssize_t at) const
 	if (buffer == Buffer::none)
 		return nullptr;
 	return (buffer == Buffer::input ? input : output) +
-	       at * (ssize_t)op.element;
+	       at * (ssize_t)element;
 }
 
 // A chunk, in as many slices as there are; what is short has empty ones.
@@ -83,7 +83,7 @@ void Primitives::slice(const Move &move, ssize_t offset, size_t count)
 			receiver.wait(steps);
 	if (move.send)
 		for (Sender &sender : senders)
-			sender.wait(steps, count * op.element);
+			sender.wait(steps, count * element);
 	if (count && !block.aborted)
 		data(move, offset, count);
 	if (move.receive)
@@ -106,34 +106,33 @@ const char *Primitives::arrived(Receiver &receiver, const Move &move,
 	return receiver.take(taken.data(), size) ? taken.data() : nullptr;
 }
 
-// Own elements and those of all peers, reduced. They are in `space` afterwards,
+static void add(float *sum, const float *a, const float *b, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		sum[i] = a[i] + b[i];
+}
+
+// Own elements and those of all peers, summed up. They are in `space` afterwards,
 // or where they were if there is nothing to do. NULL after an abort.
 const char *Primitives::combine(const Move &move, ssize_t offset, size_t count,
 				char *space)
 {
 	const char *have = user(move.source, move.source_at + offset);
 
-	if (have && op.before && move.source == Buffer::input) {
-		op.before(space, have, count, op.arg);
-		have = space;
-	}
-	if (move.receive) {
-		for (Receiver &receiver : receivers) {
-			const char *in = arrived(receiver, move, offset,
-						 count * op.element);
+	if (!move.receive)
+		return have;
+	for (Receiver &receiver : receivers) {
+		const char *in =
+			arrived(receiver, move, offset, count * element);
 
-			if (!in)
-				return nullptr;
-			if (!have) {
-				have = in;
-				continue;
-			}
-			op.reduce(space, in, have, count, op.arg);
-			have = space;
+		if (!in)
+			return nullptr;
+		if (!have) {
+			have = in;
+			continue;
 		}
-	}
-	if (move.last && op.after) {
-		op.after(space, have, count, op.arg);
+		add((float *)space, (const float *)in, (const float *)have,
+		    count);
 		have = space;
 	}
 	return have;
@@ -141,7 +140,7 @@ const char *Primitives::combine(const Move &move, ssize_t offset, size_t count,
 
 void Primitives::data(const Move &move, ssize_t offset, size_t count)
 {
-	size_t size = count * op.element;
+	size_t size = count * element;
 	char *target = user(move.target, move.target_at + offset);
 	char *space = target;
 

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "protocol.hpp"
-#include "reduce.hpp"
 
 namespace kernel
 {
@@ -34,7 +33,7 @@ struct Setup {
 class Primitives
 {
       public:
-	Primitives(Block &block, const Setup &setup, const Reduction &op);
+	Primitives(Block &block, const Setup &setup, size_t element);
 	~Primitives();
 	Primitives(const Primitives &) = delete;
 	Primitives &operator=(const Primitives &) = delete;
@@ -44,49 +43,45 @@ class Primitives
 		Buffer source, target;
 		ssize_t source_at, target_at; // elements
 		ssize_t count;
-		bool last; // the result is whole: what comes after the sum
 	};
 	void move(const Move &move);
 
 	void send(ssize_t at, ssize_t n, Buffer source = Buffer::input)
 	{
-		move({ false, true, source, Buffer::none, at, at, n, false });
+		move({ false, true, source, Buffer::none, at, at, n });
 	}
 	void copy_send(ssize_t from, ssize_t to, ssize_t n)
 	{
-		move({ false, true, Buffer::input, Buffer::output, from, to, n,
-		       false });
+		move({ false, true, Buffer::input, Buffer::output, from, to,
+		       n });
 	}
 	void receive(ssize_t at, ssize_t n)
 	{
-		move({ true, false, Buffer::none, Buffer::output, at, at, n,
-		       false });
+		move({ true, false, Buffer::none, Buffer::output, at, at, n });
 	}
 	void receive_copy_send(ssize_t at, ssize_t n)
 	{
-		move({ true, true, Buffer::none, Buffer::output, at, at, n,
-		       false });
+		move({ true, true, Buffer::none, Buffer::output, at, at, n });
 	}
 	void receive_reduce_send(ssize_t at, ssize_t n)
 	{
-		move({ true, true, Buffer::input, Buffer::none, at, at, n,
-		       false });
+		move({ true, true, Buffer::input, Buffer::none, at, at, n });
 	}
 	void receive_reduce_copy(ssize_t from, ssize_t to, ssize_t n)
 	{
-		move({ true, false, Buffer::input, Buffer::output, from, to, n,
-		       true });
+		move({ true, false, Buffer::input, Buffer::output, from, to,
+		       n });
 	}
 	void receive_reduce_copy_send(ssize_t from, ssize_t to, ssize_t n)
 	{
-		move({ true, true, Buffer::input, Buffer::output, from, to, n,
-		       true });
+		move({ true, true, Buffer::input, Buffer::output, from, to,
+		       n });
 	}
 
       private:
 	Block &block;
 	const int protocol, slices, steps;
-	const Reduction op;
+	const size_t element; // bytes; what is summed up is floats
 	const bool peer_to_peer;
 	char *const input, *const output;
 	const size_t step_size; // elements

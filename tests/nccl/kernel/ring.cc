@@ -180,14 +180,14 @@ void set_steps(kernel::Setup &setup, int coll, bool offload)
 } // namespace
 
 void kernel::ring(Block &block, struct ncclDevWorkColl *work,
-		  const Function &function, const Reduction &op)
+		  const Function &function, size_t element)
 {
 	struct ncclRing *order = &block.channel->ring;
 	bool offload = work->isOneRPN && work->netRegUsed &&
 		       (function.coll == ncclFuncAllGather ||
 			function.coll == ncclFuncBroadcast);
 	Part part;
-	ncclCollCbdPart(work, block.id, function.protocol, (int)op.element,
+	ncclCollCbdPart(work, block.id, function.protocol, (int)element,
 			&part.count, &part.offset, &part.size, &part.chunk);
 	Setup setup;
 	setup.protocol = function.protocol;
@@ -200,12 +200,12 @@ void kernel::ring(Block &block, struct ncclDevWorkColl *work,
 	if (offload && function.coll == ncclFuncAllGather)
 		setup.step_size = part.chunk = NCCL_MAX_NET_SIZE;
 
-	Primitives prims(block, setup, op);
+	Primitives prims(block, setup, element);
 	Ring ring = { block, work, prims, order->userRanks,
 		      block.comm->nRanks };
 	switch (function.coll) {
 	case ncclFuncAllReduce:
-		all_reduce(ring, part, op.element);
+		all_reduce(ring, part, element);
 		break;
 	case ncclFuncAllGather:
 		all_gather(ring, part, offload);

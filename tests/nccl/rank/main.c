@@ -28,7 +28,6 @@ static const struct {
 	test_fn *run;
 } tests[] = {
 	{ "collectives", test_collectives },
-	{ "types", test_types },
 	{ "alltoall", test_alltoall },
 	{ "queued", test_queued },
 	{ "ragged", test_ragged },

@@ -116,7 +116,7 @@ void all_to_all_once(const struct rank *r, ncclComm_t comm, cudaStream_t stream,
 		     size_t bytes, unsigned round);
 
 /* The tests. */
-test_fn test_collectives, test_types, test_alltoall, test_queued, test_ragged,
+test_fn test_collectives, test_alltoall, test_queued, test_ragged,
 	test_communicators, test_registered, test_rerun, test_abort, test_loop,
 	test_speed;
 
