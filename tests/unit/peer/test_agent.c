@@ -164,30 +164,6 @@ static void answers_belong_to_requests_in_order(void **state)
 	assert_int_equal(agent_rig_hint_of(e.a, 2), 12 + 1);
 }
 
-static void an_agent_may_leave_and_come_back(void **state)
-{
-	struct rig *rig = *state;
-	struct mpib_agent_request r;
-	struct agent_rig_ends e;
-
-	e = agent_rig_nodes_up(rig); /* there is none at first */
-	rig_connect(rig, e.a, 0, e.b, 0);
-	for (unsigned i = 0; i < 3; i++) {
-		agent_rig_make_hints(sizeof(struct mpib_hint_shm),
-				     MPIB_HINT_MAGIC, 0600);
-		agent_rig_up();
-		rig_pass(rig, 2 * MPIB_SEC);
-		assert_true(agent_rig_take_call());
-		assert_true(agent_rig_next(&r));
-		agent_rig_answer(0, i);
-		rig_settle(rig);
-		assert_int_equal(agent_rig_hint_of(e.a, 0), i + 1);
-		agent_rig_down();
-		rig_settle(rig);
-		assert_int_equal(agent_rig_hint_of(e.a, 0), 0);
-	}
-}
-
 /* Whether the file is, in this process. */
 static bool mapped(const struct stat *st)
 {
@@ -226,33 +202,6 @@ static void hints_of_one_before_are_not_followed(void **state)
 	rig_pass(*state, 2 * MPIB_SEC);
 	assert_int_equal(stat(path, &now), 0);
 	assert_true(agent_rig_take_call() && mapped(&now));
-}
-
-static void an_agent_that_answers_nonsense_is_left(void **state)
-{
-	static const uint32_t slot[] = { MPIB_HINT_MAX_ENTRIES, UINT32_MAX };
-	struct rig *rig = *state;
-	struct mpib_agent_request r;
-	struct agent_rig_ends e;
-
-	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
-			     0600);
-	agent_rig_up();
-	e = agent_rig_nodes_up(rig);
-	rig_connect(rig, e.a, 0, e.b, 0);
-	for (unsigned i = 0; i < 2; i++) {
-		assert_true(agent_rig_take_call());
-		assert_true(agent_rig_next(&r));
-		agent_rig_answer(0, slot[i]);
-		rig_settle(rig);
-		assert_int_equal(agent_rig_hint_of(e.a, 0), 0);
-		rig_pass(rig, 2 * MPIB_SEC);
-	}
-	assert_true(agent_rig_take_call());
-	agent_rig_answer(0, 1);
-	agent_rig_answer(0, 1); /* to no question */
-	rig_settle(rig);
-	assert_int_equal(agent_rig_hint_of(e.a, 0), 0);
 }
 
 static void what_others_could_write_is_not_trusted(void **state)
@@ -325,9 +274,7 @@ const struct CMUnitTest test_list[] = {
 	AGENT_TEST(a_receiving_connection_takes_no_hint),
 	AGENT_TEST(a_longer_file_has_more_slots_and_no_more),
 	AGENT_TEST(answers_belong_to_requests_in_order),
-	AGENT_TEST(an_agent_may_leave_and_come_back),
 	AGENT_TEST(hints_of_one_before_are_not_followed),
-	AGENT_TEST(an_agent_that_answers_nonsense_is_left),
 	AGENT_TEST(what_others_could_write_is_not_trusted),
 	cmocka_unit_test(the_layout_is_the_agents_contract),
 	{ 0 },

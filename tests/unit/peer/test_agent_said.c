@@ -93,30 +93,6 @@ static void who_says_what_no_agent_would_is_left(void **state)
 	assert_true(agent_rig_take_call());
 }
 
-static void the_reason_of_a_hint_is_kept_while_the_agent_is_there(void **state)
-{
-	struct mpib_agent_reason r = { .hint_slot = 2,
-				       .since = 7,
-				       .why = "rule of line 3" };
-	const struct mpib_agent_reason *kept;
-	struct rig *rig = *state;
-	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
-
-	rig_connect(rig, e.a, 3, e.b, 4);
-	assert_true(agent_rig_take_call());
-	agent_rig_send(&r, sizeof(r));
-	rig_settle(rig);
-	kept = mpib_agent_reason(rig->node[0].agent, 2);
-	assert_non_null(kept);
-	assert_string_equal(kept->why, "rule of line 3");
-	assert_null(mpib_agent_reason(rig->node[0].agent, 1));
-	assert_null(mpib_agent_reason(rig->node[0].agent, UINT32_MAX));
-	r.hint_slot = 999999; /* the file is not that long */
-	agent_rig_send(&r, sizeof(r));
-	rig_settle(rig);
-	assert_null(mpib_agent_reason(rig->node[0].agent, 2));
-}
-
 static void who_talks_without_end_keeps_nobody_waiting(void **state)
 {
 	struct rig *rig = *state;
@@ -144,7 +120,6 @@ static void who_talks_without_end_keeps_nobody_waiting(void **state)
 const struct CMUnitTest test_list[] = {
 	AGENT_TEST(what_it_says_of_rails_is_for_the_peers_it_is_of),
 	AGENT_TEST(who_says_what_no_agent_would_is_left),
-	AGENT_TEST(the_reason_of_a_hint_is_kept_while_the_agent_is_there),
 	AGENT_TEST(who_talks_without_end_keeps_nobody_waiting),
 	{ 0 },
 };

@@ -10,21 +10,6 @@
 #include "peer/internal.h"
 #include "test.h"
 
-static void connects_two_nodes(void **state)
-{
-	struct rig *rig = *state;
-	struct client *a, *b;
-
-	rig_both_up(rig, &a, &b, 1);
-	rig_connect(rig, a, 3, b, 5);
-	assert_ptr_equal(fake_conn(&a->engine_client, 3)->peer,
-			 fake_conn(&b->engine_client, 5));
-	assert_ptr_equal(fake_conn(&b->engine_client, 5)->peer,
-			 fake_conn(&a->engine_client, 3));
-	assert_true(fake_conn(&a->engine_client, 3)->sender);
-	assert_false(fake_conn(&b->engine_client, 5)->sender);
-}
-
 /* Node 1 stands still, node 0 does not. */
 static void pass_alone(struct rig *rig, unsigned seconds)
 {
@@ -118,42 +103,10 @@ static void keeps_traffic_classes_on_lanes_of_their_own(void **state)
 	}
 }
 
-static void set_islands(struct rig *rig, unsigned n, uint32_t sout,
-			unsigned prefix)
-{
-	char why[100];
-
-	rig->sout[n] = sout;
-	assert_int_equal(mpib_islands_parse(&rig->islands[n], prefix, "", why,
-					    sizeof(why)),
-			 0);
-}
-
-static void ends_that_see_different_islands_make_no_lane(void **state)
-{
-	struct rig *rig = *state;
-	struct mpib_handle handle;
-	struct client *a, *b;
-
-	set_islands(rig, 0, 0x0a000001u, 24);
-	set_islands(rig, 1, 0x0a000101u, 16);
-	rig_both_up(rig, &a, &b, 0);
-	rig_listen(b, &handle);
-	rig_call(a, 0, -1, &handle);
-	rig_settle(rig);
-	assert_int_equal(rig_state(a, 0), MPIB_CONN_FAILED);
-	/* What the one sees, and what the other. */
-	assert_non_null(strstr(mpib_broker_why(&a->client, 0), "path 1,"));
-	assert_non_null(strstr(mpib_broker_why(&a->client, 0), "path 2 "));
-	assert_non_null(strstr(mpib_broker_why(&a->client, 0), "islands"));
-}
-
 const struct CMUnitTest test_list[] = {
-	rig_test(connects_two_nodes),
 	rig_test(a_silent_peer_is_given_up_when_patience_ends),
 	rig_test(a_close_waits_for_a_peer_that_stands_still),
 	rig_test(keeps_traffic_classes_on_lanes_of_their_own),
 	rig_test(keeps_users_and_shards_on_lanes_of_their_own),
-	rig_test(ends_that_see_different_islands_make_no_lane),
 	{ 0 },
 };

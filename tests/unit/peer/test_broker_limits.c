@@ -123,36 +123,6 @@ static void a_listener_has_room_for_all_connections_of_its_client(void **state)
 	}
 }
 
-/* More than there is room for: of those that nobody wants any more the oldest
- * goes. */
-static void who_calls_everywhere_fills_no_table(void **state)
-{
-	struct mpib_handle nowhere, handle;
-	struct rig *rig = *state;
-	struct client *a, *b;
-
-	listen_to(rig, &a, &b, &handle);
-	for (unsigned i = 0; i < 9000; i++) {
-		nowhere = handle;
-		nowhere.port = (uint16_t)(i + 1);
-		if (nowhere.port == handle.port)
-			continue;
-		assert_int_equal(rig_try_call(a, i % 64, 0, &nowhere), 0);
-		mpib_loop_turn(&rig->node[0].loop, 0);
-		if (i % 64 >= 32)
-			mpib_broker_drop(a->node->broker, &a->client, i % 64);
-		if (i % 64 == 63) {
-			for (uint32_t k = 0; k < 32; k++)
-				mpib_broker_drop(a->node->broker, &a->client,
-						 k);
-			rig_settle(rig);
-		}
-	}
-	rig_pass(rig, MPIB_SEC);
-	rig_connect(rig, a, 100, b, 100);
-	rig_connect(rig, b, 101, a, 101);
-}
-
 /* Both connections closed: the lane goes a minute later, at both ends. */
 static void a_lane_that_nobody_uses_is_closed(void **state)
 {
@@ -288,7 +258,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_caller_that_cannot_be_taken_is_no_work),
 	rig_test(a_lane_given_up_is_closed_whatever_had_its_id_before),
 	rig_test(a_listener_has_room_for_all_connections_of_its_client),
-	rig_test(who_calls_everywhere_fills_no_table),
 	rig_test(a_lane_that_nobody_uses_is_closed),
 	rig_test(a_lane_that_comes_up_for_nobody_is_closed),
 	rig_test(a_connect_outlives_the_close_of_an_idle_lane),

@@ -109,25 +109,6 @@ static void an_open_takes_the_place_of_the_one_before(void **state)
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
 }
 
-static void a_close_said_twice_is_answered_twice(void **state)
-{
-	struct mpib_peer_msg end;
-	struct pair pair;
-
-	pair_up(&pair, *state);
-	pair_accept(&pair);
-	end = from_a(&pair, MPIB_PEER_CONN_CLOSE);
-	mpib_broker_drop(pair.a->node->broker, &pair.a->client, 0);
-	rig_settle(pair.rig);
-	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_FREE);
-	assert_int_equal(rig_error(pair.b, 0), -ECONNRESET);
-	say(&pair, pair.peer, &end);
-	mpib_broker_drop(pair.b->node->broker, &pair.b->client, 0);
-	say(&pair, pair.peer, &end);
-	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_FREE);
-	rig_connect(pair.rig, pair.a, 1, pair.b, 1);
-}
-
 static void a_name_is_of_one_user(void **state)
 {
 	static const enum mpib_peer_type type[] = {
@@ -232,47 +213,12 @@ static void a_key_is_of_one_connection(void **state)
 			 -EINVAL);
 }
 
-static void assert_told(const struct client *c, const struct client *peer,
-			uint64_t key)
-{
-	const struct mpib_reply_end *end = &c->client.reply->end[0];
-	const struct mpib_node_id *node = &peer->node->broker->self;
-
-	assert_int_equal(end->key, key);
-	assert_int_equal(end->number, 1);
-	assert_int_equal(end->peer_number, 1);
-	assert_int_equal(end->base, 0);
-	assert_memory_equal(end->addr, &node->addr, sizeof(end->addr));
-	assert_int_equal(end->port, node->port);
-}
-
-/* The receiving rank before the sending one. */
-static void ranks_are_told_of_their_ends(void **state)
-{
-	struct pair pair;
-	uint64_t key;
-
-	pair_up(&pair, *state);
-	key = pair.a->client.conn[0]->name.key;
-	assert_int_equal(pair.a->client.reply->end[0].key, 0);
-	rig_accept(pair.b, pair.listener, 0);
-	while (rig_state(pair.a, 0) != MPIB_CONN_READY) {
-		if (rig_state(pair.b, 0) == MPIB_CONN_READY)
-			assert_told(pair.b, pair.a, key);
-		rig_step(pair.rig);
-	}
-	assert_told(pair.b, pair.a, key);
-	assert_told(pair.a, pair.b, key);
-}
-
 const struct CMUnitTest test_list[] = {
 	rig_test(an_open_said_twice_has_one_end),
 	rig_test(an_open_takes_the_place_of_the_one_before),
-	rig_test(a_close_said_twice_is_answered_twice),
 	rig_test(a_name_is_of_one_user),
 	rig_test(a_name_is_of_one_node),
 	cmocka_unit_test(a_sending_end_alone_opens),
 	rig_test(a_key_is_of_one_connection),
-	rig_test(ranks_are_told_of_their_ends),
 	{ 0 },
 };

@@ -91,88 +91,6 @@ static void assert_ends(const struct resumed *r, uint32_t from, uint32_t to,
 	assert_int_equal(gets->base, base);
 }
 
-static void a_lane_that_is_lost_takes_no_connection_with_it(void **state)
-{
-	struct resumed r;
-
-	for (unsigned receiver_first = 0; receiver_first < 2;
-	     receiver_first++) {
-		rig_setup(state);
-		connected(&r, *state);
-		peer_lane_lose(r.from->node->broker->lanes, "a test");
-		rig_settle(r.rig);
-		assert_int_equal(rig_state(r.from, 0), MPIB_CONN_LOST);
-		assert_int_equal(rig_state(r.to, 0), MPIB_CONN_LOST);
-		if (receiver_first)
-			assert_int_equal(ask_receiver(&r, 3, 2, 7), 0);
-		rig_pass(r.rig, MPIB_SEC);
-		assert_int_equal(ask_sender(&r, 5, 2), 0);
-		rig_pass(r.rig, MPIB_SEC);
-		if (!receiver_first)
-			assert_int_equal(ask_receiver(&r, 3, 2, 7), 0);
-		rig_pass(r.rig, MPIB_SEC);
-		assert_ends(&r, 5, 3, 2, 2, 7);
-		assert_int_equal(mpib_broker_drop(r.from->node->broker,
-						  &r.from->client, 0),
-				 0);
-		rig_settle(r.rig);
-		assert_int_equal(rig_state(r.from, 0), MPIB_CONN_FREE);
-		assert_int_equal(rig_state(r.from, 5), MPIB_CONN_READY);
-		rig_teardown(state);
-	}
-}
-
-/* The killed proxy's clients ask its successor, the others their own. */
-static void a_killed_proxy_of_either_end_takes_none(void **state)
-{
-	struct resumed r;
-
-	for (unsigned victim = 0; victim < 2; victim++) {
-		rig_setup(state);
-		connected(&r, *state);
-		rig_kill(r.rig, victim);
-		rig_pass(r.rig, MPIB_SEC);
-		assert_int_equal(rig_state(victim ? r.from : r.to, 0),
-				 MPIB_CONN_LOST);
-		rig_up(r.rig, victim);
-		if (victim)
-			r.to = rig_client(r.rig, 1, 1000, 0);
-		else
-			r.from = rig_client(r.rig, 0, 1000, 0);
-		/* The living end's client first: it is refused for now. */
-		if (victim)
-			assert_int_equal(ask_sender(&r, 1, 2), 0);
-		else
-			assert_int_equal(ask_receiver(&r, 1, 2, 3), 0);
-		rig_pass(r.rig, 5 * MPIB_SEC);
-		if (victim)
-			assert_int_equal(ask_receiver(&r, 1, 2, 3), 0);
-		else
-			assert_int_equal(ask_sender(&r, 1, 2), 0);
-		rig_pass(r.rig, MPIB_SEC);
-		assert_ends(&r, 1, 1, 2, 2, 3);
-		rig_teardown(state);
-	}
-}
-
-static void both_proxies_may_be_killed(void **state)
-{
-	struct resumed r;
-
-	connected(&r, *state);
-	rig_kill(r.rig, 0);
-	rig_settle(r.rig);
-	rig_kill(r.rig, 1);
-	rig_up(r.rig, 0);
-	rig_up(r.rig, 1);
-	r.from = rig_client(r.rig, 0, 1000, 0);
-	r.to = rig_client(r.rig, 1, 1000, 0);
-	assert_int_equal(ask_receiver(&r, 0, 2, 11), 0);
-	assert_int_equal(ask_sender(&r, 0, 2), 0);
-	rig_pass(r.rig, MPIB_SEC);
-	assert_ends(&r, 0, 0, 2, 2, 11);
-}
-
 /* A handle that was passed around before the proxy ended stays good. */
 static void a_listener_keeps_its_nonce(void **state)
 {
@@ -425,34 +343,7 @@ static void another_client_does_not_get_the_connection(void **state)
 	assert_ends(&r, 1, 1, 2, 2, 0);
 }
 
-/* Any number of times, at either end. */
-static void a_connection_outlives_many_proxies(void **state)
-{
-	uint64_t a = 1, b = 1;
-	struct resumed r;
-
-	connected(&r, *state);
-	for (unsigned i = 0; i < 8; i++) {
-		unsigned victim = i % 3 == 0;
-
-		rig_kill(r.rig, victim);
-		rig_pass(r.rig, MPIB_SEC);
-		rig_up(r.rig, victim);
-		if (victim)
-			r.to = rig_client(r.rig, 1, 1000, 0);
-		else
-			r.from = rig_client(r.rig, 0, 1000, 0);
-		assert_int_equal(ask_sender(&r, i + 1, ++a), 0);
-		assert_int_equal(ask_receiver(&r, i + 1, ++b, i), 0);
-		rig_pass(r.rig, MPIB_SEC);
-		assert_ends(&r, i + 1, i + 1, a, b, i);
-	}
-}
-
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_lane_that_is_lost_takes_no_connection_with_it),
-	cmocka_unit_test(a_killed_proxy_of_either_end_takes_none),
-	rig_test(both_proxies_may_be_killed),
 	rig_test(a_listener_keeps_its_nonce),
 	rig_test(another_users_listener_takes_no_connect),
 	rig_test(another_user_resumes_nothing),
@@ -465,6 +356,5 @@ const struct CMUnitTest test_list[] = {
 	rig_test(a_connection_that_was_accepted_takes_no_other_accept),
 	rig_test(a_connection_whose_peer_broke_the_protocol_ends),
 	rig_test(another_client_does_not_get_the_connection),
-	rig_test(a_connection_outlives_many_proxies),
 	{ 0 },
 };
