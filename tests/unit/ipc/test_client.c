@@ -237,32 +237,6 @@ static void an_end_goes_one_way(void **state)
 	assert_non_null(r);
 }
 
-static void a_broken_connection_fails_all_that_waits(void **state)
-{
-	struct mpib_request *a, *b, *r;
-	struct mpib_conn *conn;
-	int done = 0, rc = 0;
-
-	attach();
-	conn = connected();
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &a), 0);
-	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &b), 0);
-	mpib_completion_finish(&f->reply->completion[0][0], 1, 0);
-	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
-	while ((rc = mpib_isend(conn, NULL, 0, 0, NULL, &r)) == 0)
-		assert_null(r);
-	assert_int_equal(rc, -ECONNRESET);
-	assert_null(r);
-	rc = 0;
-	assert_int_equal(mpib_test(a, &done, NULL), 0);
-	assert_int_equal(done, 1);
-	for (int i = 0; i < 2000 && rc == 0; i++)
-		rc = mpib_test(b, &done, NULL);
-	assert_int_equal(rc, -ECONNRESET);
-	assert_int_equal(done, 1);
-	mpib_close(conn);
-}
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 const struct CMUnitTest test_list[] = {
@@ -273,6 +247,5 @@ const struct CMUnitTest test_list[] = {
 	TEST(impossible_memory_is_refused),
 	TEST(a_region_of_another_client_is_refused),
 	TEST(an_end_goes_one_way),
-	TEST(a_broken_connection_fails_all_that_waits),
 	{ 0 },
 };

@@ -53,27 +53,6 @@ static void ended(uint32_t n)
 	atomic_store(&f->reply->conn[0].flushed, n);
 }
 
-static void it_is_over_when_the_proxy_says_so(void **state)
-{
-	struct mpib_request *r, *second;
-
-	open_receiver();
-	r = flush_at(100);
-	fake_turn(f, 0, 0, 0);
-	assert_int_equal(f->conn[0].flushes, 1);
-	assert_int_equal(f->conn[0].flush.mr, 999);
-	assert_int_equal(f->conn[0].flush.off, 100);
-	assert_int_equal(f->conn[0].flush.gen, 1);
-	second = flush_at(0);
-	assert_false(is_over(r));
-	ended(1);
-	assert_true(is_over(r));
-	assert_false(is_over(second));
-	ended(2);
-	assert_true(is_over(second));
-	mpib_close(rx);
-}
-
 static void host_memory_has_nothing_to_flush(void **state)
 {
 	struct mpib_region *host;
@@ -132,32 +111,11 @@ static void wrong_calls_are_told(void **state)
 	mpib_close(rx);
 }
 
-static void a_connection_that_fails_ends_it(void **state)
-{
-	struct mpib_request *r, *late;
-	int rc = 0, done = 0;
-
-	open_receiver();
-	r = flush_at(0);
-	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
-	/* It is not known yet why: no NULL, which would mean flushed. */
-	late = flush_at(0);
-	while (rc == 0)
-		rc = mpib_test_int(r, &done, NULL);
-	assert_int_equal(rc, -ECONNRESET);
-	assert_int_equal(done, 1);
-	assert_int_equal(mpib_test_int(late, &done, NULL), -ECONNRESET);
-	assert_int_equal(mpib_iflush(rx, mem, device, &r), -ECONNRESET);
-	mpib_close(rx);
-}
-
 #define t(name) cmocka_unit_test_setup_teardown(name, start, stop)
 
 const struct CMUnitTest test_list[] = {
-	t(it_is_over_when_the_proxy_says_so),
 	t(host_memory_has_nothing_to_flush),
 	t(too_many_are_refused_and_their_room_is_used_again),
 	t(wrong_calls_are_told),
-	t(a_connection_that_fails_ends_it),
 	{ 0 },
 };

@@ -22,8 +22,6 @@
 #include "loop.h"
 #include "test.h"
 
-#define GRACE_MS 600000 /* of loop_start_mortal() */
-
 /* The library has found it when this returns: a test that goes on must not find the
  * connection that was. */
 static void dies(void)
@@ -86,66 +84,6 @@ static struct mpib_request *may_send(int rc_wanted)
 	assert_int_equal(mpib_isend(tx, from, 100, 0, from_region, &r),
 			 rc_wanted);
 	return r;
-}
-
-static void messages_go_on_at_the_next_proxy(void **state)
-{
-	struct mpib_request *receives[4], *sends[4];
-
-	for (unsigned i = 0; i < 4; i++) {
-		receives[i] = recv_at(1000ul * i, 1000);
-		sends[i] = send_at(1000ul * i, 1000, 0);
-	}
-	/* One and a half. */
-	fake_turn(f, 0, 1, 1500);
-	dies();
-	stops(tx);
-	for (unsigned i = 0; i < 200; i++) {
-		assert_null(may_send(0));
-		assert_false(is_over(receives[3]));
-	}
-	assert_true(is_over(receives[0]));
-	atomic_store(&f->base, 1);
-	fake_proxy_return(f);
-	goes_on(rx);
-	goes_on(tx);
-	assert_int_equal(f->connect.number, 2);
-	assert_int_equal(f->resume.number, 2);
-	assert_int_equal(f->resume.base, 1);
-	assert_int_equal(f->resume.key, 777);
-	assert_int_equal(f->resume.addr[15], 9);
-	assert_int_equal(f->resume.port, 4444);
-	for (unsigned i = 1; i < 4; i++) {
-		while (!is_over(receives[i]))
-			fake_turn(f, tx->index, rx->index, 700);
-	}
-	assert_memory_equal(to, from, 4000);
-	for (unsigned i = 0; i < 4; i++) {
-		if (i != 0) /* it ended before */
-			assert_true(is_over(sends[i]));
-	}
-	assert_non_null(may_send(0));
-}
-
-static void again_and_again_it_goes_on(void **state)
-{
-	struct mpib_request *r[5];
-
-	for (unsigned i = 0; i < 5; i++)
-		r[i] = recv_at(1000ul * i, 1000);
-	for (unsigned i = 0; i < 5; i++) {
-		end_as(rx->index, r[i], 7);
-		dies();
-		fake_proxy_return(f);
-		goes_on(rx);
-		assert_int_equal(f->resume.number, i + 2);
-		assert_int_equal(f->resume.base, i + 1);
-		assert_true(is_over(r[i]));
-	}
-	goes_on(tx);
-	assert_int_equal(f->connect.number, 6);
-	/* What nothing is in any more is unmapped. */
-	assert_int_equal(c->at->users, 3);
 }
 
 /* The thread has not looked in between. */
@@ -264,31 +202,6 @@ static void lost(uint32_t index)
 	atomic_store(&f->reply->conn[index].broken, MPIB_BROKEN_LOST);
 	fake_set_state(f, index, MPIB_CONN_LOST, 0);
 	assert_int_equal(mpib_message_send(f->sock, &h, NULL, 0), 0);
-}
-
-static void a_lost_connection_goes_on_at_another_index(void **state)
-{
-	struct mpib_request *first = recv_at(0, 1000), *r = recv_at(0, 1000);
-	unsigned closes = asked(MPIB_CTL_CLOSE);
-
-	end_as(1, first, 3);
-	lost(1);
-	while (rx->index == 1)
-		assert_false(is_over(r));
-	assert_int_equal(rx->index, 2);
-	assert_int_equal(f->resume.number, 2);
-	assert_int_equal(f->resume.base, 1);
-	assert_true(is_over(first));
-	while (asked(MPIB_CTL_CLOSE) == closes)
-		sched_yield();
-	end_as(2, r, 4);
-	fake_conn_open(f, 2);
-	while (!is_over(r))
-		fake_turn(f, 2, 2, 0);
-	/* The other one was left alone. */
-	assert_int_equal(tx->index, 0);
-	assert_int_equal(asked(MPIB_CTL_CONNECT), 1);
-	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
 }
 
 /* While another thread waits for an answer, and the new index is lost, too. */
@@ -605,31 +518,6 @@ static void what_the_peer_had_counts_if_it_closed_after_the_resume(void **state)
 	assert_int_equal(mpib_test(second, &done, NULL), -ECONNRESET);
 }
 
-static void *returns(void *arg)
-{
-	fake_proxy_return(f);
-	return arg;
-}
-
-static void requests_wait_for_the_next_proxy(void **state)
-{
-	struct mpib_device_info info;
-	struct mpib_listener *l;
-	struct mpib_handle h;
-	struct mpib_conn *conn;
-	pthread_t thread;
-
-	assert_int_equal(mpib_listen(c, &h, &l), 0);
-	dies();
-	stops(tx);
-	assert_int_equal(pthread_create(&thread, NULL, returns, NULL), 0);
-	assert_int_equal(mpib_connect(c, &h, -1, &conn), 0);
-	pthread_join(thread, NULL);
-	assert_int_equal(mpib_ready(conn), 1);
-	assert_int_equal(mpib_query_device(c, 0, &info), 0);
-	mpib_close(conn);
-}
-
 /* It is told to stop while it waits for an answer, or for a proxy. */
 static void a_client_detaches_while_it_resumes(void **state)
 {
@@ -679,8 +567,6 @@ static void a_forked_child_leaves_the_resume_to_its_parent(void **state)
 	cmocka_unit_test_setup_teardown(name, loop_start_mortal, loop_stop)
 
 const struct CMUnitTest test_list[] = {
-	TEST(messages_go_on_at_the_next_proxy),
-	TEST(again_and_again_it_goes_on),
 	TEST(a_proxy_that_no_thread_saw_changes_nothing),
 	TEST(a_hang_up_alone_is_not_the_end),
 	TEST(a_client_that_was_hung_up_on_for_good_ends),
@@ -688,7 +574,6 @@ const struct CMUnitTest test_list[] = {
 		after_the_grace_the_error_says_what_was_waited_for, start_short,
 		loop_stop),
 	TEST(what_another_user_listens_with_is_no_proxy),
-	TEST(a_lost_connection_goes_on_at_another_index),
 	TEST(what_is_lost_while_it_is_asked_for_is_asked_for_again),
 	TEST(a_lost_connection_waits_for_an_index),
 	TEST(what_the_next_proxy_refuses_is_told),
@@ -702,7 +587,6 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_close_that_was_under_way_is_told_once_more),
 	TEST(a_lost_connection_that_is_closed_is_closed_at_its_peer),
 	TEST(what_the_peer_had_counts_if_it_closed_after_the_resume),
-	TEST(requests_wait_for_the_next_proxy),
 	TEST(a_client_detaches_while_it_resumes),
 	TEST(a_forked_child_leaves_the_resume_to_its_parent),
 	{ 0 },

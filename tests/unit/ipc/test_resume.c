@@ -145,84 +145,6 @@ static void nothing_is_pushed(uint32_t index)
 	assert_false(mpib_ring_pop(&f->conn[index].ring, &d));
 }
 
-static void
-receives_with_a_word_are_over_and_others_are_posted_again(void **state)
-{
-	struct mpib_completion *group;
-	struct mpib_request *r[5];
-	size_t sizes[2];
-
-	for (unsigned i = 0; i < 5; i++)
-		r[i] = receive(i == 1 || i == 3 ? 2 : 1);
-	end_as(1, r[0], 33);
-	group = &f->reply->completion[1][mpib_request_index(r[1])];
-	group->size[0] = 44;
-	group->size[1] = 55;
-	end_as(1, r[1], 55);
-	resume_rx(2);
-	/* What is left in the old segment says nothing any more. */
-	memset(f->reply->completion[1], 0, sizeof(f->reply->completion[1]));
-	end_as(1, r[2], 1);
-	is_over_with(r[0], 33);
-	assert_true(is_over(r[1], sizes));
-	assert_int_equal(sizes[0], 44);
-	assert_int_equal(sizes[1], 55);
-	for (unsigned i = 2; i < 5; i++) {
-		assert_int_equal(r[i]->gen, rx->first_gen + 2 * (i - 2));
-		assert_false(is_over(r[i], NULL));
-		pushed(RX, r[i], 0);
-		if (r[i]->n > 1)
-			pushed(RX, r[i], 1);
-	}
-	nothing_is_pushed(RX);
-	end_as(RX, r[2], 66);
-	is_over_with(r[2], 66);
-	assert_int_equal(mpib_conn_over(rx), 3);
-}
-
-/* The place of the oldest has the newest generation. */
-static void what_is_left_is_posted_in_its_order(void **state)
-{
-	struct mpib_request *r[4];
-
-	for (unsigned i = 0; i < 3; i++)
-		r[i] = receive(1);
-	end_as(1, r[0], 1);
-	is_over_with(r[0], 1);
-	r[3] = receive(1);
-	assert_ptr_equal(r[3], r[0]);
-	resume_rx(1);
-	for (unsigned i = 1; i < 4; i++)
-		pushed(RX, r[i], 0);
-	nothing_is_pushed(RX);
-	r[0] = receive(1);
-	pushed(RX, r[0], 0);
-}
-
-static void again_and_again_it_resumes(void **state)
-{
-	struct mpib_request *r[3];
-
-	for (unsigned i = 0; i < 3; i++)
-		r[i] = receive(1);
-	end_as(1, r[0], 1);
-	resume_rx(1);
-	assert_int_equal(mpib_conn_over(rx), 1);
-	end_as(RX, r[1], 2);
-	/* The fake proxy has closed the first. */
-	assert_int_equal(mpib_alive(c), 0);
-	taken(4);
-	assert_int_equal(mpib_conn_over(rx), 2);
-	assert_int_equal(resume(rx, 4, 2), 1);
-	pushed(4, r[2], 0);
-	nothing_is_pushed(4);
-	is_over_with(r[0], 1);
-	is_over_with(r[1], 2);
-	end_as(4, r[2], 3);
-	is_over_with(r[2], 3);
-	assert_int_equal(mpib_conn_over(rx), 3);
-}
-
 /* The peer's rank has received all below the new base. */
 static void sends_end_by_their_record(void **state)
 {
@@ -263,26 +185,6 @@ static void sends_end_by_their_record(void **state)
 	is_over_with(later, 300);
 }
 
-/* Nobody tested them yet, so their places are not used; then they are. */
-static void a_place_is_used_again_once_its_request_is_tested(void **state)
-{
-	struct mpib_request *r = receive(1), *next[MPIB_REQUESTS];
-	unsigned place = mpib_request_index(r);
-
-	end_as(1, r, 7);
-	resume_rx(1);
-	for (unsigned i = 0; i < MPIB_REQUESTS - 1; i++) {
-		next[i] = receive(1);
-		assert_int_not_equal(mpib_request_index(next[i]), place);
-	}
-	is_over_with(r, 7);
-	next[31] = receive(1);
-	assert_ptr_equal(next[31], r);
-	assert_false(is_over(r, NULL));
-	end_as(RX, r, 8);
-	is_over_with(r, 8);
-}
-
 /* Ordinary memory: the bytes of a receive that is over are in the window still. */
 static void bytes_are_taken_out_before_the_window_goes(void **state)
 {
@@ -308,43 +210,6 @@ static void bytes_are_taken_out_before_the_window_goes(void **state)
 	assert_int_equal(d.pos, 0);
 	assert_int_equal(d.off, c->at->index[RX].window.off);
 	assert_false(is_over(rest, NULL));
-}
-
-/* Both ends; more than a window holds, and sends in the feed queue. */
-static void staged_messages_come_whole(void **state)
-{
-	enum {
-		N = 40,
-		EACH = 20000
-	};
-	struct mpib_request *r[32], *s[N];
-
-	for (unsigned i = 0; i < N; i++)
-		s[i] = send_at((size_t)i * EACH, EACH, 0);
-	for (unsigned i = 0; i < 2; i++)
-		r[i] = recv_at((size_t)i * EACH, EACH);
-	/* Into the second. */
-	fake_turn(f, 0, 1, EACH + EACH / 2);
-	assert_int_equal(mpib_conn_over(rx), 1);
-	answers_receive(s[0], 0, false);
-	give_window(TX, c->at->index[0].window.size);
-	give_window(RX, c->at->index[1].window.size);
-	resume_tx(1);
-	resume_rx(1);
-	for (unsigned i = 0; i < N; i++) {
-		if (i >= 2)
-			r[i % 32] = recv_at((size_t)i * EACH, EACH);
-		while (!is_over(r[i % 32], NULL)) {
-			fake_turn(f, TX, RX, EACH);
-			mpib_stage(tx);
-		}
-		is_over_with(s[i], EACH);
-	}
-	assert_memory_equal(to, from, (size_t)N * EACH);
-	assert_true(mpib_window_empty(&tx->window));
-	assert_true(mpib_window_empty(&rx->window));
-	assert_int_equal(tx->work, 0);
-	assert_int_equal(rx->work, 0);
 }
 
 static void a_request_whose_region_is_gone_fails_the_connection(void **state)
@@ -442,13 +307,8 @@ static void flushes_that_are_not_over_are_posted_again(void **state)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, loop_stop)
 
 const struct CMUnitTest test_list[] = {
-	TEST(receives_with_a_word_are_over_and_others_are_posted_again),
-	TEST(what_is_left_is_posted_in_its_order),
-	TEST(again_and_again_it_resumes),
 	TEST(sends_end_by_their_record),
-	TEST(a_place_is_used_again_once_its_request_is_tested),
 	TEST(bytes_are_taken_out_before_the_window_goes),
-	TEST(staged_messages_come_whole),
 	TEST(a_request_whose_region_is_gone_fails_the_connection),
 	TEST(words_of_what_was_not_posted_are_not_counted),
 	TEST(receives_are_counted_beyond_what_generations_tell),

@@ -39,20 +39,6 @@ static void *registered(void *comm, void *addr, size_t size)
 	return mr;
 }
 
-/* Told once a process, so this is its first init. */
-static void what_only_the_proxy_reads_is_told_in_one_line(void **state)
-{
-	setenv("MPIB_MODE", "vanilla", 1);
-	setenv("MPIB_AGENT_DIR", "/x", 1);
-	setenv("NCCL_IB_TC", "106", 1);
-	assert_int_equal(r->net->init(&r->ctx, 0, NULL, rig_log, NULL), 0);
-	assert_non_null(strstr(rig_info, "MPIB_MODE, MPIB_AGENT_DIR"));
-	assert_non_null(strstr(rig_info, "no effect in a rank"));
-	assert_int_equal(rig_warnings, 0);
-	unsetenv("MPIB_MODE");
-	unsetenv("MPIB_AGENT_DIR");
-}
-
 static int class_with(const char *environment, int of_communicator)
 {
 	struct nccl_net_comm_config config = { of_communicator };
@@ -357,7 +343,6 @@ static void closing_does_not_mind_what_is_outstanding(void **state)
 #define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 const struct CMUnitTest test_list[] = {
-	t(what_only_the_proxy_reads_is_told_in_one_line),
 	t(the_class_of_nccls_own_transport_counts_here_too),
 	t(without_a_proxy_init_says_where_and_what_to_do),
 	t(all_contexts_share_one_engine_client),

@@ -199,24 +199,6 @@ static void v8_passes_sizes_in_int(void **state)
 			 NCCL_INVALID_ARGUMENT);
 }
 
-static void v9_passes_sizes_in_size_t(void **state)
-{
-	const struct nccl_net_v9 *net = rig_table(9);
-	void *listener, *a, *b, *s, *v, *addr = to;
-	char handle[NCCL_NET_HANDLE_MAXSIZE];
-	size_t size = sizeof(to);
-	int tag = 4, sent, got;
-
-	assert_int_equal(net->init(rig_log), 0);
-	assert_int_equal(net->listen(0, handle, &listener), 0);
-	assert_int_equal(net->connect(0, handle, &r->tx, NULL), 0);
-	CONNECT_AND_REGISTER(net);
-	assert_int_equal(net->irecv(r->rx, 1, &addr, &size, &tag, &b, &v), 0);
-	assert_int_equal(net->isend(r->tx, from, 150000, tag, a, &s), 0);
-	finish(s, v, &sent, &got);
-	check(sent, got);
-}
-
 static void v10_passes_a_configuration_and_profiler_handles(void **state)
 {
 	const struct nccl_net_v10 *net = rig_table(10);
@@ -276,7 +258,6 @@ const struct CMUnitTest test_list[] = {
 	t(each_device_of_the_proxy_is_one_of_nccl_s),
 	t(there_is_one_device_that_is_never_fused),
 	t(v8_passes_sizes_in_int),
-	t(v9_passes_sizes_in_size_t),
 	t(v10_passes_a_configuration_and_profiler_handles),
 	t(v12_passes_contexts_and_groups),
 	{ 0 },
