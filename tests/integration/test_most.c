@@ -16,7 +16,6 @@
 #include "mover.h"
 #include "test.h"
 
-#define REGIONS 4095
 #define SENDS 280 /* without a receive */
 #define LISTENERS 65536 /* but for a few that only root has */
 
@@ -153,51 +152,6 @@ static void requests_of_a_connection(void **state)
 	mpib_mem_free(client, words);
 }
 
-static int give_page(int fd, void *page, struct mpib_region **r)
-{
-	return mpib_reg_fd(client, page, 4096, 0, fd, MPIB_REG_MEMFD, r);
-}
-
-/* Each of a file of its own, or they were one region. */
-static int region(struct mpib_region **r)
-{
-	int fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING), rc;
-	void *page;
-
-	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, 4096), 0);
-	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
-	page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_ptr_not_equal(page, MAP_FAILED);
-	rc = give_page(fd, page, r);
-	assert_int_equal(munmap(page, 4096), 0);
-	close(fd);
-	return rc;
-}
-
-static void regions_of_a_client(void **state)
-{
-	static struct mpib_region *r[REGIONS], *more;
-
-	for (unsigned i = 0; i < REGIONS; i++)
-		assert_int_equal(region(&r[i]), 0);
-	for (unsigned i = 0; i < 3; i++) {
-		assert_int_equal(region(&more), -EDQUOT);
-		assert_in(mpib_strerror(),
-			  "4095 regions are registered already (deregister "
-			  "some, or raise limit.regions, up to 4095)");
-		assert_null(mpib_mem_alloc(client, 4096));
-		assert_int_equal(errno, EDQUOT);
-	}
-	others_go_on();
-	mpib_dereg(r[1234]);
-	assert_int_equal(region(&r[1234]), 0);
-	assert_int_equal(region(&more), -EDQUOT);
-	for (unsigned i = 0; i < REGIONS; i++)
-		mpib_dereg(r[i]);
-	others_go_on();
-}
-
 static void listeners_of_a_proxy(void **state)
 {
 	static struct mpib_listener *l[LISTENERS], *more;
@@ -226,7 +180,6 @@ static void listeners_of_a_proxy(void **state)
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(connections_of_a_client),
 	cmocka_unit_test(requests_of_a_connection),
-	cmocka_unit_test(regions_of_a_client),
 	cmocka_unit_test(listeners_of_a_proxy),
 	{ 0 },
 };

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "ipc/message.h"
-#include "memfd_region.h"
 #include "node.h"
 #include "test.h"
 
@@ -122,79 +121,6 @@ static void a_user_has_a_quarter_of_the_places_however_few(void **state)
 	mpib_detach(c[1]);
 }
 
-static void descriptors_of_a_user_are_bounded(void **state)
-{
-	struct mpib_client *c, *more, *third;
-	int idle[8];
-
-	start("--quota-fds", "10");
-	c = attached();
-	for (unsigned i = 0; i < 8; i++)
-		idle[i] = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
-	assert_true(attach(&more) < 0);
-	/* Four processes' worth at the most, with those that say nothing. */
-	assert_true(node_usage(&node, "clients") <= 4);
-	for (unsigned i = 0; i < 8; i++)
-		close(idle[i]);
-	node_until_usage(&node, "clients", 1);
-	more = attached();
-	assert_int_equal(attach(&third), -EDQUOT);
-	assert_in(mpib_strerror(), "quota.fds = 10");
-	mpib_detach(more);
-	mpib_detach(c);
-}
-
-static void connections_of_a_user_are_bounded(void **state)
-{
-	struct mpib_client *a, *b;
-	struct mpib_listener *l;
-	struct mpib_conn *conn[3];
-	struct mpib_handle h;
-
-	start("--quota-connections", "2");
-	a = attached();
-	b = attached();
-	assert_int_equal(mpib_listen(a, &h, &l), 0);
-	assert_int_equal(mpib_accept(l, &conn[0]), 0);
-	assert_int_equal(mpib_connect(b, &h, -1, &conn[1]), 0);
-	assert_int_equal(mpib_accept(l, &conn[2]), -EDQUOT);
-	assert_in(mpib_strerror(), "quota.connections = 2");
-	mpib_detach(b);
-	mpib_detach(a);
-}
-
-static void requests_in_flight_are_bounded_by_connections(void **state)
-{
-	struct mpib_client *a;
-	struct mpib_listener *l;
-	struct mpib_conn *conn[2];
-	struct mpib_handle h;
-
-	start("--quota-requests", "63");
-	a = attached();
-	assert_int_equal(mpib_listen(a, &h, &l), 0);
-	assert_int_equal(mpib_accept(l, &conn[0]), 0);
-	assert_int_equal(mpib_accept(l, &conn[1]), -EDQUOT);
-	assert_in(mpib_strerror(), "quota.requests = 63");
-	mpib_detach(a);
-}
-
-static void listeners_of_a_user_are_bounded(void **state)
-{
-	struct mpib_listener *l[2];
-	struct mpib_client *a;
-	struct mpib_handle h;
-
-	start("--quota-listeners", "1");
-	a = attached();
-	assert_int_equal(mpib_listen(a, &h, &l[0]), 0);
-	assert_int_equal(mpib_listen(a, &h, &l[1]), -EDQUOT);
-	assert_in(mpib_strerror(), "quota.listeners = 1");
-	mpib_close_listen(l[0]);
-	assert_int_equal(mpib_listen(a, &h, &l[1]), 0);
-	mpib_detach(a);
-}
-
 static void staging_memory_of_a_user_is_bounded(void **state)
 {
 	struct mpib_client *a, *b;
@@ -211,32 +137,6 @@ static void staging_memory_of_a_user_is_bounded(void **state)
 	assert_in(mpib_strerror(), "quota.pool = 3145728");
 	mpib_mem_free(a, p);
 	assert_non_null(mpib_mem_alloc(b, 2 << 20));
-	mpib_detach(a);
-	mpib_detach(b);
-}
-
-static void regions_of_a_user_are_bounded(void **state)
-{
-	struct mpib_client *a;
-
-	start("--quota-regions", "1");
-	a = attached();
-	assert_int_equal(memfd_region(a, 4096), 0);
-	assert_int_equal(memfd_region(a, 4096), -EDQUOT);
-	assert_in(mpib_strerror(), "quota.regions = 1");
-	mpib_detach(a);
-}
-
-static void registered_bytes_of_a_user_are_bounded(void **state)
-{
-	struct mpib_client *a, *b;
-
-	start("--quota-memory", "1M");
-	a = attached();
-	b = attached();
-	assert_int_equal(memfd_region(a, 1 << 20), 0);
-	assert_int_equal(memfd_region(b, 4096), -EDQUOT);
-	assert_in(mpib_strerror(), "quota.memory = 1048576");
 	mpib_detach(a);
 	mpib_detach(b);
 }
@@ -349,13 +249,7 @@ static void another_user_has_quotas_of_its_own(void **state)
 const struct CMUnitTest test_list[] = {
 	QUOTA_TEST(clients_of_a_user_are_bounded),
 	QUOTA_TEST(a_user_has_a_quarter_of_the_places_however_few),
-	QUOTA_TEST(descriptors_of_a_user_are_bounded),
-	QUOTA_TEST(connections_of_a_user_are_bounded),
-	QUOTA_TEST(requests_in_flight_are_bounded_by_connections),
-	QUOTA_TEST(listeners_of_a_user_are_bounded),
 	QUOTA_TEST(staging_memory_of_a_user_is_bounded),
-	QUOTA_TEST(regions_of_a_user_are_bounded),
-	QUOTA_TEST(registered_bytes_of_a_user_are_bounded),
 	QUOTA_TEST(control_messages_of_a_user_are_bounded),
 	QUOTA_TEST(what_is_given_back_is_taken_back_whatever_else_was_sent),
 	QUOTA_TEST(another_user_has_quotas_of_its_own),

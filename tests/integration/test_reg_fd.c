@@ -56,17 +56,6 @@ static struct ends give_buffers(struct end *from, struct end *to)
 	return e;
 }
 
-static void the_rails_carry_what_lies_behind_it(void **state)
-{
-	struct end a = { 0 }, b = { 0 };
-	struct ends e = give_buffers(&a, &b);
-
-	ends_move(&e, BUFFER_SIZE, 3);
-	ends_detach(&e);
-	munmap(a.mem, BUFFER_SIZE);
-	munmap(b.mem, BUFFER_SIZE);
-}
-
 static void the_rails_carry_what_lies_at_an_odd_offset(void **state)
 {
 	struct end a = { 0 }, b = { 0 };
@@ -181,7 +170,6 @@ static void a_memfd_is_known_by_its_file_and_offset(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_rails_carry_what_lies_behind_it),
 		cmocka_unit_test(the_rails_carry_what_lies_at_an_odd_offset),
 		cmocka_unit_test(
 			the_same_memory_is_registered_once_and_counted),
