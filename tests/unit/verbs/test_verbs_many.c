@@ -42,56 +42,7 @@ static void hundreds_of_qps_share_two_ports(void **state)
 	assert_memory_equal(src.p, dst.p, src.len);
 }
 
-static void numbers_are_all_different(void **state)
-{
-	struct vt *t = *state;
-	struct ibv_qp *qp[N];
-
-	for (int i = 0; i < N; i++) {
-		qp[i] = vt_qp(t, i & 1 ? &t->a : &t->b, &vt_usual);
-		for (int j = t->same ? 0 : i & 1; j < i; j += t->same ? 1 : 2)
-			assert_true(qp[i]->qp_num != qp[j]->qp_num);
-	}
-}
-
-static void destroying_at_any_moment_harms_nobody(void **state)
-{
-	struct vt *t = *state;
-	struct vt_mem src = vt_mem(t, &t->a, 1 << 20, VT_LOCAL);
-	struct vt_mem dst = vt_mem(t, &t->b, 1 << 20, VT_ALL);
-	uint64_t rng = 4711;
-
-	for (int round = 0; round < 60; round++) {
-		struct ibv_sge sge = vt_sge(&src, 0, 1 << 20);
-		int turns = (int)(vt_rand(&rng) % 12);
-		struct ibv_qp *qa, *qb;
-
-		vt_pair(t, &vt_usual, &qa, &qb);
-		for (unsigned i = 0; i < 4; i++) {
-			assert_int_equal(vt_recv(qb, i, NULL, 0), 0);
-			assert_int_equal(vt_write_imm(qa, i, IBV_SEND_SIGNALED,
-						      0, &sge, 1, vt_addr(&dst),
-						      dst.mr->rkey),
-					 0);
-		}
-		while (turns--)
-			vt_turn(t);
-		if (round & 1)
-			vt_destroy(t, qa, qb);
-		else
-			vt_destroy(t, qb, qa);
-		vt_turn(t);
-	}
-	/* Whatever they left in the queues is nobody's. */
-	for (int i = 0; i < 20; i++)
-		vt_turn(t);
-	t->a.send.head = t->a.send.tail;
-	t->b.recv.head = t->b.recv.tail;
-}
-
 const struct CMUnitTest test_list[] = {
 	vt_test(hundreds_of_qps_share_two_ports),
-	vt_test(numbers_are_all_different),
-	vt_test(destroying_at_any_moment_harms_nobody),
 	{ 0 },
 };
