@@ -115,26 +115,6 @@ static void closes_that_last_keep_nobody_waiting(void **state)
 	until_may(ONE, 0);
 }
 
-static void send_descriptors(int sock, const int *fd, unsigned n)
-{
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {
-		0
-	};
-	char byte = 'x';
-	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
-	struct msghdr msg = { .msg_iov = &iov,
-			      .msg_iovlen = 1,
-			      .msg_control = control,
-			      .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
-	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
-
-	c->cmsg_level = SOL_SOCKET;
-	c->cmsg_type = SCM_RIGHTS;
-	c->cmsg_len = CMSG_LEN(n * sizeof(int));
-	memcpy(CMSG_DATA(c), fd, n * sizeof(int));
-	assert_int_equal(sendmsg(sock, &msg, 0), 1);
-}
-
 static unsigned threads(void)
 {
 	unsigned n = 0;
@@ -177,49 +157,9 @@ static void threads_of_all_users_have_a_bound(void **state)
 		until_may(ONE + i, 0);
 }
 
-static void memory_goes_with_its_file(void **state)
-{
-	const size_t page = 4096, len = 40u << 20; /* more than a part */
-	int fd = memfd_create("memory", MFD_CLOEXEC);
-	unsigned char there;
-	char *map;
-
-	assert_int_equal(ftruncate(fd, (off_t)len), 0);
-	map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	assert_true(map != MAP_FAILED);
-	map[0] = map[len - 1] = 1;
-	mpib_unmap_of(ONE, map, len, fd);
-	until_closed(fd);
-	assert_int_equal(mincore(map, page, &there), -1);
-	assert_int_equal(mincore(map + len - page, page, &there), -1);
-}
-
-static void descriptors_that_come_with_bytes_are_closed(void **state)
-{
-	int pair[2], end[2], sent[2];
-	char got[4];
-
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
-	assert_int_equal(pipe(end), 0);
-	sent[0] = sent[1] = end[1];
-	send_descriptors(pair[0], sent, 2);
-	close(end[1]);
-	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got), 0), 1);
-	assert_int_equal(got[0], 'x');
-	/* The pipe ends when both are closed. */
-	assert_int_equal(read(end[0], got, 1), 0);
-	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got), 0), -1);
-	close(pair[0]);
-	assert_int_equal(mpib_recv_of(ONE, pair[1], got, sizeof(got), 0), 0);
-	close(pair[1]);
-	close(end[0]);
-}
-
 const struct CMUnitTest test_list[] = {
 	/* It forks: before there are threads. */
 	cmocka_unit_test(closes_that_last_keep_nobody_waiting),
 	cmocka_unit_test(threads_of_all_users_have_a_bound),
-	cmocka_unit_test(memory_goes_with_its_file),
-	cmocka_unit_test(descriptors_that_come_with_bytes_are_closed),
 	{ 0 },
 };

@@ -246,44 +246,6 @@ static void lanes_that_share_the_rails_fill_them_together(void **state)
 	}
 }
 
-/* A shard sees its own bytes alone, and of the other's the ends. Whatever the two
- * have in flight, both rails are filled and neither shard starves. */
-static void two_shards_of_a_device_fill_both_rails(void **state)
-{
-	static const uint32_t len[] = { 64 * KIB, 256 * KIB, MIB };
-
-	for (unsigned i = 0; i < 5 * 3 * 3; i++) {
-		unsigned depth = i / 15 == 2 ? 2 : 8, part;
-		uint64_t bw, a, b, flight, all;
-
-		sim_start(&s, i, pairs[i % 5].sout << 20,
-			  pairs[i % 5].sup << 20);
-		s.shards = 2;
-		sim_add(&s, 0, 8, i / 15 ? MIB : len[i / 5 % 3]);
-		sim_add(&s, 1, depth, len[i / 5 % 3]);
-		sim_run(&s, SIM_SEC);
-		s.stripes = s.messages = 0;
-		bw = s.done;
-		a = s.conn[0].done;
-		b = s.conn[1].done;
-		part = sim_part(&s, SIM_SEC);
-		bw = s.done - bw;
-		a = s.conn[0].done - a;
-		b = s.conn[1].done - b;
-		expect(i, "part", part, fair() - 50, fair() + 50);
-		expect(i, "of the sum", bw * 1000 / SUM(&s), 950, 1010);
-		expect(i, "stripes of ten messages",
-		       s.stripes * 10 / s.messages, 9, 11);
-		/* Each gets what it has in flight of all that is. */
-		flight = (uint64_t)depth * s.conn[1].len;
-		all = flight + 8ull * s.conn[0].len;
-		expect(i, "the one's part", a,
-		       bw * 9 / 10 * (all - flight) / all, bw);
-		expect(i, "the other's part", b, bw * 9 / 10 * flight / all,
-		       bw);
-	}
-}
-
 /* Alone, on rails of unequal rates and delays. */
 static void a_large_message_ends_within_a_twentieth_of_the_best(void **state)
 {
@@ -335,7 +297,6 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(the_middle_is_held_where_cores_are_the_limit),
 	cmocka_unit_test(a_step_of_a_rate_is_followed_within_200_ms),
 	cmocka_unit_test(lanes_that_share_the_rails_fill_them_together),
-	cmocka_unit_test(two_shards_of_a_device_fill_both_rails),
 	cmocka_unit_test(a_large_message_ends_within_a_twentieth_of_the_best),
 	cmocka_unit_test(the_first_large_messages_cost_five_more_at_most),
 	{ 0 },

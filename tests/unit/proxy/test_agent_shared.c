@@ -7,46 +7,6 @@
 #include "steered.h"
 #include "test.h"
 
-static uint32_t hint(unsigned slot)
-{
-	return mpib_hint_read(mpib_hint_at(agent.shm, slot), 9999);
-}
-
-/* A slot that connections share has no measurements of its own. */
-static void a_shared_slot_balances_as_others_to_its_peer(void **state)
-{
-	const unsigned shared = MPIB_AGENT_OWN, lonely = MPIB_AGENT_OWN + 1;
-	const struct mpib_agent_slot *s = steered_conn(shared, "10.1.0.1");
-	struct mpib_agent_slot *own;
-
-	steered_conn(lonely, "10.2.0.1");
-	policy.conf = (struct mpib_agent_conf){
-		.rules = 1, .rule = { { .kind = MPIB_RULE_BALANCE } }
-	};
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 512);
-	own = steered_conn(0, "10.1.0.1");
-	own->choice.balance = 300;
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 300);
-	assert_int_equal(hint(lonely), 512);
-	policy.congested[MPIB_RAIL_SUP].since = 1;
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 256);
-	assert_int_equal(hint(lonely), 256);
-	assert_non_null(strstr(s->choice.why, "SUP eased"));
-	policy.congested[MPIB_RAIL_SUP].since = 0;
-	policy.sick[MPIB_RAIL_SUP].since = 1;
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 0);
-	own->users = 0;
-	mpib_agent_decide_all(&policy);
-	policy.sick[MPIB_RAIL_SUP].since = 0;
-	mpib_agent_decide_all(&policy);
-	assert_int_equal(hint(shared), 300);
-	assert_int_equal(hint(lonely), 512);
-}
-
 /* MPIB_HINT_OWN is all on SUP for a proxy in advanced mode, and one rail is no
  * reason to leave none for another connection. */
 static void only_connections_alike_share_a_hint(void **state)
@@ -81,9 +41,6 @@ static void only_connections_alike_share_a_hint(void **state)
 }
 
 const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(
-		a_shared_slot_balances_as_others_to_its_peer, steered_begin,
-		steered_end),
 	cmocka_unit_test_setup_teardown(only_connections_alike_share_a_hint,
 					steered_begin, steered_end),
 	{ 0 },

@@ -78,11 +78,6 @@ static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
 	assert_int_equal(cfg.engine.qps[0], 7);
 }
 
-static void without_files_all_is_as_built_in(void **state)
-{
-	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), 0);
-}
-
 static void a_conf_d_that_cannot_be_read_is_told(void **state)
 {
 	scratch_write("conf.d", "[sup]\nbw = 3\n"); /* no directory */
@@ -207,20 +202,6 @@ static void there_are_sixteen_devices_at_most(void **state)
 	assert_in(why, "d16: there are 16 devices already");
 }
 
-static void a_key_of_one_byte_repeated_is_refused_here_too(void **state)
-{
-	char key[33], path[160];
-
-	memset(key, 'x', 32);
-	key[32] = '\0';
-	scratch_write("key", key);
-	snprintf(path, sizeof(path), "%s", scratch_path("key"));
-	assert_int_equal(chmod(path, 0600), 0);
-	set("peer", "key_file", path);
-	assert_int_equal(mpib_config_finish(&cfg, why), -EINVAL);
-	assert_in(why, "its bytes are all the same (");
-}
-
 static void the_mode_follows_what_else_is_given(void **state)
 {
 	static const struct {
@@ -295,7 +276,6 @@ const struct CMUnitTest test_list[] = {
 	TEST(every_default_is_in_its_own_range),
 	TEST(every_setting_has_a_flag_of_its_own),
 	TEST(conf_d_wins_over_mpib_conf_in_the_order_of_names),
-	TEST(without_files_all_is_as_built_in),
 	TEST(a_conf_d_that_cannot_be_read_is_told),
 	TEST(a_pipe_in_its_place_is_refused_at_once),
 	TEST(a_long_line_is_told_and_the_next_is_read),
@@ -304,7 +284,6 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_dump_is_a_file_that_gives_the_same),
 	TEST(a_rail_is_found_by_what_it_is_called),
 	TEST(there_are_sixteen_devices_at_most),
-	TEST(a_key_of_one_byte_repeated_is_refused_here_too),
 	TEST(the_mode_follows_what_else_is_given),
 	TEST(peers_are_in_networks),
 	TEST(classes_are_any_none_or_listed),

@@ -25,31 +25,6 @@ static int fresh(void **state)
 	return rc;
 }
 
-static void only_the_lock_is_left(void)
-{
-	assert_int_equal(unlink(scratch_path("run/lock")), 0);
-	assert_int_equal(rmdir(path), 0);
-}
-
-static void its_sockets_are_gone_afterwards_and_it_stays(void **state)
-{
-	struct mpib_rundir rd;
-	struct stat st;
-	int fd;
-
-	assert_int_equal(mpib_rundir_open(&rd, path, "", why), 0);
-	assert_int_equal(stat(path, &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0750);
-	assert_int_equal(mpib_rundir_write_pid(&rd, getpid(), why), 0);
-	fd = mpib_rundir_listen(&rd, "proxy.sock", SOCK_SEQPACKET, why);
-	assert_true(fd >= 0);
-	assert_int_equal(stat(scratch_path("run/proxy.sock"), &st), 0);
-	assert_int_equal(st.st_mode & 07777, 0660);
-	close(fd);
-	mpib_rundir_close(&rd, NULL);
-	only_the_lock_is_left();
-}
-
 static void the_group_may_enter_whatever_the_umask(void **state)
 {
 	mode_t before = umask(077);
@@ -95,41 +70,6 @@ static void a_pid_that_cannot_be_written_leaves_the_one_before(void **state)
 	assert_int_equal(fread(text, 1, sizeof(text), f), 3);
 	fclose(f);
 	mpib_rundir_close(&rd, NULL);
-}
-
-static void a_second_holder_is_refused_with_the_pid(void **state)
-{
-	struct mpib_rundir a, b;
-	char pid[32];
-
-	snprintf(pid, sizeof(pid), "pid %d", getpid());
-	assert_int_equal(mpib_rundir_open(&a, path, "", why), 0);
-	assert_int_equal(mpib_rundir_write_pid(&a, getpid(), why), 0);
-	assert_int_equal(mpib_rundir_open(&b, path, "", why), -EBUSY);
-	assert_in(why, pid);
-	mpib_rundir_close(&b, NULL); /* nothing, it holds nothing */
-	assert_int_equal(access(path, F_OK), 0);
-	mpib_rundir_close(&a, NULL);
-	assert_int_equal(mpib_rundir_open(&b, path, "", why), 0);
-	mpib_rundir_close(&b, NULL);
-}
-
-static void what_a_killed_one_left_is_taken_over(void **state)
-{
-	struct mpib_rundir a, b;
-	int fd;
-
-	assert_int_equal(mpib_rundir_open(&a, path, "", why), 0);
-	fd = mpib_rundir_listen(&a, "stats.sock", SOCK_STREAM, why);
-	close(fd);
-	close(a.lock);
-	close(a.dir);
-	assert_int_equal(mpib_rundir_open(&b, path, "", why), 0);
-	fd = mpib_rundir_listen(&b, "stats.sock", SOCK_STREAM, why);
-	assert_true(fd >= 0);
-	close(fd);
-	mpib_rundir_close(&b, NULL);
-	only_the_lock_is_left();
 }
 
 static void a_directory_open_to_all_is_refused(void **state)
@@ -243,10 +183,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(
 		a_pid_that_cannot_be_written_leaves_the_one_before, fresh,
 		scratch_remove),
-	SCRATCH_TEST(its_sockets_are_gone_afterwards_and_it_stays),
 	SCRATCH_TEST(the_group_may_enter_whatever_the_umask),
-	SCRATCH_TEST(a_second_holder_is_refused_with_the_pid),
-	SCRATCH_TEST(what_a_killed_one_left_is_taken_over),
 	SCRATCH_TEST(a_directory_open_to_all_is_refused),
 	SCRATCH_TEST(so_is_one_that_its_group_may_write),
 	SCRATCH_TEST(the_admin_socket_is_beside_it_and_for_nobody_else),
