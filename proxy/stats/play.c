@@ -253,7 +253,7 @@ json_t *mpib_admin_heal(struct mpib_ask *ask)
 	if (p->fault.kind == MPIB_FAULT_NONE)
 		return mpib_ask_fail(ask, "mpibctl fault lists them",
 				     "no fault is played on %s", p->rail);
-	play_end(p, "somebody healed it");
+	play_end(p, "by mpibctl fault end");
 	return json_pack("{ss}", "rail", p->rail);
 }
 

@@ -196,9 +196,9 @@ static void what_would_end_jobs_is_refused(void **state)
 		{ "rate=10", "SUP", "1", "is played on SUP already" },
 		{ "sleet", "SUP", "1", "there is no fault \"sleet\"" },
 		{ "rate=0", "SOUT", "1", "there is no fault \"rate=0\"" },
-		{ "rate=x", "SOUT", "1", "is not a number" },
+		{ "rate=x", "SOUT", "1", "is no whole number" },
 		{ "gone", "EAST", "1", "there is no rail \"EAST\"" },
-		{ "gone", "SOUT", "3601", "is not a number" },
+		{ "gone", "SOUT", "3601", "is no whole number" },
 	};
 
 	assert_null(fault("play", "link-down", "SUP", "600"));

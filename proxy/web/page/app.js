@@ -53,11 +53,12 @@ function showRails() {
 				el("span", { title: "sent" }, "\u2191 " + gbps(r.tx)),
 				el("span", { title: "received" }, "\u2193 " + gbps(r.rx))),
 			el("div", { class: "bar" }, el("i", { c: railColour(i), style: "width: " + 100 * Math.min(1, r.rated) + "%" })),
-			railFacts(r));
+			/* Of many rails, those alone that something happened to. */
+			...(many() && up && !r.failovers && !r.cqe_errors ? [] : [railFacts(r)]));
 	}));
 	for (const legend of document.querySelectorAll(".rail-legend"))
 		legend.replaceChildren(...model.rails.map((r, i) =>
-			el("span", { class: "key", c: railColour(i) }, r.name)));
+			el("span", { class: isPale(i) ? "key pale" : "key", c: railColour(i) }, r.name)));
 }
 
 /* "send.post_cqe.sout" becomes "send: post to cqe, SOUT". */

@@ -2,7 +2,11 @@
 "use strict";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const railColour = (i) => css("--r" + (i % 8));
+/* Of many rails those of a device have one colour; its SUP is dashed, or paler. */
+const many = () => model.rails.length > 4;
+const nets = () => [...new Set(model.rails.map((r) => r.net))];
+const railColour = (i) => css("--r" + (many() && model.rails[i] ? nets().indexOf(model.rails[i].net) : i) % 8);
+const isPale = (i) => many() && model.rails[i].rail === "SUP";
 const KIB = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 function bytes(n) {
@@ -65,13 +69,15 @@ function label(canvas, text) {
 	canvas.setAttribute("aria-label", text);
 }
 
-function line(c, points, colour, base) {
+function line(c, points, colour, base, dashed) {
+	c.setLineDash(dashed ? [5, 3] : []);
 	c.beginPath();
 	points.forEach(([x, y], i) => (i ? c.lineTo(x, y) : c.moveTo(x, y)));
 	c.strokeStyle = colour;
 	c.lineWidth = 1.8;
 	c.lineJoin = "round";
 	c.stroke();
+	c.setLineDash([]);
 	if (base === undefined || points.length < 2)
 		return;
 	c.lineTo(points[points.length - 1][0], base);
@@ -132,7 +138,7 @@ function drawFlow(canvas) {
 		const s = model.history.get(r.name);
 		for (const [list, sign] of [[s.tx, -1], [s.rx, 1]])
 			line(c, list.map((v, i) => [xOf(i, list.length, w), mid + sign * half * v / high]),
-				railColour(k), model.rails.length > 4 ? undefined : mid);
+				railColour(k), many() ? undefined : mid, isPale(k));
 	});
 }
 
@@ -145,7 +151,7 @@ function drawSplit(canvas) {
 	model.rails.forEach((r, k) => {
 		const s = model.history.get(r.name).share;
 		c.fillStyle = railColour(k);
-		c.globalAlpha = 0.85;
+		c.globalAlpha = isPale(k) ? 0.45 : 0.85;
 		for (let i = 0; i < s.length; i++) {
 			const at = n - s.length + i;
 			if (s[i] === null)
@@ -195,10 +201,10 @@ function drawHourSplit(canvas) {
 	const top = 6, bottom = h - BOTTOM, wide = hourWide(w);
 	const y = (v) => bottom - (bottom - top) * v;
 	const moved = model.hour.map((s) => [s.time, hourShares(s)]).filter(([, shares]) => shares);
-	c.globalAlpha = 0.85;
 	for (const [time, shares] of moved)
 		shares.reduce((base, share, k) => {
 			c.fillStyle = railColour(k);
+			c.globalAlpha = isPale(k) ? 0.45 : 0.85;
 			c.fillRect(hourX(time, w) - wide, y(base + share), wide + 0.4, y(base) - y(base + share));
 			return base + share;
 		}, 0);
@@ -229,7 +235,7 @@ function drawHour(canvas) {
 		for (const [key, sign] of [["tx_mbps", -1], ["rx_mbps", 1]])
 			line(c, model.hour.filter((s) => typeof s[key][r.name] === "number").map((s) =>
 				[hourX(s.time, w), mid + sign * half * s[key][r.name] / high]),
-			railColour(k), model.rails.length > 4 ? undefined : mid);
+			railColour(k), many() ? undefined : mid, isPale(k));
 	});
 	label(canvas, `The last hour: ${model.hour.length} samples, of which ` +
 		model.hour.filter((s) => s.errors || s.down.length).length + " with a rail down or errors");

@@ -14,6 +14,9 @@ function eventTime(kind, rail) {
 	return 0;
 }
 
+/* Whether a fault is played on the rail. */
+const isPlayed = (rail) => eventTime("fault", rail) > eventTime("fault_end", rail);
+
 /* The beginning of the samples up to now of the last hour for which bad is. */
 function sinceHour(bad) {
 	let since = 0;
@@ -28,7 +31,7 @@ function sinceHour(bad) {
 function railProblems(r, now) {
 	const at = { rail: r.rail, net: r.net }, list = [];
 	if (r.state !== "active")
-		list.push([r.name + " is down", eventTime("rail_down", at) || sinceHour((s) => s.down.includes(r.name))]);
+		list.push([r.name + " is " + r.state + (isPlayed(at) ? " (a rehearsal)" : ""), eventTime("rail_down", at) || sinceHour((s) => s.down.includes(r.name))]);
 	if (r.drained)
 		list.push([r.name + " is drained", eventTime("drain", at) || sinceHour((s) => s.down.includes(r.name))]);
 	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)
