@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "perf/options.h"
 
@@ -22,7 +23,7 @@ int perf_plug_load(struct perf_plug *p, const char *path, int abi)
 	p->lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!p->lib)
 		return perf_bad(
-			"plugin: %s (is it whole, and built for this machine?)",
+			"plugin: %s (install it, or give its path by --plugin; is it built for this machine?)",
 			dlerror());
 	for (int v = NCCL_NET_ABI_NEWEST; v >= NCCL_NET_ABI_OLDEST; v--) {
 		if (abi && v != abi)
@@ -69,8 +70,10 @@ static enum nccl_result init(struct perf_plug *p)
 	case 10:
 		return TABLE(p, 10)->init(p->log, no_profiler);
 	default:
-		return TABLE(p, 12)->init(&p->ctx, 0x6d706962, &config, p->log,
-					  no_profiler);
+		/* A job's number: one for all ranks that this run has here. */
+		return TABLE(p, 12)->init(
+			&p->ctx, 0x6d70696200000000 | (uint64_t)getppid(),
+			&config, p->log, no_profiler);
 	}
 }
 

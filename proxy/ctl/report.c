@@ -160,7 +160,7 @@ static bool is_running(const json_t *job)
 	return json_is_null(json_object_get(job, "ended"));
 }
 
-static bool is_trouble(const json_t *event)
+static bool is_warning(const json_t *event)
 {
 	const char *level = mpib_json_str(event, "level");
 
@@ -192,7 +192,7 @@ static void summary_print(const struct summary *all)
 		putchar('\n');
 		print_view("jobs", all[2].data);
 	}
-	mpib_rows_keep(events, is_trouble);
+	mpib_rows_keep(events, is_warning);
 	while (json_array_size(events) > EVENTS)
 		json_array_remove(events, 0);
 	if (json_array_size(events)) {

@@ -109,7 +109,7 @@ void mpib_state_save(const struct mpib_admin *admin)
 
 	if (rc < 0)
 		mpib_warn("state: %s: a restart forgets what mpibctl changed "
-			  "(free some space in the run directory)",
+			  "(see the run directory and its file system)",
 			  strerror(-rc));
 }
 
