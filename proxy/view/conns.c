@@ -30,22 +30,27 @@ static void add_stalls(json_t *o, const struct mpib_snap_conn *f)
 	json_object_set_new(o, "stall_s", time);
 }
 
-static json_t *conns_conn(const struct mpib_view *v,
-			  const struct mpib_snap_conn *f)
+static json_t *conns_conn(const struct mpib_view *v, uint64_t client,
+			  uint32_t i)
 {
+	const struct mpib_snap_conn *f = &v->snap->conn[i];
 	const struct proxy_client *s =
 		proxy_clients_known(v->clients, f->client);
-	json_t *o = json_pack(
-		"{sI ss sI sI ss ss sb sI sI sI so so sf}", "client",
-		(json_int_t)f->client, "client_name", s ? s->name : "", "index",
-		(json_int_t)f->index, "shard", (json_int_t)f->shard,
-		"direction", f->sender ? "send" : "recv", "peer", f->peer,
-		"broken", f->broken, "outstanding", (json_int_t)f->outstanding,
-		"messages", (json_int_t)f->messages, "tx_wrs",
-		(json_int_t)f->n[0].tx_wrs + (json_int_t)f->n[1].tx_wrs,
-		"local_rank", mpib_field_rank(f->local_rank), "remote_rank",
-		mpib_field_rank(f->remote_rank), "oldest_s",
-		conns_seconds(f->oldest_ns));
+	json_t *o;
+
+	if (client && f->client != client)
+		return NULL;
+	o = json_pack("{sI ss sI sI ss ss sb sI sI sI so so sf}", "client",
+		      (json_int_t)f->client, "client_name", s ? s->name : "",
+		      "index", (json_int_t)f->index, "shard",
+		      (json_int_t)f->shard, "direction",
+		      f->sender ? "send" : "recv", "peer", f->peer, "broken",
+		      f->broken, "outstanding", (json_int_t)f->outstanding,
+		      "messages", (json_int_t)f->messages, "tx_wrs",
+		      (json_int_t)f->n[0].tx_wrs + (json_int_t)f->n[1].tx_wrs,
+		      "local_rank", mpib_field_rank(f->local_rank),
+		      "remote_rank", mpib_field_rank(f->remote_rank),
+		      "oldest_s", conns_seconds(f->oldest_ns));
 
 	json_object_set_new(o, "net", mpib_field_net(v, f->shard));
 	json_object_set_new(o, "weight", json_integer(f->weight));
@@ -74,18 +79,9 @@ static json_t *conns_closed(const struct mpib_view *v, uint32_t client)
 void mpib_view_conns_part(const struct mpib_view *v, uint64_t client,
 			  struct mpib_view_part *part)
 {
-	const struct mpib_snapshot *snap = v->snap;
-	uint32_t made = 0;
-
 	if (part->at == 0)
 		fputs("{\"open\":[", part->out);
-	for (; part->at < snap->conns && made < MPIB_VIEW_PART; part->at++) {
-		if (client && snap->conn[part->at].client != client)
-			continue;
-		mpib_view_item(part, conns_conn(v, &snap->conn[part->at]));
-		made++;
-	}
-	part->more = part->at < snap->conns;
+	mpib_view_list(v, client, v->snap->conns, conns_conn, part);
 	if (part->more)
 		return;
 	fputs("],\"closed\":", part->out);
@@ -399,11 +395,24 @@ static const char *why_source(const struct mpib_snap_conn *f)
 	return mpib_split_source_name(f->why.source);
 }
 
-static json_t *why_one(const struct mpib_view *v,
-		       const struct mpib_snap_conn *f)
+static bool why_asked(const struct mpib_view *v, uint64_t which,
+		      const struct mpib_snap_conn *f)
 {
-	const struct mpib_snap_lane *lane = &v->snap->lane[f->lane];
+	uint32_t client = (uint32_t)(which >> 32), index = (uint32_t)which;
 
+	return f->sender && f->lane < v->snap->lanes &&
+	       (!client || f->client == client) &&
+	       (index == UINT32_MAX || f->index == index);
+}
+
+static json_t *why_one(const struct mpib_view *v, uint64_t which, uint32_t i)
+{
+	const struct mpib_snap_conn *f = &v->snap->conn[i];
+	const struct mpib_snap_lane *lane;
+
+	if (!why_asked(v, which, f))
+		return NULL;
+	lane = &v->snap->lane[f->lane];
 	return json_pack(
 		"{sI sI ss sI sI ss ss sI sI ss sf so so so so sI sI}",
 		"client", (json_int_t)f->client, "index", (json_int_t)f->index,
@@ -422,16 +431,6 @@ static json_t *why_one(const struct mpib_view *v,
 		(json_int_t)(f->rate / 125000));
 }
 
-static bool why_asked(const struct mpib_view *v, uint64_t which,
-		      const struct mpib_snap_conn *f)
-{
-	uint32_t client = (uint32_t)(which >> 32), index = (uint32_t)which;
-
-	return f->sender && f->lane < v->snap->lanes &&
-	       (!client || f->client == client) &&
-	       (index == UINT32_MAX || f->index == index);
-}
-
 bool mpib_view_why_any(const struct mpib_view *v, uint64_t which)
 {
 	for (uint32_t i = 0; i < v->snap->conns; i++) {
@@ -444,18 +443,9 @@ bool mpib_view_why_any(const struct mpib_view *v, uint64_t which)
 void mpib_view_why_part(const struct mpib_view *v, uint64_t which,
 			struct mpib_view_part *part)
 {
-	const struct mpib_snapshot *snap = v->snap;
-	uint32_t made = 0;
-
 	if (part->at == 0)
 		fputc('[', part->out);
-	for (; part->at < snap->conns && made < MPIB_VIEW_PART; part->at++) {
-		if (!why_asked(v, which, &snap->conn[part->at]))
-			continue;
-		mpib_view_item(part, why_one(v, &snap->conn[part->at]));
-		made++;
-	}
-	part->more = part->at < snap->conns;
+	mpib_view_list(v, which, v->snap->conns, why_one, part);
 	if (!part->more)
 		fputc(']', part->out);
 }

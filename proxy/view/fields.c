@@ -118,6 +118,21 @@ void mpib_view_item(struct mpib_view_part *part, json_t *value)
 	mpib_view_dump(part, value);
 }
 
+void mpib_view_list(const struct mpib_view *v, uint64_t arg, uint32_t n,
+		    mpib_view_item_fn *item, struct mpib_view_part *part)
+{
+	for (unsigned made = 0; part->at < n && made < MPIB_VIEW_PART;
+	     part->at++) {
+		json_t *o = item(v, arg, part->at);
+
+		if (!o)
+			continue;
+		mpib_view_item(part, o);
+		made++;
+	}
+	part->more = part->at < n;
+}
+
 json_t *mpib_view_rail_names(uint8_t mask)
 {
 	json_t *list = json_array();

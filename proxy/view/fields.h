@@ -22,6 +22,13 @@ json_t *mpib_field_job(uint64_t job);
 void mpib_field_counts(json_t *o, const struct mpib_view *v,
 		       const struct mpib_rail_counts *n);
 
+/* Item i of a list; NULL: it is not of those that arg asks for. */
+typedef json_t *mpib_view_item_fn(const struct mpib_view *v, uint64_t arg,
+				  uint32_t i);
+/* Write the next items of a list of n to the part. */
+void mpib_view_list(const struct mpib_view *v, uint64_t arg, uint32_t n,
+		    mpib_view_item_fn *item, struct mpib_view_part *part);
+
 /*
  * Sums over a snapshot, for JSON and metrics. What open and closed connections
  * moved adds up to what the rails moved. May be called by any thread that owns

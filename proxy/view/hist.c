@@ -103,16 +103,18 @@ json_t *mpib_view_hist(const struct mpib_view *v, unsigned which)
 	return o;
 }
 
-/* NULL: it was closed after the snapshot. */
-static json_t *hist_conn(const struct mpib_view *v, unsigned which,
-			 const struct mpib_snap_conn *f)
+/* NULL also where it was closed after the snapshot. */
+static json_t *hist_conn(const struct mpib_view *v, uint64_t arg, uint32_t i)
 {
+	const struct mpib_snap_conn *f = &v->snap->conn[i];
+	uint32_t which = (uint32_t)(arg >> 32), client = (uint32_t)arg;
 	const struct proxy_client *s =
 		proxy_clients_known(v->clients, f->client);
 	struct mpib_hist_counts h = { 0 };
 	json_t *o;
 
-	if (!v->engine || !s ||
+	if ((client && f->client != client) ||
+	    f->sender != hists[which].sender || !v->engine || !s ||
 	    mpib_engine_conn_times(s->peer_client.engine_client, f->index,
 				   hists[which].time, &h) < 0)
 		return NULL;
@@ -147,25 +149,9 @@ static void hist_head(const struct mpib_view *v, unsigned which,
 void mpib_view_hist_part(const struct mpib_view *v, uint64_t arg,
 			 struct mpib_view_part *part)
 {
-	unsigned which = (unsigned)(arg >> 32), looked = 0;
-	const struct mpib_snapshot *snap = v->snap;
-	uint32_t client = (uint32_t)arg;
-
 	if (part->at == 0)
-		hist_head(v, which, part);
-	for (; part->at < snap->conns && looked < MPIB_VIEW_PART; part->at++) {
-		const struct mpib_snap_conn *f = &snap->conn[part->at];
-		json_t *o;
-
-		if ((client && f->client != client) ||
-		    f->sender != hists[which].sender)
-			continue;
-		looked++;
-		o = hist_conn(v, which, f);
-		if (o)
-			mpib_view_item(part, o);
-	}
-	part->more = part->at < snap->conns;
+		hist_head(v, (unsigned)(arg >> 32), part);
+	mpib_view_list(v, arg, v->snap->conns, hist_conn, part);
 	if (!part->more)
 		fputs("]}", part->out);
 }
