@@ -66,25 +66,24 @@ static bool in_maintenance(const struct mpib_agent_rule *rule, unsigned r)
 	       rule->share == (r == MPIB_RAIL_SUP ? 0 : ALL);
 }
 
+static int by_sout(const void *key, const void *peer)
+{
+	const uint32_t *sout = key;
+	const struct mpib_agent_peer *of = peer;
+
+	return (*sout > of->sout) - (*sout < of->sout);
+}
+
 static const struct mpib_agent_peer *
 said_by_peer(const struct mpib_agent_policy *p, uint32_t sout)
 {
-	unsigned low = 0, high = p->peers.n;
+	const struct mpib_agent_peer *of =
+		p->peers.n ? bsearch(&sout, p->peers.of, p->peers.n,
+				     sizeof(*of), by_sout)
+			   : NULL;
 
-	while (low < high) {
-		unsigned i = (low + high) / 2;
-
-		if (p->peers.of[i].sout == sout)
-			return p->now.s - p->peers.of[i].said_s <=
-					       MPIB_AGENT_PEERS_MAX_S
-				       ? &p->peers.of[i]
-				       : NULL;
-		if (p->peers.of[i].sout < sout)
-			low = i + 1;
-		else
-			high = i;
-	}
-	return NULL;
+	return of && p->now.s - of->said_s <= MPIB_AGENT_PEERS_MAX_S ? of
+								     : NULL;
 }
 
 static struct objection objection_of(struct mpib_agent_policy *p,

@@ -501,12 +501,6 @@ int mpib_agent_bind(struct mpib_agent *a, gid_t group)
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, a->dir_fd);
 	rc = hold_lock(a);
-	/* connect() finds a running agent of an older version, which took another
-	 * lock, or none; also where many call it (EAGAIN). */
-	if (rc == 0 &&
-	    (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0 ||
-	     errno == EAGAIN))
-		rc = -EADDRINUSE;
 	if (rc < 0) {
 		close(fd);
 		return rc;
