@@ -96,6 +96,16 @@ static void sort_rows(json_t *rows)
 	free(row);
 }
 
+static void put_newest_first(json_t *events)
+{
+	for (size_t i = 1; i < json_array_size(events); i++) {
+		json_t *event = json_incref(json_array_get(events, i));
+
+		json_array_remove(events, i);
+		json_array_insert_new(events, 0, event);
+	}
+}
+
 /* Print mpibctl's table, with what sends and receives most first. */
 static void print_sorted(const struct screen *s, unsigned width, FILE *out)
 {
@@ -104,6 +114,8 @@ static void print_sorted(const struct screen *s, unsigned width, FILE *out)
 
 	if (mpib_ctl_view_rates(view) && !s->unsorted)
 		sort_rows(mpib_ctl_view_rows(view, data));
+	if (!strcmp(view->noun, "events"))
+		put_newest_first(mpib_ctl_view_rows(view, data));
 	mpib_columns_show(false, true);
 	mpib_ctl_view_print(view, data, width, out);
 	json_decref(data);

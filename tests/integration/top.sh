@@ -57,6 +57,13 @@ t send-keys 3
 until_shown '^CLIENT +CONN +DIR'
 t send-keys 4
 until_shown '^JOB '
+# The newest of more events than the screen has lines are on top.
+for _ in {1..30}; do
+	ctl config set log.level info >/dev/null
+done
+ctl config set log.level warn >/dev/null
+t send-keys 8
+until_shown 'log.level is warn'
 t send-keys h
 until_shown 'sort by rate'
 t send-keys p
