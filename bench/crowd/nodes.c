@@ -191,8 +191,8 @@ static void crowd_on_asked(void *arg)
 		.host = "crowd",
 		.devices = 1,
 		.rails = MPIB_RAILS,
-		.rail = { { .label = "soft", .flags = MPIB_REPORT_UP },
-			  { .label = "soft", .flags = MPIB_REPORT_UP } },
+		.rail = { { .flags = MPIB_REPORT_UP },
+			  { .flags = MPIB_REPORT_UP } },
 	};
 
 	mpib_broker_report(((struct crowd_node *)arg)->broker, &own);

@@ -235,7 +235,6 @@ static void own_rail(const struct mpib_view *v, unsigned r,
 {
 	const struct mpib_snap_rail *n = &v->snap->rail[r];
 
-	snprintf(rail->label, sizeof(rail->label), "%s", v->rail[r].label);
 	rail->flags = (uint8_t)((n->up ? MPIB_REPORT_UP : 0) |
 				(n->drained ? MPIB_REPORT_DRAINED : 0));
 	if (v->cfg->engine.rail[r].provider == MPIB_PROVIDER_SOFT)
@@ -318,6 +317,9 @@ void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own)
 	snprintf(own->version, sizeof(own->version), "%s", MPIB_VERSION);
 	gethostname(own->host, sizeof(own->host) - 1);
 	mpib_ascii_make(own->host);
+	for (unsigned i = 0; i < snap->devices; i++)
+		snprintf(own->device[i], sizeof(own->device[i]), "%s",
+			 v->cfg->device[i].name);
 	for (unsigned r = 0; r < mpib_snap_rails(snap); r++)
 		own_rail(v, r, &own->rail[r]);
 	own_pairs(snap, own);

@@ -20,14 +20,24 @@ struct cluster_view {
 	const struct mpib_setting *setting[MPIB_REPORT_SETTINGS];
 };
 
+static const char *rail_label(const struct mpib_node_report *r, unsigned i,
+			      char buf[MPIB_RAIL_LABEL_MAX])
+{
+	snprintf(buf, MPIB_RAIL_LABEL_MAX, "%s%s%s",
+		 r->devices > 1 ? r->device[i / r->rails] : "",
+		 r->devices > 1 ? "." : "", mpib_rail_name(i % r->rails));
+	return buf;
+}
+
 /* Add what is wrong with one rail to faults, and what else is to be known of it to
  * notes. */
 static void judge_rail(const struct mpib_node_report *r, unsigned i,
 		       json_t *faults, json_t *notes)
 {
 	const struct mpib_report_rail *rail = &r->rail[i];
-	const char *name = rail->label;
+	char name[MPIB_RAIL_LABEL_MAX];
 
+	rail_label(r, i, name);
 	if (!(rail->flags & MPIB_REPORT_UP))
 		json_array_append_new(faults, json_sprintf("%s down", name));
 	else if (rail->speed_mbps < rail->expected_mbps)
@@ -73,12 +83,13 @@ static json_t *view_rails(const struct mpib_node_report *r)
 
 	for (unsigned i = 0; i < (unsigned)r->devices * r->rails; i++) {
 		const struct mpib_report_rail *rail = &r->rail[i];
+		char label[MPIB_RAIL_LABEL_MAX];
 
 		json_array_append_new(
 			list,
 			json_pack("{ss ss ss sb sb sI sI sI sI}", "name",
 				  mpib_rail_name(i % r->rails), "label",
-				  rail->label, "state",
+				  rail_label(r, i, label), "state",
 				  rail->flags & MPIB_REPORT_UP ? "active"
 							       : "down",
 				  "drained",

@@ -234,13 +234,15 @@ static void tell_refusals(const struct mpib_broker *b, mpib_broker_told_fn *fn,
 		};
 		const struct mpib_peer *p;
 
+		if (!r->count)
+			continue;
 		TAILQ_FOREACH(p, &b->peers, entry)
 		{
 			if (told_of(p) &&
 			    mpib_address_same(&p->node.addr, &r->addr))
 				break;
 		}
-		if (r->count && !p)
+		if (!p)
 			fn(arg, &t);
 	}
 }

@@ -212,13 +212,15 @@ static void code_rails(struct mpib_codec *c, struct mpib_node_report *m)
 	mpib_code8(c, &m->devices);
 	mpib_code8(c, &m->rails);
 	if (mpib_code_bad(c, m->rails > MPIB_RAILS ||
+				     m->devices > MPIB_DEVICES_MAX ||
 				     (unsigned)m->devices * m->rails >
 					     MPIB_RAILS_MAX))
 		m->devices = m->rails = 0;
+	for (unsigned i = 0; i < m->devices; i++)
+		code_short(c, m->device[i], sizeof(m->device[i]));
 	for (unsigned i = 0; i < (unsigned)m->devices * m->rails; i++) {
 		struct mpib_report_rail *rail = &m->rail[i];
 
-		code_short(c, rail->label, sizeof(rail->label));
 		code_bits(c, &rail->flags, MPIB_REPORT_FLAGS);
 		mpib_code32(c, &rail->speed_mbps);
 		mpib_code32(c, &rail->expected_mbps);

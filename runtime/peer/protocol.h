@@ -147,8 +147,8 @@ struct mpib_node_report {
 	uint32_t uptime_s, clients, connections;
 	uint32_t stuck; /* requests older than 5 s */
 	uint8_t devices, rails; /* of each; at most MPIB_RAILS_MAX in all */
+	char device[MPIB_DEVICES_MAX][32]; /* their names */
 	struct mpib_report_rail { /* by number */
-		char label[MPIB_RAIL_LABEL_MAX];
 		uint8_t flags;
 		uint32_t speed_mbps, expected_mbps; /* 0: not known */
 		uint64_t errors, failovers;
