@@ -66,7 +66,7 @@ static bool in_maintenance(const struct mpib_agent_rule *rule, unsigned r)
 	       rule->share == (r == MPIB_RAIL_SUP ? 0 : ALL);
 }
 
-static int by_sout(const void *key, const void *peer)
+static int peer_by_sout(const void *key, const void *peer)
 {
 	const uint32_t *sout = key;
 	const struct mpib_agent_peer *of = peer;
@@ -79,7 +79,7 @@ said_by_peer(const struct mpib_agent_policy *p, uint32_t sout)
 {
 	const struct mpib_agent_peer *of =
 		p->peers.n ? bsearch(&sout, p->peers.of, p->peers.n,
-				     sizeof(*of), by_sout)
+				     sizeof(*of), peer_by_sout)
 			   : NULL;
 
 	return of && p->now.s - of->said_s <= MPIB_AGENT_PEERS_MAX_S ? of
