@@ -187,7 +187,7 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 		.key = &key,
 		.networks = &p->cfg.networks,
 		.islands = &p->cfg.islands,
-		.agent = p->agent,
+		.later = true,
 		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
 		.silence_s = p->cfg.silence,
 		.request_s = p->cfg.request_timeout,
@@ -207,13 +207,24 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 	rc = mpib_broker_open(&opts, &p->broker, reason, sizeof(reason));
 	if (rc < 0) {
 		p->broker = NULL;
+		return mpib_why_fail(why, rc, "peer link: %s", reason);
+	}
+	p->peer_link = opts.addr;
+	mpib_cluster_init(&p->cluster, &p->loop, p->engine, p->broker,
+			  &p->view);
+	return 0;
+}
+
+int mpib_serve_peer_link(struct mpib_proxy *p, char *why)
+{
+	char reason[300];
+	int rc = mpib_broker_serve(p->broker, p->agent, reason, sizeof(reason));
+
+	if (rc < 0)
 		return mpib_why_fail(
 			why, rc,
 			"peer link: %s (give another --peer-port or --sout)",
 			reason);
-	}
-	mpib_cluster_init(&p->cluster, &p->loop, p->engine, p->broker,
-			  &p->view);
-	tell_address(p, &opts.addr);
+	tell_address(p, &p->peer_link);
 	return 0;
 }

@@ -218,9 +218,18 @@ static int open_clients(struct mpib_proxy *p, char *why)
 		snprintf(why, MPIB_WHY_MAX, "control thread: %s",
 			 strerror(-rc));
 	p->serving = rc == 0;
-	if (rc == 0)
-		expect_clients(p);
 	return rc;
+}
+
+static int serve_clients(struct mpib_proxy *p, char *why)
+{
+	int rc = p->serving ? 0 : open_clients(p, why);
+
+	if (rc < 0)
+		return rc;
+	expect_clients(p);
+	proxy_clients_serve(&p->clients);
+	return 0;
 }
 
 static int open_metrics(struct mpib_proxy *p, char *why)
@@ -253,6 +262,8 @@ static int open_stats(struct mpib_proxy *p, char *why)
 				     strerror(-rc));
 	}
 	mpib_state_load(&p->admin);
+	/* To those of clients that have attached already, at an upgrade. */
+	mpib_shares_apply(&p->clients);
 	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
 		   MPIB_VERSION, p->rundir.path);
 	return 0;
@@ -260,13 +271,14 @@ static int open_stats(struct mpib_proxy *p, char *why)
 
 static int open_parts(struct mpib_proxy *p, char *why)
 {
-	/* A successor has opened them already. */
 	int rc = p->engine ? 0 : start_open_engine(p, why);
 
 	if (rc == 0)
 		rc = open_agent(p, why);
-	if (rc == 0)
+	if (rc == 0 && !p->broker)
 		rc = mpib_start_peer_link(p, why);
+	if (rc == 0)
+		rc = mpib_serve_peer_link(p, why);
 	return rc;
 }
 
@@ -295,14 +307,22 @@ static void keep_events(const struct mpib_config *cfg, const char *run_dir)
 /* The kernel releases the predecessor's lock when that process has ended. */
 #define LOCK_WITHIN (60 * MPIB_SEC)
 
-/* Open the rails beside the running proxy, then lock the run directory after it. */
+/* Open the rails and attach the clients beside the running proxy, then lock the run
+ * directory after it. */
 static int start_succeed(struct mpib_proxy *p, char *why)
 {
 	uint64_t until;
 	int rc = start_open_engine(p, why);
 
 	if (rc == 0)
-		rc = mpib_succession_wait(&p->cfg, why);
+		rc = mpib_succession_take(&p->cfg, &p->control, why);
+	if (rc == 0)
+		rc = mpib_start_peer_link(p, why);
+	if (rc == 0)
+		rc = open_clients(p, why);
+	p->clients.awaits = true;
+	if (rc == 0)
+		rc = mpib_succession_wait(&p->loop, why);
 	if (rc < 0)
 		return rc;
 	until = mpib_now_ns() + LOCK_WITHIN;
@@ -329,7 +349,7 @@ static int start_parts(struct mpib_proxy *p, char *why)
 	if (rc == 0)
 		rc = mpib_sockets_open(p, why);
 	if (rc == 0)
-		rc = open_clients(p, why);
+		rc = serve_clients(p, why);
 	if (rc == 0)
 		rc = open_metrics(p, why);
 	if (rc == 0)

@@ -42,6 +42,7 @@ struct mpib_proxy {
 	struct mpib_engine *engine;
 	struct mpib_agent_link *agent; /* advanced mode */
 	struct mpib_broker *broker;
+	struct in6_addr peer_link; /* address of the broker */
 	int control, stats_fd, metrics_fd, admin_fd;
 	bool activated; /* systemd made control, and owns its path */
 	bool serving; /* clients is initialized */
@@ -73,5 +74,7 @@ void mpib_proxy_stop(struct mpib_proxy *p);
 /* peer_link.c: open the broker, with the peer link's address and key. -errno, with
  * why as in config.h. */
 int mpib_start_peer_link(struct mpib_proxy *p, char *why);
+/* Have it take peer links. */
+int mpib_serve_peer_link(struct mpib_proxy *p, char *why);
 
 #endif

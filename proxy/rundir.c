@@ -367,9 +367,12 @@ struct proxy_socket {
 
 int mpib_sockets_open(struct mpib_proxy *p, char *why)
 {
-	p->control = mpib_activation_socket();
-	p->activated = p->control >= 0;
-	if (!p->activated)
+	int given = mpib_activation_socket();
+
+	p->activated = given >= 0;
+	if (p->control < 0)
+		p->control = given;
+	if (p->control < 0)
 		p->control = mpib_rundir_listen(&p->rundir, MPIB_CONTROL_SOCK,
 						SOCK_SEQPACKET, why);
 	if (p->control < 0)

@@ -57,6 +57,12 @@ enum mpib_control_type {
 	MPIB_CTL_RESUME, /* ask for a connection that was accepted before */
 	MPIB_CTL_LOST, /* from the proxy, id 0, without an answer: look which
 			  connections are MPIB_CONN_LOST */
+	/* An upgrade; struct mpib_ctl_next, never answered. From the proxy, id 0:
+	 * the successor accepts at the proxy's socket now; attach there and register
+	 * all memory, beside this proxy (number), or forget it (number 0). From the
+	 * client: how that ended. From the successor: it serves. Before that it
+	 * takes HELLO, POOL, REG_FD and DEREG alone. */
+	MPIB_CTL_NEXT,
 };
 
 struct mpib_ctl_header {
@@ -121,6 +127,13 @@ struct mpib_ctl_welcome {
 	uint32_t grace_ms; /* how long a connection waits for its other end, or
 			      for another proxy; 0: nothing is resumed */
 	uint32_t rsvd;
+};
+
+struct mpib_ctl_next {
+	struct mpib_ctl_header h; /* status: 0, or -errno with why */
+	uint32_t number; /* of the upgrade */
+	uint32_t rsvd;
+	char why[232];
 };
 
 struct mpib_ctl_pool {
@@ -239,5 +252,6 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_reg_fd) == 40);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 176);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_resume) == 88);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_next) == 256);
 
 #endif

@@ -180,6 +180,8 @@ static const struct {
 			     proxy_client_close },
 	[MPIB_CTL_DEVICE] = { sizeof(struct mpib_ctl_id), 0,
 			      proxy_client_device },
+	[MPIB_CTL_NEXT] = { sizeof(struct mpib_ctl_next), 0,
+			    proxy_client_next },
 	[MPIB_CTL_WHY] = { sizeof(struct mpib_ctl_id), 0, proxy_client_why },
 };
 
@@ -265,6 +267,14 @@ static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 	 * so that proxy_client_hello() can answer with the version. */
 	if (type != MPIB_CTL_HELLO && s->state == PROXY_CLIENT_NEW) {
 		proxy_client_drop(s, "it spoke before its HELLO");
+		return false;
+	}
+	if (s->all->awaits && type != MPIB_CTL_HELLO &&
+	    type != MPIB_CTL_REG_FD && type != MPIB_CTL_POOL &&
+	    type != MPIB_CTL_DEREG) {
+		proxy_client_refuse(s, &m->h, -EAGAIN,
+				    "this mpib-proxy does not serve yet, the "
+				    "one that it replaces does (wait)");
 		return false;
 	}
 	if (rc == -EMFILE) {

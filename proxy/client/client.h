@@ -112,6 +112,9 @@ struct proxy_client {
 	/* The shares in force, of the client and of its user. */
 	struct mpib_share share, of_user;
 	struct mpib_survivor *record; /* for the next proxy; or NULL */
+	/* Numbers of upgrades: of which it was told, and for which it has attached
+	 * to the successor. */
+	uint32_t told, prepared;
 	bool share_said; /* an operator set share: rules do not apply */
 };
 
@@ -166,6 +169,11 @@ struct proxy_clients {
 	struct mpib_jobs jobs;
 	struct mpib_survivors survivors;
 	uint64_t accepted, refused, rejected; /* clients; rejected: requests */
+	/* This is a successor, and its predecessor serves: clients attach and
+	 * register memory, and may do no more. */
+	bool awaits;
+	/* The first client that cannot attach to the successor, and why; "" */
+	char next_why[400];
 };
 
 /* Serve the listening socket fd, which the caller keeps and closes; -1: see
@@ -190,6 +198,16 @@ struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
 					 uint64_t id);
 /* Like proxy_clients_known(), but NULL for a client that is leaving. */
 struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id);
+
+/* next.c. An upgrade of that number, from 1: have each client attach to the successor.
+ * Call it again until it returns 0, the clients that have not yet; why is then the name
+ * of one, or what one cannot do: all->next_why. */
+unsigned proxy_clients_prepare(struct proxy_clients *all, uint32_t number,
+			       char *why, size_t len);
+/* The upgrade failed: have them forget the successor. */
+void proxy_clients_stay(struct proxy_clients *all);
+/* The successor serves from now on. */
+void proxy_clients_serve(struct proxy_clients *all);
 
 /* The rest is for the files of this folder. */
 
@@ -242,7 +260,11 @@ typedef void proxy_client_fn(struct proxy_client *s, struct mpib_message *m);
 proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_dereg, proxy_client_listen, proxy_client_close_listen,
 	proxy_client_connect, proxy_client_accept, proxy_client_close,
-	proxy_client_resume, proxy_client_why, proxy_client_device;
+	proxy_client_resume, proxy_client_why, proxy_client_device,
+	proxy_client_next;
+
+/* The client is served from now on: say so, and note its process for the next proxy. */
+void proxy_client_served(struct proxy_client *s);
 
 /* Clients of the user came or went: set each client's share anew, and each
  * shard's part of the user's limit. */

@@ -144,6 +144,21 @@ static void hello_no_device(struct proxy_client *s,
 			    device, s->all->cfg->engine.devices);
 }
 
+void proxy_client_served(struct proxy_client *s)
+{
+	const struct proxy_clients *all = s->all;
+	unsigned device = s->peer_client.shard / all->cfg->engine.shards;
+	struct mpib_process process =
+		mpib_process_of(s->uid, s->pid, s->pidfd, device);
+
+	s->record = mpib_survivors_take(&s->all->survivors, &process, s->id);
+	mpib_event(MPIB_LOG_INFO, "client_attaches",
+		   &(struct mpib_event_about){
+			   .client = s->id, .of_user = true, .uid = s->uid },
+		   "client %u (%s, pid %u, uid %u) attached to shard %u", s->id,
+		   s->name, s->pid, s->uid, s->peer_client.shard);
+}
+
 static void hello_welcome(struct proxy_client *s,
 			  const struct mpib_ctl_header *ask, uint32_t device)
 {
@@ -182,14 +197,8 @@ static void hello_welcome(struct proxy_client *s,
 	rc = proxy_client_send(s, &w.h, fd, fds);
 	if (fds == MPIB_CTL_FDS_MAX)
 		close(fd[MPIB_WELCOME_PIDFD]);
-	if (rc == 0)
-		mpib_event(
-			MPIB_LOG_INFO, "client_attaches",
-			&(struct mpib_event_about){ .client = s->id,
-						    .of_user = true,
-						    .uid = s->uid },
-			"client %u (%s, pid %u, uid %u) attached to shard %u",
-			s->id, s->name, s->pid, s->uid, s->peer_client.shard);
+	if (rc == 0 && !all->awaits)
+		proxy_client_served(s);
 }
 
 /* The rails that the policy gives payload to while all are up. */
@@ -248,11 +257,21 @@ static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
  * not after crashes in its work. False: the HELLO was refused. */
 static bool hello_in_turn(struct proxy_client *s,
 			  const struct mpib_ctl_header *ask,
-			  const struct mpib_process *process)
+			  const struct mpib_process *process, uint32_t wish)
 {
 	struct mpib_survivors *v = &s->all->survivors;
 	unsigned others, ms;
-	int rc = mpib_survivors_admit(v, process, &others, &ms);
+	int rc;
+
+	if (s->all->awaits) {
+		if (wish)
+			return true;
+		proxy_client_refuse(s, ask, -EINPROGRESS,
+				    "an upgrade of mpib-proxy is in progress "
+				    "(wait)");
+		return false;
+	}
+	rc = mpib_survivors_admit(v, process, &others, &ms);
 
 	if (rc == -EPERM)
 		proxy_client_refuse(
@@ -299,11 +318,9 @@ static void hello_probe(struct proxy_client *s,
 
 /* False: the HELLO was refused. */
 static bool hello_serve(struct proxy_client *s, const struct mpib_message *m,
-			uint32_t device)
+			uint32_t device, uint32_t wish)
 {
-	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
-	int rc = hello_attach(s, device,
-			      m->len >= sizeof(*hello) ? hello->shard : 0);
+	int rc = hello_attach(s, device, wish);
 	const char *why;
 
 	if (rc == 0)
@@ -323,7 +340,7 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
 	struct proxy_clients *all = s->all;
 	struct mpib_process process;
-	uint32_t device = 0;
+	uint32_t device = 0, wish = 0;
 
 	if (s->state == PROXY_CLIENT_LIVE) {
 		proxy_client_refuse(s, &m->h, -EALREADY,
@@ -355,14 +372,15 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 		proxy_client_drop(s, "it asked whether it could attach");
 		return;
 	}
+	if (m->len >= sizeof(*hello))
+		wish = hello->shard;
 	process = mpib_process_of(s->uid, s->pid, s->pidfd, device);
-	if (!hello_in_turn(s, &m->h, &process)) {
+	if (!hello_in_turn(s, &m->h, &process, wish)) {
 		proxy_client_drop(s, "its HELLO was refused");
 		return;
 	}
-	if (!hello_serve(s, m, device))
+	if (!hello_serve(s, m, device, wish))
 		goto err_drop;
-	s->record = mpib_survivors_take(&all->survivors, &process, s->id);
 	hello_welcome(s, &m->h, device);
 	return;
 

@@ -36,21 +36,20 @@ static void say(int link, const char *fmt, ...)
 	send(link, text, strlen(text), MSG_NOSIGNAL);
 }
 
-/* Return the socket that came with the next path; -1: the proxy has ended. */
-static int receive(int sock, char path[PATH_MAX])
+int mpib_text_receive(int sock, char text[PATH_MAX])
 {
 	union {
 		struct cmsghdr h;
 		char room[CMSG_SPACE(sizeof(int))];
 	} control;
-	struct iovec iov = { path, PATH_MAX };
+	struct iovec iov = { text, PATH_MAX };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = &control,
 			    .msg_controllen = sizeof(control) };
 	struct cmsghdr *c;
 	ssize_t n;
-	int link;
+	int fd;
 
 	do {
 		n = recvmsg(sock, &m, MSG_CMSG_CLOEXEC);
@@ -58,9 +57,9 @@ static int receive(int sock, char path[PATH_MAX])
 	c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
 	if (!c || c->cmsg_type != SCM_RIGHTS)
 		return -1;
-	path[n - 1] = '\0';
-	memcpy(&link, CMSG_DATA(c), sizeof(link));
-	return link;
+	text[n - 1] = '\0';
+	memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
 }
 
 /* Whether users can write this file who cannot write own. */
@@ -118,7 +117,7 @@ static void starter_run(struct own_program *own, int sock)
 	char path[PATH_MAX];
 	int link;
 
-	while ((link = receive(sock, path)) >= 0) {
+	while ((link = mpib_text_receive(sock, path)) >= 0) {
 		pid_t pid = fork();
 
 		if (pid == 0) {
@@ -176,7 +175,7 @@ int mpib_starter_fork(char **argv, void (*begin)(void))
 	return rc < 0 ? rc : pair[0];
 }
 
-int mpib_starter_ask(int starter, const char *path, int link)
+int mpib_text_send(int sock, const char *text, int fd)
 {
 	union {
 		struct cmsghdr h;
@@ -184,17 +183,16 @@ int mpib_starter_ask(int starter, const char *path, int link)
 	} control = { .h = { .cmsg_len = CMSG_LEN(sizeof(int)),
 			     .cmsg_level = SOL_SOCKET,
 			     .cmsg_type = SCM_RIGHTS } };
-	char text[PATH_MAX];
-	struct iovec iov = { text, strlen(path) + 1 };
+	char copy[PATH_MAX]; /* iovec is not const */
+	struct iovec iov = { copy, strlen(text) + 1 };
 	struct msghdr m = { .msg_iov = &iov,
 			    .msg_iovlen = 1,
 			    .msg_control = &control,
 			    .msg_controllen = sizeof(control) };
 
-	if (iov.iov_len > sizeof(text))
+	if (iov.iov_len > sizeof(copy))
 		return -ENAMETOOLONG;
-	memcpy(text, path, iov.iov_len);
-	memcpy(CMSG_DATA(&control.h), &link, sizeof(link));
-	return sendmsg(starter, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno
-								     : 0;
+	memcpy(copy, text, iov.iov_len);
+	memcpy(CMSG_DATA(&control.h), &fd, sizeof(fd));
+	return sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
 }

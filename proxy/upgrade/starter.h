@@ -9,22 +9,29 @@
 #ifndef MPIB_PROXY_STARTER_H
 #define MPIB_PROXY_STARTER_H
 
+#include <limits.h>
+
 /* The environment variable with the successor's descriptor of the link. */
 #define MPIB_SUCCEEDS "MPIB_SUCCEEDS"
 
 /*
  * Fork the starter, which exits when this process ends. argv is main()'s. It
  * calls begin() first, unless that is NULL. Call this before threads are created and
- * before mpib_sandbox(). Returns the socket for mpib_starter_ask(), or -errno.
+ * before mpib_sandbox(). Returns the starter's socket, or -errno.
  */
 int mpib_starter_fork(char **argv, void (*begin)(void));
 
+/* Send text with a descriptor, which stays the caller's. 0 or -errno. */
+int mpib_text_send(int sock, const char *text, int fd);
+/* Wait for a text with a descriptor, which is then the caller's; -1: the other end has
+ * ended, or sent something else. */
+int mpib_text_receive(int sock, char text[PATH_MAX]);
+
 /*
- * Have the starter execute path ("": the file that the proxy was executed from)
+ * mpib_text_send(starter, path, link) has the starter execute path ("": the file that the proxy was executed from)
  * with the proxy's arguments and environment. The successor inherits the socket
  * link, which the caller still owns. The other end of link receives "pid N PATH" and
- * then the messages of the successor, or "error WHY". 0 or -errno.
+ * then the messages of the successor, or "error WHY".
  */
-int mpib_starter_ask(int starter, const char *path, int link);
 
 #endif

@@ -24,6 +24,8 @@
 #include "upgrade/starter.h"
 
 #define READY_WITHIN (60 * MPIB_SEC)
+#define ATTACHED_WITHIN (60 * MPIB_SEC)
+#define LOOK (20 * MPIB_MSEC)
 #define ANSWER_MS 60000
 
 /* Properties that attached ranks rely on, so both programs must agree. */
@@ -99,9 +101,20 @@ static void upgrade_end(struct mpib_upgrade *u)
 /* u->why is set. While the link is open, u->pid cannot be another process. */
 static void upgrade_fail(struct mpib_upgrade *u, bool ended)
 {
+	int rc;
+
 	if (u->pid && !ended)
 		kill(u->pid, SIGKILL);
 	upgrade_end(u);
+	if (u->took) {
+		proxy_clients_stay(u->clients);
+		rc = mpib_acceptor_open(&u->clients->acceptor);
+		if (rc < 0)
+			mpib_err("no process can attach any more: %s (restart "
+				 "mpib-proxy)",
+				 strerror(-rc));
+	}
+	u->took = false;
 	mpib_utf8_make(u->why);
 	mpib_event(MPIB_LOG_WARN, "upgrade_failed", NULL,
 		   "upgrade failed, pid %d continues: %s", (int)getpid(),
@@ -122,6 +135,48 @@ static void upgrade_leave(struct mpib_upgrade *u)
 		   u->path, (int)getpid());
 	u->leaves = true;
 	mpib_loop_stop(u->loop);
+}
+
+/* Whether all clients have attached to the successor. */
+static void upgrade_look(void *arg)
+{
+	struct mpib_upgrade *u = arg;
+	char client[500];
+	unsigned waits = proxy_clients_prepare(u->clients, u->number, client,
+					       sizeof(client));
+
+	if (u->clients->next_why[0]) {
+		snprintf(u->why, sizeof(u->why), "%s: %s", u->path, client);
+		upgrade_fail(u, false);
+	} else if (waits == 0) {
+		upgrade_leave(u);
+	} else if (mpib_loop_now(u->loop) < u->until) {
+		mpib_timer_arm(u->loop, &u->timer, LOOK, upgrade_look, u);
+	} else {
+		snprintf(u->why, sizeof(u->why),
+			 "%s: %s did not attach to it within %u s (continue "
+			 "that process if it is stopped, or end it)",
+			 u->path, client,
+			 (unsigned)(ATTACHED_WITHIN / MPIB_SEC));
+		upgrade_fail(u, false);
+	}
+}
+
+/* The successor accepts from now on, also processes that have not attached yet. */
+static void upgrade_prepare(struct mpib_upgrade *u)
+{
+	int rc = mpib_text_send(u->link, "take", u->clients->acceptor.fd);
+
+	if (rc < 0) {
+		snprintf(u->why, sizeof(u->why),
+			 "%s: exited (see the log of mpib-proxy)", u->path);
+		upgrade_fail(u, true);
+		return;
+	}
+	mpib_acceptor_close(&u->clients->acceptor);
+	u->took = true;
+	u->until = mpib_loop_now(u->loop) + ATTACHED_WITHIN;
+	upgrade_look(u);
 }
 
 /* text: "pid N PATH", "error WHY" or "ready {...}". */
@@ -153,8 +208,8 @@ static void upgrade_hear(struct mpib_upgrade *u, const char *text)
 	json_decref(theirs);
 	if (rc < 0)
 		upgrade_fail(u, false);
-	else
-		upgrade_leave(u);
+	else if (!u->took)
+		upgrade_prepare(u);
 }
 
 static void on_link(void *arg, uint32_t events)
@@ -189,7 +244,7 @@ static void upgrade_on_time(void *arg)
 
 void mpib_upgrade_init(struct mpib_upgrade *u, struct mpib_loop *loop,
 		       const struct mpib_config *cfg,
-		       const struct proxy_clients *clients, int starter)
+		       struct proxy_clients *clients, int starter)
 {
 	u->loop = loop;
 	u->cfg = cfg;
@@ -234,7 +289,7 @@ static int upgrade_start(struct mpib_upgrade *u)
 				     "-n)",
 				     strerror(errno));
 	u->link = pair[0];
-	rc = mpib_starter_ask(u->starter, u->path, pair[1]);
+	rc = mpib_text_send(u->starter, u->path, pair[1]);
 	close(pair[1]);
 	if (rc == 0)
 		rc = mpib_loop_add(u->loop, &u->watch, u->link, EPOLLIN,
@@ -252,6 +307,7 @@ void mpib_upgrade_begin(struct mpib_upgrade *u, const char *path)
 	snprintf(u->path, sizeof(u->path), "%s", path);
 	u->why[0] = '\0';
 	u->pid = 0;
+	u->number++;
 	if (may_begin(u) < 0 || upgrade_start(u) < 0)
 		upgrade_fail(u, true);
 }
@@ -293,21 +349,17 @@ void mpib_succession_fail(const char *why)
 	send(to_running, text, strlen(text), MSG_NOSIGNAL);
 }
 
-/* Wait for a message of the running proxy, "" for its end. False: another one. */
-static bool predecessor_sends(const char *text)
+static int succession_fails(char *why)
 {
-	struct pollfd p = { .fd = to_running, .events = POLLIN };
-	char got[16];
-	ssize_t n;
-
-	if (poll(&p, 1, ANSWER_MS) <= 0)
-		return false;
-	n = recv(to_running, got, sizeof(got), 0);
-	return n == (ssize_t)strlen(text) && !memcmp(got, text, (size_t)n);
+	return mpib_why_fail(why, -ECANCELED,
+			     "upgrade: the running proxy continues (see "
+			     "its log)");
 }
 
-int mpib_succession_wait(const struct mpib_config *cfg, char *why)
+int mpib_succession_take(const struct mpib_config *cfg, int *control, char *why)
 {
+	struct pollfd p = { .fd = to_running, .events = POLLIN };
+	char got[PATH_MAX];
 	json_t *mine = facts(cfg);
 	char *dump = json_dumps(mine, JSON_COMPACT), text[MPIB_WHY_MAX];
 
@@ -315,12 +367,40 @@ int mpib_succession_wait(const struct mpib_config *cfg, char *why)
 	snprintf(text, sizeof(text), "ready %s", dump ? dump : "");
 	free(dump);
 	if (send(to_running, text, strlen(text), MSG_NOSIGNAL) < 0 ||
-	    !predecessor_sends("go"))
-		return mpib_why_fail(
-			why, -ECANCELED,
-			"upgrade: the running proxy continues (see "
-			"its log)");
-	if (!predecessor_sends(""))
+	    poll(&p, 1, ANSWER_MS) <= 0)
+		return succession_fails(why);
+	*control = mpib_text_receive(to_running, got);
+	return *control < 0 ? succession_fails(why) : 0;
+}
+
+static void on_running(void *arg, uint32_t events)
+{
+	char got[16];
+	ssize_t n = recv(to_running, got, sizeof(got), MSG_DONTWAIT);
+
+	(void)events;
+	if (n < 0 && errno == EAGAIN)
+		return;
+	*(int *)arg = n == 2 && !memcmp(got, "go", 2) ? 1 : -1;
+}
+
+int mpib_succession_wait(struct mpib_loop *loop, char *why)
+{
+	struct pollfd p = { .fd = to_running, .events = POLLIN };
+	struct mpib_io watch = { 0 };
+	int goes = 0, rc;
+	char end;
+
+	rc = mpib_loop_add(loop, &watch, to_running, EPOLLIN, on_running,
+			   &goes);
+	/* Relaxed: a signal of this thread's loop set it. */
+	while (rc >= 0 && goes == 0 &&
+	       !atomic_load_explicit(&loop->stop, memory_order_relaxed))
+		rc = mpib_loop_turn(loop, MPIB_FOREVER);
+	mpib_loop_del(loop, &watch);
+	if (goes != 1)
+		return succession_fails(why);
+	if (poll(&p, 1, ANSWER_MS) <= 0 || recv(to_running, &end, 1, 0) > 0)
 		return mpib_why_fail(why, -ETIMEDOUT,
 				     "upgrade: the running proxy does not end "
 				     "(kill it)");

@@ -288,8 +288,8 @@ static int attach_set_up(struct mpib_client *c, struct mpib_attached *at,
 	return rc;
 }
 
-static int attach_there(struct mpib_client *c, uint64_t deadline,
-			struct mpib_attached **attached)
+int mpib_attach_there(struct mpib_client *c, uint64_t deadline,
+		      struct mpib_attached **attached)
 {
 	struct mpib_attached *at = calloc(1, sizeof(*at));
 	int rc;
@@ -298,6 +298,7 @@ static int attach_there(struct mpib_client *c, uint64_t deadline,
 		return mpib_fail(-ENOMEM, "out of memory");
 	at->pidfd = -1;
 	at->users = 1;
+	at->serves = true;
 	rc = connect_socket(c, at, deadline);
 	if (rc < 0)
 		goto err_free;
@@ -325,7 +326,7 @@ static bool attach_may_start(const struct mpib_client *c, int rc)
 int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **attached)
 {
-	int rc = attach_there(c, deadline, attached), started;
+	int rc = mpib_attach_there(c, deadline, attached), started;
 	char why[400];
 
 	if (!attach_may_start(c, rc))
@@ -333,7 +334,7 @@ int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 	started = mpib_start_proxy(c);
 	snprintf(why, sizeof(why), "%s", mpib_strerror());
 	/* Another process may have been faster. */
-	rc = attach_there(c, mpib_now_ms() + c->answer_ms, attached);
+	rc = mpib_attach_there(c, mpib_now_ms() + c->answer_ms, attached);
 	if (rc < 0 && started < 0 && started != -EBUSY)
 		return mpib_fail(started, "%s", why);
 	return rc;
@@ -481,9 +482,12 @@ void mpib_detach(struct mpib_client *client)
 		close(c->helper.stop);
 	if (c->forks != mpib_forks) {
 		close_descriptors(c->at);
+		if (c->successor)
+			close_descriptors(c->successor);
 		return;
 	}
 	shutdown(c->at->sock, SHUT_RDWR);
+	mpib_successor_drop(c);
 	mpib_debts_forget(c);
 	free_objects(c);
 	mpib_attached_put(c->at);

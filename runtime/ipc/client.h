@@ -206,6 +206,7 @@ struct mpib_listener {
  * the next one. */
 struct mpib_attached {
 	uint32_t number; /* of this attach of the client, from 1 */
+	bool serves; /* false: the successor of an upgrade, which may not yet */
 	unsigned users; /* the client and instances; under the lock */
 	bool whole; /* connections may have used it */
 	int sock, doorbell;
@@ -246,6 +247,9 @@ struct mpib_client {
 	pthread_mutex_t lock; /* with a wait for taken, see rpc.c */
 	atomic_bool taken; /* all below, and the control socket */
 	struct mpib_attached *at; /* only the helper changes it */
+	/* Of an upgrade that is in progress: the proxy that will be the next; NULL:
+	 * the helper attaches when c->at has ended. */
+	struct mpib_attached *successor;
 	uint32_t attaches; /* all, also those that failed */
 	uint32_t next_id;
 	enum mpib_asked asked;
@@ -380,8 +384,13 @@ int mpib_client_look_now(struct mpib_client *c);
 /* pool.c. Under the lock. */
 void mpib_pool_free(struct mpib_pool *pool);
 /* memory.c. Under the lock, at another proxy: register all memory that it has not
- * registered yet. */
+ * registered yet, and wait until it serves. */
 int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
+/* The same, without waiting. 0: all is registered; 1: call again when something came
+ * from the proxy; -errno. */
+int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
+/* The memory is deregistered: it is kept no more, nor registered at a successor. */
+void mpib_memory_drop(struct mpib_client *c, struct mpib_memory *memory);
 /* Call when a connection or a region is gone: give back the staging pools that
  * no open connection has a window of, but keep one while the client still has
  * connections or regions. */
@@ -409,6 +418,9 @@ static inline uint32_t mpib_region_mr(const struct mpib_region *r)
  * there will be one. */
 int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
+/* The same, without starting one. */
+int mpib_attach_there(struct mpib_client *c, uint64_t deadline,
+		      struct mpib_attached **at);
 /* start.c: start a proxy, and wait until it serves. -EBUSY: another process does;
  * -ENOEXEC, with the text. */
 int mpib_start_proxy(const struct mpib_client *c);

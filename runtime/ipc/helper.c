@@ -330,21 +330,105 @@ static void conns_learn(struct mpib_client *c)
 	}
 }
 
-/* Attach to the proxy that is there now. 0, -errno with the text. Meanwhile the
- * lock is others'. */
-static int attach_again(struct mpib_client *c)
+void mpib_successor_drop(struct mpib_client *c)
 {
-	struct mpib_attached *next;
+	if (!c->successor)
+		return;
+	/* It drops the client. */
+	shutdown(c->successor->sock, SHUT_RDWR);
+	mpib_attached_put(c->successor);
+	c->successor = NULL;
+}
+
+void mpib_helper_upgrade(struct mpib_client *c,
+			 const struct mpib_ctl_next *next)
+{
+	c->helper.upgrade = next->number;
+	c->helper.attach = true;
+	mpib_helper_wake(c);
+}
+
+/* Tell the proxy how the attach to its successor ended. */
+static void successor_tell(struct mpib_client *c, int rc)
+{
+	struct mpib_ctl_next say = {
+		.h = { .type = MPIB_CTL_NEXT,
+		       .status = rc,
+		       .len = sizeof(say) },
+		.number = c->helper.upgrade,
+	};
+
+	if (rc < 0)
+		snprintf(say.why, sizeof(say.why), "%s", mpib_strerror());
+	/* Where this fails, the proxy gives the upgrade up. */
+	(void)mpib_message_send(c->at->sock, &say.h, NULL, 0);
+}
+
+/* Attach to the successor. Meanwhile the lock is others'. */
+static int successor_attach(struct mpib_client *c)
+{
+	struct mpib_attached *at;
 	int rc;
 
 	mpib_client_unlock(c);
-	rc = mpib_attach_once(c, mpib_now_ms() + c->answer_ms, &next);
+	rc = mpib_attach_there(c, mpib_now_ms() + c->answer_ms, &at);
 	mpib_client_hold(c);
+	if (rc < 0)
+		return rc;
+	at->number = ++c->attaches;
+	at->serves = false;
+	c->successor = at;
+	return 0;
+}
+
+/* At a living proxy: prepare what the client needs at its successor. */
+static void successor_look(struct mpib_client *c)
+{
+	int rc = 0;
+
+	if (c->helper.attach) {
+		c->helper.attach = false;
+		mpib_successor_drop(c);
+		rc = c->helper.upgrade ? successor_attach(c) : 0;
+	}
+	if (rc == 0 && c->successor)
+		rc = mpib_memory_step(c, c->successor);
+	if (rc < 0)
+		mpib_successor_drop(c);
+	/* Said once; after that the next resume attaches where this is lost. */
+	if (rc <= 0 && c->helper.upgrade && !c->helper.attach) {
+		successor_tell(c, rc);
+		c->helper.upgrade = 0;
+	}
+}
+
+/* Have another proxy, with a number. Meanwhile the lock is others'. */
+static int attach_next(struct mpib_client *c, struct mpib_attached **next)
+{
+	int rc;
+
+	*next = c->successor;
+	c->successor = NULL;
+	if (*next)
+		return 0;
+	mpib_client_unlock(c);
+	rc = mpib_attach_once(c, mpib_now_ms() + c->answer_ms, next);
+	mpib_client_hold(c);
+	if (rc == 0)
+		(*next)->number = ++c->attaches;
+	return rc;
+}
+
+/* Go on at the proxy that is there now. 0, -errno with the text. */
+static int attach_again(struct mpib_client *c)
+{
+	struct mpib_attached *next;
+	int rc = attach_next(c, &next);
+
 	if (rc < 0)
 		return rc;
 	conns_learn(c);
 	mpib_debts_forget(c);
-	next->number = ++c->attaches;
 	mpib_attached_put(c->at);
 	c->at = next;
 	c->deaf = false;
@@ -448,6 +532,7 @@ static int helper_turn(struct mpib_client *c)
 		(void)mpib_client_gone(c);
 	if (!mpib_client_ok(c))
 		return proxy_gone(c);
+	successor_look(c);
 	soon |= closed_look(c);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
@@ -466,9 +551,10 @@ static void *helper_run(void *arg)
 	for (;;) {
 		bool resumes = atomic_load(&helper->resumes);
 		bool lives = mpib_client_ok(c);
-		struct pollfd p[4] = {
+		struct pollfd p[5] = {
 			{ .fd = helper->stop, .events = POLLIN },
 			{ .fd = helper->wake, .events = POLLIN },
+			{ .fd = -1, .events = POLLIN },
 			{ .fd = -1, .events = POLLIN },
 			{ .fd = -1, .events = POLLIN },
 		};
@@ -479,7 +565,9 @@ static void *helper_run(void *arg)
 			p[2].fd = c->at->pidfd;
 		if (resumes && lives)
 			p[3].fd = c->at->sock;
-		if (poll(p, 4, ms) < 0 && errno != EINTR)
+		if (c->successor && lives)
+			p[4].fd = c->successor->sock;
+		if (poll(p, 5, ms) < 0 && errno != EINTR)
 			return NULL;
 		if (p[0].revents)
 			return NULL;

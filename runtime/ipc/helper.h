@@ -28,6 +28,10 @@ struct mpib_helper {
 	uint32_t grace_ms;
 	uint32_t pause_ms; /* before the next attempt */
 	char tried[256]; /* why the last attempt failed */
+	/* Number of the proxy's upgrade, 0: none, and whether the client has to
+	 * attach for it. */
+	uint32_t upgrade;
+	bool attach;
 	/* Written before resumes becomes false: why the client does not go on;
 	 * "": it never would. */
 	char why[512];
@@ -39,6 +43,12 @@ void mpib_helper_start(struct mpib_client *c);
 void mpib_helper_stop(struct mpib_client *c);
 /* Any thread: have it look at all. */
 void mpib_helper_wake(struct mpib_client *c);
+/* Under the client's lock: what the proxy says of an upgrade. */
+struct mpib_ctl_next;
+void mpib_helper_upgrade(struct mpib_client *c,
+			 const struct mpib_ctl_next *next);
+/* Under the client's lock: give up what was prepared at another proxy. */
+void mpib_successor_drop(struct mpib_client *c);
 /* Under the client's lock: a descriptor that a resume needs cannot be kept, -errno. */
 void mpib_helper_gives_up(struct mpib_client *c, int rc);
 

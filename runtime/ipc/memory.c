@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "ipc/client.h"
@@ -88,7 +89,40 @@ static int memory_send_all(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-static int memory_answered(struct mpib_attached *at, struct mpib_message *m)
+/* Without waiting for the answer: no peer has a key of this region yet. */
+static void memory_deregister(struct mpib_client *c,
+			      const struct mpib_attached *at, uint32_t mr)
+{
+	struct mpib_ctl_id ask = { .h = { .type = MPIB_CTL_DEREG,
+					  .id = mpib_rpc_id(c),
+					  .len = sizeof(ask) },
+				   .id = mr };
+
+	/* The helper attaches again after this. */
+	if (mpib_message_send(at->sock, &ask.h, NULL, 0) < 0)
+		shutdown(at->sock, SHUT_RDWR);
+}
+
+void mpib_memory_drop(struct mpib_client *c, struct mpib_memory *memory)
+{
+	struct mpib_attached *at = c->successor;
+	bool asked = false;
+
+	mpib_keep_close(c, memory->kept);
+	if (!at || memory->at != at->number)
+		return;
+	for (unsigned i = 0; i < MPIB_REGISTERING; i++) {
+		if (at->registering[i].memory == memory) {
+			asked |= at->registering[i].id != 0;
+			at->registering[i].memory = NULL;
+		}
+	}
+	if (!asked)
+		memory_deregister(c, at, memory->mr);
+}
+
+static int memory_answered(struct mpib_client *c, struct mpib_attached *at,
+			   struct mpib_message *m)
 {
 	const struct mpib_ctl_region *got = (const void *)m->bytes;
 	unsigned i = 0;
@@ -96,6 +130,8 @@ static int memory_answered(struct mpib_attached *at, struct mpib_message *m)
 
 	while (i < MPIB_REGISTERING && at->registering[i].id != m->h.id)
 		i++;
+	if (m->h.type == MPIB_CTL_NEXT)
+		at->serves = true;
 	if (i == MPIB_REGISTERING || !m->h.id) {
 		mpib_message_close_fds(m);
 		return 0;
@@ -104,19 +140,22 @@ static int memory_answered(struct mpib_attached *at, struct mpib_message *m)
 	rc = mpib_rpc_check(m, sizeof(*got));
 	if (rc < 0)
 		return rc;
-	at->registering[i].memory->mr = got->mr;
+	if (at->registering[i].memory)
+		at->registering[i].memory->mr = got->mr;
+	else
+		memory_deregister(c, at, got->mr);
 	mpib_message_close_fds(m);
 	return 0;
 }
 
 /* Take the answers that came. */
-static int memory_hear(const struct mpib_client *c, struct mpib_attached *at)
+static int memory_hear(struct mpib_client *c, struct mpib_attached *at)
 {
 	struct mpib_message m;
 	int rc, got;
 
 	while ((got = mpib_message_recv(at->sock, &m)) == 1) {
-		rc = memory_answered(at, &m);
+		rc = memory_answered(c, at, &m);
 		if (rc < 0)
 			return rc;
 	}
@@ -126,16 +165,23 @@ static int memory_hear(const struct mpib_client *c, struct mpib_attached *at)
 			 c->path);
 }
 
+int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at)
+{
+	unsigned waits = 0;
+	int rc = memory_hear(c, at);
+
+	if (rc == 0)
+		rc = memory_send_all(c, at, &waits);
+	return rc < 0 ? rc : waits > 0;
+}
+
 int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at)
 {
-	unsigned waits;
 	int rc;
 
 	for (;;) {
-		rc = memory_hear(c, at);
-		if (rc == 0)
-			rc = memory_send_all(c, at, &waits);
-		if (rc < 0 || waits == 0)
+		rc = mpib_memory_step(c, at);
+		if (rc < 0 || (rc == 0 && at->serves))
 			return rc;
 		rc = mpib_wait_socket(c, at->sock, POLLIN,
 				      mpib_now_ms() + c->answer_ms);

@@ -232,7 +232,7 @@ static void pool_return(struct mpib_client *c, struct mpib_pool *pool)
 {
 	LIST_REMOVE(pool, link);
 	mpib_memseg_fini(&pool->seg);
-	mpib_keep_close(c, pool->memory.kept);
+	mpib_memory_drop(c, &pool->memory);
 	mpib_rpc_undo(c, &pool->debt);
 }
 

@@ -390,7 +390,8 @@ int mpib_dereg(struct mpib_region *region)
 	       MPIB_REGION_DEAD)
 		sched_yield();
 	LIST_INSERT_HEAD(&c->graves, region, link);
-	mpib_keep_close(c, region->memory.kept);
+	if (region->own_mr)
+		mpib_memory_drop(c, &region->memory);
 	if (region->own_mr)
 		rc = mpib_rpc_undo(c, &region->debt);
 	if (rc == -EPIPE && c->at->whole && c->at->pidfd >= 0 &&

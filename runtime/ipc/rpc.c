@@ -233,6 +233,9 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 {
 	if (m->h.type == MPIB_CTL_LOST)
 		mpib_helper_wake(c);
+	if (m->h.type == MPIB_CTL_NEXT &&
+	    m->len >= sizeof(struct mpib_ctl_next))
+		mpib_helper_upgrade(c, (const void *)m->bytes);
 	if (m->h.type == MPIB_CTL_WHY)
 		mpib_why_answered(c, m);
 	mpib_debt_answered(c, m);

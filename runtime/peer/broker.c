@@ -76,7 +76,7 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 		goto err_free;
 	for (unsigned i = 0; i < MPIB_DOORS; i++)
 		b->door[i] = (struct mpib_door){ .broker = b, .fd = -1 };
-	rc = mpib_hello_listen(b, why, why_len);
+	rc = opts->later ? 0 : mpib_hello_listen(b, why, why_len);
 	if (rc < 0) {
 		free(b);
 		return rc;
@@ -96,6 +96,14 @@ err_free:
 err_why:
 	snprintf(why, why_len, "broker: %s", strerror(-rc));
 	return rc;
+}
+
+int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
+		      char *why, size_t why_len)
+{
+	broker->agent = agent;
+	broker->born_ns = mpib_loop_now(broker->loop);
+	return mpib_hello_listen(broker, why, why_len);
 }
 
 void mpib_broker_close(struct mpib_broker *broker)

@@ -46,6 +46,7 @@ struct mpib_broker_opts {
 	const struct mpib_islands *islands; /* NULL: none; the caller's */
 	struct mpib_agent_link *agent; /* NULL: none; the caller's */
 	bool private_lanes; /* lanes opened here serve one connection, IMM v1 */
+	bool later; /* take no peer links before mpib_broker_serve() */
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	unsigned silence_s; /* silence that makes a peer's link dead; 0: 60 */
 	unsigned
@@ -76,6 +77,10 @@ struct peer_client {
  * bound. */
 int mpib_broker_open(const struct mpib_broker_opts *opts,
 		     struct mpib_broker **broker, char *why, size_t why_len);
+/* Serve after an open for later: take peer links from now on, with that agent. 0 or
+ * -errno and why. */
+int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
+		      char *why, size_t why_len);
 /* Call after mpib_engine_close(), whose last callbacks still need the broker.
  * Closes links and listeners at once; peers see that and fail their connections
  * to this node. */

@@ -160,6 +160,9 @@ static void what_cannot_take_over_is_refused_and_the_proxy_goes_on(void **state)
 	write_conf(&node[0], "[proxy]\nthreads = 2\n");
 	is_refused(&node[0], NULL,
 		   "proxy.threads would be 2, the running proxy has 1");
+	/* Its ranks would not outlive that, which they say before the switch. */
+	write_conf(&node[0], "[limit]\nmemory = 8k\n");
+	is_refused(&node[0], NULL, "pass limit.memory = 8192");
 	write_conf(&node[0], "");
 	upgrade(&node[0], NULL);
 	node_took(&node[0]);

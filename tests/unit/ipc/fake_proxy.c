@@ -122,6 +122,9 @@ static void note(struct fake_proxy *f, const struct mpib_message *ask)
 	case MPIB_CTL_LISTEN:
 		memcpy(&f->relisten, ask->bytes, sizeof(f->relisten));
 		break;
+	case MPIB_CTL_NEXT:
+		memcpy(&f->next, ask->bytes, sizeof(f->next));
+		break;
 	default:
 		break;
 	}
@@ -203,6 +206,8 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 	case MPIB_CTL_WHY:
 		return why(f, ask);
+	case MPIB_CTL_NEXT:
+		return 0;
 	default:
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 	}
@@ -370,6 +375,33 @@ struct fake_proxy *fake_proxy_start(void)
 	if (!mkdtemp(f->dir) || begin_life(f) < 0)
 		return NULL;
 	return f;
+}
+
+struct fake_proxy *fake_proxy_beside(struct fake_proxy *f)
+{
+	struct fake_proxy *g = calloc(1, sizeof(*g));
+
+	g->welcome = f->welcome;
+	g->accept_key = f->accept_key;
+	g->seed = 1;
+	g->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	pthread_mutex_init(&g->lock, NULL);
+	strcpy(g->dir, f->dir);
+	fake_proxy_mortal(g, f->welcome.grace_ms);
+	if (begin_life(g) < 0)
+		abort();
+	return g;
+}
+
+void fake_tell_next(struct fake_proxy *f, uint32_t number)
+{
+	const struct mpib_ctl_next next = {
+		.h = { .type = MPIB_CTL_NEXT, .len = sizeof(next) },
+		.number = number,
+	};
+
+	if (mpib_message_send(f->sock, &next.h, NULL, 0) < 0)
+		abort();
 }
 
 static void join(struct fake_proxy *f)

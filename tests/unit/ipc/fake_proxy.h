@@ -53,6 +53,7 @@ struct fake_proxy {
 	struct mpib_ctl_connect connect;
 	struct mpib_ctl_resume resume;
 	struct mpib_ctl_listen relisten;
+	struct mpib_ctl_next next;
 	_Atomic unsigned came, came_before[16];
 
 	char dir[32];
@@ -83,6 +84,11 @@ void fake_proxy_mortal(struct fake_proxy *f, uint32_t grace_ms);
 void fake_proxy_end(struct fake_proxy *f);
 /* After that: another one, with its own segments, is where it was. */
 void fake_proxy_return(struct fake_proxy *f);
+
+/* Another one, which listens in f's place from now on. */
+struct fake_proxy *fake_proxy_beside(struct fake_proxy *f);
+/* Tell its client of an upgrade. */
+void fake_tell_next(struct fake_proxy *f, uint32_t number);
 
 int fake_attach(struct fake_proxy *f, struct mpib_client **client);
 

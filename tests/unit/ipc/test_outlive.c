@@ -39,6 +39,12 @@ static unsigned asked(uint32_t type)
 	return atomic_load(&f->asked[type]);
 }
 
+static void until(uint32_t type, unsigned times)
+{
+	while (asked(type) < times)
+		sched_yield();
+}
+
 static bool is_over(struct mpib_request *r)
 {
 	int done;
@@ -323,6 +329,91 @@ static void regions_are_registered_without_a_wait_for_each(void **state)
 		mpib_mem_free(c, mem[i]);
 }
 
+/* Say that there is an upgrade, until the client has attached to the successor, or
+ * cannot. */
+static void upgrades(struct fake_proxy *old, uint32_t number)
+{
+	unsigned said = atomic_load(&old->asked[MPIB_CTL_NEXT]);
+
+	fake_tell_next(old, number);
+	while (atomic_load(&old->asked[MPIB_CTL_NEXT]) == said)
+		sched_yield();
+	assert_int_equal(old->next.number, number);
+}
+
+static void memory_is_registered_at_a_successor_before_the_switch(void **state)
+{
+	struct mpib_request *r = recv_at(0, 1000);
+	struct fake_proxy *old = f, *next;
+	char *mem[5];
+
+	for (unsigned i = 0; i < 4; i++) {
+		mem[i] = mpib_mem_alloc(c, 4096);
+		assert_non_null(mem[i]);
+	}
+	next = fake_proxy_beside(old);
+	upgrades(old, 1);
+	assert_int_equal(old->next.h.status, 0);
+	assert_int_equal(atomic_load(&next->asked[MPIB_CTL_REG_FD]), 4);
+	/* The old one serves. */
+	end_as(rx->index, r, 7);
+	assert_true(is_over(r));
+	mpib_mem_free(c, mem[0]);
+	mem[4] = mpib_mem_alloc(c, 4096);
+	assert_non_null(mem[4]);
+	fake_proxy_die(old);
+	fake_proxy_end(old);
+	f = next;
+	stops(tx);
+	until(MPIB_CTL_REG_FD, 5);
+	assert_int_equal(asked(MPIB_CTL_DEREG), 1);
+	assert_int_equal(asked(MPIB_CTL_CONNECT), 0);
+	assert_int_equal(mpib_alive(c), 0);
+	fake_tell_next(next, 0);
+	goes_on(tx);
+	goes_on(rx);
+	assert_int_equal(f->resume.base, 1);
+	assert_int_equal(asked(MPIB_CTL_REG_FD), 5);
+	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
+	for (unsigned i = 1; i < 5; i++)
+		mpib_mem_free(c, mem[i]);
+	fake_proxy_stop(old);
+}
+
+static void until_hung_up_on(struct fake_proxy *by)
+{
+	while (!atomic_load(&by->reply->ended))
+		sched_yield();
+}
+
+static void what_a_successor_lacks_is_told_the_proxy_that_serves(void **state)
+{
+	struct fake_proxy *next;
+	char *mem = mpib_mem_alloc(c, 4096);
+
+	assert_non_null(mem);
+	next = fake_proxy_beside(f);
+	atomic_store(&next->refuse_reg, -ENOMEM);
+	upgrades(f, 1);
+	assert_int_equal(f->next.h.status, -ENOMEM);
+	assert_string_equal(f->next.why, "no such luck");
+	until_hung_up_on(next);
+	atomic_store(&next->refuse_reg, 0);
+	upgrades(f, 2);
+	assert_int_equal(f->next.h.status, 0);
+	/* It failed for another reason. */
+	fake_tell_next(f, 0);
+	until_hung_up_on(next);
+	next->refuse_hello = -EPROTO;
+	upgrades(f, 3);
+	assert_string_equal(f->next.why + strlen(f->dir),
+			    "/proxy.sock: no room at the inn");
+	assert_non_null(may_send(0));
+	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
+	fake_proxy_stop(next);
+	mpib_mem_free(c, mem);
+}
+
 static unsigned descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
@@ -429,12 +520,6 @@ static void listeners_come_after_connections_and_accepts_last(void **state)
 	while (mpib_ready(orphan) == 0)
 		sched_yield();
 	assert_int_equal(mpib_ready(orphan), -ECONNABORTED);
-}
-
-static void until(uint32_t type, unsigned times)
-{
-	while (asked(type) < times)
-		sched_yield();
 }
 
 static void without_a_proxy_closing_ends_at_once(void **state)
@@ -580,6 +665,8 @@ const struct CMUnitTest test_list[] = {
 	TEST(memory_is_registered_again_from_kept_descriptors),
 	TEST(a_proxy_that_does_not_take_all_is_asked_again),
 	TEST(regions_are_registered_without_a_wait_for_each),
+	TEST(memory_is_registered_at_a_successor_before_the_switch),
+	TEST(what_a_successor_lacks_is_told_the_proxy_that_serves),
 	TEST(what_is_kept_takes_no_descriptor_of_the_process),
 	TEST(memory_that_cannot_be_kept_is_registered_all_the_same),
 	TEST(listeners_come_after_connections_and_accepts_last),
