@@ -52,9 +52,6 @@ if(MPIB_SANITIZE)
 		$<$<C_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 	target_link_options(mpib_flags INTERFACE
 		-fsanitize=${MPIB_SANITIZE})
-	# An engine that halts adds up what is owed, and dies if it does not fit
-	# (measure/sums.c).
-	target_compile_definitions(mpib_flags INTERFACE MPIB_DEBUG)
 else()
 	mpib_harden()
 endif()

@@ -128,7 +128,6 @@ static void client_on_closed(void *arg, int status)
 	mpib_job_leave(&all->jobs, s);
 	mpib_debug("client %u (%s, pid %u) has left", s->id, s->name, s->pid);
 	proxy_client_free(s);
-	proxy_clients_check(all);
 }
 
 void proxy_client_advance(struct proxy_client *s)

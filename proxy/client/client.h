@@ -185,12 +185,6 @@ int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 void proxy_clients_tune(struct proxy_clients *all);
 /* Accept no more clients, and hang up on all of them. */
 void proxy_clients_stop(struct proxy_clients *all);
-/* sums.c: whether each counter of all is what the clients have; if not, false and
- * the first that differs. Between two events. */
-bool proxy_clients_sums(const struct proxy_clients *all,
-			struct mpib_sum *wrong);
-/* In builds that compare sums: end the process over one that is off. */
-void proxy_clients_check(const struct proxy_clients *all);
 /* Free all, after mpib_engine_close(), when no callback comes any more. */
 void proxy_clients_fini(struct proxy_clients *all);
 /* The attached client with that id, also while it is leaving; or NULL. */

@@ -286,19 +286,6 @@ static void free_clients(struct mpib_shard *s)
 	}
 }
 
-static void check_sums(const struct mpib_engine *engine)
-{
-	struct mpib_sum sum;
-	char whose[32];
-
-	for (unsigned i = 0; MPIB_SUMS_CHECKED && i < engine->shards; i++) {
-		if (mpib_shard_sums(&engine->shard[i], &sum))
-			continue;
-		snprintf(whose, sizeof(whose), "shard %u", i);
-		mpib_sum_abort(whose, &sum);
-	}
-}
-
 void mpib_engine_halt(struct mpib_engine *engine)
 {
 	int ran;
@@ -310,7 +297,6 @@ void mpib_engine_halt(struct mpib_engine *engine)
 		for (unsigned i = 0; i < engine->shards; i++)
 			ran += mpib_mailbox_run(&engine->shard[i].mailbox);
 	} while (ran > 0);
-	check_sums(engine);
 }
 
 void mpib_engine_close(struct mpib_engine *engine)

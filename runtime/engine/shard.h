@@ -277,11 +277,6 @@ void mpib_async_turn(struct mpib_shard *s);
  * event had come before the call. Control thread. */
 bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
 
-/* measure/sums.c: compare each counter of CQs, lanes and regions with the
- * objects that it counts. False: *wrong is the first that differs. The shard
- * must be at rest: halted, or between two turns that a test makes. */
-bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong);
-
 /* cq.c: poll both rails, up to a limit; return how many completions. */
 int mpib_cq_turn(struct mpib_shard *s);
 /* Report complete spread parts to their senders; return how many. Only with

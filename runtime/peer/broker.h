@@ -166,9 +166,4 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 			mpib_done_fn *done, void *arg);
 
-/* sums.c: compare each counter of lanes, connections, callers and waiting bytes
- * with the objects that it counts. False: *wrong is the first that differs.
- * Call between two events. */
-bool mpib_broker_sums(const struct mpib_broker *broker, struct mpib_sum *wrong);
-
 #endif

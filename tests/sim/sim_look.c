@@ -32,7 +32,7 @@ void sim_nodes_check_sums(void)
 {
 	for (unsigned n = 0; n < sim_node_count(); n++) {
 		if (sim_node_up(n))
-			sim_sums_check(sim_node_real(n)->engine);
+			sim_sums_check(sim_node_real(n));
 	}
 }
 

@@ -74,8 +74,8 @@ bool sim_liars_came(void);
 void sim_rehearse_by(const struct sim_plan *plan);
 void sim_rehearse_ended(const struct sim_proc *proc);
 unsigned sim_rehearsals(void);
-/* sim_sums.c: what the proxy's engine counts is what there is. */
-void sim_sums_check(struct mpib_engine *engine);
+/* sim_sums.c: what the proxy counts is what it has. */
+void sim_sums_check(const struct mpib_proxy *p);
 /* Bytes of a rail, of all nodes. */
 struct sim_bytes {
 	uint64_t tx, rx, lost;

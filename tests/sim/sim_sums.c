@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an engine counts, against what it has, at the end of a run. */
+/* What a proxy counts, against what it has, at the end of a run. */
 #include <inttypes.h>
 
 #include "client/client.h"
@@ -10,18 +10,27 @@
 #include "sim_hca.h"
 #include "sim_node.h"
 #include "sim_world.h"
+#include "sums.h"
 
-void sim_sums_check(struct mpib_engine *engine)
+static void sums_wrong(const char *whose, const struct sum *sum)
 {
-	struct mpib_sum sum;
+	sim_fail("%s: %s: %" PRIu64 " are owed, and their owners have %" PRIu64,
+		 whose, sum->what, sum->owed, sum->have);
+}
+
+void sim_sums_check(const struct mpib_proxy *p)
+{
+	const struct mpib_engine *engine = p->engine;
+	struct sum sum;
 
 	for (unsigned i = 0; i < engine->shards; i++) {
-		if (!mpib_shard_sums(&engine->shard[i], &sum))
-			sim_fail("shard %u: %s: %llu are owed, and their "
-				 "owners have %llu",
-				 i, sum.what, (unsigned long long)sum.owed,
-				 (unsigned long long)sum.have);
+		if (!sums_of_shard(&engine->shard[i], &sum))
+			sums_wrong("shard", &sum);
 	}
+	if (!sums_of_broker(p->broker, &sum))
+		sums_wrong("broker", &sum);
+	if (!sums_of_clients(&p->clients, &sum))
+		sums_wrong("clients", &sum);
 }
 
 void sim_sums_add(const struct mpib_engine *engine, struct sim_bytes *all)

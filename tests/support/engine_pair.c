@@ -4,6 +4,7 @@
 #include "engine/conn/conn.h"
 #include "guarded.h"
 #include "rails.h"
+#include "sums.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
 
@@ -290,10 +291,10 @@ void pair_leave(struct pair *more)
 static void check_sums(const struct pair *p, unsigned node)
 {
 	const struct mpib_engine *e = p->node[node].engine;
-	struct mpib_sum sum;
+	struct sum sum;
 
 	for (unsigned s = 0; s < e->shards; s++) {
-		if (!mpib_shard_sums(&e->shard[s], &sum))
+		if (!sums_of_shard(&e->shard[s], &sum))
 			fail_msg("node %u, shard %u: %s: %llu are owed, and "
 				 "their owners have %llu",
 				 node, s, sum.what,

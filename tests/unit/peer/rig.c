@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "peer/internal.h"
+#include "sums.h"
 #include "test.h"
 
 int rig_setup(void **state)
@@ -165,13 +166,13 @@ int rig_error(const struct client *c, uint32_t index)
 
 static void check_sums(const struct mpib_broker *b)
 {
-	struct mpib_sum wrong;
+	struct sum wrong;
 
 	if (HASH_COUNT(b->conns) + HASH_COUNT(b->listeners) +
 		    HASH_COUNT(b->lanes) + b->peer_count >
 	    OBJECTS_LOOKED_AT)
 		return;
-	if (!mpib_broker_sums(b, &wrong))
+	if (!sums_of_broker(b, &wrong))
 		fail_msg("%s: %llu are owed, and their owners have %llu",
 			 wrong.what, (unsigned long long)wrong.owed,
 			 (unsigned long long)wrong.have);

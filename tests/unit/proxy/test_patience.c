@@ -9,6 +9,7 @@
 #include "peer/internal.h"
 #include "rundir.h"
 #include "scratch.h"
+#include "sums.h"
 #include "test.h"
 
 static struct mpib_loop loop;
@@ -79,9 +80,9 @@ static void a_client_without_hello_is_dropped_after_5_s(void **state)
 
 static void expect_wrong(const struct proxy_clients *all, const char *what)
 {
-	struct mpib_sum wrong;
+	struct sum wrong;
 
-	assert_false(proxy_clients_sums(all, &wrong));
+	assert_false(sums_of_clients(all, &wrong));
 	assert_string_equal(wrong.what, what);
 }
 
@@ -89,7 +90,7 @@ static void sums_that_do_not_fit_are_found(void **state)
 {
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
 	struct proxy_clients all;
-	struct mpib_sum wrong;
+	struct sum wrong;
 	struct proxy_client *s;
 	int client;
 
@@ -97,7 +98,7 @@ static void sums_that_do_not_fit_are_found(void **state)
 		proxy_clients_init(&all, &loop, NULL, &broker, &cfg, fd), 0);
 	client = dial("c", SOCK_SEQPACKET);
 	turn_all();
-	assert_true(proxy_clients_sums(&all, &wrong));
+	assert_true(sums_of_clients(&all, &wrong));
 	s = TAILQ_FIRST(&all.list);
 	s->registered++;
 	expect_wrong(&all, "bytes of regions");
@@ -113,7 +114,7 @@ static void sums_that_do_not_fit_are_found(void **state)
 	s->user->silent++;
 	close(client);
 	turn_all();
-	assert_true(proxy_clients_sums(&all, &wrong));
+	assert_true(sums_of_clients(&all, &wrong));
 	proxy_clients_stop(&all);
 	proxy_clients_fini(&all);
 	close(fd);

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Consistency check for tests and sanitizer builds: each running sum of a shard
- * (places in a CQ, bytes in flight, references to regions, WRs in pools) must
- * equal the sum over the objects that own a part of it. Each sum is changed in
- * one place in the code, so a difference points there. The shard must be at
- * rest.
- */
+/* A shard's sums: places in a CQ, bytes in flight, references to regions, WRs in
+ * pools. */
 #include "engine/conn/conn.h"
+#include "sums.h"
 
 struct sums {
 	uint64_t sends, receives, promised; /* of a rail's CQ */
@@ -100,7 +96,7 @@ static unsigned receiver_holds(const struct engine_conn *f)
 	return n;
 }
 
-static bool regions_fit(const struct engine_client *a, struct mpib_sum *out)
+static bool regions_fit(const struct engine_client *a, struct sum *out)
 {
 	uint64_t holds = 0, refs = 0;
 
@@ -113,11 +109,10 @@ static bool regions_fit(const struct engine_client *a, struct mpib_sum *out)
 	}
 	for (unsigned h = 0; h < MPIB_MRS_MAX; h++)
 		refs += a->mr_made[h] ? a->mr_made[h]->refs : 0;
-	return mpib_sum_fits(out, "holds of a client's regions", refs, holds);
+	return sum_fits(out, "holds of a client's regions", refs, holds);
 }
 
-static bool rail_fits(const struct mpib_shard *s, unsigned r,
-		      struct mpib_sum *out)
+static bool rail_fits(const struct mpib_shard *s, unsigned r, struct sum *out)
 {
 	const struct mpib_rail *rail = &s->rail[r];
 	const struct mpib_budget *b = &rail->budget;
@@ -132,15 +127,15 @@ static bool rail_fits(const struct mpib_shard *s, unsigned r,
 		sum.promised = promised;
 	if (sum.of_users < promised)
 		sum.of_users = promised;
-	return mpib_sum_fits(out, "sends", b->sends, sum.sends) &&
-	       mpib_sum_fits(out, "receives", b->receives, sum.receives) &&
-	       mpib_sum_fits(out, "promised places", promised, sum.promised) &&
-	       mpib_sum_fits(out, "places of users", promised, sum.of_users) &&
-	       mpib_sum_fits(out, "bytes of a rail", rail->bytes.inflight,
-			     sum.inflight);
+	return sum_fits(out, "sends", b->sends, sum.sends) &&
+	       sum_fits(out, "receives", b->receives, sum.receives) &&
+	       sum_fits(out, "promised places", promised, sum.promised) &&
+	       sum_fits(out, "places of users", promised, sum.of_users) &&
+	       sum_fits(out, "bytes of a rail", rail->bytes.inflight,
+			sum.inflight);
 }
 
-static bool lane_fits(const struct mpib_lane *lane, struct mpib_sum *out)
+static bool lane_fits(const struct mpib_lane *lane, struct sum *out)
 {
 	const struct engine_conn *f;
 	unsigned conns = 0;
@@ -148,24 +143,23 @@ static bool lane_fits(const struct mpib_lane *lane, struct mpib_sum *out)
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	conns++;
 	for (unsigned r = 0; r < lane->rails; r++) {
-		if (!mpib_sum_fits(out, "bytes of a lane",
-				   lane->track[r].inflight,
-				   sums_carried(lane, r)))
+		if (!sum_fits(out, "bytes of a lane", lane->track[r].inflight,
+			      sums_carried(lane, r)))
 			return false;
 	}
-	return mpib_sum_fits(out, "connections of a lane", lane->nconns, conns);
+	return sum_fits(out, "connections of a lane", lane->nconns, conns);
 }
 
-static bool pools_fit(const struct mpib_shard *s, struct mpib_sum *out)
+static bool pools_fit(const struct mpib_shard *s, struct sum *out)
 {
 	if (SLIST_EMPTY(&s->dirty) &&
-	    !mpib_sum_fits(out, "send requests", s->wrs.left, MPIB_WR_POOL))
+	    !sum_fits(out, "send requests", s->wrs.left, MPIB_WR_POOL))
 		return false;
 	return !s->vcq || mpib_vcq_busy(s->vcq) ||
-	       mpib_sum_fits(out, "fragments", s->frags.left, MPIB_WR_POOL);
+	       sum_fits(out, "fragments", s->frags.left, MPIB_WR_POOL);
 }
 
-bool mpib_shard_sums(const struct mpib_shard *s, struct mpib_sum *wrong)
+bool sums_of_shard(const struct mpib_shard *s, struct sum *wrong)
 {
 	const struct engine_client *a;
 	const struct mpib_lane *lane;

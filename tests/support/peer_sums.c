@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compares each counter of the broker with the objects that it counts. Control
- * thread, between two events. */
+/* A broker's sums: lanes, connections, callers and bytes that wait. */
 #include "peer/internal.h"
+#include "sums.h"
 
 struct peer_sums {
 	uint64_t peers, conns; /* connections with a peer */
@@ -11,7 +11,7 @@ struct peer_sums {
 };
 
 static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,
-			   struct mpib_sum *wrong)
+			   struct sum *wrong)
 {
 	const struct mpib_pending_connect *w;
 	const struct peer_conn *c;
@@ -25,11 +25,11 @@ static bool peer_lane_fits(const struct peer_lane *l, struct peer_sums *sums,
 		sums->offers++;
 	}
 	sums->up += l->state == PEER_LANE_UP;
-	return mpib_sum_fits(wrong, "uses of a lane", l->uses, uses);
+	return sum_fits(wrong, "uses of a lane", l->uses, uses);
 }
 
 static bool peer_fits(const struct mpib_peer *p, struct peer_sums *sums,
-		      struct mpib_sum *wrong)
+		      struct sum *wrong)
 {
 	const struct peer_lane *l;
 	uint64_t lanes = 0;
@@ -44,11 +44,11 @@ static bool peer_fits(const struct mpib_peer *p, struct peer_sums *sums,
 	sums->conns += p->conns;
 	if (p->state == MPIB_PEER_UP)
 		sums->waits += mpib_fifo_waits(&p->link->out.bytes);
-	return mpib_sum_fits(wrong, "lanes of a peer", p->lane_count, lanes);
+	return sum_fits(wrong, "lanes of a peer", p->lane_count, lanes);
 }
 
 static bool listener_fits(const struct mpib_listener_entry *l,
-			  struct peer_sums *sums, struct mpib_sum *wrong)
+			  struct peer_sums *sums, struct sum *wrong)
 {
 	const struct mpib_pending_connect *w;
 	uint64_t n = 0;
@@ -56,13 +56,13 @@ static bool listener_fits(const struct mpib_listener_entry *l,
 	TAILQ_FOREACH(w, &l->backlog, entry)
 	n++;
 	sums->waiting += n;
-	return mpib_sum_fits(wrong, "connects that wait for an accept",
-			     l->waiting, n);
+	return sum_fits(wrong, "connects that wait for an accept", l->waiting,
+			n);
 }
 
 /* Check the counters that several owners share. */
 static bool broker_fits(const struct mpib_broker *b,
-			const struct peer_sums *sums, struct mpib_sum *wrong)
+			const struct peer_sums *sums, struct sum *wrong)
 {
 	const struct mpib_pending_peer *s;
 	uint64_t callers = 0, with_peer = 0, running = 0;
@@ -73,23 +73,22 @@ static bool broker_fits(const struct mpib_broker *b,
 		with_peer += c->peer != NULL;
 		running += c->conn != NULL;
 	}
-	return mpib_sum_fits(wrong, "peers", b->peer_count, sums->peers) &&
-	       mpib_sum_fits(wrong, "callers",
-			     b->door[0].callers + b->door[1].callers,
-			     callers) &&
-	       mpib_sum_fits(wrong, "bytes that wait for peers", b->waits.waits,
-			     sums->waits) &&
-	       mpib_sum_fits(wrong, "connections with peers", sums->conns,
-			     with_peer) &&
-	       mpib_sum_fits(wrong, "connects on lanes", sums->offers,
-			     sums->waiting) &&
-	       mpib_sum_fits(wrong, "lanes of the engine",
-			     HASH_CNT(hh_lane, b->by_lane), sums->up) &&
-	       mpib_sum_fits(wrong, "connections of the engine",
-			     HASH_CNT(hh_engine, b->by_engine), running);
+	return sum_fits(wrong, "peers", b->peer_count, sums->peers) &&
+	       sum_fits(wrong, "callers",
+			b->door[0].callers + b->door[1].callers, callers) &&
+	       sum_fits(wrong, "bytes that wait for peers", b->waits.waits,
+			sums->waits) &&
+	       sum_fits(wrong, "connections with peers", sums->conns,
+			with_peer) &&
+	       sum_fits(wrong, "connects on lanes", sums->offers,
+			sums->waiting) &&
+	       sum_fits(wrong, "lanes of the engine",
+			HASH_CNT(hh_lane, b->by_lane), sums->up) &&
+	       sum_fits(wrong, "connections of the engine",
+			HASH_CNT(hh_engine, b->by_engine), running);
 }
 
-bool mpib_broker_sums(const struct mpib_broker *broker, struct mpib_sum *wrong)
+bool sums_of_broker(const struct mpib_broker *broker, struct sum *wrong)
 {
 	struct peer_sums sums = { 0 };
 	const struct mpib_peer *p;

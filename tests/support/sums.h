@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each running sum of a shard, a broker and the proxy's clients must equal what the
+ * objects own that count in it. Each sum is changed in one place of the code, so a
+ * difference points there. Call these while their objects rest: between two turns, or
+ * after the end.
+ */
+#ifndef MPIB_TEST_SUMS_H
+#define MPIB_TEST_SUMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mpib_broker;
+struct mpib_shard;
+struct proxy_clients;
+
+/* A sum that is not what its owners have. */
+struct sum {
+	const char *what;
+	uint64_t owed, have;
+};
+
+/* Return whether the two are equal; if not, set *wrong. */
+static inline bool sum_fits(struct sum *wrong, const char *what, uint64_t owed,
+			    uint64_t have)
+{
+	if (owed == have)
+		return true;
+	*wrong = (struct sum){ what, owed, have };
+	return false;
+}
+
+/* Whether all sums are right; if not, *wrong is the first that differs. In
+ * engine_sums.c, peer_sums.c and client_sums.c. */
+bool sums_of_shard(const struct mpib_shard *s, struct sum *wrong);
+bool sums_of_broker(const struct mpib_broker *broker, struct sum *wrong);
+bool sums_of_clients(const struct proxy_clients *all, struct sum *wrong);
+
+#endif
