@@ -117,12 +117,11 @@ cq_received(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	}
 	rail->n.n.rx_imms++;
 	q->lane->n[r].rx_imms++;
-	if (__builtin_expect(q->lane->stop[r].told, 0)) {
+	if (q->lane->stop[r].told) {
 		rail->n.stale_imms++;
 		return;
 	}
-	if (__builtin_expect(q->lane->numbered, 0) &&
-	    cq_waits(s, q, imm, wc->byte_len))
+	if (q->lane->numbered && cq_waits(s, q, imm, wc->byte_len))
 		return;
 	if (q->lane->imm_version == MPIB_IMM_V2 &&
 	    mpib_imm_v2_epoch(imm) != (q->lane->epoch[r] & 3)) {
@@ -196,7 +195,7 @@ sent_for(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
 {
 	uint32_t op = mpib_wr_op(wr_id);
 
-	if (kind == MPIB_WR_OP && __builtin_expect(ok, 1)) {
+	if (kind == MPIB_WR_OP && ok) {
 		if (r == MPIB_RAIL_SOUT)
 			op_sout(f, op);
 		else
@@ -234,7 +233,7 @@ sent_of(struct mpib_lane_qp *q, struct engine_conn *f, unsigned r,
 
 	lane->n[r].tx_cqes++;
 	mpib_qp_retire(q, r, wr_id);
-	if (__builtin_expect(!ok, 0))
+	if (!ok)
 		fenced = send_failed(q, f, r, wc);
 	if (kind == MPIB_WR_SPREAD)
 		mpib_spread_sent(q, wr_id, ok);
@@ -298,8 +297,7 @@ cq_seldom(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
  * lane or to stop a rail. */
 static inline bool is_error(enum ibv_wc_status status)
 {
-	return __builtin_expect(status != IBV_WC_SUCCESS, 0) &&
-	       status != IBV_WC_WR_FLUSH_ERR;
+	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
 /* Handle n completions of the rail's CQ. */
@@ -350,10 +348,10 @@ __attribute__((always_inline)) static inline int poll_rail(struct mpib_shard *s,
 	struct mpib_rail *rail = &s->rail[r];
 	int n;
 
-	if (__builtin_expect(rail->lost, 0))
+	if (rail->lost)
 		return 0;
 	n = ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);
-	if (__builtin_expect(n <= 0, 1))
+	if (n <= 0)
 		return 0;
 	return r == MPIB_RAIL_SOUT ? cq_sout(s, n) : cq_sup(s, n);
 }

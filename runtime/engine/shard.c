@@ -84,7 +84,7 @@ int mpib_shard_turn(struct mpib_shard *s)
 		work += mpib_ack_read_turn(s);
 	if (s->srq_short)
 		work += mpib_srq_turn(s);
-	if (__builtin_expect(++s->watch_turns >= MPIB_WATCH_TURNS, 0))
+	if (++s->watch_turns >= MPIB_WATCH_TURNS)
 		mpib_watch(s);
 	if (mpib_qp_queued(s))
 		/* Probes, and WRs queued while a fault was handled. */

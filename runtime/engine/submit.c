@@ -80,7 +80,7 @@ static int submit_serve(struct engine_conn *f)
 		return taken;
 	if (taken == PER_RING || !submit_room(f)) {
 		mpib_submit_remember(f);
-	} else if (__builtin_expect(mpib_ring_jumped(&f->ring), 0)) {
+	} else if (mpib_ring_jumped(&f->ring)) {
 		engine_conn_break(f, -EPROTO,
 				  "client's ring has an index that cannot be "
 				  "right, at descriptor %llu",
@@ -129,7 +129,7 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 		t->named++;
 		if (!f || f->broken || f->stopping || f->on_submit)
 			continue;
-		if (__builtin_expect(t->named <= PER_TENANT, 1))
+		if (t->named <= PER_TENANT)
 			n = serve_ring(f);
 		else
 			mpib_submit_remember(f);
@@ -174,7 +174,7 @@ int mpib_submit_client(struct engine_client *a)
 
 	mpib_works_for = a->id;
 	mpib_pace_serve(&s->pace, t, s->now);
-	if (__builtin_expect(!submit_may(a), 0))
+	if (!submit_may(a))
 		return 1;
 	words = atomic_exchange(&sum->top, 0);
 	words &= (1ull << (MPIB_CONNS_MAX / 64)) - 1;
@@ -185,7 +185,7 @@ int mpib_submit_client(struct engine_client *a)
 		words &= ~(1ull << w);
 		taken += serve_named(a, w, atomic_exchange(&sum->word[w], 0));
 	}
-	if (__builtin_expect(t->named >= PER_TENANT, 0))
+	if (t->named >= PER_TENANT)
 		submit_leave(a, words);
 	return taken + 1;
 }

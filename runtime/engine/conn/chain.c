@@ -11,7 +11,7 @@
 static bool send_op_room(struct engine_conn *f, unsigned r, uint8_t spread,
 			 unsigned wrs)
 {
-	if (__builtin_expect(f->lane->numbered | spread, 0) &&
+	if ((f->lane->numbered | spread) &&
 	    ((f->lane->numbered && f->lane->via[r].vqp) ||
 	     spread & mpib_rail_bit(r))) {
 		/* A spread chain is first built in the shard's WRs. */

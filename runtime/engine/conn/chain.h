@@ -226,7 +226,7 @@ static inline uint32_t mpib_sender_imm(struct engine_conn *f, unsigned rail,
 				       uint8_t mask, bool record,
 				       uint32_t bytes)
 {
-	if (__builtin_expect(f->lane->imm_version == MPIB_IMM_V1, 0))
+	if (f->lane->imm_version == MPIB_IMM_V1)
 		return mpib_imm_v1(
 			(uint32_t)(f->tx.cts_next % MPIB_SLOTS), mask,
 			record ? MPIB_IMM_SIZEQ_SENTINEL : mpib_size_q(bytes));
@@ -313,7 +313,7 @@ mpib_sender_stripe(struct engine_conn *f, struct send_op *p, uint32_t number,
 
 	mpib_tracker_post(&lane->track[r], &p->stripe[r], chain->bytes,
 			  f->shard->now);
-	if (__builtin_expect(!split && lane->spread != MPIB_SPREAD_SPLIT, 0)) {
+	if (!split && lane->spread != MPIB_SPREAD_SPLIT) {
 		/* Copy it: the compiler keeps no variable in registers whose
 		 * address is used elsewhere. */
 		struct mpib_chain copy = {

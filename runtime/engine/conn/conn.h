@@ -238,7 +238,7 @@ void mpib_submit_forget(struct engine_conn *f);
 /* Shard. What the ring holds may fit again. */
 static inline void mpib_submit_again(struct engine_conn *f)
 {
-	if (__builtin_expect(f->parked, 0))
+	if (f->parked)
 		mpib_submit_remember(f);
 }
 /* submit.c, shard: take descriptors from rings on their tenants' lists, and

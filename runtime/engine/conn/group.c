@@ -307,7 +307,7 @@ uint64_t mpib_group_step(struct engine_conn *f)
 
 	/* Without a usable rail the split names SOUT, for which a region that
 	 * was registered while SOUT was absent has no key. */
-	if (__builtin_expect(!f->lane->use, 0))
+	if (!f->lane->use)
 		return 0;
 	while (g->whole != (1u << g->n) - 1) {
 		if (!mpib_match(f, group_fits, 0)) {

@@ -282,13 +282,13 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 		receiver_refused(f, s, &rec);
 		return 0;
 	}
-	if (__builtin_expect(recorded, 0)) {
+	if (recorded) {
 		for (unsigned r = 0; r < f->lane->rails; r++)
 			count_rx(f, r, rec.rail[r]);
 	} else {
 		count_imms(f, s);
 	}
-	if (__builtin_expect(f->req[s->req].report, 0))
+	if (f->req[s->req].report)
 		report_slot(f, s, recorded ? &rec : NULL);
 	mpib_count_messages(f, 1);
 	if (s->n > 1)
@@ -366,11 +366,11 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 	struct mpib_slot *s = receiver_slot_of(f, rail, qpn, imm);
 
 	f->rx.flush.arrived[rail] = f->shard->now;
-	if (__builtin_expect(s != NULL, 1))
+	if (s != NULL)
 		slot_arrived(f, s, rail, qpn, imm, byte_len);
 	else if (mpib_imm_mask(imm) == 0)
 		s = mpib_replay_arrived(f, rail, qpn, imm);
-	if (__builtin_expect(!s, 0)) {
+	if (!s) {
 		f->shard->rail[rail].n.bad_imms++;
 		engine_conn_break(
 			f, -EPROTO,

@@ -29,7 +29,7 @@ void mpib_report_finished(struct engine_conn *f, unsigned req);
 static inline void mpib_report_post(struct engine_conn *f, unsigned req,
 				    unsigned rail, uint32_t qpn, uint32_t bytes)
 {
-	if (__builtin_expect(f->req[req].report, 0))
+	if (f->req[req].report)
 		mpib_report_posted(f, req, rail, qpn, bytes);
 }
 
@@ -38,7 +38,7 @@ static inline void mpib_report_post(struct engine_conn *f, unsigned req,
 static inline void mpib_report_done(struct engine_conn *f, unsigned req,
 				    unsigned rail, uint32_t qpn)
 {
-	if (__builtin_expect(f->req[req].report, 0))
+	if (f->req[req].report)
 		mpib_report_completed(f, req, rail, qpn);
 }
 
@@ -94,7 +94,7 @@ static inline int engine_conn_feed(struct engine_conn *f,
 	r->done = 0;
 	r->since = f->shard->now;
 	f->outstanding++;
-	if (__builtin_expect(r->report, 0)) {
+	if (r->report) {
 		for (unsigned i = 0; i < MPIB_RAILS; i++)
 			r->chains[i] = 0;
 		mpib_report_begin(f, d->req);
@@ -115,7 +115,7 @@ engine_conn_over(struct engine_conn *f, unsigned req, int32_t result)
 	f->outstanding--;
 	if (result >= 0)
 		mpib_record(f, MPIB_TIME_SUBMIT_DONE, ns);
-	if (__builtin_expect(r->report, 0))
+	if (r->report)
 		mpib_report_finished(f, req);
 	mpib_completion_finish(&f->completion[req], r->gen, result);
 	MPIB_TRACE(complete, f->client->id, f->index, req, result, ns);

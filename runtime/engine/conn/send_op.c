@@ -116,7 +116,7 @@ void mpib_range_count(struct engine_conn *f, const struct send_op *p,
 	if (!r->active)
 		return;
 	r->done += s->len;
-	if (__builtin_expect(r->refused && s->len == 0, 0))
+	if (r->refused && s->len == 0)
 		engine_conn_over(f, s->req, -EMSGSIZE);
 	else if (r->done == r->total && p->c.imm)
 		engine_conn_done(f, s->req, r->total);
@@ -159,7 +159,7 @@ static inline void stripe_acked(struct engine_conn *f, struct send_op *p,
 	struct mpib_stripe *c = mpib_kept(&p->stripe[k]);
 	uint64_t now = f->shard->now;
 
-	if (__builtin_expect(p->report, 0)) {
+	if (p->report) {
 		for (unsigned i = 0; i < p->n; i++)
 			mpib_report_done(f, send_op_share(f, p, i)->req, rail,
 					 0);

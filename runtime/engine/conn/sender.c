@@ -218,7 +218,7 @@ step_make(struct engine_conn *f, uint32_t total, const struct send_range *e,
 			rec = NULL; /* only the first rail has it */
 		}
 	}
-	if (__builtin_expect(p->report, 0))
+	if (p->report)
 		mpib_sender_report(f, p);
 }
 
@@ -314,7 +314,7 @@ static inline void sender_plan(struct engine_conn *f, uint32_t total,
 	uint32_t end = part_end < ext_end ? part_end : ext_end;
 	uint32_t len = end - tx->pos;
 
-	if (__builtin_expect(len > lane->msg_most, 0)) {
+	if (len > lane->msg_most) {
 		len = lane->msg_most;
 		end = tx->pos + len;
 	}
@@ -327,15 +327,13 @@ static inline void sender_plan(struct engine_conn *f, uint32_t total,
 	s->data = rails_with_bytes(s->rail);
 	if (end == part_end || s->ends_message) {
 		s->imm = tx->mask | s->data;
-		if (__builtin_expect(s->imm == 0, 0))
+		if (s->imm == 0)
 			s->imm = mpib_rail_bit(engine_conn_home(f));
 	}
 	s->how.plain = true;
-	if (__builtin_expect(!s->imm || s->at || len > f->shard->ar_above ||
-				     part_end < cts->total ||
-				     lane->spread != MPIB_SPREAD_SPLIT ||
-				     lane->imm_version == MPIB_IMM_V1,
-			     0))
+	if (!s->imm || s->at || len > f->shard->ar_above ||
+	    part_end < cts->total || lane->spread != MPIB_SPREAD_SPLIT ||
+	    lane->imm_version == MPIB_IMM_V1)
 		s->how = step_not_plain(f, s->at, s->rail[MPIB_RAIL_SOUT],
 					s->rail[MPIB_RAIL_SUP], s->imm,
 					part_end < cts->total &&
@@ -491,7 +489,7 @@ static inline uint64_t whole_step(struct engine_conn *f,
 		sup = mpib_split_whole(f, e->len);
 	if (!sup)
 		return plain_step(f, e, cts, MPIB_RAIL_SOUT);
-	if (__builtin_expect(sup != e->len, 0))
+	if (sup != e->len)
 		return cut_step(f, sup);
 	return plain_step(f, e, cts, MPIB_RAIL_SUP);
 }
@@ -513,7 +511,7 @@ static inline uint64_t sender_step(struct engine_conn *f)
 		return 0;
 	}
 	e = mpib_kept(mpib_sender_oldest(f));
-	if (__builtin_expect(!step_is_plain(f, e, &cts), 0))
+	if (!step_is_plain(f, e, &cts))
 		return part_step(f);
 	return whole_step(f, e, &cts);
 }
@@ -525,7 +523,7 @@ int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
 	f->stopped_by = MPIB_DRR_NONE;
 	/* A step neither loses stripes nor stops the connection, and one that
 	 * breaks it is the last. So check for these once per run. */
-	while (__builtin_expect(n && f->tx.lost, 0)) {
+	while (n && f->tx.lost) {
 		n = mpib_replay_step(f);
 		if (n && !mpib_drr_pay(run, n - 1))
 			return MPIB_DRR_RAN;

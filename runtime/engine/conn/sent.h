@@ -69,10 +69,8 @@ mpib_sender_sent(struct engine_conn *f, unsigned op, unsigned r)
 	const uint8_t bit = mpib_rail_bit(r);
 	uint64_t now = f->shard->now, posted;
 
-	if (__builtin_expect(!(p->c.pending & bit) || p->c.carrier[r] != r ||
-				     p->report || f->stopping || f->broken ||
-				     f->lane->spread != MPIB_SPREAD_SPLIT,
-			     0)) {
+	if (!(p->c.pending & bit) || p->c.carrier[r] != r || p->report ||
+	    f->stopping || f->broken || f->lane->spread != MPIB_SPREAD_SPLIT) {
 		mpib_sender_completed(f, op, bit, true);
 		return;
 	}

@@ -129,8 +129,7 @@ ask_agent(struct engine_conn *f, const struct mpib_split_ask *ask)
 __attribute__((always_inline)) static inline uint32_t
 ask_adaptive(struct engine_conn *f, const struct mpib_split_ask *ask)
 {
-	if (__builtin_expect(
-		    f->shard->engine->hints || f->hint != MPIB_HINT_OWN, 0)) {
+	if (f->shard->engine->hints || f->hint != MPIB_HINT_OWN) {
 		/* Copy it, see mpib_adapt_share(). */
 		const struct mpib_split_ask copy = *ask;
 
@@ -176,7 +175,7 @@ uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 	uint8_t use = conn->lane->use;
 
 	/* A rail that is not in use gets no bytes, whatever the policy says. */
-	if (__builtin_expect(use != conn->lane->all, 0)) {
+	if (use != conn->lane->all) {
 		conn->lane->adapt.answer = MPIB_ADAPT_NONE;
 		return use & mpib_rail_bit(MPIB_RAIL_SUP) ? len : 0;
 	}
@@ -206,23 +205,17 @@ uint32_t mpib_split_whole(struct engine_conn *f, uint32_t len)
 	uint64_t in_sup = mpib_tracker_queue(&lane->track[MPIB_RAIL_SUP]);
 	unsigned r;
 
-	if (__builtin_expect(
-		    len <= MPIB_ADAPT_SMALL || lane->use != lane->all ||
-			    e->cfg.mode != MPIB_MODE_ADAPTIVE || e->hints ||
-			    f->hint != MPIB_HINT_OWN ||
-			    (!has_company(f) &&
-			     mpib_adapt_runs_dry(in_sout, in_sup, len)),
-		    0))
+	if (len <= MPIB_ADAPT_SMALL || lane->use != lane->all ||
+	    e->cfg.mode != MPIB_MODE_ADAPTIVE || e->hints ||
+	    f->hint != MPIB_HINT_OWN ||
+	    (!has_company(f) && mpib_adapt_runs_dry(in_sout, in_sup, len)))
 		return mpib_split_both(f, len, 0, len, NULL);
-	if (__builtin_expect(
-		    mpib_adapt_is_round(&lane->adapt, lane->track, now), 0))
+	if (mpib_adapt_is_round(&lane->adapt, lane->track, now))
 		return split_round(f, len);
 	r = mpib_adapt_whole(&lane->adapt, in_sout, in_sup, len);
-	if (__builtin_expect(
-		    (!mpib_tracker_oldest(&lane->track[MPIB_RAIL_SOUT]) ||
-		     !mpib_tracker_oldest(&lane->track[MPIB_RAIL_SUP])) &&
-			    mpib_adapt_stale(lane->track, !r, now),
-		    0))
+	if ((!mpib_tracker_oldest(&lane->track[MPIB_RAIL_SOUT]) ||
+	     !mpib_tracker_oldest(&lane->track[MPIB_RAIL_SUP])) &&
+	    mpib_adapt_stale(lane->track, !r, now))
 		return mpib_split_both(f, len, 0, len, NULL);
 	lane->adapt.answer = MPIB_ADAPT_BY_QUEUE;
 	return r == MPIB_RAIL_SUP ? len : 0;

@@ -40,8 +40,7 @@ static inline int mpib_sender_take(struct engine_conn *f,
 	if (!take_well_formed(d))
 		return mpib_sender_take_nop(f, d);
 	r = &f->req[d->req];
-	if (__builtin_expect(r->gen == d->gen, 0) &&
-	    (!r->active || r->refused) && d->pos > 0)
+	if (r->gen == d->gen && (!r->active || r->refused) && d->pos > 0)
 		return mpib_sender_take_none(f, d);
 
 	rc = engine_conn_hold(f, d, &e->mr, &e->addr);

@@ -73,7 +73,7 @@ static struct mpib_drr_class *drr_charge(struct mpib_drr_class *leaf,
 			drr_renew(n, ops);
 		else if (n->credit <= 0 && !broke)
 			broke = n;
-		if (__builtin_expect(mpib_drr_rate(n) != 0, 0)) {
+		if (mpib_drr_rate(n) != 0) {
 			n->tokens -= bytes << TOKEN_SHIFT;
 			if (n->tokens <= 0 && !broke)
 				broke = n;
@@ -93,8 +93,7 @@ static int64_t credit_of(const struct mpib_drr_class *leaf)
 
 		if (!n->alone && n->credit < least)
 			least = n->credit;
-		if (__builtin_expect(mpib_drr_rate(n) != 0, 0) &&
-		    tokens < least)
+		if (mpib_drr_rate(n) != 0 && tokens < least)
 			least = tokens;
 	}
 	return least;

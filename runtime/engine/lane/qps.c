@@ -503,7 +503,7 @@ void mpib_qp_flush(struct mpib_shard *s)
 		SLIST_REMOVE_HEAD(&s->dirty, ring_link);
 		qp_post_chain(s, q);
 	}
-	if (__builtin_expect(s->refused, 0))
+	if (s->refused)
 		mpib_lanes_refused(s);
 }
 

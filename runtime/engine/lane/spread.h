@@ -48,7 +48,7 @@ uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
 static inline uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
 					const uint32_t *bytes, uint8_t imm)
 {
-	if (__builtin_expect(lane->spread == MPIB_SPREAD_SPLIT, 1))
+	if (lane->spread == MPIB_SPREAD_SPLIT)
 		return 0;
 	return mpib_spread_some(lane, before, bytes, imm);
 }

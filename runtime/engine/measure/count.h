@@ -62,7 +62,7 @@ static inline void mpib_record(struct engine_conn *f, enum mpib_time which,
  * waited. */
 static inline void mpib_unstall(struct engine_conn *f)
 {
-	if (__builtin_expect(f->stall != MPIB_STALL_NONE, 0)) {
+	if (f->stall != MPIB_STALL_NONE) {
 		f->stall_ns[f->stall] += f->shard->now - f->stall_since;
 		f->stall = MPIB_STALL_NONE;
 	}

@@ -453,9 +453,7 @@ static inline void mpib_adapt_lead(struct mpib_adapt *a, uint32_t len,
 	int64_t lead = a->lead + sup -
 		       (int64_t)((uint64_t)len * a->sure / MPIB_ADAPT_ONE);
 
-	if (__builtin_expect((uint64_t)(lead + MPIB_ADAPT_LEAD) >
-				     2 * MPIB_ADAPT_LEAD,
-			     0))
+	if ((uint64_t)(lead + MPIB_ADAPT_LEAD) > 2 * MPIB_ADAPT_LEAD)
 		lead = lead < 0 ? -MPIB_ADAPT_LEAD : MPIB_ADAPT_LEAD;
 	a->lead = lead;
 }

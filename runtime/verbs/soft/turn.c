@@ -129,7 +129,7 @@ static void turn_run_timers(struct soft_ctx *ctx, uint64_t now)
 /* Apply conn's events and prepare its send and receive of this turn. */
 static void conn_ops(struct soft_ctx *ctx, struct soft_conn *conn, bool send)
 {
-	if (__builtin_expect(soft_fault_holes(conn->qp), 0))
+	if (soft_fault_holes(conn->qp))
 		return; /* conn keeps what happens meanwhile */
 	if (conn->events & SOFT_EV_IN)
 		conn->rx_ready = true;

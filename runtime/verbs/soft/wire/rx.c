@@ -197,7 +197,7 @@ void soft_rx_begin(struct soft_qp *qp)
 		if (!soft_rx_permits(qp, IBV_ACCESS_REMOTE_WRITE) ||
 		    !has_region(qp, IBV_ACCESS_REMOTE_WRITE))
 			break;
-		if (__builtin_expect(qp->ctx->fault.forgets, 0)) {
+		if (qp->ctx->fault.forgets) {
 			qp->place = SOFT_PLACE_FORGET;
 			break;
 		}
