@@ -25,8 +25,8 @@ int mpib_memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 		       bool read_only);
 
 /* Return whether other users of a segment created here can punch holes into it,
- * which blocks this process. 0: they cannot. -EPERM: this process lacks
- * CAP_LINUX_IMMUTABLE. Other -errno: the kernel has no such flag (Linux 6.1
+ * which blocks this process. 0: they cannot. -errno: this process lacks
+ * CAP_LINUX_IMMUTABLE (EPERM), or the kernel has no such flag (Linux 6.1
  * has). */
 int mpib_memseg_holes(void);
 

@@ -19,7 +19,7 @@
 
 #define RETRY_NS (100 * MPIB_MSEC)
 /* How long a call may take to connect and keep its precedence; and how long a
- * call waits for that of a caller that claims to be the peer. */
+ * call waits for that of a caller that says it is the peer. */
 #define DEFER_NS MPIB_SEC
 
 /* The answer may have been lost together with the end of the peer's connection, and a
@@ -213,8 +213,8 @@ bool mpib_call_wins(const struct mpib_peer *p)
 	       (!p->link->connecting || age < DEFER_NS);
 }
 
-/* While a caller that claims to be the peer is pending, one call is enough. The
- * claim is not proved yet, so this node's call waits only once and briefly. */
+/* While a caller that says it is the peer is pending, one call is enough. That
+ * is not proved yet, so this node's call waits only once and briefly. */
 void mpib_peer_want(struct mpib_peer *p)
 {
 	if (p->state != MPIB_PEER_IDLE || p->retry.armed || !call_wanted(p))

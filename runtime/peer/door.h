@@ -33,7 +33,7 @@ struct mpib_pending_peer {
 	bool welcomed; /* its HELLO came and was answered */
 	bool self; /* this proxy calls itself */
 	uint16_t version;
-	struct mpib_node_id node; /* as claimed in the caller's HELLO */
+	struct mpib_node_id node; /* from the caller's HELLO */
 	struct mpib_auth auth;
 	struct mpib_timer timer;
 	TAILQ_ENTRY(mpib_pending_peer) entry;
@@ -48,10 +48,10 @@ void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
 void mpib_hello_drop(struct mpib_pending_peer *s);
 /* Events of callers' links; their ctx is the struct mpib_pending_peer. */
 extern const struct mpib_link_events mpib_hello_events;
-/* Return whether a caller that claims to be the peer was welcomed and has not
+/* Return whether a caller that says it is the peer was welcomed and has not
  * proved it yet. */
 bool mpib_hello_expected(const struct mpib_peer *p);
-/* This node's own call was first: drop the callers that claim to be the
+/* This node's own call was first: drop the callers that say they are the
  * peer. */
 void mpib_hello_overtaken(struct mpib_peer *p);
 

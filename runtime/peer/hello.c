@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The called side of peer links; call.c is the calling side. A caller is a
  * pending_peer until its READY, which must come soon (door.c) and proves
- * that it has the cluster's key. Until then its claim has no effect: no peer
- * is created for it, and the claimed peer's links and calls go on. Control
+ * that it has the cluster's key. Until then its name has no effect: no peer
+ * is created for it, and the named peer's links and calls go on. Control
  * thread. */
 #include <errno.h>
 #include <stdarg.h>
@@ -210,7 +210,7 @@ static void on_hello(struct mpib_pending_peer *s, const struct mpib_peer_msg *m)
 	if (!mpib_second_speaks(b, &m->node, &s->link->addr) ||
 	    m->node.port == 0) {
 		hello_refuse(s, -EADDRNOTAVAIL,
-			     "it claims another address than it calls from");
+			     "it names another address than it calls from");
 		return;
 	}
 	if (!mpib_peer_at(b, &m->node.addr)) {

@@ -64,7 +64,7 @@ struct mpib_peer {
 	 * called. */
 	uid_t maker;
 	uint64_t called_ns; /* start of this node's call */
-	/* A caller that claims to be the peer is pending: this node's call
+	/* A caller that says it is the peer is pending: this node's call
 	 * waits before it starts, or before its READY. */
 	bool deferred, held;
 	struct { /* from the WELCOME, while held */
@@ -344,7 +344,7 @@ void mpib_peer_want(struct mpib_peer *p);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
 bool mpib_call_wins(const struct mpib_peer *p);
-/* A caller that claimed to be the peer is gone: call now, if this node's call
+/* A caller that said it was the peer is gone: call now, if this node's call
  * waited for it. */
 void mpib_call_undefer(struct mpib_peer *p);
 /* The same after ns. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of peers: finding, creating and evicting entries. An entry is
  * created for a peer that has proved its identity or that a client here wants
- * to reach, never for an unproved claim of a caller. Control thread. */
+ * to reach, never for a caller that has proved nothing. Control thread. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>

@@ -336,14 +336,14 @@ void soft_conn_expire(struct soft_ctx *ctx, uint64_t now)
  * gather more data meanwhile: fewer operations move the same bytes. A single
  * domain uses the whole turn.
  *
- * Domains that move little go first, like new flows in fq_codel (RFC 8290). If
- * one has an operation in a turn, those that move much wait for the next turn.
- * They also rest in each turn after one of theirs, so that a thread with
- * several devices gets to the next device sooner. While a domain that moves
- * little was active lately, the others rest on all devices until the device of
- * their last operation has had a turn without them. So at most one operation of
- * each is between two turns of a device, and the turn is shorter. The device
- * that has rested longest comes next, whatever the order of turns.
+ * Domains that move little go first, as new traffic does in fq_codel (RFC
+ * 8290). If one has an operation in a turn, those that move much wait for the
+ * next turn. They also rest in each turn after one of theirs, so that a thread
+ * with several devices gets to the next device sooner. While a domain that
+ * moves little was active lately, the others rest on all devices until the
+ * device of their last operation has had a turn without them. So at most one
+ * operation of each is between two turns of a device, and the turn is shorter.
+ * The device that has rested longest comes next, whatever the order of turns.
  *
  * The thread is shared, not the device: a domain that uses one device still
  * waits for the turns of all devices of the thread.
