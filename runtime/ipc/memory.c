@@ -84,7 +84,7 @@ static int memory_send_all(struct mpib_client *c, struct mpib_attached *at,
 		*waits += at->registering[i].id != 0;
 	}
 	if (full && *waits == 0)
-		return mpib_fail(-EAGAIN, "the proxy at %s reads nothing",
+		return mpib_fail(-ETIMEDOUT, "the proxy at %s reads nothing",
 				 c->path);
 	return 0;
 }

@@ -64,8 +64,8 @@ static void door_on_accept(void *arg, int fd)
 	mpib_link_set_patience(s->link, b->silence_s, b->silence_s);
 	TAILQ_INSERT_TAIL(&b->pending_peers, s, entry);
 	d->callers++;
-	mpib_timer_arm(b->loop, &s->timer, MPIB_GREETING_NS,
-		       on_patience_end, s);
+	mpib_timer_arm(b->loop, &s->timer, MPIB_GREETING_NS, on_patience_end,
+		       s);
 }
 
 /* Accept callers on the listening sockets. 0 or -errno. */

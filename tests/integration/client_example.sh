@@ -8,15 +8,13 @@ build=$1 source=$2
 . "$(dirname "$0")/../support/nodes.sh"
 
 example=$source/docs/example/send.c
-for part in send; do
-	shown=$(sed -n "/^<!-- send.c: $part -->/,/^\`\`\`$/p" \
-		"$source/docs/client.md" | sed '1,2d;$d')
-	real=$(sed -n "/^\/\* \[$part\]/,/^\/\* \[/p" "$example" | sed '1d;$d')
-	[ -n "$real" ] || fail "$example has no part $part"
-	[ "$shown" = "$real" ] ||
-		fail "docs/client.md: $part differs: $(diff <(echo "$shown") \
-			<(echo "$real"))"
-done
+shown=$(sed -n "/^<!-- send.c: send -->/,/^\`\`\`$/p" \
+	"$source/docs/client.md" | sed '1,2d;$d')
+real=$(sed -n "/^\/\* \[send\]/,/^\/\* \[/p" "$example" | sed '1d;$d')
+[ -n "$real" ] || fail "$example has no part send"
+[ "$shown" = "$real" ] ||
+	fail "docs/client.md: send differs: $(diff <(echo "$shown") \
+		<(echo "$real"))"
 
 # exchange PROGRAM
 exchange() {

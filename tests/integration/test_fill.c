@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client/filler.h: who waits for whom while the pages of regions are made, and
- * what becomes of regions whose pages are not to be had or whose client goes.
+ * client/filler.h: which client waits while the pages of regions are made, and
+ * what becomes of regions without pages or whose client ends.
  * Steps are counted, not timed.
  *
  * test_fill MIB: a large region has so much, else 32; printed is the longest
