@@ -42,7 +42,7 @@ answer() { # all three
 }
 await answer || fail "not all answer"
 
-# Who differs is told, by the setting's name, and it is the only one.
+# A node that differs is named with the setting, and no other node is.
 [ "$(of 1 differs)" = '["failover.hold_down"]' ] || fail "differs: $(of 1 differs)"
 [ "$(of 2 differs)" = '[]' ] || fail "differs: $(of 2 differs)"
 # Beside load there may be one for a moment whose requests are late.
