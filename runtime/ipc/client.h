@@ -100,6 +100,7 @@ struct mpib_instance {
 	struct mpib_attached *at;
 	uint32_t index;
 	uint64_t base; /* receives that were done when it began, at both ends */
+	uint64_t no_window; /* ms: since when it gets none; 0: not so */
 };
 
 enum mpib_next {

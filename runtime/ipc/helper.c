@@ -90,7 +90,7 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 		conn_lose(conn, rc, mpib_strerror());
 		return 0;
 	}
-	conn->next = (struct mpib_instance){ c->at, index, base };
+	conn->next = (struct mpib_instance){ c->at, index, base, 0 };
 	c->at->users++;
 	next_set(conn, MPIB_NEXT_ASKED);
 	return 0;
@@ -123,15 +123,37 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	mpib_next_drop(c, conn);
 }
 
+/* The window may be refused while others leave: by a quota, or for want of memory. */
+static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
+{
+	struct mpib_instance *next = &conn->next;
+	uint64_t now = mpib_now_ms();
+	char why[sizeof(conn->lost_why)];
+	int rc;
+
+	if (!mpib_conn_lacks_window(conn))
+		return false;
+	rc = mpib_window_get(c, &next->at->index[next->index],
+			     conn->place->window.size, false);
+	if (rc == 0)
+		return false;
+	if (!next->no_window)
+		next->no_window = now;
+	if (rc == -EPIPE || now - next->no_window < c->helper.grace_ms)
+		return true;
+	snprintf(why, sizeof(why), "its window: %s", mpib_strerror());
+	conn_lose(conn, rc, why);
+	mpib_next_drop(c, conn);
+	return true;
+}
+
 /* The instance may be used once it has a window where the last one has. False: call
  * again. */
 static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
 
-	if (mpib_conn_lacks_window(conn) &&
-	    mpib_window_get(c, &next->at->index[next->index],
-			    conn->place->window.size, false) < 0)
+	if (next_lacks_window(c, conn))
 		return false;
 	if (conn->is_sender)
 		next->base = next->at->reply->end[next->index].base;
