@@ -99,6 +99,12 @@ bool mpib_rail_is_gone(struct mpib_shard *s, unsigned r, int rc)
 	return rail->dead;
 }
 
+void mpib_rail_give_up(struct mpib_shard *s, unsigned r, const char *why)
+{
+	if (!s->rail[r].dead)
+		async_lose(s, r, why);
+}
+
 /* A port that comes up may have trained at another speed. If its address
  * changed, QPs that were connected through the old one are lost although the
  * port never went down. So tell the lanes that the port went down and up. */

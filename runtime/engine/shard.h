@@ -276,6 +276,9 @@ void mpib_async_turn(struct mpib_shard *s);
  * its port cannot be queried either, and the rail is lost from now on as if the
  * event had come before the call. Control thread. */
 bool mpib_rail_is_gone(struct mpib_shard *s, unsigned rail, int rc);
+/* async.c: lose the rail, unless it is lost already: its device cannot be made
+ * to stop. why is a literal. Control thread. */
+void mpib_rail_give_up(struct mpib_shard *s, unsigned rail, const char *why);
 
 /* cq.c: poll both rails, up to a limit; return how many completions. */
 int mpib_cq_turn(struct mpib_shard *s);

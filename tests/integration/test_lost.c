@@ -4,6 +4,8 @@
  * there, and what its connections still had to write.
  */
 
+#include <errno.h>
+
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
@@ -145,12 +147,37 @@ static void what_a_rail_lost_goes_by_the_other(void **state)
 	lane->failover = false;
 }
 
+static int never_err(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
+		return -ENOMEM;
+	return mpib_verbs_soft.modify_qp(qp, attr, mask);
+}
+
+static void a_rail_whose_qps_do_not_go_to_err_is_lost(void **state)
+{
+	struct mpib_rail *rail = &shard()->rail[MPIB_RAIL_SUP];
+	struct mpib_verbs verbs = mpib_verbs_soft;
+	struct mpib_lane *lane = settled_lane();
+
+	verbs.modify_qp = never_err;
+	rail->verbs = &verbs;
+	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
+	while (!lane->stop[MPIB_RAIL_SUP].told)
+		pair_turn(&pair);
+	assert_true(rail->lost);
+	peer_fenced(lane, MPIB_RAIL_SUP);
+	rail->verbs = &mpib_verbs_soft;
+	lane->failover = false;
+}
+
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
 const struct CMUnitTest test_list[] = {
 	t(the_first_device_memory_is_registered_though_a_device_is_gone),
 	t(a_flush_after_a_fence_reads_through_the_rail_that_failed),
 	t(what_a_rail_lost_goes_by_the_other),
+	t(a_rail_whose_qps_do_not_go_to_err_is_lost),
 	t(a_peer_tells_of_no_more_connections_than_there_were),
 	{ 0 },
 };

@@ -197,14 +197,20 @@ int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned r,
 
 void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 {
+	const struct mpib_verbs *verbs = lane->shard->rail[r].verbs;
 	struct ibv_qp_attr err = { .qp_state = IBV_QPS_ERR };
 
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct ibv_qp *qp = lane->qp[r][i].qp;
 
-		if (qp)
-			lane->shard->rail[r].verbs->modify_qp(qp, &err,
-							      IBV_QP_STATE);
+		/* In RESET, after a failed start, a QP carries nothing, and
+		 * verbs has no step from there to ERR. */
+		if (!qp || qp->state == IBV_QPS_RESET)
+			continue;
+		/* Data may still arrive by a QP that is not in ERR. */
+		if (verbs->modify_qp(qp, &err, IBV_QP_STATE) < 0)
+			mpib_rail_give_up(lane->shard, r,
+					  "its QPs cannot be put into ERR");
 	}
 }
 
