@@ -171,6 +171,63 @@ static void a_rail_whose_qps_do_not_go_to_err_is_lost(void **state)
 	lane->failover = false;
 }
 
+/* Make ticks of the rail's stop. */
+static void ticks(struct mpib_lane *lane, unsigned rail, unsigned n)
+{
+	struct mpib_engine *e = pair.node[1].engine;
+
+	for (unsigned i = 0; i < n; i++) {
+		lane->ctl.rail[rail].stop_next = 0;
+		e->armed = 0;
+		mpib_rail_arm(e, 1);
+		pair_turns(&pair, 4);
+	}
+}
+
+static int only_said(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	if (mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR)
+		return 0;
+	return mpib_verbs_soft.modify_qp(qp, attr, mask);
+}
+
+static void a_rail_that_flushes_nothing_is_lost(void **state)
+{
+	const struct mpib_soft_fault hole = { .black_hole = 1 };
+	struct mpib_rail *rail = &shard()->rail[MPIB_RAIL_SUP];
+	struct mpib_verbs verbs = mpib_verbs_soft;
+	struct mpib_lane *lane = settled_lane();
+
+	verbs.modify_qp = only_said;
+	rail->verbs = &verbs;
+	assert_int_equal(mpib_soft_set_fault(rail->ctx, &hole), 0);
+	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
+	pair_turns(&pair, 100);
+	assert_false(lane->stop[MPIB_RAIL_SUP].told);
+	assert_false(rail->lost);
+	ticks(lane, MPIB_RAIL_SUP, 50);
+	assert_true(rail->lost);
+	assert_true(lane->stop[MPIB_RAIL_SUP].told);
+	assert_false(lane->broken);
+	peer_fenced(lane, MPIB_RAIL_SUP);
+	rail->verbs = &mpib_verbs_soft;
+	lane->failover = false;
+}
+
+static void a_lane_whose_peer_never_stops_the_rail_breaks(void **state)
+{
+	struct mpib_lane *lane = settled_lane();
+
+	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
+	while (!lane->stop[MPIB_RAIL_SUP].told)
+		pair_turn(&pair);
+	pair_turns(&pair, 100);
+	assert_false(lane->broken);
+	ticks(lane, MPIB_RAIL_SUP, 200);
+	assert_true(lane->broken);
+	lane->failover = false;
+}
+
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
 const struct CMUnitTest test_list[] = {
@@ -178,6 +235,8 @@ const struct CMUnitTest test_list[] = {
 	t(a_flush_after_a_fence_reads_through_the_rail_that_failed),
 	t(what_a_rail_lost_goes_by_the_other),
 	t(a_rail_whose_qps_do_not_go_to_err_is_lost),
+	t(a_rail_that_flushes_nothing_is_lost),
+	t(a_lane_whose_peer_never_stops_the_rail_breaks),
 	t(a_peer_tells_of_no_more_connections_than_there_were),
 	{ 0 },
 };

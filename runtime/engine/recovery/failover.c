@@ -164,6 +164,7 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 		     (ctl->cause == MPIB_CAUSE_PEER && ctl->retry);
 	ctl->failures += !ctl->retry;
 	ctl->stopped_ns = now;
+	mpib_rail_await_stop(lane, rail);
 	lane->ctl.last = (uint8_t)rail;
 	ctl->hold_until = ctl->probe_until = 0;
 	ctl->asks = MPIB_ASK_NOTHING;

@@ -84,6 +84,8 @@ struct mpib_rail_control {
 	 * peer sends a message of the next epoch. */
 	struct mpib_recv_bitmaps ours[2];
 	uint64_t hold_until, probe_until; /* 0: not set */
+	uint64_t stop_next; /* time of the next tick of a stop */
+	uint32_t stop_ticks; /* that the present stop has taken */
 	uint64_t stopped_ns, resumed_ns;
 	/* failures in a row, each soon after the rail came back */
 	uint32_t failures;
@@ -228,6 +230,9 @@ void mpib_rail_reconnect(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_connect(struct mpib_lane *lane, unsigned rail);
 /* Probe the new QPs, whose peers are connected. */
 void mpib_rail_probe(struct mpib_lane *lane, unsigned rail);
+/* Start the time limits of the stop: of this end's flush, and of the peer's
+ * FENCED. */
+void mpib_rail_await_stop(struct mpib_lane *lane, unsigned rail);
 /* Start the time limit of the probes. */
 void mpib_rail_await_probes(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_resume(struct mpib_lane *lane, unsigned rail);

@@ -25,6 +25,12 @@
 /* Each failure soon after a rail came back makes the hold-down four times as
  * long, at most this number of times. */
 #define HOLD_GROWS 3
+/* Time limits of a stop, in ticks of this control thread, so that a pause of
+ * the whole process does not count. A device flushes its QPs in milliseconds.
+ * The peer's shard, which has the same limit, takes longer only if it hangs. */
+#define STOP_TICK_NS 1000000000ull
+#define FLUSH_TICKS 30
+#define PEER_STOP_TICKS 120
 /* Hold-down of a lane that has no live rail. */
 #define HOLD_LAST_NS 100000000ull
 
@@ -72,11 +78,35 @@ static void reconnect_on_said(void *arg, int status)
 	mpib_rail_job_free(arg);
 }
 
+/* Check how long the rail has been stopping. Without this, messages with a
+ * stripe on the rail would wait for ever: the peer link answers PING, and the
+ * grace period does not begin while the other rail is live. Returns the rail's
+ * next deadline, UINT64_MAX for none. */
+static uint64_t reconnect_look_stop(struct mpib_lane *lane, unsigned r,
+				    uint64_t now)
+{
+	struct mpib_rail_control *rail = &lane->ctl.rail[r];
+	enum mpib_fence_state state = rail->fence.state;
+
+	if (state != MPIB_FENCE_STOPPING && state != MPIB_FENCE_STOPPED)
+		return UINT64_MAX;
+	if (now < rail->stop_next)
+		return rail->stop_next;
+	rail->stop_next = now + STOP_TICK_NS;
+	rail->stop_ticks++;
+	if (state == MPIB_FENCE_STOPPING && rail->stop_ticks >= FLUSH_TICKS)
+		mpib_rail_give_up(lane->shard, r, "its QPs were not flushed");
+	if (state == MPIB_FENCE_STOPPED && rail->stop_ticks >= PEER_STOP_TICKS)
+		mpib_rail_job_run(mpib_rail_job_new(lane, r),
+				  mpib_rail_on_peer_late, reconnect_on_said);
+	return rail->stop_next;
+}
+
 static uint64_t reconnect_look_rail(struct mpib_lane *lane, unsigned r,
 				    uint64_t now)
 {
 	struct mpib_rail_control *rail = &lane->ctl.rail[r];
-	uint64_t next = UINT64_MAX;
+	uint64_t next = reconnect_look_stop(lane, r, now);
 
 	if (rail->hold_until && now >= rail->hold_until) {
 		rail->hold_until = 0;
@@ -191,6 +221,15 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 	return ctl->retry && (ns > AGAIN_NS || e->retried > AGAIN_LANES)
 		       ? again_ns(e)
 		       : ns;
+}
+
+void mpib_rail_await_stop(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+
+	ctl->stop_ticks = 0;
+	ctl->stop_next = mpib_now_ns() + STOP_TICK_NS;
+	mpib_rail_arm(lane->shard->engine, ctl->stop_next);
 }
 
 void mpib_rail_hold(struct mpib_lane *lane, unsigned rail)

@@ -312,6 +312,20 @@ void mpib_rail_on_grace(struct mpib_msg *msg)
 	mpib_call_done(lane->shard, call, 0);
 }
 
+/* The peer has not stopped its end of the rail in time. */
+void mpib_rail_on_peer_late(struct mpib_msg *msg)
+{
+	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
+	struct mpib_rail_job *job = call->what;
+	struct mpib_lane *lane = job->lane;
+
+	mpib_lane_break(lane, -ETIMEDOUT,
+			"rail %s failed, and the proxy of %s does not stop "
+			"using it: restart that proxy",
+			mpib_rail_label(lane->shard, job->rail), lane->peer);
+	mpib_call_done(lane->shard, call, 0);
+}
+
 /* How lanes break, and their connections with them. Shard thread, except
  * mpib_lane_kill(). */
 

@@ -34,6 +34,7 @@ void mpib_rail_on_connect(struct mpib_msg *msg);
 void mpib_rail_on_resume(struct mpib_msg *msg);
 void mpib_rail_on_drain(struct mpib_msg *msg);
 void mpib_rail_on_grace(struct mpib_msg *msg);
+void mpib_rail_on_peer_late(struct mpib_msg *msg);
 
 /* replay.c: shard thread. A mailbox handler like those of stop.c; the job has
  * the peer's receive bitmaps. */
