@@ -107,14 +107,15 @@ void mpib_rail_give_up(struct mpib_shard *s, unsigned r, const char *why)
 
 /* A port that comes up may have trained at another speed. If its address
  * changed, QPs that were connected through the old one are lost although the
- * port never went down. So tell the lanes that the port went down and up. */
+ * port never went down. So tell the lanes that the port went down and up. A
+ * port that is down comes up by its PORT_ACTIVE alone. */
 static void ask_port_again(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	struct mpib_port_info now;
 
 	if (rail->verbs->query_port(rail->ctx, rail->port_num, &now) < 0)
-		return; /* the port has no GID yet; another event follows */
+		return; /* the device is gone, or its firmware does not answer */
 	rail->port.speed_mbps = now.speed_mbps;
 	rail->port.mtu = now.mtu;
 	if (!memcmp(&now.gid, &rail->port.gid, sizeof(now.gid)) &&
@@ -125,8 +126,11 @@ static void ask_port_again(struct mpib_shard *s, unsigned r)
 	rail->port.gid = now.gid;
 	rail->port.gid_index = now.gid_index;
 	rail->port.lid = now.lid;
+	if (!rail->up)
+		return;
 	async_tell(s, r, false);
-	async_tell(s, r, true);
+	if (now.state == IBV_PORT_ACTIVE)
+		async_tell(s, r, true);
 }
 
 struct limit {

@@ -168,6 +168,23 @@ static void a_new_address_is_taken_and_one_that_stays_is_not(void **state)
 	assert_true(rail->up);
 }
 
+static void an_address_that_changes_leaves_a_port_down(void **state)
+{
+	struct mpib_soft_fault fault = { .link_down = 1 };
+	struct mpib_rail *rail = rail_of(0, 1);
+
+	mpib_soft_set_fault(rail->ctx, &fault);
+	pair_turns(&pair, 10);
+	assert_false(rail->up);
+	rail->verbs = &scripted_verbs;
+	gid_now.raw[15]++;
+	say(IBV_EVENT_GID_CHANGE);
+	pair_turns(&pair, 4);
+	assert_memory_equal(&rail->port.gid, &gid_now, sizeof(gid_now));
+	assert_false(rail->up);
+	assert_int_equal(rail->n.downs, 1);
+}
+
 /* What readers of statistics and new clients are told of the rail. */
 static void told_of_port(bool up, uint64_t mbps)
 {
@@ -239,6 +256,7 @@ const struct CMUnitTest test_list[] = {
 	fixture_test(a_context_without_a_device_is_lost_once),
 	fixture_test(another_port_of_the_device_is_nobodys_business),
 	fixture_test(a_new_address_is_taken_and_one_that_stays_is_not),
+	fixture_test(an_address_that_changes_leaves_a_port_down),
 	fixture_test(a_port_that_trains_at_another_speed_is_told_so),
 	fixture_test(an_srq_that_runs_low_is_filled_and_armed_again),
 	{ 0 },
