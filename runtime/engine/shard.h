@@ -51,6 +51,7 @@ struct mpib_rail {
 	 * last computed that. */
 	uint64_t parked, parked_ns;
 	bool up; /* the port's state by its events; control thread */
+	uint32_t downs; /* how often it went down; control thread */
 	struct mpib_lane_qp *qps; /* by QP number */
 	/* Cache of qps: those of recent completions, by the low bits of the QP
 	 * number. */

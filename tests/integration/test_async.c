@@ -4,6 +4,7 @@
  * order, and the control thread never waits for it.
  */
 #include <errno.h>
+#include <unistd.h>
 
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
@@ -185,6 +186,50 @@ static void an_address_that_changes_leaves_a_port_down(void **state)
 	assert_int_equal(rail->n.downs, 1);
 }
 
+/* As long as a walk over the lanes may take. */
+static void slow_send(void *ctx, struct mpib_lane *lane,
+		      const struct mpib_rail_msg *msg)
+{
+	(void)ctx;
+	(void)lane;
+	(void)msg;
+	usleep(MPIB_RAIL_TURN_NS / 1000 + 1);
+}
+
+static void settle(struct mpib_lane *lane)
+{
+	lane->failover = true;
+	mpib_lane_established(lane);
+}
+
+static void a_new_address_stops_lanes_that_a_later_turn_walks(void **state)
+{
+	struct mpib_engine *e = pair.node[0].engine;
+	const struct mpib_engine_events *events = e->events;
+	struct mpib_engine_events slow = *events;
+	struct pair more;
+	struct mpib_lane *lane[2];
+
+	pair_more_lane(&pair, &more);
+	lane[0] = pair.node[0].lane;
+	lane[1] = more.node[0].lane;
+	settle(lane[0]);
+	settle(lane[1]);
+	slow.lane_send = slow_send;
+	e->events = &slow;
+	rail_of(0, 1)->verbs = &scripted_verbs;
+	gid_now.raw[15]++;
+	say(IBV_EVENT_GID_CHANGE);
+	pair_turns(&pair, 10);
+	e->events = events;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_not_equal(lane[i]->ctl.rail[1].fence.state,
+				     MPIB_FENCE_LIVE);
+		assert_true(lane[i]->ctl.rail[1].fence.healthy);
+		lane[i]->failover = false;
+	}
+}
+
 /* What readers of statistics and new clients are told of the rail. */
 static void told_of_port(bool up, uint64_t mbps)
 {
@@ -257,6 +302,7 @@ const struct CMUnitTest test_list[] = {
 	fixture_test(another_port_of_the_device_is_nobodys_business),
 	fixture_test(a_new_address_is_taken_and_one_that_stays_is_not),
 	fixture_test(an_address_that_changes_leaves_a_port_down),
+	fixture_test(a_new_address_stops_lanes_that_a_later_turn_walks),
 	fixture_test(a_port_that_trains_at_another_speed_is_told_so),
 	fixture_test(an_srq_that_runs_low_is_filled_and_armed_again),
 	{ 0 },

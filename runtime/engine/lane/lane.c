@@ -131,6 +131,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		mpib_tracker_init(&l->track[r]);
 		l->track[r].sum = &l->shard->rail[r].bytes;
+		l->ctl.rail[r].downs = l->shard->rail[r].downs;
 	}
 	l->shard->lanes_made++;
 	TAILQ_INSERT_TAIL(&l->shard->engine->asked, l, made_link);

@@ -249,11 +249,25 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 	mpib_rail_act(lane, rail, actions);
 }
 
+/* Tell the fence that the port went down, even if it is up again: the QPs may
+ * use an address that is gone. */
+static void look_for_downs(struct mpib_lane *lane, unsigned r)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
+	uint32_t downs = lane->shard->rail[r].downs;
+
+	if (ctl->downs == downs)
+		return;
+	ctl->downs = downs;
+	set_health(lane, r, false);
+}
+
 void mpib_rail_look(struct mpib_lane *lane)
 {
 	for (unsigned r = 0; r < lane->rails; r++) {
 		bool up = lane->shard->rail[r].up;
 
+		look_for_downs(lane, r);
 		if (lane->ctl.rail[r].fence.healthy != up)
 			set_health(lane, r, up);
 	}
@@ -267,6 +281,7 @@ void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
 	struct mpib_lane *lane;
 
 	s->rail[rail].up = up;
+	s->rail[rail].downs += !up;
 	TAILQ_FOREACH(lane, &engine->lanes, made_link)
 	{
 		if (lane->shard != s || rail >= lane->rails)
@@ -275,6 +290,7 @@ void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
 			mpib_rail_arm(engine, now);
 			return;
 		}
+		look_for_downs(lane, rail);
 		set_health(lane, rail, up);
 	}
 }
@@ -287,10 +303,7 @@ void mpib_lane_established(struct mpib_lane *lane)
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_fence_init(&lane->ctl.rail[r].fence, true);
 	lane->ctl.settled = true;
-	for (unsigned r = 0; r < lane->rails; r++) {
-		if (!lane->shard->rail[r].up)
-			set_health(lane, r, false);
-	}
+	mpib_rail_look(lane);
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (drained & mpib_rail_bit(r))
 			mpib_rail_tell_drain(lane, r, true);

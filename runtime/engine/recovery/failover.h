@@ -89,6 +89,7 @@ struct mpib_rail_control {
 	uint64_t stopped_ns, resumed_ns;
 	/* failures in a row, each soon after the rail came back */
 	uint32_t failures;
+	uint32_t downs; /* of the port, that the fence was told */
 	uint8_t cause; /* enum mpib_rail_cause */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
 	bool retry; /* it stopped because probes failed, here or at the peer */
