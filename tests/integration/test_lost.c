@@ -228,6 +228,28 @@ static void a_lane_whose_peer_never_stops_the_rail_breaks(void **state)
 	lane->failover = false;
 }
 
+/* Bytes of slots that the sender cannot have sent yet. */
+static void a_bitmap_of_slots_that_were_not_sent_breaks(void **state)
+{
+	struct mpib_lane *lane = settled_lane();
+	struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,
+				   .rail = MPIB_RAIL_SUP,
+				   .bitmaps = 1 };
+	struct pair_end from, to;
+
+	pair_connect_of(&pair, 6, 1, 32, &from, &to);
+	m.bitmap[0].conn = from.conn->remote.id;
+	m.bitmap[0].first = from.conn->tx.cts_next + 33;
+	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
+	while (!lane->stop[MPIB_RAIL_SUP].told)
+		pair_turn(&pair);
+	assert_true(mpib_lane_receive(lane, &m));
+	pair_turns(&pair, 100);
+	assert_int_equal(from.conn->broken, -EPROTO);
+	assert_in_range(from.conn->tx.acked, 0, from.conn->tx.cts_next);
+	lane->failover = false;
+}
+
 #define t(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
 
 const struct CMUnitTest test_list[] = {
@@ -237,6 +259,7 @@ const struct CMUnitTest test_list[] = {
 	t(a_rail_whose_qps_do_not_go_to_err_is_lost),
 	t(a_rail_that_flushes_nothing_is_lost),
 	t(a_lane_whose_peer_never_stops_the_rail_breaks),
+	t(a_bitmap_of_slots_that_were_not_sent_breaks),
 	t(a_peer_tells_of_no_more_connections_than_there_were),
 	{ 0 },
 };

@@ -7,6 +7,7 @@
  * bytes, to places around those that it was told of. The cluster's key makes no
  * difference: the engine does not know it.
  */
+#include <errno.h>
 #include <sys/mman.h>
 
 #include "engine/conn/clear.h"
@@ -159,6 +160,28 @@ static void a_sender_reaches_no_connection_of_another_peer(void **state)
 	munmap(mem, 3 * FAR);
 }
 
+/* Of slots whose CTS the receiver cannot have written. */
+static void an_ack_of_slots_that_were_not_sent_breaks(void **state)
+{
+	struct mpib_cts *entry, cts;
+	struct pair_end from, to;
+	uint64_t slot;
+
+	open_honest();
+	pair_connect(&honest, HOSTILE, 0, &from, &to);
+	slot = from.conn->tx.cts_next;
+	pair_post(&to, MPIB_OP_RECV, 0, honest.node[1].mr, 0, LEN, 7);
+	while (!mpib_cts_copy(from.conn, slot, &cts))
+		pair_turn(&honest);
+	entry = from.conn->tables.in;
+	entry[mpib_entry_of(from.conn, slot)].ended = UINT64_MAX;
+	pair_post(&from, MPIB_OP_SEND, 0, honest.node[0].mr, 0, LEN, 7);
+	pair_turns(&honest, 100);
+	assert_int_equal(from.conn->broken, -EPROTO);
+	assert_int_equal(honest.node[0].broken, 1);
+	pair_close(&honest);
+}
+
 static void keys_differ(const struct engine_conn *one,
 			const struct engine_conn *other)
 {
@@ -192,5 +215,6 @@ const struct CMUnitTest test_list[] = {
 	pair_test(a_receiver_reaches_no_connection_of_another_peer),
 	pair_test(a_sender_reaches_no_connection_of_another_peer),
 	pair_test(a_key_opens_tables_of_one_lane),
+	pair_test(an_ack_of_slots_that_were_not_sent_breaks),
 	{ 0 },
 };

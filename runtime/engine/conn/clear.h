@@ -36,15 +36,30 @@ static inline bool mpib_cts_copy(const struct engine_conn *f, uint64_t slot,
 	return true;
 }
 
-/* Copy the CTS of the slot and take the ack that it carries. */
+/* send_op.c: break the connection. */
+void mpib_ack_bad(struct engine_conn *f);
+
+/* Take an ack: all slots below ended have ended at the receiver. False: a
+ * correct receiver does not send it, and the connection is broken. */
+static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
+{
+	/* The ack may be ahead of cts_next, by slots that the receiver
+	 * cancelled because their message ended earlier. */
+	if (__builtin_expect(ended > f->tx.cts_next + f->slots, 0)) {
+		mpib_ack_bad(f);
+		return false;
+	}
+	if (ended > f->tx.acked)
+		f->tx.acked = ended;
+	return true;
+}
+
+/* Copy the CTS of the slot and take the ack that it carries. False: it has not
+ * arrived, or the ack is invalid. */
 static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
 				   struct mpib_cts *cts)
 {
-	if (!mpib_cts_copy(f, slot, cts))
-		return false;
-	if (cts->ended > f->tx.acked)
-		f->tx.acked = cts->ended;
-	return true;
+	return mpib_cts_copy(f, slot, cts) && mpib_ack_take(f, cts->ended);
 }
 
 /* sender.c: break the connection. */

@@ -14,6 +14,7 @@
 #include "base/users.h"
 #include "base/xalloc.h"
 #include "engine/async.h"
+#include "engine/conn/clear.h"
 #include "engine/measure/count.h"
 
 static void on_start(struct mpib_msg *msg)
@@ -421,9 +422,8 @@ static void stop_delivered(struct engine_conn *f)
 {
 	uint64_t ended = atomic_load_explicit(&f->ended, memory_order_relaxed);
 
-	if (ended > f->tx.acked)
-		f->tx.acked = ended;
-	mpib_ack_read(f);
+	if (mpib_ack_take(f, ended))
+		mpib_ack_read(f);
 	mpib_sender_settle(f);
 	conn_fail_requests(f, f->stop_error);
 }

@@ -225,26 +225,16 @@ static inline uint64_t ack_newest(struct engine_conn *f)
 	return acked;
 }
 
-/* False: the peer's ack is invalid. */
-static inline bool ack_take(struct engine_conn *f)
+void mpib_ack_bad(struct engine_conn *f)
 {
-	uint64_t acked = ack_newest(f);
-
-	/* The ack may be ahead of cts_next, by slots that the receiver
-	 * cancelled because their message ended earlier. */
-	if (acked > f->tx.cts_next + f->slots) {
-		engine_conn_break(f, -EPROTO,
-				  "peer %s claims to have what was not sent",
-				  f->lane->peer);
-		return false;
-	}
-	f->tx.acked = acked;
-	return true;
+	engine_conn_break(f, -EPROTO,
+			  "peer %s claims to have what was not sent",
+			  f->lane->peer);
 }
 
 int mpib_ack_read(struct engine_conn *f)
 {
-	return ack_take(f) ? mpib_sender_retire(f) : 1;
+	return mpib_ack_take(f, ack_newest(f)) ? mpib_sender_retire(f) : 1;
 }
 
 int mpib_ack_read_turn(struct mpib_shard *s)
@@ -254,7 +244,9 @@ int mpib_ack_read_turn(struct mpib_shard *s)
 
 	for (f = TAILQ_FIRST(&s->waiting); f; f = next) {
 		next = TAILQ_NEXT(f, ack_link);
-		ended += ack_take(f) ? mpib_ops_retire(f, true) : 1;
+		ended += mpib_ack_take(f, ack_newest(f))
+				 ? mpib_ops_retire(f, true)
+				 : 1;
 		if (mpib_sender_idle(f))
 			mpib_ack_leave(f);
 	}

@@ -407,24 +407,15 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 
 	if (!a)
 		a = &not_started;
-	if (a->first > f->tx.acked)
-		f->tx.acked = a->first;
 	f->tx.mask &= others;
 	f->tx.spread &= others;
 	f->tx.group.mask &= others;
-	if (a->first > f->tx.cts_next + MPIB_SLOTS) {
-		/* Up to MPIB_SLOTS ahead is legal: slots that the receiver
-		 * cancelled, see skip_cancelled(). */
-		engine_conn_break(f, -EPROTO,
-				  "peer %s claims to have what was not sent",
-				  f->lane->peer);
-	} else if (!kept_its_word(f, job->rail, a)) {
+	if (mpib_ack_take(f, a->first) && !kept_its_word(f, job->rail, a))
 		engine_conn_break(f, -EIO,
 				  "rail %s to %s: the peer's device died with "
 				  "data it had acknowledged",
 				  mpib_rail_label(f->shard, job->rail),
 				  f->lane->peer);
-	}
 	if (f->broken || f->stopping) {
 		find_lost_forget(f, job->rail);
 		return;
