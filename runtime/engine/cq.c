@@ -250,21 +250,22 @@ cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 {
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
 	struct engine_conn *f = cq_sent_by(s, kind, wr_id);
-	bool ok = wc->status == IBV_WC_SUCCESS, fenced = false;
+	bool ok = wc->status == IBV_WC_SUCCESS, fenced;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wr_id, 0);
 	rail->n.n.tx_cqes++;
+	/* Without its QP, the connection that its wr_id names may be a later
+	 * one. */
+	if (!q)
+		return;
 	if (f)
 		f->n[r].tx_cqes++;
-	if (q)
-		fenced = sent_of(q, f, r, wc, kind, wr_id, ok);
+	fenced = sent_of(q, f, r, wc, kind, wr_id, ok);
 	if (f && !fenced)
 		sent_for(f, r, kind, wr_id, ok);
 	else if (f && kind == MPIB_WR_STOP)
 		/* The rail's own stop replaces it. */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
-	if (!q)
-		return;
 	if (q->lane->stop[r].stopped)
 		mpib_rail_check_stopped(q->lane, r);
 	if (q->lane->kill)

@@ -3,6 +3,7 @@
  * cq.c: what a completion with an error means. Requests fail in a QP that
  * is in ERR; the test has them fail with the status that it wants.
  */
+#include "engine/conn/conn.h"
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
 #include "test.h"
@@ -144,10 +145,38 @@ static void a_refused_access_has_the_lane_resumed(void **state)
 	}
 }
 
+static int poll_without_qp(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	int got = poll_cq(cq, n, wc);
+
+	for (int i = 0; i < got; i++)
+		wc[i].qp_num = 0xffffff;
+	return got;
+}
+
+/* Its wr_id may name a connection and a send op that came later. */
+static void
+a_completion_of_a_qp_that_is_gone_concerns_no_connection(void **state)
+{
+	struct ibv_context *ctx;
+
+	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
+	ctx = pair.node[0].engine->shard[0].rail[SUP].ctx;
+	poll_cq = ctx->ops.poll_cq;
+	ctx->ops.poll_cq = poll_without_qp;
+	pair_post(&rx, MPIB_OP_RECV, 0, pair.node[1].mr, PAIR_RX, 100000, 7);
+	pair_post(&tx, MPIB_OP_SEND, 0, pair.node[0].mr, 0, 100000, 7);
+	pair_turns(&pair, 1000);
+	assert_int_equal(tx.conn->tx.op_head - tx.conn->tx.op_tail, 1);
+	leave();
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_request_that_was_wrong_is_not_resumed),
 	cmocka_unit_test(a_refused_access_has_the_lane_resumed),
 	cmocka_unit_test(a_request_that_was_wrong_fails_its_connection),
 	cmocka_unit_test(any_other_error_is_the_rails_alone),
+	cmocka_unit_test(
+		a_completion_of_a_qp_that_is_gone_concerns_no_connection),
 	{ 0 },
 };
