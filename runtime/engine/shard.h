@@ -39,8 +39,10 @@ struct mpib_rail {
 	struct ibv_context *ctx;
 	struct ibv_comp_channel *channel;
 	struct ibv_cq *cq;
-	bool lost; /* device failed, see recovery/stop.c; shard thread */
-	bool dead; /* device failed, see recovery/stop.c; control thread */
+	/* The device failed for good (recovery/stop.c): dead says so to the
+	 * control thread at once, lost to the shard thread, which hears of it
+	 * by mailbox. A rail that is not dead may be down, see up. */
+	bool lost, dead;
 	struct mpib_port_info port; /* limits as of start; state, speed, MTU and
 				       addresses as last seen by the control
 				       thread. IBV_PORT_NOP: it is gone */

@@ -209,7 +209,7 @@ static void a_whole_message_is_asked_for_in_short(void **state)
 		sup = mpib_split_both(f, len, 0, len, NULL);
 		asked[1] = *lane;
 		*lane = asked[0];
-		assert_int_equal(mpib_split_whole(f, len), sup);
+		assert_int_equal(mpib_split_message(f, len), sup);
 		assert_memory_equal(&lane->adapt, &asked[1].adapt,
 				    sizeof(lane->adapt));
 		assert_memory_equal(lane->track, asked[1].track,

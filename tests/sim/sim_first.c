@@ -176,7 +176,7 @@ int __wrap_engine_conn_create(struct engine_client *client, uint32_t index,
 	tx = &(*conn)->tx;
 	tx->range_head = tx->range_tail = tx->looked = first.range;
 	tx->op_head = tx->op_tail = first.op;
-	tx->share_head = tx->share_tail = first.share;
+	tx->op_range_head = tx->op_range_tail = first.share;
 	tx->msg = first.msg;
 	return rc;
 }

@@ -125,7 +125,7 @@ static void check_answers(struct engine_conn *f, uint32_t op)
 	const struct send_op *p = send_op_at(f, op & 0xff);
 
 	for (unsigned i = 0; i < p->n; i++) {
-		uint8_t req = send_op_share(f, p, i)->req;
+		uint8_t req = send_op_range(f, p, i)->req;
 		const struct mpib_completion *c = &f->completion[req];
 		uint64_t answer = f->answer[req];
 		bool refused = answer & MPIB_ANSWER_REFUSED;
@@ -324,7 +324,7 @@ static void wrap_soon(struct engine_conn *f)
 	}
 	tx->range_head = tx->range_tail = tx->looked = PAIR_FIRST;
 	tx->op_head = tx->op_tail = PAIR_FIRST;
-	tx->share_head = tx->share_tail = PAIR_FIRST;
+	tx->op_range_head = tx->op_range_tail = PAIR_FIRST;
 	tx->msg = PAIR_FIRST;
 }
 

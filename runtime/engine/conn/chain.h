@@ -209,7 +209,7 @@ mpib_sender_may_post(struct engine_conn *f, unsigned ranges, uint8_t mask,
 static inline struct op_range *mpib_sender_range(struct engine_conn *f,
 						 unsigned i)
 {
-	return &f->tx.share[(f->tx.share_head + i) % SEND_SHARES];
+	return &f->tx.op_range[(f->tx.op_range_head + i) % SEND_OP_RANGES];
 }
 
 /* Return the record of the send op that is posted next. */
@@ -279,11 +279,11 @@ mpib_sender_post(struct engine_conn *f, unsigned n, const uint32_t *bytes,
 	tx->spread = imm ? 0 : tx->spread | spread;
 	p->slot = tx->cts_next;
 	p->n = (uint8_t)n;
-	p->first = tx->share_head;
+	p->first = tx->op_range_head;
 	for (unsigned i = 0; i < n; i++)
 		report |= post_range(f, mpib_sender_range(f, i));
 	p->report = report;
-	tx->share_head += send_op_takes(n);
+	tx->op_range_head += send_op_takes(n);
 	if (imm)
 		post_note_imm(f, imm);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)

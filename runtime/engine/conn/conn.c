@@ -339,7 +339,7 @@ static bool conn_idle(const struct engine_conn *f)
 /* CTS and end-to-end acks are mostly unsignalled. Post an empty signalled write
  * after them on their QP: its completion means that all of them are done.
  * False: the QP has no room. */
-static bool post_fence(struct engine_conn *f, unsigned rail)
+static bool post_last_write(struct engine_conn *f, unsigned rail)
 {
 	struct mpib_lane_qp *q = &f->lane->qp[rail][0];
 	uint8_t bit = mpib_rail_bit(rail);
@@ -369,14 +369,14 @@ static bool post_fence(struct engine_conn *f, unsigned rail)
 /* Write the last end-to-end ack, then a last write on each rail that was used.
  * False: some did not fit. Without a rail, the close that the control thread
  * sends replaces the ack. */
-static bool post_fences(struct engine_conn *f)
+static bool post_last_writes(struct engine_conn *f)
 {
 	bool all = f->is_sender || f->lane->broken || !f->lane->open ||
 		   mpib_ack_write(f);
 
 	for (unsigned r = 0; r < MPIB_RAILS && !f->lane->broken; r++) {
 		if (f->wrote & mpib_rail_bit(r))
-			all &= post_fence(f, r);
+			all &= post_last_write(f, r);
 	}
 	return all;
 }
@@ -392,7 +392,7 @@ void engine_conn_check_stopped(struct engine_conn *f)
 		conn_fail_requests(f, f->stop_error);
 		return;
 	}
-	if (!post_fences(f)) {
+	if (!post_last_writes(f)) {
 		/* post_cts() in shard.c tries again next turn. */
 		if (!f->on_cts) {
 			f->on_cts = true;

@@ -77,8 +77,8 @@ struct mpib_sender {
 	uint32_t range_head, range_tail; /* free-running */
 	struct send_op op[SEND_OPS];
 	uint32_t op_head, op_tail;
-	struct op_range share[SEND_SHARES];
-	uint32_t share_head, share_tail; /* free-running */
+	struct op_range op_range[SEND_OP_RANGES];
+	uint32_t op_range_head, op_range_tail; /* free-running */
 	uint32_t lost; /* send ops with stripes to replay */
 	uint64_t cts_next; /* first slot not answered */
 	/* CTS before this one were read for end-to-end acks. */
@@ -310,15 +310,16 @@ static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 
 /* Return range i of the send op. */
 static inline struct op_range *
-send_op_share(struct engine_conn *f, const struct send_op *p, unsigned i)
+send_op_range(struct engine_conn *f, const struct send_op *p, unsigned i)
 {
-	return &f->tx.share[send_op_index(p, i)];
+	return &f->tx.op_range[send_op_index(p, i)];
 }
 
 /* Return whether another send op of this many ranges fits. */
 static inline bool send_op_free(const struct engine_conn *f, unsigned ranges)
 {
-	return f->tx.share_head - f->tx.share_tail + ranges <= SEND_SHARES;
+	return f->tx.op_range_head - f->tx.op_range_tail + ranges <=
+	       SEND_OP_RANGES;
 }
 
 static inline struct send_range *mpib_sender_oldest(struct engine_conn *f)
@@ -395,7 +396,7 @@ static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
 		       : mpib_split_both(conn, total, pos, len, planned);
 }
 /* The same as mpib_split() for a whole message of len bytes. */
-uint32_t mpib_split_whole(struct engine_conn *f, uint32_t len);
+uint32_t mpib_split_message(struct engine_conn *f, uint32_t len);
 /* Return the rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* Fill in the split in force and its source, for snapshots. */

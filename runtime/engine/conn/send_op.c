@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Posted send ops: what is in flight until every rail's completion has arrived
  * and, on lanes with end-to-end acks, until the receiver has acknowledged the
- * slot. Shard thread. */
+ * slot; and how the receiver writes these acks. Shard thread. */
 #include "engine/conn/clear.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 		uint32_t qpn = engine_conn_qp(f, r, p->slot)->qpn;
 
 		for (unsigned i = 0; i < p->n; i++) {
-			const struct op_range *s = send_op_share(f, p, i);
+			const struct op_range *s = send_op_range(f, p, i);
 
 			mpib_report_post(f, s->req, r, qpn,
 					 mpib_range_bytes(s, r));
@@ -77,7 +77,7 @@ static bool group_starves(const struct engine_conn *f)
 __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 						      const struct send_op *p)
 {
-	const struct engine_request *r = &f->req[send_op_share(f, p, 0)->req];
+	const struct engine_request *r = &f->req[send_op_range(f, p, 0)->req];
 
 	if (!send_op_free(f, send_op_takes(f->tx.group.n)))
 		return true;
@@ -101,7 +101,7 @@ bool mpib_op_is_held(struct engine_conn *f, const struct send_op *p)
 static void send_op_unref(struct engine_conn *f, const struct send_op *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
-		const struct op_range *s = send_op_share(f, p, i);
+		const struct op_range *s = send_op_range(f, p, i);
 
 		if (s->mr)
 			mpib_mr_unref(s->mr);
@@ -132,7 +132,7 @@ void mpib_sender_settle(struct engine_conn *f)
 		const struct send_op *p = send_op_at(f, i);
 
 		for (unsigned k = 0; p->slot < tx->acked && k < p->n; k++)
-			mpib_range_count(f, p, send_op_share(f, p, k));
+			mpib_range_count(f, p, send_op_range(f, p, k));
 	}
 }
 
@@ -161,7 +161,7 @@ static inline void stripe_acked(struct engine_conn *f, struct send_op *p,
 
 	if (p->report) {
 		for (unsigned i = 0; i < p->n; i++)
-			mpib_report_done(f, send_op_share(f, p, i)->req, rail,
+			mpib_report_done(f, send_op_range(f, p, i)->req, rail,
 					 0);
 	}
 	if (f->lane->spread == MPIB_SPREAD_AUTO)
@@ -270,7 +270,7 @@ stripes_failed(struct engine_conn *f, struct send_op *p, uint8_t stripes)
 	for (unsigned on = stripes; on; on &= on - 1)
 		drop_stripe(f, p, (unsigned)__builtin_ctz(on));
 	for (unsigned i = 0; i < p->n; i++) {
-		struct op_range *o = send_op_share(f, p, i);
+		struct op_range *o = send_op_range(f, p, i);
 
 		o->len = 0; /* not sent: no progress */
 		if (f->stopping)
@@ -311,7 +311,7 @@ void mpib_sender_forget(struct engine_conn *f)
 	for (; tx->op_tail != tx->op_head; tx->op_tail++) {
 		struct send_op *p = send_op_at(f, tx->op_tail);
 
-		tx->share_tail += send_op_takes(p->n);
+		tx->op_range_tail += send_op_takes(p->n);
 		send_op_unref(f, p);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			drop_stripe(f, p, r);
@@ -322,7 +322,7 @@ void mpib_sender_forget(struct engine_conn *f)
  * End-to-end acks: a receiver tells its sender up to which slot all slots have
  * ended. A CTS carries the ack at no cost. When no CTS is posted in time, the
  * ack is written alone, by preference in a turn whose doorbell on that QP is
- * due anyway. Shard thread, both ends.
+ * due anyway.
  *
  * A completion of the sender's WR says only that the peer's device has taken
  * the bytes. The end-to-end ack says that the receiver's shard has seen them,
@@ -408,7 +408,7 @@ int mpib_ack_write_turn(struct mpib_shard *s)
 
 	for (f = TAILQ_FIRST(&s->ack_pending); f; f = next) {
 		next = TAILQ_NEXT(f, ack_link);
-		/* A stopping connection writes its ack in post_fences(). */
+		/* A stopping connection writes its ack in post_last_writes(). */
 		if (f->rx.acked != f->rx.tail && !f->stopping &&
 		    !f->lane->broken) {
 			if (ack_waits(f))

@@ -14,7 +14,7 @@ struct mpib_mr;
 /* Most in flight: a request that is not staged needs one send op and one range,
  * and a connection has MPIB_REQUESTS of them. */
 #define SEND_OPS MPIB_REQUESTS
-#define SEND_SHARES SEND_OPS
+#define SEND_OP_RANGES SEND_OPS
 
 /* Bytes of one request in a send op: their source and destination, kept so that
  * a replay can post them again. */
@@ -30,26 +30,26 @@ struct op_range {
 
 struct send_op {
 	struct mpib_stripes c; /* stripe k: the part first given to rail k */
-	uint8_t n; /* ranges in mpib_sender.share, one after the other */
+	uint8_t n; /* ranges in mpib_sender.op_range, one after the other */
 	bool report; /* one of its requests has a report */
-	/* Counts like share_head, does not wrap at SEND_SHARES. */
+	/* Counts like op_range_head, does not wrap at SEND_OP_RANGES. */
 	uint32_t first;
 	struct mpib_stripe stripe[MPIB_RAILS];
 	uint64_t slot;
 	int64_t before; /* from mpib_adapt_posted() */
 };
 
-/* Return the entries of mpib_sender.share that it uses, at least one: so send
+/* Return the entries of mpib_sender.op_range that it uses, at least one: so send
  * ops never run out before entries do. */
 static inline uint32_t send_op_takes(unsigned ranges)
 {
 	return ranges ? ranges : 1;
 }
 
-/* Return the index of range i in mpib_sender.share. */
+/* Return the index of range i in mpib_sender.op_range. */
 static inline uint32_t send_op_index(const struct send_op *op, unsigned i)
 {
-	return (op->first + i) % SEND_SHARES;
+	return (op->first + i) % SEND_OP_RANGES;
 }
 
 #endif

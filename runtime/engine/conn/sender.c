@@ -15,7 +15,6 @@
  * order posted, and each buffer gets the oldest queued send with its tag: so
  * the n-th send of a tag goes to the n-th buffer of that tag, in whatever order
  * tags come. Sends with other tags remain queued, and later ones overtake them.
- * Shard thread.
  */
 
 /* Move range i to the front; the ranges before it keep their order. */
@@ -227,7 +226,7 @@ step_make(struct engine_conn *f, uint32_t total, const struct send_range *e,
  * receive in parts, on several rails or QPs, with a record, or of a send that
  * is too large for its receive. One step posts one send op: the bytes that both
  * the next CTS and the oldest fitting range cover, and no more than the rails
- * carry in one WR. Shard thread.
+ * carry in one WR.
  */
 
 void mpib_sender_bad_cts(struct engine_conn *f)
@@ -486,7 +485,7 @@ static inline uint64_t whole_step(struct engine_conn *f,
 	uint32_t sup = 0;
 
 	if (f->lane->rails == MPIB_RAILS)
-		sup = mpib_split_whole(f, e->len);
+		sup = mpib_split_message(f, e->len);
 	if (!sup)
 		return plain_step(f, e, cts, MPIB_RAIL_SOUT);
 	if (sup != e->len)

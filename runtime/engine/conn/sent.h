@@ -25,7 +25,7 @@ __attribute__((always_inline)) static inline void
 mpib_op_retire(struct engine_conn *f, const struct send_op *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
-		const struct op_range *s = mpib_kept(send_op_share(f, p, i));
+		const struct op_range *s = mpib_kept(send_op_range(f, p, i));
 
 		if (s->mr)
 			mpib_mr_unref(s->mr);
@@ -53,7 +53,7 @@ mpib_ops_retire(struct engine_conn *f, bool delivered)
 			break;
 		}
 		tx->op_tail++;
-		tx->share_tail += send_op_takes(p->n);
+		tx->op_range_tail += send_op_takes(p->n);
 		mpib_op_retire(f, p);
 	}
 	return n;

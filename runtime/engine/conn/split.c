@@ -191,12 +191,12 @@ __attribute__((noinline)) static uint32_t split_round(struct engine_conn *f,
 	struct mpib_lane *lane = f->lane;
 
 	mpib_adapt_end_round(&lane->adapt, lane->track, f->shard->now);
-	return mpib_split_whole(f, len);
+	return mpib_split_message(f, len);
 }
 
 /* Usually the lane's measurements send a whole message to one rail. Check that
  * here, without what the other policies need. */
-uint32_t mpib_split_whole(struct engine_conn *f, uint32_t len)
+uint32_t mpib_split_message(struct engine_conn *f, uint32_t len)
 {
 	const struct mpib_engine *e = f->shard->engine;
 	struct mpib_lane *lane = f->lane;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The QPs of one rail of a lane: creating them, describing them for the peer,
- * connecting them, putting them into ERR. Control thread, except
- * mpib_lane_hold_rail() and mpib_lane_drop_rail(), which the shard calls. */
+/* The QPs of a lane. The control thread creates them, describes them for the
+ * peer, connects them with route and ECE, and puts them into ERR. The shard
+ * thread holds them, probes them, waits for their last WR, and posts to them. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -213,11 +213,6 @@ void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned r)
 					  "its QPs cannot be put into ERR");
 	}
 }
-
-/*
- * The QPs of a lane on the shard thread: probing, and the last WR of those in
- * ERR.
- */
 
 bool mpib_qp_probe(struct mpib_lane_qp *q)
 {

@@ -32,10 +32,10 @@ static uint8_t waited_for(const struct send_op *p)
 	return rails;
 }
 
-static uint8_t share_req(const struct engine_conn *f, const struct send_op *p,
+static uint8_t range_req(const struct engine_conn *f, const struct send_op *p,
 			 unsigned k)
 {
-	return f->tx.share[send_op_index(p, k)].req;
+	return f->tx.op_range[send_op_index(p, k)].req;
 }
 
 /* Return a bit per rail that has not acknowledged a send op with bytes of the
@@ -48,7 +48,7 @@ static uint8_t stuck_unacked(const struct engine_conn *f, unsigned req)
 		const struct send_op *p = &f->tx.op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++)
-			rails |= share_req(f, p, k) == req ? waited_for(p) : 0;
+			rails |= range_req(f, p, k) == req ? waited_for(p) : 0;
 	}
 	return rails;
 }
@@ -62,7 +62,7 @@ static bool is_undelivered(const struct engine_conn *f, unsigned req)
 		const struct send_op *p = &f->tx.op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++) {
-			if (share_req(f, p, k) == req)
+			if (range_req(f, p, k) == req)
 				return true;
 		}
 	}

@@ -161,7 +161,7 @@ struct mpib_rail_watch {
 };
 
 /*
- * failover.c, reconnect.c and failover.c: control thread.
+ * failover.c and reconnect.c: control thread.
  */
 /* The lane is connected, and messages can be sent to the peer's proxy. */
 void mpib_lane_established(struct mpib_lane *lane);

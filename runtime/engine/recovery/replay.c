@@ -25,9 +25,9 @@ void mpib_replay_drop(struct engine_conn *f)
 	}
 }
 
-/* Get the CTS that the share was posted by. It is still in the CTS table,
+/* Get the CTS that the range was posted by. It is still in the CTS table,
  * because the slot has not ended at the receiver. */
-static bool share_cts(struct engine_conn *f, const struct send_op *p,
+static bool range_cts(struct engine_conn *f, const struct send_op *p,
 		      const struct op_range *s, struct mpib_cts *cts)
 {
 	if (mpib_sender_cts(f, p->slot + s->buf, cts) && mpib_cts_sane(cts) &&
@@ -43,13 +43,13 @@ static bool replay_build(struct engine_conn *f, const struct send_op *p,
 			 unsigned k, struct mpib_chain *chain)
 {
 	for (unsigned i = 0; i < p->n; i++) {
-		const struct op_range *s = send_op_share(f, p, i);
+		const struct op_range *s = send_op_range(f, p, i);
 		struct mpib_span span;
 		struct mpib_cts cts;
 
 		if (mpib_range_bytes(s, k) == 0)
 			continue;
-		if (!share_cts(f, p, s, &cts))
+		if (!range_cts(f, p, s, &cts))
 			return false;
 		span = mpib_range_span(s, k, &cts, chain->rail);
 		mpib_chain_write(f, chain, &span);
@@ -80,7 +80,7 @@ static struct mpib_record *record_of(struct engine_conn *f,
 		return rec;
 	*rec = (struct mpib_record){ .seq = p->slot + 1, .n = 1 };
 	if (p->n)
-		rec->size[0] = f->req[send_op_share(f, p, 0)->req].total;
+		rec->size[0] = f->req[send_op_range(f, p, 0)->req].total;
 	for (unsigned k = 0; k < MPIB_RAILS; k++)
 		rec->rail[k] = p->stripe[k].bytes;
 	return rec;

@@ -7,16 +7,27 @@
 #include "engine/lane/lane.h"
 
 /*
- * stop.c: shard thread.
+ * What says that a rail of a lane failed and is not back yet. Shard thread,
+ * except the last two, which belong to the control thread:
+ *
+ *   stop.fault_ns   from the fault until new QPs are connected
+ *   lane->open      the rail's bit is cleared: post nothing more
+ *   lane->fencing   from the fault until the peer's bitmaps: old writes may
+ *                   still arrive
+ *   stop.told       from this end's bitmaps until new QPs are connected:
+ *                   completions of the rail no longer count
+ *   fence.state     the state machine of failover/fence.h
+ *   ctl->replaying  from the peer's bitmaps until the shard has released the
+ *                   old QPs
  */
-/* Break the lane and, with -ECONNRESET, its connections; tell the control
- * thread. */
-void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
 
 /*
  * stop.c: shard thread.
  */
+/* Break the lane and its connections: with -ECONNRESET, or, if connections can
+ * resume, as lost (mpib_conn_lost_error()). Tell the control thread. */
+void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 /* Post no more to the rail, and have the control thread fence it. False: the
  * lane has no failover, so the caller must break it. */
 bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,

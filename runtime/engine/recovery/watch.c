@@ -195,7 +195,7 @@ void mpib_watch(struct mpib_shard *s)
 		return;
 	ns = watch_elapsed(s, now);
 	/* Few of a thousand lanes are posted to: leave out those at rest, until
-	 * mpib_qp_ring() posts to them again. */
+	 * qp_post_chain() posts to them again. */
 	for (lane = LIST_FIRST(&s->watched); lane; lane = next) {
 		next = LIST_NEXT(lane, watch_link);
 		if (watch_lane(lane, ns))
