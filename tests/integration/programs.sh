@@ -46,7 +46,7 @@ proxy=$build/proxy/mpib-proxy ctl=$build/proxy/mpibctl
 monitor=$build/proxy/mpib-top agent=$build/proxy/mpib-agent
 perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
 scripts=(bench/budget bench/cluster bench/compare bench/demo bench/hotpath bench/nccl
-	bench/neighbour bench/policy bench/recovery bench/scale bench/shares bench/stats-cost bench/tax
+	bench/busy bench/neighbour bench/policy bench/recovery bench/scale bench/shares bench/stats-cost bench/tax
 	bench/vqp tests/run tests/soak tests/gpu/run)
 
 # None is forgotten.

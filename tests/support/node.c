@@ -332,15 +332,59 @@ void node_stop(struct node *node)
 	free_args(node);
 }
 
-static int dial_in(const char *dir, const char *name, int type)
+/* -1: nothing listens there. */
+static int try_dial(const char *dir, const char *name, int type)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%.90s/%.16s", dir, name);
-	assert_int_equal(connect(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int dial_in(const char *dir, const char *name, int type)
+{
+	int fd = try_dial(dir, name, type);
+
+	assert_true(fd >= 0);
 	return fd;
+}
+
+static pid_t pid_told(const struct node *node)
+{
+	char path[sizeof(node->dir) + 16];
+	FILE *f;
+	int pid;
+
+	snprintf(path, sizeof(path), "%s/proxy.pid", node->dir);
+	f = fopen(path, "r");
+	if (!f)
+		return node->pid;
+	if (fscanf(f, "%d", &pid) != 1)
+		pid = node->pid;
+	fclose(f);
+	return pid;
+}
+
+void node_succeeded(struct node *node)
+{
+	pid_t before = node->pid;
+	siginfo_t info;
+	int fd;
+
+	while ((node->pid = pid_told(node)) == before)
+		usleep(1000);
+	assert_int_equal(child_end(before), 0);
+	while (waitid(P_PID, (id_t)node->pid, &info,
+		      WEXITED | WNOHANG | WNOWAIT) < 0)
+		usleep(1000);
+	while ((fd = try_dial(node->dir, MPIB_STATS_SOCK, SOCK_STREAM)) < 0)
+		usleep(1000);
+	close(fd);
 }
 
 int node_dial(const struct node *node, const char *name, int type)

@@ -43,6 +43,10 @@ void node_wipe(struct node *node);
 /* SIGTERM and wait; the test fails unless the exit status is 0 and the run
  * directory has no more than run_dir_remove() removes. */
 void node_stop(struct node *node);
+/* Wait until another process has taken over from the node's proxy and that one has
+ * ended. This process must be a subreaper: the successor is its child once its starter
+ * has ended. */
+void node_succeeded(struct node *node);
 /* Remove a run directory with what its proxy leaves there. */
 void run_dir_remove(const char *dir);
 
