@@ -221,7 +221,8 @@ static inline uint64_t mpib_answer(uint32_t gen, bool refused, uint32_t receive)
  * the proxy's control thread before state becomes READY, and for an accept
  * before the peer learns that it was accepted. */
 struct mpib_reply_end {
-	_Alignas(MPIB_CACHELINE) uint64_t key; /* of struct mpib_ctl_connect */
+	/* Of struct mpib_ctl_connect; written last, see mpib_conn_learn(). */
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t key;
 	uint64_t number, peer_number; /* of this end's request, of the peer's */
 	uint64_t base; /* how many receives of the connection ended before the
 			  first one at this index */

@@ -243,11 +243,13 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index)
 {
 	const struct mpib_reply_end *end = &at->reply->end[index];
+	/* Acquire pairs with the release in the proxy's conn_tell_rank(). */
+	uint64_t key = atomic_load_explicit(&end->key, memory_order_acquire);
 
-	if (conn->is_sender && end->key == conn->ask.key && end->peer_number)
+	if (conn->is_sender && key == conn->ask.key && end->peer_number)
 		conn->ask.peer_number = end->peer_number;
 	/* Of an earlier connection the key is there from the start. */
-	if (!conn->is_sender && end->key && end->key != at->index[index].key)
+	if (!conn->is_sender && key && key != at->index[index].key)
 		conn->end = *end;
 }
 

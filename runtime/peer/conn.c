@@ -313,15 +313,15 @@ static void conn_tell_rank(const struct peer_conn *c)
 {
 	struct mpib_reply_end *end = &c->client->reply->end[c->index];
 
-	*end = (struct mpib_reply_end){
-		.key = c->name.key,
-		.number = c->number,
-		.peer_number = c->peer_number,
-		.base = c->base,
-		.port = c->peer->node.port,
-	};
+	end->number = c->number;
+	end->peer_number = c->peer_number;
+	end->base = c->base;
+	end->port = c->peer->node.port;
 	memcpy(end->addr, &c->peer->node.addr, sizeof(end->addr));
 	memcpy(end->second, &c->peer->second, sizeof(end->second));
+	/* Release pairs with the acquire in mpib_conn_learn(): if the proxy is
+	 * killed before this store, the rank uses none of the fields. */
+	atomic_store_explicit(&end->key, c->name.key, memory_order_release);
 }
 
 /* CONN_OPEN w was matched with accept c. */
