@@ -67,8 +67,9 @@ static int keep_unshare(int sock)
 	return 0;
 }
 
-/* What is kept is named by its number here and 1, so that 0 is none. */
-static void keep_answer(int sock, struct mpib_message *m, int rc)
+/* What is kept is named by its number here and 1, so that 0 is none. -errno: no
+ * answer was sent. */
+static int keep_answer(int sock, struct mpib_message *m, int rc)
 {
 	uint32_t type = m->h.type, kept = m->h.id;
 	int lent = -1;
@@ -84,7 +85,9 @@ static void keep_answer(int sock, struct mpib_message *m, int rc)
 		close((int)kept - 1);
 	}
 	mpib_message_close_fds(m);
-	(void)keep_send(sock, type, kept, rc < 0 ? rc : 0, lent);
+	rc = keep_send(sock, type, kept, rc < 0 ? rc : 0, lent);
+	/* The kernel may refuse the descriptor alone, as with -ETOOMANYREFS. */
+	return rc < 0 ? keep_send(sock, type, kept, rc, -1) : 0;
 }
 
 /* Until the client shuts the socket down; then the table goes with the thread. */
@@ -94,14 +97,17 @@ static void *keep_run(void *arg)
 	struct mpib_message m;
 	int rc = keep_unshare(sock);
 
-	(void)keep_send(sock, KEEP_READY, 0, rc, -1);
+	if (keep_send(sock, KEEP_READY, 0, rc, -1) < 0)
+		rc = -EPIPE;
 	while (rc == 0) {
 		int got = keep_recv(sock, &m);
 
 		if (got != 1 && got != -EMFILE)
 			break;
-		keep_answer(sock, &m, got);
+		rc = keep_answer(sock, &m, got);
 	}
+	/* The client waits without a limit, and must not for a thread that ended. */
+	shutdown(sock, SHUT_RDWR);
 	if (!own_table)
 		close(sock);
 	return NULL;
@@ -181,6 +187,8 @@ int mpib_keep_lend(const struct mpib_client *c, uint32_t kept)
 
 	if (rc < 0)
 		return rc;
+	if (m.h.status < 0)
+		return m.h.status;
 	return m.fds == 1 ? m.fd[0] : -EBADF;
 }
 

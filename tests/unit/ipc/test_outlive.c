@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -299,6 +300,37 @@ static void a_proxy_that_does_not_take_all_is_asked_again(void **state)
 	}
 	atomic_store(&f->refuse_reg, 0);
 	goes_on(tx);
+	mpib_mem_free(c, mem);
+}
+
+static _Atomic int refuse_lends;
+
+ssize_t __real_sendmsg(int sock, const struct msghdr *msg, int flags);
+ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags);
+
+/* Of control messages only what keep.c lends is a bare header with a descriptor. */
+ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags)
+{
+	if (msg->msg_control &&
+	    msg->msg_iov->iov_len == sizeof(struct mpib_ctl_header) &&
+	    atomic_load(&refuse_lends) > 0) {
+		atomic_fetch_sub(&refuse_lends, 1);
+		errno = ETOOMANYREFS;
+		return -1;
+	}
+	return __real_sendmsg(sock, msg, flags);
+}
+
+static void a_descriptor_that_cannot_be_lent_is_asked_for_again(void **state)
+{
+	char *mem = mpib_mem_alloc(c, 4096);
+
+	assert_non_null(mem);
+	dies();
+	atomic_store(&refuse_lends, 2);
+	fake_proxy_return(f);
+	goes_on(tx);
+	assert_int_equal(atomic_load(&refuse_lends), 0);
 	mpib_mem_free(c, mem);
 }
 
@@ -664,6 +696,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(what_the_next_proxy_refuses_is_told),
 	TEST(memory_is_registered_again_from_kept_descriptors),
 	TEST(a_proxy_that_does_not_take_all_is_asked_again),
+	TEST(a_descriptor_that_cannot_be_lent_is_asked_for_again),
 	TEST(regions_are_registered_without_a_wait_for_each),
 	TEST(memory_is_registered_at_a_successor_before_the_switch),
 	TEST(what_a_successor_lacks_is_told_the_proxy_that_serves),
