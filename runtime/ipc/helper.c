@@ -563,6 +563,21 @@ static int helper_turn(struct mpib_client *c)
 	return soon ? PAUSE_MIN_MS : -1;
 }
 
+/* The helper can wait no more, and so no connection can wait for it. */
+static void helper_fails(struct mpib_client *c, int rc)
+{
+	struct mpib_helper *helper = &c->helper;
+
+	mpib_client_hold(c);
+	snprintf(
+		helper->why, sizeof(helper->why),
+		"this process cannot wait for another proxy at %s: %s (restart "
+		"mpib-proxy, then the job)",
+		c->path, mpib_errtext(rc));
+	resume_ends(c);
+	mpib_client_unlock(c);
+}
+
 static void *helper_run(void *arg)
 {
 	struct mpib_client *c = arg;
@@ -590,17 +605,19 @@ static void *helper_run(void *arg)
 		if (c->successor && lives)
 			p[4].fd = c->successor->sock;
 		if (poll(p, 5, ms) < 0 && errno != EINTR)
-			return NULL;
+			break;
 		if (p[0].revents)
 			return NULL;
 		if (p[1].revents &&
 		    read(helper->wake, &wakes, sizeof(wakes)) < 0 &&
 		    errno != EAGAIN)
-			return NULL;
+			break;
 		mpib_client_hold(c);
 		ms = helper_turn(c);
 		mpib_client_unlock(c);
 	}
+	helper_fails(c, -errno);
+	return NULL;
 }
 
 void mpib_helper_wake(struct mpib_client *c)

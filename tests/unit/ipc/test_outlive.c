@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -146,6 +147,34 @@ static void a_client_that_was_hung_up_on_for_good_ends(void **state)
 	assert_non_null(strstr(mpib_strerror(), "for good"));
 	may_send(-EPIPE);
 	assert_non_null(strstr(mpib_strerror(), f->dir));
+}
+
+static _Atomic bool refuse_poll;
+
+int __real_poll(struct pollfd *p, nfds_t n, int ms);
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
+
+/* Only the helper waits for four. */
+int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
+{
+	if (n == 4 && atomic_load(&refuse_poll)) {
+		errno = ENOMEM;
+		return -1;
+	}
+	return __real_poll(p, n, ms);
+}
+
+static void a_helper_that_cannot_wait_says_why(void **state)
+{
+	dies();
+	stops(tx);
+	atomic_store(&refuse_poll, true);
+	while (mpib_alive(c) == 0)
+		sched_yield();
+	assert_int_equal(mpib_alive(c), -EPIPE);
+	assert_non_null(strstr(mpib_strerror(), "Cannot allocate memory"));
+	atomic_store(&refuse_poll, false);
+	may_send(-EPIPE);
 }
 
 static int start_short(void **state)
@@ -690,6 +719,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(
 		after_the_grace_the_error_says_what_was_waited_for, start_short,
 		loop_stop),
+	TEST(a_helper_that_cannot_wait_says_why),
 	TEST(what_another_user_listens_with_is_no_proxy),
 	TEST(what_is_lost_while_it_is_asked_for_is_asked_for_again),
 	TEST(a_lost_connection_waits_for_an_index),
