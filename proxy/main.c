@@ -21,7 +21,7 @@
 #include "proxy.h"
 #include "upgrade/starter.h"
 
-#define EXIT_CONFIG 78 /* EX_CONFIG of sysexits.h; systemd knows it */
+#define EXIT_CONFIG 78 /* EX_CONFIG of <sysexits.h>; systemd knows it */
 
 /* Print why the start failed, a line each, in a daemon through its starter
  * (report). The log gives the journal a line's level. */

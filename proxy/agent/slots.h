@@ -94,7 +94,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 		     uint32_t first, char *why);
 void mpib_agent_stop(struct mpib_agent *a);
 
-/* files.c. 0, or -EPERM: others made the directory or may write there. */
+/* slots.c. 0, or -EPERM: others made the directory or may write there. */
 int mpib_agent_check_dir(const struct mpib_agent *a);
 /* Create the hint file and map it. 0 or -errno. */
 int mpib_agent_make_hints(struct mpib_agent *a);

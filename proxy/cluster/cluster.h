@@ -75,7 +75,7 @@ void mpib_cluster_begin(struct mpib_cluster *c);
 void mpib_cluster_forget(struct mpib_cluster *c,
 			 struct mpib_cluster_wait *wait);
 
-/* own.c: what v, with a snapshot that has requests, says of this node. */
+/* cluster.c: what v, with a snapshot that has requests, says of this node. */
 void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own);
 /* The settings that it tells, in the report's order, into a list of
  * MPIB_REPORT_SETTINGS; how many. */
@@ -90,7 +90,7 @@ void mpib_cluster_text_drop(struct mpib_cluster *c);
 /* Null of a node without an agent. */
 json_t *mpib_cluster_word(const struct mpib_agent_word *w);
 
-/* agents.c: what agents of peers said last, but of those whose SOUT a node at
+/* nodes.c: what agents of peers said last, but of those whose SOUT a node at
  * another address says is its own: a new reference, or NULL. */
 json_t *mpib_cluster_agents(const struct mpib_cluster *c);
 

@@ -83,7 +83,7 @@ struct mpib_visitor;
 
 struct mpib_visitors {
 	struct mpib_loop *loop;
-	int diag; /* see caller.h */
+	int diag; /* see mpib_caller_open() */
 	struct sockaddr_in own; /* the listener's */
 	struct sockaddr_in next; /* where the last one connects from */
 	uint64_t paid; /* up to when handshakes have been let in for, ns */

@@ -27,7 +27,7 @@
 
 #define IDLE_S 10
 /* libmicrohttpd's limit of connections, at which it accepts no more. It is above
- * the limit of visitors.h, which hangs up at once. */
+ * the limit of access.c, which hangs up at once. */
 #define PLACES (2 * (MPIB_VISITORS_MAX + MPIB_VISITORS_ROOT))
 
 struct request {

@@ -123,7 +123,7 @@ struct peer_lane {
 	struct mpib_conn_name asker; /* likewise */
 	/* Send nothing about it: the peer was told, or no longer has it. */
 	bool muted;
-	/* On the present link: listed in relink.c, and LANE_ACCEPT sent. */
+	/* On the present link: listed by mpib_relink(), and LANE_ACCEPT sent. */
 	bool listed, accept_sent;
 	struct mpib_lane *lane;
 	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
@@ -191,7 +191,7 @@ struct peer_conn {
 	UT_hash_handle hh, hh_engine, hh_name;
 };
 
-/* pending.c: return why the connection is not ready yet. */
+/* broker.c: return why the connection is not ready yet. */
 const char *peer_conn_last_error(const struct peer_conn *c);
 
 /* A CONN_OPEN from a peer that waits for an accept. */
@@ -332,7 +332,7 @@ void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 		      uint32_t to, int error, const char *why);
 
-/* relink.c: list all lanes, or one, on the peer's link, which is up; handle its
+/* peer.c: list all lanes, or one, on the peer's link, which is up; handle its
  * loss. */
 void mpib_relink(struct mpib_peer *p);
 void mpib_relink_lane(struct peer_lane *l);
@@ -353,7 +353,7 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns);
  * refusal. */
 void mpib_call_failed(struct mpib_peer *p, int error);
 
-/* lane_table.c, lane_setup.c and lane_message.c. Functions for a message return
+/* lane_table.c and lane_setup.c. Functions for a message return
  * false if a correct peer would not send it now. */
 /* Join the connection to a lane, which is opened if there is none yet. 0, or
  * -errno and why. */

@@ -4,7 +4,7 @@
  * Control thread.
  *
  * Each peer has one link. When it breaks, either end makes a new one, and each
- * end lists its lanes and connections on it (relink.c). The lanes are lost if
+ * end lists its lanes and connections on it. The lanes are lost if
  * the peer was silent for too long, refuses the call, or was restarted.
  */
 #include <errno.h>

@@ -36,7 +36,7 @@ static inline struct sv_device *to_sv_device(struct ibv_device *dev)
 	return (struct sv_device *)dev;
 }
 
-/* attr.c: queries that verbs_context.ops points to. Any thread. */
+/* objects.c: queries that verbs_context.ops points to. Any thread. */
 int sv_query_device_ex(struct ibv_context *ctx,
 		       const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t size);

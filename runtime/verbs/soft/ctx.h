@@ -148,8 +148,8 @@ struct soft_ctx {
 	uint32_t port_toggles; /* events of the port not yet taken */
 	bool port_told_down; /* the last event taken was PORT_ERR */
 	struct soft_events port_ev, gone_ev;
-	_Atomic int gone; /* the device is lost for good, see gone.c */
-	bool foreign; /* copied by fork() from the parent, see fork.c; gone */
+	_Atomic int gone; /* the device is lost for good, see fault.c */
+	bool foreign; /* copied by fork() from the parent, see thread.c; gone */
 	LIST_ENTRY(soft_ctx) fork_link;
 
 	struct mpib_soft_fault fault;
@@ -157,7 +157,7 @@ struct soft_ctx {
 	uint64_t rng, rate_at;
 	unsigned ntx; /* connections with bytes to send */
 	_Atomic uint64_t forgotten; /* WRITEs lost by fault.forgets */
-	TAILQ_HEAD(, soft_late) late; /* WRITEs not placed, see late.c */
+	TAILQ_HEAD(, soft_late) late; /* WRITEs not placed, see fault.c */
 };
 
 static inline struct soft_ctx *to_ctx(struct ibv_context *c)
@@ -169,7 +169,7 @@ static inline struct soft_ctx *to_ctx(struct ibv_context *c)
 void soft_lock(struct soft_ctx *ctx);
 void soft_unlock(struct soft_ctx *ctx);
 
-/* attr.c: fill in the limits. -EINVAL: MPIB_SOFT_LIMITS is wrong. */
+/* device.c: fill in the limits. -EINVAL: MPIB_SOFT_LIMITS is wrong. */
 int soft_limits_init(struct soft_ctx *ctx);
 
 /* turn.c */
@@ -196,7 +196,7 @@ void soft_data_unlock(struct soft_ctx *ctx);
  * the engine allows only the context's thread. True: the turn moved things. */
 bool soft_poll_turn(struct soft_ctx *ctx, struct soft_cq *cq);
 
-/* gone.c */
+/* fault.c: the loss of the device. */
 /* Start to watch, at open; -ENODEV if the device is missing. */
 int soft_gone_watch(struct soft_ctx *ctx);
 /* Check whether the device went away. The caller holds ctx->lock. */
@@ -217,7 +217,7 @@ static inline bool soft_is_gone(struct soft_ctx *ctx)
 	return atomic_load_explicit(&ctx->gone, memory_order_acquire);
 }
 
-/* fork.c */
+/* thread.c */
 /* Register a context when it is open; remove it before it is freed. */
 void soft_fork_add(struct soft_ctx *ctx);
 void soft_fork_remove(struct soft_ctx *ctx);
@@ -234,7 +234,7 @@ bool soft_fault_holes(const struct soft_qp *qp);
 /* Count one outgoing request. True: it is the one that fault.drop_at loses. */
 bool soft_fault_drops(struct soft_ctx *ctx);
 
-/* late.c: place what fault.late holds back; or drop it, because the context
+/* fault.c: place what fault.late holds back; or drop it, because the context
  * closes. */
 void soft_late_place(struct soft_ctx *ctx);
 void soft_late_forget(struct soft_ctx *ctx);

@@ -101,7 +101,7 @@ enum soft_place {
 	SOFT_PLACE_READ, /* an answer: the SGEs of the READ's or atomic's WQE */
 	SOFT_PLACE_ATOMIC, /* the operands of an atomic: qp->operands */
 	SOFT_PLACE_DROP, /* nowhere */
-	SOFT_PLACE_LATE, /* a WRITE: qp->late, see late.c */
+	SOFT_PLACE_LATE, /* a WRITE: qp->late, see fault.c */
 	SOFT_PLACE_FORGET, /* dropped, but acknowledged: fault.forgets */
 };
 
@@ -151,7 +151,7 @@ struct soft_qp {
 	bool ack_now; /* on ctx->ack_due */
 	TAILQ_ENTRY(soft_qp) ack_link;
 	enum soft_place place;
-	struct soft_late *late; /* the WRITE that is arriving, see late.c */
+	struct soft_late *late; /* the WRITE that is arriving, see fault.c */
 	struct soft_hdr rx; /* header of the message that is arriving */
 	uint32_t rx_off, rx_seg; /* bytes placed; end of the segment */
 	bool has_recv; /* recv_* is a receive that rx has taken */
@@ -244,7 +244,7 @@ void soft_qp_error(struct soft_qp *qp);
 /* qp is in ERR: flush the WRs posted since. */
 void soft_qp_flush(struct soft_qp *qp);
 
-/* late.c. Whether the WRITE of qp->rx is placed later; then it goes to data
+/* fault.c. Whether the WRITE of qp->rx is placed later; then it goes to data
  * until its end. */
 bool soft_late_begin(struct soft_qp *qp);
 uint8_t *soft_late_data(struct soft_qp *qp);

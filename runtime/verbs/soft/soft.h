@@ -89,7 +89,7 @@ struct mpib_soft_fault {
 	uint64_t drop_at; /* lose the n-th outgoing message from now, 1-based:
 			     its QP ends in RETRY_EXC_ERR */
 	uint8_t gone; /* the device is lost for good: DEVICE_FATAL, and then
-			 nothing, see gone.c. Setting 0 again has no effect */
+			 nothing, see fault.c. Setting 0 again has no effect */
 	uint8_t forgets; /* incoming WRITEs are acknowledged, but neither placed
 			    nor completed: like a device that dies between
 			    ack and placement. Set link_down afterwards */

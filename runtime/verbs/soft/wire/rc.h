@@ -31,7 +31,7 @@ static inline uint32_t soft_sq_tail(struct soft_qp *qp)
 	/* Acquire pairs with the release in post_chain(). */
 	return atomic_load_explicit(&qp->sq_tail, memory_order_acquire);
 }
-/* sqd.c: the state SQD, in which no further request is begun. */
+/* send.c: the state SQD, in which no further request is begun. */
 void soft_sqd_begin(struct soft_qp *qp, bool notify);
 /* Enter RTS again: send what was posted meanwhile. */
 void soft_sqd_end(struct soft_qp *qp);
@@ -120,7 +120,7 @@ bool soft_rx_may_answer(struct soft_qp *qp);
 /* Queue an answer to the request in qp->rx, len bytes. */
 void soft_rx_answer(struct soft_qp *qp, uint32_t len);
 
-/* atomic.c: the responder's atomics. */
+/* rx.c: the responder's atomics. */
 void soft_atomic_begin(struct soft_qp *qp);
 /* All operands have arrived: execute the atomic, unless it was done before, and
  * queue the answer. */
