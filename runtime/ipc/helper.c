@@ -128,7 +128,6 @@ static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
 	uint64_t now = mpib_now_ms();
-	char why[sizeof(conn->lost_why)];
 	int rc;
 
 	if (!mpib_conn_lacks_window(conn))
@@ -141,8 +140,7 @@ static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 		next->no_window = now;
 	if (rc == -EPIPE || now - next->no_window < c->helper.grace_ms)
 		return true;
-	snprintf(why, sizeof(why), "its window: %s", mpib_strerror());
-	conn_lose(conn, rc, why);
+	conn_lose(conn, rc, mpib_strerror());
 	mpib_next_drop(c, conn);
 	return true;
 }

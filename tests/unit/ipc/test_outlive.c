@@ -154,10 +154,10 @@ static _Atomic bool refuse_poll;
 int __real_poll(struct pollfd *p, nfds_t n, int ms);
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms);
 
-/* Only the helper waits for four. */
+/* Only the helper waits for five. */
 int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 {
-	if (n == 4 && atomic_load(&refuse_poll)) {
+	if (n == 5 && atomic_load(&refuse_poll)) {
 		errno = ENOMEM;
 		return -1;
 	}
