@@ -334,10 +334,12 @@ static void draw_resumed(struct sim_plan *p)
 	}
 }
 
-static bool loses_device(const struct sim_fault *f)
+/* An operator may play that a device is gone. */
+static bool loses_device(const struct sim_plan *p, const struct sim_fault *f)
 {
 	return f->kind == SIM_FAULT_DEVICE || f->kind == SIM_FAULT_FORGETS ||
-	       f->kind == SIM_FAULT_HANG;
+	       f->kind == SIM_FAULT_HANG ||
+	       (f->kind == SIM_FAULT_OPERATOR && p->rehearses);
 }
 
 static bool takes_port(const struct sim_fault *f)
@@ -369,7 +371,7 @@ static bool may_lose_all(const struct sim_plan *p)
 	for (unsigned i = 0; i < p->faults; i++) {
 		const struct sim_fault *f = &p->fault[i];
 
-		if (loses_device(f) || (takes_port(f) && starts_after(p, f)))
+		if (loses_device(p, f) || (takes_port(f) && starts_after(p, f)))
 			lost |= 1u << f->rail;
 	}
 	return lost == (1u << p->rails) - 1;
