@@ -76,10 +76,10 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 	snprintf(check, sizeof(check), "rail %.48s",
 		 mpib_json_str(rail, "label"));
 	if (!strcmp(state, "lost") && new_port)
-		mpib_find(
-			d, MPIB_FAIL, check,
-			"see dmesg(1); once the device works, mpibctl upgrade",
-			"%s failed, and this proxy cannot open it again", dev);
+		mpib_find(d, MPIB_FAIL, check,
+			  "see dmesg(1); once it works, another proxy is "
+			  "started to open it",
+			  "%s failed, or its port was down at the start", dev);
 	else if (strcmp(state, "active") != 0 && new_port)
 		mpib_find(d, MPIB_FAIL, check,
 			  "bring its port up: cable, switch, ip link, rdma "

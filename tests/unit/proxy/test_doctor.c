@@ -138,7 +138,7 @@ static void a_lost_device_is_no_port_that_is_down(void **state)
 				    "::ffff:10.0.0.1", "0") "]");
 
 	mpib_check_rails(&d);
-	assert_found(&d, "FAIL", "rail SOUT", "cannot open it again");
+	assert_found(&d, "FAIL", "rail SOUT", "its port was down at the start");
 	assert_false(patient_has(&d, "FAIL", "rail SOUT", "is down"));
 	patient_release(&d);
 }
