@@ -61,7 +61,7 @@ struct mpib_attach_opts {
 	const char *run_dir; /* NULL: as mpib_run_dir() says */
 	const char *name; /* this client's name in tools; NULL: argv[0] */
 	uint64_t job; /* NCCL commId, 0 if none */
-	unsigned timeout_ms; /* 0: 2000 */
+	unsigned timeout_ms; /* 0: 10000 */
 	unsigned device; /* which of the node's, see mpib_query() */
 };
 

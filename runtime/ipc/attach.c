@@ -385,8 +385,9 @@ static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 
 	if (opts)
 		memcpy(&o, opts, size < sizeof(o) ? size : sizeof(o));
+	/* On a node whose cores are all busy 2 s are too few. */
 	if (o.timeout_ms == 0)
-		o.timeout_ms = 2000;
+		o.timeout_ms = 10000;
 	return o;
 }
 
