@@ -70,7 +70,7 @@ static void allow_locked_memory(void)
 }
 
 /* The user's groups, and run.group: who is not in it could not give it the
- * sockets, and nobody of it could attach. */
+ * sockets, and no member of it could attach. */
 static int join_groups(const struct passwd *pw, const struct group *gr)
 {
 	gid_t list[GROUPS_MAX];

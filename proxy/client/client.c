@@ -315,7 +315,7 @@ static bool gives_back(uint32_t type)
 
 /* False when s has sent too many messages lately: m is refused, or s dropped. What
  * gives back counts, but is not refused: the proxy would keep it, and a peer would
- * wait at a connection that nobody has any more. */
+ * wait at a connection that no process holds. */
 static bool request_patient(struct proxy_client *s,
 			    const struct mpib_message *m)
 {

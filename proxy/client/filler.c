@@ -225,7 +225,7 @@ static void to_the_end(struct proxy_client_region *r)
 	TAILQ_INSERT_TAIL(&all->filling, s, fill_link);
 }
 
-/* A step is over. -EINVAL: the kernel cannot (before 5.14). */
+/* A step has ended. -EINVAL: the kernel cannot (before 5.14). */
 static void fill_stepped(struct proxy_clients *all, int rc)
 {
 	struct proxy_client_region *r = all->stepping;

@@ -425,7 +425,7 @@ static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
 	return uid != 0 && n >= MPIB_JOBS_OF_A_USER;
 }
 
-/* A free place, else the one of the job that is over for longest, of the user's
+/* A free place, else the one of the job that ended first, of the user's
  * own where it has its share; NULL: all run. */
 static struct mpib_job *job_place(struct mpib_jobs *jobs, uid_t uid)
 {

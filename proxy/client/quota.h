@@ -99,9 +99,9 @@ unsigned mpib_place(enum mpib_place how, const uint32_t *of_user,
 
 /*
  * Jobs: clients of one user that say the same job, and what they moved in all.
- * What a job says of itself is a label that nobody trusts with anything. A table
- * of fixed size: the job that is over for longest gives way. A user has a quarter
- * of the places at most, so that nobody's many jobs push out all others. Control
+ * A job's own name is a label and grants nothing. The table has a fixed size: the
+ * job that ended first gives way. A user has at most a quarter of the places, so
+ * that one user's many jobs do not push out all others. Control
  * thread.
  */
 

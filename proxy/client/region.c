@@ -384,7 +384,7 @@ static bool sealed_against_writing(int seals)
  * A client's memfd must be sealed against shrinking, or the proxy's accesses
  * could raise SIGBUS. Its seals are only read: adding one waits for the file's lock,
  * which the client has for as long as it writes, and for any other descriptor
- * F_GET_SEALS asks nobody. NULL, or why it is not accepted.
+ * F_GET_SEALS asks no file system. NULL, or why it is not accepted.
  */
 static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
 {

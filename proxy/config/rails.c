@@ -10,7 +10,7 @@
 #include "config/config.h"
 #include "rails/discover.h"
 
-/* device.layout: which devices are made of HCAs that nobody named as devices. */
+/* device.layout: which devices are made of HCAs that no setting names as devices. */
 
 /* The setting that says how a device splits over its rails, where it may not be
  * "all on SOUT"; NULL: there is none. */

@@ -105,7 +105,7 @@ static int options_next(const struct config_options *o, int argc, char **argv)
 	return c;
 }
 
-/* Read --check-config, --config and the like from argv; read settings into cfg,
+/* Read --check-config, --config and similar options from argv; read settings into cfg,
  * or skip them if cfg is NULL. */
 static int options_scan(const struct config_options *o, struct mpib_config *cfg,
 			int argc, char **argv, enum mpib_action *action,

@@ -278,7 +278,7 @@ int mpib_mr_add(struct engine_client *client, const struct mpib_mr_attr *attr,
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg);
 /* Deregister a region at once; mpib_mr_del() follows. What uses it fails, and
- * the rail is made anew by a fence. may: whether this is allowed. Without
+ * a fence makes the rail's QPs again. may: whether this is allowed. Without
  * failover it would break lanes of the user's other connections. */
 bool mpib_mr_may_revoke(const struct engine_client *client);
 void mpib_mr_revoke(struct engine_client *client, uint32_t handle);

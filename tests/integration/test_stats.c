@@ -8,11 +8,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "ask.h"
 #include "ends.h"
-#include <unistd.h>
-
 #include "test.h"
 
 static void the_greeting_tells_version_and_pid(void **state)

@@ -226,7 +226,7 @@ static bool check_ready(struct sim_end *e)
 }
 
 /* Nobody is left who would connect: the sender may see that its last send has
- * ended after the receiver's connection failed and it listened anew. */
+ * ended after the receiver's connection failed and it listened again. */
 static bool alone(const struct sim_end *e)
 {
 	const struct sim_line *l = e->line;

@@ -14,7 +14,7 @@
  * the plan: a hang is found sooner. */
 #define LOOK_MOST (40 * SIM_US)
 /* Attempts in vain, after which a rank waits longer for its proxy: for its
- * device to be opened anew, say, which may take half a minute. */
+ * device to be opened again, say, which may take half a minute. */
 #define REFUSALS 1000
 
 static const struct sim_plan *plan;

@@ -235,7 +235,7 @@ static void on_shard(struct mpib_msg *msg)
 	mpib_mailbox_send(&t->engine->mailbox, &t->msg, on_control);
 }
 
-/* Count the entries that the buffers need, as of now. */
+/* Count the entries that the buffers need now. */
 static void snapshot_count(struct taking *t)
 {
 	for (unsigned i = 0; i < t->engine->shards; i++) {
