@@ -154,7 +154,7 @@ struct mpib_conn {
 	mpib_watch_fn *watch;
 	void *user;
 	struct mpib_feed feed;
-	/* Of this instance (resume.c): requests posted, as mpib_conn_count() counted
+	/* Of this instance (resume.c): requests posted, as mpib_conn_lap() counted
 	 * last; and the number of the receive that it began with. */
 	_Atomic uint64_t posts;
 	uint64_t base;
@@ -481,17 +481,16 @@ static inline void mpib_request_number(struct mpib_conn *conn,
 	r->gen = conn->gen += 2;
 }
 
-/* Count what was posted. At least once a lap of the ring, so that the difference to
- * a generation is never in doubt. */
-static inline void mpib_conn_count(struct mpib_conn *conn)
+/*
+ * How many slots of the ring may be pushed, or -errno, as mpib_ring_room() says. Each
+ * push but those of the fast path, which never looks for room, asks here first. So
+ * mpib_conn_lap() is called at least once a lap of the ring.
+ */
+static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 {
-	/* Relaxed: only this thread writes it, and a reader allows for a lap. */
-	uint64_t posts =
-		atomic_load_explicit(&conn->posts, memory_order_relaxed);
-	uint32_t now = (conn->gen - conn->first_gen) / 2 + 1;
-
-	posts += (now - (uint32_t)posts) & INT32_MAX;
-	atomic_store_explicit(&conn->posts, posts, memory_order_relaxed);
+	if (MPIB_RING_SLOTS - (conn->ring.tail - conn->ring.head_seen) < want)
+		mpib_conn_lap(conn);
+	return mpib_ring_room(&conn->ring, want);
 }
 
 /*

@@ -27,28 +27,47 @@ static bool has_next_gen(const struct mpib_conn *conn,
 	return r->gen == gen || mpib_completion_marked(r->completion, gen);
 }
 
-/*
- * The first of the list has rested least, so that its cache lines are there. At a
- * turn it is the last: so no place rests until generations come round, and the
- * latest words tell how many requests are done. The slow path, which calls this, is
- * taken at least once a lap of the ring.
- */
+/* Put the last of the list first. */
+static void use_last(struct mpib_request **list)
+{
+	struct mpib_request *last, **link = list;
+
+	if (!*list)
+		return;
+	while ((*link)->next)
+		link = &(*link)->next;
+	last = *link;
+	*link = NULL;
+	last->next = *list;
+	*list = last;
+}
+
+void mpib_conn_lap(struct mpib_conn *conn)
+{
+	/* Relaxed: only this thread writes it, and a reader allows for a lap. */
+	uint64_t posts =
+		atomic_load_explicit(&conn->posts, memory_order_relaxed);
+	uint32_t now = (conn->gen - conn->first_gen) / 2 + 1;
+	uint32_t turn = conn->gen / MPIB_TURN;
+
+	posts += (now - (uint32_t)posts) & INT32_MAX;
+	atomic_store_explicit(&conn->posts, posts, memory_order_relaxed);
+	if (turn == conn->turn)
+		return;
+	conn->turn = turn;
+	use_last(&conn->free);
+	use_last(&conn->reserve);
+}
+
 struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 				     struct mpib_request **list)
 {
-	uint32_t turn = (conn->gen + 2) / MPIB_TURN;
-	struct mpib_request *r, **best = NULL;
+	struct mpib_request *r;
 
-	mpib_conn_count(conn);
-	for (; (r = *list) && (!best || turn != conn->turn); list = &r->next) {
-		if (!has_next_gen(conn, r))
-			best = list;
-	}
-	conn->turn = turn;
-	if (!best)
-		return NULL;
-	r = *best;
-	*best = r->next;
+	while ((r = *list) && has_next_gen(conn, r))
+		list = &r->next;
+	if (r)
+		*list = r->next;
 	return r;
 }
 

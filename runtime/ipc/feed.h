@@ -121,8 +121,15 @@ void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r);
 /* Whether r has completed, with *res, and its bytes are out of the window. */
 bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t *res);
-/* A request that is not in use off the list, with a place that can have the next
- * generation. NULL: none. */
+/*
+ * What has to be done at least once a lap of the ring (mpib_conn_room()): count what
+ * was posted, so that the difference to a generation is never in doubt; and, at a turn,
+ * put the place that rested longest first. So no place rests until generations come
+ * round, and the latest words tell how many requests are done.
+ */
+void mpib_conn_lap(struct mpib_conn *conn);
+/* Take the first request off the list whose place can have the next generation: it
+ * rested least, so its cache lines are there. NULL: none. */
 struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 				     struct mpib_request **list);
 

@@ -69,7 +69,7 @@ static void push_queued(struct mpib_conn *conn)
 	while (q->first && !conn->error) {
 		struct mpib_request *r = q->first;
 
-		rc = mpib_ring_room(&conn->ring, 1);
+		rc = mpib_conn_room(conn, 1);
 		if (rc < 0)
 			mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
 		if (rc <= 0)

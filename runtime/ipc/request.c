@@ -92,7 +92,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	int n = r->n + (r->n > 1 ? MPIB_FLUSHES_KEPT : 0), rc;
 
 	if (direct && r->completion && !conn->feed.first) {
-		rc = mpib_ring_room(&conn->ring, (uint32_t)n);
+		rc = mpib_conn_room(conn, (uint32_t)n);
 		if (rc < 0)
 			return mpib_conn_fail(conn, rc, MPIB_BAD_HEAD);
 		if (rc < n) {

@@ -48,7 +48,7 @@ static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 	const struct mpib_buffer *b = &r->buf[0];
 	uint32_t len = b->size - r->pos;
 	const struct mpib_staging_chunk *p;
-	int room = mpib_ring_room(&conn->ring, 1);
+	int room = mpib_conn_room(conn, 1);
 
 	if (room <= 0)
 		return room;
@@ -223,7 +223,7 @@ static void push_group(struct mpib_conn *conn, struct mpib_request *r,
 static int feed_group(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const struct mpib_staging_chunk *part[MPIB_GROUP_MAX] = { NULL };
-	int rc = mpib_ring_room(&conn->ring, r->n + MPIB_FLUSHES_KEPT);
+	int rc = mpib_conn_room(conn, r->n + MPIB_FLUSHES_KEPT);
 
 	if (rc < r->n + MPIB_FLUSHES_KEPT)
 		return rc < 0 ? rc : 0;

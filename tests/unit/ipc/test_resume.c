@@ -252,7 +252,7 @@ static void receives_are_counted_beyond_what_generations_tell(void **state)
 	/* As after so many more laps of the ring. */
 	for (unsigned i = 0; i < 5; i++) {
 		rx->gen += 1u << 31;
-		mpib_conn_count(rx);
+		mpib_conn_lap(rx);
 	}
 	assert_int_equal(mpib_conn_over(rx), 0);
 	for (unsigned i = 0; i < 100; i++) {
@@ -304,6 +304,36 @@ static void flushes_that_are_not_over_are_posted_again(void **state)
 	}
 }
 
+/* All receives but the first are flushed before the next, and the ring has an even
+ * number of slots, so it is always a flush that has to look for room. */
+static void receives_that_are_flushed_are_counted(void **state)
+{
+	struct mpib_request *r, *flush;
+	struct mpib_region *device;
+	uint32_t flushes = 0;
+	struct mpib_desc d;
+	int done;
+
+	assert_int_equal(
+		mpib_reg_fd(c, to, 4096, 0, 0, MPIB_REG_DMABUF, &device), 0);
+	for (unsigned i = 0; i < 10 * MPIB_RING_SLOTS; i++) {
+		r = receive(1);
+		end_as(1, r, 1);
+		is_over_with(r, 1);
+		assert_int_equal(mpib_conn_over(rx), i + 1);
+		pushed(1, r, 0);
+		mpib_ring_publish(&f->conn[1].ring);
+		if (i == 0)
+			continue; /* so that flushes find the ring full */
+		assert_int_equal(mpib_iflush(rx, to, device, &flush), 0);
+		assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
+		mpib_ring_publish(&f->conn[1].ring);
+		atomic_store(&f->reply->conn[1].flushed, ++flushes);
+		assert_int_equal(mpib_test_int(flush, &done, NULL), 0);
+		assert_int_equal(done, 1);
+	}
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, loop_stop)
 
 const struct CMUnitTest test_list[] = {
@@ -315,5 +345,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test_setup_teardown(
 		flushes_that_are_not_over_are_posted_again, start_device,
 		loop_stop),
+	cmocka_unit_test_setup_teardown(receives_that_are_flushed_are_counted,
+					start_device, loop_stop),
 	{ 0 },
 };
