@@ -79,12 +79,17 @@ static void await_opening(struct mover *m)
 	opening = MOVERS;
 }
 
+/* What needs no copy is flushed device memory where there are two rails, and pools'
+ * where there is one. */
 static void outlives_with(const char *sup)
 {
-	const char *const args[] = {
-		"--log-level",	     "error", "--resume-grace", "300", sup,
-		sup ? "none" : NULL, NULL
-	};
+	const char *const args[] = { "--log-level",
+				     "error",
+				     "--resume-grace",
+				     "300",
+				     sup ? "--sup" : "--dmabuf",
+				     sup ? "none" : "yes",
+				     NULL };
 	struct mover m[MOVERS];
 
 	srand(kills);
@@ -96,7 +101,7 @@ static void outlives_with(const char *sup)
 		mover_must(mover_wait(&m[i]));
 	for (unsigned k = 0; k < kills; k++) {
 		if (rand() % 2) /* else while they resume */
-			move(m, (unsigned)rand() % 8);
+			move(m, (unsigned)rand() % (k % 8 ? 8 : 200));
 		step(m, 200);
 		if (rand() % 4 == 0)
 			replace_one(m);
