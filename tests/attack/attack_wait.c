@@ -20,6 +20,7 @@
 #define PAIRS 500u /* of connections, of each client */
 #define PACE_US 300 /* within the share of control messages */
 #define MANY (MPIB_RING_SLOTS + 8) /* more than an end takes */
+#define PARTS 5
 #ifndef TURN_US /* builds with a sanitizer give a bound that always holds */
 #define TURN_US 200 /* of the shard's CPU, at most; a tenth for nothing */
 #define MOVED 4000 /* messages of the victim meanwhile */
@@ -154,23 +155,36 @@ static uint64_t turns_so_far(void)
 	return n;
 }
 
-static void turns_stay_below(uint64_t most_us, int (*attack)(void *arg),
-			     struct begun b)
+/* The shard's CPU time in microseconds per turn, while the victim moves a part of its
+ * messages. */
+static uint64_t us_per_turn(void)
 {
-	uint64_t turns, us;
-	pid_t pid;
+	uint64_t turns = turns_so_far(), us = shards_us(node[0].pid);
 
-	attack_needs_root();
-	pid = attacker_begin(attack, &b, ready[0]);
-	turns = turns_so_far();
-	us = shards_us(node[0].pid);
-	victim_goes_on(victim, MOVED);
+	victim_goes_on(victim, MOVED / PARTS);
 	us = shards_us(node[0].pid) - us;
 	turns = turns_so_far() - turns;
 	print_message("the shard: %llu us of CPU in %llu turns\n",
 		      (unsigned long long)us, (unsigned long long)turns);
+	return us / turns;
+}
+
+/* In the best of the parts: what else the machine does can only add to it. */
+static void turns_stay_below(uint64_t most_us, int (*attack)(void *arg),
+			     struct begun b)
+{
+	uint64_t best = UINT64_MAX;
+	pid_t pid;
+
+	attack_needs_root();
+	pid = attacker_begin(attack, &b, ready[0]);
+	for (unsigned i = 0; i < PARTS; i++) {
+		uint64_t us = us_per_turn();
+
+		best = us < best ? us : best;
+	}
 	child_kill(pid);
-	assert_in_range(us, 0, turns * most_us);
+	assert_in_range(best, 0, most_us);
 }
 
 static void turns_stay_short(struct begun b)
