@@ -288,10 +288,10 @@ static int attach_set_up(struct mpib_client *c, struct mpib_attached *at,
 	return rc;
 }
 
-int mpib_attach_there(struct mpib_client *c, uint64_t deadline,
-		      struct mpib_attached **attached)
+int mpib_attach_there(struct mpib_client *c, struct mpib_attached **attached)
 {
 	struct mpib_attached *at = calloc(1, sizeof(*at));
+	uint64_t deadline = mpib_now_ms() + c->answer_ms;
 	int rc;
 
 	if (!at)
@@ -326,32 +326,31 @@ static bool attach_may_start(const struct mpib_client *c, int rc)
 int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **attached)
 {
-	int rc = mpib_attach_there(c, deadline, attached), started;
+	int rc = mpib_attach_there(c, attached), started;
 	char why[400];
 
 	if (!attach_may_start(c, rc))
 		return rc;
-	started = mpib_start_proxy(c);
+	started = mpib_start_proxy(c, deadline);
 	snprintf(why, sizeof(why), "%s", mpib_strerror());
 	/* Another process may have been faster. */
-	rc = mpib_attach_there(c, mpib_now_ms() + c->answer_ms, attached);
+	rc = mpib_attach_there(c, attached);
 	if (rc < 0 && started < 0 && started != -EBUSY)
 		return mpib_fail(started, "%s", why);
 	return rc;
 }
 
-static int attach_first(struct mpib_client *c, uint64_t deadline)
+static int attach_first(struct mpib_client *c)
 {
 	uint64_t until = mpib_now_ms() + WAIT_MS;
 	int rc;
 
 	for (;;) {
-		rc = mpib_attach_once(c, deadline, &c->at);
+		rc = mpib_attach_once(c, until, &c->at);
 		if ((rc != -EINPROGRESS && !attach_may_start(c, rc)) ||
 		    mpib_now_ms() >= until)
 			return rc;
 		poll(NULL, 0, 20);
-		deadline = mpib_now_ms() + c->answer_ms;
 	}
 }
 
@@ -396,7 +395,6 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 {
 	struct mpib_attach_opts o = full_opts(opts);
 	struct mpib_client *c = calloc(1, sizeof(*c));
-	uint64_t deadline = mpib_now_ms() + o.timeout_ms;
 	const char *start = getenv("MPIB_START");
 	int rc;
 
@@ -411,7 +409,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	rc = find_socket(o.run_dir, c->path, sizeof(c->path));
 	if (rc < 0)
 		goto err_free;
-	rc = attach_first(c, deadline);
+	rc = attach_first(c);
 	if (rc < 0)
 		goto err_free;
 	c->at->number = c->attaches = 1;

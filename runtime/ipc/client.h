@@ -414,17 +414,16 @@ static inline uint32_t mpib_region_mr(const struct mpib_region *r)
 	return atomic_load_explicit(&r->mr, memory_order_relaxed);
 }
 
-/* attach.c: connect to the proxy and attach. Where there is none, start one, if the
- * process may: then the call may take longer, and -ENOENT and -ECONNREFUSED say that
- * there will be one. */
+/* attach.c: connect to the proxy and attach, within answer_ms. If there is none and the
+ * process may start one, start it, and wait for it until deadline (ms): then -ENOENT and
+ * -ECONNREFUSED say that there will be one. */
 int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
 /* The same, without starting one. */
-int mpib_attach_there(struct mpib_client *c, uint64_t deadline,
-		      struct mpib_attached **at);
-/* start.c: start a proxy, and wait until it serves. -EBUSY: another process does;
- * -ENOEXEC, with the text. */
-int mpib_start_proxy(const struct mpib_client *c);
+int mpib_attach_there(struct mpib_client *c, struct mpib_attached **at);
+/* start.c: start a proxy, and wait until it serves, at most until deadline (ms). -EBUSY:
+ * another process does; -ENOEXEC, with the text. */
+int mpib_start_proxy(const struct mpib_client *c, uint64_t deadline);
 /* Under the lock: one user less. */
 void mpib_attached_put(struct mpib_attached *at);
 

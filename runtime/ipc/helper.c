@@ -391,7 +391,7 @@ static int successor_attach(struct mpib_client *c)
 	int rc;
 
 	mpib_client_unlock(c);
-	rc = mpib_attach_there(c, mpib_now_ms() + c->answer_ms, &at);
+	rc = mpib_attach_there(c, &at);
 	mpib_client_hold(c);
 	if (rc < 0)
 		return rc;
@@ -432,7 +432,7 @@ static int attach_next(struct mpib_client *c, struct mpib_attached **next)
 	if (*next)
 		return 0;
 	mpib_client_unlock(c);
-	rc = mpib_attach_once(c, mpib_now_ms() + c->answer_ms, next);
+	rc = mpib_attach_once(c, c->helper.until, next);
 	mpib_client_hold(c);
 	if (rc == 0)
 		(*next)->number = ++c->attaches;

@@ -49,8 +49,10 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 }
 
 /* Wait until the daemon is ready, or why there is none. The program may wait for any
- * child of its own, and so for this one. */
-static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid)
+ * child of its own, and so for this one. A daemon that is late goes on: other ranks may
+ * still wait for it. */
+static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
+		      uint64_t deadline)
 {
 	struct pollfd stop = { .fd = c->helper.stop, .events = POLLIN };
 	int status = 0;
@@ -58,6 +60,13 @@ static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid)
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		if (poll(&stop, 1, LOOK_MS) > 0)
 			return -ENOEXEC; /* the client detaches */
+		if (mpib_now_ms() >= deadline)
+			return mpib_fail(
+				-ENOEXEC,
+				"%s --daemon --run-dir %s, which MPIB_START "
+				"names, is not ready yet (see the log of "
+				"mpib-proxy, or run it in the foreground)",
+				c->start, dir);
 	}
 	if (status != 0)
 		return mpib_fail(-ENOEXEC,
@@ -70,7 +79,8 @@ static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid)
 	return 0;
 }
 
-static int start_locked(const struct mpib_client *c, char *dir)
+static int start_locked(const struct mpib_client *c, char *dir,
+			uint64_t deadline)
 {
 	pid_t pid;
 	int rc = start_spawn(c->start, dir, &pid);
@@ -80,10 +90,10 @@ static int start_locked(const struct mpib_client *c, char *dir)
 				 "%s, which MPIB_START names: %s (give "
 				 "mpib-proxy, or its path)",
 				 c->start, mpib_errtext(rc));
-	return start_wait(c, dir, pid);
+	return start_wait(c, dir, pid, deadline);
 }
 
-int mpib_start_proxy(const struct mpib_client *c)
+int mpib_start_proxy(const struct mpib_client *c, uint64_t deadline)
 {
 	char dir[sizeof(c->path)];
 	int at, lock, rc;
@@ -96,7 +106,7 @@ int mpib_start_proxy(const struct mpib_client *c)
 	if (at >= 0)
 		close(at);
 	if (rc == 0)
-		rc = start_locked(c, dir);
+		rc = start_locked(c, dir, deadline);
 	else if (rc != -EBUSY)
 		rc = mpib_fail(-ENOEXEC,
 			       "no proxy can be started in %s: %s (set "

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -206,6 +207,37 @@ static void after_the_grace_the_error_says_what_was_waited_for(void **state)
 	assert_non_null(strstr(mpib_strerror(), "start mpib-proxy"));
 	assert_int_equal(mpib_ready(rx), -EPIPE);
 	assert_int_equal(mpib_alive(c), -EPIPE);
+}
+
+/* A program that MPIB_START names, which runs as long as this one does. */
+static void write_endless_start(char *path)
+{
+	FILE *file = fdopen(mkstemp(path), "w");
+
+	assert_non_null(file);
+	fputs("#!/bin/sh\nexec tail --pid=$PPID -f /dev/null\n", file);
+	assert_int_equal(fchmod(fileno(file), 0700), 0);
+	assert_int_equal(fclose(file), 0);
+}
+
+static void a_start_that_does_not_end_ends_with_the_grace(void **state)
+{
+	char path[] = "/tmp/mpib-start-XXXXXX", lock[64];
+
+	write_endless_start(path);
+	mpib_detach(c);
+	setenv("MPIB_START", path, 1);
+	assert_int_equal(fake_attach(f, &c), 0);
+	unsetenv("MPIB_START");
+	dies();
+	while (mpib_alive(c) == 0)
+		sched_yield();
+	assert_int_equal(mpib_alive(c), -EPIPE);
+	assert_non_null(strstr(mpib_strerror(), path));
+	assert_non_null(strstr(mpib_strerror(), "is not ready"));
+	unlink(path);
+	snprintf(lock, sizeof(lock), "%s/starting", f->dir);
+	unlink(lock);
 }
 
 static void what_another_user_listens_with_is_no_proxy(void **state)
@@ -718,6 +750,9 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_client_that_was_hung_up_on_for_good_ends),
 	cmocka_unit_test_setup_teardown(
 		after_the_grace_the_error_says_what_was_waited_for, start_short,
+		loop_stop),
+	cmocka_unit_test_setup_teardown(
+		a_start_that_does_not_end_ends_with_the_grace, start_short,
 		loop_stop),
 	TEST(a_helper_that_cannot_wait_says_why),
 	TEST(what_another_user_listens_with_is_no_proxy),
