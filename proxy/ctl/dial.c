@@ -13,9 +13,10 @@
 #include <unistd.h>
 
 #include "base/run_dir.h"
+#include "base/text.h"
 
 #define PATIENCE_S 10
-#define PROBE_S 3 /* a probe is asked again soon */
+#define PROBE_S 2 /* a probe is asked again soon */
 
 static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -46,6 +47,12 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 			     "-s or MPIB_RUN_DIR";
 
 	d->absent = error == ENOENT || error == ECONNREFUSED;
+	d->silent = error == EAGAIN; /* its queue of callers is full */
+	if (d->silent)
+		return dial_fail(d, MPIB_EXIT_NO_PROXY,
+				 "%s: the proxy does not accept calls (see its "
+				 "log, and whether it gets CPU time)",
+				 d->path);
 	if (error == EACCES)
 		remedy = "adduser USER mpib, or the group that owns it, then "
 			 "log in again";
@@ -75,6 +82,47 @@ static int dial_one(const char *path, int type, int seconds)
 	return rc;
 }
 
+/* The state of a proxy's process as ps(1) has it; '?': it is not known. pid 1 is
+ * systemd, which made the socket. */
+static char dial_state(pid_t pid)
+{
+	static const char name[] = "(mpib-proxy) ";
+	char line[128], *at;
+
+	if (!mpib_read_line(line, sizeof(line), "/proc/%d/stat", (int)pid))
+		return '?';
+	at = strstr(line, name);
+	return at ? at[strlen(name)] : '?';
+}
+
+/* The proxy behind the socket did not answer in time. Name its process, and why it
+ * does not, where that can be told. */
+static int dial_silent(struct mpib_dial *d, int fd)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+	char state = '?';
+
+	d->silent = true;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
+		state = dial_state(cred.pid);
+	if (state == 'T' || state == 't')
+		return dial_fail(d, MPIB_EXIT_NO_PROXY,
+				 "%s: the proxy does not answer: pid %d is "
+				 "stopped (kill -CONT %d)",
+				 d->path, (int)cred.pid, (int)cred.pid);
+	if (state == 'D')
+		return dial_fail(d, MPIB_EXIT_NO_PROXY,
+				 "%s: the proxy does not answer: pid %d waits "
+				 "in the kernel (see dmesg(1), and "
+				 "/proc/%d/stack)",
+				 d->path, (int)cred.pid, (int)cred.pid);
+	return dial_fail(d, MPIB_EXIT_NO_PROXY,
+			 "%s: the proxy does not answer (see its log, and "
+			 "whether it gets CPU time)",
+			 d->path);
+}
+
 /* Read the proxy's next line into d->line, without its newline. */
 static int dial_next_line(struct mpib_dial *d)
 {
@@ -87,9 +135,11 @@ static int dial_next_line(struct mpib_dial *d)
 		d->line[n - 1] = '\0';
 		return MPIB_EXIT_OK;
 	}
+	if (errno == EAGAIN)
+		return dial_silent(d, fileno(d->in));
 	return dial_fail(d, MPIB_EXIT_NO_PROXY,
-			 "%s: the proxy %s (see the log of mpib-proxy)",
-			 d->path, errno == EAGAIN ? "is stuck" : "hung up");
+			 "%s: the proxy hung up (see the log of mpib-proxy)",
+			 d->path);
 }
 
 /* Read the next line and parse it as a JSON object, a new reference. */
@@ -189,12 +239,13 @@ static int probe_answer(struct mpib_dial *d, int fd)
 	} answer = { 0 };
 	ssize_t n = recv(fd, &answer, sizeof(answer), 0);
 
+	if (n < 0 && errno == EAGAIN)
+		return dial_silent(d, fd);
 	if (n < (ssize_t)sizeof(answer.h))
 		return dial_fail(d, MPIB_EXIT_NO_PROXY,
-				 "%s: the proxy %s (see the log of mpib-proxy)",
-				 d->path,
-				 n < 0 && errno == EAGAIN ? "does not answer"
-							  : "hung up");
+				 "%s: the proxy hung up (see the log of "
+				 "mpib-proxy)",
+				 d->path);
 	if (answer.h.status == 0)
 		return MPIB_EXIT_OK;
 	answer.error.why[sizeof(answer.error.why) - 1] = '\0';

@@ -32,6 +32,7 @@ struct mpib_dial {
 	char *line; /* the last line read, without newline */
 	size_t room;
 	bool absent; /* no process listens at the path */
+	bool silent; /* a process does, and does not answer */
 	char why[MPIB_DIAL_WHY];
 };
 
@@ -43,8 +44,8 @@ bool mpib_dial_path(const char *run_dir, const char *name, char *buf,
 /* Connect, to the admin socket if this user may, else to the stats socket, and
  * read the proxy's greeting. run_dir may be NULL. */
 int mpib_dial_open(struct mpib_dial *d, const char *run_dir);
-/* Ask at the control socket, as a rank does, whether a process could attach now. Only
- * d->why is valid afterwards. */
+/* Ask at the control socket, as a rank does, whether a process could attach now; wait
+ * at most 2 s. Only d->why, absent and silent are valid afterwards. */
 int mpib_dial_probe(struct mpib_dial *d, const char *run_dir);
 void mpib_dial_close(struct mpib_dial *d);
 

@@ -71,7 +71,9 @@ static void doctor_examine(struct mpib_doctor *d, bool strict)
 	snprintf(d->attach_why, sizeof(d->attach_why), "%s", dial.why);
 	mpib_dial_path(d->run_dir, MPIB_STATS_SOCK, d->socket,
 		       sizeof(d->socket));
-	d->reached = mpib_dial_open(&dial, d->run_dir);
+	/* A proxy that does not answer there answers nowhere. */
+	d->reached = dial.silent ? d->attach
+				 : mpib_dial_open(&dial, d->run_dir);
 	d->greeting = json_incref(dial.greeting);
 	for (unsigned i = 0;
 	     i < sizeof(ask) / sizeof(ask[0]) && d->reached == MPIB_EXIT_OK;

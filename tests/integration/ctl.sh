@@ -159,6 +159,17 @@ is "$(completes clients kick '')" "$(ctl clients -o id | xargs)"
 is "$(completes config set limit.rea)" limit.readers
 is "$(completes log set w)" warn
 
+# A proxy that stands still is told once, with why; all else is looked at as well.
+kill -STOP "${pids[0]}"
+ctl doctor -o status,check,what,fix >"$dir/still" 2>&1
+[ $? -eq 3 ] || fail "doctor of a proxy that stands still"
+[ "$(grep -c 'does not answer: .* is stopped.*kill -CONT' "$dir/still")" -eq 1 ] &&
+	[ "$(grep -c '^FAIL' "$dir/still")" -eq 1 ] &&
+	has '^OK.environment' <"$dir/still" || fail "$(<"$dir/still")"
+ctl ping >"$dir/still" 2>&1
+[ $? -eq 3 ] && has "pid ${pids[0]} is stopped" <"$dir/still" || fail "$(<"$dir/still")"
+kill -CONT "${pids[0]}"
+
 # A path may have any bytes, JSON may not.
 odd=$dir/$'odd\xff'
 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$odd" \
