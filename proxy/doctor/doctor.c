@@ -72,8 +72,8 @@ static void doctor_examine(struct mpib_doctor *d, bool strict)
 	mpib_dial_path(d->run_dir, MPIB_STATS_SOCK, d->socket,
 		       sizeof(d->socket));
 	/* A proxy that does not answer there answers nowhere. */
-	d->reached = dial.silent ? d->attach
-				 : mpib_dial_open(&dial, d->run_dir);
+	d->reached =
+		dial.silent ? d->attach : mpib_dial_open(&dial, d->run_dir);
 	d->greeting = json_incref(dial.greeting);
 	for (unsigned i = 0;
 	     i < sizeof(ask) / sizeof(ask[0]) && d->reached == MPIB_EXIT_OK;
