@@ -113,13 +113,17 @@ static int rundir_holder(const struct mpib_rundir *rd)
 static int take_lock(struct mpib_rundir *rd, char *why)
 {
 	int rc = mpib_lockfile_take(rd->dir, LOCK, &rd->lock);
+	int holder = rc == -EBUSY ? rundir_holder(rd) : 0;
+	char pid[24] = "";
 
+	if (holder)
+		snprintf(pid, sizeof(pid), ", pid %d", holder);
 	if (rc == -EBUSY)
 		return mpib_why_fail(
 			why, rc,
-			"run directory %s: mpib-proxy already runs there, "
-			"pid %d (stop it, or give another --run-dir)",
-			rd->path, rundir_holder(rd));
+			"run directory %s: mpib-proxy already runs there%s "
+			"(stop it, or give another --run-dir)",
+			rd->path, pid);
 	if (rc < 0)
 		return mpib_why_fail(why, rc,
 				     "lock %s/" LOCK ": %s (give --run-dir)",
@@ -184,8 +188,9 @@ int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why)
 	if (fd < 0 || pwrite(fd, text, (size_t)len, 0) != len ||
 	    ftruncate(fd, len) < 0)
 		rc = mpib_why_fail(why, -errno,
-				   "%s/" PID ": %s (free some space)", rd->path,
-				   strerror(errno));
+				   "%s/" PID ": %s (see the directory and its "
+				   "file system)",
+				   rd->path, strerror(errno));
 	if (fd >= 0)
 		close(fd);
 	return rc;
@@ -206,7 +211,15 @@ static int rundir_listen_in(int dir, const char *path, const char *name,
 	fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		goto err_why;
-	unlinkat(dir, name, 0); /* a dead proxy's: the lock is held */
+	/* A dead proxy's: the lock is held. */
+	if (unlinkat(dir, name, 0) < 0 && errno != ENOENT) {
+		rc = -errno;
+		close(fd);
+		return mpib_why_fail(why, rc,
+				     "socket %s/%s: what has its name cannot "
+				     "be removed: %s (remove it)",
+				     path, name, strerror(-rc));
+	}
 
 	/* Bind with mode 0600, so that no other user connects before group and
 	 * mode are set. */

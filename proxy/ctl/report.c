@@ -126,8 +126,9 @@ int mpib_ctl_report(const struct mpib_ctl_call *call)
 	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		report_other(fd, others[i]);
 	if (close(fd) < 0) {
-		snprintf(why, sizeof(why), "report: %s: %s (free some space)",
-			 path, strerror(errno));
+		snprintf(why, sizeof(why),
+			 "report: %s: %s (see its file system)", path,
+			 strerror(errno));
 		return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 	}
 	printf("%s has the report; it names hosts, users, jobs and addresses, "

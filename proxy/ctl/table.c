@@ -357,7 +357,7 @@ static bool put_moment(char *buf, size_t len, const char *form, double at)
 
 	localtime_r(&when, &tm);
 	if (!strcmp(form, "time"))
-		strftime(buf, len, "%H:%M:%S", &tm);
+		strftime(buf, len, "%m-%d %H:%M:%S", &tm);
 	else if (!strcmp(form, "date"))
 		strftime(buf, len, "%m-%d %H:%M", &tm);
 	else if (!strcmp(form, "day"))

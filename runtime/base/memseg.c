@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -110,9 +111,13 @@ int mpib_memseg_holes(void)
 static int memseg_create(struct mpib_memseg *seg, const char *name, size_t size,
 			 unsigned flags, bool read_only)
 {
-	int fd = memseg_file(name, flags);
-	int rc;
+	struct rlimit files;
+	int fd, rc;
 
+	/* ftruncate() would end a process that does not ignore SIGXFSZ. */
+	if (getrlimit(RLIMIT_FSIZE, &files) == 0 && size > files.rlim_cur)
+		return -EFBIG;
+	fd = memseg_file(name, flags);
 	if (fd < 0)
 		return fd;
 	if (ftruncate(fd, (off_t)size) < 0 ||

@@ -204,6 +204,21 @@ static void huge_pages_that_are_free_are_used(void **state)
 	assert_int_equal(st.st_blksize, 2 << 20);
 }
 
+static void a_limit_of_files_is_an_error_and_no_signal(void **state)
+{
+	struct rlimit was, less;
+	struct mpib_memseg a;
+	int rc;
+
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	less = was;
+	less.rlim_cur = 4096;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
+	rc = mpib_memseg_create(&a, "seg", 8192, false);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	assert_int_equal(rc, -EFBIG);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(the_size_is_sealed),
 	cmocka_unit_test(nobody_makes_holes),
@@ -214,6 +229,7 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(a_segment_that_is_refused_leaves_nothing_to_end),
 	cmocka_unit_test(attaching_refuses_what_is_not_sealed),
 	cmocka_unit_test(attaching_refuses_what_is_too_small),
+	cmocka_unit_test(a_limit_of_files_is_an_error_and_no_signal),
 	cmocka_unit_test(huge_pages_that_are_free_are_used),
 	{ 0 },
 };

@@ -3,6 +3,7 @@
 #include "rundir.h"
 
 #include <errno.h>
+#include <mpib/control.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -174,6 +175,18 @@ static void what_cannot_be_made_is_told(void **state)
 	longer[0] = '/';
 	longer[sizeof(longer) - 1] = '\0';
 	assert_int_equal(mpib_rundir_open(&rd, longer, "", why), -ENAMETOOLONG);
+	/* A directory in a socket's place, as a bind mount makes it. */
+	assert_int_equal(mpib_rundir_open(&rd, scratch_path("run"), "", why),
+			 0);
+	assert_int_equal(mkdir(scratch_path("run/" MPIB_CONTROL_SOCK), 0700),
+			 0);
+	assert_int_equal(
+		mpib_rundir_listen(&rd, MPIB_CONTROL_SOCK, SOCK_SEQPACKET, why),
+		-EISDIR);
+	assert_in(why, "run/" MPIB_CONTROL_SOCK ": what has its name cannot be "
+		       "removed: Is a directory (remove it)");
+	assert_int_equal(rmdir(scratch_path("run/" MPIB_CONTROL_SOCK)), 0);
+	mpib_rundir_close(&rd, NULL);
 }
 
 #define SCRATCH_TEST(f)                                                        \
