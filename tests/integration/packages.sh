@@ -42,6 +42,10 @@ for document in README.md SECURITY.md docs/operating.md docs/picture.svg \
 	[ -s "$dir/all/usr/share/doc/mpib-proxy/$document" ] ||
 		fail "mpib-proxy has no $document"
 done
+documents=$dir/all/usr/share/doc/mpib-proxy
+while IFS=: read -r page link; do
+	[ -e "$(dirname "$page")/$link" ] || fail "${page#"$documents"/} leads to no $link"
+done < <(grep -roE '\]\([^)#:]+' "$documents" --include='*.md' | sed 's/](//')
 here=$(dirname "$0")
 "$here/../../cmake/plugin-tarball.sh" "$build/plugin/libnccl-net-mpib.so" 1.2.3 \
 	"$dir" >"$dir/log" 2>&1 && tar -C "$dir" -xf "$dir"/libnccl-*.tar.xz ||

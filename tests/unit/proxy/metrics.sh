@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # metrics.sh BUSY_METRICS SOURCE: at 64 clients promtool finds no fault with the
 # metrics and there are at most 2,000 series; every metric is in the manual,
-# dashboard and alerts name none that is not there, and alerts.yml holds.
+# dashboard and alerts name none that is not there, and mpib-alerts-test.yml holds.
 set -uo pipefail
 busy=$1 source=$2
 page=$source/proxy/man/mpib-metrics.7.scd
@@ -40,6 +40,6 @@ done
 for rules in "$source"/proxy/metrics/share/*.yml; do
 	promtool check rules "$rules" || fail "$rules"
 done
-promtool test rules "$source/tests/unit/proxy/alerts.yml" ||
+promtool test rules "$source/proxy/metrics/share/mpib-alerts-test.yml" ||
 	fail "an alert fires when it should not, or does not when it should"
 exit "$failed"
