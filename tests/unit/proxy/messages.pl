@@ -1,12 +1,11 @@
 #!/usr/bin/env perl
 # messages.pl SOURCE [list]: every text that proxy, client library, plugin and
-# tools give a user is in a row of docs/messages.md, once, and every text there is
-# that of a call. "list" prints the texts.
+# tools give a user ends with a remedy or is in a row of docs/messages.md, once, and
+# every text there is that of a call. "list" prints the texts.
 #
-# Known by the functions that take them, so that a new one needs no mark:
-# what stands in the place of the format, with … for each conversion, as far as
-# the remedy in brackets; and what is said to be why something failed. Texts about the command line are left to --help, and
-# what is a conversion alone to where it comes from.
+# A text is the format of a call of the functions below, with … for each conversion
+# and without the remedy in brackets, or the reason that a caller sets. --help
+# explains texts about the command line.
 use strict;
 use warnings;
 
@@ -57,7 +56,7 @@ sub texts {
 	} $argument =~ /$joined/g;
 }
 
-my %given;
+my (%given, %bare);
 
 sub given {
 	my ($text, $file) = @_;
@@ -65,11 +64,12 @@ sub given {
 	$text =~ s/%[-0-9.*]*(?:hh|h|ll|l|z)?[a-z]|%(?=…)/…/g;
 	$text =~ s/(?:…){2,}/…/g;
 	$text =~ s/\\"/"/g;
-	$text =~ s/ \([^()]*(?:\([^()]*\)[^()]*)*\)$//;
+	my $remedy = $text =~ s/ (\([^()]*(?:\([^()]*\)[^()]*)*\))$// ? $1 : '';
 	return if $text =~ /^command line:/ || $text !~ /[a-z]{2}.*/ ||
 		$text !~ / /;
 	$file =~ s{^\Q$source\E/}{};
 	$given{$text} //= $file;
+	$bare{$text} = 1 unless $remedy =~ /[a-z]{2}/;
 }
 
 open my $find, '-|', 'find', (map { "$source/$_" } qw(proxy runtime plugin)),
@@ -109,10 +109,10 @@ while (<$page>) {
 	}
 }
 die "messages: too few were found to believe it\n" if keys %given < 100;
-my @without = grep { !$told{$_} } sort keys %given;
-my @nobody = grep { !$given{$_} } sort keys %told;
-print map { "docs/messages.md does not have, of $given{$_}: $_\n" } @without;
-print map { "docs/messages.md:$told{$_}: nobody says: $_\n" } @nobody;
+my @without = grep { $bare{$_} && !$told{$_} } sort keys %given;
+my @unknown = grep { !$given{$_} } sort keys %told;
+print map { "no remedy, and not in docs/messages.md, of $given{$_}: $_\n" } @without;
+print map { "docs/messages.md:$told{$_}: no call has this text: $_\n" } @unknown;
 print @twice;
 printf "%d messages\n", scalar keys %given;
-exit(@without || @nobody || @twice ? 1 : 0);
+exit(@without || @unknown || @twice ? 1 : 0);
