@@ -27,6 +27,8 @@
 
 #define MPIB_SHARDS_MAX 16
 #define MPIB_CONNS_MAX 1024 /* connections of one client */
+/* A connection that resumes needs a second index until its rank has moved there. */
+#define MPIB_INDEXES_MAX (2 * MPIB_CONNS_MAX)
 #define MPIB_RING_SLOTS 64
 
 struct mpib_status_shard {
@@ -55,7 +57,7 @@ struct mpib_status {
  */
 struct mpib_summary {
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t top;
-	_Alignas(MPIB_CACHELINE) _Atomic uint64_t word[MPIB_CONNS_MAX / 64];
+	_Alignas(MPIB_CACHELINE) _Atomic uint64_t word[MPIB_INDEXES_MAX / 64];
 };
 
 /*
@@ -116,13 +118,13 @@ struct mpib_client_counts {
 struct mpib_submit {
 	uint64_t magic;
 	uint32_t version;
-	uint32_t conns; /* MPIB_CONNS_MAX */
+	uint32_t conns; /* MPIB_INDEXES_MAX */
 	struct mpib_client_counts counts; /* fills the rest of the cache line */
 	struct mpib_summary summary;
 	/* Since when sends of a connection are refused for lack of requests:
 	 * CLOCK_MONOTONIC, ns; 0: they are not. For tools, like counts. */
-	_Atomic uint64_t refused[MPIB_CONNS_MAX];
-	struct mpib_ring_slot ring[MPIB_CONNS_MAX][MPIB_RING_SLOTS];
+	_Atomic uint64_t refused[MPIB_INDEXES_MAX];
+	struct mpib_ring_slot ring[MPIB_INDEXES_MAX][MPIB_RING_SLOTS];
 };
 
 /*
@@ -237,23 +239,23 @@ struct mpib_reply {
 	/* 1: the proxy hangs up for good; this client must not attach to
 	 * another. */
 	_Atomic uint32_t ended;
-	struct mpib_reply_conn conn[MPIB_CONNS_MAX];
-	struct mpib_reply_end end[MPIB_CONNS_MAX];
-	struct mpib_completion completion[MPIB_CONNS_MAX][MPIB_REQUESTS];
+	struct mpib_reply_conn conn[MPIB_INDEXES_MAX];
+	struct mpib_reply_end end[MPIB_INDEXES_MAX];
+	struct mpib_completion completion[MPIB_INDEXES_MAX][MPIB_REQUESTS];
 	/* For requests with a report and more than MPIB_STAMPED_MAX buffers. */
-	struct mpib_stamps group_at[MPIB_CONNS_MAX][MPIB_REQUESTS];
+	struct mpib_stamps group_at[MPIB_INDEXES_MAX][MPIB_REQUESTS];
 	/* For sending ends, from mpib_answer(). On separate cache lines,
 	 * because clients do not poll them. */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t
-		answers[MPIB_CONNS_MAX][MPIB_REQUESTS];
+		answers[MPIB_INDEXES_MAX][MPIB_REQUESTS];
 };
 
 MPIB_ABI_ASSERT(sizeof(struct mpib_status) == 2112);
-MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 192);
-MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 256 + 8192 + 4194304);
+MPIB_ABI_ASSERT(sizeof(struct mpib_summary) == 320);
+MPIB_ABI_ASSERT(sizeof(struct mpib_submit) == 384 + 16384 + 8388608);
 MPIB_ABI_ASSERT(offsetof(struct mpib_submit, summary) == 64);
 MPIB_ABI_ASSERT(sizeof(struct mpib_reply) ==
-		64 + 131072 + 131072 + 2097152 + 1048576 + 262144);
+		64 + 262144 + 262144 + 4194304 + 2097152 + 524288);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, head) == 64);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, flushed) == 72);
 MPIB_ABI_ASSERT(offsetof(struct mpib_reply_conn, want) == 80);

@@ -184,7 +184,7 @@ void proxy_client_why(struct proxy_client *s, struct mpib_message *m)
 		       .len = sizeof(answer) },
 	};
 
-	if (ask->id >= MPIB_CONNS_MAX) {
+	if (ask->id >= MPIB_INDEXES_MAX) {
 		proxy_client_refuse(s, &m->h, -EINVAL,
 				    "there is no connection %u", ask->id);
 		return;

@@ -63,11 +63,11 @@ static int make_segments(struct proxy_client *s)
 	submit = s->submit.addr;
 	submit->magic = MPIB_SUBMIT_MAGIC;
 	submit->version = MPIB_ABI_VERSION;
-	submit->conns = MPIB_CONNS_MAX;
+	submit->conns = MPIB_INDEXES_MAX;
 	reply = s->reply.addr;
 	reply->magic = MPIB_REPLY_MAGIC;
 	reply->version = MPIB_ABI_VERSION;
-	reply->conns = MPIB_CONNS_MAX;
+	reply->conns = MPIB_INDEXES_MAX;
 	proxy_client_count_segments(s);
 	return 0;
 }

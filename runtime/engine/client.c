@@ -338,7 +338,7 @@ static void break_users(struct mpib_mr *mr)
 {
 	struct engine_client *a = mr->client;
 
-	for (unsigned i = 0; i < MPIB_CONNS_MAX && mr->refs > 1; i++) {
+	for (unsigned i = 0; i < MPIB_INDEXES_MAX && mr->refs > 1; i++) {
 		struct engine_conn *f = a->conn[i];
 
 		if (f && (f->is_sender ? mpib_sender_uses(f, mr)

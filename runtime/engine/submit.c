@@ -169,7 +169,8 @@ int mpib_submit_client(struct engine_client *a)
 	struct mpib_summary *sum = &a->submit->summary;
 	const struct mpib_tenant *t = a->tenant;
 	struct mpib_shard *s = a->shard;
-	uint64_t words, from = UINT64_MAX << s->n.turns % (MPIB_CONNS_MAX / 64);
+	uint64_t words,
+		from = UINT64_MAX << s->n.turns % (MPIB_INDEXES_MAX / 64);
 	int taken = 0;
 
 	mpib_works_for = a->id;
@@ -177,7 +178,7 @@ int mpib_submit_client(struct engine_client *a)
 	if (!submit_may(a))
 		return 1;
 	words = atomic_exchange(&sum->top, 0);
-	words &= (1ull << (MPIB_CONNS_MAX / 64)) - 1;
+	words &= (1ull << (MPIB_INDEXES_MAX / 64)) - 1;
 	while (words && t->named < PER_TENANT) {
 		unsigned w = (unsigned)__builtin_ctzll(
 			words & from ? words & from : words);

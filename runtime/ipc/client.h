@@ -222,7 +222,7 @@ struct mpib_attached {
 		uint32_t id; /* of the request; 0: free */
 		struct mpib_memory *memory; /* NULL: deregistered since */
 	} registering[MPIB_REGISTERING];
-	struct mpib_index index[MPIB_CONNS_MAX];
+	struct mpib_index index[MPIB_INDEXES_MAX];
 };
 
 /* What became of the latest control request. */

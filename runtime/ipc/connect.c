@@ -99,30 +99,56 @@ static void index_paid(struct mpib_debt *d)
 	((struct mpib_index *)d)->taken = false;
 }
 
+static bool index_is_free(const struct mpib_client *c, uint32_t index)
+{
+	return !c->at->index[index].taken &&
+	       state_of(&c->at->reply->conn[index]) == MPIB_CONN_FREE;
+}
+
+/* Connections that are open or closing. One that resumes has two indexes. */
+static unsigned count_conns(const struct mpib_client *c)
+{
+	const struct mpib_conn *conn;
+	unsigned n = 0;
+
+	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++)
+		n += !index_is_free(c, i);
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		n -= conn->at == c->at && atomic_load(&conn->next_state);
+	}
+	LIST_FOREACH(conn, &c->closed, link)
+	{
+		n -= conn->at == c->at && atomic_load(&conn->next_state);
+	}
+	return n;
+}
+
 /* Under the lock. Find an index that the proxy has set FREE; the window that
  * the last connection at that index used is given back. */
-static int take_index(struct mpib_client *c, uint32_t *index)
+static int take_index(struct mpib_client *c, bool resumes, uint32_t *index)
 {
-	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++) {
-		struct mpib_index *x = &c->at->index[i];
+	uint32_t i = 0;
+	struct mpib_index *x;
 
-		if (x->taken ||
-		    state_of(&c->at->reply->conn[i]) != MPIB_CONN_FREE)
-			continue;
-		mpib_window_put(c, x);
-		rewind_ring(c->at, i);
-		x->taken = true;
-		x->key = c->at->reply->end[i].key;
-		x->debt = (struct mpib_debt){ .undo = MPIB_CTL_CLOSE,
-					      .id = i,
-					      .paid = index_paid };
-		*index = i;
-		return 0;
-	}
-	return mpib_fail(-EMFILE,
-			 "this process has %d connections open or closing "
-			 "(close some)",
-			 MPIB_CONNS_MAX);
+	while (i < MPIB_INDEXES_MAX && !index_is_free(c, i))
+		i++;
+	if (i == MPIB_INDEXES_MAX ||
+	    (!resumes && count_conns(c) >= MPIB_CONNS_MAX))
+		return mpib_fail(-EMFILE,
+				 "this process has %d connections open or "
+				 "closing (close some)",
+				 MPIB_CONNS_MAX);
+	x = &c->at->index[i];
+	mpib_window_put(c, x);
+	rewind_ring(c->at, i);
+	x->taken = true;
+	x->key = c->at->reply->end[i].key;
+	x->debt = (struct mpib_debt){ .undo = MPIB_CTL_CLOSE,
+				      .id = i,
+				      .paid = index_paid };
+	*index = i;
+	return 0;
 }
 
 static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
@@ -306,7 +332,7 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
 
 	/* An index that is FREE again is no longer theirs. */
 	mpib_closed_sweep(conn->client);
-	rc = take_index(conn->client, index);
+	rc = take_index(conn->client, conn->number > 0, index);
 	if (rc < 0)
 		return rc;
 	if (conn->is_sender)

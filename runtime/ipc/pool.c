@@ -82,7 +82,7 @@ uint32_t mpib_window_first(const struct mpib_attached *at)
 
 static bool in_use(const struct mpib_client *c, const struct mpib_pool *p)
 {
-	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
+	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++) {
 		const struct mpib_index *x = &c->at->index[i];
 
 		if (x->taken && (x->window.pool == p || x->before.pool == p))
@@ -103,7 +103,7 @@ static void place_lost(struct mpib_window_memory *at, const struct mpib_pool *p)
  */
 static void pool_drop(struct mpib_client *c, struct mpib_pool *p)
 {
-	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
+	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++) {
 		place_lost(&c->at->index[i].window, p);
 		place_lost(&c->at->index[i].before, p);
 	}

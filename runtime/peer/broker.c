@@ -232,7 +232,7 @@ int mpib_broker_qos(struct mpib_broker *broker, struct peer_client *client,
 		    uint32_t index, uint32_t weight, uint64_t rate)
 {
 	const struct peer_conn *c =
-		index < MPIB_CONNS_MAX ? client->conn[index] : NULL;
+		index < MPIB_INDEXES_MAX ? client->conn[index] : NULL;
 
 	(void)broker;
 	if (!c || !c->conn)
@@ -244,7 +244,7 @@ int mpib_broker_qos(struct mpib_broker *broker, struct peer_client *client,
 const char *mpib_broker_why(const struct peer_client *client, uint32_t index)
 {
 	const struct peer_conn *c =
-		index < MPIB_CONNS_MAX ? client->conn[index] : NULL;
+		index < MPIB_INDEXES_MAX ? client->conn[index] : NULL;
 
 	return c ? c->why : "";
 }
@@ -261,7 +261,7 @@ void mpib_broker_forget(struct mpib_broker *broker, struct peer_client *client,
 		if (l->client == client)
 			mpib_accept_unlisten(broker, l);
 	}
-	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++)
+	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++)
 		mpib_broker_drop(broker, client, i);
 	/* Set done only now: a connection that ends at once would call it. */
 	if (client->conns == 0)
@@ -378,7 +378,7 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 {
 	unsigned left = client->conns;
 
-	for (unsigned i = 0; left > 0 && i < MPIB_CONNS_MAX; i++) {
+	for (unsigned i = 0; left > 0 && i < MPIB_INDEXES_MAX; i++) {
 		const struct peer_conn *c = client->conn[i];
 		struct mpib_pending p;
 

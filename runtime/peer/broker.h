@@ -66,7 +66,7 @@ struct peer_client {
 	 * NULL. */
 	void (*lost)(struct peer_client *client);
 	/* Private to the broker. */
-	struct peer_conn *conn[MPIB_CONNS_MAX];
+	struct peer_conn *conn[MPIB_INDEXES_MAX];
 	unsigned conns;
 	bool leaving;
 	mpib_done_fn *done;

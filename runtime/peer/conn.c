@@ -20,7 +20,7 @@ void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
 
 static bool index_free(const struct peer_client *client, uint32_t index)
 {
-	return index < MPIB_CONNS_MAX && !client->conn[index] &&
+	return index < MPIB_INDEXES_MAX && !client->conn[index] &&
 	       !client->leaving;
 }
 

@@ -359,7 +359,7 @@ int mpib_broker_drop(struct mpib_broker *b, struct peer_client *client,
 		     uint32_t index)
 {
 	struct peer_conn *c =
-		index < MPIB_CONNS_MAX ? client->conn[index] : NULL;
+		index < MPIB_INDEXES_MAX ? client->conn[index] : NULL;
 
 	(void)b;
 	if (!c || c->dropped)

@@ -55,7 +55,7 @@ static void ask_wrongly(int sock, unsigned i)
 {
 	struct mpib_ctl_resume resume = {
 		.h = { .type = MPIB_CTL_RESUME, .len = sizeof(resume) },
-		.conn = i % (MPIB_CONNS_MAX + 8),
+		.conn = i % (MPIB_INDEXES_MAX + 8),
 		.key = i % 7 ? random64() : i % 2,
 		.number = i % 5 ? random64() : i % 3,
 		.base = random64(),
@@ -77,7 +77,7 @@ static void ask_wrongly(int sock, unsigned i)
 	};
 	struct mpib_ctl_id close = {
 		.h = { .type = MPIB_CTL_CLOSE, .len = sizeof(close) },
-		.id = (uint32_t)random64() % MPIB_CONNS_MAX,
+		.id = (uint32_t)random64() % MPIB_INDEXES_MAX,
 	};
 	struct mpib_ctl_header *which[] = { &resume.h, &connect.h, &listen.h,
 					    &resume.h, &close.h };

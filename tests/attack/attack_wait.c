@@ -136,7 +136,7 @@ static int name_what_is_not(void *arg)
 	for (unsigned i = 0;; i = (i + 1) % MANY_CLIENTS) {
 		struct mpib_summary *sum = &client[i].submit->summary;
 
-		for (unsigned w = 0; w < MPIB_CONNS_MAX / 64; w++)
+		for (unsigned w = 0; w < MPIB_INDEXES_MAX / 64; w++)
 			atomic_store(&sum->word[w], UINT64_MAX);
 		atomic_store(&sum->top, UINT64_MAX);
 	}

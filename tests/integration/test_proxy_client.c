@@ -246,7 +246,7 @@ static void indices_out_of_range_are_refused(void **state)
 	int sock = talk_attach();
 
 	for (unsigned i = 0; i < 3; i++) {
-		c.conn = id.id = i == 0	  ? MPIB_CONNS_MAX
+		c.conn = id.id = i == 0	  ? MPIB_INDEXES_MAX
 				 : i == 1 ? UINT32_MAX
 					  : 1u << 31;
 		talk_tell(sock, &c, sizeof(c));

@@ -89,7 +89,7 @@ void sim_first_client(struct mpib_client *c)
 {
 	c->next_id += first.ask;
 	atomic_store(&c->sweeps, first.sweep);
-	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
+	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++)
 		c->at->index[i].gen = first.gen;
 }
 
@@ -106,7 +106,7 @@ int __wrap_mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 
 	if (rc < 0)
 		return rc;
-	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
+	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++)
 		(*attached)->index[i].gen = first.gen;
 	sim_node_resumes(sim_proc_self()->node);
 	return 0;

@@ -40,7 +40,7 @@ static bool client_fits(const struct proxy_client *s, struct client_sums *sums,
 	bool attached = s->peer_client.engine_client != NULL;
 	uint64_t conns = 0;
 
-	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++)
+	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++)
 		conns += s->peer_client.conn[i] != NULL;
 	sums->clients++;
 	sums->attached += attached;

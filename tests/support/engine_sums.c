@@ -100,7 +100,7 @@ static bool regions_fit(const struct engine_client *a, struct sum *out)
 {
 	uint64_t holds = 0, refs = 0;
 
-	for (unsigned i = 0; i < MPIB_CONNS_MAX; i++) {
+	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++) {
 		const struct engine_conn *f = a->conn[i];
 
 		if (f)

@@ -17,7 +17,7 @@ struct raw_client {
 	const struct mpib_reply *reply;
 	uint32_t listener; /* 0: none */
 	struct mpib_handle handle; /* of the listener */
-	uint64_t tail[MPIB_CONNS_MAX];
+	uint64_t tail[MPIB_INDEXES_MAX];
 };
 
 /* Attach by sock, which is connected to the control socket. The client owns

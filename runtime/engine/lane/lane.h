@@ -54,7 +54,7 @@ struct engine_client {
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
 	struct mpib_mr **mr; /* by handle; shard */
-	struct engine_conn *conn[MPIB_CONNS_MAX]; /* by index; shard */
+	struct engine_conn *conn[MPIB_INDEXES_MAX]; /* by index; shard */
 	struct mpib_rail_counts
 		closed[MPIB_RAILS]; /* of past connections; shard */
 	uint64_t closed_messages;

@@ -41,7 +41,7 @@ void mpib_engine_client_times(const struct engine_client *client, bool sender,
 			      struct mpib_hist_counts *sum);
 
 /* Add to sum the histogram of one connection of a client; -ENOENT if it has no
- * such connection. Searches MPIB_CONNS_MAX entries. Control thread. */
+ * such connection. Searches MPIB_INDEXES_MAX entries. Control thread. */
 int mpib_engine_conn_times(const struct engine_client *client, uint32_t index,
 			   enum mpib_time which, struct mpib_hist_counts *sum);
 

@@ -263,12 +263,17 @@ static void what_another_user_listens_with_is_no_proxy(void **state)
 	assert_int_equal(mpib_conn_goes_on(tx), 0);
 }
 
+static void set_lost(uint32_t index)
+{
+	atomic_store(&f->reply->conn[index].broken, MPIB_BROKEN_LOST);
+	fake_set_state(f, index, MPIB_CONN_LOST, 0);
+}
+
 static void lost(uint32_t index)
 {
 	struct mpib_ctl_header h = { .type = MPIB_CTL_LOST, .len = sizeof(h) };
 
-	atomic_store(&f->reply->conn[index].broken, MPIB_BROKEN_LOST);
-	fake_set_state(f, index, MPIB_CONN_LOST, 0);
+	set_lost(index);
 	assert_int_equal(mpib_message_send(f->sock, &h, NULL, 0), 0);
 }
 
@@ -291,7 +296,7 @@ static void what_is_lost_while_it_is_asked_for_is_asked_for_again(void **state)
 static void a_lost_connection_waits_for_an_index(void **state)
 {
 	(void)state;
-	for (uint32_t i = 0; i < MPIB_CONNS_MAX; i++) {
+	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++) {
 		if (i != rx->index && i != tx->index)
 			fake_set_state(f, i, MPIB_CONN_CLOSING, 0);
 	}
@@ -307,6 +312,50 @@ static void a_lost_connection_waits_for_an_index(void **state)
 	fake_set_state(f, 7, MPIB_CONN_FREE, 0);
 	goes_on(tx);
 	assert_int_equal(tx->index, 7);
+}
+
+static unsigned connect_until_refused(void)
+{
+	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
+	struct mpib_conn *conn;
+	unsigned n = 0;
+
+	while (mpib_connect(c, &h, -1, &conn) == 0)
+		n++;
+	assert_non_null(strstr(mpib_strerror(), "1024 connections"));
+	return n;
+}
+
+static void as_many_connections_as_there_may_be_resume(void **state)
+{
+	struct mpib_conn *conn;
+	unsigned n = 2;
+
+	n += connect_until_refused();
+	assert_int_equal(n, MPIB_CONNS_MAX);
+	atomic_store(&f->hold_pending, true);
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		set_lost(conn->index);
+	}
+	mpib_helper_wake(c);
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		until_asked(conn, 2);
+	}
+	/* None is closed by that. */
+	assert_int_equal(connect_until_refused(), 0);
+	atomic_store(&f->hold_pending, false);
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		fake_set_state(f, conn->next.index, MPIB_CONN_READY, 0);
+	}
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		while (mpib_conn_goes_on(conn) != 1)
+			sched_yield();
+	}
+	assert_int_equal(connect_until_refused(), 0);
 }
 
 static void what_the_next_proxy_refuses_is_told(void **state)
@@ -758,6 +807,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(what_another_user_listens_with_is_no_proxy),
 	TEST(what_is_lost_while_it_is_asked_for_is_asked_for_again),
 	TEST(a_lost_connection_waits_for_an_index),
+	TEST(as_many_connections_as_there_may_be_resume),
 	TEST(what_the_next_proxy_refuses_is_told),
 	TEST(memory_is_registered_again_from_kept_descriptors),
 	TEST(a_proxy_that_does_not_take_all_is_asked_again),
