@@ -374,7 +374,8 @@ int mpib_client_lock(struct mpib_client *c);
 /* Take it in the process that attached, whether there is a proxy or not. */
 void mpib_client_hold(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
-/* Take the lock for a moment, if it is free, and release it. */
+/* Take the lock, if it is free, and release it. For a moment, or until the proxy has
+ * answered one request: mpib_client_hold() then looks each ms. */
 bool mpib_client_try(struct mpib_client *c);
 void mpib_client_leave(struct mpib_client *c);
 /* Any thread, while it polls: if 10 ms have passed since the last look, see

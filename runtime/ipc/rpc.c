@@ -71,6 +71,18 @@ void mpib_client_leave(struct mpib_client *c)
 	atomic_store_explicit(&c->taken, false, memory_order_release);
 }
 
+/* A thread that only tries may have the lock: for moments, or while it asks the proxy
+ * for a staging window. */
+static void wait_taken(struct mpib_client *c)
+{
+	for (unsigned tries = 0; !mpib_client_try(c); tries++) {
+		if (tries < 1000)
+			sched_yield();
+		else
+			poll(NULL, 0, 1);
+	}
+}
+
 int mpib_client_lock(struct mpib_client *c)
 {
 	uint64_t until = mpib_now_ms() + c->answer_ms;
@@ -90,17 +102,14 @@ int mpib_client_lock(struct mpib_client *c)
 				 "this process within %u s (start mpib-proxy)",
 				 c->path, c->answer_ms / 1000);
 	}
-	while (!mpib_client_try(c))
-		sched_yield();
+	wait_taken(c);
 	return 0;
 }
 
 void mpib_client_hold(struct mpib_client *c)
 {
 	pthread_mutex_lock(&c->lock);
-	/* A thread that only tries may have the lock, for moments. */
-	while (!mpib_client_try(c))
-		sched_yield();
+	wait_taken(c);
 }
 
 void mpib_client_unlock(struct mpib_client *c)

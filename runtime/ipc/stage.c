@@ -104,19 +104,21 @@ void mpib_stage_take_window(struct mpib_conn *conn)
 			      memory_order_relaxed);
 }
 
-/* Get a window of at least size bytes: 1, -errno. */
+/* Get a window of at least size bytes: 1; 0: another thread has the lock, maybe while
+ * it waits for the proxy; -errno. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
 	int rc = -EPIPE;
 
-	mpib_client_hold(c);
+	if (!mpib_client_try(c))
+		return 0;
 	if (mpib_conn_lives(conn, c))
 		rc = mpib_window_get(c, conn->place, size,
 				     !mpib_window_empty(&conn->window));
 	if (rc == 0)
 		mpib_stage_take_window(conn);
-	mpib_client_unlock(c);
+	mpib_client_leave(c);
 	return rc < 0 ? rc : 1;
 }
 

@@ -112,6 +112,26 @@ pools_begin_with_a_window_and_grow_with_the_connections(void **state)
 		mpib_close(conn[i]);
 }
 
+/* The helper holds the lock while it talks to a proxy. */
+static void a_post_does_not_wait_for_the_lock(void **state)
+{
+	struct mpib_request *send, *receive;
+	size_t size = 1000;
+	void *data = to;
+
+	(void)state;
+	mpib_client_hold(c);
+	assert_int_equal(mpib_isend(tx, from, size, 0, from_region, &send), 0);
+	assert_null(send);
+	assert_int_equal(
+		mpib_irecv(rx, 1, &data, &size, NULL, &to_region, &receive), 0);
+	assert_null(receive);
+	mpib_client_unlock(c);
+	send = send_at(0, size, 0);
+	assert_int_equal(finish(recv_at(0, size), send, NULL), 0);
+	assert_memory_equal(to, from, size);
+}
+
 struct dereg {
 	_Atomic bool go, over;
 	unsigned wrong;
@@ -283,6 +303,7 @@ const struct CMUnitTest test_list[] = {
 	TEST(a_send_too_large_fails_with_both_sizes),
 	TEST(one_too_large_for_its_group_says_what_the_proxy_says),
 	TEST(windows_go_back_with_the_connections_and_the_regions),
+	TEST(a_post_does_not_wait_for_the_lock),
 	TEST(progress_of_long_ago_is_not_taken_for_its_own),
 	TEST(pools_begin_with_a_window_and_grow_with_the_connections),
 	TEST(after_dereg_nobody_touches_the_memory),
