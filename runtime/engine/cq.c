@@ -117,7 +117,7 @@ cq_received(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	}
 	rail->n.n.rx_imms++;
 	q->lane->n[r].rx_imms++;
-	if (q->lane->stop[r].told) {
+	if (q->lane->rail[r].state == MPIB_RAIL_STOPPED) {
 		rail->n.stale_imms++;
 		return;
 	}
@@ -229,7 +229,7 @@ sent_of(struct mpib_lane_qp *q, struct engine_conn *f, unsigned r,
 {
 	struct mpib_lane *lane = q->lane;
 	/* The fence has already decided about it. */
-	bool fenced = lane->stop[r].told;
+	bool fenced = lane->rail[r].state == MPIB_RAIL_STOPPED;
 
 	lane->n[r].tx_cqes++;
 	mpib_qp_retire(q, r, wr_id);
@@ -266,7 +266,7 @@ cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	else if (f && kind == MPIB_WR_STOP)
 		/* The rail's own stop replaces it. */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
-	if (q->lane->stop[r].stopped)
+	if (q->lane->rail[r].stopped)
 		mpib_rail_check_stopped(q->lane, r);
 	if (q->lane->kill)
 		mpib_lane_check_stopped(q->lane);

@@ -245,9 +245,9 @@ static void engine_free_conn(struct engine_conn *f)
 	free(f);
 }
 
-static void free_job(struct mpib_rail_stop *stop)
+static void free_job(struct mpib_lane_rail *rail)
 {
-	struct mpib_call *call = stop->stopped ? stop->stopped : stop->probed;
+	struct mpib_call *call = rail->stopped ? rail->stopped : rail->probed;
 
 	if (!call)
 		return;
@@ -271,7 +271,7 @@ static void free_lanes(struct mpib_shard *s)
 		}
 		free(lane->kill);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
-			free_job(&lane->stop[r]);
+			free_job(&lane->rail[r]);
 		mpib_lane_free(lane);
 	}
 }

@@ -107,7 +107,7 @@ a_flush_after_a_fence_reads_through_the_rail_that_failed(void **state)
 
 	assert_int_equal(rx.conn->rx.flush.arrived[rail], 0);
 	assert_true(mpib_lane_fault(lane, rail, MPIB_CAUSE_ERROR));
-	while (!lane->stop[rail].told)
+	while (lane->rail[rail].state != MPIB_RAIL_STOPPED)
 		pair_turn(&pair);
 	assert_int_not_equal(rx.conn->rx.flush.arrived[rail], 0);
 	peer_fenced(lane, rail);
@@ -137,7 +137,7 @@ static void what_a_rail_lost_goes_by_the_other(void **state)
 	while (from.conn->tx.op_head - from.conn->tx.op_tail < 4)
 		mpib_shard_turn(shard());
 	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SOUT, MPIB_CAUSE_ERROR));
-	while (!lane->stop[MPIB_RAIL_SOUT].told)
+	while (lane->rail[MPIB_RAIL_SOUT].state != MPIB_RAIL_STOPPED)
 		pair_turn(&pair);
 	peer_fenced(lane, MPIB_RAIL_SOUT);
 	for (uint8_t i = 0; i < 4; i++)
@@ -163,7 +163,7 @@ static void a_rail_whose_qps_do_not_go_to_err_is_lost(void **state)
 	verbs.modify_qp = never_err;
 	rail->verbs = &verbs;
 	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
-	while (!lane->stop[MPIB_RAIL_SUP].told)
+	while (lane->rail[MPIB_RAIL_SUP].state != MPIB_RAIL_STOPPED)
 		pair_turn(&pair);
 	assert_true(rail->lost);
 	peer_fenced(lane, MPIB_RAIL_SUP);
@@ -203,11 +203,11 @@ static void a_rail_that_flushes_nothing_is_lost(void **state)
 	assert_int_equal(mpib_soft_set_fault(rail->ctx, &hole), 0);
 	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
 	pair_turns(&pair, 100);
-	assert_false(lane->stop[MPIB_RAIL_SUP].told);
+	assert_int_equal(lane->rail[MPIB_RAIL_SUP].state, MPIB_RAIL_STOPPING);
 	assert_false(rail->lost);
 	ticks(lane, MPIB_RAIL_SUP, 50);
 	assert_true(rail->lost);
-	assert_true(lane->stop[MPIB_RAIL_SUP].told);
+	assert_int_equal(lane->rail[MPIB_RAIL_SUP].state, MPIB_RAIL_STOPPED);
 	assert_false(lane->broken);
 	peer_fenced(lane, MPIB_RAIL_SUP);
 	rail->verbs = &mpib_verbs_soft;
@@ -219,7 +219,7 @@ static void a_lane_whose_peer_never_stops_the_rail_breaks(void **state)
 	struct mpib_lane *lane = settled_lane();
 
 	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
-	while (!lane->stop[MPIB_RAIL_SUP].told)
+	while (lane->rail[MPIB_RAIL_SUP].state != MPIB_RAIL_STOPPED)
 		pair_turn(&pair);
 	pair_turns(&pair, 100);
 	assert_false(lane->broken);
@@ -241,7 +241,7 @@ static void a_bitmap_of_slots_that_were_not_sent_breaks(void **state)
 	m.bitmap[0].conn = from.conn->remote.id;
 	m.bitmap[0].first = from.conn->tx.cts_next + 33;
 	assert_true(mpib_lane_fault(lane, MPIB_RAIL_SUP, MPIB_CAUSE_ERROR));
-	while (!lane->stop[MPIB_RAIL_SUP].told)
+	while (lane->rail[MPIB_RAIL_SUP].state != MPIB_RAIL_STOPPED)
 		pair_turn(&pair);
 	assert_true(mpib_lane_receive(lane, &m));
 	pair_turns(&pair, 100);

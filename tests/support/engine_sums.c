@@ -15,7 +15,7 @@ static void add_qps(const struct mpib_lane *lane, unsigned r, struct sums *sum)
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		const struct mpib_lane_qp *q = &lane->qp[r][i];
 
-		if (lane->held >> r & 1)
+		if (lane->rail[r].state != MPIB_RAIL_DOWN)
 			sum->sends += mpib_qp_outstanding(q);
 		if (q->promised)
 			sum->promised += MPIB_BUDGET_PER_QP;

@@ -388,7 +388,7 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	/* On a rail being fenced, old writes may still arrive. When the fence
 	 * has stopped the rail, mpib_rail_on_bitmaps() calls this again. The
 	 * client does not wait for that. */
-	if (f->lane->fencing && !f->lane->broken) {
+	if (!f->lane->broken && mpib_lane_fencing(f->lane)) {
 		conn_fail_requests(f, f->stop_error);
 		return;
 	}

@@ -175,17 +175,13 @@ static void on_connect(struct mpib_msg *msg)
 	struct mpib_lane *lane = container_of(msg, struct mpib_lane, msg);
 	struct mpib_shard *s = lane->shard;
 
-	lane->use_since = s->now;
 	mpib_adapt_init(&lane->adapt, lane->track, s->now);
 	TAILQ_INSERT_TAIL(&s->lanes, lane, link);
-	lane->open = lane->use = lane->all & (uint8_t)~lane->away;
+	/* A rail that is away stays DOWN: the end that lost the device will
+	 * fence it. */
 	for (unsigned r = 0; r < lane->rails; r++) {
-		/* Out of use: the end that lost the device will fence the
-		 * rail. */
-		if (lane->away >> r & 1)
-			lane->stop[r].fault_ns = mpib_now_ns();
-		else
-			mpib_lane_hold_rail(lane, r);
+		if (!(lane->away >> r & 1))
+			mpib_rail_enter(lane, r, MPIB_RAIL_LIVE);
 	}
 }
 
@@ -296,7 +292,7 @@ static void lane_on_destroy(struct mpib_msg *msg)
 	if (lane->connected) {
 		TAILQ_REMOVE(&s->lanes, lane, link);
 		for (unsigned r = 0; r < lane->rails; r++)
-			mpib_lane_drop_rail(lane, r);
+			mpib_rail_enter(lane, r, MPIB_RAIL_DOWN);
 		if (lane->watched) /* at the time of its last post */
 			LIST_REMOVE(lane, watch_link);
 	}

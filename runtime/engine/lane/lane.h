@@ -137,14 +137,12 @@ struct mpib_lane {
 	/* Longer messages are not plain: msg_most, or shard->ar_above. */
 	uint32_t plain_most;
 	uint8_t all; /* the rails, as a mask */
-	uint8_t held; /* rails whose QPs belong to the shard */
-	uint8_t open; /* of held: rails that may be posted to */
+	uint8_t open; /* LIVE rails, which may be posted to; 0 if broken */
 	uint8_t use; /* of open: rails that new traffic goes to */
 	uint64_t use_since; /* when use took this value */
 	uint8_t drain; /* rails that an operator drains */
-	uint8_t fencing; /* rails being fenced; old writes may still arrive */
 	uint32_t epoch[MPIB_RAILS];
-	struct mpib_rail_stop stop[MPIB_RAILS];
+	struct mpib_lane_rail rail[MPIB_RAILS];
 	struct mpib_rail_watch watch[MPIB_RAILS];
 	struct engine_conn_list conns;
 	unsigned nconns;
@@ -370,9 +368,13 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
 int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned rail,
 			   const struct mpib_lane_rail_info *remote);
 void mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
-/* Shard: add the rail's QPs to the table that maps completions to QPs; remove
- * them. */
-void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned rail);
-void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned rail);
+/* Shard: change the state of a rail. When it leaves DOWN, its QPs enter the
+ * table that maps completions to QPs; when it goes DOWN, they leave it. */
+void mpib_rail_enter(struct mpib_lane *lane, unsigned rail,
+		     enum mpib_lane_rail_state state);
+/* Shard: compute open and use after broken, drain or a rail's state changed. */
+void mpib_lane_reckon(struct mpib_lane *lane);
+/* Shard: return whether a rail is being fenced: old writes may still arrive. */
+bool mpib_lane_fencing(const struct mpib_lane *lane);
 
 #endif

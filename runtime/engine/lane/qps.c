@@ -139,7 +139,7 @@ static void lower_msg_most(struct mpib_lane *lane, unsigned r)
 		ar_above < lane->msg_most ? ar_above : lane->msg_most;
 }
 
-void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
+static void hold_rail(struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_rail *rail = &lane->shard->rail[r];
 
@@ -152,15 +152,12 @@ void mpib_lane_hold_rail(struct mpib_lane *lane, unsigned r)
 		HASH_ADD(hh, rail->qps, qpn, sizeof(q->qpn), q);
 		rail->n.qps++;
 	}
-	lane->held |= mpib_rail_bit(r);
 }
 
-void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
+static void drop_rail(struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_rail *rail = &lane->shard->rail[r];
 
-	if (!(lane->held & mpib_rail_bit(r)))
-		return;
 	mpib_spread_reset(lane, r);
 	for (unsigned i = 0; i < lane->qps[r]; i++) {
 		struct mpib_lane_qp *q = &lane->qp[r][i];
@@ -176,7 +173,53 @@ void mpib_lane_drop_rail(struct mpib_lane *lane, unsigned r)
 			*recent = NULL;
 		rail->n.qps--;
 	}
-	lane->held &= (uint8_t)~mpib_rail_bit(r);
+}
+
+void mpib_lane_reckon(struct mpib_lane *lane)
+{
+	uint8_t live = 0, use;
+
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (lane->rail[r].state == MPIB_RAIL_LIVE)
+			live |= mpib_rail_bit(r);
+	}
+	lane->open = lane->broken ? 0 : live;
+	/* If all of them are drained, all carry new traffic. */
+	use = live & (uint8_t)~lane->drain;
+	use = use ? use : live;
+	if (use != lane->use)
+		lane->use_since = lane->shard->now;
+	lane->use = use;
+}
+
+void mpib_rail_enter(struct mpib_lane *lane, unsigned rail,
+		     enum mpib_lane_rail_state state)
+{
+	enum mpib_lane_rail_state *now = &lane->rail[rail].state;
+
+	if (*now == MPIB_RAIL_DOWN && state != MPIB_RAIL_DOWN)
+		hold_rail(lane, rail);
+	else if (*now != MPIB_RAIL_DOWN && state == MPIB_RAIL_DOWN)
+		drop_rail(lane, rail);
+	*now = state;
+	mpib_lane_reckon(lane);
+}
+
+bool mpib_lane_fencing(const struct mpib_lane *lane)
+{
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (lane->rail[r].state == MPIB_RAIL_STOPPING ||
+		    lane->rail[r].state == MPIB_RAIL_STOPPED)
+			return true;
+	}
+	return false;
+}
+
+/* Return whether none of the rail's WRs can complete any more. */
+static bool is_silent(const struct mpib_lane *lane, unsigned rail)
+{
+	return lane->rail[rail].state == MPIB_RAIL_DOWN ||
+	       lane->shard->rail[rail].lost;
 }
 
 int mpib_lane_connect_rail(struct mpib_lane *lane, unsigned r,
@@ -254,7 +297,7 @@ bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
 {
 	bool posted = true;
 
-	if (!(lane->held & mpib_rail_bit(rail)) || lane->shard->rail[rail].lost)
+	if (is_silent(lane, rail))
 		return true;
 	for (unsigned i = 0; i < lane->qps[rail]; i++)
 		posted = post_last(&lane->qp[rail][i]) && posted;
@@ -263,7 +306,7 @@ bool mpib_rail_post_last(struct mpib_lane *lane, unsigned rail)
 
 bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail)
 {
-	if (!(lane->held & mpib_rail_bit(rail)) || lane->shard->rail[rail].lost)
+	if (is_silent(lane, rail))
 		return true;
 	for (unsigned i = 0; i < lane->qps[rail]; i++) {
 		if (lane->qp[rail][i].posted != lane->qp[rail][i].retired)

@@ -136,13 +136,36 @@ struct mpib_rail_job {
 	} look; /* for mpib_rail_on_look() */
 };
 
+/*
+ * The state of a rail of a lane on the shard thread. Only mpib_rail_enter()
+ * changes it. The control thread's side is fence.state.
+ *
+ *   LIVE, PROBING --a fault, or a stop by the control thread--> STOPPING
+ *   STOPPING --all WRs flushed, this end's bitmaps made--> STOPPED
+ *   STOPPED --the peer's bitmaps came, lost stripes found--> DOWN
+ *   DOWN --the control thread connected new QPs--> PROBING
+ *   PROBING --probed at both ends--> LIVE
+ *
+ * A rail without QPs, in DOWN, is also fenced: it stays in DOWN, because
+ * nothing has to be flushed.
+ */
+enum mpib_lane_rail_state {
+	MPIB_RAIL_DOWN, /* no QPs belong to the shard */
+	MPIB_RAIL_PROBING, /* the new QPs carry only probes */
+	MPIB_RAIL_LIVE, /* carries traffic */
+	/* Post nothing more; completions still count. */
+	MPIB_RAIL_STOPPING,
+	/* Completions no longer count, so that the bitmaps remain true. */
+	MPIB_RAIL_STOPPED,
+};
+
 /* One rail of a lane, on the shard thread. */
-struct mpib_rail_stop {
+struct mpib_lane_rail {
+	enum mpib_lane_rail_state state;
+	unsigned probes; /* without a completion yet */
 	struct mpib_call *stopped; /* answered when the rail has stopped */
 	struct mpib_call *probed; /* answered when all probes completed */
-	unsigned probes; /* without a completion yet */
-	uint64_t fault_ns; /* when the fault was found; 0: no fault */
-	bool told; /* the bitmaps are made: later arrivals do not count */
+	uint64_t fault_ns; /* when the last fault was found */
 };
 
 /* The watchdog's record of one rail of a lane. */

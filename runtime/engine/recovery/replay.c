@@ -458,7 +458,7 @@ static void find_lost_count(struct mpib_lane *lane,
 	struct mpib_snap_rail *rail = &lane->shard->rail[job->rail].n;
 	struct mpib_snap_failover *n = &rail->failover;
 	uint64_t now = mpib_now_ns();
-	uint64_t ns = now - lane->stop[job->rail].fault_ns;
+	uint64_t ns = now - lane->rail[job->rail].fault_ns;
 
 	rail->failovers++;
 	n->count[job->cause]++;
@@ -486,9 +486,8 @@ void mpib_rail_on_bitmaps(struct mpib_msg *msg)
 		else
 			find_lost_receiver(f, job);
 	}
-	mpib_lane_drop_rail(lane, job->rail);
+	mpib_rail_enter(lane, job->rail, MPIB_RAIL_DOWN);
 	lane->epoch[job->rail] = job->epoch;
-	lane->fencing &= (uint8_t)~mpib_rail_bit(job->rail);
 	find_lost_count(lane, job);
 	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);

@@ -27,22 +27,12 @@ struct fault {
 	uint32_t epoch; /* epoch of a suspected rail */
 };
 
-/* Compute the rails for new traffic: the open rails without the drained ones;
- * all open rails if every one of them is drained. */
-static void stop_reckon(struct mpib_lane *lane)
+/* Post no more to the rail. Its QPs go to ERR, or are there already. */
+static void begin_stop(struct mpib_lane *lane, unsigned rail)
 {
-	uint8_t use = lane->open & (uint8_t)~lane->drain;
-
-	use = use ? use : lane->open;
-	if (use != lane->use)
-		lane->use_since = lane->shard->now;
-	lane->use = use;
-}
-
-static void close_rail(struct mpib_lane *lane, unsigned rail)
-{
-	lane->open &= (uint8_t)~mpib_rail_bit(rail);
-	stop_reckon(lane);
+	lane->rail[rail].fault_ns = mpib_now_ns();
+	if (lane->rail[rail].state != MPIB_RAIL_DOWN)
+		mpib_rail_enter(lane, rail, MPIB_RAIL_STOPPING);
 }
 
 static void on_fault(struct mpib_msg *msg)
@@ -56,22 +46,18 @@ static void on_fault(struct mpib_msg *msg)
 bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_cause cause)
 {
-	struct mpib_rail_stop *stop = &lane->stop[rail];
+	enum mpib_lane_rail_state state = lane->rail[rail].state;
 	struct fault *fault;
 
 	if (!lane->failover || lane->broken)
 		return false;
-	if (stop->fault_ns)
+	if (state != MPIB_RAIL_LIVE && state != MPIB_RAIL_PROBING)
 		return true;
 	/* Allocating on the shard is allowed here for the same reason as in
 	 * mpib_async_error_new(): something broke. */
 	fault = mpib_xcalloc(sizeof(*fault));
 	*fault = (struct fault){ .lane = lane, .rail = rail, .cause = cause };
-	stop->fault_ns = mpib_now_ns();
-	/* Its fence, mpib_rail_on_stop(), will come unless it is already
-	 * done. */
-	lane->fencing |= lane->open & mpib_rail_bit(rail);
-	close_rail(lane, rail);
+	begin_stop(lane, rail); /* mpib_rail_on_stop() will come */
 	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg, on_fault);
 	return true;
 }
@@ -165,7 +151,7 @@ static void stop_bitmap(struct mpib_lane *lane, unsigned rail,
 
 void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail)
 {
-	struct mpib_call *call = lane->stop[rail].stopped;
+	struct mpib_call *call = lane->rail[rail].stopped;
 	struct mpib_rail_job *job;
 
 	if (!call)
@@ -174,19 +160,20 @@ void mpib_rail_check_stopped(struct mpib_lane *lane, unsigned rail)
 		mpib_rail_post_last(lane, rail);
 		return;
 	}
-	lane->stop[rail].stopped = NULL;
+	lane->rail[rail].stopped = NULL;
 	job = call->what;
 	stop_bitmap(lane, rail, &job->bitmaps);
-	lane->stop[rail].told = true;
+	if (lane->rail[rail].state != MPIB_RAIL_DOWN)
+		mpib_rail_enter(lane, rail, MPIB_RAIL_STOPPED);
 	mpib_call_done(lane->shard, call, 0);
 }
 
 static void give_up_probes(struct mpib_lane *lane, unsigned rail, int status)
 {
-	struct mpib_call *call = lane->stop[rail].probed;
+	struct mpib_call *call = lane->rail[rail].probed;
 
-	lane->stop[rail].probed = NULL;
-	lane->stop[rail].probes = 0;
+	lane->rail[rail].probed = NULL;
+	lane->rail[rail].probes = 0;
 	if (call)
 		mpib_call_done(lane->shard, call, status);
 }
@@ -199,12 +186,10 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	struct mpib_lane *lane = job->lane;
 	unsigned rail = job->rail;
 
-	if (!lane->stop[rail].fault_ns)
-		lane->stop[rail].fault_ns = mpib_now_ns();
-	close_rail(lane, rail);
-	lane->fencing |= mpib_rail_bit(rail);
+	if (lane->rail[rail].state != MPIB_RAIL_STOPPING)
+		begin_stop(lane, rail);
 	give_up_probes(lane, rail, -ECANCELED);
-	lane->stop[rail].stopped = call;
+	lane->rail[rail].stopped = call;
 	/* A device that is gone accepts no last WR: count what has arrived. A
 	 * full queue accepts one after its completions were polled. */
 	if (!mpib_rail_post_last(lane, rail))
@@ -218,14 +203,12 @@ void mpib_rail_on_connect(struct mpib_msg *msg)
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
-	struct mpib_rail_stop *stop = &lane->stop[job->rail];
+	struct mpib_lane_rail *rail = &lane->rail[job->rail];
 
 	memset(&lane->watch[job->rail], 0, sizeof(lane->watch[0]));
-	mpib_lane_hold_rail(lane, job->rail);
-	stop->fault_ns = 0;
-	stop->told = false;
-	stop->probed = call;
-	stop->probes = lane->qps[job->rail];
+	mpib_rail_enter(lane, job->rail, MPIB_RAIL_PROBING);
+	rail->probed = call;
+	rail->probes = lane->qps[job->rail];
 	for (unsigned i = 0; i < lane->qps[job->rail]; i++) {
 		if (!mpib_qp_probe(&lane->qp[job->rail][i])) {
 			give_up_probes(lane, job->rail, -EIO);
@@ -236,13 +219,13 @@ void mpib_rail_on_connect(struct mpib_msg *msg)
 
 void mpib_rail_probed(struct mpib_lane *lane, unsigned rail, bool ok)
 {
-	struct mpib_rail_stop *stop = &lane->stop[rail];
+	struct mpib_lane_rail *probed = &lane->rail[rail];
 
-	if (!stop->probed)
+	if (!probed->probed)
 		return;
 	if (!ok)
 		give_up_probes(lane, rail, -EIO);
-	else if (--stop->probes == 0)
+	else if (--probed->probes == 0)
 		give_up_probes(lane, rail, 0);
 }
 
@@ -254,9 +237,8 @@ void mpib_rail_on_resume(struct mpib_msg *msg)
 
 	/* Skip it if the rail failed again since: its next fence is under
 	 * way. */
-	if (!lane->stop[job->rail].fault_ns && !lane->broken)
-		lane->open |= mpib_rail_bit(job->rail);
-	stop_reckon(lane);
+	if (lane->rail[job->rail].state == MPIB_RAIL_PROBING)
+		mpib_rail_enter(lane, job->rail, MPIB_RAIL_LIVE);
 	lane->shard->rail[job->rail].n.failover.failbacks++;
 	mpib_call_done(lane->shard, call, 0);
 }
@@ -267,7 +249,7 @@ void mpib_rail_on_drain(struct mpib_msg *msg)
 	struct mpib_rail_job *job = call->what;
 
 	job->lane->drain = job->drain;
-	stop_reckon(job->lane);
+	mpib_lane_reckon(job->lane);
 	mpib_call_done(job->lane->shard, call, 0);
 }
 
@@ -339,7 +321,7 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	if (lane->broken)
 		return;
 	lane->broken = true;
-	lane->open = 0;
+	mpib_lane_reckon(lane);
 	va_start(ap, fmt);
 	notice = mpib_async_error_new(lane, error, fmt, ap);
 	va_end(ap);

@@ -7,21 +7,6 @@
 #include "engine/lane/lane.h"
 
 /*
- * What says that a rail of a lane failed and is not back yet. Shard thread,
- * except the last two, which belong to the control thread:
- *
- *   stop.fault_ns   from the fault until new QPs are connected
- *   lane->open      the rail's bit is cleared: post nothing more
- *   lane->fencing   from the fault until the peer's bitmaps: old writes may
- *                   still arrive
- *   stop.told       from this end's bitmaps until new QPs are connected:
- *                   completions of the rail no longer count
- *   fence.state     the state machine of failover/fence.h
- *   ctl->replaying  from the peer's bitmaps until the shard has released the
- *                   old QPs
- */
-
-/*
  * stop.c: shard thread.
  */
 /* Break the lane and its connections: with -ECONNRESET, or, if connections can

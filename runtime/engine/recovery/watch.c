@@ -226,7 +226,7 @@ static bool get_motion(const struct mpib_lane *lane, unsigned r,
 {
 	const struct mpib_rail *rail = &lane->shard->rail[r];
 	/* Before the probes the control thread may free the QPs. */
-	unsigned qps = lane->stop[r].fault_ns ? 0 : lane->qps[r];
+	unsigned qps = lane->rail[r].state == MPIB_RAIL_DOWN ? 0 : lane->qps[r];
 
 	*motion = (struct mpib_motion){ 0 };
 	if (rail->lost || !rail->ctx || !rail->verbs->motion)
