@@ -26,11 +26,10 @@ static unsigned fence_stop(struct mpib_fence *f)
 
 static unsigned fence_complete(struct mpib_fence *f)
 {
-	f->state = MPIB_FENCE_DOWN;
+	f->state = MPIB_FENCE_REPLAYING;
 	f->epoch++;
-	f->held = true;
 	f->probed = f->peer_fenced = f->peer_reconnects = f->peer_up = false;
-	return MPIB_FENCE_REPLAY | MPIB_FENCE_HOLD;
+	return MPIB_FENCE_REPLAY;
 }
 
 static unsigned try_connect(struct mpib_fence *f)
@@ -39,14 +38,6 @@ static unsigned try_connect(struct mpib_fence *f)
 		return 0;
 	f->state = MPIB_FENCE_PROBING;
 	return MPIB_FENCE_CONNECT;
-}
-
-static unsigned try_reconnect(struct mpib_fence *f)
-{
-	if (f->state != MPIB_FENCE_DOWN || !f->healthy || f->held)
-		return 0;
-	f->state = MPIB_FENCE_RECONNECTING;
-	return MPIB_FENCE_RECONNECT | try_connect(f);
 }
 
 static unsigned try_resume(struct mpib_fence *f)
@@ -59,8 +50,9 @@ static unsigned try_resume(struct mpib_fence *f)
 
 unsigned mpib_fence_fault(struct mpib_fence *f)
 {
-	/* In DOWN this end has no QPs that could fail. */
-	if (!fence_standing(f) || f->state == MPIB_FENCE_DOWN)
+	/* In the last two this end has no QPs that could fail. */
+	if (!fence_standing(f) || f->state == MPIB_FENCE_REPLAYING ||
+	    f->state == MPIB_FENCE_DOWN)
 		return 0;
 	return fence_stop(f) | MPIB_FENCE_TELL;
 }
@@ -68,7 +60,10 @@ unsigned mpib_fence_fault(struct mpib_fence *f)
 unsigned mpib_fence_health(struct mpib_fence *f, bool healthy)
 {
 	f->healthy = healthy;
-	return healthy ? try_reconnect(f) : mpib_fence_fault(f);
+	if (!healthy)
+		return mpib_fence_fault(f);
+	/* The port must be up for the whole hold-down. */
+	return f->state == MPIB_FENCE_DOWN ? MPIB_FENCE_HOLD : 0;
 }
 
 unsigned mpib_fence_stopped(struct mpib_fence *f)
@@ -79,10 +74,21 @@ unsigned mpib_fence_stopped(struct mpib_fence *f)
 	return MPIB_FENCE_ANSWER | (f->peer_fenced ? fence_complete(f) : 0);
 }
 
+unsigned mpib_fence_replayed(struct mpib_fence *f)
+{
+	/* The peer may have stopped its next try already. */
+	if (f->state != MPIB_FENCE_REPLAYING)
+		return 0;
+	f->state = MPIB_FENCE_DOWN;
+	return MPIB_FENCE_HOLD;
+}
+
 unsigned mpib_fence_hold_over(struct mpib_fence *f)
 {
-	f->held = false;
-	return try_reconnect(f);
+	if (f->state != MPIB_FENCE_DOWN || !f->healthy)
+		return 0;
+	f->state = MPIB_FENCE_RECONNECTING;
+	return MPIB_FENCE_RECONNECT | try_connect(f);
 }
 
 unsigned mpib_fence_probed(struct mpib_fence *f, bool ok)
@@ -105,7 +111,7 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 		return false;
 	switch (msg) {
 	case MPIB_FENCE_MSG_FENCE:
-		/* Also in DOWN: the peer had begun to reconnect under the new
+		/* Also before RECONNECTING: the peer had begun to reconnect under the new
 		 * epoch, found a fault, and waits for this end's FENCED. */
 		*actions = fence_standing(f) ? fence_stop(f) : 0;
 		return true;

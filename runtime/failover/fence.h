@@ -6,18 +6,19 @@
  * its model.
  *
  *   LIVE --fault, or the peer's FENCE--> STOPPING --flushed--> STOPPED
- *   STOPPED --the peer has stopped, too--> DOWN, under a new epoch
- *   DOWN --healthy, hold-down over--> RECONNECTING
+ *   STOPPED --the peer has stopped, too--> REPLAYING, under a new epoch
+ *   REPLAYING --lost stripes found, old QPs released--> DOWN
+ *   DOWN --hold-down over while healthy--> RECONNECTING
  *   RECONNECTING --the peer's RECONNECT--> PROBING
  *   PROBING --probed at both ends--> LIVE
  *
  * Why no byte is lost, written twice or changed:
  *
- *  - A stripe is replayed only in DOWN, that is, after both ends' QPs of the
- *    rail were in ERR and flushed. From the moment the receiver's QP is in ERR
- *    no old write can land, so the receive bitmap in the receiver's FENCED
- *    stays true, and the receiver gives a buffer back to its client only when
- *    the bitmap reports all of the buffer's stripes as seen.
+ *  - A stripe is replayed only from REPLAYING on, that is, after both ends' QPs
+ *    of the rail were in ERR and flushed. From the moment the receiver's QP is
+ *    in ERR no old write can land, so the receive bitmap in the receiver's
+ *    FENCED stays true, and the receiver gives a buffer back to its client only
+ *    when the bitmap reports all of the buffer's stripes as seen.
  *  - An end leaves STOPPED only with the peer's FENCED of the same epoch, and
  *    the peer sends no message of the next epoch before it has this end's
  *    FENCED; the peer link keeps order. So both ends count epochs alike.
@@ -42,7 +43,9 @@ enum mpib_fence_state {
 	MPIB_FENCE_LIVE, /* the rail carries traffic */
 	MPIB_FENCE_STOPPING, /* this end's QPs go to ERR and are flushed */
 	MPIB_FENCE_STOPPED, /* this end has stopped, the peer not yet */
-	MPIB_FENCE_DOWN, /* both ends have stopped: no old write can arrive */
+	/* Both ends have stopped: no old write can arrive. */
+	MPIB_FENCE_REPLAYING,
+	MPIB_FENCE_DOWN, /* hold-down, or until the port is up */
 	/* New QPs are created and announced to the peer. */
 	MPIB_FENCE_RECONNECTING,
 	MPIB_FENCE_PROBING, /* QPs are connected; do they work? */
@@ -50,9 +53,8 @@ enum mpib_fence_state {
 
 struct mpib_fence {
 	enum mpib_fence_state state;
-	uint32_t epoch; /* of the QPs; from DOWN on that of the next QPs */
+	uint32_t epoch; /* of the QPs; from REPLAYING on that of the next QPs */
 	bool healthy; /* this end's port is up */
-	bool held; /* hold-down has not ended */
 	/* In this epoch: this end's probes were answered; the peer has sent
 	 * FENCED, RECONNECT, UP. */
 	bool probed;
@@ -65,10 +67,11 @@ enum {
 				      mpib_fence_stopped() */
 	MPIB_FENCE_TELL = 1u << 1, /* send FENCE of epoch */
 	MPIB_FENCE_ANSWER = 1u << 2, /* send FENCED with the receive bitmaps */
-	/* By the peer's receive bitmaps; epoch is already the next one. */
+	/* By the peer's receive bitmaps; epoch is already the next one. Then
+	 * mpib_fence_replayed(). */
 	MPIB_FENCE_REPLAY = 1u << 3,
-	MPIB_FENCE_HOLD = 1u << 4, /* begin hold-down, then
-				      mpib_fence_hold_over() */
+	/* Begin hold-down, or begin it again; then mpib_fence_hold_over(). */
+	MPIB_FENCE_HOLD = 1u << 4,
 	MPIB_FENCE_RECONNECT = 1u << 5, /* make QPs, send RECONNECT of epoch */
 	MPIB_FENCE_CONNECT = 1u << 6, /* connect to the QPs in the peer's
 					 RECONNECT; probe them, then
@@ -85,6 +88,7 @@ unsigned mpib_fence_fault(struct mpib_fence *f);
 /* This end's port went down, or came back. */
 unsigned mpib_fence_health(struct mpib_fence *f, bool healthy);
 unsigned mpib_fence_stopped(struct mpib_fence *f);
+unsigned mpib_fence_replayed(struct mpib_fence *f);
 unsigned mpib_fence_hold_over(struct mpib_fence *f);
 unsigned mpib_fence_probed(struct mpib_fence *f, bool ok);
 

@@ -88,6 +88,7 @@ inline stop(e, rl)
 	side_[e].r[rl].state = STOPPING
 }
 
+/* DOWN stands for REPLAYING, too: this end's part of the replay is one step. */
 inline complete(e, rl)
 {
 	side_[e].r[rl].state = DOWN;

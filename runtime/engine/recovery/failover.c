@@ -126,9 +126,8 @@ static void on_replayed(void *arg, int status)
 		uint64_t us = (mpib_now_ns() - ctl->stopped_ns) / 1000;
 
 		tell_failover(job, us);
-		/* The shard has released the rail's old QPs. */
-		ctl->replaying = false;
-		mpib_rail_hold(lane, job->rail);
+		mpib_rail_act(lane, job->rail,
+			      mpib_fence_replayed(&ctl->fence));
 	}
 	mpib_rail_job_free(job);
 }
@@ -179,7 +178,6 @@ static void failover_replay(struct mpib_lane *lane, unsigned rail)
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
 	struct mpib_rail_job *job = mpib_rail_job_new(lane, rail);
 
-	ctl->replaying = true;
 	job->bitmaps = ctl->theirs;
 	ctl->theirs = (struct mpib_recv_bitmaps){ 0 };
 	if (job->bitmaps.n)
@@ -199,7 +197,9 @@ void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions)
 		mpib_rail_send(lane, &msg, MPIB_RAIL_FENCE, rail,
 			       ctl->fence.epoch);
 	if (actions & MPIB_FENCE_REPLAY)
-		failover_replay(lane, rail); /* on_replayed() holds the rail */
+		failover_replay(lane, rail);
+	if (actions & MPIB_FENCE_HOLD)
+		mpib_rail_hold(lane, rail);
 	if (actions & MPIB_FENCE_RECONNECT)
 		mpib_rail_reconnect(lane, rail);
 	/* Skip it if mpib_rail_reconnect() just failed to create QPs. */
@@ -237,13 +237,9 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 
 	if (!lane->failover || !lane->ctl.settled || lane->ctl.over)
 		return;
-	/* The port must be up for the whole hold-down: start it again. */
-	if (up && ctl->fence.state == MPIB_FENCE_DOWN && !ctl->replaying) {
-		ctl->fence.held = true;
-		ctl->retry = false;
-		mpib_rail_hold(lane, rail);
-	}
 	actions = mpib_fence_health(&ctl->fence, up);
+	if (actions & MPIB_FENCE_HOLD)
+		ctl->retry = false;
 	if (actions & MPIB_FENCE_STOP)
 		ctl->cause = MPIB_CAUSE_PORT;
 	mpib_rail_act(lane, rail, actions);

@@ -93,7 +93,6 @@ struct mpib_rail_control {
 	uint8_t cause; /* enum mpib_rail_cause */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
 	bool retry; /* it stopped because probes failed, here or at the peer */
-	bool replaying; /* the shard has not released the old QPs */
 	uint8_t asks; /* enum mpib_rail_ask, until the verdict */
 	bool answered; /* the peer has answered, and this end's shard looks */
 	/* This end's shard looks for the peer, which asked in look_epoch;

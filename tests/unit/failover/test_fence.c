@@ -22,9 +22,10 @@ static void a_fault_is_told_and_replayed_when_both_have_stopped(void **state)
 	assert_int_equal(mpib_fence_fault(&f), 0);
 	assert_int_equal(mpib_fence_stopped(&f), MPIB_FENCE_ANSWER);
 	assert_int_equal(f.epoch, 0);
-	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCED, 0),
-			 MPIB_FENCE_REPLAY | MPIB_FENCE_HOLD);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCED, 0), MPIB_FENCE_REPLAY);
 	assert_int_equal(f.epoch, 1);
+	assert_int_equal(mpib_fence_hold_over(&f), 0);
+	assert_int_equal(mpib_fence_replayed(&f), MPIB_FENCE_HOLD);
 	assert_int_equal(f.state, MPIB_FENCE_DOWN);
 }
 
@@ -35,9 +36,8 @@ static void nothing_is_replayed_before_this_end_has_stopped(void **state)
 	mpib_fence_init(&f, true);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 0), MPIB_FENCE_STOP);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCED, 0), 0);
-	assert_int_equal(mpib_fence_stopped(&f), MPIB_FENCE_ANSWER |
-							 MPIB_FENCE_REPLAY |
-							 MPIB_FENCE_HOLD);
+	assert_int_equal(mpib_fence_stopped(&f),
+			 MPIB_FENCE_ANSWER | MPIB_FENCE_REPLAY);
 }
 
 static void both_ends_may_find_the_fault_at_once(void **state)
@@ -70,6 +70,7 @@ static void down(struct mpib_fence *f)
 	mpib_fence_fault(f);
 	mpib_fence_stopped(f);
 	take(f, MPIB_FENCE_MSG_FENCED, 0);
+	mpib_fence_replayed(f);
 }
 
 static void a_rail_comes_back_healthy_held_and_probed_at_both_ends(void **state)
@@ -79,7 +80,9 @@ static void a_rail_comes_back_healthy_held_and_probed_at_both_ends(void **state)
 	down(&f);
 	assert_int_equal(mpib_fence_health(&f, false), 0);
 	assert_int_equal(mpib_fence_hold_over(&f), 0);
-	assert_int_equal(mpib_fence_health(&f, true), MPIB_FENCE_RECONNECT);
+	/* The port must be up for the whole hold-down. */
+	assert_int_equal(mpib_fence_health(&f, true), MPIB_FENCE_HOLD);
+	assert_int_equal(mpib_fence_hold_over(&f), MPIB_FENCE_RECONNECT);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_RECONNECT, 1),
 			 MPIB_FENCE_CONNECT);
 	assert_int_equal(mpib_fence_probed(&f, true), MPIB_FENCE_TELL_UP);
@@ -98,6 +101,7 @@ static void a_rail_comes_back_in_whatever_epoch(void **state)
 	mpib_fence_stopped(&f);
 	take(&f, MPIB_FENCE_MSG_FENCED, UINT32_MAX);
 	assert_int_equal(f.epoch, 0);
+	mpib_fence_replayed(&f);
 	mpib_fence_hold_over(&f);
 	assert_int_equal(take(&f, MPIB_FENCE_MSG_RECONNECT, 0),
 			 MPIB_FENCE_CONNECT);
@@ -139,6 +143,20 @@ static void the_peer_may_give_up_what_this_end_has_not_begun(void **state)
 	assert_int_equal(mpib_fence_stopped(&f), MPIB_FENCE_ANSWER);
 }
 
+static void
+a_replay_that_ends_during_the_next_fence_begins_no_hold_down(void **state)
+{
+	struct mpib_fence f;
+
+	mpib_fence_init(&f, true);
+	mpib_fence_fault(&f);
+	mpib_fence_stopped(&f);
+	take(&f, MPIB_FENCE_MSG_FENCED, 0);
+	assert_int_equal(take(&f, MPIB_FENCE_MSG_FENCE, 1), MPIB_FENCE_STOP);
+	assert_int_equal(mpib_fence_replayed(&f), 0);
+	assert_int_equal(f.state, MPIB_FENCE_STOPPING);
+}
+
 static void expect_no_change(struct mpib_fence *f, enum mpib_fence_msg msg,
 			     uint32_t epoch)
 {
@@ -162,6 +180,7 @@ static void what_the_peer_sends_again_changes_nothing(void **state)
 	mpib_fence_stopped(&f);
 	expect_no_change(&f, MPIB_FENCE_MSG_FENCE, 0);
 	expect_no_change(&f, MPIB_FENCE_MSG_FENCED, 0);
+	mpib_fence_replayed(&f);
 	mpib_fence_hold_over(&f);
 	take(&f, MPIB_FENCE_MSG_RECONNECT, 1);
 	expect_no_change(&f, MPIB_FENCE_MSG_RECONNECT, 1);
@@ -274,6 +293,8 @@ const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(an_offer_that_came_early_is_kept),
 	cmocka_unit_test(a_fault_while_it_comes_back_ends_that_attempt),
 	cmocka_unit_test(the_peer_may_give_up_what_this_end_has_not_begun),
+	cmocka_unit_test(
+		a_replay_that_ends_during_the_next_fence_begins_no_hold_down),
 	cmocka_unit_test(what_the_peer_sends_again_changes_nothing),
 	cmocka_unit_test(the_peer_may_repeat_the_fence_before_the_last),
 	cmocka_unit_test(only_what_the_rail_carried_and_nobody_saw_is_lost),
