@@ -20,7 +20,9 @@
 enum perf_pattern {
 	PERF_SENDRECV,
 	PERF_STREAM,
-	PERF_RING,
+	PERF_RING, /* this and the next two: see ring.h */
+	PERF_REDUCE_SCATTER,
+	PERF_ALL_GATHER,
 	PERF_ALLTOALL,
 	PERF_PINGPONG,
 	PERF_NCCL,
@@ -123,6 +125,8 @@ extern const char perf_help[];
 int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes);
 
 const char *perf_pattern_name(enum perf_pattern pattern);
+/* Whether ring.h runs the pattern. */
+bool perf_is_ring(const struct perf_options *opt);
 
 /* The node that rank runs on, and the number of the rank on that node. */
 int perf_rank_node(const struct perf_options *opt, int rank);

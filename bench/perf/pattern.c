@@ -22,6 +22,8 @@ int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 	switch (opt->pattern) {
 	case PERF_SENDRECV:
 	case PERF_RING:
+	case PERF_REDUCE_SCATTER:
+	case PERF_ALL_GATHER:
 	case PERF_NCCL:
 		if (n > 1)
 			peer[count++] = (rank + (sends ? 1 : n - 1)) % n;
@@ -58,7 +60,7 @@ size_t perf_pattern_memory(const struct perf_options *opt, bool sends,
 		return perf_random_memory(opt);
 	if (opt->pattern == PERF_NCCL)
 		return perf_steps_memory(opt);
-	if (opt->pattern == PERF_RING)
+	if (perf_is_ring(opt))
 		return perf_ring_memory(opt, sends, streams);
 	return (size_t)perf_batch_memory(opt, share(opt, opt->max), streams);
 }
@@ -66,8 +68,8 @@ size_t perf_pattern_memory(const struct perf_options *opt, bool sends,
 uint64_t perf_pattern_iters(const struct perf_rank *r, uint64_t size)
 {
 	const struct perf_options *opt = &r->w->opt;
-	uint64_t bytes = opt->pattern == PERF_RING ? perf_ring_slice(opt, size)
-						   : share(opt, size);
+	uint64_t bytes = perf_is_ring(opt) ? perf_ring_slice(opt, size)
+					   : share(opt, size);
 
 	/* Without checking, iterations may overwrite each other. */
 	return opt->check ? perf_batch_iters(r->stream[0].mem_len, bytes) : 1;
@@ -272,9 +274,15 @@ static bool run_chunks(struct perf_rank *r, const struct perf_batch *batch,
 bool perf_pattern_run(struct perf_rank *r, const struct perf_batch *batch,
 		      struct perf_result *res)
 {
+	/* In pingpong it is the round trip that is measured. */
+	for (int i = 0; i < r->nsend; i++)
+		r->stream[i].took =
+			batch->timed && r->w->opt.pattern != PERF_PINGPONG
+				? &res->hist
+				: NULL;
 	if (r->w->opt.random_sizes)
 		return perf_random_run(r, batch, res);
-	if (r->w->opt.pattern == PERF_RING)
+	if (perf_is_ring(&r->w->opt))
 		return perf_ring_run(r, batch, res);
 	if (r->w->opt.pattern == PERF_NCCL)
 		return perf_steps_run(r, batch, res);

@@ -24,12 +24,10 @@ void perf_report_header(const struct perf_world *w)
 	       opt->group);
 	printf("#%11s %11s %10s %8s %8s %8s %9s %9s", "size", "count", "time",
 	       "algbw", "busbw", "#wrong", "cpu-ranks", "cpu-proxy");
-	if (opt->pattern == PERF_PINGPONG)
-		printf(" %9s %9s", "p50", "p99");
+	printf(" %9s %9s", "p50", "p99");
 	printf("\n#%11s %11s %10s %8s %8s %8s %9s %9s", "(B)", "(elements)",
 	       "(us)", "(GB/s)", "(GB/s)", "(B)", "(s/GB)", "(s/GB)");
-	if (opt->pattern == PERF_PINGPONG)
-		printf(" %9s %9s", "(us)", "(us)");
+	printf(" %9s %9s", "(us)", "(us)");
 	printf("\n");
 	fflush(stdout);
 }
@@ -40,6 +38,14 @@ static void print_cpu(double cpu)
 		printf(" %9s", "-");
 	else
 		printf(" %9.3f", cpu);
+}
+
+static void print_latency(double us)
+{
+	if (us < 0)
+		printf(" %9s", "-");
+	else
+		printf(" %9.2f", us);
 }
 
 static void print_row(const struct perf_world *w, const struct perf_row *row)
@@ -53,8 +59,8 @@ static void print_row(const struct perf_world *w, const struct perf_row *row)
 		printf(" %8s", "N/A");
 	print_cpu(row->cpu_ranks);
 	print_cpu(row->cpu_proxies);
-	if (w->opt.pattern == PERF_PINGPONG)
-		printf(" %9.2f %9.2f", row->p50, row->p99);
+	print_latency(row->p50);
+	print_latency(row->p99);
 	printf("\n");
 }
 

@@ -11,7 +11,8 @@
  * The send stream's memory holds the data. The receive stream's memory holds a
  * slot for each message in flight, which is then added to or copied into the
  * data. A segment is one rank's part of the data; step s of 2 (n - 1) sends
- * segment (rank - s) mod n.
+ * segment (rank - s) mod n. The first n - 1 steps are the reduce-scatter, the
+ * others the all-gather.
  */
 struct ring {
 	struct perf_rank *r;
@@ -26,6 +27,7 @@ struct ring {
 	uint64_t chunk; /* words of a message */
 	uint64_t per_seg; /* messages of a segment */
 	uint64_t slot; /* bytes */
+	uint64_t first, steps; /* of those of an all-reduce */
 	int n, rank;
 };
 
@@ -57,9 +59,10 @@ size_t perf_ring_memory(const struct perf_options *opt, bool sends, int streams)
 	return (size_t)(slot * PERF_INFLIGHT_MAX);
 }
 
-static uint64_t steps(const struct ring *g)
+/* The step of message i. */
+static uint64_t step_of(const struct ring *g, uint64_t i)
 {
-	return 2 * (uint64_t)(g->n - 1);
+	return g->first + i / g->per_seg % g->steps;
 }
 
 /* The words that message i moves. Sends and receives are numbered alike; a
@@ -67,14 +70,14 @@ static uint64_t steps(const struct ring *g)
 static uint32_t *part(const struct ring *g, uint64_t i, bool sends,
 		      uint64_t *len)
 {
-	uint64_t step = i / g->per_seg % steps(g), k = i % g->per_seg;
+	uint64_t step = step_of(g, i), k = i % g->per_seg;
 	uint64_t who =
 		(uint64_t)g->rank + 2 * (uint64_t)g->n - step - (sends ? 0 : 1);
 	uint64_t first = who % (uint64_t)g->n * g->seg;
 	uint64_t end = first + g->seg < g->count ? first + g->seg : g->count;
 	uint64_t at = first + k * g->chunk;
 
-	uint64_t iter = i / g->per_seg / steps(g);
+	uint64_t iter = i / g->per_seg / g->steps;
 
 	*len = at >= end ? 0 : end - at < g->chunk ? end - at : g->chunk;
 	return g->data + iter % g->fit * g->stride + (at < g->count ? at : 0);
@@ -122,7 +125,7 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 
 	if (s->size)
 		s->size[i] = size;
-	if (i / g->per_seg % steps(g) >= (uint64_t)(g->n - 1)) {
+	if (step_of(g, i) >= (uint64_t)(g->n - 1)) {
 		memcpy(to, from, n * sizeof(uint32_t));
 		return;
 	}
@@ -156,6 +159,8 @@ static void set_up(struct ring *g, struct perf_rank *r, int channel,
 		g->chunk = g->seg;
 	g->per_seg = g->seg ? (g->seg + g->chunk - 1) / g->chunk : 1;
 	g->slot = g->chunk * sizeof(uint32_t);
+	g->steps = (uint64_t)(g->n - 1) * (opt->pattern == PERF_RING ? 2 : 1);
+	g->first = opt->pattern == PERF_ALL_GATHER ? (uint64_t)(g->n - 1) : 0;
 	g->tx->arg = g->rx->arg = g;
 	g->tx->place = place_send;
 	g->rx->place = place_recv;
@@ -163,7 +168,7 @@ static void set_up(struct ring *g, struct perf_rank *r, int channel,
 	g->rx->ready = NULL;
 	g->tx->over = NULL;
 	g->rx->over = received;
-	g->tx->total = g->rx->total = steps(g) * g->per_seg * batch->iters;
+	g->tx->total = g->rx->total = g->steps * g->per_seg * batch->iters;
 }
 
 static uint64_t key_of(const struct ring *g, uint64_t iter)
@@ -189,9 +194,14 @@ static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
 {
 	uint64_t first = g->base + (uint64_t)(at - g->data) - iter * g->stride;
 	uint64_t key = key_of(g, iter), wrong = 0;
+	/* An all-gather begins with each rank's part where a reduce-scatter
+	 * leaves the sums. */
+	int owner = g->seg ? (int)((first - g->base) / g->seg) + g->n - 1 : 0;
 
+	owner %= g->n;
 	for (uint64_t i = 0; i < n; i++)
-		wrong += at[i] != perf_sum(key, first + i, g->n);
+		wrong += at[i] != (g->first ? perf_value(key, first + i, owner)
+					    : perf_sum(key, first + i, g->n));
 	return wrong * sizeof(*at);
 }
 
@@ -200,13 +210,13 @@ static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
  * complete. */
 static void compare(const struct ring *g)
 {
-	uint64_t per = steps(g) * g->per_seg;
+	uint64_t per = g->steps * g->per_seg;
 
 	for (uint64_t i = 0; i < g->rx->total; i++) {
 		uint64_t n, iter = i / per, wrong = 0;
 		const uint32_t *at = part(g, i, false, &n);
 
-		if (i % per / g->per_seg + 2 >= (uint64_t)g->n)
+		if (step_of(g, i) + 2 >= (uint64_t)g->n)
 			wrong = wrong_bytes(g, iter, at, n);
 		perf_stream_judge(g->r->w, g->rx, g->batch->first * per + i,
 				  n * sizeof(*at), g->rx->size[i], wrong,
@@ -218,7 +228,7 @@ static uint64_t sent(const struct ring *g)
 {
 	uint64_t n = (uint64_t)g->n;
 
-	return g->batch->iters * 2 * (n - 1) * g->count * sizeof(uint32_t) / n;
+	return g->batch->iters * g->steps * g->count * sizeof(uint32_t) / n;
 }
 
 static bool run(struct perf_rank *r, struct ring *g, int channels,

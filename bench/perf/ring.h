@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Ring all-reduce with a real reduction: reduce-scatter, then all-gather, with
- * chunks pipelined over both. Each channel is a ring over its own slice of the
+ * chunks pipelined over both; or one of the two alone. Each channel is a ring over its own slice of the
  * data. Elements are 32-bit integers added modulo 2^32, since floats would
  * round wrong bits away. Each rank compares the result of each iteration.
  */

@@ -10,7 +10,8 @@ static double bus_factor(const struct perf_options *opt)
 
 	if (opt->pattern == PERF_RING)
 		return 2 * (n - 1) / n;
-	return opt->pattern == PERF_ALLTOALL ? (n - 1) / n : 1;
+	return opt->pattern == PERF_ALLTOALL || perf_is_ring(opt) ? (n - 1) / n
+								  : 1;
 }
 
 /* Speeds of a row in which `senders` ranks sent `sent` bytes. */
@@ -85,7 +86,7 @@ struct perf_row perf_row_make(const struct perf_world *w, int i)
 	if (sent > 0 && all[0].proxies >= 0)
 		row.cpu_proxies = proxies / ((double)sent / 1e9);
 	set_speed(&row, opt, slowest, sent, senders);
-	if (opt->pattern == PERF_PINGPONG)
+	if (hist.count)
 		set_latencies(&row, &hist);
 	return row;
 }

@@ -17,12 +17,24 @@
 const char *perf_pattern_name(enum perf_pattern pattern)
 {
 	static const char *const names[] = {
-		[PERF_SENDRECV] = "sendrecv", [PERF_STREAM] = "stream",
-		[PERF_RING] = "ring",	      [PERF_ALLTOALL] = "alltoall",
-		[PERF_PINGPONG] = "pingpong", [PERF_NCCL] = "nccl",
+		[PERF_SENDRECV] = "sendrecv",
+		[PERF_STREAM] = "stream",
+		[PERF_RING] = "ring",
+		[PERF_REDUCE_SCATTER] = "reduce-scatter",
+		[PERF_ALL_GATHER] = "all-gather",
+		[PERF_ALLTOALL] = "alltoall",
+		[PERF_PINGPONG] = "pingpong",
+		[PERF_NCCL] = "nccl",
 	};
 
 	return names[pattern];
+}
+
+bool perf_is_ring(const struct perf_options *opt)
+{
+	return opt->pattern == PERF_RING ||
+	       opt->pattern == PERF_REDUCE_SCATTER ||
+	       opt->pattern == PERF_ALL_GATHER;
 }
 
 int perf_rank_node(const struct perf_options *opt, int rank)
@@ -149,9 +161,10 @@ static int settle_sizes(struct perf_options *opt)
 		return perf_bad(
 			"--chunk: one isend of %llu bytes is more than NCCL's 1G (give a smaller --chunk or --max)",
 			(unsigned long long)message);
-	if (opt->pattern == PERF_RING && opt->chunk % sizeof(float))
+	if (perf_is_ring(opt) && opt->chunk % sizeof(float))
 		return perf_bad(
-			"--chunk: --pattern ring moves floats (give a multiple of 4)");
+			"--chunk: --pattern %s moves floats (give a multiple of 4)",
+			perf_pattern_name(opt->pattern));
 	return 0;
 }
 

@@ -93,6 +93,8 @@ static int post(struct perf_world *w, struct perf_stream *s)
 	s->slot[at].req = req;
 	s->slot[at].first = s->posted;
 	s->slot[at].n = n;
+	if (s->took)
+		s->slot[at].posted = perf_now();
 	s->head++;
 	s->posted += (unsigned)n;
 	return 1;
@@ -111,6 +113,10 @@ static int test(struct perf_world *w, struct perf_stream *s)
 	if (!done)
 		return 0;
 	s->tail++;
+	if (s->took)
+		perf_hist_add(
+			s->took,
+			(uint64_t)((perf_now() - s->slot[at].posted) * 1e9));
 	for (int k = 0; k < s->slot[at].n; k++) {
 		if (s->over)
 			s->over(s, s->slot[at].first + (unsigned)k,

@@ -40,11 +40,13 @@ struct perf_stream {
 	uint32_t *size; /* by test(), of each message of a batch */
 	uint64_t sizes; /* length of size[] */
 	uint64_t posted, done; /* messages */
+	struct perf_hist *took; /* from isend to its end; NULL: not measured */
 	uint64_t placed; /* messages whose memory was prepared */
 	/* Requests, oldest first. */
 	struct {
 		void *req;
 		uint64_t first;
+		double posted; /* when, if that is measured */
 		int n;
 	} slot[PERF_INFLIGHT_MAX];
 	unsigned head, tail;

@@ -23,7 +23,7 @@ struct perf_result {
 	uint64_t wrong_messages, wrong; /* wrong: bytes */
 	uint64_t sent; /* bytes, in the timed part */
 	uint64_t iters; /* timed */
-	struct perf_hist hist; /* pingpong */
+	struct perf_hist hist; /* of sends; pingpong: half round trips */
 };
 
 struct perf_handle {

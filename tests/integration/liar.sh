@@ -72,6 +72,8 @@ for abi in 8 9 10 11 12; do
 	found "v$abi" 60 --abi "$abi"
 done
 found stream 30 --pattern stream
+found reduce-scatter 20 --pattern reduce-scatter
+found all-gather 20 --pattern all-gather
 found pingpong 60 --pattern pingpong
 found alltoall 360 --pattern alltoall --ranks-per-node 2 --min 64K --max 64K
 found channels 40 --channels 2
