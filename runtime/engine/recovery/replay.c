@@ -385,14 +385,6 @@ static void find_lost_op(struct engine_conn *f, uint32_t i,
 	mpib_sender_completed(f, i, placed, true);
 }
 
-/* The receiver cancelled the rest of a message that ended early, and does not
- * announce those slots again: do not wait for their CTS. */
-static void skip_cancelled(struct engine_conn *f, uint64_t first)
-{
-	while (f->tx.cts_next < first)
-		*mpib_ended_at(f, f->tx.cts_next++) = 0;
-}
-
 static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
 	/* The peer's bitmap may be many slots old, because the other rail goes
@@ -420,7 +412,6 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 		find_lost_forget(f, job->rail);
 		return;
 	}
-	skip_cancelled(f, a->first);
 	for (uint32_t i = f->tx.op_tail; i != head; i++) {
 		/* A send op that ended may have retired later ones, too. */
 		if ((int32_t)(i - f->tx.op_tail) >= 0)
@@ -437,8 +428,8 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 		find_lost_find(&job->bitmaps, f->id, true);
 	struct mpib_receiver *rx = &f->rx;
 	/* If the peer's sender has no bitmap, it had not started and has no
-	 * CTS. Slots from freed to tail are cancelled ones, and the sender
-	 * reads past their CTS unless they were cancelled before our bitmap. */
+	 * CTS. Slots from freed to tail are cancelled ones: the sender needs
+	 * their CTS, too, because it reads past them one by one. */
 	uint64_t from = a && a->first > rx->freed ? a->first : rx->freed;
 
 	rx->acked = MPIB_NOT_ACKED;

@@ -417,24 +417,20 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 	struct mpib_shard *s = lane->shard;
 	struct engine_conn *f;
 
-	TAILQ_FOREACH(f, &lane->conns, lane_link)
-	{
-		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
-		if (f->is_sender)
-			continue;
-		mpib_flush_lost(f, r);
-	}
 	if (!mpib_lane_fault(lane, r, MPIB_CAUSE_PORT))
 		mpib_lane_break(lane, -EIO,
 				"rail %s (%s): its device failed or was "
 				"removed",
 				mpib_rail_label(s, r),
 				mpib_rail_spec(s, r)->name);
-	/* Only after the rail is closed, so that a last write uses the
-	 * other. */
+	/* After the rail is closed, so that a last write uses the other. */
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
-		if (!f->is_sender && f->stopping && !f->stopped)
+		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
+		if (f->is_sender)
+			continue;
+		mpib_flush_lost(f, r);
+		if (f->stopping && !f->stopped)
 			engine_conn_check_stopped(f);
 	}
 	mpib_rail_check_stopped(lane, r);
