@@ -117,6 +117,18 @@ need() {
 	return 1
 }
 
+# wanted ROW: whether --only, in $only, has it.
+wanted() {
+	[[ $1 =~ ^($only)$ ]]
+}
+
+# A row failed: go on with the rest, then end with $failed.
+failed=0
+complain() {
+	failed=1
+	echo "$bench: $*" >&2
+}
+
 # cpu_of PID...: user and system seconds of processes, in steps of 0.01 s.
 cpu_of() {
 	local pid sum=0 hz

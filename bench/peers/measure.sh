@@ -4,20 +4,9 @@
 # repetition $rep. $dir, $build, $b and the options are set by bench/compare,
 # which has also sourced bench/lib.sh.
 
-wanted() {
-	[[ $1 =~ ^($only)$ ]]
-}
-
 # emit ROW METRIC VALUE
 emit() {
 	[ -n "$3" ] && echo "$rep $1 $2 $3" >>"$out/samples"
-}
-
-# A row failed: go on with the rest, then end bench/compare with 1.
-failed=0
-complain() {
-	failed=1
-	echo "compare: $*" >&2
 }
 
 # run_perf ROW OPTION...: run mpib-perf, its rows go to $dir/rows; false when it

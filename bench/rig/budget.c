@@ -93,16 +93,6 @@ static void batch(uint32_t size, unsigned n, unsigned pairs, unsigned ways)
 	}
 }
 
-static void connect_both(void)
-{
-	bool more[2] = { true, true };
-
-	while (more[0] || more[1]) {
-		for (unsigned i = 0; i < 2; i++)
-			more[i] = more[i] && rig_connect(&node[i]);
-	}
-}
-
 /* A word of failover.completion: when a send completes. */
 static uint32_t ends_at(const char *word)
 {
@@ -115,7 +105,6 @@ static uint32_t ends_at(const char *word)
 
 int main(int argc, char **argv)
 {
-	struct rig_card *cards = peer_shared(2 * sizeof(*cards));
 	struct mpib_engine_config cfg;
 	unsigned messages, inflight, idle, busy = 0, users = 1, step;
 	uint32_t size;
@@ -142,11 +131,8 @@ int main(int argc, char **argv)
 	if (busy % users || busy / users > MPIB_CONNS_MAX / 2)
 		peer_wrong("USERS does not divide BUSY, or has too many each");
 	cfg.mode = MPIB_MODE_ADAPTIVE; /* what mpib-proxy begins with */
-	for (unsigned i = 0; i < 2; i++)
-		rig_open_users(&node[i], i, argv[1], users,
-			       busy ? busy : idle + 1,
-			       (size_t)size * inflight + 4096, cards, &cfg);
-	connect_both();
+	rig_open(node, argv[1], users, busy ? busy : idle + 1,
+		 (size_t)size * inflight + 4096, &cfg);
 	if (inflight == 0)
 		idle_turns(messages);
 	step = inflight * (busy ? 2 * busy : 1);

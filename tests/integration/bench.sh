@@ -4,7 +4,7 @@
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"
-net=${net%.*} # bench-tax and bench-budget choose the third byte
+net=${net%.*} # bench-budget chooses the third byte
 
 for node in 0 1; do
 	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" \
@@ -43,18 +43,7 @@ positive "lat_p50 lat_p999" bench-tcp block lat 100
 positive "hot cold crossed crossed_cpu" bench-memory
 positive "line_rtt seq_rtt ck_rtt seq_rate ck_rate" bench-rings 2K
 positive "rtt lat_p50" bench-roundtrip "$dir/n0" 1000
-both="--send $dir/n0 --recv $dir/n1 --seconds 0.3"
-# shellcheck disable=SC2086
-positive "bw messages cpu_us jain_conns jain_procs lat_p99 proxy_rss" \
-	bench-many $both --procs 2 --conns 3 --idle 5 --size 4K
-# shellcheck disable=SC2086
-positive "connect proxy_rss" bench-many $both --conns 0 --procs 2
-positive "bw" bench-tax "$net" polled 64K 4M
-positive "bw" bench-tax "$net" threaded 64K 4M
-positive "lat_p50" bench-tax "$net" polled lat 100
 positive "turns_sender turns_receiver" bench-budget "$net" 4K 32 8 3
-positive "alone_p50 alone_p99 flood_p50 flood_p99 flood_messages" \
-	bench-flood "$net" 4K 0.5
 # Both ways over six pairs of connections, of three tenants.
 positive "turns_sender turns_receiver" bench-budget "$net" 8 96 4 0 2 delivered 6 3
 plugin=$build/plugin/libnccl-net-mpib.so

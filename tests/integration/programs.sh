@@ -46,8 +46,8 @@ proxy=$build/proxy/mpib-proxy ctl=$build/proxy/mpibctl
 monitor=$build/proxy/mpib-top agent=$build/proxy/mpib-agent
 perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
 scripts=(bench/budget bench/cluster bench/compare bench/demo bench/hotpath bench/nccl
-	bench/busy bench/neighbour bench/policy bench/recovery bench/scale bench/shares bench/stats-cost bench/tax
-	bench/vqp tests/run tests/soak tests/gpu/run)
+	bench/busy bench/recovery bench/shares
+	tests/run tests/soak tests/gpu/run)
 
 # None is forgotten.
 for program in "$source"/bench/* tests/run; do
@@ -98,7 +98,7 @@ for script in "${scripts[@]}"; do
 	says "^$(basename "$script") $version\$" "$source/$script" --version
 	refuses 2 "$source/$script" --nonsense
 done
-for script in cluster compare scale tax; do
+for script in cluster compare shares; do
 	refuses 2 "$source/bench/$script" --reps
 done
 for option in --plugin --socket --peer; do
@@ -109,8 +109,7 @@ refuses 2 "$source/bench/demo" now
 refuses 2 "$source/bench/cluster" 1001
 refuses 2 "$source/tests/run" "("
 refuses 2 "$source/tests/run" all ""
-refuses 2 "$source/bench/scale" --seconds 0
-refuses 2 "$source/bench/tax" --reps 1x
+refuses 2 "$source/bench/cluster" --seconds 0
 refuses 2 "$source/bench/recovery" --times 0
 refuses 2 "$source/tests/gpu/run" word
 refuses 2 "$source/tests/gpu/run" --max

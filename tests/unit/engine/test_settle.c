@@ -62,7 +62,7 @@ static const struct {
 	{ 100, 100 }, { 100, 25 }, { 400, 234 }, { 400, 100 }, { 234, 400 },
 };
 
-/* The marks of bench/policy, where nothing is random. */
+/* Marks where nothing is random. */
 static void eight_in_flight_fill_both_rails_by_whole_messages(void **state)
 {
 	static const uint32_t len[] = { 64 * KIB, 256 * KIB, MIB };
