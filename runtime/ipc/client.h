@@ -101,6 +101,8 @@ struct mpib_instance {
 	uint32_t index;
 	uint64_t base; /* receives that were done when it began, at both ends */
 	uint64_t no_window; /* ms: since when it gets none; 0: not so */
+	uint32_t
+		late; /* request whose answer did not come in time; 0: it did */
 };
 
 enum mpib_next {
@@ -197,6 +199,8 @@ struct mpib_listener {
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
 	uint64_t nonce;
+	uint32_t at; /* number of the latest attach that it was asked for at */
+	uint32_t late; /* like that of an instance */
 };
 
 /* Registrations that a client waits for at a time. Each descriptor on its way counts
@@ -209,7 +213,9 @@ struct mpib_attached {
 	uint32_t number; /* of this attach of the client, from 1 */
 	bool serves; /* false: the successor of an upgrade, which may not yet */
 	unsigned users; /* the client and instances; under the lock */
+	bool registered; /* all memory; connections may have been asked for */
 	bool whole; /* connections may have used it */
+	bool cut; /* this client shut the socket down */
 	int sock, doorbell;
 	int pidfd; /* of the proxy's process; -1: the kernel has none */
 	const struct mpib_status *status;
@@ -333,6 +339,8 @@ int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
 /* m is an answer that no caller waits for. Closes the descriptors in m. */
 void mpib_debt_answered(struct mpib_client *c, struct mpib_message *m);
+/* Owed, with its answer still to come: idle again. Returns the request's id. */
+uint32_t mpib_debt_keep(struct mpib_debt *d);
 /* Send the undo requests whose id is known, until the socket is full. */
 void mpib_debts_pay(struct mpib_client *c);
 /* The client detaches, so the proxy drops everything: free what is owed. */

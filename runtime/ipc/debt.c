@@ -67,6 +67,15 @@ void mpib_debt_answered(struct mpib_client *c, struct mpib_message *m)
 		debt_pay(d);
 }
 
+uint32_t mpib_debt_keep(struct mpib_debt *d)
+{
+	uint32_t asked = d->asked;
+
+	LIST_REMOVE(d, link);
+	d->asked = 0;
+	return asked;
+}
+
 void mpib_debts_pay(struct mpib_client *c)
 {
 	struct mpib_debt *d, *next;

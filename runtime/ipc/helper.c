@@ -60,13 +60,13 @@ void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn)
 	instance_drop(c, next);
 }
 
-/* 0; -EPIPE, -ETIMEDOUT: the proxy is of no use. */
+/* 0; -EPIPE; -ETIMEDOUT: the answer may still come. */
 static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 {
 	uint64_t base = conn->is_sender ? 0 : mpib_conn_over(conn);
 	bool had = next_state(conn) != MPIB_NEXT_NONE;
 	struct mpib_instance before = conn->next;
-	uint32_t index;
+	uint32_t index, late = 0;
 	int rc;
 
 	if (had)
@@ -80,20 +80,64 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	rc = mpib_conn_ask(conn, base, &index);
 	if (rc == -EMFILE)
 		return 0; /* until others have gone on, and left an index */
+	/* To undo it would close the connection at the peer. */
+	if (rc == -ETIMEDOUT && c->asked == MPIB_ASKED_LATE)
+		late = mpib_debt_keep(&c->at->index[index].debt);
+	else if (rc == -EPIPE || rc == -ETIMEDOUT)
+		return rc;
 	next_set(conn, MPIB_NEXT_NONE);
 	/* Not before it: the proxy would tell the peer that all is closed. */
 	if (had)
 		instance_drop(c, &before);
-	if (rc == -EPIPE || rc == -ETIMEDOUT)
-		return rc;
-	if (rc < 0) {
+	if (rc < 0 && !late) {
 		conn_lose(conn, rc, mpib_strerror());
 		return 0;
 	}
-	conn->next = (struct mpib_instance){ c->at, index, base, 0 };
+	conn->next = (struct mpib_instance){ c->at, index, base, 0, late };
 	c->at->users++;
 	next_set(conn, MPIB_NEXT_ASKED);
-	return 0;
+	return rc;
+}
+
+static bool conn_answered(struct mpib_client *c, struct mpib_conn *conn,
+			  struct mpib_message *m)
+{
+	int rc;
+
+	if (next_state(conn) != MPIB_NEXT_ASKED || !conn->next.late ||
+	    conn->next.late != m->h.id)
+		return false;
+	conn->next.late = 0;
+	rc = mpib_rpc_check(m, 0);
+	if (rc < 0) {
+		conn_lose(conn, rc, mpib_strerror());
+		mpib_next_drop(c, conn);
+	}
+	return true;
+}
+
+void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m)
+{
+	const struct mpib_ctl_listening *got = (const void *)m->bytes;
+	struct mpib_listener *listener;
+	struct mpib_conn *conn;
+
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		if (conn_answered(c, conn, m))
+			return;
+	}
+	LIST_FOREACH(conn, &c->closed, link)
+	{
+		if (conn_answered(c, conn, m))
+			return;
+	}
+	LIST_FOREACH(listener, &c->listeners, link)
+	{
+		if (listener->late && listener->late == m->h.id &&
+		    m->h.status == 0 && m->len >= sizeof(*got))
+			listener->debt.id = got->listen_id;
+	}
 }
 
 /* The connection failed at that index of the living proxy. */
@@ -261,7 +305,12 @@ static bool closed_look(struct mpib_client *c)
 	return soon;
 }
 
-/* At a new proxy. 0, or -errno of a proxy that is of no use. */
+static bool was_asked(const struct mpib_client *c, const struct mpib_conn *conn)
+{
+	return next_state(conn) != MPIB_NEXT_NONE && conn->next.at == c->at;
+}
+
+/* At a new proxy. 0, -EPIPE, -ETIMEDOUT. */
 static int closed_again(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -271,7 +320,7 @@ static int closed_again(struct mpib_client *c)
 	LIST_FOREACH(conn, &c->closed, link)
 	{
 		conn->closing = MPIB_CLOSING_OWED;
-		if (rc == 0)
+		if (rc == 0 && !was_asked(c, conn))
 			rc = conn_ask(c, conn);
 	}
 	return rc;
@@ -286,7 +335,7 @@ static int conns_again(struct mpib_client *c, bool accepts)
 	{
 		bool is_accept = !conn->is_sender && !conn->end.key;
 
-		if (is_accept != accepts ||
+		if (is_accept != accepts || was_asked(c, conn) ||
 		    atomic_load_explicit(&conn->lost, memory_order_relaxed))
 			continue;
 		rc = conn_ask(c, conn);
@@ -296,39 +345,56 @@ static int conns_again(struct mpib_client *c, bool accepts)
 	return 0;
 }
 
-static int listeners_again(struct mpib_client *c)
+/* Accepts of a listener that is refused fail, and nothing else does. */
+static int listener_again(struct mpib_client *c, struct mpib_listener *listener)
 {
-	struct mpib_listener *l;
+	struct mpib_ctl_listen ask = {
+		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(ask) },
+		.nonce = listener->nonce,
+	};
+	const struct mpib_ctl_listening *got;
+	struct mpib_message m;
+	int rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(*got));
 
-	LIST_FOREACH(l, &c->listeners, link)
-	{
-		struct mpib_ctl_listen ask = {
-			.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(ask) },
-			.nonce = l->nonce,
-		};
-		const struct mpib_ctl_listening *got;
-		struct mpib_message m;
-		int rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(*got));
-
-		if (rc < 0)
-			return rc;
+	if (rc == -EPIPE || (rc == -ETIMEDOUT && c->asked == MPIB_ASKED_NOT))
+		return rc;
+	listener->at = c->at->number;
+	listener->late = rc == -ETIMEDOUT ? ask.h.id : 0;
+	listener->debt.id = 0;
+	if (rc == 0) {
 		got = (const void *)m.bytes;
-		l->debt.id = got->listen_id;
+		listener->debt.id = got->listen_id;
 		mpib_message_close_fds(&m);
 	}
-	return 0;
+	return listener->late ? rc : 0;
+}
+
+static int listeners_again(struct mpib_client *c)
+{
+	struct mpib_listener *listener;
+	int rc = 0;
+
+	LIST_FOREACH(listener, &c->listeners, link)
+	{
+		if (rc == 0 && listener->at != c->at->number)
+			rc = listener_again(c, listener);
+	}
+	return rc;
 }
 
 /* Listeners come after connections: a repeated connect would take another accept
- * (docs/recovery.md, LISTEN_FIRST). */
+ * (docs/recovery.md, LISTEN_FIRST). What was asked for is not asked for again. */
 static int all_again(struct mpib_client *c)
 {
-	int rc = mpib_memory_register(c, c->at);
+	int rc = 0;
 
-	if (rc == 0) {
+	if (!c->at->registered)
+		rc = mpib_memory_register(c, c->at);
+	if (rc == 0 && !c->at->registered)
 		mpib_regions_renew(c);
+	c->at->registered |= rc == 0;
+	if (rc == 0)
 		rc = conns_again(c, false);
-	}
 	if (rc == 0)
 		rc = closed_again(c);
 	if (rc == 0)
@@ -439,8 +505,7 @@ static int attach_next(struct mpib_client *c, struct mpib_attached **next)
 	return rc;
 }
 
-/* Go on at the proxy that is there now. 0, -errno with the text. */
-static int attach_again(struct mpib_client *c)
+static int attach_another(struct mpib_client *c)
 {
 	struct mpib_attached *next;
 	int rc = attach_next(c, &next);
@@ -452,18 +517,32 @@ static int attach_again(struct mpib_client *c)
 	mpib_attached_put(c->at);
 	c->at = next;
 	c->deaf = false;
-	atomic_store(&c->living, MPIB_ATTACHED(next->number) | c->forks);
+	return 0;
+}
+
+/* Go on at the proxy that is there now. 0, -errno with the text: call again, also to
+ * ask a proxy that is slow for the rest. */
+static int attach_again(struct mpib_client *c)
+{
+	int rc = c->at->whole || c->at->cut ? attach_another(c) : 0;
+
+	if (rc < 0)
+		return rc;
+	atomic_store(&c->living, MPIB_ATTACHED(c->at->number) | c->forks);
 	rc = all_again(c);
 	if (rc < 0) {
-		/* The shutdown has the proxy drop the client. */
-		shutdown(next->sock, SHUT_RDWR);
+		/* With connections at this proxy, the shutdown would close them at
+		 * their peers. */
+		c->at->cut = rc == -EPIPE || !c->at->registered;
+		if (c->at->cut)
+			shutdown(c->at->sock, SHUT_RDWR);
 		atomic_store(&c->living, MPIB_GONE);
 		return rc;
 	}
-	next->whole = true;
-	c->hello.shard = next->welcome.shard + 1;
-	c->helper.grace_ms = next->welcome.grace_ms;
-	if (!c->helper.grace_ms || next->pidfd < 0)
+	c->at->whole = true;
+	c->hello.shard = c->at->welcome.shard + 1;
+	c->helper.grace_ms = c->at->welcome.grace_ms;
+	if (!c->helper.grace_ms || c->at->pidfd < 0)
 		atomic_store(&c->helper.resumes, false);
 	return 0;
 }

@@ -47,6 +47,9 @@ void mpib_helper_wake(struct mpib_client *c);
 struct mpib_ctl_next;
 void mpib_helper_upgrade(struct mpib_client *c,
 			 const struct mpib_ctl_next *next);
+/* Under the client's lock: a late answer, maybe to what the helper asked. */
+struct mpib_message;
+void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m);
 /* Under the client's lock: give up what was prepared at another proxy. */
 void mpib_successor_drop(struct mpib_client *c);
 /* Under the client's lock: a descriptor that a resume needs cannot be kept, -errno. */

@@ -247,6 +247,7 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 		mpib_helper_upgrade(c, (const void *)m->bytes);
 	if (m->h.type == MPIB_CTL_WHY)
 		mpib_why_answered(c, m);
+	mpib_helper_answered(c, m);
 	mpib_debt_answered(c, m);
 }
 

@@ -152,6 +152,22 @@ static int why(struct fake_proxy *f, const struct mpib_message *ask)
 	return answer(f, ask, &text, sizeof(text), NULL, 0);
 }
 
+static int refusal(const struct fake_proxy *f, uint32_t type)
+{
+	switch (type) {
+	case MPIB_CTL_REG_FD:
+		return atomic_load(&f->refuse_reg);
+	case MPIB_CTL_LISTEN:
+		return atomic_load(&f->refuse_listen);
+	case MPIB_CTL_ACCEPT: /* its listener was refused */
+		return atomic_load(&f->refuse_listen) ? -ENOENT : 0;
+	case MPIB_CTL_RESUME:
+		return atomic_load(&f->refuse_resume);
+	default:
+		return 0;
+	}
+}
+
 static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_id *id = (const void *)ask->bytes;
@@ -167,6 +183,8 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 		f->begun = *ask;
 		return 0;
 	}
+	if (refusal(f, ask->h.type))
+		return error(f, ask, refusal(f, ask->h.type), "no such luck");
 	switch (ask->h.type) {
 	case MPIB_CTL_HELLO:
 		return hello(f, ask);
@@ -175,8 +193,6 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 	case MPIB_CTL_POOL:
 		return pool(f, ask);
 	case MPIB_CTL_REG_FD:
-		if (atomic_load(&f->refuse_reg))
-			return error(f, ask, f->refuse_reg, "no such luck");
 		return answer(f, ask, &r, sizeof(r), NULL, 0);
 	case MPIB_CTL_LISTEN:
 		l.handle.magic = MPIB_HANDLE_MAGIC;

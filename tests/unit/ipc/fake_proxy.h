@@ -46,6 +46,7 @@ struct fake_proxy {
 	_Atomic bool was_ready; /* FAILED after READY: its peer closed */
 	_Atomic int refuse_reg; /* -errno */
 	_Atomic int refuse_pool; /* -errno */
+	_Atomic int refuse_resume, refuse_listen; /* -errno */
 	_Atomic int traffic_class; /* of the last connect */
 	_Atomic uint64_t accept_key; /* that accepts are told */
 	_Atomic uint64_t base; /* that connects are told */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
+
 #include "ipc/client.h"
 
 /* Its c would be shadowed there. */
@@ -57,6 +59,18 @@ int loop_start_mortal(void **state)
 	return start(600000);
 }
 
+int loop_start_with(void **state, uint32_t grace_ms, uint32_t answer_ms)
+{
+	int rc = loop_start(state);
+
+	mpib_detach(c);
+	fake_proxy_mortal(f, grace_ms);
+	f->welcome.answer_ms = answer_ms;
+	rc |= fake_attach(f, &c);
+	connect_both();
+	return rc;
+}
+
 int loop_stop(void **state)
 {
 	mpib_detach(c);
@@ -107,4 +121,43 @@ int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes)
 	}
 	assert_int_equal(done, 1);
 	return rc;
+}
+
+/* The library has found it when this returns: a test that goes on must not find the
+ * connection that was. */
+void dies(void)
+{
+	fake_proxy_die(f);
+	fake_proxy_end(f);
+	while (mpib_client_ok(c)) {
+		(void)mpib_alive(c);
+		sched_yield();
+	}
+}
+
+unsigned asked(uint32_t type)
+{
+	return atomic_load(&f->asked[type]);
+}
+
+void until(uint32_t type, unsigned times)
+{
+	while (asked(type) < times)
+		sched_yield();
+}
+
+/* By what its thread does anyway. */
+void goes_on(struct mpib_conn *conn)
+{
+	while (mpib_conn_goes_on(conn) != 1)
+		sched_yield();
+	fake_conn_open(f, conn->index);
+}
+
+void stops(const struct mpib_conn *conn)
+{
+	while (mpib_conn_lives(conn, c)) {
+		assert_int_equal(mpib_alive(c), 0);
+		sched_yield();
+	}
 }

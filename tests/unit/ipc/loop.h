@@ -20,6 +20,8 @@ extern char *from, *to;
 int loop_start(void **state);
 /* mortal: the proxy may die, and is waited for. */
 int loop_start_mortal(void **state);
+/* The same with these times. */
+int loop_start_with(void **state, uint32_t grace_ms, uint32_t answer_ms);
 int loop_stop(void **state);
 
 /* New tx and rx, both ready. */
@@ -32,5 +34,15 @@ void end_as(unsigned index, const struct mpib_request *r, int32_t result);
 
 /* Turn and test r until it is over, and other beside it. Its result. */
 int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes);
+
+/* The proxy's process ends. The library has found it when this returns: a test that
+ * goes on must not find the connection that was. */
+void dies(void);
+/* How many requests of that type came; wait for as many. */
+unsigned asked(uint32_t type);
+void until(uint32_t type, unsigned times);
+/* By what the connection's thread does anyway. */
+void goes_on(struct mpib_conn *conn);
+void stops(const struct mpib_conn *conn);
 
 #endif

@@ -25,51 +25,12 @@
 #include "loop.h"
 #include "test.h"
 
-/* The library has found it when this returns: a test that goes on must not find the
- * connection that was. */
-static void dies(void)
-{
-	fake_proxy_die(f);
-	fake_proxy_end(f);
-	while (mpib_client_ok(c)) {
-		(void)mpib_alive(c);
-		sched_yield();
-	}
-}
-
-static unsigned asked(uint32_t type)
-{
-	return atomic_load(&f->asked[type]);
-}
-
-static void until(uint32_t type, unsigned times)
-{
-	while (asked(type) < times)
-		sched_yield();
-}
-
 static bool is_over(struct mpib_request *r)
 {
 	int done;
 
 	assert_int_equal(mpib_test(r, &done, NULL), 0);
 	return done;
-}
-
-/* By what its thread does anyway. */
-static void goes_on(struct mpib_conn *conn)
-{
-	while (mpib_conn_goes_on(conn) != 1)
-		sched_yield();
-	fake_conn_open(f, conn->index);
-}
-
-static void stops(const struct mpib_conn *conn)
-{
-	while (mpib_conn_lives(conn, c)) {
-		assert_int_equal(mpib_alive(c), 0);
-		sched_yield();
-	}
 }
 
 /* The request of that number is answered. */
@@ -180,13 +141,7 @@ static void a_helper_that_cannot_wait_says_why(void **state)
 
 static int start_short(void **state)
 {
-	int rc = loop_start(state);
-
-	mpib_detach(c);
-	fake_proxy_mortal(f, 30);
-	rc |= fake_attach(f, &c);
-	connect_both();
-	return rc;
+	return loop_start_with(state, 30, 0);
 }
 
 static void after_the_grace_the_error_says_what_was_waited_for(void **state)

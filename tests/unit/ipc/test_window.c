@@ -20,11 +20,6 @@ static void sweep(uint64_t ms)
 	mpib_client_unlock(c);
 }
 
-static unsigned asked(unsigned type)
-{
-	return atomic_load(&f->asked[type]);
-}
-
 static void move(size_t at)
 {
 	struct mpib_request *r = recv_at(0, 100000);

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The next proxy answers late what the helper asks it for, or refuses a part: the rest
+ * goes on there.
+ */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "ipc/client.h"
+
+/* Its c would be shadowed there. */
+#include "loop.h"
+#include "test.h"
+
+static int start(void **state)
+{
+	return loop_start_with(state, 600000, 20);
+}
+
+/* The helper gave up waiting for that answer. */
+static void until_late(struct mpib_conn *conn)
+{
+	bool late = false;
+
+	while (!late) {
+		mpib_client_hold(c);
+		late = atomic_load(&conn->next_state) != MPIB_NEXT_NONE &&
+		       conn->next.late;
+		mpib_client_unlock(c);
+		sched_yield();
+	}
+}
+
+/* To attach once more would close it at its peer. */
+static void a_proxy_that_answers_late_is_asked_once(void **state)
+{
+	unsigned hellos = asked(MPIB_CTL_HELLO),
+		 connects = asked(MPIB_CTL_CONNECT),
+		 closes = asked(MPIB_CTL_CLOSE);
+	struct mpib_handle handle;
+	struct mpib_listener *listener;
+	struct mpib_conn *waits;
+
+	assert_int_equal(mpib_listen(c, &handle, &listener), 0);
+	atomic_store(&f->accept_key, 0);
+	assert_int_equal(mpib_accept(listener, &waits), 0);
+	dies();
+	atomic_store(&f->slow, MPIB_CTL_RESUME);
+	fake_proxy_return(f);
+	until_late(rx);
+	fake_end_slow(f);
+	atomic_store(&f->slow, MPIB_CTL_LISTEN);
+	goes_on(rx);
+	goes_on(tx);
+	while (asked(MPIB_CTL_LISTEN) < 3)
+		sched_yield();
+	fake_end_slow(f);
+	while (mpib_conn_goes_on(waits) != 1)
+		sched_yield();
+	assert_int_equal(asked(MPIB_CTL_HELLO), hellos + 1);
+	assert_int_equal(asked(MPIB_CTL_CLOSE), closes);
+	assert_int_equal(asked(MPIB_CTL_CONNECT), connects + 1);
+	assert_int_equal(f->resume.number, 2);
+}
+
+static void a_late_refusal_is_told(void **state)
+{
+	int rc = 0;
+
+	dies();
+	atomic_store(&f->slow, MPIB_CTL_RESUME);
+	fake_proxy_return(f);
+	until_late(rx);
+	atomic_store(&f->refuse_resume, -ENOSPC);
+	fake_end_slow(f);
+	while (rc == 0)
+		rc = mpib_conn_goes_on(rx);
+	assert_int_equal(rc, -ENOSPC);
+	assert_string_equal(mpib_strerror(), "no such luck");
+	goes_on(tx);
+}
+
+static void a_listener_that_is_refused_fails_its_accepts_alone(void **state)
+{
+	struct mpib_handle handle;
+	struct mpib_listener *listener;
+	struct mpib_conn *waits;
+
+	assert_int_equal(mpib_listen(c, &handle, &listener), 0);
+	atomic_store(&f->accept_key, 0);
+	assert_int_equal(mpib_accept(listener, &waits), 0);
+	dies();
+	atomic_store(&f->refuse_listen, -ENOSPC);
+	fake_proxy_return(f);
+	goes_on(tx);
+	goes_on(rx);
+	while (mpib_ready(waits) == 0)
+		sched_yield();
+	assert_int_equal(mpib_ready(waits), -ENOENT);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, loop_stop)
+
+const struct CMUnitTest test_list[] = {
+	TEST(a_proxy_that_answers_late_is_asked_once),
+	TEST(a_late_refusal_is_told),
+	TEST(a_listener_that_is_refused_fails_its_accepts_alone),
+	{ 0 },
+};
