@@ -267,7 +267,7 @@ case_peer_proxy_ended() {
 		"kill -TERM ${pids[0]}"
 }
 case_both_rails_lost() {
-	nodes --failover-grace 1000
+	nodes --failover-grace 1000 --resume-grace 1
 	may_die=1
 	ranks 2 --max 4M --limit 20 --expect-error loop --during \
 		"touch $MPIB_SOFT_GONE/${sup[1]} $MPIB_SOFT_GONE/${sout[1]}"
