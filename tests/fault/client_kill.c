@@ -182,7 +182,7 @@ static void make_own_lanes(const struct node *n)
 	node_until_usage(n, "attached", 2);
 }
 
-static void killed_clients_leave_nothing_and_hurt_nobody(void **state)
+TEST(killed_clients_leave_nothing_and_hurt_nobody)
 {
 	struct mover witness[WITNESSES];
 	struct holdings before[2];
@@ -228,8 +228,4 @@ static void killed_clients_leave_nothing_and_hurt_nobody(void **state)
 	       kills + VICTIMS, (unsigned long long)messages);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(killed_clients_leave_nothing_and_hurt_nobody),
-	{ 0 },
-};
 unsigned *test_times = &kills;

@@ -97,7 +97,7 @@ static void crash(int sock)
 	node_again(&node);
 }
 
-static void who_crashes_the_proxy_twice_is_not_served(void **state)
+TEST(who_crashes_the_proxy_twice_is_not_served)
 {
 	char why[240];
 	pid_t other;
@@ -131,7 +131,7 @@ static void who_crashes_the_proxy_twice_is_not_served(void **state)
 	unsetenv("LD_PRELOAD");
 }
 
-static void who_was_there_comes_before_who_is_new(void **state)
+TEST(who_was_there_comes_before_who_is_new)
 {
 	struct mpib_client *c;
 	char why[240];
@@ -157,9 +157,3 @@ static void who_was_there_comes_before_who_is_new(void **state)
 	assert_int_equal(hello(why, sizeof(why)), 0);
 	node_stop(&node);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(who_crashes_the_proxy_twice_is_not_served),
-	cmocka_unit_test(who_was_there_comes_before_who_is_new),
-	{ 0 },
-};

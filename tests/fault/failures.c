@@ -92,7 +92,7 @@ static unsigned long calls_of_a_run(void)
 	return n;
 }
 
-static void every_failure_is_told_and_survived(void **state)
+TEST(every_failure_is_told_and_survived)
 {
 	unsigned tally[3] = { 0 };
 	unsigned long total, step, n;
@@ -115,8 +115,4 @@ static void every_failure_is_told_and_survived(void **state)
 	       tally[2]);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(every_failure_is_told_and_survived),
-	{ 0 },
-};
 unsigned *test_times = &points;

@@ -140,7 +140,7 @@ static void close_pair(unsigned pair)
 	     "a pair does not close");
 }
 
-static void each_bad_descriptor_ends_its_connection(void **state)
+TEST(each_bad_descriptor_ends_its_connection)
 {
 	unsigned how[PAIRS], kinds[BADS] = { 0 }, done = 0;
 	uint32_t index[PAIRS];
@@ -235,7 +235,7 @@ static unsigned reopen(void)
 	return n;
 }
 
-static void what_changes_under_the_proxys_eyes_harms_nobody(void **state)
+TEST(what_changes_under_the_proxys_eyes_harms_nobody)
 {
 	pthread_t writer[WRITERS];
 	uint64_t pushed = 0;
@@ -297,10 +297,5 @@ static int teardown(void **state)
 	return 0;
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(each_bad_descriptor_ends_its_connection),
-	cmocka_unit_test(what_changes_under_the_proxys_eyes_harms_nobody),
-	{ 0 },
-};
 struct test_group test_group = { setup, teardown };
 unsigned *test_times = &bad;

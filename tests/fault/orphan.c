@@ -51,7 +51,7 @@ static void until_let_go(void)
 	}
 }
 
-static void the_memory_of_a_dead_rank_waits_for_no_peer(void **state)
+TEST(the_memory_of_a_dead_rank_waits_for_no_peer)
 {
 	struct mover other;
 
@@ -95,8 +95,4 @@ static void the_memory_of_a_dead_rank_waits_for_no_peer(void **state)
 		node_stop(&node[i]);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(the_memory_of_a_dead_rank_waits_for_no_peer),
-	{ 0 },
-};
 unsigned *test_times = &kills;

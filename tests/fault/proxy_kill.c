@@ -108,7 +108,7 @@ static void until_traffic_with_old_peer(unsigned long long since)
 		mover_close(&m[i]);
 }
 
-static void a_killed_proxy_fails_calls_and_comes_back(void **state)
+TEST(a_killed_proxy_fails_calls_and_comes_back)
 {
 	struct mover m[MOVERS], alone;
 	uint64_t wrong = 0;
@@ -157,8 +157,4 @@ static void a_killed_proxy_fails_calls_and_comes_back(void **state)
 	say("traffic on 8 connections again after", &to_traffic);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_killed_proxy_fails_calls_and_comes_back),
-	{ 0 },
-};
 unsigned *test_times = &kills;

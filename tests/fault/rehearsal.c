@@ -121,7 +121,7 @@ static unsigned played(void)
 	return n;
 }
 
-static void each_fault_is_outlived_and_ends(void **state)
+TEST(each_fault_is_outlived_and_ends)
 {
 	static const struct {
 		const char *what, *seconds, *kind;
@@ -156,7 +156,7 @@ static void each_fault_is_outlived_and_ends(void **state)
 
 /* The lanes to the other node are all that there are, so it does what that of
  * the rail does. */
-static void one_of_a_peer_is_found_by_its_name(void **state)
+TEST(one_of_a_peer_is_found_by_its_name)
 {
 	json_t *data = node_ask(&node[0], "peers");
 	json_int_t since = newest();
@@ -189,7 +189,7 @@ static void one_of_a_peer_is_found_by_its_name(void **state)
 	until_used(MPIB_RAIL_SUP);
 }
 
-static void what_would_end_jobs_is_refused(void **state)
+TEST(what_would_end_jobs_is_refused)
 {
 	static const struct {
 		const char *what, *on, *seconds, *text;
@@ -218,7 +218,7 @@ static void what_would_end_jobs_is_refused(void **state)
 }
 
 /* The last one: by another proxy, the first of 30 s. */
-static void a_device_that_was_gone_is_used_again(void **state)
+TEST(a_device_that_was_gone_is_used_again)
 {
 	json_int_t since = newest();
 	const char *error = fault("play", "gone", "SUP", "2");
@@ -232,7 +232,7 @@ static void a_device_that_was_gone_is_used_again(void **state)
 	until_used(MPIB_RAIL_SUP);
 }
 
-static void nothing_is_played_unless_it_is_enabled(void **state)
+TEST(nothing_is_played_unless_it_is_enabled)
 {
 	static struct node quiet;
 	const char *argv[] = { "mpibctl", "-s",	 quiet.dir, "fault", "play",
@@ -246,12 +246,4 @@ static void nothing_is_played_unless_it_is_enabled(void **state)
 	node_stop(&quiet);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(each_fault_is_outlived_and_ends),
-	cmocka_unit_test(one_of_a_peer_is_found_by_its_name),
-	cmocka_unit_test(what_would_end_jobs_is_refused),
-	cmocka_unit_test(nothing_is_played_unless_it_is_enabled),
-	cmocka_unit_test(a_device_that_was_gone_is_used_again),
-	{ 0 },
-};
 struct test_group test_group = { start, stop };

@@ -80,7 +80,7 @@ static void nodes_stop(void)
 	node_stop(&node[1]);
 }
 
-static void a_job_outlives_upgrades(void **state)
+TEST(a_job_outlives_upgrades)
 {
 	nodes_start();
 	open_movers();
@@ -120,7 +120,7 @@ static void write_conf(const struct node *of, const char *text)
 	fclose(f);
 }
 
-static void what_cannot_take_over_is_refused_and_the_proxy_goes_on(void **state)
+TEST(what_cannot_take_over_is_refused_and_the_proxy_goes_on)
 {
 	char copy[sizeof(node[0].base) + 8], command[400];
 
@@ -215,7 +215,7 @@ static void write_state(const struct node *of, const char *text)
 	fclose(f);
 }
 
-static void what_an_operator_changed_outlives_the_proxy(void **state)
+TEST(what_an_operator_changed_outlives_the_proxy)
 {
 	const char *argv[] = { "mpibctl", "-s", node[0].dir, "upgrade", NULL };
 	struct mpib_attach_opts opts = { .size = sizeof(opts) };
@@ -262,11 +262,4 @@ static void what_an_operator_changed_outlives_the_proxy(void **state)
 	node_stop(of);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_job_outlives_upgrades),
-	cmocka_unit_test(
-		what_cannot_take_over_is_refused_and_the_proxy_goes_on),
-	cmocka_unit_test(what_an_operator_changed_outlives_the_proxy),
-	{ 0 },
-};
 unsigned *test_times = &times;

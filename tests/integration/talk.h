@@ -16,7 +16,7 @@ extern struct node talk_node;
 int talk_start(void **state);
 int talk_stop(void **state);
 int talk_nothing_is_left(void **state);
-#define TALK_TEST(f) cmocka_unit_test_teardown(f, talk_nothing_is_left)
+#define TALK_TEST(f) TEST_OF(f, NULL, talk_nothing_is_left)
 
 /* A control socket, before its HELLO and after one that was welcome. */
 int talk_dial(void);

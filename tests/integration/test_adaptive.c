@@ -70,7 +70,9 @@ static void assert_both_used(uint64_t sup, uint64_t all)
 	assert_in_range(sup, all / 20, all / 20 * 19);
 }
 
-static void messages_in_flight_go_whole_over_both_rails(void **state)
+#define CASE(name) TEST_OF(name, setup, pair_teardown)
+
+CASE(messages_in_flight_go_whole_over_both_rails)
 {
 	struct sent s;
 	uint64_t sum = 40ull * DEPTH * 128 * KIB;
@@ -85,7 +87,7 @@ static void messages_in_flight_go_whole_over_both_rails(void **state)
 	assert_in_range(s.cqes, 40 * DEPTH, 40 * DEPTH * 11 / 10);
 }
 
-static void messages_one_by_one_use_both_rails(void **state)
+CASE(messages_one_by_one_use_both_rails)
 {
 	struct sent s;
 	uint64_t sum = 200ull * 128 * KIB;
@@ -134,7 +136,7 @@ static void assert_lane_used_both(const struct pair *p)
 }
 
 /* Each by what it has in flight itself. */
-static void two_shards_of_a_device_both_use_both_rails(void **state)
+TEST_OF(two_shards_of_a_device_both_use_both_rails, NULL, pair_teardown)
 {
 	struct pair more;
 	struct pair_end tx2, rx2;
@@ -187,7 +189,7 @@ static void draw_lane(struct engine_conn *f, struct mpib_stripe *some,
 	}
 }
 
-static void a_whole_message_is_asked_for_in_short(void **state)
+CASE(a_whole_message_is_asked_for_in_short)
 {
 	struct engine_conn *f = tx.conn;
 	struct mpib_lane *lane = f->lane, *was, *asked;
@@ -222,15 +224,3 @@ static void a_whole_message_is_asked_for_in_short(void **state)
 	free(asked);
 	free(was);
 }
-
-#define ADAPTIVE_TEST(f)                                                       \
-	cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
-
-const struct CMUnitTest test_list[] = {
-	ADAPTIVE_TEST(messages_in_flight_go_whole_over_both_rails),
-	ADAPTIVE_TEST(messages_one_by_one_use_both_rails),
-	ADAPTIVE_TEST(a_whole_message_is_asked_for_in_short),
-	cmocka_unit_test_teardown(two_shards_of_a_device_both_use_both_rails,
-				  pair_teardown),
-	{ 0 },
-};

@@ -45,7 +45,7 @@ static void open_pair(enum mpib_ar_mode mode, uint8_t imm_version)
 	}
 }
 
-static void sizes_are_exact_on_both_sides_of_the_threshold(void **state)
+pair_test(sizes_are_exact_on_both_sides_of_the_threshold)
 {
 	static const uint32_t size[] = { 0,
 					 1,
@@ -81,7 +81,7 @@ static uint64_t requests_of(uint32_t len)
 	return after - before;
 }
 
-static void above_the_threshold_an_imm_carries_the_record_at_most(void **state)
+pair_test(above_the_threshold_an_imm_carries_the_record_at_most)
 {
 	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
 	assert_int_equal(requests_of(THRESHOLD), 2); /* one a rail */
@@ -92,7 +92,7 @@ static void above_the_threshold_an_imm_carries_the_record_at_most(void **state)
 	assert_int_equal(largest, sizeof(struct mpib_record));
 }
 
-static void a_receive_in_parts_ends_where_the_message_does(void **state)
+pair_test(a_receive_in_parts_ends_where_the_message_does)
 {
 	struct mpib_desc d = {
 		.op = MPIB_OP_RECV, .req = 4, .n = 1, .total = 65536, .tag = 7
@@ -116,17 +116,9 @@ static void a_receive_in_parts_ends_where_the_message_does(void **state)
 	}
 }
 
-static void by_itself_it_is_off_on_ethernet(void **state)
+pair_test(by_itself_it_is_off_on_ethernet)
 {
 	open_pair(MPIB_AR_AUTO, MPIB_IMM_V2);
 	assert_int_equal(requests_of(MIB), 2);
 	assert_int_equal(largest, MIB / 2);
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(sizes_are_exact_on_both_sides_of_the_threshold),
-	pair_test(above_the_threshold_an_imm_carries_the_record_at_most),
-	pair_test(a_receive_in_parts_ends_where_the_message_does),
-	pair_test(by_itself_it_is_off_on_ethernet),
-	{ 0 },
-};

@@ -83,7 +83,7 @@ static void say(enum ibv_event_type type)
 	script[scripted++].element.port_num = 1;
 }
 
-static void a_link_that_goes_down_and_up_is_counted_by_its_shard(void **state)
+fixture_test(a_link_that_goes_down_and_up_is_counted_by_its_shard)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };
 
@@ -116,12 +116,12 @@ static void takes_the_rail_down_for_good(enum ibv_event_type fatal)
 	assert_int_equal(acked, 2);
 }
 
-static void a_dead_device_takes_the_rail_down_for_good(void **state)
+fixture_test(a_dead_device_takes_the_rail_down_for_good)
 {
 	takes_the_rail_down_for_good(IBV_EVENT_DEVICE_FATAL);
 }
 
-static void a_full_cq_takes_the_rail_down_for_good(void **state)
+fixture_test(a_full_cq_takes_the_rail_down_for_good)
 {
 	takes_the_rail_down_for_good(IBV_EVENT_CQ_ERR);
 }
@@ -134,7 +134,7 @@ static int no_device(struct ibv_context *ctx, struct ibv_async_event *ev)
 	return -EIO;
 }
 
-static void a_context_without_a_device_is_lost_once(void **state)
+fixture_test(a_context_without_a_device_is_lost_once)
 {
 	scripted_verbs.get_async_event = no_device;
 	rail_of(0, 1)->verbs = &scripted_verbs;
@@ -143,7 +143,7 @@ static void a_context_without_a_device_is_lost_once(void **state)
 	assert_int_equal(rail_of(0, 1)->n.downs, 1);
 }
 
-static void another_port_of_the_device_is_nobodys_business(void **state)
+fixture_test(another_port_of_the_device_is_nobodys_business)
 {
 	rail_of(0, 1)->verbs = &scripted_verbs;
 	say(IBV_EVENT_PORT_ERR);
@@ -153,7 +153,7 @@ static void another_port_of_the_device_is_nobodys_business(void **state)
 	assert_true(rail_of(0, 1)->up);
 }
 
-static void a_new_address_is_taken_and_one_that_stays_is_not(void **state)
+fixture_test(a_new_address_is_taken_and_one_that_stays_is_not)
 {
 	struct mpib_rail *rail = rail_of(0, 1);
 
@@ -169,7 +169,7 @@ static void a_new_address_is_taken_and_one_that_stays_is_not(void **state)
 	assert_true(rail->up);
 }
 
-static void an_address_that_changes_leaves_a_port_down(void **state)
+fixture_test(an_address_that_changes_leaves_a_port_down)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };
 	struct mpib_rail *rail = rail_of(0, 1);
@@ -202,7 +202,7 @@ static void settle(struct mpib_lane *lane)
 	mpib_lane_established(lane);
 }
 
-static void a_new_address_stops_lanes_that_a_later_turn_walks(void **state)
+fixture_test(a_new_address_stops_lanes_that_a_later_turn_walks)
 {
 	struct mpib_engine *e = pair.node[0].engine;
 	const struct mpib_engine_events *events = e->events;
@@ -248,7 +248,7 @@ static void told_of_port(bool up, uint64_t mbps)
 	assert_int_equal(asked, before); /* no call of an HCA */
 }
 
-static void a_port_that_trains_at_another_speed_is_told_so(void **state)
+fixture_test(a_port_that_trains_at_another_speed_is_told_so)
 {
 	uint64_t full = mbps_now;
 
@@ -274,7 +274,7 @@ static void a_port_that_trains_at_another_speed_is_told_so(void **state)
 			 -EIO);
 }
 
-static void an_srq_that_runs_low_is_filled_and_armed_again(void **state)
+fixture_test(an_srq_that_runs_low_is_filled_and_armed_again)
 {
 	struct mpib_tenant *t = pair.node[0].tenant;
 	struct mpib_rail *rail = rail_of(0, 1);
@@ -293,17 +293,3 @@ static void an_srq_that_runs_low_is_filled_and_armed_again(void **state)
 		assert_int_equal(attr.srq_limit, pair.cfg.srq_low / 2);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(a_link_that_goes_down_and_up_is_counted_by_its_shard),
-	fixture_test(a_dead_device_takes_the_rail_down_for_good),
-	fixture_test(a_full_cq_takes_the_rail_down_for_good),
-	fixture_test(a_context_without_a_device_is_lost_once),
-	fixture_test(another_port_of_the_device_is_nobodys_business),
-	fixture_test(a_new_address_is_taken_and_one_that_stays_is_not),
-	fixture_test(an_address_that_changes_leaves_a_port_down),
-	fixture_test(a_new_address_stops_lanes_that_a_later_turn_walks),
-	fixture_test(a_port_that_trains_at_another_speed_is_told_so),
-	fixture_test(an_srq_that_runs_low_is_filled_and_armed_again),
-	{ 0 },
-};

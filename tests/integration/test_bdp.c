@@ -66,7 +66,9 @@ static void measure(uint64_t bytes_per_s, uint64_t latency_ns)
 	t->busy_ns = 1000000000;
 }
 
-static void what_the_path_holds_is_small(void **state)
+#define CASE(name) TEST_OF(name, setup, pair_teardown)
+
+CASE(what_the_path_holds_is_small)
 {
 	static const struct {
 		uint64_t rate, latency;
@@ -89,7 +91,7 @@ static void what_the_path_holds_is_small(void **state)
 	}
 }
 
-static void it_is_measured_by_what_is_sent(void **state)
+CASE(it_is_measured_by_what_is_sent)
 {
 	assert_int_equal(told_small(), 65536);
 	mpib_hint_write(&hints.entries[SLOT], 0);
@@ -99,11 +101,3 @@ static void it_is_measured_by_what_is_sent(void **state)
 	assert_in_range(told_small(), 4096, MIB);
 	assert_int_not_equal(told_small(), 65536);
 }
-
-#define BDP_TEST(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
-
-const struct CMUnitTest test_list[] = {
-	BDP_TEST(what_the_path_holds_is_small),
-	BDP_TEST(it_is_measured_by_what_is_sent),
-	{ 0 },
-};

@@ -46,7 +46,7 @@ static unsigned tenants(unsigned node)
 }
 
 /* Each had a receive queue of its own, whose receives counted for ever. */
-static void users_that_come_and_go_leave_nothing_behind(void **state)
+pair_test(users_that_come_and_go_leave_nothing_behind)
 {
 	uint32_t promised;
 
@@ -69,7 +69,7 @@ static void users_that_come_and_go_leave_nothing_behind(void **state)
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 }
 
-static void users_beyond_the_room_are_refused_by_name(void **state)
+pair_test(users_beyond_the_room_are_refused_by_name)
 {
 	enum {
 		MOST = 200
@@ -108,7 +108,7 @@ static void users_beyond_the_room_are_refused_by_name(void **state)
 
 /* CTS are mostly unsignalled. As many as the SQ holds never came back, where the
  * interval was longer than the SQ. */
-static void any_depth_goes_with_any_interval(void **state)
+pair_test(any_depth_goes_with_any_interval)
 {
 	static const uint32_t depth[] = { 32, 64, 512 };
 	static const uint32_t interval[] = { 1, 128, 1024 };
@@ -137,7 +137,7 @@ static uint32_t sends(unsigned node)
 }
 
 /* Lanes that have no other rail to go to were never asked. */
-static void a_lane_at_rest_keeps_no_places(void **state)
+pair_test(a_lane_at_rest_keeps_no_places)
 {
 	open_pair();
 	assert_false(pair.node[1].lane->failover);
@@ -149,7 +149,7 @@ static void a_lane_at_rest_keeps_no_places(void **state)
 }
 
 /* Where places are few nobody is to wait for the next look at who is quiet. */
-static void where_places_are_few_each_cts_is_signalled(void **state)
+pair_test(where_places_are_few_each_cts_is_signalled)
 {
 	struct mpib_lane_qp *q;
 
@@ -164,7 +164,7 @@ static void where_places_are_few_each_cts_is_signalled(void **state)
 }
 
 /* When all places are taken a probe has its own, and so has a lane's end. */
-static void a_full_cq_can_still_be_asked_and_stopped(void **state)
+pair_test(a_full_cq_can_still_be_asked_and_stopped)
 {
 	struct mpib_lane_qp *q;
 	bool killed = false;
@@ -193,7 +193,7 @@ static void a_full_cq_can_still_be_asked_and_stopped(void **state)
 }
 
 /* Probes and last requests are a QP's and no connection's. */
-static void a_probe_is_counted_to_no_connection(void **state)
+pair_test(a_probe_is_counted_to_no_connection)
 {
 	struct mpib_lane_qp *q;
 	uint64_t cqes;
@@ -208,14 +208,3 @@ static void a_probe_is_counted_to_no_connection(void **state)
 		pair_turn(&pair);
 	assert_int_equal(tx.conn->n[SOUT].tx_cqes, cqes);
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(users_that_come_and_go_leave_nothing_behind),
-	pair_test(users_beyond_the_room_are_refused_by_name),
-	pair_test(any_depth_goes_with_any_interval),
-	pair_test(a_lane_at_rest_keeps_no_places),
-	pair_test(where_places_are_few_each_cts_is_signalled),
-	pair_test(a_full_cq_can_still_be_asked_and_stopped),
-	pair_test(a_probe_is_counted_to_no_connection),
-	{ 0 },
-};

@@ -10,7 +10,7 @@
 #include "engine_pair.h"
 #include "test.h"
 
-static void one_more_than_a_shard_can_have(void **state)
+TEST(one_more_than_a_shard_can_have)
 {
 	struct mpib_engine_config cfg;
 	struct engine_conn *more;
@@ -49,7 +49,7 @@ static void one_more_than_a_shard_can_have(void **state)
 	pair_close(&pair);
 }
 
-static void an_id_is_had_again_after_all_others(void **state)
+TEST(an_id_is_had_again_after_all_others)
 {
 	enum {
 		FREE = 128
@@ -94,7 +94,7 @@ static int try_one(struct pair *p)
 	return 0;
 }
 
-static void the_last_connections_are_roots(void **state)
+TEST(the_last_connections_are_roots)
 {
 	struct mpib_engine_config cfg;
 	struct pair root, user;
@@ -118,10 +118,3 @@ static void the_last_connections_are_roots(void **state)
 	pair_close(&root);
 	pair_leave(&user);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(the_last_connections_are_roots),
-	cmocka_unit_test(one_more_than_a_shard_can_have),
-	cmocka_unit_test(an_id_is_had_again_after_all_others),
-	{ 0 },
-};

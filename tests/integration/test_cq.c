@@ -72,7 +72,7 @@ static void leave(void)
 	pair_close(&pair);
 }
 
-static void a_request_that_was_wrong_fails_its_connection(void **state)
+TEST(a_request_that_was_wrong_fails_its_connection)
 {
 	static const enum ibv_wc_status wrong[] = {
 		IBV_WC_LOC_LEN_ERR,    IBV_WC_LOC_PROT_ERR,
@@ -88,7 +88,7 @@ static void a_request_that_was_wrong_fails_its_connection(void **state)
 }
 
 /* LOC_QP_OP_ERR is what soft-RoCE says while its port has no route. */
-static void any_other_error_is_the_rails_alone(void **state)
+TEST(any_other_error_is_the_rails_alone)
 {
 	static const enum ibv_wc_status rails[] = {
 		IBV_WC_LOC_QP_OP_ERR, IBV_WC_WR_FLUSH_ERR,
@@ -111,7 +111,7 @@ static void any_other_error_is_the_rails_alone(void **state)
 }
 
 /* A WR that this end got wrong would be as wrong when it is posted again. */
-static void a_request_that_was_wrong_is_not_resumed(void **state)
+TEST(a_request_that_was_wrong_is_not_resumed)
 {
 	static const enum ibv_wc_status wrong[] = {
 		IBV_WC_LOC_LEN_ERR,
@@ -132,9 +132,8 @@ static void a_request_that_was_wrong_is_not_resumed(void **state)
 }
 
 /* The peer refuses access also when its proxy ends. */
-static void a_refused_access_has_the_lane_resumed(void **state)
+TEST(a_refused_access_has_the_lane_resumed)
 {
-	(void)state;
 	resume = true;
 	for (unsigned i = 0; i < 2; i++) {
 		failover = i;
@@ -155,8 +154,7 @@ static int poll_without_qp(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 }
 
 /* Its wr_id may name a connection and a send op that came later. */
-static void
-a_completion_of_a_qp_that_is_gone_concerns_no_connection(void **state)
+TEST(a_completion_of_a_qp_that_is_gone_concerns_no_connection)
 {
 	struct ibv_context *ctx;
 
@@ -170,13 +168,3 @@ a_completion_of_a_qp_that_is_gone_concerns_no_connection(void **state)
 	assert_int_equal(tx.conn->tx.op_head - tx.conn->tx.op_tail, 1);
 	leave();
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_request_that_was_wrong_is_not_resumed),
-	cmocka_unit_test(a_refused_access_has_the_lane_resumed),
-	cmocka_unit_test(a_request_that_was_wrong_fails_its_connection),
-	cmocka_unit_test(any_other_error_is_the_rails_alone),
-	cmocka_unit_test(
-		a_completion_of_a_qp_that_is_gone_concerns_no_connection),
-	{ 0 },
-};

@@ -64,7 +64,7 @@ static uint64_t received(unsigned node, unsigned rail)
 	return bytes;
 }
 
-static void each_device_carries_what_its_own_clients_send(void **state)
+TEST(each_device_carries_what_its_own_clients_send)
 {
 	open_devices(2, 1);
 	join(1, 1);
@@ -78,7 +78,7 @@ static void each_device_carries_what_its_own_clients_send(void **state)
 	close_all();
 }
 
-static void a_lane_joins_different_devices_of_two_nodes(void **state)
+TEST(a_lane_joins_different_devices_of_two_nodes)
 {
 	open_devices(3, 1);
 	join(2, 1);
@@ -88,7 +88,7 @@ static void a_lane_joins_different_devices_of_two_nodes(void **state)
 	close_all();
 }
 
-static void the_number_of_a_shard_says_its_device(void **state)
+TEST(the_number_of_a_shard_says_its_device)
 {
 	open_devices(2, 2);
 	assert_int_equal(mpib_engine_shards(home.node[0].engine), 4);
@@ -99,7 +99,7 @@ static void the_number_of_a_shard_says_its_device(void **state)
 	close_all();
 }
 
-static void sixteen_devices_are_as_many_as_there_can_be(void **state)
+TEST(sixteen_devices_are_as_many_as_there_can_be)
 {
 	struct mpib_snapshot *snap;
 
@@ -119,7 +119,7 @@ static void sixteen_devices_are_as_many_as_there_can_be(void **state)
 	close_all();
 }
 
-static void a_drained_rail_is_that_of_one_device(void **state)
+TEST(a_drained_rail_is_that_of_one_device)
 {
 	struct mpib_engine *e;
 
@@ -139,7 +139,7 @@ static void a_drained_rail_is_that_of_one_device(void **state)
 	close_all();
 }
 
-static void a_port_that_goes_down_is_one_device_s(void **state)
+TEST(a_port_that_goes_down_is_one_device_s)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };
 	struct mpib_engine *e;
@@ -159,7 +159,7 @@ static void a_port_that_goes_down_is_one_device_s(void **state)
 	close_all();
 }
 
-static void a_rail_is_asked_for_by_its_number(void **state)
+TEST(a_rail_is_asked_for_by_its_number)
 {
 	struct mpib_port_info port[4];
 
@@ -174,14 +174,3 @@ static void a_rail_is_asked_for_by_its_number(void **state)
 	}
 	close_all();
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(each_device_carries_what_its_own_clients_send),
-	cmocka_unit_test(a_lane_joins_different_devices_of_two_nodes),
-	cmocka_unit_test(the_number_of_a_shard_says_its_device),
-	cmocka_unit_test(sixteen_devices_are_as_many_as_there_can_be),
-	cmocka_unit_test(a_drained_rail_is_that_of_one_device),
-	cmocka_unit_test(a_port_that_goes_down_is_one_device_s),
-	cmocka_unit_test(a_rail_is_asked_for_by_its_number),
-	{ 0 },
-};

@@ -99,9 +99,11 @@ static int detach(void **state)
 	return 0;
 }
 
+#define CASE(name) TEST_OF(name, attach, detach)
+
 /* Nothing is answered before the last of them is sent, so each must travel
  * with its own message. */
-static void each_message_brings_its_own_descriptor(void **state)
+CASE(each_message_brings_its_own_descriptor)
 {
 	static const char *const name[] = { "d-first", "d-second", "d-third" };
 	uint32_t mr[3];
@@ -127,7 +129,7 @@ static void each_message_brings_its_own_descriptor(void **state)
 }
 
 /* NCCL closes the descriptor as soon as regMrDmaBuf returns. */
-static void the_clients_own_may_be_closed_before_the_answer(void **state)
+CASE(the_clients_own_may_be_closed_before_the_answer)
 {
 	int fd = buffer_make("d-gone");
 	uint32_t mr;
@@ -140,7 +142,7 @@ static void the_clients_own_may_be_closed_before_the_answer(void **state)
 	dereg(mr);
 }
 
-static void by_the_answer_to_deregister_it_is_closed(void **state)
+CASE(by_the_answer_to_deregister_it_is_closed)
 {
 	int fd = buffer_make("d-freed");
 	uint32_t mr;
@@ -153,7 +155,7 @@ static void by_the_answer_to_deregister_it_is_closed(void **state)
 	assert_false(buffer_mapped(&node, "d-freed"));
 }
 
-static void a_refused_one_is_closed_too(void **state)
+CASE(a_refused_one_is_closed_too)
 {
 	int fd = memfd_create("d-unsealed", MFD_CLOEXEC);
 	struct mpib_message m;
@@ -165,7 +167,7 @@ static void a_refused_one_is_closed_too(void **state)
 	close(fd);
 }
 
-static void a_client_that_dies_leaves_none(void **state)
+CASE(a_client_that_dies_leaves_none)
 {
 	int fd = buffer_make("d-orphan");
 
@@ -176,7 +178,7 @@ static void a_client_that_dies_leaves_none(void **state)
 	/* detach() looks that it went */
 }
 
-static void they_count_as_descriptors_of_their_user(void **state)
+CASE(they_count_as_descriptors_of_their_user)
 {
 	int fd = buffer_make("d-many");
 	struct mpib_message m;
@@ -191,15 +193,4 @@ static void they_count_as_descriptors_of_their_user(void **state)
 	close(fd);
 }
 
-#define t(f) cmocka_unit_test_setup_teardown(f, attach, detach)
-
-const struct CMUnitTest test_list[] = {
-	t(each_message_brings_its_own_descriptor),
-	t(the_clients_own_may_be_closed_before_the_answer),
-	t(by_the_answer_to_deregister_it_is_closed),
-	t(a_refused_one_is_closed_too),
-	t(a_client_that_dies_leaves_none),
-	t(they_count_as_descriptors_of_their_user),
-	{ 0 },
-};
 struct test_group test_group = { start, stop };

@@ -38,7 +38,9 @@ static void counts(uint64_t *posts, uint64_t *wrs)
 	*wrs = n->n.tx_wrs;
 }
 
-static void sends_of_many_connections_are_one_doorbell(void **state)
+#define CASE(name) TEST_OF(name, setup, pair_teardown)
+
+CASE(sends_of_many_connections_are_one_doorbell)
 {
 	uint64_t posts[2], wrs[2];
 	uint32_t g_rx[FLOWS], g_tx[FLOWS];
@@ -78,7 +80,7 @@ static void refuse_next(struct mpib_lane *lane, bool failover)
 }
 
 /* Without another rail the lane ends, and its connections with it. */
-static void a_qp_that_refuses_breaks_its_lane(void **state)
+CASE(a_qp_that_refuses_breaks_its_lane)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
 	uint32_t g;
@@ -93,7 +95,7 @@ static void a_qp_that_refuses_breaks_its_lane(void **state)
 }
 
 /* With one it is a fault of the rail, which stops there. */
-static void a_qp_that_refuses_stops_its_rail(void **state)
+CASE(a_qp_that_refuses_stops_its_rail)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
 
@@ -104,14 +106,3 @@ static void a_qp_that_refuses_stops_its_rail(void **state)
 	assert_int_equal(lane->open, 1u << MPIB_RAIL_SUP);
 	assert_false(lane->broken);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(
-		sends_of_many_connections_are_one_doorbell, setup,
-		pair_teardown),
-	cmocka_unit_test_setup_teardown(a_qp_that_refuses_breaks_its_lane,
-					setup, pair_teardown),
-	cmocka_unit_test_setup_teardown(a_qp_that_refuses_stops_its_rail, setup,
-					pair_teardown),
-	{ 0 },
-};

@@ -51,7 +51,7 @@ static void only_right(char *text, size_t len)
 	snprintf(text, len, "%016llx", had & 1u << CAP_LINUX_IMMUTABLE);
 }
 
-static void no_other_right_is_left_and_clients_are_served(void **state)
+TEST(no_other_right_is_left_and_clients_are_served)
 {
 	struct mpib_client *c;
 	struct node node;
@@ -85,7 +85,7 @@ static void no_other_right_is_left_and_clients_are_served(void **state)
 }
 
 /* nobody is not in the group games, nor in any but its own. */
-static void the_sockets_go_to_a_group_that_the_user_is_not_in(void **state)
+TEST(the_sockets_go_to_a_group_that_the_user_is_not_in)
 {
 	static const char *const socks[] = { MPIB_CONTROL_SOCK, MPIB_STATS_SOCK,
 					     MPIB_METRICS_SOCK };
@@ -140,7 +140,7 @@ static void start_and_end(FILE *f, unsigned expected)
 }
 
 /* What it starts has no more rights than this process may hand on. */
-static void a_start_without_the_right_is_warned(void **state)
+TEST(a_start_without_the_right_is_warned)
 {
 	FILE *f = tmpfile();
 
@@ -159,7 +159,7 @@ static void a_start_without_the_right_is_warned(void **state)
 	fclose(f);
 }
 
-static void an_unknown_user_is_named(void **state)
+TEST(an_unknown_user_is_named)
 {
 	const char *argv[] = { "mpib-proxy",   "--run-dir", "/tmp/mpib-drop",
 			       "--sout",       "soft",	    "--run-user",
@@ -173,11 +173,3 @@ static void an_unknown_user_is_named(void **state)
 			    "\"no-such-user\" (create it, or give another "
 			    "--run-user)\n");
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(no_other_right_is_left_and_clients_are_served),
-	cmocka_unit_test(the_sockets_go_to_a_group_that_the_user_is_not_in),
-	cmocka_unit_test(an_unknown_user_is_named),
-	cmocka_unit_test(a_start_without_the_right_is_warned), /* the last */
-	{ 0 },
-};

@@ -78,7 +78,7 @@ static void send_and_receive(uint32_t rails, uint32_t failover)
 	pair_close(&pair);
 }
 
-static void a_send_ends_after_its_receive_whatever_the_rails_are(void **state)
+pair_test(a_send_ends_after_its_receive_whatever_the_rails_are)
 {
 	send_and_receive(2, 1);
 	send_and_receive(2, 0);
@@ -107,7 +107,7 @@ static void check_sizes(uint8_t req)
 	assert_int_equal(c->size[1], LEN);
 }
 
-static void the_answers_of_sends_are_known_before_they_end(void **state)
+pair_test(the_answers_of_sends_are_known_before_they_end)
 {
 	uint32_t gen;
 
@@ -125,7 +125,7 @@ static void the_answers_of_sends_are_known_before_they_end(void **state)
 }
 
 /* Its client does not know that yet, and feeds the rest of it. */
-static void a_send_that_is_too_large_ends_after_its_receive(void **state)
+pair_test(a_send_that_is_too_large_ends_after_its_receive)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
 			       .req = 1,
@@ -185,7 +185,7 @@ static uint32_t receive_of_two(void)
 
 /* A staged send that is whole has its room back, so that its client can stage the
  * others, and is not over. */
-static void a_send_to_one_buffer_of_a_group_ends_after_the_group(void **state)
+pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
 			       .req = 1,
@@ -222,7 +222,7 @@ static void a_send_to_one_buffer_of_a_group_ends_after_the_group(void **state)
 }
 
 /* Its client may need that for the sends that the group still lacks. */
-static void a_refused_send_of_a_group_gives_its_room_back(void **state)
+pair_test(a_refused_send_of_a_group_gives_its_room_back)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
 			       .req = 1,
@@ -256,12 +256,3 @@ static void a_refused_send_of_a_group_gives_its_room_back(void **state)
 	assert_int_equal(pair_wait(&pair, &tx, 3, g_tx), LEN);
 	check_sizes(1);
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(a_send_ends_after_its_receive_whatever_the_rails_are),
-	pair_test(the_answers_of_sends_are_known_before_they_end),
-	pair_test(a_send_that_is_too_large_ends_after_its_receive),
-	pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group),
-	pair_test(a_refused_send_of_a_group_gives_its_room_back),
-	{ 0 },
-};

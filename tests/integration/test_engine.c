@@ -19,7 +19,7 @@ static void open_with(uint32_t sup_bw, uint8_t imm_version)
 	pair_open_at(&pair, sup_bw, imm_version, &tx, &rx);
 }
 
-static void messages_of_all_sizes_arrive_whole(void **state)
+pair_test(messages_of_all_sizes_arrive_whole)
 {
 	static const uint32_t size[] = { 0,    1,     127,   128, 129,
 					 4095, 65536, 65537, MIB, 5 * MIB + 3 };
@@ -35,8 +35,7 @@ static void messages_of_all_sizes_arrive_whole(void **state)
 	}
 }
 
-static void
-the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr(void **state)
+pair_test(the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr)
 {
 	static const struct {
 		uint32_t sup_bw, sup, sout;
@@ -76,7 +75,7 @@ the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr(void **state)
 	}
 }
 
-static void a_send_that_is_too_large_fails_on_both_sides(void **state)
+pair_test(a_send_that_is_too_large_fails_on_both_sides)
 {
 	char *to;
 	uint32_t g_rx, g_tx;
@@ -124,7 +123,7 @@ static void hold_back(unsigned turns)
 	}
 }
 
-static void slots_wrap_many_times_out_of_order(void **state)
+pair_test(slots_wrap_many_times_out_of_order)
 {
 	uint32_t g_rx[8], g_tx[8], len[8], posted = 0, done = 0;
 	/* Nothing is held back on rails that are named: all rounds are alike. */
@@ -163,8 +162,7 @@ static void slots_wrap_many_times_out_of_order(void **state)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-static void
-a_descriptor_outside_its_region_breaks_that_connection_only(void **state)
+pair_test(a_descriptor_outside_its_region_breaks_that_connection_only)
 {
 	struct pair_end tx2, rx2;
 
@@ -179,7 +177,7 @@ a_descriptor_outside_its_region_breaks_that_connection_only(void **state)
 	pair_transfer(&pair, &tx, &rx, 1, 5000, 5000, 3);
 }
 
-static void deregistering_waits_for_what_uses_the_region(void **state)
+pair_test(deregistering_waits_for_what_uses_the_region)
 {
 	bool gone = false, stopped = false, destroyed = false;
 	uint32_t g;
@@ -227,7 +225,7 @@ static bool is_over(const struct pair_end *e, uint8_t req, uint32_t gen)
 
 #define SMALL 4096
 
-static void no_region_is_taken_for_one_that_went(void **state)
+pair_test(no_region_is_taken_for_one_that_went)
 {
 	static char mem[2][SMALL];
 	static const char zero[SMALL];
@@ -254,7 +252,7 @@ static void no_region_is_taken_for_one_that_went(void **state)
 	assert_int_not_equal(new, old);
 }
 
-static void killing_a_lane_ends_everything_on_it(void **state)
+pair_test(killing_a_lane_ends_everything_on_it)
 {
 	bool killed = false;
 	uint32_t g;
@@ -268,15 +266,3 @@ static void killing_a_lane_ends_everything_on_it(void **state)
 	assert_int_equal(pair_wait(&pair, &rx, 1, g), -ECONNRESET);
 	assert_int_equal(pair.node[1].broken, 1);
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(messages_of_all_sizes_arrive_whole),
-	pair_test(the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr),
-	pair_test(a_send_that_is_too_large_fails_on_both_sides),
-	pair_test(slots_wrap_many_times_out_of_order),
-	pair_test(a_descriptor_outside_its_region_breaks_that_connection_only),
-	pair_test(deregistering_waits_for_what_uses_the_region),
-	pair_test(no_region_is_taken_for_one_that_went),
-	pair_test(killing_a_lane_ends_everything_on_it),
-	{ 0 },
-};

@@ -125,7 +125,7 @@ static void assert_bounded_in_front(void)
 
 /* In any turn that finds the rail full the flood posts nothing, and of the first
  * that does not the other's is the first message. */
-static void nothing_of_a_flood_goes_before_a_message(void **state)
+fixture_test(nothing_of_a_flood_goes_before_a_message)
 {
 	uint64_t flooded = posted();
 
@@ -177,7 +177,7 @@ static void fill_rails(void)
 	assert_true(rails_are_full());
 }
 
-static void a_small_message_passes_a_full_window(void **state)
+fixture_test(a_small_message_passes_a_full_window)
 {
 	uint32_t rx_gen[2], tx_gen[2], msg = tx.conn->tx.msg;
 
@@ -202,7 +202,7 @@ static void a_small_message_passes_a_full_window(void **state)
 	}
 }
 
-static void a_receive_is_announced_in_the_turn_that_takes_it(void **state)
+fixture_test(a_receive_is_announced_in_the_turn_that_takes_it)
 {
 	go_on(100);
 	for (unsigned i = 0; i < TIMES; i++) {
@@ -286,7 +286,7 @@ static double quantile_us(const struct took *t, double q)
 	return (double)mpib_hist_quantile(&n, q) / 1000;
 }
 
-static void what_a_message_takes_beside_a_flood(void **state)
+fixture_test(what_a_message_takes_beside_a_flood)
 {
 	static struct took took[2];
 
@@ -318,11 +318,3 @@ static void what_a_message_takes_beside_a_flood(void **state)
 	assert_true(took[1].turns * 10 <= 11 * took[0].turns);
 	assert_true(took[1].flooded <= 15 * took[1].n);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(nothing_of_a_flood_goes_before_a_message),
-	fixture_test(a_small_message_passes_a_full_window),
-	fixture_test(a_receive_is_announced_in_the_turn_that_takes_it),
-	fixture_test(what_a_message_takes_beside_a_flood),
-	{ 0 },
-};

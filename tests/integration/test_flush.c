@@ -118,7 +118,7 @@ static struct mpib_loopback *loopback(unsigned rail)
 	return &pair.node[1].tenant->loop[rail];
 }
 
-static void what_was_received_is_there_after_a_flush(void **state)
+fixture_test(what_was_received_is_there_after_a_flush)
 {
 	fault_both((struct mpib_soft_fault){ .late = 1 });
 	receive(BYTES, 3);
@@ -131,7 +131,7 @@ static void what_was_received_is_there_after_a_flush(void **state)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-static void more_than_have_room_wait_in_the_ring(void **state)
+fixture_test(more_than_have_room_wait_in_the_ring)
 {
 	receive(BYTES, 4);
 	for (unsigned i = 0; i < MPIB_RING_SLOTS; i++)
@@ -141,7 +141,7 @@ static void more_than_have_room_wait_in_the_ring(void **state)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-static void what_is_no_flush_breaks_the_connection(void **state)
+fixture_test(what_is_no_flush_breaks_the_connection)
 {
 	static const struct {
 		bool host;
@@ -166,7 +166,7 @@ static void what_is_no_flush_breaks_the_connection(void **state)
 	}
 }
 
-static void a_qp_that_broke_is_made_anew_and_the_read_repeated(void **state)
+fixture_test(a_qp_that_broke_is_made_anew_and_the_read_repeated)
 {
 	struct ibv_qp *broken = loopback(0)->qp; /* the lane is well */
 
@@ -186,7 +186,7 @@ static void a_qp_that_broke_is_made_anew_and_the_read_repeated(void **state)
 }
 
 /* Nothing passes from the first rail's device to itself; the lane is well. */
-static void what_cannot_be_read_back_is_not_waited_for_for_ever(void **state)
+fixture_test(what_cannot_be_read_back_is_not_waited_for_for_ever)
 {
 	struct mpib_soft_fault fault = { .delay_ns = 3600000000000u,
 					 .only = mpib_soft_peer(
@@ -207,7 +207,7 @@ static void what_cannot_be_read_back_is_not_waited_for_for_ever(void **state)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-static void a_lost_device_has_nothing_more_to_place(void **state)
+fixture_test(a_lost_device_has_nothing_more_to_place)
 {
 	bool gone = false;
 
@@ -225,13 +225,3 @@ static void a_lost_device_has_nothing_more_to_place(void **state)
 	pair_until(&pair, &gone);
 	pair_turns(&pair, 1000);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(what_was_received_is_there_after_a_flush),
-	fixture_test(more_than_have_room_wait_in_the_ring),
-	fixture_test(what_is_no_flush_breaks_the_connection),
-	fixture_test(a_qp_that_broke_is_made_anew_and_the_read_repeated),
-	fixture_test(what_cannot_be_read_back_is_not_waited_for_for_ever),
-	fixture_test(a_lost_device_has_nothing_more_to_place),
-	{ 0 },
-};

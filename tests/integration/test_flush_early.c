@@ -91,7 +91,7 @@ static void answer_groups(void)
 	}
 }
 
-static void a_flush_waits_for_no_receive(void **state)
+fixture_test(a_flush_waits_for_no_receive)
 {
 	pair_fill(pair.node[0].mem, BYTES, 3);
 	receive();
@@ -108,9 +108,3 @@ static void a_flush_waits_for_no_receive(void **state)
 	assert_int_equal(pair_flushed(&rx) - FIRST, 4);
 	assert_int_equal(pair.node[1].broken, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(a_flush_waits_for_no_receive, setup,
-					teardown),
-	{ 0 },
-};

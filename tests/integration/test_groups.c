@@ -79,7 +79,7 @@ static unsigned every_order_of(const char *receives)
 	return n;
 }
 
-static void sends_of_all_tags_may_come_in_every_order(void **state)
+fixture_test(sends_of_all_tags_may_come_in_every_order)
 {
 	static const struct {
 		const char *receives;
@@ -95,7 +95,7 @@ static void sends_of_all_tags_may_come_in_every_order(void **state)
 				 row[i].orders);
 }
 
-static void a_receive_of_one_buffer_takes_the_send_of_its_tag(void **state)
+fixture_test(a_receive_of_one_buffer_takes_the_send_of_its_tag)
 {
 	assert_int_equal(every_order_of("A B"), 2);
 	assert_int_equal(every_order_of("A B C A"), 12);
@@ -103,7 +103,7 @@ static void a_receive_of_one_buffer_takes_the_send_of_its_tag(void **state)
 	assert_int_equal(every_order_of("B AB A AB"), 20);
 }
 
-static void a_tag_that_a_group_has_twice_is_filled_in_order(void **state)
+fixture_test(a_tag_that_a_group_has_twice_is_filled_in_order)
 {
 	assert_int_equal(every_order_of("AA"), 1);
 	assert_int_equal(every_order_of("ABA"), 3);
@@ -139,7 +139,7 @@ static void two_at_a_time(unsigned plays)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-static void groups_of_all_sizes_are_told_apart_far_ahead(void **state)
+fixture_test(groups_of_all_sizes_are_told_apart_far_ahead)
 {
 	two_at_a_time(150);
 }
@@ -155,13 +155,13 @@ static void open_narrow(uint32_t window, uint8_t imm_version)
 	pair_connect(&pair, 5, 0, &tx, &rx);
 }
 
-static void a_full_lane_only_delays_them(void **state)
+fixture_test(a_full_lane_only_delays_them)
 {
 	open_narrow(4096, MPIB_IMM_V2);
 	two_at_a_time(40);
 }
 
-static void a_lane_of_one_connection_tells_them_apart_as_well(void **state)
+fixture_test(a_lane_of_one_connection_tells_them_apart_as_well)
 {
 	struct play p;
 
@@ -177,8 +177,7 @@ static void a_lane_of_one_connection_tells_them_apart_as_well(void **state)
 }
 
 /* Another connection fills the lane in the very turn. */
-static void
-a_first_part_that_finds_no_room_goes_when_there_is_some(void **state)
+fixture_test(a_first_part_that_finds_no_room_goes_when_there_is_some)
 {
 	struct pair_end tx2, rx2;
 	uint32_t g_rx[4], g_tx[4];
@@ -210,7 +209,7 @@ a_first_part_that_finds_no_room_goes_when_there_is_some(void **state)
 }
 
 /* Thirty of them: it is not their number that keeps others from going past. */
-static void sends_that_no_receive_wants_hold_nobody_up(void **state)
+fixture_test(sends_that_no_receive_wants_hold_nobody_up)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND, .n = 1, .tag = 'W' };
 	uint32_t g[30], g_rx;
@@ -239,7 +238,7 @@ static void sends_that_no_receive_wants_hold_nobody_up(void **state)
 	}
 }
 
-static void a_queue_full_of_one_tag_goes_as_receives_come(void **state)
+fixture_test(a_queue_full_of_one_tag_goes_as_receives_come)
 {
 	struct play p = { .pair = &pair,
 			  .tx = &tx,
@@ -257,16 +256,3 @@ static void a_queue_full_of_one_tag_goes_as_receives_come(void **state)
 	for (unsigned how = 0; how < 3; how++)
 		play_run(&p, how);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(sends_of_all_tags_may_come_in_every_order),
-	fixture_test(a_receive_of_one_buffer_takes_the_send_of_its_tag),
-	fixture_test(a_tag_that_a_group_has_twice_is_filled_in_order),
-	fixture_test(groups_of_all_sizes_are_told_apart_far_ahead),
-	fixture_test(a_full_lane_only_delays_them),
-	fixture_test(a_lane_of_one_connection_tells_them_apart_as_well),
-	fixture_test(a_first_part_that_finds_no_room_goes_when_there_is_some),
-	fixture_test(sends_that_no_receive_wants_hold_nobody_up),
-	fixture_test(a_queue_full_of_one_tag_goes_as_receives_come),
-	{ 0 },
-};

@@ -38,7 +38,7 @@ static uint32_t receive_of_four(uint32_t mr)
 
 /* Eight buffers of 2 GiB are more than 32 bits count. Their bytes are not sent
  * here: they count as if they had been. */
-static void the_bytes_of_a_group_of_16_gib_add_up(void **state)
+pair_test(the_bytes_of_a_group_of_16_gib_add_up)
 {
 	const uint64_t before = 15ull << 30;
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
@@ -102,7 +102,7 @@ static unsigned wanted(int32_t *tag)
 	return mpib_want_read(&tx.conn->reply->want, tx.ring.tail, tag);
 }
 
-static void tags_without_a_send_are_told(void **state)
+pair_test(tags_without_a_send_are_told)
 {
 	int32_t tag[MPIB_GROUP_MAX];
 	uint32_t g_rx, g_tx;
@@ -132,7 +132,7 @@ static void tags_without_a_send_are_told(void **state)
 }
 
 /* As of a receive of one buffer: both ends of what did not fit, and no more. */
-static void a_send_too_large_for_its_group_fails_alone(void **state)
+pair_test(a_send_too_large_for_its_group_fails_alone)
 {
 	struct mpib_desc d[2];
 	uint32_t g_rx, g_tx[4];
@@ -168,7 +168,7 @@ static void a_send_too_large_for_its_group_fails_alone(void **state)
 }
 
 /* As long as both rails are held down. */
-static void a_group_waits_while_no_rail_is_in_use(void **state)
+pair_test(a_group_waits_while_no_rail_is_in_use)
 {
 	struct mpib_lane *lane;
 	uint32_t gen;
@@ -190,11 +190,3 @@ static void a_group_waits_while_no_rail_is_in_use(void **state)
 	engine_conn_make_ready(tx.conn);
 	assert_int_equal(pair_wait(&pair, &rx, 2, gen), 16384);
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(the_bytes_of_a_group_of_16_gib_add_up),
-	pair_test(tags_without_a_send_are_told),
-	pair_test(a_send_too_large_for_its_group_fails_alone),
-	pair_test(a_group_waits_while_no_rail_is_in_use),
-	{ 0 },
-};

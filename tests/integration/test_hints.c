@@ -12,7 +12,7 @@ static struct pair pair;
 static struct pair_end tx, rx;
 
 /* It shortens the file that the proxy has mapped. */
-static void an_agent_that_takes_its_hints_away_stops_nobody(void **state)
+TEST(an_agent_that_takes_its_hints_away_stops_nobody)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct mpib_engine_config cfg;
@@ -64,7 +64,7 @@ static void expect_why(enum mpib_split_source source, uint32_t slot)
 	mpib_snapshot_free(a);
 }
 
-static void an_agent_steers_what_it_has_a_reason_for(void **state)
+TEST(an_agent_steers_what_it_has_a_reason_for)
 {
 	struct mpib_engine_config cfg;
 	uint64_t by[MPIB_RAILS];
@@ -103,9 +103,3 @@ static void an_agent_steers_what_it_has_a_reason_for(void **state)
 	expect_why(MPIB_SPLIT_ADAPTIVE, 7);
 	pair_close(&pair);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(an_agent_that_takes_its_hints_away_stops_nobody),
-	cmocka_unit_test(an_agent_steers_what_it_has_a_reason_for),
-	{ 0 },
-};

@@ -109,20 +109,14 @@ static void the_largest_message_arrives(const char *sup)
 	move_between(&a, &a);
 }
 
-static void over_two_rails_the_largest_message_arrives(void **state)
+#define CASE(name) TEST_OF(name, NULL, stop)
+
+CASE(over_two_rails_the_largest_message_arrives)
 {
 	the_largest_message_arrives(NULL);
 }
 
-static void over_one_rail_the_largest_message_arrives(void **state)
+CASE(over_one_rail_the_largest_message_arrives)
 {
 	the_largest_message_arrives("none");
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_teardown(over_two_rails_the_largest_message_arrives,
-				  stop),
-	cmocka_unit_test_teardown(over_one_rail_the_largest_message_arrives,
-				  stop),
-	{ 0 },
-};

@@ -64,7 +64,7 @@ static int until_error(struct mpib_request *r)
 	return rc;
 }
 
-static void a_send_that_nobody_receives_ends_at_both_ends(void **state)
+TEST(a_send_that_nobody_receives_ends_at_both_ends)
 {
 	struct ends late = one_more(), other = one_more();
 	struct mpib_request *s;
@@ -99,7 +99,7 @@ static void a_send_that_nobody_receives_ends_at_both_ends(void **state)
 	mpib_close(other.rx);
 }
 
-static void so_does_a_receive_that_nobody_answers(void **state)
+TEST(so_does_a_receive_that_nobody_answers)
 {
 	struct ends late = one_more();
 	struct mpib_request *r;
@@ -115,9 +115,4 @@ static void so_does_a_receive_that_nobody_answers(void **state)
 	mpib_close(late.rx);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_send_that_nobody_receives_ends_at_both_ends),
-	cmocka_unit_test(so_does_a_receive_that_nobody_answers),
-	{ 0 },
-};
 struct test_group test_group = { setup, teardown };

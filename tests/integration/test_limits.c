@@ -23,8 +23,6 @@ static int teardown(void **state)
 	return pair_teardown(state);
 }
 
-#define limits_test(f) cmocka_unit_test_teardown(f, teardown)
-
 static void open_limited(const char *limits, unsigned rails, uint32_t sup_bw)
 {
 	struct mpib_engine_config cfg;
@@ -39,7 +37,7 @@ static void open_limited(const char *limits, unsigned rails, uint32_t sup_bw)
 	pair_connect(&pair, 5, 0, &tx, &rx);
 }
 
-static void a_message_is_cut_at_the_limit(void **state)
+teardown_test(a_message_is_cut_at_the_limit)
 {
 	static const uint32_t lens[] = { 0,	    1,	      4095, 4096,
 					 4097,	    8191,     8192, 100000,
@@ -64,7 +62,7 @@ static void a_message_is_cut_at_the_limit(void **state)
 }
 
 /* So within the limit no message costs more than it did. */
-static void it_is_cut_into_no_more_than_it_has_to(void **state)
+teardown_test(it_is_cut_into_no_more_than_it_has_to)
 {
 	struct mpib_snapshot *snap;
 
@@ -80,7 +78,7 @@ static void it_is_cut_into_no_more_than_it_has_to(void **state)
 	mpib_snapshot_free(snap);
 }
 
-static void the_end_that_takes_less_decides(void **state)
+teardown_test(the_end_that_takes_less_decides)
 {
 	static const char *const limits[] = {
 		"127.25.0.2/max_msg_sz=4096", /* SOUT of the receiver */
@@ -97,7 +95,7 @@ static void the_end_that_takes_less_decides(void **state)
 }
 
 /* One buffer of the group is longer than the limit, one is not. */
-static void buffers_of_a_group_are_cut_as_well(void **state)
+teardown_test(buffers_of_a_group_are_cut_as_well)
 {
 	const uint32_t len[2] = { 3000, 300000 };
 	const uint64_t at[2] = { 0, MIB };
@@ -134,7 +132,7 @@ static void buffers_of_a_group_are_cut_as_well(void **state)
 }
 
 /* What the device refuses to the one does not touch the other. */
-static void a_region_beyond_the_limit_fails_alone(void **state)
+teardown_test(a_region_beyond_the_limit_fails_alone)
 {
 	const size_t len = 2 * PAIR_MEM;
 	struct mpib_mr_attr attr = { .len = len, .dmabuf_fd = -1 };
@@ -156,7 +154,7 @@ static void a_region_beyond_the_limit_fails_alone(void **state)
 	pair_transfer(&pair, &tx, &rx, 0, MIB, MIB, 1);
 }
 
-static void a_region_too_many_fails_alone(void **state)
+teardown_test(a_region_too_many_fails_alone)
 {
 	char mem[64];
 	const struct mpib_mr_attr attr = { .addr = mem,
@@ -180,7 +178,7 @@ static void a_region_too_many_fails_alone(void **state)
 	pair_transfer(&pair, &tx, &rx, 0, MIB, MIB, 1);
 }
 
-static void a_lane_too_many_fails_alone(void **state)
+teardown_test(a_lane_too_many_fails_alone)
 {
 	struct mpib_lane *lane;
 	int rc;
@@ -194,7 +192,7 @@ static void a_lane_too_many_fails_alone(void **state)
 	pair_transfer(&pair, &tx, &rx, 0, MIB, MIB, 1);
 }
 
-static void a_user_too_many_fails_alone(void **state)
+teardown_test(a_user_too_many_fails_alone)
 {
 	static const char *const limits[] = { "max_pd=1", "max_srq=1" };
 
@@ -234,7 +232,7 @@ static int start(const char *limits, char *why, size_t why_len)
 	return rc;
 }
 
-static void what_cannot_do_at_all_is_refused_at_the_start(void **state)
+teardown_test(what_cannot_do_at_all_is_refused_at_the_start)
 {
 	static const struct {
 		const char *limits, *says;
@@ -266,16 +264,3 @@ static void what_cannot_do_at_all_is_refused_at_the_start(void **state)
 			       why, sizeof(why)),
 			 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	limits_test(a_message_is_cut_at_the_limit),
-	limits_test(it_is_cut_into_no_more_than_it_has_to),
-	limits_test(the_end_that_takes_less_decides),
-	limits_test(buffers_of_a_group_are_cut_as_well),
-	limits_test(a_region_beyond_the_limit_fails_alone),
-	limits_test(a_region_too_many_fails_alone),
-	limits_test(a_lane_too_many_fails_alone),
-	limits_test(a_user_too_many_fails_alone),
-	limits_test(what_cannot_do_at_all_is_refused_at_the_start),
-	{ 0 },
-};

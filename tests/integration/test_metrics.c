@@ -49,7 +49,7 @@ static void assert_whole(const char *text)
 	assert_non_null(strstr(text, "\nmpib_rail_up{rail=\"SUP\"} 1\n"));
 }
 
-static void whoever_connects_gets_one_scrape_and_the_end(void **state)
+TEST(whoever_connects_gets_one_scrape_and_the_end)
 {
 	for (unsigned i = 0; i < 3; i++) {
 		char *text =
@@ -60,7 +60,7 @@ static void whoever_connects_gets_one_scrape_and_the_end(void **state)
 	}
 }
 
-static void many_scrapes_at_once_are_all_whole(void **state)
+TEST(many_scrapes_at_once_are_all_whole)
 {
 	int fd[8];
 
@@ -74,7 +74,7 @@ static void many_scrapes_at_once_are_all_whole(void **state)
 	}
 }
 
-static void who_leaves_before_his_scrape_harms_nobody(void **state)
+TEST(who_leaves_before_his_scrape_harms_nobody)
 {
 	char *text;
 
@@ -92,7 +92,7 @@ static void who_leaves_before_his_scrape_harms_nobody(void **state)
 	free(text);
 }
 
-static void the_stats_socket_tells_them_too(void **state)
+TEST(the_stats_socket_tells_them_too)
 {
 	int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 	char *text;
@@ -106,11 +106,4 @@ static void the_stats_socket_tells_them_too(void **state)
 	free(text);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(whoever_connects_gets_one_scrape_and_the_end),
-	cmocka_unit_test(many_scrapes_at_once_are_all_whole),
-	cmocka_unit_test(who_leaves_before_his_scrape_harms_nobody),
-	cmocka_unit_test(the_stats_socket_tells_them_too),
-	{ 0 },
-};
 struct test_group test_group = { start, stop };

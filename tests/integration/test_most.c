@@ -46,7 +46,7 @@ static void others_go_on(void)
 	mover_must(mover_move(&other, 3));
 }
 
-static void connections_of_a_client(void **state)
+TEST(connections_of_a_client)
 {
 	static struct mpib_conn *conn[MPIB_CONNS_MAX], *more;
 	struct mpib_listener *l;
@@ -101,7 +101,7 @@ static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
 }
 
 /* One more gives no request, and no error. */
-static void requests_of_a_connection(void **state)
+TEST(requests_of_a_connection)
 {
 	struct mpib_request *in[MPIB_REQUESTS], *out[SENDS + 1];
 	struct ends e = { .from = client, .to = client };
@@ -152,7 +152,7 @@ static void requests_of_a_connection(void **state)
 	mpib_mem_free(client, words);
 }
 
-static void listeners_of_a_proxy(void **state)
+TEST(listeners_of_a_proxy)
 {
 	static struct mpib_listener *l[LISTENERS], *more;
 	struct mpib_handle h;
@@ -177,10 +177,4 @@ static void listeners_of_a_proxy(void **state)
 	/* What is left goes with the client, at once. */
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(connections_of_a_client),
-	cmocka_unit_test(requests_of_a_connection),
-	cmocka_unit_test(listeners_of_a_proxy),
-	{ 0 },
-};
 struct test_group test_group = { start, stop };

@@ -123,7 +123,7 @@ static void assert_honest_go_on(void)
 			      hostiles + i);
 }
 
-static void a_receiver_reaches_no_connection_of_another_peer(void **state)
+pair_test(a_receiver_reaches_no_connection_of_another_peer)
 {
 	struct pair peer;
 
@@ -135,7 +135,7 @@ static void a_receiver_reaches_no_connection_of_another_peer(void **state)
 	assert_true(honest.node[1].lanes_broken > 0);
 }
 
-static void a_sender_reaches_no_connection_of_another_peer(void **state)
+pair_test(a_sender_reaches_no_connection_of_another_peer)
 {
 	char *mem = mmap(NULL, 3 * FAR, PROT_READ | PROT_WRITE,
 			 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -161,7 +161,7 @@ static void a_sender_reaches_no_connection_of_another_peer(void **state)
 }
 
 /* Of slots whose CTS the receiver cannot have written. */
-static void an_ack_of_slots_that_were_not_sent_breaks(void **state)
+pair_test(an_ack_of_slots_that_were_not_sent_breaks)
 {
 	struct mpib_cts *entry, cts;
 	struct pair_end from, to;
@@ -194,7 +194,7 @@ static void keys_differ(const struct engine_conn *one,
 }
 
 /* Neither the CTS that a receiver writes, nor the records that a sender does. */
-static void a_key_opens_tables_of_one_lane(void **state)
+pair_test(a_key_opens_tables_of_one_lane)
 {
 	struct pair peer, user;
 
@@ -210,11 +210,3 @@ static void a_key_opens_tables_of_one_lane(void **state)
 	pair_close(&honest);
 	pair_leave(&user);
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(a_receiver_reaches_no_connection_of_another_peer),
-	pair_test(a_sender_reaches_no_connection_of_another_peer),
-	pair_test(a_key_opens_tables_of_one_lane),
-	pair_test(an_ack_of_slots_that_were_not_sent_breaks),
-	{ 0 },
-};

@@ -49,7 +49,7 @@ static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
 
 /* Parts of the two ends fall on different bounds, and the message ends before
  * the posted parts do. */
-static void parts_of_both_ends_are_fitted_together(void **state)
+pair_test(parts_of_both_ends_are_fitted_together)
 {
 	static const uint32_t lens[] = { 10, 4096, 9999, 40960, 50000, 65536 };
 	static const uint32_t cuts[] = { 4096, 10240, 65536 };
@@ -86,7 +86,7 @@ static void parts_of_both_ends_are_fitted_together(void **state)
 /* The slot's send ops wait for one end-to-end ack, which comes only when all of
  * them were posted; and the sender has the whole message, so that no client
  * waits for bytes of it. */
-static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
+pair_test(a_slot_may_take_more_parts_than_there_are_send_ops)
 {
 	const uint32_t cut = 512, half = SEND_RANGES * cut;
 	struct mpib_engine_config cfg;
@@ -115,7 +115,7 @@ static void a_slot_may_take_more_parts_than_there_are_send_ops(void **state)
 }
 
 /* Of a message that the sender cut into parts, so that some come without an IMM. */
-static void a_receive_is_told_the_bytes_of_each_rail(void **state)
+pair_test(a_receive_is_told_the_bytes_of_each_rail)
 {
 	const uint32_t total = 65536;
 	struct mpib_desc d;
@@ -146,7 +146,7 @@ static void a_receive_is_told_the_bytes_of_each_rail(void **state)
 	}
 }
 
-static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
+pair_test(a_grouped_receive_gives_each_send_its_tags_buffer)
 {
 	static const uint32_t len[8] = { 0, 1, 128, 1000, 70000, 5, 4096, 131 };
 
@@ -197,11 +197,3 @@ static void a_grouped_receive_gives_each_send_its_tags_buffer(void **state)
 		pair_close(&pair);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(a_slot_may_take_more_parts_than_there_are_send_ops),
-	pair_test(parts_of_both_ends_are_fitted_together),
-	pair_test(a_receive_is_told_the_bytes_of_each_rail),
-	pair_test(a_grouped_receive_gives_each_send_its_tags_buffer),
-	{ 0 },
-};

@@ -103,7 +103,7 @@ static void skip_under_tsan(void)
 }
 
 /* With four QPs a lane on SUP the receives and lanes of two filled it. */
-static void two_users_leave_half_of_the_places(void **state)
+pair_test(two_users_leave_half_of_the_places)
 {
 	const uint32_t most = 65536 / 4 * 3;
 	struct mpib_engine *e;
@@ -132,7 +132,7 @@ static void two_users_leave_half_of_the_places(void **state)
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 }
 
-static void lanes_that_peers_open_leave_places_for_the_users_own(void **state)
+pair_test(lanes_that_peers_open_leave_places_for_the_users_own)
 {
 	struct mpib_lane_info want;
 
@@ -146,7 +146,7 @@ static void lanes_that_peers_open_leave_places_for_the_users_own(void **state)
 }
 
 /* Whoever says quota.lanes has said how many QPs a user has. */
-static void who_is_given_lanes_has_their_places(void **state)
+pair_test(who_is_given_lanes_has_their_places)
 {
 	struct mpib_engine_config cfg;
 
@@ -160,10 +160,3 @@ static void who_is_given_lanes_has_their_places(void **state)
 	give_all_back(&greedy[0]);
 	pair_turns(&pair, 4);
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(two_users_leave_half_of_the_places),
-	pair_test(lanes_that_peers_open_leave_places_for_the_users_own),
-	pair_test(who_is_given_lanes_has_their_places),
-	{ 0 },
-};

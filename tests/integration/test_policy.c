@@ -64,7 +64,7 @@ static void expect_moved(uint64_t sout, uint64_t sup)
 }
 
 /* The table of the agent's contract, and the rows that it says in words. */
-static void an_agents_hint_is_followed_to_the_byte(void **state)
+pair_test(an_agents_hint_is_followed_to_the_byte)
 {
 	static const struct {
 		uint32_t sup_bw, len, sup;
@@ -102,7 +102,7 @@ static void an_agents_hint_is_followed_to_the_byte(void **state)
 	}
 }
 
-static void without_a_slot_everything_stays_on_sout(void **state)
+pair_test(without_a_slot_everything_stays_on_sout)
 {
 	static const uint32_t slot[] = { UINT32_MAX, MPIB_HINT_SLOTS_MAX,
 					 MPIB_HINT_SLOTS_MAX - 1, SLOT };
@@ -123,7 +123,7 @@ static void without_a_slot_everything_stays_on_sout(void **state)
 	expect_moved(MIB, 0);
 }
 
-static void a_writer_that_died_writing_leaves_the_last_hint(void **state)
+pair_test(a_writer_that_died_writing_leaves_the_last_hint)
 {
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
@@ -141,7 +141,7 @@ static void a_writer_that_died_writing_leaves_the_last_hint(void **state)
 }
 
 /* The client feeds a message part by part; the hint changes in between. */
-static void the_hint_is_read_once_a_message(void **state)
+pair_test(the_hint_is_read_once_a_message)
 {
 	struct mpib_desc d = {
 		.op = MPIB_OP_SEND,
@@ -170,7 +170,7 @@ static void the_hint_is_read_once_a_message(void **state)
 	expect_moved(0, MIB);
 }
 
-static void small_messages_to_another_island_spare_themselves_sup(void **state)
+pair_test(small_messages_to_another_island_spare_themselves_sup)
 {
 	for (unsigned p = MPIB_PATH_INTRA; p <= MPIB_PATH_INTER; p++) {
 		bool far = p == MPIB_PATH_INTER;
@@ -187,7 +187,7 @@ static void small_messages_to_another_island_spare_themselves_sup(void **state)
 }
 
 /* Everything on one rail: payload, empty messages, CTS. */
-static void isolation_keeps_inside_an_island_to_sup(void **state)
+pair_test(isolation_keeps_inside_an_island_to_sup)
 {
 	struct mpib_snapshot *a, *b;
 
@@ -209,7 +209,7 @@ static void isolation_keeps_inside_an_island_to_sup(void **state)
 	mpib_snapshot_free(b);
 }
 
-static void isolation_makes_no_sup_qps_to_another_island(void **state)
+pair_test(isolation_makes_no_sup_qps_to_another_island)
 {
 	struct mpib_lane_info info;
 	struct mpib_snapshot *a, *b;
@@ -234,7 +234,7 @@ static void isolation_makes_no_sup_qps_to_another_island(void **state)
 	mpib_snapshot_free(b);
 }
 
-static void ends_that_see_it_differently_make_no_lane(void **state)
+pair_test(ends_that_see_it_differently_make_no_lane)
 {
 	struct mpib_lane_info info;
 	struct mpib_lane *lane;
@@ -264,7 +264,7 @@ static void ends_that_see_it_differently_make_no_lane(void **state)
 	mpib_lane_free(lane);
 }
 
-static void the_split_in_force_is_told_with_its_source(void **state)
+pair_test(the_split_in_force_is_told_with_its_source)
 {
 	struct mpib_snapshot *a;
 
@@ -311,7 +311,7 @@ static struct mpib_split_why why(void)
 	return why;
 }
 
-static void a_hint_is_told_before_the_first_message(void **state)
+pair_test(a_hint_is_told_before_the_first_message)
 {
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
@@ -321,7 +321,7 @@ static void a_hint_is_told_before_the_first_message(void **state)
 	expect_moved(MIB / 2, MIB / 2);
 }
 
-static void a_rail_that_is_out_is_told_in_every_mode(void **state)
+pair_test(a_rail_that_is_out_is_told_in_every_mode)
 {
 	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);
@@ -333,7 +333,7 @@ static void a_rail_that_is_out_is_told_in_every_mode(void **state)
 	}
 }
 
-static void nothing_is_older_than_the_connection(void **state)
+pair_test(nothing_is_older_than_the_connection)
 {
 	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);
@@ -343,19 +343,3 @@ static void nothing_is_older_than_the_connection(void **state)
 		pair_close(&pair);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(an_agents_hint_is_followed_to_the_byte),
-	pair_test(without_a_slot_everything_stays_on_sout),
-	pair_test(a_writer_that_died_writing_leaves_the_last_hint),
-	pair_test(the_hint_is_read_once_a_message),
-	pair_test(small_messages_to_another_island_spare_themselves_sup),
-	pair_test(isolation_keeps_inside_an_island_to_sup),
-	pair_test(isolation_makes_no_sup_qps_to_another_island),
-	pair_test(ends_that_see_it_differently_make_no_lane),
-	pair_test(the_split_in_force_is_told_with_its_source),
-	pair_test(a_hint_is_told_before_the_first_message),
-	pair_test(a_rail_that_is_out_is_told_in_every_mode),
-	pair_test(nothing_is_older_than_the_connection),
-	{ 0 },
-};

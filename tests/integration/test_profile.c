@@ -224,7 +224,9 @@ static void move(size_t size)
 	assert_memory_equal(from, to, size);
 }
 
-static void each_qp_of_a_request_is_an_event(void **state)
+#define CASE(name) TEST_OF(name, open_comms, close_comms)
+
+CASE(each_qp_of_a_request_is_an_event)
 {
 	seen.taken = true;
 	memset(from, 1, MIB);
@@ -238,7 +240,7 @@ static void each_qp_of_a_request_is_an_event(void **state)
 		assert_true(seen.qp[i] > 0);
 }
 
-static void every_request_is_told_once_a_profiler_is_there(void **state)
+CASE(every_request_is_told_once_a_profiler_is_there)
 {
 	seen.taken = true;
 	for (unsigned i = 0; i < 50; i++) {
@@ -265,7 +267,7 @@ static void wait_in_vain(unsigned tests)
 	finish(sreq);
 }
 
-static void without_a_profiler_it_is_asked_again_much_later(void **state)
+CASE(without_a_profiler_it_is_asked_again_much_later)
 {
 	unsigned asked;
 
@@ -294,7 +296,7 @@ static bool in_order(uint64_t first, uint64_t then)
 
 /* Requests of a connection end in order: with the second the first is over, of
  * which the plugin has seen nothing yet. */
-static void times_are_those_of_the_proxy(void **state)
+CASE(times_are_those_of_the_proxy)
 {
 	const struct mpib_profiled *recv = &seen.last[0];
 	const struct mpib_profiled *send = &seen.last[1];
@@ -345,7 +347,7 @@ static void move_group(int n, void **phs, const size_t *size)
 	assert_int_equal(seen.stops, seen.starts);
 }
 
-static void each_buffer_of_a_group_has_its_events(void **state)
+CASE(each_buffer_of_a_group_has_its_events)
 {
 	void *phs[3] = { &each_ph[0], NULL, &each_ph[2] };
 	size_t size[3] = { 64, 100000, MIB };
@@ -356,14 +358,4 @@ static void each_buffer_of_a_group_has_its_events(void **state)
 		assert_int_equal(seen.of_each_send[i], size[i]);
 }
 
-#define COMM_TEST(f) cmocka_unit_test_setup_teardown(f, open_comms, close_comms)
-
-const struct CMUnitTest test_list[] = {
-	COMM_TEST(each_qp_of_a_request_is_an_event),
-	COMM_TEST(every_request_is_told_once_a_profiler_is_there),
-	COMM_TEST(times_are_those_of_the_proxy),
-	COMM_TEST(each_buffer_of_a_group_has_its_events),
-	COMM_TEST(without_a_profiler_it_is_asked_again_much_later),
-	{ 0 },
-};
 struct test_group test_group = { setup, teardown };

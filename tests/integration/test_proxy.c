@@ -21,7 +21,7 @@ static void assert_one_line(const char *text)
 		fail_msg("not one line: \"%s\"", text);
 }
 
-static void the_ready_line_names_sockets_and_rails(void **state)
+TEST(the_ready_line_names_sockets_and_rails)
 {
 	struct node n;
 	char want[1024];
@@ -35,7 +35,7 @@ static void the_ready_line_names_sockets_and_rails(void **state)
 	node_stop(&n);
 }
 
-static void it_stops_while_others_are_connected_and_leaves_nothing(void **state)
+TEST(it_stops_while_others_are_connected_and_leaves_nothing)
 {
 	struct node n;
 	int a, b;
@@ -50,7 +50,7 @@ static void it_stops_while_others_are_connected_and_leaves_nothing(void **state)
 
 /* The kernel makes a table larger within accept() or recvmsg(), and in a process
  * with threads that takes as long as the CPUs are busy. */
-static void the_table_of_descriptors_has_its_size_from_the_start(void **state)
+TEST(the_table_of_descriptors_has_its_size_from_the_start)
 {
 	char path[64], line[256];
 	unsigned long size = 0;
@@ -70,7 +70,7 @@ static void the_table_of_descriptors_has_its_size_from_the_start(void **state)
 	node_stop(&n);
 }
 
-static void a_second_one_is_refused_and_told_the_pid(void **state)
+TEST(a_second_one_is_refused_and_told_the_pid)
 {
 	struct node n;
 	struct run r;
@@ -91,7 +91,7 @@ static void a_second_one_is_refused_and_told_the_pid(void **state)
 	node_stop(&n);
 }
 
-static void a_taken_address_is_told(void **state)
+TEST(a_taken_address_is_told)
 {
 	struct node n;
 	struct run r;
@@ -109,7 +109,7 @@ static void a_taken_address_is_told(void **state)
 	node_stop(&n);
 }
 
-static void what_a_killed_one_left_does_not_stop_the_next(void **state)
+TEST(what_a_killed_one_left_does_not_stop_the_next)
 {
 	struct node n;
 
@@ -119,7 +119,7 @@ static void what_a_killed_one_left_does_not_stop_the_next(void **state)
 	node_stop(&n);
 }
 
-static void a_rail_that_is_not_there_is_named(void **state)
+TEST(a_rail_that_is_not_there_is_named)
 {
 	struct run r;
 
@@ -132,7 +132,7 @@ static void a_rail_that_is_not_there_is_named(void **state)
 	run_dir_remove("/tmp/mpib-no-rail");
 }
 
-static void a_daemon_returns_when_it_is_ready(void **state)
+TEST(a_daemon_returns_when_it_is_ready)
 {
 	char base[] = "/tmp/mpib-daemon-XXXXXX", dir[64], file[80], sout[32];
 	struct run r;
@@ -175,7 +175,7 @@ static void next_notice(int fd, char *buf, size_t len)
 	buf[n] = '\0';
 }
 
-static void a_service_manager_hears_ready_and_that_it_lives(void **state)
+TEST(a_service_manager_hears_ready_and_that_it_lives)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -204,17 +204,3 @@ static void a_service_manager_hears_ready_and_that_it_lives(void **state)
 	close(fd);
 	unlink(sun.sun_path);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_service_manager_hears_ready_and_that_it_lives),
-	cmocka_unit_test(the_ready_line_names_sockets_and_rails),
-	cmocka_unit_test(
-		it_stops_while_others_are_connected_and_leaves_nothing),
-	cmocka_unit_test(the_table_of_descriptors_has_its_size_from_the_start),
-	cmocka_unit_test(a_second_one_is_refused_and_told_the_pid),
-	cmocka_unit_test(a_taken_address_is_told),
-	cmocka_unit_test(what_a_killed_one_left_does_not_stop_the_next),
-	cmocka_unit_test(a_rail_that_is_not_there_is_named),
-	cmocka_unit_test(a_daemon_returns_when_it_is_ready),
-	{ 0 },
-};

@@ -18,7 +18,7 @@
 #include "talk.h"
 #include "test.h"
 
-static void another_version_is_refused_and_both_are_named(void **state)
+TALK_TEST(another_version_is_refused_and_both_are_named)
 {
 	static const unsigned other[] = { MPIB_ABI_VERSION - 1,
 					  MPIB_ABI_VERSION + 1, 77 };
@@ -41,7 +41,7 @@ static void another_version_is_refused_and_both_are_named(void **state)
 	}
 }
 
-static void a_hello_of_another_size_is_refused_in_words(void **state)
+TALK_TEST(a_hello_of_another_size_is_refused_in_words)
 {
 	struct {
 		struct mpib_ctl_hello hello;
@@ -62,7 +62,7 @@ static void a_hello_of_another_size_is_refused_in_words(void **state)
 	close(sock);
 }
 
-static void the_welcome_brings_sealed_segments_and_the_process(void **state)
+TALK_TEST(the_welcome_brings_sealed_segments_and_the_process)
 {
 	struct mpib_message m;
 	const struct mpib_ctl_welcome *w = (const void *)m.bytes;
@@ -110,7 +110,7 @@ static int doorbell_of(int sock)
 
 /* What one does to its doorbell shows in no other's: neither its mode, nor that
  * it is emptied, which would take the other's wake-up. */
-static void each_client_has_a_doorbell_of_its_own(void **state)
+TALK_TEST(each_client_has_a_doorbell_of_its_own)
 {
 	int a = talk_dial(), b = talk_dial();
 	int bell_a = doorbell_of(a), bell_b = doorbell_of(b);
@@ -123,7 +123,7 @@ static void each_client_has_a_doorbell_of_its_own(void **state)
 	close(b);
 }
 
-static void a_hello_may_name_a_device_that_is_there(void **state)
+TALK_TEST(a_hello_may_name_a_device_that_is_there)
 {
 	struct mpib_ctl_hello hello = {
 		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
@@ -143,7 +143,7 @@ static void a_hello_may_name_a_device_that_is_there(void **state)
 	close(sock);
 }
 
-static void a_client_may_ask_for_devices_that_are_there(void **state)
+TALK_TEST(a_client_may_ask_for_devices_that_are_there)
 {
 	struct mpib_ctl_id ask = { .h = { .type = MPIB_CTL_DEVICE,
 					  .len = sizeof(ask) } };
@@ -165,7 +165,7 @@ static void a_client_may_ask_for_devices_that_are_there(void **state)
 	close(sock);
 }
 
-static void a_second_hello_is_an_error_and_no_more(void **state)
+TALK_TEST(a_second_hello_is_an_error_and_no_more)
 {
 	int sock = talk_attach();
 
@@ -174,7 +174,7 @@ static void a_second_hello_is_an_error_and_no_more(void **state)
 	close(sock);
 }
 
-static void whoever_speaks_before_hello_is_hung_up_on(void **state)
+TALK_TEST(whoever_speaks_before_hello_is_hung_up_on)
 {
 	struct mpib_ctl_listen h = {
 		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(h) },
@@ -187,7 +187,7 @@ static void whoever_speaks_before_hello_is_hung_up_on(void **state)
 	close(sock);
 }
 
-static void what_is_no_message_ends_the_client(void **state)
+TALK_TEST(what_is_no_message_ends_the_client)
 {
 	static const char junk[2000];
 	struct mpib_ctl_header lies = { .type = MPIB_CTL_LISTEN, .len = 500 };
@@ -207,7 +207,7 @@ static void what_is_no_message_ends_the_client(void **state)
 	}
 }
 
-static void unknown_and_misshapen_requests_are_refused(void **state)
+TALK_TEST(unknown_and_misshapen_requests_are_refused)
 {
 	struct mpib_ctl_id id = { .h = { .len = sizeof(id), .id = 9 } };
 	static const struct {
@@ -238,7 +238,7 @@ static void unknown_and_misshapen_requests_are_refused(void **state)
 	close(sock);
 }
 
-static void indices_out_of_range_are_refused(void **state)
+TALK_TEST(indices_out_of_range_are_refused)
 {
 	struct mpib_ctl_connect c = { .h = { .type = MPIB_CTL_CONNECT,
 					     .len = sizeof(c) } };
@@ -268,7 +268,7 @@ static void indices_out_of_range_are_refused(void **state)
 	close(sock);
 }
 
-static void descriptors_nobody_asked_for_are_closed(void **state)
+TALK_TEST(descriptors_nobody_asked_for_are_closed)
 {
 	struct mpib_ctl_listen h = {
 		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(h) },
@@ -285,7 +285,7 @@ static void descriptors_nobody_asked_for_are_closed(void **state)
 	close(sock);
 }
 
-static void whoever_reads_no_answers_is_dropped(void **state)
+TALK_TEST(whoever_reads_no_answers_is_dropped)
 {
 	struct mpib_ctl_header h = { .type = 99, .len = sizeof(h) };
 	int sock = talk_attach(), sent = 0;
@@ -297,20 +297,4 @@ static void whoever_reads_no_answers_is_dropped(void **state)
 	close(sock);
 }
 
-const struct CMUnitTest test_list[] = {
-	TALK_TEST(another_version_is_refused_and_both_are_named),
-	TALK_TEST(a_hello_of_another_size_is_refused_in_words),
-	TALK_TEST(the_welcome_brings_sealed_segments_and_the_process),
-	TALK_TEST(each_client_has_a_doorbell_of_its_own),
-	TALK_TEST(a_hello_may_name_a_device_that_is_there),
-	TALK_TEST(a_client_may_ask_for_devices_that_are_there),
-	TALK_TEST(a_second_hello_is_an_error_and_no_more),
-	TALK_TEST(whoever_speaks_before_hello_is_hung_up_on),
-	TALK_TEST(what_is_no_message_ends_the_client),
-	TALK_TEST(unknown_and_misshapen_requests_are_refused),
-	TALK_TEST(indices_out_of_range_are_refused),
-	TALK_TEST(descriptors_nobody_asked_for_are_closed),
-	TALK_TEST(whoever_reads_no_answers_is_dropped),
-	{ 0 },
-};
 struct test_group test_group = { talk_start, talk_stop };

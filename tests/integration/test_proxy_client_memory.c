@@ -27,7 +27,7 @@ static int reg_fd(int sock, int fd, uint64_t offset, uint64_t size,
 	return talk_hear_status(sock, MPIB_CTL_REG_FD, 3);
 }
 
-static void memory_that_lies_is_refused(void **state)
+TALK_TEST(memory_that_lies_is_refused)
 {
 	static const char zeros[65536];
 	int sock = talk_attach(), open_fd, sealed, pipefd[2], null;
@@ -100,7 +100,7 @@ static int dereg(int sock, uint32_t mr)
 	return talk_hear_status(sock, MPIB_CTL_DEREG, 6);
 }
 
-static void pools_come_and_go_and_are_counted(void **state)
+TALK_TEST(pools_come_and_go_and_are_counted)
 {
 	uint32_t mr = 0, other = 0;
 	int sock = talk_attach();
@@ -116,7 +116,7 @@ static void pools_come_and_go_and_are_counted(void **state)
 	close(sock);
 }
 
-static void a_region_of_another_client_is_out_of_reach(void **state)
+TALK_TEST(a_region_of_another_client_is_out_of_reach)
 {
 	uint32_t mr = 0;
 	int a = talk_attach(), b = talk_attach();
@@ -128,7 +128,7 @@ static void a_region_of_another_client_is_out_of_reach(void **state)
 	close(b);
 }
 
-static void memory_has_a_limit(void **state)
+TALK_TEST(memory_has_a_limit)
 {
 	uint32_t mr = 0;
 	int sock = talk_attach();
@@ -141,11 +141,4 @@ static void memory_has_a_limit(void **state)
 	close(sock);
 }
 
-const struct CMUnitTest test_list[] = {
-	TALK_TEST(memory_that_lies_is_refused),
-	TALK_TEST(pools_come_and_go_and_are_counted),
-	TALK_TEST(a_region_of_another_client_is_out_of_reach),
-	TALK_TEST(memory_has_a_limit),
-	{ 0 },
-};
 struct test_group test_group = { talk_start, talk_stop };

@@ -98,7 +98,9 @@ static void attach_two_at_most(struct mpib_client *c[2])
 	assert_in(mpib_strerror(), "quota.clients = 2");
 }
 
-static void clients_of_a_user_are_bounded(void **state)
+#define CASE(name) TEST_OF(name, NULL, stop)
+
+CASE(clients_of_a_user_are_bounded)
 {
 	struct mpib_client *c[2];
 
@@ -111,7 +113,7 @@ static void clients_of_a_user_are_bounded(void **state)
 	mpib_detach(c[1]);
 }
 
-static void a_user_has_a_quarter_of_the_places_however_few(void **state)
+CASE(a_user_has_a_quarter_of_the_places_however_few)
 {
 	struct mpib_client *c[2];
 
@@ -121,7 +123,7 @@ static void a_user_has_a_quarter_of_the_places_however_few(void **state)
 	mpib_detach(c[1]);
 }
 
-static void staging_memory_of_a_user_is_bounded(void **state)
+CASE(staging_memory_of_a_user_is_bounded)
 {
 	struct mpib_client *a, *b;
 	void *p;
@@ -142,7 +144,7 @@ static void staging_memory_of_a_user_is_bounded(void **state)
 }
 
 /* Refused when too many, and hung up on when it does not stop. */
-static void control_messages_of_a_user_are_bounded(void **state)
+CASE(control_messages_of_a_user_are_bounded)
 {
 	struct mpib_ctl_hello hello = {
 		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
@@ -196,8 +198,7 @@ static int32_t asked(int sock, const struct mpib_ctl_header *h,
 }
 
 /* Nobody would close it again, and whoever is at its other end would wait. */
-static void
-what_is_given_back_is_taken_back_whatever_else_was_sent(void **state)
+CASE(what_is_given_back_is_taken_back_whatever_else_was_sent)
 {
 	struct mpib_ctl_hello hello = {
 		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
@@ -225,7 +226,7 @@ what_is_given_back_is_taken_back_whatever_else_was_sent(void **state)
 	node_until_usage(&node, "attached", 0);
 }
 
-static void another_user_has_quotas_of_its_own(void **state)
+CASE(another_user_has_quotas_of_its_own)
 {
 	struct mpib_client *a;
 	struct mpib_listener *l;
@@ -243,15 +244,3 @@ static void another_user_has_quotas_of_its_own(void **state)
 	as_nobody(use_a_little_of_all);
 	mpib_detach(a);
 }
-
-#define QUOTA_TEST(fn) cmocka_unit_test_teardown(fn, stop)
-
-const struct CMUnitTest test_list[] = {
-	QUOTA_TEST(clients_of_a_user_are_bounded),
-	QUOTA_TEST(a_user_has_a_quarter_of_the_places_however_few),
-	QUOTA_TEST(staging_memory_of_a_user_is_bounded),
-	QUOTA_TEST(control_messages_of_a_user_are_bounded),
-	QUOTA_TEST(what_is_given_back_is_taken_back_whatever_else_was_sent),
-	QUOTA_TEST(another_user_has_quotas_of_its_own),
-	{ 0 },
-};

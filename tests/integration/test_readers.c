@@ -114,7 +114,7 @@ static void first_line(int fd, char *buf, size_t len)
 	buf[n] = '\0';
 }
 
-static void a_thousand_idle_readers_cost_little(void **state)
+TEST(a_thousand_idle_readers_cost_little)
 {
 	long before;
 
@@ -127,7 +127,7 @@ static void a_thousand_idle_readers_cost_little(void **state)
 	assert_true(rss_kib() - before < IDLE_MAX_KIB);
 }
 
-static void the_next_one_is_refused_in_words(void **state)
+TEST(the_next_one_is_refused_in_words)
 {
 	char line[256];
 	int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
@@ -166,7 +166,7 @@ static bool hung_up(int fd)
 	return n == 0 || errno == ECONNRESET;
 }
 
-static void those_that_ask_and_never_read_are_dropped(void **state)
+TEST(those_that_ask_and_never_read_are_dropped)
 {
 	long before = rss_kib();
 	unsigned gone = 0;
@@ -195,10 +195,4 @@ static void those_that_ask_and_never_read_are_dropped(void **state)
 	move_many("afterwards");
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_thousand_idle_readers_cost_little),
-	cmocka_unit_test(the_next_one_is_refused_in_words),
-	cmocka_unit_test(those_that_ask_and_never_read_are_dropped),
-	{ 0 },
-};
 struct test_group test_group = { setup, teardown };

@@ -56,7 +56,7 @@ static struct ends give_buffers(struct end *from, struct end *to)
 	return e;
 }
 
-static void the_rails_carry_what_lies_at_an_odd_offset(void **state)
+TEST(the_rails_carry_what_lies_at_an_odd_offset)
 {
 	struct end a = { 0 }, b = { 0 };
 	struct ends e = give_buffers(&a, &b);
@@ -85,7 +85,7 @@ static void the_rails_carry_what_lies_at_an_odd_offset(void **state)
 
 /* NCCL registers the same memory once for each of its connections, with a new
  * descriptor each time. */
-static void the_same_memory_is_registered_once_and_counted(void **state)
+TEST(the_same_memory_is_registered_once_and_counted)
 {
 	struct mpib_region *again, *part, *other;
 	struct end a = { 0 };
@@ -119,7 +119,7 @@ static void the_same_memory_is_registered_once_and_counted(void **state)
 	munmap(a.mem, BUFFER_SIZE);
 }
 
-static void no_bytes_are_no_region(void **state)
+TEST(no_bytes_are_no_region)
 {
 	struct mpib_region *none = NULL;
 	struct end a = { 0 };
@@ -137,7 +137,7 @@ static void no_bytes_are_no_region(void **state)
 }
 
 /* Two memfds may be mapped at one address, one after the other. */
-static void a_memfd_is_known_by_its_file_and_offset(void **state)
+TEST(a_memfd_is_known_by_its_file_and_offset)
 {
 	struct mpib_region *first, *second, *same, *behind;
 	struct end a = { 0 };
@@ -167,20 +167,16 @@ static void a_memfd_is_known_by_its_file_and_offset(void **state)
 	munmap(a.mem, BUFFER_SIZE);
 }
 
-int main(void)
+static int start(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_rails_carry_what_lies_at_an_odd_offset),
-		cmocka_unit_test(
-			the_same_memory_is_registered_once_and_counted),
-		cmocka_unit_test(no_bytes_are_no_region),
-		cmocka_unit_test(a_memfd_is_known_by_its_file_and_offset),
-	};
-
-	int failed;
-
 	node_start(&node, 8, "--dmabuf", "yes", NULL);
-	failed = cmocka_run_group_tests(tests, NULL, NULL);
-	node_stop(&node);
-	return failed;
+	return 0;
 }
+
+static int stop(void **state)
+{
+	node_stop(&node);
+	return 0;
+}
+
+struct test_group test_group = { start, stop };

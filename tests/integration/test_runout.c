@@ -216,12 +216,12 @@ static void limit_the_client(const char *name, int resource, unsigned step,
 	}
 }
 
-static void a_client_without_descriptors(void **state)
+TEST(a_client_without_descriptors)
 {
 	limit_the_client("client's descriptors", RLIMIT_NOFILE, 1, 16);
 }
 
-static void a_client_without_memory(void **state)
+TEST(a_client_without_memory)
 {
 	if (SANITIZED)
 		skip_as("a sanitizer needs the address space");
@@ -230,7 +230,7 @@ static void a_client_without_memory(void **state)
 		limit_the_client("client's memory", RLIMIT_AS, 64u << 10, 300);
 }
 
-static void a_client_without_files_of_any_size(void **state)
+TEST(a_client_without_files_of_any_size)
 {
 	limit_the_client("client's size of files", RLIMIT_FSIZE, 32u << 10, 3);
 }
@@ -257,13 +257,13 @@ static void limit_the_proxy(const char *name, int resource, unsigned step,
 	}
 }
 
-static void a_proxy_without_descriptors(void **state)
+TEST(a_proxy_without_descriptors)
 {
 	limit_the_proxy("proxy's descriptors", RLIMIT_NOFILE, 1,
 			sweep ? 40 : 16);
 }
 
-static void a_proxy_without_memory(void **state)
+TEST(a_proxy_without_memory)
 {
 	if (SANITIZED)
 		skip_as("a sanitizer needs the address space");
@@ -271,7 +271,7 @@ static void a_proxy_without_memory(void **state)
 }
 
 /* Such as those that memory is behind. */
-static void a_proxy_without_files_of_any_size(void **state)
+TEST(a_proxy_without_files_of_any_size)
 {
 	limit_the_proxy("proxy's size of files", RLIMIT_FSIZE, 1u << 20,
 			sweep ? 16 : 6);
@@ -304,7 +304,7 @@ static void set_own(const char *name, const char *value)
 	json_decref(node_ask(&node, command));
 }
 
-static void the_proxys_own_limits(void **state)
+TEST(the_proxys_own_limits)
 {
 	for (unsigned i = 0; i < sizeof(own_limits) / sizeof(own_limits[0]);
 	     i++) {
@@ -335,7 +335,7 @@ static void the_proxys_own_limits(void **state)
 }
 
 /* From one part in the smallest window on. */
-static void windows_and_parts_of_any_size(void **state)
+TEST(windows_and_parts_of_any_size)
 {
 	static const char *const sizes[][2] = {
 		{ "4096", "128" },   { "4096", "4096" }, { "4224", "4096" },
@@ -354,15 +354,4 @@ static void windows_and_parts_of_any_size(void **state)
 	start_node(WINDOW, PART);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_client_without_descriptors),
-	cmocka_unit_test(a_client_without_memory),
-	cmocka_unit_test(a_client_without_files_of_any_size),
-	cmocka_unit_test(the_proxys_own_limits),
-	cmocka_unit_test(windows_and_parts_of_any_size),
-	cmocka_unit_test(a_proxy_without_descriptors),
-	cmocka_unit_test(a_proxy_without_memory),
-	cmocka_unit_test(a_proxy_without_files_of_any_size),
-	{ 0 },
-};
 struct test_group test_group = { start, stop };

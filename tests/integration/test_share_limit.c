@@ -67,7 +67,7 @@ static void set_limit(const char *mbits)
 			 0);
 }
 
-static void a_limit_is_the_engines_rate(void **state)
+fixture_test(a_limit_is_the_engines_rate)
 {
 	assert_int_equal(rate_of(&pair), 0);
 	set_limit("1");
@@ -78,7 +78,7 @@ static void a_limit_is_the_engines_rate(void **state)
 	assert_int_equal(rate_of(&pair), 0);
 }
 
-static void shards_share_a_users_limit(void **state)
+fixture_test(shards_share_a_users_limit)
 {
 	set_limit("1");
 	add(&client[1], &more, 1);
@@ -89,7 +89,7 @@ static void shards_share_a_users_limit(void **state)
 }
 
 /* Also one that says nothing of a limit, which then is none. */
-static void a_rule_goes_before_the_limit(void **state)
+fixture_test(a_rule_goes_before_the_limit)
 {
 	char why[100];
 
@@ -107,12 +107,3 @@ static void a_rule_goes_before_the_limit(void **state)
 			 0);
 	assert_int_equal(rate_of(&pair), 875000);
 }
-
-#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-const struct CMUnitTest test_list[] = {
-	t(a_limit_is_the_engines_rate),
-	t(shards_share_a_users_limit),
-	t(a_rule_goes_before_the_limit),
-	{ 0 },
-};

@@ -135,7 +135,7 @@ static void set_weights(uint32_t a, uint32_t b, uint32_t c)
 	mpib_tenant_share(sender[2].pair->node[0].tenant, c, 0);
 }
 
-static void tenants_on_three_lanes_get_one_two_and_five_parts(void **state)
+fixture_test(tenants_on_three_lanes_get_one_two_and_five_parts)
 {
 	set_weights(10, 20, 50);
 	move(16u << 20); /* until windows are filled */
@@ -145,7 +145,7 @@ static void tenants_on_three_lanes_get_one_two_and_five_parts(void **state)
 	assert_part(2, 5, 8);
 }
 
-static void weights_count_from_when_they_are_set(void **state)
+fixture_test(weights_count_from_when_they_are_set)
 {
 	move(16u << 20);
 	move(64u << 20);
@@ -159,7 +159,7 @@ static void weights_count_from_when_they_are_set(void **state)
 	assert_part(1, 1, 6);
 }
 
-static void what_an_idle_one_leaves_goes_to_the_others(void **state)
+fixture_test(what_an_idle_one_leaves_goes_to_the_others)
 {
 	set_weights(10, 20, 50);
 	sender[2].idle = true;
@@ -170,7 +170,7 @@ static void what_an_idle_one_leaves_goes_to_the_others(void **state)
 	assert_part(1, 2, 3);
 }
 
-static void bytes_in_flight_are_bounded_while_tenants_compete(void **state)
+fixture_test(bytes_in_flight_are_bounded_while_tenants_compete)
 {
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
 
@@ -185,7 +185,7 @@ static void bytes_in_flight_are_bounded_while_tenants_compete(void **state)
 }
 
 /* A lane that does not move has the window in its hands only for a moment. */
-static void a_stuck_lane_does_not_stop_the_others(void **state)
+fixture_test(a_stuck_lane_does_not_stop_the_others)
 {
 	struct mpib_shard *s = &pair.node[0].engine->shard[0];
 	struct mpib_lane *lane = sender[2].pair->node[0].lane;
@@ -201,7 +201,7 @@ static void a_stuck_lane_does_not_stop_the_others(void **state)
 		mpib_tracker_drop(&lane->track[r], &chunk[r], s->now);
 }
 
-static void a_limited_tenant_stays_within_its_limit(void **state)
+fixture_test(a_limited_tenant_stays_within_its_limit)
 {
 	const uint64_t rate = 20000000;
 	uint64_t began, ns;
@@ -226,7 +226,7 @@ static uint64_t timed(const struct sender *s, unsigned node, bool sends)
 	return h.count;
 }
 
-static void what_a_clients_requests_take_counts_for_it_alone(void **state)
+fixture_test(what_a_clients_requests_take_counts_for_it_alone)
 {
 	for (uint8_t i = 0; i < SENDERS; i++) {
 		struct sender *s = &sender[i];
@@ -241,14 +241,3 @@ static void what_a_clients_requests_take_counts_for_it_alone(void **state)
 		assert_int_equal(timed(&sender[i], 1, false), i + 1);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(what_a_clients_requests_take_counts_for_it_alone),
-	fixture_test(tenants_on_three_lanes_get_one_two_and_five_parts),
-	fixture_test(weights_count_from_when_they_are_set),
-	fixture_test(what_an_idle_one_leaves_goes_to_the_others),
-	fixture_test(bytes_in_flight_are_bounded_while_tenants_compete),
-	fixture_test(a_stuck_lane_does_not_stop_the_others),
-	fixture_test(a_limited_tenant_stays_within_its_limit),
-	{ 0 },
-};

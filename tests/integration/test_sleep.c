@@ -151,7 +151,7 @@ static void *thief(void *arg)
 	return NULL;
 }
 
-static void who_empties_its_doorbell_takes_no_wake_up_of_another(void **state)
+fixture_test(who_empties_its_doorbell_takes_no_wake_up_of_another)
 {
 	struct guest *bad = come(), *good = come();
 	pthread_t thread;
@@ -164,7 +164,7 @@ static void who_empties_its_doorbell_takes_no_wake_up_of_another(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void a_full_doorbell_that_blocks_stops_no_shard(void **state)
+fixture_test(a_full_doorbell_that_blocks_stops_no_shard)
 {
 	struct guest *bad = come(), *good = come();
 
@@ -174,9 +174,3 @@ static void a_full_doorbell_that_blocks_stops_no_shard(void **state)
 	for (unsigned i = 0; i < ROUNDS; i++)
 		expect_awake_by(good->bell);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(who_empties_its_doorbell_takes_no_wake_up_of_another),
-	fixture_test(a_full_doorbell_that_blocks_stops_no_shard),
-	{ 0 },
-};

@@ -47,7 +47,7 @@ static uint32_t taken_by(const struct engine_conn *f)
  * and the allocator, this many bytes. */
 #define BESIDE 768u
 
-static void an_end_takes_so_much(void **state)
+teardown_test(an_end_takes_so_much)
 {
 	open_with(MPIB_TABLE_SLOTS, MPIB_IMM_V2);
 	assert_in_range(taken_by(rx.conn), 1, 24 * KIB - BESIDE);
@@ -140,7 +140,7 @@ static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-static void receives_beyond_the_tables_wait_in_the_ring(void **state)
+teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(MPIB_TABLE_SLOTS, v);
@@ -157,7 +157,7 @@ static void receives_beyond_the_tables_wait_in_the_ring(void **state)
 }
 
 /* With tables of MPIB_SLOTS entries. */
-static void tables_of_before_hold_all_receives(void **state)
+teardown_test(tables_of_before_hold_all_receives)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(MPIB_SLOTS, v);
@@ -170,11 +170,3 @@ static void tables_of_before_hold_all_receives(void **state)
 	}
 	pair.node[0].engine = NULL;
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_teardown(an_end_takes_so_much, teardown),
-	cmocka_unit_test_teardown(receives_beyond_the_tables_wait_in_the_ring,
-				  teardown),
-	cmocka_unit_test_teardown(tables_of_before_hold_all_receives, teardown),
-	{ 0 },
-};

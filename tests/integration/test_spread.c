@@ -61,7 +61,7 @@ static struct mpib_lane_qp *qp(unsigned node, unsigned i)
 	return &pair.node[node].lane->qp[MPIB_RAIL_SOUT][i];
 }
 
-static void a_sprayed_part_goes_over_all_qps_and_one_tells(void **state)
+pair_test(a_sprayed_part_goes_over_all_qps_and_one_tells)
 {
 	uint32_t sum = 0;
 
@@ -77,7 +77,7 @@ static void a_sprayed_part_goes_over_all_qps_and_one_tells(void **state)
 	assert_int_equal(wrs(), 17 + 18);
 }
 
-static void a_numbered_part_leaves_the_first_qp_to_imms(void **state)
+pair_test(a_numbered_part_leaves_the_first_qp_to_imms)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 5);
 	transfer(64 * KIB);
@@ -89,7 +89,7 @@ static void a_numbered_part_leaves_the_first_qp_to_imms(void **state)
 
 /* An IMM that carries nothing, or as much as a record, is taken for one that
  * waits for numbers: so there has to be a number. */
-static void what_looks_like_a_record_is_numbered(void **state)
+pair_test(what_looks_like_a_record_is_numbered)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(sizeof(struct mpib_record));
@@ -100,7 +100,7 @@ static void what_looks_like_a_record_is_numbered(void **state)
 	assert_int_equal(wrs(), 5);
 }
 
-static void auto_tries_both_ways(void **state)
+pair_test(auto_tries_both_ways)
 {
 	struct mpib_snapshot *s;
 	uint64_t first, n;
@@ -124,7 +124,7 @@ static void auto_tries_both_ways(void **state)
 	assert_in_range(n, 17 + 1199, 1 + 1199 * 17);
 }
 
-static void ends_that_differ_make_no_lane(void **state)
+pair_test(ends_that_differ_make_no_lane)
 {
 	struct mpib_lane_info info;
 	struct mpib_lane *lane;
@@ -144,7 +144,7 @@ static void ends_that_differ_make_no_lane(void **state)
 	}
 }
 
-static void where_paths_are_many_nothing_is_numbered(void **state)
+pair_test(where_paths_are_many_nothing_is_numbered)
 {
 	struct mpib_engine_config cfg;
 
@@ -157,7 +157,7 @@ static void where_paths_are_many_nothing_is_numbered(void **state)
 	assert_int_equal(pair.node[0].lane->spread, MPIB_SPREAD_SPRAY);
 }
 
-static void late_numbers_are_counted_and_dropped(void **state)
+pair_test(late_numbers_are_counted_and_dropped)
 {
 	struct mpib_snapshot *s;
 
@@ -188,7 +188,7 @@ static void forge(struct mpib_lane_qp *q, uint32_t imm)
 }
 
 /* What it would be dropped for would be waited for without end. */
-static void a_peer_that_numbers_too_far_ahead_loses_the_lane(void **state)
+pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(64 * KIB);
@@ -197,7 +197,7 @@ static void a_peer_that_numbers_too_far_ahead_loses_the_lane(void **state)
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
 
-static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
+pair_test(a_peer_that_tells_of_too_much_loses_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	for (unsigned i = 0; i < 300; i++)
@@ -205,16 +205,3 @@ static void a_peer_that_tells_of_too_much_loses_the_lane(void **state)
 	pair_turns(&pair, 100);
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(a_sprayed_part_goes_over_all_qps_and_one_tells),
-	pair_test(a_numbered_part_leaves_the_first_qp_to_imms),
-	pair_test(what_looks_like_a_record_is_numbered),
-	pair_test(auto_tries_both_ways),
-	pair_test(ends_that_differ_make_no_lane),
-	pair_test(where_paths_are_many_nothing_is_numbered),
-	pair_test(late_numbers_are_counted_and_dropped),
-	pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane),
-	pair_test(a_peer_that_tells_of_too_much_loses_the_lane),
-	{ 0 },
-};

@@ -135,7 +135,9 @@ static void hole(bool on)
 			 0);
 }
 
-static void no_verdict_before_the_peers_shard_has_looked(void **state)
+#define CASE(name) TEST_OF(name, setup, pair_teardown)
+
+CASE(no_verdict_before_the_peers_shard_has_looked)
 {
 	hole(true);
 	suspect();
@@ -166,7 +168,7 @@ static void no_verdict_before_the_peers_shard_has_looked(void **state)
 			 MPIB_CAUSE_STUCK);
 }
 
-static void a_rail_that_moves_after_all_is_not_fenced(void **state)
+CASE(a_rail_that_moves_after_all_is_not_fenced)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
 
@@ -180,7 +182,7 @@ static void a_rail_that_moves_after_all_is_not_fenced(void **state)
 }
 
 /* The message is longer than what either end moves meanwhile. */
-static void bytes_that_arrive_are_a_movement(void **state)
+CASE(bytes_that_arrive_are_a_movement)
 {
 	suspect();
 	carry();
@@ -194,7 +196,7 @@ static void bytes_that_arrive_are_a_movement(void **state)
 	turn_both(MANY); /* end the look of node 0 */
 }
 
-static void one_look_at_a_time_however_often_a_peer_asks(void **state)
+CASE(one_look_at_a_time_however_often_a_peer_asks)
 {
 	struct mpib_rail_msg look = { .type = MPIB_RAIL_LOOK, .rail = RAIL };
 
@@ -209,7 +211,7 @@ static void one_look_at_a_time_however_often_a_peer_asks(void **state)
 	assert_int_equal(count(MPIB_RAIL_FENCE, 0), 0);
 }
 
-static void a_lane_that_is_killed_ends_its_looks(void **state)
+CASE(a_lane_that_is_killed_ends_its_looks)
 {
 	struct mpib_rail_msg look = { .type = MPIB_RAIL_LOOK, .rail = RAIL };
 	bool killed = false;
@@ -259,8 +261,7 @@ static void relink(void)
 		turn_both(1);
 }
 
-static void
-a_fence_that_one_end_has_completed_is_told_on_the_next_link(void **state)
+CASE(a_fence_that_one_end_has_completed_is_told_on_the_next_link)
 {
 	carry_one(stop_at_both(0));
 	assert_int_equal(state_of(0), MPIB_FENCE_DOWN);
@@ -268,8 +269,7 @@ a_fence_that_one_end_has_completed_is_told_on_the_next_link(void **state)
 	relink();
 }
 
-static void
-half_of_the_bitmaps_are_no_part_of_those_of_the_next_link(void **state)
+CASE(half_of_the_bitmaps_are_no_part_of_those_of_the_next_link)
 {
 	for (uint32_t i = 6; i < 6 + MPIB_RECV_BITMAPS; i++)
 		pair_connect(&pair, i, 0, &tx, &rx);
@@ -279,26 +279,4 @@ half_of_the_bitmaps_are_no_part_of_those_of_the_next_link(void **state)
 	relink();
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(
-		no_verdict_before_the_peers_shard_has_looked, setup,
-		pair_teardown),
-	cmocka_unit_test_setup_teardown(
-		a_rail_that_moves_after_all_is_not_fenced, setup,
-		pair_teardown),
-	cmocka_unit_test_setup_teardown(bytes_that_arrive_are_a_movement, setup,
-					pair_teardown),
-	cmocka_unit_test_setup_teardown(
-		one_look_at_a_time_however_often_a_peer_asks, setup,
-		pair_teardown),
-	cmocka_unit_test_setup_teardown(a_lane_that_is_killed_ends_its_looks,
-					setup, pair_teardown),
-	cmocka_unit_test_setup_teardown(
-		a_fence_that_one_end_has_completed_is_told_on_the_next_link,
-		setup, pair_teardown),
-	cmocka_unit_test_setup_teardown(
-		half_of_the_bitmaps_are_no_part_of_those_of_the_next_link,
-		setup, pair_teardown),
-	{ 0 },
-};
 struct test_group test_group;

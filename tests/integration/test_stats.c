@@ -14,7 +14,7 @@
 #include "ends.h"
 #include "test.h"
 
-static void the_greeting_tells_version_and_pid(void **state)
+TEST(the_greeting_tells_version_and_pid)
 {
 	FILE *f = ask_reader(&ask_a);
 	json_t *v = ask_next(f);
@@ -44,7 +44,7 @@ static unsigned longest_number(const char *line)
 }
 
 /* 8.3, not 8.3000000000000007: a double has no more than 15 digits to tell. */
-static void numbers_have_the_digits_that_they_mean(void **state)
+TEST(numbers_have_the_digits_that_they_mean)
 {
 	FILE *f = ask_reader(&ask_a);
 	char *line = NULL;
@@ -60,7 +60,7 @@ static void numbers_have_the_digits_that_they_mean(void **state)
 	fclose(f);
 }
 
-static void commands_sent_at_once_are_answered_in_order(void **state)
+TEST(commands_sent_at_once_are_answered_in_order)
 {
 	FILE *f = ask_reader(&ask_a);
 	json_t *v;
@@ -81,7 +81,7 @@ static void commands_sent_at_once_are_answered_in_order(void **state)
 	fclose(f);
 }
 
-static void an_unknown_command_gets_a_hint(void **state)
+TEST(an_unknown_command_gets_a_hint)
 {
 	FILE *f = ask_reader(&ask_a);
 	json_t *v;
@@ -98,7 +98,7 @@ static void an_unknown_command_gets_a_hint(void **state)
 	fclose(f);
 }
 
-static void a_line_without_end_is_hung_up_on(void **state)
+TEST(a_line_without_end_is_hung_up_on)
 {
 	char junk[5000];
 	FILE *f = ask_reader(&ask_a);
@@ -125,7 +125,7 @@ static void wait_for_place(FILE *(*dial)(const struct node *node),
 	}
 }
 
-static void readers_are_counted(void **state)
+TEST(readers_are_counted)
 {
 	FILE *f[4];
 	json_t *v;
@@ -147,7 +147,7 @@ static void readers_are_counted(void **state)
 }
 
 /* Not a question of limit.readers, which is for others. */
-static void administrators_are_counted(void **state)
+TEST(administrators_are_counted)
 {
 	FILE *f[65];
 	json_t *v;
@@ -167,7 +167,7 @@ static void administrators_are_counted(void **state)
 	wait_for_place(ask_admin, &ask_b);
 }
 
-static void a_reader_that_leaves_early_harms_nobody(void **state)
+TEST(a_reader_that_leaves_early_harms_nobody)
 {
 	for (unsigned i = 0; i < 50; i++) {
 		FILE *f = ask_reader(&ask_b);
@@ -178,7 +178,7 @@ static void a_reader_that_leaves_early_harms_nobody(void **state)
 	json_decref(node_ask(&ask_b, "info"));
 }
 
-static void events_are_told_once(void **state)
+TEST(events_are_told_once)
 {
 	FILE *f = ask_admin(&ask_a);
 	json_int_t last;
@@ -207,7 +207,7 @@ static void events_are_told_once(void **state)
 	fclose(f);
 }
 
-static void a_drained_rail_shows_and_the_last_one_stays(void **state)
+TEST(a_drained_rail_shows_and_the_last_one_stays)
 {
 	FILE *f = ask_admin(&ask_a);
 	json_t *v;
@@ -227,7 +227,7 @@ static void a_drained_rail_shows_and_the_last_one_stays(void **state)
 	fclose(f);
 }
 
-static void a_kicked_client_is_gone(void **state)
+TEST(a_kicked_client_is_gone)
 {
 	struct mpib_node_info info;
 	struct mpib_client *client = ends_attach(&ask_a, "kicked");
@@ -245,18 +245,4 @@ static void a_kicked_client_is_gone(void **state)
 	fclose(f);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(the_greeting_tells_version_and_pid),
-	cmocka_unit_test(numbers_have_the_digits_that_they_mean),
-	cmocka_unit_test(commands_sent_at_once_are_answered_in_order),
-	cmocka_unit_test(an_unknown_command_gets_a_hint),
-	cmocka_unit_test(a_line_without_end_is_hung_up_on),
-	cmocka_unit_test(readers_are_counted),
-	cmocka_unit_test(administrators_are_counted),
-	cmocka_unit_test(a_reader_that_leaves_early_harms_nobody),
-	cmocka_unit_test(events_are_told_once),
-	cmocka_unit_test(a_drained_rail_shows_and_the_last_one_stays),
-	cmocka_unit_test(a_kicked_client_is_gone),
-	{ 0 },
-};
 struct test_group test_group = { ask_start, ask_stop };

@@ -57,7 +57,7 @@ static void link_down(struct ends *l)
 	node_until_usage(&ask_b, "attached", 0);
 }
 
-static void bytes_add_up_here_there_and_afterwards(void **state)
+TEST(bytes_add_up_here_there_and_afterwards)
 {
 	static const size_t size[] = { 1, 0, 100, 4096, 1000000, BUF };
 	static const char *const dir[] = { "tx_bytes", "rx_bytes" };
@@ -121,7 +121,7 @@ static json_int_t sup_bytes(FILE *f)
 	return n;
 }
 
-static void what_is_set_and_drained_steers_the_next_message(void **state)
+TEST(what_is_set_and_drained_steers_the_next_message)
 {
 	FILE *f = ask_admin(&ask_a);
 	json_int_t before;
@@ -167,7 +167,7 @@ static long long not_of_clients(FILE *f, const char *rail)
 	return rest;
 }
 
-static void rails_and_clients_fit_while_messages_move(void **state)
+TEST(rails_and_clients_fit_while_messages_move)
 {
 	FILE *f = ask_reader(&ask_a);
 	long long sout, sup;
@@ -190,7 +190,7 @@ static void rails_and_clients_fit_while_messages_move(void **state)
 	fclose(f);
 }
 
-static void copies_through_staging_memory_are_the_clients_own(void **state)
+TEST(copies_through_staging_memory_are_the_clients_own)
 {
 	struct mpib_request *send = NULL, *recv;
 	struct mpib_region *plain_mr;
@@ -216,7 +216,7 @@ static void copies_through_staging_memory_are_the_clients_own(void **state)
 	free(plain);
 }
 
-static void latencies_are_counted_for_each_message(void **state)
+TEST(latencies_are_counted_for_each_message)
 {
 	FILE *f = ask_reader(&ask_a);
 	json_int_t before, buckets = 0;
@@ -250,12 +250,4 @@ static void latencies_are_counted_for_each_message(void **state)
 	fclose(f);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(bytes_add_up_here_there_and_afterwards),
-	cmocka_unit_test(what_is_set_and_drained_steers_the_next_message),
-	cmocka_unit_test(rails_and_clients_fit_while_messages_move),
-	cmocka_unit_test(copies_through_staging_memory_are_the_clients_own),
-	cmocka_unit_test(latencies_are_counted_for_each_message),
-	{ 0 },
-};
 struct test_group test_group = { ask_start, ask_stop };

@@ -53,7 +53,7 @@ static json_t *the_stuck_one(const struct node *n, const char *command)
 	return r;
 }
 
-static void a_send_without_a_receive_names_its_peer_and_owner(void **state)
+TEST(a_send_without_a_receive_names_its_peer_and_owner)
 {
 	struct mpib_request *sent, *recv;
 	json_t *r;
@@ -78,7 +78,7 @@ static void a_send_without_a_receive_names_its_peer_and_owner(void **state)
 	ends_finish(sent);
 }
 
-static void a_receive_without_a_send_is_told_at_the_receiver(void **state)
+TEST(a_receive_without_a_send_is_told_at_the_receiver)
 {
 	struct mpib_request *recv = ends_receive(&ends, 11), *sent;
 	json_t *r = the_stuck_one(&b, "stuck 0");
@@ -92,7 +92,7 @@ static void a_receive_without_a_send_is_told_at_the_receiver(void **state)
 	ends_finish(sent);
 }
 
-static void what_moves_is_not_stuck(void **state)
+TEST(what_moves_is_not_stuck)
 {
 	json_t *v;
 
@@ -115,7 +115,7 @@ static bool is_refused_now(void)
 	return found;
 }
 
-static void a_sender_that_may_send_no_more_is_told(void **state)
+TEST(a_sender_that_may_send_no_more_is_told)
 {
 	struct mpib_request *sent[300], *recv;
 	unsigned n = 0;
@@ -139,7 +139,7 @@ static void a_sender_that_may_send_no_more_is_told(void **state)
 	assert_false(is_refused_now());
 }
 
-static void mpibctl_finds_it_in_one_command(void **state)
+TEST(mpibctl_finds_it_in_one_command)
 {
 	const char *const argv[] = {
 		"mpibctl", "-s", a.dir, "stuck", "0", NULL
@@ -157,7 +157,7 @@ static void mpibctl_finds_it_in_one_command(void **state)
 	ends_finish(sent);
 }
 
-static void a_connection_that_nobody_accepts_is_told(void **state)
+TEST(a_connection_that_nobody_accepts_is_told)
 {
 	struct mpib_listener *silent;
 	struct mpib_handle handle;
@@ -184,7 +184,7 @@ static void a_connection_that_nobody_accepts_is_told(void **state)
 
 /* Stopped, the peer's proxy takes and acknowledges nothing while its sockets
  * stay open: a black hole. Its receive is announced already. */
-static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
+TEST(a_peer_that_answers_no_more_is_told_with_the_rails)
 {
 	struct mpib_request *recv, *sent;
 	json_t *r;
@@ -204,14 +204,4 @@ static void a_peer_that_answers_no_more_is_told_with_the_rails(void **state)
 	ends_finish(sent);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_send_without_a_receive_names_its_peer_and_owner),
-	cmocka_unit_test(a_receive_without_a_send_is_told_at_the_receiver),
-	cmocka_unit_test(what_moves_is_not_stuck),
-	cmocka_unit_test(a_connection_that_nobody_accepts_is_told),
-	cmocka_unit_test(a_sender_that_may_send_no_more_is_told),
-	cmocka_unit_test(mpibctl_finds_it_in_one_command),
-	cmocka_unit_test(a_peer_that_answers_no_more_is_told_with_the_rails),
-	{ 0 },
-};
 struct test_group test_group = { setup, teardown };

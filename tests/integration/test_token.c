@@ -47,7 +47,7 @@ static void assert_acquainted(uint32_t ece)
 	pair_transfer(&pair, &tx, &rx, 0, 100000, 100000, 1);
 }
 
-static void the_qps_of_a_lane_know_each_other(void **state)
+teardown_test(the_qps_of_a_lane_know_each_other)
 {
 	char name[64];
 
@@ -56,7 +56,7 @@ static void the_qps_of_a_lane_know_each_other(void **state)
 	assert_acquainted(1);
 }
 
-static void they_do_with_ece_off(void **state)
+teardown_test(they_do_with_ece_off)
 {
 	char name[64];
 
@@ -64,9 +64,3 @@ static void they_do_with_ece_off(void **state)
 		skip_as("the rails are no software HCA's");
 	assert_acquainted(0);
 }
-
-const struct CMUnitTest test_list[] = {
-	teardown_test(the_qps_of_a_lane_know_each_other),
-	teardown_test(they_do_with_ece_off),
-	{ 0 },
-};

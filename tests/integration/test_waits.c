@@ -73,8 +73,10 @@ static void the_one_request(unsigned node, enum mpib_last last, uint32_t bytes)
 	mpib_snapshot_free(snap);
 }
 
+#define CASE(name) TEST_OF(name, open_pair, close_pair)
+
 /* Device memory that changes wakes nobody. */
-static void no_long_sleep_while_a_write_without_an_event_may_come(void **state)
+CASE(no_long_sleep_while_a_write_without_an_event_may_come)
 {
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
 	uint32_t g;
@@ -91,7 +93,7 @@ static void no_long_sleep_while_a_write_without_an_event_may_come(void **state)
 	assert_int_equal(mpib_sched_sleep_ms(s, 100), 100);
 }
 
-static void a_send_without_a_receive_waits_once(void **state)
+CASE(a_send_without_a_receive_waits_once)
 {
 	struct mpib_snapshot *snap;
 	uint32_t g_tx, g_rx;
@@ -114,7 +116,7 @@ static void a_send_without_a_receive_waits_once(void **state)
 	mpib_snapshot_free(snap);
 }
 
-static void a_receive_without_a_send_waits_for_its_sender(void **state)
+CASE(a_receive_without_a_send_waits_for_its_sender)
 {
 	uint32_t g_rx, g_tx;
 
@@ -126,7 +128,7 @@ static void a_receive_without_a_send_waits_for_its_sender(void **state)
 	assert_int_equal(pair_wait(&pair, &tx, 3, g_tx), 100);
 }
 
-static void those_behind_a_waiting_send_are_queued(void **state)
+CASE(those_behind_a_waiting_send_are_queued)
 {
 	struct mpib_snapshot *snap;
 
@@ -171,7 +173,7 @@ static enum mpib_last last_of(const struct mpib_snapshot *snap, unsigned i)
 	return snap->request[i].last;
 }
 
-static void sends_of_several_tags_say_what_each_waits_for(void **state)
+CASE(sends_of_several_tags_say_what_each_waits_for)
 {
 	struct mpib_snapshot *snap;
 
@@ -204,7 +206,7 @@ static void sends_of_several_tags_say_what_each_waits_for(void **state)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-static void a_receive_that_gets_other_tags_waits_for_its_sender(void **state)
+CASE(a_receive_that_gets_other_tags_waits_for_its_sender)
 {
 	tagged(0, 300);
 	receive_tags(3, 1, 200);
@@ -213,7 +215,7 @@ static void a_receive_that_gets_other_tags_waits_for_its_sender(void **state)
 	the_one_request(1, MPIB_LAST_NO_SENDER, 64);
 }
 
-static void a_request_that_is_young_is_not_told(void **state)
+CASE(a_request_that_is_young_is_not_told)
 {
 	struct mpib_snapshot *snap = NULL;
 
@@ -230,7 +232,7 @@ static void a_request_that_is_young_is_not_told(void **state)
 	mpib_snapshot_free(snap);
 }
 
-static void a_full_lane_is_a_wait_of_its_own(void **state)
+CASE(a_full_lane_is_a_wait_of_its_own)
 {
 	uint32_t g_rx[4], g_tx[4];
 	struct mpib_snapshot *snap;
@@ -260,7 +262,7 @@ static uint64_t counted(unsigned node, bool sender, enum mpib_time which)
 	return h.count;
 }
 
-static void each_request_is_timed_once(void **state)
+CASE(each_request_is_timed_once)
 {
 	uint32_t g_rx, g_tx;
 
@@ -280,7 +282,7 @@ static void each_request_is_timed_once(void **state)
 		    10);
 }
 
-static void nothing_is_timed_when_it_is_off(void **state)
+CASE(nothing_is_timed_when_it_is_off)
 {
 	uint32_t g_rx, g_tx;
 
@@ -298,7 +300,7 @@ static void nothing_is_timed_when_it_is_off(void **state)
 		assert_int_equal(counted(0, true, t), 0);
 }
 
-static void chains_posts_and_messages_are_counted_alike(void **state)
+CASE(chains_posts_and_messages_are_counted_alike)
 {
 	const struct mpib_snap_conn *f;
 	struct mpib_snapshot *snap;
@@ -326,7 +328,7 @@ static void chains_posts_and_messages_are_counted_alike(void **state)
 
 /* Clear-to-sends that a fence may have lost are written again, but none of slots
  * that ended meanwhile. */
-static void an_old_slot_says_nothing_of_a_new_request(void **state)
+CASE(an_old_slot_says_nothing_of_a_new_request)
 {
 	struct engine_conn *f = rx.conn;
 
@@ -341,21 +343,3 @@ static void an_old_slot_says_nothing_of_a_new_request(void **state)
 	pair_turns(&pair, 200);
 	pair_transfer(&pair, &tx, &rx, 1, 64, 64, 9);
 }
-
-#define PAIR_TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
-
-const struct CMUnitTest test_list[] = {
-	PAIR_TEST(no_long_sleep_while_a_write_without_an_event_may_come),
-	PAIR_TEST(a_send_without_a_receive_waits_once),
-	PAIR_TEST(a_receive_without_a_send_waits_for_its_sender),
-	PAIR_TEST(those_behind_a_waiting_send_are_queued),
-	PAIR_TEST(sends_of_several_tags_say_what_each_waits_for),
-	PAIR_TEST(a_receive_that_gets_other_tags_waits_for_its_sender),
-	PAIR_TEST(a_request_that_is_young_is_not_told),
-	PAIR_TEST(a_full_lane_is_a_wait_of_its_own),
-	PAIR_TEST(each_request_is_timed_once),
-	PAIR_TEST(nothing_is_timed_when_it_is_off),
-	PAIR_TEST(an_old_slot_says_nothing_of_a_new_request),
-	PAIR_TEST(chains_posts_and_messages_are_counted_alike),
-	{ 0 },
-};

@@ -314,6 +314,7 @@ static void what_it_cannot_do_is_refused_at_creation(void **state)
 	assert_int_equal(ibv_destroy_qp(plain), 0);
 }
 
+#undef TEST
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)

@@ -71,7 +71,7 @@ static inline int pair_teardown(void **state)
 		pair_close(pair_opened);
 	return 0;
 }
-#define pair_test(f) cmocka_unit_test_teardown(f, pair_teardown)
+#define pair_test(f) TEST_OF(f, NULL, pair_teardown)
 /* Add a tenant to the engines of p, with a client on a shard of each engine and
  * a lane between the nodes, and so between the devices of those shards; `more`
  * is then used like p. Call pair_leave(more) after pair_close(p). */

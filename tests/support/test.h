@@ -31,7 +31,23 @@ static inline void assert_in(const char *text, const char *part)
 		fail_msg("\"%s\" is not in \"%s\"", part, text);
 }
 
-/* What main.c runs, up to an empty one, where a program has no main() of its own. */
+/*
+ * A test: TEST(a_sentence) { ... }, with `state` for an argument. TEST_OF() has
+ * also what comes before it and after it, or NULL. main.c runs the tests of a
+ * program in the order of their lines.
+ */
+#define TEST_OF(f, before, after)                                              \
+	static void f(void **state);                                           \
+	__attribute__((constructor)) static void add_##f(void)                 \
+	{                                                                      \
+		test_add((struct CMUnitTest){ #f, f, before, after, NULL },    \
+			 __LINE__);                                            \
+	}                                                                      \
+	static void f(void **state)
+#define TEST(f) TEST_OF(f, NULL, NULL)
+void test_add(struct CMUnitTest test, unsigned line);
+
+/* The same without a macro: a list up to an empty one. */
 extern const struct CMUnitTest test_list[];
 
 /* What a program may have besides: what comes before all its tests and after them,
@@ -45,8 +61,8 @@ extern unsigned *test_times;
 
 /* A test with the setup() and teardown() of its file, or that of both which the
  * file has. */
-#define fixture_test(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-#define setup_test(f) cmocka_unit_test_setup(f, setup)
-#define teardown_test(f) cmocka_unit_test_teardown(f, teardown)
+#define fixture_test(f) TEST_OF(f, setup, teardown)
+#define setup_test(f) TEST_OF(f, setup, NULL)
+#define teardown_test(f) TEST_OF(f, NULL, teardown)
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-static void a_word_of_another_generation_is_pending(void **state)
+TEST(a_word_of_another_generation_is_pending)
 {
 	struct mpib_completion c = { 0 };
 	int32_t result = 42;
@@ -20,7 +20,7 @@ static void a_word_of_another_generation_is_pending(void **state)
 	assert_int_equal(result, 4096);
 }
 
-static void results_keep_their_sign_and_the_generation_its_bits(void **state)
+TEST(results_keep_their_sign_and_the_generation_its_bits)
 {
 	static const int32_t results[] = { 0,  1,	  INT32_MAX,
 					   -1, -EMSGSIZE, INT32_MIN };
@@ -41,7 +41,7 @@ static void results_keep_their_sign_and_the_generation_its_bits(void **state)
 	assert_true(atomic_load(&c.word) == 0x12345678fffffffeull);
 }
 
-static void progress_of_another_generation_counts_nothing(void **state)
+TEST(progress_of_another_generation_counts_nothing)
 {
 	struct mpib_completion c = { 0 };
 	int32_t result;
@@ -68,7 +68,7 @@ static void *finish_all(void *arg)
 	return NULL;
 }
 
-static void sizes_are_there_when_the_word_turns(void **state)
+TEST(sizes_are_there_when_the_word_turns)
 {
 	struct mpib_completion c = { 0 };
 	_Atomic uint64_t *ack = &c.rail[0];
@@ -88,7 +88,7 @@ static void sizes_are_there_when_the_word_turns(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void a_rails_report_keeps_all_its_bits(void **state)
+TEST(a_rails_report_keeps_all_its_bits)
 {
 	const struct mpib_rail_report most = { MPIB_RAIL_DONE, 0xffffff,
 					       16ull << 30 };
@@ -109,7 +109,7 @@ static void a_rails_report_keeps_all_its_bits(void **state)
 	assert_int_equal(r.bytes, 7);
 }
 
-static void a_rails_report_of_another_generation_says_nothing(void **state)
+TEST(a_rails_report_of_another_generation_says_nothing)
 {
 	const struct mpib_rail_report some = { MPIB_RAIL_POSTED, 1, 1 };
 	struct mpib_completion c = { 0 };
@@ -128,7 +128,7 @@ static void a_rails_report_of_another_generation_says_nothing(void **state)
 	assert_int_equal(mpib_completion_rail(&c, 0, 69).bytes, 0);
 }
 
-static void stamps_are_times_within_64_ns(void **state)
+TEST(stamps_are_times_within_64_ns)
 {
 	/* The counter of 64 ns comes round between the two. */
 	const uint64_t turn = (uint64_t)1 << 38,
@@ -152,7 +152,7 @@ static void stamps_are_times_within_64_ns(void **state)
 	assert_int_equal(mpib_completion_time(&c.at.over, turn), turn);
 }
 
-static void stamps_leave_the_sizes_of_small_groups(void **state)
+TEST(stamps_leave_the_sizes_of_small_groups)
 {
 	struct mpib_completion c = { .size = { 1, 2, 3 } };
 
@@ -165,15 +165,3 @@ static void stamps_leave_the_sizes_of_small_groups(void **state)
 	for (unsigned i = 0; i < MPIB_STAMPED_MAX; i++)
 		assert_int_equal(c.size[i], i + 1);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_word_of_another_generation_is_pending),
-	cmocka_unit_test(results_keep_their_sign_and_the_generation_its_bits),
-	cmocka_unit_test(progress_of_another_generation_counts_nothing),
-	cmocka_unit_test(sizes_are_there_when_the_word_turns),
-	cmocka_unit_test(a_rails_report_keeps_all_its_bits),
-	cmocka_unit_test(a_rails_report_of_another_generation_says_nothing),
-	cmocka_unit_test(stamps_are_times_within_64_ns),
-	cmocka_unit_test(stamps_leave_the_sizes_of_small_groups),
-	{ 0 },
-};

@@ -46,7 +46,7 @@ static void pop(struct ring *r, uint64_t i)
 	assert_memory_equal(&d, &want, sizeof(d));
 }
 
-static void descriptors_come_out_in_the_order_pushed(void **state)
+TEST(descriptors_come_out_in_the_order_pushed)
 {
 	struct ring r;
 	struct mpib_desc d;
@@ -60,7 +60,7 @@ static void descriptors_come_out_in_the_order_pushed(void **state)
 	assert_false(mpib_ring_pop(&r.c, &d));
 }
 
-static void a_full_ring_has_room_only_once_the_head_is_published(void **state)
+TEST(a_full_ring_has_room_only_once_the_head_is_published)
 {
 	struct ring r;
 
@@ -101,17 +101,17 @@ static void cross(uint64_t edge)
 	}
 }
 
-static void indices_cross_2_to_the_32(void **state)
+TEST(indices_cross_2_to_the_32)
 {
 	cross(1ull << 32);
 }
 
-static void indices_cross_2_to_the_64(void **state)
+TEST(indices_cross_2_to_the_64)
 {
 	cross(0);
 }
 
-static void a_head_that_cannot_be_right_is_refused(void **state)
+TEST(a_head_that_cannot_be_right_is_refused)
 {
 	struct ring r;
 
@@ -126,7 +126,7 @@ static void a_head_that_cannot_be_right_is_refused(void **state)
 	assert_int_equal(mpib_ring_room(&r.p, 1), SLOTS);
 }
 
-static void a_lying_sequence_is_not_popped(void **state)
+TEST(a_lying_sequence_is_not_popped)
 {
 	struct mpib_desc d;
 	struct ring r;
@@ -139,7 +139,7 @@ static void a_lying_sequence_is_not_popped(void **state)
 	assert_int_equal(r.c.next, 5);
 }
 
-static void only_a_sequence_of_no_producer_is_a_jump(void **state)
+TEST(only_a_sequence_of_no_producer_is_a_jump)
 {
 	static const uint64_t wild[] = {
 		5, 7, 6 + SLOTS, 6 + 2 * SLOTS, 6 + (1ull << 31), UINT64_MAX
@@ -179,7 +179,7 @@ static void *produce(void *arg)
 	return NULL;
 }
 
-static void two_threads_lose_and_garble_nothing(void **state)
+TEST(two_threads_lose_and_garble_nothing)
 {
 	pthread_t thread;
 	struct ring r;
@@ -199,15 +199,3 @@ static void two_threads_lose_and_garble_nothing(void **state)
 	pthread_join(thread, NULL);
 	assert_int_equal(wrong, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(descriptors_come_out_in_the_order_pushed),
-	cmocka_unit_test(a_full_ring_has_room_only_once_the_head_is_published),
-	cmocka_unit_test(indices_cross_2_to_the_32),
-	cmocka_unit_test(indices_cross_2_to_the_64),
-	cmocka_unit_test(a_head_that_cannot_be_right_is_refused),
-	cmocka_unit_test(a_lying_sequence_is_not_popped),
-	cmocka_unit_test(only_a_sequence_of_no_producer_is_a_jump),
-	cmocka_unit_test(two_threads_lose_and_garble_nothing),
-	{ 0 },
-};

@@ -4,7 +4,7 @@
 #include "test.h"
 
 /* Literals: another implementation must agree with these bits. */
-static void immediates_of_v1_have_these_bits(void **state)
+TEST(immediates_of_v1_have_these_bits)
 {
 	assert_int_equal(mpib_imm_v1(0, 0, 0), 0);
 	assert_int_equal(mpib_imm_v1(0xff, 0, 0), 0x000000ff);
@@ -15,7 +15,7 @@ static void immediates_of_v1_have_these_bits(void **state)
 			 0xfffffd05);
 }
 
-static void immediates_of_v2_have_these_bits(void **state)
+TEST(immediates_of_v2_have_these_bits)
 {
 	assert_int_equal(mpib_imm_v2(0, 0, 0, 0), 0);
 	assert_int_equal(mpib_imm_v2(0, 0, 1, 0), 0x00000400);
@@ -26,7 +26,7 @@ static void immediates_of_v2_have_these_bits(void **state)
 	assert_int_equal(mpib_imm_v2(0, 0, 7, 0), 0x00000c00);
 }
 
-static void every_field_comes_back(void **state)
+TEST(every_field_comes_back)
 {
 	for (uint32_t slot = 0; slot < 256; slot += 17) {
 		for (uint32_t mask = 0; mask < 4; mask++) {
@@ -44,7 +44,7 @@ static void every_field_comes_back(void **state)
 	}
 }
 
-static void sizes_round_up_to_128_until_the_sentinel(void **state)
+TEST(sizes_round_up_to_128_until_the_sentinel)
 {
 	const uint64_t max = 4194302ull * 128;
 
@@ -61,7 +61,7 @@ static void sizes_round_up_to_128_until_the_sentinel(void **state)
 	assert_true(MPIB_IMM_SIZEQ_MAX == (512ull << 20) - 256);
 }
 
-static void records_lie_as_the_peer_expects(void **state)
+TEST(records_lie_as_the_peer_expects)
 {
 	assert_int_equal(offsetof(struct mpib_cts, rkey), 8);
 	assert_int_equal(offsetof(struct mpib_cts, len), 16);
@@ -74,12 +74,3 @@ static void records_lie_as_the_peer_expects(void **state)
 	assert_int_equal(offsetof(struct mpib_record, size), 16);
 	assert_int_equal(offsetof(struct mpib_record, rail), 48);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(immediates_of_v1_have_these_bits),
-	cmocka_unit_test(immediates_of_v2_have_these_bits),
-	cmocka_unit_test(every_field_comes_back),
-	cmocka_unit_test(sizes_round_up_to_128_until_the_sentinel),
-	cmocka_unit_test(records_lie_as_the_peer_expects),
-	{ 0 },
-};

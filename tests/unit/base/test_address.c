@@ -6,7 +6,7 @@
 
 #include "test.h"
 
-static void texts_come_back_as_they_were(void **state)
+TEST(texts_come_back_as_they_were)
 {
 	static const char *const text[] = { "10.1.2.3", "::1", "2001:db8::5",
 					    "0.0.0.0" };
@@ -23,7 +23,7 @@ static void texts_come_back_as_they_were(void **state)
 	assert_false(mpib_address_parse("", &addr));
 }
 
-static void a_port_is_told_apart_from_the_address(void **state)
+TEST(a_port_is_told_apart_from_the_address)
 {
 	char buf[MPIB_ADDRESS_MAX];
 	struct in6_addr addr;
@@ -38,7 +38,7 @@ static void a_port_is_told_apart_from_the_address(void **state)
 	assert_int_equal(mpib_address_ip(&in6addr_loopback), 0);
 }
 
-static void sockets_have_the_family_of_their_address(void **state)
+TEST(sockets_have_the_family_of_their_address)
 {
 	static const char *const text[] = { "10.1.2.3", "2001:db8::5" };
 	struct in6_addr addr, got;
@@ -56,7 +56,7 @@ static void sockets_have_the_family_of_their_address(void **state)
 }
 
 /* A machine may have no default route; then nothing is made up. */
-static void the_default_route_gives_an_address_of_this_machine(void **state)
+TEST(the_default_route_gives_an_address_of_this_machine)
 {
 	struct in6_addr addr;
 
@@ -65,11 +65,3 @@ static void the_default_route_gives_an_address_of_this_machine(void **state)
 	assert_false(IN6_IS_ADDR_UNSPECIFIED(&addr));
 	assert_int_not_equal(mpib_address_ip(&addr), htonl(0xc0000201));
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(texts_come_back_as_they_were),
-	cmocka_unit_test(a_port_is_told_apart_from_the_address),
-	cmocka_unit_test(sockets_have_the_family_of_their_address),
-	cmocka_unit_test(the_default_route_gives_an_address_of_this_machine),
-	{ 0 },
-};

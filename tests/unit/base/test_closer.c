@@ -86,7 +86,7 @@ static void until_may(uid_t user, int rc)
 	}
 }
 
-static void closes_that_last_keep_nobody_waiting(void **state)
+TEST(closes_that_last_keep_nobody_waiting)
 {
 	int to[MANY], fd, sock[SOCKETS], pair[2];
 
@@ -128,7 +128,7 @@ static unsigned threads(void)
 }
 
 /* Of a user of his own each, and then of one. */
-static void threads_of_all_users_have_a_bound(void **state)
+TEST(threads_of_all_users_have_a_bound)
 {
 	const unsigned more = ALL + 8;
 	int to[ALL + 8], last = -1, fd;
@@ -156,10 +156,3 @@ static void threads_of_all_users_have_a_bound(void **state)
 	for (unsigned i = 0; i < more; i++)
 		until_may(ONE + i, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	/* It forks: before there are threads. */
-	cmocka_unit_test(closes_that_last_keep_nobody_waiting),
-	cmocka_unit_test(threads_of_all_users_have_a_bound),
-	{ 0 },
-};

@@ -14,7 +14,7 @@ static unsigned char byte_of(size_t i)
 	return (unsigned char)(i * 131 + (i >> 8) + 1) | 1; /* never 0 */
 }
 
-static void every_length_and_alignment_is_copied_exactly(void **state)
+TEST(every_length_and_alignment_is_copied_exactly)
 {
 	unsigned char from[512], to[512], want[512];
 
@@ -61,7 +61,7 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	trap.faults++;
 }
 
-static void lines_fill_strictly_upwards(void **state)
+TEST(lines_fill_strictly_upwards)
 {
 	struct sigaction sa = { .sa_sigaction = on_fault,
 				.sa_flags = SA_SIGINFO };
@@ -90,7 +90,7 @@ static void lines_fill_strictly_upwards(void **state)
 	assert_int_equal(trap.wrong, 0);
 }
 
-static void zeroed_words_are_zero_and_nothing_beside_them(void **state)
+TEST(zeroed_words_are_zero_and_nothing_beside_them)
 {
 	uint64_t words[18];
 
@@ -100,10 +100,3 @@ static void zeroed_words_are_zero_and_nothing_beside_them(void **state)
 	for (int i = 1; i < 17; i++)
 		assert_int_equal(words[i], 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(every_length_and_alignment_is_copied_exactly),
-	cmocka_unit_test(lines_fill_strictly_upwards),
-	cmocka_unit_test(zeroed_words_are_zero_and_nothing_beside_them),
-	{ 0 },
-};

@@ -32,7 +32,7 @@ static struct told check(const char *variable)
 	return t;
 }
 
-static void a_misspelt_name_is_told_with_the_right_one(void **state)
+TEST(a_misspelt_name_is_told_with_the_right_one)
 {
 	struct told t = check("MPIB_SUPBW=100");
 
@@ -41,7 +41,7 @@ static void a_misspelt_name_is_told_with_the_right_one(void **state)
 	assert_string_equal(t.nearest, "MPIB_SUP_BW");
 }
 
-static void a_name_like_none_has_no_suggestion(void **state)
+TEST(a_name_like_none_has_no_suggestion)
 {
 	struct told t = check("MPIB_FRUIT_SALAD=1");
 
@@ -49,7 +49,7 @@ static void a_name_like_none_has_no_suggestion(void **state)
 	assert_string_equal(t.nearest, "-");
 }
 
-static void every_name_that_is_read_is_known(void **state)
+TEST(every_name_that_is_read_is_known)
 {
 	for (unsigned i = 0; mpib_environ_names[i]; i++) {
 		char text[128];
@@ -59,13 +59,13 @@ static void every_name_that_is_read_is_known(void **state)
 	}
 }
 
-static void other_names_are_nobodys_business(void **state)
+TEST(other_names_are_nobodys_business)
 {
 	assert_int_equal(check("MPIBRAIN=1").count, 0);
 	assert_int_equal(check("XMPIB_SUPBW=1").count, 0);
 }
 
-static void what_kubernetes_makes_of_a_service_is_not_told(void **state)
+TEST(what_kubernetes_makes_of_a_service_is_not_told)
 {
 	assert_int_equal(
 		check("MPIB_PEER_PORT_80_TCP=tcp://10.96.0.7:80").count, 0);
@@ -73,7 +73,7 @@ static void what_kubernetes_makes_of_a_service_is_not_told(void **state)
 	assert_int_equal(check("MPIB_PEER_PORT_80_TCP").count, 1);
 }
 
-static void a_name_without_end_is_cut(void **state)
+TEST(a_name_without_end_is_cut)
 {
 	char text[128];
 
@@ -83,7 +83,7 @@ static void a_name_without_end_is_cut(void **state)
 	assert_int_equal(check(text).count, 1);
 }
 
-static void what_only_the_proxy_reads_is_listed(void **state)
+TEST(what_only_the_proxy_reads_is_listed)
 {
 	char run[] = "MPIB_RUN_DIR=/x", mode[] = "MPIB_MODE=vanilla";
 	char qp[] = "MPIB_SUP_QP=2", odd[] = "MPIB_FRUIT=1", path[] = "PATH=/";
@@ -101,7 +101,7 @@ static void what_only_the_proxy_reads_is_listed(void **state)
 	assert_string_equal(text, "");
 }
 
-static void a_list_without_end_is_cut(void **state)
+TEST(a_list_without_end_is_cut)
 {
 	char *env[201], names[200][40], text[64];
 
@@ -119,15 +119,3 @@ static void a_list_without_end_is_cut(void **state)
 		assert_string_equal(text + strlen(text) - 5, ", ...");
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_misspelt_name_is_told_with_the_right_one),
-	cmocka_unit_test(a_name_like_none_has_no_suggestion),
-	cmocka_unit_test(every_name_that_is_read_is_known),
-	cmocka_unit_test(other_names_are_nobodys_business),
-	cmocka_unit_test(what_kubernetes_makes_of_a_service_is_not_told),
-	cmocka_unit_test(a_name_without_end_is_cut),
-	cmocka_unit_test(what_only_the_proxy_reads_is_listed),
-	cmocka_unit_test(a_list_without_end_is_cut),
-	{ 0 },
-};

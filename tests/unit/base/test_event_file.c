@@ -97,7 +97,7 @@ static void third_life(void)
 	CHECK(got[0].seq == 5 + MPIB_EVENTS && last == 4 + 2 * MPIB_EVENTS);
 }
 
-static void a_process_that_is_killed_is_counted_on_from(void **state)
+TEST(a_process_that_is_killed_is_counted_on_from)
 {
 	struct stat st;
 
@@ -126,7 +126,7 @@ static void damaged_life(void)
 	CHECK(mpib_events_after(last, got, 8, &last) == 1);
 }
 
-static void what_is_damaged_is_left_out(void **state)
+TEST(what_is_damaged_is_left_out)
 {
 	struct stat st;
 	char c;
@@ -150,7 +150,7 @@ static void no_journal_life(void)
 	CHECK(newest() == 1);
 }
 
-static void a_file_of_something_else_is_no_journal(void **state)
+TEST(a_file_of_something_else_is_no_journal)
 {
 	static char junk[400000];
 	int fd;
@@ -177,7 +177,7 @@ static void pipe_life(void)
 	CHECK(unlink(path) == 0);
 }
 
-static void what_is_no_file_is_refused_and_stays(void **state)
+TEST(what_is_no_file_is_refused_and_stays)
 {
 	unlink(path);
 	live(pipe_life);
@@ -190,7 +190,7 @@ static void nowhere_life(void)
 	CHECK(newest() == 1);
 }
 
-static void without_a_file_there_is_a_journal(void **state)
+TEST(without_a_file_there_is_a_journal)
 {
 	live(nowhere_life);
 }
@@ -209,12 +209,4 @@ static int remove_dir(void **state)
 	return rmdir(dir); /* nothing else is left there */
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_process_that_is_killed_is_counted_on_from),
-	cmocka_unit_test(what_is_damaged_is_left_out),
-	cmocka_unit_test(a_file_of_something_else_is_no_journal),
-	cmocka_unit_test(what_is_no_file_is_refused_and_stays),
-	cmocka_unit_test(without_a_file_there_is_a_journal),
-	{ 0 },
-};
 struct test_group test_group = { make_dir, remove_dir };

@@ -22,7 +22,9 @@ static int clear(void **state)
 	return 0;
 }
 
-static void sums_counts_and_the_maximum_are_exact(void **state)
+#define CASE(name) TEST_OF(name, clear, NULL)
+
+CASE(sums_counts_and_the_maximum_are_exact)
 {
 	struct mpib_hist_counts c, twice = { 0 };
 
@@ -41,7 +43,7 @@ static void sums_counts_and_the_maximum_are_exact(void **state)
 	assert_int_equal(twice.bucket[mpib_hist_index(1000)], 2);
 }
 
-static void a_quantile_is_right_to_within_a_quarter(void **state)
+CASE(a_quantile_is_right_to_within_a_quarter)
 {
 	static const double q[] = { 0.01, 0.5, 0.9, 0.99 };
 	struct mpib_hist_counts c;
@@ -58,7 +60,7 @@ static void a_quantile_is_right_to_within_a_quarter(void **state)
 	assert_int_equal(mpib_hist_quantile(&c, 1), 10000000);
 }
 
-static void an_empty_one_has_no_quantiles(void **state)
+CASE(an_empty_one_has_no_quantiles)
 {
 	struct mpib_hist_counts c = counts();
 
@@ -76,7 +78,7 @@ static void *record(void *arg)
 	return NULL;
 }
 
-static void a_reader_never_sees_a_count_fall(void **state)
+CASE(a_reader_never_sees_a_count_fall)
 {
 	uint64_t before = 0;
 	pthread_t thread;
@@ -91,11 +93,3 @@ static void a_reader_never_sees_a_count_fall(void **state)
 	pthread_join(thread, NULL);
 	assert_int_equal(counts().count, RECORDS);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup(sums_counts_and_the_maximum_are_exact, clear),
-	cmocka_unit_test_setup(a_quantile_is_right_to_within_a_quarter, clear),
-	cmocka_unit_test_setup(an_empty_one_has_no_quantiles, clear),
-	cmocka_unit_test_setup(a_reader_never_sees_a_count_fall, clear),
-	{ 0 },
-};

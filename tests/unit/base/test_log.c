@@ -44,14 +44,14 @@ static const char *field(const char *key)
 	return json_string_value(json_object_get(line, key));
 }
 
-static void text_stays_text(void **state)
+TEST(text_stays_text)
 {
 	mpib_log_set_json(false);
 	mpib_info("as \"it\" is");
 	assert_string_equal(last, "as \"it\" is");
 }
 
-static void a_line_is_an_object(void **state)
+TEST(a_line_is_an_object)
 {
 	struct tm tm = { 0 };
 	const char *rest;
@@ -72,7 +72,7 @@ static void a_line_is_an_object(void **state)
 	assert_true(llabs((long long)(timegm(&tm) - time(NULL))) < 86400);
 }
 
-static void an_event_has_its_kind(void **state)
+TEST(an_event_has_its_kind)
 {
 	mpib_log_set_json(true);
 	mpib_event(MPIB_LOG_ERROR, "rail_down", NULL, "rail %s", "SUP");
@@ -82,7 +82,7 @@ static void an_event_has_its_kind(void **state)
 }
 
 /* Each of the first three bytes of a text, all that there are. */
-static void what_is_no_utf8_is_replaced(void **state)
+TEST(what_is_no_utf8_is_replaced)
 {
 	char text[8] = "";
 
@@ -104,7 +104,7 @@ static void what_is_no_utf8_is_replaced(void **state)
 	}
 }
 
-static void a_long_text_is_cut_and_still_an_object(void **state)
+TEST(a_long_text_is_cut_and_still_an_object)
 {
 	char text[4096];
 
@@ -125,7 +125,7 @@ static void flood(unsigned n)
 }
 
 /* A peer that causes a warning for each of its messages fills no disk. */
-static void a_flood_of_one_warning_is_cut(void **state)
+TEST(a_flood_of_one_warning_is_cut)
 {
 	mpib_log_set_json(false);
 	now_ns += 1000000000000;
@@ -147,17 +147,10 @@ static void a_flood_of_one_warning_is_cut(void **state)
 	assert_string_equal(last, "peer 0 misbehaves");
 }
 
-int main(void)
+static int begin(void **state)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(text_stays_text),
-		cmocka_unit_test(a_line_is_an_object),
-		cmocka_unit_test(an_event_has_its_kind),
-		cmocka_unit_test(what_is_no_utf8_is_replaced),
-		cmocka_unit_test(a_long_text_is_cut_and_still_an_object),
-		cmocka_unit_test(a_flood_of_one_warning_is_cut),
-	};
-
 	mpib_log_set_sink(keep);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return 0;
 }
+
+struct test_group test_group = { begin, NULL };

@@ -26,7 +26,7 @@ static int parse(const char *text)
 	return rc;
 }
 
-static void an_address_is_in_one_of_the_networks_or_not(void **state)
+TEST(an_address_is_in_one_of_the_networks_or_not)
 {
 	assert_int_equal(parse("10.1.0.0/16,10.2.128.0/17,192.0.2.7/32,"
 			       "2001:db8:4000::/34,fd00::/8"),
@@ -48,13 +48,13 @@ static void an_address_is_in_one_of_the_networks_or_not(void **state)
 	assert_false(has("2001:db8::1"));
 }
 
-static void no_list_is_no_limit(void **state)
+TEST(no_list_is_no_limit)
 {
 	assert_int_equal(parse(""), 0);
 	assert_true(has("10.1.2.3") && has("::1"));
 }
 
-static void what_is_no_network_is_refused(void **state)
+TEST(what_is_no_network_is_refused)
 {
 	static const char *const wrong[] = {
 		"10.1.0.0",	"10.1.0.0/",	 "10.1.0.0/33",
@@ -77,7 +77,7 @@ static void what_is_no_network_is_refused(void **state)
 	assert_int_equal(parse(many), -EINVAL);
 }
 
-static void an_own_address_brings_its_interfaces_network(void **state)
+TEST(an_own_address_brings_its_interfaces_network)
 {
 	struct in6_addr own;
 
@@ -111,7 +111,7 @@ static FILE *table(const char *text)
 
 /* 10.1.2.0/24 on the rail's link, 10.0.0.0/8 and 172.16.0.0/12 by its router, a
  * default route, and others' networks. */
-static void routes_through_the_interface_bring_their_networks(void **state)
+TEST(routes_through_the_interface_bring_their_networks)
 {
 	FILE *f = table(
 		"Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask"
@@ -133,7 +133,7 @@ static void routes_through_the_interface_bring_their_networks(void **state)
 }
 
 /* The node's own address is at the beginning of what its router leads to. */
-static void an_aggregate_is_more_than_the_network_at_its_start(void **state)
+TEST(an_aggregate_is_more_than_the_network_at_its_start)
 {
 	FILE *f = table("rail0 0000000A 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"
 			"rail0 0000000A 0100000A 0003 0 0 0 000000FF 0 0 0\n"
@@ -148,7 +148,7 @@ static void an_aggregate_is_more_than_the_network_at_its_start(void **state)
 	assert_int_equal(list.n, 2);
 }
 
-static void so_do_those_of_ipv6(void **state)
+TEST(so_do_those_of_ipv6)
 {
 	static const char none[] = "00000000000000000000000000000000 00 "
 				   "fd010000000000000000000000000001 00000400 "
@@ -178,7 +178,7 @@ static void so_do_those_of_ipv6(void **state)
 	assert_true(has("fd01:0:7::1"));
 }
 
-static void too_many_routes_are_told(void **state)
+TEST(too_many_routes_are_told)
 {
 	char text[64 * (MPIB_NETWORKS_MAX + 1)] = "";
 	FILE *f;
@@ -192,15 +192,3 @@ static void too_many_routes_are_told(void **state)
 	fclose(f);
 	assert_int_equal(list.n, MPIB_NETWORKS_MAX);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(an_address_is_in_one_of_the_networks_or_not),
-	cmocka_unit_test(no_list_is_no_limit),
-	cmocka_unit_test(what_is_no_network_is_refused),
-	cmocka_unit_test(an_own_address_brings_its_interfaces_network),
-	cmocka_unit_test(routes_through_the_interface_bring_their_networks),
-	cmocka_unit_test(an_aggregate_is_more_than_the_network_at_its_start),
-	cmocka_unit_test(so_do_those_of_ipv6),
-	cmocka_unit_test(too_many_routes_are_told),
-	{ 0 },
-};

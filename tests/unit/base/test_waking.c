@@ -13,7 +13,7 @@ static bool call(struct mpib_waking *w, uint64_t ns)
 	return mpib_waking_end(w, began);
 }
 
-static void who_wakes_few_is_served(void **state)
+TEST(who_wakes_few_is_served)
 {
 	struct mpib_waking w = { 0 };
 
@@ -22,7 +22,7 @@ static void who_wakes_few_is_served(void **state)
 }
 
 /* Where all calls take long, or every other. */
-static void who_wakes_a_crowd_is_not(void **state)
+TEST(who_wakes_a_crowd_is_not)
 {
 	struct mpib_waking all = { 0 }, some = { 0 };
 	unsigned n = 0;
@@ -36,7 +36,7 @@ static void who_wakes_a_crowd_is_not(void **state)
 }
 
 /* Nor one that took long because somebody else had the CPU. */
-static void a_few_that_take_long_are_nobodys_fault(void **state)
+TEST(a_few_that_take_long_are_nobodys_fault)
 {
 	struct mpib_waking w = { 0 };
 
@@ -46,10 +46,3 @@ static void a_few_that_take_long_are_nobodys_fault(void **state)
 			assert_true(call(&w, 0));
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(who_wakes_few_is_served),
-	cmocka_unit_test(who_wakes_a_crowd_is_not),
-	cmocka_unit_test(a_few_that_take_long_are_nobodys_fault),
-	{ 0 },
-};

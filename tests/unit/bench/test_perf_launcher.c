@@ -33,7 +33,7 @@ static void assert_rank(const struct perf_options *opt, int rank, int size,
 	assert_in_range(opt->port, 20000, 29999);
 }
 
-static void each_launcher_says_rank_size_and_where_rank_0_is(void **state)
+TEST(each_launcher_says_rank_size_and_where_rank_0_is)
 {
 	struct perf_options opt;
 
@@ -58,7 +58,7 @@ static void each_launcher_says_rank_size_and_where_rank_0_is(void **state)
 	assert_rank(&opt, 1, 2, "h");
 }
 
-static void a_launcher_says_which_of_its_hosts_ranks_it_is(void **state)
+TEST(a_launcher_says_which_of_its_hosts_ranks_it_is)
 {
 	static const struct {
 		const char *env;
@@ -105,7 +105,7 @@ static void a_launcher_says_which_of_its_hosts_ranks_it_is(void **state)
 	}
 }
 
-static void ranks_of_mpirun_and_torchrun_inherit_sruns_variables(void **state)
+TEST(ranks_of_mpirun_and_torchrun_inherit_sruns_variables)
 {
 	static const char srun[] = "SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 "
 				   "SLURM_JOB_NODELIST=a1,a2 ";
@@ -122,7 +122,7 @@ static void ranks_of_mpirun_and_torchrun_inherit_sruns_variables(void **state)
 	assert_rank(&opt, 9, 16, "a2");
 }
 
-static void jobs_on_a_host_have_their_ports(void **state)
+TEST(jobs_on_a_host_have_their_ports)
 {
 	struct perf_options one, other;
 
@@ -132,7 +132,7 @@ static void jobs_on_a_host_have_their_ports(void **state)
 	assert_true(one.job != other.job);
 }
 
-static void who_is_alone_is_no_rank(void **state)
+TEST(who_is_alone_is_no_rank)
 {
 	/* The last is the script of a batch job, which nobody else joins. */
 	static const char *const alone[] = {
@@ -158,7 +158,7 @@ static void who_is_alone_is_no_rank(void **state)
 	assert_int_equal(opt.role, PERF_LOCAL);
 }
 
-static void what_is_no_rank_is_refused(void **state)
+TEST(what_is_no_rank_is_refused)
 {
 	static const char *const bad[] = {
 		"RANK=2 WORLD_SIZE=2 MASTER_ADDR=a",
@@ -176,7 +176,7 @@ static void what_is_no_rank_is_refused(void **state)
 		assert_int_equal(find(&opt, bad[i]), -EINVAL);
 }
 
-static void the_first_host_of_a_list(void **state)
+TEST(the_first_host_of_a_list)
 {
 	static const char *const list[][2] = {
 		{ "a", "a" },
@@ -197,14 +197,3 @@ static void the_first_host_of_a_list(void **state)
 		assert_false(perf_launcher_first(bad[i], host, sizeof(host)));
 	assert_false(perf_launcher_first("longerthan7", host, sizeof(host)));
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(each_launcher_says_rank_size_and_where_rank_0_is),
-	cmocka_unit_test(a_launcher_says_which_of_its_hosts_ranks_it_is),
-	cmocka_unit_test(ranks_of_mpirun_and_torchrun_inherit_sruns_variables),
-	cmocka_unit_test(jobs_on_a_host_have_their_ports),
-	cmocka_unit_test(who_is_alone_is_no_rank),
-	cmocka_unit_test(what_is_no_rank_is_refused),
-	cmocka_unit_test(the_first_host_of_a_list),
-	{ 0 },
-};

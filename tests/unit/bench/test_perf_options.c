@@ -33,7 +33,7 @@ static enum perf_parse parse_check(struct perf_options *opt, const char *words)
 	return parse_all(opt, "check|a|b|--plugin|none.so", words);
 }
 
-static void sizes_are_digits_and_at_most_a_suffix(void **state)
+TEST(sizes_are_digits_and_at_most_a_suffix)
 {
 	static const char *const bad[] = { "",	   " ",	  "4 ",	 " 4",	"4\n",
 					   "+4",   "-4",  "4KB", "4K ", "K",
@@ -58,7 +58,7 @@ static void sizes_are_digits_and_at_most_a_suffix(void **state)
 	assert_true(size == UINT64_MAX);
 }
 
-static void what_is_no_value_is_refused(void **state)
+TEST(what_is_no_value_is_refused)
 {
 	static const char *const bad[] = {
 		"--max|4 ",
@@ -96,7 +96,7 @@ static void what_is_no_value_is_refused(void **state)
 	}
 }
 
-static void a_maximum_that_is_given_is_the_maximum(void **state)
+TEST(a_maximum_that_is_given_is_the_maximum)
 {
 	struct perf_options opt;
 
@@ -116,7 +116,7 @@ static void a_maximum_that_is_given_is_the_maximum(void **state)
 	perf_options_free(&opt);
 }
 
-static void check_refuses_what_it_could_not_judge(void **state)
+TEST(check_refuses_what_it_could_not_judge)
 {
 	static const char *const bad[] = { "--check|0", "-c|0", "--group|2",
 					   "--early-completion",
@@ -131,7 +131,7 @@ static void check_refuses_what_it_could_not_judge(void **state)
 	perf_options_free(&opt);
 }
 
-static void what_is_given_is_no_default(void **state)
+TEST(what_is_given_is_no_default)
 {
 	struct perf_options opt;
 
@@ -157,7 +157,7 @@ static void what_is_given_is_no_default(void **state)
 	perf_options_free(&opt);
 }
 
-static void times_are_seconds(void **state)
+TEST(times_are_seconds)
 {
 	struct perf_options opt;
 
@@ -172,7 +172,7 @@ static void times_are_seconds(void **state)
 	perf_options_free(&opt);
 }
 
-static void an_environment_is_of_a_node_or_of_all(void **state)
+TEST(an_environment_is_of_a_node_or_of_all)
 {
 	struct perf_options opt;
 
@@ -185,14 +185,3 @@ static void an_environment_is_of_a_node_or_of_all(void **state)
 	assert_string_equal(opt.env[1].value, "");
 	perf_options_free(&opt);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(sizes_are_digits_and_at_most_a_suffix),
-	cmocka_unit_test(what_is_no_value_is_refused),
-	cmocka_unit_test(a_maximum_that_is_given_is_the_maximum),
-	cmocka_unit_test(check_refuses_what_it_could_not_judge),
-	cmocka_unit_test(what_is_given_is_no_default),
-	cmocka_unit_test(times_are_seconds),
-	cmocka_unit_test(an_environment_is_of_a_node_or_of_all),
-	{ 0 },
-};

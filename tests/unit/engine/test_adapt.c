@@ -71,7 +71,7 @@ static uint32_t go(unsigned i, uint32_t len, bool more)
 	return sup;
 }
 
-static void messages_join_the_shortest_queue_whole(void **state)
+setup_test(messages_join_the_shortest_queue_whole)
 {
 	unsigned sup = 0;
 
@@ -87,7 +87,7 @@ static void messages_join_the_shortest_queue_whole(void **state)
 	assert_int_equal(sup, 16);
 }
 
-static void a_queue_is_as_long_as_the_rail_takes_for_it(void **state)
+setup_test(a_queue_is_as_long_as_the_rail_takes_for_it)
 {
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	post(0, 2 * MIB, MIB);
@@ -98,7 +98,7 @@ static void a_queue_is_as_long_as_the_rail_takes_for_it(void **state)
 }
 
 /* A rail is one, however many lanes put their bytes on it. */
-static void what_other_lanes_have_in_flight_counts(void **state)
+setup_test(what_other_lanes_have_in_flight_counts)
 {
 	struct mpib_track_sum sum[MPIB_RAILS] = { { 0 },
 						  { .inflight = 4 * MIB } };
@@ -112,7 +112,7 @@ static void what_other_lanes_have_in_flight_counts(void **state)
 	sum[SOUT].inflight = track[SOUT].inflight;
 }
 
-static void what_a_chain_has_already_counts(void **state)
+setup_test(what_a_chain_has_already_counts)
 {
 	uint32_t planned[MPIB_RAILS] = { 0 };
 
@@ -129,7 +129,7 @@ static void what_a_chain_has_already_counts(void **state)
 	assert_int_equal(planned[SOUT], planned[SUP]);
 }
 
-static void equal_rails_take_turns_by_bytes(void **state)
+setup_test(equal_rails_take_turns_by_bytes)
 {
 	uint64_t sup = 0, sum = 0;
 
@@ -167,7 +167,7 @@ static void teach(uint32_t len, uint64_t whole_ns, uint64_t cut_ns)
 	}
 }
 
-static void a_message_alone_is_cut_where_that_ended_sooner(void **state)
+setup_test(a_message_alone_is_cut_where_that_ended_sooner)
 {
 	teach(MIB, 100 * US, 60 * US);
 	assert_int_equal(ask(MIB, false), MIB / 2);
@@ -184,14 +184,14 @@ static void a_message_alone_is_cut_where_that_ended_sooner(void **state)
 	assert_int_equal(ask(MIB, false) % MIB, 0);
 }
 
-static void a_message_alone_is_whole_where_that_ended_sooner(void **state)
+setup_test(a_message_alone_is_whole_where_that_ended_sooner)
 {
 	teach(MIB, 100 * US, 99 * US);
 	for (unsigned i = 0; i < 10; i++)
 		assert_int_equal(go(0, MIB, false) % MIB, 0);
 }
 
-static void no_part_is_a_crumb(void **state)
+setup_test(no_part_is_a_crumb)
 {
 	for (uint32_t w = 0; w <= 64; w++) {
 		setup(NULL);
@@ -208,7 +208,7 @@ static void no_part_is_a_crumb(void **state)
 }
 
 /* A send op that finds no room is asked for in each turn: a thousand times. */
-static void asking_again_changes_nothing(void **state)
+setup_test(asking_again_changes_nothing)
 {
 	struct mpib_adapt before;
 
@@ -226,7 +226,7 @@ static void asking_again_changes_nothing(void **state)
 }
 
 /* Nothing is heard of SUP while all goes over SOUT: it gets a little, once. */
-static void a_rail_that_had_nothing_for_long_is_tried(void **state)
+setup_test(a_rail_that_had_nothing_for_long_is_tried)
 {
 	unsigned tries = 0;
 
@@ -244,7 +244,7 @@ static void a_rail_that_had_nothing_for_long_is_tried(void **state)
 	assert_in_range(tries, 9, 11);
 }
 
-static void tries_that_are_not_posted_are_not_spent(void **state)
+setup_test(tries_that_are_not_posted_are_not_spent)
 {
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 128);
 	post(0, 8 * MIB, 0);
@@ -277,7 +277,7 @@ static unsigned smalls(unsigned n, uint64_t sout_ns, uint64_t sup_ns,
 	return sup;
 }
 
-static void small_messages_take_the_rail_that_answers_sooner(void **state)
+setup_test(small_messages_take_the_rail_that_answers_sooner)
 {
 	smalls(100000, 80 * US, 20 * US, 0);
 	assert_in_range(smalls(10000, 80 * US, 20 * US, 0), 9700, 10000);
@@ -286,35 +286,15 @@ static void small_messages_take_the_rail_that_answers_sooner(void **state)
 }
 
 /* One a second: each would be a try if time alone said so. */
-static void rare_small_messages_take_it_too(void **state)
+setup_test(rare_small_messages_take_it_too)
 {
 	smalls(100, 20 * US, 80 * US, 1000 * MS);
 	assert_in_range(smalls(320, 20 * US, 80 * US, 1000 * MS), 1, 12);
 }
 
-static void a_flood_of_small_messages_fills_both_rails(void **state)
+setup_test(a_flood_of_small_messages_fills_both_rails)
 {
 	for (unsigned i = 0; i < 64; i++)
 		go(i, 16 * KIB, true);
 	assert_in_range(track[SUP].inflight, 400 * KIB, 600 * KIB);
 }
-
-#define ADAPT_TEST(f) cmocka_unit_test_setup(f, setup)
-
-const struct CMUnitTest test_list[] = {
-	ADAPT_TEST(messages_join_the_shortest_queue_whole),
-	ADAPT_TEST(a_queue_is_as_long_as_the_rail_takes_for_it),
-	ADAPT_TEST(what_other_lanes_have_in_flight_counts),
-	ADAPT_TEST(what_a_chain_has_already_counts),
-	ADAPT_TEST(equal_rails_take_turns_by_bytes),
-	ADAPT_TEST(a_message_alone_is_cut_where_that_ended_sooner),
-	ADAPT_TEST(a_message_alone_is_whole_where_that_ended_sooner),
-	ADAPT_TEST(no_part_is_a_crumb),
-	ADAPT_TEST(asking_again_changes_nothing),
-	ADAPT_TEST(a_rail_that_had_nothing_for_long_is_tried),
-	ADAPT_TEST(tries_that_are_not_posted_are_not_spent),
-	ADAPT_TEST(small_messages_take_the_rail_that_answers_sooner),
-	ADAPT_TEST(rare_small_messages_take_it_too),
-	ADAPT_TEST(a_flood_of_small_messages_fills_both_rails),
-	{ 0 },
-};

@@ -31,7 +31,7 @@ static unsigned parts(unsigned n, uint32_t bytes, const uint64_t *fixed_ns,
 	return spread;
 }
 
-static void the_first_parts_go_either_way_by_turns(void **state)
+setup_test(the_first_parts_go_either_way_by_turns)
 {
 	for (unsigned i = 0; i < MPIB_CHOICE_FIRST; i++) {
 		/* What finds no room asks again, and is no try. */
@@ -43,7 +43,7 @@ static void the_first_parts_go_either_way_by_turns(void **state)
 	assert_int_equal(c.above, UINT32_MAX);
 }
 
-static void now_and_then_a_part_goes_the_other_way(void **state)
+setup_test(now_and_then_a_part_goes_the_other_way)
 {
 	for (unsigned i = 0; i + 1 < MPIB_CHOICE_TRY; i++)
 		mpib_choice_posted(&c, MIB);
@@ -54,7 +54,7 @@ static void now_and_then_a_part_goes_the_other_way(void **state)
 	assert_int_equal(c.above, UINT32_MAX);
 }
 
-static void the_crossover_is_where_the_costs_cross(void **state)
+setup_test(the_crossover_is_where_the_costs_cross)
 {
 	static const uint64_t fixed[2] = { 10000, 200000 };
 	static const uint64_t kib[2] = { 100, 40 };
@@ -69,7 +69,7 @@ static void the_crossover_is_where_the_costs_cross(void **state)
 	assert_true(parts(320, MIB, fixed, kib) < 20);
 }
 
-static void what_changes_is_noticed(void **state)
+setup_test(what_changes_is_noticed)
 {
 	static const uint64_t fixed[2] = { 10000, 10000 };
 	static const uint64_t slow_qp[2] = { 100, 30 },
@@ -83,7 +83,7 @@ static void what_changes_is_noticed(void **state)
 	assert_true(c.above < 8 * MIB);
 }
 
-static void nearly_equal_ways_do_not_alternate(void **state)
+setup_test(nearly_equal_ways_do_not_alternate)
 {
 	static const uint64_t fixed[2] = { 10000, 10000 };
 	static const uint64_t a[2] = { 100, 95 }, b[2] = { 95, 100 };
@@ -95,7 +95,7 @@ static void nearly_equal_ways_do_not_alternate(void **state)
 }
 
 /* What is ahead of a part is no fault of its way. */
-static void a_queue_is_taken_into_account(void **state)
+setup_test(a_queue_is_taken_into_account)
 {
 	for (unsigned i = 0; i < 200; i++) {
 		bool way = mpib_choice_spread(&c, MIB);
@@ -109,15 +109,3 @@ static void a_queue_is_taken_into_account(void **state)
 	}
 	assert_int_equal(c.above, MIB - 1);
 }
-
-#define CHOICE_TEST(f) cmocka_unit_test_setup(f, setup)
-
-const struct CMUnitTest test_list[] = {
-	CHOICE_TEST(the_first_parts_go_either_way_by_turns),
-	CHOICE_TEST(now_and_then_a_part_goes_the_other_way),
-	CHOICE_TEST(the_crossover_is_where_the_costs_cross),
-	CHOICE_TEST(what_changes_is_noticed),
-	CHOICE_TEST(nearly_equal_ways_do_not_alternate),
-	CHOICE_TEST(a_queue_is_taken_into_account),
-	{ 0 },
-};

@@ -112,7 +112,7 @@ static void assert_part(const struct leaf *l, unsigned part, unsigned of)
 	assert_in_range(l->bytes, want - slack, want + slack);
 }
 
-static void clients_get_bytes_by_their_weights(void **state)
+setup_test(clients_get_bytes_by_their_weights)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[0], 20),
@@ -124,7 +124,7 @@ static void clients_get_bytes_by_their_weights(void **state)
 	assert_part(c, 5, 8);
 }
 
-static void so_they_do_when_all_wait_for_the_same_room(void **state)
+setup_test(so_they_do_when_all_wait_for_the_same_room)
 {
 	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1),
 		    *c = add(2, &f.tenant[2], 1);
@@ -138,7 +138,7 @@ static void so_they_do_when_all_wait_for_the_same_room(void **state)
 	assert_part(c, 5, 8);
 }
 
-static void the_size_of_pieces_does_not_matter(void **state)
+setup_test(the_size_of_pieces_does_not_matter)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
@@ -152,7 +152,7 @@ static void the_size_of_pieces_does_not_matter(void **state)
 
 /* A message of registered memory is one send op, of up to 2 GiB. Nor do turns pass
  * in vain while all owe one. */
-static void nor_does_it_of_the_largest(void **state)
+setup_test(nor_does_it_of_the_largest)
 {
 	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1);
 
@@ -165,7 +165,7 @@ static void nor_does_it_of_the_largest(void **state)
 	}
 }
 
-static void a_tenant_has_one_share_however_many_clients(void **state)
+setup_test(a_tenant_has_one_share_however_many_clients)
 {
 	struct leaf *victim = add(0, &f.tenant[0], 10);
 
@@ -177,7 +177,7 @@ static void a_tenant_has_one_share_however_many_clients(void **state)
 		assert_part(&f.leaf[i], 1, 2 * (LEAVES - 1));
 }
 
-static void what_one_leaves_goes_to_the_others(void **state)
+setup_test(what_one_leaves_goes_to_the_others)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 20),
@@ -193,7 +193,7 @@ static void what_one_leaves_goes_to_the_others(void **state)
 	assert_part(b, 2, 3);
 }
 
-static void nothing_of_the_room_is_left(void **state)
+setup_test(nothing_of_the_room_is_left)
 {
 	add(0, &f.tenant[0], 1);
 	add(1, &f.tenant[1], 100);
@@ -204,7 +204,7 @@ static void nothing_of_the_room_is_left(void **state)
 	}
 }
 
-static void a_full_lane_stops_nobody_on_another(void **state)
+setup_test(a_full_lane_stops_nobody_on_another)
 {
 	struct leaf *stuck = add(0, &f.tenant[0], 50),
 		    *a = add(1, &f.tenant[1], 10),
@@ -219,7 +219,7 @@ static void a_full_lane_stops_nobody_on_another(void **state)
 	assert_part(b, 1, 2);
 }
 
-static void who_was_away_is_next_and_has_saved_nothing(void **state)
+setup_test(who_was_away_is_next_and_has_saved_nothing)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
@@ -240,7 +240,7 @@ static void who_was_away_is_next_and_has_saved_nothing(void **state)
 			(a->bytes - before) * 102 / 100 + 4 * PIECE);
 }
 
-static void resting_between_messages_is_no_advantage(void **state)
+setup_test(resting_between_messages_is_no_advantage)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
@@ -259,7 +259,7 @@ static void resting_between_messages_is_no_advantage(void **state)
 	assert_part(b, 1, 2);
 }
 
-static void a_limit_holds_and_others_have_the_rest(void **state)
+setup_test(a_limit_holds_and_others_have_the_rest)
 {
 	struct leaf *slow = add(0, &f.tenant[0], 10),
 		    *fast = add(1, &f.tenant[1], 10);
@@ -277,7 +277,7 @@ static void a_limit_holds_and_others_have_the_rest(void **state)
 	assert_true(f.tenant[0].held > 0);
 }
 
-static void the_greatest_limit_holds_nobody(void **state)
+setup_test(the_greatest_limit_holds_nobody)
 {
 	struct leaf *l = add(0, &f.tenant[0], 10);
 	uint64_t now = 0;
@@ -290,7 +290,7 @@ static void the_greatest_limit_holds_nobody(void **state)
 	}
 }
 
-static void a_limit_says_when_to_look_again(void **state)
+setup_test(a_limit_says_when_to_look_again)
 {
 	struct leaf *l = add(0, &f.tenant[0], 10);
 	struct mpib_drr_turn t;
@@ -310,7 +310,7 @@ static void a_limit_says_when_to_look_again(void **state)
 	assert_true(l->bytes > had);
 }
 
-static void a_limit_that_is_lifted_holds_no_longer(void **state)
+setup_test(a_limit_that_is_lifted_holds_no_longer)
 {
 	struct leaf *l = add(0, &f.tenant[0], 10);
 	uint64_t had;
@@ -324,7 +324,7 @@ static void a_limit_that_is_lifted_holds_no_longer(void **state)
 	assert_false(mpib_drr_is_held(&l->drr));
 }
 
-static void it_is_contended_only_between_tenants_or_weights(void **state)
+setup_test(it_is_contended_only_between_tenants_or_weights)
 {
 	struct leaf *b, *c;
 
@@ -344,7 +344,7 @@ static void it_is_contended_only_between_tenants_or_weights(void **state)
 	assert_false(mpib_drr_contended(&f.root));
 }
 
-static void weights_may_change_at_any_time(void **state)
+setup_test(weights_may_change_at_any_time)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
@@ -362,7 +362,7 @@ static void weights_may_change_at_any_time(void **state)
 }
 
 /* A turn has 160 KiB at this weight: what of it was used alone is used. */
-static void company_ends_the_turn_of_who_was_alone(void **state)
+setup_test(company_ends_the_turn_of_who_was_alone)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10), *b;
 
@@ -375,26 +375,3 @@ static void company_ends_the_turn_of_who_was_alone(void **state)
 	assert_int_equal(a->bytes, 3 * PIECE);
 	assert_int_equal(b->bytes, PIECE);
 }
-
-#define TEST(name) cmocka_unit_test_setup(name, setup)
-
-const struct CMUnitTest test_list[] = {
-	TEST(clients_get_bytes_by_their_weights),
-	TEST(so_they_do_when_all_wait_for_the_same_room),
-	TEST(the_size_of_pieces_does_not_matter),
-	TEST(nor_does_it_of_the_largest),
-	TEST(a_tenant_has_one_share_however_many_clients),
-	TEST(what_one_leaves_goes_to_the_others),
-	TEST(nothing_of_the_room_is_left),
-	TEST(a_full_lane_stops_nobody_on_another),
-	TEST(who_was_away_is_next_and_has_saved_nothing),
-	TEST(resting_between_messages_is_no_advantage),
-	TEST(a_limit_holds_and_others_have_the_rest),
-	TEST(the_greatest_limit_holds_nobody),
-	TEST(a_limit_says_when_to_look_again),
-	TEST(a_limit_that_is_lifted_holds_no_longer),
-	TEST(it_is_contended_only_between_tenants_or_weights),
-	TEST(weights_may_change_at_any_time),
-	TEST(company_ends_the_turn_of_who_was_alone),
-	{ 0 },
-};

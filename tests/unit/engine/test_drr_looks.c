@@ -66,7 +66,7 @@ static struct mpib_drr_turn turn(void)
 	return t;
 }
 
-static void no_turn_looks_at_all(void **state)
+setup_test(no_turn_looks_at_all)
 {
 	enter(&other, &client[CLIENTS]);
 	for (unsigned i = 0; i < 100; i++) {
@@ -78,7 +78,7 @@ static void no_turn_looks_at_all(void **state)
 }
 
 /* And until then there is something that was not looked at. */
-static void turns_come_to_all_of_them(void **state)
+setup_test(turns_come_to_all_of_them)
 {
 	const unsigned sweep = LEAVES / LOOKS + 1;
 
@@ -88,7 +88,7 @@ static void turns_come_to_all_of_them(void **state)
 		assert_in_range(leaf[i].looks, 9, 12);
 }
 
-static void who_may_post_does_so_when_its_turn_comes(void **state)
+setup_test(who_may_post_does_so_when_its_turn_comes)
 {
 	for (unsigned i = 0; i < LEAVES; i += 7) {
 		leaf[i].may = true;
@@ -98,7 +98,7 @@ static void who_may_post_does_so_when_its_turn_comes(void **state)
 	}
 }
 
-static void few_are_looked_at_in_each_turn(void **state)
+setup_test(few_are_looked_at_in_each_turn)
 {
 	for (unsigned i = EACH; i < LEAVES; i++)
 		mpib_drr_leave(&leaf[i].drr);
@@ -109,7 +109,7 @@ static void few_are_looked_at_in_each_turn(void **state)
 }
 
 /* Whoever has seen all is not to wait for ever for others to have, too. */
-static void two_tenants_are_seen_at_the_same_time(void **state)
+setup_test(two_tenants_are_seen_at_the_same_time)
 {
 	static struct leaf more[300];
 	unsigned seen = 0;
@@ -140,7 +140,7 @@ static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 }
 
 /* Small messages of one client, a second one with very many that wait, a third. */
-static void client_behind_has_its_turns(void **state)
+setup_test(client_behind_has_its_turns)
 {
 	for (unsigned i = 0; i < LEAVES; i++)
 		mpib_drr_leave(&leaf[i].drr);
@@ -173,7 +173,7 @@ static int run_idle(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_NONE;
 }
 
-static void who_has_nothing_takes_no_looks(void **state)
+setup_test(who_has_nothing_takes_no_looks)
 {
 	for (unsigned i = 300; i < LEAVES; i++)
 		mpib_drr_leave(&leaf[i].drr);
@@ -206,7 +206,7 @@ static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 }
 
 /* A quantum of many leaves' takes many rounds, and looks in each. */
-static void weights_hold_while_leaves_wait(void **state)
+setup_test(weights_hold_while_leaves_wait)
 {
 	mpib_drr_set(&tenant[0], 100, 0);
 	for (unsigned i = 200; i < LEAVES; i++)
@@ -236,7 +236,7 @@ static int run_large(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 }
 
 /* Its debt is worked off in turns that find nothing to post, too. */
-static void no_sleep_while_one_is_in_debt(void **state)
+setup_test(no_sleep_while_one_is_in_debt)
 {
 	unsigned sleeps = 0, turns = 0;
 
@@ -256,16 +256,3 @@ static void no_sleep_while_one_is_in_debt(void **state)
 	assert_in_range(turns, 10, 1000);
 	assert_int_equal(sleeps, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup(no_turn_looks_at_all, setup),
-	cmocka_unit_test_setup(turns_come_to_all_of_them, setup),
-	cmocka_unit_test_setup(who_may_post_does_so_when_its_turn_comes, setup),
-	cmocka_unit_test_setup(few_are_looked_at_in_each_turn, setup),
-	cmocka_unit_test_setup(two_tenants_are_seen_at_the_same_time, setup),
-	cmocka_unit_test_setup(client_behind_has_its_turns, setup),
-	cmocka_unit_test_setup(who_has_nothing_takes_no_looks, setup),
-	cmocka_unit_test_setup(weights_hold_while_leaves_wait, setup),
-	cmocka_unit_test_setup(no_sleep_while_one_is_in_debt, setup),
-	{ 0 },
-};

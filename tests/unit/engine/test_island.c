@@ -26,14 +26,14 @@ static enum mpib_path path(const char *a, const char *b)
 	return there;
 }
 
-static void without_islands_nobody_knows(void **state)
+TEST(without_islands_nobody_knows)
 {
 	assert_int_equal(parse(0, ""), 0);
 	assert_false(mpib_islands_given(&is));
 	assert_int_equal(path("10.0.0.1", "10.0.0.1"), MPIB_PATH_UNKNOWN);
 }
 
-static void a_prefix_makes_islands_of_its_length(void **state)
+TEST(a_prefix_makes_islands_of_its_length)
 {
 	assert_int_equal(parse(24, ""), 0);
 	assert_true(mpib_islands_given(&is));
@@ -47,14 +47,14 @@ static void a_prefix_makes_islands_of_its_length(void **state)
 	assert_int_equal(path("10.0.0.1", "10.0.0.0"), MPIB_PATH_INTER);
 }
 
-static void an_unknown_address_is_in_no_island(void **state)
+TEST(an_unknown_address_is_in_no_island)
 {
 	assert_int_equal(parse(1, ""), 0);
 	assert_int_equal(path("0.0.0.0", "10.0.0.1"), MPIB_PATH_INTER);
 	assert_int_equal(path("0.0.0.0", "0.0.0.0"), MPIB_PATH_INTER);
 }
 
-static void networks_of_an_island_need_not_be_neighbours(void **state)
+TEST(networks_of_an_island_need_not_be_neighbours)
 {
 	assert_int_equal(parse(0, "10.1.0.0/16+10.3.0.0/16,10.2.0.0/16"), 0);
 	assert_int_equal(path("10.1.0.1", "10.3.9.9"), MPIB_PATH_INTRA);
@@ -65,7 +65,7 @@ static void networks_of_an_island_need_not_be_neighbours(void **state)
 	assert_int_equal(path("10.4.0.1", "10.4.0.1"), MPIB_PATH_INTRA);
 }
 
-static void the_longest_network_counts(void **state)
+TEST(the_longest_network_counts)
 {
 	assert_int_equal(parse(0, "10.0.0.0/8,10.1.2.0/24,0.0.0.0/0"), 0);
 	assert_int_equal(path("10.1.2.3", "10.1.3.3"), MPIB_PATH_INTER);
@@ -73,7 +73,7 @@ static void the_longest_network_counts(void **state)
 	assert_int_equal(path("11.0.0.1", "192.168.0.1"), MPIB_PATH_INTRA);
 }
 
-static void what_is_no_list_of_networks_is_refused_by_name(void **state)
+TEST(what_is_no_list_of_networks_is_refused_by_name)
 {
 	static const char *const bad[] = {
 		"10.0.0.0",
@@ -102,7 +102,7 @@ static void what_is_no_list_of_networks_is_refused_by_name(void **state)
 	assert_non_null(strstr(why, "exclude"));
 }
 
-static void one_network_too_many_is_refused(void **state)
+TEST(one_network_too_many_is_refused)
 {
 	char text[(MPIB_ISLAND_NETS + 1) * 16] = "";
 
@@ -114,14 +114,3 @@ static void one_network_too_many_is_refused(void **state)
 	assert_int_equal(parse(0, text), -EINVAL);
 	assert_non_null(strstr(why, "too many"));
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(without_islands_nobody_knows),
-	cmocka_unit_test(a_prefix_makes_islands_of_its_length),
-	cmocka_unit_test(an_unknown_address_is_in_no_island),
-	cmocka_unit_test(networks_of_an_island_need_not_be_neighbours),
-	cmocka_unit_test(the_longest_network_counts),
-	cmocka_unit_test(what_is_no_list_of_networks_is_refused_by_name),
-	cmocka_unit_test(one_network_too_many_is_refused),
-	{ 0 },
-};

@@ -26,7 +26,7 @@ static uint64_t patience(uint64_t now)
 	return now - begun;
 }
 
-static void it_yields_at_every_look_while_others_take_the_core(void **state)
+setup_test(it_yields_at_every_look_while_others_take_the_core)
 {
 	for (unsigned i = 0; i < 1000; i++) {
 		assert_int_equal(mpib_pace_idle(&p, MS), MPIB_WAIT_YIELD);
@@ -48,12 +48,12 @@ static void have_the_core_alone(void)
 	assert_int_equal(yields, 64 + (1000 - 64) / 8);
 }
 
-static void alone_on_its_core_it_looks_more_often_than_it_yields(void **state)
+setup_test(alone_on_its_core_it_looks_more_often_than_it_yields)
 {
 	have_the_core_alone();
 }
 
-static void one_yield_that_is_taken_tells_of_company(void **state)
+setup_test(one_yield_that_is_taken_tells_of_company)
 {
 	have_the_core_alone();
 	while (mpib_pace_idle(&p, MS) != MPIB_WAIT_YIELD)
@@ -62,7 +62,7 @@ static void one_yield_that_is_taken_tells_of_company(void **state)
 	it_yields_at_every_look_while_others_take_the_core(state);
 }
 
-static void work_begins_the_wait_anew(void **state)
+setup_test(work_begins_the_wait_anew)
 {
 	uint64_t long_ago = 10 * MS;
 
@@ -72,7 +72,7 @@ static void work_begins_the_wait_anew(void **state)
 	assert_int_not_equal(mpib_pace_idle(&p, long_ago), MPIB_WAIT_SLEEP);
 }
 
-static void a_short_sleep_makes_it_more_patient_within_a_bound(void **state)
+setup_test(a_short_sleep_makes_it_more_patient_within_a_bound)
 {
 	uint64_t was = patience(MS), is = was;
 
@@ -85,7 +85,7 @@ static void a_short_sleep_makes_it_more_patient_within_a_bound(void **state)
 	assert_int_equal(is, 200 * US);
 }
 
-static void a_long_sleep_makes_it_less_patient_within_a_bound(void **state)
+setup_test(a_long_sleep_makes_it_less_patient_within_a_bound)
 {
 	uint64_t was = patience(MS), is = was;
 
@@ -98,7 +98,7 @@ static void a_long_sleep_makes_it_less_patient_within_a_bound(void **state)
 	assert_int_equal(is, 5 * US);
 }
 
-static void it_is_shared_while_tenants_take_turns(void **state)
+setup_test(it_is_shared_while_tenants_take_turns)
 {
 	static const char one, other;
 	uint64_t now = MS;
@@ -114,7 +114,7 @@ static void it_is_shared_while_tenants_take_turns(void **state)
 	assert_false(mpib_pace_is_shared(&p, now + 100 * MS));
 }
 
-static void a_tenant_that_left_shares_with_nobody(void **state)
+setup_test(a_tenant_that_left_shares_with_nobody)
 {
 	static const char one, other;
 	uint64_t now = MS;
@@ -129,7 +129,7 @@ static void a_tenant_that_left_shares_with_nobody(void **state)
 	assert_true(mpib_pace_is_shared(&p, now));
 }
 
-static void it_gives_way_once_in_a_while(void **state)
+setup_test(it_gives_way_once_in_a_while)
 {
 	uint64_t now = MS;
 	unsigned yields = 0;
@@ -144,7 +144,7 @@ static void it_gives_way_once_in_a_while(void **state)
 	assert_int_equal(yields, (3000 - 1) / 30);
 }
 
-static void a_look_in_vain_begins_its_run_anew(void **state)
+setup_test(a_look_in_vain_begins_its_run_anew)
 {
 	mpib_pace_yielded(&p, MS, OWN);
 	mpib_pace_idle(&p, MS + 20 * US);
@@ -162,7 +162,7 @@ static uint64_t gives_way_after(uint64_t now)
 	return now - begun;
 }
 
-static void it_keeps_the_core_for_a_part_of_what_a_yield_took(void **state)
+setup_test(it_keeps_the_core_for_a_part_of_what_a_yield_took)
 {
 	mpib_pace_yielded(&p, MS, 40 * US);
 	assert_int_equal(gives_way_after(MS), 30 * US);
@@ -170,7 +170,7 @@ static void it_keeps_the_core_for_a_part_of_what_a_yield_took(void **state)
 	assert_int_equal(gives_way_after(2 * MS), 200 * US);
 }
 
-static void beside_other_load_it_has_the_core_half_of_the_time(void **state)
+setup_test(beside_other_load_it_has_the_core_half_of_the_time)
 {
 	for (uint64_t ms = 3; ms < 10; ms++) {
 		mpib_pace_yielded(&p, 100 * MS, ms * MS);
@@ -191,7 +191,7 @@ static uint64_t sleeps_for(uint64_t now)
 	return ms;
 }
 
-static void after_a_dear_yield_it_sleeps_at_once_for_a_while(void **state)
+setup_test(after_a_dear_yield_it_sleeps_at_once_for_a_while)
 {
 	mpib_pace_yielded(&p, MS, 900 * US);
 	assert_int_equal(sleeps_for(MS), 0);
@@ -199,7 +199,7 @@ static void after_a_dear_yield_it_sleeps_at_once_for_a_while(void **state)
 	assert_int_equal(sleeps_for(2 * MS), 8);
 }
 
-static void while_yields_stay_dear_it_sleeps_for_half_a_second(void **state)
+setup_test(while_yields_stay_dear_it_sleeps_for_half_a_second)
 {
 	const uint64_t want[] = { 8, 16, 32, 64, 128, 256, 500, 500, 500 };
 	uint64_t now = 1000 * MS;
@@ -211,7 +211,7 @@ static void while_yields_stay_dear_it_sleeps_for_half_a_second(void **state)
 	}
 }
 
-static void yields_that_were_cheap_for_as_long_are_trusted_again(void **state)
+setup_test(yields_that_were_cheap_for_as_long_are_trusted_again)
 {
 	mpib_pace_yielded(&p, MS, MS);
 	mpib_pace_yielded(&p, 9 * MS, MS);
@@ -223,7 +223,7 @@ static void yields_that_were_cheap_for_as_long_are_trusted_again(void **state)
 }
 
 /* A shared shard yields with work at hand, whatever its last yields took. */
-static void a_dear_yield_amid_such_a_while_makes_that_longer(void **state)
+setup_test(a_dear_yield_amid_such_a_while_makes_that_longer)
 {
 	mpib_pace_yielded(&p, MS, MS);
 	mpib_pace_yielded(&p, 4 * MS, MS);
@@ -231,7 +231,7 @@ static void a_dear_yield_amid_such_a_while_makes_that_longer(void **state)
 }
 
 /* One's run is the other's yield, but for the ranks' few us. */
-static void two_that_yield_to_each_other_come_to_short_runs(void **state)
+setup_test(two_that_yield_to_each_other_come_to_short_runs)
 {
 	uint64_t now = MS, run = 2000 * US;
 
@@ -242,35 +242,3 @@ static void two_that_yield_to_each_other_come_to_short_runs(void **state)
 	}
 	assert_int_equal(run, 30 * US);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup(after_a_dear_yield_it_sleeps_at_once_for_a_while,
-			       setup),
-	cmocka_unit_test_setup(
-		while_yields_stay_dear_it_sleeps_for_half_a_second, setup),
-	cmocka_unit_test_setup(
-		yields_that_were_cheap_for_as_long_are_trusted_again, setup),
-	cmocka_unit_test_setup(a_dear_yield_amid_such_a_while_makes_that_longer,
-			       setup),
-	cmocka_unit_test_setup(
-		it_yields_at_every_look_while_others_take_the_core, setup),
-	cmocka_unit_test_setup(
-		alone_on_its_core_it_looks_more_often_than_it_yields, setup),
-	cmocka_unit_test_setup(one_yield_that_is_taken_tells_of_company, setup),
-	cmocka_unit_test_setup(work_begins_the_wait_anew, setup),
-	cmocka_unit_test_setup(
-		a_short_sleep_makes_it_more_patient_within_a_bound, setup),
-	cmocka_unit_test_setup(
-		a_long_sleep_makes_it_less_patient_within_a_bound, setup),
-	cmocka_unit_test_setup(it_is_shared_while_tenants_take_turns, setup),
-	cmocka_unit_test_setup(a_tenant_that_left_shares_with_nobody, setup),
-	cmocka_unit_test_setup(it_gives_way_once_in_a_while, setup),
-	cmocka_unit_test_setup(a_look_in_vain_begins_its_run_anew, setup),
-	cmocka_unit_test_setup(
-		it_keeps_the_core_for_a_part_of_what_a_yield_took, setup),
-	cmocka_unit_test_setup(
-		beside_other_load_it_has_the_core_half_of_the_time, setup),
-	cmocka_unit_test_setup(two_that_yield_to_each_other_come_to_short_runs,
-			       setup),
-	{ 0 },
-};

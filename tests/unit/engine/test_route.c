@@ -47,7 +47,7 @@ static void fill(void)
 	mpib_route_fill(&lane, &shard.rail[0], &port, &remote, &ah);
 }
 
-static void another_subnet_is_reached_by_its_flid(void **state)
+fixture_test(another_subnet_is_reached_by_its_flid)
 {
 	prefix(remote.gid, 0x22, 2);
 	fill();
@@ -57,7 +57,7 @@ static void another_subnet_is_reached_by_its_flid(void **state)
 	assert_memory_equal(ah.grh.dgid.raw, remote.gid, 16);
 }
 
-static void without_an_flid_the_lid_has_to_do(void **state)
+fixture_test(without_an_flid_the_lid_has_to_do)
 {
 	prefix(remote.gid, 0, 2);
 	remote.gid[4] = 0;
@@ -66,7 +66,7 @@ static void without_an_flid_the_lid_has_to_do(void **state)
 	assert_int_equal(ah.dlid, 9);
 }
 
-static void in_one_subnet_the_flid_counts_for_nothing(void **state)
+fixture_test(in_one_subnet_the_flid_counts_for_nothing)
 {
 	prefix(remote.gid, 0x22, 1);
 	fill();
@@ -74,7 +74,7 @@ static void in_one_subnet_the_flid_counts_for_nothing(void **state)
 	assert_int_equal(ah.dlid, 9);
 }
 
-static void another_fabric_is_another_subnet(void **state)
+fixture_test(another_fabric_is_another_subnet)
 {
 	prefix(remote.gid, 0x22, 1);
 	remote.gid[1] = 0xc0;
@@ -82,7 +82,7 @@ static void another_fabric_is_another_subnet(void **state)
 	assert_true(ah.is_global);
 }
 
-static void roce_has_no_flid(void **state)
+fixture_test(roce_has_no_flid)
 {
 	port.link_layer = IBV_LINK_LAYER_ETHERNET;
 	prefix(remote.gid, 0x22, 2);
@@ -91,12 +91,3 @@ static void roce_has_no_flid(void **state)
 	assert_true(ah.is_global);
 	assert_int_equal(ah.dlid, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(another_subnet_is_reached_by_its_flid),
-	fixture_test(without_an_flid_the_lid_has_to_do),
-	fixture_test(in_one_subnet_the_flid_counts_for_nothing),
-	fixture_test(another_fabric_is_another_subnet),
-	fixture_test(roce_has_no_flid),
-	{ 0 },
-};

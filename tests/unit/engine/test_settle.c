@@ -63,7 +63,7 @@ static const struct {
 };
 
 /* Marks where nothing is random. */
-static void eight_in_flight_fill_both_rails_by_whole_messages(void **state)
+TEST(eight_in_flight_fill_both_rails_by_whole_messages)
 {
 	static const uint32_t len[] = { 64 * KIB, 256 * KIB, MIB };
 
@@ -92,7 +92,7 @@ static void eight_in_flight_fill_both_rails_by_whole_messages(void **state)
 /* A rail that serves its QPs by turns ends a short message before longer ones
  * that were posted first: that is no fast rail, and cutting such short ones off
  * gains nothing. */
-static void rails_that_serve_qps_by_turns_are_filled(void **state)
+TEST(rails_that_serve_qps_by_turns_are_filled)
 {
 	for (unsigned i = 0; i < 5 * 3; i++) {
 		uint64_t sout = pairs[i / 3].sout << 20, bw;
@@ -124,7 +124,7 @@ static void rails_that_serve_qps_by_turns_are_filled(void **state)
 	}
 }
 
-static void rails_of_any_rates_and_delays_are_filled(void **state)
+TEST(rails_of_any_rates_and_delays_are_filled)
 {
 	for (uint64_t seed = 1; seed <= 60; seed++) {
 		uint64_t bw;
@@ -149,7 +149,7 @@ static void rails_of_any_rates_and_delays_are_filled(void **state)
 	}
 }
 
-static void equal_rails_get_half_each_in_every_second(void **state)
+TEST(equal_rails_get_half_each_in_every_second)
 {
 	for (uint64_t seed = 1; seed <= 24; seed++) {
 		sim_start(&s, seed, 200 << 20, 200 << 20);
@@ -168,7 +168,7 @@ static void equal_rails_get_half_each_in_every_second(void **state)
 
 /* Where the processor feeds both rails by turns and is the limit, the ends of
  * both are alike whatever the weights are: they return to the middle. */
-static void the_middle_is_held_where_cores_are_the_limit(void **state)
+TEST(the_middle_is_held_where_cores_are_the_limit)
 {
 	for (uint64_t seed = 1; seed <= 16; seed++) {
 		uint64_t one = 0, bw;
@@ -198,7 +198,7 @@ static void the_middle_is_held_where_cores_are_the_limit(void **state)
 }
 
 /* Either way, with many in flight and with one, by one shard and by two. */
-static void a_step_of_a_rate_is_followed_within_200_ms(void **state)
+TEST(a_step_of_a_rate_is_followed_within_200_ms)
 {
 	for (uint64_t seed = 1; seed <= 64; seed++) {
 		unsigned depth = seed % 2 ? 8 : 1;
@@ -226,7 +226,7 @@ static void a_step_of_a_rate_is_followed_within_200_ms(void **state)
 	}
 }
 
-static void lanes_that_share_the_rails_fill_them_together(void **state)
+TEST(lanes_that_share_the_rails_fill_them_together)
 {
 	for (uint64_t seed = 1; seed <= 12; seed++) {
 		uint64_t bw;
@@ -247,7 +247,7 @@ static void lanes_that_share_the_rails_fill_them_together(void **state)
 }
 
 /* Alone, on rails of unequal rates and delays. */
-static void a_large_message_ends_within_a_twentieth_of_the_best(void **state)
+TEST(a_large_message_ends_within_a_twentieth_of_the_best)
 {
 	for (uint64_t seed = 1; seed <= 24; seed++) {
 		uint64_t best, bw, delay;
@@ -271,7 +271,7 @@ static void a_large_message_ends_within_a_twentieth_of_the_best(void **state)
 }
 
 /* Until weights and the worth of cutting are known: docs/split.md. */
-static void the_first_large_messages_cost_five_more_at_most(void **state)
+TEST(the_first_large_messages_cost_five_more_at_most)
 {
 	for (unsigned i = 0; i < 5; i++) {
 		uint64_t best, took;
@@ -288,16 +288,3 @@ static void the_first_large_messages_cost_five_more_at_most(void **state)
 		expect(i, "later messages", s.messages, 19, 20);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(eight_in_flight_fill_both_rails_by_whole_messages),
-	cmocka_unit_test(rails_that_serve_qps_by_turns_are_filled),
-	cmocka_unit_test(rails_of_any_rates_and_delays_are_filled),
-	cmocka_unit_test(equal_rails_get_half_each_in_every_second),
-	cmocka_unit_test(the_middle_is_held_where_cores_are_the_limit),
-	cmocka_unit_test(a_step_of_a_rate_is_followed_within_200_ms),
-	cmocka_unit_test(lanes_that_share_the_rails_fill_them_together),
-	cmocka_unit_test(a_large_message_ends_within_a_twentieth_of_the_best),
-	cmocka_unit_test(the_first_large_messages_cost_five_more_at_most),
-	{ 0 },
-};

@@ -92,7 +92,7 @@ static unsigned looks(uint64_t ms, unsigned most)
 	return n;
 }
 
-static void a_rail_that_stands_is_suspected_after_50_ms(void **state)
+TEST(a_rail_that_stands_is_suspected_after_50_ms)
 {
 	open_lane();
 	look(10, true);
@@ -100,14 +100,14 @@ static void a_rail_that_stands_is_suspected_after_50_ms(void **state)
 }
 
 /* The shard gets a core each 100 ms: of that time 20 ms count. */
-static void time_without_a_core_hardly_counts(void **state)
+TEST(time_without_a_core_hardly_counts)
 {
 	open_lane();
 	look(10, true);
 	assert_in_range(looks(100, 100), 3, 4);
 }
 
-static void a_rail_is_suspected_once_until_the_verdict(void **state)
+TEST(a_rail_is_suspected_once_until_the_verdict)
 {
 	open_lane();
 	look(10, true);
@@ -116,7 +116,7 @@ static void a_rail_is_suspected_once_until_the_verdict(void **state)
 	assert_true(mpib_watch_is_stuck(&lane, MPIB_RAIL_SUP, false));
 }
 
-static void a_rail_that_moved_at_either_end_has_its_time_again(void **state)
+TEST(a_rail_that_moved_at_either_end_has_its_time_again)
 {
 	open_lane();
 	look(10, true);
@@ -137,13 +137,13 @@ static void open_alone(void)
 	look(10, true);
 }
 
-static void the_last_rail_is_suspected_after_3_s(void **state)
+TEST(the_last_rail_is_suspected_after_3_s)
 {
 	open_alone();
 	assert_in_range(looks(10, 1000), 299, 302);
 }
 
-static void the_last_rail_is_not_suspected_while_it_moves(void **state)
+TEST(the_last_rail_is_not_suspected_while_it_moves)
 {
 	open_alone();
 	for (unsigned n = 0; n < 10; n++) {
@@ -154,7 +154,7 @@ static void the_last_rail_is_not_suspected_while_it_moves(void **state)
 }
 
 /* What is in flight takes as long at the slowest that a rail is taken to be. */
-static void the_last_rail_has_the_time_that_its_bytes_take(void **state)
+TEST(the_last_rail_has_the_time_that_its_bytes_take)
 {
 	open_alone();
 	lane.track[MPIB_RAIL_SUP].inflight = 10 << 20;
@@ -162,14 +162,4 @@ static void the_last_rail_has_the_time_that_its_bytes_take(void **state)
 	assert_in_range(looks(10, 30), 1, 29);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_rail_that_stands_is_suspected_after_50_ms),
-	cmocka_unit_test(time_without_a_core_hardly_counts),
-	cmocka_unit_test(a_rail_is_suspected_once_until_the_verdict),
-	cmocka_unit_test(a_rail_that_moved_at_either_end_has_its_time_again),
-	cmocka_unit_test(the_last_rail_is_suspected_after_3_s),
-	cmocka_unit_test(the_last_rail_is_not_suspected_while_it_moves),
-	cmocka_unit_test(the_last_rail_has_the_time_that_its_bytes_take),
-	{ 0 },
-};
 struct test_group test_group = { .teardown = close_lane };

@@ -370,7 +370,7 @@ static void run(const struct net *net, unsigned number)
 	}
 }
 
-static void any_program_that_net_ib_completes_is_completed(void **state)
+TEST_OF(any_program_that_net_ib_completes_is_completed, loop_start, loop_stop)
 {
 	static struct program p;
 
@@ -390,10 +390,3 @@ static void any_program_that_net_ib_completes_is_completed(void **state)
 		connect_both();
 	}
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(any_program_that_net_ib_completes_is_completed),
-	{ 0 },
-};

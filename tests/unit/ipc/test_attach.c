@@ -15,8 +15,10 @@
 
 #include "attached.h"
 
+#define CASE(name) TEST_OF(name, start, stop)
+
 /* As who gives up half way does, without asking what there is. */
-static void closing_nothing_is_nothing(void **state)
+CASE(closing_nothing_is_nothing)
 {
 	attach();
 	mpib_close(NULL);
@@ -27,7 +29,7 @@ static void closing_nothing_is_nothing(void **state)
 	assert_int_equal(mpib_alive(c), 0);
 }
 
-static void attaching_learns_the_node(void **state)
+CASE(attaching_learns_the_node)
 {
 	struct mpib_node_info info;
 
@@ -50,7 +52,7 @@ static void set_up_hello(int refuse, uint32_t version, uint32_t part, bool mute)
 	pthread_mutex_unlock(&f->lock);
 }
 
-static void attach_errors_say_socket_and_remedy(void **state)
+CASE(attach_errors_say_socket_and_remedy)
 {
 	struct mpib_attach_opts nowhere = { .run_dir = "/nonexistent" };
 
@@ -98,7 +100,7 @@ static int crowded_socket(char *dir)
 	return fd;
 }
 
-static void a_signal_does_not_end_the_wait_for_a_busy_proxy(void **state)
+CASE(a_signal_does_not_end_the_wait_for_a_busy_proxy)
 {
 	struct sigaction on = { .sa_handler = on_alarm,
 				.sa_flags = SA_RESTART };
@@ -121,7 +123,7 @@ static void a_signal_does_not_end_the_wait_for_a_busy_proxy(void **state)
 	rmdir(dir);
 }
 
-static void an_answer_is_awaited_as_long_as_the_proxy_said(void **state)
+CASE(an_answer_is_awaited_as_long_as_the_proxy_said)
 {
 	struct mpib_listener *l;
 	struct mpib_handle handle;
@@ -134,7 +136,7 @@ static void an_answer_is_awaited_as_long_as_the_proxy_said(void **state)
 	assert_non_null(strstr(mpib_strerror(), "client.answer"));
 }
 
-static void a_dead_proxy_is_noticed_by_who_waits(void **state)
+CASE(a_dead_proxy_is_noticed_by_who_waits)
 {
 	struct mpib_region *region;
 	struct mpib_request *r;
@@ -157,7 +159,7 @@ static void a_dead_proxy_is_noticed_by_who_waits(void **state)
 }
 
 /* A process that hung up may still do something until it has ended. */
-static void a_proxy_that_hung_up_is_told_from_one_that_ended(void **state)
+CASE(a_proxy_that_hung_up_is_told_from_one_that_ended)
 {
 	pid_t pid = fork();
 
@@ -246,7 +248,7 @@ static int child_of_fork(struct mpib_conn *conn, struct mpib_request *r,
 	return wrong;
 }
 
-static void a_forked_child_is_refused_and_the_parent_goes_on(void **state)
+CASE(a_forked_child_is_refused_and_the_parent_goes_on)
 {
 	struct mpib_region *region;
 	struct mpib_request *r;
@@ -275,17 +277,3 @@ static void a_forked_child_is_refused_and_the_parent_goes_on(void **state)
 	assert_int_equal(mpib_dereg(region), 0);
 	mpib_close(conn);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(closing_nothing_is_nothing),
-	TEST(attaching_learns_the_node),
-	TEST(attach_errors_say_socket_and_remedy),
-	TEST(a_signal_does_not_end_the_wait_for_a_busy_proxy),
-	TEST(an_answer_is_awaited_as_long_as_the_proxy_said),
-	TEST(a_dead_proxy_is_noticed_by_who_waits),
-	TEST(a_proxy_that_hung_up_is_told_from_one_that_ended),
-	TEST(a_forked_child_is_refused_and_the_parent_goes_on),
-	{ 0 },
-};

@@ -7,7 +7,9 @@
 
 #include "attached.h"
 
-static void connecting_shows_in_the_state_word(void **state)
+#define CASE(name) TEST_OF(name, start, stop)
+
+CASE(connecting_shows_in_the_state_word)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
 	struct mpib_listener *l;
@@ -28,7 +30,7 @@ static void connecting_shows_in_the_state_word(void **state)
 	assert_int_equal(mpib_connect(c, &h, -1, &conn), -EINVAL);
 }
 
-static void a_failed_connection_tells_why(void **state)
+CASE(a_failed_connection_tells_why)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
 	struct mpib_conn *conn;
@@ -62,7 +64,7 @@ static void expect_desc(unsigned index, uint32_t gen, uint64_t off,
 	assert_int_equal(d.tag, tag);
 }
 
-static void allocated_memory_is_sent_where_it_lies(void **state)
+CASE(allocated_memory_is_sent_where_it_lies)
 {
 	struct mpib_region *region, *again;
 	struct mpib_request *r;
@@ -122,7 +124,7 @@ void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
 }
 
 /* The caller that forgot mpib_dereg() is not the caller that registers later. */
-static void freed_memory_is_no_part_of_a_later_region(void **state)
+CASE(freed_memory_is_no_part_of_a_later_region)
 {
 	struct mpib_region *forgotten, *region;
 	struct mpib_request *r;
@@ -158,7 +160,7 @@ static void freed_memory_is_no_part_of_a_later_region(void **state)
 }
 
 /* What cannot be is told by whoever registers it, not by a connection later. */
-static void impossible_memory_is_refused(void **state)
+CASE(impossible_memory_is_refused)
 {
 	struct mpib_region *region;
 	char *mem;
@@ -179,7 +181,7 @@ static void impossible_memory_is_refused(void **state)
 }
 
 /* Its handle and offset name other memory in the connection's client. */
-static void a_region_of_another_client_is_refused(void **state)
+CASE(a_region_of_another_client_is_refused)
 {
 	static char plain[8192];
 	struct fake_proxy *there = fake_proxy_start();
@@ -207,7 +209,7 @@ static void a_region_of_another_client_is_refused(void **state)
 	fake_proxy_stop(there);
 }
 
-static void an_end_goes_one_way(void **state)
+CASE(an_end_goes_one_way)
 {
 	struct mpib_handle h;
 	struct mpib_listener *l;
@@ -236,16 +238,3 @@ static void an_end_goes_one_way(void **state)
 	assert_int_equal(mpib_irecv(rx, 1, &mem, &size, NULL, &region, &r), 0);
 	assert_non_null(r);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(connecting_shows_in_the_state_word),
-	TEST(a_failed_connection_tells_why),
-	TEST(allocated_memory_is_sent_where_it_lies),
-	TEST(freed_memory_is_no_part_of_a_later_region),
-	TEST(impossible_memory_is_refused),
-	TEST(a_region_of_another_client_is_refused),
-	TEST(an_end_goes_one_way),
-	{ 0 },
-};

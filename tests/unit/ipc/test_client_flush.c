@@ -53,7 +53,9 @@ static void ended(uint32_t n)
 	atomic_store(&f->reply->conn[0].flushed, n);
 }
 
-static void host_memory_has_nothing_to_flush(void **state)
+#define CASE(name) TEST_OF(name, start, stop)
+
+CASE(host_memory_has_nothing_to_flush)
 {
 	struct mpib_region *host;
 	struct mpib_request *r;
@@ -67,7 +69,7 @@ static void host_memory_has_nothing_to_flush(void **state)
 	mpib_close(rx);
 }
 
-static void too_many_are_refused_and_their_room_is_used_again(void **state)
+CASE(too_many_are_refused_and_their_room_is_used_again)
 {
 	struct mpib_request *r[256], *more;
 
@@ -86,7 +88,7 @@ static void too_many_are_refused_and_their_room_is_used_again(void **state)
 	mpib_close(rx);
 }
 
-static void wrong_calls_are_told(void **state)
+CASE(wrong_calls_are_told)
 {
 	struct fake_proxy *there = fake_proxy_start();
 	struct mpib_client *other;
@@ -110,12 +112,3 @@ static void wrong_calls_are_told(void **state)
 	mpib_close(tx);
 	mpib_close(rx);
 }
-
-#define t(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-const struct CMUnitTest test_list[] = {
-	t(host_memory_has_nothing_to_flush),
-	t(too_many_are_refused_and_their_room_is_used_again),
-	t(wrong_calls_are_told),
-	{ 0 },
-};

@@ -79,7 +79,9 @@ static void until_asked(enum mpib_control_type type, unsigned n)
 	assert_int_equal(asked(type), n);
 }
 
-static void a_proxy_that_stands_still_is_waited_for_once(void **state)
+#define CASE(name) TEST_OF(name, begin, stop)
+
+CASE(a_proxy_that_stands_still_is_waited_for_once)
 {
 	struct mpib_conn *conn[8];
 	struct mpib_listener *l;
@@ -143,7 +145,7 @@ static const struct {
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-static void what_is_made_too_late_is_taken_back(void **state)
+CASE(what_is_made_too_late_is_taken_back)
 {
 	struct mpib_listener *l;
 	struct mpib_handle h;
@@ -165,8 +167,7 @@ static void what_is_made_too_late_is_taken_back(void **state)
 	assert_int_equal(atomic_load(&f->reply->conn[3].state), MPIB_CONN_FREE);
 }
 
-static void
-an_answer_whose_descriptor_finds_no_room_costs_that_call(void **state)
+CASE(an_answer_whose_descriptor_finds_no_room_costs_that_call)
 {
 	struct mpib_conn *conn = connected();
 	struct rlimit was, now;
@@ -188,12 +189,3 @@ an_answer_whose_descriptor_finds_no_room_costs_that_call(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), 0);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(a_proxy_that_stands_still_is_waited_for_once),
-	TEST(what_is_made_too_late_is_taken_back),
-	TEST(an_answer_whose_descriptor_finds_no_room_costs_that_call),
-	{ 0 },
-};

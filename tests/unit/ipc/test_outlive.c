@@ -745,6 +745,7 @@ static void a_forked_child_leaves_the_resume_to_its_parent(void **state)
 	goes_on(rx);
 }
 
+#undef TEST
 #define TEST(name)                                                             \
 	cmocka_unit_test_setup_teardown(name, loop_start_mortal, loop_stop)
 

@@ -334,6 +334,7 @@ static void receives_that_are_flushed_are_counted(void **state)
 	}
 }
 
+#undef TEST
 #define TEST(name) cmocka_unit_test_setup_teardown(name, start, loop_stop)
 
 const struct CMUnitTest test_list[] = {

@@ -20,8 +20,10 @@ static void end_place(unsigned place)
 			       0);
 }
 
+#define CASE(name) TEST_OF(name, start, stop)
+
 /* 24 of these have a place, 256 wait for one. */
-static void sends_without_receives_are_refused_when_too_many_wait(void **state)
+CASE(sends_without_receives_are_refused_when_too_many_wait)
 {
 	struct mpib_request *r = NULL, *next;
 	struct mpib_conn *conn;
@@ -46,7 +48,7 @@ static void sends_without_receives_are_refused_when_too_many_wait(void **state)
 	mpib_close(conn);
 }
 
-static void thirty_two_sends_of_each_of_eight_tags_are_accepted(void **state)
+CASE(thirty_two_sends_of_each_of_eight_tags_are_accepted)
 {
 	struct mpib_conn *conn;
 
@@ -58,11 +60,3 @@ static void thirty_two_sends_of_each_of_eight_tags_are_accepted(void **state)
 	}
 	mpib_close(conn);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(thirty_two_sends_of_each_of_eight_tags_are_accepted),
-	TEST(sends_without_receives_are_refused_when_too_many_wait),
-	{ 0 },
-};

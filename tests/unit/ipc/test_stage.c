@@ -297,6 +297,7 @@ static void a_later_report_waits_for_1024_fruitless_tests(void **state)
 	}
 }
 
+#undef TEST
 #define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
 
 const struct CMUnitTest test_list[] = {

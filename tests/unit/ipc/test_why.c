@@ -102,7 +102,9 @@ static void expect_unknown(struct mpib_conn *conn, struct mpib_request *r)
 	assert_int_equal(waits, 0);
 }
 
-static void nobody_waits_for_the_reason(void **state)
+#define CASE(name) TEST_OF(name, begin, stop)
+
+CASE(nobody_waits_for_the_reason)
 {
 	struct mpib_request *r;
 	struct mpib_conn *conn;
@@ -145,7 +147,7 @@ static void watched(struct mpib_request **r)
 	assert_int_equal(overs, 0);
 }
 
-static void who_watches_is_told_that_it_ended_with_its_connection(void **state)
+CASE(who_watches_is_told_that_it_ended_with_its_connection)
 {
 	struct mpib_request *r[2];
 
@@ -159,7 +161,7 @@ static void who_watches_is_told_that_it_ended_with_its_connection(void **state)
 	}
 }
 
-static void who_watches_is_told_that_it_ended_with_the_proxy(void **state)
+CASE(who_watches_is_told_that_it_ended_with_the_proxy)
 {
 	struct mpib_request *r[2];
 	int done;
@@ -180,12 +182,3 @@ static void who_watches_is_told_that_it_ended_with_the_proxy(void **state)
 		assert_int_equal(overs, i + 1);
 	}
 }
-
-#define WHY_TEST(name) cmocka_unit_test_setup_teardown(name, begin, stop)
-
-const struct CMUnitTest test_list[] = {
-	WHY_TEST(nobody_waits_for_the_reason),
-	WHY_TEST(who_watches_is_told_that_it_ended_with_its_connection),
-	WHY_TEST(who_watches_is_told_that_it_ended_with_the_proxy),
-	{ 0 },
-};

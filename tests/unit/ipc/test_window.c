@@ -2,7 +2,6 @@
 /* Memory that the client asks the proxy for, and what it does meanwhile: windows
  * that go back when nothing uses them, pages of memfds. */
 #include <errno.h>
-#include <sys/mman.h>
 
 #include "ipc/client.h"
 #include "loop.h"
@@ -40,7 +39,9 @@ static void until_heard(void)
 	mpib_close_listen(l);
 }
 
-static void a_window_that_rests_goes_back(void **state)
+#define CASE(name) TEST_OF(name, loop_start, loop_stop)
+
+CASE(a_window_that_rests_goes_back)
 {
 	sweep(LATER);
 	move(1);
@@ -61,7 +62,7 @@ static void a_window_that_rests_goes_back(void **state)
 }
 
 /* The peer may still write into it until the connection is closed. */
-static void a_window_of_a_failed_connection_stays(void **state)
+CASE(a_window_of_a_failed_connection_stays)
 {
 	struct mpib_request *r = recv_at(0, 100000);
 
@@ -74,7 +75,7 @@ static void a_window_of_a_failed_connection_stays(void **state)
 	assert_ptr_not_equal(tx->window.base, rx->window.base);
 }
 
-static void idle_connections_keep_one_window_in_all(void **state)
+CASE(idle_connections_keep_one_window_in_all)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
 	struct mpib_conn *conn[30];
@@ -106,7 +107,7 @@ static int try_send(struct mpib_request **s)
 }
 
 /* What a connection never had may never come. */
-static void a_first_window_that_is_refused_is_an_error(void **state)
+CASE(a_first_window_that_is_refused_is_an_error)
 {
 	struct mpib_region *region[2] = { to_region, to_region };
 	void *data[2] = { to, to + 100000 };
@@ -122,31 +123,3 @@ static void a_first_window_that_is_refused_is_an_error(void **state)
 	assert_int_equal(mpib_irecv(rx, 2, data, size, NULL, region, &s),
 			 -EDQUOT);
 }
-
-static bool watching, locked;
-static unsigned populated;
-
-int __real_madvise(void *addr, size_t len, int advice);
-int __wrap_madvise(void *addr, size_t len, int advice);
-
-int __wrap_madvise(void *addr, size_t len, int advice)
-{
-	if (watching) {
-		populated++;
-		if (mpib_client_try(c))
-			mpib_client_leave(c);
-		else
-			locked = true;
-	}
-	return __real_madvise(addr, len, advice);
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(a_window_that_rests_goes_back),
-	TEST(a_window_of_a_failed_connection_stays),
-	TEST(idle_connections_keep_one_window_in_all),
-	TEST(a_first_window_that_is_refused_is_an_error),
-	{ 0 },
-};

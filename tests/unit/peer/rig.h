@@ -51,7 +51,7 @@ struct rig {
  * down and asserts that no rule was broken and nothing is left. */
 int rig_setup(void **state);
 int rig_teardown(void **state);
-#define rig_test(f) cmocka_unit_test_setup_teardown(f, rig_setup, rig_teardown)
+#define rig_test(f) TEST_OF(f, rig_setup, rig_teardown)
 
 /* A broker on 127.23.0.(n + 1), port 0 is any. */
 void rig_up(struct rig *rig, unsigned n);

@@ -51,7 +51,9 @@ static void follow_to_its_end(struct rig *rig, struct client *c, uint32_t index)
 	assert_int_equal(bye.conn_id, r.conn_id);
 }
 
-static void a_sending_connection_is_registered_until_it_closes(void **state)
+#define CASE(name) TEST_OF(name, agent_rig_setup, agent_rig_teardown)
+
+CASE(a_sending_connection_is_registered_until_it_closes)
 {
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(*state);
 
@@ -60,7 +62,7 @@ static void a_sending_connection_is_registered_until_it_closes(void **state)
 }
 
 /* So that an agent knows that the proxy knows MPIB_HINT_OWN. */
-static void a_proxy_says_that_it_splits_by_itself(void **state)
+CASE(a_proxy_says_that_it_splits_by_itself)
 {
 	struct rig *rig = *state;
 	struct mpib_agent_request r;
@@ -75,7 +77,7 @@ static void a_proxy_says_that_it_splits_by_itself(void **state)
 }
 
 /* It splits nothing, and entries are few. */
-static void a_receiving_connection_takes_no_hint(void **state)
+CASE(a_receiving_connection_takes_no_hint)
 {
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(*state);
 	struct mpib_agent_request r;
@@ -89,7 +91,7 @@ static void a_receiving_connection_takes_no_hint(void **state)
 	assert_false(agent_rig_next(&r));
 }
 
-static void a_longer_file_has_more_slots_and_no_more(void **state)
+CASE(a_longer_file_has_more_slots_and_no_more)
 {
 	static const struct {
 		uint32_t more, slot;
@@ -124,7 +126,7 @@ static void a_longer_file_has_more_slots_and_no_more(void **state)
 	}
 }
 
-static void answers_belong_to_requests_in_order(void **state)
+CASE(answers_belong_to_requests_in_order)
 {
 	struct rig *rig = *state;
 	struct mpib_agent_request r[3], bye;
@@ -189,7 +191,7 @@ static void another_agent_comes(void)
 	before_connect = NULL;
 }
 
-static void hints_of_one_before_are_not_followed(void **state)
+CASE(hints_of_one_before_are_not_followed)
 {
 	char path[96];
 	struct stat now;
@@ -204,7 +206,7 @@ static void hints_of_one_before_are_not_followed(void **state)
 	assert_true(agent_rig_take_call() && mapped(&now));
 }
 
-static void what_others_could_write_is_not_trusted(void **state)
+CASE(what_others_could_write_is_not_trusted)
 {
 	struct rig *rig = *state;
 
@@ -247,7 +249,7 @@ static void what_others_could_write_is_not_trusted(void **state)
 	assert_true(agent_rig_take_call());
 }
 
-static void the_layout_is_the_agents_contract(void **state)
+TEST(the_layout_is_the_agents_contract)
 {
 	struct mpib_hint_entry e = { 0 };
 
@@ -264,18 +266,3 @@ static void the_layout_is_the_agents_contract(void **state)
 	assert_int_equal(e.seq, 8);
 	assert_int_equal(mpib_hint_read(&e, 300), 400);
 }
-
-#define AGENT_TEST(f)                                                          \
-	cmocka_unit_test_setup_teardown(f, agent_rig_setup, agent_rig_teardown)
-
-const struct CMUnitTest test_list[] = {
-	AGENT_TEST(a_sending_connection_is_registered_until_it_closes),
-	AGENT_TEST(a_proxy_says_that_it_splits_by_itself),
-	AGENT_TEST(a_receiving_connection_takes_no_hint),
-	AGENT_TEST(a_longer_file_has_more_slots_and_no_more),
-	AGENT_TEST(answers_belong_to_requests_in_order),
-	AGENT_TEST(hints_of_one_before_are_not_followed),
-	AGENT_TEST(what_others_could_write_is_not_trusted),
-	cmocka_unit_test(the_layout_is_the_agents_contract),
-	{ 0 },
-};

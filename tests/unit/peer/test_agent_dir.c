@@ -62,7 +62,7 @@ static void needs_root(void)
 	skip_as("only root can be two users");
 }
 
-static void what_belongs_to_another_user_is_not_heard(void **state)
+fixture_test(what_belongs_to_another_user_is_not_heard)
 {
 	uint32_t slots;
 
@@ -85,7 +85,7 @@ static void what_belongs_to_another_user_is_not_heard(void **state)
 }
 
 /* In another's name: he listens in a directory that is as it should be. */
-static void who_answers_is_root_the_proxys_user_or_the_agents(void **state)
+fixture_test(who_answers_is_root_the_proxys_user_or_the_agents)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd;
@@ -111,9 +111,3 @@ static void who_answers_is_root_the_proxys_user_or_the_agents(void **state)
 		close(fd);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(what_belongs_to_another_user_is_not_heard),
-	fixture_test(who_answers_is_root_the_proxys_user_or_the_agents),
-	{ 0 },
-};

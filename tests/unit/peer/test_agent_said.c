@@ -22,7 +22,9 @@ static const struct mpib_agent_summary *heard_from(struct rig *rig)
 	return mpib_agent_heard(rig->node[0].agent, &pid);
 }
 
-static void what_it_says_of_rails_is_for_the_peers_it_is_of(void **state)
+#define CASE(name) TEST_OF(name, agent_rig_setup, agent_rig_teardown)
+
+CASE(what_it_says_of_rails_is_for_the_peers_it_is_of)
 {
 	struct mpib_agent_summary s = { .sick = 2,
 					.windows = 2,
@@ -66,7 +68,7 @@ static void what_it_says_of_rails_is_for_the_peers_it_is_of(void **state)
 	assert_false(word_to(rig, 1).there);
 }
 
-static void who_says_what_no_agent_would_is_left(void **state)
+CASE(who_says_what_no_agent_would_is_left)
 {
 	struct rig *rig = *state;
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
@@ -93,7 +95,7 @@ static void who_says_what_no_agent_would_is_left(void **state)
 	assert_true(agent_rig_take_call());
 }
 
-static void who_talks_without_end_keeps_nobody_waiting(void **state)
+CASE(who_talks_without_end_keeps_nobody_waiting)
 {
 	struct rig *rig = *state;
 	struct agent_rig_ends e = agent_rig_nodes_up_with_agent(rig);
@@ -112,14 +114,3 @@ static void who_talks_without_end_keeps_nobody_waiting(void **state)
 	rig_settle(rig);
 	assert_int_equal(word_to(rig, 1).sick, 1);
 }
-
-#define AGENT_TEST(test)                                                       \
-	cmocka_unit_test_setup_teardown(test, agent_rig_setup,                 \
-					agent_rig_teardown)
-
-const struct CMUnitTest test_list[] = {
-	AGENT_TEST(what_it_says_of_rails_is_for_the_peers_it_is_of),
-	AGENT_TEST(who_says_what_no_agent_would_is_left),
-	AGENT_TEST(who_talks_without_end_keeps_nobody_waiting),
-	{ 0 },
-};

@@ -58,13 +58,13 @@ static void expect_refused(const char *text, size_t len, mode_t mode,
 		fail_msg("\"%s\" does not say \"%s\"", why, reason);
 }
 
-static void a_key_file_that_others_can_read_is_refused(void **state)
+TEST(a_key_file_that_others_can_read_is_refused)
 {
 	expect_refused("0123456789abcdef", 16, 0640, "chmod 600");
 	expect_refused("0123456789abcdef", 16, 0602, "chmod 600");
 }
 
-static void a_key_file_of_a_wrong_size_is_refused(void **state)
+TEST(a_key_file_of_a_wrong_size_is_refused)
 {
 	char *big = calloc(1, 4097);
 
@@ -75,7 +75,7 @@ static void a_key_file_of_a_wrong_size_is_refused(void **state)
 }
 
 /* As after a crash, or of dd without its input. */
-static void a_key_of_one_byte_repeated_is_refused(void **state)
+TEST(a_key_of_one_byte_repeated_is_refused)
 {
 	char same[4096] = { 0 };
 
@@ -88,7 +88,7 @@ static void a_key_of_one_byte_repeated_is_refused(void **state)
 	load_bytes(same, 32);
 }
 
-static void the_newline_that_ends_a_key_file_does_not_count(void **state)
+TEST(the_newline_that_ends_a_key_file_does_not_count)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");
 	struct mpib_cluster_key same = load("the key of this cluster\n");
@@ -99,7 +99,7 @@ static void the_newline_that_ends_a_key_file_does_not_count(void **state)
 	expect_refused("0123456789abcde\n", 16, 0600, "16 to 4096");
 }
 
-static void a_key_file_that_is_not_there_is_named(void **state)
+TEST(a_key_file_that_is_not_there_is_named)
 {
 	struct mpib_cluster_key key = { 0 };
 	char why[200] = "";
@@ -111,7 +111,7 @@ static void a_key_file_that_is_not_there_is_named(void **state)
 		why, "key file /nonexistent/key: No such file or directory");
 }
 
-static void a_proof_holds_for_one_key_one_end_and_one_greeting(void **state)
+TEST(a_proof_holds_for_one_key_one_end_and_one_greeting)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");
 	struct mpib_cluster_key other = load("the key of another one");
@@ -132,7 +132,7 @@ static void a_proof_holds_for_one_key_one_end_and_one_greeting(void **state)
 	assert_false(mpib_auth_check(&key, &b, true, proof));
 }
 
-static void challenges_are_of_whoever_has_a_key(void **state)
+TEST(challenges_are_of_whoever_has_a_key)
 {
 	struct mpib_cluster_key key = load("the key of this cluster"),
 				none = { 0 };
@@ -146,7 +146,7 @@ static void challenges_are_of_whoever_has_a_key(void **state)
 	assert_false(mpib_auth_given(a));
 }
 
-static void without_a_key_only_zeros_pass(void **state)
+TEST(without_a_key_only_zeros_pass)
 {
 	struct mpib_cluster_key none = { 0 };
 	uint8_t proof[MPIB_AUTH_BYTES];
@@ -171,7 +171,7 @@ static bool taken(struct mpib_seal *s, const uint8_t *msg, size_t len,
 	return true;
 }
 
-static void a_sealed_message_cannot_change_repeat_or_be_left_out(void **state)
+TEST(a_sealed_message_cannot_change_repeat_or_be_left_out)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");
 	uint8_t first[] = "message", second[] = "message";
@@ -197,7 +197,7 @@ static void a_sealed_message_cannot_change_repeat_or_be_left_out(void **state)
 	assert_false(taken(&back, first, 7, seal, "message")); /* sent back */
 }
 
-static void who_has_no_key_reads_nothing_of_a_message(void **state)
+TEST(who_has_no_key_reads_nothing_of_a_message)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");
 	uint8_t msg[48], same[48], seal[MPIB_SEAL_BYTES];
@@ -215,17 +215,3 @@ static void who_has_no_key_reads_nothing_of_a_message(void **state)
 	/* By chance one in 256 is. */
 	assert_in_range(alike, 0, 12);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_key_file_that_others_can_read_is_refused),
-	cmocka_unit_test(a_key_file_of_a_wrong_size_is_refused),
-	cmocka_unit_test(a_key_of_one_byte_repeated_is_refused),
-	cmocka_unit_test(the_newline_that_ends_a_key_file_does_not_count),
-	cmocka_unit_test(a_key_file_that_is_not_there_is_named),
-	cmocka_unit_test(a_proof_holds_for_one_key_one_end_and_one_greeting),
-	cmocka_unit_test(challenges_are_of_whoever_has_a_key),
-	cmocka_unit_test(without_a_key_only_zeros_pass),
-	cmocka_unit_test(a_sealed_message_cannot_change_repeat_or_be_left_out),
-	cmocka_unit_test(who_has_no_key_reads_nothing_of_a_message),
-	{ 0 },
-};

@@ -22,7 +22,7 @@ static void pass_alone(struct rig *rig, unsigned seconds)
 	}
 }
 
-static void a_silent_peer_is_given_up_when_patience_ends(void **state)
+rig_test(a_silent_peer_is_given_up_when_patience_ends)
 {
 	static const unsigned silence[] = { 0, 30 };
 	struct rig *rig = *state;
@@ -50,7 +50,7 @@ static void a_silent_peer_is_given_up_when_patience_ends(void **state)
 }
 
 /* It is no proof that the peer does not answer: it may be heard again. */
-static void a_close_waits_for_a_peer_that_stands_still(void **state)
+rig_test(a_close_waits_for_a_peer_that_stands_still)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -64,7 +64,7 @@ static void a_close_waits_for_a_peer_that_stands_still(void **state)
 	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
 }
 
-static void keeps_users_and_shards_on_lanes_of_their_own(void **state)
+rig_test(keeps_users_and_shards_on_lanes_of_their_own)
 {
 	struct rig *rig = *state;
 	struct client *a, *b, *c, *d;
@@ -80,7 +80,7 @@ static void keeps_users_and_shards_on_lanes_of_their_own(void **state)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 3);
 }
 
-static void keeps_traffic_classes_on_lanes_of_their_own(void **state)
+rig_test(keeps_traffic_classes_on_lanes_of_their_own)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -102,11 +102,3 @@ static void keeps_traffic_classes_on_lanes_of_their_own(void **state)
 			fake_lane(&rig->node[n].engine, 1)->traffic_class, 104);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(a_silent_peer_is_given_up_when_patience_ends),
-	rig_test(a_close_waits_for_a_peer_that_stands_still),
-	rig_test(keeps_traffic_classes_on_lanes_of_their_own),
-	rig_test(keeps_users_and_shards_on_lanes_of_their_own),
-	{ 0 },
-};

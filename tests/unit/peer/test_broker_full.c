@@ -23,7 +23,7 @@ static int listen_again(struct client *c, uint32_t *id)
 	return mpib_broker_listen(c->node->broker, &c->client, 0, id, &handle);
 }
 
-static void listeners_are_so_many(void **state)
+rig_test(listeners_are_so_many)
 {
 	uint32_t *id = calloc(MPIB_LISTENERS_MAX, sizeof(*id)), more;
 	struct rig *rig = *state;
@@ -71,7 +71,7 @@ static void give_up(struct rig *rig, struct client *of[2], unsigned conn)
 	rig_settle(rig);
 }
 
-static void peers_are_so_many_and_a_quarter_for_a_user(void **state)
+rig_test(peers_are_so_many_and_a_quarter_for_a_user)
 {
 	struct client *of[USERS + 1][2] = { 0 }, *of_root[2] = { 0 }, *a, *b;
 	struct rig *rig = *state;
@@ -140,7 +140,7 @@ static int refused_lane(struct rig *rig, struct client *from, struct client *to,
 }
 
 /* With a lane for each connection. */
-static void lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user(void **state)
+rig_test(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user)
 {
 	const uint32_t most = MPIB_LANES_MAX - OF_ROOT(MPIB_LANES_MAX);
 	struct client *a[USERS], *b[USERS], *c, *d;
@@ -180,10 +180,3 @@ static void lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user(void **state)
 	rig_pass(rig, 61 * MPIB_SEC);
 	rig_connect(rig, c, 0, d, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(listeners_are_so_many),
-	rig_test(peers_are_so_many_and_a_quarter_for_a_user),
-	rig_test(lanes_to_a_peer_are_so_many_and_a_quarter_for_a_user),
-	{ 0 },
-};

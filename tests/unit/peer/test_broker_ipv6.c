@@ -35,7 +35,9 @@ static void both_up(struct rig *rig, struct client **a, struct client **b)
 	rig_connect(rig, *a, 1, *b, 1);
 }
 
-static void nodes_of_ipv6_connect_both_ways(void **state)
+#define CASE(name) TEST_OF(name, setup, rig_teardown)
+
+CASE(nodes_of_ipv6_connect_both_ways)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -49,7 +51,7 @@ static void nodes_of_ipv6_connect_both_ways(void **state)
 		0);
 }
 
-static void a_link_over_ipv6_that_breaks_is_made_again(void **state)
+CASE(a_link_over_ipv6_that_breaks_is_made_again)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -61,12 +63,3 @@ static void a_link_over_ipv6_that_breaks_is_made_again(void **state)
 	assert_int_equal(rig_state(b, 1), MPIB_CONN_READY);
 	rig_connect(rig, b, 2, a, 2);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(nodes_of_ipv6_connect_both_ways, setup,
-					rig_teardown),
-	cmocka_unit_test_setup_teardown(
-		a_link_over_ipv6_that_breaks_is_made_again, setup,
-		rig_teardown),
-	{ 0 },
-};

@@ -13,7 +13,7 @@ static const struct mpib_cluster_key cluster = { true, "cluster" };
 static const struct mpib_cluster_key other = { true, "other" };
 static const struct mpib_cluster_key none;
 
-static void connects_nodes_with_the_same_key(void **state)
+rig_test(connects_nodes_with_the_same_key)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -68,25 +68,24 @@ static void expect_refused(struct rig *rig, const struct mpib_cluster_key *from,
 	assert_true(told->refusals > 1);
 }
 
-static void refuses_a_caller_without_the_key(void **state)
+rig_test(refuses_a_caller_without_the_key)
 {
 	expect_refused(*state, &none, &cluster, "share a key and it has none");
 }
 
-static void a_caller_with_a_key_wants_one_of_the_called(void **state)
+rig_test(a_caller_with_a_key_wants_one_of_the_called)
 {
 	expect_refused(*state, &cluster, &none, "wants a cluster's key");
 }
 
-static void another_key_is_no_key(void **state)
+rig_test(another_key_is_no_key)
 {
 	expect_refused(*state, &other, &cluster,
 		       "does not know the cluster's key");
 }
 
 /* A link that stands goes on; the next one does not come, and each end says why. */
-static void
-a_key_that_one_end_changed_ends_lanes_when_their_link_breaks(void **state)
+rig_test(a_key_that_one_end_changed_ends_lanes_when_their_link_breaks)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -120,7 +119,7 @@ static void count(enum mpib_log_level level, const char *line)
 }
 
 /* They call ten times a second for as long as somebody wants to connect. */
-static void a_refusal_is_told_once(void **state)
+TEST(a_refusal_is_told_once)
 {
 	static const struct mpib_cluster_key *const keys[][2] = {
 		{ &none, &cluster },
@@ -139,13 +138,3 @@ static void a_refusal_is_told_once(void **state)
 		rig_teardown(state);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(connects_nodes_with_the_same_key),
-	rig_test(refuses_a_caller_without_the_key),
-	rig_test(a_caller_with_a_key_wants_one_of_the_called),
-	rig_test(another_key_is_no_key),
-	rig_test(a_key_that_one_end_changed_ends_lanes_when_their_link_breaks),
-	cmocka_unit_test(a_refusal_is_told_once),
-	{ 0 },
-};

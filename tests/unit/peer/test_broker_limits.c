@@ -23,7 +23,7 @@ int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 	return accept_error ? -1 : __real_accept4(fd, addr, len, flags);
 }
 
-static void a_caller_that_cannot_be_taken_is_no_work(void **state)
+TEST(a_caller_that_cannot_be_taken_is_no_work)
 {
 	static const int error[] = { EMFILE, ENFILE, ENOMEM, ENOBUFS, EPERM };
 
@@ -68,7 +68,7 @@ static void open_and_give_up(struct rig *rig, const struct mpib_handle *handle)
 
 /* The ids of a proxy begin anew when it is restarted; here the lane of its former
  * life is still being killed. */
-static void a_lane_given_up_is_closed_whatever_had_its_id_before(void **state)
+rig_test(a_lane_given_up_is_closed_whatever_had_its_id_before)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -103,7 +103,7 @@ static uint32_t listen_to(struct rig *rig, struct client **a, struct client **b,
 
 /* Nobody accepts yet, as where one rank hears of its peers later than these of
  * it. */
-static void a_listener_has_room_for_all_connections_of_its_client(void **state)
+rig_test(a_listener_has_room_for_all_connections_of_its_client)
 {
 	struct mpib_handle handle;
 	struct rig *rig = *state;
@@ -124,7 +124,7 @@ static void a_listener_has_room_for_all_connections_of_its_client(void **state)
 }
 
 /* Both connections closed: the lane goes a minute later, at both ends. */
-static void a_lane_that_nobody_uses_is_closed(void **state)
+rig_test(a_lane_that_nobody_uses_is_closed)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -148,7 +148,7 @@ static void a_lane_that_nobody_uses_is_closed(void **state)
 }
 
 /* Its connect is called off while it is on its way. */
-static void a_lane_that_comes_up_for_nobody_is_closed(void **state)
+rig_test(a_lane_that_comes_up_for_nobody_is_closed)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -166,7 +166,7 @@ static void a_lane_that_comes_up_for_nobody_is_closed(void **state)
 
 /* The other end begins to use the lane in the moment in which it is closed: the
  * connect goes on over a new lane. */
-static void a_connect_outlives_the_close_of_an_idle_lane(void **state)
+rig_test(a_connect_outlives_the_close_of_an_idle_lane)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -193,7 +193,7 @@ static void a_connect_outlives_the_close_of_an_idle_lane(void **state)
 	}
 }
 
-static void a_user_has_so_many_lanes_and_others_theirs(void **state)
+rig_test(a_user_has_so_many_lanes_and_others_theirs)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -221,7 +221,7 @@ static void a_user_has_so_many_lanes_and_others_theirs(void **state)
 }
 
 /* The networks of node 0 have only that node, or all. */
-static void peers_are_in_the_networks_or_are_none(void **state)
+rig_test(peers_are_in_the_networks_or_are_none)
 {
 	struct rig *rig = *state;
 	struct mpib_networks own, all;
@@ -253,15 +253,3 @@ static void peers_are_in_the_networks_or_are_none(void **state)
 	/* Itself is always a peer. */
 	rig_connect(rig, a, 1, self, 1);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_caller_that_cannot_be_taken_is_no_work),
-	rig_test(a_lane_given_up_is_closed_whatever_had_its_id_before),
-	rig_test(a_listener_has_room_for_all_connections_of_its_client),
-	rig_test(a_lane_that_nobody_uses_is_closed),
-	rig_test(a_lane_that_comes_up_for_nobody_is_closed),
-	rig_test(a_connect_outlives_the_close_of_an_idle_lane),
-	rig_test(a_user_has_so_many_lanes_and_others_theirs),
-	rig_test(peers_are_in_the_networks_or_are_none),
-	{ 0 },
-};

@@ -24,7 +24,7 @@ static void hear(struct client *c, struct mpib_link *link, bool on)
  * answered. Then the lower node's connects as well, and has its answer before the
  * lower node hears that the other has a link: were the lower node to take both, what
  * it hears of the second would be older than what it heard of the first. */
-static void of_two_calls_at_once_one_is_taken(void **state)
+rig_test(of_two_calls_at_once_one_is_taken)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -73,7 +73,7 @@ static void of_two_calls_at_once_one_is_taken(void **state)
 }
 
 /* As when the peer's connection ends while nothing reaches this node. */
-static void a_call_whose_answer_is_lost_is_made_again(void **state)
+rig_test(a_call_whose_answer_is_lost_is_made_again)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -117,7 +117,7 @@ static void say(int fd, const struct mpib_peer_msg *m)
 
 /* Else it would have answers kept for it that it does not read. Before its HELLO,
  * or before its READY. */
-static void who_proved_nothing_may_not_ping(void **state)
+rig_test(who_proved_nothing_may_not_ping)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
 	struct mpib_peer_msg hello = {
@@ -150,10 +150,3 @@ static void who_proved_nothing_may_not_ping(void **state)
 		close(fd);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(of_two_calls_at_once_one_is_taken),
-	rig_test(a_call_whose_answer_is_lost_is_made_again),
-	rig_test(who_proved_nothing_may_not_ping),
-	{ 0 },
-};

@@ -64,7 +64,7 @@ static void say(const struct pair *pair, struct mpib_peer *p,
 	assert_int_equal(p->state, MPIB_PEER_UP);
 }
 
-static void an_open_said_twice_has_one_end(void **state)
+rig_test(an_open_said_twice_has_one_end)
 {
 	struct mpib_peer_msg open;
 	struct pair pair;
@@ -90,7 +90,7 @@ static void an_open_said_twice_has_one_end(void **state)
 }
 
 /* The opener has made its end again: only the last one can be accepted. */
-static void an_open_takes_the_place_of_the_one_before(void **state)
+rig_test(an_open_takes_the_place_of_the_one_before)
 {
 	struct mpib_peer_msg open;
 	struct pair pair;
@@ -109,7 +109,7 @@ static void an_open_takes_the_place_of_the_one_before(void **state)
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
 }
 
-static void a_name_is_of_one_user(void **state)
+rig_test(a_name_is_of_one_user)
 {
 	static const enum mpib_peer_type type[] = {
 		MPIB_PEER_CONN_CLOSE,
@@ -139,7 +139,7 @@ static void a_name_is_of_one_user(void **state)
 }
 
 /* A third node learnt the key. */
-static void a_name_is_of_one_node(void **state)
+rig_test(a_name_is_of_one_node)
 {
 	static const enum mpib_peer_type type[] = {
 		MPIB_PEER_CONN_OPEN,
@@ -171,7 +171,7 @@ static void a_name_is_of_one_node(void **state)
 }
 
 /* A CONN_OPEN without a name is of no protocol, nor is one of a receiving end. */
-static void a_sending_end_alone_opens(void **state)
+TEST(a_sending_end_alone_opens)
 {
 	for (unsigned i = 0; i < 2; i++) {
 		struct mpib_peer_msg m;
@@ -192,7 +192,7 @@ static void a_sending_end_alone_opens(void **state)
 	}
 }
 
-static void a_key_is_of_one_connection(void **state)
+rig_test(a_key_is_of_one_connection)
 {
 	struct mpib_ctl_connect ask = { .conn = 1, .number = 1 };
 	struct pair pair;
@@ -212,13 +212,3 @@ static void a_key_is_of_one_connection(void **state)
 					     &pair.a->client, &ask),
 			 -EINVAL);
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(an_open_said_twice_has_one_end),
-	rig_test(an_open_takes_the_place_of_the_one_before),
-	rig_test(a_name_is_of_one_user),
-	rig_test(a_name_is_of_one_node),
-	cmocka_unit_test(a_sending_end_alone_opens),
-	rig_test(a_key_is_of_one_connection),
-	{ 0 },
-};

@@ -94,7 +94,7 @@ static unsigned linked(const struct rig *rig)
 	return n;
 }
 
-static void pings_that_are_answered_unread_are_few(void **state)
+rig_test(pings_that_are_answered_unread_are_few)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
 	struct rig *rig = *state;
@@ -122,7 +122,7 @@ static void hoard(struct mpib_peer *p)
 }
 
 /* Each of them would have 2 MiB, and all of them 16. */
-static void several_have_together_what_one_may_have(void **state)
+rig_test(several_have_together_what_one_may_have)
 {
 	const struct mpib_peer_msg open = { .type = MPIB_PEER_CONN_OPEN,
 					    .name = { 1, 1000, true },
@@ -150,7 +150,7 @@ static void several_have_together_what_one_may_have(void **state)
 }
 
 /* The end of a large job is queued as a whole for a peer that reads. */
-static void who_asks_after_hoarders_has_room_too(void **state)
+rig_test(who_asks_after_hoarders_has_room_too)
 {
 	struct rig *rig = *state;
 	struct mpib_peer *p, *honest;
@@ -175,10 +175,3 @@ static void who_asks_after_hoarders_has_room_too(void **state)
 	for (unsigned i = 0; i < PEERS; i++)
 		close(fd[i]);
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(pings_that_are_answered_unread_are_few),
-	rig_test(several_have_together_what_one_may_have),
-	rig_test(who_asks_after_hoarders_has_room_too),
-	{ 0 },
-};

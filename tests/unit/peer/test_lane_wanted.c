@@ -23,7 +23,7 @@ static void assert_refused(struct rig *rig, struct client *from,
 	rig_settle(rig);
 }
 
-static void a_lane_is_opened_with_a_listeners_handle_alone(void **state)
+rig_test(a_lane_is_opened_with_a_listeners_handle_alone)
 {
 	struct mpib_handle handle, wrong;
 	struct rig *rig = *state;
@@ -47,7 +47,7 @@ static void a_lane_is_opened_with_a_listeners_handle_alone(void **state)
 }
 
 /* All wait for one lane, which the first asked for. */
-static void a_refused_listener_takes_no_other_connects_with_it(void **state)
+rig_test(a_refused_listener_takes_no_other_connects_with_it)
 {
 	struct mpib_handle handle[3]; /* right, damaged, closed */
 	struct rig *rig = *state;
@@ -73,7 +73,7 @@ static void a_refused_listener_takes_no_other_connects_with_it(void **state)
 
 /* Both ends ask for the lane at once, and the lower node's is made: though nobody
  * listens for its connect, for it is the lane of the higher node's connect, too. */
-static void a_lane_that_both_ends_open_needs_one_listener(void **state)
+rig_test(a_lane_that_both_ends_open_needs_one_listener)
 {
 	struct mpib_handle closed, open;
 	struct rig *rig = *state;
@@ -105,7 +105,7 @@ static unsigned lanes_from(struct rig *rig, struct client *from,
 	}
 }
 
-static void lanes_that_peers_open_are_not_the_users(void **state)
+rig_test(lanes_that_peers_open_are_not_the_users)
 {
 	struct client *user, *hostile[2], *b;
 	struct mpib_handle handle;
@@ -129,7 +129,7 @@ static void lanes_that_peers_open_are_not_the_users(void **state)
 }
 
 /* It opens a lane for a connect that it calls off, and keeps it. */
-static void a_lane_that_its_opener_keeps_unused_is_closed(void **state)
+rig_test(a_lane_that_its_opener_keeps_unused_is_closed)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -145,12 +145,3 @@ static void a_lane_that_its_opener_keeps_unused_is_closed(void **state)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 0);
 	rig_connect(rig, a, 1, b, 1);
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(a_lane_is_opened_with_a_listeners_handle_alone),
-	rig_test(a_refused_listener_takes_no_other_connects_with_it),
-	rig_test(a_lane_that_both_ends_open_needs_one_listener),
-	rig_test(lanes_that_peers_open_are_not_the_users),
-	rig_test(a_lane_that_its_opener_keeps_unused_is_closed),
-	{ 0 },
-};

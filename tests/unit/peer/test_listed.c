@@ -22,7 +22,7 @@ static struct mpib_peer *peer_of(const struct rig *rig, unsigned n)
 }
 
 /* A peer names what is between this node and another. */
-static void a_peer_lists_nothing_but_its_own(void **state)
+rig_test(a_peer_lists_nothing_but_its_own)
 {
 	static const enum mpib_peer_type types[] = {
 		MPIB_PEER_LANE_KEPT,   MPIB_PEER_LANE_ACCEPT,
@@ -65,7 +65,7 @@ static void a_peer_lists_nothing_but_its_own(void **state)
 }
 
 /* What no peer can read is not sent again and again. */
-static void a_message_that_is_none_ends_the_lanes(void **state)
+rig_test(a_message_that_is_none_ends_the_lanes)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
 				   .to = 0x7fffffff };
@@ -92,7 +92,7 @@ static void lose_accept(struct rig *rig)
 }
 
 /* A private lane is found by nothing but its opener's number. */
-static void a_lane_that_is_asked_for_again_is_the_same(void **state)
+rig_test(a_lane_that_is_asked_for_again_is_the_same)
 {
 	struct rig *rig = *state;
 	struct mpib_handle handle;
@@ -110,8 +110,7 @@ static void a_lane_that_is_asked_for_again_is_the_same(void **state)
 
 /* The end that has the lane lists its connect before it hears that the other end
  * asks for the lane again. */
-static void
-a_connect_on_a_lane_whose_accept_was_lost_is_not_refused(void **state)
+rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 {
 	struct rig *rig = *state;
 	struct mpib_handle to[2];
@@ -129,7 +128,7 @@ a_connect_on_a_lane_whose_accept_was_lost_is_not_refused(void **state)
 }
 
 /* The opener closes an idle lane, and the other end does not hear of it. */
-static void a_lane_that_the_other_end_lists_in_vain_ends_there(void **state)
+rig_test(a_lane_that_the_other_end_lists_in_vain_ends_there)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -154,7 +153,7 @@ static void a_lane_that_the_other_end_lists_in_vain_ends_there(void **state)
 #define LANES 140 /* more than are listed in two turns */
 
 /* The peer would not understand it before it knows where the rail stands. */
-static void a_lane_says_nothing_of_its_rails_before_it_is_listed(void **state)
+rig_test(a_lane_says_nothing_of_its_rails_before_it_is_listed)
 {
 	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCE };
 	unsigned before[LANES], unlisted = 0;
@@ -187,13 +186,3 @@ static void a_lane_says_nothing_of_its_rails_before_it_is_listed(void **state)
 		assert_int_equal(lane[0][i]->retold, 1);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(a_lane_that_is_asked_for_again_is_the_same),
-	rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused),
-	rig_test(a_lane_that_the_other_end_lists_in_vain_ends_there),
-	rig_test(a_lane_says_nothing_of_its_rails_before_it_is_listed),
-	rig_test(a_peer_lists_nothing_but_its_own),
-	rig_test(a_message_that_is_none_ends_the_lanes),
-	{ 0 },
-};

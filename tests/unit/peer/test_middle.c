@@ -191,7 +191,7 @@ static void stand_between(struct rig *rig, struct middle *m)
 	rig_call(a, 0, 0, &handle);
 }
 
-static void who_passes_on_all_as_it_was_harms_nothing(void **state)
+rig_test(who_passes_on_all_as_it_was_harms_nothing)
 {
 	struct rig *rig = *state;
 	struct middle m;
@@ -234,7 +234,7 @@ static void proved(struct mpib_peer_msg *m)
 }
 
 /* All that the three messages say is what it was, or there is no link. */
-static void what_is_said_in_the_greeting_cannot_be_changed(void **state)
+TEST(what_is_said_in_the_greeting_cannot_be_changed)
 {
 	static const struct {
 		enum mpib_peer_type type;
@@ -306,20 +306,12 @@ static void expect_nobody(struct rig *rig, unsigned whom)
 	middle_close(&m);
 }
 
-static void nobody_is_taken_for_a_proxy_by_what_another_says(void **state)
+rig_test(nobody_is_taken_for_a_proxy_by_what_another_says)
 {
 	expect_nobody(*state, 1);
 }
 
-static void nobody_is_taken_for_a_proxy_by_what_the_caller_says(void **state)
+rig_test(nobody_is_taken_for_a_proxy_by_what_the_caller_says)
 {
 	expect_nobody(*state, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(who_passes_on_all_as_it_was_harms_nothing),
-	cmocka_unit_test(what_is_said_in_the_greeting_cannot_be_changed),
-	rig_test(nobody_is_taken_for_a_proxy_by_what_another_says),
-	rig_test(nobody_is_taken_for_a_proxy_by_what_the_caller_says),
-	{ 0 },
-};

@@ -56,7 +56,7 @@ static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 	close(fd);
 }
 
-static void too_old_and_too_new_are_refused_and_told_both_ranges(void **state)
+rig_test(too_old_and_too_new_are_refused_and_told_both_ranges)
 {
 	static const unsigned other[] = { MPIB_PEER_VERSION_MIN - 1,
 					  MPIB_PEER_VERSION + 1 };
@@ -77,7 +77,7 @@ static void too_old_and_too_new_are_refused_and_told_both_ranges(void **state)
 	}
 }
 
-static void the_newest_that_both_know_is_spoken(void **state)
+rig_test(the_newest_that_both_know_is_spoken)
 {
 	struct mpib_peer_msg answer;
 
@@ -102,7 +102,7 @@ static int decode_with(const struct mpib_peer_msg *m, unsigned from_end,
 	return mpib_peer_decode(buf + 4, n - 4, got);
 }
 
-static void a_lane_says_how_it_is_spread_and_which_rails_are_away(void **state)
+TEST(a_lane_says_how_it_is_spread_and_which_rails_are_away)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_LANE_ACCEPT,
 				   .lane_info = { .imm_version = 2,
@@ -125,13 +125,3 @@ static void a_lane_says_how_it_is_spread_and_which_rails_are_away(void **state)
 	assert_int_equal(decode_with(&m, 1, 3, &got), -EPROTO);
 	assert_int_equal(decode_with(&m, 1, 4, &got), -EPROTO);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(
-		too_old_and_too_new_are_refused_and_told_both_ranges, rig_setup,
-		rig_teardown),
-	cmocka_unit_test_setup_teardown(the_newest_that_both_know_is_spoken,
-					rig_setup, rig_teardown),
-	cmocka_unit_test(a_lane_says_how_it_is_spread_and_which_rails_are_away),
-	{ 0 },
-};

@@ -92,7 +92,7 @@ static void assert_ends(const struct resumed *r, uint32_t from, uint32_t to,
 }
 
 /* A handle that was passed around before the proxy ended stays good. */
-static void a_listener_keeps_its_nonce(void **state)
+rig_test(a_listener_keeps_its_nonce)
 {
 	struct mpib_handle handle;
 	struct resumed r;
@@ -118,7 +118,7 @@ static void a_listener_keeps_its_nonce(void **state)
 }
 
 /* A nonce is no secret of the user's. */
-static void another_users_listener_takes_no_connect(void **state)
+rig_test(another_users_listener_takes_no_connect)
 {
 	struct mpib_handle handle;
 	struct client *other;
@@ -148,7 +148,7 @@ static void another_users_listener_takes_no_connect(void **state)
 }
 
 /* A key of another user's names another connection. */
-static void another_user_resumes_nothing(void **state)
+rig_test(another_user_resumes_nothing)
 {
 	struct client *other;
 	struct resumed r, theirs;
@@ -168,7 +168,7 @@ static void another_user_resumes_nothing(void **state)
 	assert_ends(&r, 1, 1, 2, 2, 5);
 }
 
-static void a_client_that_asks_too_late_gets_an_error(void **state)
+rig_test(a_client_that_asks_too_late_gets_an_error)
 {
 	struct resumed r;
 
@@ -186,7 +186,7 @@ static void a_client_that_asks_too_late_gets_an_error(void **state)
 }
 
 /* What ends on purpose, and without a grace all, fails at once. */
-static void a_connection_that_was_closed_is_not_resumed(void **state)
+rig_test(a_connection_that_was_closed_is_not_resumed)
 {
 	struct resumed r;
 
@@ -210,7 +210,7 @@ static void assert_closed_there(const struct client *c, uint32_t index)
 	assert_non_null(strstr(mpib_broker_why(&c->client, index), "closed"));
 }
 
-static void a_lost_end_hears_at_once_that_the_other_was_closed(void **state)
+TEST(a_lost_end_hears_at_once_that_the_other_was_closed)
 {
 	struct resumed r;
 
@@ -234,8 +234,7 @@ static void a_lost_end_hears_at_once_that_the_other_was_closed(void **state)
 }
 
 /* The proxy of the end that lives closes its end while the other proxy is away. */
-static void
-a_successors_client_hears_that_the_other_end_was_closed(void **state)
+TEST(a_successors_client_hears_that_the_other_end_was_closed)
 {
 	struct resumed r;
 
@@ -273,7 +272,7 @@ static unsigned closes_of(struct mpib_peer *p, uint32_t uid, unsigned n)
 	return HASH_COUNT(p->closes) - before;
 }
 
-static void a_user_who_closes_without_end_leaves_others_theirs(void **state)
+rig_test(a_user_who_closes_without_end_leaves_others_theirs)
 {
 	struct mpib_peer *p;
 	struct resumed r;
@@ -288,7 +287,7 @@ static void a_user_who_closes_without_end_leaves_others_theirs(void **state)
 }
 
 /* Its listener has accepts for others. */
-static void a_connection_that_was_accepted_takes_no_other_accept(void **state)
+rig_test(a_connection_that_was_accepted_takes_no_other_accept)
 {
 	struct resumed r;
 
@@ -306,7 +305,7 @@ static void a_connection_that_was_accepted_takes_no_other_accept(void **state)
 	assert_int_equal(rig_state(r.to, 1), MPIB_CONN_PENDING);
 }
 
-static void a_connection_whose_peer_broke_the_protocol_ends(void **state)
+rig_test(a_connection_whose_peer_broke_the_protocol_ends)
 {
 	struct resumed r;
 	struct node *n;
@@ -322,7 +321,7 @@ static void a_connection_whose_peer_broke_the_protocol_ends(void **state)
 	assert_int_equal(rig_error(r.from, 0), -ECONNRESET);
 }
 
-static void another_client_does_not_get_the_connection(void **state)
+rig_test(another_client_does_not_get_the_connection)
 {
 	struct client *other;
 	struct resumed r;
@@ -342,19 +341,3 @@ static void another_client_does_not_get_the_connection(void **state)
 	rig_pass(r.rig, MPIB_SEC);
 	assert_ends(&r, 1, 1, 2, 2, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	rig_test(a_listener_keeps_its_nonce),
-	rig_test(another_users_listener_takes_no_connect),
-	rig_test(another_user_resumes_nothing),
-	rig_test(a_client_that_asks_too_late_gets_an_error),
-	rig_test(a_connection_that_was_closed_is_not_resumed),
-	cmocka_unit_test(a_lost_end_hears_at_once_that_the_other_was_closed),
-	cmocka_unit_test(
-		a_successors_client_hears_that_the_other_end_was_closed),
-	rig_test(a_user_who_closes_without_end_leaves_others_theirs),
-	rig_test(a_connection_that_was_accepted_takes_no_other_accept),
-	rig_test(a_connection_whose_peer_broke_the_protocol_ends),
-	rig_test(another_client_does_not_get_the_connection),
-	{ 0 },
-};

@@ -84,7 +84,9 @@ static struct fake_conn *receiver(void)
 	return &r->f->conn[1];
 }
 
-static void every_version_flushes_the_last_buffer_with_bytes(void **state)
+#define CASE(name) TEST_OF(name, NULL, end)
+
+CASE(every_version_flushes_the_last_buffer_with_bytes)
 {
 	void *addr[3] = { gpu + 100, host, gpu + 5000 };
 	uint32_t n = 0;
@@ -119,7 +121,7 @@ static void every_version_flushes_the_last_buffer_with_bytes(void **state)
 	}
 }
 
-static void nothing_and_host_memory_need_no_request(void **state)
+CASE(nothing_and_host_memory_need_no_request)
 {
 	void *addr[3] = { gpu, host, gpu }, *req = &req;
 	int none[3] = { 0, 0, 0 }, ours[3] = { 5, 5, 0 };
@@ -132,11 +134,3 @@ static void nothing_and_host_memory_need_no_request(void **state)
 	assert_null(req);
 	assert_int_equal(receiver()->flushes, 0);
 }
-
-#define t(name) cmocka_unit_test_teardown(name, end)
-
-const struct CMUnitTest test_list[] = {
-	t(every_version_flushes_the_last_buffer_with_bytes),
-	t(nothing_and_host_memory_need_no_request),
-	{ 0 },
-};

@@ -57,7 +57,9 @@ static int class_with(const char *environment, int of_communicator)
 	return atomic_load(&r->f->traffic_class);
 }
 
-static void the_class_of_nccls_own_transport_counts_here_too(void **state)
+#define CASE(name) TEST_OF(name, set_up, tear_down)
+
+CASE(the_class_of_nccls_own_transport_counts_here_too)
 {
 	assert_int_equal(class_with("106", -1), 106);
 	/* Whoever sets it for the communicator wins, as in NCCL. */
@@ -71,7 +73,7 @@ static void the_class_of_nccls_own_transport_counts_here_too(void **state)
 	assert_int_equal(rig_warnings, 2);
 }
 
-static void without_a_proxy_init_says_where_and_what_to_do(void **state)
+CASE(without_a_proxy_init_says_where_and_what_to_do)
 {
 	void *ctx;
 
@@ -87,7 +89,7 @@ static void without_a_proxy_init_says_where_and_what_to_do(void **state)
 	assert_int_equal(rig_warnings, 2);
 }
 
-static void all_contexts_share_one_engine_client(void **state)
+CASE(all_contexts_share_one_engine_client)
 {
 	void *a, *b;
 
@@ -104,7 +106,7 @@ static void all_contexts_share_one_engine_client(void **state)
 	assert_int_equal(asked(MPIB_CTL_HELLO), 1);
 }
 
-static void a_connect_that_is_retried_is_one_connection(void **state)
+CASE(a_connect_that_is_retried_is_one_connection)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
 
@@ -128,7 +130,7 @@ static void a_connect_that_is_retried_is_one_connection(void **state)
 	assert_non_null(r->rx);
 }
 
-static void a_connect_given_up_is_closed_with_its_context(void **state)
+CASE(a_connect_given_up_is_closed_with_its_context)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
 
@@ -161,7 +163,7 @@ static void set_up_and_abort(bool close_late)
 	assert_int_equal(r->net->closeListen(listener), 0);
 }
 
-static void set_ups_that_are_aborted_use_nothing_up(void **state)
+CASE(set_ups_that_are_aborted_use_nothing_up)
 {
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	atomic_store(&r->f->hold_pending, true);
@@ -175,7 +177,7 @@ static void set_ups_that_are_aborted_use_nothing_up(void **state)
 	assert_int_equal(asked(MPIB_CTL_HELLO), 2);
 }
 
-static void a_peer_that_refuses_is_a_remote_error(void **state)
+CASE(a_peer_that_refuses_is_a_remote_error)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
 
@@ -219,7 +221,7 @@ static void receive(void *mr, size_t size, void **req)
 	assert_ptr_not_equal(*req, (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION);
 }
 
-static void a_send_too_large_is_a_usage_error_with_both_sizes(void **state)
+CASE(a_send_too_large_is_a_usage_error_with_both_sizes)
 {
 	void *from_mr, *to_mr, *s, *v;
 	int size;
@@ -237,7 +239,7 @@ static void a_send_too_large_is_a_usage_error_with_both_sizes(void **state)
 	assert_int_equal(rig_warnings, 1);
 }
 
-static void a_lost_peer_is_a_remote_error_told_once(void **state)
+CASE(a_lost_peer_is_a_remote_error_told_once)
 {
 	void *mr, *s, *again;
 	int size;
@@ -257,7 +259,7 @@ static void a_lost_peer_is_a_remote_error_told_once(void **state)
 	assert_int_equal(rig_warnings, 1); /* for isend, as for test before */
 }
 
-static void a_dead_proxy_is_a_system_error_told_once(void **state)
+CASE(a_dead_proxy_is_a_system_error_told_once)
 {
 	void *mr, *s, *ctx;
 	int size, done;
@@ -278,7 +280,7 @@ static void a_dead_proxy_is_a_system_error_told_once(void **state)
 			 NCCL_SYSTEM_ERROR);
 }
 
-static void gpu_memory_without_dma_buf_is_refused_in_words(void **state)
+CASE(gpu_memory_without_dma_buf_is_refused_in_words)
 {
 	void *mr;
 
@@ -288,7 +290,7 @@ static void gpu_memory_without_dma_buf_is_refused_in_words(void **state)
 	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));
 }
 
-static void why_a_dma_buf_was_refused_is_the_last_word(void **state)
+CASE(why_a_dma_buf_was_refused_is_the_last_word)
 {
 	void *mr;
 
@@ -310,7 +312,7 @@ static void why_a_dma_buf_was_refused_is_the_last_word(void **state)
 	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));
 }
 
-static void memory_that_is_never_used_pins_no_window(void **state)
+CASE(memory_that_is_never_used_pins_no_window)
 {
 	void *from_mr, *to_mr, *req;
 
@@ -325,7 +327,7 @@ static void memory_that_is_never_used_pins_no_window(void **state)
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
 }
 
-static void closing_does_not_mind_what_is_outstanding(void **state)
+CASE(closing_does_not_mind_what_is_outstanding)
 {
 	void *mr, *s, *v;
 
@@ -339,23 +341,3 @@ static void closing_does_not_mind_what_is_outstanding(void **state)
 	assert_null(s);
 	assert_int_equal(r->net->closeSend(NULL), NCCL_SUCCESS);
 }
-
-#define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-const struct CMUnitTest test_list[] = {
-	t(the_class_of_nccls_own_transport_counts_here_too),
-	t(without_a_proxy_init_says_where_and_what_to_do),
-	t(all_contexts_share_one_engine_client),
-	t(a_connect_that_is_retried_is_one_connection),
-	t(a_connect_given_up_is_closed_with_its_context),
-	t(set_ups_that_are_aborted_use_nothing_up),
-	t(a_peer_that_refuses_is_a_remote_error),
-	t(a_send_too_large_is_a_usage_error_with_both_sizes),
-	t(a_lost_peer_is_a_remote_error_told_once),
-	t(a_dead_proxy_is_a_system_error_told_once),
-	t(gpu_memory_without_dma_buf_is_refused_in_words),
-	t(why_a_dma_buf_was_refused_is_the_last_word),
-	t(memory_that_is_never_used_pins_no_window),
-	t(closing_does_not_mind_what_is_outstanding),
-	{ 0 },
-};

@@ -75,7 +75,9 @@ static void post(void *from, void *a, void *to, void *b, void **s, void **v)
 	assert_non_null(*v);
 }
 
-static void messages_move_while_memory_comes_and_goes(void **state)
+#define CASE(name) TEST_OF(name, set_up, tear_down)
+
+CASE(messages_move_while_memory_comes_and_goes)
 {
 	char *from = pages(), *to = pages();
 	void *a, *b, *s, *v;
@@ -128,7 +130,7 @@ static void *take_away(void *arg)
 	return NULL;
 }
 
-static void memory_taken_away_under_requests_is_touched_no_more(void **state)
+CASE(memory_taken_away_under_requests_is_touched_no_more)
 {
 	for (unsigned round = 0; round < 40; round++) {
 		struct memory m = { .from = pages(), .to = pages() };
@@ -207,7 +209,7 @@ static bool goes_on_meanwhile(struct fake_proxy *mute)
 	return meanwhile;
 }
 
-static void nobody_waits_for_another_communicator_to_attach(void **state)
+CASE(nobody_waits_for_another_communicator_to_attach)
 {
 	struct fake_proxy *mute = fake_proxy_start();
 	bool meanwhile = false;
@@ -233,7 +235,7 @@ static void *ask_properties(void *arg)
 	return NULL;
 }
 
-static void a_child_forked_in_the_middle_of_a_call_is_of_use(void **state)
+CASE(a_child_forked_in_the_middle_of_a_call_is_of_use)
 {
 	struct nccl_net_properties_v12 props;
 	pthread_t asker;
@@ -254,13 +256,3 @@ static void a_child_forked_in_the_middle_of_a_call_is_of_use(void **state)
 	pthread_join(asker, NULL);
 	assert_int_equal(atomic_load(&bad), 0);
 }
-
-#define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-const struct CMUnitTest test_list[] = {
-	t(nobody_waits_for_another_communicator_to_attach),
-	t(a_child_forked_in_the_middle_of_a_call_is_of_use),
-	t(messages_move_while_memory_comes_and_goes),
-	t(memory_taken_away_under_requests_is_touched_no_more),
-	{ 0 },
-};

@@ -49,7 +49,9 @@ static int tear_down(void **state)
 		assert_int_equal((a).maxCollBytes, (b).maxCollBytes);          \
 	} while (0)
 
-static void every_version_fills_all_properties(void **state)
+#define CASE(name) TEST_OF(name, set_up, tear_down)
+
+CASE(every_version_fills_all_properties)
 {
 	const struct nccl_net_v8 *v8 = rig_table(8);
 	const struct nccl_net_v9 *v9 = rig_table(9);
@@ -92,7 +94,7 @@ static void every_version_fills_all_properties(void **state)
 	assert_int_equal(r->net->getProperties(1, &p), NCCL_INVALID_ARGUMENT);
 }
 
-static void each_device_of_the_proxy_is_one_of_nccl_s(void **state)
+CASE(each_device_of_the_proxy_is_one_of_nccl_s)
 {
 	struct nccl_net_properties_v12 p[3];
 	int n;
@@ -124,7 +126,7 @@ static void each_device_of_the_proxy_is_one_of_nccl_s(void **state)
 			 NCCL_INVALID_ARGUMENT);
 }
 
-static void there_is_one_device_that_is_never_fused(void **state)
+CASE(there_is_one_device_that_is_never_fused)
 {
 	const struct nccl_net_v9 *v9 = rig_table(9);
 	struct nccl_net_vdevice_props_v12 v = { .ndevs = 1 };
@@ -178,7 +180,7 @@ static void check(int sent, int got)
 				 0);                                           \
 	} while (0)
 
-static void v8_passes_sizes_in_int(void **state)
+CASE(v8_passes_sizes_in_int)
 {
 	const struct nccl_net_v8 *net = rig_table(8);
 	void *listener, *a, *b, *s, *v, *addr = to;
@@ -199,7 +201,7 @@ static void v8_passes_sizes_in_int(void **state)
 			 NCCL_INVALID_ARGUMENT);
 }
 
-static void v10_passes_a_configuration_and_profiler_handles(void **state)
+CASE(v10_passes_a_configuration_and_profiler_handles)
 {
 	const struct nccl_net_v10 *net = rig_table(10);
 	void *listener, *a, *b, *s, *v, *addr = to;
@@ -219,7 +221,7 @@ static void v10_passes_a_configuration_and_profiler_handles(void **state)
 	check(sent, got);
 }
 
-static void v12_passes_contexts_and_groups(void **state)
+CASE(v12_passes_contexts_and_groups)
 {
 	void *a, *b, *s[2], *v, *addr[2] = { to, to + 100000 }, *mr[2];
 	size_t size[2] = { 100000, 100000 };
@@ -250,15 +252,3 @@ static void v12_passes_contexts_and_groups(void **state)
 	assert_int_equal(r->net->iflush(r->rx, 2, addr, got, mr, &v), 0);
 	assert_null(v); /* nothing to do */
 }
-
-#define t(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-const struct CMUnitTest test_list[] = {
-	t(every_version_fills_all_properties),
-	t(each_device_of_the_proxy_is_one_of_nccl_s),
-	t(there_is_one_device_that_is_never_fused),
-	t(v8_passes_sizes_in_int),
-	t(v10_passes_a_configuration_and_profiler_handles),
-	t(v12_passes_contexts_and_groups),
-	{ 0 },
-};

@@ -49,7 +49,9 @@ static bool asked_as(const char *host, const char *own)
 	return mpib_access_host(&rights, host, in);
 }
 
-static void a_host_is_this_machine_by_address_or_localhost(void **state)
+#define CASE(name) TEST_OF(name, begin, scratch_remove)
+
+CASE(a_host_is_this_machine_by_address_or_localhost)
 {
 	static const char *const good[] = { "127.0.0.1", "127.0.0.1:9495",
 					    "127.9.8.7:1", "localhost",
@@ -73,8 +75,7 @@ static void a_host_is_this_machine_by_address_or_localhost(void **state)
 	assert_false(asked_as(NULL, NULL));
 }
 
-static void
-so_is_the_address_it_came_in_at_and_names_that_are_listed(void **state)
+CASE(so_is_the_address_it_came_in_at_and_names_that_are_listed)
 {
 	assert_true(asked_as("10.0.0.7:9495", "10.0.0.7"));
 	assert_false(asked_as("10.0.0.8:9495", "10.0.0.7"));
@@ -88,7 +89,7 @@ so_is_the_address_it_came_in_at_and_names_that_are_listed(void **state)
 	assert_false(asked_as(",", NULL));
 }
 
-static void a_token_is_given_whole(void **state)
+CASE(a_token_is_given_whole)
 {
 	/* of ":" TOKEN, "user:" TOKEN, TOKEN, "user:" and half of it */
 	static const char *const bad[] = { "",
@@ -117,7 +118,7 @@ static void a_token_is_given_whole(void **state)
 	}
 }
 
-static void secrets_are_read_that_nobody_else_can_read(void **state)
+CASE(secrets_are_read_that_nobody_else_can_read)
 {
 	write_secret("token", TOKEN "\n", 0600);
 	set_file(cfg.metrics_token_file, "token");
@@ -142,7 +143,7 @@ static void secrets_are_read_that_nobody_else_can_read(void **state)
 	assert_why(mpib_access_open(&rights, &cfg, why), EINVAL, "chmod 600");
 }
 
-static void others_are_served_only_with_tls_and_a_token(void **state)
+CASE(others_are_served_only_with_tls_and_a_token)
 {
 	assert_int_equal(mpib_config_http(&cfg, why), 0);
 	snprintf(cfg.metrics_listen, sizeof(cfg.metrics_listen),
@@ -166,14 +167,3 @@ static void others_are_served_only_with_tls_and_a_token(void **state)
 	set_file(cfg.metrics_token_file, "none");
 	assert_why(mpib_config_http(&cfg, why), EINVAL, "metrics.token_file");
 }
-
-#define HERE(test) cmocka_unit_test_setup_teardown(test, begin, scratch_remove)
-
-const struct CMUnitTest test_list[] = {
-	HERE(a_host_is_this_machine_by_address_or_localhost),
-	HERE(so_is_the_address_it_came_in_at_and_names_that_are_listed),
-	HERE(a_token_is_given_whole),
-	HERE(secrets_are_read_that_nobody_else_can_read),
-	HERE(others_are_served_only_with_tls_and_a_token),
-	{ 0 },
-};

@@ -75,7 +75,7 @@ static struct mpib_agent_slot *conn(unsigned slot, const char *peer)
 	return s;
 }
 
-static void what_is_wrong_is_named_with_its_line(void **state)
+fixture_test(what_is_wrong_is_named_with_its_line)
 {
 	static const struct {
 		const char *text, *says;
@@ -120,7 +120,7 @@ static void what_is_wrong_is_named_with_its_line(void **state)
 }
 
 /* As after a crash, where a file was about to be written. */
-static void a_file_of_zeros_is_not_an_empty_one(void **state)
+fixture_test(a_file_of_zeros_is_not_an_empty_one)
 {
 	FILE *f = fopen(path, "we");
 
@@ -133,7 +133,7 @@ static void a_file_of_zeros_is_not_an_empty_one(void **state)
 }
 
 /* Nobody writes into it, so that who opens one to read waits for ever. */
-static void a_pipe_in_its_place_is_refused_at_once(void **state)
+fixture_test(a_pipe_in_its_place_is_refused_at_once)
 {
 	assert_int_equal(mkfifo(path, 0600), 0);
 	alarm(20);
@@ -142,7 +142,7 @@ static void a_pipe_in_its_place_is_refused_at_once(void **state)
 	assert_in(why, "conf: it is no regular file (");
 }
 
-static void a_line_without_end_takes_no_memory(void **state)
+fixture_test(a_line_without_end_takes_no_memory)
 {
 	struct rusage before, after;
 
@@ -155,7 +155,7 @@ static void a_line_without_end_takes_no_memory(void **state)
 	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 8 << 10);
 }
 
-static void the_first_rule_that_fits_holds(void **state)
+fixture_test(the_first_rule_that_fits_holds)
 {
 	char text[512];
 	struct mpib_agent_slot *s = conn(0, "10.1.0.9");
@@ -223,7 +223,7 @@ static uint32_t hint(unsigned slot)
 	return mpib_hint_read(mpib_hint_at(agent.shm, slot), 9999);
 }
 
-static void a_sick_rail_is_left_until_it_is_well_for_long(void **state)
+fixture_test(a_sick_rail_is_left_until_it_is_well_for_long)
 {
 	const struct mpib_agent_slot *s = conn(3, "10.1.0.1");
 
@@ -269,8 +269,7 @@ static uint32_t hint_at(uint64_t now_s)
 	return hint(0);
 }
 
-static void
-a_rule_with_a_time_holds_then_and_a_drain_a_lead_before(void **state)
+fixture_test(a_rule_with_a_time_holds_then_and_a_drain_a_lead_before)
 {
 	struct mpib_agent_summary told;
 
@@ -297,7 +296,7 @@ a_rule_with_a_time_holds_then_and_a_drain_a_lead_before(void **state)
 	assert_int_equal(hint_at(1896120000), 100);
 }
 
-static void of_two_rails_in_trouble_the_worse_is_left(void **state)
+fixture_test(of_two_rails_in_trouble_the_worse_is_left)
 {
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");
 
@@ -334,7 +333,7 @@ static void of_two_rails_in_trouble_the_worse_is_left(void **state)
 	assert_int_equal(s->choice.sup_bw, 1024);
 }
 
-static void a_bad_file_leaves_the_rules_as_they_are(void **state)
+fixture_test(a_bad_file_leaves_the_rules_as_they_are)
 {
 	conn(0, "10.1.0.1");
 	put("conf", "rule static 100\n");
@@ -350,7 +349,7 @@ static void a_bad_file_leaves_the_rules_as_they_are(void **state)
 }
 
 /* Numbers above 1024 would be all on SUP for it. */
-static void a_proxy_in_advanced_mode_is_never_left_to_itself(void **state)
+fixture_test(a_proxy_in_advanced_mode_is_never_left_to_itself)
 {
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");
 
@@ -363,17 +362,3 @@ static void a_proxy_in_advanced_mode_is_never_left_to_itself(void **state)
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(what_is_wrong_is_named_with_its_line),
-	fixture_test(a_file_of_zeros_is_not_an_empty_one),
-	fixture_test(a_pipe_in_its_place_is_refused_at_once),
-	fixture_test(a_line_without_end_takes_no_memory),
-	fixture_test(the_first_rule_that_fits_holds),
-	fixture_test(a_sick_rail_is_left_until_it_is_well_for_long),
-	fixture_test(a_rule_with_a_time_holds_then_and_a_drain_a_lead_before),
-	fixture_test(of_two_rails_in_trouble_the_worse_is_left),
-	fixture_test(a_bad_file_leaves_the_rules_as_they_are),
-	fixture_test(a_proxy_in_advanced_mode_is_never_left_to_itself),
-	{ 0 },
-};

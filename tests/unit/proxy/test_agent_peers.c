@@ -47,7 +47,9 @@ static bool told(int fd, struct mpib_agent_summary *s)
 	return recv(fd, s, sizeof(*s), MSG_DONTWAIT | MSG_TRUNC) == sizeof(*s);
 }
 
-static void a_proxy_is_told_what_is_new_if_it_takes_it(void **state)
+#define CASE(name) TEST_OF(name, steered_begin, steered_end)
+
+CASE(a_proxy_is_told_what_is_new_if_it_takes_it)
 {
 	struct mpib_agent_island here = { .name = "rack\x1b"
 						  "1" };
@@ -71,7 +73,7 @@ static void a_proxy_is_told_what_is_new_if_it_takes_it(void **state)
 	close(fd);
 }
 
-static void a_proxy_is_told_why_a_hint_is_as_it_is(void **state)
+CASE(a_proxy_is_told_why_a_hint_is_as_it_is)
 {
 	struct mpib_agent_summary s;
 	struct mpib_agent_reason r;
@@ -88,7 +90,7 @@ static void a_proxy_is_told_why_a_hint_is_as_it_is(void **state)
 	close(fd);
 }
 
-static void drains_are_told_as_many_as_have_room(void **state)
+CASE(drains_are_told_as_many_as_have_room)
 {
 	struct mpib_agent_summary s;
 
@@ -113,7 +115,7 @@ static const struct mpib_agent_choice *decided(unsigned slot)
 	return &agent.slot[slot].choice;
 }
 
-static void a_rail_is_left_by_the_word_of_the_peers_agent(void **state)
+CASE(a_rail_is_left_by_the_word_of_the_peers_agent)
 {
 	struct mpib_agent_peer says[2] = {
 		{ .sout = ip("10.1.0.1"), .maintenance = 2 },
@@ -162,7 +164,7 @@ static unsigned heard(const char *rows, uint64_t now_s)
 	return policy.peers.n;
 }
 
-static void of_two_words_the_younger_counts_until_it_is_old(void **state)
+CASE(of_two_words_the_younger_counts_until_it_is_old)
 {
 	assert_int_equal(
 		heard("[" ROW("10.1.0.2", "9", "\"SUP\"") "," ROW(
@@ -181,30 +183,10 @@ static void of_two_words_the_younger_counts_until_it_is_old(void **state)
 	free(policy.peers.of);
 }
 
-static void what_was_said_before_the_clock_went_back_is_forgotten(void **state)
+CASE(what_was_said_before_the_clock_went_back_is_forgotten)
 {
 	heard("[" ROW("10.1.0.1", "2", "\"SUP\"") "]", 1000);
 	assert_int_equal(heard("[" ROW("10.1.0.1", "2", "") "]", 980), 1);
 	assert_int_equal(policy.peers.of[0].sick, 0);
 	free(policy.peers.of);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(
-		a_proxy_is_told_what_is_new_if_it_takes_it, steered_begin,
-		steered_end),
-	cmocka_unit_test_setup_teardown(a_proxy_is_told_why_a_hint_is_as_it_is,
-					steered_begin, steered_end),
-	cmocka_unit_test_setup_teardown(drains_are_told_as_many_as_have_room,
-					steered_begin, steered_end),
-	cmocka_unit_test_setup_teardown(
-		a_rail_is_left_by_the_word_of_the_peers_agent, steered_begin,
-		steered_end),
-	cmocka_unit_test_setup_teardown(
-		of_two_words_the_younger_counts_until_it_is_old, steered_begin,
-		steered_end),
-	cmocka_unit_test_setup_teardown(
-		what_was_said_before_the_clock_went_back_is_forgotten,
-		steered_begin, steered_end),
-	{ 0 },
-};

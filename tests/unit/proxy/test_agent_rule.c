@@ -20,7 +20,7 @@ static bool parse(const char *first, const char *second)
 	return mpib_agent_rule_parse(&rule, words, count, why);
 }
 
-static void a_fixed_rule_is_one_share(void **state)
+TEST(a_fixed_rule_is_one_share)
 {
 	static const struct {
 		const char *word, *arg;
@@ -42,7 +42,7 @@ static void a_fixed_rule_is_one_share(void **state)
 	assert_int_equal(rule.share, 512);
 }
 
-static void what_is_no_rule_is_refused_by_name(void **state)
+TEST(what_is_no_rule_is_refused_by_name)
 {
 	static const char *const bad[][2] = {
 		{ "static", "1025" },	{ "static", "-1" },  { "static", NULL },
@@ -76,7 +76,7 @@ static uint32_t after(struct mpib_agent_slot *s, struct mpib_agent_sample *now,
 	return share;
 }
 
-static void balance_goes_to_the_ratio_of_the_rates(void **state)
+TEST(balance_goes_to_the_ratio_of_the_rates)
 {
 	struct mpib_agent_slot s = { .choice.balance = 512 };
 	struct mpib_agent_sample now = { 0 };
@@ -88,7 +88,7 @@ static void balance_goes_to_the_ratio_of_the_rates(void **state)
 	assert_int_equal(after(&s, &now, 1000, 1000000, 20), 1024 - 32);
 }
 
-static void a_lane_may_have_moved_much_before(void **state)
+TEST(a_lane_may_have_moved_much_before)
 {
 	struct mpib_agent_slot s = { .choice.balance = 512 };
 	struct mpib_agent_sample now = {
@@ -99,7 +99,7 @@ static void a_lane_may_have_moved_much_before(void **state)
 	assert_in_range(mpib_agent_balance(&s, &now), 200, 210);
 }
 
-static void balance_stays_without_news_of_both_rails(void **state)
+TEST(balance_stays_without_news_of_both_rails)
 {
 	struct mpib_agent_slot s = { .choice.balance = 300 };
 	struct mpib_agent_sample now = { .acked_bytes = { 1 << 20, 0 },
@@ -111,7 +111,7 @@ static void balance_stays_without_news_of_both_rails(void **state)
 	assert_int_equal(mpib_agent_balance(&s, &now), 300);
 }
 
-static void counters_of_another_lane_are_no_rate(void **state)
+TEST(counters_of_another_lane_are_no_rate)
 {
 	struct mpib_agent_slot s = { .choice.balance = 512 };
 	struct mpib_agent_sample now = { 0 };
@@ -137,7 +137,7 @@ bool __wrap_mpib_network_has(const struct mpib_network *net,
 }
 
 /* A list may have thousands, and so may an agent have connections. */
-static void rules_look_once_for_a_connections_islands(void **state)
+TEST(rules_look_once_for_a_connections_islands)
 {
 	static struct mpib_agent_island island[50];
 	static struct mpib_agent_conf c = { .islands.of = island,
@@ -157,14 +157,3 @@ static void rules_look_once_for_a_connections_islands(void **state)
 	assert_int_equal(mpib_agent_conf_rule(&c, &s)->line, 100);
 	assert_int_equal(compared, 2);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(rules_look_once_for_a_connections_islands),
-	cmocka_unit_test(a_fixed_rule_is_one_share),
-	cmocka_unit_test(what_is_no_rule_is_refused_by_name),
-	cmocka_unit_test(balance_goes_to_the_ratio_of_the_rates),
-	cmocka_unit_test(a_lane_may_have_moved_much_before),
-	cmocka_unit_test(balance_stays_without_news_of_both_rails),
-	cmocka_unit_test(counters_of_another_lane_are_no_rate),
-	{ 0 },
-};

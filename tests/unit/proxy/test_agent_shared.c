@@ -9,7 +9,7 @@
 
 /* MPIB_HINT_OWN is all on SUP for a proxy in advanced mode, and one rail is no
  * reason to leave none for another connection. */
-static void only_connections_alike_share_a_hint(void **state)
+TEST_OF(only_connections_alike_share_a_hint, steered_begin, steered_end)
 {
 	struct mpib_agent_request q = { .type = MPIB_AGENT_REGISTER,
 					.sout_dst_ip = htonl(2) };
@@ -39,9 +39,3 @@ static void only_connections_alike_share_a_hint(void **state)
 	}
 	close(a);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(only_connections_alike_share_a_hint,
-					steered_begin, steered_end),
-	{ 0 },
-};

@@ -91,7 +91,9 @@ static const struct mpib_hint_shm *map(void)
 	return p;
 }
 
-static void a_registered_connection_has_an_entry(void **state)
+#define CASE(name) TEST_OF(name, steered_begin, steered_end)
+
+CASE(a_registered_connection_has_an_entry)
 {
 	const struct mpib_hint_shm *shm = map();
 	struct mpib_agent_response r;
@@ -135,7 +137,7 @@ static void take_all_own(int fd)
 		assert_true(enlist(fd, i).hint_slot < MPIB_AGENT_OWN);
 }
 
-static void a_slot_of_its_own_comes_back_to_the_next(void **state)
+CASE(a_slot_of_its_own_comes_back_to_the_next)
 {
 	int a = steered_dial(), b = steered_dial();
 
@@ -154,7 +156,7 @@ static void a_slot_of_its_own_comes_back_to_the_next(void **state)
 	close(b);
 }
 
-static void without_one_it_follows_the_hint_of_its_peer(void **state)
+CASE(without_one_it_follows_the_hint_of_its_peer)
 {
 	const struct mpib_hint_shm *shm = map();
 	struct mpib_agent_response r, same, other;
@@ -195,7 +197,7 @@ static void without_one_it_follows_the_hint_of_its_peer(void **state)
 	close(a);
 }
 
-static void more_peers_than_shared_hints_are_refused(void **state)
+CASE(more_peers_than_shared_hints_are_refused)
 {
 	struct mpib_agent_response r;
 	int a = steered_dial();
@@ -217,7 +219,7 @@ static void more_peers_than_shared_hints_are_refused(void **state)
 	close(a);
 }
 
-static void the_same_connection_twice_is_refused(void **state)
+CASE(the_same_connection_twice_is_refused)
 {
 	int a = steered_dial(), b = steered_dial();
 
@@ -231,7 +233,7 @@ static void the_same_connection_twice_is_refused(void **state)
 	close(b);
 }
 
-static void who_sends_nonsense_is_dropped(void **state)
+CASE(who_sends_nonsense_is_dropped)
 {
 	int a = steered_dial(), b = steered_dial(), c = steered_dial();
 
@@ -245,7 +247,7 @@ static void who_sends_nonsense_is_dropped(void **state)
 	close(c);
 }
 
-static void a_second_agent_leaves_the_first_alone(void **state)
+CASE(a_second_agent_leaves_the_first_alone)
 {
 	struct mpib_agent other;
 	int fd = steered_dial();
@@ -289,7 +291,7 @@ static bool admitted(const char *path, uid_t uid, gid_t gid)
 	return yes;
 }
 
-static void only_proxies_of_known_users_are_served(void **state)
+CASE(only_proxies_of_known_users_are_served)
 {
 	const struct passwd *pw = getpwnam("nobody");
 	char path[96];
@@ -313,7 +315,7 @@ static void only_proxies_of_known_users_are_served(void **state)
 }
 
 /* By where the file system has no lists of users. */
-static void sockets_that_linger_of_who_is_unwelcome_keep_nobody(void **state)
+CASE(sockets_that_linger_of_who_is_unwelcome_keep_nobody)
 {
 	struct mpib_agent_request r = { 0 };
 	int fd, lingers;
@@ -336,7 +338,7 @@ static void sockets_that_linger_of_who_is_unwelcome_keep_nobody(void **state)
 	close(fd);
 }
 
-static void what_a_killed_agent_left_is_taken_over(void **state)
+CASE(what_a_killed_agent_left_is_taken_over)
 {
 	const struct mpib_hint_shm *old = map(), *new;
 	struct mpib_agent dead = agent;
@@ -354,11 +356,8 @@ static void what_a_killed_agent_left_is_taken_over(void **state)
 	assert_int_equal(old->entries[3].sup_bw, 999);
 }
 
-#define AGENT_TEST(f)                                                          \
-	cmocka_unit_test_setup_teardown(f, steered_begin, steered_end)
-
 /* The one before was killed, and its hints are still there. */
-static void who_is_answered_finds_the_hints_of_now(void **state)
+CASE(who_is_answered_finds_the_hints_of_now)
 {
 	char path[96], old[96];
 	ino_t before;
@@ -373,19 +372,3 @@ static void who_is_answered_finds_the_hints_of_now(void **state)
 	assert_int_not_equal(hints_found(), before);
 	assert_int_equal(found_at_listen, hints_found());
 }
-
-const struct CMUnitTest test_list[] = {
-	AGENT_TEST(a_registered_connection_has_an_entry),
-	AGENT_TEST(a_slot_of_its_own_comes_back_to_the_next),
-	AGENT_TEST(without_one_it_follows_the_hint_of_its_peer),
-	AGENT_TEST(more_peers_than_shared_hints_are_refused),
-	AGENT_TEST(the_same_connection_twice_is_refused),
-	AGENT_TEST(who_sends_nonsense_is_dropped),
-	AGENT_TEST(a_second_agent_leaves_the_first_alone),
-	AGENT_TEST(only_proxies_of_known_users_are_served),
-	AGENT_TEST(sockets_that_linger_of_who_is_unwelcome_keep_nobody),
-	AGENT_TEST(what_a_killed_agent_left_is_taken_over),
-	cmocka_unit_test_setup_teardown(who_is_answered_finds_the_hints_of_now,
-					steered_begin, steered_end),
-	{ 0 },
-};

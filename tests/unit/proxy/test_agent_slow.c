@@ -20,7 +20,7 @@ static uint32_t after(uint64_t sout)
 	return mpib_hint_read(mpib_hint_at(agent.shm, 0), 9999);
 }
 
-static void a_slow_rail_is_tried_again(void **state)
+TEST_OF(a_slow_rail_is_tried_again, steered_begin, steered_end)
 {
 	steered_conn(0, "10.1.0.1");
 	policy.conf = (struct mpib_agent_conf){
@@ -34,9 +34,3 @@ static void a_slow_rail_is_tried_again(void **state)
 	assert_int_equal(after(1000), MPIB_HINT_SUP_BW_MAX);
 	agent.slot[0].users = 0;
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(a_slow_rail_is_tried_again,
-					steered_begin, steered_end),
-	{ 0 },
-};

@@ -45,7 +45,7 @@ static int dial(struct sockaddr_in *from)
 	return fd;
 }
 
-static void a_connection_is_of_the_user_who_made_it(void **state)
+TEST(a_connection_is_of_the_user_who_made_it)
 {
 	struct sockaddr_in from;
 	uid_t uid = 1, want = geteuid();
@@ -68,7 +68,7 @@ static void a_connection_is_of_the_user_who_made_it(void **state)
 }
 
 /* The kernel says uid 0 of a socket that its process has closed. */
-static void a_closed_connection_is_nobodys(void **state)
+TEST(a_closed_connection_is_nobodys)
 {
 	struct sockaddr_in from;
 	uid_t uid = 1;
@@ -78,7 +78,7 @@ static void a_closed_connection_is_nobodys(void **state)
 	assert_int_equal(uid, 1);
 }
 
-static void what_is_not_connected_is_nobodys(void **state)
+TEST(what_is_not_connected_is_nobodys)
 {
 	struct sockaddr_in from = here;
 	uid_t uid = 1;
@@ -91,10 +91,4 @@ static void what_is_not_connected_is_nobodys(void **state)
 	assert_int_equal(uid, 1);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_connection_is_of_the_user_who_made_it),
-	cmocka_unit_test(a_closed_connection_is_nobodys),
-	cmocka_unit_test(what_is_not_connected_is_nobodys),
-	{ 0 },
-};
 struct test_group test_group = { .setup = setup };

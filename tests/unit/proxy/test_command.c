@@ -24,7 +24,7 @@ static const struct mpib_command *parse_by_admin(const char *text)
 	return mpib_command_parse(line, &ask);
 }
 
-static void words_are_taken_apart(void **state)
+TEST(words_are_taken_apart)
 {
 	const struct mpib_command *c = parse_by_admin(" set  sup.bw\t100 \r");
 
@@ -35,7 +35,7 @@ static void words_are_taken_apart(void **state)
 	assert_string_equal(ask.argv[1], "100");
 }
 
-static void a_command_tells_what_it_takes(void **state)
+TEST(a_command_tells_what_it_takes)
 {
 	assert_null(parse("set sup.bw", 0));
 	assert_string_equal(ask.error, "set takes KEY VALUE, not so few words");
@@ -46,7 +46,7 @@ static void a_command_tells_what_it_takes(void **state)
 			    "rails takes no argument, not so many words");
 }
 
-static void only_the_admin_socket_changes_anything(void **state)
+TEST(only_the_admin_socket_changes_anything)
 {
 	assert_non_null(parse_by_admin("drain SUP"));
 	assert_non_null(parse_by_admin("rails"));
@@ -58,7 +58,7 @@ static void only_the_admin_socket_changes_anything(void **state)
 	assert_non_null(parse("rails", geteuid() + 1));
 }
 
-static void an_unknown_command_has_a_hint(void **state)
+TEST(an_unknown_command_has_a_hint)
 {
 	assert_null(parse("histry", 0));
 	assert_string_equal(ask.hint, "did you mean history?");
@@ -66,7 +66,7 @@ static void an_unknown_command_has_a_hint(void **state)
 	assert_string_equal(ask.hint, "help lists the commands");
 }
 
-static void a_number_is_digits_and_in_its_range(void **state)
+TEST(a_number_is_digits_and_in_its_range)
 {
 	static const char *const bad[] = { "events -1", "events x", "events 1x",
 					   "events +1",
@@ -87,7 +87,7 @@ static void a_number_is_digits_and_in_its_range(void **state)
 	assert_int_equal(n, 7);
 }
 
-static void a_connection_is_two_numbers_that_fit(void **state)
+TEST(a_connection_is_two_numbers_that_fit)
 {
 	static const char *const bad[] = { "",
 					   "7",
@@ -123,7 +123,7 @@ static void a_connection_is_two_numbers_that_fit(void **state)
 	assert_int_equal(client, UINT32_MAX);
 }
 
-static void a_share_counts_in_static_mode_only(void **state)
+TEST(a_share_counts_in_static_mode_only)
 {
 	const struct mpib_admin admin = { .cfg = &cfg };
 	const struct mpib_command *c = parse_by_admin("set sup.bw 1");
@@ -135,7 +135,7 @@ static void a_share_counts_in_static_mode_only(void **state)
 	assert_string_equal(ask.error, "sup.bw counts in static mode only");
 }
 
-static void what_cannot_be_set_says_why(void **state)
+TEST(what_cannot_be_set_says_why)
 {
 	static const struct {
 		const char *line, *error, *hint;
@@ -182,15 +182,3 @@ static void what_cannot_be_set_says_why(void **state)
 		assert_int_equal(cfg.quota[MPIB_QUOTA_FDS], 16384);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(words_are_taken_apart),
-	cmocka_unit_test(a_command_tells_what_it_takes),
-	cmocka_unit_test(only_the_admin_socket_changes_anything),
-	cmocka_unit_test(an_unknown_command_has_a_hint),
-	cmocka_unit_test(a_number_is_digits_and_in_its_range),
-	cmocka_unit_test(a_connection_is_two_numbers_that_fit),
-	cmocka_unit_test(a_share_counts_in_static_mode_only),
-	cmocka_unit_test(what_cannot_be_set_says_why),
-	{ 0 },
-};

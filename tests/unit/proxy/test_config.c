@@ -44,7 +44,9 @@ static int read_file(const char *text)
 	return mpib_config_read_file(&cfg, scratch_path("f.conf"), why);
 }
 
-static void every_default_is_in_its_own_range(void **state)
+#define CASE(name) TEST_OF(name, fresh, scratch_remove)
+
+CASE(every_default_is_in_its_own_range)
 {
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
 		char value[128];
@@ -56,7 +58,7 @@ static void every_default_is_in_its_own_range(void **state)
 	}
 }
 
-static void every_setting_has_a_flag_of_its_own(void **state)
+CASE(every_setting_has_a_flag_of_its_own)
 {
 	for (unsigned i = 0; i < mpib_settings_count; i++) {
 		for (unsigned j = 0; j < i; j++)
@@ -65,7 +67,7 @@ static void every_setting_has_a_flag_of_its_own(void **state)
 	}
 }
 
-static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
+CASE(conf_d_wins_over_mpib_conf_in_the_order_of_names)
 {
 	assert_int_equal(mkdir(scratch_path("conf.d"), 0700), 0);
 	scratch_write("mpib.conf", "[sup]\nbw = 1\nqp = 1\n[sout]\nqp = 7\n");
@@ -78,7 +80,7 @@ static void conf_d_wins_over_mpib_conf_in_the_order_of_names(void **state)
 	assert_int_equal(cfg.engine.qps[0], 7);
 }
 
-static void a_conf_d_that_cannot_be_read_is_told(void **state)
+CASE(a_conf_d_that_cannot_be_read_is_told)
 {
 	scratch_write("conf.d", "[sup]\nbw = 3\n"); /* no directory */
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -ENOTDIR);
@@ -91,7 +93,7 @@ static void a_conf_d_that_cannot_be_read_is_told(void **state)
 }
 
 /* Nobody writes into it, so that who opens one to read waits for ever. */
-static void a_pipe_in_its_place_is_refused_at_once(void **state)
+CASE(a_pipe_in_its_place_is_refused_at_once)
 {
 	assert_int_equal(mkfifo(scratch_path("f.conf"), 0600), 0);
 	alarm(20);
@@ -102,7 +104,7 @@ static void a_pipe_in_its_place_is_refused_at_once(void **state)
 	assert_in(why, "f.conf: it is no regular file (name a readable file)");
 }
 
-static void a_long_line_is_told_and_the_next_is_read(void **state)
+CASE(a_long_line_is_told_and_the_next_is_read)
 {
 	static char text[20000];
 
@@ -119,7 +121,7 @@ static void a_long_line_is_told_and_the_next_is_read(void **state)
 	assert_int_equal(cfg.engine.sup_bw, 9);
 }
 
-static void a_line_without_end_takes_no_memory(void **state)
+CASE(a_line_without_end_takes_no_memory)
 {
 	struct rusage before, after;
 
@@ -135,7 +137,7 @@ static void a_line_without_end_takes_no_memory(void **state)
 }
 
 /* Whole lines, and no more than fit. */
-static void a_thousand_faults_are_told_as_far_as_there_is_room(void **state)
+CASE(a_thousand_faults_are_told_as_far_as_there_is_room)
 {
 	for (unsigned i = 0; i < 1000; i++)
 		mpib_config_why(why, "a line of thirty-two characters.");
@@ -147,7 +149,7 @@ static void a_thousand_faults_are_told_as_far_as_there_is_room(void **state)
 	"[device gpu" #n "]\nsout = soft:127.85.1." #n                         \
 	"\nsup = soft:127.85.2." #n "\n"
 
-static void a_dump_is_a_file_that_gives_the_same(void **state)
+CASE(a_dump_is_a_file_that_gives_the_same)
 {
 	struct mpib_config again;
 	char *text = NULL;
@@ -173,7 +175,7 @@ static void a_dump_is_a_file_that_gives_the_same(void **state)
 	assert_int_equal(cfg.lanes, MPIB_LANES_PRIVATE);
 }
 
-static void a_rail_is_found_by_what_it_is_called(void **state)
+CASE(a_rail_is_found_by_what_it_is_called)
 {
 	cfg.sout[0] = '\0';
 	assert_int_equal(read_file(GPU(7) GPU(3)), 0);
@@ -191,7 +193,7 @@ static void a_rail_is_found_by_what_it_is_called(void **state)
 	assert_int_equal(mpib_config_rail_find(&cfg, "0.SUP", 5), -1);
 }
 
-static void there_are_sixteen_devices_at_most(void **state)
+CASE(there_are_sixteen_devices_at_most)
 {
 	char all[40 * 64] = "";
 
@@ -202,7 +204,7 @@ static void there_are_sixteen_devices_at_most(void **state)
 	assert_in(why, "d16: there are 16 devices already");
 }
 
-static void the_mode_follows_what_else_is_given(void **state)
+CASE(the_mode_follows_what_else_is_given)
 {
 	static const struct {
 		const char *mode, *bw, *prefix;
@@ -227,7 +229,7 @@ static void the_mode_follows_what_else_is_given(void **state)
 	}
 }
 
-static void peers_are_in_networks(void **state)
+CASE(peers_are_in_networks)
 {
 	struct in6_addr in = mpib_address_of_ip(htonl(0x0a010203)),
 			out = mpib_address_of_ip(htonl(0x0a020203));
@@ -241,7 +243,7 @@ static void peers_are_in_networks(void **state)
 	assert_true(mpib_networks_have(&cfg.networks, &out));
 }
 
-static void classes_are_any_none_or_listed(void **state)
+CASE(classes_are_any_none_or_listed)
 {
 	finish();
 	assert_true(mpib_config_class(&cfg, 255));
@@ -256,7 +258,7 @@ static void classes_are_any_none_or_listed(void **state)
 				 i == 26 || i == 0 || i == 255);
 }
 
-static void the_help_fits_a_terminal(void **state)
+CASE(the_help_fits_a_terminal)
 {
 	char *text = NULL, *rest;
 	size_t len;
@@ -269,24 +271,3 @@ static void the_help_fits_a_terminal(void **state)
 		assert_true(strlen(line) <= 80);
 	free(text);
 }
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
-
-const struct CMUnitTest test_list[] = {
-	TEST(every_default_is_in_its_own_range),
-	TEST(every_setting_has_a_flag_of_its_own),
-	TEST(conf_d_wins_over_mpib_conf_in_the_order_of_names),
-	TEST(a_conf_d_that_cannot_be_read_is_told),
-	TEST(a_pipe_in_its_place_is_refused_at_once),
-	TEST(a_long_line_is_told_and_the_next_is_read),
-	TEST(a_line_without_end_takes_no_memory),
-	TEST(a_thousand_faults_are_told_as_far_as_there_is_room),
-	TEST(a_dump_is_a_file_that_gives_the_same),
-	TEST(a_rail_is_found_by_what_it_is_called),
-	TEST(there_are_sixteen_devices_at_most),
-	TEST(the_mode_follows_what_else_is_given),
-	TEST(peers_are_in_networks),
-	TEST(classes_are_any_none_or_listed),
-	TEST(the_help_fits_a_terminal),
-	{ 0 },
-};

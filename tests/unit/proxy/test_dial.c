@@ -65,7 +65,9 @@ static void end(struct mpib_dial *d)
 	close(listener);
 }
 
-static void an_answer_without_its_end_is_none(void **state)
+#define CASE(name) TEST_OF(name, scratch_make, scratch_remove)
+
+CASE(an_answer_without_its_end_is_none)
 {
 	static const char *const list[] = { "{\"ok\":true,\"da" };
 	struct mpib_dial d;
@@ -79,7 +81,7 @@ static void an_answer_without_its_end_is_none(void **state)
 	assert_int_equal(asked, 1);
 }
 
-static void who_hangs_up_is_not_asked_again(void **state)
+CASE(who_hangs_up_is_not_asked_again)
 {
 	static const char *const list[] = { "", "{\"ok\":true,\"data\":7}\n" };
 	struct mpib_dial d;
@@ -112,27 +114,16 @@ static void text_is(const char *const *list, unsigned n, int rc,
 	end(&d);
 }
 
-static void text_comes_whole(void **state)
+CASE(text_comes_whole)
 {
 	static const char *const list[] = { "a 1\n# EOF\n" };
 
 	text_is(list, 1, 0, "a 1\n# EOF\n");
 }
 
-static void text_without_its_end_is_none(void **state)
+CASE(text_without_its_end_is_none)
 {
 	static const char *const list[] = { "a 1\n" };
 
 	text_is(list, 1, MPIB_EXIT_NO_PROXY, "");
 }
-
-#define SCRATCH_TEST(f)                                                        \
-	cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
-
-const struct CMUnitTest test_list[] = {
-	SCRATCH_TEST(an_answer_without_its_end_is_none),
-	SCRATCH_TEST(who_hangs_up_is_not_asked_again),
-	SCRATCH_TEST(text_comes_whole),
-	SCRATCH_TEST(text_without_its_end_is_none),
-	{ 0 },
-};

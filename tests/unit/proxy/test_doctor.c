@@ -10,7 +10,7 @@
 #include "scratch.h"
 #include "test.h"
 
-static void good_rails_are_well(void **state)
+TEST(good_rails_are_well)
 {
 	struct mpib_doctor d =
 		patient_of("[" RAIL("SOUT", "rdma:mlx5_0", "active", "4096",
@@ -28,7 +28,7 @@ static void good_rails_are_well(void **state)
 }
 
 /* What NCCL's openPluginLib() tries, and nothing that it does not. */
-static void a_plugin_is_looked_for_as_nccl_does(void **state)
+TEST(a_plugin_is_looked_for_as_nccl_does)
 {
 	static const struct {
 		const char *named, *tried;
@@ -59,7 +59,7 @@ static void a_plugin_is_looked_for_as_nccl_does(void **state)
 	unsetenv("NCCL_NET_PLUGIN");
 }
 
-static void each_fault_of_a_rail_is_found(void **state)
+TEST(each_fault_of_a_rail_is_found)
 {
 	struct mpib_doctor d = patient_of(
 		"[" RAIL("SOUT", "rdma:mlx5_0", "down", "4096",
@@ -80,7 +80,7 @@ static void each_fault_of_a_rail_is_found(void **state)
 	patient_release(&d);
 }
 
-static void a_software_rail_beside_hardware_is_told(void **state)
+TEST(a_software_rail_beside_hardware_is_told)
 {
 	struct mpib_doctor d =
 		patient_of("[" RAIL("SOUT", "soft:127.0.0.1", "active", "4096",
@@ -96,7 +96,7 @@ static void a_software_rail_beside_hardware_is_told(void **state)
 	patient_release(&d);
 }
 
-static void broken_lanes_and_other_versions_are_told(void **state)
+TEST(broken_lanes_and_other_versions_are_told)
 {
 	struct mpib_doctor d = patient_of("[]");
 
@@ -113,7 +113,7 @@ static void broken_lanes_and_other_versions_are_told(void **state)
 	patient_release(&d);
 }
 
-static void a_peer_whose_link_is_refused_is_told(void **state)
+TEST(a_peer_whose_link_is_refused_is_told)
 {
 	struct mpib_doctor d = patient_of("[]");
 
@@ -131,7 +131,7 @@ static void a_peer_whose_link_is_refused_is_told(void **state)
 	patient_release(&d);
 }
 
-static void a_lost_device_is_no_port_that_is_down(void **state)
+TEST(a_lost_device_is_no_port_that_is_down)
 {
 	struct mpib_doctor d =
 		patient_of("[" RAIL("SOUT", "rdma:mlx5_0", "lost", "4096",
@@ -143,7 +143,7 @@ static void a_lost_device_is_no_port_that_is_down(void **state)
 	patient_release(&d);
 }
 
-static void without_a_proxy_its_absence_is_all_that_is_told(void **state)
+TEST(without_a_proxy_its_absence_is_all_that_is_told)
 {
 	struct mpib_doctor d = { .sysfs = scratch,
 				 .reached = MPIB_EXIT_NO_PROXY,
@@ -164,7 +164,7 @@ static void without_a_proxy_its_absence_is_all_that_is_told(void **state)
 	json_decref(d.findings);
 }
 
-static void the_limit_of_locked_memory_counts_with_hardware(void **state)
+TEST(the_limit_of_locked_memory_counts_with_hardware)
 {
 	struct mpib_doctor d = patient_of("[" RAIL(
 		"SOUT", "rdma:mlx5_0", "active", "4096", "::1", "0") "]");
@@ -178,7 +178,7 @@ static void the_limit_of_locked_memory_counts_with_hardware(void **state)
 }
 
 /* The last test: the GPU stays in the machine. */
-static void an_accelerator_of_any_maker_is_a_gpu(void **state)
+TEST(an_accelerator_of_any_maker_is_a_gpu)
 {
 	struct mpib_doctor d =
 		patient_of("[" RAIL("SUP", "rdma:mlx5_1:2", "active", "4096",
@@ -207,7 +207,7 @@ static struct mpib_doctor patient_with_share(int nice, const char *cgroup)
 	return d;
 }
 
-static void a_proxy_with_its_share_of_cpu_is_well(void **state)
+TEST(a_proxy_with_its_share_of_cpu_is_well)
 {
 	struct mpib_doctor d = patient_with_share(-5, "0::/system/mpib\n");
 
@@ -218,7 +218,7 @@ static void a_proxy_with_its_share_of_cpu_is_well(void **state)
 	patient_release(&d);
 }
 
-static void a_share_of_cpu_that_is_too_small_is_told(void **state)
+TEST(a_share_of_cpu_that_is_too_small_is_told)
 {
 	struct mpib_doctor d = patient_with_share(19, "0::/pods/pod/mpib\n");
 
@@ -235,7 +235,7 @@ static void a_share_of_cpu_that_is_too_small_is_told(void **state)
 	patient_release(&d);
 }
 
-static void a_quota_of_cgroups_of_version_1_counts(void **state)
+TEST(a_quota_of_cgroups_of_version_1_counts)
 {
 	struct mpib_doctor d = patient_with_share(
 		0, "9:name=systemd:/x\n2:cpu,cpuacct:/mpib\n");
@@ -250,20 +250,4 @@ static void a_quota_of_cgroups_of_version_1_counts(void **state)
 	patient_release(&d);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(good_rails_are_well),
-	cmocka_unit_test(a_plugin_is_looked_for_as_nccl_does),
-	cmocka_unit_test(each_fault_of_a_rail_is_found),
-	cmocka_unit_test(a_software_rail_beside_hardware_is_told),
-	cmocka_unit_test(broken_lanes_and_other_versions_are_told),
-	cmocka_unit_test(a_peer_whose_link_is_refused_is_told),
-	cmocka_unit_test(a_lost_device_is_no_port_that_is_down),
-	cmocka_unit_test(without_a_proxy_its_absence_is_all_that_is_told),
-	cmocka_unit_test(the_limit_of_locked_memory_counts_with_hardware),
-	cmocka_unit_test(an_accelerator_of_any_maker_is_a_gpu),
-	cmocka_unit_test(a_proxy_with_its_share_of_cpu_is_well),
-	cmocka_unit_test(a_share_of_cpu_that_is_too_small_is_told),
-	cmocka_unit_test(a_quota_of_cgroups_of_version_1_counts),
-	{ 0 },
-};
 struct test_group test_group = { patient_machine, scratch_remove };

@@ -13,7 +13,7 @@
 	"[{\"label\":\"SOUT\",\"device\":\"rdma:mlx5_0\",\"state\":\"active\"," \
 	"\"mtu\":4096,\"gid\":\"::ffff:10.0.0.1\",\"expected_mbps\":800000}]"
 
-static void a_port_below_its_speed_is_told(void **state)
+TEST(a_port_below_its_speed_is_told)
 {
 	struct mpib_doctor d = patient_of(ONE_RAIL);
 
@@ -29,7 +29,7 @@ static void a_port_below_its_speed_is_told(void **state)
 	patient_release(&d);
 }
 
-static void cards_of_a_kind_have_one_firmware(void **state)
+TEST(cards_of_a_kind_have_one_firmware)
 {
 	struct mpib_doctor d = patient_of(
 		"[" RAIL("SOUT", "rdma:mlx5_0", "active", "4096", "::1",
@@ -60,7 +60,7 @@ static void put_bridge(const uint8_t *config, size_t n)
 	fclose(f);
 }
 
-static void what_a_bridge_and_the_iommu_do_is_told(void **state)
+TEST(what_a_bridge_and_the_iommu_do_is_told)
 {
 	/* At 0x100 another capability, at 0x140 ACS, the end of the list. */
 	uint8_t config[4096] = {
@@ -97,7 +97,7 @@ static const char *own_addr(void)
 	return inet_ntoa(in);
 }
 
-static void each_rail_moves_bytes_to_itself(void **state)
+TEST(each_rail_moves_bytes_to_itself)
 {
 	char rails[512];
 	struct mpib_doctor d;
@@ -134,7 +134,7 @@ static struct mpib_doctor absent(const char *script)
 	return d;
 }
 
-static void without_a_proxy_its_settings_and_rails_are_looked_at(void **state)
+TEST(without_a_proxy_its_settings_and_rails_are_looked_at)
 {
 	char script[512];
 	struct mpib_doctor d;
@@ -184,7 +184,7 @@ static void without_a_proxy_its_settings_and_rails_are_looked_at(void **state)
 	"\",\"state\":\"" state "\",\"mtu\":4096,\"gid\":\"::1\","             \
 	"\"speed_mbps\":" gbps "000}"
 
-static void devices_are_equals_with_hcas_of_their_own(void **state)
+TEST(devices_are_equals_with_hcas_of_their_own)
 {
 	struct mpib_doctor d = patient_of(
 		"[" OF("a.SOUT", "SOUT", "rdma:mlx5_0:1", "400", "active") "," OF(
@@ -225,7 +225,7 @@ static void devices_are_equals_with_hcas_of_their_own(void **state)
 	patient_release(&d);
 }
 
-static void devices_without_sup_are_told_once(void **state)
+TEST(devices_without_sup_are_told_once)
 {
 	struct mpib_doctor d = patient_of(
 		"[" OF("a.SOUT", "SOUT", "rdma:mlx5_0:1", "400",
@@ -237,7 +237,7 @@ static void devices_without_sup_are_told_once(void **state)
 	patient_release(&d);
 }
 
-static void what_a_start_would_refuse_is_told(void **state)
+TEST(what_a_start_would_refuse_is_told)
 {
 	/* As with log.format = json, where the environment does not win. */
 	struct mpib_doctor d = absent(
@@ -268,7 +268,7 @@ static void what_a_start_would_refuse_is_told(void **state)
 	patient_release(&d);
 }
 
-static void only_a_rank_needs_the_plugin(void **state)
+TEST(only_a_rank_needs_the_plugin)
 {
 	struct mpib_doctor d = patient_of("[]");
 
@@ -283,16 +283,4 @@ static void only_a_rank_needs_the_plugin(void **state)
 	patient_release(&d);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_port_below_its_speed_is_told),
-	cmocka_unit_test(cards_of_a_kind_have_one_firmware),
-	cmocka_unit_test(what_a_bridge_and_the_iommu_do_is_told),
-	cmocka_unit_test(each_rail_moves_bytes_to_itself),
-	cmocka_unit_test(without_a_proxy_its_settings_and_rails_are_looked_at),
-	cmocka_unit_test(devices_are_equals_with_hcas_of_their_own),
-	cmocka_unit_test(devices_without_sup_are_told_once),
-	cmocka_unit_test(what_a_start_would_refuse_is_told),
-	cmocka_unit_test(only_a_rank_needs_the_plugin),
-	{ 0 },
-};
 struct test_group test_group = { patient_machine, scratch_remove };

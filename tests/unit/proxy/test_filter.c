@@ -15,12 +15,12 @@ static bool allows(const char *text, const char *name, uint8_t port)
 	return mpib_hca_filter_allows(&filter, name, port);
 }
 
-static void nothing_said_allows_all(void **state)
+TEST(nothing_said_allows_all)
 {
 	assert_true(allows("", "mlx5_0", 1));
 }
 
-static void names_are_beginnings(void **state)
+TEST(names_are_beginnings)
 {
 	assert_true(allows("mlx5", "mlx5_0", 1));
 	assert_true(allows("mlx5_1", "mlx5_10", 2));
@@ -29,7 +29,7 @@ static void names_are_beginnings(void **state)
 	assert_false(allows("mlx5_10", "mlx5_1", 1));
 }
 
-static void an_equals_sign_wants_the_very_name(void **state)
+TEST(an_equals_sign_wants_the_very_name)
 {
 	assert_true(allows("=mlx5_1", "mlx5_1", 1));
 	assert_false(allows("=mlx5_1", "mlx5_10", 1));
@@ -37,7 +37,7 @@ static void an_equals_sign_wants_the_very_name(void **state)
 	assert_true(allows("=mlx5_0,mlx5_1", "mlx5_1", 1)); /* for all */
 }
 
-static void a_port_is_that_port_alone(void **state)
+TEST(a_port_is_that_port_alone)
 {
 	assert_true(allows("mlx5_0:2", "mlx5_0", 2));
 	assert_false(allows("mlx5_0:2", "mlx5_0", 1));
@@ -46,7 +46,7 @@ static void a_port_is_that_port_alone(void **state)
 }
 
 /* As NCCL 2.30 has it; what NCCL leaves out may be empty. */
-static void numbers_of_rail_and_plane_say_nothing(void **state)
+TEST(numbers_of_rail_and_plane_say_nothing)
 {
 	assert_true(allows("=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 2));
 	assert_false(allows("=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 1));
@@ -57,7 +57,7 @@ static void numbers_of_rail_and_plane_say_nothing(void **state)
 	assert_false(allows("^mlx5_0:1::3", "mlx5_0", 1));
 }
 
-static void a_caret_takes_all_the_others(void **state)
+TEST(a_caret_takes_all_the_others)
 {
 	assert_false(allows("^mlx5_3", "mlx5_3", 1));
 	assert_true(allows("^mlx5_3", "mlx5_2", 1));
@@ -67,7 +67,7 @@ static void a_caret_takes_all_the_others(void **state)
 	assert_true(allows("^=mlx5_3,mlx5_30:1", "mlx5_30", 2));
 }
 
-static void what_names_no_device_is_refused(void **state)
+TEST(what_names_no_device_is_refused)
 {
 	static const char *const bad[] = {
 		"^",
@@ -104,14 +104,3 @@ static void what_names_no_device_is_refused(void **state)
 			 -EINVAL);
 	assert_non_null(strstr(why, "too many"));
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(nothing_said_allows_all),
-	cmocka_unit_test(names_are_beginnings),
-	cmocka_unit_test(an_equals_sign_wants_the_very_name),
-	cmocka_unit_test(a_port_is_that_port_alone),
-	cmocka_unit_test(numbers_of_rail_and_plane_say_nothing),
-	cmocka_unit_test(a_caret_takes_all_the_others),
-	cmocka_unit_test(what_names_no_device_is_refused),
-	{ 0 },
-};

@@ -94,7 +94,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void askers_at_once_share_one_and_a_later_one_gets_the_next(void **state)
+fixture_test(askers_at_once_share_one_and_a_later_one_gets_the_next)
 {
 	struct mpib_snapshot *snap;
 
@@ -116,7 +116,7 @@ static void askers_at_once_share_one_and_a_later_one_gets_the_next(void **state)
 	assert_int_equal(a.calls + b.calls, 2);
 }
 
-static void nobody_gets_the_next_while_the_last_is_kept(void **state)
+fixture_test(nobody_gets_the_next_while_the_last_is_kept)
 {
 	struct mpib_snapshot *snap;
 
@@ -140,7 +140,7 @@ static void nobody_gets_the_next_while_the_last_is_kept(void **state)
 	assert_int_equal(c.calls, 1);
 }
 
-static void the_youngest_age_that_is_asked_for_counts(void **state)
+fixture_test(the_youngest_age_that_is_asked_for_counts)
 {
 	mpib_gather_ask_requests(&gather, &a.wait, 5000, on_view, &a);
 	mpib_gather_ask_requests(&gather, &b.wait, 300, on_view, &b);
@@ -156,7 +156,7 @@ static void the_youngest_age_that_is_asked_for_counts(void **state)
 	assert_int_equal(c.calls, 1);
 }
 
-static void without_memory_each_is_told(void **state)
+fixture_test(without_memory_each_is_told)
 {
 	mpib_snapshot_fn *fn;
 
@@ -170,11 +170,3 @@ static void without_memory_each_is_told(void **state)
 	assert_null(a.got);
 	assert_int_equal(gather.kept, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(askers_at_once_share_one_and_a_later_one_gets_the_next),
-	fixture_test(nobody_gets_the_next_while_the_last_is_kept),
-	fixture_test(the_youngest_age_that_is_asked_for_counts),
-	fixture_test(without_memory_each_is_told),
-	{ 0 },
-};

@@ -45,7 +45,9 @@ static uint64_t regions_of_all(void)
 	return (uint64_t)MPIB_MRS_MAX * cfg.max_clients;
 }
 
-static void two_users_have_half_of_what_there_is(void **state)
+#define CASE(name) TEST_OF(name, fresh, NULL)
+
+CASE(two_users_have_half_of_what_there_is)
 {
 	const uint64_t lanes = share(MPIB_QUOTA_LANES);
 	const struct {
@@ -78,7 +80,7 @@ static void two_users_have_half_of_what_there_is(void **state)
 }
 
 /* However little that is, down to what a process or two take. */
-static void two_users_have_half_of_memory_and_descriptors(void **state)
+CASE(two_users_have_half_of_memory_and_descriptors)
 {
 	for (uint64_t i = 512ull << 20; i <= 1ull << 42; i *= 2) {
 		const uint64_t conns = share_of(MPIB_QUOTA_CONNECTIONS, i, 0);
@@ -108,7 +110,7 @@ static void two_users_have_half_of_memory_and_descriptors(void **state)
 	assert_int_equal(share_of(MPIB_QUOTA_CONNECTIONS, 1 << 20, 0), 5000);
 }
 
-static void two_users_have_half_of_the_places_of_readers(void **state)
+CASE(two_users_have_half_of_the_places_of_readers)
 {
 	unsigned own = 0;
 
@@ -118,7 +120,7 @@ static void two_users_have_half_of_the_places_of_readers(void **state)
 	assert_true(mpib_reader_fits(2, 0, 2 * own, cfg.max_readers, 0));
 }
 
-static void shares_follow_what_there_is(void **state)
+CASE(shares_follow_what_there_is)
 {
 	given("limit", "clients", "64");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 16);
@@ -143,13 +145,3 @@ static void shares_follow_what_there_is(void **state)
 	mpib_config_share_cqs(&cfg);
 	assert_true(cfg.engine.cq_whole);
 }
-
-#define TEST(f) cmocka_unit_test_setup(f, fresh)
-
-const struct CMUnitTest test_list[] = {
-	TEST(two_users_have_half_of_what_there_is),
-	TEST(two_users_have_half_of_memory_and_descriptors),
-	TEST(two_users_have_half_of_the_places_of_readers),
-	TEST(shares_follow_what_there_is),
-	{ 0 },
-};

@@ -81,7 +81,9 @@ static void expect_neighbours(const unsigned *want)
 		assert_int_equal(hcas.hca[i].neighbour, want[i]);
 }
 
-static void link_layers_are_not_mixed(void **state)
+#define CASE(name) TEST_OF(name, none, scratch_remove)
+
+CASE(link_layers_are_not_mixed)
 {
 	add("a", 1, IB, 400, 0);
 	add("b", 1, ETH, 400, 0);
@@ -90,7 +92,7 @@ static void link_layers_are_not_mixed(void **state)
 	assert_string_equal(why[1], "has another link layer");
 }
 
-static void slow_ports_are_no_match_for_one_fast_port(void **state)
+CASE(slow_ports_are_no_match_for_one_fast_port)
 {
 	add("a", 1, ETH, 25, 0);
 	add("b", 1, ETH, 25, 0);
@@ -98,7 +100,7 @@ static void slow_ports_are_no_match_for_one_fast_port(void **state)
 	EXPECT(2);
 }
 
-static void a_port_of_a_tenth_of_the_speed_is_left_out(void **state)
+CASE(a_port_of_a_tenth_of_the_speed_is_left_out)
 {
 	add("a", 1, ETH, 400, 0);
 	add("b", 1, ETH, 25, 0);
@@ -109,7 +111,7 @@ static void a_port_of_a_tenth_of_the_speed_is_left_out(void **state)
 	assert_int_equal(hcas.fastest, 0);
 }
 
-static void only_usable_ports_count(void **state)
+CASE(only_usable_ports_count)
 {
 	add("b", 1, ETH, 400, 0)->error = -EADDRNOTAVAIL;
 	add("c", 1, ETH, 400, 0)->is_virtual = true;
@@ -119,7 +121,7 @@ static void only_usable_ports_count(void **state)
 	assert_string_equal(why[0], "has no RoCE v2 GID");
 }
 
-static void functions_and_ports_of_a_card_are_one(void **state)
+CASE(functions_and_ports_of_a_card_are_one)
 {
 	add_at("0000:41:00.1", 7);
 	add_at("0000:41:00.0", 7);
@@ -132,7 +134,7 @@ static void functions_and_ports_of_a_card_are_one(void **state)
 	assert_string_equal(why[3], "is not active");
 }
 
-static void ports_of_the_only_card_are_two(void **state)
+CASE(ports_of_the_only_card_are_two)
 {
 	add("a", 1, ETH, 100, 0);
 	add("a", 2, ETH, 100, 0);
@@ -144,7 +146,7 @@ static void ports_of_the_only_card_are_two(void **state)
 	EXPECT(0);
 }
 
-static void functions_of_the_only_card_are_no_devices(void **state)
+CASE(functions_of_the_only_card_are_no_devices)
 {
 	for (unsigned i = 0; i < 6; i++) {
 		char pci[16];
@@ -163,7 +165,7 @@ static void functions_of_the_only_card_are_no_devices(void **state)
 	EXPECT(2);
 }
 
-static void their_order_is_that_of_their_places(void **state)
+CASE(their_order_is_that_of_their_places)
 {
 	add_at("0001:05:00.0", 1);
 	add_at("0000:e1:00.0", 2);
@@ -173,7 +175,7 @@ static void their_order_is_that_of_their_places(void **state)
 	expect_neighbours((unsigned[]){ 1, 0, 3, 2 });
 }
 
-static void neighbours_share_a_node_where_they_can(void **state)
+CASE(neighbours_share_a_node_where_they_can)
 {
 	for (unsigned i = 0; i < 6; i++)
 		add((char[]){ (char)('a' + i), 0 }, 1, ETH, 400, i >= 3);
@@ -187,7 +189,7 @@ static void neighbours_share_a_node_where_they_can(void **state)
 	expect_neighbours((unsigned[]){ 0 });
 }
 
-static void storage_is_left_to_itself(void **state)
+CASE(storage_is_left_to_itself)
 {
 	add("a", 1, ETH, 400, 0);
 	add("b", 1, ETH, 400, 0);
@@ -200,7 +202,7 @@ static void storage_is_left_to_itself(void **state)
 }
 
 /* One near a GPU that never had a cable, beside those that work. */
-static void what_is_down_leaves_nothing_to_storage(void **state)
+CASE(what_is_down_leaves_nothing_to_storage)
 {
 	add("a", 1, ETH, 400, 0)->model = 4129;
 	add("b", 1, ETH, 400, 0)->model = 4129;
@@ -218,7 +220,7 @@ static void what_is_down_leaves_nothing_to_storage(void **state)
 	EXPECT(1, 2);
 }
 
-static void what_is_down_counts_if_it_will_be_there(void **state)
+CASE(what_is_down_counts_if_it_will_be_there)
 {
 	add("a", 1, ETH, 400, 0)->model = 4129;
 	add("b", 1, ETH, 2, 0)->model = 4129;
@@ -231,7 +233,7 @@ static void what_is_down_counts_if_it_will_be_there(void **state)
 	EXPECT(0, 1, 2);
 }
 
-static void there_are_sixteen_at_most_the_first(void **state)
+CASE(there_are_sixteen_at_most_the_first)
 {
 	for (unsigned i = 0; i < 20; i++) {
 		char pci[16];
@@ -281,7 +283,7 @@ static bool near_gpu(const struct mpib_gpus *g, const char *path)
 	return mpib_gpus_near(g, at);
 }
 
-static void a_gpu_is_near_what_shares_its_root_port(void **state)
+CASE(a_gpu_is_near_what_shares_its_root_port)
 {
 	struct mpib_gpus g;
 
@@ -308,23 +310,3 @@ static void a_gpu_is_near_what_shares_its_root_port(void **state)
 	assert_false(mpib_gpus_near(&g, ""));
 	assert_false(mpib_gpus_near(&g, "/sys/devices/virtual/pci/x/y"));
 }
-
-#define t(f) cmocka_unit_test_setup_teardown(f, none, scratch_remove)
-
-const struct CMUnitTest test_list[] = {
-	t(link_layers_are_not_mixed),
-	t(slow_ports_are_no_match_for_one_fast_port),
-	t(a_port_of_a_tenth_of_the_speed_is_left_out),
-	t(only_usable_ports_count),
-	t(functions_and_ports_of_a_card_are_one),
-	t(ports_of_the_only_card_are_two),
-	t(functions_of_the_only_card_are_no_devices),
-	t(their_order_is_that_of_their_places),
-	t(neighbours_share_a_node_where_they_can),
-	t(storage_is_left_to_itself),
-	t(what_is_down_leaves_nothing_to_storage),
-	t(what_is_down_counts_if_it_will_be_there),
-	t(there_are_sixteen_at_most_the_first),
-	t(a_gpu_is_near_what_shares_its_root_port),
-	{ 0 },
-};

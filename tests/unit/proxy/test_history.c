@@ -94,7 +94,9 @@ static json_int_t rate(const json_t *row, const char *way, const char *rail)
 	return json_integer_value(n);
 }
 
-static void a_row_has_what_moved_since_the_one_before(void **state)
+#define CASE(name) TEST_OF(name, make_world, end_world)
+
+CASE(a_row_has_what_moved_since_the_one_before)
 {
 	struct world *w = *state;
 	const json_t *row;
@@ -123,7 +125,7 @@ static void a_row_has_what_moved_since_the_one_before(void **state)
 	json_decref(all);
 }
 
-static void an_hour_is_kept_and_less_can_be_asked_for(void **state)
+CASE(an_hour_is_kept_and_less_can_be_asked_for)
 {
 	struct world *w = *state;
 	json_t *all, *list;
@@ -142,7 +144,7 @@ static void an_hour_is_kept_and_less_can_be_asked_for(void **state)
 	json_decref(all);
 }
 
-static void counting_anew_is_no_rate(void **state)
+CASE(counting_anew_is_no_rate)
 {
 	struct world *w = *state;
 	const json_t *row;
@@ -156,12 +158,3 @@ static void counting_anew_is_no_rate(void **state)
 		json_object_get(json_object_get(row, "tx_mbps"), "SOUT")));
 	json_decref(all);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, make_world, end_world)
-
-const struct CMUnitTest test_list[] = {
-	TEST(a_row_has_what_moved_since_the_one_before),
-	TEST(an_hour_is_kept_and_less_can_be_asked_for),
-	TEST(counting_anew_is_no_rate),
-	{ 0 },
-};

@@ -53,7 +53,9 @@ static unsigned rows(const char *text)
 	return (unsigned)n;
 }
 
-static void the_text_is_made_once_a_sample(void **state)
+#define CASE(name) TEST_OF(name, empty, end)
+
+CASE(the_text_is_made_once_a_sample)
 {
 	struct mpib_history_text t = { 0 };
 	const char *text;
@@ -72,7 +74,7 @@ static void the_text_is_made_once_a_sample(void **state)
 }
 
 /* The ring is full: a sample more is as many as before, and others. */
-static void so_is_that_of_a_full_hour(void **state)
+CASE(so_is_that_of_a_full_hour)
 {
 	struct mpib_history_text t = { 0 };
 	char *before;
@@ -88,7 +90,7 @@ static void so_is_that_of_a_full_hour(void **state)
 	free(t.text);
 }
 
-static void without_a_history_there_are_no_rows(void **state)
+CASE(without_a_history_there_are_no_rows)
 {
 	struct mpib_history_text t = { 0 };
 
@@ -106,7 +108,7 @@ static unsigned connections(const char *text)
 	return n;
 }
 
-static void all_there_is_is_made_in_parts(void **state)
+CASE(all_there_is_is_made_in_parts)
 {
 	enum {
 		CONNS = 2 * MPIB_VIEW_PART + 5
@@ -141,7 +143,7 @@ static void all_there_is_is_made_in_parts(void **state)
 	json_decref(all);
 }
 
-static void what_is_given_up_is_no_text(void **state)
+CASE(what_is_given_up_is_no_text)
 {
 	struct mpib_stats_json j = { 0 };
 
@@ -151,14 +153,3 @@ static void what_is_given_up_is_no_text(void **state)
 	assert_null(mpib_stats_json_end(&j));
 	assert_null(j.part.out);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, empty, end)
-
-const struct CMUnitTest test_list[] = {
-	TEST(the_text_is_made_once_a_sample),
-	TEST(so_is_that_of_a_full_hour),
-	TEST(without_a_history_there_are_no_rows),
-	TEST(all_there_is_is_made_in_parts),
-	TEST(what_is_given_up_is_no_text),
-	{ 0 },
-};

@@ -141,7 +141,7 @@ static void answered(void)
 	}
 }
 
-static void who_waits_for_a_snapshot_shares_its_text(void **state)
+fixture_test(who_waits_for_a_snapshot_shares_its_text)
 {
 	json_t *all;
 
@@ -157,7 +157,7 @@ static void who_waits_for_a_snapshot_shares_its_text(void **state)
 }
 
 /* Whoever asks without end has the thread for a part of the time. */
-static void the_next_text_is_not_made_at_once(void **state)
+fixture_test(the_next_text_is_not_made_at_once)
 {
 	uint64_t first;
 
@@ -170,7 +170,7 @@ static void the_next_text_is_not_made_at_once(void **state)
 	assert_true(made_at - first >= 20 * MPIB_MSEC);
 }
 
-static void other_texts_are_what_they_were(void **state)
+fixture_test(other_texts_are_what_they_were)
 {
 	ask_all("/metrics");
 	answered();
@@ -184,7 +184,7 @@ static void other_texts_are_what_they_were(void **state)
 }
 
 /* Two machines might not agree where it ends. */
-static void a_body_is_refused(void **state)
+fixture_test(a_body_is_refused)
 {
 	static const char *const headers[] = {
 		"Content-Length: 4\r\nContent-Length: 0\r\n",
@@ -202,7 +202,7 @@ static void a_body_is_refused(void **state)
 }
 
 /* The text that is being made, or waited for, is for nobody. */
-static void it_ends_with_all_waiting(void **state)
+fixture_test(it_ends_with_all_waiting)
 {
 	for (unsigned turns = 0; turns < 6; turns++) {
 		ask_all("/stats.json");
@@ -212,12 +212,3 @@ static void it_ends_with_all_waiting(void **state)
 		setup(NULL);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(who_waits_for_a_snapshot_shares_its_text),
-	fixture_test(the_next_text_is_not_made_at_once),
-	fixture_test(other_texts_are_what_they_were),
-	fixture_test(a_body_is_refused),
-	fixture_test(it_ends_with_all_waiting),
-	{ 0 },
-};

@@ -45,7 +45,9 @@ static json_int_t num(const json_t *o, const char *key)
 	return json_integer_value(json_object_get(o, key));
 }
 
-static void numbers_are_read_and_the_rest_is_left_out(void **state)
+#define CASE(name) TEST_OF(name, make_tree, scratch_remove)
+
+CASE(numbers_are_read_and_the_rest_is_left_out)
 {
 	json_t *v;
 
@@ -59,7 +61,7 @@ static void numbers_are_read_and_the_rest_is_left_out(void **state)
 	json_decref(v);
 }
 
-static void retries_without_number_stay_the_most_there_is(void **state)
+CASE(retries_without_number_stay_the_most_there_is)
 {
 	json_t *v, *n;
 
@@ -72,7 +74,7 @@ static void retries_without_number_stay_the_most_there_is(void **state)
 	json_decref(v);
 }
 
-static void retries_of_either_driver_are_added_up(void **state)
+CASE(retries_of_either_driver_are_added_up)
 {
 	json_t *v, *n;
 
@@ -87,7 +89,7 @@ static void retries_of_either_driver_are_added_up(void **state)
 	json_decref(v);
 }
 
-static void a_port_without_counters_has_null(void **state)
+CASE(a_port_without_counters_has_null)
 {
 	json_t *v = mpib_hw_counters(scratch, "rxe0", 2);
 	json_t *n = mpib_hw_retries(v);
@@ -97,13 +99,3 @@ static void a_port_without_counters_has_null(void **state)
 	json_decref(v);
 	json_decref(n);
 }
-
-#define HW_TEST(f) cmocka_unit_test_setup_teardown(f, make_tree, scratch_remove)
-
-const struct CMUnitTest test_list[] = {
-	HW_TEST(numbers_are_read_and_the_rest_is_left_out),
-	HW_TEST(retries_without_number_stay_the_most_there_is),
-	HW_TEST(retries_of_either_driver_are_added_up),
-	HW_TEST(a_port_without_counters_has_null),
-	{ 0 },
-};

@@ -9,8 +9,15 @@
 static struct mpib_jobs jobs;
 static struct proxy_client client[MPIB_JOBS + 2];
 
+static void quiet(enum mpib_log_level level, const char *line)
+{
+	(void)level;
+	(void)line;
+}
+
 static int empty(void **state)
 {
+	mpib_log_set_sink(quiet);
 	memset(&jobs, 0, sizeof(jobs));
 	memset(client, 0, sizeof(client));
 	return 0;
@@ -53,7 +60,9 @@ static unsigned ends(struct mpib_event *e)
 	return found;
 }
 
-static void a_job_is_all_clients_of_a_user_that_say_it(void **state)
+#define CASE(name) TEST_OF(name, empty, NULL)
+
+CASE(a_job_is_all_clients_of_a_user_that_say_it)
 {
 	join(0, 1, "slurm 7.0", 11);
 	join(1, 1, "slurm 7.0", 12); /* another comm of it */
@@ -69,7 +78,7 @@ static void a_job_is_all_clients_of_a_user_that_say_it(void **state)
 	leave(5, 1); /* of no job: nothing happens */
 }
 
-static void its_end_is_told_with_the_sum(void **state)
+CASE(its_end_is_told_with_the_sum)
 {
 	const struct mpib_job *j;
 	struct mpib_event e;
@@ -97,7 +106,7 @@ static void its_end_is_told_with_the_sum(void **state)
 	assert_ptr_not_equal(job_of(2), j);
 }
 
-static void the_one_that_is_over_for_longest_gives_way(void **state)
+CASE(the_one_that_is_over_for_longest_gives_way)
 {
 	for (unsigned i = 0; i < MPIB_JOBS; i++)
 		join(i, 1 + i % 4, "", i + 1);
@@ -113,7 +122,7 @@ static void the_one_that_is_over_for_longest_gives_way(void **state)
 	assert_ptr_equal(job_of(MPIB_JOBS + 1), &jobs.job[3]);
 }
 
-static void a_user_has_a_quarter_of_the_places_at_most(void **state)
+CASE(a_user_has_a_quarter_of_the_places_at_most)
 {
 	const unsigned share = MPIB_JOBS / 4, others = MPIB_JOBS - share;
 
@@ -139,26 +148,4 @@ static void a_user_has_a_quarter_of_the_places_at_most(void **state)
 	assert_int_not_equal(client[MPIB_JOBS + 1].job_at, 0);
 	join(MPIB_JOBS + 1, 0, "slurm 9.0", 0);
 	assert_ptr_equal(job_of(MPIB_JOBS + 1), &jobs.job[0]);
-}
-
-static void quiet(enum mpib_log_level level, const char *line)
-{
-	(void)level;
-	(void)line;
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(
-			a_job_is_all_clients_of_a_user_that_say_it, empty),
-		cmocka_unit_test_setup(its_end_is_told_with_the_sum, empty),
-		cmocka_unit_test_setup(
-			the_one_that_is_over_for_longest_gives_way, empty),
-		cmocka_unit_test_setup(
-			a_user_has_a_quarter_of_the_places_at_most, empty),
-	};
-
-	mpib_log_set_sink(quiet);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,7 +78,7 @@ static void expect_why(const char *text)
 	assert_string_equal(cfg.why_devices, text);
 }
 
-static void two_hcas_make_a_pair(void **state)
+TEST(two_hcas_make_a_pair)
 {
 	found(2);
 	finish(1, 2, false);
@@ -88,7 +88,7 @@ static void two_hcas_make_a_pair(void **state)
 	assert_int_equal(cfg.engine.mode, MPIB_MODE_ADAPTIVE);
 }
 
-static void of_eight_each_is_a_device_with_a_neighbour_in_reserve(void **state)
+TEST(of_eight_each_is_a_device_with_a_neighbour_in_reserve)
 {
 	found(8);
 	finish(8, 2, true);
@@ -102,7 +102,7 @@ static void of_eight_each_is_a_device_with_a_neighbour_in_reserve(void **state)
 	assert_int_equal(cfg.engine.sup_bw, 0);
 }
 
-static void pairs_are_made_where_pairs_are_wanted(void **state)
+TEST(pairs_are_made_where_pairs_are_wanted)
 {
 	static const char *const said[][3] = {
 		{ "device", "layout", "fused" },
@@ -123,7 +123,7 @@ static void pairs_are_made_where_pairs_are_wanted(void **state)
 		   "more)");
 }
 
-static void an_odd_one_serves_alone_or_not(void **state)
+TEST(an_odd_one_serves_alone_or_not)
 {
 	found(5);
 	finish(5, 2, true);
@@ -134,7 +134,7 @@ static void an_odd_one_serves_alone_or_not(void **state)
 	finish(2, 2, false);
 }
 
-static void without_sup_nothing_is_in_reserve(void **state)
+TEST(without_sup_nothing_is_in_reserve)
 {
 	found(3);
 	set("hca", "sup", "none");
@@ -159,7 +159,7 @@ static void name_two(const char *layout)
 	set("device", "layout", layout);
 }
 
-static void two_that_are_named_can_be_two_devices(void **state)
+TEST(two_that_are_named_can_be_two_devices)
 {
 	name_two("each");
 	finish(2, 2, true);
@@ -180,7 +180,7 @@ static void refused(const char *text)
 	assert_in(why, text);
 }
 
-static void what_contradicts_is_refused_in_words(void **state)
+TEST(what_contradicts_is_refused_in_words)
 {
 	found(1);
 	set("device", "layout", "each");
@@ -206,7 +206,7 @@ static void what_contradicts_is_refused_in_words(void **state)
 }
 
 /* A share of nothing is what the layout wants. */
-static void a_share_of_0_is_no_contradiction(void **state)
+TEST(a_share_of_0_is_no_contradiction)
 {
 	found(8);
 	set("policy", "mode", "static");
@@ -214,15 +214,4 @@ static void a_share_of_0_is_no_contradiction(void **state)
 	finish(8, 2, true);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(two_hcas_make_a_pair),
-	cmocka_unit_test(of_eight_each_is_a_device_with_a_neighbour_in_reserve),
-	cmocka_unit_test(pairs_are_made_where_pairs_are_wanted),
-	cmocka_unit_test(an_odd_one_serves_alone_or_not),
-	cmocka_unit_test(without_sup_nothing_is_in_reserve),
-	cmocka_unit_test(two_that_are_named_can_be_two_devices),
-	cmocka_unit_test(what_contradicts_is_refused_in_words),
-	cmocka_unit_test(a_share_of_0_is_no_contradiction),
-	{ 0 },
-};
 struct test_group test_group = { make_dir, rm_dir };

@@ -22,7 +22,7 @@ static void assert_refused(const char *text, int error)
 	assert_non_null(strchr(why, '('));
 }
 
-static void a_loopback_port_is_listened_on(void **state)
+TEST(a_loopback_port_is_listened_on)
 {
 	char address[32], again[32], why[MPIB_WHY_MAX];
 	struct sockaddr_in own;
@@ -42,7 +42,7 @@ static void a_loopback_port_is_listened_on(void **state)
 	close(fd);
 }
 
-static void nothing_else_is(void **state)
+TEST(nothing_else_is)
 {
 	static const char *const bad[] = {
 		"",
@@ -63,9 +63,3 @@ static void nothing_else_is(void **state)
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_refused(bad[i], EINVAL);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_loopback_port_is_listened_on),
-	cmocka_unit_test(nothing_else_is),
-	{ 0 },
-};

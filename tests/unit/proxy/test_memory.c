@@ -24,7 +24,9 @@ static void make_dirs(const char *const *dirs)
 		assert_int_equal(mkdir(scratch_path(*dirs), 0700), 0);
 }
 
-static void without_a_limit_it_is_the_machines(void **state)
+#define CASE(name) TEST_OF(name, scratch_make, scratch_remove)
+
+CASE(without_a_limit_it_is_the_machines)
 {
 	assert_true(bound() == MACHINE); /* no such file */
 	scratch_write("cgroup", "0::/a/b\n");
@@ -33,7 +35,7 @@ static void without_a_limit_it_is_the_machines(void **state)
 	assert_true(bound() == MACHINE);
 }
 
-static void the_least_on_the_way_up_counts(void **state)
+CASE(the_least_on_the_way_up_counts)
 {
 	static const char *const dirs[] = { "a", "a/b", NULL };
 
@@ -48,7 +50,7 @@ static void the_least_on_the_way_up_counts(void **state)
 	assert_true(bound() == 1000000);
 }
 
-static void version_1_is_known_too(void **state)
+CASE(version_1_is_known_too)
 {
 	static const char *const dirs[] = { "memory", "memory/a", NULL };
 
@@ -59,13 +61,3 @@ static void version_1_is_known_too(void **state)
 	scratch_write("memory/a/memory.limit_in_bytes", "314572800\n");
 	assert_true(bound() == 314572800);
 }
-
-#define MEMORY_TEST(f)                                                         \
-	cmocka_unit_test_setup_teardown(f, scratch_make, scratch_remove)
-
-const struct CMUnitTest test_list[] = {
-	MEMORY_TEST(without_a_limit_it_is_the_machines),
-	MEMORY_TEST(the_least_on_the_way_up_counts),
-	MEMORY_TEST(version_1_is_known_too),
-	{ 0 },
-};

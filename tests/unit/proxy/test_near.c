@@ -48,7 +48,9 @@ static int end_play(void **state)
 	return 0;
 }
 
-static void a_node_s_cpus_are_those_that_we_may_use(void **state)
+#define CASE(name) TEST_OF(name, NULL, end_play)
+
+CASE(a_node_s_cpus_are_those_that_we_may_use)
 {
 	char text[64];
 	cpu_set_t cpus;
@@ -67,7 +69,7 @@ static void a_node_s_cpus_are_those_that_we_may_use(void **state)
 	assert_false(mpib_numa_cpus(1, &cpus));
 }
 
-static void one_node_is_near_to_all(void **state)
+CASE(one_node_is_near_to_all)
 {
 	cpu_set_t cpus;
 
@@ -141,7 +143,7 @@ static struct mpib_engine *open_on(const char *node,
 	return engine;
 }
 
-static void a_shard_runs_near_its_hca(void **state)
+CASE(a_shard_runs_near_its_hca)
 {
 	struct mpib_engine *engine;
 	cpu_set_t own, cpus;
@@ -166,7 +168,7 @@ static void a_shard_runs_near_its_hca(void **state)
 	mpib_engine_close(engine);
 }
 
-static void shards_that_are_more_than_the_cpus_there_run_anywhere(void **state)
+CASE(shards_that_are_more_than_the_cpus_there_run_anywhere)
 {
 	struct mpib_engine *engine;
 	cpu_set_t own, cpus;
@@ -192,7 +194,7 @@ static bool far_cpus(int node, cpu_set_t *cpus)
 }
 
 /* They were there when the engine was opened. */
-static void cpus_that_are_gone_stop_no_shard(void **state)
+CASE(cpus_that_are_gone_stop_no_shard)
 {
 	struct mpib_engine *engine;
 	cpu_set_t own, cpus;
@@ -204,7 +206,7 @@ static void cpus_that_are_gone_stop_no_shard(void **state)
 	mpib_engine_close(engine);
 }
 
-static void cqs_take_turns_on_vectors(void **state)
+CASE(cqs_take_turns_on_vectors)
 {
 	struct mpib_engine *engine = open_on("-1\n", NULL);
 
@@ -212,7 +214,7 @@ static void cqs_take_turns_on_vectors(void **state)
 	mpib_engine_close(engine);
 }
 
-static void memory_is_asked_of_a_node(void **state)
+CASE(memory_is_asked_of_a_node)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	char *at = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE,
@@ -238,16 +240,4 @@ static void memory_is_asked_of_a_node(void **state)
 	munmap(at, 4 * page);
 }
 
-#define t(f) cmocka_unit_test_teardown(f, end_play)
-
-const struct CMUnitTest test_list[] = {
-	t(a_node_s_cpus_are_those_that_we_may_use),
-	t(one_node_is_near_to_all),
-	t(a_shard_runs_near_its_hca),
-	t(shards_that_are_more_than_the_cpus_there_run_anywhere),
-	t(cpus_that_are_gone_stop_no_shard),
-	t(cqs_take_turns_on_vectors),
-	t(memory_is_asked_of_a_node),
-	{ 0 },
-};
 struct test_group test_group = { scratch_make, scratch_remove };

@@ -29,7 +29,7 @@ static void assert_line(const char *text, const char *line)
 	fail_msg("no line \"%s\" in\n%s", line, text);
 }
 
-static void both_formats_end_with_eof(void **state)
+TEST(both_formats_end_with_eof)
 {
 	for (unsigned f = 0; f < 2; f++) {
 		char *text = text_of(3, (enum mpib_metrics_format)f);
@@ -41,7 +41,7 @@ static void both_formats_end_with_eof(void **state)
 }
 
 /* Between two heads there are only samples of the first one's family. */
-static void every_sample_stands_under_its_family(void **state)
+TEST(every_sample_stands_under_its_family)
 {
 	char *text = text_of(3, MPIB_METRICS_OPENMETRICS), *rest, *line;
 	char family[80] = "", type[16] = "";
@@ -76,7 +76,7 @@ static void every_sample_stands_under_its_family(void **state)
 	free(text);
 }
 
-static void a_unit_is_the_end_of_its_name(void **state)
+TEST(a_unit_is_the_end_of_its_name)
 {
 	char *text = text_of(1, MPIB_METRICS_OPENMETRICS), *rest, *line;
 	unsigned units = 0;
@@ -95,7 +95,7 @@ static void a_unit_is_the_end_of_its_name(void **state)
 	free(text);
 }
 
-static void large_numbers_are_exact(void **state)
+TEST(large_numbers_are_exact)
 {
 	char *text = text_of(1, MPIB_METRICS_PROMETHEUS);
 
@@ -107,7 +107,7 @@ static void large_numbers_are_exact(void **state)
 	free(text);
 }
 
-static void a_clients_bytes_are_those_of_open_and_closed_ones(void **state)
+TEST(a_clients_bytes_are_those_of_open_and_closed_ones)
 {
 	char *text = text_of(2, MPIB_METRICS_PROMETHEUS);
 
@@ -118,7 +118,7 @@ static void a_clients_bytes_are_those_of_open_and_closed_ones(void **state)
 	free(text);
 }
 
-static void a_clients_name_is_quoted(void **state)
+TEST(a_clients_name_is_quoted)
 {
 	char *text = text_of(1, MPIB_METRICS_PROMETHEUS);
 
@@ -128,7 +128,7 @@ static void a_clients_name_is_quoted(void **state)
 	free(text);
 }
 
-static void the_sum_holds_clients_without_a_series(void **state)
+TEST(the_sum_holds_clients_without_a_series)
 {
 	char *text = text_of(100, MPIB_METRICS_PROMETHEUS);
 
@@ -138,14 +138,3 @@ static void the_sum_holds_clients_without_a_series(void **state)
 	assert_null(strstr(text, "{client=\"65\","));
 	free(text);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(both_formats_end_with_eof),
-	cmocka_unit_test(every_sample_stands_under_its_family),
-	cmocka_unit_test(a_unit_is_the_end_of_its_name),
-	cmocka_unit_test(large_numbers_are_exact),
-	cmocka_unit_test(a_clients_bytes_are_those_of_open_and_closed_ones),
-	cmocka_unit_test(a_clients_name_is_quoted),
-	cmocka_unit_test(the_sum_holds_clients_without_a_series),
-	{ 0 },
-};

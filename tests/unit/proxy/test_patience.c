@@ -51,7 +51,9 @@ static int dial(const char *name, int type)
 	return fd;
 }
 
-static void a_client_without_hello_is_dropped_after_5_s(void **state)
+#define CASE(name) TEST_OF(name, open_all, close_all)
+
+CASE(a_client_without_hello_is_dropped_after_5_s)
 {
 	struct proxy_clients all;
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
@@ -86,7 +88,7 @@ static void expect_wrong(const struct proxy_clients *all, const char *what)
 	assert_string_equal(wrong.what, what);
 }
 
-static void sums_that_do_not_fit_are_found(void **state)
+CASE(sums_that_do_not_fit_are_found)
 {
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
 	struct proxy_clients all;
@@ -120,7 +122,7 @@ static void sums_that_do_not_fit_are_found(void **state)
 	close(fd);
 }
 
-static void sessions_without_hello_have_a_limit(void **state)
+CASE(sessions_without_hello_have_a_limit)
 {
 	struct proxy_clients all;
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
@@ -144,12 +146,3 @@ static void sessions_without_hello_have_a_limit(void **state)
 	proxy_clients_fini(&all);
 	close(fd);
 }
-
-#define PATIENCE_TEST(f) cmocka_unit_test_setup_teardown(f, open_all, close_all)
-
-const struct CMUnitTest test_list[] = {
-	PATIENCE_TEST(a_client_without_hello_is_dropped_after_5_s),
-	PATIENCE_TEST(sums_that_do_not_fit_are_found),
-	PATIENCE_TEST(sessions_without_hello_have_a_limit),
-	{ 0 },
-};

@@ -29,7 +29,7 @@ static unsigned come(unsigned user, unsigned shards)
 	return come_by(MPIB_PLACE_ALL, user, shards);
 }
 
-static void clients_of_one_user_go_to_the_emptiest_shard(void **state)
+setup_test(clients_of_one_user_go_to_the_emptiest_shard)
 {
 	for (unsigned i = 0; i < 3 * SHARDS; i++)
 		assert_int_equal(come(0, SHARDS), i % SHARDS);
@@ -39,7 +39,7 @@ static void clients_of_one_user_go_to_the_emptiest_shard(void **state)
 }
 
 /* By the emptiest shard alone each user would have one of the two to itself. */
-static void users_who_come_by_turns_share_both_shards(void **state)
+setup_test(users_who_come_by_turns_share_both_shards)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		come(0, 2);
@@ -51,14 +51,14 @@ static void users_who_come_by_turns_share_both_shards(void **state)
 	}
 }
 
-static void single_clients_of_several_users_are_spread_as_well(void **state)
+setup_test(single_clients_of_several_users_are_spread_as_well)
 {
 	assert_int_equal(come(0, 3), 0);
 	assert_int_equal(come(1, 3), 1);
 	assert_int_equal(come(2, 3), 2);
 }
 
-static void the_users_even_parts_come_before_the_sum(void **state)
+setup_test(the_users_even_parts_come_before_the_sum)
 {
 	of_all[0] = 100;
 	of_all[1] = 10;
@@ -67,7 +67,7 @@ static void the_users_even_parts_come_before_the_sum(void **state)
 	assert_int_equal(come(0, 2), 1);
 }
 
-static void a_user_with_a_thread_of_its_own_stays_on_it(void **state)
+setup_test(a_user_with_a_thread_of_its_own_stays_on_it)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		assert_int_equal(come_by(MPIB_PLACE_OWN, 0, 3), 0);
@@ -77,7 +77,7 @@ static void a_user_with_a_thread_of_its_own_stays_on_it(void **state)
 	assert_int_equal(come_by(MPIB_PLACE_OWN, 2, 3), 2);
 }
 
-static void users_beyond_the_threads_go_where_there_is_least(void **state)
+setup_test(users_beyond_the_threads_go_where_there_is_least)
 {
 	for (unsigned i = 0; i < 4; i++)
 		come_by(MPIB_PLACE_OWN, 0, 2);
@@ -86,13 +86,3 @@ static void users_beyond_the_threads_go_where_there_is_least(void **state)
 	assert_int_equal(come_by(MPIB_PLACE_OWN, 2, 2), 1);
 	assert_int_equal(come_by(MPIB_PLACE_OWN, 0, 2), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	setup_test(clients_of_one_user_go_to_the_emptiest_shard),
-	setup_test(users_who_come_by_turns_share_both_shards),
-	setup_test(single_clients_of_several_users_are_spread_as_well),
-	setup_test(the_users_even_parts_come_before_the_sum),
-	setup_test(a_user_with_a_thread_of_its_own_stays_on_it),
-	setup_test(users_beyond_the_threads_go_where_there_is_least),
-	{ 0 },
-};

@@ -20,7 +20,7 @@
 #define IB IBV_LINK_LAYER_INFINIBAND
 #define ETH IBV_LINK_LAYER_ETHERNET
 
-static void a_node_is_near_to_itself_and_to_nobody_knows_where(void **state)
+TEST(a_node_is_near_to_itself_and_to_nobody_knows_where)
 {
 	assert_int_equal(mpib_numa_distance(0, 0), 10);
 	assert_int_equal(mpib_numa_distance(-1, 3), 10);
@@ -30,7 +30,7 @@ static void a_node_is_near_to_itself_and_to_nobody_knows_where(void **state)
 	mpib_numa_forget();
 }
 
-static void a_port_is_told_as_ibv_devinfo_would(void **state)
+TEST(a_port_is_told_as_ibv_devinfo_would)
 {
 	struct mpib_port_info info = { .speed_mbps = 400000,
 				       .link_layer = IB,
@@ -99,12 +99,14 @@ static void nothing(const char *passed_over)
 	assert_non_null(strstr(why, "--sout soft for the software HCA"));
 }
 
-static void a_machine_without_devices_does_not_start(void **state)
+#define CASE(name) TEST_OF(name, no_devices, rm_dir)
+
+CASE(a_machine_without_devices_does_not_start)
 {
 	nothing("there is no RDMA device");
 }
 
-static void the_software_hca_serves_where_it_is_asked_for(void **state)
+CASE(the_software_hca_serves_where_it_is_asked_for)
 {
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft");
@@ -118,7 +120,7 @@ static void the_software_hca_serves_where_it_is_asked_for(void **state)
 	assert_int_equal(cfg.engine.rails, 1);
 }
 
-static void virtual_functions_of_a_card_are_one_hca(void **state)
+CASE(virtual_functions_of_a_card_are_one_hca)
 {
 	char path[64];
 
@@ -143,7 +145,7 @@ static void virtual_functions_of_a_card_are_one_hca(void **state)
 }
 
 /* By sysfs a scalable function is a device of its own, below the PCI function. */
-static void a_scalable_function_does_not_stand_for_its_card(void **state)
+CASE(a_scalable_function_does_not_stand_for_its_card)
 {
 	static const char *const at[] = { "0000:08:00.0/mlx5_core.sf.2",
 					  "0000:08:00.0" };
@@ -174,7 +176,7 @@ static void a_scalable_function_does_not_stand_for_its_card(void **state)
 	assert_int_equal(system(command), 0);
 }
 
-static void a_port_behind_many_functions_is_found(void **state)
+CASE(a_port_behind_many_functions_is_found)
 {
 	char path[64], name[16];
 
@@ -199,7 +201,7 @@ static void a_port_behind_many_functions_is_found(void **state)
 	*strrchr(dir, '/') = '\0';
 }
 
-static void ports_that_are_down_are_rails_all_the_same(void **state)
+CASE(ports_that_are_down_are_rails_all_the_same)
 {
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
@@ -215,7 +217,7 @@ static void ports_that_are_down_are_rails_all_the_same(void **state)
 	assert_string_equal(cfg.engine.rail[0].name, "fake_0");
 }
 
-static void a_second_port_without_a_cable_is_no_rail(void **state)
+CASE(a_second_port_without_a_cable_is_no_rail)
 {
 	struct fake_device *d = fake_ibv_add("fake_0", "127.41.2.1");
 
@@ -226,7 +228,7 @@ static void a_second_port_without_a_cable_is_no_rail(void **state)
 	assert_int_equal(cfg.engine.rails, 1);
 }
 
-static void active_ports_become_the_rails(void **state)
+CASE(active_ports_become_the_rails)
 {
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
@@ -243,7 +245,7 @@ static void active_ports_become_the_rails(void **state)
 }
 
 /* It kept the start, for as long as the call hung. */
-static void a_device_that_does_not_answer_is_left_out(void **state)
+CASE(a_device_that_does_not_answer_is_left_out)
 {
 	static const char *const call[] = { "ibv_open_device",
 					    "ibv_query_port" };
@@ -272,20 +274,20 @@ static void a_device_that_does_not_answer_is_left_out(void **state)
 	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;
 }
 
-static void soft_roce_is_not_taken_unasked(void **state)
+CASE(soft_roce_is_not_taken_unasked)
 {
 	fake_ibv_add("rxe0", "127.41.2.1");
 	nothing("rxe0:1 has no hardware behind it");
 }
 
-static void a_device_that_cannot_be_opened_is_told(void **state)
+CASE(a_device_that_cannot_be_opened_is_told)
 {
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	fake_ibv_fails("ibv_open_device", EACCES, 1);
 	nothing("fake_0:1 Permission denied");
 }
 
-static void another_transport_is_none_of_ours(void **state)
+CASE(another_transport_is_none_of_ours)
 {
 	struct fake_device *d = fake_ibv_add("iw0", "127.41.2.1");
 
@@ -294,7 +296,7 @@ static void another_transport_is_none_of_ours(void **state)
 	nothing("there is no RDMA device");
 }
 
-static void without_sup_one_port_is_enough(void **state)
+CASE(without_sup_one_port_is_enough)
 {
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
@@ -303,25 +305,3 @@ static void without_sup_one_port_is_enough(void **state)
 	assert_int_equal(cfg.engine.rails, 1);
 	assert_string_equal(cfg.engine.rail[0].name, "fake_0");
 }
-
-#define p(f) cmocka_unit_test(f)
-#define d(f) cmocka_unit_test_setup_teardown(f, no_devices, rm_dir)
-
-const struct CMUnitTest test_list[] = {
-	p(a_node_is_near_to_itself_and_to_nobody_knows_where),
-	p(a_port_is_told_as_ibv_devinfo_would),
-	d(a_machine_without_devices_does_not_start),
-	d(the_software_hca_serves_where_it_is_asked_for),
-	d(virtual_functions_of_a_card_are_one_hca),
-	d(a_scalable_function_does_not_stand_for_its_card),
-	d(a_port_behind_many_functions_is_found),
-	d(ports_that_are_down_are_rails_all_the_same),
-	d(a_second_port_without_a_cable_is_no_rail),
-	d(a_device_that_does_not_answer_is_left_out),
-	d(active_ports_become_the_rails),
-	d(soft_roce_is_not_taken_unasked),
-	d(a_device_that_cannot_be_opened_is_told),
-	d(another_transport_is_none_of_ours),
-	d(without_sup_one_port_is_enough),
-	{ 0 },
-};

@@ -123,14 +123,14 @@ static size_t read_all(int fd)
 	return all;
 }
 
-static void an_answer_of_any_size_is_had_by_who_reads(void **state)
+fixture_test(an_answer_of_any_size_is_had_by_who_reads)
 {
 	assert_true(read_all(ask()) > BIG);
 	/* Nothing is left of it. */
 	assert_true(read_all(ask()) > BIG);
 }
 
-static void a_second_one_beside_it_is_too_much(void **state)
+fixture_test(a_second_one_beside_it_is_too_much)
 {
 	int slow = ask(), fd = ask();
 
@@ -159,7 +159,7 @@ static unsigned answered_after_another(const int *fd)
 }
 
 /* The first had one begun before the others asked. */
-static void a_user_has_four_answers_from_a_snapshot(void **state)
+fixture_test(a_user_has_four_answers_from_a_snapshot)
 {
 	int fd[MANY];
 
@@ -178,7 +178,7 @@ static void a_user_has_four_answers_from_a_snapshot(void **state)
 
 /* Those who have their answer ask again before the next snapshot: who was put off
  * comes first all the same. */
-static void who_is_put_off_comes_before_who_asks_again(void **state)
+fixture_test(who_is_put_off_comes_before_who_asks_again)
 {
 	bool had[3 * MANY] = { false };
 	unsigned n = 0;
@@ -212,11 +212,3 @@ static void who_is_put_off_comes_before_who_asks_again(void **state)
 	for (unsigned i = 0; i < 3 * MANY; i++)
 		close(fd[i]);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(an_answer_of_any_size_is_had_by_who_reads),
-	fixture_test(a_second_one_beside_it_is_too_much),
-	fixture_test(a_user_has_four_answers_from_a_snapshot),
-	fixture_test(who_is_put_off_comes_before_who_asks_again),
-	{ 0 },
-};

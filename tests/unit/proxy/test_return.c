@@ -112,7 +112,7 @@ static const char sup_is_back[] =
 static const char both_are_back[] =
 	"SOUT and SUP: works again; another proxy is started to open it";
 
-static void a_successor_is_started_once_after_the_hold_down(void **state)
+fixture_test(a_successor_is_started_once_after_the_hold_down)
 {
 	pass(5);
 	lost = 1u << MPIB_RAIL_SUP;
@@ -132,7 +132,7 @@ static void a_successor_is_started_once_after_the_hold_down(void **state)
 }
 
 /* Ports do not come up at once when a node boots. */
-static void without_any_rail_the_first_that_returns_is_enough(void **state)
+fixture_test(without_any_rail_the_first_that_returns_is_enough)
 {
 	lost = 3;
 	atomic_store(&sup_stays, true);
@@ -144,7 +144,7 @@ static void without_any_rail_the_first_that_returns_is_enough(void **state)
 }
 
 /* A device that fails again and again pauses jobs only so often. */
-static void a_proxy_serves_for_30_s_before_it_has_a_successor(void **state)
+fixture_test(a_proxy_serves_for_30_s_before_it_has_a_successor)
 {
 	lost = 1u << MPIB_RAIL_SUP;
 	atomic_store(&there, 0);
@@ -154,7 +154,7 @@ static void a_proxy_serves_for_30_s_before_it_has_a_successor(void **state)
 	assert_string_equal(news(), sup_is_back);
 }
 
-static void an_upgrade_under_way_is_waited_for(void **state)
+fixture_test(an_upgrade_under_way_is_waited_for)
 {
 	lost = 1u << MPIB_RAIL_SUP;
 	atomic_store(&there, 0);
@@ -166,7 +166,7 @@ static void an_upgrade_under_way_is_waited_for(void **state)
 	assert_string_equal(news(), sup_is_back);
 }
 
-static void with_a_rail_left_all_that_are_lost_are_waited_for(void **state)
+fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for)
 {
 	lost = 1u << MPIB_RAIL_SUP;
 	atomic_store(&sup_stays, true);
@@ -176,7 +176,7 @@ static void with_a_rail_left_all_that_are_lost_are_waited_for(void **state)
 }
 
 /* SOUT and SUP of two GPUs each, of which the first SOUT is there. */
-static void all_rails_are_those_of_all_devices(void **state)
+fixture_test(all_rails_are_those_of_all_devices)
 {
 	proxy.cfg.engine.devices = 2;
 	for (unsigned i = 1; i < 4; i++)
@@ -193,7 +193,7 @@ static void all_rails_are_those_of_all_devices(void **state)
 	assert_string_not_equal(news(), "");
 }
 
-static void a_device_that_goes_again_is_held_down_again(void **state)
+fixture_test(a_device_that_goes_again_is_held_down_again)
 {
 	lost = 1u << MPIB_RAIL_SOUT;
 	for (unsigned i = 0; i < 4; i++) {
@@ -204,14 +204,3 @@ static void a_device_that_goes_again_is_held_down_again(void **state)
 	}
 	assert_string_equal(news(), "");
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(a_successor_is_started_once_after_the_hold_down),
-	fixture_test(without_any_rail_the_first_that_returns_is_enough),
-	fixture_test(a_proxy_serves_for_30_s_before_it_has_a_successor),
-	fixture_test(an_upgrade_under_way_is_waited_for),
-	fixture_test(with_a_rail_left_all_that_are_lost_are_waited_for),
-	fixture_test(all_rails_are_those_of_all_devices),
-	fixture_test(a_device_that_goes_again_is_held_down_again),
-	{ 0 },
-};

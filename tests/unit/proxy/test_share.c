@@ -14,7 +14,7 @@ static int parse(const char *text)
 	return mpib_share_parse(&rules, text, why, sizeof(why));
 }
 
-static void rules_name_users_clients_and_jobs(void **state)
+TEST(rules_name_users_clients_and_jobs)
 {
 	struct mpib_share p;
 
@@ -33,7 +33,7 @@ static void rules_name_users_clients_and_jobs(void **state)
 	assert_int_equal(p.limit, 7);
 }
 
-static void the_first_rule_counts_and_the_default_where_none_does(void **state)
+TEST(the_first_rule_counts_and_the_default_where_none_does)
 {
 	const struct mpib_share dflt = { .limit = 9 };
 
@@ -48,7 +48,7 @@ static void the_first_rule_counts_and_the_default_where_none_does(void **state)
 	assert_int_equal(rules.n, 0);
 }
 
-static void what_is_no_rule_is_named(void **state)
+TEST(what_is_no_rule_is_named)
 {
 	static const char *const bad[] = {
 		"uid=1000",	     "uid=:weight=1",
@@ -67,10 +67,3 @@ static void what_is_no_rule_is_named(void **state)
 	parse("uid=1:weight=1,gid=7:weight=1");
 	assert_non_null(strstr(why, "\"gid=7:weight=1\""));
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(rules_name_users_clients_and_jobs),
-	cmocka_unit_test(the_first_rule_counts_and_the_default_where_none_does),
-	cmocka_unit_test(what_is_no_rule_is_named),
-	{ 0 },
-};

@@ -30,8 +30,7 @@ static const struct mpib_snapshot snap = {
 		  { .n = { .tx_bytes = 3000, .rx_bytes = 4000 } } },
 };
 
-static void
-a_client_has_what_its_open_and_closed_connections_moved(void **state)
+TEST(a_client_has_what_its_open_and_closed_connections_moved)
 {
 	struct mpib_client_sums sums;
 
@@ -47,7 +46,7 @@ a_client_has_what_its_open_and_closed_connections_moved(void **state)
 	assert_int_equal(sums.n[1].rx_bytes, 160);
 }
 
-static void a_client_that_is_not_there_has_nothing(void **state)
+TEST(a_client_that_is_not_there_has_nothing)
 {
 	struct mpib_client_sums none = { 0 }, sums;
 
@@ -60,7 +59,7 @@ static void a_client_that_is_not_there_has_nothing(void **state)
 	assert_memory_equal(sums.closed, none.closed, sizeof(none.closed));
 }
 
-static void all_clients_have_what_each_has(void **state)
+TEST(all_clients_have_what_each_has)
 {
 	struct mpib_sums *all = mpib_sums_all(&snap);
 
@@ -97,7 +96,7 @@ static json_int_t num(const json_t *list, size_t at, const char *key)
 }
 
 /* Clients times connections is what the thread would else be away for. */
-static void clients_and_jobs_are_made_in_one_pass(void **state)
+TEST(clients_and_jobs_are_made_in_one_pass)
 {
 	static struct proxy_client here[2];
 	static struct proxy_clients clients;
@@ -132,7 +131,7 @@ static void clients_and_jobs_are_made_in_one_pass(void **state)
 	assert_int_equal(passes, 0);
 }
 
-static void open_and_closed_ones_add_up_to_the_rails(void **state)
+TEST(open_and_closed_ones_add_up_to_the_rails)
 {
 	struct mpib_rail_counts sum[MPIB_RAILS];
 
@@ -146,13 +145,3 @@ static void open_and_closed_ones_add_up_to_the_rails(void **state)
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		assert_memory_equal(&sum[r], &snap.rail[r].n, sizeof(sum[r]));
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(
-		a_client_has_what_its_open_and_closed_connections_moved),
-	cmocka_unit_test(a_client_that_is_not_there_has_nothing),
-	cmocka_unit_test(all_clients_have_what_each_has),
-	cmocka_unit_test(clients_and_jobs_are_made_in_one_pass),
-	cmocka_unit_test(open_and_closed_ones_add_up_to_the_rails),
-	{ 0 },
-};

@@ -117,7 +117,9 @@ static json_int_t rail(const json_t *o, const char *key, const char *name)
 	return num(json_object_get(o, key), name);
 }
 
-static void every_command_gives_a_value(void **state)
+#define CASE(name) TEST_OF(name, make_world, NULL)
+
+CASE(every_command_gives_a_value)
 {
 	static struct mpib_proxy proxy;
 	const struct mpib_admin admin = { .plays = &proxy.plays,
@@ -140,7 +142,7 @@ static void every_command_gives_a_value(void **state)
 	}
 }
 
-static void rails_show_state_and_bytes(void **state)
+CASE(rails_show_state_and_bytes)
 {
 	struct world *w = *state;
 	json_t *v = mpib_view_rails(&w->view);
@@ -158,7 +160,7 @@ static void rails_show_state_and_bytes(void **state)
 	json_decref(v);
 }
 
-static void the_speed_is_that_of_the_snapshot(void **state)
+CASE(the_speed_is_that_of_the_snapshot)
 {
 	mpib_view_fn *const view[] = { mpib_view_rails, mpib_view_devices };
 	struct world *w = *state;
@@ -174,8 +176,7 @@ static void the_speed_is_that_of_the_snapshot(void **state)
 	}
 }
 
-static void
-a_client_has_the_sum_of_its_open_and_closed_connections(void **state)
+CASE(a_client_has_the_sum_of_its_open_and_closed_connections)
 {
 	struct world *w = *state;
 	json_t *v = mpib_view_clients(&w->view);
@@ -190,7 +191,7 @@ a_client_has_the_sum_of_its_open_and_closed_connections(void **state)
 	json_decref(v);
 }
 
-static void a_client_that_never_attached_is_not_shown(void **state)
+CASE(a_client_that_never_attached_is_not_shown)
 {
 	struct world *w = *state;
 	json_t *v;
@@ -241,7 +242,7 @@ static json_t *answer_in_parts(struct world *w, const char *name,
 	return data;
 }
 
-static void open_and_closed_connections_add_up_to_the_rails(void **state)
+CASE(open_and_closed_connections_add_up_to_the_rails)
 {
 	static const char *const key[] = { "sout", "sup" };
 	static const char *const field[] = { "tx_bytes", "rx_bytes" };
@@ -268,7 +269,7 @@ static void open_and_closed_connections_add_up_to_the_rails(void **state)
 	json_decref(rails);
 }
 
-static void many_connections_are_listed_in_parts(void **state)
+CASE(many_connections_are_listed_in_parts)
 {
 	static struct mpib_snap_conn conn[2 * MPIB_VIEW_PART + 5];
 	const unsigned n = sizeof(conn) / sizeof(conn[0]);
@@ -299,7 +300,7 @@ static void many_connections_are_listed_in_parts(void **state)
 
 /* A proxy with thousands of connections would else look for each of them among
  * all, on the thread that everybody waits for. */
-static void a_histogram_has_its_connections_in_parts(void **state)
+CASE(a_histogram_has_its_connections_in_parts)
 {
 	enum {
 		ENDS = 2 * MPIB_VIEW_PART + 5
@@ -340,7 +341,7 @@ static void a_histogram_has_its_connections_in_parts(void **state)
 	json_decref(v);
 }
 
-static void unknown_ranks_are_null(void **state)
+CASE(unknown_ranks_are_null)
 {
 	struct world *w = *state;
 	json_t *v = answer_in_parts(w, "conns", NULL, "\"index\"");
@@ -352,7 +353,7 @@ static void unknown_ranks_are_null(void **state)
 	json_decref(v);
 }
 
-static void lanes_of_a_peer_are_one_peer(void **state)
+CASE(lanes_of_a_peer_are_one_peer)
 {
 	struct world *w = *state;
 	json_t *v = mpib_view_peers(&w->view);
@@ -370,7 +371,7 @@ static void lanes_of_a_peer_are_one_peer(void **state)
 	json_decref(v);
 }
 
-static void one_rail_shows_nothing_of_the_other(void **state)
+CASE(one_rail_shows_nothing_of_the_other)
 {
 	struct world *w = *state;
 	json_t *v;
@@ -381,20 +382,3 @@ static void one_rail_shows_nothing_of_the_other(void **state)
 		json_object_get(json_array_get(v, 0), "tx_bytes"), "sup"));
 	json_decref(v);
 }
-
-#define WORLD_TEST(f) cmocka_unit_test_setup(f, make_world)
-
-const struct CMUnitTest test_list[] = {
-	WORLD_TEST(every_command_gives_a_value),
-	WORLD_TEST(rails_show_state_and_bytes),
-	WORLD_TEST(the_speed_is_that_of_the_snapshot),
-	WORLD_TEST(a_client_has_the_sum_of_its_open_and_closed_connections),
-	WORLD_TEST(a_client_that_never_attached_is_not_shown),
-	WORLD_TEST(open_and_closed_connections_add_up_to_the_rails),
-	WORLD_TEST(many_connections_are_listed_in_parts),
-	WORLD_TEST(a_histogram_has_its_connections_in_parts),
-	WORLD_TEST(unknown_ranks_are_null),
-	WORLD_TEST(lanes_of_a_peer_are_one_peer),
-	WORLD_TEST(one_rail_shows_nothing_of_the_other),
-	{ 0 },
-};

@@ -67,7 +67,7 @@ static void free_all(void)
 		mpib_visitor_free(TAILQ_FIRST(&all.list));
 }
 
-static void an_address_elsewhere_has_a_share(void **state)
+TEST(an_address_elsewhere_has_a_share)
 {
 	fill("198.51.100.1");
 	fill("198.51.100.2");
@@ -75,7 +75,7 @@ static void an_address_elsewhere_has_a_share(void **state)
 }
 
 /* Also of a listener that has no address of its own. */
-static void users_here_are_told_apart_from_strangers(void **state)
+TEST(users_here_are_told_apart_from_strangers)
 {
 	if (all.diag < 0)
 		skip_as("this kernel has no sock_diag");
@@ -97,7 +97,7 @@ static unsigned shaken(const char *as, unsigned most)
 	return in;
 }
 
-static void handshakes_have_a_pace(void **state)
+TEST(handshakes_have_a_pace)
 {
 	const struct sockaddr_in from = { .sin_family = AF_INET };
 
@@ -113,7 +113,7 @@ static void handshakes_have_a_pace(void **state)
 }
 
 /* Who shakes without end, and calls again as soon as he may, keeps nobody out. */
-static void handshakes_have_shares(void **state)
+TEST(handshakes_have_shares)
 {
 	unsigned his = 0;
 
@@ -130,11 +130,4 @@ static void handshakes_have_shares(void **state)
 	assert_in_range(his, 100, 2 * (8 + 5 * 10));
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(an_address_elsewhere_has_a_share),
-	cmocka_unit_test(users_here_are_told_apart_from_strangers),
-	cmocka_unit_test(handshakes_have_a_pace),
-	cmocka_unit_test(handshakes_have_shares),
-	{ 0 },
-};
 struct test_group test_group = { setup, teardown };

@@ -69,7 +69,7 @@ static int call_that_hangs(void)
 	return rc;
 }
 
-static void a_process_that_was_stopped_gives_no_hca_up(void **state)
+fixture_test(a_process_that_was_stopped_gives_no_hca_up)
 {
 	pthread_t thread;
 	int rc;
@@ -83,7 +83,7 @@ static void a_process_that_was_stopped_gives_no_hca_up(void **state)
 }
 
 /* What is left to its thread is done when the call is over. */
-static void a_call_that_hangs_does(void **state)
+setup_test(a_call_that_hangs_does)
 {
 	assert_int_equal(call_that_hangs(), -EIO);
 	assert_true(hca_is_lost(ctx));
@@ -92,10 +92,3 @@ static void a_call_that_hangs_does(void **state)
 	while (fake_ibv_contexts())
 		usleep(1000);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(
-		a_process_that_was_stopped_gives_no_hca_up, setup, teardown),
-	cmocka_unit_test_setup(a_call_that_hangs_does, setup),
-	{ 0 },
-};

@@ -114,7 +114,9 @@ static int forget(void **state)
 	return teardown(state);
 }
 
-static void roce_goes_by_gid_and_traffic_class(void **state)
+#define CASE(name) TEST_OF(name, setup, forget)
+
+CASE(roce_goes_by_gid_and_traffic_class)
 {
 	cfg.traffic_class = 104;
 	connected_with(0);
@@ -127,7 +129,7 @@ static void roce_goes_by_gid_and_traffic_class(void **state)
 	assert_int_equal(fake_ibv.init.port_num, 1);
 }
 
-static void a_communicators_class_comes_before_the_setting(void **state)
+CASE(a_communicators_class_comes_before_the_setting)
 {
 	cfg.traffic_class = 104;
 	connected_with(96);
@@ -135,7 +137,7 @@ static void a_communicators_class_comes_before_the_setting(void **state)
 	assert_int_equal(ah()->sl, 0); /* RoCE: the class says it */
 }
 
-static void infiniband_goes_by_lid_within_a_subnet(void **state)
+CASE(infiniband_goes_by_lid_within_a_subnet)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
@@ -147,7 +149,7 @@ static void infiniband_goes_by_lid_within_a_subnet(void **state)
 	assert_int_equal(fake_ibv.init.pkey_index, 3);
 }
 
-static void a_service_level_that_was_set_stays(void **state)
+CASE(a_service_level_that_was_set_stays)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
@@ -156,7 +158,7 @@ static void a_service_level_that_was_set_stays(void **state)
 	assert_int_equal(ah()->sl, 2);
 }
 
-static void infiniband_takes_a_grh_where_one_is_needed(void **state)
+CASE(infiniband_takes_a_grh_where_one_is_needed)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
@@ -173,7 +175,7 @@ static void infiniband_takes_a_grh_where_one_is_needed(void **state)
 	assert_int_equal(ah()->grh.dgid.raw[0], 0xfe);
 }
 
-static void infiniband_takes_a_grh_where_the_port_says_so(void **state)
+CASE(infiniband_takes_a_grh_where_the_port_says_so)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
@@ -182,14 +184,14 @@ static void infiniband_takes_a_grh_where_the_port_says_so(void **state)
 	assert_true(ah()->is_global);
 }
 
-static void the_smaller_mtu_of_both_ends_is_taken(void **state)
+CASE(the_smaller_mtu_of_both_ends_is_taken)
 {
 	dev[1]->port[0].attr.active_mtu = IBV_MTU_1024;
 	connected_with(0);
 	assert_int_equal(fake_ibv.rtr.path_mtu, IBV_MTU_1024);
 }
 
-static void the_timers_are_those_of_the_settings(void **state)
+CASE(the_timers_are_those_of_the_settings)
 {
 	cfg.timeout = 17;
 	cfg.retry_cnt = 5;
@@ -202,7 +204,7 @@ static void the_timers_are_those_of_the_settings(void **state)
 	assert_int_equal(fake_ibv.rtr.min_rnr_timer, 3);
 }
 
-static void a_gid_that_moved_since_start_is_used_where_it_is(void **state)
+CASE(a_gid_that_moved_since_start_is_used_where_it_is)
 {
 	open_engines();
 	for (unsigned i = 0; i < 2; i++) {
@@ -216,7 +218,7 @@ static void a_gid_that_moved_since_start_is_used_where_it_is(void **state)
 	assert_int_equal(ah()->grh.sgid_index, 2);
 }
 
-static void a_qp_that_does_not_connect_names_device_and_cause(void **state)
+CASE(a_qp_that_does_not_connect_names_device_and_cause)
 {
 	open_engines();
 	make_lanes(0);
@@ -227,7 +229,7 @@ static void a_qp_that_does_not_connect_names_device_and_cause(void **state)
 		fail_msg("%s", why);
 }
 
-static void what_cannot_be_made_names_device_and_cause(void **state)
+CASE(what_cannot_be_made_names_device_and_cause)
 {
 	static const struct {
 		const char *call;
@@ -257,7 +259,7 @@ static void what_cannot_be_made_names_device_and_cause(void **state)
 	}
 }
 
-static void a_user_that_cannot_be_served_names_the_call(void **state)
+CASE(a_user_that_cannot_be_served_names_the_call)
 {
 	static const char *const call[] = { "ibv_alloc_pd", "ibv_create_srq" };
 	struct mpib_tenant *t;
@@ -272,7 +274,7 @@ static void a_user_that_cannot_be_served_names_the_call(void **state)
 	}
 }
 
-static void two_link_layers_do_not_connect(void **state)
+CASE(two_link_layers_do_not_connect)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	open_engines();
@@ -282,7 +284,7 @@ static void two_link_layers_do_not_connect(void **state)
 		fail_msg("%s", why);
 }
 
-static void ece_of_both_ends_is_agreed_on(void **state)
+CASE(ece_of_both_ends_is_agreed_on)
 {
 	fake_ibv.ece = true;
 	open_engines();
@@ -299,7 +301,7 @@ static void ece_of_both_ends_is_agreed_on(void **state)
 	assert_int_equal(fake_ibv.set.options, 1);
 }
 
-static void an_end_without_ece_is_met_without(void **state)
+CASE(an_end_without_ece_is_met_without)
 {
 	fake_ibv.ece = true;
 	open_engines();
@@ -310,7 +312,7 @@ static void an_end_without_ece_is_met_without(void **state)
 	assert_int_equal(fake_ibv.ece_sets, 0);
 }
 
-static void ece_that_is_refused_is_done_without(void **state)
+CASE(ece_that_is_refused_is_done_without)
 {
 	fake_ibv.ece = true;
 	open_engines();
@@ -320,7 +322,7 @@ static void ece_that_is_refused_is_done_without(void **state)
 	assert_false(info[1].rail[0].ece);
 }
 
-static void without_the_setting_ece_is_not_offered(void **state)
+CASE(without_the_setting_ece_is_not_offered)
 {
 	fake_ibv.ece = true;
 	cfg.ece = 0;
@@ -328,26 +330,3 @@ static void without_the_setting_ece_is_not_offered(void **state)
 	assert_false(info[0].rail[0].ece);
 	assert_int_equal(fake_ibv.ece_sets, 0);
 }
-
-#define t(f) cmocka_unit_test_setup_teardown(f, setup, forget)
-
-const struct CMUnitTest test_list[] = {
-	t(roce_goes_by_gid_and_traffic_class),
-	t(a_communicators_class_comes_before_the_setting),
-	t(infiniband_goes_by_lid_within_a_subnet),
-	t(a_service_level_that_was_set_stays),
-	t(infiniband_takes_a_grh_where_one_is_needed),
-	t(infiniband_takes_a_grh_where_the_port_says_so),
-	t(the_smaller_mtu_of_both_ends_is_taken),
-	t(the_timers_are_those_of_the_settings),
-	t(a_gid_that_moved_since_start_is_used_where_it_is),
-	t(a_qp_that_does_not_connect_names_device_and_cause),
-	t(what_cannot_be_made_names_device_and_cause),
-	t(a_user_that_cannot_be_served_names_the_call),
-	t(two_link_layers_do_not_connect),
-	t(ece_of_both_ends_is_agreed_on),
-	t(an_end_without_ece_is_met_without),
-	t(ece_that_is_refused_is_done_without),
-	t(without_the_setting_ece_is_not_offered),
-	{ 0 },
-};

@@ -53,7 +53,7 @@ static void expect(const char *addr, unsigned index)
 	assert_int_equal(info.gid_type, IBV_GID_TYPE_ROCE_V2);
 }
 
-static void an_ipv4_address_by_roce_v2_comes_first(void **state)
+fixture_test(an_ipv4_address_by_roce_v2_comes_first)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
 	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
@@ -66,7 +66,7 @@ static void an_ipv4_address_by_roce_v2_comes_first(void **state)
 	expect("::ffff:10.0.0.1", 3);
 }
 
-static void a_preferred_network_comes_before_the_rest(void **state)
+fixture_test(a_preferred_network_comes_before_the_rest)
 {
 	char why[128];
 
@@ -80,7 +80,7 @@ static void a_preferred_network_comes_before_the_rest(void **state)
 	expect("::ffff:10.0.0.1", 0);
 }
 
-static void a_list_of_networks_that_is_none_is_refused(void **state)
+fixture_test(a_list_of_networks_that_is_none_is_refused)
 {
 	static const char *const bad[] = { "10.0.0.0/33", "10.0.0/8",
 					   "10.0.0.0/",	  "ten",
@@ -97,7 +97,7 @@ static void a_list_of_networks_that_is_none_is_refused(void **state)
 	}
 }
 
-static void a_port_of_a_rail_is_digits(void **state)
+fixture_test(a_port_of_a_rail_is_digits)
 {
 	static const char *const bad[] = { "rdma:x: 1", "rdma:x:-255",
 					   "rdma:x:+1", "rdma:x:",
@@ -117,7 +117,7 @@ static void a_port_of_a_rail_is_digits(void **state)
 	assert_int_equal(rail.port, 255);
 }
 
-static void a_gid_that_moved_is_found_where_it_is_now(void **state)
+fixture_test(a_gid_that_moved_is_found_where_it_is_now)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	expect("::ffff:10.0.0.1", 0);
@@ -127,7 +127,7 @@ static void a_gid_that_moved_is_found_where_it_is_now(void **state)
 	expect("::ffff:10.0.0.1", 1);
 }
 
-static void an_active_port_without_a_gid_is_an_error(void **state)
+fixture_test(an_active_port_without_a_gid_is_an_error)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
 	assert_int_equal(v->query_port(ctx, 1, &info), -EADDRNOTAVAIL);
@@ -137,7 +137,7 @@ static void an_active_port_without_a_gid_is_an_error(void **state)
 	assert_int_equal(info.state, IBV_PORT_DOWN);
 }
 
-static void the_gids_of_the_other_port_are_not_ours(void **state)
+fixture_test(the_gids_of_the_other_port_are_not_ours)
 {
 	dev->attr.phys_port_cnt = 2;
 	fake_ibv_add_gid(dev, 2, "10.0.0.2", IBV_GID_TYPE_ROCE_V2);
@@ -145,8 +145,7 @@ static void the_gids_of_the_other_port_are_not_ours(void **state)
 	expect("2001:db8::1", 0);
 }
 
-static void
-the_ports_of_a_device_may_have_tables_of_different_lengths(void **state)
+fixture_test(the_ports_of_a_device_may_have_tables_of_different_lengths)
 {
 	dev->attr.phys_port_cnt = 2;
 	dev->port[0].attr.gid_tbl_len = 1;
@@ -156,7 +155,7 @@ the_ports_of_a_device_may_have_tables_of_different_lengths(void **state)
 	expect("::ffff:10.0.0.1", 0);
 }
 
-static void infiniband_has_the_gid_at_index_0_and_a_lid(void **state)
+fixture_test(infiniband_has_the_gid_at_index_0_and_a_lid)
 {
 	fake_ibv_make_ib(dev, 77);
 	dev->port[0].attr.flags = IBV_QPF_GRH_REQUIRED;
@@ -168,7 +167,7 @@ static void infiniband_has_the_gid_at_index_0_and_a_lid(void **state)
 	assert_true(info.grh_required);
 }
 
-static void infiniband_between_routers_has_the_gid_with_the_flid(void **state)
+fixture_test(infiniband_between_routers_has_the_gid_with_the_flid)
 {
 	fake_ibv_make_ib(dev, 77);
 	fake_ibv_add_gid(dev, 1, "fe80:0:0:2::1", IBV_GID_TYPE_IB);
@@ -181,7 +180,7 @@ static void infiniband_between_routers_has_the_gid_with_the_flid(void **state)
 	assert_int_equal(info.lid, 77);
 }
 
-static void speed_is_width_times_lane(void **state)
+fixture_test(speed_is_width_times_lane)
 {
 	static const struct {
 		uint8_t width, speed;
@@ -222,7 +221,7 @@ static void make_dir(const char *name)
 	assert_int_equal(mkdir(path, 0700), 0);
 }
 
-static void what_verbs_do_not_tell_comes_from_sysfs(void **state)
+fixture_test(what_verbs_do_not_tell_comes_from_sysfs)
 {
 	char dir[] = "/tmp/mpib-ibdev-XXXXXX", rm[64];
 
@@ -248,7 +247,7 @@ static void what_verbs_do_not_tell_comes_from_sysfs(void **state)
 }
 
 /* A device that network namespaces share has the GIDs of all of them. */
-static void a_gid_of_an_interface_here_comes_first(void **state)
+fixture_test(a_gid_of_an_interface_here_comes_first)
 {
 	char dir[] = "/tmp/mpib-ibdev-XXXXXX", rm[64];
 
@@ -270,21 +269,3 @@ static void a_gid_of_an_interface_here_comes_first(void **state)
 	snprintf(rm, sizeof(rm), "rm -r %s", dir);
 	assert_int_equal(system(rm), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(an_ipv4_address_by_roce_v2_comes_first),
-	fixture_test(a_preferred_network_comes_before_the_rest),
-	fixture_test(a_list_of_networks_that_is_none_is_refused),
-	fixture_test(a_port_of_a_rail_is_digits),
-	fixture_test(a_gid_that_moved_is_found_where_it_is_now),
-	fixture_test(an_active_port_without_a_gid_is_an_error),
-	fixture_test(the_gids_of_the_other_port_are_not_ours),
-	fixture_test(
-		the_ports_of_a_device_may_have_tables_of_different_lengths),
-	fixture_test(infiniband_has_the_gid_at_index_0_and_a_lid),
-	fixture_test(infiniband_between_routers_has_the_gid_with_the_flid),
-	fixture_test(speed_is_width_times_lane),
-	fixture_test(what_verbs_do_not_tell_comes_from_sysfs),
-	fixture_test(a_gid_of_an_interface_here_comes_first),
-	{ 0 },
-};

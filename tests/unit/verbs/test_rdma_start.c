@@ -65,14 +65,14 @@ static void refused(int error, const char *const *words)
 #define REFUSED(error, ...)                                                    \
 	refused(error, (const char *const[]){ __VA_ARGS__, NULL })
 
-static void two_active_ports_are_opened(void **state)
+fixture_test(two_active_ports_are_opened)
 {
 	if (start() < 0)
 		fail_msg("%s", why);
 	assert_string_equal(mpib_engine_provider(engine, 0), "rdma");
 }
 
-static void every_shard_has_the_inline_limit_of_the_device(void **state)
+fixture_test(every_shard_has_the_inline_limit_of_the_device)
 {
 	cfg.shards = 2;
 	assert_int_equal(start(), 0);
@@ -81,14 +81,14 @@ static void every_shard_has_the_inline_limit_of_the_device(void **state)
 			engine->shard[i / 2].rail[i % 2].port.max_inline, 128);
 }
 
-static void a_device_without_inline_is_used_without(void **state)
+fixture_test(a_device_without_inline_is_used_without)
 {
 	fake_ibv.max_inline = 0;
 	assert_int_equal(start(), 0);
 	assert_int_equal(engine->shard[0].rail[0].port.max_inline, 0);
 }
 
-static void adaptive_routing_is_met_on_infiniband(void **state)
+fixture_test(adaptive_routing_is_met_on_infiniband)
 {
 	fake_ibv_make_ib(sout, 1);
 	fake_ibv_make_ib(sup, 2);
@@ -100,33 +100,33 @@ static void adaptive_routing_is_met_on_infiniband(void **state)
 	assert_int_equal(engine->shard[0].ar_above, UINT32_MAX);
 }
 
-static void a_wrong_name_is_told_with_the_right_ones(void **state)
+fixture_test(a_wrong_name_is_told_with_the_right_ones)
 {
 	name_rails("rdma:mlx5_7", "rdma:fake_1");
 	REFUSED(-ENODEV, "rdma:mlx5_7:1", "ibv_open_device", "fake_0, fake_1");
 }
 
-static void a_machine_without_devices_is_told_so(void **state)
+fixture_test(a_machine_without_devices_is_told_so)
 {
 	fake_ibv.devices = 0;
 	REFUSED(-ENODEV, "there are none", "/dev/infiniband");
 }
 
-static void a_device_that_may_not_be_opened_names_the_right(void **state)
+fixture_test(a_device_that_may_not_be_opened_names_the_right)
 {
 	fake_ibv_fails("ibv_open_device", EACCES, 1);
 	REFUSED(-EACCES, "rdma:fake_0:1: ibv_open_device: Permission denied",
 		"/dev/infiniband/uverbs");
 }
 
-static void a_port_that_the_device_has_not_is_told(void **state)
+fixture_test(a_port_that_the_device_has_not_is_told)
 {
 	name_rails("rdma:fake_0:2", "rdma:fake_1");
 	REFUSED(-EINVAL, "rdma:fake_0:2", "ibv_query_port", "no such port");
 }
 
 /* A node that booted before its switch did not start, or had one rail. */
-static void a_port_that_is_down_makes_its_rail_away(void **state)
+fixture_test(a_port_that_is_down_makes_its_rail_away)
 {
 	struct mpib_tenant *t;
 
@@ -143,7 +143,7 @@ static void a_port_that_is_down_makes_its_rail_away(void **state)
 }
 
 /* SOUT did not answer the first shard, and was well again for the second. */
-static void shards_of_a_device_agree_which_rails_are_away(void **state)
+fixture_test(shards_of_a_device_agree_which_rails_are_away)
 {
 	cfg.shards = 2;
 	fake_ibv_fails("ibv_open_device", EIO, 1);
@@ -160,7 +160,7 @@ static void shards_of_a_device_agree_which_rails_are_away(void **state)
 }
 
 /* NCCL asks where SOUT is, and finds the nearest GPU by it. */
-static void a_device_that_does_not_answer_has_its_place(void **state)
+fixture_test(a_device_that_does_not_answer_has_its_place)
 {
 	char dir[] = "/tmp/mpib-place-XXXXXX", at[64];
 
@@ -177,7 +177,7 @@ static void a_device_that_does_not_answer_has_its_place(void **state)
 	rmdir(dir);
 }
 
-static void with_both_ports_down_users_are_told(void **state)
+fixture_test(with_both_ports_down_users_are_told)
 {
 	struct mpib_tenant *t;
 
@@ -190,20 +190,20 @@ static void with_both_ports_down_users_are_told(void **state)
 			       "no rail is left"));
 }
 
-static void a_port_without_a_gid_is_told(void **state)
+fixture_test(a_port_without_a_gid_is_told)
 {
 	sout->port[0].gids = 0;
 	REFUSED(-EADDRNOTAVAIL, "rdma:fake_0:1", "no RoCE v2 GID", "IPv4");
 }
 
-static void two_link_layers_are_refused(void **state)
+fixture_test(two_link_layers_are_refused)
 {
 	fake_ibv_make_ib(sup, 3);
 	REFUSED(-EINVAL, "fake_0 is Ethernet", "fake_1 is InfiniBand",
 		"--sup none");
 }
 
-static void a_limit_on_pinned_memory_is_told(void **state)
+fixture_test(a_limit_on_pinned_memory_is_told)
 {
 	struct rlimit old, low;
 
@@ -217,14 +217,14 @@ static void a_limit_on_pinned_memory_is_told(void **state)
 	setrlimit(RLIMIT_MEMLOCK, &old);
 }
 
-static void a_cq_that_cannot_be_pinned_is_told(void **state)
+fixture_test(a_cq_that_cannot_be_pinned_is_told)
 {
 	fake_ibv_fails("ibv_create_cq", ENOMEM, 1);
 	REFUSED(-ENOMEM, "rdma:fake_0:1: ibv_create_cq: Cannot allocate",
 		"RLIMIT_MEMLOCK");
 }
 
-static void queues_longer_than_the_devices_name_the_setting(void **state)
+fixture_test(queues_longer_than_the_devices_name_the_setting)
 {
 	cfg.sq_depth = 5000;
 	REFUSED(-EINVAL, "qp.sq_depth = 5000", "max_qp_wr = 4096");
@@ -233,7 +233,7 @@ static void queues_longer_than_the_devices_name_the_setting(void **state)
 	REFUSED(-EINVAL, "srq.high = 5000", "max_srq_wr = 4096");
 }
 
-static void a_limit_that_leaves_no_way_to_work_is_named(void **state)
+fixture_test(a_limit_that_leaves_no_way_to_work_is_named)
 {
 	sup->port[0].attr.max_msg_sz = 2048;
 	REFUSED(-EINVAL, "fake_1", "max_msg_sz = 2048");
@@ -252,7 +252,7 @@ static void a_limit_that_leaves_no_way_to_work_is_named(void **state)
 	assert_int_equal(engine->shard[0].rail[1].port.max_msg_sz, 1u << 31);
 }
 
-static void relaxed_ordering_is_dropped_where_it_is_refused(void **state)
+fixture_test(relaxed_ordering_is_dropped_where_it_is_refused)
 {
 	const struct mpib_verbs *v = &mpib_verbs_rdma;
 	int wish = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_RELAXED_ORDERING;
@@ -281,28 +281,3 @@ static void relaxed_ordering_is_dropped_where_it_is_refused(void **state)
 	assert_int_equal(v->dealloc_pd(pd), 0);
 	assert_int_equal(v->close(ctx), 0);
 }
-
-#define t(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
-const struct CMUnitTest test_list[] = {
-	t(two_active_ports_are_opened),
-	t(every_shard_has_the_inline_limit_of_the_device),
-	t(a_device_without_inline_is_used_without),
-	t(adaptive_routing_is_met_on_infiniband),
-	t(a_wrong_name_is_told_with_the_right_ones),
-	t(a_machine_without_devices_is_told_so),
-	t(a_device_that_may_not_be_opened_names_the_right),
-	t(a_port_that_the_device_has_not_is_told),
-	t(a_port_that_is_down_makes_its_rail_away),
-	t(shards_of_a_device_agree_which_rails_are_away),
-	t(a_device_that_does_not_answer_has_its_place),
-	t(with_both_ports_down_users_are_told),
-	t(a_port_without_a_gid_is_told),
-	t(two_link_layers_are_refused),
-	t(a_limit_on_pinned_memory_is_told),
-	t(a_cq_that_cannot_be_pinned_is_told),
-	t(queues_longer_than_the_devices_name_the_setting),
-	t(a_limit_that_leaves_no_way_to_work_is_named),
-	t(relaxed_ordering_is_dropped_where_it_is_refused),
-	{ 0 },
-};

@@ -76,7 +76,7 @@ static unsigned accepts_now(struct vt *t)
 	return accepted - from;
 }
 
-static void what_is_accepted_is_bounded_in_a_turn_and_over_time(void **state)
+vt_test(what_is_accepted_is_bounded_in_a_turn_and_over_time)
 {
 	const unsigned every = SOFT_ACCEPT_EVERY, batch = SOFT_ACCEPTS_A_TURN;
 	struct vt *t = *state;
@@ -94,7 +94,7 @@ static void what_is_accepted_is_bounded_in_a_turn_and_over_time(void **state)
 	ebb();
 }
 
-static void nobody_is_woken_for_what_waits(void **state)
+vt_test(nobody_is_woken_for_what_waits)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -117,7 +117,7 @@ static void nobody_is_woken_for_what_waits(void **state)
 	ebb();
 }
 
-static void who_greets_behind_a_flood_gets_through(void **state)
+vt_test(who_greets_behind_a_flood_gets_through)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -132,10 +132,3 @@ static void who_greets_behind_a_flood_gets_through(void **state)
 	close(peer);
 	ebb();
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(what_is_accepted_is_bounded_in_a_turn_and_over_time),
-	vt_test(nobody_is_woken_for_what_waits),
-	vt_test(who_greets_behind_a_flood_gets_through),
-	{ 0 },
-};

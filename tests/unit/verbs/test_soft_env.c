@@ -29,7 +29,7 @@ static int open_with(const char *name, const char *value)
 	return rc;
 }
 
-static void the_first_port_is_digits_in_range(void **state)
+TEST(the_first_port_is_digits_in_range)
 {
 	static const char *const bad[] = { "many",   " 30000",
 					   "-30000", "+30000",
@@ -43,14 +43,14 @@ static void the_first_port_is_digits_in_range(void **state)
 	assert_int_equal(open_with("MPIB_SOFT_PORT_BASE", ""), 0);
 }
 
-static void an_engine_that_there_is_not_is_refused(void **state)
+TEST(an_engine_that_there_is_not_is_refused)
 {
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", "uring"), -EINVAL);
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", "epoll"), 0);
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", ""), 0);
 }
 
-static void limits_are_only_lowered_and_by_their_names(void **state)
+TEST(limits_are_only_lowered_and_by_their_names)
 {
 	static const char *const bad[] = { "max_msg_sz",
 					   "max_msg_sz=",
@@ -73,7 +73,7 @@ static void limits_are_only_lowered_and_by_their_names(void **state)
 }
 
 /* Of a kernel that has none it is not known here what it says. */
-static void nor_is_one_taken_that_was_not_built(void **state)
+TEST(nor_is_one_taken_that_was_not_built)
 {
 	int rc = open_with("MPIB_SOFT_ENGINE", "io_uring");
 
@@ -82,11 +82,3 @@ static void nor_is_one_taken_that_was_not_built(void **state)
 	else
 		assert_true(rc <= 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(the_first_port_is_digits_in_range),
-	cmocka_unit_test(an_engine_that_there_is_not_is_refused),
-	cmocka_unit_test(limits_are_only_lowered_and_by_their_names),
-	cmocka_unit_test(nor_is_one_taken_that_was_not_built),
-	{ 0 },
-};

@@ -109,7 +109,7 @@ static void disturb(struct waiter *w, int flags, int most)
 }
 
 /* As it is over read(), by which libibverbs waits. */
-static void a_signal_ends_a_wait_only_if_its_handler_says_so(void **state)
+vt_test(a_signal_ends_a_wait_only_if_its_handler_says_so)
 {
 	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
@@ -147,7 +147,7 @@ static void a_signal_ends_a_wait_only_if_its_handler_says_so(void **state)
 }
 
 /* As it is in the kernel, when a device is gone. */
-static void nobody_waits_for_events_of_a_device_that_is_gone(void **state)
+vt_test(nobody_waits_for_events_of_a_device_that_is_gone)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 	struct vt *t = *state;
@@ -182,7 +182,7 @@ static bool readable(int fd)
 }
 
 /* One of those who wait hears what happened, all others that nothing more will. */
-static void nobody_waits_for_what_another_was_told(void **state)
+vt_test(nobody_waits_for_what_another_was_told)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 	struct vt *t = *state;
@@ -227,7 +227,7 @@ static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 }
 
 /* Nobody is to find a count without an event later. */
-static void an_event_of_what_was_destroyed_counts_for_none(void **state)
+vt_test(an_event_of_what_was_destroyed_counts_for_none)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -255,7 +255,7 @@ static void an_event_of_what_was_destroyed_counts_for_none(void **state)
 	vt_unthread_b(t, &saved);
 }
 
-static void nor_does_one_of_a_cq_that_was(void **state)
+vt_test(nor_does_one_of_a_cq_that_was)
 {
 	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
@@ -289,7 +289,7 @@ static void nor_does_one_of_a_cq_that_was(void **state)
 }
 
 /* Who is told that an event waits is not to wait for it. */
-static void nobody_is_told_of_events_of_what_is_destroyed(void **state)
+vt_test(nobody_is_told_of_events_of_what_is_destroyed)
 {
 	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
@@ -325,13 +325,3 @@ static void nobody_is_told_of_events_of_what_is_destroyed(void **state)
 	assert_int_equal(t->v->destroy_comp_channel(ch), 0);
 	vt_unthread_b(t, &saved);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(a_signal_ends_a_wait_only_if_its_handler_says_so),
-	vt_test(nobody_is_told_of_events_of_what_is_destroyed),
-	vt_test(nobody_waits_for_events_of_a_device_that_is_gone),
-	vt_test(an_event_of_what_was_destroyed_counts_for_none),
-	vt_test(nor_does_one_of_a_cq_that_was),
-	vt_test(nobody_waits_for_what_another_was_told),
-	{ 0 },
-};

@@ -25,7 +25,7 @@ static uint8_t port_state(struct vt *t, struct vt_end *e)
 	return info.state;
 }
 
-static void a_black_hole_is_silent_and_ends_in_retry_exceeded(void **state)
+vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_quick();
@@ -42,7 +42,7 @@ static void a_black_hole_is_silent_and_ends_in_retry_exceeded(void **state)
 }
 
 /* What waited for it meanwhile goes on when it ends. */
-static void a_hole_for_one_address_leaves_the_others(void **state)
+vt_test(a_hole_for_one_address_leaves_the_others)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -66,7 +66,7 @@ static void a_hole_for_one_address_leaves_the_others(void **state)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
 
-static void the_nth_message_is_lost_and_costs_its_qp_alone(void **state)
+vt_test(the_nth_message_is_lost_and_costs_its_qp_alone)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa[2], *qb[2];
@@ -92,7 +92,7 @@ enum {
 };
 
 /* By either way into a context: a socket, and a QP of the same context. */
-static void what_is_late_is_placed_by_a_read_of_its_device(void **state)
+vt_test(what_is_late_is_placed_by_a_read_of_its_device)
 {
 	struct vt *t = *state;
 	struct vt_mem from = vt_mem(t, &t->a, 200000, VT_LOCAL);
@@ -129,11 +129,3 @@ static void what_is_late_is_placed_by_a_read_of_its_device(void **state)
 	assert_memory_equal(to.p + 4196, from.p + 4196, to.len - 4196);
 	heal(t);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(a_black_hole_is_silent_and_ends_in_retry_exceeded),
-	vt_test(the_nth_message_is_lost_and_costs_its_qp_alone),
-	vt_test(what_is_late_is_placed_by_a_read_of_its_device),
-	vt_test(a_hole_for_one_address_leaves_the_others),
-	{ 0 },
-};

@@ -88,12 +88,12 @@ static void a_child_does_its_parent_no_harm(struct vt *t)
 	vt_mem_free(t, &p.b);
 }
 
-static void without_threads(void **state)
+vt_test(without_threads)
 {
 	a_child_does_its_parent_no_harm(*state);
 }
 
-static void with_a_thread_that_makes_the_progress(void **state)
+vt_test(with_a_thread_that_makes_the_progress)
 {
 	struct vt *t = *state;
 	struct vt_end saved;
@@ -105,9 +105,3 @@ static void with_a_thread_that_makes_the_progress(void **state)
 	a_child_does_its_parent_no_harm(t);
 	vt_unthread_b(t, &saved);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(without_threads),
-	vt_test(with_a_thread_that_makes_the_progress),
-	{ 0 },
-};

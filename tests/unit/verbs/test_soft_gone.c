@@ -17,7 +17,7 @@ static void lose(struct vt_end *e)
 	assert_int_equal(mpib_soft_set_fault(e->ctx, &fault), 0);
 }
 
-static void it_says_so_once_and_nothing_more(void **state)
+vt_test(it_says_so_once_and_nothing_more)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_quick();
@@ -45,7 +45,7 @@ static void it_says_so_once_and_nothing_more(void **state)
 	assert_int_equal(t->a.recv.head, t->a.recv.tail);
 }
 
-static void it_is_not_there_while_its_name_is_in_the_directory(void **state)
+TEST(it_is_not_there_while_its_name_is_in_the_directory)
 {
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 				       .name = "127.0.0.77",
@@ -73,7 +73,7 @@ static void it_is_not_there_while_its_name_is_in_the_directory(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-static void it_can_be_hidden_from_this_process(void **state)
+TEST(it_can_be_hidden_from_this_process)
 {
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 				       .name = "127.0.0.77",
@@ -90,10 +90,3 @@ static void it_can_be_hidden_from_this_process(void **state)
 	assert_int_equal(mpib_verbs_soft.close(now), 0);
 	assert_int_equal(mpib_verbs_soft.close(old), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(it_says_so_once_and_nothing_more),
-	cmocka_unit_test(it_is_not_there_while_its_name_is_in_the_directory),
-	cmocka_unit_test(it_can_be_hidden_from_this_process),
-	{ 0 },
-};

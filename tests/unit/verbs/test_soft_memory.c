@@ -22,7 +22,7 @@ static size_t resident(void)
 }
 
 /* Memory for all their requests would be 192 MiB, that of WQEs alone 45. */
-static void a_qp_takes_memory_only_for_what_was_posted(void **state)
+TEST(a_qp_takes_memory_only_for_what_was_posted)
 {
 	const struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 					     .name = "127.21.3.2",
@@ -70,7 +70,7 @@ static bool share_a_digit(const uint32_t *key, unsigned apart, unsigned digit)
 	return same > (KEYS - apart) / 16 + KEYS / 10;
 }
 
-static void keys_tell_nothing_of_other_keys(void **state)
+TEST(keys_tell_nothing_of_other_keys)
 {
 	const struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 					     .name = "127.21.3.2",
@@ -101,9 +101,3 @@ static void keys_tell_nothing_of_other_keys(void **state)
 	assert_int_equal(v->dealloc_pd(pd), 0);
 	assert_int_equal(v->close(ctx), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(keys_tell_nothing_of_other_keys),
-	cmocka_unit_test(a_qp_takes_memory_only_for_what_was_posted),
-	{ 0 },
-};

@@ -191,7 +191,9 @@ static void what_a_seed_draws_is_done_once_and_in_order(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		vt_test(what_a_seed_draws_is_done_once_and_in_order),
+		cmocka_unit_test_setup_teardown(
+			what_a_seed_draws_is_done_once_and_in_order, vt_setup,
+			vt_teardown),
 	};
 
 	for (int i = 1; i < argc; i++) {

@@ -2,17 +2,11 @@
 /* What a rail of the software HCA says is its speed. */
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "verbs/soft/soft.h"
 #include "verbs/verbs.h"
 
@@ -49,16 +43,14 @@ static uint64_t speed_of(const char *ip, const char *interface_says)
 	return mbps;
 }
 
-static void a_rail_says_the_speed_of_its_interface(void **state)
+TEST(a_rail_says_the_speed_of_its_interface)
 {
-	(void)state;
 	assert_int_equal(speed_of("127.0.0.1", "25000\n"), 25000);
 	assert_int_equal(speed_of("127.0.0.1", "1000\n"), 1000);
 }
 
-static void without_a_known_speed_it_says_what_software_moves(void **state)
+TEST(without_a_known_speed_it_says_what_software_moves)
 {
-	(void)state;
 	assert_int_equal(speed_of("127.0.0.1", "-1\n"), NOT_KNOWN);
 	assert_int_equal(speed_of("127.0.0.1", "0\n"), NOT_KNOWN);
 	assert_int_equal(speed_of("127.0.0.1", ""), NOT_KNOWN);
@@ -66,7 +58,7 @@ static void without_a_known_speed_it_says_what_software_moves(void **state)
 	assert_int_equal(speed_of("127.0.0.77", "25000\n"), NOT_KNOWN);
 }
 
-static void the_port_of_a_rail_on_loopback_says_so(void **state)
+TEST(the_port_of_a_rail_on_loopback_says_so)
 {
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 				       .name = "127.0.0.77",
@@ -79,16 +71,4 @@ static void the_port_of_a_rail_on_loopback_says_so(void **state)
 	assert_int_equal(mpib_verbs_soft.query_port(ctx, 1, &info), 0);
 	assert_int_equal(info.speed_mbps, NOT_KNOWN);
 	assert_int_equal(mpib_verbs_soft.close(ctx), 0);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_rail_says_the_speed_of_its_interface),
-		cmocka_unit_test(
-			without_a_known_speed_it_says_what_software_moves),
-		cmocka_unit_test(the_port_of_a_rail_on_loopback_says_so),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

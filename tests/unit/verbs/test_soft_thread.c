@@ -24,7 +24,7 @@ static struct ibv_wc wait_a(struct vt *t)
 	return wc;
 }
 
-static void a_passive_target_needs_nobody_to_poll(void **state)
+vt_test(a_passive_target_needs_nobody_to_poll)
 {
 	enum {
 		SIZE = 300000
@@ -55,7 +55,7 @@ static void a_passive_target_needs_nobody_to_poll(void **state)
 	vt_unthread_b(t, &saved);
 }
 
-static void a_blocking_channel_wakes_in_threaded_mode(void **state)
+vt_test(a_blocking_channel_wakes_in_threaded_mode)
 {
 	struct vt *t = *state;
 	struct vt_end saved;
@@ -89,7 +89,7 @@ static void a_blocking_channel_wakes_in_threaded_mode(void **state)
 }
 
 /* A program that waits for its signals is not ended by them. */
-static void signals_are_for_the_programs_threads(void **state)
+vt_test(signals_are_for_the_programs_threads)
 {
 	const struct timespec patience = { .tv_sec = 10 };
 	struct vt *t = *state;
@@ -113,7 +113,7 @@ static void signals_are_for_the_programs_threads(void **state)
 }
 
 /* As ib_write_lat does, and the engine with its CTS. */
-static void the_end_of_a_write_is_seen_last(void **state)
+vt_test(the_end_of_a_write_is_seen_last)
 {
 	enum {
 		ROUNDS = 300
@@ -159,7 +159,7 @@ static void the_end_of_a_write_is_seen_last(void **state)
 	vt_unthread_b(t, &saved);
 }
 
-static void a_context_may_go_with_its_objects(void **state)
+vt_test(a_context_may_go_with_its_objects)
 {
 	/* Its memory is lost to the program; not to the leak checker. */
 	static struct vt_end left;
@@ -237,7 +237,7 @@ static void *control_loop(void *arg)
 	return NULL;
 }
 
-static void control_verbs_do_not_disturb_a_running_owner(void **state)
+vt_test(control_verbs_do_not_disturb_a_running_owner)
 {
 	struct vt *t = *state;
 	struct control c = { .t = t };
@@ -289,7 +289,7 @@ static void *exchange(void *arg)
 	return NULL;
 }
 
-static void progress_may_move_to_another_thread(void **state)
+vt_test(progress_may_move_to_another_thread)
 {
 	struct vt *t = *state;
 	struct move m = { .t = t };
@@ -304,14 +304,3 @@ static void progress_may_move_to_another_thread(void **state)
 	}
 	assert_int_equal(m.done, 8);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(a_passive_target_needs_nobody_to_poll),
-	vt_test(a_blocking_channel_wakes_in_threaded_mode),
-	vt_test(signals_are_for_the_programs_threads),
-	vt_test(the_end_of_a_write_is_seen_last),
-	vt_test(a_context_may_go_with_its_objects),
-	vt_test(control_verbs_do_not_disturb_a_running_owner),
-	vt_test(progress_may_move_to_another_thread),
-	{ 0 },
-};

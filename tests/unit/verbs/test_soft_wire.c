@@ -27,7 +27,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *ts)
 	return rc;
 }
 
-static void only_the_right_greeting_connects(void **state)
+vt_test(only_the_right_greeting_connects)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -64,7 +64,7 @@ static void only_the_right_greeting_connects(void **state)
 	}
 }
 
-static void a_second_connection_is_of_the_same_life_or_turned_away(void **state)
+vt_test(a_second_connection_is_of_the_same_life_or_turned_away)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -87,7 +87,7 @@ static void a_second_connection_is_of_the_same_life_or_turned_away(void **state)
 }
 
 /* Of a stranger who knows or guesses all that is not secret. */
-static void who_does_not_know_the_token_cuts_no_connection(void **state)
+vt_test(who_does_not_know_the_token_cuts_no_connection)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -111,7 +111,7 @@ static void who_does_not_know_the_token_cuts_no_connection(void **state)
 	close(peer);
 }
 
-static void a_token_is_set_before_the_qp_is_ready_and_is_not_0(void **state)
+vt_test(a_token_is_set_before_the_qp_is_ready_and_is_not_0)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual), *other;
@@ -158,7 +158,7 @@ static int listen_as_b(struct vt *t, uint32_t qpn)
 }
 
 /* As of a host that died just then, or whose process is stopped. */
-static void who_takes_the_call_and_never_answers_is_called_again(void **state)
+vt_test(who_takes_the_call_and_never_answers_is_called_again)
 {
 	const uint32_t nobody = 255u << 16 | 7;
 	struct vt *t = *state;
@@ -187,7 +187,7 @@ static void who_takes_the_call_and_never_answers_is_called_again(void **state)
 	close(listener);
 }
 
-static void noise_instead_of_a_greeting_is_cut_off(void **state)
+vt_test(noise_instead_of_a_greeting_is_cut_off)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -252,7 +252,7 @@ static void tell_lies(struct vt *t, int fd, uint64_t *rng,
 	}
 }
 
-static void lies_cost_no_more_than_the_qp(void **state)
+vt_test(lies_cost_no_more_than_the_qp)
 {
 	enum {
 		PAGE = 4096
@@ -301,14 +301,3 @@ static void lies_cost_no_more_than_the_qp(void **state)
 			 0);
 	vt_mem_free(t, &all);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(only_the_right_greeting_connects),
-	vt_test(a_second_connection_is_of_the_same_life_or_turned_away),
-	vt_test(who_does_not_know_the_token_cuts_no_connection),
-	vt_test(a_token_is_set_before_the_qp_is_ready_and_is_not_0),
-	vt_test(who_takes_the_call_and_never_answers_is_called_again),
-	vt_test(noise_instead_of_a_greeting_is_cut_off),
-	vt_test(lies_cost_no_more_than_the_qp),
-	{ 0 },
-};

@@ -68,7 +68,7 @@ static int swap(struct fixture *f, uint64_t id, size_t off, uint64_t want,
 							 .swap = with } });
 }
 
-static void adding_returns_what_was_there(void **state)
+vt_test(adding_returns_what_was_there)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -87,7 +87,7 @@ static void adding_returns_what_was_there(void **state)
 	vt_quiet(t, &t->b.recv, 5);
 }
 
-static void swapping_wants_what_it_compares_with(void **state)
+vt_test(swapping_wants_what_it_compares_with)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -107,7 +107,7 @@ static void swapping_wants_what_it_compares_with(void **state)
 }
 
 /* More than the depth, and more than the HCA keeps results of. */
-static void each_of_many_counts_once_and_in_order(void **state)
+vt_test(each_of_many_counts_once_and_in_order)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -126,7 +126,7 @@ static void each_of_many_counts_once_and_in_order(void **state)
 	}
 }
 
-static void both_sides_add_to_one_word(void **state)
+vt_test(both_sides_add_to_one_word)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -163,7 +163,7 @@ static void both_sides_add_to_one_word(void **state)
 	assert_int_equal(word(&back, 0), 31);
 }
 
-static void a_read_and_an_atomic_share_the_depth_and_the_order(void **state)
+vt_test(a_read_and_an_atomic_share_the_depth_and_the_order)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -184,7 +184,7 @@ static void a_read_and_an_atomic_share_the_depth_and_the_order(void **state)
 	}
 }
 
-static void a_fenced_write_carries_what_was_fetched(void **state)
+vt_test(a_fenced_write_carries_what_was_fetched)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -219,7 +219,7 @@ static void refused(struct vt *t, struct fixture *f, size_t off, uint32_t rkey,
 		assert_int_equal(word(&f->remote, i), 0);
 }
 
-static void an_address_between_two_words_is_refused(void **state)
+vt_test(an_address_between_two_words_is_refused)
 {
 	struct fixture f;
 
@@ -227,7 +227,7 @@ static void an_address_between_two_words_is_refused(void **state)
 	refused(*state, &f, 4, 0, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 }
 
-static void a_word_beyond_the_region_is_refused(void **state)
+vt_test(a_word_beyond_the_region_is_refused)
 {
 	struct fixture f;
 
@@ -236,7 +236,7 @@ static void a_word_beyond_the_region_is_refused(void **state)
 		IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void an_unknown_rkey_is_refused(void **state)
+vt_test(an_unknown_rkey_is_refused)
 {
 	struct fixture f;
 
@@ -245,7 +245,7 @@ static void an_unknown_rkey_is_refused(void **state)
 		IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void a_region_not_for_atomics_is_refused(void **state)
+vt_test(a_region_not_for_atomics_is_refused)
 {
 	struct fixture f;
 
@@ -254,7 +254,7 @@ static void a_region_not_for_atomics_is_refused(void **state)
 		IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void a_qp_not_for_atomics_refuses(void **state)
+vt_test(a_qp_not_for_atomics_refuses)
 {
 	struct fixture f;
 
@@ -262,7 +262,7 @@ static void a_qp_not_for_atomics_refuses(void **state)
 	refused(*state, &f, 0, 0, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 }
 
-static void the_answer_needs_eight_bytes_that_may_be_written(void **state)
+vt_test(the_answer_needs_eight_bytes_that_may_be_written)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -284,19 +284,3 @@ static void the_answer_needs_eight_bytes_that_may_be_written(void **state)
 					   .send_flags = IBV_SEND_INLINE }),
 		EINVAL);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(adding_returns_what_was_there),
-	vt_test(swapping_wants_what_it_compares_with),
-	vt_test(each_of_many_counts_once_and_in_order),
-	vt_test(both_sides_add_to_one_word),
-	vt_test(a_read_and_an_atomic_share_the_depth_and_the_order),
-	vt_test(a_fenced_write_carries_what_was_fetched),
-	vt_test(an_address_between_two_words_is_refused),
-	vt_test(a_word_beyond_the_region_is_refused),
-	vt_test(an_unknown_rkey_is_refused),
-	vt_test(a_region_not_for_atomics_is_refused),
-	vt_test(a_qp_not_for_atomics_refuses),
-	vt_test(the_answer_needs_eight_bytes_that_may_be_written),
-	{ 0 },
-};

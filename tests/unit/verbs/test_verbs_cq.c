@@ -80,7 +80,7 @@ static void one_message(struct vt *t, struct fixture *f, unsigned flags)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
 
-static void an_armed_queue_gives_one_event_and_is_disarmed(void **state)
+vt_test(an_armed_queue_gives_one_event_and_is_disarmed)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -99,7 +99,7 @@ static void an_armed_queue_gives_one_event_and_is_disarmed(void **state)
 	end(t, &f);
 }
 
-static void solicited_only_waits_for_a_solicited_message(void **state)
+vt_test(solicited_only_waits_for_a_solicited_message)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -113,7 +113,7 @@ static void solicited_only_waits_for_a_solicited_message(void **state)
 	end(t, &f);
 }
 
-static void an_error_counts_as_solicited(void **state)
+vt_test(an_error_counts_as_solicited)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -127,7 +127,7 @@ static void an_error_counts_as_solicited(void **state)
 	end(t, &f);
 }
 
-static void the_channel_is_readable_while_an_event_waits(void **state)
+vt_test(the_channel_is_readable_while_an_event_waits)
 {
 	struct vt *t = *state;
 	struct pollfd pfd;
@@ -142,7 +142,7 @@ static void the_channel_is_readable_while_an_event_waits(void **state)
 	end(t, &f);
 }
 
-static void an_event_left_unread_does_not_outlive_its_queue(void **state)
+vt_test(an_event_left_unread_does_not_outlive_its_queue)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -201,7 +201,7 @@ static void *sleep_and_drain(void *arg)
 	return NULL;
 }
 
-static void a_sleeping_owner_misses_nothing(void **state)
+vt_test(a_sleeping_owner_misses_nothing)
 {
 	enum {
 		N = 500
@@ -236,7 +236,7 @@ static void a_sleeping_owner_misses_nothing(void **state)
 	end(t, &f);
 }
 
-static void an_overrun_is_an_event_of_the_queue_and_of_the_qp(void **state)
+vt_test(an_overrun_is_an_event_of_the_queue_and_of_the_qp)
 {
 	struct vt *t = *state;
 	struct ibv_cq *small, *usual = t->a.send.cq;
@@ -275,7 +275,7 @@ static void an_overrun_is_an_event_of_the_queue_and_of_the_qp(void **state)
 }
 
 /* As mlx5 has it; rxe leaves them in the queue. */
-static void a_qp_that_goes_takes_its_completions_with_it(void **state)
+vt_test(a_qp_that_goes_takes_its_completions_with_it)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb, *stays, *other;
@@ -302,7 +302,7 @@ static void a_qp_that_goes_takes_its_completions_with_it(void **state)
 	}
 }
 
-static void poll_of_nothing_returns_nothing(void **state)
+vt_test(poll_of_nothing_returns_nothing)
 {
 	struct vt *t = *state;
 	struct ibv_wc wc;
@@ -310,16 +310,3 @@ static void poll_of_nothing_returns_nothing(void **state)
 	assert_int_equal(ibv_poll_cq(t->a.send.cq, 0, &wc), 0);
 	assert_int_equal(ibv_poll_cq(t->a.send.cq, 1, &wc), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(an_armed_queue_gives_one_event_and_is_disarmed),
-	vt_test(solicited_only_waits_for_a_solicited_message),
-	vt_test(an_error_counts_as_solicited),
-	vt_test(the_channel_is_readable_while_an_event_waits),
-	vt_test(an_event_left_unread_does_not_outlive_its_queue),
-	vt_test(a_sleeping_owner_misses_nothing),
-	vt_test(an_overrun_is_an_event_of_the_queue_and_of_the_qp),
-	vt_test(a_qp_that_goes_takes_its_completions_with_it),
-	vt_test(poll_of_nothing_returns_nothing),
-	{ 0 },
-};

@@ -73,7 +73,7 @@ static void until_begun(struct vt *t, struct ibv_qp *qp)
 	}
 }
 
-static void what_is_posted_in_sqd_waits_for_rts(void **state)
+vt_test(what_is_posted_in_sqd_waits_for_rts)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -93,7 +93,7 @@ static void what_is_posted_in_sqd_waits_for_rts(void **state)
 	assert_true(vt_no_event(t, &t->a));
 }
 
-static void what_was_begun_ends_in_sqd_and_the_rest_later(void **state)
+vt_test(what_was_begun_ends_in_sqd_and_the_rest_later)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -117,7 +117,7 @@ static void what_was_begun_ends_in_sqd_and_the_rest_later(void **state)
 		vt_expect(t, &t->a.send, done, IBV_WC_SUCCESS);
 }
 
-static void a_request_that_finds_no_receive_goes_on_in_sqd(void **state)
+vt_test(a_request_that_finds_no_receive_goes_on_in_sqd)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -142,7 +142,7 @@ static void a_request_that_finds_no_receive_goes_on_in_sqd(void **state)
 	vt_expect(t, &t->b.recv, 4, IBV_WC_SUCCESS);
 }
 
-static void a_qp_in_sqd_serves_its_peer(void **state)
+vt_test(a_qp_in_sqd_serves_its_peer)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -157,7 +157,7 @@ static void a_qp_in_sqd_serves_its_peer(void **state)
 	vt_expect(t, &t->b.send, 6, IBV_WC_SUCCESS);
 }
 
-static void sqd_ends_in_error_or_reset_as_rts_does(void **state)
+vt_test(sqd_ends_in_error_or_reset_as_rts_does)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -181,7 +181,7 @@ static void sqd_ends_in_error_or_reset_as_rts_does(void **state)
 	vt_expect(t, &t->a.send, 3, IBV_WC_SUCCESS);
 }
 
-static void only_rts_leads_to_sqd(void **state)
+vt_test(only_rts_leads_to_sqd)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
@@ -193,7 +193,7 @@ static void only_rts_leads_to_sqd(void **state)
 	assert_true(vt_to(t, qp, IBV_QPS_SQD) < 0);
 }
 
-static void a_message_before_rts_says_that_the_peer_is_there(void **state)
+vt_test(a_message_before_rts_says_that_the_peer_is_there)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
@@ -214,14 +214,3 @@ static void a_message_before_rts_says_that_the_peer_is_there(void **state)
 	assert_true(vt_no_event(t, &t->b));
 	assert_int_equal(vt_to_rts(t, qb, 20, &vt_usual), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(what_is_posted_in_sqd_waits_for_rts),
-	vt_test(what_was_begun_ends_in_sqd_and_the_rest_later),
-	vt_test(a_request_that_finds_no_receive_goes_on_in_sqd),
-	vt_test(a_qp_in_sqd_serves_its_peer),
-	vt_test(sqd_ends_in_error_or_reset_as_rts_does),
-	vt_test(only_rts_leads_to_sqd),
-	vt_test(a_message_before_rts_says_that_the_peer_is_there),
-	{ 0 },
-};

@@ -8,7 +8,7 @@ static enum ibv_wc_status bad_lkey(struct vt *t)
 	return t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR;
 }
 
-static void an_unknown_lkey_fails_after_what_was_before_it(void **state)
+writes_test(an_unknown_lkey_fails_after_what_was_before_it)
 {
 	struct vt *t = *state;
 	struct ibv_sge bad;
@@ -26,7 +26,7 @@ static void an_unknown_lkey_fails_after_what_was_before_it(void **state)
 	writes_over(t);
 }
 
-static void a_piece_beyond_its_region_is_refused_here(void **state)
+writes_test(a_piece_beyond_its_region_is_refused_here)
 {
 	struct vt *t = *state;
 	struct ibv_sge bad;
@@ -38,7 +38,7 @@ static void a_piece_beyond_its_region_is_refused_here(void **state)
 	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
 }
 
-static void a_region_of_another_pd_is_refused_here(void **state)
+writes_test(a_region_of_another_pd_is_refused_here)
 {
 	struct vt *t = *state;
 	struct ibv_pd *own = t->a.pd, *other;
@@ -56,7 +56,7 @@ static void a_region_of_another_pd_is_refused_here(void **state)
 	assert_int_equal(t->v->dealloc_pd(other), 0);
 }
 
-static void a_receive_too_small_fails_at_both_ends(void **state)
+writes_test(a_receive_too_small_fails_at_both_ends)
 {
 	struct vt *t = *state;
 	struct ibv_sge in, out;
@@ -76,7 +76,7 @@ static void a_receive_too_small_fails_at_both_ends(void **state)
 	assert_int_equal(vt_state(t, writes.qb), IBV_QPS_ERR);
 }
 
-static void a_receive_with_a_bad_key_fails_at_both_ends(void **state)
+writes_test(a_receive_with_a_bad_key_fails_at_both_ends)
 {
 	struct vt *t = *state;
 	struct ibv_sge in, out;
@@ -92,7 +92,7 @@ static void a_receive_with_a_bad_key_fails_at_both_ends(void **state)
 	vt_expect(t, &t->a.send, 7, IBV_WC_REM_OP_ERR);
 }
 
-static void moving_to_error_flushes_everything_in_order(void **state)
+writes_test(moving_to_error_flushes_everything_in_order)
 {
 	struct vt *t = *state;
 
@@ -116,7 +116,7 @@ static void moving_to_error_flushes_everything_in_order(void **state)
 		vt_expect(t, &t->a.recv, 200, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void an_error_completion_names_its_qp(void **state)
+writes_test(an_error_completion_names_its_qp)
 {
 	struct vt *t = *state;
 	struct ibv_wc wc;
@@ -139,7 +139,7 @@ static void lose_the_peer(struct vt *t, const struct vt_opt *o)
 	assert_int_equal(writes_good(2), 0);
 }
 
-static void a_peer_that_is_gone_ends_in_retry_exceeded(void **state)
+writes_test(a_peer_that_is_gone_ends_in_retry_exceeded)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -152,7 +152,7 @@ static void a_peer_that_is_gone_ends_in_retry_exceeded(void **state)
 	vt_expect(t, &t->a.send, 3, IBV_WC_WR_FLUSH_ERR);
 }
 
-static void a_peer_that_is_gone_is_given_its_retries(void **state)
+writes_test(a_peer_that_is_gone_is_given_its_retries)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -163,7 +163,7 @@ static void a_peer_that_is_gone_is_given_its_retries(void **state)
 	assert_int_equal(vt_state(t, writes.qa), IBV_QPS_RTS);
 }
 
-static void a_peer_that_never_was_ends_in_retry_exceeded(void **state)
+writes_test(a_peer_that_never_was_ends_in_retry_exceeded)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -185,7 +185,7 @@ static void a_peer_that_never_was_ends_in_retry_exceeded(void **state)
 	vt_expect(t, &t->a.send, 4, IBV_WC_RETRY_EXC_ERR);
 }
 
-static void an_error_leaves_other_qps_alone(void **state)
+writes_test(an_error_leaves_other_qps_alone)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
@@ -200,9 +200,9 @@ static void an_error_leaves_other_qps_alone(void **state)
 	vt_refused(t, writes.qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void what_was_received_is_acked_though_the_qp_goes_at_once(void **s)
+writes_test(what_was_received_is_acked_though_the_qp_goes_at_once)
 {
-	struct vt *t = *s;
+	struct vt *t = *state;
 
 	for (int i = 0; i < 30; i++) {
 		assert_int_equal(vt_recv(writes.qb, 1, NULL, 0), 0);
@@ -214,19 +214,3 @@ static void what_was_received_is_acked_though_the_qp_goes_at_once(void **s)
 		vt_pair(t, &vt_usual, &writes.qa, &writes.qb);
 	}
 }
-
-const struct CMUnitTest test_list[] = {
-	writes_test(an_unknown_lkey_fails_after_what_was_before_it),
-	writes_test(a_piece_beyond_its_region_is_refused_here),
-	writes_test(a_region_of_another_pd_is_refused_here),
-	writes_test(a_receive_too_small_fails_at_both_ends),
-	writes_test(a_receive_with_a_bad_key_fails_at_both_ends),
-	writes_test(moving_to_error_flushes_everything_in_order),
-	writes_test(an_error_completion_names_its_qp),
-	writes_test(a_peer_that_is_gone_ends_in_retry_exceeded),
-	writes_test(a_peer_that_is_gone_is_given_its_retries),
-	writes_test(a_peer_that_never_was_ends_in_retry_exceeded),
-	writes_test(an_error_leaves_other_qps_alone),
-	writes_test(what_was_received_is_acked_though_the_qp_goes_at_once),
-	{ 0 },
-};

@@ -8,7 +8,7 @@
 
 #define BIG (1u << 20)
 
-static void nothing_is_placed_by_a_queue_pair_in_error(void **state)
+vt_test(nothing_is_placed_by_a_queue_pair_in_error)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, BIG, VT_LOCAL);
@@ -39,8 +39,7 @@ static void nothing_is_placed_by_a_queue_pair_in_error(void **state)
 	free(before);
 }
 
-static void what_was_acknowledged_has_its_completion_though_the_queue_pair_died(
-	void **state)
+vt_test(what_was_acknowledged_has_its_completion_though_the_queue_pair_died)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -64,9 +63,3 @@ static void what_was_acknowledged_has_its_completion_though_the_queue_pair_died(
 	vt_mem_free(t, &src);
 	vt_mem_free(t, &dst);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(nothing_is_placed_by_a_queue_pair_in_error),
-	vt_test(what_was_acknowledged_has_its_completion_though_the_queue_pair_died),
-	{ 0 },
-};

@@ -135,7 +135,7 @@ static void write_lines(struct vt *t, struct ibv_qp *qp, struct vt_mem *src,
 	}
 }
 
-static void a_flag_is_never_there_before_its_line(void **state)
+vt_test(a_flag_is_never_there_before_its_line)
 {
 	struct vt *t = *state;
 	struct vt_mem src, dst;
@@ -156,8 +156,3 @@ static void a_flag_is_never_there_before_its_line(void **state)
 	print_message("%u of %u messages were watched\n", watched, MESSAGES);
 	assert_int_equal(r.torn, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(a_flag_is_never_there_before_its_line),
-	{ 0 },
-};

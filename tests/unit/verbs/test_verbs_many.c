@@ -8,7 +8,7 @@ enum {
 	N = 200
 };
 
-static void hundreds_of_qps_share_two_ports(void **state)
+vt_test(hundreds_of_qps_share_two_ports)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, N * 1000, VT_LOCAL);
@@ -41,8 +41,3 @@ static void hundreds_of_qps_share_two_ports(void **state)
 	}
 	assert_memory_equal(src.p, dst.p, src.len);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(hundreds_of_qps_share_two_ports),
-	{ 0 },
-};

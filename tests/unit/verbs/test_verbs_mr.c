@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static void an_iova_replaces_the_address(void **state)
+vt_test(an_iova_replaces_the_address)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -33,7 +33,7 @@ static void an_iova_replaces_the_address(void **state)
 	assert_int_equal(t->v->dereg_mr(mr), 0);
 }
 
-static void a_deregistered_key_is_dead_even_if_registered_again(void **state)
+vt_test(a_deregistered_key_is_dead_even_if_registered_again)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -56,7 +56,7 @@ static void a_deregistered_key_is_dead_even_if_registered_again(void **state)
 	vt_mem_free(t, &dst);
 }
 
-static void writing_by_others_needs_writing_by_oneself(void **state)
+vt_test(writing_by_others_needs_writing_by_oneself)
 {
 	struct vt *t = *state;
 	static char buf[64];
@@ -67,7 +67,7 @@ static void writing_by_others_needs_writing_by_oneself(void **state)
 			 -EINVAL);
 }
 
-static void atomics_are_a_permission_that_any_region_may_give(void **state)
+vt_test(atomics_are_a_permission_that_any_region_may_give)
 {
 	struct vt *t = *state;
 	static char buf[64];
@@ -82,7 +82,7 @@ static void atomics_are_a_permission_that_any_region_may_give(void **state)
 			 -EINVAL);
 }
 
-static void what_verbs_have_and_the_device_has_not_is_unsupported(void **state)
+vt_test(what_verbs_have_and_the_device_has_not_is_unsupported)
 {
 	struct vt *t = *state;
 	static char buf[64];
@@ -102,7 +102,7 @@ static void what_verbs_have_and_the_device_has_not_is_unsupported(void **state)
 			 -EINVAL);
 }
 
-static void memory_that_is_not_there_is_not_registered(void **state)
+vt_test(memory_that_is_not_there_is_not_registered)
 {
 	struct vt *t = *state;
 	long page = sysconf(_SC_PAGESIZE);
@@ -117,7 +117,7 @@ static void memory_that_is_not_there_is_not_registered(void **state)
 	munmap(p, (size_t)page);
 }
 
-static void memory_for_reading_is_not_registered_for_writing(void **state)
+vt_test(memory_for_reading_is_not_registered_for_writing)
 {
 	struct vt *t = *state;
 	struct ibv_mr *mr;
@@ -130,7 +130,7 @@ static void memory_for_reading_is_not_registered_for_writing(void **state)
 	munmap(p, 4096);
 }
 
-static void what_is_paged_on_demand_is_paged_when_written(void **state)
+vt_test(what_is_paged_on_demand_is_paged_when_written)
 {
 	struct vt *t = *state;
 	const size_t len = 16 * (size_t)sysconf(_SC_PAGESIZE);
@@ -165,7 +165,7 @@ static void what_is_paged_on_demand_is_paged_when_written(void **state)
 	munmap(p, len);
 }
 
-static void relaxed_ordering_may_be_asked_for_anywhere(void **state)
+vt_test(relaxed_ordering_may_be_asked_for_anywhere)
 {
 	struct vt *t = *state;
 	struct vt_mem m =
@@ -174,7 +174,7 @@ static void relaxed_ordering_may_be_asked_for_anywhere(void **state)
 	vt_mem_free(t, &m);
 }
 
-static void a_dmabuf_is_written_through_its_fd(void **state)
+vt_test(a_dmabuf_is_written_through_its_fd)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -213,7 +213,7 @@ static void a_dmabuf_is_written_through_its_fd(void **state)
 	close(copy);
 }
 
-static void a_dmabuf_has_an_end(void **state)
+vt_test(a_dmabuf_has_an_end)
 {
 	struct vt *t = *state;
 	struct ibv_mr *mr;
@@ -315,7 +315,7 @@ static void stop_leaving(struct vt *t)
 	vt_mem_free(t, &b.dst);
 }
 
-static void dereg_fences_a_write_that_is_arriving(void **state)
+vt_test(dereg_fences_a_write_that_is_arriving)
 {
 	struct vt *t = *state;
 
@@ -324,7 +324,7 @@ static void dereg_fences_a_write_that_is_arriving(void **state)
 	stop_arriving(t);
 }
 
-static void dereg_fences_a_write_that_is_leaving(void **state)
+vt_test(dereg_fences_a_write_that_is_leaving)
 {
 	struct vt *t = *state;
 
@@ -333,7 +333,7 @@ static void dereg_fences_a_write_that_is_leaving(void **state)
 	stop_leaving(t);
 }
 
-static void many_regions_keep_their_keys_apart(void **state)
+vt_test(many_regions_keep_their_keys_apart)
 {
 	enum {
 		N = 1000
@@ -355,21 +355,3 @@ static void many_regions_keep_their_keys_apart(void **state)
 	for (int i = 0; i < N; i++)
 		assert_int_equal(t->v->dereg_mr(mr[i]), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(an_iova_replaces_the_address),
-	vt_test(a_deregistered_key_is_dead_even_if_registered_again),
-	vt_test(writing_by_others_needs_writing_by_oneself),
-	vt_test(atomics_are_a_permission_that_any_region_may_give),
-	vt_test(what_verbs_have_and_the_device_has_not_is_unsupported),
-	vt_test(memory_that_is_not_there_is_not_registered),
-	vt_test(memory_for_reading_is_not_registered_for_writing),
-	vt_test(what_is_paged_on_demand_is_paged_when_written),
-	vt_test(relaxed_ordering_may_be_asked_for_anywhere),
-	vt_test(a_dmabuf_is_written_through_its_fd),
-	vt_test(a_dmabuf_has_an_end),
-	vt_test(dereg_fences_a_write_that_is_arriving),
-	vt_test(dereg_fences_a_write_that_is_leaving),
-	vt_test(many_regions_keep_their_keys_apart),
-	{ 0 },
-};

@@ -9,7 +9,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
-static void writes_become_visible_in_posted_order(void **state)
+vt_test(writes_become_visible_in_posted_order)
 {
 	enum {
 		N = 200,
@@ -63,9 +63,4 @@ struct soak {
 	uint32_t len[QPS][SLOTS];
 	uint64_t rng;
 	unsigned total, done;
-};
-
-const struct CMUnitTest test_list[] = {
-	vt_test(writes_become_visible_in_posted_order),
-	{ 0 },
 };

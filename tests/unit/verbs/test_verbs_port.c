@@ -43,7 +43,7 @@ static void exchange(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
 
-static void a_link_that_comes_back_in_time_loses_nothing(void **state)
+vt_test(a_link_that_comes_back_in_time_loses_nothing)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -62,7 +62,7 @@ static void a_link_that_comes_back_in_time_loses_nothing(void **state)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
 
-static void a_link_that_stays_down_ends_in_retry_exceeded(void **state)
+vt_test(a_link_that_stays_down_ends_in_retry_exceeded)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -85,9 +85,3 @@ static void a_link_that_stays_down_ends_in_retry_exceeded(void **state)
 	vt_connect(t, qa, qb, &vt_usual);
 	exchange(t, qa, qb);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(a_link_that_comes_back_in_time_loses_nothing),
-	vt_test(a_link_that_stays_down_ends_in_retry_exceeded),
-	{ 0 },
-};

@@ -25,7 +25,7 @@ static int post_read(struct fixture *f, uint64_t id, unsigned flags, size_t off,
 		       &sge, 1, vt_addr(&f->remote) + off, f->remote.mr->rkey);
 }
 
-static void read_fetches_any_size(void **state)
+vt_test(read_fetches_any_size)
 {
 	static const size_t sizes[] = { 0, 1, 4063, 4064, 100000, 1 << 20 };
 	struct vt *t = *state;
@@ -45,7 +45,7 @@ static void read_fetches_any_size(void **state)
 	vt_quiet(t, &t->b.recv, 5);
 }
 
-static void read_scatters_over_several_pieces(void **state)
+vt_test(read_scatters_over_several_pieces)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -65,7 +65,7 @@ static void read_scatters_over_several_pieces(void **state)
 	assert_memory_equal(f.local.p + 20000, f.remote.p + 5004, 10000);
 }
 
-static void more_reads_than_the_depth_wait_their_turn(void **state)
+vt_test(more_reads_than_the_depth_wait_their_turn)
 {
 	enum {
 		N = 40,
@@ -83,7 +83,7 @@ static void more_reads_than_the_depth_wait_their_turn(void **state)
 }
 
 /* As the engine flushes device memory. */
-static void a_qp_connected_to_itself_reads_what_it_wrote(void **state)
+vt_test(a_qp_connected_to_itself_reads_what_it_wrote)
 {
 	struct vt *t = *state;
 	struct vt_mem from = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -104,7 +104,7 @@ static void a_qp_connected_to_itself_reads_what_it_wrote(void **state)
 	assert_memory_equal(back.p, from.p, 4096);
 }
 
-static void reads_and_writes_complete_in_posted_order(void **state)
+vt_test(reads_and_writes_complete_in_posted_order)
 {
 	enum {
 		N = 30,
@@ -136,7 +136,7 @@ static void reads_and_writes_complete_in_posted_order(void **state)
 				    f.remote.p + i * SIZE, SIZE);
 }
 
-static void a_read_sees_the_write_posted_before_it(void **state)
+vt_test(a_read_sees_the_write_posted_before_it)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -153,7 +153,7 @@ static void a_read_sees_the_write_posted_before_it(void **state)
 	assert_memory_equal(f.local.p, src.p, 50000);
 }
 
-static void a_fenced_send_carries_what_the_read_fetched(void **state)
+vt_test(a_fenced_send_carries_what_the_read_fetched)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -173,7 +173,7 @@ static void a_fenced_send_carries_what_the_read_fetched(void **state)
 	assert_memory_equal(dst.p, f.remote.p, 30000);
 }
 
-static void both_sides_read_at_once(void **state)
+vt_test(both_sides_read_at_once)
 {
 	enum {
 		SIZE = 600000
@@ -194,7 +194,7 @@ static void both_sides_read_at_once(void **state)
 	assert_memory_equal(back.p, theirs.p, SIZE);
 }
 
-static void a_region_not_for_reading_is_refused(void **state)
+vt_test(a_region_not_for_reading_is_refused)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -208,7 +208,7 @@ static void a_region_not_for_reading_is_refused(void **state)
 	vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void a_qp_not_for_reading_refuses(void **state)
+vt_test(a_qp_not_for_reading_refuses)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -221,7 +221,7 @@ static void a_qp_not_for_reading_refuses(void **state)
 	vt_refused(t, f.qb, IBV_EVENT_QP_REQ_ERR);
 }
 
-static void reading_into_what_may_not_be_written_fails_here(void **state)
+vt_test(reading_into_what_may_not_be_written_fails_here)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -233,18 +233,3 @@ static void reading_into_what_may_not_be_written_fails_here(void **state)
 	vt_expect(t, &t->a.send, 1, IBV_WC_LOC_PROT_ERR);
 	assert_int_equal(ro.p[0], 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(read_fetches_any_size),
-	vt_test(read_scatters_over_several_pieces),
-	vt_test(more_reads_than_the_depth_wait_their_turn),
-	vt_test(a_qp_connected_to_itself_reads_what_it_wrote),
-	vt_test(reads_and_writes_complete_in_posted_order),
-	vt_test(a_read_sees_the_write_posted_before_it),
-	vt_test(a_fenced_send_carries_what_the_read_fetched),
-	vt_test(both_sides_read_at_once),
-	vt_test(a_region_not_for_reading_is_refused),
-	vt_test(a_qp_not_for_reading_refuses),
-	vt_test(reading_into_what_may_not_be_written_fails_here),
-	{ 0 },
-};

@@ -16,29 +16,29 @@ static void refused(struct vt *t, uint64_t raddr, uint32_t rkey, size_t len)
 	vt_refused(t, writes.qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-static void an_unknown_rkey_is_refused_by_the_responder(void **state)
+writes_test(an_unknown_rkey_is_refused_by_the_responder)
 {
 	refused(*state, vt_addr(&writes.dst), writes.dst.mr->rkey ^ 0x77001,
 		64);
 }
 
-static void a_write_beyond_the_region_is_refused(void **state)
+writes_test(a_write_beyond_the_region_is_refused)
 {
 	refused(*state, vt_addr(&writes.dst) + 8192 - 63, writes.dst.mr->rkey,
 		64);
 }
 
-static void a_write_before_the_region_is_refused(void **state)
+writes_test(a_write_before_the_region_is_refused)
 {
 	refused(*state, vt_addr(&writes.dst) - 1, writes.dst.mr->rkey, 64);
 }
 
-static void an_address_that_wraps_round_is_refused(void **state)
+writes_test(an_address_that_wraps_round_is_refused)
 {
 	refused(*state, UINT64_MAX - 10, writes.dst.mr->rkey, 64);
 }
 
-static void a_region_not_for_writing_is_refused(void **state)
+writes_test(a_region_not_for_writing_is_refused)
 {
 	struct vt *t = *state;
 	struct vt_mem ro =
@@ -48,7 +48,7 @@ static void a_region_not_for_writing_is_refused(void **state)
 	assert_int_equal(ro.p[0], 0);
 }
 
-static void an_rkey_of_another_pd_is_refused(void **state)
+writes_test(an_rkey_of_another_pd_is_refused)
 {
 	struct vt *t = *state;
 	struct ibv_pd *own = t->b.pd, *other;
@@ -64,7 +64,7 @@ static void an_rkey_of_another_pd_is_refused(void **state)
 	assert_int_equal(t->v->dealloc_pd(other), 0);
 }
 
-static void a_qp_not_for_writing_refuses(void **state)
+writes_test(a_qp_not_for_writing_refuses)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -78,22 +78,10 @@ static void a_qp_not_for_writing_refuses(void **state)
 	assert_int_equal(writes.dst.p[0], 0);
 }
 
-static void a_zero_length_write_needs_no_valid_key(void **state)
+writes_test(a_zero_length_write_needs_no_valid_key)
 {
 	struct vt *t = *state;
 
 	vt_nothing(writes.qa, 1);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 }
-
-const struct CMUnitTest test_list[] = {
-	writes_test(an_unknown_rkey_is_refused_by_the_responder),
-	writes_test(a_write_beyond_the_region_is_refused),
-	writes_test(a_write_before_the_region_is_refused),
-	writes_test(an_address_that_wraps_round_is_refused),
-	writes_test(a_region_not_for_writing_is_refused),
-	writes_test(an_rkey_of_another_pd_is_refused),
-	writes_test(a_qp_not_for_writing_refuses),
-	writes_test(a_zero_length_write_needs_no_valid_key),
-	{ 0 },
-};

@@ -5,7 +5,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-static void send_scatters_over_the_receives_pieces(void **state)
+vt_test(send_scatters_over_the_receives_pieces)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 65536, VT_LOCAL);
@@ -34,7 +34,7 @@ static void send_scatters_over_the_receives_pieces(void **state)
 			 IBV_WC_SEND);
 }
 
-static void send_with_imm_delivers_both(void **state)
+vt_test(send_with_imm_delivers_both)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -56,7 +56,7 @@ static void send_with_imm_delivers_both(void **state)
 	vt_expect(t, &t->a.send, 8, IBV_WC_SUCCESS);
 }
 
-static void inline_data_is_taken_at_the_post(void **state)
+vt_test(inline_data_is_taken_at_the_post)
 {
 	struct vt *t = *state;
 	struct vt_mem dst = vt_mem(t, &t->b, 4096, VT_ALL);
@@ -82,7 +82,7 @@ static void inline_data_is_taken_at_the_post(void **state)
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
 
-static void more_inline_than_granted_is_refused(void **state)
+vt_test(more_inline_than_granted_is_refused)
 {
 	struct vt *t = *state;
 	static char big[4096];
@@ -95,7 +95,7 @@ static void more_inline_than_granted_is_refused(void **state)
 	vt_quiet(t, &t->a.send, 10);
 }
 
-static void without_a_receive_the_sender_gives_up_after_rnr_retry(void **state)
+vt_test(without_a_receive_the_sender_gives_up_after_rnr_retry)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -111,7 +111,7 @@ static void without_a_receive_the_sender_gives_up_after_rnr_retry(void **state)
 	assert_int_equal(vt_state(t, qb), IBV_QPS_RTS);
 }
 
-static void rnr_retry_seven_waits_for_ever_and_keeps_the_order(void **state)
+vt_test(rnr_retry_seven_waits_for_ever_and_keeps_the_order)
 {
 	enum {
 		N = 10,
@@ -148,7 +148,7 @@ static void rnr_retry_seven_waits_for_ever_and_keeps_the_order(void **state)
 }
 
 /* It is refused while most of it has not even left. */
-static void a_message_bigger_than_any_buffer_survives_rnr(void **state)
+vt_test(a_message_bigger_than_any_buffer_survives_rnr)
 {
 	enum {
 		SIZE = 24 << 20
@@ -186,7 +186,7 @@ static uint32_t send_room(struct vt *t, struct ibv_qp *qp)
 	return init.cap.max_send_wr;
 }
 
-static void a_full_send_queue_names_the_bad_request(void **state)
+vt_test(a_full_send_queue_names_the_bad_request)
 {
 	struct vt *t = *state;
 	struct ibv_send_wr wr[2] = { { .opcode = IBV_WR_SEND },
@@ -205,7 +205,7 @@ static void a_full_send_queue_names_the_bad_request(void **state)
 	assert_ptr_equal(bad, &wr[0]);
 }
 
-static void unsignalled_requests_are_freed_by_a_later_completion(void **state)
+vt_test(unsignalled_requests_are_freed_by_a_later_completion)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
@@ -224,7 +224,7 @@ static void unsignalled_requests_are_freed_by_a_later_completion(void **state)
 	}
 }
 
-static void sq_sig_all_signals_every_request(void **state)
+vt_test(sq_sig_all_signals_every_request)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -239,7 +239,7 @@ static void sq_sig_all_signals_every_request(void **state)
 		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
 }
 
-static void a_full_receive_queue_is_refused(void **state)
+vt_test(a_full_receive_queue_is_refused)
 {
 	struct vt *t = *state;
 	struct ibv_recv_wr wr = { 0 }, *bad = NULL;
@@ -253,18 +253,3 @@ static void a_full_receive_queue_is_refused(void **state)
 	assert_int_equal(ibv_post_recv(qb, &wr, &bad), ENOMEM);
 	assert_ptr_equal(bad, &wr);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(send_scatters_over_the_receives_pieces),
-	vt_test(send_with_imm_delivers_both),
-	vt_test(inline_data_is_taken_at_the_post),
-	vt_test(more_inline_than_granted_is_refused),
-	vt_test(without_a_receive_the_sender_gives_up_after_rnr_retry),
-	vt_test(rnr_retry_seven_waits_for_ever_and_keeps_the_order),
-	vt_test(a_message_bigger_than_any_buffer_survives_rnr),
-	vt_test(a_full_send_queue_names_the_bad_request),
-	vt_test(unsignalled_requests_are_freed_by_a_later_completion),
-	vt_test(sq_sig_all_signals_every_request),
-	vt_test(a_full_receive_queue_is_refused),
-	{ 0 },
-};

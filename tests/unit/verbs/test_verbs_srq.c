@@ -6,12 +6,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static void several_qps_take_receives_in_the_order_they_were_posted(void **s)
+vt_test(several_qps_take_receives_in_the_order_they_were_posted)
 {
 	enum {
 		N = 4
 	};
-	struct vt *t = *s;
+	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
 	struct ibv_qp *qa[N], *qb[N];
 
@@ -66,7 +66,7 @@ static void set_limit(struct vt *t, struct ibv_srq *srq, uint32_t limit)
 	assert_int_equal(t->v->modify_srq(srq, &attr, IBV_SRQ_LIMIT), 0);
 }
 
-static void the_limit_fires_once_when_fewer_are_left(void **state)
+vt_test(the_limit_fires_once_when_fewer_are_left)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -98,7 +98,7 @@ static void the_limit_fires_once_when_fewer_are_left(void **state)
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
-static void an_empty_srq_makes_the_sender_wait(void **state)
+vt_test(an_empty_srq_makes_the_sender_wait)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -114,7 +114,7 @@ static void an_empty_srq_makes_the_sender_wait(void **state)
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
-static void a_full_srq_names_the_bad_request(void **state)
+vt_test(a_full_srq_names_the_bad_request)
 {
 	struct vt *t = *state;
 	struct ibv_srq *srq = vt_srq(t, &t->b, 16);
@@ -132,7 +132,7 @@ static void a_full_srq_names_the_bad_request(void **state)
 	assert_int_equal(t->v->destroy_srq(srq), 0);
 }
 
-static void an_error_tells_when_the_last_receive_is_in(void **state)
+vt_test(an_error_tells_when_the_last_receive_is_in)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -154,7 +154,7 @@ static void an_error_tells_when_the_last_receive_is_in(void **state)
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
-static void a_qp_on_an_srq_has_no_receive_queue(void **state)
+vt_test(a_qp_on_an_srq_has_no_receive_queue)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -168,7 +168,7 @@ static void a_qp_on_an_srq_has_no_receive_queue(void **state)
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
-static void a_receive_is_of_the_domain_of_its_queue(void **state)
+vt_test(a_receive_is_of_the_domain_of_its_queue)
 {
 	struct vt *t = *state;
 	struct vt_mem foreign = vt_mem(t, &t->b, 64, VT_LOCAL);
@@ -209,14 +209,3 @@ static void a_receive_is_of_the_domain_of_its_queue(void **state)
 	vt_mem_free(t, &foreign);
 	free(m.p);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(several_qps_take_receives_in_the_order_they_were_posted),
-	vt_test(the_limit_fires_once_when_fewer_are_left),
-	vt_test(an_empty_srq_makes_the_sender_wait),
-	vt_test(a_full_srq_names_the_bad_request),
-	vt_test(an_error_tells_when_the_last_receive_is_in),
-	vt_test(a_qp_on_an_srq_has_no_receive_queue),
-	vt_test(a_receive_is_of_the_domain_of_its_queue),
-	{ 0 },
-};

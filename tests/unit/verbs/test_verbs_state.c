@@ -43,7 +43,7 @@ static int all(const int *bits, size_t n)
 	return mask;
 }
 
-static void a_new_qp_is_in_reset_and_takes_no_requests(void **state)
+vt_test(a_new_qp_is_in_reset_and_takes_no_requests)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
@@ -54,7 +54,7 @@ static void a_new_qp_is_in_reset_and_takes_no_requests(void **state)
 	assert_true(qp->qp_num > 1);
 }
 
-static void only_rts_sends_and_init_already_receives(void **state)
+vt_test(only_rts_sends_and_init_already_receives)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
@@ -67,7 +67,7 @@ static void only_rts_sends_and_init_already_receives(void **state)
 	assert_int_not_equal(vt_send(qa, IBV_WR_SEND, 1, 0, NULL, 0), 0);
 }
 
-static void every_attribute_of_rtr_is_required(void **state)
+vt_test(every_attribute_of_rtr_is_required)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
@@ -88,7 +88,7 @@ static void every_attribute_of_rtr_is_required(void **state)
 	assert_int_equal(vt_state(t, qa), IBV_QPS_RTR);
 }
 
-static void every_attribute_of_rts_is_required(void **state)
+vt_test(every_attribute_of_rts_is_required)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
@@ -112,7 +112,7 @@ static void every_attribute_of_rts_is_required(void **state)
 	assert_int_equal(t->v->modify_qp(qa, &attr, mask), 0);
 }
 
-static void there_is_no_short_cut_between_states(void **state)
+vt_test(there_is_no_short_cut_between_states)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
@@ -134,7 +134,7 @@ static void there_is_no_short_cut_between_states(void **state)
 	assert_int_equal(vt_to_init(t, qa, VT_ALL), 0);
 }
 
-static void impossible_values_are_refused(void **state)
+vt_test(impossible_values_are_refused)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa = vt_qp(t, &t->a, &vt_usual);
@@ -153,7 +153,7 @@ static void impossible_values_are_refused(void **state)
 	assert_int_equal(vt_state(t, qa), IBV_QPS_INIT);
 }
 
-static void query_tells_what_was_set(void **state)
+vt_test(query_tells_what_was_set)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
@@ -175,7 +175,7 @@ static void query_tells_what_was_set(void **state)
 	assert_int_equal(t->v->query_qp(qa, &attr, ~0, &init), -EOPNOTSUPP);
 }
 
-static void what_is_in_use_is_not_destroyed(void **state)
+vt_test(what_is_in_use_is_not_destroyed)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -203,7 +203,7 @@ static void exchange(struct vt *t, struct ibv_qp *qa, struct ibv_qp *qb)
 	vt_expect(t, &t->b.send, 24, IBV_WC_SUCCESS);
 }
 
-static void a_pair_is_reset_and_connected_again(void **state)
+vt_test(a_pair_is_reset_and_connected_again)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
@@ -246,27 +246,12 @@ static void never_connects(struct vt *t, int turns_in_rtr)
 	vt_destroy(t, qa, qb);
 }
 
-static void two_first_psns_that_differ_never_connect(void **state)
+vt_test(two_first_psns_that_differ_never_connect)
 {
 	never_connects(*state, 0);
 }
 
-static void a_first_psn_told_once_connected_is_compared(void **state)
+vt_test(a_first_psn_told_once_connected_is_compared)
 {
 	never_connects(*state, 2000);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(a_new_qp_is_in_reset_and_takes_no_requests),
-	vt_test(only_rts_sends_and_init_already_receives),
-	vt_test(every_attribute_of_rtr_is_required),
-	vt_test(every_attribute_of_rts_is_required),
-	vt_test(there_is_no_short_cut_between_states),
-	vt_test(impossible_values_are_refused),
-	vt_test(query_tells_what_was_set),
-	vt_test(what_is_in_use_is_not_destroyed),
-	vt_test(a_pair_is_reset_and_connected_again),
-	vt_test(two_first_psns_that_differ_never_connect),
-	vt_test(a_first_psn_told_once_connected_is_compared),
-	{ 0 },
-};

@@ -12,7 +12,9 @@
 #define MIB (1u << 20)
 #define HEAD 64u
 
-static void every_mode_carries_every_size(void **state)
+#define CASE(name) TEST_OF(name, vv_setup, vv_teardown)
+
+CASE(every_mode_carries_every_size)
 {
 	static const uint32_t size[] = { 0,    1,    127,    128,     4095,
 					 4096, 4097, 100000, MIB - 1, MIB };
@@ -38,7 +40,7 @@ static void every_mode_carries_every_size(void **state)
 }
 
 /* Sizes by seed, 16 under way, and receives that come late. */
-static void messages_keep_their_order(void **state)
+CASE(messages_keep_their_order)
 {
 	enum {
 		N = 300,
@@ -77,7 +79,7 @@ static void messages_keep_their_order(void **state)
 	}
 }
 
-static void a_head_lands_before_its_payload(void **state)
+CASE(a_head_lands_before_its_payload)
 {
 	static const uint32_t size[] = { 0, 100, 5 * VV_FRAG + 1 };
 
@@ -107,7 +109,7 @@ static void a_head_lands_before_its_payload(void **state)
 	}
 }
 
-static void a_send_goes_beside_messages(void **state)
+CASE(a_send_goes_beside_messages)
 {
 	struct mpib_vsend w;
 	struct mpib_vrecv r;
@@ -141,7 +143,7 @@ static void break_qp(unsigned i)
 
 /* Two QPs break, of one device or of both, at any moment: their fragments go
  * again, in the WRs that they had, and nothing comes twice or never. */
-static void a_replay_loses_nothing_and_repeats_nothing(void **state)
+CASE(a_replay_loses_nothing_and_repeats_nothing)
 {
 	enum {
 		N = 16,
@@ -177,7 +179,7 @@ static void a_replay_loses_nothing_and_repeats_nothing(void **state)
 	}
 }
 
-static void without_a_replay_both_ends_are_told(void **state)
+CASE(without_a_replay_both_ends_are_told)
 {
 	enum {
 		N = 16,
@@ -211,7 +213,7 @@ static void without_a_replay_both_ends_are_told(void **state)
 
 /* One device stands still with what it has while the other goes on: numbers
  * wait at the sender before the receiver could lose one. */
-static void a_device_that_stands_still_loses_no_message(void **state)
+CASE(a_device_that_stands_still_loses_no_message)
 {
 	enum {
 		N = 20000,
@@ -261,16 +263,3 @@ static void a_device_that_stands_still_loses_no_message(void **state)
 	assert_int_equal(mpib_vqp_late(vv_rx.vqp), 0);
 	vv_stop();
 }
-
-#define VQP_TEST(f) cmocka_unit_test_setup_teardown(f, vv_setup, vv_teardown)
-
-const struct CMUnitTest test_list[] = {
-	VQP_TEST(every_mode_carries_every_size),
-	VQP_TEST(messages_keep_their_order),
-	VQP_TEST(a_head_lands_before_its_payload),
-	VQP_TEST(a_send_goes_beside_messages),
-	VQP_TEST(a_replay_loses_nothing_and_repeats_nothing),
-	VQP_TEST(without_a_replay_both_ends_are_told),
-	VQP_TEST(a_device_that_stands_still_loses_no_message),
-	{ 0 },
-};

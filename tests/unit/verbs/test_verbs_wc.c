@@ -68,7 +68,7 @@ static void check_receive(struct vt *t, struct fixture *f, const struct kind *k)
 		assert_int_equal(ntohl(wc.imm_data), 77);
 }
 
-static void every_request_says_what_it_was(void **state)
+vt_test(every_request_says_what_it_was)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -93,7 +93,7 @@ static void every_request_says_what_it_was(void **state)
 	}
 }
 
-static void an_unsignalled_request_that_fails_is_told(void **state)
+vt_test(an_unsignalled_request_that_fails_is_told)
 {
 	struct vt *t = *state;
 
@@ -122,7 +122,7 @@ static void an_unsignalled_request_that_fails_is_told(void **state)
 	}
 }
 
-static void every_request_is_flushed_with_its_own_id(void **state)
+vt_test(every_request_is_flushed_with_its_own_id)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -142,7 +142,7 @@ static void every_request_is_flushed_with_its_own_id(void **state)
 	vt_quiet(t, &t->a.send, 10);
 }
 
-static void a_receive_of_an_srq_that_is_too_small_is_used_up(void **state)
+vt_test(a_receive_of_an_srq_that_is_too_small_is_used_up)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual, plain = vt_usual;
@@ -172,7 +172,7 @@ static void a_receive_of_an_srq_that_is_too_small_is_used_up(void **state)
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);
 }
 
-static void inline_data_may_be_as_long_as_was_granted(void **state)
+vt_test(inline_data_may_be_as_long_as_was_granted)
 {
 	struct vt *t = *state;
 	struct ibv_qp_init_attr init;
@@ -198,12 +198,3 @@ static void inline_data_may_be_as_long_as_was_granted(void **state)
 	assert_memory_equal(f.dst.p + 1, raw, limit);
 	assert_int_equal(f.dst.p[limit + 1], 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(every_request_says_what_it_was),
-	vt_test(an_unsignalled_request_that_fails_is_told),
-	vt_test(every_request_is_flushed_with_its_own_id),
-	vt_test(a_receive_of_an_srq_that_is_too_small_is_used_up),
-	vt_test(inline_data_may_be_as_long_as_was_granted),
-	{ 0 },
-};

@@ -4,7 +4,7 @@
 
 #include <arpa/inet.h>
 
-static void write_places_the_bytes_and_completes(void **state)
+vt_test(write_places_the_bytes_and_completes)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);
@@ -23,7 +23,7 @@ static void write_places_the_bytes_and_completes(void **state)
 	vt_quiet(t, &t->b.recv, 20);
 }
 
-static void write_with_imm_tells_the_receiver_length_and_imm(void **state)
+vt_test(write_with_imm_tells_the_receiver_length_and_imm)
 {
 	static const size_t sizes[] = { 0, 1, 31, 4064, 4065, 65536, 1 << 20 };
 	struct vt *t = *state;
@@ -53,7 +53,7 @@ static void write_with_imm_tells_the_receiver_length_and_imm(void **state)
 	}
 }
 
-static void both_directions_at_once_do_not_disturb_each_other(void **state)
+vt_test(both_directions_at_once_do_not_disturb_each_other)
 {
 	enum {
 		SIZE = 1 << 20,
@@ -90,7 +90,7 @@ static void both_directions_at_once_do_not_disturb_each_other(void **state)
 	assert_memory_equal(b.p, a.p + SIZE, SIZE);
 }
 
-static void gathers_a_list_of_pieces_from_several_regions(void **state)
+vt_test(gathers_a_list_of_pieces_from_several_regions)
 {
 	struct vt *t = *state;
 	struct vt_mem s1 = vt_mem(t, &t->a, 8192, VT_LOCAL);
@@ -114,7 +114,7 @@ static void gathers_a_list_of_pieces_from_several_regions(void **state)
 	assert_int_equal(dst.p[9012], 0);
 }
 
-static void a_chain_goes_out_with_one_post(void **state)
+vt_test(a_chain_goes_out_with_one_post)
 {
 	enum {
 		N = 40
@@ -170,7 +170,7 @@ static void write_to_rtr(struct vt *t, struct vt_end *from, struct vt_end *to)
 	vt_mem_free(t, &dst);
 }
 
-static void a_responder_may_stay_in_rtr(void **state)
+vt_test(a_responder_may_stay_in_rtr)
 {
 	struct vt *t = *state;
 
@@ -178,13 +178,3 @@ static void a_responder_may_stay_in_rtr(void **state)
 	write_to_rtr(t, &t->a, &t->b);
 	write_to_rtr(t, &t->b, &t->a);
 }
-
-const struct CMUnitTest test_list[] = {
-	vt_test(write_places_the_bytes_and_completes),
-	vt_test(write_with_imm_tells_the_receiver_length_and_imm),
-	vt_test(both_directions_at_once_do_not_disturb_each_other),
-	vt_test(gathers_a_list_of_pieces_from_several_regions),
-	vt_test(a_chain_goes_out_with_one_post),
-	vt_test(a_responder_may_stay_in_rtr),
-	{ 0 },
-};

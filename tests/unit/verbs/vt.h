@@ -79,7 +79,7 @@ struct vt_opt vt_quick(void);
 
 /* Each test has both ports to itself, newly opened. QPs and memory that it
  * leaves go with them. */
-#define vt_test(f) cmocka_unit_test_setup_teardown(f, vt_setup, vt_teardown)
+#define vt_test(f) TEST_OF(f, vt_setup, vt_teardown)
 int vt_setup(void **state);
 int vt_teardown(void **state);
 

@@ -11,8 +11,7 @@ extern struct writes {
 	struct ibv_qp *qa, *qb;
 } writes;
 
-#define writes_test(f)                                                         \
-	cmocka_unit_test_setup_teardown(f, writes_setup, vt_teardown)
+#define writes_test(f) TEST_OF(f, writes_setup, vt_teardown)
 int writes_setup(void **state);
 
 /* A signalled WRITE of sge; and one that nothing is wrong with. */

@@ -40,7 +40,7 @@ static unsigned take(void)
 	return n;
 }
 
-static void numbers_come_out_in_order(void **state)
+fixture_test(numbers_come_out_in_order)
 {
 	assert_int_equal(1, came(2));
 	assert_int_equal(1, came(1));
@@ -54,7 +54,7 @@ static void numbers_come_out_in_order(void **state)
 	assert_int_equal(s->late, 0);
 }
 
-static void a_number_that_came_already_is_dropped(void **state)
+fixture_test(a_number_that_came_already_is_dropped)
 {
 	assert_int_equal(1, came(1));
 	assert_int_equal(0, came(1)); /* waits for 0 still */
@@ -66,7 +66,7 @@ static void a_number_that_came_already_is_dropped(void **state)
 	assert_int_equal(take(), 0);
 }
 
-static void the_wrap_changes_nothing(void **state)
+fixture_test(the_wrap_changes_nothing)
 {
 	s->next = MPIB_SEQ_MOD - 2;
 	assert_int_equal(1, came(0));
@@ -85,7 +85,7 @@ static void the_wrap_changes_nothing(void **state)
 }
 
 /* Dropped, it would be waited for without end: the sender has its answer. */
-static void beyond_the_window_is_a_fault(void **state)
+fixture_test(beyond_the_window_is_a_fault)
 {
 	assert_int_equal(1, came(MPIB_SEQ_WINDOW - 1));
 	assert_int_equal(-EPROTO, came(MPIB_SEQ_WINDOW));
@@ -107,7 +107,7 @@ static void give(unsigned n)
 }
 
 /* From wherever the numbers are, also over the wrap. */
-static void one_number_without_an_answer_holds_the_span(void **state)
+fixture_test(one_number_without_an_answer_holds_the_span)
 {
 	for (uint32_t first = 0; first < 5; first++) {
 		uint32_t oldest = (first * 3355441u + 1) % MPIB_SEQ_MOD, seq;
@@ -130,7 +130,7 @@ static void one_number_without_an_answer_holds_the_span(void **state)
 }
 
 /* Answers in any order, twice round the numbers' places and over the wrap. */
-static void answers_free_what_lies_before_them_and_no_more(void **state)
+fixture_test(answers_free_what_lies_before_them_and_no_more)
 {
 	unsigned seed = 3;
 	uint8_t *open = calloc(MPIB_SEQ_MOD, 1);
@@ -161,7 +161,7 @@ static void answers_free_what_lies_before_them_and_no_more(void **state)
 	free(open);
 }
 
-static void all_parts_make_a_number(void **state)
+fixture_test(all_parts_make_a_number)
 {
 	uint32_t bytes;
 	bool last;
@@ -180,7 +180,7 @@ static void all_parts_make_a_number(void **state)
 }
 
 /* A million numbers, over the wrap, shuffled within blocks. */
-static void shuffled_blocks_over_the_wrap(void **state)
+fixture_test(shuffled_blocks_over_the_wrap)
 {
 	enum {
 		BLOCK = 64
@@ -208,15 +208,3 @@ static void shuffled_blocks_over_the_wrap(void **state)
 	}
 	assert_int_equal(s->late, 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(numbers_come_out_in_order),
-	fixture_test(a_number_that_came_already_is_dropped),
-	fixture_test(the_wrap_changes_nothing),
-	fixture_test(beyond_the_window_is_a_fault),
-	fixture_test(one_number_without_an_answer_holds_the_span),
-	fixture_test(answers_free_what_lies_before_them_and_no_more),
-	fixture_test(all_parts_make_a_number),
-	fixture_test(shuffled_blocks_over_the_wrap),
-	{ 0 },
-};

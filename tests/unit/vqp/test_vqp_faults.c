@@ -17,7 +17,7 @@ static void start(enum mpib_vqp_mode mode, unsigned n)
 
 /* T1: the opcode of a failed completion says nothing; hca_break() lies in it,
  * in each direction. */
-static void t1_failed_completions_go_where_their_wr_came_from(void **state)
+teardown_test(t1_failed_completions_go_where_their_wr_came_from)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
@@ -42,7 +42,7 @@ static void t1_failed_completions_go_where_their_wr_came_from(void **state)
 }
 
 /* T2 */
-static void t2_a_dead_qp_takes_no_more_work(void **state)
+teardown_test(t2_a_dead_qp_takes_no_more_work)
 {
 	unsigned before;
 
@@ -71,7 +71,7 @@ static void t2_a_dead_qp_takes_no_more_work(void **state)
 }
 
 /* T3: the WR that could not be posted whole ends when what was posted did. */
-static void t3_a_wr_posted_in_part_still_ends(void **state)
+teardown_test(t3_a_wr_posted_in_part_still_ends)
 {
 	start(MPIB_VQP_SPRAY, 2);
 	rig.tx.data[1]->fail_post = ENOMEM;
@@ -95,7 +95,7 @@ static void t3_a_wr_posted_in_part_still_ends(void **state)
 }
 
 /* T4 */
-static void t4_the_error_is_that_of_the_post(void **state)
+teardown_test(t4_the_error_is_that_of_the_post)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
@@ -111,7 +111,7 @@ static void t4_the_error_is_that_of_the_post(void **state)
 }
 
 /* T6: a notice that cannot be posted fails its WR. */
-static void t6_a_notice_that_cannot_be_posted_is_told(void **state)
+teardown_test(t6_a_notice_that_cannot_be_posted_is_told)
 {
 	start(MPIB_VQP_SPRAY, 4);
 	rig.tx.notify[0]->fail_post = ENOMEM;
@@ -124,7 +124,7 @@ static void t6_a_notice_that_cannot_be_posted_is_told(void **state)
 }
 
 /* T6: notices that waited for room, when the QP dies meanwhile. */
-static void t6_notices_that_waited_are_told_too(void **state)
+teardown_test(t6_notices_that_waited_are_told_too)
 {
 	start(MPIB_VQP_SPRAY, 4);
 	for (uint64_t i = 0; i < 20; i++)
@@ -144,7 +144,7 @@ static void t6_notices_that_waited_are_told_too(void **state)
 }
 
 /* T7: a receive that cannot be posted again fails those that wait. */
-static void t7_a_receive_that_cannot_be_posted_is_told(void **state)
+teardown_test(t7_a_receive_that_cannot_be_posted_is_told)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
@@ -166,7 +166,7 @@ static void t7_a_receive_that_cannot_be_posted_is_told(void **state)
 }
 
 /* T10: each device places its data when it likes, but before its own IMM. */
-static void t10_a_notice_overtakes_no_data_of_another_device(void **state)
+teardown_test(t10_a_notice_overtakes_no_data_of_another_device)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		rig_start(&rig, (enum mpib_vqp_mode)mode, 4, 2, false);
@@ -187,7 +187,7 @@ static void t10_a_notice_overtakes_no_data_of_another_device(void **state)
 }
 
 /* What QP 0 has not given back it may still write to, whatever else has ended. */
-static void a_receive_for_a_send_ends_with_qp_0(void **state)
+teardown_test(a_receive_for_a_send_ends_with_qp_0)
 {
 	const struct mpib_vrecv pass = { .wr_id = 5, .addr = 1, .length = 64 };
 
@@ -207,7 +207,7 @@ static void a_receive_for_a_send_ends_with_qp_0(void **state)
 }
 
 /* One that lost a number as a sender receives nothing more, either. */
-static void what_has_ended_takes_no_receive(void **state)
+teardown_test(what_has_ended_takes_no_receive)
 {
 	const struct mpib_vrecv more = { .wr_id = 8 };
 
@@ -222,7 +222,7 @@ static void what_has_ended_takes_no_receive(void **state)
 	assert_int_equal(mpib_vqp_healthy(rig.tx.vqp), 0);
 }
 
-static void a_cq_that_cannot_be_polled_is_told(void **state)
+teardown_test(a_cq_that_cannot_be_polled_is_told)
 {
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 2, false);
 	rig_recv(&rig, 1);
@@ -235,18 +235,3 @@ static void a_cq_that_cannot_be_polled_is_told(void **state)
 	rig.rx.hca[1].fail_poll = false;
 	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	teardown_test(t1_failed_completions_go_where_their_wr_came_from),
-	teardown_test(t2_a_dead_qp_takes_no_more_work),
-	teardown_test(t3_a_wr_posted_in_part_still_ends),
-	teardown_test(t4_the_error_is_that_of_the_post),
-	teardown_test(t6_a_notice_that_cannot_be_posted_is_told),
-	teardown_test(t6_notices_that_waited_are_told_too),
-	teardown_test(t7_a_receive_that_cannot_be_posted_is_told),
-	teardown_test(t10_a_notice_overtakes_no_data_of_another_device),
-	teardown_test(a_receive_for_a_send_ends_with_qp_0),
-	teardown_test(what_has_ended_takes_no_receive),
-	teardown_test(a_cq_that_cannot_be_polled_is_told),
-	{ 0 },
-};

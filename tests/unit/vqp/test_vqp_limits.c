@@ -22,7 +22,7 @@ static struct mpib_vqp_attr attr_of(struct mpib_vqp_qp *qp, unsigned n)
 }
 
 /* T5, T20: sizes have 64 bits up to where a fragment is cut. */
-static void t5_sizes_are_whole_and_checked(void **state)
+teardown_test(t5_sizes_are_whole_and_checked)
 {
 	struct mpib_vqp_qp qp[2];
 	struct mpib_vqp_attr a;
@@ -53,7 +53,7 @@ static void t5_sizes_are_whole_and_checked(void **state)
 	}
 }
 
-static void no_wr_is_longer_than_the_devices_take(void **state)
+teardown_test(no_wr_is_longer_than_the_devices_take)
 {
 	struct mpib_vqp_attr attr = {
 		.mode = MPIB_VQP_SPLIT, .n = 2, .cap = 8, .message = 8192
@@ -95,7 +95,7 @@ enum held {
 };
 
 /* T9 */
-static void t9_a_poll_takes_a_bounded_number(void **state)
+teardown_test(t9_a_poll_takes_a_bounded_number)
 {
 	struct mpib_vcq_counts n;
 	struct ibv_wc stray = { .wr_id = 1ull << 56, .qp_num = 5555 };
@@ -109,7 +109,7 @@ static void t9_a_poll_takes_a_bounded_number(void **state)
 }
 
 /* T11 */
-static void t11_nothing_in_flight_outlives_its_virtual_qp(void **state)
+teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp)
 {
 	struct mpib_vcq_counts n;
 	struct ibv_wc stray = { .qp_num = 9999, .wr_id = 1ull << 56 };
@@ -132,7 +132,7 @@ static void t11_nothing_in_flight_outlives_its_virtual_qp(void **state)
 }
 
 /* T12: SENDs keep to QP 0 and to its cap. */
-static void t12_sends_are_bounded(void **state)
+teardown_test(t12_sends_are_bounded)
 {
 	rig_start(&rig, MPIB_VQP_SPRAY, 4, 1, false);
 	for (uint64_t i = 0; i < 256; i++)
@@ -146,7 +146,7 @@ static void t12_sends_are_bounded(void **state)
 }
 
 /* T13, T15, T18 */
-static void what_cannot_be_told_to_have_ended_is_refused(void **state)
+teardown_test(what_cannot_be_told_to_have_ended_is_refused)
 {
 	struct mpib_vsend w = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 				.flags = IBV_SEND_SIGNALED,
@@ -173,7 +173,7 @@ static void what_cannot_be_told_to_have_ended_is_refused(void **state)
 }
 
 /* Nobody would see what it completes. */
-static void a_qp_with_other_cqs_is_refused(void **state)
+teardown_test(a_qp_with_other_cqs_is_refused)
 {
 	struct mpib_vqp_qp qp[2];
 	struct mpib_vqp_attr a;
@@ -193,7 +193,7 @@ static void a_qp_with_other_cqs_is_refused(void **state)
 	assert_int_equal(mpib_vqp_destroy(v), 0);
 }
 
-static void weights_make_1024_without_an_overflow(void **state)
+teardown_test(weights_make_1024_without_an_overflow)
 {
 	struct mpib_vqp_qp qp[2];
 	struct mpib_vqp_attr a;
@@ -210,7 +210,7 @@ static void weights_make_1024_without_an_overflow(void **state)
 }
 
 /* T14: both devices number their QPs alike. */
-static void t14_equal_numbers_of_two_devices_are_two_qps(void **state)
+teardown_test(t14_equal_numbers_of_two_devices_are_two_qps)
 {
 	struct mpib_vqp_qp qp[1];
 	struct mpib_vqp_attr a;
@@ -228,7 +228,7 @@ static void t14_equal_numbers_of_two_devices_are_two_qps(void **state)
 }
 
 /* T19, T22, I23 */
-static void attributes_are_sane_or_refused(void **state)
+teardown_test(attributes_are_sane_or_refused)
 {
 	struct mpib_vqp_qp qp[2];
 	struct mpib_vqp_attr a;
@@ -266,17 +266,3 @@ static void attributes_are_sane_or_refused(void **state)
 	/* Not a hundred bytes. */
 	assert_in_range(MPIB_VQP_FRAG, 64 << 10, 4 << 20);
 }
-
-const struct CMUnitTest test_list[] = {
-	teardown_test(t5_sizes_are_whole_and_checked),
-	teardown_test(no_wr_is_longer_than_the_devices_take),
-	teardown_test(t9_a_poll_takes_a_bounded_number),
-	teardown_test(t11_nothing_in_flight_outlives_its_virtual_qp),
-	teardown_test(t12_sends_are_bounded),
-	teardown_test(what_cannot_be_told_to_have_ended_is_refused),
-	teardown_test(a_qp_with_other_cqs_is_refused),
-	teardown_test(weights_make_1024_without_an_overflow),
-	teardown_test(t14_equal_numbers_of_two_devices_are_two_qps),
-	teardown_test(attributes_are_sane_or_refused),
-	{ 0 },
-};

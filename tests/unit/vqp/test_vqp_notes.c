@@ -37,7 +37,7 @@ void *__wrap_realloc(void *p, size_t bytes)
 }
 
 /* T16, T17 */
-static void t16_t17_posts_and_polls_allocate_nothing(void **state)
+teardown_test(t16_t17_posts_and_polls_allocate_nothing)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		unsigned before;
@@ -58,7 +58,7 @@ static void t16_t17_posts_and_polls_allocate_nothing(void **state)
 
 /* T21: there is one way to make one, which takes all or nothing, and keeps
  * nothing of what it was given to read. */
-static void t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace(void **state)
+teardown_test(t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace)
 {
 	struct mpib_vqp_qp *qp = calloc(3, sizeof(*qp));
 	struct mpib_vqp_attr *attr = calloc(1, sizeof(*attr));
@@ -84,7 +84,7 @@ static void t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace(void **state)
 }
 
 /* Whoever gets no error believes that it was done. */
-static void what_would_be_left_out_is_refused(void **state)
+teardown_test(what_would_be_left_out_is_refused)
 {
 	const struct mpib_vsend right = {
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
@@ -107,10 +107,3 @@ static void what_would_be_left_out_is_refused(void **state)
 	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &w), -EINVAL);
 	assert_int_equal(mpib_vqp_post_send(rig.tx.vqp, &right), 0);
 }
-
-const struct CMUnitTest test_list[] = {
-	teardown_test(t16_t17_posts_and_polls_allocate_nothing),
-	teardown_test(t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace),
-	teardown_test(what_would_be_left_out_is_refused),
-	{ 0 },
-};

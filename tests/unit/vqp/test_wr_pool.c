@@ -39,7 +39,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static void a_wr_is_ready_when_taken(void **state)
+fixture_test(a_wr_is_ready_when_taken)
 {
 	struct mpib_wr *w = mpib_wr_take(&pool);
 
@@ -55,7 +55,7 @@ static void a_wr_is_ready_when_taken(void **state)
 	assert_int_equal(w->wr.opcode, IBV_WR_RDMA_WRITE_WITH_IMM);
 }
 
-static void there_are_4096_and_each_is_taken_once(void **state)
+fixture_test(there_are_4096_and_each_is_taken_once)
 {
 	struct mpib_wr *w, *last = NULL;
 
@@ -71,7 +71,7 @@ static void there_are_4096_and_each_is_taken_once(void **state)
 	assert_ptr_equal(mpib_wr_take(&pool), last);
 }
 
-static void a_chain_is_one_doorbell_in_order(void **state)
+fixture_test(a_chain_is_one_doorbell_in_order)
 {
 	struct mpib_wr_chain chain = { 0 };
 	struct mpib_wr *w[5], *bad;
@@ -93,7 +93,7 @@ static void a_chain_is_one_doorbell_in_order(void **state)
 	assert_int_equal(wrs, 6);
 }
 
-static void a_chain_goes_behind_another_or_is_the_first(void **state)
+fixture_test(a_chain_goes_behind_another_or_is_the_first)
 {
 	struct mpib_wr_chain all = { 0 }, part[2] = { { 0 }, { 0 } };
 	struct mpib_wr *w[4], *bad;
@@ -111,7 +111,7 @@ static void a_chain_goes_behind_another_or_is_the_first(void **state)
 	assert_int_equal(wrs, 4);
 }
 
-static void the_first_wr_not_taken_is_named(void **state)
+fixture_test(the_first_wr_not_taken_is_named)
 {
 	struct mpib_wr_chain chain = { 0 };
 	struct mpib_wr *w[3], *bad = NULL;
@@ -124,12 +124,3 @@ static void the_first_wr_not_taken_is_named(void **state)
 	assert_int_equal(mpib_wr_chain_post(&chain, &qp, &bad), -ENOMEM);
 	assert_ptr_equal(bad, w[2]);
 }
-
-const struct CMUnitTest test_list[] = {
-	fixture_test(a_wr_is_ready_when_taken),
-	fixture_test(there_are_4096_and_each_is_taken_once),
-	fixture_test(a_chain_is_one_doorbell_in_order),
-	fixture_test(a_chain_goes_behind_another_or_is_the_first),
-	fixture_test(the_first_wr_not_taken_is_named),
-	{ 0 },
-};
