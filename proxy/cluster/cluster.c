@@ -302,6 +302,80 @@ static void own_pairs(const struct mpib_snapshot *snap,
 	free(lane);
 }
 
+static void own_text(char *to, size_t len, const json_t *o, const char *key)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	snprintf(to, len, "%s", text ? text : "");
+	mpib_ascii_make(to);
+}
+
+static uint64_t own_number(const json_t *o, const char *key)
+{
+	return (uint64_t)json_integer_value(json_object_get(o, key));
+}
+
+static void own_jobs(const struct mpib_view *v, struct mpib_node_report *own)
+{
+	json_t *list = mpib_view_jobs(v), *o;
+	size_t i;
+
+	json_array_foreach(list, i, o)
+	{
+		struct mpib_report_job *job = &own->job[own->jobs];
+
+		if (own->jobs == MPIB_REPORT_JOBS ||
+		    !json_is_null(json_object_get(o, "ended")))
+			continue;
+		own->jobs++;
+		own_text(job->name, sizeof(job->name), o, "label");
+		if (!job->name[0])
+			own_text(job->name, sizeof(job->name), o, "job_id");
+		job->uid = (uint32_t)own_number(o, "uid");
+		job->clients = (uint32_t)own_number(o, "attached");
+		job->tx_bytes = own_number(o, "tx_bytes");
+		job->rx_bytes = own_number(o, "rx_bytes");
+	}
+	json_decref(list);
+}
+
+/* A rank that is not known is null. */
+static uint32_t own_rank(const json_t *o, const char *key)
+{
+	const json_t *rank = json_object_get(o, key);
+
+	return json_is_integer(rank) ? (uint32_t)json_integer_value(rank)
+				     : UINT32_MAX;
+}
+
+static void own_waiting(const struct mpib_view *v, struct mpib_node_report *own)
+{
+	json_t *all = mpib_view_stuck(v, MPIB_CLUSTER_STUCK_NS), *o;
+	size_t i;
+
+	json_array_foreach(json_object_get(all, "requests"), i, o)
+	{
+		struct mpib_report_wait *wait = &own->wait[own->waiting];
+		char direction[8];
+
+		if (own->waiting == MPIB_REPORT_WAITING)
+			break;
+		own->waiting++;
+		own_text(wait->job, sizeof(wait->job), o, "job_id");
+		own_text(wait->peer, sizeof(wait->peer), o, "peer");
+		own_text(wait->last, sizeof(wait->last), o, "last");
+		own_text(direction, sizeof(direction), o, "direction");
+		wait->sends = !strcmp(direction, "send");
+		wait->pid = (uint32_t)own_number(o, "pid");
+		wait->age_ms = (uint32_t)(json_real_value(
+						  json_object_get(o, "age_s")) *
+					  1e3);
+		wait->local_rank = own_rank(o, "local_rank");
+		wait->remote_rank = own_rank(o, "remote_rank");
+	}
+	json_decref(all);
+}
+
 void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own)
 {
 	const struct mpib_snapshot *snap = v->snap;
@@ -320,8 +394,14 @@ void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own)
 	for (unsigned i = 0; i < snap->devices; i++)
 		snprintf(own->device[i], sizeof(own->device[i]), "%s",
 			 v->cfg->device[i].name);
-	for (unsigned r = 0; r < mpib_snap_rails(snap); r++)
+	for (unsigned r = 0; r < mpib_snap_rails(snap); r++) {
 		own_rail(v, r, &own->rail[r]);
+		if (snap->rail[r].drained && !own->drain_why[0])
+			snprintf(own->drain_why, sizeof(own->drain_why), "%s",
+				 v->cfg->drain_why[r]);
+	}
 	own_pairs(snap, own);
+	own_jobs(v, own);
+	own_waiting(v, own);
 	own_settings(v->cfg, own);
 }

@@ -105,6 +105,48 @@ static json_t *view_rails(const struct mpib_node_report *r)
 	return list;
 }
 
+static json_t *view_jobs(const struct mpib_node_report *r)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < r->jobs; i++) {
+		const struct mpib_report_job *job = &r->job[i];
+
+		json_array_append_new(
+			list, json_pack("{ss sI sI sI sI}", "name", job->name,
+					"uid", (json_int_t)job->uid, "clients",
+					(json_int_t)job->clients, "tx_bytes",
+					(json_int_t)job->tx_bytes, "rx_bytes",
+					(json_int_t)job->rx_bytes));
+	}
+	return list;
+}
+
+static json_t *view_rank(uint32_t rank)
+{
+	return rank == UINT32_MAX ? json_null() : json_integer(rank);
+}
+
+static json_t *view_waiting(const struct mpib_node_report *r)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < r->waiting; i++) {
+		const struct mpib_report_wait *wait = &r->wait[i];
+
+		json_array_append_new(
+			list,
+			json_pack("{ss ss ss ss sI sf so so}", "job", wait->job,
+				  "peer", wait->peer, "last", wait->last,
+				  "direction", wait->sends ? "send" : "recv",
+				  "pid", (json_int_t)wait->pid, "age_s",
+				  wait->age_ms / 1e3, "local_rank",
+				  view_rank(wait->local_rank), "remote_rank",
+				  view_rank(wait->remote_rank)));
+	}
+	return list;
+}
+
 json_t *mpib_cluster_word(const struct mpib_agent_word *w)
 {
 	if (!w->there)
@@ -157,6 +199,11 @@ static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 	if (strcmp(r->version, x->c->own.version) != 0)
 		json_array_append_new(notes, json_string("another version"));
 	judge_agent(&r->agent, notes);
+	if (r->drain_why[0])
+		json_array_append_new(notes, json_sprintf("drained because: %s",
+							  r->drain_why));
+	json_object_set_new(o, "jobs", view_jobs(r));
+	json_object_set_new(o, "waiting", view_waiting(r));
 	json_object_set_new(o, "agent", mpib_cluster_word(&r->agent));
 	if (r->slowest[0] && (!t->to[0] || r->slowest_mbps < t->mbps)) {
 		snprintf(t->from, sizeof(t->from), "%s", peer);

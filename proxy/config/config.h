@@ -25,6 +25,7 @@
 #define MPIB_CONFIG_DIR "/etc/mpib"
 #define MPIB_SETTINGS_MAX 96
 #define MPIB_ORIGIN_MAX 128
+#define MPIB_DRAIN_WHY 48 /* bytes of the reason of a drain, with its end */
 #define MPIB_WHY_MAX 2048 /* several lines, where several settings are wrong */
 #define MPIB_VALUE_MAX 512 /* bytes of a setting's text */
 
@@ -194,6 +195,8 @@ struct mpib_config {
 	char why_devices[256];
 	char passed_over[512]; /* why ports were not taken as rails */
 	char origin[MPIB_SETTINGS_MAX][MPIB_ORIGIN_MAX];
+	/* What the user said who drained a rail, or "". */
+	char drain_why[MPIB_RAILS_MAX][MPIB_DRAIN_WHY];
 };
 
 enum mpib_setting_type {

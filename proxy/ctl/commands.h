@@ -10,7 +10,7 @@
 
 #include "ctl/dial.h"
 
-#define MPIB_CTL_ARGS 3
+#define MPIB_CTL_ARGS 12
 
 /* A parsed command line. */
 struct mpib_ctl_call {

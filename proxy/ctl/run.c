@@ -110,7 +110,7 @@ static bool has_faults(const json_t *row)
 
 int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 {
-	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
+	const struct mpib_ctl_view *view = mpib_ctl_view_of(call->command);
 	json_t *rows = mpib_ctl_view_rows(view, data);
 	char why[MPIB_DIAL_WHY];
 
@@ -141,7 +141,7 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 /* What the answer itself has the tool end with. */
 static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 {
-	const struct mpib_ctl_view *view = mpib_ctl_view(call->command->noun);
+	const struct mpib_ctl_view *view = mpib_ctl_view_of(call->command);
 
 	return view && view->faulty && !call->watch &&
 			       mpib_json_num(data, view->faulty)
@@ -153,15 +153,17 @@ static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 static int show_once(const struct mpib_ctl_call *call,
 		     struct mpib_answer *before)
 {
+	const struct mpib_ctl_view *view = mpib_ctl_view_of(call->command);
 	bool first = !before->data;
-	json_t *data;
-	int rc = mpib_ctl_ask(call, &data);
+	json_t *data, *answer;
+	int rc = mpib_ctl_ask(call, &answer);
 
 	if (rc != MPIB_EXIT_OK)
 		return rc;
+	data = view && view->make ? view->make(answer) : json_incref(answer);
+	json_decref(answer);
 	if (call->rates)
-		mpib_answer_put(before, mpib_ctl_view(call->command->noun),
-				data);
+		mpib_answer_put(before, view, data);
 	if (!call->rates || !first)
 		rc = mpib_ctl_finish(mpib_ctl_print(call, data));
 	if (rc == MPIB_EXIT_OK)

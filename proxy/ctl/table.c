@@ -85,6 +85,19 @@ void mpib_wrap(const char *text, unsigned at, unsigned indent, unsigned width,
 	fputc('\n', out);
 }
 
+void mpib_rows_sort(json_t *rows, int (*compare)(const void *, const void *))
+{
+	size_t n = json_array_size(rows);
+	json_t **row = mpib_xcalloc((n + 1) * sizeof(json_t *));
+
+	for (size_t i = 0; i < n; i++)
+		row[i] = json_incref(json_array_get(rows, i));
+	qsort(row, n, sizeof(json_t *), compare);
+	for (size_t i = 0; i < n; i++)
+		json_array_set_new(rows, i, row[i]);
+	free(row);
+}
+
 void mpib_rows_keep(json_t *rows, bool (*keep)(const json_t *row))
 {
 	size_t i = 0;

@@ -44,6 +44,8 @@ void mpib_plain(char *text);
  * A word that is longer than a line stays whole. */
 void mpib_wrap(const char *text, unsigned at, unsigned indent, unsigned width,
 	       FILE *out);
+/* Sort the rows: compare() has pointers to json_t *. */
+void mpib_rows_sort(json_t *rows, int (*compare)(const void *, const void *));
 /* Remove the rows of which keep() is false. */
 void mpib_rows_keep(json_t *rows, bool (*keep)(const json_t *row));
 

@@ -6,12 +6,12 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "ctl/dial.h"
+#include "ctl/commands.h"
 
 static const struct mpib_column rails[] = {
 	SHOWN("RAIL", "{label|name}"),
 	SHOWN("DEVICE", "{device}"),
-	SHOWN("STATE", "{drained|state}[ ({standby})]"),
+	SHOWN("STATE", "{drained|state}[ ({standby})][: {drain_why}]"),
 	RATES("#TX Gb/s", "{tx_gbps:rate}"),
 	RATES("#RX Gb/s", "{rx_gbps:rate}"),
 	SHOWN("#QPS", "{qps}"),
@@ -163,6 +163,106 @@ static const char *const cluster_below[] = {
 	NULL,
 };
 
+static const struct mpib_column cluster_jobs[] = {
+	SHOWN("JOB", "{name}"),		  SHOWN("#UID", "{uid}"),
+	SHOWN("#NODES", "{nodes}"),	  SHOWN("#CLIENTS", "{clients}"),
+	SHOWN("#TX", "{tx_bytes:bytes}"), SHOWN("#RX", "{rx_bytes:bytes}"),
+	SHOWN("!ON", "{hosts}"),	  { 0 },
+};
+
+static const struct mpib_column cluster_stuck[] = {
+	SHOWN("HOST", "{host}"),	SHOWN("#AGE", "{age_s:s}"),
+	SHOWN("DIR", "{direction}"),	SHOWN("#PID", "{pid}"),
+	SHOWN("#RANK", "{local_rank}"), SHOWN("#TO", "{remote_rank}"),
+	SHOWN("PEER", "{peer}"),	SHOWN("LAST", "{last}"),
+	SHOWN("JOB", "{job}"),		{ 0 },
+};
+
+/* The host that a node is known by. */
+static json_t *node_host(const json_t *node)
+{
+	const char *host = mpib_json_str(node, "host");
+
+	return json_string(*host ? host : mpib_json_str(node, "peer"));
+}
+
+static int older_first(const void *a, const void *b)
+{
+	double x = mpib_json_real(*(json_t *const *)a, "age_s");
+	double y = mpib_json_real(*(json_t *const *)b, "age_s");
+
+	return (x < y) - (x > y);
+}
+
+static json_t *make_cluster_stuck(const json_t *answer)
+{
+	json_t *rows = json_array(), *node, *wait;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(answer, "nodes"), i, node)
+	{
+		json_array_foreach(json_object_get(node, "waiting"), k, wait)
+		{
+			json_object_set_new(wait, "host", node_host(node));
+			json_array_append(rows, wait);
+		}
+	}
+	mpib_rows_sort(rows, older_first);
+	return rows;
+}
+
+/* The row of the job; a new one if there is none. */
+static json_t *job_row(json_t *rows, const json_t *job)
+{
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		if (!strcmp(mpib_json_str(row, "name"),
+			    mpib_json_str(job, "name")) &&
+		    mpib_json_num(row, "uid") == mpib_json_num(job, "uid"))
+			return row;
+	}
+	row = json_pack("{ss sI s[]}", "name", mpib_json_str(job, "name"),
+			"uid", (json_int_t)mpib_json_num(job, "uid"), "hosts");
+	json_array_append_new(rows, row);
+	return row;
+}
+
+static json_t *make_cluster_jobs(const json_t *answer)
+{
+	static const char *const sums[] = { "clients", "tx_bytes", "rx_bytes" };
+	json_t *rows = json_array(), *node, *job;
+	size_t i, k;
+
+	json_array_foreach(json_object_get(answer, "nodes"), i, node)
+	{
+		json_array_foreach(json_object_get(node, "jobs"), k, job)
+		{
+			json_t *row = job_row(rows, job);
+			json_t *hosts = json_object_get(row, "hosts");
+
+			json_array_append_new(hosts, node_host(node));
+			json_object_set_new(
+				row, "nodes",
+				json_integer(
+					(json_int_t)json_array_size(hosts)));
+			for (unsigned n = 0; n < 3; n++)
+				json_object_set_new(
+					row, sums[n],
+					json_integer((
+						json_int_t)(mpib_json_num(
+								    row,
+								    sums[n]) +
+							    mpib_json_num(
+								    job,
+								    sums[n]))));
+		}
+	}
+	return rows;
+}
+
 static const struct mpib_column shards[] = {
 	SHOWN("#SHARD", "{shard}"),
 	SHOWN("NET", "{net}"),
@@ -211,15 +311,15 @@ static const struct mpib_column counters[] = {
 static const char *const counters_above[] = { "[since {since:day}]", NULL };
 
 static const struct mpib_column history[] = {
-	SHOWN("TIME", "{time:time}"),
+	SHOWN("#TIME", "{time:time}"),
 	SHOWN("#TX SOUT", "{sout.tx_gbps:rate}"),
 	SHOWN("#RX SOUT", "{sout.rx_gbps:rate}"),
 	SHOWN("#TX SUP", "{sup.tx_gbps:rate}"),
 	SHOWN("#RX SUP", "{sup.rx_gbps:rate}"),
 	SHOWN("#ERRORS", "{errors}"),
 	SHOWN("#OLDEST", "{oldest_s:age}"),
-	SHOWN("#CLIENTS", "{clients}"),
-	SHOWN("!DOWN", "{down: }"),
+	WIDE("#CLIENTS", "{clients}"),
+	SHOWN("!DOWN, JOBS", "[{down: } down  ][{jobs}]"),
 	{ 0 },
 };
 
@@ -286,6 +386,9 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "peers", .columns = peers },
 	{ "cluster", .rows = "nodes", .faulty = "faulty", .columns = cluster,
 	  .below = cluster_below },
+	{ "cluster jobs", .make = make_cluster_jobs, .columns = cluster_jobs },
+	{ "cluster stuck", .make = make_cluster_stuck,
+	  .columns = cluster_stuck },
 	{ "info", .table = "shards", .above = info_above, .columns = shards },
 	{ "config", .columns = config },
 	{ "hist", .print = mpib_ctl_print_hist },
@@ -302,6 +405,16 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 
 const unsigned mpib_ctl_view_count =
 	sizeof(mpib_ctl_views) / sizeof(mpib_ctl_views[0]);
+
+const struct mpib_ctl_view *
+mpib_ctl_view_of(const struct mpib_ctl_command *command)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "%s%s%s", command->noun,
+		 command->bare ? "" : " ", command->bare ? "" : command->verb);
+	return mpib_ctl_view(name);
+}
 
 const struct mpib_ctl_view *mpib_ctl_view(const char *noun)
 {

@@ -6,9 +6,14 @@
 
 #include "ctl/table.h"
 
+struct mpib_ctl_command;
+
 /* How mpibctl prints the proxy's answer for one noun: lines, a table, and lines. */
 struct mpib_ctl_view {
-	const char *noun;
+	const char *noun; /* or "NOUN VERB" */
+	/* Make the data to be shown of the answer: a new reference. NULL: it is
+	 * the answer. */
+	json_t *(*make)(const json_t *answer);
 	const char *rows; /* key of the rows in data; NULL: data is the rows */
 	const char *table; /* key of those of the table; NULL: rows */
 	const char *more; /* key of more rows of the table, or NULL */
@@ -28,6 +33,8 @@ extern const unsigned mpib_ctl_view_count;
 
 /* NULL when there is no view for noun. */
 const struct mpib_ctl_view *mpib_ctl_view(const char *noun);
+const struct mpib_ctl_view *
+mpib_ctl_view_of(const struct mpib_ctl_command *command);
 /* Whether its rows are compared with those of before; view may be NULL. */
 bool mpib_ctl_view_rates(const struct mpib_ctl_view *view);
 void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,

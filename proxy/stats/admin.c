@@ -13,6 +13,7 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 {
 	int rail = mpib_ask_rail(ask, ask->argv[0], strlen(ask->argv[0]));
 	const char *label;
+	char *why;
 
 	if (rail < 0)
 		return NULL;
@@ -21,11 +22,17 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 		return mpib_ask_fail(
 			ask, "resume another rail first, where there is one",
 			"%s is the only rail in use", label);
+	why = ask->admin->cfg->drain_why[rail];
+	snprintf(why, MPIB_DRAIN_WHY, "%s",
+		 on && ask->argc > 1 ? ask->argv[1] : "");
+	mpib_ascii_make(why);
 	mpib_event(MPIB_LOG_WARN, on ? "drain" : "resume",
 		   &(struct mpib_event_about){ .rails = 1u << rail },
-		   "rail %s is %s by uid %u", label, on ? "drained" : "resumed",
-		   ask->uid);
-	return json_pack("{ss sb}", "rail", label, "drained", on);
+		   "rail %s is %s by uid %u%s%s", label,
+		   on ? "drained" : "resumed", ask->uid, *why ? ": " : "", why);
+	return *why ? json_pack("{ss sb ss}", "rail", label, "drained", on,
+				"because", why)
+		    : json_pack("{ss sb}", "rail", label, "drained", on);
 }
 
 json_t *mpib_admin_drain(struct mpib_ask *ask)

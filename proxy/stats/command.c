@@ -291,8 +291,8 @@ const struct mpib_command mpib_commands[] = {
 	  "settings and their origin" },
 	{ "metrics", "[prometheus]", 0, 1, MPIB_NEEDS_SNAPSHOT, false,
 	  command_metrics, "OpenMetrics, or Prometheus' older text format" },
-	{ "drain", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_drain,
-	  "put nothing new on a rail" },
+	{ "drain", "RAIL [WHY...]", 1, 2, MPIB_NEEDS_NOTHING, true,
+	  mpib_admin_drain, "put nothing new on a rail" },
 	{ "resume", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_resume,
 	  "use a drained rail again" },
 	{ "fault", "WHAT RAIL[@PEER] SECONDS", 3, 3, MPIB_NEEDS_NOTHING, true,
@@ -359,7 +359,15 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
 	c = command_find(word ? word : "", ask);
 	if (!c)
 		return NULL;
-	while ((word = strtok_r(NULL, blank, &save))) {
+	/* "...]": the last argument is the rest of the line. */
+	while ((word = strtok_r(NULL,
+				words + 1 == c->max && strstr(c->args, "...]")
+					? ""
+					: blank,
+				&save))) {
+		word += strspn(word, blank);
+		if (!*word)
+			break;
 		if (words < MPIB_COMMAND_ARGS)
 			ask->argv[words] = strcmp(word, "\"\"") ? word : "";
 		words++;

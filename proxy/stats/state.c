@@ -57,8 +57,8 @@ static unsigned state_list(const struct mpib_admin *a, FILE *out)
 	for (unsigned r = 0; r < mpib_config_rail_total(cfg); r++) {
 		if (!(drained >> r & 1))
 			continue;
-		fprintf(out, "%u drain %s\n", geteuid(),
-			cfg->engine.rail[r].label);
+		fprintf(out, "%u drain %s %s\n", geteuid(),
+			cfg->engine.rail[r].label, cfg->drain_why[r]);
 		lines++;
 	}
 	for (unsigned i = 0; i < mpib_settings_count; i++) {

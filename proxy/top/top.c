@@ -82,20 +82,6 @@ static int by_rate(const void *a, const void *b)
 	return (rx < ry) - (rx > ry);
 }
 
-static void sort_rows(json_t *rows)
-{
-	size_t n = json_array_size(rows);
-	json_t **row = calloc(n + 1, sizeof(*row));
-
-	for (size_t i = 0; row && i < n; i++)
-		row[i] = json_incref(json_array_get(rows, i));
-	if (row)
-		qsort(row, n, sizeof(*row), by_rate);
-	for (size_t i = 0; row && i < n; i++)
-		json_array_set_new(rows, i, row[i]);
-	free(row);
-}
-
 static void put_newest_first(json_t *events)
 {
 	for (size_t i = 1; i < json_array_size(events); i++) {
@@ -113,7 +99,7 @@ static void print_sorted(const struct screen *s, unsigned width, FILE *out)
 	json_t *data = json_deep_copy(s->answer.data);
 
 	if (mpib_ctl_view_rates(view) && !s->unsorted)
-		sort_rows(mpib_ctl_view_rows(view, data));
+		mpib_rows_sort(mpib_ctl_view_rows(view, data), by_rate);
 	if (!strcmp(view->noun, "events"))
 		put_newest_first(mpib_ctl_view_rows(view, data));
 	mpib_columns_show(false, true);

@@ -72,6 +72,24 @@ static json_t *history_rate(uint64_t now, uint64_t was, double seconds,
 	return json_integer((json_int_t)mbps);
 }
 
+/* The jobs that ran at some time of a sample. */
+static json_t *history_jobs(const struct mpib_view *v, uint64_t from,
+			    uint64_t to)
+{
+	json_t *list = json_array();
+
+	for (unsigned i = 0; i < MPIB_JOBS; i++) {
+		const struct mpib_job *j = &v->clients->jobs.job[i];
+
+		if (j->clients && j->began_ns <= to &&
+		    (!j->ended_ns || j->ended_ns >= from))
+			json_array_append_new(
+				list, j->label[0] ? json_string(j->label)
+						  : mpib_field_job(j->number));
+	}
+	return list;
+}
+
 /* What happened from the sample at was to the one at now. */
 static json_t *history_row(const struct mpib_view *v, uint32_t was,
 			   uint32_t now)
@@ -104,14 +122,15 @@ static json_t *history_row(const struct mpib_view *v, uint32_t was,
 		if (y->down)
 			json_array_append_new(down, json_string(label));
 	}
-	return json_pack("{sf so so s{sf sf} s{sf sf} sI so sI sI sf}", "time",
-			 (double)b->time_ns / 1e9, "tx_mbps", tx, "rx_mbps", rx,
-			 "sout", "tx_gbps", of[0].tx, "rx_gbps", of[0].rx,
-			 "sup", "tx_gbps", of[1].tx, "rx_gbps", of[1].rx,
-			 "errors", errors, "down", down, "clients",
+	return json_pack("{sf so so s{sf sf} s{sf sf} sI so sI sI sf so}",
+			 "time", (double)b->time_ns / 1e9, "tx_mbps", tx,
+			 "rx_mbps", rx, "sout", "tx_gbps", of[0].tx, "rx_gbps",
+			 of[0].rx, "sup", "tx_gbps", of[1].tx, "rx_gbps",
+			 of[1].rx, "errors", errors, "down", down, "clients",
 			 (json_int_t)b->clients, "connections",
 			 (json_int_t)b->connections, "oldest_s",
-			 (double)b->oldest_ns / 1e9);
+			 (double)b->oldest_ns / 1e9, "jobs",
+			 history_jobs(v, a->time_ns, b->time_ns));
 }
 
 /* The oldest sample that is kept, and has one before it. */

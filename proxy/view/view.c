@@ -228,6 +228,7 @@ static json_t *view_rail(const struct mpib_view *v, unsigned r)
 		(json_int_t)v->cfg->engine.srq_low, "srq_high",
 		(json_int_t)v->cfg->engine.srq_high, "expected_mbps",
 		(json_int_t)v->cfg->expected_gbps * 1000);
+	json_object_set_new(o, "drain_why", json_string(v->cfg->drain_why[r]));
 	add_counters(o, n);
 	return o;
 }

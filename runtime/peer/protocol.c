@@ -240,6 +240,41 @@ static void code_word(struct mpib_codec *c, struct mpib_agent_word *word)
 	code_short(c, word->island, sizeof(word->island));
 }
 
+static void code_jobs(struct mpib_codec *c, struct mpib_node_report *m)
+{
+	mpib_code8(c, &m->jobs);
+	if (mpib_code_bad(c, m->jobs > MPIB_REPORT_JOBS))
+		m->jobs = 0;
+	for (unsigned i = 0; i < m->jobs; i++) {
+		struct mpib_report_job *job = &m->job[i];
+
+		code_short(c, job->name, sizeof(job->name));
+		mpib_code32(c, &job->uid);
+		mpib_code32(c, &job->clients);
+		mpib_code64(c, &job->tx_bytes);
+		mpib_code64(c, &job->rx_bytes);
+	}
+}
+
+static void code_waiting(struct mpib_codec *c, struct mpib_node_report *m)
+{
+	mpib_code8(c, &m->waiting);
+	if (mpib_code_bad(c, m->waiting > MPIB_REPORT_WAITING))
+		m->waiting = 0;
+	for (unsigned i = 0; i < m->waiting; i++) {
+		struct mpib_report_wait *wait = &m->wait[i];
+
+		code_short(c, wait->job, sizeof(wait->job));
+		code_short(c, wait->peer, sizeof(wait->peer));
+		code_short(c, wait->last, sizeof(wait->last));
+		code_bits(c, &wait->sends, 1);
+		mpib_code32(c, &wait->pid);
+		mpib_code32(c, &wait->age_ms);
+		mpib_code32(c, &wait->local_rank);
+		mpib_code32(c, &wait->remote_rank);
+	}
+}
+
 static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 {
 	struct mpib_node_report *m = &msg->report;
@@ -255,6 +290,9 @@ static void code_report(struct mpib_codec *c, struct mpib_peer_msg *msg)
 	mpib_code64(c, &m->slowest_mbps);
 	mpib_code64(c, &m->slowest_rtt_ns);
 	code_word(c, &m->agent);
+	code_short(c, m->drain_why, sizeof(m->drain_why));
+	code_jobs(c, m);
+	code_waiting(c, m);
 	mpib_code8(c, &m->settings);
 	if (mpib_code_bad(c, m->settings > MPIB_REPORT_SETTINGS))
 		m->settings = 0;

@@ -79,9 +79,9 @@
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 16u
-#define MPIB_PEER_VERSION 16u
-#define MPIB_PEER_FRAME_MAX 2048u
+#define MPIB_PEER_VERSION_MIN 17u
+#define MPIB_PEER_VERSION 17u
+#define MPIB_PEER_FRAME_MAX 4096u
 
 enum mpib_peer_type {
 	MPIB_PEER_HELLO = 1,
@@ -134,6 +134,10 @@ struct mpib_conn_name {
 };
 
 #define MPIB_REPORT_SETTINGS 40u
+#define MPIB_REPORT_JOBS 8u
+#define MPIB_REPORT_WAITING 8u
+#define MPIB_REPORT_JOB 48u /* bytes of a job's name, with its end */
+#define MPIB_REPORT_WHY 48u /* bytes of the reason of a drain, with its end */
 
 enum {
 	MPIB_REPORT_UP = 1,
@@ -158,6 +162,22 @@ struct mpib_node_report {
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
 	struct mpib_agent_word agent; /* this node's agent */
+	char drain_why
+		[MPIB_REPORT_WHY]; /* of the first drained rail that has one */
+	/* Some of the jobs that run, and the requests that are stuck for longest. */
+	uint8_t jobs, waiting;
+	struct mpib_report_job {
+		char name[MPIB_REPORT_JOB];
+		uint32_t uid, clients;
+		uint64_t tx_bytes, rx_bytes;
+	} job[MPIB_REPORT_JOBS];
+	struct mpib_report_wait {
+		char job[MPIB_REPORT_JOB], peer[MPIB_LABEL_MAX];
+		char last[16]; /* mpib_last_word() */
+		uint8_t sends;
+		uint32_t pid, age_ms, local_rank,
+			remote_rank; /* UINT32_MAX: none */
+	} wait[MPIB_REPORT_WAITING];
 	/* Settings that must be equal in a cluster: hashes of "section.key" and
 	 * of the value. */
 	uint8_t settings;

@@ -80,6 +80,8 @@ static void lie(struct mpib_peer_msg *m)
 	r->devices = MPIB_RAILS_MAX / MPIB_RAILS;
 	r->rails = MPIB_RAILS;
 	r->settings = MPIB_REPORT_SETTINGS;
+	r->jobs = MPIB_REPORT_JOBS;
+	r->waiting = MPIB_REPORT_WAITING;
 	r->agent.there = true;
 	r->agent.sick = r->agent.maintenance = r->agent.congested = 3;
 	snprintf(r->agent.island, sizeof(r->agent.island), "\033[31m\n");

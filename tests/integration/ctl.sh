@@ -13,7 +13,16 @@ is() {
 	[ "$1" = "$2" ] || fail "\"$1\", not \"$2\""
 }
 is "$(ctl rails drain SUP)" "rail SUP, drained"
+is "$(ctl rails drain SUP cable 17 is bad)" \
+	"rail SUP, drained, because cable 17 is bad"
+ctl rails | has '^SUP .* drained: cable 17 is bad' || fail "$(ctl rails)"
+ctl cluster | has 'drained because: cable 17 is bad' || fail "$(ctl cluster)"
 is "$(ctl rails resume SUP)" "rail SUP, not drained"
+is "$(ctl rails -o drain_why | xargs)" ''
+# Jobs over all nodes, and what hangs there.
+ctl cluster jobs | has -E '^JOB .*NODES' || fail "$(ctl cluster jobs)"
+ctl cluster jobs -o nodes | has -x 2 || fail "$(ctl -j cluster jobs)"
+is "$(ctl cluster stuck | tail -n 1)" "(none)"
 is "$(ctl fault | tail -n 1)" "(none)"
 
 # json_error STATUS TEXT ARGUMENT...

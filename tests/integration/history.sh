@@ -24,7 +24,8 @@ some_rows() {
 	[ "$(rows)" -ge 1 ] && ctl history -o tx_mbps | tail -n 1 | has -E ':[1-9][0-9]*'
 }
 await some_rows || fail "history: $(ctl history)"
-ctl history | has -E '^[0-9:]{8} +[0-9]+\.[0-9]{2} ' || fail "history: $(ctl history)"
+ctl history | has -E '^[0-9-]{5} [0-9:]{8} +[0-9]+\.[0-9]{2} ' || fail "history: $(ctl history)"
+ctl history | has "slurm 77" || fail "history has no job: $(ctl history)"
 ctl history 61 2>/dev/null
 [ $? -eq 1 ] || fail "more than an hour"
 

@@ -11,6 +11,7 @@ _mpibctl_values() { # what an argument of this name can be
 	LEVEL) echo error warn info debug ;;
 	WHAT) echo rate= delay= black-hole link-down qp-kill gone ;;
 	WHAT...) echo weight= limit= ;;
+	'[WHY...]') ;;
 	FILE | '[PATH]') compgen -f ;;
 	'RAIL[@PEER]') "$ctl" rails -o label ;;
 	esac 2>/dev/null
