@@ -78,6 +78,7 @@ int mpib_ctl_ping(const struct mpib_ctl_call *call);
 int mpib_ctl_summary(const struct mpib_ctl_call *call);
 int mpib_ctl_upgrade(const struct mpib_ctl_call *call);
 int mpib_ctl_report(const struct mpib_ctl_call *call);
+int mpib_ctl_topology(const struct mpib_ctl_call *call);
 int mpib_ctl_doctor(const struct mpib_ctl_call *call);
 
 #endif

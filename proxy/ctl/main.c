@@ -194,7 +194,9 @@ static bool options_fit(const struct mpib_ctl_call *call)
 		  "--quiet", "doctor and cluster" },
 		{ call->fields,
 		  rows || c->run == mpib_ctl_change ||
-			  c->run == mpib_ctl_ping || c->run == mpib_ctl_doctor,
+			  c->run == mpib_ctl_ping ||
+			  c->run == mpib_ctl_doctor ||
+			  c->run == mpib_ctl_topology,
 		  "--output", "what shows or changes something" },
 		{ call->since, c->run == mpib_ctl_counters, "--since",
 		  "counters" },
@@ -292,6 +294,8 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "use a drained rail again" },
 	{ "devices", "show", true, "", 0, 0, "devices", mpib_ctl_show,
 	  "devices that NCCL sees, and their rails" },
+	{ "devices", "gpus", false, "", 0, 0, "rails", mpib_ctl_topology,
+	  "how this machine's GPUs reach the rails' HCAs" },
 	{ "fault", "show", true, "", 0, 0, "faults", mpib_ctl_show,
 	  "faults that are played" },
 	{ "fault", "play", false, "WHAT RAIL[@PEER] SECONDS", 3, 3, "fault",

@@ -23,6 +23,7 @@ static const char *const own[][WORDS] = {
 	{ "summary" },
 	{ "info" },
 	{ "devices" },
+	{ "devices", "gpus" },
 	{ "rails", "--wide" },
 	{ "counters" },
 	{ "jobs" },

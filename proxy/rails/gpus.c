@@ -107,3 +107,28 @@ bool mpib_gpus_near(const struct mpib_gpus *g, const char *pci_path)
 	}
 	return false;
 }
+
+static unsigned steps(const char *path)
+{
+	unsigned n = 0;
+
+	for (; *path; path++)
+		n += *path == '/';
+	return n;
+}
+
+const char *mpib_pci_way(const char *a, const char *b, bool same_node)
+{
+	const char *below = behind_host_bridge(a);
+	size_t same = 0, port = root_port(a);
+
+	for (size_t i = 0; a[i] && a[i] == b[i]; i++) {
+		if (a[i] == '/')
+			same = i;
+	}
+	if (!below || same + 1 < (size_t)(below - a))
+		return same_node ? "NODE" : "SYS";
+	if (port == 0 || same < port)
+		return "PHB";
+	return steps(a + same) <= 2 && steps(b + same) <= 2 ? "PIX" : "PXB";
+}

@@ -21,5 +21,9 @@ void mpib_gpus_find(struct mpib_gpus *g, const char *sysfs);
 /* Whether one of them is behind the root port that the device at pci_path, a
  * path in sysfs without links, is behind. */
 bool mpib_gpus_near(const struct mpib_gpus *g, const char *pci_path);
+/* How two PCI devices reach each other, in the words of nvidia-smi topo: PIX (one
+ * switch), PXB (several), PHB (a host bridge), NODE or SYS. a and b are paths in sysfs
+ * without links; same_node: both are on one NUMA node. */
+const char *mpib_pci_way(const char *a, const char *b, bool same_node);
 
 #endif

@@ -310,3 +310,38 @@ CASE(a_gpu_is_near_what_shares_its_root_port)
 	assert_false(mpib_gpus_near(&g, ""));
 	assert_false(mpib_gpus_near(&g, "/sys/devices/virtual/pci/x/y"));
 }
+
+#define BELOW "/sys/devices/pci0000:15/0000:15:01.0"
+
+TEST(ways_have_the_words_of_nvidia_smi)
+{
+	static const char gpu[] =
+		BELOW "/0000:16:00.0/0000:17:00.0/0000:18:00.0";
+	static const struct {
+		const char *hca;
+		bool same_node;
+		const char *way;
+	} cases[] = {
+		{ BELOW "/0000:16:00.0/0000:17:01.0/0000:19:00.0", true,
+		  "PIX" },
+		{ BELOW "/0000:16:00.0/0000:17:02.0/0000:20:00.0/0000:21:00.0/"
+			"0000:22:00.0",
+		  true, "PXB" },
+		{ "/sys/devices/pci0000:15/0000:15:02.0/0000:30:00.0", true,
+		  "PHB" },
+		{ "/sys/devices/pci0000:37/0000:37:01.0/0000:38:00.0", true,
+		  "NODE" },
+		{ "/sys/devices/pci0000:97/0000:97:01.0/0000:98:00.0", false,
+		  "SYS" },
+		{ "/sys/devices/virtual/x", false, "SYS" },
+	};
+
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_string_equal(
+			mpib_pci_way(gpu, cases[i].hca, cases[i].same_node),
+			cases[i].way);
+		assert_string_equal(
+			mpib_pci_way(cases[i].hca, gpu, cases[i].same_node),
+			cases[i].way);
+	}
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mpibctl devices gpus: how this machine's GPUs reach the HCAs of the rails. */
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "ctl/commands.h"
+#include "ctl/table.h"
+#include "rails/gpus.h"
+
+struct topology {
+	json_t *rows; /* of GPUs: "gpu", "numa", and the way to each HCA */
+	const json_t *rails;
+};
+
+/* False: the device at path has none. */
+static bool place_of(const char *path, char place[PATH_MAX], int *node)
+{
+	char line[16] = "-1";
+
+	mpib_read_line(line, sizeof(line), "%s/numa_node", path);
+	*node = (int)strtol(line, NULL, 10);
+	return realpath(path, place);
+}
+
+static void add_way(json_t *row, const char *gpu, int gpu_node,
+		    const json_t *rail)
+{
+	char dev[64], path[128], place[PATH_MAX];
+	int node;
+
+	if (sscanf(mpib_json_str(rail, "device"), "rdma:%63[^:]", dev) != 1)
+		return;
+	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", dev);
+	if (place_of(path, place, &node))
+		json_object_set_new(row, dev,
+				    json_string(mpib_pci_way(
+					    gpu, place, node == gpu_node)));
+}
+
+static void add_gpu(void *arg, const char *dev)
+{
+	struct topology *t = arg;
+	const char *name = strrchr(dev, '/');
+	char place[PATH_MAX];
+	const json_t *rail;
+	json_t *row;
+	size_t i;
+	int node;
+
+	if (!name || !place_of(dev, place, &node))
+		return;
+	row = json_pack("{ss si}", "gpu", name + 1, "numa", node);
+	json_array_foreach(t->rails, i, rail) add_way(row, place, node, rail);
+	json_array_append_new(t->rows, row);
+}
+
+/* A column for each member of the first row: all rows have the same. */
+static void print_matrix(const json_t *rows)
+{
+	const char *head[MPIB_TABLE_COLUMNS + 1] = { NULL };
+	json_t *first = json_array_get(rows, 0), *row, *value;
+	struct mpib_table t;
+	unsigned n = 0;
+	const char *key;
+	size_t i;
+
+	json_object_foreach(first, key, value)
+	{
+		if (n < MPIB_TABLE_COLUMNS)
+			head[n++] = key;
+	}
+	if (n == 0) {
+		printf("(no GPU)\n");
+		return;
+	}
+	mpib_table_init(&t, head);
+	json_array_foreach(rows, i, row)
+	{
+		mpib_table_row(&t);
+		for (unsigned c = 0; c < n; c++) {
+			value = json_object_get(row, head[c]);
+			if (json_is_integer(value))
+				mpib_table_set(&t, c, "%d",
+					       (int)json_integer_value(value));
+			else
+				mpib_table_set(&t, c, "%s",
+					       mpib_json_str(row, head[c]));
+		}
+	}
+	mpib_table_print(&t, mpib_ctl_width(), stdout);
+	mpib_table_fini(&t);
+}
+
+int mpib_ctl_topology(const struct mpib_ctl_call *call)
+{
+	struct topology t = { .rows = json_array() };
+	json_t *rails;
+	int rc = mpib_ctl_ask(call, &rails);
+
+	t.rails = rails;
+	if (rc == MPIB_EXIT_OK) {
+		mpib_gpus_each("/sys", add_gpu, &t);
+		if (call->json || call->fields)
+			rc = mpib_ctl_print(call, t.rows);
+		else
+			print_matrix(t.rows);
+	}
+	json_decref(t.rows);
+	json_decref(rails);
+	return mpib_ctl_finish(rc);
+}
