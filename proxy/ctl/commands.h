@@ -17,7 +17,6 @@ struct mpib_ctl_call {
 	const struct mpib_ctl_command *command;
 	const char *run_dir; /* -s, or NULL */
 	const char *fields; /* -o, or NULL */
-	const char *textfile; /* --textfile, or NULL */
 	bool json; /* -j */
 	bool wide; /* --wide */
 	bool rates; /* -r */

@@ -8,8 +8,7 @@
 #include "ctl/views.h"
 
 enum {
-	OPT_TEXTFILE = 1000,
-	OPT_WIDE,
+	OPT_WIDE = 1000,
 	OPT_SINCE,
 	OPT_STRICT,
 	OPT_QUIET,
@@ -61,7 +60,6 @@ static int ctl_help(const char *noun)
 	       "FILE\n"
 	       "      --wide             with all columns, and none cut\n"
 	       "  -w, --watch SECONDS    again and again\n"
-	       "      --textfile FILE    metrics into FILE, replaced at once\n"
 	       "      --strict           doctor: move bytes over each rail, fail "
 	       "on warnings\n"
 	       "      --quiet            doctor, cluster: print only what is wrong\n"
@@ -95,7 +93,6 @@ static const struct option options[] = {
 	{ "strict", no_argument, NULL, OPT_STRICT },
 	{ "quiet", no_argument, NULL, OPT_QUIET },
 	{ "run-dir", required_argument, NULL, 's' },
-	{ "textfile", required_argument, NULL, OPT_TEXTFILE },
 	{ "commands", no_argument, NULL, OPT_COMMANDS },
 	{ "help", no_argument, NULL, 'h' },
 	{ "version", no_argument, NULL, 'V' },
@@ -186,7 +183,6 @@ static bool options_fit(const struct mpib_ctl_call *call)
 		bool given, fits;
 		const char *option, *what;
 	} rules[] = {
-		{ call->textfile, metrics, "--textfile", "metrics" },
 		{ call->strict, about_noun(call, "doctor"), "--strict",
 		  "doctor" },
 		{ call->quiet,
@@ -253,8 +249,6 @@ static int ctl_parse(int argc, char **argv, struct mpib_ctl_call *call,
 			continue;
 		if (c == 's') {
 			call->run_dir = optarg;
-		} else if (c == OPT_TEXTFILE) {
-			call->textfile = optarg;
 		} else if (c == OPT_COMMANDS) {
 			ctl_list();
 			return mpib_ctl_finish(MPIB_EXIT_OK);
@@ -344,14 +338,10 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	  "settings and where they come from" },
 	{ "config", "set", false, "KEY VALUE", 2, 2, "set", mpib_ctl_change,
 	  "change one that may change" },
-	{ "log", "set", true, "LEVEL", 1, 1, "log", mpib_ctl_change,
-	  "error, warn, info or debug" },
 	{ "upgrade", "start", true, "[PATH]", 0, 1, "upgrade", mpib_ctl_upgrade,
 	  "replace the running proxy by a new process" },
 	{ "metrics", "show", true, "", 0, 0, "metrics", mpib_ctl_metrics,
-	  "metrics, OpenMetrics text" },
-	{ "metrics", "prometheus", false, "", 0, 0, "metrics prometheus",
-	  mpib_ctl_metrics, "the same in the format of Prometheus" },
+	  "metrics for Prometheus" },
 	{ "ping", "show", true, "", 0, 0, NULL, mpib_ctl_ping,
 	  "whether a proxy answers" },
 	{ "report", "write", true, "FILE", 1, 1, NULL, mpib_ctl_report,

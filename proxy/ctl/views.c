@@ -274,7 +274,7 @@ static const struct mpib_column shards[] = {
 };
 
 static const char *const summary_above[] = {
-	("mpib-proxy {version}, pid {pid}, up {uptime_s:age}: {clients} clients, "
+	("mpib-proxy {version} on {host}, pid {pid}, up {uptime_s:age}: {clients} clients, "
 	 "{connections} connections, {lanes} lanes"),
 	"[{waiting} requests hang (see mpibctl stuck)]",
 	NULL,

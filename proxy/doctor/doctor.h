@@ -25,7 +25,7 @@ struct mpib_doctor {
 	unsigned count[MPIB_FAIL + 1];
 	/* The proxy's answers; NULL where it gave none. Without a proxy,
 	 * mpib_check_settings() makes rails of what the settings name. */
-	json_t *greeting, *info, *rails, *lanes, *peers;
+	json_t *greeting, *info, *rails, *lanes, *peers, *faults;
 	char socket[128]; /* path of the stats socket */
 	int reached; /* exit status of asking the proxy */
 	char why[MPIB_DIAL_WHY];
@@ -58,8 +58,8 @@ typedef void mpib_check_fn(struct mpib_doctor *d);
 /* node.c: checks of the proxy's answers; where it gives none, whether a proxy would
  * start, and with what rails. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
-	mpib_check_lanes, mpib_check_memlock, mpib_check_peers,
-	mpib_check_settings;
+	mpib_check_faults, mpib_check_lanes, mpib_check_memlock,
+	mpib_check_peers, mpib_check_settings;
 /* port.c: of one rail's RDMA port, of the cards together, and bytes through each
  * rail's device and back. */
 void mpib_check_port(struct mpib_doctor *d, const json_t *rail);

@@ -156,6 +156,21 @@ void mpib_check_rails(struct mpib_doctor *d)
 					   : "");
 }
 
+/* What is wrong with a rail may be a rehearsal. */
+void mpib_check_faults(struct mpib_doctor *d)
+{
+	const json_t *fault;
+	size_t i;
+
+	json_array_foreach(d->faults, i, fault) mpib_find(
+		d, MPIB_WARN, "fault",
+		"wait for its end, or mpibctl fault end RAIL",
+		"%s is played on %s for another %.0f s, by uid "
+		"%" PRIu64,
+		mpib_json_str(fault, "fault"), mpib_json_str(fault, "rail"),
+		mpib_json_real(fault, "left_s"), mpib_json_num(fault, "uid"));
+}
+
 void mpib_check_lanes(struct mpib_doctor *d)
 {
 	const json_t *lane;

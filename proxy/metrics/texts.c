@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/event.h"
-#include "metrics/openmetrics.h"
+#include "metrics/exposition.h"
 
 /* Between two snapshots; all who wait meanwhile share the next. */
 #define PACE (20 * MPIB_MSEC)
@@ -57,10 +57,8 @@ static char *texts_make(struct mpib_texts *t, enum mpib_text which,
 {
 	const char *kept;
 
-	if (which == MPIB_TEXT_PROMETHEUS)
-		return mpib_metrics_text(v, MPIB_METRICS_PROMETHEUS);
-	if (which == MPIB_TEXT_OPENMETRICS)
-		return mpib_metrics_text(v, MPIB_METRICS_OPENMETRICS);
+	if (which == MPIB_TEXT_METRICS)
+		return mpib_metrics_text(v);
 	kept = mpib_history_text(&t->history, v);
 	return kept ? strdup(kept) : NULL;
 }

@@ -38,8 +38,7 @@ const char *mpib_history_text(struct mpib_history_text *t,
 			      const struct mpib_view *v);
 
 enum mpib_text {
-	MPIB_TEXT_PROMETHEUS,
-	MPIB_TEXT_OPENMETRICS,
+	MPIB_TEXT_METRICS,
 	MPIB_TEXT_HISTORY,
 	MPIB_TEXT_STATS,
 	MPIB_TEXTS,

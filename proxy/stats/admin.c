@@ -18,6 +18,12 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 	if (rail < 0)
 		return NULL;
 	label = ask->admin->cfg->engine.rail[rail].label;
+	if (ask->argc > 1 &&
+	    mpib_config_rail_find(ask->admin->cfg, ask->argv[1],
+				  strlen(ask->argv[1])) >= 0)
+		return mpib_ask_fail(ask, "give a command for each rail",
+				     "%.40s is a rail and no reason",
+				     ask->argv[1]);
 	if (mpib_engine_drain(ask->admin->engine, (unsigned)rail, on) < 0)
 		return mpib_ask_fail(
 			ask, "resume another rail first, where there is one",
@@ -196,14 +202,6 @@ json_t *mpib_admin_set(struct mpib_ask *ask)
 	const struct mpib_setting *s = find_setting(ask);
 
 	return s ? admin_set(ask, s, ask->argv[1]) : NULL;
-}
-
-json_t *mpib_admin_log(struct mpib_ask *ask)
-{
-	const char *level = ask->argv[0];
-
-	ask->argv[0] = "log.level";
-	return admin_set(ask, find_setting(ask), level);
 }
 
 json_t *mpib_admin_upgrade(struct mpib_ask *ask)

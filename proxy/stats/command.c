@@ -10,7 +10,7 @@
 
 #include "base/text.h"
 #include "cluster/cluster.h"
-#include "metrics/openmetrics.h"
+#include "metrics/exposition.h"
 
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 		      ...)
@@ -240,15 +240,7 @@ static json_t *command_history(struct mpib_ask *ask)
 
 static json_t *command_metrics(struct mpib_ask *ask)
 {
-	enum mpib_metrics_format format = MPIB_METRICS_OPENMETRICS;
-
-	if (ask->argc && strcmp(ask->argv[0], "prometheus"))
-		return mpib_ask_fail(ask, "give prometheus or nothing",
-				     "there is no format \"%.32s\"",
-				     ask->argv[0]);
-	if (ask->argc)
-		format = MPIB_METRICS_PROMETHEUS;
-	ask->text = mpib_metrics_text(ask->view, format);
+	ask->text = mpib_metrics_text(ask->view);
 	return NULL;
 }
 
@@ -289,8 +281,8 @@ const struct mpib_command mpib_commands[] = {
 	  command_history, "what the rails moved, up to an hour back" },
 	{ "config", "", 0, 0, MPIB_NEEDS_NOTHING, false, config,
 	  "settings and their origin" },
-	{ "metrics", "[prometheus]", 0, 1, MPIB_NEEDS_SNAPSHOT, false,
-	  command_metrics, "OpenMetrics, or Prometheus' older text format" },
+	{ "metrics", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, command_metrics,
+	  "metrics for Prometheus, as text" },
 	{ "drain", "RAIL [WHY...]", 1, 2, MPIB_NEEDS_NOTHING, true,
 	  mpib_admin_drain, "put nothing new on a rail" },
 	{ "resume", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_resume,
@@ -312,8 +304,6 @@ const struct mpib_command mpib_commands[] = {
 	  mpib_admin_upgrade, "replace the running proxy by a new process" },
 	{ "upgrading", "", 0, 0, MPIB_NEEDS_NOTHING, false,
 	  mpib_admin_upgrading, "state of the last upgrade" },
-	{ "log", "LEVEL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_log,
-	  "error, warn, info or debug" },
 };
 
 const unsigned mpib_command_count =

@@ -9,7 +9,7 @@
  * quarter of limit.readers. The admin socket speaks the same protocol and takes
  * commands that change something as well; its readers do not count in that
  * limit, so that root always finds room. metrics.sock tells each reader the metrics
- * in the OpenMetrics format and hangs up. Control thread only.
+ * and hangs up. Control thread only.
  */
 #ifndef MPIB_PROXY_STATS_H
 #define MPIB_PROXY_STATS_H

@@ -20,7 +20,7 @@
 #include "base/log.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
-#include "metrics/openmetrics.h"
+#include "metrics/exposition.h"
 #include "metrics/texts.h"
 #include "web/access.h"
 #include "web/page.h"
@@ -146,8 +146,7 @@ static void http_on_text(void *arg, enum mpib_text which, uint64_t ticket,
 			 char *text)
 {
 	static const char *const type[] = {
-		[MPIB_TEXT_PROMETHEUS] = MPIB_PROMETHEUS_TYPE,
-		[MPIB_TEXT_OPENMETRICS] = MPIB_OPENMETRICS_TYPE,
+		[MPIB_TEXT_METRICS] = MPIB_METRICS_TYPE,
 		[MPIB_TEXT_HISTORY] = "application/json",
 		[MPIB_TEXT_STATS] = "application/json",
 		[MPIB_TEXTS] = "application/json",
@@ -193,15 +192,6 @@ static enum MHD_Result wait_for(struct request *r, enum mpib_text which)
 	return MHD_YES;
 }
 
-static enum MHD_Result wait_for_metrics(struct request *r)
-{
-	const char *accept = header_of(r, MHD_HTTP_HEADER_ACCEPT);
-
-	if (accept && strstr(accept, "application/openmetrics-text"))
-		return wait_for(r, MPIB_TEXT_OPENMETRICS);
-	return wait_for(r, MPIB_TEXT_PROMETHEUS);
-}
-
 static enum MHD_Result http_route(struct request *r, const char *url,
 				  const char *method)
 {
@@ -222,7 +212,7 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 		return reply(r->conn, MHD_HTTP_OK, "text/html; charset=utf-8",
 			     mpib_page, mpib_page_len);
 	if (!strcmp(url, "/metrics"))
-		return wait_for_metrics(r);
+		return wait_for(r, MPIB_TEXT_METRICS);
 	if (!strcmp(url, "/stats.json"))
 		return wait_for(r, MPIB_TEXT_STATS);
 	if (!strcmp(url, "/history.json"))

@@ -70,7 +70,7 @@ static int give_admin(const char *command)
 
 static const char *const changes[] = { "drain SUP",
 				       "kick 1",
-				       "log debug",
+				       "set log.level debug",
 				       "set limit.readers 1",
 				       "share 1 weight=1",
 				       "fault gone SUP 60",
@@ -181,7 +181,7 @@ static void root_changes_things_by_the_admin_socket(void **state)
 	assert_int_equal(give_admin("resume SUP"), 0);
 	assert_int_equal(give_admin("fault delay=100 SUP 60"), 0);
 	assert_int_equal(give_admin("heal SUP"), 0);
-	assert_int_equal(give_admin("log info"), 0);
+	assert_int_equal(give_admin("set log.level info"), 0);
 }
 
 const struct CMUnitTest test_list[] = {

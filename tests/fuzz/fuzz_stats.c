@@ -13,7 +13,7 @@
 #include "stats/command.h"
 
 /* An answer of the proxy is JSON, whatever was asked; but "metrics" is answered
- * by lines of OpenMetrics. */
+ * by lines of metrics. */
 static void check(const char *line, size_t len)
 {
 	json_error_t e;

@@ -166,7 +166,6 @@ is "$(completes fault play rate=)" rate=
 is "$(completes fault play rate=5 SU)" SUP
 is "$(completes clients kick '')" "$(ctl clients -o id | xargs)"
 is "$(completes config set limit.rea)" limit.readers
-is "$(completes log set w)" warn
 
 # A proxy that stands still is told once, with why; all else is looked at as well.
 kill -STOP "${pids[0]}"

@@ -196,7 +196,7 @@ until_true "document.getElementById('hour').getAttribute('aria-label').startsWit
 # The split of the hour: both rails' colours, parts that are those of the rates.
 until_true "/^Split in the last hour: SOUT [0-9.]+%, SUP [0-9.]+% in the mean/.test(
 	document.getElementById('hour-split').getAttribute('aria-label'))"
-until_true "model.hour.map((s) => [s, hourShares(s)]).filter(([, shares]) => shares).every(([s, shares]) =>
+until_true "model.hour.map((s) => [s, sharesOf(s)]).filter(([, shares]) => shares).every(([s, shares]) =>
 	Math.abs(shares[1] - s.tx_mbps.SUP / (s.tx_mbps.SOUT + s.tx_mbps.SUP)) < 1e-9 &&
 	Math.abs(shares[0] + shares[1] - 1) < 1e-9)"
 has_both hour-split

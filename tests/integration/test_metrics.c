@@ -100,7 +100,7 @@ TEST(the_stats_socket_tells_them_too)
 	dprintf(fd, "metrics\nhelp\n");
 	shutdown(fd, SHUT_WR);
 	text = drain(fd);
-	assert_non_null(strstr(text, "\n# TYPE mpib_build info\n"));
+	assert_non_null(strstr(text, "\n# TYPE mpib_build_info gauge\n"));
 	/* What was asked next comes behind the end. */
 	assert_non_null(strstr(strstr(text, "\n# EOF\n"), "{\"ok\":"));
 	free(text);

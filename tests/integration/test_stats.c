@@ -194,7 +194,7 @@ TEST(events_are_told_once)
 			 "kind"),
 		"start");
 	json_decref(v);
-	json_decref(ask_data(f, "log debug"));
+	json_decref(ask_data(f, "set log.level debug"));
 	snprintf(line, sizeof(line), "events %lld", (long long)last);
 	v = ask_data(f, line);
 	assert_int_equal(ask_num(v, "last"), last + 1);
@@ -203,7 +203,7 @@ TEST(events_are_told_once)
 			 "kind"),
 		"set");
 	json_decref(v);
-	json_decref(ask_data(f, "log info"));
+	json_decref(ask_data(f, "set log.level info"));
 	fclose(f);
 }
 

@@ -12,7 +12,8 @@ static void order(const struct sim_plan *plan, const struct sim_fault *f,
 
 	sim_node_tell(f->node, "fault %s %s %llu\n", faults[f->at % 6], rail,
 		      (unsigned long long)(1 + f->lasts % 3));
-	sim_node_tell(f->node, "log %s\n", f->lasts % 2 ? "debug" : "info");
+	sim_node_tell(f->node, "set log.level %s\n",
+		      f->lasts % 2 ? "debug" : "info");
 	if (plan->hard && f->at / 6 % 4 == 0)
 		sim_node_tell(f->node, "kick %llu\n",
 			      (unsigned long long)(1 + f->lasts % 5));

@@ -8,7 +8,6 @@ _mpibctl_values() { # what an argument of this name can be
 	'[CLIENT.CONN]') "$ctl" why -o client,index | tr '\t' . ;;
 	KEY) "$ctl" config -o section,key | tr '\t' . ;;
 	'[NAME]') "$ctl" hist -o name ;;
-	LEVEL) echo error warn info debug ;;
 	WHAT) echo rate= delay= black-hole link-down qp-kill gone ;;
 	WHAT...) echo weight= limit= ;;
 	'[WHY...]') ;;
@@ -27,7 +26,7 @@ _mpibctl() {
 		mapfile -t COMPREPLY < <(compgen -d -- "$word")
 		return
 		;;
-	--textfile | --since)
+	--since)
 		mapfile -t COMPREPLY < <(compgen -f -- "$word")
 		return
 		;;
@@ -37,7 +36,7 @@ _mpibctl() {
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | -o | -w | --run-dir | --output | --watch | --textfile | --since) ((i++)) ;;
+		-s | -o | -w | --run-dir | --output | --watch | --since) ((i++)) ;;
 		-*) ;;
 		*) words+=("${COMP_WORDS[i]}") ;;
 		esac

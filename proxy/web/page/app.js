@@ -3,8 +3,6 @@
 
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
-const query = new URLSearchParams(location.search);
-const PERIOD = Math.max(200, +query.get("period") || 1000);
 let paused = false;
 
 function tile(id, what, text, value) {
@@ -57,8 +55,9 @@ function showRails() {
 			...(many() && up && !r.failovers && !r.cqe_errors ? [] : [railFacts(r)]));
 	}));
 	for (const legend of document.querySelectorAll(".rail-legend"))
-		legend.replaceChildren(...model.rails.map((r, i) =>
-			el("span", { class: isPale(i) ? "key pale" : "key", c: railColour(i) }, r.name)));
+		legend.replaceChildren(...model.rails.map((r, i) => [r, i]).filter(([, i]) => !isPale(i)).map(([r, i]) =>
+			el("span", { class: "key", c: railColour(i) }, many() ? r.net : r.name)),
+		...(many() ? [el("span", { class: "dim" }, "SUP dashed or pale")] : []));
 }
 
 /* "send.post_cqe.sout" becomes "send: post to cqe, SOUT". */
@@ -88,13 +87,12 @@ function show() {
 		String(up % 60).padStart(2, "0");
 	if (!model.times.length)
 		return;
+	root.classList.remove("waiting"); /* first, for canvases have their width of it */
 	showHealth();
 	showTiles();
 	showRails();
-	drawFlow($("flow"));
-	drawSplit($("split"));
-	drawHour($("hour"));
-	drawHourSplit($("hour-split"));
+	for (const [id, span, draw, , name] of OVER_TIME)
+		draw($(id), span, name);
 	showHeat();
 	showClients();
 	showDevices();
@@ -123,7 +121,8 @@ async function get(path) {
 /* The last hour, as the proxy has it; it has a new sample so often. */
 async function askHour() {
 	const hour = await get("history.json");
-	model.hour = hour.samples;
+	const bytesBy = (o) => Object.fromEntries(Object.entries(o).map(([k, v]) => [k, v === null ? null : v * 125e3]));
+	model.hour = hour.samples.map((s) => ({ ...s, tx: bytesBy(s.tx_mbps), rx: bytesBy(s.rx_mbps) }));
 	model.hourAsked = Date.now() / 1000;
 	model.hourPeriod = hour.period_s;
 }
@@ -175,32 +174,6 @@ function showTip(canvas, text, x, y) {
 	$("tip").style.top = y + 14 + "px";
 }
 
-function flowText(i) {
-	const n = model.times.length;
-	if (i < 0 || i >= n)
-		return "";
-	return clock(model.times[i]) + "\n" + model.rails.map((r) => {
-		const h = model.history.get(r.name), at = i - (n - h.tx.length);
-		return at < 0 ? r.name : r.name + "  \u2191 " + gbps(h.tx[at]) + "  \u2193 " + gbps(h.rx[at]);
-	}).join("\n");
-}
-
-function hourText(i) {
-	const s = model.hour[i];
-	if (!s)
-		return "";
-	return clock(s.time) + "\n" + model.rails.map((r) => r.name +
-		"  \u2191 " + gbps((s.tx_mbps[r.name] || 0) * 125e3) + "  \u2193 " + gbps((s.rx_mbps[r.name] || 0) * 125e3) +
-		(s.down.includes(r.name) ? "  down" : "")).join("\n") +
-		(s.errors ? "\n" + count(s.errors) + " errors" : "");
-}
-
-function hourSplitText(i) {
-	const shares = model.hour[i] && hourShares(model.hour[i]);
-	return shares ? clock(model.hour[i].time) + "\n" +
-		model.rails.map((r, k) => r.name + "  " + percent(shares[k])).join("\n") : "";
-}
-
 function withTip(canvas, indexAt, xAt, text, length) {
 	let chosen = -1;
 	const show_ = (i, x, y) => showTip(canvas, text(i), x, y);
@@ -220,11 +193,9 @@ function withTip(canvas, indexAt, xAt, text, length) {
 	};
 }
 
-withTip($("flow"), (x, w) => Math.round((x - LEFT) / (w - LEFT) * (KEEP - 1)) - (KEEP - model.times.length),
-	(i, w) => xOf(i, model.times.length, w), flowText, () => model.times.length);
-for (const [id, text] of [["hour", hourText], ["hour-split", hourSplitText]])
-	withTip($(id), (x, w) => hourIndex(x, w), (i, w) => hourX(model.hour[i].time, w), text,
-		() => model.hour.length);
+for (const [id, span, , text] of OVER_TIME)
+	withTip($(id), (x, w) => sampleAt(samplesOf(span), x, span, w), (i, w) => xOf(samplesOf(span)[i].time, span, w),
+		(i) => (i < 0 || !samplesOf(span)[i] ? "" : text(samplesOf(span)[i])), () => samplesOf(span).length);
 
 /* With "?hold" the page fetches nothing: a test calls feed() itself. */
 if (!query.has("hold"))

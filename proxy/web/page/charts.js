@@ -108,138 +108,122 @@ function grid(c, w, left, rows, label) {
 }
 
 const LEFT = 68, BOTTOM = 18;
-const xOf = (i, n, w) => LEFT + (w - LEFT) * (KEEP - n + i) / (KEEP - 1);
+const HOUR = 3600, LATELY = KEEP * PERIOD / 1000; /* seconds that charts show */
+const xOf = (time, span, w) => LEFT + (w - LEFT) * (1 - (model.now.time - time) / span);
 
-function timeAxis(c, w, h) {
+function timeAxis(c, w, h, span) {
 	c.fillStyle = css("--dim");
 	c.textBaseline = "alphabetic";
-	const whole = KEEP * PERIOD / 1000;
-	for (const part of [1, 0.5, 0]) {
-		const x = LEFT + (w - LEFT) * (1 - part);
+	for (const part of w < 560 ? [1, 0.5, 0] : [1, 0.75, 0.5, 0.25, 0]) {
+		const ago = part * span;
 		c.textAlign = part === 0 ? "right" : part === 1 ? "left" : "center";
-		c.fillText(part ? part * whole + " s ago" : "now", x, h - 3);
+		c.fillText(!part ? "now" : span > 600 ? ago / 60 + " min ago" : ago + " s ago",
+			xOf(model.now.time - ago, span, w), h - 3);
 	}
 }
 
-/* Bytes sent are drawn upwards from the middle, received ones downwards. */
-function drawFlow(canvas) {
-	const { c, w, h } = context(canvas);
-	let high = 1;
-	for (const s of model.history.values())
-		high = Math.max(high, ...s.tx, ...s.rx);
-	high = ceiling(high * 8e-9) / 8e-9;
+/* The samples of so many seconds: those of the proxy, then those taken here. */
+function samplesOf(span) {
+	const from = model.now.time - span, own = model.live.length ? model.live[0].time : Infinity;
+	return span === HOUR ? model.hour :
+		[...model.hour.filter((s) => s.time >= from && s.time < own), ...model.live];
+}
+
+/* Where the rectangle of sample i begins. */
+function leftOf(list, i, span, w) {
+	const before = i ? list[i - 1].time : 0;
+	const period = Math.min(list[i].time - before, 2 * Math.max(model.hourPeriod, 1));
+	return Math.min(xOf(list[i].time - period, span, w), xOf(list[i].time, span, w) - 1.5);
+}
+
+function sampleAt(list, x, span, w) {
+	const time = model.now.time - span * (1 - (x - LEFT) / (w - LEFT));
+	let best = -1;
+	list.forEach((s, i) => {
+		if (best < 0 || Math.abs(s.time - time) < Math.abs(list[best].time - time))
+			best = i;
+	});
+	return best >= 0 && Math.abs(list[best].time - time) <= Math.max(5, span / 100) ? best : -1;
+}
+
+/* Sent upwards, received downwards; a strip below where something was wrong. */
+function drawRates(canvas, span, name) {
+	const { c, w, h } = context(canvas), list = samplesOf(span);
 	const mid = (h - BOTTOM) / 2, half = mid - 8;
+	const most = list.reduce((a, s) => [...Object.values(s.tx), ...Object.values(s.rx)]
+		.reduce((x, v) => Math.max(x, v || 0), a), 1);
+	const high = ceiling(most * 8e-9) / 8e-9;
 	grid(c, w, LEFT, [[mid - half, high], [mid - half / 2, high / 2], [mid, 0],
 		[mid + half / 2, high / 2], [mid + half, high]], axisText);
-	timeAxis(c, w, h);
-	label(canvas, "Throughput by rail: " + model.rails.map((r) => r.name + " sends " + gbps(r.tx) +
-		", receives " + gbps(r.rx)).join("; "));
-	model.rails.forEach((r, k) => {
-		const s = model.history.get(r.name);
-		for (const [list, sign] of [[s.tx, -1], [s.rx, 1]])
-			line(c, list.map((v, i) => [xOf(i, list.length, w), mid + sign * half * v / high]),
-				railColour(k), many() ? undefined : mid, isPale(k));
+	timeAxis(c, w, h, span);
+	c.fillStyle = css("--bad");
+	list.forEach((s, i) => {
+		const x = leftOf(list, i, span, w);
+		if (s.errors || s.down.length)
+			c.fillRect(x, h - BOTTOM - 5, xOf(s.time, span, w) - x + 0.4, 5);
 	});
-}
-
-/* Each rail's share of the bytes sent, stacked. */
-function drawSplit(canvas) {
-	const { c, w, h } = context(canvas);
-	const top = 6, bottom = h - BOTTOM, n = model.times.length;
-	const base = new Array(n).fill(0);
-	const y = (v) => bottom - (bottom - top) * v;
 	model.rails.forEach((r, k) => {
-		const s = model.history.get(r.name).share;
-		c.fillStyle = railColour(k);
-		c.globalAlpha = isPale(k) ? 0.45 : 0.85;
-		for (let i = 0; i < s.length; i++) {
-			const at = n - s.length + i;
-			if (s[i] === null)
-				continue;
-			const x = xOf(i, s.length, w), wide = (w - LEFT) / (KEEP - 1);
-			c.fillRect(x - wide, y(base[at] + s[i]), wide + 0.6, y(base[at]) - y(base[at] + s[i]));
-			base[at] += s[i];
-		}
-		c.globalAlpha = 1;
+		for (const [key, sign] of [["tx", -1], ["rx", 1]])
+			line(c, list.filter((s) => typeof s[key][r.name] === "number").map((s) =>
+				[xOf(s.time, span, w), mid + sign * half * s[key][r.name] / high]),
+			railColour(k), many() ? undefined : mid, isPale(k));
 	});
-	grid(c, w, LEFT, [[y(1), 1], [y(0.5), 0.5], [y(0), 0]], percent);
-	timeAxis(c, w, h);
-	label(canvas, "Split of what is sent: " + model.rails.map((r) => r.name + " " + percent(r.share)).join(", "));
+	label(canvas, `${name}: ${list.length} samples, of which ` +
+		list.filter((s) => s.errors || s.down.length).length + " with a rail down or errors; now " +
+		model.rails.map((r) => r.name + " sends " + gbps(r.tx) + ", receives " + gbps(r.rx)).join("; "));
 }
 
-/* The hour that ends now, whatever of it there is. */
-const HOUR = 3600;
-const hourX = (time, w) => LEFT + (w - LEFT) * (1 - (model.now.time - time) / HOUR);
-
-function hourIndex(x, w) {
-	const time = model.now.time - HOUR * (1 - (x - LEFT) / (w - LEFT));
-	return model.hour.findIndex((s) => Math.abs(s.time - time) <= HOUR / (w - LEFT) + model.hourPeriod / 2);
-}
-
-function hourAxis(c, w, h) {
-	c.fillStyle = css("--dim");
-	c.textBaseline = "alphabetic";
-	for (const minutes of w < 560 ? [60, 30, 0] : [60, 45, 30, 15, 0]) {
-		c.textAlign = minutes === 60 ? "left" : minutes ? "center" : "right";
-		c.fillText(minutes ? minutes + " min ago" : "now", hourX(model.now.time - minutes * 60, w), h - 3);
-	}
-}
-
-/* How wide a sample is. */
-const hourWide = (w) => Math.max(1.5, (w - LEFT) * model.hourPeriod / HOUR);
-
-/* Each rail's part of what was sent in a sample of the hour; null: nothing was. */
-function hourShares(sample) {
-	const sent = model.rails.map((r) => sample.tx_mbps[r.name] || 0);
+/* Each rail's part of what was sent in a sample; null: nothing was. */
+function sharesOf(sample) {
+	const sent = model.rails.map((r) => sample.tx[r.name] || 0);
 	const sum = sent.reduce((a, b) => a + b, 0);
 	return sum > 0 ? sent.map((v) => v / sum) : null;
 }
 
-/* Stacked, as drawSplit() has it for the last seconds. */
-function drawHourSplit(canvas) {
-	const { c, w, h } = context(canvas);
-	const top = 6, bottom = h - BOTTOM, wide = hourWide(w);
+/* Each rail's share of the bytes sent, stacked. */
+function drawShares(canvas, span, name) {
+	const { c, w, h } = context(canvas), list = samplesOf(span);
+	const top = 6, bottom = h - BOTTOM, all = list.map(sharesOf);
 	const y = (v) => bottom - (bottom - top) * v;
-	const moved = model.hour.map((s) => [s.time, hourShares(s)]).filter(([, shares]) => shares);
-	for (const [time, shares] of moved)
-		shares.reduce((base, share, k) => {
+	list.forEach((s, i) => {
+		const x = leftOf(list, i, span, w), wide = xOf(s.time, span, w) - x + 0.4;
+		(all[i] || []).reduce((base, share, k) => {
 			c.fillStyle = railColour(k);
 			c.globalAlpha = isPale(k) ? 0.45 : 0.85;
-			c.fillRect(hourX(time, w) - wide, y(base + share), wide + 0.4, y(base) - y(base + share));
+			c.fillRect(x, y(base + share), wide, y(base) - y(base + share));
 			return base + share;
 		}, 0);
+	});
 	c.globalAlpha = 1;
 	grid(c, w, LEFT, [[y(1), 1], [y(0.5), 0.5], [y(0), 0]], percent);
-	hourAxis(c, w, h);
-	const mean = (k) => moved.reduce((a, [, shares]) => a + shares[k], 0) / moved.length;
-	label(canvas, "Split in the last hour: " + (moved.length ?
+	timeAxis(c, w, h, span);
+	const moved = all.filter((x) => x);
+	const mean = (k) => moved.reduce((a, shares) => a + shares[k], 0) / moved.length;
+	label(canvas, name + ": " + (moved.length ?
 		model.rails.map((r, k) => r.name + " " + percent(mean(k))).join(", ") + " in the mean" : "nothing was sent"));
 }
 
-/* Sent upwards, received downwards; a strip below where something was wrong. */
-function drawHour(canvas) {
-	const { c, w, h } = context(canvas);
-	const mid = (h - BOTTOM) / 2, half = mid - 8, rates = model.hour.flatMap((s) =>
-		[...Object.values(s.tx_mbps), ...Object.values(s.rx_mbps)]);
-	const high = ceiling(rates.reduce((a, v) => Math.max(a, v || 0), 0) / 1e3) * 1e3;
-	grid(c, w, LEFT, [[mid - half, high], [mid, 0], [mid + half, high]],
-		(v) => axisText(v * 125e3));
-	hourAxis(c, w, h);
-	const wide = hourWide(w);
-	c.fillStyle = css("--bad");
-	for (const s of model.hour) {
-		if (s.errors || s.down.length)
-			c.fillRect(hourX(s.time, w) - wide, h - BOTTOM - 5, wide + 0.4, 5);
-	}
-	model.rails.forEach((r, k) => {
-		for (const [key, sign] of [["tx_mbps", -1], ["rx_mbps", 1]])
-			line(c, model.hour.filter((s) => typeof s[key][r.name] === "number").map((s) =>
-				[hourX(s.time, w), mid + sign * half * s[key][r.name] / high]),
-			railColour(k), many() ? undefined : mid, isPale(k));
-	});
-	label(canvas, `The last hour: ${model.hour.length} samples, of which ` +
-		model.hour.filter((s) => s.errors || s.down.length).length + " with a rail down or errors");
+/* What a tip says of a sample. */
+function ratesText(s) {
+	return clock(s.time) + "\n" + model.rails.map((r) => r.name +
+		"  \u2191 " + gbps(s.tx[r.name] || 0) + "  \u2193 " + gbps(s.rx[r.name] || 0) +
+		(s.down.includes(r.name) ? "  down" : "")).join("\n") +
+		(s.errors ? "\n" + count(s.errors) + " errors" : "");
 }
+
+function sharesText(s) {
+	const shares = sharesOf(s);
+	return shares ? clock(s.time) + "\n" +
+		model.rails.map((r, k) => r.name + "  " + percent(shares[k])).join("\n") : "";
+}
+
+/* The canvases over time: id, seconds, how they are drawn, what their tips say. */
+const OVER_TIME = [
+	["flow", LATELY, drawRates, ratesText, "Throughput by rail"],
+	["split", LATELY, drawShares, sharesText, "Split of what is sent"],
+	["hour", HOUR, drawRates, ratesText, "The last hour"],
+	["hour-split", HOUR, drawShares, sharesText, "Split in the last hour"],
+];
 
 function drawSpark(canvas, list, colour) {
 	const { c, w, h } = context(canvas);
@@ -264,7 +248,7 @@ function drawHeat(canvas, name) {
 	if (low > top) {
 		c.fillStyle = css("--dim");
 		c.textAlign = "center";
-		c.fillText("none in the last " + KEEP * PERIOD / 1000 + " s", w / 2, h / 2);
+		c.fillText("none in the last " + LATELY + " s", w / 2, h / 2);
 		return;
 	}
 	low = Math.max(0, low - 1);
@@ -274,12 +258,13 @@ function drawHeat(canvas, name) {
 	label(canvas, heatText(name) + ": " + $("heat-now").textContent);
 	const rgb = css("--heat0"), wide = (w - LEFT) / (KEEP - 1);
 	columns.forEach((col, i) => {
+		const x = xOf(model.times[model.times.length - columns.length + i], LATELY, w);
 		for (let b = low; b <= top; b++) {
 			if (!col[b])
 				continue;
 			const strength = 0.12 + 0.88 * Math.log1p(col[b]) / Math.log1p(most);
 			c.fillStyle = `rgb(${rgb} / ${strength})`;
-			c.fillRect(xOf(i, columns.length, w) - wide, bottom - (b - low + 1) * high,
+			c.fillRect(x - wide, bottom - (b - low + 1) * high,
 				wide + 0.6, high + 0.4);
 		}
 	});
@@ -287,5 +272,5 @@ function drawHeat(canvas, name) {
 	for (let b = low; b <= top; b += Math.max(1, Math.ceil(rows / 6)))
 		marks.push([bottom - (b - low) * high, b ? BOUNDS[b - 1] * 1e-9 : 0]);
 	grid(c, w, LEFT, marks, (v) => v ? seconds(v) : "0");
-	timeAxis(c, w, h);
+	timeAxis(c, w, h, LATELY);
 }

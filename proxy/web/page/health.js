@@ -31,7 +31,7 @@ function sinceHour(bad) {
 function railProblems(r, now) {
 	const at = { rail: r.rail, net: r.net }, list = [];
 	if (r.state !== "active")
-		list.push([r.name + " is " + r.state + (isPlayed(at) ? " (a rehearsal)" : ""), eventTime("rail_down", at) || sinceHour((s) => s.down.includes(r.name))]);
+		list.push([r.name + " is " + r.state + (isPlayed(at) ? " (a fault is played)" : ""), eventTime("rail_down", at) || sinceHour((s) => s.down.includes(r.name))]);
 	if (r.drained)
 		list.push([r.name + " is drained", eventTime("drain", at) || sinceHour((s) => s.down.includes(r.name))]);
 	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)
@@ -66,6 +66,8 @@ function problems() {
 	const oldest = model.conns.reduce((a, c) => Math.max(a, c.oldest_s || 0), 0);
 	if (oldest > SLOW_S)
 		list.push({ text: "a request waits", since: now - oldest });
+	for (const r of model.rails.filter((x) => isPlayed(x)))
+		list.push({ text: `a fault is played on ${r.name}`, since: eventTime("fault", r), past: true });
 	const soft = model.rails.filter((r) => (r.provider || "").startsWith("soft"));
 	if (soft.length)
 		list.push({ text: "software rails, for trials only", since: 0, past: true });
@@ -80,7 +82,8 @@ function showHealth() {
 	const list = problems(), grave = list.filter((p) => !p.past);
 	const host = model.now.info.host || model.now.info.peer_link;
 	$("health").className = "health " + (grave.length ? "bad" : list.length ? "note" : "ok");
-	$("verdict").textContent = grave.length ? "not ok" : "ok";
+	const drill = model.rails.some((r) => isPlayed(r));
+	$("verdict").textContent = (grave.length ? "not ok" : "ok") + (drill ? ", in a rehearsal" : "");
 	const texts = list.map((p) => p.text + (p.since ? ", since " + clock(p.since) :
 		p.last ? ", last at " + clock(p.last) : ""));
 	/* Only a change is written, so that a screen reader speaks once. */

@@ -1,12 +1,14 @@
 /* The data behind the page: successive samples of /stats.json become rates. */
 "use strict";
 
+const query = new URLSearchParams(location.search);
+const PERIOD = Math.max(200, +query.get("period") || 1000); /* ms */
 const KEEP = 120; /* samples of history */
 
 const model = {
 	last: null, now: null, dt: 0,
 	times: [], rails: [], clients: [], conns: [],
-	history: new Map(), /* rail: {tx: [], rx: []}, newest last */
+	live: [], /* samples taken here: {time, tx, rx (by rail, bytes/s), down, errors} */
 	clientHistory: new Map(), /* id: [] */
 	heat: new Map(), /* name: columns of counts by bucket */
 	events: [],
@@ -52,13 +54,10 @@ function takeRails(now, was) {
 	for (const r of model.rails) {
 		r.share = sum > 0 ? r.tx / sum : 0;
 		r.rated = r.speed_mbps ? r.tx / (r.speed_mbps * 125000) : 0;
-		if (!model.history.has(r.name))
-			model.history.set(r.name, { tx: [], rx: [], share: [] });
-		const h = model.history.get(r.name);
-		push(h.tx, r.tx);
-		push(h.rx, r.rx);
-		push(h.share, sum > 0 ? r.share : null);
 	}
+	const by = (key) => Object.fromEntries(model.rails.map((r) => [r.name, r[key]]));
+	push(model.live, { time: now.time, tx: by("tx"), rx: by("rx"), errors: 0,
+		down: model.rails.filter((r) => r.state !== "active" || r.drained).map((r) => r.name) });
 }
 
 function takeClients(now, was) {

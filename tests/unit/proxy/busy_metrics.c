@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* busy_metrics openmetrics|prometheus CLIENTS SHARDS */
+/* busy_metrics CLIENTS SHARDS */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "busy_node.h"
-#include "metrics/openmetrics.h"
+#include "metrics/exposition.h"
 
 int main(int argc, char **argv)
 {
-	enum mpib_metrics_format format = MPIB_METRICS_OPENMETRICS;
 	char *text;
 
-	if (argc != 4)
+	if (argc != 3)
 		return 2;
-	if (!strcmp(argv[1], "prometheus"))
-		format = MPIB_METRICS_PROMETHEUS;
 	text = mpib_metrics_text(
-		busy_node((unsigned)atoi(argv[2]), (unsigned)atoi(argv[3])),
-		format);
+		busy_node((unsigned)atoi(argv[1]), (unsigned)atoi(argv[2])));
 	if (!text)
 		return 1;
 	fputs(text, stdout);

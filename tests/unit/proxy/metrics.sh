@@ -12,13 +12,13 @@ fail() {
 	failed=1
 }
 
-series=$("$busy" prometheus 64 16 | grep -vc '^#')
+series=$("$busy" 64 16 | grep -vc '^#')
 echo "$series series at 64 clients and 16 progress threads"
 [ "$series" -gt 500 ] && [ "$series" -le 2000 ] || fail "too few or too many"
-more=$("$busy" prometheus 1024 16 | grep -vc '^#')
+more=$("$busy" 1024 16 | grep -vc '^#')
 [ "$more" -eq "$series" ] || fail "$more series at 1024 clients"
 
-names=$("$busy" prometheus 1 1 | sed -n 's/^# HELP \([^ ]*\) .*/\1/p')
+names=$("$busy" 1 1 | sed -n 's/^# HELP \([^ ]*\) .*/\1/p')
 [ -n "$names" ] || fail "no metrics"
 for name in $names; do
 	grep -qF -- "*${name//_/\\_}*" "$page" || fail "$page does not have $name"
@@ -34,7 +34,7 @@ if ! command -v promtool >/dev/null; then
 	exit 77
 fi
 for clients in 0 1 64; do
-	out=$("$busy" prometheus "$clients" 2 | promtool check metrics 2>&1) &&
+	out=$("$busy" "$clients" 2 | promtool check metrics 2>&1) &&
 		[ -z "$out" ] || fail "promtool, $clients clients: $out"
 done
 promtool check rules "$source/proxy/metrics/share/mpib-alerts.yml" ||

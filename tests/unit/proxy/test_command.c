@@ -54,7 +54,7 @@ TEST(only_the_admin_socket_changes_anything)
 	assert_null(parse("drain SUP", geteuid()));
 	assert_null(parse("drain SUP", geteuid() + 1));
 	assert_non_null(strstr(ask.error, "may not change anything"));
-	assert_null(parse("log debug", (uid_t)-1));
+	assert_null(parse("set log.level debug", (uid_t)-1));
 	assert_non_null(parse("rails", geteuid() + 1));
 }
 
@@ -149,7 +149,7 @@ TEST(what_cannot_be_set_says_why)
 		  "set by uid 0: sup.bw = \"5000\" is out of range (give 0 to "
 		  "1024)",
 		  "see mpib.conf(5)" },
-		{ "log loud",
+		{ "set log.level loud",
 		  "set by uid 0: log.level = \"loud\" is none of its values "
 		  "(give error, warn, info, debug)",
 		  "see mpib.conf(5)" },

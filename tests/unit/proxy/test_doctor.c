@@ -113,6 +113,20 @@ TEST(broken_lanes_and_other_versions_are_told)
 	patient_release(&d);
 }
 
+TEST(a_fault_that_is_played_is_told)
+{
+	struct mpib_doctor d = patient_of("[]");
+
+	d.faults = json_loads("[{\"rail\":\"SUP\",\"fault\":\"link-down\","
+			      "\"left_s\":7.2,\"uid\":3}]",
+			      0, NULL);
+	mpib_check_faults(&d);
+	assert_found(&d, "WARN", "fault",
+		     "link-down is played on SUP for another 7 s, by uid 3");
+	json_decref(d.faults);
+	patient_release(&d);
+}
+
 TEST(a_peer_whose_link_is_refused_is_told)
 {
 	struct mpib_doctor d = patient_of("[]");

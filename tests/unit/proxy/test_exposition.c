@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/metrics/openmetrics.h: the text is what the OpenMetrics format asks
- * for, numbers are exact, and what clients are called does not break it. */
-#include "metrics/openmetrics.h"
+/* proxy/metrics/exposition.h: the text is what the format asks for, numbers are
+ * exact, and what clients are called does not break it. */
+#include "metrics/exposition.h"
 
 #include <stdio.h>
 
 #include "busy_node.h"
 #include "test.h"
 
-static char *text_of(unsigned clients, enum mpib_metrics_format format)
+static char *text_of(unsigned clients)
 {
-	char *text = mpib_metrics_text(busy_node(clients, 2), format);
+	char *text = mpib_metrics_text(busy_node(clients, 2));
 
 	assert_non_null(text);
 	return text;
@@ -29,21 +29,19 @@ static void assert_line(const char *text, const char *line)
 	fail_msg("no line \"%s\" in\n%s", line, text);
 }
 
-TEST(both_formats_end_with_eof)
+TEST(the_text_has_one_end)
 {
-	for (unsigned f = 0; f < 2; f++) {
-		char *text = text_of(3, (enum mpib_metrics_format)f);
-		char *end = text + strlen(text) - 6;
+	char *text = text_of(3);
+	char *end = text + strlen(text) - 6;
 
-		assert_ptr_equal(strstr(text, "# EOF\n"), end);
-		free(text);
-	}
+	assert_ptr_equal(strstr(text, "# EOF\n"), end);
+	free(text);
 }
 
 /* Between two heads there are only samples of the first one's family. */
 TEST(every_sample_stands_under_its_family)
 {
-	char *text = text_of(3, MPIB_METRICS_OPENMETRICS), *rest, *line;
+	char *text = text_of(3), *rest, *line;
 	char family[80] = "", type[16] = "";
 	unsigned samples = 0;
 
@@ -59,11 +57,7 @@ TEST(every_sample_stands_under_its_family)
 				    strstr(line, family));
 			continue;
 		}
-		if (!strcmp(type, "counter"))
-			suffix = "_total";
-		else if (!strcmp(type, "info"))
-			suffix = "_info";
-		else if (!strcmp(type, "histogram"))
+		if (!strcmp(type, "histogram"))
 			suffix = "_";
 		assert_memory_equal(line, family, len);
 		assert_memory_equal(line + len, suffix, strlen(suffix));
@@ -76,28 +70,9 @@ TEST(every_sample_stands_under_its_family)
 	free(text);
 }
 
-TEST(a_unit_is_the_end_of_its_name)
-{
-	char *text = text_of(1, MPIB_METRICS_OPENMETRICS), *rest, *line;
-	unsigned units = 0;
-
-	for (line = strtok_r(text, "\n", &rest); line;
-	     line = strtok_r(NULL, "\n", &rest)) {
-		char name[80], unit[16];
-
-		if (sscanf(line, "# UNIT %79s %15s", name, unit) != 2)
-			continue;
-		assert_string_equal(name + strlen(name) - strlen(unit), unit);
-		assert_int_equal(name[strlen(name) - strlen(unit) - 1], '_');
-		units++;
-	}
-	assert_true(units > 5);
-	free(text);
-}
-
 TEST(large_numbers_are_exact)
 {
-	char *text = text_of(1, MPIB_METRICS_PROMETHEUS);
+	char *text = text_of(1);
 
 	assert_line(text, "mpib_rail_tx_bytes_total{rail=\"SUP\"} "
 			  "9007199254740993");
@@ -109,7 +84,7 @@ TEST(large_numbers_are_exact)
 
 TEST(a_clients_bytes_are_those_of_open_and_closed_ones)
 {
-	char *text = text_of(2, MPIB_METRICS_PROMETHEUS);
+	char *text = text_of(2);
 
 	assert_line(text, "mpib_client_tx_bytes_total{client=\"2\","
 			  "uid=\"1001\",rail=\"SOUT\"} 4007");
@@ -120,7 +95,7 @@ TEST(a_clients_bytes_are_those_of_open_and_closed_ones)
 
 TEST(a_clients_name_is_quoted)
 {
-	char *text = text_of(1, MPIB_METRICS_PROMETHEUS);
+	char *text = text_of(1);
 
 	assert_line(text, "mpib_client_info{client=\"1\",uid=\"1000\","
 			  "pid=\"1000\","
@@ -130,7 +105,7 @@ TEST(a_clients_name_is_quoted)
 
 TEST(the_sum_holds_clients_without_a_series)
 {
-	char *text = text_of(100, MPIB_METRICS_PROMETHEUS);
+	char *text = text_of(100);
 
 	assert_line(text, "mpib_clients 100");
 	assert_line(text, "mpib_connections 400");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing the text formats: names, labels, heads and histogram buckets. */
-#include "metrics/openmetrics.h"
+/* Writing metrics as text: names, labels, heads and histogram buckets. */
+#include "metrics/exposition.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -20,7 +20,6 @@ struct metrics_exposition;
 struct metrics_family {
 	const char *name; /* without _total and _info; NULL: the list ends */
 	enum metrics_family_type type;
-	const char *unit; /* or NULL */
 	const char *help;
 	const char *path; /* in a row, such as "share.weight"; of an info, its
 			     labels: "device provider" */
@@ -101,14 +100,17 @@ static void put_labels(FILE *out, const struct metrics_label *l,
 	fputs(labels || le ? "} " : " ", out);
 }
 
+static const char *suffix_of(const struct metrics_family *f)
+{
+	if (f->type == FAMILY_COUNTER)
+		return "_total";
+	return f->type == FAMILY_INFO ? "_info" : "";
+}
+
 static void put_name(const struct metrics_exposition *m,
 		     const struct metrics_label *l, unsigned labels)
 {
-	fprintf(m->out, "mpib_%s", m->family->name);
-	if (m->family->type == FAMILY_COUNTER)
-		fputs("_total", m->out);
-	else if (m->family->type == FAMILY_INFO)
-		fputs("_info", m->out);
+	fprintf(m->out, "mpib_%s%s", m->family->name, suffix_of(m->family));
 	put_labels(m->out, l, labels, NULL);
 }
 
@@ -128,7 +130,7 @@ static void put_sample_real(const struct metrics_exposition *m,
 	fprintf(m->out, "%.9g\n", value);
 }
 
-static uint64_t openmetrics_below(const struct mpib_hist_counts *h, uint64_t ns)
+static uint64_t hist_below(const struct mpib_hist_counts *h, uint64_t ns)
 {
 	uint64_t n = 0;
 
@@ -153,8 +155,7 @@ static void put_sample_hist(const struct metrics_exposition *m,
 		snprintf(le, sizeof(le), "%.9g", (double)(1ull << bits) / 1e9);
 		fprintf(m->out, "mpib_%s_bucket", name);
 		put_labels(m->out, label, labels, le);
-		fprintf(m->out, "%" PRIu64 "\n",
-			openmetrics_below(h, 1ull << bits));
+		fprintf(m->out, "%" PRIu64 "\n", hist_below(h, 1ull << bits));
 	}
 	fprintf(m->out, "mpib_%s_bucket", name);
 	put_labels(m->out, label, labels, "+Inf");
@@ -165,27 +166,15 @@ static void put_sample_hist(const struct metrics_exposition *m,
 	fprintf(m->out, "%" PRIu64 "\n", h->count);
 }
 
-/*
- * Write the TYPE, UNIT and HELP lines. OpenMetrics calls a counter's family x
- * and its samples x_total; the Prometheus format calls both x_total, and has no
- * type info, so info families are gauges there.
- */
-static void put_head(const struct metrics_exposition *m, bool open)
+/* The format has no type info. */
+static void put_head(const struct metrics_exposition *m)
 {
-	static const char *const type[] = { "counter", "gauge", "info",
+	static const char *const type[] = { "counter", "gauge", "gauge",
 					    "histogram" };
 	const struct metrics_family *f = m->family;
-	const char *suffix = "";
 
-	if (!open && f->type == FAMILY_COUNTER)
-		suffix = "_total";
-	else if (!open && f->type == FAMILY_INFO)
-		suffix = "_info";
-	fprintf(m->out, "# TYPE mpib_%s%s %s\n", f->name, suffix,
-		!open && f->type == FAMILY_INFO ? "gauge" : type[f->type]);
-	if (open && f->unit)
-		fprintf(m->out, "# UNIT mpib_%s %s\n", f->name, f->unit);
-	fprintf(m->out, "# HELP mpib_%s%s %s\n", f->name, suffix, f->help);
+	fprintf(m->out, "# TYPE mpib_%s%s %s\n# HELP mpib_%s%s %s\n", f->name,
+		suffix_of(f), type[f->type], f->name, suffix_of(f), f->help);
 }
 
 static void put_value(const struct metrics_exposition *m,
@@ -276,13 +265,13 @@ static void put_row(const struct metrics_exposition *m,
 
 /* False: memory was short. */
 static bool put_noun(struct metrics_exposition *m,
-		     const struct metrics_noun *noun, bool open)
+		     const struct metrics_noun *noun)
 {
 	json_t *rows = noun->rows ? noun->rows(m->view) : json_array(), *row;
 	size_t i;
 
 	for (m->family = noun->families; rows && m->family->name; m->family++) {
-		put_head(m, open);
+		put_head(m);
 		if (m->family->fill)
 			m->family->fill(m);
 		else if (json_is_object(rows))
@@ -406,88 +395,73 @@ static void fill_quotas(const struct metrics_exposition *m)
 }
 
 static const struct metrics_family filled_families[] = {
-	{ "request_seconds", FAMILY_HISTOGRAM, "seconds",
+	{ "request_seconds", FAMILY_HISTOGRAM,
 	  "Time from a request's submission to its completion.",
 	  .fill = fill_request_seconds },
-	{ "rail_completion_seconds", FAMILY_HISTOGRAM, "seconds",
+	{ "rail_completion_seconds", FAMILY_HISTOGRAM,
 	  "Time from a post to its completion.",
 	  .fill = fill_completion_seconds },
-	{ "client_request_seconds", FAMILY_HISTOGRAM, "seconds",
+	{ "client_request_seconds", FAMILY_HISTOGRAM,
 	  "Time from the submission of a client's request to its completion.",
 	  .fill = fill_client_seconds },
-	{ "quota_used_ratio", FAMILY_GAUGE, "ratio",
+	{ "quota_used_ratio", FAMILY_GAUGE,
 	  "Share of a user's quota that is used.", .fill = fill_quotas },
 	{ 0 },
 };
 
 /* All metrics: fields of the JSON of the proxy, its rails, threads and clients. */
 
-#define COUNTER_BY(name, unit, help, path, by)                                 \
+#define FAMILY(kind, name, help, path, by, times)                              \
 	{                                                                      \
-		name, FAMILY_COUNTER, unit, help, path, by, 0, NULL            \
+		name, FAMILY_##kind, help, path, by, times, NULL               \
 	}
-#define COUNTER(name, unit, help, path) COUNTER_BY(name, unit, help, path, NULL)
-#define GAUGE_BY(name, unit, help, path, by)                                   \
-	{                                                                      \
-		name, FAMILY_GAUGE, unit, help, path, by, 0, NULL              \
-	}
-#define GAUGE(name, unit, help, path) GAUGE_BY(name, unit, help, path, NULL)
+#define COUNTER_BY(name, help, path, by)                                       \
+	FAMILY(COUNTER, name, help, path, by, 0)
+#define COUNTER(name, help, path) COUNTER_BY(name, help, path, NULL)
+#define GAUGE_BY(name, help, path, by) FAMILY(GAUGE, name, help, path, by, 0)
+#define GAUGE(name, help, path) GAUGE_BY(name, help, path, NULL)
 /* From Mb/s. */
-#define SPEED(name, help, path)                                                \
-	{                                                                      \
-		name, FAMILY_GAUGE, NULL, help, path, NULL, 125000, NULL       \
-	}
-#define INFO(name, help, labels)                                               \
-	{                                                                      \
-		name, FAMILY_INFO, NULL, help, labels, NULL, 0, NULL           \
-	}
+#define SPEED(name, help, path) FAMILY(GAUGE, name, help, path, NULL, 125000)
+#define INFO(name, help, labels) FAMILY(INFO, name, help, labels, NULL, 0)
 /* From the lists of engine/measure/counters.h. */
-#define MOVED(f, key, name, unit, help) COUNTER(name, unit, help, #f),
-#define COUNTED(f, key, name, unit, help) COUNTER(name, unit, help, key),
+#define MOVED(f, key, name, unit, help) COUNTER(name, help, #f),
+#define COUNTED(f, key, name, unit, help) COUNTER(name, help, key),
 #define NO_METRIC(f, key, what)
 
 /* clang-format off */
 static const struct metrics_family of_proxy[] = {
 	INFO("build", "Version of the proxy and of its client ABI.",
 	     "version abi"),
-	GAUGE("uptime_seconds", "seconds",
-	      "Time since the proxy began to serve.", "uptime_s"),
-	GAUGE("lanes", NULL, "Lanes to peers.", "lanes"),
-	GAUGE("lanes_broken", NULL, "Lanes whose connections fail.",
+	GAUGE("uptime_seconds", "Time since the proxy began to serve.", "uptime_s"),
+	GAUGE("lanes", "Lanes to peers.", "lanes"),
+	GAUGE("lanes_broken", "Lanes whose connections fail.",
 	      "broken_lanes"),
-	GAUGE("connections", NULL, "Open connections.", "connections"),
-	GAUGE("connections_broken", NULL, "Open connections that failed.",
+	GAUGE("connections", "Open connections.", "connections"),
+	GAUGE("connections_broken", "Open connections that failed.",
 	      "broken_connections"),
-	GAUGE("requests_outstanding", NULL, "Requests that wait to be done.",
+	GAUGE("requests_outstanding", "Requests that wait to be done.",
 	      "outstanding"),
-	GAUGE("oldest_request_seconds", "seconds",
-	      "Age of the request that waits longest.", "oldest_s"),
-	GAUGE("clients", NULL, "Processes attached.", "clients"),
-	GAUGE("clients_leaving", NULL,
-	      "Processes that are gone and whose memory is being fenced.",
+	GAUGE("oldest_request_seconds", "Age of the request that waits longest.", "oldest_s"),
+	GAUGE("clients", "Processes attached.", "clients"),
+	GAUGE("clients_leaving", "Processes that are gone and whose memory is being fenced.",
 	      "usage.leaving"),
-	GAUGE("regions", NULL, "Memory regions registered.", "usage.regions"),
-	GAUGE("registered_bytes", "bytes", "Memory registered for clients.",
+	GAUGE("regions", "Memory regions registered.", "usage.regions"),
+	GAUGE("registered_bytes", "Memory registered for clients.",
 	      "usage.registered_bytes"),
-	GAUGE("mapped_bytes", "bytes",
-	      "Memory of clients that the proxy maps.", "usage.mapped_bytes"),
-	COUNTER_BY("rejected", NULL,
-		   "Clients, requests, arrivals and peer links that were "
+	GAUGE("mapped_bytes", "Memory of clients that the proxy maps.", "usage.mapped_bytes"),
+	COUNTER_BY("rejected", "Clients, requests, arrivals and peer links that were "
 		   "refused.",
 		   "rejected", "reason"),
-	GAUGE_BY("limit_used_ratio", "ratio",
-		 "Share of a limit that is used; of memory and regions, by the "
+	GAUGE_BY("limit_used_ratio", "Share of a limit that is used; of memory and regions, by the "
 		 "client that uses most.", "limits_used", "resource"),
 	{ 0 },
 };
 
 static const struct metrics_family of_rails[] = {
 	INFO("rail", "Device behind each rail.", "device provider"),
-	GAUGE("rail_up", NULL, "1 when the rail's port is active.", "up"),
-	GAUGE("rail_drained", NULL,
-	      "1 when no new payload is put on the rail.", "drained"),
-	GAUGE("rail_standby", NULL,
-	      "1 when the rail has payload only while SOUT is out.", "standby"),
+	GAUGE("rail_up", "1 when the rail's port is active.", "up"),
+	GAUGE("rail_drained", "1 when no new payload is put on the rail.", "drained"),
+	GAUGE("rail_standby", "1 when the rail has payload only while SOUT is out.", "standby"),
 	SPEED("rail_speed_bytes_per_second",
 	      "Rated speed of the rail's port, 0 when it is not known.",
 	      "speed_mbps"),
@@ -495,42 +469,36 @@ static const struct metrics_family of_rails[] = {
 	      "What hca.speed says, 0 where it says nothing.", "expected_mbps"),
 	MPIB_MOVED_COUNTERS(MOVED, NO_METRIC)
 	MPIB_RAIL_COUNTERS(COUNTED, NO_METRIC)
-	GAUGE("srq_free", NULL,
-	      "Receives that wait in the rail's shared receive queues.",
+	GAUGE("srq_free", "Receives that wait in the rail's shared receive queues.",
 	      "srq_posted"),
-	COUNTER_BY("rail_failovers", NULL,
-		   "Lanes that were moved off the rail, by cause.",
+	COUNTER_BY("rail_failovers", "Lanes that were moved off the rail, by cause.",
 		   "failover.causes", "cause"),
-	COUNTER("rail_failover_seconds", "seconds", "Time that this took.",
+	COUNTER("rail_failover_seconds", "Time that this took.",
 		"failover_s"),
-	GAUGE("rail_queue_pairs", NULL, "Queue pairs that exist.", "qps"),
+	GAUGE("rail_queue_pairs", "Queue pairs that exist.", "qps"),
 	{ 0 },
 };
 
 static const struct metrics_family of_shards[] = {
 	MPIB_SHARD_COUNTERS(COUNTED)
-	GAUGE("poll_busy_ratio", "ratio",
-	      "Share of its time since the start in which it moved something.",
+	GAUGE("poll_busy_ratio", "Share of its time since the start in which it moved something.",
 	      "busy"),
-	COUNTER_BY("poll_seconds", "seconds", "Time of a progress thread.",
+	COUNTER_BY("poll_seconds", "Time of a progress thread.",
 		   "time_s", "state"),
 	{ 0 },
 };
 
 static const struct metrics_family of_clients[] = {
 	INFO("client", "Process behind a client's number.", "pid name"),
-	COUNTER_BY("client_tx_bytes", "bytes", "Payload sent by a client.",
+	COUNTER_BY("client_tx_bytes", "Payload sent by a client.",
 		   "tx_bytes", "rail"),
-	COUNTER_BY("client_rx_bytes", "bytes", "Payload received by a client.",
+	COUNTER_BY("client_rx_bytes", "Payload received by a client.",
 		   "rx_bytes", "rail"),
-	GAUGE("client_weight", NULL,
-	      "Weight of a client among those of its user.", "share.weight"),
-	COUNTER("client_limited", NULL,
-		"Times that a limit held a client back.", "share.limited"),
-	GAUGE("client_connections", NULL, "Open connections of a client.",
+	GAUGE("client_weight", "Weight of a client among those of its user.", "share.weight"),
+	COUNTER("client_limited", "Times that a limit held a client back.", "share.limited"),
+	GAUGE("client_connections", "Open connections of a client.",
 	      "connections"),
-	GAUGE("client_registered_bytes", "bytes",
-	      "Memory registered for a client.", "registered_bytes"),
+	GAUGE("client_registered_bytes", "Memory registered for a client.", "registered_bytes"),
 	{ 0 },
 };
 /* clang-format on */
@@ -551,8 +519,7 @@ static const struct metrics_noun nouns[] = {
 	{ 0 },
 };
 
-char *mpib_metrics_text(const struct mpib_view *v,
-			enum mpib_metrics_format format)
+char *mpib_metrics_text(const struct mpib_view *v)
 {
 	struct metrics_exposition m = { .view = v };
 	const struct metrics_noun *noun;
@@ -564,8 +531,8 @@ char *mpib_metrics_text(const struct mpib_view *v,
 	if (!m.out)
 		return NULL;
 	for (noun = nouns; noun->families; noun++)
-		ok &= put_noun(&m, noun, format == MPIB_METRICS_OPENMETRICS);
-	fputs("# EOF\n", m.out); /* to Prometheus, a comment */
+		ok &= put_noun(&m, noun);
+	fputs("# EOF\n", m.out); /* a comment, to readers of a stream its end */
 	ok &= !ferror(m.out);
 	if (fclose(m.out) == 0 && ok)
 		return text;
