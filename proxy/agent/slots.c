@@ -7,8 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/posix_acl.h>
-#include <linux/posix_acl_xattr.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +15,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/closer.h"
@@ -451,40 +448,15 @@ static int hold_lock(struct mpib_agent *a)
 	return rc == -EBUSY ? -EADDRINUSE : rc;
 }
 
-/* Let that user's proxies connect, and nobody who is only in its group: with the
- * packages those are all who may attach. */
-static int admit_user(const char *sock, uid_t user)
+/* Let that user's proxies connect, by their group. Others of it can call, too, and are
+ * hung up on by on_call(). */
+static int admit(const struct mpib_agent *a, gid_t group)
 {
-	const struct {
-		struct posix_acl_xattr_header h;
-		struct posix_acl_xattr_entry entry[5];
-	} acl = {
-		.h.a_version = htole32(POSIX_ACL_XATTR_VERSION),
-		.entry = {
-			{ htole16(ACL_USER_OBJ), htole16(6), UINT32_MAX },
-			{ htole16(ACL_USER), htole16(6), htole32(user) },
-			{ htole16(ACL_GROUP_OBJ), 0, UINT32_MAX },
-			{ htole16(ACL_MASK), htole16(6), UINT32_MAX },
-			{ htole16(ACL_OTHER), 0, UINT32_MAX },
-		},
-	};
-
-	return setxattr(sock, "system.posix_acl_access", &acl, sizeof(acl), 0) <
-			       0
-		       ? -errno
-		       : 0;
-}
-
-/* Where the file system has no lists of users, it has to be their group. */
-static int admit(const struct mpib_agent *a, const char *sock, gid_t group)
-{
-	if (a->user == geteuid() || group == (gid_t)-1 ||
-	    admit_user(sock, a->user) == 0)
-		return 0;
 	/* An agent that may not give that group serves root and itself alone. */
-	if (getegid() != group &&
-	    fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
-		     AT_SYMLINK_NOFOLLOW) < 0)
+	if (a->user == geteuid() || group == (gid_t)-1 ||
+	    (getegid() != group &&
+	     fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
+		      AT_SYMLINK_NOFOLLOW) < 0))
 		return 0;
 	return fchmodat(a->dir_fd, MPIB_AGENT_SOCK, 0660, 0) < 0 ? -errno : 0;
 }
@@ -509,7 +481,7 @@ int mpib_agent_bind(struct mpib_agent *a, gid_t group)
 	rc = fchmod(fd, 0600) < 0 ||
 			     bind(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0
 		     ? -errno
-		     : admit(a, sun.sun_path, group);
+		     : admit(a, group);
 	if (rc < 0)
 		close(fd);
 	else

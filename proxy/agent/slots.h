@@ -99,8 +99,7 @@ int mpib_agent_check_dir(const struct mpib_agent *a);
 /* Create the hint file and map it. 0 or -errno. */
 int mpib_agent_make_hints(struct mpib_agent *a);
 /* Bind only: who can connect later, when this end listens, finds this agent's
- * hint file. group: that of a->user, in whose place it is let in where the file
- * system has no access control lists; -1: none. -EADDRINUSE: another agent serves
+ * hint file. group: that of a->user, which may connect; -1: none. -EADDRINUSE: another agent serves
  * the directory; -errno. */
 int mpib_agent_bind(struct mpib_agent *a, gid_t group);
 

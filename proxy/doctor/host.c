@@ -240,22 +240,13 @@ static uint64_t stat_of(const char *path, const char *name)
 /* "QUOTA PERIOD" in us, or "max PERIOD". */
 static double cores_of(const char *dir)
 {
-	char line[64], *rest;
 	double quota, period;
+	char line[64];
 
-	if (mpib_read_line(line, sizeof(line), "%s/cpu.max", dir)) {
-		quota = strtod(line, &rest);
-		period = strtod(rest, NULL);
-		return rest > line && period > 0 ? quota / period : 0;
-	}
-	/* Version 1; -1 is no quota. */
-	if (!mpib_read_line(line, sizeof(line), "%s/cpu.cfs_quota_us", dir))
+	if (!mpib_read_line(line, sizeof(line), "%s/cpu.max", dir) ||
+	    sscanf(line, "%lf %lf", &quota, &period) != 2 || period <= 0)
 		return 0;
-	quota = strtod(line, NULL);
-	if (quota <= 0 ||
-	    !mpib_read_line(line, sizeof(line), "%s/cpu.cfs_period_us", dir))
-		return 0;
-	return quota / strtod(line, NULL);
+	return quota / period;
 }
 
 /* The least quota of the cgroup in dir, below root, and of those above it. */
@@ -263,13 +254,12 @@ static void cpu_look(struct cpu_found *found, const char *root, char *dir)
 {
 	for (;;) {
 		double cores = cores_of(dir);
-		char path[600], *end = strrchr(dir, '/');
+		char path[700], *end = strrchr(dir, '/');
 		uint64_t throttled, us;
 
 		snprintf(path, sizeof(path), "%s/cpu.stat", dir);
 		throttled = stat_of(path, "nr_throttled");
-		us = stat_of(path, "throttled_usec") +
-		     stat_of(path, "throttled_time") / 1000;
+		us = stat_of(path, "throttled_usec");
 		if (cores > 0 && (found->quota <= 0 || cores < found->quota))
 			found->quota = cores;
 		if (throttled > found->throttled) {
@@ -282,36 +272,19 @@ static void cpu_look(struct cpu_found *found, const char *root, char *dir)
 	}
 }
 
+/* Of cgroups of version 2, whose line is "0::/PATH". */
 static void cpu_find_cgroup(const struct mpib_doctor *d, uint64_t pid,
 			    struct cpu_found *found)
 {
-	char line[512], name[64], root[128], dir[512];
-	FILE *f;
+	char line[512], root[128], dir[640];
 
-	snprintf(dir, sizeof(dir), "%s/%" PRIu64 "/cgroup", d->proc, pid);
-	f = fopen(dir, "re");
-	/* Lines "ID:CONTROLLERS:/PATH"; version 2 has no controllers. */
-	while (f && fgets(line, sizeof(line), f)) {
-		char *controllers = strchr(line, ':');
-		char *path = controllers ? strchr(controllers + 1, ':') : NULL;
-
-		if (!path)
-			continue;
-		*path++ = '\0';
-		path[strcspn(path, "\n")] = '\0';
-		controllers++;
-		if (*controllers && strncmp(controllers, "cpu", 3) != 0)
-			continue;
-		snprintf(name, sizeof(name), "%s%.60s", *controllers ? "/" : "",
-			 controllers);
-		snprintf(root, sizeof(root), "%.40s/fs/cgroup%s", d->sysfs,
-			 name);
-		if (snprintf(dir, sizeof(dir), "%s%s", root, path) <
-		    (int)sizeof(dir))
-			cpu_look(found, root, dir);
-	}
-	if (f)
-		fclose(f);
+	if (!mpib_read_line(line, sizeof(line), "%s/%" PRIu64 "/cgroup",
+			    d->proc, pid) ||
+	    strncmp(line, "0::", 3) != 0)
+		return;
+	snprintf(root, sizeof(root), "%.40s/fs/cgroup", d->sysfs);
+	snprintf(dir, sizeof(dir), "%s%s", root, line + 3);
+	cpu_look(found, root, dir);
 }
 
 /* Field 19 of /proc/PID/stat; the name before it may have blanks. */

@@ -65,14 +65,16 @@ static json_t *conns_conn(const struct mpib_view *v, uint64_t client,
  * those of clients that left are included as well. */
 static json_t *conns_closed(const struct mpib_view *v, uint32_t client)
 {
-	struct mpib_client_sums sums;
+	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
 	json_t *closed = json_object();
 
 	if (client == 0)
-		mpib_sums_closed(v->snap, sums.closed);
-	else
-		mpib_sums_of_client(v->snap, client, &sums);
-	mpib_field_counts(closed, v, sums.closed);
+		mpib_sums_closed(v->snap, sum);
+	for (uint32_t i = 0; client && i < v->snap->clients; i++) {
+		if (v->snap->client[i].id == client)
+			mpib_sums_add(sum, v->snap->client[i].closed);
+	}
+	mpib_field_counts(closed, v, sum);
 	return closed;
 }
 

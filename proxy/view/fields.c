@@ -178,22 +178,7 @@ static void sums_closed(struct mpib_client_sums *sums,
 {
 	sums->messages += c->closed_messages;
 	sums->limited = c->held;
-	mpib_sums_add(sums->closed, c->closed);
 	mpib_sums_add(sums->n, c->closed);
-}
-
-void mpib_sums_of_client(const struct mpib_snapshot *snap, uint32_t client,
-			 struct mpib_client_sums *sums)
-{
-	*sums = (struct mpib_client_sums){ 0 };
-	for (uint32_t i = 0; i < snap->conns; i++) {
-		if (snap->conn[i].client == client)
-			sums_open(sums, &snap->conn[i]);
-	}
-	for (uint32_t i = 0; i < snap->clients; i++) {
-		if (snap->client[i].id == client)
-			sums_closed(sums, &snap->client[i]);
-	}
 }
 
 static struct sums_client *sums_find(const struct mpib_sums *all, uint32_t id)

@@ -304,8 +304,8 @@ CASE(only_proxies_of_known_users_are_served)
 	if (geteuid() != 0 || !pw)
 		skip_as("only root can be two users");
 	assert_int_equal(setgroups(0, NULL), 0);
-	assert_true(admitted(path, pw->pw_uid, 61000));
-	assert_false(admitted(path, 61001, pw->pw_gid));
+	assert_true(admitted(path, pw->pw_uid, pw->pw_gid));
+	assert_false(admitted(path, 61001, 61000));
 	fd = dial_as(61001);
 	assert_true(hung_up(fd));
 	close(fd);
@@ -314,7 +314,6 @@ CASE(only_proxies_of_known_users_are_served)
 	close(fd);
 }
 
-/* By where the file system has no lists of users. */
 CASE(sockets_that_linger_of_who_is_unwelcome_keep_nobody)
 {
 	struct mpib_agent_request r = { 0 };

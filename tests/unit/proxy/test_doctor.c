@@ -249,19 +249,4 @@ TEST(a_share_of_cpu_that_is_too_small_is_told)
 	patient_release(&d);
 }
 
-TEST(a_quota_of_cgroups_of_version_1_counts)
-{
-	struct mpib_doctor d = patient_with_share(
-		0, "9:name=systemd:/x\n2:cpu,cpuacct:/mpib\n");
-
-	patient_put("fs/cgroup/cpu,cpuacct/mpib/cpu.cfs_quota_us", "5000\n");
-	patient_put("fs/cgroup/cpu,cpuacct/mpib/cpu.cfs_period_us", "100000\n");
-	patient_put("fs/cgroup/cpu,cpuacct/mpib/cpu.stat",
-		    "nr_throttled 3\nthrottled_time 1000000000\n");
-	mpib_check_cpu(&d);
-	assert_found(&d, "WARN", "cpu", "0.05 cores");
-	assert_found(&d, "WARN", "cpu", "throttled 3 times, for 1.0 s");
-	patient_release(&d);
-}
-
 struct test_group test_group = { patient_machine, scratch_remove };
