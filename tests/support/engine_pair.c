@@ -2,6 +2,7 @@
 /* Two engines turned by hand, see engine_pair.h. */
 #include "engine_pair.h"
 #include "engine/conn/conn.h"
+#include "engine/recovery/stop.h"
 #include "guarded.h"
 #include "rails.h"
 #include "sums.h"
@@ -10,6 +11,7 @@
 
 #include <stdio.h>
 #include <sys/mman.h>
+#include <sys/queue.h>
 #include <unistd.h>
 
 #define MANY_TURNS 2000000
@@ -38,14 +40,61 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 
 struct pair *pair_opened;
 
+/* A message about a rail, under way to the other node. */
+struct told {
+	struct mpib_rail_msg msg;
+	struct mpib_lane *to;
+	STAILQ_ENTRY(told) link;
+};
+static STAILQ_HEAD(, told) told = STAILQ_HEAD_INITIALIZER(told);
+
+static void on_lane_send(void *ctx, struct mpib_lane *lane,
+			 const struct mpib_rail_msg *msg)
+{
+	struct pair *p = pair_opened;
+	struct told *t;
+
+	(void)lane;
+	if (!p->fences)
+		return;
+	t = malloc(sizeof(*t));
+	assert_non_null(t);
+	t->msg = *msg;
+	t->to = p->node[ctx == &p->node[0]].lane;
+	STAILQ_INSERT_TAIL(&told, t, link);
+}
+
+static void deliver(void)
+{
+	struct told *t;
+
+	while ((t = STAILQ_FIRST(&told))) {
+		STAILQ_REMOVE_HEAD(&told, link);
+		assert_true(mpib_lane_receive(t->to, &t->msg));
+		free(t);
+	}
+}
+
+void pair_fences(struct pair *p)
+{
+	p->fences = true;
+	for (unsigned i = 0; i < 2; i++) {
+		p->node[i].lane->failover = true;
+		mpib_lane_established(p->node[i].lane);
+	}
+}
+
 static const struct mpib_engine_events events = {
 	.conn_broken = on_conn_broken,
 	.lane_broken = on_lane_broken,
+	.lane_send = on_lane_send,
 };
 
 int pair_turn(struct pair *p)
 {
 	int moved = 0;
+
+	deliver();
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct mpib_engine *e = p->node[i].engine;
@@ -241,7 +290,7 @@ void pair_open_on(struct pair *p, const struct mpib_engine_config *cfg,
 	memset(p, 0, sizeof(*p));
 	pair_opened = p;
 	p->cfg = *cfg;
-	/* There is no peer link over which both ends could agree on a fence. */
+	/* The ends do not agree on fences before pair_fences(). */
 	p->cfg.failover = false;
 	take_spread(&p->cfg);
 	p->path = path;
@@ -305,6 +354,8 @@ static void check_sums(const struct pair *p, unsigned node)
 
 void pair_close(struct pair *p)
 {
+	p->fences = false;
+	deliver();
 	for (unsigned i = 0; i < 2; i++) {
 		check_sums(p, i);
 		mpib_engine_close(p->node[i].engine);

@@ -50,6 +50,7 @@ struct pair {
 	struct mpib_engine_config cfg;
 	enum mpib_path path;
 	unsigned shard[2]; /* of each node, that client and lane are on */
+	bool fences; /* see pair_fences() */
 };
 
 /* Open both engines with cfg, but for rails and addresses, which this fills in;
@@ -89,6 +90,10 @@ void pair_more_lane(const struct pair *p, struct pair *more);
  * 1. */
 void pair_open_at(struct pair *p, uint32_t sup_bw, uint8_t imm_version,
 		  struct pair_end *tx, struct pair_end *rx);
+
+/* From now on both ends of the lane of p fence a rail that fails, and connect it
+ * again: pair_turn() delivers what they tell each other. */
+void pair_fences(struct pair *p);
 
 /* A few turns of both nodes' shards and control threads. Returns how much was
  * done. */

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A message of two send ops loses its rail, and the rail comes back between the
+ * two replays: the second, which has the IMM of both, would go by that rail.
+ * But the first is not at the receiver yet, and nothing orders the two.
+ */
+#include "engine/conn/conn.h"
+#include "engine/recovery/stop.h"
+#include "engine_pair.h"
+#include "test.h"
+#include "verbs/soft/soft.h"
+
+#define HALF (64u << 10)
+
+static struct pair pair;
+static struct pair_end tx, rx;
+
+static void set_fault(unsigned node, unsigned rail,
+		      const struct mpib_soft_fault *fault)
+{
+	struct mpib_rail *at = &pair.node[node].engine->shard[0].rail[rail];
+
+	assert_int_equal(mpib_soft_set_fault(at->ctx, fault), 0);
+}
+
+static void push_half(struct pair_end *e, enum mpib_op op, uint32_t pos)
+{
+	struct mpib_desc d = { .op = (uint8_t)op,
+			       .n = 1,
+			       .gen = 1,
+			       .total = 2 * HALF,
+			       .pos = pos,
+			       .len = HALF,
+			       .off = pos };
+
+	d.mr = pair.node[e == &rx].mr;
+	if (e == &rx) {
+		d.off = PAIR_RX;
+		d.pos = 0;
+		d.len = d.total;
+	}
+	pair_push(e, &d);
+}
+
+/* Both halves are posted to SOUT, which carries nothing. */
+static void post_to_a_black_hole(void)
+{
+	const struct mpib_soft_fault hole = { .black_hole = 1 };
+
+	pair_fill(pair.node[0].mem, 2 * HALF, 1);
+	push_half(&rx, MPIB_OP_RECV, 0);
+	pair_turns(&pair, 1000);
+	set_fault(0, MPIB_RAIL_SOUT, &hole);
+	push_half(&tx, MPIB_OP_SEND, 0);
+	push_half(&tx, MPIB_OP_SEND, HALF);
+	while (tx.conn->tx.op_head - tx.conn->tx.op_tail < 2)
+		pair_turn(&pair);
+}
+
+static bool is_open(unsigned rail)
+{
+	return pair.node[0].lane->open >> rail & 1 &&
+	       pair.node[1].lane->open >> rail & 1;
+}
+
+/* SOUT fails and is back when the first half has gone to SUP. A limit of the
+ * connection's rate keeps the second half. */
+static void replay_the_first_half(void)
+{
+	const struct mpib_soft_fault none = { 0 };
+
+	engine_conn_qos(tx.conn, 0, 1);
+	assert_true(mpib_lane_fault(pair.node[0].lane, MPIB_RAIL_SOUT,
+				    MPIB_CAUSE_ERROR));
+	while (!pair.node[0].lane->stop[MPIB_RAIL_SOUT].told)
+		pair_turn(&pair);
+	set_fault(0, MPIB_RAIL_SOUT, &none);
+	while (tx.conn->tx.lost != 1 || !is_open(MPIB_RAIL_SOUT))
+		pair_turn(&pair);
+	assert_int_equal(engine_conn_home(tx.conn), MPIB_RAIL_SOUT);
+}
+
+static void open_and_lose(void)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = 0;
+	cfg.hold_ms = 1;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_fences(&pair);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	post_to_a_black_hole();
+}
+
+static void arrives_whole(void)
+{
+	assert_int_equal(pair_wait(&pair, &rx, 0, 1), 2 * HALF);
+	assert_memory_equal(pair.node[1].mem + PAIR_RX, pair.node[0].mem,
+			    2 * HALF);
+	assert_int_equal(pair_wait(&pair, &tx, 0, 1), 2 * HALF);
+}
+
+static void an_imm_waits_for_a_replay_on_the_other_rail(void **state)
+{
+	const struct mpib_soft_fault hole = { .black_hole = 1 };
+
+	open_and_lose();
+	set_fault(0, MPIB_RAIL_SUP, &hole);
+	replay_the_first_half();
+	engine_conn_qos(tx.conn, 0, 0);
+	pair_turns(&pair, 1000);
+	assert_true(mpib_lane_fault(pair.node[0].lane, MPIB_RAIL_SUP,
+				    MPIB_CAUSE_ERROR));
+	arrives_whole();
+}
+
+static void
+a_replay_that_only_the_rail_has_acknowledged_goes_again(void **state)
+{
+	const struct mpib_soft_fault forgets = { .forgets = 1 };
+	const struct send_op *first;
+
+	open_and_lose();
+	set_fault(1, MPIB_RAIL_SUP, &forgets);
+	first = send_op_at(tx.conn, tx.conn->tx.op_tail);
+	replay_the_first_half();
+	while (first->c.pending)
+		pair_turn(&pair);
+	engine_conn_qos(tx.conn, 0, 0);
+	arrives_whole();
+}
+
+const struct CMUnitTest test_list[] = {
+	pair_test(an_imm_waits_for_a_replay_on_the_other_rail),
+	pair_test(a_replay_that_only_the_rail_has_acknowledged_goes_again),
+	{ 0 },
+};
