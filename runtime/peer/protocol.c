@@ -163,6 +163,7 @@ static void code_rail(struct mpib_codec *c, struct mpib_peer_msg *msg)
 		break;
 	case MPIB_RAIL_FENCED:
 		mpib_code_bool(c, &m->more);
+		mpib_code_bool(c, &m->lost);
 		mpib_code8(c, &m->bitmaps);
 		if (mpib_code_bad(c, m->bitmaps > MPIB_RECV_BITMAPS))
 			m->bitmaps = 0;

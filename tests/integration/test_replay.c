@@ -4,6 +4,8 @@
  * two replays: the second, which has the IMM of both, would go by that rail.
  * But the first is not at the receiver yet, and nothing orders the two.
  */
+#include <errno.h>
+
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
@@ -42,14 +44,28 @@ static void push_half(struct pair_end *e, enum mpib_op op, uint32_t pos)
 	pair_push(e, &d);
 }
 
+static void open_pair(enum mpib_completion_at completion)
+{
+	struct mpib_engine_config cfg;
+
+	mpib_engine_config_init(&cfg);
+	cfg.sup_bw = 0;
+	cfg.hold_ms = 1;
+	cfg.completion = completion;
+	pair_open(&pair, &cfg, MPIB_IMM_V2);
+	pair_fences(&pair);
+	pair_connect(&pair, 5, 0, &tx, &rx);
+	pair_fill(pair.node[0].mem, 2 * HALF, 1);
+	push_half(&rx, MPIB_OP_RECV, 0);
+	pair_turns(&pair, 1000);
+}
+
 /* Both halves are posted to SOUT, which carries nothing. */
 static void post_to_a_black_hole(void)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
 
-	pair_fill(pair.node[0].mem, 2 * HALF, 1);
-	push_half(&rx, MPIB_OP_RECV, 0);
-	pair_turns(&pair, 1000);
+	open_pair(MPIB_COMPLETION_DELIVERED);
 	set_fault(0, MPIB_RAIL_SOUT, &hole);
 	push_half(&tx, MPIB_OP_SEND, 0);
 	push_half(&tx, MPIB_OP_SEND, HALF);
@@ -80,19 +96,6 @@ static void replay_the_first_half(void)
 	assert_int_equal(engine_conn_home(tx.conn), MPIB_RAIL_SOUT);
 }
 
-static void open_and_lose(void)
-{
-	struct mpib_engine_config cfg;
-
-	mpib_engine_config_init(&cfg);
-	cfg.sup_bw = 0;
-	cfg.hold_ms = 1;
-	pair_open(&pair, &cfg, MPIB_IMM_V2);
-	pair_fences(&pair);
-	pair_connect(&pair, 5, 0, &tx, &rx);
-	post_to_a_black_hole();
-}
-
 static void arrives_whole(void)
 {
 	assert_int_equal(pair_wait(&pair, &rx, 0, 1), 2 * HALF);
@@ -105,7 +108,7 @@ static void an_imm_waits_for_a_replay_on_the_other_rail(void **state)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
 
-	open_and_lose();
+	post_to_a_black_hole();
 	set_fault(0, MPIB_RAIL_SUP, &hole);
 	replay_the_first_half();
 	engine_conn_qos(tx.conn, 0, 0);
@@ -121,7 +124,7 @@ a_replay_that_only_the_rail_has_acknowledged_goes_again(void **state)
 	const struct mpib_soft_fault forgets = { .forgets = 1 };
 	const struct send_op *first;
 
-	open_and_lose();
+	post_to_a_black_hole();
 	set_fault(1, MPIB_RAIL_SUP, &forgets);
 	first = send_op_at(tx.conn, tx.conn->tx.op_tail);
 	replay_the_first_half();
@@ -131,8 +134,80 @@ a_replay_that_only_the_rail_has_acknowledged_goes_again(void **state)
 	arrives_whole();
 }
 
+/* The client gets the bytes of the first half back, to make room for the second.
+ * The device that acknowledged them dies before it has placed them. */
+static void release_the_first_half(enum mpib_completion_at completion,
+				   bool forgets)
+{
+	const struct mpib_soft_fault fault = { .forgets = forgets };
+
+	open_pair(completion);
+	set_fault(1, MPIB_RAIL_SOUT, &fault);
+	push_half(&tx, MPIB_OP_SEND, 0);
+	while (tx.conn->tx.op_head == tx.conn->tx.op_tail)
+		pair_turn(&pair);
+	while (tx.conn->tx.op_head != tx.conn->tx.op_tail)
+		pair_turn(&pair);
+}
+
+static void breaks_when_the_device_is_gone(void)
+{
+	const struct mpib_soft_fault gone = { .gone = 1 };
+	int32_t result;
+
+	set_fault(1, MPIB_RAIL_SOUT, &gone);
+	assert_int_equal(pair_wait(&pair, &tx, 0, 1), -EIO);
+	pair_turns(&pair, 100);
+	assert_non_null(strstr(pair.node[0].why, "died with data"));
+	assert_false(mpib_completion_poll(pair_completion(&rx, 0), 1, &result));
+	pair_close(&pair);
+}
+
+static void released_bytes_of_a_device_that_is_lost_break(void **state)
+{
+	release_the_first_half(MPIB_COMPLETION_DELIVERED, true);
+	breaks_when_the_device_is_gone();
+	release_the_first_half(MPIB_COMPLETION_WIRE, true);
+	breaks_when_the_device_is_gone();
+}
+
+static void imm_in_flight(enum mpib_completion_at completion)
+{
+	const struct mpib_soft_fault hole = { .black_hole = 1 };
+
+	release_the_first_half(completion, true);
+	set_fault(0, MPIB_RAIL_SOUT, &hole);
+	push_half(&tx, MPIB_OP_SEND, HALF);
+	while (tx.conn->tx.op_head == tx.conn->tx.op_tail)
+		pair_turn(&pair);
+	breaks_when_the_device_is_gone();
+}
+
+static void released_bytes_before_an_imm_in_flight_break(void **state)
+{
+	imm_in_flight(MPIB_COMPLETION_DELIVERED);
+	imm_in_flight(MPIB_COMPLETION_WIRE);
+}
+
+/* A port that fails is no such device. */
+static void released_bytes_of_a_port_that_is_down_are_there(void **state)
+{
+	const struct mpib_soft_fault none = { 0 }, down = { .link_down = 1 };
+
+	release_the_first_half(MPIB_COMPLETION_DELIVERED, false);
+	set_fault(1, MPIB_RAIL_SOUT, &down);
+	while (is_open(MPIB_RAIL_SOUT))
+		pair_turn(&pair);
+	push_half(&tx, MPIB_OP_SEND, HALF);
+	arrives_whole();
+	set_fault(1, MPIB_RAIL_SOUT, &none);
+}
+
 const struct CMUnitTest test_list[] = {
 	pair_test(an_imm_waits_for_a_replay_on_the_other_rail),
 	pair_test(a_replay_that_only_the_rail_has_acknowledged_goes_again),
+	pair_test(released_bytes_of_a_device_that_is_lost_break),
+	pair_test(released_bytes_before_an_imm_in_flight_break),
+	pair_test(released_bytes_of_a_port_that_is_down_are_there),
 	{ 0 },
 };

@@ -52,6 +52,8 @@ mpib_ops_retire(struct engine_conn *f, bool delivered)
 				mpib_ack_enter(f);
 			break;
 		}
+		if (!delivered && p->slot == tx->cts_next)
+			tx->released = true;
 		tx->op_tail++;
 		tx->op_range_tail += send_op_takes(p->n);
 		mpib_op_retire(f, p);

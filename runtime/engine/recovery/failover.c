@@ -337,6 +337,7 @@ static bool take_bitmaps(struct mpib_lane *lane,
 	}
 	for (unsigned i = 0; i < msg->bitmaps; i++)
 		a->v[a->n++] = msg->bitmap[i];
+	a->lost = msg->lost;
 	return true;
 }
 
@@ -524,7 +525,7 @@ void mpib_rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
 {
 	const struct mpib_recv_bitmaps *a =
 		&lane->ctl.rail[rail].ours[epoch & 1];
-	struct mpib_rail_msg msg = { .more = true };
+	struct mpib_rail_msg msg = { .more = true, .lost = a->lost };
 	uint32_t at = 0;
 
 	while (msg.more) {

@@ -56,6 +56,7 @@ struct mpib_rail_msg {
 	bool moved; /* LOOKED: bytes arrived while the shard looked */
 	struct mpib_lane_rail_info info; /* RECONNECT */
 	bool more; /* FENCED */
+	bool lost; /* FENCED: of mpib_recv_bitmaps */
 	uint8_t bitmaps;
 	struct mpib_recv_bitmap bitmap[MPIB_RECV_BITMAPS];
 };
@@ -63,6 +64,9 @@ struct mpib_rail_msg {
 struct mpib_recv_bitmaps {
 	struct mpib_recv_bitmap *v;
 	uint32_t n, room;
+	/* The device of the end that made them is lost, perhaps with writes
+	 * that it had acknowledged. */
+	bool lost;
 	/* Of mpib_rail_control.ours: the bitmaps exist, even if there are 0. */
 	bool kept;
 };

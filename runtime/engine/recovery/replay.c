@@ -320,20 +320,41 @@ static void find_lost_forget(struct engine_conn *f, unsigned rail)
 				      false);
 }
 
+/* Return whether the client got bytes back that the rail carried into the slot
+ * being filled. No bitmap tells whether the receiver has them. */
+static bool released_open(struct engine_conn *f, unsigned rail)
+{
+	const struct mpib_sender *tx = &f->tx;
+	uint64_t posted = tx->group.n ? tx->group.rail[rail] : tx->rail[rail];
+	uint64_t held = 0;
+
+	for (uint32_t i = tx->op_tail; i != tx->op_head; i++) {
+		const struct send_op *p = send_op_at(f, i);
+
+		for (unsigned k = 0; k < MPIB_RAILS; k++) {
+			if (p->slot == tx->cts_next && p->c.carrier[k] == rail)
+				held += p->stripe[k].bytes;
+		}
+	}
+	return posted > held;
+}
+
 /*
- * Check that the receiver has seen every stripe whose writes the rail
- * acknowledged. It has not if its device died between the acknowledgement and
- * the receive completion. False if that happened to a stripe whose bytes were
- * given back to the client, so that they cannot be sent again. With end-to-end
+ * Check that the receiver has every byte that the rail acknowledged and that was
+ * given back to the client, so that it cannot be sent again. With end-to-end
  * acks a client gets bytes back only when the slot is delivered, except for
- * slots with MPIB_ENDED_RELEASED.
+ * slots with MPIB_ENDED_RELEASED. The receiver lacks acknowledged bytes if its
+ * device died before it placed them. It has those that an IMM covers which it
+ * has seen. If its device is lost, there is no proof of the others.
  */
 static bool kept_its_word(struct engine_conn *f, unsigned rail,
-			  const struct mpib_recv_bitmap *a)
+			  const struct mpib_recv_bitmap *a, bool lost)
 {
 	uint64_t s = f->lane->delivered ? f->tx.acked : a->first;
 	uint8_t pending[MPIB_SLOTS] = { 0 };
 
+	if (lost && released_open(f, rail))
+		return false;
 	/* Older slots have ended at both ends. */
 	if (s + f->slots < f->tx.cts_next)
 		s = f->tx.cts_next - f->slots;
@@ -346,11 +367,14 @@ static bool kept_its_word(struct engine_conn *f, unsigned rail,
 	}
 	for (; s < f->tx.cts_next; s++) {
 		uint8_t e = *mpib_ended_at(f, s);
-		uint8_t missing = e & (uint8_t)~seen_of(a, s) &
-				  (uint8_t)~pending[mpib_entry_of(f, s)];
+		uint8_t missing = e & (uint8_t)~seen_of(a, s);
+		bool released = e & MPIB_ENDED_RELEASED;
 
-		if (f->lane->delivered && !(e & MPIB_ENDED_RELEASED))
+		if (f->lane->delivered && !released)
 			continue;
+		/* The replay of an IMM writes its own bytes only. */
+		if (!lost || !released)
+			missing &= (uint8_t)~pending[mpib_entry_of(f, s)];
 		for (unsigned k = 0; k < MPIB_RAILS; k++) {
 			if (missing >> k & 1 &&
 			    (e >> MPIB_RAILS >> k & 1) == rail)
@@ -402,7 +426,8 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 	f->tx.mask &= others;
 	f->tx.spread &= others;
 	f->tx.group.mask &= others;
-	if (mpib_ack_take(f, a->first) && !kept_its_word(f, job->rail, a))
+	if (mpib_ack_take(f, a->first) &&
+	    !kept_its_word(f, job->rail, a, job->bitmaps.lost))
 		engine_conn_break(f, -EIO,
 				  "rail %s to %s: the peer's device died with "
 				  "data it had acknowledged",

@@ -140,6 +140,7 @@ static void stop_bitmap(struct mpib_lane *lane, unsigned rail,
 {
 	struct engine_conn *f;
 
+	out->lost = lane->shard->rail[rail].lost;
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
 		if (f->is_sender)
