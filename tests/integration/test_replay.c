@@ -189,6 +189,20 @@ static void released_bytes_before_an_imm_in_flight_break(void **state)
 	imm_in_flight(MPIB_COMPLETION_WIRE);
 }
 
+/* The rank, which can resume, posts the whole message again. */
+static void released_bytes_cost_the_lane_of_a_rank_that_resumes(void **state)
+{
+	const struct mpib_soft_fault gone = { .gone = 1 };
+
+	release_the_first_half(MPIB_COMPLETION_DELIVERED, true);
+	pair.node[0].engine->cfg.resume = true;
+	set_fault(1, MPIB_RAIL_SOUT, &gone);
+	while (!pair.node[0].lanes_broken)
+		pair_turn(&pair);
+	assert_int_equal(tx.conn->broken, MPIB_BROKEN_LOST);
+	assert_non_null(strstr(pair.node[0].why, "died with data"));
+}
+
 /* A port that fails is no such device. */
 static void released_bytes_of_a_port_that_is_down_are_there(void **state)
 {
@@ -208,6 +222,7 @@ const struct CMUnitTest test_list[] = {
 	pair_test(a_replay_that_only_the_rail_has_acknowledged_goes_again),
 	pair_test(released_bytes_of_a_device_that_is_lost_break),
 	pair_test(released_bytes_before_an_imm_in_flight_break),
+	pair_test(released_bytes_cost_the_lane_of_a_rank_that_resumes),
 	pair_test(released_bytes_of_a_port_that_is_down_are_there),
 	{ 0 },
 };

@@ -26,7 +26,7 @@
 
 struct options {
 	uint64_t from, seeds; /* from 0: half of them each from SIM_NEW_FROM and
-				 from SIM_RESUMED_FROM */
+				 from SIM_STAGED_FROM */
 	unsigned jobs;
 	double until; /* no seed begins after it; 0: whenever */
 	/* One seed in this many is run a second time; 0: none. */
@@ -160,7 +160,7 @@ static uint64_t seed_of(const struct options *o, uint64_t n)
 {
 	if (o->from)
 		return o->from + n;
-	return (n % 2 ? SIM_RESUMED_FROM : SIM_NEW_FROM) + n / 2;
+	return (n % 2 ? SIM_STAGED_FROM : SIM_NEW_FROM) + n / 2;
 }
 
 static bool another(const struct options *o, uint64_t next, uint64_t failed)
@@ -227,7 +227,7 @@ static int run_all(const struct options *o)
 {
 	static struct slot slot[JOBS];
 	struct sim_total all = { .from = seed_of(o, 0),
-				 .also = o->from ? 0 : SIM_RESUMED_FROM };
+				 .also = o->from ? 0 : SIM_STAGED_FROM };
 	double began = seconds();
 
 	while (fill_slots(o, slot, &all)) {

@@ -165,6 +165,7 @@ static void strike_device(struct sim_fault *f)
 		break;
 	case SIM_FAULT_FORGETS:
 		d->forgets = true;
+		d->dies = plan->seed >= SIM_STAGED_FROM;
 		sim_event_arm(&flaps[number_of(f)], sim_now + f->lasts / 2,
 			      on_forgot, f);
 		break;

@@ -32,6 +32,7 @@ struct sim_device {
 	bool down; /* PORT_ERR */
 	bool hole; /* up, and nothing passes */
 	bool forgets; /* acknowledges WRITEs that it does not place */
+	bool dies; /* when it forgets, and a QP is to go to ERR */
 	uint64_t lag_until, lag; /* messages take up to this much longer */
 	uint64_t delay; /* ns; messages take this much longer, for now */
 	uint64_t rate; /* bytes/s; 0: what it can */

@@ -86,6 +86,12 @@ int sim_asks_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 
 int sim_asks_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
+	struct sim_ctx *ctx = sim_ctx(qp->context);
+
+	/* Else its flush would say that it has placed what came before. */
+	if (ctx->device->forgets && ctx->device->dies && mask & IBV_QP_STATE &&
+	    attr->qp_state == IBV_QPS_ERR)
+		sim_device_lose(ctx->device, 0);
 	ask(qp->context);
 	return sim_modify_qp(qp, attr, mask);
 }

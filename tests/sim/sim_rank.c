@@ -52,6 +52,11 @@ bool sim_ranks_meet(enum sim_fault_kind kind)
 	return sim_plan_has(plan, kind);
 }
 
+bool sim_ranks_resume(void)
+{
+	return plan->resumes;
+}
+
 uint64_t sim_rank_patience(unsigned refused)
 {
 	return (refused < REFUSALS ? 1 : 100) * SIM_MS;

@@ -92,6 +92,8 @@ uint64_t sim_rank_patience(unsigned refused);
 uint64_t sim_ranks_began(void);
 /* Whether such a fault is in the plan. */
 bool sim_ranks_meet(enum sim_fault_kind kind);
+/* Whether they outlive their proxies, and lanes. */
+bool sim_ranks_resume(void);
 
 /* sim_line.c: true: a message or a part of it was posted, or is over. */
 bool sim_line_post(struct sim_end *e, struct sim_rng *r);

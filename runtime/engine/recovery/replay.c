@@ -409,6 +409,22 @@ static void find_lost_op(struct engine_conn *f, uint32_t i,
 	mpib_sender_completed(f, i, placed, true);
 }
 
+/* Only the rank still has the bytes. If it can resume, lose the lane: then the
+ * rank posts all messages again that are not complete, from their first byte.
+ * With end-to-end acks that includes this one. */
+static void break_of_lost(struct engine_conn *f, unsigned rail)
+{
+	static const char why[] =
+		"rail %s to %s: the peer's device died with data it had "
+		"acknowledged";
+	const char *label = mpib_rail_label(f->shard, rail);
+
+	if (f->lane->delivered && f->shard->engine->cfg.resume)
+		mpib_lane_break(f->lane, -EIO, why, label, f->lane->peer);
+	else
+		engine_conn_break(f, -EIO, why, label, f->lane->peer);
+}
+
 static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 {
 	/* The peer's bitmap may be many slots old, because the other rail goes
@@ -428,11 +444,7 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 	f->tx.group.mask &= others;
 	if (mpib_ack_take(f, a->first) &&
 	    !kept_its_word(f, job->rail, a, job->bitmaps.lost))
-		engine_conn_break(f, -EIO,
-				  "rail %s to %s: the peer's device died with "
-				  "data it had acknowledged",
-				  mpib_rail_label(f->shard, job->rail),
-				  f->lane->peer);
+		break_of_lost(f, job->rail);
 	if (f->broken || f->stopping) {
 		find_lost_forget(f, job->rail);
 		return;
