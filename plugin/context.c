@@ -73,8 +73,8 @@ static int proxy_attach(uint64_t job, struct net_proxy **out)
 	return 0;
 }
 
-/* The newest client with one more reference; NULL where there is none, or its
- * proxy is gone. */
+/* Return the newest client with one more reference; NULL if there is none, or
+ * its proxy is gone. */
 static struct net_proxy *use_current(void)
 {
 	struct net_proxy *s;
@@ -111,8 +111,8 @@ static struct mpib_client *client_of(struct net_proxy *s, unsigned dev)
 	return client;
 }
 
-/* Attach to one more device of the proxy of s, unless that is gone: another
- * proxy may be there, with which the comms of s have nothing in common. */
+/* Attach to one more device of the proxy of s. Fail if that proxy is gone: the
+ * next proxy does not know the comms of s. */
 static int attach_to(struct net_proxy *s, unsigned dev)
 {
 	struct mpib_attach_opts opts = { .size = sizeof(opts),
@@ -219,12 +219,12 @@ static void check_environment(void)
 	if (mpib_environ_list(environ, is_nccls, names, sizeof(names)))
 		net_say(true,
 			"environment: %s: of NCCL's own transport, of no "
-			"effect over MPIB (give mpib-proxy those of them that "
-			"mpib.conf(5) names, or its own settings)",
+			"effect over MPIB (set those that mpib.conf(5) lists "
+			"for mpib-proxy)",
 			names);
 }
 
-/* -1 if it is not set, or not as NCCL's own transport wants it. */
+/* Return NCCL_IB_TC; -1 if it is not set, or not a valid value. */
 static int class_of_environment(void)
 {
 	const char *text = getenv(NCCL_CLASS);
@@ -295,7 +295,7 @@ void *mpib_net_default(void)
 
 /*
  * Failures in NCCL's log. NCCL keeps the last WARN and PyTorch prints that
- * line, so users look there first: it says what failed and what to do.
+ * line, so users look there first: so the line says what failed and what to do.
  */
 
 #define TOLD 64

@@ -22,8 +22,8 @@
  * dead ones and their errors.
  */
 struct net_proxy {
-	/* By device. Device 0 has one from the start, by which the proxy is
-	 * asked for the others; these get theirs with their first comm. */
+	/* By device. Device 0 has a client from the start, which asks the proxy
+	 * for the other devices. These get a client with their first comm. */
 	struct mpib_client *client[MPIB_DEVICES];
 	struct mpib_node_info node;
 	struct mpib_device_info device[MPIB_DEVICES];
@@ -38,7 +38,8 @@ struct net_ctx {
 	struct net_ctx *older; /* default context: the dead one it replaced */
 };
 
-/* FNV-1a of a text behind one whose hash is h, NET_HASH where there is none. */
+/* Return the FNV-1a hash of a text that continues one with hash h; start with
+ * NET_HASH. */
 #define NET_HASH 0xcbf29ce484222325ull
 static inline uint64_t net_hash(uint64_t h, const char *text)
 {
@@ -49,11 +50,11 @@ static inline uint64_t net_hash(uint64_t h, const char *text)
 
 void net_proxy_ref(struct net_proxy *s);
 void net_proxy_put(struct net_proxy *s);
-/* The device's client. -errno, with a text. */
+/* Get the device's client. -errno, with a text. */
 int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client);
 /* Describe the newest client's node, as of its init, and one of its devices.
- * Returns how many devices there are; 0 when there is no client. info is left
- * alone if there is no device dev. */
+ * Returns the number of devices, 0 without a client. Leaves info unchanged if
+ * the node has no device dev. */
 int net_proxy_query(struct mpib_node_info *node, int dev,
 		    struct mpib_device_info *info);
 
@@ -80,11 +81,13 @@ enum nccl_result net_fail_local(const char *call, int rc);
  * type IB, record version 1). The proxy's shard does the work, so the plugin
  * learns of it only in test: an event begins when test sees that a rail has
  * posted something for the request, and ends when test sees that the rail is
- * done. The callback takes no time: a profiler notes when it is called.
+ * done. The callback has no time as argument: a profiler notes when it is
+ * called.
  *
- * Whether a profiler is loaded shows only when an event is begun. So the first
- * request of a comm tries, and then one request in a thousand fruitless tests,
- * until a profiler takes the event. Requests that are not watched cost nothing.
+ * The plugin learns whether a profiler is loaded only when it begins an event.
+ * So the first request of a comm tries, then one request in a thousand tests
+ * without result, until a profiler accepts the event. Requests that are not
+ * watched cost nothing.
  */
 
 struct net_profile; /* one per comm */
@@ -98,8 +101,8 @@ struct net_phandle {
 
 /* Any thread. Remember the callback that NCCL gave to init, NULL too. */
 void net_profile_set(nccl_profiler_fn fn);
-/* For a new comm over conn; *ph is what each of its posts sets. NULL when NCCL
- * gave no callback or the proxy cannot report. */
+/* Watch a new comm over conn. Each of its posts sets *ph. Returns NULL when
+ * NCCL gave no callback or the proxy cannot report. */
 struct net_profile *net_profile_new(struct mpib_conn *conn,
 				    const struct net_phandle *ph);
 /* Call before the connection is closed. p may be NULL. */

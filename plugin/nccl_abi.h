@@ -107,7 +107,8 @@ struct nccl_net_properties_v8 {
 	int netDeviceVersion;
 };
 
-/* From v9 on they begin alike, but for how many devices there may be. */
+/* From v9 on they begin with the same members and differ in the maximum number
+ * of devices. */
 #define NCCL_NET_PROPERTIES(vdevice_props)                                     \
 	char *name;                                                            \
 	char *pciPath;                                                         \
@@ -214,7 +215,8 @@ extern "C" {
 
 #define NCCL_NET_HANDLE_MAXSIZE 128
 
-/* Most outstanding requests of one comm; times maxRecvs on the send side. */
+/* The maximum of outstanding requests of one comm; times maxRecvs on the send
+ * side. */
 #define NCCL_NET_MAX_REQUESTS 32
 /* Requests that NCCL really keeps outstanding on one connection. */
 #define NCCL_STEPS 8
@@ -296,7 +298,7 @@ struct nccl_profiler_ib_v1 {
  * NULL is allowed for regMrDmaBuf, getDeviceMr, irecvConsumed, makeVDevice and
  * setNetAttr, and for iflush of a plugin that never claims GPU memory.
  */
-/* What has the same type in every version, in three runs of members. */
+/* Members with the same type in every version, in three groups. */
 #define NCCL_NET_FIRST(init_type, props_type)                                  \
 	const char *name;                                                      \
 	init_type;                                                             \
@@ -432,7 +434,7 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_v9, irecvConsumed) == 144);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v10, irecvConsumed) == 144);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v11, irecvConsumed) == 144);
 
-/* v8 to v11 are prefixes of v12, but for the types of some arguments. */
+/* v8 to v11 are prefixes of v12, except for the types of some arguments. */
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, init) == 8);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, devices) == 16);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, getProperties) == 24);

@@ -151,10 +151,9 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	    atomic_load_explicit(&c->refused, memory_order_relaxed) == data)
 		return NCCL_INVALID_USAGE;
 	if (type != NCCL_PTR_HOST) {
-		net_say(false, "regMr: GPU memory is taken as a dma-buf only, "
-			       "which NCCL did not offer (set "
-			       "NCCL_DMABUF_ENABLE=1, or "
-			       "NCCL_NET_GDR_LEVEL=LOC to go by host memory)");
+		net_say(false, "regMr: GPU memory must be a dma-buf, which "
+			       "NCCL did not offer (set NCCL_DMABUF_ENABLE=1, "
+			       "or NCCL_NET_GDR_LEVEL=LOC to use host memory)");
 		return NCCL_INVALID_USAGE;
 	}
 	/* No mpib_prepare(): NCCL registers the buffers of all its protocols on
@@ -167,8 +166,9 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 	return NCCL_SUCCESS;
 }
 
-/* A proxy that takes dma-bufs takes a sealed memfd for one, too, and flushes it
- * as memory of a device. For another it is memory that the proxy can map. */
+/* A proxy that accepts dma-bufs also accepts a sealed memfd as one, and flushes
+ * it like memory of a device. For other proxies it is memory that they can
+ * map. */
 static uint32_t kind_of(const struct net_comm *c, int fd)
 {
 	int seals = c->proxy->node.dmabuf ? -1 : fcntl(fd, F_GET_SEALS);
@@ -235,10 +235,10 @@ enum nccl_result mpib_net_irecv(void *recv_comm, int n, void **data,
 					   : NCCL_SUCCESS;
 }
 
-/* All buffers of one receive lie in one GPU's memory, and a read of any of it
- * comes after all that its HCA has written there: so the last buffer with bytes
- * does, as in NCCL's own transport. In host memory the data is in place before
- * the completion is seen. */
+/* All buffers of one receive are in one GPU's memory, and a read of any byte
+ * follows all earlier writes of the HCA to that GPU. So flushing the last
+ * buffer with bytes is enough, as in NCCL's own transport. In host memory the
+ * data is in place before the completion is seen. */
 enum nccl_result mpib_net_iflush(void *recv_comm, int n, void **data,
 				 int *sizes, void **mhandles, void **request)
 {
@@ -265,7 +265,7 @@ enum nccl_result mpib_net_test(void *request, int *done, int *sizes)
 }
 
 /*
- * Comms: listen, connect, accept, close, and freeing those that NCCL gives up.
+ * Comms: listen, connect, accept, close, and freeing comms that NCCL abandons.
  * Called by NCCL's Service threads.
  */
 
@@ -330,7 +330,7 @@ static void end_listener(struct net_comm *l)
 }
 
 /*
- * An NCCL that aborts closes neither pending connects nor listen comms: close
+ * When NCCL aborts, it closes neither pending connects nor listen comms: close
  * the context's connections and listeners here. A listen comm itself is kept
  * without its listener, so that NCCL may still call closeListen on it.
  */
@@ -365,7 +365,7 @@ enum nccl_result mpib_net_finalize(void *ctx)
 	return NCCL_SUCCESS;
 }
 
-/* The device has no client, and rc says why. */
+/* Log that the device has no client; rc says why. */
 static enum nccl_result connect_no_device(const char *call, int dev, int rc)
 {
 	if (rc != -ENODEV)
@@ -404,7 +404,7 @@ enum nccl_result mpib_net_listen(void *ctx, int dev, void *handle,
 	return NCCL_SUCCESS;
 }
 
-/* NCCL keeps a handle in an array of char, wherever that lies. */
+/* NCCL keeps a handle in an array of char, at any alignment. */
 static uint64_t nonce_of(const void *handle)
 {
 	struct mpib_handle copy;
@@ -413,9 +413,9 @@ static uint64_t nonce_of(const void *handle)
 	return copy.nonce;
 }
 
-/* The comm that an earlier connect with this handle began. NCCL passes the same
- * memory on every retry; the nonce tells a retry from another handle that is
- * put into the same memory later. */
+/* Find the comm that an earlier connect with this handle began. NCCL passes the
+ * same memory on every retry; the nonce tells a retry from another handle that
+ * is put into the same memory later. */
 static struct net_comm *find_connecting(const struct net_ctx *n,
 					const struct mpib_handle *handle)
 {
@@ -514,8 +514,8 @@ enum nccl_result mpib_net_accept(void *listen_comm, void **recv_comm,
 	if (recv_dev)
 		*recv_dev = NULL;
 	if (!l->proxy) {
-		net_say(false, "accept: its context was finalized (a new one "
-			       "listens anew)");
+		net_say(false, "accept: its context was finalized (listen on "
+			       "a new context)");
 		return NCCL_INVALID_USAGE;
 	}
 	if (!l->accepting) {

@@ -51,7 +51,7 @@ static nccl_profiler_fn profile_profiler(void)
 	return atomic_load_explicit(&callback, memory_order_relaxed);
 }
 
-/* number: of the request in its comm, among those that are under way. */
+/* number: distinguishes the outstanding requests of a comm. */
 static void profile_begin(struct watched *w, unsigned number, unsigned rail,
 			  const struct mpib_rail_report *r)
 {
@@ -88,7 +88,7 @@ static void profile_end(struct watched *w, struct mpib_profiled *data)
 	}
 }
 
-/* Begin or end the event of a rail as its report says. */
+/* Begin or end a rail's event according to its report. */
 static void profile_look(struct watched *w, const struct mpib_request *req,
 			 unsigned rail, const struct mpib_rail_report *r,
 			 bool over)
@@ -117,8 +117,8 @@ static void profile_look(struct watched *w, const struct mpib_request *req,
 	profile_end(w, &data);
 }
 
-/* No profiler takes events. One that took another of the request still wants that to
- * end. */
+/* No profiler takes events. A profiler that accepted an earlier event of this
+ * request still needs its stop event. */
 static bool is_refused(const struct watched *w)
 {
 	return !w->taken &&

@@ -167,7 +167,7 @@ static enum nccl_result no_vdevice_v12(int *dev,
 	return mpib_net_no_vdevice();
 }
 
-/* The functions with the same name and type in every version. */
+/* Functions with the same name and type in every version. */
 #define COMMON                                                                 \
 	.name = NAME, .devices = mpib_net_devices, .accept = mpib_net_accept,  \
 	.regMr = mpib_net_reg, .regMrDmaBuf = mpib_net_reg_dmabuf,             \

@@ -57,11 +57,12 @@ int mpib_daemon_start(int *report)
 		await_daemon(pipefd[0]);
 	}
 
-	/* Nothing of a rank that started it stays open, as its peers would see. */
+	/* Close all descriptors that a rank which started the daemon had open:
+	 * the rank's peers would notice if they stayed open. */
 	syscall(SYS_close_range, 3, pipefd[1] - 1, 0);
 	syscall(SYS_close_range, pipefd[1] + 1, ~0u, 0);
-	/* A session of the daemon's own; after the second fork the daemon is
-	 * not its leader, so it can never get a controlling terminal. */
+	/* Make a new session. After the second fork the daemon is not the
+	 * session's leader, so it can never get a controlling terminal. */
 	close(pipefd[0]);
 	setsid();
 	pid = fork();

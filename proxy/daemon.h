@@ -17,13 +17,13 @@
 int mpib_daemon_start(int *report);
 
 /* Report status to the starter, which prints text: with 0 on stdout, the ready
- * line; else on stderr, an error. With 0 mpib_daemon_settle() as well. Closes
- * report. */
+ * line; else on stderr, an error. With status 0 call mpib_daemon_settle() as
+ * well. Closes report. */
 void mpib_daemon_report(int report, int status, const char *text);
 
 /* Leave the terminal and the start directory, and log to syslog from now on. */
 void mpib_daemon_settle(void);
-/* Leave the terminal: read and write /dev/null in its place. */
+/* Leave the terminal: read and write /dev/null instead. */
 void mpib_daemon_hush(void);
 
 /*
@@ -32,21 +32,23 @@ void mpib_daemon_hush(void);
  * Control thread.
  */
 
-/* Have a thread send notifications from now on, so that a systemd that is stuck
+/* Send notifications on a thread from now on, so that a systemd that hangs
  * blocks nothing. Call it after the last fork(). 0 or -errno. */
 int mpib_notify_start(void);
-/* Wait until all are sent, at most 1 s: before the process ends. */
+/* Before the process ends: wait until all notifications are sent, at most 1
+ * s. */
 void mpib_notify_drain(void);
 
 /* Send lines as of sd_notify(3), such as "STOPPING=1". */
 void mpib_notify(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The interval in ns within which systemd expects WATCHDOG=1; 0: it does not.
+/* Return the interval in ns within which systemd expects WATCHDOG=1; 0: it
+ * expects none.
  */
 uint64_t mpib_watchdog(void);
 
-/* The listening SOCK_SEQPACKET socket that systemd passed (socket activation);
- * -1 when systemd passed none. */
+/* Return the listening SOCK_SEQPACKET socket that systemd passed (socket
+ * activation), or -1. */
 int mpib_activation_socket(void);
 
 #endif

@@ -23,8 +23,8 @@
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of <sysexits.h>; systemd knows it */
 
-/* Print why the start failed, a line each, in a daemon through its starter
- * (report). The log gives the journal a line's level. */
+/* Print why the start failed, one reason per line; a daemon prints through its
+ * starter (report). The log gives the journal a line's level. */
 static int proxy_fail(int report, int status, const char *why)
 {
 	char line[MPIB_WHY_MAX + 16];
@@ -78,19 +78,20 @@ static int proxy_run(struct mpib_proxy *p)
 	return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* It serves without, but one user's progress can stand still for another's sake. */
+/* The proxy works without this capability, but then one user can delay
+ * another's progress. */
 static void warn_of_holes(void)
 {
 	int rc = mpib_memseg_holes();
 
 	if (rc == -EPERM)
-		mpib_warn("users may punch holes into rings and pools, for "
-			  "which all on a shard wait: there is no "
-			  "CAP_LINUX_IMMUTABLE (give it, as the unit does)");
+		mpib_warn("users can delay each other by punching holes into "
+			  "shared memory: CAP_LINUX_IMMUTABLE is missing "
+			  "(give it, as the unit does)");
 	else if (rc < 0)
-		mpib_warn("users may punch holes into rings and pools, for "
-			  "which all on a shard wait: no flag of memory is "
-			  "against it: %s (Linux 6.1 has one)",
+		mpib_warn("users can delay each other by punching holes into "
+			  "shared memory: the kernel cannot forbid it: %s "
+			  "(use Linux 6.1 or newer)",
 			  strerror(-rc));
 }
 
@@ -119,8 +120,8 @@ static int start_writers(char *why)
 	return 0;
 }
 
-/* Print the line that says that the proxy is ready, unless standard output has no
- * room for it: its reader may be stuck. */
+/* Print the line "ready ...", unless standard output has no room for it: its
+ * reader may hang. */
 static void print_ready(const char *ready)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
@@ -178,8 +179,8 @@ static void say_lost(void)
 	char names[300];
 
 	if (mpib_environ_list(environ, is_link, names, sizeof(names)))
-		mpib_warn("environment: %s: passed over, Kubernetes made them "
-			  "of a Service (enableServiceLinks: false in the "
+		mpib_warn("environment: %s: ignored, Kubernetes made them "
+			  "for a Service (enableServiceLinks: false in the "
 			  "pod's spec)",
 			  names);
 	if (mpib_environ_list(environ, is_not_taken, names, sizeof(names)))
@@ -221,7 +222,8 @@ static int proxy_start(struct mpib_proxy *p, char **argv)
 /* The exit status of an action that printed to standard output. */
 static int proxy_printed(void)
 {
-	/* A block that was lost before counts, too. */
+	/* An earlier block that could not be written counts as a failure
+	 * too. */
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return EXIT_SUCCESS;
 	fprintf(stderr,

@@ -9,7 +9,8 @@
 #include "peer/broker.h"
 #include "proxy.h"
 
-/* The address of a rail's port, from its GID. False: the rail is silent. */
+/* The address of a rail's port, from its GID. False: the rail's device does not
+ * answer. */
 static bool rail_address(struct mpib_proxy *p, unsigned rail,
 			 struct in6_addr *addr)
 {
@@ -38,9 +39,10 @@ static const char *what_sout_lacks(struct mpib_proxy *p)
 						      : "does not answer";
 }
 
-/* The peer link's address: as configured; on the software HCA that of SOUT; else
- * this machine's address on its default route, for with a rail's own address the
- * link would fail with the rail, and without the link no rail takes over. */
+/* Choose the peer link's address: as configured; on the software HCA that of
+ * SOUT; else this machine's address on its default route. With a rail's address
+ * the link would fail together with the rail, and without the link the other
+ * rail cannot take over. */
 static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 {
 	const struct mpib_rail_spec *sout = &p->cfg.engine.rail[MPIB_RAIL_SOUT];
@@ -64,8 +66,8 @@ static int peer_address(struct mpib_proxy *p, struct in6_addr *addr, char *why)
 		what_sout_lacks(p));
 }
 
-/* The address by which islands are told, network order: that of SOUT, or of the
- * peer link where SOUT has none, as on InfiniBand. */
+/* Return the address that determines this node's island, network order: SOUT's,
+ * or the peer link's if SOUT has none, as on InfiniBand. */
 static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 			  uint32_t *ip, char *why)
 {
@@ -76,14 +78,14 @@ static int island_address(struct mpib_proxy *p, const struct in6_addr *addr,
 		return 0;
 	return mpib_why_fail(
 		why, -EADDRNOTAVAIL,
-		"islands: rail SOUT %s, and the peer link has no IPv4 address "
-		"to tell this node's island by (give --peer-addr, or no "
-		"island.prefix and island.networks)",
+		"islands: rail SOUT %s, and the peer link has no IPv4 "
+		"address that determines this node's island (give "
+		"--peer-addr, or no island.prefix and island.networks)",
 		what_sout_lacks(p));
 }
 
-/* Where this node is called when the first address fails: as configured; else at
- * the first rail's address that is another, and that other nodes may reach. */
+/* Choose the address for calls when the first one fails: as configured; else
+ * the first address of a rail that differs and that other nodes may reach. */
 static struct in6_addr second_address(struct mpib_proxy *p,
 				      const struct in6_addr *first)
 {
@@ -99,7 +101,7 @@ static struct in6_addr second_address(struct mpib_proxy *p,
 	return in6addr_any;
 }
 
-/* Without a second network it cannot be helped. */
+/* A node with one network has no better address. */
 static void warn_shared(struct mpib_proxy *p, const struct in6_addr *addr)
 {
 	if (IN6_IS_ADDR_UNSPECIFIED(mpib_broker_second(p->broker)) &&
@@ -117,14 +119,15 @@ static int load_key(const struct mpib_proxy *p, const struct in6_addr *addr,
 					     MPIB_WHY_MAX);
 	if (ntohl(mpib_address_ip(addr)) >> 24 != IN_LOOPBACKNET &&
 	    !IN6_IS_ADDR_LOOPBACK(addr))
-		mpib_warn("peer link: whoever reaches it is taken for a proxy "
-			  "of the cluster (set peer.key_file)");
+		mpib_warn("peer link: any program that reaches it counts as "
+			  "a proxy of the cluster (set peer.key_file)");
 	return 0;
 }
 
-/* Add the network of an own address, and those that routes through its interface
- * lead to. -ERANGE: an address without a network, as clouds give them, or with
- * more routes than a list has room for, says nothing about its peers'. */
+/* Add the network of one of this node's addresses, and the networks behind
+ * routes through its interface. -ERANGE: the address has no network, as in some
+ * clouds, or more routes than a list has room for, so it says nothing about the
+ * peers' addresses. */
 static int add_networks(struct mpib_networks *list, const struct in6_addr *own)
 {
 	int rc = mpib_networks_add_own(list, own);
@@ -134,7 +137,7 @@ static int add_networks(struct mpib_networks *list, const struct in6_addr *own)
 	return rc == -ENOSPC ? -ERANGE : rc;
 }
 
-/* Without a list: the networks of the peer link's addresses and of the rails'. */
+/* Default: the networks of the peer link's and the rails' addresses. */
 static void find_networks(struct mpib_proxy *p,
 			  const struct mpib_broker_opts *opts)
 {
@@ -153,9 +156,9 @@ static void find_networks(struct mpib_proxy *p,
 	if (rc == -ERANGE)
 		list->n = 0;
 	if (list->n == 0)
-		mpib_info("peer link: peers may be anywhere, for the addresses "
-			  "and routes here tell of no network, or of too many "
-			  "(give peer.networks)");
+		mpib_info("peer link: peers may have any address: the "
+			  "addresses and routes of this node have no network, "
+			  "or too many (give peer.networks)");
 }
 
 /* Fill in the addresses of opts, and the networks of peers. 0 or -errno and why. */
@@ -168,7 +171,7 @@ static int choose_addresses(struct mpib_proxy *p, struct mpib_broker_opts *opts,
 	return island_address(p, &opts->addr, &opts->sout, why);
 }
 
-/* Keep the address that the peer link has, as text. */
+/* Store the peer link's address as text. */
 static void tell_address(struct mpib_proxy *p, const struct in6_addr *addr)
 {
 	mpib_address_text(addr, mpib_broker_port(p->broker), p->view.peer_link,

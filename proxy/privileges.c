@@ -44,7 +44,7 @@ static int make_run_dir(const struct mpib_config *cfg, const struct passwd *pw,
 }
 
 /* The admin socket's directory beside the run directory, whose parent only root
- * may write to. Without it the proxy says so and goes on. */
+ * may write to. If it cannot be made, the proxy logs that and continues. */
 static void make_admin_dir(const struct mpib_config *cfg,
 			   const struct passwd *pw)
 {
@@ -55,9 +55,9 @@ static void make_admin_dir(const struct mpib_config *cfg,
 		rmdir(path);
 }
 
-/* Registering locks memory, of which an ordinary user may lock too little.
- * Where even root may not raise the limit, as in a container, registering
- * memory reports it when it hits the limit. */
+/* Registering locks memory, and an ordinary user's limit is usually too low.
+ * If even root may not raise it, as in a container, the registration that
+ * exceeds the limit reports it. */
 static void allow_locked_memory(void)
 {
 	struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
@@ -69,8 +69,8 @@ static void allow_locked_memory(void)
 	setrlimit(RLIMIT_MEMLOCK, &all);
 }
 
-/* The user's groups, and run.group: who is not in it could not give it the
- * sockets, and no member of it could attach. */
+/* Join the user's groups and run.group: otherwise the proxy could not give the
+ * sockets to run.group, and no member of it could attach. */
 static int join_groups(const struct passwd *pw, const struct group *gr)
 {
 	gid_t list[GROUPS_MAX];
@@ -87,8 +87,9 @@ static int join_groups(const struct passwd *pw, const struct group *gr)
 	return setgroups((size_t)n + 1, list);
 }
 
-/* Of what root may, keep one right: to have users punch no holes into what the proxy
- * shares with them (base/memseg.c). A program that takes its place inherits it. */
+/* Keep one of root's rights: to forbid users to punch holes into memory that
+ * the proxy shares with them (base/memseg.c). A program that replaces this one
+ * by execve() inherits it. */
 static int drop_rights(void)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -175,8 +176,8 @@ void mpib_keep_secrets(const struct mpib_config *cfg)
 			  "(limit it: ulimit -c 0)");
 }
 
-/* The calls are those of the proxy and of what it is linked with: the C library,
- * libibverbs and its drivers, liburing, libmicrohttpd, libsystemd. */
+/* The system calls of the proxy and of the libraries that it links: the C
+ * library, libibverbs and its drivers, liburing, libmicrohttpd, libsystemd. */
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true
@@ -198,7 +199,7 @@ void mpib_keep_secrets(const struct mpib_config *cfg)
 
 #ifdef ARCH
 
-/* What shards call comes first. */
+/* The calls of shards come first. */
 static const int allowed[] = {
 	SYS_io_uring_enter,
 	SYS_epoll_pwait,
@@ -420,7 +421,8 @@ static struct sock_filter answer(uint32_t action)
 	return (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action);
 }
 
-/* The next instruction if what was loaded is value, else that behind it. */
+/* Continue with the next instruction if the loaded value is value, else skip
+ * it. */
 static struct sock_filter if_is(uint32_t value)
 {
 	return (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0,
@@ -470,7 +472,7 @@ void mpib_sandbox(const struct mpib_config *cfg)
 				? SECCOMP_RET_KILL_PROCESS
 				: SECCOMP_RET_ERRNO | EPERM);
 	if (rc < 0)
-		mpib_warn("proxy.seccomp: there is no filter of system calls: "
-			  "%s (say no, or use a kernel that has seccomp)",
+		mpib_warn("proxy.seccomp: no filter of system calls: %s (set "
+			  "it to no, or use a kernel with seccomp)",
 			  strerror(-rc));
 }

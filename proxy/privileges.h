@@ -12,8 +12,8 @@
 /*
  * Become run.user for good, if it is set: with that user's groups, without
  * capabilities, and with no_new_privs (prctl(2)). Makes the run directory for
- * that user where it is missing. Call before other threads are made. -EPERM:
- * not root; -ENOENT: no such user; -errno; why as in config.h.
+ * that user if it is missing. Call before other threads are made. -EPERM: not
+ * root; -ENOENT: no such user; -errno; why as in config.h.
  */
 int mpib_drop(const struct mpib_config *cfg, char *why);
 
@@ -23,8 +23,8 @@ int mpib_drop(const struct mpib_config *cfg, char *why);
 void mpib_keep_secrets(const struct mpib_config *cfg);
 
 /*
- * A filter of system calls (seccomp(2)): what the proxy never asks the kernel for,
- * code that somebody has brought into it shall not ask for either.
+ * A filter of system calls (seccomp(2)): code that an attacker injects can make
+ * no system call that the proxy itself never makes.
  */
 
 enum mpib_seccomp {
@@ -36,8 +36,9 @@ enum mpib_seccomp {
 /*
  * Set the filter as proxy.seccomp says, with no_new_privs, for this process and
  * the threads that it starts from now on, once mpib_drop() is done: the filter
- * refuses to start a program or to become another user. Where the kernel has
- * none, and in builds with a sanitizer, which needs other calls, say so and go on.
+ * refuses to start a program or to become another user. If the kernel has no
+ * seccomp, or the build has a sanitizer, which needs other calls, log that and
+ * continue.
  */
 void mpib_sandbox(const struct mpib_config *cfg);
 

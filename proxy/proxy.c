@@ -31,8 +31,8 @@
  * with peers. */
 #define FAREWELL (300 * MPIB_MSEC)
 
-/* Descriptors that their table has room for from the start: 8 bytes each, and
- * more than the clients of a node take. */
+/* The initial size of the table of descriptors, 8 bytes each: more than the
+ * clients of a node use. */
 #define TABLE 16384
 
 /* Snapshots for all readers, the history, and HTTP. */
@@ -60,14 +60,14 @@ static void keep_history(struct mpib_metrics *m, struct mpib_history *history)
 {
 	if (mpib_history_init(history,
 			      mpib_config_rail_total(m->gather.view.cfg)) < 0) {
-		mpib_warn("history: out of memory: none is kept");
+		mpib_warn("history: out of memory: disabled");
 		return;
 	}
 	m->history = history;
 	sample_on_time(m);
 }
 
-/* Hang up on all readers. Call before mpib_engine_close(), during which a
+/* Disconnect all readers. Call before mpib_engine_close(), during which a
  * snapshot may still come, so *m must stay valid until then. Does nothing when
  * m is not open. */
 static void metrics_stop(struct mpib_metrics *m)
@@ -83,8 +83,8 @@ static void metrics_stop(struct mpib_metrics *m)
 	mpib_gather_stop(&m->kept);
 }
 
-/* Serve HTTP where view->cfg says so; add to history, which outlives m. After a
- * failure m is not open. */
+/* Serve HTTP if view->cfg sets an address. Samples go to history, which
+ * outlives m. After a failure m is not open. */
 static int metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 			struct mpib_engine *engine,
 			const struct mpib_view *view,
@@ -134,7 +134,7 @@ static int start_open_engine(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* The user may be missing: the default has to be made only for an agent. */
+/* The user may be missing: only an agent needs the default user. */
 static uid_t user_of(const char *name)
 {
 	const struct passwd *pw = name[0] ? getpwnam(name) : NULL;
@@ -147,7 +147,7 @@ static int open_agent(struct mpib_proxy *p, char *why)
 	bool adaptive = p->cfg.engine.mode == MPIB_MODE_ADAPTIVE;
 	int rc;
 
-	/* In adaptive mode only where somebody says that there may be one. */
+	/* In adaptive mode only if agent.dir is set. */
 	if (p->cfg.engine.mode != MPIB_MODE_ADVANCED &&
 	    !(adaptive && mpib_config_given(&p->cfg, "agent", "dir")))
 		return 0;
@@ -188,14 +188,14 @@ static void fill_view(struct mpib_proxy *p)
 		rail->net = mpib_config_rail_device(&p->cfg, r);
 		rail->provider = mpib_engine_provider(p->engine, r);
 		if (!there)
-			continue; /* which the log has already */
+			continue; /* the log has the reason already */
 		mpib_rail_describe(rail->label, rail->name, &port, line,
 				   sizeof(line));
 		mpib_info("%s", line);
 	}
 }
 
-/* Those of the last proxy. */
+/* The clients of the last proxy. */
 static void expect_clients(struct mpib_proxy *p)
 {
 	uint64_t grace = p->cfg.engine.resume ? p->cfg.resume_grace : 0;
@@ -204,8 +204,7 @@ static void expect_clients(struct mpib_proxy *p)
 
 	if (rc < 0)
 		mpib_warn("%s/" MPIB_SURVIVORS_FILE ": %s: new clients may "
-			  "take the room of those that come back (free some "
-			  "space)",
+			  "use up the room of resuming ones (free some space)",
 			  p->rundir.path, strerror(-rc));
 }
 
@@ -239,7 +238,8 @@ static int open_metrics(struct mpib_proxy *p, char *why)
 			    &p->history, why);
 }
 
-/* Open the sockets of statistics, one of them with commands that change something. */
+/* Open the statistics sockets; one of them accepts commands that change
+ * something. */
 static int open_stats(struct mpib_proxy *p, char *why)
 {
 	const struct mpib_stats_sockets sockets = {
@@ -262,7 +262,8 @@ static int open_stats(struct mpib_proxy *p, char *why)
 				     strerror(-rc));
 	}
 	mpib_state_load(&p->admin);
-	/* To those of clients that have attached already, at an upgrade. */
+	/* At an upgrade clients have attached already: apply the shares to
+	 * these too. */
 	mpib_shares_apply(&p->clients);
 	mpib_event(MPIB_LOG_DEBUG, "start", NULL, "mpib-proxy %s serves %s",
 		   MPIB_VERSION, p->rundir.path);
@@ -282,7 +283,7 @@ static int open_parts(struct mpib_proxy *p, char *why)
 	return rc;
 }
 
-/* Keep events in their file, if there is to be one. */
+/* Open the file of events, if one is configured. */
 static void keep_events(const struct mpib_config *cfg, const char *run_dir)
 {
 	const char *state = getenv("STATE_DIRECTORY");
@@ -388,7 +389,8 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
-	/* Memory of a client beyond RLIMIT_FSIZE is refused, a log is cut. */
+	/* Beyond RLIMIT_FSIZE a client's memory is refused and a log is
+	 * truncated, without this signal. */
 	signal(SIGXFSZ, SIG_IGN);
 	rc = mpib_bus_catch();
 	if (rc < 0)
@@ -401,11 +403,11 @@ static int proxy_catch_signals(struct mpib_proxy *p)
 }
 
 /* A client needs half a dozen descriptors and a reader one. The soft limit is
- * low only for select(2), which this program does not call. Their table gets its
- * size here, before there is a thread: in a process that has some the kernel makes
- * it larger only once all CPUs are done with what they read of the old one
- * (synchronize_rcu() in fs/file.c). On a node whose CPUs are all busy that was
- * more than 10 s, in which no client is answered. */
+ * low only for select(2), which this program does not call. The table of
+ * descriptors gets its size here, before any thread exists: in a process with
+ * threads the kernel enlarges the table only after a grace period of all CPUs
+ * (synchronize_rcu() in fs/file.c). On a node with busy CPUs that took more
+ * than 10 s, during which no client was answered. */
 static void raise_descriptors(int any)
 {
 	struct rlimit limit;
@@ -524,15 +526,15 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 	mpib_plays_end(&p->plays, "the proxy stops");
 	mpib_upgrade_stop(&p->upgrade);
 	if (p->upgrade.leaves) {
-		/* The successor uses the run directory as it is. */
+		/* The successor uses the run directory unchanged. */
 		mpib_notify("MAINPID=%d", (int)p->upgrade.pid);
 		return;
 	}
 	mpib_notify("STOPPING=1");
 	mpib_timer_disarm(&p->loop, &p->status_timer);
 	if (p->serving && p->cfg.engine.resume) {
-		/* The clients wait for the next proxy, and so do the peers: no
-		 * word to either. The memory goes with the process. */
+		/* Clients and peers wait for the next proxy: send nothing to
+		 * either. The end of the process frees the memory. */
 		mpib_rundir_close(&p->rundir,
 				  p->activated ? MPIB_CONTROL_SOCK : NULL);
 		return;
@@ -543,8 +545,8 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 		mpib_stats_close(p->stats);
 	metrics_stop(&p->metrics);
 	mpib_cluster_stop(&p->cluster);
-	/* First the engine: closing it still calls back into clients, broker,
-	 * metrics, which are freed after it. */
+	/* Close the engine first: it still calls back into clients, broker and
+	 * metrics. */
 	if (p->engine)
 		mpib_engine_close(p->engine);
 	if (p->serving)

@@ -23,8 +23,8 @@
  * with a page for browsers where an address is set. */
 struct mpib_metrics {
 	struct mpib_gather gather;
-	/* The stats socket's, whose readers keep a snapshot until they are
-	 * through with it: that keeps no scrape waiting. */
+	/* For the stats socket. Its readers keep a snapshot for long; with a
+	 * snapshot of their own, no scrape waits for them. */
 	struct mpib_gather kept;
 	bool open;
 	struct mpib_http *http; /* NULL: no address is set */
@@ -46,7 +46,7 @@ struct mpib_proxy {
 	int control, stats_fd, metrics_fd, admin_fd;
 	bool activated; /* systemd made control, and owns its path */
 	bool serving; /* clients is initialized */
-	bool misconfigured; /* start failed, and will until reconfigured */
+	bool misconfigured; /* start failed, and will fail until reconfigured */
 	struct proxy_clients clients;
 	struct mpib_stats *stats;
 	struct mpib_metrics metrics;
@@ -68,13 +68,14 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why);
 void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len);
 /* Run the loop until a signal stops it. -errno. */
 int mpib_proxy_run(struct mpib_proxy *p);
-/* Stop whatever was started; within 1 s, whatever peers and clients do. */
+/* Stop all parts that were started, within 1 s, whatever peers and clients
+ * do. */
 void mpib_proxy_stop(struct mpib_proxy *p);
 
 /* peer_link.c: open the broker, with the peer link's address and key. -errno, with
  * why as in config.h. */
 int mpib_start_peer_link(struct mpib_proxy *p, char *why);
-/* Have it take peer links. */
+/* Let it accept peer links. */
 int mpib_serve_peer_link(struct mpib_proxy *p, char *why);
 
 #endif

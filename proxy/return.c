@@ -13,8 +13,8 @@
 #include "proxy.h"
 
 #define LOOK (MPIB_SEC / 4)
-/* How long a proxy with a rail left serves at least before it starts a successor: a
- * device that fails again and again pauses jobs only so often. */
+/* How long a proxy with a working rail serves at least before it starts a
+ * successor: limits how often a device that fails repeatedly pauses jobs. */
 #define SERVES (30 * MPIB_SEC)
 
 /* Opening a device may take long, so a detached thread does it. The thread owns
@@ -49,7 +49,7 @@ static void return_end_look(struct mpib_return *r)
 	r->look = -1;
 }
 
-/* If the successor fails, the event of that says why, and the operator decides. */
+/* If the successor fails, its event says why, and the operator decides. */
 static void return_succeed(struct mpib_return *r, uint32_t lost)
 {
 	const struct mpib_config *cfg = &r->proxy->cfg;

@@ -21,7 +21,7 @@ struct mpib_return {
 	struct mpib_timer timer;
 	struct mpib_io watch;
 	int look; /* pipe for the probe thread's answer; -1: no probe runs */
-	bool any; /* no rail of any device is left, so one is enough, and at once */
+	bool any; /* no rail is left: start without a delay */
 	uint64_t since; /* when the proxy began to serve */
 	uint64_t there_since; /* when the devices returned; 0: they have not */
 	uint32_t told; /* lost rails for which a successor was started */
@@ -29,7 +29,7 @@ struct mpib_return {
 
 /* Call once the engine is open. */
 void mpib_return_start(struct mpib_return *r, struct mpib_proxy *p);
-/* Does nothing when mpib_return_start() was not called. */
+/* Does nothing without mpib_return_start(). */
 void mpib_return_stop(struct mpib_return *r);
 
 #endif

@@ -89,7 +89,7 @@ static int open_dir(struct mpib_rundir *rd, char *why)
 			rd->path, strerror(errno));
 
 	rc = check_dir(rd->path, &st, why);
-	/* Where fchown() is not permitted only the proxy's own user can attach,
+	/* If fchown() is not permitted, only the proxy's own user can attach,
 	 * which is safe. */
 	if (rc == 0 && made && rd->gid != (gid_t)-1 &&
 	    fchown(rd->dir, (uid_t)-1, rd->gid) < 0)
@@ -249,7 +249,7 @@ int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
 				why);
 }
 
-/* The admin directory, for nobody but its owner: fd, or -errno. */
+/* Open the admin directory, which only its owner may enter: fd, or -errno. */
 static int open_admin_dir(const char *path, char *why)
 {
 	struct stat st;
@@ -293,8 +293,8 @@ int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why)
 	return fd;
 }
 
-/* Whether somebody removed the directory and another is in its place, whose proxy has
- * the paths beside it, too. */
+/* Return whether another directory replaces this one: then its proxy owns the
+ * paths beside it too. */
 static bool rundir_replaced(const struct mpib_rundir *rd)
 {
 	struct stat ours, there;
@@ -303,7 +303,7 @@ static bool rundir_replaced(const struct mpib_rundir *rd)
 	       (ours.st_ino != there.st_ino || ours.st_dev != there.st_dev);
 }
 
-/* Whether name, in the directory dir or of dir, is the file of fd. */
+/* Return whether name, relative to dir, is the file of fd. */
 static bool is_same(int fd, int dir, const char *name)
 {
 	struct stat ours, there;
@@ -405,7 +405,7 @@ int mpib_sockets_open(struct mpib_proxy *p, char *why)
 	return 0;
 }
 
-/* The socket keeps its descriptor's number, which others know. */
+/* Keep the descriptor's number: epoll and other modules know it. */
 static int socket_renew(struct mpib_proxy *p, const struct proxy_socket *s,
 			char *why)
 {
@@ -456,7 +456,7 @@ static bool check_directory(struct mpib_proxy *p)
 void mpib_sockets_check(struct mpib_proxy *p)
 {
 	const struct proxy_socket all[] = {
-		/* What systemd made is not ours to make. */
+		/* systemd owns the socket that it made. */
 		{ MPIB_CONTROL_SOCK, p->activated ? NULL : &p->clients.acceptor,
 		  false, SOCK_SEQPACKET },
 		{ MPIB_STATS_SOCK,

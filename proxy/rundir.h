@@ -18,28 +18,29 @@
 struct mpib_rundir {
 	char path[96];
 	int dir, lock; /* -1 while closed */
-	gid_t gid; /* of the directory and the sockets, -1: the process's */
+	gid_t gid; /* group of directory and sockets, -1: the process's */
 };
 
-/* The default path: /run/mpib as root, else $XDG_RUNTIME_DIR/mpib. -ENOENT
- * where that is not set; why as in config.h. */
+/* The default path: /run/mpib as root, else $XDG_RUNTIME_DIR/mpib. -ENOENT if
+ * that is not set; why as in config.h. */
 int mpib_rundir_default(char *buf, size_t len, char *why);
 
 /*
- * Make the directory or use the one that is there, and lock it. group is to own
- * directory and sockets; "" or an unknown group: only the proxy's user can
- * attach. -EBUSY: another proxy runs here, why names its pid. -errno.
+ * Make the directory, or use an existing one, and lock it. Directory and
+ * sockets belong to group; with "" or an unknown group only the proxy's user
+ * can attach. -EBUSY: another proxy runs here, why names its pid. -errno.
  */
 int mpib_rundir_open(struct mpib_rundir *rd, const char *path,
 		     const char *group, char *why);
-/* Write pid, which serves from now on, into proxy.pid. -errno. */
+/* Write the pid of the serving process into proxy.pid. -errno. */
 int mpib_rundir_write_pid(struct mpib_rundir *rd, pid_t pid, char *why);
-/* Whether the directory and its lock file are still those at its path. */
+/* Return whether the directory and its lock file are still at their paths. */
 bool mpib_rundir_is_whole(const struct mpib_rundir *rd);
-/* They are not: make and lock them again. On failure rd stays as it is. -EBUSY:
+/* If not, make and lock them again. On failure rd stays as it is. -EBUSY:
  * another proxy serves there now. -errno. */
 int mpib_rundir_renew(struct mpib_rundir *rd, const char *group, char *why);
-/* Whether the socket of that name is still there, and the admin socket. */
+/* Return whether the socket of that name still exists; the same for the admin
+ * socket. */
 bool mpib_rundir_has(const struct mpib_rundir *rd, const char *name);
 bool mpib_rundir_has_admin(const struct mpib_rundir *rd);
 /* Make a listening socket of type SOCK_SEQPACKET or SOCK_STREAM with mode 0660,
@@ -50,8 +51,8 @@ int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
  * directory that only the proxy's user may enter. fd, or -errno. */
 int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why);
 /* Remove the sockets, proxy.pid, the admin socket and the empty directory of that
- * (not those of another proxy in its place), and close rd. keep: a socket that systemd made
- * and goes on listening on, which stays; NULL: none. */
+ * (not those of another proxy in its place), and close rd. keep: a socket that
+ * systemd made and that stays; NULL: none. */
 void mpib_rundir_close(struct mpib_rundir *rd, const char *keep);
 
 /*
@@ -66,8 +67,8 @@ struct mpib_proxy;
  * systemd passed. -errno, with why as in config.h. */
 int mpib_sockets_open(struct mpib_proxy *p, char *why);
 
-/* Make again those whose file is gone, and the run directory with its lock. Call it
- * now and then. Attached clients and open connections are not affected. */
+/* Make removed sockets again, and the run directory with its lock. Call it
+ * regularly. Attached clients and open connections are not affected. */
 void mpib_sockets_check(struct mpib_proxy *p);
 
 #endif

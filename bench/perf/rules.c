@@ -98,7 +98,8 @@ static int settle_ranks(struct perf_options *opt)
 	opt->nranks = opt->nnodes * opt->ranks_per_node;
 	if (opt->nranks < 2)
 		return perf_bad(
-			"ranks: one has nobody to talk to (give more --nodes or --ranks-per-node)");
+			"ranks: one has no partner (give more --nodes or "
+			"--ranks-per-node)");
 	if (opt->nranks > PERF_RANKS_MAX)
 		return perf_bad("ranks: %d are too many (stay below %d)",
 				opt->nranks, PERF_RANKS_MAX + 1);

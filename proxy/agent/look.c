@@ -135,8 +135,8 @@ void mpib_agent_take_rails(struct mpib_agent_policy *p,
 			   p->now.ns - node->at_ns, has);
 	for (unsigned k = 0; k < p->conf.limits; k++) {
 		if (!has[k] && !p->missing[k])
-			mpib_warn("%s: no rail of the proxy counts that "
-				  "(mpibctl counters lists what there is)",
+			mpib_warn("%s: no rail of the proxy has this counter "
+				  "(mpibctl counters lists them)",
 				  p->conf.limit[k].counter);
 		p->missing[k] = !has[k];
 	}

@@ -81,7 +81,7 @@ static void agent_reload(struct agent_run *r)
 		mpib_info("%s: %u rules hold", p->conf.path, p->conf.rules);
 	} else {
 		memcpy(p->fault, why, sizeof(p->fault));
-		mpib_warn("what held before holds: %s", why);
+		mpib_warn("the previous settings remain: %s", why);
 	}
 	r->second = 0; /* tell it at once */
 	r->left_ms = 0;

@@ -330,8 +330,8 @@ static bool words_take(char *text, size_t len, words_fn *take, void *ctx,
 					   "500 bytes)");
 	/* Bytes 0 are what a crash may leave of a file that was written. */
 	if (strlen(text) != len)
-		return mpib_agent_bad(why, "the line has bytes of zero (write "
-					   "the file again)");
+		return mpib_agent_bad(why, "the line contains zero bytes "
+					   "(write the file again)");
 	count = words_split(text, words);
 	if (count > MPIB_AGENT_WORDS)
 		return mpib_agent_bad(why,
@@ -493,8 +493,7 @@ static bool take_limit(struct mpib_agent_conf *c, const struct conf_line *l)
 	if (c->limits == MPIB_AGENT_LIMITS)
 		return mpib_agent_bad(
 			l->why,
-			"%s: there are more than %u limits (leave "
-			"some away)",
+			"%s: there are more than %u limits (remove some)",
 			l->is->word, MPIB_AGENT_LIMITS);
 	*limit = (struct mpib_agent_limit){ .congested = l->is->congested,
 					    .rails = 3 };

@@ -145,8 +145,8 @@ static void slots_short(struct mpib_agent *a, bool shares)
 	else
 		a->refused++;
 	if (!a->told)
-		mpib_warn("all %u hints are given away: further connections "
-			  "follow the one of their peer (fewer channels, as by "
+		mpib_warn("all %u hints are in use: further connections "
+			  "share the one of their peer (fewer channels, as by "
 			  "NCCL_MAX_NCHANNELS, give each its own)",
 			  MPIB_AGENT_OWN);
 	a->told = true;

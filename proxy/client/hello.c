@@ -369,7 +369,7 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 		goto err_drop;
 	if (m->len >= sizeof(*hello) && hello->flags & MPIB_HELLO_PROBE) {
 		hello_probe(s, &m->h);
-		proxy_client_drop(s, "it asked whether it could attach");
+		proxy_client_drop(s, "it only tested whether it can attach");
 		return;
 	}
 	if (m->len >= sizeof(*hello))

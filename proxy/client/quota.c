@@ -485,19 +485,18 @@ static void job_end(struct mpib_job *j)
 		snprintf(name, sizeof(name), "%s", j->label);
 	else
 		snprintf(name, sizeof(name), "0x%" PRIx64, j->number);
-	mpib_event(
-		MPIB_LOG_INFO, "job_ends",
-		&(struct mpib_event_about){ .ns = j->ended_ns - j->began_ns,
-					    .bytes = j->tx_bytes,
-					    .of_user = true,
-					    .uid = j->uid },
-		"job %s of uid %u is over after %.1f s: its clients here "
-		"(%u) sent %.3f GB and received %.3f GB, %.2f Gb/s sent; their "
-		"connections waited for %.1f s, %.3f GB were sent again",
-		name, j->uid, seconds, j->clients, (double)j->tx_bytes / 1e9,
-		(double)j->rx_bytes / 1e9,
-		seconds > 0 ? (double)j->tx_bytes * 8e-9 / seconds : 0,
-		(double)j->stall_ns / 1e9, (double)j->replayed_bytes / 1e9);
+	mpib_event(MPIB_LOG_INFO, "job_ends",
+		   &(struct mpib_event_about){ .ns = j->ended_ns - j->began_ns,
+					       .bytes = j->tx_bytes,
+					       .of_user = true,
+					       .uid = j->uid },
+		   "job %s of uid %u ended after %.1f s: its clients here (%u) "
+		   "sent %.3f GB and received %.3f GB, %.2f Gb/s sent; their "
+		   "connections waited for %.1f s, %.3f GB were sent again",
+		   name, j->uid, seconds, j->clients, (double)j->tx_bytes / 1e9,
+		   (double)j->rx_bytes / 1e9,
+		   seconds > 0 ? (double)j->tx_bytes * 8e-9 / seconds : 0,
+		   (double)j->stall_ns / 1e9, (double)j->replayed_bytes / 1e9);
 }
 
 void mpib_job_leave(struct mpib_jobs *jobs, struct proxy_client *s)

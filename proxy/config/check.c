@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The last step of reading the configuration: everything that is wrong with the
- * settings together is told at once, a line each. Start-up, control thread.
+ * The last step of reading the configuration: check the settings against each
+ * other and report all faults at once, one per line. Start-up, control thread.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -35,8 +35,8 @@ bool mpib_config_given(const struct mpib_config *cfg, const char *section,
 	return strcmp(mpib_config_origin(cfg, section, key), "built-in") != 0;
 }
 
-/* The origin to name where settings a and b contradict each other: that of a if a
- * was given, else that of b. */
+/* Return the origin to name if settings a and b contradict each other: that of
+ * a if a was given, else that of b. */
 static const char *origin_of_pair(const struct mpib_config *cfg,
 				  const char *section, const char *a,
 				  const char *b)
@@ -162,7 +162,7 @@ static int check_srq(struct mpib_config *cfg, char *why)
 		e->srq_high);
 }
 
-/* Each part begins on 128 bytes of a window. */
+/* Each part begins at a multiple of 128 bytes in a window. */
 static int check_aligned(struct mpib_config *cfg, const char *key,
 			 uint32_t value, char *why)
 {
@@ -192,7 +192,7 @@ static int check_part(struct mpib_config *cfg, char *why)
 		cfg->window);
 }
 
-/* The built-in interval gives way to a short send queue by itself. */
+/* The built-in interval adapts to a short send queue by itself. */
 static int check_signals(struct mpib_config *cfg, char *why)
 {
 	const struct mpib_engine_config *e = &cfg->engine;
@@ -210,7 +210,7 @@ static int check_signals(struct mpib_config *cfg, char *why)
 		e->cts_signal, most, e->sq_depth);
 }
 
-/* With a quota below what one connection takes, every connect would fail. */
+/* With a quota below the need of one connection every connect would fail. */
 static int check_quota(const struct mpib_config *cfg, const char *key,
 		       uint64_t quota, uint64_t least, const char *who,
 		       char *why)
@@ -237,7 +237,7 @@ static int check_quota_fds(struct mpib_config *cfg, char *why)
 			   why);
 }
 
-/* One address, or two with a comma between. */
+/* One address, or two separated by a comma. */
 static bool take_peer_addr(struct mpib_config *cfg)
 {
 	char text[sizeof(cfg->peer_addr)], *second;
@@ -287,11 +287,12 @@ static int check_key(struct mpib_config *cfg, char *why)
 
 typedef int check_fn(struct mpib_config *cfg, char *why);
 
-/* What is about texts alone, which any line of a file can give. */
+/* Check the settings that are texts, each by itself. */
 static check_fn *const texts[] = { mpib_config_http, check_peer_addr,
 				   check_key };
 
-/* Without end-to-end acks a send that ended may be lost with a proxy. */
+/* Without end-to-end acks a completed send can be lost when a proxy ends, so
+ * nothing can resume. */
 static int check_resume(struct mpib_config *cfg, char *why)
 {
 	(void)why;
@@ -308,7 +309,7 @@ static check_fn *const checks[] = {
 	check_quota_requests, check_quota_fds, check_resume,
 };
 
-/* Those of settings that may change while the proxy runs. */
+/* Check the settings that may change while the proxy runs. */
 static check_fn *const running[] = { check_shares, check_quota_requests,
 				     check_quota_fds };
 
@@ -371,7 +372,7 @@ int mpib_config_finish(struct mpib_config *cfg, char *why)
 	return rc ? rc : more;
 }
 
-/* [metrics]: an address that others reach wants to know who asks. */
+/* [metrics]: an address that other machines reach needs TLS and a token. */
 
 int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why)
 {
@@ -403,8 +404,8 @@ static int http_fault(const struct mpib_config *cfg, const char *key,
 			     value, bad);
 }
 
-/* What is wrong with a file, or NULL. Its owner is checked when it is read, as that
- * of peer.key_file is. */
+/* Return what is wrong with a file, or NULL. Its owner is checked when it is
+ * read, as that of peer.key_file is. */
 static const char *file_fault(const char *path, bool secret)
 {
 	struct stat st;

@@ -133,8 +133,8 @@ static int set_choice(struct mpib_config *cfg, const struct mpib_setting *s,
 	for (unsigned i = 0; s->choices[i]; i++) {
 		char digit[2] = { (char)('0' + i), '\0' };
 
-		/* MPIB_MODE, a setting with a name of its own in the
-		 * environment, may also be given by number. */
+		/* MPIB_MODE is policy.mode in the environment and may also be a
+		 * number. */
 		if (!strcmp(value, s->choices[i]) ||
 		    (s->env && !strcmp(value, digit))) {
 			config_store(cfg, s, i);
@@ -144,7 +144,7 @@ static int set_choice(struct mpib_config *cfg, const struct mpib_setting *s,
 			 "%s%s", i ? ", " : "", s->choices[i]);
 	}
 	return config_bad(why, s, value, origin,
-			  "is none of its values (give %s)", list);
+			  "is not one of its values (give %s)", list);
 }
 
 static int config_set_text(struct mpib_config *cfg,
@@ -293,7 +293,7 @@ void mpib_config_dump(const struct mpib_config *cfg, FILE *out)
 		if (d->sup[0])
 			fprintf(out, "sup = %s\n", d->sup);
 	}
-	/* What they come to, for people and for mpibctl doctor. */
+	/* Print the resulting devices, for people and for mpibctl doctor. */
 	for (unsigned i = 0; i < cfg->devices; i++) {
 		struct mpib_config_device d;
 

@@ -38,15 +38,15 @@ enum mpib_lanes_mode {
 	MPIB_LANES_PRIVATE, /* imm v1, one lane per connection */
 };
 
-/* What devices are made of HCAs that nobody named as devices. */
+/* Which devices to make of HCAs that no setting names as devices. */
 enum mpib_layout {
 	MPIB_LAYOUT_AUTO, /* FUSED for two HCAs, EACH for more */
 	MPIB_LAYOUT_FUSED, /* a device for a pair of HCAs */
 	MPIB_LAYOUT_EACH, /* one for each HCA, with its neighbour as standby */
 };
 
-/* Who may register memory of his own making, for which the proxy, when it maps and
- * touches it, waits as long as its owner likes. */
+/* Which users may register memory that they made themselves. Its maker can
+ * block the proxy when it maps or touches the memory. */
 enum mpib_own_memory {
 	MPIB_OWN_MEMORY_NONE,
 	MPIB_OWN_MEMORY_SELF, /* the proxy's own user */
@@ -57,11 +57,11 @@ enum mpib_own_memory {
 /* A device: one or two rails, specified as in hca.sout and hca.sup. */
 struct mpib_config_device {
 	char name[MPIB_DEVICE_NAME_MAX];
-	char sout[80], sup[80]; /* sup is "" or "none" where there is none */
+	char sout[80], sup[80]; /* sup is "" or "none" with one rail */
 	char origin[128]; /* "": hca.sout and hca.sup, or discovery */
 };
 
-/* What is limited per user, see client/quota.h. */
+/* Quotas of a user, see client/quota.h. */
 enum mpib_quota {
 	MPIB_QUOTA_CLIENTS,
 	MPIB_QUOTA_CONNECTIONS, /* in any state */
@@ -147,8 +147,8 @@ struct mpib_config {
 	uint32_t peer_port;
 	uint32_t mode; /* enum mpib_mode or MPIB_MODE_AUTO */
 	char agent_dir[96];
-	char agent_user[32]; /* who may be the agent, besides root and the
-			      * proxy's user; "": nobody */
+	char agent_user[32]; /* user of the agent, besides root and the proxy's
+			      * user; "": none */
 	uint32_t island_prefix;
 	char island_networks[MPIB_VALUE_MAX];
 	struct mpib_islands islands; /* set by mpib_config_finish() */
@@ -171,8 +171,8 @@ struct mpib_config {
 	uint32_t max_clients, max_regions, max_readers;
 	uint64_t max_memory; /* bytes a client may register */
 	char metrics_listen[32]; /* HTTP; "": no HTTP */
-	/* Files of TLS and of the bearer's token; "": none. Names with commas
-	 * that the proxy may be asked for by. */
+	/* Files of TLS and of the bearer's token; "": none. Names that a
+	 * request's Host may have, with commas. */
 	char metrics_cert[256], metrics_key[256], metrics_token_file[256];
 	char metrics_hosts[MPIB_VALUE_MAX];
 	uint64_t quota[MPIB_QUOTAS]; /* per user; 0: none, or built-in */
@@ -181,17 +181,18 @@ struct mpib_config {
 	char share_rules[MPIB_VALUE_MAX];
 	struct mpib_share_rules shares; /* set by mpib_config_finish() */
 	struct mpib_engine_config engine;
-	/* Devices that were named one by one; after mpib_config_finish() all
-	 * that the proxy has, at least one. */
+	/* Devices named by settings; after mpib_config_finish() all devices of
+	 * the proxy, at least one. */
 	struct mpib_config_device device[MPIB_DEVICES_MAX];
 	unsigned devices;
 
 	bool found; /* hca.sout was not given, and discovery found the rails */
-	bool one_rail; /* then: hca.sup = none was given */
+	bool one_rail; /* discovery: hca.sup = none was given */
 	/* SUP of each device is another device's SOUT and carries bytes only
-	 * while its own SOUT is out: the policy is a static share of 0. */
+	 * while the device's SOUT has failed: the policy is a static share of
+	 * 0. */
 	bool standby;
-	/* Why these are the devices where nobody named them; else "". */
+	/* Why discovery made these devices; else "". */
 	char why_devices[256];
 	char passed_over[512]; /* why ports were not taken as rails */
 	char origin[MPIB_SETTINGS_MAX][MPIB_ORIGIN_MAX];
@@ -230,8 +231,8 @@ bool mpib_config_class(const struct mpib_config *cfg, unsigned traffic_class);
 const struct mpib_setting *mpib_config_find(const char *section,
 					    const char *key);
 
-/* As a remedy: "did you mean SECTION.KEY?" in hint, or otherwise if no setting's
- * name is near the one typed. */
+/* Write "did you mean SECTION.KEY?" to hint, or otherwise if no setting has a
+ * similar name. */
 const char *mpib_config_nearest(const char *typed, const char *otherwise,
 				char *hint, size_t len);
 
@@ -242,7 +243,7 @@ void mpib_config_init(struct mpib_config *cfg);
  * Any thread. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
-/* Add a line to why, below those that it has; a line without room is left out. */
+/* Append a line to why, if it has room. */
 void mpib_config_why(char *why, const char *line);
 
 /*
@@ -253,17 +254,17 @@ void mpib_config_why(char *why, const char *line);
  */
 int mpib_config_set(struct mpib_config *cfg, const struct mpib_setting *s,
 		    const char *value, const char *origin, char *why);
-/* The same while the proxy runs: *cfg stays as it is where start-up would refuse the
- * value. */
+/* The same while the proxy runs: *cfg does not change if start-up would refuse
+ * the value. */
 int mpib_config_change(struct mpib_config *cfg, const struct mpib_setting *s,
 		       const char *value, const char *origin, char *why);
 /* path must exist; dir/mpib.conf and dir/conf.d may be missing. */
 int mpib_config_read_file(struct mpib_config *cfg, const char *path, char *why);
 int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why);
 int mpib_config_read_env(struct mpib_config *cfg, char **env, char *why);
-/* What NCCL_IB_ variables say of an HCA. Before all other sources. */
+/* Read NCCL's NCCL_IB_ variables about HCAs. Before all other sources. */
 int mpib_config_read_nccl(struct mpib_config *cfg, char **env, char *why);
-/* Whether mpib_config_read_nccl() reads the variable of this name. */
+/* Return whether mpib_config_read_nccl() reads this variable. */
 bool mpib_config_takes_nccl(const char *name);
 /* The value of a variable, or NULL. */
 const char *mpib_config_getenv(char **env, const char *name);
@@ -273,12 +274,12 @@ int mpib_config_listen(const char *text, struct sockaddr_in *sin, char *why);
 /* Call after all sources: parse rails, islands and shares, and check settings
  * against each other. why has a line for each thing that is wrong. */
 int mpib_config_finish(struct mpib_config *cfg, char *why);
-/* The part of mpib_config_finish() that looks at one setting at a time, at
- * addresses and files: for a configuration of which some settings were refused. */
+/* The part of mpib_config_finish() that checks single settings, addresses and
+ * files: for a configuration in which some settings were refused. */
 int mpib_config_texts(struct mpib_config *cfg, char *why);
 
 /* devices.c: one key, sout or sup, of "[device NAME]", and "--device
- * SOUT[,SUP]". Devices of the command line take the place of those of files. */
+ * SOUT[,SUP]". Devices on the command line replace those of files. */
 int mpib_config_device_set(struct mpib_config *cfg, const char *name,
 			   const char *key, const char *value,
 			   const char *origin, char *why);
@@ -291,14 +292,14 @@ int mpib_config_device_flag(struct mpib_config *cfg, const char *value,
  * buf. */
 void mpib_config_rail_name(const struct mpib_config *cfg, unsigned rail,
 			   char *buf, size_t len);
-/* Write what the device is, as its section in a file would say: its sup is ""
- * where it has one rail, and its origin is "". */
+/* Write the device as its section in a file would name it: sup is "" if it has
+ * one rail, and the origin is "". */
 void mpib_config_device(const struct mpib_config *cfg, unsigned device,
 			struct mpib_config_device *d);
 /* Rails of all devices. */
 unsigned mpib_config_rail_total(const struct mpib_config *cfg);
-/* The number of the rail with this label of len bytes, in any case of letters; -1:
- * there is none. */
+/* Return the number of the rail with this label of len bytes, in upper or lower
+ * case; -1: none. */
 int mpib_config_rail_find(const struct mpib_config *cfg, const char *label,
 			  size_t len);
 /* The name of a rail's device. */
@@ -312,15 +313,14 @@ void mpib_config_env_name(const struct mpib_setting *s, char *buf, size_t len);
 /* Print all settings as a configuration file, each with its origin. */
 void mpib_config_dump(const struct mpib_config *cfg, FILE *out);
 
-/* Where a setting's value comes from; whether that is a source other than the
- * built-in configuration. Any thread. */
+/* Return where a setting's value comes from; return whether it was given, not
+ * built in. Any thread. */
 const char *mpib_config_origin(const struct mpib_config *cfg,
 			       const char *section, const char *key);
 bool mpib_config_given(const struct mpib_config *cfg, const char *section,
 		       const char *key);
-/* Set engine.cq_whole: whoever says how many lanes a user has, of quota.lanes,
- * has said how many QPs. mpib_config_finish() does; and after quota.lanes was
- * set. */
+/* Set engine.cq_whole: a given quota.lanes also limits the QPs of a user.
+ * mpib_config_finish() calls this; call it again after quota.lanes was set. */
 void mpib_config_share_cqs(struct mpib_config *cfg);
 
 /* The command line of mpib-proxy, read once at start-up. */
@@ -349,7 +349,7 @@ void mpib_options_help(FILE *out);
  * in why. */
 int mpib_config_rails(struct mpib_config *cfg, char *why);
 int mpib_config_policy(struct mpib_config *cfg, char *why);
-/* Whether [metrics] can be served, and only to clients that may read. */
+/* Check that [metrics] can be served, and only to clients that may read it. */
 int mpib_config_http(struct mpib_config *cfg, char *why);
 
 #endif

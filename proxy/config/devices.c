@@ -28,7 +28,8 @@ static bool sound_name(const char *name)
 	return n > 0 && n < MPIB_DEVICE_NAME_MAX;
 }
 
-/* The device of that name, made if there is none. NULL: there are too many. */
+/* Return the device of that name, made if it is missing. NULL: too many
+ * devices. */
 static struct mpib_config_device *devices_find(struct mpib_config *cfg,
 					       const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of the last step of reading the configuration: the rails, found or parsed,
- * and the policy that follows from several settings. Start-up, control thread.
+ * Part of the last step of reading the configuration: find or parse the rails,
+ * and derive the policy from several settings. Start-up, control thread.
  */
 #include <errno.h>
 #include <mpib/segment.h>
@@ -10,10 +10,11 @@
 #include "config/config.h"
 #include "rails/discover.h"
 
-/* device.layout: which devices are made of HCAs that no setting names as devices. */
+/* device.layout: which devices to make of HCAs that no setting names as
+ * devices. */
 
-/* The setting that says how a device splits over its rails, where it may not be
- * "all on SOUT"; NULL: there is none. */
+/* Return the setting that says how to split over a device's rails, if it can
+ * mean other than "all on SOUT"; NULL: there is none. */
 static const char *says_split(const struct mpib_config *cfg)
 {
 	bool share = mpib_config_given(cfg, "sup", "bw");
@@ -39,7 +40,7 @@ static int layout_bad(const struct mpib_config *cfg, const char *what,
 		cfg->layout == MPIB_LAYOUT_EACH ? "each" : "fused", what);
 }
 
-/* Whether devices are to be made as the setting says. */
+/* Return whether the setting allows this layout. */
 static bool layout_given(const struct mpib_config *cfg)
 {
 	return cfg->layout != MPIB_LAYOUT_AUTO;
@@ -106,7 +107,7 @@ static void layout_each(struct mpib_config *cfg, const struct mpib_found *f,
 	cfg->standby = !one;
 }
 
-/* An odd one is left over: all devices have as many rails. */
+/* Ignore an odd HCA: all devices have the same number of rails. */
 static void layout_fused(struct mpib_config *cfg, const struct mpib_found *f,
 			 bool one)
 {
@@ -147,7 +148,8 @@ static int layout_make(struct mpib_config *cfg, const struct mpib_found *f,
 	return 0;
 }
 
-/* The share of a standby rail is not a setting: say whose it is. */
+/* No setting gave the share of a standby rail: name device.layout as its
+ * origin. */
 static void standby_share(struct mpib_config *cfg)
 {
 	cfg->engine.sup_bw = 0;
@@ -167,9 +169,9 @@ static int layout_standby(struct mpib_config *cfg, char *why)
 	}
 	return mpib_why_fail(
 		why, -EINVAL,
-		"%s: each HCA is a device with its neighbour in reserve, and "
-		"%s says how to split over both (leave that out, or give "
-		"device.layout = fused)",
+		"%s: each HCA is a device with its neighbour as standby, but "
+		"%s splits over both (remove it, or set device.layout = "
+		"fused)",
 		mpib_config_origin(cfg, "device", "layout"), split);
 }
 
@@ -250,8 +252,8 @@ static void name_hca(struct mpib_found *f, const char *name)
 	f->n++;
 }
 
-/* No device was named by itself: make them of the HCAs that hca.sout and
- * hca.sup name, or that are found. */
+/* No section names a device: make devices of the HCAs that hca.sout and hca.sup
+ * name, or that are found. */
 static int rails_only(struct mpib_config *cfg, char *why)
 {
 	struct mpib_found f = { 0 };
@@ -312,7 +314,7 @@ static int rails_parse(struct mpib_config *cfg,
 	return rc;
 }
 
-/* hca.sout, hca.sup and a layout are left out where devices are named. */
+/* If devices are named, refuse hca.sout, hca.sup and a layout. */
 static int rails_alone(const struct mpib_config *cfg, char *why)
 {
 	const char *key = cfg->sout[0] ? "sout" : "sup";
@@ -334,7 +336,7 @@ static int rails_alone(const struct mpib_config *cfg, char *why)
 		cfg->device[0].origin);
 }
 
-/* What cfg's devices say, for the engine. */
+/* Copy cfg's devices for the engine. */
 static int devices_parse(struct mpib_config *cfg, char *why)
 {
 	struct mpib_engine_config *e = &cfg->engine;
@@ -360,8 +362,8 @@ static int devices_parse(struct mpib_config *cfg, char *why)
 	return rc;
 }
 
-/* Unasked, software rails have one QP, for each is a TCP connection: more of
- * them only cost, unless fragments are to be spread over them. */
+/* By default software rails have one QP: each is a TCP connection, and more of
+ * them only cost CPU unless fragments are spread over them. */
 static void take_qps(struct mpib_config *cfg)
 {
 	static const char *const section[MPIB_RAILS] = { "sout", "sup" };
@@ -418,7 +420,7 @@ int mpib_config_policy(struct mpib_config *cfg, char *why)
 		return 0;
 	return mpib_why_fail(
 		why, -EINVAL,
-		"%s: policy.mode is vanilla, and nothing says what an island "
-		"is (give island.prefix, such as 24, or island.networks)",
+		"%s: policy.mode is vanilla, and no setting defines the "
+		"islands (give island.prefix, such as 24, or island.networks)",
 		mpib_config_origin(cfg, "policy", "mode"));
 }

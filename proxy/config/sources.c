@@ -13,8 +13,8 @@
 #include "base/text.h"
 #include "config/config.h"
 
-/* Values of getopt_long(). They lie above all characters, because ':' and '?'
- * are errors; a setting's value is a base plus its index in the table. */
+/* Values of getopt_long(). Values above all characters, because ':' and '?' are
+ * errors; a setting's value is a base plus its index in the table. */
 enum {
 	OPT_SETTING = 256,
 	OPT_CONFIG = 1000,
@@ -93,8 +93,8 @@ static int options_set(struct mpib_config *cfg, int option, char *why)
 	return mpib_config_set(cfg, s, optarg ? optarg : "yes", origin, why);
 }
 
-/* Like getopt_long(). As no word has a meaning of its own here, one behind an option
- * that may have a value is that. */
+/* Like getopt_long(). No other words are allowed, so a word after an option
+ * with an optional value is that value. */
 static int options_next(const struct config_options *o, int argc, char **argv)
 {
 	int c = getopt_long(argc, argv, ":", o->list, NULL);
@@ -172,7 +172,7 @@ int mpib_options_read(struct mpib_config *cfg, int argc, char **argv,
 	if (more < 0)
 		mpib_config_why(why, lines);
 	rc = rc ? rc : more;
-	/* Numbers that were refused are not what others are to fit. */
+	/* Do not check other settings against refused numbers. */
 	more = rc ? mpib_config_texts(cfg, lines)
 		  : mpib_config_finish(cfg, lines);
 	if (more < 0)
@@ -226,7 +226,7 @@ void mpib_options_help(FILE *out)
 
 /* Configuration files in INI syntax. */
 
-#define LINE_BYTES 4097 /* a newline and the 0 behind it included */
+#define LINE_BYTES 4097 /* including the newline and the final 0 */
 
 struct reader {
 	struct mpib_config *cfg;
@@ -292,8 +292,8 @@ static void file_unknown(struct reader *r, const char *section, const char *key)
 	file_fail(r, -EINVAL, why);
 }
 
-/* Quotes would be a part of the value; those of word processors and their blanks that
- * do not break are hard to see. */
+/* Quotes would be part of the value; typographic quotes and no-break spaces are
+ * hard to see. */
 static bool is_quoted(const char *value)
 {
 	return *value == '"' || *value == '\'' || strstr(value, "\xc2\xa0") ||
@@ -331,7 +331,7 @@ static void file_setting(struct reader *r, const char *key, const char *value)
 		file_fail(r, rc, why);
 }
 
-/* text without the blanks around it, which end in place. */
+/* Strip the blanks around text, in place. */
 static char *file_trim(char *text)
 {
 	static const char blank[] = " \t\r\n\v\f";
@@ -345,7 +345,7 @@ static char *file_trim(char *text)
 	return text;
 }
 
-/* End the text where a comment begins: at the first byte, or at a ; behind a blank. */
+/* Cut a comment off: it starts at the first byte, or at a ; after a blank. */
 static void file_uncomment(char *text)
 {
 	char *c = text;
@@ -372,7 +372,7 @@ static void file_neither(struct reader *r)
 		    ";)");
 }
 
-/* Goes on after an error, so that all of them are told. */
+/* Continue after an error, to report all errors. */
 static void file_line(struct reader *r, char *text)
 {
 	char *end;
@@ -402,7 +402,8 @@ static int file_read(struct reader *r, struct mpib_text_file *in)
 
 	while ((n = mpib_text_line(in, text, sizeof(text))) > 0) {
 		r->line++;
-		/* Bytes 0 are what a crash may leave of a file that was written. */
+		/* A crash can leave bytes of 0 in a file that was being
+		 * written. */
 		if (n >= LINE_BYTES)
 			file_bad(r, "the line is too long (give at most 4095 "
 				    "bytes)");
@@ -486,19 +487,19 @@ int mpib_config_read_dir(struct mpib_config *cfg, const char *dir, char *why)
 }
 
 /*
- * Settings of NCCL's own transport that say the same of an HCA as the proxy's.
- * A cluster has them in /etc/nccl.conf or in the environment, tuned for its
- * fabric. Names and meanings are those of NCCL_PARAM() in NCCL 2.30's
+ * Settings of NCCL's own transport that have the same meaning as settings of
+ * the proxy. A cluster has them in /etc/nccl.conf or in the environment, tuned
+ * for its fabric. Names and meanings are those of NCCL_PARAM() in NCCL 2.30's
  * transport/net_ib.
  */
 
-#define UNSET_NONE 1 /* a number that stands for itself */
+#define UNSET_NONE 1 /* a number, used unchanged */
 
 static const struct nccl_setting {
 	const char *name, *section, *key;
-	int unset; /* the number that NCCL takes for a variable not set; 0: the
-		      value is no number */
-	const char *const *values; /* what the numbers 0, 1 ... are here */
+	int unset; /* the number that means "not set" to NCCL; 0: the value is
+		      no number */
+	const char *const *values; /* the words for the numbers 0, 1 ... */
 } nccl_settings[] = {
 	{ "NCCL_IB_HCA", "hca", "filter", 0, NULL },
 	{ "NCCL_IB_ADDR_RANGE", "hca", "gid_net", 0, NULL },
@@ -514,8 +515,8 @@ static const struct nccl_setting {
 	{ "NCCL_IB_AR_THRESHOLD", "ar", "threshold", -2, NULL },
 };
 
-/* The value as the setting has it; NULL where NCCL takes it for one that is not
- * set. NCCL's numbers may be hexadecimal or octal. */
+/* Return the value in the setting's form; NULL if it means "not set" to NCCL.
+ * NCCL's numbers may be hexadecimal or octal. */
 static const char *nccl_value(const struct nccl_setting *n, const char *value,
 			      char text[32])
 {

@@ -156,8 +156,8 @@ static int next_value(struct mpib_dial *d, json_t **value)
 	json_decref(*value);
 	*value = NULL;
 	return dial_fail(d, MPIB_EXIT_FAILED,
-			 "%s: what answers is no mpib-proxy (name another run "
-			 "directory by -s)",
+			 "%s: the program there is not mpib-proxy (name "
+			 "another run directory by -s)",
 			 d->path);
 }
 

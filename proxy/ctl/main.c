@@ -297,7 +297,7 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "fault", "end", false, "RAIL", 1, 1, "heal", mpib_ctl_change,
 	  "end the one on a rail" },
 	{ "jobs", "show", true, "", 0, 0, "jobs", mpib_ctl_show,
-	  "jobs, also those that are over, and what they moved" },
+	  "jobs, running or ended, and what they moved" },
 	{ "clients", "show", true, "", 0, 0, "clients", mpib_ctl_show,
 	  "attached processes" },
 	{ "clients", "kick", false, "CLIENT", 1, 1, "kick", mpib_ctl_change,

@@ -379,8 +379,8 @@ static int counters_since(const struct mpib_ctl_call *call, json_t *data)
 		rc = mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 	} else if (!counters_take_off(data, mark)) {
 		snprintf(why, sizeof(why),
-			 "--since %.200s: counting began again after it, as "
-			 "mpib-proxy was restarted (make a new mark)",
+			 "--since %.200s: mpib-proxy was restarted after it, "
+			 "so its counters started again (make a new mark)",
 			 call->since);
 		rc = mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 	}

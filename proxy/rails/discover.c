@@ -15,7 +15,7 @@
 
 #include "rails/gpus.h"
 
-/* Move the ports that the filter allows to the front. Returns their number. */
+/* Move ports that the filter allows to the front. Returns their number. */
 static unsigned discover_sift(struct mpib_rdma_port *port, unsigned n,
 			      const struct mpib_hca_filter *filter)
 {
@@ -164,7 +164,8 @@ static uint64_t pci_order(const char *path)
 	return order;
 }
 
-/* Whether a comes before b. Ports of no known place keep their order. */
+/* Return whether a precedes b in PCI order. Ports without a known place keep
+ * their order. */
 static bool hcas_before(const struct hcas *h, unsigned a, unsigned b)
 {
 	uint64_t x = pci_order(h->port[a].info.pci_path);
@@ -173,7 +174,7 @@ static bool hcas_before(const struct hcas *h, unsigned a, unsigned b)
 	return x != y ? x < y : a < b;
 }
 
-/* Whether a stands for the card of both. */
+/* Return whether port a, not b, represents the card of both. */
 static bool stands_for(const struct hcas *h, unsigned a, unsigned b)
 {
 	if (hcas_active(h, a) != hcas_active(h, b))
@@ -199,8 +200,9 @@ static bool one_card(const struct hcas *h)
 	return true;
 }
 
-/* Whether an active port of the only card counts beside others of it. A virtual
- * function does not: its bytes leave by a port that is one of these. */
+/* Return whether an active port of the only card counts as an HCA beside the
+ * card's other ports. A virtual function does not: its bytes leave by one of
+ * these ports. */
 static bool counts_beside(const struct hcas *h, unsigned i)
 {
 	return hcas_active(h, i) && !h->port[i].is_function;
@@ -225,8 +227,8 @@ static void leave_ports_of_cards(const struct hcas *h)
 	}
 }
 
-/* One that is down may never have had a cable: where others are active it leaves
- * none of them out. */
+/* A port that is down may never have had a cable: if others are active, it does
+ * not exclude them. */
 static void leave_far_from_gpus(const struct hcas *h)
 {
 	bool any = false, some = false;
@@ -242,8 +244,8 @@ static void leave_far_from_gpus(const struct hcas *h)
 	}
 }
 
-/* The link layer with the most speed in sum; where nothing is active, that of
- * the first. */
+/* Return the link layer with the most total speed; if no port is active, that
+ * of the first port. */
 static uint8_t best_layer(const struct hcas *h)
 {
 	uint64_t best = 0;
@@ -292,8 +294,8 @@ static void leave_slow(const struct hcas *h)
 	}
 }
 
-/* The speed of a port that is down says nothing, and a card of another model
- * may never have had a cable. */
+/* A port that is down has no meaningful speed, and a card of another model may
+ * never have had a cable. */
 static void leave_spares(const struct hcas *h)
 {
 	bool any = false;
@@ -343,8 +345,8 @@ static unsigned hcas_distance(const struct hcas *h, const struct mpib_hcas *out,
 			h->port[out->hca[b].port].info.numa_node);
 }
 
-/* The nearest HCA but those at most `most` away; `paired`: bit per HCA that is
- * none of them. Its own number: there is none. */
+/* Return the nearest HCA within distance `most` that has no bit in `paired`;
+ * its own number if there is none. */
 static unsigned hcas_nearest(const struct hcas *h, const struct mpib_hcas *out,
 			     unsigned a, uint32_t paired, unsigned most,
 			     mpib_numa_fn *distance)
@@ -362,8 +364,8 @@ static unsigned hcas_nearest(const struct hcas *h, const struct mpib_hcas *out,
 	return best;
 }
 
-/* First pairs on one NUMA node, then what is left; an odd one takes the nearest
- * of all. */
+/* Pair HCAs of one NUMA node first, then the others; an odd HCA gets the
+ * nearest of all. */
 static void hcas_pair(const struct hcas *h, struct mpib_hcas *out,
 		      mpib_numa_fn *distance)
 {
@@ -416,8 +418,8 @@ void mpib_hcas_choose(const struct mpib_rdma_port *port, const bool *near,
 
 /* Parsing hca.filter, and matching ports against it. */
 
-/* The number after the colon at *text, which is moved behind it: -1 where there is
- * none, -2 if it is none up to 32767. */
+/* Parse the number after the colon at *text and move *text past it: -1 without
+ * a number, -2 if it is not 0 to 32767. */
 static int filter_number(const char **text, const char *end)
 {
 	int n = -1;
@@ -549,7 +551,7 @@ static unsigned numa_ask(hwloc_topology_t topology, int a, int b)
 	return found;
 }
 
-/* Loaded when first asked for. Start-up is one thread. */
+/* Loaded at the first call. Start-up has one thread. */
 static hwloc_topology_t machine;
 
 static bool numa_load(void)

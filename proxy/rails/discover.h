@@ -19,14 +19,14 @@
 /* The distance of two NUMA nodes in hwloc's units: 10 is the same node. */
 typedef unsigned mpib_numa_fn(int a, int b);
 
-/* HCAs by PCI place, so that nodes of one kind number them alike. */
+/* HCAs in PCI order, so that equal nodes number them equally. */
 struct mpib_hcas {
 	unsigned n;
 	unsigned fastest; /* the first of those */
 	struct mpib_hca {
-		unsigned port; /* index of the port that stands for it */
-		/* Number of the HCA that it makes a pair with. Of an odd number
-		 * of HCAs one's neighbour has another; a single HCA's is its
+		unsigned port; /* index of the port that represents it */
+		/* Number of the HCA that it is paired with. The odd HCA's
+		 * neighbour is paired with another HCA; a single HCA has its
 		 * own number. */
 		unsigned neighbour;
 	} hca[MPIB_HCAS_MAX];
@@ -35,14 +35,15 @@ struct mpib_hcas {
 /*
  * Choose HCAs among n ports; near[i]: a GPU is behind port i's PCI root port.
  *
- * A card's fastest ACTIVE port stands for it, or its first where none is; of a
- * single card each ACTIVE port counts as an HCA, unless it is a virtual function.
- * Where some ACTIVE HCAs have a GPU near, or none is ACTIVE and some have, those
- * without are left out, as they serve storage. All have one link layer,
- * that with the most speed in sum, and at least a quarter of the fastest one's
- * speed. An HCA without an ACTIVE port stays if it is of the model of one that
- * has: it will be there later, and other nodes count it. Ports without hardware
- * are never chosen. Neighbours are on one NUMA node where that can be.
+ * A card's fastest ACTIVE port represents it, or its first port if none is
+ * ACTIVE; of a single card each ACTIVE port counts as an HCA, unless it is a
+ * virtual function. If some HCAs (ACTIVE ones, if any is) have a GPU near,
+ * those without are left out: they serve storage. All chosen HCAs have the link
+ * layer with the most total speed, and at least a quarter of the fastest one's
+ * speed. An HCA without an ACTIVE port is chosen if an ACTIVE one is of the
+ * same model: its port may come up later, and other nodes count it. Ports
+ * without hardware are never chosen. Neighbours are on one NUMA node if
+ * possible.
  *
  * why[i] is NULL for a port that was chosen, else the rest of "mlx5_1:1 ...".
  */
@@ -73,7 +74,7 @@ struct mpib_hca_filter {
 };
 
 /* Parse text; "" allows all ports. 0, or -EINVAL with why, part of a sentence
- * that says what is wrong and how to mend it. */
+ * with the fault and the remedy. */
 int mpib_hca_filter_parse(struct mpib_hca_filter *f, const char *text,
 			  char *why, size_t why_len);
 bool mpib_hca_filter_allows(const struct mpib_hca_filter *f, const char *name,
@@ -100,13 +101,13 @@ unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
 /*
  * The distance of two NUMA nodes in the firmware's units: 10 is the same node,
  * 20 or more another socket. 10 also if a or b is unknown (-1). Loads hwloc's
- * topology, which takes its time: for start-up only, on one thread.
+ * topology, which is slow: for start-up only, on one thread.
  */
 unsigned mpib_numa_distance(int a, int b);
-/* Set the CPUs of a NUMA node that this process may use. False: there are none,
- * or the machine has one node, so that all CPUs are as near. As above. */
+/* Set the CPUs of a NUMA node that this process may use. False: none, or the
+ * machine has one node only. As above. */
 bool mpib_numa_cpus(int node, cpu_set_t *cpus);
-/* Free the topology that both loaded. */
+/* Free the topology. */
 void mpib_numa_forget(void);
 
 /*

@@ -14,7 +14,7 @@
 #define CLASS_DISPLAY 0x03u
 #define CLASS_ACCELERATOR 0x12u
 
-/* The number in an attribute of a PCI device, as "0x030200"; 0: none. */
+/* Read a number such as "0x030200" from an attribute of a PCI device; 0: none. */
 static unsigned long gpus_attr(const char *dev, const char *name)
 {
 	char text[32];
@@ -32,7 +32,7 @@ static bool is_gpu(const char *dev)
 	       (base == CLASS_DISPLAY || base == CLASS_ACCELERATOR);
 }
 
-/* Behind "pci0000:15" in the path. NULL: it is no path of a PCI device. */
+/* Return the path after "pci0000:15"; NULL: not a PCI device's path. */
 static const char *behind_host_bridge(const char *path)
 {
 	while ((path = strstr(path, "/pci"))) {
@@ -51,8 +51,8 @@ static const char *behind_host_bridge(const char *path)
 	return NULL;
 }
 
-/* Bytes of path up to the end of its root port's name; 0: there is none above
- * the device, as in many virtual machines. */
+/* Return the length of path up to the end of its root port's name; 0: the
+ * device has no root port, as in many virtual machines. */
 static size_t root_port(const char *path)
 {
 	const char *at = behind_host_bridge(path);

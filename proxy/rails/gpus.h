@@ -16,10 +16,10 @@ struct mpib_gpus {
  * below sysfs, which is "/sys"; dev is its path there. Start-up only, and tools. */
 void mpib_gpus_each(const char *sysfs, void (*fn)(void *arg, const char *dev),
 		    void *arg);
-/* Find where they are. Those without a root port above them are not counted. */
+/* Find where they are. GPUs without a root port are not counted. */
 void mpib_gpus_find(struct mpib_gpus *g, const char *sysfs);
-/* Whether one of them is behind the root port that the device at pci_path, a
- * path in sysfs without links, is behind. */
+/* Return whether a GPU is behind the same root port as the device at pci_path,
+ * a path in sysfs without links. */
 bool mpib_gpus_near(const struct mpib_gpus *g, const char *pci_path);
 /* How two PCI devices reach each other, in the words of nvidia-smi topo: PIX (one
  * switch), PXB (several), PHB (a host bridge), NODE or SYS. a and b are paths in sysfs

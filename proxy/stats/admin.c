@@ -184,7 +184,7 @@ static json_t *admin_set(struct mpib_ask *ask, const struct mpib_setting *s,
 	if (s->offset == offsetof(struct mpib_config, engine.sup_bw) &&
 	    a->cfg->standby)
 		return mpib_ask_fail(ask, "restart with device.layout = fused",
-				     "SUP is in reserve");
+				     "SUP is a standby rail");
 	snprintf(origin, sizeof(origin), MPIB_ADMIN_ORIGIN "%u", ask->uid);
 	if (mpib_config_change(a->cfg, s, value, origin, why) < 0)
 		return mpib_ask_fail(ask, "see mpib.conf(5)", "%s", why);

@@ -254,7 +254,7 @@ const struct mpib_command mpib_commands[] = {
 	{ "devices", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, devices,
 	  "devices, their rails and shards, and why these" },
 	{ "jobs", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, jobs,
-	  "jobs, also those that are over, and what they moved" },
+	  "jobs, running or ended, and what they moved" },
 	{ "clients", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, clients,
 	  "attached processes" },
 	{ "conns", "[client]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, command_conns,

@@ -49,7 +49,7 @@ static void play_end(struct mpib_play *p, const char *why)
 		   &(struct mpib_event_about){ .rails = 1u << fault.rail,
 					       .peer = *fault.peer ? fault.peer
 								   : NULL },
-		   "rehearsal: %s on %s is over: %s", p->what, p->rail, why);
+		   "rehearsal: %s on %s ended: %s", p->what, p->rail, why);
 }
 
 static void play_on_time(void *arg)

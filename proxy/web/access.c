@@ -315,8 +315,9 @@ void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
 	TAILQ_INIT(&all->list);
 	all->diag = mpib_caller_open(own);
 	if (all->diag < 0)
-		mpib_warn("metrics.listen: the kernel does not say which user "
-			  "connects (%s), so that one can take all places",
+		mpib_warn("metrics.listen: the kernel does not say which "
+			  "user connects (%s), so one user can take all "
+			  "connections",
 			  strerror(-all->diag));
 }
 

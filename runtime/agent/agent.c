@@ -151,7 +151,7 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 	l->reason = NULL;
 	/* Read zeros for now: the next agent may have another hint file. */
 	if (map_shm(l, -1, 0) < 0)
-		mpib_err("agent: cannot let go of its hints: %m");
+		mpib_err("agent: cannot unmap its hints: %m");
 	mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
 }
 
@@ -322,7 +322,7 @@ static bool agent_take(struct mpib_agent_link *l)
 	ssize_t n;
 
 	if (mpib_may_receive(l->user) < 0) {
-		agent_hang_up(l, "to close what it sent takes long");
+		agent_hang_up(l, "closing its descriptors takes long");
 		return false;
 	}
 	n = mpib_recv_of(l->user, l->fd, &m, sizeof(m), MSG_TRUNC);
@@ -339,7 +339,7 @@ static bool agent_take(struct mpib_agent_link *l)
 	else
 		sound = n == sizeof(m.answer) && agent_on_answer(l, &m.answer);
 	if (!sound)
-		agent_hang_up(l, "what answers is no agent");
+		agent_hang_up(l, "the program there is no agent");
 	return sound;
 }
 
@@ -665,7 +665,7 @@ const char *mpib_agent_dir_error(int rc)
 		       "another version?)";
 	case -ENOENT:
 	case -ECONNREFUSED:
-		return "no agent is there (start mpib-agent)";
+		return "no agent runs (start mpib-agent)";
 	default:
 		return strerror(-rc);
 	}

@@ -352,8 +352,8 @@ static int interrupts_fail(int rc)
 	static atomic_flag told = ATOMIC_FLAG_INIT;
 
 	if (!atomic_flag_test_and_set(&told))
-		mpib_warn("closes of users' sockets last as long as these "
-			  "linger: no timer: %s (raise LimitSIGPENDING)",
+		mpib_warn("lingering sockets of users can hold descriptors "
+			  "for long: no timer: %s (raise LimitSIGPENDING)",
 			  strerror(-rc));
 	return rc;
 }

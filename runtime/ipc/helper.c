@@ -573,9 +573,9 @@ static int resume(struct mpib_client *c)
 	snprintf(helper->tried, sizeof(helper->tried), "%s", mpib_strerror());
 	if (now >= helper->until) {
 		snprintf(helper->why, sizeof(helper->why),
-			 "the proxy at %s ended, and none took this process "
-			 "again within %u s: %s (start mpib-proxy, then the "
-			 "job)",
+			 "the proxy at %s ended, and none accepted this "
+			 "process again within %u s: %s (start mpib-proxy, "
+			 "then the job)",
 			 c->path, helper->grace_ms / 1000, helper->tried);
 		resume_ends(c);
 		return -1;

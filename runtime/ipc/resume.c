@@ -238,8 +238,8 @@ int mpib_conn_resume(struct mpib_conn *conn)
 	mpib_client_leave(c);
 	if (!there)
 		return mpib_conn_fail(conn, -ECANCELED,
-				      "memory was deregistered under a request "
-				      "that had to be posted again");
+				      "memory was deregistered while a "
+				      "request had to be posted again");
 	for (unsigned i = 0; i < n; i++)
 		mpib_stage_again(conn, left[i]);
 	mpib_flush_repost(conn, flush, flushes);

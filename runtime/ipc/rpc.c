@@ -98,8 +98,9 @@ int mpib_client_lock(struct mpib_client *c)
 	if (mpib_client_resumes(c)) {
 		pthread_mutex_unlock(&c->lock);
 		return mpib_fail(-ETIMEDOUT,
-				 "the proxy at %s ended, and no other took "
-				 "this process within %u s (start mpib-proxy)",
+				 "the proxy at %s ended, and no other "
+				 "accepted this process within %u s (start "
+				 "mpib-proxy)",
 				 c->path, c->answer_ms / 1000);
 	}
 	wait_taken(c);
@@ -167,7 +168,7 @@ static int rpc_too_late(const struct mpib_client *c)
 {
 	return mpib_fail(-ETIMEDOUT,
 			 "the proxy at %s did not answer within %u s (is it "
-			 "stopped? client.answer is its patience)",
+			 "stopped? see client.answer)",
 			 c->path, c->answer_ms / 1000);
 }
 

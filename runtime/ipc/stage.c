@@ -33,8 +33,8 @@ static bool is_direct(const struct mpib_buffer *b)
 static int stage_lost(struct mpib_conn *conn)
 {
 	return mpib_conn_fail(conn, -ECANCELED,
-			      "memory was deregistered under a request that "
-			      "still waited to use it");
+			      "memory was deregistered while a request still "
+			      "waited to use it");
 }
 
 static bool is_lost(const struct mpib_buffer *b)

@@ -161,7 +161,7 @@ static int accept_resumed(struct mpib_peer *p, const struct mpib_peer_msg *m,
  * there. The client here must ask for the connection again, too. */
 static int accept_lose(struct peer_conn *c, const char **why)
 {
-	*why = "its rank has not asked for it again";
+	*why = "its rank has not resumed it";
 	if (c->state == PEER_CONN_READY)
 		peer_lane_lose(c->lane, "a connection was made again there");
 	return c->lost ? -EAGAIN : -ECONNRESET;

@@ -434,12 +434,12 @@ bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
 		return false;
 	if (!mpib_fifo_room(&o->bytes, sealed, MPIB_FIFO_SMALL,
 			    MPIB_OUTBOX_MAX)) {
-		o->overflow = "it does not read what it is sent";
+		o->overflow = "it does not read its messages";
 		return false;
 	}
 	to = mpib_fifo_add(&o->bytes, sealed);
 	if (!to) {
-		o->overflow = "no memory for what it should be sent";
+		o->overflow = "no memory for messages to it";
 		return false;
 	}
 	memcpy(to, frame, n);

@@ -60,7 +60,7 @@ over() {
 await over || fail "the job does not end: $(ctl -j jobs)"
 [ "$(ctl jobs -o tx_bytes)" -eq "$(moved)" ] || fail "the job sent $(ctl jobs -o tx_bytes) of $(moved)"
 [ "$(ctl jobs -o ended)" != - ] || fail "it has no end"
-ctl events | has 'job slurm 77.0 of uid .* is over after .* clients here (1) sent' ||
+ctl events | has 'job slurm 77.0 of uid .* ended after .* clients here (1) sent' ||
 	fail "no word of the job's end: $(ctl events)"
 
 pid=$(ctl ping -o pid)
@@ -75,7 +75,7 @@ await gone
 node 0 --log-events "$dir/events"
 nodes_ready 0
 [ "$(last)" -ge "$first" ] || fail "counts from $(last), not on from $first"
-ctl events | has 'is over after' || fail "what was before the kill is gone"
+ctl events | has 'ended after' || fail "what was before the kill is gone"
 ctl counters --since "$dir/mark" >"$dir/o" 2>"$dir/err"
 [ $? -eq 1 ] && grep -q 'restarted' "$dir/err" || fail "a mark of before: $(<"$dir/err")"
 ctl rails drain SUP >"$dir/o" || fail "drain"

@@ -34,7 +34,7 @@ rests 0.SUP
 rests 1.SUP
 ctl config set sup.bw 512 >/dev/null 2>"$dir/set" &&
 	fail "a share is given to a rail in reserve"
-grep -q 'SUP is in reserve' "$dir/set" || fail "$(cat "$dir/set")"
+grep -q 'SUP is a standby rail' "$dir/set" || fail "$(cat "$dir/set")"
 
 ctl fault play link-down 0.sout 60 >/dev/null ||
 	fail "no fault is played on 0.SOUT"

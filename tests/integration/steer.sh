@@ -102,7 +102,7 @@ rules "sick sup tx_bytes 1"
 expect "sick" '$2 == 0'
 told "the agent" '^SUP *left .*SUP: tx_bytes' ctl agent
 ctl fault play qp-kill SUP 1 >/dev/null || fail "no fault"
-told "the fault" 'rehearsal: qp-kill on SUP is over' cat "$dir/log0"
+told "the fault" 'rehearsal: qp-kill on SUP ended' cat "$dir/log0"
 expect "saved" '$1 > 0 && $2 == 0'
 lives "${pids[perf]}" || fail "the job died with a QP it left"
 

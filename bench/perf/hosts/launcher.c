@@ -132,7 +132,8 @@ static int take(struct perf_options *opt, size_t i)
 	    perf_parse_size(value(launchers[i].rank), &rank) < 0 ||
 	    rank >= size)
 		return perf_bad(
-			"%s=%s of %s=%s: that is no rank (give --launcher none if nobody started several)",
+			"%s=%s of %s=%s: that is no rank (give --launcher "
+			"none to run alone)",
 			launchers[i].rank, value(launchers[i].rank),
 			launchers[i].size, value(launchers[i].size));
 	if (size < 2)

@@ -129,7 +129,7 @@ fixture_test(a_file_of_zeros_is_not_an_empty_one)
 	fclose(f);
 	mpib_agent_conf_free(&conf);
 	assert_false(mpib_agent_conf_read(&conf, path, why));
-	assert_non_null(strstr(why, "conf:1: the line has bytes of zero ("));
+	assert_non_null(strstr(why, "conf:1: the line contains zero bytes ("));
 }
 
 /* Nobody writes into it, so that who opens one to read waits for ever. */

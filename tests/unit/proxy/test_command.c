@@ -150,8 +150,8 @@ TEST(what_cannot_be_set_says_why)
 		  "1024)",
 		  "see mpib.conf(5)" },
 		{ "set log.level loud",
-		  "set by uid 0: log.level = \"loud\" is none of its values "
-		  "(give error, warn, info, debug)",
+		  "set by uid 0: log.level = \"loud\" is not one of its "
+		  "values (give error, warn, info, debug)",
 		  "see mpib.conf(5)" },
 		{ "set quota.requests 5",
 		  "set by uid 0: quota.requests = 5 is less than the 32 that a "

@@ -192,8 +192,8 @@ TEST(what_contradicts_is_refused_in_words)
 	found(8);
 	set("device", "layout", "each");
 	set("policy", "mode", "vanilla");
-	refused("policy.mode says how to split over both (leave that out, or "
-		"give device.layout = fused)");
+	refused("policy.mode splits over both (remove it, or set "
+		"device.layout = fused)");
 	found(8);
 	set("device", "layout", "each");
 	set("proxy", "threads", "4");
