@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a message costs the process that sends it: one isend, and the test that
- * finds the send done. bench/hotpath counts the instructions of hot_isend() and
- * hot_test() with callgrind, and the system calls of the loop with strace.
+ * The cost of a message in the sending process: one isend, and the test that
+ * finds the send complete. bench/hotpath counts the instructions of hot_isend()
+ * and hot_test() with callgrind, and the system calls of the loop with strace.
  */
 #include <fcntl.h>
 #include <limits.h>
@@ -141,7 +141,7 @@ int main(int argc, char **argv)
 	connect_self();
 	from = reg(net, send_comm, &send_mh);
 	to = reg(net, recv_comm, &recv_mh);
-	/* Tells a reader of stdout that set-up is over. */
+	/* Tells a reader of stdout that set-up is complete. */
 	if (write(STDOUT_FILENO, "steady\n", 7) != 7)
 		return 1;
 	for (int i = 0; i < INFLIGHT; i++) {

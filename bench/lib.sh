@@ -60,8 +60,7 @@ bench_halves() {
 	bench_cpus=("${cpus[*]:0:${#cpus[@]} / 2}" "${cpus[*]:${#cpus[@]} / 2}")
 }
 
-# Each set of nodes has addresses of its own, since closed sockets linger, but not
-# for as long as it takes until they are used again.
+# Each set of nodes has new addresses, since closed sockets linger for a while.
 bench_set=0
 bench_nodes() {
 	local n=$1 i

@@ -135,7 +135,7 @@ sub markdown {
 	return $text . join('', map { "\n$_->[0]\n" } @{ $item{note} // [] });
 }
 
-# Of a row all metrics that have samples, with or without a column.
+# All metrics of a row that have samples, with or without a column.
 sub json {
 	my %rows = map { $_->[0] => {} } @{ $item{row} // [] };
 	for (@measured) {

@@ -11,8 +11,8 @@
 
 #include "crowd/crowd.h"
 
-/* A lane with the first client's connection on it, which has one message under
- * way. */
+/* A lane, and the first client's connection on it with one outstanding
+ * message. */
 struct crowd_talk {
 	struct mpib_request *req; /* NULL: none */
 	uint64_t posted, over; /* when, of the last message, ns */
@@ -34,19 +34,19 @@ struct crowd_clients {
 
 void crowd_attach(struct crowd_clients *c, struct crowd_world *w,
 		  const char *run_dir);
-/* Connect to each node as of another boot, which each link finds out:
- * afterwards there are links and no lanes. */
+/* Connect to each node with the boot id of another boot. Each link detects
+ * that, so afterwards the nodes have links and no lanes. */
 void crowd_links(struct crowd_clients *c);
 /* Connect the clients from to to - 1, all of which send or receive. */
 void crowd_connect(struct crowd_clients *c, unsigned from, unsigned to);
 /* The first client is about to send. */
 void crowd_talk_begin(struct crowd_clients *c);
-/* Look at all messages once, and post new ones where the last is over for
- * pause_ns. */
+/* Test all messages once, and post a new one where the last completed pause_ns
+ * ago. */
 void crowd_talk_turn(struct crowd_clients *c, uint64_t pause_ns);
-/* A time from which on it counts whether messages of all lanes move. Posts one
- * on each lane that has none. crowd_moved() is when the last of all lanes did,
- * 0 before that. */
+/* Start to watch whether messages of all lanes move. Posts a message on each
+ * lane without one. crowd_moved() returns when the last of all lanes had moved
+ * one, 0 before that. */
 void crowd_mark(struct crowd_clients *c, uint64_t now);
 uint64_t crowd_moved(const struct crowd_clients *c);
 

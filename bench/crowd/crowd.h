@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many nodes for one proxy: a process that plays the other nodes of a cluster
- * (nodes.c), and one that is the clients of the proxy that is measured
- * (clients.c, measure.c). Played are only the nodes' clients: brokers, engine
- * and software rails are mpib's own. All nodes have one engine, since an HCA in
- * software for each would cost more than what is measured.
+ * (nodes.c), and one with the clients of the measured proxy (clients.c,
+ * measure.c). Only the nodes' clients are simulated: brokers, engine and
+ * software rails are mpib's own. All nodes have one engine, since a software
+ * HCA for each would cost more than the measured proxy.
  */
 #ifndef BENCH_CROWD_H
 #define BENCH_CROWD_H
@@ -18,7 +18,7 @@
 #define CROWD_SENDERS (CROWD_CLIENTS / 2)
 #define CROWD_BYTES 4096u /* of a message: enough for both rails */
 
-/* Where each of the two processes is. */
+/* The stages that the two processes reach. */
 enum crowd_stage {
 	CROWD_OPENING,
 	CROWD_ACCEPTING, /* nodes: node[] is filled in */
@@ -36,10 +36,10 @@ struct crowd_world {
 	struct mpib_handle node[]; /* where the clients connect */
 };
 
-/* Go on to the stage. */
+/* Enter the stage. */
 void crowd_say(struct crowd_world *w, enum crowd_stage stage);
 
-/* All that the process of the other nodes does. It ends with its parent. */
+/* Run the process of the other nodes. It ends with its parent. */
 void crowd_nodes(struct crowd_world *w);
 
 #endif

@@ -35,7 +35,7 @@ void crowd_say(struct crowd_world *w, enum crowd_stage stage)
 	atomic_store(&w->stage, (int)stage);
 }
 
-/* Wait until the other process has gone on to the stage. */
+/* Wait until the other process has reached the stage. */
 static void crowd_await(struct crowd_world *w, enum crowd_stage stage)
 {
 	while (atomic_load(&w->stage) < (int)stage) {
@@ -105,7 +105,8 @@ static void say_of(const char *row, const char *metric, double value)
 	peer_say(key, value);
 }
 
-/* Memory since *before, which is brought up to date, in KiB of each of n. */
+/* Return the memory added since *before, in KiB for each of n, and update
+ * *before. */
 static struct crowd_memory grown(const struct bench *b, unsigned n,
 				 struct crowd_memory *before)
 {
@@ -126,7 +127,7 @@ static void say_memory(const char *row, struct crowd_memory one, size_t bytes)
 	say_of(row, "struct", (double)bytes / KIB);
 }
 
-/* CPU time since *before, which is brought up to date. */
+/* Print the CPU time since *before, and update *before. */
 static void say_cpu(const struct bench *b, const char *row, double unit,
 		    struct crowd_cpu *before)
 {
@@ -187,9 +188,8 @@ static void set_up(struct bench *b)
 	connect_all(b, &mem, grown(b, n, &mem));
 }
 
-/* Connections in software go on connecting for a while, as do the other nodes:
- * wait until the proxy has been quiet for half a second, but for no more than
- * ten in all. */
+/* Software rails and the other nodes continue to connect for a while: wait
+ * until the proxy has been idle for half a second, at most ten seconds. */
 static struct crowd_cpu settled(const struct bench *b)
 {
 	struct crowd_cpu now = crowd_cpu(&b->proxy), before;
@@ -216,8 +216,8 @@ static void idle(struct bench *b)
 	say_cpu(b, "idle", 100 / seconds_since(begun), &cpu);
 }
 
-/* How all nodes are: until the answer has come. Then count it again, from what
- * it says. */
+/* Ask for the state of all nodes and wait for the answer. Then count the nodes
+ * that answered. */
 static void ask_cluster(struct bench *b)
 {
 	struct crowd_cpu cpu = crowd_cpu(&b->proxy);
@@ -239,7 +239,7 @@ static void talk(struct bench *b)
 	uint64_t begun = peer_ns(), until;
 	struct crowd_cpu cpu;
 
-	/* Each lane once, before anything is measured. */
+	/* Move a message on each lane before the measurement. */
 	crowd_mark(&b->c, begun);
 	while (!crowd_moved(&b->c)) {
 		crowd_talk_turn(&b->c, PAUSE_NS);
@@ -258,7 +258,7 @@ static void talk(struct bench *b)
 	say_cpu(b, "busy", 100 / seconds_since(begun), &cpu);
 }
 
-/* How often the rails' lanes are to have failed over and come back. */
+/* Return whether the lanes have failed over and returned as often as wanted. */
 static bool reached(const struct bench *b, const struct crowd_rails *want)
 {
 	struct crowd_rails now = crowd_rails(&b->proxy);
@@ -267,8 +267,8 @@ static bool reached(const struct bench *b, const struct crowd_rails *want)
 	       now.failbacks >= want->failbacks;
 }
 
-/* Go on talking until all lanes did so, and, with moved, until a message of
- * each moved. */
+/* Move messages until all lanes did so, and, with moved, until each has moved a
+ * message. */
 static uint64_t until(struct bench *b, const char *name, bool moved,
 		      const struct crowd_rails *want)
 {
@@ -292,8 +292,9 @@ static uint64_t until(struct bench *b, const char *name, bool moved,
 	return there;
 }
 
-/* A fault of SOUT: until a message that was posted after it moves on each lane,
- * until all lanes are fenced, and from its end until all have both rails. */
+/* Play a fault of SOUT. Measure until each lane has moved a message that was
+ * posted after the fault, until all lanes are fenced, and from the fault's end
+ * until all have both rails. */
 static void fail_rail(struct bench *b, const char *name, const char *what)
 {
 	struct crowd_rails want = crowd_rails(&b->proxy);

@@ -3,7 +3,7 @@
  * The other nodes: a broker each, on an address of its own, and one engine for
  * all. One thread turns the brokers, and the engine's shard has its own. Node i
  * has CROWD_CLIENTS connections of one engine client, which serves as many
- * nodes as have room in it.
+ * nodes as fit.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct crowd_node {
 	uint32_t listener;
 };
 
-/* Which node has a lane. */
+/* Find the node of a lane. */
 struct crowd_lane {
 	struct mpib_lane *lane;
 	unsigned node;
@@ -67,8 +67,8 @@ static bool has_lane(const struct crowd_node *n, const struct mpib_lane *lane)
 	return l;
 }
 
-/* The broker whose lane it is. Looked for once and kept: an engine knows only
- * one broker, and a rail that fails asks for all lanes at once. */
+/* Find the broker of a lane. The result is cached: an engine knows only one
+ * broker, and a failing rail asks for all lanes at once. */
 static struct mpib_broker *owner_of(struct crowd *c, struct mpib_lane *lane)
 {
 	struct crowd_lane *l;
@@ -101,7 +101,8 @@ static void crowd_lane_send(void *ctx, struct mpib_lane *lane,
 		mpib_broker_events.lane_send(&b, lane, msg);
 }
 
-/* They break when the clients are done and leave, and else are a fault. */
+/* Connections break when the clients leave at the end; at other times that is a
+ * fault. */
 static void crowd_conn_broken(void *ctx, struct engine_conn *conn, int error,
 			      const char *why)
 {
@@ -183,7 +184,7 @@ static void open_engine(struct crowd *c)
 		open_part(c, tenant, i);
 }
 
-/* A peer asks a node how it is. */
+/* A peer asks for a node's state. */
 static void crowd_on_asked(void *arg)
 {
 	static const struct mpib_node_report own = {
@@ -218,7 +219,7 @@ static void open_node(struct crowd *c, unsigned i)
 		   why);
 	asked.arg = n;
 	mpib_broker_inquirer(n->broker, &asked);
-	/* The engine is of all brokers, so none of them watches it. */
+	/* All brokers share the engine, so none of them watches it. */
 	mpib_loop_del(&c->loop, &n->broker->engine_watch);
 	n->client = (struct peer_client){
 		.uid = getuid(),
@@ -294,7 +295,7 @@ static void crowd_on_tick(void *arg)
 		receive(c, true);
 		crowd_say(c->w, CROWD_READY);
 	}
-	/* In between others are to be idle. */
+	/* Between these times the nodes must be idle. */
 	mpib_timer_arm(&c->loop, &c->tick, c->talking ? TICK_NS : 20 * TICK_NS,
 		       crowd_on_tick, c);
 }

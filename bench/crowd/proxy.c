@@ -15,7 +15,7 @@
 #define ANSWER_MAX 65536
 #define CLUSTER_MAX (4u << 20)
 
-/* Read a line; what does not fit is left out. */
+/* Read a line and cut it to the buffer's size. */
 static void hear(const struct crowd_proxy *p, char *line, size_t len)
 {
 	size_t n = 0;

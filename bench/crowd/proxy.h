@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is asked of the proxy that is measured: its threads' CPU time and its
- * memory of the kernel, its rails of its admin socket. A question without an
- * answer ends the program. */
+/* Queries about the measured proxy: the kernel has the CPU time of its threads
+ * and its memory, its admin socket has its rails. A question without an answer
+ * ends the program. */
 #ifndef BENCH_CROWD_PROXY_H
 #define BENCH_CROWD_PROXY_H
 
@@ -22,7 +22,7 @@ struct crowd_memory {
 		shared; /* resident bytes; shared has clients' pages, too */
 };
 
-/* Of the lanes of all rails, since the proxy began. */
+/* Sums over the lanes of all rails, since the proxy started. */
 struct crowd_rails {
 	unsigned failovers, failbacks;
 };
@@ -30,10 +30,10 @@ struct crowd_rails {
 void crowd_proxy_open(struct crowd_proxy *p, const char *run_dir);
 struct crowd_cpu crowd_cpu(const struct crowd_proxy *p);
 struct crowd_memory crowd_memory(const struct crowd_proxy *p);
-/* A command of mpibctl; dies unless it is obeyed. */
+/* Run a command of mpibctl; a failure ends the program. */
 void crowd_order(const struct crowd_proxy *p, const char *command);
 struct crowd_rails crowd_rails(const struct crowd_proxy *p);
-/* Ask how all nodes are. How many answered, its own among them. */
+/* Ask for the state of all nodes. Returns how many answered, with its own. */
 unsigned crowd_cluster(const struct crowd_proxy *p);
 
 #endif

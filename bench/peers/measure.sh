@@ -53,8 +53,9 @@ plugin_rows() {
 	emit "$row" lat@99.9 "$(value p999_us)"
 }
 
-# Eight ranks on two nodes, or eight ranks alone for a plugin without proxies. With as
-# much before as mpib's connections take to have whole staging windows.
+# Eight ranks on two nodes, or eight ranks alone for a plugin without proxies.
+# The untimed iterations are enough for mpib's connections to get whole staging
+# windows.
 all_reduce() {
 	local row=$1
 	shift
@@ -86,15 +87,16 @@ measure_mpib() {
 	latency noop
 }
 
-# NCCL's net_ib finds the software HCA by the name of the drop-in, of one device.
+# NCCL's net_ib finds the software HCA because the drop-in library has
+# libibverbs' name; it has one device.
 as_peer() {
 	MPIB_SOFT_DEVICES=soft0=$net.100.1 NCCL_SOCKET_IFNAME=lo \
 		LD_LIBRARY_PATH=$build/runtime/softverbs/dropin \
 		NCCL_IB_MERGE_NICS=0 NCCL_GIN_TYPE=2 "$@"
 }
 
-# eight ROW OPTION...: a ring and an all-to-all of the sizes that eight_sizes has,
-# after as much as in all_reduce().
+# eight ROW OPTION...: a ring and an all-to-all of the sizes in eight_sizes,
+# after as many untimed iterations as in all_reduce().
 eight() {
 	local row=$1 pattern
 	shift

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a connection of an ncclNet plugin in one process, turned by
- * hand, for bench/budget --peer: callgrind counts the instructions of
+ * Both ends of a connection of an ncclNet plugin in one process that calls them
+ * in turn, for bench/budget --peer: callgrind counts the instructions of
  * budget_sender() and budget_receiver() alone, by object file.
  *
  *   bench-plug PLUGIN SIZE MESSAGES INFLIGHT [shared]
  *
- * prints the turns of either end a message. shared: the memory is a descriptor
+ * prints the turns per message of each end. shared: the memory is a descriptor
  * that the plugin registers, as it does a GPU's. A turn is what NCCL's proxy
  * thread does: the posts that are due, then a test of each request under way.
- * Between turns the process sleeps, so that each turn finds what was moved
- * meanwhile.
+ * Between turns the process sleeps, so that each turn finds finished transfers.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +26,7 @@
 #define PAUSE_US 1000
 #define INFLIGHT_MAX 32
 
-/* What one end has of the batch under way. */
+/* One end's requests of the current batch. */
 struct plug_end {
 	void *comm, *mr;
 	char *mem;
@@ -74,7 +73,7 @@ __attribute__((noinline)) static void budget_sender(void)
 				     tx.mr, &req),
 		     "isend");
 		if (!req)
-			break; /* its receive is not known yet */
+			break; /* the end does not know the receive yet */
 		tx.req[tx.posted++] = req;
 	}
 	test_all(&tx);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long jobs stand still when a proxy is killed. In this process there are
- * RANKS clients at each of two proxies and CONNS connections between them, all
- * of which move 4 KiB messages, and REGIONS regions of BYTES together at each
+ * How long jobs stand still when a proxy is killed. This process has RANKS
+ * clients at each of two proxies and CONNS connections between them, all of
+ * which move 4 KiB messages, and REGIONS regions of BYTES together at each
  * receiving client. The second proxy is killed TIMES times; something else
  * starts it again.
  *
@@ -64,7 +64,8 @@ static struct mpib_client *client_of(const char *dir)
 	return c;
 }
 
-/* Memory that the proxy registers once more, and that carries no message. */
+/* Memory that the next proxy has to register again, and that carries no
+ * message. */
 static void register_more(struct mpib_client *c, unsigned regions, size_t bytes)
 {
 	size_t each = bytes / regions / PAGE * PAGE;
@@ -184,9 +185,9 @@ static bool listens(const char *dir)
 	return rc == 0;
 }
 
-/* Kill the proxy and wait until each connection has moved a message. What was
- * over at the kill may be seen after it: a message counts that was posted after
- * it. */
+/* Kill the proxy and wait until each connection has moved a message. A message
+ * that completed before the kill may be seen after it, so only messages posted
+ * after the kill count. */
 static void kill_once(const char *dir)
 {
 	uint64_t killed, listened;

@@ -5,7 +5,7 @@
  *
  *   bench-ring RANKS SIZE ITERATIONS     busbw (GB/s)
  *
- * Sockets are non-blocking; a rank that could move nothing yields its core, as
+ * Sockets are non-blocking; a rank with nothing to move yields its core, as
  * NCCL's proxy thread does. The first iteration is not timed.
  */
 #include <arpa/inet.h>
@@ -31,10 +31,10 @@
 /* Shared by all ranks. */
 struct ring_test {
 	unsigned ranks;
-	uint64_t count, iters; /* floats; iterations, the untimed too */
+	uint64_t count, iters; /* floats; iterations, with the untimed ones */
 	in_port_t port[RANKS_MAX];
 	int listener[RANKS_MAX];
-	_Atomic unsigned waiting; /* arrivals at barriers, in all */
+	_Atomic unsigned waiting; /* arrivals at all barriers */
 	_Atomic uint64_t ns; /* of the slowest rank */
 };
 

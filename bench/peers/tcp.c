@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Raw TCP on loopback between two processes: the most that a transport over
- * sockets can do.
+ * Raw TCP on loopback between two processes: the upper limit of a transport
+ * over sockets.
  *
  *   bench-tcp HOW SIZE TOTAL          bw (GB/s), cpu (s/GB, both ends)
  *   bench-tcp block|spin lat ROUNDS   8 bytes, half a round trip, us

@@ -58,8 +58,8 @@ bool perf_lap_end(struct perf_rank *r, const struct perf_lap *lap, bool timed,
 		return false;
 	if (!timed)
 		return true;
-	/* Between hosts a barrier is a round trip of TCP, which is no part of
-	 * what is measured; the report takes the slowest rank. */
+	/* Do not time barriers between hosts, which are round trips of TCP. The
+	 * report uses the slowest rank's time. */
 	res->seconds += r->w->node < 0 ? perf_now() - lap->begun : own;
 	res->cpu += cpu;
 	if (!lap->leads)

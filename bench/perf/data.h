@@ -2,7 +2,7 @@
 /*
  * The content of messages. Each word depends on the key of the stream, the
  * number of the message in the stream and the place of the word, so that data
- * of another peer, of an older message or from a shifted place is found wrong.
+ * of another peer, of an older message or from a shifted place is detected.
  */
 #ifndef PERF_DATA_H
 #define PERF_DATA_H
@@ -10,12 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Fills new receive buffers, so that bytes not written can be told. */
+/* Fills new receive buffers, so that bytes that were not written are
+ * detected. */
 #define PERF_POISON 0xa5
 
 uint64_t perf_mix(uint64_t x);
 
-/* A new key from an old key and one more number. */
+/* Derive a key from another key and a number. */
 static inline uint64_t perf_key(uint64_t key, uint64_t more)
 {
 	return perf_mix(key ^ perf_mix(more));

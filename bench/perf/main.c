@@ -14,7 +14,7 @@ static void kill_all(int sig)
 	_exit(128 + sig);
 }
 
-/* SIGINT ends a steady run, whose figures so far are then reported. */
+/* SIGINT ends a steady run; its results so far are then reported. */
 static void interrupted(int sig)
 {
 	if (!(world->opt.steady_seconds > 0) ||

@@ -8,8 +8,8 @@
 #include "perf/data.h"
 #include "perf/rank.h"
 
-/* Map a new buffer. MAP_FAILED with errno set on error. *fd is the memfd, or -1
- * for private memory. */
+/* Map a new buffer. Map a buffer; MAP_FAILED with errno set on error. *fd is
+ * the memfd, or -1 for private memory. */
 static void *buffer_new(const struct perf_options *opt, size_t len, int *fd)
 {
 	void *mem;

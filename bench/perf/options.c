@@ -93,7 +93,7 @@ static const struct option longopts[] = {
 	{ "expect", required_argument, NULL, OPT_EXPECT },
 	{ "serial", no_argument, NULL, OPT_SERIAL },
 	{ "plot", required_argument, NULL, OPT_PLOT },
-	/* As nccl-tests name them. */
+	/* Names as in nccl-tests. */
 	{ "minbytes", required_argument, NULL, OPT_MIN },
 	{ "maxbytes", required_argument, NULL, OPT_MAX },
 	{ "stepfactor", required_argument, NULL, OPT_FACTOR },
@@ -250,7 +250,7 @@ static int take_load(struct perf_options *opt, int c, const char *arg)
 
 static int no_option(char **argv, const char *shorts)
 {
-	/* getopt_long() is not behind a word that has letters left. */
+	/* getopt_long() has not moved past a word with further letters. */
 	if (optopt > 0 && optopt < 256 && !strchr(shorts, optopt))
 		return perf_bad("command line: -%c is no option (see --help)",
 				optopt);

@@ -31,7 +31,7 @@ enum perf_pattern {
 
 /* What a process of mpib-perf does. */
 enum perf_role {
-	PERF_LOCAL, /* forks the ranks of all nodes on this host */
+	PERF_LOCAL, /* fork the ranks of all nodes on this host */
 	PERF_SERVER, /* waits for tests that other hosts ask for */
 	PERF_CLIENT, /* tests with the servers of other hosts, and reports */
 	PERF_CHECK, /* tests each pair of servers, and reports */
@@ -85,13 +85,14 @@ struct perf_options {
 	enum perf_role role;
 	char *hosts[PERF_NODES_MAX]; /* of --client or check */
 	int nhosts;
-	int port; /* -1 until it is settled */
+	int port; /* -1 until it is decided */
 	const char *listen; /* NULL: at all addresses */
 	bool once;
 	bool no_launcher;
 	int rank; /* of PERF_LAUNCHED */
 	bool leads; /* PERF_LAUNCHED: the first of its host */
-	int place, places; /* of its rank among those of its host: 0 of 1 */
+	/* Number of the rank among the ranks of its host, their number. */
+	int place, places;
 	uint64_t job; /* tells the jobs of a launcher apart */
 	char rendezvous[256]; /* host of rank 0, "" unknown */
 	double expect; /* check: GB/s; 0: none; < 0: by the rails' speed */

@@ -131,8 +131,8 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 	}
 }
 
-/* Ping-pong: the lower rank sends when its last ping was answered, the higher
- * rank when it has received the ping. */
+/* Ping-pong: the lower rank sends after the answer to its last ping, the higher
+ * rank after it has received a ping. */
 static bool my_turn(struct perf_stream *s, uint64_t i)
 {
 	const struct pattern_run *run = s->arg;

@@ -16,8 +16,8 @@ struct perf_rank {
 	int nsend, nrecv;
 };
 
-/* Write the ranks that rank sends to (or receives from, unless sends) to peer.
- * Returns their number, at most that of all ranks. */
+/* Write to peer the ranks to which rank sends or, unless sends, from which it
+ * receives. Returns their number, at most that of all ranks. */
 int perf_pattern_peers(const struct perf_options *opt, int rank, bool sends,
 		       int *peer);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the kernel says about the proxy of a run directory, which is found by
- * its file proxy.pid. Negative when there is no such process.
+ * CPU time and memory of a run directory's proxy, from the kernel. The file
+ * proxy.pid names the process. Negative: no such process.
  */
 #ifndef PERF_PROXY_H
 #define PERF_PROXY_H

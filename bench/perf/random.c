@@ -6,7 +6,7 @@
 
 #include "perf/data.h"
 
-/* Bytes behind the posted size, checked for overruns. */
+/* Bytes after the posted size, checked for overruns. */
 #define GUARD 64
 
 struct random_run {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of random sizes into receives of the maximum size. Each is checked
- * when it arrives, within the timed part: its size, its data, and that nothing
- * behind it was written.
+ * when it arrives, within the timed part: its size, its data, and that the
+ * bytes after it are unchanged.
  */
 #ifndef PERF_RANDOM_H
 #define PERF_RANDOM_H

@@ -64,8 +64,8 @@ static void set_environment(const struct perf_options *opt, int rank)
 
 static bool pin(const struct perf_options *opt, int rank)
 {
-	/* Other nodes have other CPUs, but a launcher's ranks are a node
-	 * each. */
+	/* Other nodes have other CPUs, but each rank of a launcher is a
+	 * node. */
 	bool several = opt->role != PERF_LOCAL;
 	int node =
 		several ? opt->place % opt->places : perf_rank_node(opt, rank);
@@ -132,7 +132,7 @@ static bool goes_on(struct perf_rank *r, double begun)
 {
 	struct perf_world *w = r->w;
 
-	/* Other nodes than that of rank 0 hear it from the hub. */
+	/* Nodes without rank 0 learn it from the hub. */
 	if (r->rank == 0)
 		atomic_store(&w->more, !atomic_load(&w->enough) &&
 					       perf_now() - begun <
@@ -140,7 +140,7 @@ static bool goes_on(struct perf_rank *r, double begun)
 	return perf_world_barrier(w) && atomic_load(&w->more);
 }
 
-/* With several hosts the hub tells. */
+/* With several hosts the hub decides. */
 static void tell(struct perf_rank *r)
 {
 	int row = atomic_load(&r->w->row);

@@ -6,7 +6,7 @@
 #include "perf/pattern.h"
 
 /* True if res is success; otherwise report the failed call. */
-/* The device for a connection of the rank. */
+/* Return the device for a connection of the rank. */
 int perf_rank_device(const struct perf_rank *r, int peer, int channel);
 bool perf_rank_check(struct perf_rank *r, const char *call,
 		     enum nccl_result res);

@@ -21,7 +21,7 @@ int perf_ranks_start(struct perf_world *w)
 {
 	pid_t parent = getpid();
 
-	/* A rank must not write what this process has not written yet. */
+	/* Flush first: a rank must not write this process's pending output. */
 	fflush(stdout);
 	children = 0;
 	for (int i = 0; i < w->opt.nranks; i++) {
@@ -56,7 +56,7 @@ void perf_ranks_kill(void)
 	}
 }
 
-/* The rank that was pid; -1: none. It is no child any more. */
+/* Return the rank with this pid, and forget that child; -1: none. */
 static int ended(pid_t pid)
 {
 	for (int i = 0; i < children; i++) {

@@ -9,11 +9,11 @@
  * may run then. */
 int perf_ranks_start(struct perf_world *w);
 
-/* Kill those that are left. */
+/* Kill the remaining ranks. */
 void perf_ranks_kill(void);
 
-/* Look for ranks that ended, waiting until all did if `all`. One that did not
- * end with 0 is reported by perf_world_fail(). Returns how many still run. */
+/* Reap ranks that ended; with `all` wait until all did. Reports a rank that did
+ * not end with 0 by perf_world_fail(). Returns how many still run. */
 int perf_ranks_reap(struct perf_world *w, bool all);
 
 #endif

@@ -126,7 +126,7 @@ static void print_checks(const struct perf_world *w, const struct perf_row *sum)
 	printf("\n");
 }
 
-/* What the last line of progress told. */
+/* The values of the last line of progress. */
 static struct {
 	int row; /* plus 1 */
 	double at, seconds, moved;

@@ -23,7 +23,7 @@ struct ring {
 	uint64_t stride, fit; /* words between iterations; how many fit */
 	uint64_t count; /* words of the channel's slice */
 	uint64_t base; /* index of the slice in the whole data */
-	uint64_t seg; /* words of a segment but the last */
+	uint64_t seg; /* words of each segment except the last */
 	uint64_t chunk; /* words of a message */
 	uint64_t per_seg; /* messages of a segment */
 	uint64_t slot; /* bytes */
@@ -188,7 +188,7 @@ static bool fill(struct ring *g)
 	return perf_stream_sizes(g->r->w, g->rx);
 }
 
-/* How many of the result's bytes at `at` (n words) are wrong. */
+/* Count the wrong bytes of the n words of the result at `at`. */
 static uint64_t wrong_bytes(const struct ring *g, uint64_t iter,
 			    const uint32_t *at, uint64_t n)
 {

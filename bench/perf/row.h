@@ -9,14 +9,15 @@ struct perf_row {
 	uint64_t size, count, wrong, wrong_messages;
 	uint64_t messages, bytes; /* that were compared */
 	uint64_t iters; /* timed; with random sizes 1 */
-	double checking; /* s of the rank that compared longest */
+	double checking; /* longest time that a rank compared, s */
 	double seconds; /* of one iteration, slowest rank */
 	double algbw, busbw; /* GB/s */
 	double cpu_ranks, cpu_proxies; /* s/GB sent, < 0 unknown */
 	double p50, p90, p99, p999; /* us, < 0 where not measured */
 };
 
-/* Of that time, what went into one direction: in pingpong they take turns. */
+/* The part of that time for one direction: in pingpong the directions
+ * alternate. */
 static inline double perf_one_way(const struct perf_options *opt, double s)
 {
 	return opt->pattern == PERF_PINGPONG ? s / 2 : s;

@@ -63,7 +63,7 @@ int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes)
 	return n;
 }
 
-/* How many nodes there are where the command line does not list them. */
+/* Set the number of nodes if the command line does not list them. */
 static int settle_hosts(struct perf_options *opt)
 {
 	if (opt->role == PERF_LOCAL || opt->role == PERF_NODE ||
@@ -169,7 +169,7 @@ static int settle_sizes(struct perf_options *opt)
 	return 0;
 }
 
-/* What tests of pairs are is settled: see hosts/check.c. */
+/* The options of tests of pairs are fixed: see hosts/check.c. */
 static int settle_check(const struct perf_options *opt)
 {
 	if (opt->role != PERF_CHECK)

@@ -39,7 +39,7 @@ static uint64_t per_iteration(const struct perf_stream *s)
 	return (run->steps + channels - 1 - (unsigned)s->channel) / channels;
 }
 
-/* The place in its group that send i has: each group is sent in cyclic order
+/* Return the place of send i in its group: each group is sent in cyclic order
  * from a pseudo-random place in a pseudo-random direction. */
 static unsigned order(struct perf_stream *s, uint64_t i)
 {

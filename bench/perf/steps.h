@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * --pattern nccl: the requests that NCCL makes of a connection. A buffer has 8
+ * --pattern nccl: the requests that NCCL makes on a connection. A buffer has 8
  * slots, which messages use in turn. A receive is posted for whole slots, and
  * for all buffers of a group at once. The sends of a group are in another order
  * than its receives, as when several ranks share a connection. A slot is
- * checked when its message has arrived and is free then, so checking is timed,
- * like the work of a GPU.
+ * checked when its message has arrived, and only then is free again, so the
+ * time includes checking, like the work of a GPU.
  */
 #ifndef PERF_STEPS_H
 #define PERF_STEPS_H

@@ -125,7 +125,7 @@ void perf_world_fail(struct perf_world *w, int rank, const char *fmt, ...)
 		fprintf(stderr, "mpib-perf: rank %d: %s\n", rank, text);
 	else
 		snprintf(w->why, sizeof(w->why), "rank %d: %.380s", rank, text);
-	/* Release: who sees the failure sees why. */
+	/* Release: a rank that sees the failure also sees its reason. */
 	atomic_store_explicit(&w->failed, 1, memory_order_release);
 	if (w->bell >= 0)
 		ring_bell(w);

@@ -38,11 +38,11 @@ struct perf_world {
 	int node; /* whose ranks are here; -1: those of all nodes */
 	int local; /* ranks here */
 	int bell; /* eventfd that wakes the process of the node; -1: none */
-	int hosts; /* different ones; 0: only this one */
-	_Atomic int row, ended; /* the row under way; how many are over */
+	int hosts; /* number of different hosts; 0: only this one */
+	_Atomic int row, ended; /* the current row; number of finished rows */
 	_Atomic int telling; /* a rank is about to report why it failed */
 	_Atomic int failed; /* a rank has reported why */
-	char why[400]; /* with a bell: what it reported */
+	char why[400]; /* with a bell: the reason it reported */
 	_Atomic int arrived, phase; /* barrier */
 	_Atomic bool enough; /* SIGINT: end a steady run */
 	_Atomic bool more; /* set by rank 0: the run continues */
@@ -61,10 +61,11 @@ void perf_world_free(struct perf_world *w);
 /* Wait for all ranks. False when a rank has failed. */
 bool perf_world_barrier(struct perf_world *w);
 
-/* The process of the node lets the ranks go on that wait at the barrier. */
+/* Called by the process of the node: let the ranks that wait at the barrier
+ * continue. */
 void perf_world_go(struct perf_world *w);
 
-/* Whether rank is the one that measures what all ranks here have in common. */
+/* Return whether this rank measures what all ranks here share. */
 bool perf_world_leads(const struct perf_world *w, int rank);
 
 /* Bytes that the ranks here have sent and found wrong in a row so far. */
@@ -100,7 +101,7 @@ double perf_cpu(void);
 /* User and system seconds of all proxies of the run; negative without any. */
 double perf_proxy_cpu(const struct perf_options *opt);
 
-/* rank.c: all that a forked rank does. Returns its exit status. */
+/* rank.c: run a forked rank. Returns its exit status. */
 int perf_rank_main(struct perf_world *w, int rank);
 
 /* report.c */

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two engines in one process, turned by hand, for bench/budget: callgrind
- * counts the instructions of budget_sender() and budget_receiver() alone.
+ * Two engines in one process, whose turns the program makes, for bench/budget:
+ * callgrind counts the instructions of budget_sender() and budget_receiver()
+ * alone.
  *
  *   bench-budget NET SIZE MESSAGES INFLIGHT IDLE [RAILS ACKS BUSY USERS]
  *
- * prints the turns of either node a message. ACKS is wire or delivered.
+ * prints the turns per message of each node. ACKS is wire or delivered.
  *
  * INFLIGHT 0: no message, but MESSAGES turns that find nothing to do.
  *
  * Between turns the process sleeps, so that each turn finds what the kernel has
- * moved meanwhile, and the number of turns follows from the work, not from
- * timing. There are IDLE pairs of connections beside the one that is used. With
- * BUSY messages go over so many pairs, INFLIGHT on each connection and both
- * ways, so that either node is sender and receiver; a message counts once. The
- * pairs are dealt out to USERS tenants.
+ * moved, and the number of turns depends on the work, not on timing. IDLE is
+ * the number of idle pairs of connections. BUSY is the number of pairs that
+ * carry messages, INFLIGHT on each connection and in both directions, so that
+ * each node sends and receives; a message counts once. USERS tenants share the
+ * pairs.
  */
 #include <string.h>
 #include <unistd.h>
@@ -44,7 +45,7 @@ __attribute__((noinline)) static void budget_receiver(void)
 	turns[1]++; /* after it: a tail call would hide the name */
 }
 
-/* n turns of both nodes without work: what polling costs. */
+/* Make n turns of both nodes without work: the cost of polling. */
 static void idle_turns(unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {

@@ -68,7 +68,7 @@ static void open_engine(struct rig_node *n, const char *net,
 	     "engine", why);
 }
 
-/* The user with number uid has a region that is the node's memory. */
+/* Register the node's memory as a region of user uid. */
 static void open_user(struct rig_node *n, unsigned uid, size_t mem)
 {
 	struct mpib_mr_attr attr = { .addr = n->mem,
@@ -124,7 +124,7 @@ static void connect_lanes(struct rig_node node[2])
 	}
 }
 
-/* An end of pair i, back: of its connection from node 1 to node 0. */
+/* Make an end of pair i; back: of the connection from node 1 to node 0. */
 static void make_end(struct rig_node *n, unsigned i, unsigned back,
 		     struct rig_end *e, struct engine_conn_info *info)
 {

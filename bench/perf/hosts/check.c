@@ -24,7 +24,7 @@
 #define LATENCY_ITERS 500
 #define SPEED_BYTES (4 << 20)
 #define SPEED_SECONDS 1.0
-#define PAIR_S 60 /* for a device, beside the times of its tests */
+#define PAIR_S 60 /* seconds for a device, besides the time of its tests */
 
 /* Run a test of the two hosts. False after a line on stderr. */
 static bool test_pair(const struct perf_options *opt, const char *const host[2],
@@ -57,7 +57,7 @@ static bool test_pair(const struct perf_options *opt, const char *const host[2],
 	return ok;
 }
 
-/* Latency first, so that the rails that stay in *v are those of the speed. */
+/* Latency first, so that *v keeps the rails of the test of speed. */
 static void judge_pair(const struct perf_options *opt,
 		       const char *const host[2], struct perf_verdict *v)
 {
@@ -94,8 +94,7 @@ static int judge_devices(const struct perf_options *opt,
 		struct perf_verdict v = *pair;
 
 		v.device = i;
-		/* A host that answers no more must not keep the others
-		 * waiting. */
+		/* A host that stops answering must not delay the others. */
 		alarm(PAIR_S +
 		      (unsigned)(2 * (opt->timeout + opt->steady_seconds)));
 		judge_pair(opt, host, &v);
@@ -108,8 +107,8 @@ static int judge_devices(const struct perf_options *opt,
 	return 0;
 }
 
-/* The tests of a pair in a process of its own, which writes its verdicts to the
- * pipe. The pipe's end to read, or -1. */
+/* Run the tests of a pair in a process of its own, which writes its verdicts to
+ * a pipe. Returns the pipe's end to read, or -1. */
 static int fork_pair(const struct perf_options *opt,
 		     const struct perf_verdict *v)
 {
@@ -136,9 +135,9 @@ static int fork_pair(const struct perf_options *opt,
 	return -1;
 }
 
-/* Read the verdicts on a pair into v, at least one, which says that the test
- * failed if none came. A verdict fits into a pipe whole, so one read has it or
- * nothing. Returns the place behind the last. */
+/* Read the verdicts on a pair into v. If none came, write one that says that
+ * the test failed. A write of a verdict to a pipe is atomic, so a read gets all
+ * of it or nothing. Returns the end of the verdicts. */
 static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
 				  struct perf_verdict *v)
 {
@@ -155,8 +154,8 @@ static struct perf_verdict *fetch(int fd, const struct perf_verdict *pair,
 	return v;
 }
 
-/* Round-robin by the circle method: host 0 stays, the others turn. With an odd
- * number, who meets number n has a rest. */
+/* Round-robin by the circle method: host 0 stays, the others rotate. With an
+ * odd number of hosts, the partner of number n pauses. */
 static void pair_of(int n, int round, int k, int *a, int *b)
 {
 	int m = n + n % 2 - 1;
@@ -165,8 +164,8 @@ static void pair_of(int n, int round, int k, int *a, int *b)
 	*b = (round + m - k) % m;
 }
 
-/* Run one round, one pair after the other if serial. Adds to *pairs how many,
- * and returns the place behind the last verdict. */
+/* Run one round, one pair after the other if serial. Adds their number to
+ * *pairs, and returns the end of the verdicts. */
 static struct perf_verdict *play(const struct perf_options *opt, int round,
 				 struct perf_verdict *v, int *pairs)
 {

@@ -15,13 +15,13 @@
 #include "perf/hosts/hub.h"
 #include "perf/hosts/node.h"
 
-/* How long rank 0 waits before it says whom it waits for. */
+/* How long rank 0 waits before it names the missing ranks. */
 #define PATIENCE_S 10
 
 static struct perf_hub *hub;
 static pid_t own_node;
 
-/* SIGINT ends a steady run, whose figures so far are then reported. */
+/* SIGINT ends a steady run; its results so far are then reported. */
 static void interrupted(int sig)
 {
 	if (sig == SIGINT && perf_hub_enough(hub))
@@ -88,7 +88,8 @@ int perf_client(const struct perf_options *opt)
 {
 	int fd[PERF_NODES_MAX];
 
-	/* Before the own ranks, which would only tell that this has ended. */
+	/* Before this process's own ranks, which would only report the end of
+	 * the test. */
 	for (int i = 0; i < opt->nhosts; i++) {
 		fd[i] = perf_link_dial(opt->hosts[i], opt->port, 0);
 		if (fd[i] < 0)
@@ -103,7 +104,7 @@ int perf_client(const struct perf_options *opt)
 	return run();
 }
 
-/* Name the ranks that have not come, on stderr. */
+/* Name the missing ranks on stderr. */
 static void name_missing(const struct perf_options *opt)
 {
 	char text[200] = "";
@@ -124,7 +125,7 @@ static void name_missing(const struct perf_options *opt)
 		missing, hub->n, opt->port, text);
 }
 
-/* Wait until all ranks of the launcher have come. */
+/* Wait until all ranks of the launcher have connected. */
 static int gather(const struct perf_options *opt, int listener)
 {
 	struct pollfd p = { .fd = listener, .events = POLLIN };

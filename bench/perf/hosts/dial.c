@@ -45,8 +45,8 @@ static int split(const char *host, int port, char name[256], char text[16])
 	return 0;
 }
 
-/* One try of all addresses. The fd, or -errno: -ECONNREFUSED if one of them may
- * only have to be tried again. */
+/* Try all addresses once. The fd, or -errno: -ECONNREFUSED if a retry may
+ * succeed. */
 static int try_all(const struct addrinfo *all)
 {
 	int rc = -EHOSTUNREACH;

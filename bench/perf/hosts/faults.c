@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Judging what a pair of hosts did in mpib-perf check. */
+/* Judging the results of a pair of hosts in mpib-perf check. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "perf/hosts/verdict.h"
 
-/* Below this part of what is expected, or of what most pairs do, a pair is
- * slow. */
+/* A pair is slow below this part of the expected or the median speed. */
 #define ENOUGH 0.7
 /* A rail that moved less than this part of its share is idle. */
 #define IDLE 0.1

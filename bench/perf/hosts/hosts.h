@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What mpib-perf does when a test is over several hosts. Each returns the exit
+/* The roles of mpib-perf in a test over several hosts. Each returns the exit
  * status. */
 #ifndef PERF_HOSTS_H
 #define PERF_HOSTS_H

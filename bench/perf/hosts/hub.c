@@ -11,7 +11,7 @@
 
 #include "perf/hosts/setup.h"
 
-/* Barrier 1 hands handles around, 2 ends the preparation of all ranks. */
+/* Barrier 1 distributes the handles, 2 ends the preparation of all ranks. */
 #define PREPARED 2
 
 struct perf_hub *perf_hub_new(const struct perf_options *opt)
@@ -47,7 +47,7 @@ void perf_hub_free(struct perf_hub *h)
 	free(h);
 }
 
-/* Whether it is a node of this job that is still missing, and which. */
+/* Return which missing node of this job the caller is, or an error. */
 static int known(const struct perf_hub *h, const struct perf_hello *hello,
 		 int i)
 {
@@ -89,7 +89,7 @@ int perf_hub_greet(struct perf_hub *h, int fd, int i)
 	return rc;
 }
 
-/* End the test for all nodes but one, if that is not -1. */
+/* End the test for all nodes except one (-1: for all). */
 static void end_all(struct perf_hub *h, int but, const char *why)
 {
 	for (int i = 0; i < h->n; i++) {
@@ -134,7 +134,7 @@ static int keep_handles(struct perf_hub *h, const struct perf_msg *m)
 	return 0;
 }
 
-/* To each node those that its ranks connect to. */
+/* Send each node the handles that its ranks connect to. */
 static int hand_around(struct perf_hub *h)
 {
 	const struct perf_options *opt = &h->w->opt;
@@ -198,7 +198,7 @@ static int keep_result(struct perf_hub *h, int i, const struct perf_msg *m)
 	return 0;
 }
 
-/* The nodes whose host no earlier node has. */
+/* Count the nodes whose host no earlier node has. */
 static int count_hosts(const struct perf_hub *h)
 {
 	int hosts = 0;
@@ -226,7 +226,7 @@ static void take_info(struct perf_hub *h)
 	w->hosts = count_hosts(h);
 }
 
-/* What is to be said at a barrier that all have reached. */
+/* Print the report that is due at a barrier that all have reached. */
 static void report(struct perf_hub *h)
 {
 	struct perf_sums sums = { 0 };
@@ -275,7 +275,8 @@ static int pass(struct perf_hub *h)
 	return rc;
 }
 
-/* The senders of all nodes are added: more than the test has ranks is a lie. */
+/* Add up the senders of all nodes: a sum above the number of ranks is
+ * invalid. */
 static int keep_arrive(struct perf_hub *h, int i, const struct perf_msg *m)
 {
 	struct perf_arrive arrive;

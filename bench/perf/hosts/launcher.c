@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a launcher says in the environment, see launcher.h. */
+/* Reading a launcher's environment variables, see launcher.h. */
 #include "perf/hosts/launcher.h"
 
 #include <stdio.h>
@@ -13,9 +13,9 @@
 #define JOB_PORT_FIRST 20000
 
 /*
- * The variables of each launcher. A launcher is known by its rank and size.
- * srun is the last one: it also starts the daemons of mpirun and torchrun,
- * whose ranks inherit its variables.
+ * The variables of each launcher. The variables of rank and size identify a
+ * launcher. srun is the last one: it also starts the daemons of mpirun and
+ * torchrun, whose ranks inherit its variables.
  */
 static const struct {
 	const char *name, *rank, *size, *local, *locals, *job, *master, *list;
@@ -64,7 +64,7 @@ static uint64_t hash(const char *text)
 	return h;
 }
 
-/* Where rank 0 runs, unless --rendezvous says so. */
+/* Find the host of rank 0, unless --rendezvous names it. */
 static void find_rendezvous(struct perf_options *opt, size_t i)
 {
 	const char *host = value(launchers[i].master);
@@ -85,8 +85,8 @@ static void find_rendezvous(struct perf_options *opt, size_t i)
 		opt->rendezvous[0] = '\0';
 }
 
-/* The number of ranks of a host: of "4(x2),3", as srun says it of all hosts,
- * that of host number node. 0: it is not known. */
+/* Return the number of ranks of host number node from srun's list for all
+ * hosts, such as "4(x2),3". 0: unknown. */
 static int locals_of(const char *list, long node)
 {
 	while (list && *list) {
@@ -107,7 +107,8 @@ static int locals_of(const char *list, long node)
 	return 0;
 }
 
-/* Which of its host's ranks it is, for these take turns at devices and CPUs. */
+/* Return the rank's number on its host, by which devices and CPUs are
+ * assigned. */
 static void find_place(struct perf_options *opt, size_t i)
 {
 	const char *local = value(launchers[i].local);

@@ -6,9 +6,10 @@
 #include "perf/options.h"
 
 /*
- * If the environment is that of one rank of several, set role, rank, nnodes,
- * job and where rank 0 is. Options that say how many ranks run on this host, or
- * --launcher none, mean that it is not. 0, or -EINVAL after a line on stderr.
+ * If a launcher's environment names one rank of several, set role, rank,
+ * nnodes, job and the host of rank 0. Ignore the environment with --launcher
+ * none, or if an option sets the number of ranks on this host. 0, or -EINVAL
+ * after a line on stderr.
  */
 int perf_launcher_find(struct perf_options *opt);
 

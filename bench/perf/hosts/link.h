@@ -50,7 +50,7 @@ struct perf_handle_msg {
 };
 
 struct perf_arrive {
-	int32_t more; /* of the node of rank 0: a steady run continues */
+	int32_t more; /* from rank 0's node: a steady run continues */
 	int32_t row; /* the row under way */
 	int32_t ended; /* the row has ended and its results were sent */
 	int32_t senders;
@@ -68,8 +68,8 @@ struct perf_result_head {
 
 #define PERF_RAILS 2
 
-/* What the proxy of a node says of the rails of the device under test, for the
- * time of the test. */
+/* Counts of the rails of the tested device during the test, from a node's
+ * proxy. */
 struct perf_rails {
 	int32_t n, rsvd;
 	struct {
@@ -81,21 +81,21 @@ struct perf_rails {
 	} rail[PERF_RAILS];
 };
 
-/* A received message; data has len bytes and a 0 behind them. */
+/* A received message; data has len bytes, followed by a 0. */
 struct perf_msg {
 	uint32_t type, len;
 	char *data;
 };
 
-/* Bound how long sending and receiving on fd may take, and find a peer that is
- * gone without a word. */
+/* Limit the time of sending and receiving on fd, and detect a peer that
+ * vanished. */
 void perf_link_ready(int fd);
 
 /* Send a message. 0 or -errno. */
 int perf_link_send(int fd, enum perf_msg_type type, const void *data,
 		   size_t len);
 
-/* Make text, of size bytes, a string of printable ASCII: what another host says
+/* Make text, of size bytes, a string of printable ASCII: text of another host
  * goes to a terminal. */
 void perf_link_clean(char *text, size_t size);
 
@@ -104,18 +104,18 @@ void perf_link_clean(char *text, size_t size);
  * message; -ETIMEDOUT: it stopped within one. */
 int perf_link_recv(int fd, struct perf_msg *m);
 
-/* The same, for a message of one type and at least len bytes; a PERF_FAIL in
- * its place is reported on stderr and is -EREMOTEIO. */
+/* The same for a message of one type with at least len bytes. A PERF_FAIL
+ * instead is reported on stderr and is -EREMOTEIO. */
 int perf_link_expect(int fd, struct perf_msg *m, enum perf_msg_type type,
 		     size_t len, const char *host);
 
-/* Connect to host, "NAME", "NAME:PORT" or "[V6]:PORT", again and again for so
- * many seconds if nothing listens there yet. The fd, or -1 after a line on
+/* Connect to host, "NAME", "NAME:PORT" or "[V6]:PORT", and retry for this
+ * number of seconds if nothing listens there yet. The fd, or -1 after a line on
  * stderr. */
 int perf_link_dial(const char *host, int port, double seconds);
 
-/* Listen at an address, NULL for all. *port 0 takes a free port and says it.
- * The fd, or -1 after a line on stderr. */
+/* Listen at an address, NULL for all. With *port 0 it chooses a free port and
+ * sets *port. The fd, or -1 after a line on stderr. */
 int perf_link_listen(const char *addr, int *port);
 
 #endif

@@ -17,7 +17,7 @@
 #include "perf/pattern.h"
 #include "perf/ranks.h"
 
-/* How soon the death of a rank is seen. */
+/* The interval of the check for dead ranks. */
 #define LOOK_MS 100
 #define SETUP_S 10 /* from the connect to the whole setup */
 /* A server gives no test more memory than this for buffers. */
@@ -46,7 +46,7 @@ static int say_hello(int fd, const struct perf_options *own)
 	return perf_link_send(fd, PERF_HELLO, &hello, sizeof(hello));
 }
 
-/* Whether a server gives this much to any host that asks. */
+/* Return whether a server accepts a load of this size. */
 static bool affordable(const struct perf_options *opt)
 {
 	int peer[PERF_RANKS_MAX];
@@ -102,7 +102,7 @@ void perf_node_run_dir(const struct perf_options *own, char *buf, size_t len)
 		buf[0] = '\0';
 }
 
-/* The handles of all listeners here that others connect to. */
+/* Send the handles of all listeners here that others connect to. */
 static int send_handles(struct bridge *n)
 {
 	const struct perf_options *opt = &n->w->opt;
@@ -131,7 +131,7 @@ static int send_handles(struct bridge *n)
 	return rc;
 }
 
-/* Before the first barrier: the plugin, and the handles. */
+/* Before the first barrier send the plugin's name and the handles. */
 static int introduce(struct bridge *n)
 {
 	struct perf_info info = { .abi = n->w->abi,
@@ -284,13 +284,13 @@ int perf_node_run(int fd, const struct perf_options *own)
 	int rc = say_hello(fd, own);
 
 	perf_node_run_dir(own, n.run_dir, sizeof(n.run_dir));
-	/* A hub that says nothing must not keep a server's place. */
+	/* A silent hub must not occupy one of the server's tests. */
 	alarm(SETUP_S);
 	if (rc == 0)
 		rc = take_setup(&n, own, &opt);
 	alarm(0);
 	if (rc == 0) {
-		/* Whose proxy's CPU seconds are counted, once a host. */
+		/* Count the CPU seconds of a host's proxy once. */
 		if (own->role != PERF_LAUNCHED || own->leads)
 			opt.nodes[n.index] = n.run_dir;
 		perf_rails_read(&n.before, n.run_dir, n.device);

@@ -6,10 +6,10 @@
 #include "perf/options.h"
 
 /*
- * Say HELLO on fd, take the test that the hub asks for, fork its ranks and
- * carry their barriers, handles, results and failures until they end. own are
- * the options of this host; what the load is comes from the hub. Closes fd.
- * Returns 0, or -errno after a line on stderr.
+ * Send HELLO on fd, receive the test from the hub, fork its ranks and relay
+ * their barriers, handles, results and failures until they end. own are the
+ * options of this host; the hub sets the load. Closes fd. Returns 0, or -errno
+ * after a line on stderr.
  */
 int perf_node_run(int fd, const struct perf_options *own);
 

@@ -81,7 +81,7 @@ static void take(struct perf_rails *rails, const json_t *o)
 	snprintf(rails->rail[i].name, sizeof(rails->rail[i].name), "%s", name);
 	snprintf(rails->rail[i].device, sizeof(rails->rail[i].device), "%s",
 		 device ? device : "?");
-	/* "soft (io_uring)" and its like. */
+	/* Also "soft (io_uring)" and similar. */
 	rails->rail[i].soft = provider && strncmp(provider, "soft", 4) == 0;
 	rails->rail[i].up = is(o, "state", "active");
 	rails->rail[i].standby = json_is_true(json_object_get(o, "standby"));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib-perf --server. A test is a forked process, so that whatever becomes of
- * it, the server goes on. Whoever reaches the port may load this host, and no
- * more: plugin, device and environment are the server's.
+ * mpib-perf --server. A test is a forked process, so that the server survives
+ * its failure. A program that reaches the port can only load this host: plugin,
+ * device and environment are the server's.
  */
 #include <errno.h>
 #include <netdb.h>
@@ -22,7 +22,7 @@
 #include "perf/hosts/rails.h"
 
 #define TESTS_MAX 4
-/* How soon the end of a test is reported. */
+/* The interval of the check for ended tests. */
 #define LOOK_MS 200
 
 static struct {
@@ -45,8 +45,8 @@ static void say(const char *peer, const char *what)
 	fflush(stdout);
 }
 
-/* Tell of tests that ended. Returns how many did, and in *bad whether one of
- * them failed. */
+/* Report tests that ended. Returns their number, and in *bad whether one
+ * failed. */
 static int reap(bool *bad)
 {
 	int status, n = 0;
@@ -110,7 +110,7 @@ static void take_one(const struct perf_options *opt, int listener)
 	perf_link_ready(fd);
 	getnameinfo((struct sockaddr *)&at, len, peer, sizeof(peer), NULL, 0,
 		    NI_NUMERICHOST);
-	/* Of IPv4, at a socket of IPv6. */
+	/* An IPv4 address at an IPv6 socket. */
 	name = peer + (strncmp(peer, "::ffff:", 7) == 0 ? 7 : 0);
 	if (running() == TESTS_MAX)
 		refuse(fd, "its server runs four tests already (try later)");
@@ -118,8 +118,8 @@ static void take_one(const struct perf_options *opt, int listener)
 		fork_test(opt, listener, fd, name);
 }
 
-/* The address to listen at: as given, or that at which this node's proxy takes
- * peer links; NULL: at all. */
+/* Choose the address to listen at: as given, or that of this node's peer link;
+ * NULL: at all. */
 static const char *listen_at(const struct perf_options *opt, char *buf,
 			     size_t len)
 {

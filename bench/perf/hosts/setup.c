@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The load that a node is asked for, see setup.h. */
+/* The load that the hub sends to a node, see setup.h. */
 #include "perf/hosts/setup.h"
 
 #include <math.h>

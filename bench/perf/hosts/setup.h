@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the hub tells each node to run. Plugin, ABI version and environment are
- * each node's own, and never come over the network; so is the device, except in
- * check. */
+/* What the hub tells each node to run. Each node chooses its own plugin, ABI
+ * version and environment, and except in check its device. */
 #ifndef PERF_SETUP_H
 #define PERF_SETUP_H
 
@@ -23,7 +22,7 @@ struct perf_setup {
 void perf_setup_make(struct perf_setup *s, const struct perf_options *opt,
 		     int node, uint32_t device);
 
-/* Take *s over into *opt, checked like a command line. -EINVAL after a line on
+/* Copy *s to *opt, checked like a command line. -EINVAL after a line on
  * stderr. */
 int perf_setup_take(const struct perf_setup *s, struct perf_options *opt);
 

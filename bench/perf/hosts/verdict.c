@@ -19,8 +19,8 @@ static int by_busbw(const void *a, const void *b)
 	return (x->busbw > y->busbw) - (x->busbw < y->busbw);
 }
 
-/* Set median[d] to the median busbw of the tests of device d that ran; to 0 of
- * fewer than three, which say nothing about each other. */
+/* Set median[d] to the median busbw of the tests of device d that ran; to 0
+ * with fewer than three tests. */
 static void set_medians(const struct perf_verdict *v, int n,
 			double median[PERF_DEVICES_MAX])
 {
