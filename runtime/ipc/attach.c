@@ -109,7 +109,7 @@ static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* What the launcher calls this job; "" where none is known. */
+/* Return the launcher's name of this job; "" if unknown. */
 static void attach_label(char *label, size_t len)
 {
 	const char *job = getenv("SLURM_JOB_ID");
@@ -245,7 +245,8 @@ static void unmap_segments(struct mpib_attached *at)
 		mpib_memseg_fini(&at->seg[i]);
 }
 
-/* Who may write to the run directory could listen there while no proxy does. */
+/* A user who can write to the run directory could listen there while no proxy
+ * does. */
 static int check_proxy(struct mpib_client *c, const struct mpib_attached *at)
 {
 	struct ucred cred;

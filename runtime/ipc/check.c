@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with the arguments of a request, on the slow path. */
+/* Checks of a request's arguments, on the slow path. */
 #include "ipc/check.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with the arguments of a request. On the connection's thread, only
- * on the slow path; with a text. */
+/* Checks of a request's arguments. On the connection's thread, only on the slow
+ * path; with a text. */
 #ifndef MPIB_IPC_CHECK_H
 #define MPIB_IPC_CHECK_H
 

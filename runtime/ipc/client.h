@@ -3,8 +3,8 @@
  * Internal types and functions of the client library, which runs in the rank's
  * process: the client, its connections, requests, regions and staging memory.
  *
- * Of each of a connection's requests the first descriptor is pushed to the shard
- * in the order posted. A request of registered memory is pushed whole; one of
+ * The first descriptors of a connection's requests are pushed to the shard in
+ * the order posted. A request of registered memory is pushed whole; one of
  * ordinary memory part by part through the connection's staging window.
  */
 #ifndef MPIB_IPC_CLIENT_H
@@ -30,9 +30,9 @@
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
 /*
  * How to make the proxy drop its counterpart of a client object (pool, region,
- * listener, connection); embedded in that object. While the object is in use
- * the debt is idle; once the object is given up and the proxy still has (or may
- * still make) the counterpart, the debt is on client->debts: "owed" (debt.c).
+ * listener, connection); embedded in that object. While the object is in use,
+ * the debt is idle. If the object is dropped while the proxy still has (or may
+ * still make) its counterpart, the debt is on client->debts: "owed" (debt.c).
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
@@ -111,9 +111,9 @@ enum mpib_next {
 	MPIB_NEXT_READY, /* for the connection's thread */
 };
 
-/* What a connection that was closed waits for, in client->closed. */
+/* The states of a closed connection in client->closed. */
 enum mpib_closing {
-	MPIB_CLOSING_TOLD, /* the proxy was told: for FREE */
+	MPIB_CLOSING_TOLD, /* the proxy knows: waits for FREE */
 	MPIB_CLOSING_OWED, /* for another instance, to close that */
 };
 
@@ -166,8 +166,8 @@ struct mpib_conn {
 	struct mpib_ctl_connect ask; /* sender */
 	struct mpib_listener *listener; /* receiver; NULL: closed */
 	struct mpib_reply_end end; /* receiver; key 0: not known */
-	/* The instance to go on in. The state changes under the lock, and is read
-	 * without it. */
+	/* The instance in which the connection continues. The state changes
+	 * under the lock, and is read without it. */
 	struct mpib_instance next;
 	_Atomic unsigned next_state; /* enum mpib_next */
 	_Atomic int lost; /* -errno: not resumed, for lost_why */
@@ -207,8 +207,8 @@ struct mpib_listener {
  * for the limit of the process's user (ETOOMANYREFS of unix(7)). */
 #define MPIB_REGISTERING 32
 
-/* What one proxy gave to the client. It stays until each connection has gone on at
- * the next one. */
+/* What the client got from one proxy. It stays until each connection has gone
+ * on at the next one. */
 struct mpib_attached {
 	uint32_t number; /* of this attach of the client, from 1 */
 	bool serves; /* false: the successor of an upgrade, which may not yet */
@@ -231,7 +231,7 @@ struct mpib_attached {
 	struct mpib_index index[MPIB_INDEXES_MAX];
 };
 
-/* What became of the latest control request. */
+/* The state of the latest control request. */
 enum mpib_asked {
 	MPIB_ASKED_NOT, /* not sent */
 	MPIB_ASKED_LATE, /* sent; the answer is still to come */
@@ -254,8 +254,8 @@ struct mpib_client {
 	pthread_mutex_t lock; /* with a wait for taken, see rpc.c */
 	atomic_bool taken; /* all below, and the control socket */
 	struct mpib_attached *at; /* only the helper changes it */
-	/* Of an upgrade that is in progress: the proxy that will be the next; NULL:
-	 * the helper attaches when c->at has ended. */
+	/* During an upgrade: the successor of the proxy; NULL: the helper
+	 * attaches when c->at has ended. */
 	struct mpib_attached *successor;
 	uint32_t attaches; /* all, also those that failed */
 	uint32_t next_id;
@@ -332,7 +332,7 @@ int mpib_rpc_check(struct mpib_message *m, size_t want);
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
 		  struct mpib_message *m, size_t want);
-/* Have the proxy undo d and wait for the answer; d's object is given up in any
+/* Ask the proxy to undo d and wait for the answer. d's object is dropped in any
  * case. -ETIMEDOUT: the proxy has not confirmed yet. */
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
@@ -343,7 +343,7 @@ void mpib_debt_answered(struct mpib_client *c, struct mpib_message *m);
 uint32_t mpib_debt_keep(struct mpib_debt *d);
 /* Send the undo requests whose id is known, until the socket is full. */
 void mpib_debts_pay(struct mpib_client *c);
-/* The client detaches, so the proxy drops everything: free what is owed. */
+/* The client detaches, so the proxy drops everything: free the debts. */
 void mpib_debts_forget(struct mpib_client *c);
 
 /* 0, also while the client waits for another proxy; or why nothing can be asked:
@@ -369,15 +369,15 @@ static inline bool mpib_client_resumes(const struct mpib_client *c)
 	return atomic_load(&c->helper.resumes) &&
 	       atomic_load(&c->living) == MPIB_GONE;
 }
-/* What failed with -EPIPE may be asked again: the proxy was gone, and there may be
- * another one by now. */
+/* Return whether to repeat a request that failed with -EPIPE: the proxy ended,
+ * and another one may serve by now. */
 static inline bool mpib_client_again(const struct mpib_client *c)
 {
 	return atomic_load(&c->helper.resumes);
 }
-/* Take the lock, when there is a proxy: -ETIMEDOUT, without the lock. Not in a
- * forked child, where another thread of the parent may have held the lock at
- * fork(): -EOWNERDEAD, without the lock. */
+/* Take the lock, when there is a proxy: -ETIMEDOUT, without the lock.
+ * -EOWNERDEAD, without the lock, in a forked child: another thread of the
+ * parent may have held the lock at fork(). */
 int mpib_client_lock(struct mpib_client *c);
 /* Take it in the process that attached, whether there is a proxy or not. */
 void mpib_client_hold(struct mpib_client *c);
@@ -443,7 +443,8 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 /* connect.c, under the lock. Ask the client's proxy for the connection, once more;
  * base: receives that are done. */
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
-/* The key of a receiving end, if the proxy told of it at that index. */
+/* Return the key of a receiving end, if the proxy reported one at that
+ * index. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
@@ -467,8 +468,8 @@ static inline int mpib_conn_broken(const struct mpib_conn *conn)
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
 }
 
-/* A request that ended so, res < 0, failed alone: it did not fit and nothing of it
- * was under way. The connection goes on. */
+/* Return whether a request with this result failed alone, because it did not
+ * fit: nothing of it was sent, and the connection continues. */
 static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
 {
 	return res == -EMSGSIZE && mpib_conn_broken(conn) != -EMSGSIZE;
@@ -502,18 +503,21 @@ static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 }
 
 /*
- * resume.c. On the connection's thread: the connection's instance has stopped, nothing
- * is written for it any more; go on in the next one, which is ready. What is done
- * stays so, and the rest is posted again from its first byte. 1; 0: not now, call
- * again; -errno: the connection failed, and does not use the new instance.
+ * resume.c. On the connection's thread: the connection's instance has stopped,
+ * and nothing is written for it any more. Continue in the next one, which is
+ * ready: keep the results of completed requests, and post the others again from
+ * their first byte. 1; 0: not now, call again; -errno: the connection failed,
+ * and does not use the new instance.
  */
 int mpib_conn_resume(struct mpib_conn *conn);
 /* Under the lock: the next instance has no window, where the connection has one. */
 bool mpib_conn_lacks_window(const struct mpib_conn *conn);
-/* On the connection's thread. 1: its instance lives, as far as is known; 0: it does
- * not, nothing can be posted now; -errno: and it does not go on, with the text. */
+/* On the connection's thread. 1: the instance lives, as far as is known; 0: it
+ * has stopped, and nothing can be posted now; -errno: it has stopped and will
+ * not continue, with the text. */
 int mpib_conn_goes_on(struct mpib_conn *conn);
-/* By generation, oldest first; newest: the latest of the connection's. */
+/* Sort by generation, oldest first; newest: the connection's latest
+ * generation. */
 void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
 /* Any thread: how many receives of the connection are done, when nothing is written
  * for its instance any more. */

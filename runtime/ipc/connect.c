@@ -196,7 +196,7 @@ void mpib_conn_free(struct mpib_conn *conn)
 	free(conn);
 }
 
-/* All places are free, first the one whose turn it is. */
+/* Mark all places as free; the next one to use is first in the list. */
 static void set_places(struct mpib_conn *conn)
 {
 	for (unsigned n = MPIB_REQUESTS; n-- > 0;) {
@@ -274,7 +274,7 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 
 	if (conn->is_sender && key == conn->ask.key && end->peer_number)
 		conn->ask.peer_number = end->peer_number;
-	/* Of an earlier connection the key is there from the start. */
+	/* An earlier connection has its key from the start. */
 	if (!conn->is_sender && key && key != at->index[index].key)
 		conn->end = *end;
 }
@@ -425,7 +425,7 @@ int mpib_ready(struct mpib_conn *conn)
 			conn->error = 0;
 			conn->work = 0;
 		}
-		/* What failed here the proxy does not know. */
+		/* The proxy does not know of a failure in this process. */
 		return conn->error < 0 ? mpib_conn_fail(conn, conn->error, NULL)
 				       : 1;
 	}
@@ -439,7 +439,7 @@ int mpib_ready(struct mpib_conn *conn)
 	return rc;
 }
 
-/* Who asks has much to move. */
+/* A caller of this function has much to move. */
 static int prepare_window(struct mpib_client *c, struct mpib_index *x)
 {
 	return x->window.pool
@@ -454,7 +454,8 @@ int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
 
 	if (rc < 0)
 		return rc;
-	/* Where the connection goes on it gets another. */
+	/* If the connection has stopped, it gets another window in its next
+	 * instance. */
 	if (region->staged && mpib_conn_lives(conn, c))
 		rc = prepare_window(c, conn->place);
 	mpib_client_unlock(c);
@@ -470,8 +471,9 @@ struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 	return &x->debt;
 }
 
-/* Whether the other end has to be told, and how. A connection that was never ready
- * has none: what its proxy still asked for goes with the proxy. */
+/* Decide whether, and how, the other end must learn of the close. A connection
+ * that was never ready has none: what its proxy still asked for goes with the
+ * proxy. */
 static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 {
 	uint32_t state = state_of(conn->reply);
@@ -493,8 +495,9 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	struct mpib_debt *debt = mpib_conn_leave(conn);
 
 	LIST_REMOVE(conn, link);
-	/* Not at a proxy that is gone; and not before another instance is there, or
-	 * the proxy would tell the peer at once, which would lose what arrived. */
+	/* Ask neither a proxy that ended, nor one without another instance:
+	 * that proxy would tell the peer at once, and arrived data would be
+	 * lost. */
 	if (conn->at == c->at && mpib_client_ok(c) &&
 	    !(outlives && conn->closing == MPIB_CLOSING_OWED))
 		mpib_rpc_undo(c, debt);

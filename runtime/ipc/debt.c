@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Debts: objects that the proxy has, or will have once it gets to a request
- * whose caller stopped waiting, but that the client has given up. One more
- * control request undoes each; it is sent as soon as the socket takes it, and
- * no caller waits for its answer. All under the client's lock.
+ * Debts: objects that the client has dropped but that the proxy has, or will
+ * have when it handles a request whose caller stopped waiting. Another control
+ * request undoes each; it is sent as soon as the socket has room, and no caller
+ * waits for its answer. All under the client's lock.
  */
 #include <errno.h>
 #include <stdlib.h>

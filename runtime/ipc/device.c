@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the proxy says of itself and of its devices. */
+/* Information about the proxy and its devices. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

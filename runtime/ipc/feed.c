@@ -155,8 +155,8 @@ void mpib_place_rest(struct mpib_request *r)
 	r->gen = (uint32_t)(word >> 32);
 }
 
-/* All places from first to end are in use: take that of a send that is done, but
- * not tested yet. */
+/* All places from first to end are in use: reuse the place of a send that is
+ * complete but not tested yet. */
 static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 		      unsigned first, unsigned end)
 {
@@ -201,8 +201,8 @@ static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 	return false;
 }
 
-/* Mark the queued sends that the oldest unanswered receive wants. Its tags for
- * which none is queued are left in tags: how many. */
+/* Mark the queued sends that the oldest unanswered receive wants. Leaves in
+ * tags the receive's tags without a queued send, and returns their number. */
 static unsigned mark_wanted(struct mpib_conn *conn, int32_t *tags)
 {
 	unsigned n = mpib_want_read(&conn->reply->want, conn->ring.tail, tags);
@@ -297,8 +297,8 @@ void mpib_feed(struct mpib_conn *conn)
 	struct mpib_feed *q = &conn->feed;
 	struct mpib_request *r, *next, **link = &q->first, *last = NULL;
 	int32_t tags[MPIB_GROUP_MAX];
-	/* What is behind a request that waits, and what is wanted behind one
-	 * that is: sends of one tag stay in their order. */
+	/* A waiting request blocks those after it, and a waiting wanted send
+	 * blocks later wanted sends: sends of one tag stay in order. */
 	bool waits = false, wanted_waits = false;
 	int rc = 0;
 

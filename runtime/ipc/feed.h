@@ -15,13 +15,13 @@
  * (struct mpib_want, segment.h).
  *
  * Why nothing hangs: let the oldest unanswered receive lack a send that the rank
- * offers or has queued. If no place is free, others' sends have them all. Those
- * that were posted complete, and find_place() of feed.c takes their places, tested
+ * offers or has queued. If no place is free, others' sends have them all.
+ * Posted sends complete, and find_place() of feed.c reuses their places, tested
  * or not. If none is of that kind, all are queued in the shard, which therefore
  * polls for CTS, finds the receive and publishes it. A receive has at most
- * MPIB_GROUP_MAX buffers, so the reserve of as many places is enough for it, and
- * is free again when the receive is answered. The feed queue takes a send that
- * is wanted even when it is full, so the same holds for mpib_isend().
+ * MPIB_GROUP_MAX buffers, so the reserve of as many places is enough for it,
+ * and is free again when the receive is answered. The feed queue takes a send
+ * that is wanted even when it is full, so the same holds for mpib_isend().
  *
  * MPIB_SENDS_MAX: a caller may have the sends of 32 receives of 8 buffers
  * answered and not tested, as many that wait for their receives in the feed queue,
@@ -51,16 +51,16 @@ struct mpib_buffer {
 	struct mpib_region *region;
 };
 
-/* All that it takes to post it again is here. A request of one buffer that takes
- * the fast path uses the first cache line alone. */
+/* These members are enough to post the request again. A request of one buffer
+ * that takes the fast path uses the first cache line alone. */
 struct mpib_request {
 	_Alignas(256) struct mpib_conn *conn;
 	struct mpib_request *next; /* on the list that it is on */
 	const struct mpib_completion *completion; /* NULL: it has no place */
 	uint8_t plain[4]; /* op, place, idx, n of a request of one buffer */
 	/* Generation: odd, that of the connection's use of a place before it
-	 * plus two. No completion word left by an earlier use of the place has
-	 * it: a place that would have is passed over. */
+	 * plus two. No completion word of an earlier use of the place equals
+	 * it: mpib_place_take() skips such a place. */
 	uint32_t gen;
 	uint8_t n; /* buffers */
 	/* Queued, staged, grouped, watched or at a place of the reserve: takes

@@ -116,8 +116,8 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	int rc = mpib_conn_usable(conn);
 
 	*req = NULL;
-	/* Of a connection that failed for a reason still to come the request
-	 * tells that, too: with none the caller would think all well. */
+	/* If the connection failed and the reason is not known yet, post the
+	 * flush all the same, so that the caller learns of the failure. */
 	if (rc < 0 || !region || !(region->memory.flags & MPIB_REG_DMABUF))
 		return rc < 0 ? rc : 0;
 	rc = flush_allowed(conn, data, region);
@@ -200,7 +200,8 @@ void mpib_flush_close(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
 
-	/* Not from q->first on: one that failed is still there, and free. */
+	/* Search all of q->room, not from q->first on: a failed flush is still
+	 * in that list, but free. */
 	for (uint32_t i = 0; i < q->used; i++) {
 		if (q->room[i].held)
 			mpib_regions_unref(&q->room[i]);

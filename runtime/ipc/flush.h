@@ -10,8 +10,9 @@ struct mpib_conn;
 struct mpib_request;
 
 #define MPIB_FLUSHES_MAX 256u
-/* Of the ring's slots, those that grouped receives leave to flushes: the shard takes
- * these though receives before them wait, which may be for what follows a flush. */
+/* Ring slots that grouped receives leave free for flushes. The shard handles a
+ * flush even if earlier receives wait, because they may wait for a message that
+ * follows the flush. */
 #define MPIB_FLUSHES_KEPT 8
 
 struct mpib_flush_queue {
@@ -24,8 +25,8 @@ struct mpib_flush_queue {
 
 /* Whether r is done; pushes what waits. */
 bool mpib_flush_over(struct mpib_request *r);
-/* The connection's instance has stopped (resume.c). Those that are done stay so; the
- * others go to left, oldest first. How many. */
+/* The connection's instance has stopped (resume.c). Keep completed flushes, and
+ * move the others to left, oldest first. Returns their number. */
 unsigned mpib_flush_left(struct mpib_conn *conn, struct mpib_request **left);
 /* Post them again, counted from the first on. */
 void mpib_flush_repost(struct mpib_conn *conn, struct mpib_request *const *left,

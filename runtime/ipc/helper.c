@@ -86,7 +86,8 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	else if (rc == -EPIPE || rc == -ETIMEDOUT)
 		return rc;
 	next_set(conn, MPIB_NEXT_NONE);
-	/* Not before it: the proxy would tell the peer that all is closed. */
+	/* Not earlier: the proxy would tell the peer that everything is
+	 * closed. */
 	if (had)
 		instance_drop(c, &before);
 	if (rc < 0 && !late) {
@@ -203,8 +204,8 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* The instance that was asked for was ready, and failed since: its other end was
- * closed. What it says about sends that are over counts. */
+/* Return whether the requested instance was ready and has failed since, because
+ * its other end closed. Its count of completed sends is valid. */
 static bool next_was_ready(const struct mpib_conn *conn)
 {
 	const struct mpib_instance *next = &conn->next;
@@ -214,7 +215,8 @@ static bool next_was_ready(const struct mpib_conn *conn)
 		       (conn->is_sender ? conn->ask.key : conn->end.key);
 }
 
-/* Of what was asked for at a living proxy. True: call again soon. */
+/* Check a resume that was requested at a living proxy. True: call again
+ * soon. */
 static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	switch (conn_state(c->at, conn->next.index)) {
@@ -404,7 +406,7 @@ static int all_again(struct mpib_client *c)
 	return rc;
 }
 
-/* What the proxy that is gone had told of. */
+/* Copy what the ended proxy had reported about connections. */
 static void conns_learn(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -446,7 +448,7 @@ static void successor_tell(struct mpib_client *c, int rc)
 
 	if (rc < 0)
 		snprintf(say.why, sizeof(say.why), "%s", mpib_strerror());
-	/* Where this fails, the proxy gives the upgrade up. */
+	/* If this fails, the proxy cancels the upgrade. */
 	(void)mpib_message_send(c->at->sock, &say.h, NULL, 0);
 }
 
@@ -595,7 +597,8 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	/* One that did not take all is hung up on by this process. */
+	/* This process disconnects from a proxy that did not accept
+	 * everything. */
 	if (c->at->whole && atomic_load(&c->at->reply->ended)) {
 		snprintf(helper->why, sizeof(helper->why),
 			 "the proxy at %s hung up on this process for good "
@@ -617,7 +620,8 @@ static int proxy_gone(struct mpib_client *c)
 	return -1;
 }
 
-/* What there is to do. ms until there may be more; -1: until something comes. */
+/* Do the work that is due. Returns the ms until there may be more; -1: until an
+ * event. */
 static int helper_turn(struct mpib_client *c)
 {
 	struct mpib_conn *conn;

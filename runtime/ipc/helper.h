@@ -15,7 +15,7 @@
 struct mpib_client;
 
 struct mpib_helper {
-	/* The client goes on at another proxy when this one ends. */
+	/* The client continues at another proxy when this one ends. */
 	atomic_bool resumes;
 	bool runs;
 	pthread_t thread;
@@ -32,12 +32,12 @@ struct mpib_helper {
 	 * attach for it. */
 	uint32_t upgrade;
 	bool attach;
-	/* Written before resumes becomes false: why the client does not go on;
-	 * "": it never would. */
+	/* Written before resumes becomes false: why the client cannot continue;
+	 * "": it never could. */
 	char why[512];
 };
 
-/* When the client has attached. What fails leaves it without a helper. */
+/* When the client has attached. After a failure the client has no helper. */
 void mpib_helper_start(struct mpib_client *c);
 /* In the process that attached; then nothing else runs in the client. */
 void mpib_helper_stop(struct mpib_client *c);
@@ -58,7 +58,7 @@ void mpib_helper_gives_up(struct mpib_client *c, int rc);
 /* keep.c, under the client's lock. Keep a copy of fd, which stays the caller's. 0:
  * it is not kept. */
 uint32_t mpib_keep(struct mpib_client *c, int fd);
-/* What is kept, as a descriptor that the caller closes. -errno. */
+/* Return the kept memory as a descriptor that the caller closes. -errno. */
 int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
 /* It is closed when this returns. 0: nothing. */
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept);

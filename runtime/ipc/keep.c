@@ -3,7 +3,8 @@
  * Descriptors of memory that is to be registered again, kept where neither the rank's
  * limit of descriptors nor its forked children have them: in the table of a thread of
  * its own, which takes and lends them by a socket. The thread begins with the first of
- * them. All under the client's lock, so that one request is under way.
+ * them. All under the client's lock, so that at most one request is
+ * outstanding.
  */
 #include <errno.h>
 #include <poll.h>
@@ -67,7 +68,7 @@ static int keep_unshare(int sock)
 	return 0;
 }
 
-/* What is kept is named by its number here and 1, so that 0 is none. -errno: no
+/* A kept descriptor's name is its number here plus 1; 0 means none. -errno: no
  * answer was sent. */
 static int keep_answer(int sock, struct mpib_message *m, int rc)
 {

@@ -265,8 +265,8 @@ static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 }
 
 /* Allocate all pages of a part of a memfd in this process, whose memory they
- * are: the proxy takes none that are not there. What fails here is told by the
- * proxy. */
+ * are: the proxy takes none that are not there. The proxy reports the reason of
+ * a failure here. */
 static void allocate_pages(int fd, uint64_t offset, size_t size)
 {
 	size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);

@@ -71,8 +71,8 @@ void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r, bool over)
 		mpib_report_drop(r);
 }
 
-/* Between two parts of a message, as either end makes them, its rails have nothing under
- * way. What is still to come only the sender knows, by its size. */
+/* Between two parts of a message the rails have nothing in flight. Only the
+ * sender, which knows the size, can tell whether another part follows. */
 static bool rails_have_all(const struct mpib_request *req,
 			   const struct mpib_rail_report *report)
 {

@@ -58,8 +58,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 	if (unlikely((int)conn->work | mpib_conn_broken(conn)))
 		return NULL;
 	r = conn->free;
-	/* Of a place that rests since generations came round the word has the
-	 * next one: see has_next_gen(). */
+	/* If a place was unused until generations wrapped, its completion word
+	 * already has the next generation: see has_next_gen(). */
 	if (unlikely(!r || r->gen == conn->gen + 2 ||
 		     conn->ring.tail - conn->ring.head_seen == MPIB_RING_SLOTS))
 		return NULL;

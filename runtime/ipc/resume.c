@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection goes on in another instance: docs/recovery.md. What its requests need
- * to be posted again is in them. Nothing is written any more for the instance that
- * stopped, so its words say for good which requests are done, and the records of a
- * sending end which receive each send was to answer: where the receivers' ranks have
- * that, the send is done, too.
+ * A connection continues in another instance: docs/recovery.md. Its requests
+ * hold all that is needed to post them again. Nothing is written any more for
+ * the instance that stopped, so its completion words are final. The records of
+ * a sending end name the receive that each send answers: if the receiver's rank
+ * has that receive, the send is done too.
  */
 #include <errno.h>
 
@@ -28,8 +28,8 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
 	uint32_t since = (uint32_t)(word >> 32) - conn->first_gen;
-	/* Of what lies between a lap and the outstanding requests before posts,
-	 * and a lap behind: others' words are not in it. */
+	/* Accept words from a lap and the outstanding requests before posts to
+	 * a lap after it; other words are not recent. */
 	uint32_t ahead = (since / 2 + 1 + MPIB_RING_SLOTS + MPIB_REQUESTS -
 			  (uint32_t)posts) &
 			 INT32_MAX;

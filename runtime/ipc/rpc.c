@@ -55,9 +55,10 @@ int mpib_client_check(struct mpib_client *c)
 }
 
 /*
- * What the lock protects belongs to the thread that set `taken`. Who may wait
- * has the mutex first, so that at most one thread waits for `taken`. It stands
- * in for pthread_mutex_trylock(), which older C libraries have elsewhere.
+ * What the lock protects belongs to the thread that set `taken`. A thread that
+ * may wait takes the mutex first, so that at most one thread waits for `taken`.
+ * It stands in for pthread_mutex_trylock(), which older C libraries have
+ * elsewhere.
  */
 bool mpib_client_try(struct mpib_client *c)
 {
@@ -134,7 +135,7 @@ static void look_at_socket(struct mpib_client *c)
 
 int mpib_client_look_now(struct mpib_client *c)
 {
-	/* Who has the lock sees what came, and waits for it perhaps. */
+	/* The thread with the lock receives answers, and may wait for one. */
 	if (mpib_client_try(c)) {
 		look_at_socket(c);
 		mpib_client_leave(c);

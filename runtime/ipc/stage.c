@@ -9,7 +9,7 @@
 #include "ipc/client.h"
 
 #define AGAIN_MS 10 /* between two questions for a window that is refused */
-#define LARGER_MS 1000 /* the same, where a small one is there */
+#define LARGER_MS 1000 /* the same, if there is a small one */
 #define WAITS 16 /* posts without room that cost as much as a whole window */
 
 static void push_part(struct mpib_conn *conn, struct mpib_request *r,
@@ -28,7 +28,7 @@ static bool is_direct(const struct mpib_buffer *b)
 /*
  * A posted message cannot be taken back, since the peer counts on it: if memory
  * is deregistered before its request is pushed the connection must fail. A
- * staged receive goes on in the window instead, see copy_out().
+ * staged receive continues in the window instead, see copy_out().
  */
 static int stage_lost(struct mpib_conn *conn)
 {
@@ -156,8 +156,9 @@ static uint32_t better(const struct mpib_conn *conn,
 		       : mpib_window_first(conn->at);
 }
 
-/* A whole window in place of a small one, whatever is in that, unless that would
- * not do either. If there is none the small one does. */
+/* Get a whole window instead of a small one, whatever the small one holds,
+ * unless a whole one is too small as well. If there is none the small one
+ * does. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
 	uint32_t whole = conn->at->welcome.window;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Start a proxy where none answers: MPIB_START names the program. Of the processes
- * that find none in a run directory one starts it, which a lock file there says; the
- * others wait.
+ * Start a proxy if none answers: MPIB_START names the program. Of the processes
+ * that find none in a run directory, the holder of a lock file there starts it;
+ * the others wait.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -7,8 +7,9 @@
 
 #include "ipc/helper.h"
 
-/* Where the C library is older than 2.34 a program has threads if it wants them, and
- * NCCL's do: weak, and of the version that both kinds have. */
+/* With a C library older than 2.34 a program may be linked without threads
+ * (NCCL's programs have them). So the symbol is weak, and of the version that
+ * old and new libraries have. */
 #pragma weak pthread_create
 #pragma weak pthread_join
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

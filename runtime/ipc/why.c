@@ -26,8 +26,9 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 		if (m->h.status == 0 && m->len >= sizeof(*got))
 			snprintf(r->text, sizeof(r->text), "%.*s",
 				 (int)sizeof(got->text) - 1, got->text);
-		/* A request fails in the shard's thread, and the thread that
-		 * answers had not looked at what the shard told it first. */
+		/* A request fails in the shard's thread, and the control thread
+		 * may answer before it has read the shard's message: ask
+		 * again. */
 		if (m->h.status == 0 && !r->text[0] && !r->early) {
 			r->early = true;
 			r->asked = 0;

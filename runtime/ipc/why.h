@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the proxy says of a connection that failed. */
+/* The proxy's reason for a connection's failure. */
 #ifndef MPIB_IPC_WHY_H
 #define MPIB_IPC_WHY_H
 

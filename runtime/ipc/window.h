@@ -35,11 +35,12 @@
 
 #define MPIB_WINDOW_MAX (1u << 30)
 #define MPIB_PARTS 256 /* of one run */
-/* Parts that may wait at once. With a descriptor for each other place they leave
- * the shard room for parts of a send that has its receive: it takes 64. */
+/* Parts that may wait at once. Together with a descriptor for each other place,
+ * they leave the shard, which holds 64, room for parts of a send that has its
+ * receive. */
 #define MPIB_PARTS_WAITING 32
 
-/* What a part of len bytes takes. */
+/* Return the bytes of the window that a part of len bytes uses. */
 static inline uint32_t mpib_window_padded(uint32_t len)
 {
 	return (len + MPIB_ALIGN - 1) & ~(MPIB_ALIGN - 1);
@@ -106,7 +107,8 @@ struct mpib_window {
  * until they leave. keep: bytes of the small run, at most; 0: none. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
-/* No part is in it, nor may anybody still use what was. */
+/* Return whether the window holds no part, and no proxy may still use an
+ * earlier one. */
 static inline bool mpib_window_empty(const struct mpib_window *w)
 {
 	return !w->lost && w->big.part_head == w->big.part_tail &&
@@ -151,11 +153,11 @@ void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 			 const struct mpib_staging_chunk *p);
 
-/* Sender: r has completed, and not as its connection failed. Its
- * parts that lie behind others' need not leave the window before it ends. */
+/* Sender: r has completed, and not as its connection failed. Parts of r that
+ * follow those of other requests may stay in the window after r ends. */
 void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 
-/* What is in it is not needed, and it is the connection's no more. */
+/* Discard the window's contents and detach it from the connection. */
 void mpib_window_drop(struct mpib_conn *conn);
 
 /* Take parts that are done out of the window; a receiver copies them out. */
@@ -164,9 +166,8 @@ void mpib_window_drain(struct mpib_conn *conn);
 /* pool.c, any thread. Bytes of a window that has carried little: making the pages
  * of a whole one takes a millisecond, and their memory. */
 uint32_t mpib_window_first(const struct mpib_attached *at);
-/* Under the client's lock. Give the index a window of at least size bytes. What it
- * has that is smaller is given back, or kept in x->before if busy: parts are in
- * it. */
+/* Under the client's lock. Give the index a window of at least size bytes. A
+ * smaller window is returned, or kept in x->before if busy (it holds parts). */
 int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 		    bool busy);
 void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
