@@ -29,7 +29,7 @@ struct options {
 				 from SIM_STAGED_FROM */
 	unsigned jobs;
 	double until; /* no seed begins after it; 0: whenever */
-	/* One seed in this many is run a second time; 0: none. */
+	/* One seed in this many runs a second time; 0: none. */
 	uint64_t twice;
 	bool one, minimise, first;
 	struct sim_ask ask;
@@ -44,8 +44,8 @@ struct slot {
 	uint64_t hash;
 };
 
-/* Of so many children at once, who share them. All that there may be, as
- * nothing in a child is to depend on how many there are. */
+/* Results of all possible children, shared with them: nothing in a child may
+ * depend on the number of children. */
 static struct sim_result *results;
 
 static double seconds(void)
@@ -87,8 +87,8 @@ static bool still_fails(const struct options *o, uint64_t seed,
 	return status != 0 && !sim_child_unrun(status);
 }
 
-/* Leave out what is not needed for it to fail, as long as anything is. 0: done;
- * 1: it does not fail. */
+/* Remove parts of the plan as long as the seed still fails. 0: done; 1: the
+ * seed does not fail. */
 static int minimise(const struct options *o, uint64_t seed)
 {
 	struct sim_smaller best = { 0 };
@@ -169,14 +169,14 @@ static bool another(const struct options *o, uint64_t next, uint64_t failed)
 	       (o->until == 0 || seconds() < o->until);
 }
 
-/* Whether the slot's seed is to run once more: to the same end, or it could not
- * be replayed. */
+/* Return whether the slot's seed must run a second time, which must end like
+ * the first: otherwise no failure could be replayed. */
 static bool is_again(const struct options *o, const struct slot *s, int status)
 {
 	return status == 0 && !s->again && o->twice && s->seed % o->twice == 0;
 }
 
-/* It has run twice, or does not. */
+/* The seed has run twice, or runs once only. */
 static void end_slot(const struct slot *s, struct sim_result *result,
 		     int status, struct sim_total *all)
 {
@@ -244,7 +244,7 @@ static int run_all(const struct options *o)
 	return all.failed ? 1 : all.unrun ? 2 : 0;
 }
 
-/* The same twice: else it could not be replayed. */
+/* Both runs must be equal: otherwise no failure could be replayed. */
 static int run_one(const struct options *o)
 {
 	const struct sim_result *result = results;
@@ -284,7 +284,7 @@ static unsigned jobs_of(uint64_t wanted)
 	return wanted < JOBS ? (unsigned)wanted : JOBS;
 }
 
-/* What an option has; 0 where that is no number. */
+/* Return an option's number; 0 if it is not a number. */
 static uint64_t number_of(int opt, const char *text)
 {
 	if (!text || opt == 'p')
@@ -350,7 +350,7 @@ int main(int argc, char **argv)
 	struct rlimit files;
 
 	sim_addresses_fix(argv);
-	clearenv(); /* MPIB_*, and whatever else somebody reads */
+	clearenv(); /* MPIB_* and all other variables that the code reads */
 	if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
 		files.rlim_cur =
 			files.rlim_max < 65536 ? files.rlim_max : 65536;

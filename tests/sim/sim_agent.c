@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the nodes' agents say of their rails, which are programs of their own.
- * It differs from one time to the next. */
+/* Reports of the nodes' agents about their rails. Each report differs from the
+ * one before. */
 #include "agent/agent.h"
 
 #include <string.h>

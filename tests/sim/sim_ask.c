@@ -70,7 +70,7 @@ struct order {
 	char text[64];
 };
 
-/* The answer does not matter: he may be refused, or nobody be there. */
+/* The answer does not matter: the proxy may refuse the operator, or not run. */
 static void *tell(void *arg)
 {
 	struct sockaddr_un un = { .sun_family = AF_UNIX };
@@ -78,8 +78,8 @@ static void *tell(void *arg)
 	int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 	char answer[1024], dir[96];
 
-	/* Its name differs from run to run, so nobody is to know it. It has
-	 * none until a proxy that was killed is started again. */
+	/* The directory's name differs from run to run, so hide it. It has no
+	 * name until a killed proxy is started again. */
 	if (mpib_admin_dir(sim_node_dir(o->node), dir, sizeof(dir)) &&
 	    snprintf(un.sun_path, sizeof(un.sun_path), "%s/%s", dir,
 		     MPIB_ADMIN_SOCK) < (int)sizeof(un.sun_path) &&

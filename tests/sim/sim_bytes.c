@@ -54,7 +54,8 @@ size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed)
 
 size_t sim_bytes_other(const char *p, size_t len, char than)
 {
-	/* As memcmp() does it, unless there is one. */
+	/* memcmp() with itself shifted by one byte is the fast check for equal
+	 * bytes. */
 	if (!len || (*p == than && !memcmp(p, p + 1, len - 1)))
 		return len;
 	for (size_t i = 0; i < len; i++) {

@@ -13,14 +13,14 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* Seconds of one seed: it hangs. */
+/* Seconds after which a seed counts as hanging. */
 #ifdef __SANITIZE_ADDRESS__
 #define CPU_S 300
 #else
 #define CPU_S 60
 #endif
 
-/* Of a build that counts lines, see coverage. */
+/* Of a build that counts executed lines, see coverage. */
 void sim_gcov_dump(void) __asm__("__gcov_dump") __attribute__((weak));
 
 static void on_crash(int signo)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the contract suite of verbs needs of the simulated HCA. */
+/* The simulated HCA as the contract suite of verbs needs it. */
 #include <stdbool.h>
 
 #include "sim_hca.h"

@@ -30,7 +30,7 @@ static bool is_gpu(const struct sim_end *e)
 	return e->sends ? e->line->plan->tx_gpu : e->line->plan->rx_gpu;
 }
 
-/* A sealed memfd is taken in place of a dma-buf. */
+/* A sealed memfd replaces a dma-buf. */
 static int get_gpu_memory(struct sim_end *e)
 {
 	size_t size = mem_size(e);
@@ -67,7 +67,8 @@ static void end_close(struct sim_end *e)
 		mpib_close(e->conn);
 	if (e->listener)
 		mpib_close_listen(e->listener);
-	/* Its requests have ended: no region is held for them any more. */
+	/* The line's requests have ended: no region may still be referenced for
+	 * them. */
 	if (e->region && atomic_load(&e->region->refs))
 		sim_fail("line %u: a region has %u references too many",
 			 e->line->number, atomic_load(&e->region->refs));
@@ -120,7 +121,7 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc)
 	e->again = sim_now + sim_rank_patience(e->refused);
 	if (!e->ready && sim_ranks_meet_quotas() && e->refused == SIM_REFUSALS)
 		e->line->given_up = true;
-	/* The receiver may never hear of it. */
+	/* The receiver may never learn of it. */
 	if (e->sends && !e->ready)
 		e->line->given_up = true;
 	end_close(e);
@@ -136,8 +137,8 @@ static bool settled(struct sim_end *e)
 	if (!l->plan->messages || l->given_up ||
 	    (e->sends ? l->sent : l->received) == l->plan->lives)
 		return true;
-	/* The sender has sent all, and the receiver's connection failed before
-	 * it had all; or they have tried it often enough. */
+	/* The sender has sent everything, and the receiver's connection failed
+	 * before it had everything; or both have tried often enough. */
 	if (e->sends ? l->received > l->sent
 		     : l->sent > l->received ||
 			       l->offered - l->received == SIM_TRIES)
@@ -189,7 +190,7 @@ static bool end_open(struct sim_end *e, struct sim_rng *r)
 	return true;
 }
 
-/* What a profiler would do. */
+/* Call the report functions as a profiler would. */
 static void on_watch(void *user, struct mpib_request *req, enum mpib_watch what)
 {
 	struct mpib_rail_report report[MPIB_RAILS];
@@ -228,8 +229,9 @@ static bool check_ready(struct sim_end *e)
 	return e->ready;
 }
 
-/* Nobody is left who would connect: the sender may see that its last send has
- * ended after the receiver's connection failed and it listened again. */
+/* Stop listening if the sender will not connect again: it may see its last send
+ * complete after the receiver's connection failed and the receiver listened
+ * again. */
 static bool alone(const struct sim_end *e)
 {
 	const struct sim_line *l = e->line;
@@ -270,13 +272,14 @@ bool sim_end_step(struct sim_end *e, struct sim_rng *r)
 		moved |= sim_line_post(e, r);
 	if (!e->open || e->done < l->plan->messages)
 		return moved;
-	/* A close whose proxy is killed reaches the peer late, and ends what it
-	 * has not: there both ends have all first, as ranks see to. */
+	/* A close whose proxy is killed reaches the peer late and then ends the
+	 * peer's requests. So in such plans both ends first receive everything,
+	 * as real ranks do. */
 	if (!sim_ranks_may_fail() && sim_ranks_meet(SIM_FAULT_KILL_PROXY) &&
 	    peer_has_less(e))
 		return moved;
-	/* A send may end before its receive does, and what a connection that is
-	 * closed had in flight may be lost. */
+	/* A send may end before its receive, and a closed connection may lose
+	 * data in flight. */
 	if (e->sends && l->received == l->sent && !sim_ranks_may_fail())
 		return moved;
 	if (e->sends)

@@ -7,7 +7,7 @@
 #include "sim_sock.h"
 #include "verbs/verbs.h"
 
-#define LOOKS_EVERY (10 * SIM_S) /* an operator, where devices stay unused */
+#define LOOKS_EVERY (10 * SIM_S) /* an operator, if devices stay unused */
 
 static const struct sim_plan *plan;
 static struct sim_event begins[SIM_FAULTS], ends[SIM_FAULTS];
@@ -23,7 +23,8 @@ static void kill_qp(struct sim_device *d)
 		sim_verbs.modify_qp(&qp->ibv, &err, IBV_QP_STATE);
 }
 
-/* A proxy stops for less than its peers' patience, where no error may show. */
+/* If no error is allowed, a proxy stops for less than its peers'
+ * peer.silence. */
 static void stop_proxy(const struct sim_fault *f)
 {
 	struct sim_proc *proxy = sim_node_proxy(f->node);
@@ -32,8 +33,8 @@ static void stop_proxy(const struct sim_fault *f)
 		sim_proc_stop(proxy, sim_now + f->lasts);
 }
 
-/* Longer than a peer may be silent, now and then. Who has not reached it before
- * knows of its other address by the cluster's key alone. */
+/* Longer than a peer may be silent, now and then. A node that has not reached
+ * the peer before uses its second address only with a cluster key. */
 static unsigned network_lasts(void)
 {
 	return plan->hard || plan->key ? 200 : 14;
@@ -66,7 +67,8 @@ static void on_flap(void *arg)
 		      arg);
 }
 
-/* It goes when it has forgotten some: else nothing would ever tell. */
+/* Remove the device once it has forgotten writes: otherwise nothing would
+ * notice. */
 static void on_forgot(void *arg)
 {
 	const struct sim_fault *f = arg;
@@ -84,7 +86,7 @@ static void lag_qp(struct sim_device *d, uint64_t ns)
 		qp->stands_until = sim_now + ns;
 }
 
-/* Neither rank nor peer, nor the network: see sim_plan_more.c. */
+/* Faults that are no rank's, peer's or network's: see sim_plan_more.c. */
 static void strike_more(const struct sim_fault *f)
 {
 	switch (f->kind) {
@@ -266,8 +268,8 @@ static void heal(const struct sim_fault *f)
 	}
 }
 
-/* What a proxy says is to be done for a device that is there again, where ranks
- * outlive that, or an error is allowed. */
+/* Upgrade a proxy whose device works again, if ranks survive that or an error
+ * is allowed. */
 static void on_look(void *arg)
 {
 	if (sim_ranks_over() || !(plan->hard || plan->resumes))
@@ -307,7 +309,7 @@ void sim_faults_start(const struct sim_plan *p)
 	plan = p;
 	sim_hca_soft(plan->soft);
 	for (unsigned i = 0; i < plan->faults; i++) {
-		/* sim_event hands it back as it is. */
+		/* sim_event returns it unchanged. */
 		struct sim_fault *f =
 			(struct sim_fault *)(uintptr_t)&plan->fault[i];
 

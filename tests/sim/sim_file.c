@@ -17,7 +17,7 @@ static struct entry {
 } table[SIM_FDS];
 static const struct sim_proc *real_owner[SIM_FD_FIRST];
 static int hint;
-static int used, real_used; /* none above it has ever been in use */
+static int used, real_used; /* no higher one has ever been in use */
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size)
 {
@@ -103,7 +103,7 @@ int sim_fd_real(int fd)
 	return fd;
 }
 
-/* What is held has no owner, so that no process's end closes it. */
+/* A held file has no owner, so that no process's end closes it. */
 int sim_fd_hold(int fd)
 {
 	struct sim_file *f;
@@ -195,7 +195,7 @@ int __wrap_close(int fd)
 	return 0;
 }
 
-/* Of a descriptor of the real kernel's. */
+/* Do it for a descriptor of the real kernel. */
 int __wrap_fclose(FILE *file)
 {
 	int fd = fileno(file);

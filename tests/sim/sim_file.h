@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors of the simulated kernel: what they lead to, who has them, and
- * what waits for them. Their numbers are above all of the real kernel's, which
- * stay what they are: memfds and the files of the run directories are real.
+ * Descriptors of the simulated kernel: their files, the processes that own
+ * them, and the tasks that wait for them. Their numbers are above those of the
+ * real kernel, whose descriptors stay unchanged: memfds and the files of the
+ * run directories are real.
  */
 #ifndef SIM_FILE_H
 #define SIM_FILE_H
@@ -25,7 +26,7 @@ struct sim_watch {
 	struct sim_file *set, *file;
 	int fd;
 	struct epoll_event event;
-	bool changed; /* since epoll_wait() told of it */
+	bool changed; /* since epoll_wait() reported it */
 };
 
 struct sim_file_ops {
@@ -33,10 +34,10 @@ struct sim_file_ops {
 	/* -EAGAIN: the caller waits, unless the file does not block. */
 	ssize_t (*read)(struct sim_file *f, void *buf, size_t len);
 	ssize_t (*write)(struct sim_file *f, const void *buf, size_t len);
-	void (*close)(struct sim_file *f); /* the last descriptor is gone */
+	void (*close)(struct sim_file *f); /* the last descriptor was closed */
 };
 
-/* An open file; the head of what each kind has. */
+/* An open file; the first member of each kind's struct. */
 struct sim_file {
 	const struct sim_file_ops *ops;
 	unsigned refs;
@@ -48,23 +49,23 @@ struct sim_file {
 void *sim_file_new(const struct sim_file_ops *ops, size_t size);
 void sim_file_hold(struct sim_file *f);
 void sim_file_put(struct sim_file *f);
-/* Whether it is ready for something may have changed. */
+/* Call this when the file's readiness may have changed. */
 void sim_file_changed(struct sim_file *f);
 
 /* A new descriptor of the present process; takes over a reference. */
 int sim_fd_new(struct sim_file *f);
-/* NULL and EBADF: it is none of the simulated kernel's. */
+/* NULL and EBADF: not a descriptor of the simulated kernel. */
 struct sim_file *sim_fd_file(int fd);
 bool sim_fd_is(int fd);
 /* A descriptor in a message: it holds the file, or a copy of the real one. */
 int sim_fd_hold(int fd);
-/* The receiver's own, of what sim_fd_hold() returned. */
+/* Make the receiver's descriptor from what sim_fd_hold() returned. */
 int sim_fd_give(int held);
 void sim_fd_drop(int held);
 /* A real one, which ends with the process. Returns fd. */
 int sim_fd_real(int fd);
 void sim_files_close_all(const struct sim_proc *proc);
-/* Wait until op() is no -EAGAIN any more, if the file blocks. */
+/* If the file blocks, wait until op() does not return -EAGAIN. */
 ssize_t sim_file_block(struct sim_file *f, bool dontwait, uint64_t limit,
 		       ssize_t (*op)(struct sim_file *f, void *arg), void *arg);
 

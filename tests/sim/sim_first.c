@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Counters of 32 bits or fewer start at 0 in the real code, and no seed lasts
- * until they wrap. Here each kind starts where the seed says, mostly just
- * before a wrap, from the moment its owner is made. Both ends of what counts
- * the same have the same start, as all of a seed do.
+ * until they wrap. Here the seed chooses the start of each kind, mostly just
+ * before a wrap, when its owner is made. All counters of one kind have the same
+ * start in a seed, so both ends of a connection agree.
  */
 #include "sim_first.h"
 
@@ -16,7 +16,7 @@
 #include "sim_task.h"
 #include "vqp/internal.h"
 
-#define NEAR 1000 /* what a seed's connection may count */
+#define NEAR 1000 /* the most that a seed's connection may count */
 
 static struct {
 	/* The client library's: generations of requests, control messages,
@@ -36,8 +36,8 @@ static struct {
 	uint32_t id; /* of listeners, lanes and connections of a broker */
 } first;
 
-/* Before a place where some code may go wrong: its end, or where its sign
- * changes. */
+/* A start just before a value at which code may go wrong: the wrap, or a change
+ * of sign. */
 static uint32_t draw(struct sim_rng *r, unsigned bits)
 {
 	uint32_t most = bits < 32 ? (1u << bits) - 1 : UINT32_MAX;
@@ -64,7 +64,7 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.gen = draw(&r, 32) & ~1u; /* see struct mpib_index */
 	first.ask = draw(&r, 32);
 	first.sweep = draw(&r, 32);
-	draw(&r, 32); /* of what is gone, so that the rest is as it was */
+	draw(&r, 32); /* of a removed counter: the others keep their values */
 	first.part = draw(&r, 32);
 	first.idle = draw(&r, 32);
 	first.flush = draw(&r, 32);
@@ -72,7 +72,7 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.op = draw(&r, 32);
 	first.share = draw(&r, 32);
 	first.msg = draw(&r, 32);
-	/* Of its bits wr_id carries 24. */
+	/* wr_id carries 24 of its bits. */
 	first.wr = draw(&r, sim_chance(&r, 4) ? 24 : 32);
 	first.epoch = draw(&r, 32);
 	first.grant = draw(&r, 32);
@@ -80,7 +80,7 @@ void sim_first_seed(const struct sim_plan *plan)
 	first.conn = draw(&r, 32) % ENGINE_CONNS_MAX;
 	first.mr = draw(&r, 32) % MPIB_MRS_MAX;
 	first.id = draw(&r, 32);
-	/* What a rank and its proxy count from the beginning of an instance. */
+	/* Counters that a rank and its proxy start with an instance. */
 	if (plan->resumes)
 		first.flush = first.msg = 0;
 }
@@ -186,8 +186,8 @@ void __real_engine_conn_start(struct engine_conn *conn,
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote);
 
-/* Its client, which is not told yet that it is ready, counts from there,
- * too. */
+/* The client, which does not know yet that the connection is ready, counts from
+ * there too. */
 void __wrap_engine_conn_start(struct engine_conn *conn,
 			      const struct engine_conn_info *remote)
 {

@@ -72,7 +72,7 @@ bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to)
 
 	if (a >= SIM_NODES || b >= SIM_NODES)
 		return true;
-	/* A kernel takes what is for the node itself to no port. */
+	/* A kernel sends data for the node itself over no port. */
 	return cut_until[a][b] <= sim_now &&
 	       (a == b || (!is_dead(from) && !is_dead(to)));
 }
@@ -174,7 +174,7 @@ static void flow_stop(struct sim_flow *f)
 	f->ended = f->eof = true;
 }
 
-/* Both ends see a reset now. */
+/* Show a reset to both ends now. */
 static void sim_flow_reset(struct sim_sock *sock, int err)
 {
 	struct sim_sock *other = sock->out->reader;
@@ -298,7 +298,7 @@ void sim_flows_leave(struct sim_sock *sock)
 	if (in->writer)
 		sim_file_changed(&in->writer->file);
 	flow_free(in);
-	/* What is under way arrives without its writer. */
+	/* Data in flight arrives even after its writer has closed. */
 	if (!TAILQ_FIRST(&out->flight) || !out->reader)
 		flow_free(out);
 }

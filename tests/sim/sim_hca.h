@@ -25,7 +25,7 @@
 struct sim_proc;
 TAILQ_HEAD(sim_posted_list, sim_posted);
 
-/* What is wrong with a device now. All of it may be changed at any time. */
+/* A device's current faults. Each may change at any time. */
 struct sim_device {
 	unsigned node, rail;
 	bool there; /* it can be opened */
@@ -35,13 +35,14 @@ struct sim_device {
 	bool dies; /* when it forgets, and a QP is to go to ERR */
 	uint64_t lag_until, lag; /* messages take up to this much longer */
 	uint64_t delay; /* ns; messages take this much longer, for now */
-	uint64_t rate; /* bytes/s; 0: what it can */
-	uint64_t still_until; /* its process does not move it before */
+	uint64_t rate; /* bytes/s; 0: no limit */
+	uint64_t still_until; /* no poll of its process moves it before */
 	struct sim_event tells; /* its contexts that they are lost */
 	unsigned calls; /* the last of so many finds it gone; 0: of none */
 	uint64_t told_late; /* when it goes by that */
 	uint64_t forgotten; /* messages */
-	/* Its firmware answers no call before; whose process knows that. */
+	/* Its firmware answers no call before this time; the process that knows
+	 * it. */
 	uint64_t hangs_until;
 	const struct sim_proc *given_up_by;
 	struct sim_posted_list posted; /* on their way to a GPU's memory */
@@ -95,7 +96,7 @@ struct sim_channel {
 
 struct sim_cqe {
 	struct ibv_wc wc;
-	struct sim_qp *qp; /* NULL: it went, and its entries with it */
+	struct sim_qp *qp; /* NULL: the CQ was destroyed with its entries */
 	uint64_t at; /* when it can be seen */
 	uint32_t done; /* of a send: the send queue is free up to here */
 	bool sent, solicited;
@@ -154,7 +155,7 @@ struct sim_qp {
 	struct sim_wqe *sq; /* NULL: it was never posted to */
 	uint32_t sq_made; /* of sq: those that were ever posted to */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
-	uint32_t sent, taken; /* messages that the peer did, that we did */
+	uint32_t sent, taken; /* messages handled by the peer, by this end */
 	uint64_t last_arrive, last_ack, stuck_since;
 	uint64_t stands_until; /* nothing of it arrives before */
 	unsigned rnr_tries;
@@ -182,8 +183,8 @@ static inline bool sim_answered(enum ibv_wr_opcode op)
 extern const struct mpib_verbs sim_verbs;
 
 void sim_hca_seed(uint64_t seed);
-/* max_msg_sz of the devices: most, or two or four times as much; 0: all that
- * the verbs allow. */
+/* max_msg_sz of the devices: `most`, or two or four times that; 0: the most
+ * that verbs allow. */
 void sim_hca_messages(uint32_t most);
 uint32_t sim_device_message(const struct sim_device *d);
 /* The devices can register a GPU's memory. */
@@ -206,7 +207,7 @@ void sim_device_lose(struct sim_device *d, uint64_t later);
 void sim_device_lose_at(struct sim_device *d, unsigned calls, uint64_t later);
 /* sim_hca_hang.c: its firmware answers no call until then. */
 void sim_device_hang(struct sim_device *d, uint64_t until);
-/* A process has ended: its contexts go as the kernel takes them. */
+/* A process has ended: destroy its contexts like the kernel. */
 void sim_hca_proc_ended(struct sim_proc *proc);
 /* A QP of the device that is in use, by chance; NULL: there is none. */
 struct sim_qp *sim_device_qp(struct sim_device *d);
@@ -247,11 +248,11 @@ int sim_dereg_mr(struct ibv_mr *mr);
 /* Where a range is; NULL: no region of pd allows access to all of it. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
-/* Write there for the peer, at, which sim_mr_at() gave for the remote key. */
+/* Write for the peer to `at`, which sim_mr_at() returned for the remote key. */
 void sim_mr_write(struct sim_ctx *ctx, uint32_t key, uint8_t *at,
 		  const uint8_t *bytes, size_t len);
 
-/* sim_hca_posted.c: a write into a GPU's memory; all that are on their way
+/* sim_hca_posted.c: start a write into a GPU's memory; let all writes in flight
  * arrive. */
 void sim_posted_write(struct sim_device *d, uint8_t *to, const uint8_t *bytes,
 		      size_t len);
@@ -301,7 +302,8 @@ void sim_qp_unlist(struct sim_qp *qp);
 int sim_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void sim_qp_error(struct sim_qp *qp);
 void sim_qp_quiet(struct sim_qp *qp);
-/* A completion of qp found no place: it ends, but not in the caller's midst. */
+/* A completion of qp found no room: fail qp, but after the caller has
+ * returned. */
 void sim_qp_fatal(struct sim_qp *qp);
 /* A request has ended: report it, if it was the last that SQD waited for. */
 void sim_qp_look_drained(struct sim_qp *qp);

@@ -57,7 +57,7 @@ static void ask(struct ibv_context *c)
 {
 	struct sim_ctx *ctx = sim_ctx(c);
 
-	/* What is dead says so by itself. */
+	/* A dead device reports that by itself. */
 	if (!ctx->dead && ctx->device->calls && !--ctx->device->calls)
 		sim_device_lose(ctx->device, ctx->device->told_late);
 	if (!ctx->dead)

@@ -9,7 +9,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-/* What a remote key has that a local one has not. */
+/* The bits that distinguish a remote key from a local one. */
 #define REMOTE 0x5a000000u
 
 static bool has_dmabuf;
@@ -41,7 +41,7 @@ int sim_dealloc_pd(struct ibv_pd *pd)
 	return 0;
 }
 
-/* Keys come back late: the last bits count the uses of a place. */
+/* Keys are reused late: the last bits count the uses of a place. */
 static uint32_t place(struct sim_ctx *ctx, struct sim_mr *mr)
 {
 	for (uint32_t i = 0; i < ctx->mr_room; i++) {
@@ -63,12 +63,12 @@ static uint32_t place(struct sim_ctx *ctx, struct sim_mr *mr)
 	return place(ctx, mr);
 }
 
-/* Memory that is there, and may be written where access says so. */
+/* Check that memory is mapped, and writable if access requires it. */
 static bool there(void *addr, size_t len, int access)
 {
 	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
 	uintptr_t from = (uintptr_t)addr & ~(page - 1);
-	/* It does nothing but to look whether all of it is mapped. */
+	/* This call only checks whether all of it is mapped. */
 	int rc = msync((void *)from, (uintptr_t)addr + len - from, MS_ASYNC);
 
 	if (rc == 0 && access & IBV_ACCESS_LOCAL_WRITE)

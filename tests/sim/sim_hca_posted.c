@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writes into the memory of a GPU. They are posted: their completion is seen,
- * and they are on their way over PCIe, in the order of their device, until a
- * read through the same device pushes them on.
+ * Writes into the memory of a GPU. They are posted writes: after their
+ * completion they travel over PCIe, in the order of their device, until a read
+ * through the same device flushes them.
  */
 #include <stdlib.h>
 #include <string.h>

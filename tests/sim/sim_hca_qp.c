@@ -8,7 +8,7 @@
 #define NUMBERS 65536
 #define FIRST 0x100 /* 0 and 1 are special */
 
-/* By the last bits of the number; the first bits count the uses. */
+/* Indexed by the last bits of the number; the first bits count the uses. */
 static struct sim_qp *by_number[NUMBERS];
 static uint32_t next_number = FIRST;
 

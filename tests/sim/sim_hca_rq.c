@@ -23,7 +23,7 @@ void sim_rq_fini(struct sim_rq *rq)
 	free(rq->sge);
 }
 
-/* For a receive of payload: most are of an IMM, and have none. */
+/* Only for a receive with payload: most receives are for an IMM. */
 static void set_sges(struct sim_rq *rq, struct sim_rwqe *w,
 		     const struct ibv_recv_wr *wr)
 {

@@ -36,7 +36,7 @@ void sim_qp_look_drained(struct sim_qp *qp)
 
 static void begin_drain(struct sim_qp *qp, bool notify)
 {
-	/* The one that is on its way was begun. */
+	/* A message in flight counts as begun. */
 	qp->sq_stop = qp->sq_next + (qp->arrive.place ? 1 : 0);
 	qp->notify_drained = notify;
 	sim_qp_look_drained(qp);

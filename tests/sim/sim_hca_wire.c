@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What passes between two QPs. Each request arrives at the peer at a time, is
- * done there, and is acknowledged at a later one; in order within a QP. Where a
- * path is closed, or nobody is at the other end, the request is tried again
- * until the QP's retries are used up.
+ * The transport between two QPs. Each request arrives at the peer and is
+ * handled there at one time, and is acknowledged at a later time; in order
+ * within a QP. If a path is closed, or no QP is at the other end, the request
+ * is repeated until the QP's retries are used up.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -55,7 +55,8 @@ static bool path_open(const struct sim_qp *qp)
 	       sim_device_open(sim_device(gid[15] - 1u, gid[13] - 100u));
 }
 
-/* The QP at the other end, if it can be reached and listens to this one. */
+/* Return the QP at the other end, if it is reachable and connected to this
+ * one. */
 static struct sim_qp *reach(const struct sim_qp *qp)
 {
 	struct sim_qp *to = sim_qp_find(qp->attr.dest_qp_num);
@@ -142,7 +143,7 @@ static void refuse(struct sim_qp *to, enum ibv_event_type event)
 	sim_hca_note(to->ctx, event, &to->ibv);
 }
 
-/* The peer's memory for w; an error otherwise. */
+/* Return the peer's memory for w, or an error. */
 static enum ibv_wc_status remote(const struct sim_wqe *w, struct sim_qp *to,
 				 uint8_t **at)
 {
@@ -173,7 +174,7 @@ static bool takes_receive(const struct sim_wqe *w)
 	return w->op != IBV_WR_RDMA_WRITE && !sim_answered(w->op);
 }
 
-/* The receive that w ends at the peer. */
+/* Return the peer's receive that w completes. */
 static enum ibv_wc_status complete(const struct sim_wqe *w, struct sim_qp *to,
 				   uint8_t *bytes)
 {
@@ -217,7 +218,7 @@ static bool forgotten(const struct sim_wqe *w, struct sim_qp *to)
 	return true;
 }
 
-/* w is done at the peer, or refused there. */
+/* Handle w at the peer, or refuse it. */
 static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 				    struct sim_qp *to)
 {
@@ -310,13 +311,13 @@ void sim_wire_start(struct sim_qp *qp)
 	arm_arrive(qp);
 }
 
-/* The peer has no receive for it. */
+/* The peer has no receive for the message. */
 static void not_ready(struct sim_qp *qp, const struct sim_qp *to)
 {
 	unsigned timer = to->attr.min_rnr_timer;
 
 	if (qp->attr.rnr_retry < 7 && qp->rnr_tries++ >= qp->attr.rnr_retry) {
-		/* What came before is acknowledged first. */
+		/* Acknowledge earlier messages first. */
 		while (qp->sq_una != qp->sq_next)
 			sim_wqe_end(qp, IBV_WC_SUCCESS);
 		fail(qp, IBV_WC_RNR_RETRY_EXC_ERR);
@@ -384,8 +385,8 @@ static void on_ack(void *arg)
 		fail(qp, w->status);
 		return;
 	}
-	/* An acknowledgement that is lost is asked for again, and somebody has
-	 * to be there to give it. */
+	/* A lost acknowledgement is requested again, and the peer must still
+	 * exist to send it. */
 	if (qp->ack_lost ? !reach(qp) : !path_open(qp)) {
 		qp->ack_lost = true;
 		try_again(qp, &qp->ack, on_ack);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is no proxy and speaks the peer protocol all the same: he calls a proxy
- * as a peer would, and then says what no sound peer says; or he answers where a
- * damaged handle leads to. He has an address of his own, so no node's link is
- * his to break.
+ * A liar: a program that speaks the peer protocol but is no proxy. It calls a
+ * proxy as a peer would and then breaks the protocol, or it answers at the
+ * address of a damaged handle. It has its own address, so it cannot break a
+ * node's link.
  */
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 #include "sim_wrap.h"
 
 #define PORT 24790
-#define FIRST 20 /* his last byte: none of a node */
+#define FIRST 20 /* last byte of its address: no node has it */
 #define HOSTS 2
 #define CALLS 8
 #define WAITS_MS 400
@@ -62,7 +62,7 @@ static void fill(struct sim_rng *r, void *bytes, size_t n)
 		at[i] = (uint8_t)sim_rng_next(r);
 }
 
-/* One of two values, which whatever bytes need not be. */
+/* One of two valid values, which random bytes rarely are. */
 static void fit(bool *b)
 {
 	uint8_t v;
@@ -123,7 +123,7 @@ static void fill_rail(struct sim_rng *r, struct mpib_rail_msg *m)
 	}
 }
 
-/* Whatever it is, of that type or of any. */
+/* Send a random message, of that type or of any. */
 static size_t lie(struct liar *me, unsigned type, uint8_t *frame)
 {
 	struct mpib_peer_msg m;
@@ -179,7 +179,7 @@ static void say_lies(struct liar *me, int fd)
 	}
 }
 
-/* The answer does not matter, only that there is one. */
+/* The content of the answer does not matter. */
 static void hear(int fd, unsigned ms)
 {
 	uint8_t heard[4096];
@@ -227,7 +227,7 @@ static void call_proxy(struct liar *me)
 	__wrap_close(fd);
 }
 
-/* The liar is called: it says nearly what a peer would. */
+/* A proxy calls the liar, which answers almost like a peer. */
 static void answer(struct liar *me, int fd)
 {
 	struct mpib_peer_msg m = {
@@ -289,8 +289,7 @@ static void *calls(void *arg)
 	return NULL;
 }
 
-/* A handle that came over some other network than ours, and was damaged
- * there. */
+/* A handle that was damaged outside of mpib. */
 static void connect_to(struct mpib_client *c, struct liar *me)
 {
 	struct mpib_handle h = {
@@ -303,7 +302,7 @@ static void connect_to(struct mpib_client *c, struct liar *me)
 	};
 	struct mpib_conn *conn;
 
-	if (sim_chance(&me->r, 3)) /* a node's, of a shard that it has not */
+	if (sim_chance(&me->r, 3)) /* a node's, with a shard that it lacks */
 		h.addr = htonl(ip_of(1 + (unsigned)sim_draw(&me->r, 2)));
 	if (sim_chance(&me->r, 3))
 		h.shard = 7;

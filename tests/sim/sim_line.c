@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The messages of a line, which are known from their numbers. A buffer is
- * overwritten the moment it is handed back and looked at before it is posted
- * again.
+ * The messages of a line, whose content follows from their numbers. A buffer is
+ * overwritten as soon as its request is complete and checked before it is
+ * posted again.
  */
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static uint32_t length_of(const struct sim_end *e, uint64_t number, unsigned k)
 	}
 }
 
-/* Messages that the end may have under way. */
+/* Return how many messages the end may have outstanding. */
 static unsigned window(const struct sim_end *e)
 {
 	return e->sends ? e->line->plan->ahead : e->line->plan->window;
@@ -65,7 +65,7 @@ static void check_scribble(const struct sim_end *e, uint64_t number)
 			 e->line->number, (unsigned long long)number, at);
 }
 
-/* Which family of tags the message has. */
+/* Return the message's family of tags. */
 static unsigned family_of(const struct sim_end *e, uint64_t number)
 {
 	return (unsigned)(sim_mix(number) % e->line->plan->families);
@@ -89,7 +89,7 @@ static bool early(const struct sim_end *e)
 	       l->span / all * (n < all ? n : all);
 }
 
-/* For the next receive, which may be tried often, until there is room. */
+/* Arguments of the next receive, which may be tried often until it has room. */
 static void empty(struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -132,7 +132,7 @@ static bool post_receive(struct sim_end *e)
 	return true;
 }
 
-/* Which message the bytes are of, if they are of any. */
+/* Return the message that the bytes belong to, if any. */
 static void explain(const struct sim_end *e, const char *p, size_t len)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -181,8 +181,8 @@ static void check_message(const struct sim_end *e, const size_t *size)
 	}
 }
 
-/* Whether what the oldest receive got is where the GPU sees it; 1: it is, 0:
- * not yet, or -errno. */
+/* Return 1 if the GPU sees the oldest receive's data, 0 if not yet, or
+ * -errno. */
 static int flushed(struct sim_end *e)
 {
 	int done = 0, rc;
@@ -200,8 +200,8 @@ static int flushed(struct sim_end *e)
 	return rc < 0 ? rc : done;
 }
 
-/* A receive is over: each of its sends has said that it answers this one,
- * whatever becomes of the sender's proxy. */
+/* A receive has ended: each of its sends must have recorded that it answers
+ * this receive, whatever happens to the sender's proxy. */
 static void check_answers(const struct sim_end *e)
 {
 	const struct sim_end *from = e->line->sends;
@@ -263,7 +263,7 @@ static bool take_receive(struct sim_end *e)
 	return true;
 }
 
-/* For a send that may be tried often, until there is room. */
+/* Arguments of a send that may be tried often until it has room. */
 static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 {
 	uint8_t *of = &e->filled_of[number % e->line->plan->ahead];
@@ -274,8 +274,8 @@ static void fill(struct sim_end *e, uint64_t number, unsigned k, uint32_t len)
 	*of |= (uint8_t)(1u << k);
 }
 
-/* The oldest message that lacks a send of this tag; l->messages: none in the
- * window. */
+/* Return the oldest message that lacks a send of this tag; l->messages: none in
+ * the window. */
 static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -290,7 +290,7 @@ static uint64_t lacks(const struct sim_end *e, unsigned family, unsigned k)
 	return l->messages;
 }
 
-/* One send of a message in the window, whose tag has its turn. */
+/* Post a send of a message in the window whose tag is due. */
 static bool post_send(struct sim_end *e, struct sim_rng *r)
 {
 	const struct sim_line_plan *l = e->line->plan;
@@ -317,7 +317,7 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 			sim_end_fail(e, "a send", rc);
 			return true;
 		}
-		/* For a send of another tag there may be a place. */
+		/* A send of another tag may have room. */
 		if (!e->req[at * l->group + k])
 			continue;
 		if (number >= e->posted)
@@ -329,8 +329,9 @@ static bool post_send(struct sim_end *e, struct sim_rng *r)
 	return false;
 }
 
-/* The send of the oldest message is over: its receive has to be, whether or not
- * its rank has asked. Where errors are allowed sends may end on the wire. */
+/* The send of the oldest message has ended: its receive must have ended too,
+ * whether or not its rank has tested it. If errors are allowed, sends may
+ * complete early (wire). */
 static void check_received(const struct sim_end *e)
 {
 	const struct sim_end *to = e->line->receives;

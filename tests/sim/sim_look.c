@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the proxies that serve have. */
+/* The objects of the serving proxies. */
 #include "peer/internal.h"
 #include "proxy.h"
 #include "sim_hca.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory as the real code sees it: who is short of it is refused some, and what
- * is mapped has the same addresses in each run. */
+/* Memory as the real code sees it: a process that is short of memory is refused
+ * some, and mappings have the same addresses in each run. */
 #include <errno.h>
 #include <limits.h>
 #include <malloc.h>
@@ -19,8 +19,8 @@
 
 /* Far from what the real kernel gives out, and from AddressSanitizer's. */
 #define MAPS_FROM 0x200000000000
-/* Larger pieces are maps of their own: tables of which a seed uses a few
- * places. */
+/* Larger pieces get mappings of their own: tables of which a seed uses a few
+ * entries. */
 #define MAPPED_FROM (1 << 20)
 #define SPARES 512 /* stacks */
 
@@ -39,8 +39,8 @@ bool sim_no_memory(void)
 	return p && short_of_memory && p->is_short && sim_by_chance(4);
 }
 
-/* Of another size class each time, so that what is freed comes back for
- * others. */
+/* Use another size class each time, so that other objects reuse freed
+ * memory. */
 static void *padded(size_t n, size_t size)
 {
 	static size_t calls;
@@ -75,8 +75,9 @@ static void addresses_pass(size_t len)
 	next_map += (len + 2 * page - 1) / page * page;
 }
 
-/* Where a region lies says in how many steps its pages come (client/filler.c). No
- * address is given out twice, and between two maps there is a page of none. */
+/* A region's address determines in how many steps its pages are allocated
+ * (client/filler.c). No address is used twice, and an unmapped page separates
+ * two mappings. */
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)
 {
 	void *map;
@@ -114,8 +115,8 @@ void sim_addresses_move(void)
 		sim_lacks("memory");
 }
 
-/* Pages come when somebody touches them: most of a window nobody does. And no
- * process forks, or leaves a core of its own. */
+/* Pages are allocated at the first access, and most of a window is never
+ * accessed. No process forks or writes a core file. */
 int __wrap_madvise(void *at, size_t len, int advice)
 {
 	if (advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ ||
@@ -124,7 +125,7 @@ int __wrap_madvise(void *at, size_t len, int advice)
 	return __real_madvise(at, len, advice);
 }
 
-/* So all of them count as there. */
+/* So all pages count as allocated. */
 int __wrap_mincore(void *at, size_t len, unsigned char *there)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -134,7 +135,7 @@ int __wrap_mincore(void *at, size_t len, unsigned char *there)
 	return 0;
 }
 
-/* A node's: what the machine has, or lets us have, is to change no quota. */
+/* A simulated node's memory: the real machine's must not change a quota. */
 uint64_t __wrap_mpib_memory_bound(void)
 {
 	return 32ull << 30;
@@ -147,7 +148,7 @@ void sim_memory_stays(void)
 	mallopt(M_TOP_PAD, 0); /* calloc() clears what it had before */
 }
 
-/* Of tasks that have ended, with the pages that they had. */
+/* Stacks of ended tasks, with their pages. */
 static void *spare[SPARES];
 static unsigned spares;
 
@@ -155,7 +156,7 @@ void *sim_stack_new(void)
 {
 	void *stack;
 
-	/* Where the next regions lie is not to depend on it. */
+	/* The addresses of later regions must not depend on it. */
 	if (spares) {
 		addresses_pass(SIM_STACK);
 		return spare[--spares];
@@ -167,8 +168,8 @@ void *sim_stack_new(void)
 	return stack;
 }
 
-/* It may have been left in the midst, and what is there next is something
- * else. */
+/* The task may have been killed inside a function; the next one starts
+ * afresh. */
 void sim_stack_free(void *stack)
 {
 	if (!stack)
