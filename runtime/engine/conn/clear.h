@@ -43,14 +43,15 @@ void mpib_ack_bad(struct engine_conn *f);
  * correct receiver does not send it, and the connection is broken. */
 static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
 {
+	if (ended <= f->tx.acked)
+		return true;
 	/* The ack may be ahead of cts_next, by slots that the receiver
 	 * cancelled because their message ended earlier. */
 	if (__builtin_expect(ended > f->tx.cts_next + f->slots, 0)) {
 		mpib_ack_bad(f);
 		return false;
 	}
-	if (ended > f->tx.acked)
-		f->tx.acked = ended;
+	f->tx.acked = ended;
 	return true;
 }
 
