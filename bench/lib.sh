@@ -128,6 +128,56 @@ complain() {
 	echo "$bench: $*" >&2
 }
 
+# bench_out DIR: make $out, DIR or one that the command has in the build, with an
+# empty file samples.
+bench_out() {
+	out=${1:-$build/bench/out/$bench}
+	mkdir -p "$out" && : >"$out/samples" || exit 1
+}
+
+# emit ROW METRIC VALUE: a sample of repetition $rep.
+emit() {
+	[ -n "$3" ] && echo "$rep $1 $2 $3" >>"$out/samples"
+}
+
+# run_perf ROW OPTION...: run mpib-perf, its rows go to $dir/rows; false when it
+# failed. The timed run uses the same buffers again and again without checking
+# them, as other programs do; a run before it checks every byte.
+run_perf() {
+	local perf=("$build/bench/mpib-perf" --pin "${@:2}")
+	timeout 120 "${perf[@]}" --warmup 0 --iters 3 >"$dir/perf" 2>&1 &&
+		timeout 120 "${perf[@]}" --check 0 --json "$dir/json" \
+			>"$dir/perf" 2>&1 || {
+		complain "$1: $(grep -v '^#' "$dir/perf" | tail -n 1)" \
+			"$(grep '^# wrong : [1-9]' "$dir/perf")"
+		return 1
+	}
+	perf_rows "$dir/json" >"$dir/rows"
+}
+
+# value KEY: the sum of the last rows of run_perf() with such a key, an extended
+# regular expression.
+value() {
+	awk -v k="^$1\$" '$2 ~ k && $3 >= 0 { v += $3; n++ } END { if (n) print v }' \
+		"$dir/rows"
+}
+
+# emit_busbw ROW PREFIX [SUFFIX]: a sample for each size that run_perf() had.
+emit_busbw() {
+	local size key v
+	while read -r size key v; do
+		[ "$key" != busbw ] || emit "$1" "$2$size${3:-}" "$v"
+	done <"$dir/rows"
+}
+
+# as_peer COMMAND...: with NCCL's net_ib, which finds the software HCA by the name
+# of the drop-in, of one device.
+as_peer() {
+	MPIB_SOFT_DEVICES=soft0=$net.100.1 NCCL_SOCKET_IFNAME=lo \
+		LD_LIBRARY_PATH=$build/runtime/softverbs/dropin \
+		NCCL_IB_MERGE_NICS=0 NCCL_GIN_TYPE=2 "$@"
+}
+
 # cpu_of PID...: user and system seconds of processes, in steps of 0.01 s.
 cpu_of() {
 	local pid sum=0 hz
@@ -144,11 +194,6 @@ tally() {
 	perl "$top/bench/tally.pl" "$@"
 }
 
-# samples REP ROW FILE: print "metric value" lines as samples for tally.
-samples() {
-	awk -v rep="$1" -v row="$2" 'NF == 2 { print rep, row, $1, $2 }' "$3"
-}
-
 # perf_rows FILE: print mpib-perf's --json as lines "SIZE KEY VALUE".
 perf_rows() {
 	tr -d '", ' <"$1" | awk -F: '$1 == "size" { size = $2 }
@@ -156,37 +201,8 @@ perf_rows() {
 		$1 ~ /^\]/ { size = "" }'
 }
 
-# bench_plot NAME DIR: plot the gnuplot script on stdin to DIR/NAME.svg, .png.
-bench_plot() {
-	local body name=$1 to=$2 t
-	body=$(cat)
-	command -v gnuplot >/dev/null || return 0
-	for t in "svg size 900,540 dynamic background 'white'" \
-		"png size 900,540"; do
-		printf 'set terminal %s\nset output "%s/%s.%s"\nset grid\n%s\n' \
-			"$t" "$to" "$name" "${t%% *}" "$body" |
-			gnuplot 2>"$dir/gnuplot" || {
-			cat "$dir/gnuplot" >&2
-			return 1
-		}
-	done
-}
-
 # item WORD...: print one item of a layout of tally.
 item() {
 	local IFS=$'\t'
 	echo "$*"
-}
-
-# series METRIC USING ROW TITLE...: print the arguments of gnuplot's plot for
-# those rows that have data in $dir/plot.
-series() {
-	local metric=$1 style=$2 list=
-	shift 2
-	while [ $# -gt 1 ]; do
-		[ -s "$dir/plot/$metric.$1.dat" ] &&
-			list="$list${list:+, }'$dir/plot/$metric.$1.dat' using $style title '$2'"
-		shift 2
-	done
-	echo "$list"
 }

@@ -1,35 +1,26 @@
 #!/usr/bin/env perl
-# tally.pl --layout FILE [--markdown FILE] [--json FILE] [--plots DIR] SAMPLES:
-# medians and ranges of the samples of several repetitions, as a Markdown table
-# (on stdout without --markdown), as JSON and as files for gnuplot.
+# tally.pl --layout FILE SAMPLES: medians and ranges of the samples of several
+# repetitions, as a Markdown table.
 #
-# A sample is a line "REP ROW METRIC VALUE". A metric with "@X" is a point of
-# a series over X, as in bw@65536. The layout has one item per line, with tabs
-# between its words:
+# A sample is a line "REP ROW METRIC VALUE". The layout has one item per line, with
+# tabs between its words:
 #
 #   title TEXT                          note TEXT
 #   column METRIC HEADING [DIGITS]      row ROW LABEL
-#   derive ROW METRIC FACTOR FROMROW FROMMETRIC
 #   mark TEXT >=|<= LIMIT ROW METRIC [DIVROW DIVMETRIC]
 #
 # A mark with a divisor takes the ratio of two samples of the same repetition,
 # since these were measured close together, and then the median of the ratios.
-#
-# DIR/METRIC.dat has a line "label median min max" per row for each column,
-# DIR/METRIC.ROW.dat a line "x median min max" per point for each series.
 use strict;
 use warnings;
 use Getopt::Long;
-use JSON::PP;
 
 # Words of an item, the kind not counted.
-my %least = (title => 1, note => 1, column => 2, row => 2, derive => 5, mark => 5);
+my %least = (title => 1, note => 1, column => 2, row => 2, mark => 5);
 my %most = (%least, column => 3, mark => 7);
 
 my %item; # by kind, a list of lists of words
-my @texts; # titles and notes in their order
 my %sample; # by row and metric, a list of [repetition, value]
-my @measured; # [row, metric], each once, as they came
 
 sub fail {
 	print STDERR "tally.pl: @_\n";
@@ -51,14 +42,7 @@ sub read_layout {
 			if !$least{$kind} || @word < $least{$kind} ||
 			@word > $most{$kind};
 		push @{ $item{$kind} }, \@word;
-		push @texts, $word[0] if $kind =~ /^(title|note)$/;
 	}
-}
-
-sub add_sample {
-	my ($rep, $row, $metric, $value) = @_;
-	push @measured, [$row, $metric] if !$sample{$row}{$metric};
-	push @{ $sample{$row}{$metric} }, [$rep, $value + 0];
 }
 
 sub read_samples {
@@ -67,14 +51,8 @@ sub read_samples {
 	for (lines_of($path)) {
 		/^\s*(\d+)\s+(\S+)\s+(\S+)\s+($number)\s*$/ or
 			fail("$path: not a sample: $_");
-		add_sample($1, $2, $3, $4);
+		push @{ $sample{$2}{$3} }, [$1, $4 + 0];
 	}
-}
-
-sub derive {
-	my ($row, $metric, $factor, $from_row, $from_metric) = @_;
-	add_sample($_->[0], $row, $metric, $_->[1] * $factor)
-		for @{ $sample{$from_row}{$from_metric} // [] };
 }
 
 # The statistics of a metric of a row, n of 0 where there is no sample; with a
@@ -135,69 +113,10 @@ sub markdown {
 	return $text . join('', map { "\n$_->[0]\n" } @{ $item{note} // [] });
 }
 
-# All metrics of a row that have samples, with or without a column.
-sub json {
-	my %rows = map { $_->[0] => {} } @{ $item{row} // [] };
-	for (@measured) {
-		my ($row, $metric) = @$_;
-		$rows{$row}{$metric} = stat_of($row, $metric) if $rows{$row};
-	}
-	my @marks = map {
-		my $st = stat_of(@$_[3 .. $#$_]);
-		{
-			mark => $_->[0], want => $_->[1], limit => $_->[2] + 0,
-			is => $st,
-			holds => holds($_, $st) ? JSON::PP::true : JSON::PP::false,
-		}
-	} @{ $item{mark} // [] };
-	return JSON::PP->new->pretty->canonical->space_before(0)->encode(
-		{ about => \@texts, rows => \%rows, marks => \@marks });
-}
-
-# The files for gnuplot, by name: their text.
-sub plots {
-	my %text;
-	my $point = sub {
-		my ($x, $st) = @_;
-		return sprintf("%s %.6g %.6g %.6g\n", $x,
-			@$st{qw(median min max)});
-	};
-	for my $column (map { $_->[0] } @{ $item{column} // [] }) {
-		$text{$column} = '';
-		for my $row (@{ $item{row} // [] }) {
-			my $st = stat_of($row->[0], $column);
-			$text{$column} .= $point->("\"$row->[1]\"", $st)
-				if $st->{n};
-		}
-	}
-	for (@measured) {
-		my ($row, $metric) = @$_;
-		my ($series, $x) = split /@/, $metric, 2;
-		$text{"$series.$row"} .= $point->($x, stat_of($row, $metric))
-			if defined $x;
-	}
-	return %text;
-}
-
-# write_to PATH TEXT: without a path, to stdout. A full disk shows only when the
-# file is closed.
-sub write_to {
-	my ($path, $text) = @_;
-	my $f;
-	open($f, $path ? '>' : '>&', $path // \*STDOUT) && print($f $text) &&
-		close($f) or fail('cannot write ' . ($path // 'stdout') . ": $!");
-}
-
-my ($layout, $markdown, $json, $dir);
-GetOptions('layout=s' => \$layout, 'markdown=s' => \$markdown,
-	'json=s' => \$json, 'plots=s' => \$dir) && $layout && @ARGV == 1 or
+my $layout;
+GetOptions('layout=s' => \$layout) && $layout && @ARGV == 1 or
 	fail('it wants --layout FILE and one file of samples');
 read_layout($layout);
 read_samples($ARGV[0]);
-derive(@$_) for @{ $item{derive} // [] };
-write_to($markdown, markdown());
-write_to($json, json()) if $json;
-if ($dir) {
-	my %plot = plots();
-	write_to("$dir/$_.dat", $plot{$_}) for sort keys %plot;
-}
+# A full disk shows only when the file is closed.
+print(markdown()) && close(STDOUT) or fail("cannot write stdout: $!");

@@ -13,7 +13,6 @@
 #include "crowd/proxy.h"
 #include "engine/conn/conn.h"
 #include "peer/internal.h"
-#include "peers/args.h"
 #include "peers/peer.h"
 
 #define PAUSE_NS 100000000ull /* of a lane between two messages */

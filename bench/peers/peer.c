@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the small programs share: processes, memory, clocks, results. */
+/* What the small programs share, see peer.h. */
 #include "peers/peer.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 void peer_die(const char *fmt, ...)
 {
@@ -36,15 +30,6 @@ uint64_t peer_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
 }
 
-double peer_cpu(void)
-{
-	struct rusage u;
-
-	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
-	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
-}
-
 void *peer_shared(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -55,54 +40,83 @@ void *peer_shared(size_t bytes)
 	return p;
 }
 
-void peer_pin(unsigned n)
-{
-	cpu_set_t may, one;
-	unsigned nth;
-
-	if (sched_getaffinity(0, sizeof(may), &may) < 0)
-		peer_die("sched_getaffinity: %s", strerror(errno));
-	nth = n % (unsigned)CPU_COUNT(&may);
-	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
-		if (!CPU_ISSET(cpu, &may) || nth-- > 0)
-			continue;
-		CPU_ZERO(&one);
-		CPU_SET(cpu, &one);
-		if (sched_setaffinity(0, sizeof(one), &one) < 0)
-			peer_die("sched_setaffinity: %s", strerror(errno));
-		return;
-	}
-}
-
-void peer_pair(void (*first)(void *arg), void (*second)(void *arg), void *arg)
-{
-	pid_t parent = getpid(), pid = fork();
-	int status = 0;
-
-	if (pid < 0)
-		peer_die("fork: %s", strerror(errno));
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (getppid() != parent)
-			_exit(1);
-		second(arg);
-		_exit(0);
-	}
-	first(arg);
-	if (waitpid(pid, &status, 0) < 0 || status)
-		peer_die("the second process failed (status %#x)", status);
-}
-
 void peer_say(const char *metric, double value)
 {
 	printf("%s %.9g\n", metric, value);
 	fflush(stdout);
 }
 
-void peer_say_latency(const struct perf_hist *h)
+void peer_wrong(const char *fmt, ...)
 {
-	peer_say("lat_p50", perf_hist_quantile(h, 0.5) / 1e3);
-	peer_say("lat_p90", perf_hist_quantile(h, 0.9) / 1e3);
-	peer_say("lat_p99", perf_hist_quantile(h, 0.99) / 1e3);
-	peer_say("lat_p999", perf_hist_quantile(h, 0.999) / 1e3);
+	va_list ap;
+
+	fprintf(stderr, "%s: command line: ", program_invocation_short_name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputs(" (see --help)\n", stderr);
+	exit(2);
+}
+
+__attribute__((noreturn)) static void version(void)
+{
+	printf("%s %s\n", program_invocation_short_name, MPIB_VERSION);
+	exit(0);
+}
+
+static void help(const char *words)
+{
+	const char *lead = "Usage:";
+
+	for (int len; words; words = words[len] ? words + len + 1 : NULL) {
+		len = (int)strcspn(words, "\n");
+		printf("%s %s %.*s\n", lead, program_invocation_short_name, len,
+		       words);
+		lead = "      ";
+	}
+	exit(0);
+}
+
+void peer_args(int argc, char **argv, int min, int max, const char *words)
+{
+	for (int i = 1; i < argc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+			help(words);
+		if (!strcmp(argv[i], "--version"))
+			version();
+		if (argv[i][0] == '-')
+			peer_wrong("%s is no option", argv[i]);
+	}
+	if (argc - 1 < min)
+		peer_wrong("%d arguments, and %d are needed", argc - 1, min);
+	if (argc - 1 > max)
+		peer_wrong("%d arguments, and %d are the most", argc - 1, max);
+}
+
+uint64_t peer_size(const char *what, const char *text, uint64_t lo, uint64_t hi)
+{
+	static const char suffixes[] = "KMG";
+	size_t len = strspn(text, "0123456789");
+	const char *hit = len && text[len] ? strchr(suffixes, text[len]) : NULL;
+	uint64_t n = strtoull(text, NULL, 10);
+
+	/* At most 10 digits were taken, so no suffix can overflow 64 bits. */
+	if (hit)
+		n <<= 10 * (hit - suffixes + 1);
+	if (!len || len > 10 || text[hit ? len + 1 : len] || n < lo || n > hi)
+		peer_wrong("%s: \"%s\" is not %llu..%llu, or K, M, G of them",
+			   what, text, (unsigned long long)lo,
+			   (unsigned long long)hi);
+	return n;
+}
+
+double peer_number(const char *what, const char *text)
+{
+	size_t len = strspn(text, "0123456789.");
+	char *end;
+	double n = strtod(text, &end);
+
+	if (!len || text[len] || *end || !(n > 0))
+		peer_wrong("%s: \"%s\" is no number above 0", what, text);
+	return n;
 }

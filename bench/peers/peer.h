@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the small programs in bench/ share: two processes, memory between them,
- * clocks, and printing results. A result is one line "metric value"; the
- * commands in bench/ collect these lines.
+ * What the small programs in bench/ share: their command lines, which are words
+ * and no options but --help and --version; memory, a clock, and results. A
+ * result is one line "metric value"; the commands in bench/ collect these lines.
  */
 #ifndef PEER_H
 #define PEER_H
@@ -10,29 +10,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "perf/hist.h"
+/* Print "program: command line: what (see --help)" on stderr; exit with 2. */
+void peer_wrong(const char *fmt, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+
+/*
+ * Returns only if there are min to max words. Otherwise it answers --help or
+ * --version or refuses the command line, and exits. words is the usage text: a
+ * line for each form of what follows the program's name.
+ */
+void peer_args(int argc, char **argv, int min, int max, const char *words);
+
+/*
+ * peer_size() parses a whole number from lo to hi, such as "64", "512K", "4M"
+ * or "1G"; peer_number() a number above 0, with or without a point. Other text
+ * ends the program with a line in which `what` names the argument.
+ */
+uint64_t peer_size(const char *what, const char *text, uint64_t lo,
+		   uint64_t hi);
+double peer_number(const char *what, const char *text);
 
 /* Print a line on stderr and exit with 1. */
 void peer_die(const char *fmt, ...)
 	__attribute__((format(printf, 1, 2), noreturn));
 
 uint64_t peer_ns(void);
-/* User and system seconds of this process. */
-double peer_cpu(void);
 
 /* Zeroed memory that is shared with children forked later. */
 void *peer_shared(size_t bytes);
-/* Pin this process to the n-th CPU that it may use, modulo their number. */
-void peer_pin(unsigned n);
-
-/*
- * Run second(arg) in a child and first(arg) here, then wait for the child. Ends
- * the program if the child failed. The child ends if its parent does.
- */
-void peer_pair(void (*first)(void *arg), void (*second)(void *arg), void *arg);
 
 void peer_say(const char *metric, double value);
-/* Print lat_p50, lat_p90, lat_p99 and lat_p999 in us, of samples in ns. */
-void peer_say_latency(const struct perf_hist *h);
 
 #endif

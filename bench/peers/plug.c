@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Both ends of a connection of an ncclNet plugin in one process that calls them
- * in turn, for bench/budget --peer: callgrind counts the instructions of
- * budget_sender() and budget_receiver() alone, by object file.
+ * Both ends of a connection of an ncclNet plugin in one process, turned by
+ * hand, for bench/budget: callgrind counts the instructions of budget_sender()
+ * and budget_receiver() alone, by object file.
  *
- *   bench-plug PLUGIN SIZE MESSAGES INFLIGHT [shared]
+ *   bench-plug PLUGIN SIZE MESSAGES INFLIGHT [shared [spin]]
  *
  * prints the turns per message of each end. shared: the memory is a descriptor
  * that the plugin registers, as it does a GPU's. A turn is what NCCL's proxy
  * thread does: the posts that are due, then a test of each request under way.
- * Between turns the process sleeps, so that each turn finds finished transfers.
+ * Between turns the process sleeps, so that each turn finds what was moved
+ * meanwhile; with spin it does not, so that all its system calls are the
+ * plugin's.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "peers/args.h"
 #include "peers/peer.h"
 #include "perf/plug.h"
 
@@ -37,7 +38,7 @@ struct plug_end {
 static struct perf_plug plug;
 static struct plug_end tx, rx;
 static uint32_t size;
-static unsigned inflight;
+static unsigned inflight, pause_us = PAUSE_US;
 
 static void must(enum nccl_result res, const char *call)
 {
@@ -98,14 +99,20 @@ __attribute__((noinline)) static void budget_receiver(void)
 	rx.turns++; /* after it: a tail call would hide the name */
 }
 
+static void pause_turn(void)
+{
+	if (pause_us)
+		usleep(pause_us);
+}
+
 static void batch(void)
 {
 	tx.posted = tx.done = rx.posted = rx.done = 0;
 	while (tx.done < inflight || rx.done < inflight) {
 		budget_receiver();
-		usleep(PAUSE_US);
+		pause_turn();
 		budget_sender();
-		usleep(PAUSE_US);
+		pause_turn();
 	}
 }
 
@@ -162,9 +169,14 @@ int main(int argc, char **argv)
 	bool shared = argc > 5 && !strcmp(argv[5], "shared");
 	unsigned messages;
 
-	peer_args(argc, argv, 4, 5, "PLUGIN SIZE MESSAGES INFLIGHT [shared]");
+	peer_args(argc, argv, 4, 6,
+		  "PLUGIN SIZE MESSAGES INFLIGHT [shared [spin]]");
 	if (argc > 5 && !shared)
 		peer_wrong("%s is not shared", argv[5]);
+	if (argc > 6 && strcmp(argv[6], "spin"))
+		peer_wrong("%s is not spin", argv[6]);
+	if (argc > 6)
+		pause_us = 0;
 	size = (uint32_t)peer_size("SIZE", argv[2], 1, 1 << 24);
 	messages = (unsigned)peer_size("MESSAGES", argv[3], 1, INT_MAX);
 	inflight = (unsigned)peer_size("INFLIGHT", argv[4], 1, INFLIGHT_MAX);

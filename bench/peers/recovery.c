@@ -26,8 +26,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "peers/args.h"
 #include "peers/peer.h"
+#include "perf/hist.h"
 
 #define MESSAGE 4096u
 #define RANKS_MAX 64

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* CPU time and memory of a proxy, from /proc. */
+/* CPU time of a proxy. */
 #include "perf/proxy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
 
 /* The proxy's pid, or 0 when there is none. */
 static long pid_of(const char *run_dir)
@@ -33,21 +32,4 @@ double perf_proxy_seconds(const char *run_dir)
 	    clock_gettime(clock, &ts) < 0)
 		return -1;
 	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
-}
-
-double perf_proxy_resident(const char *run_dir)
-{
-	unsigned long pages;
-	double bytes = -1;
-	char path[64];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%ld/statm", pid_of(run_dir));
-	f = fopen(path, "re");
-	if (!f)
-		return -1;
-	if (fscanf(f, "%*u %lu", &pages) == 1)
-		bytes = (double)pages * (double)sysconf(_SC_PAGESIZE);
-	fclose(f);
-	return bytes;
 }

@@ -8,7 +8,5 @@
 
 /* User and system seconds. */
 double perf_proxy_seconds(const char *run_dir);
-/* Resident bytes, including shared memory. */
-double perf_proxy_resident(const char *run_dir);
 
 #endif

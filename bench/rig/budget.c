@@ -22,7 +22,6 @@
 
 #include "engine/shard.h"
 #include "engine/split/mode.h"
-#include "peers/args.h"
 #include "peers/peer.h"
 #include "rig/rig.h"
 

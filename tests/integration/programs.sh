@@ -45,7 +45,7 @@ refuses() {
 proxy=$build/proxy/mpib-proxy ctl=$build/proxy/mpibctl
 monitor=$build/proxy/mpib-top agent=$build/proxy/mpib-agent
 perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
-scripts=(bench/budget bench/cluster bench/compare bench/demo bench/hotpath bench/nccl
+scripts=(bench/budget bench/cluster bench/compare bench/demo bench/nccl
 	bench/busy bench/recovery bench/shares
 	tests/run tests/soak tests/gpu/run)
 
@@ -75,7 +75,7 @@ for program in "$proxy" "$ctl" "$monitor" "$agent" "$perf"; do
 			fail "$name $word: $(<"$dir/err")"
 	done
 done
-for program in "$build"/bench/bench-* "$build/bench/hotpath"; do
+for program in "$build"/bench/bench-*; do
 	says '^Usage: ' "$program" --help
 	says "^$(basename "$program") $version\$" "$program" --version
 	refuses 2 "$program" --nonsense
