@@ -4,7 +4,8 @@
 #include <unistd.h>
 
 #include "perf/hosts/hosts.h"
-#include "perf/ranks.h"
+#include "perf/rank.h"
+#include "perf/report.h"
 
 static struct perf_world *world;
 

@@ -10,9 +10,7 @@
 #include <unistd.h>
 
 #include "nccl_abi.h"
-#include "perf/hosts/launcher.h"
 #include "perf/values.h"
-#include "perf/words.h"
 
 enum {
 	OPT_PLUGIN = 256,
@@ -52,7 +50,6 @@ enum {
 	OPT_RENDEZVOUS,
 	OPT_EXPECT,
 	OPT_SERIAL,
-	OPT_PLOT,
 };
 
 static const struct option longopts[] = {
@@ -92,8 +89,7 @@ static const struct option longopts[] = {
 	{ "rendezvous", required_argument, NULL, OPT_RENDEZVOUS },
 	{ "expect", required_argument, NULL, OPT_EXPECT },
 	{ "serial", no_argument, NULL, OPT_SERIAL },
-	{ "plot", required_argument, NULL, OPT_PLOT },
-	/* Names as in nccl-tests. */
+	/* As nccl-tests name them. */
 	{ "minbytes", required_argument, NULL, OPT_MIN },
 	{ "maxbytes", required_argument, NULL, OPT_MAX },
 	{ "stepfactor", required_argument, NULL, OPT_FACTOR },
@@ -131,9 +127,6 @@ static int take_hosts(struct perf_options *opt, int c, const char *arg)
 		return perf_get_expect(arg, &opt->expect);
 	case OPT_SERIAL:
 		opt->serial = true;
-		return 0;
-	case OPT_PLOT:
-		opt->plot = arg;
 		return 0;
 	default:
 		opt->verbose = true;
@@ -344,3 +337,75 @@ void perf_options_free(struct perf_options *opt)
 	while (opt->nenv)
 		free(opt->env[--opt->nenv].name);
 }
+
+const char perf_help[] =
+	"Usage: mpib-perf [OPTION]...                 nodes on this host\n"
+	"       mpib-perf --server [OPTION]...        wait for tests\n"
+	"       mpib-perf --client HOST,... [OPTION]... with servers\n"
+	"       mpib-perf check HOST HOST... [OPTION]... each pair of servers\n"
+	"       srun|mpirun|torchrun mpib-perf [OPTION]... a rank each\n"
+	"Drives a NCCL network plugin the way NCCL's proxy threads do, checks\n"
+	"every byte and reports like nccl-tests. No GPU is needed.\n"
+	"\n"
+	"What runs where\n"
+	"  --plugin PATH        the plugin (libnccl-net-mpib.so, as ld.so finds it)\n"
+	"  --abi N              force ABI version 8..12 (default: newest)\n"
+	"  --dev N|near|all     device of the plugin (0); near: each rank of a\n"
+	"                       node has its own, all: a rank uses all of them\n"
+	"  --nodes DIR,DIR...   one node per run dir; MPIB_RUN_DIR of its ranks\n"
+	"  --ranks-per-node N   (1, or 2 without --nodes)\n"
+	"  --order cyclic|block deal ranks out over the nodes, or fill a node\n"
+	"                       first (cyclic: every hop leaves the node)\n"
+	"  --pin                each rank on its share of the CPUs, by node\n"
+	"  --env [NODE:]K=V     environment of the ranks, may be repeated\n"
+	"\n"
+	"Several hosts\n"
+	"  --server             serve tests until a signal comes\n"
+	"  --client HOST,...    a node here, and one at each server\n"
+	"  --port N             TCP port of servers (18600), or of rank 0\n"
+	"  --listen ADDRESS     of a server, or of rank 0 (all)\n"
+	"  --once               the server ends after a test\n"
+	"  --rendezvous HOST    where rank 0 runs, if the launcher does not say\n"
+	"  --launcher auto|none be a rank of the launcher that started this (auto)\n"
+	"  --expect GB/S        check: what a pair should move; 0: judge no speed\n"
+	"  --serial             check: one pair at a time\n"
+	"\n"
+	"What is measured\n"
+	"  --pattern P          sendrecv (ranks in a ring), stream (even ranks\n"
+	"                       send, odd ones receive), ring (all-reduce),\n"
+	"                       reduce-scatter, all-gather, alltoall, pingpong\n"
+	"                       or nccl: slots, steps and groups as NCCL has\n"
+	"                       them (sendrecv)\n"
+	"  -b, --min S          first size in bytes, suffixes K M G (0)\n"
+	"  -e, --max S          last size (64M)\n"
+	"  -f, --factor F       next size is F times the last (2)\n"
+	"  -n, --iters N        timed iterations (20)\n"
+	"  -w, --warmup N       iterations before them (5)\n"
+	"  --channels N         connections per pair of neighbours (1; nccl and\n"
+	"                       check: 4)\n"
+	"  --inflight N         requests outstanding on a connection (8)\n"
+	"  --chunk S            bytes of one isend (512K); 0: all in one\n"
+	"  --memory M           private: ordinary memory; sealed: a sealed memfd,\n"
+	"                       which needs no copy (private)\n"
+	"  --group N            buffers of one irecv, 1..8 (1)\n"
+	"  --random-sizes N     N messages of random sizes per connection\n"
+	"  --steady N|Ns        one size for N iterations or N seconds\n"
+	"  --early-completion   preload irecv's request with the hint 0x1\n"
+	"  --churn              register and deregister while traffic runs\n"
+	"  --seed N             of the data and of random sizes (1)\n"
+	"\n"
+	"What comes out\n"
+	"  -c, --check 0|1      compare every byte of every message, of warm-up\n"
+	"                       and timed iterations; 0: none (1)\n"
+	"  --json FILE|-        everything, as JSON too\n"
+	"  --timeout S          give up when nothing moves for S seconds (30)\n"
+	"  -v, --verbose        the plugin's INFO lines too\n"
+	"  -h, --help  --version\n"
+	"\n"
+	"time, algbw and busbw are as in nccl-tests; time is that of the\n"
+	"slowest rank, and in pingpong half a round trip. p50 and p99 are of\n"
+	"one message, from isend to its end, or in pingpong of half a round\n"
+	"trip. cpu is in seconds\n"
+	"per GB (10^9 bytes) that all ranks together sent. The clock stands\n"
+	"still while data is made and compared, but for --random-sizes and nccl.\n"
+	"Exit status: 0 all data right, 1 not, 2 bad arguments.\n";

@@ -20,7 +20,7 @@
 enum perf_pattern {
 	PERF_SENDRECV,
 	PERF_STREAM,
-	PERF_RING, /* this and the next two: see ring.h */
+	PERF_RING, /* this and the next two: see pattern.h */
 	PERF_REDUCE_SCATTER,
 	PERF_ALL_GATHER,
 	PERF_ALLTOALL,
@@ -97,7 +97,6 @@ struct perf_options {
 	char rendezvous[256]; /* host of rank 0, "" unknown */
 	double expect; /* check: GB/s; 0: none; < 0: by the rails' speed */
 	bool serial; /* check: one pair at a time */
-	const char *plot;
 };
 
 enum perf_parse {
@@ -145,5 +144,16 @@ static inline bool perf_checks_within(const struct perf_options *opt)
 {
 	return opt->random_sizes || opt->pattern == PERF_NCCL;
 }
+
+/*
+ * If the environment is that of one rank of several, set role, rank, nnodes,
+ * job and where rank 0 is. Options that say how many ranks run on this host, or
+ * --launcher none, mean that it is not. 0, or -EINVAL after a line on stderr.
+ */
+int perf_launcher_find(struct perf_options *opt);
+
+/* The first host of a Slurm node list: "a[03-05,9],b" gives "a03". False if
+ * that is none or longer than len. */
+bool perf_launcher_first(const char *list, char *host, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random-size runs, see random.h. */
-#include "perf/random.h"
+/* Random-size runs, see pattern.h. */
+#include "perf/pattern.h"
 
 #include <string.h>
 

@@ -1,20 +1,259 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One rank. Its main thread acts as NCCL's Service thread, which connects,
- * registers and closes; a second thread acts as NCCL's Progress thread and runs
- * the rows.
+ * The ranks of this host, a process each. The main thread of a rank acts as
+ * NCCL's Service thread, which connects, registers and closes; a second thread
+ * acts as NCCL's Progress thread and runs the rows.
  */
+#include "perf/rank.h"
+
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-#include "perf/batch.h"
 #include "perf/data.h"
+#include "perf/pattern.h"
 #include "perf/pin.h"
-#include "perf/rank.h"
+#include "perf/report.h"
+
+/* True if res is success; otherwise report the failed call. */
+static bool succeeded(struct perf_rank *r, const char *call,
+		      enum nccl_result res)
+{
+	if (res == NCCL_SUCCESS)
+		return true;
+	perf_world_fail(r->w, r->rank, "%s: %s (%d; its WARN line says more)",
+			call, perf_result_name(res), (int)res);
+	return false;
+}
+
+/* The device for a connection of the rank. */
+static int device_of(const struct perf_rank *r, int peer, int channel)
+{
+	const struct perf_options *opt = &r->w->opt;
+	int near = opt->place + perf_rank_local(opt, r->rank);
+
+	if (opt->dev >= 0)
+		return opt->dev;
+	if (opt->dev == PERF_DEV_ALL)
+		near += peer + channel;
+	return near % (r->plug.devices > 0 ? r->plug.devices : 1);
+}
+
+static void add_streams(struct perf_rank *r, bool sends)
+{
+	const struct perf_options *opt = &r->w->opt;
+	int peer[PERF_RANKS_MAX];
+	int n = perf_pattern_peers(opt, r->rank, sends, peer);
+
+	for (int i = 0; i < n; i++) {
+		for (int c = 0; c < opt->channels; c++) {
+			struct perf_stream *s = &r->stream[r->nsend + r->nrecv];
+
+			s->plug = &r->plug;
+			s->sends = sends;
+			s->self = r->rank;
+			s->peer = peer[i];
+			s->channel = c;
+			s->group = opt->group;
+			s->depth = (unsigned)opt->inflight;
+			s->early = opt->early_completion;
+			*(sends ? &r->nsend : &r->nrecv) += 1;
+		}
+	}
+}
+
+static bool listen_all(struct perf_rank *r, void **lcomm)
+{
+	for (int i = 0; i < r->nrecv; i++) {
+		struct perf_stream *s = &r->stream[r->nsend + i];
+		struct perf_handle *h =
+			perf_world_handle(r->w, r->rank, s->peer, s->channel);
+
+		if (!succeeded(
+			    r, "listen",
+			    perf_plug_listen(&r->plug,
+					     device_of(r, s->peer, s->channel),
+					     h->bytes, &lcomm[i])))
+			return false;
+		/* Release, pairs with the acquire in connect_one(). */
+		atomic_store_explicit(&h->ready, 1, memory_order_release);
+	}
+	return true;
+}
+
+/* A connecting rank's copy of a handle, as NCCL keeps it. */
+struct copy {
+	bool here;
+	char bytes[NCCL_NET_HANDLE_MAXSIZE];
+};
+
+static bool connect_one(struct perf_rank *r, struct perf_stream *s,
+			struct copy *copy)
+{
+	struct perf_handle *h =
+		perf_world_handle(r->w, s->peer, r->rank, s->channel);
+
+	if (!atomic_load_explicit(&h->ready, memory_order_acquire))
+		return true;
+	/* NCCL passes the same copy of the handle to each try of connect, so a
+	 * plugin may keep its state there. */
+	if (!copy->here)
+		memcpy(copy->bytes, h->bytes, sizeof(h->bytes));
+	copy->here = true;
+	return succeeded(r, "connect",
+			 perf_plug_connect(&r->plug,
+					   device_of(r, s->peer, s->channel),
+					   copy->bytes, &s->comm));
+}
+
+static bool accept_one(struct perf_rank *r, struct perf_stream *s, void **lcomm)
+{
+	if (!succeeded(r, "accept",
+		       perf_plug_accept(&r->plug, *lcomm, &s->comm)))
+		return false;
+	if (!s->comm)
+		return true;
+	return succeeded(r, "closeListen",
+			 perf_plug_close_listen(&r->plug, *lcomm));
+}
+
+/* Like NCCL's Service thread: call connect or accept of each pending connection
+ * again until all are connected. */
+static bool connect_all(struct perf_rank *r, void **lcomm)
+{
+	struct copy *copy = calloc((size_t)r->nsend + 1, sizeof(*copy));
+	double begun = perf_now();
+	int left = r->nsend + r->nrecv;
+	bool ok = copy != NULL;
+
+	while (ok && left > 0) {
+		left = 0;
+		for (int i = 0; ok && i < r->nsend + r->nrecv; i++) {
+			struct perf_stream *s = &r->stream[i];
+
+			if (s->comm)
+				continue;
+			ok = s->sends ? connect_one(r, s, &copy[i])
+				      : accept_one(r, s, &lcomm[i - r->nsend]);
+			left += !s->comm;
+		}
+		if (left)
+			sched_yield();
+		if (perf_world_failed(r->w))
+			ok = false;
+		if (ok && perf_now() - begun > r->w->opt.timeout) {
+			perf_world_fail(
+				r->w, r->rank,
+				"%d connections are still pending "
+				"after %.0f s (mpibctl stuck names them)",
+				left, r->w->opt.timeout);
+			ok = false;
+		}
+	}
+	free(copy);
+	return ok;
+}
+
+/* Create the rank's streams and connect all of them. The caller frees the list of
+ * streams. */
+static bool connect_rank(struct perf_rank *r)
+{
+	size_t most = 2 * (size_t)r->w->opt.nranks * (size_t)r->w->opt.channels;
+	void **lcomm = calloc(most, sizeof(*lcomm));
+	bool ok;
+
+	r->stream = calloc(most, sizeof(*r->stream));
+	if (!lcomm || !r->stream) {
+		perf_world_fail(
+			r->w, r->rank,
+			"no memory for connections (give fewer --channels)");
+		free(lcomm);
+		return false;
+	}
+	add_streams(r, true);
+	add_streams(r, false);
+	ok = listen_all(r, lcomm);
+	/* From other nodes the handles come with this barrier. */
+	if (ok && r->w->node >= 0)
+		ok = perf_world_barrier(r->w);
+	ok = ok && connect_all(r, lcomm);
+	free(lcomm);
+	return ok;
+}
+
+/* Map a new buffer. MAP_FAILED with errno set on error. *fd is the memfd, or -1
+ * for private memory. */
+static void *buffer_new(const struct perf_options *opt, size_t len, int *fd)
+{
+	void *mem;
+
+	*fd = -1;
+	if (!opt->sealed)
+		return mmap(NULL, len, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	*fd = memfd_create("mpib-perf", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (*fd < 0)
+		return MAP_FAILED;
+	if (ftruncate(*fd, (off_t)len) < 0 ||
+	    fcntl(*fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) <
+		    0)
+		mem = MAP_FAILED;
+	else
+		mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, *fd,
+			   0);
+	if (mem == MAP_FAILED)
+		close(*fd);
+	return mem;
+}
+
+static enum nccl_result reg(struct perf_rank *r, struct perf_stream *s, int fd)
+{
+	enum nccl_result res;
+
+	if (fd < 0)
+		return perf_plug_reg(&r->plug, s->comm, s->mem, s->mem_len,
+				     &s->mh);
+	res = perf_plug_reg_fd(&r->plug, s->comm, s->mem, s->mem_len, fd,
+			       &s->mh);
+	close(fd);
+	return res;
+}
+
+/* Allocate and register a buffer for each stream. */
+static bool register_rank(struct perf_rank *r)
+{
+	for (int i = 0; i < r->nsend + r->nrecv; i++) {
+		struct perf_stream *s = &r->stream[i];
+		int fd;
+
+		s->mem_len = perf_pattern_memory(&r->w->opt, s->sends,
+						 r->nsend + r->nrecv);
+		s->mem = buffer_new(&r->w->opt, s->mem_len, &fd);
+		if (s->mem == MAP_FAILED) {
+			perf_world_fail(
+				r->w, r->rank,
+				"no memory for buffers (give a smaller --max)");
+			return false;
+		}
+		/* Poison, so that a message that never came is not taken for
+		 * one that is all zeros. */
+		memset(s->mem, PERF_POISON, s->mem_len);
+		if (!succeeded(r, fd < 0 ? "regMr" : "regMrDmaBuf",
+			       reg(r, s, fd)))
+			return false;
+	}
+	return true;
+}
 
 static bool verbose;
 
@@ -38,16 +277,6 @@ static void log_line(enum nccl_log_level level, unsigned long flags,
 	va_end(ap);
 	fprintf(stderr, "%s %s\n", level == NCCL_LOG_WARN ? "WARN" : "INFO",
 		text);
-}
-
-bool perf_rank_check(struct perf_rank *r, const char *call,
-		     enum nccl_result res)
-{
-	if (res == NCCL_SUCCESS)
-		return true;
-	perf_world_fail(r->w, r->rank, "%s: %s (%d; its WARN line says more)",
-			call, perf_result_name(res), (int)res);
-	return false;
 }
 
 static void set_environment(const struct perf_options *opt, int rank)
@@ -79,18 +308,6 @@ static bool pin(const struct perf_options *opt, int rank)
 	return rc == 0;
 }
 
-int perf_rank_device(const struct perf_rank *r, int peer, int channel)
-{
-	const struct perf_options *opt = &r->w->opt;
-	int near = opt->place + perf_rank_local(opt, r->rank);
-
-	if (opt->dev >= 0)
-		return opt->dev;
-	if (opt->dev == PERF_DEV_ALL)
-		near += peer + channel;
-	return near % (r->plug.devices > 0 ? r->plug.devices : 1);
-}
-
 static bool start_plugin(struct perf_rank *r)
 {
 	struct perf_world *w = r->w;
@@ -101,10 +318,9 @@ static bool start_plugin(struct perf_rank *r)
 			"plugin: it cannot be loaded (see the line before)");
 		return false;
 	}
-	if (!perf_rank_check(r, "init", perf_plug_init(&r->plug, log_line)) ||
-	    !perf_rank_check(
-		    r, "getProperties",
-		    perf_plug_properties(&r->plug, perf_rank_device(r, 0, 0))))
+	if (!succeeded(r, "init", perf_plug_init(&r->plug, log_line)) ||
+	    !succeeded(r, "getProperties",
+		       perf_plug_properties(&r->plug, device_of(r, 0, 0))))
 		return false;
 	if (w->opt.group > r->plug.max_recvs) {
 		perf_world_fail(
@@ -224,10 +440,10 @@ static void churn(struct perf_rank *r, pthread_t thread, void **out)
 	void *mh;
 
 	while (pthread_tryjoin_np(thread, out)) {
-		if (!perf_rank_check(r, "regMr",
-				     perf_plug_reg(&r->plug, r->stream[0].comm,
-						   mem, sizeof(mem), &mh)) ||
-		    !perf_rank_check(
+		if (!succeeded(r, "regMr",
+			       perf_plug_reg(&r->plug, r->stream[0].comm, mem,
+					     sizeof(mem), &mh)) ||
+		    !succeeded(
 			    r, "deregMr",
 			    perf_plug_dereg(&r->plug, r->stream[0].comm, mh)))
 			break;
@@ -260,20 +476,19 @@ static bool close_all(struct perf_rank *r)
 	for (int i = 0; ok && i < r->nsend + r->nrecv; i++) {
 		struct perf_stream *s = &r->stream[i];
 
-		ok = perf_rank_check(
-			     r, "deregMr",
-			     perf_plug_dereg(&r->plug, s->comm, s->mh)) &&
-		     perf_rank_check(
+		ok = succeeded(r, "deregMr",
+			       perf_plug_dereg(&r->plug, s->comm, s->mh)) &&
+		     succeeded(
 			     r, s->sends ? "closeSend" : "closeRecv",
 			     s->sends
 				     ? perf_plug_close_send(&r->plug, s->comm)
 				     : perf_plug_close_recv(&r->plug, s->comm));
 	}
-	return ok &&
-	       perf_rank_check(r, "finalize", perf_plug_finalize(&r->plug));
+	return ok && succeeded(r, "finalize", perf_plug_finalize(&r->plug));
 }
 
-int perf_rank_main(struct perf_world *w, int rank)
+/* All that a forked rank does. Returns its exit status. */
+static int rank_main(struct perf_world *w, int rank)
 {
 	struct perf_rank r = { .w = w, .rank = rank };
 	bool ok;
@@ -282,8 +497,8 @@ int perf_rank_main(struct perf_world *w, int rank)
 		return 1;
 	verbose = w->opt.verbose;
 	set_environment(&w->opt, rank);
-	ok = start_plugin(&r) && perf_rank_connect(&r) &&
-	     perf_rank_register(&r) && perf_world_barrier(w);
+	ok = start_plugin(&r) && connect_rank(&r) && register_rank(&r) &&
+	     perf_world_barrier(w);
 	if (ok && rank == 0 && w->node < 0)
 		perf_report_header(w);
 	ok = ok && run_rows(&r) && close_all(&r);
@@ -291,4 +506,95 @@ int perf_rank_main(struct perf_world *w, int rank)
 		free(r.stream[i].size);
 	free(r.stream);
 	return ok ? 0 : 1;
+}
+
+static struct {
+	pid_t pid; /* 0: it ended */
+	int rank;
+} child[PERF_RANKS_MAX];
+static int children;
+
+int perf_ranks_start(struct perf_world *w)
+{
+	pid_t parent = getpid();
+
+	/* A rank must not write what this process has not written yet. */
+	fflush(stdout);
+	children = 0;
+	for (int i = 0; i < w->opt.nranks; i++) {
+		pid_t pid;
+
+		if (w->node >= 0 && perf_rank_node(&w->opt, i) != w->node)
+			continue;
+		pid = fork();
+		if (pid < 0)
+			return perf_bad(
+				"rank %d: it does not start: %s (run fewer)", i,
+				strerror(errno));
+		if (pid == 0) {
+			/* The kernel ends this rank if the parent ends. */
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			if (getppid() != parent)
+				_exit(1);
+			signal(SIGINT, SIG_IGN);
+			exit(rank_main(w, i));
+		}
+		child[children].rank = i;
+		child[children++].pid = pid;
+	}
+	return 0;
+}
+
+void perf_ranks_kill(void)
+{
+	for (int i = 0; i < children; i++) {
+		if (child[i].pid)
+			kill(child[i].pid, SIGKILL);
+	}
+}
+
+/* The rank that was pid; -1: none. It is no child any more. */
+static int ended(pid_t pid)
+{
+	for (int i = 0; i < children; i++) {
+		if (child[i].pid != pid)
+			continue;
+		child[i].pid = 0;
+		return child[i].rank;
+	}
+	return -1;
+}
+
+static int still_run(void)
+{
+	int n = 0;
+
+	for (int i = 0; i < children; i++)
+		n += child[i].pid != 0;
+	return n;
+}
+
+int perf_ranks_reap(struct perf_world *w, bool all)
+{
+	int status, rank;
+	pid_t pid;
+
+	while (still_run() > 0) {
+		pid = waitpid(-1, &status, all ? 0 : WNOHANG);
+		if (pid < 0 && errno == EINTR)
+			continue;
+		if (pid <= 0)
+			break;
+		rank = ended(pid);
+		if (rank < 0 || (WIFEXITED(status) && !WEXITSTATUS(status)))
+			continue;
+		if (WIFSIGNALED(status))
+			perf_world_fail(w, rank, "died of signal %d (%s)",
+					WTERMSIG(status),
+					strsignal(WTERMSIG(status)));
+		else
+			perf_world_fail(w, rank,
+					"it gave up (its last line says why)");
+	}
+	return still_run();
 }

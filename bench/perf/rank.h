@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The steps of a rank. Each reports its own failure by perf_world_fail(). */
+/* The processes of the ranks of this host. */
 #ifndef PERF_RANK_H
 #define PERF_RANK_H
 
-#include "perf/pattern.h"
+#include "perf/world.h"
 
-/* True if res is success; otherwise report the failed call. */
-/* Return the device for a connection of the rank. */
-int perf_rank_device(const struct perf_rank *r, int peer, int channel);
-bool perf_rank_check(struct perf_rank *r, const char *call,
-		     enum nccl_result res);
+/* Fork the ranks of w's node, or of all. -EAGAIN after a line on stderr; some
+ * may run then. */
+int perf_ranks_start(struct perf_world *w);
 
-/* connect.c: create the rank's streams and connect all of them. The caller
- * frees the list of streams. */
-bool perf_rank_connect(struct perf_rank *r);
-/* memory.c: allocate and register a buffer for each stream. */
-bool perf_rank_register(struct perf_rank *r);
+/* Kill those that are left. */
+void perf_ranks_kill(void);
+
+/* Look for ranks that ended, waiting until all did if `all`. One that did not
+ * end with 0 is reported by perf_world_fail(). Returns how many still run. */
+int perf_ranks_reap(struct perf_world *w, bool all);
 
 #endif

@@ -1,14 +1,119 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The results of all ranks as rows of text and as JSON. */
+#include "perf/report.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <jansson.h>
 
-#include "perf/plot.h"
-#include "perf/row.h"
-#include "perf/save.h"
+#include "perf/options.h"
+
+static double bus_factor(const struct perf_options *opt)
+{
+	double n = opt->nranks;
+
+	if (opt->pattern == PERF_RING)
+		return 2 * (n - 1) / n;
+	return opt->pattern == PERF_ALLTOALL || perf_is_ring(opt) ? (n - 1) / n
+								  : 1;
+}
+
+/* Speeds of a row in which `senders` ranks sent `sent` bytes. */
+static void set_speed(struct perf_row *row, const struct perf_options *opt,
+		      double slowest, uint64_t sent, int senders)
+{
+	double moved = senders ? (double)sent / senders : 0;
+
+	slowest = perf_one_way(opt, slowest);
+	if (row->iters)
+		row->seconds = slowest / (double)row->iters;
+	if (opt->random_sizes || perf_is_steady(opt)) {
+		row->algbw = slowest > 0 ? moved / slowest / 1e9 : 0;
+		row->busbw = row->algbw;
+		return;
+	}
+	if (row->seconds > 0)
+		row->algbw = (double)row->size / row->seconds / 1e9;
+	row->busbw = row->algbw * bus_factor(opt);
+}
+
+static void set_latencies(struct perf_row *row, const struct perf_hist *hist)
+{
+	row->p50 = perf_hist_quantile(hist, 0.5) / 1e3;
+	row->p90 = perf_hist_quantile(hist, 0.9) / 1e3;
+	row->p99 = perf_hist_quantile(hist, 0.99) / 1e3;
+	row->p999 = perf_hist_quantile(hist, 0.999) / 1e3;
+}
+
+/* Add a rank's result to *row. */
+static void add_rank(struct perf_row *row, const struct perf_result *res)
+{
+	row->wrong += res->wrong;
+	row->wrong_messages += res->wrong_messages;
+	row->messages += res->messages;
+	row->bytes += res->bytes;
+	if (res->checking > row->checking)
+		row->checking = res->checking;
+	if (res->iters > row->iters)
+		row->iters = res->iters;
+}
+
+struct perf_row perf_row_make(const struct perf_world *w, int i)
+{
+	const struct perf_options *opt = &w->opt;
+	const struct perf_result *all = &w->result[i * opt->nranks];
+	struct perf_row row = { .size = w->size[i],
+				.count = w->size[i] / sizeof(float),
+				.cpu_ranks = -1,
+				.cpu_proxies = -1,
+				.p50 = -1,
+				.p90 = -1,
+				.p99 = -1,
+				.p999 = -1 };
+	double slowest = 0, cpu = 0, proxies = 0;
+	static struct perf_hist hist;
+	uint64_t sent = 0;
+	int senders = 0;
+
+	memset(&hist, 0, sizeof(hist));
+	for (int r = 0; r < opt->nranks; r++) {
+		add_rank(&row, &all[r]);
+		slowest = all[r].seconds > slowest ? all[r].seconds : slowest;
+		cpu += all[r].cpu;
+		proxies += all[r].proxies > 0 ? all[r].proxies : 0;
+		sent += all[r].sent;
+		senders += all[r].sent > 0;
+		perf_hist_merge(&hist, &all[r].hist);
+	}
+	if (sent > 0)
+		row.cpu_ranks = cpu / ((double)sent / 1e9);
+	if (sent > 0 && all[0].proxies >= 0)
+		row.cpu_proxies = proxies / ((double)sent / 1e9);
+	set_speed(&row, opt, slowest, sent, senders);
+	if (hist.count)
+		set_latencies(&row, &hist);
+	return row;
+}
+
+bool perf_save_json(const char *path, const json_t *all)
+{
+	bool own = strcmp(path, "-") != 0, ok;
+	FILE *f = own ? fopen(path, "we") : stdout;
+
+	ok = f &&
+	     json_dumpf(all, f, JSON_INDENT(1) | JSON_REAL_PRECISION(9)) == 0 &&
+	     fputc('\n', f) != EOF;
+	/* A full disk may be reported only by fclose(). */
+	if (f && own)
+		ok = fclose(f) == 0 && ok;
+	if (!ok)
+		perf_bad(
+			"--json %s: it cannot be written: %s (give a file in a folder that has room and that you may write to)",
+			path, strerror(errno));
+	return ok;
+}
 
 void perf_report_header(const struct perf_world *w)
 {
@@ -205,7 +310,6 @@ bool perf_report(const struct perf_world *w)
 	add_checks(w, all, &sum);
 	ok = !w->opt.json || perf_save_json(w->opt.json, all);
 	json_decref(all);
-	ok = ok && (!w->opt.plot || perf_plot(w));
 	if (fflush(stdout) != 0 || ferror(stdout))
 		ok = perf_bad("standard output: %s (see where it leads)",
 			      strerror(errno)) == 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pattern ring, see ring.h. */
-#include "perf/ring.h"
+/* Pattern ring, see pattern.h. */
+#include "perf/pattern.h"
 
 #include <stdlib.h>
 #include <string.h>

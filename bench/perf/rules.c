@@ -117,8 +117,8 @@ static int settle_ranks(struct perf_options *opt)
 	return 0;
 }
 
-/* Check that a file of results can be written before anything is measured. */
-static int settle_file(const char *opt, const char *path)
+/* Check that the file can be written before anything is measured. */
+static int settle_json(const char *path)
 {
 	int fd;
 
@@ -127,7 +127,7 @@ static int settle_file(const char *opt, const char *path)
 	fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return perf_bad(
-			"--%s %s: %s (give a file that you may write to)", opt,
+			"--json %s: %s (give a file that you may write to)",
 			path, strerror(errno));
 	close(fd);
 	return 0;
@@ -145,9 +145,7 @@ static int settle_paths(const struct perf_options *opt)
 				"--nodes %s: %s (start mpib-proxy --run-dir %s first)",
 				opt->nodes[i], strerror(errno), opt->nodes[i]);
 	}
-	if (settle_file("json", opt->json) < 0)
-		return -EINVAL;
-	return settle_file("plot", opt->plot);
+	return settle_json(opt->json);
 }
 
 static int settle_sizes(struct perf_options *opt)

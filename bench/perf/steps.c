@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pattern nccl, see steps.h. */
-#include "perf/steps.h"
+/* Pattern nccl, see pattern.h. */
+#include "perf/pattern.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #ifndef PERF_VALUES_H
 #define PERF_VALUES_H
 
-#include <stdint.h>
+#include "perf/options.h"
 
 /* Parse "64", "8K", "4M" or "1G"; powers of 1024. On -EINVAL or -ERANGE it
  * prints nothing and leaves *size unchanged. */
@@ -19,5 +19,19 @@ int perf_get_int(const char *opt, const char *text, int lo, int hi, int *out);
 
 /* Parse "1.5" or "1.5s": above 0, at most a million. */
 int perf_get_seconds(const char *opt, const char *text, double *out);
+
+int perf_get_pattern(const char *text, enum perf_pattern *pattern);
+int perf_get_order(const char *text, bool *block);
+int perf_get_memory(const char *text, bool *sealed);
+int perf_get_env(struct perf_options *opt, const char *text);
+int perf_get_steady(struct perf_options *opt, const char *text);
+int perf_get_launcher(const char *text, bool *none);
+int perf_get_expect(const char *text, double *expect);
+
+/* Make list the names in text, separated by commas; opt is the option. */
+int perf_get_list(const char *opt, char **list, int *n, const char *text);
+
+/* Add the names in text to list. -1 if they are more than PERF_NODES_MAX. */
+int perf_options_list(char **list, int *n, const char *text);
 
 #endif

@@ -13,8 +13,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "perf/proxy.h"
-
 static void *shared(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
@@ -177,14 +175,43 @@ double perf_cpu(void)
 	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1e-6;
 }
 
+/* The proxy's pid, or 0 when there is none. */
+static long pid_of(const char *run_dir)
+{
+	char path[512], text[32] = "";
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/proxy.pid", run_dir);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (!fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	fclose(f);
+	return strtol(text, NULL, 10);
+}
+
+/* User and system seconds of the proxy of a run directory, which is found by its
+ * file proxy.pid. Negative without one. */
+static double proxy_seconds(const char *run_dir)
+{
+	long pid = pid_of(run_dir);
+	struct timespec ts;
+	clockid_t clock;
+
+	if (pid <= 0 || clock_getcpuclockid((pid_t)pid, &clock) != 0 ||
+	    clock_gettime(clock, &ts) < 0)
+		return -1;
+	return (double)ts.tv_sec + (double)ts.tv_nsec * 1e-9;
+}
+
 double perf_proxy_cpu(const struct perf_options *opt)
 {
 	double sum = 0;
 	int found = 0;
 
 	for (int i = 0; i < opt->nnodes; i++) {
-		double cpu =
-			opt->nodes[i] ? perf_proxy_seconds(opt->nodes[i]) : -1;
+		double cpu = opt->nodes[i] ? proxy_seconds(opt->nodes[i]) : -1;
 
 		if (cpu < 0)
 			continue;

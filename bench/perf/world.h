@@ -101,18 +101,4 @@ double perf_cpu(void);
 /* User and system seconds of all proxies of the run; negative without any. */
 double perf_proxy_cpu(const struct perf_options *opt);
 
-/* rank.c: run a forked rank. Returns its exit status. */
-int perf_rank_main(struct perf_world *w, int rank);
-
-/* report.c */
-void perf_report_header(const struct perf_world *w);
-/* Called while row i runs: at most once a second a line about the time since
- * the last one. */
-void perf_report_progress(const struct perf_world *w, int i,
-			  const struct perf_sums *now);
-/* Called when all ranks have ended row i. */
-void perf_report_row(const struct perf_world *w, int i);
-/* Print the sums and write the JSON. True when no message was wrong. */
-bool perf_report(const struct perf_world *w);
-
 #endif

@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "fuzz.h"
-#include "perf/hosts/hub.h"
-#include "perf/hosts/verdict.h"
-#include "perf/row.h"
+#include "perf/hosts/hosts.h"
+#include "perf/report.h"
 
 #define SERVERS 2
 #define OUT_MAX (64 << 10)

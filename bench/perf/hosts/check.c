@@ -4,10 +4,13 @@
  * rounds of which each host is in one pair, so that n hosts take n - 1 rounds;
  * a pair is a forked process with a hub of its own.
  */
+#include "perf/hosts/hosts.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +18,312 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "perf/hosts/hosts.h"
-#include "perf/hosts/hub.h"
-#include "perf/hosts/verdict.h"
-#include "perf/row.h"
+#include <jansson.h>
+
+#include "perf/report.h"
+
+/* Below this part of what is expected, or of what most pairs do, a pair is
+ * slow. */
+#define ENOUGH 0.7
+/* A rail that moved less than this part of its share is idle. */
+#define IDLE 0.1
+
+struct list {
+	char (*text)[PERF_FAULT_LEN];
+	int n, max;
+};
+
+static void add(struct list *list, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void add(struct list *list, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (list->n == list->max)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(list->text[list->n++], PERF_FAULT_LEN, fmt, ap);
+	va_end(ap);
+}
+
+static double rails_speed(const struct perf_rails *rails)
+{
+	double sum = 0;
+
+	for (int i = 0; i < rails->n; i++) {
+		if (rails->rail[i].soft)
+			return 0;
+		if (!rails->rail[i].standby)
+			sum += (double)rails->rail[i].speed_mbps / 8e3;
+	}
+	return sum;
+}
+
+/* What a pair should move each way, in GB/s: by --expect or the rails' speed.
+ * 0: unknown, as with software rails. */
+static double expected_of(const struct perf_options *opt,
+			  const struct perf_verdict *v)
+{
+	double least = 0;
+
+	if (opt->expect >= 0)
+		return opt->expect;
+	for (int i = 0; i < 2; i++) {
+		double speed = v->rails[i].n ? rails_speed(&v->rails[i])
+					     : v->speed_mbps[i] / 8e3;
+
+		if (speed <= 0)
+			return 0;
+		if (i == 0 || speed < least)
+			least = speed;
+	}
+	return least;
+}
+
+static void judge_rails(const struct perf_options *opt,
+			const struct perf_verdict *v, int side,
+			struct list *list)
+{
+	const struct perf_rails *rails = &v->rails[side];
+	const char *host = opt->hosts[v->host[side]];
+	double all = 0;
+
+	for (int i = 0; i < rails->n; i++)
+		all += (double)rails->rail[i].tx_bytes;
+	for (int i = 0; i < rails->n; i++) {
+		const char *name = rails->rail[i].name;
+
+		if (!rails->rail[i].up)
+			add(list, "%s: rail %s (%s) is down", host, name,
+			    rails->rail[i].device);
+		else if (rails->n > 1 && all > 0 && !rails->rail[i].soft &&
+			 !rails->rail[i].standby &&
+			 (double)rails->rail[i].tx_bytes <
+				 IDLE * all / rails->n)
+			add(list, "%s: rail %s (%s) carries next to nothing",
+			    host, name, rails->rail[i].device);
+		if (rails->rail[i].errors)
+			add(list,
+			    "%s: rail %s (%s): %llu errors, retries or fail-overs meanwhile",
+			    host, name, rails->rail[i].device,
+			    (unsigned long long)rails->rail[i].errors);
+	}
+}
+
+int perf_verdict_faults(const struct perf_options *opt,
+			const struct perf_verdict *v, double median,
+			char text[][PERF_FAULT_LEN], int max)
+{
+	struct list list = { .text = text, .max = max };
+	double expected = expected_of(opt, v);
+
+	if (!v->ran) {
+		add(&list, "the test failed (see the line before)");
+		return list.n;
+	}
+	if (v->device == 0 && v->devices[0] != v->devices[1])
+		add(&list,
+		    "%s has %d devices and %s %d: the others are not tested",
+		    opt->hosts[v->host[0]], v->devices[0],
+		    opt->hosts[v->host[1]], v->devices[1]);
+	if (v->wrong)
+		add(&list, "%llu messages came wrong",
+		    (unsigned long long)v->wrong);
+	if (expected > 0 && v->busbw < ENOUGH * expected)
+		add(&list, "%.2f GB/s is %.0f %% of the %.2f GB/s expected",
+		    v->busbw, 100 * v->busbw / expected, expected);
+	if (opt->expect != 0 && median > 0 && v->busbw < ENOUGH * median)
+		add(&list, "%.2f GB/s is %.0f %% of what most pairs have",
+		    v->busbw, 100 * v->busbw / median);
+	for (int side = 0; side < 2; side++)
+		judge_rails(opt, v, side, &list);
+	return list.n;
+}
+
+#define FAULTS_MAX 24
+
+static int by_busbw(const void *a, const void *b)
+{
+	const struct perf_verdict *x = a, *y = b;
+
+	return (x->busbw > y->busbw) - (x->busbw < y->busbw);
+}
+
+/* Set median[d] to the median busbw of the tests of device d that ran; to 0 of
+ * fewer than three, which say nothing about each other. */
+static void set_medians(const struct perf_verdict *v, int n,
+			double median[PERF_DEVICES_MAX])
+{
+	struct perf_verdict *sorted = calloc((size_t)n, sizeof(*sorted));
+
+	for (int d = 0; d < PERF_DEVICES_MAX; d++) {
+		int ran = 0;
+
+		median[d] = 0;
+		for (int i = 0; sorted && i < n; i++) {
+			if (v[i].ran && v[i].device == d)
+				sorted[ran++] = v[i];
+		}
+		if (ran < 3)
+			continue;
+		qsort(sorted, (size_t)ran, sizeof(*sorted), by_busbw);
+		median[d] = sorted[ran / 2].busbw;
+	}
+	free(sorted);
+}
+
+static double median_for(const struct perf_verdict *v,
+			 const double median[PERF_DEVICES_MAX])
+{
+	return v->device < 0 ? 0 : median[v->device];
+}
+
+static void print_rails(const struct perf_verdict *v)
+{
+	for (int side = 0; side < 2; side++) {
+		const struct perf_rails *rails = &v->rails[side];
+
+		for (int i = 0; i < rails->n && v->seconds > 0; i++)
+			printf(" %s%s %.1f", side && i == 0 ? "| " : "",
+			       rails->rail[i].name,
+			       (double)rails->rail[i].tx_bytes * 8e-9 /
+				       v->seconds);
+	}
+}
+
+static void print_pair(const struct perf_options *opt,
+		       const struct perf_verdict *v, int width, bool good)
+{
+	double expected = expected_of(opt, v);
+
+	printf("%-*s  %-*s  %3d  ", width, opt->hosts[v->host[0]], width,
+	       opt->hosts[v->host[1]], v->device < 0 ? 0 : v->device);
+	if (!v->ran) {
+		printf("%-4s\n", "FAIL");
+		return;
+	}
+	printf("%-4s  %-5s %8.2f %8.2f %8.3f", good ? "ok" : "FAIL",
+	       v->wrong ? "wrong" : "right", v->p50_us, v->p99_us, v->busbw);
+	if (expected > 0)
+		printf(" %7.0f%%", 100 * v->busbw / expected);
+	else
+		printf(" %8s", "-");
+	print_rails(v);
+	printf("\n");
+}
+
+static json_t *json_rails(const struct perf_verdict *v, int side)
+{
+	const struct perf_rails *rails = &v->rails[side];
+	json_t *all = json_array();
+
+	for (int i = 0; i < rails->n; i++)
+		json_array_append_new(
+			all,
+			json_pack(
+				"{s:s,s:s,s:b,s:b,s:b,s:I,s:I,s:I,s:I}", "name",
+				rails->rail[i].name, "device",
+				rails->rail[i].device, "soft",
+				rails->rail[i].soft, "up", rails->rail[i].up,
+				"standby", rails->rail[i].standby, "speed_mbps",
+				(json_int_t)rails->rail[i].speed_mbps,
+				"tx_bytes", (json_int_t)rails->rail[i].tx_bytes,
+				"rx_bytes", (json_int_t)rails->rail[i].rx_bytes,
+				"errors", (json_int_t)rails->rail[i].errors));
+	return all;
+}
+
+static json_t *json_pair(const struct perf_options *opt,
+			 const struct perf_verdict *v, double median)
+{
+	char text[FAULTS_MAX][PERF_FAULT_LEN];
+	int n = perf_verdict_faults(opt, v, median, text, FAULTS_MAX);
+	json_t *faults = json_array();
+	double expected = expected_of(opt, v);
+
+	for (int i = 0; i < n; i++)
+		json_array_append_new(faults, json_string(text[i]));
+	return json_pack(
+		"{s:[s,s],s:i,s:b,s:b,s:I,s:f,s:f,s:f,s:o,s:f,s:[o,o],s:o}",
+		"hosts", opt->hosts[v->host[0]], opt->hosts[v->host[1]],
+		"device", v->device, "ok", n == 0, "ran", v->ran,
+		"wrong_messages", (json_int_t)v->wrong, "p50_us", v->p50_us,
+		"p99_us", v->p99_us, "busbw", v->busbw, "expected",
+		expected > 0 ? json_real(expected) : json_null(), "seconds",
+		v->seconds, "rails", json_rails(v, 0), json_rails(v, 1),
+		"faults", faults);
+}
+
+static bool save(const struct perf_options *opt, const struct perf_verdict *v,
+		 int n, const double *median, int pairs, int bad)
+{
+	json_t *all = json_array(), *top;
+	bool ok;
+
+	if (!opt->json) {
+		json_decref(all);
+		return true;
+	}
+	for (int i = 0; i < n; i++)
+		json_array_append_new(
+			all, json_pair(opt, &v[i], median_for(&v[i], median)));
+	top = json_pack("{s:b,s:i,s:i,s:o}", "ok", bad == 0, "pairs_checked",
+			pairs, "pairs_failed", bad, "pairs", all);
+	ok = perf_save_json(opt->json, top);
+	json_decref(top);
+	return ok;
+}
+
+static void print_head(int width)
+{
+	printf("# %-*s  %-*s  %3s  %-4s  %-5s %8s %8s %8s %8s %s\n", width - 2,
+	       "host", width, "host", "dev", "", "data", "p50", "p99", "busbw",
+	       "expected", "rails, sent by each host");
+	printf("# %-*s  %-*s  %3s  %-4s  %-5s %8s %8s %8s %8s %s\n", width - 2,
+	       "", width, "", "", "", "", "(us)", "(us)", "(GB/s)", "",
+	       "(Gb/s)");
+}
+
+/* Print a line for each verdict, the rails that are at fault, and the sum over
+ * pairs, whose verdicts follow each other; with --json that too. Returns the
+ * exit status: 0 if all is well. */
+static int report_all(const struct perf_options *opt,
+		      const struct perf_verdict *v, int n)
+{
+	char text[FAULTS_MAX][PERF_FAULT_LEN];
+	double median[PERF_DEVICES_MAX];
+	int bad = 0, pairs = 0, width = 8;
+	bool failed = false;
+
+	set_medians(v, n, median);
+	for (int i = 0; i < opt->nhosts; i++) {
+		int len = (int)strlen(opt->hosts[i]);
+
+		width = len > width ? len : width;
+	}
+	print_head(width);
+	for (int i = 0; i < n; i++) {
+		int faults = perf_verdict_faults(opt, &v[i],
+						 median_for(&v[i], median),
+						 text, FAULTS_MAX);
+
+		print_pair(opt, &v[i], width, faults == 0);
+		for (int k = 0; k < faults; k++)
+			printf("    %s\n", text[k]);
+		failed |= faults > 0;
+		if (i + 1 < n && v[i + 1].host[0] == v[i].host[0] &&
+		    v[i + 1].host[1] == v[i].host[1])
+			continue; /* the pair has one more device */
+		pairs++;
+		bad += failed;
+		failed = false;
+	}
+	printf("# check : %s, %d of %d pairs are well\n", bad ? "FAIL" : "PASS",
+	       pairs - bad, pairs);
+	fflush(stdout);
+	return save(opt, v, n, median, pairs, bad) && bad == 0 ? 0 : 1;
+}
 
 #define LATENCY_BYTES 8
 #define LATENCY_ITERS 500
@@ -209,7 +514,7 @@ int perf_check(const struct perf_options *opt)
 		if (n > 2)
 			fprintf(stderr, "check: %d of %d pairs\n", done, pairs);
 	}
-	rc = perf_verdict_report(opt, v, (int)(end - v));
+	rc = report_all(opt, v, (int)(end - v));
 	free(v);
 	return rc;
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The process that reports, with --client or as rank 0 of a launcher. */
+#include "perf/hosts/hosts.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,9 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "perf/hosts/hosts.h"
-#include "perf/hosts/hub.h"
-#include "perf/hosts/node.h"
+#include "perf/report.h"
 
 /* How long rank 0 waits before it names the missing ranks. */
 #define PATIENCE_S 10

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hub of a test over several hosts, see hub.h. */
-#include "perf/hosts/hub.h"
+/* The hub of a test over several hosts, see hosts.h. */
+#include "perf/hosts/hosts.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "perf/hosts/setup.h"
+#include "perf/report.h"
 
 /* Barrier 1 distributes the handles, 2 ends the preparation of all ranks. */
 #define PREPARED 2

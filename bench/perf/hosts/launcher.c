@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading a launcher's environment variables, see launcher.h. */
-#include "perf/hosts/launcher.h"
+/* What a launcher says in the environment, see options.h. */
+#include "perf/options.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "nccl_abi.h"
+#include "perf/options.h"
 
 #define PERF_LINK_MAGIC 0x6d70696270657266ull
 /* Raised with any change of a message or of struct perf_result. */
@@ -117,5 +118,28 @@ int perf_link_dial(const char *host, int port, double seconds);
 /* Listen at an address, NULL for all. With *port 0 it chooses a free port and
  * sets *port. The fd, or -1 after a line on stderr. */
 int perf_link_listen(const char *addr, int *port);
+
+/* What the hub tells each node to run. Plugin, ABI version and environment are
+ * each node's own, and never come over the network; so is the device, except in
+ * check. */
+/* The device that the node chose itself. */
+#define PERF_SETUP_OWN UINT32_MAX
+
+struct perf_setup {
+	uint32_t node, nnodes, ranks_per_node;
+	uint32_t pattern, block_order, channels, inflight, sealed;
+	uint32_t check, group, early, churn;
+	uint32_t device, rsvd; /* PERF_SETUP_OWN, or its index */
+	uint64_t min, max, factor, iters, warmup, chunk, seed;
+	uint64_t random_sizes, steady_count;
+	double steady_seconds, timeout;
+};
+
+void perf_setup_make(struct perf_setup *s, const struct perf_options *opt,
+		     int node, uint32_t device);
+
+/* Take *s over into *opt, checked like a command line. -EINVAL after a line on
+ * stderr. */
+int perf_setup_take(const struct perf_setup *s, struct perf_options *opt);
 
 #endif

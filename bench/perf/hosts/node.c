@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process of a node, see node.h. */
-#include "perf/hosts/node.h"
+/* The process of a node, and what its proxy says of its rails. */
+#include "perf/hosts/hosts.h"
 
 #include <errno.h>
 #include <mpib/client.h>
@@ -9,13 +9,146 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#include "perf/hosts/link.h"
-#include "perf/hosts/rails.h"
-#include "perf/hosts/setup.h"
+#include <jansson.h>
+
 #include "perf/pattern.h"
-#include "perf/ranks.h"
+#include "perf/rank.h"
+
+#define ANSWER_S 5
+
+static FILE *dial(const char *run_dir)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	struct timeval most = { .tv_sec = ANSWER_S };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int n = snprintf(at.sun_path, sizeof(at.sun_path), "%s/stats.sock",
+			 run_dir);
+	FILE *f = NULL;
+
+	if (fd < 0)
+		return NULL;
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof(most));
+	if (n > 0 && (size_t)n < sizeof(at.sun_path) &&
+	    connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+		f = fdopen(fd, "r+");
+	if (!f)
+		close(fd);
+	return f;
+}
+
+/* The proxy's answer to a command, a new reference; NULL: there is none. */
+static json_t *ask(const char *run_dir, const char *command)
+{
+	FILE *f = dial(run_dir);
+	char *line = NULL;
+	size_t room = 0;
+	json_t *all = NULL, *data;
+
+	/* The first line is a greeting. */
+	if (f && getline(&line, &room, f) > 0 && fputs(command, f) >= 0 &&
+	    fflush(f) == 0 && getline(&line, &room, f) > 0)
+		all = json_loads(line, 0, NULL);
+	free(line);
+	if (f)
+		fclose(f);
+	data = json_incref(json_object_get(all, "data"));
+	json_decref(all);
+	return data;
+}
+
+static uint64_t number(const json_t *o, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(o, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static bool is(const json_t *o, const char *key, const char *word)
+{
+	const char *text = json_string_value(json_object_get(o, key));
+
+	return text && strcmp(text, word) == 0;
+}
+
+static void take(struct perf_rails *rails, const json_t *o)
+{
+	const char *name = json_string_value(json_object_get(o, "label"));
+	const char *device = json_string_value(json_object_get(o, "device"));
+	const char *provider =
+		json_string_value(json_object_get(o, "provider"));
+	int i = rails->n;
+
+	if (i == PERF_RAILS || !name)
+		return;
+	snprintf(rails->rail[i].name, sizeof(rails->rail[i].name), "%s", name);
+	snprintf(rails->rail[i].device, sizeof(rails->rail[i].device), "%s",
+		 device ? device : "?");
+	/* "soft (io_uring)" and its like. */
+	rails->rail[i].soft = provider && strncmp(provider, "soft", 4) == 0;
+	rails->rail[i].up = is(o, "state", "active");
+	rails->rail[i].standby = json_is_true(json_object_get(o, "standby"));
+	rails->rail[i].speed_mbps = number(o, "speed_mbps");
+	rails->rail[i].tx_bytes = number(o, "tx_bytes");
+	rails->rail[i].rx_bytes = number(o, "rx_bytes");
+	rails->rail[i].errors = number(o, "cqe_errors") + number(o, "downs") +
+				number(o, "failovers") + number(o, "retries");
+	rails->n++;
+}
+
+/* Ask the proxy of a run dir for the rails of a device, by its index: rails are
+ * listed device by device, each with the name of its device. Without a proxy, as
+ * under another plugin, there are no rails. */
+static void rails_read(struct perf_rails *rails, const char *run_dir,
+		       unsigned device)
+{
+	json_t *all = ask(run_dir, "rails\n"), *o;
+	const char *last = NULL;
+	unsigned at = 0;
+	size_t i;
+
+	memset(rails, 0, sizeof(*rails));
+	json_array_foreach(all, i, o)
+	{
+		const char *net = json_string_value(json_object_get(o, "net"));
+
+		if (last && net && strcmp(net, last))
+			at++;
+		last = net;
+		if (at == device)
+			take(rails, o);
+	}
+	json_decref(all);
+}
+
+bool perf_rails_peer_link(const char *run_dir, char *buf, size_t len)
+{
+	json_t *info = ask(run_dir, "info\n");
+	const char *at = json_string_value(json_object_get(info, "peer_link"));
+	bool found = at && snprintf(buf, len, "%s", at) < (int)len;
+
+	json_decref(info);
+	return found;
+}
+
+/* Make the counts of *now those since *before. A rail that is not in *before
+ * counts from 0. */
+static void rails_since(struct perf_rails *now, const struct perf_rails *before)
+{
+	for (int i = 0; i < now->n; i++) {
+		for (int k = 0; k < before->n; k++) {
+			if (strcmp(now->rail[i].name, before->rail[k].name))
+				continue;
+			now->rail[i].tx_bytes -= before->rail[k].tx_bytes;
+			now->rail[i].rx_bytes -= before->rail[k].rx_bytes;
+			now->rail[i].errors -= before->rail[k].errors;
+		}
+	}
+}
 
 /* The interval of the check for dead ranks. */
 #define LOOK_MS 100
@@ -272,8 +405,8 @@ static int carry(struct bridge *n)
 	}
 	if (rc < 0)
 		return rc;
-	perf_rails_read(&rails, n->run_dir, n->device);
-	perf_rails_since(&rails, &n->before);
+	rails_read(&rails, n->run_dir, n->device);
+	rails_since(&rails, &n->before);
 	return perf_link_send(n->fd, PERF_BYE, &rails, sizeof(rails));
 }
 
@@ -293,7 +426,7 @@ int perf_node_run(int fd, const struct perf_options *own)
 		/* Count the CPU seconds of a host's proxy once. */
 		if (own->role != PERF_LAUNCHED || own->leads)
 			opt.nodes[n.index] = n.run_dir;
-		perf_rails_read(&n.before, n.run_dir, n.device);
+		rails_read(&n.before, n.run_dir, n.device);
 		n.w = perf_world_new(&opt, n.index);
 		rc = n.w ? 0 : -ENOMEM;
 	}

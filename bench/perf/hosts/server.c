@@ -4,6 +4,8 @@
  * its failure. A program that reaches the port can only load this host: plugin,
  * device and environment are the server's.
  */
+#include "perf/hosts/hosts.h"
+
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
@@ -15,11 +17,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "perf/hosts/hosts.h"
-#include "perf/hosts/link.h"
-#include "perf/hosts/node.h"
-#include "perf/hosts/rails.h"
 
 #define TESTS_MAX 4
 /* The interval of the check for ended tests. */

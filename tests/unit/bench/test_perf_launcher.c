@@ -2,7 +2,7 @@
 /* bench/perf/hosts/launcher.c: which rank mpib-perf is, by its environment. */
 #include <errno.h>
 
-#include "perf/hosts/launcher.h"
+#include "perf/options.h"
 #include "test.h"
 
 /* With nothing in the environment but "NAME=VALUE NAME=VALUE ...". */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef PERF_ROW_H
-#define PERF_ROW_H
+/* The results of all ranks, as rows of text and as JSON. */
+#ifndef PERF_REPORT_H
+#define PERF_REPORT_H
+
+#include <jansson.h>
 
 #include "perf/world.h"
 
@@ -24,5 +27,19 @@ static inline double perf_one_way(const struct perf_options *opt, double s)
 }
 
 struct perf_row perf_row_make(const struct perf_world *w, int i);
+
+void perf_report_header(const struct perf_world *w);
+/* Called while row i runs: at most once a second a line about the time since
+ * the last one. */
+void perf_report_progress(const struct perf_world *w, int i,
+			  const struct perf_sums *now);
+/* Called when all ranks have ended row i. */
+void perf_report_row(const struct perf_world *w, int i);
+/* Print the sums and write the JSON. True when no message was wrong. */
+bool perf_report(const struct perf_world *w);
+
+/* Write the file of --json, "-" for standard output. False after a line on
+ * stderr. */
+bool perf_save_json(const char *path, const json_t *all);
 
 #endif
