@@ -10,6 +10,8 @@
 #                             mpib-perf --pin
 #   bench_load                one line about this machine and its load
 #   need TOOL PACKAGE         false, with a line on stderr, if TOOL is missing
+#   run_perf, value, emit     a run of mpib-perf, a value of it, a sample of it
+#   tally, item               the table of all samples; tally.pl says how
 
 top=$(CDPATH='' cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 . "$top/cmake/usage.sh"
@@ -92,15 +94,6 @@ bench_nodes_stop() {
 		wait "$pid" 2>/dev/null
 	done
 	pids=()
-}
-
-# bench_dirs N: the run directories of N nodes, "$dir/n0,$dir/n1,..."
-bench_dirs() {
-	local i list=
-	for ((i = 0; i < $1; i++)); do
-		list="$list${list:+,}$dir/n$i"
-	done
-	echo "$list"
 }
 
 bench_load() {
@@ -189,7 +182,7 @@ cpu_of() {
 	awk -v t="$sum" -v hz="$hz" 'BEGIN { printf "%.2f", t / hz }'
 }
 
-# tally OPTIONS SAMPLES: medians and ranges; tally.pl says how.
+# tally LAYOUT SAMPLES: medians and ranges; tally.pl says how.
 tally() {
 	perl "$top/bench/tally.pl" "$@"
 }

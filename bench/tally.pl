@@ -1,5 +1,5 @@
 #!/usr/bin/env perl
-# tally.pl --layout FILE SAMPLES: medians and ranges of the samples of several
+# tally.pl LAYOUT SAMPLES: medians and ranges of the samples of several
 # repetitions, as a Markdown table.
 #
 # A sample is a line "REP ROW METRIC VALUE". The layout has one item per line, with
@@ -13,7 +13,6 @@
 # since these were measured close together, and then the median of the ratios.
 use strict;
 use warnings;
-use Getopt::Long;
 
 # Words of an item, the kind not counted.
 my %least = (title => 1, note => 1, column => 2, row => 2, mark => 5);
@@ -113,10 +112,8 @@ sub markdown {
 	return $text . join('', map { "\n$_->[0]\n" } @{ $item{note} // [] });
 }
 
-my $layout;
-GetOptions('layout=s' => \$layout) && $layout && @ARGV == 1 or
-	fail('it wants --layout FILE and one file of samples');
-read_layout($layout);
-read_samples($ARGV[0]);
+@ARGV == 2 or fail('it wants a file of a layout and one of samples');
+read_layout($ARGV[0]);
+read_samples($ARGV[1]);
 # A full disk shows only when the file is closed.
 print(markdown()) && close(STDOUT) or fail("cannot write stdout: $!");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The clients of the proxy that is measured, see clients.h. */
-#include "crowd/clients.h"
+/* The clients of the proxy that is measured, see crowd.h. */
+#include "crowd/crowd.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,8 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "crowd/clients.h"
-#include "crowd/proxy.h"
+#include "crowd/crowd.h"
 #include "engine/conn/conn.h"
 #include "peer/internal.h"
 #include "peers/peer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "crowd/proxy.h"
+#include "crowd/crowd.h"
 
 #include <dirent.h>
 #include <mpib/control.h>
@@ -12,27 +12,23 @@
 
 #include "peers/peer.h"
 
-#define ANSWER_MAX 65536
-#define CLUSTER_MAX (4u << 20)
-
-/* Read a line and cut it to the buffer's size. */
-static void hear(const struct crowd_proxy *p, char *line, size_t len)
+/* The next line that the proxy says, valid until the one after it. */
+static const char *hear(const struct crowd_proxy *p)
 {
-	size_t n = 0;
-	char c;
+	static char *line;
+	static size_t room;
 
-	while (recv(p->admin, &c, 1, 0) == 1 && c != '\n') {
-		if (n + 1 < len)
-			line[n++] = c;
-	}
-	line[n] = '\0';
+	if (getline(&line, &room, p->admin) < 0)
+		peer_die("the proxy does not answer: %m");
+	return line;
 }
 
 void crowd_proxy_open(struct crowd_proxy *p, const char *run_dir)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
-	char path[512], line[ANSWER_MAX];
+	char path[512];
 	long pid = 0;
+	int fd;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/proxy.pid", run_dir);
@@ -43,31 +39,28 @@ void crowd_proxy_open(struct crowd_proxy *p, const char *run_dir)
 	p->pid = (pid_t)pid;
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "%.80s" MPIB_ADMIN_SUFFIX "/" MPIB_ADMIN_SOCK, run_dir);
-	p->admin = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (p->admin < 0 ||
-	    connect(p->admin, (struct sockaddr *)&sun, sizeof(sun)) < 0)
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
+	    !(p->admin = fdopen(fd, "r+")))
 		peer_die("%s: %m", sun.sun_path);
-	hear(p, line, sizeof(line)); /* the greeting */
+	hear(p); /* the greeting */
 }
 
-static void ask_proxy(const struct crowd_proxy *p, const char *command,
-		      char *answer, size_t len)
+static const char *ask_proxy(const struct crowd_proxy *p, const char *command)
 {
-	char line[128];
-	int n = snprintf(line, sizeof(line), "%s\n", command);
+	const char *answer;
 
-	if (send(p->admin, line, (size_t)n, MSG_NOSIGNAL) != n)
+	if (fprintf(p->admin, "%s\n", command) < 0 || fflush(p->admin))
 		peer_die("%s: %m", command);
-	hear(p, answer, len);
+	answer = hear(p);
 	if (!strstr(answer, "\"ok\":true") && !strstr(answer, "\"ok\": true"))
 		peer_die("%s: %.200s", command, answer);
+	return answer;
 }
 
 void crowd_order(const struct crowd_proxy *p, const char *command)
 {
-	char answer[ANSWER_MAX];
-
-	ask_proxy(p, command, answer, sizeof(answer));
+	ask_proxy(p, command);
 }
 
 static unsigned sum_of(const char *json, const char *name)
@@ -85,33 +78,23 @@ static unsigned sum_of(const char *json, const char *name)
 
 struct crowd_rails crowd_rails(const struct crowd_proxy *p)
 {
-	char answer[ANSWER_MAX];
+	const char *answer = ask_proxy(p, "rails");
 
-	ask_proxy(p, "rails", answer, sizeof(answer));
 	return (struct crowd_rails){ sum_of(answer, "failovers"),
 				     sum_of(answer, "failbacks") };
 }
 
 unsigned crowd_cluster(const struct crowd_proxy *p)
 {
-	static const char question[] = "cluster\n";
-	static char answer[CLUSTER_MAX];
-	size_t n = 0;
-	ssize_t got = 1;
+	static const char word[] = "\"answered\"";
+	const char *answer = ask_proxy(p, "cluster");
+	unsigned n = 0;
 
-	if (send(p->admin, question, sizeof(question) - 1, MSG_NOSIGNAL) < 0)
-		peer_die("cluster: %m");
-	while (got > 0 && (n == 0 || answer[n - 1] != '\n')) {
-		got = recv(p->admin, answer + n, sizeof(answer) - 1 - n, 0);
-		n += got > 0 ? (size_t)got : 0;
+	while ((answer = strstr(answer, word))) {
+		answer += sizeof(word) - 1;
+		n++;
 	}
-	answer[n] = '\0';
-	for (got = 0, n = 0; answer[n]; n++) {
-		static const char word[] = "\"answered\"";
-
-		got += !strncmp(answer + n, word, sizeof(word) - 1);
-	}
-	return (unsigned)got;
+	return n;
 }
 
 static double thread_seconds(pid_t pid, const char *tid)

@@ -58,32 +58,19 @@ void peer_wrong(const char *fmt, ...)
 	exit(2);
 }
 
-__attribute__((noreturn)) static void version(void)
-{
-	printf("%s %s\n", program_invocation_short_name, MPIB_VERSION);
-	exit(0);
-}
-
-static void help(const char *words)
-{
-	const char *lead = "Usage:";
-
-	for (int len; words; words = words[len] ? words + len + 1 : NULL) {
-		len = (int)strcspn(words, "\n");
-		printf("%s %s %.*s\n", lead, program_invocation_short_name, len,
-		       words);
-		lead = "      ";
-	}
-	exit(0);
-}
-
 void peer_args(int argc, char **argv, int min, int max, const char *words)
 {
 	for (int i = 1; i < argc; i++) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-			help(words);
-		if (!strcmp(argv[i], "--version"))
-			version();
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			printf("Usage: %s %s\n", program_invocation_short_name,
+			       words);
+			exit(0);
+		}
+		if (!strcmp(argv[i], "--version")) {
+			printf("%s %s\n", program_invocation_short_name,
+			       MPIB_VERSION);
+			exit(0);
+		}
 		if (argv[i][0] == '-')
 			peer_wrong("%s is no option", argv[i]);
 	}

@@ -16,8 +16,8 @@ void peer_wrong(const char *fmt, ...)
 
 /*
  * Returns only if there are min to max words. Otherwise it answers --help or
- * --version or refuses the command line, and exits. words is the usage text: a
- * line for each form of what follows the program's name.
+ * --version or refuses the command line, and exits. words is what follows the
+ * program's name in the usage text.
  */
 void peer_args(int argc, char **argv, int min, int max, const char *words);
 

@@ -5,17 +5,12 @@ set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"
 net=${net%.*} # bench-budget chooses the third byte
+declare -A pids
 
-for node in 0 1; do
-	"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n$node" \
-		--sout "soft:$net.6.$((node + 1))" \
-		--sup "soft:$net.7.$((node + 1))" \
-		>"$dir/out$node" 2>"$dir/log$node" &
-	pids+=($!)
-done
-for node in 0 1; do
-	await_ready "$dir/out$node" "${pids[$node]}"
-done
+"$build/proxy/mpib-proxy" --config /dev/null --run-dir "$dir/n0" \
+	--sout "soft:$net.6.1" --sup "soft:$net.7.1" >"$dir/n0.out" 2>"$dir/n0.log" &
+pids[n0]=$!
+ready n0
 
 # positive METRICS PROGRAM ARG...
 positive() {

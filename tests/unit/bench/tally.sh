@@ -12,7 +12,7 @@ printf '%b\n' 'title\tT' 'column\tbw@512\tGB/s\t1' 'column\tlat\tus' \
 	'mark\tA\t<=\t6\ta\tbw@512' 'mark\tnone\t>=\t0\tz\tlat' \
 	'mark\tby 0\t>=\t0\ta\tlat\tb\tcpu' \
 	'note\tN' >"$dir/l"
-perl "$tally" --layout "$dir/l" "$dir/s" >"$dir/got" || exit 1
+perl "$tally" "$dir/l" "$dir/s" >"$dir/got" || exit 1
 cat >"$dir/want" <<'END'
 T
 
@@ -31,8 +31,8 @@ T
 N
 END
 diff "$dir/want" "$dir/got" || exit 1
-! perl "$tally" --layout "$dir/l" "$dir/s" >/dev/full 2>"$dir/got" || exit 1
+! perl "$tally" "$dir/l" "$dir/s" >/dev/full 2>"$dir/got" || exit 1
 grep -q 'cannot write' "$dir/got" || exit 1
 echo '0 a bw' >>"$dir/s"
-! perl "$tally" --layout "$dir/l" "$dir/s" >"$dir/got" 2>&1 || exit 1
+! perl "$tally" "$dir/l" "$dir/s" >"$dir/got" 2>&1 || exit 1
 grep -q 'not a sample' "$dir/got"
