@@ -88,7 +88,7 @@ static void replay_the_first_half(void)
 	engine_conn_qos(tx.conn, 0, 1);
 	assert_true(mpib_lane_fault(pair.node[0].lane, MPIB_RAIL_SOUT,
 				    MPIB_CAUSE_ERROR));
-	while (!pair.node[0].lane->stop[MPIB_RAIL_SOUT].told)
+	while (pair.node[0].lane->rail[MPIB_RAIL_SOUT].state == MPIB_RAIL_LIVE)
 		pair_turn(&pair);
 	set_fault(0, MPIB_RAIL_SOUT, &none);
 	while (tx.conn->tx.lost != 1 || !is_open(MPIB_RAIL_SOUT))
@@ -104,7 +104,7 @@ static void arrives_whole(void)
 	assert_int_equal(pair_wait(&pair, &tx, 0, 1), 2 * HALF);
 }
 
-static void an_imm_waits_for_a_replay_on_the_other_rail(void **state)
+pair_test(an_imm_waits_for_a_replay_on_the_other_rail)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
 
@@ -118,8 +118,7 @@ static void an_imm_waits_for_a_replay_on_the_other_rail(void **state)
 	arrives_whole();
 }
 
-static void
-a_replay_that_only_the_rail_has_acknowledged_goes_again(void **state)
+pair_test(a_replay_that_only_the_rail_has_acknowledged_goes_again)
 {
 	const struct mpib_soft_fault forgets = { .forgets = 1 };
 	const struct send_op *first;
@@ -163,7 +162,7 @@ static void breaks_when_the_device_is_gone(void)
 	pair_close(&pair);
 }
 
-static void released_bytes_of_a_device_that_is_lost_break(void **state)
+pair_test(released_bytes_of_a_device_that_is_lost_break)
 {
 	release_the_first_half(MPIB_COMPLETION_DELIVERED, true);
 	breaks_when_the_device_is_gone();
@@ -183,14 +182,14 @@ static void imm_in_flight(enum mpib_completion_at completion)
 	breaks_when_the_device_is_gone();
 }
 
-static void released_bytes_before_an_imm_in_flight_break(void **state)
+pair_test(released_bytes_before_an_imm_in_flight_break)
 {
 	imm_in_flight(MPIB_COMPLETION_DELIVERED);
 	imm_in_flight(MPIB_COMPLETION_WIRE);
 }
 
 /* The rank, which can resume, posts the whole message again. */
-static void released_bytes_cost_the_lane_of_a_rank_that_resumes(void **state)
+pair_test(released_bytes_cost_the_lane_of_a_rank_that_resumes)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 
@@ -204,7 +203,7 @@ static void released_bytes_cost_the_lane_of_a_rank_that_resumes(void **state)
 }
 
 /* A port that fails is no such device. */
-static void released_bytes_of_a_port_that_is_down_are_there(void **state)
+pair_test(released_bytes_of_a_port_that_is_down_are_there)
 {
 	const struct mpib_soft_fault none = { 0 }, down = { .link_down = 1 };
 
@@ -216,13 +215,3 @@ static void released_bytes_of_a_port_that_is_down_are_there(void **state)
 	arrives_whole();
 	set_fault(1, MPIB_RAIL_SOUT, &none);
 }
-
-const struct CMUnitTest test_list[] = {
-	pair_test(an_imm_waits_for_a_replay_on_the_other_rail),
-	pair_test(a_replay_that_only_the_rail_has_acknowledged_goes_again),
-	pair_test(released_bytes_of_a_device_that_is_lost_break),
-	pair_test(released_bytes_before_an_imm_in_flight_break),
-	pair_test(released_bytes_cost_the_lane_of_a_rank_that_resumes),
-	pair_test(released_bytes_of_a_port_that_is_down_are_there),
-	{ 0 },
-};

@@ -32,8 +32,10 @@ static void until_late(struct mpib_conn *conn)
 	}
 }
 
+#define CASE(name) TEST_OF(name, start, loop_stop)
+
 /* To attach once more would close it at its peer. */
-static void a_proxy_that_answers_late_is_asked_once(void **state)
+CASE(a_proxy_that_answers_late_is_asked_once)
 {
 	unsigned hellos = asked(MPIB_CTL_HELLO),
 		 connects = asked(MPIB_CTL_CONNECT),
@@ -64,7 +66,7 @@ static void a_proxy_that_answers_late_is_asked_once(void **state)
 	assert_int_equal(f->resume.number, 2);
 }
 
-static void a_late_refusal_is_told(void **state)
+CASE(a_late_refusal_is_told)
 {
 	int rc = 0;
 
@@ -81,7 +83,7 @@ static void a_late_refusal_is_told(void **state)
 	goes_on(tx);
 }
 
-static void a_listener_that_is_refused_fails_its_accepts_alone(void **state)
+CASE(a_listener_that_is_refused_fails_its_accepts_alone)
 {
 	struct mpib_handle handle;
 	struct mpib_listener *listener;
@@ -99,12 +101,3 @@ static void a_listener_that_is_refused_fails_its_accepts_alone(void **state)
 		sched_yield();
 	assert_int_equal(mpib_ready(waits), -ENOENT);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, loop_stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(a_proxy_that_answers_late_is_asked_once),
-	TEST(a_late_refusal_is_told),
-	TEST(a_listener_that_is_refused_fails_its_accepts_alone),
-	{ 0 },
-};
