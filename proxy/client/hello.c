@@ -190,15 +190,15 @@ static void hello_welcome(struct proxy_client *s,
 	};
 	unsigned fds = fd[MPIB_WELCOME_PIDFD] < 0 ? MPIB_WELCOME_PIDFD
 						  : MPIB_CTL_FDS_MAX;
-	int rc;
 
 	for (unsigned i = 0; i < w.rails; i++)
 		describe_rail(all, device * w.rails + i, &w.rail[i]);
-	rc = proxy_client_send(s, &w.h, fd, fds);
+	/* Before the client knows it: the proxy may end at once. */
+	if (!all->awaits)
+		proxy_client_served(s);
+	proxy_client_send(s, &w.h, fd, fds);
 	if (fds == MPIB_CTL_FDS_MAX)
 		close(fd[MPIB_WELCOME_PIDFD]);
-	if (rc == 0 && !all->awaits)
-		proxy_client_served(s);
 }
 
 /* The rails that the policy gives payload to while all are up. */
