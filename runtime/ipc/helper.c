@@ -452,6 +452,18 @@ static void successor_tell(struct mpib_client *c, int rc)
 	(void)mpib_message_send(c->at->sock, &say.h, NULL, 0);
 }
 
+/* Give up a proxy that would resume nothing: -EPERM, with the text. */
+static int attached_check(const struct mpib_client *c, struct mpib_attached *at)
+{
+	if (at->welcome.grace_ms && at->pidfd >= 0)
+		return 0;
+	mpib_attached_put(at);
+	return mpib_fail(-EPERM,
+			 "the next proxy at %s resumes no connection (set its "
+			 "resume.grace, and failover.completion to delivered)",
+			 c->path);
+}
+
 /* Attach to the successor. Meanwhile the lock is others'. */
 static int successor_attach(struct mpib_client *c)
 {
@@ -461,6 +473,8 @@ static int successor_attach(struct mpib_client *c)
 	mpib_client_unlock(c);
 	rc = mpib_attach_there(c, &at);
 	mpib_client_hold(c);
+	if (rc == 0)
+		rc = attached_check(c, at);
 	if (rc < 0)
 		return rc;
 	at->number = ++c->attaches;
@@ -502,9 +516,10 @@ static int attach_next(struct mpib_client *c, struct mpib_attached **next)
 	mpib_client_unlock(c);
 	rc = mpib_attach_once(c, c->helper.until, next);
 	mpib_client_hold(c);
-	if (rc == 0)
-		(*next)->number = ++c->attaches;
-	return rc;
+	if (rc < 0)
+		return rc;
+	(*next)->number = ++c->attaches;
+	return attached_check(c, *next);
 }
 
 static int attach_another(struct mpib_client *c)
@@ -544,8 +559,6 @@ static int attach_again(struct mpib_client *c)
 	c->at->whole = true;
 	c->hello.shard = c->at->welcome.shard + 1;
 	c->helper.grace_ms = c->at->welcome.grace_ms;
-	if (!c->helper.grace_ms || c->at->pidfd < 0)
-		atomic_store(&c->helper.resumes, false);
 	return 0;
 }
 
@@ -567,12 +580,19 @@ static int resume(struct mpib_client *c)
 	struct mpib_helper *helper = &c->helper;
 	uint64_t now = mpib_now_ms();
 
-	if (attach_again(c) == 0) {
+	int rc = attach_again(c);
+
+	if (rc == 0) {
 		helper->until = 0;
 		helper->pause_ms = PAUSE_MIN_MS;
 		return 0;
 	}
 	snprintf(helper->tried, sizeof(helper->tried), "%s", mpib_strerror());
+	if (rc == -EPERM) {
+		snprintf(helper->why, sizeof(helper->why), "%s", helper->tried);
+		resume_ends(c);
+		return -1;
+	}
 	if (now >= helper->until) {
 		snprintf(helper->why, sizeof(helper->why),
 			 "the proxy at %s ended, and none accepted this "

@@ -177,7 +177,8 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	struct peer_conn *c = peer_conn_named(p->broker, &name);
 	struct mpib_pending_connect *w = offer_named(p->broker, &name);
 
-	*why = "the connection is another node's";
+	*why = "the connection is another node's, or mpib-proxy had another "
+	       "address there (start it with that address, or the job again)";
 	if ((c && c->peer != p) || (w && w->peer != p))
 		return -EACCES;
 	if (c && (c->state == PEER_CONN_WAIT || c->state == PEER_CONN_LINK))

@@ -77,10 +77,20 @@ static void conn_on_late(void *arg)
 	struct peer_conn *c = arg;
 	uint64_t age = mpib_loop_now(c->broker->loop) - c->since;
 
-	peer_conn_fail(c, -ETIMEDOUT,
-		       "peer %s: not connected within %llu s: %s",
-		       c->peer->label, (unsigned long long)(age / MPIB_SEC),
-		       peer_conn_last_error(c));
+	if (c->number > 1)
+		peer_conn_fail(c, -ETIMEDOUT,
+			       "peer %s: not resumed within %llu s: %s "
+			       "(resume.grace; is mpib-proxy up there, at this "
+			       "address, and the job?)",
+			       c->peer->label,
+			       (unsigned long long)(age / MPIB_SEC),
+			       peer_conn_last_error(c));
+	else
+		peer_conn_fail(c, -ETIMEDOUT,
+			       "peer %s: not connected within %llu s: %s",
+			       c->peer->label,
+			       (unsigned long long)(age / MPIB_SEC),
+			       peer_conn_last_error(c));
 }
 
 /* Return how long the connection may take to become READY. */

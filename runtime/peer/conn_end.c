@@ -56,13 +56,20 @@ void peer_conn_unlist(struct peer_conn *c)
 	c->listener = NULL;
 }
 
+/* The client closed the connection because it had failed. */
+static bool conn_end_had_failed(const struct peer_conn *c)
+{
+	return c->error < 0 && c->error != -ECANCELED &&
+	       c->error != MPIB_BROKEN_LOST;
+}
+
 static void conn_end_free_conn(struct peer_conn *c)
 {
 	struct peer_client *o = c->client;
 
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	if ((c->number > 1 || c->peer_number) && !c->heard && !c->asked)
-		peer_close_add(c->peer, &c->name);
+		peer_close_add(c->peer, &c->name, conn_end_had_failed(c));
 	HASH_DELETE(hh, c->broker->conns, c);
 	if (c->name.key)
 		HASH_DELETE(hh_name, c->broker->by_name, c);
@@ -400,13 +407,18 @@ void peer_closes_tell(struct mpib_peer *p)
 {
 	struct mpib_broker *b = p->broker;
 	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
-				   .error = -ECONNRESET,
-				   .why = "the other end was closed" };
+				   .error = -ECONNRESET };
 	struct peer_close *close, *next;
+	const char *why;
 
 	HASH_ITER(hh, p->closes, close, next)
 	{
+		why = "the other end was closed";
+		if (close->failed)
+			why = "the other end could not be resumed (the error "
+			      "of its rank says why)";
 		m.name = close->name;
+		mpib_peer_text(m.why, sizeof(m.why), why);
 		if (mpib_loop_now(b->loop) < close->until)
 			mpib_peer_tell(p, &m);
 		else
@@ -426,7 +438,8 @@ static bool close_fits(struct mpib_broker *b, uid_t uid)
 }
 
 /* Without space or memory for it, the peer waits until its grace ends. */
-void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name)
+void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name,
+		    bool failed)
 {
 	struct mpib_broker *b = p->broker;
 	struct peer_close *close;
@@ -438,6 +451,7 @@ void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name)
 	if (!close)
 		return;
 	close->name = *name;
+	close->failed = failed;
 	close->until = mpib_loop_now(b->loop) + b->grace_ns;
 	HASH_ADD(hh, p->closes, name, sizeof(close->name), close);
 	b->closes++;

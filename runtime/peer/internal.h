@@ -102,6 +102,7 @@ struct mpib_peer {
  * peer's rank would wait for this end until its grace ends. */
 struct peer_close {
 	struct mpib_conn_name name; /* name of the end here, which is gone */
+	bool failed; /* before it was closed */
 	uint64_t until;
 	UT_hash_handle hh;
 };
@@ -455,7 +456,8 @@ void peer_conn_begin(struct peer_conn *c);
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
 /* Tell the peer, now or when its link is up, that the end of that name is
  * closed. */
-void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name);
+void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name,
+		    bool failed);
 /* The link is up: tell the peer of all ends that are closed. */
 void peer_closes_tell(struct mpib_peer *p);
 /* The peer has acknowledged that close. */

@@ -268,7 +268,8 @@ static unsigned closes_of(struct mpib_peer *p, uint32_t uid, unsigned n)
 	unsigned before = HASH_COUNT(p->closes);
 
 	for (uint64_t key = 1; key <= n; key++)
-		peer_close_add(p, &(struct mpib_conn_name){ key, uid, true });
+		peer_close_add(p, &(struct mpib_conn_name){ key, uid, true },
+			       false);
 	return HASH_COUNT(p->closes) - before;
 }
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * refit: a proxy returns with other settings. Those that fit change nothing for its
+ * clients; of those that do not, the error at both ends says what and why.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "mover.h"
+#include "node.h"
+#include "test.h"
+
+static struct node node[2];
+static struct mover mover; /* from node 1 to node 0 */
+
+static int start(void **state)
+{
+	for (unsigned i = 0; i < 2; i++)
+		node_start(&node[i], 5 + i, "--log-level", "error",
+			   "--resume-grace", "3", NULL);
+	mover_must(mover_begin(&mover, node[1].dir, node[0].dir, 100000, false,
+			       1));
+	mover_must(mover_move(&mover, 3));
+	return 0;
+}
+
+static int stop(void **state)
+{
+	mover_close(&mover);
+	for (unsigned i = 0; i < 2; i++)
+		node_stop(&node[i]);
+	return 0;
+}
+
+/* Node 0 restarts, with further arguments up to a NULL. */
+static void restarts_with(const char *const *args)
+{
+	unsigned n = 0;
+
+	while (node[0].args[n])
+		n++;
+	for (; *args; args++)
+		node[0].args[n++] = strdup(*args);
+	node[0].args[n] = NULL;
+	node_kill(&node[0]);
+	node_again(&node[0]);
+}
+
+static void says(struct mpib_conn *conn, const char *what)
+{
+	while (mpib_ready(conn) >= 0)
+		continue;
+	if (!strstr(mpib_strerror(), what))
+		fail_msg("\"%s\" does not say \"%s\"", mpib_strerror(), what);
+}
+
+static void windows_of_another_size_change_nothing(void **state)
+{
+	restarts_with((const char *[]){ "--client-window", "16384",
+					"--client-part", "4096", NULL });
+	mover_must(mover_move(&mover, 8));
+	restarts_with((const char *[]){ "--client-window", "8388608",
+					"--client-part", "1048576", NULL });
+	mover_must(mover_move(&mover, 8));
+	assert_int_equal(mover.wrong, 0);
+}
+
+static void a_proxy_that_resumes_nothing_says_so(void **state)
+{
+	restarts_with((const char *[]){ "--resume-grace", "0", NULL });
+	says(mover.rx, "resumes no connection (set its resume.grace");
+	says(mover.tx, "this user no longer has this listener there");
+}
+
+static void fewer_rails_are_named(void **state)
+{
+	snprintf(node[0].sup, sizeof(node[0].sup), "none");
+	restarts_with((const char *[]){ NULL });
+	says(mover.tx, "it cannot match a lane of 2 rails (give both nodes "
+		       "the same rails)");
+	says(mover.rx, "(the error of its rank says why)");
+}
+
+static void another_address_is_named(void **state)
+{
+	node_rail(node[0].sout, sizeof(node[0].sout), 90);
+	node_rail(node[0].sup, sizeof(node[0].sup), 91);
+	restarts_with((const char *[]){ NULL });
+	says(mover.tx, "is mpib-proxy up there, at this address");
+	says(mover.rx, "peer");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
+
+const struct CMUnitTest test_list[] = {
+	TEST(windows_of_another_size_change_nothing),
+	TEST(a_proxy_that_resumes_nothing_says_so),
+	TEST(fewer_rails_are_named),
+	TEST(another_address_is_named),
+	{ 0 },
+};
