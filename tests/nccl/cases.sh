@@ -2,7 +2,7 @@
 # Sourced by run: the cases, each a function case_NAME. What it sets up for NCCL
 # is the environment of one subshell; run.sh's words:
 #
-#   nodes [proxy options]   two proxies
+#   nodes [proxy options]   two proxies; with gone=1 devices can be lost
 #   machine GPUS LINKS      a topology of so many GPUs a node; see topology.sh
 #   ranks N ARGUMENT...     nccl-rank, N ranks a node
 #   spy                     NCCL's calls are counted; then these must not be 0:
@@ -211,14 +211,14 @@ case_drain() {
 		$ctl -s $dir/n0 rails resume SUP"
 }
 case_rail_lost() {
-	nodes --failover-hold-down 200
+	gone=1 nodes --failover-hold-down 200
 	ranks 2 --max 4M --times 20 loop --during \
 		"touch $MPIB_SOFT_GONE/${sup[1]}; sleep 1
 		rm $MPIB_SOFT_GONE/${sup[1]}; sleep 2" &&
 		says proxy1.log "$(echo "${sup[1]}" | sed 's/\./[.]/g')"
 }
 case_rail_lost_sout() {
-	nodes --failover-hold-down 200
+	gone=1 nodes --failover-hold-down 200
 	ranks 1 --max 4M --times 20 loop --during \
 		"touch $MPIB_SOFT_GONE/${sout[0]}; sleep 1
 		rm $MPIB_SOFT_GONE/${sout[0]}; sleep 2"
@@ -267,7 +267,7 @@ case_peer_proxy_ended() {
 		"kill -TERM ${pids[0]}"
 }
 case_both_rails_lost() {
-	nodes --failover-grace 1000 --resume-grace 1
+	gone=1 nodes --failover-grace 1000 --resume-grace 1
 	may_die=1
 	ranks 2 --max 4M --limit 20 --expect-error loop --during \
 		"touch $MPIB_SOFT_GONE/${sup[1]} $MPIB_SOFT_GONE/${sout[1]}"

@@ -6,11 +6,15 @@
 #                          1 if they do not get ready
 #   nodes_fall             until it is killed: each second kills one of the proxies
 #                          and starts it again
+#   nodes_kill             kills them, and nodes_fall first
 #   nodes_stop             ends them; 1, with words, if one did not end cleanly
 #   ctl NODE ...           mpibctl of a node
 #   moved                  bytes of payload that both sent so far
 #
-# A device is lost as long as $MPIB_SOFT_GONE has a file of its address's name.
+# With gone=1 a device is lost while $MPIB_SOFT_GONE has a file of its address's name.
+# That costs each proxy an inotify descriptor. If many processes use files on a busy
+# machine, the kernel takes up to minutes to close one, and so long a killed proxy does
+# not end.
 # They need $build and $dir.
 . "$top/tests/support/addr.sh"
 . "$top/tests/support/lines.sh"
@@ -23,6 +27,7 @@ node_up() {
 		--sout "soft:${sout[$1]}" --sup "soft:${sup[$1]}" \
 		"${node_options[@]}" >"$dir/out$1" 2>>"$dir/proxy$1.log" &
 	pids[$1]=$!
+	echo "${pids[$1]}" >"$dir/pid$1"
 }
 
 nodes_fall() {
@@ -30,7 +35,10 @@ nodes_fall() {
 	while sleep 1; do
 		i=$((RANDOM % 2))
 		kill -KILL "${pids[$i]}" 2>/dev/null
-		wait "${pids[$i]}" 2>/dev/null
+		# The first two are no children of this shell.
+		while kill -0 "${pids[$i]}" 2>/dev/null; do
+			sleep 0.05
+		done
 		node_up "$i"
 	done
 }
@@ -38,9 +46,11 @@ nodes_fall() {
 nodes_start() {
 	local i
 	node_options=("$@")
-	export MPIB_SOFT_GONE=$dir/gone
-	rm -rf "$MPIB_SOFT_GONE"
-	mkdir -p "$MPIB_SOFT_GONE"
+	if [ "${gone:-0}" -eq 1 ]; then
+		export MPIB_SOFT_GONE=$dir/gone
+		rm -rf "$MPIB_SOFT_GONE"
+		mkdir -p "$MPIB_SOFT_GONE"
+	fi
 	for i in 0 1; do
 		sout[i]=$net.$((nodes_set * 4 + i * 2 + 1))
 		sup[i]=$net.$((nodes_set * 4 + i * 2 + 2))
@@ -58,6 +68,16 @@ nodes_start() {
 
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/n$1" "${@:2}"
+}
+
+nodes_kill() {
+	local i
+	[ -n "${falls:-}" ] && kill "$falls" && wait "$falls" 2>/dev/null
+	falls=
+	for i in "${!pids[@]}"; do
+		kill -KILL "$(<"$dir/pid$i")" 2>/dev/null
+	done
+	pids=()
 }
 
 nodes_stop() {
