@@ -99,7 +99,8 @@ struct mpib_device_info {
  *   -EPERM                  the proxy crashed twice in the work for this process
  *   -EINPROGRESS            processes of an earlier proxy come first
  *   -ENOEXEC                MPIB_START is set, and no proxy could be started
- *   -EACCES                 this user may not connect to the proxy
+ *   -EACCES                 this user may not connect to the proxy, or what
+ *                           listens there may be another user's
  *   -ENAMETOOLONG           the run directory's path is too long for a socket
  *   -ETIMEDOUT              the proxy does not answer
  *   -EPROTO                 versions of library and proxy differ

@@ -4,11 +4,13 @@
  * socket, say HELLO, map the segments that come with the welcome.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -245,8 +247,37 @@ static void unmap_segments(struct mpib_attached *at)
 		mpib_memseg_fini(&at->seg[i]);
 }
 
-/* A user who can write to the run directory could listen there while no proxy
- * does. */
+/* A user who can write to the run directory can listen there while no proxy does. So
+ * nobody may but root and the user that listens. */
+static int check_owner(const struct mpib_client *c, uid_t listens)
+{
+	char dir[sizeof(c->path)];
+	struct stat st;
+	int fd, rc;
+
+	if (listens == 0 || listens == geteuid())
+		return 0;
+	memcpy(dir, c->path, sizeof(dir));
+	*strrchr(dir, '/') = '\0';
+	fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return mpib_fail(-errno, "%s: %m", dir);
+	rc = mpib_fstat(fd, &st);
+	close(fd);
+	if (rc < 0)
+		return mpib_fail(-errno, "%s: %m", dir);
+	if ((st.st_uid == 0 || st.st_uid == listens) &&
+	    !(st.st_mode & (S_IWGRP | S_IWOTH)))
+		return 0;
+	return mpib_fail(-EACCES,
+			 "uid %u listens at %s, but the directory belongs to "
+			 "uid %u and has mode %o, so other users can replace "
+			 "the socket (chmod go-w, or start mpib-proxy with "
+			 "another run directory)",
+			 (unsigned)listens, c->path, (unsigned)st.st_uid,
+			 (unsigned)st.st_mode & 07777);
+}
+
 static int check_proxy(struct mpib_client *c, const struct mpib_attached *at)
 {
 	struct ucred cred;
@@ -257,7 +288,7 @@ static int check_proxy(struct mpib_client *c, const struct mpib_attached *at)
 	if (!c->at)
 		c->proxy_uid = cred.uid;
 	if (cred.uid == c->proxy_uid || cred.uid == 0)
-		return 0;
+		return check_owner(c, cred.uid);
 	return mpib_fail(-EACCES,
 			 "what listens at %s now has uid %u, and the proxy "
 			 "before had uid %u (start mpib-proxy as that user)",

@@ -5,12 +5,14 @@
  * its is killed.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <mpib/control.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "ipc/message.h"
@@ -269,11 +271,52 @@ static void who_asks_again_for_what_it_closed_cuts_no_link(void **state)
 	victim_goes_on(victim, 64);
 }
 
+/* Take the place of a proxy that is away: by its socket, its lock, its list of
+ * processes. */
+static int take_the_place(void *arg)
+{
+	static const char *const name[] = { MPIB_CONTROL_SOCK, "clients",
+					    "lock", "starting", "state" };
+	const struct node *of = arg;
+	char path[120], to[140];
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_CONTROL_SOCK,
+		 of->dir);
+	if (bind(sock, (const struct sockaddr *)&sun, sizeof(sun)) == 0 ||
+	    rename(of->dir, "/tmp/mpib-taken") == 0)
+		return 1;
+	for (unsigned i = 0; i < sizeof(name) / sizeof(*name); i++) {
+		snprintf(path, sizeof(path), "%s/%s", of->dir, name[i]);
+		snprintf(to, sizeof(to), "%s.taken", path);
+		if (unlink(path) == 0 || rename(path, to) == 0 ||
+		    symlink("/tmp", path) == 0 ||
+		    open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) >= 0)
+			return 2;
+	}
+	return 0;
+}
+
+static void no_user_takes_the_place_of_a_proxy_that_is_away(void **state)
+{
+	(void)state;
+	attack_needs_root();
+	victim_goes_on(victim, 64);
+	atomic_store(&victim->killed, true);
+	node_kill(&node[0]);
+	assert_int_equal(tenant_run(ATTACKER, take_the_place, &node[0]), 0);
+	node_again(&node[0]);
+	victim_goes_on(victim, 64);
+	atomic_store(&victim->killed, false);
+}
+
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(who_asks_again_for_what_it_closed_cuts_no_link),
 	cmocka_unit_test(strangers_resume_nothing),
 	cmocka_unit_test(a_crowd_that_asks_and_dies_keeps_no_one),
 	cmocka_unit_test(lies_about_own_connections_hurt_their_owner_alone),
+	cmocka_unit_test(no_user_takes_the_place_of_a_proxy_that_is_away),
 	{ 0 },
 };
 struct test_group test_group = { setup, victim_teardown };

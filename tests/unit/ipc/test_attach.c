@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -74,6 +75,45 @@ CASE(attach_errors_say_socket_and_remedy)
 	fake_proxy_die(f);
 	assert_int_equal(fake_attach(f, &c), -ECONNREFUSED);
 	c = NULL;
+}
+
+static struct fake_proxy *impostor(uid_t uid)
+{
+	struct fake_proxy *other;
+
+	/* Of this thread alone. */
+	assert_int_equal(syscall(SYS_setresuid, -1, uid, -1), 0);
+	other = fake_proxy_beside(f);
+	assert_int_equal(syscall(SYS_setresuid, -1, 0, -1), 0);
+	return other;
+}
+
+CASE(a_socket_that_others_can_replace_is_not_trusted)
+{
+	struct fake_proxy *other;
+
+	if (geteuid() != 0) {
+		print_message("SKIPPED: becomes another user, wants root\n");
+		skip();
+	}
+	assert_int_equal(chmod(f->dir, 0777), 0);
+	other = impostor(61001);
+	assert_int_equal(fake_attach(f, &c), -EACCES);
+	assert_non_null(strstr(mpib_strerror(), "uid 61001 listens at"));
+	assert_non_null(strstr(mpib_strerror(), "mode 777"));
+	assert_int_equal(chmod(f->dir, 0750), 0);
+	assert_int_equal(chown(f->dir, 61002, (gid_t)-1), 0);
+	assert_int_equal(fake_attach(f, &c), -EACCES);
+	assert_non_null(strstr(mpib_strerror(), "belongs to uid 61002"));
+	/* It serves its own directory, or one where root let it. */
+	assert_int_equal(chown(f->dir, 61001, (gid_t)-1), 0);
+	attach();
+	mpib_detach(c);
+	assert_int_equal(chown(f->dir, 0, (gid_t)-1), 0);
+	attach();
+	mpib_detach(c);
+	c = NULL;
+	fake_proxy_stop(other);
 }
 
 static void on_alarm(int sig)
