@@ -21,8 +21,8 @@
 #include <sys/types.h>
 
 #include "base/memseg.h"
+#include "ipc/client_flush.h"
 #include "ipc/feed.h"
-#include "ipc/flush.h"
 #include "ipc/helper.h"
 #include "ipc/why.h"
 #include "ipc/window.h"
@@ -149,7 +149,7 @@ struct mpib_conn {
 	uint32_t index;
 	bool is_sender;
 	bool refused; /* the latest send, for lack of requests */
-	/* report.c. Armed: the next post is watched, by the slow path. */
+	/* rail_report.c. Armed: the next post is watched, by the slow path. */
 	enum mpib_report report;
 	uint32_t later; /* fruitless tests that MPIB_REPORT_LATER still waits */
 	bool armed;
@@ -274,7 +274,7 @@ struct mpib_client {
 	LIST_HEAD(, mpib_listener) listeners;
 	LIST_HEAD(, mpib_pool) pools; /* of mpib_mem_alloc() */
 	LIST_HEAD(, mpib_region) regions;
-	/* Deregistered; freed when no request uses them (region.c). */
+	/* Deregistered; freed when no request uses them (registration.c). */
 	LIST_HEAD(, mpib_region) graves;
 };
 
@@ -406,7 +406,7 @@ void mpib_memory_drop(struct mpib_client *c, struct mpib_memory *memory);
  * connections or regions. */
 void mpib_windows_trim(struct mpib_client *c);
 
-/* region.c: ref and unref hold the regions of a request while it is in use. A
+/* registration.c: ref and unref hold the regions of a request while it is in use. A
  * staged copy runs between copy_begin (false: the region is deregistered, do
  * not copy) and copy_end. */
 void mpib_regions_ref(struct mpib_request *r);
@@ -550,7 +550,7 @@ static inline void mpib_count(_Atomic uint64_t *n, uint64_t by)
 	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
 }
 
-/* report.c, on the connection's thread, only on the slow path. ask: before r is
+/* rail_report.c, on the connection's thread, only on the slow path. ask: before r is
  * submitted; asked: after r was submitted. */
 void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
 void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);

@@ -66,7 +66,7 @@ struct mpib_request {
 	/* Queued, staged, grouped, watched or at a place of the reserve: takes
 	 * test's slow path. All members below but buf are used only then. */
 	bool slow;
-	bool flush : 1; /* of mpib_iflush(), see flush.c; gen is its number */
+	bool flush : 1; /* of mpib_iflush(), see client_flush.c; gen is its number */
 	bool held : 1; /* holds a reference on each buffer's region */
 	bool feeding : 1; /* not wholly pushed yet */
 	bool staged : 1; /* has bytes of ordinary memory */

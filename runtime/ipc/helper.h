@@ -64,7 +64,7 @@ int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept);
 void mpib_keep_stop(struct mpib_client *c);
 
-/* thread.c. Start a thread with all signals blocked: they are the program's. */
+/* helper_thread.c. Start a thread with all signals blocked: they are the program's. */
 int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 void mpib_thread_join(pthread_t thread);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The flushes of a connection, on the connection's thread; see flush.c. */
-#ifndef MPIB_IPC_FLUSH_H
-#define MPIB_IPC_FLUSH_H
+/* The flushes of a connection, on the connection's thread; see client_flush.c. */
+#ifndef MPIB_IPC_CLIENT_FLUSH_H
+#define MPIB_IPC_CLIENT_FLUSH_H
 
 #include <stdbool.h>
 #include <stdint.h>

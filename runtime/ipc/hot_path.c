@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "ipc/check.h"
+#include "ipc/arguments.h"
 #include "ipc/client.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of a request's arguments. On the connection's thread, only on the slow
  * path; with a text. */
-#ifndef MPIB_IPC_CHECK_H
-#define MPIB_IPC_CHECK_H
+#ifndef MPIB_IPC_ARGUMENTS_H
+#define MPIB_IPC_ARGUMENTS_H
 
 #include <stddef.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Checks of a request's arguments, on the slow path. */
-#include "ipc/check.h"
+#include "ipc/arguments.h"
 
 #include <errno.h>
 
