@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -562,16 +563,23 @@ static int attach_again(struct mpib_client *c)
 	return 0;
 }
 
-static void resume_ends(struct mpib_client *c)
+/* The client goes on at no other proxy. -1, for helper_turn(). */
+__attribute__((format(printf, 2, 3))) static int
+helper_fail(struct mpib_client *c, const char *fmt, ...)
 {
 	struct mpib_conn *conn;
+	va_list ap;
 
+	va_start(ap, fmt);
+	vsnprintf(c->helper.why, sizeof(c->helper.why), fmt, ap);
+	va_end(ap);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
 		mpib_next_drop(c, conn);
 	}
 	/* After why. */
 	atomic_store(&c->helper.resumes, false);
+	return -1;
 }
 
 /* ms until the next attempt; -1: none. */
@@ -579,29 +587,22 @@ static int resume(struct mpib_client *c)
 {
 	struct mpib_helper *helper = &c->helper;
 	uint64_t now = mpib_now_ms();
-
 	int rc = attach_again(c);
 
 	if (rc == 0) {
 		helper->until = 0;
-		helper->pause_ms = PAUSE_MIN_MS;
 		return 0;
 	}
 	snprintf(helper->tried, sizeof(helper->tried), "%s", mpib_strerror());
-	if (rc == -EPERM) {
-		snprintf(helper->why, sizeof(helper->why), "%s", helper->tried);
-		resume_ends(c);
-		return -1;
-	}
-	if (now >= helper->until) {
-		snprintf(helper->why, sizeof(helper->why),
-			 "the proxy at %s ended, and none accepted this "
-			 "process again within %u s: %s (start mpib-proxy, "
-			 "then the job)",
-			 c->path, helper->grace_ms / 1000, helper->tried);
-		resume_ends(c);
-		return -1;
-	}
+	if (rc == -EPERM)
+		return helper_fail(c, "%s", helper->tried);
+	if (now >= helper->until)
+		return helper_fail(
+			c,
+			"the proxy at %s ended, and none accepted this process "
+			"again within %u s: %s (start mpib-proxy, then the "
+			"job)",
+			c->path, helper->grace_ms / 1000, helper->tried);
 	helper->pause_ms = 2 * helper->pause_ms < PAUSE_MAX_MS
 				   ? 2 * helper->pause_ms
 				   : PAUSE_MAX_MS;
@@ -619,25 +620,22 @@ static int proxy_gone(struct mpib_client *c)
 	}
 	/* This process disconnects from a proxy that did not accept
 	 * everything. */
-	if (c->at->whole && atomic_load(&c->at->reply->ended)) {
-		snprintf(helper->why, sizeof(helper->why),
-			 "the proxy at %s hung up on this process for good "
-			 "(see its log)",
-			 c->path);
-		resume_ends(c);
-		return -1;
-	}
+	if (c->at->whole && atomic_load(&c->at->reply->ended))
+		return helper_fail(
+			c,
+			"the proxy at %s hung up on this process for "
+			"good (see its log)",
+			c->path);
 	/* While the process has not ended it may still write. */
 	if (!c->at->whole || mpib_client_dead(c, 0))
 		return resume(c);
 	if (now < helper->until)
 		return (int)(helper->until - now);
-	snprintf(helper->why, sizeof(helper->why),
-		 "the proxy at %s hung up, and its process did not end within "
-		 "%u s (end it, and start the job)",
-		 c->path, helper->grace_ms / 1000);
-	resume_ends(c);
-	return -1;
+	return helper_fail(
+		c,
+		"the proxy at %s hung up, and its process did not end within "
+		"%u s (end it, and start the job)",
+		c->path, helper->grace_ms / 1000);
 }
 
 /* Do the work that is due. Returns the ms until there may be more; -1: until an
@@ -664,27 +662,12 @@ static int helper_turn(struct mpib_client *c)
 	return soon ? PAUSE_MIN_MS : -1;
 }
 
-/* The helper can wait no more, and so no connection can wait for it. */
-static void helper_fails(struct mpib_client *c, int rc)
-{
-	struct mpib_helper *helper = &c->helper;
-
-	mpib_client_hold(c);
-	snprintf(
-		helper->why, sizeof(helper->why),
-		"this process cannot wait for another proxy at %s: %s (restart "
-		"mpib-proxy, then the job)",
-		c->path, mpib_errtext(rc));
-	resume_ends(c);
-	mpib_client_unlock(c);
-}
-
 static void *helper_run(void *arg)
 {
 	struct mpib_client *c = arg;
 	struct mpib_helper *helper = &c->helper;
 	uint64_t wakes;
-	int ms = -1;
+	int ms = -1, rc;
 
 	for (;;) {
 		bool resumes = atomic_load(&helper->resumes);
@@ -717,7 +700,14 @@ static void *helper_run(void *arg)
 		ms = helper_turn(c);
 		mpib_client_unlock(c);
 	}
-	helper_fails(c, -errno);
+	/* No connection can wait for this thread any more. */
+	rc = -errno;
+	mpib_client_hold(c);
+	helper_fail(c,
+		    "this process cannot wait for another proxy at %s: %s "
+		    "(restart mpib-proxy, then the job)",
+		    c->path, mpib_errtext(rc));
+	mpib_client_unlock(c);
 	return NULL;
 }
 
