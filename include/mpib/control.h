@@ -88,7 +88,6 @@ struct mpib_ctl_hello {
 	uint32_t pid; /* in the client's pid namespace; a label, not trusted */
 	uint64_t job; /* NCCL's commId, 0 if none; a label, not trusted */
 	char name[64]; /* the client's name in tools; a label, not trusted */
-	/* These may be omitted, and are 0 then. */
 	uint32_t device; /* whose shards and rails the client will use */
 	uint32_t flags; /* MPIB_HELLO_PROBE */
 	char label[64]; /* "slurm 1234.0", "pod NAME"; a label, not trusted */

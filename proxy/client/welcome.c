@@ -340,15 +340,14 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
 	struct proxy_clients *all = s->all;
 	struct mpib_process process;
-	uint32_t device = 0, wish = 0;
+	uint32_t device;
 
 	if (s->state == PROXY_CLIENT_LIVE) {
 		proxy_client_refuse(s, &m->h, -EALREADY,
 				    "this client has said its HELLO");
 		return;
 	}
-	if (m->len < offsetof(struct mpib_ctl_hello, device) ||
-	    hello->version != MPIB_ABI_VERSION) {
+	if (m->len < sizeof(*hello) || hello->version != MPIB_ABI_VERSION) {
 		proxy_client_refuse(
 			s, &m->h, -EPROTO,
 			"the client speaks version %u, this mpib-proxy version "
@@ -357,29 +356,25 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 			MPIB_ABI_VERSION);
 		goto err_drop;
 	}
+	device = hello->device;
 	take_text(s->name, hello->name, '!');
 	if (!s->name[0])
 		snprintf(s->name, sizeof(s->name), "unnamed");
 	s->job = hello->job;
-	if (m->len >= offsetof(struct mpib_ctl_hello, label))
-		device = hello->device;
-	if (m->len >= offsetof(struct mpib_ctl_hello, shard))
-		take_text(s->label, hello->label, ' ');
+	take_text(s->label, hello->label, ' ');
 	if (!hello_admit(s, m, device))
 		goto err_drop;
-	if (m->len >= sizeof(*hello) && hello->flags & MPIB_HELLO_PROBE) {
+	if (hello->flags & MPIB_HELLO_PROBE) {
 		hello_probe(s, &m->h);
 		proxy_client_drop(s, "it only tested whether it can attach");
 		return;
 	}
-	if (m->len >= sizeof(*hello))
-		wish = hello->shard;
 	process = mpib_process_of(s->uid, s->pid, s->pidfd, device);
-	if (!hello_in_turn(s, &m->h, &process, wish)) {
+	if (!hello_in_turn(s, &m->h, &process, hello->shard)) {
 		proxy_client_drop(s, "its HELLO was refused");
 		return;
 	}
-	if (!hello_serve(s, m, device, wish))
+	if (!hello_serve(s, m, device, hello->shard))
 		goto err_drop;
 	hello_welcome(s, &m->h, device);
 	return;

@@ -135,12 +135,6 @@ TALK_TEST(a_hello_may_name_a_device_that_is_there)
 	talk_tell(sock, &hello, sizeof(hello));
 	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 0), -ENODEV);
 	close(sock);
-	/* As it was before there were devices. */
-	hello.h.len = offsetof(struct mpib_ctl_hello, device);
-	sock = talk_dial();
-	talk_tell(sock, &hello, hello.h.len);
-	assert_int_equal(talk_hear_status(sock, MPIB_CTL_HELLO, 0), 0);
-	close(sock);
 }
 
 TALK_TEST(a_client_may_ask_for_devices_that_are_there)
