@@ -382,8 +382,9 @@ static inline uint32_t mpib_total_of(const struct engine_conn *f,
 	return f->req[e->req].total;
 }
 
-/* split.c. Return SUP's bytes of a send op, fields as in mpib_split_ask; SOUT
- * carries the rest. All policies are here. An agent's hint is read once per
+/* split.c. Return SUP's bytes of a send op of len bytes, at pos of a message of
+ * total bytes; SOUT carries the rest. planned: bytes of the same chains by
+ * rail, or NULL. All policies are here. An agent's hint is read once per
  * message, when pos is 0. */
 uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 			 uint32_t len, const uint32_t *planned);
@@ -395,8 +396,6 @@ static inline uint32_t mpib_split(struct engine_conn *conn, uint32_t total,
 		       ? 0
 		       : mpib_split_both(conn, total, pos, len, planned);
 }
-/* The same as mpib_split() for a whole message of len bytes. */
-uint32_t mpib_split_message(struct engine_conn *f, uint32_t len);
 /* Return the rail of a lane's CTS and empty messages. Any thread. */
 uint8_t mpib_policy_home(const struct mpib_lane *lane);
 /* Fill in the split in force and its source, for snapshots. */

@@ -482,10 +482,8 @@ static inline uint64_t whole_step(struct engine_conn *f,
 				  const struct send_range *e,
 				  const struct mpib_cts *cts)
 {
-	uint32_t sup = 0;
+	uint32_t sup = mpib_split(f, e->len, 0, e->len, NULL);
 
-	if (f->lane->rails == MPIB_RAILS)
-		sup = mpib_split_message(f, e->len);
 	if (!sup)
 		return plain_step(f, e, cts, MPIB_RAIL_SOUT);
 	if (sup != e->len)

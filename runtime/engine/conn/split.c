@@ -89,19 +89,16 @@ static inline bool has_company(const struct engine_conn *f)
 	       f->shard->drrs.children > 1;
 }
 
-__attribute__((always_inline)) static inline uint32_t
-ask_adapt(struct engine_conn *f, const struct mpib_split_ask *ask)
+static inline uint32_t split_measured(struct engine_conn *f, uint32_t total,
+				      uint32_t len, const uint32_t *planned)
 {
 	struct mpib_lane *lane = f->lane;
-	const struct mpib_adapt_op op = {
-		.total = ask->total,
-		.len = ask->len,
-		.planned = ask->planned,
-		.more = ask->total > MPIB_ADAPT_SMALL && has_company(f),
-		.now = f->shard->now,
-	};
+	enum mpib_adapt_op op = total <= MPIB_ADAPT_SMALL ? MPIB_ADAPT_SHORT
+				: has_company(f)	  ? MPIB_ADAPT_FOLLOWED
+							  : MPIB_ADAPT_ALONE;
 
-	return mpib_adapt_share(&lane->adapt, lane->track, &op);
+	return mpib_adapt_split(&lane->adapt, lane->track, op, len, planned,
+				f->shard->now);
 }
 
 /* Return whether the hint just read, and not the lane's measurements, splits a
@@ -114,34 +111,9 @@ static bool is_steered(const struct engine_conn *f, uint32_t total)
 	       total > MPIB_ADAPT_SMALL;
 }
 
-/* Split by the agent's hints, past or present. */
-__attribute__((noinline)) static uint32_t
-ask_agent(struct engine_conn *f, const struct mpib_split_ask *ask)
-{
-	if (ask->pos == 0)
-		read_hint(f);
-	if (!is_steered(f, ask->total))
-		return ask_adapt(f, ask);
-	f->lane->adapt.answer = MPIB_ADAPT_NONE;
-	return f->hint;
-}
-
-__attribute__((always_inline)) static inline uint32_t
-ask_adaptive(struct engine_conn *f, const struct mpib_split_ask *ask)
-{
-	if (f->shard->engine->hints || f->hint != MPIB_HINT_OWN) {
-		/* Copy it, see mpib_adapt_share(). */
-		const struct mpib_split_ask copy = *ask;
-
-		return ask_agent(f, &copy);
-	}
-	return ask_adapt(f, ask);
-}
-
-/* Return the split in all modes but adaptive, for a message of total bytes;
- * new: the message begins. */
-__attribute__((noinline)) static uint32_t ask_mode(struct engine_conn *conn,
-						   uint32_t total, bool new)
+/* Return SUP's parts of 1024 where no measurements decide; new: the message
+ * begins. */
+static uint32_t sup_bw_of(struct engine_conn *conn, uint32_t total, bool new)
 {
 	const struct mpib_engine_config *cfg = &conn->shard->engine->cfg;
 
@@ -153,6 +125,7 @@ __attribute__((noinline)) static uint32_t ask_mode(struct engine_conn *conn,
 			return 0;
 		return new ? read_hint(conn) : conn->hint;
 	case MPIB_MODE_ADAPTIVE:
+		return conn->hint;
 	case MPIB_MODE_STATIC:
 		break;
 	}
@@ -160,65 +133,42 @@ __attribute__((noinline)) static uint32_t ask_mode(struct engine_conn *conn,
 	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
 }
 
-__attribute__((always_inline)) static inline uint32_t
-sup_bw_of(struct engine_conn *conn, const struct mpib_split_ask *ask)
+/* Split by whatever else than the lane's measurements may be in force. */
+__attribute__((noinline)) static uint32_t
+split_ruled(struct engine_conn *conn, uint32_t total, uint32_t pos,
+	    uint32_t len, const uint32_t *planned)
 {
-	if (conn->shard->engine->cfg.mode == MPIB_MODE_ADAPTIVE)
-		return ask_adaptive(conn, ask);
-	return ask_mode(conn, ask->total, ask->pos == 0);
+	const struct mpib_engine *e = conn->shard->engine;
+	struct mpib_lane *lane = conn->lane;
+
+	if (!len)
+		return 0;
+	/* A rail that is not in use gets no bytes, whatever the policy says. */
+	if (lane->use != lane->all) {
+		lane->adapt.answer = MPIB_ADAPT_NONE;
+		return lane->use & mpib_rail_bit(MPIB_RAIL_SUP) ? len : 0;
+	}
+	if (e->cfg.mode == MPIB_MODE_ADAPTIVE) {
+		if (e->hints && pos == 0)
+			read_hint(conn);
+		if (!is_steered(conn, total))
+			return split_measured(conn, total, len, planned);
+	}
+	lane->adapt.answer = MPIB_ADAPT_NONE;
+	return mpib_sup_bytes(sup_bw_of(conn, total, pos == 0), len);
 }
 
 uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
 			 uint32_t len, const uint32_t *planned)
 {
-	const struct mpib_split_ask ask = { total, pos, len, planned };
-	uint8_t use = conn->lane->use;
+	const struct mpib_engine *e = conn->shard->engine;
 
-	/* A rail that is not in use gets no bytes, whatever the policy says. */
-	if (use != conn->lane->all) {
-		conn->lane->adapt.answer = MPIB_ADAPT_NONE;
-		return use & mpib_rail_bit(MPIB_RAIL_SUP) ? len : 0;
-	}
-	if (!len)
-		return 0;
-	return mpib_sup_bytes(sup_bw_of(conn, &ask), len);
-}
-
-/* A round of the lane's measurements is complete. */
-__attribute__((noinline)) static uint32_t split_round(struct engine_conn *f,
-						      uint32_t len)
-{
-	struct mpib_lane *lane = f->lane;
-
-	mpib_adapt_end_round(&lane->adapt, lane->track, f->shard->now);
-	return mpib_split_message(f, len);
-}
-
-/* Usually the lane's measurements send a whole message to one rail. Check that
- * here, without what the other policies need. */
-uint32_t mpib_split_message(struct engine_conn *f, uint32_t len)
-{
-	const struct mpib_engine *e = f->shard->engine;
-	struct mpib_lane *lane = f->lane;
-	uint64_t now = f->shard->now;
-	uint64_t in_sout = mpib_tracker_queue(&lane->track[MPIB_RAIL_SOUT]);
-	uint64_t in_sup = mpib_tracker_queue(&lane->track[MPIB_RAIL_SUP]);
-	unsigned r;
-
-	if (len <= MPIB_ADAPT_SMALL || lane->use != lane->all ||
-	    e->cfg.mode != MPIB_MODE_ADAPTIVE || e->hints ||
-	    f->hint != MPIB_HINT_OWN ||
-	    (!has_company(f) && mpib_adapt_runs_dry(in_sout, in_sup, len)))
-		return mpib_split_both(f, len, 0, len, NULL);
-	if (mpib_adapt_is_round(&lane->adapt, lane->track, now))
-		return split_round(f, len);
-	r = mpib_adapt_whole(&lane->adapt, in_sout, in_sup, len);
-	if ((!mpib_tracker_oldest(&lane->track[MPIB_RAIL_SOUT]) ||
-	     !mpib_tracker_oldest(&lane->track[MPIB_RAIL_SUP])) &&
-	    mpib_adapt_stale(lane->track, !r, now))
-		return mpib_split_both(f, len, 0, len, NULL);
-	lane->adapt.answer = MPIB_ADAPT_BY_QUEUE;
-	return r == MPIB_RAIL_SUP ? len : 0;
+	/* Usually the lane's measurements decide. */
+	if (len && conn->lane->use == conn->lane->all &&
+	    e->cfg.mode == MPIB_MODE_ADAPTIVE && !e->hints &&
+	    conn->hint > MPIB_SUP_BW_ALL)
+		return split_measured(conn, total, len, planned);
+	return split_ruled(conn, total, pos, len, planned);
 }
 
 uint8_t mpib_policy_home(const struct mpib_lane *lane)

@@ -4,6 +4,8 @@
  */
 #include "engine/split/adapt.h"
 
+#include "engine/split/mode.h"
+
 #define ONE MPIB_ADAPT_ONE
 #define ALL MPIB_ADAPT_ALL
 #define SHORT 2000u /* ns; shorter times say nothing about a rail */
@@ -107,8 +109,18 @@ static void adapt_tell(struct mpib_adapt *a, uint64_t now)
 	}
 }
 
-void mpib_adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
-			  uint64_t now)
+/* Return whether the round has lasted long enough, and both rails have ended
+ * something in it. */
+static bool is_round(const struct mpib_adapt *a,
+		     const struct mpib_tracker *track, uint64_t now)
+{
+	return now - a->round >= MPIB_ADAPT_ROUND &&
+	       track[MPIB_RAIL_SOUT].ends.n && track[MPIB_RAIL_SUP].ends.n;
+}
+
+/* End the round, and move the weight. */
+__attribute__((noinline)) static void
+end_round(struct mpib_adapt *a, struct mpib_tracker *track, uint64_t now)
 {
 	uint64_t fast = speed_of(&track[MPIB_RAIL_SUP]);
 	uint64_t slow = speed_of(&track[MPIB_RAIL_SOUT]);
@@ -125,8 +137,10 @@ static uint64_t both_gone(const struct mpib_tracker *track)
 	       mpib_tracker_gone(&track[MPIB_RAIL_SUP]);
 }
 
-uint32_t mpib_adapt_small(struct mpib_adapt *a,
-			  const struct mpib_tracker *track, uint64_t now)
+/* Return SUP's bytes of a small message's send op. */
+__attribute__((noinline)) static uint32_t
+adapt_small(struct mpib_adapt *a, const struct mpib_tracker *track,
+	    uint32_t len, uint64_t now)
 {
 	const struct mpib_tracker *other = &track[!a->fast];
 	uint64_t here = track[a->fast].latency;
@@ -144,87 +158,150 @@ uint32_t mpib_adapt_small(struct mpib_adapt *a,
 		   !mpib_tracker_oldest(other)) {
 		sup = !sup;
 	}
-	return sup ? ALL : 0;
+	return sup ? len : 0;
 }
 
 /* Return SUP's bytes of a send op of len bytes, so that both rails, with their
  * bytes in flight, end at the same time. */
-static uint32_t adapt_level(const struct mpib_adapt *a, const uint64_t *queue,
-			    uint32_t len)
+static uint32_t adapt_level(const struct mpib_adapt *a, uint64_t in_sout,
+			    uint64_t in_sup, uint32_t len)
 {
-	uint64_t sum = queue[MPIB_RAIL_SOUT] + queue[MPIB_RAIL_SUP] + len;
-	uint64_t want = sum * a->weight / ONE;
-	uint64_t sup =
-		want > queue[MPIB_RAIL_SUP] ? want - queue[MPIB_RAIL_SUP] : 0;
+	uint64_t want = (in_sout + in_sup + len) * a->weight / ONE;
+	uint64_t sup = want > in_sup ? want - in_sup : 0;
 
 	return sup < len ? (uint32_t)sup : len;
 }
 
-/* Return whether cutting the send op so that SUP has sup bytes might end it
- * sooner: a rail is about to run dry. */
-static bool cut_may_help(const struct mpib_adapt_op *op, const uint64_t *queue,
-			 uint32_t sup)
+/* Return whether a rail has so little in flight that it might run dry before a
+ * whole send op of len bytes ends on the other. Then cutting may help. */
+static bool runs_dry(uint64_t in_sout, uint64_t in_sup, uint32_t len)
 {
-	uint32_t least = op->len / CUT_GAIN;
-
-	if (least < LEAST)
-		least = LEAST;
-	return sup > least && op->len - sup > least &&
-	       mpib_adapt_runs_dry(queue[MPIB_RAIL_SOUT], queue[MPIB_RAIL_SUP],
-				   op->len);
+	return 2 * in_sout < len || 2 * in_sup < len;
 }
 
-/* Return sup of len bytes as a share, rounded up, because mpib_sup_bytes()
- * rounds down. */
-static uint32_t adapt_part(uint32_t sup, uint32_t len)
-{
-	return (uint32_t)(((uint64_t)sup * ALL + len - 1) / len);
-}
-
-uint32_t mpib_adapt_try(struct mpib_adapt *a, uint32_t len, unsigned r)
+/* Give rail r, which had nothing for long, a small part of a send op of len
+ * bytes. */
+__attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
+						    uint32_t len, unsigned r)
 {
 	uint32_t try = len < 2 * MPIB_ADAPT_TRY ? len : MPIB_ADAPT_TRY;
 
 	/* This is no sample for cutting. */
 	a->answer = MPIB_ADAPT_BY_QUEUE;
-	return adapt_part(r == MPIB_RAIL_SUP ? try : len - try, len);
+	if (r == MPIB_RAIL_SUP)
+		return try;
+	return (len - try) & ~(MPIB_ALIGN - 1);
 }
 
-/* Return whether to cut a send op that nothing waits behind, by measured
- * times. */
-static bool adapt_cuts(struct mpib_adapt *a, const struct mpib_tracker *track,
-		       uint32_t len)
+/* Return SUP's bytes of a send op that nothing waits behind if measured times
+ * say that cutting it ends it sooner; 0: do not cut it. */
+static uint32_t adapt_cut(struct mpib_adapt *a,
+			  const struct mpib_tracker *track, uint64_t in_sout,
+			  uint64_t in_sup, uint32_t len)
 {
+	uint32_t least = len / CUT_GAIN, sup;
+
+	sup = adapt_level(a, in_sout, in_sup, len);
+	least = least > LEAST ? least : LEAST;
+	if (sup <= least || len - sup <= least)
+		return 0;
 	a->answer = MPIB_ADAPT_BY_CUT;
 	a->before = both_gone(track);
-	return mpib_choice_spread(&a->cut, len);
+	if (!mpib_choice_spread(&a->cut, len))
+		return 0;
+	/* In parts of 1024, rounded up, because mpib_sup_bytes() rounds
+	 * down. */
+	return mpib_sup_bytes((uint32_t)(((uint64_t)sup * ALL + len - 1) / len),
+			      len);
 }
 
-uint32_t mpib_adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
-			const struct mpib_adapt_op *op)
+/* Return the rail of a whole send op of len bytes, with the given bytes in
+ * flight: the one that ends it first. If both are about equal, the one that has
+ * had less than its weight. */
+static inline unsigned whole_rail(const struct mpib_adapt *a, uint64_t in_sout,
+				  uint64_t in_sup, uint32_t len)
 {
-	uint64_t queue[MPIB_RAILS];
-	uint32_t sup;
-	unsigned r;
+	uint64_t sup = (in_sup + len) * (MPIB_ADAPT_ONE - a->sure);
+	uint64_t sout = (in_sout + len) * a->sure;
+	bool idle = !(in_sout | in_sup);
+	uint64_t unsure = a->unsure + (idle ? MPIB_ADAPT_IDLE : 0);
 
-	if (mpib_adapt_is_round(a, track, op->now))
-		mpib_adapt_end_round(a, track, op->now);
-	for (r = 0; r < MPIB_RAILS; r++)
-		queue[r] = mpib_tracker_queue(&track[r]) +
-			   (op->planned ? op->planned[r] : 0);
-	a->answer = MPIB_ADAPT_BY_QUEUE;
-	/* A rail that another send op waits for will not run dry. */
-	if (!op->more) {
-		sup = adapt_level(a, queue, op->len);
-		if (cut_may_help(op, queue, sup) &&
-		    adapt_cuts(a, track, op->len))
-			return adapt_part(sup, op->len);
+	if (sup < sout) {
+		if (sout - sup > sup * unsure / MPIB_ADAPT_ONE)
+			return MPIB_RAIL_SUP;
+	} else if (sup - sout > sout * unsure / MPIB_ADAPT_ONE) {
+		return MPIB_RAIL_SOUT;
 	}
-	r = mpib_adapt_whole(a, queue[MPIB_RAIL_SOUT], queue[MPIB_RAIL_SUP],
-			     op->len);
-	if (mpib_adapt_stale(track, !r, op->now))
-		return mpib_adapt_try(a, op->len, !r);
-	return r == MPIB_RAIL_SUP ? ALL : 0;
+	return a->lead < 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
+}
+
+/* Return whether nothing is in flight on rail r, and nothing was posted there
+ * for long while the other rail was used. */
+static inline bool is_stale(const struct mpib_tracker *track, unsigned r,
+			    uint64_t now)
+{
+	const struct mpib_tracker *other = &track[!r];
+	uint64_t used;
+
+	if (mpib_tracker_oldest(&track[r]))
+		return false;
+	used = mpib_tracker_oldest(other) ? now : other->busy_since;
+	return used >= track[r].busy_since + MPIB_ADAPT_STALE;
+}
+
+/* Return SUP's bytes of a send op that goes whole. */
+static inline uint32_t by_queue(struct mpib_adapt *a,
+				const struct mpib_tracker *track,
+				uint64_t in_sout, uint64_t in_sup, uint32_t len,
+				uint64_t now)
+{
+	if (whole_rail(a, in_sout, in_sup, len) == MPIB_RAIL_SOUT)
+		return is_stale(track, MPIB_RAIL_SUP, now)
+			       ? adapt_try(a, len, MPIB_RAIL_SUP)
+			       : 0;
+	return is_stale(track, MPIB_RAIL_SOUT, now)
+		       ? adapt_try(a, len, MPIB_RAIL_SOUT)
+		       : len;
+}
+
+/* Return SUP's bytes of any send op of a message that is not small. */
+__attribute__((noinline)) static uint32_t
+adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
+	  enum mpib_adapt_op op, uint32_t len, const uint32_t *planned,
+	  uint64_t now)
+{
+	uint64_t in_sout = mpib_tracker_queue(&track[MPIB_RAIL_SOUT]);
+	uint64_t in_sup = mpib_tracker_queue(&track[MPIB_RAIL_SUP]);
+	uint32_t sup;
+
+	if (is_round(a, track, now))
+		end_round(a, track, now);
+	if (planned) {
+		in_sout += planned[MPIB_RAIL_SOUT];
+		in_sup += planned[MPIB_RAIL_SUP];
+	}
+	/* A rail that another send op waits for will not run dry. */
+	if (op == MPIB_ADAPT_ALONE && runs_dry(in_sout, in_sup, len)) {
+		sup = adapt_cut(a, track, in_sout, in_sup, len);
+		if (sup)
+			return sup;
+	}
+	return by_queue(a, track, in_sout, in_sup, len, now);
+}
+
+uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
+			  enum mpib_adapt_op op, uint32_t len,
+			  const uint32_t *planned, uint64_t now)
+{
+	if (op == MPIB_ADAPT_SHORT &&
+	    mpib_tracker_queue(&track[a->fast]) <= MPIB_ADAPT_BUSY)
+		return adapt_small(a, track, len, now);
+	a->answer = MPIB_ADAPT_BY_QUEUE;
+	/* Usually others wait, and the message goes whole. */
+	if (op != MPIB_ADAPT_FOLLOWED || planned || is_round(a, track, now))
+		return adapt_any(a, track, op, len, planned, now);
+	return by_queue(a, track, mpib_tracker_queue(&track[MPIB_RAIL_SOUT]),
+			mpib_tracker_queue(&track[MPIB_RAIL_SUP]), len, now);
 }
 
 int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup)

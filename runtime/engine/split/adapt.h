@@ -328,12 +328,10 @@ struct mpib_adapt {
 };
 
 /* A send op that is about to be posted. */
-struct mpib_adapt_op {
-	uint32_t total; /* bytes of its message */
-	uint32_t len; /* its own bytes, to be split */
-	const uint32_t *planned; /* bytes of the same chains, by rail */
-	bool more; /* other send ops wait to be posted */
-	uint64_t now;
+enum mpib_adapt_op {
+	MPIB_ADAPT_SHORT, /* its message has at most MPIB_ADAPT_SMALL bytes */
+	MPIB_ADAPT_ALONE, /* no other send op waits to be posted */
+	MPIB_ADAPT_FOLLOWED,
 };
 
 /* A send op that was posted and has ended. */
@@ -344,107 +342,18 @@ struct mpib_adapt_end {
 	uint64_t before; /* what mpib_adapt_posted() returned */
 };
 
-/* track: as for mpib_adapt_share(). */
+/* track: as for mpib_adapt_split(). */
 void mpib_adapt_init(struct mpib_adapt *a, struct mpib_tracker *track,
 		     uint64_t now);
 
 /* Set the weight, with the present noise. */
 void mpib_adapt_weigh(struct mpib_adapt *a, uint32_t weight);
-/* adapt.c, for rare cases. Return the share of a small message's send op, like
- * mpib_adapt_share(). */
-uint32_t mpib_adapt_small(struct mpib_adapt *a,
-			  const struct mpib_tracker *track, uint64_t now);
-/* The same for any send op. */
-uint32_t mpib_adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
-			const struct mpib_adapt_op *op);
-/* Give rail r, which had nothing for long, a small part of a send op of len
- * bytes. Returns like mpib_adapt_share(). */
-uint32_t mpib_adapt_try(struct mpib_adapt *a, uint32_t len, unsigned r);
-
-/* Return the rail of a whole send op of len bytes, with the given bytes in
- * flight: the one that ends it first. If both are about equal, the one that has
- * had less than its weight. */
-static inline unsigned mpib_adapt_whole(const struct mpib_adapt *a,
-					uint64_t in_sout, uint64_t in_sup,
-					uint32_t len)
-{
-	uint64_t sup = (in_sup + len) * (MPIB_ADAPT_ONE - a->sure);
-	uint64_t sout = (in_sout + len) * a->sure;
-	bool idle = !(in_sout | in_sup);
-	uint64_t unsure = a->unsure + (idle ? MPIB_ADAPT_IDLE : 0);
-
-	if (sup < sout) {
-		if (sout - sup > sup * unsure / MPIB_ADAPT_ONE)
-			return MPIB_RAIL_SUP;
-	} else if (sup - sout > sout * unsure / MPIB_ADAPT_ONE) {
-		return MPIB_RAIL_SOUT;
-	}
-	return a->lead < 0 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
-}
-
-/* Return whether nothing is in flight on rail r, and nothing was posted there
- * for long while the other rail was used. */
-static inline bool mpib_adapt_stale(const struct mpib_tracker *track,
-				    unsigned r, uint64_t now)
-{
-	const struct mpib_tracker *other = &track[!r];
-	uint64_t used;
-
-	if (mpib_tracker_oldest(&track[r]))
-		return false;
-	used = mpib_tracker_oldest(other) ? now : other->busy_since;
-	return used >= track[r].busy_since + MPIB_ADAPT_STALE;
-}
-
-/* Return whether the round has lasted long enough, and both rails have ended
- * something in it. */
-static inline bool mpib_adapt_is_round(const struct mpib_adapt *a,
-				       const struct mpib_tracker *track,
-				       uint64_t now)
-{
-	return now - a->round >= MPIB_ADAPT_ROUND &&
-	       track[MPIB_RAIL_SOUT].ends.n && track[MPIB_RAIL_SUP].ends.n;
-}
-
-/* End the round, and move the weight. */
-void mpib_adapt_end_round(struct mpib_adapt *a, struct mpib_tracker *track,
-			  uint64_t now);
-
-/* Return whether a rail has so little in flight that it might run dry before a
- * whole send op of len bytes ends on the other. Then cutting may help. */
-static inline bool mpib_adapt_runs_dry(uint64_t in_sout, uint64_t in_sup,
-				       uint32_t len)
-{
-	return 2 * in_sout < len || 2 * in_sup < len;
-}
-
-/* Return SUP's parts per 1024 of the send op. track has one entry per rail;
- * ends a round that is complete. */
-__attribute__((always_inline)) static inline uint32_t
-mpib_adapt_share(struct mpib_adapt *a, struct mpib_tracker *track,
-		 const struct mpib_adapt_op *op)
-{
-	unsigned r;
-
-	if (op->total <= MPIB_ADAPT_SMALL &&
-	    mpib_tracker_queue(&track[a->fast]) <= MPIB_ADAPT_BUSY)
-		return mpib_adapt_small(a, track, op->now);
-	if (!op->more || op->planned ||
-	    mpib_adapt_is_round(a, track, op->now)) {
-		/* Copy it: the compiler keeps no variable in registers whose
-		 * address is used elsewhere. */
-		const struct mpib_adapt_op copy = *op;
-
-		return mpib_adapt_any(a, track, &copy);
-	}
-	a->answer = MPIB_ADAPT_BY_QUEUE;
-	r = mpib_adapt_whole(a, mpib_tracker_queue(&track[MPIB_RAIL_SOUT]),
-			     mpib_tracker_queue(&track[MPIB_RAIL_SUP]),
-			     op->len);
-	if (mpib_adapt_stale(track, !r, op->now))
-		return mpib_adapt_try(a, op->len, !r);
-	return r == MPIB_RAIL_SUP ? MPIB_ADAPT_ALL : 0;
-}
+/* Return SUP's bytes of a send op of len bytes. track has one entry per rail;
+ * ends a round that is complete. planned: bytes of the same chains by rail, or
+ * NULL. */
+uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
+			  enum mpib_adapt_op op, uint32_t len,
+			  const uint32_t *planned, uint64_t now);
 
 /* SUP got sup of len bytes. */
 static inline void mpib_adapt_lead(struct mpib_adapt *a, uint32_t len,

@@ -46,12 +46,6 @@ struct mpib_split_why {
 	uint32_t small;
 };
 
-/* The arguments of a split: len bytes at pos of a message of total bytes. */
-struct mpib_split_ask {
-	uint32_t total, pos, len;
-	const uint32_t *planned; /* bytes of the same chains by rail, or NULL */
-};
-
 /* Return SUP's bytes of size, rounded down to a multiple of 128; SOUT carries
  * the rest, so below 128 bytes SOUT carries all. But a share of MPIB_SUP_BW_ALL
  * gives SUP all bytes, whatever the size. */

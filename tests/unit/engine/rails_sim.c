@@ -54,14 +54,15 @@ static int64_t sim_split(struct rails_sim *s, struct sim_conn *c,
 			 struct sim_message *m, uint32_t *rail, bool more)
 {
 	struct mpib_adapt *a = &s->adapt[c->lane];
-	struct mpib_adapt_op op = {
-		.total = m->len, .len = m->len, .more = more, .now = s->now
-	};
-	uint32_t share = s->share;
+	enum mpib_adapt_op op = m->len <= MPIB_ADAPT_SMALL ? MPIB_ADAPT_SHORT
+				: more			   ? MPIB_ADAPT_FOLLOWED
+							   : MPIB_ADAPT_ALONE;
 
-	if (share == SIM_ADAPTIVE)
-		share = mpib_adapt_share(a, s->track[c->lane], &op);
-	rail[MPIB_RAIL_SUP] = mpib_sup_bytes(share, m->len);
+	rail[MPIB_RAIL_SUP] =
+		s->share == SIM_ADAPTIVE
+			? mpib_adapt_split(a, s->track[c->lane], op, m->len,
+					   NULL, s->now)
+			: mpib_sup_bytes(s->share, m->len);
 	rail[MPIB_RAIL_SOUT] = m->len - rail[MPIB_RAIL_SUP];
 	return s->share == SIM_ADAPTIVE ? mpib_adapt_posted(a, rail[0], rail[1])
 					: -1;

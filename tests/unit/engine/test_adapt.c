@@ -33,12 +33,11 @@ static int setup(void **state)
 /* SUP's bytes of a message. */
 static uint32_t ask(uint32_t len, bool more)
 {
-	const struct mpib_adapt_op op = {
-		.total = len, .len = len, .more = more, .now = now
-	};
-	uint64_t share = mpib_adapt_share(&a, track, &op);
+	enum mpib_adapt_op op = len <= MPIB_ADAPT_SMALL ? MPIB_ADAPT_SHORT
+				: more			? MPIB_ADAPT_FOLLOWED
+							: MPIB_ADAPT_ALONE;
 
-	return (uint32_t)(len * share / 1024);
+	return mpib_adapt_split(&a, track, op, len, NULL, now);
 }
 
 /* As send op i, however it was asked for. */
@@ -117,14 +116,10 @@ setup_test(what_a_chain_has_already_counts)
 	uint32_t planned[MPIB_RAILS] = { 0 };
 
 	for (unsigned i = 0; i < 8; i++) {
-		const struct mpib_adapt_op op = { .total = MIB,
-						  .len = MIB,
-						  .planned = planned,
-						  .more = true,
-						  .now = now };
-		uint32_t share = mpib_adapt_share(&a, track, &op);
+		uint32_t sup = mpib_adapt_split(&a, track, MPIB_ADAPT_FOLLOWED,
+						MIB, planned, now);
 
-		planned[share ? SUP : SOUT] += MIB;
+		planned[sup ? SUP : SOUT] += MIB;
 	}
 	assert_int_equal(planned[SOUT], planned[SUP]);
 }
