@@ -108,6 +108,9 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 
 /* A step: one send op for a receive of one buffer. */
 
+/* The step's bytes are not split between the rails yet. */
+#define NOT_SPLIT UINT32_MAX
+
 /* What one step for a receive of one buffer posts. */
 struct step {
 	uint64_t from; /* address of the bytes */
@@ -302,9 +305,11 @@ step_not_plain(struct engine_conn *f, uint32_t at, uint32_t sout, uint32_t sup,
 	return how;
 }
 
+/* sup: SUP's bytes, if they are known already, else NOT_SPLIT. */
 static inline void sender_plan(struct engine_conn *f, uint32_t total,
 			       const struct send_range *e,
-			       const struct mpib_cts *cts, struct step *s)
+			       const struct mpib_cts *cts, uint32_t sup,
+			       struct step *s)
 {
 	struct mpib_sender *tx = &f->tx;
 	const struct mpib_lane *lane = f->lane;
@@ -321,7 +326,9 @@ static inline void sender_plan(struct engine_conn *f, uint32_t total,
 			    .at = tx->pos - cts->pos,
 			    .len = len,
 			    .ends_message = end == total };
-	s->rail[MPIB_RAIL_SUP] = mpib_split(f, total, tx->pos, len, NULL);
+	/* The peer may have changed the CTS since sup was decided. */
+	s->rail[MPIB_RAIL_SUP] =
+		sup > len ? mpib_split(f, total, tx->pos, len, NULL) : sup;
 	s->rail[MPIB_RAIL_SOUT] = len - s->rail[MPIB_RAIL_SUP];
 	s->data = rails_with_bytes(s->rail);
 	if (end == part_end || s->ends_message) {
@@ -382,23 +389,11 @@ static inline bool sender_fits(const struct engine_conn *f,
 	return e->tag == tag && e->pos == 0;
 }
 
-static uint64_t any_step(struct engine_conn *f, uint32_t total,
-			 const struct send_range *e, const struct mpib_cts *cts,
-			 const struct step *s)
-{
-	struct mpib_lane_qp *q[MPIB_RAILS] = { NULL };
-
-	if (!mpib_sender_may_post(f, 1, s->data | s->imm, s->how.spread, 2,
-				  s->rail, q))
-		return 0;
-	step_make(f, total, e, cts, s, q);
-	sender_advance(f, e, s);
-	return (uint64_t)s->len + 1;
-}
-
-static uint64_t part_step(struct engine_conn *f)
+/* Make any step. sup: as for sender_plan(). */
+static uint64_t any_step(struct engine_conn *f, uint32_t sup)
 {
 	const struct send_range *e = mpib_sender_oldest(f);
+	struct mpib_lane_qp *q[MPIB_RAILS] = { NULL };
 	struct mpib_cts copy, *cts = &copy;
 	uint32_t total;
 	struct step s;
@@ -424,29 +419,13 @@ static uint64_t part_step(struct engine_conn *f)
 		engine_conn_break(f, -EPROTO, "parts out of order");
 		return 0;
 	}
-	sender_plan(f, total, e, cts, &s);
-	return any_step(f, total, e, cts, &s);
-}
-
-static uint64_t cut_step(struct engine_conn *f, uint32_t sup)
-{
-	const struct send_range *e = mpib_sender_oldest(f);
-	struct mpib_cts cts;
-	const struct step s = {
-		.from = e->addr,
-		.len = e->len,
-		.rail = { e->len - sup, sup },
-		.data = mpib_rail_bit(MPIB_RAIL_SOUT) |
-			mpib_rail_bit(MPIB_RAIL_SUP),
-		.imm = mpib_rail_bit(MPIB_RAIL_SOUT) |
-		       mpib_rail_bit(MPIB_RAIL_SUP),
-		.ends_message = true,
-		.how = { .plain = true },
-	};
-
-	if (!mpib_sender_next_cts(f, &cts) || !step_is_plain(f, e, &cts))
+	sender_plan(f, total, e, cts, sup, &s);
+	if (!mpib_sender_may_post(f, 1, s.data | s.imm, s.how.spread, 2, s.rail,
+				  q))
 		return 0;
-	return any_step(f, e->len, e, &cts, &s);
+	step_make(f, total, e, cts, &s, q);
+	sender_advance(f, e, &s);
+	return (uint64_t)s.len + 1;
 }
 
 /* step_make() does less for a step that it can see is plain. */
@@ -487,7 +466,7 @@ static inline uint64_t whole_step(struct engine_conn *f,
 	if (!sup)
 		return plain_step(f, e, cts, MPIB_RAIL_SOUT);
 	if (sup != e->len)
-		return cut_step(f, sup);
+		return any_step(f, sup);
 	return plain_step(f, e, cts, MPIB_RAIL_SUP);
 }
 
@@ -509,7 +488,7 @@ static inline uint64_t sender_step(struct engine_conn *f)
 	}
 	e = mpib_kept(mpib_sender_oldest(f));
 	if (!step_is_plain(f, e, &cts))
-		return part_step(f);
+		return any_step(f, NOT_SPLIT);
 	return whole_step(f, e, &cts);
 }
 
