@@ -293,3 +293,22 @@ setup_test(a_flood_of_small_messages_fills_both_rails)
 		go(i, 16 * KIB, true);
 	assert_in_range(track[SUP].inflight, 400 * KIB, 600 * KIB);
 }
+
+/* What is ahead of a part is no fault of its way. */
+TEST(a_queue_is_no_cost_of_a_way)
+{
+	struct mpib_choice c;
+
+	mpib_choice_init(&c, 8);
+	for (unsigned i = 0; i < 200; i++) {
+		bool way = mpib_choice_spread(&c, MIB);
+
+		mpib_choice_posted(&c, MIB);
+		/* Spread parts find a queue of 7 MiB, at twice the rate. */
+		if (way)
+			mpib_choice_note(&c, MIB, true, 8 * 50000, 7 * MIB);
+		else
+			mpib_choice_note(&c, MIB, false, 100000, 0);
+	}
+	assert_int_equal(c.above, MIB - 1);
+}
