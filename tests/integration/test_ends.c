@@ -162,27 +162,6 @@ pair_test(a_send_that_is_too_large_ends_after_its_receive)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-static uint32_t receive_of_two(void)
-{
-	uint32_t gen = ++rx.gen;
-
-	for (uint8_t i = 0; i < 2; i++) {
-		struct mpib_desc d = { .op = MPIB_OP_RECV,
-				       .req = 2,
-				       .idx = i,
-				       .n = 2,
-				       .gen = gen,
-				       .mr = pair.node[1].mr,
-				       .tag = 100 + i,
-				       .off = PAIR_RX + i * LEN,
-				       .len = LEN,
-				       .total = LEN };
-
-		pair_push(&rx, &d);
-	}
-	return gen;
-}
-
 /* A staged send that is whole has its room back, so that its client can stage the
  * others, and is not over. */
 pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group)
@@ -196,7 +175,7 @@ pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group)
 	uint32_t g_rx, g_tx;
 
 	open_with(2, 1);
-	g_rx = receive_of_two();
+	g_rx = pair_post_group(&rx, 2, 2, pair.node[1].mr, PAIR_RX, LEN, 100);
 	until_announced(2);
 	d.mr = pair.node[0].mr;
 	d.gen = ++tx.gen;
@@ -233,7 +212,7 @@ pair_test(a_refused_send_of_a_group_gives_its_room_back)
 	uint32_t g_rx, g_tx;
 
 	open_with(2, 1);
-	g_rx = receive_of_two();
+	g_rx = pair_post_group(&rx, 2, 2, pair.node[1].mr, PAIR_RX, LEN, 100);
 	until_announced(2);
 	d.mr = pair.node[0].mr;
 	d.gen = ++tx.gen;

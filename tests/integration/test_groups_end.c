@@ -14,28 +14,6 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* Its buffers lie in a region of their own. */
-static uint32_t receive_of_four(uint32_t mr)
-{
-	uint32_t gen = ++rx.gen;
-
-	for (uint8_t i = 0; i < 4; i++) {
-		struct mpib_desc d = { .op = MPIB_OP_RECV,
-				       .req = 2,
-				       .idx = i,
-				       .n = 4,
-				       .gen = gen,
-				       .mr = mr,
-				       .tag = 100 + i,
-				       .off = i * 4096u,
-				       .len = 4096,
-				       .total = 4096 };
-
-		pair_push(&rx, &d);
-	}
-	return gen;
-}
-
 /* Eight buffers of 2 GiB are more than 32 bits count. Their bytes are not sent
  * here: they count as if they had been. */
 pair_test(the_bytes_of_a_group_of_16_gib_add_up)
@@ -50,7 +28,7 @@ pair_test(the_bytes_of_a_group_of_16_gib_add_up)
 	uint32_t gen;
 
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
-	gen = receive_of_four(pair.node[1].mr);
+	gen = pair_post_group(&rx, 2, 4, pair.node[1].mr, 0, 4096, 100);
 	d.mr = pair.node[0].mr;
 	d.gen = ++tx.gen;
 	pair_push(&tx, &d);
@@ -110,7 +88,7 @@ pair_test(tags_without_a_send_are_told)
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
 	pair_post(&tx, MPIB_OP_SEND, 1, pair.node[0].mr, 0, 100, 99);
 	assert_int_equal(wanted(tag), 0);
-	(void)receive_of_four(pair.node[1].mr);
+	(void)pair_post_group(&rx, 2, 4, pair.node[1].mr, 0, 4096, 100);
 	assert_int_equal(wanted(tag), 4);
 	for (uint8_t i = 0; i < 4; i++)
 		assert_int_equal(tag[i], 100 + i);
@@ -139,7 +117,8 @@ pair_test(a_send_too_large_for_its_group_fails_alone)
 
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		pair_open_at(&pair, 512, v, &tx, &rx);
-		g_rx = receive_of_four(pair.node[1].mr);
+		g_rx = pair_post_group(&rx, 2, 4, pair.node[1].mr, 0, 4096,
+				       100);
 		d[0] = send_of(4, 102, 5000);
 		d[1] = send_of(5, 101, 2000);
 		part(&d[0], 1000);
@@ -176,7 +155,7 @@ pair_test(a_group_waits_while_no_rail_is_in_use)
 	uint8_t use;
 
 	pair_open_at(&pair, 512, MPIB_IMM_V2, &tx, &rx);
-	gen = receive_of_four(pair.node[1].mr);
+	gen = pair_post_group(&rx, 2, 4, pair.node[1].mr, 0, 4096, 100);
 	pair_turns(&pair, 100);
 	lane = pair.node[0].lane;
 	use = lane->use;

@@ -142,27 +142,6 @@ CASE(those_behind_a_waiting_send_are_queued)
 	mpib_snapshot_free(snap);
 }
 
-/* The receive of tags from first, 64 bytes each. */
-static void receive_tags(uint8_t req, uint8_t n, int32_t first)
-{
-	uint32_t gen = ++rx.gen;
-
-	for (uint8_t i = 0; i < n; i++) {
-		struct mpib_desc d = { .op = MPIB_OP_RECV,
-				       .req = req,
-				       .idx = i,
-				       .n = n,
-				       .gen = gen,
-				       .mr = pair.node[1].mr,
-				       .tag = first + i,
-				       .off = PAIR_RX + req * 4096u + i * 64u,
-				       .len = 64,
-				       .total = 64 };
-
-		pair_push(&rx, &d);
-	}
-}
-
 static void tagged(uint8_t req, int32_t tag)
 {
 	pair_post(&tx, MPIB_OP_SEND, req, pair.node[0].mr, 0, 64, tag);
@@ -177,9 +156,11 @@ CASE(sends_of_several_tags_say_what_each_waits_for)
 {
 	struct mpib_snapshot *snap;
 
-	receive_tags(0, 2, 100);
-	receive_tags(1, 2, 100);
-	receive_tags(2, 1, 200);
+	pair_post_group(&rx, 0, 2, pair.node[1].mr, PAIR_RX, 64, 100);
+	pair_post_group(&rx, 1, 2, pair.node[1].mr, PAIR_RX + 1 * 4096, 64,
+			100);
+	pair_post_group(&rx, 2, 1, pair.node[1].mr, PAIR_RX + 2 * 4096, 64,
+			200);
 	tagged(0, 300); /* which nobody wants */
 	tagged(1, 100); /* the first group's */
 	tagged(2, 100); /* the second's, */
@@ -209,7 +190,8 @@ CASE(sends_of_several_tags_say_what_each_waits_for)
 CASE(a_receive_that_gets_other_tags_waits_for_its_sender)
 {
 	tagged(0, 300);
-	receive_tags(3, 1, 200);
+	pair_post_group(&rx, 3, 1, pair.node[1].mr, PAIR_RX + 3 * 4096, 64,
+			200);
 	pair_turns(&pair, 200);
 	the_one_request(0, MPIB_LAST_NO_CTS, 64);
 	the_one_request(1, MPIB_LAST_NO_SENDER, 64);

@@ -422,6 +422,28 @@ void pair_push(struct pair_end *e, const struct mpib_desc *d)
 	atomic_fetch_or(&e->submit->summary.top, 1ull << e->index / 64);
 }
 
+uint32_t pair_post_group(struct pair_end *e, uint8_t req, uint8_t n,
+			 uint32_t mr, uint64_t off, uint32_t len, int32_t tag)
+{
+	uint32_t gen = ++e->gen;
+
+	for (uint8_t i = 0; i < n; i++) {
+		struct mpib_desc d = { .op = MPIB_OP_RECV,
+				       .req = req,
+				       .idx = i,
+				       .n = n,
+				       .gen = gen,
+				       .mr = mr,
+				       .tag = tag + i,
+				       .off = off + (uint64_t)i * len,
+				       .len = len,
+				       .total = len };
+
+		pair_push(e, &d);
+	}
+	return gen;
+}
+
 uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,
 		   uint32_t mr, uint64_t off, uint32_t len, int32_t tag)
 {

@@ -128,6 +128,10 @@ static inline void pair_connect(struct pair *p, uint32_t index, unsigned from,
 uint32_t pair_post(struct pair_end *e, enum mpib_op op, uint8_t req,
 		   uint32_t mr, uint64_t off, uint32_t len, int32_t tag);
 void pair_push(struct pair_end *e, const struct mpib_desc *d);
+/* Push a receive of n buffers, len bytes each, that lie side by side from off on
+ * and have the tags from tag on. Returns its generation. */
+uint32_t pair_post_group(struct pair_end *e, uint8_t req, uint8_t n,
+			 uint32_t mr, uint64_t off, uint32_t len, int32_t tag);
 const struct mpib_completion *pair_completion(const struct pair_end *e,
 					      uint8_t req);
 /* Make turns until a request is over. Returns its result. */
