@@ -3,50 +3,36 @@
 
 #include <mpib/abi.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "scratch.h"
 #include "test.h"
-
-/* A file below the scratch directory, with the folders that lead to it. */
-void patient_put(const char *name, const char *text)
-{
-	char path[300];
-
-	snprintf(path, sizeof(path), "%s", scratch_path(name));
-	for (char *c = path + strlen(scratch) + 1; (c = strchr(c, '/')); c++) {
-		*c = '\0';
-		mkdir(path, 0700);
-		*c = '/';
-	}
-	scratch_write(name, text);
-}
 
 int patient_machine(void **state)
 {
 	int rc = scratch_make(state);
 
-	patient_put("class/infiniband/mlx5_0/ports/1/rate",
-		    "400 Gb/sec (4X NDR)\n");
-	patient_put("class/infiniband/mlx5_0/device/numa_node", "0\n");
-	patient_put("class/infiniband/mlx5_0/device/current_link_speed",
-		    "32.0 GT/s\n");
-	patient_put("class/infiniband/mlx5_0/device/max_link_speed",
-		    "32.0 GT/s\n");
-	patient_put("class/infiniband/mlx5_0/device/current_link_width",
-		    "16\n");
-	patient_put("class/infiniband/mlx5_0/device/max_link_width", "16\n");
-	patient_put("class/infiniband/mlx5_1/ports/2/rate",
-		    "100 Gb/sec (1X NDR)\n");
-	patient_put("class/infiniband/mlx5_1/device/numa_node", "1\n");
-	patient_put("class/infiniband/mlx5_1/device/current_link_width", "8\n");
-	patient_put("class/infiniband/mlx5_1/device/max_link_width", "16\n");
-	patient_put("devices/system/node/node0/distance", "10 21\n");
-	patient_put("devices/system/node/node1/distance", "21 10\n");
-	patient_put("bus/pci/devices/0000:17:00.0/vendor", "0x10de\n");
-	patient_put("bus/pci/devices/0000:17:00.0/class", "0x030200\n");
-	patient_put("bus/pci/devices/0000:17:00.0/numa_node", "0\n");
-	patient_put("bus/pci/devices/0000:18:00.0/vendor", "0x8086\n");
+	scratch_write("class/infiniband/mlx5_0/ports/1/rate",
+		      "400 Gb/sec (4X NDR)\n");
+	scratch_write("class/infiniband/mlx5_0/device/numa_node", "0\n");
+	scratch_write("class/infiniband/mlx5_0/device/current_link_speed",
+		      "32.0 GT/s\n");
+	scratch_write("class/infiniband/mlx5_0/device/max_link_speed",
+		      "32.0 GT/s\n");
+	scratch_write("class/infiniband/mlx5_0/device/current_link_width",
+		      "16\n");
+	scratch_write("class/infiniband/mlx5_0/device/max_link_width", "16\n");
+	scratch_write("class/infiniband/mlx5_1/ports/2/rate",
+		      "100 Gb/sec (1X NDR)\n");
+	scratch_write("class/infiniband/mlx5_1/device/numa_node", "1\n");
+	scratch_write("class/infiniband/mlx5_1/device/current_link_width",
+		      "8\n");
+	scratch_write("class/infiniband/mlx5_1/device/max_link_width", "16\n");
+	scratch_write("devices/system/node/node0/distance", "10 21\n");
+	scratch_write("devices/system/node/node1/distance", "21 10\n");
+	scratch_write("bus/pci/devices/0000:17:00.0/vendor", "0x10de\n");
+	scratch_write("bus/pci/devices/0000:17:00.0/class", "0x030200\n");
+	scratch_write("bus/pci/devices/0000:17:00.0/numa_node", "0\n");
+	scratch_write("bus/pci/devices/0000:18:00.0/vendor", "0x8086\n");
 	return rc;
 }
 

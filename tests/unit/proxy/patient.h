@@ -13,8 +13,6 @@
 /* cmocka's setup: a scratch directory that is sysfs of a machine with two HCAs,
  * mlx5_0 and, with faults, mlx5_1. */
 int patient_machine(void **state);
-/* A file below it, with the folders that lead to it. */
-void patient_put(const char *name, const char *text);
 
 /* On that machine, with a proxy that answers with these rails. */
 struct mpib_doctor patient_of(const char *rails);

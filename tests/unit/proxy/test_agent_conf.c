@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "agent/decide.h"
+#include "scratch.h"
 #include "test.h"
 
 #define SEC 1000000000ull
@@ -14,29 +15,15 @@
 static struct mpib_agent agent;
 static struct mpib_agent_policy policy;
 static struct mpib_agent_conf conf;
-static char dir[64], path[96], why[MPIB_AGENT_WHY];
-
-static void put(const char *name, const char *text)
-{
-	char at[160];
-	FILE *out;
-
-	snprintf(at, sizeof(at), "%s/%s", dir, name);
-	out = fopen(at, "w");
-	assert_non_null(out);
-	fputs(text, out);
-	fclose(out);
-}
+static char path[96], why[MPIB_AGENT_WHY];
 
 static int setup(void **state)
 {
-	char at[160];
-
-	snprintf(dir, sizeof(dir), "/tmp/mpib-conf-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/conf", dir);
-	snprintf(at, sizeof(at), "%s/agent", dir);
-	assert_int_equal(mpib_agent_start(&agent, at, "nobody", 0, why), 0);
+	assert_int_equal(scratch_make(state), 0);
+	snprintf(path, sizeof(path), "%s", scratch_path("conf"));
+	assert_int_equal(mpib_agent_start(&agent, scratch_path("agent"),
+					  "nobody", 0, why),
+			 0);
 	memset(&policy, 0, sizeof(policy));
 	policy.agent = &agent;
 	policy.now = (struct mpib_agent_now){ .s = 1000000000, .ns = SEC };
@@ -45,20 +32,17 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	char command[96];
-
 	mpib_agent_stop(&agent);
 	mpib_agent_conf_free(&policy.conf);
 	mpib_agent_conf_free(&conf);
 	json_decref(policy.proxy[0].rails);
-	snprintf(command, sizeof(command), "rm -r %s", dir);
-	return system(command);
+	return scratch_remove(state);
 }
 
 static bool read_conf(const char *text)
 {
 	mpib_agent_conf_free(&conf);
-	put("conf", text);
+	scratch_write("conf", text);
 	return mpib_agent_conf_read(&conf, path, why);
 }
 
@@ -146,7 +130,7 @@ fixture_test(a_line_without_end_takes_no_memory)
 {
 	struct rusage before, after;
 
-	put("conf", "# a line\nhold 5\n");
+	scratch_write("conf", "# a line\nhold 5\n");
 	assert_int_equal(truncate(path, 256 << 20), 0);
 	assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
 	assert_false(mpib_agent_conf_read(&conf, path, why));
@@ -160,8 +144,8 @@ fixture_test(the_first_rule_that_fits_holds)
 	char text[512];
 	struct mpib_agent_slot *s = conn(0, "10.1.0.9");
 
-	put("islands", "10.0.0.0/16 a\n10.1.0.0/16 b\n10.1.7.0/24 a\n"
-		       "10.2.0.1 c\n");
+	scratch_write("islands", "10.0.0.0/16 a\n10.1.0.0/16 b\n10.1.7.0/24 a\n"
+				 "10.2.0.1 c\n");
 	snprintf(text, sizeof(text),
 		 "islands %s/islands\n"
 		 "rule peer 10.1.0.1 static 2\n"
@@ -170,7 +154,7 @@ fixture_test(the_first_rule_that_fits_holds)
 		 "rule island inside static 5\n"
 		 "rule island c balance\n"
 		 "rule island outside static 7\n",
-		 dir);
+		 scratch);
 	assert_true(read_conf(text));
 	assert_int_equal(mpib_agent_conf_rule(&conf, s)->line, 7);
 	s->known = true;
@@ -228,8 +212,8 @@ fixture_test(a_sick_rail_is_left_until_it_is_well_for_long)
 	const struct mpib_agent_slot *s = conn(3, "10.1.0.1");
 
 	sup = (struct rail){ 400000, 5, 0, "active" };
-	put("conf", "speed sup 400\nsick cqe_errors 10\n"
-		    "congested sup np_cnp_sent 100\nhold 5\n");
+	scratch_write("conf", "speed sup 400\nsick cqe_errors 10\n"
+			      "congested sup np_cnp_sent 100\nhold 5\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
 	look(1); /* the first look tells nothing, however high it is */
 	assert_int_equal(hint(3), MPIB_HINT_OWN);
@@ -274,10 +258,11 @@ fixture_test(a_rule_with_a_time_holds_then_and_a_drain_a_lead_before)
 	struct mpib_agent_summary told;
 
 	conn(0, "10.1.0.1");
-	put("conf", "rule network 10.1.0.0/16 from 2030-01-31T20:00:00Z to "
-		    "2030-01-31T21:00:00Z drain sup\n"
-		    "rule from 2030-01-31T20:30:00Z static 7\n"
-		    "rule static 100\nlead 10\n");
+	scratch_write("conf",
+		      "rule network 10.1.0.0/16 from 2030-01-31T20:00:00Z to "
+		      "2030-01-31T21:00:00Z drain sup\n"
+		      "rule from 2030-01-31T20:30:00Z static 7\n"
+		      "rule static 100\nlead 10\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
 	/* date -u -d 2030-01-31T20:00:00Z +%s */
 	assert_int_equal(hint_at(1896119989), 100);
@@ -300,8 +285,8 @@ fixture_test(of_two_rails_in_trouble_the_worse_is_left)
 {
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");
 
-	put("conf", "slow 4\nhold 5\n"
-		    "rule peer 10.9.9.9 adaptive\nrule static 100\n");
+	scratch_write("conf", "slow 4\nhold 5\n"
+			      "rule peer 10.9.9.9 adaptive\nrule static 100\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 100);
@@ -321,8 +306,8 @@ fixture_test(of_two_rails_in_trouble_the_worse_is_left)
 	policy.sick[MPIB_RAIL_SOUT].since = 1;
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 100); /* as bad as each other: the rule */
-	put("conf", "slow 4\nhold 5\nrule peer 10.1.0.1 from "
-		    "2001-01-01T00:00:00Z drain sout\n");
+	scratch_write("conf", "slow 4\nhold 5\nrule peer 10.1.0.1 from "
+			      "2001-01-01T00:00:00Z drain sout\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 1024);
@@ -336,13 +321,13 @@ fixture_test(of_two_rails_in_trouble_the_worse_is_left)
 fixture_test(a_bad_file_leaves_the_rules_as_they_are)
 {
 	conn(0, "10.1.0.1");
-	put("conf", "rule static 100\n");
+	scratch_write("conf", "rule static 100\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
-	put("conf", "rule static 200\nnonsense\n");
+	scratch_write("conf", "rule static 200\nnonsense\n");
 	assert_false(mpib_agent_reload(&policy, path, why));
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 100);
-	put("conf", "rule static 200\n");
+	scratch_write("conf", "rule static 200\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 200);
@@ -354,7 +339,7 @@ fixture_test(a_proxy_in_advanced_mode_is_never_left_to_itself)
 	struct mpib_agent_slot *s = conn(0, "10.1.0.1");
 
 	s->adaptive = false;
-	put("conf", "rule adaptive\n");
+	scratch_write("conf", "rule adaptive\n");
 	assert_true(mpib_agent_reload(&policy, path, why));
 	mpib_agent_decide_all(&policy);
 	assert_int_equal(hint(0), 512);

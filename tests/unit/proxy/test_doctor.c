@@ -198,9 +198,9 @@ TEST(an_accelerator_of_any_maker_is_a_gpu)
 		patient_of("[" RAIL("SUP", "rdma:mlx5_1:2", "active", "4096",
 				    "::ffff:10.0.0.1", "0") "]");
 
-	patient_put("bus/pci/devices/0000:99:00.0/vendor", "0x1002\n");
-	patient_put("bus/pci/devices/0000:99:00.0/class", "0x120000\n");
-	patient_put("bus/pci/devices/0000:99:00.0/numa_node", "1\n");
+	scratch_write("bus/pci/devices/0000:99:00.0/vendor", "0x1002\n");
+	scratch_write("bus/pci/devices/0000:99:00.0/class", "0x120000\n");
+	scratch_write("bus/pci/devices/0000:99:00.0/numa_node", "1\n");
 	mpib_check_numa(&d);
 	assert_found(&d, "OK", "NUMA", "mlx5_1 is on node 1, as a GPU is");
 	patient_release(&d);
@@ -216,8 +216,8 @@ static struct mpib_doctor patient_with_share(int nice, const char *cgroup)
 
 	json_object_set_new(d.info, "shards", json_loads("[{},{}]", 0, NULL));
 	snprintf(line, sizeof(line), STAT, nice);
-	patient_put("1/stat", line);
-	patient_put("1/cgroup", cgroup);
+	scratch_write("1/stat", line);
+	scratch_write("1/cgroup", cgroup);
 	return d;
 }
 
@@ -225,8 +225,8 @@ TEST(a_proxy_with_its_share_of_cpu_is_well)
 {
 	struct mpib_doctor d = patient_with_share(-5, "0::/system/mpib\n");
 
-	patient_put("fs/cgroup/system/mpib/cpu.max", "max 100000\n");
-	patient_put("fs/cgroup/system/mpib/cpu.stat", "nr_throttled 0\n");
+	scratch_write("fs/cgroup/system/mpib/cpu.max", "max 100000\n");
+	scratch_write("fs/cgroup/system/mpib/cpu.stat", "nr_throttled 0\n");
 	mpib_check_cpu(&d);
 	assert_found(&d, "OK", "cpu", "nice -5, no quota, never throttled");
 	patient_release(&d);
@@ -236,12 +236,12 @@ TEST(a_share_of_cpu_that_is_too_small_is_told)
 {
 	struct mpib_doctor d = patient_with_share(19, "0::/pods/pod/mpib\n");
 
-	patient_put("fs/cgroup/pods/pod/mpib/cpu.max", "max 100000\n");
+	scratch_write("fs/cgroup/pods/pod/mpib/cpu.max", "max 100000\n");
 	/* A quota of the pod is one of its containers, too. */
-	patient_put("fs/cgroup/pods/pod/cpu.max", "150000 100000\n");
-	patient_put("fs/cgroup/pods/pod/cpu.stat",
-		    "usage_usec 7\nnr_periods 9\nnr_throttled 7\n"
-		    "throttled_usec 2500000\n");
+	scratch_write("fs/cgroup/pods/pod/cpu.max", "150000 100000\n");
+	scratch_write("fs/cgroup/pods/pod/cpu.stat",
+		      "usage_usec 7\nnr_periods 9\nnr_throttled 7\n"
+		      "throttled_usec 2500000\n");
 	mpib_check_cpu(&d);
 	assert_found(&d, "WARN", "cpu", "at nice 19");
 	assert_found(&d, "WARN", "cpu", "1.50 cores and has 2 shards");

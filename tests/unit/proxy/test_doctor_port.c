@@ -17,7 +17,8 @@ TEST(a_port_below_its_speed_is_told)
 {
 	struct mpib_doctor d = patient_of(ONE_RAIL);
 
-	patient_put("class/infiniband/mlx5_0/ports/1/link_layer", "Ethernet\n");
+	scratch_write("class/infiniband/mlx5_0/ports/1/link_layer",
+		      "Ethernet\n");
 	mpib_check_rails(&d);
 	assert_found(&d, "WARN", "rail SOUT", "PORT AT 400 of 800 Gb/s");
 	json_object_set_new(json_array_get(d.rails, 0), "expected_mbps",
@@ -38,13 +39,13 @@ TEST(cards_of_a_kind_have_one_firmware)
 
 	mpib_check_firmware(&d);
 	assert_int_equal(json_array_size(d.findings), 0);
-	patient_put("class/infiniband/mlx5_0/board_id", "MT_0000000838\n");
-	patient_put("class/infiniband/mlx5_1/board_id", "MT_0000000838\n");
-	patient_put("class/infiniband/mlx5_0/fw_ver", "28.39.1002\n");
-	patient_put("class/infiniband/mlx5_1/fw_ver", "28.39.1002\n");
+	scratch_write("class/infiniband/mlx5_0/board_id", "MT_0000000838\n");
+	scratch_write("class/infiniband/mlx5_1/board_id", "MT_0000000838\n");
+	scratch_write("class/infiniband/mlx5_0/fw_ver", "28.39.1002\n");
+	scratch_write("class/infiniband/mlx5_1/fw_ver", "28.39.1002\n");
 	mpib_check_firmware(&d);
 	assert_int_equal(json_array_size(d.findings), 0);
-	patient_put("class/infiniband/mlx5_1/fw_ver", "28.38.1000\n");
+	scratch_write("class/infiniband/mlx5_1/fw_ver", "28.38.1000\n");
 	mpib_check_firmware(&d);
 	assert_found(&d, "WARN", "firmware", "28.39.1002 and 28.38.1000");
 	patient_release(&d);
@@ -68,8 +69,8 @@ TEST(what_a_bridge_and_the_iommu_do_is_told)
 	};
 	struct mpib_doctor d = patient_of(ONE_RAIL);
 
-	patient_put("class/infiniband/mlx5_0/device/iommu_group/type",
-		    "DMA-FQ\n");
+	scratch_write("class/infiniband/mlx5_0/device/iommu_group/type",
+		      "DMA-FQ\n");
 	put_bridge(config, sizeof(config));
 	mpib_check_rails(&d);
 	assert_found(&d, "WARN", "rail SOUT", "ACS of bridge infiniband");

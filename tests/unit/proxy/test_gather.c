@@ -19,7 +19,6 @@ int __wrap_mpib_engine_snapshot_requests(struct mpib_engine *engine,
 					 uint64_t older_ns,
 					 mpib_snapshot_fn *fn, void *arg)
 {
-	(void)engine;
 	assert_null(taken); /* one at a time */
 	assert_ptr_equal(arg, &gather);
 	taken = fn;

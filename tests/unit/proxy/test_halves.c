@@ -16,7 +16,6 @@ static char why[MPIB_WHY_MAX];
 
 static int fresh(void **state)
 {
-	(void)state;
 	mpib_config_init(&cfg);
 	return 0;
 }

@@ -3,7 +3,6 @@
  * and where the GPUs of a made-up /sys are. */
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "rails/discover.h"
@@ -251,25 +250,15 @@ CASE(there_are_sixteen_at_most_the_first)
 /* In the scratch directory: a PCI device of a class and vendor. */
 static void put_device(const char *path, const char *class, const char *vendor)
 {
-	const char *last = strrchr(path, '/') + 1;
-	char at[512], link[512], text[600];
+	char at[512], text[600];
 
-	for (const char *s = path; s; s = strchr(s + 1, '/')) {
-		snprintf(at, sizeof(at), "%s",
-			 scratch_path("")); /* ends with '/' */
-		snprintf(at + strlen(at), sizeof(at) - strlen(at), "%.*s",
-			 (int)(s - path), path);
-		mkdir(at, 0700);
-	}
-	snprintf(at, sizeof(at), "%s%s", scratch_path(""), path);
-	mkdir(at, 0700);
-	snprintf(link, sizeof(link), "%sbus/pci/devices/%s", scratch_path(""),
-		 last);
-	assert_int_equal(symlink(at, link), 0);
 	snprintf(text, sizeof(text), "%s/class", path);
 	scratch_write(text, class);
 	snprintf(text, sizeof(text), "%s/vendor", path);
 	scratch_write(text, vendor);
+	snprintf(at, sizeof(at), "%s", scratch_path(path));
+	snprintf(text, sizeof(text), "bus/pci/devices%s", strrchr(path, '/'));
+	assert_int_equal(symlink(at, scratch_path(text)), 0);
 }
 
 #define ROOT "devices/pci0000:15/0000:15:01.0"
@@ -277,19 +266,14 @@ static void put_device(const char *path, const char *class, const char *vendor)
 
 static bool near_gpu(const struct mpib_gpus *g, const char *path)
 {
-	char at[512];
-
-	snprintf(at, sizeof(at), "%s%s", scratch_path(""), path);
-	return mpib_gpus_near(g, at);
+	return mpib_gpus_near(g, scratch_path(path));
 }
 
 CASE(a_gpu_is_near_what_shares_its_root_port)
 {
 	struct mpib_gpus g;
 
-	mkdir(scratch_path("bus"), 0700);
-	mkdir(scratch_path("bus/pci"), 0700);
-	mkdir(scratch_path("bus/pci/devices"), 0700);
+	scratch_dir("bus/pci/devices");
 	put_device(ROOT "/0000:16:00.0/0000:17:00.0/0000:18:00.0", "0x030200\n",
 		   "0x10de\n");
 	put_device("devices/pci0000:e0/0000:e0:01.0/0000:e1:00.0", "0x120000\n",

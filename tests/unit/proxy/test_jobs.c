@@ -11,8 +11,6 @@ static struct proxy_client client[MPIB_JOBS + 2];
 
 static void quiet(enum mpib_log_level level, const char *line)
 {
-	(void)level;
-	(void)line;
 }
 
 static int empty(void **state)

@@ -7,15 +7,15 @@
 
 #include "config/config.h"
 #include "fake_ibv.h"
+#include "scratch.h"
 #include "test.h"
 
 static struct mpib_config cfg;
-static char dir[] = "/tmp/mpib-layout-XXXXXX", why[MPIB_WHY_MAX];
+static char why[MPIB_WHY_MAX];
 static char name[8][8], addr[8][16];
 
 static void found(unsigned n)
 {
-	char path[64];
 
 	fake_ibv_reset();
 	mpib_config_init(&cfg);
@@ -27,29 +27,16 @@ static void found(unsigned n)
 		d = fake_ibv_add(name[i], addr[i]);
 		d->attr.sys_image_guid = i + 1;
 		/* With "device" below it, as what has hardware. */
-		snprintf(path, sizeof(path), "%s", dir);
 		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
-			 path);
+			 scratch);
 	}
 }
 
 static int make_dir(void **state)
 {
-	char path[64];
-
-	if (!mkdtemp(dir))
+	if (scratch_make(state))
 		return -1;
-	snprintf(path, sizeof(path), "%s/device", dir);
-	return symlink("/", path);
-}
-
-static int rm_dir(void **state)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/device", dir);
-	unlink(path);
-	return rmdir(dir);
+	return symlink("/", scratch_path("device"));
 }
 
 static void set(const char *section, const char *key, const char *value)
@@ -214,4 +201,4 @@ TEST(a_share_of_0_is_no_contradiction)
 	finish(8, 2, true);
 }
 
-struct test_group test_group = { make_dir, rm_dir };
+struct test_group test_group = { make_dir, scratch_remove };

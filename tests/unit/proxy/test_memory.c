@@ -3,7 +3,6 @@
 #include "client/quota.h"
 
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "scratch.h"
 #include "test.h"
@@ -16,12 +15,6 @@ static uint64_t bound(void)
 
 	snprintf(cgroups, sizeof(cgroups), "%s", scratch_path("cgroup"));
 	return mpib_memory_bound_of(cgroups, scratch, MACHINE);
-}
-
-static void make_dirs(const char *const *dirs)
-{
-	for (; *dirs; dirs++)
-		assert_int_equal(mkdir(scratch_path(*dirs), 0700), 0);
 }
 
 #define CASE(name) TEST_OF(name, scratch_make, scratch_remove)
@@ -37,9 +30,6 @@ CASE(without_a_limit_it_is_the_machines)
 
 CASE(the_least_on_the_way_up_counts)
 {
-	static const char *const dirs[] = { "a", "a/b", NULL };
-
-	make_dirs(dirs);
 	scratch_write("cgroup", "1:cpu:/x\n0::/a/b\n");
 	scratch_write("a/b/memory.max", "max\n");
 	scratch_write("a/memory.max", "3000000\n");
@@ -52,9 +42,6 @@ CASE(the_least_on_the_way_up_counts)
 
 CASE(version_1_is_known_too)
 {
-	static const char *const dirs[] = { "memory", "memory/a", NULL };
-
-	make_dirs(dirs);
 	scratch_write("cgroup", "4:memory:/a\n0::/\n");
 	scratch_write("memory/memory.limit_in_bytes", "9223372036854771712\n");
 	assert_true(bound() == MACHINE);

@@ -7,7 +7,6 @@
 #include <linux/mempolicy.h>
 #include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -120,7 +119,6 @@ static struct mpib_engine *open_on(const char *node,
 
 	fake_ibv_reset();
 	mpib_engine_config_init(&cfg);
-	mkdir(scratch_path("device"), 0700);
 	scratch_write("device/numa_node", node);
 	for (unsigned i = 0; i < 2; i++) {
 		struct fake_device *d =
@@ -187,7 +185,6 @@ CASE(shards_that_are_more_than_the_cpus_there_run_anywhere)
 
 static bool far_cpus(int node, cpu_set_t *cpus)
 {
-	(void)node;
 	CPU_ZERO(cpus);
 	CPU_SET(CPU_SETSIZE - 1, cpus);
 	return true;

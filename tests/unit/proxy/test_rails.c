@@ -4,12 +4,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "config/config.h"
 #include "fake_ibv.h"
 #include "rails/discover.h"
+#include "scratch.h"
 #include "test.h"
 #include "verbs/hca/hca.h"
 
@@ -61,34 +61,28 @@ TEST(a_port_is_told_as_ibv_devinfo_would)
 
 /* The same from the device list on, by the proxy's configuration. */
 static struct mpib_config cfg;
-static char dir[40], why[MPIB_WHY_MAX];
+static char why[MPIB_WHY_MAX];
 
 static int no_devices(void **state)
 {
 	fake_ibv_reset();
 	mpib_config_init(&cfg);
-	strcpy(dir, "/tmp/mpib-rails-XXXXXX");
-	return mkdtemp(dir) ? 0 : -1;
+	if (scratch_make(state))
+		return -1;
+	scratch_dir("device");
+	return 0;
 }
 
-static int rm_dir(void **state)
+/* The device has hardware, at that place below the scratch directory. */
+static void give_hardware_at(struct fake_device *d, const char *place)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/device/physfn", dir);
-	rmdir(path);
-	snprintf(path, sizeof(path), "%s/device", dir);
-	rmdir(path);
-	return rmdir(dir);
+	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
+		 scratch_path(place));
 }
 
 static void give_hardware(struct fake_device *d)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "%s/device", dir);
-	mkdir(path, 0700);
-	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s", dir);
+	give_hardware_at(d, "");
 }
 
 /* It was loopback, and everything was content. */
@@ -99,7 +93,7 @@ static void nothing(const char *passed_over)
 	assert_non_null(strstr(why, "--sout soft for the software HCA"));
 }
 
-#define CASE(name) TEST_OF(name, no_devices, rm_dir)
+#define CASE(name) TEST_OF(name, no_devices, scratch_remove)
 
 CASE(a_machine_without_devices_does_not_start)
 {
@@ -122,8 +116,6 @@ CASE(the_software_hca_serves_where_it_is_asked_for)
 
 CASE(virtual_functions_of_a_card_are_one_hca)
 {
-	char path[64];
-
 	for (unsigned i = 0; i < 3; i++) {
 		struct fake_device *d =
 			fake_ibv_add((const char *const[]){ "fake_0", "fake_1",
@@ -136,8 +128,7 @@ CASE(virtual_functions_of_a_card_are_one_hca)
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 6);
 	/* As sysfs tells whose function a device is. */
-	snprintf(path, sizeof(path), "%s/device/physfn", dir);
-	assert_int_equal(mkdir(path, 0700), 0);
+	scratch_dir("device/physfn");
 	mpib_config_init(&cfg);
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 1);
@@ -149,56 +140,45 @@ CASE(a_scalable_function_does_not_stand_for_its_card)
 {
 	static const char *const at[] = { "0000:08:00.0/mlx5_core.sf.2",
 					  "0000:08:00.0" };
-	char path[160], command[64];
+	char place[16], link[64];
 
 	for (unsigned i = 0; i < 2; i++) {
 		struct fake_device *d =
 			fake_ibv_add(i ? "fake_1" : "fake_0", "127.41.2.1");
 
 		d->attr.sys_image_guid = 7;
-		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s/%u",
-			 dir, i);
-		assert_int_equal(mkdir(d->ibv.ibdev_path, 0700), 0);
+		snprintf(place, sizeof(place), "%u", i);
+		scratch_dir(place);
+		give_hardware_at(d, place);
+		snprintf(place, sizeof(place), "%u/device", i);
+		snprintf(link, sizeof(link), "../%s", at[i]);
+		assert_int_equal(symlink(link, scratch_path(place)), 0);
 	}
-	snprintf(path, sizeof(path), "%s/%s", dir, at[1]);
-	assert_int_equal(mkdir(path, 0700), 0);
-	snprintf(path, sizeof(path), "%s/%s", dir, at[0]);
-	assert_int_equal(mkdir(path, 0700), 0);
-	for (unsigned i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "%s/%u/device", dir, i);
-		snprintf(command, sizeof(command), "../%s", at[i]);
-		assert_int_equal(symlink(command, path), 0);
-	}
+	scratch_dir(at[0]);
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 1);
 	assert_string_equal(cfg.engine.rail[0].name, "fake_1");
-	snprintf(command, sizeof(command), "rm -r %s/*", dir);
-	assert_int_equal(system(command), 0);
 }
 
 CASE(a_port_behind_many_functions_is_found)
 {
-	char path[64], name[16];
+	char name[16];
 
 	for (unsigned i = 0; i < FAKE_DEVICES; i++) {
 		struct fake_device *d;
 
 		if (i == FAKE_DEVICES - 1) { /* is not one of them */
-			snprintf(path, sizeof(path), "%s/device/physfn", dir);
-			assert_int_equal(mkdir(path, 0700), 0);
-			strcat(dir, "/own");
-			assert_int_equal(mkdir(dir, 0700), 0);
+			scratch_dir("device/physfn");
+			scratch_dir("own/device");
 		}
 		snprintf(name, sizeof(name), "fake_%u", i);
 		d = fake_ibv_add(name, "127.41.2.1");
 		d->attr.sys_image_guid = 7;
-		give_hardware(d);
+		give_hardware_at(d, i == FAKE_DEVICES - 1 ? "own" : "");
 	}
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 1);
 	assert_string_equal(cfg.engine.rail[0].name, name);
-	rm_dir(NULL);
-	*strrchr(dir, '/') = '\0';
 }
 
 CASE(ports_that_are_down_are_rails_all_the_same)

@@ -35,8 +35,6 @@ void __wrap_mpib_view_conns_part(const struct mpib_view *v, uint64_t client,
 {
 	static char blanks[1 << 20];
 
-	(void)v;
-	(void)client;
 	memset(blanks, ' ', sizeof(blanks));
 	for (unsigned i = 0; i < answer / sizeof(blanks); i++)
 		fwrite(blanks, sizeof(blanks), 1, part->out);
@@ -46,7 +44,6 @@ void __wrap_mpib_view_conns_part(const struct mpib_view *v, uint64_t client,
 int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
 				mpib_snapshot_fn *fn, void *arg)
 {
-	(void)engine;
 	snapshot_fn = fn;
 	snapshot_arg = arg;
 	if (!waits)

@@ -23,7 +23,6 @@ static char said[256];
 
 uint32_t mpib_engine_lost(const struct mpib_engine *engine)
 {
-	(void)engine;
 	return lost;
 }
 
@@ -37,7 +36,6 @@ int mpib_rail_there(const struct mpib_rail_spec *spec)
 /* Of the configuration, which names devices; no name here is bad. */
 int mpib_why_fail(char *why, int rc, const char *fmt, ...)
 {
-	(void)why;
 	fail_msg("%d: %s", rc, fmt);
 	return rc;
 }
@@ -46,7 +44,6 @@ static unsigned successors;
 
 void mpib_upgrade_begin(struct mpib_upgrade *u, const char *path)
 {
-	(void)u;
 	assert_string_equal(path, "");
 	successors++;
 }

@@ -6,10 +6,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "fake_ibv.h"
+#include "scratch.h"
 #include "test.h"
 #include "verbs/rdma/rdma.h"
 
@@ -201,71 +201,44 @@ fixture_test(speed_is_width_times_lane)
 	}
 }
 
-static void write_attr(const char *name, const char *text)
+/* The scratch directory is the device's in sysfs. */
+static void give_sysfs(void)
 {
-	char path[512];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s", dev->ibv.ibdev_path, name);
-	f = fopen(path, "w");
-	assert_non_null(f);
-	fputs(text, f);
-	fclose(f);
-}
-
-static void make_dir(const char *name)
-{
-	char path[512];
-
-	snprintf(path, sizeof(path), "%s/%s", dev->ibv.ibdev_path, name);
-	assert_int_equal(mkdir(path, 0700), 0);
+	scratch_make(NULL);
+	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "%s",
+		 scratch);
 }
 
 fixture_test(what_verbs_do_not_tell_comes_from_sysfs)
 {
-	char dir[] = "/tmp/mpib-ibdev-XXXXXX", rm[64];
-
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
 	assert_int_equal(info.numa_node, -1);
 	assert_string_equal(info.pci_path, "");
 
-	assert_non_null(mkdtemp(dir));
-	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "%s", dir);
-	make_dir("device");
-	make_dir("ports");
-	make_dir("ports/1");
-	write_attr("device/numa_node", "1\n");
-	write_attr("ports/1/rate", "800 Gb/sec (4X XDR)\n");
+	give_sysfs();
+	scratch_write("device/numa_node", "1\n");
+	scratch_write("ports/1/rate", "800 Gb/sec (4X XDR)\n");
 	dev->port[0].attr.active_speed = 0;
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
 	assert_int_equal(info.speed_mbps, 800000);
 	assert_int_equal(info.numa_node, 1);
-	assert_non_null(strstr(info.pci_path, dir));
-	snprintf(rm, sizeof(rm), "rm -r %s", dir);
-	assert_int_equal(system(rm), 0);
+	assert_non_null(strstr(info.pci_path, scratch));
+	assert_int_equal(scratch_remove(NULL), 0);
 }
 
 /* A device that network namespaces share has the GIDs of all of them. */
 fixture_test(a_gid_of_an_interface_here_comes_first)
 {
-	char dir[] = "/tmp/mpib-ibdev-XXXXXX", rm[64];
-
-	assert_non_null(mkdtemp(dir));
-	snprintf(dev->ibv.ibdev_path, sizeof(dev->ibv.ibdev_path), "%s", dir);
-	make_dir("ports");
-	make_dir("ports/1");
-	make_dir("ports/1/gid_attrs");
-	make_dir("ports/1/gid_attrs/ndevs");
-	write_attr("ports/1/gid_attrs/ndevs/0", "not-here\n");
-	write_attr("ports/1/gid_attrs/ndevs/1", "lo\n");
-	write_attr("ports/1/gid_attrs/ndevs/2", "lo\n");
+	give_sysfs();
+	scratch_write("ports/1/gid_attrs/ndevs/0", "not-here\n");
+	scratch_write("ports/1/gid_attrs/ndevs/1", "lo\n");
+	scratch_write("ports/1/gid_attrs/ndevs/2", "lo\n");
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	expect("::ffff:10.0.0.1", 0); /* better than none */
 	add("fe80::1", IBV_GID_TYPE_ROCE_V2);
 	expect("fe80::1", 1);
 	add("10.0.0.2", IBV_GID_TYPE_ROCE_V2);
 	expect("::ffff:10.0.0.2", 2);
-	snprintf(rm, sizeof(rm), "rm -r %s", dir);
-	assert_int_equal(system(rm), 0);
+	assert_int_equal(scratch_remove(NULL), 0);
 }

@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "engine/rail/tenant.h"
 #include "engine/shard.h"
 #include "fake_ibv.h"
+#include "scratch.h"
 #include "test.h"
 
 static struct mpib_engine_config cfg;
@@ -162,19 +162,17 @@ fixture_test(shards_of_a_device_agree_which_rails_are_away)
 /* NCCL asks where SOUT is, and finds the nearest GPU by it. */
 fixture_test(a_device_that_does_not_answer_has_its_place)
 {
-	char dir[] = "/tmp/mpib-place-XXXXXX", at[64];
-
-	assert_non_null(mkdtemp(dir));
-	snprintf(at, sizeof(at), "%s/device", dir);
-	assert_int_equal(mkdir(at, 0700), 0);
-	snprintf(sout->ibv.ibdev_path, sizeof(sout->ibv.ibdev_path), "%s", dir);
+	assert_int_equal(scratch_make(NULL), 0);
+	scratch_dir("device");
+	snprintf(sout->ibv.ibdev_path, sizeof(sout->ibv.ibdev_path), "%s",
+		 scratch);
 	fake_ibv_fails("ibv_open_device", EIO, 1);
 	if (start() < 0)
 		fail_msg("%s", why);
-	assert_string_equal(mpib_engine_place(engine, 0), at);
+	assert_string_equal(mpib_engine_place(engine, 0),
+			    scratch_path("device"));
 	assert_string_equal(mpib_engine_place(engine, 1), "");
-	rmdir(at);
-	rmdir(dir);
+	assert_int_equal(scratch_remove(NULL), 0);
 }
 
 fixture_test(with_both_ports_down_users_are_told)

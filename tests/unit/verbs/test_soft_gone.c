@@ -3,11 +3,10 @@
 #include "vt.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "scratch.h"
 #include "verbs/soft/ctx.h"
 
 static void lose(struct vt_end *e)
@@ -50,27 +49,25 @@ TEST(it_is_not_there_while_its_name_is_in_the_directory)
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 				       .name = "127.0.0.77",
 				       .port = 1 };
-	char dir[] = "/tmp/mpib-gone-XXXXXX", path[128];
 	struct ibv_context *old, *now;
 	struct ibv_async_event ev;
 
-	assert_non_null(mkdtemp(dir));
-	snprintf(path, sizeof(path), "%s/%s", dir, spec.name);
-	setenv("MPIB_SOFT_GONE", dir, 1);
+	assert_int_equal(scratch_make(NULL), 0);
+	setenv("MPIB_SOFT_GONE", scratch, 1);
 	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
 	soft_turn(to_ctx(old));
-	close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	scratch_write(spec.name, "");
 	soft_turn(to_ctx(old));
 	assert_int_equal(mpib_verbs_soft.get_async_event(old, &ev), 0);
 	assert_int_equal(ev.event_type, IBV_EVENT_DEVICE_FATAL);
 	mpib_verbs_soft.ack_async_event(&ev);
 	assert_int_equal(mpib_verbs_soft.open(&spec, &now), -ENODEV);
-	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(scratch_path(spec.name)), 0);
 	assert_int_equal(mpib_verbs_soft.open(&spec, &now), 0);
 	assert_int_equal(mpib_verbs_soft.close(now), 0);
 	assert_int_equal(mpib_verbs_soft.close(old), 0);
 	unsetenv("MPIB_SOFT_GONE");
-	assert_int_equal(rmdir(dir), 0);
+	assert_int_equal(scratch_remove(NULL), 0);
 }
 
 TEST(it_can_be_hidden_from_this_process)

@@ -3,9 +3,9 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "scratch.h"
 #include "test.h"
 #include "verbs/soft/soft.h"
 #include "verbs/verbs.h"
@@ -14,32 +14,14 @@
 
 static uint64_t speed_of(const char *ip, const char *interface_says)
 {
-	static const char *const dirs[] = { "class", "class/net",
-					    "class/net/lo" };
-	char sysfs[] = "/tmp/mpib-speed-XXXXXX", path[64];
 	struct in_addr addr;
 	uint64_t mbps;
-	int fd;
 
-	assert_non_null(mkdtemp(sysfs));
-	for (unsigned i = 0; i < 3; i++) {
-		snprintf(path, sizeof(path), "%s/%s", sysfs, dirs[i]);
-		assert_int_equal(mkdir(path, 0700), 0);
-	}
-	snprintf(path, sizeof(path), "%s/class/net/lo/speed", sysfs);
-	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	assert_true(fd >= 0);
-	assert_int_equal(write(fd, interface_says, strlen(interface_says)),
-			 strlen(interface_says));
-	close(fd);
+	assert_int_equal(scratch_make(NULL), 0);
+	scratch_write("class/net/lo/speed", interface_says);
 	assert_int_equal(inet_pton(AF_INET, ip, &addr), 1);
-	mbps = mpib_soft_speed_mbps(addr, sysfs);
-	assert_int_equal(unlink(path), 0);
-	for (unsigned i = 3; i-- > 0;) {
-		snprintf(path, sizeof(path), "%s/%s", sysfs, dirs[i]);
-		assert_int_equal(rmdir(path), 0);
-	}
-	assert_int_equal(rmdir(sysfs), 0);
+	mbps = mpib_soft_speed_mbps(addr, scratch);
+	assert_int_equal(scratch_remove(NULL), 0);
 	return mbps;
 }
 
@@ -66,7 +48,6 @@ TEST(the_port_of_a_rail_on_loopback_says_so)
 	struct mpib_port_info info;
 	struct ibv_context *ctx;
 
-	(void)state;
 	assert_int_equal(mpib_verbs_soft.open(&spec, &ctx), 0);
 	assert_int_equal(mpib_verbs_soft.query_port(ctx, 1, &info), 0);
 	assert_int_equal(info.speed_mbps, NOT_KNOWN);

@@ -11,6 +11,8 @@ int scratch_remove(void **state);
 
 /* The path of name in it, until the next call. */
 const char *scratch_path(const char *name);
+/* Both make the directories that lead there as well. */
+void scratch_dir(const char *name);
 void scratch_write(const char *name, const char *text);
 
 #endif
