@@ -26,9 +26,6 @@ void trial_init(struct trial *t)
 static int remove_one(const char *path, const struct stat *st, int type,
 		      struct FTW *at)
 {
-	(void)st;
-	(void)type;
-	(void)at;
 	return remove(path);
 }
 

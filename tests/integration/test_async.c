@@ -22,7 +22,6 @@ static unsigned asked;
 
 static int scripted_event(struct ibv_context *ctx, struct ibv_async_event *ev)
 {
-	(void)ctx;
 	if (told == scripted)
 		return -EAGAIN;
 	*ev = script[told++];
@@ -31,7 +30,6 @@ static int scripted_event(struct ibv_context *ctx, struct ibv_async_event *ev)
 
 static void scripted_ack(struct ibv_async_event *ev)
 {
-	(void)ev;
 	acked++;
 }
 
@@ -129,8 +127,6 @@ fixture_test(a_full_cq_takes_the_rail_down_for_good)
 /* As of a device that was removed when its last event has been taken. */
 static int no_device(struct ibv_context *ctx, struct ibv_async_event *ev)
 {
-	(void)ctx;
-	(void)ev;
 	return -EIO;
 }
 
@@ -190,9 +186,6 @@ fixture_test(an_address_that_changes_leaves_a_port_down)
 static void slow_send(void *ctx, struct mpib_lane *lane,
 		      const struct mpib_rail_msg *msg)
 {
-	(void)ctx;
-	(void)lane;
-	(void)msg;
 	usleep(MPIB_RAIL_TURN_NS / 1000 + 1);
 }
 

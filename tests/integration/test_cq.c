@@ -120,7 +120,6 @@ TEST(a_request_that_was_wrong_is_not_resumed)
 		IBV_WC_REM_INV_REQ_ERR,
 	};
 
-	(void)state;
 	resume = true;
 	for (unsigned i = 0; i < 2 * sizeof(wrong) / sizeof(wrong[0]); i++) {
 		failover = i % 2;

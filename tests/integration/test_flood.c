@@ -290,7 +290,6 @@ fixture_test(what_a_message_takes_beside_a_flood)
 {
 	static struct took took[2];
 
-	(void)state;
 	for (unsigned i = 0; i < 20; i++) {
 		bool flooded = i % 2;
 

@@ -35,7 +35,6 @@ static enum mpib_fence_state state_of(unsigned node)
 static void on_send(void *ctx, struct mpib_lane *lane,
 		    const struct mpib_rail_msg *msg)
 {
-	(void)ctx;
 	assert_in_range(sents, 0, MESSAGES - 1);
 	sent[sents].to = lane == pair.node[0].lane;
 	sent[sents++].msg = *msg;

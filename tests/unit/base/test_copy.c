@@ -47,8 +47,6 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 	unsigned char *edge = trap.base + trap.faults * trap.page;
 	unsigned char *at = info->si_addr;
 
-	(void)sig;
-	(void)context;
 	if (trap.faults >= PAGES || at < edge - 15 || at >= edge + trap.page)
 		_exit(3);
 	/* A lower byte's store comes first, so this is the lowest missing. */

@@ -26,8 +26,6 @@ static struct mpib_event got[2 * MPIB_EVENTS];
 
 static void quiet(enum mpib_log_level level, const char *line)
 {
-	(void)level;
-	(void)line;
 }
 
 static uint64_t newest(void)

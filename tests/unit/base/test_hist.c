@@ -72,7 +72,6 @@ CASE(an_empty_one_has_no_quantiles)
 
 static void *record(void *arg)
 {
-	(void)arg;
 	for (unsigned i = 0; i < RECORDS; i++)
 		mpib_hist_record(&hist, i);
 	return NULL;

@@ -118,7 +118,6 @@ CASE(a_socket_that_others_can_replace_is_not_trusted)
 
 static void on_alarm(int sig)
 {
-	(void)sig;
 }
 
 /* A socket nobody accepts at any more, so that who connects has to wait. */
@@ -222,9 +221,6 @@ CASE(a_proxy_that_hung_up_is_told_from_one_that_ended)
 
 static void watch(void *user, struct mpib_request *r, enum mpib_watch what)
 {
-	(void)user;
-	(void)r;
-	(void)what;
 }
 
 /* What fails of all that one may ask of a region, a listener, a request. */

@@ -92,7 +92,6 @@ static void on_gone(void *arg, int status)
 {
 	struct client *c = arg;
 
-	(void)status;
 	assert_false(c->gone);
 	c->gone = true;
 }

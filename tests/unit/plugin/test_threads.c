@@ -48,7 +48,6 @@ static void *churn(void *arg)
 {
 	void *mr[4], *mem = pages();
 
-	(void)arg;
 	while (!atomic_load(&stop)) {
 		for (unsigned i = 0; i < 4; i++)
 			bad += r->net->regMr(i % 2 ? r->rx : r->tx,
@@ -169,18 +168,12 @@ static _Atomic bool attached;
 static void no_log(enum nccl_log_level level, unsigned long flags,
 		   const char *where, int line, const char *fmt, ...)
 {
-	(void)level;
-	(void)flags;
-	(void)where;
-	(void)line;
-	(void)fmt;
 }
 
 static void *attach_in_vain(void *arg)
 {
 	void *ctx;
 
-	(void)arg;
 	bad += r->net->init(&ctx, 1, NULL, no_log, NULL) == NCCL_SUCCESS;
 	atomic_store(&attached, true);
 	return NULL;
@@ -229,7 +222,6 @@ static void *ask_properties(void *arg)
 {
 	struct nccl_net_properties_v12 props;
 
-	(void)arg;
 	while (!atomic_load(&stop))
 		bad += r->net->getProperties(0, &props) != NCCL_SUCCESS;
 	return NULL;

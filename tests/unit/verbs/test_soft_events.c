@@ -73,7 +73,6 @@ static _Atomic int alarms;
 
 static void on_alarm(int sig)
 {
-	(void)sig;
 	atomic_fetch_add(&alarms, 1);
 }
 

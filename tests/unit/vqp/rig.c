@@ -162,7 +162,6 @@ static struct mpib_vwc one(struct rig *r, struct side *s, struct side *other)
 {
 	struct mpib_vwc wc;
 
-	(void)other;
 	for (unsigned i = 0; i < PATIENCE; i++) {
 		if (rig_poll(s, &wc, 1) == 1)
 			return wc;

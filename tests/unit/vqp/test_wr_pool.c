@@ -13,7 +13,6 @@ static unsigned calls, wrs, fail_after;
 static int post_send(struct ibv_qp *q, struct ibv_send_wr *wr,
 		     struct ibv_send_wr **bad)
 {
-	(void)q;
 	calls++;
 	for (; wr; wr = wr->next) {
 		if (wrs == fail_after) {
