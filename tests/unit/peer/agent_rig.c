@@ -9,15 +9,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "scratch.h"
 #include "test.h"
 
-char agent_rig_dir[64];
 static int listener, agent;
-
-void agent_rig_path_of(const char *name, char *buf, size_t len)
-{
-	snprintf(buf, len, "%s/%s", agent_rig_dir, name);
-}
 
 static void make_file(size_t bytes, uint32_t magic, uint32_t more, mode_t mode)
 {
@@ -25,10 +20,9 @@ static void make_file(size_t bytes, uint32_t magic, uint32_t more, mode_t mode)
 				      .max_entries = MPIB_HINT_MAX_ENTRIES,
 				      .version = MPIB_HINT_VERSION,
 				      .more = more };
-	char path[96];
+	const char *path = scratch_path(MPIB_AGENT_HINTS);
 	int fd;
 
-	agent_rig_path_of(MPIB_AGENT_HINTS, path, sizeof(path));
 	unlink(path);
 	fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
@@ -53,7 +47,8 @@ void agent_rig_up(void)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 
-	agent_rig_path_of(MPIB_AGENT_SOCK, sun.sun_path, sizeof(sun.sun_path));
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_AGENT_SOCK,
+		 scratch);
 	unlink(sun.sun_path);
 	listener = socket(AF_UNIX,
 			  SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -78,10 +73,8 @@ int agent_rig_setup(void **state)
 
 	rig_setup(state);
 	rig = *state;
-	snprintf(agent_rig_dir, sizeof(agent_rig_dir),
-		 "/tmp/mpib-agent-XXXXXX");
-	assert_non_null(mkdtemp(agent_rig_dir));
-	rig->agent_dir = agent_rig_dir;
+	assert_int_equal(scratch_make(state), 0);
+	rig->agent_dir = scratch;
 	listener = agent = -1;
 	for (unsigned n = 0; n < NODES; n++)
 		rig->sout[n] = 0x0a000001u + n;
@@ -90,17 +83,9 @@ int agent_rig_setup(void **state)
 
 int agent_rig_teardown(void **state)
 {
-	char path[96];
-	int rc;
-
 	agent_rig_down();
-	rc = rig_teardown(state);
-	agent_rig_path_of(MPIB_AGENT_SOCK, path, sizeof(path));
-	unlink(path);
-	agent_rig_path_of(MPIB_AGENT_HINTS, path, sizeof(path));
-	unlink(path);
-	rmdir(agent_rig_dir);
-	return rc;
+	scratch_remove(state);
+	return rig_teardown(state);
 }
 
 bool agent_rig_take_call(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An agent that the test plays for the first node of a rig: its directory, its
- * hint file and its end of the socket. Errors are cmocka assertions.
+ * An agent that the test plays for the first node of a rig: its directory, which
+ * is that of scratch.h, its hint file and its end of the socket. Errors are cmocka assertions.
  */
 #ifndef MPIB_AGENT_RIG_H
 #define MPIB_AGENT_RIG_H
@@ -10,13 +10,9 @@
 
 #include "rig.h"
 
-extern char agent_rig_dir[64];
-
 int agent_rig_setup(void **state);
 int agent_rig_teardown(void **state);
 
-/* Write the path of a file of the agent's directory into buf. */
-void agent_rig_path_of(const char *name, char *buf, size_t len);
 /* Make a hint file of so many bytes. */
 void agent_rig_make_hints(size_t bytes, uint32_t magic, mode_t mode);
 /* One with so many entries behind the first 256, and bytes more or fewer than

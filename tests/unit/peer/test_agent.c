@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent_rig.h"
+#include "scratch.h"
 #include "test.h"
 
 static void (*before_connect)(void);
@@ -177,7 +178,7 @@ static bool mapped(const struct stat *st)
 	snprintf(inode, sizeof(inode), " %llu ",
 		 (unsigned long long)st->st_ino);
 	while (fgets(line, sizeof(line), f))
-		found |= strstr(line, inode) && strstr(line, agent_rig_dir);
+		found |= strstr(line, inode) && strstr(line, scratch);
 	fclose(f);
 	return found;
 }
@@ -193,16 +194,14 @@ static void another_agent_comes(void)
 
 CASE(hints_of_one_before_are_not_followed)
 {
-	char path[96];
 	struct stat now;
 
-	agent_rig_path_of(MPIB_AGENT_HINTS, path, sizeof(path));
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
 			     0600);
 	before_connect = another_agent_comes;
 	agent_rig_nodes_up(*state);
 	rig_pass(*state, 2 * MPIB_SEC);
-	assert_int_equal(stat(path, &now), 0);
+	assert_int_equal(stat(scratch_path(MPIB_AGENT_HINTS), &now), 0);
 	assert_true(agent_rig_take_call() && mapped(&now));
 }
 
@@ -213,14 +212,14 @@ CASE(what_others_could_write_is_not_trusted)
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
 			     0600);
 	agent_rig_up();
-	assert_int_equal(chmod(agent_rig_dir, 0777), 0);
+	assert_int_equal(chmod(scratch, 0777), 0);
 	agent_rig_nodes_up(rig);
 	rig_pass(rig, 2 * MPIB_SEC);
 	assert_false(agent_rig_take_call());
-	assert_int_equal(mpib_agent_dir_open(agent_rig_dir, MPIB_AGENT_NO_USER),
+	assert_int_equal(mpib_agent_dir_open(scratch, MPIB_AGENT_NO_USER),
 			 -EPERM);
 
-	assert_int_equal(chmod(agent_rig_dir, 0755), 0);
+	assert_int_equal(chmod(scratch, 0755), 0);
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
 			     0620);
 	rig_pass(rig, 2 * MPIB_SEC);

@@ -10,12 +10,13 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "scratch.h"
 #include "test.h"
 
 #define AGENT 61001
 #define OTHER 61002
 
-static char dir[64], hints[96];
+static char hints[96];
 static int at;
 
 static int setup(void **state)
@@ -25,26 +26,20 @@ static int setup(void **state)
 				      .version = MPIB_HINT_VERSION };
 	int fd;
 
-	snprintf(dir, sizeof(dir), "/tmp/mpib-agent-XXXXXX");
-	assert_non_null(mkdtemp(dir));
-	snprintf(hints, sizeof(hints), "%s/" MPIB_AGENT_HINTS, dir);
+	assert_int_equal(scratch_make(state), 0);
+	snprintf(hints, sizeof(hints), "%s", scratch_path(MPIB_AGENT_HINTS));
 	fd = open(hints, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
 	assert_int_equal(write(fd, &h, sizeof(h)), sizeof(h));
 	assert_int_equal(ftruncate(fd, sizeof(struct mpib_hint_shm)), 0);
 	close(fd);
-	at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	at = open(scratch, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	char sock[96];
-
 	close(at);
-	snprintf(sock, sizeof(sock), "%s/" MPIB_AGENT_SOCK, dir);
-	unlink(sock);
-	unlink(hints);
-	return rmdir(dir);
+	return scratch_remove(state);
 }
 
 static int closed(int fd)
@@ -70,11 +65,12 @@ fixture_test(what_belongs_to_another_user_is_not_heard)
 	for (uid_t uid = AGENT; uid <= OTHER; uid++) {
 		int want = uid == AGENT ? 0 : -EPERM;
 
-		assert_int_equal(chown(dir, uid, (gid_t)-1), 0);
-		assert_int_equal(closed(mpib_agent_dir_open(dir, AGENT)), want);
-		assert_int_equal(
-			closed(mpib_agent_dir_open(dir, MPIB_AGENT_NO_USER)),
-			-EPERM);
+		assert_int_equal(chown(scratch, uid, (gid_t)-1), 0);
+		assert_int_equal(closed(mpib_agent_dir_open(scratch, AGENT)),
+				 want);
+		assert_int_equal(closed(mpib_agent_dir_open(
+					 scratch, MPIB_AGENT_NO_USER)),
+				 -EPERM);
 		assert_int_equal(chown(hints, uid, (gid_t)-1), 0);
 		assert_int_equal(
 			closed(mpib_agent_hints_open(at, AGENT, &slots)), want);
@@ -92,12 +88,12 @@ fixture_test(who_answers_is_root_the_proxys_user_or_the_agents)
 
 	needs_root();
 	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_AGENT_SOCK,
-		 dir);
+		 scratch);
 	for (uid_t uid = AGENT; uid <= OTHER; uid++) {
 		int want = uid == AGENT ? 0 : -EPERM;
 
 		fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-		assert_int_equal(chmod(dir, 0777), 0);
+		assert_int_equal(chmod(scratch, 0777), 0);
 		assert_int_equal(seteuid(uid), 0);
 		unlink(sun.sun_path);
 		assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)),
