@@ -243,7 +243,7 @@ static int open_metrics(struct mpib_proxy *p, char *why)
 static int open_stats(struct mpib_proxy *p, char *why)
 {
 	const struct mpib_stats_sockets sockets = {
-		.fd = { p->stats_fd, p->admin_fd, p->metrics_fd },
+		.fd = { p->stats_fd, p->admin_fd },
 		.gather = &p->metrics.kept,
 	};
 	int rc;
@@ -428,7 +428,7 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why)
 {
 	int rc;
 
-	p->control = p->stats_fd = p->metrics_fd = p->signals = -1;
+	p->control = p->stats_fd = p->signals = -1;
 	p->admin_fd = -1;
 	p->rundir.dir = -1;
 	rc = mpib_loop_init(&p->loop);
@@ -557,7 +557,6 @@ void mpib_proxy_stop(struct mpib_proxy *p)
 	mpib_agent_close(p->agent);
 	close_fd(&p->control);
 	close_fd(&p->stats_fd);
-	close_fd(&p->metrics_fd);
 	close_fd(&p->admin_fd);
 	mpib_rundir_close(&p->rundir, p->activated ? MPIB_CONTROL_SOCK : NULL);
 	mpib_loop_del(&p->loop, &p->signal_watch);

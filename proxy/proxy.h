@@ -43,7 +43,7 @@ struct mpib_proxy {
 	struct mpib_agent_link *agent; /* advanced mode */
 	struct mpib_broker *broker;
 	struct in6_addr peer_link; /* address of the broker */
-	int control, stats_fd, metrics_fd, admin_fd;
+	int control, stats_fd, admin_fd;
 	bool activated; /* systemd made control, and owns its path */
 	bool serving; /* clients is initialized */
 	bool misconfigured; /* start failed, and will fail until reconfigured */

@@ -143,7 +143,7 @@ static void rundir_release(struct mpib_rundir *rd)
 static void rundir_clear(struct mpib_rundir *rd, const char *keep)
 {
 	static const char *const names[] = { MPIB_CONTROL_SOCK, MPIB_STATS_SOCK,
-					     MPIB_METRICS_SOCK, PID };
+					     PID };
 
 	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (!keep || strcmp(names[i], keep))
@@ -394,10 +394,6 @@ int mpib_sockets_open(struct mpib_proxy *p, char *why)
 					 SOCK_STREAM, why);
 	if (p->stats_fd < 0)
 		return p->stats_fd;
-	p->metrics_fd = mpib_rundir_listen(&p->rundir, MPIB_METRICS_SOCK,
-					   SOCK_STREAM, why);
-	if (p->metrics_fd < 0)
-		return p->metrics_fd;
 	p->admin_fd = mpib_rundir_listen_admin(&p->rundir, why);
 	if (p->admin_fd < 0)
 		mpib_warn("%s; until then nothing can be changed by mpibctl",
@@ -461,9 +457,6 @@ void mpib_sockets_check(struct mpib_proxy *p)
 		  false, SOCK_SEQPACKET },
 		{ MPIB_STATS_SOCK,
 		  mpib_stats_acceptor(p->stats, MPIB_DOOR_STATS), false,
-		  SOCK_STREAM },
-		{ MPIB_METRICS_SOCK,
-		  mpib_stats_acceptor(p->stats, MPIB_DOOR_METRICS), false,
 		  SOCK_STREAM },
 		{ MPIB_ADMIN_SOCK,
 		  mpib_stats_acceptor(p->stats, MPIB_DOOR_ADMIN), true,

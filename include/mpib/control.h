@@ -16,7 +16,6 @@
 
 #define MPIB_CONTROL_SOCK "proxy.sock"
 #define MPIB_STATS_SOCK "stats.sock"
-#define MPIB_METRICS_SOCK "metrics.sock"
 /* Administration socket, in RUNDIR.admin: beside the run directory and not in
  * it, because containers mount the run directory. */
 #define MPIB_ADMIN_SUFFIX ".admin"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The texts that readers by HTTP, or of the metrics socket, are told of a snapshot: each
+ * The texts that readers by HTTP are told of a snapshot: each
  * is made once for all who wait for it, and the next snapshot's not at once, so that who
  * asks without end has the control thread for a part of the time. Control thread.
  */

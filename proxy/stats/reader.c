@@ -166,10 +166,7 @@ static bool reader_flush(struct stats_reader *r)
 	}
 	mpib_timer_disarm(r->stats->loop, &r->timer);
 	forget_answer(r);
-	if (r->door->which != MPIB_DOOR_METRICS)
-		return reader_go_on(r);
-	stats_reader_drop(r);
-	return false;
+	return reader_go_on(r);
 }
 
 /* Send text and free it; NULL: there was no memory for it. False when r is
@@ -326,15 +323,15 @@ static void on_reader(void *arg, uint32_t events)
 }
 
 void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
-		      const json_t *greeting)
+		      json_t *greeting)
 {
 	struct mpib_stats *st = door->stats;
 	struct stats_reader *r = calloc(1, sizeof(*r));
 	int room = SEND_BUFFER, on = 1;
-	char *line;
 
-	if (!r || mpib_loop_add(st->loop, &r->watch, fd, greeting ? EPOLLIN : 0,
-				on_reader, r) < 0) {
+	if (!r ||
+	    mpib_loop_add(st->loop, &r->watch, fd, EPOLLIN, on_reader, r) < 0) {
+		json_decref(greeting);
 		free(r);
 		mpib_close_of(uid, fd);
 		return;
@@ -350,10 +347,5 @@ void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 	TAILQ_INSERT_TAIL(&st->readers, r, link);
 	door->count++;
 	mpib_timer_arm(st->loop, &r->idle, IDLE, reader_on_idle, r);
-	if (greeting)
-		reader_answer(r, json_deep_copy(greeting));
-	else if ((line = strdup("metrics")))
-		reader_command(r, line);
-	else
-		stats_reader_drop(r);
+	reader_answer(r, greeting);
 }

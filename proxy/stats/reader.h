@@ -16,7 +16,6 @@
 /* A listening socket. */
 struct stats_door {
 	struct mpib_stats *stats;
-	enum mpib_stats_door which;
 	bool admin;
 	struct mpib_acceptor acceptor;
 	unsigned count; /* readers that came in by it */
@@ -64,10 +63,10 @@ struct mpib_stats {
 	uint64_t start_ns;
 };
 
-/* Make a reader of the user uid of the accepted fd, which it takes over. One without a
- * greeting has asked for the metrics, and gets no more. */
+/* Make a reader of the user uid of the accepted fd, which it takes over, as it does
+ * the greeting. */
 void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
-		      const json_t *greeting);
+		      json_t *greeting);
 void stats_reader_drop(struct stats_reader *r);
 /* Answer one command: the one that waited for the snapshot, which is in view
  * now, or else the reader's next line. May drop r. */

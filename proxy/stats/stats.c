@@ -23,7 +23,6 @@
 #define AT_ONCE 4u
 /* Readers by the admin socket, where only root and the proxy's user come. */
 #define ADMINS_MAX 64u
-#define FOR_ROOT 8u /* places of metrics.sock beside limit.readers */
 
 static double stats_uptime(const struct mpib_stats *st)
 {
@@ -197,7 +196,6 @@ static void stats_welcome(struct stats_door *door, int fd, uid_t uid)
 				     "uptime_s", stats_uptime(st));
 
 	stats_reader_new(door, fd, uid, greeting);
-	json_decref(greeting);
 }
 
 /* Readers that the user has by the door. */
@@ -209,19 +207,6 @@ static unsigned readers_of(const struct stats_door *door, uid_t uid)
 	TAILQ_FOREACH(r, &door->stats->readers, link)
 	n += r->door == door && r->uid == uid;
 	return n;
-}
-
-static void metrics_take(void *arg, int fd)
-{
-	struct stats_door *door = arg;
-	uint32_t max = door->stats->view.cfg->max_readers;
-	uid_t uid = mpib_accepted_uid(fd);
-
-	if (mpib_reader_fits(uid, readers_of(door, uid),
-			     door->count - readers_of(door, 0), max, FOR_ROOT))
-		stats_reader_new(door, fd, uid, NULL);
-	else
-		mpib_close_of(uid, fd);
 }
 
 static void stats_take(void *arg, int fd)
@@ -254,17 +239,13 @@ static int open_door(struct mpib_stats *st, enum mpib_stats_door which, int fd)
 
 	*door = (struct stats_door){
 		.stats = st,
-		.which = which,
 		.admin = admin,
 		.acceptor = { .loop = st->loop,
 			      .fd = fd,
 			      .a_second = admin ? 0 : MPIB_ACCEPTS_A_SECOND,
 			      .of_users = !admin,
-			      .who = which == MPIB_DOOR_METRICS
-					     ? "a reader of the metrics socket"
-					     : "a reader of the stats socket",
-			      .fn = which == MPIB_DOOR_METRICS ? metrics_take
-							       : stats_take,
+			      .who = "a reader of the stats socket",
+			      .fn = stats_take,
 			      .arg = door },
 	};
 	return mpib_acceptor_open(&door->acceptor);

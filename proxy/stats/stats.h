@@ -8,8 +8,7 @@
  * One that asks nothing for 5 minutes is dropped as well. A user may have a
  * quarter of limit.readers. The admin socket speaks the same protocol and takes
  * commands that change something as well; its readers do not count in that
- * limit, so that root always finds room. metrics.sock tells each reader the metrics
- * and hangs up. Control thread only.
+ * limit, so that root always finds room. Control thread only.
  */
 #ifndef MPIB_PROXY_STATS_H
 #define MPIB_PROXY_STATS_H
@@ -22,7 +21,6 @@ struct mpib_stats;
 enum mpib_stats_door {
 	MPIB_DOOR_STATS,
 	MPIB_DOOR_ADMIN, /* where commands may change something */
-	MPIB_DOOR_METRICS, /* each reader gets the metrics, then the end */
 	MPIB_STATS_DOORS,
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places of the HTTP page and of the metrics socket that a user takes and does
- * not use, while another scrapes.
+ * Places of the HTTP page that a user takes and does not use, while another
+ * scrapes.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -145,19 +145,6 @@ static int scrape_page(void *arg)
 	return failed;
 }
 
-static int scrape_socket(void *arg)
-{
-	int failed = 0;
-
-	(void)arg;
-	for (unsigned i = 0; i < SCRAPES; i++) {
-		int fd = tenant_dial(node[0].dir, "metrics.sock", SOCK_STREAM);
-
-		failed += fd < 0 || !answer_begins(fd, "# ");
-	}
-	return failed;
-}
-
 static void slow_clients_leave_scrapes_answered(void **state)
 {
 	pid_t pid;
@@ -198,43 +185,10 @@ static void who_asks_for_all_without_end_leaves_others_served(void **state)
 	child_kill(pid);
 }
 
-/* As many scrapes of the metrics socket as there are descriptors, none of which
- * is read. */
-static int hold_scrapes(void *arg)
-{
-	static int fd[200];
-
-	(void)arg;
-	for (unsigned i = 0;; i = (i + 1) % 200) {
-		if (fd[i] > 0)
-			close(fd[i]);
-		fd[i] = tenant_dial(node[0].dir, "metrics.sock", SOCK_STREAM);
-		/* Who never rests takes a core, whatever he does with it. */
-		if (i % 16 == 0)
-			usleep(200);
-	}
-	return 0;
-}
-
-static void scrapes_not_read_leave_others_answered(void **state)
-{
-	pid_t pid[2];
-
-	attack_needs_root();
-	for (unsigned i = 0; i < 2; i++)
-		pid[i] = tenant_begin(ATTACKER, hold_scrapes, NULL);
-	usleep(300000);
-	assert_int_equal(tenant_run(VICTIM, scrape_socket, NULL), 0);
-	victim_goes_on(victim, 64);
-	for (unsigned i = 0; i < 2; i++)
-		child_kill(pid[i]);
-}
-
 const struct CMUnitTest test_list[] = {
 	cmocka_unit_test(slow_clients_leave_scrapes_answered),
 	cmocka_unit_test(slow_users_leave_root_its_scrapes),
 	cmocka_unit_test(who_asks_for_all_without_end_leaves_others_served),
-	cmocka_unit_test(scrapes_not_read_leave_others_answered),
 	{ 0 },
 };
 struct test_group test_group = { setup, victim_teardown };

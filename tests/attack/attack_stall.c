@@ -133,27 +133,23 @@ static int send_sockets(void *arg)
 	int stats = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
 	int one = tenant_hello(node[0].dir), two = tenant_hello(node[0].dir);
 	int urgent = tenant_dial(node[0].dir, MPIB_STATS_SOCK, SOCK_STREAM);
-	int metrics, fd[11];
+	int fd[10];
 	char byte;
 
 	(void)arg;
-	for (unsigned i = 0; i < 11; i++)
+	for (unsigned i = 0; i < 10; i++)
 		fd[i] = stall_socket();
 	if (write(ready[1], "x", 1) != 1 || read(frozen[0], &byte, 1) != 1)
 		return 3;
-	/* It is answered, and closed, at once. */
-	metrics = tenant_dial(node[0].dir, MPIB_METRICS_SOCK, SOCK_STREAM);
 	if (stall_send(stats, &h, sizeof(h), fd, 1) < 0 ||
 	    stall_send(one, &h, sizeof(h), fd + 1, 6) < 0 ||
 	    stall_send(one, &h, sizeof(h), fd + 7, 1) < 0 ||
 	    offer(two, fd[8], MPIB_REG_MEMFD) < 0 ||
-	    stall_send(metrics, &h, sizeof(h), fd + 9, 1) < 0 ||
-	    stall_send_urgent(urgent, fd[10]) < 0)
+	    stall_send_urgent(urgent, fd[9]) < 0)
 		return 2;
-	for (unsigned i = 0; i < 11; i++)
+	for (unsigned i = 0; i < 10; i++)
 		close(fd[i]);
 	close(stats);
-	close(metrics);
 	close(one);
 	return tenant_stay(ready[1]);
 }

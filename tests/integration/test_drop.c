@@ -87,8 +87,8 @@ TEST(no_other_right_is_left_and_clients_are_served)
 /* nobody is not in the group games, nor in any but its own. */
 TEST(the_sockets_go_to_a_group_that_the_user_is_not_in)
 {
-	static const char *const socks[] = { MPIB_CONTROL_SOCK, MPIB_STATS_SOCK,
-					     MPIB_METRICS_SOCK };
+	static const char *const socks[] = { MPIB_CONTROL_SOCK,
+					     MPIB_STATS_SOCK };
 	const struct group *gr = getgrnam("games");
 	struct node node;
 	char path[128];

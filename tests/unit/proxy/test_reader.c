@@ -70,7 +70,7 @@ static int setup(void **state)
 	mpib_gather_init(&gather, &loop, NULL, &view);
 	assert_int_equal(mpib_stats_open(
 				 &(struct mpib_stats_sockets){
-					 { listener, -1, -1 }, &gather },
+					 { listener, -1 }, &gather },
 				 &view, NULL, &stats),
 			 0);
 	return 0;
