@@ -32,6 +32,8 @@ static const char *const own[][WORDS] = {
 	{ "lanes", "--wide" },
 	{ "peers" },
 	{ "cluster" },
+	{ "cluster", "jobs" },
+	{ "cluster", "stuck" },
 	{ "stuck", "1" },
 	{ "why" },
 	{ "hist" },

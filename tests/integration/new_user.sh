@@ -66,7 +66,7 @@ done
 none=$dir/none run=$dir/run
 while read -r noun verb args; do
 	need=$(words "$args")
-	[[ $args == *...] ]] || refused 2 mpibctl -s "$none" "$noun" "$verb" 1 2 3 4
+	[[ $args == *'...]' ]] || refused 2 mpibctl -s "$none" "$noun" "$verb" 1 2 3 4
 	[ -z "$need" ] || refused 2 mpibctl -s "$none" "$noun" "$verb"
 	# A report says of each command why it failed.
 	[[ $noun = doctor || $noun = report ]] || refused 3 mpibctl -s "$none" "$noun" "$verb" $need

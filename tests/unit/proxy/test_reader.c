@@ -68,11 +68,11 @@ static int setup(void **state)
 	assert_int_equal(listen(listener, 8), 0);
 	assert_int_equal(mpib_loop_init(&loop), 0);
 	mpib_gather_init(&gather, &loop, NULL, &view);
-	assert_int_equal(mpib_stats_open(
-				 &(struct mpib_stats_sockets){
-					 { listener, -1 }, &gather },
-				 &view, NULL, &stats),
-			 0);
+	assert_int_equal(
+		mpib_stats_open(&(struct mpib_stats_sockets){ { listener, -1 },
+							      &gather },
+				&view, NULL, &stats),
+		0);
 	return 0;
 }
 

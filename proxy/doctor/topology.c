@@ -15,7 +15,7 @@ struct topology {
 };
 
 /* False: the device at path has none. */
-static bool place_of(const char *path, char place[PATH_MAX], int *node)
+static bool device_place(const char *path, char place[PATH_MAX], int *node)
 {
 	char line[16] = "-1";
 
@@ -33,7 +33,7 @@ static void add_way(json_t *row, const char *gpu, int gpu_node,
 	if (sscanf(mpib_json_str(rail, "device"), "rdma:%63[^:]", dev) != 1)
 		return;
 	snprintf(path, sizeof(path), "/sys/class/infiniband/%s/device", dev);
-	if (place_of(path, place, &node))
+	if (device_place(path, place, &node))
 		json_object_set_new(row, dev,
 				    json_string(mpib_pci_way(
 					    gpu, place, node == gpu_node)));
@@ -49,7 +49,7 @@ static void add_gpu(void *arg, const char *dev)
 	size_t i;
 	int node;
 
-	if (!name || !place_of(dev, place, &node))
+	if (!name || !device_place(dev, place, &node))
 		return;
 	row = json_pack("{ss si}", "gpu", name + 1, "numa", node);
 	json_array_foreach(t->rails, i, rail) add_way(row, place, node, rail);
