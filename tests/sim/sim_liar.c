@@ -115,6 +115,7 @@ static void fill_rail(struct sim_rng *r, struct mpib_rail_msg *m)
 	fill(r, m, sizeof(*m));
 	fit(&m->on);
 	fit(&m->more);
+	fit(&m->lost);
 	fit(&m->info.ece);
 	m->type = (uint8_t)sim_draw(r, 6);
 	m->rail = (uint8_t)sim_draw(r, 3);
