@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "test.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 #include "victim.h"
 
 #define PEER_PORT 24790

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A completion and who arms its CQ, finds it empty and sleeps: the whole of
- * runtime/verbs/soft/cq.c. WITHOUT_DOZE takes the lock from soft_req_notify_cq(),
+ * runtime/verbs/soft/soft_cq.c. WITHOUT_DOZE takes the lock from soft_req_notify_cq(),
  * WITHOUT_TELL from the turn that completes.
  */
 #include "verbs/soft/ctx.h"
@@ -10,7 +10,7 @@
 #define soft_lock(ctx) ((void)(ctx))
 #define soft_unlock(ctx) ((void)(ctx))
 #endif
-#include "../../runtime/verbs/soft/cq.c" // NOLINT(bugprone-suspicious-include)
+#include "../../runtime/verbs/soft/soft_cq.c" // NOLINT(bugprone-suspicious-include)
 
 #include "litmus.h"
 

@@ -2,14 +2,14 @@
 /*
  * A post to the software HCA and its context's thread that goes to sleep:
  * soft_bell(), soft_nudge() and soft_bells_drain() of runtime/verbs/soft/turn.c, and
- * the count of sleepers as sleep_until_work() in thread.c makes it, but without
+ * the count of sleepers as sleep_until_work() in soft_thread.c makes it, but without
  * the lock, which alone would order that side. WITHOUT_TELL puts the QP on the
  * stack, WITHOUT_DOZE counts, by a load and a store.
  */
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
-#include "verbs/soft/wire/conn.h"
 #include "verbs/soft/wire/rc.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 #include "litmus.h"
 

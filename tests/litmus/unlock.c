@@ -2,13 +2,13 @@
 /*
  * Who holds the lock of a software HCA's context while its thread makes the last
  * turn before it sleeps, which then makes none: soft_unlock() of
- * runtime/verbs/soft/device.c and soft_turn() of turn.c, over a lock that orders no
+ * runtime/verbs/soft/soft_device.c and soft_turn() of turn.c, over a lock that orders no
  * more than POSIX asks for. WITHOUT_TELL reads the count of sleepers by a load,
  * WITHOUT_DOZE counts by a load and a store.
  */
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/qp.h"
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 #include "litmus.h"
 
@@ -58,7 +58,7 @@ static bool turn(struct mpib_bell *bell)
 #undef atomic_fetch_add
 #define atomic_fetch_add(p, n) atomic_load_explicit(p, memory_order_relaxed)
 #endif
-#include "../../runtime/verbs/soft/device.c" // NOLINT(bugprone-suspicious-include)
+#include "../../runtime/verbs/soft/soft_device.c" // NOLINT(bugprone-suspicious-include)
 #include "../../runtime/verbs/soft/turn.c" // NOLINT(bugprone-suspicious-include)
 
 static void renew(unsigned i)

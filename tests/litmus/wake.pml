@@ -9,7 +9,7 @@
  *
  * SLEEP  mpib_summary_tell() and mpib_shard_sleeps(), include/mpib/segment.h
  * BELL   mpib_bell_ring() and mpib_bell_heard(), runtime/base/bell.c
- * LOCK   notify() and arm(), runtime/verbs/soft/cq.c
+ * LOCK   notify() and arm(), runtime/verbs/soft/soft_cq.c
  *
  * WITHOUT_TELL and WITHOUT_DOZE take the order of one side out, HASTY clears a
  * bell that was not written yet. tests/litmus/model runs it.

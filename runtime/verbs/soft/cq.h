@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Completion queues (cq.c) and completion channels (channel.c). */
+/* Completion queues (soft_cq.c) and completion channels (channel.c). */
 #ifndef MPIB_VERBS_SOFT_CQ_H
 #define MPIB_VERBS_SOFT_CQ_H
 

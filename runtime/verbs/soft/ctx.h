@@ -111,7 +111,7 @@ struct soft_ctx {
 	struct soft_op *ops;
 
 	uint64_t turn;
-	/* wire/conn.c. */
+	/* wire/soft_conn.c. */
 	bool shared; /* in this turn, several domains share the thread */
 	bool rest; /* domains that move much wait for another turn */
 	uint32_t most; /* bytes of an operation */
@@ -149,7 +149,7 @@ struct soft_ctx {
 	bool port_told_down; /* the last event taken was PORT_ERR */
 	struct soft_events port_ev, gone_ev;
 	_Atomic int gone; /* the device is lost for good, see fault.c */
-	bool foreign; /* copied by fork() from the parent, see thread.c; gone */
+	bool foreign; /* copied by fork() from the parent, see soft_thread.c; gone */
 	LIST_ENTRY(soft_ctx) fork_link;
 
 	struct mpib_soft_fault fault;
@@ -165,11 +165,11 @@ static inline struct soft_ctx *to_ctx(struct ibv_context *c)
 	return container_of(c, struct soft_ctx, vctx.context);
 }
 
-/* device.c */
+/* soft_device.c */
 void soft_lock(struct soft_ctx *ctx);
 void soft_unlock(struct soft_ctx *ctx);
 
-/* device.c: fill in the limits. -EINVAL: MPIB_SOFT_LIMITS is wrong. */
+/* soft_device.c: fill in the limits. -EINVAL: MPIB_SOFT_LIMITS is wrong. */
 int soft_limits_init(struct soft_ctx *ctx);
 
 /* turn.c */
@@ -217,7 +217,7 @@ static inline bool soft_is_gone(struct soft_ctx *ctx)
 	return atomic_load_explicit(&ctx->gone, memory_order_acquire);
 }
 
-/* thread.c */
+/* soft_thread.c */
 /* Register a context when it is open; remove it before it is freed. */
 void soft_fork_add(struct soft_ctx *ctx);
 void soft_fork_remove(struct soft_ctx *ctx);

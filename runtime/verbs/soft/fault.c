@@ -15,7 +15,7 @@
 #include "verbs/soft/cq.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 #include "verbs/verbs.h"
 
 static uint64_t fault_rand(uint64_t *state)

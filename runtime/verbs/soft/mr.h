@@ -15,7 +15,7 @@ struct soft_ctx;
 struct soft_pd {
 	struct ibv_pd ibv;
 	unsigned refs;
-	/* For wire/conn.c, in turns: when a socket of this domain was last
+	/* For wire/soft_conn.c, in turns: when a socket of this domain was last
 	 * served, up to when credit was added, and until when it counts as
 	 * moving much. */
 	uint64_t turn, grown, much_until;

@@ -11,8 +11,8 @@
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/soft.h"
-#include "verbs/soft/wire/conn.h"
 #include "verbs/soft/wire/rc.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 /*
  * Bits 23..16 of a QP number are the context's port slot, so that a peer that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queue pairs: creation, queries (qp.c), states (qp.c), posts (post.c). */
+/* Queue pairs: creation, queries (qp.c), states (qp.c), posts (soft_post.c). */
 #ifndef MPIB_VERBS_SOFT_QP_H
 #define MPIB_VERBS_SOFT_QP_H
 
@@ -12,7 +12,7 @@
 
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/soft.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 /* Receive queues, shared (SRQ) or a QP's own. */
 

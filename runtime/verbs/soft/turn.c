@@ -19,8 +19,8 @@
 #include "verbs/soft/cq.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
-#include "verbs/soft/wire/conn.h"
 #include "verbs/soft/wire/rc.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 void soft_kick(struct soft_ctx *ctx)
 {

@@ -8,7 +8,7 @@
 
 #include "vt.h"
 
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 /* A QP at end a that awaits it. */
 struct ibv_qp *liar_victim(struct vt *t);

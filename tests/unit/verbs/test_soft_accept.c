@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "verbs/soft/ctx.h"
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 #define FLOOD (SOFT_ACCEPTS_AT_ONCE + 100)
 

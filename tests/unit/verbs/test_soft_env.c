@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "test.h"
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 #include "verbs/verbs.h"
 
 static int open_device(void)

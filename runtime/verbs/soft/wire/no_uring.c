@@ -3,7 +3,7 @@
  * kernel without io_uring. */
 #include <errno.h>
 
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 static int no_uring_open(struct soft_ctx *ctx)
 {

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 
 #include "verbs/soft/qp.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 /* tx.c: the requester. A slot of the send queue is a WQE, its SGEs, and its
  * inline data. */
@@ -128,7 +128,7 @@ void soft_atomic_end(struct soft_qp *qp);
 /* Return the 8 bytes that answer req, one of qp->resp. */
 uint8_t *soft_atomic_result(struct soft_qp *qp, const struct soft_hdr *req);
 
-/* loop.c: both ends in one context. */
+/* pairs.c: both ends in one context. */
 int soft_loop_run(struct soft_qp *qp);
 
 #endif

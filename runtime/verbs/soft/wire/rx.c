@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The responder: checks what a request may do, finds where its payload goes,
- * and decides on the answer. Used by stream.c for sockets, and by loop.c. */
+ * and decides on the answer. Used by soft_stream.c for sockets, and by pairs.c. */
 #include "verbs/soft/wire/rc.h"
 
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
-#include "verbs/soft/wire/conn.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_conn.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 /*
  * The owner often answers a small message at once by a message of its own. That

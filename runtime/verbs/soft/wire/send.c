@@ -3,7 +3,7 @@
  * A socket's bytes out: prepares one sendmsg of what send.c has gathered, and
  * afterwards accounts for the bytes that have left.
  */
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/rc.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 #define RATE_CREDIT (25 * SOFT_MS)
 #define STOPPED_NS (100 * SOFT_MS)

@@ -10,8 +10,8 @@
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
-#include "verbs/soft/wire/conn.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_conn.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 /*
  * While the TCP connection is up, silence of the peer may only mean that the

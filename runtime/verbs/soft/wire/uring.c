@@ -14,7 +14,7 @@
  * and they are added again. If memory or descriptors are short, run_without()
  * makes plain system calls and treats every socket as ready.
  */
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 #include <errno.h>
 #include <liburing.h>

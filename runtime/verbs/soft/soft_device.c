@@ -19,8 +19,8 @@
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
-#include "verbs/soft/wire/conn.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_conn.h"
+#include "verbs/soft/wire/soft_wire.h"
 #include "verbs/verbs.h"
 
 /*

@@ -10,7 +10,7 @@
  * send. It also dials again when the connection breaks; then both QPs go on
  * where they were.
  */
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,7 +22,7 @@
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
 #include "verbs/soft/wire/rc.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 #define BACKOFF_MIN (1 * SOFT_MS)
 #define BACKOFF_MAX (64 * SOFT_MS)

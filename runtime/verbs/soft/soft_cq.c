@@ -13,7 +13,7 @@
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
 #include "verbs/soft/wire/rc.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 /* Whether c counts in ctx->sleepers while armed, so that its owner is woken.
  * Not in threaded mode: the context's thread counts itself when it sleeps. */

@@ -21,7 +21,7 @@
 
 #include "base/thread.h"
 #include "verbs/soft/cq.h"
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 #define IDLE_TURNS 200
 #define IDLE_TURNS_CROWDED 16

@@ -6,15 +6,13 @@
 #include "verbs/soft/wire/rc.h"
 
 #include <errno.h>
-#include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/copy.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
-#include "verbs/soft/wire/conn.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_conn.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 #define LOOP_BUDGET 64
 #define LOOP_BYTES (8u << 20)
@@ -30,7 +28,7 @@ static struct soft_qp *peer_of(struct soft_qp *qp)
 	return soft_peer_matches(peer, &h) ? peer : NULL;
 }
 
-/* Copy in ascending order, as stream.c does, for readers that poll a flag at
+/* Copy in ascending order, as soft_stream.c does, for readers that poll a flag at
  * the end; unless an overlap would overwrite the source. */
 static void copy_piece(uint8_t *to, const uint8_t *from, size_t n)
 {
@@ -168,144 +166,3 @@ int soft_loop_run(struct soft_qp *qp)
 	soft_conn_work(qp);
 	return n;
 }
-
-/* The I/O engine where io_uring is refused: a system call per operation. */
-
-#define LISTEN_TAG UINT64_MAX
-#define EVENTS 128
-
-/* One shot: while nothing listens to the port, it must not wake threads. */
-static int watch_port(struct soft_ctx *ctx, int op)
-{
-	struct epoll_event ev = { .events = EPOLLIN | EPOLLONESHOT,
-				  .data.u64 = LISTEN_TAG };
-
-	if (epoll_ctl(ctx->epoll_fd, op, ctx->listen_fd, &ev) < 0)
-		return -errno;
-	ctx->listen_watched = true;
-	return 0;
-}
-
-static int epoll_open(struct soft_ctx *ctx)
-{
-	int rc;
-
-	ctx->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ctx->epoll_fd < 0)
-		return -errno;
-	rc = watch_port(ctx, EPOLL_CTL_ADD);
-	if (rc < 0) {
-		close(ctx->epoll_fd);
-		ctx->epoll_fd = -1;
-	}
-	return rc;
-}
-
-static void epoll_close(struct soft_ctx *ctx)
-{
-	close(ctx->epoll_fd);
-	ctx->epoll_fd = -1;
-}
-
-static int epoll_get_fd(struct soft_ctx *ctx)
-{
-	return ctx->epoll_fd;
-}
-
-static int epoll_add(struct soft_ctx *ctx, int fd, uint32_t events,
-		     uint64_t tag)
-{
-	struct epoll_event ev = { .events = events, .data.u64 = tag };
-
-	return epoll_ctl(ctx->epoll_fd, EPOLL_CTL_ADD, fd, &ev);
-}
-
-static void epoll_watch(struct soft_ctx *ctx)
-{
-	struct soft_conn *conn;
-
-	if (soft_must_listen(ctx))
-		watch_port(ctx, EPOLL_CTL_MOD);
-	while ((conn = TAILQ_FIRST(&ctx->to_watch))) {
-		uint64_t tag = (uint64_t)conn->gen << 32 | conn->id;
-
-		/* Fails only without memory: try again in the next turn. */
-		if (epoll_add(ctx, conn->fd,
-			      EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-			      tag) < 0)
-			return;
-		TAILQ_REMOVE(&ctx->to_watch, conn, watch_link);
-		conn->to_watch = false;
-	}
-}
-
-static void epoll_readiness(struct soft_ctx *ctx)
-{
-	struct epoll_event ev[EVENTS];
-	int n = epoll_wait(ctx->epoll_fd, ev, EVENTS, 0);
-
-	for (int i = 0; i < n; i++) {
-		struct soft_conn *conn;
-
-		if (ev[i].data.u64 == LISTEN_TAG) {
-			ctx->accept_ready = true;
-			ctx->listen_watched = false;
-			continue;
-		}
-		conn = soft_conn_find(ctx, (uint32_t)ev[i].data.u64,
-				      (uint32_t)(ev[i].data.u64 >> 32));
-		if (!conn)
-			continue;
-		if (ev[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-			conn->events |= SOFT_EV_END;
-		if (ev[i].events & ~(uint32_t)EPOLLOUT) {
-			conn->events |= SOFT_EV_IN;
-			ctx->told = true;
-		}
-		if (ev[i].events & ~(uint32_t)EPOLLIN)
-			conn->events |= SOFT_EV_OUT;
-		soft_conn_ready(conn);
-	}
-}
-
-void soft_ops_run(struct soft_ctx *ctx)
-{
-	for (unsigned i = 0; i < ctx->nops; i++) {
-		struct soft_op *op = &ctx->ops[i];
-		ssize_t n;
-
-		if (op->conn->state == SOFT_CONN_DEAD)
-			n = -ECANCELED;
-		else if (op->tx)
-			n = sendmsg(op->conn->fd, &op->msg,
-				    MSG_DONTWAIT | MSG_NOSIGNAL);
-		else
-			n = recvmsg(op->conn->fd, &op->msg, MSG_DONTWAIT);
-		op->res = n < 0 && op->conn->fd >= 0 ? -errno : (int)n;
-	}
-}
-
-static void epoll_run(struct soft_ctx *ctx)
-{
-	soft_ops_run(ctx);
-	epoll_watch(ctx);
-	epoll_readiness(ctx);
-}
-
-static bool epoll_forget(struct soft_ctx *ctx, struct soft_conn *conn)
-{
-	/* Closing the fd has removed it from the epoll set. */
-	(void)ctx;
-	conn->watched = false;
-	return true;
-}
-
-const struct soft_engine soft_engine_epoll = {
-	.name = "epoll",
-	.shared = true,
-	.open = epoll_open,
-	.close = epoll_close,
-	.fd = epoll_get_fd,
-	.run = epoll_run,
-	.forget = epoll_forget,
-};

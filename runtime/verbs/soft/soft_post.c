@@ -14,7 +14,7 @@
 #include "verbs/soft/mr.h"
 #include "verbs/soft/soft.h"
 #include "verbs/soft/wire/rc.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 /* The wire's operation, and in *wc_op the completion's opcode, for op; 0: the
  * software HCA does not support op. */

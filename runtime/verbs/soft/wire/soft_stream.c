@@ -3,10 +3,10 @@
  * A socket's bytes in. They are read into a buffer and copied from there to
  * their places from low to high addresses, for readers that poll a flag behind
  * the data; a read into place writes in any order, and is only for regions that
- * allow that (stream.c). Whatever a peer sends, this file writes only where
+ * allow that (soft_stream.c). Whatever a peer sends, this file writes only where
  * soft_rx_iov() allows, and allocates nothing.
  */
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/rc.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 #include "verbs/verbs.h"
 
 #define WORD 8 /* bytes that a reader may load at once, so never torn */

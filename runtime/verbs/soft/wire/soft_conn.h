@@ -14,7 +14,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 #define SOFT_OPS 64 /* socket operations of one turn */
 #define SOFT_OP_IOV 64
@@ -24,7 +24,8 @@
 /* in a turn with a domain that moves little */
 #define SOFT_LITTLE_BYTES (80u << 10)
 #define SOFT_AHEAD 524288 /* bytes read in one operation */
-#define SOFT_LEAD 16384 /* the part of them to read before stream.c goes on */
+#define SOFT_LEAD                                                              \
+	16384 /* the part of them to read before soft_stream.c goes on */
 #define SOFT_KEEP 128 /* most bytes kept for the next read: a partial header */
 #define SOFT_SMALL 4096 /* bytes of the longest message whose ack may wait */
 /* Accepted connections without a hello, in all and from one address. */
@@ -77,10 +78,10 @@ struct soft_conn {
 	uint8_t events; /* SOFT_EV_*, seen by the engine, not yet applied */
 	bool ended; /* the peer has closed; bytes before its end may be left */
 	bool greeted; /* state ASKING: the hello has left */
-	/* stream.c: long messages come; read no more than the beginning of the
+	/* soft_stream.c: long messages come; read no more than the beginning of the
 	 * next. */
 	bool led;
-	bool indirect; /* stream.c: reading into place failed once */
+	bool indirect; /* soft_stream.c: reading into place failed once */
 	/* State UP: the QP that asked may be gone; only its bytes will tell. */
 	bool unsure;
 	struct soft_item cur; /* the segment that is partly sent */
@@ -140,7 +141,7 @@ extern const struct soft_engine soft_engine_epoll;
 /* Execute each of ctx->ops by its own system call. */
 void soft_ops_run(struct soft_ctx *ctx);
 
-/* stream.c: a socket's bytes in; send.c: out. */
+/* soft_stream.c: a socket's bytes in; send.c: out. */
 /* Before the first turn of a context; any thread. */
 int soft_stream_init(void);
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op);
@@ -151,7 +152,7 @@ uint8_t *soft_stream_ahead(unsigned n);
 void soft_stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len);
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op);
 bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op);
-/* stream.c: payload that is read into its place. */
+/* soft_stream.c: payload that is read into its place. */
 /* Make op read into place. Returns its iovecs; 0: conn expects no payload for
  * that. */
 unsigned soft_direct_prep(struct soft_conn *conn, struct soft_op *op);
@@ -171,7 +172,7 @@ int soft_stream_gather(struct soft_conn *conn, struct soft_op *op,
 void soft_stream_last_words(struct soft_conn *conn);
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);
 
-/* conn.c */
+/* soft_conn.c */
 /* Begin a turn: find out whether domains share it. */
 void soft_share_begin(struct soft_ctx *ctx);
 /* Return whether conn must wait for a later turn, because others share this
@@ -188,7 +189,7 @@ void soft_share_take(struct soft_ctx *ctx, struct soft_pd *pd);
 /* The operations of the turn are done: account for the bytes of each domain. */
 void soft_share_pay(const struct soft_ctx *ctx);
 
-/* conn.c: from creation to close. */
+/* soft_conn.c: from creation to close. */
 struct soft_conn *soft_conn_new(struct soft_ctx *ctx, int fd,
 				enum soft_conn_state state);
 struct soft_conn *soft_conn_find(struct soft_ctx *ctx, uint32_t id,
@@ -224,7 +225,7 @@ int soft_listen(struct soft_ctx *ctx);
 /* The port is readable: accept a few, or set accept_at. */
 void soft_accept(struct soft_ctx *ctx);
 
-/* hello.c: how a connection comes up. */
+/* soft_hello.c: how a connection comes up. */
 struct sockaddr_in soft_address(struct in_addr addr, unsigned port);
 /* Set the options of a socket between two addresses. */
 void soft_tune(int fd, struct in_addr own, struct in_addr peer);

@@ -4,7 +4,7 @@
  * in state DEAD, until the next turn, so that pointers to it stay valid to the
  * end of this turn.
  */
-#include "verbs/soft/wire/conn.h"
+#include "verbs/soft/wire/soft_conn.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "verbs/soft/mr.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/wire/rc.h"
-#include "verbs/soft/wire/wire.h"
+#include "verbs/soft/wire/soft_wire.h"
 
 #define ASKED_NS (5000 * SOFT_MS)
 #define ASKING_NS (3000 * SOFT_MS)
