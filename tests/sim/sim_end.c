@@ -94,14 +94,13 @@ static void end_over(struct sim_end *e)
 }
 
 /* The case that remains in docs/recovery.md where ranks do not resume: a device
- * dies with bytes of a staging window that had to be handed back before their
- * slot ended. */
+ * dies with bytes that had to be handed back before their slot ended, as the
+ * staging window or the send ops were used up. */
 static bool may_lose(const struct sim_end *e)
 {
 	const struct sim_line_plan *l = e->line->plan;
 
-	return !l->tx_direct && (l->group > 1 || l->room > 4096) &&
-	       !sim_ranks_resume() &&
+	return (l->group > 1 || l->room > 4096) && !sim_ranks_resume() &&
 	       (sim_ranks_meet(SIM_FAULT_DEVICE) ||
 		sim_ranks_meet(SIM_FAULT_FORGETS)) &&
 	       strstr(mpib_strerror(), "died with data it had acknowledged");

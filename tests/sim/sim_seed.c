@@ -176,9 +176,12 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	check_rest();
 	sim_nodes_check_sums();
 	/* A proxy that is killed takes its counters along, and what a device
-	 * took along when it died, see may_lose() in sim_end.c, is nobody's. */
+	 * took along when it died, see may_lose() in sim_end.c, is nobody's. Ranks
+	 * that resume send it again. */
 	if (!plan->hard && !sim_rank_failures() &&
-	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY))
+	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY) &&
+	    !(plan->resumes && (sim_plan_has(plan, SIM_FAULT_DEVICE) ||
+				sim_plan_has(plan, SIM_FAULT_FORGETS))))
 		sim_nodes_check_bytes(sim_rank_bytes());
 	sim_nodes_stop();
 	until(stopped, STOPS_WITHIN, "the stop");
