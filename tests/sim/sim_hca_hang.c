@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Devices whose firmware does not answer for a while, as the engine sees them
- * behind runtime/verbs/hca: a call waits, 2 s at most, and then all that the
- * process has open of the device is lost, until the firmware answers again.
- * What ends something ends. The HCAs' threads themselves are one process's, so
- * that several proxies in one process cannot have them.
+ * through runtime/verbs/hca: a call waits, at most 2 s, and then the process
+ * has lost all its objects of the device until the firmware answers again.
+ * Calls that destroy something succeed. The real HCA threads cannot be used,
+ * because all proxies share one process here.
  */
 
 #include "sim_hca.h"

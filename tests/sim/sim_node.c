@@ -91,13 +91,14 @@ static int start_proxy(struct run *r, struct mpib_proxy *p)
 	int argc = sim_args(r->node, r->argv), rc;
 
 	mpib_config_init(&p->cfg);
-	/* A process has one file of events, and all are one process here. */
+	/* A process has one file of events, and all proxies share one process
+	 * here. */
 	p->cfg.events_file[0] = '\0';
 	if (!plan->resumes)
 		p->cfg.resume_grace = 0;
 	rc = mpib_options_read(&p->cfg, argc, r->argv, env, "/dev", &action,
 			       why);
-	/* For want of descriptors or memory is not the plan's fault. */
+	/* A lack of descriptors or memory is not the plan's fault. */
 	if (rc < 0 && !plan->mistakes && rc != -EMFILE && rc != -ENOMEM)
 		sim_fail("the plan's settings are refused: %s", why);
 	if (rc == 0)

@@ -56,7 +56,7 @@ static const char *pick(struct sim_rng *r, const char *const *of, unsigned n)
 	return of[sim_draw(r, n)];
 }
 
-/* One setting in three is other than usual. */
+/* One setting in three differs from its default. */
 static bool other(struct sim_rng *r)
 {
 	return sim_chance(r, 3);
@@ -177,7 +177,7 @@ static void draw_line(struct sim_plan *p, struct sim_rng *r,
 		l->window = 24 / l->group;
 	l->room = (uint32_t)sim_draw_wide(r, 8, 1 << 17);
 	l->ahead = other(r) ? 1 + (unsigned)sim_draw(r, SIM_WINDOW) : l->window;
-	/* What it has in memory. */
+	/* The kinds of memory of a line. */
 	while (l->ahead > 1 && l->ahead * l->group * l->room > 4u << 20)
 		l->ahead /= 2;
 	l->families = 1;
@@ -249,7 +249,7 @@ static void draw_faults(struct sim_plan *p, struct sim_rng *r)
 		f->other = (f->node + 1 + (unsigned)sim_draw(r, p->nodes - 1)) %
 			   p->nodes;
 		f->rail = (unsigned)sim_draw(r, p->rails);
-		/* Two ends without a rail in common have no way at all. */
+		/* Two ends without a common rail cannot communicate. */
 		if ((f->kind == SIM_FAULT_DEVICE ||
 		     f->kind == SIM_FAULT_FORGETS) &&
 		    !p->hard)
@@ -288,7 +288,7 @@ bool sim_plan_has(const struct sim_plan *p, enum sim_fault_kind kind)
 		if (p->fault[i].kind == kind && !p->fault[i].off)
 			return true;
 	}
-	/* An operator may have a device go. */
+	/* An operator may play that a device is lost. */
 	return kind == SIM_FAULT_DEVICE && p->rehearses &&
 	       sim_plan_has(p, SIM_FAULT_OPERATOR);
 }

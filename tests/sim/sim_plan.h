@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a seed stands for: topology, settings, work and faults. All of it is
- * drawn before anything runs, so that a failing plan can be made smaller and
- * run again.
+ * The plan of a seed: topology, settings, work and faults. All of it is drawn
+ * before anything runs, so that a failing plan can be made smaller and run
+ * again.
  */
 #ifndef SIM_PLAN_H
 #define SIM_PLAN_H
@@ -18,9 +18,9 @@
 #define SIM_GROUP 8
 #define SIM_WINDOW 32 /* messages of an end */
 
-/* Seeds below one of these have the plans that they had when it was set, so
- * that those that found something still stand for it. Fresh ones, of which a
- * second has 1000, are above. */
+/* Seeds below one of these numbers keep the plans that they had when it was
+ * set, so that seeds which found a bug still find it. Fresh seeds, 1000 per
+ * second of time, are above all of them. */
 #define SIM_NEW_FROM 1795443800000
 #define SIM_NEWEST_FROM 1795468500000
 #define SIM_LATEST_FROM 1795640000000
@@ -33,14 +33,14 @@
 #define SIM_STARVED_FROM 1795899000000
 #define SIM_RELINK_FROM 1795900000000
 #define SIM_TAGS_FROM 1795902000000
-/* Draws that were made side by side end where the next of these begins, and all
- * are made from here on. */
+/* From this number on a seed has all draws; in the ranges before only one of
+ * these draws is made. */
 #define SIM_ALL_FROM 1795950000000
 #define SIM_RESUMED_FROM 1795952000000
 #define SIM_STAGED_FROM 1796000140000 /* sim_plan_draw() */
 
 enum sim_fault_kind {
-	/* A run with these alone shows no error to anybody. */
+	/* With these faults alone no application sees an error. */
 	SIM_FAULT_DOWN, /* a port */
 	SIM_FAULT_HOLE,
 	SIM_FAULT_QP, /* one goes to ERR */
@@ -48,10 +48,10 @@ enum sim_fault_kind {
 	SIM_FAULT_SLOW, /* the peer links are slow */
 	SIM_FAULT_STOP_RANK, /* SIGSTOP, and SIGCONT later */
 	SIM_FAULT_STOP_PROXY,
-	SIM_FAULT_DEVICE, /* gone; the next proxy may have it back */
+	SIM_FAULT_DEVICE, /* lost; the next proxy may open it again */
 	SIM_FAULT_FORGETS, /* the same, and it forgets what it acknowledged */
 	SIM_FAULT_FLAP, /* a port, down and up and down */
-	SIM_FAULT_QP_LAG, /* one stands still: others overtake it */
+	SIM_FAULT_QP_LAG, /* a QP stands still: others overtake it */
 	SIM_FAULT_CLOCK, /* the time of day jumps */
 	SIM_FAULT_RESET, /* the peer link between two nodes */
 	/* These are added by sim_plan_more.c. */
@@ -59,10 +59,11 @@ enum sim_fault_kind {
 	SIM_FAULT_TOOLS, /* ask the proxy what they know to ask */
 	SIM_FAULT_STRANGER, /* calls the proxy, and is no peer */
 	SIM_FAULT_HANG, /* a device's firmware answers no call for a while */
-	SIM_FAULT_NETWORK, /* a port, and what of the peer links goes by it */
+	SIM_FAULT_NETWORK, /* a port, and the peer links that use it */
 	SIM_FAULT_LIAR, /* speaks as a peer, and is none: sim_liar.c */
 	SIM_FAULT_STARVE, /* a node's proxies hardly get a core */
-	/* With these connections may fail, with an error at both ends. */
+	/* With these faults connections may fail, with an error at both
+	 * ends. */
 	SIM_FAULT_KILL_PROXY,
 	SIM_FAULT_KILL_RANK,
 	SIM_FAULT_CUT, /* nothing passes on it */
@@ -84,9 +85,9 @@ struct sim_fault {
 struct sim_line_plan {
 	unsigned from, to; /* ranks */
 	unsigned messages, window, group;
-	unsigned ahead; /* messages of which the sender posts sends */
-	unsigned families; /* of tags: a message has those of one */
-	unsigned extra; /* receives that no send comes for */
+	unsigned ahead; /* messages whose sends the sender posts together */
+	unsigned families; /* families of tags: a message has the tags of one */
+	unsigned extra; /* receives without a send */
 	unsigned lives; /* connections, one after another */
 	bool eager; /* it posts all sends of a tag before those of another */
 	bool watched; /* as a profiler watches */
@@ -104,19 +105,18 @@ struct sim_plan {
 	bool churn; /* ranks register and deregister memory all the time */
 	bool key; /* the peer links are sealed */
 	const char *odd; /* a setting of node 0 alone; NULL: none */
-	bool quotas; /* small ones: what is asked for may never be given */
+	bool quotas; /* small quotas: a request may be refused for ever */
 	uint64_t late; /* ns at most between a listen and its accept */
 	uint64_t
 		starts; /* ns at most from the first rank's start to a rank's */
 	uint64_t told_late; /* ns at most from a device's death to its event */
-	unsigned calls; /* that a device to die answers yet, at most; 0: none */
+	unsigned calls; /* of a dying device that it answers, at most */
 	bool gpus; /* a line may have their memory */
 	bool orders; /* operators play faults and kick clients, too */
 	bool rehearses; /* and the devices do what they play, not QPs alone */
 	unsigned agents; /* a bit each: nodes whose agent says something */
-	bool memory; /* what is short of descriptors is of memory, too */
-	unsigned
-		crowd; /* strangers at once, who leave no room for each other */
+	bool memory; /* processes short of descriptors are so of memory */
+	unsigned crowd; /* strangers at once, who compete for places */
 	unsigned listens; /* ms at most that one of them stays */
 	bool mistakes; /* a proxy that begins has a setting that is wrong */
 	bool shares; /* operators give connections shares of their own */
@@ -131,14 +131,14 @@ struct sim_plan {
 	char arg[SIM_ARGS][SIM_ARG];
 	unsigned args;
 	uint64_t step_most, leap_most, leap_far; /* see struct sim_pace */
-	/* A rank that has looked so often in vain waits twice as long before it
-	 * looks again, but ns at most. */
+	/* After this number of polls without result a rank doubles its pause
+	 * before the next poll, up to ns. */
 	unsigned looks;
 	uint64_t look_most;
 	unsigned preempt;
 };
 
-/* How a plan is changed after it was drawn. */
+/* Changes of a plan after it was drawn. */
 struct sim_smaller {
 	uint32_t faults_off; /* a bit each */
 	uint32_t lines_off;
@@ -147,8 +147,8 @@ struct sim_smaller {
 };
 
 void sim_plan_draw(struct sim_plan *plan, uint64_t seed, unsigned messages);
-/* What was added to the plans later, of streams of its own, so that what was
- * drawn before is what it was: sim_plan_more.c. */
+/* Later additions to the plans. They draw from streams of their own, so that
+ * earlier draws do not change: sim_plan_more.c. */
 void sim_plan_draw_more(struct sim_plan *plan);
 void sim_plan_draw_newest(struct sim_plan *plan); /* sim_plan_newest.c */
 /* One more; NULL: there are enough. */

@@ -19,7 +19,7 @@ struct sim_fault *sim_plan_fault(struct sim_plan *p, struct sim_rng *r,
 	return f;
 }
 
-/* He comes in some plans, beside whatever else there is. */
+/* Some plans have an operator, in addition to other faults. */
 static void draw_operator(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -88,7 +88,7 @@ static void draw_others(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* One rail's device, as of the others that go. */
+/* A device of one rail, like that of other devices that are lost. */
 static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -104,7 +104,7 @@ static void draw_hang(struct sim_plan *p, struct sim_rng *r)
 		f->rail = p->seed % 2;
 }
 
-/* The traffic goes on while faults come, and not all of it is over before. */
+/* Traffic continues while faults happen, and does not end before them. */
 static void draw_span(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t end = SIM_MS;
@@ -124,7 +124,7 @@ static void draw_span(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Requests that are older than they may be. */
+/* Requests older than client.request_timeout. */
 static void draw_deadline(struct sim_plan *p, struct sim_rng *r)
 {
 	sim_plan_arg(p, "--client-request-timeout=%u",
@@ -189,7 +189,8 @@ static void draw_settings(struct sim_plan *p, struct sim_rng *r)
 		sim_plan_arg(p, "--failover=no");
 }
 
-/* What one node has and the others have not, so that they may not agree. */
+/* A setting of one node that the others do not have, so that they may not
+ * agree. */
 static void draw_odd(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const odd[] = { "--lane-spread=spray",
@@ -228,7 +229,7 @@ static void draw_again(struct sim_plan *p)
 		sim_draw(&r, 1u << p->nodes);
 	if (sim_chance(&r, 3))
 		p->starts = sim_draw_wide(&r, 1, 300 * SIM_MS);
-	/* What is made meanwhile finds a device gone that nobody told of. */
+	/* New objects find a device lost before its event has arrived. */
 	if (sim_chance(&r, 2) && (sim_plan_has(p, SIM_FAULT_DEVICE) ||
 				  sim_plan_has(p, SIM_FAULT_FORGETS)))
 		p->told_late = sim_draw_wide(&r, SIM_MS, 200 * SIM_MS);
@@ -236,8 +237,8 @@ static void draw_again(struct sim_plan *p)
 		draw_odd(p, &r);
 }
 
-/* A port of a node, whose peer links have the other's: both are never gone at
- * once where nobody may notice. */
+/* A port of a node whose peer links use the other port's network: if no error
+ * is allowed, both are never lost at once. */
 static void draw_network(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -257,8 +258,8 @@ static void draw_network(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* Two nodes' rails fail, and their link breaks in the midst of it, while what
- * they tell each other is late. */
+/* Rails of two nodes fail, and their peer link breaks meanwhile, while its
+ * messages are late. */
 static void draw_mix(struct sim_plan *p, struct sim_rng *r)
 {
 	static const enum sim_fault_kind kinds[] = {
@@ -302,7 +303,7 @@ static void draw_gpus(struct sim_plan *p, struct sim_rng *r)
 
 #define OPENS 8 /* connections of a line, where they come and go all the time */
 
-/* A proxy is to stop while its peers do not answer and connections are made. */
+/* A proxy is stopped while its peers do not answer and connections are made. */
 static void draw_press(struct sim_plan *p, struct sim_rng *r)
 {
 	unsigned node = (unsigned)sim_draw(r, p->nodes);
@@ -333,8 +334,8 @@ static void draw_press(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A device goes in the midst of what is made of it, as lanes are from the start
- * on. */
+/* A device is lost while its objects are being made, such as lanes at the
+ * start. */
 static void draw_calls(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim_plan.h"
 
-/* Operators who rehearse faults. Those of a rail that stops are of one rail, as
- * of the devices that go: see sim_plan.c. */
+/* Operators who rehearse faults. Rails that stop, like devices that are lost,
+ * are always the same rail: see sim_plan.c. */
 static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -25,7 +25,7 @@ static void draw_orders(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A link of the node's breaks. NULL: there are faults enough. */
+/* Break a link of the node. NULL: the plan has no room for more faults. */
 static struct sim_fault *draw_reset(struct sim_plan *p, struct sim_rng *r,
 				    uint64_t at)
 {
@@ -36,7 +36,7 @@ static struct sim_fault *draw_reset(struct sim_plan *p, struct sim_rng *r,
 	return f;
 }
 
-/* Whoever lies to one of the nodes, and links that break. */
+/* Liars at one of the nodes, and links that break. */
 static void draw_lies(struct sim_plan *p, struct sim_rng *r)
 {
 	uint64_t at = 0;
@@ -60,7 +60,7 @@ static void draw_resets(struct sim_plan *p, struct sim_rng *r)
 	}
 }
 
-/* A node's proxy is to stop, and a link of it breaks a moment later. */
+/* A node's proxy is stopped, and one of its links breaks a moment later. */
 static void draw_too_late(struct sim_plan *p, struct sim_rng *r)
 {
 	struct sim_fault *f;
@@ -94,8 +94,9 @@ static void draw_latest(struct sim_plan *p)
 	p->shares = sim_chance(&r, 2);
 }
 
-/* What seeds before SIM_REHEARSED_FROM do not have: what operators play there
- * is refused, but for QPs that are killed. Those who drain play it, too. */
+/* What seeds before SIM_REHEARSED_FROM do not have: operators who play faults.
+ * All are refused except killed QPs. The operators who drain rails play
+ * them. */
 static void draw_rehearsals(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -110,8 +111,8 @@ static void draw_rehearsals(struct sim_plan *p)
 	}
 }
 
-/* What seeds before SIM_PATIENT_FROM do not have: where nothing happens for
- * long, everybody looks less and less often. */
+/* What seeds before SIM_PATIENT_FROM do not have: if nothing happens for long,
+ * all tasks poll less and less often. */
 static void draw_patience(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -124,8 +125,8 @@ static void draw_patience(struct sim_plan *p)
 	p->leap_far = sim_draw_wide(&r, SIM_MS, 10 * SIM_MS);
 }
 
-/* Path isolation. A lane to another island has SOUT alone, whose failure
- * somebody may notice: nodes are of one island where nobody may. */
+/* Path isolation. A lane to another island has SOUT alone, so its failure shows
+ * an error. If no error is allowed, all nodes are in one island. */
 static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 {
 	sim_plan_arg(p, "--mode=vanilla");
@@ -136,8 +137,8 @@ static void draw_vanilla(struct sim_plan *p, struct sim_rng *r)
 		p->odd = "--mode=adaptive";
 }
 
-/* Node 0 splits in a way of its own, or has lanes of another kind: that is for
- * the end that sends, or opens the lane, to say. */
+/* Node 0 has another split mode or another kind of lanes: the sending end, or
+ * the end that opens the lane, decides these. */
 static void draw_own_way(struct sim_plan *p, struct sim_rng *r)
 {
 	static const char *const ways[] = { "--mode=advanced",
@@ -158,7 +159,8 @@ static void draw_modes(struct sim_plan *p)
 	struct sim_rng r;
 
 	sim_rng_seed(&r, p->seed, "modes");
-	/* No agent of this machine is to be found, in advanced mode. */
+	/* In advanced mode proxies must not find an agent of the real
+	 * machine. */
 	sim_plan_arg(p, "--agent-dir=/no/agent");
 	if (p->rails > 1 && sim_chance(&r, 4)) {
 		draw_vanilla(p, &r);
@@ -187,8 +189,8 @@ static void draw_far(struct sim_plan *p)
 }
 
 /* What seeds before SIM_SMALL_FROM do not have: devices that take few bytes as
- * one message. One that forgets what it acknowledged must not have more send
- * ops of a slot than a connection holds: see docs/recovery.md. */
+ * one message. With a device that forgets acknowledged writes a slot must not
+ * need more send ops than a connection holds: see docs/recovery.md. */
 static void draw_small(struct sim_plan *p)
 {
 	bool forgets = sim_plan_has(p, SIM_FAULT_FORGETS);
@@ -201,7 +203,7 @@ static void draw_small(struct sim_plan *p)
 }
 
 /* What seeds before SIM_STARVED_FROM do not have: proxies that hardly get a
- * core, half of them where nothing else happens to rails. */
+ * core, in half of the plans without other faults of rails. */
 static void draw_starved(struct sim_plan *p)
 {
 	struct sim_rng r;
@@ -225,9 +227,9 @@ static void draw_starved(struct sim_plan *p)
 		p->line[i].span = sim_draw_wide(&r, SIM_MS, 3 * SIM_S);
 }
 
-/* What seeds before SIM_RELINK_FROM do not have: peer links break where no rank
- * may notice, most often soon after another fault, and also again while both
- * ends list what they have. */
+/* What seeds before SIM_RELINK_FROM do not have: peer links break without an
+ * error at any rank, most often soon after another fault, and again while both
+ * ends list their state. */
 static void draw_relinks(struct sim_plan *p)
 {
 	uint64_t at = 0, again;
@@ -284,8 +286,8 @@ static void draw_tags(struct sim_plan *p)
 }
 
 /* A node's proxy is killed, and often the next one, too, while ranks resume:
- * they ask for one every 10 to 250 ms. When the last one starts; 0: there are
- * faults enough. */
+ * they ask for one every 10 to 250 ms. Returns when the last one starts; 0: the
+ * plan has no room for more faults. */
 static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 {
 	bool again = false;
@@ -309,7 +311,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 }
 
 /* What seeds before SIM_RESUMED_FROM do not have: ranks outlive their proxies,
- * any of which may be killed at any time. The traffic goes on as long. */
+ * any of which may be killed at any time. Traffic lasts as long as the
+ * faults. */
 static void draw_resumed(struct sim_plan *p)
 {
 	uint64_t at = 0, end = 0, last = SIM_MS;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * WR pools are made before the seeds' processes are: of the 184 pages of one a
- * seed writes to a few, and the others are those of the program that all of
- * them have.
+ * WR pools are made before the processes of the seeds start: a seed writes to a
+ * few of a pool's 184 pages, and all seeds share the other pages.
  */
 #include <errno.h>
 #include <mpib/wr_pool.h>
@@ -11,7 +10,7 @@
 #include "sim_task.h"
 #include "sim_wrap.h"
 
-#define POOLS 24 /* what most seeds need; the others make theirs */
+#define POOLS 24 /* enough for most seeds; others allocate more */
 
 static struct mpib_wr_pool made[POOLS];
 static unsigned used = POOLS;
@@ -27,7 +26,7 @@ void sim_pools_make(void)
 #endif
 }
 
-/* It is one place that may get no memory, whichever task asks. */
+/* This allocation may be refused, whichever task makes it. */
 int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 {
 	if (used == POOLS)

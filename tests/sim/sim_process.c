@@ -225,14 +225,14 @@ int __wrap_memfd_create(const char *name, unsigned flags)
 			   : real_fd(__real_memfd_create(name, flags), name);
 }
 
-/* The machine's layout is not the nodes'. */
+/* Hide the real machine's layout from the nodes. */
 int __wrap_hwloc_topology_load(void *topology)
 {
 	(void)topology;
 	return -1;
 }
 
-/* Nor are its interfaces and groups: asking for them takes long, too. */
+/* Hide its interfaces and groups too, which are also slow to query. */
 int __wrap_getifaddrs(struct ifaddrs **all)
 {
 	*all = NULL;

@@ -10,11 +10,11 @@
 #include "sim_node.h"
 #include "sim_wrap.h"
 
-/* How long a rank waits before it looks again; after looks in vain longer, by
- * the plan: a hang is found sooner. */
+/* How long a rank pauses between polls; longer after polls without result, by
+ * the plan, so that a hang is found sooner. */
 #define LOOK_MOST (40 * SIM_US)
-/* Attempts in vain, after which a rank waits longer for its proxy: for its
- * device to be opened again, say, which may take half a minute. */
+/* Failed attempts after which a rank waits longer for its proxy, for example
+ * until a device is opened again, which may take half a minute. */
 #define REFUSALS 1000
 
 static const struct sim_plan *plan;
@@ -85,7 +85,7 @@ static bool rank_attach(struct sim_rank *rank)
 	return false;
 }
 
-/* The proxy is gone: all connections are, too. */
+/* The proxy has ended, and so have all connections. */
 static void rank_lost(struct sim_rank *rank)
 {
 	for (unsigned i = 0; i < rank->ends; i++) {
@@ -97,7 +97,7 @@ static void rank_lost(struct sim_rank *rank)
 	rank->spare = rank->spare_region = NULL;
 }
 
-/* Memory of no line: registered, or given back. */
+/* Register or deregister memory that no line uses. */
 static void rank_churn(struct sim_rank *rank)
 {
 	struct mpib_client *c = rank->client;

@@ -16,16 +16,16 @@
 #define SIM_REFUSALS 50 /* of one that quotas may refuse for ever */
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
-/* What both ends of a line know: they are in one memory here, as ranks have
- * another way than the one under test to tell each other of a connection. */
+/* State shared by both ends of a line. Real ranks also exchange it without
+ * mpib. */
 struct sim_line {
 	const struct sim_line_plan *plan;
 	const struct sim_end *receives, *sends;
 	unsigned number;
 	struct mpib_handle handle;
 	unsigned offered; /* connections that the receiver has listened for */
-	unsigned tried; /* the last of them that the sender took */
-	unsigned sent, received; /* connections over which all has gone */
+	unsigned tried; /* the last of them that the sender used */
+	unsigned sent, received; /* connections that carried all messages */
 	bool given_up;
 	uint64_t messages, bytes, failures;
 };
@@ -73,29 +73,29 @@ struct sim_rank {
 void sim_ranks_start(const struct sim_plan *plan);
 bool sim_ranks_over(void);
 struct sim_rank *sim_rank(unsigned number);
-/* It is killed; its lines are given up. */
+/* Kill the rank and end its lines. */
 void sim_rank_kill(unsigned number);
 uint64_t sim_rank_messages(void);
 uint64_t sim_rank_bytes(void); /* received */
 uint64_t sim_rank_failures(void);
 /* Where each line is, to stderr. */
 void sim_ranks_print(void);
-/* Whether quotas may refuse for ever what somebody asks for. */
+/* Return whether quotas may refuse a request for ever. */
 bool sim_ranks_meet_quotas(void);
 /* Whether connections may fail. */
 bool sim_ranks_may_fail(void);
-/* How long at most between a listen and its accept. */
+/* Return the longest time between a listen and its accept. */
 uint64_t sim_ranks_late(void);
-/* How long one waits that was refused so often before it tries again. */
+/* Return the pause before another attempt after this number of refusals. */
 uint64_t sim_rank_patience(unsigned refused);
 /* When they were started. */
 uint64_t sim_ranks_began(void);
-/* Whether such a fault is in the plan. */
+/* Return whether the plan has a fault of this kind. */
 bool sim_ranks_meet(enum sim_fault_kind kind);
 /* Whether they outlive their proxies, and lanes. */
 bool sim_ranks_resume(void);
 
-/* sim_line.c: true: a message or a part of it was posted, or is over. */
+/* sim_line.c: true: a message or a part of it was posted or has ended. */
 bool sim_line_post(struct sim_end *e, struct sim_rng *r);
 bool sim_line_take(struct sim_end *e);
 
@@ -106,9 +106,9 @@ void sim_end_fail(struct sim_end *e, const char *what, int rc);
 
 /* sim_bytes.c */
 void sim_bytes_fill(char *p, size_t len, uint64_t seed);
-/* The first byte that is wrong; len: none. */
+/* Return the first wrong byte; len: none. */
 size_t sim_bytes_wrong(const char *p, size_t len, uint64_t seed);
-/* The first that is other than that; len: none. */
+/* Return the first byte that differs from `than`; len: none. */
 size_t sim_bytes_other(const char *p, size_t len, char than);
 uint64_t sim_mix(uint64_t z);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tasks that can run, and when the others can: a step of the scheduler
- * costs nothing for those that wait, of which a crowd of strangers has a
+/* The tasks that can run, and the times at which the others can. A step of the
+ * scheduler costs nothing for waiting tasks: a crowd of strangers has a
  * thousand. */
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #define BUCKETS 256
 
 static struct sim_heap sleepers;
-/* By the address of what they wait for. */
+/* Waiting tasks, by the address of the object that they wait for. */
 static LIST_HEAD(, sim_task) waiting[BUCKETS];
 struct sim_ready sim_ready;
 static size_t room;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Faults that an operator plays act on the simulated devices, as on software
- * ones: the engine has a real rail's device play none but that QPs are
- * killed. */
+ * ones: on a real rail the engine plays only killed QPs. */
 #include "engine/rehearse.h"
 #include "sim_hca.h"
 #include "sim_node.h"
@@ -15,7 +14,7 @@ void __wrap_mpib_engine_end_play(struct mpib_engine *e,
 
 static const struct sim_plan *plan;
 static unsigned played;
-/* By a process, with which it ends. */
+/* Played by a process; ends with it. */
 static struct playing {
 	const struct sim_proc *proc;
 	enum mpib_fault_kind kind;

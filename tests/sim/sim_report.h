@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What many seeds have come to. */
+/* The results of many seeds. */
 #ifndef SIM_REPORT_H
 #define SIM_REPORT_H
 

@@ -84,7 +84,7 @@ static void until(bool (*over)(void), uint64_t ns, const char *what)
 	sim_fail("%s hangs", what);
 }
 
-/* Where all clients are gone nothing of theirs is left. */
+/* If all clients have left, none of their objects may remain. */
 static void check_rest(void)
 {
 	for (unsigned n = 0; n < plan->nodes; n++) {
@@ -118,7 +118,7 @@ static void seed_all(void)
 	sim_pace.leap_far = plan->leap_far;
 }
 
-/* The cluster's, for the plans that have one; and what is none. */
+/* The cluster's key, for plans with one; and an invalid key. */
 static void write_key(const char *name, const char *key)
 {
 	int fd = __real_open(name, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -136,7 +136,7 @@ static void make_dir(char *dir, size_t size)
 
 	for (unsigned i = 0; i < 2; i++) {
 		snprintf(dir, size, "%s/mpib-sim-XXXXXX", where[i]);
-		/* Its name differs from run to run, so nobody is to know it. */
+		/* Its name differs from run to run, so hide it. */
 		if (mkdtemp(dir) && chdir(dir) == 0)
 			return;
 	}
@@ -175,9 +175,9 @@ void sim_seed_run(const struct sim_plan *p, struct sim_result *result)
 	until(rested, REST, "the rest");
 	check_rest();
 	sim_nodes_check_sums();
-	/* A proxy that is killed takes its counters along, and what a device
-	 * took along when it died, see may_lose() in sim_end.c, is nobody's. Ranks
-	 * that resume send it again. */
+	/* Do not compare if a proxy was killed, whose counters are lost, or if
+	 * a device died with data (may_lose() in sim_end.c): ranks that resume
+	 * send it again. */
 	if (!plan->hard && !sim_rank_failures() &&
 	    !sim_plan_has(plan, SIM_FAULT_KILL_PROXY) &&
 	    !(plan->resumes && (sim_plan_has(plan, SIM_FAULT_DEVICE) ||

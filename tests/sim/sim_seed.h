@@ -5,7 +5,7 @@
 
 #include "sim_plan.h"
 
-/* What a seed has come to; a child process writes it for its parent. */
+/* The result of a seed; a child process writes it for its parent. */
 struct sim_result {
 	uint64_t hash, virtual_ns, steps, messages, failures;
 	uint64_t resumed; /* connections, in another instance */
@@ -13,9 +13,9 @@ struct sim_result {
 	char dir[32]; /* what it has written there; "": nothing is left */
 };
 
-/* Run the plan. What is found ends this process, see sim_fail(). */
+/* Run the plan. A finding ends this process, see sim_fail(). */
 void sim_seed_run(const struct sim_plan *plan, struct sim_result *result);
-/* Remove what it has left, as one that ended early does. */
+/* Remove the files of a seed that ended early. */
 void sim_seed_clean(struct sim_result *result);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sockets of the simulated kernel: Unix ones, which carry descriptors and pass
- * everything at once, and TCP between nodes, whose bytes take time, are held
- * while the path between two nodes is cut, and get lost with a reset.
+ * Sockets of the simulated kernel: Unix sockets, which carry descriptors and
+ * deliver at once, and TCP between nodes. TCP's bytes take time, wait while the
+ * path between two nodes is cut, and are lost with a reset.
  */
 #ifndef SIM_SOCK_H
 #define SIM_SOCK_H
@@ -87,7 +87,7 @@ void sim_net_port(unsigned node, unsigned net, uint64_t until);
 bool sim_net_open(const struct sockaddr_in *from, const struct sockaddr_in *to);
 /* Every link between the two is reset; returns how many. */
 unsigned sim_net_reset(unsigned a, unsigned b);
-/* Until then each chunk takes up to so much longer. */
+/* Until that time each chunk takes up to this much longer. */
 void sim_net_slow(uint64_t until, uint64_t ns);
 uint64_t sim_net_latency(void);
 

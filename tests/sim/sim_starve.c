@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's proxies get a core for moments only, and their devices are software
- * HCAs, which move in these moments or, while another thread has one, not even
- * then. Such a rail is no dead one.
+ * A node's proxies get a core only for moments, and their devices are software
+ * HCAs, which move only in these moments, or not even then if another thread
+ * has the core. Such a rail is not dead.
  */
 #include "engine/engine.h"
 #include "engine/recovery/failover.h"
@@ -57,7 +57,7 @@ void sim_starve(const struct sim_plan *p, unsigned node, uint64_t ns)
 		on_slice((void *)(uintptr_t)node);
 }
 
-/* Nothing else in the plan has a rail stand still. */
+/* No other fault in the plan makes a rail stand still. */
 static bool rails_are_well(void)
 {
 	for (unsigned i = 0; i < plan->faults; i++) {

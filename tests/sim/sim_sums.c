@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a proxy counts, against what it has, at the end of a run. */
+/* Compares a proxy's counters with its objects at the end of a run. */
 #include <inttypes.h>
 
 #include "client/client.h"
@@ -65,8 +65,8 @@ void sim_sums_compare(const struct sim_bytes *all, uint64_t received)
 			 rx, received);
 }
 
-/* What a user has of q, but not what only ends: a lane of its own that is dead;
- * and the descriptors of who has not said HELLO. */
+/* Return how much of quota q a user has, without ending objects: dead private
+ * lanes, and descriptors of clients without HELLO. */
 static uint64_t held(const struct proxy_client *s, enum mpib_quota q)
 {
 	uint64_t used = mpib_quota_used(s->all, s->uid, q);

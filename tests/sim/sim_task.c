@@ -26,11 +26,11 @@ void (*sim_proc_ended)(struct sim_proc *proc);
 static struct sim_place scheduler;
 static struct sim_rng chance;
 static uint64_t steps, made;
-/* How often something happened that a task may have to look at. */
+/* Counts events that a task may have to react to. */
 static uint64_t happened;
 static bool (*is_over)(void);
 static bool stuck; /* it ended, since nothing can run */
-/* Whose step is next, if that is known. */
+/* The task of the next step, if known. */
 static struct sim_task *chosen;
 static bool is_chosen;
 #ifdef __SANITIZE_ADDRESS__
@@ -138,7 +138,8 @@ void sim_wait_for(const void *what, uint64_t until)
 
 	if (!t)
 		abort(); /* the scheduler never waits */
-	/* A task that waits only for a time has most likely looked in vain. */
+	/* A task that waits only for a time has most likely polled without
+	 * result. */
 	happened += what != NULL;
 	sim_ready_at(t, until);
 	sim_ready_waits(t, what);
@@ -218,7 +219,7 @@ static void reap(void)
 	}
 }
 
-/* When the first of those that cannot run yet can. */
+/* Return when the first waiting task can run. */
 static uint64_t next_due(void)
 {
 	uint64_t event = sim_events_next(), task = sim_ready_next();
@@ -242,14 +243,14 @@ static bool leaps(void)
 	return sim_pace.leap_most || sim_pace.leap_far;
 }
 
-/* Whether it only looks whether there is something to do, and has since
- * something happened last. */
+/* Return whether the task only polls, and has polled since the last event. */
 static bool only_looks(const struct sim_task *t)
 {
 	return t->yielded && (!leaps() || t->looked == happened);
 }
 
-/* One that can run, by chance; *busy: not all of them only look. NULL: none. */
+/* Return a random task that can run; *busy: at least one does not only poll.
+ * NULL: none. */
 static struct sim_task *choose(bool *busy)
 {
 	static struct sim_task *ready[TASKS_MAX]; /* not of each stack */
@@ -272,7 +273,8 @@ static struct sim_task *choose(bool *busy)
 static bool time_flies(void)
 {
 	static uint64_t looked; /* when all had looked */
-	/* What had happened by the last leap, and how far the next one is. */
+	/* The count of events at the last leap, and the length of the next
+	 * one. */
 	static uint64_t seen = SIM_NEVER, far;
 	uint64_t due, until;
 
@@ -344,7 +346,7 @@ static void switch_to(struct sim_task *t)
 	self = NULL;
 }
 
-/* The next is chosen here: mostly it is this one, which goes on then. */
+/* Choose the next task here: mostly it is this one, which then continues. */
 static void to_scheduler(void)
 {
 	struct sim_task *t = self;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Processes and their threads, as coroutines of one kernel thread. A thread of
- * the real code runs until it would wait, or until it makes a call of the
- * kernel at which chance has another one run. So whatever two threads may do in
- * some order happens in some seed, and in the same order each time.
+ * the real code runs until it would wait, or until a system call at which the
+ * seed lets another thread run. So every order of two threads' actions happens
+ * in some seed, and is the same in each run of it.
  */
 #ifndef SIM_TASK_H
 #define SIM_TASK_H
@@ -64,17 +64,17 @@ struct sim_task {
 	void *fiber; /* AddressSanitizer's */
 };
 
-/* What the plan of a seed says about the scheduler. */
+/* A plan's settings of the scheduler. */
 struct sim_pace {
 	uint64_t step_most; /* ns that a step takes, at most */
 	unsigned preempt; /* one in this many calls of the kernel; 0: none */
-	/* Where all that run only look whether there is something to do, and
-	 * have since something happened, time flies to what happens next, but
-	 * not further at once; 0: than a step takes at most. */
+	/* If all running tasks only poll, and have polled since the last event,
+	 * time leaps to the next event, but at most this far at once; 0: at
+	 * most a step. */
 	uint64_t leap_most;
-	/* Each leap after which nothing happened before the next is twice as
-	 * far, up to this; 0: none is, and with leap_most 0 as well each look
-	 * takes a step's time, whatever happened. */
+	/* Each leap without an event before the next doubles, up to this; 0:
+	 * leaps do not grow, and with leap_most 0 as well each poll takes a
+	 * step's time. */
 	uint64_t leap_far;
 };
 extern struct sim_pace sim_pace;
@@ -107,26 +107,28 @@ void sim_ready_add(struct sim_task *t); /* if it has not ended */
 void sim_ready_drop(struct sim_task *t);
 /* It cannot before that time. */
 void sim_ready_at(struct sim_task *t, uint64_t at);
-/* It waits for what is there, or happens, at an address; NULL: for nothing. */
+/* The task waits for an event of the object at this address; NULL: for
+ * nothing. */
 void sim_ready_waits(struct sim_task *t, const void *what);
 unsigned sim_ready_for(const void *what); /* add those that do; how many */
 void sim_ready_look(void); /* add those whose time has come */
 uint64_t sim_ready_next(void); /* when another can; SIM_NEVER: none */
-/* It was stopped until another time: so are its tasks. */
+/* The process was stopped until another time: update its tasks. */
 void sim_tasks_stopped(const struct sim_proc *proc);
 
-/* Once in this many times. */
+/* True once in this many times. */
 bool sim_by_chance(unsigned of);
-/* The present process is short, and this call has bad luck: errno is EMFILE. */
+/* The current process is short of descriptors, and this call fails: errno is
+ * EMFILE. */
 bool sim_short(void);
 /* If descriptors are short, memory is short, too. */
 void sim_short_of_memory(bool on);
 /* The present process gets none now. */
 bool sim_no_memory(void);
-/* Addresses are the same in each run, should anything depend on them: the
- * program begins anew, where it has to. */
+/* Make addresses the same in each run, in case anything depends on them:
+ * executes the program again if necessary. */
 void sim_addresses_fix(char **argv);
-/* They are others from now on, and other objects get what was freed. */
+/* Use other addresses from now on, and reuse freed memory for other objects. */
 void sim_addresses_move(void);
 /* What a seed's processes free stays with them. Called once. */
 void sim_memory_stays(void);
@@ -150,7 +152,7 @@ void sim_wait_for(const void *what, uint64_t until);
 /* Let others run; the task stays runnable. Does nothing in the scheduler. */
 void sim_yield(void); /* it did something, which others may have to look at */
 void sim_look_again(void); /* it only looked whether there is something to do */
-/* The same, by chance. Called by each call of the simulated kernel. */
+/* The same, by chance. Each system call of the simulated kernel calls this. */
 void sim_point(void);
 
 /* Run tasks until over() says so. False: nothing can ever run again. */

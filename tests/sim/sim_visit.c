@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who comes to a proxy and is neither rank nor peer: strangers at its peer
- * port, and tools at its stats socket. What they are answered does not
- * matter. */
+/* Visitors of a proxy that are neither rank nor peer: strangers at its peer
+ * port, and tools at its stats socket. The answers do not matter. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
@@ -24,7 +23,7 @@ struct visit {
 	uint64_t chance;
 };
 
-/* Read what comes, until the other end has closed, or for so long. */
+/* Read until the other end has closed, or for this time. */
 static void listen_to(int fd, unsigned ms)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
@@ -50,7 +49,7 @@ static void address(struct sockaddr_in *to, unsigned node, uint16_t port)
 	to->sin_addr.s_addr = htonl(10u << 24 | 100u << 16 | (node + 1));
 }
 
-/* A HELLO, true but for what chance says. */
+/* A valid HELLO with random changes. */
 static size_t hello(const struct visit *v, uint8_t *frame)
 {
 	struct mpib_peer_msg m = {
@@ -77,7 +76,7 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 		m.version = m.version_min = MPIB_PEER_VERSION + 1;
 		break;
 	case 3:
-		addr[15] = (uint8_t)(v->node + 1); /* he says that he is it */
+		addr[15] = (uint8_t)(v->node + 1); /* the proxy's */
 		break;
 	case 4:
 		m.node.port = 0;
@@ -86,12 +85,12 @@ static size_t hello(const struct visit *v, uint8_t *frame)
 		memset(m.challenge, 0x55, sizeof(m.challenge));
 		break;
 	case 6:
-		addr[13] = 7; /* he is at none of its networks */
+		addr[13] = 7; /* in no network of the proxy */
 		break;
 	default: /* his READY never comes */
 		break;
 	}
-	/* Nobody serves there: no peer is made of him. */
+	/* No proxy serves there, so none adds the visitor as a peer. */
 	if (m.node.port)
 		m.node.port = PORT + 1;
 	memcpy(&m.node.addr, addr, sizeof(addr));
@@ -176,7 +175,7 @@ static void *tool(void *arg)
 		const char *text = commands[(v->chance >> 8 * i) % COMMANDS];
 		int fd = __wrap_socket(AF_UNIX, SOCK_STREAM, 0);
 
-		/* The cluster as often as all the rest. */
+		/* Ask for the cluster as often as for all others together. */
 		if (v->chance >> (32 + i) & 1)
 			text = "cluster\n";
 		snprintf(un.sun_path, sizeof(un.sun_path), "%s/stats.sock",

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated world: virtual time, what will happen when, chance, and the
- * trace. One kernel thread plays everything, so nothing here locks.
+ * The simulated world: virtual time, planned events, randomness, and the trace.
+ * One kernel thread plays everything, so nothing here locks.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -15,8 +15,8 @@
 #define SIM_S 1000000000ull
 #define SIM_NEVER UINT64_MAX
 
-/* A stream of chance. Each subject has its own, so that one draw more in one of
- * them leaves the others as they were. */
+/* A stream of chance. Each subject has its own stream, so that another draw in
+ * one does not change the others. */
 struct sim_rng {
 	uint64_t state;
 };
@@ -94,8 +94,8 @@ void sim_trace_dump(unsigned lines);
 uint64_t sim_trace_hash(void);
 extern bool sim_verbose; /* print lines as they come */
 
-/* The machine has none of what the run needs, which says nothing about what it
- * was to find: say so by errno, and end this process with SIM_LACKS. */
+/* The real machine lacks a resource that the run needs: print errno, and end
+ * this process with SIM_LACKS, which is no finding. */
 #define SIM_LACKS 3
 void sim_lacks(const char *what) __attribute__((noreturn));
 

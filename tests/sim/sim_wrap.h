@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The calls of the real kernel that the simulated one answers, by the linker's
- * --wrap (wrapped.txt): __wrap_ is what the real code calls, __real_ what is
- * behind it.
+ * --wrap (wrapped.txt): the real code calls __wrap_, and __real_ is the
+ * original.
  */
 #ifndef SIM_WRAP_H
 #define SIM_WRAP_H
@@ -146,7 +146,8 @@ int __wrap_hwloc_topology_load(void *topology);
 int __wrap_getifaddrs(struct ifaddrs **all);
 struct group *__wrap_getgrnam(const char *name);
 
-/* Not the kernel's, but as far away: the device, and the start of a program. */
+/* Calls that are replaced although they are not the kernel's: those of the
+ * device, and the start of a program. */
 const struct mpib_verbs *__wrap_mpib_verbs_of(const struct mpib_rail_spec *s);
 int __wrap_mpib_spawn(const struct mpib_spawn *how, int *sock, pid_t *pid);
 void __wrap_mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
