@@ -25,10 +25,10 @@ void ask_pass(FILE *f);
 /* Data of the answer to a command that works. */
 json_t *ask_data(FILE *f, const char *command);
 
-/* Members: "" and 0 where there is none. */
+/* Return a member; "" or 0 if it is missing. */
 const char *ask_text(const json_t *o, const char *key);
 json_int_t ask_num(const json_t *o, const char *key);
-/* {"key": {"name": number}}, as what goes by rail is shown. */
+/* {"key": {"name": number}}, the form of values per rail. */
 json_int_t ask_rail(const json_t *o, const char *key, const char *name);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sealed memfds in the place of dma-bufs, and what a proxy holds of them. */
+/* Sealed memfds that replace dma-bufs, and the descriptors of them that a proxy
+ * holds. */
 #ifndef TESTS_BUFFER_H
 #define TESTS_BUFFER_H
 
@@ -9,11 +10,11 @@
 
 #define BUFFER_SIZE 65536u
 
-/* A descriptor of BUFFER_SIZE bytes of zeros, the caller's. */
+/* Make a descriptor of BUFFER_SIZE bytes of zeros; the caller closes it. */
 int buffer_make(const char *name);
-/* Descriptors of the node's proxy on memory of this name. */
+/* Count the proxy's descriptors of memory with this name. */
 unsigned buffer_held(const struct node *node, const char *name);
-/* Wait until they are n: a thread closes what the proxy refused. */
+/* Wait until it is n: a thread closes descriptors that the proxy refused. */
 void buffer_until_held(const struct node *node, const char *name, unsigned n);
 bool buffer_mapped(const struct node *node, const char *name);
 

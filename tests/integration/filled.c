@@ -262,7 +262,7 @@ struct proxy_client *newest(void)
 	return TAILQ_LAST(&filled.clients.list, proxy_client_list);
 }
 
-/* Allocate the pages of a memfd, as a client has to. */
+/* Allocate the pages of a memfd, as a client must. */
 static void fill_memfd(int fd, uint64_t size)
 {
 	static const char some[65536];

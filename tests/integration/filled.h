@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of fill.h share: a proxy whose control thread is the test's,
- * and clients that keep no rule.
+ * Shared by the tests of fill.h: a proxy whose control thread is the test's,
+ * and clients that break every rule.
  */
 #ifndef FILLED_H
 #define FILLED_H
@@ -20,37 +20,39 @@ extern size_t large;
 /* Of the group. */
 int filled_start(void **state);
 int filled_stop(void **state);
-/* Of each test: in the end its clients go, and what the proxy holds is what it
- * held. */
+/* Set-up and teardown of each test: at the end its clients leave, and the proxy
+ * must hold no more than before. */
 int filled_look(void **state);
 int filled_nothing_is_left(void **state);
 #define FILL_TEST(f)                                                           \
 	cmocka_unit_test_setup_teardown(f, filled_look, filled_nothing_is_left)
 
-/* The kernel makes pages for so many calls more, refuses the next with an error
- * and all after it with another; errors of 0: it makes them. */
+/* Let the kernel allocate pages for this many further calls, fail the next with
+ * one error and all later ones with another; errors of 0: do not fail. */
 void filled_fail(unsigned calls, int first, int then);
 
-/* 1: the next step waits in the kernel, as for another thread of the client's that
- * punches a hole; 2: it does; 0: it does not any more. */
+/* 1: the next step will wait in the kernel, as while another thread of the
+ * client punches a hole; 2: it waits; 0: it no longer waits. */
 extern _Atomic int filled_stuck;
 
-/* The kernel says what it says of ordinary memory where shmem_enabled is always. */
+/* Let the kernel report ordinary memory as if shmem_enabled were "always". */
 extern atomic_bool filled_by_huge_pages;
 
 /* mincore(2) fails with it, if it is not 0. */
 extern atomic_int filled_mincore_error;
-/* So often has the kernel to be told that memory will be needed until it has read in
- * what of it is in swap. */
+/* How many calls of madvise(MADV_WILLNEED) it takes until the kernel has read
+ * memory back from swap. */
 extern atomic_uint filled_in_swap;
-/* Its owner seals it against writing when it is mapped next; -1: nobody does. */
+/* A memfd that its owner seals against writing at the next mapping; -1:
+ * none. */
 extern atomic_int filled_sealed_when_mapped;
 
 /* Steps that the control thread made itself. */
 extern _Atomic unsigned filled_by_control;
-/* One turn, when there is something to do. Returns how long that took, ns. */
+/* Make one turn when there is something to do. Returns how long that took,
+ * ns. */
 uint64_t turn(void);
-/* A client, newest() then, until the test's end or leave(). */
+/* Attach a client, then newest(), until the test's end or leave(). */
 int attach(void);
 void leave(int sock);
 struct proxy_client *newest(void);

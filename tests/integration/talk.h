@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of clients share: a proxy, and messages to its control
- * socket as a client that keeps no rule would send them.
+ * Shared by the tests of clients: a proxy, and messages to its control socket
+ * like those of a client that breaks every rule.
  */
 #ifndef TALK_H
 #define TALK_H
@@ -11,14 +11,15 @@
 
 extern struct node talk_node;
 
-/* Of the group; talk_nothing_is_left() is each test's teardown: the usage is
- * zero, and a well-behaved client is served. */
+/* Set-up and teardown of the group. talk_nothing_is_left() is each test's
+ * teardown: it checks that the usage is zero and that a well-behaved client is
+ * served. */
 int talk_start(void **state);
 int talk_stop(void **state);
 int talk_nothing_is_left(void **state);
 #define TALK_TEST(f) TEST_OF(f, NULL, talk_nothing_is_left)
 
-/* A control socket, before its HELLO and after one that was welcome. */
+/* Open a control socket, without HELLO, or after an accepted HELLO. */
 int talk_dial(void);
 int talk_attach(void);
 

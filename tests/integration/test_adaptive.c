@@ -64,7 +64,7 @@ static struct sent sent(void)
 	return s;
 }
 
-/* Parts follow times, and those are of a machine that may do much else. */
+/* Shares follow measured times, which on a busy machine vary. */
 static void assert_both_used(uint64_t sup, uint64_t all)
 {
 	assert_in_range(sup, all / 20, all / 20 * 19);
@@ -82,7 +82,7 @@ CASE(messages_in_flight_go_whole_over_both_rails)
 	s = sent();
 	assert_int_equal(s.bytes[0] + s.bytes[1], sum);
 	assert_both_used(s.bytes[MPIB_RAIL_SUP], sum);
-	/* A WR and a completion a message. */
+	/* One WR and one completion per message. */
 	assert_in_range(s.wrs, 40 * DEPTH, 40 * DEPTH * 11 / 10);
 	assert_in_range(s.cqes, 40 * DEPTH, 40 * DEPTH * 11 / 10);
 }
@@ -135,7 +135,7 @@ static void assert_lane_used_both(const struct pair *p)
 	assert_both_used(sup, sout + sup);
 }
 
-/* Each by what it has in flight itself. */
+/* Each shard decides by its own bytes in flight. */
 TEST_OF(two_shards_of_a_device_both_use_both_rails, NULL, pair_teardown)
 {
 	struct pair more;

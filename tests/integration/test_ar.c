@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For networks with adaptive routing: payload by WRITE, then an IMM without
- * any, and the exact size all the same.
+ * Messages for networks with adaptive routing: payload by WRITE, then an IMM
+ * without payload, and still the exact size.
  */
 #include "engine_pair.h"
 #include "test.h"
@@ -12,7 +12,7 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* What the receiver's IMMs carried themselves. */
+/* Bytes that the receiver's IMMs carried themselves. */
 static int (*real_poll)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static uint32_t largest;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/async.c: what devices tell unasked reaches the shard it is about, in
- * order, and the control thread never waits for it.
+ * engine/async.c: asynchronous events of devices reach their shard in order,
+ * and the control thread never waits for them.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 static struct pair pair;
 
-/* Events of this test's making, in place of the device's. */
+/* Events that this test invents, instead of the device's. */
 static struct ibv_async_event script[8];
 static unsigned told, scripted, acked;
 static union ibv_gid gid_now;
@@ -124,7 +124,7 @@ fixture_test(a_full_cq_takes_the_rail_down_for_good)
 	takes_the_rail_down_for_good(IBV_EVENT_CQ_ERR);
 }
 
-/* As of a device that was removed when its last event has been taken. */
+/* Like a device that was removed: no event follows its last one. */
 static int no_device(struct ibv_context *ctx, struct ibv_async_event *ev)
 {
 	return -EIO;
@@ -182,7 +182,7 @@ fixture_test(an_address_that_changes_leaves_a_port_down)
 	assert_int_equal(rail->n.downs, 1);
 }
 
-/* As long as a walk over the lanes may take. */
+/* The longest time of a walk over the lanes. */
 static void slow_send(void *ctx, struct mpib_lane *lane,
 		      const struct mpib_rail_msg *msg)
 {
@@ -223,7 +223,7 @@ fixture_test(a_new_address_stops_lanes_that_a_later_turn_walks)
 	}
 }
 
-/* What readers of statistics and new clients are told of the rail. */
+/* The state of the rail as readers of statistics and new clients see it. */
 static void told_of_port(bool up, uint64_t mbps)
 {
 	struct mpib_snapshot *snap = pair_snapshot(&pair, 0);

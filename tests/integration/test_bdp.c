@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * policy.bdp_by = path: what is small to another island is what the path over
- * SOUT holds, by made-up measurements and by real ones.
+ * policy.bdp_by = path: messages to another island count as small up to the
+ * bandwidth-delay product of SOUT, with invented and with real measurements.
  */
 #include <mpib/agent.h>
 
@@ -56,7 +56,7 @@ static uint64_t sup_of(uint32_t len)
 	return sup;
 }
 
-/* SOUT carried so much in a second of work, and answers so soon. */
+/* Report SOUT's bytes per second of work and its latency. */
 static void measure(uint64_t bytes_per_s, uint64_t latency_ns)
 {
 	struct mpib_tracker *t = &pair.node[0].lane->track[MPIB_RAIL_SOUT];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in a rail's CQ (rail/budget.h): who has them, that they come back, and
- * that nobody waits for ever for one; and the sums that say so. Also what a
- * snapshot counts lanes by.
+ * Places in a rail's CQ (rail/budget.h): which object has them, that they
+ * return, and that no request waits for ever for one; and their sums. Also how
+ * a snapshot counts lanes.
  */
 #include <errno.h>
 
@@ -34,7 +34,7 @@ static struct mpib_budget *budget(unsigned node, unsigned rail)
 	return &pair.node[node].engine->shard[0].rail[rail].budget;
 }
 
-/* Tenants that the shard knows of. */
+/* Count the tenants that the shard knows. */
 static unsigned tenants(unsigned node)
 {
 	const struct mpib_tenant *t;
@@ -45,7 +45,7 @@ static unsigned tenants(unsigned node)
 	return n;
 }
 
-/* Each had a receive queue of its own, whose receives counted for ever. */
+/* Each once had a receive queue of its own, whose receives counted for ever. */
 pair_test(users_that_come_and_go_leave_nothing_behind)
 {
 	uint32_t promised;
@@ -94,7 +94,7 @@ pair_test(users_beyond_the_room_are_refused_by_name)
 	assert_non_null(strstr(why, "65536 completions"));
 	assert_non_null(strstr(why, "srq.high"));
 	assert_in_range(n, 90, 96);
-	/* Those who have it lack nothing. */
+	/* Users that have places are not affected. */
 	pair_turns(&pair, 4);
 	assert_in_range(mpib_budget_room(budget(0, SOUT)), 16384, 20000);
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
@@ -106,8 +106,8 @@ pair_test(users_beyond_the_room_are_refused_by_name)
 		mpib_tenant_put(t[--n]);
 }
 
-/* CTS are mostly unsignalled. As many as the SQ holds never came back, where the
- * interval was longer than the SQ. */
+/* CTS are mostly unsignalled. With an interval longer than the SQ, places for a
+ * whole SQ once never returned. */
 pair_test(any_depth_goes_with_any_interval)
 {
 	static const uint32_t depth[] = { 32, 64, 512 };
@@ -130,7 +130,7 @@ pair_test(any_depth_goes_with_any_interval)
 	}
 }
 
-/* What has a place in the node's CQ, but the receives. */
+/* Count the places in the node's CQ without those of receives. */
 static uint32_t sends(unsigned node)
 {
 	return budget(node, SOUT)->sends;
@@ -148,7 +148,8 @@ pair_test(a_lane_at_rest_keeps_no_places)
 	assert_int_equal(sends(1), 0);
 }
 
-/* Where places are few nobody is to wait for the next look at who is quiet. */
+/* If places are scarce, no connection may wait for the next check for quiet
+ * connections. */
 pair_test(where_places_are_few_each_cts_is_signalled)
 {
 	struct mpib_lane_qp *q;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shard whose connection ids are all taken: one more connection is refused in
- * words, those that are go on, and an id that was given back is had again. But as
- * late as can be: what a peer says after a fence may be of the connection before.
+ * A shard whose connection ids are all in use: another connection is refused
+ * with a reason, existing ones continue, and a released id is used again. It is
+ * reused as late as possible: a peer's message after a fence may belong to the
+ * previous connection.
  */
 #include <errno.h>
 
@@ -25,7 +26,7 @@ TEST(one_more_than_a_shard_can_have)
 	pair_connect(&pair, 0, 0, &tx, &rx);
 	n = &pair.node[0];
 	s = n->engine_client->shard;
-	/* As many clients would have them: 256 that have 1024 each. */
+	/* Take all ids as 256 clients with 1024 connections each would. */
 	memset(s->conn_ids, 0xff, ENGINE_CONNS_MAX / 8);
 	for (unsigned i = 0; i < 3; i++) {
 		assert_int_equal(engine_conn_create(n->engine_client, 7, i & 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cq.c: what a completion with an error means. Requests fail in a QP that
- * is in ERR; the test has them fail with the status that it wants.
+ * cq.c: the consequences of a completion with an error. Requests fail in a QP
+ * that is in ERR; the test chooses their status.
  */
 #include "engine/conn/conn.h"
 #include "engine/lane/lane.h"
@@ -27,8 +27,8 @@ static int poll_with_status(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* A message is under way on both rails of a lane, which can do without one if
- * failover is set, and what SUP has of it fails. */
+/* A message is in flight on both rails of a lane, and its stripe on SUP fails.
+ * With failover the lane survives that. */
 static void fail_part_with(enum ibv_wc_status status)
 {
 	struct mpib_lane *lane;
@@ -49,7 +49,8 @@ static void fail_part_with(enum ibv_wc_status status)
 	assert_false(lane->open & 1u << SUP);
 }
 
-/* What the connection's requests ended with: of the sender's all. */
+/* Return the result of the connection's requests; all of the sender's must be
+ * equal. */
 static int broken_by(void)
 {
 	return atomic_load(&tx.reply->conn[tx.index].broken);
@@ -60,7 +61,8 @@ static void fail_with(enum ibv_wc_status status)
 	failover = true;
 	resume = false;
 	fail_part_with(status);
-	/* Whatever it means for others, the rail is made again. */
+	/* Whatever the error means for other requests, the rail is connected
+	 * again. */
 	assert_false(pair.node[0].lane->broken);
 }
 

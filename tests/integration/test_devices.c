@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An engine of several devices: each has rails and shards of its own, a lane
- * may join any two of them, and what becomes of a rail is its device's alone.
+ * may join any two of them, and the state of a rail affects its device only.
  */
 #include <errno.h>
 
@@ -12,7 +12,7 @@
 
 #define LEN (1u << 20)
 
-/* home is on device 0 of both nodes, away where a test puts it. */
+/* home is on device 0 of both nodes, away on a device that the test chooses. */
 static struct pair home, away;
 
 static void open_devices(unsigned devices, unsigned shards)
@@ -44,7 +44,7 @@ static void send_one(struct pair *p, unsigned seed)
 	pair_transfer(p, &tx, &rx, 0, LEN, LEN, seed);
 }
 
-/* What node sent by the rail of that number. */
+/* Return the bytes that node sent over the rail of that number. */
 static uint64_t sent(unsigned node, unsigned rail)
 {
 	struct mpib_snapshot *snap = pair_snapshot(&home, node);

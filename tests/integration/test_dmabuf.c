@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The way of a dma-buf's descriptor from a client to the rails, with a sealed
- * memfd in its place: a GPU's dma-buf and an HCA take the same way, but that
- * was not run here.
+ * The path of a dma-buf's descriptor from a client to the rails, with a sealed
+ * memfd instead of a dma-buf. A GPU's dma-buf and an HCA use the same path, but
+ * were not tested.
  */
 #include <errno.h>
 #include <mpib/client.h>
@@ -117,7 +117,7 @@ CASE(each_message_brings_its_own_descriptor)
 		mr[i] = hear_region(10 + i);
 		close(fd[i]);
 	}
-	/* Who goes by its handle is the one that came with its message. */
+	/* A handle must name the descriptor that came with the same message. */
 	dereg(mr[1]);
 	assert_int_equal(buffer_held(&node, "d-first"), 1);
 	assert_int_equal(buffer_held(&node, "d-second"), 0);
@@ -175,7 +175,7 @@ CASE(a_client_that_dies_leaves_none)
 	hear_region(50);
 	close(fd);
 	assert_int_equal(buffer_held(&node, "d-orphan"), 1);
-	/* detach() looks that it went */
+	/* detach() checks that it was removed */
 }
 
 CASE(they_count_as_descriptors_of_their_user)

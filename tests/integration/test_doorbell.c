@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/lane/qps.c between two nodes on software rails: what a turn has for a
- * QP goes out with one doorbell, whoever it is of, and in order; and what follows
- * when the QP refuses it. */
+/* engine/lane/qps.c between two nodes on software rails: all WRs of a turn for
+ * a QP are posted with one doorbell, in order and for all connections; and the
+ * consequences if the QP refuses them. */
 #include <errno.h>
 
 #include "engine/conn/conn.h"
@@ -66,7 +66,8 @@ CASE(sends_of_many_connections_are_one_doorbell)
 			    FLOWS * LEN);
 }
 
-/* Once a receive is announced the lane's first QP takes nothing more, in RESET. */
+/* After a receive is announced, the lane's first QP accepts no more WRs: it is
+ * in RESET. */
 static void refuse_next(struct mpib_lane *lane, bool failover)
 {
 	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };

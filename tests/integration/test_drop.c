@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A proxy that gives up root at its start. */
+/* A proxy that drops root's rights at its start. */
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/capability.h>
@@ -40,8 +40,8 @@ static void field(pid_t pid, const char *name, char *buf, size_t len)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* Of the rights that this process has the one that keeps users from punching holes
- * into shared memory. */
+/* Return whether this process has the capability that keeps users from punching
+ * holes into shared memory. */
 static void only_right(char *text, size_t len)
 {
 	unsigned long long had;
@@ -76,8 +76,8 @@ TEST(no_other_right_is_left_and_clients_are_served)
 	assert_non_null(mpib_mem_alloc(c, 1 << 20));
 	mpib_detach(c);
 
-	/* Killed and started again in the directory that it does not own any
-	 * more; the directory itself stays. */
+	/* Kill the proxy and start it again in a directory that it no longer
+	 * owns; the directory itself stays. */
 	node_kill(&node);
 	node_again(&node);
 	mpib_detach(ends_attach(&node, "client"));
@@ -110,7 +110,7 @@ TEST(the_sockets_go_to_a_group_that_the_user_is_not_in)
 	node_wipe(&node);
 }
 
-/* How many lines of the file warn of holes. */
+/* Count the lines of the file that warn of holes. */
 static unsigned warnings(FILE *f)
 {
 	char line[512];
@@ -139,7 +139,8 @@ static void start_and_end(FILE *f, unsigned expected)
 	close(err);
 }
 
-/* What it starts has no more rights than this process may hand on. */
+/* A program that the proxy starts gets no more rights than this process can
+ * pass on. */
 TEST(a_start_without_the_right_is_warned)
 {
 	FILE *f = tmpfile();

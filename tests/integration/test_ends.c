@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A send ends only after its receive, also where it ends in -EMSGSIZE, and where
- * its send ops are released before. Each test has the peer's devices take all
- * that is sent, and the peer's shard see it later.
+ * A send ends only after its receive, also with -EMSGSIZE, and also if its send
+ * ops are released earlier. In each test the peer's devices receive everything
+ * that is sent, and the peer's shard sees it later.
  */
 #include <errno.h>
 
@@ -28,7 +28,7 @@ static void open_with(uint32_t rails, uint32_t failover)
 	pair_fill(pair.node[0].mem, 2 * LEN, 3);
 }
 
-/* The sender has read the CTS of n slots. */
+/* Return whether the sender has read the CTS of n slots. */
 static void until_announced(uint64_t n)
 {
 	for (unsigned i = 0; rx.conn->rx.cts_posted < n; i++) {
@@ -38,7 +38,8 @@ static void until_announced(uint64_t n)
 	pair_turns(&pair, 100);
 }
 
-/* All that was posted is acknowledged, and the slots before cts are answered. */
+/* Return whether all posted WRs are acknowledged and the slots before cts
+ * answered. */
 static void until_acknowledged(uint64_t cts)
 {
 	const struct mpib_sender *s = &tx.conn->tx;
@@ -91,7 +92,7 @@ static uint32_t progress_of(uint8_t req, uint32_t gen)
 	return mpib_completion_progress(pair_completion(&tx, req), gen);
 }
 
-/* The send has said which of the connection's receives it answers. */
+/* Check that the send has recorded which receive it answers. */
 static void check_answer(uint8_t req, uint32_t gen, bool refused,
 			 uint32_t receive)
 {
@@ -162,8 +163,29 @@ pair_test(a_send_that_is_too_large_ends_after_its_receive)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-/* A staged send that is whole has its room back, so that its client can stage the
- * others, and is not over. */
+static uint32_t receive_of_two(void)
+{
+	uint32_t gen = ++rx.gen;
+
+	for (uint8_t i = 0; i < 2; i++) {
+		struct mpib_desc d = { .op = MPIB_OP_RECV,
+				       .req = 2,
+				       .idx = i,
+				       .n = 2,
+				       .gen = gen,
+				       .mr = pair.node[1].mr,
+				       .tag = 100 + i,
+				       .off = PAIR_RX + i * LEN,
+				       .len = LEN,
+				       .total = LEN };
+
+		pair_push(&rx, &d);
+	}
+	return gen;
+}
+
+/* A completely staged send has released its room, so that its client can stage
+ * other sends, but has not ended. */
 pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,

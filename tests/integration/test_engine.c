@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine between two nodes on software rails, turn by turn: what lands
- * where, over which rail, and that nothing else moves.
+ * The engine between two nodes on software rails, turn by turn: which bytes
+ * arrive where, over which rail, and that nothing else is written.
  */
 #include <errno.h>
 
@@ -44,8 +44,8 @@ pair_test(the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr)
 		{ 512, 524288, 524288 }, { 768, 786432, 262144 },
 		{ 1024, MIB, 0 },
 	};
-	/* What is spread, or longer than the device takes at once, is more than
-	 * one WR: test_spread.c, test_limits.c. */
+	/* A message that is spread, or longer than the device's limit, needs
+	 * more than one WR: test_spread.c, test_limits.c. */
 	if (getenv("MPIB_TEST_SPREAD") || getenv("MPIB_SOFT_LIMITS"))
 		skip();
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -63,8 +63,8 @@ pair_test(the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr)
 		assert_int_equal(a->rail[1].n.tx_wrs, row[i].sup > 0);
 		assert_int_equal(b->rail[0].n.rx_imms, row[i].sout > 0);
 		assert_int_equal(b->rail[1].n.rx_imms, row[i].sup > 0);
-		/* The receiver's CTS and its end-to-end ack keep to its home
-		 * rail. */
+		/* The receiver's CTS and its end-to-end ack use its home rail
+		 * only. */
 		assert_int_equal(b->rail[0].n.tx_wrs,
 				 row[i].sup_bw < 1024 ? 2 : 0);
 		assert_int_equal(b->rail[1].n.tx_wrs,
@@ -97,7 +97,7 @@ pair_test(a_send_that_is_too_large_fails_on_both_sides)
 		for (unsigned i = 0; i < MIB; i++)
 			assert_int_equal(to[i], 0x55);
 		pair_transfer(&pair, &tx, &rx, 5, 3000, 3000,
-			      1); /* and the connection goes on */
+			      1); /* and the connection continues */
 		pair_close(&pair);
 	}
 }
@@ -126,7 +126,7 @@ static void hold_back(unsigned turns)
 pair_test(slots_wrap_many_times_out_of_order)
 {
 	uint32_t g_rx[8], g_tx[8], len[8], posted = 0, done = 0;
-	/* Nothing is held back on rails that are named: all rounds are alike. */
+	/* Named rails hold nothing back: all rounds are equal. */
 	uint32_t all = getenv("MPIB_TEST_RAILS") ? 2000 : 10000;
 	unsigned rnd = 1;
 

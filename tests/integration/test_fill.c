@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client/filler.h: which client waits while the pages of regions are made, and
- * what becomes of regions without pages or whose client ends.
- * Steps are counted, not timed.
+ * client/filler.h: which client waits while the pages of regions are allocated,
+ * and what happens to regions without pages or whose client ends. Steps are
+ * counted, not timed.
  *
- * test_fill MIB: a large region has so much, else 32; printed is the longest
+ * test_fill MIB: the size of a large region, 32 by default; prints the longest
  * wait for one of its steps.
  */
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * proxy/client/quota.c: share.limit, and the rules that go before it, as the
- * engine's limiter gets them. What a limiter does with a rate is in test_shares.
+ * engine's limiter gets them. test_shares tests how a limiter enforces a rate.
  */
 #include "client/client.h"
 #include "engine/conn/conn.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shard's own thread, asleep: the doorbells of its clients. What a client
- * does to its own takes no wake-up of another, of which there may be hundreds.
+ * A shard's own thread, asleep: the doorbells of its clients. A client's writes
+ * to its own doorbell take no wake-up from others, of which there may be
+ * hundreds.
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What an end of a connection takes of memory, and how many receives it holds in
- * it: with tables of either size the receives that do not fit wait in the ring,
- * and each message arrives, lap after lap.
+ * The memory of an end of a connection, and the number of receives that it
+ * holds: with tables of either size the receives that do not fit wait in the
+ * ring, and each message arrives, lap after lap.
  */
 #include <mpib/segment.h>
 
@@ -112,8 +112,8 @@ static void answer(uint8_t req, unsigned buffers)
 				 ROOM);
 }
 
-/* So many receives of so many buffers are posted before the first send; held:
- * how many of their slots the tables have by then. */
+/* Post n receives of this number of buffers before the first send; held: the
+ * number of their slots that the tables then have. */
 static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 {
 	static unsigned seed;

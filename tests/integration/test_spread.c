@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes whose parts go over several QPs of a rail: which QP gets what, and what
- * both ends make of it. That messages of every shape arrive whole is tested by
- * test_engine, once a mode.
+ * Lanes whose parts go over several QPs of a rail: which QP carries which
+ * fragment, and how both ends handle it. That messages of every shape arrive
+ * whole is tested by test_engine, once a mode.
  */
 #include <errno.h>
 
@@ -187,7 +187,7 @@ static void forge(struct mpib_lane_qp *q, uint32_t imm)
 	pair_turn(&pair);
 }
 
-/* What it would be dropped for would be waited for without end. */
+/* If the IMM were dropped, its message would be awaited for ever. */
 pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rail that is silent while a shard or a control thread gets no core, and one that
- * is fenced while the peer link breaks. The test makes the turns of each thread by
- * hand, and carries the messages of the peer link; nothing depends on time, but for
- * what the test says has passed.
+ * A rail that is silent while a shard or a control thread gets no core, and a
+ * rail that is fenced while the peer link breaks. The test makes the turns of
+ * each thread and carries the messages of the peer link; the only time is the
+ * test's own.
  */
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
@@ -48,7 +48,7 @@ static void carry_one(unsigned i)
 		mpib_lane_receive(pair.node[sent[i].to].lane, &sent[i].msg));
 }
 
-/* The peer link carries what was sent. */
+/* Deliver the peer link's messages. */
 static void carry(void)
 {
 	for (; taken < sents; taken++)
@@ -152,7 +152,7 @@ CASE(no_verdict_before_the_peers_shard_has_looked)
 	turn_control(0);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
-	/* A few turns do not do. */
+	/* A few turns are not enough. */
 	turn_node(1, 10);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 0);
 	turn_node(1, MANY);
@@ -203,7 +203,7 @@ CASE(one_look_at_a_time_however_often_a_peer_asks)
 		assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, 10 * MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
-	/* What was not asked is no answer. */
+	/* A message that answers no question is ignored. */
 	look.type = MPIB_RAIL_LOOKED;
 	assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, MANY);
@@ -248,7 +248,8 @@ static unsigned stop_at_both(unsigned n)
 	return theirs;
 }
 
-/* The peer link breaks: what it has not carried is lost. Both ends use the next. */
+/* Break the peer link: undelivered messages are lost. Both ends use the
+ * next. */
 static void relink(void)
 {
 	taken = sents;

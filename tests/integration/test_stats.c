@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The stats socket of two real proxies: its line protocol, its readers, and what
- * they may change.
+ * The stats socket of two real proxies: its line protocol, its readers, and
+ * their rights.
  */
 #include <mpib/client.h>
 #include <mpib/control.h>
@@ -27,7 +27,7 @@ TEST(the_greeting_tells_version_and_pid)
 	fclose(f);
 }
 
-/* Digits in a row, but for zeros before the first and the point among them. */
+/* Count the digits of a number, without leading zeros and the point. */
 static unsigned longest_number(const char *line)
 {
 	unsigned longest = 0, digits = 0;
@@ -110,8 +110,8 @@ TEST(a_line_without_end_is_hung_up_on)
 	fclose(f);
 }
 
-/* The proxy may see hang-ups a little later than we made them, and whoever comes
- * next is counted, too. */
+/* The proxy may notice closed connections a little later, and then counts the
+ * next reader too. */
 static void wait_for_place(FILE *(*dial)(const struct node *node),
 			   const struct node *node)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the stats sockets of two real proxies say of messages between them: bytes
- * add up by connection and by rail, open and closed, here and there.
+ * The stats sockets of two real proxies after messages between them: bytes add
+ * up by connection and by rail, for open and closed connections, at both nodes.
  */
 #include <mpib/control.h>
 #include <stdio.h>
@@ -144,8 +144,8 @@ TEST(what_is_set_and_drained_steers_the_next_message)
 	fclose(f);
 }
 
-/* What the metrics, which are of one snapshot, say that the rail sent and no client did;
- * nobody has left since before says how much there was of others. */
+/* Bytes that the rail sent and no client did, by the metrics of one snapshot.
+ * No client has left since `before`, which has the bytes of earlier clients. */
 static long long not_of_clients(FILE *f, const char *rail)
 {
 	char line[512], label[32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hang is found by one command: a receiver that never posts, a sender that
- * never sends, and a peer that answers no more.
+ * never sends, and a peer that stops answering.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -176,7 +176,7 @@ TEST(a_connection_that_nobody_accepts_is_told)
 	json_decref(v);
 	mpib_close(conn);
 	mpib_close_listen(silent);
-	/* What is closed waits for nothing. */
+	/* A closed connection waits for nothing. */
 	v = node_ask(&a, "stuck 0");
 	assert_int_equal(json_array_size(json_object_get(v, "connecting")), 0);
 	json_decref(v);
@@ -191,7 +191,7 @@ TEST(a_peer_that_answers_no_more_is_told_with_the_rails)
 
 	recv = ends_receive(&ends, 11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
-	/* Its threads go on for a moment, and would acknowledge. */
+	/* Its threads run for another moment, and would acknowledge. */
 	child_freeze(b.pid);
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 1");

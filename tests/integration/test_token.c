@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Software rails: each QP of a lane knows its peer by a token that came with the
- * lane's set-up, on a new lane and when a rail comes back, whatever qp.ece says.
+ * Software rails: each QP of a lane knows its peer by a token from the lane's
+ * set-up, on a new lane and when a rail returns, with any value of qp.ece.
  */
 #include "engine/lane/lane.h"
 #include "engine_pair.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the engine says of waiting: each wait counts once, by its cause; what a
- * request waits for is told when asked; times are counted once a request.
+ * The engine's reports about waiting: each wait counts once, by its cause; a
+ * query says what a request waits for; times are counted once per request.
  */
 #include "engine/conn/conn.h"
 #include "engine/measure/times.h"
@@ -317,7 +317,8 @@ CASE(an_old_slot_says_nothing_of_a_new_request)
 	for (unsigned i = 0; i < 3; i++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, i);
 	assert_int_equal(f->rx.tail, 3);
-	/* The number is another request's by now, of which nothing is posted. */
+	/* Another request has the number by now, and nothing of it is
+	 * posted. */
 	f->req[1].posted = false;
 	f->rx.cts_again = 0;
 	assert_int_equal(mpib_receiver_post_cts(f), 0);

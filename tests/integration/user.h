@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client that uses a bit of everything: what the tests of running out try,
- * again and again. Nothing here ends the test: it may run in a child process.
+ * A client that uses a bit of everything, repeatedly, for the tests of
+ * exhausted resources. Nothing here ends the test, since it may run in a child
+ * process.
  */
 #ifndef USER_H
 #define USER_H
@@ -30,13 +31,13 @@ int user_open(struct user *u, struct mpib_client *c, struct outcome *o);
 int user_move(struct user *u, struct outcome *o);
 void user_close(struct user *u);
 
-/* The same, all of it: on a client, and on one of its own. */
+/* Do all of this, on a given client, or on a client of its own. */
 int user_once(struct mpib_client *c, struct outcome *o);
 int user_attach(const char *run_dir, struct mpib_client **c, struct outcome *o);
 int user_new(const char *run_dir, struct outcome *o);
 
-/* NULL, or what is wrong with how it ended: a hang, a wrong byte, a text that
- * says nothing or something else. */
+/* Return what is wrong with the outcome (a hang, a wrong byte, an empty or
+ * wrong text), or NULL. */
 const char *user_wrong(const struct outcome *o);
 
 #endif
