@@ -15,8 +15,8 @@ while read -r package; do
 done < <(cat "${lists[@]}")
 [ ${#missing[@]} -eq 0 ] && exit 0
 
-# What only some tests or benches need may be absent from other distributions;
-# those are skipped then.
+# Packages that only some tests or benches need may be absent from other
+# distributions; those are skipped then.
 leave_unknown() {
 	local package known=()
 	# apt has never been asked for its lists here: it knows no package at all.

@@ -2,7 +2,8 @@
 # Sourced by scripts that people run: --help is the comment at their head, and
 # what is wrong is one line, "name: what failed: why (remedy)".
 
-# Figures have a point, whoever reads them: an awk of a German reads 0.15 as 0.
+# Figures have a decimal point in any locale: awk in a German locale reads 0.15
+# as 0.
 export LC_ALL=C
 usage_name=$(basename "$0")
 

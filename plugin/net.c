@@ -130,7 +130,7 @@ enum nccl_result mpib_net_properties(int dev, mpib_net_props *props)
 
 enum nccl_result mpib_net_no_vdevice(void)
 {
-	/* Not a warning: NCCL goes on with the devices as they are. */
+	/* Not a warning: NCCL continues with the devices unchanged. */
 	net_say(true, "makeVDevice: devices are not fused in a rank "
 		      "(mpib-proxy fuses HCAs: set device.layout = fused)");
 	return NCCL_INVALID_USAGE;

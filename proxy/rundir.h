@@ -51,8 +51,8 @@ int mpib_rundir_listen(struct mpib_rundir *rd, const char *name, int type,
  * directory that only the proxy's user may enter. fd, or -errno. */
 int mpib_rundir_listen_admin(const struct mpib_rundir *rd, char *why);
 /* Remove the sockets, proxy.pid, the admin socket and the empty directory of that
- * (not those of another proxy in its place), and close rd. keep: a socket that
- * systemd made and that stays; NULL: none. */
+ * (not those of another proxy that replaced it), and close rd. keep: a socket
+ * that systemd made and that stays; NULL: none. */
 void mpib_rundir_close(struct mpib_rundir *rd, const char *keep);
 
 /*

@@ -62,8 +62,8 @@ static void test_all(struct plug_end *e)
 	}
 }
 
-/* budget_sender() and budget_receiver() are not inlined, so that callgrind,
- * which is told these names, can count them alone. */
+/* budget_sender() and budget_receiver() are not inlined, so that callgrind can
+ * count them alone by their names. */
 __attribute__((noinline)) static void budget_sender(void)
 {
 	while (tx.posted < inflight) {

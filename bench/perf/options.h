@@ -29,7 +29,7 @@ enum perf_pattern {
 	PERF_PATTERNS
 };
 
-/* What a process of mpib-perf does. */
+/* The role of a process of mpib-perf. */
 enum perf_role {
 	PERF_LOCAL, /* fork the ranks of all nodes on this host */
 	PERF_SERVER, /* waits for tests that other hosts ask for */
@@ -132,14 +132,14 @@ bool perf_is_ring(const struct perf_options *opt);
 int perf_rank_node(const struct perf_options *opt, int rank);
 int perf_rank_local(const struct perf_options *opt, int rank);
 
-/* Whether this is a steady run, which has one row. */
+/* Return whether this is a steady run, which has one row. */
 static inline bool perf_is_steady(const struct perf_options *opt)
 {
 	return opt->steady_count || opt->steady_seconds > 0;
 }
 
-/* Whether data is checked within the timed part, since the buffers are used
- * again at once. */
+/* Return whether data is checked within the timed part, since the buffers are
+ * used again at once. */
 static inline bool perf_checks_within(const struct perf_options *opt)
 {
 	return opt->random_sizes || opt->pattern == PERF_NCCL;

@@ -172,8 +172,8 @@ static void place(struct perf_stream *s, uint64_t i, char **addr, size_t *len)
 	*len = left < run->chunk ? left : run->chunk;
 }
 
-/* Whether the latency of iteration iter counts. The first one of a batch waits
- * for the other rank to begin, so in large batches it is left out. */
+/* Return whether the latency of iteration iter counts. The first one of a batch
+ * waits for the other rank to begin, so in large batches it is left out. */
 static bool counts(const struct pattern_run *run, uint64_t iter)
 {
 	return run->batch->timed && (iter > 0 || run->batch->iters < 64);

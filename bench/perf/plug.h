@@ -16,7 +16,7 @@ struct perf_plug {
 	void *ctx;
 	nccl_log_fn log;
 	int devices; /* set by perf_plug_init() */
-	/* Of a device, set by perf_plug_properties(). */
+	/* A device's properties, set by perf_plug_properties(). */
 	char dev_name[128];
 	int speed, max_recvs;
 };

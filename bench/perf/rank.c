@@ -342,8 +342,8 @@ static bool start_plugin(struct perf_rank *r)
 	return true;
 }
 
-/* Whether a steady run continues. Rank 0 decides for all ranks: a rank that
- * continued alone would wait for ever. */
+/* Return whether a steady run continues. Rank 0 decides for all ranks: a rank
+ * that continued alone would wait for ever. */
 static bool goes_on(struct perf_rank *r, double begun)
 {
 	struct perf_world *w = r->w;

@@ -14,7 +14,7 @@
 #include "perf/hist.h"
 #include "perf/options.h"
 
-/* What one rank measured in one row. */
+/* One rank's measurements of one row. */
 struct perf_result {
 	double seconds, cpu; /* s, of the timed part */
 	double proxies; /* CPU s of all proxies, by rank 0; < 0: none */

@@ -30,8 +30,8 @@
 static struct rig_node node[2];
 static unsigned turns[2];
 
-/* budget_sender() and budget_receiver() are not inlined, so that callgrind,
- * which is told these names, can count them alone. */
+/* budget_sender() and budget_receiver() are not inlined, so that callgrind can
+ * count them alone by their names. */
 __attribute__((noinline)) static void budget_sender(void)
 {
 	mpib_shard_turn(&node[0].engine->shard[0]);

@@ -27,7 +27,7 @@ static void pass(ssize_t moved)
 	exit(1);
 }
 
-/* Which end this is to be; exits where nobody says. */
+/* Return which end this is; exits if the command line does not say. */
 static int sends(int argc, char **argv)
 {
 	const char *way = argc == 2 ? argv[1] : "";

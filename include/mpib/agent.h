@@ -100,7 +100,7 @@ enum mpib_agent_type {
 
 struct mpib_agent_request {
 	uint32_t type; /* enum mpib_agent_type */
-	uint32_t flags; /* of the above; agents of before ignore them */
+	uint32_t flags; /* of the above; older agents ignore them */
 	uint64_t conn_id; /* the proxy's PID << 16 | a counter */
 	uint32_t sout_src_ip, sout_dst_ip;
 	uint32_t sup_src_ip, sup_dst_ip;

@@ -23,7 +23,7 @@
  *
  * When the proxy ends, a thread of the library attaches to the next one at the
  * same run directory. Meanwhile mpib_isend() and mpib_irecv() give no request,
- * and mpib_test() finds nothing done; what was posted goes on then. This wants
+ * and mpib_test() finds nothing done; posted requests then continue. This wants
  * Linux 5.3.
  *
  * Threads: any thread may use a client, a listener or a region; such calls
@@ -208,13 +208,13 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 /*
  * Deregister a region. This is a fence: when it returns, only this process
  * touches the memory. The exception is memory from mpib_mem_alloc(), for which
- * mpib_mem_free() is the fence, and outstanding requests go on until then. A
+ * mpib_mem_free() is the fence, and outstanding requests continue until then. A
  * connection with an outstanding request that names the region fails with
- * -ECANCELED. Of ordinary memory, which the proxy does not know, only one with
- * a send that is still to be copied does; a receive ends in -ECANCELED alone,
- * when its message has come. -ETIMEDOUT: the region is gone for the caller, but
- * the proxy has not answered yet and may still touch the memory. region may be
- * NULL.
+ * -ECANCELED. With ordinary memory, which the proxy does not know, only one
+ * with a send that is still to be copied does; a receive ends in -ECANCELED
+ * alone, when its message has come. -ETIMEDOUT: the region is gone for the
+ * caller, but the proxy has not answered yet and may still touch the memory.
+ * region may be NULL.
  */
 int mpib_dereg(struct mpib_region *region);
 
@@ -327,14 +327,15 @@ typedef void mpib_watch_fn(void *user, struct mpib_request *req,
  * thread, once the connection is ready. */
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
-/* What each rail has done for the request so far. report has room for two. */
+/* Get what each rail has done for the request so far. report has room for
+ * two. */
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report);
 /* Get the times of these steps. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
-/* Of a send or receive: a number below MPIB_REQUEST_SLOTS that no other
- * outstanding one of the same connection has. */
+/* A send's or receive's number: below MPIB_REQUEST_SLOTS, and different for all
+ * outstanding requests of a connection. */
 #define MPIB_REQUEST_SLOTS 544
 unsigned mpib_request_slot(const struct mpib_request *req);
 

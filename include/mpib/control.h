@@ -2,11 +2,11 @@
 /*
  * The control socket RUNDIR/proxy.sock: AF_UNIX, SOCK_SEQPACKET, one message
  * per datagram, file descriptors by SCM_RIGHTS. The proxy answers each request
- * of the client once, with the same id. What takes time (connect, accept,
- * close) is answered at once, and its outcome appears in the connection's state
- * word in the reply segment; that word has left FREE before the answer to
- * connect or accept, and READY before the answer to close. The proxy takes the
- * client's identity from SO_PEERCRED, never from a message.
+ * of the client once, with the same id. A request that takes time (connect,
+ * accept, close) is answered at once, and its outcome appears in the
+ * connection's state word in the reply segment; that word has left FREE before
+ * the answer to connect or accept, and READY before the answer to close. The
+ * proxy takes the client's identity from SO_PEERCRED, never from a message.
  */
 #ifndef MPIB_CONTROL_H
 #define MPIB_CONTROL_H
@@ -200,8 +200,8 @@ struct mpib_ctl_connect {
 };
 
 /* The receiving end of a connection that an ACCEPT made once, as the rank knows
- * it from its struct mpib_reply_end. What the sending end asks for again is a
- * CONNECT with a greater number. */
+ * it from its struct mpib_reply_end. The sending end asks again with a CONNECT
+ * with a greater number. */
 struct mpib_ctl_resume {
 	struct mpib_ctl_header h;
 	uint32_t conn; /* chosen by the client; its state must be FREE */

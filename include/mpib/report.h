@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What one rail did for a request, and when: mpib_request_rails() and
+/* Reports of one rail's part in a request, with times: mpib_request_rails() and
  * mpib_request_times() of mpib/client.h. */
 #ifndef MPIB_REPORT_H
 #define MPIB_REPORT_H

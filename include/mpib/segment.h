@@ -172,8 +172,8 @@ static inline unsigned mpib_want_read(const struct mpib_want *want,
 }
 
 enum mpib_conn_state {
-	MPIB_CONN_FREE, /* connect and accept may use the index; the ring goes
-			   on at the published head */
+	MPIB_CONN_FREE, /* connect and accept may use the index; the ring
+			   continues at the published head */
 	MPIB_CONN_PENDING,
 	MPIB_CONN_READY,
 	MPIB_CONN_FAILED, /* error says why; closing frees the index */
@@ -219,11 +219,11 @@ static inline uint64_t mpib_answer(uint32_t gen, bool refused, uint32_t receive)
 	       (receive & ~MPIB_ANSWER_REFUSED);
 }
 
-/* What a rank must know about a connection when its proxy is gone. Written by
- * the proxy's control thread before state becomes READY, and for an accept
+/* State that a rank needs about a connection after its proxy has ended. Written
+ * by the proxy's control thread before state becomes READY, and for an accept
  * before the peer learns that it was accepted. */
 struct mpib_reply_end {
-	/* Of struct mpib_ctl_connect; written last, see mpib_conn_learn(). */
+	/* From struct mpib_ctl_connect; written last, see mpib_conn_learn(). */
 	_Alignas(MPIB_CACHELINE) _Atomic uint64_t key;
 	uint64_t number, peer_number; /* of this end's request, of the peer's */
 	uint64_t base; /* how many receives of the connection ended before the

@@ -36,7 +36,7 @@
  *
  * Progress is made only inside calls: a WR that found no room is posted by a
  * later mpib_vcq_poll() of its end. Nothing blocks, makes a system call that
- * verbs do not make, or allocates, but for the create calls.
+ * verbs do not make, or allocates, except in the create calls.
  *
  * Errors: calls return 0 or -errno, or a count where they say so.
  */

@@ -267,8 +267,9 @@ static int check_peer_addr(struct mpib_config *cfg, char *why)
 		mpib_config_origin(cfg, "peer", "addr"), cfg->peer_addr);
 }
 
-/* Whether the key file can be used. Its owner is checked when it is read: the user
- * who checks a configuration need not be the one who starts the proxy. */
+/* Check that the key file can be used. Its owner is checked when it is read:
+ * the user who checks a configuration need not be the one who starts the
+ * proxy. */
 static int check_key(struct mpib_config *cfg, char *why)
 {
 	const char *bad;

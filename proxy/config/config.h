@@ -224,7 +224,7 @@ struct mpib_setting {
 /* The table of settings and its length. */
 extern const struct mpib_setting mpib_settings[];
 extern const unsigned mpib_settings_count;
-/* Whether a client may ask for the class, 0 to 255. Call after
+/* Return whether a client may ask for the class, 0 to 255. Call after
  * mpib_config_finish(). */
 bool mpib_config_class(const struct mpib_config *cfg, unsigned traffic_class);
 /* NULL if there is no setting of that name. */

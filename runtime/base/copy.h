@@ -23,7 +23,7 @@ void mpib_zero_words(void *to, size_t len);
  * the file has huge pages and none is left to fill the hole, the access raises
  * SIGBUS. The process that punched the hole may lose its data, but this process
  * must go on: the SIGBUS handler maps anonymous memory at the faulting address,
- * and this process uses that memory from then on (as an HCA goes on with the
+ * and this process uses that memory from then on (as an HCA continues with the
  * page that it has pinned).
  *
  * Any thread, wait-free, no system call unless a page is missing.

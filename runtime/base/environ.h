@@ -27,7 +27,8 @@ unsigned mpib_environ_list(char **env, mpib_environ_want *want, char *text,
  * has such a value, so these variables are ignored. */
 bool mpib_environ_is_link(const char *value);
 
-/* Whether mpib-proxy reads the variable and a client process does not. */
+/* Return whether mpib-proxy reads the variable and a client process does
+ * not. */
 mpib_environ_want mpib_environ_is_proxys;
 
 /* All names that some part of mpib reads, NULL-terminated. */

@@ -18,7 +18,7 @@
 #define MPIB_EVENTS_USER (MPIB_EVENTS / 4)
 #define MPIB_EVENTS_USER_NS 30000000000u
 
-/* What an event is about. Fields that do not apply are 0. */
+/* The objects of an event. Fields that do not apply are 0. */
 struct mpib_event_about {
 	uint32_t rails; /* bit per rail, numbered across all devices */
 	uint32_t client; /* the client's id, 0 for none */
@@ -31,8 +31,8 @@ struct mpib_event_about {
 };
 
 struct mpib_event {
-	uint64_t seq; /* from 1, no gaps, goes on across restarts with a
-			 file */
+	uint64_t seq; /* from 1, without gaps; with a file it continues across
+			 restarts */
 	uint64_t time_ns; /* CLOCK_REALTIME */
 	enum mpib_log_level level;
 	char kind[24];

@@ -10,7 +10,7 @@ use warnings;
 
 my ($mode, $n, $seed) = @ARGV;
 my @phrases = (
-	qr/\b(?:whoever|whomever|nobody|anew)\b/i,
+	qr/\b(?:whoever|whomever|whom|nobody|somebody|anybody|everybody|anew)\b/i,
 	qr/(?:^|[.;:] )Who\b(?![^.]*\?)/,
 	qr/\b(?:of|by|for|than|from|to|with) who\b/i,
 	qr{\b(?:is|are|was|were) over\b(?! (?:\d|a|an|all|both|its|several|the|this)\b)}i,
@@ -22,6 +22,11 @@ my @phrases = (
 	qr/\b(?:and|or|of) the like\b/i,
 	qr/\bhere and there\b/i,
 	qr/\b(?:he|him|his)\b/i,
+	qr/(?:^|[.;:] )(?:What|Whose|Of|Whether)\b(?![^.]*\?)/,
+	qr/\b(?:goes?|going|went) on\b/i,
+	qr/\b(?:in (?:its|their) place|in place of|but for|of before)\b/i,
+	qr/\b(?:dealt out|handed (?:around|back)|hears? of|(?:is|are) through)\b/i,
+	qr/\bpatience\b/i,
 );
 
 # The text of a file as [line, paragraph]s.

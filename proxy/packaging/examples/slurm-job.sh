@@ -8,6 +8,6 @@
 export NCCL_NET_PLUGIN=mpib NCCL_NET=MPIB MPIB_RUN_DIR=/run/mpib
 srun --export=ALL --mpi=pmix all_reduce_perf -b 8 -e 1G -f 2 -g 1
 status=$?
-# What went over which rail, of one node.
+# Print one node's bytes per rail.
 mpibctl rails
 exit "$status"
