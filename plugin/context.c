@@ -295,7 +295,7 @@ void *mpib_net_default(void)
 
 /*
  * Failures in NCCL's log. NCCL keeps the last WARN and PyTorch prints that
- * line, so users look there first: so the line says what failed and what to do.
+ * line, so users look there first: it must say what failed and what to do.
  */
 
 #define TOLD 64

@@ -349,7 +349,7 @@ err_free:
 	return rc;
 }
 
-/* Whether there was no proxy, and the process may start one. */
+/* Return whether no proxy ran and the process may start one. */
 static bool attach_may_start(const struct mpib_client *c, int rc)
 {
 	return c->start[0] && (rc == -ENOENT || rc == -ECONNREFUSED);

@@ -162,7 +162,7 @@ struct mpib_conn {
 	uint64_t base;
 	LIST_ENTRY(mpib_conn) link;
 	/* Under the client's lock: what it takes to ask for the connection again. */
-	uint64_t number; /* how many times it was asked for */
+	uint64_t number; /* how many times it was requested */
 	struct mpib_ctl_connect ask; /* sender */
 	struct mpib_listener *listener; /* receiver; NULL: closed */
 	struct mpib_reply_end end; /* receiver; key 0: not known */

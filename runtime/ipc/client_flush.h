@@ -31,7 +31,7 @@ unsigned mpib_flush_left(struct mpib_conn *conn, struct mpib_request **left);
 /* Post them again, counted from the first on. */
 void mpib_flush_repost(struct mpib_conn *conn, struct mpib_request *const *left,
 		       unsigned n);
-/* r is not used any more. */
+/* Release r. */
 void mpib_flush_give(struct mpib_request *r);
 void mpib_flush_close(struct mpib_conn *conn);
 

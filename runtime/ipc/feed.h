@@ -108,8 +108,8 @@ struct mpib_request *mpib_feed_take(struct mpib_conn *conn, int32_t tag);
 void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Push queued requests as far as there is room. */
 void mpib_feed(struct mpib_conn *conn);
-/* Keep with r that it has completed with result, and the sizes of its completion, so
- * that its place is another's. */
+/* Store the result and the sizes of r's completion in r, so that another
+ * request can have its place. */
 void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 		      int32_t result);
 /* The same by the word of r, wholly pushed. False: r has not completed. */

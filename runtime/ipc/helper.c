@@ -142,7 +142,7 @@ void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m)
 	}
 }
 
-/* The connection failed at that index of the living proxy. */
+/* Handle a connection that failed at this index of the living proxy. */
 static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 			uint32_t index)
 {

@@ -102,9 +102,9 @@ static struct mpib_region *region_find(const struct mpib_region *like)
 	return NULL;
 }
 
-/* A region from mpib_reg_fd() that has all of this memory. The addresses alone
- * say so for a dma-buf, each export of which has an inode of its own; a memfd
- * may be mapped where another was. */
+/* A region from mpib_reg_fd() that has all of this memory. For a dma-buf the
+ * addresses are enough, since each export has an inode of its own; a memfd may
+ * be mapped where another one was. */
 static struct mpib_region *region_find_fd(const struct mpib_region *like)
 {
 	struct mpib_region *r;

@@ -59,7 +59,7 @@ uint64_t mpib_conn_over(const struct mpib_conn *conn)
 	return conn->base + most;
 }
 
-/* The peer's rank has what r was to answer. */
+/* Return whether the peer's rank has the receive that r answers. */
 static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 			   uint64_t answer, uint64_t base)
 {

@@ -254,7 +254,8 @@ fixture_test(a_port_that_trains_at_another_speed_is_told_so)
 	say(IBV_EVENT_PORT_ACTIVE);
 	pair_turns(&pair, 4);
 	told_of_port(true, full / 2);
-	/* A short loss of the link, of which the first half was missed. */
+	/* The link was lost for a short time, and the event of the loss was
+	 * missed. */
 	mbps_now = full;
 	gid_now.raw[15]++;
 	say(IBV_EVENT_PORT_ACTIVE);

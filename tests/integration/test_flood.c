@@ -60,7 +60,7 @@ static bool over(const struct pair_end *e, uint8_t req, uint32_t gen)
 	       mpib_completion_poll(pair_completion(e, req), gen, &result);
 }
 
-/* Each connection of the flood has all its requests under way. */
+/* Keep all requests of each connection of the flood outstanding. */
 static void top_up(void)
 {
 	for (unsigned i = 0; i < CONNS; i++) {
@@ -169,7 +169,7 @@ static void fill_rails(void)
 		do {
 			before = posted();
 			top_up();
-			/* The receiver's devices are waited for so long. */
+			/* How long to wait for the receiver's devices. */
 			for (unsigned k = 0; k < 40; k++)
 				mpib_shard_turn(shard(0));
 		} while (posted() != before);

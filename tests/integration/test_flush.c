@@ -122,7 +122,8 @@ fixture_test(what_was_received_is_there_after_a_flush)
 {
 	fault_both((struct mpib_soft_fault){ .late = 1 });
 	receive(BYTES, 3);
-	/* Complete, and not there, on either rail: what a GPU could read. */
+	/* The receive is complete, but its data is not visible yet on either
+	 * rail, as on a GPU. */
 	assert_false(TAILQ_EMPTY(&to_ctx(rail_ctx(0))->late));
 	assert_false(TAILQ_EMPTY(&to_ctx(rail_ctx(1))->late));
 	assert_memory_not_equal(device, pair.node[0].mem, BYTES);

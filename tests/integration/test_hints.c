@@ -11,7 +11,7 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* It shortens the file that the proxy has mapped. */
+/* The agent truncates the file that the proxy has mapped. */
 TEST(an_agent_that_takes_its_hints_away_stops_nobody)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);

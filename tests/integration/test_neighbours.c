@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that writes where it likes with the keys that it was given reaches no
- * connection of another peer. Several lanes of one tenant stand for its peers. The
- * connections of one lane move checked messages from node 0 to node 1. On each
- * other lane a node is hostile: node 1 as a receiver writes CTS, node 0 as a sender
- * bytes, to places around those that it was told of. The cluster's key makes no
- * difference: the engine does not know it.
+ * A peer that writes to any address with the keys that it got reaches no
+ * connection of another peer. Several lanes of one tenant stand for its peers.
+ * The connections of one lane move checked messages from node 0 to node 1. On
+ * every second lane a node is hostile: node 1 as a receiver writes CTS, node 0
+ * as a sender bytes, to addresses around those that it may write to. The
+ * cluster's key makes no difference: the engine does not know it.
  */
 #include <errno.h>
 #include <sys/mman.h>

@@ -28,7 +28,7 @@ static void push_some(struct pair_end *e, struct mpib_desc d, uint32_t cut,
 	}
 }
 
-/* Request 9 of total bytes at off. */
+/* Post request 9 of total bytes at off. */
 static struct mpib_desc request_of(enum mpib_op op, uint32_t gen, uint32_t mr,
 				   uint64_t off, uint32_t total)
 {

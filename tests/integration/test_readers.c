@@ -19,7 +19,7 @@
 #define MESSAGES 500
 /* reader.c lets answers of 16 MiB wait, the rest is room for the allocator. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define READERS 250u /* it takes ten times as long */
+#define READERS 250u /* a sanitizer takes ten times as long */
 #define GROWTH_MAX_KIB (1024 * 1024) /* most of it is the sanitizer's own */
 #define IDLE_MAX_KIB GROWTH_MAX_KIB
 #else

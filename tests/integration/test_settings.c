@@ -205,7 +205,7 @@ static void run_traffic(void)
 	uint32_t most = draw(4) ? 1024 : 64u << 10;
 
 	for (unsigned i = 0; i < MESSAGES; i++) {
-		/* Said here, for nothing else would end the requests. */
+		/* Fail here, because nothing else would end the requests. */
 		assert_int_equal(pair.node[0].lanes_broken, 0);
 		assert_int_equal(pair.node[1].lanes_broken, 0);
 		for (unsigned c = 0; c < ends; c++) {

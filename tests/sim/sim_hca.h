@@ -39,7 +39,7 @@ struct sim_device {
 	uint64_t still_until; /* no poll of its process moves it before */
 	struct sim_event tells; /* its contexts that they are lost */
 	unsigned calls; /* the last of so many finds it gone; 0: of none */
-	uint64_t told_late; /* when it goes by that */
+	uint64_t told_late; /* delay of its event if calls made it lost */
 	uint64_t forgotten; /* messages */
 	/* Its firmware answers no call before this time; the process that knows
 	 * it. */

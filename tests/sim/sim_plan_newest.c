@@ -310,8 +310,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 	return at;
 }
 
-/* What seeds before SIM_RESUMED_FROM do not have: ranks outlive their proxies,
- * any of which may be killed at any time. Traffic lasts as long as the
+/* Draws that seeds before SIM_RESUMED_FROM do not have: ranks outlive their
+ * proxies, any of which may be killed at any time. Traffic lasts as long as the
  * faults. */
 static void draw_resumed(struct sim_plan *p)
 {
@@ -387,7 +387,7 @@ static bool drawn_between(const struct sim_plan *p, uint64_t from,
 	return (p->seed >= from && p->seed < until) || p->seed >= SIM_ALL_FROM;
 }
 
-/* What seeds before SIM_NEWEST_FROM do not have. */
+/* Draws that seeds before SIM_NEWEST_FROM do not have. */
 void sim_plan_draw_newest(struct sim_plan *p)
 {
 	struct sim_rng r;

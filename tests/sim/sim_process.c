@@ -123,7 +123,7 @@ void __wrap__exit(int status)
 	__builtin_trap();
 }
 
-/* Signals come through a signalfd alone. */
+/* Signals arrive through a signalfd only. */
 int __wrap_sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
 	(void)how;

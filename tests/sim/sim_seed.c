@@ -129,7 +129,7 @@ static void write_key(const char *name, const char *key)
 	__real_close(fd);
 }
 
-/* Of a file system in memory where there is one. */
+/* In a file system in memory, if the machine has one. */
 static void make_dir(char *dir, size_t size)
 {
 	static const char *const where[] = { "/dev/shm", "/tmp" };
