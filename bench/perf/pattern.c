@@ -141,6 +141,16 @@ uint64_t perf_pattern_iters(const struct perf_rank *r, uint64_t size)
 	return opt->check ? perf_batch_iters(r->stream[0].mem_len, bytes) : 1;
 }
 
+uint64_t perf_stream_key(const struct perf_stream *s,
+			 const struct perf_batch *batch)
+{
+	unsigned from = (unsigned)(s->sends ? s->self : s->peer);
+	unsigned to = (unsigned)(s->sends ? s->peer : s->self);
+
+	return perf_key(perf_key(batch->key, from << 16 | to),
+			(unsigned)s->channel);
+}
+
 struct pattern_run {
 	struct perf_rank *r;
 	const struct perf_batch *batch;
@@ -208,17 +218,6 @@ static bool my_turn(struct perf_stream *s, uint64_t i)
 	return other->done >= (s->self < s->peer ? iter : iter + 1) * per;
 }
 
-/* The key of the messages in one direction of a connection. */
-static uint64_t stream_key(const struct perf_stream *s)
-{
-	const struct pattern_run *run = s->arg;
-	unsigned from = (unsigned)(s->sends ? s->self : s->peer);
-	unsigned to = (unsigned)(s->sends ? s->peer : s->self);
-
-	return perf_key(perf_key(run->batch->key, from << 16 | to),
-			(unsigned)s->channel);
-}
-
 /* Messages of the stream before this batch. */
 static uint64_t before(const struct perf_stream *s)
 {
@@ -230,7 +229,7 @@ static uint64_t before(const struct perf_stream *s)
 static bool prepare(struct perf_stream *s)
 {
 	const struct pattern_run *run = s->arg;
-	uint64_t key = stream_key(s), first = before(s);
+	uint64_t key = perf_stream_key(s, run->batch), first = before(s);
 	size_t len;
 	char *addr;
 
@@ -276,7 +275,8 @@ static void compare_one(struct perf_stream *s, uint64_t i, uint64_t key)
 
 static void compare(struct perf_stream *s)
 {
-	uint64_t key = stream_key(s);
+	const struct pattern_run *run = s->arg;
+	uint64_t key = perf_stream_key(s, run->batch);
 
 	for (uint64_t i = 0; i < s->total; i++)
 		compare_one(s, i, key);

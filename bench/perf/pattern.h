@@ -42,6 +42,10 @@ struct perf_batch {
 	bool timed; /* false: warm-up */
 };
 
+/* The key of the messages in one direction of a connection. */
+uint64_t perf_stream_key(const struct perf_stream *s,
+			 const struct perf_batch *batch);
+
 /* Bytes from one iteration to the next in a buffer. */
 uint64_t perf_batch_stride(uint64_t bytes);
 

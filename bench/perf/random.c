@@ -27,23 +27,13 @@ size_t perf_random_memory(const struct perf_options *opt)
 	return (size_t)(slots_of(opt) * (opt->max + GUARD));
 }
 
-static uint64_t key_of(const struct perf_stream *s)
-{
-	const struct random_run *run = s->arg;
-	unsigned from = (unsigned)(s->sends ? s->self : s->peer);
-	unsigned to = (unsigned)(s->sends ? s->peer : s->self);
-	uint64_t key = perf_key(run->batch->key, from << 16 | to);
-
-	return perf_key(key, (unsigned)s->channel);
-}
-
 /* The size of message i: small sizes are as frequent as large ones, and 0 and
  * the maximum occur. */
 static size_t size_of(const struct perf_stream *s, uint64_t i)
 {
 	const struct random_run *run = s->arg;
 	uint64_t max = run->r->w->opt.max;
-	uint64_t key = perf_key(key_of(s), i);
+	uint64_t key = perf_key(perf_stream_key(s, run->batch), i);
 	unsigned bits = 64 - (unsigned)__builtin_clzll(max | 1);
 	uint64_t size = perf_mix(key) >> (64 - 1 - key % bits);
 
@@ -70,7 +60,7 @@ static void place_send(struct perf_stream *s, uint64_t i, char **addr,
 	if (!run->check || !perf_stream_is_new(s, i))
 		return;
 	begun = perf_now();
-	perf_data_fill(*addr, *len, key_of(s), i);
+	perf_data_fill(*addr, *len, perf_stream_key(s, run->batch), i);
 	run->res->checking += perf_now() - begun;
 }
 
@@ -99,7 +89,7 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 
 	if (!run->check)
 		return;
-	wrong = perf_data_check(at, want, key_of(s), i) +
+	wrong = perf_data_check(at, want, perf_stream_key(s, run->batch), i) +
 		perf_data_touched(at + want, (size_t)(run->stride - want));
 	perf_stream_judge(run->r->w, s, i, want, size, wrong, run->res);
 	run->res->checking += perf_now() - begun;

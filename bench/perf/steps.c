@@ -78,14 +78,6 @@ static size_t size_of(const struct perf_stream *s, uint64_t number)
 	return (size_t)(left < run->step ? left : run->step);
 }
 
-static uint64_t key_of(const struct perf_stream *s)
-{
-	const struct run *run = s->arg;
-	unsigned from = (unsigned)(s->sends ? s->self : s->peer);
-
-	return perf_key(perf_key(run->batch->key, from), (unsigned)s->channel);
-}
-
 /* Messages of the stream before this run. */
 static uint64_t before(const struct perf_stream *s)
 {
@@ -106,7 +98,8 @@ static void place_send(struct perf_stream *s, uint64_t i, char **addr,
 	if (!run->r->w->opt.check || !perf_stream_is_new(s, i))
 		return;
 	begun = perf_now();
-	perf_data_fill(*addr, *len, key_of(s), before(s) + number);
+	perf_data_fill(*addr, *len, perf_stream_key(s, run->batch),
+		       before(s) + number);
 	run->res->checking += perf_now() - begun;
 }
 
@@ -135,7 +128,8 @@ static void received(struct perf_stream *s, uint64_t i, size_t size)
 
 	if (!run->r->w->opt.check)
 		return;
-	wrong = perf_data_check(at, want, key_of(s), number) +
+	wrong = perf_data_check(at, want, perf_stream_key(s, run->batch),
+				number) +
 		perf_data_touched(at + want, (size_t)run->room - want);
 	perf_stream_judge(run->r->w, s, number, want, size, wrong, run->res);
 	run->res->checking += perf_now() - begun;
