@@ -155,7 +155,7 @@ static int by_busbw(const void *a, const void *b)
 static void set_medians(const struct perf_verdict *v, int n,
 			double median[PERF_DEVICES_MAX])
 {
-	struct perf_verdict *sorted = calloc((size_t)n, sizeof(*sorted));
+	struct perf_verdict *sorted = calloc((size_t)n + 1, sizeof(*sorted));
 
 	for (int d = 0; d < PERF_DEVICES_MAX; d++) {
 		int ran = 0;
