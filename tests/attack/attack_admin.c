@@ -88,7 +88,7 @@ static int change_by_stats(void *arg)
 	return 0;
 }
 
-static void nobody_changes_anything_by_the_stats_socket(void **state)
+TEST(nobody_changes_anything_by_the_stats_socket)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, change_by_stats, NULL), 0);
@@ -118,7 +118,7 @@ static int be_a_pod(void *arg)
 	return access("/run/" MPIB_ADMIN_SOCK, F_OK) == 0 ? 2 : 0;
 }
 
-static void a_pods_root_changes_nothing(void **state)
+TEST(a_pods_root_changes_nothing)
 {
 	char root[128];
 	int rc;
@@ -150,7 +150,7 @@ static int be_root_of_a_user_namespace(void *arg)
 	return give_stats("drain SUP") == 1 ? 0 : 2;
 }
 
-static void root_of_a_user_namespace_is_a_user_like_others(void **state)
+TEST(root_of_a_user_namespace_is_a_user_like_others)
 {
 	int rc;
 
@@ -167,14 +167,14 @@ static int connect_to_admin(void *arg)
 	return give_admin("info") == 2 ? 0 : 1;
 }
 
-static void a_tenant_does_not_reach_the_admin_socket(void **state)
+TEST(a_tenant_does_not_reach_the_admin_socket)
 {
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, connect_to_admin, NULL), 0);
 }
 
 /* What root may: the attacks above are not refused for want of a door. */
-static void root_changes_things_by_the_admin_socket(void **state)
+TEST(root_changes_things_by_the_admin_socket)
 {
 	attack_needs_root();
 	assert_int_equal(give_admin("drain SUP"), 0);
@@ -184,12 +184,4 @@ static void root_changes_things_by_the_admin_socket(void **state)
 	assert_int_equal(give_admin("set log.level info"), 0);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(nobody_changes_anything_by_the_stats_socket),
-	cmocka_unit_test(a_pods_root_changes_nothing),
-	cmocka_unit_test(root_of_a_user_namespace_is_a_user_like_others),
-	cmocka_unit_test(a_tenant_does_not_reach_the_admin_socket),
-	cmocka_unit_test(root_changes_things_by_the_admin_socket),
-	{ 0 },
-};
 struct test_group test_group = { setup, victim_teardown };

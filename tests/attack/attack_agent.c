@@ -206,7 +206,7 @@ static pid_t agent_begin(int (*fn)(void *arg))
 	return tenant_begin(getpwnam(AGENT)->pw_uid, fn, NULL);
 }
 
-static void an_agent_gone_bad_hurts_nobody(void **state)
+TEST(an_agent_gone_bad_hurts_nobody)
 {
 	pid_t pid;
 	int status;
@@ -248,7 +248,7 @@ static int send_sockets(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-static void sockets_of_an_agents_that_linger_are_closed(void **state)
+TEST(sockets_of_an_agents_that_linger_are_closed)
 {
 	char byte = 'x';
 	pid_t pid;
@@ -265,9 +265,4 @@ static void sockets_of_an_agents_that_linger_are_closed(void **state)
 	child_kill(pid);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(sockets_of_an_agents_that_linger_are_closed),
-	cmocka_unit_test(an_agent_gone_bad_hurts_nobody),
-	{ 0 },
-};
 struct test_group test_group = { setup, teardown };

@@ -146,7 +146,7 @@ static void nobody_is_sick_by_a_strangers_word(void)
 	json_decref(agents);
 }
 
-static void a_peer_that_lies_harms_itself_alone(void **state)
+TEST(a_peer_that_lies_harms_itself_alone)
 {
 	static uint16_t port[LIARS] = { 1001, 1002, 1003, 1004 };
 	pid_t pid[LIARS];
@@ -170,8 +170,4 @@ static void a_peer_that_lies_harms_itself_alone(void **state)
 		child_kill(pid[i]);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_peer_that_lies_harms_itself_alone),
-	{ 0 },
-};
 struct test_group test_group = { setup, victim_teardown };

@@ -56,7 +56,9 @@ static int stay_silent(void *arg)
 	return 0;
 }
 
-static void silent_connections_keep_nobody_out(void **state)
+#define CASE(name) TEST_OF(name, setup, victim_teardown)
+
+CASE(silent_connections_keep_nobody_out)
 {
 	pid_t pid[2];
 
@@ -93,7 +95,7 @@ static int read_stats(void *arg)
 	return strstr(line, "\"mpib\"") ? 0 : 2;
 }
 
-static void readers_that_stay_keep_nobody_out(void **state)
+CASE(readers_that_stay_keep_nobody_out)
 {
 	const char *const argv[] = { "mpibctl", "-s", node[0].dir, "rails",
 				     NULL };
@@ -167,7 +169,7 @@ static int read_conns_late(void *arg)
 	return lines == 2 ? 0 : 2;
 }
 
-static void answers_not_read_keep_nobody_from_theirs(void **state)
+CASE(answers_not_read_keep_nobody_from_theirs)
 {
 	const char *const argv[] = { "mpibctl", "-s",	 node[0].dir,
 				     "-j",	"conns", NULL };
@@ -238,7 +240,7 @@ static int attach_again_and_again(void *arg)
 	return refused;
 }
 
-static void who_has_many_clients_leaves_others_theirs(void **state)
+CASE(who_has_many_clients_leaves_others_theirs)
 {
 	_Atomic bool *holds = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -257,13 +259,3 @@ static void who_has_many_clients_leaves_others_theirs(void **state)
 }
 
 /* Each with a victim of its own, so that the p99 of each is known. */
-#define beside_a_victim(f)                                                     \
-	cmocka_unit_test_setup_teardown(f, setup, victim_teardown)
-
-const struct CMUnitTest test_list[] = {
-	beside_a_victim(silent_connections_keep_nobody_out),
-	beside_a_victim(readers_that_stay_keep_nobody_out),
-	beside_a_victim(answers_not_read_keep_nobody_from_theirs),
-	beside_a_victim(who_has_many_clients_leaves_others_theirs),
-	{ 0 },
-};

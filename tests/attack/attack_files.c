@@ -131,7 +131,7 @@ static int lock_all(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-static void locks_of_others_keep_no_proxy_from_its_start(void **state)
+TEST(locks_of_others_keep_no_proxy_from_its_start)
 {
 	pid_t pid;
 
@@ -157,7 +157,7 @@ static void end_agent(pid_t pid)
 	assert_true(WIFEXITED(status));
 }
 
-static void locks_of_others_keep_no_agent_from_its_start(void **state)
+TEST(locks_of_others_keep_no_agent_from_its_start)
 {
 	pid_t agent, pid;
 	bool came;
@@ -194,7 +194,7 @@ static int squat(void *arg)
 	return 0;
 }
 
-static void a_directory_made_by_others_is_no_agents(void **state)
+TEST(a_directory_made_by_others_is_no_agents)
 {
 	char precious[100], gone[120];
 	struct stat st;
@@ -250,7 +250,7 @@ static int call_agent(void *arg)
 	return 0;
 }
 
-static void calls_of_others_keep_no_proxy_from_its_agent(void **state)
+TEST(calls_of_others_keep_no_proxy_from_its_agent)
 {
 	unsigned answered = 0;
 	pid_t agent, pid[2];
@@ -303,7 +303,7 @@ static int call_as_proxy(void *arg)
 	return agent_answers(agent_dir) ? 0 : 1;
 }
 
-static void others_have_no_way_to_an_agents_files(void **state)
+TEST(others_have_no_way_to_an_agents_files)
 {
 	pid_t agent;
 
@@ -317,12 +317,4 @@ static void others_have_no_way_to_an_agents_files(void **state)
 	end_agent(agent);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(locks_of_others_keep_no_proxy_from_its_start),
-	cmocka_unit_test(locks_of_others_keep_no_agent_from_its_start),
-	cmocka_unit_test(a_directory_made_by_others_is_no_agents),
-	cmocka_unit_test(calls_of_others_keep_no_proxy_from_its_agent),
-	cmocka_unit_test(others_have_no_way_to_an_agents_files),
-	{ 0 },
-};
 struct test_group test_group = { setup, teardown };

@@ -207,25 +207,19 @@ static void comes_to_nothing(int (*fn)(void *arg))
 	assert_int_equal(status, 0);
 }
 
-static void rings_have_no_holes(void **state)
+TEST(rings_have_no_holes)
 {
 	comes_to_nothing(punch_rings);
 }
 
-static void pools_have_no_holes(void **state)
+TEST(pools_have_no_holes)
 {
 	comes_to_nothing(punch_pool);
 }
 
-static void memory_of_others_is_not_mapped(void **state)
+TEST(memory_of_others_is_not_mapped)
 {
 	comes_to_nothing(register_and_punch);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(rings_have_no_holes),
-	cmocka_unit_test(pools_have_no_holes),
-	cmocka_unit_test(memory_of_others_is_not_mapped),
-	{ 0 },
-};
 struct test_group test_group = { setup, victim_teardown };

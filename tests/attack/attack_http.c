@@ -145,7 +145,7 @@ static int scrape_page(void *arg)
 	return failed;
 }
 
-static void slow_clients_leave_scrapes_answered(void **state)
+TEST(slow_clients_leave_scrapes_answered)
 {
 	pid_t pid;
 
@@ -159,7 +159,7 @@ static void slow_clients_leave_scrapes_answered(void **state)
 }
 
 /* Four users take all that is not kept for root, who has places of his own. */
-static void slow_users_leave_root_its_scrapes(void **state)
+TEST(slow_users_leave_root_its_scrapes)
 {
 	pid_t pid[5];
 
@@ -173,7 +173,7 @@ static void slow_users_leave_root_its_scrapes(void **state)
 		child_kill(pid[i]);
 }
 
-static void who_asks_for_all_without_end_leaves_others_served(void **state)
+TEST(who_asks_for_all_without_end_leaves_others_served)
 {
 	pid_t pid;
 
@@ -185,10 +185,4 @@ static void who_asks_for_all_without_end_leaves_others_served(void **state)
 	child_kill(pid);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(slow_clients_leave_scrapes_answered),
-	cmocka_unit_test(slow_users_leave_root_its_scrapes),
-	cmocka_unit_test(who_asks_for_all_without_end_leaves_others_served),
-	{ 0 },
-};
 struct test_group test_group = { setup, victim_teardown };

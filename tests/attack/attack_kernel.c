@@ -29,7 +29,7 @@ static void ctl(const char *word, const char *more)
 		fail_msg("mpibctl %s: %d: %s", word, run.status, run.err);
 }
 
-static void a_proxy_keeps_to_its_list_of_calls(void **state)
+TEST(a_proxy_keeps_to_its_list_of_calls)
 {
 	const char *const args[] = { "--seccomp", "kill", NULL };
 	static const char *const words[] = { "ping",	"info",	   "rails",
@@ -97,7 +97,7 @@ static int call_in_filter(unsigned n, enum mpib_seccomp how)
 				   : WEXITSTATUS(status);
 }
 
-static void calls_out_of_the_list_fail_or_end_the_process(void **state)
+TEST(calls_out_of_the_list_fail_or_end_the_process)
 {
 #ifdef MPIB_TRACED
 	skip_as("a sanitizer makes calls of its own");
@@ -109,9 +109,3 @@ static void calls_out_of_the_list_fail_or_end_the_process(void **state)
 	}
 	assert_int_equal(call_in_filter(3, MPIB_SECCOMP_NO), 8);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_proxy_keeps_to_its_list_of_calls),
-	cmocka_unit_test(calls_out_of_the_list_fail_or_end_the_process),
-	{ 0 },
-};

@@ -125,7 +125,7 @@ static int tell_lies(void *arg)
 	return 0;
 }
 
-static void lies_about_memory_are_refused(void **state)
+TEST(lies_about_memory_are_refused)
 {
 	unsigned tries = getenv("LIES") ? (unsigned)atoi(getenv("LIES")) : 5000;
 	struct victim *v;
@@ -136,8 +136,3 @@ static void lies_about_memory_are_refused(void **state)
 	victim_goes_on(v, 64);
 	victim_leave(v, node);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(lies_about_memory_are_refused),
-	{ 0 },
-};

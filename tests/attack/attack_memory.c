@@ -82,7 +82,7 @@ static int register_holes(void *arg)
 	return 0;
 }
 
-static void holes_are_not_filled_by_the_proxy(void **state)
+TEST(holes_are_not_filled_by_the_proxy)
 {
 	static const char *const nobody[] = { "--run-user", "nobody", NULL };
 	struct victim *v;
@@ -166,7 +166,7 @@ static long grown_kib(struct victim *v, long before)
 	return grown;
 }
 
-static void a_users_memory_is_bounded(void **state)
+TEST(a_users_memory_is_bounded)
 {
 	static const char *const args[] = { "--quota-memory", "64M", NULL };
 	uint64_t least = 8 << 20;
@@ -312,7 +312,7 @@ static void hold_in_a_cgroup(int (*hold)(void *arg), uint64_t *sum)
 	munmap(had, 4096);
 }
 
-static void a_cgroup_is_not_used_up(void **state)
+TEST(a_cgroup_is_not_used_up)
 {
 	uint64_t pools, ends;
 
@@ -339,7 +339,7 @@ static int read_the_proxys_memory(void *arg)
 	return fd < 0 && (errno == EACCES || errno == EPERM) ? 0 : 1;
 }
 
-static void nobody_reads_the_proxys_memory(void **state)
+TEST(nobody_reads_the_proxys_memory)
 {
 	const struct rlimit all = { RLIM_INFINITY, RLIM_INFINITY };
 	struct node n;
@@ -356,13 +356,3 @@ static void nobody_reads_the_proxys_memory(void **state)
 #endif
 	node_wipe(&n);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(holes_are_not_filled_by_the_proxy),
-	cmocka_unit_test(a_users_memory_is_bounded),
-#ifndef MPIB_TRACED
-	cmocka_unit_test(a_cgroup_is_not_used_up),
-#endif
-	cmocka_unit_test(nobody_reads_the_proxys_memory),
-	{ 0 },
-};

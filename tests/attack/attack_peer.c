@@ -242,7 +242,7 @@ static void assert_newcomer_served(void)
 	victim_newcomer(&node[2], &node[1], 10);
 }
 
-static void strangers_fill_no_table(void **state)
+TEST(strangers_fill_no_table)
 {
 	struct victim *v;
 
@@ -255,7 +255,7 @@ static void strangers_fill_no_table(void **state)
 	stop_all();
 }
 
-static void a_user_who_calls_everywhere_fills_no_table(void **state)
+TEST(a_user_who_calls_everywhere_fills_no_table)
 {
 	struct victim *v;
 	json_int_t all;
@@ -277,7 +277,7 @@ static void a_user_who_calls_everywhere_fills_no_table(void **state)
 	stop_all();
 }
 
-static void who_greets_from_a_peers_address_cuts_no_call(void **state)
+TEST(who_greets_from_a_peers_address_cuts_no_call)
 {
 	const char *const args[] = { "--peer-key-file", key, NULL };
 	struct victim *v;
@@ -303,7 +303,7 @@ static void who_greets_from_a_peers_address_cuts_no_call(void **state)
 	key[0] = '\0';
 }
 
-static void lanes_of_a_user_are_bounded(void **state)
+TEST(lanes_of_a_user_are_bounded)
 {
 	const char *const args[] = { "--quota-lanes", "16", NULL };
 	struct victim *v;
@@ -318,7 +318,7 @@ static void lanes_of_a_user_are_bounded(void **state)
 	stop_all();
 }
 
-static void traffic_classes_are_the_operators(void **state)
+TEST(traffic_classes_are_the_operators)
 {
 	const char *const args[] = { "--qp-traffic-classes", "26,106", NULL };
 	struct victim *v;
@@ -332,7 +332,7 @@ static void traffic_classes_are_the_operators(void **state)
 	stop_all();
 }
 
-static void a_users_handle_makes_nobody_knock_elsewhere(void **state)
+TEST(a_users_handle_makes_nobody_knock_elsewhere)
 {
 	char nets[64];
 	const char *const args[] = { "--peer-networks", nets, NULL };
@@ -353,13 +353,3 @@ static void a_users_handle_makes_nobody_knock_elsewhere(void **state)
 	victim_end(v);
 	stop_all();
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(strangers_fill_no_table),
-	cmocka_unit_test(a_user_who_calls_everywhere_fills_no_table),
-	cmocka_unit_test(who_greets_from_a_peers_address_cuts_no_call),
-	cmocka_unit_test(lanes_of_a_user_are_bounded),
-	cmocka_unit_test(traffic_classes_are_the_operators),
-	cmocka_unit_test(a_users_handle_makes_nobody_knock_elsewhere),
-	{ 0 },
-};

@@ -158,7 +158,7 @@ static int greet_and_hold(void *arg)
 	return 0;
 }
 
-static void greetings_by_guess_join_nothing_and_are_not_kept(void **state)
+TEST(greetings_by_guess_join_nothing_and_are_not_kept)
 {
 	struct victim *v;
 	unsigned most = 0;
@@ -216,19 +216,12 @@ static void flooded(int (*attack)(void *arg))
 		node_stop(&node[i]);
 }
 
-static void silence_on_a_rails_port_keeps_nobody_away(void **state)
+TEST(silence_on_a_rails_port_keeps_nobody_away)
 {
 	flooded(hold_the_port);
 }
 
-static void calls_without_end_keep_nobody_away(void **state)
+TEST(calls_without_end_keep_nobody_away)
 {
 	flooded(call_and_go);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(silence_on_a_rails_port_keeps_nobody_away),
-	cmocka_unit_test(calls_without_end_keep_nobody_away),
-	cmocka_unit_test(greetings_by_guess_join_nothing_and_are_not_kept),
-	{ 0 },
-};

@@ -109,7 +109,7 @@ static unsigned long long longest_stand(int done)
 	return longest;
 }
 
-static void regions_that_are_used(void **state)
+TEST(regions_that_are_used)
 {
 	unsigned long long stood;
 	uint64_t us;
@@ -129,8 +129,4 @@ static void regions_that_are_used(void **state)
 	assert_in_range(us, 0, CLIENTS * PAIRS * DEREG_US);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(regions_that_are_used),
-	{ 0 },
-};
 struct test_group test_group = { setup, victim_teardown };

@@ -143,15 +143,13 @@ static void the_victim_resumes_beside(unsigned dies_after)
 		child_kill(pid[i]);
 }
 
-static void strangers_resume_nothing(void **state)
+TEST(strangers_resume_nothing)
 {
-	(void)state;
 	the_victim_resumes_beside(3000);
 }
 
-static void a_crowd_that_asks_and_dies_keeps_no_one(void **state)
+TEST(a_crowd_that_asks_and_dies_keeps_no_one)
 {
-	(void)state;
 	the_victim_resumes_beside(50);
 }
 
@@ -193,9 +191,8 @@ static int lie_about_its_own(void *arg)
 	return 0;
 }
 
-static void lies_about_own_connections_hurt_their_owner_alone(void **state)
+TEST(lies_about_own_connections_hurt_their_owner_alone)
 {
-	(void)state;
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, lie_about_its_own, NULL), 0);
 	victim_goes_on(victim, 64);
@@ -262,9 +259,8 @@ static int ask_again_for_the_closed(void *arg)
 	return 0;
 }
 
-static void who_asks_again_for_what_it_closed_cuts_no_link(void **state)
+TEST(who_asks_again_for_what_it_closed_cuts_no_link)
 {
-	(void)state;
 	attack_needs_root();
 	assert_int_equal(tenant_run(ATTACKER, ask_again_for_the_closed, NULL),
 			 0);
@@ -298,9 +294,8 @@ static int take_the_place(void *arg)
 	return 0;
 }
 
-static void no_user_takes_the_place_of_a_proxy_that_is_away(void **state)
+TEST(no_user_takes_the_place_of_a_proxy_that_is_away)
 {
-	(void)state;
 	attack_needs_root();
 	victim_goes_on(victim, 64);
 	atomic_store(&victim->killed, true);
@@ -311,12 +306,4 @@ static void no_user_takes_the_place_of_a_proxy_that_is_away(void **state)
 	atomic_store(&victim->killed, false);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(who_asks_again_for_what_it_closed_cuts_no_link),
-	cmocka_unit_test(strangers_resume_nothing),
-	cmocka_unit_test(a_crowd_that_asks_and_dies_keeps_no_one),
-	cmocka_unit_test(lies_about_own_connections_hurt_their_owner_alone),
-	cmocka_unit_test(no_user_takes_the_place_of_a_proxy_that_is_away),
-	{ 0 },
-};
 struct test_group test_group = { setup, victim_teardown };

@@ -228,17 +228,17 @@ static void goes_on_beside(pid_t pid)
 	child_kill(pid);
 }
 
-static void memory_that_is_written_to_is_registered(void **state)
+TEST(memory_that_is_written_to_is_registered)
 {
 	goes_on_beside(attack_begin(register_what_is_written, NULL));
 }
 
-static void memory_that_is_registered_is_written_to(void **state)
+TEST(memory_that_is_registered_is_written_to)
 {
 	goes_on_beside(attack_begin(write_to_what_is_registered, NULL));
 }
 
-static void files_whose_close_waits_are_closed(void **state)
+TEST(files_whose_close_waits_are_closed)
 {
 	static uint32_t flags[] = { MPIB_REG_MEMFD, MPIB_REG_DMABUF };
 
@@ -246,7 +246,7 @@ static void files_whose_close_waits_are_closed(void **state)
 		goes_on_beside(attack_begin(offer_a_file, &flags[i]));
 }
 
-static void files_without_end_are_closed(void **state)
+TEST(files_without_end_are_closed)
 {
 	goes_on_beside(attack_begin(offer_files_without_end, NULL));
 }
@@ -265,7 +265,7 @@ static pid_t attack_asleep(int (*fn)(void *))
 }
 
 /* Each connection has a descriptor of the proxy's, of which others have need. */
-static void who_comes_and_goes_takes_no_descriptors(void **state)
+TEST(who_comes_and_goes_takes_no_descriptors)
 {
 	unsigned before = holds(node[0].pid);
 	pid_t pid = attack_asleep(come_and_go);
@@ -279,13 +279,13 @@ static void who_comes_and_goes_takes_no_descriptors(void **state)
 	child_kill(pid);
 }
 
-static void sockets_that_linger_are_closed(void **state)
+TEST(sockets_that_linger_are_closed)
 {
 	goes_on_beside(attack_asleep(send_sockets));
 }
 
 /* Freeing it takes 100 ms a GiB and more, whoever does it. */
-static void memory_of_who_ends_is_not_the_control_threads(void **state)
+TEST(memory_of_who_ends_is_not_the_control_threads)
 {
 	pid_t pid = attack_begin(register_much, NULL);
 	uint64_t us = control_us(node[0].pid);
@@ -297,14 +297,4 @@ static void memory_of_who_ends_is_not_the_control_threads(void **state)
 	assert_in_range(us, 0, 60000);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(memory_of_who_ends_is_not_the_control_threads),
-	cmocka_unit_test(who_comes_and_goes_takes_no_descriptors),
-	cmocka_unit_test(sockets_that_linger_are_closed),
-	cmocka_unit_test(memory_that_is_written_to_is_registered),
-	cmocka_unit_test(memory_that_is_registered_is_written_to),
-	cmocka_unit_test(files_whose_close_waits_are_closed),
-	cmocka_unit_test(files_without_end_are_closed),
-	{ 0 },
-};
 struct test_group test_group = { setup, victim_teardown };

@@ -98,7 +98,7 @@ static unsigned events_of(const struct node *n, const char *kind,
 	return found;
 }
 
-static void comers_and_goers_leave_others_their_events(void **state)
+TEST(comers_and_goers_leave_others_their_events)
 {
 	json_int_t newest = 0;
 
@@ -132,7 +132,7 @@ static int attach_forged(void *arg)
 }
 
 /* Also over a kill, after which it is the file that tells. */
-static void names_forge_no_events(void **state)
+TEST(names_forge_no_events)
 {
 	const unsigned names = sizeof(forged) / sizeof(forged[0]);
 	json_int_t before = 0, after = 0;
@@ -180,7 +180,7 @@ static int ask_and_come_back(void *arg)
 	return 0;
 }
 
-static void who_comes_back_has_no_new_bucket_of_messages(void **state)
+TEST(who_comes_back_has_no_new_bucket_of_messages)
 {
 	unsigned *answered = mmap(NULL, 4096, PROT_READ | PROT_WRITE,
 				  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -197,10 +197,4 @@ static void who_comes_back_has_no_new_bucket_of_messages(void **state)
 	munmap(answered, 4096);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(comers_and_goers_leave_others_their_events),
-	cmocka_unit_test(names_forge_no_events),
-	cmocka_unit_test(who_comes_back_has_no_new_bucket_of_messages),
-	{ 0 },
-};
 struct test_group test_group = { setup, teardown };

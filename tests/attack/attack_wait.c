@@ -192,37 +192,29 @@ static void turns_stay_short(struct begun b)
 	turns_stay_below(TURN_US, begin_and_wait, b);
 }
 
-static void sends_that_nobody_receives(void **state)
+TEST(sends_that_nobody_receives)
 {
 	turns_stay_short((struct begun){ MPIB_OP_SEND, 1 });
 }
 
-static void rings_without_room_for_sends(void **state)
+TEST(rings_without_room_for_sends)
 {
 	turns_stay_short((struct begun){ MPIB_OP_SEND, MANY });
 }
 
-static void rings_without_room_for_receives(void **state)
+TEST(rings_without_room_for_receives)
 {
 	turns_stay_short((struct begun){ MPIB_OP_RECV, MANY });
 }
 
-static void requests_that_end_at_once(void **state)
+TEST(requests_that_end_at_once)
 {
 	turns_stay_short((struct begun){ MPIB_OP_NOP, 0 });
 }
 
-static void rings_that_are_not(void **state)
+TEST(rings_that_are_not)
 {
 	turns_stay_below(TURN_US / 10, name_what_is_not, (struct begun){ 0 });
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(sends_that_nobody_receives),
-	cmocka_unit_test(rings_without_room_for_sends),
-	cmocka_unit_test(rings_without_room_for_receives),
-	cmocka_unit_test(requests_that_end_at_once),
-	cmocka_unit_test(rings_that_are_not),
-	{ 0 },
-};
 struct test_group test_group = { setup, victim_teardown };

@@ -104,19 +104,14 @@ static void comes_to_nothing(int (*fn)(void *arg))
 	assert_in_range(us, 0, ATTACK_MS * 1000 / 4);
 }
 
-static void answers_wake_no_crowd(void **state)
+TEST(answers_wake_no_crowd)
 {
 	comes_to_nothing(ask_for_nothing);
 }
 
-static void statistics_wake_no_crowd(void **state)
+TEST(statistics_wake_no_crowd)
 {
 	comes_to_nothing(ask_statistics);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(answers_wake_no_crowd),
-	cmocka_unit_test(statistics_wake_no_crowd),
-	{ 0 },
-};
 struct test_group test_group = { setup, victim_teardown };

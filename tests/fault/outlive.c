@@ -119,15 +119,13 @@ static void outlives_with(const char *sup)
 	       sup ? "one rail" : "two rails");
 }
 
-static void a_job_of_two_rails_outlives_its_proxies(void **state)
+TEST(a_job_of_two_rails_outlives_its_proxies)
 {
-	(void)state;
 	outlives_with(NULL);
 }
 
-static void a_job_of_one_rail_outlives_its_proxies(void **state)
+TEST(a_job_of_one_rail_outlives_its_proxies)
 {
-	(void)state;
 	outlives_with("--sup");
 }
 
@@ -150,7 +148,7 @@ static int conn_end(struct mover *m, struct mpib_conn *conn, bool sends)
 }
 
 /* Long before the grace is over. */
-static void what_is_closed_without_a_proxy_ends_at_the_peer(void **state)
+TEST(what_is_closed_without_a_proxy_ends_at_the_peer)
 {
 	struct mover m[2];
 
@@ -222,7 +220,7 @@ static void write_start(const char *base)
 }
 
 /* Of 8 clients of each. */
-static void what_a_rank_started_is_started_again(void **state)
+TEST(what_a_rank_started_is_started_again)
 {
 	char base[] = "/tmp/mpib-start-XXXXXX", text[64];
 	struct mover m[MOVERS];
@@ -259,11 +257,4 @@ static void what_a_rank_started_is_started_again(void **state)
 	printf("%u times a rank started its proxy again: 0 errors\n", kills);
 }
 
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_job_of_two_rails_outlives_its_proxies),
-	cmocka_unit_test(a_job_of_one_rail_outlives_its_proxies),
-	cmocka_unit_test(what_is_closed_without_a_proxy_ends_at_the_peer),
-	cmocka_unit_test(what_a_rank_started_is_started_again),
-	{ 0 },
-};
 unsigned *test_times = &kills;

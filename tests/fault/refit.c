@@ -56,7 +56,9 @@ static void says(struct mpib_conn *conn, const char *what)
 		fail_msg("\"%s\" does not say \"%s\"", mpib_strerror(), what);
 }
 
-static void windows_of_another_size_change_nothing(void **state)
+#define CASE(name) TEST_OF(name, start, stop)
+
+CASE(windows_of_another_size_change_nothing)
 {
 	restarts_with((const char *[]){ "--client-window", "16384",
 					"--client-part", "4096", NULL });
@@ -67,14 +69,14 @@ static void windows_of_another_size_change_nothing(void **state)
 	assert_int_equal(mover.wrong, 0);
 }
 
-static void a_proxy_that_resumes_nothing_says_so(void **state)
+CASE(a_proxy_that_resumes_nothing_says_so)
 {
 	restarts_with((const char *[]){ "--resume-grace", "0", NULL });
 	says(mover.rx, "resumes no connection (set its resume.grace");
 	says(mover.tx, "this user no longer has this listener there");
 }
 
-static void fewer_rails_are_named(void **state)
+CASE(fewer_rails_are_named)
 {
 	snprintf(node[0].sup, sizeof(node[0].sup), "none");
 	restarts_with((const char *[]){ NULL });
@@ -83,7 +85,7 @@ static void fewer_rails_are_named(void **state)
 	says(mover.rx, "(the error of its rank says why)");
 }
 
-static void another_address_is_named(void **state)
+CASE(another_address_is_named)
 {
 	node_rail(node[0].sout, sizeof(node[0].sout), 90);
 	node_rail(node[0].sup, sizeof(node[0].sup), 91);
@@ -91,13 +93,3 @@ static void another_address_is_named(void **state)
 	says(mover.tx, "is mpib-proxy up there, at this address");
 	says(mover.rx, "peer");
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(windows_of_another_size_change_nothing),
-	TEST(a_proxy_that_resumes_nothing_says_so),
-	TEST(fewer_rails_are_named),
-	TEST(another_address_is_named),
-	{ 0 },
-};

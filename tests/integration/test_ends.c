@@ -163,27 +163,6 @@ pair_test(a_send_that_is_too_large_ends_after_its_receive)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-static uint32_t receive_of_two(void)
-{
-	uint32_t gen = ++rx.gen;
-
-	for (uint8_t i = 0; i < 2; i++) {
-		struct mpib_desc d = { .op = MPIB_OP_RECV,
-				       .req = 2,
-				       .idx = i,
-				       .n = 2,
-				       .gen = gen,
-				       .mr = pair.node[1].mr,
-				       .tag = 100 + i,
-				       .off = PAIR_RX + i * LEN,
-				       .len = LEN,
-				       .total = LEN };
-
-		pair_push(&rx, &d);
-	}
-	return gen;
-}
-
 /* A completely staged send has released its room, so that its client can stage
  * other sends, but has not ended. */
 pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group)

@@ -54,9 +54,10 @@ static void first_device_memory_without_a_device(unsigned rail)
 	assert_non_null(pair.node[1].engine_client->mr_made[mr]->mr[!rail]);
 }
 
+#define CASE(name) TEST_OF(name, setup, pair_teardown)
+
 /* The tenant's first makes the QPs that flushes read back with. */
-static void
-the_first_device_memory_is_registered_though_a_device_is_gone(void **state)
+CASE(the_first_device_memory_is_registered_though_a_device_is_gone)
 {
 	first_device_memory_without_a_device(0);
 	pair_teardown(state);
@@ -83,7 +84,7 @@ static void peer_fenced(struct mpib_lane *lane, unsigned rail)
 }
 
 /* Of connections that never were, without end. */
-static void a_peer_tells_of_no_more_connections_than_there_were(void **state)
+CASE(a_peer_tells_of_no_more_connections_than_there_were)
 {
 	struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,
 				   .more = true,
@@ -99,8 +100,7 @@ static void a_peer_tells_of_no_more_connections_than_there_were(void **state)
 
 /* A write whose completion the rail took with it may be on its way into a GPU, and
  * would come into a buffer that is used again. */
-static void
-a_flush_after_a_fence_reads_through_the_rail_that_failed(void **state)
+CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 {
 	struct mpib_lane *lane = settled_lane();
 	unsigned rail = MPIB_RAIL_SUP;
@@ -115,7 +115,7 @@ a_flush_after_a_fence_reads_through_the_rail_that_failed(void **state)
 }
 
 /* All of several send ops, whose numbers wrap. */
-static void what_a_rail_lost_goes_by_the_other(void **state)
+CASE(what_a_rail_lost_goes_by_the_other)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
 	struct mpib_lane *lane = settled_lane();
@@ -154,7 +154,7 @@ static int never_err(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return mpib_verbs_soft.modify_qp(qp, attr, mask);
 }
 
-static void a_rail_whose_qps_do_not_go_to_err_is_lost(void **state)
+CASE(a_rail_whose_qps_do_not_go_to_err_is_lost)
 {
 	struct mpib_rail *rail = &shard()->rail[MPIB_RAIL_SUP];
 	struct mpib_verbs verbs = mpib_verbs_soft;
@@ -191,7 +191,7 @@ static int only_said(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return mpib_verbs_soft.modify_qp(qp, attr, mask);
 }
 
-static void a_rail_that_flushes_nothing_is_lost(void **state)
+CASE(a_rail_that_flushes_nothing_is_lost)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
 	struct mpib_rail *rail = &shard()->rail[MPIB_RAIL_SUP];
@@ -214,7 +214,7 @@ static void a_rail_that_flushes_nothing_is_lost(void **state)
 	lane->failover = false;
 }
 
-static void a_lane_whose_peer_never_stops_the_rail_breaks(void **state)
+CASE(a_lane_whose_peer_never_stops_the_rail_breaks)
 {
 	struct mpib_lane *lane = settled_lane();
 
@@ -229,7 +229,7 @@ static void a_lane_whose_peer_never_stops_the_rail_breaks(void **state)
 }
 
 /* Bytes of slots that the sender cannot have sent yet. */
-static void a_bitmap_of_slots_that_were_not_sent_breaks(void **state)
+CASE(a_bitmap_of_slots_that_were_not_sent_breaks)
 {
 	struct mpib_lane *lane = settled_lane();
 	struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,
@@ -249,17 +249,3 @@ static void a_bitmap_of_slots_that_were_not_sent_breaks(void **state)
 	assert_in_range(from.conn->tx.acked, 0, from.conn->tx.cts_next);
 	lane->failover = false;
 }
-
-#define t(f) cmocka_unit_test_setup_teardown(f, setup, pair_teardown)
-
-const struct CMUnitTest test_list[] = {
-	t(the_first_device_memory_is_registered_though_a_device_is_gone),
-	t(a_flush_after_a_fence_reads_through_the_rail_that_failed),
-	t(what_a_rail_lost_goes_by_the_other),
-	t(a_rail_whose_qps_do_not_go_to_err_is_lost),
-	t(a_rail_that_flushes_nothing_is_lost),
-	t(a_lane_whose_peer_never_stops_the_rail_breaks),
-	t(a_bitmap_of_slots_that_were_not_sent_breaks),
-	t(a_peer_tells_of_no_more_connections_than_there_were),
-	{ 0 },
-};

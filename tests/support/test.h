@@ -47,9 +47,6 @@ static inline void assert_in(const char *text, const char *part)
 #define TEST(f) TEST_OF(f, NULL, NULL)
 void test_add(struct CMUnitTest test, unsigned line);
 
-/* The same without a macro: a list up to an empty one. */
-extern const struct CMUnitTest test_list[];
-
 /* What a program may have besides: what comes before all its tests and after them,
  * and what the number is that is its first argument. The second is a pattern of
  * tests' names. */

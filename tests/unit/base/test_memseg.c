@@ -16,7 +16,7 @@
 
 #include "test.h"
 
-static void the_size_is_sealed(void **state)
+TEST(the_size_is_sealed)
 {
 	struct mpib_memseg a;
 
@@ -29,7 +29,7 @@ static void the_size_is_sealed(void **state)
 }
 
 /* Who touches a page while a hole is made there would wait for that. */
-static void nobody_makes_holes(void **state)
+TEST(nobody_makes_holes)
 {
 	struct mpib_memseg a;
 	int flags = 0;
@@ -51,7 +51,7 @@ static void nobody_makes_holes(void **state)
 }
 
 /* Without the right, which a child gives up, and where there is one, with it. */
-static void whether_holes_are_made_is_known(void **state)
+TEST(whether_holes_are_made_is_known)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct none[2] = { 0 };
@@ -74,7 +74,7 @@ static void whether_holes_are_made_is_known(void **state)
 	assert_int_equal(WEXITSTATUS(status), rc == 0 ? EPERM : -rc);
 }
 
-static void a_read_only_segment_cannot_be_mapped_for_writing(void **state)
+TEST(a_read_only_segment_cannot_be_mapped_for_writing)
 {
 	struct mpib_memseg a, b;
 
@@ -89,7 +89,7 @@ static void a_read_only_segment_cannot_be_mapped_for_writing(void **state)
 }
 
 /* There is a descriptor for the segment and none for its readers. */
-static void a_segment_that_is_refused_leaves_nothing_to_end(void **state)
+TEST(a_segment_that_is_refused_leaves_nothing_to_end)
 {
 	struct mpib_memseg a = { .fd = -1 };
 	struct rlimit most, least;
@@ -108,7 +108,7 @@ static void a_segment_that_is_refused_leaves_nothing_to_end(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &most), 0);
 }
 
-static void only_its_creator_opens_a_read_only_segment_for_writing(void **state)
+TEST(only_its_creator_opens_a_read_only_segment_for_writing)
 {
 	struct mpib_memseg a;
 	struct stat st;
@@ -123,7 +123,7 @@ static void only_its_creator_opens_a_read_only_segment_for_writing(void **state)
 	mpib_memseg_fini(&a);
 }
 
-static void attaching_refuses_what_is_not_sealed(void **state)
+TEST(attaching_refuses_what_is_not_sealed)
 {
 	struct mpib_memseg seg;
 	int fd[2];
@@ -143,7 +143,7 @@ static void attaching_refuses_what_is_not_sealed(void **state)
 	close(fd[1]);
 }
 
-static void attaching_refuses_what_is_too_small(void **state)
+TEST(attaching_refuses_what_is_too_small)
 {
 	struct mpib_memseg a, b;
 
@@ -186,7 +186,7 @@ static long huge_pages_free(void)
 	return kib == 2048 ? n - taken : 0;
 }
 
-static void huge_pages_that_are_free_are_used(void **state)
+TEST(huge_pages_that_are_free_are_used)
 {
 	struct mpib_memseg a;
 	struct stat st;
@@ -204,7 +204,7 @@ static void huge_pages_that_are_free_are_used(void **state)
 	assert_int_equal(st.st_blksize, 2 << 20);
 }
 
-static void a_limit_of_files_is_an_error_and_no_signal(void **state)
+TEST(a_limit_of_files_is_an_error_and_no_signal)
 {
 	struct rlimit was, less;
 	struct mpib_memseg a;
@@ -218,18 +218,3 @@ static void a_limit_of_files_is_an_error_and_no_signal(void **state)
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
 	assert_int_equal(rc, -EFBIG);
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(the_size_is_sealed),
-	cmocka_unit_test(nobody_makes_holes),
-	cmocka_unit_test(whether_holes_are_made_is_known),
-	cmocka_unit_test(a_read_only_segment_cannot_be_mapped_for_writing),
-	cmocka_unit_test(
-		only_its_creator_opens_a_read_only_segment_for_writing),
-	cmocka_unit_test(a_segment_that_is_refused_leaves_nothing_to_end),
-	cmocka_unit_test(attaching_refuses_what_is_not_sealed),
-	cmocka_unit_test(attaching_refuses_what_is_too_small),
-	cmocka_unit_test(a_limit_of_files_is_an_error_and_no_signal),
-	cmocka_unit_test(huge_pages_that_are_free_are_used),
-	{ 0 },
-};

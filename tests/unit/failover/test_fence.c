@@ -12,7 +12,7 @@ static unsigned take(struct mpib_fence *f, enum mpib_fence_msg msg,
 	return actions;
 }
 
-static void a_fault_is_told_and_replayed_when_both_have_stopped(void **state)
+TEST(a_fault_is_told_and_replayed_when_both_have_stopped)
 {
 	struct mpib_fence f;
 
@@ -29,7 +29,7 @@ static void a_fault_is_told_and_replayed_when_both_have_stopped(void **state)
 	assert_int_equal(f.state, MPIB_FENCE_DOWN);
 }
 
-static void nothing_is_replayed_before_this_end_has_stopped(void **state)
+TEST(nothing_is_replayed_before_this_end_has_stopped)
 {
 	struct mpib_fence f;
 
@@ -40,7 +40,7 @@ static void nothing_is_replayed_before_this_end_has_stopped(void **state)
 			 MPIB_FENCE_ANSWER | MPIB_FENCE_REPLAY);
 }
 
-static void both_ends_may_find_the_fault_at_once(void **state)
+TEST(both_ends_may_find_the_fault_at_once)
 {
 	struct mpib_fence f;
 
@@ -52,7 +52,7 @@ static void both_ends_may_find_the_fault_at_once(void **state)
 	assert_int_equal(f.epoch, 1);
 }
 
-static void a_message_of_another_epoch_is_refused(void **state)
+TEST(a_message_of_another_epoch_is_refused)
 {
 	struct mpib_fence f;
 	unsigned actions;
@@ -73,7 +73,7 @@ static void down(struct mpib_fence *f)
 	mpib_fence_replayed(f);
 }
 
-static void a_rail_comes_back_healthy_held_and_probed_at_both_ends(void **state)
+TEST(a_rail_comes_back_healthy_held_and_probed_at_both_ends)
 {
 	struct mpib_fence f;
 
@@ -91,7 +91,7 @@ static void a_rail_comes_back_healthy_held_and_probed_at_both_ends(void **state)
 }
 
 /* No number of an epoch is special, so they may come round. */
-static void a_rail_comes_back_in_whatever_epoch(void **state)
+TEST(a_rail_comes_back_in_whatever_epoch)
 {
 	struct mpib_fence f;
 
@@ -107,7 +107,7 @@ static void a_rail_comes_back_in_whatever_epoch(void **state)
 			 MPIB_FENCE_CONNECT);
 }
 
-static void an_offer_that_came_early_is_kept(void **state)
+TEST(an_offer_that_came_early_is_kept)
 {
 	struct mpib_fence f;
 
@@ -117,7 +117,7 @@ static void an_offer_that_came_early_is_kept(void **state)
 			 MPIB_FENCE_RECONNECT | MPIB_FENCE_CONNECT);
 }
 
-static void a_fault_while_it_comes_back_ends_that_attempt(void **state)
+TEST(a_fault_while_it_comes_back_ends_that_attempt)
 {
 	struct mpib_fence f;
 
@@ -134,7 +134,7 @@ static void a_fault_while_it_comes_back_ends_that_attempt(void **state)
 	assert_false(f.peer_up);
 }
 
-static void the_peer_may_give_up_what_this_end_has_not_begun(void **state)
+TEST(the_peer_may_give_up_what_this_end_has_not_begun)
 {
 	struct mpib_fence f;
 
@@ -143,8 +143,7 @@ static void the_peer_may_give_up_what_this_end_has_not_begun(void **state)
 	assert_int_equal(mpib_fence_stopped(&f), MPIB_FENCE_ANSWER);
 }
 
-static void
-a_replay_that_ends_during_the_next_fence_begins_no_hold_down(void **state)
+TEST(a_replay_that_ends_during_the_next_fence_begins_no_hold_down)
 {
 	struct mpib_fence f;
 
@@ -167,7 +166,7 @@ static void expect_no_change(struct mpib_fence *f, enum mpib_fence_msg msg,
 }
 
 /* The peer link broke, and the peer does not know what this end has. */
-static void what_the_peer_sends_again_changes_nothing(void **state)
+TEST(what_the_peer_sends_again_changes_nothing)
 {
 	struct mpib_fence f;
 	unsigned actions;
@@ -195,7 +194,7 @@ static void what_the_peer_sends_again_changes_nothing(void **state)
 
 /* This end's FENCED of the second fence arrived and the peer's was lost: the peer,
  * which heard nothing of that epoch, repeats its FENCED of the first one, too. */
-static void the_peer_may_repeat_the_fence_before_the_last(void **state)
+TEST(the_peer_may_repeat_the_fence_before_the_last)
 {
 	struct mpib_fence f;
 	unsigned actions;
@@ -216,7 +215,7 @@ static void the_peer_may_repeat_the_fence_before_the_last(void **state)
 		mpib_fence_message(&f, MPIB_FENCE_MSG_FENCED, 0, &actions));
 }
 
-static void only_what_the_rail_carried_and_nobody_saw_is_lost(void **state)
+TEST(only_what_the_rail_carried_and_nobody_saw_is_lost)
 {
 	struct mpib_stripes c;
 
@@ -230,7 +229,7 @@ static void only_what_the_rail_carried_and_nobody_saw_is_lost(void **state)
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, true, 0, false), 1);
 }
 
-static void what_is_held_is_lost_though_the_rail_acknowledged_it(void **state)
+TEST(what_is_held_is_lost_though_the_rail_acknowledged_it)
 {
 	struct mpib_stripes c;
 
@@ -251,7 +250,7 @@ static void what_is_held_is_lost_though_the_rail_acknowledged_it(void **state)
 	assert_int_equal(c.lost, 0);
 }
 
-static void a_chunk_follows_the_rail_it_was_posted_on_again(void **state)
+TEST(a_chunk_follows_the_rail_it_was_posted_on_again)
 {
 	struct mpib_stripes c;
 
@@ -266,7 +265,7 @@ static void a_chunk_follows_the_rail_it_was_posted_on_again(void **state)
 	assert_int_equal(c.lost, 3);
 }
 
-static void an_imm_waits_for_what_it_covers_on_another_rail(void **state)
+TEST(an_imm_waits_for_what_it_covers_on_another_rail)
 {
 	struct mpib_stripes c;
 
@@ -281,25 +280,3 @@ static void an_imm_waits_for_what_it_covers_on_another_rail(void **state)
 	c.pending = 0;
 	assert_true(mpib_stripes_ordered(&c, 1, 0));
 }
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test(a_fault_is_told_and_replayed_when_both_have_stopped),
-	cmocka_unit_test(nothing_is_replayed_before_this_end_has_stopped),
-	cmocka_unit_test(both_ends_may_find_the_fault_at_once),
-	cmocka_unit_test(a_message_of_another_epoch_is_refused),
-	cmocka_unit_test(
-		a_rail_comes_back_healthy_held_and_probed_at_both_ends),
-	cmocka_unit_test(a_rail_comes_back_in_whatever_epoch),
-	cmocka_unit_test(an_offer_that_came_early_is_kept),
-	cmocka_unit_test(a_fault_while_it_comes_back_ends_that_attempt),
-	cmocka_unit_test(the_peer_may_give_up_what_this_end_has_not_begun),
-	cmocka_unit_test(
-		a_replay_that_ends_during_the_next_fence_begins_no_hold_down),
-	cmocka_unit_test(what_the_peer_sends_again_changes_nothing),
-	cmocka_unit_test(the_peer_may_repeat_the_fence_before_the_last),
-	cmocka_unit_test(only_what_the_rail_carried_and_nobody_saw_is_lost),
-	cmocka_unit_test(what_is_held_is_lost_though_the_rail_acknowledged_it),
-	cmocka_unit_test(a_chunk_follows_the_rail_it_was_posted_on_again),
-	cmocka_unit_test(an_imm_waits_for_what_it_covers_on_another_rail),
-	{ 0 },
-};

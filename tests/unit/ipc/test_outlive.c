@@ -56,8 +56,10 @@ static struct mpib_request *may_send(int rc_wanted)
 	return r;
 }
 
+#define CASE(name) TEST_OF(name, loop_start_mortal, loop_stop)
+
 /* The thread has not looked in between. */
-static void a_proxy_that_no_thread_saw_changes_nothing(void **state)
+CASE(a_proxy_that_no_thread_saw_changes_nothing)
 {
 	struct mpib_request *first = recv_at(0, 1000), *r = recv_at(0, 1000);
 
@@ -78,7 +80,7 @@ static void a_proxy_that_no_thread_saw_changes_nothing(void **state)
 		fake_turn(f, rx->index, rx->index, 0);
 }
 
-static void a_hang_up_alone_is_not_the_end(void **state)
+CASE(a_hang_up_alone_is_not_the_end)
 {
 	unsigned hellos = asked(MPIB_CTL_HELLO);
 	struct mpib_request *r = recv_at(0, 1000);
@@ -99,7 +101,7 @@ static void a_hang_up_alone_is_not_the_end(void **state)
 	assert_true(is_over(r));
 }
 
-static void a_client_that_was_hung_up_on_for_good_ends(void **state)
+CASE(a_client_that_was_hung_up_on_for_good_ends)
 {
 	atomic_store(&f->reply->ended, 1);
 	dies();
@@ -126,7 +128,7 @@ int __wrap_poll(struct pollfd *p, nfds_t n, int ms)
 	return __real_poll(p, n, ms);
 }
 
-static void a_helper_that_cannot_wait_says_why(void **state)
+CASE(a_helper_that_cannot_wait_says_why)
 {
 	dies();
 	stops(tx);
@@ -144,7 +146,8 @@ static int start_short(void **state)
 	return loop_start_with(state, 30, 0);
 }
 
-static void after_the_grace_the_error_says_what_was_waited_for(void **state)
+TEST_OF(after_the_grace_the_error_says_what_was_waited_for, start_short,
+	loop_stop)
 {
 	struct mpib_region *region;
 	struct mpib_request *r;
@@ -175,7 +178,7 @@ static void write_endless_start(char *path)
 	assert_int_equal(fclose(file), 0);
 }
 
-static void a_start_that_does_not_end_ends_with_the_grace(void **state)
+TEST_OF(a_start_that_does_not_end_ends_with_the_grace, start_short, loop_stop)
 {
 	char path[] = "/tmp/mpib-start-XXXXXX", lock[64];
 
@@ -195,7 +198,7 @@ static void a_start_that_does_not_end_ends_with_the_grace(void **state)
 	unlink(lock);
 }
 
-static void what_another_user_listens_with_is_no_proxy(void **state)
+CASE(what_another_user_listens_with_is_no_proxy)
 {
 	bool refused = false;
 
@@ -233,7 +236,7 @@ static void lost(uint32_t index)
 }
 
 /* While another thread waits for an answer, and the new index is lost, too. */
-static void what_is_lost_while_it_is_asked_for_is_asked_for_again(void **state)
+CASE(what_is_lost_while_it_is_asked_for_is_asked_for_again)
 {
 	atomic_store(&f->hold_pending, true);
 	lost(0);
@@ -248,9 +251,8 @@ static void what_is_lost_while_it_is_asked_for_is_asked_for_again(void **state)
 }
 
 /* Each needs a second index until its rank has gone on at that. */
-static void a_lost_connection_waits_for_an_index(void **state)
+CASE(a_lost_connection_waits_for_an_index)
 {
-	(void)state;
 	for (uint32_t i = 0; i < MPIB_INDEXES_MAX; i++) {
 		if (i != rx->index && i != tx->index)
 			fake_set_state(f, i, MPIB_CONN_CLOSING, 0);
@@ -281,7 +283,7 @@ static unsigned connect_until_refused(void)
 	return n;
 }
 
-static void as_many_connections_as_there_may_be_resume(void **state)
+CASE(as_many_connections_as_there_may_be_resume)
 {
 	struct mpib_conn *conn;
 	unsigned n = 2;
@@ -313,7 +315,7 @@ static void as_many_connections_as_there_may_be_resume(void **state)
 	assert_int_equal(connect_until_refused(), 0);
 }
 
-static void what_the_next_proxy_refuses_is_told(void **state)
+CASE(what_the_next_proxy_refuses_is_told)
 {
 	dies();
 	atomic_store(&f->refuse_conn, -ECONNREFUSED);
@@ -324,7 +326,7 @@ static void what_the_next_proxy_refuses_is_told(void **state)
 	assert_string_equal(mpib_strerror(), "the peer has no such listener");
 }
 
-static void memory_is_registered_again_from_kept_descriptors(void **state)
+CASE(memory_is_registered_again_from_kept_descriptors)
 {
 	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	char *mem = mpib_mem_alloc(c, 4096);
@@ -350,7 +352,7 @@ static void memory_is_registered_again_from_kept_descriptors(void **state)
 	mpib_mem_free(c, mem);
 }
 
-static void a_proxy_that_does_not_take_all_is_asked_again(void **state)
+CASE(a_proxy_that_does_not_take_all_is_asked_again)
 {
 	unsigned was = asked(MPIB_CTL_REG_FD);
 	char *mem = mpib_mem_alloc(c, 4096);
@@ -386,7 +388,7 @@ ssize_t __wrap_sendmsg(int sock, const struct msghdr *msg, int flags)
 	return __real_sendmsg(sock, msg, flags);
 }
 
-static void a_descriptor_that_cannot_be_lent_is_asked_for_again(void **state)
+CASE(a_descriptor_that_cannot_be_lent_is_asked_for_again)
 {
 	char *mem = mpib_mem_alloc(c, 4096);
 
@@ -400,7 +402,7 @@ static void a_descriptor_that_cannot_be_lent_is_asked_for_again(void **state)
 }
 
 /* Nor is one that ended before it answered any. */
-static void regions_are_registered_without_a_wait_for_each(void **state)
+CASE(regions_are_registered_without_a_wait_for_each)
 {
 	unsigned was = asked(MPIB_CTL_REG_FD);
 	char *mem[4];
@@ -438,7 +440,7 @@ static void upgrades(struct fake_proxy *old, uint32_t number)
 	assert_int_equal(old->next.number, number);
 }
 
-static void memory_is_registered_at_a_successor_before_the_switch(void **state)
+CASE(memory_is_registered_at_a_successor_before_the_switch)
 {
 	struct mpib_request *r = recv_at(0, 1000);
 	struct fake_proxy *old = f, *next;
@@ -483,7 +485,7 @@ static void until_hung_up_on(struct fake_proxy *by)
 		sched_yield();
 }
 
-static void what_a_successor_lacks_is_told_the_proxy_that_serves(void **state)
+CASE(what_a_successor_lacks_is_told_the_proxy_that_serves)
 {
 	struct fake_proxy *next;
 	char *mem = mpib_mem_alloc(c, 4096);
@@ -539,7 +541,7 @@ static struct mpib_region *register_page(unsigned i)
 #define PAGES 64
 
 /* Nor do forked children have them. */
-static void what_is_kept_takes_no_descriptor_of_the_process(void **state)
+CASE(what_is_kept_takes_no_descriptor_of_the_process)
 {
 	struct mpib_region *region[PAGES + 1];
 	struct rlimit all, few;
@@ -572,7 +574,7 @@ static void what_is_kept_takes_no_descriptor_of_the_process(void **state)
 }
 
 /* So the process goes on, and says once that it does not outlive its proxy. */
-static void memory_that_cannot_be_kept_is_registered_all_the_same(void **state)
+CASE(memory_that_cannot_be_kept_is_registered_all_the_same)
 {
 	struct rlimit all, few;
 	unsigned n = 0;
@@ -587,7 +589,7 @@ static void memory_that_cannot_be_kept_is_registered_all_the_same(void **state)
 	assert_int_equal(mpib_alive(c), 0);
 }
 
-static void listeners_come_after_connections_and_accepts_last(void **state)
+CASE(listeners_come_after_connections_and_accepts_last)
 {
 	struct mpib_handle handle;
 	struct mpib_listener *l, *closed;
@@ -619,7 +621,7 @@ static void listeners_come_after_connections_and_accepts_last(void **state)
 	assert_int_equal(mpib_ready(orphan), -ECONNABORTED);
 }
 
-static void without_a_proxy_closing_ends_at_once(void **state)
+CASE(without_a_proxy_closing_ends_at_once)
 {
 	unsigned closes = asked(MPIB_CTL_CLOSE);
 	struct mpib_listener *l;
@@ -645,7 +647,7 @@ static void without_a_proxy_closing_ends_at_once(void **state)
 }
 
 /* The peer may not know yet. */
-static void a_close_that_was_under_way_is_told_once_more(void **state)
+CASE(a_close_that_was_under_way_is_told_once_more)
 {
 	unsigned closes = asked(MPIB_CTL_CLOSE);
 
@@ -661,7 +663,7 @@ static void a_close_that_was_under_way_is_told_once_more(void **state)
 	connect_both();
 }
 
-static void a_lost_connection_that_is_closed_is_closed_at_its_peer(void **state)
+CASE(a_lost_connection_that_is_closed_is_closed_at_its_peer)
 {
 	unsigned closes = asked(MPIB_CTL_CLOSE);
 
@@ -678,7 +680,7 @@ static void a_lost_connection_that_is_closed_is_closed_at_its_peer(void **state)
 }
 
 /* So soon that nobody saw it READY. */
-static void what_the_peer_had_counts_if_it_closed_after_the_resume(void **state)
+CASE(what_the_peer_had_counts_if_it_closed_after_the_resume)
 {
 	struct mpib_request *first = send_at(0, 1000, 0),
 			    *second = send_at(1000, 1000, 0);
@@ -701,7 +703,7 @@ static void what_the_peer_had_counts_if_it_closed_after_the_resume(void **state)
 }
 
 /* It is told to stop while it waits for an answer, or for a proxy. */
-static void a_client_detaches_while_it_resumes(void **state)
+CASE(a_client_detaches_while_it_resumes)
 {
 	dies();
 	atomic_store(&f->hold, true);
@@ -721,7 +723,7 @@ static void a_client_detaches_while_it_resumes(void **state)
 	c = NULL;
 }
 
-static void a_forked_child_leaves_the_resume_to_its_parent(void **state)
+CASE(a_forked_child_leaves_the_resume_to_its_parent)
 {
 	struct mpib_request *r = recv_at(0, 1000);
 	int status, done;
@@ -744,41 +746,3 @@ static void a_forked_child_leaves_the_resume_to_its_parent(void **state)
 	fake_proxy_return(f);
 	goes_on(rx);
 }
-
-#undef TEST
-#define TEST(name)                                                             \
-	cmocka_unit_test_setup_teardown(name, loop_start_mortal, loop_stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(a_proxy_that_no_thread_saw_changes_nothing),
-	TEST(a_hang_up_alone_is_not_the_end),
-	TEST(a_client_that_was_hung_up_on_for_good_ends),
-	cmocka_unit_test_setup_teardown(
-		after_the_grace_the_error_says_what_was_waited_for, start_short,
-		loop_stop),
-	cmocka_unit_test_setup_teardown(
-		a_start_that_does_not_end_ends_with_the_grace, start_short,
-		loop_stop),
-	TEST(a_helper_that_cannot_wait_says_why),
-	TEST(what_another_user_listens_with_is_no_proxy),
-	TEST(what_is_lost_while_it_is_asked_for_is_asked_for_again),
-	TEST(a_lost_connection_waits_for_an_index),
-	TEST(as_many_connections_as_there_may_be_resume),
-	TEST(what_the_next_proxy_refuses_is_told),
-	TEST(memory_is_registered_again_from_kept_descriptors),
-	TEST(a_proxy_that_does_not_take_all_is_asked_again),
-	TEST(a_descriptor_that_cannot_be_lent_is_asked_for_again),
-	TEST(regions_are_registered_without_a_wait_for_each),
-	TEST(memory_is_registered_at_a_successor_before_the_switch),
-	TEST(what_a_successor_lacks_is_told_the_proxy_that_serves),
-	TEST(what_is_kept_takes_no_descriptor_of_the_process),
-	TEST(memory_that_cannot_be_kept_is_registered_all_the_same),
-	TEST(listeners_come_after_connections_and_accepts_last),
-	TEST(without_a_proxy_closing_ends_at_once),
-	TEST(a_close_that_was_under_way_is_told_once_more),
-	TEST(a_lost_connection_that_is_closed_is_closed_at_its_peer),
-	TEST(what_the_peer_had_counts_if_it_closed_after_the_resume),
-	TEST(a_client_detaches_while_it_resumes),
-	TEST(a_forked_child_leaves_the_resume_to_its_parent),
-	{ 0 },
-};

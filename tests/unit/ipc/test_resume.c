@@ -145,8 +145,10 @@ static void nothing_is_pushed(uint32_t index)
 	assert_false(mpib_ring_pop(&f->conn[index].ring, &d));
 }
 
+#define CASE(name) TEST_OF(name, start, loop_stop)
+
 /* The peer's rank has received all below the new base. */
-static void sends_end_by_their_record(void **state)
+CASE(sends_end_by_their_record)
 {
 	struct mpib_request *old, *refused, *later, *none, *stale, *word;
 	struct mpib_completion *cpl;
@@ -186,7 +188,7 @@ static void sends_end_by_their_record(void **state)
 }
 
 /* Ordinary memory: the bytes of a receive that is over are in the window still. */
-static void bytes_are_taken_out_before_the_window_goes(void **state)
+CASE(bytes_are_taken_out_before_the_window_goes)
 {
 	struct mpib_request *first = recv_at(0, 1000),
 			    *rest = recv_at(2000, 9000);
@@ -212,7 +214,7 @@ static void bytes_are_taken_out_before_the_window_goes(void **state)
 	assert_false(is_over(rest, NULL));
 }
 
-static void a_request_whose_region_is_gone_fails_the_connection(void **state)
+CASE(a_request_whose_region_is_gone_fails_the_connection)
 {
 	struct mpib_request *first = receive(1), *second = receive(1);
 	int done;
@@ -228,7 +230,7 @@ static void a_request_whose_region_is_gone_fails_the_connection(void **state)
 }
 
 /* A word of what was not posted, as another connection left it, says nothing. */
-static void words_of_what_was_not_posted_are_not_counted(void **state)
+CASE(words_of_what_was_not_posted_are_not_counted)
 {
 	struct mpib_completion *cpl = f->reply->completion[1];
 
@@ -245,7 +247,7 @@ static void words_of_what_was_not_posted_are_not_counted(void **state)
 }
 
 /* Receives are counted in 64 bits, generations in 32. */
-static void receives_are_counted_beyond_what_generations_tell(void **state)
+CASE(receives_are_counted_beyond_what_generations_tell)
 {
 	struct mpib_request *r;
 
@@ -278,7 +280,7 @@ static int start_device(void **state)
 	return rc;
 }
 
-static void flushes_that_are_not_over_are_posted_again(void **state)
+TEST_OF(flushes_that_are_not_over_are_posted_again, start_device, loop_stop)
 {
 	struct mpib_request *r[3];
 	struct mpib_region *device;
@@ -306,7 +308,7 @@ static void flushes_that_are_not_over_are_posted_again(void **state)
 
 /* All receives but the first are flushed before the next, and the ring has an even
  * number of slots, so it is always a flush that has to look for room. */
-static void receives_that_are_flushed_are_counted(void **state)
+TEST_OF(receives_that_are_flushed_are_counted, start_device, loop_stop)
 {
 	struct mpib_request *r, *flush;
 	struct mpib_region *device;
@@ -333,20 +335,3 @@ static void receives_that_are_flushed_are_counted(void **state)
 		assert_int_equal(done, 1);
 	}
 }
-
-#undef TEST
-#define TEST(name) cmocka_unit_test_setup_teardown(name, start, loop_stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(sends_end_by_their_record),
-	TEST(bytes_are_taken_out_before_the_window_goes),
-	TEST(a_request_whose_region_is_gone_fails_the_connection),
-	TEST(words_of_what_was_not_posted_are_not_counted),
-	TEST(receives_are_counted_beyond_what_generations_tell),
-	cmocka_unit_test_setup_teardown(
-		flushes_that_are_not_over_are_posted_again, start_device,
-		loop_stop),
-	cmocka_unit_test_setup_teardown(receives_that_are_flushed_are_counted,
-					start_device, loop_stop),
-	{ 0 },
-};

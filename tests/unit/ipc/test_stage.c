@@ -19,7 +19,9 @@ struct stream {
 	size_t most; /* of one */
 };
 
-static void a_send_too_large_fails_with_both_sizes(void **state)
+#define CASE(name) TEST_OF(name, loop_start, loop_stop)
+
+CASE(a_send_too_large_fails_with_both_sizes)
 {
 	struct mpib_request *r = recv_at(0, 40000), *s = send_at(0, 50000, 0);
 	int done = 0;
@@ -38,7 +40,7 @@ static void a_send_too_large_fails_with_both_sizes(void **state)
 }
 
 /* Of a grouped receive it is the connection that fails, which has the text. */
-static void one_too_large_for_its_group_says_what_the_proxy_says(void **state)
+CASE(one_too_large_for_its_group_says_what_the_proxy_says)
 {
 	struct mpib_request *s = send_at(0, 50000, 0);
 
@@ -49,7 +51,7 @@ static void one_too_large_for_its_group_says_what_the_proxy_says(void **state)
 	assert_true(tx->window.lost);
 }
 
-static void windows_go_back_with_the_connections_and_the_regions(void **state)
+CASE(windows_go_back_with_the_connections_and_the_regions)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
 	struct mpib_conn *conn[16];
@@ -77,7 +79,7 @@ static void windows_go_back_with_the_connections_and_the_regions(void **state)
 	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_DEREG]), pools);
 }
 
-static void progress_of_long_ago_is_not_taken_for_its_own(void **state)
+CASE(progress_of_long_ago_is_not_taken_for_its_own)
 {
 	struct mpib_request *r, *s;
 	int done;
@@ -93,8 +95,7 @@ static void progress_of_long_ago_is_not_taken_for_its_own(void **state)
 	assert_memory_equal(to, from + 3, 20000);
 }
 
-static void
-pools_begin_with_a_window_and_grow_with_the_connections(void **state)
+CASE(pools_begin_with_a_window_and_grow_with_the_connections)
 {
 	static const size_t windows[] = { 1, 1, 2, 4, 8 };
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
@@ -113,7 +114,7 @@ pools_begin_with_a_window_and_grow_with_the_connections(void **state)
 }
 
 /* The helper holds the lock while it talks to a proxy. */
-static void a_post_does_not_wait_for_the_lock(void **state)
+CASE(a_post_does_not_wait_for_the_lock)
 {
 	struct mpib_request *send, *receive;
 	size_t size = 1000;
@@ -154,7 +155,7 @@ static void *deregister(void *arg)
 	return NULL;
 }
 
-static void after_dereg_nobody_touches_the_memory(void **state)
+CASE(after_dereg_nobody_touches_the_memory)
 {
 	for (int lap = 0; lap < 8; lap++) {
 		struct mpib_request *s = send_at(0, BYTES, 0);
@@ -208,7 +209,7 @@ static void *take_away(void *over)
 	return rc ? over : NULL;
 }
 
-static void a_dereg_waits_for_a_copy_that_is_under_way(void **state)
+CASE(a_dereg_waits_for_a_copy_that_is_under_way)
 {
 	_Atomic bool over = false;
 	pthread_t thread;
@@ -224,7 +225,7 @@ static void a_dereg_waits_for_a_copy_that_is_under_way(void **state)
 	assert_null(failed);
 }
 
-static void a_deregistered_send_puts_nothing_on_the_wire(void **state)
+CASE(a_deregistered_send_puts_nothing_on_the_wire)
 {
 	struct mpib_request *s = send_at(0, 200000, 0);
 	struct mpib_request *r = recv_at(0, 200000);
@@ -240,7 +241,7 @@ static void a_deregistered_send_puts_nothing_on_the_wire(void **state)
 }
 
 /* The first fills the window and waits for its receive. */
-static void a_send_that_is_wanted_has_room_whatever_waits(void **state)
+CASE(a_send_that_is_wanted_has_room_whatever_waits)
 {
 	struct mpib_request *first = send_at(0, 200000, 0), *second;
 	int32_t tag = 1;
@@ -277,7 +278,7 @@ static void test_in_vain(struct mpib_request *req, unsigned times)
 }
 
 /* Asked for again, it counts from the start again. */
-static void a_later_report_waits_for_1024_fruitless_tests(void **state)
+CASE(a_later_report_waits_for_1024_fruitless_tests)
 {
 	unsigned posted = 0, at = 0;
 	struct mpib_request *r;
@@ -296,21 +297,3 @@ static void a_later_report_waits_for_1024_fruitless_tests(void **state)
 		assert_int_equal(posted, again);
 	}
 }
-
-#undef TEST
-#define TEST(name) cmocka_unit_test_setup_teardown(name, loop_start, loop_stop)
-
-const struct CMUnitTest test_list[] = {
-	TEST(a_send_too_large_fails_with_both_sizes),
-	TEST(one_too_large_for_its_group_says_what_the_proxy_says),
-	TEST(windows_go_back_with_the_connections_and_the_regions),
-	TEST(a_post_does_not_wait_for_the_lock),
-	TEST(progress_of_long_ago_is_not_taken_for_its_own),
-	TEST(pools_begin_with_a_window_and_grow_with_the_connections),
-	TEST(after_dereg_nobody_touches_the_memory),
-	TEST(a_dereg_waits_for_a_copy_that_is_under_way),
-	TEST(a_send_that_is_wanted_has_room_whatever_waits),
-	TEST(a_deregistered_send_puts_nothing_on_the_wire),
-	TEST(a_later_report_waits_for_1024_fruitless_tests),
-	{ 0 },
-};

@@ -26,7 +26,9 @@ static int fresh(void **state)
 	return rc;
 }
 
-static void the_group_may_enter_whatever_the_umask(void **state)
+#define CASE(name) TEST_OF(name, fresh, scratch_remove)
+
+CASE(the_group_may_enter_whatever_the_umask)
 {
 	mode_t before = umask(077);
 	struct mpib_rundir rd;
@@ -46,7 +48,7 @@ static void the_group_may_enter_whatever_the_umask(void **state)
 }
 
 /* A full disk: who reads it finds whom it names already, not nobody. */
-static void a_pid_that_cannot_be_written_leaves_the_one_before(void **state)
+CASE(a_pid_that_cannot_be_written_leaves_the_one_before)
 {
 	struct rlimit all, none = { 0 };
 	struct mpib_rundir rd;
@@ -73,7 +75,7 @@ static void a_pid_that_cannot_be_written_leaves_the_one_before(void **state)
 	mpib_rundir_close(&rd, NULL);
 }
 
-static void a_directory_open_to_all_is_refused(void **state)
+CASE(a_directory_open_to_all_is_refused)
 {
 	struct mpib_rundir rd;
 
@@ -83,7 +85,7 @@ static void a_directory_open_to_all_is_refused(void **state)
 	assert_in(why, "anybody may write");
 }
 
-static void so_is_one_that_its_group_may_write(void **state)
+CASE(so_is_one_that_its_group_may_write)
 {
 	struct mpib_rundir rd;
 
@@ -93,7 +95,7 @@ static void so_is_one_that_its_group_may_write(void **state)
 	assert_in(why, "its whole group may write");
 }
 
-static void the_admin_socket_is_beside_it_and_for_nobody_else(void **state)
+CASE(the_admin_socket_is_beside_it_and_for_nobody_else)
 {
 	struct mpib_rundir rd;
 	char dotted[128];
@@ -116,7 +118,7 @@ static void the_admin_socket_is_beside_it_and_for_nobody_else(void **state)
 }
 
 /* Somebody removed the directory of one that runs, and started another there. */
-static void the_admin_socket_of_the_next_one_stays(void **state)
+CASE(the_admin_socket_of_the_next_one_stays)
 {
 	struct mpib_rundir a, b;
 	int fd;
@@ -138,7 +140,7 @@ static void the_admin_socket_of_the_next_one_stays(void **state)
 }
 
 /* As a volume of a container is: it becomes the proxy's alone. */
-static void an_admin_directory_open_to_all_is_closed(void **state)
+CASE(an_admin_directory_open_to_all_is_closed)
 {
 	struct mpib_rundir rd;
 	struct stat st;
@@ -155,7 +157,7 @@ static void an_admin_directory_open_to_all_is_closed(void **state)
 	mpib_rundir_close(&rd, NULL);
 }
 
-static void a_link_is_refused(void **state)
+CASE(a_link_is_refused)
 {
 	struct mpib_rundir rd;
 
@@ -163,7 +165,7 @@ static void a_link_is_refused(void **state)
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -ENOTDIR);
 }
 
-static void what_cannot_be_made_is_told(void **state)
+CASE(what_cannot_be_made_is_told)
 {
 	struct mpib_rundir rd;
 	char longer[200];
@@ -188,21 +190,3 @@ static void what_cannot_be_made_is_told(void **state)
 	assert_int_equal(rmdir(scratch_path("run/" MPIB_CONTROL_SOCK)), 0);
 	mpib_rundir_close(&rd, NULL);
 }
-
-#define SCRATCH_TEST(f)                                                        \
-	cmocka_unit_test_setup_teardown(f, fresh, scratch_remove)
-
-const struct CMUnitTest test_list[] = {
-	cmocka_unit_test_setup_teardown(
-		a_pid_that_cannot_be_written_leaves_the_one_before, fresh,
-		scratch_remove),
-	SCRATCH_TEST(the_group_may_enter_whatever_the_umask),
-	SCRATCH_TEST(a_directory_open_to_all_is_refused),
-	SCRATCH_TEST(so_is_one_that_its_group_may_write),
-	SCRATCH_TEST(the_admin_socket_is_beside_it_and_for_nobody_else),
-	SCRATCH_TEST(the_admin_socket_of_the_next_one_stays),
-	SCRATCH_TEST(an_admin_directory_open_to_all_is_closed),
-	SCRATCH_TEST(a_link_is_refused),
-	SCRATCH_TEST(what_cannot_be_made_is_told),
-	{ 0 },
-};
