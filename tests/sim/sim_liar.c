@@ -106,8 +106,6 @@ static void fill_report(struct sim_rng *r, struct mpib_node_report *m)
 	m->settings = (uint8_t)sim_draw(r, MPIB_REPORT_SETTINGS + 1);
 	m->jobs = (uint8_t)sim_draw(r, MPIB_REPORT_JOBS + 1);
 	m->waiting = (uint8_t)sim_draw(r, MPIB_REPORT_WAITING + 1);
-	for (unsigned i = 0; i < m->waiting; i++)
-		fit(&m->wait[i].sends);
 }
 
 static void fill_rail(struct sim_rng *r, struct mpib_rail_msg *m)
