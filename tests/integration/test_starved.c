@@ -264,7 +264,7 @@ static void relink(void)
 CASE(a_fence_that_one_end_has_completed_is_told_on_the_next_link)
 {
 	carry_one(stop_at_both(0));
-	assert_int_equal(state_of(0), MPIB_FENCE_DOWN);
+	assert_int_equal(state_of(0), MPIB_FENCE_REPLAYING);
 	assert_int_equal(state_of(1), MPIB_FENCE_STOPPED);
 	relink();
 }
