@@ -81,7 +81,7 @@ void crowd_links(struct crowd_clients *c);
 void crowd_connect(struct crowd_clients *c, unsigned from, unsigned to);
 /* The first client is about to send. */
 void crowd_talk_begin(struct crowd_clients *c);
-/* Look at all messages once, and post new ones where the last is over for
+/* Look at all messages once, and post new ones if the last has been complete for
  * pause_ns. */
 void crowd_talk_turn(struct crowd_clients *c, uint64_t pause_ns);
 /* A time from which on it counts whether messages of all lanes move. Posts one
@@ -111,7 +111,7 @@ struct crowd_memory {
 	double anon, shared;
 };
 
-/* Of the lanes of all rails, since the proxy began. */
+/* The sum over the lanes of all rails, since the proxy started. */
 struct crowd_rails {
 	unsigned failovers, failbacks;
 };

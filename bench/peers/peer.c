@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the small programs share, see peer.h. */
+/* Code that the small programs share, see peer.h. */
 #include "peers/peer.h"
 
 #include <errno.h>

@@ -125,7 +125,7 @@ extern const char perf_help[];
 int perf_options_sizes(const struct perf_options *opt, uint64_t *sizes);
 
 const char *perf_pattern_name(enum perf_pattern pattern);
-/* Whether ring.h runs the pattern. */
+/* True: ring.h runs the pattern. */
 bool perf_is_ring(const struct perf_options *opt);
 
 /* The node that rank runs on, and the number of the rank on that node. */

@@ -248,7 +248,7 @@ static void unmap_segments(struct mpib_attached *at)
 }
 
 /* A user who can write to the run directory can listen there while no proxy does. So
- * nobody may but root and the user that listens. */
+ * only root and the user that listens may write there. */
 static int check_owner(const struct mpib_client *c, uid_t listens)
 {
 	char dir[sizeof(c->path)];

@@ -156,8 +156,8 @@ struct mpib_conn {
 	mpib_watch_fn *watch;
 	void *user;
 	struct mpib_feed feed;
-	/* Of this instance (resume.c): requests posted, as mpib_conn_lap() counted
-	 * last; and the number of the receive that it began with. */
+	/* Requests posted in this instance (resume.c), as mpib_conn_lap() counted
+	 * last, and the number of the instance's first receive. */
 	_Atomic uint64_t posts;
 	uint64_t base;
 	LIST_ENTRY(mpib_conn) link;

@@ -386,7 +386,7 @@ static int listeners_again(struct mpib_client *c)
 }
 
 /* Listeners come after connections: a repeated connect would take another accept
- * (docs/recovery.md, LISTEN_FIRST). What was asked for is not asked for again. */
+ * (docs/recovery.md, LISTEN_FIRST). Nothing is asked for twice. */
 static int all_again(struct mpib_client *c)
 {
 	int rc = 0;
@@ -538,7 +538,7 @@ static int attach_another(struct mpib_client *c)
 	return 0;
 }
 
-/* Go on at the proxy that is there now. 0, -errno with the text: call again, also to
+/* Continue at the proxy that serves now. 0, -errno with the text: call again, also to
  * ask a proxy that is slow for the rest. */
 static int attach_again(struct mpib_client *c)
 {
@@ -563,7 +563,7 @@ static int attach_again(struct mpib_client *c)
 	return 0;
 }
 
-/* The client goes on at no other proxy. -1, for helper_turn(). */
+/* The client resumes at no other proxy. -1, for helper_turn(). */
 __attribute__((format(printf, 2, 3))) static int
 helper_fail(struct mpib_client *c, const char *fmt, ...)
 {

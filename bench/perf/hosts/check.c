@@ -60,7 +60,7 @@ static double rails_speed(const struct perf_rails *rails)
 	return sum;
 }
 
-/* What a pair should move each way, in GB/s: by --expect or the rails' speed.
+/* The rate that a pair should reach each way, in GB/s: by --expect or the rails' speed.
  * 0: unknown, as with software rails. */
 static double expected_of(const struct perf_options *opt,
 			  const struct perf_verdict *v)

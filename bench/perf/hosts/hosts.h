@@ -84,7 +84,7 @@ void perf_node_run_dir(const struct perf_options *own, char *buf, size_t len);
  * buf. False: there is no proxy. */
 bool perf_rails_peer_link(const char *run_dir, char *buf, size_t len);
 
-/* What mpib-perf check found out about a pair of hosts, for one device of
+/* The findings of mpib-perf check about a pair of hosts, for one device of
  * each. */
 struct perf_verdict {
 	int host[2]; /* indices of opt->hosts */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a launcher says in the environment, see options.h. */
+/* Read a launcher's variables in the environment, see options.h. */
 #include "perf/options.h"
 
 #include <stdio.h>

@@ -119,7 +119,7 @@ int perf_link_dial(const char *host, int port, double seconds);
  * sets *port. The fd, or -1 after a line on stderr. */
 int perf_link_listen(const char *addr, int *port);
 
-/* What the hub tells each node to run. Plugin, ABI version and environment are
+/* The command that the hub sends each node. Plugin, ABI version and environment are
  * each node's own, and never come over the network; so is the device, except in
  * check. */
 /* The device that the node chose itself. */

@@ -3,6 +3,7 @@
  * mpib_replay_arrived() is the receiver's side. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
+#include <stdio.h>
 
 #include "base/clock.h"
 #include "engine/conn/chain.h"
@@ -414,15 +415,16 @@ static void find_lost_op(struct engine_conn *f, uint32_t i,
  * With end-to-end acks that includes this one. */
 static void break_of_lost(struct engine_conn *f, unsigned rail)
 {
-	static const char why[] =
-		"rail %s to %s: the peer's device died with data it had "
-		"acknowledged";
-	const char *label = mpib_rail_label(f->shard, rail);
+	char why[160];
 
+	snprintf(why, sizeof(why),
+		 "rail %s to %s: the peer's device died with data it had "
+		 "acknowledged",
+		 mpib_rail_label(f->shard, rail), f->lane->peer);
 	if (f->lane->delivered && f->shard->engine->cfg.resume)
-		mpib_lane_break(f->lane, -EIO, why, label, f->lane->peer);
+		mpib_lane_break(f->lane, -EIO, "%s", why);
 	else
-		engine_conn_break(f, -EIO, why, label, f->lane->peer);
+		engine_conn_break(f, -EIO, "%s", why);
 }
 
 static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
