@@ -185,8 +185,11 @@ static void give_way(struct mpib_shard *s)
 		shard_yield(s, now);
 }
 
-void mpib_shard_run(struct mpib_shard *s)
+/* A shard's thread function. */
+static void *shard_thread(void *arg)
 {
+	struct mpib_shard *s = arg;
+
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		uint64_t now;
 
@@ -215,6 +218,7 @@ void mpib_shard_run(struct mpib_shard *s)
 			break;
 		}
 	}
+	return NULL;
 }
 
 static int shard_watch(struct mpib_shard *s, int fd, unsigned wake,
@@ -443,14 +447,6 @@ int mpib_sched_sleep_ms(const struct mpib_shard *s, int most)
 	if (s->drrs.children > 0 || !TAILQ_EMPTY(&s->waiting))
 		most = 1;
 	return ms < (uint64_t)most ? (int)ms : most;
-}
-
-/* A shard's thread. Control thread. */
-
-static void *shard_thread(void *arg)
-{
-	mpib_shard_run(arg);
-	return NULL;
 }
 
 /* If the process has lost the shard's CPUs meanwhile, the shard runs

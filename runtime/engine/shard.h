@@ -225,8 +225,6 @@ void mpib_engine_halt(struct mpib_engine *engine);
 /* shard.c */
 int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 		    char *why, size_t why_len);
-/* Run the shard's thread function until it must stop. */
-void mpib_shard_run(struct mpib_shard *s);
 
 /* shard.c */
 int mpib_shard_start(struct mpib_shard *s);
@@ -246,8 +244,6 @@ void mpib_shard_unwatch_bell(struct mpib_shard *s, int bell);
 int mpib_shard_turn(struct mpib_shard *s);
 
 /* rail.c: control thread, before the shard runs and after it was joined. */
-int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
-		   uint32_t cqe, char *why, size_t why_len);
 void mpib_rail_close(struct mpib_rail *rail);
 
 /* rail/rail.c: after mpib_engine_probe(), find which rails are up, and which

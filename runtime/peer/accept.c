@@ -9,7 +9,8 @@
 
 #include "peer/internal.h"
 
-void mpib_accept_wait(struct mpib_pending_connect *w)
+/* Queue w, whose lane and listener are set, for an accept. */
+static void accept_wait(struct mpib_pending_connect *w)
 {
 	w->lane->uses++;
 	w->listener->waiting++;
@@ -231,7 +232,7 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	w->number = m->number;
 	w->from = m->from;
 	w->conn = m->conn;
-	mpib_accept_wait(w);
+	accept_wait(w);
 	accept_match(p->broker, l);
 	return 0;
 }

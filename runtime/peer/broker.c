@@ -157,8 +157,7 @@ const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker)
 	return &broker->second;
 }
 
-void mpib_broker_add_listener(struct mpib_broker *b,
-			      struct mpib_listener_entry *l)
+static void add_listener(struct mpib_broker *b, struct mpib_listener_entry *l)
 {
 	HASH_ADD(hh, b->listeners, id, sizeof(l->id), l);
 	HASH_ADD(hh_name, b->listeners_by_name, name, sizeof(l->name), l);
@@ -199,7 +198,7 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 	l->client = client;
 	TAILQ_INIT(&l->accepts);
 	TAILQ_INIT(&l->backlog);
-	mpib_broker_add_listener(broker, l);
+	add_listener(broker, l);
 	*handle = (struct mpib_handle){
 		.magic = MPIB_HANDLE_MAGIC,
 		.version = MPIB_ABI_VERSION,

@@ -57,7 +57,8 @@ struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 	return c;
 }
 
-void peer_conn_set_name(struct peer_conn *c, const struct mpib_conn_name *name)
+/* Set the name by which the peer finds the end from now on. */
+static void set_name(struct peer_conn *c, const struct mpib_conn_name *name)
 {
 	c->name = *name;
 	HASH_ADD(hh_name, c->broker->by_name, name, sizeof(c->name), c);
@@ -166,7 +167,7 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	rc = peer_conn_new(b, client, ask->conn, true, &c);
 	if (rc < 0)
 		return rc;
-	peer_conn_set_name(c, &name);
+	set_name(c, &name);
 	c->number = ask->number;
 	c->met = ask->peer_number;
 	c->handle = *handle;
@@ -213,7 +214,7 @@ int mpib_broker_resume(struct mpib_broker *b, struct peer_client *client,
 		rc = peer_conn_new(b, client, ask->conn, false, &c);
 	if (rc < 0)
 		return rc;
-	peer_conn_set_name(c, &name);
+	set_name(c, &name);
 	c->number = ask->number;
 	c->base = ask->base;
 	peer_conn_set_peer(c, p);
@@ -300,7 +301,7 @@ void peer_conn_laned(struct peer_conn *c)
 
 /* Register the connection with the agent if this end sends: only a sending end
  * splits by the hint, and entries are few. */
-void peer_conn_want_hint(struct peer_conn *c)
+static void want_hint(struct peer_conn *c)
 {
 	const struct mpib_agent_route route = {
 		.sout_src = c->broker->self.sout,
@@ -313,7 +314,9 @@ void peer_conn_want_hint(struct peer_conn *c)
 		c->hint = mpib_agent_add(c->broker->agent, c->conn, &route);
 }
 
-void peer_conn_set_their_id(struct peer_conn *c, uint32_t id)
+/* Set the peer's id of the connection. The peer may write to this end from now
+ * on. */
+static void set_their_id(struct peer_conn *c, uint32_t id)
 {
 	c->their_id = id;
 	c->known = true;
@@ -342,7 +345,7 @@ void mpib_accept_begin(struct peer_conn *c,
 	int rc;
 
 	if (c->name.key == 0) {
-		peer_conn_set_name(c, &w->name);
+		set_name(c, &w->name);
 		peer_conn_set_peer(c, w->peer);
 		c->number = 1;
 	}
@@ -359,7 +362,7 @@ void mpib_accept_begin(struct peer_conn *c,
 		peer_conn_fail(c, rc, "%s", why);
 		return;
 	}
-	peer_conn_set_their_id(c, w->from);
+	set_their_id(c, w->from);
 	engine_conn_start(c->conn, &w->conn);
 	conn_tell_rank(c);
 	peer_conn_tell_tables(c, MPIB_PEER_CONN_ACCEPT);
@@ -369,7 +372,7 @@ void mpib_accept_begin(struct peer_conn *c,
 static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 {
 	c->offered = false;
-	peer_conn_set_their_id(c, m->from);
+	set_their_id(c, m->from);
 	if (c->state != PEER_CONN_OPEN) {
 		peer_conn_step(c); /* closed meanwhile: tell the peer */
 		return;
@@ -380,7 +383,7 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	c->base = m->base;
 	engine_conn_start(c->conn, &m->conn);
 	conn_tell_rank(c);
-	peer_conn_want_hint(c);
+	want_hint(c);
 	peer_conn_set_state(c, MPIB_CONN_READY);
 }
 

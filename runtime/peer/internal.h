@@ -407,8 +407,6 @@ void peer_lanes_end(struct mpib_peer *p, int error, const char *why);
 void peer_lanes_free(struct mpib_broker *b);
 
 /* broker.c */
-void mpib_broker_add_listener(struct mpib_broker *b,
-			      struct mpib_listener_entry *l);
 void mpib_broker_del_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l);
 
@@ -416,16 +414,12 @@ void mpib_broker_del_listener(struct mpib_broker *b,
 /* Find the end of that name; NULL: none. */
 struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 				  const struct mpib_conn_name *name);
-/* Set the name by which the peer finds the end from now on. */
-void peer_conn_set_name(struct peer_conn *c, const struct mpib_conn_name *name);
 void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state);
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 		  uint32_t index, bool sender, struct peer_conn **conn);
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Set the connection's peer, NULL for none. */
 void peer_conn_set_peer(struct peer_conn *c, struct mpib_peer *p);
-/* Register the connection with the agent if it sends. */
-void peer_conn_want_hint(struct peer_conn *c);
 /* Take the next step after the link, or the lane, is up. */
 void peer_conn_linked(struct peer_conn *c);
 void peer_conn_laned(struct peer_conn *c);
@@ -443,9 +437,6 @@ void peer_conn_closed_there(struct peer_conn *c, const char *why);
 int peer_lost_error(const struct mpib_broker *b);
 /* Send the CONN_OPEN or CONN_ACCEPT of the connection. */
 void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
-/* Set the peer's id of the connection. The peer may write to this end from now
- * on. */
-void peer_conn_set_their_id(struct peer_conn *c, uint32_t id);
 /* Send its CONN_CANCEL, CONN_CLOSE or CONN_CLOSED. */
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
 /* Remove the connection from the list it waits on. */
@@ -484,8 +475,6 @@ int mpib_accept_proof(const struct mpib_broker *b,
 /* Return the name of the other end of a connection. */
 struct mpib_conn_name mpib_other_end(const struct mpib_conn_name *name);
 bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Queue w, whose lane and listener are set, for an accept. */
-void mpib_accept_wait(struct mpib_pending_connect *w);
 void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Drop the CONN_OPENs on this lane that were not accepted. */
 void mpib_accept_lane_gone(struct peer_lane *l);

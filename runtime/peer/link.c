@@ -90,7 +90,9 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 		watch_for(link, true);
 }
 
-void mpib_link_say(struct mpib_link *l, enum mpib_peer_type type)
+/* Send a PING or PONG, unless many bytes wait for the peer, which show it that
+ * this end lives. */
+static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = { .type = type };
 
@@ -120,7 +122,7 @@ static void take_message(struct mpib_link *l, const struct mpib_peer_msg *m)
 	if (!l->up || (m->type != MPIB_PEER_PING && m->type != MPIB_PEER_PONG))
 		l->events->message(l->ctx, l, m);
 	else if (m->type == MPIB_PEER_PING)
-		mpib_link_say(l, MPIB_PEER_PONG);
+		link_say(l, MPIB_PEER_PONG);
 }
 
 /* Return false if the link is gone. */
@@ -224,7 +226,7 @@ static void link_on_tick(void *arg)
 		return;
 	}
 	if (l->up && l->silent > l->patience / QUIET)
-		mpib_link_say(l, MPIB_PEER_PING);
+		link_say(l, MPIB_PEER_PING);
 	mpib_timer_arm(l->loop, &l->tick, TICK_NS, link_on_tick, l);
 }
 

@@ -151,9 +151,6 @@ void mpib_link_set_patience(struct mpib_link *link, unsigned silent,
  * MPIB_OUTBOX_MAX bytes wait, or more than its part of the limit for all, the
  * link is cut off, and the loop calls down(). */
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m);
-/* Send a PING or PONG, unless many bytes wait for the peer, which show it that
- * this end lives. */
-void mpib_link_say(struct mpib_link *link, enum mpib_peer_type type);
 /* Close the link without calling down(). Earlier messages still leave, as far
  * as the kernel accepts them at once. */
 void mpib_link_close(struct mpib_link *link);

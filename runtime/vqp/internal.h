@@ -230,8 +230,6 @@ static inline uint32_t mpib_vqp_part_imm(uint32_t seq, unsigned all,
 bool mpib_vqp_tell_own(struct mpib_vqp *v, uint64_t id);
 
 /* recv.c */
-/* Handle a receive completion of p. */
-void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc);
 /* Fail the empty receives that are not done. */
 void mpib_vqp_fail_recvs(struct mpib_vqp *v, enum ibv_wc_status status,
 			 int error);

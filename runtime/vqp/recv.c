@@ -133,7 +133,8 @@ static void recv_passed(struct mpib_vqp *v, const struct ibv_wc *wc)
 	v->vcq->counts.unknown++;
 }
 
-void mpib_vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
+/* Handle a receive completion of p. */
+static void vqp_received(struct mpib_phys *p, const struct ibv_wc *wc)
 {
 	struct mpib_vqp *v = p->vqp;
 	int rc;
@@ -278,7 +279,7 @@ static void vcq_route(struct mpib_vcq *vcq, unsigned device,
 		break;
 	case MPIB_VQP_RECV:
 	case MPIB_VQP_RECV_PASS:
-		mpib_vqp_received(p, wc);
+		vqp_received(p, wc);
 		break;
 	default:
 		vcq->counts.unknown++;

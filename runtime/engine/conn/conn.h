@@ -450,9 +450,6 @@ static inline bool mpib_receiver_room(const struct engine_conn *f)
 }
 /* Return whether a slot that has not ended lies in the region. */
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr);
-/* receiver.c: fill the table entry of the next slot. */
-void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
-		    const struct mpib_mr *mr, uint64_t addr);
 /* Post the CTS that wait; return how many. */
 int mpib_receiver_post_cts(struct engine_conn *f);
 /* Post an RDMA WRITE of len bytes at off of tables.out to the same place of the

@@ -22,6 +22,31 @@ static bool receiver_well_formed(const struct mpib_desc *d)
 	       (d->n == 1 || d->len == d->total);
 }
 
+/* Fill the table entry of the next slot. */
+static void cts_write(struct engine_conn *f, const struct mpib_desc *d,
+		      const struct mpib_mr *mr, uint64_t addr)
+{
+	struct mpib_cts *cts = f->tables.out;
+
+	cts += mpib_entry_of(f, f->rx.next);
+	*cts = (struct mpib_cts){
+		.addr = addr,
+		.len = d->len,
+		.pos = d->pos,
+		.total = d->total,
+		.msg = f->req[d->req].msg,
+		.tag = d->tag,
+		.n = d->n,
+		.idx = d->idx,
+		.seq = f->rx.next + 1,
+	};
+	if (!mr)
+		return;
+	cts->rkey[MPIB_RAIL_SOUT] = mr->rkey[MPIB_RAIL_SOUT];
+	if (f->lane->rails == MPIB_RAILS)
+		cts->rkey[MPIB_RAIL_SUP] = mr->rkey[MPIB_RAIL_SUP];
+}
+
 /* Open the next slot, which takes over the caller's reference on mr. */
 __attribute__((always_inline)) static inline void
 open_slot(struct engine_conn *f, const struct mpib_desc *d, struct mpib_mr *mr,
@@ -29,7 +54,7 @@ open_slot(struct engine_conn *f, const struct mpib_desc *d, struct mpib_mr *mr,
 {
 	struct mpib_slot *s = mpib_kept(mpib_slot_at(f, f->rx.next));
 
-	mpib_cts_write(f, d, mr, addr);
+	cts_write(f, d, mr, addr);
 	*s = (struct mpib_slot){
 		.state = d->idx ? MPIB_SLOT_MEMBER : MPIB_SLOT_POSTED,
 		.req = d->req,
@@ -407,30 +432,6 @@ bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 /* CTS (clear to send), receiving end: the receiver fills an entry of its own
  * table per slot and copies it into the sender's table by RDMA WRITE, on the
  * first QP of the home rail. Shard thread. */
-
-void mpib_cts_write(struct engine_conn *f, const struct mpib_desc *d,
-		    const struct mpib_mr *mr, uint64_t addr)
-{
-	struct mpib_cts *cts = f->tables.out;
-
-	cts += mpib_entry_of(f, f->rx.next);
-	*cts = (struct mpib_cts){
-		.addr = addr,
-		.len = d->len,
-		.pos = d->pos,
-		.total = d->total,
-		.msg = f->req[d->req].msg,
-		.tag = d->tag,
-		.n = d->n,
-		.idx = d->idx,
-		.seq = f->rx.next + 1,
-	};
-	if (!mr)
-		return;
-	cts->rkey[MPIB_RAIL_SOUT] = mr->rkey[MPIB_RAIL_SOUT];
-	if (f->lane->rails == MPIB_RAILS)
-		cts->rkey[MPIB_RAIL_SUP] = mr->rkey[MPIB_RAIL_SUP];
-}
 
 /* Return how many entries from slot first on, up to end, one WRITE carries:
  * they are adjacent in the table, and no longer than MPIB_MSG_LEAST. */

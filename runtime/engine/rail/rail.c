@@ -35,8 +35,8 @@ static int ask_port(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
 	return rc;
 }
 
-int mpib_rail_open(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
-		   uint32_t cqe, char *why, size_t why_len)
+static int open_rail(struct mpib_rail *rail, const struct mpib_rail_spec *spec,
+		     uint32_t cqe, char *why, size_t why_len)
 {
 	const struct mpib_verbs *v = mpib_verbs_of(spec);
 	const char *call = "ibv_open_device";
@@ -281,8 +281,8 @@ static void down_assume(struct mpib_shard *s)
 int mpib_rails_open(struct mpib_shard *s, char *why, size_t why_len)
 {
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++) {
-		int rc = mpib_rail_open(&s->rail[r], mpib_rail_spec(s, r),
-					65536, why, why_len);
+		int rc = open_rail(&s->rail[r], mpib_rail_spec(s, r), 65536,
+				   why, why_len);
 
 		if (rc < 0 && !mpib_rail_silent(s, r, rc)) {
 			while (r-- > 0)

@@ -17,7 +17,7 @@
  * that was not created here first. */
 #define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
 
-void mpib_recv_bitmaps_free(struct mpib_recv_bitmaps *a)
+static void free_bitmaps(struct mpib_recv_bitmaps *a)
 {
 	free(a->v);
 	*a = (struct mpib_recv_bitmaps){ 0 };
@@ -36,7 +36,7 @@ struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail)
 
 void mpib_rail_job_free(struct mpib_rail_job *job)
 {
-	mpib_recv_bitmaps_free(&job->bitmaps);
+	free_bitmaps(&job->bitmaps);
 	free(job);
 }
 
@@ -82,7 +82,7 @@ static void failover_on_stopped(void *arg, int status)
 		unsigned actions = mpib_fence_stopped(&ctl->fence);
 
 		if (actions & MPIB_FENCE_ANSWER) {
-			mpib_recv_bitmaps_free(&ctl->ours[epoch & 1]);
+			free_bitmaps(&ctl->ours[epoch & 1]);
 			ctl->ours[epoch & 1] = job->bitmaps;
 			ctl->ours[epoch & 1].kept = true;
 			job->bitmaps = (struct mpib_recv_bitmaps){ 0 };
@@ -312,9 +312,9 @@ void mpib_failover_end(struct mpib_lane *lane)
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		struct mpib_rail_control *ctl = &lane->ctl.rail[r];
 
-		mpib_recv_bitmaps_free(&ctl->theirs);
-		mpib_recv_bitmaps_free(&ctl->ours[0]);
-		mpib_recv_bitmaps_free(&ctl->ours[1]);
+		free_bitmaps(&ctl->theirs);
+		free_bitmaps(&ctl->ours[0]);
+		free_bitmaps(&ctl->ours[1]);
 	}
 }
 
@@ -350,7 +350,7 @@ static bool fence_message(struct mpib_lane *lane, enum mpib_fence_msg type,
 
 	/* The peer completed the last fence: it has this end's bitmaps. */
 	if (msg->epoch == epoch)
-		mpib_recv_bitmaps_free(&ctl->ours[(epoch - 1) & 1]);
+		free_bitmaps(&ctl->ours[(epoch - 1) & 1]);
 	if (!mpib_fence_message(&ctl->fence, type, msg->epoch, &actions))
 		return false;
 	if (actions & MPIB_FENCE_STOP) {

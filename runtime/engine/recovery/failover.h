@@ -246,7 +246,6 @@ void mpib_rail_ask(struct mpib_lane *lane, unsigned rail,
 void mpib_rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
 void mpib_rail_answered(struct mpib_lane *lane,
 			const struct mpib_rail_msg *msg);
-void mpib_recv_bitmaps_free(struct mpib_recv_bitmaps *a);
 /* failover.c: send FENCED with this end's bitmaps of the epoch. */
 void mpib_rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
 			   uint32_t epoch);

@@ -25,7 +25,11 @@ static void adapt_round(struct mpib_adapt *a, struct mpib_tracker *track,
 			uint64_t now)
 {
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		mpib_tracker_round(&track[r], now);
+		track[r].ends = (struct mpib_track_ends){
+			.since = now,
+			.bytes = track[r].sum->bytes,
+			.ns = track[r].sum->ns,
+		};
 	a->round = now;
 }
 
@@ -430,13 +434,6 @@ void mpib_tracker_init(struct mpib_tracker *t)
 	*t = (struct mpib_tracker){ 0 };
 	t->sum = &t->own;
 	TAILQ_INIT(&t->unacked);
-}
-
-void mpib_tracker_round(struct mpib_tracker *t, uint64_t now)
-{
-	t->ends = (struct mpib_track_ends){ .since = now,
-					    .bytes = t->sum->bytes,
-					    .ns = t->sum->ns };
 }
 
 uint64_t mpib_tracker_busy(const struct mpib_tracker *t, uint64_t now)

@@ -150,8 +150,6 @@ struct mpib_tracker {
 
 /* t must not move. */
 void mpib_tracker_init(struct mpib_tracker *t);
-/* Start a round. */
-void mpib_tracker_round(struct mpib_tracker *t, uint64_t now);
 /* Return the rail's bytes in flight. */
 static inline uint64_t mpib_tracker_queue(const struct mpib_tracker *t)
 {
