@@ -118,7 +118,7 @@ static unsigned warnings(FILE *f)
 
 	rewind(f);
 	while (fgets(line, sizeof(line), f))
-		n += strstr(line, "users may punch holes") &&
+		n += strstr(line, "punching holes") &&
 		     strstr(line, "CAP_LINUX_IMMUTABLE");
 	return n;
 }
