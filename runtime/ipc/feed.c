@@ -62,9 +62,9 @@ void mpib_conn_lap(struct mpib_conn *conn)
 struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 				     struct mpib_request **list)
 {
-	struct mpib_request *r;
+	struct mpib_request *r = *list;
 
-	while ((r = *list) && has_next_gen(conn, r))
+	for (; r && has_next_gen(conn, r); r = *list)
 		list = &r->next;
 	if (r)
 		*list = r->next;
