@@ -372,6 +372,7 @@ static pid_t pid_told(const struct node *node)
 
 void node_succeeded(struct node *node)
 {
+	char admin[sizeof(node->dir) + 8];
 	pid_t before = node->pid;
 	siginfo_t info;
 	int fd;
@@ -382,7 +383,9 @@ void node_succeeded(struct node *node)
 	while (waitid(P_PID, (id_t)node->pid, &info,
 		      WEXITED | WNOHANG | WNOWAIT) < 0)
 		usleep(1000);
-	while ((fd = try_dial(node->dir, MPIB_STATS_SOCK, SOCK_STREAM)) < 0)
+	/* The last socket that it makes: those of others are there as well. */
+	snprintf(admin, sizeof(admin), "%s" MPIB_ADMIN_SUFFIX, node->dir);
+	while ((fd = try_dial(admin, MPIB_ADMIN_SOCK, SOCK_STREAM)) < 0)
 		usleep(1000);
 	close(fd);
 }
