@@ -92,7 +92,9 @@ static char dial_state(pid_t pid)
 	if (!mpib_read_line(line, sizeof(line), "/proc/%d/stat", (int)pid))
 		return '?';
 	at = strstr(line, name);
-	return at ? at[strlen(name)] : '?';
+	if (!at)
+		return '?';
+	return at[strlen(name)];
 }
 
 /* The proxy behind the socket did not answer in time. Name its process, and why it

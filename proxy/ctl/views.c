@@ -230,6 +230,13 @@ static json_t *job_row(json_t *rows, const json_t *job)
 	return row;
 }
 
+static void add_to(json_t *row, const json_t *job, const char *key)
+{
+	uint64_t sum = mpib_json_num(row, key) + mpib_json_num(job, key);
+
+	json_object_set_new(row, key, json_integer((json_int_t)sum));
+}
+
 static json_t *make_cluster_jobs(const json_t *answer)
 {
 	static const char *const sums[] = { "clients", "tx_bytes", "rx_bytes" };
@@ -249,15 +256,7 @@ static json_t *make_cluster_jobs(const json_t *answer)
 				json_integer(
 					(json_int_t)json_array_size(hosts)));
 			for (unsigned n = 0; n < 3; n++)
-				json_object_set_new(
-					row, sums[n],
-					json_integer((
-						json_int_t)(mpib_json_num(
-								    row,
-								    sums[n]) +
-							    mpib_json_num(
-								    job,
-								    sums[n]))));
+				add_to(row, job, sums[n]);
 		}
 	}
 	return rows;

@@ -240,11 +240,14 @@ static uint64_t stat_of(const char *path, const char *name)
 /* "QUOTA PERIOD" in us, or "max PERIOD". */
 static double cores_of(const char *dir)
 {
+	char line[64], *at, *end;
 	double quota, period;
-	char line[64];
 
-	if (!mpib_read_line(line, sizeof(line), "%s/cpu.max", dir) ||
-	    sscanf(line, "%lf %lf", &quota, &period) != 2 || period <= 0)
+	if (!mpib_read_line(line, sizeof(line), "%s/cpu.max", dir))
+		return 0;
+	quota = strtod(line, &at);
+	period = strtod(at, &end);
+	if (at == line || end == at || period <= 0)
 		return 0;
 	return quota / period;
 }

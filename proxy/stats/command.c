@@ -339,22 +339,19 @@ static bool command_may(const struct mpib_command *c, struct mpib_ask *ask)
 	return false;
 }
 
-const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
-{
-	static const char blank[] = " \t\r";
-	const struct mpib_command *c;
-	char *save, *word = strtok_r(line, blank, &save);
-	unsigned words = 0;
+static const char blank[] = " \t\r";
 
-	c = command_find(word ? word : "", ask);
-	if (!c)
-		return NULL;
-	/* "...]": the last argument is the rest of the line. */
-	while ((word = strtok_r(NULL,
-				words + 1 == c->max && strstr(c->args, "...]")
-					? ""
-					: blank,
-				&save))) {
+/* Put the arguments of a command into ask. How many there are. */
+static unsigned take_arguments(const struct mpib_command *c, char **save,
+			       struct mpib_ask *ask)
+{
+	/* The last argument is the rest of the line. */
+	bool rest = strstr(c->args, "...]");
+	unsigned words = 0;
+	char *word;
+
+	while ((word = strtok_r(NULL, rest && words + 1 == c->max ? "" : blank,
+				save))) {
 		word += strspn(word, blank);
 		if (!*word)
 			break;
@@ -362,6 +359,19 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
 			ask->argv[words] = strcmp(word, "\"\"") ? word : "";
 		words++;
 	}
+	return words;
+}
+
+const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
+{
+	const struct mpib_command *c;
+	char *save, *word = strtok_r(line, blank, &save);
+	unsigned words;
+
+	c = command_find(word ? word : "", ask);
+	if (!c)
+		return NULL;
+	words = take_arguments(c, &save, ask);
 	if (words < c->min || words > c->max) {
 		mpib_ask_fail(ask, "help lists the commands", "%s takes %s%s%s",
 			      c->name, *c->args ? c->args : "no argument",

@@ -383,7 +383,7 @@ void node_succeeded(struct node *node)
 	while (waitid(P_PID, (id_t)node->pid, &info,
 		      WEXITED | WNOHANG | WNOWAIT) < 0)
 		usleep(1000);
-	/* The last socket that it makes: those of others are there as well. */
+	/* It makes this socket last. */
 	snprintf(admin, sizeof(admin), "%s" MPIB_ADMIN_SUFFIX, node->dir);
 	while ((fd = try_dial(admin, MPIB_ADMIN_SOCK, SOCK_STREAM)) < 0)
 		usleep(1000);
