@@ -99,8 +99,8 @@ int mpib_agent_check_dir(const struct mpib_agent *a);
 /* Create the hint file and map it. 0 or -errno. */
 int mpib_agent_make_hints(struct mpib_agent *a);
 /* Bind only: who can connect later, when this end listens, finds this agent's
- * hint file. group: that of a->user, which may connect; -1: none. -EADDRINUSE: another agent serves
- * the directory; -errno. */
+ * hint file. group: that of a->user, which may connect; -1: none. -EADDRINUSE:
+ * another agent serves the directory; -errno. */
 int mpib_agent_bind(struct mpib_agent *a, gid_t group);
 
 /* Write sup_bw into the hint file's entry of a slot that is held; does nothing

@@ -424,8 +424,8 @@ static const struct metrics_family filled_families[] = {
 #define SPEED(name, help, path) FAMILY(GAUGE, name, help, path, NULL, 125000)
 #define INFO(name, help, labels) FAMILY(INFO, name, help, labels, NULL, 0)
 /* From the lists of engine/measure/counters.h. */
-#define MOVED(f, key, name, unit, help) COUNTER(name, help, #f),
-#define COUNTED(f, key, name, unit, help) COUNTER(name, help, key),
+#define MOVED(f, key, name, help) COUNTER(name, help, #f),
+#define COUNTED(f, key, name, help) COUNTER(name, help, key),
 #define NO_METRIC(f, key, what)
 
 /* clang-format off */

@@ -50,7 +50,7 @@ static unsigned try_resume(struct mpib_fence *f)
 
 unsigned mpib_fence_fault(struct mpib_fence *f)
 {
-	/* In the last two this end has no QPs that could fail. */
+	/* In REPLAYING and DOWN this end has no QPs that could fail. */
 	if (!fence_standing(f) || f->state == MPIB_FENCE_REPLAYING ||
 	    f->state == MPIB_FENCE_DOWN)
 		return 0;
@@ -111,8 +111,9 @@ bool mpib_fence_message(struct mpib_fence *f, enum mpib_fence_msg msg,
 		return false;
 	switch (msg) {
 	case MPIB_FENCE_MSG_FENCE:
-		/* Also before RECONNECTING: the peer had begun to reconnect under the new
-		 * epoch, found a fault, and waits for this end's FENCED. */
+		/* Also in REPLAYING and DOWN: the peer had begun to reconnect
+		 * under the new epoch, found a fault, and waits for this end's
+		 * FENCED. */
 		*actions = fence_standing(f) ? fence_stop(f) : 0;
 		return true;
 	case MPIB_FENCE_MSG_FENCED:

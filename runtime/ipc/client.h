@@ -101,8 +101,7 @@ struct mpib_instance {
 	uint32_t index;
 	uint64_t base; /* receives that were done when it began, at both ends */
 	uint64_t no_window; /* ms: since when it gets none; 0: not so */
-	uint32_t
-		late; /* request whose answer did not come in time; 0: it did */
+	uint32_t late; /* id of the request while its answer is late, else 0 */
 };
 
 enum mpib_next {
@@ -491,9 +490,9 @@ static inline void mpib_request_number(struct mpib_conn *conn,
 }
 
 /*
- * How many slots of the ring may be pushed, or -errno, as mpib_ring_room() says. Each
- * push but those of the fast path, which never looks for room, asks here first. So
- * mpib_conn_lap() is called at least once a lap of the ring.
+ * Return how many slots of the ring may be pushed, or -errno, as mpib_ring_room()
+ * does. Each push asks here first, except on the fast path, which pushes only into
+ * room that was seen here. So mpib_conn_lap() is called at least once per lap.
  */
 static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 {

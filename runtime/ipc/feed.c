@@ -27,7 +27,7 @@ static bool has_next_gen(const struct mpib_conn *conn,
 	return r->gen == gen || mpib_completion_marked(r->completion, gen);
 }
 
-/* Put the last of the list first. */
+/* Move the last request of the list to its front. */
 static void use_last(struct mpib_request **list)
 {
 	struct mpib_request *last, **link = list;

@@ -122,14 +122,15 @@ void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r);
 bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t *res);
 /*
- * What has to be done at least once a lap of the ring (mpib_conn_room()): count what
- * was posted, so that the difference to a generation is never in doubt; and, at a turn,
- * put the place that rested longest first. So no place rests until generations come
- * round, and the latest words tell how many requests are done.
+ * Call this at least once per lap of the ring: mpib_conn_room() does. It counts the
+ * posted requests, so that generations, which wrap, can be told apart. Once per
+ * MPIB_TURN generations it moves the place that was unused longest to the front, so
+ * that no place is unused until generations wrap. Both are needed to tell from the
+ * completion words how many requests are done.
  */
 void mpib_conn_lap(struct mpib_conn *conn);
 /* Take the first request off the list whose place can have the next generation: it
- * rested least, so its cache lines are there. NULL: none. */
+ * was used last, so its cache lines are still in the cache. NULL: none. */
 struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 				     struct mpib_request **list);
 

@@ -48,9 +48,9 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 	return -rc;
 }
 
-/* Wait until the daemon is ready, or why there is none. The program may wait for any
- * child of its own, and so for this one. A daemon that is late keeps running: other ranks may
- * still wait for it. */
+/* Wait until the daemon is ready, at most until deadline. The program may wait for any
+ * child of its own, and so for this one. A daemon that is late keeps running: other
+ * ranks may still wait for it. */
 static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 		      uint64_t deadline)
 {

@@ -162,9 +162,10 @@ struct mpib_node_report {
 	char slowest[MPIB_LABEL_MAX];
 	uint64_t slowest_mbps, slowest_rtt_ns;
 	struct mpib_agent_word agent; /* this node's agent */
-	char drain_why
-		[MPIB_REPORT_WHY]; /* of the first drained rail that has one */
-	/* Some of the jobs that run, and the requests that are stuck for longest. */
+	/* Why the first drained rail with a reason is drained. */
+	char drain_why[MPIB_REPORT_WHY];
+	/* Some of the running jobs, and the requests that have been stuck
+	 * longest. */
 	uint8_t jobs, waiting;
 	struct mpib_report_job {
 		char name[MPIB_REPORT_JOB];
@@ -175,8 +176,8 @@ struct mpib_node_report {
 		char job[MPIB_REPORT_JOB], peer[MPIB_LABEL_MAX];
 		char last[16]; /* mpib_last_word() */
 		uint8_t sends;
-		uint32_t pid, age_ms, local_rank,
-			remote_rank; /* UINT32_MAX: none */
+		uint32_t pid, age_ms;
+		uint32_t local_rank, remote_rank; /* UINT32_MAX: none */
 	} wait[MPIB_REPORT_WAITING];
 	/* Settings that must be equal in a cluster: hashes of "section.key" and
 	 * of the value. */

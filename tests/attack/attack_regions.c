@@ -90,8 +90,9 @@ static int dereg_while_used(void *arg)
 	return tenant_stay(ready[1]);
 }
 
-/* How long the victim's messages stood still at most, until the attacker is done. */
-static unsigned long long longest_stand(int done)
+/* Return the longest time in ms without a message of the victim, until the attacker
+ * writes to the pipe done. */
+static unsigned long long longest_stand(pid_t attacker, int done)
 {
 	unsigned long long longest = 0, since = node_ms();
 	uint64_t seen = atomic_load(&victim->messages);
@@ -100,6 +101,7 @@ static unsigned long long longest_stand(int done)
 	do {
 		uint64_t now = atomic_load(&victim->messages);
 
+		attacker_check(attacker);
 		if (now != seen)
 			since = node_ms();
 		seen = now;
@@ -119,7 +121,7 @@ TEST(regions_that_are_used)
 	pid = attacker_begin(dereg_while_used, NULL, ready[0]);
 	us = shards_us(node[0].pid);
 	assert_int_equal(write(go[1], "x", 1), 1);
-	stood = longest_stand(ready[0]);
+	stood = longest_stand(pid, ready[0]);
 	us = shards_us(node[0].pid) - us;
 	print_message("the shard: %llu us of CPU for %u regions; the victim "
 		      "stood still for %llu ms at most\n",

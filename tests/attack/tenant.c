@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <grp.h>
 #include <mpib/client.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,10 +135,24 @@ pid_t tenant_begin(uid_t uid, int (*fn)(void *arg), void *arg)
 pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready)
 {
 	pid_t pid = tenant_begin(ATTACKER, fn, arg);
+	struct pollfd told = { .fd = ready, .events = POLLIN };
 	char byte;
 
+	while (poll(&told, 1, 100) == 0)
+		attacker_check(pid);
 	assert_int_equal(read(ready, &byte, 1), 1);
 	return pid;
+}
+
+void attacker_check(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	assert_int_equal(
+		waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT),
+		0);
+	if (info.si_pid == pid)
+		fail_msg("the attacker has ended with %d", info.si_status);
 }
 
 int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg)

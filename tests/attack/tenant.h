@@ -39,9 +39,11 @@ int tenant_run(uid_t uid, int (*fn)(void *arg), void *arg);
 void tenant_many_descriptors(void);
 /* For children: tell the test by the pipe, and stay until killed. */
 int tenant_stay(int pipe);
-/* Begin as ATTACKER; returns when the child has told by the pipe whose other end is
- * ready. */
+/* Begin as ATTACKER; returns when the child has written to the pipe whose reading end
+ * is ready. Fails the test if the child ends before. */
 pid_t attacker_begin(int (*fn)(void *arg), void *arg, int ready);
+/* Fail the test if the attacker has ended: nothing may be waited for then. */
+void attacker_check(pid_t pid);
 
 /* For children, which must not end the test: connect to a socket of the node;
  * the socket or -errno. */

@@ -83,12 +83,15 @@ static bool is_open(unsigned rail)
  * connection's rate keeps the second half. */
 static void replay_the_first_half(void)
 {
+	const struct mpib_lane_rail *sout =
+		&pair.node[0].lane->rail[MPIB_RAIL_SOUT];
 	const struct mpib_soft_fault none = { 0 };
 
 	engine_conn_qos(tx.conn, 0, 1);
 	assert_true(mpib_lane_fault(pair.node[0].lane, MPIB_RAIL_SOUT,
 				    MPIB_CAUSE_ERROR));
-	while (pair.node[0].lane->rail[MPIB_RAIL_SOUT].state == MPIB_RAIL_LIVE)
+	while (sout->state == MPIB_RAIL_LIVE ||
+	       sout->state == MPIB_RAIL_STOPPING)
 		pair_turn(&pair);
 	set_fault(0, MPIB_RAIL_SOUT, &none);
 	while (tx.conn->tx.lost != 1 || !is_open(MPIB_RAIL_SOUT))

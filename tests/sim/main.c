@@ -87,8 +87,8 @@ static bool still_fails(const struct options *o, uint64_t seed,
 	return status != 0 && !sim_child_unrun(status);
 }
 
-/* Remove parts of the plan as long as the seed still fails. 0: done; 1: the
- * seed does not fail. */
+/* Remove each part of the plan without which the seed still fails. 0: done; 1:
+ * the seed does not fail. */
 static int minimise(const struct options *o, uint64_t seed)
 {
 	struct sim_smaller best = { 0 };

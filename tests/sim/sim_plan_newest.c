@@ -311,8 +311,8 @@ static uint64_t draw_kills(struct sim_plan *p, struct sim_rng *r, uint64_t at)
 }
 
 /* Draws that seeds before SIM_RESUMED_FROM do not have: ranks outlive their
- * proxies, any of which may be killed at any time. Traffic lasts as long as the
- * faults. */
+ * proxies, any of which may be killed at any time. Traffic continues until the
+ * last fault ends. */
 static void draw_resumed(struct sim_plan *p)
 {
 	uint64_t at = 0, end = 0, last = SIM_MS;

@@ -3,7 +3,7 @@
  * A list of every counter. The structs of a snapshot, their sums, the JSON of
  * the stats socket and the metrics are generated from these lists.
  *
- * M(field, key, metric, unit, help): a counter that is a metric as well.
+ * M(field, key, metric, help): a counter that is a metric as well.
  * X(field, key, what): a counter that is not. key is its name in JSON.
  */
 #ifndef MPIB_ENGINE_COUNTERS_H
@@ -13,38 +13,36 @@
  * as a whole. A rail's own JSON uses the name of the field instead of key. WRs
  * of a spread part count when they are passed to the virtual QP. */
 #define MPIB_MOVED_COUNTERS(M, X)                                              \
-	M(tx_bytes, "tx_bytes", "rail_tx_bytes", "bytes", "Payload sent.")     \
-	M(rx_bytes, "rx_bytes", "rail_rx_bytes", "bytes", "Payload received.") \
-	M(tx_wrs, "wrs", "rail_work_requests", NULL,                           \
+	M(tx_bytes, "tx_bytes", "rail_tx_bytes", "Payload sent.")              \
+	M(rx_bytes, "rx_bytes", "rail_rx_bytes", "Payload received.")          \
+	M(tx_wrs, "wrs", "rail_work_requests",                                 \
 	  "Send work requests posted, those of control writes too.")           \
-	M(rx_imms, "imms", "rail_messages", NULL,                              \
+	M(rx_imms, "imms", "rail_messages",                                    \
 	  "Messages, or parts of them, that arrived.")                         \
-	M(cts, "cts", "rail_clear_to_sends", NULL,                             \
-	  "Clear-to-send writes posted.")                                      \
+	M(cts, "cts", "rail_clear_to_sends", "Clear-to-send writes posted.")   \
 	X(posts, "posts", "chains posted")                                     \
 	X(tx_imms, "tx_imms", "WRITE_WITH_IMM posted: ends of slots")          \
 	X(tx_cqes, "tx_cqes", "send completions")                              \
 	X(replays, "replays", "stripes posted again by replay")                \
-	M(replayed_bytes, "replayed_bytes", "replayed_bytes", "bytes",         \
+	M(replayed_bytes, "replayed_bytes", "replayed_bytes",                  \
 	  "Payload sent again after a failure.")
 
 /* Counters of a rail only. */
 #define MPIB_RAIL_COUNTERS(M, X)                                               \
-	M(cqes, "cqes", "rail_completions", NULL,                              \
+	M(cqes, "cqes", "rail_completions",                                    \
 	  "Completions taken from the rail's queues.")                         \
-	M(cqe_errors, "cqe_errors", "rail_completion_errors", NULL,            \
+	M(cqe_errors, "cqe_errors", "rail_completion_errors",                  \
 	  "Completions that bore an error.")                                   \
-	M(posts, "posts", "rail_posts", NULL,                                  \
+	M(posts, "posts", "rail_posts",                                        \
 	  "Calls of ibv_post_send(), each with a list of work requests.")      \
-	M(srq_refills, "srq_refills", "rail_srq_refills", NULL,                \
+	M(srq_refills, "srq_refills", "rail_srq_refills",                      \
 	  "Refills of the shared receive queue.")                              \
-	M(srq_limits, "srq_limits", "rail_srq_limits", NULL,                   \
+	M(srq_limits, "srq_limits", "rail_srq_limits",                         \
 	  "Times the device found a shared receive queue nearly empty.")       \
-	M(stale_imms, "stale_imms", "stale_chunks", NULL,                      \
+	M(stale_imms, "stale_imms", "stale_chunks",                            \
 	  "Arrivals of before a fence, which were dropped.")                   \
 	X(bad_imms, "bad_imms", "arrivals that name nothing that is there")    \
-	M(downs, "downs", "rail_downs", NULL,                                  \
-	  "Times the rail's port went down.")                                  \
+	M(downs, "downs", "rail_downs", "Times the rail's port went down.")    \
 	X(failovers, "failovers", "fences of the rail, of all lanes")
 
 /* What was lost when a rail stopped and was fenced at both ends, over its
@@ -59,10 +57,10 @@
 
 /* Counters of a shard, which metrics call a thread. */
 #define MPIB_SHARD_COUNTERS(M)                                                 \
-	M(turns, "turns", "poll_turns", NULL, "Turns of a progress thread.")   \
-	M(busy_turns, "busy_turns", "poll_busy_turns", NULL,                   \
+	M(turns, "turns", "poll_turns", "Turns of a progress thread.")         \
+	M(busy_turns, "busy_turns", "poll_busy_turns",                         \
 	  "Turns in which there was something to do.")                         \
-	M(sleeps, "sleeps", "poll_sleeps", NULL,                               \
+	M(sleeps, "sleeps", "poll_sleeps",                                     \
 	  "Times a progress thread went to sleep.")
 
 /* Times of a shard. */

@@ -169,7 +169,7 @@ TEST_OF(after_the_grace_the_error_says_what_was_waited_for, start_short,
 	assert_int_equal(mpib_alive(c), -EPIPE);
 }
 
-/* A program that MPIB_START names, which runs as long as this one does. */
+/* A program for MPIB_START that runs until this one ends. */
 static void write_endless_start(char *path)
 {
 	FILE *file = fdopen(mkstemp(path), "w");
