@@ -4,12 +4,9 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pwd.h>
-#include <stddef.h>
+#include <seccomp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -152,33 +149,7 @@ int mpib_drop(const struct mpib_config *cfg, char *why)
 	return rc;
 }
 
-/* A sanitizer's leak checker traces its own process. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define TRACED_BY_ITSELF true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define TRACED_BY_ITSELF true
-#endif
-#endif
-#ifndef TRACED_BY_ITSELF
-#define TRACED_BY_ITSELF false
-#endif
-
-void mpib_keep_secrets(const struct mpib_config *cfg)
-{
-	const struct rlimit none = { 0, 0 };
-
-	if (cfg->core)
-		return;
-	if (setrlimit(RLIMIT_CORE, &none) < 0 ||
-	    (!TRACED_BY_ITSELF && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
-		mpib_warn("a crash may leave a core file with users' data: %m "
-			  "(limit it: ulimit -c 0)");
-}
-
-/* The system calls of the proxy and of the libraries that it links: the C
- * library, libibverbs and its drivers, liburing, libmicrohttpd, libsystemd. */
-
+/* A sanitizer traces its own process, and makes system calls of its own. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED true
 #elif defined(__has_feature)
@@ -191,276 +162,102 @@ void mpib_keep_secrets(const struct mpib_config *cfg)
 #define SANITIZED false
 #endif
 
-#if defined(__x86_64__)
-#define ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCH AUDIT_ARCH_AARCH64
-#endif
+void mpib_keep_secrets(const struct mpib_config *cfg)
+{
+	const struct rlimit none = { 0, 0 };
 
-#ifdef ARCH
+	if (cfg->core)
+		return;
+	if (setrlimit(RLIMIT_CORE, &none) < 0 ||
+	    (!SANITIZED && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0))
+		mpib_warn("a crash may leave a core file with users' data: %m "
+			  "(limit it: ulimit -c 0)");
+}
 
-/* The calls of shards come first. */
-static const int allowed[] = {
-	SYS_io_uring_enter,
-	SYS_epoll_pwait,
-	SYS_read,
-	SYS_write,
-	SYS_recvmsg,
-	SYS_sendmsg,
-	SYS_recvfrom,
-	SYS_sendto,
-	SYS_ppoll,
-	SYS_futex,
-	SYS_timerfd_settime,
-	SYS_clock_gettime,
-	SYS_gettimeofday,
-	SYS_clock_nanosleep,
-	SYS_nanosleep,
-	SYS_sched_yield,
-	SYS_ioctl,
+/* The system calls of the proxy and of the libraries that it links: the C
+ * library, libibverbs and its drivers, liburing, libmicrohttpd, libsystemd. */
+static const char *const allowed[] = {
+	/* the calls of shards */
+	"io_uring_enter epoll_pwait read write recvmsg sendmsg recvfrom",
+	"sendto ppoll futex timerfd_settime clock_gettime gettimeofday",
+	"clock_nanosleep nanosleep sched_yield ioctl",
 	/* files */
-	SYS_openat,
-	SYS_close,
-	SYS_close_range,
-	SYS_readv,
-	SYS_writev,
-	SYS_pread64,
-	SYS_pwrite64,
-	SYS_preadv,
-	SYS_pwritev,
-	SYS_lseek,
-	SYS_fstat,
-	SYS_newfstatat,
-	SYS_statx,
-	SYS_statfs,
-	SYS_fstatfs,
-	SYS_faccessat,
-	SYS_faccessat2,
-	SYS_readlinkat,
-	SYS_getdents64,
-	SYS_mkdirat,
-	SYS_unlinkat,
-	SYS_renameat,
-	SYS_renameat2,
-	SYS_linkat,
-	SYS_symlinkat,
-	SYS_fchmod,
-	SYS_fchmodat,
-	SYS_fchown,
-	SYS_fchownat,
-	SYS_ftruncate,
-	SYS_fallocate,
-	SYS_fsync,
-	SYS_fdatasync,
-	SYS_flock,
-	SYS_fcntl,
-	SYS_dup,
-	SYS_dup3,
-	SYS_pipe2,
-	SYS_umask,
-	SYS_getcwd,
-	SYS_chdir,
-	SYS_fchdir,
-	SYS_utimensat,
-	SYS_fadvise64,
-	SYS_inotify_init1,
-	SYS_inotify_add_watch,
-	SYS_inotify_rm_watch,
-	SYS_eventfd2,
-	SYS_signalfd4,
-	SYS_memfd_create,
-	SYS_sendfile,
-	SYS_epoll_create1,
-	SYS_epoll_ctl,
-	SYS_pselect6,
-	SYS_timerfd_create,
-	SYS_timerfd_gettime,
-	SYS_io_uring_setup,
-	SYS_io_uring_register,
+	"openat close close_range readv writev pread64 pwrite64 preadv",
+	"pwritev lseek fstat newfstatat statx statfs fstatfs faccessat",
+	"faccessat2 readlinkat getdents64 mkdirat unlinkat renameat",
+	"renameat2 linkat symlinkat fchmod fchmodat fchown fchownat",
+	"ftruncate fallocate fsync fdatasync flock fcntl dup dup3 pipe2",
+	"umask getcwd chdir fchdir utimensat fadvise64 inotify_init1",
+	"inotify_add_watch inotify_rm_watch eventfd2 signalfd4",
+	"memfd_create sendfile epoll_create1 epoll_ctl pselect6",
+	"timerfd_create timerfd_gettime io_uring_setup",
+	"io_uring_register",
 	/* sockets */
-	SYS_socket,
-	SYS_socketpair,
-	SYS_bind,
-	SYS_listen,
-	SYS_accept,
-	SYS_accept4,
-	SYS_connect,
-	SYS_getsockname,
-	SYS_getpeername,
-	SYS_setsockopt,
-	SYS_getsockopt,
-	SYS_shutdown,
-	SYS_recvmmsg,
-	SYS_sendmmsg,
+	"socket socketpair bind listen accept accept4 connect",
+	"getsockname getpeername setsockopt getsockopt shutdown",
+	"recvmmsg sendmmsg",
 	/* memory */
-	SYS_mmap,
-	SYS_munmap,
-	SYS_mremap,
-	SYS_mprotect,
-	SYS_madvise,
-	SYS_brk,
-	SYS_mlock,
-	SYS_mlock2,
-	SYS_munlock,
-	SYS_msync,
-	SYS_mincore,
-	SYS_get_mempolicy,
-	SYS_mbind,
-	SYS_membarrier,
-	SYS_rseq,
+	"mmap munmap mremap mprotect madvise brk mlock mlock2 munlock",
+	"msync mincore get_mempolicy mbind membarrier rseq",
 	/* processes and threads */
-	SYS_clone,
-	SYS_clone3,
-	SYS_exit,
-	SYS_exit_group,
-	SYS_wait4,
-	SYS_waitid,
-	SYS_kill,
-	SYS_tgkill,
-	SYS_tkill,
-	SYS_getpid,
-	SYS_getppid,
-	SYS_gettid,
-	SYS_getpgid,
-	SYS_getsid,
-	SYS_setsid,
-	SYS_setpgid,
-	SYS_set_tid_address,
-	SYS_set_robust_list,
-	SYS_get_robust_list,
-	SYS_pidfd_open,
-	SYS_pidfd_send_signal,
-	SYS_prctl,
-	SYS_prlimit64,
-	SYS_getrusage,
-	SYS_sysinfo,
-	SYS_uname,
-	SYS_times,
-	SYS_getcpu,
-	SYS_sched_getaffinity,
-	SYS_sched_setaffinity,
-	SYS_sched_getparam,
-	SYS_sched_getscheduler,
-	SYS_sched_get_priority_max,
-	SYS_sched_get_priority_min,
-	SYS_getpriority,
-	SYS_kcmp,
+	"clone clone3 exit exit_group wait4 waitid kill tgkill tkill",
+	"getpid getppid gettid getpgid getsid setsid setpgid",
+	"set_tid_address set_robust_list get_robust_list pidfd_open",
+	"pidfd_send_signal prctl prlimit64 getrusage sysinfo uname",
+	"times getcpu sched_getaffinity sched_setaffinity",
+	"sched_getparam sched_getscheduler sched_get_priority_max",
+	"sched_get_priority_min getpriority kcmp",
 	/* signals and time */
-	SYS_rt_sigaction,
-	SYS_rt_sigprocmask,
-	SYS_rt_sigreturn,
-	SYS_rt_sigpending,
-	SYS_rt_sigsuspend,
-	SYS_rt_sigtimedwait,
-	SYS_rt_sigqueueinfo,
-	SYS_rt_tgsigqueueinfo,
-	SYS_sigaltstack,
-	SYS_restart_syscall,
-	SYS_clock_getres,
-	SYS_setitimer,
-	SYS_getitimer,
-	SYS_timer_create,
-	SYS_timer_settime,
-	SYS_timer_delete,
-	SYS_getrandom,
-	SYS_getuid,
-	SYS_geteuid,
-	SYS_getgid,
-	SYS_getegid,
-	SYS_getresuid,
-	SYS_getresgid,
-	SYS_getgroups,
-#ifdef __x86_64__
-	SYS_epoll_wait,
-	SYS_poll,
-	SYS_select,
-	SYS_open,
-	SYS_stat,
-	SYS_lstat,
-	SYS_access,
-	SYS_readlink,
-	SYS_getdents,
-	SYS_mkdir,
-	SYS_rmdir,
-	SYS_unlink,
-	SYS_rename,
-	SYS_link,
-	SYS_symlink,
-	SYS_chmod,
-	SYS_chown,
-	SYS_lchown,
-	SYS_dup2,
-	SYS_pipe,
-	SYS_eventfd,
-	SYS_signalfd,
-	SYS_epoll_create,
-	SYS_inotify_init,
-	SYS_fork,
-	SYS_getpgrp,
-	SYS_getrlimit,
-	SYS_setrlimit,
-	SYS_alarm,
-	SYS_pause,
-	SYS_time,
-	SYS_arch_prctl,
-	SYS_creat,
-#endif
+	"rt_sigaction rt_sigprocmask rt_sigreturn rt_sigpending",
+	"rt_sigsuspend rt_sigtimedwait rt_sigqueueinfo",
+	"rt_tgsigqueueinfo sigaltstack restart_syscall clock_getres",
+	"setitimer getitimer timer_create timer_settime timer_delete",
+	"getrandom getuid geteuid getgid getegid getresuid getresgid",
+	"getgroups",
+	/* calls that only older architectures have, such as x86-64 */
+	"epoll_wait poll select open stat lstat access readlink",
+	"getdents mkdir rmdir unlink rename link symlink chmod chown",
+	"lchown dup2 pipe eventfd signalfd epoll_create inotify_init",
+	"fork getpgrp getrlimit setrlimit alarm pause time arch_prctl",
+	"creat",
 };
 
-#define ALLOWED (sizeof(allowed) / sizeof(allowed[0]))
-#define AHEAD 4 /* instructions before the list */
-
-static struct sock_filter load(size_t offset)
+/* Names that this architecture or this libseccomp does not know are skipped. */
+static int allow(scmp_filter_ctx filter, const char *names)
 {
-	return (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-					    (uint32_t)offset);
-}
+	char list[128], *save;
+	int rc = 0;
 
-static struct sock_filter answer(uint32_t action)
-{
-	return (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action);
-}
+	snprintf(list, sizeof(list), "%s", names);
+	for (char *name = strtok_r(list, " ", &save); name && rc == 0;
+	     name = strtok_r(NULL, " ", &save)) {
+		int number = seccomp_syscall_resolve_name(name);
 
-/* Continue with the next instruction if the loaded value is value, else skip
- * it. */
-static struct sock_filter if_is(uint32_t value)
-{
-	return (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0,
-					    1);
-}
-
-static int set_filter(uint32_t other)
-{
-	struct sock_filter code[AHEAD + 2 * ALLOWED + 1];
-	struct sock_fprog prog = { .filter = code };
-	unsigned short n = 0;
-
-	code[n++] = load(offsetof(struct seccomp_data, arch));
-	code[n++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K,
-						 ARCH, 1, 0);
-	code[n++] = answer(other);
-	code[n++] = load(offsetof(struct seccomp_data, nr));
-	for (size_t i = 0; i < ALLOWED; i++) {
-		code[n++] = if_is((uint32_t)allowed[i]);
-		code[n++] = answer(SECCOMP_RET_ALLOW);
+		if (number >= 0)
+			rc = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number,
+					      0);
 	}
-	code[n++] = answer(other);
-	prog.len = n;
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) < 0)
-		return -errno;
-	return 0;
+	return rc;
 }
-
-#else
 
 static int set_filter(uint32_t other)
 {
-	(void)other;
-	return -EOPNOTSUPP;
-}
+	scmp_filter_ctx filter = seccomp_init(other);
+	int rc;
 
-#endif
+	if (!filter)
+		return -ENOMEM;
+	rc = seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, other);
+	/* A binary tree: shards make system calls. */
+	if (rc == 0)
+		rc = seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		rc = rc < 0 ? rc : allow(filter, allowed[i]);
+	if (rc == 0)
+		rc = seccomp_load(filter);
+	seccomp_release(filter);
+	return rc;
+}
 
 void mpib_sandbox(const struct mpib_config *cfg)
 {
@@ -469,8 +266,8 @@ void mpib_sandbox(const struct mpib_config *cfg)
 	if (cfg->seccomp == MPIB_SECCOMP_NO || SANITIZED)
 		return;
 	rc = set_filter(cfg->seccomp == MPIB_SECCOMP_KILL
-				? SECCOMP_RET_KILL_PROCESS
-				: SECCOMP_RET_ERRNO | EPERM);
+				? SCMP_ACT_KILL_PROCESS
+				: SCMP_ACT_ERRNO(EPERM));
 	if (rc < 0)
 		mpib_warn("proxy.seccomp: no filter of system calls: %s (set "
 			  "it to no, or use a kernel with seccomp)",

@@ -32,10 +32,11 @@ refused() {
 			take($i, permitted)
 	}
 	FILENAME == ARGV[3] && FNR == 1 { take("@default", 1) }
-	FILENAME == ARGV[3] && /^\tSYS_[a-z0-9_]+,$/ {
-		gsub(/SYS_|,/, "")
-		if (!may[$1])
-			print $1
+	FILENAME == ARGV[3] && /^\t"[a-z0-9_ ]+",$/ {
+		gsub(/[",]/, "")
+		for (i = 1; i <= NF; i++)
+			if (!may[$i])
+				print $i
 	}' <(systemd-analyze syscall-filter 2>/dev/null) - "$source/proxy/privileges.c" |
 		sort
 }
