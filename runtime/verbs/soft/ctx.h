@@ -231,8 +231,6 @@ bool soft_fault_hold(struct soft_qp *qp);
 /* Return whether nothing passes from or to qp, which may be NULL, while other
  * QPs of the context go on (fault.black_hole with fault.only). */
 bool soft_fault_holes(const struct soft_qp *qp);
-/* Count one outgoing request. True: it is the one that fault.drop_at loses. */
-bool soft_fault_drops(struct soft_ctx *ctx);
 
 /* fault.c: place what fault.late holds back; or drop it, because the context
  * closes. */

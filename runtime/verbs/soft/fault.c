@@ -103,11 +103,6 @@ bool soft_fault_hold(struct soft_qp *qp)
 	return false;
 }
 
-bool soft_fault_drops(struct soft_ctx *ctx)
-{
-	return ctx->fault.drop_at && !--ctx->fault.drop_at;
-}
-
 /* fault.late: WRITEs are acknowledged and completed before their bytes are in
  * memory, as on PCIe to a GPU, where a READ flushes them. Applies only to
  * regions that allow READs. The caller holds ctx->lock. */

@@ -82,7 +82,6 @@ struct soft_swqe {
 	uint8_t status; /* enum ibv_wc_status: an error found before sending */
 	bool signaled, solicited, fence, is_inline;
 	bool done; /* READs and atomics: the answer has come */
-	bool counted; /* by soft_fault_drops() */
 	uint8_t operands[SOFT_OPERANDS]; /* of an atomic, as they are sent */
 };
 

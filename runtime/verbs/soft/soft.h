@@ -86,8 +86,6 @@ struct mpib_soft_fault {
 	 * address; 0: all QPs. */
 	uint32_t only;
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
-	uint64_t drop_at; /* lose the n-th outgoing message from now, 1-based:
-			     its QP ends in RETRY_EXC_ERR */
 	uint8_t gone; /* the device is lost for good: DEVICE_FATAL, and then
 			 nothing, see fault.c. Setting 0 again has no effect */
 	uint8_t forgets; /* incoming WRITEs are acknowledged, but neither placed

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software HCA's fault points: each one, and the soak under delay. */
+/* The software HCA's fault points. */
 #include "vt.h"
 
 #include "verbs/soft/ctx.h"
@@ -65,31 +65,6 @@ vt_test(a_hole_for_one_address_leaves_the_others)
 	heal(t);
 	vt_expect(t, &t->a.send, 2, IBV_WC_SUCCESS);
 }
-
-vt_test(the_nth_message_is_lost_and_costs_its_qp_alone)
-{
-	struct vt *t = *state;
-	struct ibv_qp *qa[2], *qb[2];
-
-	for (int i = 0; i < 2; i++)
-		vt_pair(t, &vt_usual, &qa[i], &qb[i]);
-	set(&t->a, (struct mpib_soft_fault){ .drop_at = 4 });
-	for (unsigned i = 0; i < 6; i++)
-		vt_nothing(qa[0], i);
-	for (unsigned i = 0; i < 3; i++)
-		vt_expect(t, &t->a.send, i, IBV_WC_SUCCESS);
-	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
-	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
-	vt_expect(t, &t->a.send, 5, IBV_WC_WR_FLUSH_ERR);
-	vt_nothing(qa[1], 9);
-	vt_expect(t, &t->a.send, 9, IBV_WC_SUCCESS);
-	heal(t);
-}
-
-enum {
-	QPS = 4,
-	EACH = 50
-};
 
 /* By either way into a context: a socket, and a QP of the same context. */
 vt_test(what_is_late_is_placed_by_a_read_of_its_device)

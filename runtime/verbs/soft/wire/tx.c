@@ -83,9 +83,6 @@ static uint8_t check_wqe(struct soft_qp *qp, uint32_t idx)
 	    !soft_sge_valid(qp->pd, soft_sq_sges(qp, idx), w->nsge,
 			    answered ? IBV_ACCESS_LOCAL_WRITE : 0))
 		return IBV_WC_LOC_PROT_ERR;
-	if (!w->counted && soft_fault_drops(qp->ctx))
-		return IBV_WC_RETRY_EXC_ERR;
-	w->counted = true;
 	return 0;
 }
 
