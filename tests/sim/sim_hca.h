@@ -150,8 +150,7 @@ struct sim_qp {
 	struct ibv_qp_attr attr;
 	struct ibv_qp_cap cap;
 	bool all_signaled, halted, ack_lost;
-	bool established, notify_drained;
-	uint32_t sq_stop; /* in SQD: the first request that is not begun */
+	bool established;
 	struct sim_wqe *sq; /* NULL: it was never posted to */
 	uint32_t sq_made; /* of sq: those that were ever posted to */
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
@@ -305,8 +304,6 @@ void sim_qp_quiet(struct sim_qp *qp);
 /* A completion of qp found no room: fail qp, but after the caller has
  * returned. */
 void sim_qp_fatal(struct sim_qp *qp);
-/* A request has ended: report it, if it was the last that SQD waited for. */
-void sim_qp_look_drained(struct sim_qp *qp);
 
 /* sim_hca_post.c */
 enum ibv_wc_opcode sim_wc_op(enum ibv_wr_opcode op);

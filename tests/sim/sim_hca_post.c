@@ -104,8 +104,7 @@ int sim_post_send(struct ibv_qp *q, struct ibv_send_wr *wr,
 	for (; wr && !rc; wr = wr->next) {
 		struct sim_wqe *w = next_wqe(qp);
 
-		if (q->state != IBV_QPS_RTS && q->state != IBV_QPS_SQD &&
-		    q->state != IBV_QPS_ERR)
+		if (q->state != IBV_QPS_RTS && q->state != IBV_QPS_ERR)
 			rc = EINVAL;
 		else if (qp->sq_tail - qp->sq_free == qp->sq_room)
 			rc = ENOMEM;

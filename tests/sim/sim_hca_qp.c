@@ -108,8 +108,6 @@ int sim_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 	*attr = qp->attr;
 	attr->cap = qp->cap;
 	attr->qp_state = attr->cur_qp_state = q->state;
-	attr->sq_draining =
-		q->state == IBV_QPS_SQD && qp->sq_una != qp->sq_stop;
 	if (init)
 		*init = (struct ibv_qp_init_attr){
 			.qp_context = q->qp_context,

@@ -26,22 +26,6 @@ void sim_qp_fatal(struct sim_qp *qp)
 	sim_event_arm(&qp->fatal, sim_now, on_fatal, qp);
 }
 
-void sim_qp_look_drained(struct sim_qp *qp)
-{
-	if (!qp->notify_drained || qp->sq_una != qp->sq_stop)
-		return;
-	qp->notify_drained = false;
-	sim_hca_note(qp->ctx, IBV_EVENT_SQ_DRAINED, &qp->ibv);
-}
-
-static void begin_drain(struct sim_qp *qp, bool notify)
-{
-	/* A message in flight counts as begun. */
-	qp->sq_stop = qp->sq_next + (qp->arrive.place ? 1 : 0);
-	qp->notify_drained = notify;
-	sim_qp_look_drained(qp);
-}
-
 static void flush_recv(struct sim_qp *qp)
 {
 	struct sim_rwqe *r;
@@ -63,7 +47,6 @@ void sim_qp_error(struct sim_qp *qp)
 	bool first = qp->ibv.state != IBV_QPS_ERR;
 
 	qp->ibv.state = IBV_QPS_ERR;
-	qp->notify_drained = false;
 	sim_qp_quiet(qp);
 	while (qp->sq_una != qp->sq_tail)
 		sim_wqe_end(qp, IBV_WC_WR_FLUSH_ERR);
@@ -103,11 +86,5 @@ int sim_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
 	if (to == IBV_QPS_RESET)
 		reset(qp);
 	q->state = (enum ibv_qp_state)to;
-	qp->notify_drained &= from == to;
-	if (from != to && to == IBV_QPS_SQD)
-		begin_drain(qp, mask & IBV_QP_EN_SQD_ASYNC_NOTIFY &&
-					attr->en_sqd_async_notify);
-	else if (from == IBV_QPS_SQD && to == IBV_QPS_RTS)
-		sim_wire_start(qp);
 	return 0;
 }

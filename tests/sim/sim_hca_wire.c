@@ -38,7 +38,6 @@ void sim_wqe_end(struct sim_qp *qp, enum ibv_wc_status status)
 	}
 	if (status != IBV_WC_SUCCESS || w->flags & IBV_SEND_SIGNALED)
 		sim_cq_push(qp->ibv.send_cq, qp, &wc, true, qp->sq_una, false);
-	sim_qp_look_drained(qp);
 }
 
 static void fail(struct sim_qp *qp, enum ibv_wc_status status)
@@ -63,8 +62,7 @@ static struct sim_qp *reach(const struct sim_qp *qp)
 	const uint8_t *gid = qp->attr.ah_attr.grh.dgid.raw;
 
 	if (!to || to->ctx->dead ||
-	    (to->ibv.state != IBV_QPS_RTR && to->ibv.state != IBV_QPS_RTS &&
-	     to->ibv.state != IBV_QPS_SQD))
+	    (to->ibv.state != IBV_QPS_RTR && to->ibv.state != IBV_QPS_RTS))
 		return NULL;
 	if (to->attr.dest_qp_num != qp->ibv.qp_num ||
 	    to->attr.rq_psn != qp->attr.sq_psn ||
@@ -295,8 +293,7 @@ static void arm_arrive(struct sim_qp *qp)
 	struct sim_wqe *w = &qp->sq[qp->sq_next % qp->sq_room];
 	uint64_t at = sim_now + latency(qp) + lasts(qp, w->len);
 
-	if (qp->sq_next == qp->sq_tail || qp->halted || qp->arrive.place ||
-	    (qp->ibv.state == IBV_QPS_SQD && qp->sq_next == qp->sq_stop))
+	if (qp->sq_next == qp->sq_tail || qp->halted || qp->arrive.place)
 		return;
 	if (at < qp->stands_until)
 		at = qp->stands_until;

@@ -417,8 +417,6 @@ static struct soft_events *events_of(struct ibv_async_event *ev)
 	case IBV_EVENT_QP_FATAL:
 	case IBV_EVENT_QP_REQ_ERR:
 	case IBV_EVENT_QP_ACCESS_ERR:
-	case IBV_EVENT_COMM_EST:
-	case IBV_EVENT_SQ_DRAINED:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		return &to_qp(ev->element.qp)->ev;
 	default:

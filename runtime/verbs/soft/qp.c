@@ -258,7 +258,6 @@ int soft_query_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask,
 	attr->cap = qp->cap;
 	attr->qp_state = (enum ibv_qp_state)qp_state(qp);
 	attr->cur_qp_state = attr->qp_state;
-	attr->sq_draining = soft_sqd_draining(qp);
 	q->state = attr->qp_state;
 	soft_unlock(qp->ctx);
 	if (init)
@@ -320,7 +319,6 @@ static void forget_traffic(struct soft_qp *qp, uint32_t from)
 	qp->reads_out = 0;
 	qp->rnr_tries = 0;
 	qp->rnr_wait = false;
-	qp->sqd_notify = false;
 	soft_rx_unplug(qp);
 	qp->nak = 0;
 	qp->dying = false;
@@ -344,7 +342,6 @@ static void state_reset(struct soft_qp *qp)
 	qp->has_recv = false;
 	qp->rx_msn = 0;
 	qp->natomics = 0;
-	qp->established = false;
 	qp->ack_sent = 0;
 	qp->was_up = false;
 	qp->peer_gone = false;
@@ -423,18 +420,6 @@ static void check_first_psn(struct soft_qp *qp)
 		soft_conn_lost(qp->conn);
 }
 
-static void state_entered(struct soft_qp *qp, int from, int to, bool notify)
-{
-	if (to == IBV_QPS_RTR)
-		become_ready(qp);
-	else if (from == IBV_QPS_RTR && to == IBV_QPS_RTS)
-		check_first_psn(qp);
-	else if (to == IBV_QPS_SQD)
-		soft_sqd_begin(qp, notify);
-	else if (from == IBV_QPS_SQD) /* to RTS */
-		soft_sqd_end(qp);
-}
-
 /* Return whether the device can have this number of READs and atomics
  * outstanding. */
 static bool reads_fit(const struct soft_qp *qp, const struct ibv_qp_attr *attr,
@@ -468,10 +453,10 @@ static int state_step(struct soft_qp *qp, const struct ibv_qp_attr *attr,
 	if (to == IBV_QPS_RESET)
 		state_reset(qp);
 	soft_qp_set_state(qp, to);
-	if (from != to)
-		state_entered(qp, from, to,
-			      mask & IBV_QP_EN_SQD_ASYNC_NOTIFY &&
-				      attr->en_sqd_async_notify);
+	if (from == IBV_QPS_INIT && to == IBV_QPS_RTR)
+		become_ready(qp);
+	else if (from == IBV_QPS_RTR && to == IBV_QPS_RTS)
+		check_first_psn(qp);
 	return 0;
 }
 
@@ -500,7 +485,7 @@ int soft_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
 	 IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
 
 /* InfiniBand Architecture Specification, volume 1, 11.2.5.2, without what needs
- * an alternate path. The path itself (IBV_QP_AV) is not changed in SQD. */
+ * an alternate path, and without the state SQD. */
 #define LIVE_ATTRS                                                             \
 	(IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | IBV_QP_PATH_MIG_STATE)
 
@@ -513,12 +498,6 @@ static const struct {
 	  IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX },
 	{ IBV_QPS_RTR, IBV_QPS_RTS, RTS_ATTRS, LIVE_ATTRS },
 	{ IBV_QPS_RTS, IBV_QPS_RTS, 0, LIVE_ATTRS },
-	{ IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY },
-	{ IBV_QPS_SQD, IBV_QPS_RTS, 0, LIVE_ATTRS },
-	{ IBV_QPS_SQD, IBV_QPS_SQD, 0,
-	  LIVE_ATTRS | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_TIMEOUT |
-		  IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-		  IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_MAX_DEST_RD_ATOMIC },
 };
 
 static int check_step(int from, int to, int mask)

@@ -132,9 +132,6 @@ struct soft_qp {
 	/* The READ or atomic answered next (search from here), and the number
 	 * sent but not answered. */
 	uint32_t rd_idx, reads_out;
-	/* In SQD: the first WQE that is not begun; see soft_tx_stop(). */
-	uint32_t sq_stop;
-	bool sqd_notify; /* raise IBV_EVENT_SQ_DRAINED when all is done */
 	uint8_t rnr_tries;
 	bool rnr_wait; /* until rnr_at */
 	uint64_t progress; /* counts signs that the peer is alive */
@@ -160,7 +157,6 @@ struct soft_qp {
 	uint8_t nak; /* enum soft_nak to send for rx_msn; 0: none */
 	bool rnr; /* an RNR is to be sent for rx_msn */
 	bool dying; /* goes to ERR as soon as the NAK has left */
-	bool established; /* IBV_EVENT_COMM_EST was raised */
 	/* READs and atomics to answer; imm of an atomic: its place in
 	 * atomics. */
 	struct soft_hdr resp[SOFT_MAX_RD];
@@ -216,14 +212,6 @@ static inline int qp_state(struct soft_qp *qp)
 {
 	/* Acquire pairs with the release in soft_qp_set_state(). */
 	return atomic_load_explicit(&qp->state, memory_order_acquire);
-}
-
-/* In RTS or SQD: its first PSN is known. */
-static inline bool qp_sends(struct soft_qp *qp)
-{
-	int state = qp_state(qp);
-
-	return state == IBV_QPS_RTS || state == IBV_QPS_SQD;
 }
 
 int soft_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,

@@ -141,8 +141,7 @@ static int post_chain(struct soft_qp *qp, struct ibv_send_wr *wr,
 	int rc = 0;
 
 	for (; wr && !rc; wr = wr->next) {
-		if (state != IBV_QPS_RTS && state != IBV_QPS_SQD &&
-		    state != IBV_QPS_ERR)
+		if (state != IBV_QPS_RTS && state != IBV_QPS_ERR)
 			rc = EINVAL;
 		else if (tail - (uint32_t)done > qp->sq_mask)
 			rc = ENOMEM;

@@ -31,24 +31,10 @@ static inline uint32_t soft_sq_tail(struct soft_qp *qp)
 	/* Acquire pairs with the release in post_chain(). */
 	return atomic_load_explicit(&qp->sq_tail, memory_order_acquire);
 }
-/* send.c: the state SQD, in which no further request is begun. */
-void soft_sqd_begin(struct soft_qp *qp, bool notify);
-/* Enter RTS again: send what was posted meanwhile. */
-void soft_sqd_end(struct soft_qp *qp);
-/* Call when requests are done: raises the event if none is outstanding. */
-void soft_sqd_look(struct soft_qp *qp);
-bool soft_sqd_draining(struct soft_qp *qp);
 /* Return the first WQE that may not be started now. */
 static inline uint32_t soft_tx_end(struct soft_qp *qp)
 {
-	switch (qp_state(qp)) {
-	case IBV_QPS_RTS:
-		return soft_sq_tail(qp);
-	case IBV_QPS_SQD:
-		return qp->sq_stop;
-	default:
-		return qp->sq_una;
-	}
+	return qp_state(qp) == IBV_QPS_RTS ? soft_sq_tail(qp) : qp->sq_una;
 }
 
 /* qp has been posted to: send, or flush in ERR. */

@@ -157,16 +157,6 @@ static void begin_other(struct soft_qp *qp)
 		qp->place = SOFT_PLACE_ATOMIC;
 }
 
-/* The peer may send before this end's program has moved qp to RTS. */
-static void note_established(struct soft_qp *qp)
-{
-	if (qp->established)
-		return;
-	qp->established = true;
-	if (qp_state(qp) == IBV_QPS_RTR)
-		soft_event(qp->ctx, &qp->ev, IBV_EVENT_COMM_EST);
-}
-
 void soft_rx_begin(struct soft_qp *qp)
 {
 	qp->rx_off = 0;
@@ -175,7 +165,6 @@ void soft_rx_begin(struct soft_qp *qp)
 		begin_other(qp);
 		return;
 	}
-	note_established(qp);
 	if (qp->rx.len > qp->ctx->limits.max_msg_sz) {
 		soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
 		return;

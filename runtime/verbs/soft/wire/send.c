@@ -210,47 +210,6 @@ void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op)
 	}
 }
 
-/* The state SQD (send queue drain): requests that were started are completed,
- * and sent again where needed. Requests posted later wait until the QP is in
- * RTS again. The peer's requests are served as in RTS. */
-
-static uint32_t later(uint32_t a, uint32_t b)
-{
-	return (int32_t)(a - b) > 0 ? a : b;
-}
-
-void soft_sqd_begin(struct soft_qp *qp, bool notify)
-{
-	const struct soft_conn *conn = qp->conn;
-
-	qp->sq_stop = qp->sq_top;
-	if (qp->sq_off)
-		qp->sq_stop = later(qp->sq_stop, qp->sq_next + 1);
-	if (conn && conn->has_cur && conn->cur.kind == SOFT_ITEM_WQE)
-		qp->sq_stop = later(qp->sq_stop, conn->cur.idx + 1);
-	qp->sqd_notify = notify;
-	soft_sqd_look(qp);
-}
-
-void soft_sqd_look(struct soft_qp *qp)
-{
-	if (!qp->sqd_notify || qp->sq_una != qp->sq_stop)
-		return;
-	qp->sqd_notify = false;
-	soft_event(qp->ctx, &qp->ev, IBV_EVENT_SQ_DRAINED);
-}
-
-void soft_sqd_end(struct soft_qp *qp)
-{
-	qp->sqd_notify = false;
-	soft_tx_start(qp);
-}
-
-bool soft_sqd_draining(struct soft_qp *qp)
-{
-	return qp_state(qp) == IBV_QPS_SQD && qp->sq_una != qp->sq_stop;
-}
-
 /*
  * Gathers what a connection sends next: headers and payload of one sendmsg. The
  * order is: the rest of a segment that was partly sent, a refusal (NAK or RNR),

@@ -157,7 +157,8 @@ void soft_hello_of(struct soft_qp *qp, struct soft_hello *h)
 {
 	h->qpn = qp->ibv.qp_num;
 	h->dest_qpn = qp->attr.dest_qp_num;
-	h->sq_psn = qp_sends(qp) ? qp->attr.sq_psn : SOFT_PSN_UNKNOWN;
+	h->sq_psn = qp_state(qp) == IBV_QPS_RTS ? qp->attr.sq_psn
+						: SOFT_PSN_UNKNOWN;
 	h->rq_psn = qp->attr.rq_psn;
 	h->life = qp->life;
 	h->peer_life = qp->peer_life;
@@ -170,10 +171,12 @@ void soft_hello_of(struct soft_qp *qp, struct soft_hello *h)
 /* Return whether h comes from the QP that qp must connect to. */
 bool soft_peer_matches(struct soft_qp *qp, const struct soft_hello *h)
 {
-	if (qp_state(qp) != IBV_QPS_RTR && !qp_sends(qp))
+	int state = qp_state(qp);
+
+	if (state != IBV_QPS_RTR && state != IBV_QPS_RTS)
 		return false;
 	/* A QP in RTR does not know its first PSN yet. */
-	if (qp_sends(qp) && h->rq_psn != qp->attr.sq_psn)
+	if (state == IBV_QPS_RTS && h->rq_psn != qp->attr.sq_psn)
 		return false;
 	if (h->sq_psn != SOFT_PSN_UNKNOWN && h->sq_psn != qp->attr.rq_psn)
 		return false;

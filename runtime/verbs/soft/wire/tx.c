@@ -228,8 +228,6 @@ void soft_tx_complete(struct soft_qp *qp)
 	 * sq_una, report it now. */
 	if (qp->sq_una != soft_tx_end(qp) && soft_swqe(qp, qp->sq_una)->status)
 		soft_tx_fail(qp, soft_swqe(qp, qp->sq_una)->status);
-	else
-		soft_sqd_look(qp);
 }
 
 /* Return whether the peer may have seen any of the request, even if it was only
