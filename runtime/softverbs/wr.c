@@ -13,8 +13,7 @@
 #define OPERATIONS                                                             \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |      \
 	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                  \
-	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |        \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+	 IBV_QP_EX_WITH_RDMA_READ)
 #define KNOWN_MASK                                                             \
 	(IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS |                 \
 	 IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
@@ -98,27 +97,6 @@ static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey,
 static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 {
 	add_rdma(ex, IBV_WR_RDMA_READ, rkey, addr);
-}
-
-static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey,
-			      uint64_t addr, uint64_t compare, uint64_t swap)
-{
-	struct ibv_send_wr *wr = wr_add(ex, IBV_WR_ATOMIC_CMP_AND_SWP);
-
-	wr->wr.atomic.remote_addr = addr;
-	wr->wr.atomic.compare_add = compare;
-	wr->wr.atomic.swap = swap;
-	wr->wr.atomic.rkey = rkey;
-}
-
-static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey,
-				uint64_t addr, uint64_t add)
-{
-	struct ibv_send_wr *wr = wr_add(ex, IBV_WR_ATOMIC_FETCH_AND_ADD);
-
-	wr->wr.atomic.remote_addr = addr;
-	wr->wr.atomic.compare_add = add;
-	wr->wr.atomic.rkey = rkey;
 }
 
 /* Return the request that was started last; without one, record EINVAL and
@@ -268,10 +246,6 @@ static void wr_fill(struct ibv_qp_ex *ex, uint64_t ops)
 		ex->wr_send_imm = wr_send_imm;
 	if (ops & IBV_QP_EX_WITH_RDMA_READ)
 		ex->wr_rdma_read = wr_rdma_read;
-	if (ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP)
-		ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
-	if (ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
-		ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
 	ex->wr_set_inline_data = wr_set_inline_data;

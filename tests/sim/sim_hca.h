@@ -138,7 +138,6 @@ struct sim_wqe {
 	int sges;
 	struct ibv_sge sge[SIM_SGE];
 	uint8_t *copied; /* inline data */
-	uint64_t compare_add, swap; /* of an atomic */
 	enum ibv_wc_status status;
 	bool torn; /* placed in part */
 };
@@ -165,18 +164,6 @@ struct sim_qp {
 static inline bool sim_device_open(const struct sim_device *d)
 {
 	return d->there && !d->down && !d->hole;
-}
-
-static inline bool sim_atomic(enum ibv_wr_opcode op)
-{
-	return op == IBV_WR_ATOMIC_CMP_AND_SWP ||
-	       op == IBV_WR_ATOMIC_FETCH_AND_ADD;
-}
-
-/* Data comes back for it. */
-static inline bool sim_answered(enum ibv_wr_opcode op)
-{
-	return op == IBV_WR_RDMA_READ || sim_atomic(op);
 }
 
 extern const struct mpib_verbs sim_verbs;
@@ -309,10 +296,6 @@ void sim_qp_fatal(struct sim_qp *qp);
 enum ibv_wc_opcode sim_wc_op(enum ibv_wr_opcode op);
 int sim_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		  struct ibv_send_wr **bad);
-
-/* sim_hca_atomic.c */
-void sim_atomic_fill(struct sim_wqe *w, const struct ibv_send_wr *wr);
-void sim_atomic_do(const struct sim_wqe *w, uint8_t *at);
 
 /* sim_hca_wire.c */
 void sim_wire_start(struct sim_qp *qp);

@@ -10,17 +10,13 @@ static bool known(enum ibv_wr_opcode op)
 {
 	return op == IBV_WR_RDMA_WRITE || op == IBV_WR_RDMA_WRITE_WITH_IMM ||
 	       op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM ||
-	       sim_answered(op);
+	       op == IBV_WR_RDMA_READ;
 }
 
 enum ibv_wc_opcode sim_wc_op(enum ibv_wr_opcode op)
 {
 	if (op == IBV_WR_RDMA_READ)
 		return IBV_WC_RDMA_READ;
-	if (op == IBV_WR_ATOMIC_CMP_AND_SWP)
-		return IBV_WC_COMP_SWAP;
-	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
-		return IBV_WC_FETCH_ADD;
 	return op == IBV_WR_SEND || op == IBV_WR_SEND_WITH_IMM
 		       ? IBV_WC_SEND
 		       : IBV_WC_RDMA_WRITE;
@@ -30,7 +26,7 @@ static int copy_inline(const struct sim_qp *qp, struct sim_wqe *w)
 {
 	size_t at = 0;
 
-	if (w->len > qp->cap.max_inline_data || sim_answered(w->op))
+	if (w->len > qp->cap.max_inline_data || w->op == IBV_WR_RDMA_READ)
 		return EINVAL;
 	w->copied = malloc(w->len + 1u);
 	if (!w->copied)
@@ -70,8 +66,6 @@ static int fill(const struct sim_qp *qp, struct sim_wqe *w,
 	w->len = (uint32_t)len;
 	if (len > sim_device_message(qp->ctx->device))
 		w->status = IBV_WC_LOC_LEN_ERR;
-	if (sim_atomic(w->op))
-		sim_atomic_fill(w, wr);
 	if (qp->all_signaled)
 		w->flags |= IBV_SEND_SIGNALED;
 	return wr->send_flags & IBV_SEND_INLINE ? copy_inline(qp, w) : 0;

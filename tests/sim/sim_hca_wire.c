@@ -146,7 +146,6 @@ static enum ibv_wc_status remote(const struct sim_wqe *w, struct sim_qp *to,
 				 uint8_t **at)
 {
 	int access = w->op == IBV_WR_RDMA_READ ? IBV_ACCESS_REMOTE_READ
-		     : sim_atomic(w->op)       ? IBV_ACCESS_REMOTE_ATOMIC
 					       : IBV_ACCESS_REMOTE_WRITE;
 
 	*at = NULL;
@@ -161,15 +160,12 @@ static enum ibv_wc_status remote(const struct sim_wqe *w, struct sim_qp *to,
 		refuse(to, IBV_EVENT_QP_ACCESS_ERR);
 		return IBV_WC_REM_ACCESS_ERR;
 	}
-	if (!sim_atomic(w->op) || w->raddr % sizeof(uint64_t) == 0)
-		return IBV_WC_SUCCESS;
-	refuse(to, IBV_EVENT_QP_REQ_ERR);
-	return IBV_WC_REM_INV_REQ_ERR;
+	return IBV_WC_SUCCESS;
 }
 
 static bool takes_receive(const struct sim_wqe *w)
 {
-	return w->op != IBV_WR_RDMA_WRITE && !sim_answered(w->op);
+	return w->op != IBV_WR_RDMA_WRITE && w->op != IBV_WR_RDMA_READ;
 }
 
 /* Return the peer's receive that w completes. */
@@ -210,7 +206,7 @@ static enum ibv_wc_status complete(const struct sim_wqe *w, struct sim_qp *to,
 
 static bool forgotten(const struct sim_wqe *w, struct sim_qp *to)
 {
-	if (!to->ctx->device->forgets || sim_answered(w->op))
+	if (!to->ctx->device->forgets || w->op == IBV_WR_RDMA_READ)
 		return false;
 	to->ctx->device->forgotten++;
 	return true;
@@ -229,12 +225,10 @@ static enum ibv_wc_status carry_out(struct sim_qp *qp, const struct sim_wqe *w,
 	if (!bytes)
 		abort();
 	status = remote(w, to, &at);
-	if (status == IBV_WC_SUCCESS && sim_answered(w->op)) {
+	if (status == IBV_WC_SUCCESS && w->op == IBV_WR_RDMA_READ) {
 		sim_posted_push(to->ctx->device);
 		if (at)
 			memcpy(bytes, at, w->len);
-		if (sim_atomic(w->op))
-			sim_atomic_do(w, at);
 		if (!pieces(qp->ctx, qp->ibv.pd, w->sge, w->sges, bytes, w->len,
 			    true))
 			status = IBV_WC_LOC_PROT_ERR;
@@ -256,7 +250,7 @@ static void tear(struct sim_qp *qp, struct sim_wqe *w)
 	struct sim_qp *to = sim_qp_find(qp->attr.dest_qp_num);
 	uint8_t *at, *bytes;
 
-	if (w->torn || w->len < 2 || sim_answered(w->op) || !to ||
+	if (w->torn || w->len < 2 || w->op == IBV_WR_RDMA_READ || !to ||
 	    to->ctx->dead || to->ibv.state != IBV_QPS_RTS ||
 	    to->attr.dest_qp_num != qp->ibv.qp_num || sim_hca_draw(2))
 		return;

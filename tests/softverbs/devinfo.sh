@@ -24,7 +24,7 @@ expect "^hca_id:.soft1$"
 expect "state:.*PORT_ACTIVE"
 expect "link_layer:.*Ethernet"
 expect "max_qp_wr:.*32768"
-expect "atomic_cap:.*ATOMIC_GLOB"
+expect "atomic_cap:.*ATOMIC_NONE"
 expect "GID\[ *0\]:.*fe80:[0-9a-f:]*, RoCE v1"
 expect "GID\[ *1\]:.*::ffff:$net\.2, RoCE v2"
 

@@ -17,8 +17,7 @@
 #define OPERATIONS                                                             \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |      \
 	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                  \
-	 IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |        \
-	 IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
+	 IBV_QP_EX_WITH_RDMA_READ)
 
 struct fixture {
 	struct ibv_context *ctx;
@@ -59,9 +58,8 @@ static void connect_qp(struct fixture *f, struct ibv_qp *qp,
 	struct ibv_qp_attr attr = {
 		.qp_state = IBV_QPS_INIT,
 		.port_num = 1,
-		.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC,
+		.qp_access_flags =
+			IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ,
 		.path_mtu = IBV_MTU_4096,
 		.dest_qp_num = peer->qp_num,
 		.max_dest_rd_atomic = 1,
@@ -114,8 +112,7 @@ static int set_up(void **state)
 	assert_non_null(f->cq);
 	f->mr = ibv_reg_mr(f->pd, f->buf, SIZE,
 			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-				   IBV_ACCESS_REMOTE_READ |
-				   IBV_ACCESS_REMOTE_ATOMIC);
+				   IBV_ACCESS_REMOTE_READ);
 	f->a = new_qp(f);
 	f->b = new_qp(f);
 	f->ex = ibv_qp_to_qp_ex(f->a);

@@ -341,7 +341,6 @@ static void state_reset(struct soft_qp *qp)
 	qp->sq_acked = tail;
 	qp->has_recv = false;
 	qp->rx_msn = 0;
-	qp->natomics = 0;
 	qp->ack_sent = 0;
 	qp->was_up = false;
 	qp->peer_gone = false;
@@ -420,8 +419,7 @@ static void check_first_psn(struct soft_qp *qp)
 		soft_conn_lost(qp->conn);
 }
 
-/* Return whether the device can have this number of READs and atomics
- * outstanding. */
+/* Return whether the device can have this number of READs outstanding. */
 static bool reads_fit(const struct soft_qp *qp, const struct ibv_qp_attr *attr,
 		      int mask)
 {

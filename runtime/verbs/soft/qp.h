@@ -81,15 +81,7 @@ struct soft_swqe {
 	uint8_t wc_op; /* enum ibv_wc_opcode */
 	uint8_t status; /* enum ibv_wc_status: an error found before sending */
 	bool signaled, solicited, fence, is_inline;
-	bool done; /* READs and atomics: the answer has come */
-	uint8_t operands[SOFT_OPERANDS]; /* of an atomic, as they are sent */
-};
-
-/* An atomic that was done. It is kept because its answer may have to be sent
- * again. */
-struct soft_atomic {
-	uint32_t msn;
-	uint8_t was[SOFT_WORD]; /* the 8 bytes before, as in memory */
+	bool done; /* READs: the answer has come */
 };
 
 /* The destination of the payload of the message that is arriving. */
@@ -97,8 +89,7 @@ enum soft_place {
 	SOFT_PLACE_NONE, /* between messages */
 	SOFT_PLACE_RKEY, /* a WRITE: the region of its rkey */
 	SOFT_PLACE_RECV, /* a SEND: the receive in qp->recv_sge */
-	SOFT_PLACE_READ, /* an answer: the SGEs of the READ's or atomic's WQE */
-	SOFT_PLACE_ATOMIC, /* the operands of an atomic: qp->operands */
+	SOFT_PLACE_READ, /* an answer: the SGEs of the READ's WQE */
 	SOFT_PLACE_DROP, /* nowhere */
 	SOFT_PLACE_LATE, /* a WRITE: qp->late, see fault.c */
 	SOFT_PLACE_FORGET, /* dropped, but acknowledged: fault.forgets */
@@ -129,8 +120,8 @@ struct soft_qp {
 	uint32_t sq_una; /* first WQE not completed */
 	uint32_t sq_acked; /* first WQE that the peer has not acked */
 	uint32_t sq_base; /* index of the WQE with msn 0 */
-	/* The READ or atomic answered next (search from here), and the number
-	 * sent but not answered. */
+	/* The READ answered next (search from here), and the number sent but
+	 * not answered. */
 	uint32_t rd_idx, reads_out;
 	uint8_t rnr_tries;
 	bool rnr_wait; /* until rnr_at */
@@ -157,15 +148,9 @@ struct soft_qp {
 	uint8_t nak; /* enum soft_nak to send for rx_msn; 0: none */
 	bool rnr; /* an RNR is to be sent for rx_msn */
 	bool dying; /* goes to ERR as soon as the NAK has left */
-	/* READs and atomics to answer; imm of an atomic: its place in
-	 * atomics. */
-	struct soft_hdr resp[SOFT_MAX_RD];
+	struct soft_hdr resp[SOFT_MAX_RD]; /* READs to answer */
 	uint32_t resp_head, resp_tail;
 	uint32_t resp_off; /* bytes of the first answer that have left */
-	uint8_t operands[SOFT_OPERANDS]; /* of the atomic that is arriving */
-	/* The last ones. A peer has at most SOFT_MAX_RD outstanding. */
-	struct soft_atomic atomics[SOFT_MAX_RD];
-	uint32_t natomics; /* all done since the QP was reset */
 
 	/* The connection to the peer. */
 	struct in_addr peer_addr;

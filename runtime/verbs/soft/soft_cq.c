@@ -220,7 +220,7 @@ void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st)
 		.wr_id = w->wr_id,
 		.status = st,
 		.opcode = (enum ibv_wc_opcode)w->wc_op,
-		.byte_len = soft_answer_len(w),
+		.byte_len = w->len,
 		.qp_num = qp->ibv.qp_num,
 	};
 	if (st)

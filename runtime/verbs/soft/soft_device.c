@@ -450,7 +450,7 @@ static void limits_init(struct mpib_soft_limits *l)
 		.max_qp_rd_atom = SOFT_MAX_RD,
 		.max_res_rd_atom = SOFT_MAX_RD * (SOFT_NQP - 2),
 		.max_qp_init_rd_atom = SOFT_MAX_RD,
-		.atomic_cap = IBV_ATOMIC_GLOB,
+		.atomic_cap = IBV_ATOMIC_NONE,
 		.max_srq = SOFT_NQP,
 		.max_srq_wr = SOFT_MAX_WR,
 		.max_srq_sge = SOFT_MAX_SGE,

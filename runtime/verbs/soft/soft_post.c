@@ -36,12 +36,6 @@ static uint8_t wire_op(enum ibv_wr_opcode op, uint8_t *wc_op)
 	case IBV_WR_RDMA_READ:
 		*wc_op = IBV_WC_RDMA_READ;
 		return SOFT_OP_READ;
-	case IBV_WR_ATOMIC_CMP_AND_SWP:
-		*wc_op = IBV_WC_COMP_SWAP;
-		return SOFT_OP_SWAP;
-	case IBV_WR_ATOMIC_FETCH_AND_ADD:
-		*wc_op = IBV_WC_FETCH_ADD;
-		return SOFT_OP_ADD;
 	default:
 		return 0;
 	}
@@ -53,7 +47,7 @@ static int copy_inline(struct soft_qp *qp, uint32_t idx,
 	uint32_t max = qp->cap.max_inline_data;
 	uint8_t *p = soft_sq_inline(qp, idx);
 
-	if (len > max || soft_op_answered(soft_swqe(qp, idx)->op))
+	if (len > max || soft_swqe(qp, idx)->op == SOFT_OP_READ)
 		return EINVAL;
 	for (int i = 0; i < wr->num_sge; i++) {
 		if (!wr->sg_list[i].length)
@@ -63,19 +57,6 @@ static int copy_inline(struct soft_qp *qp, uint32_t idx,
 		p += wr->sg_list[i].length;
 	}
 	return 0;
-}
-
-/* len: the bytes of the SGEs, into which the 8 bytes of the answer go. */
-static void fill_atomic(struct soft_swqe *w, const struct ibv_send_wr *wr,
-			uint64_t len)
-{
-	w->raddr = wr->wr.atomic.remote_addr;
-	w->rkey = wr->wr.atomic.rkey;
-	w->len = SOFT_OPERANDS;
-	soft_put64(w->operands, wr->wr.atomic.compare_add);
-	soft_put64(w->operands + SOFT_WORD, wr->wr.atomic.swap);
-	if (len < SOFT_WORD)
-		w->status = IBV_WC_LOC_LEN_ERR;
 }
 
 static int post_fill(struct soft_qp *qp, uint32_t idx,
@@ -103,8 +84,6 @@ static int post_fill(struct soft_qp *qp, uint32_t idx,
 	w->op = wire_op(wr->opcode, &w->wc_op);
 	if (!w->op)
 		return EINVAL;
-	if (soft_op_atomic(w->op))
-		fill_atomic(w, wr, len);
 	if (len > qp->ctx->limits.max_msg_sz)
 		w->status = IBV_WC_LOC_LEN_ERR;
 	if (w->is_inline)

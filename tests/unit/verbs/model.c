@@ -124,23 +124,6 @@ void model_post_counter(struct model *m, struct side *s)
 	post(s, r, &wr);
 }
 
-void model_post_add(struct model *m, struct side *s)
-{
-	struct ibv_sge sge = vt_sge(&s->mem, data_slot(s->posted), 8);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1 };
-	struct request *r = begin_request(
-		s, (struct request){ .op = IBV_WR_ATOMIC_FETCH_AND_ADD,
-				     .signaled = is_signaled(m, s),
-				     .was = s->sum + 1 });
-
-	wr.send_flags = model_draw(m, 4) ? 0 : IBV_SEND_FENCE;
-	wr.wr.atomic.rkey = s->peer->mem.mr->rkey;
-	wr.wr.atomic.remote_addr = vt_addr(&s->peer->mem) + SUM;
-	wr.wr.atomic.compare_add = 1 + model_draw(m, 1u << 30);
-	s->sum += wr.wr.atomic.compare_add;
-	post(s, r, &wr);
-}
-
 void model_post_request(struct model *m, struct side *s)
 {
 	static const enum ibv_wr_opcode ops[] = {

@@ -20,7 +20,6 @@ enum {
 enum {
 	READABLE = (2 * WINDOW + RECVS) * BIG,
 	COUNTER = READABLE + 2 * BIG,
-	SUM = COUNTER + 32,
 	ALL = COUNTER + 64
 };
 
@@ -33,8 +32,8 @@ struct request {
 };
 
 /* Half of a pair. Its memory: a slot for each request's data here, one for
- * what the peer's writes bring, one for receives; then what the peer reads, a
- * counter, and a word that is added to. */
+ * what the peer's writes bring, one for receives; then what the peer reads, and
+ * a counter. */
 struct side {
 	struct side *peer;
 	struct ibv_qp *qp;
@@ -47,7 +46,6 @@ struct side {
 	uint64_t first, last;
 	uint64_t recv_posted, recv_done;
 	uint64_t counter;
-	uint64_t sum; /* of all that was added to the peer's word */
 };
 
 struct model {
@@ -63,8 +61,6 @@ void model_post_receive(struct model *m, struct side *s);
 void model_post_request(struct model *m, struct side *s);
 /* Two requests: one reads a counter, one writes it. */
 void model_post_counter(struct model *m, struct side *s);
-/* One that adds to a word, and must find what all before it have added. */
-void model_post_add(struct model *m, struct side *s);
 /* A last one that says that all is done. */
 void model_post_last(struct side *s);
 /* Completions of one of the two ends. */

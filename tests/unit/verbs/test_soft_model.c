@@ -17,8 +17,6 @@ enum {
 	STUCK_MS = 100000 /* TCP itself repeats after seconds, beside a load */
 };
 
-#define ACCESS (VT_ALL | IBV_ACCESS_REMOTE_ATOMIC)
-
 static unsigned long first_seed = 1, seeds = 2;
 static bool verbose;
 
@@ -49,7 +47,7 @@ static void register_again(struct model *m, struct side *s)
 		return;
 	assert_int_equal(m->t->v->dereg_mr(s->mem.mr), 0);
 	assert_int_equal(m->t->v->reg_mr(s->end->pd, s->mem.p, ALL,
-					 vt_addr(&s->mem), ACCESS, &s->mem.mr),
+					 vt_addr(&s->mem), VT_ALL, &s->mem.mr),
 			 0);
 }
 
@@ -62,10 +60,8 @@ static bool feed(struct model *m, struct side *s)
 			break;
 		if (model_draw(m, 10))
 			model_post_request(m, s);
-		else if (model_draw(m, 2))
-			model_post_counter(m, s);
 		else
-			model_post_add(m, s);
+			model_post_counter(m, s);
 	}
 	/* A last one that says that all is done. */
 	if (!more && s->done != s->posted &&
@@ -127,7 +123,7 @@ static void side_begin(struct model *m, int pair, int half)
 
 	s->peer = &m->side[pair][!half];
 	s->end = half ? &m->t->b : &m->t->a;
-	s->mem = vt_mem(m->t, s->end, ALL, ACCESS);
+	s->mem = vt_mem(m->t, s->end, ALL, VT_ALL);
 	vt_fill(s->mem.p + READABLE, 2 * BIG, (uint64_t)pair * 2);
 }
 
@@ -159,7 +155,7 @@ static void traffic_of(struct vt *t, uint64_t seed)
 	unkind.cut = model_draw(m, 2) ? 30 : 0;
 	m->breaks = model_draw(m, 3) ? 8 : 0;
 	o.sge = PIECES;
-	o.access = ACCESS;
+	o.access = VT_ALL;
 	o.rd_atomic = (uint8_t)(1 + model_draw(m, 4));
 	o.timeout = 20;
 	assert_int_equal(t->v->create_srq(t->b.pd, &srq, &m->srq), 0);

@@ -70,11 +70,8 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 {
 	const struct soft_hdr *h = &peer->resp[--peer->resp_tail % SOFT_MAX_RD];
 	struct iovec dst[SOFT_MAX_SGE];
-	const uint8_t *src =
-		soft_op_atomic(h->op)
-			? soft_atomic_result(peer, h)
-			: soft_mr_remote(qp->ctx, peer->pd, h->rkey, h->addr,
-					 h->len, IBV_ACCESS_REMOTE_READ);
+	const uint8_t *src = soft_mr_remote(qp->ctx, peer->pd, h->rkey, h->addr,
+					    h->len, IBV_ACCESS_REMOTE_READ);
 	int n = soft_tx_answer_iov(qp, idx, 0, h->len, dst, SOFT_MAX_SGE);
 
 	for (int i = 0; i < n; i++) {
@@ -117,12 +114,12 @@ static bool loop_exchange(struct soft_qp *qp, struct soft_qp *peer)
 		soft_tx_rnr(qp, peer->rx_msn, peer->attr.min_rnr_timer);
 		return false;
 	}
-	if (op != SOFT_OP_READ) {
+	if (op == SOFT_OP_READ) {
+		read_back(qp, idx, peer);
+	} else {
 		loop_copy(qp, idx, peer);
 		soft_rx_end(peer);
 	}
-	if (soft_op_answered(op))
-		read_back(qp, idx, peer);
 	peer->ack_sent = peer->rx_msn;
 	return soft_tx_ack(qp, peer->rx_msn);
 }

@@ -48,15 +48,9 @@ void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);
 /* Return the payload of idx to send, from byte off on. */
 int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
-/* Return the destination of the answer to READ or atomic idx, from byte off
- * on. */
+/* Return the destination of the answer to READ idx, from byte off on. */
 int soft_tx_answer_iov(struct soft_qp *qp, uint32_t idx, uint64_t off,
 		       uint64_t len, struct iovec *iov, int max);
-/* Return the number of bytes that answer READ or atomic w. */
-static inline uint32_t soft_answer_len(const struct soft_swqe *w)
-{
-	return soft_op_atomic(w->op) ? SOFT_WORD : w->len;
-}
 /* Return the next index after idx whose WQE is not done. */
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
 /* The payload of idx was sent up to byte off. */
@@ -70,8 +64,7 @@ void soft_tx_resume(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_ack(struct soft_qp *qp, uint32_t ack);
 bool soft_tx_nak(struct soft_qp *qp, uint32_t msn, uint8_t nak);
 bool soft_tx_rnr(struct soft_qp *qp, uint32_t msn, uint8_t timer);
-/* Find the WQE of the READ or atomic that is answered next. False: none
- * waits. */
+/* Find the WQE of the READ that is answered next. False: none waits. */
 bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx);
 void soft_tx_read_done(struct soft_qp *qp, uint32_t idx);
 void soft_tx_complete(struct soft_qp *qp);
@@ -96,23 +89,6 @@ bool soft_ack_waits(struct soft_qp *qp);
 void soft_rx_unplug(struct soft_qp *qp);
 /* soft_rx_iov() failed: end the request with an error. */
 void soft_rx_abort(struct soft_qp *qp);
-/* Refuse the request in qp->rx: raise the event and send a NAK. */
-void soft_rx_refuse(struct soft_qp *qp, enum soft_nak nak,
-		    enum ibv_event_type event);
-/* False: the QP does not allow this access, and the request was refused. */
-bool soft_rx_permits(struct soft_qp *qp, unsigned access);
-/* False: too many answers are pending, and the request was refused. */
-bool soft_rx_may_answer(struct soft_qp *qp);
-/* Queue an answer to the request in qp->rx, len bytes. */
-void soft_rx_answer(struct soft_qp *qp, uint32_t len);
-
-/* rx.c: the responder's atomics. */
-void soft_atomic_begin(struct soft_qp *qp);
-/* All operands have arrived: execute the atomic, unless it was done before, and
- * queue the answer. */
-void soft_atomic_end(struct soft_qp *qp);
-/* Return the 8 bytes that answer req, one of qp->resp. */
-uint8_t *soft_atomic_result(struct soft_qp *qp, const struct soft_hdr *req);
 
 /* pairs.c: both ends in one context. */
 int soft_loop_run(struct soft_qp *qp);

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 
-#include "base/copy.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/ctx.h"
 #include "verbs/soft/mr.h"
@@ -50,8 +49,9 @@ static void rx_die(struct soft_qp *qp, enum soft_nak nak)
 	soft_conn_work(qp);
 }
 
-void soft_rx_refuse(struct soft_qp *qp, enum soft_nak nak,
-		    enum ibv_event_type event)
+/* Refuse the request in qp->rx: raise the event and send a NAK. */
+static void rx_refuse(struct soft_qp *qp, enum soft_nak nak,
+		      enum ibv_event_type event)
 {
 	soft_event(qp->ctx, &qp->ev, event);
 	rx_die(qp, nak);
@@ -66,29 +66,22 @@ static void refuse_recv(struct soft_qp *qp, enum ibv_wc_status st,
 	rx_die(qp, nak);
 }
 
-bool soft_rx_permits(struct soft_qp *qp, unsigned access)
+/* False: the QP does not allow this access, and the request was refused. */
+static bool rx_permits(struct soft_qp *qp, unsigned access)
 {
 	if (qp->attr.qp_access_flags & access)
 		return true;
-	soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+	rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
 	return false;
 }
 
-bool soft_rx_may_answer(struct soft_qp *qp)
+/* False: too many answers are pending, and the request was refused. */
+static bool may_answer(struct soft_qp *qp)
 {
 	if (qp->resp_tail - qp->resp_head < qp->attr.max_dest_rd_atomic)
 		return true;
-	soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+	rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
 	return false;
-}
-
-void soft_rx_answer(struct soft_qp *qp, uint32_t len)
-{
-	struct soft_hdr *req = &qp->resp[qp->resp_tail++ % SOFT_MAX_RD];
-
-	*req = qp->rx;
-	req->len = len;
-	soft_conn_work(qp);
 }
 
 static bool has_region(struct soft_qp *qp, int access)
@@ -99,7 +92,7 @@ static bool has_region(struct soft_qp *qp, int access)
 	if (!h->len ||
 	    soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr, h->len, access))
 		return true;
-	soft_rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
+	rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 	return false;
 }
 
@@ -118,12 +111,13 @@ static bool take_recv(struct soft_qp *qp)
 static void begin_read(struct soft_qp *qp, bool again)
 {
 	qp->place = SOFT_PLACE_NONE;
-	if (!soft_rx_permits(qp, IBV_ACCESS_REMOTE_READ) ||
-	    !soft_rx_may_answer(qp) || !has_region(qp, IBV_ACCESS_REMOTE_READ))
+	if (!rx_permits(qp, IBV_ACCESS_REMOTE_READ) || !may_answer(qp) ||
+	    !has_region(qp, IBV_ACCESS_REMOTE_READ))
 		return;
 	soft_late_place(qp->ctx);
 	qp->rx_msn += !again;
-	soft_rx_answer(qp, qp->rx.len);
+	qp->resp[qp->resp_tail++ % SOFT_MAX_RD] = qp->rx;
+	soft_conn_work(qp);
 }
 
 static void begin_send(struct soft_qp *qp)
@@ -144,17 +138,14 @@ static void begin_send(struct soft_qp *qp)
 }
 
 /* Drop a message out of order, as after an RNR: the peer sends it again. Answer
- * a READ or atomic again that was done before. */
+ * a READ again that was done before. */
 static void begin_other(struct soft_qp *qp)
 {
-	bool again = (int32_t)(qp->rx.msn - qp->rx_msn) < 0 && !qp->dying;
-
-	if (qp->rx.op == SOFT_OP_READ)
-		qp->place = SOFT_PLACE_NONE;
-	if (again && qp->rx.op == SOFT_OP_READ)
+	if (qp->rx.op != SOFT_OP_READ)
+		return;
+	qp->place = SOFT_PLACE_NONE;
+	if ((int32_t)(qp->rx.msn - qp->rx_msn) < 0 && !qp->dying)
 		begin_read(qp, true);
-	else if (again && soft_op_atomic(qp->rx.op))
-		qp->place = SOFT_PLACE_ATOMIC;
 }
 
 void soft_rx_begin(struct soft_qp *qp)
@@ -166,16 +157,12 @@ void soft_rx_begin(struct soft_qp *qp)
 		return;
 	}
 	if (qp->rx.len > qp->ctx->limits.max_msg_sz) {
-		soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
+		rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
 		return;
 	}
 	switch ((enum soft_wire_op)qp->rx.op) {
 	case SOFT_OP_READ:
 		begin_read(qp, false);
-		break;
-	case SOFT_OP_SWAP:
-	case SOFT_OP_ADD:
-		soft_atomic_begin(qp);
 		break;
 	case SOFT_OP_SEND:
 	case SOFT_OP_SEND_IMM:
@@ -183,7 +170,7 @@ void soft_rx_begin(struct soft_qp *qp)
 		break;
 	case SOFT_OP_WRITE:
 	case SOFT_OP_WRITE_IMM:
-		if (!soft_rx_permits(qp, IBV_ACCESS_REMOTE_WRITE) ||
+		if (!rx_permits(qp, IBV_ACCESS_REMOTE_WRITE) ||
 		    !has_region(qp, IBV_ACCESS_REMOTE_WRITE))
 			break;
 		if (qp->ctx->fault.forgets) {
@@ -233,10 +220,6 @@ int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
 	case SOFT_PLACE_READ:
 		return soft_tx_answer_iov(qp, qp->sq_base + qp->rx.msn,
 					  qp->rx_off, left, iov, max);
-	case SOFT_PLACE_ATOMIC:
-		iov->iov_base = qp->operands + qp->rx_off;
-		iov->iov_len = left;
-		return left ? 1 : 0;
 	case SOFT_PLACE_LATE:
 		iov->iov_base = soft_late_data(qp) + qp->rx_off;
 		iov->iov_len = left;
@@ -259,10 +242,6 @@ void soft_rx_end(struct soft_qp *qp)
 	qp->place = SOFT_PLACE_NONE;
 	if (place == SOFT_PLACE_READ) {
 		soft_tx_read_done(qp, qp->sq_base + qp->rx.msn);
-		return;
-	}
-	if (place == SOFT_PLACE_ATOMIC) {
-		soft_atomic_end(qp);
 		return;
 	}
 	if (place == SOFT_PLACE_FORGET)
@@ -300,107 +279,5 @@ void soft_rx_abort(struct soft_qp *qp)
 	else if (qp->place == SOFT_PLACE_RECV)
 		refuse_recv(qp, IBV_WC_LOC_PROT_ERR, SOFT_NAK_OP);
 	else if (qp->place == SOFT_PLACE_RKEY)
-		soft_rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
-}
-
-/* The responder of compare-and-swap and fetch-and-add. An atomic is executed
- * once, however often its request comes: its former value is kept, and answers
- * the request again after a broken connection. It is atomic for threads and
- * other devices of the machine, because it is one instruction of the CPU. */
-
-static uint64_t *word_of(struct soft_qp *qp)
-{
-	const struct soft_hdr *h = &qp->rx;
-
-	return (uint64_t *)(void *)soft_mr_remote(qp->ctx, qp->pd, h->rkey,
-						  h->addr, SOFT_WORD,
-						  IBV_ACCESS_REMOTE_ATOMIC);
-}
-
-/* Return the word if the request may access it; else the request was refused.
- * An address that is aligned for the peer may be unaligned in this process. */
-static uint64_t *permitted_word(struct soft_qp *qp)
-{
-	uint64_t *word = word_of(qp);
-
-	if (!word) {
-		soft_rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
-		return NULL;
-	}
-	if (qp->rx.addr % SOFT_WORD || (uintptr_t)word % SOFT_WORD) {
-		soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
-		return NULL;
-	}
-	return word;
-}
-
-void soft_atomic_begin(struct soft_qp *qp)
-{
-	if (soft_rx_permits(qp, IBV_ACCESS_REMOTE_ATOMIC) &&
-	    soft_rx_may_answer(qp) && permitted_word(qp))
-		qp->place = SOFT_PLACE_ATOMIC;
-}
-
-static uint64_t execute(const struct soft_qp *qp, uint64_t *word)
-{
-	uint64_t first = soft_get64(qp->operands);
-	uint64_t was;
-
-	mpib_bus_begin(word, word, sizeof(*word));
-	if (qp->rx.op == SOFT_OP_ADD) {
-		was = __atomic_fetch_add(word, first, __ATOMIC_SEQ_CST);
-	} else {
-		was = first;
-		__atomic_compare_exchange_n(
-			word, &was, soft_get64(qp->operands + SOFT_WORD), false,
-			__ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-	}
-	mpib_bus_end();
-	return was;
-}
-
-/* The request was done before, and its answer was lost. */
-static void answer_again(struct soft_qp *qp)
-{
-	uint32_t n = qp->natomics < SOFT_MAX_RD ? qp->natomics : SOFT_MAX_RD;
-
-	for (uint32_t i = 0; i < n; i++) {
-		if (qp->atomics[i].msn != qp->rx.msn)
-			continue;
-		if (!soft_rx_may_answer(qp))
-			return;
-		qp->rx.imm = i;
-		soft_rx_answer(qp, SOFT_WORD);
-		return;
-	}
-	/* The peer must already have had the answer to a request this old. */
-	soft_rx_refuse(qp, SOFT_NAK_INVALID, IBV_EVENT_QP_REQ_ERR);
-}
-
-/* Wait until all operands have come, even of a repeated request, whose operands
- * do not matter: the peer expects no answer to a partly sent request. */
-void soft_atomic_end(struct soft_qp *qp)
-{
-	struct soft_atomic *a = &qp->atomics[qp->natomics % SOFT_MAX_RD];
-	uint64_t *word, was;
-
-	if (qp->rx.msn != qp->rx_msn) {
-		answer_again(qp);
-		return;
-	}
-	/* The region may have been deregistered while the operands came. */
-	word = permitted_word(qp);
-	if (!word)
-		return;
-	was = execute(qp, word);
-	a->msn = qp->rx.msn;
-	memcpy(a->was, &was, sizeof(was));
-	qp->rx.imm = qp->natomics++ % SOFT_MAX_RD;
-	qp->rx_msn++;
-	soft_rx_answer(qp, SOFT_WORD);
-}
-
-uint8_t *soft_atomic_result(struct soft_qp *qp, const struct soft_hdr *req)
-{
-	return qp->atomics[req->imm % SOFT_MAX_RD].was;
+		rx_refuse(qp, SOFT_NAK_ACCESS, IBV_EVENT_QP_ACCESS_ERR);
 }

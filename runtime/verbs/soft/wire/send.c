@@ -239,10 +239,6 @@ static int payload_iov(struct soft_qp *qp, const struct soft_item *it,
 		return soft_tx_iov(qp, it->idx, off, len, iov, max);
 	h = &qp->resp[it->idx % SOFT_MAX_RD];
 	iov->iov_len = len;
-	if (soft_op_atomic(h->op)) {
-		iov->iov_base = soft_atomic_result(qp, h) + off;
-		return 1;
-	}
 	iov->iov_base = soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr + off,
 				       len, IBV_ACCESS_REMOTE_READ);
 	return iov->iov_base ? 1 : -EACCES;
@@ -364,8 +360,7 @@ static void add_refusal(struct gather *g)
 	struct soft_hdr h = {
 		.op = qp->nak ? SOFT_OP_NAK : SOFT_OP_RNR,
 		.status = qp->nak ? qp->nak : qp->attr.min_rnr_timer,
-		/* A refused READ or atomic may be a repeated one, with an older
-		 * msn. */
+		/* A refused READ may be a repeated one, with an older msn. */
 		.msn = qp->nak ? qp->rx.msn : qp->rx_msn,
 		.ack = qp->rx_msn,
 	};
@@ -391,10 +386,9 @@ static int add_requests(struct gather *g, bool one)
 			break;
 		g->idx = soft_tx_after(qp, g->idx);
 		g->off = 0;
-		/* A READ or atomic counts in reads_out only after it was
-		 * sent, so only then is it known whether another request may
-		 * follow. */
-		if (one || soft_op_answered(h.op))
+		/* A READ counts in reads_out only after it was sent, so only
+		 * then is it known whether another request may follow. */
+		if (one || h.op == SOFT_OP_READ)
 			break;
 	}
 	return rc;
@@ -410,7 +404,7 @@ static bool find_request(struct gather *g)
 	g->off = qp->sq_off;
 	if (!is_cur(conn, SOFT_ITEM_WQE))
 		return true;
-	if (conn->cur_stale || soft_op_answered(conn->cur.op))
+	if (conn->cur_stale || conn->cur.op == SOFT_OP_READ)
 		return false;
 	g->off = conn->cur.off + conn->cur.len;
 	if (g->off == soft_swqe(qp, g->idx)->len) {

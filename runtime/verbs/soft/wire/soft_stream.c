@@ -137,7 +137,7 @@ static bool begin_response(struct soft_qp *qp, const struct soft_hdr *h)
 	uint32_t idx;
 
 	if (!soft_tx_read_awaited(qp, &idx) || idx != qp->sq_base + h->msn ||
-	    soft_answer_len(soft_swqe(qp, idx)) != h->len)
+	    soft_swqe(qp, idx)->len != h->len)
 		return false;
 	qp->rx = *h;
 	qp->rx_off = 0;
@@ -196,8 +196,6 @@ static bool begin_message(struct soft_conn *conn, const struct soft_hdr *h)
 	case SOFT_OP_SEND:
 	case SOFT_OP_SEND_IMM:
 	case SOFT_OP_READ:
-	case SOFT_OP_SWAP:
-	case SOFT_OP_ADD:
 		break;
 	}
 	/* A new message may cut off the current one only if that is dropped. */

@@ -50,27 +50,8 @@ enum soft_wire_op {
 	SOFT_OP_READ, /* asks for len bytes from addr */
 	SOFT_OP_READ_RESP, /* payload of READ msn */
 	SOFT_OP_MORE, /* next segment: the message from byte addr on */
-	SOFT_OP_SWAP, /* compare and swap 8 bytes at addr */
-	SOFT_OP_ADD, /* fetch the 8 bytes at addr and add to them */
-	SOFT_OP_LAST = SOFT_OP_ADD,
+	SOFT_OP_LAST = SOFT_OP_MORE,
 };
-
-/* The payload of SWAP and ADD: the value to compare with or to add, and the
- * value to swap in. The answer is a READ_RESP of the former 8 bytes, as in
- * memory. */
-#define SOFT_OPERANDS 16
-#define SOFT_WORD 8
-
-static inline bool soft_op_atomic(uint8_t op)
-{
-	return op == SOFT_OP_SWAP || op == SOFT_OP_ADD;
-}
-
-/* Return whether a request is done only when data has come back for it. */
-static inline bool soft_op_answered(uint8_t op)
-{
-	return op == SOFT_OP_READ || soft_op_atomic(op);
-}
 
 /* Bits of soft_hdr.flags. */
 #define SOFT_F_SOLICITED 1
@@ -179,8 +160,6 @@ static inline bool soft_hdr_decode(const uint8_t *p, struct soft_hdr *h)
 	if (h->op == SOFT_OP_RNR && h->status > 31)
 		return false;
 	if (h->op != SOFT_OP_NAK && h->op != SOFT_OP_RNR && h->status)
-		return false;
-	if (soft_op_atomic(h->op) && h->len != SOFT_OPERANDS)
 		return false;
 	payload = h->op >= SOFT_OP_WRITE;
 	return payload || !h->len;

@@ -73,15 +73,15 @@ void soft_tx_start(struct soft_qp *qp)
 static uint8_t check_wqe(struct soft_qp *qp, uint32_t idx)
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
-	bool answered = soft_op_answered(w->op);
+	bool read = w->op == SOFT_OP_READ;
 
 	if (w->status)
 		return w->status;
-	if (answered && !qp->attr.max_rd_atomic)
+	if (read && !qp->attr.max_rd_atomic)
 		return IBV_WC_LOC_QP_OP_ERR;
 	if (!w->is_inline &&
 	    !soft_sge_valid(qp->pd, soft_sq_sges(qp, idx), w->nsge,
-			    answered ? IBV_ACCESS_LOCAL_WRITE : 0))
+			    read ? IBV_ACCESS_LOCAL_WRITE : 0))
 		return IBV_WC_LOC_PROT_ERR;
 	return 0;
 }
@@ -94,7 +94,7 @@ struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx)
 		return NULL;
 	if (w->fence && qp->reads_out)
 		return NULL;
-	if (soft_op_answered(w->op) && qp->reads_out &&
+	if (w->op == SOFT_OP_READ && qp->reads_out &&
 	    qp->reads_out >= qp->attr.max_rd_atomic)
 		return NULL;
 	w->status = check_wqe(qp, idx);
@@ -125,13 +125,12 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
 
-	if (!w->is_inline && !soft_op_atomic(w->op))
+	if (!w->is_inline)
 		return soft_sge_iov(qp->pd, soft_sq_sges(qp, idx), w->nsge, off,
 				    len, 0, iov, max);
 	if (!len || !max)
 		return 0;
-	iov->iov_base = soft_op_atomic(w->op) ? w->operands + off
-					      : soft_sq_inline(qp, idx) + off;
+	iov->iov_base = soft_sq_inline(qp, idx) + off;
 	iov->iov_len = len;
 	return 1;
 }
@@ -144,14 +143,14 @@ int soft_tx_answer_iov(struct soft_qp *qp, uint32_t idx, uint64_t off,
 			    IBV_ACCESS_LOCAL_WRITE, iov, max);
 }
 
-/* Return the first index from idx on that the peer has not done; a READ or
- * atomic is done when its answer has come. */
+/* Return the first index from idx on that the peer has not done; a READ is done
+ * when its answer has come. */
 static uint32_t skip_done(struct soft_qp *qp, uint32_t idx)
 {
 	while ((int32_t)(idx - qp->sq_acked) < 0) {
 		struct soft_swqe *w = soft_swqe(qp, idx);
 
-		if (soft_op_answered(w->op) && !w->done)
+		if (w->op == SOFT_OP_READ && !w->done)
 			break;
 		idx++;
 	}
@@ -176,7 +175,7 @@ void soft_tx_sent(struct soft_qp *qp, uint32_t idx, uint32_t off)
 	qp->sq_next = soft_tx_after(qp, idx);
 	if ((int32_t)(qp->sq_next - qp->sq_top) > 0)
 		qp->sq_top = qp->sq_next;
-	if (soft_op_answered(w->op))
+	if (w->op == SOFT_OP_READ)
 		qp->reads_out++;
 }
 
@@ -196,7 +195,7 @@ void soft_tx_resume(struct soft_qp *qp, uint32_t ack)
 	qp->reads_out = 0;
 	qp->rd_idx = qp->sq_una;
 	soft_tx_complete(qp);
-	/* Go back to READs and atomics whose answers got lost. */
+	/* Go back to READs whose answers got lost. */
 	qp->sq_next = skip_done(qp, qp->sq_una);
 }
 
@@ -214,7 +213,7 @@ void soft_tx_complete(struct soft_qp *qp)
 	while (qp->sq_una != qp->sq_next) {
 		struct soft_swqe *w = soft_swqe(qp, qp->sq_una);
 
-		if (soft_op_answered(w->op)
+		if (w->op == SOFT_OP_READ
 			    ? !w->done
 			    : (int32_t)(qp->sq_acked - qp->sq_una) <= 0)
 			return;
@@ -308,7 +307,7 @@ bool soft_tx_read_awaited(struct soft_qp *qp, uint32_t *idx)
 		qp->rd_idx = qp->sq_una;
 	for (; qp->rd_idx != qp->sq_next; qp->rd_idx++) {
 		w = soft_swqe(qp, qp->rd_idx);
-		if (soft_op_answered(w->op) && !w->done) {
+		if (w->op == SOFT_OP_READ && !w->done) {
 			*idx = qp->rd_idx;
 			return true;
 		}
