@@ -151,8 +151,6 @@ void soft_channel_forget(struct soft_channel *ch, struct soft_cq *cq)
 {
 	uint32_t taken;
 
-	if (to_ctx(cq->ibv.context)->foreign)
-		return;
 	pthread_mutex_lock(&ch->lock);
 	if (cq->ch_pending)
 		TAILQ_REMOVE(&ch->queue, cq, ch_link);
@@ -244,8 +242,6 @@ int soft_get_cq_event(struct ibv_comp_channel *c, struct ibv_cq **out,
 	struct soft_cq *cq;
 	int rc;
 
-	if (ctx->foreign)
-		return -EIO;
 	rc = is_semaphore(ch) ? wait_reading(ctx, ch, &cq)
 			      : wait_turning(ctx, ch, &cq);
 	if (rc < 0)
@@ -399,7 +395,7 @@ int soft_get_async_event(struct ibv_context *c, struct ibv_async_event *out)
 {
 	struct soft_ctx *ctx = to_ctx(c);
 	struct soft_events *ev = NULL;
-	int rc = ctx->foreign ? -EIO : 0;
+	int rc = 0;
 
 	while (rc == 0 && !ev)
 		rc = await_event(ctx, &ev, out);
@@ -444,13 +440,11 @@ void soft_events_drain(struct soft_ctx *ctx, struct soft_events *ev)
 	pthread_mutex_lock(&ctx->ev_lock);
 	if (ev->pending)
 		TAILQ_REMOVE(&ctx->events, ev, link);
-	/* After fork(), the counts are in the parent's fd. */
-	if (!ctx->foreign)
-		ctx->stray_counts +=
-			soft_uncount(ctx->vctx.context.async_fd,
-				     (unsigned)__builtin_popcount(ev->pending));
+	ctx->stray_counts +=
+		soft_uncount(ctx->vctx.context.async_fd,
+			     (unsigned)__builtin_popcount(ev->pending));
 	ev->pending = 0;
-	while (!ctx->foreign && ev->taken != ev->acked)
+	while (ev->taken != ev->acked)
 		pthread_cond_wait(&ctx->ev_cond, &ctx->ev_lock);
 	pthread_mutex_unlock(&ctx->ev_lock);
 }

@@ -149,8 +149,6 @@ struct soft_ctx {
 	bool port_told_down; /* the last event taken was PORT_ERR */
 	struct soft_events port_ev, gone_ev;
 	_Atomic int gone; /* the device is lost for good, see fault.c */
-	bool foreign; /* copied by fork() from the parent, see soft_thread.c; gone */
-	LIST_ENTRY(soft_ctx) fork_link;
 
 	struct mpib_soft_fault fault;
 	bool paused;
@@ -216,11 +214,6 @@ static inline bool soft_is_gone(struct soft_ctx *ctx)
 	/* Acquire pairs with the release in soft_die(). */
 	return atomic_load_explicit(&ctx->gone, memory_order_acquire);
 }
-
-/* soft_thread.c */
-/* Register a context when it is open; remove it before it is freed. */
-void soft_fork_add(struct soft_ctx *ctx);
-void soft_fork_remove(struct soft_ctx *ctx);
 
 /* fault.c */
 /* Whether messages of qp are held (fault.delay_turns, fault.delay_ns). */

@@ -334,8 +334,6 @@ static int poll_cq(struct ibv_cq *c, int n, struct ibv_wc *wc, uint64_t *ns)
 
 	if (n < 0)
 		return -EINVAL;
-	if (ctx->foreign)
-		return 0;
 	if (ctx->threaded)
 		return poll_threaded(to_cq(c), n, wc, ns);
 	if (wants_turn(to_cq(c), n))

@@ -263,7 +263,6 @@ static int soft_open_mode(const struct mpib_rail_spec *spec, bool threaded,
 	}
 	mpib_debug("soft device %s slot %u engine %s", spec->name, ctx->slot,
 		   ctx->engine->name);
-	soft_fork_add(ctx);
 	*out = &ctx->vctx.context;
 	return 0;
 
@@ -294,7 +293,6 @@ static int soft_close(struct ibv_context *c)
 	soft_unlock(ctx);
 	if (busy)
 		return -EBUSY;
-	soft_fork_remove(ctx);
 	soft_thread_stop(ctx);
 	ctx_free(ctx);
 	return 0;
@@ -309,7 +307,6 @@ void mpib_soft_abandon(struct ibv_context *c)
 		if (ctx->qps[i].qp)
 			soft_conn_leave(ctx->qps[i].qp);
 	soft_unlock(ctx);
-	soft_fork_remove(ctx);
 	soft_thread_stop(ctx);
 	ctx_free(ctx);
 }

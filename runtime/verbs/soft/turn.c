@@ -24,9 +24,7 @@
 
 void soft_kick(struct soft_ctx *ctx)
 {
-	/* After fork() the kick's fd is still the parent's. */
-	if (!ctx->foreign)
-		mpib_bell_ring(&ctx->kick);
+	mpib_bell_ring(&ctx->kick);
 }
 
 static void soft_nudge(struct soft_ctx *ctx)
@@ -311,8 +309,6 @@ int soft_turn_locked(struct soft_ctx *ctx)
 	uint64_t now = timed ? mpib_now_ns() : 0;
 	int moved = 0;
 
-	if (ctx->foreign)
-		return 0;
 	ctx->turn++;
 	soft_share_begin(ctx);
 	turn_unkick(ctx);

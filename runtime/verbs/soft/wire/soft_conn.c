@@ -169,8 +169,7 @@ void soft_conn_close(struct soft_conn *conn)
 	conn->state = SOFT_CONN_DEAD;
 	/* The engine may keep the file open for a while after close(). Tell the
 	 * peer now, by shutdown(). */
-	if (!ctx->foreign)
-		shutdown(conn->fd, SHUT_RDWR);
+	shutdown(conn->fd, SHUT_RDWR);
 	close(conn->fd);
 	conn->fd = -1;
 	free(conn->last);
@@ -274,7 +273,7 @@ void soft_conn_leave(struct soft_qp *qp)
 	if (!conn)
 		return;
 	qp->conn = NULL;
-	if (conn->state != SOFT_CONN_UP || qp->ctx->foreign) {
+	if (conn->state != SOFT_CONN_UP) {
 		conn->qp = NULL;
 		soft_conn_close(conn);
 		return;
