@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Flushes of device memory: a memfd registered as a dma-buf, behind devices that
- * place what they acknowledged only when they are read from (fault.late).
+ * place what they acknowledged only when they are read from.
  */
 #include <sys/mman.h>
 
 #include "base/clock.h"
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "placement.h"
 #include "test.h"
-#include "verbs/soft/ctx.h"
+#include "verbs/soft/soft.h"
 
 #define BYTES (256u << 10)
 
@@ -41,6 +42,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	pair_close(&pair);
+	placement_end();
 	munmap(device, BYTES);
 	return 0;
 }
@@ -59,6 +61,12 @@ static void fault_both(struct mpib_soft_fault fault)
 {
 	fault_on(0, fault);
 	fault_on(1, fault);
+}
+
+static void place_late(void)
+{
+	placement_set(rail_ctx(0), LATE);
+	placement_set(rail_ctx(1), LATE);
 }
 
 /* The same bytes as in the sender's memory, as the completion says. */
@@ -120,12 +128,12 @@ static struct mpib_loopback *loopback(unsigned rail)
 
 fixture_test(what_was_received_is_there_after_a_flush)
 {
-	fault_both((struct mpib_soft_fault){ .late = 1 });
+	place_late();
 	receive(BYTES, 3);
 	/* The receive is complete, but its data is not visible yet on either
 	 * rail, as on a GPU. */
-	assert_false(TAILQ_EMPTY(&to_ctx(rail_ctx(0))->late));
-	assert_false(TAILQ_EMPTY(&to_ctx(rail_ctx(1))->late));
+	assert_true(placement_waits(rail_ctx(0)));
+	assert_true(placement_waits(rail_ctx(1)));
 	assert_memory_not_equal(device, pair.node[0].mem, BYTES);
 	flush();
 	until_flushed(1);
@@ -171,16 +179,15 @@ fixture_test(a_qp_that_broke_is_made_anew_and_the_read_repeated)
 {
 	struct ibv_qp *broken = loopback(0)->qp; /* the lane is well */
 
-	fault_both((struct mpib_soft_fault){ .late = 1 });
+	place_late();
 	receive(BYTES, 8);
-	fault_on(0, (struct mpib_soft_fault){ .late = 1,
-					      .delay_ns = 3600000000000u,
+	fault_on(0, (struct mpib_soft_fault){ .delay_ns = 3600000000000u,
 					      .only = mpib_soft_peer(broken) });
 	flush();
 	while (loopback(0)->usable)
 		pair_turn(&pair);
 	assert_ptr_equal(loopback(0)->qp, broken);
-	fault_on(0, (struct mpib_soft_fault){ .late = 1 });
+	fault_on(0, (struct mpib_soft_fault){ 0 });
 	until_read_back(1);
 	assert_true(loopback(0)->usable);
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
@@ -201,7 +208,8 @@ fixture_test(what_cannot_be_read_back_is_not_waited_for_for_ever)
 	flush();
 	until_flushed(2);
 	/* Whatever comes by the rail makes it be tried again. */
-	fault_on(0, (struct mpib_soft_fault){ .late = 1 });
+	fault_on(0, (struct mpib_soft_fault){ 0 });
+	placement_set(rail_ctx(0), LATE);
 	receive(BYTES, 10);
 	flush();
 	until_read_back(3);

@@ -7,8 +7,8 @@
 
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
+#include "placement.h"
 #include "test.h"
-#include "verbs/soft/soft.h"
 
 #define BYTES 4096
 /* Receives of eight buffers each, more than have slots, and room in the ring for
@@ -24,11 +24,10 @@ static uint32_t mr, asked;
 
 static void place_late(void)
 {
-	const struct mpib_soft_fault late = { .late = 1 };
 	struct mpib_rail *rail = pair.node[1].engine->shard[0].rail;
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		assert_int_equal(mpib_soft_set_fault(rail[r].ctx, &late), 0);
+		placement_set(rail[r].ctx, LATE);
 }
 
 static int setup(void **state)
@@ -44,6 +43,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	pair_close(&pair);
+	placement_end();
 	munmap(device, BYTES);
 	return 0;
 }

@@ -9,6 +9,7 @@
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
+#include "placement.h"
 #include "test.h"
 #include "verbs/soft/soft.h"
 
@@ -17,12 +18,15 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
+static struct ibv_context *rail_ctx(unsigned node, unsigned rail)
+{
+	return pair.node[node].engine->shard[0].rail[rail].ctx;
+}
+
 static void set_fault(unsigned node, unsigned rail,
 		      const struct mpib_soft_fault *fault)
 {
-	struct mpib_rail *at = &pair.node[node].engine->shard[0].rail[rail];
-
-	assert_int_equal(mpib_soft_set_fault(at->ctx, fault), 0);
+	assert_int_equal(mpib_soft_set_fault(rail_ctx(node, rail), fault), 0);
 }
 
 static void push_half(struct pair_end *e, enum mpib_op op, uint32_t pos)
@@ -48,6 +52,7 @@ static void open_pair(enum mpib_completion_at completion)
 {
 	struct mpib_engine_config cfg;
 
+	placement_end();
 	mpib_engine_config_init(&cfg);
 	cfg.sup_bw = 0;
 	cfg.hold_ms = 1;
@@ -123,11 +128,10 @@ pair_test(an_imm_waits_for_a_replay_on_the_other_rail)
 
 pair_test(a_replay_that_only_the_rail_has_acknowledged_goes_again)
 {
-	const struct mpib_soft_fault forgets = { .forgets = 1 };
 	const struct send_op *first;
 
 	post_to_a_black_hole();
-	set_fault(1, MPIB_RAIL_SUP, &forgets);
+	placement_set(rail_ctx(1, MPIB_RAIL_SUP), FORGOTTEN);
 	first = send_op_at(tx.conn, tx.conn->tx.op_tail);
 	replay_the_first_half();
 	while (first->c.pending)
@@ -141,10 +145,9 @@ pair_test(a_replay_that_only_the_rail_has_acknowledged_goes_again)
 static void release_the_first_half(enum mpib_completion_at completion,
 				   bool forgets)
 {
-	const struct mpib_soft_fault fault = { .forgets = forgets };
-
 	open_pair(completion);
-	set_fault(1, MPIB_RAIL_SOUT, &fault);
+	if (forgets)
+		placement_set(rail_ctx(1, MPIB_RAIL_SOUT), FORGOTTEN);
 	push_half(&tx, MPIB_OP_SEND, 0);
 	while (tx.conn->tx.op_head == tx.conn->tx.op_tail)
 		pair_turn(&pair);

@@ -69,7 +69,6 @@ struct soft_op;
 struct soft_qp;
 struct soft_qp_slot;
 struct soft_uring;
-struct soft_late;
 
 TAILQ_HEAD(soft_qp_list, soft_qp);
 TAILQ_HEAD(soft_conn_list, soft_conn);
@@ -154,8 +153,6 @@ struct soft_ctx {
 	bool paused;
 	uint64_t rng, rate_at;
 	unsigned ntx; /* connections with bytes to send */
-	_Atomic uint64_t forgotten; /* WRITEs lost by fault.forgets */
-	TAILQ_HEAD(, soft_late) late; /* WRITEs not placed, see fault.c */
 };
 
 static inline struct soft_ctx *to_ctx(struct ibv_context *c)
@@ -224,10 +221,5 @@ bool soft_fault_hold(struct soft_qp *qp);
 /* Return whether nothing passes from or to qp, which may be NULL, while other
  * QPs of the context go on (fault.black_hole with fault.only). */
 bool soft_fault_holes(const struct soft_qp *qp);
-
-/* fault.c: place what fault.late holds back; or drop it, because the context
- * closes. */
-void soft_late_place(struct soft_ctx *ctx);
-void soft_late_forget(struct soft_ctx *ctx);
 
 #endif

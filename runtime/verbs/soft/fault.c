@@ -11,7 +11,6 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "base/copy.h"
 #include "verbs/soft/cq.h"
 #include "verbs/soft/qp.h"
 #include "verbs/soft/soft.h"
@@ -74,8 +73,6 @@ int mpib_soft_set_fault(struct ibv_context *c,
 	if (!fault->link_down != !ctx->fault.link_down)
 		soft_port_event(ctx);
 	ctx->fault = *fault;
-	if (!fault->late)
-		soft_late_place(ctx);
 	ctx->paused = fault->link_down || (fault->black_hole && !fault->only);
 	fault_look_again(ctx);
 	ctx->rate_at = mpib_now_ns(); /* no credit for the time before */
@@ -101,84 +98,6 @@ bool soft_fault_hold(struct soft_qp *qp)
 		return true;
 	qp->hold_until = 0;
 	return false;
-}
-
-/* fault.late: WRITEs are acknowledged and completed before their bytes are in
- * memory, as on PCIe to a GPU, where a READ flushes them. Applies only to
- * regions that allow READs. The caller holds ctx->lock. */
-
-struct soft_late {
-	TAILQ_ENTRY(soft_late) link;
-	struct soft_pd *pd;
-	uint32_t rkey, len;
-	uint64_t addr;
-	uint8_t data[];
-};
-
-void soft_late_drop(struct soft_qp *qp)
-{
-	free(qp->late);
-	qp->late = NULL;
-}
-
-bool soft_late_begin(struct soft_qp *qp)
-{
-	const struct soft_hdr *h = &qp->rx;
-
-	soft_late_drop(qp);
-	if (!qp->ctx->fault.late || !h->len ||
-	    !soft_mr_remote(qp->ctx, qp->pd, h->rkey, h->addr, h->len,
-			    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ))
-		return false;
-	qp->late = malloc(sizeof(*qp->late) + h->len);
-	if (!qp->late)
-		return false;
-	qp->late->pd = qp->pd;
-	qp->late->rkey = h->rkey;
-	qp->late->len = h->len;
-	qp->late->addr = h->addr;
-	return true;
-}
-
-uint8_t *soft_late_data(struct soft_qp *qp)
-{
-	return qp->late->data;
-}
-
-void soft_late_end(struct soft_qp *qp)
-{
-	TAILQ_INSERT_TAIL(&qp->ctx->late, qp->late, link);
-	qp->late = NULL;
-}
-
-void soft_late_place(struct soft_ctx *ctx)
-{
-	struct soft_late *late;
-
-	while ((late = TAILQ_FIRST(&ctx->late))) {
-		/* The region may be gone: then the bytes are not needed. */
-		uint8_t *to =
-			soft_mr_remote(ctx, late->pd, late->rkey, late->addr,
-				       late->len, IBV_ACCESS_REMOTE_WRITE);
-
-		TAILQ_REMOVE(&ctx->late, late, link);
-		if (to) {
-			mpib_bus_begin(to, late->data, late->len);
-			memcpy(to, late->data, late->len);
-			mpib_bus_end();
-		}
-		free(late);
-	}
-}
-
-void soft_late_forget(struct soft_ctx *ctx)
-{
-	struct soft_late *late;
-
-	while ((late = TAILQ_FIRST(&ctx->late))) {
-		TAILQ_REMOVE(&ctx->late, late, link);
-		free(late);
-	}
 }
 
 /*

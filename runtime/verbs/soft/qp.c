@@ -165,7 +165,6 @@ static void qp_free(struct soft_qp *qp)
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	queues_free(qp);
-	soft_late_drop(qp);
 	free(qp);
 }
 

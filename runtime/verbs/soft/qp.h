@@ -91,8 +91,6 @@ enum soft_place {
 	SOFT_PLACE_RECV, /* a SEND: the receive in qp->recv_sge */
 	SOFT_PLACE_READ, /* an answer: the SGEs of the READ's WQE */
 	SOFT_PLACE_DROP, /* nowhere */
-	SOFT_PLACE_LATE, /* a WRITE: qp->late, see fault.c */
-	SOFT_PLACE_FORGET, /* dropped, but acknowledged: fault.forgets */
 };
 
 struct soft_qp {
@@ -138,7 +136,6 @@ struct soft_qp {
 	bool ack_now; /* on ctx->ack_due */
 	TAILQ_ENTRY(soft_qp) ack_link;
 	enum soft_place place;
-	struct soft_late *late; /* the WRITE that is arriving, see fault.c */
 	struct soft_hdr rx; /* header of the message that is arriving */
 	uint32_t rx_off, rx_seg; /* bytes placed; end of the segment */
 	bool has_recv; /* recv_* is a receive that rx has taken */
@@ -215,13 +212,6 @@ int soft_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
 void soft_qp_error(struct soft_qp *qp);
 /* qp is in ERR: flush the WRs posted since. */
 void soft_qp_flush(struct soft_qp *qp);
-
-/* fault.c. Whether the WRITE of qp->rx is placed later; then it goes to data
- * until its end. */
-bool soft_late_begin(struct soft_qp *qp);
-uint8_t *soft_late_data(struct soft_qp *qp);
-void soft_late_end(struct soft_qp *qp);
-void soft_late_drop(struct soft_qp *qp);
 
 int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr,
 		   struct ibv_send_wr **bad);

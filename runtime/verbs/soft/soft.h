@@ -88,12 +88,6 @@ struct mpib_soft_fault {
 	uint64_t rate_bytes_per_s; /* 0: unlimited */
 	uint8_t gone; /* the device is lost for good: DEVICE_FATAL, and then
 			 nothing, see fault.c. Setting 0 again has no effect */
-	uint8_t forgets; /* incoming WRITEs are acknowledged, but neither placed
-			    nor completed: like a device that dies between
-			    ack and placement. Set link_down afterwards */
-	uint8_t late; /* incoming WRITEs into regions that may be read are
-			 acknowledged and completed, but placed only when this
-			 device answers a READ, or late is 0 again */
 };
 
 int mpib_soft_set_fault(struct ibv_context *ctx,

@@ -149,7 +149,6 @@ static void device_init_lists(struct soft_ctx *ctx)
 	TAILQ_INIT(&ctx->loop_ready);
 	TAILQ_INIT(&ctx->timers);
 	TAILQ_INIT(&ctx->events);
-	TAILQ_INIT(&ctx->late);
 	LIST_INIT(&ctx->channels);
 	ctx->listen_fd = -1;
 	ctx->kick.fd = -1;
@@ -183,7 +182,6 @@ static void ctx_free(struct soft_ctx *ctx)
 		close(ctx->vctx.context.async_fd);
 	if (ctx->vctx.context.cmd_fd >= 0)
 		close(ctx->vctx.context.cmd_fd);
-	soft_late_forget(ctx);
 	soft_mr_table_free(&ctx->mrs);
 	free(ctx->conn_tab);
 	free(ctx->qps);

@@ -49,8 +49,6 @@ static void loop_copy(struct soft_qp *from, uint32_t idx, struct soft_qp *to)
 	int s = 0, d = 0;
 
 	to->rx_off = len;
-	if (to->place == SOFT_PLACE_FORGET)
-		return;
 	/* Source and target were checked just now, under the same ctx->lock. */
 	while (s < ns && d < nd) {
 		size_t n = src[s].iov_len < dst[d].iov_len ? src[s].iov_len

@@ -114,7 +114,6 @@ static void begin_read(struct soft_qp *qp, bool again)
 	if (!rx_permits(qp, IBV_ACCESS_REMOTE_READ) || !may_answer(qp) ||
 	    !has_region(qp, IBV_ACCESS_REMOTE_READ))
 		return;
-	soft_late_place(qp->ctx);
 	qp->rx_msn += !again;
 	qp->resp[qp->resp_tail++ % SOFT_MAX_RD] = qp->rx;
 	soft_conn_work(qp);
@@ -173,14 +172,9 @@ void soft_rx_begin(struct soft_qp *qp)
 		if (!rx_permits(qp, IBV_ACCESS_REMOTE_WRITE) ||
 		    !has_region(qp, IBV_ACCESS_REMOTE_WRITE))
 			break;
-		if (qp->ctx->fault.forgets) {
-			qp->place = SOFT_PLACE_FORGET;
-			break;
-		}
 		if (qp->rx.op == SOFT_OP_WRITE_IMM && !take_recv(qp))
 			break;
-		qp->place =
-			soft_late_begin(qp) ? SOFT_PLACE_LATE : SOFT_PLACE_RKEY;
+		qp->place = SOFT_PLACE_RKEY;
 		break;
 	case SOFT_OP_ACK:
 	case SOFT_OP_NAK:
@@ -220,12 +214,7 @@ int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
 	case SOFT_PLACE_READ:
 		return soft_tx_answer_iov(qp, qp->sq_base + qp->rx.msn,
 					  qp->rx_off, left, iov, max);
-	case SOFT_PLACE_LATE:
-		iov->iov_base = soft_late_data(qp) + qp->rx_off;
-		iov->iov_len = left;
-		return left ? 1 : 0;
 	case SOFT_PLACE_DROP:
-	case SOFT_PLACE_FORGET:
 		iov->iov_base = NULL;
 		iov->iov_len = left;
 		return left ? 1 : 0;
@@ -244,12 +233,7 @@ void soft_rx_end(struct soft_qp *qp)
 		soft_tx_read_done(qp, qp->sq_base + qp->rx.msn);
 		return;
 	}
-	if (place == SOFT_PLACE_FORGET)
-		atomic_fetch_add_explicit(&qp->ctx->forgotten, 1,
-					  memory_order_relaxed);
-	else if (place == SOFT_PLACE_LATE)
-		soft_late_end(qp);
-	else if (place != SOFT_PLACE_RKEY && place != SOFT_PLACE_RECV)
+	if (place != SOFT_PLACE_RKEY && place != SOFT_PLACE_RECV)
 		return;
 	if (qp->has_recv) {
 		if (qp->conn)

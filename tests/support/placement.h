@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a device of the software HCA does with the bytes of incoming WRITEs. A
+ * test that uses this is linked with
+ * --wrap=soft_mr_remote,--wrap=soft_recv_take.
+ */
+#ifndef PLACEMENT_H
+#define PLACEMENT_H
+
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+
+enum placement {
+	PLACED,
+	/* WRITEs into regions that may be read are acknowledged and completed,
+	 * but placed only when this device answers a READ, as on PCIe to a
+	 * GPU. */
+	LATE,
+	/* WRITEs are acknowledged, but neither placed nor completed: like a
+	 * device that dies between the ack and the placement. */
+	FORGOTTEN,
+};
+
+void placement_set(struct ibv_context *ctx, enum placement how);
+/* Return whether ctx has acknowledged bytes that it has not placed. */
+bool placement_waits(const struct ibv_context *ctx);
+/* All devices place again. Drop what waits. */
+void placement_end(void);
+
+#endif
