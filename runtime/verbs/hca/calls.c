@@ -13,13 +13,16 @@
 #include "verbs/hca/hca.h"
 #include "verbs/rdma/rdma.h"
 
-int hca_job_made(struct hca_job *job, void *object)
+/* Return from a run function with what libibverbs created. Set errno to 0
+ * before the call. */
+static int job_made(struct hca_job *job, void *object)
 {
 	job->made = object;
 	return object ? 0 : mpib_rdma_err();
 }
 
-int hca_job_end(struct hca_job *job, int rc)
+/* Free the job after its result was read. Returns rc. */
+static int job_end(struct hca_job *job, int rc)
 {
 	if (job && job->fd >= 0)
 		close(job->fd);
@@ -27,26 +30,29 @@ int hca_job_end(struct hca_job *job, int rc)
 	return rc;
 }
 
-int hca_job_run(struct hca_job *job)
+/* hca_job_do(), then free the job. A NULL job means that memory ran out.
+ * Returns what the call returned, or an error as hca_job_do() does. */
+static int job_run(struct hca_job *job)
 {
 	int rc = job ? hca_job_do(&job) : -ENOMEM;
 
-	return hca_job_end(job, rc);
+	return job_end(job, rc);
 }
 
 /* The same for a call that creates an object. */
-static int hca_job_make(struct hca_job *job, void **made)
+static int job_make(struct hca_job *job, void **made)
 {
 	int rc = job ? hca_job_do(&job) : -ENOMEM;
 
 	if (rc == 0)
 		*made = job->made;
-	return hca_job_end(job, rc);
+	return job_end(job, rc);
 }
 
-struct hca_job *hca_job_on(struct ibv_context *ctx, void *on, const char *call,
-			   enum hca_kind kind, int (*run)(struct hca_job *),
-			   int (*end)(void *))
+/* hca_job_new() for an object. */
+static struct hca_job *job_on(struct ibv_context *ctx, void *on,
+			      const char *call, enum hca_kind kind,
+			      int (*run)(struct hca_job *), int (*end)(void *))
 {
 	struct hca_job *job = hca_job_new(ctx, call, kind, run, end);
 
@@ -60,10 +66,11 @@ static int run_end(struct hca_job *job)
 	return job->end(job->on);
 }
 
-struct hca_job *hca_job_ending(struct ibv_context *ctx, void *on,
-			       const char *call, int (*end)(void *))
+/* Create a job that destroys an object of ctx. */
+static struct hca_job *job_ending(struct ibv_context *ctx, void *on,
+				  const char *call, int (*end)(void *))
 {
-	return hca_job_on(ctx, on, call, HCA_ENDS, run_end, end);
+	return job_on(ctx, on, call, HCA_ENDS, run_end, end);
 }
 
 static int run_open(struct hca_job *job)
@@ -94,7 +101,7 @@ static int calls_open(const struct mpib_rail_spec *spec,
 	rc = hca_open(&job);
 	if (rc == 0)
 		*ctx = job->made;
-	return hca_job_end(job, rc);
+	return job_end(job, rc);
 }
 
 static int run_close(struct hca_job *job)
@@ -109,8 +116,8 @@ static int run_close(struct hca_job *job)
 
 static int calls_close(struct ibv_context *ctx)
 {
-	return hca_job_run(hca_job_new(ctx, "ibv_close_device", HCA_ENDS,
-				       run_close, NULL));
+	return job_run(hca_job_new(ctx, "ibv_close_device", HCA_ENDS, run_close,
+				   NULL));
 }
 
 static int run_query_port(struct hca_job *job)
@@ -131,13 +138,13 @@ static int calls_query_port(struct ibv_context *ctx, uint8_t port,
 	rc = hca_job_do(&job);
 	if (rc == 0)
 		*info = job->port;
-	return hca_job_end(job, rc);
+	return job_end(job, rc);
 }
 
 static int run_alloc_pd(struct hca_job *job)
 {
 	errno = 0;
-	return hca_job_made(job, ibv_alloc_pd(job->ctx));
+	return job_made(job, ibv_alloc_pd(job->ctx));
 }
 
 static int end_pd(void *pd)
@@ -147,15 +154,14 @@ static int end_pd(void *pd)
 
 static int calls_alloc_pd(struct ibv_context *ctx, struct ibv_pd **pd)
 {
-	return hca_job_make(hca_job_new(ctx, "ibv_alloc_pd", HCA_MAKES,
-					run_alloc_pd, end_pd),
-			    (void **)pd);
+	return job_make(hca_job_new(ctx, "ibv_alloc_pd", HCA_MAKES,
+				    run_alloc_pd, end_pd),
+			(void **)pd);
 }
 
 static int calls_dealloc_pd(struct ibv_pd *pd)
 {
-	return hca_job_run(
-		hca_job_ending(pd->context, pd, "ibv_dealloc_pd", end_pd));
+	return job_run(job_ending(pd->context, pd, "ibv_dealloc_pd", end_pd));
 }
 
 /*
@@ -182,7 +188,7 @@ static int run_reg_mr(struct hca_job *job)
 		mr = ibv_reg_mr_iova2(job->on, job->addr, job->bytes, job->iova,
 				      (unsigned)job->mask);
 	} while (!mr && again_without(job));
-	return hca_job_made(job, mr);
+	return job_made(job, mr);
 }
 
 static int run_reg_dmabuf_mr(struct hca_job *job)
@@ -194,7 +200,7 @@ static int run_reg_dmabuf_mr(struct hca_job *job)
 		mr = ibv_reg_dmabuf_mr(job->on, job->offset, job->bytes,
 				       job->iova, job->fd, job->mask);
 	} while (!mr && again_without(job));
-	return hca_job_made(job, mr);
+	return job_made(job, mr);
 }
 
 static int end_mr(void *mr)
@@ -205,8 +211,8 @@ static int end_mr(void *mr)
 static int calls_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
 			uint64_t iova, int access, struct ibv_mr **mr)
 {
-	struct hca_job *job = hca_job_on(pd->context, pd, "ibv_reg_mr",
-					 HCA_MAKES, run_reg_mr, end_mr);
+	struct hca_job *job = job_on(pd->context, pd, "ibv_reg_mr", HCA_MAKES,
+				     run_reg_mr, end_mr);
 
 	if (job) {
 		job->addr = addr;
@@ -214,7 +220,7 @@ static int calls_reg_mr(struct ibv_pd *pd, void *addr, size_t len,
 		job->iova = iova;
 		job->mask = access;
 	}
-	return hca_job_make(job, (void **)mr);
+	return job_make(job, (void **)mr);
 }
 
 /* The caller may close fd while the call still hangs. */
@@ -228,8 +234,8 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	/* Find out whether the device supports the call: pass a wrong fd. */
 	if (own < 0 && errno != EBADF)
 		return -errno;
-	job = hca_job_on(pd->context, pd, "ibv_reg_dmabuf_mr", HCA_MAKES,
-			 run_reg_dmabuf_mr, end_mr);
+	job = job_on(pd->context, pd, "ibv_reg_dmabuf_mr", HCA_MAKES,
+		     run_reg_dmabuf_mr, end_mr);
 	if (!job) {
 		if (own >= 0)
 			close(own);
@@ -240,17 +246,17 @@ static int calls_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 	job->bytes = len;
 	job->iova = iova;
 	job->mask = access;
-	return hca_job_make(job, (void **)mr);
+	return job_make(job, (void **)mr);
 }
 
 static int calls_dereg_mr(struct ibv_mr *mr)
 {
 	struct hca_job *job =
-		hca_job_ending(mr->context, mr, "ibv_dereg_mr", end_mr);
+		job_ending(mr->context, mr, "ibv_dereg_mr", end_mr);
 
 	if (job)
 		job->bytes = mr->length;
-	return hca_job_run(job);
+	return job_run(job);
 }
 
 static int calls_create_channel(struct ibv_context *ctx,
@@ -268,8 +274,8 @@ static int end_channel(void *ch)
 
 static int calls_destroy_channel(struct ibv_comp_channel *ch)
 {
-	return hca_job_run(hca_job_ending(
-		ch->context, ch, "ibv_destroy_comp_channel", end_channel));
+	return job_run(job_ending(ch->context, ch, "ibv_destroy_comp_channel",
+				  end_channel));
 }
 
 /* Return the next of the device's completion vectors, so that the interrupts of
@@ -289,9 +295,9 @@ static int next_vector(const struct ibv_context *ctx)
 static int run_create_cq(struct hca_job *job)
 {
 	errno = 0;
-	return hca_job_made(job, ibv_create_cq(job->ctx, job->cq.cqe,
-					       job->cq.context, job->cq.channel,
-					       next_vector(job->ctx)));
+	return job_made(job,
+			ibv_create_cq(job->ctx, job->cq.cqe, job->cq.context,
+				      job->cq.channel, next_vector(job->ctx)));
 }
 
 static int end_cq(void *cq)
@@ -310,13 +316,12 @@ static int calls_create_cq(struct ibv_context *ctx, int cqe, void *cq_context,
 		job->cq.context = cq_context;
 		job->cq.channel = ch;
 	}
-	return hca_job_make(job, (void **)cq);
+	return job_make(job, (void **)cq);
 }
 
 static int calls_destroy_cq(struct ibv_cq *cq)
 {
-	return hca_job_run(
-		hca_job_ending(cq->context, cq, "ibv_destroy_cq", end_cq));
+	return job_run(job_ending(cq->context, cq, "ibv_destroy_cq", end_cq));
 }
 
 static bool calls_disarm_cq(struct ibv_cq *cq, bool spoke)
@@ -362,6 +367,119 @@ static int calls_get_async_event(struct ibv_context *ctx,
 	return ibv_get_async_event(ctx, ev) ? mpib_rdma_err() : 0;
 }
 
+/* Queue pairs and shared receive queues, through the HCA's thread. */
+
+static int run_create_srq(struct hca_job *job)
+{
+	errno = 0;
+	return job_made(job, ibv_create_srq(job->on, &job->srq_init));
+}
+
+static int end_srq(void *srq)
+{
+	return -ibv_destroy_srq(srq);
+}
+
+static int calls_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
+			    struct ibv_srq **srq)
+{
+	struct hca_job *job = job_on(pd->context, pd, "ibv_create_srq",
+				     HCA_MAKES, run_create_srq, end_srq);
+	int rc;
+
+	if (!job)
+		return -ENOMEM;
+	job->srq_init = *attr;
+	rc = hca_job_do(&job);
+	if (rc == 0) {
+		*attr = job->srq_init;
+		*srq = job->made;
+	}
+	return job_end(job, rc);
+}
+
+static int run_modify_srq(struct hca_job *job)
+{
+	return -ibv_modify_srq(job->on, &job->srq, job->mask);
+}
+
+static int calls_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr,
+			    int mask)
+{
+	struct hca_job *job = job_on(srq->context, srq, "ibv_modify_srq",
+				     HCA_MAKES, run_modify_srq, NULL);
+
+	if (job) {
+		job->srq = *attr;
+		job->mask = mask;
+	}
+	return job_run(job);
+}
+
+static int calls_destroy_srq(struct ibv_srq *srq)
+{
+	return job_run(
+		job_ending(srq->context, srq, "ibv_destroy_srq", end_srq));
+}
+
+static int run_create_qp(struct hca_job *job)
+{
+	errno = 0;
+	return job_made(job, ibv_create_qp(job->on, &job->qp_init));
+}
+
+static int end_qp(void *qp)
+{
+	return -ibv_destroy_qp(qp);
+}
+
+static int calls_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
+			   struct ibv_qp **qp)
+{
+	struct hca_job *job = job_on(pd->context, pd, "ibv_create_qp",
+				     HCA_MAKES, run_create_qp, end_qp);
+	int rc;
+
+	if (!job)
+		return -ENOMEM;
+	job->qp_init = *attr;
+	rc = hca_job_do(&job);
+	if (rc == 0) {
+		*attr = job->qp_init;
+		*qp = job->made;
+	}
+	return job_end(job, rc);
+}
+
+static int run_modify_qp(struct hca_job *job)
+{
+	return -ibv_modify_qp(job->on, &job->qp, job->mask);
+}
+
+/* A QP goes to ERR because what its peer still sends must not reach memory.
+ * After -EIO without an answer the thread still makes this call. Since it also
+ * deregisters memory in order, late writes only reach memory that is still
+ * pinned and reserved. */
+static int calls_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr,
+			   int mask)
+{
+	bool ends = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR;
+	struct hca_job *job =
+		job_on(qp->context, qp, "ibv_modify_qp",
+		       ends ? HCA_ENDS : HCA_MAKES, run_modify_qp, NULL);
+
+	if (job) {
+		job->qp = *attr;
+		job->mask = mask;
+	}
+	return job_run(job);
+}
+
+static int calls_destroy_qp(struct ibv_qp *qp)
+{
+	return job_run(job_ending(qp->context, qp, "ibv_destroy_qp", end_qp));
+}
+
 const struct mpib_verbs mpib_verbs_rdma = {
 	.name = "rdma",
 	.open = calls_open,
@@ -379,132 +497,20 @@ const struct mpib_verbs mpib_verbs_rdma = {
 	.destroy_cq = calls_destroy_cq,
 	.get_cq_event = calls_get_cq_event,
 	.ack_cq_events = ibv_ack_cq_events,
-	.create_srq = hca_create_srq,
-	.modify_srq = hca_modify_srq,
+	.create_srq = calls_create_srq,
+	.modify_srq = calls_modify_srq,
 	.query_srq = calls_query_srq,
-	.destroy_srq = hca_destroy_srq,
-	.create_qp = hca_create_qp,
-	.modify_qp = hca_modify_qp,
+	.destroy_srq = calls_destroy_srq,
+	.create_qp = calls_create_qp,
+	.modify_qp = calls_modify_qp,
 	.query_qp = calls_query_qp,
-	.destroy_qp = hca_destroy_qp,
+	.destroy_qp = calls_destroy_qp,
 	.query_ece = calls_query_ece,
 	.set_ece = calls_set_ece,
 	.get_async_event = calls_get_async_event,
 	.ack_async_event = ibv_ack_async_event,
 	.bell = hca_bell,
 };
-
-/* Queue pairs and shared receive queues, through the HCA's thread. */
-
-static int run_create_srq(struct hca_job *job)
-{
-	errno = 0;
-	return hca_job_made(job, ibv_create_srq(job->on, &job->srq_init));
-}
-
-static int end_srq(void *srq)
-{
-	return -ibv_destroy_srq(srq);
-}
-
-int hca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
-		   struct ibv_srq **srq)
-{
-	struct hca_job *job = hca_job_on(pd->context, pd, "ibv_create_srq",
-					 HCA_MAKES, run_create_srq, end_srq);
-	int rc;
-
-	if (!job)
-		return -ENOMEM;
-	job->srq_init = *attr;
-	rc = hca_job_do(&job);
-	if (rc == 0) {
-		*attr = job->srq_init;
-		*srq = job->made;
-	}
-	return hca_job_end(job, rc);
-}
-
-static int run_modify_srq(struct hca_job *job)
-{
-	return -ibv_modify_srq(job->on, &job->srq, job->mask);
-}
-
-int hca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
-{
-	struct hca_job *job = hca_job_on(srq->context, srq, "ibv_modify_srq",
-					 HCA_MAKES, run_modify_srq, NULL);
-
-	if (job) {
-		job->srq = *attr;
-		job->mask = mask;
-	}
-	return hca_job_run(job);
-}
-
-int hca_destroy_srq(struct ibv_srq *srq)
-{
-	return hca_job_run(
-		hca_job_ending(srq->context, srq, "ibv_destroy_srq", end_srq));
-}
-
-static int run_create_qp(struct hca_job *job)
-{
-	errno = 0;
-	return hca_job_made(job, ibv_create_qp(job->on, &job->qp_init));
-}
-
-static int end_qp(void *qp)
-{
-	return -ibv_destroy_qp(qp);
-}
-
-int hca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
-		  struct ibv_qp **qp)
-{
-	struct hca_job *job = hca_job_on(pd->context, pd, "ibv_create_qp",
-					 HCA_MAKES, run_create_qp, end_qp);
-	int rc;
-
-	if (!job)
-		return -ENOMEM;
-	job->qp_init = *attr;
-	rc = hca_job_do(&job);
-	if (rc == 0) {
-		*attr = job->qp_init;
-		*qp = job->made;
-	}
-	return hca_job_end(job, rc);
-}
-
-static int run_modify_qp(struct hca_job *job)
-{
-	return -ibv_modify_qp(job->on, &job->qp, job->mask);
-}
-
-/* A QP goes to ERR because what its peer still sends must not reach memory.
- * After -EIO without an answer the thread still makes this call. Since it also
- * deregisters memory in order, late writes only reach memory that is still
- * pinned and reserved. */
-int hca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
-{
-	bool ends = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_ERR;
-	struct hca_job *job =
-		hca_job_on(qp->context, qp, "ibv_modify_qp",
-			   ends ? HCA_ENDS : HCA_MAKES, run_modify_qp, NULL);
-
-	if (job) {
-		job->qp = *attr;
-		job->mask = mask;
-	}
-	return hca_job_run(job);
-}
-
-int hca_destroy_qp(struct ibv_qp *qp)
-{
-	return hca_job_run(
-		hca_job_ending(qp->context, qp, "ibv_destroy_qp", end_qp));
-}
 
 /* Discovery. Each device's own thread queries it. */
 
@@ -555,14 +561,14 @@ static unsigned ask_device(const struct mpib_rail_spec *spec,
 		rc = hca_visit(&job);
 	}
 	if (rc < 0) {
-		hca_job_end(job, rc);
+		job_end(job, rc);
 		return no_port(spec, port, rc == -EIO ? -ETIMEDOUT : rc);
 	}
 	ports = job->made;
 	n = ports->n;
 	memcpy(port, ports->port, n * sizeof(*port));
 	end_ports(job->made);
-	hca_job_end(job, 0);
+	job_end(job, 0);
 	return n;
 }
 

@@ -93,32 +93,6 @@ int hca_visit(struct hca_job **job);
 struct hca_context *hca_known(const struct ibv_context *ctx);
 void hca_forget(struct hca_context *c);
 
-/* calls.c: hca_job_new() for an object. */
-struct hca_job *hca_job_on(struct ibv_context *ctx, void *on, const char *call,
-			   enum hca_kind kind, int (*run)(struct hca_job *),
-			   int (*end)(void *));
-/* Return from a run function with what libibverbs created. Set errno to 0
- * before the call. */
-int hca_job_made(struct hca_job *job, void *object);
-/* Create a job that destroys an object of ctx. */
-struct hca_job *hca_job_ending(struct ibv_context *ctx, void *on,
-			       const char *call, int (*end)(void *));
-/* hca_job_do(), then free the job. A NULL job means that memory ran out.
- * Returns what the call returned, or an error as above. */
-int hca_job_run(struct hca_job *job);
-/* Free the job after its result was read. Returns rc. */
-int hca_job_end(struct hca_job *job, int rc);
-
-/* Functions of the table in calls.c. */
-int hca_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
-		   struct ibv_srq **srq);
-int hca_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask);
-int hca_destroy_srq(struct ibv_srq *srq);
-int hca_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
-		  struct ibv_qp **qp);
-int hca_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask);
-int hca_destroy_qp(struct ibv_qp *qp);
-
 /* Return whether the HCA was given up since the context was opened. */
 bool hca_is_lost(const struct ibv_context *ctx);
 /* Return an fd that becomes readable (edge-triggered) when a context is lost;

@@ -13,11 +13,10 @@
 
 #include "verbs/verbs.h"
 
-/* Set the networks whose addresses RoCE ports prefer. text is for example
- * "10.1.0.0/16,10.2.0.0/16", at most MPIB_RDMA_NETS, or "" for no preference.
- * -EINVAL with a reason in why. The setting applies to the whole process; the
- * control thread makes it before the first open. */
-#define MPIB_RDMA_NETS 8u
+/* Set the networks whose addresses RoCE ports prefer, as text for
+ * mpib_networks_parse(); "" for no preference. -EINVAL with a reason in why. The
+ * setting applies to the whole process; the control thread makes it before the
+ * first open. */
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len);
 
 struct mpib_rdma_port {
@@ -60,29 +59,17 @@ static inline int mpib_rdma_err(void)
 	return errno ? -errno : -EIO;
 }
 
-/* rdma.c */
 int mpib_rdma_open(const struct mpib_rail_spec *spec, struct ibv_context **ctx);
 int mpib_rdma_close(struct ibv_context *ctx);
 
-/* calls.c: name the devices that have RC with WRITE_WITH_IMM. Returns how many,
+/* Name the devices that have RC with WRITE_WITH_IMM. Returns how many,
  * or -errno; the caller frees *spec if there are some. */
 int mpib_rdma_list(struct mpib_rail_spec **spec);
 /* Query the ports of one device, at most max, at least one. Opens it for a
  * moment. Returns how many. */
 unsigned mpib_rdma_ask(const struct mpib_rail_spec *spec,
 		       struct mpib_rdma_port *port, unsigned max);
-
-/* rdma.c */
-bool mpib_rdma_is_function(const struct ibv_device *device);
 int mpib_rdma_query_port(struct ibv_context *ctx, uint8_t port,
-			 struct mpib_port_info *info);
-
-/*
- * rdma.c: choose the GID that new QPs of the port use, and set info's gid,
- * gid_index and gid_type. -EADDRNOTAVAIL: the port has no usable GID.
- */
-int mpib_rdma_choose_gid(struct ibv_context *ctx, uint8_t port,
-			 const struct ibv_port_attr *attr,
 			 struct mpib_port_info *info);
 
 #endif

@@ -84,7 +84,7 @@ fixture_test(a_list_of_networks_that_is_none_is_refused)
 {
 	static const char *const bad[] = { "10.0.0.0/33", "10.0.0/8",
 					   "10.0.0.0/",	  "ten",
-					   "10.0.0.0/0",  ",",
+					   "10.0.0.0/0",  "10.0.0.1/8",
 					   "10.0.0.0/8x", "10.0.0.0/ 8",
 					   "10.0.0.0/+8" };
 	char why[160];
