@@ -164,9 +164,6 @@ static inline struct soft_ctx *to_ctx(struct ibv_context *c)
 void soft_lock(struct soft_ctx *ctx);
 void soft_unlock(struct soft_ctx *ctx);
 
-/* soft_device.c: fill in the limits. -EINVAL: MPIB_SOFT_LIMITS is wrong. */
-int soft_limits_init(struct soft_ctx *ctx);
-
 /* turn.c */
 int soft_turn(struct soft_ctx *ctx);
 /* The caller holds ctx->lock. */

@@ -145,29 +145,8 @@ void soft_ops_run(struct soft_ctx *ctx);
 /* Before the first turn of a context; any thread. */
 int soft_stream_init(void);
 bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op);
-/* Return SOFT_AHEAD bytes for the n-th read of a turn, few of which are ever
- * touched; n = SOFT_OPS: the buffer to reassemble a read. NULL: no memory. */
-uint8_t *soft_stream_ahead(unsigned n);
-/* Process len bytes at in, and keep an incomplete header. */
-void soft_stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len);
 void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op);
 bool soft_stream_tx_prep(struct soft_conn *conn, struct soft_op *op);
-/* soft_stream.c: payload that is read into its place. */
-/* Make op read into place. Returns its iovecs; 0: conn expects no payload for
- * that. */
-unsigned soft_direct_prep(struct soft_conn *conn, struct soft_op *op);
-/* Account for an ordinary read. whole: it filled its buffer. */
-void soft_direct_look(struct soft_conn *conn, bool whole);
-/* Account for n bytes read into place. */
-void soft_direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n);
-/* The kernel could not write there. Return whether to read again without
- * reading into place. */
-bool soft_direct_failed(struct soft_conn *conn, const struct soft_op *op);
-/* send.c */
-/* Gather into op what conn sends next, about limit bytes. Returns the number of
- * iovecs, or -errno if the QP may not read the memory of the last item. */
-int soft_stream_gather(struct soft_conn *conn, struct soft_op *op,
-		       size_t limit);
 /* Set conn->last to the rest of a partly sent segment and a BYE. */
 void soft_stream_last_words(struct soft_conn *conn);
 void soft_stream_tx_done(struct soft_conn *conn, struct soft_op *op);

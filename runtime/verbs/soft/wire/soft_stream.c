@@ -41,8 +41,10 @@ int soft_stream_init(void)
 	return ahead_rc;
 }
 
-/* A thread's first read, of a hello or of what follows it, allocates. */
-uint8_t *soft_stream_ahead(unsigned n)
+/* Return SOFT_AHEAD bytes for the n-th read of a turn, few of which are ever
+ * touched; n = SOFT_OPS: the buffer to reassemble a read. NULL: no memory. A
+ * thread's first read, of a hello or of what follows it, allocates. */
+static uint8_t *stream_ahead(unsigned n)
 {
 	uint8_t *all = pthread_getspecific(ahead_key);
 
@@ -54,34 +56,6 @@ uint8_t *soft_stream_ahead(unsigned n)
 		}
 	}
 	return all ? all + (size_t)n * SOFT_AHEAD : NULL;
-}
-
-bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
-{
-	op->conn = conn;
-	op->tx = false;
-	op->nitems = 0;
-	if (conn->state == SOFT_CONN_UP && conn->qp->dying)
-		return false;
-	op->ahead = soft_stream_ahead(conn->ctx->nreads);
-	if (!op->ahead)
-		return false;
-	conn->ctx->nreads++;
-	if (conn->state == SOFT_CONN_LINGER)
-		conn->rlen = 0;
-	memset(&op->msg, 0, sizeof(op->msg));
-	op->msg.msg_iov = op->iov;
-	op->msg.msg_iovlen = soft_direct_prep(conn, op);
-	if (op->msg.msg_iovlen)
-		return true;
-	memcpy(op->ahead, conn->kept, conn->rlen);
-	op->asked = conn->led ? SOFT_LEAD : SOFT_AHEAD;
-	op->asked -= conn->rlen;
-	if (op->asked > conn->ctx->most)
-		op->asked = conn->ctx->most;
-	op->iov[0] = (struct iovec){ op->ahead + conn->rlen, op->asked };
-	op->msg.msg_iovlen = 1;
-	return true;
 }
 
 /* Return how many bytes to copy to to: all if they fill room, else only as many
@@ -255,7 +229,8 @@ static void stream_keep(struct soft_conn *conn)
 	conn->in = NULL;
 }
 
-void soft_stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
+/* Process len bytes at in, and keep an incomplete header. */
+static void stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
 {
 	conn->in = in;
 	conn->rlen = len;
@@ -265,43 +240,6 @@ void soft_stream_take(struct soft_conn *conn, uint8_t *in, uint32_t len)
 	while (conn->state == SOFT_CONN_UP && stream_parse_one(conn))
 		;
 	stream_keep(conn);
-}
-
-void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
-{
-	uint32_t n = (uint32_t)op->res;
-
-	if (conn->state == SOFT_CONN_DEAD)
-		return;
-	if (op->res == -EAGAIN || op->res == -EINTR) {
-		conn->rx_ready = op->res == -EINTR;
-		return;
-	}
-	if (op->res == -EFAULT && soft_direct_failed(conn, op))
-		return;
-	if (op->res <= 0) {
-		soft_conn_lost(conn);
-		return;
-	}
-	/* The socket is empty: wait until the engine reports it readable. The
-	 * engine reports the peer's end only once (ended), so read on then.
-	 * Read on also after a direct read: a page may be missing, which only
-	 * the next read reports. */
-	if (n < op->asked && !conn->ended && !op->direct)
-		conn->rx_ready = false;
-	if (conn->state == SOFT_CONN_LINGER)
-		return;
-	if (conn->state == SOFT_CONN_UP) {
-		conn->unsure = false;
-		conn->qp->progress++;
-		conn->qp->came++;
-	}
-	if (op->direct) {
-		soft_direct_done(conn, op, n);
-		return;
-	}
-	soft_stream_take(conn, op->ahead, conn->rlen + n);
-	soft_direct_look(conn, n == op->asked);
 }
 
 /*
@@ -341,7 +279,9 @@ static uint8_t *place_of(const struct soft_conn *conn)
 			      IBV_ACCESS_REMOTE_WRITE | MPIB_ACCESS_ANY_ORDER);
 }
 
-unsigned soft_direct_prep(struct soft_conn *conn, struct soft_op *op)
+/* Make op read into place. Returns its iovecs; 0: conn expects no payload for
+ * that. */
+static unsigned direct_prep(struct soft_conn *conn, struct soft_op *op)
 {
 	uint8_t *to = place_of(conn), *aside = op->ahead;
 	uint32_t off, segment, left;
@@ -378,7 +318,8 @@ unsigned soft_direct_prep(struct soft_conn *conn, struct soft_op *op)
 	return n;
 }
 
-void soft_direct_look(struct soft_conn *conn, bool whole)
+/* Account for an ordinary read. whole: it filled its buffer. */
+static void direct_look(struct soft_conn *conn, bool whole)
 {
 	if (place_of(conn))
 		conn->led = true;
@@ -400,7 +341,7 @@ static bool is_next(const struct soft_conn *conn, const struct soft_op *op,
 static void put_together(struct soft_conn *conn, const struct soft_op *op,
 			 unsigned i, uint32_t n)
 {
-	uint8_t *all = soft_stream_ahead(SOFT_OPS), *to = all;
+	uint8_t *all = stream_ahead(SOFT_OPS), *to = all;
 
 	for (; n; i++) {
 		uint32_t some = least((uint32_t)op->iov[i].iov_len, n);
@@ -411,10 +352,11 @@ static void put_together(struct soft_conn *conn, const struct soft_op *op,
 		to += some;
 		n -= some;
 	}
-	soft_stream_take(conn, all, (uint32_t)(to - all));
+	stream_take(conn, all, (uint32_t)(to - all));
 }
 
-void soft_direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n)
+/* Account for n bytes read into place. */
+static void direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n)
 {
 	struct soft_qp *qp = conn->qp;
 
@@ -427,7 +369,7 @@ void soft_direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n)
 			if (qp->rx_off == qp->rx.len)
 				soft_rx_end(qp);
 		} else {
-			soft_stream_take(conn, op->iov[i].iov_base, some);
+			stream_take(conn, op->iov[i].iov_base, some);
 		}
 		if (conn->state != SOFT_CONN_UP || conn->qp != qp || qp->dying)
 			return;
@@ -440,10 +382,79 @@ void soft_direct_done(struct soft_conn *conn, struct soft_op *op, uint32_t n)
 	}
 }
 
-bool soft_direct_failed(struct soft_conn *conn, const struct soft_op *op)
+/* The kernel could not write there. Return whether to read again without
+ * reading into place. */
+static bool direct_failed(struct soft_conn *conn, const struct soft_op *op)
 {
 	if (!op->direct)
 		return false;
 	conn->indirect = true;
 	return true;
+}
+
+/* The read itself. */
+
+bool soft_stream_rx_prep(struct soft_conn *conn, struct soft_op *op)
+{
+	op->conn = conn;
+	op->tx = false;
+	op->nitems = 0;
+	if (conn->state == SOFT_CONN_UP && conn->qp->dying)
+		return false;
+	op->ahead = stream_ahead(conn->ctx->nreads);
+	if (!op->ahead)
+		return false;
+	conn->ctx->nreads++;
+	if (conn->state == SOFT_CONN_LINGER)
+		conn->rlen = 0;
+	memset(&op->msg, 0, sizeof(op->msg));
+	op->msg.msg_iov = op->iov;
+	op->msg.msg_iovlen = direct_prep(conn, op);
+	if (op->msg.msg_iovlen)
+		return true;
+	memcpy(op->ahead, conn->kept, conn->rlen);
+	op->asked = conn->led ? SOFT_LEAD : SOFT_AHEAD;
+	op->asked -= conn->rlen;
+	if (op->asked > conn->ctx->most)
+		op->asked = conn->ctx->most;
+	op->iov[0] = (struct iovec){ op->ahead + conn->rlen, op->asked };
+	op->msg.msg_iovlen = 1;
+	return true;
+}
+
+void soft_stream_rx_done(struct soft_conn *conn, struct soft_op *op)
+{
+	uint32_t n = (uint32_t)op->res;
+
+	if (conn->state == SOFT_CONN_DEAD)
+		return;
+	if (op->res == -EAGAIN || op->res == -EINTR) {
+		conn->rx_ready = op->res == -EINTR;
+		return;
+	}
+	if (op->res == -EFAULT && direct_failed(conn, op))
+		return;
+	if (op->res <= 0) {
+		soft_conn_lost(conn);
+		return;
+	}
+	/* The socket is empty: wait until the engine reports it readable. The
+	 * engine reports the peer's end only once (ended), so read on then.
+	 * Read on also after a direct read: a page may be missing, which only
+	 * the next read reports. */
+	if (n < op->asked && !conn->ended && !op->direct)
+		conn->rx_ready = false;
+	if (conn->state == SOFT_CONN_LINGER)
+		return;
+	if (conn->state == SOFT_CONN_UP) {
+		conn->unsure = false;
+		conn->qp->progress++;
+		conn->qp->came++;
+	}
+	if (op->direct) {
+		direct_done(conn, op, n);
+		return;
+	}
+	stream_take(conn, op->ahead, conn->rlen + n);
+	direct_look(conn, n == op->asked);
 }
