@@ -44,9 +44,6 @@ struct soft_cq {
 	struct soft_cqe *ring;
 	pthread_mutex_t poll_lock; /* threaded mode: one consumer at a time */
 	_Atomic int armed; /* 0: no, 1: for any entry, 2: solicited only */
-	uint32_t made; /* entries made; consumers see those before tail */
-	bool held, held_solicited; /* on ctx->held: tail stays for now */
-	TAILQ_ENTRY(soft_cq) held_link;
 	bool overrun, stamped;
 	unsigned refs; /* QPs that use the CQ */
 	TAILQ_ENTRY(soft_cq) ch_link;
@@ -78,12 +75,6 @@ bool soft_disarm_cq(struct ibv_cq *cq, bool spoke);
 void soft_cq_forget(struct soft_qp *qp);
 /* Add an entry for the send WQE at idx of qp. */
 void soft_cq_send(struct soft_qp *qp, uint32_t idx, enum ibv_wc_status st);
-/* Hold back the entries of qp's receive CQ in this turn, until qp's ack has
- * left or could not be sent. A process may exit as soon as it sees a
- * completion; without the ack, the peer would report a failure. */
-void soft_cq_hold(struct soft_qp *qp);
-/* At the end of a turn: show the entries that were held back. */
-void soft_cq_publish(struct soft_ctx *ctx);
 /* Add an entry for receive qp->recv_wr_id, taken by the request in qp->rx. */
 void soft_cq_recv(struct soft_qp *qp, enum ibv_wc_status st);
 

@@ -72,7 +72,6 @@ struct soft_uring;
 
 TAILQ_HEAD(soft_qp_list, soft_qp);
 TAILQ_HEAD(soft_conn_list, soft_conn);
-TAILQ_HEAD(soft_cq_list, soft_cq);
 
 struct soft_ctx {
 	struct verbs_context vctx;
@@ -122,10 +121,6 @@ struct soft_ctx {
 	_Atomic(struct soft_qp *) bell;
 	struct soft_conn_list ready, idle, dead;
 	uint64_t idle_min;
-	/* Within a turn: QPs whose ack must leave before the turn's end, and
-	 * CQs whose entries are shown only then, see soft_cq_hold(). */
-	struct soft_qp_list ack_due;
-	struct soft_cq_list held;
 	struct soft_qp_list loop_ready, timers;
 	uint64_t timer_min;
 	unsigned ntimers;

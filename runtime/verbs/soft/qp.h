@@ -133,8 +133,6 @@ struct soft_qp {
 	uint32_t rx_msn; /* next request expected; sent to the peer as ack */
 	uint32_t ack_sent; /* the last ack that left */
 	uint64_t ack_by; /* a lone ack may wait until this turn, see rx.c */
-	bool ack_now; /* on ctx->ack_due */
-	TAILQ_ENTRY(soft_qp) ack_link;
 	enum soft_place place;
 	struct soft_hdr rx; /* header of the message that is arriving */
 	uint32_t rx_off, rx_seg; /* bytes placed; end of the segment */

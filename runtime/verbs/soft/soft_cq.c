@@ -109,7 +109,7 @@ static struct soft_cqe *cqe_begin(struct soft_ctx *ctx, struct soft_cq *cq)
 {
 	uint32_t tail, head;
 
-	tail = cq->made;
+	tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 	/* Acquire pairs with the release in poll_ring(): the consumer has
 	 * copied the entry that is about to be overwritten. */
 	head = atomic_load_explicit(&cq->head, memory_order_acquire);
@@ -133,50 +133,16 @@ static void cqe_lost(struct soft_qp *qp)
 	soft_timer_update(qp);
 }
 
-static void cq_show(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
-{
-	/* Release pairs with the acquire in poll_ring(): a consumer that sees
-	 * tail sees whole entries. */
-	atomic_store_explicit(&cq->tail, cq->made, memory_order_release);
-	cq_notify(ctx, cq, solicited);
-}
-
 static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
+	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
+
 	if (cq->stamped)
-		cq->ring[cq->made & cq->mask].ns = mpib_now_ns();
-	cq->made++;
-	if (cq->held)
-		cq->held_solicited |= solicited;
-	else
-		cq_show(ctx, cq, solicited);
-}
-
-void soft_cq_hold(struct soft_qp *qp)
-{
-	struct soft_ctx *ctx = qp->ctx;
-	struct soft_cq *cq = qp->rcq;
-
-	if (!cq->held)
-		TAILQ_INSERT_TAIL(&ctx->held, cq, held_link);
-	cq->held = true;
-	if (!qp->ack_now)
-		TAILQ_INSERT_TAIL(&ctx->ack_due, qp, ack_link);
-	qp->ack_now = true;
-}
-
-void soft_cq_publish(struct soft_ctx *ctx)
-{
-	struct soft_cq *cq;
-
-	while ((cq = TAILQ_FIRST(&ctx->held))) {
-		TAILQ_REMOVE(&ctx->held, cq, held_link);
-		cq->held = false;
-		if (cq->made !=
-		    atomic_load_explicit(&cq->tail, memory_order_relaxed))
-			cq_show(ctx, cq, cq->held_solicited);
-		cq->held_solicited = false;
-	}
+		cq->ring[tail & cq->mask].ns = mpib_now_ns();
+	/* Release pairs with the acquire in poll_ring(): a consumer that sees
+	 * tail sees whole entries. */
+	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
+	cq_notify(ctx, cq, solicited);
 }
 
 /* On an error an HCA sets four fields of the completion and leaves the others
@@ -285,7 +251,7 @@ static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
 	int i = 0;
 
 	head = atomic_load_explicit(&cq->head, memory_order_relaxed);
-	/* Acquire pairs with the release in cq_show(). */
+	/* Acquire pairs with the release in cqe_end(). */
 	tail = atomic_load_explicit(&cq->tail, memory_order_acquire);
 	from = head;
 	for (; i < n && head != tail; head++) {

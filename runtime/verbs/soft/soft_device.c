@@ -264,8 +264,6 @@ static void device_init_lists(struct soft_ctx *ctx)
 	TAILQ_INIT(&ctx->ready);
 	TAILQ_INIT(&ctx->idle);
 	TAILQ_INIT(&ctx->dead);
-	TAILQ_INIT(&ctx->ack_due);
-	TAILQ_INIT(&ctx->held);
 	TAILQ_INIT(&ctx->loop_ready);
 	TAILQ_INIT(&ctx->timers);
 	TAILQ_INIT(&ctx->events);

@@ -201,25 +201,6 @@ static void turn_prepare(struct soft_ctx *ctx, uint64_t now)
 	prepare_ready(ctx, now);
 }
 
-/* Prepare the sends of acks that must leave before receive completions are
- * shown (soft_cq_hold()); soft_turn_locked() repeats until none is due. */
-static void prepare_acks(struct soft_ctx *ctx, uint64_t now)
-{
-	bool send = !ctx->fault.rate_bytes_per_s || now >= ctx->rate_at;
-	struct soft_qp *qp;
-
-	while (ctx->nops < SOFT_OPS && (qp = TAILQ_FIRST(&ctx->ack_due))) {
-		struct soft_conn *conn = qp->conn;
-
-		TAILQ_REMOVE(&ctx->ack_due, qp, ack_link);
-		if (send && conn && !conn->tx_blocked &&
-		    !soft_fault_holes(qp) &&
-		    soft_stream_tx_prep(conn, &ctx->ops[ctx->nops]))
-			ctx->nops++;
-		qp->ack_now = false;
-	}
-}
-
 static int turn_finish(struct soft_ctx *ctx)
 {
 	int moved = 0;
@@ -347,12 +328,6 @@ int soft_turn_locked(struct soft_ctx *ctx)
 		ctx->engine->run(ctx);
 		moved += turn_finish(ctx);
 	}
-	while (!TAILQ_EMPTY(&ctx->ack_due)) {
-		prepare_acks(ctx, now);
-		ctx->engine->run(ctx);
-		turn_finish(ctx);
-	}
-	soft_cq_publish(ctx);
 	if (atomic_load_explicit(&ctx->sleepers, memory_order_relaxed) > 0)
 		prepare_sleep(ctx, timed ? now : mpib_now_ns());
 	return moved;

@@ -27,8 +27,7 @@ bool soft_ack_waits(struct soft_qp *qp)
 
 	/* Relaxed: a thread that is about to sleep makes one more turn after it
 	 * has incremented sleepers. */
-	return qp->rx_msn != qp->ack_sent && !qp->ack_now &&
-	       ctx->turn < qp->ack_by &&
+	return qp->rx_msn != qp->ack_sent && ctx->turn < qp->ack_by &&
 	       !atomic_load_explicit(&ctx->sleepers, memory_order_relaxed);
 }
 
@@ -236,8 +235,6 @@ void soft_rx_end(struct soft_qp *qp)
 	if (place != SOFT_PLACE_RKEY && place != SOFT_PLACE_RECV)
 		return;
 	if (qp->has_recv) {
-		if (qp->conn)
-			soft_cq_hold(qp);
 		soft_cq_recv(qp, IBV_WC_SUCCESS);
 		qp->has_recv = false;
 	}
