@@ -10,6 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 #define OPERATIONS                                                             \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |      \
 	 IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |                  \
@@ -304,7 +306,7 @@ SV_EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 
 /* Extended completion queues: an entry is polled from the ordinary CQ and
  * stored, and the program reads it field by field. Time stamps are the time
- * when the entry was made, in ns of CLOCK_MONOTONIC. */
+ * when the entry was polled, in ns of CLOCK_MONOTONIC. */
 
 #define FIELDS (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
 
@@ -323,10 +325,11 @@ static struct sv_reader *cq_ex_reader_of(struct ibv_cq_ex *cq)
 static int next_poll(struct ibv_cq_ex *cq)
 {
 	struct sv_reader *r = cq_ex_reader_of(cq);
-	int n = mpib_soft_poll_stamped(ibv_cq_ex_to_cq(cq), &r->wc, &r->ns);
+	int n = ibv_poll_cq(ibv_cq_ex_to_cq(cq), 1, &r->wc);
 
 	if (n <= 0)
 		return n ? -n : ENOENT;
+	r->ns = mpib_now_ns();
 	cq->wr_id = r->wc.wr_id;
 	cq->status = r->wc.status;
 	return 0;
@@ -414,8 +417,6 @@ struct ibv_cq_ex *sv_create_cq_ex(struct ibv_context *ctx,
 		return sv_object(-ENOMEM, NULL);
 	}
 	pthread_mutex_init(&x->reader->lock, NULL);
-	if (attr->wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP)
-		mpib_soft_stamp(cq);
 	cq_ex_fill(&x->ex);
 	return &x->ex;
 }

@@ -31,7 +31,6 @@ struct soft_cqe {
 	uint32_t sq_done; /* if of_sq: the send queue is free up to here */
 	uint32_t life; /* of the QP when the entry was made */
 	bool of_sq; /* completes a send */
-	uint64_t ns; /* when the entry was made, if the CQ is stamped */
 };
 
 struct soft_cq {
@@ -44,7 +43,7 @@ struct soft_cq {
 	struct soft_cqe *ring;
 	pthread_mutex_t poll_lock; /* threaded mode: one consumer at a time */
 	_Atomic int armed; /* 0: no, 1: for any entry, 2: solicited only */
-	bool overrun, stamped;
+	bool overrun;
 	unsigned refs; /* QPs that use the CQ */
 	TAILQ_ENTRY(soft_cq) ch_link;
 	uint32_t ch_pending, ch_taken; /* under the channel's lock */

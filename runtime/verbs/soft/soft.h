@@ -48,13 +48,6 @@ struct mpib_soft_cq_ex {
 	struct sv_reader *reader;
 };
 
-/* Record in each entry of cq the time at which it was made. Call before the
- * first entry; any thread. */
-void mpib_soft_stamp(struct ibv_cq *cq);
-/* Like ibv_poll_cq(cq, 1, wc); *ns becomes the entry's time,
- * CLOCK_MONOTONIC. */
-int mpib_soft_poll_stamped(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t *ns);
-
 /* Return how many requests ibv_post_send() accepts now. Any thread in threaded
  * mode. */
 unsigned mpib_soft_send_room(struct ibv_qp *qp);

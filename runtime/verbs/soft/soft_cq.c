@@ -137,8 +137,6 @@ static void cqe_end(struct soft_ctx *ctx, struct soft_cq *cq, bool solicited)
 {
 	uint32_t tail = atomic_load_explicit(&cq->tail, memory_order_relaxed);
 
-	if (cq->stamped)
-		cq->ring[tail & cq->mask].ns = mpib_now_ns();
 	/* Release pairs with the acquire in poll_ring(): a consumer that sees
 	 * tail sees whole entries. */
 	atomic_store_explicit(&cq->tail, tail + 1, memory_order_release);
@@ -243,8 +241,7 @@ static void cq_reclaim(struct soft_ctx *ctx, const struct soft_cqe *e)
 	}
 }
 
-/* Take up to n entries. Sets *ns to the last entry's time; ns may be NULL. */
-static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
+static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc)
 {
 	struct soft_ctx *ctx = to_ctx(cq->ibv.context);
 	uint32_t head, tail, from;
@@ -260,8 +257,6 @@ static int poll_ring(struct soft_cq *cq, int n, struct ibv_wc *wc, uint64_t *ns)
 		if (e->life != life_of(ctx, e->wc.qp_num & (SOFT_NQP - 1)))
 			continue;
 		wc[i++] = e->wc;
-		if (ns)
-			*ns = e->ns;
 		if (e->of_sq)
 			cq_reclaim(ctx, e);
 	}
@@ -281,45 +276,29 @@ static bool wants_turn(struct soft_cq *cq, int n)
 	return tail - head < (uint32_t)n;
 }
 
-static int poll_threaded(struct soft_cq *cq, int n, struct ibv_wc *wc,
-			 uint64_t *ns)
+static int poll_threaded(struct soft_cq *cq, int n, struct ibv_wc *wc)
 {
 	int got;
 
 	do {
 		pthread_mutex_lock(&cq->poll_lock);
-		got = poll_ring(cq, n, wc, ns);
+		got = poll_ring(cq, n, wc);
 		pthread_mutex_unlock(&cq->poll_lock);
 	} while (!got && n && soft_poll_turn(to_ctx(cq->ibv.context), cq));
 	return got;
 }
 
-static int poll_cq(struct ibv_cq *c, int n, struct ibv_wc *wc, uint64_t *ns)
+int soft_poll_cq(struct ibv_cq *c, int n, struct ibv_wc *wc)
 {
 	struct soft_ctx *ctx = to_ctx(c->context);
 
 	if (n < 0)
 		return -EINVAL;
 	if (ctx->threaded)
-		return poll_threaded(to_cq(c), n, wc, ns);
+		return poll_threaded(to_cq(c), n, wc);
 	if (wants_turn(to_cq(c), n))
 		soft_turn(ctx);
-	return poll_ring(to_cq(c), n, wc, ns);
-}
-
-int soft_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
-{
-	return poll_cq(cq, n, wc, NULL);
-}
-
-void mpib_soft_stamp(struct ibv_cq *cq)
-{
-	to_cq(cq)->stamped = true;
-}
-
-int mpib_soft_poll_stamped(struct ibv_cq *cq, struct ibv_wc *wc, uint64_t *ns)
-{
-	return poll_cq(cq, 1, wc, ns);
+	return poll_ring(to_cq(c), n, wc);
 }
 
 /*
