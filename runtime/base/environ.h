@@ -31,7 +31,9 @@ bool mpib_environ_is_link(const char *value);
  * not. */
 mpib_environ_want mpib_environ_is_proxys;
 
-/* All names that some part of mpib reads, NULL-terminated. */
+/* All names that some part of mpib reads, NULL-terminated, among them the
+ * proxy's settings: a rank may share its environment. Made by
+ * environ_names.awk. */
 extern const char *const mpib_environ_names[];
 
 #endif
