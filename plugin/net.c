@@ -156,9 +156,6 @@ enum nccl_result mpib_net_reg(void *comm, void *data, size_t size, int type,
 			       "or NCCL_NET_GDR_LEVEL=LOC to use host memory)");
 		return NCCL_INVALID_USAGE;
 	}
-	/* No mpib_prepare(): NCCL registers the buffers of all its protocols on
-	 * every connection and uses few of them. A window for each would pin 5
-	 * GiB for 10 communicators. */
 	rc = mpib_reg(c->client, data, size, &region);
 	if (rc < 0)
 		return net_fail_local("regMr", rc);

@@ -218,11 +218,6 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  */
 int mpib_dereg(struct mpib_region *region);
 
-/* Optional: prepare conn for requests with this region, which would otherwise
- * wait for it: get a staging window of full size if the region needs one and
- * conn has none yet. Blocks for a round trip to the proxy. */
-int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region);
-
 /* Memory that the rails access without a copy. A receive may write its bytes in
  * any order until it is done. mpib_mem_alloc() returns NULL with errno set on
  * failure. */

@@ -396,12 +396,12 @@ static void close_descriptors(struct mpib_attached *at)
 
 void mpib_attached_put(struct mpib_attached *at)
 {
-	struct mpib_pool *pool;
-
 	if (--at->users > 0)
 		return;
-	while ((pool = LIST_FIRST(&at->pools)))
-		mpib_pool_free(pool);
+	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++) {
+		mpib_pool_free(at->index[i].window);
+		mpib_pool_free(at->index[i].before);
+	}
 	close_descriptors(at);
 	unmap_segments(at);
 	free(at);
@@ -482,8 +482,10 @@ static void free_objects(struct mpib_client *c)
 		LIST_REMOVE(l, link);
 		free(l);
 	}
-	while ((p = LIST_FIRST(&c->pools)))
+	while ((p = LIST_FIRST(&c->pools))) {
+		LIST_REMOVE(p, link);
 		mpib_pool_free(p);
+	}
 	while ((r = LIST_FIRST(&c->regions))) {
 		LIST_REMOVE(r, link);
 		free(r);

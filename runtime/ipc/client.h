@@ -60,13 +60,17 @@ struct mpib_memory {
 /* Memory that the proxy made and registered, mapped in this process. */
 struct mpib_pool {
 	struct mpib_debt debt; /* first */
-	LIST_ENTRY(mpib_pool) link;
+	LIST_ENTRY(mpib_pool) link; /* of mpib_mem_alloc(): in client->pools */
 	struct mpib_memseg seg;
-	struct mpib_memory memory; /* of mpib_mem_alloc() */
+	struct mpib_memory memory; /* kept for mpib_mem_alloc() only */
 	uint32_t mr;
-	uint64_t windows_free; /* carved: a bit per window that is free */
-	uint32_t carve; /* bytes of each window in it; 0: no windows */
 };
+
+/* Bytes of a window; 0: none. */
+static inline uint32_t mpib_window_size(const struct mpib_pool *window)
+{
+	return window ? (uint32_t)window->memory.size : 0;
+}
 
 struct mpib_region {
 	struct mpib_debt debt; /* first; used only with own_mr */
@@ -187,10 +191,9 @@ struct mpib_index {
 	bool taken;
 	uint64_t tail; /* of the index's ring */
 	uint32_t gen; /* even, and at least that of every request so far */
-	/* The window, and that before it as long as parts are in it; until they
-	 * are given back or the index is taken again: the proxy may still write
-	 * for a connection that is closing. */
-	struct mpib_window_memory window, before;
+	/* The window, and the one before it while parts are in that. A closing
+	 * connection keeps both: the proxy may still write there. */
+	struct mpib_pool *window, *before;
 };
 
 struct mpib_listener {
@@ -222,7 +225,6 @@ struct mpib_attached {
 	const struct mpib_reply *reply;
 	struct mpib_memseg seg[3];
 	struct mpib_ctl_welcome welcome;
-	LIST_HEAD(, mpib_pool) pools; /* of windows */
 	struct {
 		uint32_t id; /* of the request; 0: free */
 		struct mpib_memory *memory; /* NULL: deregistered since */
@@ -390,7 +392,7 @@ void mpib_client_leave(struct mpib_client *c);
 int mpib_client_look(struct mpib_client *c);
 int mpib_client_look_now(struct mpib_client *c);
 
-/* pool.c. Under the lock. */
+/* pool.c. Under the lock. pool may be NULL. */
 void mpib_pool_free(struct mpib_pool *pool);
 /* memory.c. Under the lock, at another proxy: register all memory that it has not
  * registered yet, and wait until it serves. */
@@ -400,9 +402,7 @@ int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
 int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
 /* The memory is deregistered: it is kept no more, nor registered at a successor. */
 void mpib_memory_drop(struct mpib_client *c, struct mpib_memory *memory);
-/* Call when a connection or a region is gone: give back the staging pools that
- * no open connection has a window of, but keep one while the client still has
- * connections or regions. */
+/* Under the lock: release the windows of closed connections. */
 void mpib_windows_trim(struct mpib_client *c);
 
 /* registration.c: ref and unref hold the regions of a request while it is in use. A

@@ -439,29 +439,6 @@ int mpib_ready(struct mpib_conn *conn)
 	return rc;
 }
 
-/* A caller of this function has much to move. */
-static int prepare_window(struct mpib_client *c, struct mpib_index *x)
-{
-	return x->window.pool
-		       ? 0
-		       : mpib_window_get(c, x, c->at->welcome.window, false);
-}
-
-int mpib_prepare(struct mpib_conn *conn, struct mpib_region *region)
-{
-	struct mpib_client *c = conn->client;
-	int rc = mpib_client_lock(c);
-
-	if (rc < 0)
-		return rc;
-	/* If the connection has stopped, it gets another window in its next
-	 * instance. */
-	if (region->staged && mpib_conn_lives(conn, c))
-		rc = prepare_window(c, conn->place);
-	mpib_client_unlock(c);
-	return rc == -EPIPE && mpib_client_again(c) ? 0 : rc;
-}
-
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 {
 	struct mpib_index *x = conn->place;

@@ -179,7 +179,7 @@ static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 	if (!mpib_conn_lacks_window(conn))
 		return false;
 	rc = mpib_window_get(c, &next->at->index[next->index],
-			     conn->place->window.size, false);
+			     mpib_window_size(conn->place->window), false);
 	if (rc == 0)
 		return false;
 	if (!next->no_window)

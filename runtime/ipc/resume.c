@@ -172,7 +172,7 @@ static void change_index(struct mpib_conn *conn,
 		mpib_rpc_undo_later(c, debt);
 	mpib_conn_enter(conn, to->at, to->index);
 	conn->base = to->base;
-	if (conn->place->window.pool)
+	if (conn->place->window)
 		mpib_stage_take_window(conn);
 	/* Relaxed: only set under the lock. */
 	atomic_store_explicit(&conn->next_state, MPIB_NEXT_NONE,
@@ -195,10 +195,10 @@ static void change_index(struct mpib_conn *conn,
  * otherwise, and never tests. */
 bool mpib_conn_lacks_window(const struct mpib_conn *conn)
 {
-	const struct mpib_instance *to = &conn->next;
+	const struct mpib_index *to = &conn->next.at->index[conn->next.index];
 
-	return conn->place->window.pool &&
-	       to->at->index[to->index].window.size < conn->place->window.size;
+	return mpib_window_size(to->window) <
+	       mpib_window_size(conn->place->window);
 }
 
 static bool is_ready(const struct mpib_conn *conn)

@@ -17,7 +17,7 @@ static void push_part(struct mpib_conn *conn, struct mpib_request *r,
 {
 	const struct mpib_window *w = &conn->window;
 
-	mpib_push(conn, r, p->idx, w->mr, w->off + p->at, p->pos, p->len);
+	mpib_push(conn, r, p->idx, w->mr, p->at, p->pos, p->len);
 }
 
 static bool is_direct(const struct mpib_buffer *b)
@@ -89,14 +89,13 @@ static uint32_t group_bytes(const struct mpib_request *r)
 
 void mpib_stage_take_window(struct mpib_conn *conn)
 {
-	const struct mpib_index *x = conn->place;
+	const struct mpib_pool *memory = conn->place->window;
 	struct mpib_window *w = &conn->window;
 
 	w->base_before = w->base;
-	w->base = (char *)x->window.pool->seg.addr + x->window.off;
-	w->off = x->window.off;
-	w->mr = x->window.pool->mr;
-	w->size = x->window.size;
+	w->base = memory->seg.addr;
+	w->mr = memory->mr;
+	w->size = mpib_window_size(memory);
 	w->had = w->size > w->had ? w->size : w->had;
 	mpib_window_cut(w, conn->is_sender ? conn->at->welcome.part : 0);
 	/* Relaxed: this thread alone uses it from now on. */

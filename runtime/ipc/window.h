@@ -50,15 +50,7 @@ struct mpib_attached;
 struct mpib_client;
 struct mpib_conn;
 struct mpib_index;
-struct mpib_pool;
 struct mpib_request;
-
-/* A window's memory. */
-struct mpib_window_memory {
-	struct mpib_pool *pool; /* NULL: none */
-	uint64_t off; /* in it */
-	uint32_t size;
-};
 
 /* One part of a request in the window. */
 struct mpib_staging_chunk {
@@ -88,8 +80,7 @@ struct mpib_window {
 	_Atomic unsigned state; /* of all below: enum mpib_window_state */
 	_Atomic uint32_t sweep; /* the client's sweeps when it came to rest */
 	char *base;
-	uint64_t off; /* of base in mr */
-	uint32_t mr;
+	uint32_t mr; /* of which the window is all */
 	uint32_t size;
 	uint32_t had; /* size of the largest so far */
 	uint64_t again_ms; /* no other is asked for before that */
@@ -166,10 +157,11 @@ void mpib_window_drain(struct mpib_conn *conn);
 /* pool.c, any thread. Bytes of a window that has carried little: making the pages
  * of a whole one takes a millisecond, and their memory. */
 uint32_t mpib_window_first(const struct mpib_attached *at);
-/* Under the client's lock. Give the index a window of at least size bytes. A
- * smaller window is returned, or kept in x->before if busy (it holds parts). */
+/* Under the client's lock. Get the index a window of at least size bytes. A
+ * smaller one is released, or, if busy (it holds parts), becomes x->before. */
 int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 		    bool busy);
+/* Under the client's lock. Release the index's windows. Never waits. */
 void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
 
 /* Any thread, under the client's lock: give back the windows that rested

@@ -193,13 +193,7 @@ int user_open(struct user *u, struct mpib_client *c, struct outcome *o)
 	*u = (struct user){ .c = c };
 	*o = (struct outcome){ 0 };
 	rc = connect_self(u, o);
-	if (rc == 0)
-		rc = get_memory(u, o);
-	if (rc == 0)
-		rc = mpib_prepare(u->tx, u->heap_from);
-	if (rc == 0)
-		rc = mpib_prepare(u->rx, u->heap_to);
-	return rc < 0 && o->rc == 0 ? failed(o, "prepare", rc) : rc;
+	return rc < 0 ? rc : get_memory(u, o);
 }
 
 void user_close(struct user *u)

@@ -78,24 +78,31 @@ static int pool(struct fake_proxy *f, const struct mpib_message *ask)
 {
 	const struct mpib_ctl_pool *p = (const void *)ask->bytes;
 	struct mpib_ctl_region r = { .size = p->size };
-	struct mpib_memseg *seg = &f->pool[f->pools];
+	struct mpib_memseg *seg;
 
+	while (r.mr < FAKE_POOLS && f->pool[r.mr].addr)
+		r.mr++;
+	seg = &f->pool[r.mr];
 	if (atomic_load(&f->refuse_pool))
 		return error(f, ask, f->refuse_pool, "others have it all");
-	if (f->pools == FAKE_POOLS ||
+	if (r.mr == FAKE_POOLS ||
 	    mpib_memseg_create(seg, "pool", p->size, false) < 0)
 		return error(f, ask, -ENOSPC, "the quota is used up");
-	r.mr = f->pools++;
 	return answer(f, ask, &r, sizeof(r), &seg->fd, 1);
 }
 
 /* Remember it, whole, and tell of its end. */
 static void note(struct fake_proxy *f, const struct mpib_message *ask)
 {
+	const struct mpib_ctl_id *id = (const void *)ask->bytes;
 	struct mpib_reply_end *end;
 
 	atomic_store(&f->came_before[ask->h.type % 16], f->came++);
 	switch (ask->h.type) {
+	case MPIB_CTL_DEREG:
+		if (id->id < FAKE_POOLS)
+			mpib_memseg_fini(&f->pool[id->id]);
+		break;
 	case MPIB_CTL_CONNECT:
 		memcpy(&f->connect, ask->bytes, sizeof(f->connect));
 		end = &f->reply->end[f->connect.conn];
@@ -325,9 +332,8 @@ static int begin_life(struct fake_proxy *f)
 
 static void end_segments(struct fake_proxy *f)
 {
-	for (unsigned i = 0; i < f->pools; i++)
+	for (unsigned i = 0; i < FAKE_POOLS; i++)
 		mpib_memseg_fini(&f->pool[i]);
-	f->pools = 0;
 	mpib_memseg_fini(&f->status_seg);
 	mpib_memseg_fini(&f->submit_seg);
 	mpib_memseg_fini(&f->reply_seg);

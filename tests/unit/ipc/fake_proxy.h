@@ -67,7 +67,6 @@ struct fake_proxy {
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
 	struct mpib_memseg pool[FAKE_POOLS]; /* region handle is the index */
-	unsigned pools;
 	_Atomic unsigned asked[16]; /* requests by type */
 	struct mpib_message begun; /* of type slow; under the lock */
 	struct fake_conn conn[FAKE_FLOWS];

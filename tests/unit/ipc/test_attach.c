@@ -272,7 +272,6 @@ static int child_of_fork(struct mpib_conn *conn, struct mpib_request *r,
 	wrong |= mpib_iflush(conn, NULL, NULL, &q) != -EOWNERDEAD;
 	wrong |= mpib_test(r, &done, NULL) != -EOWNERDEAD;
 	wrong |= mpib_test_int(r, &done, NULL) != -EOWNERDEAD;
-	wrong |= mpib_prepare(conn, region) != -EOWNERDEAD;
 	wrong |= mpib_alive(c) != -EOWNERDEAD;
 	wrong |= mpib_ready(conn) != -EOWNERDEAD;
 	wrong |= mpib_listen(c, &h, &l) != -EOWNERDEAD;

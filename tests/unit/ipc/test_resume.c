@@ -192,7 +192,7 @@ CASE(bytes_are_taken_out_before_the_window_goes)
 {
 	struct mpib_request *first = recv_at(0, 1000),
 			    *rest = recv_at(2000, 9000);
-	struct mpib_window_memory old = c->at->index[1].window;
+	const struct mpib_pool *old = c->at->index[1].window;
 	struct mpib_desc d = { 0 };
 
 	assert_true(mpib_ring_pop(&f->conn[1].ring, &d));
@@ -200,7 +200,7 @@ CASE(bytes_are_taken_out_before_the_window_goes)
 	end_as(1, first, 1000);
 	/* Its maker has not given it one. */
 	assert_int_equal(resume(rx, RX, 1), 0);
-	give_window(RX, old.size);
+	give_window(RX, mpib_window_size(old));
 	resume_rx(1);
 	memset((char *)f->pool[d.mr].addr + d.off, 0, 1000);
 	is_over_with(first, 1000);
@@ -210,7 +210,8 @@ CASE(bytes_are_taken_out_before_the_window_goes)
 	assert_int_equal(rest->parts, 1);
 	assert_true(mpib_ring_pop(&f->conn[RX].ring, &d));
 	assert_int_equal(d.pos, 0);
-	assert_int_equal(d.off, c->at->index[RX].window.off);
+	assert_int_equal(d.mr, c->at->index[RX].window->debt.id);
+	assert_int_equal(d.off, 0);
 	assert_false(is_over(rest, NULL));
 }
 
