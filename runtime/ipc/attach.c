@@ -469,8 +469,7 @@ static void free_objects(struct mpib_client *c)
 	struct mpib_conn *conn;
 	struct mpib_pool *p;
 
-	while ((conn = LIST_FIRST(&c->conns)) ||
-	       (conn = LIST_FIRST(&c->closed))) {
+	while ((conn = LIST_FIRST(&c->conns))) {
 		LIST_REMOVE(conn, link);
 		/* The helper has ended. */
 		if (atomic_load(&conn->next_state) != MPIB_NEXT_NONE)

@@ -114,10 +114,12 @@ enum mpib_next {
 	MPIB_NEXT_READY, /* for the connection's thread */
 };
 
-/* The states of a closed connection in client->closed. */
+/* A connection that the rank closed stays in client->conns until the process of
+ * the other end must know. */
 enum mpib_closing {
-	MPIB_CLOSING_TOLD, /* the proxy knows: waits for FREE */
-	MPIB_CLOSING_OWED, /* for another instance, to close that */
+	MPIB_CLOSING_NOT,
+	MPIB_CLOSING_TOLD, /* the proxy has closed it: waits for FREE */
+	MPIB_CLOSING_OWED, /* waits for its next instance, to close that */
 };
 
 struct mpib_conn {
@@ -175,7 +177,7 @@ struct mpib_conn {
 	_Atomic unsigned next_state; /* enum mpib_next */
 	_Atomic int lost; /* -errno: not resumed, for lost_why */
 	char lost_why[256];
-	enum mpib_closing closing; /* in client->closed */
+	enum mpib_closing closing;
 	struct mpib_request *who[MPIB_REQUESTS]; /* has each place */
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_flush_queue flush;
@@ -268,10 +270,7 @@ struct mpib_client {
 	uint64_t swept; /* when windows were swept last, ms */
 	_Atomic uint32_t sweeps;
 	LIST_HEAD(, mpib_debt) debts;
-	LIST_HEAD(, mpib_conn) conns;
-	/* Closed, and the other end's process may not know: so that it does, they are
-	 * asked for at the next proxy, and closed there. */
-	LIST_HEAD(, mpib_conn) closed;
+	LIST_HEAD(, mpib_conn) conns; /* closed ones, too: enum mpib_closing */
 	LIST_HEAD(, mpib_listener) listeners;
 	LIST_HEAD(, mpib_pool) pools; /* of mpib_mem_alloc() */
 	LIST_HEAD(, mpib_region) regions;
@@ -449,7 +448,7 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
 /* helper.c, under the lock. The instance that was asked for is not wanted. */
 void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn);
-/* Free those of the closed connections whose other end knows. */
+/* Free the closed connections whose other end knows. */
 void mpib_closed_sweep(struct mpib_client *c);
 /* connect.c. Free what the connection has in this process. */
 void mpib_conn_free(struct mpib_conn *conn);

@@ -117,10 +117,6 @@ static unsigned count_conns(const struct mpib_client *c)
 	{
 		n -= conn->at == c->at && atomic_load(&conn->next_state);
 	}
-	LIST_FOREACH(conn, &c->closed, link)
-	{
-		n -= conn->at == c->at && atomic_load(&conn->next_state);
-	}
 	return n;
 }
 
@@ -471,7 +467,6 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	bool outlives = close_outlives(c, conn);
 	struct mpib_debt *debt = mpib_conn_leave(conn);
 
-	LIST_REMOVE(conn, link);
 	/* Ask neither a proxy that ended, nor one without another instance:
 	 * that proxy would tell the peer at once, and arrived data would be
 	 * lost. */
@@ -479,10 +474,10 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	    !(outlives && conn->closing == MPIB_CLOSING_OWED))
 		mpib_rpc_undo(c, debt);
 	if (outlives) {
-		LIST_INSERT_HEAD(&c->closed, conn, link);
 		mpib_helper_wake(c);
 		return;
 	}
+	LIST_REMOVE(conn, link);
 	mpib_next_drop(c, conn);
 	mpib_attached_put(conn->at);
 	mpib_conn_free(conn);

@@ -129,11 +129,6 @@ void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m)
 		if (conn_answered(c, conn, m))
 			return;
 	}
-	LIST_FOREACH(conn, &c->closed, link)
-	{
-		if (conn_answered(c, conn, m))
-			return;
-	}
 	LIST_FOREACH(listener, &c->listeners, link)
 	{
 		if (listener->late && listener->late == m->h.id &&
@@ -176,7 +171,7 @@ static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 	uint64_t now = mpib_now_ms();
 	int rc;
 
-	if (!mpib_conn_lacks_window(conn))
+	if (conn->closing || !mpib_conn_lacks_window(conn))
 		return false;
 	rc = mpib_window_get(c, &next->at->index[next->index],
 			     mpib_window_size(conn->place->window), false);
@@ -241,7 +236,8 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = conn_state(c->at, conn->index);
 
-	if (atomic_load_explicit(&conn->lost, memory_order_relaxed))
+	if (atomic_load_explicit(&conn->lost, memory_order_relaxed) ||
+	    conn->closing == MPIB_CLOSING_TOLD)
 		return false;
 	if (next_state(conn) != MPIB_NEXT_NONE)
 		return next_look(c, conn);
@@ -274,9 +270,9 @@ void mpib_closed_sweep(struct mpib_client *c)
 {
 	struct mpib_conn *conn, *following;
 
-	for (conn = LIST_FIRST(&c->closed); conn; conn = following) {
+	for (conn = LIST_FIRST(&c->conns); conn; conn = following) {
 		following = LIST_NEXT(conn, link);
-		if (!closed_is_over(c, conn))
+		if (!conn->closing || !closed_is_over(c, conn))
 			continue;
 		LIST_REMOVE(conn, link);
 		mpib_next_drop(c, conn); /* closes it */
@@ -288,47 +284,12 @@ void mpib_closed_sweep(struct mpib_client *c)
 	}
 }
 
-/* At a living proxy. True: call again soon. */
-static bool closed_look(struct mpib_client *c)
-{
-	struct mpib_conn *conn;
-	bool soon = false;
-
-	mpib_closed_sweep(c);
-	LIST_FOREACH(conn, &c->closed, link)
-	{
-		if (conn->closing == MPIB_CLOSING_TOLD)
-			continue;
-		soon = true;
-		if (next_state(conn) != MPIB_NEXT_NONE)
-			(void)next_look(c, conn);
-		else
-			(void)conn_ask(c, conn);
-	}
-	return soon;
-}
-
 static bool was_asked(const struct mpib_client *c, const struct mpib_conn *conn)
 {
 	return next_state(conn) != MPIB_NEXT_NONE && conn->next.at == c->at;
 }
 
 /* At a new proxy. 0, -EPIPE, -ETIMEDOUT. */
-static int closed_again(struct mpib_client *c)
-{
-	struct mpib_conn *conn;
-	int rc = 0;
-
-	mpib_closed_sweep(c);
-	LIST_FOREACH(conn, &c->closed, link)
-	{
-		conn->closing = MPIB_CLOSING_OWED;
-		if (rc == 0 && !was_asked(c, conn))
-			rc = conn_ask(c, conn);
-	}
-	return rc;
-}
-
 static int conns_again(struct mpib_client *c, bool accepts)
 {
 	struct mpib_conn *conn;
@@ -339,6 +300,7 @@ static int conns_again(struct mpib_client *c, bool accepts)
 		bool is_accept = !conn->is_sender && !conn->end.key;
 
 		if (is_accept != accepts || was_asked(c, conn) ||
+		    conn->closing == MPIB_CLOSING_TOLD ||
 		    atomic_load_explicit(&conn->lost, memory_order_relaxed))
 			continue;
 		rc = conn_ask(c, conn);
@@ -399,8 +361,6 @@ static int all_again(struct mpib_client *c)
 	if (rc == 0)
 		rc = conns_again(c, false);
 	if (rc == 0)
-		rc = closed_again(c);
-	if (rc == 0)
 		rc = listeners_again(c);
 	if (rc == 0)
 		rc = conns_again(c, true);
@@ -416,6 +376,9 @@ static void conns_learn(struct mpib_client *c)
 	{
 		mpib_conn_learn(conn, conn->at, conn->index);
 		mpib_next_drop(c, conn);
+		if (conn->closing &&
+		    conn_state(conn->at, conn->index) != MPIB_CONN_FREE)
+			conn->closing = MPIB_CLOSING_OWED;
 	}
 }
 
@@ -453,9 +416,23 @@ static void successor_tell(struct mpib_client *c, int rc)
 	(void)mpib_message_send(c->at->sock, &say.h, NULL, 0);
 }
 
-/* Give up a proxy that would resume nothing: -EPERM, with the text. */
-static int attached_check(const struct mpib_client *c, struct mpib_attached *at)
+/* Attach to the proxy at the socket. Before start_until (ms) start one if there
+ * is none. Other threads may take the lock meanwhile. -EPERM: that proxy would
+ * resume nothing. */
+static int attach_unlocked(struct mpib_client *c, uint64_t start_until,
+			   struct mpib_attached **attached)
 {
+	struct mpib_attached *at;
+	int rc;
+
+	mpib_client_unlock(c);
+	rc = start_until ? mpib_attach_once(c, start_until, &at)
+			 : mpib_attach_there(c, &at);
+	mpib_client_hold(c);
+	if (rc < 0)
+		return rc;
+	at->number = ++c->attaches;
+	*attached = at;
 	if (at->welcome.grace_ms && at->pidfd >= 0)
 		return 0;
 	mpib_attached_put(at);
@@ -465,20 +442,13 @@ static int attached_check(const struct mpib_client *c, struct mpib_attached *at)
 			 c->path);
 }
 
-/* Attach to the successor. Meanwhile the lock is others'. */
 static int successor_attach(struct mpib_client *c)
 {
 	struct mpib_attached *at;
-	int rc;
+	int rc = attach_unlocked(c, 0, &at);
 
-	mpib_client_unlock(c);
-	rc = mpib_attach_there(c, &at);
-	mpib_client_hold(c);
-	if (rc == 0)
-		rc = attached_check(c, at);
 	if (rc < 0)
 		return rc;
-	at->number = ++c->attaches;
 	at->serves = false;
 	c->successor = at;
 	return 0;
@@ -505,29 +475,14 @@ static void successor_look(struct mpib_client *c)
 	}
 }
 
-/* Have another proxy, with a number. Meanwhile the lock is others'. */
-static int attach_next(struct mpib_client *c, struct mpib_attached **next)
-{
-	int rc;
-
-	*next = c->successor;
-	c->successor = NULL;
-	if (*next)
-		return 0;
-	mpib_client_unlock(c);
-	rc = mpib_attach_once(c, c->helper.until, next);
-	mpib_client_hold(c);
-	if (rc < 0)
-		return rc;
-	(*next)->number = ++c->attaches;
-	return attached_check(c, *next);
-}
-
 static int attach_another(struct mpib_client *c)
 {
-	struct mpib_attached *next;
-	int rc = attach_next(c, &next);
+	struct mpib_attached *next = c->successor;
+	int rc = 0;
 
+	c->successor = NULL;
+	if (!next)
+		rc = attach_unlocked(c, c->helper.until, &next);
 	if (rc < 0)
 		return rc;
 	conns_learn(c);
@@ -654,10 +609,11 @@ static int helper_turn(struct mpib_client *c)
 	if (!mpib_client_ok(c))
 		return proxy_gone(c);
 	successor_look(c);
-	soon |= closed_look(c);
+	mpib_closed_sweep(c);
 	LIST_FOREACH(conn, &c->conns, link)
 	{
 		soon |= conn_look(c, conn);
+		soon |= conn->closing == MPIB_CLOSING_OWED;
 	}
 	return soon ? PAUSE_MIN_MS : -1;
 }

@@ -151,7 +151,7 @@ void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms)
 	{
 		struct mpib_index *x = conn->place;
 
-		if (conn->at != c->at)
+		if (conn->at != c->at || conn->closing)
 			continue;
 		/* Acquire pairs with the release after the last part. */
 		if (!atomic_load_explicit(&conn->window.before,

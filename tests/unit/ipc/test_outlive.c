@@ -626,6 +626,7 @@ CASE(listeners_come_after_connections_and_accepts_last)
 CASE(without_a_proxy_closing_ends_at_once)
 {
 	unsigned closes = asked(MPIB_CTL_CLOSE);
+	const struct mpib_conn *conn;
 	struct mpib_listener *l;
 	struct mpib_handle h;
 
@@ -644,7 +645,10 @@ CASE(without_a_proxy_closing_ends_at_once)
 	assert_int_equal(f->resume.base, 1);
 	assert_int_equal(asked(MPIB_CTL_LISTEN), 2);
 	connect_both();
-	assert_true(LIST_EMPTY(&c->closed));
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		assert_int_equal(conn->closing, MPIB_CLOSING_NOT);
+	}
 	assert_int_equal(c->at->users, 3);
 }
 
