@@ -32,7 +32,7 @@
  * How to make the proxy drop its counterpart of a client object (pool, region,
  * listener, connection); embedded in that object. While the object is in use,
  * the debt is idle. If the object is dropped while the proxy still has (or may
- * still make) its counterpart, the debt is on client->debts: "owed" (debt.c).
+ * still make) its counterpart, the debt is on client->debts: "owed" (rpc.c).
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
@@ -46,15 +46,16 @@ struct mpib_debt {
 	void (*paid)(struct mpib_debt *d);
 };
 
-/* Memory with a kept descriptor, for its registration at another proxy (memory.c). */
+/* Memory with a kept descriptor, for its registration at another proxy. */
 struct mpib_memory {
 	uint32_t kept; /* mpib_keep(); 0: there is none */
 	uint32_t flags; /* the arguments of mpib_reg_fd() */
 	uint64_t offset;
 	size_t size;
-	/* The latest registration: its proxy's attach number, 0: none, and region
-	 * there. */
-	uint32_t at, mr;
+	/* The latest registration at another proxy than the one of mpib_reg_fd():
+	 * the number of that attach, 0: none; the request's id, 0: answered; and
+	 * the region there. */
+	uint32_t at, asked, mr;
 };
 
 /* Memory that the proxy made and registered, mapped in this process. */
@@ -227,10 +228,7 @@ struct mpib_attached {
 	const struct mpib_reply *reply;
 	struct mpib_memseg seg[3];
 	struct mpib_ctl_welcome welcome;
-	struct {
-		uint32_t id; /* of the request; 0: free */
-		struct mpib_memory *memory; /* NULL: deregistered since */
-	} registering[MPIB_REGISTERING];
+	unsigned registering; /* requests of mpib_memory_step() without answer */
 	struct mpib_index index[MPIB_INDEXES_MAX];
 };
 
@@ -254,8 +252,7 @@ struct mpib_client {
 	uid_t proxy_uid; /* of the first proxy */
 	struct mpib_ctl_hello hello;
 	struct mpib_helper helper;
-	pthread_mutex_t lock; /* with a wait for taken, see rpc.c */
-	atomic_bool taken; /* all below, and the control socket */
+	pthread_mutex_t lock; /* of all below, and of the control socket */
 	struct mpib_attached *at; /* only the helper changes it */
 	/* During an upgrade: the successor of the proxy; NULL: the helper
 	 * attaches when c->at has ended. */
@@ -313,22 +310,23 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 /* Under the lock. Take answers that came too late for their callers, and send
  * the undo requests that can be sent. Never waits. */
 void mpib_rpc_settle(struct mpib_client *c);
-/* Under the lock. Send a request of the form mpib_ctl_id without waiting for
- * its answer; *asked becomes its id. Never waits. -EAGAIN: the socket is full;
- * -errno. */
-int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
-		  uint32_t *asked);
-
-/* The id of the next request. */
-uint32_t mpib_rpc_id(struct mpib_client *c);
+/* Like mpib_rpc(), for a request of the form mpib_ctl_id. */
+int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
+		struct mpib_message *m, size_t want);
+/* Under the lock. Send a request to the proxy of at; h->id becomes its id. Never
+ * waits. -EAGAIN: the socket is full; -errno. */
+int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
+		  struct mpib_ctl_header *h, const int *fd, unsigned fds);
+/* The same for a request of the form mpib_ctl_id; *asked becomes its id. */
+int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
+		  uint32_t type, uint32_t id, uint32_t *asked);
 /* An answer of at least want bytes: 0; or the status of m, or -EPROTO, with the text and
  * without the descriptors. */
 int mpib_rpc_check(struct mpib_message *m, size_t want);
 
-/* debt.c, all under the lock. Like mpib_rpc(), for a request that makes an
- * object in the proxy; d says how to undo it. On failure the caller has lost
- * the object that embeds d, which is done at once, or when whatever the proxy
- * may have made is undone. */
+/* Under the lock. Like mpib_rpc(), for a request that makes an object in the
+ * proxy; d says how to undo it. On failure the object that embeds d is no longer
+ * the caller's: it is freed at once, or after the proxy's object is undone. */
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
 		  struct mpib_message *m, size_t want);
@@ -337,12 +335,8 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* m is an answer that no caller waits for. Closes the descriptors in m. */
-void mpib_debt_answered(struct mpib_client *c, struct mpib_message *m);
 /* Owed, with its answer still to come: idle again. Returns the request's id. */
 uint32_t mpib_debt_keep(struct mpib_debt *d);
-/* Send the undo requests whose id is known, until the socket is full. */
-void mpib_debts_pay(struct mpib_client *c);
 /* The client detaches, so the proxy drops everything: free the debts. */
 void mpib_debts_forget(struct mpib_client *c);
 
@@ -381,11 +375,10 @@ static inline bool mpib_client_again(const struct mpib_client *c)
 int mpib_client_lock(struct mpib_client *c);
 /* Take it in the process that attached, whether there is a proxy or not. */
 void mpib_client_hold(struct mpib_client *c);
-void mpib_client_unlock(struct mpib_client *c);
-/* Take the lock, if it is free, and release it. For a moment, or until the proxy has
- * answered one request: mpib_client_hold() then looks each ms. */
+/* Take it if no other thread has it: posts and tests must not wait for a thread
+ * that waits for the proxy. */
 bool mpib_client_try(struct mpib_client *c);
-void mpib_client_leave(struct mpib_client *c);
+void mpib_client_unlock(struct mpib_client *c);
 /* Any thread, while it polls: if 10 ms have passed since the last look, see
  * whether the proxy hung up or a late answer came; _now: in any case. */
 int mpib_client_look(struct mpib_client *c);
@@ -393,17 +386,21 @@ int mpib_client_look_now(struct mpib_client *c);
 
 /* pool.c. Under the lock. pool may be NULL. */
 void mpib_pool_free(struct mpib_pool *pool);
-/* memory.c. Under the lock, at another proxy: register all memory that it has not
- * registered yet, and wait until it serves. */
+/* registration.c. Under the lock, at another proxy: register all memory that it has
+ * not registered yet, and wait until it serves. */
 int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
 /* The same, without waiting. 0: all is registered; 1: call again when something came
  * from the proxy; -errno. */
 int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
-/* The memory is deregistered: it is kept no more, nor registered at a successor. */
-void mpib_memory_drop(struct mpib_client *c, struct mpib_memory *memory);
+/* The memory is deregistered and on no list any more: do not keep it, nor leave it
+ * registered at a successor. */
+void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
 /* Under the lock: release the windows of closed connections. */
 void mpib_windows_trim(struct mpib_client *c);
 
+/* Return whether the bytes lie inside the region. */
+bool mpib_region_holds(const struct mpib_region *r, const char *addr,
+		       size_t size);
 /* registration.c: ref and unref hold the regions of a request while it is in use. A
  * staged copy runs between copy_begin (false: the region is deregistered, do
  * not copy) and copy_end. */

@@ -141,15 +141,11 @@ void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m)
 static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 			uint32_t index)
 {
-	struct mpib_ctl_id ask = {
-		.h = { .type = MPIB_CTL_WHY, .len = sizeof(ask) },
-		.id = index,
-	};
 	const struct mpib_ctl_text *got;
 	struct mpib_message m;
 	char why[240] = "";
 	int error = c->at->reply->conn[index].error;
-	int rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(*got));
+	int rc = mpib_rpc_of(c, MPIB_CTL_WHY, index, &m, sizeof(*got));
 
 	if (rc == -EPIPE)
 		return; /* the next proxy is asked */

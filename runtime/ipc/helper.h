@@ -67,5 +67,7 @@ void mpib_keep_stop(struct mpib_client *c);
 /* helper_thread.c. Start a thread with all signals blocked: they are the program's. */
 int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 void mpib_thread_join(pthread_t thread);
+/* pthread_mutex_trylock(). True: this thread has the mutex now. */
+bool mpib_mutex_try(pthread_mutex_t *mutex);
 
 #endif

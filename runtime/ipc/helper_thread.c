@@ -12,14 +12,17 @@
  * old and new libraries have. */
 #pragma weak pthread_create
 #pragma weak pthread_join
+#pragma weak pthread_mutex_trylock
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 /* Their runtime has its own. */
 #elif defined(__GLIBC__) && defined(__x86_64__)
 __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
 __asm__(".symver pthread_join, pthread_join@GLIBC_2.2.5");
+__asm__(".symver pthread_mutex_trylock, pthread_mutex_trylock@GLIBC_2.2.5");
 #elif defined(__GLIBC__) && defined(__aarch64__)
 __asm__(".symver pthread_create, pthread_create@GLIBC_2.17");
 __asm__(".symver pthread_join, pthread_join@GLIBC_2.17");
+__asm__(".symver pthread_mutex_trylock, pthread_mutex_trylock@GLIBC_2.17");
 #endif
 
 int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
@@ -39,4 +42,12 @@ int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg)
 void mpib_thread_join(pthread_t thread)
 {
 	pthread_join(thread, NULL);
+}
+
+bool mpib_mutex_try(pthread_mutex_t *mutex)
+{
+	/* Without a thread library the process had no threads when it started. */
+	if (!pthread_mutex_trylock)
+		return pthread_mutex_lock(mutex) == 0;
+	return pthread_mutex_trylock(mutex) == 0;
 }

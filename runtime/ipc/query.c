@@ -42,16 +42,12 @@ void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
 static int device_ask(struct mpib_client *c, unsigned device,
 		      struct mpib_ctl_device *got)
 {
-	struct mpib_ctl_id ask = {
-		.h = { .type = MPIB_CTL_DEVICE, .len = sizeof(ask) },
-		.id = device,
-	};
 	struct mpib_message m;
 	int rc = mpib_client_lock(c);
 
 	if (rc < 0)
 		return rc;
-	rc = mpib_rpc(c, &ask.h, NULL, 0, &m, sizeof(*got));
+	rc = mpib_rpc_of(c, MPIB_CTL_DEVICE, device, &m, sizeof(*got));
 	if (rc == 0) {
 		mpib_message_close_fds(&m);
 		memcpy(got, m.bytes, sizeof(*got));

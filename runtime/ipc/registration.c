@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <mpib/control.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -85,56 +87,49 @@ void mpib_region_copy_end(struct mpib_region *r)
 	atomic_fetch_sub_explicit(&r->copying, 1, memory_order_release);
 }
 
-/* A region from mpib_reg() of the same range in the same memory: a region whose
- * memory was freed without mpib_dereg() names a pool that is gone. */
-static struct mpib_region *region_find(const struct mpib_region *like)
+bool mpib_region_holds(const struct mpib_region *r, const char *addr,
+		       size_t size)
 {
-	struct mpib_region *r;
-
-	LIST_FOREACH(r, &like->client->regions, link)
-	{
-		if (!r->own_mr && r->addr == like->addr &&
-		    r->size == like->size && r->staged == like->staged &&
-		    mpib_region_mr(r) == mpib_region_mr(like) &&
-		    r->off == like->off)
-			return r;
-	}
-	return NULL;
+	return addr >= r->addr && size <= r->size &&
+	       (size_t)(addr - r->addr) <= r->size - size;
 }
 
-/* A region from mpib_reg_fd() that has all of this memory. For a dma-buf the
- * addresses are enough, since each export has an inode of its own; a memfd may
- * be mapped where another one was. */
-static struct mpib_region *region_find_fd(const struct mpib_region *like)
+/* Return whether r may serve for like: from mpib_reg(), the same range of the same
+ * memory. The pool is compared, too, because r may name one that was freed. From
+ * mpib_reg_fd(), all memory of like. For a dma-buf the addresses are enough,
+ * since each export has an inode of its own; a memfd may be mapped where another
+ * one was. */
+static bool region_serves(const struct mpib_region *r,
+			  const struct mpib_region *like)
 {
-	struct mpib_region *r;
-
-	LIST_FOREACH(r, &like->client->regions, link)
-	{
-		uint64_t skip = (uint64_t)(like->addr - r->addr);
-
-		if (!r->own_mr || r->memory.flags != like->memory.flags ||
-		    like->addr < r->addr || skip > r->size ||
-		    like->size > r->size - skip)
-			continue;
-		if (r->memory.flags & MPIB_REG_DMABUF ||
-		    (r->dev == like->dev && r->ino == like->ino &&
-		     r->memory.offset + skip == like->memory.offset))
-			return r;
-	}
-	return NULL;
+	if (r->own_mr != like->own_mr ||
+	    !mpib_region_holds(r, like->addr, like->size))
+		return false;
+	if (!r->own_mr)
+		return r->size == like->size && r->staged == like->staged &&
+		       mpib_region_mr(r) == mpib_region_mr(like) &&
+		       r->off == like->off;
+	return r->memory.flags == like->memory.flags &&
+	       (r->memory.flags & MPIB_REG_DMABUF ||
+		(r->dev == like->dev && r->ino == like->ino &&
+		 r->memory.offset + (uint64_t)(like->addr - r->addr) ==
+			 like->memory.offset));
 }
 
-/* Under the lock: count a further registration of an existing region. NULL: no
- * region has this memory. */
+/* Under the lock: count one more registration of a region that has this memory.
+ * NULL: there is none. */
 static struct mpib_region *region_again(const struct mpib_region *like)
 {
-	struct mpib_region *there =
-		like->own_mr ? region_find_fd(like) : region_find(like);
+	struct mpib_region *r;
 
-	if (there)
-		there->regs++;
-	return there;
+	LIST_FOREACH(r, &like->client->regions, link)
+	{
+		if (region_serves(r, like)) {
+			r->regs++;
+			return r;
+		}
+	}
+	return NULL;
 }
 
 static struct mpib_region *make_region(struct mpib_client *c, void *addr,
@@ -379,7 +374,7 @@ int mpib_dereg(struct mpib_region *region)
 		mpib_client_unlock(c);
 		return 0;
 	}
-	/* From now on region_find() does not return it. */
+	/* From now on region_again() does not find it. */
 	LIST_REMOVE(region, link);
 	/* Acquire pairs with the release in mpib_region_copy_end(). A thread
 	 * that begins a copy after this sees the mark and does not copy; one
@@ -404,4 +399,172 @@ int mpib_dereg(struct mpib_region *region)
 	mpib_windows_trim(c);
 	mpib_client_unlock(c);
 	return rc == -EPIPE ? 0 : rc; /* a dead proxy cannot touch memory */
+}
+
+/*
+ * Registration of the client's memory at another proxy. The requests are sent
+ * without waiting for the answers to earlier ones, so that many regions do not
+ * cost as many round trips.
+ */
+
+/* Send the request. -EAGAIN: the socket is full. */
+static int memory_send(struct mpib_client *c, struct mpib_attached *at,
+		       struct mpib_memory *memory)
+{
+	struct mpib_ctl_reg_fd ask = {
+		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
+		.offset = memory->offset,
+		.size = memory->size,
+		.flags = memory->flags,
+	};
+	int fd = mpib_keep_lend(c, memory->kept), rc;
+
+	if (fd < 0)
+		return mpib_fail(fd,
+				 "no descriptor is left to register memory "
+				 "again: %s (raise the limit, ulimit -n)",
+				 mpib_errtext(fd));
+	rc = mpib_rpc_send(c, at, &ask.h, &fd, 1);
+	close(fd);
+	if (rc == -EAGAIN)
+		return rc;
+	if (rc < 0)
+		return mpib_fail(rc, "asking the proxy at %s: %s", c->path,
+				 mpib_errtext(rc));
+	memory->at = at->number;
+	memory->asked = ask.h.id;
+	at->registering++;
+	return 0;
+}
+
+/* Return the memory to register next at this proxy, or, if asked is not 0, the
+ * memory that this request registers there. NULL: none. */
+static struct mpib_memory *memory_find(const struct mpib_client *c,
+				       const struct mpib_attached *at,
+				       uint32_t asked)
+{
+	struct mpib_region *r;
+	struct mpib_pool *p;
+
+	LIST_FOREACH(p, &c->pools, link)
+	{
+		if (asked ? p->memory.asked == asked
+			  : p->memory.at != at->number)
+			return &p->memory;
+	}
+	LIST_FOREACH(r, &c->regions, link)
+	{
+		if (r->own_mr && (asked ? r->memory.asked == asked
+					: r->memory.at != at->number))
+			return &r->memory;
+	}
+	return NULL;
+}
+
+/* Send what the socket accepts. */
+static int memory_send_all(struct mpib_client *c, struct mpib_attached *at)
+{
+	struct mpib_memory *memory;
+	int rc = 0;
+
+	while (rc == 0 && at->registering < MPIB_REGISTERING) {
+		memory = memory_find(c, at, 0);
+		if (!memory)
+			return 0;
+		rc = memory_send(c, at, memory);
+	}
+	if (rc == -EAGAIN && at->registering == 0)
+		return mpib_fail(-ETIMEDOUT, "the proxy at %s reads nothing",
+				 c->path);
+	return rc == -EAGAIN ? 0 : rc;
+}
+
+/* Without waiting for the answer: no peer has a key of this region yet. */
+static void memory_deregister(struct mpib_client *c,
+			      const struct mpib_attached *at, uint32_t mr)
+{
+	uint32_t id;
+
+	/* After this the helper attaches again. */
+	if (mpib_rpc_tell(c, at, MPIB_CTL_DEREG, mr, &id) < 0)
+		shutdown(at->sock, SHUT_RDWR);
+}
+
+void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory)
+{
+	const struct mpib_attached *at = c->successor;
+
+	mpib_keep_close(c, memory->kept);
+	/* An answer that comes later is answered by a DEREG. */
+	if (at && memory->at == at->number && !memory->asked)
+		memory_deregister(c, at, memory->mr);
+}
+
+static int memory_answered(struct mpib_client *c, struct mpib_attached *at,
+			   struct mpib_message *m)
+{
+	const struct mpib_ctl_region *got = (const void *)m->bytes;
+	struct mpib_memory *memory;
+	int rc;
+
+	if (m->h.type == MPIB_CTL_NEXT)
+		at->serves = true;
+	if (m->h.type != MPIB_CTL_REG_FD || !m->h.id || !at->registering) {
+		mpib_message_close_fds(m);
+		return 0;
+	}
+	at->registering--;
+	rc = mpib_rpc_check(m, sizeof(*got));
+	if (rc < 0)
+		return rc;
+	memory = memory_find(c, at, m->h.id);
+	if (memory) {
+		memory->asked = 0;
+		memory->mr = got->mr;
+	} else {
+		memory_deregister(c, at, got->mr);
+	}
+	mpib_message_close_fds(m);
+	return 0;
+}
+
+/* Take the answers that came. */
+static int memory_hear(struct mpib_client *c, struct mpib_attached *at)
+{
+	struct mpib_message m;
+	int rc, got;
+
+	while ((got = mpib_message_recv(at->sock, &m)) == 1) {
+		rc = memory_answered(c, at, &m);
+		if (rc < 0)
+			return rc;
+	}
+	if (got == -EAGAIN)
+		return 0;
+	return mpib_fail(-EPIPE, "the proxy at %s hung up (see its log)",
+			 c->path);
+}
+
+int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at)
+{
+	int rc = memory_hear(c, at);
+
+	if (rc == 0)
+		rc = memory_send_all(c, at);
+	return rc < 0 ? rc : at->registering > 0;
+}
+
+int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at)
+{
+	int rc;
+
+	for (;;) {
+		rc = mpib_memory_step(c, at);
+		if (rc < 0 || (rc == 0 && at->serves))
+			return rc;
+		rc = mpib_wait_socket(c, at->sock, POLLIN,
+				      mpib_now_ms() + c->answer_ms);
+		if (rc < 0)
+			return rc;
+	}
 }

@@ -133,10 +133,7 @@ static bool buffer_is_there(const struct mpib_client *c,
 	LIST_FOREACH(region, &c->regions, link)
 	{
 		if (region == b->region)
-			return b->addr >= region->addr &&
-			       b->size <= region->size &&
-			       (size_t)(b->addr - region->addr) <=
-				       region->size - b->size;
+			return mpib_region_holds(region, b->addr, b->size);
 	}
 	return false;
 }
@@ -221,7 +218,7 @@ int mpib_conn_resume(struct mpib_conn *conn)
 	if (!mpib_client_try(c))
 		return 0;
 	if (!is_ready(conn) || mpib_conn_lacks_window(conn)) {
-		mpib_client_leave(c);
+		mpib_client_unlock(c);
 		return 0;
 	}
 	/* First of all: the bytes of what is done. */
@@ -235,7 +232,7 @@ int mpib_conn_resume(struct mpib_conn *conn)
 		buffers_are_there(c, flush, flushes);
 	if (there)
 		change_index(conn, left, n);
-	mpib_client_leave(c);
+	mpib_client_unlock(c);
 	if (!there)
 		return mpib_conn_fail(conn, -ECANCELED,
 				      "memory was deregistered while a "

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control requests to the proxy with a time limit, and how the client notices
- * that the proxy is gone, or that it is itself a forked copy.
+ * Control requests to the proxy with a time limit, the undoing of requests that
+ * took too long, the client's lock, and how the client notices that the proxy
+ * is gone or that this process is a forked copy.
  */
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -54,36 +55,6 @@ int mpib_client_check(struct mpib_client *c)
 	return mpib_client_ok(c) || mpib_client_again(c) ? 0 : rpc_gone(c);
 }
 
-/*
- * What the lock protects belongs to the thread that set `taken`. A thread that
- * may wait takes the mutex first, so that at most one thread waits for `taken`.
- * It stands in for pthread_mutex_trylock(), which older C libraries have
- * elsewhere.
- */
-bool mpib_client_try(struct mpib_client *c)
-{
-	/* Acquire, pairs with mpib_client_leave(). */
-	return !atomic_exchange_explicit(&c->taken, true, memory_order_acquire);
-}
-
-void mpib_client_leave(struct mpib_client *c)
-{
-	/* Release, pairs with mpib_client_try(). */
-	atomic_store_explicit(&c->taken, false, memory_order_release);
-}
-
-/* A thread that only tries may have the lock: for moments, or while it asks the proxy
- * for a staging window. */
-static void wait_taken(struct mpib_client *c)
-{
-	for (unsigned tries = 0; !mpib_client_try(c); tries++) {
-		if (tries < 1000)
-			sched_yield();
-		else
-			poll(NULL, 0, 1);
-	}
-}
-
 int mpib_client_lock(struct mpib_client *c)
 {
 	uint64_t until = mpib_now_ms() + c->answer_ms;
@@ -104,19 +75,21 @@ int mpib_client_lock(struct mpib_client *c)
 				 "mpib-proxy)",
 				 c->path, c->answer_ms / 1000);
 	}
-	wait_taken(c);
 	return 0;
 }
 
 void mpib_client_hold(struct mpib_client *c)
 {
 	pthread_mutex_lock(&c->lock);
-	wait_taken(c);
+}
+
+bool mpib_client_try(struct mpib_client *c)
+{
+	return mpib_mutex_try(&c->lock);
 }
 
 void mpib_client_unlock(struct mpib_client *c)
 {
-	mpib_client_leave(c);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -135,10 +108,11 @@ static void look_at_socket(struct mpib_client *c)
 
 int mpib_client_look_now(struct mpib_client *c)
 {
-	/* The thread with the lock receives answers, and may wait for one. */
+	/* If another thread has the lock, that thread receives the answers. */
 	if (mpib_client_try(c)) {
+		mpib_windows_sweep(c, mpib_now_ms());
 		look_at_socket(c);
-		mpib_client_leave(c);
+		mpib_client_unlock(c);
 	}
 	return mpib_client_check(c);
 }
@@ -152,10 +126,6 @@ int mpib_client_look(struct mpib_client *c)
 	if (now - then < LOOK_MS)
 		return 0;
 	atomic_store_explicit(&c->looked, now, memory_order_relaxed);
-	if (mpib_client_try(c)) {
-		mpib_windows_sweep(c, now);
-		mpib_client_leave(c);
-	}
 	return mpib_client_look_now(c);
 }
 
@@ -212,24 +182,123 @@ static int rpc_ask(struct mpib_client *c, const struct mpib_ctl_header *h,
 	}
 }
 
-uint32_t mpib_rpc_id(struct mpib_client *c)
+static uint32_t next_id(struct mpib_client *c)
 {
 	c->next_id += c->next_id == UINT32_MAX ? 2 : 1; /* never 0 */
 	return c->next_id;
 }
 
-int mpib_rpc_tell(struct mpib_client *c, uint32_t type, uint32_t id,
-		  uint32_t *asked)
+int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
+		  struct mpib_ctl_header *h, const int *fd, unsigned fds)
+{
+	h->id = next_id(c);
+	return mpib_message_send(at->sock, h, fd, fds);
+}
+
+int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
+		  uint32_t type, uint32_t id, uint32_t *asked)
 {
 	struct mpib_ctl_id ask = {
-		.h = { .type = type, .id = mpib_rpc_id(c), .len = sizeof(ask) },
+		.h = { .type = type, .len = sizeof(ask) },
 		.id = id,
 	};
-	int rc = mpib_message_send(c->at->sock, &ask.h, NULL, 0);
+	int rc = mpib_rpc_send(c, at, &ask.h, NULL, 0);
 
 	if (rc == 0)
 		*asked = ask.h.id;
 	return rc;
+}
+
+/*
+ * Debts: objects that the client has dropped but that the proxy has, or will
+ * have when it handles a request whose caller stopped waiting. Another control
+ * request undoes each. It is sent as soon as the socket has room, and no caller
+ * waits for its answer.
+ */
+
+static void debt_over(struct mpib_debt *d)
+{
+	if (d->paid)
+		d->paid(d);
+	else
+		free(d);
+}
+
+static void debt_owe(struct mpib_client *c, struct mpib_debt *d, uint32_t asked)
+{
+	d->asked = asked;
+	LIST_INSERT_HEAD(&c->debts, d, link);
+}
+
+static void debt_pay(struct mpib_debt *d)
+{
+	LIST_REMOVE(d, link);
+	debt_over(d);
+}
+
+/* Take the id of the made object out of the answer m. False: m is too short. */
+static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
+{
+	const struct mpib_ctl_listening *l = (const void *)m->bytes;
+	const struct mpib_ctl_region *r = (const void *)m->bytes;
+
+	switch (d->undo) {
+	case MPIB_CTL_CLOSE_LISTEN:
+		d->id = l->listen_id;
+		return m->len >= sizeof(*l);
+	case MPIB_CTL_DEREG:
+		d->id = r->mr;
+		return m->len >= sizeof(*r);
+	default: /* a connection: the client chose its index itself */
+		return true;
+	}
+}
+
+static void debt_answered(struct mpib_client *c, struct mpib_message *m)
+{
+	struct mpib_debt *d;
+
+	LIST_FOREACH(d, &c->debts, link)
+	{
+		if (d->asked && d->asked == m->h.id)
+			break;
+	}
+	mpib_message_close_fds(m);
+	if (!d)
+		return;
+	d->asked = 0;
+	if (m->h.status < 0 || !debt_learn(d, m))
+		debt_pay(d);
+}
+
+uint32_t mpib_debt_keep(struct mpib_debt *d)
+{
+	uint32_t asked = d->asked;
+
+	LIST_REMOVE(d, link);
+	d->asked = 0;
+	return asked;
+}
+
+static void debts_pay(struct mpib_client *c)
+{
+	struct mpib_debt *d, *next;
+	uint32_t id;
+
+	for (d = LIST_FIRST(&c->debts); d; d = next) {
+		next = LIST_NEXT(d, link);
+		if (d->asked)
+			continue;
+		if (mpib_rpc_tell(c, c->at, d->undo, d->id, &id) < 0)
+			return;
+		debt_pay(d);
+	}
+}
+
+void mpib_debts_forget(struct mpib_client *c)
+{
+	while (!LIST_EMPTY(&c->debts))
+		debt_pay(LIST_FIRST(&c->debts));
 }
 
 /* The proxy answered something, now or late. */
@@ -250,7 +319,7 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 	if (m->h.type == MPIB_CTL_WHY)
 		mpib_why_answered(c, m);
 	mpib_helper_answered(c, m);
-	mpib_debt_answered(c, m);
+	debt_answered(c, m);
 }
 
 /*
@@ -284,7 +353,7 @@ static int rpc_answer(struct mpib_client *c, uint32_t id,
 			until = deadline;
 			/* The proxy answers a WHY at once even during a long
 			 * request. */
-			(void)mpib_rpc_tell(c, MPIB_CTL_WHY, 0, &probe);
+			(void)mpib_rpc_tell(c, c->at, MPIB_CTL_WHY, 0, &probe);
 		} else if (rc < 0) {
 			return rc;
 		}
@@ -304,7 +373,7 @@ void mpib_rpc_settle(struct mpib_client *c)
 	if (rc != -EAGAIN)
 		(void)mpib_client_gone(c);
 	else
-		mpib_debts_pay(c);
+		debts_pay(c);
 }
 
 static int rpc_talk(struct mpib_client *c, struct mpib_ctl_header *h,
@@ -321,7 +390,7 @@ static int rpc_talk(struct mpib_client *c, struct mpib_ctl_header *h,
 		rc = rpc_too_late(c);
 	if (rc < 0)
 		return rc;
-	h->id = mpib_rpc_id(c);
+	h->id = next_id(c);
 	rc = rpc_ask(c, h, fd, fds, deadline);
 	if (rc < 0) {
 		c->deaf = rc == -ETIMEDOUT;
@@ -360,4 +429,53 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 				 "%s answers (raise the limit, ulimit -n)",
 				 c->path);
 	return rc < 0 ? rc : mpib_rpc_check(m, want);
+}
+
+int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
+		struct mpib_message *m, size_t want)
+{
+	struct mpib_ctl_id ask = {
+		.h = { .type = type, .len = sizeof(ask) },
+		.id = id,
+	};
+
+	return mpib_rpc(c, &ask.h, NULL, 0, m, want);
+}
+
+int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
+		  const int *fd, unsigned fds, struct mpib_debt *d,
+		  struct mpib_message *m, size_t want)
+{
+	int rc = mpib_rpc(c, h, fd, fds, m, want);
+
+	if (rc == 0)
+		debt_learn(d, m);
+	else if (c->asked == MPIB_ASKED_LATE)
+		debt_owe(c, d, h->id);
+	else if (c->asked == MPIB_ASKED_ANSWERED && m->h.status == 0 &&
+		 debt_learn(d, m))
+		mpib_rpc_undo_later(c, d); /* made, but the call failed here */
+	else
+		debt_over(d);
+	return rc;
+}
+
+int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d)
+{
+	struct mpib_message m;
+	int rc = mpib_rpc_of(c, d->undo, d->id, &m, sizeof(m.h));
+
+	if (rc == 0)
+		mpib_message_close_fds(&m);
+	if (rc < 0 && rc != -EPIPE && c->asked == MPIB_ASKED_NOT)
+		mpib_rpc_undo_later(c, d);
+	else
+		debt_over(d);
+	return rc;
+}
+
+void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d)
+{
+	debt_owe(c, d, 0);
+	debts_pay(c);
 }

@@ -117,7 +117,7 @@ static int have_window(struct mpib_conn *conn, uint32_t size)
 				     !mpib_window_empty(&conn->window));
 	if (rc == 0)
 		mpib_stage_take_window(conn);
-	mpib_client_leave(c);
+	mpib_client_unlock(c);
 	return rc < 0 ? rc : 1;
 }
 

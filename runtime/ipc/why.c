@@ -58,7 +58,7 @@ static bool why_ask(struct mpib_conn *conn)
 	}
 	if (c->deaf)
 		return false;
-	rc = mpib_rpc_tell(c, MPIB_CTL_WHY, conn->index, &r->asked);
+	rc = mpib_rpc_tell(c, c->at, MPIB_CTL_WHY, conn->index, &r->asked);
 	r->heard = c->heard;
 	return rc == 0 || rc == -EAGAIN;
 }
@@ -75,7 +75,7 @@ bool mpib_why_known(struct mpib_conn *conn, int rc)
 	 * and takes this one as well. */
 	if (mpib_client_try(c)) {
 		hope = why_ask(conn);
-		mpib_client_leave(c);
+		mpib_client_unlock(c);
 	}
 	/* Acquire, pairs with the release in mpib_why_answered(). */
 	told = atomic_load_explicit(&r->told, memory_order_acquire);

@@ -131,6 +131,11 @@ int __wrap_pthread_mutex_trylock(pthread_mutex_t *m)
 	return rc;
 }
 
+bool __wrap_mpib_mutex_try(pthread_mutex_t *m)
+{
+	return __wrap_pthread_mutex_trylock(m) == 0;
+}
+
 int __wrap_pthread_mutex_unlock(pthread_mutex_t *m)
 {
 	struct sim_task *t = sim_task_self();

@@ -115,6 +115,7 @@ const char *__wrap_mpib_strerror(void);
 int __wrap_mpib_thread_start(pthread_t *thread, void *(*run)(void *),
 			     void *arg);
 void __wrap_mpib_thread_join(pthread_t thread);
+bool __wrap_mpib_mutex_try(pthread_mutex_t *m);
 struct mpib_client;
 uint32_t __wrap_mpib_keep(struct mpib_client *c, int fd);
 int __wrap_mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
