@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Attach a process to mpib-proxy as a client, and detach it: find the control
- * socket, say HELLO, map the segments that come with the welcome.
+ * socket, start a proxy if there is none, say HELLO, map the segments that come
+ * with the welcome. What the proxy says of itself and its devices.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/run_dir.h"
@@ -21,6 +25,7 @@
 /* How long a first attach waits for a proxy that a process starts, and for processes
  * that an earlier proxy had. */
 #define WAIT_MS 60000
+#define START_LOOK_MS 10
 
 /* Forks between the process that first attached and this one. */
 unsigned mpib_forks;
@@ -349,6 +354,111 @@ err_free:
 	return rc;
 }
 
+/*
+ * Start a proxy if none answers: MPIB_START names the program. Of the processes
+ * that find none in a run directory, the holder of a lock file there starts it;
+ * the others wait.
+ */
+
+/* A process of its own session, see --daemon, with nothing of this one's terminal and
+ * signals. */
+static int start_spawn(const char *program, char *dir, pid_t *pid)
+{
+	char name[] = "mpib-proxy", daemon[] = "--daemon", at[] = "--run-dir";
+	char *argv[] = { name, daemon, at, dir, NULL };
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t set;
+	int rc;
+
+	posix_spawn_file_actions_init(&files);
+	for (int fd = 0; fd < 3; fd++)
+		posix_spawn_file_actions_addopen(&files, fd, "/dev/null",
+						 O_RDWR, 0);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK |
+						POSIX_SPAWN_SETSIGDEF);
+	sigemptyset(&set);
+	posix_spawnattr_setsigmask(&attr, &set);
+	sigfillset(&set);
+	posix_spawnattr_setsigdefault(&attr, &set);
+	rc = posix_spawnp(pid, program, &files, &attr, argv, environ);
+	posix_spawnattr_destroy(&attr);
+	posix_spawn_file_actions_destroy(&files);
+	return -rc;
+}
+
+/* Wait until the daemon is ready, at most until deadline. The program may wait for any
+ * child of its own, and so for this one. A daemon that is late keeps running: other
+ * ranks may still wait for it. */
+static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
+		      uint64_t deadline)
+{
+	struct pollfd stop = { .fd = c->helper.stop, .events = POLLIN };
+	int status = 0;
+
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		if (poll(&stop, 1, START_LOOK_MS) > 0)
+			return -ENOEXEC; /* the client detaches */
+		if (mpib_now_ms() >= deadline)
+			return mpib_fail(
+				-ENOEXEC,
+				"%s --daemon --run-dir %s, which MPIB_START "
+				"names, is not ready yet (see the log of "
+				"mpib-proxy, or run it in the foreground)",
+				c->start, dir);
+	}
+	if (status != 0)
+		return mpib_fail(-ENOEXEC,
+				 "%s --daemon --run-dir %s, which MPIB_START "
+				 "names, ended with status %d (call it by hand "
+				 "to see why)",
+				 c->start, dir,
+				 WIFEXITED(status) ? WEXITSTATUS(status)
+						   : 128 + WTERMSIG(status));
+	return 0;
+}
+
+static int start_locked(const struct mpib_client *c, char *dir,
+			uint64_t deadline)
+{
+	pid_t pid;
+	int rc = start_spawn(c->start, dir, &pid);
+
+	if (rc < 0)
+		return mpib_fail(-ENOEXEC,
+				 "%s, which MPIB_START names: %s (give "
+				 "mpib-proxy, or its path)",
+				 c->start, mpib_errtext(rc));
+	return start_wait(c, dir, pid, deadline);
+}
+
+/* Start a proxy and wait until it serves, at most until deadline (ms). -EBUSY:
+ * another process starts one; -ENOEXEC, with the text. */
+static int start_proxy(const struct mpib_client *c, uint64_t deadline)
+{
+	char dir[sizeof(c->path)];
+	int at, lock, rc;
+
+	memcpy(dir, c->path, sizeof(dir));
+	*strrchr(dir, '/') = '\0';
+	mkdir(dir, 0750);
+	at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rc = at < 0 ? -errno : mpib_lockfile_take(at, "starting", &lock);
+	if (at >= 0)
+		close(at);
+	if (rc == 0)
+		rc = start_locked(c, dir, deadline);
+	else if (rc != -EBUSY)
+		rc = mpib_fail(-ENOEXEC,
+			       "no proxy can be started in %s: %s (set "
+			       "MPIB_RUN_DIR to a directory of this user)",
+			       dir, mpib_errtext(rc));
+	if (at >= 0 && lock >= 0)
+		close(lock);
+	return rc;
+}
+
 /* Return whether no proxy ran and the process may start one. */
 static bool attach_may_start(const struct mpib_client *c, int rc)
 {
@@ -363,7 +473,7 @@ int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 
 	if (!attach_may_start(c, rc))
 		return rc;
-	started = mpib_start_proxy(c, deadline);
+	started = start_proxy(c, deadline);
 	snprintf(why, sizeof(why), "%s", mpib_strerror());
 	/* Another process may have been faster. */
 	rc = mpib_attach_there(c, attached);
@@ -532,4 +642,76 @@ int mpib_alive(struct mpib_client *client)
 	int rc = mpib_client_check(client);
 
 	return rc < 0 ? rc : mpib_client_look_now(client);
+}
+
+static void device_take_rail(const struct mpib_ctl_rail *from,
+			     struct mpib_rail_info *to)
+{
+	snprintf(to->name, sizeof(to->name), "%.*s",
+		 (int)sizeof(from->name) - 1, from->name);
+	snprintf(to->pci_path, sizeof(to->pci_path), "%.*s",
+		 (int)sizeof(from->pci_path) - 1, from->pci_path);
+	to->speed_mbps = from->speed_mbps;
+	to->up = (int)from->up;
+}
+
+void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
+{
+	const struct mpib_ctl_welcome *w;
+	const bool forked = client->forks != mpib_forks;
+
+	if (!forked)
+		mpib_client_hold(client);
+	w = &client->at->welcome;
+	*info = (struct mpib_node_info){
+		.client = w->client,
+		.rails = (int)w->rails,
+		.dmabuf = (int)w->dmabuf,
+		.devices = w->devices,
+		.device = w->device,
+	};
+	for (unsigned i = 0; i < w->rails; i++)
+		device_take_rail(&w->rail[i], &info->rail[i]);
+	if (!forked)
+		mpib_client_unlock(client);
+}
+
+static int device_ask(struct mpib_client *c, unsigned device,
+		      struct mpib_ctl_device *got)
+{
+	struct mpib_message m;
+	int rc = mpib_client_lock(c);
+
+	if (rc < 0)
+		return rc;
+	rc = mpib_rpc_of(c, MPIB_CTL_DEVICE, device, &m, sizeof(*got));
+	if (rc == 0) {
+		mpib_message_close_fds(&m);
+		memcpy(got, m.bytes, sizeof(*got));
+	}
+	mpib_client_unlock(c);
+	return rc == -EPIPE && mpib_client_again(c) ? device_ask(c, device, got)
+						    : rc;
+}
+
+int mpib_query_device(struct mpib_client *client, unsigned device,
+		      struct mpib_device_info *info)
+{
+	struct mpib_ctl_device got;
+	int rc = device_ask(client, device, &got);
+
+	if (rc < 0)
+		return rc;
+	if (got.rails < 1 || got.rails > MPIB_RAILS)
+		return mpib_fail(-EPROTO, "%s: nonsense about a device",
+				 client->path);
+	*info = (struct mpib_device_info){
+		.rails = (int)got.rails,
+		.carries = got.carries,
+	};
+	snprintf(info->name, sizeof(info->name), "%.*s",
+		 (int)sizeof(got.name) - 1, got.name);
+	for (unsigned i = 0; i < got.rails; i++)
+		device_take_rail(&got.rail[i], &info->rail[i]);
+	return 0;
 }

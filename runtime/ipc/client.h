@@ -21,10 +21,7 @@
 #include <sys/types.h>
 
 #include "base/memseg.h"
-#include "ipc/client_flush.h"
 #include "ipc/feed.h"
-#include "ipc/helper.h"
-#include "ipc/why.h"
 #include "ipc/window.h"
 
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
@@ -107,6 +104,17 @@ struct mpib_instance {
 	uint64_t base; /* receives that were done when it began, at both ends */
 	uint64_t no_window; /* ms: since when it gets none; 0: not so */
 	uint32_t late; /* id of the request while its answer is late, else 0 */
+};
+
+/* The proxy's reason for a connection's failure. */
+struct mpib_reason {
+	uint64_t until; /* ms: how long to hope for it; 0: not wanted yet */
+	/* Under the client's lock. */
+	uint32_t asked; /* id of the WHY; 0: not sent yet */
+	uint32_t heard; /* client->heard when it was sent */
+	bool early; /* it was asked before the proxy knew */
+	char text[240]; /* "": the proxy has none; read once told */
+	_Atomic bool told;
 };
 
 enum mpib_next {
@@ -239,6 +247,34 @@ enum mpib_asked {
 	MPIB_ASKED_ANSWERED,
 };
 
+/*
+ * The helper: a thread of the client that finds out that the proxy is gone, attaches
+ * to the next one, and asks there for what the client has; docs/recovery.md. There is
+ * none where nothing can be resumed.
+ */
+struct mpib_helper {
+	/* The client continues at another proxy when this one ends. */
+	atomic_bool resumes;
+	bool runs;
+	pthread_t thread;
+	int wake, stop; /* eventfds; -1: there is no helper */
+	/* keep.c, under the client's lock; -1: nothing is kept. */
+	int keeper;
+	pthread_t keeping;
+	/* Under the client's lock. */
+	uint64_t until; /* ms: the end of the grace; 0: the proxy lives */
+	uint32_t grace_ms;
+	uint32_t pause_ms; /* before the next attempt */
+	char tried[256]; /* why the last attempt failed */
+	/* Number of the proxy's upgrade, 0: none, and whether the client has to
+	 * attach for it. */
+	uint32_t upgrade;
+	bool attach;
+	/* Written before resumes becomes false: why the client cannot continue;
+	 * "": it never could. */
+	char why[512];
+};
+
 struct mpib_client {
 	unsigned forks; /* mpib_forks when the client attached */
 	/* forks, and above it how often the client attached; MPIB_GONE once the
@@ -275,7 +311,7 @@ struct mpib_client {
 	LIST_HEAD(, mpib_region) graves;
 };
 
-/* error.c: set this thread's text for mpib_strerror(), return rc. */
+/* thread.c: set this thread's text for mpib_strerror(), return rc. */
 int mpib_fail(int rc, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Like strerror(-rc), but thread-safe. */
@@ -384,6 +420,39 @@ void mpib_client_unlock(struct mpib_client *c);
 int mpib_client_look(struct mpib_client *c);
 int mpib_client_look_now(struct mpib_client *c);
 
+/* helper.c. */
+/* When the client has attached. After a failure the client has no helper. */
+void mpib_helper_start(struct mpib_client *c);
+/* In the process that attached; then nothing else runs in the client. */
+void mpib_helper_stop(struct mpib_client *c);
+/* Any thread: have it look at all. */
+void mpib_helper_wake(struct mpib_client *c);
+/* Under the client's lock: what the proxy says of an upgrade. */
+struct mpib_ctl_next;
+void mpib_helper_upgrade(struct mpib_client *c,
+			 const struct mpib_ctl_next *next);
+/* Under the client's lock: a late answer, maybe to what the helper asked. */
+void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m);
+/* Under the client's lock: give up what was prepared at another proxy. */
+void mpib_successor_drop(struct mpib_client *c);
+/* Under the client's lock: a descriptor that a resume needs cannot be kept, -errno. */
+void mpib_helper_gives_up(struct mpib_client *c, int rc);
+
+/* keep.c, under the client's lock. Keep a copy of fd, which stays the caller's. 0:
+ * it is not kept. */
+uint32_t mpib_keep(struct mpib_client *c, int fd);
+/* Return the kept memory as a descriptor that the caller closes. -errno. */
+int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
+/* It is closed when this returns. 0: nothing. */
+void mpib_keep_close(const struct mpib_client *c, uint32_t kept);
+void mpib_keep_stop(struct mpib_client *c);
+
+/* thread.c. Start a thread with all signals blocked: they are the program's. */
+int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
+void mpib_thread_join(pthread_t thread);
+/* pthread_mutex_trylock(). True: this thread has the mutex now. */
+bool mpib_mutex_try(pthread_mutex_t *mutex);
+
 /* pool.c. Under the lock. pool may be NULL. */
 void mpib_pool_free(struct mpib_pool *pool);
 /* registration.c. Under the lock, at another proxy: register all memory that it has
@@ -425,9 +494,6 @@ int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
 /* The same, without starting one. */
 int mpib_attach_there(struct mpib_client *c, struct mpib_attached **at);
-/* start.c: start a proxy, and wait until it serves, at most until deadline (ms). -EBUSY:
- * another process does; -ENOEXEC, with the text. */
-int mpib_start_proxy(const struct mpib_client *c, uint64_t deadline);
 /* Under the lock: one user less. */
 void mpib_attached_put(struct mpib_attached *at);
 
@@ -455,6 +521,11 @@ void mpib_conn_free(struct mpib_conn *conn);
  * not known yet, call again. Never waits. */
 #define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
+/* connect.c. On the connection's thread, before a request. 1: usable; 0: not now, or
+ * the reason is still to come; -errno: the reason, with the text. */
+int mpib_conn_usable(struct mpib_conn *conn);
+/* connect.c, under the lock: m is an answer to WHY. */
+void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
 /* 0, or the failure that the shard has published. */
 static inline int mpib_conn_broken(const struct mpib_conn *conn)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See helper.h. All but the thread's own loop runs under the client's lock. */
-#include "ipc/helper.h"
-
+/* See struct mpib_helper. All but the thread's own loop runs under the client's lock. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "ipc/arguments.h"
 #include "ipc/client.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -146,6 +145,71 @@ static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 	return r;
 }
 
+/* Checks of a request's arguments, on the slow path. */
+
+static int bad_buffer(const void *data, size_t size)
+{
+	if (size > MPIB_SIZE_MAX)
+		return mpib_fail(-E2BIG,
+				 "%zu bytes are more than one request may "
+				 "have (%u)",
+				 size, MPIB_SIZE_MAX);
+	return mpib_fail(-EFAULT, "%zu bytes at %p are not inside the region",
+			 size, data);
+}
+
+/* Handles and offsets are those of one client: in another they are other
+ * memory. */
+static int check_buffer(const struct mpib_client *c, const void *data,
+			size_t size, const struct mpib_region *region)
+{
+	if (size > MPIB_SIZE_MAX ||
+	    (size && !(region && mpib_region_holds(region, data, size))))
+		return bad_buffer(data, size);
+	if (size && region->client != c)
+		return mpib_fail(-EINVAL, "the region is of another client");
+	return 0;
+}
+
+static int check_buffers(const struct mpib_client *c, int n, void *const *data,
+			 const size_t *size, struct mpib_region *const *region)
+{
+	size_t staged = 0;
+
+	if (n < 1 || n > MPIB_GROUP_MAX)
+		return mpib_fail(-EINVAL,
+				 "a receive of %d buffers (1 to %d are "
+				 "possible)",
+				 n, MPIB_GROUP_MAX);
+	for (int i = 0; i < n; i++) {
+		int rc = check_buffer(c, data[i], size[i], region[i]);
+
+		if (rc < 0)
+			return rc;
+		if (size[i] && region[i]->staged)
+			staged += size[i] + MPIB_ALIGN;
+	}
+	if (n > 1 && staged > MPIB_WINDOW_MAX)
+		return mpib_fail(-E2BIG,
+				 "a grouped receive of %zu bytes of ordinary "
+				 "memory (up to %u are possible)",
+				 staged, MPIB_WINDOW_MAX);
+	return 0;
+}
+
+/* conn is asked for what only its other end does. -EINVAL, or why conn cannot be
+ * used at all. */
+static int wrong_end(struct mpib_conn *conn, const char *what)
+{
+	int rc = mpib_conn_usable(conn);
+
+	return rc < 0 ? rc
+		      : mpib_fail(-EINVAL,
+				  "%s (connect to send, accept to "
+				  "receive)",
+				  what);
+}
+
 __attribute__((noinline)) static int
 request_post(struct mpib_conn *conn, int n, void *const *data,
 	     const size_t *size, const int *tag,
@@ -156,7 +220,7 @@ request_post(struct mpib_conn *conn, int n, void *const *data,
 	int rc = mpib_conn_usable(conn);
 
 	if (rc > 0)
-		rc = mpib_check_buffers(conn->client, n, data, size, region);
+		rc = check_buffers(conn->client, n, data, size, region);
 	else if (rc == 0)
 		return 0;
 	if (rc < 0)
@@ -195,7 +259,7 @@ send_slow(struct mpib_conn *conn, const void *data, size_t size, int tag,
 
 	*req = NULL;
 	if (!conn->sends)
-		return mpib_wrong_end(conn, "a receiving end does not send");
+		return wrong_end(conn, "a receiving end does not send");
 	memcpy(&addr, &data, sizeof(addr)); /* only ever read from */
 	return request_post(conn, 1, &addr, &size, &tag, &region, req);
 }
@@ -225,7 +289,7 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	if (likely(r))
 		return mpib_ring_bell(conn);
 	if (!conn->receives)
-		return mpib_wrong_end(conn, "a sending end does not receive");
+		return wrong_end(conn, "a sending end does not receive");
 	return request_post(conn, n, data, size, tag, region, req);
 }
 

@@ -1,16 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Pushes requests of the feed queue (feed.c), among them those of ordinary
- * memory, which go through the staging window part by part (window.h). Runs on
- * the connection's thread, inside post and test.
+ * Push descriptors into a connection's ring: requests of the feed queue (feed.c),
+ * among them those of ordinary memory, which go through the staging window part
+ * by part (window.h). Runs on the connection's thread, inside post and test.
  */
 #include <errno.h>
+#include <unistd.h>
 
 #include "ipc/client.h"
 
 #define AGAIN_MS 10 /* between two questions for a window that is refused */
 #define LARGER_MS 1000 /* the same, if there is a small one */
 #define WAITS 16 /* posts without room that cost as much as a whole window */
+
+int mpib_bell_write(struct mpib_conn *conn)
+{
+	static const uint64_t one = 1;
+	ssize_t n = write(conn->at->doorbell, &one, sizeof(one));
+
+	(void)n; /* EAGAIN: the eventfd is set already */
+	return 0;
+}
+
+/* Written in place in the ring slot: building a struct and copying it costs
+ * more than all the rest of a push. */
+void mpib_push(struct mpib_conn *conn, const struct mpib_request *r, unsigned i,
+	       uint32_t mr, uint64_t off, uint32_t pos, uint32_t len)
+{
+	struct mpib_desc *d = mpib_ring_next(&conn->ring);
+
+	d->op = r->plain[0];
+	d->req = mpib_request_index(r);
+	d->idx = (uint8_t)i;
+	d->n = r->n;
+	d->gen = r->gen;
+	d->mr = mr;
+	d->tag = r->buf[i].tag;
+	d->off = off;
+	d->len = len;
+	d->pos = pos;
+	d->total = r->buf[i].size;
+	mpib_ring_commit(&conn->ring, d);
+}
+
+void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
+		      unsigned i)
+{
+	const struct mpib_buffer *b = &r->buf[i];
+
+	if (b->size > 0)
+		mpib_push(conn, r, i, mpib_region_mr(b->region),
+			  b->region->off +
+				  (uint64_t)(b->addr - b->region->addr),
+			  0, b->size);
+	else
+		mpib_push(conn, r, i, 0, 0, 0, 0);
+}
 
 static void push_part(struct mpib_conn *conn, struct mpib_request *r,
 		      const struct mpib_staging_chunk *p)

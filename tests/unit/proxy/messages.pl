@@ -22,7 +22,7 @@ my %nth = map { $_ => 0 } qw(
 	mpib_warn mpib_why_fail net_say snprintf turn_away
 	lane_end mpib_conn_fail mpib_peer_broke mpib_peer_cut mpib_peer_forget
 	mpib_peer_refuse peer_lane_kill peer_lane_lose setup_ended_there
-	mpib_wrong_end no_use proxy_client_drop tell_refused);
+	wrong_end no_use proxy_client_drop tell_refused);
 # A file's own, named for the file.
 my $own = qr/(?!mpib_)\w+_v?(?:fail|refuse|bad)/;
 $nth{mpib_ask_fail} = 1;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper's thread, in a file of its own: the simulator has another one. */
+/* What the library needs of threads: starting them, trying a mutex, and a text of
+ * the last error for each. The simulator has its own. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stddef.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "ipc/helper.h"
+#include "ipc/client.h"
 
 /* With a C library older than 2.34 a program may be linked without threads
  * (NCCL's programs have them). So the symbol is weak, and of the version that
@@ -50,4 +53,29 @@ bool mpib_mutex_try(pthread_mutex_t *mutex)
 	if (!pthread_mutex_trylock)
 		return pthread_mutex_lock(mutex) == 0;
 	return pthread_mutex_trylock(mutex) == 0;
+}
+
+static __thread char last[320];
+
+int mpib_fail(int rc, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(last, sizeof(last), fmt, ap);
+	va_end(ap);
+	return rc;
+}
+
+const char *mpib_errtext(int rc)
+{
+	/* The GNU version, which returns a text that lives on or fills buf. */
+	static _Thread_local char buf[64];
+
+	return strerror_r(-rc, buf, sizeof(buf));
+}
+
+const char *mpib_strerror(void)
+{
+	return last[0] ? last : "no error";
 }
