@@ -3,7 +3,7 @@
  * The process's client of mpib-proxy, shared by NCCL's contexts: attaching,
  * reference counts, and NCCL's init. Called by any of NCCL's threads.
  */
-#include "context.h"
+#include "net.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/environ.h"
-#include "net.h"
 
 /* Protects current and all refs. Never held across a request to the proxy. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

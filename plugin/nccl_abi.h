@@ -7,7 +7,7 @@
  * each: v8 2.20.3, v9 2.24.3, v10 2.26.2, v11 2.28.3, v12 2.30.3.
  *
  * The layouts are those of released NCCL versions and never change: the asserts
- * carry literal numbers, measured with NCCL's own headers on x86-64. C and C++.
+ * carry literal numbers, measured with NCCL's own headers on x86-64.
  */
 #ifndef MPIB_NCCL_ABI_H
 #define MPIB_NCCL_ABI_H
@@ -34,26 +34,17 @@
 #define NCCL_PTR_DMABUF 0x4
 
 #define NCCL_NET_TRAFFIC_CLASS_UNDEF (-1)
-#define NCCL_NET_ATTR_UNDEF (-1)
 #define NCCL_NET_ID_UNDEF (-1)
 
 #define NCCL_NET_DEVICE_INVALID_VERSION 0
 
+/* NCCL has more; the plugin's devices are of this one. */
 enum nccl_net_device_type {
 	NCCL_NET_DEVICE_HOST = 0,
-	NCCL_NET_DEVICE_UNPACK = 1,
-	NCCL_NET_DEVICE_GIN_PROXY = 2,
-	NCCL_NET_DEVICE_GIN_GDAKI = 3,
-	NCCL_NET_DEVICE_GIN_GPI = 4,
 };
 
-struct nccl_net_device_handle {
-	enum nccl_net_device_type netDeviceType;
-	int netDeviceVersion;
-	void *handle;
-	size_t size;
-	int needsProxyProgress;
-};
+struct nccl_net_device_handle; /* the plugin has none */
+struct nccl_net_attr; /* of setNetAttr, which the plugin lacks */
 
 struct nccl_net_vdevice_props_v9 {
 	int ndevs;
@@ -70,74 +61,60 @@ struct nccl_net_comm_config {
 	int trafficClass;
 };
 
-struct nccl_net_comm_attr {
-	int32_t maxConcurrentPeers;
-	int32_t minConcurrentPeers;
-	int32_t maxFlowsPerPeer;
-	int32_t minFlowsPerPeer;
-};
-
-/* v11 and newer. op, algo, proto are bit masks, all ones when undefined. */
-struct nccl_net_attr {
-	struct nccl_net_comm_attr sendCommAttr;
-	struct nccl_net_comm_attr recvCommAttr;
-	uint32_t op;
-	uint32_t algo;
-	uint32_t proto;
-};
-
 /*
  * getProperties must set every field: NCCL passes uninitialised stack memory.
  * speed is in Mbit/s, latency in microseconds. name is unique within the
  * plugin and the same in every process of a node. pciPath is a real path below
  * /sys or NULL.
  */
-struct nccl_net_properties_v8 {
-	char *name;
-	char *pciPath;
-	uint64_t guid;
-	int ptrSupport;
-	int regIsGlobal;
-	int speed;
-	int port;
-	float latency;
-	int maxComms;
-	int maxRecvs;
-	enum nccl_net_device_type netDeviceType;
-	int netDeviceVersion;
-};
-
-/* From v9 on they begin with the same members and differ in the maximum number
- * of devices. */
-#define NCCL_NET_PROPERTIES(vdevice_props)                                     \
+#define NCCL_NET_PROPERTIES_FIRST                                              \
 	char *name;                                                            \
 	char *pciPath;                                                         \
 	uint64_t guid;                                                         \
 	int ptrSupport;                                                        \
-	int regIsGlobal;                                                       \
-	int forceFlush;                                                        \
+	int regIsGlobal
+
+#define NCCL_NET_PROPERTIES_NEXT                                               \
 	int speed;                                                             \
 	int port;                                                              \
 	float latency;                                                         \
 	int maxComms;                                                          \
 	int maxRecvs;                                                          \
 	enum nccl_net_device_type netDeviceType;                               \
-	int netDeviceVersion;                                                  \
-	struct vdevice_props vProps;                                           \
-	size_t maxP2pBytes;                                                    \
-	size_t maxCollBytes
+	int netDeviceVersion
 
+struct nccl_net_properties_v8 {
+	NCCL_NET_PROPERTIES_FIRST;
+	NCCL_NET_PROPERTIES_NEXT;
+};
+
+/* v10 has the same. */
 struct nccl_net_properties_v9 {
-	NCCL_NET_PROPERTIES(nccl_net_vdevice_props_v9);
+	NCCL_NET_PROPERTIES_FIRST;
+	int forceFlush;
+	NCCL_NET_PROPERTIES_NEXT;
+	struct nccl_net_vdevice_props_v9 vProps;
+	size_t maxP2pBytes;
+	size_t maxCollBytes;
 };
 
 struct nccl_net_properties_v11 {
-	NCCL_NET_PROPERTIES(nccl_net_vdevice_props_v9);
+	NCCL_NET_PROPERTIES_FIRST;
+	int forceFlush;
+	NCCL_NET_PROPERTIES_NEXT;
+	struct nccl_net_vdevice_props_v9 vProps;
+	size_t maxP2pBytes;
+	size_t maxCollBytes;
 	int maxMultiRequestSize;
 };
 
 struct nccl_net_properties_v12 {
-	NCCL_NET_PROPERTIES(nccl_net_vdevice_props_v12);
+	NCCL_NET_PROPERTIES_FIRST;
+	int forceFlush;
+	NCCL_NET_PROPERTIES_NEXT;
+	struct nccl_net_vdevice_props_v12 vProps;
+	size_t maxP2pBytes;
+	size_t maxCollBytes;
 	int maxMultiRequestSize;
 	int16_t railId;
 	int16_t planeId;
@@ -145,69 +122,46 @@ struct nccl_net_properties_v12 {
 
 MPIB_ABI_ASSERT(sizeof(void *) == 8);
 MPIB_ABI_ASSERT(sizeof(enum nccl_net_device_type) == 4);
-MPIB_ABI_ASSERT(sizeof(struct nccl_net_device_handle) == 32);
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_vdevice_props_v9) == 20);
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_vdevice_props_v12) == 36);
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_comm_config) == 4);
-MPIB_ABI_ASSERT(sizeof(struct nccl_net_comm_attr) == 16);
-MPIB_ABI_ASSERT(sizeof(struct nccl_net_attr) == 44);
 
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v8) == 64);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, name) == 0);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, pciPath) == 8);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, guid) == 16);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, ptrSupport) == 24);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, regIsGlobal) == 28);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, speed) == 32);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, port) == 36);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, latency) == 40);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, maxComms) == 44);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, maxRecvs) == 48);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, netDeviceType) == 52);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v8, netDeviceVersion) ==
 		56);
 
-/* As far as vProps. */
-#define NCCL_NET_PROPERTIES_ASSERT(type)                                       \
-	MPIB_ABI_ASSERT(offsetof(struct type, name) == 0);                     \
-	MPIB_ABI_ASSERT(offsetof(struct type, pciPath) == 8);                  \
-	MPIB_ABI_ASSERT(offsetof(struct type, guid) == 16);                    \
-	MPIB_ABI_ASSERT(offsetof(struct type, ptrSupport) == 24);              \
-	MPIB_ABI_ASSERT(offsetof(struct type, regIsGlobal) == 28);             \
-	MPIB_ABI_ASSERT(offsetof(struct type, forceFlush) == 32);              \
-	MPIB_ABI_ASSERT(offsetof(struct type, speed) == 36);                   \
-	MPIB_ABI_ASSERT(offsetof(struct type, port) == 40);                    \
-	MPIB_ABI_ASSERT(offsetof(struct type, latency) == 44);                 \
-	MPIB_ABI_ASSERT(offsetof(struct type, maxComms) == 48);                \
-	MPIB_ABI_ASSERT(offsetof(struct type, maxRecvs) == 52);                \
-	MPIB_ABI_ASSERT(offsetof(struct type, netDeviceType) == 56);           \
-	MPIB_ABI_ASSERT(offsetof(struct type, netDeviceVersion) == 60);        \
-	MPIB_ABI_ASSERT(offsetof(struct type, vProps) == 64)
-
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v9) == 104);
-NCCL_NET_PROPERTIES_ASSERT(nccl_net_properties_v9);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, maxP2pBytes) == 88);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v9, maxCollBytes) == 96);
 
+/* v11 begins with v9. */
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v11) == 112);
-NCCL_NET_PROPERTIES_ASSERT(nccl_net_properties_v11);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxP2pBytes) == 88);
-MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxCollBytes) == 96);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v11, maxMultiRequestSize) ==
 		104);
 
+/* As far as vProps v12 is like v9. */
 MPIB_ABI_ASSERT(sizeof(struct nccl_net_properties_v12) == 128);
-NCCL_NET_PROPERTIES_ASSERT(nccl_net_properties_v12);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, name) == 0);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, pciPath) == 8);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, guid) == 16);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, ptrSupport) == 24);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, regIsGlobal) == 28);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, forceFlush) == 32);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, speed) == 36);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, port) == 40);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, latency) == 44);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxComms) == 48);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxRecvs) == 52);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, netDeviceType) == 56);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, netDeviceVersion) ==
+		60);
+MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, vProps) == 64);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxP2pBytes) == 104);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxCollBytes) == 112);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, maxMultiRequestSize) ==
 		120);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, railId) == 124);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_properties_v12, planeId) == 126);
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 #define NCCL_NET_SYMBOL_PREFIX "ncclNetPlugin_v"
 #define NCCL_NET_ABI_OLDEST 8
@@ -234,26 +188,20 @@ extern "C" {
  */
 enum nccl_result {
 	NCCL_SUCCESS = 0,
-	NCCL_UNHANDLED_CUDA_ERROR = 1,
 	NCCL_SYSTEM_ERROR = 2,
-	NCCL_INTERNAL_ERROR = 3,
 	NCCL_INVALID_ARGUMENT = 4,
 	NCCL_INVALID_USAGE = 5,
 	NCCL_REMOTE_ERROR = 6,
 	NCCL_IN_PROGRESS = 7,
 };
 
+/* The two levels that the plugin uses. */
 enum nccl_log_level {
-	NCCL_LOG_NONE = 0,
-	NCCL_LOG_VERSION = 1,
 	NCCL_LOG_WARN = 2,
 	NCCL_LOG_INFO = 3,
-	NCCL_LOG_ABORT = 4,
-	NCCL_LOG_TRACE = 5,
 };
 
-/* Subsystems of a log line, a bit mask; only those used here. */
-#define NCCL_SUBSYS_INIT 0x1ul
+/* The subsystem of a log line, of a bit mask. */
 #define NCCL_SUBSYS_NET 0x10ul
 
 /* NCCL's logger, given to init; any thread may call it. It formats and writes
@@ -456,9 +404,5 @@ MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, irecvConsumed) == 144);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, makeVDevice) == 152);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, finalize) == 160);
 MPIB_ABI_ASSERT(offsetof(struct nccl_net_v12, setNetAttr) == 168);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

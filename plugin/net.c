@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "context.h"
 
 /*
  * The properties of the plugin's network devices, each of which has one rail or

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's network calls over the client library, one implementation for all
- * versions of the ABI; vtable.c adapts it to each. All return NCCL_SUCCESS or
- * an error that was also written to NCCL's log, never NCCL_IN_PROGRESS.
+ * The plugin's one implementation of NCCL's network calls over the client
+ * library. vtable.c adapts it to each version of the ABI. All calls return
+ * NCCL_SUCCESS or an error that was also written to NCCL's log, never
+ * NCCL_IN_PROGRESS.
  *
  * phandle and phandles are handles of NCCL's profiler, NULL before v10.
  *
@@ -11,6 +12,12 @@
  */
 #ifndef MPIB_PLUGIN_NET_H
 #define MPIB_PLUGIN_NET_H
+
+#include <mpib/client.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/queue.h>
 
 #include "nccl_abi.h"
 
@@ -53,5 +60,121 @@ enum nccl_result mpib_net_iflush(void *recv_comm, int n, void **data,
 enum nccl_result mpib_net_test(void *request, int *done, int *sizes);
 enum nccl_result mpib_net_close(void *comm);
 enum nccl_result mpib_net_close_listen(void *listen_comm);
+
+/* The rest is internal: the process's client of mpib-proxy, NCCL's contexts that
+ * use it, and how failures get into NCCL's log. */
+
+/*
+ * One client of the proxy for each device in use serves all contexts of the
+ * process, so that they share its registrations and staging memory: NCCL
+ * registers the same buffers on every comm. A context made after the proxy was
+ * restarted, or in a forked child, gets new clients; older contexts keep the
+ * dead ones and their errors.
+ */
+struct net_proxy {
+	/* By device. Device 0 has a client from the start, which asks the proxy
+	 * for the other devices. These get a client with their first comm. */
+	struct mpib_client *client[MPIB_DEVICES];
+	struct mpib_node_info node;
+	struct mpib_device_info device[MPIB_DEVICES];
+	uint64_t job;
+	unsigned refs; /* contexts and comms; under context.c's lock */
+};
+
+/* NCCL's context, one per communicator. */
+struct net_ctx {
+	struct net_proxy *proxy;
+	int traffic_class; /* of the communicator; -1: undefined */
+	struct net_ctx *older; /* default context: the dead one it replaced */
+};
+
+/* Return the FNV-1a hash of a text that continues one with hash h; start with
+ * NET_HASH. */
+#define NET_HASH 0xcbf29ce484222325ull
+static inline uint64_t net_hash(uint64_t h, const char *text)
+{
+	for (; *text; text++)
+		h = (h ^ (uint8_t)*text) * 0x100000001b3ull;
+	return h;
+}
+
+void net_proxy_ref(struct net_proxy *s);
+void net_proxy_put(struct net_proxy *s);
+/* Get the device's client. -errno, with a text. */
+int net_proxy_client(struct net_proxy *s, int dev, struct mpib_client **client);
+/* Describe the newest client's node, as of its init, and one of its devices.
+ * Returns the number of devices, 0 without a client. Leaves info unchanged if
+ * the node has no device dev. */
+int net_proxy_query(struct mpib_node_info *node, int dev,
+		    struct mpib_device_info *info);
+
+/* net.c: reset locks and lists in the child after fork(). */
+void net_in_child(void);
+
+void net_log_set(nccl_log_fn log);
+/* Write a line to NCCL's log: INFO when ok, else WARN. */
+void net_say(bool ok, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/*
+ * Log why call failed, with the client library's text for this thread, and
+ * return the result for NCCL. Each text is logged once until the next init:
+ * NCCL may repeat a failing call for ever. net_fail() is for calls that wait
+ * for the peer, and returns NCCL_REMOTE_ERROR for errors that the peer causes.
+ */
+enum nccl_result net_fail(const char *call, int rc);
+enum nccl_result net_fail_local(const char *call, int rc);
+
+/*
+ * Events for NCCL's profiler, v10 and newer: one for each rail that a request
+ * uses and each of its handles, in the format of NCCL's own IB transport (plugin
+ * type IB, record version 1). The proxy's shard does the work, so the plugin
+ * learns of it only in test: an event begins when test sees that a rail has
+ * posted something for the request, and ends when test sees that the rail is
+ * done. The callback has no time as argument: a profiler notes when it is
+ * called.
+ *
+ * The plugin learns whether a profiler is loaded only when it begins an event.
+ * So the first request of a comm tries, then one request in a thousand tests
+ * without result, until a profiler accepts the event. Requests that are not
+ * watched cost nothing.
+ */
+
+struct net_profile; /* one per comm */
+
+/* The profiler handles that NCCL passed to the isend or irecv that is running.
+ */
+struct net_phandle {
+	void *one; /* isend */
+	void **each; /* irecv */
+};
+
+/* Any thread. Remember the callback that NCCL gave to init, NULL too. */
+void net_profile_set(nccl_profiler_fn fn);
+/* Watch a new comm over conn. Each of its posts sets *ph. Returns NULL when
+ * NCCL gave no callback or the proxy cannot report. */
+struct net_profile *net_profile_new(struct mpib_conn *conn,
+				    const struct net_phandle *ph);
+/* Call before the connection is closed. p may be NULL. */
+void net_profile_free(struct net_profile *p);
+
+/* The type behind NCCL's send, receive and listen comms. */
+struct net_comm {
+	struct mpib_conn *conn;
+	struct net_phandle phandle;
+	struct net_profile *profile;
+	struct net_proxy *proxy;
+	struct mpib_client *client; /* of the comm's device */
+	struct mpib_listener *listener;
+	struct mpib_conn *accepting; /* listen comm: accept not ready yet */
+	/* Latest GPU memory that could not be registered as a dma-buf. */
+	_Atomic(const void *) refused;
+	/* Listen comms, and send comms whose connect is pending. */
+	const struct net_ctx *ctx;
+	LIST_ENTRY(net_comm) link;
+	/* Pending connect: where NCCL keeps the handle, and its nonce. */
+	const void *handle;
+	uint64_t nonce;
+};
 
 #endif

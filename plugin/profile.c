@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* NCCL profiler events from the client library's reports. A comm's requests are
  * posted and tested on its Progress thread, so there is no lock. */
-#include "context.h"
+#include "net.h"
 
 #include <mpib/abi.h>
 #include <mpib/report.h>

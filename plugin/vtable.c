@@ -4,27 +4,12 @@
  * versions to net.h: v8 has 32-bit sizes, v8 to v10 have no contexts, v8 to v11
  * have older property structures.
  */
-#include "context.h"
+#include <string.h>
+
 #include "net.h"
 
 #define MPIB_EXPORT __attribute__((visibility("default")))
 #define NAME "MPIB"
-
-#define COPY_COMMON(to, from)                                                  \
-	((to)->name = (from)->name, (to)->pciPath = (from)->pciPath,           \
-	 (to)->guid = (from)->guid, (to)->ptrSupport = (from)->ptrSupport,     \
-	 (to)->regIsGlobal = (from)->regIsGlobal, (to)->speed = (from)->speed, \
-	 (to)->port = (from)->port, (to)->latency = (from)->latency,           \
-	 (to)->maxComms = (from)->maxComms, (to)->maxRecvs = (from)->maxRecvs, \
-	 (to)->netDeviceType = (from)->netDeviceType,                          \
-	 (to)->netDeviceVersion = (from)->netDeviceVersion)
-
-#define COPY_V9(to, from)                                                      \
-	((to)->forceFlush = (from)->forceFlush,                                \
-	 (to)->vProps.ndevs = (from)->vProps.ndevs,                            \
-	 (to)->vProps.devs[0] = (from)->vProps.devs[0],                        \
-	 (to)->maxP2pBytes = (from)->maxP2pBytes,                              \
-	 (to)->maxCollBytes = (from)->maxCollBytes)
 
 static enum nccl_result properties_v8(int dev,
 				      struct nccl_net_properties_v8 *props)
@@ -33,21 +18,20 @@ static enum nccl_result properties_v8(int dev,
 	enum nccl_result res = mpib_net_properties(dev, &p);
 
 	if (res == NCCL_SUCCESS)
-		COPY_COMMON(props, &p);
-	return res;
-}
-
-static enum nccl_result properties_v9(int dev,
-				      struct nccl_net_properties_v9 *props)
-{
-	mpib_net_props p;
-	enum nccl_result res = mpib_net_properties(dev, &p);
-
-	if (res == NCCL_SUCCESS) {
-		*props = (struct nccl_net_properties_v9){ 0 };
-		COPY_COMMON(props, &p);
-		COPY_V9(props, &p);
-	}
+		*props = (struct nccl_net_properties_v8){
+			.name = p.name,
+			.pciPath = p.pciPath,
+			.guid = p.guid,
+			.ptrSupport = p.ptrSupport,
+			.regIsGlobal = p.regIsGlobal,
+			.speed = p.speed,
+			.port = p.port,
+			.latency = p.latency,
+			.maxComms = p.maxComms,
+			.maxRecvs = p.maxRecvs,
+			.netDeviceType = p.netDeviceType,
+			.netDeviceVersion = p.netDeviceVersion,
+		};
 	return res;
 }
 
@@ -57,12 +41,28 @@ static enum nccl_result properties_v11(int dev,
 	mpib_net_props p;
 	enum nccl_result res = mpib_net_properties(dev, &p);
 
-	if (res == NCCL_SUCCESS) {
-		*props = (struct nccl_net_properties_v11){ 0 };
-		COPY_COMMON(props, &p);
-		COPY_V9(props, &p);
-		props->maxMultiRequestSize = p.maxMultiRequestSize;
-	}
+	if (res != NCCL_SUCCESS)
+		return res;
+	/* The members before vProps are the same in v9 to v12. */
+	*props = (struct nccl_net_properties_v11){ 0 };
+	memcpy(props, &p, offsetof(mpib_net_props, vProps));
+	props->vProps.ndevs = p.vProps.ndevs;
+	props->vProps.devs[0] = p.vProps.devs[0];
+	props->maxP2pBytes = p.maxP2pBytes;
+	props->maxCollBytes = p.maxCollBytes;
+	props->maxMultiRequestSize = p.maxMultiRequestSize;
+	return NCCL_SUCCESS;
+}
+
+static enum nccl_result properties_v9(int dev,
+				      struct nccl_net_properties_v9 *props)
+{
+	struct nccl_net_properties_v11 p;
+	enum nccl_result res = properties_v11(dev, &p);
+
+	/* v11 is v9 with one more member. */
+	if (res == NCCL_SUCCESS)
+		memcpy(props, &p, sizeof(*props));
 	return res;
 }
 
