@@ -10,26 +10,30 @@
  *   -EPIPE      the proxy is gone, and no other started within its setting
  *               resume.grace; or it hung up on this client for good
  *   -ETIMEDOUT  the proxy did not answer within its setting client.answer,
- *               or it ended and the next one did not come within that time.
+ *               or it ended and the next one did not start within that time.
  *               Only one call waits that long: until the proxy answers
  *               something, further calls fail at once. If the proxy still
  *               carries the request out, a later call undoes that.
  *   -EDQUOT     a limit or a quota in the proxy's settings is reached
  *   -EMFILE     this process or the proxy has no file descriptor left
  *   -ENOMEM     this process or the proxy has no memory left
- *   -EFBIG      it wants more memory than the proxy's LimitFSIZE
+ *   -EFBIG      the memory is larger than the proxy's LimitFSIZE
  *   -EPROTO     the proxy's answer makes no sense
  * After any of these but -EPIPE only that one call has failed.
  *
- * When the proxy ends, a thread of the library attaches to the next one at the
- * same run directory. Meanwhile mpib_isend() and mpib_irecv() give no request,
- * and mpib_test() finds nothing done; posted requests then continue. This wants
- * Linux 5.3.
+ * When the proxy ends, a thread of the library (the helper) attaches to the next
+ * one at the same run directory. Until then mpib_isend() and mpib_irecv() return
+ * no request, and no request completes. Then posted requests continue. This
+ * needs Linux 5.3.
  *
- * Threads: any thread may use a client, a listener or a region; such calls
- * serialise on one control socket and may block for a round trip to the proxy.
- * On one connection only one thread at a time may call mpib_isend(),
- * mpib_irecv() and mpib_test(); calls on regions may run beside these.
+ * Threads: any thread may use a client, a listener or a region. Such calls take
+ * the client's lock and may block for a round trip to the proxy. On one
+ * connection only one thread at a time may call mpib_isend(), mpib_irecv(),
+ * mpib_iflush() and mpib_test(). These four never wait for the client's lock.
+ * Where they need it (for a staging window, to continue at another proxy, to
+ * ask why a connection failed) and another thread or the helper has it, they
+ * report "not yet": mpib_isend() and mpib_irecv() return no request,
+ * mpib_test() returns 0 with *done 0, and mpib_iflush() queues the flush.
  *
  * After fork() the child must not use the parent's objects: there a call that
  * returns -errno returns -EOWNERDEAD and a call that returns nothing does
@@ -62,7 +66,7 @@ struct mpib_attach_opts {
 	const char *name; /* this client's name in tools; NULL: argv[0] */
 	uint64_t job; /* NCCL commId, 0 if none */
 	unsigned timeout_ms; /* 0: 10000 */
-	unsigned device; /* which of the node's, see mpib_query() */
+	unsigned device; /* index of the node's device, see mpib_query() */
 };
 
 struct mpib_rail_info {
@@ -161,13 +165,13 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 
 /*
- * 1: ready; 0: not yet, or not yet known why it failed; -errno: the connection
- * failed, close it. Wait-free, except for one poll(2) every 10 ms while the
+ * 1: ready; 0: not yet, or it failed and the reason is not known yet; -errno: the
+ * connection failed, close it. Wait-free, except for one poll(2) every 10 ms while the
  * connection is pending. -ETIMEDOUT: the peer was not reached, or did not
  * accept within the proxy's setting client.connect_timeout; -ECONNREFUSED,
  * -ECONNRESET: the listener or the peer is gone; -ECANCELED: of an accept, its
  * listener was closed; -ENETDOWN: the two nodes have no rail in common that is
- * up; or what either proxy had too little of, as above.
+ * up; -EDQUOT, -EMFILE, -ENOMEM: of either proxy, as above.
  */
 int mpib_ready(struct mpib_conn *conn);
 
@@ -187,20 +191,27 @@ void mpib_close(struct mpib_conn *conn);
 int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	     struct mpib_region **region);
 /*
- * Register memory behind a file descriptor, which the process has at addr.
- * flags: MPIB_REG_* of mpib/control.h. fd stays the caller's and may be closed
- * on return. Registering again memory that lies within a region, with the same
- * flags, is cheap: the region is returned and counted, so each call wants a
- * mpib_dereg(), and all of its memory stays until the last of them: other
- * memory that takes the place of a part is taken for that part. For a dma-buf
- * is known by its addresses, since each export of the same memory is a file of
- * its own; a memfd by file and offset, too. A memfd gets all its pages, in this
- * process, and its seals are sealed (F_SEAL_SEAL): add those that it is to have
- * before. -EPERM: the descriptor is not of the kind that flags says, or a memfd
- * that is not sealed or not as long, or the proxy takes no memfds of this user
- * (client.own_memory of mpib.conf(5)): mpib_mem_alloc() serves as well; -EBADF:
- * fd is not open; -EINVAL: unknown flags, or size is 0; -EOPNOTSUPP: a rail
- * cannot register a dma-buf.
+ * Register memory behind a file descriptor, which the process has mapped at
+ * addr. flags: MPIB_REG_* of mpib/control.h. fd stays the caller's and may be
+ * closed on return.
+ *
+ * If the memory lies within a region with the same flags, that region is
+ * returned and counted. This is cheap. The region needs one mpib_dereg() for
+ * each call, and all its memory must stay until the last one. The reason: a
+ * dma-buf is identified by its addresses, since each export of the same memory
+ * is a file of its own. So other memory at these addresses is mistaken for it. A
+ * memfd is identified by file and offset, too.
+ *
+ * All pages of a memfd are allocated, in this process, and its seals are sealed
+ * (F_SEAL_SEAL): add other seals before.
+ *
+ *   -EPERM       the descriptor is not of the kind that flags says; or a memfd
+ *                is not sealed or too short; or the proxy accepts no memfds of
+ *                this user (client.own_memory of mpib.conf(5)): use
+ *                mpib_mem_alloc()
+ *   -EBADF       fd is not open
+ *   -EINVAL      unknown flags, or size is 0
+ *   -EOPNOTSUPP  a rail cannot register a dma-buf
  */
 int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 		uint64_t offset, int fd, uint32_t flags,
@@ -208,51 +219,63 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 /*
  * Deregister a region. This is a fence: when it returns, only this process
  * touches the memory. The exception is memory from mpib_mem_alloc(), for which
- * mpib_mem_free() is the fence, and outstanding requests continue until then. A
- * connection with an outstanding request that names the region fails with
- * -ECANCELED. With ordinary memory, which the proxy does not know, only one
- * with a send that is still to be copied does; a receive ends in -ECANCELED
- * alone, when its message has come. -ETIMEDOUT: the region is gone for the
- * caller, but the proxy has not answered yet and may still touch the memory.
- * region may be NULL.
+ * mpib_mem_free() is the fence, and outstanding requests continue until then.
+ *
+ * A connection with an outstanding request that names the region fails with
+ * -ECANCELED. The proxy does not know ordinary memory. So there a connection
+ * fails only if a send must still be copied; a receive ends with -ECANCELED when
+ * its message has arrived, and the connection continues.
+ *
+ * -ETIMEDOUT: the caller cannot use the region any more, but the proxy has not
+ * answered yet and may still touch the memory. region may be NULL.
  */
 int mpib_dereg(struct mpib_region *region);
 
-/* Memory that the rails access without a copy. A receive may write its bytes in
- * any order until it is done. mpib_mem_alloc() returns NULL with errno set on
+/* Allocate memory that the rails access without a copy. Until a receive is
+ * complete, its bytes may arrive in any order. Returns NULL with errno set on
  * failure. */
 void *mpib_mem_alloc(struct mpib_client *client, size_t size);
 void mpib_mem_free(struct mpib_client *client, void *addr);
 
 /*
- * Errors of mpib_isend() and mpib_irecv(): -ENOTCONN: the connection is not
- * ready yet; -EFAULT: data is not inside region; -E2BIG: more than 2 GiB - 1 in
- * one request, or 1 GiB of ordinary memory in a grouped receive; -EINVAL: n is
- * out of range, conn is the other end, or region is of another client; and, on
- * a failed connection, the errors of mpib_test().
+ * Send size bytes at data, which lies inside region. If 0 is returned with *req
+ * NULL, the request cannot be posted now: test outstanding requests, then try
+ * again. The reasons:
+ *   - 256 sends wait for receives (besides 24 that the proxy has), and the
+ *     oldest receive that lacks a send wants another tag
+ *   - 544 sends or 32 receives are outstanding, or the ring is full
+ *   - the proxy has ended, and the connection has not continued yet
+ *   - the connection failed, and the proxy has not said why yet
+ *   - the request needs a staging window, and another call or the helper has
+ *     the client's lock
+ *   - the connection released its staging window after a rest, and the proxy has
+ *     no memory for another or does not answer
  *
- * Send size bytes at data, which lies inside region. Returning 0 with *req NULL
- * means that the request cannot be posted now. Test outstanding requests, then
- * try again. The reasons: 256 sends wait for receives (besides 24 that the
- * proxy has), and the oldest receive without all of its sends wants another
- * tag; 544 sends or 32 receives are outstanding; the ring is full; the
- * connection failed and the proxy has not said why yet; or it released its
- * staging window after a rest, and the proxy has no memory for another or does
- * not answer.
+ * Wait-free for memory that needs no copy. Otherwise the call copies as much as
+ * the staging window holds, and mpib_test() copies the rest. The first such call
+ * of a connection, and one after a rest, blocks for a round trip to the proxy,
+ * which makes the window.
  *
- * Wait-free for memory that needs no copy; otherwise the call copies as much as
- * the staging window takes, and mpib_test() copies the rest. A receive takes
- * the sends of its tag in the order sent. A send whose receive is posted never
- * waits for sends of other tags. mpib_isend() and mpib_test() of any send of
- * the connection continue sends that wait.
+ * A receive takes the sends of its tag in the order sent. A send whose receive
+ * is posted never waits for sends of other tags. mpib_isend() and mpib_test() of
+ * any send of the connection continue waiting sends.
+ *
+ * Errors of mpib_isend() and mpib_irecv():
+ *   -ENOTCONN  the connection is not ready yet
+ *   -EFAULT    data is not inside region
+ *   -E2BIG     more than 2 GiB - 1 in one request, or 1 GiB of ordinary memory in
+ *              a grouped receive
+ *   -EINVAL    n is out of range, conn is the other end, or region is of another
+ *              client
+ * and, on a failed connection, the errors of mpib_test().
  */
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
 	       struct mpib_region *region, struct mpib_request **req);
 
 /* Receive into n <= 8 buffers; each buffer takes one send of its tag. tag NULL:
  * all tags are 0. Buffers with the same tag are filled in order. *req is NULL
- * as well while a group of ordinary memory needs a larger staging window than
- * the one in use. */
+ * for the reasons of mpib_isend(), and while a group of ordinary memory needs a
+ * larger staging window than the one in use. */
 int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	       const size_t *size, const int *tag,
 	       struct mpib_region *const *region, struct mpib_request **req);
@@ -261,11 +284,12 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * Flush what was received so far into device memory at data, inside a region
  * that mpib_reg_fd() made with MPIB_REG_DMABUF: the host may see a completion
  * before the device sees the bytes. One byte stands for all memory of the same
- * device, so one buffer of a grouped receive is enough. Returning 0 with *req
- * NULL means that data is host memory and needs no flush. Otherwise mpib_test()
- * says when the flush is complete; it writes no sizes. Flushes are not among
- * the 32 receives; -EBUSY: 256 are outstanding. -EINVAL: a sending end, or a
- * region of another client; -ENOTCONN, -EFAULT: as for mpib_irecv(). Wait-free.
+ * device, so one buffer of a grouped receive is enough. If 0 is returned with
+ * *req NULL, data is host memory and needs no flush; it never means "not yet".
+ * Otherwise mpib_test() says when the flush is complete; it writes no sizes.
+ * Flushes do not count among the 32 receives. Wait-free. -EBUSY: 256 flushes are
+ * outstanding; -EINVAL: a sending end, or a region of another client; -ENOTCONN,
+ * -EFAULT: as for mpib_irecv().
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
@@ -282,14 +306,14 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
  * grouped receive go on); -ECONNRESET: the peer is gone; -EPIPE: the proxy is
  * gone; -ECANCELED: the request's region was deregistered; -ETIMEDOUT: both
  * rails were down for too long, or the request took longer than the proxy's
- * settings allow. A connection's failure shows once the proxy has said why, or
- * has not for client.answer; no call waits for that. Close a connection that
- * failed: of -ECANCELED the peer may hear by that alone.
+ * settings allow. A connection's failure is reported once the proxy has said
+ * why, or after client.answer; no call waits for that. Close a connection that
+ * failed: after -ECANCELED the peer may learn of it only by that.
  *
- * While the proxy is well this makes no system call, except one poll(2) every
- * 10 ms of waiting (at each 64th call without an outcome, so who calls rarely
- * asks mpib_alive() as well) and, while the call feeds ordinary memory through
- * the staging window, a write(2) when the shard thread sleeps.
+ * While the proxy works, this makes no system call, with two exceptions. Each
+ * 64th call in a row that finds nothing makes one poll(2), at most every 10 ms;
+ * a program that calls rarely should also call mpib_alive(). And while ordinary
+ * memory goes through the staging window, a write(2) wakes a sleeping shard.
  */
 int mpib_test(struct mpib_request *req, int *done, size_t *sizes);
 
@@ -302,8 +326,7 @@ enum mpib_report {
 	MPIB_REPORT_OFF,
 	MPIB_REPORT_ALL, /* every request posted from now on */
 	MPIB_REPORT_NEXT, /* the next request, then off */
-	MPIB_REPORT_LATER, /* one request, after 1024 tests that found
-			      nothing */
+	MPIB_REPORT_LATER, /* like NEXT, after 1024 tests without a result */
 };
 
 enum mpib_watch {
@@ -318,8 +341,8 @@ enum mpib_watch {
 typedef void mpib_watch_fn(void *user, struct mpib_request *req,
 			   enum mpib_watch what);
 
-/* Ask for reports on requests of conn; fn gets user. Called by the connection's
- * thread, once the connection is ready. */
+/* Ask for reports on requests of conn; fn gets user. On the connection's thread,
+ * once the connection is ready. */
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
 /* Get what each rail has done for the request so far. report has room for
@@ -329,8 +352,8 @@ void mpib_request_rails(const struct mpib_request *req,
 /* Get the times of these steps. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
-/* A send's or receive's number: below MPIB_REQUEST_SLOTS, and different for all
- * outstanding requests of a connection. */
+/* Return a send's or receive's number: below MPIB_REQUEST_SLOTS, and different for
+ * all outstanding requests of a connection. */
 #define MPIB_REQUEST_SLOTS 544
 unsigned mpib_request_slot(const struct mpib_request *req);
 

@@ -98,18 +98,6 @@ static inline uint32_t mpib_completion_progress(const struct mpib_completion *c,
 	return (uint32_t)(word >> 32) == gen ? (uint32_t)word : 0;
 }
 
-/* Wait-free. Any thread of the client. True when the progress word has this
- * generation. If this is true before a request is posted, the word is left from
- * a request 2^32 generations ago, and the new request must take another
- * generation. */
-static inline bool mpib_completion_marked(const struct mpib_completion *c,
-					  uint32_t gen)
-{
-	/* Relaxed: no other data depends on this. */
-	return atomic_load_explicit(&c->progress, memory_order_relaxed) >> 32 ==
-	       gen;
-}
-
 /* Wait-free. Shard only, before it reports anything of the request. */
 static inline void mpib_stamps_clear(struct mpib_stamps *at)
 {
@@ -151,8 +139,10 @@ static inline void mpib_completion_report(struct mpib_completion *c,
 			      memory_order_relaxed);
 }
 
-/* Wait-free. Any thread of the client. True when reports and stamps are those
- * of the request of this generation. */
+/* Wait-free. Any thread of the client. True when the progress word, and with it
+ * the reports and stamps, has this generation. If this is true before a request
+ * is posted, the word is left from a request 2^32 generations ago, and the new
+ * request must take another generation. */
 static inline bool mpib_completion_reported(const struct mpib_completion *c,
 					    uint32_t gen)
 {

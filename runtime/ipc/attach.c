@@ -22,12 +22,11 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-/* How long a first attach waits for a proxy that a process starts, and for processes
- * that an earlier proxy had. */
+/* How long a first attach waits for a proxy that a process starts, and for the
+ * processes of an earlier proxy, which come first. */
 #define WAIT_MS 60000
 #define START_LOOK_MS 10
 
-/* Forks between the process that first attached and this one. */
 unsigned mpib_forks;
 
 static void count_fork(void)
@@ -35,7 +34,7 @@ static void count_fork(void)
 	mpib_forks++;
 }
 
-/* When the library is loaded. */
+/* Runs when the library is loaded. */
 __attribute__((constructor)) static void attach_watch_forks(void)
 {
 	pthread_atfork(NULL, NULL, count_fork);
@@ -49,25 +48,21 @@ const char *mpib_run_dir(char *buf, size_t len)
 static int find_socket(const char *run_dir, char *path, size_t len)
 {
 	char dir[96];
-	int n;
+	int n = -1;
 
 	if (!run_dir)
 		run_dir = mpib_run_dir(dir, sizeof(dir));
-	if (!run_dir)
-		return mpib_fail(-ENAMETOOLONG,
-				 "%s: too long for a socket's path (choose a "
-				 "shorter run directory)",
-				 "MPIB_RUN_DIR");
-	n = snprintf(path, len, "%s/" MPIB_CONTROL_SOCK, run_dir);
-	if (n < 0 || (size_t)n >= len)
-		return mpib_fail(-ENAMETOOLONG,
-				 "%s: too long for a socket's path (choose a "
-				 "shorter run directory)",
-				 run_dir);
-	return 0;
+	if (run_dir)
+		n = snprintf(path, len, "%s/" MPIB_CONTROL_SOCK, run_dir);
+	if (n >= 0 && (size_t)n < len)
+		return 0;
+	return mpib_fail(-ENAMETOOLONG,
+			 "%s: too long for a socket's path (choose a shorter "
+			 "run directory)",
+			 run_dir ? run_dir : "MPIB_RUN_DIR");
 }
 
-/* connect() waits while the backlog is full: limit that to the deadline. */
+/* Connect until the deadline: connect() waits while the backlog is full. */
 static int attach_dial(int sock, const struct sockaddr_un *sun,
 		       uint64_t deadline)
 {
@@ -99,20 +94,18 @@ static int connect_socket(struct mpib_client *c, struct mpib_attached *at,
 	do {
 		rc = attach_dial(at->sock, &sun, deadline);
 	} while (rc == -EINTR);
-	if (rc < 0) {
-		close(at->sock);
-		if (rc == -EACCES)
-			return mpib_fail(rc,
-					 "this user may not use %s: %s "
-					 "(adduser USER mpib, or the group "
-					 "that owns it, then log in again)",
-					 c->path, mpib_errtext(rc));
+	if (rc == -EACCES)
+		return mpib_fail(rc,
+				 "this user may not use %s: %s (adduser USER "
+				 "mpib, or the group that owns it, then log in "
+				 "again)",
+				 c->path, mpib_errtext(rc));
+	if (rc < 0)
 		return mpib_fail(rc,
 				 "no mpib-proxy answers at %s: %s (start "
 				 "mpib-proxy on this node, or set MPIB_RUN_DIR "
 				 "to its run directory)",
 				 c->path, mpib_errtext(rc));
-	}
 	return 0;
 }
 
@@ -127,7 +120,7 @@ static void attach_label(char *label, size_t len)
 		snprintf(label, len, "slurm %s%s%s", job, step ? "." : "",
 			 step ? step : "");
 	} else if (getenv("KUBERNETES_SERVICE_HOST")) {
-		/* A pod's name is that of its host. */
+		/* The host of a pod has the pod's name. */
 		snprintf(label, len, "pod ");
 		gethostname(label + 4, len - 5);
 		label[len - 1] = '\0';
@@ -246,14 +239,8 @@ static int map_segments(const struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-static void unmap_segments(struct mpib_attached *at)
-{
-	for (int i = 0; i < 3; i++)
-		mpib_memseg_fini(&at->seg[i]);
-}
-
-/* A user who can write to the run directory can listen there while no proxy does. So
- * only root and the user that listens may write there. */
+/* Check that only root and the user that listens may write to the run directory:
+ * any other user could listen there while no proxy does. */
 static int check_owner(const struct mpib_client *c, uid_t listens)
 {
 	char dir[sizeof(c->path)];
@@ -318,11 +305,33 @@ static int attach_set_up(struct mpib_client *c, struct mpib_attached *at,
 		if (m.fds > MPIB_WELCOME_PIDFD)
 			at->pidfd = m.fd[MPIB_WELCOME_PIDFD];
 		m.fds = 3;
-	} else {
-		unmap_segments(at);
 	}
 	mpib_message_close_fds(&m);
 	return rc;
+}
+
+static void close_descriptors(struct mpib_attached *at)
+{
+	const int fd[] = { at->sock, at->doorbell, at->pidfd };
+
+	for (unsigned i = 0; i < 3; i++) {
+		if (fd[i] >= 0)
+			close(fd[i]);
+	}
+}
+
+void mpib_attached_put(struct mpib_attached *at)
+{
+	if (--at->users > 0)
+		return;
+	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++) {
+		mpib_pool_free(at->index[i].window);
+		mpib_pool_free(at->index[i].before);
+	}
+	close_descriptors(at);
+	for (unsigned i = 0; i < 3; i++)
+		mpib_memseg_fini(&at->seg[i]);
+	free(at);
 }
 
 int mpib_attach_there(struct mpib_client *c, struct mpib_attached **attached)
@@ -333,24 +342,18 @@ int mpib_attach_there(struct mpib_client *c, struct mpib_attached **attached)
 
 	if (!at)
 		return mpib_fail(-ENOMEM, "out of memory");
-	at->pidfd = -1;
+	at->sock = at->doorbell = at->pidfd = -1;
 	at->users = 1;
 	at->serves = true;
 	rc = connect_socket(c, at, deadline);
-	if (rc < 0)
-		goto err_free;
-	rc = check_proxy(c, at);
+	if (rc == 0)
+		rc = check_proxy(c, at);
 	if (rc == 0)
 		rc = attach_set_up(c, at, deadline);
-	if (rc < 0)
-		goto err_close;
-	*attached = at;
-	return 0;
-
-err_close:
-	close(at->sock);
-err_free:
-	free(at);
+	if (rc == 0)
+		*attached = at;
+	else
+		mpib_attached_put(at);
 	return rc;
 }
 
@@ -360,8 +363,8 @@ err_free:
  * the others wait.
  */
 
-/* A process of its own session, see --daemon, with nothing of this one's terminal and
- * signals. */
+/* Start the program with --daemon: a session of its own, without this process's
+ * terminal, signal mask and handlers. */
 static int start_spawn(const char *program, char *dir, pid_t *pid)
 {
 	char name[] = "mpib-proxy", daemon[] = "--daemon", at[] = "--run-dir";
@@ -388,9 +391,9 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 	return -rc;
 }
 
-/* Wait until the daemon is ready, at most until deadline. The program may wait for any
- * child of its own, and so for this one. A daemon that is late keeps running: other
- * ranks may still wait for it. */
+/* Wait until the daemon is ready, at most until deadline. The rank's program may reap
+ * any child, also this one: then waitpid() fails. A daemon that is late keeps running,
+ * because other ranks may wait for it. */
 static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 		      uint64_t deadline)
 {
@@ -459,7 +462,8 @@ static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 	return rc;
 }
 
-/* Return whether no proxy ran and the process may start one. */
+/* Return whether an attach failed because no proxy runs, and the process may start
+ * one. */
 static bool attach_may_start(const struct mpib_client *c, int rc)
 {
 	return c->start[0] && (rc == -ENOENT || rc == -ECONNREFUSED);
@@ -496,27 +500,6 @@ static int attach_first(struct mpib_client *c)
 	}
 }
 
-static void close_descriptors(struct mpib_attached *at)
-{
-	close(at->sock);
-	close(at->doorbell);
-	if (at->pidfd >= 0)
-		close(at->pidfd);
-}
-
-void mpib_attached_put(struct mpib_attached *at)
-{
-	if (--at->users > 0)
-		return;
-	for (unsigned i = 0; i < MPIB_INDEXES_MAX; i++) {
-		mpib_pool_free(at->index[i].window);
-		mpib_pool_free(at->index[i].before);
-	}
-	close_descriptors(at);
-	unmap_segments(at);
-	free(at);
-}
-
 /* A caller built with an older, shorter structure gets the defaults for the
  * members that it does not have. */
 static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
@@ -526,7 +509,7 @@ static struct mpib_attach_opts full_opts(const struct mpib_attach_opts *opts)
 
 	if (opts)
 		memcpy(&o, opts, size < sizeof(o) ? size : sizeof(o));
-	/* On a node whose cores are all busy 2 s are too few. */
+	/* If all cores of the node are busy, 2 s are too few. */
 	if (o.timeout_ms == 0)
 		o.timeout_ms = 10000;
 	return o;
@@ -555,7 +538,7 @@ int mpib_attach(const struct mpib_attach_opts *opts,
 	if (rc < 0)
 		goto err_free;
 	c->at->number = c->attaches = 1;
-	c->at->whole = true;
+	c->at->state = MPIB_ATTACH_WHOLE;
 	c->hello.shard = c->at->welcome.shard + 1;
 	if (c->at->welcome.answer_ms)
 		c->answer_ms = c->at->welcome.answer_ms;

@@ -25,34 +25,36 @@
 #include "ipc/window.h"
 
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
+
 /*
- * How to make the proxy drop its counterpart of a client object (pool, region,
- * listener, connection); embedded in that object. While the object is in use,
- * the debt is idle. If the object is dropped while the proxy still has (or may
- * still make) its counterpart, the debt is on client->debts: "owed" (rpc.c).
+ * How to undo in the proxy what the client made there: a pool, region, listener or
+ * connection. Embedded in the client's object. The debt is idle while the object is
+ * in use. If the client drops the object while the proxy still has, or may still
+ * make, its own, the debt is "owed": on client->debts until the undo request is
+ * sent (rpc.c).
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
-	/* Owed: id of the control request whose late answer will tell id below;
-	 * 0: id is known. */
+	/* Owed: id of the request whose late answer brings id below; 0: id is
+	 * known. */
 	uint32_t asked;
 	uint32_t undo; /* MPIB_CTL_DEREG, CLOSE_LISTEN or CLOSE of id */
-	uint32_t id; /* the counterpart: mr, listen_id or connection index */
-	/* The undo request was sent, or the counterpart was never made. Called under
-	 * the client's lock. NULL: the object, which begins with d, is freed. */
+	uint32_t id; /* mr, listen_id or connection index */
+	/* Called under the lock once the undo request was sent, or the proxy made
+	 * nothing. NULL: the object, which begins with d, is freed. */
 	void (*paid)(struct mpib_debt *d);
 };
 
 /* Memory with a kept descriptor, for its registration at another proxy. */
 struct mpib_memory {
-	uint32_t kept; /* mpib_keep(); 0: there is none */
+	uint32_t kept; /* from mpib_keep(); 0: none */
 	uint32_t flags; /* the arguments of mpib_reg_fd() */
 	uint64_t offset;
 	size_t size;
-	/* The latest registration at another proxy than the one of mpib_reg_fd():
-	 * the number of that attach, 0: none; the request's id, 0: answered; and
-	 * the region there. */
-	uint32_t at, asked, mr;
+	/* The latest registration at another proxy than the first. */
+	uint32_t at; /* number of that attach; 0: none */
+	uint32_t asked; /* id of the request; 0: answered */
+	uint32_t mr; /* the region there */
 };
 
 /* Memory that the proxy made and registered, mapped in this process. */
@@ -61,7 +63,6 @@ struct mpib_pool {
 	LIST_ENTRY(mpib_pool) link; /* of mpib_mem_alloc(): in client->pools */
 	struct mpib_memseg seg;
 	struct mpib_memory memory; /* kept for mpib_mem_alloc() only */
-	uint32_t mr;
 };
 
 /* Bytes of a window; 0: none. */
@@ -79,12 +80,11 @@ struct mpib_region {
 	/* Longest request that needs no copy: 0 for staged memory. */
 	size_t direct;
 	bool staged; /* ordinary memory: goes through a staging window */
-	bool own_mr; /* from mpib_reg_fd(): this region deregisters mr */
-	/* With own_mr: the memory, and the file of its descriptor. */
-	struct mpib_memory memory;
-	dev_t dev;
+	bool own_mr; /* from mpib_reg_fd(): deregister mr with the region */
+	struct mpib_memory memory; /* with own_mr */
+	dev_t dev; /* with own_mr: the file of the descriptor */
 	ino_t ino;
-	_Atomic uint32_t mr; /* another at the next proxy */
+	_Atomic uint32_t mr; /* changes with the proxy */
 	uint64_t off; /* of addr in mr */
 	unsigned regs; /* registrations; under the client's lock */
 	_Atomic unsigned refs; /* requests that use this region */
@@ -95,36 +95,37 @@ struct mpib_region {
 #define MPIB_REGION_DEAD 0x80000000u
 
 struct mpib_attached;
+struct mpib_message;
 
-/* One life of a connection's end, from its request to the proxy until it stops for
- * good. */
+/* One life of a connection's end: from its request to the proxy until the proxy ends
+ * or loses the connection. */
 struct mpib_instance {
 	struct mpib_attached *at;
 	uint32_t index;
-	uint64_t base; /* receives that were done when it began, at both ends */
-	uint64_t no_window; /* ms: since when it gets none; 0: not so */
+	uint64_t base; /* receives that both ends had completed before */
+	uint64_t no_window; /* ms: since when a window is refused; 0: not refused */
 	uint32_t late; /* id of the request while its answer is late, else 0 */
 };
 
-/* The proxy's reason for a connection's failure. */
+/* The reason for a connection's failure, from the proxy or the helper. */
 struct mpib_reason {
-	uint64_t until; /* ms: how long to hope for it; 0: not wanted yet */
+	uint64_t until; /* ms: how long to wait for it; 0: not needed yet */
 	/* Under the client's lock. */
 	uint32_t asked; /* id of the WHY; 0: not sent yet */
-	uint32_t heard; /* client->heard when it was sent */
-	bool early; /* it was asked before the proxy knew */
-	char text[240]; /* "": the proxy has none; read once told */
+	uint32_t heard; /* client->heard when the WHY was sent */
+	bool early; /* the first WHY came before the proxy knew */
+	char text[240]; /* "": there is none; final once told is true */
 	_Atomic bool told;
 };
 
 enum mpib_next {
 	MPIB_NEXT_NONE,
-	MPIB_NEXT_ASKED, /* of the proxy */
-	MPIB_NEXT_READY, /* for the connection's thread */
+	MPIB_NEXT_ASKED, /* requested from the proxy */
+	MPIB_NEXT_READY, /* the connection's thread may continue there */
 };
 
-/* A connection that the rank closed stays in client->conns until the process of
- * the other end must know. */
+/* A connection that the rank closed stays in client->conns until the process at the
+ * other end knows of it, also if the proxy ends before. */
 enum mpib_closing {
 	MPIB_CLOSING_NOT,
 	MPIB_CLOSING_TOLD, /* the proxy has closed it: waits for FREE */
@@ -133,61 +134,60 @@ enum mpib_closing {
 
 struct mpib_conn {
 	struct mpib_client *client;
-	/* The client, or NULL where the end does not: whose regions it takes. */
+	/* The client, if this end sends or receives, else NULL. Requests use
+	 * regions of that client only. */
 	const struct mpib_client *sends, *receives;
-	/* Parts in the window + requests in feed[] + 1 if error is set + 1 if
-	 * armed. While not 0, post and test take the slow path. */
+	/* Parts in the window + requests in feed + 1 if error is set + 1 if
+	 * armed + 1 if refused. While not 0, post and test take the slow path. */
 	uint32_t work;
 	/* Generations of the first and of the latest request. Each request adds
 	 * two, so they count the connection's receives. */
 	uint32_t first_gen, gen;
-	uint32_t turn; /* the latest, see MPIB_TURN */
-	/* Requests that are not in use: with a place, with one of the sender's
-	 * reserve, and with none. */
+	uint32_t turn; /* gen / MPIB_TURN at the last lap */
+	/* Unused requests: with a place, with a place of the sender's reserve, and
+	 * without a place. */
 	struct mpib_request *free, *reserve, *bare;
 	uint32_t idle; /* polls (test, ready) that found nothing */
-	uint64_t lived; /* MPIB_ATTACHED() of its proxy */
+	uint64_t lived; /* MPIB_ATTACHED() of at */
 	struct mpib_producer ring;
 	const struct mpib_reply_conn *reply;
-	const _Atomic uint32_t *sleeping; /* flag of its shard */
+	const _Atomic uint32_t *sleeping; /* flag of the shard */
 	/* This connection's summary bits in the submit segment. */
 	_Atomic uint64_t *word, *top;
 	uint64_t word_bit, top_bit;
 	const struct mpib_completion *completion;
-	/* 0: usable; -ENOTCONN until ready; otherwise the connection failed
-	 * (reason in why[]) and nothing is pushed or copied any more. */
+	/* 0: usable; -ENOTCONN until ready; else the connection failed for the
+	 * reason in why[], and nothing is pushed or copied any more. */
 	int error;
-	/* Changes under the client's lock, too. */
+	/* The current instance. These three change under the client's lock. */
 	struct mpib_attached *at;
-	struct mpib_index *place; /* of index in it */
+	struct mpib_index *place; /* &at->index[index] */
 	uint32_t index;
 	bool is_sender;
-	bool refused; /* the latest send, for lack of requests */
-	/* rail_report.c. Armed: the next post is watched, by the slow path. */
+	bool refused; /* the latest send was, for lack of requests */
+	/* rail_report.c. Armed: the slow path watches the next post. */
 	enum mpib_report report;
-	uint32_t later; /* fruitless tests that MPIB_REPORT_LATER still waits */
+	uint32_t later; /* fruitless tests until MPIB_REPORT_LATER watches */
 	bool armed;
 	mpib_watch_fn *watch;
 	void *user;
 	struct mpib_feed feed;
-	/* Requests posted in this instance (resume.c), as mpib_conn_lap() counted
-	 * last, and the number of the instance's first receive. */
+	/* Requests posted in this instance, as of the last mpib_conn_lap(). */
 	_Atomic uint64_t posts;
-	uint64_t base;
+	uint64_t base; /* receives completed before this instance */
 	LIST_ENTRY(mpib_conn) link;
-	/* Under the client's lock: what it takes to ask for the connection again. */
-	uint64_t number; /* how many times it was requested */
+	/* Under the client's lock: arguments of the next request for it. */
+	uint64_t number; /* requests for the connection so far */
 	struct mpib_ctl_connect ask; /* sender */
 	struct mpib_listener *listener; /* receiver; NULL: closed */
 	struct mpib_reply_end end; /* receiver; key 0: not known */
-	/* The instance in which the connection continues. The state changes
-	 * under the lock, and is read without it. */
+	/* The instance in which the connection continues. The state is written
+	 * under the lock, and read without it. */
 	struct mpib_instance next;
 	_Atomic unsigned next_state; /* enum mpib_next */
-	_Atomic int lost; /* -errno: not resumed, for lost_why */
-	char lost_why[256];
+	_Atomic int lost; /* -errno: cannot resume, reason.text says why */
 	enum mpib_closing closing;
-	struct mpib_request *who[MPIB_REQUESTS]; /* has each place */
+	struct mpib_request *who[MPIB_REQUESTS]; /* the request at each place */
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_flush_queue flush;
 	struct mpib_window window;
@@ -198,10 +198,10 @@ struct mpib_conn {
 /* State of a connection index that outlives the connection. */
 struct mpib_index {
 	struct mpib_debt debt; /* first; used while taken */
-	uint64_t key; /* that the reply segment had when it was taken */
 	bool taken;
+	uint64_t key; /* in the reply segment when the index was taken */
 	uint64_t tail; /* of the index's ring */
-	uint32_t gen; /* even, and at least that of every request so far */
+	uint32_t gen; /* even; no request so far has a later one */
 	/* The window, and the one before it while parts are in that. A closing
 	 * connection keeps both: the proxy may still write there. */
 	struct mpib_pool *window, *before;
@@ -212,23 +212,28 @@ struct mpib_listener {
 	LIST_ENTRY(mpib_listener) link;
 	struct mpib_client *client;
 	uint64_t nonce;
-	uint32_t at; /* number of the latest attach that it was asked for at */
-	uint32_t late; /* like that of an instance */
+	uint32_t at; /* number of the latest attach where it was requested */
+	uint32_t late; /* id of the request while its answer is late, else 0 */
 };
 
-/* Registrations that a client waits for at a time. Each descriptor on its way counts
- * for the limit of the process's user (ETOOMANYREFS of unix(7)). */
+/* Registrations that may be without an answer at a time. Descriptors in a socket count
+ * for a limit of the process's user (ETOOMANYREFS of unix(7)). */
 #define MPIB_REGISTERING 32
 
-/* What the client got from one proxy. It stays until each connection has gone
- * on at the next one. */
+enum mpib_attach_state {
+	MPIB_ATTACH_NEW,
+	MPIB_ATTACH_REGISTERED, /* all memory; connections may be requested */
+	MPIB_ATTACH_WHOLE, /* all is requested; connections may use it */
+	MPIB_ATTACH_CUT, /* never whole, and this client shut the socket down */
+};
+
+/* What the client got from one proxy. It stays until each connection continues at
+ * the next one. */
 struct mpib_attached {
 	uint32_t number; /* of this attach of the client, from 1 */
-	bool serves; /* false: the successor of an upgrade, which may not yet */
+	enum mpib_attach_state state;
+	bool serves; /* false: the successor in an upgrade, which does not yet */
 	unsigned users; /* the client and instances; under the lock */
-	bool registered; /* all memory; connections may have been asked for */
-	bool whole; /* connections may have used it */
-	bool cut; /* this client shut the socket down */
 	int sock, doorbell;
 	int pidfd; /* of the proxy's process; -1: the kernel has none */
 	const struct mpib_status *status;
@@ -236,7 +241,7 @@ struct mpib_attached {
 	const struct mpib_reply *reply;
 	struct mpib_memseg seg[3];
 	struct mpib_ctl_welcome welcome;
-	unsigned registering; /* requests of mpib_memory_step() without answer */
+	unsigned registering; /* registrations without an answer */
 	struct mpib_index index[MPIB_INDEXES_MAX];
 };
 
@@ -248,9 +253,9 @@ enum mpib_asked {
 };
 
 /*
- * The helper: a thread of the client that finds out that the proxy is gone, attaches
- * to the next one, and asks there for what the client has; docs/recovery.md. There is
- * none where nothing can be resumed.
+ * The helper: a thread of the client that waits for the end of the proxy, attaches to
+ * the next one, and requests there what the client has; docs/recovery.md. There is no
+ * helper if the proxy resumes nothing.
  */
 struct mpib_helper {
 	/* The client continues at another proxy when this one ends. */
@@ -258,27 +263,25 @@ struct mpib_helper {
 	bool runs;
 	pthread_t thread;
 	int wake, stop; /* eventfds; -1: there is no helper */
-	/* keep.c, under the client's lock; -1: nothing is kept. */
-	int keeper;
+	/* keep.c, under the client's lock. */
+	int keeper; /* socket to the thread; -1: nothing is kept */
 	pthread_t keeping;
 	/* Under the client's lock. */
 	uint64_t until; /* ms: the end of the grace; 0: the proxy lives */
 	uint32_t grace_ms;
 	uint32_t pause_ms; /* before the next attempt */
 	char tried[256]; /* why the last attempt failed */
-	/* Number of the proxy's upgrade, 0: none, and whether the client has to
-	 * attach for it. */
-	uint32_t upgrade;
-	bool attach;
-	/* Written before resumes becomes false: why the client cannot continue;
-	 * "": it never could. */
+	uint32_t upgrade; /* number of the announced upgrade; 0: none */
+	bool attach; /* the announcement is not handled yet */
+	/* Why the client cannot continue; "": it never could. Written before
+	 * resumes becomes false. */
 	char why[512];
 };
 
 struct mpib_client {
 	unsigned forks; /* mpib_forks when the client attached */
-	/* forks, and above it how often the client attached; MPIB_GONE once the
-	 * proxy is. One comparison finds a dead proxy, a forked child and a
+	/* Low half: forks; high half: the attach's number. MPIB_GONE while there
+	 * is no proxy. One comparison finds a dead proxy, a forked child and a
 	 * connection of an earlier attach. */
 	_Atomic uint64_t living;
 	_Atomic uint64_t looked; /* when the socket was last polled, ms */
@@ -290,18 +293,16 @@ struct mpib_client {
 	struct mpib_helper helper;
 	pthread_mutex_t lock; /* of all below, and of the control socket */
 	struct mpib_attached *at; /* only the helper changes it */
-	/* During an upgrade: the successor of the proxy; NULL: the helper
-	 * attaches when c->at has ended. */
-	struct mpib_attached *successor;
-	uint32_t attaches; /* all, also those that failed */
+	struct mpib_attached *successor; /* of the proxy, in an upgrade */
+	uint32_t attaches; /* so far, with those that failed */
 	uint32_t next_id;
 	enum mpib_asked asked;
-	/* The proxy sent nothing for answer_ms, and nothing since. Calls fail
-	 * with -ETIMEDOUT at once until the proxy answers something. */
+	/* The proxy answered nothing for answer_ms. Calls fail with -ETIMEDOUT at
+	 * once until it answers something. */
 	bool deaf;
-	uint32_t heard; /* messages that came */
-	uint64_t swept; /* when windows were swept last, ms */
-	_Atomic uint32_t sweeps;
+	uint32_t heard; /* messages received */
+	uint64_t swept; /* when idle windows were released last, ms */
+	_Atomic uint32_t sweeps; /* how many times that was done */
 	LIST_HEAD(, mpib_debt) debts;
 	LIST_HEAD(, mpib_conn) conns; /* closed ones, too: enum mpib_closing */
 	LIST_HEAD(, mpib_listener) listeners;
@@ -311,229 +312,241 @@ struct mpib_client {
 	LIST_HEAD(, mpib_region) graves;
 };
 
-/* thread.c: set this thread's text for mpib_strerror(), return rc. */
+/* thread.c, any thread. Set this thread's text for mpib_strerror(); returns rc. */
 int mpib_fail(int rc, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Like strerror(-rc), but thread-safe. */
 const char *mpib_errtext(int rc);
+/* Start a thread with all signals blocked: they are the program's. */
+int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
+void mpib_thread_join(pthread_t thread);
+/* pthread_mutex_trylock(). True: this thread has the mutex now. */
+bool mpib_mutex_try(pthread_mutex_t *mutex);
 
 /* attach.c: forks between the process that first attached and this one. */
 extern unsigned mpib_forks __attribute__((visibility("hidden")));
-/* mpib_forks never reaches its low half. */
+/* A value of living whose low half is no value of mpib_forks. */
 #define MPIB_GONE UINT64_MAX
-/* Of an attach, in living. */
+/* The number of an attach, as it is in living. */
 #define MPIB_ATTACHED(number) ((uint64_t)(number) << 32)
+/*
+ * attach.c, without the lock. Attach to the proxy, within answer_ms. If there is
+ * none and MPIB_START names a program, start a proxy and wait for it until deadline
+ * (ms). Then -ENOENT and -ECONNREFUSED mean that another process still starts one.
+ */
+int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
+		     struct mpib_attached **at);
+/* The same, without starting one. */
+int mpib_attach_there(struct mpib_client *c, struct mpib_attached **at);
+/* Under the lock. Drop one user of at; the last one frees it. */
+void mpib_attached_put(struct mpib_attached *at);
 
-/* rpc.c. Monotonic clock. */
-uint64_t mpib_now_ms(void);
-/* Wait until the control socket has one of events (poll(2)) or the monotonic
- * ms deadline passes. 0, -ETIMEDOUT, -ECANCELED: the client detaches, -errno. */
-int mpib_wait_socket(struct mpib_client *c, int sock, short events,
-		     uint64_t deadline);
-/* Under the lock. The proxy hung up, or ended: -EPIPE, with the text. */
-int mpib_client_gone(struct mpib_client *c);
-/* Under the lock. The process of the proxy has ended, and with it all that it could
- * write. Waits at most this many ms. */
-bool mpib_client_dead(const struct mpib_client *c, int ms);
-/* Under the lock. Send a control request and wait for its answer, which goes
- * into *m; the caller owns the descriptors in *m. -EPIPE: the proxy is gone;
- * -ETIMEDOUT: no answer in answer_ms, and later calls do not wait again until
- * the proxy answers something; -EMFILE: the answer came without descriptors;
- * else the status of the answer. c->asked says how far the request got. */
-struct mpib_message;
-int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
-	     unsigned fds, struct mpib_message *m, size_t want);
-/* Under the lock. Take answers that came too late for their callers, and send
- * the undo requests that can be sent. Never waits. */
-void mpib_rpc_settle(struct mpib_client *c);
-/* Like mpib_rpc(), for a request of the form mpib_ctl_id. */
-int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
-		struct mpib_message *m, size_t want);
-/* Under the lock. Send a request to the proxy of at; h->id becomes its id. Never
- * waits. -EAGAIN: the socket is full; -errno. */
-int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
-		  struct mpib_ctl_header *h, const int *fd, unsigned fds);
-/* The same for a request of the form mpib_ctl_id; *asked becomes its id. */
-int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
-		  uint32_t type, uint32_t id, uint32_t *asked);
-/* An answer of at least want bytes: 0; or the status of m, or -EPROTO, with the text and
- * without the descriptors. */
-int mpib_rpc_check(struct mpib_message *m, size_t want);
-
-/* Under the lock. Like mpib_rpc(), for a request that makes an object in the
- * proxy; d says how to undo it. On failure the object that embeds d is no longer
- * the caller's: it is freed at once, or after the proxy's object is undone. */
-int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
-		  const int *fd, unsigned fds, struct mpib_debt *d,
-		  struct mpib_message *m, size_t want);
-/* Ask the proxy to undo d and wait for the answer. d's object is dropped in any
- * case. -ETIMEDOUT: the proxy has not confirmed yet. */
-int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
-/* Like mpib_rpc_undo(), without waiting for the answer. */
-void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* Owed, with its answer still to come: idle again. Returns the request's id. */
-uint32_t mpib_debt_keep(struct mpib_debt *d);
-/* The client detaches, so the proxy drops everything: free the debts. */
-void mpib_debts_forget(struct mpib_client *c);
-
-/* 0, also while the client waits for another proxy; or why nothing can be asked:
- * -EPIPE, or -EOWNERDEAD in a forked child. */
+/*
+ * rpc.c: the client's lock, and requests to the proxy.
+ */
+/* Return 0, also while the client waits for another proxy; else why no request is
+ * possible: -EPIPE, or -EOWNERDEAD in a forked child. */
 int mpib_client_check(struct mpib_client *c);
-/* Like mpib_client_check() == 0, wait-free and without an error text. Relaxed:
- * no data is published with living; noticing a dead proxy late is harmless. */
+/* Like mpib_client_check() == 0, wait-free and without a text. Relaxed: no data is
+ * published with living, and noticing a dead proxy late is harmless. */
 static inline bool mpib_client_ok(const struct mpib_client *c)
 {
 	return (uint32_t)atomic_load_explicit(
 		       &c->living, memory_order_relaxed) == mpib_forks;
 }
-/* The same of the proxy that conn is a connection of. c is conn->client. */
+/* The same for the proxy that has the connection. c is conn->client. */
 static inline bool mpib_conn_lives(const struct mpib_conn *conn,
 				   const struct mpib_client *c)
 {
 	return (atomic_load_explicit(&c->living, memory_order_relaxed) ^
 		mpib_forks) == conn->lived;
 }
-/* Any thread: the proxy is gone, and the client waits for another one. */
-static inline bool mpib_client_resumes(const struct mpib_client *c)
-{
-	return atomic_load(&c->helper.resumes) &&
-	       atomic_load(&c->living) == MPIB_GONE;
-}
-/* Return whether to repeat a request that failed with -EPIPE: the proxy ended,
- * and another one may serve by now. */
+/* Any thread. The helper runs, and attaches to another proxy if this one ends. So a
+ * request that failed with -EPIPE may be repeated. */
 static inline bool mpib_client_again(const struct mpib_client *c)
 {
 	return atomic_load(&c->helper.resumes);
 }
-/* Take the lock, when there is a proxy: -ETIMEDOUT, without the lock.
- * -EOWNERDEAD, without the lock, in a forked child: another thread of the
- * parent may have held the lock at fork(). */
+/* Any thread. The proxy is gone, and the client waits for another one. */
+static inline bool mpib_client_resumes(const struct mpib_client *c)
+{
+	return mpib_client_again(c) && atomic_load(&c->living) == MPIB_GONE;
+}
+/* Take the lock once there is a proxy. -ETIMEDOUT, without the lock: there is none.
+ * -EOWNERDEAD, without the lock, in a forked child: another thread of the parent may
+ * have held the lock at fork(). */
 int mpib_client_lock(struct mpib_client *c);
-/* Take it in the process that attached, whether there is a proxy or not. */
+/* Take the lock in the process that attached, whether there is a proxy or not. */
 void mpib_client_hold(struct mpib_client *c);
-/* Take it if no other thread has it: posts and tests must not wait for a thread
+/* Take the lock if no other thread has it. Posts and tests never wait for a thread
  * that waits for the proxy. */
 bool mpib_client_try(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
-/* Any thread, while it polls: if 10 ms have passed since the last look, see
- * whether the proxy hung up or a late answer came; _now: in any case. */
+/* Any thread, without the lock. If the last look was 10 ms ago, find out whether the
+ * proxy hung up, and take late answers; _now: in any case. Returns what
+ * mpib_client_check() does. */
 int mpib_client_look(struct mpib_client *c);
 int mpib_client_look_now(struct mpib_client *c);
+/* Monotonic clock. */
+uint64_t mpib_now_ms(void);
+/* Wait until the socket has one of events (poll(2)), at most until the monotonic
+ * deadline. 0, -ETIMEDOUT, -ECANCELED: the client detaches, -errno. */
+int mpib_wait_socket(struct mpib_client *c, int sock, short events,
+		     uint64_t deadline);
 
-/* helper.c. */
-/* When the client has attached. After a failure the client has no helper. */
+/* All that follow are called under the lock. */
+/* The proxy hung up, or ended. Returns -EPIPE, with the text. */
+int mpib_client_gone(struct mpib_client *c);
+/* Return whether the proxy's process has ended, and with it all its writes. Waits at
+ * most this many ms. */
+bool mpib_client_dead(const struct mpib_client *c, int ms);
+/*
+ * Send a control request and wait for its answer of at least want bytes, which
+ * goes to *m with its descriptors. c->asked says how far the request got.
+ *   -EPIPE      the proxy is gone
+ *   -ETIMEDOUT  no answer within answer_ms. Later calls fail at once until the
+ *               proxy answers something.
+ *   -EMFILE     the answer came without its descriptors
+ * or the status of the answer.
+ */
+int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
+	     unsigned fds, struct mpib_message *m, size_t want);
+/* Like mpib_rpc(), for a request of the form mpib_ctl_id. */
+int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
+		struct mpib_message *m, size_t want);
+/* Check that m is an answer of at least want bytes. Returns its status or -EPROTO,
+ * with the text; the descriptors are closed then. */
+int mpib_rpc_check(struct mpib_message *m, size_t want);
+/* Send a request to the proxy of at; h->id becomes its id. Never waits. -EAGAIN: the
+ * socket is full; -errno. */
+int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
+		  struct mpib_ctl_header *h, const int *fd, unsigned fds);
+/* The same for a request of the form mpib_ctl_id; *asked becomes its id. */
+int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
+		  uint32_t type, uint32_t id, uint32_t *asked);
+/* Take answers that came too late for their callers, and send the undo requests
+ * that can be sent. Never waits. */
+void mpib_rpc_settle(struct mpib_client *c);
+/* Like mpib_rpc(), for a request that makes an object in the proxy; d says how to
+ * undo it. On failure the object that embeds d is no longer the caller's: it is freed
+ * at once, or after the proxy's object is undone. */
+int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
+		  const int *fd, unsigned fds, struct mpib_debt *d,
+		  struct mpib_message *m, size_t want);
+/* Ask the proxy to undo d, and wait for the answer. In any case the object of d is no
+ * longer the caller's. -ETIMEDOUT: the proxy has not confirmed yet. */
+int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
+/* Like mpib_rpc_undo(), without waiting for the answer. */
+void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
+/* Stop owing d, whose answer is still to come. Returns the id of its request. */
+uint32_t mpib_debt_keep(struct mpib_debt *d);
+/* The proxy drops the client with everything: free the debts. */
+void mpib_debts_forget(struct mpib_client *c);
+
+/*
+ * helper.c, keep.c.
+ */
+/* Start the helper of an attached client. After a failure there is none. */
 void mpib_helper_start(struct mpib_client *c);
-/* In the process that attached; then nothing else runs in the client. */
+/* In the process that attached. Returns when the thread has ended. */
 void mpib_helper_stop(struct mpib_client *c);
-/* Any thread: have it look at all. */
+/* Any thread. Make the helper look for work. */
 void mpib_helper_wake(struct mpib_client *c);
-/* Under the client's lock: what the proxy says of an upgrade. */
-struct mpib_ctl_next;
+/* All that follow are called under the lock. */
+/* The proxy announces an upgrade, or cancels it. */
 void mpib_helper_upgrade(struct mpib_client *c,
 			 const struct mpib_ctl_next *next);
-/* Under the client's lock: a late answer, maybe to what the helper asked. */
+/* m is a late answer, perhaps to a request of the helper. */
 void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m);
-/* Under the client's lock: give up what was prepared at another proxy. */
-void mpib_successor_drop(struct mpib_client *c);
-/* Under the client's lock: a descriptor that a resume needs cannot be kept, -errno. */
+/* A descriptor that a resume needs cannot be kept, for -errno. */
 void mpib_helper_gives_up(struct mpib_client *c, int rc);
-
-/* keep.c, under the client's lock. Keep a copy of fd, which stays the caller's. 0:
- * it is not kept. */
+/* Detach from the successor of an upgrade, if there is one. */
+void mpib_successor_drop(struct mpib_client *c);
+/* Drop the next instance of conn, if there is one. */
+void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn);
+/* Free the closed connections whose other end knows. */
+void mpib_closed_sweep(struct mpib_client *c);
+/* Keep a copy of fd, which stays the caller's. 0: it is not kept. */
 uint32_t mpib_keep(struct mpib_client *c, int fd);
-/* Return the kept memory as a descriptor that the caller closes. -errno. */
+/* Return a copy of the kept descriptor, which the caller closes. -errno. */
 int mpib_keep_lend(const struct mpib_client *c, uint32_t kept);
-/* It is closed when this returns. 0: nothing. */
+/* Close the kept descriptor before this returns. 0: nothing. */
 void mpib_keep_close(const struct mpib_client *c, uint32_t kept);
 void mpib_keep_stop(struct mpib_client *c);
 
-/* thread.c. Start a thread with all signals blocked: they are the program's. */
-int mpib_thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
-void mpib_thread_join(pthread_t thread);
-/* pthread_mutex_trylock(). True: this thread has the mutex now. */
-bool mpib_mutex_try(pthread_mutex_t *mutex);
-
-/* pool.c. Under the lock. pool may be NULL. */
+/*
+ * pool.c, registration.c: memory.
+ */
+/* Under the lock. Unmap and free the pool; it may be NULL. */
 void mpib_pool_free(struct mpib_pool *pool);
-/* registration.c. Under the lock, at another proxy: register all memory that it has
- * not registered yet, and wait until it serves. */
-int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
-/* The same, without waiting. 0: all is registered; 1: call again when something came
- * from the proxy; -errno. */
-int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
-/* The memory is deregistered and on no list any more: do not keep it, nor leave it
- * registered at a successor. */
-void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
-/* Under the lock: release the windows of closed connections. */
+/* Under the lock. Release the windows of closed connections. */
 void mpib_windows_trim(struct mpib_client *c);
-
 /* Return whether the bytes lie inside the region. */
 bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 		       size_t size);
-/* registration.c: ref and unref hold the regions of a request while it is in use. A
- * staged copy runs between copy_begin (false: the region is deregistered, do
- * not copy) and copy_end. */
+/* Hold the regions of a request while it is in use, so that they are not freed. */
 void mpib_regions_ref(struct mpib_request *r);
 void mpib_regions_unref(struct mpib_request *r);
+/* A staged copy runs between these two. False: the region is deregistered, do not
+ * copy. */
 bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
 bool mpib_region_dead(const struct mpib_region *r);
-/* Under the lock: c->at is another proxy, which registered all memory; post with its
- * regions from now on. */
-void mpib_regions_renew(struct mpib_client *c);
 static inline uint32_t mpib_region_mr(const struct mpib_region *r)
 {
 	/* Relaxed: it changes while no connection lives. */
 	return atomic_load_explicit(&r->mr, memory_order_relaxed);
 }
+/* Under the lock. All memory is registered at c->at: use its regions from now on. */
+void mpib_regions_renew(struct mpib_client *c);
+/* Under the lock. Register at another proxy all memory that it does not have yet,
+ * and wait until it serves. */
+int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
+/* The same, without waiting. 0: all is registered; 1: call again after a message from
+ * the proxy; -errno. */
+int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
+/* Under the lock. The memory is deregistered and on no list any more: do not keep it,
+ * nor leave it registered at a successor. */
+void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
 
-/* attach.c: connect to the proxy and attach, within answer_ms. If there is none and the
- * process may start one, start it, and wait for it until deadline (ms): then -ENOENT and
- * -ECONNREFUSED say that there will be one. */
-int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
-		     struct mpib_attached **at);
-/* The same, without starting one. */
-int mpib_attach_there(struct mpib_client *c, struct mpib_attached **at);
-/* Under the lock: one user less. */
-void mpib_attached_put(struct mpib_attached *at);
-
-/* connect.c, under the lock. Post at that index from now on; what is posted at its
- * index no more, whose debt this returns. */
+/*
+ * connect.c.
+ */
+/* Under the lock. Post at that index of at from now on. */
 void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 		     uint32_t index);
-/* connect.c, under the lock. Ask the client's proxy for the connection, once more;
- * base: receives that are done. */
+/* Under the lock. Post no more at the current index. Returns its debt. */
+struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
+/* Under the lock. Request the connection from the client's proxy, again if it was
+ * requested before. base: receives that have completed. */
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
-/* Return the key of a receiving end, if the proxy reported one at that
- * index. */
+/* Under the lock. Copy what the proxy reported about the connection at that index and
+ * a later request for it needs. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
-struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
-/* helper.c, under the lock. The instance that was asked for is not wanted. */
-void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn);
-/* Free the closed connections whose other end knows. */
-void mpib_closed_sweep(struct mpib_client *c);
-/* connect.c. Free what the connection has in this process. */
+/* Under the lock. Free what the connection has in this process. */
 void mpib_conn_free(struct mpib_conn *conn);
-/* connect.c. On the connection's thread: copy out what has arrived, then mark
- * the connection failed, so that nothing is pushed or copied again. why NULL:
- * ask the proxy for the reason. Returns rc, with the text, or 0: the reason is
- * not known yet, call again. Never waits. */
+/* Under the lock. Store the reason of the connection's failure, "" if there is none.
+ * The first one counts. */
+void mpib_why_tell(struct mpib_conn *conn, const char *text);
+/* Under the lock. m is an answer to WHY. */
+void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
+/* On the connection's thread: copy out what has arrived, then mark the connection
+ * failed, so that nothing is pushed or copied again. why NULL: ask the proxy for the
+ * reason. Returns rc, with the text, or 0: the reason is not known yet, call again.
+ * Never waits. */
 #define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
-/* connect.c. On the connection's thread, before a request. 1: usable; 0: not now, or
- * the reason is still to come; -errno: the reason, with the text. */
+/* On the connection's thread, before a request. 1: usable; 0: not now, or the reason
+ * is not known yet; -errno, with the text. */
 int mpib_conn_usable(struct mpib_conn *conn);
-/* connect.c, under the lock: m is an answer to WHY. */
-void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
-/* 0, or the failure that the shard has published. */
+/* Return 0, or the failure that the shard has published. */
 static inline int mpib_conn_broken(const struct mpib_conn *conn)
 {
 	/* Acquire pairs with the shard's release store of broken: requests
 	 * that the shard completed before are seen as complete. */
 	return atomic_load_explicit(&conn->reply->broken, memory_order_acquire);
 }
-
 /* Return whether a request with this result failed alone, because it did not
  * fit: nothing of it was sent, and the connection continues. */
 static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
@@ -541,6 +554,34 @@ static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
 	return res == -EMSGSIZE && mpib_conn_broken(conn) != -EMSGSIZE;
 }
 
+/*
+ * resume.c.
+ */
+/*
+ * On the connection's thread: the connection's instance has stopped, and nothing
+ * writes for it any more. Continue in the next one, which is ready: keep the
+ * results of completed requests, and post the others again from their first
+ * byte. 1; 0: not now, call again; -errno: the connection failed, and does not
+ * use the next instance.
+ */
+int mpib_conn_resume(struct mpib_conn *conn);
+/* Under the lock. Return whether the next instance still needs a window, because
+ * the current one has one. */
+bool mpib_conn_lacks_window(const struct mpib_conn *conn);
+/* On the connection's thread. 1: the instance lives, as far as is known; 0: it
+ * has stopped, and nothing can be posted now; -errno: it has stopped and will
+ * not continue, with the text. */
+int mpib_conn_goes_on(struct mpib_conn *conn);
+/* Sort by generation, oldest first; newest: the connection's latest
+ * generation. */
+void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
+/* Any thread. Return how many receives of the connection have completed, when
+ * nothing writes for its instance any more. */
+uint64_t mpib_conn_over(const struct mpib_conn *conn);
+
+/*
+ * stage.c, rail_report.c, on the connection's thread.
+ */
 static inline struct mpib_request *mpib_request_of(struct mpib_conn *conn,
 						   unsigned number)
 {
@@ -548,14 +589,12 @@ static inline struct mpib_request *mpib_request_of(struct mpib_conn *conn,
 		       ? &conn->req[number]
 		       : &conn->feed.room[number - MPIB_REQUESTS];
 }
-
-/* r, which has a place, is posted. */
+/* Give r, which has a place, the next generation: it is being posted. */
 static inline void mpib_request_number(struct mpib_conn *conn,
 				       struct mpib_request *r)
 {
 	r->gen = conn->gen += 2;
 }
-
 /*
  * Return how many slots of the ring may be pushed, or -errno, as mpib_ring_room()
  * does. Each push asks here first, except on the fast path, which pushes only into
@@ -567,68 +606,25 @@ static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 		mpib_conn_lap(conn);
 	return mpib_ring_room(&conn->ring, want);
 }
-
-/*
- * resume.c. On the connection's thread: the connection's instance has stopped,
- * and nothing is written for it any more. Continue in the next one, which is
- * ready: keep the results of completed requests, and post the others again from
- * their first byte. 1; 0: not now, call again; -errno: the connection failed,
- * and does not use the new instance.
- */
-int mpib_conn_resume(struct mpib_conn *conn);
-/* Under the lock: the next instance has no window, where the connection has one. */
-bool mpib_conn_lacks_window(const struct mpib_conn *conn);
-/* On the connection's thread. 1: the instance lives, as far as is known; 0: it
- * has stopped, and nothing can be posted now; -errno: it has stopped and will
- * not continue, with the text. */
-int mpib_conn_goes_on(struct mpib_conn *conn);
-/* Sort by generation, oldest first; newest: the connection's latest
- * generation. */
-void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest);
-/* Any thread: how many receives of the connection are done, when nothing is written
- * for its instance any more. */
-uint64_t mpib_conn_over(const struct mpib_conn *conn);
-
-/* stage.c, on the connection's thread. */
-/* Post r again from its first byte, behind what is queued. */
-void mpib_stage_again(struct mpib_conn *conn, struct mpib_request *r);
-/* Under the lock: use the window of the connection's index. */
-void mpib_stage_take_window(struct mpib_conn *conn);
-/* Append r to the feed queue; r is pushed, in parts if staged, as places, ring
- * and window have room. 1; 0: not now, for r needs a larger window; -errno. */
+/* Append r to the feed queue, and push it, in parts if staged, as places, ring
+ * and window have room. 1; 0: not now, r needs a window that it cannot have yet;
+ * -errno. */
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
-/* Push r as far as ring and window have room: 1: all of it; 0, -errno. */
+/* Append r to the feed queue, to be pushed again from its first byte. */
+void mpib_stage_again(struct mpib_conn *conn, struct mpib_request *r);
+/* Push r as far as ring and window have room. 1: all of it; 0; -errno. */
 int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r);
-/* Take parts that are done out of the window, then push queued requests as far
- * as there is room. An error fails the connection. */
+/* Take completed parts out of the window, then push queued requests as far as
+ * there is room. An error fails the connection. */
 void mpib_stage(struct mpib_conn *conn);
-/* push.c. Push a descriptor for len bytes at pos of buffer i, which lie at off
- * in mr. The caller has checked that the ring has room. */
-void mpib_push(struct mpib_conn *conn, const struct mpib_request *r, unsigned i,
-	       uint32_t mr, uint64_t off, uint32_t pos, uint32_t len);
-/* Push all of buffer i of r, which is registered memory. */
+/* Under the lock. Use the window of the connection's index. */
+void mpib_stage_take_window(struct mpib_conn *conn);
+/* Push all of buffer i of r, which is registered memory. The caller has checked that
+ * the ring has room. */
 void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 		      unsigned i);
-
-/* Any thread: the client's connections share the counters. */
-static inline void mpib_count(_Atomic uint64_t *n, uint64_t by)
-{
-	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
-}
-
-/* rail_report.c, on the connection's thread, only on the slow path. ask: before r is
- * submitted; asked: after r was submitted. */
-void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
-void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);
-/* r could not be submitted, or is done. */
-void mpib_report_drop(struct mpib_request *r);
-/* r is tested; over: r has completed, so this is the last test. */
-void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
-		      bool over);
-
-/* push.c. Wake the sleeping shard through its eventfd. Returns 0. */
+/* Wake the sleeping shard through its eventfd. Returns 0. */
 int mpib_bell_write(struct mpib_conn *conn);
-
 /* Set the connection's summary bit, so that the shard reads its ring, and wake
  * the shard if it sleeps; wait-free if it does not. Returns 0. */
 static inline int mpib_ring_bell(struct mpib_conn *conn)
@@ -640,5 +636,20 @@ static inline int mpib_ring_bell(struct mpib_conn *conn)
 		return mpib_bell_write(conn);
 	return 0;
 }
+/* Any thread: the client's connections share the counters. */
+static inline void mpib_count(_Atomic uint64_t *n, uint64_t by)
+{
+	atomic_fetch_add_explicit(n, by, memory_order_relaxed);
+}
+
+/* r is about to be submitted: have it watched if the connection is armed. */
+void mpib_report_ask(struct mpib_conn *conn, struct mpib_request *r);
+/* r was submitted. */
+void mpib_report_asked(struct mpib_conn *conn, struct mpib_request *r);
+/* r could not be submitted, or has completed. */
+void mpib_report_drop(struct mpib_request *r);
+/* r is tested; over: r has completed, so this is the last test. */
+void mpib_report_look(struct mpib_conn *conn, struct mpib_request *r,
+		      bool over);
 
 #endif

@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory: requests of their own, which the proxy ends in the
- * order pushed, by a count in the reply segment. A flush that finds the ring
- * full is pushed by a later test of any flush. On the connection's thread.
+ * Flushes of device memory. The proxy completes them in the order pushed, and counts
+ * completed ones in the reply segment. If the ring is full, a later post or test of a
+ * flush pushes the flush. On the connection's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
 
 #include "ipc/client.h"
-
-static uint32_t flush_number(const struct mpib_request *r)
-{
-	return r->gen;
-}
 
 static struct mpib_request *flush_take(struct mpib_conn *conn)
 {
@@ -25,7 +20,11 @@ static struct mpib_request *flush_take(struct mpib_conn *conn)
 		r = &q->room[q->used++];
 	if (r)
 		*r = (struct mpib_request){
-			.conn = conn, .n = 1, .slow = true, .flush = true
+			.conn = conn,
+			.plain = { MPIB_OP_FLUSH },
+			.n = 1,
+			.slow = true,
+			.flush = true,
 		};
 	return r;
 }
@@ -40,26 +39,7 @@ void mpib_flush_give(struct mpib_request *r)
 	q->free = r;
 }
 
-static void flush_push(struct mpib_conn *conn, struct mpib_request *r)
-{
-	const struct mpib_buffer *b = &r->buf[0];
-	struct mpib_desc *d = mpib_ring_next(&conn->ring);
-
-	*d = (struct mpib_desc){
-		.op = MPIB_OP_FLUSH,
-		.n = 1,
-		.gen = flush_number(r),
-		.mr = mpib_region_mr(b->region),
-		.off = b->region->off + (uint64_t)(b->addr - b->region->addr),
-		.len = 1,
-		.total = 1,
-	};
-	mpib_ring_commit(&conn->ring, d);
-	mpib_regions_unref(r);
-}
-
-/* Push what waits, as far as the ring has room. An error fails the
- * connection. */
+/* Push waiting flushes while the ring has room. An error fails the connection. */
 static void push_queued(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
@@ -80,7 +60,8 @@ static void push_queued(struct mpib_conn *conn)
 			break;
 		}
 		q->first = r->next;
-		flush_push(conn, r);
+		mpib_push_direct(conn, r, 0);
+		mpib_regions_unref(r);
 		pushed = true;
 	}
 	if (pushed)
@@ -116,8 +97,9 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	int rc = mpib_conn_usable(conn);
 
 	*req = NULL;
-	/* If the connection failed and the reason is not known yet, post the
-	 * flush all the same, so that the caller learns of the failure. */
+	/* Without a request the caller would believe that nothing is to be flushed.
+	 * So while the connection is resumed, or its reason for a failure is not
+	 * known yet, the flush is queued. */
 	if (rc < 0 || !region || !(region->memory.flags & MPIB_REG_DMABUF))
 		return rc < 0 ? rc : 0;
 	rc = flush_allowed(conn, data, region);
@@ -148,7 +130,7 @@ static bool is_flushed(const struct mpib_request *r)
 	       (r->over ||
 		(int32_t)(atomic_load_explicit(&r->conn->reply->flushed,
 					       memory_order_acquire) -
-			  flush_number(r)) >= 0);
+			  r->gen) >= 0);
 }
 
 bool mpib_flush_over(struct mpib_request *r)
@@ -200,8 +182,8 @@ void mpib_flush_close(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
 
-	/* Search all of q->room, not from q->first on: a failed flush is still
-	 * in that list, but free. */
+	/* Search q->room, not the list from q->first on: a flush that failed is
+	 * still on that list, but free. */
 	for (uint32_t i = 0; i < q->used; i++) {
 		if (q->room[i].held)
 			mpib_regions_unref(&q->room[i]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Listeners and connections of the client library: opening, readiness, failure
- * and closing. The proxy sets up a connection after it answered CONNECT or
- * ACCEPT and tells its state in the reply segment.
+ * and closing. The proxy answers CONNECT and ACCEPT before it sets up the
+ * connection; the connection's state is in the reply segment.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -77,9 +77,9 @@ static uint32_t state_of(const struct mpib_reply_conn *reply)
 }
 
 /*
- * Before an index is used again: the new connection's ring starts where the
- * shard stopped reading. Descriptors that the last connection pushed beyond
- * that are erased, or the shard would serve them for the new one.
+ * Prepare the ring of an index for another connection: it starts where the shard
+ * stopped reading. Erase the descriptors that the last connection pushed beyond
+ * that, or the shard would serve them for the new one.
  */
 static void rewind_ring(struct mpib_attached *at, uint32_t index)
 {
@@ -105,7 +105,7 @@ static bool index_is_free(const struct mpib_client *c, uint32_t index)
 	       state_of(&c->at->reply->conn[index]) == MPIB_CONN_FREE;
 }
 
-/* Connections that are open or closing. One that resumes has two indexes. */
+/* Count connections that are open or closing. One that resumes has two indexes. */
 static unsigned count_conns(const struct mpib_client *c)
 {
 	const struct mpib_conn *conn;
@@ -120,8 +120,8 @@ static unsigned count_conns(const struct mpib_client *c)
 	return n;
 }
 
-/* Under the lock. Find an index that the proxy has set FREE; the window that
- * the last connection at that index used is given back. */
+/* Under the lock. Take an index that the proxy has set FREE, and release the window
+ * of the last connection there. */
 static int take_index(struct mpib_client *c, bool resumes, uint32_t *index)
 {
 	uint32_t i = 0;
@@ -175,7 +175,7 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 	}
 	if (!is_sender && !c->at->welcome.dmabuf)
 		return conn;
-	/* Most of it is never used, so no page of it is touched here. */
+	/* Do not touch its pages: most requests are never used. */
 	*(is_sender ? &conn->feed.room : &conn->flush.room) =
 		aligned_alloc(_Alignof(struct mpib_request),
 			      room * sizeof(struct mpib_request));
@@ -275,7 +275,7 @@ void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		conn->end = *end;
 }
 
-/* An end that was accepted before. */
+/* Request a receiving end that was accepted before. */
 static int ask_resume(struct mpib_conn *conn, uint64_t base, uint32_t index,
 		      struct mpib_message *m)
 {
@@ -326,7 +326,7 @@ int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index)
 	struct mpib_message m;
 	int rc;
 
-	/* An index that is FREE again is no longer theirs. */
+	/* Closed connections keep no index that is FREE again. */
 	mpib_closed_sweep(conn->client);
 	rc = take_index(conn->client, conn->number > 0, index);
 	if (rc < 0)
@@ -387,16 +387,27 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 }
 
 /*
- * The proxy's reason for a connection's failure. Nobody waits for it: the
- * connection's thread asks from post, test or ready, which say "not yet" until
- * the answer has come or its time is done.
+ * The proxy's reason for a connection's failure. No call waits for it: post, test and
+ * ready ask for it, and report "not yet" until the answer has come or its time has
+ * passed.
  */
 
-/* Under the lock, on any thread of the client. */
+void mpib_why_tell(struct mpib_conn *conn, const char *text)
+{
+	struct mpib_reason *r = &conn->reason;
+
+	if (atomic_load_explicit(&r->told, memory_order_relaxed))
+		return; /* the connection's thread may be reading another one */
+	snprintf(r->text, sizeof(r->text), "%s", text);
+	/* Release pairs with the acquire in why_known(). */
+	atomic_store_explicit(&r->told, true, memory_order_release);
+}
+
 void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 {
 	const struct mpib_ctl_text *got = (const void *)m->bytes;
 	struct mpib_conn *conn;
+	char text[sizeof(got->text)];
 
 	LIST_FOREACH(conn, &c->conns, link)
 	{
@@ -404,23 +415,23 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 
 		if (r->asked != m->h.id)
 			continue;
+		text[0] = '\0';
 		if (m->h.status == 0 && m->len >= sizeof(*got))
-			snprintf(r->text, sizeof(r->text), "%.*s",
+			snprintf(text, sizeof(text), "%.*s",
 				 (int)sizeof(got->text) - 1, got->text);
 		/* A request fails in the shard's thread, and the control thread
 		 * may answer before it has read the shard's message: ask
 		 * again. */
-		if (m->h.status == 0 && !r->text[0] && !r->early) {
+		if (m->h.status == 0 && !text[0] && !r->early) {
 			r->early = true;
 			r->asked = 0;
 			continue;
 		}
-		/* Pairs with the acquire in why_known(). */
-		atomic_store_explicit(&r->told, true, memory_order_release);
+		mpib_why_tell(conn, text);
 	}
 }
 
-/* Ask, unless that was done, and take what has been answered. Under the lock.
+/* Under the lock. Take late answers, and ask for the reason unless that was done.
  * False: no answer will come. */
 static bool why_ask(struct mpib_conn *conn)
 {
@@ -444,27 +455,31 @@ static bool why_ask(struct mpib_conn *conn)
 	return rc == 0 || rc == -EAGAIN;
 }
 
-/* The connection has failed with rc. True: the reason is in conn->why. False:
- * call again, the proxy is asked. Never waits. */
+static bool reason_told(const struct mpib_reason *r)
+{
+	/* Acquire pairs with the release in mpib_why_tell(). */
+	return atomic_load_explicit(&r->told, memory_order_acquire);
+}
+
+/* The connection has failed with rc. True: the reason is in conn->why. False: the
+ * answer has not come yet, call again. Never waits. */
 static bool why_known(struct mpib_conn *conn, int rc)
 {
 	struct mpib_client *c = conn->client;
 	struct mpib_reason *r = &conn->reason;
-	bool hope = true, told;
+	bool hope = true;
 
 	if (r->until == 0)
 		r->until = mpib_now_ms() + c->answer_ms;
-	/* A thread that holds the lock longer waits for an answer of its own,
-	 * and takes this one as well. */
-	if (mpib_client_try(c)) {
+	/* A thread that holds the lock for long waits for an answer of its own,
+	 * and receives this one as well. */
+	if (!reason_told(r) && mpib_client_try(c)) {
 		hope = why_ask(conn);
 		mpib_client_unlock(c);
 	}
-	/* Acquire, pairs with the release in mpib_why_answered(). */
-	told = atomic_load_explicit(&r->told, memory_order_acquire);
-	if (!told && hope && mpib_now_ms() < r->until)
+	if (!reason_told(r) && hope && mpib_now_ms() < r->until)
 		return false;
-	if (told && r->text[0])
+	if (reason_told(r) && r->text[0])
 		memcpy(conn->why, r->text, sizeof(r->text));
 	else
 		snprintf(conn->why, sizeof(conn->why),
@@ -499,7 +514,7 @@ int mpib_conn_usable(struct mpib_conn *conn)
 				 "mpib_ready() first)",
 				 conn->index);
 	rc = mpib_conn_broken(conn);
-	if (rc == MPIB_BROKEN_LOST) /* since it was looked at above */
+	if (rc == MPIB_BROKEN_LOST) /* lost since the check above */
 		return 0;
 	return conn->error || rc ? mpib_conn_fail(conn, rc, NULL) : 1;
 }
@@ -548,8 +563,8 @@ struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 	return &x->debt;
 }
 
-/* Decide whether, and how, the other end must learn of the close. A connection
- * that was never ready has none: what its proxy still asked for goes with the
+/* Return whether the other end must still learn of the close if this proxy ends. A
+ * connection that was never ready has no other end: its request ends with the
  * proxy. */
 static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 {
@@ -571,9 +586,9 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	bool outlives = close_outlives(c, conn);
 	struct mpib_debt *debt = mpib_conn_leave(conn);
 
-	/* Ask neither a proxy that ended, nor one without another instance:
-	 * that proxy would tell the peer at once, and arrived data would be
-	 * lost. */
+	/* A connection that was lost is closed after it has resumed: a proxy with
+	 * no other instance would tell the peer at once, and arrived data would
+	 * be lost. */
 	if (conn->at == c->at && mpib_client_ok(c) &&
 	    !(outlives && conn->closing == MPIB_CLOSING_OWED))
 		mpib_rpc_undo(c, debt);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The feed queue of a connection: requests that are not wholly pushed to the
- * shard, oldest first, and which send gets a place when; see feed.h for the
- * rule. On the connection's thread, inside post and test.
+ * The feed queue of a connection, with requests that are not wholly pushed to the
+ * shard, and the rule of feed.h by which sends get places. On the connection's
+ * thread, inside post and test.
  */
 #include <errno.h>
 
@@ -16,15 +16,15 @@ static bool is_reserved(const struct mpib_request *r)
 	return mpib_request_index(r) >= MPIB_REQUESTS - MPIB_RESERVE;
 }
 
-/* The place of r, which is not in use, has a word of the next generation: that has
- * come round since. The progress word is written for few requests, so it may be
- * older than the completion word. */
+/* Return whether the place of r, which is unused, has a word of the next generation,
+ * left from before generations wrapped. The progress word is written for few
+ * requests, so it may be older than the completion word. */
 static bool has_next_gen(const struct mpib_conn *conn,
 			 const struct mpib_request *r)
 {
 	uint32_t gen = conn->gen + 2;
 
-	return r->gen == gen || mpib_completion_marked(r->completion, gen);
+	return r->gen == gen || mpib_completion_reported(r->completion, gen);
 }
 
 /* Move the last request of the list to its front. */
@@ -44,7 +44,7 @@ static void use_last(struct mpib_request **list)
 
 void mpib_conn_lap(struct mpib_conn *conn)
 {
-	/* Relaxed: only this thread writes it, and a reader allows for a lap. */
+	/* Relaxed: only this thread writes it, and readers allow for one lap. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint32_t now = (conn->gen - conn->first_gen) / 2 + 1;
@@ -71,7 +71,7 @@ struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 	return r;
 }
 
-/* Give the place of request from to r, which has none. */
+/* Give r, which has no place, the place of another request. */
 static void move_place(struct mpib_conn *conn, struct mpib_request *r,
 		       struct mpib_request *from)
 {
@@ -88,7 +88,7 @@ static void make_bare(struct mpib_conn *conn, struct mpib_request *r)
 	conn->bare = r;
 }
 
-/* Give r the place of a request that is not in use, off the list. */
+/* Give r the place of an unused request on the list. */
 static bool take_idle(struct mpib_conn *conn, struct mpib_request *r,
 		      struct mpib_request **list)
 {
@@ -122,7 +122,7 @@ void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 
 	if (r->watched)
 		mpib_report_look(conn, r, true);
-	if (result < 0) { /* for the text: what was sent, and posted */
+	if (result < 0) { /* for the text: the sizes sent and posted */
 		r->buf[0].size = cpl->size[0];
 		r->pos = cpl->size[1];
 	} else if (r->n > 1) {
@@ -148,7 +148,7 @@ bool mpib_request_note(struct mpib_conn *conn, struct mpib_request *r)
 
 void mpib_place_rest(struct mpib_request *r)
 {
-	/* Relaxed: the shard writes none of a place that is not in use. */
+	/* Relaxed: the shard does not write to an unused place. */
 	uint64_t word = atomic_load_explicit(&r->completion->word,
 					     memory_order_relaxed);
 
@@ -183,13 +183,13 @@ static bool find_place(struct mpib_conn *conn, struct mpib_request *r)
 			     take_over(conn, r, usual, MPIB_REQUESTS));
 }
 
-/* Some of r is pushed. */
+/* Return whether some of r is pushed. */
 static bool feed_begun(const struct mpib_request *r)
 {
 	return r->pos > 0;
 }
 
-/* Strike the tag off the list of n. False: it is not there. */
+/* Remove the tag from a list of n tags. False: it is not on the list. */
 static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 {
 	for (unsigned i = 0; i < *n; i++) {
@@ -201,8 +201,8 @@ static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 	return false;
 }
 
-/* Mark the queued sends that the oldest unanswered receive wants. Leaves in
- * tags the receive's tags without a queued send, and returns their number. */
+/* Mark the queued sends that the oldest unanswered receive wants. Stores in tags
+ * those of its tags that no queued send has, and returns their number. */
 static unsigned mark_wanted(struct mpib_conn *conn, int32_t *tags)
 {
 	unsigned n = mpib_want_read(&conn->reply->want, conn->ring.tail, tags);
@@ -278,7 +278,7 @@ void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r)
 	conn->work++;
 }
 
-/* Like mpib_stage_push(), of a request that may lack a place. */
+/* Like mpib_stage_push(), for a request that may have no place yet. */
 static int feed_one(struct mpib_conn *conn, struct mpib_request *r)
 {
 	int rc;
@@ -297,8 +297,8 @@ void mpib_feed(struct mpib_conn *conn)
 	struct mpib_feed *q = &conn->feed;
 	struct mpib_request *r, *next, **link = &q->first, *last = NULL;
 	int32_t tags[MPIB_GROUP_MAX];
-	/* A waiting request blocks those after it, and a waiting wanted send
-	 * blocks later wanted sends: sends of one tag stay in order. */
+	/* A waiting request blocks later ones that are not wanted, and a waiting
+	 * wanted send blocks later wanted ones: sends of one tag stay in order. */
 	bool waits = false, wanted_waits = false;
 	int rc = 0;
 

@@ -1,31 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests and places. A request lives in the rank. The proxy knows it by its
- * place: an index and a completion in the reply segment, of which a connection
- * has MPIB_REQUESTS. A receive has a place from its post to its end. A send has
- * one from its first descriptor to the completion, so a rank may have far more
- * sends than the proxy must keep. Sends that have no place wait in the feed
- * queue (feed.c).
+ * Requests and places. A request is in the rank's memory. The proxy knows it by its
+ * place: an index and a completion in the reply segment. A connection has
+ * MPIB_REQUESTS places. A receive has a place from its post to its end. A send has
+ * one from its first descriptor to its completion, so a rank may have far more sends
+ * than the proxy must keep. Sends without a place wait in the feed queue (feed.c).
  *
- * Receives are answered in order, and sends come in any order of tags. So there
- * is one rule, for places and for the staging window (window.h): a send enters
- * while there is room besides a reserve, and the reserve is for sends that the
- * oldest unanswered receive wants. When the shard has that receive and no send
- * for it, it publishes the missing tags and how far it had read the ring
- * (struct mpib_want, segment.h).
+ * Receives are answered in order, and sends come in any order of tags. So there is
+ * one rule, for places and for the staging window (window.h): a send enters while
+ * there is room besides a reserve, and the reserve is for sends that the oldest
+ * unanswered receive wants. When the shard has that receive and no send for it, it
+ * publishes the missing tags and how far it has read the ring (struct mpib_want,
+ * segment.h).
  *
- * Why nothing hangs: let the oldest unanswered receive lack a send that the rank
- * offers or has queued. If no place is free, others' sends have them all.
- * Posted sends complete, and find_place() of feed.c reuses their places, tested
- * or not. If none is of that kind, all are queued in the shard, which therefore
- * polls for CTS, finds the receive and publishes it. A receive has at most
- * MPIB_GROUP_MAX buffers, so the reserve of as many places is enough for it,
- * and is free again when the receive is answered. The feed queue takes a send
- * that is wanted even when it is full, so the same holds for mpib_isend().
+ * Why nothing hangs: assume that the oldest unanswered receive lacks a send that the
+ * rank posts or has queued, and that no place is free. Then other sends have all
+ * places. If one of them has been posted to a QP, it completes, and find_place() of
+ * feed.c reuses its place, tested or not. Otherwise all are queued in the shard. So
+ * the shard polls for CTS, finds the receive and publishes its tags. A receive has at
+ * most MPIB_GROUP_MAX buffers, and the reserve has as many places, which are free
+ * again when the receive is answered. A full feed queue still takes a wanted send, so
+ * the same holds for mpib_isend().
  *
- * MPIB_SENDS_MAX: a caller may have the sends of 32 receives of 8 buffers
- * answered and not tested, as many that wait for their receives in the feed queue,
- * and some that wait at places.
+ * MPIB_SENDS_MAX: a caller may have 256 sends (of 32 receives of 8 buffers) that are
+ * answered and not tested, 256 that wait for their receives in the feed queue, and
+ * some that wait at places.
  */
 #ifndef MPIB_IPC_FEED_H
 #define MPIB_IPC_FEED_H
@@ -39,7 +38,7 @@
 #define MPIB_RESERVE MPIB_GROUP_MAX
 #define MPIB_SENDS_QUEUED (MPIB_REQUESTS * MPIB_GROUP_MAX)
 #define MPIB_SENDS_MAX MPIB_REQUEST_SLOTS
-/* Each time that generations grew by this, the place that rested longest is used. */
+/* After each so many generations the place that was unused longest is used. */
 #define MPIB_TURN (1u << 21)
 
 struct mpib_conn;
@@ -51,22 +50,22 @@ struct mpib_buffer {
 	struct mpib_region *region;
 };
 
-/* These members are enough to post the request again. A request of one buffer
- * that takes the fast path uses the first cache line alone. */
+/* The members suffice to post the request again. On the fast path only the first
+ * cache line is used. */
 struct mpib_request {
 	_Alignas(256) struct mpib_conn *conn;
-	struct mpib_request *next; /* on the list that it is on */
+	struct mpib_request *next; /* on its list: unused ones, feed queue, ... */
 	const struct mpib_completion *completion; /* NULL: it has no place */
 	uint8_t plain[4]; /* op, place, idx, n of a request of one buffer */
-	/* Generation: odd, that of the connection's use of a place before it
-	 * plus two. No completion word of an earlier use of the place equals
-	 * it: mpib_place_take() skips such a place. */
+	/* Generation: odd; two more than that of the connection's request before.
+	 * No earlier word of the place has the same one: mpib_place_take() skips
+	 * places for which that is not so. */
 	uint32_t gen;
 	uint8_t n; /* buffers */
-	/* Queued, staged, grouped, watched or at a place of the reserve: takes
-	 * test's slow path. All members below but buf are used only then. */
+	/* Queued, staged, grouped, watched or at a place of the reserve: test
+	 * takes the slow path. The members below, except buf, are used only then. */
 	bool slow;
-	bool flush : 1; /* of mpib_iflush(), see client_flush.c; gen is its number */
+	bool flush : 1; /* of mpib_iflush(); gen is the flush's number */
 	bool held : 1; /* holds a reference on each buffer's region */
 	bool feeding : 1; /* not wholly pushed yet */
 	bool staged : 1; /* has bytes of ordinary memory */
@@ -85,7 +84,7 @@ struct mpib_request {
 _Static_assert(offsetof(struct mpib_request, buf[1]) == MPIB_CACHELINE,
 	       "the first buffer is in the first cache line");
 
-/* Its place. */
+/* Return the index of its place. */
 static inline uint8_t mpib_request_index(const struct mpib_request *r)
 {
 	return r->plain[1];
@@ -95,30 +94,31 @@ static inline uint8_t mpib_request_index(const struct mpib_request *r)
 struct mpib_feed {
 	struct mpib_request *first, *last;
 	uint32_t n;
-	/* A sender's further requests, MPIB_SENDS_MAX - MPIB_REQUESTS; those
-	 * behind used were never used, so that their pages are not there. */
+	/* A sender's further requests, MPIB_SENDS_MAX - MPIB_REQUESTS. Those from
+	 * used on were never used, so their pages are not allocated. */
 	struct mpib_request *room;
 	uint32_t used;
 };
 
 /* All on the connection's thread. */
-/* A sender's request without a place for a send of the tag. NULL: none. */
+/* Take a sender's request, without a place, for a send of the tag. NULL: none. */
 struct mpib_request *mpib_feed_take(struct mpib_conn *conn, int32_t tag);
 /* Append r. */
 void mpib_feed_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Push queued requests as far as there is room. */
 void mpib_feed(struct mpib_conn *conn);
-/* Store the result and the sizes of r's completion in r, so that another
- * request can have its place. */
+/* Store the result, and the sizes of the completion, in r, so that another request
+ * can have the place of r. */
 void mpib_request_end(struct mpib_conn *conn, struct mpib_request *r,
 		      int32_t result);
-/* The same by the word of r, wholly pushed. False: r has not completed. */
+/* The same with the result of the completion word. False: r has not completed, or is
+ * not wholly pushed. */
 bool mpib_request_note(struct mpib_conn *conn, struct mpib_request *r);
-/* No request is posted at the place of r: the word there is an earlier one's. */
+/* r is unused: give it the generation of the word at its place, an earlier request's. */
 void mpib_place_rest(struct mpib_request *r);
-/* r is in use no more. */
+/* r is not in use any more: put it on the right list of unused requests. */
 void mpib_request_give(struct mpib_conn *conn, struct mpib_request *r);
-/* Whether r has completed, with *res, and its bytes are out of the window. */
+/* Return whether r has completed, with *res, and its bytes have left the window. */
 bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t *res);
 /*
@@ -129,32 +129,32 @@ bool mpib_request_over(struct mpib_conn *conn, struct mpib_request *r,
  * completion words how many requests are done.
  */
 void mpib_conn_lap(struct mpib_conn *conn);
-/* Take the first request off the list whose place can have the next generation: it
+/* Take the first request off the list whose place can have the next generation. It
  * was used last, so its cache lines are still in the cache. NULL: none. */
 struct mpib_request *mpib_place_take(struct mpib_conn *conn,
 				     struct mpib_request **list);
 
 /* The flushes of a connection, on its thread: client_flush.c. */
 #define MPIB_FLUSHES_MAX 256u
-/* Ring slots that grouped receives leave free for flushes. The shard handles a
- * flush even if earlier receives wait, because they may wait for a message that
- * follows the flush. */
+/* Ring slots that grouped receives leave free for flushes. The shard handles a flush
+ * even if earlier receives wait: they may wait for a message that the peer sends only
+ * after the flush. */
 #define MPIB_FLUSHES_KEPT 8
 
 struct mpib_flush_queue {
-	struct mpib_request *room; /* MPIB_FLUSHES_MAX; NULL: none needed */
-	struct mpib_request *free; /* that were used and are done */
+	struct mpib_request *room; /* MPIB_FLUSHES_MAX; NULL: no dma-bufs */
+	struct mpib_request *free; /* used before, and unused now */
 	struct mpib_request *first, *last; /* not pushed yet, oldest first */
-	uint32_t used; /* of room: those behind were never used */
+	uint32_t used; /* those of room from here on were never used */
 	uint32_t asked; /* flushes so far */
 };
 
-/* Whether r is done; pushes what waits. */
+/* Return whether r is complete; pushes waiting flushes. */
 bool mpib_flush_over(struct mpib_request *r);
-/* The connection's instance has stopped (resume.c). Keep completed flushes, and
- * move the others to left, oldest first. Returns their number. */
+/* The connection's instance has stopped (resume.c). Mark completed flushes, and
+ * collect the others in left, oldest first. Returns their number. */
 unsigned mpib_flush_left(struct mpib_conn *conn, struct mpib_request **left);
-/* Post them again, counted from the first on. */
+/* Queue them again, numbered from the first on. */
 void mpib_flush_repost(struct mpib_conn *conn, struct mpib_request *const *left,
 		       unsigned n);
 /* Release r. */

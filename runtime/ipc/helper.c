@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See struct mpib_helper. All but the thread's own loop runs under the client's lock. */
+/* The helper: struct mpib_helper of client.h. All functions but the thread's loop run
+ * under the client's lock. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -36,7 +37,7 @@ static void next_set(struct mpib_conn *conn, enum mpib_next state)
 
 static void conn_lose(struct mpib_conn *conn, int rc, const char *why)
 {
-	snprintf(conn->lost_why, sizeof(conn->lost_why), "%s", why);
+	mpib_why_tell(conn, why);
 	/* Release pairs with the acquire in mpib_conn_goes_on(). */
 	atomic_store_explicit(&conn->lost, rc, memory_order_release);
 }
@@ -59,7 +60,8 @@ void mpib_next_drop(struct mpib_client *c, struct mpib_conn *conn)
 	instance_drop(c, next);
 }
 
-/* 0; -EPIPE; -ETIMEDOUT: the answer may still come. */
+/* Request the connection from the proxy. 0, also if that refused; -EPIPE;
+ * -ETIMEDOUT: the answer may still come. */
 static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 {
 	uint64_t base = conn->is_sender ? 0 : mpib_conn_over(conn);
@@ -78,15 +80,15 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	}
 	rc = mpib_conn_ask(conn, base, &index);
 	if (rc == -EMFILE)
-		return 0; /* until others have gone on, and left an index */
-	/* To undo it would close the connection at the peer. */
+		return 0; /* other connections leave an index soon */
+	/* An undo request would close the connection at the peer. */
 	if (rc == -ETIMEDOUT && c->asked == MPIB_ASKED_LATE)
 		late = mpib_debt_keep(&c->at->index[index].debt);
 	else if (rc == -EPIPE || rc == -ETIMEDOUT)
 		return rc;
 	next_set(conn, MPIB_NEXT_NONE);
-	/* Not earlier: the proxy would tell the peer that everything is
-	 * closed. */
+	/* Only now: if no instance were left, the proxy would tell the peer that
+	 * the connection is closed. */
 	if (had)
 		instance_drop(c, &before);
 	if (rc < 0 && !late) {
@@ -146,7 +148,7 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	int rc = mpib_rpc_of(c, MPIB_CTL_WHY, index, &m, sizeof(*got));
 
 	if (rc == -EPIPE)
-		return; /* the next proxy is asked */
+		return; /* the next proxy will be asked */
 	if (rc == 0) {
 		got = (const void *)m.bytes;
 		snprintf(why, sizeof(why), "%.*s", (int)sizeof(got->text) - 1,
@@ -158,7 +160,9 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 	mpib_next_drop(c, conn);
 }
 
-/* The window may be refused while others leave: by a quota, or for want of memory. */
+/* Get the next instance a window if the current one has one, because posts get
+ * windows and tests do not. True: not yet. A quota or the memory may be used up until
+ * other connections have released theirs. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -180,8 +184,7 @@ static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* The instance may be used once it has a window where the last one has. False: call
- * again. */
+/* Let the connection's thread continue in the next instance. False: call again. */
 static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -194,8 +197,8 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* Return whether the requested instance was ready and has failed since, because
- * its other end closed. Its count of completed sends is valid. */
+/* Return whether the next instance was ready and failed then, because its other end
+ * closed. Its count of completed sends is valid. */
 static bool next_was_ready(const struct mpib_conn *conn)
 {
 	const struct mpib_instance *next = &conn->next;
@@ -205,8 +208,7 @@ static bool next_was_ready(const struct mpib_conn *conn)
 		       (conn->is_sender ? conn->ask.key : conn->end.key);
 }
 
-/* Check a resume that was requested at a living proxy. True: call again
- * soon. */
+/* Look at the next instance, at a living proxy. True: call again soon. */
 static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	switch (conn_state(c->at, conn->next.index)) {
@@ -225,7 +227,8 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 	}
 }
 
-/* At a living proxy. True: call again soon. */
+/* Look whether the connection needs another instance, at a living proxy. True: call
+ * again soon. */
 static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 {
 	unsigned state = conn_state(c->at, conn->index);
@@ -235,7 +238,7 @@ static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 		return false;
 	if (next_state(conn) != MPIB_NEXT_NONE)
 		return next_look(c, conn);
-	/* Its peer closed it, or broke the protocol, after it was lost. */
+	/* After it was lost, the peer closed it or broke the protocol. */
 	if (conn->at == c->at && state == MPIB_CONN_FAILED &&
 	    mpib_conn_broken(conn) == MPIB_BROKEN_LOST)
 		conn_failed(c, conn, conn->index);
@@ -269,7 +272,7 @@ void mpib_closed_sweep(struct mpib_client *c)
 		if (!conn->closing || !closed_is_over(c, conn))
 			continue;
 		LIST_REMOVE(conn, link);
-		mpib_next_drop(c, conn); /* closes it */
+		mpib_next_drop(c, conn); /* closes the instance */
 		if (conn->closing == MPIB_CLOSING_OWED && conn->at == c->at &&
 		    mpib_client_ok(c))
 			mpib_rpc_undo_later(c, &conn->place->debt);
@@ -283,7 +286,8 @@ static bool was_asked(const struct mpib_client *c, const struct mpib_conn *conn)
 	return next_state(conn) != MPIB_NEXT_NONE && conn->next.at == c->at;
 }
 
-/* At a new proxy. 0, -EPIPE, -ETIMEDOUT. */
+/* Request connections from a new proxy: those that wait for an accept, or the others.
+ * 0, -EPIPE, -ETIMEDOUT. */
 static int conns_again(struct mpib_client *c, bool accepts)
 {
 	struct mpib_conn *conn;
@@ -304,7 +308,8 @@ static int conns_again(struct mpib_client *c, bool accepts)
 	return 0;
 }
 
-/* Accepts of a listener that is refused fail, and nothing else does. */
+/* Request the listener from a new proxy. If it is refused, only its accepts fail. 0,
+ * -EPIPE, -ETIMEDOUT. */
 static int listener_again(struct mpib_client *c, struct mpib_listener *listener)
 {
 	struct mpib_ctl_listen ask = {
@@ -341,19 +346,21 @@ static int listeners_again(struct mpib_client *c)
 	return rc;
 }
 
-/* Listeners come after connections: a repeated connect would take another accept
- * (docs/recovery.md, LISTEN_FIRST). Nothing is asked for twice. */
+/* Request from a new proxy all that the client has and that was not requested there
+ * yet. Listeners come after connections: else a repeated connect would take the
+ * accept of another one (docs/recovery.md, LISTEN_FIRST). */
 static int all_again(struct mpib_client *c)
 {
 	int rc = 0;
 
-	if (!c->at->registered)
+	if (c->at->state == MPIB_ATTACH_NEW) {
 		rc = mpib_memory_register(c, c->at);
-	if (rc == 0 && !c->at->registered)
+		if (rc < 0)
+			return rc;
 		mpib_regions_renew(c);
-	c->at->registered |= rc == 0;
-	if (rc == 0)
-		rc = conns_again(c, false);
+		c->at->state = MPIB_ATTACH_REGISTERED;
+	}
+	rc = conns_again(c, false);
 	if (rc == 0)
 		rc = listeners_again(c);
 	if (rc == 0)
@@ -380,7 +387,7 @@ void mpib_successor_drop(struct mpib_client *c)
 {
 	if (!c->successor)
 		return;
-	/* It drops the client. */
+	/* Then the successor drops the client. */
 	shutdown(c->successor->sock, SHUT_RDWR);
 	mpib_attached_put(c->successor);
 	c->successor = NULL;
@@ -448,7 +455,7 @@ static int successor_attach(struct mpib_client *c)
 	return 0;
 }
 
-/* At a living proxy: prepare what the client needs at its successor. */
+/* Prepare an announced upgrade: attach to the successor, and register memory there. */
 static void successor_look(struct mpib_client *c)
 {
 	int rc = 0;
@@ -462,7 +469,7 @@ static void successor_look(struct mpib_client *c)
 		rc = mpib_memory_step(c, c->successor);
 	if (rc < 0)
 		mpib_successor_drop(c);
-	/* Said once; after that the next resume attaches where this is lost. */
+	/* Say it once. If the successor is lost later, the resume attaches. */
 	if (rc <= 0 && c->helper.upgrade && !c->helper.attach) {
 		successor_tell(c, rc);
 		c->helper.upgrade = 0;
@@ -487,32 +494,33 @@ static int attach_another(struct mpib_client *c)
 	return 0;
 }
 
-/* Continue at the proxy that serves now. 0, -errno with the text: call again, also to
- * ask a proxy that is slow for the rest. */
+/* Continue at the proxy that serves now. 0; -errno, with the text: call again, also
+ * for what a slow proxy has not answered. */
 static int attach_again(struct mpib_client *c)
 {
-	int rc = c->at->whole || c->at->cut ? attach_another(c) : 0;
+	int rc = c->at->state >= MPIB_ATTACH_WHOLE ? attach_another(c) : 0;
 
 	if (rc < 0)
 		return rc;
 	atomic_store(&c->living, MPIB_ATTACHED(c->at->number) | c->forks);
 	rc = all_again(c);
 	if (rc < 0) {
-		/* With connections at this proxy, the shutdown would close them at
+		/* If connections were requested, a shutdown would close them at
 		 * their peers. */
-		c->at->cut = rc == -EPIPE || !c->at->registered;
-		if (c->at->cut)
+		if (rc == -EPIPE || c->at->state == MPIB_ATTACH_NEW) {
 			shutdown(c->at->sock, SHUT_RDWR);
+			c->at->state = MPIB_ATTACH_CUT;
+		}
 		atomic_store(&c->living, MPIB_GONE);
 		return rc;
 	}
-	c->at->whole = true;
+	c->at->state = MPIB_ATTACH_WHOLE;
 	c->hello.shard = c->at->welcome.shard + 1;
 	c->helper.grace_ms = c->at->welcome.grace_ms;
 	return 0;
 }
 
-/* The client resumes at no other proxy. -1, for helper_turn(). */
+/* Give up: the client continues at no other proxy. Returns -1, for helper_turn(). */
 __attribute__((format(printf, 2, 3))) static int
 helper_fail(struct mpib_client *c, const char *fmt, ...)
 {
@@ -531,7 +539,8 @@ helper_fail(struct mpib_client *c, const char *fmt, ...)
 	return -1;
 }
 
-/* ms until the next attempt; -1: none. */
+/* Try to continue at another proxy. Returns the ms until the next attempt; 0: it
+ * continues; -1: there is none. */
 static int resume(struct mpib_client *c)
 {
 	struct mpib_helper *helper = &c->helper;
@@ -567,16 +576,16 @@ static int proxy_gone(struct mpib_client *c)
 		helper->until = now + helper->grace_ms;
 		helper->pause_ms = PAUSE_MIN_MS;
 	}
-	/* This process disconnects from a proxy that did not accept
-	 * everything. */
-	if (c->at->whole && atomic_load(&c->at->reply->ended))
+	/* If the attach is not whole, the library itself disconnected. */
+	if (c->at->state == MPIB_ATTACH_WHOLE &&
+	    atomic_load(&c->at->reply->ended))
 		return helper_fail(
 			c,
 			"the proxy at %s hung up on this process for "
 			"good (see its log)",
 			c->path);
-	/* While the process has not ended it may still write. */
-	if (!c->at->whole || mpib_client_dead(c, 0))
+	/* Until its process has ended, the proxy may still write. */
+	if (c->at->state != MPIB_ATTACH_WHOLE || mpib_client_dead(c, 0))
 		return resume(c);
 	if (now < helper->until)
 		return (int)(helper->until - now);
@@ -587,8 +596,7 @@ static int proxy_gone(struct mpib_client *c)
 		c->path, helper->grace_ms / 1000);
 }
 
-/* Do the work that is due. Returns the ms until there may be more; -1: until an
- * event. */
+/* Do the work that is due. Returns the ms until the next turn; -1: at an event. */
 static int helper_turn(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
@@ -632,7 +640,7 @@ static void *helper_run(void *arg)
 
 		/* Only this thread changes c->at. */
 		if (resumes && !(helper->until && mpib_client_dead(c, 0)) &&
-		    c->at->whole)
+		    c->at->state == MPIB_ATTACH_WHOLE)
 			p[2].fd = c->at->pidfd;
 		if (resumes && lives)
 			p[3].fd = c->at->sock;
@@ -650,7 +658,7 @@ static void *helper_run(void *arg)
 		ms = helper_turn(c);
 		mpib_client_unlock(c);
 	}
-	/* No connection can wait for this thread any more. */
+	/* This thread ends: no connection may wait for it. */
 	rc = -errno;
 	mpib_client_hold(c);
 	helper_fail(c,
@@ -665,7 +673,7 @@ void mpib_helper_wake(struct mpib_client *c)
 {
 	static const uint64_t one = 1;
 
-	/* It does not block: full, it is awake. */
+	/* Never blocks. If the eventfd is full, the helper wakes up anyway. */
 	if (c->helper.runs && write(c->helper.wake, &one, sizeof(one)) < 0)
 		return;
 }

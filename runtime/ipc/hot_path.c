@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hot path: isend, irecv and test, on the connection's thread in the rank.
- * Registered memory needs no lock, no system call (unless the shard sleeps) and
- * no allocation; everything unusual is on the slow path.
+ * Registered memory needs no lock, no allocation and, unless the shard sleeps, no
+ * system call. Everything unusual takes the slow path.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,9 +34,9 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 }
 
 /*
- * The usual case: one buffer of registered memory of c, nothing queued on the
- * connection, room in the ring. Otherwise NULL: call request_post(), which
- * finds out what is unusual.
+ * Post in the usual case: one buffer of registered memory of c, nothing queued on
+ * the connection, room in the ring. Otherwise return NULL: request_post() then finds
+ * out what is unusual.
  */
 __attribute__((always_inline)) static inline struct mpib_request *
 post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
@@ -82,8 +82,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 }
 
 /*
- * 1: pushed, or queued: behind others, for a place, or as it is staged; 0: the
- * ring is full, call again; -errno.
+ * Push r, or queue it if others are queued, it has no place, or it is staged. 1; 0:
+ * the ring or the window has no room, call again; -errno.
  */
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
@@ -107,7 +107,7 @@ static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 	return mpib_stage_add(conn, r);
 }
 
-/* For tools: the time since which sends are refused. */
+/* Publish for tools since when sends are refused. */
 __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 						   bool refused)
 {
@@ -116,15 +116,15 @@ __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 	if (conn->refused == refused)
 		return;
 	conn->refused = refused;
-	/* So that the next post takes the slow path, which takes it back. */
+	/* The next post then takes the slow path, which comes here again. */
 	conn->work += refused ? 1u : -1u;
 	/* Relaxed: complete in itself. */
 	atomic_store_explicit(since, refused ? mpib_now_ns() : 0,
 			      memory_order_relaxed);
 }
 
-/* A request for n buffers, or a send of the tag. direct: it may be pushed at
- * once. NULL: none. */
+/* Take an unused request, for n buffers or for a send of the tag. direct: it is not
+ * staged. NULL: there is none. */
 static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 				      bool direct)
 {
@@ -158,8 +158,7 @@ static int bad_buffer(const void *data, size_t size)
 			 size, data);
 }
 
-/* Handles and offsets are those of one client: in another they are other
- * memory. */
+/* The region must be of this client: in another one its handle names other memory. */
 static int check_buffer(const struct mpib_client *c, const void *data,
 			size_t size, const struct mpib_region *region)
 {
@@ -197,8 +196,8 @@ static int check_buffers(const struct mpib_client *c, int n, void *const *data,
 	return 0;
 }
 
-/* conn is asked for what only its other end does. -EINVAL, or why conn cannot be
- * used at all. */
+/* The caller asks this end for what only the other end does. Returns -EINVAL, or why
+ * conn cannot be used at all. */
 static int wrong_end(struct mpib_conn *conn, const char *what)
 {
 	int rc = mpib_conn_usable(conn);
@@ -293,8 +292,8 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	return request_post(conn, n, data, size, tag, region, req);
 }
 
-/* The request has completed with error rc: set the text, free the request. 0:
- * the reason is still to come. */
+/* The request has completed with error rc: set the text, free the request. 0: the
+ * reason is not known yet. */
 static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 			  int rc)
 {
@@ -315,7 +314,7 @@ static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 	return rc;
 }
 
-/* The request has completed with res: hand out sizes, free the request. */
+/* The request has completed with res: return its sizes, free the request. */
 static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 		       int32_t res, int *done, int *sizes)
 {
@@ -343,7 +342,7 @@ static int finish_slow(struct mpib_conn *conn, struct mpib_request *r,
 	return 0;
 }
 
-/* Not completed yet. Check that connection and proxy live, so that it can. */
+/* The request has not completed. Check that connection and proxy still live. */
 static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 			   int *done, int *sizes)
 {
@@ -360,8 +359,8 @@ static int request_pending(struct mpib_conn *conn, struct mpib_request *r,
 	if (unlikely(rc && rc != MPIB_BROKEN_LOST)) {
 		if (!mpib_conn_fail(conn, rc, NULL))
 			return 0;
-		/* A request that completed before the connection broke counts:
-		 * test a last time; conn->error ends the recursion. */
+		/* The request may have completed before the connection broke:
+		 * test it again. conn->error ends the recursion. */
 		return mpib_test_int(r, done, sizes);
 	}
 	rc = mpib_conn_goes_on(conn);

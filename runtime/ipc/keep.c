@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors of memory that is to be registered again, kept where neither the rank's
- * limit of descriptors nor its forked children have them: in the table of a thread of
- * its own, which takes and lends them by a socket. The thread begins with the first of
- * them. All under the client's lock, so that at most one request is
- * outstanding.
+ * Keep descriptors of memory that may be registered again. They are in the descriptor
+ * table of a thread of its own, so they do not count for the rank's limit, and forked
+ * children do not inherit them. The thread takes and lends descriptors over a socket.
+ * It is started for the first descriptor. All calls are under the client's lock, so at
+ * most one request is outstanding.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,9 +20,9 @@
 #define CLOSE_UNSHARE                                                          \
 	2u /* CLOSE_RANGE_UNSHARE of linux/close_range.h, Linux 5.9 */
 
-/* ThreadSanitizer believes that all threads have one table, and calls equal numbers of
- * two tables a race. So there the process's own table is used, and a client that leaves
- * memory registered at its end leaves these descriptors open. */
+/* ThreadSanitizer assumes that all threads share one table, and reports equal numbers
+ * in two tables as a race. So with it the process's own table is used, and a client
+ * that detaches with registered memory leaves these descriptors open. */
 #if defined(__SANITIZE_THREAD__)
 static const bool own_table = false;
 #else
@@ -55,7 +55,7 @@ static int keep_send(int sock, uint32_t type, uint32_t kept, int status, int fd)
 	return mpib_message_send(sock, &h, &fd, fd >= 0);
 }
 
-/* Have a table of this thread's own, with nothing in it but the socket. */
+/* Give this thread a table of its own, which holds only the socket. */
 static int keep_unshare(int sock)
 {
 	if (!own_table)
@@ -68,8 +68,8 @@ static int keep_unshare(int sock)
 	return 0;
 }
 
-/* A kept descriptor's name is its number here plus 1; 0 means none. -errno: no
- * answer was sent. */
+/* Answer a request. The name of a kept descriptor is its number here plus 1; 0 means
+ * none. -errno: no answer was sent. */
 static int keep_answer(int sock, struct mpib_message *m, int rc)
 {
 	uint32_t type = m->h.type, kept = m->h.id;
@@ -87,11 +87,11 @@ static int keep_answer(int sock, struct mpib_message *m, int rc)
 	}
 	mpib_message_close_fds(m);
 	rc = keep_send(sock, type, kept, rc < 0 ? rc : 0, lent);
-	/* The kernel may refuse the descriptor alone, as with -ETOOMANYREFS. */
+	/* The kernel may refuse only the descriptor, as with -ETOOMANYREFS. */
 	return rc < 0 ? keep_send(sock, type, kept, rc, -1) : 0;
 }
 
-/* Until the client shuts the socket down; then the table goes with the thread. */
+/* Serve until the client shuts the socket down. The table ends with the thread. */
 static void *keep_run(void *arg)
 {
 	int sock = (int)(intptr_t)arg;
@@ -107,7 +107,7 @@ static void *keep_run(void *arg)
 			break;
 		rc = keep_answer(sock, &m, got);
 	}
-	/* The client waits without a limit, and must not for a thread that ended. */
+	/* The client waits without a limit: let it notice that this thread ends. */
 	shutdown(sock, SHUT_RDWR);
 	if (!own_table)
 		close(sock);
@@ -153,7 +153,7 @@ void mpib_keep_stop(struct mpib_client *c)
 	helper->keeper = -1;
 }
 
-/* 1, and the answer; -errno. */
+/* Send a request. 1, with the answer in *m; -errno. */
 static int keep_ask(const struct mpib_client *c, uint32_t type, uint32_t kept,
 		    int fd, struct mpib_message *m)
 {

@@ -55,8 +55,8 @@ static void take_fds(struct mpib_message *m, struct msghdr *msg)
 
 int mpib_message_take(int sock, struct mpib_message *m)
 {
-	/* Room for all that can come: what there is none for the kernel closes
-	 * at once, however long that lasts. */
+	/* Room for all descriptors that can come: if there were too little, the
+	 * kernel would close the rest in recvmsg(), which may take long. */
 	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(m->fd))];
 	struct iovec iov = { .iov_base = m->bytes,
 			     .iov_len = sizeof(m->bytes) };

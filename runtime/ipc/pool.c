@@ -12,8 +12,8 @@
 #include "ipc/client.h"
 #include "ipc/message.h"
 
-#define FIRST_BYTES (512u << 10) /* of a window that has carried little */
-#define SWEEP_MS 30000 /* a window without use goes back after one or two */
+#define FIRST_BYTES (512u << 10) /* of a connection's first window */
+#define SWEEP_MS 30000 /* an idle window is released after one or two of these */
 
 static int pool_new(struct mpib_client *c, size_t size, bool keep,
 		    struct mpib_pool **pool)
@@ -47,7 +47,6 @@ static int pool_new(struct mpib_client *c, size_t size, bool keep,
 	}
 	p->memory.size = p->seg.size;
 	p->memory.flags = MPIB_REG_MEMFD;
-	p->mr = p->debt.id;
 	*pool = p;
 	return 0;
 }
@@ -127,8 +126,8 @@ static bool rested(struct mpib_window *w, uint32_t before)
 {
 	unsigned rests = MPIB_WINDOW_RESTS;
 
-	/* Acquire pairs with the release in mpib_window_rest(). Afterwards the
-	 * connection's thread has to take the lock to get a window. */
+	/* Acquire pairs with the release in mpib_window_rest(). After this the
+	 * connection's thread needs the lock to get a window. */
 	return atomic_load_explicit(&w->state, memory_order_relaxed) == rests &&
 	       atomic_load_explicit(&w->sweep, memory_order_relaxed) !=
 		       before &&

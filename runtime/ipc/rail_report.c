@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Per-rail reports on requests, for NCCL's profiler. A connection that wants
- * one counts it in conn->work and a watched request sets r->slow: both lead to
- * the slow path of post and test, so that the fast path has no code for it.
+ * Per-rail reports on requests, for NCCL's profiler. While a connection is armed,
+ * conn->work is not 0, and a watched request has r->slow set. So post and test
+ * take the slow path, and the fast path has no code for reports.
  */
 
 #include "base/clock.h"
@@ -89,7 +89,7 @@ static bool rails_have_all(const struct mpib_request *req,
 void mpib_request_rails(const struct mpib_request *req,
 			struct mpib_rail_report *report)
 {
-	/* A send that waits for a place has no completion. */
+	/* Without a place a send has no completion. */
 	bool mapped = req->completion && req->conn->client->forks == mpib_forks;
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {

@@ -43,9 +43,9 @@ void mpib_regions_unref(struct mpib_request *r)
 	}
 }
 
-/* Under the lock: free deregistered regions that neither a request nor the
- * proxy uses. mpib_regions_unref() cannot: it runs in test and must not wait
- * for the lock. */
+/* Under the lock: free deregistered regions that neither a request nor the proxy
+ * uses. mpib_regions_unref() does not: it runs in test, which must not wait for the
+ * lock. */
 static void region_bury(struct mpib_client *c)
 {
 	struct mpib_region *r, *next;
@@ -74,8 +74,7 @@ bool mpib_region_copy_begin(struct mpib_region *r)
 
 bool mpib_region_dead(const struct mpib_region *r)
 {
-	/* Relaxed: a caller that reads too early a value gets the mark in
-	 * mpib_region_copy_begin(). */
+	/* Relaxed: mpib_region_copy_begin() finds a mark that is missed here. */
 	return atomic_load_explicit(&r->copying, memory_order_relaxed) &
 	       MPIB_REGION_DEAD;
 }
@@ -94,11 +93,14 @@ bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 	       (size_t)(addr - r->addr) <= r->size - size;
 }
 
-/* Return whether r may serve for like: from mpib_reg(), the same range of the same
- * memory. The pool is compared, too, because r may name one that was freed. From
- * mpib_reg_fd(), all memory of like. For a dma-buf the addresses are enough,
- * since each export has an inode of its own; a memfd may be mapped where another
- * one was. */
+/*
+ * Return whether r can be used for like, a region that is to be registered. With
+ * mpib_reg() r must have the same range of the same memory; the pool is compared,
+ * because r may name a freed one. With mpib_reg_fd() r must have all memory of
+ * like. A dma-buf is identified by its addresses, since each export has an inode of
+ * its own. A memfd is identified by its file, too, since it may be mapped where
+ * another one was.
+ */
 static bool region_serves(const struct mpib_region *r,
 			  const struct mpib_region *like)
 {
@@ -148,7 +150,7 @@ static struct mpib_region *make_region(struct mpib_client *c, void *addr,
 	return r;
 }
 
-/* The memory from mpib_mem_alloc() that has all of r. */
+/* Return the memory from mpib_mem_alloc() that has all of r. */
 static const struct mpib_pool *region_pool(const struct mpib_region *r)
 {
 	const struct mpib_pool *p;
@@ -178,7 +180,7 @@ static void region_place(struct mpib_region *r)
 		r->direct = 0;
 		return;
 	}
-	region_set_mr(r, p->mr);
+	region_set_mr(r, p->debt.id);
 	r->off = (uint64_t)(r->addr - (char *)p->seg.addr);
 }
 
@@ -190,13 +192,13 @@ void mpib_regions_renew(struct mpib_client *c)
 
 	LIST_FOREACH(p, &c->pools, link)
 	{
-		p->mr = p->debt.id = p->memory.mr;
+		p->debt.id = p->memory.mr;
 	}
 	LIST_FOREACH(r, &c->regions, link)
 	{
 		pool = r->own_mr || r->staged ? NULL : region_pool(r);
 		if (pool)
-			region_set_mr(r, pool->mr);
+			region_set_mr(r, pool->debt.id);
 		if (!r->own_mr)
 			continue;
 		r->debt.id = r->memory.mr;
@@ -239,14 +241,14 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
 	return 0;
 }
 
-/* The proxy has dropped the MR. The region is in graves, where region_bury()
- * frees it. */
+/* The proxy has no MR of the region any more. The region is on c->graves, where
+ * region_bury() frees it. */
 static void mr_gone(struct mpib_debt *d)
 {
 	((struct mpib_region *)d)->own_mr = false;
 }
 
-/* Before Linux 5.14: reading allocates the pages of a memfd, too. */
+/* Allocate the pages of a memfd before Linux 5.14: reading them does that, too. */
 static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -259,9 +261,9 @@ static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 		(void)*(const volatile char *)(at + i);
 }
 
-/* Allocate all pages of a part of a memfd in this process, whose memory they
- * are: the proxy takes none that are not there. The proxy reports the reason of
- * a failure here. */
+/* Allocate all pages of a part of a memfd, in this process, so that they count as its
+ * memory: the proxy refuses memory with missing pages. If this fails, the proxy
+ * reports why. */
 static void allocate_pages(int fd, uint64_t offset, size_t size)
 {
 	size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);
@@ -276,7 +278,7 @@ static void allocate_pages(int fd, uint64_t offset, size_t size)
 	munmap(map, len);
 }
 
-/* Under the lock: have the proxy register r, which fd stands for. */
+/* Under the lock: register r, whose memory is that of fd, at the proxy. */
 static int region_register(struct mpib_region *r, int fd)
 {
 	struct mpib_ctl_reg_fd ask = {
@@ -295,7 +297,7 @@ static int region_register(struct mpib_region *r, int fd)
 	mpib_message_close_fds(&m);
 	region_set_mr(r, r->debt.id);
 	r->debt.paid = mr_gone;
-	/* The caller may close its own. */
+	/* The caller may close fd. */
 	r->memory.kept = mpib_keep(r->client, fd);
 	LIST_INSERT_HEAD(&r->client->regions, r, link);
 	return 0;
@@ -311,7 +313,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 
 	if (rc < 0)
 		return rc;
-	/* The proxy refuses that, too, but need not be asked. */
+	/* The proxy would refuse it as well. */
 	if (size == 0)
 		return no_region(addr, size);
 	if (mpib_fstat(fd, &st) < 0 && errno == EBADF)
@@ -333,7 +335,7 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	}
 	there = region_again(r);
 	if (!there && !(flags & MPIB_REG_DMABUF)) {
-		/* Without the lock, which others want: it takes long. */
+		/* Without the lock, because it takes long. */
 		mpib_client_unlock(client);
 		allocate_pages(fd, offset, size);
 		mpib_client_hold(client);
@@ -351,8 +353,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
 	if (rc == -EPIPE && mpib_client_again(client))
 		return mpib_reg_fd(client, addr, size, offset, fd, flags,
 				   region);
-	/* Memory that is sealed against writing later cannot be registered
-	 * again. */
+	/* Otherwise the caller could seal the memory against writing, and it
+	 * could not be registered again. */
 	if (rc == 0)
 		(void)fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL);
 	return rc;
@@ -389,7 +391,7 @@ int mpib_dereg(struct mpib_region *region)
 		mpib_memory_drop(c, &region->memory);
 	if (region->own_mr)
 		rc = mpib_rpc_undo(c, &region->debt);
-	if (rc == -EPIPE && c->at->whole && c->at->pidfd >= 0 &&
+	if (rc == -EPIPE && c->at->state == MPIB_ATTACH_WHOLE && c->at->pidfd >= 0 &&
 	    !mpib_client_dead(c, (int)c->answer_ms))
 		rc = mpib_fail(-ETIMEDOUT,
 			       "the proxy at %s hung up, and its process did "
@@ -495,7 +497,7 @@ void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory)
 	const struct mpib_attached *at = c->successor;
 
 	mpib_keep_close(c, memory->kept);
-	/* An answer that comes later is answered by a DEREG. */
+	/* If the answer is still to come, memory_answered() deregisters. */
 	if (at && memory->at == at->number && !memory->asked)
 		memory_deregister(c, at, memory->mr);
 }

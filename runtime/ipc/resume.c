@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A connection continues in another instance: docs/recovery.md. Its requests
- * hold all that is needed to post them again. Nothing is written any more for
- * the instance that stopped, so its completion words are final. The records of
- * a sending end name the receive that each send answers: if the receiver's rank
- * has that receive, the send is done too.
+ * hold all that is needed to post them again. Nothing writes for the old
+ * instance any more, so its completion words are final. A sending end has a
+ * record for each send, which names the receive that the send answers. If the
+ * receiver's rank has completed that receive, the send is complete, too.
  */
 #include <errno.h>
 
@@ -22,8 +22,8 @@ void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 	}
 }
 
-/* The number of completed receives that a place's completion word proves; 0: the
- * word belongs to no recent request of this instance. posts: the latest count. */
+/* Return how many receives have completed according to a place's completion word; 0:
+ * the word is of no recent request of this instance. posts: the latest count. */
 static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
@@ -43,7 +43,7 @@ static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 
 uint64_t mpib_conn_over(const struct mpib_conn *conn)
 {
-	/* Relaxed: of what was posted since it was written it allows for all. */
+	/* Relaxed: word_counts() allows for all posts since the last count. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint64_t most = 0;
@@ -59,7 +59,7 @@ uint64_t mpib_conn_over(const struct mpib_conn *conn)
 	return conn->base + most;
 }
 
-/* Return whether the peer's rank has the receive that r answers. */
+/* Return whether the peer's rank has completed the receive that r answers. */
 static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 			   uint64_t answer, uint64_t base)
 {
@@ -76,7 +76,8 @@ static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 	return true;
 }
 
-/* Requests at places that are not over, oldest first. How many. */
+/* Collect the requests at places that have not completed, oldest first. Returns how
+ * many. */
 static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 			      const _Atomic uint64_t *answers,
 			      struct mpib_request **left)
@@ -108,7 +109,8 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 	return n;
 }
 
-/* Requests of the feed queue that have no place, in its order. How many. */
+/* Collect the requests of the feed queue that have no place, in its order. Returns
+ * how many. */
 static unsigned queued_left(const struct mpib_conn *conn,
 			    struct mpib_request **left)
 {
@@ -121,8 +123,8 @@ static unsigned queued_left(const struct mpib_conn *conn,
 	return n;
 }
 
-/* Under the lock. A request of the fast path holds no region, so that the region may
- * be freed. */
+/* Under the lock. Return whether the buffer's region still exists: requests of the
+ * fast path do not hold their regions. */
 static bool buffer_is_there(const struct mpib_client *c,
 			    const struct mpib_buffer *b)
 {
@@ -150,7 +152,8 @@ static bool buffers_are_there(const struct mpib_client *c,
 	return true;
 }
 
-/* Under the lock. */
+/* Under the lock. Move the connection to its next instance; left are the n requests
+ * that will be posted again. */
 static void change_index(struct mpib_conn *conn,
 			 struct mpib_request *const *left, unsigned n)
 {
@@ -184,12 +187,10 @@ static void change_index(struct mpib_conn *conn,
 	conn->work -= conn->feed.n;
 	conn->feed.first = conn->feed.last = NULL;
 	conn->feed.n = 0;
-	/* Last: the completions of the old instance are in it. */
+	/* Last: it holds the completions of the old instance. */
 	mpib_attached_put(old);
 }
 
-/* The helper gives the new index a window where the old one had one; posts get it
- * otherwise, and never tests. */
 bool mpib_conn_lacks_window(const struct mpib_conn *conn)
 {
 	const struct mpib_index *to = &conn->next.at->index[conn->next.index];
@@ -221,7 +222,7 @@ int mpib_conn_resume(struct mpib_conn *conn)
 		mpib_client_unlock(c);
 		return 0;
 	}
-	/* First of all: the bytes of what is done. */
+	/* First copy out the bytes that have arrived. */
 	mpib_window_drain(conn);
 	if (conn->is_sender)
 		answers = conn->at->reply->answers[conn->index];
@@ -259,7 +260,7 @@ int mpib_conn_goes_on(struct mpib_conn *conn)
 	/* Acquire pairs with the release in conn_lose(). */
 	rc = atomic_load_explicit(&conn->lost, memory_order_acquire);
 	if (rc < 0)
-		return mpib_conn_fail(conn, rc, conn->lost_why);
+		return mpib_conn_fail(conn, rc, NULL);
 	if (!atomic_load(&c->helper.resumes)) {
 		/* The helper may have given up since the check above. */
 		rc = mpib_client_check(c);

@@ -15,7 +15,6 @@
 
 #define LOOK_MS 10
 
-/* The proxy's process has ended, and with it all that it could write. */
 bool mpib_client_dead(const struct mpib_client *c, int ms)
 {
 	struct pollfd p = { .fd = c->at->pidfd, .events = POLLIN };
@@ -93,7 +92,7 @@ void mpib_client_unlock(struct mpib_client *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* A late answer, or the proxy hung up. */
+/* Take late answers, and notice that the proxy hung up. */
 static void look_at_socket(struct mpib_client *c)
 {
 	struct pollfd p = { .fd = c->at->sock, .events = POLLIN };
@@ -134,7 +133,6 @@ uint64_t mpib_now_ms(void)
 	return mpib_now_ns() / 1000000;
 }
 
-/* Sets the text "did not answer in time" and returns -ETIMEDOUT. */
 static int rpc_too_late(const struct mpib_client *c)
 {
 	return mpib_fail(-ETIMEDOUT,
@@ -236,7 +234,7 @@ static void debt_pay(struct mpib_debt *d)
 	debt_over(d);
 }
 
-/* Take the id of the made object out of the answer m. False: m is too short. */
+/* Take the id of the new object from the answer m. False: m is too short. */
 static bool debt_learn(struct mpib_debt *d, const struct mpib_message *m)
 {
 	const struct mpib_ctl_listening *l = (const void *)m->bytes;
@@ -323,9 +321,9 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 }
 
 /*
- * Wait for the answer to request id; late answers to earlier requests are taken
- * on the way. After 7/8 of the time send a probe: a proxy that answers nothing
- * at all is deaf, one that answers the probe is only long at this request.
+ * Wait for the answer to request id, and take late answers to earlier requests on
+ * the way. After 7/8 of the time send a probe: a proxy that answers it is only slow
+ * at this request, and not deaf.
  */
 static int rpc_answer(struct mpib_client *c, uint32_t id,
 		      struct mpib_message *m, uint64_t deadline)
@@ -454,7 +452,7 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		debt_owe(c, d, h->id);
 	else if (c->asked == MPIB_ASKED_ANSWERED && m->h.status == 0 &&
 		 debt_learn(d, m))
-		mpib_rpc_undo_later(c, d); /* made, but the call failed here */
+		mpib_rpc_undo_later(c, d); /* the proxy made it */
 	else
 		debt_over(d);
 	return rc;

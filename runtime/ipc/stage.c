@@ -9,9 +9,9 @@
 
 #include "ipc/client.h"
 
-#define AGAIN_MS 10 /* between two questions for a window that is refused */
-#define LARGER_MS 1000 /* the same, if there is a small one */
-#define WAITS 16 /* posts without room that cost as much as a whole window */
+#define AGAIN_MS 10 /* between two requests for a window that was refused */
+#define LARGER_MS 1000 /* the same, if the connection has a small one */
+#define WAITS 16 /* posts without room until a whole window is worth its cost */
 
 int mpib_bell_write(struct mpib_conn *conn)
 {
@@ -22,10 +22,12 @@ int mpib_bell_write(struct mpib_conn *conn)
 	return 0;
 }
 
-/* Written in place in the ring slot: building a struct and copying it costs
- * more than all the rest of a push. */
-void mpib_push(struct mpib_conn *conn, const struct mpib_request *r, unsigned i,
-	       uint32_t mr, uint64_t off, uint32_t pos, uint32_t len)
+/* Push a descriptor for len bytes at pos of buffer i, which lie at off in mr. The
+ * caller has checked that the ring has room. The descriptor is written in place:
+ * building a struct and copying it costs more than the rest of a push. */
+static void push(struct mpib_conn *conn, const struct mpib_request *r,
+		 unsigned i, uint32_t mr, uint64_t off, uint32_t pos,
+		 uint32_t len)
 {
 	struct mpib_desc *d = mpib_ring_next(&conn->ring);
 
@@ -49,12 +51,11 @@ void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 	const struct mpib_buffer *b = &r->buf[i];
 
 	if (b->size > 0)
-		mpib_push(conn, r, i, mpib_region_mr(b->region),
-			  b->region->off +
-				  (uint64_t)(b->addr - b->region->addr),
-			  0, b->size);
+		push(conn, r, i, mpib_region_mr(b->region),
+		     b->region->off + (uint64_t)(b->addr - b->region->addr), 0,
+		     b->size);
 	else
-		mpib_push(conn, r, i, 0, 0, 0, 0);
+		push(conn, r, i, 0, 0, 0, 0);
 }
 
 static void push_part(struct mpib_conn *conn, struct mpib_request *r,
@@ -62,7 +63,7 @@ static void push_part(struct mpib_conn *conn, struct mpib_request *r,
 {
 	const struct mpib_window *w = &conn->window;
 
-	mpib_push(conn, r, p->idx, w->mr, p->at, p->pos, p->len);
+	push(conn, r, p->idx, w->mr, p->at, p->pos, p->len);
 }
 
 static bool is_direct(const struct mpib_buffer *b)
@@ -71,9 +72,9 @@ static bool is_direct(const struct mpib_buffer *b)
 }
 
 /*
- * A posted message cannot be taken back, since the peer counts on it: if memory
- * is deregistered before its request is pushed the connection must fail. A
- * staged receive continues in the window instead, see copy_out().
+ * Fail the connection: memory was deregistered before its request was pushed, and a
+ * posted message cannot be withdrawn, since the peer counts on it. A staged receive
+ * continues in the window instead, see copy_out().
  */
 static int stage_lost(struct mpib_conn *conn)
 {
@@ -87,7 +88,8 @@ static bool is_lost(const struct mpib_buffer *b)
 	return b->size > 0 && mpib_region_dead(b->region);
 }
 
-/* 1: pushed something; 0: no room now; -errno. */
+/* Push the next part of r, or all of it if it is not staged. 1; 0: no room now;
+ * -errno. */
 static int feed_stream(struct mpib_conn *conn, struct mpib_request *r)
 {
 	const struct mpib_buffer *b = &r->buf[0];
@@ -139,7 +141,7 @@ void mpib_stage_take_window(struct mpib_conn *conn)
 
 	w->base_before = w->base;
 	w->base = memory->seg.addr;
-	w->mr = memory->mr;
+	w->mr = memory->debt.id;
 	w->size = mpib_window_size(memory);
 	w->had = w->size > w->had ? w->size : w->had;
 	mpib_window_cut(w, conn->is_sender ? conn->at->welcome.part : 0);
@@ -148,8 +150,8 @@ void mpib_stage_take_window(struct mpib_conn *conn)
 			      memory_order_relaxed);
 }
 
-/* Get a window of at least size bytes: 1; 0: another thread has the lock, maybe while
- * it waits for the proxy; -errno. */
+/* Get a window of at least size bytes. 1; 0: another thread has the lock, and may be
+ * waiting for the proxy; -errno. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
@@ -172,9 +174,9 @@ static bool is_busy(const struct mpib_conn *conn)
 }
 
 /*
- * A connection that released its window in a rest waits for another one: the rest
- * must not make a post fail because others took the memory, or because the proxy
- * stands still. 0: ask later; else rc.
+ * No window, for rc. Return 0 to try again later: if the connection had a window and
+ * released it while idle, that must not make a post fail because other connections
+ * have taken the memory or the proxy is slow. Else return rc.
  */
 static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 {
@@ -191,7 +193,7 @@ static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 	return 0;
 }
 
-/* Bytes of a window that r is better off with. */
+/* Return the window size that suits r best. */
 static uint32_t better(const struct mpib_conn *conn,
 		       const struct mpib_request *r)
 {
@@ -200,9 +202,8 @@ static uint32_t better(const struct mpib_conn *conn,
 		       : mpib_window_first(conn->at);
 }
 
-/* Get a whole window instead of a small one, whatever the small one holds,
- * unless a whole one is too small as well. If there is none the small one
- * does. */
+/* Try to replace a small window, which may hold parts, by a whole one; not if that is
+ * too small as well. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
 	uint32_t whole = conn->at->welcome.window;
@@ -213,7 +214,8 @@ static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 		w->again_ms = now + LARGER_MS;
 }
 
-/* Like have_window(), of as many bytes as are best, or else as are needed. */
+/* Get a window of the best size, or else of the size that is needed. Returns what
+ * have_window() does. */
 static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 {
 	uint32_t first = mpib_window_first(conn->at);
@@ -225,9 +227,9 @@ static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 }
 
 /*
- * Get a window for r, which is not queued yet; test never gets one. All staged
+ * Get a window for r, which is not queued yet; only posts get windows. All staged
  * buffers of a group must be in the window at once. So a group may need a larger
- * window, which it gets once the present one is unused. 1; 0: not yet; -errno.
+ * window, which it gets once the current one is unused. 1; 0: not yet; -errno.
  */
 static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 {
@@ -237,7 +239,7 @@ static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 	int rc;
 
 	if (w->lost)
-		return 0; /* why the connection failed is still to come */
+		return 0; /* the connection failed; the reason comes later */
 	if (!used)
 		w->no_room = 0;
 	else if (w->size < better(conn, r) &&
@@ -298,15 +300,15 @@ int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r)
 
 	while (rc > 0 && r->feeding) {
 		rc = r->n > 1 ? feed_group(conn, r) : feed_stream(conn, r);
-		/* Ring for each part: the proxy sends this part while the
-		 * sender copies the next. */
+		/* Wake the shard for each part: the proxy sends this part while
+		 * this thread copies the next one. */
 		if (rc > 0)
 			mpib_ring_bell(conn);
 	}
 	return rc;
 }
 
-/* Nothing of r is pushed. */
+/* Reset r: none of its bytes are pushed. */
 static void stage_begin(struct mpib_request *r)
 {
 	r->slow = true;

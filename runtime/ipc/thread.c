@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the library needs of threads: starting them, trying a mutex, and a text of
- * the last error for each. The simulator has its own. */
+/* Threads, and the error text of each. A file of its own, because the simulator
+ * replaces it. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -10,14 +10,13 @@
 
 #include "ipc/client.h"
 
-/* With a C library older than 2.34 a program may be linked without threads
- * (NCCL's programs have them). So the symbol is weak, and of the version that
- * old and new libraries have. */
+/* With a C library older than 2.34 a program may be linked without libpthread. So
+ * these symbols are weak, and have the version that old and new libraries have. */
 #pragma weak pthread_create
 #pragma weak pthread_join
 #pragma weak pthread_mutex_trylock
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-/* Their runtime has its own. */
+/* The sanitizers' runtime defines them. */
 #elif defined(__GLIBC__) && defined(__x86_64__)
 __asm__(".symver pthread_create, pthread_create@GLIBC_2.2.5");
 __asm__(".symver pthread_join, pthread_join@GLIBC_2.2.5");
@@ -49,7 +48,7 @@ void mpib_thread_join(pthread_t thread)
 
 bool mpib_mutex_try(pthread_mutex_t *mutex)
 {
-	/* Without a thread library the process had no threads when it started. */
+	/* This library was loaded without libpthread: waiting is all there is. */
 	if (!pthread_mutex_trylock)
 		return pthread_mutex_lock(mutex) == 0;
 	return pthread_mutex_trylock(mutex) == 0;
@@ -69,7 +68,7 @@ int mpib_fail(int rc, const char *fmt, ...)
 
 const char *mpib_errtext(int rc)
 {
-	/* The GNU version, which returns a text that lives on or fills buf. */
+	/* The GNU version returns a constant text, or buf. */
 	static _Thread_local char buf[64];
 
 	return strerror_r(-rc, buf, sizeof(buf));

@@ -6,7 +6,8 @@
 #include "base/copy.h"
 #include "ipc/client.h"
 
-/* Parts that are in the run, which were taken of another window. */
+/* Give the run this part of a new window. Returns the number of its parts, which
+ * stay in the old window. */
 static uint32_t run_cut(struct mpib_run *run, uint32_t off, uint32_t size)
 {
 	run->off = off;
@@ -45,8 +46,7 @@ void mpib_window_rest(struct mpib_conn *conn)
 			      memory_order_release);
 }
 
-/* Take len contiguous bytes of the run, or as many as it has. NULL: it is full.
- */
+/* Take len contiguous bytes of the run, but at most its size. NULL: it is full. */
 static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 {
 	struct mpib_staging_chunk *p;
@@ -68,7 +68,8 @@ static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 	return p;
 }
 
-/* The send has its receive, so that its parts are posted as they come. */
+/* Return whether the send has its receive: then the shard posts its parts as they
+ * come. */
 static bool is_told(const struct mpib_request *r)
 {
 	return r->wanted || mpib_completion_progress(r->completion, r->gen) > 0;
@@ -196,7 +197,7 @@ void mpib_window_drop(struct mpib_conn *conn)
 			      memory_order_relaxed);
 }
 
-/* True when the part is done; *arrived of its bytes were transferred. */
+/* Return whether the part is complete; *arrived of its bytes were transferred. */
 static bool part_over(const struct mpib_request *r,
 		      const struct mpib_staging_chunk *p, uint32_t *arrived)
 {
@@ -219,7 +220,7 @@ static bool part_over(const struct mpib_request *r,
 	return true;
 }
 
-/* The request failed with its connection. */
+/* Return whether the request failed together with its connection. */
 static bool is_failed(const struct mpib_conn *conn,
 		      const struct mpib_request *r)
 {
@@ -229,7 +230,7 @@ static bool is_failed(const struct mpib_conn *conn,
 	       !mpib_conn_refused(conn, res);
 }
 
-/* False: the part is not over. */
+/* Take the part out if it is complete. False: it is not. */
 static bool part_leaves(struct mpib_conn *conn,
 			const struct mpib_staging_chunk *p)
 {

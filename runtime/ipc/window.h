@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection's staging window, cut into two runs whose parts leave in the
- * order taken. A part of a send that waits for its receive blocks those behind
- * it. So, by the rule of feed.h:
+ * A connection's staging window, cut into two runs. Parts leave a run in the order in
+ * which they were put in. A part of a send that waits for its receive blocks later
+ * parts of its run. So, by the rule of feed.h:
  *
  * - In the big run parts may wait.
- * - The small run is reserved for sends that have their receive: it was
- *   published as wanted, or earlier parts were sent. These sends use the big run
- *   first.
+ * - The small run is reserved for sends that have their receive: the shard published
+ *   it as wanted, or earlier parts were sent. These sends use the big run first.
  *
  * The shard posts the parts of a send that has its receive as they come, so they
- * leave. Hence the sends of the receive that is being answered get through,
- * however many wait for later ones. A receiver's parts leave in the order of the
- * receives, and all of its window is the big run.
+ * leave. Hence the sends of the receive that is being answered get through, however
+ * many sends wait for later receives. A receiver's parts leave in the order of the
+ * receives, so all of its window is the big run.
  *
  * On the connection's thread, inside post and test.
  *
  * A connection begins with a small window, since most connections carry little and
- * the kernel takes time to make pages. It gets a whole window after a number of
- * posts had to wait for room (stage.c). Parts in the small window leave it in
- * order.
+ * the kernel takes time to allocate pages. It gets a whole window after a number of
+ * posts had to wait for room (stage.c). Parts in the small window leave it in order.
  *
- * A window that nothing used for long is given back (mpib_windows_sweep()), by
- * any thread that holds the client's lock. So the connection's thread marks it
- * as used before it puts something in, and lets it rest when it is empty.
+ * Any thread that holds the client's lock may release a window that was idle for long
+ * (mpib_windows_sweep()). So the connection's thread marks the window as used before
+ * it puts a part in, and as resting when it is empty.
  */
 #ifndef MPIB_IPC_WINDOW_H
 #define MPIB_IPC_WINDOW_H
@@ -35,9 +33,8 @@
 
 #define MPIB_WINDOW_MAX (1u << 30)
 #define MPIB_PARTS 256 /* of one run */
-/* Parts that may wait at once. Together with a descriptor for each other place,
- * they leave the shard, which holds 64, room for parts of a send that has its
- * receive. */
+/* Parts that may wait for receives at a time. The shard holds 64 descriptors: these,
+ * one for each other place, and the parts of a send that has its receive. */
 #define MPIB_PARTS_WAITING 32
 
 /* Return the bytes of the window that a part of len bytes uses. */
@@ -57,49 +54,48 @@ struct mpib_staging_chunk {
 	uint16_t req; /* number of the request */
 	uint8_t idx; /* buffer of a grouped receive */
 	bool waits; /* its send may have no receive yet */
-	bool gone; /* its send is done, and the part still keeps its place */
+	bool gone; /* its send has completed; earlier parts have not left yet */
 	uint32_t pos, len; /* in that buffer */
-	uint32_t at; /* in the window */
-	uint64_t end; /* the run's head behind it; 0: in the window before */
+	uint32_t at; /* offset in the window */
+	uint64_t end; /* run->head after it; 0: it is in the window before */
 };
 
 struct mpib_run {
 	uint32_t off, size; /* in the window */
-	uint64_t head, tail; /* running byte counts; both 0 when empty */
+	uint64_t head, tail; /* bytes put in and taken out; both 0 when empty */
 	uint32_t part_head, part_tail;
 	struct mpib_staging_chunk part[MPIB_PARTS];
 };
 
 enum mpib_window_state {
-	MPIB_WINDOW_NONE, /* never needed yet, or given back */
-	MPIB_WINDOW_RESTS, /* empty; the thread that changes this owns it */
-	MPIB_WINDOW_USED, /* by the connection's thread */
+	MPIB_WINDOW_NONE, /* not needed yet, or released */
+	MPIB_WINDOW_RESTS, /* empty: the thread that changes this gets it */
+	MPIB_WINDOW_USED, /* the connection's thread uses it */
 };
 
 struct mpib_window {
-	_Atomic unsigned state; /* of all below: enum mpib_window_state */
-	_Atomic uint32_t sweep; /* the client's sweeps when it came to rest */
+	_Atomic unsigned state; /* enum mpib_window_state; guards all below */
+	_Atomic uint32_t sweep; /* client->sweeps when it came to rest */
 	char *base;
 	uint32_t mr; /* of which the window is all */
 	uint32_t size;
-	uint32_t had; /* size of the largest so far */
-	uint64_t again_ms; /* no other is asked for before that */
-	uint32_t no_room; /* posts that found none in it; stage.c */
+	uint32_t had; /* size of the largest window so far */
+	uint64_t again_ms; /* do not request another window earlier */
+	uint32_t no_room; /* posts that found no room in it; stage.c */
 	uint32_t waiting; /* parts with waits set */
-	/* A part of it ended with the connection: until that is closed the peer
-	 * may still write there, or a QP read it. So nothing else gets room. */
+	/* A part failed with the connection. Until the connection is closed, the
+	 * peer may write to the part, or a QP may read it: put nothing in. */
 	bool lost;
-	_Atomic uint32_t before; /* parts in the window before */
+	_Atomic uint32_t before; /* parts in the window before this one */
 	char *base_before;
 	struct mpib_run big, small;
 };
 
-/* Cut a new window of w->size bytes; parts that there are stay in the one before
- * until they leave. keep: bytes of the small run, at most; 0: none. */
+/* Cut a new window of w->size bytes into runs. Existing parts stay in the window
+ * before. keep: most bytes of the small run. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
-/* Return whether the window holds no part, and no proxy may still use an
- * earlier one. */
+/* Return whether the window holds no part, and a proxy may use none. */
 static inline bool mpib_window_empty(const struct mpib_window *w)
 {
 	return !w->lost && w->big.part_head == w->big.part_tail &&
@@ -112,13 +108,13 @@ static inline char *mpib_window_addr(const struct mpib_window *w,
 	return (p->end ? w->base : w->base_before) + p->at;
 }
 
-/* Have the window, if there is one. False: get one under the client's lock. */
+/* Mark the window as used. False: there is none; get one under the client's lock. */
 static inline bool mpib_window_use(struct mpib_window *w)
 {
 	unsigned rests = MPIB_WINDOW_RESTS;
 
-	/* Relaxed: only this thread sets USED. Acquire: the thread that let
-	 * the window rest, or got it, is done with it. */
+	/* Relaxed: only this thread sets USED. Acquire pairs with the release
+	 * in mpib_window_rest(). */
 	return atomic_load_explicit(&w->state, memory_order_relaxed) ==
 		       MPIB_WINDOW_USED ||
 	       atomic_compare_exchange_strong_explicit(
@@ -126,17 +122,16 @@ static inline bool mpib_window_use(struct mpib_window *w)
 		       memory_order_acquire, memory_order_relaxed);
 }
 
-/* It is empty, and nothing waits for room in it. */
+/* Mark the window as resting: it is empty, and nothing waits for room in it. */
 void mpib_window_rest(struct mpib_conn *conn);
 
-/* Take room for the next part of buffer i of r, at most len bytes of it. NULL:
- * there is none now. */
+/* Reserve room for the next part of buffer i of r, at most len bytes. NULL: there is
+ * no room now. */
 struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
 					    struct mpib_request *r, unsigned i,
 					    uint32_t len);
 
-/* Give back the newest n parts, which were taken of the big run for r and not
- * pushed. */
+/* Remove the newest n parts, which were put into the big run for r and not pushed. */
 void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 			unsigned n);
 
@@ -144,18 +139,17 @@ void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 			 const struct mpib_staging_chunk *p);
 
-/* Sender: r has completed, and not as its connection failed. Parts of r that
- * follow those of other requests may stay in the window after r ends. */
+/* Sender: r has completed, and its connection has not failed. Detach its parts from
+ * it: they leave only after earlier parts of other requests. */
 void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 
 /* Discard the window's contents and detach it from the connection. */
 void mpib_window_drop(struct mpib_conn *conn);
 
-/* Take parts that are done out of the window; a receiver copies them out. */
+/* Remove complete parts from the window; a receiver copies their bytes first. */
 void mpib_window_drain(struct mpib_conn *conn);
 
-/* pool.c, any thread. Bytes of a window that has carried little: making the pages
- * of a whole one takes a millisecond, and their memory. */
+/* pool.c, any thread. Return the size of a connection's first window. */
 uint32_t mpib_window_first(const struct mpib_attached *at);
 /* Under the client's lock. Get the index a window of at least size bytes. A
  * smaller one is released, or, if busy (it holds parts), becomes x->before. */
@@ -164,8 +158,8 @@ int mpib_window_get(struct mpib_client *c, struct mpib_index *x, uint32_t size,
 /* Under the client's lock. Release the index's windows. Never waits. */
 void mpib_window_put(struct mpib_client *c, struct mpib_index *x);
 
-/* Any thread, under the client's lock: give back the windows that rested
- * since before the last sweep, if that is half a minute ago. Never waits. */
+/* Any thread, under the client's lock. If the last sweep was half a minute ago,
+ * release the windows that rested since before it. Never waits. */
 void mpib_windows_sweep(struct mpib_client *c, uint64_t now_ms);
 
 #endif
