@@ -35,8 +35,8 @@
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
-	/* Owed: id of the request whose late answer brings id below; 0: id is
-	 * known. */
+	/* Id of the request that makes the object, while its answer is late. The
+	 * answer brings id below. 0: id is known. */
 	uint32_t asked;
 	uint32_t undo; /* MPIB_CTL_DEREG, CLOSE_LISTEN or CLOSE of id */
 	uint32_t id; /* mr, listen_id or connection index */
@@ -104,7 +104,6 @@ struct mpib_instance {
 	uint32_t index;
 	uint64_t base; /* receives that both ends had completed before */
 	uint64_t no_window; /* ms: since when a window is refused; 0: not refused */
-	uint32_t late; /* id of the request while its answer is late, else 0 */
 };
 
 /* The reason for a connection's failure, from the proxy or the helper. */
@@ -213,7 +212,6 @@ struct mpib_listener {
 	struct mpib_client *client;
 	uint64_t nonce;
 	uint32_t at; /* number of the latest attach where it was requested */
-	uint32_t late; /* id of the request while its answer is late, else 0 */
 };
 
 /* Registrations that may be without an answer at a time. Descriptors in a socket count
@@ -433,13 +431,15 @@ void mpib_rpc_settle(struct mpib_client *c);
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
 		  struct mpib_message *m, size_t want);
-/* Ask the proxy to undo d, and wait for the answer. In any case the object of d is no
- * longer the caller's. -ETIMEDOUT: the proxy has not confirmed yet. */
+/* Ask the proxy to undo d, and wait for the answer, unless that to the first request
+ * is still late. In any case the object of d is no longer the caller's. -ETIMEDOUT:
+ * the proxy has not confirmed yet. */
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* Stop owing d, whose answer is still to come. Returns the id of its request. */
-uint32_t mpib_debt_keep(struct mpib_debt *d);
+/* Stop owing d, whose answer is late: the caller needs the object after all, and
+ * handles the answer. */
+void mpib_debt_keep(struct mpib_debt *d);
 /* The proxy drops the client with everything: free the debts. */
 void mpib_debts_forget(struct mpib_client *c);
 

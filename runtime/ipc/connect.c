@@ -211,6 +211,7 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 	conn->at = at;
 	conn->index = i;
 	conn->place = &at->index[i];
+	conn->place->debt.asked = 0; /* made, also if the answer is late */
 	conn->sleeping = &at->status->shard[at->welcome.shard].sleeping;
 	conn->lived = MPIB_ATTACHED(at->number);
 	conn->first_gen = conn->place->gen + 1;
@@ -440,8 +441,8 @@ static bool why_ask(struct mpib_conn *conn)
 	int rc = 0;
 
 	mpib_rpc_settle(c);
-	if (!mpib_client_ok(c))
-		return false;
+	if (!mpib_client_ok(c) || conn->at != c->at)
+		return false; /* the proxy that knows it has ended */
 	if (r->asked && mpib_now_ms() < r->until)
 		return true;
 	if (r->asked) {

@@ -67,7 +67,8 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	uint64_t base = conn->is_sender ? 0 : mpib_conn_over(conn);
 	bool had = next_state(conn) != MPIB_NEXT_NONE;
 	struct mpib_instance before = conn->next;
-	uint32_t index, late = 0;
+	bool late = false;
+	uint32_t index;
 	int rc;
 
 	if (had)
@@ -82,8 +83,9 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	if (rc == -EMFILE)
 		return 0; /* other connections leave an index soon */
 	/* An undo request would close the connection at the peer. */
-	if (rc == -ETIMEDOUT && c->asked == MPIB_ASKED_LATE)
-		late = mpib_debt_keep(&c->at->index[index].debt);
+	late = rc == -ETIMEDOUT && c->asked == MPIB_ASKED_LATE;
+	if (late)
+		mpib_debt_keep(&c->at->index[index].debt);
 	else if (rc == -EPIPE || rc == -ETIMEDOUT)
 		return rc;
 	next_set(conn, MPIB_NEXT_NONE);
@@ -95,7 +97,7 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 		conn_lose(conn, rc, mpib_strerror());
 		return 0;
 	}
-	conn->next = (struct mpib_instance){ c->at, index, base, 0, late };
+	conn->next = (struct mpib_instance){ c->at, index, base, 0 };
 	c->at->users++;
 	next_set(conn, MPIB_NEXT_ASKED);
 	return rc;
@@ -104,12 +106,15 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 static bool conn_answered(struct mpib_client *c, struct mpib_conn *conn,
 			  struct mpib_message *m)
 {
+	struct mpib_debt *debt;
 	int rc;
 
-	if (next_state(conn) != MPIB_NEXT_ASKED || !conn->next.late ||
-	    conn->next.late != m->h.id)
+	if (next_state(conn) == MPIB_NEXT_NONE || conn->next.at != c->at)
 		return false;
-	conn->next.late = 0;
+	debt = &c->at->index[conn->next.index].debt;
+	if (!debt->asked || debt->asked != m->h.id)
+		return false;
+	debt->asked = 0;
 	rc = mpib_rpc_check(m, 0);
 	if (rc < 0) {
 		conn_lose(conn, rc, mpib_strerror());
@@ -131,8 +136,10 @@ void mpib_helper_answered(struct mpib_client *c, struct mpib_message *m)
 	}
 	LIST_FOREACH(listener, &c->listeners, link)
 	{
-		if (listener->late && listener->late == m->h.id &&
-		    m->h.status == 0 && m->len >= sizeof(*got))
+		if (!listener->debt.asked || listener->debt.asked != m->h.id)
+			continue;
+		listener->debt.asked = 0;
+		if (m->h.status == 0 && m->len >= sizeof(*got))
 			listener->debt.id = got->listen_id;
 	}
 }
@@ -323,14 +330,14 @@ static int listener_again(struct mpib_client *c, struct mpib_listener *listener)
 	if (rc == -EPIPE || (rc == -ETIMEDOUT && c->asked == MPIB_ASKED_NOT))
 		return rc;
 	listener->at = c->at->number;
-	listener->late = rc == -ETIMEDOUT ? ask.h.id : 0;
+	listener->debt.asked = rc == -ETIMEDOUT ? ask.h.id : 0;
 	listener->debt.id = 0;
 	if (rc == 0) {
 		got = (const void *)m.bytes;
 		listener->debt.id = got->listen_id;
 		mpib_message_close_fds(&m);
 	}
-	return listener->late ? rc : 0;
+	return listener->debt.asked ? rc : 0;
 }
 
 static int listeners_again(struct mpib_client *c)

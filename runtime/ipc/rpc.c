@@ -222,12 +222,6 @@ static void debt_over(struct mpib_debt *d)
 		free(d);
 }
 
-static void debt_owe(struct mpib_client *c, struct mpib_debt *d, uint32_t asked)
-{
-	d->asked = asked;
-	LIST_INSERT_HEAD(&c->debts, d, link);
-}
-
 static void debt_pay(struct mpib_debt *d)
 {
 	LIST_REMOVE(d, link);
@@ -269,13 +263,9 @@ static void debt_answered(struct mpib_client *c, struct mpib_message *m)
 		debt_pay(d);
 }
 
-uint32_t mpib_debt_keep(struct mpib_debt *d)
+void mpib_debt_keep(struct mpib_debt *d)
 {
-	uint32_t asked = d->asked;
-
 	LIST_REMOVE(d, link);
-	d->asked = 0;
-	return asked;
 }
 
 static void debts_pay(struct mpib_client *c)
@@ -446,23 +436,30 @@ int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 {
 	int rc = mpib_rpc(c, h, fd, fds, m, want);
 
-	if (rc == 0)
+	if (rc == 0) {
 		debt_learn(d, m);
-	else if (c->asked == MPIB_ASKED_LATE)
-		debt_owe(c, d, h->id);
-	else if (c->asked == MPIB_ASKED_ANSWERED && m->h.status == 0 &&
-		 debt_learn(d, m))
+	} else if (c->asked == MPIB_ASKED_LATE) {
+		d->asked = h->id;
+		mpib_rpc_undo_later(c, d);
+	} else if (c->asked == MPIB_ASKED_ANSWERED && m->h.status == 0 &&
+		   debt_learn(d, m)) {
 		mpib_rpc_undo_later(c, d); /* the proxy made it */
-	else
+	} else {
 		debt_over(d);
+	}
 	return rc;
 }
 
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d)
 {
 	struct mpib_message m;
-	int rc = mpib_rpc_of(c, d->undo, d->id, &m, sizeof(m.h));
+	int rc;
 
+	if (d->asked) {
+		mpib_rpc_undo_later(c, d);
+		return rpc_too_late(c);
+	}
+	rc = mpib_rpc_of(c, d->undo, d->id, &m, sizeof(m.h));
 	if (rc == 0)
 		mpib_message_close_fds(&m);
 	if (rc < 0 && rc != -EPIPE && c->asked == MPIB_ASKED_NOT)
@@ -474,6 +471,6 @@ int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d)
 
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d)
 {
-	debt_owe(c, d, 0);
+	LIST_INSERT_HEAD(&c->debts, d, link);
 	debts_pay(c);
 }

@@ -26,7 +26,7 @@ static void until_late(struct mpib_conn *conn)
 	while (!late) {
 		mpib_client_hold(c);
 		late = atomic_load(&conn->next_state) != MPIB_NEXT_NONE &&
-		       conn->next.late;
+		       c->at->index[conn->next.index].debt.asked;
 		mpib_client_unlock(c);
 		sched_yield();
 	}
@@ -64,6 +64,29 @@ CASE(a_proxy_that_answers_late_is_asked_once)
 	assert_int_equal(asked(MPIB_CTL_CLOSE), closes);
 	assert_int_equal(asked(MPIB_CTL_CONNECT), connects + 1);
 	assert_int_equal(f->resume.number, 2);
+}
+
+CASE(a_listener_closed_before_its_late_answer_is_closed_there)
+{
+	unsigned closes = asked(MPIB_CTL_CLOSE_LISTEN);
+	struct mpib_listener *listener;
+	struct mpib_handle handle;
+	bool late = false;
+
+	assert_int_equal(mpib_listen(c, &handle, &listener), 0);
+	dies();
+	atomic_store(&f->slow, MPIB_CTL_LISTEN);
+	fake_proxy_return(f);
+	while (!late) {
+		mpib_client_hold(c);
+		late = listener->debt.asked != 0;
+		mpib_client_unlock(c);
+		sched_yield();
+	}
+	mpib_close_listen(listener);
+	fake_end_slow(f);
+	until(MPIB_CTL_CLOSE_LISTEN, closes + 1);
+	goes_on(tx);
 }
 
 CASE(a_late_refusal_is_told)

@@ -52,7 +52,7 @@ static void give_window(uint32_t index, uint32_t size)
 /* As the helper does. */
 static int resume(struct mpib_conn *conn, uint32_t index, uint64_t base)
 {
-	conn->next = (struct mpib_instance){ c->at, index, base, 0, 0 };
+	conn->next = (struct mpib_instance){ c->at, index, base, 0 };
 	if (!atomic_exchange(&conn->next_state, MPIB_NEXT_READY))
 		c->at->users++;
 	return mpib_conn_resume(conn);
