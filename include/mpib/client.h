@@ -21,10 +21,10 @@
  *   -EPROTO     the proxy's answer makes no sense
  * After any of these but -EPIPE only that one call has failed.
  *
- * When the proxy ends, a thread of the library (the helper) attaches to the next
- * one at the same run directory. Until then mpib_isend() and mpib_irecv() return
- * no request, and no request completes. Then posted requests continue. This
- * needs Linux 5.3.
+ * When the proxy ends, a thread of the library (the helper) attaches to the
+ * next one at the same run directory. Until then mpib_isend() and mpib_irecv()
+ * return no request, and no request completes. Then posted requests continue.
+ * This needs Linux 5.3.
  *
  * Threads: any thread may use a client, a listener or a region. Such calls take
  * the client's lock and may block for a round trip to the proxy. On one
@@ -78,9 +78,7 @@ struct mpib_rail_info {
 
 struct mpib_node_info {
 	uint32_t client; /* id that tools show */
-	int rails;
 	int dmabuf; /* every rail can register a dma-buf, by mpib_reg_fd() */
-	struct mpib_rail_info rail[2]; /* of the client's device */
 	unsigned devices; /* of the node, at most MPIB_DEVICES */
 	unsigned device; /* the client's */
 };
@@ -165,13 +163,13 @@ int mpib_connect(struct mpib_client *client, const struct mpib_handle *handle,
 int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn);
 
 /*
- * 1: ready; 0: not yet, or it failed and the reason is not known yet; -errno: the
- * connection failed, close it. Wait-free, except for one poll(2) every 10 ms while the
- * connection is pending. -ETIMEDOUT: the peer was not reached, or did not
- * accept within the proxy's setting client.connect_timeout; -ECONNREFUSED,
- * -ECONNRESET: the listener or the peer is gone; -ECANCELED: of an accept, its
- * listener was closed; -ENETDOWN: the two nodes have no rail in common that is
- * up; -EDQUOT, -EMFILE, -ENOMEM: of either proxy, as above.
+ * 1: ready; 0: not yet, or it failed and the reason is not known yet; -errno:
+ * the connection failed, close it. Wait-free, except for one poll(2) every 10
+ * ms while the connection is pending. -ETIMEDOUT: the peer was not reached, or
+ * did not accept within the proxy's setting client.connect_timeout;
+ * -ECONNREFUSED, -ECONNRESET: the listener or the peer is gone; -ECANCELED: of
+ * an accept, its listener was closed; -ENETDOWN: the two nodes have no rail in
+ * common that is up; or a limit of either proxy, with a code from the list above.
  */
 int mpib_ready(struct mpib_conn *conn);
 
@@ -199,8 +197,8 @@ int mpib_reg(struct mpib_client *client, void *addr, size_t size,
  * returned and counted. This is cheap. The region needs one mpib_dereg() for
  * each call, and all its memory must stay until the last one. The reason: a
  * dma-buf is identified by its addresses, since each export of the same memory
- * is a file of its own. So other memory at these addresses is mistaken for it. A
- * memfd is identified by file and offset, too.
+ * is a file of its own. So other memory at these addresses is mistaken for it.
+ * A memfd is identified by file and offset, too.
  *
  * All pages of a memfd are allocated, in this process, and its seals are sealed
  * (F_SEAL_SEAL): add other seals before.
@@ -223,8 +221,8 @@ int mpib_reg_fd(struct mpib_client *client, void *addr, size_t size,
  *
  * A connection with an outstanding request that names the region fails with
  * -ECANCELED. The proxy does not know ordinary memory. So there a connection
- * fails only if a send must still be copied; a receive ends with -ECANCELED when
- * its message has arrived, and the connection continues.
+ * fails only if a send must still be copied; a receive ends with -ECANCELED
+ * when its message has arrived, and the connection continues.
  *
  * -ETIMEDOUT: the caller cannot use the region any more, but the proxy has not
  * answered yet and may still touch the memory. region may be NULL.
@@ -248,25 +246,25 @@ void mpib_mem_free(struct mpib_client *client, void *addr);
  *   - the connection failed, and the proxy has not said why yet
  *   - the request needs a staging window, and another call or the helper has
  *     the client's lock
- *   - the connection released its staging window after a rest, and the proxy has
- *     no memory for another or does not answer
+ *   - the connection released its staging window after a rest, and the proxy
+ *     has no memory for another or does not answer
  *
  * Wait-free for memory that needs no copy. Otherwise the call copies as much as
- * the staging window holds, and mpib_test() copies the rest. The first such call
- * of a connection, and one after a rest, blocks for a round trip to the proxy,
- * which makes the window.
+ * the staging window holds, and mpib_test() copies the rest. The first such
+ * call of a connection, and one after a rest, blocks for a round trip to the
+ * proxy, which makes the window.
  *
  * A receive takes the sends of its tag in the order sent. A send whose receive
- * is posted never waits for sends of other tags. mpib_isend() and mpib_test() of
- * any send of the connection continue waiting sends.
+ * is posted never waits for sends of other tags. mpib_isend() and mpib_test()
+ * of any send of the connection continue waiting sends.
  *
  * Errors of mpib_isend() and mpib_irecv():
  *   -ENOTCONN  the connection is not ready yet
  *   -EFAULT    data is not inside region
- *   -E2BIG     more than 2 GiB - 1 in one request, or 1 GiB of ordinary memory in
- *              a grouped receive
- *   -EINVAL    n is out of range, conn is the other end, or region is of another
- *              client
+ *   -E2BIG     more than 2 GiB - 1 in one request, or 1 GiB of ordinary memory
+ *              in a grouped receive
+ *   -EINVAL    n is out of range, conn is the other end, or region is of
+ *              another client
  * and, on a failed connection, the errors of mpib_test().
  */
 int mpib_isend(struct mpib_conn *conn, const void *data, size_t size, int tag,
@@ -287,9 +285,9 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
  * device, so one buffer of a grouped receive is enough. If 0 is returned with
  * *req NULL, data is host memory and needs no flush; it never means "not yet".
  * Otherwise mpib_test() says when the flush is complete; it writes no sizes.
- * Flushes do not count among the 32 receives. Wait-free. -EBUSY: 256 flushes are
- * outstanding; -EINVAL: a sending end, or a region of another client; -ENOTCONN,
- * -EFAULT: as for mpib_irecv().
+ * Flushes do not count among the 32 receives. Wait-free. -EBUSY: 256 flushes
+ * are outstanding; -EINVAL: a sending end, or a region of another client;
+ * -ENOTCONN, -EFAULT: as for mpib_irecv().
  */
 int mpib_iflush(struct mpib_conn *conn, const void *data,
 		struct mpib_region *region, struct mpib_request **req);
@@ -341,8 +339,8 @@ enum mpib_watch {
 typedef void mpib_watch_fn(void *user, struct mpib_request *req,
 			   enum mpib_watch what);
 
-/* Ask for reports on requests of conn; fn gets user. On the connection's thread,
- * once the connection is ready. */
+/* Ask for reports on requests of conn; fn gets user. On the connection's
+ * thread, once the connection is ready. */
 int mpib_report(struct mpib_conn *conn, enum mpib_report how, mpib_watch_fn *fn,
 		void *user);
 /* Get what each rail has done for the request so far. report has room for
@@ -352,8 +350,8 @@ void mpib_request_rails(const struct mpib_request *req,
 /* Get the times of these steps. */
 void mpib_request_times(const struct mpib_request *req,
 			struct mpib_report_times *times);
-/* Return a send's or receive's number: below MPIB_REQUEST_SLOTS, and different for
- * all outstanding requests of a connection. */
+/* Return a send's or receive's number: below MPIB_REQUEST_SLOTS, and different
+ * for all outstanding requests of a connection. */
 #define MPIB_REQUEST_SLOTS 544
 unsigned mpib_request_slot(const struct mpib_request *req);
 

@@ -111,20 +111,16 @@ struct mpib_ctl_welcome {
 	struct mpib_ctl_header h;
 	uint32_t version;
 	uint32_t client; /* the client's id, as tools show it */
-	uint32_t shard; /* of the client; says whose sleep and heartbeat to
-			   look at */
-	uint32_t rails;
+	uint32_t shard; /* of the client: index in struct mpib_status */
 	uint32_t dmabuf; /* dma-buf registration works on every rail */
 	uint32_t window; /* bytes of a connection's staging window */
 	uint32_t part; /* largest staged part, a multiple of 128 */
 	uint32_t answer_ms; /* how long the client waits for an answer; 0:
 			       10000 */
-	struct mpib_ctl_rail rail[MPIB_RAILS]; /* of the client's device */
 	uint32_t devices;
 	uint32_t device; /* the client's */
 	uint32_t grace_ms; /* how long a connection waits for its other end, or
 			      for another proxy; 0: nothing is resumed */
-	uint32_t rsvd;
 };
 
 struct mpib_ctl_next {
@@ -245,7 +241,7 @@ MPIB_ABI_ASSERT(sizeof(struct mpib_handle) == 128);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_header) == 16);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_hello) == 176);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_rail) == 200);
-MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 464);
+MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_welcome) == 56);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_device) == 456);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_reg_fd) == 40);
 MPIB_ABI_ASSERT(sizeof(struct mpib_ctl_connect) == 176);

@@ -168,7 +168,6 @@ static void hello_welcome(struct proxy_client *s,
 		.version = MPIB_ABI_VERSION,
 		.client = s->id,
 		.shard = s->peer_client.shard,
-		.rails = all->cfg->engine.rails,
 		.dmabuf = mpib_engine_dmabuf(all->engine),
 		.window = all->cfg->window,
 		.part = all->cfg->part,
@@ -191,8 +190,6 @@ static void hello_welcome(struct proxy_client *s,
 	unsigned fds = fd[MPIB_WELCOME_PIDFD] < 0 ? MPIB_WELCOME_PIDFD
 						  : MPIB_CTL_FDS_MAX;
 
-	for (unsigned i = 0; i < w.rails; i++)
-		describe_rail(all, device * w.rails + i, &w.rail[i]);
 	/* Before the client knows it: the proxy may end at once. */
 	if (!all->awaits)
 		proxy_client_served(s);

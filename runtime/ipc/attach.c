@@ -157,6 +157,7 @@ static int recv_welcome(struct mpib_client *c, int sock, uint64_t deadline,
 			struct mpib_message *m)
 {
 	int rc = mpib_wait_socket(c, sock, POLLIN, deadline);
+	char why[256];
 
 	if (rc == -ETIMEDOUT)
 		return mpib_fail(rc,
@@ -178,16 +179,11 @@ static int recv_welcome(struct mpib_client *c, int sock, uint64_t deadline,
 		return mpib_fail(rc == 0 ? -ECONNREFUSED : rc,
 				 "mpib-proxy at %s hung up (see its log)",
 				 c->path);
-	if (m->h.status < 0) {
-		struct mpib_ctl_error e = { 0 };
-
-		memcpy(&e, m->bytes, m->len < sizeof(e) ? m->len : sizeof(e));
-		e.why[sizeof(e.why) - 1] = 0;
-		mpib_message_close_fds(m);
-		return mpib_fail(e.h.status, "%s: %s", c->path,
-				 e.why[0] ? e.why : mpib_errtext(e.h.status));
-	}
-	return 0;
+	rc = mpib_rpc_check(m, 0);
+	if (rc == 0)
+		return 0;
+	snprintf(why, sizeof(why), "%s", mpib_strerror());
+	return mpib_fail(rc, "%s: %s", c->path, why);
 }
 
 static int check_welcome(const struct mpib_client *c, struct mpib_attached *at,
@@ -202,8 +198,7 @@ static int check_welcome(const struct mpib_client *c, struct mpib_attached *at,
 				 "%u (upgrade the older one)",
 				 c->path, at->welcome.version,
 				 MPIB_ABI_VERSION);
-	if (at->welcome.shard >= MPIB_SHARDS_MAX || at->welcome.rails < 1 ||
-	    at->welcome.rails > MPIB_RAILS || at->welcome.devices < 1 ||
+	if (at->welcome.shard >= MPIB_SHARDS_MAX || at->welcome.devices < 1 ||
 	    at->welcome.devices > MPIB_DEVICES || at->welcome.part == 0 ||
 	    at->welcome.part % MPIB_ALIGN || at->welcome.window % MPIB_ALIGN ||
 	    at->welcome.window < at->welcome.part ||
@@ -239,8 +234,8 @@ static int map_segments(const struct mpib_client *c, struct mpib_attached *at,
 	return 0;
 }
 
-/* Check that only root and the user that listens may write to the run directory:
- * any other user could listen there while no proxy does. */
+/* Check that only root and the user that listens may write to the run
+ * directory: any other user could listen there while no proxy does. */
 static int check_owner(const struct mpib_client *c, uid_t listens)
 {
 	char dir[sizeof(c->path)];
@@ -391,9 +386,9 @@ static int start_spawn(const char *program, char *dir, pid_t *pid)
 	return -rc;
 }
 
-/* Wait until the daemon is ready, at most until deadline. The rank's program may reap
- * any child, also this one: then waitpid() fails. A daemon that is late keeps running,
- * because other ranks may wait for it. */
+/* Wait until the daemon is ready, at most until deadline. The rank's program
+ * may reap any child, also this one: then waitpid() fails. A daemon that is
+ * late keeps running, because other ranks may wait for it. */
 static int start_wait(const struct mpib_client *c, const char *dir, pid_t pid,
 		      uint64_t deadline)
 {
@@ -462,8 +457,8 @@ static int start_proxy(const struct mpib_client *c, uint64_t deadline)
 	return rc;
 }
 
-/* Return whether an attach failed because no proxy runs, and the process may start
- * one. */
+/* Return whether an attach failed because no proxy runs, and the process may
+ * start one. */
 static bool attach_may_start(const struct mpib_client *c, int rc)
 {
 	return c->start[0] && (rc == -ENOENT || rc == -ECONNREFUSED);
@@ -648,13 +643,10 @@ void mpib_query(struct mpib_client *client, struct mpib_node_info *info)
 	w = &client->at->welcome;
 	*info = (struct mpib_node_info){
 		.client = w->client,
-		.rails = (int)w->rails,
 		.dmabuf = (int)w->dmabuf,
 		.devices = w->devices,
 		.device = w->device,
 	};
-	for (unsigned i = 0; i < w->rails; i++)
-		device_take_rail(&w->rail[i], &info->rail[i]);
 	if (!forked)
 		mpib_client_unlock(client);
 }

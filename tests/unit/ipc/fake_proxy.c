@@ -58,17 +58,20 @@ static int hello(struct fake_proxy *f, const struct mpib_message *ask)
 		      f->pidfd < 0 ? 4 : 5);
 }
 
-/* Device d is called dev-d, and its rails are those of the welcome. */
+/* Device d is called dev-d; of the rails only the first has another name. */
 static int device(struct fake_proxy *f, const struct mpib_message *ask,
 		  uint32_t d)
 {
-	struct mpib_ctl_device got = { .rails = f->welcome.rails,
-				       .carries = d % 2 ? 1 : 3 };
+	struct mpib_ctl_device got = {
+		.rails = 2,
+		.carries = d % 2 ? 1 : 3,
+		.rail = { { .name = "soft:127.0.0.1", .up = 1 },
+			  { .name = "soft:127.0.0.2", .speed_mbps = 400000 } },
+	};
 
 	if (d >= f->welcome.devices)
 		return error(f, ask, -ENODEV, "there is no such device");
 	snprintf(got.name, sizeof(got.name), "dev-%u", d);
-	memcpy(got.rail, f->welcome.rail, sizeof(got.rail));
 	if (d > 0)
 		got.rail[0].name[0] = (char)('a' + d % 26);
 	return answer(f, ask, &got, sizeof(got), NULL, 0);
@@ -381,12 +384,9 @@ struct fake_proxy *fake_proxy_start(void)
 		.version = MPIB_ABI_VERSION,
 		.client = 7,
 		.shard = 1,
-		.rails = 2,
 		.devices = 1,
 		.window = 64 << 10,
 		.part = 16 << 10,
-		.rail = { { .name = "soft:127.0.0.1", .up = 1 },
-			  { .name = "soft:127.0.0.2", .speed_mbps = 400000 } },
 	};
 	f->pidfd = -1;
 	f->accept_key = 777;

@@ -32,14 +32,17 @@ CASE(closing_nothing_is_nothing)
 
 CASE(attaching_learns_the_node)
 {
+	struct mpib_device_info device;
 	struct mpib_node_info info;
 
 	attach();
 	mpib_query(c, &info);
 	assert_int_equal(info.client, 7);
-	assert_int_equal(info.rails, 2);
-	assert_string_equal(info.rail[1].name, "soft:127.0.0.2");
-	assert_int_equal(info.rail[1].speed_mbps, 400000);
+	assert_int_equal(info.devices, 1);
+	assert_int_equal(mpib_query_device(c, 0, &device), 0);
+	assert_int_equal(device.rails, 2);
+	assert_string_equal(device.rail[1].name, "soft:127.0.0.2");
+	assert_int_equal(device.rail[1].speed_mbps, 400000);
 	assert_int_equal(mpib_alive(c), 0);
 }
 
