@@ -61,8 +61,8 @@ enum nccl_result mpib_net_test(void *request, int *done, int *sizes);
 enum nccl_result mpib_net_close(void *comm);
 enum nccl_result mpib_net_close_listen(void *listen_comm);
 
-/* The rest is internal: the process's client of mpib-proxy, NCCL's contexts that
- * use it, and how failures get into NCCL's log. */
+/* The rest is internal: the process's client of mpib-proxy, NCCL's contexts
+ * that use it, and how failures get into NCCL's log. */
 
 /*
  * One client of the proxy for each device in use serves all contexts of the
@@ -127,11 +127,11 @@ enum nccl_result net_fail_local(const char *call, int rc);
 
 /*
  * Events for NCCL's profiler, v10 and newer: one for each rail that a request
- * uses and each of its handles, in the format of NCCL's own IB transport (plugin
- * type IB, record version 1). The proxy's shard does the work, so the plugin
- * learns of it only in test: an event begins when test sees that a rail has
- * posted something for the request, and ends when test sees that the rail is
- * done. The callback has no time as argument: a profiler notes when it is
+ * uses and each of its handles, in the format of NCCL's own IB transport
+ * (plugin type IB, record version 1). The proxy's shard does the work, so the
+ * plugin learns of it only in test: an event begins when test sees that a rail
+ * has posted something for the request, and ends when test sees that the rail
+ * is done. The callback has no time as argument: a profiler notes when it is
  * called.
  *
  * The plugin learns whether a profiler is loaded only when it begins an event.

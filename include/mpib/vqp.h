@@ -181,7 +181,7 @@ struct mpib_vwc {
 	uint32_t qp_num; /* attr.number */
 	uint32_t imm; /* host order, valid if has_imm */
 	bool has_imm;
-	/* Receive: the message's length; 0 in SPRAY, whose notices are
+	/* Receive: the message's length; 0 in SPRAY, because notices are
 	 * empty. */
 	uint64_t bytes;
 };

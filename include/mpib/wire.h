@@ -147,9 +147,9 @@ struct mpib_record {
 	uint64_t seq;
 	int32_t status; /* 0; -EMSGSIZE: no payload was written */
 	uint8_t n;
-	uint8_t expected; /* Replays only: rails, as first posted, whose stripes
-			     end the slot, */
-	uint8_t ends; /* and those whose stripes end with this IMM. */
+	/* Replays only, rails as first posted: */
+	uint8_t expected; /* with all their stripes the slot ends */
+	uint8_t ends; /* their stripes are complete with this IMM */
 	uint8_t rsvd;
 	uint32_t size[MPIB_GROUP_MAX]; /* per buffer; n 1: of the message */
 	/* Bytes of this slot per rail: of a group up to 8 times 2 GiB. */

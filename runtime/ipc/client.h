@@ -27,21 +27,21 @@
 #define MPIB_LOOK_EVERY 64 /* fruitless polls before the clock is read */
 
 /*
- * How to undo in the proxy what the client made there: a pool, region, listener or
- * connection. Embedded in the client's object. The debt is idle while the object is
- * in use. If the client drops the object while the proxy still has, or may still
- * make, its own, the debt is "owed": on client->debts until the undo request is
- * sent (rpc.c).
+ * How to undo in the proxy what the client made there: a pool, region, listener
+ * or connection. Embedded in the client's object. The debt is idle while the
+ * object is in use. If the client drops the object while the proxy still has,
+ * or may still make, its own, the debt is "owed": on client->debts until the
+ * undo request is sent (rpc.c).
  */
 struct mpib_debt {
 	LIST_ENTRY(mpib_debt) link; /* in client->debts, while owed */
-	/* Id of the request that makes the object, while its answer is late. The
-	 * answer brings id below. 0: id is known. */
+	/* Id of the request that makes the object, while its answer is late.
+	 * The answer brings id below. 0: id is known. */
 	uint32_t asked;
 	uint32_t undo; /* MPIB_CTL_DEREG, CLOSE_LISTEN or CLOSE of id */
 	uint32_t id; /* mr, listen_id or connection index */
-	/* Called under the lock once the undo request was sent, or the proxy made
-	 * nothing. NULL: the object, which begins with d, is freed. */
+	/* Called under the lock once the undo request was sent, or the proxy
+	 * made nothing. NULL: the object, which begins with d, is freed. */
 	void (*paid)(struct mpib_debt *d);
 };
 
@@ -97,13 +97,13 @@ struct mpib_region {
 struct mpib_attached;
 struct mpib_message;
 
-/* One life of a connection's end: from its request to the proxy until the proxy ends
- * or loses the connection. */
+/* One life of a connection's end: from its request to the proxy until the proxy
+ * ends or loses the connection. */
 struct mpib_instance {
 	struct mpib_attached *at;
 	uint32_t index;
 	uint64_t base; /* receives that both ends had completed before */
-	uint64_t no_window; /* ms: since when a window is refused; 0: not refused */
+	uint64_t no_window; /* ms: since when a window is refused; 0: no */
 };
 
 /* The reason for a connection's failure, from the proxy or the helper. */
@@ -123,8 +123,8 @@ enum mpib_next {
 	MPIB_NEXT_READY, /* the connection's thread may continue there */
 };
 
-/* A connection that the rank closed stays in client->conns until the process at the
- * other end knows of it, also if the proxy ends before. */
+/* A connection that the rank closed stays in client->conns until the process at
+ * the other end knows of it, also if the proxy ends before. */
 enum mpib_closing {
 	MPIB_CLOSING_NOT,
 	MPIB_CLOSING_TOLD, /* the proxy has closed it: waits for FREE */
@@ -137,14 +137,15 @@ struct mpib_conn {
 	 * regions of that client only. */
 	const struct mpib_client *sends, *receives;
 	/* Parts in the window + requests in feed + 1 if error is set + 1 if
-	 * armed + 1 if refused. While not 0, post and test take the slow path. */
+	 * armed + 1 if refused. While not 0, post and test take the slow
+	 * path. */
 	uint32_t work;
 	/* Generations of the first and of the latest request. Each request adds
 	 * two, so they count the connection's receives. */
 	uint32_t first_gen, gen;
 	uint32_t turn; /* gen / MPIB_TURN at the last lap */
-	/* Unused requests: with a place, with a place of the sender's reserve, and
-	 * without a place. */
+	/* Unused requests: with a place, with a place of the sender's reserve,
+	 * and without a place. */
 	struct mpib_request *free, *reserve, *bare;
 	uint32_t idle; /* polls (test, ready) that found nothing */
 	uint64_t lived; /* MPIB_ATTACHED() of at */
@@ -186,7 +187,7 @@ struct mpib_conn {
 	_Atomic unsigned next_state; /* enum mpib_next */
 	_Atomic int lost; /* -errno: cannot resume, reason.text says why */
 	enum mpib_closing closing;
-	struct mpib_request *who[MPIB_REQUESTS]; /* the request at each place */
+	struct mpib_request *placed[MPIB_REQUESTS]; /* by place */
 	struct mpib_request req[MPIB_REQUESTS];
 	struct mpib_flush_queue flush;
 	struct mpib_window window;
@@ -214,8 +215,8 @@ struct mpib_listener {
 	uint32_t at; /* number of the latest attach where it was requested */
 };
 
-/* Registrations that may be without an answer at a time. Descriptors in a socket count
- * for a limit of the process's user (ETOOMANYREFS of unix(7)). */
+/* Registrations that may be without an answer at a time. Descriptors in a
+ * socket count for a limit of the process's user (ETOOMANYREFS of unix(7)). */
 #define MPIB_REGISTERING 32
 
 enum mpib_attach_state {
@@ -225,12 +226,12 @@ enum mpib_attach_state {
 	MPIB_ATTACH_CUT, /* never whole, and this client shut the socket down */
 };
 
-/* What the client got from one proxy. It stays until each connection continues at
- * the next one. */
+/* What the client got from one proxy. It stays until each connection continues
+ * at the next one. */
 struct mpib_attached {
 	uint32_t number; /* of this attach of the client, from 1 */
 	enum mpib_attach_state state;
-	bool serves; /* false: the successor in an upgrade, which does not yet */
+	bool serves; /* false: a successor that does not serve yet */
 	unsigned users; /* the client and instances; under the lock */
 	int sock, doorbell;
 	int pidfd; /* of the proxy's process; -1: the kernel has none */
@@ -251,9 +252,9 @@ enum mpib_asked {
 };
 
 /*
- * The helper: a thread of the client that waits for the end of the proxy, attaches to
- * the next one, and requests there what the client has; docs/recovery.md. There is no
- * helper if the proxy resumes nothing.
+ * The helper: a thread of the client that waits for the end of the proxy,
+ * attaches to the next one, and requests there what the client has;
+ * docs/recovery.md. There is no helper if the proxy resumes nothing.
  */
 struct mpib_helper {
 	/* The client continues at another proxy when this one ends. */
@@ -278,9 +279,9 @@ struct mpib_helper {
 
 struct mpib_client {
 	unsigned forks; /* mpib_forks when the client attached */
-	/* Low half: forks; high half: the attach's number. MPIB_GONE while there
-	 * is no proxy. One comparison finds a dead proxy, a forked child and a
-	 * connection of an earlier attach. */
+	/* Low half: forks; high half: the attach's number. MPIB_GONE while
+	 * there is no proxy. One comparison finds a dead proxy, a forked child
+	 * and a connection of an earlier attach. */
 	_Atomic uint64_t living;
 	_Atomic uint64_t looked; /* when the socket was last polled, ms */
 	uint32_t answer_ms; /* how long a call waits for the proxy's answer */
@@ -295,8 +296,8 @@ struct mpib_client {
 	uint32_t attaches; /* so far, with those that failed */
 	uint32_t next_id;
 	enum mpib_asked asked;
-	/* The proxy answered nothing for answer_ms. Calls fail with -ETIMEDOUT at
-	 * once until it answers something. */
+	/* The proxy answered nothing for answer_ms. Calls fail with -ETIMEDOUT
+	 * at once until it answers something. */
 	bool deaf;
 	uint32_t heard; /* messages received */
 	uint64_t swept; /* when idle windows were released last, ms */
@@ -310,7 +311,8 @@ struct mpib_client {
 	LIST_HEAD(, mpib_region) graves;
 };
 
-/* thread.c, any thread. Set this thread's text for mpib_strerror(); returns rc. */
+/* thread.c, any thread. Set this thread's text for mpib_strerror(); returns
+ * rc. */
 int mpib_fail(int rc, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 /* Like strerror(-rc), but thread-safe. */
@@ -328,9 +330,10 @@ extern unsigned mpib_forks __attribute__((visibility("hidden")));
 /* The number of an attach, as it is in living. */
 #define MPIB_ATTACHED(number) ((uint64_t)(number) << 32)
 /*
- * attach.c, without the lock. Attach to the proxy, within answer_ms. If there is
- * none and MPIB_START names a program, start a proxy and wait for it until deadline
- * (ms). Then -ENOENT and -ECONNREFUSED mean that another process still starts one.
+ * attach.c, without the lock. Attach to the proxy, within answer_ms. If there
+ * is none and MPIB_START names a program, start a proxy and wait for it until
+ * deadline (ms). Then -ENOENT and -ECONNREFUSED mean that another process still
+ * starts one.
  */
 int mpib_attach_once(struct mpib_client *c, uint64_t deadline,
 		     struct mpib_attached **at);
@@ -342,11 +345,11 @@ void mpib_attached_put(struct mpib_attached *at);
 /*
  * rpc.c: the client's lock, and requests to the proxy.
  */
-/* Return 0, also while the client waits for another proxy; else why no request is
- * possible: -EPIPE, or -EOWNERDEAD in a forked child. */
+/* Return 0, also while the client waits for another proxy; else why no request
+ * is possible: -EPIPE, or -EOWNERDEAD in a forked child. */
 int mpib_client_check(struct mpib_client *c);
-/* Like mpib_client_check() == 0, wait-free and without a text. Relaxed: no data is
- * published with living, and noticing a dead proxy late is harmless. */
+/* Like mpib_client_check() == 0, wait-free and without a text. Relaxed: no data
+ * is published with living, and noticing a dead proxy late is harmless. */
 static inline bool mpib_client_ok(const struct mpib_client *c)
 {
 	return (uint32_t)atomic_load_explicit(
@@ -359,8 +362,8 @@ static inline bool mpib_conn_lives(const struct mpib_conn *conn,
 	return (atomic_load_explicit(&c->living, memory_order_relaxed) ^
 		mpib_forks) == conn->lived;
 }
-/* Any thread. The helper runs, and attaches to another proxy if this one ends. So a
- * request that failed with -EPIPE may be repeated. */
+/* Any thread. The helper runs, and attaches to another proxy if this one ends.
+ * So a request that failed with -EPIPE may be repeated. */
 static inline bool mpib_client_again(const struct mpib_client *c)
 {
 	return atomic_load(&c->helper.resumes);
@@ -370,33 +373,35 @@ static inline bool mpib_client_resumes(const struct mpib_client *c)
 {
 	return mpib_client_again(c) && atomic_load(&c->living) == MPIB_GONE;
 }
-/* Take the lock once there is a proxy. -ETIMEDOUT, without the lock: there is none.
- * -EOWNERDEAD, without the lock, in a forked child: another thread of the parent may
- * have held the lock at fork(). */
+/* Take the lock once there is a proxy. -ETIMEDOUT, without the lock: there is
+ * none. -EOWNERDEAD, without the lock, in a forked child: another thread of the
+ * parent may have held the lock at fork(). */
 int mpib_client_lock(struct mpib_client *c);
-/* Take the lock in the process that attached, whether there is a proxy or not. */
+/* Take the lock in the process that attached, whether there is a proxy or
+ * not. */
 void mpib_client_hold(struct mpib_client *c);
-/* Take the lock if no other thread has it. Posts and tests never wait for a thread
- * that waits for the proxy. */
+/* Take the lock if no other thread has it. Posts and tests never wait for a
+ * thread that waits for the proxy. */
 bool mpib_client_try(struct mpib_client *c);
 void mpib_client_unlock(struct mpib_client *c);
-/* Any thread, without the lock. If the last look was 10 ms ago, find out whether the
- * proxy hung up, and take late answers; _now: in any case. Returns what
- * mpib_client_check() does. */
+/* Any thread, without the lock. If the last look was 10 ms ago, find out
+ * whether the proxy hung up, and take late answers; _now: in any case. Returns
+ * what mpib_client_check() does. */
 int mpib_client_look(struct mpib_client *c);
 int mpib_client_look_now(struct mpib_client *c);
 /* Monotonic clock. */
 uint64_t mpib_now_ms(void);
-/* Wait until the socket has one of events (poll(2)), at most until the monotonic
- * deadline. 0, -ETIMEDOUT, -ECANCELED: the client detaches, -errno. */
+/* Wait until the socket has one of events (poll(2)), at most until the
+ * monotonic deadline. 0, -ETIMEDOUT, -ECANCELED: the client detaches,
+ * -errno. */
 int mpib_wait_socket(struct mpib_client *c, int sock, short events,
 		     uint64_t deadline);
 
 /* All that follow are called under the lock. */
 /* The proxy hung up, or ended. Returns -EPIPE, with the text. */
 int mpib_client_gone(struct mpib_client *c);
-/* Return whether the proxy's process has ended, and with it all its writes. Waits at
- * most this many ms. */
+/* Return whether the proxy's process has ended, and with it all its writes.
+ * Waits at most this many ms. */
 bool mpib_client_dead(const struct mpib_client *c, int ms);
 /*
  * Send a control request and wait for its answer of at least want bytes, which
@@ -412,11 +417,11 @@ int mpib_rpc(struct mpib_client *c, struct mpib_ctl_header *h, const int *fd,
 /* Like mpib_rpc(), for a request of the form mpib_ctl_id. */
 int mpib_rpc_of(struct mpib_client *c, uint32_t type, uint32_t id,
 		struct mpib_message *m, size_t want);
-/* Check that m is an answer of at least want bytes. Returns its status or -EPROTO,
- * with the text; the descriptors are closed then. */
+/* Check that m is an answer of at least want bytes. Returns its status or
+ * -EPROTO, with the text; the descriptors are closed then. */
 int mpib_rpc_check(struct mpib_message *m, size_t want);
-/* Send a request to the proxy of at; h->id becomes its id. Never waits. -EAGAIN: the
- * socket is full; -errno. */
+/* Send a request to the proxy of at; h->id becomes its id. Never waits.
+ * -EAGAIN: the socket is full; -errno. */
 int mpib_rpc_send(struct mpib_client *c, const struct mpib_attached *at,
 		  struct mpib_ctl_header *h, const int *fd, unsigned fds);
 /* The same for a request of the form mpib_ctl_id; *asked becomes its id. */
@@ -425,20 +430,20 @@ int mpib_rpc_tell(struct mpib_client *c, const struct mpib_attached *at,
 /* Take answers that came too late for their callers, and send the undo requests
  * that can be sent. Never waits. */
 void mpib_rpc_settle(struct mpib_client *c);
-/* Like mpib_rpc(), for a request that makes an object in the proxy; d says how to
- * undo it. On failure the object that embeds d is no longer the caller's: it is freed
- * at once, or after the proxy's object is undone. */
+/* Like mpib_rpc(), for a request that makes an object in the proxy; d says how
+ * to undo it. On failure the object that embeds d is no longer the caller's: it
+ * is freed at once, or after the proxy's object is undone. */
 int mpib_rpc_make(struct mpib_client *c, struct mpib_ctl_header *h,
 		  const int *fd, unsigned fds, struct mpib_debt *d,
 		  struct mpib_message *m, size_t want);
-/* Ask the proxy to undo d, and wait for the answer, unless that to the first request
- * is still late. In any case the object of d is no longer the caller's. -ETIMEDOUT:
- * the proxy has not confirmed yet. */
+/* Ask the proxy to undo d, and wait for the answer, unless that to the first
+ * request is still late. In any case the object of d is no longer the caller's.
+ * -ETIMEDOUT: the proxy has not confirmed yet. */
 int mpib_rpc_undo(struct mpib_client *c, struct mpib_debt *d);
 /* Like mpib_rpc_undo(), without waiting for the answer. */
 void mpib_rpc_undo_later(struct mpib_client *c, struct mpib_debt *d);
-/* Stop owing d, whose answer is late: the caller needs the object after all, and
- * handles the answer. */
+/* Stop owing d, whose answer is late: the caller needs the object after all,
+ * and handles the answer. */
 void mpib_debt_keep(struct mpib_debt *d);
 /* The proxy drops the client with everything: free the debts. */
 void mpib_debts_forget(struct mpib_client *c);
@@ -484,11 +489,12 @@ void mpib_windows_trim(struct mpib_client *c);
 /* Return whether the bytes lie inside the region. */
 bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 		       size_t size);
-/* Hold the regions of a request while it is in use, so that they are not freed. */
+/* Hold the regions of a request while it is in use, so that they are not
+ * freed. */
 void mpib_regions_ref(struct mpib_request *r);
 void mpib_regions_unref(struct mpib_request *r);
-/* A staged copy runs between these two. False: the region is deregistered, do not
- * copy. */
+/* A staged copy runs between these two. False: the region is deregistered, do
+ * not copy. */
 bool mpib_region_copy_begin(struct mpib_region *r);
 void mpib_region_copy_end(struct mpib_region *r);
 bool mpib_region_dead(const struct mpib_region *r);
@@ -497,16 +503,17 @@ static inline uint32_t mpib_region_mr(const struct mpib_region *r)
 	/* Relaxed: it changes while no connection lives. */
 	return atomic_load_explicit(&r->mr, memory_order_relaxed);
 }
-/* Under the lock. All memory is registered at c->at: use its regions from now on. */
+/* Under the lock. All memory is registered at c->at: use its regions from now
+ * on. */
 void mpib_regions_renew(struct mpib_client *c);
-/* Under the lock. Register at another proxy all memory that it does not have yet,
- * and wait until it serves. */
+/* Under the lock. Register at another proxy all memory that it does not have
+ * yet, and wait until it serves. */
 int mpib_memory_register(struct mpib_client *c, struct mpib_attached *at);
-/* The same, without waiting. 0: all is registered; 1: call again after a message from
- * the proxy; -errno. */
+/* The same, without waiting. 0: all is registered; 1: call again after a
+ * message from the proxy; -errno. */
 int mpib_memory_step(struct mpib_client *c, struct mpib_attached *at);
-/* Under the lock. The memory is deregistered and on no list any more: do not keep it,
- * nor leave it registered at a successor. */
+/* Under the lock. The memory is deregistered and on no list any more: do not
+ * keep it, nor leave it registered at a successor. */
 void mpib_memory_drop(struct mpib_client *c, const struct mpib_memory *memory);
 
 /*
@@ -517,29 +524,37 @@ void mpib_conn_enter(struct mpib_conn *conn, struct mpib_attached *at,
 		     uint32_t index);
 /* Under the lock. Post no more at the current index. Returns its debt. */
 struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn);
-/* Under the lock. Request the connection from the client's proxy, again if it was
- * requested before. base: receives that have completed. */
+/* Under the lock. Request the connection from the client's proxy, again if it
+ * was requested before. base: receives that have completed. */
 int mpib_conn_ask(struct mpib_conn *conn, uint64_t base, uint32_t *index);
-/* Under the lock. Copy what the proxy reported about the connection at that index and
- * a later request for it needs. */
+/* Under the lock. Copy what the proxy reported about the connection at that
+ * index and a later request for it needs. */
 void mpib_conn_learn(struct mpib_conn *conn, const struct mpib_attached *at,
 		     uint32_t index);
 /* Under the lock. Free what the connection has in this process. */
 void mpib_conn_free(struct mpib_conn *conn);
-/* Under the lock. Store the reason of the connection's failure, "" if there is none.
- * The first one counts. */
+/* Under the lock. Store the reason of the connection's failure, "" if there is
+ * none. The first one counts. */
 void mpib_why_tell(struct mpib_conn *conn, const char *text);
 /* Under the lock. m is an answer to WHY. */
 void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m);
-/* On the connection's thread: copy out what has arrived, then mark the connection
- * failed, so that nothing is pushed or copied again. why NULL: ask the proxy for the
- * reason. Returns rc, with the text, or 0: the reason is not known yet, call again.
- * Never waits. */
+/* On the connection's thread: copy out what has arrived, then mark the
+ * connection failed, so that nothing is pushed or copied again. why NULL: ask
+ * the proxy for the reason. Returns rc, with the text, or 0: the reason is not
+ * known yet, call again. Never waits. */
 #define MPIB_BAD_HEAD "the head of the proxy's ring is impossible"
 int mpib_conn_fail(struct mpib_conn *conn, int rc, const char *why);
-/* On the connection's thread, before a request. 1: usable; 0: not now, or the reason
- * is not known yet; -errno, with the text. */
+/* On the connection's thread, before a request. 1: usable; 0: not now, or the
+ * reason is not known yet; -errno, with the text. */
 int mpib_conn_usable(struct mpib_conn *conn);
+/* Return the enum mpib_conn_state at that index. */
+static inline unsigned mpib_index_state(const struct mpib_attached *at,
+					uint32_t index)
+{
+	/* Acquire pairs with the proxy's release store of state. */
+	return atomic_load_explicit(&at->reply->conn[index].state,
+				    memory_order_acquire);
+}
 /* Return 0, or the failure that the shard has published. */
 static inline int mpib_conn_broken(const struct mpib_conn *conn)
 {
@@ -558,15 +573,15 @@ static inline bool mpib_conn_refused(const struct mpib_conn *conn, int res)
  * resume.c.
  */
 /*
- * On the connection's thread: the connection's instance has stopped, and nothing
- * writes for it any more. Continue in the next one, which is ready: keep the
- * results of completed requests, and post the others again from their first
- * byte. 1; 0: not now, call again; -errno: the connection failed, and does not
- * use the next instance.
+ * On the connection's thread: the connection's instance has stopped, and
+ * nothing writes for it any more. Continue in the next one, which is ready:
+ * keep the results of completed requests, and post the others again from their
+ * first byte. 1; 0: not now, call again; -errno: the connection failed, and
+ * does not use the next instance.
  */
 int mpib_conn_resume(struct mpib_conn *conn);
-/* Under the lock. Return whether the next instance still needs a window, because
- * the current one has one. */
+/* Under the lock. Return whether the next instance still needs a window,
+ * because the current one has one. */
 bool mpib_conn_lacks_window(const struct mpib_conn *conn);
 /* On the connection's thread. 1: the instance lives, as far as is known; 0: it
  * has stopped, and nothing can be posted now; -errno: it has stopped and will
@@ -596,9 +611,10 @@ static inline void mpib_request_number(struct mpib_conn *conn,
 	r->gen = conn->gen += 2;
 }
 /*
- * Return how many slots of the ring may be pushed, or -errno, as mpib_ring_room()
- * does. Each push asks here first, except on the fast path, which pushes only into
- * room that was seen here. So mpib_conn_lap() is called at least once per lap.
+ * Return how many slots of the ring may be pushed, or -errno, as
+ * mpib_ring_room() does. Each push asks here first, except on the fast path,
+ * which pushes only into room that was seen here. So mpib_conn_lap() is called
+ * at least once per lap.
  */
 static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 {
@@ -607,8 +623,8 @@ static inline int mpib_conn_room(struct mpib_conn *conn, uint32_t want)
 	return mpib_ring_room(&conn->ring, want);
 }
 /* Append r to the feed queue, and push it, in parts if staged, as places, ring
- * and window have room. 1; 0: not now, r needs a window that it cannot have yet;
- * -errno. */
+ * and window have room. 1; 0: not now, r needs a window that it cannot have
+ * yet; -errno. */
 int mpib_stage_add(struct mpib_conn *conn, struct mpib_request *r);
 /* Append r to the feed queue, to be pushed again from its first byte. */
 void mpib_stage_again(struct mpib_conn *conn, struct mpib_request *r);
@@ -619,8 +635,8 @@ int mpib_stage_push(struct mpib_conn *conn, struct mpib_request *r);
 void mpib_stage(struct mpib_conn *conn);
 /* Under the lock. Use the window of the connection's index. */
 void mpib_stage_take_window(struct mpib_conn *conn);
-/* Push all of buffer i of r, which is registered memory. The caller has checked that
- * the ring has room. */
+/* Push all of buffer i of r, which is registered memory. The caller has checked
+ * that the ring has room. */
 void mpib_push_direct(struct mpib_conn *conn, const struct mpib_request *r,
 		      unsigned i);
 /* Wake the sleeping shard through its eventfd. Returns 0. */

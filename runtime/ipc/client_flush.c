@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory. The proxy completes them in the order pushed, and counts
- * completed ones in the reply segment. If the ring is full, a later post or test of a
- * flush pushes the flush. On the connection's thread.
+ * Flushes of device memory. The proxy completes them in the order pushed, and
+ * counts completed ones in the reply segment. If the ring is full, a later post
+ * or test of a flush pushes the flush. On the connection's thread.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ void mpib_flush_give(struct mpib_request *r)
 	q->free = r;
 }
 
-/* Push waiting flushes while the ring has room. An error fails the connection. */
+/* Push waiting flushes while the ring has room. An error fails the
+ * connection. */
 static void push_queued(struct mpib_conn *conn)
 {
 	struct mpib_flush_queue *q = &conn->flush;
@@ -97,9 +98,9 @@ int mpib_iflush(struct mpib_conn *conn, const void *data,
 	int rc = mpib_conn_usable(conn);
 
 	*req = NULL;
-	/* Without a request the caller would believe that nothing is to be flushed.
-	 * So while the connection is resumed, or its reason for a failure is not
-	 * known yet, the flush is queued. */
+	/* Without a request the caller would believe that nothing is to be
+	 * flushed. So while the connection is resumed, or its reason for a
+	 * failure is not known yet, the flush is queued. */
 	if (rc < 0 || !region || !(region->memory.flags & MPIB_REG_DMABUF))
 		return rc < 0 ? rc : 0;
 	rc = flush_allowed(conn, data, region);

@@ -70,16 +70,10 @@ void mpib_close_listen(struct mpib_listener *listener)
 	mpib_client_unlock(c);
 }
 
-static uint32_t state_of(const struct mpib_reply_conn *reply)
-{
-	/* Acquire pairs with the proxy's release store of state. */
-	return atomic_load_explicit(&reply->state, memory_order_acquire);
-}
-
 /*
- * Prepare the ring of an index for another connection: it starts where the shard
- * stopped reading. Erase the descriptors that the last connection pushed beyond
- * that, or the shard would serve them for the new one.
+ * Prepare the ring of an index for another connection: it starts where the
+ * shard stopped reading. Erase the descriptors that the last connection pushed
+ * beyond that, or the shard would serve them for the new one.
  */
 static void rewind_ring(struct mpib_attached *at, uint32_t index)
 {
@@ -102,10 +96,11 @@ static void index_paid(struct mpib_debt *d)
 static bool index_is_free(const struct mpib_client *c, uint32_t index)
 {
 	return !c->at->index[index].taken &&
-	       state_of(&c->at->reply->conn[index]) == MPIB_CONN_FREE;
+	       mpib_index_state(c->at, index) == MPIB_CONN_FREE;
 }
 
-/* Count connections that are open or closing. One that resumes has two indexes. */
+/* Count connections that are open or closing. One that resumes has two
+ * indexes. */
 static unsigned count_conns(const struct mpib_client *c)
 {
 	const struct mpib_conn *conn;
@@ -120,8 +115,8 @@ static unsigned count_conns(const struct mpib_client *c)
 	return n;
 }
 
-/* Under the lock. Take an index that the proxy has set FREE, and release the window
- * of the last connection there. */
+/* Under the lock. Take an index that the proxy has set FREE, and release the
+ * window of the last connection there. */
 static int take_index(struct mpib_client *c, bool resumes, uint32_t *index)
 {
 	uint32_t i = 0;
@@ -171,7 +166,7 @@ static struct mpib_conn *new_conn(struct mpib_client *c, bool is_sender)
 		r->plain[0] = is_sender ? MPIB_OP_SEND : MPIB_OP_RECV;
 		r->plain[1] = (uint8_t)i;
 		r->plain[3] = 1;
-		conn->who[i] = r;
+		conn->placed[i] = r;
 	}
 	if (!is_sender && !c->at->welcome.dmabuf)
 		return conn;
@@ -388,9 +383,9 @@ int mpib_accept(struct mpib_listener *listener, struct mpib_conn **conn)
 }
 
 /*
- * The proxy's reason for a connection's failure. No call waits for it: post, test and
- * ready ask for it, and report "not yet" until the answer has come or its time has
- * passed.
+ * The proxy's reason for a connection's failure. No call waits for it: post,
+ * test and ready ask for it, and report "not yet" until the answer has come or
+ * its time has passed.
  */
 
 void mpib_why_tell(struct mpib_conn *conn, const char *text)
@@ -432,8 +427,8 @@ void mpib_why_answered(struct mpib_client *c, const struct mpib_message *m)
 	}
 }
 
-/* Under the lock. Take late answers, and ask for the reason unless that was done.
- * False: no answer will come. */
+/* Under the lock. Take late answers, and ask for the reason unless that was
+ * done. False: no answer will come. */
 static bool why_ask(struct mpib_conn *conn)
 {
 	struct mpib_client *c = conn->client;
@@ -462,8 +457,8 @@ static bool reason_told(const struct mpib_reason *r)
 	return atomic_load_explicit(&r->told, memory_order_acquire);
 }
 
-/* The connection has failed with rc. True: the reason is in conn->why. False: the
- * answer has not come yet, call again. Never waits. */
+/* The connection has failed with rc. True: the reason is in conn->why. False:
+ * the answer has not come yet, call again. Never waits. */
 static bool why_known(struct mpib_conn *conn, int rc)
 {
 	struct mpib_client *c = conn->client;
@@ -528,12 +523,12 @@ int mpib_ready(struct mpib_conn *conn)
 
 	if (c->forks != mpib_forks)
 		return mpib_client_check(c);
-	if (atomic_load(&c->helper.resumes) || c->helper.why[0]) {
+	if (mpib_client_again(c) || c->helper.why[0]) {
 		rc = mpib_conn_goes_on(conn);
 		if (rc <= 0)
 			return rc;
 	}
-	state = state_of(conn->reply);
+	state = mpib_index_state(conn->at, conn->index);
 	if (state == MPIB_CONN_LOST)
 		return 0;
 	if (state == MPIB_CONN_READY) {
@@ -564,15 +559,15 @@ struct mpib_debt *mpib_conn_leave(struct mpib_conn *conn)
 	return &x->debt;
 }
 
-/* Return whether the other end must still learn of the close if this proxy ends. A
- * connection that was never ready has no other end: its request ends with the
- * proxy. */
+/* Return whether the other end must still learn of the close if this proxy
+ * ends. A connection that was never ready has no other end: its request ends
+ * with the proxy. */
 static bool close_outlives(struct mpib_client *c, struct mpib_conn *conn)
 {
-	uint32_t state = state_of(conn->reply);
+	unsigned state = mpib_index_state(conn->at, conn->index);
 
 	mpib_conn_learn(conn, conn->at, conn->index);
-	if (!atomic_load(&c->helper.resumes) || atomic_load(&conn->lost) ||
+	if (!mpib_client_again(c) || atomic_load(&conn->lost) ||
 	    (!conn->is_sender && !conn->end.key) ||
 	    (state != MPIB_CONN_READY && state != MPIB_CONN_LOST))
 		return false;
@@ -587,9 +582,9 @@ static void close_end(struct mpib_client *c, struct mpib_conn *conn)
 	bool outlives = close_outlives(c, conn);
 	struct mpib_debt *debt = mpib_conn_leave(conn);
 
-	/* A connection that was lost is closed after it has resumed: a proxy with
-	 * no other instance would tell the peer at once, and arrived data would
-	 * be lost. */
+	/* A connection that was lost is closed after it has resumed: a proxy
+	 * with no other instance would tell the peer at once, and arrived data
+	 * would be lost. */
 	if (conn->at == c->at && mpib_client_ok(c) &&
 	    !(outlives && conn->closing == MPIB_CLOSING_OWED))
 		mpib_rpc_undo(c, debt);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The feed queue of a connection, with requests that are not wholly pushed to the
- * shard, and the rule of feed.h by which sends get places. On the connection's
- * thread, inside post and test.
+ * The feed queue of a connection, with requests that are not wholly pushed to
+ * the shard, and the rule of feed.h by which sends get places. On the
+ * connection's thread, inside post and test.
  */
 #include <errno.h>
 
@@ -16,9 +16,9 @@ static bool is_reserved(const struct mpib_request *r)
 	return mpib_request_index(r) >= MPIB_REQUESTS - MPIB_RESERVE;
 }
 
-/* Return whether the place of r, which is unused, has a word of the next generation,
- * left from before generations wrapped. The progress word is written for few
- * requests, so it may be older than the completion word. */
+/* Return whether the place of r, which is unused, has a word of the next
+ * generation, left from before generations wrapped. The progress word is
+ * written for few requests, so it may be older than the completion word. */
 static bool has_next_gen(const struct mpib_conn *conn,
 			 const struct mpib_request *r)
 {
@@ -44,7 +44,8 @@ static void use_last(struct mpib_request **list)
 
 void mpib_conn_lap(struct mpib_conn *conn)
 {
-	/* Relaxed: only this thread writes it, and readers allow for one lap. */
+	/* Relaxed: only this thread writes it, and readers allow for one
+	 * lap. */
 	uint64_t posts =
 		atomic_load_explicit(&conn->posts, memory_order_relaxed);
 	uint32_t now = (conn->gen - conn->first_gen) / 2 + 1;
@@ -78,7 +79,7 @@ static void move_place(struct mpib_conn *conn, struct mpib_request *r,
 	r->completion = from->completion;
 	r->plain[1] = from->plain[1];
 	from->completion = NULL;
-	conn->who[mpib_request_index(r)] = r;
+	conn->placed[mpib_request_index(r)] = r;
 	mpib_request_number(conn, r);
 }
 
@@ -161,7 +162,7 @@ static bool take_over(struct mpib_conn *conn, struct mpib_request *r,
 		      unsigned first, unsigned end)
 {
 	for (unsigned i = first; i < end; i++) {
-		struct mpib_request *other = conn->who[i];
+		struct mpib_request *other = conn->placed[i];
 
 		if (!has_next_gen(conn, other) &&
 		    mpib_request_note(conn, other)) {
@@ -201,8 +202,8 @@ static bool strike(int32_t *tags, unsigned *n, int32_t tag)
 	return false;
 }
 
-/* Mark the queued sends that the oldest unanswered receive wants. Stores in tags
- * those of its tags that no queued send has, and returns their number. */
+/* Mark the queued sends that the oldest unanswered receive wants. Stores in
+ * tags those of its tags that no queued send has, and returns their number. */
 static unsigned mark_wanted(struct mpib_conn *conn, int32_t *tags)
 {
 	unsigned n = mpib_want_read(&conn->reply->want, conn->ring.tail, tags);
@@ -297,8 +298,9 @@ void mpib_feed(struct mpib_conn *conn)
 	struct mpib_feed *q = &conn->feed;
 	struct mpib_request *r, *next, **link = &q->first, *last = NULL;
 	int32_t tags[MPIB_GROUP_MAX];
-	/* A waiting request blocks later ones that are not wanted, and a waiting
-	 * wanted send blocks later wanted ones: sends of one tag stay in order. */
+	/* A waiting request blocks later ones that are not wanted, and a
+	 * waiting wanted send blocks later wanted ones: sends of one tag stay
+	 * in order. */
 	bool waits = false, wanted_waits = false;
 	int rc = 0;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The helper: struct mpib_helper of client.h. All functions but the thread's loop run
- * under the client's lock. */
+/* The helper: struct mpib_helper of client.h. All functions but the thread's
+ * loop run under the client's lock. */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -16,13 +16,6 @@
 
 #define PAUSE_MIN_MS 10
 #define PAUSE_MAX_MS 250
-
-static unsigned conn_state(const struct mpib_attached *at, uint32_t index)
-{
-	/* Acquire pairs with the proxy's release store of state. */
-	return atomic_load_explicit(&at->reply->conn[index].state,
-				    memory_order_acquire);
-}
 
 static unsigned next_state(const struct mpib_conn *conn)
 {
@@ -89,8 +82,8 @@ static int conn_ask(struct mpib_client *c, struct mpib_conn *conn)
 	else if (rc == -EPIPE || rc == -ETIMEDOUT)
 		return rc;
 	next_set(conn, MPIB_NEXT_NONE);
-	/* Only now: if no instance were left, the proxy would tell the peer that
-	 * the connection is closed. */
+	/* Only now: if no instance were left, the proxy would tell the peer
+	 * that the connection is closed. */
 	if (had)
 		instance_drop(c, &before);
 	if (rc < 0 && !late) {
@@ -168,8 +161,8 @@ static void conn_failed(struct mpib_client *c, struct mpib_conn *conn,
 }
 
 /* Get the next instance a window if the current one has one, because posts get
- * windows and tests do not. True: not yet. A quota or the memory may be used up until
- * other connections have released theirs. */
+ * windows and tests do not. True: not yet. A quota or the memory may be used up
+ * until other connections have released theirs. */
 static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -191,7 +184,8 @@ static bool next_lacks_window(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* Let the connection's thread continue in the next instance. False: call again. */
+/* Let the connection's thread continue in the next instance. False: call
+ * again. */
 static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 {
 	struct mpib_instance *next = &conn->next;
@@ -204,8 +198,8 @@ static bool next_ready(struct mpib_client *c, struct mpib_conn *conn)
 	return true;
 }
 
-/* Return whether the next instance was ready and failed then, because its other end
- * closed. Its count of completed sends is valid. */
+/* Return whether the next instance was ready and failed then, because its other
+ * end closed. Its count of completed sends is valid. */
 static bool next_was_ready(const struct mpib_conn *conn)
 {
 	const struct mpib_instance *next = &conn->next;
@@ -218,7 +212,7 @@ static bool next_was_ready(const struct mpib_conn *conn)
 /* Look at the next instance, at a living proxy. True: call again soon. */
 static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 {
-	switch (conn_state(c->at, conn->next.index)) {
+	switch (mpib_index_state(c->at, conn->next.index)) {
 	case MPIB_CONN_READY:
 		return !next_ready(c, conn);
 	case MPIB_CONN_LOST:
@@ -234,11 +228,11 @@ static bool next_look(struct mpib_client *c, struct mpib_conn *conn)
 	}
 }
 
-/* Look whether the connection needs another instance, at a living proxy. True: call
- * again soon. */
+/* Look whether the connection needs another instance, at a living proxy. True:
+ * call again soon. */
 static bool conn_look(struct mpib_client *c, struct mpib_conn *conn)
 {
-	unsigned state = conn_state(c->at, conn->index);
+	unsigned state = mpib_index_state(c->at, conn->index);
 
 	if (atomic_load_explicit(&conn->lost, memory_order_relaxed) ||
 	    conn->closing == MPIB_CLOSING_TOLD)
@@ -264,10 +258,11 @@ static bool closed_is_over(const struct mpib_client *c,
 	if (atomic_load_explicit(&conn->lost, memory_order_relaxed))
 		return true;
 	if (conn->closing == MPIB_CLOSING_TOLD)
-		return conn_state(conn->at, conn->index) == MPIB_CONN_FREE;
+		return mpib_index_state(conn->at, conn->index) ==
+		       MPIB_CONN_FREE;
 	return next_state(conn) != MPIB_NEXT_NONE && next->at == c->at &&
 	       (next_state(conn) == MPIB_NEXT_READY ||
-		conn_state(c->at, next->index) == MPIB_CONN_READY);
+		mpib_index_state(c->at, next->index) == MPIB_CONN_READY);
 }
 
 void mpib_closed_sweep(struct mpib_client *c)
@@ -293,8 +288,8 @@ static bool was_asked(const struct mpib_client *c, const struct mpib_conn *conn)
 	return next_state(conn) != MPIB_NEXT_NONE && conn->next.at == c->at;
 }
 
-/* Request connections from a new proxy: those that wait for an accept, or the others.
- * 0, -EPIPE, -ETIMEDOUT. */
+/* Request connections from a new proxy: those that wait for an accept, or the
+ * others. 0, -EPIPE, -ETIMEDOUT. */
 static int conns_again(struct mpib_client *c, bool accepts)
 {
 	struct mpib_conn *conn;
@@ -315,8 +310,8 @@ static int conns_again(struct mpib_client *c, bool accepts)
 	return 0;
 }
 
-/* Request the listener from a new proxy. If it is refused, only its accepts fail. 0,
- * -EPIPE, -ETIMEDOUT. */
+/* Request the listener from a new proxy. If it is refused, only its accepts
+ * fail. 0, -EPIPE, -ETIMEDOUT. */
 static int listener_again(struct mpib_client *c, struct mpib_listener *listener)
 {
 	struct mpib_ctl_listen ask = {
@@ -353,9 +348,9 @@ static int listeners_again(struct mpib_client *c)
 	return rc;
 }
 
-/* Request from a new proxy all that the client has and that was not requested there
- * yet. Listeners come after connections: else a repeated connect would take the
- * accept of another one (docs/recovery.md, LISTEN_FIRST). */
+/* Request from a new proxy all that the client has and that was not requested
+ * there yet. Listeners come after connections: else a repeated connect would
+ * take the accept of another one (docs/recovery.md, LISTEN_FIRST). */
 static int all_again(struct mpib_client *c)
 {
 	int rc = 0;
@@ -385,7 +380,7 @@ static void conns_learn(struct mpib_client *c)
 		mpib_conn_learn(conn, conn->at, conn->index);
 		mpib_next_drop(c, conn);
 		if (conn->closing &&
-		    conn_state(conn->at, conn->index) != MPIB_CONN_FREE)
+		    mpib_index_state(conn->at, conn->index) != MPIB_CONN_FREE)
 			conn->closing = MPIB_CLOSING_OWED;
 	}
 }
@@ -462,7 +457,8 @@ static int successor_attach(struct mpib_client *c)
 	return 0;
 }
 
-/* Prepare an announced upgrade: attach to the successor, and register memory there. */
+/* Prepare an announced upgrade: attach to the successor, and register memory
+ * there. */
 static void successor_look(struct mpib_client *c)
 {
 	int rc = 0;
@@ -501,8 +497,8 @@ static int attach_another(struct mpib_client *c)
 	return 0;
 }
 
-/* Continue at the proxy that serves now. 0; -errno, with the text: call again, also
- * for what a slow proxy has not answered. */
+/* Continue at the proxy that serves now. 0; -errno, with the text: call again,
+ * also for what a slow proxy has not answered. */
 static int attach_again(struct mpib_client *c)
 {
 	int rc = c->at->state >= MPIB_ATTACH_WHOLE ? attach_another(c) : 0;
@@ -527,7 +523,8 @@ static int attach_again(struct mpib_client *c)
 	return 0;
 }
 
-/* Give up: the client continues at no other proxy. Returns -1, for helper_turn(). */
+/* Give up: the client continues at no other proxy. Returns -1, for
+ * helper_turn(). */
 __attribute__((format(printf, 2, 3))) static int
 helper_fail(struct mpib_client *c, const char *fmt, ...)
 {
@@ -546,8 +543,8 @@ helper_fail(struct mpib_client *c, const char *fmt, ...)
 	return -1;
 }
 
-/* Try to continue at another proxy. Returns the ms until the next attempt; 0: it
- * continues; -1: there is none. */
+/* Try to continue at another proxy. Returns the ms until the next attempt; 0:
+ * it continues; -1: there is none. */
 static int resume(struct mpib_client *c)
 {
 	struct mpib_helper *helper = &c->helper;
@@ -603,13 +600,14 @@ static int proxy_gone(struct mpib_client *c)
 		c->path, helper->grace_ms / 1000);
 }
 
-/* Do the work that is due. Returns the ms until the next turn; -1: at an event. */
+/* Do the work that is due. Returns the ms until the next turn; -1: at an
+ * event. */
 static int helper_turn(struct mpib_client *c)
 {
 	struct mpib_conn *conn;
 	bool soon = false;
 
-	if (!atomic_load(&c->helper.resumes))
+	if (!mpib_client_again(c))
 		return -1;
 	if (mpib_client_ok(c))
 		mpib_rpc_settle(c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The hot path: isend, irecv and test, on the connection's thread in the rank.
- * Registered memory needs no lock, no allocation and, unless the shard sleeps, no
- * system call. Everything unusual takes the slow path.
+ * Registered memory needs no lock, no allocation and, unless the shard sleeps,
+ * no system call. Everything unusual takes the slow path.
  */
 #include <errno.h>
 #include <string.h>
@@ -34,9 +34,9 @@ static void give_slow(struct mpib_conn *conn, struct mpib_request *r)
 }
 
 /*
- * Post in the usual case: one buffer of registered memory of c, nothing queued on
- * the connection, room in the ring. Otherwise return NULL: request_post() then finds
- * out what is unusual.
+ * Post in the usual case: one buffer of registered memory of c, nothing queued
+ * on the connection, room in the ring. Otherwise return NULL: request_post()
+ * then finds out what is unusual.
  */
 __attribute__((always_inline)) static inline struct mpib_request *
 post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
@@ -82,8 +82,8 @@ post_fast(struct mpib_conn *conn, const struct mpib_client *c, uintptr_t addr,
 }
 
 /*
- * Push r, or queue it if others are queued, it has no place, or it is staged. 1; 0:
- * the ring or the window has no room, call again; -errno.
+ * Push r, or queue it if others are queued, it has no place, or it is staged.
+ * 1; 0: the ring or the window has no room, call again; -errno.
  */
 static int request_submit(struct mpib_conn *conn, struct mpib_request *r,
 			  bool direct)
@@ -123,8 +123,8 @@ __attribute__((noinline)) static void note_refused(struct mpib_conn *conn,
 			      memory_order_relaxed);
 }
 
-/* Take an unused request, for n buffers or for a send of the tag. direct: it is not
- * staged. NULL: there is none. */
+/* Take an unused request, for n buffers or for a send of the tag. direct: it is
+ * not staged. NULL: there is none. */
 static struct mpib_request *slow_take(struct mpib_conn *conn, int n, int tag,
 				      bool direct)
 {
@@ -158,7 +158,8 @@ static int bad_buffer(const void *data, size_t size)
 			 size, data);
 }
 
-/* The region must be of this client: in another one its handle names other memory. */
+/* The region must be of this client: in another one its handle names other
+ * memory. */
 static int check_buffer(const struct mpib_client *c, const void *data,
 			size_t size, const struct mpib_region *region)
 {
@@ -196,8 +197,8 @@ static int check_buffers(const struct mpib_client *c, int n, void *const *data,
 	return 0;
 }
 
-/* The caller asks this end for what only the other end does. Returns -EINVAL, or why
- * conn cannot be used at all. */
+/* The caller asks this end for what only the other end does. Returns -EINVAL,
+ * or why conn cannot be used at all. */
 static int wrong_end(struct mpib_conn *conn, const char *what)
 {
 	int rc = mpib_conn_usable(conn);
@@ -292,8 +293,8 @@ int mpib_irecv(struct mpib_conn *conn, int n, void *const *data,
 	return request_post(conn, n, data, size, tag, region, req);
 }
 
-/* The request has completed with error rc: set the text, free the request. 0: the
- * reason is not known yet. */
+/* The request has completed with error rc: set the text, free the request. 0:
+ * the reason is not known yet. */
 static int request_failed(struct mpib_conn *conn, struct mpib_request *r,
 			  int rc)
 {

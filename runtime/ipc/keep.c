@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Keep descriptors of memory that may be registered again. They are in the descriptor
- * table of a thread of its own, so they do not count for the rank's limit, and forked
- * children do not inherit them. The thread takes and lends descriptors over a socket.
- * It is started for the first descriptor. All calls are under the client's lock, so at
- * most one request is outstanding.
+ * Keep descriptors of memory that may be registered again. They are in the
+ * descriptor table of a thread of its own, so they do not count for the rank's
+ * limit, and forked children do not inherit them. The thread takes and lends
+ * descriptors over a socket. It is started for the first descriptor. All calls
+ * are under the client's lock, so at most one request is outstanding.
  */
 #include <errno.h>
 #include <poll.h>
@@ -20,9 +20,10 @@
 #define CLOSE_UNSHARE                                                          \
 	2u /* CLOSE_RANGE_UNSHARE of linux/close_range.h, Linux 5.9 */
 
-/* ThreadSanitizer assumes that all threads share one table, and reports equal numbers
- * in two tables as a race. So with it the process's own table is used, and a client
- * that detaches with registered memory leaves these descriptors open. */
+/* ThreadSanitizer assumes that all threads share one table, and reports equal
+ * numbers in two tables as a race. So with it the process's own table is used,
+ * and a client that detaches with registered memory leaves these descriptors
+ * open. */
 #if defined(__SANITIZE_THREAD__)
 static const bool own_table = false;
 #else
@@ -68,8 +69,8 @@ static int keep_unshare(int sock)
 	return 0;
 }
 
-/* Answer a request. The name of a kept descriptor is its number here plus 1; 0 means
- * none. -errno: no answer was sent. */
+/* Answer a request. The name of a kept descriptor is its number here plus 1; 0
+ * means none. -errno: no answer was sent. */
 static int keep_answer(int sock, struct mpib_message *m, int rc)
 {
 	uint32_t type = m->h.type, kept = m->h.id;
@@ -91,7 +92,8 @@ static int keep_answer(int sock, struct mpib_message *m, int rc)
 	return rc < 0 ? keep_send(sock, type, kept, rc, -1) : 0;
 }
 
-/* Serve until the client shuts the socket down. The table ends with the thread. */
+/* Serve until the client shuts the socket down. The table ends with the
+ * thread. */
 static void *keep_run(void *arg)
 {
 	int sock = (int)(intptr_t)arg;
@@ -107,7 +109,8 @@ static void *keep_run(void *arg)
 			break;
 		rc = keep_answer(sock, &m, got);
 	}
-	/* The client waits without a limit: let it notice that this thread ends. */
+	/* The client waits without a limit: let it notice that this thread
+	 * ends. */
 	shutdown(sock, SHUT_RDWR);
 	if (!own_table)
 		close(sock);
@@ -169,7 +172,7 @@ uint32_t mpib_keep(struct mpib_client *c, int fd)
 	struct mpib_message m;
 	int rc = 1;
 
-	if (!atomic_load(&c->helper.resumes))
+	if (!mpib_client_again(c))
 		return 0;
 	if (c->helper.keeper < 0)
 		rc = keep_start(c);

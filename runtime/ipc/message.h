@@ -37,8 +37,8 @@ int mpib_message_send(int sock, const struct mpib_ctl_header *h, const int *fd,
  * descriptors (all are closed); -errno.
  */
 int mpib_message_recv(int sock, struct mpib_message *m);
-/* The same, but none of the descriptors is closed: whatever it returns, *m has those
- * that came. For callers that must not wait for their close. */
+/* The same, but none of the descriptors is closed: whatever it returns, *m has
+ * those that came. For callers that must not wait for their close. */
 int mpib_message_take(int sock, struct mpib_message *m);
 
 /* Close the m->fds descriptors in m and set m->fds to 0. */

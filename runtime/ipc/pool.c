@@ -13,7 +13,7 @@
 #include "ipc/message.h"
 
 #define FIRST_BYTES (512u << 10) /* of a connection's first window */
-#define SWEEP_MS 30000 /* an idle window is released after one or two of these */
+#define SWEEP_MS 30000 /* idle windows are released after one or two */
 
 static int pool_new(struct mpib_client *c, size_t size, bool keep,
 		    struct mpib_pool **pool)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Per-rail reports on requests, for NCCL's profiler. While a connection is armed,
- * conn->work is not 0, and a watched request has r->slow set. So post and test
- * take the slow path, and the fast path has no code for reports.
+ * Per-rail reports on requests, for NCCL's profiler. While a connection is
+ * armed, conn->work is not 0, and a watched request has r->slow set. So post
+ * and test take the slow path, and the fast path has no code for reports.
  */
 
 #include "base/clock.h"

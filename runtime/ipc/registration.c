@@ -43,9 +43,9 @@ void mpib_regions_unref(struct mpib_request *r)
 	}
 }
 
-/* Under the lock: free deregistered regions that neither a request nor the proxy
- * uses. mpib_regions_unref() does not: it runs in test, which must not wait for the
- * lock. */
+/* Under the lock: free deregistered regions that neither a request nor the
+ * proxy uses. mpib_regions_unref() does not: it runs in test, which must not
+ * wait for the lock. */
 static void region_bury(struct mpib_client *c)
 {
 	struct mpib_region *r, *next;
@@ -74,7 +74,8 @@ bool mpib_region_copy_begin(struct mpib_region *r)
 
 bool mpib_region_dead(const struct mpib_region *r)
 {
-	/* Relaxed: mpib_region_copy_begin() finds a mark that is missed here. */
+	/* Relaxed: mpib_region_copy_begin() finds a mark that is missed
+	 * here. */
 	return atomic_load_explicit(&r->copying, memory_order_relaxed) &
 	       MPIB_REGION_DEAD;
 }
@@ -94,12 +95,12 @@ bool mpib_region_holds(const struct mpib_region *r, const char *addr,
 }
 
 /*
- * Return whether r can be used for like, a region that is to be registered. With
- * mpib_reg() r must have the same range of the same memory; the pool is compared,
- * because r may name a freed one. With mpib_reg_fd() r must have all memory of
- * like. A dma-buf is identified by its addresses, since each export has an inode of
- * its own. A memfd is identified by its file, too, since it may be mapped where
- * another one was.
+ * Return whether r can be used for like, a region that is to be registered.
+ * With mpib_reg() r must have the same range of the same memory; the pool is
+ * compared, because r may name a freed one. With mpib_reg_fd() r must have all
+ * memory of like. A dma-buf is identified by its addresses, since each export
+ * has an inode of its own. A memfd is identified by its file, too, since it may
+ * be mapped where another one was.
  */
 static bool region_serves(const struct mpib_region *r,
 			  const struct mpib_region *like)
@@ -248,7 +249,8 @@ static void mr_gone(struct mpib_debt *d)
 	((struct mpib_region *)d)->own_mr = false;
 }
 
-/* Allocate the pages of a memfd before Linux 5.14: reading them does that, too. */
+/* Allocate the pages of a memfd before Linux 5.14: reading them does that,
+ * too. */
 static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -261,9 +263,9 @@ static void read_pages(int fd, uint64_t end, const char *at, size_t len)
 		(void)*(const volatile char *)(at + i);
 }
 
-/* Allocate all pages of a part of a memfd, in this process, so that they count as its
- * memory: the proxy refuses memory with missing pages. If this fails, the proxy
- * reports why. */
+/* Allocate all pages of a part of a memfd, in this process, so that they count
+ * as its memory: the proxy refuses memory with missing pages. If this fails,
+ * the proxy reports why. */
 static void allocate_pages(int fd, uint64_t offset, size_t size)
 {
 	size_t skip = offset % (size_t)sysconf(_SC_PAGESIZE);
@@ -391,14 +393,13 @@ int mpib_dereg(struct mpib_region *region)
 		mpib_memory_drop(c, &region->memory);
 	if (region->own_mr)
 		rc = mpib_rpc_undo(c, &region->debt);
-	if (rc == -EPIPE && c->at->state == MPIB_ATTACH_WHOLE && c->at->pidfd >= 0 &&
-	    !mpib_client_dead(c, (int)c->answer_ms))
+	if (rc == -EPIPE && c->at->state == MPIB_ATTACH_WHOLE &&
+	    c->at->pidfd >= 0 && !mpib_client_dead(c, (int)c->answer_ms))
 		rc = mpib_fail(-ETIMEDOUT,
 			       "the proxy at %s hung up, and its process did "
 			       "not end: it may still write to the memory",
 			       c->path);
 	region_bury(c);
-	mpib_windows_trim(c);
 	mpib_client_unlock(c);
 	return rc == -EPIPE ? 0 : rc; /* a dead proxy cannot touch memory */
 }

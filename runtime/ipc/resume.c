@@ -22,8 +22,9 @@ void mpib_requests_sort(struct mpib_request **r, unsigned n, uint32_t newest)
 	}
 }
 
-/* Return how many receives have completed according to a place's completion word; 0:
- * the word is of no recent request of this instance. posts: the latest count. */
+/* Return how many receives have completed according to a place's completion
+ * word; 0: the word is of no recent request of this instance. posts: the latest
+ * count. */
 static uint64_t word_counts(const struct mpib_conn *conn, uint64_t posts,
 			    uint64_t word)
 {
@@ -76,8 +77,8 @@ static bool ends_by_record(struct mpib_conn *conn, struct mpib_request *r,
 	return true;
 }
 
-/* Collect the requests at places that have not completed, oldest first. Returns how
- * many. */
+/* Collect the requests at places that have not completed, oldest first. Returns
+ * how many. */
 static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 			      const _Atomic uint64_t *answers,
 			      struct mpib_request **left)
@@ -91,7 +92,7 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 			idle[mpib_request_index(r)] = true;
 	}
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		struct mpib_request *r = conn->who[i];
+		struct mpib_request *r = conn->placed[i];
 		uint64_t answer = 0; /* no generation is 0 */
 		int32_t result;
 
@@ -109,8 +110,8 @@ static unsigned requests_left(struct mpib_conn *conn, uint64_t base,
 	return n;
 }
 
-/* Collect the requests of the feed queue that have no place, in its order. Returns
- * how many. */
+/* Collect the requests of the feed queue that have no place, in its order.
+ * Returns how many. */
 static unsigned queued_left(const struct mpib_conn *conn,
 			    struct mpib_request **left)
 {
@@ -123,8 +124,8 @@ static unsigned queued_left(const struct mpib_conn *conn,
 	return n;
 }
 
-/* Under the lock. Return whether the buffer's region still exists: requests of the
- * fast path do not hold their regions. */
+/* Under the lock. Return whether the buffer's region still exists: requests of
+ * the fast path do not hold their regions. */
 static bool buffer_is_there(const struct mpib_client *c,
 			    const struct mpib_buffer *b)
 {
@@ -152,8 +153,8 @@ static bool buffers_are_there(const struct mpib_client *c,
 	return true;
 }
 
-/* Under the lock. Move the connection to its next instance; left are the n requests
- * that will be posted again. */
+/* Under the lock. Move the connection to its next instance; left are the n
+ * requests that will be posted again. */
 static void change_index(struct mpib_conn *conn,
 			 struct mpib_request *const *left, unsigned n)
 {
@@ -178,7 +179,7 @@ static void change_index(struct mpib_conn *conn,
 	atomic_store_explicit(&conn->next_state, MPIB_NEXT_NONE,
 			      memory_order_relaxed);
 	for (unsigned i = 0; i < MPIB_REQUESTS; i++) {
-		struct mpib_request *r = conn->who[i];
+		struct mpib_request *r = conn->placed[i];
 
 		r->completion = &conn->completion[i];
 		if (!again[i])
@@ -261,7 +262,7 @@ int mpib_conn_goes_on(struct mpib_conn *conn)
 	rc = atomic_load_explicit(&conn->lost, memory_order_acquire);
 	if (rc < 0)
 		return mpib_conn_fail(conn, rc, NULL);
-	if (!atomic_load(&c->helper.resumes)) {
+	if (!mpib_client_again(c)) {
 		/* The helper may have given up since the check above. */
 		rc = mpib_client_check(c);
 		if (rc < 0)

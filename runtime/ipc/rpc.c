@@ -311,9 +311,9 @@ static void rpc_late(struct mpib_client *c, struct mpib_message *m)
 }
 
 /*
- * Wait for the answer to request id, and take late answers to earlier requests on
- * the way. After 7/8 of the time send a probe: a proxy that answers it is only slow
- * at this request, and not deaf.
+ * Wait for the answer to request id, and take late answers to earlier requests
+ * on the way. After 7/8 of the time send a probe: a proxy that answers it is
+ * only slow at this request, and not deaf.
  */
 static int rpc_answer(struct mpib_client *c, uint32_t id,
 		      struct mpib_message *m, uint64_t deadline)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Push descriptors into a connection's ring: requests of the feed queue (feed.c),
- * among them those of ordinary memory, which go through the staging window part
- * by part (window.h). Runs on the connection's thread, inside post and test.
+ * Push descriptors into a connection's ring: requests of the feed queue
+ * (feed.c), among them those of ordinary memory, which go through the staging
+ * window part by part (window.h). Runs on the connection's thread, inside post
+ * and test.
  */
 #include <errno.h>
 #include <unistd.h>
@@ -22,9 +23,10 @@ int mpib_bell_write(struct mpib_conn *conn)
 	return 0;
 }
 
-/* Push a descriptor for len bytes at pos of buffer i, which lie at off in mr. The
- * caller has checked that the ring has room. The descriptor is written in place:
- * building a struct and copying it costs more than the rest of a push. */
+/* Push a descriptor for len bytes at pos of buffer i, which lie at off in mr.
+ * The caller has checked that the ring has room. The descriptor is written in
+ * place: building a struct and copying it costs more than the rest of a
+ * push. */
 static void push(struct mpib_conn *conn, const struct mpib_request *r,
 		 unsigned i, uint32_t mr, uint64_t off, uint32_t pos,
 		 uint32_t len)
@@ -72,9 +74,9 @@ static bool is_direct(const struct mpib_buffer *b)
 }
 
 /*
- * Fail the connection: memory was deregistered before its request was pushed, and a
- * posted message cannot be withdrawn, since the peer counts on it. A staged receive
- * continues in the window instead, see copy_out().
+ * Fail the connection: memory was deregistered before its request was pushed,
+ * and a posted message cannot be withdrawn, since the peer counts on it. A
+ * staged receive continues in the window instead, see copy_out().
  */
 static int stage_lost(struct mpib_conn *conn)
 {
@@ -150,8 +152,8 @@ void mpib_stage_take_window(struct mpib_conn *conn)
 			      memory_order_relaxed);
 }
 
-/* Get a window of at least size bytes. 1; 0: another thread has the lock, and may be
- * waiting for the proxy; -errno. */
+/* Get a window of at least size bytes. 1; 0: another thread has the lock, and
+ * may be waiting for the proxy; -errno. */
 static int have_window(struct mpib_conn *conn, uint32_t size)
 {
 	struct mpib_client *c = conn->client;
@@ -174,9 +176,9 @@ static bool is_busy(const struct mpib_conn *conn)
 }
 
 /*
- * No window, for rc. Return 0 to try again later: if the connection had a window and
- * released it while idle, that must not make a post fail because other connections
- * have taken the memory or the proxy is slow. Else return rc.
+ * No window, for rc. Return 0 to try again later: if the connection had a
+ * window and released it while idle, that must not make a post fail because
+ * other connections have taken the memory or the proxy is slow. Else return rc.
  */
 static int window_refused(struct mpib_conn *conn, uint32_t size, int rc)
 {
@@ -202,8 +204,8 @@ static uint32_t better(const struct mpib_conn *conn,
 		       : mpib_window_first(conn->at);
 }
 
-/* Try to replace a small window, which may hold parts, by a whole one; not if that is
- * too small as well. */
+/* Try to replace a small window, which may hold parts, by a whole one; not if
+ * that is too small as well. */
 static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 {
 	uint32_t whole = conn->at->welcome.window;
@@ -214,8 +216,8 @@ static void window_enlarge(struct mpib_conn *conn, uint32_t need)
 		w->again_ms = now + LARGER_MS;
 }
 
-/* Get a window of the best size, or else of the size that is needed. Returns what
- * have_window() does. */
+/* Get a window of the best size, or else of the size that is needed. Returns
+ * what have_window() does. */
 static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 {
 	uint32_t first = mpib_window_first(conn->at);
@@ -227,9 +229,10 @@ static int window_begin(struct mpib_conn *conn, uint32_t need, uint32_t best)
 }
 
 /*
- * Get a window for r, which is not queued yet; only posts get windows. All staged
- * buffers of a group must be in the window at once. So a group may need a larger
- * window, which it gets once the current one is unused. 1; 0: not yet; -errno.
+ * Get a window for r, which is not queued yet; only posts get windows. All
+ * staged buffers of a group must be in the window at once. So a group may need
+ * a larger window, which it gets once the current one is unused. 1; 0: not yet;
+ * -errno.
  */
 static int stage_window(struct mpib_conn *conn, const struct mpib_request *r)
 {

@@ -10,8 +10,9 @@
 
 #include "ipc/client.h"
 
-/* With a C library older than 2.34 a program may be linked without libpthread. So
- * these symbols are weak, and have the version that old and new libraries have. */
+/* With a C library older than 2.34 a program may be linked without libpthread.
+ * So these symbols are weak, and have the version that old and new libraries
+ * have. */
 #pragma weak pthread_create
 #pragma weak pthread_join
 #pragma weak pthread_mutex_trylock
@@ -48,7 +49,8 @@ void mpib_thread_join(pthread_t thread)
 
 bool mpib_mutex_try(pthread_mutex_t *mutex)
 {
-	/* This library was loaded without libpthread: waiting is all there is. */
+	/* This library was loaded without libpthread: waiting is all there
+	 * is. */
 	if (!pthread_mutex_trylock)
 		return pthread_mutex_lock(mutex) == 0;
 	return pthread_mutex_trylock(mutex) == 0;

@@ -6,8 +6,8 @@
 #include "base/copy.h"
 #include "ipc/client.h"
 
-/* Give the run this part of a new window. Returns the number of its parts, which
- * stay in the old window. */
+/* Give the run this part of a new window. Returns the number of its parts,
+ * which stay in the old window. */
 static uint32_t run_cut(struct mpib_run *run, uint32_t off, uint32_t size)
 {
 	run->off = off;
@@ -46,7 +46,8 @@ void mpib_window_rest(struct mpib_conn *conn)
 			      memory_order_release);
 }
 
-/* Take len contiguous bytes of the run, but at most its size. NULL: it is full. */
+/* Take len contiguous bytes of the run, but at most its size. NULL: it is
+ * full. */
 static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 {
 	struct mpib_staging_chunk *p;
@@ -68,8 +69,8 @@ static struct mpib_staging_chunk *run_take(struct mpib_run *run, uint32_t len)
 	return p;
 }
 
-/* Return whether the send has its receive: then the shard posts its parts as they
- * come. */
+/* Return whether the send has its receive: then the shard posts its parts as
+ * they come. */
 static bool is_told(const struct mpib_request *r)
 {
 	return r->wanted || mpib_completion_progress(r->completion, r->gen) > 0;
@@ -197,7 +198,8 @@ void mpib_window_drop(struct mpib_conn *conn)
 			      memory_order_relaxed);
 }
 
-/* Return whether the part is complete; *arrived of its bytes were transferred. */
+/* Return whether the part is complete; *arrived of its bytes were
+ * transferred. */
 static bool part_over(const struct mpib_request *r,
 		      const struct mpib_staging_chunk *p, uint32_t *arrived)
 {

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection's staging window, cut into two runs. Parts leave a run in the order in
- * which they were put in. A part of a send that waits for its receive blocks later
- * parts of its run. So, by the rule of feed.h:
+ * A connection's staging window, cut into two runs. Parts leave a run in the
+ * order in which they were put in. A part of a send that waits for its receive
+ * blocks later parts of its run. So, by the rule of feed.h:
  *
  * - In the big run parts may wait.
- * - The small run is reserved for sends that have their receive: the shard published
- *   it as wanted, or earlier parts were sent. These sends use the big run first.
+ * - The small run is reserved for sends that have their receive: the shard
+ *   published it as wanted, or earlier parts were sent. These sends use the big
+ *   run first.
  *
- * The shard posts the parts of a send that has its receive as they come, so they
- * leave. Hence the sends of the receive that is being answered get through, however
- * many sends wait for later receives. A receiver's parts leave in the order of the
- * receives, so all of its window is the big run.
+ * The shard posts the parts of a send that has its receive as they come, so
+ * they leave. Hence the sends of the receive that is being answered get
+ * through, however many sends wait for later receives. A receiver's parts leave
+ * in the order of the receives, so all of its window is the big run.
  *
  * On the connection's thread, inside post and test.
  *
- * A connection begins with a small window, since most connections carry little and
- * the kernel takes time to allocate pages. It gets a whole window after a number of
- * posts had to wait for room (stage.c). Parts in the small window leave it in order.
+ * A connection begins with a small window, since most connections carry little
+ * and the kernel takes time to allocate pages. It gets a whole window after a
+ * number of posts had to wait for room (stage.c). Parts in the small window
+ * leave it in order.
  *
- * Any thread that holds the client's lock may release a window that was idle for long
- * (mpib_windows_sweep()). So the connection's thread marks the window as used before
- * it puts a part in, and as resting when it is empty.
+ * Any thread that holds the client's lock may release a window that was idle
+ * for long (mpib_windows_sweep()). So the connection's thread marks the window
+ * as used before it puts a part in, and as resting when it is empty.
  */
 #ifndef MPIB_IPC_WINDOW_H
 #define MPIB_IPC_WINDOW_H
@@ -33,8 +35,9 @@
 
 #define MPIB_WINDOW_MAX (1u << 30)
 #define MPIB_PARTS 256 /* of one run */
-/* Parts that may wait for receives at a time. The shard holds 64 descriptors: these,
- * one for each other place, and the parts of a send that has its receive. */
+/* Parts that may wait for receives at a time. The shard holds 64 descriptors:
+ * these, one for each other place, and the parts of a send that has its
+ * receive. */
 #define MPIB_PARTS_WAITING 32
 
 /* Return the bytes of the window that a part of len bytes uses. */
@@ -83,16 +86,17 @@ struct mpib_window {
 	uint64_t again_ms; /* do not request another window earlier */
 	uint32_t no_room; /* posts that found no room in it; stage.c */
 	uint32_t waiting; /* parts with waits set */
-	/* A part failed with the connection. Until the connection is closed, the
-	 * peer may write to the part, or a QP may read it: put nothing in. */
+	/* A part failed with the connection. Until the connection is closed,
+	 * the peer may write to the part, or a QP may read it: put nothing
+	 * in. */
 	bool lost;
 	_Atomic uint32_t before; /* parts in the window before this one */
 	char *base_before;
 	struct mpib_run big, small;
 };
 
-/* Cut a new window of w->size bytes into runs. Existing parts stay in the window
- * before. keep: most bytes of the small run. */
+/* Cut a new window of w->size bytes into runs. Existing parts stay in the
+ * window before. keep: most bytes of the small run. */
 void mpib_window_cut(struct mpib_window *w, uint32_t keep);
 
 /* Return whether the window holds no part, and a proxy may use none. */
@@ -108,7 +112,8 @@ static inline char *mpib_window_addr(const struct mpib_window *w,
 	return (p->end ? w->base : w->base_before) + p->at;
 }
 
-/* Mark the window as used. False: there is none; get one under the client's lock. */
+/* Mark the window as used. False: there is none; get one under the client's
+ * lock. */
 static inline bool mpib_window_use(struct mpib_window *w)
 {
 	unsigned rests = MPIB_WINDOW_RESTS;
@@ -125,13 +130,14 @@ static inline bool mpib_window_use(struct mpib_window *w)
 /* Mark the window as resting: it is empty, and nothing waits for room in it. */
 void mpib_window_rest(struct mpib_conn *conn);
 
-/* Reserve room for the next part of buffer i of r, at most len bytes. NULL: there is
- * no room now. */
+/* Reserve room for the next part of buffer i of r, at most len bytes. NULL:
+ * there is no room now. */
 struct mpib_staging_chunk *mpib_window_take(struct mpib_conn *conn,
 					    struct mpib_request *r, unsigned i,
 					    uint32_t len);
 
-/* Remove the newest n parts, which were put into the big run for r and not pushed. */
+/* Remove the newest n parts, which were put into the big run for r and not
+ * pushed. */
 void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 			unsigned n);
 
@@ -139,14 +145,15 @@ void mpib_window_untake(struct mpib_conn *conn, struct mpib_request *r,
 bool mpib_window_copy_in(struct mpib_conn *conn, const struct mpib_request *r,
 			 const struct mpib_staging_chunk *p);
 
-/* Sender: r has completed, and its connection has not failed. Detach its parts from
- * it: they leave only after earlier parts of other requests. */
+/* Sender: r has completed, and its connection has not failed. Detach its parts
+ * from it: they leave only after earlier parts of other requests. */
 void mpib_window_forget(struct mpib_conn *conn, struct mpib_request *r);
 
 /* Discard the window's contents and detach it from the connection. */
 void mpib_window_drop(struct mpib_conn *conn);
 
-/* Remove complete parts from the window; a receiver copies their bytes first. */
+/* Remove complete parts from the window; a receiver copies their bytes
+ * first. */
 void mpib_window_drain(struct mpib_conn *conn);
 
 /* pool.c, any thread. Return the size of a connection's first window. */
