@@ -190,7 +190,6 @@ int mpib_start_peer_link(struct mpib_proxy *p, char *why)
 		.key = &key,
 		.networks = &p->cfg.networks,
 		.islands = &p->cfg.islands,
-		.later = true,
 		.private_lanes = p->cfg.lanes == MPIB_LANES_PRIVATE,
 		.silence_s = p->cfg.silence,
 		.request_s = p->cfg.request_timeout,

@@ -187,7 +187,7 @@ static void open_engine(struct crowd *c)
 /* A peer asks for a node's state. */
 static void crowd_on_asked(void *arg)
 {
-	static const struct mpib_node_report own = {
+	static struct mpib_node_report own = {
 		.version = "0",
 		.host = "crowd",
 		.devices = 1,
@@ -216,6 +216,8 @@ static void open_node(struct crowd *c, unsigned i)
 	if (!mpib_address_parse(addr, &opts.addr))
 		peer_die("%s is no address", addr);
 	crowd_must(mpib_broker_open(&opts, &n->broker, why, sizeof(why)), addr,
+		   why);
+	crowd_must(mpib_broker_serve(n->broker, NULL, why, sizeof(why)), addr,
 		   why);
 	asked.arg = n;
 	mpib_broker_inquirer(n->broker, &asked);

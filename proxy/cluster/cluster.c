@@ -75,7 +75,6 @@ static void cluster_on_snapshot(void *arg, struct mpib_snapshot *snap)
 	}
 	v.snap = snap;
 	mpib_cluster_own(&v, &c->own);
-	mpib_broker_word(c->broker, &c->own.agent);
 	mpib_snapshot_free(snap);
 	c->own_ns = mpib_loop_now(c->loop);
 	mpib_broker_report(c->broker, &c->own);

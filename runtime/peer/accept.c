@@ -127,7 +127,7 @@ offer_named(const struct mpib_broker *b, const struct mpib_conn_name *name)
  * connection closes if it does. */
 static void accept_again(const struct peer_conn *c)
 {
-	if (c->destroying)
+	if (c->end == PEER_END_DESTROYED)
 		return;
 	peer_conn_tell_tables(c, MPIB_PEER_CONN_ACCEPT);
 	if (c->close_sent && !c->quiet)
@@ -137,7 +137,7 @@ static void accept_again(const struct peer_conn *c)
 /* Return whether this CONN_OPEN created this end, and its lane still exists. */
 static bool accepted_from(const struct peer_conn *c, uint32_t from)
 {
-	return c->lane && c->known && c->their_id == from;
+	return c->lane && c->their_id && c->their_id == from;
 }
 
 /* Handle the CONN_OPEN of a connection that was accepted before. */
@@ -165,7 +165,7 @@ static int accept_lose(struct peer_conn *c, const char **why)
 	*why = "its rank has not resumed it";
 	if (c->state == PEER_CONN_READY)
 		peer_lane_lose(c->lane, "a connection was made again there");
-	return c->lost ? -EAGAIN : -ECONNRESET;
+	return c->state == PEER_CONN_LOST ? -EAGAIN : -ECONNRESET;
 }
 
 /* Look up the CONN_OPEN's key. 0: unknown; 1: handled, nothing more to do;
@@ -187,7 +187,8 @@ static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	/* An earlier proxy sent it, and it arrived late. */
 	if (c && m->number < c->peer_number)
 		return 1;
-	if (c && p->broker->grace_ns && (c->lost || !accepted_from(c, m->from)))
+	if (c && p->broker->grace_ns &&
+	    (c->state == PEER_CONN_LOST || !accepted_from(c, m->from)))
 		return accept_lose(c, why);
 	*why = "its other end was connected before";
 	if (c && (!accepted_from(c, m->from) || c->lane->id != m->lane ||

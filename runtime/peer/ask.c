@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions and answers for peers are noted in their entries. A timer sends
- * them, a limited number per turn of the loop, so that neither a thousand peers
- * to ask nor a thousand that ask delay other work. */
+/* Questions are sent at once. Answers are long: a timer sends them, a limited
+ * number per turn of the loop, so that a thousand peers that ask do not delay
+ * other work. */
 #include "peer/ask.h"
 
 #include <stdlib.h>
@@ -26,19 +26,11 @@ static bool ask_can(const struct mpib_peer *p)
 	return p->state == MPIB_PEER_UP && !ask_self(p);
 }
 
-/* Ask the peer, if a question is due. */
-static unsigned ask_one(struct mpib_peer *p)
+static void ask_tell(struct mpib_peer *p)
 {
 	const struct mpib_peer_msg m = { .type = MPIB_PEER_ASK };
 
-	if (!p->asking.due)
-		return 0;
-	p->asking.due = false;
-	if (ask_can(p))
-		mpib_peer_tell(p, &m);
-	else
-		p->asking.since_ns = 0;
-	return 1;
+	mpib_peer_tell(p, &m);
 }
 
 /* Answer the peer, if an answer is due and allowed now; *next becomes the
@@ -79,7 +71,6 @@ static void ask_on_work(void *arg)
 	{
 		if (said >= SLICE)
 			break;
-		said += ask_one(p);
 		said += ask_answer(p, now, &next);
 		owed |= p->asking.owed;
 	}
@@ -115,12 +106,11 @@ void mpib_broker_ask(struct mpib_broker *b)
 		if (!ask_can(p) ||
 		    (a->since_ns && now < a->asked_ns + ASK_AGAIN_NS))
 			continue;
-		a->due = true;
 		a->asked_ns = now;
 		if (!a->since_ns)
 			a->since_ns = now;
+		ask_tell(p);
 	}
-	ask_go_on(b);
 }
 
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns)
@@ -135,18 +125,13 @@ bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns)
 	return false;
 }
 
-void mpib_broker_report(struct mpib_broker *b,
-			const struct mpib_node_report *own)
+void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own)
 {
+	mpib_agent_said(b->agent, 0, &own->agent);
 	b->asker.own = own;
 	b->asker.own_ns = mpib_loop_now(b->loop);
 	b->asker.wanted = false;
 	ask_go_on(b);
-}
-
-void mpib_broker_word(const struct mpib_broker *b, struct mpib_agent_word *word)
-{
-	mpib_agent_said(b->agent, 0, word);
 }
 
 static void ask_take(struct mpib_peer *p, const struct mpib_peer_msg *m)
@@ -178,14 +163,13 @@ void peer_ask_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 void peer_ask_relink(struct mpib_peer *p)
 {
 	p->asking.owed = false; /* the peer asks again, too */
-	p->asking.due = p->asking.since_ns != 0;
-	if (p->asking.due)
-		ask_go_on(p->broker);
+	if (p->asking.since_ns)
+		ask_tell(p);
 }
 
 void peer_ask_forget(struct mpib_peer *p)
 {
-	p->asking.due = p->asking.owed = false;
+	p->asking.owed = false;
 	p->asking.since_ns = 0;
 }
 

@@ -28,7 +28,6 @@ struct mpib_inquirer {
 
 /* The state of one peer. All zero at first. */
 struct peer_asking {
-	bool due; /* a question to it is due */
 	bool owed; /* its question has no answer yet */
 	uint64_t asked_ns, told_ns, answered_ns;
 	uint64_t since_ns; /* time of the first unanswered question; 0: none */
@@ -51,13 +50,9 @@ void mpib_broker_ask(struct mpib_broker *b);
 /* Return whether a peer has yet to answer a question asked since then. */
 bool mpib_broker_awaits(const struct mpib_broker *b, uint64_t since_ns);
 /* Set this node's report, for the peers that asked and those that ask within a
- * second. The caller keeps it in place until the next call. */
-void mpib_broker_report(struct mpib_broker *b,
-			const struct mpib_node_report *own);
-/* Return the message of this node's agent to all peers. The broker adds it to
- * its answers itself. */
-void mpib_broker_word(const struct mpib_broker *b,
-		      struct mpib_agent_word *word);
+ * second; fills in the agent's message to all peers. The caller keeps it in place
+ * until the next call. */
+void mpib_broker_report(struct mpib_broker *b, struct mpib_node_report *own);
 
 enum mpib_told {
 	MPIB_TOLD_WELL, /* has answered */

@@ -60,14 +60,12 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 	if (opts->key)
 		b->key = *opts->key;
 	b->self.sout = opts->sout;
-	b->second = opts->second;
+	b->self.second = opts->second;
 	b->networks = opts->networks;
 	b->islands = opts->islands;
-	b->agent = opts->agent;
 	b->private_lanes = opts->private_lanes;
 	b->silence_s = opts->silence_s ? opts->silence_s : MPIB_SILENCE_S;
 	b->grace_ns = opts->grace_s * MPIB_SEC;
-	b->born_ns = mpib_loop_now(b->loop);
 	b->waits.most = WAITS_MAX;
 	TAILQ_INIT(&b->peers);
 	TAILQ_INIT(&b->pending_peers);
@@ -76,21 +74,14 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 		goto err_free;
 	for (unsigned i = 0; i < MPIB_DOORS; i++)
 		b->door[i] = (struct mpib_door){ .broker = b, .fd = -1 };
-	rc = opts->later ? 0 : mpib_hello_listen(b, why, why_len);
-	if (rc < 0) {
-		free(b);
-		return rc;
-	}
 	rc = mpib_loop_add(b->loop, &b->engine_watch, mpib_engine_fd(b->engine),
 			   EPOLLIN, on_engine, b);
 	if (rc < 0)
-		goto err_peers;
+		goto err_free;
 	mpib_broker_patience(b, opts->request_s, opts->connect_s);
 	*broker = b;
 	return 0;
 
-err_peers:
-	mpib_hello_close(b);
 err_free:
 	free(b);
 err_why:
@@ -154,7 +145,7 @@ uint16_t mpib_broker_port(const struct mpib_broker *broker)
 
 const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker)
 {
-	return &broker->second;
+	return &broker->self.second;
 }
 
 static void add_listener(struct mpib_broker *b, struct mpib_listener_entry *l)
@@ -210,7 +201,7 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 	if (handle->addr == 0)
 		memcpy(handle->addr6, &broker->self.addr,
 		       sizeof(handle->addr6));
-	memcpy(handle->second, &broker->second, sizeof(handle->second));
+	memcpy(handle->second, &broker->self.second, sizeof(handle->second));
 	*id = l->id;
 	return 0;
 }
@@ -282,7 +273,7 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 	/* Its lane broke, which the broker hears of next. */
 	if (error == MPIB_BROKEN_LOST)
 		return;
-	if (!c || c->state == PEER_CONN_OVER)
+	if (!c || c->state >= PEER_CONN_OVER)
 		return;
 	mpib_event(MPIB_LOG_WARN, "connection_broken",
 		   &(struct mpib_event_about){ .peer = c->peer->label,

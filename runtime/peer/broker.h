@@ -44,9 +44,7 @@ struct mpib_broker_opts {
 	const struct mpib_networks *networks; /* of peers; NULL: any; the
 						 caller's */
 	const struct mpib_islands *islands; /* NULL: none; the caller's */
-	struct mpib_agent_link *agent; /* NULL: none; the caller's */
 	bool private_lanes; /* lanes opened here serve one connection, IMM v1 */
-	bool later; /* take no peer links before mpib_broker_serve() */
 	unsigned request_s, connect_s; /* see mpib_broker_patience() */
 	unsigned silence_s; /* silence that makes a peer's link dead; 0: 60 */
 	unsigned
@@ -73,12 +71,12 @@ struct peer_client {
 	void *arg;
 };
 
-/* 0, or -errno with a reason in why, most often that the address cannot be
- * bound. */
+/* Make a broker, which takes no peer links before mpib_broker_serve(). 0, or
+ * -errno with a reason in why. */
 int mpib_broker_open(const struct mpib_broker_opts *opts,
 		     struct mpib_broker **broker, char *why, size_t why_len);
-/* Serve after an open for later: take peer links from now on, with that agent. 0 or
- * -errno and why. */
+/* Take peer links from now on, with that agent (NULL: none; the caller's). 0, or
+ * -errno with a reason in why, most often that the address cannot be bound. */
 int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
 		      char *why, size_t why_len);
 /* Call after mpib_engine_close(), whose last callbacks still need the broker.

@@ -17,9 +17,126 @@
 #include "base/log.h"
 #include "peer/internal.h"
 
+/*
+ * A proxy has the address that names it, and may have a second one, of another
+ * interface, on which it accepts calls, too. Each end names it in the
+ * greeting. Before the first link, a handle may contain it; it is used only if
+ * the cluster's key proves both identities. Two proxies still
+ * have one link. When it breaks, or is silent for a part of the allowed time,
+ * calls go to both addresses in turn, from the caller's own first or second,
+ * until the peer's time ends.
+ */
+
+/* Fractions of the time that a peer may be silent. LINK_PART: for a link,
+ * before the other address is tried. QUICK_PART: for bytes that its kernel has
+ * not acknowledged (a kernel does so even if its process stands still), and for
+ * each such try. */
+#define LINK_PART 3
+#define QUICK_PART 20
+#define LINK_LEAST_S 3 /* a silent peer is asked once a second */
+
+static bool is_there(const struct in6_addr *addr)
+{
+	return !IN6_IS_ADDR_UNSPECIFIED(addr);
+}
+
+/* A first address may not reach a second one. */
+static bool both_have(const struct mpib_peer *p)
+{
+	return is_there(&p->node.second) && is_there(&p->broker->self.second);
+}
+
+static unsigned part_of(unsigned all, unsigned parts, unsigned least)
+{
+	unsigned part = all / parts < least ? least : all / parts;
+
+	return part < all ? part : all;
+}
+
+void mpib_second_patience(const struct mpib_peer *p, struct mpib_link *link,
+			  bool call)
+{
+	unsigned all = p->broker->silence_s, quick = all, silent = all;
+
+	if (both_have(p)) {
+		quick = part_of(all, QUICK_PART, 1);
+		silent = part_of(all, call ? QUICK_PART : LINK_PART,
+				 LINK_LEAST_S);
+	}
+	mpib_link_set_patience(link, silent, quick);
+}
+
+void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
+{
+	if (is_there(addr) && !mpib_peer_at(p->broker, addr)) {
+		mpib_debug("peer %s: its second address is in none of the "
+			   "networks of the proxies here",
+			   p->label);
+		p->node.second = in6addr_any;
+	} else {
+		p->node.second = *addr;
+	}
+	mpib_second_patience(p, p->link, false);
+}
+
+/* Return whether this node had no link to the peer, so the peer has sent
+ * nothing about itself. */
+static bool is_new(const struct mpib_peer *p)
+{
+	return p->node.boot == 0;
+}
+
+/* Without a key any host at the address could pose as the peer. */
+void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
+{
+	struct in6_addr addr;
+
+	memcpy(&addr, handle->second, sizeof(addr));
+	if (!p->broker->key.set || !is_new(p) || !is_there(&addr) ||
+	    !mpib_peer_at(p->broker, &addr))
+		return;
+	p->node.second = addr;
+	/* A call may be under way with a handle that has the first address
+	 * only, and with more time for that. */
+	if (p->link)
+		mpib_second_patience(p, p->link, true);
+}
+
+bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
+			const struct in6_addr *from)
+{
+	const struct mpib_peer *p;
+
+	if (mpib_address_same(&node->addr, from))
+		return true;
+	p = mpib_peer_lookup(b, &node->addr, node->port, false);
+	if (!is_there(from) || !mpib_peer_at(b, from))
+		return false;
+	if (!p || is_new(p))
+		return b->key.set;
+	return mpib_address_same(&p->node.second, from);
+}
+
+void mpib_second_turn(struct mpib_peer *p, bool second)
+{
+	p->by_second = both_have(p) && !second;
+}
+
+/* Return where the next call goes to, and from which address. */
+static const struct in6_addr *second_to(const struct mpib_peer *p,
+					const struct in6_addr **from)
+{
+	bool second = p->by_second && both_have(p);
+
+	*from = second ? &p->broker->self.second : &p->broker->self.addr;
+	return second ? &p->node.second : &p->node.addr;
+}
+
+/* Calling a peer. */
+
 #define RETRY_NS (100 * MPIB_MSEC)
-/* How long a call may take to connect and keep its precedence; and how long a
- * call waits for that of a caller that says it is the peer. */
+/* How long a call may take to connect and keep its precedence; and how long the
+ * READY of a call waits for a caller that says it is the peer. */
 #define DEFER_NS MPIB_SEC
 
 /* The answer may have been lost together with the end of the peer's connection, and a
@@ -187,7 +304,7 @@ void mpib_call_failed(struct mpib_peer *p, int error)
 static void call_one(struct mpib_peer *p)
 {
 	struct mpib_broker *b = p->broker;
-	const struct in6_addr *from, *to = mpib_second_to(p, &from);
+	const struct in6_addr *from, *to = second_to(p, &from);
 	int rc = mpib_link_connect(b->loop, from, to, p->node.port,
 				   &link_events, p, &p->link);
 
@@ -213,30 +330,14 @@ bool mpib_call_wins(const struct mpib_peer *p)
 	       (!p->link->connecting || age < DEFER_NS);
 }
 
-/* While a caller that says it is the peer is pending, one call is enough. That
- * is not proved yet, so this node's call waits only once and briefly. */
 void mpib_peer_want(struct mpib_peer *p)
 {
-	if (p->state != MPIB_PEER_IDLE || p->retry.armed || !call_wanted(p))
-		return;
-	if (!p->deferred && mpib_hello_expected(p)) {
-		p->deferred = true;
-		mpib_timer_arm(p->broker->loop, &p->retry, DEFER_NS,
-			       call_on_retry, p);
-		return;
-	}
-	p->deferred = false;
-	call_one(p);
+	if (p->state == MPIB_PEER_IDLE && !p->retry.armed && call_wanted(p))
+		call_one(p);
 }
 
-void mpib_call_undefer(struct mpib_peer *p)
+void mpib_call_release(struct mpib_peer *p)
 {
-	if (mpib_hello_expected(p))
-		return;
-	if (p->held) {
+	if (p->held && !mpib_hello_expected(p))
 		call_finish(p);
-	} else if (p->deferred) {
-		mpib_timer_disarm(p->broker->loop, &p->retry);
-		mpib_peer_want(p);
-	}
 }

@@ -139,7 +139,7 @@ static int conn_free_name(struct mpib_broker *b,
 
 	if (!c)
 		return 0;
-	if (!c->lost || c->client != client || c->number >= number)
+	if (c->state != PEER_CONN_LOST || c->client != client || c->number >= number)
 		return -EEXIST;
 	HASH_DELETE(hh_name, b->by_name, c);
 	c->name.key = 0;
@@ -314,14 +314,6 @@ static void want_hint(struct peer_conn *c)
 		c->hint = mpib_agent_add(c->broker->agent, c->conn, &route);
 }
 
-/* Set the peer's id of the connection. The peer may write to this end from now
- * on. */
-static void set_their_id(struct peer_conn *c, uint32_t id)
-{
-	c->their_id = id;
-	c->known = true;
-}
-
 static void conn_tell_rank(const struct peer_conn *c)
 {
 	struct mpib_reply_end *end = &c->client->reply->end[c->index];
@@ -331,7 +323,7 @@ static void conn_tell_rank(const struct peer_conn *c)
 	end->base = c->base;
 	end->port = c->peer->node.port;
 	memcpy(end->addr, &c->peer->node.addr, sizeof(end->addr));
-	memcpy(end->second, &c->peer->second, sizeof(end->second));
+	memcpy(end->second, &c->peer->node.second, sizeof(end->second));
 	/* Release pairs with the acquire in mpib_conn_learn(): if the proxy is
 	 * killed before this store, the rank uses none of the fields. */
 	atomic_store_explicit(&end->key, c->name.key, memory_order_release);
@@ -362,7 +354,7 @@ void mpib_accept_begin(struct peer_conn *c,
 		peer_conn_fail(c, rc, "%s", why);
 		return;
 	}
-	set_their_id(c, w->from);
+	c->their_id = w->from;
 	engine_conn_start(c->conn, &w->conn);
 	conn_tell_rank(c);
 	peer_conn_tell_tables(c, MPIB_PEER_CONN_ACCEPT);
@@ -372,7 +364,7 @@ void mpib_accept_begin(struct peer_conn *c,
 static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 {
 	c->offered = false;
-	set_their_id(c, m->from);
+	c->their_id = m->from;
 	if (c->state != PEER_CONN_OPEN) {
 		peer_conn_step(c); /* closed meanwhile: tell the peer */
 		return;
@@ -391,7 +383,7 @@ static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
 {
 	c->offered = false;
 	c->quiet = true; /* the peer never started to write */
-	if (c->state == PEER_CONN_OVER)
+	if (c->state >= PEER_CONN_OVER)
 		peer_conn_step(c);
 	else
 		peer_conn_fail(c, m->error, "peer %s: %s", c->peer->label,
@@ -417,9 +409,9 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 		mpib_peer_tell(p, &closed);
 	/* The peer may close before its CONN_ACCEPT is handled, and repeats the
 	 * close then. */
-	if (!c || !c->known)
+	if (!c || !c->their_id)
 		return;
-	if (c->conn && !c->stopping)
+	if (c->conn && c->end == PEER_END_RUNS)
 		engine_conn_peer_ended(c->conn, m->ended);
 	peer_conn_closed_there(c, m->why);
 }
@@ -505,7 +497,7 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 	if (m->type == MPIB_PEER_CONN_ACCEPT && c->offered && m->from != 0)
 		on_accepted(c, m);
 	else if (m->type == MPIB_PEER_CONN_ACCEPT)
-		sound = c->known && c->their_id == m->from;
+		sound = m->from != 0 && c->their_id == m->from;
 	else if (m->type == MPIB_PEER_CONN_REJECT && c->offered)
 		on_rejected(c, m);
 	else if (m->type == MPIB_PEER_CONN_REJECT)

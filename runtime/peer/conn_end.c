@@ -101,7 +101,7 @@ static void conn_end_on_stopped(void *arg, int status)
 	struct peer_conn *c = arg;
 
 	(void)status;
-	c->stopped = true;
+	c->end = PEER_END_STOPPED;
 	peer_conn_step(c);
 }
 
@@ -142,7 +142,7 @@ static void on_silence(void *arg)
 
 static void conn_end_stop(struct peer_conn *c)
 {
-	c->stopping = true;
+	c->end = PEER_END_STOPPING;
 	c->unheard = false;
 	c->waited = 0;
 	mpib_agent_del(c->hint);
@@ -162,12 +162,12 @@ static void conn_end_part(struct peer_conn *c)
 		c->quiet = true;
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSED);
 	}
-	if (c->known && !c->quiet && !c->close_sent) {
+	if (c->their_id && !c->quiet && !c->close_sent) {
 		c->close_sent = true;
 		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
 	}
-	if (c->quiet && !c->destroying) {
-		c->destroying = true;
+	if (c->quiet) {
+		c->end = PEER_END_DESTROYED;
 		mpib_timer_disarm(c->broker->loop, &c->timer);
 		engine_conn_destroy(c->conn, conn_end_on_destroyed, c);
 	}
@@ -189,8 +189,8 @@ static void conn_end_begin_again(struct peer_conn *c)
 {
 	bool later = c->error == -EAGAIN;
 
-	c->again = false;
-	c->stopping = c->stopped = c->quiet = c->destroying = false;
+	c->end = PEER_END_RUNS;
+	c->quiet = false;
 	c->error = 0;
 	c->state = PEER_CONN_NEW;
 	if (!later) {
@@ -216,8 +216,7 @@ static void conn_end_renew(struct peer_conn *c, int error)
 	peer_conn_unlist(c);
 	mpib_timer_disarm(b->loop, &c->timer);
 	c->offered = false;
-	c->state = PEER_CONN_OVER;
-	c->again = true;
+	c->state = PEER_CONN_AGAIN;
 	c->error = error;
 	peer_conn_step(c);
 }
@@ -236,7 +235,7 @@ void peer_lane_renew(struct peer_lane *l)
 /* The connection is no longer resumed. */
 static void conn_end_give_up(struct peer_conn *c, int error)
 {
-	c->lost = false;
+	c->state = PEER_CONN_OVER;
 	c->error = error;
 	mpib_timer_disarm(c->broker->loop, &c->timer);
 	c->client->reply->conn[c->index].error = error;
@@ -252,8 +251,6 @@ static void conn_end_on_grace(void *arg)
  * again. */
 static void conn_end_lost(struct peer_conn *c)
 {
-	if (!c->lost)
-		return;
 	c->error = 0; /* the client knows it */
 	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->grace_ns,
 		       conn_end_on_grace, c);
@@ -269,20 +266,18 @@ int peer_lost_error(const struct mpib_broker *b)
 
 void peer_conn_step(struct peer_conn *c)
 {
-	if (c->state != PEER_CONN_OVER)
+	if (c->state < PEER_CONN_OVER)
 		return;
-	if (c->conn && !c->stopping) {
+	if (c->conn && c->end == PEER_END_RUNS)
 		conn_end_stop(c);
-		return;
-	}
-	if (c->conn && c->stopped)
+	else if (c->conn && c->end == PEER_END_STOPPED)
 		conn_end_part(c);
 	if (c->conn)
 		return;
 	peer_lane_leave(c);
 	if (c->dropped)
 		conn_end_free_conn(c);
-	else if (c->again)
+	else if (c->state == PEER_CONN_AGAIN)
 		conn_end_begin_again(c);
 	else if (c->error == MPIB_BROKEN_LOST)
 		conn_end_lost(c);
@@ -302,7 +297,7 @@ void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
 	char why[2 * sizeof(c->why)];
 	va_list ap;
 
-	if (c->state == PEER_CONN_OVER)
+	if (c->state >= PEER_CONN_OVER)
 		return;
 	va_start(ap, fmt);
 	vsnprintf(why, sizeof(why), fmt, ap);
@@ -326,7 +321,7 @@ void peer_conn_lose(struct peer_conn *c, const char *cause)
 {
 	char why[2 * sizeof(c->why)];
 
-	if (c->state == PEER_CONN_OVER)
+	if (c->state >= PEER_CONN_OVER)
 		return;
 	if (c->state < PEER_CONN_READY) {
 		peer_conn_fail(c, -EAGAIN, "peer %s: %s", c->peer->label,
@@ -338,8 +333,7 @@ void peer_conn_lose(struct peer_conn *c, const char *cause)
 		 "up there, and the job?) after: %s",
 		 c->peer->label, cause);
 	mpib_peer_text(c->why, sizeof(c->why), why);
-	c->state = PEER_CONN_OVER;
-	c->lost = true;
+	c->state = PEER_CONN_LOST;
 	c->error = MPIB_BROKEN_LOST;
 	peer_conn_step(c);
 }
@@ -349,13 +343,13 @@ void peer_conn_closed_there(struct peer_conn *c, const char *why)
 	if (c->asked)
 		return;
 	c->asked = true;
-	if (c->lost) {
+	if (c->state == PEER_CONN_LOST) {
 		snprintf(c->why, sizeof(c->why), "peer %s: %s", c->peer->label,
 			 why);
 		/* If its lane is not dead yet, conn_end_lost() handles that. */
 		conn_end_give_up(c, -ECONNRESET);
 	}
-	if (c->state == PEER_CONN_OVER)
+	if (c->state >= PEER_CONN_OVER)
 		peer_conn_step(c);
 	else
 		peer_conn_fail(c, -ECONNRESET, "peer %s: %s", c->peer->label,
@@ -373,7 +367,7 @@ int mpib_broker_drop(struct mpib_broker *b, struct peer_client *client,
 		return -ENOENT;
 	c->dropped = true;
 	peer_conn_set_state(c, MPIB_CONN_CLOSING);
-	if (c->state == PEER_CONN_OVER)
+	if (c->state >= PEER_CONN_OVER)
 		peer_conn_step(c);
 	else
 		peer_conn_fail(c, -ECANCELED, "it closed the connection");

@@ -10,11 +10,10 @@
 
 #include "agent/agent.h"
 #include "base/hash.h"
+#include "base/users.h"
 #include "peer/ask.h"
 #include "peer/broker.h"
-#include "peer/door.h"
 #include "peer/link.h"
-#include "peer/second.h"
 
 #define MPIB_NOBODY ((uid_t)-1)
 #define MPIB_LISTENERS_MAX 65536u
@@ -42,6 +41,34 @@ TAILQ_HEAD(mpib_peer_list, mpib_peer);
 TAILQ_HEAD(mpib_pending_connect_list, mpib_pending_connect);
 LIST_HEAD(mpib_offer_list, mpib_pending_connect);
 
+/* Listening sockets: on the address that names this node, and on its second,
+ * see call.c. */
+#define MPIB_DOORS 2
+
+/* Each socket has its own limits, so a flood on one of them leaves the other
+ * usable for peers. */
+struct mpib_door {
+	struct mpib_broker *broker;
+	int fd; /* -1: none */
+	struct mpib_acceptor acceptor;
+	unsigned callers; /* accepted ones that have proved nothing yet */
+};
+
+/* A caller that has not proved its identity. */
+struct mpib_pending_peer {
+	struct mpib_broker *broker;
+	struct mpib_door *door;
+	struct mpib_link *link;
+	bool welcomed; /* its HELLO came and was answered */
+	bool self; /* this proxy calls itself */
+	uint16_t version;
+	struct mpib_node_id node; /* from the caller's HELLO */
+	struct mpib_auth auth;
+	struct mpib_timer timer;
+	TAILQ_ENTRY(mpib_pending_peer) entry;
+};
+TAILQ_HEAD(mpib_pending_peer_list, mpib_pending_peer);
+
 enum mpib_peer_state {
 	MPIB_PEER_IDLE, /* no link, until one is needed */
 	MPIB_PEER_CALLING, /* this node's call connects or awaits the WELCOME */
@@ -53,9 +80,9 @@ enum mpib_peer_state {
  * to itself are two lanes. */
 struct mpib_peer {
 	struct mpib_broker *broker;
-	struct mpib_node_id node; /* boot is 0 until the peer has sent it */
-	struct in6_addr second; /* second address to call; ::, none */
-	bool by_second; /* the next call goes to second */
+	/* boot is 0 until the peer has sent it; second is one that is called */
+	struct mpib_node_id node;
+	bool by_second; /* the next call goes to node.second */
 	bool called; /* the entry of this proxy as the called end */
 	uint16_t version; /* of the protocol spoken on the link */
 	enum mpib_peer_state state;
@@ -64,9 +91,9 @@ struct mpib_peer {
 	 * called. */
 	uid_t maker;
 	uint64_t called_ns; /* start of this node's call */
-	/* A caller that says it is the peer is pending: this node's call
-	 * waits before it starts, or before its READY. */
-	bool deferred, held;
+	/* A caller that says it is the peer is pending: this node's call waits
+	 * before its READY. */
+	bool held;
 	struct { /* from the WELCOME, while held */
 		struct mpib_node_id node;
 		uint16_t version;
@@ -148,12 +175,24 @@ enum peer_conn_state {
 	PEER_CONN_WAIT,
 	PEER_CONN_READY,
 	PEER_CONN_OVER, /* failed or closing */
+	PEER_CONN_AGAIN, /* likewise, and then it starts again */
+	PEER_CONN_LOST, /* likewise, and its client may request it again */
+};
+
+/* Its connection in the engine, if it has one, while the state is OVER or a
+ * later one. */
+enum peer_conn_end {
+	PEER_END_RUNS,
+	PEER_END_STOPPING,
+	PEER_END_STOPPED, /* writes nothing any more */
+	PEER_END_DESTROYED, /* or is being destroyed */
 };
 
 struct peer_conn {
 	struct mpib_broker *broker;
 	struct peer_client *client;
-	uint32_t index, id, their_id;
+	uint32_t index, id;
+	uint32_t their_id; /* not 0: the peer may write to this end */
 	struct mpib_conn_name name; /* key 0: a receiver that has no peer yet */
 	/* Numbers of both ends' requests; the peer's is 0 while unknown. */
 	uint64_t number, peer_number;
@@ -174,11 +213,8 @@ struct peer_conn {
 	struct mpib_agent_conn *hint; /* NULL: none, there is no agent */
 	/* How it ends, see peer_conn_step(). */
 	bool offered; /* CONN_OPEN sent and not answered */
-	bool again; /* OVER for now; to be started again */
-	bool lost; /* OVER, and its client may request it again */
-	bool known; /* their_id is set: the peer may write to this end */
 	bool dropped; /* the client closed it */
-	bool stopping, stopped, destroying;
+	enum peer_conn_end end;
 	bool close_sent, asked; /* CONN_CLOSE sent; CONN_CLOSE received */
 	bool heard; /* the peer's proxy has acknowledged the close */
 	bool quiet; /* the peer cannot write to this end any more */
@@ -235,7 +271,6 @@ struct mpib_broker {
 	struct mpib_loop *loop;
 	struct mpib_engine *engine;
 	struct mpib_node_id self;
-	struct in6_addr second; /* second address for calls; ::, none */
 	struct mpib_cluster_key key;
 	const struct mpib_networks *networks;
 	const struct mpib_islands *islands;
@@ -339,15 +374,46 @@ void mpib_relink(struct mpib_peer *p);
 void mpib_relink_lane(struct peer_lane *l);
 void mpib_relink_end(struct mpib_peer *p);
 
+/* hello.c */
+/* Add a message of the greeting that was sent or received to the hash that
+ * proofs cover, without the proof in it. */
+void mpib_hello_said(struct mpib_auth *a, const struct mpib_peer_msg *m);
+/* Return whether a caller that says it is the peer was welcomed and has not
+ * proved it yet. */
+bool mpib_hello_expected(const struct mpib_peer *p);
+/* This node's own call was first: drop the callers that say they are the
+ * peer. */
+void mpib_hello_overtaken(struct mpib_peer *p);
+
+/* Listen on this node's addresses. -errno and why: the first failed. If only
+ * the second fails, the broker forgets it and goes on. */
+int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len);
+void mpib_hello_close(struct mpib_broker *b);
+
 /* call.c */
 /* Call the peer, if connections or lanes wait for a link to it. */
 void mpib_peer_want(struct mpib_peer *p);
+/* Record the second address that the peer itself sent. */
+void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr);
+/* Record the second address from a peer's handle, which anyone may have
+ * forged. */
+void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle);
+/* Return whether a caller from this address may speak for the node. If there is
+ * a key, the caller must still prove it. */
+bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
+			const struct in6_addr *from);
+/* A call to the first address, or the second, failed, or its link broke: the
+ * next call goes to the other. */
+void mpib_second_turn(struct mpib_peer *p, bool second);
+/* Set how long the peer's link, or a call, may be silent. */
+void mpib_second_patience(const struct mpib_peer *p, struct mpib_link *link,
+			  bool call);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
 bool mpib_call_wins(const struct mpib_peer *p);
-/* A caller that said it was the peer is gone: call now, if this node's call
- * waited for it. */
-void mpib_call_undefer(struct mpib_peer *p);
+/* A caller that said it was the peer is gone: send the READY of this node's
+ * call, if it waited for that. */
+void mpib_call_release(struct mpib_peer *p);
 /* The same after ns. */
 void mpib_call_again(struct mpib_peer *p, uint64_t ns);
 /* This node's call failed: -errno, or 0 if the peer answered it with a
@@ -457,7 +523,7 @@ void peer_closes_free(struct mpib_peer *p);
 /* Return whether clients of the previous proxy may still have requests to make
  * again. */
 bool mpib_broker_young(const struct mpib_broker *b);
-/* Take the next step of ending the connection, if it is OVER. */
+/* Take the next step of ending the connection, if it is OVER or later. */
 void peer_conn_step(struct peer_conn *c);
 /* The lane ends, and the peer has dropped everything on it: start again the
  * connects that were offered on it. */

@@ -21,6 +21,109 @@
 /* If this many bytes wait for a peer, it gets no PING or PONG after them. */
 #define SAY_LATER MPIB_FIFO_SMALL
 
+/* Each queue may use this part of the free space, as in a switch's shared
+ * buffer. A larger part would let a few queues filled one after the other take
+ * everything; a smaller one would waste space with few queues. */
+#define SHARE 8
+
+void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
+{
+	f->sum = sum;
+	sum->waits += mpib_fifo_waits(f);
+}
+
+/* Return the most bytes that a queue may hold now. */
+static size_t fifo_share(const struct mpib_fifo_sum *sum)
+{
+	return sum->waits < sum->most ? (sum->most - sum->waits) / SHARE : 0;
+}
+
+bool mpib_fifo_room(const struct mpib_fifo *f, size_t n)
+{
+	size_t then = mpib_fifo_waits(f) + n;
+
+	return then <= MPIB_OUTBOX_MAX &&
+	       (!f->sum || then <= MPIB_FIFO_SMALL ||
+		then <= fifo_share(f->sum));
+}
+
+/* Count n bytes less in the queue's sum. */
+static void fifo_less(const struct mpib_fifo *f, size_t n)
+{
+	if (!f->sum)
+		return;
+	assert(n <= f->sum->waits);
+	f->sum->waits -= n;
+}
+
+static void fifo_to_front(struct mpib_fifo *f)
+{
+	size_t waits = mpib_fifo_waits(f);
+
+	memmove(f->buf, f->buf + f->at, waits);
+	f->at = 0;
+	f->len = waits;
+}
+
+/* Shrink the memory to twice of what waits. */
+static void fifo_shrink(struct mpib_fifo *f)
+{
+	size_t cap = 2 * mpib_fifo_waits(f);
+	uint8_t *less;
+
+	fifo_to_front(f);
+	less = realloc(f->buf, cap);
+	if (!less)
+		return;
+	f->buf = less;
+	f->cap = cap;
+}
+
+/* Append n bytes, which the caller fills in, and return their place. NULL: no
+ * memory. */
+static uint8_t *fifo_add(struct mpib_fifo *f, size_t n)
+{
+	size_t waits = mpib_fifo_waits(f);
+	uint8_t *grown;
+
+	if (f->len + n > f->cap && f->at > 0)
+		fifo_to_front(f);
+	if (f->len + n > f->cap) {
+		grown = realloc(f->buf, 2 * (waits + n));
+		if (!grown)
+			return NULL;
+		f->buf = grown;
+		f->cap = 2 * (waits + n);
+	}
+	f->len += n;
+	if (f->sum)
+		f->sum->waits += n;
+	return f->buf + f->len - n;
+}
+
+void mpib_fifo_fini(struct mpib_fifo *f)
+{
+	fifo_less(f, mpib_fifo_waits(f));
+	free(f->buf);
+	*f = (struct mpib_fifo){ .sum = f->sum };
+}
+
+/* Remove the oldest n bytes. */
+static void fifo_take(struct mpib_fifo *f, size_t n)
+{
+	assert(n <= mpib_fifo_waits(f));
+	fifo_less(f, n);
+	f->at += n;
+	if (f->at == f->len)
+		f->at = f->len = 0;
+	if (f->cap <= MPIB_FIFO_SMALL)
+		return;
+	if (f->len == 0)
+		mpib_fifo_fini(f);
+	else if (mpib_fifo_waits(f) < f->cap / 4)
+		fifo_shrink(f);
+}
+
 static void free_link(struct mpib_link *l)
 {
 	if (l->gone)
@@ -28,7 +131,7 @@ static void free_link(struct mpib_link *l)
 	mpib_timer_disarm(l->loop, &l->tick);
 	mpib_loop_del(l->loop, &l->watch);
 	close(l->fd);
-	mpib_outbox_fini(&l->out);
+	mpib_fifo_fini(&l->out);
 	free(l);
 }
 
@@ -41,11 +144,28 @@ static void link_fail(struct mpib_link *l, const char *why)
 	free_link(l);
 }
 
+/* Send as much as the socket takes. Returns bytes, 0 if the socket is full, or
+ * -errno. */
+static ssize_t link_send_some(struct mpib_link *l)
+{
+	size_t waits = mpib_fifo_waits(&l->out);
+	ssize_t n;
+
+	if (waits == 0)
+		return 0;
+	n = send(l->fd, l->out.buf + l->out.at, waits,
+		 MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (n < 0)
+		return errno == EAGAIN ? 0 : -errno;
+	fifo_take(&l->out, (size_t)n);
+	return n;
+}
+
 void mpib_link_close(struct mpib_link *link)
 {
 	/* Messages that are queued, such as a REFUSED, should still arrive. */
 	if (!link->connecting)
-		mpib_outbox_send(&link->out, link->fd);
+		link_send_some(link);
 	free_link(link);
 }
 
@@ -60,8 +180,8 @@ static void watch_for(struct mpib_link *l, bool out)
 /* Return false if the link is gone. */
 static bool link_flush(struct mpib_link *l)
 {
-	while (!mpib_outbox_empty(&l->out)) {
-		ssize_t n = mpib_outbox_send(&l->out, l->fd);
+	while (mpib_fifo_waits(&l->out) > 0) {
+		ssize_t n = link_send_some(l);
 
 		if (n == 0)
 			return true;
@@ -75,16 +195,36 @@ static bool link_flush(struct mpib_link *l)
 	return true;
 }
 
+/* Queue a frame of n bytes, sealed after the greeting. Returns why it does not
+ * fit, or NULL. */
+static const char *link_put(struct mpib_link *l, const uint8_t *frame, size_t n)
+{
+	size_t sealed = n + (l->tx_seal.on ? MPIB_SEAL_BYTES : 0);
+	uint8_t *to;
+
+	if (!mpib_fifo_room(&l->out, sealed))
+		return "it does not read its messages";
+	to = fifo_add(&l->out, sealed);
+	if (!to)
+		return "no memory for messages to it";
+	memcpy(to, frame, n);
+	if (l->tx_seal.on) {
+		mpib_seal_close(&l->tx_seal, to + 4, n - 4, to + n);
+		mpib_frame_set_len(to, sealed - 4);
+	}
+	return NULL;
+}
+
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 {
 	uint8_t frame[MPIB_PEER_FRAME_MAX];
 
-	if (link->out.overflow)
+	if (link->overflow)
 		return;
+	link->overflow = link_put(link, frame, mpib_peer_encode(m, frame));
 	/* The caller does not expect down() now: the loop will find the
 	 * hang-up. */
-	if (!mpib_outbox_put(&link->out, &link->tx_seal, frame,
-			     mpib_peer_encode(m, frame)))
+	if (link->overflow)
 		shutdown(link->fd, SHUT_RDWR);
 	if (!link->connecting)
 		watch_for(link, true);
@@ -96,7 +236,7 @@ static void link_say(struct mpib_link *l, enum mpib_peer_type type)
 {
 	struct mpib_peer_msg m = { .type = type };
 
-	if (mpib_fifo_waits(&l->out.bytes) <= SAY_LATER)
+	if (mpib_fifo_waits(&l->out) <= SAY_LATER)
 		mpib_link_send(l, &m);
 }
 
@@ -202,8 +342,8 @@ static void link_on_ready(void *arg, uint32_t events)
 {
 	struct mpib_link *l = arg;
 
-	if (l->out.overflow) {
-		link_fail(l, l->out.overflow);
+	if (l->overflow) {
+		link_fail(l, l->overflow);
 		return;
 	}
 	if (l->connecting && !link_connected(l))
@@ -324,150 +464,4 @@ int mpib_link_accept(struct mpib_loop *loop, int fd,
 	if (getpeername(fd, (struct sockaddr *)&sa, &len) == 0)
 		set_label(*link, &sa);
 	return 0;
-}
-
-/* Each queue may use this part of the free space, as in a switch's shared
- * buffer. A larger part would let a few queues filled one after the other take
- * everything; a smaller one would waste space with few queues. */
-#define SHARE 8
-
-void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum)
-{
-	f->sum = sum;
-	sum->waits += mpib_fifo_waits(f);
-}
-
-/* Return the most bytes that a queue may hold now. */
-static size_t fifo_share(const struct mpib_fifo_sum *sum)
-{
-	return sum->waits < sum->most ? (sum->most - sum->waits) / SHARE : 0;
-}
-
-bool mpib_fifo_room(const struct mpib_fifo *f, size_t n, size_t little,
-		    size_t max)
-{
-	size_t then = mpib_fifo_waits(f) + n;
-
-	return then <= max &&
-	       (!f->sum || then <= little || then <= fifo_share(f->sum));
-}
-
-/* Count n bytes less in the queue's sum. */
-static void fifo_less(const struct mpib_fifo *f, size_t n)
-{
-	if (!f->sum)
-		return;
-	assert(n <= f->sum->waits);
-	f->sum->waits -= n;
-}
-
-static void fifo_to_front(struct mpib_fifo *f)
-{
-	size_t waits = mpib_fifo_waits(f);
-
-	memmove(f->buf, f->buf + f->at, waits);
-	f->at = 0;
-	f->len = waits;
-}
-
-/* Shrink the memory to twice of what waits. */
-static void fifo_shrink(struct mpib_fifo *f)
-{
-	size_t cap = 2 * mpib_fifo_waits(f);
-	uint8_t *less;
-
-	fifo_to_front(f);
-	less = realloc(f->buf, cap);
-	if (!less)
-		return;
-	f->buf = less;
-	f->cap = cap;
-}
-
-uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n)
-{
-	size_t waits = mpib_fifo_waits(f);
-	uint8_t *grown;
-
-	if (f->len + n > f->cap && f->at > 0)
-		fifo_to_front(f);
-	if (f->len + n > f->cap) {
-		grown = realloc(f->buf, 2 * (waits + n));
-		if (!grown)
-			return NULL;
-		f->buf = grown;
-		f->cap = 2 * (waits + n);
-	}
-	f->len += n;
-	if (f->sum)
-		f->sum->waits += n;
-	return f->buf + f->len - n;
-}
-
-void mpib_fifo_take(struct mpib_fifo *f, size_t n)
-{
-	assert(n <= mpib_fifo_waits(f));
-	fifo_less(f, n);
-	f->at += n;
-	if (f->at == f->len)
-		f->at = f->len = 0;
-	if (f->cap <= MPIB_FIFO_SMALL)
-		return;
-	if (f->len == 0)
-		mpib_fifo_fini(f);
-	else if (mpib_fifo_waits(f) < f->cap / 4)
-		fifo_shrink(f);
-}
-
-void mpib_fifo_fini(struct mpib_fifo *f)
-{
-	fifo_less(f, mpib_fifo_waits(f));
-	free(f->buf);
-	*f = (struct mpib_fifo){ .sum = f->sum };
-}
-
-bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
-		     const uint8_t *frame, size_t n)
-{
-	size_t sealed = n + (seal->on ? MPIB_SEAL_BYTES : 0);
-	uint8_t *to;
-
-	if (o->overflow)
-		return false;
-	if (!mpib_fifo_room(&o->bytes, sealed, MPIB_FIFO_SMALL,
-			    MPIB_OUTBOX_MAX)) {
-		o->overflow = "it does not read its messages";
-		return false;
-	}
-	to = mpib_fifo_add(&o->bytes, sealed);
-	if (!to) {
-		o->overflow = "no memory for messages to it";
-		return false;
-	}
-	memcpy(to, frame, n);
-	if (seal->on) {
-		mpib_seal_close(seal, to + 4, n - 4, to + n);
-		mpib_frame_set_len(to, sealed - 4);
-	}
-	return true;
-}
-
-ssize_t mpib_outbox_send(struct mpib_outbox *o, int fd)
-{
-	ssize_t n;
-
-	if (mpib_outbox_empty(o))
-		return 0;
-	n = send(fd, mpib_fifo_head(&o->bytes), mpib_fifo_waits(&o->bytes),
-		 MSG_DONTWAIT | MSG_NOSIGNAL);
-	if (n < 0)
-		return errno == EAGAIN ? 0 : -errno;
-	mpib_fifo_take(&o->bytes, (size_t)n);
-	return n;
-}
-
-void mpib_outbox_fini(struct mpib_outbox *o)
-{
-	mpib_fifo_fini(&o->bytes);
-	o->overflow = NULL;
 }

@@ -18,17 +18,14 @@
 #include "peer/auth.h"
 #include "peer/protocol.h"
 
-/* A queue of bytes, first in, first out. All data that a peer can make wait in
- * this proxy's memory is in such queues, and one sum counts several of them.
- * Control thread only. */
-
 /* The bytes in all queues that are counted here, and their limit. */
 struct mpib_fifo_sum {
 	size_t waits, most;
 };
 
-/* A zeroed queue is empty. Beyond MPIB_FIFO_SMALL its memory is at most four
- * times the waiting bytes, so counting these is enough. */
+/* A queue of bytes, first in, first out: all data that a peer can make wait in
+ * this proxy's memory. A zeroed queue is empty. Beyond MPIB_FIFO_SMALL its memory
+ * is at most four times the waiting bytes, so counting these is enough. */
 struct mpib_fifo {
 	uint8_t *buf;
 	size_t at, len, cap; /* bytes at..len-1 are queued */
@@ -43,56 +40,19 @@ static inline size_t mpib_fifo_waits(const struct mpib_fifo *f)
 	return f->len - f->at;
 }
 
-/* Return the oldest byte; valid until bytes are added or removed. */
-static inline const uint8_t *mpib_fifo_head(const struct mpib_fifo *f)
-{
-	return f->buf + f->at;
-}
-
 /* Count the queue in sum, until its owner frees it. */
 void mpib_fifo_count(struct mpib_fifo *f, struct mpib_fifo_sum *sum);
-/* Return whether n more bytes fit into a queue with limit max, if its sum
- * allows it; up to little bytes always fit. The sum allows each queue a part of
- * what is free, so that full queues stop growing while there is still room for
- * others. */
-bool mpib_fifo_room(const struct mpib_fifo *f, size_t n, size_t little,
-		    size_t max);
-/* Append n bytes, which the caller fills in, and return their place. NULL: no
- * memory. */
-uint8_t *mpib_fifo_add(struct mpib_fifo *f, size_t n);
-/* Remove the oldest n bytes. */
-void mpib_fifo_take(struct mpib_fifo *f, size_t n);
+/* Return whether n more bytes fit. The sum allows each queue a part of what is
+ * free, so that full queues stop growing while there is still room for others. */
+bool mpib_fifo_room(const struct mpib_fifo *f, size_t n);
 /* Free the queue's memory; the queue is then empty, and still counted. */
 void mpib_fifo_fini(struct mpib_fifo *f);
 
-/* The bytes queued for sending on one peer link: whole frames go in, and bytes
- * leave as the kernel accepts them. The queue has a limit, so that a peer that
- * does not read cannot fill this proxy's memory. Control thread only. */
-
-/* The most bytes queued, seals included: room for the closes of all connections
- * that four users have by default, because beyond this limit all users' lanes
- * to the peer end. */
+/* The most bytes that wait to be sent on one link, seals included, so that a
+ * peer that does not read cannot fill this proxy's memory: room for the closes of
+ * all connections that four users have by default, because beyond this limit all
+ * users' lanes to the peer end. */
 #define MPIB_OUTBOX_MAX (32u << 20)
-
-/* A zeroed outbox is empty. */
-struct mpib_outbox {
-	struct mpib_fifo bytes;
-	const char *overflow; /* why it accepts nothing more; NULL: it does */
-};
-
-static inline bool mpib_outbox_empty(const struct mpib_outbox *o)
-{
-	return mpib_fifo_waits(&o->bytes) == 0;
-}
-
-/* Add a frame of n bytes from mpib_peer_encode(), sealed if seal is on. False:
- * it does not fit, and no later frame will either. */
-bool mpib_outbox_put(struct mpib_outbox *o, struct mpib_seal *seal,
-		     const uint8_t *frame, size_t n);
-/* Send as much as the socket takes. Returns bytes, 0 if the socket is full, or
- * -errno. */
-ssize_t mpib_outbox_send(struct mpib_outbox *o, int fd);
-void mpib_outbox_fini(struct mpib_outbox *o);
 
 struct mpib_link;
 
@@ -128,7 +88,8 @@ struct mpib_link {
 	struct mpib_seal tx_seal, rx_seal; /* set after the greeting */
 	uint8_t in[2 * MPIB_PEER_FRAME_MAX];
 	size_t in_len;
-	struct mpib_outbox out;
+	struct mpib_fifo out; /* whole frames, to be sent */
+	const char *overflow; /* why out takes nothing more; NULL: it does */
 };
 
 /* Connect from the local address from (NULL: any) to a peer. 0 or -errno. */

@@ -17,6 +17,7 @@ static void code_node(struct mpib_codec *c, struct mpib_peer_msg *m)
 	mpib_code16(c, &n->port);
 	mpib_code64(c, &n->boot);
 	mpib_code(c, &n->sout, sizeof(n->sout));
+	mpib_code(c, &n->second, sizeof(n->second));
 }
 
 static void code_key(struct mpib_codec *c, struct mpib_peer_msg *m)
@@ -371,7 +372,6 @@ static const struct {
 	[MPIB_PEER_LANE_RAIL] = { "LANE_RAIL", { NUMBER(to), RAIL } },
 	[MPIB_PEER_ASK] = { "ASK", { { 0 } } },
 	[MPIB_PEER_REPORT] = { "REPORT", { REPORT } },
-	[MPIB_PEER_SECOND] = { "SECOND", { BYTES(second) } },
 	[MPIB_PEER_LANE_KEPT] = { "LANE_KEPT", { NUMBER(to), NUMBER(from) } },
 };
 

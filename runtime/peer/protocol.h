@@ -45,8 +45,6 @@
  *   CONN_CLOSED  name; this end has stopped writing, too
  *   ASK          asks for the state of the node -> REPORT
  *   REPORT       report: state of the sender's node; one may answer several ASK
- *   SECOND       address: where the sender accepts peer links, too, on the port of
- *                its first, or ::. When a link is up
  *
  * Messages on a broken link may be lost. So on a new link each end lists its
  * state in the messages above (mpib_relink()): LANE_OPEN, or LANE_KEPT and the
@@ -79,8 +77,8 @@
 #include "peer/codec.h"
 
 #define MPIB_PEER_MAGIC 0x7265657062697031ull
-#define MPIB_PEER_VERSION_MIN 17u
-#define MPIB_PEER_VERSION 17u
+#define MPIB_PEER_VERSION_MIN 18u
+#define MPIB_PEER_VERSION 18u
 #define MPIB_PEER_FRAME_MAX 4096u
 
 enum mpib_peer_type {
@@ -103,7 +101,6 @@ enum mpib_peer_type {
 	MPIB_PEER_LANE_RAIL,
 	MPIB_PEER_ASK,
 	MPIB_PEER_REPORT,
-	MPIB_PEER_SECOND,
 	MPIB_PEER_LANE_KEPT,
 };
 
@@ -114,6 +111,8 @@ struct mpib_node_id {
 	uint16_t port; /* host order */
 	uint64_t boot; /* random, made when the proxy starts */
 	uint32_t sout; /* IPv4 of its SOUT rail, network order; 0: none */
+	/* Where it accepts peer links, too, on the same port; ::, nowhere. */
+	struct in6_addr second;
 };
 
 /* Identifies a lane between two proxies; serial tells private lanes apart. */
@@ -203,7 +202,6 @@ struct mpib_peer_msg {
 	struct engine_conn_info conn;
 	struct mpib_rail_msg rail;
 	struct mpib_node_report report;
-	struct in6_addr second;
 	int32_t error; /* -errno */
 	char why[200];
 };

@@ -43,7 +43,7 @@ static bool peer_fits(const struct mpib_peer *p, struct peer_sums *sums,
 	sums->peers++;
 	sums->conns += p->conns;
 	if (p->state == MPIB_PEER_UP)
-		sums->waits += mpib_fifo_waits(&p->link->out.bytes);
+		sums->waits += mpib_fifo_waits(&p->link->out);
 	return sum_fits(wrong, "lanes of a peer", p->lane_count, lanes);
 }
 

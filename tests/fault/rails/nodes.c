@@ -102,7 +102,8 @@ static void open_broker(struct node *node, bool private_lanes)
 		.private_lanes = private_lanes,
 	};
 
-	if (mpib_broker_open(&opts, &node->broker, why, sizeof(why)) < 0)
+	if (mpib_broker_open(&opts, &node->broker, why, sizeof(why)) < 0 ||
+	    mpib_broker_serve(node->broker, NULL, why, sizeof(why)) < 0)
 		die("%s", why);
 }
 

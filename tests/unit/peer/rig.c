@@ -48,8 +48,8 @@ void rig_up(struct rig *rig, unsigned n)
 						 MPIB_AGENT_NO_USER,
 						 rig->adaptive, &node->agent),
 				 0);
-	opts.agent = node->agent;
-	if (mpib_broker_open(&opts, &node->broker, why, sizeof(why)) < 0)
+	if (mpib_broker_open(&opts, &node->broker, why, sizeof(why)) < 0 ||
+	    mpib_broker_serve(node->broker, node->agent, why, sizeof(why)) < 0)
 		fail_msg("%s", why);
 }
 
@@ -81,7 +81,7 @@ void rig_cut(struct rig *rig, unsigned n)
 	{
 		if (!p->link)
 			continue;
-		mpib_fifo_fini(&p->link->out.bytes);
+		mpib_fifo_fini(&p->link->out);
 		while (recv(p->link->fd, lost, sizeof(lost), MSG_DONTWAIT) > 0)
 			;
 		shutdown(p->link->fd, SHUT_RDWR);
