@@ -19,7 +19,6 @@
 #include "daemon.h"
 #include "privileges.h"
 #include "proxy.h"
-#include "upgrade/starter.h"
 
 #define EXIT_CONFIG 78 /* EX_CONFIG of <sysexits.h>; systemd knows it */
 

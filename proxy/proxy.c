@@ -27,10 +27,6 @@
 #include "stats/state.h"
 #include "verbs/hca/hca.h"
 
-/* How long the stopping proxy waits for its clients' connections to be closed
- * with peers. */
-#define FAREWELL (300 * MPIB_MSEC)
-
 /* The initial size of the table of descriptors, 8 bytes each: more than the
  * clients of a node use. */
 #define TABLE 16384
@@ -67,24 +63,8 @@ static void keep_history(struct mpib_metrics *m, struct mpib_history *history)
 	sample_on_time(m);
 }
 
-/* Disconnect all readers. Call before mpib_engine_close(), during which a
- * snapshot may still come, so *m must stay valid until then. Does nothing when
- * m is not open. */
-static void metrics_stop(struct mpib_metrics *m)
-{
-	if (!m->open)
-		return;
-	m->open = false;
-	if (m->http)
-		mpib_http_close(m->http);
-	m->http = NULL;
-	mpib_timer_disarm(m->gather.loop, &m->next_sample);
-	mpib_gather_stop(&m->gather);
-	mpib_gather_stop(&m->kept);
-}
-
 /* Serve HTTP if view->cfg sets an address. Samples go to history, which
- * outlives m. After a failure m is not open. */
+ * outlives m. */
 static int metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 			struct mpib_engine *engine,
 			const struct mpib_view *view,
@@ -94,13 +74,9 @@ static int metrics_open(struct mpib_metrics *m, struct mpib_loop *loop,
 
 	mpib_gather_init(&m->gather, loop, engine, view);
 	mpib_gather_init(&m->kept, loop, engine, view);
-	m->open = true;
-	m->http = NULL;
 	if (view->cfg->metrics_listen[0])
 		rc = mpib_http_open(&m->gather, view->cfg, &m->http, why);
-	if (rc < 0)
-		metrics_stop(m);
-	else
+	if (rc == 0)
 		keep_history(m, history);
 	return rc;
 }
@@ -256,11 +232,9 @@ static int open_stats(struct mpib_proxy *p, char *why)
 					.run_dir = &p->rundir.dir };
 	mpib_plays_init(&p->plays, &p->loop, p->engine, &p->cfg);
 	rc = mpib_stats_open(&sockets, &p->view, &p->admin, &p->stats);
-	if (rc < 0) {
-		p->stats = NULL;
+	if (rc < 0)
 		return mpib_why_fail(why, rc, "control thread: %s",
 				     strerror(-rc));
-	}
 	mpib_state_load(&p->admin);
 	/* At an upgrade clients have attached already: apply the shares to
 	 * these too. */
@@ -498,21 +472,6 @@ int mpib_proxy_run(struct mpib_proxy *p)
 	return mpib_loop_run(&p->loop);
 }
 
-/* Close the clients' connections in order, so that peers learn it from messages
- * and not from a reset. */
-static void say_farewell(struct mpib_proxy *p)
-{
-	uint64_t until = mpib_loop_now(&p->loop) + FAREWELL;
-	uint64_t now;
-
-	proxy_clients_stop(&p->clients);
-	while (p->clients.usage.attached > 0 &&
-	       (now = mpib_loop_now(&p->loop)) < until) {
-		if (mpib_loop_turn(&p->loop, (int64_t)(until - now)) < 0)
-			break;
-	}
-}
-
 static void close_fd(int *fd)
 {
 	if (*fd >= 0)
@@ -522,44 +481,27 @@ static void close_fd(int *fd)
 
 void mpib_proxy_stop(struct mpib_proxy *p)
 {
-	mpib_return_stop(&p->returns);
 	mpib_plays_end(&p->plays, "the proxy stops");
-	mpib_upgrade_stop(&p->upgrade);
 	if (p->upgrade.leaves) {
 		/* The successor uses the run directory unchanged. */
 		mpib_notify("MAINPID=%d", (int)p->upgrade.pid);
 		return;
 	}
 	mpib_notify("STOPPING=1");
-	mpib_timer_disarm(&p->loop, &p->status_timer);
-	if (p->serving && p->cfg.engine.resume) {
-		/* Clients and peers wait for the next proxy: send nothing to
-		 * either. The end of the process frees the memory. */
-		mpib_rundir_close(&p->rundir,
-				  p->activated ? MPIB_CONTROL_SOCK : NULL);
-		return;
+	/* Clients and peers may wait for the next proxy, so nothing is sent to
+	 * either. The end of the process frees what a proxy that serves has. */
+	if (!p->serving) {
+		if (p->engine)
+			mpib_engine_close(p->engine);
+		if (p->broker)
+			mpib_broker_close(p->broker);
+		mpib_agent_close(p->agent);
+		close_fd(&p->control);
+		close_fd(&p->stats_fd);
+		close_fd(&p->admin_fd);
+		mpib_loop_del(&p->loop, &p->signal_watch);
+		close_fd(&p->signals);
+		mpib_loop_fini(&p->loop);
 	}
-	if (p->serving)
-		say_farewell(p);
-	if (p->stats)
-		mpib_stats_close(p->stats);
-	metrics_stop(&p->metrics);
-	mpib_cluster_stop(&p->cluster);
-	/* Close the engine first: it still calls back into clients, broker and
-	 * metrics. */
-	if (p->engine)
-		mpib_engine_close(p->engine);
-	if (p->serving)
-		proxy_clients_fini(&p->clients);
-	if (p->broker)
-		mpib_broker_close(p->broker);
-	mpib_history_fini(&p->history);
-	mpib_agent_close(p->agent);
-	close_fd(&p->control);
-	close_fd(&p->stats_fd);
-	close_fd(&p->admin_fd);
 	mpib_rundir_close(&p->rundir, p->activated ? MPIB_CONTROL_SOCK : NULL);
-	mpib_loop_del(&p->loop, &p->signal_watch);
-	close_fd(&p->signals);
-	mpib_loop_fini(&p->loop);
 }

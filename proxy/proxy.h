@@ -26,7 +26,6 @@ struct mpib_metrics {
 	/* For the stats socket. Its readers keep a snapshot for long; with a
 	 * snapshot of their own, no scrape waits for them. */
 	struct mpib_gather kept;
-	bool open;
 	struct mpib_http *http; /* NULL: no address is set */
 	struct mpib_history *history; /* NULL: no memory for it */
 	struct mpib_gather_wait sample;
@@ -68,8 +67,7 @@ int mpib_proxy_start(struct mpib_proxy *p, char *why);
 void mpib_proxy_ready_line(const struct mpib_proxy *p, char *buf, size_t len);
 /* Run the loop until a signal stops it. -errno. */
 int mpib_proxy_run(struct mpib_proxy *p);
-/* Stop all parts that were started, within 1 s, whatever peers and clients
- * do. */
+/* End a proxy, whose process ends next: silently, whatever peers and clients do. */
 void mpib_proxy_stop(struct mpib_proxy *p);
 
 /* peer_link.c: open the broker, with the peer link's address and key. -errno, with

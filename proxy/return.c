@@ -137,11 +137,3 @@ void mpib_return_start(struct mpib_return *r, struct mpib_proxy *p)
 	r->look = -1;
 	mpib_timer_arm(&p->loop, &r->timer, LOOK, return_on_tick, r);
 }
-
-void mpib_return_stop(struct mpib_return *r)
-{
-	if (!r->proxy)
-		return;
-	mpib_timer_disarm(&r->proxy->loop, &r->timer);
-	return_end_look(r);
-}

@@ -29,7 +29,5 @@ struct mpib_return {
 
 /* Call once the engine is open. */
 void mpib_return_start(struct mpib_return *r, struct mpib_proxy *p);
-/* Does nothing without mpib_return_start(). */
-void mpib_return_stop(struct mpib_return *r);
 
 #endif

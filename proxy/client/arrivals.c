@@ -20,7 +20,6 @@
 #include "base/log.h"
 #include "base/users.h"
 #include "client/client.h"
-#include "client/filler.h"
 
 #define HELLO_LIMIT (5 * MPIB_SEC)
 
@@ -65,14 +64,9 @@ static int open_pidfd(int sock, const struct ucred *cred)
 	return fd;
 }
 
-static void await_hello(struct proxy_client *s)
-{
-	if (s->state == PROXY_CLIENT_NEW)
-		mpib_timer_arm(s->all->loop, &s->hello_timer, HELLO_LIMIT,
-			       accept_on_late, s);
-}
-
-int proxy_client_watch(struct proxy_client *s)
+/* Watch the client's socket, the end of its process, and the time limit for its
+ * HELLO. -errno. */
+static int accept_watch(struct proxy_client *s)
 {
 	struct mpib_loop *loop = s->all->loop;
 	int rc = mpib_loop_add(loop, &s->sock_watch, s->sock, EPOLLIN,
@@ -88,7 +82,7 @@ int proxy_client_watch(struct proxy_client *s)
 			return rc;
 		}
 	}
-	await_hello(s);
+	mpib_timer_arm(loop, &s->hello_timer, HELLO_LIMIT, accept_on_late, s);
 	return 0;
 }
 
@@ -134,6 +128,10 @@ turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 static bool accept_place(struct proxy_client *s)
 {
 	struct proxy_clients *all = s->all;
+	/* Others of the user that have not said HELLO. */
+	uint64_t silent =
+		s->user->clients - 1 -
+		mpib_quota_used(all, s->uid, MPIB_QUOTA_CLIENTS);
 
 	if (accept_crowded(s))
 		turn_away(all, s->sock, -EDQUOT,
@@ -147,11 +145,11 @@ static bool accept_place(struct proxy_client *s)
 			  "%u connections of clients wait or are "
 			  "served (raise limit.clients)",
 			  all->usage.clients);
-	else if (s->user->silent >= mpib_quota_silent_most(all))
+	else if (silent >= mpib_quota_silent_most(all))
 		turn_away(all, s->sock, -EDQUOT,
-			  "uid %u has %u connections that said no HELLO "
-			  "(close them, or raise quota.clients)",
-			  (unsigned)s->uid, s->user->silent);
+			  "uid %u has %" PRIu64 " connections that said no "
+			  "HELLO (close them, or raise quota.clients)",
+			  (unsigned)s->uid, silent);
 	else
 		return true;
 	return false;
@@ -163,15 +161,18 @@ static void accept_take(void *arg, int sock)
 	struct proxy_clients *all = arg;
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
-	struct proxy_client *s = proxy_client_new(all);
+	struct proxy_client *s = calloc(1, sizeof(*s));
 
 	if (!s || getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
 		goto err_close;
+	s->all = all;
 	s->sock = sock;
+	s->pidfd = s->doorbell = -1;
+	LIST_INIT(&s->regions);
+	TAILQ_INIT(&s->filling);
 	s->id = all->next_id++;
 	s->pid = cred.pid > 0 ? (uint32_t)cred.pid : 0;
 	s->uid = cred.uid;
-	s->gid = cred.gid;
 	if (mpib_quota_begin(s) < 0)
 		goto err_close;
 	if (!accept_place(s)) {
@@ -179,9 +180,8 @@ static void accept_take(void *arg, int sock)
 		free(s);
 		return;
 	}
-	mpib_quota_silent(s, true);
 	s->pidfd = open_pidfd(sock, &cred);
-	if (proxy_client_watch(s) < 0)
+	if (accept_watch(s) < 0)
 		goto err_end;
 	TAILQ_INSERT_TAIL(&all->list, s, link);
 	all->usage.clients++;
@@ -238,20 +238,6 @@ unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid)
 	return mpib_places_for(all->cfg->max_clients, uid);
 }
 
-int proxy_clients_listen(struct proxy_clients *all, int fd)
-{
-	all->acceptor =
-		(struct mpib_acceptor){ .loop = all->loop,
-					.fd = fd,
-					.a_second = MPIB_ACCEPTS_A_SECOND,
-					.of_users = true,
-					.who = "a client",
-					.fn = accept_take,
-					.full = refuse_next,
-					.arg = all };
-	return mpib_acceptor_open(&all->acceptor);
-}
-
 int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd)
@@ -265,28 +251,27 @@ int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 		.cfg = cfg,
 		.spare = eventfd(0, EFD_CLOEXEC),
 		.next_id = 1,
+		.acceptor = { .loop = loop,
+			      .fd = fd,
+			      .a_second = MPIB_ACCEPTS_A_SECOND,
+			      .of_users = true,
+			      .who = "a client",
+			      .fn = accept_take,
+			      .full = refuse_next,
+			      .arg = all },
 	};
 	proxy_clients_tune(all);
 	TAILQ_INIT(&all->list);
 	TAILQ_INIT(&all->filling);
-	rc = mpib_filler_start(all);
-	if (rc == 0 && fd >= 0)
-		rc = proxy_clients_listen(all, fd);
+	rc = mpib_acceptor_open(&all->acceptor);
+	if (rc == 0)
+		rc = mpib_filler_start(all);
 	if (rc < 0) {
-		mpib_filler_stop(&all->filler);
+		mpib_acceptor_close(&all->acceptor);
 		if (all->spare >= 0)
 			close(all->spare);
 	}
 	return rc;
-}
-
-void proxy_clients_stop(struct proxy_clients *all)
-{
-	struct proxy_client *s;
-
-	mpib_acceptor_close(&all->acceptor);
-	TAILQ_FOREACH(s, &all->list, link)
-	proxy_client_drop(s, "the proxy stops");
 }
 
 struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
@@ -307,22 +292,4 @@ struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id)
 	struct proxy_client *s = proxy_clients_known(all, id);
 
 	return s && s->state == PROXY_CLIENT_LIVE ? s : NULL;
-}
-
-void proxy_clients_fini(struct proxy_clients *all)
-{
-	struct proxy_client *s;
-
-	if (all->spare >= 0)
-		close(all->spare);
-	while ((s = TAILQ_FIRST(&all->list))) {
-		mpib_timer_disarm(all->loop, &s->hello_timer);
-		proxy_client_free(s);
-	}
-	mpib_quota_fini(all);
-	assert(all->usage.clients == 0 && all->usage.regions == 0);
-	assert(all->usage.registered == 0 && all->usage.mapped == 0);
-	mpib_filler_stop(&all->filler);
-	if (all->left.map)
-		mpib_region_let_go(&all->left);
 }

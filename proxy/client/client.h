@@ -13,15 +13,16 @@
 #define MPIB_PROXY_CLIENT_H
 
 #include <mpib/segment.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/queue.h>
 #include <sys/types.h>
 
+#include "base/bell.h"
 #include "base/loop.h"
 #include "base/memseg.h"
 #include "base/users.h"
-#include "client/filler.h"
 #include "client/quota.h"
 #include "client/survivors.h"
 #include "config/config.h"
@@ -79,7 +80,6 @@ struct proxy_client {
 	uint32_t id;
 	uint32_t pid; /* from the kernel; 0: of another pid namespace */
 	uid_t uid;
-	gid_t gid;
 	struct mpib_waking waking;
 	uint64_t job;
 	char name[64]; /* printable */
@@ -101,14 +101,11 @@ struct proxy_client {
 	 * is on all->filling. */
 	TAILQ_HEAD(, proxy_client_region) filling;
 	TAILQ_ENTRY(proxy_client) fill_link;
-	struct proxy_client_region **by_handle;
-	uint32_t handles; /* entries of by_handle */
 	unsigned region_count, region_fds, adding;
 	/* pooled and of_devices (dma-bufs) are parts of registered. */
 	uint64_t registered, pooled, of_devices;
 	unsigned listeners;
 	struct mpib_quota_user *user;
-	bool silent; /* counts as one that has not said HELLO */
 	/* The shares in force, of the client and of its user. */
 	struct mpib_share share, of_user;
 	struct mpib_survivor *record; /* for the next proxy; or NULL */
@@ -116,6 +113,22 @@ struct proxy_client {
 	 * to the successor. */
 	uint32_t told, prepared;
 	bool share_said; /* an operator set share: rules do not apply */
+};
+
+/*
+ * The thread that has the kernel make pages, so that the control thread never
+ * waits for that: a GiB takes about a second. One step at a time.
+ */
+struct mpib_filler {
+	struct mpib_io watch;
+	struct mpib_bell bell; /* to the control thread: a step is over */
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t changed;
+	void *at;
+	size_t len;
+	int fd; /* -1: the pages need not be there */
+	bool asked, over;
+	int rc;
 };
 
 /* What the proxy holds for clients; all zero when none is attached. */
@@ -176,24 +189,19 @@ struct proxy_clients {
 	char next_why[400];
 };
 
-/* Serve the listening socket fd, which the caller keeps and closes; -1: see
- * proxy_clients_listen(). -errno. */
+/* Serve the listening socket fd, which the caller keeps and closes. -errno. */
 int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd);
 /* Bring limits that changed in the configuration into force. */
 void proxy_clients_tune(struct proxy_clients *all);
-/* Accept no more clients, and hang up on all of them. */
-void proxy_clients_stop(struct proxy_clients *all);
-/* Free all, after mpib_engine_close(), when no callback comes any more. */
-void proxy_clients_fini(struct proxy_clients *all);
 /* The attached client with that id, also while it is leaving; or NULL. */
 struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
 					 uint64_t id);
 /* Like proxy_clients_known(), but NULL for a client that is leaving. */
 struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id);
 
-/* next.c. An upgrade of that number, from 1: have each client attach to the successor.
+/* An upgrade of that number, from 1: have each client attach to the successor.
  * Call it again until it returns 0, the clients that have not yet; why is then the name
  * of one, or what one cannot do: all->next_why. */
 unsigned proxy_clients_prepare(struct proxy_clients *all, uint32_t number,
@@ -208,18 +216,6 @@ void proxy_clients_serve(struct proxy_clients *all);
 /* How many clients may be attached when one of the user comes: of limit.clients
  * a few places are kept for root. */
 unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid);
-/* Accept clients on the listening socket fd from now on. -errno. */
-int proxy_clients_listen(struct proxy_clients *all, int fd);
-/* Make s a client of the shard, counted as attached. -errno: then the segments
- * made before stay until s is dropped. */
-int proxy_client_attach(struct proxy_client *s, unsigned shard);
-/* Watch the client's socket, the end of its process and, before HELLO, the time
- * limit for it. -errno. */
-int proxy_client_watch(struct proxy_client *s);
-/* A client without socket, not on all->list yet. NULL: no memory. */
-struct proxy_client *proxy_client_new(struct proxy_clients *all);
-/* The client's segments are made: count them from now on. */
-void proxy_client_count_segments(struct proxy_client *s);
 /* Hang up on the client, which is gone or has to go; why is for the log. s is
  * freed in a later turn of the loop. */
 void proxy_client_drop(struct proxy_client *s, const char *why);
@@ -279,13 +275,40 @@ void proxy_client_drop_regions(struct proxy_client *s);
 /* Deregister memory of devices whoever still uses it, and close it, unless that
  * would cost others their connections. arg is a client that has left. */
 void proxy_client_let_go(void *arg);
-void proxy_client_free_regions(struct proxy_client *s);
-/* Free the FILLING regions, which no rail has registered yet. */
-void proxy_client_stop_filling(struct proxy_client *s);
 
-/* Start taking the connections down; then s becomes PROXY_CLIENT_REGIONS. */
-void proxy_client_drop_conns(struct proxy_client *s);
-/* Have the broker say when connections are lost, and tell the client. */
-void proxy_client_watch_conns(struct proxy_client *s);
+/* Start the thread. -errno. */
+int mpib_filler_start(struct proxy_clients *all);
+
+/*
+ * Allocating the pages of a region before the rails register it. Page
+ * allocation is most of the cost of registering, so the thread above does it in
+ * steps. Clients take turns, and so do the regions of one client:
+ * however large or many one client's regions are, another client waits for one
+ * foreign step per step of its own.
+ *
+ * A region is FILLING from mpib_fill_begin() to mpib_fill_end(). It counts in
+ * the client's quotas from the start, and is freed at once when the client
+ * leaves. A step that is under way then keeps the memory, and the next one waiting:
+ * it takes as long as another thread of the client's punches a hole into that, 0.2 s
+ * a GiB. Control thread only.
+ */
+
+/* One huge page, so that each is made whole. With 4 KiB pages a step takes some
+ * 2 ms. */
+#define MPIB_FILL_STEP ((size_t)2 << 20)
+
+/* r is mapped. It is filled and then registered with attr; or the client's
+ * request is refused and r freed. */
+void mpib_fill_begin(struct proxy_client_region *r,
+		     const struct mpib_mr_attr *attr);
+/* Take r off the queue; the caller then frees or registers it. */
+void mpib_fill_end(struct proxy_client_region *r);
+/* Refuse ask, which is for a region of size bytes in fd: the kernel gave pages
+ * for filled bytes only, then failed with rc. */
+void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,
+		      int rc, int fd, uint64_t filled, uint64_t size);
+
+/* Tell the client that connections are lost. */
+void proxy_client_conns_lost(struct peer_client *client);
 
 #endif

@@ -146,7 +146,7 @@ void proxy_client_resume(struct proxy_client *s, struct mpib_message *m)
 }
 
 /* One that does not read it looks by itself. */
-static void client_conns_lost(struct peer_client *client)
+void proxy_client_conns_lost(struct peer_client *client)
 {
 	struct proxy_client *s =
 		container_of(client, struct proxy_client, peer_client);
@@ -155,11 +155,6 @@ static void client_conns_lost(struct peer_client *client)
 
 	if (s->state == PROXY_CLIENT_LIVE)
 		mpib_message_send(s->sock, &lost, NULL, 0);
-}
-
-void proxy_client_watch_conns(struct proxy_client *s)
-{
-	s->peer_client.lost = client_conns_lost;
 }
 
 void proxy_client_close(struct proxy_client *s, struct mpib_message *m)
@@ -192,18 +187,4 @@ void proxy_client_why(struct proxy_client *s, struct mpib_message *m)
 	snprintf(answer.text, sizeof(answer.text), "%s",
 		 mpib_broker_why(&s->peer_client, ask->id));
 	proxy_client_send(s, &answer.h, NULL, 0);
-}
-
-static void on_forgotten(void *arg, int status)
-{
-	struct proxy_client *s = arg;
-
-	(void)status;
-	s->state = PROXY_CLIENT_REGIONS;
-	proxy_client_advance(s);
-}
-
-void proxy_client_drop_conns(struct proxy_client *s)
-{
-	mpib_broker_forget(s->all->broker, &s->peer_client, on_forgotten, s);
 }

@@ -21,33 +21,12 @@
 #include "base/log.h"
 #include "base/thread.h"
 #include "client/client.h"
-#include "client/filler.h"
 
 enum region_kind {
 	REGION_MEMFD, /* the client's memory */
 	REGION_POOL, /* made by the proxy */
 	REGION_DMABUF, /* a device's memory, which no quota of ours counts */
 };
-
-/* Enter r under its handle in s->by_handle. -ENOMEM. */
-static int region_remember(struct proxy_client *s,
-			   struct proxy_client_region *r)
-{
-	if (r->handle >= s->handles) {
-		uint32_t n = r->handle * 2 + 16;
-		struct proxy_client_region **grown;
-
-		grown = reallocarray(s->by_handle, n, sizeof(*grown));
-		if (!grown)
-			return -ENOMEM;
-		memset(grown + s->handles, 0,
-		       (n - s->handles) * sizeof(*grown));
-		s->by_handle = grown;
-		s->handles = n;
-	}
-	s->by_handle[r->handle] = r;
-	return 0;
-}
 
 /* Bytes from which on freeing them is not the control thread's: 5 ms. */
 #define LARGE ((size_t)32 << 20)
@@ -76,8 +55,6 @@ void mpib_region_free(struct proxy_client_region *r)
 		s->all->left = m;
 	else
 		mpib_region_let_go(&m);
-	if (r->handle < s->handles && s->by_handle[r->handle] == r)
-		s->by_handle[r->handle] = NULL;
 	if (r->map)
 		mpib_sum_take(&usage->mapped, r->map_len);
 	if (r->fd >= 0)
@@ -231,8 +208,6 @@ void mpib_region_add(struct proxy_client_region *r,
 	}
 	s->adding++;
 	r->state = MPIB_REGION_ADDING;
-	if (region_remember(s, r) < 0)
-		proxy_client_drop(s, "the proxy is out of memory");
 }
 
 void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
@@ -300,8 +275,12 @@ void proxy_client_dereg(struct proxy_client *s, struct mpib_message *m)
 	struct proxy_client_region *r;
 	int rc;
 
-	r = ask->id < s->handles ? s->by_handle[ask->id] : NULL;
-	if (!r || r->state != MPIB_REGION_LIVE) {
+	LIST_FOREACH(r, &s->regions, link)
+	{
+		if (r->handle == ask->id && r->state == MPIB_REGION_LIVE)
+			break;
+	}
+	if (!r) {
 		proxy_client_refuse(s, &m->h, -ENOENT,
 				    "this client has no region %u", ask->id);
 		return;
@@ -315,12 +294,6 @@ void proxy_client_dereg(struct proxy_client *s, struct mpib_message *m)
 	}
 	r->ask = m->h;
 	r->state = MPIB_REGION_DELETING;
-}
-
-void proxy_client_stop_filling(struct proxy_client *s)
-{
-	while (!TAILQ_EMPTY(&s->filling))
-		mpib_region_free(TAILQ_FIRST(&s->filling));
 }
 
 void proxy_client_drop_regions(struct proxy_client *s)
@@ -358,12 +331,6 @@ void proxy_client_let_go(void *arg)
 		r->fd = -1;
 		mpib_sum_less(&s->region_fds);
 	}
-}
-
-void proxy_client_free_regions(struct proxy_client *s)
-{
-	while (!LIST_EMPTY(&s->regions))
-		mpib_region_free(LIST_FIRST(&s->regions));
 }
 
 /*

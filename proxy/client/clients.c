@@ -25,26 +25,14 @@
  * memory is in use: it is free 100 ms after a rank's death. */
 #define LET_GO (50 * MPIB_MSEC)
 
-struct proxy_client *proxy_client_new(struct proxy_clients *all)
-{
-	struct proxy_client *s = calloc(1, sizeof(*s));
-
-	if (!s)
-		return NULL;
-	s->all = all;
-	s->sock = s->pidfd = s->doorbell = -1;
-	LIST_INIT(&s->regions);
-	TAILQ_INIT(&s->filling);
-	return s;
-}
-
 void proxy_client_free(void *arg)
 {
 	struct proxy_client *s = arg;
 	struct proxy_clients *all = s->all;
 
 	mpib_timer_disarm(all->loop, &s->hello_timer);
-	proxy_client_free_regions(s);
+	while (!LIST_EMPTY(&s->regions))
+		mpib_region_free(LIST_FIRST(&s->regions));
 	assert(s->region_count == 0 && s->region_fds == 0);
 	assert(s->registered == 0 && s->pooled == 0 && s->of_devices == 0);
 	mpib_sum_take(&all->usage.mapped, s->segments);
@@ -55,14 +43,7 @@ void proxy_client_free(void *arg)
 	TAILQ_REMOVE(&all->list, s, link);
 	mpib_quota_end(s);
 	mpib_sum_less(&all->usage.clients);
-	free(s->by_handle);
 	free(s);
-}
-
-void proxy_client_count_segments(struct proxy_client *s)
-{
-	s->segments = s->submit.size + s->reply.size;
-	s->all->usage.mapped += s->segments;
 }
 
 static void client_hang_up(struct proxy_client *s)
@@ -76,6 +57,15 @@ static void client_hang_up(struct proxy_client *s)
 		close(s->pidfd);
 		s->pidfd = -1;
 	}
+}
+
+static void on_forgotten(void *arg, int status)
+{
+	struct proxy_client *s = arg;
+
+	(void)status;
+	s->state = PROXY_CLIENT_REGIONS;
+	proxy_client_advance(s);
 }
 
 void proxy_client_drop(struct proxy_client *s, const char *why)
@@ -110,8 +100,10 @@ void proxy_client_drop(struct proxy_client *s, const char *why)
 	if (s->of_devices > 0)
 		mpib_timer_arm(s->all->loop, &s->hello_timer, LET_GO,
 			       proxy_client_let_go, s);
-	proxy_client_stop_filling(s);
-	proxy_client_drop_conns(s);
+	/* No rail has registered these regions yet. */
+	while (!TAILQ_EMPTY(&s->filling))
+		mpib_region_free(TAILQ_FIRST(&s->filling));
+	mpib_broker_forget(s->all->broker, &s->peer_client, on_forgotten, s);
 }
 
 static void client_on_closed(void *arg, int status)
@@ -367,4 +359,89 @@ void proxy_client_on_message(void *arg, uint32_t events)
 		request_end(s, &m);
 	}
 	mpib_works_for = 0;
+}
+
+/*
+ * Clients at an upgrade: each attaches to the successor and registers its memory
+ * there while the running proxy serves it (MPIB_CTL_NEXT).
+ */
+
+/* A client that does not read this answers late, or never, and the upgrade fails. */
+static bool next_tell(const struct proxy_client *s, uint32_t number)
+{
+	const struct mpib_ctl_next next = {
+		.h = { .type = MPIB_CTL_NEXT, .len = sizeof(next) },
+		.number = number,
+	};
+
+	return mpib_message_send(s->sock, &next.h, NULL, 0) == 0;
+}
+
+void proxy_client_next(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_next *got = (const void *)m->bytes;
+	struct proxy_clients *all = s->all;
+
+	if (got->number != s->told || !s->told || s->prepared == s->told)
+		return; /* of an upgrade that failed */
+	if (got->h.status == 0) {
+		s->prepared = s->told;
+		return;
+	}
+	if (all->next_why[0])
+		return;
+	snprintf(all->next_why, sizeof(all->next_why),
+		 "client %u (%s, pid %u): %.*s", s->id, s->name, s->pid,
+		 (int)sizeof(got->why) - 1, got->why);
+}
+
+unsigned proxy_clients_prepare(struct proxy_clients *all, uint32_t number,
+			       char *why, size_t len)
+{
+	struct proxy_client *s;
+	unsigned waits = 0;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->state != PROXY_CLIENT_LIVE || s->prepared == number)
+			continue;
+		if (s->told != number && next_tell(s, number))
+			s->told = number;
+		if (waits++ == 0)
+			snprintf(why, len, "client %u (%s, pid %u)", s->id,
+				 s->name, s->pid);
+	}
+	if (all->next_why[0])
+		snprintf(why, len, "%s", all->next_why);
+	return waits;
+}
+
+void proxy_clients_stay(struct proxy_clients *all)
+{
+	struct proxy_client *s;
+
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->state == PROXY_CLIENT_LIVE && s->told)
+			(void)next_tell(s, 0);
+		s->told = s->prepared = 0;
+	}
+	all->next_why[0] = '\0';
+}
+
+void proxy_clients_serve(struct proxy_clients *all)
+{
+	struct proxy_client *s;
+
+	all->awaits = false;
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->state != PROXY_CLIENT_LIVE)
+			continue;
+		proxy_client_served(s);
+		if (!next_tell(s, 0))
+			mpib_warn("client %u (%s, pid %u) does not read that "
+				  "the upgrade is complete",
+				  s->id, s->name, s->pid);
+	}
 }

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "client/filler.h"
-
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -82,10 +80,8 @@ static void *filler_run(void *arg)
 	for (;;) {
 		int rc;
 
-		while (!f->asked && !f->stop)
+		while (!f->asked)
 			pthread_cond_wait(&f->changed, &f->lock);
-		if (f->stop)
-			break;
 		pthread_mutex_unlock(&f->lock);
 		rc = filler_populate(f);
 		pthread_mutex_lock(&f->lock);
@@ -94,7 +90,6 @@ static void *filler_run(void *arg)
 		f->rc = rc;
 		mpib_bell_ring(&f->bell);
 	}
-	pthread_mutex_unlock(&f->lock);
 	return NULL;
 }
 
@@ -272,46 +267,28 @@ static void filler_on_bell(void *arg, uint32_t events)
 int mpib_filler_start(struct proxy_clients *all)
 {
 	struct mpib_filler *f = &all->filler;
-	int rc;
+	pthread_t thread;
+	int rc = mpib_bell_init(&f->bell);
 
-	*f = (struct mpib_filler){ .loop = all->loop };
-	rc = mpib_bell_init(&f->bell);
 	if (rc < 0)
 		return rc;
-	rc = mpib_loop_add(f->loop, &f->watch, f->bell.fd, EPOLLIN,
+	rc = mpib_loop_add(all->loop, &f->watch, f->bell.fd, EPOLLIN,
 			   filler_on_bell, all);
 	if (rc < 0)
 		goto err_bell;
 	pthread_mutex_init(&f->lock, NULL);
 	pthread_cond_init(&f->changed, NULL);
-	rc = -pthread_create(&f->thread, NULL, filler_run, f);
+	rc = -pthread_create(&thread, NULL, filler_run, f);
 	if (rc < 0)
 		goto err_watch;
-	pthread_setname_np(f->thread, "mpib-fill");
-	f->running = true;
+	pthread_setname_np(thread, "mpib-fill");
 	return 0;
 
 err_watch:
 	pthread_cond_destroy(&f->changed);
 	pthread_mutex_destroy(&f->lock);
-	mpib_loop_del(f->loop, &f->watch);
+	mpib_loop_del(all->loop, &f->watch);
 err_bell:
 	mpib_bell_fini(&f->bell);
 	return rc;
-}
-
-void mpib_filler_stop(struct mpib_filler *f)
-{
-	if (!f->running)
-		return;
-	pthread_mutex_lock(&f->lock);
-	f->stop = true;
-	pthread_cond_broadcast(&f->changed);
-	pthread_mutex_unlock(&f->lock);
-	pthread_join(f->thread, NULL);
-	pthread_cond_destroy(&f->changed);
-	pthread_mutex_destroy(&f->lock);
-	mpib_loop_del(f->loop, &f->watch);
-	mpib_bell_fini(&f->bell);
-	f->running = false;
 }

@@ -44,7 +44,7 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 	switch (q) {
 	case MPIB_QUOTA_CLIENTS:
 		/* One that left before its HELLO was never attached. */
-		return !s->silent;
+		return s->peer_client.engine_client != NULL;
 	case MPIB_QUOTA_CONNECTIONS:
 		return s->peer_client.conns;
 	case MPIB_QUOTA_REQUESTS:
@@ -211,30 +211,9 @@ void mpib_quota_end(struct proxy_client *s)
 	struct mpib_quota_user *u = s->user;
 
 	s->user = NULL;
-	if (u && s->silent)
-		mpib_sum_less(&u->silent);
-	s->silent = false;
 	/* The user stays: who came back at once would have paid for nothing. */
 	if (u)
 		mpib_sum_less(&u->clients);
-}
-
-void mpib_quota_fini(struct proxy_clients *all)
-{
-	struct mpib_quota_user *u, *next;
-
-	HASH_ITER(hh, all->users, u, next)
-	{
-		HASH_DELETE(hh, all->users, u);
-		free(u);
-	}
-}
-
-void mpib_quota_silent(struct proxy_client *s, bool silent)
-{
-	if (silent != s->silent)
-		s->user->silent += silent ? 1u : -1u;
-	s->silent = silent;
 }
 
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)

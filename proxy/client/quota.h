@@ -51,7 +51,6 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 struct mpib_quota_user {
 	uid_t uid;
 	unsigned clients; /* connections, those without HELLO too */
-	unsigned silent; /* of these, those without HELLO */
 	uint64_t paid; /* for messages, see base/clock.h */
 	UT_hash_handle hh;
 };
@@ -59,10 +58,6 @@ struct mpib_quota_user {
 /* Bind s to its user, and release it. begin: 0 or -ENOMEM. */
 int mpib_quota_begin(struct proxy_client *s);
 void mpib_quota_end(struct proxy_client *s);
-/* Forget all users. */
-void mpib_quota_fini(struct proxy_clients *all);
-/* s, which has begun, has not said HELLO; or it has. */
-void mpib_quota_silent(struct proxy_client *s, bool silent);
 /* Count one more message of s. 0; -EDQUOT: refuse it; -EPIPE: as many as may come at
  * once have been refused, so drop the client. */
 int mpib_quota_message(struct proxy_client *s, uint64_t now_ns);

@@ -68,11 +68,14 @@ static int make_segments(struct proxy_client *s)
 	reply->magic = MPIB_REPLY_MAGIC;
 	reply->version = MPIB_ABI_VERSION;
 	reply->conns = MPIB_INDEXES_MAX;
-	proxy_client_count_segments(s);
+	s->segments = s->submit.size + s->reply.size;
+	s->all->usage.mapped += s->segments;
 	return 0;
 }
 
-int proxy_client_attach(struct proxy_client *s, unsigned shard)
+/* Make s a client of the shard, counted as attached. -errno: then the segments
+ * made before stay until s is dropped. */
+static int hello_join(struct proxy_client *s, unsigned shard)
 {
 	struct proxy_clients *all = s->all;
 	int rc;
@@ -91,8 +94,7 @@ int proxy_client_attach(struct proxy_client *s, unsigned shard)
 	}
 	s->peer_client.uid = s->uid;
 	s->peer_client.reply = s->reply.addr;
-	proxy_client_watch_conns(s);
-	mpib_quota_silent(s, false);
+	s->peer_client.lost = proxy_client_conns_lost;
 	all->on_shard[shard]++;
 	all->usage.attached++;
 	s->state = PROXY_CLIENT_LIVE;
@@ -110,7 +112,7 @@ static int hello_attach(struct proxy_client *s, unsigned device, uint32_t wish)
 	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (s->doorbell < 0)
 		return -errno;
-	rc = proxy_client_attach(s, shard_for(all, s->uid, device, wish));
+	rc = hello_join(s, shard_for(all, s->uid, device, wish));
 	if (rc < 0)
 		return rc;
 	mpib_job_join(&all->jobs, s);

@@ -117,21 +117,6 @@ void mpib_cluster_init(struct mpib_cluster *c, struct mpib_loop *loop,
 	mpib_broker_inquirer(broker, &i);
 }
 
-void mpib_cluster_stop(struct mpib_cluster *c)
-{
-	const struct mpib_inquirer nobody = { 0 };
-
-	if (!c->loop)
-		return;
-	while (!TAILQ_EMPTY(&c->waits))
-		mpib_cluster_forget(c, TAILQ_FIRST(&c->waits));
-	mpib_broker_inquirer(c->broker, &nobody);
-	mpib_timer_disarm(c->loop, &c->check);
-	mpib_timer_disarm(c->loop, &c->bound);
-	mpib_timer_disarm(c->loop, &c->again);
-	mpib_cluster_text_drop(c);
-}
-
 void mpib_cluster_ask(struct mpib_cluster *c, struct mpib_cluster_wait *wait,
 		      mpib_cluster_fn *fn, void *arg)
 {

@@ -61,8 +61,6 @@ struct mpib_cluster {
 void mpib_cluster_init(struct mpib_cluster *c, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_view *view);
-/* Forget all waits. *c must stay valid until mpib_engine_close() returns. */
-void mpib_cluster_stop(struct mpib_cluster *c);
 
 /* Call fn(arg, text) once with answers of within a second as JSON, which
  * mpib-protocol(7) has: at a later turn of the loop, at the latest when the bound is

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "upgrade/starter.h"
+#include "upgrade/upgrade.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -21,7 +21,6 @@
 #include "base/text.h"
 #include "client/client.h"
 #include "peer/protocol.h"
-#include "upgrade/starter.h"
 
 #define READY_WITHIN (60 * MPIB_SEC)
 #define ATTACHED_WITHIN (60 * MPIB_SEC)
@@ -310,12 +309,6 @@ void mpib_upgrade_begin(struct mpib_upgrade *u, const char *path)
 	u->number++;
 	if (may_begin(u) < 0 || upgrade_start(u) < 0)
 		upgrade_fail(u, true);
-}
-
-void mpib_upgrade_stop(struct mpib_upgrade *u)
-{
-	if (!u->leaves)
-		upgrade_end(u);
 }
 
 static int to_running = -1;

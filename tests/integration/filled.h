@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-#include "client/filler.h"
+#include "client/client.h"
 #include "ipc/message.h"
 #include "proxy.h"
 

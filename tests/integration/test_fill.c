@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client/filler.h: which client waits while the pages of regions are allocated,
+ * client/client.h: which client waits while the pages of regions are allocated,
  * and what happens to regions without pages or whose client ends. Steps are
  * counted, not timed.
  *

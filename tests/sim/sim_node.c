@@ -63,7 +63,7 @@ static void on_restart(void *arg)
 
 static void supervise(unsigned node)
 {
-	if ((plan->hard || plan->resumes) && !stopping)
+	if ((plan->hard || plan->resumes || plan->mistakes) && !stopping)
 		sim_event_arm(&restart[node], sim_now + SIM_S, on_restart,
 			      (void *)(uintptr_t)node);
 }
@@ -121,6 +121,9 @@ static void *run_proxy(void *arg)
 		/* A supervisor starts it again: the port may be down. */
 		if (!plan->hard && !plan->resumes && !plan->mistakes)
 			__wrap__exit(EXIT_FAILURE);
+		/* What serves is freed by the end of its process. */
+		if (p->serving)
+			__wrap__exit(EXIT_SUCCESS);
 		sim_wait(sim_now + 100 * SIM_MS);
 		memset(p, 0, sizeof(*p));
 	}

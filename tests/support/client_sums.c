@@ -5,7 +5,6 @@
 
 struct client_sums {
 	uint64_t clients, attached, leaving, regions, registered, mapped;
-	uint64_t silent; /* of those that have a user */
 };
 
 static bool client_regions_fit(const struct proxy_client *s,
@@ -46,7 +45,6 @@ static bool client_fits(const struct proxy_client *s, struct client_sums *sums,
 	sums->attached += attached;
 	sums->leaving += attached && s->state > PROXY_CLIENT_LIVE;
 	sums->mapped += s->segments;
-	sums->silent += s->silent;
 	return sum_fits(wrong, "connections", s->peer_client.conns, conns) &&
 	       client_regions_fit(s, sums, wrong);
 }
@@ -54,16 +52,13 @@ static bool client_fits(const struct proxy_client *s, struct client_sums *sums,
 static bool users_fit(const struct proxy_clients *all,
 		      const struct client_sums *sums, struct sum *wrong)
 {
-	uint64_t clients = 0, silent = 0, placed = 0;
+	uint64_t clients = 0, placed = 0;
 
-	for (const struct mpib_quota_user *u = all->users; u; u = u->hh.next) {
+	for (const struct mpib_quota_user *u = all->users; u; u = u->hh.next)
 		clients += u->clients;
-		silent += u->silent;
-	}
 	for (unsigned i = 0; i < MPIB_SHARDS_MAX; i++)
 		placed += all->on_shard[i];
 	return sum_fits(wrong, "clients of users", clients, sums->clients) &&
-	       sum_fits(wrong, "silent clients", silent, sums->silent) &&
 	       sum_fits(wrong, "clients of shards", placed, sums->attached);
 }
 

@@ -55,7 +55,7 @@ static int dial(const char *name, int type)
 
 CASE(a_client_without_hello_is_dropped_after_5_s)
 {
-	struct proxy_clients all;
+	static struct proxy_clients all;
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
 	int client;
 	char byte;
@@ -75,8 +75,7 @@ CASE(a_client_without_hello_is_dropped_after_5_s)
 	assert_int_equal(recv(client, &byte, 1, 0), 0);
 
 	close(client);
-	proxy_clients_stop(&all);
-	proxy_clients_fini(&all);
+	mpib_acceptor_close(&all.acceptor);
 	close(fd);
 }
 
@@ -91,7 +90,7 @@ static void expect_wrong(const struct proxy_clients *all, const char *what)
 CASE(sums_that_do_not_fit_are_found)
 {
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
-	struct proxy_clients all;
+	static struct proxy_clients all;
 	struct sum wrong;
 	struct proxy_client *s;
 	int client;
@@ -111,20 +110,19 @@ CASE(sums_that_do_not_fit_are_found)
 	all.usage.mapped++;
 	expect_wrong(&all, "bytes mapped");
 	all.usage.mapped--;
-	s->user->silent--;
-	expect_wrong(&all, "silent clients");
-	s->user->silent++;
+	s->user->clients--;
+	expect_wrong(&all, "clients of users");
+	s->user->clients++;
 	close(client);
 	turn_all();
 	assert_true(sums_of_clients(&all, &wrong));
-	proxy_clients_stop(&all);
-	proxy_clients_fini(&all);
+	mpib_acceptor_close(&all.acceptor);
 	close(fd);
 }
 
 CASE(sessions_without_hello_have_a_limit)
 {
-	struct proxy_clients all;
+	static struct proxy_clients all;
 	int fd = mpib_rundir_listen(&rundir, "c", SOCK_SEQPACKET, why);
 	int client[5];
 
@@ -142,7 +140,6 @@ CASE(sessions_without_hello_have_a_limit)
 	turn_all();
 	assert_int_equal(all.usage.clients, 0);
 
-	proxy_clients_stop(&all);
-	proxy_clients_fini(&all);
+	mpib_acceptor_close(&all.acceptor);
 	close(fd);
 }

@@ -88,7 +88,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	mpib_return_stop(&proxy.returns);
+	mpib_timer_disarm(&proxy.loop, &proxy.returns.timer);
 	mpib_loop_fini(&proxy.loop);
 	return 0;
 }
