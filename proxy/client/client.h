@@ -40,6 +40,14 @@ enum mpib_region_state {
 	MPIB_REGION_DELETING, /* fence under way: HCAs may still write to it */
 };
 
+/* The kind of a region's memory. */
+enum mpib_region_kind {
+	MPIB_REGION_MEMFD, /* the client's memory */
+	MPIB_REGION_POOL, /* made by the proxy for the client */
+	MPIB_REGION_DMABUF, /* a device's memory, which no quota counts */
+	MPIB_REGION_KINDS,
+};
+
 struct proxy_client_region {
 	struct proxy_client *client;
 	LIST_ENTRY(proxy_client_region) link;
@@ -47,21 +55,19 @@ struct proxy_client_region {
 	uint32_t handle;
 	/* The client's request that awaits an answer; type 0: none. */
 	struct mpib_ctl_header ask;
+	enum mpib_region_kind kind;
 	uint64_t size; /* bytes that count in usage and quotas */
-	bool pool; /* memory that the proxy made for the client */
 	void *map; /* the proxy's mapping, NULL for a dma-buf */
 	size_t map_len;
 	/* The memfd or dma-buf. The proxy keeps it open until the region is
 	 * deregistered. */
 	int fd;
-	bool dmabuf;
 
 	/* filler.c, while FILLING. */
 	TAILQ_ENTRY(proxy_client_region) fill_link;
 	struct mpib_mr_attr attr; /* to register with after that */
 	size_t filled; /* bytes whose pages are allocated */
 	bool must_be_there; /* by the client: the proxy allocates none */
-	bool stepping; /* no more, and yet filler has its memory */
 };
 
 enum proxy_client_state {
@@ -102,8 +108,7 @@ struct proxy_client {
 	TAILQ_HEAD(, proxy_client_region) filling;
 	TAILQ_ENTRY(proxy_client) fill_link;
 	unsigned region_count, region_fds, adding;
-	/* pooled and of_devices (dma-bufs) are parts of registered. */
-	uint64_t registered, pooled, of_devices;
+	uint64_t registered, of_kind[MPIB_REGION_KINDS]; /* bytes */
 	unsigned listeners;
 	struct mpib_quota_user *user;
 	/* The shares in force, of the client and of its user. */
@@ -137,14 +142,6 @@ struct mpib_usage {
 	uint64_t registered, mapped;
 };
 
-/* That of a region of the user's. */
-struct mpib_region_memory {
-	uid_t uid;
-	void *map; /* NULL: none */
-	size_t len;
-	int fd; /* or -1 */
-};
-
 /* A share that an operator set for a client of the last proxy. */
 struct mpib_kept_share {
 	uint32_t uid, pid, shard;
@@ -173,8 +170,6 @@ struct proxy_clients {
 	struct mpib_filler filler;
 	struct proxy_client_region *stepping; /* in filler's hands; or NULL */
 	size_t step; /* its bytes */
-	/* What filler still has of a region that is gone; map NULL: nothing. */
-	struct mpib_region_memory left;
 	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];
@@ -262,9 +257,7 @@ void mpib_shares_apply_user(struct proxy_clients *all, uid_t uid);
 /* The rules changed: do so for all users. */
 void mpib_shares_apply(struct proxy_clients *all);
 
-/* Unmap a region's memory, and close its descriptor. */
-void mpib_region_let_go(const struct mpib_region_memory *m);
-/* Free r, which neither rails nor shard have; it may be FILLING. */
+/* Free r, which neither rails nor shard have, nor the filler; it may be FILLING. */
 void mpib_region_free(struct proxy_client_region *r);
 /* Register r with the rails and tell the shard; answers the client when that is
  * done. Where it fails at once, refuses the request and frees r. */
@@ -287,10 +280,10 @@ int mpib_filler_start(struct proxy_clients *all);
  * foreign step per step of its own.
  *
  * A region is FILLING from mpib_fill_begin() to mpib_fill_end(). It counts in
- * the client's quotas from the start, and is freed at once when the client
- * leaves. A step that is under way then keeps the memory, and the next one waiting:
- * it takes as long as another thread of the client's punches a hole into that, 0.2 s
- * a GiB. Control thread only.
+ * the client's quotas from the start. When the client leaves, it is freed after the
+ * step that is under way. Others wait for that step: it takes as long as another
+ * thread of the client's punches a hole into the memory, 0.2 s a GiB. Control thread
+ * only.
  */
 
 /* One huge page, so that each is made whole. With 4 KiB pages a step takes some
@@ -303,6 +296,8 @@ void mpib_fill_begin(struct proxy_client_region *r,
 		     const struct mpib_mr_attr *attr);
 /* Take r off the queue; the caller then frees or registers it. */
 void mpib_fill_end(struct proxy_client_region *r);
+/* The client leaves: free its FILLING regions, but for one that the filler has. */
+void mpib_fill_stop(struct proxy_client *s);
 /* Refuse ask, which is for a region of size bytes in fd: the kernel gave pages
  * for filled bytes only, then failed with rc. */
 void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,

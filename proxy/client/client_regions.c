@@ -22,39 +22,29 @@
 #include "base/thread.h"
 #include "client/client.h"
 
-enum region_kind {
-	REGION_MEMFD, /* the client's memory */
-	REGION_POOL, /* made by the proxy */
-	REGION_DMABUF, /* a device's memory, which no quota of ours counts */
-};
-
 /* Bytes from which on freeing them is not the control thread's: 5 ms. */
 #define LARGE ((size_t)32 << 20)
 
-void mpib_region_let_go(const struct mpib_region_memory *m)
+static void region_let_go(const struct proxy_client_region *r)
 {
-	if (m->map && m->fd >= 0 && m->len >= LARGE) {
-		mpib_unmap_of(m->uid, m->map, m->len, m->fd);
+	if (r->map && r->fd >= 0 && r->map_len >= LARGE) {
+		mpib_unmap_of(r->client->uid, r->map, r->map_len, r->fd);
 		return;
 	}
-	if (m->map)
-		munmap(m->map, m->len);
-	if (m->fd >= 0)
-		close(m->fd);
+	if (r->map)
+		munmap(r->map, r->map_len);
+	if (r->fd >= 0)
+		close(r->fd);
 }
 
 void mpib_region_free(struct proxy_client_region *r)
 {
 	struct proxy_client *s = r->client;
 	struct mpib_usage *usage = &s->all->usage;
-	struct mpib_region_memory m = { s->uid, r->map, r->map_len, r->fd };
 
 	if (r->state == MPIB_REGION_FILLING)
 		mpib_fill_end(r);
-	if (r->stepping)
-		s->all->left = m;
-	else
-		mpib_region_let_go(&m);
+	region_let_go(r);
 	if (r->map)
 		mpib_sum_take(&usage->mapped, r->map_len);
 	if (r->fd >= 0)
@@ -62,52 +52,43 @@ void mpib_region_free(struct proxy_client_region *r)
 	LIST_REMOVE(r, link);
 	mpib_sum_less(&s->region_count);
 	mpib_sum_take(&s->registered, r->size);
-	if (r->pool)
-		mpib_sum_take(&s->pooled, r->size);
-	if (r->dmabuf)
-		mpib_sum_take(&s->of_devices, r->size);
+	mpib_sum_take(&s->of_kind[r->kind], r->size);
 	mpib_sum_less(&usage->regions);
 	mpib_sum_take(&usage->registered, r->size);
 	free(r);
 }
 
-/* A region of s, counted in its usage from now on; NULL: no memory. */
-static struct proxy_client_region *region_make(struct proxy_client *s,
-					       uint64_t size)
+/* A region of s for the request m, counted in its usage from now on; NULL: no
+ * memory, and m was refused. */
+static struct proxy_client_region *
+region_new(struct proxy_client *s, const struct mpib_message *m, uint64_t size,
+	   enum mpib_region_kind kind)
 {
 	struct proxy_client_region *r = calloc(1, sizeof(*r));
 
-	if (!r)
+	if (!r) {
+		proxy_client_refuse(s, &m->h, -ENOMEM,
+				    "the proxy is out of memory");
 		return NULL;
+	}
 	r->client = s;
+	r->ask = m->h;
+	r->kind = kind;
 	r->size = size;
 	r->fd = -1;
 	LIST_INSERT_HEAD(&s->regions, r, link);
 	s->region_count++;
 	s->registered += size;
+	s->of_kind[kind] += size;
 	s->all->usage.regions++;
 	s->all->usage.registered += size;
-	return r;
-}
-
-/* Like region_make(), for the request m; NULL: m was refused. */
-static struct proxy_client_region *
-region_new(struct proxy_client *s, const struct mpib_message *m, uint64_t size)
-{
-	struct proxy_client_region *r = region_make(s, size);
-
-	if (r)
-		r->ask = m->h;
-	else
-		proxy_client_refuse(s, &m->h, -ENOMEM,
-				    "the proxy is out of memory");
 	return r;
 }
 
 /* True when the client may register size bytes more. False: ask was refused. */
 static bool region_allowed(struct proxy_client *s,
 			   const struct mpib_ctl_header *ask, uint64_t size,
-			   enum region_kind kind)
+			   enum mpib_region_kind kind)
 {
 	const struct proxy_clients *all = s->all;
 
@@ -133,9 +114,9 @@ static bool region_allowed(struct proxy_client *s,
 		return false;
 	}
 	return proxy_client_may(s, ask, MPIB_QUOTA_REGIONS, 1) &&
-	       (kind == REGION_DMABUF ||
+	       (kind == MPIB_REGION_DMABUF ||
 		proxy_client_may(s, ask, MPIB_QUOTA_MEMORY, size)) &&
-	       (kind != REGION_POOL ||
+	       (kind != MPIB_REGION_POOL ||
 		proxy_client_may(s, ask, MPIB_QUOTA_POOL, size));
 }
 
@@ -157,21 +138,8 @@ static void on_added(void *arg, int status)
 	if (s->state > PROXY_CLIENT_LIVE)
 		proxy_client_advance(s);
 	else
-		proxy_client_send(s, &answer.h, &r->fd, r->pool);
-}
-
-/* The region is a dma-buf. */
-static void region_of_device(struct proxy_client_region *r)
-{
-	r->dmabuf = true;
-	r->client->of_devices += r->size;
-}
-
-/* The region is a pool, which the proxy made. */
-static void region_of_pool(struct proxy_client_region *r)
-{
-	r->pool = true;
-	r->client->pooled += r->size;
+		proxy_client_send(s, &answer.h, &r->fd,
+				  r->kind == MPIB_REGION_POOL);
 }
 
 /* The region is mapped at map. */
@@ -222,10 +190,10 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 	/* What is more than that is refused as it is. */
 	if (size <= UINT64_MAX - page)
 		size = (size + page - 1) / page * page;
-	if (!region_allowed(s, &m->h, size, REGION_POOL) ||
+	if (!region_allowed(s, &m->h, size, MPIB_REGION_POOL) ||
 	    !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
-	r = region_new(s, m, size);
+	r = region_new(s, m, size, MPIB_REGION_POOL);
 	if (!r)
 		return;
 	rc = s->all->cfg->huge_pages
@@ -242,7 +210,6 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 	}
 	region_mapped(r, seg.addr, seg.size);
 	region_keep(r, seg.fd);
-	region_of_pool(r);
 	mpib_numa_prefer(
 		seg.addr, seg.size,
 		mpib_engine_node(s->all->engine, s->peer_client.shard));
@@ -324,7 +291,7 @@ void proxy_client_let_go(void *arg)
 		return;
 	LIST_FOREACH(r, &s->regions, link)
 	{
-		if (!r->dmabuf || r->fd < 0)
+		if (r->kind != MPIB_REGION_DMABUF || r->fd < 0)
 			continue;
 		mpib_mr_revoke(s->peer_client.engine_client, r->handle);
 		close(r->fd);
@@ -452,7 +419,7 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 				    strerror(errno));
 		return;
 	}
-	r = region_new(s, m, ask->size);
+	r = region_new(s, m, ask->size, MPIB_REGION_MEMFD);
 	if (!r) {
 		munmap(map, len);
 		return;
@@ -513,14 +480,13 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 	if ((!is_dmabuf(m->fd[0]) && !owner_may(s, m)) ||
 	    !proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 1))
 		return;
-	r = region_new(s, m, ask->size);
+	r = region_new(s, m, ask->size, MPIB_REGION_DMABUF);
 	if (!r)
 		return;
 	/* Receiving the message gave the proxy a descriptor of its own: the
 	 * client may close its copy before it gets the answer. */
 	region_keep(r, m->fd[0]);
 	m->fds = 0;
-	region_of_device(r);
 	mpib_region_add(r,
 			&(struct mpib_mr_attr){ .len = ask->size,
 						.dmabuf_fd = r->fd,
@@ -533,8 +499,8 @@ void proxy_client_reg_fd(struct proxy_client *s, struct mpib_message *m)
 	uint32_t kind = ask->flags;
 
 	if (!region_allowed(s, &m->h, ask->size,
-			    kind == MPIB_REG_DMABUF ? REGION_DMABUF
-						    : REGION_MEMFD))
+			    kind == MPIB_REG_DMABUF ? MPIB_REGION_DMABUF
+						    : MPIB_REGION_MEMFD))
 		return;
 	if (kind == MPIB_REG_MEMFD)
 		reg_memfd(s, m, ask);

@@ -34,7 +34,7 @@ void proxy_client_free(void *arg)
 	while (!LIST_EMPTY(&s->regions))
 		mpib_region_free(LIST_FIRST(&s->regions));
 	assert(s->region_count == 0 && s->region_fds == 0);
-	assert(s->registered == 0 && s->pooled == 0 && s->of_devices == 0);
+	assert(s->registered == 0);
 	mpib_sum_take(&all->usage.mapped, s->segments);
 	mpib_memseg_fini(&s->submit);
 	mpib_memseg_fini(&s->reply);
@@ -97,12 +97,10 @@ void proxy_client_drop(struct proxy_client *s, const char *why)
 	mpib_survivors_leave(s->record);
 	s->record = NULL;
 	s->state = PROXY_CLIENT_CONNS;
-	if (s->of_devices > 0)
+	if (s->of_kind[MPIB_REGION_DMABUF] > 0)
 		mpib_timer_arm(s->all->loop, &s->hello_timer, LET_GO,
 			       proxy_client_let_go, s);
-	/* No rail has registered these regions yet. */
-	while (!TAILQ_EMPTY(&s->filling))
-		mpib_region_free(TAILQ_FIRST(&s->filling));
+	mpib_fill_stop(s);
 	mpib_broker_forget(s->all->broker, &s->peer_client, on_forgotten, s);
 }
 
@@ -124,8 +122,10 @@ static void client_on_closed(void *arg, int status)
 
 void proxy_client_advance(struct proxy_client *s)
 {
-	/* A region in ADDING can be fenced only once its shard knows it. */
-	if (s->state != PROXY_CLIENT_REGIONS || s->adding > 0)
+	/* The filler may have a region, and one in ADDING can be fenced only
+	 * once its shard knows it. */
+	if (s->state != PROXY_CLIENT_REGIONS || s->adding > 0 ||
+	    !TAILQ_EMPTY(&s->filling))
 		return;
 	proxy_client_drop_regions(s);
 	if (s->region_count > 0)

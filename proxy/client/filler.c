@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -119,7 +118,7 @@ static void next_step(struct proxy_clients *all)
 	struct proxy_client_region *r;
 	uintptr_t at, end, skip;
 
-	if (all->stepping || all->left.map || !s)
+	if (all->stepping || !s)
 		return;
 	r = TAILQ_FIRST(&s->filling);
 	at = (uintptr_t)r->attr.addr + r->filled;
@@ -156,9 +155,17 @@ void mpib_fill_end(struct proxy_client_region *r)
 	r->state = MPIB_REGION_ADDING;
 	if (TAILQ_EMPTY(&s->filling))
 		TAILQ_REMOVE(&all->filling, s, fill_link);
-	r->stepping = all->stepping == r;
-	if (r->stepping)
-		all->stepping = NULL;
+}
+
+void mpib_fill_stop(struct proxy_client *s)
+{
+	struct proxy_client_region *r, *next;
+
+	for (r = TAILQ_FIRST(&s->filling); r; r = next) {
+		next = TAILQ_NEXT(r, fill_link);
+		if (r != s->all->stepping)
+			mpib_region_free(r);
+	}
 }
 
 static const char *fill_remedy(int fd)
@@ -224,19 +231,16 @@ static void to_the_end(struct proxy_client_region *r)
 static void fill_stepped(struct proxy_clients *all, int rc)
 {
 	struct proxy_client_region *r = all->stepping;
+	struct proxy_client *s = r->client;
 
-	if (!r) {
-		assert(all->left.map);
-		mpib_region_let_go(&all->left);
-		all->left = (struct mpib_region_memory){ 0 };
-		next_step(all);
-		return;
-	}
 	all->stepping = NULL;
 	if (rc == 0)
 		r->filled += all->step;
 	to_the_end(r);
-	if (rc < 0 && rc != -EINVAL) {
+	if (s->state > PROXY_CLIENT_LIVE) {
+		mpib_region_free(r);
+		proxy_client_advance(s);
+	} else if (rc < 0 && rc != -EINVAL) {
 		give_up(r, rc);
 	} else if (rc < 0 || r->filled == r->attr.len) {
 		mpib_fill_end(r);

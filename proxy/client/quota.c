@@ -54,9 +54,9 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 	case MPIB_QUOTA_REGIONS:
 		return s->region_count;
 	case MPIB_QUOTA_MEMORY:
-		return s->registered - s->of_devices;
+		return s->registered - s->of_kind[MPIB_REGION_DMABUF];
 	case MPIB_QUOTA_POOL:
-		return s->pooled;
+		return s->of_kind[MPIB_REGION_POOL];
 	case MPIB_QUOTA_FDS:
 		return MPIB_FDS_OF_A_CLIENT + s->region_fds;
 	case MPIB_QUOTA_LANES: /* of the user, not of its clients */

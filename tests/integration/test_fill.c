@@ -87,7 +87,7 @@ static void many_regions_of_a_client_do_not_delay_a_small_one(void **state)
 		assert_int_equal(hear_status(a), 0);
 }
 
-static void a_client_that_goes_takes_its_regions_with_it_at_once(void **state)
+static void a_client_that_goes_takes_its_regions_with_it(void **state)
 {
 	int a = attach();
 	const struct proxy_client *s = newest();
@@ -97,8 +97,11 @@ static void a_client_that_goes_takes_its_regions_with_it_at_once(void **state)
 	until_it_fills(s);
 	assert_int_equal(filled.clients.usage.registered, 2 * large);
 	leave(a);
+	/* Not before the step that is under way. */
 	turn();
-	assert_int_equal(filled.clients.usage.regions, 0);
+	assert_in_range(filled.clients.usage.regions, 0, 1);
+	while (filled.clients.usage.regions)
+		turn();
 	assert_int_equal(filled.clients.usage.registered, 0);
 	assert_null(filled.clients.stepping);
 }
@@ -200,7 +203,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		FILL_TEST(others_are_answered_between_the_steps),
 		FILL_TEST(many_regions_of_a_client_do_not_delay_a_small_one),
-		FILL_TEST(a_client_that_goes_takes_its_regions_with_it_at_once),
+		FILL_TEST(a_client_that_goes_takes_its_regions_with_it),
 		FILL_TEST(pages_not_to_be_had_are_told),
 		FILL_TEST(holes_of_ordinary_memory_are_refused),
 		FILL_TEST(huge_pages_not_to_be_had_are_told),

@@ -10,7 +10,8 @@ struct client_sums {
 static bool client_regions_fit(const struct proxy_client *s,
 			       struct client_sums *sums, struct sum *wrong)
 {
-	uint64_t n = 0, fds = 0, adding = 0, bytes = 0, pool = 0, device = 0;
+	uint64_t n = 0, fds = 0, adding = 0, bytes = 0;
+	uint64_t kind[MPIB_REGION_KINDS] = { 0 };
 	const struct proxy_client_region *r;
 
 	LIST_FOREACH(r, &s->regions, link)
@@ -19,8 +20,7 @@ static bool client_regions_fit(const struct proxy_client *s,
 		fds += r->fd >= 0;
 		adding += r->state == MPIB_REGION_ADDING;
 		bytes += r->size;
-		pool += r->pool ? r->size : 0;
-		device += r->dmabuf ? r->size : 0;
+		kind[r->kind] += r->size;
 		sums->mapped += r->map ? r->map_len : 0;
 	}
 	sums->regions += n;
@@ -29,8 +29,11 @@ static bool client_regions_fit(const struct proxy_client *s,
 	       sum_fits(wrong, "descriptors", s->region_fds, fds) &&
 	       sum_fits(wrong, "regions being added", s->adding, adding) &&
 	       sum_fits(wrong, "bytes of regions", s->registered, bytes) &&
-	       sum_fits(wrong, "bytes of pools", s->pooled, pool) &&
-	       sum_fits(wrong, "bytes of devices", s->of_devices, device);
+	       sum_fits(wrong, "bytes of pools", s->of_kind[MPIB_REGION_POOL],
+			kind[MPIB_REGION_POOL]) &&
+	       sum_fits(wrong, "bytes of devices",
+			s->of_kind[MPIB_REGION_DMABUF],
+			kind[MPIB_REGION_DMABUF]);
 }
 
 static bool client_fits(const struct proxy_client *s, struct client_sums *sums,
