@@ -97,7 +97,6 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 
 	if (rc < 0)
 		return rc;
-	*lane = peer_lane_find(p, m->lane);
 	rc = accept_lane_of(p, m, l->client, lane, why);
 	if (rc < 0)
 		return rc;
@@ -106,12 +105,6 @@ static int accept_admit(struct mpib_peer *p, const struct mpib_peer_msg *m,
 		return -EAGAIN;
 	*listener = l;
 	return 0;
-}
-
-/* Return the name of this end for a CONN_OPEN or CONN_CANCEL. */
-static struct mpib_conn_name accept_name(const struct mpib_peer_msg *m)
-{
-	return mpib_other_end(&m->name);
 }
 
 static struct mpib_pending_connect *
@@ -174,7 +167,7 @@ static int accept_lose(struct peer_conn *c, const char **why)
 static int accept_known(struct mpib_peer *p, const struct mpib_peer_msg *m,
 			const char **why)
 {
-	const struct mpib_conn_name name = accept_name(m);
+	const struct mpib_conn_name name = mpib_other_end(&m->name);
 	struct peer_conn *c = peer_conn_named(p->broker, &name);
 	struct mpib_pending_connect *w = offer_named(p->broker, &name);
 
@@ -229,7 +222,7 @@ static int accept_offer(struct mpib_peer *p, const struct mpib_peer_msg *m,
 	w->peer = p;
 	w->lane = lane;
 	w->listener = l;
-	w->name = accept_name(m);
+	w->name = mpib_other_end(&m->name);
 	w->number = m->number;
 	w->from = m->from;
 	w->conn = m->conn;
@@ -257,7 +250,7 @@ bool mpib_accept_open(struct mpib_peer *p, const struct mpib_peer_msg *m)
 
 void mpib_accept_cancel(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	const struct mpib_conn_name name = accept_name(m);
+	const struct mpib_conn_name name = mpib_other_end(&m->name);
 	const struct peer_conn *c = peer_conn_named(p->broker, &name);
 	struct mpib_pending_connect *w = offer_named(p->broker, &name);
 

@@ -148,12 +148,6 @@ const struct in6_addr *mpib_broker_second(const struct mpib_broker *broker)
 	return &broker->self.second;
 }
 
-static void add_listener(struct mpib_broker *b, struct mpib_listener_entry *l)
-{
-	HASH_ADD(hh, b->listeners, id, sizeof(l->id), l);
-	HASH_ADD(hh_name, b->listeners_by_name, name, sizeof(l->name), l);
-}
-
 void mpib_broker_del_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l)
 {
@@ -189,7 +183,8 @@ int mpib_broker_listen(struct mpib_broker *broker, struct peer_client *client,
 	l->client = client;
 	TAILQ_INIT(&l->accepts);
 	TAILQ_INIT(&l->backlog);
-	add_listener(broker, l);
+	HASH_ADD(hh, broker->listeners, id, sizeof(l->id), l);
+	HASH_ADD(hh_name, broker->listeners_by_name, name, sizeof(l->name), l);
 	*handle = (struct mpib_handle){
 		.magic = MPIB_HANDLE_MAGIC,
 		.version = MPIB_ABI_VERSION,
@@ -283,14 +278,6 @@ static void on_conn_broken(void *ctx, struct engine_conn *conn, int error,
 	peer_conn_fail(c, error, "%s", why);
 }
 
-static void tell_lane_broken(const struct peer_lane *l, const char *why)
-{
-	const struct mpib_event_about about = { .peer = l->peer->label };
-
-	mpib_event(MPIB_LOG_WARN, "lane_broken", &about,
-		   "peer %s: lane is broken: %s", l->peer->label, why);
-}
-
 /* Return the broker's entry of an engine's lane, if it is up. Uses a hash,
  * because a failing rail looks up all lanes at once. */
 static struct peer_lane *broker_lane_of(struct mpib_broker *b,
@@ -309,7 +296,9 @@ static void on_lane_broken(void *ctx, struct mpib_lane *lane, int error,
 
 	if (!l)
 		return;
-	tell_lane_broken(l, why);
+	mpib_event(MPIB_LOG_WARN, "lane_broken",
+		   &(struct mpib_event_about){ .peer = l->peer->label },
+		   "peer %s: lane is broken: %s", l->peer->label, why);
 	/* A peer that broke the protocol would do so again. */
 	if (error == -EPROTO)
 		peer_lane_kill(l, error, why);
@@ -358,11 +347,6 @@ const char *peer_conn_last_error(const struct peer_conn *c)
 	}
 }
 
-static bool pending_one(const struct peer_conn *c)
-{
-	return c->state < PEER_CONN_READY;
-}
-
 void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 			 mpib_pending_fn *fn, void *arg)
 {
@@ -382,7 +366,7 @@ void mpib_broker_pending(const struct peer_client *client, uint64_t older_ns,
 			.why = peer_conn_last_error(c),
 			.age_ns = mpib_loop_now(c->broker->loop) - c->since,
 		};
-		if (pending_one(c) && p.age_ns >= older_ns)
+		if (c->state < PEER_CONN_READY && p.age_ns >= older_ns)
 			fn(arg, &p);
 	}
 }

@@ -56,7 +56,6 @@ static void pending_peer_free(struct mpib_pending_peer *s)
 		p = mpib_peer_lookup(b, &s->node.addr, s->node.port, s->self);
 	mpib_timer_disarm(b->loop, &s->timer);
 	TAILQ_REMOVE(&b->pending_peers, s, entry);
-	mpib_sum_less(&s->door->callers);
 	free(s);
 	if (p)
 		mpib_call_release(p);
@@ -323,12 +322,13 @@ static void on_patience_end(void *arg)
 static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 {
 	struct mpib_pending_peer *s, *oldest = NULL, *of_one = NULL;
-	unsigned n = 0;
+	unsigned n = 0, all = 0;
 
 	TAILQ_FOREACH(s, &d->broker->pending_peers, entry)
 	{
 		if (s->door != d)
 			continue;
+		all++;
 		if (!oldest)
 			oldest = s;
 		if (!mpib_address_same(&s->link->addr, addr))
@@ -339,7 +339,7 @@ static void make_room(struct mpib_door *d, const struct in6_addr *addr)
 	}
 	if (n >= PENDING_OF_ONE_MAX)
 		hello_drop(of_one);
-	else if (d->callers >= PENDING_PEERS_MAX)
+	else if (all >= PENDING_PEERS_MAX)
 		hello_drop(oldest);
 }
 
@@ -361,7 +361,6 @@ static void door_on_accept(void *arg, int fd)
 	make_room(d, &s->link->addr);
 	mpib_link_set_patience(s->link, b->silence_s, b->silence_s);
 	TAILQ_INSERT_TAIL(&b->pending_peers, s, entry);
-	d->callers++;
 	mpib_timer_arm(b->loop, &s->timer, MPIB_GREETING_NS, on_patience_end,
 		       s);
 }

@@ -51,7 +51,6 @@ struct mpib_door {
 	struct mpib_broker *broker;
 	int fd; /* -1: none */
 	struct mpib_acceptor acceptor;
-	unsigned callers; /* accepted ones that have proved nothing yet */
 };
 
 /* A caller that has not proved its identity. */
@@ -281,7 +280,7 @@ struct mpib_broker {
 	uint64_t born_ns;
 	/* Timer that looks for requests older than request_ns. */
 	struct mpib_timer sweep;
-	unsigned silence_s, peer_count;
+	unsigned silence_s;
 	uint64_t serial;
 	struct mpib_door door[MPIB_DOORS];
 	struct mpib_io engine_watch;

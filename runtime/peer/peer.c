@@ -356,7 +356,6 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
 	TAILQ_INSERT_TAIL(&b->peers, p, entry);
 	p->key = key_of(addr, port, called);
 	HASH_ADD(hh, b->by_key, key, sizeof(p->key), p);
-	b->peer_count++;
 	return p;
 }
 
@@ -374,7 +373,6 @@ static void free_peer(struct mpib_peer *p)
 
 	TAILQ_REMOVE(&b->peers, p, entry);
 	HASH_DELETE(hh, b->by_key, p);
-	mpib_sum_less(&b->peer_count);
 	mpib_timer_disarm(b->loop, &p->retry);
 	mpib_timer_disarm(b->loop, &p->away);
 	mpib_timer_disarm(b->loop, &p->relink);
@@ -404,7 +402,7 @@ static struct mpib_peer *idlest(const struct mpib_broker *b)
 
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid)
 {
-	return b->peer_count < mpib_places_for(PEERS_MAX, uid) || idlest(b);
+	return HASH_COUNT(b->by_key) < mpib_places_for(PEERS_MAX, uid) || idlest(b);
 }
 
 struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
@@ -426,7 +424,7 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
 
 	if (p)
 		return p;
-	if (b->peer_count >= mpib_places_for(PEERS_MAX, uid)) {
+	if (HASH_COUNT(b->by_key) >= mpib_places_for(PEERS_MAX, uid)) {
 		p = idlest(b);
 		if (!p)
 			return NULL;

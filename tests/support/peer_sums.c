@@ -64,18 +64,13 @@ static bool listener_fits(const struct mpib_listener_entry *l,
 static bool broker_fits(const struct mpib_broker *b,
 			const struct peer_sums *sums, struct sum *wrong)
 {
-	const struct mpib_pending_peer *s;
-	uint64_t callers = 0, with_peer = 0, running = 0;
+	uint64_t with_peer = 0, running = 0;
 
-	TAILQ_FOREACH(s, &b->pending_peers, entry)
-	callers++;
 	for (const struct peer_conn *c = b->conns; c; c = c->hh.next) {
 		with_peer += c->peer != NULL;
 		running += c->conn != NULL;
 	}
-	return sum_fits(wrong, "peers", b->peer_count, sums->peers) &&
-	       sum_fits(wrong, "callers",
-			b->door[0].callers + b->door[1].callers, callers) &&
+	return sum_fits(wrong, "peers", HASH_COUNT(b->by_key), sums->peers) &&
 	       sum_fits(wrong, "bytes that wait for peers", b->waits.waits,
 			sums->waits) &&
 	       sum_fits(wrong, "connections with peers", sums->conns,

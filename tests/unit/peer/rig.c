@@ -168,7 +168,7 @@ static void check_sums(const struct mpib_broker *b)
 	struct sum wrong;
 
 	if (HASH_COUNT(b->conns) + HASH_COUNT(b->listeners) +
-		    HASH_COUNT(b->lanes) + b->peer_count >
+		    HASH_COUNT(b->lanes) + HASH_COUNT(b->by_key) >
 	    OBJECTS_LOOKED_AT)
 		return;
 	if (!sums_of_broker(b, &wrong))

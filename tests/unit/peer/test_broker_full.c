@@ -92,7 +92,7 @@ rig_test(peers_are_so_many_and_a_quarter_for_a_user)
 		}
 	}
 	assert_int_equal(had[0], PEERS_OF_ONE);
-	assert_int_equal(rig->node[0].broker->peer_count,
+	assert_int_equal(HASH_COUNT(rig->node[0].broker->by_key),
 			 PEERS - OF_ROOT(PEERS));
 	/* One place is that of node 1. */
 	assert_int_equal(had[USERS - 1], PEERS_OF_ONE - 1 - OF_ROOT(PEERS));
