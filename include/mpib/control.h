@@ -62,6 +62,8 @@ enum mpib_control_type {
 	 * client: how that ended. From the successor: it serves. Before that it
 	 * takes HELLO, POOL, REG_FD and DEREG alone. */
 	MPIB_CTL_NEXT,
+	MPIB_CTL_RESUMED, /* without an answer: the client of an earlier proxy has
+			     asked for all of its connections and listeners */
 };
 
 struct mpib_ctl_header {

@@ -176,6 +176,7 @@ struct proxy_clients {
 	struct mpib_usage usage;
 	struct mpib_jobs jobs;
 	struct mpib_survivors survivors;
+	struct mpib_timer look; /* whether those are back */
 	uint64_t accepted, refused, rejected; /* clients; rejected: requests */
 	/* This is a successor, and its predecessor serves: clients attach and
 	 * register memory, and may do no more. */
@@ -246,7 +247,7 @@ proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_dereg, proxy_client_listen, proxy_client_close_listen,
 	proxy_client_connect, proxy_client_accept, proxy_client_close,
 	proxy_client_resume, proxy_client_why, proxy_client_device,
-	proxy_client_next;
+	proxy_client_next, proxy_client_resumed;
 
 /* The client is served from now on: say so, and note its process for the next proxy. */
 void proxy_client_served(struct proxy_client *s);

@@ -173,6 +173,8 @@ static const struct {
 			      proxy_client_device },
 	[MPIB_CTL_NEXT] = { sizeof(struct mpib_ctl_next), 0,
 			    proxy_client_next },
+	[MPIB_CTL_RESUMED] = { sizeof(struct mpib_ctl_header), 0,
+			       proxy_client_resumed },
 	[MPIB_CTL_WHY] = { sizeof(struct mpib_ctl_id), 0, proxy_client_why },
 };
 
@@ -429,6 +431,24 @@ void proxy_clients_stay(struct proxy_clients *all)
 	all->next_why[0] = '\0';
 }
 
+void proxy_client_resumed(struct proxy_client *s, struct mpib_message *m)
+{
+	(void)m;
+	mpib_survivors_resumed(s->record);
+}
+
+/* Once the clients of the last proxy are back, peers need not wait for others. */
+static void clients_on_look(void *arg)
+{
+	struct proxy_clients *all = arg;
+
+	if (mpib_survivors_are_back(&all->survivors))
+		mpib_broker_grown(all->broker);
+	if (mpib_broker_young(all->broker))
+		mpib_timer_arm(all->loop, &all->look, MPIB_SEC, clients_on_look,
+			       all);
+}
+
 void proxy_clients_serve(struct proxy_clients *all)
 {
 	struct proxy_client *s;
@@ -444,4 +464,5 @@ void proxy_clients_serve(struct proxy_clients *all)
 				  "the upgrade is complete",
 				  s->id, s->name, s->pid);
 	}
+	clients_on_look(all);
 }

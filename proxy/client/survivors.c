@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -16,8 +15,10 @@
 #include "base/crash.h"
 #include "base/log.h"
 
+/* Behind the records is one more: a state other than FREE says that a client had no
+ * record. */
 #define RECORDS 4096u
-#define BYTES (RECORDS * sizeof(struct mpib_survivor))
+#define BYTES ((RECORDS + 1) * sizeof(struct mpib_survivor))
 #define CRASHES_NS 60000000000u /* two within that are one too many */
 #define PIDFS_MAGIC 0x50494446 /* linux/magic.h */
 
@@ -108,11 +109,14 @@ int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns)
 	int fd = openat(dir, MPIB_SURVIVORS_FILE,
 			O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	uint64_t now = boot_ns();
+	struct stat st;
 	void *map;
 
 	*v = (struct mpib_survivors){ .until = now + grace_ns };
 	if (fd < 0)
 		return -errno;
+	/* A new file knows nothing of the last proxy. */
+	v->blind = fstat(fd, &st) < 0 || st.st_size < (off_t)BYTES;
 	map = fchmod(fd, 0600) < 0 || posix_fallocate(fd, 0, BYTES)
 		      ? MAP_FAILED
 		      : mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -123,6 +127,8 @@ int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns)
 	v->record = map;
 	for (unsigned i = 0; i < RECORDS; i++)
 		survivor_inherit(&v->record[i], grace_ns > 0, now);
+	v->blind |= v->record[RECORDS].state != MPIB_SURVIVOR_FREE;
+	v->record[RECORDS].state = MPIB_SURVIVOR_FREE;
 	mpib_crash_catch(note_crash, map);
 	return 0;
 }
@@ -171,6 +177,19 @@ static unsigned expected(const struct mpib_survivors *v,
 	return n;
 }
 
+bool mpib_survivors_are_back(struct mpib_survivors *v)
+{
+	const struct mpib_process nobody = { 0 };
+
+	if (!v->record || v->blind)
+		return false;
+	for (unsigned i = 0; i < RECORDS; i++) {
+		if (v->record[i].state == MPIB_SURVIVOR_RESUMING)
+			return false;
+	}
+	return expected(v, &nobody) == 0;
+}
+
 int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 			 unsigned *others, unsigned *ms)
 {
@@ -198,7 +217,8 @@ static struct mpib_survivor *record_for(const struct mpib_survivors *v,
 	for (unsigned i = 0; i < RECORDS; i++) {
 		struct mpib_survivor *r = &v->record[i];
 
-		if (r->state == MPIB_SURVIVOR_ATTACHED)
+		if (r->state == MPIB_SURVIVOR_ATTACHED ||
+		    r->state == MPIB_SURVIVOR_RESUMING)
 			continue;
 		if (is_process(r, p))
 			return r;
@@ -216,12 +236,21 @@ struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 	struct mpib_survivor *r =
 		v->record && (p->pid || p->inode) ? record_for(v, p) : NULL;
 
+	if (!r && v->record)
+		v->record[RECORDS].state = MPIB_SURVIVOR_ATTACHED;
 	if (!r)
 		return NULL;
 	r->process = *p;
-	r->state = MPIB_SURVIVOR_ATTACHED;
+	r->state = r->state == MPIB_SURVIVOR_EXPECTED ? MPIB_SURVIVOR_RESUMING
+						      : MPIB_SURVIVOR_ATTACHED;
 	atomic_store_explicit(&r->client, client, memory_order_relaxed);
 	return r;
+}
+
+void mpib_survivors_resumed(struct mpib_survivor *r)
+{
+	if (r)
+		r->state = MPIB_SURVIVOR_ATTACHED;
 }
 
 void mpib_survivors_leave(struct mpib_survivor *r)
@@ -229,7 +258,8 @@ void mpib_survivors_leave(struct mpib_survivor *r)
 	if (!r)
 		return;
 	atomic_store_explicit(&r->client, 0, memory_order_relaxed);
-	r->state = MPIB_SURVIVOR_FREE;
-	if (!r->crashed[0])
+	r->state = r->state == MPIB_SURVIVOR_RESUMING ? MPIB_SURVIVOR_EXPECTED
+						      : MPIB_SURVIVOR_FREE;
+	if (r->state == MPIB_SURVIVOR_FREE && !r->crashed[0])
 		*r = (struct mpib_survivor){ 0 };
 }

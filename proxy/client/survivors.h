@@ -10,6 +10,7 @@
 #define MPIB_CLIENT_SURVIVORS_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -29,6 +30,8 @@ enum mpib_survivor_state {
 	MPIB_SURVIVOR_FREE, /* but for its crashes */
 	MPIB_SURVIVOR_ATTACHED,
 	MPIB_SURVIVOR_EXPECTED, /* at the last proxy */
+	/* Attached again; has not asked for all its connections yet. */
+	MPIB_SURVIVOR_RESUMING,
 };
 
 struct mpib_survivor {
@@ -42,6 +45,8 @@ struct mpib_survivors {
 	struct mpib_survivor *record; /* the file; NULL: there is none */
 	uint64_t until; /* CLOCK_BOOTTIME, ns: how long newcomers wait */
 	unsigned told; /* how many it was logged that they wait for */
+	/* The last proxy may have had clients that the file does not name. */
+	bool blind;
 };
 
 /* Open the file in the directory. For grace_ns the proxy expects the clients that
@@ -58,7 +63,11 @@ int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 					  const struct mpib_process *p,
 					  uint32_t client);
-/* It leaves; record may be NULL. */
+/* It has asked for all its connections; record may be NULL, also below. */
+void mpib_survivors_resumed(struct mpib_survivor *record);
+/* Return whether each client of the last proxy has resumed, or has ended. */
+bool mpib_survivors_are_back(struct mpib_survivors *v);
+/* It leaves. One that has not resumed is expected again. */
 void mpib_survivors_leave(struct mpib_survivor *record);
 
 #endif

@@ -497,6 +497,25 @@ static int attach_another(struct mpib_client *c)
 	return 0;
 }
 
+/* Tell the proxy that nothing more will be asked for. If it does not hear that, or
+ * a connection waits for an index, peers wait until their grace ends. */
+static void resumed_tell(struct mpib_client *c)
+{
+	static const struct mpib_ctl_header resumed = {
+		.type = MPIB_CTL_RESUMED,
+		.len = sizeof(resumed),
+	};
+	struct mpib_conn *conn;
+
+	LIST_FOREACH(conn, &c->conns, link)
+	{
+		if (!was_asked(c, conn) &&
+		    !atomic_load_explicit(&conn->lost, memory_order_relaxed))
+			return;
+	}
+	(void)mpib_message_send(c->at->sock, &resumed, NULL, 0);
+}
+
 /* Continue at the proxy that serves now. 0; -errno, with the text: call again,
  * also for what a slow proxy has not answered. */
 static int attach_again(struct mpib_client *c)
@@ -517,6 +536,7 @@ static int attach_again(struct mpib_client *c)
 		atomic_store(&c->living, MPIB_GONE);
 		return rc;
 	}
+	resumed_tell(c);
 	c->at->state = MPIB_ATTACH_WHOLE;
 	c->hello.shard = c->at->welcome.shard + 1;
 	c->helper.grace_ms = c->at->welcome.grace_ms;

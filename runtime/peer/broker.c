@@ -93,8 +93,18 @@ int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
 		      char *why, size_t why_len)
 {
 	broker->agent = agent;
-	broker->born_ns = mpib_loop_now(broker->loop);
+	broker->young_until = mpib_loop_now(broker->loop) + broker->grace_ns;
 	return mpib_hello_listen(broker, why, why_len);
+}
+
+bool mpib_broker_young(const struct mpib_broker *broker)
+{
+	return mpib_loop_now(broker->loop) < broker->young_until;
+}
+
+void mpib_broker_grown(struct mpib_broker *broker)
+{
+	broker->young_until = 0;
 }
 
 void mpib_broker_close(struct mpib_broker *broker)

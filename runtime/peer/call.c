@@ -275,12 +275,12 @@ static void call_on_retry(void *arg)
 	mpib_peer_want(arg);
 }
 
-/* Return whether connections, closes, or lanes that outlive a broken link wait
- * for a link to the peer. */
+/* Return whether connections, or lanes that outlive a broken link, wait for a link
+ * to the peer. */
 static bool call_wanted(const struct mpib_peer *p)
 {
 	return !p->called &&
-	       (!TAILQ_EMPTY(&p->waiting) || p->closes || p->away.armed);
+	       (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
 }
 
 void mpib_call_again(struct mpib_peer *p, uint64_t ns)

@@ -11,6 +11,10 @@
 
 #include "peer/internal.h"
 
+/* Pause before a receiving end asks the peer again whether its sender's end
+ * comes. */
+#define WAIT_NS MPIB_SEC
+
 void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
 {
 	/* Release pairs with the acquire in the client's mpib_ready(). */
@@ -222,6 +226,28 @@ int mpib_broker_resume(struct mpib_broker *b, struct peer_client *client,
 	return 0;
 }
 
+static void conn_on_wait(void *arg)
+{
+	struct peer_conn *c = arg;
+	const struct mpib_peer_msg wait = {
+		.type = MPIB_PEER_CONN_WAIT,
+		.name = c->name,
+	};
+	uint64_t left = left_ns(c);
+
+	if (left == 0) {
+		conn_on_late(c);
+		return;
+	}
+	if (c->peer->state != MPIB_PEER_UP && !c->peer->called) {
+		peer_conn_begin(c);
+		return;
+	}
+	mpib_peer_tell(c->peer, &wait);
+	mpib_timer_arm(c->broker->loop, &c->timer,
+		       left < WAIT_NS ? left : WAIT_NS, conn_on_wait, c);
+}
+
 void peer_conn_linked(struct peer_conn *c)
 {
 	char why[160];
@@ -229,6 +255,7 @@ void peer_conn_linked(struct peer_conn *c)
 
 	if (!c->sender) {
 		c->state = PEER_CONN_WAIT;
+		conn_on_wait(c);
 		return;
 	}
 	c->state = PEER_CONN_NEW; /* on no list, in case the next step fails */
@@ -416,27 +443,24 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 	peer_conn_closed_there(c, m->why);
 }
 
-/* Handle a close from a peer that no longer has its end. */
-static void conn_on_gone(struct mpib_peer *p, struct peer_conn *c,
-			 const struct mpib_peer_msg *m)
+/* The peer's end waits for a sender's end here. */
+static void conn_on_awaited(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	const struct mpib_peer_msg closed = {
-		.type = MPIB_PEER_CONN_CLOSED,
+	const struct mpib_peer_msg gone = {
+		.type = MPIB_PEER_CONN_CLOSE,
 		.name = mpib_other_end(&m->name),
+		.error = -ECONNRESET,
+		.why = "the other end was closed, or its process ended",
 	};
 
-	/* The client of this end may ask for it later, and must learn of the
-	 * close then: the peer repeats it. */
-	if (!c && mpib_broker_young(p->broker))
-		return;
-	mpib_peer_tell(p, &closed);
-	if (c)
-		peer_conn_closed_there(c, m->why);
+	if (!peer_conn_named(p->broker, &gone.name) &&
+	    !mpib_broker_young(p->broker))
+		mpib_peer_tell(p, &gone);
 }
 
 static void conn_on_closed(struct peer_conn *c)
 {
-	c->quiet = c->heard = true;
+	c->quiet = true;
 	peer_conn_step(c);
 }
 
@@ -458,19 +482,14 @@ static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 /* The peer reports that its end is closed, or acknowledges that this one is. */
 static void conn_end_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	const struct mpib_conn_name name = mpib_other_end(&m->name);
 	struct peer_conn *c = conn_of_message(p, m);
 
-	if (m->type == MPIB_PEER_CONN_CLOSE && m->to == 0)
-		conn_on_gone(p, c, m);
-	else if (m->type == MPIB_PEER_CONN_CLOSE)
+	if (m->type == MPIB_PEER_CONN_CLOSE && m->to != 0)
 		conn_on_close(p, c && m->to != c->id ? NULL : c, m);
-	else if (c && c->close_sent)
+	else if (m->type == MPIB_PEER_CONN_CLOSE && c)
+		peer_conn_closed_there(c, m->why);
+	else if (m->type == MPIB_PEER_CONN_CLOSED && c && c->close_sent)
 		conn_on_closed(c);
-	else
-		/* This is about an earlier end, which its client closed and
-		 * requested again. */
-		peer_close_heard(p, &name);
 }
 
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
@@ -482,6 +501,10 @@ bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 		return mpib_accept_open(p, m);
 	if (m->type == MPIB_PEER_CONN_CANCEL) {
 		mpib_accept_cancel(p, m);
+		return true;
+	}
+	if (m->type == MPIB_PEER_CONN_WAIT) {
+		conn_on_awaited(p, m);
 		return true;
 	}
 	if (m->type == MPIB_PEER_CONN_CLOSE ||

@@ -14,7 +14,6 @@
 #include <stdlib.h>
 
 #include "base/log.h"
-#include "base/users.h"
 #include "peer/internal.h"
 
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
@@ -42,8 +41,6 @@ void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
  * value. */
 #define AGAIN_NS (100 * MPIB_MSEC)
 #define AGAIN_MOST_NS (400 * MPIB_MSEC)
-/* Pause before a close is sent again that the peer has not answered. */
-#define CLOSES_NS MPIB_SEC
 
 void peer_conn_unlist(struct peer_conn *c)
 {
@@ -56,20 +53,11 @@ void peer_conn_unlist(struct peer_conn *c)
 	c->listener = NULL;
 }
 
-/* The client closed the connection because it had failed. */
-static bool conn_end_had_failed(const struct peer_conn *c)
-{
-	return c->error < 0 && c->error != -ECANCELED &&
-	       c->error != MPIB_BROKEN_LOST;
-}
-
 static void conn_end_free_conn(struct peer_conn *c)
 {
 	struct peer_client *o = c->client;
 
 	mpib_timer_disarm(c->broker->loop, &c->timer);
-	if ((c->number > 1 || c->peer_number) && !c->heard && !c->asked)
-		peer_close_add(c->peer, &c->name, conn_end_had_failed(c));
 	HASH_DELETE(hh, c->broker->conns, c);
 	if (c->name.key)
 		HASH_DELETE(hh_name, c->broker->by_name, c);
@@ -372,107 +360,6 @@ int mpib_broker_drop(struct mpib_broker *b, struct peer_client *client,
 	else
 		peer_conn_fail(c, -ECANCELED, "it closed the connection");
 	return 0;
-}
-
-bool mpib_broker_young(const struct mpib_broker *b)
-{
-	return mpib_loop_now(b->loop) - b->born_ns < b->grace_ns;
-}
-
-static unsigned *closes_of(struct mpib_broker *b, uid_t uid)
-{
-	return &b->closes_of[uid % PEER_CLOSES_USERS];
-}
-
-static void close_drop(struct mpib_peer *p, struct peer_close *close)
-{
-	HASH_DELETE(hh, p->closes, close);
-	mpib_sum_less(&p->broker->closes);
-	mpib_sum_less(closes_of(p->broker, close->name.uid));
-	free(close);
-}
-
-static void closes_on_time(void *arg)
-{
-	peer_closes_tell(arg);
-}
-
-void peer_closes_tell(struct mpib_peer *p)
-{
-	struct mpib_broker *b = p->broker;
-	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
-				   .error = -ECONNRESET };
-	struct peer_close *close, *next;
-	const char *why;
-
-	HASH_ITER(hh, p->closes, close, next)
-	{
-		why = "the other end was closed";
-		if (close->failed)
-			why = "the other end could not be resumed (the error "
-			      "of its rank says why)";
-		m.name = close->name;
-		mpib_peer_text(m.why, sizeof(m.why), why);
-		if (mpib_loop_now(b->loop) < close->until)
-			mpib_peer_tell(p, &m);
-		else
-			close_drop(p, close);
-	}
-	if (p->closes)
-		mpib_timer_arm(b->loop, &p->closing, CLOSES_NS, closes_on_time,
-			       p);
-	else
-		mpib_timer_disarm(b->loop, &p->closing);
-}
-
-static bool close_fits(struct mpib_broker *b, uid_t uid)
-{
-	return b->closes < mpib_places_for(PEER_CLOSES_MAX, uid) &&
-	       *closes_of(b, uid) < PEER_CLOSES_OF_ONE_MAX;
-}
-
-/* Without space or memory for it, the peer waits until its grace ends. */
-void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name,
-		    bool failed)
-{
-	struct mpib_broker *b = p->broker;
-	struct peer_close *close;
-
-	HASH_FIND(hh, p->closes, name, sizeof(*name), close);
-	if (close || !name->key || !b->grace_ns || !close_fits(b, name->uid))
-		return;
-	close = calloc(1, sizeof(*close));
-	if (!close)
-		return;
-	close->name = *name;
-	close->failed = failed;
-	close->until = mpib_loop_now(b->loop) + b->grace_ns;
-	HASH_ADD(hh, p->closes, name, sizeof(close->name), close);
-	b->closes++;
-	(*closes_of(b, name->uid))++;
-	if (!p->closing.armed)
-		mpib_timer_arm(b->loop, &p->closing, 0, closes_on_time, p);
-	mpib_peer_want(p);
-}
-
-void peer_close_heard(struct mpib_peer *p, const struct mpib_conn_name *name)
-{
-	struct peer_close *close;
-
-	HASH_FIND(hh, p->closes, name, sizeof(*name), close);
-	if (close)
-		close_drop(p, close);
-}
-
-void peer_closes_free(struct mpib_peer *p)
-{
-	struct peer_close *close, *next;
-
-	mpib_timer_disarm(p->broker->loop, &p->closing);
-	HASH_ITER(hh, p->closes, close, next)
-	{
-		close_drop(p, close);
-	}
 }
 
 struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,

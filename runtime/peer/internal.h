@@ -109,27 +109,11 @@ struct mpib_peer {
 	struct peer_lane_list lanes;
 	unsigned lane_count, conns; /* connections with this peer */
 	struct peer_conn_list waiting; /* connections that wait for the link */
-	/* closes that the peer has not acknowledged */
-	struct peer_close *closes;
-	struct mpib_timer closing; /* sends them again */
 	TAILQ_ENTRY(mpib_peer) entry;
 	struct mpib_peer_key {
 		struct in6_addr addr;
 		uint16_t port, called;
 	} key; /* key of by_key, compared as bytes */
-	UT_hash_handle hh;
-};
-
-#define PEER_CLOSES_MAX 65536u
-#define PEER_CLOSES_OF_ONE_MAX (PEER_CLOSES_MAX / 4)
-#define PEER_CLOSES_USERS 256u
-
-/* A connection that closed here while its lane was lost. Without a message the
- * peer's rank would wait for this end until its grace ends. */
-struct peer_close {
-	struct mpib_conn_name name; /* name of the end here, which is gone */
-	bool failed; /* before it was closed */
-	uint64_t until;
 	UT_hash_handle hh;
 };
 
@@ -215,7 +199,6 @@ struct peer_conn {
 	bool dropped; /* the client closed it */
 	enum peer_conn_end end;
 	bool close_sent, asked; /* CONN_CLOSE sent; CONN_CLOSE received */
-	bool heard; /* the peer's proxy has acknowledged the close */
 	bool quiet; /* the peer cannot write to this end any more */
 	bool unheard; /* the peer was silent when its time to answer ended */
 	unsigned waited; /* number of times that its time to answer ended */
@@ -277,7 +260,8 @@ struct mpib_broker {
 	bool private_lanes, sweeping;
 	uint64_t request_ns, connect_ns; /* request_ns 0: no limit */
 	uint64_t grace_ns; /* 0: nothing is resumed */
-	uint64_t born_ns;
+	/* Until then, clients of the last proxy may ask for connections. */
+	uint64_t young_until;
 	/* Timer that looks for requests older than request_ns. */
 	struct mpib_timer sweep;
 	unsigned silence_s;
@@ -299,9 +283,6 @@ struct mpib_broker {
 		char peer[MPIB_LABEL_MAX], why[200];
 		uint64_t count, last_ns; /* count 0: the entry is free */
 	} refusal[PEER_REFUSALS];
-	/* Closes of all peers; and of the users whose uids have this
-	 * remainder. */
-	unsigned closes, closes_of[PEER_CLOSES_USERS];
 	struct mpib_listener_entry *listeners; /* by id */
 	struct mpib_listener_entry *listeners_by_name;
 	struct mpib_pending_connect *offers; /* CONN_OPENs that wait, by name */
@@ -510,18 +491,6 @@ void peer_conn_unlist(struct peer_conn *c);
 void peer_conn_begin(struct peer_conn *c);
 /* Start a connect that is on no list, after ns nanoseconds. */
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
-/* Tell the peer, now or when its link is up, that the end of that name is
- * closed. */
-void peer_close_add(struct mpib_peer *p, const struct mpib_conn_name *name,
-		    bool failed);
-/* The link is up: tell the peer of all ends that are closed. */
-void peer_closes_tell(struct mpib_peer *p);
-/* The peer has acknowledged that close. */
-void peer_close_heard(struct mpib_peer *p, const struct mpib_conn_name *name);
-void peer_closes_free(struct mpib_peer *p);
-/* Return whether clients of the previous proxy may still have requests to make
- * again. */
-bool mpib_broker_young(const struct mpib_broker *b);
 /* Take the next step of ending the connection, if it is OVER or later. */
 void peer_conn_step(struct peer_conn *c);
 /* The lane ends, and the peer has dropped everything on it: start again the

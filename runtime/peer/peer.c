@@ -164,6 +164,7 @@ static void peer_on_message(void *ctx, struct mpib_link *link,
 	case MPIB_PEER_CONN_CANCEL:
 	case MPIB_PEER_CONN_CLOSE:
 	case MPIB_PEER_CONN_CLOSED:
+	case MPIB_PEER_CONN_WAIT:
 		sound = peer_conn_message(p, m);
 		break;
 	case MPIB_PEER_ASK:
@@ -229,7 +230,6 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 	mpib_timer_disarm(p->broker->loop, &p->away);
 	mpib_second_take(p, &node->second);
 	mpib_relink(p);
-	peer_closes_tell(p);
 	while ((c = TAILQ_FIRST(&p->waiting))) {
 		TAILQ_REMOVE(&p->waiting, c, entry);
 		peer_conn_linked(c);
@@ -363,7 +363,7 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
  * next connection creates it again. */
 static bool peer_idle(const struct mpib_peer *p)
 {
-	return p->state != MPIB_PEER_CALLING && !p->conns && !p->closes &&
+	return p->state != MPIB_PEER_CALLING && !p->conns &&
 	       !p->away.armed && TAILQ_EMPTY(&p->lanes);
 }
 
@@ -376,7 +376,6 @@ static void free_peer(struct mpib_peer *p)
 	mpib_timer_disarm(b->loop, &p->retry);
 	mpib_timer_disarm(b->loop, &p->away);
 	mpib_timer_disarm(b->loop, &p->relink);
-	peer_closes_free(p);
 	free(p->asking.report);
 	if (p->link)
 		mpib_link_close(p->link);

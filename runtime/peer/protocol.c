@@ -369,6 +369,7 @@ static const struct {
 	[MPIB_PEER_CONN_CLOSE] = { "CONN_CLOSE",
 				   { NAME, NUMBER(to), NUMBER(ended), WHY } },
 	[MPIB_PEER_CONN_CLOSED] = { "CONN_CLOSED", { NAME } },
+	[MPIB_PEER_CONN_WAIT] = { "CONN_WAIT", { NAME } },
 	[MPIB_PEER_LANE_RAIL] = { "LANE_RAIL", { NUMBER(to), RAIL } },
 	[MPIB_PEER_ASK] = { "ASK", { { 0 } } },
 	[MPIB_PEER_REPORT] = { "REPORT", { REPORT } },

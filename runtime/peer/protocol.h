@@ -39,10 +39,12 @@
  *   CONN_CLOSE   name, to, ended, error, why; this end has stopped writing; a
  *                receiver: slots below ended are over, whatever its acks said
  *                                              -> CONN_CLOSED
- *                to 0: there is no end and no lane any more. Said again until it
- *                is answered, which a proxy that has just begun does only where
- *                it has the other end
+ *                to 0, the answer to CONN_WAIT: there is no end and no lane any
+ *                more, and none will come
  *   CONN_CLOSED  name; this end has stopped writing, too
+ *   CONN_WAIT    name; this end waits for a CONN_OPEN of the connection that it is.
+ *                Said again until that comes. -> CONN_CLOSE with to 0 if no
+ *                client of the other proxy can ask for it any more
  *   ASK          asks for the state of the node -> REPORT
  *   REPORT       report: state of the sender's node; one may answer several ASK
  *
@@ -98,6 +100,7 @@ enum mpib_peer_type {
 	MPIB_PEER_CONN_CANCEL,
 	MPIB_PEER_CONN_CLOSE,
 	MPIB_PEER_CONN_CLOSED,
+	MPIB_PEER_CONN_WAIT,
 	MPIB_PEER_LANE_RAIL,
 	MPIB_PEER_ASK,
 	MPIB_PEER_REPORT,

@@ -233,6 +233,7 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 	case MPIB_CTL_WHY:
 		return why(f, ask);
 	case MPIB_CTL_NEXT:
+	case MPIB_CTL_RESUMED:
 		return 0;
 	default:
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);

@@ -36,6 +36,9 @@ static void connected(struct resumed *r, struct rig *rig)
 	rig->port[0] = 17001;
 	rig->port[1] = 17002;
 	rig_both_up(rig, &r->from, &r->to, 0);
+	/* No proxy was there before these. */
+	mpib_broker_grown(r->from->node->broker);
+	mpib_broker_grown(r->to->node->broker);
 	r->listener = rig_listen(r->to, &r->handle);
 	rig_call(r->from, 0, 0, &r->handle);
 	rig_accept(r->to, r->listener, 0);
@@ -162,7 +165,7 @@ rig_test(another_user_resumes_nothing)
 	assert_int_equal(ask_receiver(&theirs, 0, 2, UINT64_MAX), 0);
 	assert_int_equal(ask_sender(&r, 1, 2), 0);
 	rig_pass(r.rig, MPIB_SEC);
-	assert_int_equal(rig_state(other, 0), MPIB_CONN_PENDING);
+	assert_int_equal(rig_state(other, 0), MPIB_CONN_FAILED);
 	assert_int_equal(ask_receiver(&r, 1, 2, 5), 0);
 	rig_pass(r.rig, MPIB_SEC);
 	assert_ends(&r, 1, 1, 2, 2, 5);
@@ -214,20 +217,23 @@ TEST(a_lost_end_hears_at_once_that_the_other_was_closed)
 {
 	struct resumed r;
 
-	for (unsigned asked = 0; asked < 2; asked++) {
+	for (unsigned first = 0; first < 2; first++) {
 		for (unsigned of = 0; of < 2; of++) {
 			rig_setup(state);
 			connected(&r, *state);
 			peer_lane_lose(r.from->node->broker->lanes, "a test");
 			rig_settle(r.rig);
-			if (asked && of)
+			if (first)
+				close_end(of ? r.to : r.from, 0);
+			if (of)
 				assert_int_equal(ask_sender(&r, 1, 2), 0);
-			else if (asked)
+			else
 				assert_int_equal(ask_receiver(&r, 1, 2, 0), 0);
 			rig_pass(r.rig, MPIB_SEC / 5);
-			close_end(of ? r.to : r.from, 0);
-			rig_pass(r.rig, MPIB_SEC);
-			assert_closed_there(of ? r.from : r.to, asked);
+			if (!first)
+				close_end(of ? r.to : r.from, 0);
+			rig_pass(r.rig, 2 * MPIB_SEC);
+			assert_closed_there(of ? r.from : r.to, 1);
 			rig_teardown(state);
 		}
 	}
@@ -257,34 +263,34 @@ TEST(a_successors_client_hears_that_the_other_end_was_closed)
 			assert_int_equal(ask_sender(&r, 1, 2), 0);
 		rig_pass(r.rig, 3 * MPIB_SEC);
 		assert_closed_there(victim ? r.to : r.from, 1);
-		assert_null(
-			r.rig->node[!victim].broker->peers.tqh_first->closes);
 		rig_teardown(state);
 	}
 }
 
-static unsigned closes_of(struct mpib_peer *p, uint32_t uid, unsigned n)
+/* A rank ends while its proxy is away: the next proxy has heard from all others. */
+TEST(an_end_hears_that_the_other_process_did_not_come_back)
 {
-	unsigned before = HASH_COUNT(p->closes);
-
-	for (uint64_t key = 1; key <= n; key++)
-		peer_close_add(p, &(struct mpib_conn_name){ key, uid, true },
-			       false);
-	return HASH_COUNT(p->closes) - before;
-}
-
-rig_test(a_user_who_closes_without_end_leaves_others_theirs)
-{
-	struct mpib_peer *p;
 	struct resumed r;
 
-	connected(&r, *state);
-	p = r.from->node->broker->peers.tqh_first;
-	assert_int_equal(closes_of(p, 1, PEER_CLOSES_MAX),
-			 PEER_CLOSES_OF_ONE_MAX);
-	assert_int_equal(closes_of(p, 2, 1), 1);
-	peer_closes_free(p);
-	assert_int_equal(closes_of(p, 1, 1), 1);
+	for (unsigned victim = 0; victim < 2; victim++) {
+		rig_setup(state);
+		connected(&r, *state);
+		rig_kill(r.rig, victim);
+		rig_pass(r.rig, MPIB_SEC);
+		if (victim)
+			assert_int_equal(ask_sender(&r, 1, 2), 0);
+		else
+			assert_int_equal(ask_receiver(&r, 1, 2, 3), 0);
+		rig_up(r.rig, victim);
+		rig_pass(r.rig, 3 * MPIB_SEC);
+		assert_int_equal(rig_state(victim ? r.from : r.to, 1),
+				 MPIB_CONN_PENDING);
+		mpib_broker_grown(r.rig->node[victim].broker);
+		rig_pass(r.rig, 2 * MPIB_SEC);
+		assert_int_equal(rig_state(victim ? r.from : r.to, 1),
+				 MPIB_CONN_FAILED);
+		rig_teardown(state);
+	}
 }
 
 /* Its listener has accepts for others. */
@@ -296,7 +302,6 @@ rig_test(a_connection_that_was_accepted_takes_no_other_accept)
 	rig_kill(r.rig, 0);
 	rig_pass(r.rig, (GRACE_S + 1) * MPIB_SEC);
 	close_end(r.to, 0);
-	rig_pass(r.rig, (GRACE_S + 1) * MPIB_SEC); /* it is told no more */
 	rig_accept(r.to, r.listener, 1);
 	rig_up(r.rig, 0);
 	r.from = rig_client(r.rig, 0, 1000, 0);

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* client/survivors.h: when the clients of the last proxy are all back. */
+#include "client/survivors.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/loop.h"
+#include "scratch.h"
+#include "test.h"
+
+static int dir;
+
+static int open_dir(void **state)
+{
+	int rc = scratch_make(state);
+
+	dir = open(scratch, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return rc;
+}
+
+static int close_dir(void **state)
+{
+	close(dir);
+	return scratch_remove(state);
+}
+
+#define CASE(name) TEST_OF(name, open_dir, close_dir)
+
+static struct mpib_process process_of(pid_t pid)
+{
+	int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct mpib_process p =
+		mpib_process_of(getuid(), (uint32_t)pid, pidfd, 0);
+
+	close(pidfd);
+	return p;
+}
+
+/* A proxy that begins there. */
+static struct mpib_survivors begin(void)
+{
+	struct mpib_survivors v;
+
+	assert_int_equal(mpib_survivors_open(&v, dir, 30 * MPIB_SEC), 0);
+	return v;
+}
+
+CASE(one_that_lives_is_back_when_it_has_asked_for_all)
+{
+	const struct mpib_process self = process_of(getpid());
+	struct mpib_survivors v = begin();
+	struct mpib_survivor *record;
+
+	/* It found no file. */
+	assert_false(mpib_survivors_are_back(&v));
+	assert_non_null(mpib_survivors_take(&v, &self, 1));
+	v = begin();
+	assert_false(mpib_survivors_are_back(&v));
+	record = mpib_survivors_take(&v, &self, 2);
+	assert_false(mpib_survivors_are_back(&v));
+	/* It hangs up, to attach once more. */
+	mpib_survivors_leave(record);
+	assert_false(mpib_survivors_are_back(&v));
+	record = mpib_survivors_take(&v, &self, 3);
+	mpib_survivors_resumed(record);
+	assert_true(mpib_survivors_are_back(&v));
+	mpib_survivors_leave(record);
+	assert_true(mpib_survivors_are_back(&v));
+}
+
+CASE(one_that_ended_is_not_waited_for)
+{
+	struct mpib_survivors v = begin();
+	pid_t child = fork();
+	struct mpib_process p;
+
+	if (child == 0) {
+		pause();
+		_exit(0);
+	}
+	p = process_of(child);
+	assert_non_null(mpib_survivors_take(&v, &p, 1));
+	v = begin();
+	assert_false(mpib_survivors_are_back(&v));
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_true(mpib_survivors_are_back(&v));
+}
+
+CASE(one_that_has_no_record_may_come_back)
+{
+	const struct mpib_process unknown = { .uid = 1 };
+	struct mpib_survivors v = begin();
+
+	assert_null(mpib_survivors_take(&v, &unknown, 1));
+	v = begin();
+	assert_false(mpib_survivors_are_back(&v));
+	v = begin();
+	assert_true(mpib_survivors_are_back(&v));
+}
