@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Accepting clients on the control socket, the kernel's word on who they are,
- * and noticing their end. Control thread.
+ * noticing their end, and their HELLO, after which they get their segments. Control
+ * thread.
  */
 #include <assert.h>
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/closer.h"
+#include "base/event.h"
 #include "base/log.h"
 #include "base/users.h"
 #include "client/client.h"
@@ -123,15 +126,21 @@ turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 	all->refused++;
 }
 
+/* How many clients may be attached when one of the user comes: of limit.clients
+ * a few places are kept for root. */
+static unsigned clients_most(const struct proxy_clients *all, uid_t uid)
+{
+	return mpib_places_for(all->cfg->max_clients, uid);
+}
+
 /* Whether the connection of s gets a place; no user takes those of others by
  * connecting and saying nothing, and some are left for root. */
 static bool accept_place(struct proxy_client *s)
 {
 	struct proxy_clients *all = s->all;
 	/* Others of the user that have not said HELLO. */
-	uint64_t silent =
-		s->user->clients - 1 -
-		mpib_quota_used(all, s->uid, MPIB_QUOTA_CLIENTS);
+	uint64_t silent = s->user->clients - 1 -
+			  mpib_quota_used(all, s->uid, MPIB_QUOTA_CLIENTS);
 
 	if (accept_crowded(s))
 		turn_away(all, s->sock, -EDQUOT,
@@ -140,7 +149,7 @@ static bool accept_place(struct proxy_client *s)
 			  "connect and say nothing count (quota.fds)",
 			  (unsigned)s->uid,
 			  mpib_quota_used(all, s->uid, MPIB_QUOTA_FDS));
-	else if (all->usage.clients >= 2 * proxy_clients_most(all, s->uid))
+	else if (all->usage.clients >= 2 * clients_most(all, s->uid))
 		turn_away(all, s->sock, -EDQUOT,
 			  "%u connections of clients wait or are "
 			  "served (raise limit.clients)",
@@ -233,11 +242,6 @@ void proxy_clients_tune(struct proxy_clients *all)
 	mpib_broker_limit_lanes(all->broker, all->most[MPIB_QUOTA_LANES]);
 }
 
-unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid)
-{
-	return mpib_places_for(all->cfg->max_clients, uid);
-}
-
 int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd)
@@ -292,4 +296,376 @@ struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id)
 	struct proxy_client *s = proxy_clients_known(all, id);
 
 	return s && s->state == PROXY_CLIENT_LIVE ? s : NULL;
+}
+
+/* HELLO: a connected process becomes a client, and gets its segments. */
+
+/* A client's text of 64 bytes, which goes to terminals and logs: allow printable
+ * ASCII only, and least as the lowest of it. */
+static void take_text(char to[64], const char from[64], char least)
+{
+	size_t i;
+
+	for (i = 0; i < 63 && from[i]; i++)
+		to[i] = (char)(from[i] >= least && from[i] < 0x7f ? from[i]
+								  : '_');
+	to[i] = '\0';
+}
+
+/* wish: 1 more than the shard to have again, or 0. */
+static unsigned shard_for(const struct proxy_clients *all, uid_t uid,
+			  unsigned device, uint32_t wish)
+{
+	unsigned shards = all->cfg->engine.shards, first = device * shards;
+	uint32_t of_user[MPIB_SHARDS_MAX] = { 0 };
+	const struct proxy_client *s;
+
+	if (wish > first && wish <= first + shards)
+		return wish - 1;
+	TAILQ_FOREACH(s, &all->list, link)
+	{
+		if (s->uid == uid && s->state == PROXY_CLIENT_LIVE)
+			of_user[s->peer_client.shard]++;
+	}
+	return first + mpib_place(all->cfg->share_threads, of_user + first,
+				  all->on_shard + first, shards);
+}
+
+static int make_segments(struct proxy_client *s)
+{
+	struct mpib_submit *submit;
+	struct mpib_reply *reply;
+	int rc = mpib_memseg_create(&s->submit, "mpib-submit", sizeof(*submit),
+				    false);
+
+	if (rc < 0)
+		return rc;
+	rc = mpib_memseg_create(&s->reply, "mpib-reply", sizeof(*reply), true);
+	if (rc < 0) {
+		mpib_memseg_fini(&s->submit);
+		s->submit = (struct mpib_memseg){ .fd = -1 };
+		return rc;
+	}
+
+	submit = s->submit.addr;
+	submit->magic = MPIB_SUBMIT_MAGIC;
+	submit->version = MPIB_ABI_VERSION;
+	submit->conns = MPIB_INDEXES_MAX;
+	reply = s->reply.addr;
+	reply->magic = MPIB_REPLY_MAGIC;
+	reply->version = MPIB_ABI_VERSION;
+	reply->conns = MPIB_INDEXES_MAX;
+	s->segments = s->submit.size + s->reply.size;
+	s->all->usage.mapped += s->segments;
+	return 0;
+}
+
+/* Make s a client of the shard, counted as attached. -errno: then the segments
+ * made before stay until s is dropped. */
+static int hello_join(struct proxy_client *s, unsigned shard)
+{
+	struct proxy_clients *all = s->all;
+	int rc;
+
+	s->peer_client.shard = shard;
+	rc = mpib_tenant_get(all->engine, shard, s->uid,
+			     &s->peer_client.tenant);
+	if (rc < 0)
+		return rc;
+	rc = engine_client_open(s->peer_client.tenant, s->id, s->submit.addr,
+				s->reply.addr, s->doorbell,
+				&s->peer_client.engine_client);
+	if (rc < 0) {
+		mpib_tenant_put(s->peer_client.tenant);
+		return rc;
+	}
+	s->peer_client.uid = s->uid;
+	s->peer_client.reply = s->reply.addr;
+	s->peer_client.lost = proxy_client_conns_lost;
+	all->on_shard[shard]++;
+	all->usage.attached++;
+	s->state = PROXY_CLIENT_LIVE;
+	return 0;
+}
+
+/* On failure s stays NEW, and proxy_client_drop() undoes what was made. */
+static int hello_attach(struct proxy_client *s, unsigned device, uint32_t wish)
+{
+	struct proxy_clients *all = s->all;
+	int rc = make_segments(s);
+
+	if (rc < 0)
+		return rc;
+	s->doorbell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->doorbell < 0)
+		return -errno;
+	rc = hello_join(s, shard_for(all, s->uid, device, wish));
+	if (rc < 0)
+		return rc;
+	mpib_job_join(&all->jobs, s);
+	mpib_shares_apply_user(all, s->uid);
+	mpib_timer_disarm(all->loop, &s->hello_timer);
+	return 0;
+}
+
+/* i: the rail's number among those of all devices. */
+static void describe_rail(struct proxy_clients *all, unsigned i,
+			  struct mpib_ctl_rail *rail)
+{
+	const struct mpib_config *cfg = all->cfg;
+	struct mpib_port_info port;
+
+	mpib_config_rail_name(cfg, i, rail->name, sizeof(rail->name));
+	snprintf(rail->pci_path, sizeof(rail->pci_path), "%.127s",
+		 mpib_engine_place(all->engine, i));
+	if (mpib_engine_port(all->engine, i, &port) < 0)
+		return;
+	rail->speed_mbps = (uint32_t)port.speed_mbps;
+	rail->up = port.state == IBV_PORT_ACTIVE;
+}
+
+static void hello_no_device(struct proxy_client *s,
+			    const struct mpib_ctl_header *ask, uint32_t device)
+{
+	proxy_client_refuse(s, ask, -ENODEV,
+			    "there is no device %u, mpib-proxy has %u (mpibctl "
+			    "devices lists them)",
+			    device, s->all->cfg->engine.devices);
+}
+
+void proxy_client_served(struct proxy_client *s)
+{
+	const struct proxy_clients *all = s->all;
+	unsigned device = s->peer_client.shard / all->cfg->engine.shards;
+	struct mpib_process process =
+		mpib_process_of(s->uid, s->pid, s->pidfd, device);
+
+	s->record = mpib_survivors_take(&s->all->survivors, &process, s->id);
+	mpib_event(MPIB_LOG_INFO, "client_attaches",
+		   &(struct mpib_event_about){
+			   .client = s->id, .of_user = true, .uid = s->uid },
+		   "client %u (%s, pid %u, uid %u) attached to shard %u", s->id,
+		   s->name, s->pid, s->uid, s->peer_client.shard);
+}
+
+static void hello_welcome(struct proxy_client *s,
+			  const struct mpib_ctl_header *ask, uint32_t device)
+{
+	struct proxy_clients *all = s->all;
+	struct mpib_ctl_welcome w = {
+		.h = { .type = ask->type, .id = ask->id, .len = sizeof(w) },
+		.version = MPIB_ABI_VERSION,
+		.client = s->id,
+		.shard = s->peer_client.shard,
+		.dmabuf = mpib_engine_dmabuf(all->engine),
+		.window = all->cfg->window,
+		.part = all->cfg->part,
+		.answer_ms = all->cfg->answer * 1000,
+		.devices = all->cfg->engine.devices,
+		.device = device,
+		.grace_ms = all->cfg->engine.resume
+				    ? all->cfg->resume_grace * 1000
+				    : 0,
+	};
+	const int fd[MPIB_CTL_FDS_MAX] = {
+		mpib_engine_status_fd(all->engine),
+		s->submit.fd,
+		s->reply.fd,
+		s->doorbell,
+		/* By this process: in the client's pid namespace it may have no
+		 * number. */
+		(int)syscall(SYS_pidfd_open, getpid(), 0),
+	};
+	unsigned fds = fd[MPIB_WELCOME_PIDFD] < 0 ? MPIB_WELCOME_PIDFD
+						  : MPIB_CTL_FDS_MAX;
+
+	/* Before the client knows it: the proxy may end at once. */
+	if (!all->awaits)
+		proxy_client_served(s);
+	proxy_client_send(s, &w.h, fd, fds);
+	if (fds == MPIB_CTL_FDS_MAX)
+		close(fd[MPIB_WELCOME_PIDFD]);
+}
+
+/* The rails that the policy gives payload to while all are up. */
+static uint32_t hello_carries(const struct mpib_engine_config *e)
+{
+	if (e->rails > 1 && e->mode == MPIB_MODE_STATIC && e->sup_bw == 0)
+		return 1u << MPIB_RAIL_SOUT;
+	return (1u << e->rails) - 1;
+}
+
+void proxy_client_device(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_id *ask = (const void *)m->bytes;
+	const struct mpib_engine_config *e = &s->all->cfg->engine;
+	struct mpib_ctl_device answer = {
+		.h = { .type = m->h.type,
+		       .id = m->h.id,
+		       .len = sizeof(answer) },
+		.rails = e->rails,
+		.carries = hello_carries(e),
+	};
+
+	if (ask->id >= e->devices) {
+		hello_no_device(s, &m->h, ask->id);
+		return;
+	}
+	snprintf(answer.name, sizeof(answer.name), "%s",
+		 s->all->cfg->device[ask->id].name);
+	for (unsigned i = 0; i < e->rails; i++)
+		describe_rail(s->all, ask->id * e->rails + i, &answer.rail[i]);
+	proxy_client_send(s, &answer.h, NULL, 0);
+}
+
+/* True: the HELLO may be answered; false: it was refused. */
+static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
+			uint32_t device)
+{
+	struct proxy_clients *all = s->all;
+
+	if (device >= all->cfg->engine.devices) {
+		hello_no_device(s, &m->h, device);
+		return false;
+	}
+	if (all->usage.attached >= clients_most(all, s->uid)) {
+		proxy_client_refuse(s, &m->h, -EDQUOT,
+				    "%u clients are attached already (raise "
+				    "limit.clients)",
+				    all->usage.attached);
+		return false;
+	}
+	return proxy_client_may(s, &m->h, MPIB_QUOTA_CLIENTS, 1) &&
+	       proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 0);
+}
+
+/* Whether the process may attach before those that the last proxy had do, and at all:
+ * not after crashes in its work. False: the HELLO was refused. */
+static bool hello_in_turn(struct proxy_client *s,
+			  const struct mpib_ctl_header *ask,
+			  const struct mpib_process *process, uint32_t wish)
+{
+	struct mpib_survivors *v = &s->all->survivors;
+	unsigned others, ms;
+	int rc;
+
+	if (s->all->awaits) {
+		if (wish)
+			return true;
+		proxy_client_refuse(s, ask, -EINPROGRESS,
+				    "an upgrade of mpib-proxy is in progress "
+				    "(wait)");
+		return false;
+	}
+	rc = mpib_survivors_admit(v, process, &others, &ms);
+
+	if (rc == -EPERM)
+		proxy_client_refuse(
+			s, ask, rc,
+			"mpib-proxy crashed twice in a minute while "
+			"it worked for this process, pid %u, and "
+			"serves it no more (report the crash; start "
+			"the process again)",
+			s->pid);
+	if (rc != -EINPROGRESS)
+		return rc == 0;
+	if (v->told != others)
+		mpib_info("a new client (pid %u, uid %u) waits, %u ms at most, "
+			  "for %u clients of the last proxy that have not come "
+			  "back",
+			  s->pid, s->uid, ms, others);
+	v->told = others;
+	proxy_client_refuse(s, ask, rc,
+			    "%u clients of the last mpib-proxy come first, for "
+			    "%u ms at most (wait, or end those processes)",
+			    others, ms);
+	return false;
+}
+
+/* Answer a process that asks whether it could attach. Makes what a client has of its
+ * own, which proxy_client_drop() frees, and leaves nothing in the engine. */
+static void hello_probe(struct proxy_client *s,
+			const struct mpib_ctl_header *ask)
+{
+	struct mpib_ctl_header answer = { .type = ask->type,
+					  .id = ask->id,
+					  .len = sizeof(answer) };
+	int rc = make_segments(s);
+
+	if (rc < 0)
+		proxy_client_refuse(s, ask, rc,
+				    "the proxy cannot serve another client: %s "
+				    "(see its limits: LimitNOFILE, LimitAS, "
+				    "LimitFSIZE)",
+				    strerror(-rc));
+	else
+		proxy_client_send(s, &answer, NULL, 0);
+}
+
+/* False: the HELLO was refused. */
+static bool hello_serve(struct proxy_client *s, const struct mpib_message *m,
+			uint32_t device, uint32_t wish)
+{
+	int rc = hello_attach(s, device, wish);
+	const char *why;
+
+	if (rc == 0)
+		return true;
+	why = mpib_engine_last_error(s->all->engine, rc);
+	/* Where the engine knows what helps, it says so. */
+	proxy_client_refuse(s, &m->h, rc,
+			    "the proxy cannot serve another client: %s%s", why,
+			    strchr(why, '(') ? ""
+					     : " (see its limits: LimitNOFILE, "
+					       "LimitAS, LimitFSIZE)");
+	return false;
+}
+
+void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
+{
+	const struct mpib_ctl_hello *hello = (const void *)m->bytes;
+	struct proxy_clients *all = s->all;
+	struct mpib_process process;
+	uint32_t device;
+
+	if (s->state == PROXY_CLIENT_LIVE) {
+		proxy_client_refuse(s, &m->h, -EALREADY,
+				    "this client has said its HELLO");
+		return;
+	}
+	if (m->len < sizeof(*hello) || hello->version != MPIB_ABI_VERSION) {
+		proxy_client_refuse(
+			s, &m->h, -EPROTO,
+			"the client speaks version %u, this mpib-proxy version "
+			"%u (install the same mpib for both)",
+			m->len >= sizeof(m->h) + 4 ? hello->version : 0,
+			MPIB_ABI_VERSION);
+		goto err_drop;
+	}
+	device = hello->device;
+	take_text(s->name, hello->name, '!');
+	if (!s->name[0])
+		snprintf(s->name, sizeof(s->name), "unnamed");
+	s->job = hello->job;
+	take_text(s->label, hello->label, ' ');
+	if (!hello_admit(s, m, device))
+		goto err_drop;
+	if (hello->flags & MPIB_HELLO_PROBE) {
+		hello_probe(s, &m->h);
+		proxy_client_drop(s, "it only tested whether it can attach");
+		return;
+	}
+	process = mpib_process_of(s->uid, s->pid, s->pidfd, device);
+	if (!hello_in_turn(s, &m->h, &process, hello->shard)) {
+		proxy_client_drop(s, "its HELLO was refused");
+		return;
+	}
+	if (!hello_serve(s, m, device, hello->shard))
+		goto err_drop;
+	hello_welcome(s, &m->h, device);
+	return;
+
+err_drop:
+	all->refused++;
+	proxy_client_drop(s, "its HELLO was refused");
 }

@@ -209,9 +209,6 @@ void proxy_clients_serve(struct proxy_clients *all);
 
 /* The rest is for the files of this folder. */
 
-/* How many clients may be attached when one of the user comes: of limit.clients
- * a few places are kept for root. */
-unsigned proxy_clients_most(const struct proxy_clients *all, uid_t uid);
 /* Hang up on the client, which is gone or has to go; why is for the log. s is
  * freed in a later turn of the loop. */
 void proxy_client_drop(struct proxy_client *s, const char *why);

@@ -60,9 +60,10 @@ void mpib_region_free(struct proxy_client_region *r)
 
 /* A region of s for the request m, counted in its usage from now on; NULL: no
  * memory, and m was refused. */
-static struct proxy_client_region *
-region_new(struct proxy_client *s, const struct mpib_message *m, uint64_t size,
-	   enum mpib_region_kind kind)
+static struct proxy_client_region *region_new(struct proxy_client *s,
+					      const struct mpib_message *m,
+					      uint64_t size,
+					      enum mpib_region_kind kind)
 {
 	struct proxy_client_region *r = calloc(1, sizeof(*r));
 

@@ -53,8 +53,9 @@ static unsigned part_of(unsigned all, unsigned parts, unsigned least)
 	return part < all ? part : all;
 }
 
-void mpib_second_patience(const struct mpib_peer *p, struct mpib_link *link,
-			  bool call)
+/* Set how long the peer's link, or a call, may be silent. */
+static void second_patience(const struct mpib_peer *p, struct mpib_link *link,
+			    bool call)
 {
 	unsigned all = p->broker->silence_s, quick = all, silent = all;
 
@@ -76,7 +77,7 @@ void mpib_second_take(struct mpib_peer *p, const struct in6_addr *addr)
 	} else {
 		p->node.second = *addr;
 	}
-	mpib_second_patience(p, p->link, false);
+	second_patience(p, p->link, false);
 }
 
 /* Return whether this node had no link to the peer, so the peer has sent
@@ -99,7 +100,7 @@ void mpib_second_hear(struct mpib_peer *p, const struct mpib_handle *handle)
 	/* A call may be under way with a handle that has the first address
 	 * only, and with more time for that. */
 	if (p->link)
-		mpib_second_patience(p, p->link, true);
+		second_patience(p, p->link, true);
 }
 
 bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
@@ -193,7 +194,7 @@ static void send_ready(struct mpib_peer *p, struct mpib_link *link)
 
 static void call_finish(struct mpib_peer *p)
 {
-	struct mpib_node_id node = p->answer.node;
+	struct mpib_node_id node = p->answer;
 
 	p->held = false;
 	mpib_timer_disarm(p->broker->loop, &p->retry);
@@ -205,7 +206,6 @@ static void call_finish(struct mpib_peer *p)
 	if (node.boot != p->node.boot)
 		mpib_peer_forget(p, "its proxy was restarted");
 	send_ready(p, p->link);
-	p->version = p->answer.version;
 	mpib_peer_is_up(p, p->link, &node);
 }
 
@@ -251,8 +251,8 @@ static void call_on_answer(void *ctx, struct mpib_link *link,
 			  "same peer.key_file)");
 		return;
 	}
-	p->answer.node = m->node;
-	p->answer.version = m->version;
+	p->answer = m->node;
+	p->version = m->version;
 	/* The lower node's call has precedence, if it calls: if both calls
 	 * succeeded, each end would cut the other's. */
 	if (!mpib_peer_we_are_lower(p) && mpib_hello_expected(p)) {
@@ -279,8 +279,7 @@ static void call_on_retry(void *arg)
  * to the peer. */
 static bool call_wanted(const struct mpib_peer *p)
 {
-	return !p->called &&
-	       (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
+	return !p->called && (!TAILQ_EMPTY(&p->waiting) || p->away.armed);
 }
 
 void mpib_call_again(struct mpib_peer *p, uint64_t ns)
@@ -315,7 +314,7 @@ static void call_one(struct mpib_peer *p)
 		mpib_call_failed(p, rc);
 		return;
 	}
-	mpib_second_patience(p, p->link, true);
+	second_patience(p, p->link, true);
 	p->called_ns = mpib_loop_now(b->loop);
 	p->state = MPIB_PEER_CALLING;
 }

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * One end of a connection, from the client's request to READY; conn_end.c has
- * the rest of its life. Control thread.
- */
+/* One end of a connection, from the client's request to its end. Control thread. */
 #include <errno.h>
 #include <mpib/wire.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "peer/internal.h"
 
 /* Pause before a receiving end asks the peer again whether its sender's end
  * comes. */
 #define WAIT_NS MPIB_SEC
 
-void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
+static void conn_set_state(struct peer_conn *c, enum mpib_conn_state state)
 {
 	/* Release pairs with the acquire in the client's mpib_ready(). */
 	atomic_store_explicit(&c->client->reply->conn[c->index].state,
@@ -47,9 +46,21 @@ int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 	HASH_ADD(hh, b->conns, id, sizeof(c->id), c);
 	client->conn[index] = c;
 	client->conns++;
-	peer_conn_set_state(c, MPIB_CONN_PENDING);
+	conn_set_state(c, MPIB_CONN_PENDING);
 	*conn = c;
 	return 0;
+}
+
+/* Remove the connection from the list it waits on. */
+static void conn_unlist(struct peer_conn *c)
+{
+	if (c->state == PEER_CONN_LINK)
+		TAILQ_REMOVE(&c->peer->waiting, c, entry);
+	else if (c->state == PEER_CONN_LANE)
+		TAILQ_REMOVE(&c->lane->waiting, c, entry);
+	else if (c->state == PEER_CONN_ACCEPT)
+		TAILQ_REMOVE(&c->listener->accepts, c, entry);
+	c->listener = NULL;
 }
 
 struct peer_conn *peer_conn_named(const struct mpib_broker *b,
@@ -68,7 +79,8 @@ static void set_name(struct peer_conn *c, const struct mpib_conn_name *name)
 	HASH_ADD(hh_name, c->broker->by_name, name, sizeof(c->name), c);
 }
 
-void peer_conn_set_peer(struct peer_conn *c, struct mpib_peer *p)
+/* Set the connection's peer, NULL for none. */
+static void conn_set_peer(struct peer_conn *c, struct mpib_peer *p)
 {
 	if (c->peer)
 		mpib_sum_less(&c->peer->conns);
@@ -113,7 +125,8 @@ static uint64_t left_ns(const struct peer_conn *c)
 	return now < c->until ? c->until - now : 0;
 }
 
-void peer_conn_begin(struct peer_conn *c)
+/* Start a connect, or wait for one: get the peer's link first. */
+static void conn_begin(struct peer_conn *c)
 {
 	struct mpib_broker *b = c->broker;
 	uint64_t reach;
@@ -143,7 +156,8 @@ static int conn_free_name(struct mpib_broker *b,
 
 	if (!c)
 		return 0;
-	if (c->state != PEER_CONN_LOST || c->client != client || c->number >= number)
+	if (c->state != PEER_CONN_LOST || c->client != client ||
+	    c->number >= number)
 		return -EEXIST;
 	HASH_DELETE(hh_name, b->by_name, c);
 	c->name.key = 0;
@@ -177,8 +191,8 @@ int mpib_broker_connect(struct mpib_broker *b, struct peer_client *client,
 	c->handle = *handle;
 	if (ask->traffic_class > 0 && ask->traffic_class <= UINT8_MAX)
 		c->traffic_class = (uint8_t)ask->traffic_class;
-	peer_conn_set_peer(c, p);
-	peer_conn_begin(c);
+	conn_set_peer(c, p);
+	conn_begin(c);
 	return 0;
 }
 
@@ -221,8 +235,8 @@ int mpib_broker_resume(struct mpib_broker *b, struct peer_client *client,
 	set_name(c, &name);
 	c->number = ask->number;
 	c->base = ask->base;
-	peer_conn_set_peer(c, p);
-	peer_conn_begin(c);
+	conn_set_peer(c, p);
+	conn_begin(c);
 	return 0;
 }
 
@@ -240,7 +254,7 @@ static void conn_on_wait(void *arg)
 		return;
 	}
 	if (c->peer->state != MPIB_PEER_UP && !c->peer->called) {
-		peer_conn_begin(c);
+		conn_begin(c);
 		return;
 	}
 	mpib_peer_tell(c->peer, &wait);
@@ -365,11 +379,11 @@ void mpib_accept_begin(struct peer_conn *c,
 
 	if (c->name.key == 0) {
 		set_name(c, &w->name);
-		peer_conn_set_peer(c, w->peer);
+		conn_set_peer(c, w->peer);
 		c->number = 1;
 	}
 	c->peer_number = w->number;
-	peer_conn_unlist(c);
+	conn_unlist(c);
 	peer_lane_join(w->lane, c);
 	c->state = PEER_CONN_READY;
 	rc = conn_make_conn(c);
@@ -385,7 +399,7 @@ void mpib_accept_begin(struct peer_conn *c,
 	engine_conn_start(c->conn, &w->conn);
 	conn_tell_rank(c);
 	peer_conn_tell_tables(c, MPIB_PEER_CONN_ACCEPT);
-	peer_conn_set_state(c, MPIB_CONN_READY);
+	conn_set_state(c, MPIB_CONN_READY);
 }
 
 static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
@@ -403,7 +417,7 @@ static void on_accepted(struct peer_conn *c, const struct mpib_peer_msg *m)
 	engine_conn_start(c->conn, &m->conn);
 	conn_tell_rank(c);
 	want_hint(c);
-	peer_conn_set_state(c, MPIB_CONN_READY);
+	conn_set_state(c, MPIB_CONN_READY);
 }
 
 static void on_rejected(struct peer_conn *c, const struct mpib_peer_msg *m)
@@ -479,53 +493,393 @@ static struct peer_conn *conn_of_message(const struct mpib_peer *p,
 	return c && c->peer == p ? c : NULL;
 }
 
-/* The peer reports that its end is closed, or acknowledges that this one is. */
-static void conn_end_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
-{
-	struct peer_conn *c = conn_of_message(p, m);
-
-	if (m->type == MPIB_PEER_CONN_CLOSE && m->to != 0)
-		conn_on_close(p, c && m->to != c->id ? NULL : c, m);
-	else if (m->type == MPIB_PEER_CONN_CLOSE && c)
-		peer_conn_closed_there(c, m->why);
-	else if (m->type == MPIB_PEER_CONN_CLOSED && c && c->close_sent)
-		conn_on_closed(c);
-}
-
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
-	struct peer_conn *c;
-	bool sound = true;
-
-	if (m->type == MPIB_PEER_CONN_OPEN)
-		return mpib_accept_open(p, m);
-	if (m->type == MPIB_PEER_CONN_CANCEL) {
-		mpib_accept_cancel(p, m);
-		return true;
-	}
-	if (m->type == MPIB_PEER_CONN_WAIT) {
-		conn_on_awaited(p, m);
-		return true;
-	}
-	if (m->type == MPIB_PEER_CONN_CLOSE ||
-	    m->type == MPIB_PEER_CONN_CLOSED) {
-		conn_end_message(p, m);
-		return true;
-	}
-	c = conn_of_message(p, m);
 	/* A connection unknown here was closed, or went away with its lane, and
 	 * the peer is told so. */
-	if (!c)
+	struct peer_conn *c = conn_of_message(p, m);
+
+	switch (m->type) {
+	case MPIB_PEER_CONN_OPEN:
+		return mpib_accept_open(p, m);
+	case MPIB_PEER_CONN_CANCEL:
+		mpib_accept_cancel(p, m);
 		return true;
-	if (m->type == MPIB_PEER_CONN_ACCEPT && c->offered && m->from != 0)
+	case MPIB_PEER_CONN_WAIT:
+		conn_on_awaited(p, m);
+		return true;
+	case MPIB_PEER_CONN_CLOSE:
+		if (m->to != 0)
+			conn_on_close(p, c && m->to != c->id ? NULL : c, m);
+		else if (c)
+			peer_conn_closed_there(c, m->why);
+		return true;
+	case MPIB_PEER_CONN_CLOSED:
+		if (c && c->close_sent)
+			conn_on_closed(c);
+		return true;
+	case MPIB_PEER_CONN_ACCEPT:
+		if (!c || !c->offered || m->from == 0)
+			return !c || (m->from && c->their_id == m->from);
 		on_accepted(c, m);
-	else if (m->type == MPIB_PEER_CONN_ACCEPT)
-		sound = m->from != 0 && c->their_id == m->from;
-	else if (m->type == MPIB_PEER_CONN_REJECT && c->offered)
+		return true;
+	default: /* CONN_REJECT */
+		if (!c || !c->offered)
+			return !c || c->sender; /* repeated */
 		on_rejected(c, m);
-	else if (m->type == MPIB_PEER_CONN_REJECT)
-		sound = c->sender; /* repeated */
+		return true;
+	}
+}
+
+/*
+ * How a connection ends. Whatever the reason, this end first stops its engine
+ * connection, then sends CONN_CLOSE and waits for the peer's CONN_CLOSED, or for the peer's CONN_CLOSE, or until the lane is killed. After
+ * any of these the peer cannot write to this end's memory, and the engine
+ * connection is destroyed. That does not wait for the client, which may itself
+ * be waiting for this connection to release a region; the index remains FAILED
+ * until the client closes it.
+ */
+
+void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type)
+{
+	struct mpib_peer_msg m = {
+		.type = type,
+		.name = c->name,
+		.to = c->their_id,
+		.from = c->id,
+		.error = c->error,
+	};
+
+	if (type == MPIB_PEER_CONN_CLOSE)
+		m.ended = engine_conn_ended(c->conn);
+	if (!c->lane)
+		return;
+	mpib_peer_text(m.why, sizeof(m.why), c->why);
+	if (type == MPIB_PEER_CONN_CLOSED)
+		peer_lane_answer(c->lane, &m);
 	else
-		sound = false;
-	return sound;
+		peer_lane_tell(c->lane, &m);
+}
+
+/* First pause before a refused connect asks again; it doubles up to the second
+ * value. */
+#define AGAIN_NS (100 * MPIB_MSEC)
+#define AGAIN_MOST_NS (400 * MPIB_MSEC)
+
+static void conn_end_free_conn(struct peer_conn *c)
+{
+	struct peer_client *o = c->client;
+
+	mpib_timer_disarm(c->broker->loop, &c->timer);
+	HASH_DELETE(hh, c->broker->conns, c);
+	if (c->name.key)
+		HASH_DELETE(hh_name, c->broker->by_name, c);
+	conn_set_peer(c, NULL);
+	o->conn[c->index] = NULL;
+	mpib_sum_less(&o->conns);
+	conn_set_state(c, MPIB_CONN_FREE);
+	free(c);
+	if (o->leaving && o->conns == 0 && o->done) {
+		mpib_done_fn *done = o->done;
+
+		o->done = NULL;
+		done(o->arg, 0);
+	}
+}
+
+static void conn_end_on_destroyed(void *arg, int status)
+{
+	struct peer_conn *c = arg;
+
+	(void)status;
+	HASH_DELETE(hh_engine, c->broker->by_engine, c);
+	c->conn = NULL;
+	peer_conn_step(c);
+}
+
+static void conn_end_on_stopped(void *arg, int status)
+{
+	struct peer_conn *c = arg;
+
+	(void)status;
+	c->end = PEER_END_STOPPED;
+	peer_conn_step(c);
+}
+
+static uint64_t close_ns(const struct peer_conn *c)
+{
+	return c->lane->key.serial ? MPIB_CLOSE_PRIVATE_NS
+				   : MPIB_CLOSE_SHARED_NS;
+}
+
+/* Return whether the peer was silent for ns: its link stands still, or is being
+ * made again. */
+static bool conn_end_unheard(const struct mpib_peer *p, uint64_t ns)
+{
+	return p->state != MPIB_PEER_UP || p->link->silent >= ns / MPIB_SEC - 1;
+}
+
+/* The peer did not stop its writes in time; only killing the lane stops them.
+ * If the peer is silent, allow the time that a peer may be silent, and the full
+ * time to answer once it is heard again. */
+static void on_silence(void *arg)
+{
+	struct peer_conn *c = arg;
+	bool was_unheard = c->unheard;
+	uint64_t ns = close_ns(c);
+
+	c->unheard = conn_end_unheard(c->peer, ns);
+	if ((c->unheard || was_unheard) &&
+	    ++c->waited * ns < c->broker->silence_s * MPIB_SEC) {
+		mpib_timer_arm(c->broker->loop, &c->timer, ns, on_silence, c);
+		return;
+	}
+	mpib_warn("peer %s: connection %u does not close in time, its lane "
+		  "is cut",
+		  c->peer->label, c->index);
+	peer_lane_lose(c->lane,
+		       "a connection of this lane could not be closed");
+}
+
+static void conn_end_stop(struct peer_conn *c)
+{
+	c->end = PEER_END_STOPPING;
+	c->unheard = false;
+	c->waited = 0;
+	mpib_agent_del(c->hint);
+	c->hint = NULL;
+	mpib_timer_arm(c->broker->loop, &c->timer, close_ns(c), on_silence, c);
+	/* The peer's answer tells whether it had begun to write. */
+	if (c->offered)
+		peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
+	engine_conn_stop(c->conn, c->error, conn_end_on_stopped, c);
+}
+
+static void conn_end_part(struct peer_conn *c)
+{
+	if (c->asked && !c->quiet) {
+		/* The peer stopped before it sent CONN_CLOSE. Tell it that this
+		 * end has stopped, too. */
+		c->quiet = true;
+		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSED);
+	}
+	if (c->their_id && !c->quiet && !c->close_sent) {
+		c->close_sent = true;
+		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
+	}
+	if (c->quiet) {
+		c->end = PEER_END_DESTROYED;
+		mpib_timer_disarm(c->broker->loop, &c->timer);
+		engine_conn_destroy(c->conn, conn_end_on_destroyed, c);
+	}
+}
+
+static void conn_end_on_again(void *arg)
+{
+	conn_begin(arg);
+}
+
+void peer_conn_begin_later(struct peer_conn *c, uint64_t ns)
+{
+	c->state = PEER_CONN_NEW;
+	mpib_timer_arm(c->broker->loop, &c->timer, ns, conn_end_on_again, c);
+}
+
+/* This end is cleaned up: start the connect again, over another lane. */
+static void conn_end_begin_again(struct peer_conn *c)
+{
+	bool later = c->error == -EAGAIN;
+
+	c->end = PEER_END_RUNS;
+	c->quiet = false;
+	c->error = 0;
+	c->state = PEER_CONN_NEW;
+	if (!later) {
+		conn_begin(c);
+		return;
+	}
+	c->pause_ns = c->pause_ns ? 2 * c->pause_ns : AGAIN_NS;
+	if (c->pause_ns > AGAIN_MOST_NS)
+		c->pause_ns = AGAIN_MOST_NS;
+	peer_conn_begin_later(c, c->pause_ns);
+}
+
+/* Start a connect again that the peer refused for now (-EAGAIN), or whose
+ * CONN_OPEN was lost at the peer with its lane (-ECANCELED). Its next CONN_OPEN
+ * has another id, so that a late answer to the last one matches nothing. */
+static void conn_end_renew(struct peer_conn *c, int error)
+{
+	struct mpib_broker *b = c->broker;
+
+	HASH_DELETE(hh, b->conns, c);
+	c->id = mpib_broker_new_id(b);
+	HASH_ADD(hh, b->conns, id, sizeof(c->id), c);
+	conn_unlist(c);
+	mpib_timer_disarm(b->loop, &c->timer);
+	c->offered = false;
+	c->state = PEER_CONN_AGAIN;
+	c->error = error;
+	peer_conn_step(c);
+}
+
+void peer_lane_renew(struct peer_lane *l)
+{
+	struct peer_conn *c, *next;
+
+	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
+		next = TAILQ_NEXT(c, lane_entry);
+		if (c->state == PEER_CONN_OPEN)
+			conn_end_renew(c, -ECANCELED);
+	}
+}
+
+/* The connection is no longer resumed. */
+static void conn_end_give_up(struct peer_conn *c, int error)
+{
+	c->state = PEER_CONN_OVER;
+	c->error = error;
+	mpib_timer_disarm(c->broker->loop, &c->timer);
+	c->client->reply->conn[c->index].error = error;
+	conn_set_state(c, MPIB_CONN_FAILED);
+}
+
+static void conn_end_on_grace(void *arg)
+{
+	conn_end_give_up(arg, -ETIMEDOUT);
+}
+
+/* Nothing can write to this end any more: its client may request the connection
+ * again. */
+static void conn_end_lost(struct peer_conn *c)
+{
+	c->error = 0; /* the client knows it */
+	mpib_timer_arm(c->broker->loop, &c->timer, c->broker->grace_ns,
+		       conn_end_on_grace, c);
+	conn_set_state(c, MPIB_CONN_LOST);
+	if (c->client->lost)
+		c->client->lost(c->client);
+}
+
+int peer_lost_error(const struct mpib_broker *b)
+{
+	return b->grace_ns ? MPIB_BROKEN_LOST : -ECONNRESET;
+}
+
+void peer_conn_step(struct peer_conn *c)
+{
+	if (c->state < PEER_CONN_OVER)
+		return;
+	if (c->conn && c->end == PEER_END_RUNS)
+		conn_end_stop(c);
+	else if (c->conn && c->end == PEER_END_STOPPED)
+		conn_end_part(c);
+	if (c->conn)
+		return;
+	peer_lane_leave(c);
+	if (c->dropped)
+		conn_end_free_conn(c);
+	else if (c->state == PEER_CONN_AGAIN)
+		conn_end_begin_again(c);
+	else if (c->error == MPIB_BROKEN_LOST)
+		conn_end_lost(c);
+}
+
+/* Return whether a connect that failed with error starts again. A resumed one
+ * waits for a rail as long as for its peer. */
+static bool conn_end_may_again(const struct peer_conn *c, int error)
+{
+	return (error == -EAGAIN || (c->number > 1 && error == -ENETDOWN)) &&
+	       c->sender && !c->dropped && c->state < PEER_CONN_READY &&
+	       mpib_loop_now(c->broker->loop) < c->until;
+}
+
+void peer_conn_fail(struct peer_conn *c, int error, const char *fmt, ...)
+{
+	char why[2 * sizeof(c->why)];
+	va_list ap;
+
+	if (c->state >= PEER_CONN_OVER)
+		return;
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	mpib_peer_text(c->why, sizeof(c->why), why);
+	if (conn_end_may_again(c, error)) {
+		conn_end_renew(c, -EAGAIN);
+		return;
+	}
+	conn_unlist(c);
+	mpib_timer_disarm(c->broker->loop, &c->timer);
+	c->state = PEER_CONN_OVER;
+	c->error = error;
+	c->client->reply->conn[c->index].error = error;
+	if (!c->dropped)
+		conn_set_state(c, MPIB_CONN_FAILED);
+	peer_conn_step(c);
+}
+
+void peer_conn_lose(struct peer_conn *c, const char *cause)
+{
+	char why[2 * sizeof(c->why)];
+
+	if (c->state >= PEER_CONN_OVER)
+		return;
+	if (c->state < PEER_CONN_READY) {
+		peer_conn_fail(c, -EAGAIN, "peer %s: %s", c->peer->label,
+			       cause);
+		return;
+	}
+	snprintf(why, sizeof(why),
+		 "peer %s: not resumed in time (resume.grace; is mpib-proxy "
+		 "up there, and the job?) after: %s",
+		 c->peer->label, cause);
+	mpib_peer_text(c->why, sizeof(c->why), why);
+	c->state = PEER_CONN_LOST;
+	c->error = MPIB_BROKEN_LOST;
+	peer_conn_step(c);
+}
+
+void peer_conn_closed_there(struct peer_conn *c, const char *why)
+{
+	if (c->asked)
+		return;
+	c->asked = true;
+	if (c->state == PEER_CONN_LOST) {
+		snprintf(c->why, sizeof(c->why), "peer %s: %s", c->peer->label,
+			 why);
+		/* If its lane is not dead yet, conn_end_lost() handles that. */
+		conn_end_give_up(c, -ECONNRESET);
+	}
+	if (c->state >= PEER_CONN_OVER)
+		peer_conn_step(c);
+	else
+		peer_conn_fail(c, -ECONNRESET, "peer %s: %s", c->peer->label,
+			       why);
+}
+
+int mpib_broker_drop(struct mpib_broker *b, struct peer_client *client,
+		     uint32_t index)
+{
+	struct peer_conn *c =
+		index < MPIB_INDEXES_MAX ? client->conn[index] : NULL;
+
+	(void)b;
+	if (!c || c->dropped)
+		return -ENOENT;
+	c->dropped = true;
+	conn_set_state(c, MPIB_CONN_CLOSING);
+	if (c->state >= PEER_CONN_OVER)
+		peer_conn_step(c);
+	else
+		peer_conn_fail(c, -ECANCELED, "it closed the connection");
+	return 0;
+}
+
+struct peer_conn *peer_conn_of_engine(struct mpib_broker *b,
+				      struct engine_conn *conn)
+{
+	struct peer_conn *c;
+
+	HASH_FIND(hh_engine, b->by_engine, &conn, sizeof(conn), c);
+	return c;
 }

@@ -350,8 +350,8 @@ static void door_on_accept(void *arg, int fd)
 	struct mpib_pending_peer *s;
 
 	s = calloc(1, sizeof(*s));
-	if (!s || mpib_link_accept(b->loop, fd, &hello_events, s,
-				   &s->link) < 0) {
+	if (!s ||
+	    mpib_link_accept(b->loop, fd, &hello_events, s, &s->link) < 0) {
 		free(s);
 		close(fd);
 		return;
@@ -365,29 +365,6 @@ static void door_on_accept(void *arg, int fd)
 		       s);
 }
 
-/* Accept callers on the listening sockets. 0 or -errno. */
-static int door_accept(struct mpib_broker *b)
-{
-	int rc = 0;
-
-	for (unsigned i = 0; i < MPIB_DOORS && rc == 0; i++) {
-		struct mpib_door *d = &b->door[i];
-
-		if (d->fd < 0)
-			continue;
-		d->acceptor = (struct mpib_acceptor){
-			.loop = b->loop,
-			.fd = d->fd,
-			.a_second = MPIB_ACCEPTS_A_SECOND,
-			.who = "a caller of the peer link",
-			.fn = door_on_accept,
-			.arg = d,
-		};
-		rc = mpib_acceptor_open(&d->acceptor);
-	}
-	return rc;
-}
-
 static void door_close(struct mpib_door *d)
 {
 	mpib_acceptor_close(&d->acceptor);
@@ -397,36 +374,47 @@ static void door_close(struct mpib_door *d)
 }
 
 /* Listen on *addr and *port, and set both to the address actually used. */
-static int door_open(struct mpib_door *d, struct in6_addr *addr, uint16_t *port,
-		     char *why, size_t why_len)
+static int door_listen(struct mpib_door *d, struct in6_addr *addr,
+		       uint16_t *port)
 {
 	struct sockaddr_storage sa;
 	socklen_t len = mpib_address_socket(addr, *port, &sa);
-	char text[MPIB_ADDRESS_MAX];
-	int one = 1, rc;
+	int one = 1;
 
 	d->fd = socket(sa.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 		       0);
-	if (d->fd < 0) {
-		rc = -errno;
-		snprintf(why, why_len, "peer link: no socket: %s",
-			 strerror(-rc));
-		return rc;
-	}
+	if (d->fd < 0)
+		return -errno;
 	setsockopt(d->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (bind(d->fd, (struct sockaddr *)&sa, len) < 0 ||
 	    listen(d->fd, 4096) < 0 ||
-	    getsockname(d->fd, (struct sockaddr *)&sa, &len) < 0) {
-		rc = -errno;
-		snprintf(why, why_len, "it cannot listen on %s: %s",
-			 mpib_address_text(addr, *port, text, sizeof(text)),
-			 strerror(-rc));
-		close(d->fd);
-		d->fd = -1;
-		return rc;
-	}
+	    getsockname(d->fd, (struct sockaddr *)&sa, &len) < 0)
+		return -errno;
 	*port = mpib_address_take(&sa, addr);
-	return 0;
+	d->acceptor = (struct mpib_acceptor){
+		.loop = d->broker->loop,
+		.fd = d->fd,
+		.a_second = MPIB_ACCEPTS_A_SECOND,
+		.who = "a caller of the peer link",
+		.fn = door_on_accept,
+		.arg = d,
+	};
+	return mpib_acceptor_open(&d->acceptor);
+}
+
+static int door_open(struct mpib_door *d, struct in6_addr *addr, uint16_t *port,
+		     char *why, size_t why_len)
+{
+	char text[MPIB_ADDRESS_MAX];
+	int rc = door_listen(d, addr, port);
+
+	if (rc == 0)
+		return 0;
+	snprintf(why, why_len, "it cannot listen on %s: %s",
+		 mpib_address_text(addr, *port, text, sizeof(text)),
+		 strerror(-rc));
+	door_close(d);
+	return rc;
 }
 
 static void open_second(struct mpib_broker *b)
@@ -447,14 +435,8 @@ int mpib_hello_listen(struct mpib_broker *b, char *why, size_t why_len)
 	int rc = door_open(&b->door[0], &b->self.addr, &b->self.port, why,
 			   why_len);
 
-	if (rc < 0)
-		return rc;
-	open_second(b);
-	rc = door_accept(b);
-	if (rc < 0) {
-		snprintf(why, why_len, "peer link: %s", strerror(-rc));
-		mpib_hello_close(b);
-	}
+	if (rc == 0)
+		open_second(b);
 	return rc;
 }
 

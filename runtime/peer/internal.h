@@ -93,10 +93,7 @@ struct mpib_peer {
 	/* A caller that says it is the peer is pending: this node's call waits
 	 * before its READY. */
 	bool held;
-	struct { /* from the WELCOME, while held */
-		struct mpib_node_id node;
-		uint16_t version;
-	} answer;
+	struct mpib_node_id answer; /* from the WELCOME, while held */
 	struct mpib_auth auth; /* of this node's call */
 	struct mpib_timer retry;
 	struct peer_asking asking;
@@ -134,7 +131,7 @@ struct peer_lane {
 	struct mpib_conn_name asker; /* likewise */
 	/* Send nothing about it: the peer was told, or no longer has it. */
 	bool muted;
-	/* On the present link: listed by mpib_relink(), and LANE_ACCEPT sent. */
+	/* On the present link: listed by mpib_relink_lane(), and LANE_ACCEPT sent. */
 	bool listed, accept_sent;
 	struct mpib_lane *lane;
 	uint32_t sup_src, sup_dst; /* IPv4 of SUP at both ends, or 0 */
@@ -157,7 +154,7 @@ enum peer_conn_state {
 	/* The same, for a connect with its key: it was accepted before. */
 	PEER_CONN_WAIT,
 	PEER_CONN_READY,
-	PEER_CONN_OVER, /* failed or closing */
+	PEER_CONN_OVER, /* failed, or closing */
 	PEER_CONN_AGAIN, /* likewise, and then it starts again */
 	PEER_CONN_LOST, /* likewise, and its client may request it again */
 };
@@ -185,7 +182,7 @@ struct peer_conn {
 	bool sender;
 	enum peer_conn_state state;
 	uint64_t since; /* when the client asked for the connection */
-	uint64_t until; /* sender's: deadline to become READY */
+	uint64_t until; /* deadline to become READY, of one with a name */
 	uint64_t pause_ns; /* pause before the last retry */
 	struct mpib_handle handle; /* sender's, from the client */
 	uint8_t traffic_class; /* requested by the sender, 0: none */
@@ -297,7 +294,7 @@ struct mpib_broker {
 /* Return a new id, not 0 and not in use for a listener, lane or connection. */
 uint32_t mpib_broker_new_id(struct mpib_broker *b);
 
-/* peer_table.c */
+/* peer.c */
 void mpib_peers_free(struct mpib_broker *b);
 /* Find the entry of a peer. NULL: there is none. */
 struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,
@@ -320,7 +317,6 @@ struct mpib_peer *mpib_peer_find(struct mpib_broker *b, uid_t uid,
  * -ENOSPC or -ENOMEM. */
 int mpib_peer_for(struct mpib_broker *b, uid_t uid,
 		  const struct mpib_handle *handle, struct mpib_peer **peer);
-/* peer.c */
 bool mpib_peer_we_are_lower(const struct mpib_peer *p);
 /* The link is up: list lanes and connections. */
 void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
@@ -334,8 +330,6 @@ void mpib_peer_cut(struct mpib_peer *p, const char *why);
 /* Kill the peer's lanes, whose connections may be resumed; the link may
  * remain. */
 void mpib_peer_forget(struct mpib_peer *p, const char *why);
-/* The peer broke the protocol: kill its lanes and close its link. */
-void mpib_peer_broke(struct mpib_peer *p, const char *what);
 /* Send a message to the peer. Without a link it is dropped. */
 void mpib_peer_tell(struct mpib_peer *p, const struct mpib_peer_msg *m);
 /* Note that this proxy or the one at addr refused a link, or forget it: they have one.
@@ -348,11 +342,8 @@ void mpib_refusal_forget(struct mpib_broker *b, const struct in6_addr *addr);
 void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 		      uint32_t to, int error, const char *why);
 
-/* peer.c: list all lanes, or one, on the peer's link, which is up; handle its
- * loss. */
-void mpib_relink(struct mpib_peer *p);
+/* List a lane on the peer's link, which is up. */
 void mpib_relink_lane(struct peer_lane *l);
-void mpib_relink_end(struct mpib_peer *p);
 
 /* hello.c */
 /* Add a message of the greeting that was sent or received to the hash that
@@ -385,9 +376,6 @@ bool mpib_second_speaks(struct mpib_broker *b, const struct mpib_node_id *node,
 /* A call to the first address, or the second, failed, or its link broke: the
  * next call goes to the other. */
 void mpib_second_turn(struct mpib_peer *p, bool second);
-/* Set how long the peer's link, or a call, may be silent. */
-void mpib_second_patience(const struct mpib_peer *p, struct mpib_link *link,
-			  bool call);
 /* Return whether this node's call to the peer has precedence over a
  * simultaneous call of the peer. */
 bool mpib_call_wins(const struct mpib_peer *p);
@@ -400,35 +388,15 @@ void mpib_call_again(struct mpib_peer *p, uint64_t ns);
  * refusal. */
 void mpib_call_failed(struct mpib_peer *p, int error);
 
-/* lane_table.c and lane_setup.c. Functions for a message return
- * false if a correct peer would not send it now. */
+/* lane.c */
 /* Join the connection to a lane, which is opened if there is none yet. 0, or
  * -errno and why. */
 int peer_lane_get(struct peer_conn *c, char *why, size_t why_len);
+/* False: a correct peer would not send this now. */
 bool peer_lane_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
-bool peer_lane_on_open(struct mpib_peer *p, const struct mpib_peer_msg *m);
-bool peer_lane_on_accept(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Answer a message about a lane that this node no longer has. */
-void peer_lane_tell_gone(struct mpib_peer *p, const struct mpib_peer_msg *m);
 struct peer_lane *peer_lane_find(struct mpib_peer *p, uint32_t id);
-/* Find the lane that the peer opened, by the peer's id. */
-struct peer_lane *peer_lane_of_opener(struct mpib_peer *p, uint32_t from);
-struct peer_lane *peer_lane_new(struct mpib_peer *p,
-				const struct mpib_lane_key *key, bool ours,
-				uint32_t id);
-/* Return whether another lane to the peer may be created: one that the user
- * opens (ours), or one that the peer opens for a listener of the user. 0, or
- * -EDQUOT and why. */
-int peer_lane_quota(const struct mpib_peer *p, uid_t uid, bool ours, char *why,
-		    size_t why_len);
-/* Close the lane if it remains unused for MPIB_LANE_IDLE_NS. The end that
- * accepted it waits twice as long, so that a correct opener closes it first. */
-void peer_lane_watch_idle(struct peer_lane *l);
 /* Return the shard of this node's end of the lane. */
 unsigned peer_lane_shard(const struct peer_lane *l);
-struct peer_lane *peer_lane_find_shared(struct mpib_peer *p,
-					const struct mpib_lane_key *key,
-					bool ours);
 /* Send a message about the lane, unless the lane is muted, or not listed yet:
  * then the list has the same information. */
 void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
@@ -436,8 +404,6 @@ void peer_lane_tell(const struct peer_lane *l, const struct mpib_peer_msg *m);
 void peer_lane_answer(const struct peer_lane *l, const struct mpib_peer_msg *m);
 /* Send the LANE_OPEN of a lane that this node opened. */
 void peer_lane_ask(struct peer_lane *l);
-/* The lane is up: connections may use it. */
-void peer_lane_up(struct peer_lane *l);
 /* Kill the lane: tell the peer, and fail the lane's connections, or have them
  * resumed if error is MPIB_BROKEN_LOST. They become quiet when the engine has
  * killed it. */
@@ -456,16 +422,13 @@ void peer_lanes_free(struct mpib_broker *b);
 void mpib_broker_del_listener(struct mpib_broker *b,
 			      struct mpib_listener_entry *l);
 
-/* conn.c and conn_end.c */
+/* conn.c */
 /* Find the end of that name; NULL: none. */
 struct peer_conn *peer_conn_named(const struct mpib_broker *b,
 				  const struct mpib_conn_name *name);
-void peer_conn_set_state(struct peer_conn *c, enum mpib_conn_state state);
 int peer_conn_new(struct mpib_broker *b, struct peer_client *client,
 		  uint32_t index, bool sender, struct peer_conn **conn);
 bool peer_conn_message(struct mpib_peer *p, const struct mpib_peer_msg *m);
-/* Set the connection's peer, NULL for none. */
-void peer_conn_set_peer(struct peer_conn *c, struct mpib_peer *p);
 /* Take the next step after the link, or the lane, is up. */
 void peer_conn_linked(struct peer_conn *c);
 void peer_conn_laned(struct peer_conn *c);
@@ -485,10 +448,6 @@ int peer_lost_error(const struct mpib_broker *b);
 void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
 /* Send its CONN_CANCEL, CONN_CLOSE or CONN_CLOSED. */
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
-/* Remove the connection from the list it waits on. */
-void peer_conn_unlist(struct peer_conn *c);
-/* Start a connect: get the peer's link first. */
-void peer_conn_begin(struct peer_conn *c);
 /* Start a connect that is on no list, after ns nanoseconds. */
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
 /* Take the next step of ending the connection, if it is OVER or later. */

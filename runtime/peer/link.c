@@ -42,9 +42,8 @@ bool mpib_fifo_room(const struct mpib_fifo *f, size_t n)
 {
 	size_t then = mpib_fifo_waits(f) + n;
 
-	return then <= MPIB_OUTBOX_MAX &&
-	       (!f->sum || then <= MPIB_FIFO_SMALL ||
-		then <= fifo_share(f->sum));
+	return then <= MPIB_OUTBOX_MAX && (!f->sum || then <= MPIB_FIFO_SMALL ||
+					   then <= fifo_share(f->sum));
 }
 
 /* Count n bytes less in the queue's sum. */

@@ -28,6 +28,87 @@ bool mpib_peer_we_are_lower(const struct mpib_peer *p)
 	return order ? order < 0 : a->port < b->port;
 }
 
+/*
+ * After a link to a peer was made: list this end's lanes and connections on it.
+ * Messages on a broken link may be lost, so the peer's state is unknown;
+ * protocol.h says which messages list what. A lane is listed as a whole, and
+ * until then only answers about it are sent: so the messages that follow match
+ * what the peer knows.
+ */
+
+/* Lanes listed in one turn of the loop. */
+#define SLICE 64u
+/* If more than WAITS_MOST bytes wait for the peer, the next lanes wait
+ * WAITS_NS. */
+#define WAITS_MOST MPIB_FIFO_SMALL
+#define WAITS_NS (10 * MPIB_MSEC)
+
+static void relink_conn(struct peer_conn *c)
+{
+	if (c->offered && c->state == PEER_CONN_OPEN)
+		peer_conn_tell_tables(c, MPIB_PEER_CONN_OPEN);
+	else if (c->offered)
+		peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
+	else if (c->close_sent && !c->quiet)
+		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
+}
+
+void mpib_relink_lane(struct peer_lane *l)
+{
+	const struct mpib_peer_msg kept = {
+		.type = MPIB_PEER_LANE_KEPT,
+		.to = l->their_id,
+		.from = l->id,
+	};
+	struct peer_conn *c;
+
+	l->listed = true;
+	if (l->state == PEER_LANE_ASKED)
+		peer_lane_ask(l);
+	if (l->state != PEER_LANE_UP)
+		return;
+	peer_lane_tell(l, &kept);
+	TAILQ_FOREACH(c, &l->conns, lane_entry)
+	relink_conn(c);
+	mpib_lane_retell(l->lane);
+}
+
+/* Unlisted lanes come before listed ones. */
+static void relink_on_turn(void *arg)
+{
+	struct mpib_peer *p = arg;
+	struct peer_lane *l = TAILQ_FIRST(&p->lanes);
+	const struct mpib_fifo *out = &p->link->out;
+
+	for (unsigned n = 0; l && !l->listed; n++) {
+		bool full = mpib_fifo_waits(out) > WAITS_MOST;
+
+		if (full || n == SLICE) {
+			mpib_timer_arm(p->broker->loop, &p->relink,
+				       full ? WAITS_NS : 0, relink_on_turn, p);
+			return;
+		}
+		TAILQ_REMOVE(&p->lanes, l, entry);
+		TAILQ_INSERT_TAIL(&p->lanes, l, entry);
+		mpib_relink_lane(l);
+		l = TAILQ_FIRST(&p->lanes);
+	}
+}
+
+/* The link is lost. */
+static void relink_end(struct mpib_peer *p)
+{
+	struct peer_lane *l;
+
+	mpib_timer_disarm(p->broker->loop, &p->relink);
+	TAILQ_FOREACH(l, &p->lanes, entry)
+	{
+		l->listed = l->accept_sent = false;
+		if (l->state == PEER_LANE_UP)
+			mpib_lane_unlinked(l->lane);
+	}
+}
+
 static void peer_forget(struct mpib_peer *p, int error, const char *why)
 {
 	char text[200];
@@ -102,7 +183,7 @@ void mpib_peer_lost(void *peer, struct mpib_link *link, const char *why)
 		mpib_call_failed(p, link->error);
 		return;
 	}
-	mpib_relink_end(p);
+	relink_end(p);
 	mpib_second_turn(p, mpib_address_same(&link->addr, &p->node.second));
 	go_away(p, link, why);
 	mpib_call_again(p, 0);
@@ -133,7 +214,8 @@ void mpib_peer_refuse(struct mpib_peer *p, enum mpib_peer_type type,
 	mpib_peer_tell(p, &m);
 }
 
-void mpib_peer_broke(struct mpib_peer *p, const char *what)
+/* The peer broke the protocol: kill its lanes and close its link. */
+static void peer_broke(struct mpib_peer *p, const char *what)
 {
 	mpib_warn("peer %s: %s, its link is cut", p->label, what);
 	peer_forget(p, -ECONNRESET, "it broke the protocol");
@@ -183,7 +265,7 @@ static void peer_on_message(void *ctx, struct mpib_link *link,
 	if (!sound) {
 		snprintf(what, sizeof(what), "%s out of turn",
 			 mpib_peer_type_name(m->type));
-		mpib_peer_broke(p, what);
+		peer_broke(p, what);
 	}
 }
 
@@ -229,96 +311,11 @@ void mpib_peer_is_up(struct mpib_peer *p, struct mpib_link *link,
 		   p->label, by);
 	mpib_timer_disarm(p->broker->loop, &p->away);
 	mpib_second_take(p, &node->second);
-	mpib_relink(p);
+	peer_ask_relink(p);
+	relink_on_turn(p);
 	while ((c = TAILQ_FIRST(&p->waiting))) {
 		TAILQ_REMOVE(&p->waiting, c, entry);
 		peer_conn_linked(c);
-	}
-}
-
-/*
- * After a link to a peer was made: list this end's lanes and connections on it.
- * Messages on a broken link may be lost, so the peer's state is unknown;
- * protocol.h says which messages list what. A lane is listed as a whole, and
- * until then only answers about it are sent: so the messages that follow match
- * what the peer knows. Control thread.
- */
-
-/* Lanes listed in one turn of the loop. */
-#define SLICE 64u
-/* If more than WAITS_MOST bytes wait for the peer, the next lanes wait
- * WAITS_NS. */
-#define WAITS_MOST MPIB_FIFO_SMALL
-#define WAITS_NS (10 * MPIB_MSEC)
-
-static void relink_conn(struct peer_conn *c)
-{
-	if (c->offered && c->state == PEER_CONN_OPEN)
-		peer_conn_tell_tables(c, MPIB_PEER_CONN_OPEN);
-	else if (c->offered)
-		peer_conn_tell_end(c, MPIB_PEER_CONN_CANCEL);
-	else if (c->close_sent && !c->quiet)
-		peer_conn_tell_end(c, MPIB_PEER_CONN_CLOSE);
-}
-
-void mpib_relink_lane(struct peer_lane *l)
-{
-	const struct mpib_peer_msg kept = {
-		.type = MPIB_PEER_LANE_KEPT,
-		.to = l->their_id,
-		.from = l->id,
-	};
-	struct peer_conn *c;
-
-	l->listed = true;
-	if (l->state == PEER_LANE_ASKED)
-		peer_lane_ask(l);
-	if (l->state != PEER_LANE_UP)
-		return;
-	peer_lane_tell(l, &kept);
-	TAILQ_FOREACH(c, &l->conns, lane_entry)
-	relink_conn(c);
-	mpib_lane_retell(l->lane);
-}
-
-/* Unlisted lanes come before listed ones. */
-static void relink_on_turn(void *arg)
-{
-	struct mpib_peer *p = arg;
-	struct peer_lane *l = TAILQ_FIRST(&p->lanes);
-	const struct mpib_fifo *out = &p->link->out;
-
-	for (unsigned n = 0; l && !l->listed; n++) {
-		bool full = mpib_fifo_waits(out) > WAITS_MOST;
-
-		if (full || n == SLICE) {
-			mpib_timer_arm(p->broker->loop, &p->relink,
-				       full ? WAITS_NS : 0, relink_on_turn, p);
-			return;
-		}
-		TAILQ_REMOVE(&p->lanes, l, entry);
-		TAILQ_INSERT_TAIL(&p->lanes, l, entry);
-		mpib_relink_lane(l);
-		l = TAILQ_FIRST(&p->lanes);
-	}
-}
-
-void mpib_relink(struct mpib_peer *p)
-{
-	peer_ask_relink(p);
-	relink_on_turn(p);
-}
-
-void mpib_relink_end(struct mpib_peer *p)
-{
-	struct peer_lane *l;
-
-	mpib_timer_disarm(p->broker->loop, &p->relink);
-	TAILQ_FOREACH(l, &p->lanes, entry)
-	{
-		l->listed = l->accept_sent = false;
-		if (l->state == PEER_LANE_UP)
-			mpib_lane_unlinked(l->lane);
 	}
 }
 
@@ -363,8 +360,8 @@ static struct mpib_peer *new_peer(struct mpib_broker *b,
  * next connection creates it again. */
 static bool peer_idle(const struct mpib_peer *p)
 {
-	return p->state != MPIB_PEER_CALLING && !p->conns &&
-	       !p->away.armed && TAILQ_EMPTY(&p->lanes);
+	return p->state != MPIB_PEER_CALLING && !p->conns && !p->away.armed &&
+	       TAILQ_EMPTY(&p->lanes);
 }
 
 static void free_peer(struct mpib_peer *p)
@@ -401,7 +398,8 @@ static struct mpib_peer *idlest(const struct mpib_broker *b)
 
 bool mpib_peer_room(const struct mpib_broker *b, uid_t uid)
 {
-	return HASH_COUNT(b->by_key) < mpib_places_for(PEERS_MAX, uid) || idlest(b);
+	return HASH_COUNT(b->by_key) < mpib_places_for(PEERS_MAX, uid) ||
+	       idlest(b);
 }
 
 struct mpib_peer *mpib_peer_lookup(const struct mpib_broker *b,

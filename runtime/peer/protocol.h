@@ -49,7 +49,7 @@
  *   REPORT       report: state of the sender's node; one may answer several ASK
  *
  * Messages on a broken link may be lost. So on a new link each end lists its
- * state in the messages above (mpib_relink()): LANE_OPEN, or LANE_KEPT and the
+ * state in the messages above (peer.c): LANE_OPEN, or LANE_KEPT and the
  * LANE_RAIL of each rail; CONN_OPEN, CONN_CANCEL and CONN_CLOSE without an
  * answer. Every message may come twice: a question gets the same answer again,
  * an answer or a LANE_RAIL that the addressee has already is ignored. Lanes and

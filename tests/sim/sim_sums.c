@@ -76,8 +76,7 @@ static uint64_t held(const struct proxy_client *s, enum mpib_quota q)
 	if (q == MPIB_QUOTA_FDS) {
 		TAILQ_FOREACH(c, &s->all->list, link)
 		{
-			if (c->uid == s->uid &&
-			    !c->peer_client.engine_client)
+			if (c->uid == s->uid && !c->peer_client.engine_client)
 				used -= MPIB_FDS_OF_A_CLIENT;
 		}
 	}
