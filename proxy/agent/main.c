@@ -5,7 +5,6 @@
  */
 #include <errno.h>
 #include <getopt.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,44 +19,32 @@
 
 #define SERVES "mpib"
 
+#define LOOK (1000 * MPIB_MSEC)
+
 struct agent_run {
 	struct mpib_agent agent;
 	struct mpib_agent_policy policy;
 	const char *dir, *user;
 	const char *config; /* NULL: the rule of the command line */
 	bool check;
-	unsigned interval_ms;
 	struct mpib_timer timer;
 	struct mpib_io signal_watch;
 	int signals;
-	uint64_t second; /* of the epoch, in which rails were looked at last */
-	unsigned left_ms; /* until proxies are looked at */
 };
 
+/* Once a second: look, decide and tell. */
 static void agent_on_time(void *arg)
 {
 	struct agent_run *r = arg;
 	struct mpib_agent_policy *p = &r->policy;
 	struct mpib_agent_summary s;
-	bool second;
-	unsigned tick;
 
 	mpib_agent_clock(&p->now);
-	second = p->now.s != r->second;
-	r->second = p->now.s;
-	if (r->left_ms == 0 || second)
-		mpib_agent_look(p, second);
-	if (r->left_ms == 0)
-		r->left_ms = r->interval_ms;
+	mpib_agent_look(p);
 	mpib_agent_decide_all(p);
-	if (second) {
-		mpib_agent_summary(p, &s);
-		mpib_agent_tell(&r->agent, &s);
-	}
-	tick = r->left_ms < 1000 ? r->left_ms : 1000;
-	r->left_ms -= tick;
-	mpib_timer_arm(&r->agent.loop, &r->timer, tick * MPIB_MSEC,
-		       agent_on_time, r);
+	mpib_agent_summary(p, &s);
+	mpib_agent_tell(&r->agent, &s);
+	mpib_timer_arm(&r->agent.loop, &r->timer, LOOK, agent_on_time, r);
 }
 
 /* A proxy is about to be told of its slot. */
@@ -83,8 +70,6 @@ static void agent_reload(struct agent_run *r)
 		memcpy(p->fault, why, sizeof(p->fault));
 		mpib_warn("the previous settings remain: %s", why);
 	}
-	r->second = 0; /* tell it at once */
-	r->left_ms = 0;
 	mpib_timer_disarm(&r->agent.loop, &r->timer);
 	agent_on_time(r);
 }
@@ -142,8 +127,6 @@ static void agent_help(void)
 	       "Give mpib-proxy, in mode advanced or adaptive, the share of each\n"
 	       "connection on SUP. mpibctl agent and mpibctl why show it.\n\n"
 	       "  static N           N of 1024\n"
-	       "  weights SOUT:SUP   in this ratio\n"
-	       "  balance            so that both rails end together\n"
 	       "  adaptive           as the proxy measures\n"
 	       "  drain RAIL         nothing on sout, or on sup\n\n"
 	       "  --config FILE      rules and limits: mpib-agent(8); read "
@@ -152,37 +135,25 @@ static void agent_help(void)
 	       "  --dry-run          tell what would be done, and do nothing\n"
 	       "  --dir DIR          socket and hints; default MPIB_AGENT_DIR, "
 	       "else " MPIB_AGENT_DIR "\n"
-	       "  --run-dir DIR      of a proxy that is looked at; may be "
-	       "repeated\n"
+	       "  --run-dir DIR      of the proxy that is asked\n"
 	       "  --user NAME        of the proxies served, besides root's and "
 	       "one's own;\n"
 	       "                     default " SERVES "\n"
-	       "  --interval MS      between two looks; default 100\n"
 	       "  --help, --version\n");
 }
 
 /* False: the option cannot be used so. */
 static bool take_option(struct agent_run *r, int c)
 {
-	struct mpib_agent_policy *p = &r->policy;
-	uint64_t n;
-
 	switch (c) {
 	case 'd':
 		r->dir = optarg;
 		return true;
 	case 's':
-		if (p->proxies == MPIB_AGENT_PROXIES)
-			return false;
-		p->proxy[p->proxies++].run_dir = optarg;
+		r->policy.run_dir = optarg;
 		return true;
 	case 'u':
 		r->user = optarg;
-		return true;
-	case 'i':
-		if (!mpib_number(optarg, 1, UINT_MAX, &n))
-			return false;
-		r->interval_ms = (unsigned)n;
 		return true;
 	case 'c':
 		r->config = optarg;
@@ -190,7 +161,7 @@ static bool take_option(struct agent_run *r, int c)
 	case 'C':
 		return r->check = true;
 	case 'n':
-		return p->dry = true;
+		return r->policy.dry = true;
 	default:
 		return false;
 	}
@@ -202,10 +173,6 @@ static bool take_rule_words(struct agent_run *r, char **words, int count,
 {
 	struct mpib_agent_conf *conf = &r->policy.conf;
 
-	if (!r->config && r->check)
-		return mpib_agent_bad(why,
-				      "command line: --check-config: there is "
-				      "no file (give --config FILE)");
 	if (r->config && count)
 		return mpib_agent_bad(why,
 				      "command line: %.64s: the file has the "
@@ -213,6 +180,7 @@ static bool take_rule_words(struct agent_run *r, char **words, int count,
 				      words[0]);
 	if (r->config)
 		return mpib_agent_reload(&r->policy, r->config, why);
+	mpib_agent_conf_init(conf);
 	conf->rules = 1;
 	return mpib_agent_rule_parse(&conf->rule[0], words, count, why);
 }
@@ -225,7 +193,6 @@ static int take_command_line(struct agent_run *r, int argc, char **argv,
 		{ "dir", required_argument, NULL, 'd' },
 		{ "run-dir", required_argument, NULL, 's' },
 		{ "user", required_argument, NULL, 'u' },
-		{ "interval", required_argument, NULL, 'i' },
 		{ "config", required_argument, NULL, 'c' },
 		{ "check-config", no_argument, NULL, 'C' },
 		{ "dry-run", no_argument, NULL, 'n' },
@@ -260,7 +227,7 @@ static int take_command_line(struct agent_run *r, int argc, char **argv,
 int main(int argc, char **argv)
 {
 	/* The agent's slots are too many for the stack. */
-	static struct agent_run run = { .user = SERVES, .interval_ms = 100 };
+	static struct agent_run run = { .user = SERVES };
 	const char *dir = getenv("MPIB_AGENT_DIR");
 	char why[MPIB_AGENT_WHY] = "";
 	int rc;
@@ -268,12 +235,8 @@ int main(int argc, char **argv)
 	mpib_log_begin();
 	run.dir = dir && *dir ? dir : MPIB_AGENT_DIR;
 	run.policy.agent = &run.agent;
-	run.policy.age = 1;
 	rc = take_command_line(&run, argc, argv, why);
-	if (run.policy.proxies == 0)
-		run.policy.proxies = 1; /* that of the default directory */
-	if (rc < 0 &&
-	    mpib_agent_start(&run.agent, run.dir, run.user, 0, why) < 0)
+	if (rc < 0 && mpib_agent_start(&run.agent, run.dir, run.user, why) < 0)
 		rc = MPIB_EXIT_FAILED;
 	if (rc >= 0) {
 		if (*why)

@@ -30,6 +30,7 @@ struct mpib_agent_proxy {
 	struct mpib_io watch;
 	bool hears, told; /* summaries; told has the last */
 	struct mpib_agent_summary last;
+	unsigned reason[MPIB_HINT_SLOTS_MAX]; /* number of the last one told */
 	TAILQ_ENTRY(mpib_agent_proxy) entry;
 };
 
@@ -43,39 +44,14 @@ void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw)
 	mpib_hint_write(mpib_hint_at(a->shm, slot), sup_bw);
 }
 
-uint64_t mpib_agent_pid(const struct mpib_agent_slot *s)
-{
-	return s->conn_id >> 16;
-}
-
-void mpib_agent_follow(struct mpib_agent *a)
-{
-	for (uint32_t i = MPIB_AGENT_OWN; i < MPIB_HINT_SLOTS_MAX; i++) {
-		uint32_t sum = 0, n = 0;
-
-		for (uint32_t k = 0; a->slot[i].users && k < MPIB_AGENT_OWN;
-		     k++) {
-			if (!a->slot[k].users || a->slot[k].alone ||
-			    a->slot[k].dst_ip != a->slot[i].dst_ip)
-				continue;
-			sum += a->slot[k].choice.balance;
-			n++;
-		}
-		if (n)
-			a->slot[i].choice.balance = sum / n;
-	}
-}
-
 static void slots_give_back(struct mpib_agent *a, struct mpib_agent_held *c)
 {
 	struct mpib_hint_entry *e = mpib_hint_at(a->shm, c->slot);
 	struct mpib_agent_slot *s = &a->slot[c->slot];
 
-	if (c->slot >= MPIB_AGENT_OWN)
-		a->sharing--;
 	if (--s->users == 0) {
 		mpib_agent_hint(a, c->slot, 0);
-		e->src_ip = e->dst_ip = 0;
+		e->dst_ip = 0;
 		memset(s, 0, sizeof(*s));
 	}
 	HASH_DELETE(hh, a->held, c);
@@ -117,39 +93,19 @@ static bool slots_alike(const struct mpib_agent_slot *s,
 	       s->adaptive == ((r->flags & MPIB_AGENT_ADAPTIVE) != 0);
 }
 
-/* A slot for one more connection: one that is free, else that which connections
- * alike share. MPIB_HINT_SLOTS_MAX: there is none. */
+/* The slot of connections alike, else a free one. MPIB_HINT_SLOTS_MAX: none. */
 static uint32_t slots_choose(const struct mpib_agent *a,
 			     const struct mpib_agent_request *r)
 {
 	uint32_t slot = MPIB_HINT_SLOTS_MAX;
 
-	for (uint32_t i = 0; i < MPIB_AGENT_OWN; i++) {
-		if (!a->slot[i].users)
-			return i;
-	}
-	for (uint32_t i = MPIB_HINT_SLOTS_MAX; i-- > MPIB_AGENT_OWN;) {
+	for (uint32_t i = MPIB_HINT_SLOTS_MAX; i-- > 0;) {
 		if (!a->slot[i].users)
 			slot = i;
 		else if (slots_alike(&a->slot[i], r))
 			return i;
 	}
 	return slot;
-}
-
-/* Count a connection that has no slot of its own; the first one is told of. */
-static void slots_short(struct mpib_agent *a, bool shares)
-{
-	if (shares)
-		a->sharing++;
-	else
-		a->refused++;
-	if (!a->told)
-		mpib_warn("all %u hints are in use: further connections "
-			  "share the one of their peer (fewer channels, as by "
-			  "NCCL_MAX_NCHANNELS, give each its own)",
-			  MPIB_AGENT_OWN);
-	a->told = true;
 }
 
 /* Take a slot for r->conn_id: its index, or -errno. */
@@ -159,14 +115,11 @@ static int slots_take(struct mpib_agent_proxy *p,
 	struct mpib_agent *a = p->agent;
 	struct mpib_agent_slot *s;
 	struct mpib_agent_held *c;
-	struct mpib_hint_entry *e;
 	uint32_t slot;
 
 	if (slots_find(a, p, r->conn_id))
 		return -EEXIST;
 	slot = slots_choose(a, r);
-	if (slot >= MPIB_AGENT_OWN)
-		slots_short(a, slot < MPIB_HINT_SLOTS_MAX);
 	if (slot == MPIB_HINT_SLOTS_MAX)
 		return -ENOSPC;
 	c = mpib_xcalloc(sizeof(*c));
@@ -178,17 +131,9 @@ static int slots_take(struct mpib_agent_proxy *p,
 	if (s->users++)
 		return (int)slot;
 	s->dst_ip = r->sout_dst_ip;
-	s->src_ip = r->sout_src_ip;
 	s->alone = r->sup_dst_ip == 0;
-	s->choice.balance = MPIB_HINT_SUP_BW_MAX / 2;
 	s->adaptive = r->flags & MPIB_AGENT_ADAPTIVE;
-	e = mpib_hint_at(a->shm, slot);
-	e->dst_ip = r->sout_dst_ip;
-	if (slot < MPIB_AGENT_OWN) {
-		s->conn_id = r->conn_id;
-		e->src_ip = r->sout_src_ip;
-	}
-	mpib_agent_hint(a, slot, a->first);
+	mpib_hint_at(a->shm, slot)->dst_ip = r->sout_dst_ip;
 	if (a->taken)
 		a->taken(a->ctx, slot);
 	return (int)slot;
@@ -228,36 +173,35 @@ static bool slots_send(const struct mpib_agent_proxy *p, const void *message,
 	       (ssize_t)bytes;
 }
 
-static bool tell_reason(const struct mpib_agent_proxy *p,
-			const struct mpib_agent_choice *c, uint32_t slot)
+static void tell_reason(struct mpib_agent_proxy *p, uint32_t slot)
 {
+	const struct mpib_agent_choice *c = &p->agent->slot[slot].choice;
 	struct mpib_agent_reason r = { .hint_slot = slot,
 				       .sup_bw = c->sup_bw,
 				       .since = c->since };
 
 	snprintf(r.why, sizeof(r.why), "%s", c->why);
-	return slots_send(p, &r, sizeof(r));
+	if (p->reason[slot] != c->number && slots_send(p, &r, sizeof(r)))
+		p->reason[slot] = c->number;
 }
 
 /* A proxy that does not take a message now is told a second later. */
 void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s)
 {
 	struct mpib_agent_proxy *p;
-	struct mpib_agent_held *c;
 
 	TAILQ_FOREACH(p, &a->proxies, entry)
 	{
-		if (!p->hears || (p->told && !memcmp(&p->last, s, sizeof(*s))))
+		if (!p->hears)
 			continue;
-		p->told = slots_send(p, s, sizeof(*s));
-		p->last = *s;
-	}
-	for (c = a->held; c; c = c->hh.next) {
-		const struct mpib_agent_choice *now = &a->slot[c->slot].choice;
-
-		if (c->key.proxy->told && c->told != now->told &&
-		    tell_reason(c->key.proxy, now, c->slot))
-			c->told = now->told;
+		if (!p->told || memcmp(&p->last, s, sizeof(*s)) != 0) {
+			p->told = slots_send(p, s, sizeof(*s));
+			p->last = *s;
+		}
+		for (uint32_t i = 0; p->told && i < MPIB_HINT_SLOTS_MAX; i++) {
+			if (a->slot[i].users)
+				tell_reason(p, i);
+		}
 	}
 }
 
@@ -302,94 +246,11 @@ static void on_call(void *arg, int fd)
 	TAILQ_INSERT_TAIL(&a->proxies, p, entry);
 }
 
-static int listen_in(struct mpib_agent *a)
-{
-	a->acceptor = (struct mpib_acceptor){ .loop = &a->loop,
-					      .fd = a->fd,
-					      .at_once = CALLS,
-					      .who = "a proxy",
-					      .fn = on_call,
-					      .arg = a };
-	/* Others than proxies may call, too: as many places as there can be. */
-	return listen(a->fd, 4096) < 0 ? -errno
-				       : mpib_acceptor_open(&a->acceptor);
-}
-
-static const char *start_remedy(int rc)
-{
-	if (rc == -EADDRINUSE)
-		return "another agent serves it; stop that one";
-	if (rc == -EPERM)
-		return "others made it or may write there; give a directory of "
-		       "your own by --dir";
-	return "give a directory of your own by --dir";
-}
-
-int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
-		     uint32_t first, char *why)
-{
-	const struct passwd *pw = getpwnam(user);
-	int rc;
-
-	memset(a, 0, sizeof(*a));
-	a->user = pw ? pw->pw_uid : geteuid();
-	a->dir_fd = a->lock = a->fd = -1;
-	a->shm = MAP_FAILED;
-	a->first = first;
-	TAILQ_INIT(&a->proxies);
-	snprintf(a->dir, sizeof(a->dir), "%s", dir);
-	rc = mpib_loop_init(&a->loop);
-	if (rc == 0 && mkdir(dir, 0755) < 0 && errno != EEXIST)
-		rc = -errno;
-	if (rc == 0) {
-		a->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
-					      O_CLOEXEC);
-		rc = a->dir_fd < 0 ? -errno : mpib_agent_check_dir(a);
-	}
-	/* The socket first: mpib_agent_bind() fails if another agent is running. */
-	if (rc == 0)
-		rc = mpib_agent_bind(a, pw ? pw->pw_gid : (gid_t)-1);
-	if (rc == 0)
-		rc = mpib_agent_make_hints(a);
-	if (rc == 0)
-		rc = listen_in(a);
-	if (rc == 0)
-		return 0;
-	snprintf(why, MPIB_AGENT_WHY, "%.96s: %s (%s)", dir, strerror(-rc),
-		 start_remedy(rc));
-	mpib_agent_stop(a);
-	return rc;
-}
-
-void mpib_agent_stop(struct mpib_agent *a)
-{
-	while (!TAILQ_EMPTY(&a->proxies))
-		slots_drop(TAILQ_FIRST(&a->proxies));
-	if (a->fd >= 0) {
-		mpib_acceptor_close(&a->acceptor);
-		close(a->fd);
-		unlinkat(a->dir_fd, MPIB_AGENT_SOCK, 0);
-	}
-	if (a->shm != MAP_FAILED) {
-		munmap(a->shm, mpib_hint_bytes(MPIB_HINT_SLOTS_MAX));
-		unlinkat(a->dir_fd, MPIB_AGENT_HINTS, 0);
-	}
-	if (a->lock >= 0) {
-		/* Only who has it may remove it. */
-		if (a->fd >= 0)
-			unlinkat(a->dir_fd, MPIB_AGENT_LOCK, 0);
-		close(a->lock);
-	}
-	if (a->dir_fd >= 0)
-		close(a->dir_fd);
-	mpib_loop_fini(&a->loop);
-}
-
 /* The files of the agent's directory: the lock, the hints and the socket. */
 
 /* Under a temporary name, then renamed: a proxy that has the old file mapped
  * keeps it, and a proxy that opens the name finds a complete file. */
-int mpib_agent_make_hints(struct mpib_agent *a)
+static int make_hints(struct mpib_agent *a)
 {
 	static const char tmp[] = MPIB_AGENT_HINTS ".new";
 	const struct mpib_hint_header h = {
@@ -423,7 +284,7 @@ int mpib_agent_make_hints(struct mpib_agent *a)
 }
 
 /* Whoever may write there would have the agent change files of his choice. */
-int mpib_agent_check_dir(const struct mpib_agent *a)
+static int check_dir(const struct mpib_agent *a)
 {
 	struct stat st;
 
@@ -461,7 +322,7 @@ static int admit(const struct mpib_agent *a, gid_t group)
 	return fchmodat(a->dir_fd, MPIB_AGENT_SOCK, 0660, 0) < 0 ? -errno : 0;
 }
 
-int mpib_agent_bind(struct mpib_agent *a, gid_t group)
+static int bind_in(struct mpib_agent *a, gid_t group)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK,
@@ -487,4 +348,86 @@ int mpib_agent_bind(struct mpib_agent *a, gid_t group)
 	else
 		a->fd = fd;
 	return rc < 0 ? rc : 0;
+}
+
+static int listen_in(struct mpib_agent *a)
+{
+	a->acceptor = (struct mpib_acceptor){ .loop = &a->loop,
+					      .fd = a->fd,
+					      .at_once = CALLS,
+					      .who = "a proxy",
+					      .fn = on_call,
+					      .arg = a };
+	/* Others than proxies may call, too: as many places as there can be. */
+	return listen(a->fd, 4096) < 0 ? -errno
+				       : mpib_acceptor_open(&a->acceptor);
+}
+
+static const char *start_remedy(int rc)
+{
+	if (rc == -EADDRINUSE)
+		return "another agent serves it; stop that one";
+	if (rc == -EPERM)
+		return "others made it or may write there; give a directory of "
+		       "your own by --dir";
+	return "give a directory of your own by --dir";
+}
+
+int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
+		     char *why)
+{
+	const struct passwd *pw = getpwnam(user);
+	int rc;
+
+	memset(a, 0, sizeof(*a));
+	a->user = pw ? pw->pw_uid : geteuid();
+	a->dir_fd = a->lock = a->fd = -1;
+	a->shm = MAP_FAILED;
+	TAILQ_INIT(&a->proxies);
+	snprintf(a->dir, sizeof(a->dir), "%s", dir);
+	rc = mpib_loop_init(&a->loop);
+	if (rc == 0 && mkdir(dir, 0755) < 0 && errno != EEXIST)
+		rc = -errno;
+	if (rc == 0) {
+		a->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
+					      O_CLOEXEC);
+		rc = a->dir_fd < 0 ? -errno : check_dir(a);
+	}
+	/* The socket first: bind_in() fails if another agent is running. */
+	if (rc == 0)
+		rc = bind_in(a, pw ? pw->pw_gid : (gid_t)-1);
+	if (rc == 0)
+		rc = make_hints(a);
+	if (rc == 0)
+		rc = listen_in(a);
+	if (rc == 0)
+		return 0;
+	snprintf(why, MPIB_AGENT_WHY, "%.96s: %s (%s)", dir, strerror(-rc),
+		 start_remedy(rc));
+	mpib_agent_stop(a);
+	return rc;
+}
+
+void mpib_agent_stop(struct mpib_agent *a)
+{
+	while (!TAILQ_EMPTY(&a->proxies))
+		slots_drop(TAILQ_FIRST(&a->proxies));
+	if (a->fd >= 0) {
+		mpib_acceptor_close(&a->acceptor);
+		close(a->fd);
+		unlinkat(a->dir_fd, MPIB_AGENT_SOCK, 0);
+	}
+	if (a->shm != MAP_FAILED) {
+		munmap(a->shm, mpib_hint_bytes(MPIB_HINT_SLOTS_MAX));
+		unlinkat(a->dir_fd, MPIB_AGENT_HINTS, 0);
+	}
+	if (a->lock >= 0) {
+		/* Only who has it may remove it. */
+		if (a->fd >= 0)
+			unlinkat(a->dir_fd, MPIB_AGENT_LOCK, 0);
+		close(a->lock);
+	}
+	if (a->dir_fd >= 0)
+		close(a->dir_fd);
+	mpib_loop_fini(&a->loop);
 }

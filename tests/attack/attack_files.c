@@ -59,7 +59,7 @@ static pid_t begin_agent(const char *dir)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		dup2(err, STDERR_FILENO);
 		execl(MPIB_AGENT_PATH, MPIB_AGENT_PATH, "--dir", dir, "--user",
-		      "nobody", "balance", NULL);
+		      "nobody", "adaptive", NULL);
 		_exit(127);
 	}
 	close(err);

@@ -6,7 +6,7 @@ set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"
 proxy_options=(--mode advanced)
-agent_options=(--run-dir "$dir/n1")
+agent_options=()
 
 proxy 0
 proxy 1
@@ -16,8 +16,8 @@ agent static 256
 expect "static 256" '$1 == 3 * $2'
 end -9 agent
 expect "agent killed" '$2 == 0'
-agent weights 1:3
-expect "weights 1:3" '$2 == 3 * $1'
+agent static 768
+expect "static 768" '$2 == 3 * $1'
 ctl why
 end -TERM agent
 agent drain sout
@@ -26,10 +26,10 @@ end -TERM agent
 agent drain sup
 expect "drain sup" '$2 == 0'
 end -TERM agent
-agent balance
-expect "balance" '$1 > 0 && $2 > 0'
+agent adaptive
+expect "adaptive" '$2 == 0'
 end -TERM agent
-agent static 512 --interval 1000000
+agent static 512
 expect "static 512" '$1 == $2'
 # The proxies are restarted, the agent is not.
 end -9 perf

@@ -170,12 +170,9 @@ refuses 2 "$monitor"
 
 refuses 2 "$agent"
 refuses 2 "$agent" --dir
-for number in none 0 -1 ' 1' 1x 4294967297 99999999999999999999; do
-	refuses 2 "$agent" --interval "$number" balance
-done
 refuses 2 "$agent" static 1025
 refuses 2 "$agent" nonsense
-refuses 1 "$agent" --dir "$dir/conf/agent" balance
+refuses 1 "$agent" --dir "$dir/conf/agent" adaptive
 
 refuses 2 "$perf" --plugin
 refuses 2 "$perf" --plugin "$dir/none.so"

@@ -6,7 +6,7 @@ set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"
 proxy_options=(--mode adaptive --failover=no --resume-grace=0 --fault=yes)
-agent_options=(--config "$dir/conf" --run-dir "$dir/n0")
+agent_options=(--config "$dir/conf")
 
 # told WHAT TEXT COMMAND...: until its output has the text.
 told() {
@@ -25,7 +25,7 @@ gone() {
 }
 # rules LINE...: what the agent goes by.
 rules() {
-	printf '%s\n' "hold $hold" "lead 0" "sick sout cqe_errors 10" "$@" \
+	printf '%s\n' "hold $hold" "sick sout cqe_errors 10" "$@" \
 		>"$dir/conf"
 	[ -z "${pids[agent]:-}" ] || kill -HUP "${pids[agent]}"
 }
@@ -66,21 +66,21 @@ told "a counter that there is not" 'no_such_counter: no rail of the proxy' \
 rules "rule peer nowhere static 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
 	2>"$dir/refused" && fail "a rule for nowhere was taken"
-grep -q "conf:4: peer nowhere: it takes" "$dir/refused" ||
+grep -q "conf:3: peer nowhere: it takes" "$dir/refused" ||
 	fail "refused without the line: $(cat "$dir/refused")"
-told "the reload" 'not reloaded: .*conf:4: peer nowhere' ctl agent
+told "the reload" 'not reloaded: .*conf:3: peer nowhere' ctl agent
 expect "a bad file" '$1 > 0 && $2 > 0'
-rules "rule uid 4242 static 0" "rule network $net.0/24 uid $(id -u) static 256"
-expect "a rule by network and user" '$1 == 3 * $2'
-told "the line of the rule" 'rule of line 5' ctl why
-told "a field" 'rule of line 5' ctl why -o agent.why
+rules "rule peer $net.99 static 0" "rule network $net.0/24 static 256"
+expect "a rule by network" '$1 == 3 * $2'
+told "the line of the rule" 'rule of line 4' ctl why
+told "a field" 'rule of line 4' ctl why -o agent.why
 rules
 expect "the first file again" '$1 > 0 && $2 > 0 && $1 != 3 * $2'
 
 # Maintenance of SOUT's way to that peer, then of another's.
 rules "rule peer $net.2 $then drain sout"
 expect "maintenance" '$1 == 0'
-told "why" 'SOUT left: maintenance, line 4' ctl why
+told "why" 'SOUT left: maintenance, line 3' ctl why
 rules "rule peer $net.99 $then drain sout"
 told "another's maintenance" adaptive ctl why
 
@@ -88,7 +88,7 @@ told "another's maintenance" adaptive ctl why
 end -TERM agent
 agent --dry-run
 rules "rule peer $net.2 $then drain sout"
-told "a dry run" 'adaptive.*SOUT left: maintenance, line 4' ctl why
+told "a dry run" 'adaptive.*SOUT left: maintenance, line 3' ctl why
 told "a dry run" 'dry run: nothing is steered' ctl agent
 expect "a dry run" '$1 > 0 && $2 > 0'
 end -TERM agent

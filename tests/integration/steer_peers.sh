@@ -22,8 +22,7 @@ for node in 0 1; do
 done
 nodes_ready 0 1
 for node in 0 1; do
-	echo "$net.0/24 island$node" >"$dir/islands$node"
-	echo "islands $dir/islands$node" >"$dir/conf$node"
+	echo "island island$node" >"$dir/conf$node"
 	"$build/proxy/mpib-agent" --dir "$dir/agent$node" \
 		--run-dir "$dir/n$node" --config "$dir/conf$node" \
 		>"$dir/a$node.out" 2>"$dir/a$node.log" &
@@ -43,7 +42,7 @@ has '^adaptive' < <(split) || fail "before: $(split)"
 
 # A drain of node 1, whoever the peer is.
 rule() {
-	echo "islands $dir/islands1" >"$dir/conf1"
+	echo "island island1" >"$dir/conf1"
 	echo "rule $1 from 2020-01-01T00:00:00Z to 2099-01-01T00:00:00Z drain sup" \
 		>>"$dir/conf1"
 	kill -HUP "${pids[a1]}"

@@ -18,10 +18,10 @@ int steered_begin(void **state)
 {
 	snprintf(dir, sizeof(dir), "/tmp/mpib-steered-XXXXXX");
 	assert_non_null(mkdtemp(dir));
-	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 256, why), 0);
+	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", why), 0);
 	memset(&policy, 0, sizeof(policy));
 	policy.agent = &agent;
-	policy.age = 1;
+	mpib_agent_conf_init(&policy.conf);
 	policy.now =
 		(struct mpib_agent_now){ .s = (uint64_t)time(NULL), .ns = 1 };
 	return 0;
@@ -38,7 +38,7 @@ struct mpib_agent_slot *steered_conn(unsigned slot, const char *peer)
 {
 	struct mpib_agent_slot *s = &agent.slot[slot];
 
-	*s = (struct mpib_agent_slot){ .users = 1, .choice.balance = 512 };
+	*s = (struct mpib_agent_slot){ .users = 1 };
 	inet_pton(AF_INET, peer, &s->dst_ip);
 	return s;
 }

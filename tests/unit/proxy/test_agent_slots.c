@@ -104,11 +104,9 @@ CASE(a_registered_connection_has_an_entry)
 	assert_int_equal(shm->header.more, 3840);
 	r = enlist(fd, 42ull << 16 | 7);
 	assert_int_equal(r.status, 0);
-	assert_int_equal(shm->entries[r.hint_slot].sup_bw, 256);
+	assert_int_equal(shm->entries[r.hint_slot].sup_bw, 0);
 	assert_int_equal(shm->entries[r.hint_slot].seq % 2, 0);
-	assert_int_equal(shm->entries[r.hint_slot].src_ip, htonl(1));
 	assert_int_equal(shm->entries[r.hint_slot].dst_ip, htonl(2));
-	assert_int_equal(mpib_agent_pid(&agent.slot[r.hint_slot]), 42);
 	mpib_agent_hint(&agent, r.hint_slot, 300);
 	assert_int_equal(mpib_hint_read(&shm->entries[r.hint_slot], 0), 300);
 	ask(fd, MPIB_AGENT_DEREGISTER, 42ull << 16 | 7);
@@ -117,74 +115,39 @@ CASE(a_registered_connection_has_an_entry)
 	close(fd);
 }
 
-static void ask_to(int fd, uint64_t id, uint32_t peer,
-		   struct mpib_agent_response *r)
+static struct mpib_agent_response ask_of(int fd,
+					 const struct mpib_agent_request *q)
+{
+	struct mpib_agent_response r;
+
+	assert_int_equal(send(fd, q, sizeof(*q), MSG_NOSIGNAL), sizeof(*q));
+	settle();
+	assert_int_equal(recv(fd, &r, sizeof(r), MSG_DONTWAIT), sizeof(r));
+	return r;
+}
+
+static struct mpib_agent_response enlist_to(int fd, uint64_t id, uint32_t peer)
 {
 	struct mpib_agent_request q = { .type = MPIB_AGENT_REGISTER,
 					.conn_id = id,
-					.sout_src_ip = htonl(1),
 					.sout_dst_ip = htonl(peer) };
 
-	assert_int_equal(send(fd, &q, sizeof(q), MSG_NOSIGNAL), sizeof(q));
-	settle();
-	assert_int_equal(recv(fd, r, sizeof(*r), MSG_DONTWAIT), sizeof(*r));
+	return ask_of(fd, &q);
 }
 
-/* All of them to peer 2. */
-static void take_all_own(int fd)
-{
-	for (unsigned i = 0; i < MPIB_AGENT_OWN; i++)
-		assert_true(enlist(fd, i).hint_slot < MPIB_AGENT_OWN);
-}
-
-CASE(a_slot_of_its_own_comes_back_to_the_next)
-{
-	int a = steered_dial(), b = steered_dial();
-
-	for (unsigned i = 0; i < MPIB_AGENT_OWN - 56; i++)
-		assert_true(enlist(a, i).hint_slot < MPIB_AGENT_OWN);
-	for (unsigned i = 0; i < 56; i++)
-		assert_true(enlist(b, i).hint_slot < MPIB_AGENT_OWN);
-	assert_true(enlist(b, 1000).hint_slot >= MPIB_AGENT_OWN);
-	/* A proxy that dies gives all of its own back, and nobody else's. */
-	close(a);
-	settle();
-	for (unsigned i = 0; i < MPIB_AGENT_OWN - 56; i++)
-		assert_true(enlist(b, 2000 + i).hint_slot < MPIB_AGENT_OWN);
-	assert_true(enlist(b, 1).status == -EEXIST);
-	assert_true(enlist(b, 10000).hint_slot >= MPIB_AGENT_OWN);
-	close(b);
-}
-
-CASE(without_one_it_follows_the_hint_of_its_peer)
+CASE(connections_to_a_peer_share_a_hint)
 {
 	const struct mpib_hint_shm *shm = map();
 	struct mpib_agent_response r, same, other;
 	int a = steered_dial(), b = steered_dial();
 
-	take_all_own(a);
-	assert_int_equal(agent.sharing, 0);
-	assert_false(agent.told);
 	/* Of whichever proxy; another peer's is another one. */
-	ask_to(a, 5000, 2, &r);
-	ask_to(b, 5000, 2, &same);
-	ask_to(b, 5001, 3, &other);
-	assert_true(agent.told);
-	assert_int_equal(agent.sharing, 3);
+	r = enlist_to(a, 5000, 2);
+	same = enlist_to(b, 5000, 2);
+	other = enlist_to(b, 5001, 3);
 	assert_int_equal(r.status, 0);
 	assert_int_equal(same.hint_slot, r.hint_slot);
 	assert_int_not_equal(other.hint_slot, r.hint_slot);
-	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9),
-			 256);
-	for (unsigned i = 0; i < MPIB_AGENT_OWN; i++) {
-		agent.slot[i].choice.balance = i % 2 ? 100 : 300;
-		agent.slot[i].alone = i % 4 > 1; /* nothing to learn of these */
-	}
-	for (unsigned i = 2; i < MPIB_AGENT_OWN; i += 4)
-		agent.slot[i].choice.balance = 900;
-	mpib_agent_follow(&agent);
-	assert_int_equal(agent.slot[r.hint_slot].choice.balance, 200);
-	assert_int_equal(agent.slot[other.hint_slot].choice.balance, 512);
 	mpib_agent_hint(&agent, r.hint_slot, 200);
 	/* Whoever leaves first does not take it away from the other. */
 	ask(a, MPIB_AGENT_DEREGISTER, 5000);
@@ -193,30 +156,50 @@ CASE(without_one_it_follows_the_hint_of_its_peer)
 	close(b);
 	settle();
 	assert_int_equal(mpib_hint_read(mpib_hint_at(shm, r.hint_slot), 9), 0);
-	assert_int_equal(agent.sharing, 0);
 	close(a);
 }
 
-CASE(more_peers_than_shared_hints_are_refused)
+/* MPIB_HINT_OWN is all on SUP for a proxy in advanced mode, and one rail is no
+ * reason to leave none for another connection. */
+CASE(only_connections_alike_share_a_hint)
 {
-	struct mpib_agent_response r;
+	struct mpib_agent_request q = { .type = MPIB_AGENT_REGISTER,
+					.sout_dst_ip = htonl(2) };
+	uint32_t slot[4];
 	int a = steered_dial();
 
-	take_all_own(a);
-	for (unsigned i = 0; i < MPIB_AGENT_SHARED; i++) {
-		ask_to(a, 5000 + i, 10 + i, &r);
+	for (unsigned i = 0; i < 8; i++) {
+		struct mpib_agent_response r;
+
+		q.conn_id = 5000 + i;
+		q.flags = i & 1 ? MPIB_AGENT_ADAPTIVE : 0;
+		q.sup_dst_ip = i & 2 ? htonl(3) : 0;
+		r = ask_of(a, &q);
 		assert_int_equal(r.status, 0);
+		assert_int_equal(agent.slot[r.hint_slot].adaptive, i & 1);
+		assert_int_equal(agent.slot[r.hint_slot].alone, !(i & 2));
+		if (i < 4)
+			slot[i] = r.hint_slot;
+		else
+			assert_int_equal(r.hint_slot, slot[i - 4]);
 	}
-	ask_to(a, 6000, 9, &r);
-	assert_int_equal(r.status, -ENOSPC);
-	assert_int_equal(agent.refused, 1);
-	assert_int_equal(agent.sharing, MPIB_AGENT_SHARED);
-	ask_to(a, 6001, 10, &r); /* one that has a shared hint */
-	assert_int_equal(r.status, 0);
-	ask(a, MPIB_AGENT_DEREGISTER, 5001);
-	ask_to(a, 6002, 9, &r);
-	assert_int_equal(r.status, 0);
 	close(a);
+}
+
+CASE(more_peers_than_hints_are_refused)
+{
+	int a = steered_dial(), b = steered_dial();
+
+	for (unsigned i = 0; i < MPIB_HINT_SLOTS_MAX; i++)
+		assert_int_equal(enlist_to(a, i, 10 + i).status, 0);
+	assert_int_equal(enlist_to(b, 1, 9).status, -ENOSPC);
+	assert_int_equal(enlist_to(b, 2, 10).status, 0);
+	/* A proxy that dies gives all of its own back, and nobody else's. */
+	close(a);
+	settle();
+	assert_int_equal(agent.slot[enlist_to(b, 3, 10).hint_slot].users, 2);
+	assert_int_equal(enlist_to(b, 4, 9).status, 0);
+	close(b);
 }
 
 CASE(the_same_connection_twice_is_refused)
@@ -253,10 +236,10 @@ CASE(a_second_agent_leaves_the_first_alone)
 	int fd = steered_dial();
 
 	assert_int_equal(enlist(fd, 1).status, 0);
-	assert_int_equal(mpib_agent_start(&other, dir, "nobody", 0, why),
+	assert_int_equal(mpib_agent_start(&other, dir, "nobody", why),
 			 -EADDRINUSE);
 	assert_int_equal(enlist(fd, 2).status, 0);
-	assert_int_equal(map()->entries[0].sup_bw, 256);
+	assert_int_equal(map()->entries[0].dst_ip, htonl(2));
 	close(fd);
 }
 
@@ -349,7 +332,7 @@ CASE(what_a_killed_agent_left_is_taken_over)
 	close(dead.lock);
 	close(dead.dir_fd);
 	mpib_loop_fini(&dead.loop);
-	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 1, why), 0);
+	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", why), 0);
 	new = map();
 	assert_int_equal(new->entries[3].sup_bw, 0);
 	assert_int_equal(old->entries[3].sup_bw, 999);
@@ -367,7 +350,7 @@ CASE(who_is_answered_finds_the_hints_of_now)
 	mpib_agent_stop(&agent);
 	assert_int_equal(rename(old, path), 0);
 	before = hints_found();
-	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", 256, why), 0);
+	assert_int_equal(mpib_agent_start(&agent, dir, "nobody", why), 0);
 	assert_int_not_equal(hints_found(), before);
 	assert_int_equal(found_at_listen, hints_found());
 }
