@@ -25,15 +25,13 @@
 #include "base/closer.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "base/users.h"
 
 #define RETRY (1000 * MPIB_MSEC)
 #define NO_HINT UINT32_MAX
 #define MESSAGES 64 /* of the agent, in one turn of the loop */
 #define BOTH ((1u << MPIB_RAILS) - 1)
-/* What an agent said holds this long without it: peers do not come back to a rail,
- * and leave it again, because the agent is restarted. */
-#define KEPT (10 * MPIB_SEC)
 
 enum conn_state {
 	CONN_NEW, /* to be registered with the agent */
@@ -76,7 +74,6 @@ struct mpib_agent_link {
 	bool heard;
 	pid_t pid; /* of the agent that was heard */
 	struct mpib_agent_reason *reason; /* by slot; NULL: none was heard */
-	uint64_t left_ns; /* when who said it hung up; 0: it has not */
 	struct mpib_agent_conn *by_id;
 };
 
@@ -137,8 +134,7 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 	mpib_warn("agent: %s/" MPIB_AGENT_SOCK ": %s, connections %s", l->dir,
 		  why, l->without);
 	agent_close_sock(l);
-	if (!l->left_ns)
-		l->left_ns = mpib_loop_now(l->loop);
+	l->heard = false;
 	TAILQ_INIT(&l->asked);
 	for (c = TAILQ_FIRST(&l->conns); c; c = next) {
 		next = TAILQ_NEXT(c, entry);
@@ -249,65 +245,45 @@ static bool agent_on_answer(struct mpib_agent_link *l,
 	return true;
 }
 
-/* Whether text of this size ends within it, and can be shown as it is. */
-static bool text_sound(const char *text, size_t size)
+/* What an agent may not say becomes what it may: any byte can be in its texts,
+ * any number in the rest. */
+static void mend_text(char *text, size_t size)
 {
-	if (!memchr(text, '\0', size))
-		return false;
-	for (; *text; text++) {
-		if (*text < ' ' || *text > '~')
-			return false;
-	}
-	return true;
+	text[size - 1] = '\0';
+	mpib_ascii_make(text);
 }
 
-static bool summary_sound(const struct mpib_agent_summary *s)
-{
-	if (s->sick > BOTH || s->congested > BOTH ||
-	    s->windows > MPIB_AGENT_TOLD_MAX ||
-	    !text_sound(s->island, sizeof(s->island)) ||
-	    !text_sound(s->config, sizeof(s->config)) ||
-	    !text_sound(s->fault, sizeof(s->fault)))
-		return false;
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		if (!text_sound(s->rail[r].why, sizeof(s->rail[r].why)))
-			return false;
-	}
-	for (unsigned i = 0; i < s->windows; i++) {
-		if (s->window[i].rail >= MPIB_RAILS || s->window[i].bits > 128)
-			return false;
-	}
-	return true;
-}
-
-/* False: no agent would say that. */
-static bool hear_summary(struct mpib_agent_link *l,
-			 const struct mpib_agent_summary *s)
+static void hear_summary(struct mpib_agent_link *l,
+			 struct mpib_agent_summary *s)
 {
 	struct ucred cred = { 0 };
 	socklen_t len = sizeof(cred);
 
-	if (!summary_sound(s))
-		return false;
+	s->sick &= BOTH;
+	s->congested &= BOTH;
+	if (s->windows > MPIB_AGENT_TOLD_MAX)
+		s->windows = MPIB_AGENT_TOLD_MAX;
+	mend_text(s->island, sizeof(s->island));
+	mend_text(s->config, sizeof(s->config));
+	mend_text(s->fault, sizeof(s->fault));
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		mend_text(s->rail[r].why, sizeof(s->rail[r].why));
 	if (getsockopt(l->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == 0)
 		l->pid = cred.pid;
 	l->summary = *s;
 	l->heard = true;
-	l->left_ns = 0;
-	return true;
 }
 
 /* Keep it by its entry. Where memory is short the agent is not shown. */
-static bool hear_reason(struct mpib_agent_link *l,
-			const struct mpib_agent_reason *r)
+static void hear_reason(struct mpib_agent_link *l, struct mpib_agent_reason *r)
 {
-	if (r->hint_slot >= l->slots || !text_sound(r->why, sizeof(r->why)))
-		return false;
+	if (r->hint_slot >= l->slots)
+		return;
+	mend_text(r->why, sizeof(r->why));
 	if (!l->reason)
 		l->reason = calloc(l->slots, sizeof(*l->reason));
 	if (l->reason)
 		l->reason[r->hint_slot] = *r;
-	return true;
 }
 
 /* Take one message. False: there is none, or the link is cut. */
@@ -318,7 +294,7 @@ static bool agent_take(struct mpib_agent_link *l)
 		struct mpib_agent_summary summary;
 		struct mpib_agent_reason reason;
 	} m;
-	bool sound;
+	bool sound = true;
 	ssize_t n;
 
 	if (mpib_may_receive(l->user) < 0) {
@@ -333,9 +309,9 @@ static bool agent_take(struct mpib_agent_link *l)
 		return false;
 	}
 	if (n == sizeof(m.summary))
-		sound = hear_summary(l, &m.summary);
+		hear_summary(l, &m.summary);
 	else if (n == sizeof(m.reason))
-		sound = hear_reason(l, &m.reason);
+		hear_reason(l, &m.reason);
 	else
 		sound = n == sizeof(m.answer) && agent_on_answer(l, &m.answer);
 	if (!sound)
@@ -361,27 +337,21 @@ static int find_agent(struct mpib_agent_link *l)
 
 	if (dir < 0)
 		return dir;
-	rc = hints = mpib_agent_hints_open(dir, l->user, &slots);
-	if (rc < 0)
-		goto out_dir;
 	rc = l->fd = mpib_agent_dial(dir, l->user);
 	if (rc < 0)
-		goto out_hints;
-	/* The file that was opened first may be that of an agent that has left.
-	 * The agent we are connected to now has its own file there: open the
-	 * file again. */
-	close(hints);
+		goto out_dir;
+	/* Only now: until the agent listens, the file may be that of an agent
+	 * that has left. */
 	rc = hints = mpib_agent_hints_open(dir, l->user, &slots);
-	if (rc >= 0)
+	if (rc >= 0) {
 		rc = map_shm(l, hints, slots);
+		close(hints);
+	}
 	if (rc == 0)
 		rc = mpib_loop_add(l->loop, &l->watch, l->fd, EPOLLIN, on_agent,
 				   l);
 	if (rc < 0)
 		agent_close_sock(l);
-out_hints:
-	if (hints >= 0)
-		close(hints);
 out_dir:
 	close(dir);
 	if (rc < 0)
@@ -513,44 +483,36 @@ void mpib_agent_del(struct mpib_agent_conn *conn)
 		agent_pump(l);
 }
 
-/* What the agent said, for as long as it holds; else NULL. */
-static const struct mpib_agent_summary *
-summary_of(const struct mpib_agent_link *link)
-{
-	if (!link || !link->heard ||
-	    (link->left_ns &&
-	     mpib_loop_now(link->loop) - link->left_ns >= KEPT))
-		return NULL;
-	return &link->summary;
-}
-
 void mpib_agent_said(const struct mpib_agent_link *link, uint32_t peer,
 		     struct mpib_agent_word *word)
 {
 	struct in6_addr addr = mpib_address_of_ip(peer);
-	const struct mpib_agent_summary *s = summary_of(link);
+	const struct mpib_agent_summary *s;
 
 	memset(word, 0, sizeof(*word));
-	if (!s || s->flags & MPIB_AGENT_DRY)
+	if (!link || !link->heard || link->summary.flags & MPIB_AGENT_DRY)
 		return;
+	s = &link->summary;
 	word->there = true;
 	word->sick = s->sick;
 	word->congested = s->congested;
 	memcpy(word->island, s->island, sizeof(word->island));
 	for (unsigned i = 0; i < s->windows; i++) {
-		struct mpib_network net = { .bits = s->window[i].bits };
+		const struct mpib_agent_told *told = &s->window[i];
+		struct mpib_network net = { .bits = told->bits };
 
-		memcpy(&net.addr, s->window[i].addr, sizeof(net.addr));
-		if (mpib_network_has(&net, &addr))
-			word->maintenance |= (uint8_t)(1u << s->window[i].rail);
+		memcpy(&net.addr, told->addr, sizeof(net.addr));
+		if (told->rail < MPIB_RAILS && told->bits <= 128 &&
+		    mpib_network_has(&net, &addr))
+			word->maintenance |= (uint8_t)(1u << told->rail);
 	}
 }
 
 const struct mpib_agent_summary *
 mpib_agent_heard(const struct mpib_agent_link *link, pid_t *pid)
 {
-	*pid = link && link->fd >= 0 ? link->pid : 0;
-	return *pid ? summary_of(link) : NULL;
+	*pid = link ? link->pid : 0;
+	return link && link->heard ? &link->summary : NULL;
 }
 
 const struct mpib_agent_reason *

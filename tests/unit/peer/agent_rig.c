@@ -96,6 +96,21 @@ bool agent_rig_take_call(void)
 	return agent >= 0;
 }
 
+bool agent_rig_is_heard(void)
+{
+	char byte;
+	int fd;
+
+	while ((fd = accept4(listener, NULL, NULL,
+			     SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0) {
+		if (agent >= 0)
+			close(agent);
+		agent = fd;
+	}
+	return agent >= 0 &&
+	       recv(agent, &byte, 1, MSG_DONTWAIT | MSG_PEEK) != 0;
+}
+
 bool agent_rig_next(struct mpib_agent_request *r)
 {
 	ssize_t n = recv(agent, r, sizeof(*r), MSG_DONTWAIT);

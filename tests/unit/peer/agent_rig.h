@@ -24,6 +24,8 @@ void agent_rig_up(void);
 void agent_rig_down(void);
 /* Take the proxy's call. False: it did not call. */
 bool agent_rig_take_call(void);
+/* Take all its calls. Whether the last one was not hung up. */
+bool agent_rig_is_heard(void);
 /* Take the proxy's next request. False: there is none. */
 bool agent_rig_next(struct mpib_agent_request *r);
 void agent_rig_answer(int32_t status, uint32_t slot);

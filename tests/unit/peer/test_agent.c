@@ -223,29 +223,29 @@ CASE(what_others_could_write_is_not_trusted)
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
 			     0620);
 	rig_pass(rig, 2 * MPIB_SEC);
-	assert_false(agent_rig_take_call());
+	assert_false(agent_rig_is_heard());
 
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm) - 1, MPIB_HINT_MAGIC,
 			     0600);
 	rig_pass(rig, 2 * MPIB_SEC);
-	assert_false(agent_rig_take_call());
+	assert_false(agent_rig_is_heard());
 
 	agent_rig_make_longer_hints(MPIB_HINT_MORE_MAX + 1, 0);
 	rig_pass(rig, 2 * MPIB_SEC);
-	assert_false(agent_rig_take_call());
+	assert_false(agent_rig_is_heard());
 
 	agent_rig_make_longer_hints(MPIB_HINT_MORE_MAX, -1);
 	rig_pass(rig, 2 * MPIB_SEC);
-	assert_false(agent_rig_take_call());
+	assert_false(agent_rig_is_heard());
 
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), 0x48495049, 0600);
 	rig_pass(rig, 2 * MPIB_SEC);
-	assert_false(agent_rig_take_call());
+	assert_false(agent_rig_is_heard());
 
 	agent_rig_make_hints(sizeof(struct mpib_hint_shm), MPIB_HINT_MAGIC,
 			     0644);
 	rig_pass(rig, 2 * MPIB_SEC);
-	assert_true(agent_rig_take_call());
+	assert_true(agent_rig_is_heard());
 }
 
 TEST(the_layout_is_the_agents_contract)
