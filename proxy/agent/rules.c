@@ -217,8 +217,8 @@ static const struct {
 	{ "hold", take_hold },	{ "island", take_island },
 };
 
-static bool take_words(struct mpib_agent_conf *c, char **words, unsigned count,
-		       unsigned line, char *why)
+static bool conf_take_words(struct mpib_agent_conf *c, char **words,
+			    unsigned count, unsigned line, char *why)
 {
 	struct conf_line l = { words[0], words + 1, count - 1, line, why };
 	struct mpib_suggest s = { .typed = words[0] };
@@ -259,7 +259,7 @@ static bool take_line(struct mpib_agent_conf *c, char *text, size_t len,
 					      MPIB_AGENT_WORDS);
 		words[count++] = w;
 	}
-	return count == 0 || take_words(c, words, count, line, why);
+	return count == 0 || conf_take_words(c, words, count, line, why);
 }
 
 void mpib_agent_conf_init(struct mpib_agent_conf *c)

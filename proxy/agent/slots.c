@@ -284,7 +284,7 @@ static int make_hints(struct mpib_agent *a)
 }
 
 /* Whoever may write there would have the agent change files of his choice. */
-static int check_dir(const struct mpib_agent *a)
+static int slots_check_dir(const struct mpib_agent *a)
 {
 	struct stat st;
 
@@ -391,7 +391,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 	if (rc == 0) {
 		a->dir_fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW |
 					      O_CLOEXEC);
-		rc = a->dir_fd < 0 ? -errno : check_dir(a);
+		rc = a->dir_fd < 0 ? -errno : slots_check_dir(a);
 	}
 	/* The socket first: bind_in() fails if another agent is running. */
 	if (rc == 0)
