@@ -38,35 +38,23 @@ static uint8_t range_req(const struct engine_conn *f, const struct send_op *p,
 	return f->tx.op_range[send_op_index(p, k)].req;
 }
 
-/* Return a bit per rail that has not acknowledged a send op with bytes of the
- * request. */
-static uint8_t stuck_unacked(const struct engine_conn *f, unsigned req)
+/* Return whether a send op has bytes of the request. Sets a bit in *rails for
+ * each rail that has not acknowledged such a send op. */
+static bool is_posted(const struct engine_conn *f, unsigned req, uint8_t *rails)
 {
-	uint8_t rails = 0;
+	bool posted = false;
 
-	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++) {
-		const struct send_op *p = &f->tx.op[i % SEND_OPS];
-
-		for (unsigned k = 0; k < p->n; k++)
-			rails |= range_req(f, p, k) == req ? waited_for(p) : 0;
-	}
-	return rails;
-}
-
-/* If no acknowledgement of a rail is missing and no send range is queued:
- * return whether a send op with bytes of the request is held until its slot is
- * delivered. */
-static bool is_undelivered(const struct engine_conn *f, unsigned req)
-{
 	for (uint32_t i = f->tx.op_tail; i != f->tx.op_head; i++) {
 		const struct send_op *p = &f->tx.op[i % SEND_OPS];
 
 		for (unsigned k = 0; k < p->n; k++) {
-			if (range_req(f, p, k) == req)
-				return true;
+			if (range_req(f, p, k) != req)
+				continue;
+			*rails |= waited_for(p);
+			posted = true;
 		}
 	}
-	return false;
+	return posted;
 }
 
 /* Return the first queued send range of the request, or NULL. */
@@ -147,13 +135,13 @@ static void look_at_send(const struct engine_conn *f, unsigned req,
 			 struct mpib_snap_request *out)
 {
 	const struct send_range *e = range_of(f, req);
+	bool posted = is_posted(f, req, &out->rails);
 
-	out->rails = stuck_unacked(f, req);
 	if (out->rails)
 		out->last = MPIB_LAST_UNACKED;
 	else if (e)
 		out->last = stuck_queued(f, e);
-	else if (is_undelivered(f, req))
+	else if (posted) /* held until its slot is delivered */
 		out->last = MPIB_LAST_UNDELIVERED;
 	else if (f->tx.group.n && f->req[req].fed == f->req[req].total)
 		out->last = MPIB_LAST_NO_GROUP;
