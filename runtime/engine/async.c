@@ -3,8 +3,8 @@
  * Asynchronous events of the devices, and devices that are found gone before
  * their event arrives. The control thread reads the events from each context's
  * async_fd without blocking, tells the lanes of that context's shard, and sends
- * the shard by mailbox what it must count and refill. So the shard thread makes
- * no system call for them.
+ * the shard by mailbox what it must refill. So the shard thread makes no system
+ * call for them.
  */
 #include "engine/async.h"
 
@@ -20,45 +20,12 @@
 #include "engine/shard.h"
 #include "verbs/explain.h"
 
-struct change {
-	struct mpib_shard *shard;
-	unsigned rail;
-	bool up;
-};
-
-static void on_change(struct mpib_msg *msg)
-{
-	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
-	struct change *c = call->what;
-
-	c->shard->rail[c->rail].n.downs += !c->up;
-	mpib_call_done(c->shard, call, 0);
-}
-
-static void free_change(void *arg, int status)
-{
-	(void)status;
-	free(arg);
-}
-
-/* The shard counts, the lanes act. */
-static void async_tell(struct mpib_shard *s, unsigned rail, bool up)
-{
-	struct change *c = mpib_xcalloc(sizeof(*c));
-	struct mpib_call *call;
-
-	*c = (struct change){ s, rail, up };
-	call = mpib_call_new(c, free_change, c);
-	mpib_mailbox_send(&s->mailbox, &call->msg, on_change);
-	mpib_engine_rail_port(s->engine, s->index, rail, up);
-}
-
-static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
+void mpib_async_port(struct mpib_shard *s, unsigned r, bool up, const char *why)
 {
 	unsigned number = mpib_rail_number(s, r);
 	struct mpib_engine *e = s->engine;
 
-	async_tell(s, r, up);
+	mpib_rail_port(s, r, up);
 	/* Every shard of a device reports the same port: announce a change
 	 * once. */
 	if (e->rail_up[number] == up)
@@ -68,16 +35,6 @@ static void set_rail(struct mpib_shard *s, unsigned r, bool up, const char *why)
 		   &(struct mpib_event_about){ .rails = 1u << number },
 		   "rail %s (%s): %s", mpib_rail_label(s, r),
 		   mpib_rail_spec(s, r)->name, why);
-}
-
-static void async_told(struct mpib_shard *s, unsigned r, const char *why)
-{
-	set_rail(s, r, false, why);
-}
-
-static void async_lose(struct mpib_shard *s, unsigned r, const char *why)
-{
-	mpib_rail_lose(s, r, async_told, why);
 }
 
 /* Return whether rc means that the device is gone: EIO comes from a kernel that
@@ -95,14 +52,14 @@ bool mpib_rail_is_gone(struct mpib_shard *s, unsigned r, int rc)
 	if (!rail->dead && says_gone(rc) &&
 	    says_gone(
 		    rail->verbs->query_port(rail->ctx, rail->port_num, &port)))
-		async_lose(s, r, "the device failed or was removed");
+		mpib_rail_lose(s, r, "the device failed or was removed");
 	return rail->dead;
 }
 
 void mpib_rail_give_up(struct mpib_shard *s, unsigned r, const char *why)
 {
 	if (!s->rail[r].dead)
-		async_lose(s, r, why);
+		mpib_rail_lose(s, r, why);
 }
 
 /* A port that comes up may have trained at another speed. If its address
@@ -128,9 +85,9 @@ static void ask_port_again(struct mpib_shard *s, unsigned r)
 	rail->port.lid = now.lid;
 	if (!rail->up)
 		return;
-	async_tell(s, r, false);
+	mpib_rail_port(s, r, false);
 	if (now.state == IBV_PORT_ACTIVE)
-		async_tell(s, r, true);
+		mpib_rail_port(s, r, true);
 }
 
 struct limit {
@@ -197,11 +154,12 @@ static void async_take(struct mpib_shard *s, unsigned r,
 	switch (ev->event_type) {
 	case IBV_EVENT_PORT_ERR:
 		s->rail[r].port.state = IBV_PORT_DOWN;
-		set_rail(s, r, false, "the port is down (look at its cable)");
+		mpib_async_port(s, r, false,
+				"the port is down (look at its cable)");
 		break;
 	case IBV_EVENT_PORT_ACTIVE:
 		s->rail[r].port.state = IBV_PORT_ACTIVE;
-		set_rail(s, r, true, "the port is active");
+		mpib_async_port(s, r, true, "the port is active");
 		ask_port_again(s, r);
 		break;
 	case IBV_EVENT_GID_CHANGE:
@@ -209,10 +167,10 @@ static void async_take(struct mpib_shard *s, unsigned r,
 		ask_port_again(s, r);
 		break;
 	case IBV_EVENT_DEVICE_FATAL:
-		async_lose(s, r, "the device failed or was removed");
+		mpib_rail_lose(s, r, "the device failed or was removed");
 		break;
 	case IBV_EVENT_CQ_ERR:
-		async_lose(s, r, "a completion queue overran");
+		mpib_rail_lose(s, r, "a completion queue overran");
 		break;
 	case IBV_EVENT_SRQ_LIMIT_REACHED:
 		srq_limit(s, r, ev->element.srq);
@@ -246,9 +204,9 @@ void mpib_async_turn(struct mpib_shard *s)
 		}
 		/* -EIO: the kernel removed the device under us. */
 		if (rc == -EIO && !rail->dead)
-			async_lose(s, r, "the device was removed");
+			mpib_rail_lose(s, r, "the device was removed");
 		else if (rc == -ETIMEDOUT && !rail->dead)
-			async_lose(s, r, "a call of its verbs hangs");
+			mpib_rail_lose(s, r, "a call of its verbs hangs");
 	}
 }
 

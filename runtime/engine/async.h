@@ -21,6 +21,10 @@ struct mpib_async_error *mpib_async_error_new(void *what, int error,
 					      const char *fmt, va_list ap)
 	__attribute__((format(printf, 3, 0)));
 
+/* The shard sees the rail's port go up or down, or has lost its device. why is
+ * for the event. Control thread. */
+void mpib_async_port(struct mpib_shard *s, unsigned rail, bool up,
+		     const char *why);
 /* Message handlers: run on the control thread, call the engine's event and free
  * the notice. */
 void mpib_async_error_conn(struct mpib_msg *msg);

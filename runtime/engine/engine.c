@@ -443,7 +443,7 @@ int mpib_engine_drain(struct mpib_engine *engine, unsigned rail, bool on)
 	if (off == mpib_engine_drained(engine))
 		return 0;
 	atomic_store_explicit(&engine->drained, off, memory_order_relaxed);
-	mpib_rail_drain(engine, rail, on);
+	mpib_rail_drain(engine, rail / engine->cfg.rails);
 	return 0;
 }
 

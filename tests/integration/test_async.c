@@ -92,7 +92,7 @@ fixture_test(a_link_that_goes_down_and_up_is_counted_by_its_shard)
 	assert_false(rail_of(0, 1)->up);
 	assert_true(rail_of(0, 0)->up);
 	assert_false(pair.node[0].engine->rail_up[1]);
-	assert_int_equal(rail_of(0, 1)->n.downs, 1);
+	assert_int_equal(rail_of(0, 1)->downs, 1);
 	fault.link_down = 0;
 	mpib_soft_set_fault(rail_of(0, 1)->ctx, &fault);
 	pair_turns(&pair, 10);
@@ -136,7 +136,7 @@ fixture_test(a_context_without_a_device_is_lost_once)
 	rail_of(0, 1)->verbs = &scripted_verbs;
 	pair_turns(&pair, 4);
 	assert_true(rail_of(0, 1)->lost);
-	assert_int_equal(rail_of(0, 1)->n.downs, 1);
+	assert_int_equal(rail_of(0, 1)->downs, 1);
 }
 
 fixture_test(another_port_of_the_device_is_nobodys_business)
@@ -156,12 +156,12 @@ fixture_test(a_new_address_is_taken_and_one_that_stays_is_not)
 	rail->verbs = &scripted_verbs;
 	say(IBV_EVENT_GID_CHANGE);
 	pair_turns(&pair, 4);
-	assert_int_equal(rail->n.downs, 0);
+	assert_int_equal(rail->downs, 0);
 	gid_now.raw[15]++;
 	say(IBV_EVENT_GID_CHANGE);
 	pair_turns(&pair, 4);
 	assert_memory_equal(&rail->port.gid, &gid_now, sizeof(gid_now));
-	assert_int_equal(rail->n.downs, 1);
+	assert_int_equal(rail->downs, 1);
 	assert_true(rail->up);
 }
 
@@ -179,7 +179,7 @@ fixture_test(an_address_that_changes_leaves_a_port_down)
 	pair_turns(&pair, 4);
 	assert_memory_equal(&rail->port.gid, &gid_now, sizeof(gid_now));
 	assert_false(rail->up);
-	assert_int_equal(rail->n.downs, 1);
+	assert_int_equal(rail->downs, 1);
 }
 
 /* The longest time of a walk over the lanes. */

@@ -177,7 +177,7 @@ static void ticks(struct mpib_lane *lane, unsigned rail, unsigned n)
 	struct mpib_engine *e = pair.node[1].engine;
 
 	for (unsigned i = 0; i < n; i++) {
-		lane->ctl.rail[rail].stop_next = 0;
+		lane->ctl.rail[rail].due = 1;
 		e->armed = 0;
 		mpib_rail_arm(e, 1);
 		pair_turns(&pair, 4);

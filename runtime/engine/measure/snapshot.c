@@ -154,12 +154,17 @@ static void add_client(struct taking *t, const struct engine_client *a)
 	memcpy(out->closed, a->closed, sizeof(out->closed));
 }
 
-/* Fill in the rail's current state, from the first shard of its device. */
+/* Fill in what the control thread knows of the rail: of its port, as the first
+ * shard of its device sees it, and how often the shards saw it go down. */
 static void snapshot_state(struct mpib_engine *e, unsigned r,
 			   struct mpib_snap_rail *out)
 {
 	const struct mpib_rail *rail = mpib_engine_rail(e, r);
+	const struct mpib_shard *s =
+		&e->shard[(size_t)(r / e->cfg.rails) * e->cfg.shards];
 
+	for (unsigned i = 0; i < e->cfg.shards; i++)
+		out->downs += s[i].rail[r % e->cfg.rails].downs;
 	out->up = e->rail_up[r];
 	out->drained = mpib_engine_drained(e) >> r & 1;
 	if (!rail->ctx)

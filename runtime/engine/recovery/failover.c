@@ -1,21 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The control thread's part in a rail's failover: faults and the messages of
+/*
+ * The control thread's part in a rail's failover. Faults and the messages of
  * the peer's proxy are events of the rail's struct mpib_fence, and this file
- * carries out the actions that the fence returns. */
-#include "engine/recovery/stop.h"
-
+ * carries out the actions that the fence returns. A rail comes back after the
+ * hold-down: both ends create new QPs with new PSNs and the port's present GID,
+ * and connect and probe them before traffic uses them. Also draining of a rail
+ * by the operator, and the timer for all time limits.
+ */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/xalloc.h"
 #include "engine/lane/lane.h"
+#include "engine/recovery/stop.h"
 #include "engine/trace.h"
 
+/* Time limit of a try, and pause before the next. Once the rail works again, a
+ * try succeeds within 2 s, unless a node has no free core. */
+#define PROBE_NS 1250000000ull
+#define AGAIN_NS 500000000ull
+/* Limit the number of lanes that are tried in this rhythm: each try creates
+ * QPs, which takes the control thread some ms. With more lanes, each pauses
+ * longer. */
+#define AGAIN_LANES 64
+/* Each failure soon after a rail came back makes the hold-down four times as
+ * long, at most this number of times. */
+#define HOLD_GROWS 3
+/* Time limits of a stop, in ticks of this control thread, so that a pause of
+ * the whole process does not count. A device flushes its QPs in milliseconds.
+ * The peer's shard, which has the same limit, takes longer only if it hangs. */
+#define STOP_TICK_NS 1000000000ull
+#define FLUSH_TICKS 30
+#define PEER_STOP_TICKS 120
+/* Hold-down of a lane that has no live rail. */
+#define HOLD_LAST_NS 100000000ull
 /* Most bitmaps of one fence: both directions of every connection of a shard,
  * but no more than the lane ever had connections, because the peer starts none
  * that was not created here first. */
 #define ANSWERS_MAX (2ull * ENGINE_CONNS_MAX)
+
+static void rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
+
+int mpib_failover_init(struct mpib_engine *engine)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int rc;
+
+	TAILQ_INIT(&engine->lanes);
+	TAILQ_INIT(&engine->asked);
+	engine->timer =
+		timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (engine->timer < 0)
+		return -errno;
+	if (epoll_ctl(engine->epfd, EPOLL_CTL_ADD, engine->timer, &ev) == 0)
+		return 0;
+	rc = -errno;
+	close(engine->timer);
+	return rc;
+}
+
+void mpib_failover_fini(struct mpib_engine *engine)
+{
+	close(engine->timer);
+}
+
+void mpib_rail_arm(struct mpib_engine *engine, uint64_t at)
+{
+	struct itimerspec set = { .it_value = {
+					  .tv_sec = (time_t)(at / 1000000000u),
+					  .tv_nsec = (long)(at % 1000000000u),
+				  } };
+
+	/* Setting the timer again would clear its expiry. */
+	if (engine->armed && engine->armed <= at)
+		return;
+	engine->armed = at;
+	timerfd_settime(engine->timer, TFD_TIMER_ABSTIME, &set, NULL);
+}
 
 static void free_bitmaps(struct mpib_recv_bitmaps *a)
 {
@@ -23,7 +90,7 @@ static void free_bitmaps(struct mpib_recv_bitmaps *a)
 	*a = (struct mpib_recv_bitmaps){ 0 };
 }
 
-struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail)
+static struct mpib_rail_job *rail_job_new(struct mpib_lane *lane, unsigned rail)
 {
 	struct mpib_rail_job *job = mpib_xcalloc(sizeof(*job));
 
@@ -31,6 +98,7 @@ struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail)
 	job->rail = rail;
 	job->epoch = lane->ctl.rail[rail].fence.epoch;
 	job->cause = lane->ctl.rail[rail].cause;
+	job->stopped_ns = lane->ctl.rail[rail].stopped_ns;
 	return job;
 }
 
@@ -40,16 +108,27 @@ void mpib_rail_job_free(struct mpib_rail_job *job)
 	free(job);
 }
 
-void mpib_rail_job_run(struct mpib_rail_job *job, mpib_msg_fn *fn,
-		       mpib_done_fn *done)
+static void on_job_done(void *arg, int status)
 {
-	struct mpib_call *call = mpib_call_new(job, done, job);
+	struct mpib_rail_job *job = arg;
 
-	mpib_mailbox_send(&job->lane->shard->mailbox, &call->msg, fn);
+	if (job->then && !job->lane->ctl.over)
+		job->then(job, status);
+	mpib_rail_job_free(job);
 }
 
-void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
-		    unsigned type, unsigned rail, uint32_t epoch)
+/* Run fn on the shard, and after it then() here, unless the lane is being
+ * killed. */
+static void rail_job_run(struct mpib_rail_job *job, mpib_msg_fn *fn,
+			 mpib_rail_then_fn *then)
+{
+	job->then = then;
+	mpib_mailbox_send(&job->lane->shard->mailbox,
+			  &mpib_call_new(job, on_job_done, job)->msg, fn);
+}
+
+static void rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
+		      unsigned type, unsigned rail, uint32_t epoch)
 {
 	struct mpib_engine *e = lane->shard->engine;
 
@@ -60,81 +139,106 @@ void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
 		e->events->lane_send(e->ctx, lane, msg);
 }
 
-/* The order in which find_lost_find() searches. */
-static int failover_order(const void *pa, const void *pb)
+/* Set the time limit of the rail's current state. */
+static void rail_due(struct mpib_lane *lane, unsigned rail, uint64_t at)
 {
-	const struct mpib_recv_bitmap *a = pa, *b = pb;
-
-	if (a->sender != b->sender)
-		return a->sender - b->sender;
-	return (a->conn > b->conn) - (a->conn < b->conn);
+	lane->ctl.rail[rail].due = at;
+	mpib_rail_arm(lane->shard->engine, at);
 }
 
-static void failover_on_stopped(void *arg, int status)
+/* Send FENCED with this end's bitmaps of the epoch: at least one message, even
+ * without bitmaps; the last one has more == 0. */
+static void rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
+			     uint32_t epoch)
 {
-	struct mpib_rail_job *job = arg;
-	struct mpib_lane *lane = job->lane;
-	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
+	const struct mpib_recv_bitmaps *a =
+		&lane->ctl.rail[rail].ours[epoch & 1];
+	struct mpib_rail_msg msg = { .more = true, .lost = a->lost };
+	uint32_t at = 0;
+
+	while (msg.more) {
+		uint32_t n = a->n - at;
+
+		if (n > MPIB_RECV_BITMAPS)
+			n = MPIB_RECV_BITMAPS;
+		for (uint32_t i = 0; i < n; i++)
+			msg.bitmap[i] = a->v[at + i];
+		at += n;
+		msg.bitmaps = (uint8_t)n;
+		msg.more = at < a->n;
+		rail_send(lane, &msg, MPIB_RAIL_FENCED, rail, epoch);
+	}
+}
+
+static void on_stopped(struct mpib_rail_job *job, int status)
+{
+	struct mpib_rail_control *ctl = &job->lane->ctl.rail[job->rail];
 	uint32_t epoch = ctl->fence.epoch;
+	unsigned actions = mpib_fence_stopped(&ctl->fence);
 
 	(void)status;
-	if (!lane->ctl.over) {
-		unsigned actions = mpib_fence_stopped(&ctl->fence);
-
-		if (actions & MPIB_FENCE_ANSWER) {
-			free_bitmaps(&ctl->ours[epoch & 1]);
-			ctl->ours[epoch & 1] = job->bitmaps;
-			ctl->ours[epoch & 1].kept = true;
-			job->bitmaps = (struct mpib_recv_bitmaps){ 0 };
-			mpib_rail_tell_fenced(lane, job->rail, epoch);
-		}
-		mpib_rail_act(lane, job->rail, actions);
+	if (actions & MPIB_FENCE_ANSWER) {
+		free_bitmaps(&ctl->ours[epoch & 1]);
+		ctl->ours[epoch & 1] = job->bitmaps;
+		ctl->ours[epoch & 1].kept = true;
+		job->bitmaps = (struct mpib_recv_bitmaps){ 0 };
+		rail_tell_fenced(job->lane, job->rail, epoch);
 	}
-	mpib_rail_job_free(job);
+	rail_act(job->lane, job->rail, actions);
 }
 
-static void tell_failover(const struct mpib_rail_job *job, uint64_t us)
+static void on_replayed(struct mpib_rail_job *job, int status)
 {
-	const struct mpib_lane *lane = job->lane;
-	enum mpib_rail_cause cause = lane->ctl.rail[job->rail].cause;
+	struct mpib_lane *lane = job->lane;
+	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
+	uint64_t us = job->fenced_ns / 1000;
 	const struct mpib_event_about about = {
 		.rails = 1u << mpib_rail_number(lane->shard, job->rail),
 		.peer = lane->peer,
-		.ns = us * 1000,
+		.ns = job->fenced_ns,
 		.bytes = job->lost_bytes,
 	};
 
-	MPIB_TRACE(failover, job->rail, cause, us, job->lost_stripes,
+	(void)status;
+	MPIB_TRACE(failover, job->rail, ctl->cause, us, job->lost_stripes,
 		   job->lost_bytes);
 	mpib_event(MPIB_LOG_WARN, "failover", &about,
 		   "rail %s to %s: %s, fenced in %llu.%llu ms, replaying %u "
 		   "stripes (%llu bytes) on the other rail",
 		   mpib_rail_label(lane->shard, job->rail), lane->peer,
-		   mpib_rail_cause_name(cause), (unsigned long long)us / 1000,
+		   mpib_rail_cause_name((enum mpib_rail_cause)ctl->cause),
+		   (unsigned long long)us / 1000,
 		   (unsigned long long)us / 100 % 10, job->lost_stripes,
 		   (unsigned long long)job->lost_bytes);
+	rail_act(lane, job->rail, mpib_fence_replayed(&ctl->fence));
 }
 
-static void on_replayed(void *arg, int status)
+/* Return how long the rail is held down. */
+static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 {
-	struct mpib_rail_job *job = arg;
-	struct mpib_lane *lane = job->lane;
-	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
+	const struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+	const struct mpib_engine *e = lane->shard->engine;
+	unsigned times = ctl->failures ? ctl->failures - 1 : 0;
+	unsigned crowd = e->retried / AGAIN_LANES;
+	uint64_t ns;
 
-	(void)status;
-	if (!lane->ctl.over) {
-		uint64_t us = (mpib_now_ns() - ctl->stopped_ns) / 1000;
-
-		tell_failover(job, us);
-		mpib_rail_act(lane, job->rail,
-			      mpib_fence_replayed(&ctl->fence));
-	}
-	mpib_rail_job_free(job);
+	if (times > HOLD_GROWS)
+		times = HOLD_GROWS;
+	ns = ((uint64_t)e->cfg.hold_ms << 2 * times) * 1000000u;
+	/* Without a live rail there is no traffic to disturb: hold down
+	 * briefly. */
+	if (lane->ctl.grace_until)
+		return ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
+	if (ctl->retry && (ns > AGAIN_NS || e->retried > AGAIN_LANES))
+		return AGAIN_NS * (crowd ? crowd : 1);
+	return ns;
 }
 
+/* If no rail is live: start the grace period, and shorten the hold-downs. */
 static void begin_grace(struct mpib_lane *lane)
 {
 	struct mpib_engine *e = lane->shard->engine;
+	uint64_t now = mpib_now_ns();
 
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (lane->ctl.rail[r].fence.state == MPIB_FENCE_LIVE)
@@ -142,9 +246,13 @@ static void begin_grace(struct mpib_lane *lane)
 	}
 	if (lane->ctl.grace_until)
 		return;
-	lane->ctl.grace_until = mpib_now_ns() + e->cfg.grace_ms * 1000000ull;
+	lane->ctl.grace_until = now + e->cfg.grace_ms * 1000000ull;
 	mpib_rail_arm(e, lane->ctl.grace_until);
-	mpib_rail_hold_last(lane);
+	for (unsigned r = 0; r < lane->rails; r++) {
+		if (lane->ctl.rail[r].fence.state == MPIB_FENCE_DOWN &&
+		    lane->ctl.rail[r].due > now + HOLD_LAST_NS)
+			rail_due(lane, r, now + HOLD_LAST_NS);
+	}
 }
 
 static void failover_stop(struct mpib_lane *lane, unsigned rail)
@@ -163,30 +271,133 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 		     (ctl->cause == MPIB_CAUSE_PEER && ctl->retry);
 	ctl->failures += !ctl->retry;
 	ctl->stopped_ns = now;
-	mpib_rail_await_stop(lane, rail);
+	ctl->stop_ticks = 0;
+	rail_due(lane, rail, now + STOP_TICK_NS);
 	lane->ctl.last = (uint8_t)rail;
-	ctl->hold_until = ctl->probe_until = 0;
 	ctl->asks = MPIB_ASK_NOTHING;
 	mpib_lane_rail_to_err(lane, rail);
-	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_stop,
-			  failover_on_stopped);
+	rail_job_run(rail_job_new(lane, rail), mpib_rail_on_stop, on_stopped);
 	begin_grace(lane);
 }
 
 static void failover_replay(struct mpib_lane *lane, unsigned rail)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
-	struct mpib_rail_job *job = mpib_rail_job_new(lane, rail);
+	struct mpib_rail_job *job = rail_job_new(lane, rail);
 
 	job->bitmaps = ctl->theirs;
 	ctl->theirs = (struct mpib_recv_bitmaps){ 0 };
 	if (job->bitmaps.n)
 		qsort(job->bitmaps.v, job->bitmaps.n, sizeof(*job->bitmaps.v),
-		      failover_order);
-	mpib_rail_job_run(job, mpib_rail_on_bitmaps, on_replayed);
+		      mpib_recv_bitmap_order);
+	rail_job_run(job, mpib_rail_on_bitmaps, on_replayed);
 }
 
-void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions)
+/*
+ * Evidence before a verdict. A silent rail may only mean that the peer's proxy,
+ * or this one, gets no core. So the peer's shard is asked to look (LOOK), after
+ * its answer (LOOKED) this end's shard looks, and only then the rail is judged.
+ * A question that was lost with its peer link is asked again on the next one
+ * (mpib_lane_retell()). So each is answered, or the rail stops, or the lane
+ * ends by peer.silence.
+ */
+static void rail_ask(struct mpib_lane *lane, unsigned rail,
+		     enum mpib_rail_ask what)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+	struct mpib_rail_msg msg = { 0 };
+
+	ctl->asks = (uint8_t)what;
+	ctl->answered = false;
+	rail_send(lane, &msg, MPIB_RAIL_LOOK, rail, ctl->fence.epoch);
+}
+
+static void failover_refuse(struct mpib_lane *lane, unsigned rail,
+			    const char *what, int rc)
+{
+	mpib_warn("rail %s to %s: %s: %s", mpib_rail_label(lane->shard, rail),
+		  lane->peer, what, strerror(-rc));
+	mpib_failover_fault(lane, rail, MPIB_CAUSE_ERROR);
+}
+
+static void rail_reconnect(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_msg msg = { 0 };
+	int rc;
+
+	mpib_lane_free_qps(lane, rail);
+	rc = mpib_lane_make_qps(lane, rail, lane->qps[rail]);
+	if (rc < 0) {
+		failover_refuse(lane, rail, "no QPs", rc);
+		return;
+	}
+	mpib_lane_rail_local(lane, rail, &msg.info);
+	rail_send(lane, &msg, MPIB_RAIL_RECONNECT, rail,
+		  lane->ctl.rail[rail].fence.epoch);
+}
+
+static void rail_connect(struct mpib_lane *lane, unsigned rail)
+{
+	int rc = mpib_lane_connect_rail(lane, rail,
+					&lane->ctl.rail[rail].reconnect);
+
+	if (rc < 0) {
+		failover_refuse(lane, rail, "QPs cannot be connected", rc);
+		return;
+	}
+	/* What arrives before the peer has connected its QPs, too, is lost, and
+	 * a device repeats it only after qp.timeout, which by default is longer
+	 * than the try. */
+	rail_ask(lane, rail, MPIB_ASK_CONNECTED);
+}
+
+static void rail_await_probes(struct mpib_lane *lane, unsigned rail)
+{
+	rail_due(lane, rail, mpib_now_ns() + PROBE_NS);
+}
+
+static void on_probed(struct mpib_rail_job *job, int status)
+{
+	struct mpib_lane *lane = job->lane;
+	struct mpib_rail_control *ctl = &lane->ctl.rail[job->rail];
+
+	/* Ignore the probes of an attempt that was given up meanwhile. */
+	if (ctl->fence.state != MPIB_FENCE_PROBING ||
+	    job->epoch != ctl->fence.epoch)
+		return;
+	ctl->due = 0;
+	if (status < 0)
+		ctl->cause = MPIB_CAUSE_PROBE;
+	rail_act(lane, job->rail, mpib_fence_probed(&ctl->fence, status == 0));
+}
+
+/* Probe the new QPs, whose peers are connected. */
+static void rail_probe(struct mpib_lane *lane, unsigned rail)
+{
+	rail_job_run(rail_job_new(lane, rail), mpib_rail_on_connect, on_probed);
+	rail_await_probes(lane, rail);
+}
+
+static void rail_resume(struct mpib_lane *lane, unsigned rail)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+	struct mpib_event_about about = {
+		.rails = 1u << mpib_rail_number(lane->shard, rail),
+		.peer = lane->peer,
+	};
+
+	ctl->resumed_ns = mpib_now_ns();
+	lane->ctl.grace_until = 0;
+	about.ns = ctl->resumed_ns - ctl->stopped_ns;
+	mpib_event(MPIB_LOG_WARN, "failback", &about,
+		   "rail %s to %s: back after %llu ms",
+		   mpib_rail_label(lane->shard, rail), lane->peer,
+		   (unsigned long long)about.ns / 1000000);
+	rail_job_run(rail_job_new(lane, rail), mpib_rail_on_resume, NULL);
+}
+
+/* Carry out the fence's actions, MPIB_FENCE_ bits. */
+static void rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
 	struct mpib_rail_msg msg = { .cause = ctl->cause };
@@ -194,23 +405,21 @@ void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions)
 	if (actions & MPIB_FENCE_STOP)
 		failover_stop(lane, rail);
 	if (actions & MPIB_FENCE_TELL)
-		mpib_rail_send(lane, &msg, MPIB_RAIL_FENCE, rail,
-			       ctl->fence.epoch);
+		rail_send(lane, &msg, MPIB_RAIL_FENCE, rail, ctl->fence.epoch);
 	if (actions & MPIB_FENCE_REPLAY)
 		failover_replay(lane, rail);
 	if (actions & MPIB_FENCE_HOLD)
-		mpib_rail_hold(lane, rail);
+		rail_due(lane, rail, mpib_now_ns() + hold_ns(lane, rail));
 	if (actions & MPIB_FENCE_RECONNECT)
-		mpib_rail_reconnect(lane, rail);
-	/* Skip it if mpib_rail_reconnect() just failed to create QPs. */
+		rail_reconnect(lane, rail);
+	/* Skip it if rail_reconnect() just failed to create QPs. */
 	if (actions & MPIB_FENCE_CONNECT &&
 	    ctl->fence.state == MPIB_FENCE_PROBING)
-		mpib_rail_connect(lane, rail);
+		rail_connect(lane, rail);
 	if (actions & MPIB_FENCE_TELL_UP)
-		mpib_rail_send(lane, &msg, MPIB_RAIL_UP, rail,
-			       ctl->fence.epoch);
+		rail_send(lane, &msg, MPIB_RAIL_UP, rail, ctl->fence.epoch);
 	if (actions & MPIB_FENCE_RESUME)
-		mpib_rail_resume(lane, rail);
+		rail_resume(lane, rail);
 }
 
 void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
@@ -227,7 +436,18 @@ void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 	actions = mpib_fence_fault(&ctl->fence);
 	if (actions & MPIB_FENCE_STOP)
 		ctl->cause = (uint8_t)cause;
-	mpib_rail_act(lane, rail, actions);
+	rail_act(lane, rail, actions);
+}
+
+void mpib_failover_suspect(struct mpib_lane *lane, unsigned rail,
+			   uint32_t epoch)
+{
+	const struct mpib_fence *fence = &lane->ctl.rail[rail].fence;
+
+	/* Otherwise it stops anyway. */
+	if (!lane->ctl.over && fence->state == MPIB_FENCE_LIVE &&
+	    fence->epoch == epoch)
+		rail_ask(lane, rail, MPIB_ASK_STUCK);
 }
 
 static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
@@ -242,80 +462,296 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 		ctl->retry = false;
 	if (actions & MPIB_FENCE_STOP)
 		ctl->cause = MPIB_CAUSE_PORT;
-	mpib_rail_act(lane, rail, actions);
+	rail_act(lane, rail, actions);
 }
 
-/* Tell the fence that the port went down, even if it is up again: the QPs may
- * use an address that is gone. */
-static void look_for_downs(struct mpib_lane *lane, unsigned r)
-{
-	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
-	uint32_t downs = lane->shard->rail[r].downs;
-
-	if (ctl->downs == downs)
-		return;
-	ctl->downs = downs;
-	set_health(lane, r, false);
-}
-
-void mpib_rail_look(struct mpib_lane *lane)
+/* Check the ports, which may have changed since the lane's fences were last
+ * told. Tell them that a port went down even if it is up again: the QPs may use
+ * an address that is gone. */
+static void rail_look(struct mpib_lane *lane)
 {
 	for (unsigned r = 0; r < lane->rails; r++) {
-		bool up = lane->shard->rail[r].up;
+		const struct mpib_rail *rail = &lane->shard->rail[r];
+		struct mpib_rail_control *ctl = &lane->ctl.rail[r];
 
-		look_for_downs(lane, r);
-		if (lane->ctl.rail[r].fence.healthy != up)
-			set_health(lane, r, up);
+		if (ctl->downs != rail->downs) {
+			ctl->downs = rail->downs;
+			set_health(lane, r, false);
+		}
+		if (ctl->fence.healthy != rail->up)
+			set_health(lane, r, rail->up);
 	}
 }
 
-void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
-			   unsigned rail, bool up)
+void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up)
 {
-	struct mpib_shard *s = &engine->shard[shard];
-	uint64_t now = mpib_now_ns();
-	struct mpib_lane *lane;
-
 	s->rail[rail].up = up;
 	s->rail[rail].downs += !up;
+	/* mpib_failover_dispatch() tells the lanes. */
+	mpib_rail_arm(s->engine, mpib_now_ns());
+}
+
+/* Count a tick of the rail's stop. Without the limits, messages with a stripe
+ * on the rail would wait for ever: the peer link answers PING, and the grace
+ * period does not begin while the other rail is live. */
+static void stop_tick(struct mpib_lane *lane, unsigned r, uint64_t now)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
+	bool stopped = ctl->fence.state == MPIB_FENCE_STOPPED;
+
+	rail_due(lane, r, now + STOP_TICK_NS);
+	ctl->stop_ticks++;
+	if (!stopped && ctl->stop_ticks >= FLUSH_TICKS)
+		mpib_rail_give_up(lane->shard, r, "its QPs were not flushed");
+	if (stopped && ctl->stop_ticks >= PEER_STOP_TICKS)
+		rail_job_run(rail_job_new(lane, r), mpib_rail_on_late, NULL);
+}
+
+/* The time limit of the rail's state has passed. */
+static void rail_time_over(struct mpib_lane *lane, unsigned r, uint64_t now)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[r];
+
+	ctl->due = 0;
+	switch (ctl->fence.state) {
+	case MPIB_FENCE_STOPPING:
+	case MPIB_FENCE_STOPPED:
+		stop_tick(lane, r, now);
+		break;
+	case MPIB_FENCE_DOWN:
+		rail_act(lane, r, mpib_fence_hold_over(&ctl->fence));
+		break;
+	case MPIB_FENCE_PROBING:
+		rail_ask(lane, r, MPIB_ASK_PROBES);
+		break;
+	default:
+		break;
+	}
+}
+
+/* Check the lane. Returns its next deadline, UINT64_MAX for none. */
+static uint64_t failover_look(struct mpib_lane *lane, uint64_t now)
+{
+	struct mpib_lane_control *ctl = &lane->ctl;
+	struct mpib_rail_job *job;
+	uint64_t next = UINT64_MAX;
+
+	rail_look(lane);
+	if (ctl->over)
+		return next;
+	if (ctl->grace_until && now >= ctl->grace_until) {
+		ctl->grace_until = 0;
+		job = rail_job_new(lane, ctl->last);
+		job->grace = true;
+		rail_job_run(job, mpib_rail_on_late, NULL);
+	} else if (ctl->grace_until) {
+		next = ctl->grace_until;
+	}
+	for (unsigned r = 0; r < lane->rails; r++) {
+		const uint64_t *due = &ctl->rail[r].due;
+
+		if (*due && now >= *due)
+			rail_time_over(lane, r, now);
+		if (*due && *due < next)
+			next = *due;
+	}
+	return next;
+}
+
+/* Return the number of lanes of which a rail's probes failed lately. */
+static unsigned count_retried(const struct mpib_engine *engine)
+{
+	const struct mpib_lane *lane;
+	unsigned lanes = 0;
+
 	TAILQ_FOREACH(lane, &engine->lanes, made_link)
 	{
-		if (lane->shard != s || rail >= lane->rails)
-			continue;
-		if (mpib_now_ns() - now >= MPIB_RAIL_TURN_NS) {
-			mpib_rail_arm(engine, now);
-			return;
-		}
-		look_for_downs(lane, rail);
-		set_health(lane, rail, up);
+		bool retried = false;
+
+		for (unsigned r = 0; r < lane->rails; r++)
+			retried |= lane->ctl.rail[r].retry &&
+				   lane->ctl.rail[r].fence.state !=
+					   MPIB_FENCE_LIVE;
+		lanes += retried;
+	}
+	return lanes;
+}
+
+void mpib_failover_dispatch(struct mpib_engine *engine)
+{
+	const struct mpib_lane *last;
+	struct mpib_lane *lane = NULL;
+	uint64_t count, now, next = UINT64_MAX;
+
+	if (read(engine->timer, &count, sizeof(count)) != sizeof(count))
+		return;
+	engine->armed = 0;
+	now = mpib_now_ns();
+	last = TAILQ_LAST(&engine->lanes, mpib_made_list);
+	while (lane != last) {
+		uint64_t at;
+
+		lane = TAILQ_FIRST(&engine->lanes);
+		TAILQ_REMOVE(&engine->lanes, lane, made_link);
+		TAILQ_INSERT_TAIL(&engine->lanes, lane, made_link);
+		at = failover_look(lane, now);
+		next = at < next ? at : next;
+		if (mpib_now_ns() - now >= MPIB_RAIL_TURN_NS)
+			break;
+	}
+	engine->retried = count_retried(engine);
+	if (lane != last)
+		next = now;
+	if (next != UINT64_MAX)
+		mpib_rail_arm(engine, next);
+}
+
+/* Tell the shard which rails are drained: by this proxy or by the peer's. */
+static void rail_drained_set(struct mpib_lane *lane)
+{
+	struct mpib_rail_job *job = rail_job_new(lane, 0);
+
+	job->drain = mpib_rail_bits(lane->shard,
+				    mpib_engine_drained(lane->shard->engine));
+	for (unsigned r = 0; r < lane->rails; r++)
+		job->drain |= (uint8_t)(lane->ctl.rail[r].peer_drains << r);
+	rail_job_run(job, mpib_rail_on_drain, NULL);
+}
+
+/* Tell the peer and the shard which rails this proxy drains. */
+static void tell_drains(struct mpib_lane *lane)
+{
+	uint8_t drained = mpib_rail_bits(
+		lane->shard, mpib_engine_drained(lane->shard->engine));
+
+	for (unsigned r = 0; lane->failover && r < lane->rails; r++) {
+		struct mpib_rail_msg msg = { .on = drained >> r & 1 };
+
+		rail_send(lane, &msg, MPIB_RAIL_DRAIN, r, 0);
+	}
+	rail_drained_set(lane);
+}
+
+void mpib_rail_drain(struct mpib_engine *engine, unsigned device)
+{
+	struct mpib_lane *lane;
+
+	TAILQ_FOREACH(lane, &engine->lanes, made_link)
+	{
+		if (lane->shard->device == device && lane->ctl.settled &&
+		    !lane->ctl.over)
+			tell_drains(lane);
 	}
 }
 
 void mpib_lane_established(struct mpib_lane *lane)
 {
-	uint8_t drained = mpib_rail_bits(
-		lane->shard, mpib_engine_drained(lane->shard->engine));
-
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_fence_init(&lane->ctl.rail[r].fence, true);
 	lane->ctl.settled = true;
-	mpib_rail_look(lane);
-	for (unsigned r = 0; r < lane->rails; r++) {
-		if (drained & mpib_rail_bit(r))
-			mpib_rail_tell_drain(lane, r, true);
-	}
+	rail_look(lane);
+	if (mpib_rail_bits(lane->shard,
+			   mpib_engine_drained(lane->shard->engine)))
+		tell_drains(lane);
 }
 
 void mpib_failover_end(struct mpib_lane *lane)
 {
 	lane->ctl.over = true;
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		struct mpib_rail_control *ctl = &lane->ctl.rail[r];
-
-		free_bitmaps(&ctl->theirs);
-		free_bitmaps(&ctl->ours[0]);
-		free_bitmaps(&ctl->ours[1]);
+		free_bitmaps(&lane->ctl.rail[r].theirs);
+		free_bitmaps(&lane->ctl.rail[r].ours[0]);
+		free_bitmaps(&lane->ctl.rail[r].ours[1]);
 	}
+}
+
+static void look_for_peer(struct mpib_lane *lane, unsigned rail);
+
+static void on_looked_for_peer(struct mpib_rail_job *job, int status)
+{
+	struct mpib_rail_control *ctl = &job->lane->ctl.rail[job->rail];
+	struct mpib_rail_msg msg = { .moved = job->look.moved };
+
+	(void)status;
+	ctl->looking = false;
+	if (ctl->look_again)
+		look_for_peer(job->lane, job->rail);
+	else
+		rail_send(job->lane, &msg, MPIB_RAIL_LOOKED, job->rail,
+			  ctl->look_epoch);
+}
+
+static void look_for_peer(struct mpib_lane *lane, unsigned rail)
+{
+	lane->ctl.rail[rail].looking = true;
+	lane->ctl.rail[rail].look_again = false;
+	rail_job_run(rail_job_new(lane, rail), mpib_rail_on_look,
+		     on_looked_for_peer);
+}
+
+/* Handle the peer's LOOK. */
+static void rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
+
+	/* The peer asks again without an answer only after the rail stopped.
+	 * Make one look at a time, however often a peer asks. */
+	ctl->look_epoch = msg->epoch;
+	if (ctl->looking)
+		ctl->look_again = true;
+	else
+		look_for_peer(lane, msg->rail);
+}
+
+static void judge_probes(struct mpib_lane *lane, unsigned rail, bool moved)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
+
+	if (moved) {
+		rail_await_probes(lane, rail);
+		return;
+	}
+	ctl->cause = MPIB_CAUSE_PROBE;
+	rail_act(lane, rail, mpib_fence_probed(&ctl->fence, false));
+}
+
+static void on_looked(struct mpib_rail_job *job, int status)
+{
+	struct mpib_rail_control *ctl = &job->lane->ctl.rail[job->rail];
+	uint8_t what = ctl->asks;
+
+	(void)status;
+	/* A rail that has stopped meanwhile has no more questions, and this may
+	 * be the look of an earlier one. */
+	if (job->epoch != ctl->fence.epoch || what == MPIB_ASK_NOTHING ||
+	    job->look.stuck != (what == MPIB_ASK_STUCK))
+		return;
+	ctl->asks = MPIB_ASK_NOTHING;
+	if (what == MPIB_ASK_PROBES)
+		judge_probes(job->lane, job->rail, job->look.moved);
+	else if (!job->look.moved)
+		mpib_failover_fault(job->lane, job->rail, MPIB_CAUSE_STUCK);
+}
+
+/* Handle the peer's LOOKED. */
+static void rail_answered(struct mpib_lane *lane,
+			  const struct mpib_rail_msg *msg)
+{
+	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
+	struct mpib_rail_job *job;
+
+	if (!ctl->asks || ctl->answered || msg->epoch != ctl->fence.epoch)
+		return;
+	if (ctl->asks == MPIB_ASK_CONNECTED) {
+		ctl->asks = MPIB_ASK_NOTHING;
+		rail_probe(lane, msg->rail);
+		return;
+	}
+	ctl->answered = true;
+	job = rail_job_new(lane, msg->rail);
+	job->look.stuck = ctl->asks == MPIB_ASK_STUCK;
+	job->look.moved = msg->moved;
+	rail_job_run(job, mpib_rail_on_look, on_looked);
 }
 
 static bool take_bitmaps(struct mpib_lane *lane,
@@ -331,12 +767,8 @@ static bool take_bitmaps(struct mpib_lane *lane,
 	    msg->bitmaps > MPIB_RECV_BITMAPS || all > ANSWERS_MAX ||
 	    all > lane->ctl.conns)
 		return false;
-	while (a->n + msg->bitmaps > a->room) {
-		a->room = a->room ? 2 * a->room : 64;
-		a->v = mpib_xrealloc(a->v, a->room * sizeof(*a->v));
-	}
 	for (unsigned i = 0; i < msg->bitmaps; i++)
-		a->v[a->n++] = msg->bitmap[i];
+		*mpib_recv_bitmap_add(a) = msg->bitmap[i];
 	a->lost = msg->lost;
 	return true;
 }
@@ -357,7 +789,7 @@ static bool fence_message(struct mpib_lane *lane, enum mpib_fence_msg type,
 		ctl->cause = MPIB_CAUSE_PEER;
 		ctl->retry = msg->cause == MPIB_CAUSE_PROBE;
 	}
-	mpib_rail_act(lane, msg->rail, actions);
+	rail_act(lane, msg->rail, actions);
 	return true;
 }
 
@@ -389,159 +821,21 @@ bool mpib_lane_receive(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
 		return fence_message(lane, MPIB_FENCE_MSG_UP, msg);
 	case MPIB_RAIL_DRAIN:
 		ctl->peer_drains = msg->on;
-		mpib_rail_drained_set(lane);
+		rail_drained_set(lane);
 		return true;
 	case MPIB_RAIL_LOOK:
-		mpib_rail_asked(lane, msg);
+		rail_asked(lane, msg);
 		return true;
 	case MPIB_RAIL_LOOKED:
-		mpib_rail_answered(lane, msg);
+		rail_answered(lane, msg);
 		return true;
 	}
 	return false;
 }
 
-/*
- * Evidence before a verdict. A silent rail may only mean that the peer's proxy,
- * or this one, gets no core. So the peer's shard is asked to look (LOOK), after
- * its answer (LOOKED) this end's shard looks, and only then the rail is judged.
- * A question that was lost with its peer link is asked again on the next one
- * (mpib_lane_retell()). So each is answered, or the rail stops, or the lane
- * ends by peer.silence. Control thread.
- */
-
-void mpib_rail_ask(struct mpib_lane *lane, unsigned rail,
-		   enum mpib_rail_ask what)
-{
-	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
-	struct mpib_rail_msg msg = { 0 };
-
-	ctl->asks = (uint8_t)what;
-	ctl->answered = false;
-	mpib_rail_send(lane, &msg, MPIB_RAIL_LOOK, rail, ctl->fence.epoch);
-}
-
-static void look_for_peer(struct mpib_lane *lane, unsigned rail);
-
-static void on_looked_for_peer(void *arg, int status)
-{
-	struct mpib_rail_job *job = arg;
-	struct mpib_rail_control *ctl = &job->lane->ctl.rail[job->rail];
-	struct mpib_rail_msg msg = { .moved = job->look.moved };
-
-	(void)status;
-	ctl->looking = false;
-	if (job->lane->ctl.over)
-		goto free_job;
-	if (ctl->look_again)
-		look_for_peer(job->lane, job->rail);
-	else
-		mpib_rail_send(job->lane, &msg, MPIB_RAIL_LOOKED, job->rail,
-			       ctl->look_epoch);
-free_job:
-	mpib_rail_job_free(job);
-}
-
-static void look_for_peer(struct mpib_lane *lane, unsigned rail)
-{
-	lane->ctl.rail[rail].looking = true;
-	lane->ctl.rail[rail].look_again = false;
-	mpib_rail_job_run(mpib_rail_job_new(lane, rail), mpib_rail_on_look,
-			  on_looked_for_peer);
-}
-
-void mpib_rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
-{
-	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
-
-	/* The peer asks again without an answer only after the rail stopped.
-	 * Make one look at a time, however often a peer asks. */
-	ctl->look_epoch = msg->epoch;
-	if (ctl->looking)
-		ctl->look_again = true;
-	else
-		look_for_peer(lane, msg->rail);
-}
-
-static void judge(struct mpib_lane *lane, unsigned rail,
-		  enum mpib_rail_ask what, bool moved)
-{
-	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
-
-	if (what == MPIB_ASK_STUCK && !moved) {
-		mpib_failover_fault(lane, rail, MPIB_CAUSE_STUCK);
-	} else if (what == MPIB_ASK_PROBES && moved) {
-		mpib_rail_await_probes(lane, rail);
-	} else if (what == MPIB_ASK_PROBES && !ctl->fence.probed) {
-		ctl->cause = MPIB_CAUSE_PROBE;
-		mpib_rail_act(lane, rail,
-			      mpib_fence_probed(&ctl->fence, false));
-	}
-}
-
-static void on_looked(void *arg, int status)
-{
-	struct mpib_rail_job *job = arg;
-	struct mpib_rail_control *ctl = &job->lane->ctl.rail[job->rail];
-	enum mpib_rail_ask what = (enum mpib_rail_ask)ctl->asks;
-
-	(void)status;
-	/* A rail that has stopped meanwhile has no more questions. */
-	if (!job->lane->ctl.over && job->epoch == ctl->fence.epoch && what) {
-		ctl->asks = MPIB_ASK_NOTHING;
-		judge(job->lane, job->rail, what, job->look.moved);
-	}
-	mpib_rail_job_free(job);
-}
-
-void mpib_rail_answered(struct mpib_lane *lane, const struct mpib_rail_msg *msg)
-{
-	struct mpib_rail_control *ctl = &lane->ctl.rail[msg->rail];
-	struct mpib_rail_job *job;
-
-	if (!ctl->asks || ctl->answered || msg->epoch != ctl->fence.epoch)
-		return;
-	if (ctl->asks == MPIB_ASK_CONNECTED) {
-		ctl->asks = MPIB_ASK_NOTHING;
-		mpib_rail_probe(lane, msg->rail);
-		return;
-	}
-	ctl->answered = true;
-	job = mpib_rail_job_new(lane, msg->rail);
-	job->look.stuck = ctl->asks == MPIB_ASK_STUCK;
-	job->look.moved = msg->moved;
-	mpib_rail_job_run(job, mpib_rail_on_look, on_looked);
-}
-
-/* What this end of a lane sends about its rails after the peer link broke.
- * Messages of a broken link may be lost. So each end repeats those that the
+/* Messages of a broken peer link may be lost. So each end repeats those that the
  * state of its fence implies, and the other ignores what it has already
- * (failover/fence.h). Control thread. */
-
-/* Send at least one message, even without bitmaps; the last one has more ==
- * 0. */
-void mpib_rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
-			   uint32_t epoch)
-{
-	const struct mpib_recv_bitmaps *a =
-		&lane->ctl.rail[rail].ours[epoch & 1];
-	struct mpib_rail_msg msg = { .more = true, .lost = a->lost };
-	uint32_t at = 0;
-
-	while (msg.more) {
-		uint32_t n = a->n - at;
-
-		if (n > MPIB_RECV_BITMAPS)
-			n = MPIB_RECV_BITMAPS;
-		for (uint32_t i = 0; i < n; i++)
-			msg.bitmap[i] = a->v[at + i];
-		at += n;
-		msg.bitmaps = (uint8_t)n;
-		msg.more = at < a->n;
-		mpib_rail_send(lane, &msg, MPIB_RAIL_FENCED, rail, epoch);
-	}
-}
-
+ * (failover/fence.h). */
 static void retell_fence(struct mpib_lane *lane, unsigned rail)
 {
 	const struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
@@ -551,43 +845,35 @@ static void retell_fence(struct mpib_lane *lane, unsigned rail)
 
 	/* The peer may not have completed the previous fence. */
 	if (ctl->ours[(epoch - 1) & 1].kept)
-		mpib_rail_tell_fenced(lane, rail, epoch - 1);
+		rail_tell_fenced(lane, rail, epoch - 1);
 	if (state == MPIB_FENCE_STOPPING || state == MPIB_FENCE_STOPPED)
-		mpib_rail_send(lane, &msg, MPIB_RAIL_FENCE, rail, epoch);
+		rail_send(lane, &msg, MPIB_RAIL_FENCE, rail, epoch);
 	if (state == MPIB_FENCE_STOPPED)
-		mpib_rail_tell_fenced(lane, rail, epoch);
+		rail_tell_fenced(lane, rail, epoch);
 	if (state == MPIB_FENCE_RECONNECTING || state == MPIB_FENCE_PROBING) {
 		mpib_lane_rail_local(lane, rail, &msg.info);
-		mpib_rail_send(lane, &msg, MPIB_RAIL_RECONNECT, rail, epoch);
+		rail_send(lane, &msg, MPIB_RAIL_RECONNECT, rail, epoch);
 	}
 	if ((state == MPIB_FENCE_PROBING || state == MPIB_FENCE_LIVE) &&
 	    ctl->fence.probed)
-		mpib_rail_send(lane, &msg, MPIB_RAIL_UP, rail, epoch);
+		rail_send(lane, &msg, MPIB_RAIL_UP, rail, epoch);
 	if (ctl->asks && !ctl->answered)
-		mpib_rail_ask(lane, rail, (enum mpib_rail_ask)ctl->asks);
+		rail_ask(lane, rail, (enum mpib_rail_ask)ctl->asks);
 }
 
 void mpib_lane_retell(struct mpib_lane *lane)
 {
-	uint8_t drained = mpib_rail_bits(
-		lane->shard, mpib_engine_drained(lane->shard->engine));
-
 	if (!lane->failover || !lane->ctl.settled || lane->ctl.over)
 		return;
-	for (unsigned r = 0; r < lane->rails; r++) {
-		struct mpib_rail_msg msg = { .on = drained >> r & 1 };
-
+	for (unsigned r = 0; r < lane->rails; r++)
 		retell_fence(lane, r);
-		mpib_rail_send(lane, &msg, MPIB_RAIL_DRAIN, r, 0);
-	}
+	tell_drains(lane);
 }
 
 void mpib_lane_unlinked(struct mpib_lane *lane)
 {
 	for (unsigned r = 0; r < lane->rails; r++) {
-		struct mpib_rail_control *ctl = &lane->ctl.rail[r];
-
-		if (!ctl->fence.peer_fenced)
-			ctl->theirs.n = 0;
+		if (!lane->ctl.rail[r].fence.peer_fenced)
+			lane->ctl.rail[r].theirs.n = 0;
 	}
 }

@@ -20,6 +20,7 @@
 #define MPIB_RECV_BITMAPS 16 /* at most, in one FENCED message */
 
 struct mpib_call;
+struct mpib_shard;
 
 /* What one end of a connection had received when its end of the rail stopped. A
  * receiver reports which slots have ended and which stripes of the others it
@@ -87,8 +88,9 @@ struct mpib_rail_control {
 	/* This end's bitmaps of an epoch, by the epoch's lowest bit, until the
 	 * peer sends a message of the next epoch. */
 	struct mpib_recv_bitmaps ours[2];
-	uint64_t hold_until, probe_until; /* 0: not set */
-	uint64_t stop_next; /* time of the next tick of a stop */
+	/* Time limit of the fence's state, 0: none. STOPPING and STOPPED: the
+	 * next tick; DOWN: the end of the hold-down; PROBING: of the probes. */
+	uint64_t due;
 	uint32_t stop_ticks; /* that the present stop has taken */
 	uint64_t stopped_ns, resumed_ns;
 	/* failures in a row, each soon after the rail came back */
@@ -114,19 +116,26 @@ struct mpib_lane_control {
 	bool over; /* the lane is killed: take no more actions */
 };
 
-/* A task about one rail of a lane that the control thread gives to the shard;
- * the control thread's callback gets the job back. */
+/* A task about one rail of a lane that the control thread gives to the shard.
+ * Afterwards it runs then() with the job on the control thread. */
+struct mpib_rail_job;
+typedef void mpib_rail_then_fn(struct mpib_rail_job *job, int status);
+
 struct mpib_rail_job {
 	struct mpib_lane *lane;
 	unsigned rail;
+	mpib_rail_then_fn *then; /* or NULL */
 	uint32_t epoch; /* of the rail's next QPs */
 	uint8_t drain; /* for mpib_rail_on_drain(): bit per drained rail */
 	uint8_t cause; /* enum mpib_rail_cause */
+	bool grace; /* for mpib_rail_on_late(): the lane's grace period */
 	struct mpib_recv_bitmaps bitmaps; /* from mpib_rail_on_stop(): ours;
 					     to mpib_rail_on_bitmaps(): the
 					     peer's */
-	/* Result of mpib_rail_on_bitmaps(): what must be posted again. */
-	uint64_t lost_bytes;
+	uint64_t stopped_ns; /* when the rail was stopped last */
+	/* Result of mpib_rail_on_bitmaps(): what must be posted again, and how
+	 * long the fence took. */
+	uint64_t lost_bytes, fenced_ns;
 	uint32_t lost_stripes;
 	uint32_t acked_stripes; /* of lost_stripes: acknowledged by the rail */
 	struct mpib_rail_look {
@@ -168,7 +177,6 @@ struct mpib_lane_rail {
 	unsigned probes; /* without a completion yet */
 	struct mpib_call *stopped; /* answered when the rail has stopped */
 	struct mpib_call *probed; /* answered when all probes completed */
-	uint64_t fault_ns; /* when the last fault was found */
 };
 
 /* The watchdog's record of one rail of a lane. */
@@ -187,7 +195,7 @@ struct mpib_rail_watch {
 };
 
 /*
- * failover.c and reconnect.c: control thread.
+ * failover.c: control thread.
  */
 /* The lane is connected, and messages can be sent to the peer's proxy. */
 void mpib_lane_established(struct mpib_lane *lane);
@@ -201,84 +209,41 @@ void mpib_lane_retell(struct mpib_lane *lane);
 /* Handle a change of a port's state, as the shard's context sees it. All
  * changes come through this function, except the loss of the device:
  * mpib_rail_lose(). */
-void mpib_engine_rail_port(struct mpib_engine *engine, unsigned shard,
-			   unsigned rail, bool up);
-/* Make both ends of every lane of the rail's device put nothing new on the
- * rail, or use it again. A lane without another rail continues to use it. rail
- * is its number among the rails of all devices. */
-void mpib_rail_drain(struct mpib_engine *engine, unsigned rail, bool on);
+void mpib_rail_port(struct mpib_shard *s, unsigned rail, bool up);
+/* mpib_engine_drained() has changed for the device: make both ends of its lanes
+ * put nothing new on the drained rails. A lane without another rail continues
+ * to use them. */
+void mpib_rail_drain(struct mpib_engine *engine, unsigned device);
 /* Call before the first lane is created. -errno. */
 int mpib_failover_init(struct mpib_engine *engine);
 void mpib_failover_fini(struct mpib_engine *engine);
-/* Handle expired hold-downs, probes without an answer and expired grace
- * periods. */
+/* Handle changes of ports and expired time limits. Stopping rails and creating
+ * QPs of many lanes takes seconds, during which clients and peers would wait. So
+ * each call works this long at most; the next calls do the rest. */
+#define MPIB_RAIL_TURN_NS 20000000u
 void mpib_failover_dispatch(struct mpib_engine *engine);
+/* Make the timer run mpib_failover_dispatch() at this time or earlier. */
+void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
 /* A shard found a fault of the lane's rail. */
 void mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
 			 enum mpib_rail_cause cause);
+/* A shard finds the rail of this epoch stuck. Never judge a rail by the clock
+ * alone, because the peer's process may have had no core: the peer's shard is
+ * asked to look, and the verdict follows after it and then this end's shard
+ * have looked. Without an answer there is no verdict. */
+void mpib_failover_suspect(struct mpib_lane *lane, unsigned rail,
+			   uint32_t epoch);
 /* The lane is being killed: take no more actions for it. */
 void mpib_failover_end(struct mpib_lane *lane);
-/* Shared by failover.c and reconnect.c. Run fn on the shard, then done(job) on
- * the control thread; done() frees the job. */
-struct mpib_msg;
-struct mpib_rail_job *mpib_rail_job_new(struct mpib_lane *lane, unsigned rail);
 void mpib_rail_job_free(struct mpib_rail_job *job);
-void mpib_rail_job_run(struct mpib_rail_job *job, void (*fn)(struct mpib_msg *),
-		       mpib_done_fn *done);
-/* Stopping rails and creating QPs of many lanes takes seconds, during which
- * clients and peers would wait. So work this long at a time;
- * mpib_failover_dispatch() does the rest in the next turns. */
-#define MPIB_RAIL_TURN_NS 20000000u
-/* Check the port, which may have changed since the lane's fences were last
- * told. */
-void mpib_rail_look(struct mpib_lane *lane);
-/* Carry out the fence's actions, MPIB_FENCE_ bits. */
-void mpib_rail_act(struct mpib_lane *lane, unsigned rail, unsigned actions);
-void mpib_rail_send(struct mpib_lane *lane, struct mpib_rail_msg *msg,
-		    unsigned type, unsigned rail, uint32_t epoch);
-/* failover.c: never judge a rail by the clock alone, because the peer's process
- * may have had no core. Ask the peer's shard to look; the verdict follows after
- * the peer's shard and then this end's shard have looked. Without an answer
- * there is no verdict. */
-void mpib_rail_ask(struct mpib_lane *lane, unsigned rail,
-		   enum mpib_rail_ask what);
-/* Handle the peer's LOOK and LOOKED. */
-void mpib_rail_asked(struct mpib_lane *lane, const struct mpib_rail_msg *msg);
-void mpib_rail_answered(struct mpib_lane *lane,
-			const struct mpib_rail_msg *msg);
-/* failover.c: send FENCED with this end's bitmaps of the epoch. */
-void mpib_rail_tell_fenced(struct mpib_lane *lane, unsigned rail,
-			   uint32_t epoch);
-/* Make the timer run mpib_failover_dispatch() at this time or earlier. */
-void mpib_rail_arm(struct mpib_engine *engine, uint64_t at);
-/* reconnect.c */
-void mpib_rail_reconnect(struct mpib_lane *lane, unsigned rail);
-void mpib_rail_connect(struct mpib_lane *lane, unsigned rail);
-/* Probe the new QPs, whose peers are connected. */
-void mpib_rail_probe(struct mpib_lane *lane, unsigned rail);
-/* Start the time limits of the stop: of this end's flush, and of the peer's
- * FENCED. */
-void mpib_rail_await_stop(struct mpib_lane *lane, unsigned rail);
-/* Start the time limit of the probes. */
-void mpib_rail_await_probes(struct mpib_lane *lane, unsigned rail);
-void mpib_rail_resume(struct mpib_lane *lane, unsigned rail);
-void mpib_rail_hold(struct mpib_lane *lane, unsigned rail);
-/* The lane has no live rail: shorten the hold-down of all its rails. */
-void mpib_rail_hold_last(struct mpib_lane *lane);
-void mpib_rail_drained_set(struct mpib_lane *lane);
-void mpib_rail_tell_drain(struct mpib_lane *lane, unsigned rail, bool on);
 
 /*
  * stop.c: the shard's device context of the rail failed for good. From now on
  * nothing new is created on the rail (rail/rail.h), and the shard goes on
- * without it. After that, told() runs, which calls mpib_engine_rail_port(). It
- * never runs inside this call, which may come from the middle of creating an
- * object, or of a walk over the lanes. why is a literal. Control thread.
+ * without it. After that, mpib_async_port() runs, never inside this call, which
+ * may come from the middle of creating an object, or of a walk over the lanes.
+ * why is a literal. Control thread.
  */
-struct mpib_shard;
-typedef void mpib_rail_lost_fn(struct mpib_shard *s, unsigned rail,
-			       const char *why);
-void mpib_rail_lose(struct mpib_shard *s, unsigned rail,
-		    mpib_rail_lost_fn *told, const char *why);
+void mpib_rail_lose(struct mpib_shard *s, unsigned rail, const char *why);
 
 #endif

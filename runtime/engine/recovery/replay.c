@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/clock.h"
 #include "engine/conn/chain.h"
@@ -274,25 +275,23 @@ struct mpib_slot *mpib_replay_arrived(struct engine_conn *f, unsigned rail,
  * bitmaps. Also repeat CTS that the peer's senders do not have; posting a CTS
  * twice changes nothing. Shard thread. */
 
-/* Binary search: the bitmaps are sorted by failover_order(). */
+int mpib_recv_bitmap_order(const void *pa, const void *pb)
+{
+	const struct mpib_recv_bitmap *a = pa, *b = pb;
+
+	if (a->sender != b->sender)
+		return a->sender - b->sender;
+	return (a->conn > b->conn) - (a->conn < b->conn);
+}
+
 static const struct mpib_recv_bitmap *
 find_lost_find(const struct mpib_recv_bitmaps *a, uint32_t conn, bool sender)
 {
-	uint32_t lo = 0, hi = a->n;
+	const struct mpib_recv_bitmap key = { .conn = conn, .sender = sender };
 
-	while (lo < hi) {
-		uint32_t mid = (lo + hi) / 2;
-		const struct mpib_recv_bitmap *at = &a->v[mid];
-
-		if (at->sender < sender ||
-		    (at->sender == sender && at->conn < conn))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == a->n || a->v[lo].conn != conn || a->v[lo].sender != sender)
-		return NULL;
-	return &a->v[lo];
+	return a->n ? bsearch(&key, a->v, a->n, sizeof(key),
+			      mpib_recv_bitmap_order)
+		    : NULL;
 }
 
 static uint8_t seen_of(const struct mpib_recv_bitmap *a, uint64_t slot)
@@ -482,14 +481,14 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 	}
 }
 
-static void find_lost_count(struct mpib_lane *lane,
-			    const struct mpib_rail_job *job)
+static void find_lost_count(struct mpib_lane *lane, struct mpib_rail_job *job)
 {
 	struct mpib_snap_rail *rail = &lane->shard->rail[job->rail].n;
 	struct mpib_snap_failover *n = &rail->failover;
 	uint64_t now = mpib_now_ns();
-	uint64_t ns = now - lane->rail[job->rail].fault_ns;
+	uint64_t ns = now - job->stopped_ns;
 
+	job->fenced_ns = ns;
 	rail->failovers++;
 	n->count[job->cause]++;
 	n->lost_bytes += job->lost_bytes;

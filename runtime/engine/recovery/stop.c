@@ -7,12 +7,10 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "base/clock.h"
 #include "base/xalloc.h"
 #include "engine/async.h"
 #include "engine/conn/clear.h"
@@ -24,69 +22,57 @@ struct fault {
 	struct mpib_lane *lane;
 	unsigned rail;
 	enum mpib_rail_cause cause;
-	uint32_t epoch; /* epoch of a suspected rail */
+	bool suspected; /* the rail is not stopped yet */
+	uint32_t epoch; /* of the rail */
 };
-
-/* Post no more to the rail. Its QPs go to ERR, or are there already. */
-static void begin_stop(struct mpib_lane *lane, unsigned rail)
-{
-	lane->rail[rail].fault_ns = mpib_now_ns();
-	if (lane->rail[rail].state != MPIB_RAIL_DOWN)
-		mpib_rail_enter(lane, rail, MPIB_RAIL_STOPPING);
-}
 
 static void on_fault(struct mpib_msg *msg)
 {
 	struct fault *fault = container_of(msg, struct fault, msg);
 
-	mpib_failover_fault(fault->lane, fault->rail, fault->cause);
+	if (fault->suspected)
+		mpib_failover_suspect(fault->lane, fault->rail, fault->epoch);
+	else
+		mpib_failover_fault(fault->lane, fault->rail, fault->cause);
 	free(fault);
+}
+
+/* Allocating on the shard is allowed here for the same reason as in
+ * mpib_async_error_new(): something broke. */
+static void send_fault(struct mpib_lane *lane, unsigned rail,
+		       enum mpib_rail_cause cause, bool suspected)
+{
+	struct fault *fault = mpib_xcalloc(sizeof(*fault));
+
+	*fault = (struct fault){ .lane = lane,
+				 .rail = rail,
+				 .cause = cause,
+				 .suspected = suspected,
+				 .epoch = lane->epoch[rail] };
+	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg, on_fault);
 }
 
 bool mpib_lane_fault(struct mpib_lane *lane, unsigned rail,
 		     enum mpib_rail_cause cause)
 {
 	enum mpib_lane_rail_state state = lane->rail[rail].state;
-	struct fault *fault;
 
 	if (!lane->failover || lane->broken)
 		return false;
 	if (state != MPIB_RAIL_LIVE && state != MPIB_RAIL_PROBING)
 		return true;
-	/* Allocating on the shard is allowed here for the same reason as in
-	 * mpib_async_error_new(): something broke. */
-	fault = mpib_xcalloc(sizeof(*fault));
-	*fault = (struct fault){ .lane = lane, .rail = rail, .cause = cause };
-	begin_stop(lane, rail); /* mpib_rail_on_stop() will come */
-	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg, on_fault);
+	/* Post no more to it; mpib_rail_on_stop() will come. */
+	mpib_rail_enter(lane, rail, MPIB_RAIL_STOPPING);
+	send_fault(lane, rail, cause, false);
 	return true;
-}
-
-static void on_suspect(struct mpib_msg *msg)
-{
-	struct fault *fault = container_of(msg, struct fault, msg);
-	const struct mpib_lane_control *ctl = &fault->lane->ctl;
-	const struct mpib_fence *fence = &ctl->rail[fault->rail].fence;
-
-	/* Otherwise it stops anyway. */
-	if (!ctl->over && fence->state == MPIB_FENCE_LIVE &&
-	    fence->epoch == fault->epoch)
-		mpib_rail_ask(fault->lane, fault->rail, MPIB_ASK_STUCK);
-	free(fault);
 }
 
 void mpib_lane_suspect(struct mpib_lane *lane, unsigned rail)
 {
-	struct fault *fault = mpib_xcalloc(sizeof(*fault));
-
-	*fault = (struct fault){ .lane = lane,
-				 .rail = rail,
-				 .epoch = lane->epoch[rail] };
-	mpib_mailbox_send(&lane->shard->engine->mailbox, &fault->msg,
-			  on_suspect);
+	send_fault(lane, rail, MPIB_CAUSE_STUCK, true);
 }
 
-static struct mpib_recv_bitmap *bitmap_add(struct mpib_recv_bitmaps *a)
+struct mpib_recv_bitmap *mpib_recv_bitmap_add(struct mpib_recv_bitmaps *a)
 {
 	if (a->n == a->room) {
 		a->room = a->room ? 2 * a->room : 64;
@@ -144,9 +130,9 @@ static void stop_bitmap(struct mpib_lane *lane, unsigned rail,
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
 	{
 		if (f->is_sender)
-			bitmap_of_sender(f, bitmap_add(out));
+			bitmap_of_sender(f, mpib_recv_bitmap_add(out));
 		else
-			bitmap_of_receiver(f, rail, bitmap_add(out));
+			bitmap_of_receiver(f, rail, mpib_recv_bitmap_add(out));
 	}
 }
 
@@ -187,8 +173,8 @@ void mpib_rail_on_stop(struct mpib_msg *msg)
 	struct mpib_lane *lane = job->lane;
 	unsigned rail = job->rail;
 
-	if (lane->rail[rail].state != MPIB_RAIL_STOPPING)
-		begin_stop(lane, rail);
+	if (lane->rail[rail].state != MPIB_RAIL_DOWN)
+		mpib_rail_enter(lane, rail, MPIB_RAIL_STOPPING);
 	give_up_probes(lane, rail, -ECANCELED);
 	lane->rail[rail].stopped = call;
 	/* A device that is gone accepts no last WR: count what has arrived. A
@@ -254,58 +240,26 @@ void mpib_rail_on_drain(struct mpib_msg *msg)
 	mpib_call_done(job->lane->shard, call, 0);
 }
 
-/* Write the name of the sending rank, which NCCL tells both ends. Returns buf,
- * "" if the rank is unknown. */
-static const char *stop_sent_by(const struct engine_conn *f, char *buf,
-				size_t len)
-{
-	int32_t rank = f->is_sender ? f->local_rank : f->remote_rank;
-
-	buf[0] = '\0';
-	if (rank >= 0)
-		snprintf(buf, len, " (sent by rank %d)", rank);
-	return buf;
-}
-
-/* The grace period has ended and the lane has no rail: break the lane. */
-void mpib_rail_on_grace(struct mpib_msg *msg)
+/* A time limit of the control thread has passed: the grace period of a lane
+ * without a rail, or that of the peer to stop its end of the rail. */
+void mpib_rail_on_late(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct mpib_rail_job *job = call->what;
 	struct mpib_lane *lane = job->lane;
-	uint32_t ms = lane->shard->engine->cfg.grace_ms;
-	char rank[32];
-	struct engine_conn *f, *next;
+	const char *label = mpib_rail_label(lane->shard, job->rail);
 
-	/* With resume, connections are lost with the lane. */
-	f = lane->shard->engine->cfg.resume ? NULL : TAILQ_FIRST(&lane->conns);
-	for (; f; f = next) {
-		next = TAILQ_NEXT(f, lane_link);
-		engine_conn_break(
-			f, -ETIMEDOUT,
-			"no rail to %s for %u ms, the last to fail was "
-			"%s%s: check links and cables",
-			lane->peer, ms, mpib_rail_label(lane->shard, job->rail),
-			stop_sent_by(f, rank, sizeof(rank)));
-	}
-	mpib_lane_break(lane, -ETIMEDOUT,
-			"no rail for %u ms, the last to fail was %s: check "
-			"links and cables",
-			ms, mpib_rail_label(lane->shard, job->rail));
-	mpib_call_done(lane->shard, call, 0);
-}
-
-/* The peer has not stopped its end of the rail in time. */
-void mpib_rail_on_peer_late(struct mpib_msg *msg)
-{
-	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
-	struct mpib_rail_job *job = call->what;
-	struct mpib_lane *lane = job->lane;
-
-	mpib_lane_break(lane, -ETIMEDOUT,
-			"rail %s failed, and the proxy of %s does not stop "
-			"using it: restart that proxy",
-			mpib_rail_label(lane->shard, job->rail), lane->peer);
+	if (job->grace)
+		mpib_lane_break(lane, -ETIMEDOUT,
+				"no rail to %s for %u ms, the last to fail was "
+				"%s: check links and cables",
+				lane->peer, lane->shard->engine->cfg.grace_ms,
+				label);
+	else
+		mpib_lane_break(lane, -ETIMEDOUT,
+				"rail %s failed, and the proxy of %s does not "
+				"stop using it: restart that proxy",
+				label, lane->peer);
 	mpib_call_done(lane->shard, call, 0);
 }
 
@@ -315,6 +269,9 @@ void mpib_rail_on_peer_late(struct mpib_msg *msg)
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 {
 	struct mpib_engine *e = lane->shard->engine;
+	int conn_error = error == -ETIMEDOUT && !e->cfg.resume
+				 ? error
+				 : mpib_conn_lost_error(e);
 	struct mpib_async_error *notice;
 	struct engine_conn *f, *next;
 	va_list ap;
@@ -330,8 +287,7 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 		mpib_spread_reset(lane, r);
 	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
-		engine_conn_break(f, mpib_conn_lost_error(e), "%s",
-				  notice->why);
+		engine_conn_break(f, conn_error, "%s", notice->why);
 		if (f->stopping)
 			engine_conn_check_stopped(f);
 	}
@@ -409,7 +365,6 @@ void mpib_lane_kill(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 struct loss {
 	struct mpib_shard *shard;
 	unsigned rail;
-	mpib_rail_lost_fn *told;
 	const char *why;
 };
 
@@ -466,17 +421,16 @@ static void lost_told(void *arg, int status)
 	struct loss *loss = arg;
 
 	(void)status;
-	loss->told(loss->shard, loss->rail, loss->why);
+	mpib_async_port(loss->shard, loss->rail, false, loss->why);
 	free(loss);
 }
 
-void mpib_rail_lose(struct mpib_shard *s, unsigned rail,
-		    mpib_rail_lost_fn *told, const char *why)
+void mpib_rail_lose(struct mpib_shard *s, unsigned rail, const char *why)
 {
 	struct loss *loss = mpib_xcalloc(sizeof(*loss));
 	struct mpib_call *call;
 
-	*loss = (struct loss){ s, rail, told, why };
+	*loss = (struct loss){ s, rail, why };
 	s->rail[rail].dead = true;
 	s->rail[rail].up = false;
 	s->rail[rail].port.state = IBV_PORT_NOP;

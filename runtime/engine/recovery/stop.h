@@ -9,8 +9,9 @@
 /*
  * stop.c: shard thread.
  */
-/* Break the lane and its connections: with -ECONNRESET, or, if connections can
- * resume, as lost (mpib_conn_lost_error()). Tell the control thread. */
+/* Break the lane and its connections: as lost if connections can resume, else
+ * with -ETIMEDOUT if that is the error, else with -ECONNRESET. Tell the control
+ * thread. */
 void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Post no more to the rail, and have the control thread fence it. False: the
@@ -29,12 +30,15 @@ void mpib_rail_on_stop(struct mpib_msg *msg);
 void mpib_rail_on_connect(struct mpib_msg *msg);
 void mpib_rail_on_resume(struct mpib_msg *msg);
 void mpib_rail_on_drain(struct mpib_msg *msg);
-void mpib_rail_on_grace(struct mpib_msg *msg);
-void mpib_rail_on_peer_late(struct mpib_msg *msg);
+void mpib_rail_on_late(struct mpib_msg *msg);
+/* Any thread: add a bitmap, zeroed. */
+struct mpib_recv_bitmap *mpib_recv_bitmap_add(struct mpib_recv_bitmaps *a);
 
 /* replay.c: shard thread. A mailbox handler like those of stop.c; the job has
  * the peer's receive bitmaps. */
 void mpib_rail_on_bitmaps(struct mpib_msg *msg);
+/* The order in which it needs them, for qsort(). Any thread. */
+int mpib_recv_bitmap_order(const void *a, const void *b);
 
 /* watch.c: shard thread. Call once in MPIB_WATCH_TURNS turns and before each
  * sleep; checks the rails at most once in MPIB_WATCH_MS. */
@@ -50,8 +54,6 @@ bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved);
  * completes after the rail's device had its chance to move, and job->look.moved
  * says whether it did. */
 void mpib_rail_on_look(struct mpib_msg *msg);
-/* Complete the looks that have ended. Called by mpib_watch(). */
-void mpib_looks(struct mpib_shard *s);
 /* End the looks of a lane that is killed. */
 void mpib_looks_end(struct mpib_lane *lane);
 /* Return whether the shard must not sleep, so that a look ends soon. */

@@ -28,16 +28,6 @@
 /* The other rail must have moved in this number of checks. */
 #define MOVES 2
 
-/* Return the time since the last check. The shard thread itself may have been
- * descheduled in between, so count at most two intervals. */
-static uint64_t watch_elapsed(struct mpib_shard *s, uint64_t now)
-{
-	uint64_t ns = now - s->watched_ns;
-
-	s->watched_ns = now;
-	return ns < 2 * WATCH_NS ? ns : 2 * WATCH_NS;
-}
-
 struct watch_sums {
 	uint32_t retired, unsignaled;
 	bool outstanding;
@@ -75,13 +65,6 @@ static void ask_unsignaled(struct mpib_lane *lane, unsigned r,
 		return;
 	}
 	w->unsignaled = sum->unsignaled;
-}
-
-static void note_progress(struct mpib_rail_watch *w, uint32_t retired)
-{
-	w->seen = retired;
-	w->moves++;
-	w->stuck = 0;
 }
 
 /* Return the time that the bytes in flight take at the rate seen up to the last
@@ -126,7 +109,8 @@ bool mpib_watch_is_stuck(struct mpib_lane *lane, unsigned rail, bool moved)
 	return false;
 }
 
-/* True while WRs of the rail are outstanding. */
+/* True while WRs of the rail are outstanding; without failover, only while some
+ * are unsignalled. */
 static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 {
 	struct mpib_rail_watch *w = &lane->watch[r];
@@ -136,8 +120,13 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 
 	watch_add_up(lane, r, &sum);
 	ask_unsignaled(lane, r, &sum);
-	if (sum.retired != w->seen)
-		note_progress(w, sum.retired);
+	if (!lane->failover)
+		return sum.unsignaled;
+	if (sum.retired != w->seen) {
+		w->seen = sum.retired;
+		w->moves++;
+		w->stuck = 0;
+	}
 	if (!sum.outstanding) {
 		w->stuck = 0;
 		return sum.unsignaled;
@@ -159,16 +148,6 @@ static bool watch_rail(struct mpib_lane *lane, unsigned r, uint64_t ns)
 	return true;
 }
 
-/* For a lane without fail-over: only probe after unsignalled WRs. */
-static bool watch_quiet(struct mpib_lane *lane, unsigned r)
-{
-	struct watch_sums sum;
-
-	watch_add_up(lane, r, &sum);
-	ask_unsignaled(lane, r, &sum);
-	return sum.unsignaled;
-}
-
 /* True while WRs of the lane's open rails are outstanding. */
 static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 {
@@ -177,33 +156,9 @@ static bool watch_lane(struct mpib_lane *lane, uint64_t ns)
 	for (unsigned r = 0; r < lane->rails; r++) {
 		if (!(lane->open & mpib_rail_bit(r))) /* 0 if broken */
 			continue;
-		still |= lane->failover ? watch_rail(lane, r, ns)
-					: watch_quiet(lane, r);
+		still |= watch_rail(lane, r, ns);
 	}
 	return still;
-}
-
-void mpib_watch(struct mpib_shard *s)
-{
-	uint64_t now = s->now, ns;
-	struct mpib_lane *lane, *next;
-
-	s->watch_turns = 0;
-	if (!TAILQ_EMPTY(&s->looks))
-		mpib_looks(s);
-	if (now - s->watched_ns < WATCH_NS)
-		return;
-	ns = watch_elapsed(s, now);
-	/* Few of a thousand lanes are posted to: leave out those at rest, until
-	 * qp_post_chain() posts to them again. */
-	for (lane = LIST_FIRST(&s->watched); lane; lane = next) {
-		next = LIST_NEXT(lane, watch_link);
-		if (watch_lane(lane, ns))
-			continue;
-		LIST_REMOVE(lane, watch_link);
-		lane->watched = false;
-	}
-	s->watching = !LIST_EMPTY(&s->watched);
 }
 
 /* A look at a rail (see failover.c): the shard continues its turns, and the
@@ -211,7 +166,7 @@ void mpib_watch(struct mpib_shard *s)
  * moves only in turns that the shard makes for it, so these are counted. An HCA
  * moves by itself, and at most needs this end's receives. Shard thread. */
 
-/* Calls of mpib_looks(), each after MPIB_WATCH_TURNS turns or before a
+/* Calls of end_looks(), each after MPIB_WATCH_TURNS turns or before a
  * sleep. */
 #define PASSES 2
 /* A turn serves 64 sockets and reads 96 KiB or more from each: this number of
@@ -274,7 +229,7 @@ static void look_end(struct mpib_shard *s, struct mpib_call *call)
 	mpib_call_done(s, call, 0);
 }
 
-void mpib_looks(struct mpib_shard *s)
+static void end_looks(struct mpib_shard *s)
 {
 	struct mpib_call *call, *next;
 
@@ -314,4 +269,29 @@ void mpib_rail_on_look(struct mpib_msg *msg)
 	s->look_turn = s->n.turns;
 	TAILQ_INSERT_TAIL(&s->looks, call, link);
 	look_is_over(job); /* it begins if the device is free */
+}
+
+void mpib_watch(struct mpib_shard *s)
+{
+	uint64_t now = s->now, ns = now - s->watched_ns;
+	struct mpib_lane *lane, *next;
+
+	s->watch_turns = 0;
+	end_looks(s);
+	if (ns < WATCH_NS)
+		return;
+	s->watched_ns = now;
+	/* The shard thread itself may have been descheduled in between. */
+	if (ns > 2 * WATCH_NS)
+		ns = 2 * WATCH_NS;
+	/* Few of a thousand lanes are posted to: leave out those at rest, until
+	 * qp_post_chain() posts to them again. */
+	for (lane = LIST_FIRST(&s->watched); lane; lane = next) {
+		next = LIST_NEXT(lane, watch_link);
+		if (watch_lane(lane, ns))
+			continue;
+		LIST_REMOVE(lane, watch_link);
+		lane->watched = false;
+	}
+	s->watching = !LIST_EMPTY(&s->watched);
 }

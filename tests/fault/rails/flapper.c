@@ -38,7 +38,7 @@ static bool is_live(unsigned end, unsigned rail)
 static bool is_held(unsigned end, unsigned rail)
 {
 	return ctl(end, rail)->fence.state == MPIB_FENCE_DOWN &&
-	       ctl(end, rail)->hold_until;
+	       ctl(end, rail)->due;
 }
 
 static void until(bool (*is)(unsigned end, unsigned rail), unsigned rail,
@@ -71,7 +71,7 @@ static void fail(unsigned rail, unsigned times)
 	kill_qp(rail);
 	until(is_held, rail, "held");
 	for (unsigned i = 0; i < 2; i++) {
-		uint64_t at = ctl(i, rail)->hold_until;
+		uint64_t at = ctl(i, rail)->due;
 
 		if (at < before + most || at > now_ns() + most)
 			die("node %u holds rail %u down for %llu ms the %u. "
@@ -84,7 +84,7 @@ static void fail(unsigned rail, unsigned times)
 static void end_hold(unsigned rail)
 {
 	for (unsigned i = 0; i < 2; i++) {
-		ctl(i, rail)->hold_until = 1;
+		ctl(i, rail)->due = 1;
 		mpib_rail_arm(nodes.node[i].engine, 1);
 	}
 	until(is_live, rail, "live");
@@ -98,10 +98,7 @@ static bool is_tried_again(unsigned end, unsigned rail)
 /* When this end goes on by itself, from now; 0: it waits for the peer. */
 static uint64_t wait_of(unsigned end, unsigned rail)
 {
-	const struct mpib_rail_control *c = ctl(end, rail);
-	uint64_t at =
-		c->hold_until > c->probe_until ? c->hold_until : c->probe_until;
-	uint64_t now = now_ns();
+	uint64_t at = ctl(end, rail)->due, now = now_ns();
 
 	return at > now ? at - now : 0;
 }
@@ -117,12 +114,13 @@ static void fail_probe(unsigned rail)
 
 	node_fault(&nodes.node[0], rail, &hole);
 	for (unsigned i = 0; i < 2; i++) {
-		ctl(i, rail)->hold_until = 1;
+		ctl(i, rail)->due = 1;
 		mpib_rail_arm(nodes.node[i].engine, 1);
 	}
 	while (!is_tried_again(0, rail) || !is_tried_again(1, rail)) {
 		turn();
-		if (ctl(0, rail)->probe_until && wait_of(0, rail) > probe)
+		if (ctl(0, rail)->fence.state == MPIB_FENCE_PROBING &&
+		    wait_of(0, rail) > probe)
 			probe = wait_of(0, rail);
 		if (now_ns() > end)
 			die("rail %u: its probes do not fail", rail);
