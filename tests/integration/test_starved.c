@@ -227,6 +227,31 @@ CASE(a_lane_that_is_killed_ends_its_looks)
 	assert_true(killed);
 }
 
+/* The peer answers a question about probes that were answered meanwhile. */
+CASE(a_live_rail_asks_no_more_about_its_probes)
+{
+	struct mpib_rail_control *ctl = &pair.node[0].lane->ctl.rail[RAIL];
+	struct mpib_rail_msg looked = { .type = MPIB_RAIL_LOOKED,
+					.rail = RAIL,
+					.moved = true };
+
+	mpib_failover_fault(pair.node[0].lane, RAIL, MPIB_CAUSE_ERROR);
+	while (state_of(0) != MPIB_FENCE_PROBING || !ctl->due)
+		turn_both(1);
+	ctl->due = 1;
+	mpib_rail_arm(pair.node[0].engine, 1);
+	while (ctl->asks != MPIB_ASK_PROBES)
+		turn_control(0);
+	taken = sents;
+	while (state_of(0) != MPIB_FENCE_LIVE)
+		turn_both(1);
+	looked.epoch = ctl->fence.epoch;
+	assert_true(mpib_lane_receive(pair.node[0].lane, &looked));
+	turn_node(0, MANY);
+	assert_int_equal(ctl->asks, MPIB_ASK_NOTHING);
+	assert_int_equal(ctl->due, 0);
+}
+
 /* Stop the rail at both ends: node 0 sends FENCE and FENCED, of which FENCE and the
  * next n messages arrive, node 1 its FENCED. Returns the first message of that. */
 static unsigned stop_at_both(unsigned n)

@@ -707,6 +707,8 @@ static void judge_probes(struct mpib_lane *lane, unsigned rail, bool moved)
 {
 	struct mpib_rail_control *ctl = &lane->ctl.rail[rail];
 
+	if (ctl->fence.probed)
+		return; /* they were answered meanwhile */
 	if (moved) {
 		rail_await_probes(lane, rail);
 		return;
