@@ -8,7 +8,7 @@ set -uo pipefail
 lib=$1 gid=$2
 . "$(dirname "$0")/../support/scratch.sh"
 . "$(dirname "$0")/common.sh"
-from=/usr/share/doc/rdma-core/tests least=45
+from=/usr/share/doc/rdma-core/tests least=36
 python=/usr/bin/python3
 
 skip() {
