@@ -32,8 +32,8 @@ bool mpib_environ_is_link(const char *value);
 mpib_environ_want mpib_environ_is_proxys;
 
 /* All names that some part of mpib reads, NULL-terminated, among them the
- * proxy's settings: a rank may share its environment. Made by
- * environ_names.awk. */
+ * proxy's settings: a rank may share its environment. cmake/environ_names.awk
+ * makes the list. */
 extern const char *const mpib_environ_names[];
 
 #endif

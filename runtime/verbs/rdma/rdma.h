@@ -14,7 +14,7 @@
 #include "verbs/verbs.h"
 
 /* Set the networks whose addresses RoCE ports prefer, as text for
- * mpib_networks_parse(); "" for no preference. -EINVAL with a reason in why. The
+ * mpib_networks_parse(), whose result it returns; "" for no preference. The
  * setting applies to the whole process; the control thread makes it before the
  * first open. */
 int mpib_rdma_prefer_nets(const char *text, char *why, size_t why_len);

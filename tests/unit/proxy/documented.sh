@@ -118,7 +118,7 @@ for option in $("$1/bench/mpib-perf" --help | grep -oE -- ' --[a-z-]+'); do
 	need "$man/mpib-perf.1.scd" "*$option*"
 done
 # What the environment is checked against is what is read from it.
-environ=$1/runtime/base/environ_names.c
+environ=$1/environ_names.c
 read=$({
 	"$proxy" --help | grep -oE 'MPIB_[A-Z_]+'
 	grep -rhoE '(getenv\(|VARIABLE )"MPIB_[A-Z_]+' --include='*.c' "$2/runtime" \
