@@ -193,7 +193,10 @@ int user_open(struct user *u, struct mpib_client *c, struct outcome *o)
 	*u = (struct user){ .c = c };
 	*o = (struct outcome){ 0 };
 	rc = connect_self(u, o);
-	return rc < 0 ? rc : get_memory(u, o);
+	if (rc == 0)
+		rc = get_memory(u, o);
+	/* So that the connections have their windows. */
+	return rc < 0 ? rc : user_move(u, o);
 }
 
 void user_close(struct user *u)
