@@ -80,8 +80,9 @@ int mpib_broker_open(const struct mpib_broker_opts *opts,
 int mpib_broker_serve(struct mpib_broker *broker, struct mpib_agent_link *agent,
 		      char *why, size_t why_len);
 /* Return whether clients of the last proxy may still ask for connections and
- * listeners that it had: until the grace ends, or mpib_broker_grown(). Peers that
- * ask for others are told to wait until then, and then that they are closed. */
+ * listeners that it had: until the grace ends, or mpib_broker_grown(). The broker
+ * has peers that ask for unknown ones wait until then. Afterwards it answers that
+ * these are closed. */
 bool mpib_broker_young(const struct mpib_broker *broker);
 void mpib_broker_grown(struct mpib_broker *broker);
 /* Call after mpib_engine_close(), whose last callbacks still need the broker.

@@ -159,8 +159,7 @@ enum peer_conn_state {
 	PEER_CONN_LOST, /* likewise, and its client may request it again */
 };
 
-/* Its connection in the engine, if it has one, while the state is OVER or a
- * later one. */
+/* State of the engine's connection from PEER_CONN_OVER on. */
 enum peer_conn_end {
 	PEER_END_RUNS,
 	PEER_END_STOPPING,
@@ -450,7 +449,7 @@ void peer_conn_tell_tables(const struct peer_conn *c, enum mpib_peer_type type);
 void peer_conn_tell_end(const struct peer_conn *c, enum mpib_peer_type type);
 /* Start a connect that is on no list, after ns nanoseconds. */
 void peer_conn_begin_later(struct peer_conn *c, uint64_t ns);
-/* Take the next step of ending the connection, if it is OVER or later. */
+/* Take the next step of ending the connection, from PEER_CONN_OVER on. */
 void peer_conn_step(struct peer_conn *c);
 /* The lane ends, and the peer has dropped everything on it: start again the
  * connects that were offered on it. */

@@ -187,7 +187,7 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 
 	note(f, ask);
 	atomic_fetch_add(&f->asked[ask->h.type % 16], 1);
-	if (f->mute)
+	if (f->mute || ask->h.type >= MPIB_CTL_NEXT)
 		return 0;
 	if (ask->h.type == atomic_load(&f->slow)) {
 		f->begun = *ask;
@@ -232,9 +232,6 @@ static int serve(struct fake_proxy *f, const struct mpib_message *ask)
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 	case MPIB_CTL_WHY:
 		return why(f, ask);
-	case MPIB_CTL_NEXT:
-	case MPIB_CTL_RESUMED:
-		return 0;
 	default:
 		return answer(f, ask, &ok, sizeof(ok), NULL, 0);
 	}
