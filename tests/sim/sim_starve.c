@@ -4,8 +4,7 @@
  * HCAs, which move only in these moments, or not even then if another thread
  * has the core. Such a rail is not dead.
  */
-#include "engine/engine.h"
-#include "engine/recovery/failover.h"
+#include "engine/lane/lane.h"
 #include "sim_fault.h"
 #include "sim_hca.h"
 #include "sim_node.h"
@@ -79,15 +78,14 @@ static bool rails_are_well(void)
 	return true;
 }
 
-void __real_mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
-				enum mpib_rail_cause cause);
-void __wrap_mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
-				enum mpib_rail_cause cause);
+void __real_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
+void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail);
 
-void __wrap_mpib_failover_fault(struct mpib_lane *lane, unsigned rail,
-				enum mpib_rail_cause cause)
+/* The first step of a fence. */
+void __wrap_mpib_lane_rail_to_err(struct mpib_lane *lane, unsigned rail)
 {
-	if (cause == MPIB_CAUSE_STUCK && plan && rails_are_well())
+	if (lane->ctl.rail[rail].cause == MPIB_CAUSE_STUCK && plan &&
+	    rails_are_well())
 		sim_fail("rail %u of a starved peer is fenced", rail);
-	__real_mpib_failover_fault(lane, rail, cause);
+	__real_mpib_lane_rail_to_err(lane, rail);
 }
