@@ -398,7 +398,7 @@ enum mpib_rail_cause {
 	MPIB_CAUSE_ERROR, /* an error completion, or a refused post */
 	MPIB_CAUSE_STUCK, /* no completion while the other rail moves */
 	MPIB_CAUSE_PEER, /* the peer's proxy sent FENCE */
-	MPIB_CAUSE_PROBE, /* reconnected, but the probes failed */
+	MPIB_CAUSE_PROBE, /* reconnected, but the probes of an end failed */
 	MPIB_CAUSES,
 };
 

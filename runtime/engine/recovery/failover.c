@@ -229,7 +229,8 @@ static uint64_t hold_ns(const struct mpib_lane *lane, unsigned rail)
 	 * briefly. */
 	if (lane->ctl.grace_until)
 		return ns > HOLD_LAST_NS ? HOLD_LAST_NS : ns;
-	if (ctl->retry && (ns > AGAIN_NS || e->retried > AGAIN_LANES))
+	if (ctl->cause == MPIB_CAUSE_PROBE &&
+	    (ns > AGAIN_NS || e->retried > AGAIN_LANES))
 		return AGAIN_NS * (crowd ? crowd : 1);
 	return ns;
 }
@@ -267,9 +268,7 @@ static void failover_stop(struct mpib_lane *lane, unsigned rail)
 	if (carried && ctl->resumed_ns && now - ctl->resumed_ns > calm)
 		ctl->failures = 0;
 	/* A failed try disturbed no traffic. */
-	ctl->retry = ctl->cause == MPIB_CAUSE_PROBE ||
-		     (ctl->cause == MPIB_CAUSE_PEER && ctl->retry);
-	ctl->failures += !ctl->retry;
+	ctl->failures += ctl->cause != MPIB_CAUSE_PROBE;
 	ctl->stopped_ns = now;
 	ctl->stop_ticks = 0;
 	rail_due(lane, rail, now + STOP_TICK_NS);
@@ -458,9 +457,7 @@ static void set_health(struct mpib_lane *lane, unsigned rail, bool up)
 	if (!lane->failover || !lane->ctl.settled || lane->ctl.over)
 		return;
 	actions = mpib_fence_health(&ctl->fence, up);
-	if (actions & MPIB_FENCE_HOLD)
-		ctl->retry = false;
-	if (actions & MPIB_FENCE_STOP)
+	if (actions & (MPIB_FENCE_HOLD | MPIB_FENCE_STOP))
 		ctl->cause = MPIB_CAUSE_PORT;
 	rail_act(lane, rail, actions);
 }
@@ -569,9 +566,10 @@ static unsigned count_retried(const struct mpib_engine *engine)
 		bool retried = false;
 
 		for (unsigned r = 0; r < lane->rails; r++)
-			retried |= lane->ctl.rail[r].retry &&
-				   lane->ctl.rail[r].fence.state !=
-					   MPIB_FENCE_LIVE;
+			retried |=
+				lane->ctl.rail[r].cause == MPIB_CAUSE_PROBE &&
+				lane->ctl.rail[r].fence.state !=
+					MPIB_FENCE_LIVE;
 		lanes += retried;
 	}
 	return lanes;
@@ -787,10 +785,9 @@ static bool fence_message(struct mpib_lane *lane, enum mpib_fence_msg type,
 		free_bitmaps(&ctl->ours[(epoch - 1) & 1]);
 	if (!mpib_fence_message(&ctl->fence, type, msg->epoch, &actions))
 		return false;
-	if (actions & MPIB_FENCE_STOP) {
-		ctl->cause = MPIB_CAUSE_PEER;
-		ctl->retry = msg->cause == MPIB_CAUSE_PROBE;
-	}
+	if (actions & MPIB_FENCE_STOP)
+		ctl->cause = msg->cause == MPIB_CAUSE_PROBE ? MPIB_CAUSE_PROBE
+							    : MPIB_CAUSE_PEER;
 	rail_act(lane, msg->rail, actions);
 	return true;
 }

@@ -96,9 +96,8 @@ struct mpib_rail_control {
 	/* failures in a row, each soon after the rail came back */
 	uint32_t failures;
 	uint32_t downs; /* of the port, that the fence was told */
-	uint8_t cause; /* enum mpib_rail_cause */
+	uint8_t cause; /* enum mpib_rail_cause, of the last stop */
 	bool peer_drains; /* the peer's proxy sent DRAIN */
-	bool retry; /* it stopped because probes failed, here or at the peer */
 	uint8_t asks; /* enum mpib_rail_ask, until the verdict */
 	bool answered; /* the peer has answered, and this end's shard looks */
 	/* This end's shard looks for the peer, which asked in look_epoch;

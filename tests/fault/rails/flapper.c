@@ -92,7 +92,7 @@ static void end_hold(unsigned rail)
 
 static bool is_tried_again(unsigned end, unsigned rail)
 {
-	return is_held(end, rail) && ctl(end, rail)->retry;
+	return is_held(end, rail) && ctl(end, rail)->cause == MPIB_CAUSE_PROBE;
 }
 
 /* When this end goes on by itself, from now; 0: it waits for the peer. */
