@@ -90,47 +90,37 @@ static void ask_port_again(struct mpib_shard *s, unsigned r)
 		mpib_rail_port(s, r, true);
 }
 
-struct limit {
-	struct mpib_tenant *tenant;
-	unsigned rail;
-};
-
 static void on_srq_limit(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
-	struct limit *l = call->what;
-	struct mpib_shard *s = l->tenant->shard;
+	struct mpib_tenant *t = call->what;
+	struct mpib_rail *rail = &t->shard->rail[call->rail];
 
-	s->rail[l->rail].n.srq_limits++;
+	rail->n.srq_limits++;
 	/* mpib_srq_turn() may have filled the SRQ meanwhile. */
-	if (l->tenant->srq_posted[l->rail] < mpib_srq_low(l->tenant, l->rail) &&
-	    mpib_srq_fill(l->tenant, l->rail) == 0)
-		s->rail[l->rail].n.srq_refills++;
-	mpib_call_done(s, call, 0);
+	if (t->srq_posted[call->rail] < mpib_srq_low(t, call->rail) &&
+	    mpib_srq_fill(t, call->rail) == 0)
+		rail->n.srq_refills++;
+	mpib_call_done(t->shard, call, 0);
 }
 
-static void async_rearm(void *arg, int status)
+static void async_rearm(struct mpib_call *call)
 {
-	struct limit *l = arg;
-
-	(void)status;
-	mpib_srq_arm(l->tenant, l->rail);
-	mpib_tenant_put(l->tenant);
-	free(l);
+	mpib_srq_arm(call->what, call->rail);
+	mpib_tenant_put(call->what);
 }
 
 static void srq_limit(struct mpib_shard *s, unsigned r, const struct ibv_srq *q)
 {
 	struct mpib_tenant *t = q->srq_context;
 	struct mpib_call *call;
-	struct limit *l;
 
 	if (t->refs == 0)
 		return; /* the tenant is being freed */
 	mpib_tenant_hold(t);
-	l = mpib_xcalloc(sizeof(*l));
-	*l = (struct limit){ .tenant = t, .rail = r };
-	call = mpib_call_new(l, async_rearm, l);
+	call = mpib_call_new(t, NULL, NULL);
+	call->rail = r;
+	call->after = async_rearm;
 	mpib_mailbox_send(&s->mailbox, &call->msg, on_srq_limit);
 }
 

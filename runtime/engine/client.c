@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/xalloc.h"
 #include "engine/conn/conn.h"
 #include "engine/rail/rail.h"
 
@@ -89,13 +88,6 @@ static void client_on_close(struct mpib_msg *msg)
 	mpib_call_done(a->shard, call, 0);
 }
 
-struct closing {
-	struct engine_client *a;
-	struct engine_client_moved *moved;
-	mpib_done_fn *done;
-	void *arg;
-};
-
 /* Sum up what the shard counted. The shard no longer uses a. */
 static void client_sum(const struct engine_client *a,
 		       struct engine_client_moved *sum)
@@ -109,29 +101,26 @@ static void client_sum(const struct engine_client *a,
 	}
 }
 
-static void client_closed(void *arg, int status)
+static void client_closed(struct mpib_call *call)
 {
-	struct closing *c = arg;
+	struct engine_client *a = call->what;
 
-	if (c->moved)
-		client_sum(c->a, c->moved);
-	c->a->shard->clients_made--;
-	if (c->a->bell >= 0)
-		mpib_shard_unwatch_bell(c->a->shard, c->a->bell);
-	engine_client_free(c->a);
-	c->done(c->arg, status);
-	free(c);
+	if (a->moved)
+		client_sum(a, a->moved);
+	a->shard->clients_made--;
+	if (a->bell >= 0)
+		mpib_shard_unwatch_bell(a->shard, a->bell);
+	engine_client_free(a);
 }
 
 void engine_client_close(struct engine_client *client,
 			 struct engine_client_moved *moved, mpib_done_fn *done,
 			 void *arg)
 {
-	struct closing *c = mpib_xcalloc(sizeof(*c));
-	struct mpib_call *call;
+	struct mpib_call *call = mpib_call_new(client, done, arg);
 
-	*c = (struct closing){ client, moved, done, arg };
-	call = mpib_call_new(client, client_closed, c);
+	client->moved = moved;
+	call->after = client_closed;
 	mpib_mailbox_send(&client->shard->mailbox, &call->msg, client_on_close);
 }
 
@@ -180,10 +169,7 @@ void engine_client_free(struct engine_client *a)
 
 		if (!mr)
 			continue;
-		if (mr->del) {
-			free(mr->del->arg); /* struct deleting */
-			free(mr->del);
-		}
+		free(mr->del);
 		client_dereg(mr);
 	}
 	mpib_tenant_put(a->tenant);
@@ -360,38 +346,26 @@ static void on_mr_del(struct mpib_msg *msg)
 	mpib_mr_unref(mr);
 }
 
-struct deleting {
-	struct mpib_mr *mr;
-	mpib_done_fn *done;
-	void *arg;
-};
-
-static void client_deleted(void *arg, int status)
+static void client_deleted(struct mpib_call *call)
 {
-	struct deleting *d = arg;
+	struct mpib_mr *mr = call->what;
 
-	d->mr->client->mr_made[d->mr->handle] = NULL;
-	client_dereg(d->mr);
-	d->done(d->arg, status);
-	free(d);
+	mr->client->mr_made[mr->handle] = NULL;
+	client_dereg(mr);
 }
 
 int mpib_mr_del(struct engine_client *client, uint32_t handle,
 		mpib_done_fn *done, void *arg)
 {
-	struct mpib_mr *mr;
-	struct deleting *d;
 	struct mpib_call *call;
+	struct mpib_mr *mr;
 
 	mr = handle < MPIB_MRS_MAX ? client->mr_made[handle] : NULL;
 	if (!mr || mr->dead)
 		return -ENOENT;
-	d = malloc(sizeof(*d));
-	if (!d)
-		return -ENOMEM;
 	mr->dead = true;
-	*d = (struct deleting){ mr, done, arg };
-	call = mpib_call_new(mr, client_deleted, d);
+	call = mpib_call_new(mr, done, arg);
+	call->after = client_deleted;
 	mpib_mailbox_send(&client->shard->mailbox, &call->msg, on_mr_del);
 	return 0;
 }

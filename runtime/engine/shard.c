@@ -42,7 +42,10 @@ static void run_done(struct mpib_msg *msg)
 {
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 
-	call->done(call->arg, call->status);
+	if (call->after)
+		call->after(call);
+	if (call->done)
+		call->done(call->arg, call->status);
 	free(call);
 }
 

@@ -53,7 +53,7 @@ struct mpib_rail {
 	 * last computed that. */
 	uint64_t parked, parked_ns;
 	bool up; /* the port's state by its events; control thread */
-	uint32_t downs; /* how often it went down; control thread */
+	uint32_t downs; /* how often it went down; control thread, so not n's */
 	struct mpib_lane_qp *qps; /* by QP number */
 	/* Cache of qps: those of recent completions, by the low bits of the QP
 	 * number. */
@@ -195,19 +195,21 @@ static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)
 struct mpib_rail *mpib_engine_rail(struct mpib_engine *e, unsigned rail);
 
 /* A call of the control thread on its way to the shard and back: the shard
- * handles msg, then the control thread runs done(arg, status) and frees the
- * call. */
+ * handles msg, then the control thread runs after(call) and done(arg, status),
+ * either of which may be NULL, and frees the call. */
 struct mpib_call {
 	struct mpib_msg msg;
 	void *what;
+	unsigned rail; /* for the caller's use */
 	int status;
+	void (*after)(struct mpib_call *call);
 	mpib_done_fn *done;
 	void *arg;
 	TAILQ_ENTRY(mpib_call)
 	link; /* in the stops of an engine_conn, or in looks */
 };
 
-/* Create a call. Control thread. Aborts without memory for it. */
+/* Create a call without after. Control thread. Aborts without memory for it. */
 struct mpib_call *mpib_call_new(void *what, mpib_done_fn *done, void *arg);
 /* Shard thread: have the control thread run done(arg, status). */
 void mpib_call_done(struct mpib_shard *s, struct mpib_call *call, int status);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "base/users.h"
-#include "base/xalloc.h"
 #include "engine/async.h"
 #include "engine/conn/clear.h"
 #include "engine/measure/count.h"
@@ -244,36 +243,25 @@ void engine_conn_start(struct engine_conn *conn,
 	mpib_mailbox_send(&conn->shard->mailbox, &conn->msg, on_start);
 }
 
-struct conn_destroy {
-	struct engine_conn *conn;
-	mpib_done_fn *done;
-	void *arg;
-};
-
-static void conn_destroyed(void *arg, int status)
+static void conn_destroyed(struct mpib_call *call)
 {
-	struct conn_destroy *d = arg;
-	struct mpib_shard *s = d->conn->shard;
+	struct engine_conn *f = call->what;
 
-	mpib_times_close(d->conn);
-	mpib_tables_put(d->conn->client->tenant, &d->conn->tables);
-	if (!d->conn->is_sender)
-		mpib_srq_left(d->conn->client->tenant);
-	give_conn_id(s, d->conn->id);
-	s->conns_made--;
-	free(d->conn);
-	d->done(d->arg, status);
-	free(d);
+	mpib_times_close(f);
+	mpib_tables_put(f->client->tenant, &f->tables);
+	if (!f->is_sender)
+		mpib_srq_left(f->client->tenant);
+	give_conn_id(f->shard, f->id);
+	f->shard->conns_made--;
+	free(f);
 }
 
 void engine_conn_destroy(struct engine_conn *conn, mpib_done_fn *done,
 			 void *arg)
 {
-	struct conn_destroy *d = mpib_xcalloc(sizeof(*d));
-	struct mpib_call *call;
+	struct mpib_call *call = mpib_call_new(conn, done, arg);
 
-	*d = (struct conn_destroy){ conn, done, arg };
-	call = mpib_call_new(conn, conn_destroyed, d);
+	call->after = conn_destroyed;
 	mpib_mailbox_send(&conn->shard->mailbox, &call->msg, conn_on_destroy);
 }
 

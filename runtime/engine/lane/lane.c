@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/xalloc.h"
 #include "engine/lane/spread.h"
 #include "engine/rail/rail.h"
 #include "engine/split/mode.h"
@@ -299,28 +298,16 @@ static void lane_on_destroy(struct mpib_msg *msg)
 	mpib_call_done(s, call, 0);
 }
 
-struct lane_destroy {
-	struct mpib_lane *lane;
-	mpib_done_fn *done;
-	void *arg;
-};
-
-static void lane_destroyed(void *arg, int status)
+static void lane_destroyed(struct mpib_call *call)
 {
-	struct lane_destroy *d = arg;
-
-	mpib_lane_free(d->lane);
-	d->done(d->arg, status);
-	free(d);
+	mpib_lane_free(call->what);
 }
 
 void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 {
-	struct lane_destroy *d = mpib_xcalloc(sizeof(*d));
-	struct mpib_call *call;
+	struct mpib_call *call = mpib_call_new(lane, done, arg);
 
-	*d = (struct lane_destroy){ lane, done, arg };
-	call = mpib_call_new(lane, lane_destroyed, d);
+	call->after = lane_destroyed;
 	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, lane_on_destroy);
 }
 

@@ -61,6 +61,7 @@ struct engine_client {
 	/* Time in which past connections were stalled. */
 	uint64_t closed_stall_ns;
 	/* Control thread. */
+	struct engine_client_moved *moved; /* to fill in at the end, or NULL */
 	TAILQ_HEAD(, engine_conn) timed;
 	/* Time of past connections' requests, by is_sender. */
 	struct mpib_hist_counts closed_done[2];
