@@ -5,7 +5,7 @@
 #include <endian.h>
 
 #include "base/crash.h"
-#include "engine/conn/sent.h"
+#include "engine/conn/conn.h"
 #include "engine/kept.h"
 #include "engine/lane/spread.h"
 #include "engine/recovery/stop.h"
@@ -14,8 +14,7 @@
 #define BATCHES_PER_TURN 4
 
 /* The QP is not in the cache of recent ones. */
-__attribute__((noinline)) static struct mpib_lane_qp *
-look_up_qp(struct mpib_rail *rail, uint32_t qpn)
+static struct mpib_lane_qp *look_up_qp(struct mpib_rail *rail, uint32_t qpn)
 {
 	struct mpib_lane_qp *q;
 
@@ -65,8 +64,7 @@ static inline void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
 /* Handle the IMMs that had to wait for numbered fragments, and whose fragments
  * have all come. All came on the rail's first QP; their epoch needs no check,
  * because a fence resets the virtual QP. */
-__attribute__((noinline)) static void arrived_whole(struct mpib_shard *s,
-						    struct mpib_lane_qp *q)
+static void arrived_whole(struct mpib_shard *s, struct mpib_lane_qp *q)
 {
 	struct mpib_lane_qp *first = &q->lane->qp[q->rail][0];
 	uint32_t imm, bytes;
@@ -92,10 +90,10 @@ static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 	return rc != 0;
 }
 
-__attribute__((always_inline)) static inline void
-cq_received(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
-	    const struct ibv_wc *wc)
+static inline void receive_completed(struct mpib_shard *s, unsigned r,
+				     const struct ibv_wc *wc)
 {
+	struct mpib_rail *rail = mpib_kept(&s->rail[r]);
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
 	uint32_t imm = be32toh(wc->imm_data);
 
@@ -176,81 +174,47 @@ static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 	return false;
 }
 
-__attribute__((noinline)) static void op_sout(struct engine_conn *f,
-					      uint32_t op)
-{
-	mpib_sender_sent(f, op, MPIB_RAIL_SOUT);
-}
-
-__attribute__((noinline)) static void op_sup(struct engine_conn *f, uint32_t op)
-{
-	mpib_sender_sent(f, op, MPIB_RAIL_SUP);
-}
-
-/* Report a send completion to its connection. Not called for a failed one if a
- * fence decides what was lost. */
-__attribute__((always_inline)) static inline void
-sent_for(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
-	 uint64_t wr_id, bool ok)
-{
-	uint32_t op = mpib_wr_op(wr_id);
-
-	if (kind == MPIB_WR_OP && ok) {
-		if (r == MPIB_RAIL_SOUT)
-			op_sout(f, op);
-		else
-			op_sup(f, op);
-	} else if (kind == MPIB_WR_OP) {
-		mpib_sender_completed(f, op, mpib_rail_bit(r), false);
-	} else if (kind == MPIB_WR_REPLAY) {
-		mpib_sender_completed(f, op, (uint8_t)(op >> 8), ok);
-	} else if (kind == MPIB_WR_STOP) {
-		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
-		engine_conn_check_stopped(f);
-	}
-}
-
 /* Return the connection whose WR completed. The last WR and probes belong to a
  * QP, not to a connection. */
-__attribute__((always_inline)) static inline struct engine_conn *
-cq_sent_by(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
+static inline struct engine_conn *poster_of(struct mpib_shard *s,
+					    uint64_t wr_id)
 {
+	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
+
 	if (kind == MPIB_WR_LAST || kind == MPIB_WR_PROBE)
 		return NULL;
 	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
 }
 
-/* Handle the QP's part of a send completion. True: do not report it to the
- * connection, because a fence decides what was lost. */
-__attribute__((always_inline)) static inline bool
-sent_of(struct mpib_lane_qp *q, struct engine_conn *f, unsigned r,
-	const struct ibv_wc *wc, enum mpib_wr_kind kind, uint64_t wr_id,
-	bool ok)
+/* Report a send completion to its connection. fenced: a fence decides, or has
+ * decided, what was lost. */
+static inline void tell_poster(struct engine_conn *f, unsigned r,
+			       uint64_t wr_id, bool ok, bool fenced)
 {
-	struct mpib_lane *lane = q->lane;
-	/* The fence has already decided about it. */
-	bool fenced = lane->rail[r].state == MPIB_RAIL_STOPPED;
+	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
+	uint32_t op = mpib_wr_op(wr_id);
 
-	lane->n[r].tx_cqes++;
-	mpib_qp_retire(q, r, wr_id);
-	if (!ok)
-		fenced = send_failed(q, f, r, wc);
-	if (kind == MPIB_WR_SPREAD)
-		mpib_spread_sent(q, wr_id, ok);
-	else if (kind == MPIB_WR_PROBE)
-		mpib_rail_probed(lane, r, ok);
-	return fenced;
+	if (kind == MPIB_WR_STOP) /* else the rail's own stop replaces it */
+		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
+	if (fenced)
+		return;
+	if (kind == MPIB_WR_OP)
+		mpib_sender_completed(f, op, mpib_rail_bit(r), ok);
+	else if (kind == MPIB_WR_REPLAY)
+		mpib_sender_completed(f, op, (uint8_t)(op >> 8), ok);
+	else if (kind == MPIB_WR_STOP)
+		engine_conn_check_stopped(f);
 }
 
-/* Handle a send completion. Most are of send ops, so cq_completed() passes that
- * kind as a constant and no other is tested. */
-__attribute__((always_inline)) static inline void
-cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
-	const struct ibv_wc *wc, enum mpib_wr_kind kind, uint64_t wr_id)
+static inline void send_completed(struct mpib_shard *s, unsigned r,
+				  const struct ibv_wc *wc)
 {
+	struct mpib_rail *rail = mpib_kept(&s->rail[r]);
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
-	struct engine_conn *f = cq_sent_by(s, kind, wr_id);
+	uint64_t wr_id = wc->wr_id;
+	struct engine_conn *f = poster_of(s, wr_id);
 	bool ok = wc->status == IBV_WC_SUCCESS, fenced;
+	struct mpib_lane *lane;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wr_id, 0);
 	rail->n.n.tx_cqes++;
@@ -258,39 +222,34 @@ cq_sent(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
 	 * one. */
 	if (!q)
 		return;
+	lane = q->lane;
+	lane->n[r].tx_cqes++;
 	if (f)
 		f->n[r].tx_cqes++;
-	fenced = sent_of(q, f, r, wc, kind, wr_id, ok);
-	if (f && !fenced)
-		sent_for(f, r, kind, wr_id, ok);
-	else if (f && kind == MPIB_WR_STOP)
-		/* The rail's own stop replaces it. */
-		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
-	if (q->lane->rail[r].stopped)
-		mpib_rail_check_stopped(q->lane, r);
-	if (q->lane->kill)
-		mpib_lane_check_stopped(q->lane);
+	fenced = lane->rail[r].state == MPIB_RAIL_STOPPED;
+	mpib_qp_retire(q, r, wr_id);
+	if (!ok)
+		fenced = send_failed(q, f, r, wc);
+	if (mpib_wr_kind(wr_id) == MPIB_WR_SPREAD)
+		mpib_spread_sent(q, wr_id, ok);
+	else if (mpib_wr_kind(wr_id) == MPIB_WR_PROBE)
+		mpib_rail_probed(lane, r, ok);
+	else if (f)
+		tell_poster(f, r, wr_id, ok, fenced);
+	if (lane->rail[r].stopped)
+		mpib_rail_check_stopped(lane, r);
+	if (lane->kill)
+		mpib_lane_check_stopped(lane);
 }
 
-/* Handle a completion of a loop-back QP, which has no lane. The connection
- * exists: it does not stop before its READs have completed. */
-static void cq_read_back(struct mpib_shard *s, unsigned r,
-			 const struct ibv_wc *wc)
+/* A READ of a loop-back QP, which has no lane, completed. The connection exists:
+ * it does not stop before its READs have completed. */
+static void read_completed(struct mpib_shard *s, unsigned r,
+			   const struct ibv_wc *wc)
 {
 	mpib_flush_read(s->conn[mpib_wr_conn(wc->wr_id)], r,
 			mpib_wr_op(wc->wr_id), wc->status == IBV_WC_SUCCESS,
 			cq_condemned(wc->status));
-}
-
-/* Handle a completion that is not a send op's. */
-__attribute__((noinline)) static void
-cq_seldom(struct mpib_shard *s, struct mpib_rail *rail, unsigned r,
-	  const struct ibv_wc *wc, uint64_t wr_id)
-{
-	if (mpib_wr_kind(wr_id) == MPIB_WR_FLUSH)
-		cq_read_back(s, r, wc);
-	else
-		cq_sent(s, rail, r, wc, mpib_wr_kind(wr_id), wr_id);
 }
 
 /* Return whether the status counts as an error. Flushed WRs do not: either an
@@ -301,26 +260,24 @@ static inline bool is_error(enum ibv_wc_status status)
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
-/* Handle n completions of the rail's CQ. */
-__attribute__((always_inline)) static inline int
-cq_completed(struct mpib_shard *s, unsigned r, int n)
+/* Handle n completions of the rail's CQ, and further ones up to a limit. */
+__attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
+						  unsigned r, int n)
 {
-	struct mpib_rail *rail = mpib_kept(&s->rail[r]);
+	struct mpib_rail *rail = &s->rail[r];
 	int total = 0;
 
 	for (int b = 1; n > 0; b++) {
 		for (const struct ibv_wc *wc = s->wc; wc != s->wc + n; wc++) {
-			uint64_t wr_id = wc->wr_id;
-
 			if (is_error(wc->status))
 				rail->n.cqe_errors++;
 			/* Receives have wr_id 0, sends never. */
-			if (wr_id == 0)
-				cq_received(s, rail, r, wc);
-			else if (mpib_wr_kind(wr_id) == MPIB_WR_OP)
-				cq_sent(s, rail, r, wc, MPIB_WR_OP, wr_id);
+			if (wc->wr_id == 0)
+				receive_completed(s, r, wc);
+			else if (mpib_wr_kind(wc->wr_id) == MPIB_WR_FLUSH)
+				read_completed(s, r, wc);
 			else
-				cq_seldom(s, rail, r, wc, wr_id);
+				send_completed(s, r, wc);
 		}
 		rail->n.cqes += (uint64_t)n;
 		total += n;
@@ -331,30 +288,12 @@ cq_completed(struct mpib_shard *s, unsigned r, int n)
 	return total;
 }
 
-/* One function per rail, apart from mpib_cq_turn(), which usually finds
- * nothing: so the compiler knows the address of the rail's counters. */
-__attribute__((noinline)) static int cq_sout(struct mpib_shard *s, int n)
-{
-	return cq_completed(s, MPIB_RAIL_SOUT, n);
-}
-
-__attribute__((noinline)) static int cq_sup(struct mpib_shard *s, int n)
-{
-	return cq_completed(s, MPIB_RAIL_SUP, n);
-}
-
-__attribute__((always_inline)) static inline int poll_rail(struct mpib_shard *s,
-							   unsigned r)
+static inline int poll_rail(struct mpib_shard *s, unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
-	int n;
+	int n = rail->lost ? 0 : ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);
 
-	if (rail->lost)
-		return 0;
-	n = ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);
-	if (n <= 0)
-		return 0;
-	return r == MPIB_RAIL_SOUT ? cq_sout(s, n) : cq_sup(s, n);
+	return n > 0 ? cq_completed(s, r, n) : 0;
 }
 
 int mpib_cq_turn(struct mpib_shard *s)

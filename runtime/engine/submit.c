@@ -8,9 +8,10 @@
  * summaries name. Shard thread.
  */
 #include <errno.h>
+#include <string.h>
 
 #include "base/crash.h"
-#include "engine/conn/take.h"
+#include "engine/conn/request.h"
 
 #define PER_RING 32
 /* Most descriptors, and rings checked, of a tenant in a turn: far more than a
@@ -43,6 +44,75 @@ void mpib_submit_forget(struct engine_conn *f)
 		TAILQ_REMOVE(&f->shard->submitting, t, submit_link);
 }
 
+/* A sender's descriptor becomes a send range. */
+
+/* Return whether the descriptor is a valid send. */
+static inline bool is_send(const struct mpib_desc *d)
+{
+	uint32_t head; /* op, req, idx and n */
+
+	memcpy(&head, d, sizeof(head));
+	return (head & ~(MPIB_OP_REPORT | MPIB_OP_AT_ONCE |
+			 (MPIB_REQUESTS - 1) << 8)) ==
+		       (MPIB_OP_SEND | 1u << 24) &&
+	       d->gen != 0 && d->total <= MPIB_SIZE_MAX &&
+	       ((d->pos == 0 && d->len == d->total) ||
+		((uint64_t)d->pos + d->len <= d->total && d->len > 0));
+}
+
+/* Complete a no-op at once, with result 0. -EINVAL: the descriptor is
+ * invalid. */
+static int take_nop(struct engine_conn *f, const struct mpib_desc *d)
+{
+	int rc;
+
+	if (d->op != MPIB_OP_NOP || d->n != 1 || d->req >= MPIB_REQUESTS ||
+	    d->gen == 0 || d->pos || d->len || d->total)
+		return -EINVAL;
+	rc = engine_conn_feed(f, d, NULL);
+	if (rc < 0)
+		return rc;
+	engine_conn_finish(f, d->req, 0, NULL, 0);
+	return 1;
+}
+
+/* 1: accepted; -errno: a bad descriptor. Needs mpib_sender_room(). */
+static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
+{
+	struct mpib_sender *tx = &f->tx;
+	struct send_range *e =
+		mpib_kept(&tx->range[tx->range_head % SEND_RANGES]);
+	struct engine_request *r;
+	int rc;
+
+	if (!is_send(d))
+		return take_nop(f, d);
+	r = &f->req[d->req];
+	if (r->gen == d->gen && (!r->active || r->refused) && d->pos > 0) {
+		/* Drop a part of a failed request. The client may reuse its
+		 * room: others of the group may need it before the refused send
+		 * ends with them. */
+		engine_conn_progress(f, d->req, d->pos + d->len);
+		return 1;
+	}
+	rc = engine_conn_feed(f, d, NULL);
+	if (rc == 0)
+		rc = engine_conn_hold(f, d, &e->mr, &e->addr);
+	if (rc < 0)
+		return rc;
+	e->req = d->req;
+	e->tag = d->tag;
+	e->len = d->len;
+	e->pos = d->pos;
+	if (d->tag >= 0)
+		f->local_rank = d->tag;
+	tx->range_head++;
+	return 1;
+}
+
+_Static_assert((MPIB_REQUESTS & (MPIB_REQUESTS - 1)) == 0,
+	       "for the mask above");
+
 static bool submit_room(const struct engine_conn *f)
 {
 	return f->is_sender ? mpib_sender_room(f) : mpib_receiver_room(f);
@@ -67,7 +137,7 @@ static int submit_serve(struct engine_conn *f)
 	while (taken < PER_RING && submit_room(f) &&
 	       mpib_ring_pop(&f->ring, &d)) {
 		taken++;
-		rc = f->is_sender ? mpib_sender_take(f, &d)
+		rc = f->is_sender ? take_send(f, &d)
 				  : mpib_receiver_take(f, &d);
 		if (rc < 0) {
 			submit_refuse(f, rc, &d);

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/hist.h"
-#include "engine/conn/clear.h"
+#include "engine/conn/conn.h"
 #include "engine_pair.h"
 #include "test.h"
 

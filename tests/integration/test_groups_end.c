@@ -7,7 +7,7 @@
 #include <errno.h>
 
 #include "engine/conn/chain.h"
-#include "engine/conn/clear.h"
+#include "engine/conn/conn.h"
 #include "engine_pair.h"
 #include "test.h"
 

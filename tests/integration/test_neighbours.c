@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-#include "engine/conn/clear.h"
+#include "engine/conn/conn.h"
 #include "engine_pair.h"
 #include "test.h"
 

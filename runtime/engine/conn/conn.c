@@ -13,7 +13,6 @@
 
 #include "base/users.h"
 #include "engine/async.h"
-#include "engine/conn/clear.h"
 #include "engine/measure/count.h"
 
 static void on_start(struct mpib_msg *msg)

@@ -14,11 +14,12 @@
 
 #include <mpib/ring.h>
 #include <mpib/wire.h>
+#include <stdatomic.h>
 
 #include "engine/conn/flush.h"
-#include "engine/conn/send_op.h"
 #include "engine/lane/lane.h"
 #include "engine/measure/times.h"
+#include "failover/stripes.h"
 
 /* State of a connection: its requests; at the sending end the queue and the
  * send ops in flight; at the receiving end the slots. */
@@ -54,6 +55,35 @@ struct send_range {
 	struct mpib_mr *mr; /* NULL when len is 0 */
 	uint64_t addr;
 	uint32_t len, pos;
+};
+
+/* Most in flight: a request that is not staged needs one send op and one range,
+ * and a connection has MPIB_REQUESTS of them. */
+#define SEND_OPS MPIB_REQUESTS
+#define SEND_OP_RANGES SEND_OPS
+
+/* Bytes of one request in a send op: their source and destination, kept so that
+ * a replay can post them again. */
+struct op_range {
+	struct mpib_mr *mr; /* NULL when len is 0 */
+	uint64_t from;
+	uint32_t at; /* offset from the address in the CTS */
+	uint32_t len;
+	uint32_t sup; /* the first sup bytes go by SUP, the rest by SOUT */
+	uint8_t req;
+	uint8_t buf; /* buffer of the group */
+};
+
+/* What a sender posted in one step: a chain of WRs on each rail. */
+struct send_op {
+	struct mpib_stripes c; /* stripe k: the part first given to rail k */
+	uint8_t n; /* ranges in mpib_sender.op_range, one after the other */
+	bool report; /* one of its requests has a report */
+	/* Counts like op_range_head, does not wrap at SEND_OP_RANGES. */
+	uint32_t first;
+	struct mpib_stripe stripe[MPIB_RAILS];
+	uint64_t slot;
+	int64_t before; /* from mpib_adapt_posted() */
 };
 
 /* The grouped receive that the sender is answering. */
@@ -308,6 +338,12 @@ static inline struct send_op *send_op_at(struct engine_conn *f, uint32_t i)
 	return &f->tx.op[i % SEND_OPS];
 }
 
+/* Return the index of range i in mpib_sender.op_range. */
+static inline uint32_t send_op_index(const struct send_op *op, unsigned i)
+{
+	return (op->first + i) % SEND_OP_RANGES;
+}
+
 /* Return range i of the send op. */
 static inline struct op_range *
 send_op_range(struct engine_conn *f, const struct send_op *p, unsigned i)
@@ -344,22 +380,39 @@ static inline void mpib_sender_advance(struct engine_conn *f)
 	mpib_submit_again(f);
 }
 
-/* Drop the oldest range. */
-static inline void mpib_sender_pop(struct engine_conn *f)
-{
-	struct send_range *e = mpib_sender_oldest(f);
+/* sender.c */
+/* A send op to post. */
+struct mpib_step {
+	const struct op_range *range; /* n of them */
+	unsigned n;
+	const struct mpib_cts *cts; /* of a range, by its buf */
+	uint32_t rail[MPIB_RAILS]; /* bytes */
+	uint8_t stripes; /* rails that get a chain */
+	uint8_t imm; /* of them: chains that end the slot; 0: it continues */
+	uint8_t spread; /* rails whose chain uses several QPs */
+	bool apart; /* payload by WRITE, the IMM without it */
+	const struct mpib_record *record; /* NULL: none; without its seq */
+	struct mpib_lane_qp *q[MPIB_RAILS]; /* of the chains */
+};
 
-	if (e->mr)
-		mpib_mr_unref(e->mr);
-	mpib_sender_advance(f);
+static inline uint8_t mpib_rails_with_bytes(const uint32_t *rail)
+{
+	return (uint8_t)((rail[MPIB_RAIL_SOUT] > 0) << MPIB_RAIL_SOUT |
+			 (rail[MPIB_RAIL_SUP] > 0) << MPIB_RAIL_SUP);
 }
 
-/* request.c: the send is larger than its receive, which accepts most bytes.
- * Drop its queued ranges. It ends in -EMSGSIZE with the send op that tells the
+/* Return whether the step may be posted now, and a send op with this many
+ * ranges is free; fill in spread and q. A shortage is noted as a stall. */
+bool mpib_step_may_post(struct engine_conn *f, unsigned ranges,
+			struct mpib_step *s);
+/* Then post it. The send op takes over the ranges' references to regions. */
+void mpib_step_make(struct engine_conn *f, const struct mpib_step *s);
+
+/* The send is larger than its receive, which accepts most bytes. Drop its
+ * queued ranges. It ends in -EMSGSIZE with the send op that tells the
  * receiver. */
 void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most);
 
-/* sender.c */
 /* Return whether the range may go into the current receive; tag is that of its
  * buffer, unused for a group. */
 typedef bool mpib_fits_fn(const struct engine_conn *f,
@@ -368,8 +421,6 @@ typedef bool mpib_fits_fn(const struct engine_conn *f,
 bool mpib_match(struct engine_conn *f, mpib_fits_fn *fits, int32_t tag);
 /* Return whether no queued range fits, as mpib_match() has just found. */
 bool mpib_match_none(const struct engine_conn *f);
-/* Drop all queued ranges of a request. The current receive is done. */
-void mpib_match_forget(struct engine_conn *f, uint8_t req);
 /* Drop all send ranges that are not posted. */
 void mpib_sender_drop(struct engine_conn *f);
 /* Return whether a send range that is not posted lies in the region. */
@@ -380,6 +431,63 @@ static inline uint32_t mpib_total_of(const struct engine_conn *f,
 				     const struct send_range *e)
 {
 	return f->req[e->req].total;
+}
+
+/* How the sending end reads its table of CTS. */
+
+/* Return whether the fields of a CTS fit together: a peer's proxy is checked
+ * like any other source of input. */
+static inline bool mpib_cts_sane(const struct mpib_cts *c)
+{
+	return c->total <= MPIB_SIZE_MAX &&
+	       (uint64_t)c->pos + c->len <= c->total &&
+	       ((c->n | (uint32_t)c->idx << 16) == 1 ||
+		(c->n >= 1 && c->n <= MPIB_GROUP_MAX && c->idx < c->n &&
+		 c->len == c->total));
+}
+
+/* Copy the CTS of the slot. False: it has not arrived. */
+static inline bool mpib_cts_copy(const struct engine_conn *f, uint64_t slot,
+				 struct mpib_cts *cts)
+{
+	const struct mpib_cts *entry = f->tables.in;
+
+	entry += mpib_entry_of(f, slot);
+	/* Acquire: the device writes seq last, after the rest of the entry. */
+	if (__atomic_load_n(&entry->seq, __ATOMIC_ACQUIRE) != slot + 1)
+		return false;
+	*cts = *entry;
+	/* Use exactly what was checked: the peer can write the entry, so the
+	 * compiler must not read it a second time. */
+	atomic_signal_fence(memory_order_seq_cst);
+	return true;
+}
+
+/* send_op.c: break the connection: the ack is invalid. */
+void mpib_ack_bad(struct engine_conn *f);
+
+/* Take an ack: all slots below ended have ended at the receiver. False: a
+ * correct receiver does not send it, and the connection is broken. */
+static inline bool mpib_ack_take(struct engine_conn *f, uint64_t ended)
+{
+	if (ended <= f->tx.acked)
+		return true;
+	/* The ack may be ahead of cts_next, by slots that the receiver
+	 * cancelled because their message ended earlier. */
+	if (__builtin_expect(ended > f->tx.cts_next + f->slots, 0)) {
+		mpib_ack_bad(f);
+		return false;
+	}
+	f->tx.acked = ended;
+	return true;
+}
+
+/* Copy the CTS of the slot and take the ack that it carries. False: it has not
+ * arrived, or the ack is invalid. */
+static inline bool mpib_sender_cts(struct engine_conn *f, uint64_t slot,
+				   struct mpib_cts *cts)
+{
+	return mpib_cts_copy(f, slot, cts) && mpib_ack_take(f, cts->ended);
 }
 
 /* split.c. Return SUP's bytes of a send op of len bytes, at pos of a message of

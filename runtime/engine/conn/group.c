@@ -10,10 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "engine/conn/chain.h"
-#include "engine/conn/clear.h"
-#include "engine/lane/spread.h"
-#include "engine/split/mode.h"
+#include "engine/measure/count.h"
 
 /* Largest send that is held: a chain's bytes are counted in 32 bits. */
 #define HELD_MAX (16u << 20)
@@ -65,41 +62,20 @@ uint64_t mpib_group_begin(struct engine_conn *f)
 	return mpib_group_step(f);
 }
 
-/* Return its first len bytes, as the send op keeps them for a replay until they
- * have arrived. */
+/* Return its first len bytes, of which SUP carries sup, as the send op keeps
+ * them for a replay until they have arrived. */
 static struct op_range group_kept(const struct send_range *e, unsigned i,
-				  uint32_t len, const uint32_t *rail)
+				  uint32_t len, uint32_t sup)
 {
 	return (struct op_range){
 		.mr = e->mr,
 		.from = e->addr,
 		.at = e->pos,
 		.len = len,
-		.sup = rail[MPIB_RAIL_SUP],
+		.sup = sup,
 		.req = e->req,
 		.buf = (uint8_t)i,
 	};
-}
-
-static uint8_t range_rails(const struct op_range *s)
-{
-	uint8_t mask = 0;
-
-	for (unsigned k = 0; k < MPIB_RAILS; k++)
-		mask |= (uint8_t)((mpib_range_bytes(s, k) > 0) << k);
-	return mask;
-}
-
-/* Add a WRITE of the rail's part of the range to the chain. */
-static void chain_range(struct engine_conn *f, struct mpib_chain *chain,
-			const struct op_range *s)
-{
-	unsigned r = chain->rail;
-	struct mpib_span span =
-		mpib_range_span(s, r, &f->tx.group.cts[s->buf], r);
-
-	if (span.len)
-		mpib_chain_write(f, chain, &span);
 }
 
 /* Give buffer i to the send of range e. all: the send is complete with e. */
@@ -147,44 +123,31 @@ static void advance_by(struct engine_conn *f, uint32_t len)
 static uint64_t write_part(struct engine_conn *f, unsigned i)
 {
 	struct mpib_group *g = &f->tx.group;
-	struct send_range *e = mpib_sender_oldest(f);
-	struct mpib_lane_qp *q[MPIB_RAILS];
-	struct send_op *p;
-	uint32_t number;
-	uint32_t rail[MPIB_RAILS];
+	const struct send_range *e = mpib_sender_oldest(f);
+	uint32_t total = mpib_total_of(f, e);
 	uint32_t len = e->len < f->lane->msg_most ? e->len : f->lane->msg_most;
-	struct op_range whole;
-	uint8_t mask, spread;
+	uint32_t sup = mpib_split(f, total, e->pos, len, NULL);
+	const struct op_range range = group_kept(e, i, len, sup);
+	struct mpib_step s = {
+		.range = &range,
+		.n = 1,
+		.cts = g->cts,
+		.rail = { [MPIB_RAIL_SOUT] = len - sup, [MPIB_RAIL_SUP] = sup },
+	};
 
-	rail[MPIB_RAIL_SUP] =
-		mpib_split(f, mpib_total_of(f, e), e->pos, len, NULL);
-	rail[MPIB_RAIL_SOUT] = len - rail[MPIB_RAIL_SUP];
-	whole = group_kept(e, i, len, rail);
-	mask = range_rails(&whole);
-	spread = mpib_spread_rails(f->lane, f->tx.spread, rail, 0);
+	s.stripes = mpib_rails_with_bytes(s.rail);
 	/* Check for room for the whole group, which could otherwise never be
 	 * completed. */
-	if (!mpib_sender_may_post(f, g->n, mask, spread, 1, rail, q))
+	if (!mpib_step_may_post(f, g->n, &s))
 		return 0;
-	*mpib_sender_range(f, 0) = whole;
-	number = mpib_sender_number(f);
-	p = mpib_sender_post(f, 1, rail, mask, 0, spread);
-	for (unsigned on = mask; on; on &= on - 1) {
-		unsigned r = (unsigned)__builtin_ctz(on);
-		struct mpib_chain chain = { .rail = r, .q = q[r] };
+	mpib_step_make(f, &s);
 
-		chain_range(f, &chain, &whole);
-		mpib_sender_stripe(f, p, number, &chain, false);
-	}
-	if (p->report)
-		mpib_sender_report(f, p);
-
-	g->mask |= mask;
+	g->mask |= s.stripes;
 	g->size[i] += len;
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		g->rail[r] += rail[r];
-	group_take(g, i, e, g->size[i] == mpib_total_of(f, e));
-	if (g->size[i] == mpib_total_of(f, e))
+		g->rail[r] += s.rail[r];
+	group_take(g, i, e, g->size[i] == total);
+	if (g->size[i] == total)
 		mpib_count_messages(f, 1);
 	advance_by(f, len);
 	return (uint64_t)len + 1;
@@ -193,40 +156,22 @@ static uint64_t write_part(struct engine_conn *f, unsigned i)
 /* Make a range for each send of the group, to end with it: held ones, which are
  * cut, and empty ones. sum[r]: the bytes for rail r, besides g->rail[r] posted
  * before. */
-static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum,
-		     uint8_t *mask)
+static void cut_held(struct engine_conn *f, struct op_range *cut, uint32_t *sum)
 {
 	struct mpib_group *g = &f->tx.group;
 
 	for (unsigned i = 0; i < g->n; i++) {
 		const struct send_range *e = &g->range[i];
-		uint32_t rail[MPIB_RAILS];
+		uint32_t sup;
 
 		cut[i] = (struct op_range){ .req = g->req[i] };
 		if (!(g->held & 1u << i))
 			continue;
-		rail[MPIB_RAIL_SUP] = mpib_split(f, g->size[i], 0, e->len, sum);
-		rail[MPIB_RAIL_SOUT] = e->len - rail[MPIB_RAIL_SUP];
-		cut[i] = group_kept(e, i, e->len, rail);
-		*mask |= range_rails(&cut[i]);
-		for (unsigned r = 0; r < MPIB_RAILS; r++)
-			sum[r] += rail[r];
+		sup = mpib_split(f, g->size[i], 0, e->len, sum);
+		cut[i] = group_kept(e, i, e->len, sup);
+		sum[MPIB_RAIL_SUP] += sup;
+		sum[MPIB_RAIL_SOUT] += e->len - sup;
 	}
-}
-
-/* Return the group's record. The leader's IMM on the first rail carries it. */
-static struct mpib_record *group_record(struct engine_conn *f,
-					const uint32_t *sum)
-{
-	const struct mpib_group *g = &f->tx.group;
-	struct mpib_record *rec = mpib_sender_record(f);
-
-	rec->n = g->n;
-	rec->status = g->refused ? -EMSGSIZE : 0;
-	memcpy(rec->size, g->size, sizeof(rec->size));
-	for (unsigned r = 0; r < MPIB_RAILS; r++)
-		rec->rail[r] = g->rail[r] + sum[r];
-	return rec;
 }
 
 /* All slots of the group are answered: continue with the next receive. */
@@ -245,43 +190,34 @@ static void close_group(struct engine_conn *f)
  * rail. */
 static uint64_t write_all(struct engine_conn *f)
 {
-	struct mpib_lane_qp *q[MPIB_RAILS];
+	const struct mpib_group *g = &f->tx.group;
 	struct op_range cut[MPIB_GROUP_MAX];
-	uint32_t sum[MPIB_RAILS] = { 0 };
-	uint8_t mask = f->tx.group.mask, spread;
-	struct mpib_record *rec;
-	struct send_op *p;
-	uint32_t number;
-	unsigned n = f->tx.group.n;
+	struct mpib_record record = {
+		.n = g->n,
+		.status = g->refused ? -EMSGSIZE : 0,
+	};
+	struct mpib_step s = {
+		.range = cut,
+		.n = g->n,
+		.cts = g->cts,
+		.apart = true,
+		.record = &record,
+	};
 
-	cut_held(f, cut, sum, &mask);
-	if (mask == 0)
-		mask = mpib_rail_bit(engine_conn_home(f));
-	spread = mpib_spread_rails(f->lane, f->tx.spread, sum, mask);
-	if (!mpib_sender_may_post(f, n, mask, spread, MPIB_CHAIN_MAX, sum, q))
+	cut_held(f, cut, s.rail);
+	s.imm = g->mask | mpib_rails_with_bytes(s.rail);
+	if (s.imm == 0)
+		s.imm = mpib_rail_bit(engine_conn_home(f));
+	s.stripes = s.imm;
+	if (!mpib_step_may_post(f, s.n, &s))
 		return 0;
-	for (unsigned i = 0; i < n; i++)
-		*mpib_sender_range(f, i) = cut[i];
-	rec = group_record(f, sum);
-	number = mpib_sender_number(f);
-	p = mpib_sender_post(f, n, sum, mask, mask, spread);
-	for (unsigned on = mask; on; on &= on - 1) {
-		unsigned r = (unsigned)__builtin_ctz(on);
-		struct mpib_chain chain = { .rail = r, .q = q[r] };
-
-		for (unsigned i = 0; i < n; i++)
-			chain_range(f, &chain, &cut[i]);
-		mpib_chain_imm(f, &chain, mpib_sender_imm(f, r, mask, true, 0),
-			       rec);
-		rec = NULL;
-		mpib_sender_stripe(f, p, number, &chain, false);
-	}
-	if (p->report)
-		mpib_sender_report(f, p);
-
-	mpib_count_messages(f, (unsigned)__builtin_popcount(f->tx.group.held));
+	memcpy(record.size, g->size, sizeof(record.size));
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		record.rail[r] = g->rail[r] + s.rail[r];
+	mpib_step_make(f, &s);
+	mpib_count_messages(f, (unsigned)__builtin_popcount(g->held));
 	close_group(f);
-	return (uint64_t)sum[0] + sum[1] + 1;
+	return (uint64_t)s.rail[0] + s.rail[1] + 1;
 }
 
 /* Sends of the group are missing: tell the client. */

@@ -537,7 +537,7 @@ static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 	while (*next != end && !f->broken) {
 		unsigned n = cts_run(*next, end);
 
-		if (!open || !mpib_qp_fits(q, q->rail, 1)) {
+		if (!open || mpib_qp_room(q) == 0) {
 			mpib_stall(f, MPIB_STALL_SQ);
 			break;
 		}

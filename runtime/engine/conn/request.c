@@ -3,10 +3,9 @@
  * A connection's requests, from the descriptor that opens one to its completion
  * word in the reply segment. Shard thread.
  */
-#include "engine/conn/take.h"
+#include "engine/conn/request.h"
 
 #include "base/clock.h"
-#include "engine/conn/request.h"
 
 int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d)
 {
@@ -17,41 +16,6 @@ int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d)
 		return -EINVAL;
 	r->fed += d->len;
 	return 0;
-}
-
-/* Complete a no-op at once, with result 0. -EINVAL: the descriptor is
- * invalid. */
-int mpib_sender_take_nop(struct engine_conn *f, const struct mpib_desc *d)
-{
-	int rc;
-
-	if (d->op != MPIB_OP_NOP || d->n != 1 || d->req >= MPIB_REQUESTS ||
-	    d->gen == 0 || d->pos || d->len || d->total)
-		return -EINVAL;
-	rc = engine_conn_feed(f, d, NULL);
-	if (rc < 0)
-		return rc;
-	engine_conn_finish(f, d->req, 0, NULL, 0);
-	return 1;
-}
-
-/* Accept and drop a part of a failed request. The client may reuse its room:
- * others of the group may need it before the refused send ends with them. */
-int mpib_sender_take_none(struct engine_conn *f, const struct mpib_desc *d)
-{
-	engine_conn_progress(f, d->req, d->pos + d->len);
-	return 1;
-}
-
-void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most)
-{
-	struct engine_request *r = &f->req[req];
-
-	r->refused = true;
-	f->completion[req].size[0] = r->total;
-	f->completion[req].size[1] = most;
-	engine_conn_progress(f, req, r->fed);
-	mpib_match_forget(f, req);
 }
 
 void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,

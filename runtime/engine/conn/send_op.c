@@ -1,31 +1,141 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Posted send ops: what is in flight until every rail's completion has arrived
- * and, on lanes with end-to-end acks, until the receiver has acknowledged the
- * slot; and how the receiver writes these acks. Shard thread. */
-#include "engine/conn/clear.h"
-
+/* Send ops: the chain of WRs that one rail carries, how it is spread over several
+ * QPs, and what is in flight until every rail's completion has arrived and, on
+ * lanes with end-to-end acks, until the receiver has acknowledged the slot. Also
+ * how the receiver writes these acks. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 
 #include "engine/conn/chain.h"
-#include "engine/conn/conn.h"
 #include "engine/conn/request.h"
-#include "engine/conn/sent.h"
-#include "engine/kept.h"
+#include "engine/lane/spread.h"
+
+struct mpib_wr *mpib_chain_record(struct engine_conn *f, unsigned rail,
+				  const struct mpib_record *record)
+{
+	struct mpib_wr *w = mpib_wr_take(&f->shard->wrs);
+
+	w->wr.opcode = IBV_WR_RDMA_WRITE;
+	w->wr.send_flags = 0;
+	w->wr.wr.rdma.remote_addr = f->remote.addr;
+	w->wr.wr.rdma.rkey = f->remote.rkey[rail];
+	if (!record) {
+		w->wr.num_sge = 0;
+		return w;
+	}
+	w->sge[0] = (struct ibv_sge){ .addr = (uint64_t)(uintptr_t)record,
+				      .length = sizeof(*record),
+				      .lkey = f->tables.lkey[rail] };
+	w->wr.wr.rdma.remote_addr +=
+		mpib_entry_of(f, record->seq - 1) * sizeof(*record);
+	if (f->shard->rail[rail].port.max_inline >= sizeof(*record))
+		w->wr.send_flags = IBV_SEND_INLINE;
+	return w;
+}
+
+void mpib_chain_drop(struct engine_conn *f, const struct mpib_chain *c)
+{
+	struct ibv_send_wr *wr = c->wrs.n ? &c->wrs.first->wr : NULL, *next;
+
+	for (; wr; wr = next) {
+		next = wr->next;
+		mpib_wr_give(&f->shard->wrs, (struct mpib_wr *)wr);
+	}
+}
+
+/* On a dqplb lane: return whether the IMM has the length by which the receiver
+ * recognises an IMM that waits. The chain must then be spread. */
+static bool chain_is_bare(const struct mpib_lane *lane,
+			  const struct mpib_chain *c)
+{
+	const struct ibv_send_wr *last = &c->wrs.last->wr;
+
+	return c->imm && lane->via[c->rail].vqp &&
+	       mpib_spread_waits(last->num_sge ? last->sg_list->length : 0);
+}
+
+/* Return one WR of the chain as a virtual QP's send, which is cut into
+ * fragments. */
+static struct mpib_vsend chain_part(const struct ibv_send_wr *wr)
+{
+	struct mpib_vsend v = {
+		.remote = wr->wr.rdma.remote_addr,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.devices = 1,
+		.key[0].rkey = wr->wr.rdma.rkey,
+		.more = true,
+	};
+
+	if (wr->num_sge) {
+		v.local = wr->sg_list->addr;
+		v.length = wr->sg_list->length;
+		v.key[0].lkey = wr->sg_list->lkey;
+	}
+	return v;
+}
+
+/* End the send with the chain's IMM and its payload, the record if any. */
+static void chain_tell(struct mpib_vsend *v, const struct ibv_send_wr *wr)
+{
+	v->more = false;
+	v->imm = be32toh(wr->imm_data);
+	v->control.remote = wr->wr.rdma.remote_addr;
+	v->control.rkey = wr->wr.rdma.rkey;
+	if (wr->num_sge) {
+		v->control.local = wr->sg_list->addr;
+		v->control.length = wr->sg_list->length;
+		v->control.lkey = wr->sg_list->lkey;
+		v->control.copied = wr->send_flags & IBV_SEND_INLINE;
+	}
+}
+
+/* Post the chain over several QPs of its rail, see lane/spread.h. */
+static void chain_spread(struct engine_conn *f, const struct mpib_chain *c,
+			 uint32_t op)
+{
+	struct mpib_lane_qp *q = c->q;
+	const struct ibv_send_wr *wr = &c->wrs.first->wr;
+	const struct ibv_send_wr *last = &c->wrs.last->wr;
+	bool imm = c->imm;
+	struct mpib_vqp *vqp = f->lane->via[q->rail].vqp;
+	unsigned n = c->wrs.n - imm; /* WRs with payload */
+	uint32_t wrs = imm;
+
+	for (unsigned i = 0; i < n || (i == 0 && imm); i++, wr = wr->next) {
+		struct mpib_vsend v = chain_part(wr);
+
+		if (n == 0)
+			/* The IMM has the payload, see chain_tell(). */
+			v.length = 0;
+		v.on = (uint16_t)(q - f->lane->qp[q->rail]);
+		v.wr_id = mpib_wr_tag(MPIB_WR_UNSIGNALED, f->id, op);
+		if (i + 1 >= n) {
+			v.wr_id = mpib_wr_tag(MPIB_WR_OP, f->id, op);
+			v.flags = IBV_SEND_SIGNALED;
+			if (imm)
+				chain_tell(&v, last);
+		}
+		wrs += mpib_vqp_wrs(vqp, v.length);
+		/* may_post() has checked mpib_spread_room(). */
+		mpib_vqp_post_send(vqp, &v);
+	}
+	mpib_count_post(f, q, q->rail, wrs, c->bytes, imm);
+	mpib_chain_drop(f, c);
+}
 
 bool mpib_sender_spread(struct engine_conn *f, struct send_op *p,
-			const struct mpib_chain *chain, uint32_t number)
+			struct mpib_chain chain, uint32_t number)
 {
 	struct mpib_lane *lane = f->lane;
-	unsigned r = chain->rail;
+	uint8_t bit = mpib_rail_bit(chain.rail);
 
-	if (lane->spread == MPIB_SPREAD_AUTO && chain->bytes > lane->frag)
-		mpib_choice_posted(&lane->choice[r], chain->bytes);
-	if (lane->numbered && mpib_chain_is_bare(lane, chain))
-		p->c.spread |= mpib_rail_bit(r);
-	if (!(p->c.spread & mpib_rail_bit(r)))
+	if (lane->spread == MPIB_SPREAD_AUTO && chain.bytes > lane->frag)
+		mpib_choice_posted(&lane->choice[chain.rail], chain.bytes);
+	if (lane->numbered && chain_is_bare(lane, &chain))
+		p->c.spread |= bit;
+	if (!(p->c.spread & bit))
 		return false;
-	mpib_chain_spread(f, chain, number);
+	chain_spread(f, &chain, number);
 	return true;
 }
 
@@ -43,15 +153,6 @@ void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 					 mpib_range_bytes(s, r));
 		}
 	}
-}
-
-struct mpib_record *mpib_sender_record(struct engine_conn *f)
-{
-	struct mpib_record *rec = f->tables.out;
-
-	rec += f->tx.op_head % SEND_OPS;
-	*rec = (struct mpib_record){ .seq = f->tx.cts_next + 1, .n = 1 };
-	return rec;
 }
 
 /* The group waits for sends, some of which are staged: their posted bytes must
@@ -74,12 +175,11 @@ static bool group_starves(const struct engine_conn *f)
  * window is smaller than the peer's buffer or the group. Waiting for the slot's
  * end-to-end ack would be a deadlock.
  */
-__attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
-						      const struct send_op *p)
+static bool send_op_starves(struct engine_conn *f, const struct send_op *p)
 {
 	const struct engine_request *r = &f->req[send_op_range(f, p, 0)->req];
 
-	if (!send_op_free(f, send_op_takes(f->tx.group.n)))
+	if (!send_op_free(f, f->tx.group.n ? f->tx.group.n : 1))
 		return true;
 	if (!mpib_match_none(f))
 		return false;
@@ -88,7 +188,10 @@ __attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
 	return r->multipart && r->fed < r->total;
 }
 
-bool mpib_op_is_held(struct engine_conn *f, const struct send_op *p)
+/* The rails acknowledged the send op, but its end-to-end ack has not arrived.
+ * Return whether it waits for that: a fence may still find that the peer lacks
+ * its bytes. */
+static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 {
 	if (f->broken || f->stopping)
 		return false;
@@ -98,18 +201,10 @@ bool mpib_op_is_held(struct engine_conn *f, const struct send_op *p)
 	return false;
 }
 
-static void send_op_unref(struct engine_conn *f, const struct send_op *p)
-{
-	for (unsigned i = 0; i < p->n; i++) {
-		const struct op_range *s = send_op_range(f, p, i);
-
-		if (s->mr)
-			mpib_mr_unref(s->mr);
-	}
-}
-
-void mpib_range_count(struct engine_conn *f, const struct send_op *p,
-		      const struct op_range *s)
+/* Add the bytes of a range of a completed send op to its request. Only the send
+ * op that ends the receive ends the request, too: others may end before it. */
+static void range_count(struct engine_conn *f, const struct send_op *p,
+			const struct op_range *s)
 {
 	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
@@ -132,14 +227,14 @@ void mpib_sender_settle(struct engine_conn *f)
 		const struct send_op *p = send_op_at(f, i);
 
 		for (unsigned k = 0; p->slot < tx->acked && k < p->n; k++)
-			mpib_range_count(f, p, send_op_range(f, p, k));
+			range_count(f, p, send_op_range(f, p, k));
 	}
 }
 
 /* Give auto a sample: the time of a stripe on one QP, or spread over several. A
  * replayed stripe, which another rail carries, is not a sample. */
-__attribute__((noinline)) static void
-judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
+static void judge_way(struct engine_conn *f, const struct send_op *p,
+		      unsigned k)
 {
 	const struct mpib_stripe *c = &p->stripe[k];
 	const struct mpib_tracker *t = &f->lane->track[k];
@@ -177,8 +272,10 @@ static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 			  f->shard->now);
 }
 
-/* A replayed send op is not a sample. */
-void mpib_op_judge(struct engine_conn *f, const struct send_op *p, uint64_t ns)
+/* Measure a send op whose cut is judged. Its last stripes were acknowledged ns
+ * after its post. A replayed send op is not a sample. */
+static void judge_cut(struct engine_conn *f, const struct send_op *p,
+		      uint64_t ns)
 {
 	const uint32_t sout = p->stripe[MPIB_RAIL_SOUT].bytes;
 	const uint32_t sup = p->stripe[MPIB_RAIL_SUP].bytes;
@@ -194,7 +291,35 @@ void mpib_op_judge(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 
 int mpib_sender_retire(struct engine_conn *f)
 {
-	return mpib_ops_retire(f, f->lane->delivered);
+	bool delivered = f->lane->delivered;
+	struct mpib_sender *tx = &f->tx;
+	int n = 0;
+
+	for (; tx->op_tail != tx->op_head; n++) {
+		const struct send_op *p = mpib_kept(send_op_at(f, tx->op_tail));
+
+		if (p->c.pending)
+			break;
+		if (delivered && p->slot >= tx->acked &&
+		    send_op_is_held(f, p)) {
+			if (!f->on_ack)
+				mpib_ack_enter(f);
+			break;
+		}
+		if (!delivered && p->slot == tx->cts_next)
+			tx->released = true;
+		tx->op_tail++;
+		tx->op_range_tail += p->n;
+		for (unsigned i = 0; i < p->n; i++) {
+			const struct op_range *s =
+				mpib_kept(send_op_range(f, p, i));
+
+			if (s->mr)
+				mpib_mr_unref(s->mr);
+			range_count(f, p, s);
+		}
+	}
+	return n;
 }
 
 /* Return the largest ack that the peer wrote: alone, or in a CTS since the last
@@ -244,9 +369,7 @@ int mpib_ack_read_turn(struct mpib_shard *s)
 
 	for (f = TAILQ_FIRST(&s->waiting); f; f = next) {
 		next = TAILQ_NEXT(f, ack_link);
-		ended += mpib_ack_take(f, ack_newest(f))
-				 ? mpib_ops_retire(f, true)
-				 : 1;
+		ended += mpib_ack_read(f);
 		if (mpib_sender_idle(f))
 			mpib_ack_leave(f);
 	}
@@ -261,11 +384,11 @@ static inline void stripes_acked(struct engine_conn *f, struct send_op *p,
 	for (unsigned on = stripes; on; on &= on - 1)
 		stripe_acked(f, p, (unsigned)__builtin_ctz(on));
 	if (p->before >= 0 && !p->c.pending)
-		mpib_op_judge(f, p, f->shard->now - posted);
+		judge_cut(f, p, f->shard->now - posted);
 }
 
-__attribute__((noinline)) static void
-stripes_failed(struct engine_conn *f, struct send_op *p, uint8_t stripes)
+static void stripes_failed(struct engine_conn *f, struct send_op *p,
+			   uint8_t stripes)
 {
 	for (unsigned on = stripes; on; on &= on - 1)
 		drop_stripe(f, p, (unsigned)__builtin_ctz(on));
@@ -294,7 +417,7 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 	/* Connections that wait for acks are polled once a turn. */
 	if (f->on_ack && !f->stopping && !f->broken)
 		return;
-	mpib_ops_retire(f, f->lane->delivered);
+	mpib_sender_retire(f);
 	if (f->stopping)
 		engine_conn_check_stopped(f);
 }
@@ -311,8 +434,11 @@ void mpib_sender_forget(struct engine_conn *f)
 	for (; tx->op_tail != tx->op_head; tx->op_tail++) {
 		struct send_op *p = send_op_at(f, tx->op_tail);
 
-		tx->op_range_tail += send_op_takes(p->n);
-		send_op_unref(f, p);
+		tx->op_range_tail += p->n;
+		for (unsigned i = 0; i < p->n; i++) {
+			if (send_op_range(f, p, i)->mr)
+				mpib_mr_unref(send_op_range(f, p, i)->mr);
+		}
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			drop_stripe(f, p, r);
 	}
@@ -347,27 +473,24 @@ void mpib_ack_enter(struct engine_conn *f)
 	TAILQ_INSERT_TAIL(list_of(f), f, ack_link);
 }
 
-static inline void ack_off(struct engine_conn_list *list, struct engine_conn *f)
-{
-	f->on_ack = false;
-	TAILQ_REMOVE(list, f, ack_link);
-}
-
 void mpib_ack_leave(struct engine_conn *f)
 {
-	if (f->on_ack)
-		ack_off(list_of(f), f);
+	if (!f->on_ack)
+		return;
+	f->on_ack = false;
+	TAILQ_REMOVE(list_of(f), f, ack_link);
 }
 
-/* Write the end-to-end ack on q, the QP of CTS. False: no room, or its rail is
- * not open. */
-static inline bool ack_write(struct engine_conn *f, struct mpib_lane_qp *q,
-			     unsigned home)
+bool mpib_ack_write(struct engine_conn *f)
 {
 	struct mpib_e2e_ack *d =
 		(void *)((char *)f->tables.out + mpib_ack_at(f));
+	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
+	unsigned home = engine_conn_home(f);
 
-	if (!(f->lane->open & mpib_rail_bit(home)) || !mpib_qp_fits(q, home, 1))
+	if (!f->lane->delivered || f->rx.acked == f->rx.tail)
+		return true;
+	if (!(f->lane->open & mpib_rail_bit(home)) || mpib_qp_room(q) == 0)
 		return false;
 	f->rx.acked = d->ended[home] = f->rx.tail;
 	/* Each rail has its own place in the peer's table, because acks on two
@@ -377,28 +500,14 @@ static inline bool ack_write(struct engine_conn *f, struct mpib_lane_qp *q,
 	return true;
 }
 
-bool mpib_ack_write(struct engine_conn *f)
-{
-	return !f->lane->delivered || f->rx.acked == f->rx.tail ||
-	       ack_write(f, engine_conn_cts_qp(f), engine_conn_home(f));
-}
-
 /* Return whether to write now: the shard is about to sleep, or a doorbell on
  * the QP is due anyway, or the ack has waited long enough. */
-static inline bool is_due(const struct engine_conn *f,
-			  const struct mpib_lane_qp *q)
+static bool ack_is_due(struct engine_conn *f)
 {
 	const struct mpib_shard *s = f->shard;
 
-	return s->now - f->rx.ack_since >= TELL_NS || q->chain.n || s->settling;
-}
-
-/* The receiver, which is on the list, must write an ack and cannot yet. */
-static inline bool ack_waits(struct engine_conn *f)
-{
-	struct mpib_lane_qp *q = mpib_kept(engine_conn_cts_qp(f));
-
-	return !is_due(f, q) || !ack_write(f, q, engine_conn_home(f));
+	return s->now - f->rx.ack_since >= TELL_NS || s->settling ||
+	       engine_conn_cts_qp(f)->chain.n;
 }
 
 int mpib_ack_write_turn(struct mpib_shard *s)
@@ -411,11 +520,11 @@ int mpib_ack_write_turn(struct mpib_shard *s)
 		/* A stopping connection writes its ack in post_last_writes(). */
 		if (f->rx.acked != f->rx.tail && !f->stopping &&
 		    !f->lane->broken) {
-			if (ack_waits(f))
+			if (!ack_is_due(f) || !mpib_ack_write(f))
 				continue;
 			acked++;
 		}
-		ack_off(&s->ack_pending, f);
+		mpib_ack_leave(f);
 	}
 	return acked;
 }

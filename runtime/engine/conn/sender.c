@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sending end of a connection: matches send ranges with CTS, step by step;
- * group.c answers grouped receives. Shard thread. */
+/* The sending end of a connection: matches send ranges with CTS and posts send
+ * ops, step by step; group.c answers grouped receives. Shard thread. */
+#include <errno.h>
 #include <mpib/wire.h>
 #include <string.h>
 
 #include "engine/conn/chain.h"
-#include "engine/conn/clear.h"
-#include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 #include "engine/split/mode.h"
 
@@ -66,6 +65,16 @@ bool mpib_match_none(const struct engine_conn *f)
 	       (tx->looked_for == tx->cts_next && tx->looked == tx->range_head);
 }
 
+/* Drop the oldest range. */
+static void sender_pop(struct engine_conn *f)
+{
+	struct send_range *e = mpib_sender_oldest(f);
+
+	if (e->mr)
+		mpib_mr_unref(e->mr);
+	mpib_sender_advance(f);
+}
+
 /* mpib_fits_fn: the range is one of request req. */
 static bool is_of(const struct engine_conn *f, const struct send_range *e,
 		  int32_t req)
@@ -74,11 +83,12 @@ static bool is_of(const struct engine_conn *f, const struct send_range *e,
 	return e->req == req;
 }
 
-void mpib_match_forget(struct engine_conn *f, uint8_t req)
+/* Drop all queued ranges of a request. The current receive is done. */
+static void match_forget(struct engine_conn *f, uint8_t req)
 {
 	f->tx.looked = f->tx.range_tail;
 	while (mpib_match(f, is_of, req))
-		mpib_sender_pop(f);
+		sender_pop(f);
 }
 
 void mpib_sender_drop(struct engine_conn *f)
@@ -86,9 +96,20 @@ void mpib_sender_drop(struct engine_conn *f)
 	mpib_replay_drop(f);
 	mpib_group_drop(f);
 	while (mpib_sender_has_work(f))
-		mpib_sender_pop(f);
+		sender_pop(f);
 	/* End the send ops that wait only for an end-to-end ack. */
 	mpib_sender_retire(f);
+}
+
+void mpib_sender_refused(struct engine_conn *f, uint8_t req, uint32_t most)
+{
+	struct engine_request *r = &f->req[req];
+
+	r->refused = true;
+	f->completion[req].size[0] = r->total;
+	f->completion[req].size[1] = most;
+	engine_conn_progress(f, req, r->fed);
+	match_forget(f, req);
 }
 
 bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
@@ -106,28 +127,434 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 	return false;
 }
 
-/* A step: one send op for a receive of one buffer. */
+/* Room for a send op, and its posting. */
+
+/* Return whether rail r has room for a chain of wrs WRs, whose QP is q. On a
+ * dqplb lane a chain that is not spread now may have to be when it is posted
+ * (mpib_sender_spread()), so check both the virtual QP and the single QP. */
+static bool chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q,
+		       unsigned r, uint8_t spread, unsigned wrs)
+{
+	bool spreads = spread & mpib_rail_bit(r);
+
+	if (spreads || (f->lane->numbered && f->lane->via[r].vqp)) {
+		/* A spread chain is first built in the shard's WRs. */
+		if (mpib_spread_room(f->lane, r) < MPIB_CHAIN_MAX ||
+		    f->shard->wrs.left < 2 * MPIB_WR_SPARE)
+			return false;
+		if (spreads)
+			return true;
+	}
+	return mpib_qp_room(q) >= wrs;
+}
+
+/* False: an earlier connection in the order of the DRR classes has the rail's
+ * window, or room on the lane, reserved. Noted as a stall. */
+static bool is_in_turn(struct engine_conn *f, unsigned r, uint32_t bytes)
+{
+	struct mpib_shard *s = f->shard;
+	uint8_t bit = mpib_rail_bit(r);
+
+	if (!(s->full & bit) && mpib_window_full(s, r))
+		s->full |= bit;
+	if (s->full & bit && !mpib_window_passes(f->lane, r, bytes))
+		f->stopped_by = MPIB_DRR_WINDOW_FULL;
+	else if (f->lane->full_turn == s->n.turns)
+		f->stopped_by = MPIB_DRR_BLOCKED;
+	if (f->stopped_by == MPIB_DRR_NONE)
+		return true;
+	mpib_stall(f, MPIB_STALL_SHARE);
+	return false;
+}
+
+/* Return whether the lane's window on the rail has room for these bytes, or is
+ * empty. */
+static bool window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
+{
+	uint64_t inflight = f->lane->track[r].inflight;
+
+	return inflight == 0 ||
+	       inflight + bytes <=
+		       __atomic_load_n(&f->shard->engine->cfg.lane_window,
+				       __ATOMIC_RELAXED);
+}
+
+/* The lane is full: keep this connection's turn, and reserve the lane's next
+ * room against connections that come later in this turn. Returns false. */
+static bool keep_turn(struct engine_conn *f, enum mpib_stall why)
+{
+	f->stopped_by = MPIB_DRR_BLOCKED;
+	f->lane->full_turn = f->shard->n.turns;
+	mpib_stall(f, why);
+	return false;
+}
+
+/* Return whether the step may be posted, and a send op with this many ranges is
+ * free; fill in its QPs. A shortage is noted as a stall. */
+__attribute__((always_inline)) static inline bool
+may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
+{
+	if (s->stripes & ~f->lane->open)
+		return false;
+	if (!send_op_free(f, ranges)) {
+		mpib_stall(f, MPIB_STALL_SLOT);
+		return false;
+	}
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		if (!(s->stripes & mpib_rail_bit(r)))
+			continue;
+		s->q[r] = mpib_kept(engine_conn_qp(f, r, f->tx.cts_next));
+		if (f->shard->contended && !is_in_turn(f, r, s->rail[r]))
+			return false;
+		/* A WRITE for each range, and an IMM or a record. */
+		if (!chain_fits(f, s->q[r], r, s->spread, s->n + 1))
+			return keep_turn(f, MPIB_STALL_SQ);
+		if (!window_fits(f, r, s->rail[r]))
+			return keep_turn(f, MPIB_STALL_WINDOW);
+	}
+	return true;
+}
+
+/* Return the IMM by which a rail of the step ends the current slot. */
+static inline uint32_t step_imm(const struct engine_conn *f, unsigned r,
+				const struct mpib_step *s)
+{
+	uint32_t slot = (uint32_t)(f->tx.cts_next % MPIB_SLOTS);
+
+	if (f->lane->imm_version == MPIB_IMM_V1)
+		return mpib_imm_v1(
+			slot, s->imm,
+			s->record ? MPIB_IMM_SIZEQ_SENTINEL
+				  : mpib_size_q(s->rail[0] + s->rail[1]));
+	return mpib_imm_v2(slot, s->imm, f->lane->epoch[r], f->remote.id);
+}
+
+static inline void note_imm(struct engine_conn *f, uint8_t imm)
+{
+	/* At first stripe k is carried by rail k. */
+	*mpib_ended_at(f, f->tx.cts_next) =
+		imm | (uint8_t)(1u << MPIB_RAIL_SUP << MPIB_RAILS) |
+		(uint8_t)(f->tx.released ? MPIB_ENDED_RELEASED : 0);
+	f->tx.released = false;
+}
+
+/* True: the range's request has a report. */
+static inline bool post_range(struct engine_conn *f, const struct op_range *s)
+{
+	struct engine_request *r = mpib_kept(&f->req[s->req]);
+
+	if (!r->posted) {
+		mpib_record(f, MPIB_TIME_SUBMIT_POST, f->shard->now - r->since);
+		/* Relaxed: it is read only after this process has ended, and
+		 * the call that posts the WRs orders it before them. */
+		atomic_store_explicit(
+			&f->answer[s->req],
+			mpib_answer(r->gen, r->refused, f->tx.msg),
+			memory_order_relaxed);
+	}
+	r->posted = true;
+	return r->report;
+}
+
+/* Return the send op of the step, with nothing in flight yet. */
+__attribute__((always_inline)) static inline struct send_op *
+make_op(struct engine_conn *f, const struct mpib_step *s)
+{
+	struct mpib_sender *tx = &f->tx;
+	struct send_op *p = mpib_kept(send_op_at(f, tx->op_head++));
+	bool report = false;
+
+	p->before = mpib_adapt_posted(&f->lane->adapt, s->rail[MPIB_RAIL_SOUT],
+				      s->rail[MPIB_RAIL_SUP]);
+	mpib_stripes_post(&p->c, s->stripes, s->imm);
+	p->c.spread = s->spread;
+	tx->spread = s->imm ? 0 : tx->spread | s->spread;
+	p->slot = tx->cts_next;
+	p->n = (uint8_t)s->n;
+	p->first = tx->op_range_head;
+	for (unsigned i = 0; i < s->n; i++) {
+		*mpib_kept(send_op_range(f, p, i)) = s->range[i];
+		report |= post_range(f, &s->range[i]);
+	}
+	p->report = report;
+	tx->op_range_head += s->n;
+	if (s->imm)
+		note_imm(f, s->imm);
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		p->stripe[r].posted = p->stripe[r].bytes = 0;
+	return p;
+}
+
+/* Build the chain on one rail. record: in the table, if this rail leads. */
+__attribute__((always_inline)) static inline void
+make_chain(struct engine_conn *f, const struct mpib_step *s,
+	   struct mpib_chain *chain, const struct mpib_record *record)
+{
+	struct mpib_span span = { 0 };
+	unsigned r = chain->rail;
+
+	for (unsigned i = 0; i < s->n; i++) {
+		span = mpib_range_span(&s->range[i], r,
+				       &s->cts[s->range[i].buf], r);
+		if (span.len && (s->apart || !s->imm)) {
+			mpib_chain_write(f, chain, &span);
+			span.len = 0;
+		}
+	}
+	if (s->imm)
+		mpib_chain_last(f, chain, &span, step_imm(f, r, s), record);
+}
+
+/* Copy the step's record to the place of this send op in the table. */
+static struct mpib_record *make_record(struct engine_conn *f, uint32_t number,
+				       const struct mpib_record *record)
+{
+	struct mpib_record *place = f->tables.out;
+
+	place += number;
+	*place = *record;
+	place->seq = f->tx.cts_next + 1;
+	return place;
+}
+
+/* Post the step, which may be posted. */
+__attribute__((always_inline)) static inline void
+make(struct engine_conn *f, const struct mpib_step *s)
+{
+	uint32_t number = f->tx.op_head % SEND_OPS;
+	struct send_op *p = make_op(f, s);
+	const struct mpib_record *record = NULL;
+
+	mpib_unstall(f);
+	if (s->record)
+		record = make_record(f, number, s->record);
+#pragma GCC unroll 2
+	for (unsigned r = 0; r < MPIB_RAILS; r++) {
+		struct mpib_chain chain = { .rail = r, .q = s->q[r] };
+
+		if (!(s->stripes & mpib_rail_bit(r)))
+			continue;
+		make_chain(f, s, &chain, record);
+		record = NULL; /* only the first rail has it */
+		mpib_tracker_post(&f->lane->track[r], &p->stripe[r],
+				  chain.bytes, f->shard->now);
+		if (f->lane->spread == MPIB_SPREAD_SPLIT ||
+		    !mpib_sender_spread(f, p, chain, number))
+			mpib_chain_post(f, &chain,
+					mpib_wr_tag(MPIB_WR_OP, f->id, number));
+	}
+	if (p->report)
+		mpib_sender_report(f, p);
+}
+
+bool mpib_step_may_post(struct engine_conn *f, unsigned ranges,
+			struct mpib_step *s)
+{
+	s->spread = mpib_spread_rails(f->lane, f->tx.spread, s->rail, s->imm);
+	return may_post(f, ranges, s);
+}
+
+void mpib_step_make(struct engine_conn *f, const struct mpib_step *s)
+{
+	make(f, s);
+}
+
+/* Steps for a receive of one buffer: each posts one send op, of the bytes that
+ * both the next CTS and the oldest fitting range cover, and no more than the
+ * rails carry in one WR. */
 
 /* The step's bytes are not split between the rails yet. */
 #define NOT_SPLIT UINT32_MAX
 
-/* What one step for a receive of one buffer posts. */
-struct step {
-	uint64_t from; /* address of the bytes */
-	uint32_t at; /* offset from the address in the CTS */
-	uint32_t len; /* bytes of this send op */
-	uint32_t rail[MPIB_RAILS];
-	uint8_t data; /* rails with bytes of this send op */
-	uint8_t imm; /* rails that get an IMM; 0: the slot continues */
+/* Get the CTS for the current message; skips CTS of messages that ended before
+ * their last part. */
+static inline bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
+{
+	struct mpib_sender *tx = &f->tx;
+
+	while (mpib_sender_cts(f, tx->cts_next, cts)) {
+		int32_t ahead = (int32_t)(cts->msg - tx->msg);
+
+		if (!mpib_cts_sane(cts) || ahead > 0) {
+			engine_conn_break(f, -EPROTO,
+					  "peer sent a CTS that cannot be "
+					  "right");
+			return false;
+		}
+		if (ahead == 0)
+			return true;
+		*mpib_ended_at(f, tx->cts_next++) = 0;
+	}
+	return false;
+}
+
+/* Tell the receiver that its receive is too small: a record with -EMSGSIZE and
+ * the message's size, by an IMM on the home rail. No byte of the message is
+ * sent. The send ends with the send op, so after its receive. */
+static bool sender_refuse(struct engine_conn *f, const struct mpib_cts *cts)
+{
+	const struct send_range *e = mpib_sender_oldest(f);
+	const struct op_range range = { .req = e->req };
+	const struct mpib_record record = {
+		.n = 1,
+		.status = -EMSGSIZE,
+		.size[0] = mpib_total_of(f, e),
+	};
+	const uint8_t home = mpib_rail_bit(engine_conn_home(f));
+	struct mpib_step s = {
+		.range = &range,
+		.n = 1,
+		.cts = cts,
+		.stripes = home,
+		.imm = home,
+		.record = &record,
+	};
+
+	if (!mpib_step_may_post(f, 1, &s))
+		return false;
+	mpib_sender_refused(f, range.req, cts->total);
+	mpib_step_make(f, &s);
+	f->tx.cts_next++;
+	f->tx.msg++;
+	return true;
+}
+
+/* Return whether the IMMs of the step need a record. byte_len alone tells the
+ * receiver the size only if each rail's bytes are the payload of its IMM, and
+ * if the end of the message does not look like a full slot that more parts
+ * follow. */
+static bool needs_record(const struct engine_conn *f,
+			 const struct mpib_cts *cts, const struct mpib_step *s,
+			 bool ends_message)
+{
+	uint32_t at = s->range->at, len = s->range->len;
+	bool fills = at + len == cts->len && cts->pos + cts->len < cts->total;
+
+	return at > 0 || s->apart || (fills && ends_message) ||
+	       (f->lane->imm_version == MPIB_IMM_V1 &&
+		mpib_size_q(len) == MPIB_IMM_SIZEQ_SENTINEL);
+}
+
+/* The bytes are posted: move on to those after them. */
+static void sender_advance(struct engine_conn *f, const struct send_range *e,
+			   const struct mpib_step *s, bool ends_message)
+{
+	struct mpib_sender *tx = &f->tx;
+	uint32_t pos = tx->pos + s->range->len;
+
+	if (s->imm) {
+		tx->cts_next++;
+		tx->mask = 0;
+		memset(tx->rail, 0, sizeof(tx->rail));
+	} else {
+		tx->mask |= s->stripes;
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			tx->rail[r] += s->rail[r];
+	}
+	/* The send op now owns the range's reference to the region; take
+	 * another one if the range goes on. */
+	if (pos == e->pos + e->len)
+		mpib_sender_advance(f);
+	else if (e->mr)
+		mpib_mr_ref(e->mr);
+	if (ends_message) {
+		tx->msg++;
+		tx->pos = 0;
+		mpib_count_messages(f, 1);
+	} else {
+		tx->pos = pos;
+		tx->req = e->req;
+	}
+}
+
+/* Post the next bytes of range e into the buffer of the CTS. sup: SUP's bytes,
+ * if they are known already, else NOT_SPLIT. */
+static uint64_t part_step(struct engine_conn *f, const struct send_range *e,
+			  const struct mpib_cts *cts, uint32_t sup)
+{
+	struct mpib_sender *tx = &f->tx;
+	uint32_t total = mpib_total_of(f, e), part_end = cts->pos + cts->len;
+	uint32_t ext_end = e->pos + e->len;
+	uint32_t len = (part_end < ext_end ? part_end : ext_end) - tx->pos;
+	struct mpib_record record = { .n = 1, .size[0] = total };
+	struct op_range range;
+	struct mpib_step s = { .range = &range, .n = 1, .cts = cts };
 	bool ends_message;
-	struct step_how {
-		/* a WRITE_WITH_IMM of the bytes on each rail suffices */
-		bool plain;
-		bool record;
-		bool apart; /* payload by WRITE, the IMM without it */
-		uint8_t spread; /* rails whose part uses several QPs */
-	} how;
-};
+
+	if (len > f->lane->msg_most)
+		len = f->lane->msg_most;
+	ends_message = tx->pos + len == total;
+	/* The peer may have changed the CTS since sup was decided. */
+	if (sup > len)
+		sup = mpib_split(f, total, tx->pos, len, NULL);
+	range = (struct op_range){
+		.mr = e->mr,
+		.from = e->addr + (tx->pos - e->pos),
+		.at = tx->pos - cts->pos,
+		.len = len,
+		.sup = sup,
+		.req = e->req,
+	};
+	s.rail[MPIB_RAIL_SUP] = sup;
+	s.rail[MPIB_RAIL_SOUT] = len - sup;
+	s.stripes = mpib_rails_with_bytes(s.rail);
+	if (tx->pos + len == part_end || ends_message) {
+		s.imm = tx->mask | s.stripes;
+		if (s.imm == 0)
+			s.imm = mpib_rail_bit(engine_conn_home(f));
+		s.stripes = s.imm;
+	}
+	if (!mpib_step_may_post(f, 1, &s))
+		return 0;
+	s.apart = len > f->shard->ar_above || s.spread;
+	if (s.imm && needs_record(f, cts, &s, ends_message)) {
+		for (unsigned r = 0; r < MPIB_RAILS; r++)
+			record.rail[r] = tx->rail[r] + s.rail[r];
+		s.record = &record;
+	}
+	mpib_step_make(f, &s);
+	sender_advance(f, e, &s, ends_message);
+	return (uint64_t)len + 1;
+}
+
+/* mpib_fits_fn of a receive of one buffer: the next range of the send that it
+ * has begun, or the first range of a send with its tag. */
+static inline bool sender_fits(const struct engine_conn *f,
+			       const struct send_range *e, int32_t tag)
+{
+	if (f->tx.pos)
+		return e->req == f->tx.req;
+	return e->tag == tag && e->pos == 0;
+}
+
+/* Make any step. sup: as for part_step(). */
+static uint64_t any_step(struct engine_conn *f, uint32_t sup)
+{
+	const struct send_range *e = mpib_sender_oldest(f);
+	struct mpib_cts cts;
+
+	if (!next_cts(f, &cts))
+		return 0;
+	if (cts.n > 1)
+		return mpib_group_begin(f);
+	if (!sender_fits(f, e, cts.tag) &&
+	    !mpib_match(f, sender_fits, cts.tag)) {
+		/* Otherwise it has its send, whose next part has not come
+		 * yet. */
+		if (!f->tx.pos)
+			mpib_want_tell(&f->reply->want, f->ring.next, &cts.tag,
+				       1);
+		mpib_stall(f, MPIB_STALL_CTS);
+		return 0;
+	}
+	if (mpib_total_of(f, e) > cts.total)
+		return sender_refuse(f, &cts);
+	if (f->tx.pos - e->pos > e->len || f->tx.pos - cts.pos > cts.len) {
+		engine_conn_break(f, -EPROTO, "parts out of order");
+		return 0;
+	}
+	return part_step(f, e, &cts, sup);
+}
 
 /* Return whether the oldest range is a send whose bytes are the payload of its
  * IMMs and go into one buffer that it may fill. Usually it is: then no parts
@@ -143,313 +570,32 @@ static inline bool step_is_plain(const struct engine_conn *f,
 	       f->lane->imm_version != MPIB_IMM_V1;
 }
 
-/* Return the record of a send op, by rail, of a message of total bytes. */
-static struct mpib_record *step_record(struct engine_conn *f, uint32_t total,
-				       uint32_t sout, uint32_t sup)
-{
-	struct mpib_record *rec = mpib_sender_record(f);
-
-	rec->size[0] = total;
-	rec->rail[MPIB_RAIL_SOUT] = f->tx.rail[MPIB_RAIL_SOUT] + sout;
-	rec->rail[MPIB_RAIL_SUP] = f->tx.rail[MPIB_RAIL_SUP] + sup;
-	return rec;
-}
-
-/* Build the send op's chain on one rail. rec: the slot's record, if this rail
- * leads. */
-__attribute__((always_inline)) static inline void
-step_build(struct engine_conn *f, const struct send_range *e,
-	   const struct mpib_cts *cts, const struct step *s,
-	   struct mpib_chain *chain, const struct mpib_record *rec)
-{
-	unsigned r = chain->rail;
-	/* SUP has the front, so that the cut is a multiple of 128. */
-	uint32_t off = r == MPIB_RAIL_SUP ? 0 : s->rail[MPIB_RAIL_SUP];
-	struct mpib_span span = {
-		.mr = e->mr,
-		.from = s->from + off,
-		.to = cts->addr + s->at + off,
-		.rkey = cts->rkey[r],
-		.len = s->rail[r],
-	};
-
-	if (span.len && (s->how.apart || !s->imm)) {
-		mpib_chain_write(f, chain, &span);
-		span.len = 0;
-	}
-	if (s->imm)
-		mpib_chain_last(f, chain, &span,
-				s->how.plain ? mpib_sender_imm_v2(f, r, s->imm)
-					     : mpib_sender_imm(f, r, s->imm,
-							       s->how.record,
-							       s->len),
-				rec);
-}
-
-/* Post the step, which has room: q[r] is the QP of its chain on rail r. */
-__attribute__((always_inline)) static inline void
-step_make(struct engine_conn *f, uint32_t total, const struct send_range *e,
-	  const struct mpib_cts *cts, const struct step *s,
-	  struct mpib_lane_qp **q)
-{
-	struct op_range *range = mpib_kept(mpib_sender_range(f, 0));
-	struct mpib_record *rec = NULL;
-	uint32_t number = mpib_sender_number(f);
-	uint8_t stripes = s->data | s->imm;
-	struct send_op *p;
-
-	*range = (struct op_range){
-		.mr = e->mr,
-		.from = s->from,
-		.at = s->at,
-		.len = s->len,
-		.sup = s->rail[MPIB_RAIL_SUP],
-		.req = e->req,
-	};
-	if (s->how.record)
-		rec = step_record(f, total, s->rail[MPIB_RAIL_SOUT],
-				  s->rail[MPIB_RAIL_SUP]);
-	p = mpib_sender_post(f, 1, s->rail, stripes, s->imm, s->how.spread);
-#pragma GCC unroll 2
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		if (stripes & mpib_rail_bit(r)) {
-			struct mpib_chain chain = { .rail = r, .q = q[r] };
-
-			step_build(f, e, cts, s, &chain, rec);
-			mpib_sender_stripe(f, p, number, &chain, s->how.plain);
-			rec = NULL; /* only the first rail has it */
-		}
-	}
-	if (p->report)
-		mpib_sender_report(f, p);
-}
-
-/*
- * Steps of the sending end that are not plain: of a message in parts, or to a
- * receive in parts, on several rails or QPs, with a record, or of a send that
- * is too large for its receive. One step posts one send op: the bytes that both
- * the next CTS and the oldest fitting range cover, and no more than the rails
- * carry in one WR.
- */
-
-void mpib_sender_bad_cts(struct engine_conn *f)
-{
-	engine_conn_break(f, -EPROTO, "peer sent a CTS that cannot be right");
-}
-
-/* Tell the receiver that its receive is too small: a record with -EMSGSIZE and
- * the message's size, by an IMM on the home rail. No byte of the message is
- * sent. The send ends with the send op, so after its receive. */
-__attribute__((noinline)) static bool sender_refuse(struct engine_conn *f,
-						    const struct mpib_cts *cts)
-{
-	struct mpib_lane_qp *q[MPIB_RAILS];
-	struct mpib_chain chain = { 0 };
-	const uint32_t none[MPIB_RAILS] = { 0 };
-	struct send_range *e = mpib_sender_oldest(f);
-	unsigned home = engine_conn_home(f);
-	uint8_t mask = mpib_rail_bit(home), req = e->req;
-	struct mpib_record *rec;
-	struct send_op *p;
-	uint32_t number;
-
-	if (!mpib_sender_may_post(f, 1, mask, 0, 1, none, q))
-		return false;
-
-	rec = mpib_sender_record(f);
-	rec->status = -EMSGSIZE;
-	rec->size[0] = mpib_total_of(f, e);
-	mpib_sender_refused(f, req, cts->total);
-	chain.rail = home;
-	chain.q = q[home];
-	mpib_chain_imm(f, &chain, mpib_sender_imm(f, home, mask, true, 0), rec);
-	*mpib_sender_range(f, 0) = (struct op_range){ .req = req };
-	number = mpib_sender_number(f);
-	p = mpib_sender_post(f, 1, none, mask, mask, 0);
-	p->report = false; /* no rail carries bytes of it */
-	mpib_sender_stripe(f, p, number, &chain, false);
-
-	f->tx.cts_next++;
-	f->tx.msg++;
-	return true;
-}
-
-static uint8_t rails_with_bytes(const uint32_t *rail)
-{
-	return (uint8_t)((rail[MPIB_RAIL_SOUT] > 0) << MPIB_RAIL_SOUT |
-			 (rail[MPIB_RAIL_SUP] > 0) << MPIB_RAIL_SUP);
-}
-
-/* Decide how to post a step that is not plain. whole: the message and the part
- * end together, before the buffer does. */
-__attribute__((noinline)) static struct step_how
-step_not_plain(struct engine_conn *f, uint32_t at, uint32_t sout, uint32_t sup,
-	       uint8_t imm, bool whole)
-{
-	const uint32_t rail[MPIB_RAILS] = { sout, sup };
-	const struct mpib_lane *lane = f->lane;
-	uint32_t len = sout + sup;
-	struct step_how how = { false };
-
-	if (lane->spread != MPIB_SPREAD_SPLIT)
-		how.spread = mpib_spread_some(f->lane, f->tx.spread, rail, imm);
-	if (!imm)
-		return how;
-	how.apart = len > f->shard->ar_above || how.spread;
-	/* byte_len alone tells the receiver the size only if each rail's bytes
-	 * are the payload of its IMM, and if the end of the message does not
-	 * look like a full slot that more parts follow. */
-	how.record = at > 0 || how.apart || whole ||
-		     (lane->imm_version == MPIB_IMM_V1 &&
-		      mpib_size_q(len) == MPIB_IMM_SIZEQ_SENTINEL);
-	return how;
-}
-
-/* sup: SUP's bytes, if they are known already, else NOT_SPLIT. */
-static inline void sender_plan(struct engine_conn *f, uint32_t total,
-			       const struct send_range *e,
-			       const struct mpib_cts *cts, uint32_t sup,
-			       struct step *s)
-{
-	struct mpib_sender *tx = &f->tx;
-	const struct mpib_lane *lane = f->lane;
-	uint32_t part_end = cts->pos + cts->len;
-	uint32_t ext_end = e->pos + e->len;
-	uint32_t end = part_end < ext_end ? part_end : ext_end;
-	uint32_t len = end - tx->pos;
-
-	if (len > lane->msg_most) {
-		len = lane->msg_most;
-		end = tx->pos + len;
-	}
-	*s = (struct step){ .from = e->addr + (tx->pos - e->pos),
-			    .at = tx->pos - cts->pos,
-			    .len = len,
-			    .ends_message = end == total };
-	/* The peer may have changed the CTS since sup was decided. */
-	s->rail[MPIB_RAIL_SUP] =
-		sup > len ? mpib_split(f, total, tx->pos, len, NULL) : sup;
-	s->rail[MPIB_RAIL_SOUT] = len - s->rail[MPIB_RAIL_SUP];
-	s->data = rails_with_bytes(s->rail);
-	if (end == part_end || s->ends_message) {
-		s->imm = tx->mask | s->data;
-		if (s->imm == 0)
-			s->imm = mpib_rail_bit(engine_conn_home(f));
-	}
-	s->how.plain = true;
-	if (!s->imm || s->at || len > f->shard->ar_above ||
-	    part_end < cts->total || lane->spread != MPIB_SPREAD_SPLIT ||
-	    lane->imm_version == MPIB_IMM_V1)
-		s->how = step_not_plain(f, s->at, s->rail[MPIB_RAIL_SOUT],
-					s->rail[MPIB_RAIL_SUP], s->imm,
-					part_end < cts->total &&
-						s->ends_message &&
-						end == part_end);
-}
-
-/* The bytes are posted: move on to those after them. */
-static void sender_advance(struct engine_conn *f, const struct send_range *e,
-			   const struct step *s)
-{
-	struct mpib_sender *tx = &f->tx;
-	uint32_t pos = tx->pos + s->len;
-
-	if (s->imm) {
-		tx->cts_next++;
-		tx->mask = 0;
-		memset(tx->rail, 0, sizeof(tx->rail));
-	} else {
-		tx->mask |= s->data;
-		for (unsigned r = 0; r < MPIB_RAILS; r++)
-			tx->rail[r] += s->rail[r];
-	}
-	/* The send op now owns the range's reference to the region; take
-	 * another one if the range goes on. */
-	if (pos == e->pos + e->len)
-		mpib_sender_advance(f);
-	else if (e->mr)
-		mpib_mr_ref(e->mr);
-	if (s->ends_message) {
-		tx->msg++;
-		tx->pos = 0;
-		mpib_count_messages(f, 1);
-	} else {
-		tx->pos = pos;
-		tx->req = e->req;
-	}
-}
-
-/* mpib_fits_fn of a receive of one buffer: the next range of the send that it
- * has begun, or the first range of a send with its tag. */
-static inline bool sender_fits(const struct engine_conn *f,
-			       const struct send_range *e, int32_t tag)
-{
-	if (f->tx.pos)
-		return e->req == f->tx.req;
-	return e->tag == tag && e->pos == 0;
-}
-
-/* Make any step. sup: as for sender_plan(). */
-static uint64_t any_step(struct engine_conn *f, uint32_t sup)
-{
-	const struct send_range *e = mpib_sender_oldest(f);
-	struct mpib_lane_qp *q[MPIB_RAILS] = { NULL };
-	struct mpib_cts copy, *cts = &copy;
-	uint32_t total;
-	struct step s;
-
-	if (!mpib_sender_next_cts(f, cts))
-		return 0;
-	if (cts->n > 1)
-		return mpib_group_begin(f);
-	if (!sender_fits(f, e, cts->tag) &&
-	    !mpib_match(f, sender_fits, cts->tag)) {
-		/* Otherwise it has its send, whose next part has not come
-		 * yet. */
-		if (!f->tx.pos)
-			mpib_want_tell(&f->reply->want, f->ring.next, &cts->tag,
-				       1);
-		mpib_stall(f, MPIB_STALL_CTS);
-		return 0;
-	}
-	total = mpib_total_of(f, e);
-	if (total > cts->total)
-		return sender_refuse(f, cts);
-	if (f->tx.pos - e->pos > e->len || f->tx.pos - cts->pos > cts->len) {
-		engine_conn_break(f, -EPROTO, "parts out of order");
-		return 0;
-	}
-	sender_plan(f, total, e, cts, sup, &s);
-	if (!mpib_sender_may_post(f, 1, s.data | s.imm, s.how.spread, 2, s.rail,
-				  q))
-		return 0;
-	step_make(f, total, e, cts, &s, q);
-	sender_advance(f, e, &s);
-	return (uint64_t)s.len + 1;
-}
-
-/* step_make() does less for a step that it can see is plain. */
+/* Make a plain step, on rail r alone. */
 __attribute__((always_inline)) static inline uint64_t
 plain_step(struct engine_conn *f, const struct send_range *e,
 	   const struct mpib_cts *cts, unsigned r)
 {
-	struct mpib_lane_qp *q[MPIB_RAILS] = { NULL };
 	uint32_t len = e->len;
-	const struct step s = {
+	const struct op_range range = {
+		.mr = e->mr,
 		.from = e->addr,
 		.len = len,
+		.sup = r == MPIB_RAIL_SUP ? len : 0,
+		.req = e->req,
+	};
+	struct mpib_step s = {
+		.range = &range,
+		.n = 1,
+		.cts = cts,
 		.rail = { r == MPIB_RAIL_SOUT ? len : 0,
 			  r == MPIB_RAIL_SUP ? len : 0 },
-		.data = mpib_rail_bit(r),
+		.stripes = mpib_rail_bit(r),
 		.imm = mpib_rail_bit(r),
-		.ends_message = true,
-		.how = { .plain = true },
 	};
 
-	if (!mpib_sender_may_begin(f, 1, s.imm) ||
-	    !mpib_chain_may_post(f, r, 0, 2, len, true, &q[r]))
+	if (!may_post(f, 1, &s))
 		return 0;
-	step_make(f, len, e, cts, &s, q);
+	make(f, &s);
 	f->tx.cts_next++;
 	f->tx.msg++;
 	mpib_sender_advance(f);
@@ -482,7 +628,7 @@ static inline uint64_t sender_step(struct engine_conn *f)
 		return mpib_group_step(f);
 	if (!mpib_sender_has_work(f))
 		return 0;
-	if (!mpib_sender_next_cts(f, &cts)) {
+	if (!next_cts(f, &cts)) {
 		mpib_stall(f, MPIB_STALL_CTS);
 		return 0;
 	}

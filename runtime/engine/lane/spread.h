@@ -19,7 +19,7 @@
  *
  * On a dqplb lane the receiver recognises an IMM that must wait by its
  * payload's length, which is 0 or that of a record. A stripe whose IMM would
- * have this length without waiting is spread, too, see mpib_chain_is_bare().
+ * have this length without waiting is spread, too, see chain_is_bare().
  *
  * A fence takes all QPs of the rail, so a spread stripe is lost or seen as a
  * whole. If lost, recovery/replay.c posts it on one QP of the other rail, and

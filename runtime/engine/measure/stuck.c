@@ -2,7 +2,7 @@
 /* What outstanding requests wait for, computed only when a snapshot asks for
  * it: for this the hot path stores nothing but the time of each request's first
  * descriptor. Shard thread, between two turns. */
-#include "engine/conn/clear.h"
+#include "engine/conn/conn.h"
 
 static enum mpib_last stuck_stalled(const struct engine_conn *f)
 {

@@ -8,7 +8,6 @@
 
 #include "base/clock.h"
 #include "engine/conn/chain.h"
-#include "engine/conn/clear.h"
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
 

@@ -13,7 +13,6 @@
 
 #include "base/xalloc.h"
 #include "engine/async.h"
-#include "engine/conn/clear.h"
 #include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 
