@@ -381,10 +381,7 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	}
 	if (!post_last_writes(f)) {
 		/* post_cts() in shard.c tries again next turn. */
-		if (!f->on_cts) {
-			f->on_cts = true;
-			TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
-		}
+		mpib_cts_due(f);
 		return;
 	}
 	if (!f->is_sender && !mpib_flush_idle(f))

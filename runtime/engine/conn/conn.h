@@ -514,11 +514,6 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why);
 uint64_t mpib_replay_step(struct engine_conn *f);
 /* The connection has ended: replay nothing. */
 void mpib_replay_drop(struct engine_conn *f);
-/* Receiver: an IMM with mask 0 arrived. Return its slot, in which it is noted;
- * NULL: not a valid replay. */
-struct mpib_slot *mpib_replay_arrived(struct engine_conn *f, unsigned rail,
-				      uint32_t qpn, uint32_t imm);
-
 /* group.c, like mpib_replay_step(). */
 uint64_t mpib_group_begin(struct engine_conn *f);
 uint64_t mpib_group_step(struct engine_conn *f);
@@ -558,6 +553,14 @@ static inline bool mpib_receiver_room(const struct engine_conn *f)
 }
 /* Return whether a slot that has not ended lies in the region. */
 bool mpib_receiver_uses(const struct engine_conn *f, const struct mpib_mr *mr);
+/* Have mpib_sched_turn() post what waits: CTS, or a last write. */
+static inline void mpib_cts_due(struct engine_conn *f)
+{
+	if (f->on_cts)
+		return;
+	f->on_cts = true;
+	TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
+}
 /* Post the CTS that wait; return how many. */
 int mpib_receiver_post_cts(struct engine_conn *f);
 /* Post an RDMA WRITE of len bytes at off of tables.out to the same place of the
@@ -566,9 +569,6 @@ void mpib_unsignaled_write(struct engine_conn *f, struct mpib_lane_qp *q,
 			   uint64_t off, uint32_t len);
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len);
-/* Copy the slot's record. False: the sender wrote none. */
-bool mpib_receiver_record(struct engine_conn *f, uint64_t slot,
-			  struct mpib_record *rec);
 /* The peer can no longer write: release the regions of all slots. */
 void mpib_receiver_drop(struct engine_conn *f);
 

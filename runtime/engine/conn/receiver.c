@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The receiving end of a connection: descriptors become slots, IMMs end them.
- * The first IMM of a slot says which rails the receiver has to wait for. Shard
- * thread.
+ * The first IMM of a slot says which rails the receiver has to wait for; if it
+ * is a replay's, whose mask is 0, the slot's record says so. Shard thread.
  */
 #include <mpib/wire.h>
 #include <stdatomic.h>
@@ -47,13 +47,17 @@ static void cts_write(struct engine_conn *f, const struct mpib_desc *d,
 		cts->rkey[MPIB_RAIL_SUP] = mr->rkey[MPIB_RAIL_SUP];
 }
 
-/* Open the next slot, which takes over the caller's reference on mr. */
-__attribute__((always_inline)) static inline void
-open_slot(struct engine_conn *f, const struct mpib_desc *d, struct mpib_mr *mr,
-	  uint64_t addr)
+/* Open the next slot, for the buffer of this descriptor. Returns like
+ * mpib_receiver_take(). */
+static inline int open_slot(struct engine_conn *f, const struct mpib_desc *d)
 {
 	struct mpib_slot *s = mpib_kept(mpib_slot_at(f, f->rx.next));
+	struct mpib_mr *mr;
+	uint64_t addr;
+	int rc = engine_conn_hold(f, d, &mr, &addr);
 
+	if (rc < 0)
+		return rc;
 	cts_write(f, d, mr, addr);
 	*s = (struct mpib_slot){
 		.state = d->idx ? MPIB_SLOT_MEMBER : MPIB_SLOT_POSTED,
@@ -65,47 +69,28 @@ open_slot(struct engine_conn *f, const struct mpib_desc *d, struct mpib_mr *mr,
 		.mr = mr,
 	};
 	f->rx.next++;
-	if (!f->on_cts) {
-		f->on_cts = true;
-		TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
-	}
+	mpib_cts_due(f);
+	return 1;
 }
 
-/* Take a descriptor of a group. The slots are opened when the last one has
- * come, so that a group is announced as a whole. */
-static int take_member(struct engine_conn *f, const struct mpib_desc *d)
+/* Open the slots of a group whose last descriptor has come: a group is announced
+ * as a whole. */
+static int open_group(struct engine_conn *f)
 {
-	const struct mpib_desc *first = &f->rx.group[0];
-	struct mpib_mr *mr;
-	uint64_t addr;
-	int rc;
+	struct mpib_receiver *rx = &f->rx;
+	int rc = 1;
 
-	if (d->idx != f->rx.group_got ||
-	    (d->idx && (d->n != first->n || d->req != first->req ||
-			d->gen != first->gen)))
-		return -EINVAL;
-	rc = d->idx ? 0 : engine_conn_feed(f, d, &f->rx.msg);
-	if (rc < 0)
-		return rc;
-	f->rx.group[f->rx.group_got++] = *d;
-	if (f->rx.group_got < d->n)
-		return 1;
-
-	for (unsigned i = 0; i < d->n; i++) {
-		rc = engine_conn_hold(f, &f->rx.group[i], &mr, &addr);
-		if (rc < 0)
-			return rc;
-		open_slot(f, &f->rx.group[i], mr, addr);
-	}
-	f->rx.group_got = 0;
-	return 1;
+	for (unsigned i = 0; rc > 0 && i < rx->group[0].n; i++)
+		rc = open_slot(f, &rx->group[i]);
+	rx->group_got = 0;
+	return rc;
 }
 
 int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d)
 {
+	struct mpib_receiver *rx = &f->rx;
+	const struct mpib_desc *first = &rx->group[0];
 	const struct engine_request *r;
-	struct mpib_mr *mr;
-	uint64_t addr;
 	int rc;
 
 	if (d->op == MPIB_OP_FLUSH)
@@ -115,22 +100,20 @@ int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d)
 	r = &f->req[d->req];
 	if (d->pos > 0 && !r->active && r->gen == d->gen)
 		return 1; /* the message ended before this part */
-	if (d->n > 1 || f->rx.group_got)
-		return take_member(f, d);
-
-	rc = engine_conn_hold(f, d, &mr, &addr);
+	if (d->idx != rx->group_got ||
+	    (d->idx && (d->n != first->n || d->req != first->req ||
+			d->gen != first->gen)))
+		return -EINVAL;
+	rc = d->idx ? 0 : engine_conn_feed(f, d, &rx->msg);
 	if (rc < 0)
 		return rc;
-	rc = engine_conn_feed(f, d, &f->rx.msg);
-	if (rc < 0) {
-		if (mr)
-			mpib_mr_unref(mr);
-		return rc;
+	if (d->n == 1) {
+		if (d->tag >= 0)
+			f->remote_rank = d->tag;
+		return open_slot(f, d);
 	}
-	if (d->tag >= 0)
-		f->remote_rank = d->tag;
-	open_slot(f, d, mr, addr);
-	return 1;
+	rx->group[rx->group_got++] = *d;
+	return rx->group_got < d->n ? 1 : open_group(f);
 }
 
 static void receiver_release(struct mpib_slot *s)
@@ -154,9 +137,10 @@ static void cancel_rest(struct engine_conn *f, unsigned req)
 	}
 }
 
-/* An entry with another seq belongs to an earlier slot at the same place. */
-bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
-			  struct mpib_record *rec)
+/* Copy the slot's record. False: the sender wrote none. An entry with another
+ * seq belongs to an earlier slot at the same place. */
+static bool copy_record(const struct engine_conn *f, uint64_t number,
+			struct mpib_record *rec)
 {
 	const struct mpib_record *entry = f->tables.in;
 
@@ -170,21 +154,15 @@ bool mpib_receiver_record(struct engine_conn *f, uint64_t number,
 	return rec->seq == number + 1;
 }
 
-static void count_rx(struct engine_conn *f, unsigned r, uint64_t bytes)
+/* These bytes of the slot came on the rail. */
+static inline void count_rx(struct engine_conn *f, const struct mpib_slot *s,
+			    unsigned r, uint64_t bytes)
 {
 	f->n[r].rx_bytes += bytes;
 	f->lane->n[r].rx_bytes += bytes;
 	f->shard->rail[r].n.n.rx_bytes += bytes;
-}
-
-/* Without a record, each rail has the bytes of its IMM. */
-static inline void count_imms(struct engine_conn *f, const struct mpib_slot *s)
-{
-	for (unsigned on = s->seen; on; on &= on - 1) {
-		unsigned r = (unsigned)__builtin_ctz(on);
-
-		count_rx(f, r, s->rail[r]);
-	}
+	if (f->req[s->req].report)
+		mpib_report_arrived(f, s->req, r, bytes);
 }
 
 /* Release s, the slot at tail, and the other slots of its group. */
@@ -286,19 +264,10 @@ static void receiver_refused(struct engine_conn *f, struct mpib_slot *s,
 	engine_conn_finish(f, s->req, -EMSGSIZE, sizes, 2);
 }
 
-/* Report what came on each rail. rec is NULL if the slot has no record. */
-static void report_slot(struct engine_conn *f, const struct mpib_slot *s,
-			const struct mpib_record *rec)
-{
-	for (unsigned r = 0; r < f->lane->rails; r++)
-		mpib_report_arrived(f, s->req, r,
-				    rec ? rec->rail[r] : s->rail[r]);
-}
-
 static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 {
 	struct mpib_record rec;
-	bool recorded = mpib_receiver_record(f, f->rx.tail, &rec);
+	bool recorded = copy_record(f, f->rx.tail, &rec);
 
 	if (f->lane->imm_version == MPIB_IMM_V1 &&
 	    recorded != (s->size_q == MPIB_IMM_SIZEQ_SENTINEL))
@@ -307,14 +276,13 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 		receiver_refused(f, s, &rec);
 		return 0;
 	}
-	if (recorded) {
-		for (unsigned r = 0; r < f->lane->rails; r++)
-			count_rx(f, r, rec.rail[r]);
-	} else {
-		count_imms(f, s);
+	for (unsigned r = 0; r < f->lane->rails; r++) {
+		/* Without a record, each rail has the bytes of its IMM. */
+		uint64_t bytes = recorded ? rec.rail[r] : s->rail[r];
+
+		if (bytes)
+			count_rx(f, s, r, bytes);
 	}
-	if (f->req[s->req].report)
-		report_slot(f, s, recorded ? &rec : NULL);
 	mpib_count_messages(f, 1);
 	if (s->n > 1)
 		return recorded ? end_group(f, s, &rec) : -EPROTO;
@@ -346,55 +314,57 @@ static void end_slots(struct engine_conn *f)
 		/* The sender answers slots in order, so it has read every CTS
 		 * before tail. */
 		rx->freed = rx->tail;
-		if (f->lane->delivered && !f->on_ack)
-			mpib_ack_enter(f);
+		mpib_ack_need(f);
 	}
 }
 
-/* The slot that this IMM may end, or NULL when it ends none. */
-static struct mpib_slot *receiver_slot_of(struct engine_conn *f, unsigned rail,
-					  uint32_t qpn, uint32_t imm)
+/* Note an IMM in its slot, which is returned. NULL: a correct sender does not
+ * post this IMM. */
+static inline struct mpib_slot *note_imm(struct engine_conn *f, unsigned rail,
+					 uint32_t qpn, uint32_t imm,
+					 uint32_t byte_len)
 {
-	uint32_t mask = mpib_imm_mask(imm), slot = mpib_imm_slot(imm);
+	uint32_t tail = (uint32_t)f->rx.tail;
 	uint64_t number =
-		f->rx.tail + ((slot - (uint32_t)f->rx.tail) & (MPIB_SLOTS - 1));
+		f->rx.tail + ((mpib_imm_slot(imm) - tail) & (MPIB_SLOTS - 1));
 	struct mpib_slot *s = mpib_kept(mpib_slot_at(f, number));
+	uint8_t expected = (uint8_t)mpib_imm_mask(imm);
+	uint8_t ends = mpib_rail_bit(rail);
+	bool replayed = !expected;
+	struct mpib_record rec;
 
 	if (number + s->n > f->rx.cts_posted || s->state != MPIB_SLOT_POSTED ||
-	    mask == 0 || mask >= 1u << f->lane->rails ||
-	    !(mask & mpib_rail_bit(rail)) || s->seen & mpib_rail_bit(rail) ||
-	    (s->expected && s->expected != mask) ||
 	    engine_conn_qp(f, rail, number)->qpn != qpn)
 		return NULL;
-	return s;
-}
-
-/* The IMM that the slot waits for on the rail has arrived. */
-static inline void slot_arrived(struct engine_conn *f, struct mpib_slot *s,
-				unsigned rail, uint32_t qpn, uint32_t imm,
-				uint32_t byte_len)
-{
+	if (replayed) {
+		if (!copy_record(f, number, &rec))
+			return NULL;
+		expected = rec.expected;
+		ends = rec.ends;
+	}
+	if (!ends || ends & ~expected || expected & ~f->lane->all ||
+	    ends & s->seen || (s->expected && s->expected != expected))
+		return NULL;
 	f->n[rail].rx_imms++;
-	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
-	mpib_report_done(f, s->req, rail, qpn);
-	s->expected = (uint8_t)mpib_imm_mask(imm);
+	s->expected = expected;
+	s->seen |= ends;
 	/* An earlier replay has set the sentinel, all ones: keep it. */
 	if (mpib_imm_v1_size_q(imm) > s->size_q)
 		s->size_q = mpib_imm_v1_size_q(imm);
-	s->seen |= mpib_rail_bit(rail);
+	if (replayed)
+		return s;
+	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
+	mpib_report_done(f, s->req, rail, qpn);
 	s->rail[rail] = byte_len;
+	return s;
 }
 
 void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 			   uint32_t imm, uint32_t byte_len)
 {
-	struct mpib_slot *s = receiver_slot_of(f, rail, qpn, imm);
+	struct mpib_slot *s = note_imm(f, rail, qpn, imm, byte_len);
 
 	f->rx.flush.arrived[rail] = f->shard->now;
-	if (s != NULL)
-		slot_arrived(f, s, rail, qpn, imm, byte_len);
-	else if (mpib_imm_mask(imm) == 0)
-		s = mpib_replay_arrived(f, rail, qpn, imm);
 	if (!s) {
 		f->shard->rail[rail].n.bad_imms++;
 		engine_conn_break(

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replay: post again on an open rail the stripes that a rail lost.
- * mpib_replay_arrived() is the receiver's side. Shard thread. */
+ * mpib_receiver_arrived() is the receiver's side. Shard thread. */
 #include <errno.h>
 #include <mpib/wire.h>
 #include <stdio.h>
@@ -246,30 +246,6 @@ uint64_t mpib_replay_step(struct engine_conn *f)
 	return bytes + 1;
 }
 
-struct mpib_slot *mpib_replay_arrived(struct engine_conn *f, unsigned rail,
-				      uint32_t qpn, uint32_t imm)
-{
-	struct mpib_receiver *rx = &f->rx;
-	uint64_t number =
-		rx->tail +
-		((mpib_imm_slot(imm) - (uint32_t)rx->tail) & (MPIB_SLOTS - 1));
-	struct mpib_slot *s = mpib_slot_at(f, number);
-	uint8_t all = (uint8_t)((1u << f->lane->rails) - 1);
-	struct mpib_record rec;
-
-	if (number + s->n > rx->cts_posted || s->state != MPIB_SLOT_POSTED ||
-	    engine_conn_qp(f, rail, number)->qpn != qpn ||
-	    !mpib_receiver_record(f, number, &rec) || !rec.ends ||
-	    rec.ends & ~rec.expected || rec.expected & ~all ||
-	    rec.ends & s->seen || (s->expected && s->expected != rec.expected))
-		return NULL;
-	s->expected = rec.expected;
-	s->seen |= rec.ends;
-	s->size_q = MPIB_IMM_SIZEQ_SENTINEL;
-	f->n[rail].rx_imms++;
-	return s;
-}
-
 /* After a fence: find the stripes that the rail lost, by the peer's receive
  * bitmaps. Also repeat CTS that the peer's senders do not have; posting a CTS
  * twice changes nothing. Shard thread. */
@@ -474,10 +450,7 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 	if (from >= rx->cts_posted || f->broken || f->stopping)
 		return;
 	rx->cts_again = from;
-	if (!f->on_cts) {
-		f->on_cts = true;
-		TAILQ_INSERT_TAIL(&f->shard->cts, f, cts_link);
-	}
+	mpib_cts_due(f);
 }
 
 static void find_lost_count(struct mpib_lane *lane, struct mpib_rail_job *job)
