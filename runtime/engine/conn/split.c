@@ -73,12 +73,6 @@ static uint32_t bdp_of(const struct engine_conn *f)
 	return bytes < BDP_MOST ? (uint32_t)bytes : BDP_MOST;
 }
 
-__attribute__((noinline)) static bool small_and_far(const struct engine_conn *f,
-						    uint32_t total)
-{
-	return f->lane->path == MPIB_PATH_INTER && total <= bdp_of(f);
-}
-
 /* Return whether other send ops wait for the rails: of this connection, of its
  * group, or of another connection of the shard. */
 static inline bool has_company(const struct engine_conn *f)
@@ -101,61 +95,87 @@ static inline uint32_t split_measured(struct engine_conn *f, uint32_t total,
 				f->shard->now);
 }
 
-/* Return whether the hint just read, and not the lane's measurements, splits a
- * message of this size: a hint does not cut small ones. */
-static bool is_steered(const struct engine_conn *f, uint32_t total)
+static uint64_t policy_later(uint64_t a, uint64_t b)
 {
-	if (f->hint > MPIB_SUP_BW_ALL)
-		return false;
-	return f->hint == 0 || f->hint == MPIB_SUP_BW_ALL ||
-	       total > MPIB_ADAPT_SMALL;
+	return a > b ? a : b;
 }
 
-/* Return SUP's parts of 1024 where no measurements decide; new: the message
- * begins. */
-static uint32_t sup_bw_of(struct engine_conn *conn, uint32_t total, bool new)
+/* Fill in the adaptive mode's split: by a hint, which cuts no small messages,
+ * or by the lane's measurements. Returns since when it applies. */
+static uint64_t policy_adaptive(const struct engine_conn *f, uint32_t hint,
+				struct mpib_split_why *why)
 {
-	const struct mpib_engine_config *cfg = &conn->shard->engine->cfg;
+	const struct mpib_adapt *adapt = &f->lane->adapt;
 
-	switch ((enum mpib_mode)cfg->mode) {
+	why->small = hint && hint != MPIB_SUP_BW_ALL ? MPIB_ADAPT_SMALL : 0;
+	if (hint <= MPIB_SUP_BW_ALL) {
+		why->source = MPIB_SPLIT_HINT;
+		why->sup_bw = hint;
+		return f->hint_since;
+	}
+	why->source = MPIB_SPLIT_ADAPTIVE;
+	why->sup_bw = adapt->share;
+	return policy_later(adapt->since, f->hint_since);
+}
+
+/* Fill in the split in force for a send op at pos of its message; other send ops
+ * of a message keep the hint that was read at its start. Returns since when it
+ * applies, 0: always. */
+static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
+			  struct mpib_split_why *why)
+{
+	const struct mpib_engine *e = f->shard->engine;
+	const struct mpib_lane *lane = f->lane;
+	bool intra = lane->path == MPIB_PATH_INTRA;
+	bool sup = lane->use & mpib_rail_bit(MPIB_RAIL_SUP);
+
+	if (lane->use != lane->all) {
+		/* A failed rail is the reason even if an operator took out
+		 * another. */
+		why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
+						      : MPIB_SPLIT_DRAIN;
+		why->sup_bw = sup ? MPIB_SUP_BW_ALL : 0;
+		return 0;
+	}
+	switch ((enum mpib_mode)e->cfg.mode) {
 	case MPIB_MODE_VANILLA:
-		return conn->lane->path == MPIB_PATH_INTRA ? UINT32_MAX : 0;
+		why->source = MPIB_SPLIT_ISOLATION;
+		why->sup_bw = intra ? MPIB_SUP_BW_ALL : 0;
+		return 0;
 	case MPIB_MODE_ADVANCED:
-		if (small_and_far(conn, total))
-			return 0;
-		return new ? read_hint(conn) : conn->hint;
+		why->source = MPIB_SPLIT_HINT;
+		why->sup_bw = pos == 0 ? read_hint(f) : f->hint;
+		if (why->sup_bw && lane->path == MPIB_PATH_INTER)
+			why->small = bdp_of(f);
+		return f->hint_since;
 	case MPIB_MODE_ADAPTIVE:
-		return conn->hint;
+		return policy_adaptive(f, pos == 0 ? read_hint(f) : f->hint,
+				       why);
 	case MPIB_MODE_STATIC:
 		break;
 	}
+	why->source = MPIB_SPLIT_STATIC;
 	/* Relaxed: mpib_engine_tune() may change it between two send ops. */
-	return __atomic_load_n(&cfg->sup_bw, __ATOMIC_RELAXED);
+	why->sup_bw = __atomic_load_n(&e->cfg.sup_bw, __ATOMIC_RELAXED);
+	return atomic_load_explicit(&e->sup_bw_since, memory_order_relaxed);
 }
 
 /* Split by whatever else than the lane's measurements may be in force. */
-__attribute__((noinline)) static uint32_t
-split_ruled(struct engine_conn *conn, uint32_t total, uint32_t pos,
-	    uint32_t len, const uint32_t *planned)
+static uint32_t split_ruled(struct engine_conn *conn, uint32_t total,
+			    uint32_t pos, uint32_t len, const uint32_t *planned)
 {
-	const struct mpib_engine *e = conn->shard->engine;
-	struct mpib_lane *lane = conn->lane;
+	bool adaptive = conn->shard->engine->cfg.mode == MPIB_MODE_ADAPTIVE;
+	struct mpib_split_why why = { 0 };
+	bool small;
 
 	if (!len)
 		return 0;
-	/* A rail that is not in use gets no bytes, whatever the policy says. */
-	if (lane->use != lane->all) {
-		lane->adapt.answer = MPIB_ADAPT_NONE;
-		return lane->use & mpib_rail_bit(MPIB_RAIL_SUP) ? len : 0;
-	}
-	if (e->cfg.mode == MPIB_MODE_ADAPTIVE) {
-		if (e->hints && pos == 0)
-			read_hint(conn);
-		if (!is_steered(conn, total))
-			return split_measured(conn, total, len, planned);
-	}
-	lane->adapt.answer = MPIB_ADAPT_NONE;
-	return mpib_sup_bytes(sup_bw_of(conn, total, pos == 0), len);
+	policy_of(conn, pos, &why);
+	small = total <= why.small;
+	if (why.source == MPIB_SPLIT_ADAPTIVE || (adaptive && small))
+		return split_measured(conn, total, len, planned);
+	conn->lane->adapt.answer = MPIB_ADAPT_NONE;
+	return small ? 0 : mpib_sup_bytes(why.sup_bw, len);
 }
 
 uint32_t mpib_split_both(struct engine_conn *conn, uint32_t total, uint32_t pos,
@@ -183,72 +203,6 @@ uint8_t mpib_policy_home(const struct mpib_lane *lane)
 	return sup && lane->rails > 1 ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
 }
 
-/* A current message keeps the hint that was read at its start. Between
- * messages, and at a receiver, read the entry as the next message would. */
-static uint32_t hint_in_force(struct engine_conn *f)
-{
-	bool between = !f->is_sender || f->tx.pos == 0;
-
-	return between ? read_hint(f) : f->hint;
-}
-
-static uint64_t policy_later(uint64_t a, uint64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* Fill in the share of a lane without a hint. Returns since when it applies. */
-static uint64_t why_adaptive(struct engine_conn *f, struct mpib_split_why *why)
-{
-	why->source = MPIB_SPLIT_ADAPTIVE;
-	why->sup_bw = f->lane->adapt.share;
-	why->small = MPIB_ADAPT_SMALL;
-	return policy_later(f->lane->adapt.since, f->hint_since);
-}
-
-/* Fill in the policy's split while all rails are in use. Returns since when it
- * applies, 0: always. */
-static uint64_t policy_chosen(struct engine_conn *f, struct mpib_split_why *why)
-{
-	const struct mpib_engine *e = f->shard->engine;
-
-	switch ((enum mpib_mode)e->cfg.mode) {
-	case MPIB_MODE_VANILLA:
-		why->source = MPIB_SPLIT_ISOLATION;
-		why->sup_bw =
-			f->lane->path == MPIB_PATH_INTRA ? MPIB_SUP_BW_ALL : 0;
-		return 0;
-	case MPIB_MODE_ADVANCED:
-		why->source = MPIB_SPLIT_HINT;
-		why->sup_bw = hint_in_force(f);
-		if (why->sup_bw && small_and_far(f, 0))
-			why->small = bdp_of(f);
-		return f->hint_since;
-	case MPIB_MODE_ADAPTIVE:
-		why->sup_bw = hint_in_force(f);
-		if (why->sup_bw > MPIB_SUP_BW_ALL)
-			return why_adaptive(f, why);
-		why->source = MPIB_SPLIT_HINT;
-		if (!is_steered(f, 1))
-			why->small = MPIB_ADAPT_SMALL;
-		return f->hint_since;
-	case MPIB_MODE_STATIC:
-		break;
-	}
-	why->sup_bw = __atomic_load_n(&e->cfg.sup_bw, __ATOMIC_RELAXED);
-	return atomic_load_explicit(&e->sup_bw_since, memory_order_relaxed);
-}
-
-/* Explain that a rail is not in use. A failed rail is the reason even if an
- * operator took out another. */
-static void why_left(const struct mpib_lane *lane, struct mpib_split_why *why)
-{
-	why->source = lane->open != lane->all ? MPIB_SPLIT_FAILOVER
-					      : MPIB_SPLIT_DRAIN;
-	why->sup_bw =
-		lane->use & mpib_rail_bit(MPIB_RAIL_SUP) ? MPIB_SUP_BW_ALL : 0;
-}
-
 void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 {
 	const struct mpib_lane *lane = conn->lane;
@@ -259,13 +213,14 @@ void mpib_policy_why(struct engine_conn *conn, struct mpib_split_why *why)
 					.hint_slot = UINT32_MAX };
 	if (mode == MPIB_MODE_ADVANCED || mode == MPIB_MODE_ADAPTIVE)
 		why->hint_slot = hint_slot(conn);
-	if (lane->rails < MPIB_RAILS)
+	/* Between messages, and at a receiver, read the hint as the next message
+	 * would. */
+	if (lane->rails == MPIB_RAILS)
+		since = policy_of(conn, conn->is_sender ? conn->tx.pos : 0,
+				  why);
+	else
 		why->source = mode == MPIB_MODE_VANILLA ? MPIB_SPLIT_ISOLATION
 							: MPIB_SPLIT_ONE_RAIL;
-	else if (lane->use != lane->all)
-		why_left(lane, why);
-	else
-		since = policy_chosen(conn, why);
 	/* The return of a rail is a change, too. The age is at most the
 	 * connection's. */
 	since = policy_later(policy_later(since, lane->use_since), conn->since);
