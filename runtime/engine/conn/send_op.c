@@ -116,7 +116,7 @@ static void chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 				chain_tell(&v, last);
 		}
 		wrs += mpib_vqp_wrs(vqp, v.length);
-		/* may_post() has checked mpib_spread_room(). */
+		/* may_post() has checked the virtual QP's room. */
 		mpib_vqp_post_send(vqp, &v);
 	}
 	mpib_count_post(f, q, q->rail, wrs, c->bytes, imm);
@@ -240,10 +240,9 @@ static void judge_way(struct engine_conn *f, const struct send_op *p,
 	const struct mpib_tracker *t = &f->lane->track[k];
 
 	if (p->c.carrier[k] == k && c->bytes > f->lane->frag)
-		mpib_choice_note(&f->lane->choice[k], c->bytes,
-				 p->c.spread >> k & 1,
-				 f->shard->now - c->posted,
-				 mpib_tracker_gone(t) - c->before);
+		mpib_choice_note(
+			&f->lane->choice[k], c->bytes, p->c.spread >> k & 1,
+			f->shard->now - c->posted, t->sum->acked - c->before);
 }
 
 /* Stripe k was acknowledged. */

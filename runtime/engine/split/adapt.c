@@ -123,8 +123,8 @@ static bool is_round(const struct mpib_adapt *a,
 }
 
 /* End the round, and move the weight. */
-__attribute__((noinline)) static void
-end_round(struct mpib_adapt *a, struct mpib_tracker *track, uint64_t now)
+static void end_round(struct mpib_adapt *a, struct mpib_tracker *track,
+		      uint64_t now)
 {
 	uint64_t fast = speed_of(&track[MPIB_RAIL_SUP]);
 	uint64_t slow = speed_of(&track[MPIB_RAIL_SOUT]);
@@ -137,14 +137,14 @@ end_round(struct mpib_adapt *a, struct mpib_tracker *track, uint64_t now)
 
 static uint64_t both_gone(const struct mpib_tracker *track)
 {
-	return mpib_tracker_gone(&track[MPIB_RAIL_SOUT]) +
-	       mpib_tracker_gone(&track[MPIB_RAIL_SUP]);
+	return track[MPIB_RAIL_SOUT].sum->acked +
+	       track[MPIB_RAIL_SUP].sum->acked;
 }
 
 /* Return SUP's bytes of a small message's send op. */
-__attribute__((noinline)) static uint32_t
-adapt_small(struct mpib_adapt *a, const struct mpib_tracker *track,
-	    uint32_t len, uint64_t now)
+static uint32_t adapt_small(struct mpib_adapt *a,
+			    const struct mpib_tracker *track, uint32_t len,
+			    uint64_t now)
 {
 	const struct mpib_tracker *other = &track[!a->fast];
 	uint64_t here = track[a->fast].latency;
@@ -185,8 +185,7 @@ static bool runs_dry(uint64_t in_sout, uint64_t in_sup, uint32_t len)
 
 /* Give rail r, which had nothing for long, a small part of a send op of len
  * bytes. */
-__attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
-						    uint32_t len, unsigned r)
+static uint32_t adapt_try(struct mpib_adapt *a, uint32_t len, unsigned r)
 {
 	uint32_t try = len < 2 * MPIB_ADAPT_TRY ? len : MPIB_ADAPT_TRY;
 
@@ -268,16 +267,18 @@ static inline uint32_t by_queue(struct mpib_adapt *a,
 		       : len;
 }
 
-/* Return SUP's bytes of any send op of a message that is not small. */
-__attribute__((noinline)) static uint32_t
-adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
-	  enum mpib_adapt_op op, uint32_t len, const uint32_t *planned,
-	  uint64_t now)
+uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
+			  enum mpib_adapt_op op, uint32_t len,
+			  const uint32_t *planned, uint64_t now)
 {
-	uint64_t in_sout = mpib_tracker_queue(&track[MPIB_RAIL_SOUT]);
-	uint64_t in_sup = mpib_tracker_queue(&track[MPIB_RAIL_SUP]);
+	uint64_t in_sout = track[MPIB_RAIL_SOUT].sum->inflight;
+	uint64_t in_sup = track[MPIB_RAIL_SUP].sum->inflight;
 	uint32_t sup;
 
+	if (op == MPIB_ADAPT_SHORT &&
+	    track[a->fast].sum->inflight <= MPIB_ADAPT_BUSY)
+		return adapt_small(a, track, len, now);
+	a->answer = MPIB_ADAPT_BY_QUEUE;
 	if (is_round(a, track, now))
 		end_round(a, track, now);
 	if (planned) {
@@ -293,32 +294,31 @@ adapt_any(struct mpib_adapt *a, struct mpib_tracker *track,
 	return by_queue(a, track, in_sout, in_sup, len, now);
 }
 
-uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
-			  enum mpib_adapt_op op, uint32_t len,
-			  const uint32_t *planned, uint64_t now)
+/* SUP got sup of len bytes. */
+static void adapt_lead(struct mpib_adapt *a, uint32_t len, uint32_t sup)
 {
-	if (op == MPIB_ADAPT_SHORT &&
-	    mpib_tracker_queue(&track[a->fast]) <= MPIB_ADAPT_BUSY)
-		return adapt_small(a, track, len, now);
-	a->answer = MPIB_ADAPT_BY_QUEUE;
-	/* Usually others wait, and the message goes whole. */
-	if (op != MPIB_ADAPT_FOLLOWED || planned || is_round(a, track, now))
-		return adapt_any(a, track, op, len, planned, now);
-	return by_queue(a, track, mpib_tracker_queue(&track[MPIB_RAIL_SOUT]),
-			mpib_tracker_queue(&track[MPIB_RAIL_SUP]), len, now);
+	int64_t lead = a->lead + sup - (int64_t)((uint64_t)len * a->sure / ONE);
+
+	if ((uint64_t)(lead + MPIB_ADAPT_LEAD) > 2 * MPIB_ADAPT_LEAD)
+		lead = lead < 0 ? -MPIB_ADAPT_LEAD : MPIB_ADAPT_LEAD;
+	a->lead = lead;
 }
 
-int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup)
+int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout, uint32_t sup)
 {
+	enum mpib_adapt_answer answer = (enum mpib_adapt_answer)a->answer;
 	uint32_t len = sout + sup;
-	uint8_t answer = a->answer;
 
+	if (answer == MPIB_ADAPT_NONE)
+		return -1;
 	a->answer = MPIB_ADAPT_NONE;
 	if (answer == MPIB_ADAPT_BY_LATENCY) {
 		a->run = !sup == (a->fast == MPIB_RAIL_SOUT) ? a->run + 1 : 0;
 		return -1;
 	}
-	mpib_adapt_lead(a, len, sup);
+	adapt_lead(a, len, sup);
+	if (answer == MPIB_ADAPT_BY_QUEUE)
+		return -1;
 	mpib_choice_posted(&a->cut, len);
 	return (int64_t)a->before;
 }

@@ -101,7 +101,7 @@ struct mpib_stripe {
 	uint64_t posted; /* 0: not in a tracker */
 	uint32_t bytes;
 	bool alone; /* nothing was in flight when it was posted */
-	uint64_t before; /* mpib_tracker_gone() when it was posted */
+	uint64_t before; /* the rail's acked bytes when it was posted */
 };
 
 TAILQ_HEAD(mpib_stripe_list, mpib_stripe);
@@ -141,7 +141,7 @@ struct mpib_tracker {
 	uint64_t busy_since; /* begin of the present busy period */
 	uint64_t last_ack;
 	/* Round trips; 0: none seen. */
-	uint64_t srtt, rttvar; /* smoothed as in RFC 6298: 1/8, 1/4 */
+	uint64_t srtt; /* smoothed as in RFC 6298: 1/8 */
 	uint64_t latency; /* small stripes, idle rail; smoothed by 1/4 down, by
 			     1/16 up */
 	uint64_t latency_at;
@@ -150,16 +150,6 @@ struct mpib_tracker {
 
 /* t must not move. */
 void mpib_tracker_init(struct mpib_tracker *t);
-/* Return the rail's bytes in flight. */
-static inline uint64_t mpib_tracker_queue(const struct mpib_tracker *t)
-{
-	return t->sum->inflight;
-}
-/* Return the bytes that the rail has carried so far. */
-static inline uint64_t mpib_tracker_gone(const struct mpib_tracker *t)
-{
-	return t->sum->acked;
-}
 /* Return the oldest stripe without an ack; NULL if all are acknowledged. */
 static inline const struct mpib_stripe *
 mpib_tracker_oldest(const struct mpib_tracker *t)
@@ -211,19 +201,6 @@ static inline void tracker_take_out(struct mpib_tracker *t,
 	c->posted = 0;
 }
 
-static inline void tracker_sample(struct mpib_tracker *t, uint64_t rtt)
-{
-	uint64_t off = rtt > t->srtt ? rtt - t->srtt : t->srtt - rtt;
-
-	if (!t->srtt) {
-		t->srtt = rtt;
-		t->rttvar = rtt / 2;
-		return;
-	}
-	t->rttvar = (3 * t->rttvar + off) / 4;
-	t->srtt = (7 * t->srtt + rtt) / 8;
-}
-
 /* A late answer says less than an early one: the process may not have run
  * meanwhile. */
 static inline void tracker_latency(struct mpib_tracker *t, uint64_t rtt)
@@ -261,7 +238,7 @@ mpib_tracker_ack(struct mpib_tracker *t, struct mpib_stripe *c, uint64_t now)
 	t->acked++;
 	t->acked_bytes += c->bytes;
 	t->sum->acked += c->bytes;
-	tracker_sample(t, rtt);
+	t->srtt = t->srtt ? (7 * t->srtt + rtt) / 8 : rtt;
 	if (c->bytes > MPIB_TRACK_SMALL) {
 		tracker_end(t, c, now);
 	} else if (c->alone) {
@@ -353,36 +330,10 @@ uint32_t mpib_adapt_split(struct mpib_adapt *a, struct mpib_tracker *track,
 			  enum mpib_adapt_op op, uint32_t len,
 			  const uint32_t *planned, uint64_t now);
 
-/* SUP got sup of len bytes. */
-static inline void mpib_adapt_lead(struct mpib_adapt *a, uint32_t len,
-				   uint32_t sup)
-{
-	int64_t lead = a->lead + sup -
-		       (int64_t)((uint64_t)len * a->sure / MPIB_ADAPT_ONE);
-
-	if ((uint64_t)(lead + MPIB_ADAPT_LEAD) > 2 * MPIB_ADAPT_LEAD)
-		lead = lead < 0 ? -MPIB_ADAPT_LEAD : MPIB_ADAPT_LEAD;
-	a->lead = lead;
-}
-
-/* adapt.c: mpib_adapt_posted() for a small message or one that could be cut. */
-int64_t mpib_adapt_follow(struct mpib_adapt *a, uint32_t sout, uint32_t sup);
 /* A send op was posted, with these bytes by rail: the one asked about last, if
  * any since the last post. If the result is not below 0, pass it to
  * mpib_adapt_ended() when the send op ends. */
-static inline int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout,
-					uint32_t sup)
-{
-	uint8_t answer = a->answer;
-
-	if (answer == MPIB_ADAPT_NONE)
-		return -1;
-	if (answer != MPIB_ADAPT_BY_QUEUE)
-		return mpib_adapt_follow(a, sout, sup);
-	a->answer = MPIB_ADAPT_NONE;
-	mpib_adapt_lead(a, sout + sup, sup);
-	return -1;
-}
+int64_t mpib_adapt_posted(struct mpib_adapt *a, uint32_t sout, uint32_t sup);
 /* All of its stripes are acknowledged. Not for a send op that was replayed. */
 void mpib_adapt_ended(struct mpib_adapt *a, const struct mpib_tracker *track,
 		      const struct mpib_adapt_end *end);
