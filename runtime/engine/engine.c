@@ -152,6 +152,7 @@ int mpib_engine_open_idle(const struct mpib_engine_config *cfg,
 	struct mpib_engine *e = calloc(1, bytes);
 	int rc = -ENOMEM;
 
+	*why = '\0';
 	if (!e)
 		goto err_why;
 	e->cfg = *cfg;
@@ -181,11 +182,6 @@ err_shards:
 	while (e->shards > 0)
 		mpib_shard_fini(&e->shard[--e->shards]);
 	mpib_memseg_fini(&e->status_seg);
-	mpib_failover_fini(e);
-	close(e->epfd);
-	mpib_mailbox_fini(&e->mailbox);
-	free(e);
-	return rc;
 err_failover:
 	mpib_failover_fini(e);
 err_epfd:
@@ -195,7 +191,8 @@ err_mailbox:
 err_free:
 	free(e);
 err_why:
-	snprintf(why, why_len, "engine: %s", strerror(-rc));
+	if (!*why)
+		snprintf(why, why_len, "engine: %s", strerror(-rc));
 	return rc;
 }
 

@@ -139,7 +139,7 @@ static bool chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q,
 
 	if (spreads || (f->lane->numbered && f->lane->via[r].vqp)) {
 		/* A spread chain is first built in the shard's WRs. */
-		if (mpib_spread_room(f->lane, r) < MPIB_CHAIN_MAX ||
+		if (mpib_vqp_send_room(f->lane->via[r].vqp) < MPIB_CHAIN_MAX ||
 		    f->shard->wrs.left < 2 * MPIB_WR_SPARE)
 			return false;
 		if (spreads)

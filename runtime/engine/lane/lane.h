@@ -327,13 +327,6 @@ void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 		     const struct mpib_lane_rail_info *remote,
 		     struct ibv_ah_attr *ah);
 
-/* qps.c, control thread. Write the ECE of this end's QPs of a rail to info. */
-void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
-		    struct mpib_lane_rail_info *info);
-/* Before RTR: set on q the ECE that the remote end sent for its i-th QP. */
-void mpib_ece_take(struct mpib_lane_qp *q,
-		   const struct mpib_lane_rail_info *remote, unsigned i);
-
 /* Shard, QPs in ERR: post the last WR of each; complete lane->kill as soon as
  * all WRs are flushed. */
 void mpib_lane_stop(struct mpib_lane *lane);

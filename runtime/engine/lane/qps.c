@@ -82,6 +82,60 @@ void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail)
 	}
 }
 
+/*
+ * Enhanced connection establishment (ECE): vendor options of a QP, such as
+ * congestion control, that both ends must share. The lane's opener offers the
+ * options of its QPs. The acceptor sets them before RTR and answers with those
+ * that its QPs have after RTR, which the opener sets in turn. If one end has no
+ * ECE, neither end sets any. QPs of the software HCA identify each other by
+ * them, so there they are set whatever qp.ece says. Control thread.
+ */
+
+static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
+{
+	return s->engine->cfg.ece || s->rail[rail].verbs->ece_proves;
+}
+
+/* Write the ECE of this end's QPs of a rail to info. */
+static void ece_offer(const struct mpib_lane *lane, unsigned rail,
+		      struct mpib_lane_rail_info *info)
+{
+	const struct mpib_verbs *v = lane->shard->rail[rail].verbs;
+
+	info->ece = ece_wanted(lane->shard, rail);
+	for (unsigned i = 0; info->ece && i < lane->qps[rail]; i++) {
+		const struct mpib_lane_qp *q = &lane->qp[rail][i];
+		struct ibv_ece ece = { 0 };
+
+		if (!q->qp || q->no_ece || v->query_ece(q->qp, &ece) < 0) {
+			info->ece = false;
+			return;
+		}
+		info->ece_vendor[i] = ece.vendor_id;
+		info->ece_options[i] = ece.options;
+	}
+}
+
+/* Before RTR: set on q the ECE that the remote end sent for its i-th QP. */
+static void ece_take(struct mpib_lane_qp *q,
+		     const struct mpib_lane_rail_info *remote, unsigned i)
+{
+	const struct mpib_shard *s = q->lane->shard;
+	struct ibv_ece ece = { .vendor_id = remote->ece_vendor[i],
+			       .options = remote->ece_options[i] };
+	int rc;
+
+	q->no_ece = true;
+	if (!ece_wanted(s, q->rail) || !remote->ece)
+		return;
+	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
+	q->no_ece = rc < 0;
+	/* Another vendor may have defined the options: the QP goes without. */
+	if (rc < 0)
+		mpib_debug("rail %u: QP 0x%x goes without ECE: %s", q->rail,
+			   q->qpn, strerror(-rc));
+}
+
 void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
 			  struct mpib_lane_rail_info *out)
 {
@@ -102,7 +156,7 @@ void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned r,
 		out->qpn[i] = lane->qp[r][i].qpn;
 		out->psn[i] = lane->qp[r][i].psn;
 	}
-	mpib_ece_offer(lane, r, out);
+	ece_offer(lane, r, out);
 }
 
 static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
@@ -122,7 +176,7 @@ static int start_qp(struct mpib_lane_qp *q, const struct mpib_port_info *port,
 		.rnr_retry = cfg->rnr_retry,
 	};
 
-	mpib_ece_take(q, remote, i);
+	ece_take(q, remote, i);
 	mpib_route_fill(q->lane, rail, port, remote, &attr.ah_attr);
 	return mpib_qp_connect(rail->verbs, q->qp, &attr);
 }
@@ -426,58 +480,6 @@ void mpib_route_fill(const struct mpib_lane *lane, const struct mpib_rail *rail,
 void mpib_lane_set_class(struct mpib_lane *lane, uint8_t traffic_class)
 {
 	lane->traffic_class = traffic_class;
-}
-
-/*
- * Enhanced connection establishment (ECE): vendor options of a QP, such as
- * congestion control, that both ends must share. The lane's opener offers the
- * options of its QPs. The acceptor sets them before RTR and answers with those
- * that its QPs have after RTR, which the opener sets in turn. If one end has no
- * ECE, neither end sets any. QPs of the software HCA identify each other by
- * them, so there they are set whatever qp.ece says. Control thread.
- */
-
-static bool ece_wanted(const struct mpib_shard *s, unsigned rail)
-{
-	return s->engine->cfg.ece || s->rail[rail].verbs->ece_proves;
-}
-
-void mpib_ece_offer(const struct mpib_lane *lane, unsigned rail,
-		    struct mpib_lane_rail_info *info)
-{
-	const struct mpib_verbs *v = lane->shard->rail[rail].verbs;
-
-	info->ece = ece_wanted(lane->shard, rail);
-	for (unsigned i = 0; info->ece && i < lane->qps[rail]; i++) {
-		const struct mpib_lane_qp *q = &lane->qp[rail][i];
-		struct ibv_ece ece = { 0 };
-
-		if (!q->qp || q->no_ece || v->query_ece(q->qp, &ece) < 0) {
-			info->ece = false;
-			return;
-		}
-		info->ece_vendor[i] = ece.vendor_id;
-		info->ece_options[i] = ece.options;
-	}
-}
-
-void mpib_ece_take(struct mpib_lane_qp *q,
-		   const struct mpib_lane_rail_info *remote, unsigned i)
-{
-	const struct mpib_shard *s = q->lane->shard;
-	struct ibv_ece ece = { .vendor_id = remote->ece_vendor[i],
-			       .options = remote->ece_options[i] };
-	int rc;
-
-	q->no_ece = true;
-	if (!ece_wanted(s, q->rail) || !remote->ece)
-		return;
-	rc = s->rail[q->rail].verbs->set_ece(q->qp, &ece);
-	q->no_ece = rc < 0;
-	/* Another vendor may have defined the options: the QP goes without. */
-	if (rc < 0)
-		mpib_debug("rail %u: QP 0x%x goes without ECE: %s", q->rail,
-			   q->qpn, strerror(-rc));
 }
 
 /* Posting. All WRs of a turn for a QP, from any connection, are one chain of

@@ -111,8 +111,8 @@ static bool spread_worth(struct mpib_lane *lane, unsigned r, uint32_t bytes)
 	       mpib_choice_spread(&lane->choice[r], bytes);
 }
 
-uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
-			 const uint32_t *bytes, uint8_t imm)
+uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
+			  const uint32_t *bytes, uint8_t imm)
 {
 	uint8_t mask = 0;
 
@@ -143,11 +143,6 @@ uint64_t mpib_spread_late(const struct mpib_lane *lane, unsigned rail)
 	const struct mpib_vqp *vqp = lane->via[rail].vqp;
 
 	return vqp ? mpib_vqp_late(vqp) : 0;
-}
-
-uint32_t mpib_spread_room(const struct mpib_lane *lane, unsigned rail)
-{
-	return mpib_vqp_send_room(lane->via[rail].vqp);
 }
 
 void mpib_spread_sent(struct mpib_lane_qp *q, uint64_t wr_id, bool ok)

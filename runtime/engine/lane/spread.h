@@ -41,25 +41,15 @@ void mpib_spread_free(struct mpib_lane *lane);
 void mpib_spread_reset(struct mpib_lane *lane, unsigned rail);
 /* Return the rails whose stripe of bytes[rail] must be spread. imm: rails on
  * which the slot ends with this send op; before: rails on which earlier stripes
- * of the slot were spread. Not for split lanes. */
-uint8_t mpib_spread_some(struct mpib_lane *lane, uint8_t before,
-			 const uint32_t *bytes, uint8_t imm);
-/* As mpib_spread_some(), for any lane. */
-static inline uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
-					const uint32_t *bytes, uint8_t imm)
-{
-	if (lane->spread == MPIB_SPREAD_SPLIT)
-		return 0;
-	return mpib_spread_some(lane, before, bytes, imm);
-}
+ * of the slot were spread. */
+uint8_t mpib_spread_rails(struct mpib_lane *lane, uint8_t before,
+			  const uint32_t *bytes, uint8_t imm);
 /* Return the length above which stripes on the rail are spread; UINT32_MAX:
  * never. */
 uint32_t mpib_spread_above(const struct mpib_lane *lane, unsigned rail);
 /* Return how many numbered fragments of the rail came late or twice and were
  * dropped. */
 uint64_t mpib_spread_late(const struct mpib_lane *lane, unsigned rail);
-/* Return how many sends fit into the rail's virtual QP. */
-uint32_t mpib_spread_room(const struct mpib_lane *lane, unsigned rail);
 /* dqplb: return whether an IMM with a payload of this length waits at the
  * receiver. */
 static inline bool mpib_spread_waits(uint32_t bytes)
