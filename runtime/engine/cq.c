@@ -57,7 +57,7 @@ static inline void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
 
 	if (!f)
 		s->rail[q->rail].n.bad_imms++;
-	else if (!f->broken && !f->stopping)
+	else if (f->state == ENGINE_CONN_OPEN)
 		mpib_receiver_arrived(f, q->rail, q->qpn, imm, bytes);
 }
 

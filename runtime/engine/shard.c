@@ -405,13 +405,14 @@ static int post_cts(struct mpib_shard *s)
 
 	for (f = TAILQ_FIRST(&s->cts); f; f = next) {
 		next = f == last ? NULL : TAILQ_NEXT(f, cts_link);
-		if (!f->stopping)
+		if (f->state == ENGINE_CONN_OPEN) {
 			posted += mpib_receiver_post_cts(f);
-		if (!f->stopping && !f->broken && f->rx.cts_again != f->rx.next)
-			continue; /* the SQ is full, or no rail is open */
+			if (f->rx.cts_again != f->rx.next)
+				continue; /* SQ is full, or no rail is open */
+		}
 		f->on_cts = false;
 		TAILQ_REMOVE(&s->cts, f, cts_link);
-		if (f->stopping && !f->stopped)
+		if (f->state == ENGINE_CONN_STOPPING)
 			engine_conn_check_stopped(f);
 	}
 	return posted;

@@ -146,7 +146,7 @@ static int submit_serve(struct engine_conn *f)
 	}
 	if (taken)
 		mpib_ring_publish(&f->ring);
-	if (f->broken)
+	if (f->state != ENGINE_CONN_OPEN)
 		return taken;
 	if (taken == PER_RING || !submit_room(f)) {
 		mpib_submit_remember(f);
@@ -197,7 +197,7 @@ static int serve_named(struct engine_client *a, unsigned word, uint64_t bits)
 
 		bits &= bits - 1;
 		t->named++;
-		if (!f || f->broken || f->stopping || f->on_submit)
+		if (!f || f->state != ENGINE_CONN_OPEN || f->on_submit)
 			continue;
 		if (t->named <= PER_TENANT)
 			n = serve_ring(f);

@@ -245,7 +245,7 @@ CASE(a_bitmap_of_slots_that_were_not_sent_breaks)
 		pair_turn(&pair);
 	assert_true(mpib_lane_receive(lane, &m));
 	pair_turns(&pair, 100);
-	assert_int_equal(from.conn->broken, -EPROTO);
+	assert_int_equal(from.conn->error, -EPROTO);
 	assert_in_range(from.conn->tx.acked, 0, from.conn->tx.cts_next);
 	lane->failover = false;
 }

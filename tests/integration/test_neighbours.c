@@ -177,7 +177,7 @@ pair_test(an_ack_of_slots_that_were_not_sent_breaks)
 	entry[mpib_entry_of(from.conn, slot)].ended = UINT64_MAX;
 	pair_post(&from, MPIB_OP_SEND, 0, honest.node[0].mr, 0, LEN, 7);
 	pair_turns(&honest, 100);
-	assert_int_equal(from.conn->broken, -EPROTO);
+	assert_int_equal(from.conn->error, -EPROTO);
 	assert_int_equal(honest.node[0].broken, 1);
 	pair_close(&honest);
 }

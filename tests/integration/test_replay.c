@@ -204,7 +204,7 @@ pair_test(released_bytes_cost_the_lane_of_a_rank_that_resumes)
 	set_fault(1, MPIB_RAIL_SOUT, &gone);
 	while (!pair.node[0].lanes_broken)
 		pair_turn(&pair);
-	assert_int_equal(tx.conn->broken, MPIB_BROKEN_LOST);
+	assert_int_equal(tx.conn->error, MPIB_BROKEN_LOST);
 	assert_non_null(strstr(pair.node[0].why, "died with data"));
 }
 

@@ -22,7 +22,7 @@ static void on_start(struct mpib_msg *msg)
 
 	s->conn[f->id] = f;
 	f->client->conn[f->index] = f;
-	f->started = true;
+	f->state = ENGINE_CONN_OPEN;
 	f->since = s->now;
 	TAILQ_INSERT_TAIL(&f->lane->conns, f, lane_link);
 	f->lane->nconns++;
@@ -37,7 +37,7 @@ static void on_start(struct mpib_msg *msg)
 				  "its lane is down");
 	/* The client may have pushed descriptors and set the summary bit before
 	 * the shard knew the ring, so look at the ring once without the bit. */
-	if (!f->broken)
+	if (f->state == ENGINE_CONN_OPEN)
 		mpib_submit_remember(f);
 }
 
@@ -47,7 +47,7 @@ static void conn_on_destroy(struct mpib_msg *msg)
 	struct engine_conn *f = call->what;
 	struct mpib_shard *s = f->shard;
 
-	if (f->started) {
+	if (f->state != ENGINE_CONN_NEW) {
 		s->conn[f->id] = NULL;
 		f->client->conn[f->index] = NULL;
 		TAILQ_REMOVE(&f->lane->conns, f, lane_link);
@@ -304,9 +304,10 @@ void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	struct mpib_async_error *notice;
 	va_list ap;
 
-	if (f->broken || f->stopping)
+	if (f->state != ENGINE_CONN_OPEN)
 		return;
-	f->broken = error;
+	f->state = ENGINE_CONN_BROKEN;
+	f->error = error;
 	/* Send the notice first: the client asks for the reason at once. */
 	va_start(ap, fmt);
 	notice = mpib_async_error_new(f, error, fmt, ap);
@@ -376,7 +377,7 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	 * has stopped the rail, mpib_rail_on_bitmaps() calls this again. The
 	 * client does not wait for that. */
 	if (!f->lane->broken && mpib_lane_fencing(f->lane)) {
-		conn_fail_requests(f, f->stop_error);
+		conn_fail_requests(f, f->error);
 		return;
 	}
 	if (!post_last_writes(f)) {
@@ -389,8 +390,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	/* Writes on a broken lane need no wait: mpib_lane_kill() ends them. */
 	if (!f->lane->broken && !conn_idle(f))
 		return;
-	conn_fail_requests(f, f->stop_error);
-	f->stopped = true;
+	conn_fail_requests(f, f->error);
+	f->state = ENGINE_CONN_STOPPED;
 	if (!f->is_sender)
 		atomic_store_explicit(&f->ended, f->rx.tail,
 				      memory_order_relaxed);
@@ -409,7 +410,7 @@ static void stop_delivered(struct engine_conn *f)
 	if (mpib_ack_take(f, ended))
 		mpib_ack_read(f);
 	mpib_sender_settle(f);
-	conn_fail_requests(f, f->stop_error);
+	conn_fail_requests(f, f->error);
 }
 
 static void on_stop(struct mpib_msg *msg)
@@ -417,21 +418,22 @@ static void on_stop(struct mpib_msg *msg)
 	struct mpib_call *call = container_of(msg, struct mpib_call, msg);
 	struct engine_conn *f = call->what;
 
-	if (!f->started) {
+	if (f->state == ENGINE_CONN_NEW) {
 		mpib_call_done(f->shard, call, 0);
 		return;
 	}
 	TAILQ_INSERT_TAIL(&f->stops, call, link);
-	if (!f->stopping) {
+	if (f->state < ENGINE_CONN_STOPPING) {
 		mpib_cq_poll_all(f->shard); /* count what has arrived */
-		f->stop_error = f->broken ? f->broken : call->status;
+		if (f->state == ENGINE_CONN_OPEN)
+			f->error = call->status;
 		if (!f->is_sender)
-			conn_fail_requests(f, f->stop_error);
+			conn_fail_requests(f, f->error);
 		else if (f->lane->delivered)
 			stop_delivered(f);
 		/* Otherwise a posted send ends as its rails report: the peer
 		 * may have received it, and its completion may be late. */
-		f->stopping = true;
+		f->state = ENGINE_CONN_STOPPING;
 		conn_quit(f);
 	}
 	engine_conn_check_stopped(f);

@@ -173,6 +173,15 @@ struct mpib_receiver {
 	struct mpib_slot slot[]; /* engine_conn.slots */
 };
 
+/* What the shard thread may do with a connection; only conn.c changes it. */
+enum engine_conn_state {
+	ENGINE_CONN_NEW, /* the shard does not know it yet */
+	ENGINE_CONN_OPEN,
+	ENGINE_CONN_BROKEN, /* accepts no more work */
+	ENGINE_CONN_STOPPING, /* nor this; engine_conn_stop() waits for its WRs */
+	ENGINE_CONN_STOPPED, /* has no WR in flight, or its lane is broken */
+};
+
 struct engine_conn {
 	struct mpib_shard *shard;
 	struct engine_client *client;
@@ -180,9 +189,10 @@ struct engine_conn {
 	uint32_t id, index;
 	uint32_t slots; /* entries of either table, a power of two */
 	bool is_sender;
-	bool started, stopping, stopped;
+	uint8_t state; /* enum engine_conn_state */
 	bool goes_on; /* a receiver that continues another index's connection */
-	int broken, stop_error; /* 0 or -errno */
+	/* 0, or the -errno with which it broke, or with which it is stopped. */
+	int error;
 	/* See engine_conn_ended(). Relaxed: a message between the threads
 	 * orders it, and a second write has the same value. */
 	_Atomic uint64_t ended;

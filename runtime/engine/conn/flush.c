@@ -63,7 +63,7 @@ static void flush_end(struct engine_conn *f)
 	mpib_submit_again(f);
 	/* A connection that has ended drops its unfinished flushes, and its
 	 * client must not take them for done. */
-	if (!f->broken && !f->stopping)
+	if (f->state == ENGINE_CONN_OPEN)
 		flush_tell(f);
 }
 
@@ -202,12 +202,12 @@ void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
 				  "rail %s cannot read back what it wrote into "
 				  "device memory",
 				  mpib_rail_label(f->shard, rail));
-	else if (!ok && !f->broken && !f->stopping)
+	else if (!ok && f->state == ENGINE_CONN_OPEN)
 		p->unread |= bit;
 	if (p->unread)
 		flush_enter(f);
 	flush_end(f);
-	if (f->stopping && !f->stopped && mpib_flush_idle(f))
+	if (f->state == ENGINE_CONN_STOPPING && mpib_flush_idle(f))
 		engine_conn_check_stopped(f);
 }
 

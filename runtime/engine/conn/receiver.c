@@ -295,7 +295,7 @@ static void end_slots(struct engine_conn *f)
 {
 	struct mpib_receiver *rx = &f->rx;
 
-	while (rx->tail != rx->next && !f->broken) {
+	while (rx->tail != rx->next && f->state == ENGINE_CONN_OPEN) {
 		struct mpib_slot *s = mpib_kept(mpib_slot_at(f, rx->tail));
 		unsigned n = s->n;
 
@@ -504,7 +504,7 @@ static int post_runs(struct engine_conn *f, uint64_t *next, uint64_t end)
 	struct mpib_lane_qp *q = engine_conn_cts_qp(f);
 	int posted = 0;
 
-	while (*next != end && !f->broken) {
+	while (*next != end) {
 		unsigned n = cts_run(*next, end);
 
 		if (!open || mpib_qp_room(q) == 0) {

@@ -193,7 +193,7 @@ static bool send_op_starves(struct engine_conn *f, const struct send_op *p)
  * its bytes. */
 static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 {
-	if (f->broken || f->stopping)
+	if (f->state != ENGINE_CONN_OPEN)
 		return false;
 	if (p->slot != f->tx.cts_next || !send_op_starves(f, p))
 		return true;
@@ -395,8 +395,8 @@ static void stripes_failed(struct engine_conn *f, struct send_op *p,
 		struct op_range *o = send_op_range(f, p, i);
 
 		o->len = 0; /* not sent: no progress */
-		if (f->stopping)
-			engine_conn_finish(f, o->req, f->stop_error, NULL, 0);
+		if (f->state == ENGINE_CONN_STOPPING)
+			engine_conn_finish(f, o->req, f->error, NULL, 0);
 	}
 }
 
@@ -414,10 +414,10 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 	else
 		stripes_failed(f, p, stripes);
 	/* Connections that wait for acks are polled once a turn. */
-	if (f->on_ack && !f->stopping && !f->broken)
+	if (f->on_ack && f->state == ENGINE_CONN_OPEN)
 		return;
 	mpib_sender_retire(f);
-	if (f->stopping)
+	if (f->state == ENGINE_CONN_STOPPING)
 		engine_conn_check_stopped(f);
 }
 
@@ -517,8 +517,8 @@ int mpib_ack_write_turn(struct mpib_shard *s)
 	for (f = TAILQ_FIRST(&s->ack_pending); f; f = next) {
 		next = TAILQ_NEXT(f, ack_link);
 		/* A stopping connection writes its ack in post_last_writes(). */
-		if (f->rx.acked != f->rx.tail && !f->stopping &&
-		    !f->lane->broken) {
+		if (f->rx.acked != f->rx.tail &&
+		    f->state < ENGINE_CONN_STOPPING && !f->lane->broken) {
 			if (!ack_is_due(f) || !mpib_ack_write(f))
 				continue;
 			acked++;

@@ -650,7 +650,7 @@ int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run)
 		if (n && !mpib_drr_pay(run, n - 1))
 			return MPIB_DRR_RAN;
 	}
-	if (f->broken || f->stopping)
+	if (f->state != ENGINE_CONN_OPEN)
 		n = 0;
 	while (n) {
 		n = sender_step(f);

@@ -71,7 +71,7 @@ static void add_conn(struct taking *t, struct engine_conn *f)
 		.lane = t->snap->lanes - 1, /* just added by add_lane() */
 		.shard = f->shard->index,
 		.sender = f->is_sender,
-		.broken = f->broken != 0,
+		.broken = f->state == ENGINE_CONN_BROKEN,
 		.local_rank = f->local_rank,
 		.remote_rank = f->remote_rank,
 		.outstanding = f->outstanding,

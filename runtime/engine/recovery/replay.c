@@ -421,7 +421,7 @@ static void find_lost_sender(struct engine_conn *f, struct mpib_rail_job *job)
 	if (mpib_ack_take(f, a->first) &&
 	    !kept_its_word(f, job->rail, a, job->bitmaps.lost))
 		break_of_lost(f, job->rail);
-	if (f->broken || f->stopping) {
+	if (f->state != ENGINE_CONN_OPEN) {
 		find_lost_forget(f, job->rail);
 		return;
 	}
@@ -447,7 +447,7 @@ static void find_lost_receiver(struct engine_conn *f, struct mpib_rail_job *job)
 
 	rx->acked = MPIB_NOT_ACKED;
 	mpib_ack_need(f);
-	if (from >= rx->cts_posted || f->broken || f->stopping)
+	if (from >= rx->cts_posted || f->state != ENGINE_CONN_OPEN)
 		return;
 	rx->cts_again = from;
 	mpib_cts_due(f);
@@ -494,7 +494,7 @@ void mpib_rail_on_bitmaps(struct mpib_msg *msg)
 		next = TAILQ_NEXT(f, lane_link);
 		/* A WR that was refused at post never completes. */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(job->rail);
-		if (f->stopping && !f->stopped)
+		if (f->state == ENGINE_CONN_STOPPING)
 			engine_conn_check_stopped(f);
 	}
 	mpib_call_done(lane->shard, call, 0);

@@ -287,7 +287,7 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
 		engine_conn_break(f, conn_error, "%s", notice->why);
-		if (f->stopping)
+		if (f->state == ENGINE_CONN_STOPPING)
 			engine_conn_check_stopped(f);
 	}
 	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_async_error_lane);
@@ -385,7 +385,7 @@ static void lose_lane(struct mpib_lane *lane, unsigned r)
 		if (f->is_sender)
 			continue;
 		mpib_flush_lost(f, r);
-		if (f->stopping && !f->stopped)
+		if (f->state == ENGINE_CONN_STOPPING)
 			engine_conn_check_stopped(f);
 	}
 	mpib_rail_check_stopped(lane, r);
