@@ -6,8 +6,6 @@
  * the shard by mailbox what it must refill. So the shard thread makes no system
  * call for them.
  */
-#include "engine/async.h"
-
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,8 +14,7 @@
 
 #include "base/event.h"
 #include "base/xalloc.h"
-#include "engine/lane/lane.h"
-#include "engine/shard.h"
+#include "engine/conn/conn.h"
 #include "verbs/explain.h"
 
 void mpib_async_port(struct mpib_shard *s, unsigned r, bool up, const char *why)

@@ -7,6 +7,7 @@
 
 #include <mpib/vqp.h>
 #include <pthread.h>
+#include <stdarg.h>
 #include <sys/queue.h>
 
 #include "base/hash.h"
@@ -268,6 +269,28 @@ int mpib_last_error_set(struct mpib_engine *e, int rc, const char *fmt, ...)
  * the engine needs; fills in max_inline, e->dmabuf and ar_above. Control
  * thread, before the shards run. -errno and why. */
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
+
+/* async.c: a shard's notice to the control thread that a connection or a lane
+ * broke. The handlers call the engine's event and free the notice. */
+struct mpib_async_error {
+	struct mpib_msg msg;
+	void *what;
+	int error;
+	char why[200];
+};
+
+/* Create a notice. This is the only allocation that a shard thread makes, and
+ * only if something broke. Aborts without memory. */
+struct mpib_async_error *mpib_async_error_new(void *what, int error,
+					      const char *fmt, va_list ap)
+	__attribute__((format(printf, 3, 0)));
+void mpib_async_error_conn(struct mpib_msg *msg);
+void mpib_async_error_lane(struct mpib_msg *msg);
+
+/* The shard sees the rail's port go up or down, or has lost its device. why is
+ * for the event. Control thread. */
+void mpib_async_port(struct mpib_shard *s, unsigned rail, bool up,
+		     const char *why);
 
 /* async.c: handle the pending asynchronous events of the shard's devices.
  * Control thread; never blocks. */

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #include "base/users.h"
-#include "engine/async.h"
 #include "engine/measure/count.h"
 
 static void on_start(struct mpib_msg *msg)

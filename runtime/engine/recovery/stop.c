@@ -12,7 +12,6 @@
 #include <sys/epoll.h>
 
 #include "base/xalloc.h"
-#include "engine/async.h"
 #include "engine/conn/conn.h"
 #include "engine/lane/spread.h"
 
