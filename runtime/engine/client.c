@@ -36,20 +36,18 @@ int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 		       int bell, struct engine_client **client)
 {
 	struct engine_client *a = calloc(1, sizeof(*a));
-	int rc = -ENOMEM;
+	int rc;
 
 	if (!a)
 		return -ENOMEM;
-	a->mr = calloc(MPIB_MRS_MAX, sizeof(*a->mr));
-	a->mr_made = calloc(MPIB_MRS_MAX, sizeof(*a->mr_made));
-	if (!a->mr || !a->mr_made)
-		goto err_free;
 	a->shard = tenant->shard;
 	a->bell = bell;
 	TAILQ_INIT(&a->timed);
 	rc = bell >= 0 ? mpib_shard_watch_bell(a->shard, bell) : 0;
-	if (rc < 0)
-		goto err_free;
+	if (rc < 0) {
+		free(a);
+		return rc;
+	}
 	mpib_drr_init(&a->drr, &tenant->drr);
 	a->tenant = tenant;
 	mpib_tenant_hold(tenant);
@@ -60,12 +58,6 @@ int engine_client_open(struct mpib_tenant *tenant, uint32_t id,
 	mpib_mailbox_send(&a->shard->mailbox, &a->msg, client_on_open);
 	*client = a;
 	return 0;
-
-err_free:
-	free(a->mr);
-	free(a->mr_made);
-	free(a);
-	return rc;
 }
 
 void engine_client_qos(struct engine_client *client, uint32_t weight,
@@ -173,8 +165,6 @@ void engine_client_free(struct engine_client *a)
 		client_dereg(mr);
 	}
 	mpib_tenant_put(a->tenant);
-	free(a->mr);
-	free(a->mr_made);
 	free(a);
 }
 

@@ -320,8 +320,7 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 	shard_init_lists(s);
 	s->now = mpib_now_ns();
 	s->conn = calloc(ENGINE_CONNS_MAX, sizeof(*s->conn));
-	s->conn_ids = calloc(ENGINE_CONNS_MAX / 64, sizeof(*s->conn_ids));
-	if (!s->conn || !s->conn_ids) {
+	if (!s->conn) {
 		rc = -ENOMEM;
 		goto err_tables;
 	}
@@ -359,7 +358,6 @@ err_mailbox:
 err_tables:
 	free_spread(s);
 	mpib_wr_pool_fini(&s->wrs);
-	free(s->conn_ids);
 	free(s->conn);
 	if (!*why)
 		snprintf(why, why_len, "shard %u: %s", index, strerror(-rc));
@@ -374,7 +372,6 @@ void mpib_shard_fini(struct mpib_shard *s)
 	mpib_mailbox_fini(&s->mailbox);
 	free_spread(s);
 	mpib_wr_pool_fini(&s->wrs);
-	free(s->conn_ids);
 	free(s->conn);
 }
 

@@ -122,7 +122,7 @@ struct mpib_shard {
 	uint64_t look_turn; /* n.turns at the begin of the last one */
 	/* Control thread: which connection ids are in use and which is assigned
 	 * next, and counts for the size of snapshot buffers. */
-	uint64_t *conn_ids;
+	uint64_t conn_ids[ENGINE_CONNS_MAX / 64];
 	uint32_t conn_id_next;
 	unsigned conns_made, lanes_made, clients_made;
 	struct engine_conn_list timed; /* connections with histograms */

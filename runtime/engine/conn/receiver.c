@@ -162,7 +162,7 @@ static inline void count_rx(struct engine_conn *f, const struct mpib_slot *s,
 	f->lane->n[r].rx_bytes += bytes;
 	f->shard->rail[r].n.n.rx_bytes += bytes;
 	if (f->req[s->req].report)
-		mpib_report_arrived(f, s->req, r, bytes);
+		mpib_report_rail(f, s->req, r, 0, 0, bytes);
 }
 
 /* Release s, the slot at tail, and the other slots of its group. */
@@ -354,7 +354,8 @@ static inline struct mpib_slot *note_imm(struct engine_conn *f, unsigned rail,
 	if (replayed)
 		return s;
 	mpib_record(f, MPIB_TIME_POST_SOUT + rail, f->shard->now - s->posted);
-	mpib_report_done(f, s->req, rail, qpn);
+	if (f->req[s->req].report)
+		mpib_report_rail(f, s->req, rail, -1, qpn, 0);
 	s->rail[rail] = byte_len;
 	return s;
 }
@@ -487,8 +488,8 @@ static void note_posted(struct engine_conn *f, uint64_t first, unsigned n)
 			continue;
 		s->posted = now;
 		/* One IMM per rail answers all buffers of a group. */
-		if (s->idx == 0)
-			mpib_report_post(f, s->req, engine_conn_home(f),
+		if (s->idx == 0 && r->report)
+			mpib_report_rail(f, s->req, engine_conn_home(f), 1,
 					 engine_conn_cts_qp(f)->qpn, 0);
 		if (!r->posted)
 			mpib_record(f, MPIB_TIME_SUBMIT_POST, now - r->since);

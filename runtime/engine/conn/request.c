@@ -64,26 +64,8 @@ void mpib_report_begin(struct engine_conn *f, unsigned req)
 	mpib_completion_watch(&f->completion[req], f->req[req].gen);
 }
 
-void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
-			uint32_t qpn, uint32_t bytes)
-{
-	struct engine_request *r = &f->req[req];
-	struct mpib_completion *c = &f->completion[req];
-	struct mpib_rail_report told = mpib_completion_rail(c, rail, r->gen);
-	struct mpib_stamps *at = stamps_of(f, req);
-
-	r->chains[rail]++;
-	told.state = MPIB_RAIL_POSTED;
-	told.qpn = qpn;
-	told.bytes += bytes;
-	/* Relaxed: this shard wrote it. */
-	if (!atomic_load_explicit(&at->posted[rail], memory_order_relaxed))
-		mpib_completion_stamp(&at->posted[rail], mpib_now_ns());
-	mpib_completion_report(c, rail, &told);
-}
-
-void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
-			   uint32_t qpn)
+void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
+		      int chains, uint32_t qpn, uint64_t bytes)
 {
 	struct engine_request *r = &f->req[req];
 	struct mpib_completion *c = &f->completion[req];
@@ -93,27 +75,23 @@ void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
 	if (!r->active)
 		return;
 	told = mpib_completion_rail(c, rail, r->gen);
-	r->chains[rail] -= r->chains[rail] > 0;
-	if (r->chains[rail] == 0)
-		told.state = MPIB_RAIL_DONE;
+	told.bytes += bytes;
 	if (qpn)
 		told.qpn = qpn;
-	if (r->chains[rail] == 0)
-		mpib_completion_stamp(&at->done[rail], mpib_now_ns());
-	mpib_completion_report(c, rail, &told);
-}
-
-void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
-			 uint64_t bytes)
-{
-	const struct engine_request *r = &f->req[req];
-	struct mpib_completion *c = &f->completion[req];
-	struct mpib_rail_report told;
-
-	if (!r->active)
-		return;
-	told = mpib_completion_rail(c, rail, r->gen);
-	told.bytes += bytes;
+	if (chains > 0) {
+		r->chains[rail]++;
+		told.state = MPIB_RAIL_POSTED;
+		/* Relaxed: this shard wrote it. */
+		if (!atomic_load_explicit(&at->posted[rail],
+					  memory_order_relaxed))
+			mpib_completion_stamp(&at->posted[rail], mpib_now_ns());
+	} else if (chains < 0) {
+		r->chains[rail] -= r->chains[rail] > 0;
+		if (r->chains[rail] == 0) {
+			told.state = MPIB_RAIL_DONE;
+			mpib_completion_stamp(&at->done[rail], mpib_now_ns());
+		}
+	}
 	mpib_completion_report(c, rail, &told);
 }
 

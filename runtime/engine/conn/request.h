@@ -16,31 +16,12 @@
 /* Functions for a request with a report, in request.c. The first clears an
  * earlier report. */
 void mpib_report_begin(struct engine_conn *f, unsigned req);
-void mpib_report_posted(struct engine_conn *f, unsigned req, unsigned rail,
-			uint32_t qpn, uint32_t bytes);
-void mpib_report_completed(struct engine_conn *f, unsigned req, unsigned rail,
-			   uint32_t qpn);
-/* These bytes of the ending slot came on the rail; req has a report. */
-void mpib_report_arrived(struct engine_conn *f, unsigned req, unsigned rail,
-			 uint64_t bytes);
+/* chains: 1: a chain of req was posted to the rail, on QP qpn, with these bytes;
+ * -1: one has completed; 0: the ending slot has these bytes of the rail. qpn is
+ * 0 if it was reported before: that of a receive is known when it completes. */
+void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
+		      int chains, uint32_t qpn, uint64_t bytes);
 void mpib_report_finished(struct engine_conn *f, unsigned req);
-
-/* A chain with bytes of req was posted to a rail. */
-static inline void mpib_report_post(struct engine_conn *f, unsigned req,
-				    unsigned rail, uint32_t qpn, uint32_t bytes)
-{
-	if (f->req[req].report)
-		mpib_report_posted(f, req, rail, qpn, bytes);
-}
-
-/* One of the chains of req completed on a rail. qpn is known only now for a
- * receive; for a send it is 0, because mpib_report_post() has reported it. */
-static inline void mpib_report_done(struct engine_conn *f, unsigned req,
-				    unsigned rail, uint32_t qpn)
-{
-	if (f->req[req].report)
-		mpib_report_completed(f, req, rail, qpn);
-}
 
 /* Check that the descriptor's bytes lie in its region, and take a reference to
  * the region. *mr is NULL for an empty part, and unchanged after an error.

@@ -149,8 +149,9 @@ void mpib_sender_report(struct engine_conn *f, const struct send_op *p)
 		for (unsigned i = 0; i < p->n; i++) {
 			const struct op_range *s = send_op_range(f, p, i);
 
-			mpib_report_post(f, s->req, r, qpn,
-					 mpib_range_bytes(s, r));
+			if (f->req[s->req].report)
+				mpib_report_rail(f, s->req, r, 1, qpn,
+						 mpib_range_bytes(s, r));
 		}
 	}
 }
@@ -253,10 +254,11 @@ static inline void stripe_acked(struct engine_conn *f, struct send_op *p,
 	struct mpib_stripe *c = mpib_kept(&p->stripe[k]);
 	uint64_t now = f->shard->now;
 
-	if (p->report) {
-		for (unsigned i = 0; i < p->n; i++)
-			mpib_report_done(f, send_op_range(f, p, i)->req, rail,
-					 0);
+	for (unsigned i = 0; p->report && i < p->n; i++) {
+		unsigned req = send_op_range(f, p, i)->req;
+
+		if (f->req[req].report)
+			mpib_report_rail(f, req, rail, -1, 0, 0);
 	}
 	if (f->lane->spread == MPIB_SPREAD_AUTO)
 		judge_way(f, p, k);

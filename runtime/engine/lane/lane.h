@@ -53,7 +53,7 @@ struct engine_client {
 	uint32_t id;
 	struct mpib_submit *submit;
 	struct mpib_reply *reply;
-	struct mpib_mr **mr; /* by handle; shard */
+	struct mpib_mr *mr[MPIB_MRS_MAX]; /* by handle; shard */
 	struct engine_conn *conn[MPIB_INDEXES_MAX]; /* by index; shard */
 	struct mpib_rail_counts
 		closed[MPIB_RAILS]; /* of past connections; shard */
@@ -65,7 +65,7 @@ struct engine_client {
 	TAILQ_HEAD(, engine_conn) timed;
 	/* Time of past connections' requests, by is_sender. */
 	struct mpib_hist_counts closed_done[2];
-	struct mpib_mr **mr_made;
+	struct mpib_mr *mr_made[MPIB_MRS_MAX];
 	uint32_t mr_given; /* the last handle given */
 	/* The client's doorbell eventfd, owned by the caller; -1: none. */
 	int bell;
