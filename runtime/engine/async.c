@@ -200,39 +200,36 @@ void mpib_async_turn(struct mpib_shard *s)
 /* Notices of broken connections and lanes: created on a shard thread, delivered
  * to the engine's owner on the control thread. */
 
-struct mpib_async_error *mpib_async_error_new(void *what, int error,
-					      const char *fmt, va_list ap)
-{
-	struct mpib_async_error *n = mpib_xcalloc(sizeof(*n));
+struct broken {
+	struct mpib_msg msg;
+	struct mpib_lane *lane;
+	struct engine_conn *conn; /* NULL: the lane broke */
+	int error;
+	char why[MPIB_BROKEN_WHY];
+};
 
-	n->what = what;
-	n->error = error;
-	vsnprintf(n->why, sizeof(n->why), fmt, ap);
-	return n;
+static void on_broken(struct mpib_msg *msg)
+{
+	struct broken *b = container_of(msg, struct broken, msg);
+	struct mpib_engine *e = b->lane->shard->engine;
+
+	if (b->conn && e->events && e->events->conn_broken)
+		e->events->conn_broken(e->ctx, b->conn, b->error, b->why);
+	if (!b->conn && e->events && e->events->lane_broken)
+		e->events->lane_broken(e->ctx, b->lane, b->error, b->why);
+	free(b);
 }
 
-void mpib_async_error_conn(struct mpib_msg *msg)
+void mpib_broken_tell(struct mpib_lane *lane, struct engine_conn *conn,
+		      int error, const char *why)
 {
-	struct mpib_async_error *n =
-		container_of(msg, struct mpib_async_error, msg);
-	struct engine_conn *f = n->what;
-	struct mpib_engine *e = f->shard->engine;
+	struct broken *b = mpib_xcalloc(sizeof(*b));
 
-	if (e->events && e->events->conn_broken)
-		e->events->conn_broken(e->ctx, f, n->error, n->why);
-	free(n);
-}
-
-void mpib_async_error_lane(struct mpib_msg *msg)
-{
-	struct mpib_async_error *n =
-		container_of(msg, struct mpib_async_error, msg);
-	struct mpib_lane *lane = n->what;
-	struct mpib_engine *e = lane->shard->engine;
-
-	if (e->events && e->events->lane_broken)
-		e->events->lane_broken(e->ctx, lane, n->error, n->why);
-	free(n);
+	b->lane = lane;
+	b->conn = conn;
+	b->error = error;
+	snprintf(b->why, sizeof(b->why), "%s", why);
+	mpib_mailbox_send(&lane->shard->engine->mailbox, &b->msg, on_broken);
 }
 
 /* Keep the text of the last failed engine call until the caller reports it by

@@ -7,7 +7,6 @@
 
 #include <mpib/vqp.h>
 #include <pthread.h>
-#include <stdarg.h>
 #include <sys/queue.h>
 
 #include "base/hash.h"
@@ -270,22 +269,13 @@ int mpib_last_error_set(struct mpib_engine *e, int rc, const char *fmt, ...)
  * thread, before the shards run. -errno and why. */
 int mpib_engine_probe(struct mpib_engine *e, char *why, size_t why_len);
 
-/* async.c: a shard's notice to the control thread that a connection or a lane
- * broke. The handlers call the engine's event and free the notice. */
-struct mpib_async_error {
-	struct mpib_msg msg;
-	void *what;
-	int error;
-	char why[200];
-};
-
-/* Create a notice. This is the only allocation that a shard thread makes, and
- * only if something broke. Aborts without memory. */
-struct mpib_async_error *mpib_async_error_new(void *what, int error,
-					      const char *fmt, va_list ap)
-	__attribute__((format(printf, 3, 0)));
-void mpib_async_error_conn(struct mpib_msg *msg);
-void mpib_async_error_lane(struct mpib_msg *msg);
+/* async.c: the most that an event's why has. */
+#define MPIB_BROKEN_WHY 200
+/* async.c, shard thread: have the control thread call the event of a connection
+ * that broke, or, if conn is NULL, of the lane. This is the only allocation that
+ * a shard thread makes, and only if something broke. Aborts without memory. */
+void mpib_broken_tell(struct mpib_lane *lane, struct engine_conn *conn,
+		      int error, const char *why);
 
 /* The shard sees the rail's port go up or down, or has lost its device. why is
  * for the event. Control thread. */

@@ -9,6 +9,7 @@
 #include <mpib/agent.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/users.h"
@@ -299,8 +300,7 @@ static void conn_quit(struct engine_conn *f)
 
 void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 {
-	struct mpib_engine *e = f->shard->engine;
-	struct mpib_async_error *notice;
+	char why[MPIB_BROKEN_WHY];
 	va_list ap;
 
 	if (f->state != ENGINE_CONN_OPEN)
@@ -309,9 +309,9 @@ void engine_conn_break(struct engine_conn *f, int error, const char *fmt, ...)
 	f->error = error;
 	/* Send the notice first: the client asks for the reason at once. */
 	va_start(ap, fmt);
-	notice = mpib_async_error_new(f, error, fmt, ap);
+	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_async_error_conn);
+	mpib_broken_tell(f->lane, f, error, why);
 
 	conn_fail_requests(f, error);
 	conn_quit(f);

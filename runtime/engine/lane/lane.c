@@ -40,18 +40,6 @@ static uint8_t rails_of(const struct mpib_engine_config *cfg,
 	return isolated && path != MPIB_PATH_INTRA ? 1 : (uint8_t)cfg->rails;
 }
 
-/* Check that both ends agree on being in vanilla mode and, in that mode, on
- * whether the lane leaves the island. */
-static bool same_view(const struct mpib_engine_config *cfg, enum mpib_path path,
-		      const struct mpib_lane_info *want)
-{
-	bool isolated = cfg->mode == MPIB_MODE_VANILLA;
-
-	if (isolated != (want->mode == MPIB_MODE_VANILLA))
-		return false;
-	return !isolated || want->path == path;
-}
-
 char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 {
 	snprintf(buf, len, "%s, %s", mpib_mode_name((enum mpib_mode)mode),
@@ -61,13 +49,16 @@ char *mpib_lane_view(uint8_t mode, uint8_t path, char *buf, size_t len)
 
 /* Check whether this end can create the lane as its opener wants it: -EPROTO if
  * the ends are configured differently, -ENOTSUP if this end cannot make the
- * shape. */
+ * shape. Both ends must be in vanilla mode or neither, and in that mode they
+ * must agree on whether the lane leaves the island. */
 static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 		      const struct mpib_lane_info *want)
 {
 	const struct mpib_engine_config *cfg = &engine->cfg;
+	bool isolated = cfg->mode == MPIB_MODE_VANILLA;
 
-	if (!same_view(cfg, path, want) ||
+	if (isolated != (want->mode == MPIB_MODE_VANILLA) ||
+	    (isolated && want->path != path) ||
 	    want->spread != mpib_engine_spread(engine))
 		return -EPROTO;
 	if (want->rails != rails_of(cfg, path) ||

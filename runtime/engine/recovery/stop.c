@@ -270,8 +270,8 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	int conn_error = error == -ETIMEDOUT && !e->cfg.resume
 				 ? error
 				 : mpib_conn_lost_error(e);
-	struct mpib_async_error *notice;
 	struct engine_conn *f, *next;
+	char why[MPIB_BROKEN_WHY];
 	va_list ap;
 
 	if (lane->broken)
@@ -279,17 +279,17 @@ void mpib_lane_break(struct mpib_lane *lane, int error, const char *fmt, ...)
 	lane->broken = true;
 	mpib_lane_reckon(lane);
 	va_start(ap, fmt);
-	notice = mpib_async_error_new(lane, error, fmt, ap);
+	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	for (unsigned r = 0; r < lane->rails; r++)
 		mpib_spread_reset(lane, r);
 	for (f = TAILQ_FIRST(&lane->conns); f; f = next) {
 		next = TAILQ_NEXT(f, lane_link);
-		engine_conn_break(f, conn_error, "%s", notice->why);
+		engine_conn_break(f, conn_error, "%s", why);
 		if (f->state == ENGINE_CONN_STOPPING)
 			engine_conn_check_stopped(f);
 	}
-	mpib_mailbox_send(&e->mailbox, &notice->msg, mpib_async_error_lane);
+	mpib_broken_tell(lane, NULL, error, why);
 }
 
 /* With failover, WRs that the QP refused count as lost in a fault, and the
