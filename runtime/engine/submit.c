@@ -105,7 +105,7 @@ static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 	e->len = d->len;
 	e->pos = d->pos;
 	if (d->tag >= 0)
-		f->local_rank = d->tag;
+		f->rank = d->tag;
 	tx->range_head++;
 	return 1;
 }

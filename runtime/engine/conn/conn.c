@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/users.h"
 #include "engine/measure/count.h"
 
@@ -30,8 +31,6 @@ static void on_start(struct mpib_msg *msg)
 		mpib_drr_enter(&f->drr);
 	else
 		s->srq_short = true; /* before a peer knows a slot */
-	for (unsigned r = 0; f->goes_on && r < f->lane->rails; r++)
-		f->rx.flush.arrived[r] = s->now;
 	if (f->lane->broken)
 		engine_conn_break(f, mpib_conn_lost_error(s->engine),
 				  "its lane is down");
@@ -164,7 +163,7 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	f->client = client;
 	f->lane = lane;
 	f->index = index;
-	f->local_rank = f->remote_rank = -1;
+	f->rank = -1;
 	f->home = mpib_policy_home(lane);
 	f->hint_slot = UINT32_MAX;
 	/* split.c reads this as no hint: the split does not change. */
@@ -218,7 +217,8 @@ void engine_conn_local(const struct engine_conn *conn,
 
 void engine_conn_goes_on(struct engine_conn *conn)
 {
-	conn->goes_on = !conn->is_sender;
+	for (unsigned r = 0; !conn->is_sender && r < conn->lane->rails; r++)
+		conn->rx.flush.arrived[r] = mpib_now_ns();
 }
 
 void engine_conn_set_hint(struct engine_conn *conn, uint32_t slot)

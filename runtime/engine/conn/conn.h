@@ -190,7 +190,6 @@ struct engine_conn {
 	uint32_t slots; /* entries of either table, a power of two */
 	bool is_sender;
 	uint8_t state; /* enum engine_conn_state */
-	bool goes_on; /* a receiver that continues another index's connection */
 	/* 0, or the -errno with which it broke, or with which it is stopped. */
 	int error;
 	/* See engine_conn_ended(). Relaxed: a message between the threads
@@ -223,7 +222,7 @@ struct engine_conn {
 	enum mpib_stall stall; /* what the connection waits for now */
 	uint64_t stall_since;
 	uint64_t stalls[MPIB_STALLS], stall_ns[MPIB_STALLS];
-	int32_t local_rank, remote_rank;
+	int32_t rank; /* the sending one, from tags; -1: unknown */
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_times times; /* the control thread reads them, too */
 	TAILQ_ENTRY(engine_conn) times_link, client_link; /* control thread */

@@ -109,7 +109,7 @@ int mpib_receiver_take(struct engine_conn *f, const struct mpib_desc *d)
 		return rc;
 	if (d->n == 1) {
 		if (d->tag >= 0)
-			f->remote_rank = d->tag;
+			f->rank = d->tag;
 		return open_slot(f, d);
 	}
 	rx->group[rx->group_got++] = *d;

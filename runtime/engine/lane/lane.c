@@ -119,8 +119,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	TAILQ_INIT(&l->conns);
 	l->full_turn = UINT64_MAX;
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		mpib_tracker_init(&l->track[r]);
-		l->track[r].sum = &l->shard->rail[r].bytes;
+		mpib_tracker_init(&l->track[r], &l->shard->rail[r].bytes);
 		l->ctl.rail[r].downs = l->shard->rail[r].downs;
 	}
 	l->shard->lanes_made++;

@@ -96,7 +96,6 @@ struct mpib_lane_spread {
 	struct mpib_lane *lane;
 	struct mpib_vqp *vqp; /* NULL: nothing is spread */
 	uint8_t rail;
-	uint8_t qp_of[2 * MPIB_QPS_MAX]; /* index of the QP, by vqp's port */
 };
 
 struct mpib_lane {

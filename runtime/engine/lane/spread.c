@@ -9,6 +9,16 @@
 #define GAIN 8u /* auto: cheaper means by more than 1/GAIN */
 #define DEPTH 256u /* sends in flight, and IMMs that wait; same at both ends */
 
+/* Return the QP of a port: first those that carry fragments, then those that
+ * carry IMMs. */
+static struct mpib_lane_qp *port_qp(const struct mpib_lane_spread *x,
+				    unsigned port)
+{
+	unsigned first = x->lane->numbered, n = x->lane->qps[x->rail] - first;
+
+	return &x->lane->qp[x->rail][port < n ? first + port : port - n];
+}
+
 static uint32_t spread_room(void *ctx, unsigned port)
 {
 	const struct mpib_lane_spread *x = ctx;
@@ -16,7 +26,7 @@ static uint32_t spread_room(void *ctx, unsigned port)
 	/* The control thread owns the QPs of a rail that is not open. */
 	if (!(x->lane->open & mpib_rail_bit(x->rail)))
 		return 0;
-	return mpib_qp_room(&x->lane->qp[x->rail][x->qp_of[port]]);
+	return mpib_qp_room(port_qp(x, port));
 }
 
 static void spread_post(void *ctx, unsigned port, struct mpib_wr *w,
@@ -25,17 +35,16 @@ static void spread_post(void *ctx, unsigned port, struct mpib_wr *w,
 	const struct mpib_lane_spread *x = ctx;
 
 	w->wr.wr_id = mpib_wr_tag(MPIB_WR_SPREAD, mpib_wr_conn(wr_id), port);
-	mpib_qp_add(&x->lane->qp[x->rail][x->qp_of[port]], w);
+	mpib_qp_add(port_qp(x, port), w);
 }
 
 static int spread_make(struct mpib_lane *lane, unsigned r)
 {
 	struct mpib_lane_spread *x = &lane->via[r];
-	unsigned first = lane->numbered, n = lane->qps[r] - first;
 	const struct mpib_vqp_ports ports = { spread_room, spread_post, x };
 	const struct mpib_vqp_attr attr = {
 		.mode = lane->numbered ? MPIB_VQP_DQPLB : MPIB_VQP_SPRAY,
-		.n = n,
+		.n = lane->qps[r] - lane->numbered,
 		.notifies = lane->numbered ? 1 : lane->qps[r],
 		.ports = &ports,
 		.cap = CAP,
@@ -46,10 +55,6 @@ static int spread_make(struct mpib_lane *lane, unsigned r)
 
 	x->lane = lane;
 	x->rail = (uint8_t)r;
-	for (unsigned i = 0; i < n; i++)
-		x->qp_of[i] = (uint8_t)(first + i);
-	for (unsigned i = 0; i < attr.notifies; i++)
-		x->qp_of[n + i] = (uint8_t)i;
 	return mpib_vqp_create(lane->shard->vcq, &attr, &x->vqp);
 }
 

@@ -36,7 +36,7 @@ static void on_fault(struct mpib_msg *msg)
 }
 
 /* Allocating on the shard is allowed here for the same reason as in
- * mpib_async_error_new(): something broke. */
+ * mpib_broken_tell(): something broke. */
 static void send_fault(struct mpib_lane *lane, unsigned rail,
 		       enum mpib_rail_cause cause, bool suspected)
 {

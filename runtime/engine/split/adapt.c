@@ -429,10 +429,9 @@ void mpib_choice_note(struct mpib_choice *c, uint32_t bytes, bool spread,
  * Unacknowledged stripes of one rail of a lane: see adapt.h. Shard thread.
  */
 
-void mpib_tracker_init(struct mpib_tracker *t)
+void mpib_tracker_init(struct mpib_tracker *t, struct mpib_track_sum *sum)
 {
-	*t = (struct mpib_tracker){ 0 };
-	t->sum = &t->own;
+	*t = (struct mpib_tracker){ .sum = sum };
 	TAILQ_INIT(&t->unacked);
 }
 

@@ -133,8 +133,7 @@ struct mpib_track_ends {
 struct mpib_tracker {
 	struct mpib_stripe_list unacked;
 	uint64_t inflight; /* bytes */
-	struct mpib_track_sum *sum; /* its own, unless set otherwise */
-	struct mpib_track_sum own;
+	struct mpib_track_sum *sum;
 	/* Totals since the lane came up. */
 	uint64_t acked, acked_bytes;
 	uint64_t busy_ns; /* ended busy periods; see mpib_tracker_busy() */
@@ -149,7 +148,7 @@ struct mpib_tracker {
 };
 
 /* t must not move. */
-void mpib_tracker_init(struct mpib_tracker *t);
+void mpib_tracker_init(struct mpib_tracker *t, struct mpib_track_sum *sum);
 /* Return the oldest stripe without an ack; NULL if all are acknowledged. */
 static inline const struct mpib_stripe *
 mpib_tracker_oldest(const struct mpib_tracker *t)

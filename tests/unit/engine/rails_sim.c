@@ -33,11 +33,10 @@ static void add_lane(struct rails_sim *s)
 {
 	unsigned lane = s->lanes++;
 
-	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		mpib_tracker_init(&s->track[lane][r]);
-		s->track[lane][r].sum =
-			&s->rail[r].bytes[s->shards ? lane % s->shards : 0];
-	}
+	for (unsigned r = 0; r < MPIB_RAILS; r++)
+		mpib_tracker_init(
+			&s->track[lane][r],
+			&s->rail[r].bytes[s->shards ? lane % s->shards : 0]);
 	mpib_adapt_init(&s->adapt[lane], s->track[lane], s->now);
 }
 

@@ -15,6 +15,7 @@
 
 static struct mpib_adapt a;
 static struct mpib_tracker track[MPIB_RAILS];
+static struct mpib_track_sum own[MPIB_RAILS];
 static struct mpib_stripe stripe[64][MPIB_RAILS];
 static uint64_t now;
 
@@ -22,8 +23,9 @@ static int setup(void **state)
 {
 	now = 1000 * MS;
 	memset(stripe, 0, sizeof(stripe));
+	memset(own, 0, sizeof(own));
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
-		mpib_tracker_init(&track[r]);
+		mpib_tracker_init(&track[r], &own[r]);
 		track[r].busy_since = now;
 	}
 	mpib_adapt_init(&a, track, now);
