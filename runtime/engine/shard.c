@@ -289,13 +289,6 @@ static int make_spread(struct mpib_shard *s)
 	return rc < 0 ? rc : mpib_vcq_create(NULL, 0, &s->frags, &s->vcq);
 }
 
-static void free_spread(struct mpib_shard *s)
-{
-	if (s->vcq)
-		mpib_vcq_destroy(s->vcq);
-	mpib_wr_pool_fini(&s->frags);
-}
-
 static void shard_begin(struct mpib_shard *s, struct mpib_engine *e,
 			unsigned index)
 {
@@ -316,61 +309,47 @@ int mpib_shard_init(struct mpib_shard *s, struct mpib_engine *e, unsigned index,
 
 	*why = '\0';
 	shard_begin(s, e, index);
+	s->epfd = s->mailbox.bell.fd = -1;
 	mpib_pace_init(&s->pace);
 	shard_init_lists(s);
 	s->now = mpib_now_ns();
 	s->conn = calloc(ENGINE_CONNS_MAX, sizeof(*s->conn));
-	if (!s->conn) {
-		rc = -ENOMEM;
-		goto err_tables;
+	rc = s->conn ? mpib_wr_pool_init(&s->wrs) : -ENOMEM;
+	if (rc == 0)
+		rc = make_spread(s);
+	if (rc == 0)
+		rc = mpib_mailbox_init(&s->mailbox);
+	if (rc == 0) {
+		s->epfd = epoll_create1(EPOLL_CLOEXEC);
+		rc = s->epfd < 0 ? -errno : 0;
 	}
-	rc = mpib_wr_pool_init(&s->wrs);
-	if (rc < 0)
-		goto err_tables;
-	rc = make_spread(s);
-	if (rc < 0)
-		goto err_tables;
-	rc = mpib_mailbox_init(&s->mailbox);
-	if (rc < 0)
-		goto err_tables;
-	s->epfd = epoll_create1(EPOLL_CLOEXEC);
-	if (s->epfd < 0) {
-		rc = -errno;
-		goto err_mailbox;
+	if (rc == 0)
+		rc = mpib_rails_open(s, why, why_len);
+	if (rc == 0)
+		rc = watch_all(s);
+	if (rc < 0) {
+		mpib_shard_fini(s);
+		if (!*why)
+			snprintf(why, why_len, "shard %u: %s", index,
+				 strerror(-rc));
+		return rc;
 	}
-	rc = mpib_rails_open(s, why, why_len);
-	if (rc < 0)
-		goto err_epfd;
 	s->pinned = e->cfg.cpus_near &&
 		    e->cfg.cpus_near(mpib_shard_node(s), &s->cpus);
-	rc = watch_all(s);
-	if (rc < 0)
-		goto err_rails;
 	return 0;
-
-err_rails:
-	for (unsigned r = 0; r < e->cfg.rails; r++)
-		mpib_rail_close(&s->rail[r]);
-err_epfd:
-	close(s->epfd);
-err_mailbox:
-	mpib_mailbox_fini(&s->mailbox);
-err_tables:
-	free_spread(s);
-	mpib_wr_pool_fini(&s->wrs);
-	free(s->conn);
-	if (!*why)
-		snprintf(why, why_len, "shard %u: %s", index, strerror(-rc));
-	return rc;
 }
 
 void mpib_shard_fini(struct mpib_shard *s)
 {
 	for (unsigned r = 0; r < s->engine->cfg.rails; r++)
 		mpib_rail_close(&s->rail[r]);
-	close(s->epfd);
-	mpib_mailbox_fini(&s->mailbox);
-	free_spread(s);
+	if (s->epfd >= 0)
+		close(s->epfd);
+	if (s->mailbox.bell.fd >= 0)
+		mpib_mailbox_fini(&s->mailbox);
+	if (s->vcq)
+		mpib_vcq_destroy(s->vcq);
+	mpib_wr_pool_fini(&s->frags);
 	mpib_wr_pool_fini(&s->wrs);
 	free(s->conn);
 }

@@ -236,6 +236,7 @@ static inline int mpib_shard_node(const struct mpib_shard *s)
 	return s->rail[MPIB_RAIL_SOUT].port.numa_node;
 }
 void mpib_shard_join(struct mpib_shard *s);
+/* Also after mpib_shard_init() failed half-way. */
 void mpib_shard_fini(struct mpib_shard *s);
 /* Make each write to the eventfd bell wake the shard. Control thread. -errno.
  * Unwatch it before it is closed. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "engine/conn/flush.h"
-
+/* Flushes of a receiving connection, see conn.h. Shard thread. */
 #include "engine/conn/request.h"
 
 /* A rail may fail between its last write and the READ, and then nothing can be
