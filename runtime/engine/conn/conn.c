@@ -74,20 +74,14 @@ static void conn_on_destroy(struct mpib_msg *msg)
  * fence may still be about the connection that had it. */
 static uint32_t take_conn_id(struct mpib_shard *s)
 {
-	uint64_t from = UINT64_MAX << s->conn_id_next % 64;
-	uint32_t word = s->conn_id_next / 64, id;
+	for (uint32_t i = 0; i < ENGINE_CONNS_MAX; i++) {
+		uint32_t id = (s->conn_id_next + i) % ENGINE_CONNS_MAX;
 
-	for (uint32_t i = 0; i <= ENGINE_CONNS_MAX / 64; i++) {
-		uint64_t unused = ~s->conn_ids[word] & from;
-
-		if (unused) {
-			id = word * 64 + (uint32_t)__builtin_ctzll(unused);
-			s->conn_ids[word] |= 1ull << id % 64;
-			s->conn_id_next = (id + 1) % ENGINE_CONNS_MAX;
-			return id;
-		}
-		word = (word + 1) % (ENGINE_CONNS_MAX / 64);
-		from = UINT64_MAX;
+		if (s->conn_ids[id / 64] >> id % 64 & 1)
+			continue;
+		s->conn_ids[id / 64] |= 1ull << id % 64;
+		s->conn_id_next = (id + 1) % ENGINE_CONNS_MAX;
+		return id;
 	}
 	return ENGINE_CONNS_MAX;
 }

@@ -377,26 +377,13 @@ int mpib_ack_read_turn(struct mpib_shard *s)
 	return ended;
 }
 
-static inline void stripes_acked(struct engine_conn *f, struct send_op *p,
-				 uint8_t stripes)
+/* Stripes of the send op were not sent: they count as no progress. */
+static void ranges_failed(struct engine_conn *f, const struct send_op *p)
 {
-	uint64_t posted = p->stripe[!(stripes & 1u)].posted;
-
-	for (unsigned on = stripes; on; on &= on - 1)
-		stripe_acked(f, p, (unsigned)__builtin_ctz(on));
-	if (p->before >= 0 && !p->c.pending)
-		judge_cut(f, p, f->shard->now - posted);
-}
-
-static void stripes_failed(struct engine_conn *f, struct send_op *p,
-			   uint8_t stripes)
-{
-	for (unsigned on = stripes; on; on &= on - 1)
-		drop_stripe(f, p, (unsigned)__builtin_ctz(on));
 	for (unsigned i = 0; i < p->n; i++) {
 		struct op_range *o = send_op_range(f, p, i);
 
-		o->len = 0; /* not sent: no progress */
+		o->len = 0;
 		if (f->state == ENGINE_CONN_STOPPING)
 			engine_conn_finish(f, o->req, f->error, NULL, 0);
 	}
@@ -406,15 +393,25 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok)
 {
 	struct send_op *p = mpib_kept(send_op_at(f, op));
+	uint64_t posted;
 
 	stripes &= p->c.pending;
 	if (!stripes)
 		return;
 	p->c.pending &= (uint8_t)~stripes;
-	if (ok)
-		stripes_acked(f, p, stripes);
-	else
-		stripes_failed(f, p, stripes);
+	posted = p->stripe[!(stripes & 1u)].posted;
+	for (unsigned on = stripes; on; on &= on - 1) {
+		unsigned k = (unsigned)__builtin_ctz(on);
+
+		if (ok)
+			stripe_acked(f, p, k);
+		else
+			drop_stripe(f, p, k);
+	}
+	if (!ok)
+		ranges_failed(f, p);
+	else if (p->before >= 0 && !p->c.pending)
+		judge_cut(f, p, f->shard->now - posted);
 	/* Connections that wait for acks are polled once a turn. */
 	if (f->on_ack && f->state == ENGINE_CONN_OPEN)
 		return;
