@@ -229,19 +229,6 @@ err_close:
 	return rc;
 }
 
-/* Free a connection. Stop calls that still wait on it never get their
- * callback. */
-static void engine_free_conn(struct engine_conn *f)
-{
-	struct mpib_call *call;
-
-	while ((call = TAILQ_FIRST(&f->stops))) {
-		TAILQ_REMOVE(&f->stops, call, link);
-		free(call);
-	}
-	free(f);
-}
-
 static void free_job(struct mpib_lane_rail *rail)
 {
 	struct mpib_call *call = rail->stopped ? rail->stopped : rail->probed;
@@ -264,7 +251,8 @@ static void free_lanes(struct mpib_shard *s)
 		TAILQ_REMOVE(&s->lanes, lane, link);
 		while ((f = TAILQ_FIRST(&lane->conns))) {
 			TAILQ_REMOVE(&lane->conns, f, lane_link);
-			engine_free_conn(f);
+			free(f->stop); /* its callback never runs */
+			free(f);
 		}
 		free(lane->kill);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)

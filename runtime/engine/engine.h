@@ -376,8 +376,7 @@ void engine_conn_start(struct engine_conn *conn,
  * Accept no more work, complete what has already arrived, fail the client's
  * other outstanding requests with error, or leave them if that is
  * MPIB_BROKEN_LOST, and wait for our own WRs. done runs when this end no longer
- * writes anything. The connection need not be started; the done of a second
- * call runs then, too.
+ * writes anything. Called once; the connection need not be started.
  */
 void engine_conn_stop(struct engine_conn *conn, int error, mpib_done_fn *done,
 		      void *arg);

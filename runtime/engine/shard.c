@@ -388,8 +388,7 @@ static int post_cts(struct mpib_shard *s)
 		}
 		f->on_cts = false;
 		TAILQ_REMOVE(&s->cts, f, cts_link);
-		if (f->state == ENGINE_CONN_STOPPING)
-			engine_conn_check_stopped(f);
+		engine_conn_check_stopped(f);
 	}
 	return posted;
 }

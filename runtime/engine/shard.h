@@ -205,8 +205,7 @@ struct mpib_call {
 	void (*after)(struct mpib_call *call);
 	mpib_done_fn *done;
 	void *arg;
-	TAILQ_ENTRY(mpib_call)
-	link; /* in the stops of an engine_conn, or in looks */
+	TAILQ_ENTRY(mpib_call) link; /* in a shard's looks */
 };
 
 /* Create a call without after. Control thread. Aborts without memory for it. */

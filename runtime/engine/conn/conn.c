@@ -163,7 +163,6 @@ static int conn_make(struct engine_client *client, uint32_t index, bool sender,
 	/* split.c reads this as no hint: the split does not change. */
 	f->hint = s->engine->cfg.mode == MPIB_MODE_ADAPTIVE ? MPIB_HINT_OWN : 0;
 	mpib_drr_init(&f->drr, &client->drr);
-	TAILQ_INIT(&f->stops);
 	if (!sender)
 		mpib_srq_joined(client->tenant);
 	s->conns_made++;
@@ -364,8 +363,8 @@ static bool post_last_writes(struct engine_conn *f)
 
 void engine_conn_check_stopped(struct engine_conn *f)
 {
-	struct mpib_call *call;
-
+	if (f->state != ENGINE_CONN_STOPPING)
+		return;
 	/* On a rail being fenced, old writes may still arrive. When the fence
 	 * has stopped the rail, mpib_rail_on_bitmaps() calls this again. The
 	 * client does not wait for that. */
@@ -388,10 +387,8 @@ void engine_conn_check_stopped(struct engine_conn *f)
 	if (!f->is_sender)
 		atomic_store_explicit(&f->ended, f->rx.tail,
 				      memory_order_relaxed);
-	while ((call = TAILQ_FIRST(&f->stops))) {
-		TAILQ_REMOVE(&f->stops, call, link);
-		mpib_call_done(f->shard, call, 0);
-	}
+	mpib_call_done(f->shard, f->stop, 0);
+	f->stop = NULL;
 }
 
 /* The receiver's last end-to-end ack has arrived, or its close says which sends
@@ -415,20 +412,18 @@ static void on_stop(struct mpib_msg *msg)
 		mpib_call_done(f->shard, call, 0);
 		return;
 	}
-	TAILQ_INSERT_TAIL(&f->stops, call, link);
-	if (f->state < ENGINE_CONN_STOPPING) {
-		mpib_cq_poll_all(f->shard); /* count what has arrived */
-		if (f->state == ENGINE_CONN_OPEN)
-			f->error = call->status;
-		if (!f->is_sender)
-			conn_fail_requests(f, f->error);
-		else if (f->lane->delivered)
-			stop_delivered(f);
-		/* Otherwise a posted send ends as its rails report: the peer
-		 * may have received it, and its completion may be late. */
-		f->state = ENGINE_CONN_STOPPING;
-		conn_quit(f);
-	}
+	mpib_cq_poll_all(f->shard); /* count what has arrived */
+	if (f->state == ENGINE_CONN_OPEN)
+		f->error = call->status;
+	if (!f->is_sender)
+		conn_fail_requests(f, f->error);
+	else if (f->lane->delivered)
+		stop_delivered(f);
+	/* Otherwise a posted send ends as its rails report: the peer may have
+	 * received it, and its completion may be late. */
+	f->state = ENGINE_CONN_STOPPING;
+	f->stop = call;
+	conn_quit(f);
 	engine_conn_check_stopped(f);
 }
 

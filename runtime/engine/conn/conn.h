@@ -241,7 +241,7 @@ struct engine_conn {
 	uint32_t outstanding; /* active requests */
 	uint8_t stop_posted; /* rails with an MPIB_WR_STOP in flight */
 	uint8_t wrote; /* rails with unsignalled writes since the last stop */
-	struct mpib_call_list stops;
+	struct mpib_call *stop; /* completes when the state is STOPPED */
 	TAILQ_ENTRY(engine_conn) lane_link, submit_link, cts_link, ack_link;
 	struct mpib_msg msg;
 	uint64_t messages;
@@ -325,7 +325,8 @@ static inline int mpib_submit_poll(struct mpib_shard *s)
 	}
 	return taken;
 }
-/* Shard. Answer engine_conn_stop() once none of our WRs is in flight. */
+/* Shard. If the connection is stopping and none of our WRs is in flight, answer
+ * engine_conn_stop(). */
 void engine_conn_check_stopped(struct engine_conn *f);
 /* Shard. Return the QP of the rail that carries this slot number. */
 static inline struct mpib_lane_qp *engine_conn_qp(struct engine_conn *f,

@@ -206,8 +206,7 @@ void mpib_flush_read(struct engine_conn *f, unsigned rail, uint32_t op, bool ok,
 	if (p->unread)
 		flush_enter(f);
 	flush_end(f);
-	if (f->state == ENGINE_CONN_STOPPING && mpib_flush_idle(f))
-		engine_conn_check_stopped(f);
+	engine_conn_check_stopped(f);
 }
 
 void mpib_flush_lost(struct engine_conn *f, unsigned rail)
