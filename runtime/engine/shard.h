@@ -49,7 +49,7 @@ struct mpib_rail {
 	uint8_t port_num;
 	struct mpib_budget budget; /* of the CQ */
 	struct mpib_track_sum bytes; /* of all lanes */
-	/* Bytes of inflight on lanes that make no progress, and when lane.c
+	/* Bytes of inflight on lanes that make no progress, and when sender.c
 	 * last computed that. */
 	uint64_t parked, parked_ns;
 	bool up; /* the port's state by its events; control thread */

@@ -116,7 +116,7 @@ static void chain_spread(struct engine_conn *f, const struct mpib_chain *c,
 				chain_tell(&v, last);
 		}
 		wrs += mpib_vqp_wrs(vqp, v.length);
-		/* may_post() has checked the virtual QP's room. */
+		/* step_may_post() has checked the virtual QP's room. */
 		mpib_vqp_post_send(vqp, &v);
 	}
 	mpib_count_post(f, q, q->rail, wrs, c->bytes, imm);

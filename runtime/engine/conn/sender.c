@@ -127,6 +127,85 @@ bool mpib_sender_uses(const struct engine_conn *f, const struct mpib_mr *mr)
 	return false;
 }
 
+/*
+ * The limit of bytes in flight on a rail, for all its lanes.
+ *
+ * The order of the DRR classes has no effect on bytes that already wait in send
+ * queues and sockets: there each QP has an equal share. So while tenants
+ * compete or weights differ, a rail has at most share.window bytes in flight,
+ * and the room that a completion makes goes to the next connection in the order
+ * of the DRR classes. Otherwise only each lane's own window counts, and no lane
+ * waits for another.
+ *
+ * A small message of a lane with nothing in flight does not wait behind long
+ * ones of others: an extra eighth of the window is for such messages.
+ */
+
+#define LOOK_NS 1000000ull
+#define LOOKS 20
+#define SMALL 4096u
+#define MORE 8 /* the extra part of the window is 1/MORE */
+
+/* Return whether the lane is parked: none of its bytes in flight were
+ * acknowledged for LOOKS checks in a row and for four round trips. Checks count
+ * rather than time, so that a process that was suspended blames no lane. */
+static bool is_parked(struct mpib_lane *lane, unsigned r)
+{
+	const struct mpib_tracker *t = &lane->track[r];
+	uint64_t usual = 4 * t->srtt / LOOK_NS;
+
+	if (t->inflight == 0 || t->acked != lane->looked[r].acked)
+		lane->looked[r].times = 0;
+	lane->looked[r].acked = t->acked;
+	return ++lane->looked[r].times > (usual > LOOKS ? usual : LOOKS);
+}
+
+/* Return the bytes in flight on parked lanes. Other lanes do not wait for
+ * these. */
+static uint64_t window_parked(struct mpib_shard *s, unsigned r)
+{
+	struct mpib_lane *lane;
+	uint64_t bytes = 0;
+
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	{
+		if (is_parked(lane, r))
+			bytes += lane->track[r].inflight;
+	}
+	return bytes;
+}
+
+/* Return whether the bytes in flight on the rail fill share.window. */
+static bool window_full(struct mpib_shard *s, unsigned r)
+{
+	const struct mpib_engine_config *cfg = &s->engine->cfg;
+	struct mpib_rail *rail = &s->rail[r];
+	uint32_t window = __atomic_load_n(&cfg->share_window, __ATOMIC_RELAXED);
+
+	/* The last send op may exceed the window, so that any size can be
+	 * sent. */
+	if (window == 0 || rail->bytes.inflight < window)
+		return false;
+	if (s->now - rail->parked_ns > LOOK_NS) {
+		rail->parked = window_parked(s, r);
+		rail->parked_ns = s->now;
+	}
+	return rail->bytes.inflight >= rail->parked + window;
+}
+
+/* They do. Return whether this small number of bytes of a lane with none in
+ * flight may be posted nonetheless. */
+static bool window_passes(const struct mpib_lane *lane, unsigned r,
+			  uint32_t bytes)
+{
+	const struct mpib_engine_config *cfg = &lane->shard->engine->cfg;
+	const struct mpib_rail *rail = &lane->shard->rail[r];
+	uint64_t window = __atomic_load_n(&cfg->share_window, __ATOMIC_RELAXED);
+
+	return bytes <= SMALL && lane->track[r].inflight == 0 &&
+	       rail->bytes.inflight < rail->parked + window + window / MORE;
+}
+
 /* Room for a send op, and its posting. */
 
 /* Return whether rail r has room for a chain of wrs WRs, whose QP is q. On a
@@ -155,9 +234,9 @@ static bool is_in_turn(struct engine_conn *f, unsigned r, uint32_t bytes)
 	struct mpib_shard *s = f->shard;
 	uint8_t bit = mpib_rail_bit(r);
 
-	if (!(s->full & bit) && mpib_window_full(s, r))
+	if (!(s->full & bit) && window_full(s, r))
 		s->full |= bit;
-	if (s->full & bit && !mpib_window_passes(f->lane, r, bytes))
+	if (s->full & bit && !window_passes(f->lane, r, bytes))
 		f->stopped_by = MPIB_DRR_WINDOW_FULL;
 	else if (f->lane->full_turn == s->n.turns)
 		f->stopped_by = MPIB_DRR_BLOCKED;
@@ -192,7 +271,7 @@ static bool keep_turn(struct engine_conn *f, enum mpib_stall why)
 /* Return whether the step may be posted, and a send op with this many ranges is
  * free; fill in its QPs. A shortage is noted as a stall. */
 __attribute__((always_inline)) static inline bool
-may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
+step_may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
 {
 	if (s->stripes & ~f->lane->open)
 		return false;
@@ -229,7 +308,7 @@ static inline uint32_t step_imm(const struct engine_conn *f, unsigned r,
 	return mpib_imm_v2(slot, s->imm, f->lane->epoch[r], f->remote.id);
 }
 
-static inline void note_imm(struct engine_conn *f, uint8_t imm)
+static inline void note_end(struct engine_conn *f, uint8_t imm)
 {
 	/* At first stripe k is carried by rail k. */
 	*mpib_ended_at(f, f->tx.cts_next) =
@@ -279,7 +358,7 @@ make_op(struct engine_conn *f, const struct mpib_step *s)
 	p->report = report;
 	tx->op_range_head += s->n;
 	if (s->imm)
-		note_imm(f, s->imm);
+		note_end(f, s->imm);
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		p->stripe[r].posted = p->stripe[r].bytes = 0;
 	return p;
@@ -319,7 +398,7 @@ static struct mpib_record *make_record(struct engine_conn *f, uint32_t number,
 
 /* Post the step, which may be posted. */
 __attribute__((always_inline)) static inline void
-make(struct engine_conn *f, const struct mpib_step *s)
+step_make(struct engine_conn *f, const struct mpib_step *s)
 {
 	uint32_t number = f->tx.op_head % SEND_OPS;
 	struct send_op *p = make_op(f, s);
@@ -351,12 +430,12 @@ bool mpib_step_may_post(struct engine_conn *f, unsigned ranges,
 			struct mpib_step *s)
 {
 	s->spread = mpib_spread_rails(f->lane, f->tx.spread, s->rail, s->imm);
-	return may_post(f, ranges, s);
+	return step_may_post(f, ranges, s);
 }
 
 void mpib_step_make(struct engine_conn *f, const struct mpib_step *s)
 {
-	make(f, s);
+	step_make(f, s);
 }
 
 /* Steps for a receive of one buffer: each posts one send op, of the bytes that
@@ -593,9 +672,9 @@ plain_step(struct engine_conn *f, const struct send_range *e,
 		.imm = mpib_rail_bit(r),
 	};
 
-	if (!may_post(f, 1, &s))
+	if (!step_may_post(f, 1, &s))
 		return 0;
-	make(f, &s);
+	step_make(f, &s);
 	f->tx.cts_next++;
 	f->tx.msg++;
 	mpib_sender_advance(f);

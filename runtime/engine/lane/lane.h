@@ -150,7 +150,7 @@ struct mpib_lane {
 	struct {
 		uint64_t acked;
 		uint32_t times;
-	} looked[MPIB_RAILS]; /* lane.c: checks in which acked did not change */
+	} looked[MPIB_RAILS]; /* sender.c: checks in which acked did not change */
 	TAILQ_ENTRY(mpib_lane) link;
 	/* On shard->watched: posted to since the last time that nothing was
 	 * outstanding. */
@@ -296,13 +296,6 @@ void mpib_lanes_refused(struct mpib_shard *s);
  * flight on the QP, the probe uses its own place in the CQ, so that a full
  * budget does not stop it. False: no room now. */
 bool mpib_qp_probe(struct mpib_lane_qp *q);
-
-/* lane.c: return whether the bytes in flight on the rail fill share.window. */
-bool mpib_window_full(struct mpib_shard *s, unsigned rail);
-/* They do. Return whether this small number of bytes of a lane with none in
- * flight may be posted nonetheless. */
-bool mpib_window_passes(const struct mpib_lane *lane, unsigned rail,
-			uint32_t bytes);
 
 /* A WR completed on the rail: count it and the unsignalled WRs before it as
  * done. */
