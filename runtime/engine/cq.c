@@ -55,10 +55,12 @@ static inline void cq_arrived(struct mpib_shard *s, struct mpib_lane_qp *q,
 {
 	struct engine_conn *f = cq_conn_of(s, q, imm);
 
-	if (!f)
-		s->rail[q->rail].n.bad_imms++;
-	else if (f->state == ENGINE_CONN_OPEN)
+	if (f && f->state == ENGINE_CONN_OPEN) {
 		mpib_receiver_arrived(f, q->rail, q->qpn, imm, bytes);
+		return;
+	}
+	q->lane->n[q->rail].rx_imms++;
+	s->rail[q->rail].n.bad_imms += !f;
 }
 
 /* Handle the IMMs that had to wait for numbered fragments, and whose fragments
@@ -90,6 +92,13 @@ static bool cq_waits(struct mpib_shard *s, struct mpib_lane_qp *q, uint32_t imm,
 	return rc != 0;
 }
 
+/* The IMM was posted before a fence. */
+static void drop_stale(struct mpib_rail *rail, struct mpib_lane_qp *q)
+{
+	rail->n.stale_imms++;
+	q->lane->n[q->rail].rx_imms++;
+}
+
 static inline void receive_completed(struct mpib_shard *s, unsigned r,
 				     const struct ibv_wc *wc)
 {
@@ -113,17 +122,18 @@ static inline void receive_completed(struct mpib_shard *s, unsigned r,
 					ibv_wc_status_str(wc->status));
 		return;
 	}
-	rail->n.n.rx_imms++;
-	q->lane->n[r].rx_imms++;
 	if (q->lane->rail[r].state == MPIB_RAIL_STOPPED) {
-		rail->n.stale_imms++;
+		drop_stale(rail, q);
 		return;
 	}
-	if (q->lane->numbered && cq_waits(s, q, imm, wc->byte_len))
+	if (q->lane->numbered && cq_waits(s, q, imm, wc->byte_len)) {
+		/* A connection will count the IMM that waits. */
+		q->lane->n[r].rx_imms += q != &q->lane->qp[r][0];
 		return;
+	}
 	if (q->lane->imm_version == MPIB_IMM_V2 &&
 	    mpib_imm_v2_epoch(imm) != (q->lane->epoch[r] & 3)) {
-		rail->n.stale_imms++;
+		drop_stale(rail, q);
 		return;
 	}
 	cq_arrived(s, q, imm, wc->byte_len);
@@ -217,15 +227,14 @@ static inline void send_completed(struct mpib_shard *s, unsigned r,
 	struct mpib_lane *lane;
 
 	MPIB_TRACE(cqe, r, wc->qp_num, wc->status, wr_id, 0);
-	rail->n.n.tx_cqes++;
 	/* Without its QP, the connection that its wr_id names may be a later
 	 * one. */
-	if (!q)
+	if (!q) {
+		rail->n.n.tx_cqes++;
 		return;
+	}
 	lane = q->lane;
-	lane->n[r].tx_cqes++;
-	if (f)
-		f->n[r].tx_cqes++;
+	(f ? f->n : lane->n)[r].tx_cqes++;
 	fenced = lane->rail[r].state == MPIB_RAIL_STOPPED;
 	mpib_qp_retire(q, r, wr_id);
 	if (!ok)

@@ -58,7 +58,7 @@ struct mpib_rail {
 	/* Cache of qps: those of recent completions, by the low bits of the QP
 	 * number. */
 	struct mpib_lane_qp *recent[MPIB_RECENT_QPS];
-	struct mpib_snap_rail n;
+	struct mpib_snap_rail n; /* n.n: what no lane counts, or past ones */
 };
 
 TAILQ_HEAD(engine_conn_list, engine_conn);
@@ -189,6 +189,10 @@ static inline uint8_t mpib_rail_bits(const struct mpib_shard *s, uint32_t all)
 	return (uint8_t)(all >> mpib_rail_number(s, 0) &
 			 ((1u << s->engine->cfg.rails) - 1));
 }
+
+/* snapshot.c, shard: add what the rail's connections, past ones too, counted. */
+void mpib_rail_counted(const struct mpib_shard *s, unsigned rail,
+		       struct mpib_rail_counts *sum);
 
 /* engine.c: return the rail with that number among those of all devices, as the
  * first shard of its device has it. */

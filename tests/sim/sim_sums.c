@@ -37,12 +37,13 @@ void sim_sums_add(const struct mpib_engine *engine, struct sim_bytes *all)
 {
 	for (unsigned i = 0; i < engine->shards; i++) {
 		for (unsigned r = 0; r < engine->cfg.rails; r++) {
-			const struct mpib_snap_rail *n =
-				&engine->shard[i].rail[r].n;
+			const struct mpib_shard *s = &engine->shard[i];
+			struct mpib_rail_counts n = { 0 };
 
-			all[r].tx += n->n.tx_bytes;
-			all[r].rx += n->n.rx_bytes;
-			all[r].lost += n->failover.lost_bytes;
+			mpib_rail_counted(s, r, &n);
+			all[r].tx += n.tx_bytes;
+			all[r].rx += n.rx_bytes;
+			all[r].lost += s->rail[r].n.failover.lost_bytes;
 		}
 	}
 }

@@ -51,9 +51,12 @@ static void conn_on_destroy(struct mpib_msg *msg)
 		f->client->conn[f->index] = NULL;
 		TAILQ_REMOVE(&f->lane->conns, f, lane_link);
 		f->lane->nconns--;
-		for (unsigned r = 0; r < MPIB_RAILS; r++)
+		for (unsigned r = 0; r < MPIB_RAILS; r++) {
 			mpib_rail_counts_add(&f->client->closed[r], &f->n[r]);
+			mpib_rail_counts_add(&f->lane->n[r], &f->n[r]);
+		}
 		f->client->closed_messages += f->messages;
+		f->lane->messages += f->messages;
 		for (unsigned i = 0; i < MPIB_STALLS; i++)
 			f->client->closed_stall_ns += f->stall_ns[i];
 		if (f->is_sender) {

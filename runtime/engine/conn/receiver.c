@@ -159,8 +159,6 @@ static inline void count_rx(struct engine_conn *f, const struct mpib_slot *s,
 			    unsigned r, uint64_t bytes)
 {
 	f->n[r].rx_bytes += bytes;
-	f->lane->n[r].rx_bytes += bytes;
-	f->shard->rail[r].n.n.rx_bytes += bytes;
 	if (f->req[s->req].report)
 		mpib_report_rail(f, s->req, r, 0, 0, bytes);
 }
@@ -283,7 +281,7 @@ static int end_slot(struct engine_conn *f, struct mpib_slot *s)
 		if (bytes)
 			count_rx(f, s, r, bytes);
 	}
-	mpib_count_messages(f, 1);
+	f->messages++;
 	if (s->n > 1)
 		return recorded ? end_group(f, s, &rec) : -EPROTO;
 	return end_part(f, s, recorded, &rec);
@@ -345,7 +343,6 @@ static inline struct mpib_slot *note_imm(struct engine_conn *f, unsigned rail,
 	if (!ends || ends & ~expected || expected & ~f->lane->all ||
 	    ends & s->seen || (s->expected && s->expected != expected))
 		return NULL;
-	f->n[rail].rx_imms++;
 	s->expected = expected;
 	s->seen |= ends;
 	/* An earlier replay has set the sentinel, all ones: keep it. */
@@ -365,6 +362,7 @@ void mpib_receiver_arrived(struct engine_conn *f, unsigned rail, uint32_t qpn,
 {
 	struct mpib_slot *s = note_imm(f, rail, qpn, imm, byte_len);
 
+	f->n[rail].rx_imms++;
 	f->rx.flush.arrived[rail] = f->shard->now;
 	if (!s) {
 		f->shard->rail[rail].n.bad_imms++;
@@ -468,8 +466,6 @@ static void post_run(struct engine_conn *f, struct mpib_lane_qp *q,
 			f->rx.acked = f->rx.tail;
 	}
 	f->n[home].cts += n;
-	f->lane->n[home].cts += n;
-	f->shard->rail[home].n.n.cts += n;
 	mpib_unsignaled_write(f, q, at * sizeof(*cts),
 			      n * (uint32_t)sizeof(*cts));
 }

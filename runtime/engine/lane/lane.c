@@ -280,8 +280,10 @@ static void lane_on_destroy(struct mpib_msg *msg)
 
 	if (lane->connected) {
 		TAILQ_REMOVE(&s->lanes, lane, link);
-		for (unsigned r = 0; r < lane->rails; r++)
+		for (unsigned r = 0; r < lane->rails; r++) {
 			mpib_rail_enter(lane, r, MPIB_RAIL_DOWN);
+			mpib_rail_counts_add(&s->rail[r].n.n, &lane->n[r]);
+		}
 		if (lane->watched) /* at the time of its last post */
 			LIST_REMOVE(lane, watch_link);
 	}

@@ -156,6 +156,7 @@ struct mpib_lane {
 	 * outstanding. */
 	bool watched;
 	LIST_ENTRY(mpib_lane) watch_link;
+	/* What no connection counts, or past ones counted. */
 	uint64_t messages;
 	struct mpib_rail_counts n[MPIB_RAILS];
 	struct mpib_call *kill;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Engine-internal: count each event for the connection, its lane and the rail
- * at once. Shard thread; plain adds, because only the shard thread reads the
- * counters. */
+/* Engine-internal: count each event for its connection; a snapshot adds up the
+ * connections of a lane, and the lanes of a rail. Shard thread; plain adds,
+ * because only the shard thread reads the counters. */
 #ifndef MPIB_ENGINE_COUNT_H
 #define MPIB_ENGINE_COUNT_H
 
@@ -9,45 +9,20 @@
 #include "engine/kept.h"
 #include "engine/trace.h"
 
-static inline void mpib_count_chain(struct mpib_rail_counts *n, unsigned wrs,
-				    uint32_t bytes, bool imm)
+/* A chain of wrs WRs with bytes of payload was posted to q, of rail, for f;
+ * imm: the chain ends with a WRITE_WITH_IMM. */
+static inline void mpib_count_post(struct engine_conn *f,
+				   const struct mpib_lane_qp *q, unsigned rail,
+				   unsigned wrs, uint32_t bytes, bool imm)
 {
+	struct mpib_rail_counts *n = &f->n[rail];
+
 	n->posts++;
 	n->tx_wrs += wrs;
 	n->tx_bytes += bytes;
 	n->tx_imms += imm;
-}
-
-/* A chain of wrs WRs with bytes of payload was posted to q, of rail, for f;
- * imm: the chain ends with a WRITE_WITH_IMM. */
-__attribute__((always_inline)) static inline void
-mpib_count_post(struct engine_conn *f, const struct mpib_lane_qp *q,
-		unsigned rail, unsigned wrs, uint32_t bytes, bool imm)
-{
-	mpib_count_chain(&f->n[rail], wrs, bytes, imm);
-	mpib_count_chain(&f->lane->n[rail], wrs, bytes, imm);
-	mpib_count_chain(&f->shard->rail[rail].n.n, wrs, bytes, imm);
 	MPIB_TRACE(post, f->client->id, f->index, rail, q->qpn, wrs, bytes,
 		   imm);
-}
-
-/* A stripe of this many bytes, lost by any rail, is posted again to rail. */
-static inline void mpib_count_replay(struct engine_conn *f, unsigned rail,
-				     uint32_t bytes)
-{
-	struct mpib_rail_counts *n[] = { &f->n[rail], &f->lane->n[rail],
-					 &f->shard->rail[rail].n.n };
-
-	for (unsigned i = 0; i < 3; i++) {
-		n[i]->replays++;
-		n[i]->replayed_bytes += bytes;
-	}
-}
-
-static inline void mpib_count_messages(struct engine_conn *f, unsigned n)
-{
-	f->messages += n;
-	f->lane->messages += n;
 }
 
 static inline void mpib_record(struct engine_conn *f, enum mpib_time which,

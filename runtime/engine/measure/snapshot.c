@@ -38,10 +38,30 @@ static void add_failover(struct mpib_snap_failover *sum,
 
 static void add_rail(struct mpib_snap_rail *sum, const struct mpib_snap_rail *n)
 {
-	mpib_rail_counts_add(&sum->n, &n->n);
 	add_failover(&sum->failover, &n->failover);
 	MPIB_RAIL_COUNTERS(MPIB_COUNTER_ADD, MPIB_COUNTER_ADD)
 	sum->qps += n->qps;
+}
+
+/* Add what the lane and its connections counted on a rail. */
+static void add_counts(struct mpib_rail_counts *sum,
+		       const struct mpib_lane *lane, unsigned r)
+{
+	const struct engine_conn *f;
+
+	mpib_rail_counts_add(sum, &lane->n[r]);
+	TAILQ_FOREACH(f, &lane->conns, lane_link)
+	mpib_rail_counts_add(sum, &f->n[r]);
+}
+
+void mpib_rail_counted(const struct mpib_shard *s, unsigned rail,
+		       struct mpib_rail_counts *sum)
+{
+	const struct mpib_lane *lane;
+
+	mpib_rail_counts_add(sum, &s->rail[rail].n.n);
+	TAILQ_FOREACH(lane, &s->lanes, link)
+	add_counts(sum, lane, rail);
 }
 
 static void add_rails(struct taking *t, struct mpib_shard *s)
@@ -49,8 +69,10 @@ static void add_rails(struct taking *t, struct mpib_shard *s)
 	struct mpib_snap_rail *sum = &t->snap->rail[mpib_rail_number(s, 0)];
 	struct mpib_tenant *tenant;
 
-	for (unsigned r = 0; r < t->snap->rails; r++)
+	for (unsigned r = 0; r < t->snap->rails; r++) {
 		add_rail(&sum[r], &s->rail[r].n);
+		mpib_rail_counted(s, r, &sum[r].n);
+	}
 	TAILQ_FOREACH(tenant, &s->tenants, link)
 	{
 		for (unsigned r = 0; r < t->snap->rails; r++)
@@ -130,15 +152,18 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 	};
 	memcpy(out->peer, lane->peer, sizeof(out->peer));
 	memcpy(out->qps, lane->qps, sizeof(out->qps));
-	memcpy(out->n, lane->n, sizeof(out->n));
 	for (unsigned r = 0; r < lane->rails; r++) {
+		add_counts(&out->n[r], lane, r);
 		out->spread_above[r] = mpib_spread_above(lane, r);
 		out->late += mpib_spread_late(lane, r);
 		snapshot_add_track(&out->track[r], &lane->track[r],
 				   lane->shard->now);
 	}
 	TAILQ_FOREACH(f, &lane->conns, lane_link)
-	add_conn(t, f);
+	{
+		out->messages += f->messages;
+		add_conn(t, f);
+	}
 }
 
 static void add_client(struct taking *t, const struct engine_client *a)

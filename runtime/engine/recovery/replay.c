@@ -106,7 +106,8 @@ static void move_bytes(struct engine_conn *f, struct send_op *p, unsigned q,
 		rail[q] += p->stripe[k].bytes;
 		mpib_tracker_post(&f->lane->track[q], &p->stripe[k],
 				  p->stripe[k].bytes, f->shard->now);
-		mpib_count_replay(f, q, p->stripe[k].bytes);
+		f->n[q].replays++;
+		f->n[q].replayed_bytes += p->stripe[k].bytes;
 	}
 }
 
