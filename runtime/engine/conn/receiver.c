@@ -241,7 +241,7 @@ static int end_part(struct engine_conn *f, struct mpib_slot *s, bool recorded,
 	}
 	if (r->multipart)
 		cancel_rest(f, s->req);
-	engine_conn_done(f, s->req, end);
+	engine_conn_finish(f, s->req, (int32_t)end, &end, 1);
 	return 0;
 }
 

@@ -18,14 +18,31 @@ int engine_conn_feed_more(struct engine_conn *f, const struct mpib_desc *d)
 	return 0;
 }
 
+static struct mpib_stamps *stamps_of(struct engine_conn *f, unsigned req)
+{
+	if (f->req[req].n <= MPIB_STAMPED_MAX)
+		return &f->completion[req].at;
+	return &f->client->reply->group_at[f->index][req];
+}
+
 void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
 			const uint32_t *sizes, unsigned n)
 {
-	if (!f->req[req].active)
+	struct engine_request *r = mpib_kept(&f->req[req]);
+	uint64_t ns = f->shard->now - r->since;
+
+	if (!r->active)
 		return;
 	for (unsigned i = 0; i < n; i++)
 		f->completion[req].size[i] = sizes[i];
-	engine_conn_over(f, req, result);
+	r->active = false;
+	f->outstanding--;
+	if (result >= 0)
+		mpib_record(f, MPIB_TIME_SUBMIT_DONE, ns);
+	if (r->report)
+		mpib_completion_stamp(&stamps_of(f, req)->over, mpib_now_ns());
+	mpib_completion_finish(&f->completion[req], r->gen, result);
+	MPIB_TRACE(complete, f->client->id, f->index, req, result, ns);
 }
 
 uint64_t engine_conn_oldest_ns(const struct engine_conn *f)
@@ -49,13 +66,6 @@ void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes)
 
 /* Write reports, see request.h, to the reply segment, where the client reads
  * and cannot write. Shard thread. */
-
-static struct mpib_stamps *stamps_of(struct engine_conn *f, unsigned req)
-{
-	if (f->req[req].n <= MPIB_STAMPED_MAX)
-		return &f->completion[req].at;
-	return &f->client->reply->group_at[f->index][req];
-}
 
 void mpib_report_begin(struct engine_conn *f, unsigned req)
 {
@@ -93,9 +103,4 @@ void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
 		}
 	}
 	mpib_completion_report(c, rail, &told);
-}
-
-void mpib_report_finished(struct engine_conn *f, unsigned req)
-{
-	mpib_completion_stamp(&stamps_of(f, req)->over, mpib_now_ns());
 }

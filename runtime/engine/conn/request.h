@@ -21,7 +21,6 @@ void mpib_report_begin(struct engine_conn *f, unsigned req);
  * 0 if it was reported before: that of a receive is known when it completes. */
 void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
 		      int chains, uint32_t qpn, uint64_t bytes);
-void mpib_report_finished(struct engine_conn *f, unsigned req);
 
 /* Check that the descriptor's bytes lie in its region, and take a reference to
  * the region. *mr is NULL for an empty part, and unchanged after an error.
@@ -83,31 +82,6 @@ static inline int engine_conn_feed(struct engine_conn *f,
 	MPIB_TRACE(enqueue, f->client->id, f->index, d->req, d->total,
 		   f->is_sender);
 	return 0;
-}
-
-/* End the active request; its sizes are in its completion. */
-__attribute__((always_inline)) static inline void
-engine_conn_over(struct engine_conn *f, unsigned req, int32_t result)
-{
-	struct engine_request *r = mpib_kept(&f->req[req]);
-	uint64_t ns = f->shard->now - r->since;
-
-	r->active = false;
-	f->outstanding--;
-	if (result >= 0)
-		mpib_record(f, MPIB_TIME_SUBMIT_DONE, ns);
-	if (r->report)
-		mpib_report_finished(f, req);
-	mpib_completion_finish(&f->completion[req], r->gen, result);
-	MPIB_TRACE(complete, f->client->id, f->index, req, result, ns);
-}
-
-/* End the active request of one buffer, whose size is bytes. */
-static inline void engine_conn_done(struct engine_conn *f, unsigned req,
-				    uint32_t bytes)
-{
-	f->completion[req].size[0] = bytes;
-	engine_conn_over(f, req, (int32_t)bytes);
 }
 
 #endif

@@ -213,9 +213,9 @@ static void range_count(struct engine_conn *f, const struct send_op *p,
 		return;
 	r->done += s->len;
 	if (r->refused && s->len == 0)
-		engine_conn_over(f, s->req, -EMSGSIZE);
+		engine_conn_finish(f, s->req, -EMSGSIZE, NULL, 0);
 	else if (r->done == r->total && p->c.imm)
-		engine_conn_done(f, s->req, r->total);
+		engine_conn_finish(f, s->req, (int32_t)r->total, &r->total, 1);
 	else
 		engine_conn_progress(f, s->req, r->done);
 }
