@@ -72,6 +72,38 @@ static int check_want(const struct mpib_engine *engine, enum mpib_path path,
 	return 0;
 }
 
+/* Leave out of a lane that is not connected the rails that this shard has lost
+ * (rail/rail.h) and those that the remote end has lost (theirs). -ENETDOWN and a
+ * last error if the lane needs them: no other rail is left, or the lane has no
+ * failover. */
+static int lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
+{
+	struct mpib_engine *e = lane->shard->engine;
+	uint8_t ours = mpib_shard_absent(lane->shard) & lane->all;
+	char rails[160];
+
+	theirs &= lane->all;
+	lane->away |= ours | theirs;
+	if (!lane->away)
+		return 0;
+	mpib_absent_say(lane->shard, ours, theirs, rails, sizeof(rails));
+	if (lane->away == lane->all)
+		return mpib_last_error_set(
+			e, -ENETDOWN,
+			"no rail is left that both ends have, the device "
+			"failed, was removed, or its port was down when "
+			"mpib-proxy started: %s (it is opened again once it "
+			"works)",
+			rails);
+	if (!lane->failover)
+		return mpib_last_error_set(
+			e, -ENETDOWN,
+			"both ends cannot go without a rail, and the device "
+			"failed or was removed: %s (failover.enable)",
+			rails);
+	return 0;
+}
+
 /* A rail that is away gets its QPs later; their number is agreed on now. */
 static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
 			  bool by_peer)
@@ -82,7 +114,7 @@ static int lane_make_rail(struct mpib_lane *l, unsigned r, uint32_t qps,
 		rc = mpib_lane_make_qps(l, r, qps);
 	if (rc < 0 && mpib_rail_is_gone(l->shard, r, rc)) {
 		mpib_lane_free_qps(l, r);
-		rc = mpib_lane_leave_out(l, 0);
+		rc = lane_leave_out(l, 0);
 	}
 	l->qps[r] = qps;
 	return rc;
@@ -124,7 +156,7 @@ int mpib_lane_create(struct mpib_tenant *tenant, uint8_t imm_version,
 	}
 	l->shard->lanes_made++;
 	TAILQ_INSERT_TAIL(&l->shard->engine->asked, l, made_link);
-	rc = mpib_lane_leave_out(l, want ? want->away : 0);
+	rc = lane_leave_out(l, want ? want->away : 0);
 	if (rc < 0)
 		goto err_lane;
 	for (unsigned r = 0; r < l->rails; r++) {
@@ -214,7 +246,7 @@ static int lane_shorten(struct mpib_lane *lane,
 			const struct mpib_lane_info *remote, char *why,
 			size_t why_len)
 {
-	int rc = mpib_lane_leave_out(lane, remote->away);
+	int rc = lane_leave_out(lane, remote->away);
 
 	if (rc < 0)
 		snprintf(why, why_len, "%s",
@@ -301,35 +333,4 @@ void mpib_lane_destroy(struct mpib_lane *lane, mpib_done_fn *done, void *arg)
 
 	call->after = lane_destroyed;
 	mpib_mailbox_send(&lane->shard->mailbox, &call->msg, lane_on_destroy);
-}
-
-/* Lanes that are created without a rail whose device an end has lost. Control
- * thread. */
-
-int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs)
-{
-	struct mpib_engine *e = lane->shard->engine;
-	uint8_t ours = mpib_shard_absent(lane->shard) & lane->all;
-	char rails[160];
-
-	theirs &= lane->all;
-	lane->away |= ours | theirs;
-	if (!lane->away)
-		return 0;
-	mpib_absent_say(lane->shard, ours, theirs, rails, sizeof(rails));
-	if (lane->away == lane->all)
-		return mpib_last_error_set(
-			e, -ENETDOWN,
-			"no rail is left that both ends have, the device "
-			"failed, was removed, or its port was down when "
-			"mpib-proxy started: %s (it is opened again once it "
-			"works)",
-			rails);
-	if (!lane->failover)
-		return mpib_last_error_set(
-			e, -ENETDOWN,
-			"both ends cannot go without a rail, and the device "
-			"failed or was removed: %s (failover.enable)",
-			rails);
-	return 0;
 }

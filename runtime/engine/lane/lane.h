@@ -333,11 +333,6 @@ bool mpib_rail_stopped(const struct mpib_lane *lane, unsigned rail);
 
 /* qps.c: control thread, the QPs of one rail. */
 int mpib_lane_make_qps(struct mpib_lane *lane, unsigned rail, unsigned qps);
-/* lane.c, control thread. Leave out of a lane that is not connected the rails
- * that this shard has lost (rail/rail.h) and those that the remote end has lost
- * (theirs). -ENETDOWN and a last error if the lane needs them: no other rail is
- * left, or the lane has no failover. */
-int mpib_lane_leave_out(struct mpib_lane *lane, uint8_t theirs);
 void mpib_lane_free_qps(struct mpib_lane *lane, unsigned rail);
 void mpib_lane_rail_local(const struct mpib_lane *lane, unsigned rail,
 			  struct mpib_lane_rail_info *out);
