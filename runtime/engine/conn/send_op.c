@@ -176,7 +176,8 @@ static bool group_starves(const struct engine_conn *f)
  * window is smaller than the peer's buffer or the group. Waiting for the slot's
  * end-to-end ack would be a deadlock.
  */
-static bool send_op_starves(struct engine_conn *f, const struct send_op *p)
+__attribute__((noinline)) static bool send_op_starves(struct engine_conn *f,
+						      const struct send_op *p)
 {
 	const struct engine_request *r = &f->req[send_op_range(f, p, 0)->req];
 
@@ -204,8 +205,9 @@ static bool send_op_is_held(struct engine_conn *f, const struct send_op *p)
 
 /* Add the bytes of a range of a completed send op to its request. Only the send
  * op that ends the receive ends the request, too: others may end before it. */
-static void range_count(struct engine_conn *f, const struct send_op *p,
-			const struct op_range *s)
+__attribute__((always_inline)) static inline void
+range_count(struct engine_conn *f, const struct send_op *p,
+	    const struct op_range *s)
 {
 	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
@@ -234,8 +236,8 @@ void mpib_sender_settle(struct engine_conn *f)
 
 /* Give auto a sample: the time of a stripe on one QP, or spread over several. A
  * replayed stripe, which another rail carries, is not a sample. */
-static void judge_way(struct engine_conn *f, const struct send_op *p,
-		      unsigned k)
+__attribute__((noinline)) static void
+judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
 {
 	const struct mpib_stripe *c = &p->stripe[k];
 	const struct mpib_tracker *t = &f->lane->track[k];
@@ -275,8 +277,8 @@ static void drop_stripe(struct engine_conn *f, struct send_op *p, unsigned k)
 
 /* Measure a send op whose cut is judged. Its last stripes were acknowledged ns
  * after its post. A replayed send op is not a sample. */
-static void judge_cut(struct engine_conn *f, const struct send_op *p,
-		      uint64_t ns)
+__attribute__((noinline)) static void
+judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 {
 	const uint32_t sout = p->stripe[MPIB_RAIL_SOUT].bytes;
 	const uint32_t sup = p->stripe[MPIB_RAIL_SUP].bytes;
@@ -378,7 +380,8 @@ int mpib_ack_read_turn(struct mpib_shard *s)
 }
 
 /* Stripes of the send op were not sent: they count as no progress. */
-static void ranges_failed(struct engine_conn *f, const struct send_op *p)
+__attribute__((noinline)) static void ranges_failed(struct engine_conn *f,
+						    const struct send_op *p)
 {
 	for (unsigned i = 0; i < p->n; i++) {
 		struct op_range *o = send_op_range(f, p, i);

@@ -211,8 +211,9 @@ static bool window_passes(const struct mpib_lane *lane, unsigned r,
 /* Return whether rail r has room for a chain of wrs WRs, whose QP is q. On a
  * dqplb lane a chain that is not spread now may have to be when it is posted
  * (mpib_sender_spread()), so check both the virtual QP and the single QP. */
-static bool chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q,
-		       unsigned r, uint8_t spread, unsigned wrs)
+__attribute__((always_inline)) static inline bool
+chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
+	   uint8_t spread, unsigned wrs)
 {
 	bool spreads = spread & mpib_rail_bit(r);
 
@@ -229,7 +230,8 @@ static bool chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q,
 
 /* False: an earlier connection in the order of the DRR classes has the rail's
  * window, or room on the lane, reserved. Noted as a stall. */
-static bool is_in_turn(struct engine_conn *f, unsigned r, uint32_t bytes)
+__attribute__((noinline)) static bool is_in_turn(struct engine_conn *f,
+						 unsigned r, uint32_t bytes)
 {
 	struct mpib_shard *s = f->shard;
 	uint8_t bit = mpib_rail_bit(r);
@@ -248,7 +250,8 @@ static bool is_in_turn(struct engine_conn *f, unsigned r, uint32_t bytes)
 
 /* Return whether the lane's window on the rail has room for these bytes, or is
  * empty. */
-static bool window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
+__attribute__((always_inline)) static inline bool
+window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
 {
 	uint64_t inflight = f->lane->track[r].inflight;
 
@@ -260,7 +263,8 @@ static bool window_fits(const struct engine_conn *f, unsigned r, uint32_t bytes)
 
 /* The lane is full: keep this connection's turn, and reserve the lane's next
  * room against connections that come later in this turn. Returns false. */
-static bool keep_turn(struct engine_conn *f, enum mpib_stall why)
+__attribute__((noinline)) static bool keep_turn(struct engine_conn *f,
+						enum mpib_stall why)
 {
 	f->stopped_by = MPIB_DRR_BLOCKED;
 	f->lane->full_turn = f->shard->n.turns;
@@ -295,8 +299,8 @@ step_may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
 }
 
 /* Return the IMM by which a rail of the step ends the current slot. */
-static inline uint32_t step_imm(const struct engine_conn *f, unsigned r,
-				const struct mpib_step *s)
+__attribute__((always_inline)) static inline uint32_t
+step_imm(const struct engine_conn *f, unsigned r, const struct mpib_step *s)
 {
 	uint32_t slot = (uint32_t)(f->tx.cts_next % MPIB_SLOTS);
 
@@ -318,7 +322,8 @@ static inline void note_end(struct engine_conn *f, uint8_t imm)
 }
 
 /* True: the range's request has a report. */
-static inline bool post_range(struct engine_conn *f, const struct op_range *s)
+__attribute__((always_inline)) static inline bool
+post_range(struct engine_conn *f, const struct op_range *s)
 {
 	struct engine_request *r = mpib_kept(&f->req[s->req]);
 
@@ -385,8 +390,9 @@ make_chain(struct engine_conn *f, const struct mpib_step *s,
 }
 
 /* Copy the step's record to the place of this send op in the table. */
-static struct mpib_record *make_record(struct engine_conn *f, uint32_t number,
-				       const struct mpib_record *record)
+__attribute__((noinline)) static struct mpib_record *
+make_record(struct engine_conn *f, uint32_t number,
+	    const struct mpib_record *record)
 {
 	struct mpib_record *place = f->tables.out;
 
@@ -447,7 +453,8 @@ void mpib_step_make(struct engine_conn *f, const struct mpib_step *s)
 
 /* Get the CTS for the current message; skips CTS of messages that ended before
  * their last part. */
-static inline bool next_cts(struct engine_conn *f, struct mpib_cts *cts)
+__attribute__((always_inline)) static inline bool
+next_cts(struct engine_conn *f, struct mpib_cts *cts)
 {
 	struct mpib_sender *tx = &f->tx;
 
@@ -607,7 +614,8 @@ static inline bool sender_fits(const struct engine_conn *f,
 }
 
 /* Make any step. sup: as for part_step(). */
-static uint64_t any_step(struct engine_conn *f, uint32_t sup)
+__attribute__((noinline)) static uint64_t any_step(struct engine_conn *f,
+						   uint32_t sup)
 {
 	const struct send_range *e = mpib_sender_oldest(f);
 	struct mpib_cts cts;

@@ -161,8 +161,9 @@ static uint64_t policy_of(struct engine_conn *f, uint32_t pos,
 }
 
 /* Split by whatever else than the lane's measurements may be in force. */
-static uint32_t split_ruled(struct engine_conn *conn, uint32_t total,
-			    uint32_t pos, uint32_t len, const uint32_t *planned)
+__attribute__((noinline)) static uint32_t
+split_ruled(struct engine_conn *conn, uint32_t total, uint32_t pos,
+	    uint32_t len, const uint32_t *planned)
 {
 	bool adaptive = conn->shard->engine->cfg.mode == MPIB_MODE_ADAPTIVE;
 	struct mpib_split_why why = { 0 };

@@ -11,9 +11,9 @@
 
 /* A chain of wrs WRs with bytes of payload was posted to q, of rail, for f;
  * imm: the chain ends with a WRITE_WITH_IMM. */
-static inline void mpib_count_post(struct engine_conn *f,
-				   const struct mpib_lane_qp *q, unsigned rail,
-				   unsigned wrs, uint32_t bytes, bool imm)
+__attribute__((always_inline)) static inline void
+mpib_count_post(struct engine_conn *f, const struct mpib_lane_qp *q,
+		unsigned rail, unsigned wrs, uint32_t bytes, bool imm)
 {
 	struct mpib_rail_counts *n = &f->n[rail];
 

@@ -123,8 +123,8 @@ static bool is_round(const struct mpib_adapt *a,
 }
 
 /* End the round, and move the weight. */
-static void end_round(struct mpib_adapt *a, struct mpib_tracker *track,
-		      uint64_t now)
+__attribute__((noinline)) static void
+end_round(struct mpib_adapt *a, struct mpib_tracker *track, uint64_t now)
 {
 	uint64_t fast = speed_of(&track[MPIB_RAIL_SUP]);
 	uint64_t slow = speed_of(&track[MPIB_RAIL_SOUT]);
@@ -142,9 +142,9 @@ static uint64_t both_gone(const struct mpib_tracker *track)
 }
 
 /* Return SUP's bytes of a small message's send op. */
-static uint32_t adapt_small(struct mpib_adapt *a,
-			    const struct mpib_tracker *track, uint32_t len,
-			    uint64_t now)
+__attribute__((noinline)) static uint32_t
+adapt_small(struct mpib_adapt *a, const struct mpib_tracker *track,
+	    uint32_t len, uint64_t now)
 {
 	const struct mpib_tracker *other = &track[!a->fast];
 	uint64_t here = track[a->fast].latency;
@@ -185,7 +185,8 @@ static bool runs_dry(uint64_t in_sout, uint64_t in_sup, uint32_t len)
 
 /* Give rail r, which had nothing for long, a small part of a send op of len
  * bytes. */
-static uint32_t adapt_try(struct mpib_adapt *a, uint32_t len, unsigned r)
+__attribute__((noinline)) static uint32_t adapt_try(struct mpib_adapt *a,
+						    uint32_t len, unsigned r)
 {
 	uint32_t try = len < 2 * MPIB_ADAPT_TRY ? len : MPIB_ADAPT_TRY;
 
