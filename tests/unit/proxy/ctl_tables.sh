@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # ctl_tables.sh BUILD [--update]: what mpibctl prints, on a terminal of 80 columns and
 # with --wide, of the answers in answers.txt, against ctl_tables.golden; nothing of an
-# answer without fields. --update writes the file.
+# answer without fields or without an end. --update writes the file.
 set -uo pipefail
 build=$1
 here=$(dirname "$0")
@@ -50,4 +50,14 @@ for noun in $nouns; do
 	timeout 10 "$build/proxy/mpibctl" -s "$dir/bare" "$noun" --wide >"$dir/out" 2>&1 ||
 		[ "$noun $?" = "cluster 1" ] || fail "bare $noun: $(cat "$dir/out")"
 done
+
+# An answer without its end is an error, prints nothing, and is not asked for again.
+printf '%s\n' 'conns !' 'rails !{"ok":true,"da' 'metrics !a 1\n' >"$dir/half.txt"
+stub half "$dir/half.txt"
+for noun in conns rails metrics; do
+	out=$(ctl half "$noun" 2>"$dir/err")
+	[ "$? $out" = "3 " ] && grep -q 'hung up' "$dir/err" ||
+		fail "half of an answer to $noun: $out $(cat "$dir/err")"
+done
+[ "$(grep -c '^conns' "$dir/half/stats.sock.asked")" -eq 1 ] || fail "conns is asked again"
 exit "$failed"

@@ -35,6 +35,7 @@ for option in $("$proxy" --help | grep -oE '^  --[a-z-]+' | tr -d ' '); do
 	echo "nothing in $man has: $option"
 	missing=1
 done
+[ -z "$("$proxy" --help | awk 'length > 80')" ] || { echo "--help is wider than 80"; missing=1; }
 while read -r noun verb _; do
 	[ "${noun#--}" = "$noun" ] || continue
 	grep -qF "*$noun* [*$verb*]" "$man/mpibctl.1.scd" ||

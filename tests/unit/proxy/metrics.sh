@@ -18,6 +18,25 @@ echo "$series series at 64 clients and 16 progress threads"
 more=$("$busy" 1024 16 | grep -vc '^#')
 [ "$more" -eq "$series" ] || fail "$more series at 1024 clients"
 
+# Numbers are exact, names are quoted, and bytes of closed connections count. Clients
+# beyond the 64th are in the sums alone.
+text=$("$busy" 100 2)
+while IFS= read -r line; do
+	grep -qxF -- "$line" <<<"$text" || fail "no line: $line"
+done <<'END'
+mpib_rail_tx_bytes_total{rail="SUP"} 9007199254740993
+mpib_registered_bytes 1152921504606846976
+mpib_rail_speed_bytes_per_second{rail="SOUT"} 50000000000
+mpib_client_tx_bytes_total{client="2",uid="1001",rail="SOUT"} 4007
+mpib_client_rx_bytes_total{client="2",uid="1001",rail="SUP"} 209
+mpib_client_info{client="1",uid="1000",pid="1000",name="rank \"0\" \\ {a=b}"} 1
+mpib_clients 100
+mpib_connections 400
+END
+grep -q '{client="64",' <<<"$text" || fail "the 64th client has no series"
+grep -q '{client="65",' <<<"$text" && fail "the 65th client has a series"
+[ "$(tail -n 1 <<<"$text")" = "# EOF" ] || fail "the text does not end with # EOF"
+
 names=$("$busy" 1 1 | sed -n 's/^# HELP \([^ ]*\) .*/\1/p')
 [ -n "$names" ] || fail "no metrics"
 for name in $names; do

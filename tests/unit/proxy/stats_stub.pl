@@ -1,6 +1,7 @@
 #!/usr/bin/perl
 # stats_stub.pl SOCKET ANSWERS: a stats socket that gives the answers of a file, lines of
-# "COMMAND JSON", in place of mpib-proxy.
+# "COMMAND JSON", in place of mpib-proxy. After "COMMAND !TEXT" it sends TEXT as it is and
+# hangs up. Questions are appended to SOCKET.asked.
 use strict;
 use warnings;
 use IO::Socket::UNIX;
@@ -11,11 +12,19 @@ open my $in, '<', $file or die "$file: $!\n";
 while (<$in>) {
 	$answer{$1} = $2 if /^(\w+) (.*)/;
 }
+open my $asked, '>>', "$path.asked" or die "$path.asked: $!\n";
+$asked->autoflush;
 my $server = IO::Socket::UNIX->new(Local => $path, Listen => 8) or die "$path: $!\n";
 while (my $reader = $server->accept) {
 	print $reader qq({"mpib":"1.2.3","proto":1,"pid":42,"uptime_s":60.5}\n);
 	while (<$reader>) {
+		print $asked $_;
 		my $data = /^(\w+)/ && $answer{$1} || 'null';
+		if ($data =~ s/^!//) {
+			print $reader $data =~ s/\\n/\n/gr;
+			last;
+		}
 		print $reader qq({"ok":true,"data":$data}\n);
 	}
+	close $reader;
 }

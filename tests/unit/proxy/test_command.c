@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats/command.h: what a line of the stats socket asks for, who may give it,
- * and what is wrong with one that asks for nothing. */
-#include <unistd.h>
-
+/* stats/command.h: numbers and connections in a command, and why a setting is
+ * refused. */
 #include "stats/command.h"
 #include "test.h"
 
@@ -10,60 +8,11 @@ static char line[128];
 static struct mpib_ask ask;
 static struct mpib_config cfg;
 
-static const struct mpib_command *parse(const char *text, uid_t uid)
-{
-	snprintf(line, sizeof(line), "%s", text);
-	ask = (struct mpib_ask){ .uid = uid };
-	return mpib_command_parse(line, &ask);
-}
-
-static const struct mpib_command *parse_by_admin(const char *text)
+static const struct mpib_command *parse(const char *text)
 {
 	snprintf(line, sizeof(line), "%s", text);
 	ask = (struct mpib_ask){ .by_admin_sock = true };
 	return mpib_command_parse(line, &ask);
-}
-
-TEST(words_are_taken_apart)
-{
-	const struct mpib_command *c = parse_by_admin(" set  sup.bw\t100 \r");
-
-	assert_non_null(c);
-	assert_string_equal(c->name, "set");
-	assert_int_equal(ask.argc, 2);
-	assert_string_equal(ask.argv[0], "sup.bw");
-	assert_string_equal(ask.argv[1], "100");
-}
-
-TEST(a_command_tells_what_it_takes)
-{
-	assert_null(parse("set sup.bw", 0));
-	assert_string_equal(ask.error, "set takes KEY VALUE, not so few words");
-	assert_null(parse("kick 1 2 3 4 5", 0));
-	assert_string_equal(ask.error, "kick takes CLIENT, not so many words");
-	assert_null(parse("rails all", 0));
-	assert_string_equal(ask.error,
-			    "rails takes no argument, not so many words");
-}
-
-TEST(only_the_admin_socket_changes_anything)
-{
-	assert_non_null(parse_by_admin("drain SUP"));
-	assert_non_null(parse_by_admin("rails"));
-	assert_null(parse("drain SUP", 0));
-	assert_null(parse("drain SUP", geteuid()));
-	assert_null(parse("drain SUP", geteuid() + 1));
-	assert_non_null(strstr(ask.error, "may not change anything"));
-	assert_null(parse("set log.level debug", (uid_t)-1));
-	assert_non_null(parse("rails", geteuid() + 1));
-}
-
-TEST(an_unknown_command_has_a_hint)
-{
-	assert_null(parse("histry", 0));
-	assert_string_equal(ask.hint, "did you mean history?");
-	assert_null(parse("xyzzy", 0));
-	assert_string_equal(ask.hint, "help lists the commands");
 }
 
 TEST(a_number_is_digits_and_in_its_range)
@@ -74,15 +23,15 @@ TEST(a_number_is_digits_and_in_its_range)
 	uint64_t n;
 
 	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_non_null(parse(bad[i], 0));
+		assert_non_null(parse(bad[i]));
 		assert_false(mpib_ask_number(&ask, 0, 7, INT64_MAX, &n));
 		assert_true(ask.error[0]);
 	}
-	assert_non_null(parse("events 12", 0));
+	assert_non_null(parse("events 12"));
 	assert_true(mpib_ask_number(&ask, 0, 7, 12, &n));
 	assert_int_equal(n, 12);
 	assert_false(mpib_ask_number(&ask, 0, 7, 11, &n));
-	assert_non_null(parse("events", 0));
+	assert_non_null(parse("events"));
 	assert_true(mpib_ask_number(&ask, 0, 7, 12, &n));
 	assert_int_equal(n, 7);
 }
@@ -123,10 +72,10 @@ TEST(a_connection_is_two_numbers_that_fit)
 	assert_int_equal(client, UINT32_MAX);
 }
 
-TEST(a_share_counts_in_static_mode_only)
+TEST(a_share_can_be_set_in_static_mode_only)
 {
 	const struct mpib_admin admin = { .cfg = &cfg };
-	const struct mpib_command *c = parse_by_admin("set sup.bw 1");
+	const struct mpib_command *c = parse("set sup.bw 1");
 
 	mpib_config_init(&cfg);
 	cfg.engine.mode = MPIB_MODE_ADAPTIVE;
@@ -135,7 +84,7 @@ TEST(a_share_counts_in_static_mode_only)
 	assert_string_equal(ask.error, "sup.bw counts in static mode only");
 }
 
-TEST(what_cannot_be_set_says_why)
+TEST(a_setting_that_is_refused_says_why)
 {
 	static const struct {
 		const char *line, *error, *hint;
@@ -173,7 +122,7 @@ TEST(what_cannot_be_set_says_why)
 	mpib_config_init(&cfg);
 	cfg.engine.mode = MPIB_MODE_STATIC;
 	for (unsigned i = 0; i < sizeof(each) / sizeof(each[0]); i++) {
-		const struct mpib_command *c = parse_by_admin(each[i].line);
+		const struct mpib_command *c = parse(each[i].line);
 
 		ask.admin = &admin;
 		assert_null(c->fn(&ask));

@@ -2,14 +2,12 @@
 /* proxy/config: what mpib-proxy --check-config does not show, see settings.cases. */
 #include "config/config.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/address.h"
 #include "scratch.h"
 #include "test.h"
 
@@ -55,15 +53,6 @@ CASE(every_default_is_in_its_own_range)
 				  sizeof(value));
 		if (mpib_config_set(&cfg, &mpib_settings[i], value, "x", why))
 			fail_msg("%s", why);
-	}
-}
-
-CASE(every_setting_has_a_flag_of_its_own)
-{
-	for (unsigned i = 0; i < mpib_settings_count; i++) {
-		for (unsigned j = 0; j < i; j++)
-			assert_string_not_equal(mpib_settings[i].flag,
-						mpib_settings[j].flag);
 	}
 }
 
@@ -134,15 +123,6 @@ CASE(a_line_without_end_takes_no_memory)
 	assert_in(why, "f.conf:1: the line is too long");
 	getrusage(RUSAGE_SELF, &after);
 	assert_in_range(after.ru_maxrss - before.ru_maxrss, 0, 8 << 10);
-}
-
-/* Whole lines, and no more than fit. */
-CASE(a_thousand_faults_are_told_as_far_as_there_is_room)
-{
-	for (unsigned i = 0; i < 1000; i++)
-		mpib_config_why(why, "a line of thirty-two characters.");
-	assert_true(strlen(why) < MPIB_WHY_MAX);
-	assert_string_equal(why + strlen(why) - 11, "characters.");
 }
 
 #define GPU(n)                                                                 \
@@ -229,20 +209,6 @@ CASE(the_mode_follows_what_else_is_given)
 	}
 }
 
-CASE(peers_are_in_networks)
-{
-	struct in6_addr in = mpib_address_of_ip(htonl(0x0a010203)),
-			out = mpib_address_of_ip(htonl(0x0a020203));
-
-	set("peer", "networks", "10.1.0.0/16");
-	finish();
-	assert_true(mpib_networks_have(&cfg.networks, &in));
-	assert_false(mpib_networks_have(&cfg.networks, &out));
-	set("peer", "networks", "any");
-	finish();
-	assert_true(mpib_networks_have(&cfg.networks, &out));
-}
-
 CASE(classes_are_any_none_or_listed)
 {
 	finish();
@@ -256,18 +222,4 @@ CASE(classes_are_any_none_or_listed)
 	for (unsigned i = 0; i < 256; i++)
 		assert_int_equal(mpib_config_class(&cfg, i),
 				 i == 26 || i == 0 || i == 255);
-}
-
-CASE(the_help_fits_a_terminal)
-{
-	char *text = NULL, *rest;
-	size_t len;
-	FILE *f = open_memstream(&text, &len);
-
-	mpib_options_help(f);
-	fclose(f);
-	for (char *line = strtok_r(text, "\n", &rest); line;
-	     line = strtok_r(NULL, "\n", &rest))
-		assert_true(strlen(line) <= 80);
-	free(text);
 }

@@ -168,19 +168,6 @@ fixture_test(the_next_text_is_not_made_at_once)
 	assert_true(made_at - first >= 20 * MPIB_MSEC);
 }
 
-fixture_test(other_texts_are_what_they_were)
-{
-	ask_all("/metrics");
-	answered();
-	assert_in(answer[7], "text/plain; version=0.0.4");
-	assert_in(answer[7], "mpib_");
-	ask_all("/history.json");
-	answered();
-	assert_in(answer[7], "application/json");
-	assert_in(take(7), "\"samples\":[]");
-	assert_int_equal(made, 0);
-}
-
 /* Two machines might not agree where it ends. */
 fixture_test(a_body_is_refused)
 {

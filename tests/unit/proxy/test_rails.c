@@ -114,27 +114,6 @@ CASE(the_software_hca_serves_where_it_is_asked_for)
 	assert_int_equal(cfg.engine.rails, 1);
 }
 
-CASE(virtual_functions_of_a_card_are_one_hca)
-{
-	for (unsigned i = 0; i < 3; i++) {
-		struct fake_device *d =
-			fake_ibv_add((const char *const[]){ "fake_0", "fake_1",
-							    "fake_2" }[i],
-				     "127.41.2.1");
-
-		d->attr.sys_image_guid = 7;
-		give_hardware(d);
-	}
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 6);
-	/* As sysfs tells whose function a device is. */
-	scratch_dir("device/physfn");
-	mpib_config_init(&cfg);
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 1);
-	assert_non_null(strstr(cfg.passed_over, "fake_1:1 is of a card"));
-}
-
 /* By sysfs a scalable function is a device of its own, below the PCI function. */
 CASE(a_scalable_function_does_not_stand_for_its_card)
 {
@@ -179,33 +158,6 @@ CASE(a_port_behind_many_functions_is_found)
 	assert_int_equal(mpib_config_finish(&cfg, why), 0);
 	assert_int_equal(cfg.engine.devices * cfg.engine.rails, 1);
 	assert_string_equal(cfg.engine.rail[0].name, name);
-}
-
-CASE(ports_that_are_down_are_rails_all_the_same)
-{
-	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
-	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
-	fake_ibv.device[0].port[0].attr.state = IBV_PORT_DOWN;
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(cfg.engine.rails, 2);
-	assert_string_equal(cfg.engine.rail[0].name, "fake_0");
-	assert_string_equal(cfg.engine.rail[1].name, "fake_1");
-	fake_ibv.device[1].port[0].attr.state = IBV_PORT_INIT;
-	cfg.sout[0] = cfg.sup[0] = '\0';
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(cfg.engine.rails, 2);
-	assert_string_equal(cfg.engine.rail[0].name, "fake_0");
-}
-
-CASE(a_second_port_without_a_cable_is_no_rail)
-{
-	struct fake_device *d = fake_ibv_add("fake_0", "127.41.2.1");
-
-	give_hardware(d);
-	d->attr.phys_port_cnt = 2;
-	d->port[1].attr.state = IBV_PORT_DOWN;
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(cfg.engine.rails, 1);
 }
 
 CASE(active_ports_become_the_rails)
@@ -274,14 +226,4 @@ CASE(another_transport_is_none_of_ours)
 	give_hardware(d);
 	d->ibv.transport_type = IBV_TRANSPORT_IWARP;
 	nothing("there is no RDMA device");
-}
-
-CASE(without_sup_one_port_is_enough)
-{
-	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
-	give_hardware(fake_ibv_add("fake_1", "127.41.2.2"));
-	snprintf(cfg.sup, sizeof(cfg.sup), "none");
-	assert_int_equal(mpib_config_finish(&cfg, why), 0);
-	assert_int_equal(cfg.engine.rails, 1);
-	assert_string_equal(cfg.engine.rail[0].name, "fake_0");
 }
