@@ -113,19 +113,6 @@ setup_test(what_other_lanes_have_in_flight_counts)
 	sum[SOUT].inflight = track[SOUT].inflight;
 }
 
-setup_test(what_a_chain_has_already_counts)
-{
-	uint32_t planned[MPIB_RAILS] = { 0 };
-
-	for (unsigned i = 0; i < 8; i++) {
-		uint32_t sup = mpib_adapt_split(&a, track, MPIB_ADAPT_FOLLOWED,
-						MIB, planned, now);
-
-		planned[sup ? SUP : SOUT] += MIB;
-	}
-	assert_int_equal(planned[SOUT], planned[SUP]);
-}
-
 setup_test(equal_rails_take_turns_by_bytes)
 {
 	uint64_t sup = 0, sum = 0;
@@ -241,21 +228,6 @@ setup_test(a_rail_that_had_nothing_for_long_is_tried)
 	assert_in_range(tries, 9, 11);
 }
 
-setup_test(tries_that_are_not_posted_are_not_spent)
-{
-	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 128);
-	post(0, 8 * MIB, 0);
-	now += 200 * MS;
-	for (unsigned i = 0; i < 10; i++) {
-		assert_int_equal(ask(MIB, true), 64 * KIB);
-		now += MS;
-	}
-	go(1, MIB, true);
-	now += MS;
-	ack(1);
-	assert_int_equal(ask(MIB, true) % MIB, 0);
-}
-
 /* One small message at a time over rails of these latencies; how many of n
  * went to SUP. */
 static unsigned smalls(unsigned n, uint64_t sout_ns, uint64_t sup_ns,
@@ -280,37 +252,4 @@ setup_test(small_messages_take_the_rail_that_answers_sooner)
 	assert_in_range(smalls(10000, 80 * US, 20 * US, 0), 9700, 10000);
 	smalls(10000, 80 * US, 800 * US, 0);
 	assert_in_range(smalls(10000, 80 * US, 800 * US, 0), 0, 400);
-}
-
-/* One a second: each would be a try if time alone said so. */
-setup_test(rare_small_messages_take_it_too)
-{
-	smalls(100, 20 * US, 80 * US, 1000 * MS);
-	assert_in_range(smalls(320, 20 * US, 80 * US, 1000 * MS), 1, 12);
-}
-
-setup_test(a_flood_of_small_messages_fills_both_rails)
-{
-	for (unsigned i = 0; i < 64; i++)
-		go(i, 16 * KIB, true);
-	assert_in_range(track[SUP].inflight, 400 * KIB, 600 * KIB);
-}
-
-/* What is ahead of a part is no fault of its way. */
-TEST(a_queue_is_no_cost_of_a_way)
-{
-	struct mpib_choice c;
-
-	mpib_choice_init(&c, 8);
-	for (unsigned i = 0; i < 200; i++) {
-		bool way = mpib_choice_spread(&c, MIB);
-
-		mpib_choice_posted(&c, MIB);
-		/* Spread parts find a queue of 7 MiB, at twice the rate. */
-		if (way)
-			mpib_choice_note(&c, MIB, true, 8 * 50000, 7 * MIB);
-		else
-			mpib_choice_note(&c, MIB, false, 100000, 0);
-	}
-	assert_int_equal(c.above, MIB - 1);
 }

@@ -6,7 +6,6 @@
 
 #define LEAVES 8
 #define PIECE (64u << 10)
-#define SHARE_LIMIT_MOST (10000000 * 125000ull) /* bytes/s */
 
 struct leaf {
 	struct mpib_drr_class drr;
@@ -124,20 +123,6 @@ setup_test(clients_get_bytes_by_their_weights)
 	assert_part(c, 5, 8);
 }
 
-setup_test(so_they_do_when_all_wait_for_the_same_room)
-{
-	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1),
-		    *c = add(2, &f.tenant[2], 1);
-
-	mpib_drr_set(&f.tenant[0], 1, 0);
-	mpib_drr_set(&f.tenant[1], 2, 0);
-	mpib_drr_set(&f.tenant[2], 5, 0);
-	turns_in_a_window(200000);
-	assert_part(a, 1, 8);
-	assert_part(b, 2, 8);
-	assert_part(c, 5, 8);
-}
-
 setup_test(the_size_of_pieces_does_not_matter)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
@@ -191,17 +176,6 @@ setup_test(what_one_leaves_goes_to_the_others)
 	assert_int_equal(c->bytes, 0);
 	assert_part(a, 1, 3);
 	assert_part(b, 2, 3);
-}
-
-setup_test(nothing_of_the_room_is_left)
-{
-	add(0, &f.tenant[0], 1);
-	add(1, &f.tenant[1], 100);
-	for (unsigned i = 0; i < 10000; i++) {
-		f.room = PIECE;
-		one_turn(1);
-		assert_int_equal(f.room, 0);
-	}
 }
 
 setup_test(a_full_lane_stops_nobody_on_another)
@@ -277,19 +251,6 @@ setup_test(a_limit_holds_and_others_have_the_rest)
 	assert_true(f.tenant[0].held > 0);
 }
 
-setup_test(the_greatest_limit_holds_nobody)
-{
-	struct leaf *l = add(0, &f.tenant[0], 10);
-	uint64_t now = 0;
-
-	mpib_drr_set(&f.tenant[0], 0, SHARE_LIMIT_MOST);
-	for (uint64_t s = 1; s < 20; s++) {
-		one_turn(now += s * 1000000000);
-		assert_int_equal(l->bytes, s * 64 * PIECE);
-		assert_false(mpib_drr_is_held(&l->drr));
-	}
-}
-
 setup_test(a_limit_says_when_to_look_again)
 {
 	struct leaf *l = add(0, &f.tenant[0], 10);
@@ -359,19 +320,4 @@ setup_test(weights_may_change_at_any_time)
 	assert_int_equal(f.root.leaves, 0);
 	assert_int_equal(f.root.members, 0);
 	assert_int_equal(f.root.children, 0);
-}
-
-/* A turn has 160 KiB at this weight: what of it was used alone is used. */
-setup_test(company_ends_the_turn_of_who_was_alone)
-{
-	struct leaf *a = add(0, &f.tenant[0], 10), *b;
-
-	f.room = PIECE;
-	turns(1);
-	assert_int_equal(a->bytes, PIECE);
-	b = add(1, &f.tenant[0], 10);
-	f.room = 3 * PIECE;
-	turns(1);
-	assert_int_equal(a->bytes, 3 * PIECE);
-	assert_int_equal(b->bytes, PIECE);
 }

@@ -55,15 +55,20 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct mpib_drr_turn turn(void)
+static struct mpib_drr_turn turn_of(mpib_drr_run_fn *fn)
 {
 	struct mpib_drr_turn t = {
-		.left = 64, .now_ns = 1, .wake_ns = UINT64_MAX, .run = run
+		.left = 64, .now_ns = 1, .wake_ns = UINT64_MAX, .run = fn
 	};
 
 	looks = 0;
 	mpib_drr_round(&root, &t);
 	return t;
+}
+
+static struct mpib_drr_turn turn(void)
+{
+	return turn_of(run);
 }
 
 setup_test(no_turn_looks_at_all)
@@ -149,14 +154,9 @@ setup_test(client_behind_has_its_turns)
 	enter(&small, &client[0]);
 	enter(&behind, &client[2]);
 	for (unsigned i = 0; i < 1000; i++) {
-		struct mpib_drr_turn t = { .left = 64,
-					   .now_ns = 1,
-					   .wake_ns = UINT64_MAX,
-					   .run = run_once };
-
 		small.may = behind.may = true;
 		mpib_drr_wake(&small.drr);
-		mpib_drr_round(&root, &t);
+		turn_of(run_once);
 	}
 	assert_in_range(behind.posted, 990, 1000);
 }
@@ -180,14 +180,9 @@ setup_test(who_has_nothing_takes_no_looks)
 	other.may = true;
 	enter(&other, &client[7]);
 	for (unsigned i = 0; i < 1000; i++) {
-		struct mpib_drr_turn t = { .left = 64,
-					   .now_ns = 1,
-					   .wake_ns = UINT64_MAX,
-					   .run = run_idle };
-
 		for (unsigned k = 0; k < 300; k++)
 			mpib_drr_wake(&leaf[k].drr);
-		mpib_drr_round(&root, &t);
+		turn_of(run_idle);
 	}
 	assert_true(other.posted > 400);
 }
@@ -213,14 +208,8 @@ setup_test(weights_hold_while_leaves_wait)
 		mpib_drr_leave(&leaf[i].drr);
 	leaf[100].may = other.may = true;
 	enter(&other, &client[CLIENTS]);
-	for (unsigned i = 0; i < 1000; i++) {
-		struct mpib_drr_turn t = { .left = 64,
-					   .now_ns = 1,
-					   .wake_ns = UINT64_MAX,
-					   .run = run_all };
-
-		mpib_drr_round(&root, &t);
-	}
+	for (unsigned i = 0; i < 1000; i++)
+		turn_of(run_all);
 	assert_in_range(leaf[100].posted, 9 * other.posted, 11 * other.posted);
 }
 
@@ -245,12 +234,8 @@ setup_test(no_sleep_while_one_is_in_debt)
 	for (unsigned i = 1000; i < LEAVES; i++)
 		mpib_drr_leave(&leaf[i].drr);
 	for (; leaf[500].posted < 2 && turns < 10000; turns++) {
-		struct mpib_drr_turn t = { .left = 64,
-					   .now_ns = 1,
-					   .wake_ns = UINT64_MAX,
-					   .run = run_large };
+		struct mpib_drr_turn t = turn_of(run_large);
 
-		mpib_drr_round(&root, &t);
 		sleeps += !t.posted && !t.in_debt && !t.unseen;
 	}
 	assert_in_range(turns, 10, 1000);

@@ -62,16 +62,6 @@ setup_test(one_yield_that_is_taken_tells_of_company)
 	it_yields_at_every_look_while_others_take_the_core(state);
 }
 
-setup_test(work_begins_the_wait_anew)
-{
-	uint64_t long_ago = 10 * MS;
-
-	assert_int_not_equal(mpib_pace_idle(&p, MS), MPIB_WAIT_SLEEP);
-	assert_int_equal(mpib_pace_idle(&p, long_ago), MPIB_WAIT_SLEEP);
-	mpib_pace_busy(&p);
-	assert_int_not_equal(mpib_pace_idle(&p, long_ago), MPIB_WAIT_SLEEP);
-}
-
 setup_test(a_short_sleep_makes_it_more_patient_within_a_bound)
 {
 	uint64_t was = patience(MS), is = was;
@@ -114,21 +104,6 @@ setup_test(it_is_shared_while_tenants_take_turns)
 	assert_false(mpib_pace_is_shared(&p, now + 100 * MS));
 }
 
-setup_test(a_tenant_that_left_shares_with_nobody)
-{
-	static const char one, other;
-	uint64_t now = MS;
-
-	/* Whether the next one has the address of the one before or not. */
-	mpib_pace_serve(&p, &one, now);
-	mpib_pace_forget(&p, &one);
-	mpib_pace_serve(&p, &other, now);
-	assert_false(mpib_pace_is_shared(&p, now));
-	mpib_pace_forget(&p, &one);
-	mpib_pace_serve(&p, &one, now);
-	assert_true(mpib_pace_is_shared(&p, now));
-}
-
 setup_test(it_gives_way_once_in_a_while)
 {
 	uint64_t now = MS;
@@ -142,14 +117,6 @@ setup_test(it_gives_way_once_in_a_while)
 		yields++;
 	}
 	assert_int_equal(yields, (3000 - 1) / 30);
-}
-
-setup_test(a_look_in_vain_begins_its_run_anew)
-{
-	mpib_pace_yielded(&p, MS, OWN);
-	mpib_pace_idle(&p, MS + 20 * US);
-	assert_false(mpib_pace_gives_way(&p, MS + 40 * US));
-	assert_true(mpib_pace_gives_way(&p, MS + 50 * US));
 }
 
 /* When it gives way next, in steps of a us. */
@@ -168,14 +135,6 @@ setup_test(it_keeps_the_core_for_a_part_of_what_a_yield_took)
 	assert_int_equal(gives_way_after(MS), 30 * US);
 	mpib_pace_yielded(&p, 2 * MS, 800 * US);
 	assert_int_equal(gives_way_after(2 * MS), 200 * US);
-}
-
-setup_test(beside_other_load_it_has_the_core_half_of_the_time)
-{
-	for (uint64_t ms = 3; ms < 10; ms++) {
-		mpib_pace_yielded(&p, 100 * MS, ms * MS);
-		assert_int_equal(gives_way_after(100 * MS), ms * MS);
-	}
 }
 
 /* From now on, in ms, until it would yield again. */
@@ -220,25 +179,4 @@ setup_test(yields_that_were_cheap_for_as_long_are_trusted_again)
 	assert_int_equal(sleeps_for(41 * MS), 32);
 	mpib_pace_yielded(&p, 200 * MS, MS);
 	assert_int_equal(sleeps_for(200 * MS), 8);
-}
-
-/* A shared shard yields with work at hand, whatever its last yields took. */
-setup_test(a_dear_yield_amid_such_a_while_makes_that_longer)
-{
-	mpib_pace_yielded(&p, MS, MS);
-	mpib_pace_yielded(&p, 4 * MS, MS);
-	assert_int_equal(sleeps_for(4 * MS), 16);
-}
-
-/* One's run is the other's yield, but for the ranks' few us. */
-setup_test(two_that_yield_to_each_other_come_to_short_runs)
-{
-	uint64_t now = MS, run = 2000 * US;
-
-	for (unsigned i = 0; i < 10; i++) {
-		mpib_pace_yielded(&p, now, run + 20 * US);
-		run = gives_way_after(now);
-		now += run;
-	}
-	assert_int_equal(run, 30 * US);
 }

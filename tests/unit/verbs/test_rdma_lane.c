@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/lane/lane.c, route.c and ece.c on RDMA devices: what a QP is told of the
- * way to its peer. Two engines, whose devices are the test's.
+ * engine/lane on RDMA devices: the attributes of a QP for its peer. Two engines on
+ * devices of fake_ibv.h.
  */
 #include <errno.h>
 #include <mpib/wire.h>
@@ -158,21 +158,34 @@ CASE(a_service_level_that_was_set_stays)
 	assert_int_equal(ah()->sl, 2);
 }
 
-CASE(infiniband_takes_a_grh_where_one_is_needed)
+/* A router lies between. The software HCA below the fake does not reach the other
+ * subnet: only what the QP was told counts. */
+static void connect_to_subnet(uint8_t flid, unsigned dlid)
 {
+	uint8_t *gid = dev[1]->port[0].gid[0].gid.raw;
+
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
-	/* Another subnet: a router lies between. */
-	dev[1]->port[0].gid[0].gid.raw[0] = 0xfe;
+	gid[0] = 0xfe;
+	gid[4] = flid ? 1 : 0;
+	gid[5] = flid;
 	open_engines();
 	make_lanes(0);
 	mpib_lane_local(lane[1], &info[1]);
-	/* The software HCA below does not go there: only look at what it was
-	 * told. */
 	assert_true(mpib_lane_connect(lane[0], &info[1], why, sizeof(why)) < 0);
 	assert_true(ah()->is_global);
-	assert_int_equal(ah()->dlid, 9);
-	assert_int_equal(ah()->grh.dgid.raw[0], 0xfe);
+	assert_int_equal(ah()->dlid, dlid);
+	assert_memory_equal(ah()->grh.dgid.raw, gid, 16);
+}
+
+CASE(another_subnet_is_reached_by_its_flid)
+{
+	connect_to_subnet(0x22, 0x122);
+}
+
+CASE(another_subnet_without_an_flid_is_reached_by_the_lid)
+{
+	connect_to_subnet(0, 9);
 }
 
 CASE(infiniband_takes_a_grh_where_the_port_says_so)
@@ -184,20 +197,15 @@ CASE(infiniband_takes_a_grh_where_the_port_says_so)
 	assert_true(ah()->is_global);
 }
 
-CASE(the_smaller_mtu_of_both_ends_is_taken)
+CASE(a_qp_has_the_timers_of_the_settings_and_the_smaller_mtu)
 {
 	dev[1]->port[0].attr.active_mtu = IBV_MTU_1024;
-	connected_with(0);
-	assert_int_equal(fake_ibv.rtr.path_mtu, IBV_MTU_1024);
-}
-
-CASE(the_timers_are_those_of_the_settings)
-{
 	cfg.timeout = 17;
 	cfg.retry_cnt = 5;
 	cfg.rnr_retry = 6;
 	cfg.min_rnr_timer = 3;
 	connected_with(0);
+	assert_int_equal(fake_ibv.rtr.path_mtu, IBV_MTU_1024);
 	assert_int_equal(fake_ibv.rts.timeout, 17);
 	assert_int_equal(fake_ibv.rts.retry_cnt, 5);
 	assert_int_equal(fake_ibv.rts.rnr_retry, 6);
@@ -229,7 +237,7 @@ CASE(a_qp_that_does_not_connect_names_device_and_cause)
 		fail_msg("%s", why);
 }
 
-CASE(what_cannot_be_made_names_device_and_cause)
+CASE(a_lane_that_cannot_be_made_names_device_and_cause)
 {
 	static const struct {
 		const char *call;
@@ -252,7 +260,7 @@ CASE(what_cannot_be_made_names_device_and_cause)
 		if (!strstr(text, "rdma:fake_1:1: ibv_") ||
 		    !strstr(text, row[i].cause))
 			fail_msg("%s", text);
-		/* It is told once. */
+		/* The text is given once. */
 		assert_string_equal(
 			mpib_engine_last_error(engine[1], -row[i].error),
 			strerror(row[i].error));
@@ -274,7 +282,7 @@ CASE(a_user_that_cannot_be_served_names_the_call)
 	}
 }
 
-CASE(two_link_layers_do_not_connect)
+CASE(ends_of_two_link_layers_do_not_connect)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	open_engines();
@@ -301,7 +309,7 @@ CASE(ece_of_both_ends_is_agreed_on)
 	assert_int_equal(fake_ibv.set.options, 1);
 }
 
-CASE(an_end_without_ece_is_met_without)
+CASE(ece_is_not_used_with_an_end_without_it)
 {
 	fake_ibv.ece = true;
 	open_engines();
@@ -312,7 +320,7 @@ CASE(an_end_without_ece_is_met_without)
 	assert_int_equal(fake_ibv.ece_sets, 0);
 }
 
-CASE(ece_that_is_refused_is_done_without)
+CASE(ece_that_the_device_refuses_is_not_used)
 {
 	fake_ibv.ece = true;
 	open_engines();
