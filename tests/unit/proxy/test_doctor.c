@@ -1,34 +1,336 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/doctor/: what it finds on a machine made up of files and of a proxy's
- * answers, with RDMA devices that the test's machine need not have. */
+/*
+ * proxy/doctor/: findings on machines that are files and a proxy's answers. Most are a
+ * row of patients[]; the test's machine needs no RDMA device.
+ */
 #include "doctor/doctor.h"
 
+#include <arpa/inet.h>
+#include <mpib/abi.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "patient.h"
+#include "addr.h"
 #include "scratch.h"
 #include "test.h"
 
-TEST(good_rails_are_well)
-{
-	struct mpib_doctor d =
-		patient_of("[" RAIL("SOUT", "rdma:mlx5_0", "active", "4096",
-				    "::ffff:10.0.0.1", "0") "]");
+/* sysfs of a machine with two HCAs, mlx5_0 and, with faults, mlx5_1. */
+static const char *const machine[][2] = {
+	{ "class/infiniband/mlx5_0/ports/1/rate", "400 Gb/sec (4X NDR)\n" },
+	{ "class/infiniband/mlx5_0/device/numa_node", "0\n" },
+	{ "class/infiniband/mlx5_0/device/current_link_speed", "32.0 GT/s\n" },
+	{ "class/infiniband/mlx5_0/device/max_link_speed", "32.0 GT/s\n" },
+	{ "class/infiniband/mlx5_0/device/current_link_width", "16\n" },
+	{ "class/infiniband/mlx5_0/device/max_link_width", "16\n" },
+	{ "class/infiniband/mlx5_1/ports/2/rate", "100 Gb/sec (1X NDR)\n" },
+	{ "class/infiniband/mlx5_1/device/numa_node", "1\n" },
+	{ "class/infiniband/mlx5_1/device/current_link_width", "8\n" },
+	{ "class/infiniband/mlx5_1/device/max_link_width", "16\n" },
+	{ "devices/system/node/node0/distance", "10 21\n" },
+	{ "devices/system/node/node1/distance", "21 10\n" },
+	{ "bus/pci/devices/0000:17:00.0/vendor", "0x10de\n" },
+	{ "bus/pci/devices/0000:17:00.0/class", "0x030200\n" },
+	{ "bus/pci/devices/0000:17:00.0/numa_node", "0\n" },
+	{ "bus/pci/devices/0000:18:00.0/vendor", "0x8086\n" },
+};
 
-	mpib_check_rails(&d);
-	mpib_check_numa(&d);
-	assert_found(&d, "OK", "rail SOUT", "400 Gb/sec");
-	assert_found(&d, "OK", "NUMA", "mlx5_0 is on node 0, as a GPU is");
-	/* One rail is one too few. */
-	assert_found(&d, "WARN", "rails", "only one");
-	assert_int_equal(d.count[MPIB_WARN], 1);
-	assert_int_equal(d.count[MPIB_FAIL], 0);
-	patient_release(&d);
+static int make_machine(void **state)
+{
+	int rc = scratch_make(state);
+
+	for (unsigned i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
+		scratch_write(machine[i][0], machine[i][1]);
+	return rc;
 }
 
-/* What NCCL's openPluginLib() tries, and nothing that it does not. */
-TEST(a_plugin_is_looked_for_as_nccl_does)
+#define CASE(name) TEST_OF(name, make_machine, scratch_remove)
+
+/* On that machine, with a proxy that answers with these rails. */
+static struct mpib_doctor patient_of(const char *rails)
+{
+	struct mpib_doctor d = { .sysfs = scratch,
+				 .proc = scratch,
+				 .findings = json_array() };
+
+	d.greeting = json_pack("{ss sI}", "mpib", MPIB_VERSION, "pid",
+			       (json_int_t)1);
+	d.info = json_pack("{sI s[{}{}]}", "abi", (json_int_t)MPIB_ABI_VERSION,
+			   "shards");
+	d.lanes = json_loads("[{\"broken\":false},{\"broken\":true}]", 0, NULL);
+	d.rails = json_loads(rails, 0, NULL);
+	assert_non_null(d.rails);
+	return d;
+}
+
+/* Each finding but OK has a remedy. */
+static void release(struct mpib_doctor *d)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(d->findings, i, f)
+	{
+		bool ok = !strcmp(mpib_json_str(f, "status"), "OK");
+
+		assert_int_equal(ok, json_object_get(f, "fix") == NULL);
+	}
+	json_decref(d->greeting);
+	json_decref(d->info);
+	json_decref(d->lanes);
+	json_decref(d->rails);
+	json_decref(d->faults);
+	json_decref(d->peers);
+	json_decref(d->findings);
+}
+
+/* want: "STATUS|check|a part of the text". */
+static bool has(const struct mpib_doctor *d, const char *want)
+{
+	const json_t *f;
+	size_t i;
+
+	json_array_foreach(d->findings, i, f)
+	{
+		char text[160];
+		int n = snprintf(text, sizeof(text), "%s|%s|",
+				 mpib_json_str(f, "status"),
+				 mpib_json_str(f, "check"));
+
+		if (!strncmp(text, want, (size_t)n) &&
+		    strstr(mpib_json_str(f, "what"), want + n))
+			return true;
+	}
+	return false;
+}
+
+static void assert_found(const struct mpib_doctor *d, const char *want)
+{
+	if (!has(d, want))
+		fail_msg("no \"%s\" in %s", want,
+			 json_dumps(d->findings, JSON_INDENT(1)));
+}
+
+#define RAIL(name, dev, state, mtu, gid, errors)                               \
+	"{\"name\":\"" name "\",\"label\":\"" name "\",\"device\":\"" dev      \
+	"\",\"state\":\"" state "\",\"mtu\":" mtu ",\"gid\":\"" gid            \
+	"\",\"cqe_errors\":" errors "}"
+#define SOUT(dev, state)                                                       \
+	RAIL("SOUT", dev, state, "4096", "::ffff:10.0.0.1", "0")
+#define FAULTY_SUP                                                             \
+	RAIL("SUP", "rdma:mlx5_1:2", "active", "1024", "fe80::1", "0")
+#define EXPECTED(mbps)                                                         \
+	"[{\"label\":\"SOUT\",\"device\":\"rdma:mlx5_0\",\"state\":"           \
+	"\"active\",\"mtu\":4096,\"gid\":\"::ffff:10.0.0.1\","                 \
+	"\"expected_mbps\":" mbps "}]"
+/* A rail of a device, with its HCA's port and speed. */
+#define OF(label, name, dev, gbps, state)                                      \
+	"{\"label\":\"" label "\",\"name\":\"" name "\",\"device\":\"" dev     \
+	"\",\"state\":\"" state "\",\"mtu\":4096,\"gid\":\"::1\","             \
+	"\"speed_mbps\":" gbps "000}"
+#define A                                                                      \
+	OF("a.SOUT", "SOUT", "rdma:mlx5_0:1", "400", "active")                 \
+	"," OF("a.SUP", "SUP", "rdma:mlx5_1:1", "400", "active") ","
+#define B_SUP "," OF("b.SUP", "SUP", "rdma:mlx5_0:1", "400", "active") "]"
+#define FIRMWARE(hca, version)                                                 \
+	"class/infiniband/" hca "/board_id", "MT_0000000838\n",                \
+		"class/infiniband/" hca "/fw_ver", version "\n"
+#define STAT(nice)                                                             \
+	"1/stat", "1 (a b) c) S 1 1 1 0 -1 4194560 1 0 0 0 5 3 0 0 20 " nice   \
+		  " 3 0 64 0 0\n"
+
+static const struct patient {
+	const char *name;
+	const char *rails;
+	mpib_check_fn *check[3];
+	const char *file[10]; /* path, text, path, text */
+	const char *found[10];
+	const char *absent[3];
+	int findings; /* exactly; 0: any number */
+	const char *version, *faults, *peers, *sysfs; /* other than usual */
+	int abi;
+} patients[] = {
+	{ .name = "good rails",
+	  .rails = "[" SOUT("rdma:mlx5_0", "active") "]",
+	  .check = { mpib_check_rails, mpib_check_numa },
+	  .found = { "OK|rail SOUT|400 Gb/sec",
+		     "OK|NUMA|mlx5_0 is on node 0, as a GPU is",
+		     "WARN|rails|only one" },
+	  .findings = 3 },
+	{ .name = "each fault of a rail",
+	  .rails = "[" RAIL("SOUT", "rdma:mlx5_0", "down", "4096",
+			    "::", "3") "," FAULTY_SUP "]",
+	  .check = { mpib_check_rails, mpib_check_numa },
+	  .found = { "FAIL|rail SOUT|is down", "FAIL|rail SOUT|no GID",
+		     "NOTE|rail SOUT|3 completions", "WARN|rail SUP|one lane",
+		     "WARN|rail SUP|width 8 of 16", "WARN|rail SUP|MTU of 1024",
+		     "WARN|rail SUP|its own link only",
+		     "WARN|rails|MTUs differ", "WARN|NUMA|distance 21" } },
+	{ .name = "a software rail beside RDMA devices",
+	  .rails = "[" SOUT("soft:127.0.0.1", "active") "]",
+	  .check = { mpib_check_rails },
+	  .found = { "WARN|rails|for trials", "WARN|rails|has RDMA devices" } },
+	{ .name = "a software rail alone",
+	  .rails = "[" SOUT("soft:127.0.0.1", "active") "]",
+	  .check = { mpib_check_rails },
+	  .absent = { "WARN|rails|has RDMA devices" },
+	  .sysfs = "/nonexistent" },
+	{ .name = "broken lanes, the same version",
+	  .rails = "[]",
+	  .check = { mpib_check_lanes, mpib_check_versions },
+	  .found = { "WARN|lanes|1 of 2 are broken",
+		     "OK|versions|" MPIB_VERSION } },
+	{ .name = "another version",
+	  .rails = "[]",
+	  .check = { mpib_check_versions },
+	  .version = "0.0.1",
+	  .found = { "NOTE|versions|the proxy is 0.0.1" } },
+	{ .name = "another ABI",
+	  .rails = "[]",
+	  .check = { mpib_check_versions },
+	  .abi = 99,
+	  .found = { "FAIL|versions|ABI 99" } },
+	{ .name = "a fault that is played",
+	  .rails = "[]",
+	  .check = { mpib_check_faults },
+	  .faults = "[{\"rail\":\"SUP\",\"fault\":\"link-down\","
+		    "\"left_s\":7.2,\"uid\":3}]",
+	  .found = { "WARN|fault|link-down is played on SUP for another 7 s, "
+		     "by uid 3" } },
+	{ .name = "a peer whose link is refused",
+	  .rails = "[]",
+	  .check = { mpib_check_peers },
+	  .peers = "[{\"peer\":\"10.0.0.1:1\",\"refused\":null},"
+		   "{\"peer\":\"10.0.0.2\",\"refused\":{\"count\":7,"
+		   "\"age_s\":3.0,\"why\":\"it does not know the key "
+		   "(give both the same peer.key_file)\"}}]",
+	  .found = { "WARN|peers|10.0.0.2 was refused 7 times, last 3 s ago: "
+		     "it does not know the key" },
+	  .findings = 1 },
+	{ .name = "a lost device",
+	  .rails = "[" SOUT("rdma:mlx5_0", "lost") "]",
+	  .check = { mpib_check_rails },
+	  .found = { "FAIL|rail SOUT|its port was down at the start" },
+	  .absent = { "FAIL|rail SOUT|is down" } },
+	{ .name = "an accelerator of another maker",
+	  .rails = "[" RAIL("SUP", "rdma:mlx5_1:2", "active", "4096",
+			    "::ffff:10.0.0.1", "0") "]",
+	  .check = { mpib_check_numa },
+	  .file = { "bus/pci/devices/0000:99:00.0/vendor", "0x1002\n",
+		    "bus/pci/devices/0000:99:00.0/class", "0x120000\n",
+		    "bus/pci/devices/0000:99:00.0/numa_node", "1\n" },
+	  .found = { "OK|NUMA|mlx5_1 is on node 1, as a GPU is" } },
+	{ .name = "enough CPU",
+	  .rails = "[]",
+	  .check = { mpib_check_cpu },
+	  .file = { STAT("-5"), "1/cgroup", "0::/system/mpib\n",
+		    "fs/cgroup/system/mpib/cpu.max", "max 100000\n",
+		    "fs/cgroup/system/mpib/cpu.stat", "nr_throttled 0\n" },
+	  .found = { "OK|cpu|nice -5, no quota, never throttled" } },
+	{ .name = "too little CPU, by a quota of the pod",
+	  .rails = "[]",
+	  .check = { mpib_check_cpu },
+	  .file = { STAT("19"), "1/cgroup", "0::/pods/pod/mpib\n",
+		    "fs/cgroup/pods/pod/mpib/cpu.max", "max 100000\n",
+		    "fs/cgroup/pods/pod/cpu.max", "150000 100000\n",
+		    "fs/cgroup/pods/pod/cpu.stat",
+		    "usage_usec 7\nnr_periods 9\nnr_throttled 7\n"
+		    "throttled_usec 2500000\n" },
+	  .found = { "WARN|cpu|at nice 19",
+		     "WARN|cpu|1.50 cores and has 2 shards",
+		     "WARN|cpu|throttled 7 times, for 2.5 s" } },
+	{ .name = "a port below its speed",
+	  .rails = EXPECTED("800000"),
+	  .check = { mpib_check_rails },
+	  .found = { "WARN|rail SOUT|PORT AT 400 of 800 Gb/s" } },
+	{ .name = "a port at its speed",
+	  .rails = EXPECTED("400000"),
+	  .check = { mpib_check_rails },
+	  .file = { "class/infiniband/mlx5_0/ports/1/link_layer",
+		    "Ethernet\n" },
+	  .found = { "OK|rail SOUT|400 Gb/sec (4X NDR), Ethernet" },
+	  .absent = { "WARN|rail SOUT|" } },
+	{ .name = "cards of one firmware",
+	  .rails = "[" SOUT("rdma:mlx5_0", "active") "," FAULTY_SUP "]",
+	  .check = { mpib_check_firmware },
+	  .file = { FIRMWARE("mlx5_0", "28.39.1002"),
+		    FIRMWARE("mlx5_1", "28.39.1002") },
+	  .absent = { "WARN|firmware|", "OK|firmware|" } },
+	{ .name = "cards of two firmwares",
+	  .rails = "[" SOUT("rdma:mlx5_0", "active") "," FAULTY_SUP "]",
+	  .check = { mpib_check_firmware },
+	  .file = { FIRMWARE("mlx5_0", "28.39.1002"),
+		    FIRMWARE("mlx5_1", "28.38.1000") },
+	  .found = { "WARN|firmware|28.39.1002 and 28.38.1000" } },
+	{ .name = "two devices that share their HCAs; faults are reported once",
+	  .rails = "[" A OF("b.SOUT", "SOUT", "rdma:mlx5_1:1", "400", "active")
+		  B_SUP,
+	  .check = { mpib_check_devices, mpib_check_rails, mpib_check_numa },
+	  .found = { "OK|devices|there are 2", "WARN|rail a.SUP|",
+		     "OK|NUMA|a.SOUT: mlx5_0" },
+	  .absent = { "WARN|rail b.SOUT|", "OK|NUMA|b.SUP",
+		      "WARN|rails|only one" } },
+	{ .name = "two devices of different speed",
+	  .rails = "[" A OF("b.SOUT", "SOUT", "rdma:mlx5_1:1", "200", "active")
+		  B_SUP,
+	  .check = { mpib_check_devices },
+	  .found = { "WARN|devices|b.SOUT has 200 Gb/s and a.SOUT 400" } },
+	{ .name = "two devices with one SOUT",
+	  .rails = "[" A OF("b.SOUT", "SOUT", "rdma:mlx5_0:1", "200", "down")
+		  B_SUP,
+	  .check = { mpib_check_devices },
+	  .found = { "WARN|devices|a.SOUT and b.SOUT are both rdma:mlx5_0:1" },
+	  .absent = { "WARN|devices|Gb/s" } },
+	{ .name = "two devices without SUP",
+	  .rails = "[" OF("a.SOUT", "SOUT", "rdma:mlx5_0:1", "400",
+			  "active") "," OF("b.SOUT", "SOUT", "rdma:mlx5_1:1",
+					   "400", "active") "]",
+	  .check = { mpib_check_rails },
+	  .found = { "WARN|rails|each device has only one" } },
+};
+
+static void examine(const struct patient *p)
+{
+	struct mpib_doctor d = patient_of(p->rails);
+
+	print_message("%s\n", p->name);
+	for (unsigned i = 0; i < 10 && p->file[i]; i += 2)
+		scratch_write(p->file[i], p->file[i + 1]);
+	if (p->sysfs)
+		d.sysfs = p->sysfs;
+	if (p->version)
+		json_object_set_new(d.greeting, "mpib",
+				    json_string(p->version));
+	if (p->abi)
+		json_object_set_new(d.info, "abi", json_integer(p->abi));
+	if (p->faults)
+		d.faults = json_loads(p->faults, 0, NULL);
+	if (p->peers)
+		d.peers = json_loads(p->peers, 0, NULL);
+	for (unsigned i = 0; i < 3 && p->check[i]; i++)
+		p->check[i](&d);
+	for (unsigned i = 0; i < 10 && p->found[i]; i++)
+		assert_found(&d, p->found[i]);
+	for (unsigned i = 0; i < 3 && p->absent[i]; i++) {
+		if (has(&d, p->absent[i]))
+			fail_msg("there is %s", p->absent[i]);
+	}
+	if (p->findings)
+		assert_int_equal(json_array_size(d.findings), p->findings);
+	release(&d);
+}
+
+TEST(each_patient_has_its_findings)
+{
+	for (unsigned i = 0; i < sizeof(patients) / sizeof(patients[0]); i++) {
+		make_machine(state);
+		examine(&patients[i]);
+		scratch_remove(state);
+	}
+}
+
+/* The names that NCCL's openPluginLib() tries, and no others. */
+CASE(a_plugin_is_looked_for_as_nccl_does)
 {
 	static const struct {
 		const char *named, *tried;
@@ -45,119 +347,23 @@ TEST(a_plugin_is_looked_for_as_nccl_does)
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct mpib_doctor d = patient_of("[]");
 		const char *found;
+		char want[160];
 
 		setenv("NCCL_NET_PLUGIN", cases[i].named, 1);
 		mpib_check_plugin(&d);
-		assert_found(&d, "FAIL", "plugin", cases[i].tried);
+		snprintf(want, sizeof(want), "FAIL|plugin|%s", cases[i].tried);
+		assert_found(&d, want);
 		found = json_string_value(
 			json_object_get(json_array_get(d.findings, 0), "what"));
 		assert_non_null(found);
 		assert_int_equal(strstr(found, "libnccl-net-") != NULL,
 				 cases[i].other);
-		patient_release(&d);
+		release(&d);
 	}
 	unsetenv("NCCL_NET_PLUGIN");
 }
 
-TEST(each_fault_of_a_rail_is_found)
-{
-	struct mpib_doctor d = patient_of(
-		"[" RAIL("SOUT", "rdma:mlx5_0", "down", "4096",
-			 "::", "3") "," RAIL("SUP", "rdma:mlx5_1:2", "active",
-					     "1024", "fe80::1", "0") "]");
-
-	mpib_check_rails(&d);
-	mpib_check_numa(&d);
-	assert_found(&d, "FAIL", "rail SOUT", "is down");
-	assert_found(&d, "FAIL", "rail SOUT", "no GID");
-	assert_found(&d, "NOTE", "rail SOUT", "3 completions");
-	assert_found(&d, "WARN", "rail SUP", "one lane");
-	assert_found(&d, "WARN", "rail SUP", "width 8 of 16");
-	assert_found(&d, "WARN", "rail SUP", "MTU of 1024");
-	assert_found(&d, "WARN", "rail SUP", "its own link only");
-	assert_found(&d, "WARN", "rails", "MTUs differ");
-	assert_found(&d, "WARN", "NUMA", "distance 21");
-	patient_release(&d);
-}
-
-TEST(a_software_rail_beside_hardware_is_told)
-{
-	struct mpib_doctor d =
-		patient_of("[" RAIL("SOUT", "soft:127.0.0.1", "active", "4096",
-				    "::ffff:127.0.0.1", "0") "]");
-
-	mpib_check_rails(&d);
-	assert_found(&d, "WARN", "rails", "for trials");
-	assert_found(&d, "WARN", "rails", "has RDMA devices");
-	d.sysfs = "/nonexistent";
-	json_array_clear(d.findings);
-	mpib_check_rails(&d);
-	assert_false(patient_has(&d, "WARN", "rails", "has RDMA devices"));
-	patient_release(&d);
-}
-
-TEST(broken_lanes_and_other_versions_are_told)
-{
-	struct mpib_doctor d = patient_of("[]");
-
-	mpib_check_lanes(&d);
-	assert_found(&d, "WARN", "lanes", "1 of 2 are broken");
-	mpib_check_versions(&d);
-	assert_found(&d, "OK", "versions", MPIB_VERSION);
-	json_object_set_new(d.greeting, "mpib", json_string("0.0.1"));
-	mpib_check_versions(&d);
-	assert_found(&d, "NOTE", "versions", "the proxy is 0.0.1");
-	json_object_set_new(d.info, "abi", json_integer(99));
-	mpib_check_versions(&d);
-	assert_found(&d, "FAIL", "versions", "ABI 99");
-	patient_release(&d);
-}
-
-TEST(a_fault_that_is_played_is_told)
-{
-	struct mpib_doctor d = patient_of("[]");
-
-	d.faults = json_loads("[{\"rail\":\"SUP\",\"fault\":\"link-down\","
-			      "\"left_s\":7.2,\"uid\":3}]",
-			      0, NULL);
-	mpib_check_faults(&d);
-	assert_found(&d, "WARN", "fault",
-		     "link-down is played on SUP for another 7 s, by uid 3");
-	json_decref(d.faults);
-	patient_release(&d);
-}
-
-TEST(a_peer_whose_link_is_refused_is_told)
-{
-	struct mpib_doctor d = patient_of("[]");
-
-	d.peers = json_loads("[{\"peer\":\"10.0.0.1:1\",\"refused\":null},"
-			     "{\"peer\":\"10.0.0.2\",\"refused\":{\"count\":7,"
-			     "\"age_s\":3.0,\"why\":\"it does not know the key "
-			     "(give both the same peer.key_file)\"}}]",
-			     0, NULL);
-	mpib_check_peers(&d);
-	assert_int_equal(json_array_size(d.findings), 1);
-	assert_found(&d, "WARN", "peers",
-		     "10.0.0.2 was refused 7 times, last 3 s ago: it does not "
-		     "know the key");
-	json_decref(d.peers);
-	patient_release(&d);
-}
-
-TEST(a_lost_device_is_no_port_that_is_down)
-{
-	struct mpib_doctor d =
-		patient_of("[" RAIL("SOUT", "rdma:mlx5_0", "lost", "4096",
-				    "::ffff:10.0.0.1", "0") "]");
-
-	mpib_check_rails(&d);
-	assert_found(&d, "FAIL", "rail SOUT", "its port was down at the start");
-	assert_false(patient_has(&d, "FAIL", "rail SOUT", "is down"));
-	patient_release(&d);
-}
-
-TEST(without_a_proxy_its_absence_is_all_that_is_told)
+CASE(without_a_proxy_only_its_absence_is_reported)
 {
 	struct mpib_doctor d = { .sysfs = scratch,
 				 .reached = MPIB_EXIT_NO_PROXY,
@@ -171,82 +377,197 @@ TEST(without_a_proxy_its_absence_is_all_that_is_told)
 	mpib_check_memlock(&d);
 	mpib_check_numa(&d);
 	assert_int_equal(json_array_size(d.findings), 1);
-	assert_found(&d, "FAIL", "socket", "/x/stats.sock: refused");
+	assert_found(&d, "FAIL|socket|/x/stats.sock: refused");
 	assert_string_equal(json_string_value(json_object_get(
 				    json_array_get(d.findings, 0), "fix")),
 			    "start it");
 	json_decref(d.findings);
 }
 
-TEST(the_limit_of_locked_memory_counts_with_hardware)
+CASE(the_limit_of_locked_memory_counts_with_hardware)
 {
 	struct mpib_doctor d = patient_of("[" RAIL(
 		"SOUT", "rdma:mlx5_0", "active", "4096", "::1", "0") "]");
 
-	/* Ours, whatever it is. */
+	/* The limit of this process, whatever it is. */
 	json_object_set_new(d.greeting, "pid", json_integer(getpid()));
 	mpib_check_memlock(&d);
 	assert_int_equal(json_array_size(d.findings), 1);
-	assert_false(patient_has(&d, "OK", "memlock", "software"));
-	patient_release(&d);
+	assert_false(has(&d, "OK|memlock|software"));
+	release(&d);
 }
 
-/* The last test: the GPU stays in the machine. */
-TEST(an_accelerator_of_any_maker_is_a_gpu)
+/* The first n bytes of a bridge's configuration space, above mlx5_0. */
+static void put_bridge(const uint8_t *config, size_t n)
 {
-	struct mpib_doctor d =
-		patient_of("[" RAIL("SUP", "rdma:mlx5_1:2", "active", "4096",
-				    "::ffff:10.0.0.1", "0") "]");
+	FILE *f = fopen(scratch_path("class/infiniband/config"), "w");
 
-	scratch_write("bus/pci/devices/0000:99:00.0/vendor", "0x1002\n");
-	scratch_write("bus/pci/devices/0000:99:00.0/class", "0x120000\n");
-	scratch_write("bus/pci/devices/0000:99:00.0/numa_node", "1\n");
-	mpib_check_numa(&d);
-	assert_found(&d, "OK", "NUMA", "mlx5_1 is on node 1, as a GPU is");
-	patient_release(&d);
+	assert_non_null(f);
+	assert_int_equal(fwrite(config, 1, n, f), n);
+	fclose(f);
 }
 
-#define STAT                                                                   \
-	"1 (a b) c) S 1 1 1 0 -1 4194560 1 0 0 0 5 3 0 0 20 %d 3 0 64 0 0\n"
-
-static struct mpib_doctor patient_with_share(int nice, const char *cgroup)
+CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 {
-	struct mpib_doctor d = patient_of("[]");
-	char line[128];
+	/* At 0x100 another capability, at 0x140 ACS, the end of the list. */
+	uint8_t config[4096] = {
+		[0x100] = 0x01, [0x103] = 0x14, [0x140] = 0x0d, [0x146] = 0x1d
+	};
+	struct mpib_doctor d = patient_of(EXPECTED("800000"));
 
-	json_object_set_new(d.info, "shards", json_loads("[{},{}]", 0, NULL));
-	snprintf(line, sizeof(line), STAT, nice);
-	scratch_write("1/stat", line);
-	scratch_write("1/cgroup", cgroup);
+	scratch_write("class/infiniband/mlx5_0/device/iommu_group/type",
+		      "DMA-FQ\n");
+	put_bridge(config, sizeof(config));
+	mpib_check_rails(&d);
+	assert_found(&d, "WARN|rail SOUT|ACS of bridge infiniband");
+	assert_found(&d, "NOTE|rail SOUT|IOMMU translates");
+	/* What others than root can read; cut in the capability; ACS off; a loop. */
+	for (unsigned i = 0; i < 4; i++) {
+		static const size_t size[] = { 64, 0x145, 4096, 4096 };
+
+		config[0x146] = i == 2 ? 0x11 : 0x1d;
+		config[0x140] = i == 3 ? 0x0e : 0x0d;
+		config[0x143] = i == 3 ? 0x10 : 0;
+		put_bridge(config, size[i]);
+		json_array_clear(d.findings);
+		mpib_check_rails(&d);
+		assert_false(has(&d, "WARN|rail SOUT|ACS"));
+	}
+	release(&d);
+}
+
+/* An address of ours, as a text. */
+static const char *own_addr(void)
+{
+	struct in_addr in = { .s_addr = htonl(test_addr(1)) };
+
+	return inet_ntoa(in);
+}
+
+CASE(each_rail_moves_bytes_to_itself)
+{
+	char rails[512];
+	struct mpib_doctor d;
+
+	snprintf(rails, sizeof(rails),
+		 "[{\"label\":\"SOUT\",\"device\":\"soft:%s\"},"
+		 "{\"label\":\"SUP\",\"device\":\"soft:192.0.2.1\"},"
+		 "{\"label\":\"C\",\"device\":\"rdma:none0\"},"
+		 "{\"label\":\"D\",\"device\":\"quantum:1\"}]",
+		 own_addr());
+	d = patient_of(rails);
+	mpib_check_loop(&d);
+	assert_int_equal(json_array_size(d.findings), 4);
+	assert_found(&d, "OK|loop SOUT|16 MiB to itself, right");
+	assert_found(&d, "FAIL|loop SUP|ibv_open_device");
+	assert_found(&d, "FAIL|loop C|rdma:none0:1: ibv_open_device");
+	assert_found(&d, "FAIL|loop D|quantum:1");
+	release(&d);
+}
+
+/* script stands in for mpib-proxy --check-config. */
+static struct mpib_doctor absent(const char *script)
+{
+	struct mpib_doctor d = { .sysfs = scratch,
+				 .reached = MPIB_EXIT_NO_PROXY,
+				 .absent = true,
+				 .findings = json_array() };
+	static char path[300];
+
+	snprintf(path, sizeof(path), "%s", scratch_path("proxy"));
+	scratch_write("proxy", script);
+	assert_int_equal(chmod(path, 0700), 0);
+	d.proxy = path;
 	return d;
 }
 
-TEST(a_proxy_with_its_share_of_cpu_is_well)
+CASE(without_a_proxy_its_settings_and_rails_are_checked)
 {
-	struct mpib_doctor d = patient_with_share(-5, "0::/system/mpib\n");
+	char script[512];
+	struct mpib_doctor d;
 
-	scratch_write("fs/cgroup/system/mpib/cpu.max", "max 100000\n");
-	scratch_write("fs/cgroup/system/mpib/cpu.stat", "nr_throttled 0\n");
-	mpib_check_cpu(&d);
-	assert_found(&d, "OK", "cpu", "nice -5, no quota, never throttled");
-	patient_release(&d);
+	snprintf(script, sizeof(script),
+		 "#!/bin/sh\n"
+		 "[ \"$1\" = --check-config ] || exit 1\n"
+		 "echo '[run]'; echo 'speed = 9 ; not this'\n"
+		 "echo '[hca]'; echo 'sout = auto    ; built-in'\n"
+		 "echo 'speed = 400 ; built-in'; echo\n"
+		 "echo '; device 0: soft:%s, none'; echo '; found: one'\n",
+		 own_addr());
+	d = absent(script);
+	mpib_check_settings(&d);
+	mpib_check_rails(&d);
+	mpib_check_loop(&d);
+	assert_found(&d, "OK|settings|would start");
+	assert_int_equal(json_array_size(d.rails), 1);
+	assert_int_equal(
+		mpib_json_num(json_array_get(d.rails, 0), "expected_mbps"),
+		400000);
+	assert_found(&d, "WARN|rails|software HCA");
+	assert_found(&d, "OK|loop SOUT|right");
+	assert_false(has(&d, "FAIL|settings|"));
+	release(&d);
+
+	/* Two devices that share their HCAs. */
+	snprintf(script, sizeof(script),
+		 "#!/bin/sh\n"
+		 "echo '; device a: soft:%s, soft:127.84.7.7'\n"
+		 "echo '; device b: soft:127.84.7.7, soft:%s'\n",
+		 own_addr(), own_addr());
+	d = absent(script);
+	mpib_check_settings(&d);
+	assert_int_equal(json_array_size(d.rails), 4);
+	assert_string_equal(mpib_json_str(json_array_get(d.rails, 2), "label"),
+			    "b.SOUT");
+	mpib_check_loop(&d);
+	assert_found(&d, "OK|loop a.SOUT|right");
+	assert_found(&d, "OK|loop a.SUP|right");
+	assert_false(has(&d, "OK|loop b.SOUT|"));
+	release(&d);
 }
 
-TEST(a_share_of_cpu_that_is_too_small_is_told)
+CASE(settings_that_a_start_would_refuse_are_reported)
 {
-	struct mpib_doctor d = patient_with_share(19, "0::/pods/pod/mpib\n");
+	/* With log.format = json the environment does not win. */
+	struct mpib_doctor d = absent(
+		"#!/bin/sh\n"
+		"[ \"$MPIB_LOG_FORMAT\" = text ] ||\n"
+		"	{ echo '{\"message\":\"a is b\"}' >&2; exit 78; }\n"
+		"echo 'mpib-proxy: /etc/mpib/mpib.conf: a is b (do c)' >&2\n"
+		"echo 'mpib-proxy: more' >&2; exit 78\n");
+	const json_t *first;
 
-	scratch_write("fs/cgroup/pods/pod/mpib/cpu.max", "max 100000\n");
-	/* A quota of the pod is one of its containers, too. */
-	scratch_write("fs/cgroup/pods/pod/cpu.max", "150000 100000\n");
-	scratch_write("fs/cgroup/pods/pod/cpu.stat",
-		      "usage_usec 7\nnr_periods 9\nnr_throttled 7\n"
-		      "throttled_usec 2500000\n");
-	mpib_check_cpu(&d);
-	assert_found(&d, "WARN", "cpu", "at nice 19");
-	assert_found(&d, "WARN", "cpu", "1.50 cores and has 2 shards");
-	assert_found(&d, "WARN", "cpu", "throttled 7 times, for 2.5 s");
-	patient_release(&d);
+	mpib_check_settings(&d);
+	assert_int_equal(json_array_size(d.findings), 2);
+	assert_found(&d, "FAIL|settings|/etc/mpib/mpib.conf: a is b");
+	assert_found(&d, "FAIL|settings|more");
+	first = json_array_get(d.findings, 0);
+	assert_string_equal(mpib_json_str(first, "fix"), "do c");
+	mpib_check_rails(&d);
+	mpib_check_numa(&d);
+	assert_int_equal(json_array_size(d.findings), 2);
+	release(&d);
+
+	d = absent("#!/bin/sh\n");
+	d.proxy = "/nonexistent/mpib-proxy";
+	mpib_check_settings(&d);
+	assert_int_equal(json_array_size(d.findings), 1);
+	assert_found(&d, "NOTE|settings|/nonexistent/mpib-proxy");
+	assert_null(d.rails);
+	release(&d);
 }
 
-struct test_group test_group = { patient_machine, scratch_remove };
+CASE(only_a_rank_needs_the_plugin)
+{
+	struct mpib_doctor d = patient_of("[]");
+
+	unsetenv("NCCL_NET_PLUGIN");
+	unsetenv("SLURM_PROCID");
+	mpib_check_plugin(&d);
+	assert_found(&d, "OK|plugin|no rank's shell");
+	setenv("SLURM_PROCID", "0", 1);
+	mpib_check_plugin(&d);
+	assert_found(&d, "WARN|plugin|not set in this rank");
+	unsetenv("SLURM_PROCID");
+	release(&d);
+}
