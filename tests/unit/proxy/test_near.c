@@ -183,26 +183,6 @@ CASE(shards_that_are_more_than_the_cpus_there_run_anywhere)
 	mpib_engine_close(engine);
 }
 
-static bool far_cpus(int node, cpu_set_t *cpus)
-{
-	CPU_ZERO(cpus);
-	CPU_SET(CPU_SETSIZE - 1, cpus);
-	return true;
-}
-
-/* They were there when the engine was opened. */
-CASE(cpus_that_are_gone_stop_no_shard)
-{
-	struct mpib_engine *engine;
-	cpu_set_t own, cpus;
-
-	sched_getaffinity(0, sizeof(own), &own);
-	engine = open_on("0\n", far_cpus);
-	cpus_of("mpib-shard-0", &cpus);
-	assert_true(CPU_EQUAL(&cpus, &own));
-	mpib_engine_close(engine);
-}
-
 CASE(cqs_take_turns_on_vectors)
 {
 	struct mpib_engine *engine = open_on("-1\n", NULL);
