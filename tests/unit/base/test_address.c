@@ -54,14 +54,3 @@ TEST(sockets_have_the_family_of_their_address)
 		assert_true(mpib_address_same(&addr, &got));
 	}
 }
-
-/* A machine may have no default route; then nothing is made up. */
-TEST(the_default_route_gives_an_address_of_this_machine)
-{
-	struct in6_addr addr;
-
-	if (!mpib_address_default(&addr))
-		skip_as("this machine has no default route");
-	assert_false(IN6_IS_ADDR_UNSPECIFIED(&addr));
-	assert_int_not_equal(mpib_address_ip(&addr), htonl(0xc0000201));
-}

@@ -157,53 +157,6 @@ TEST(attaching_refuses_what_is_too_small)
 	assert_int_equal(mpib_memseg_create(&a, "seg", 0, false), -EINVAL);
 }
 
-static void check_huge(size_t size, struct mpib_memseg *a)
-{
-	struct mpib_memseg b;
-
-	assert_int_equal(mpib_memseg_create_huge(a, "seg", size), 0);
-	assert_int_equal(a->size, size);
-	assert_int_equal(mpib_memseg_attach(&b, a->fd, size, true), 0);
-	strcpy((char *)a->addr + size - 8, "there");
-	assert_string_equal((char *)b.addr + size - 8, "there");
-	assert_int_equal(ftruncate(a->fd, 0), -1);
-	assert_int_equal(munmap(b.addr, b.size), 0);
-}
-
-static long huge_pages_free(void)
-{
-	FILE *f = fopen("/proc/meminfo", "re");
-	char line[128];
-	long n = 0, taken = 0, kib = 0;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		sscanf(line, "HugePages_Free: %ld", &n);
-		sscanf(line, "HugePages_Rsvd: %ld", &taken);
-		sscanf(line, "Hugepagesize: %ld", &kib);
-	}
-	if (f)
-		fclose(f);
-	return kib == 2048 ? n - taken : 0;
-}
-
-TEST(huge_pages_that_are_free_are_used)
-{
-	struct mpib_memseg a;
-	struct stat st;
-
-	if (huge_pages_free() < 2) {
-		print_message("no two huge pages are set aside here\n");
-		skip();
-	}
-	check_huge(4 << 20, &a);
-	assert_int_equal(fstat(a.fd, &st), 0);
-	mpib_memseg_fini(&a);
-	/* Unless somebody else was faster. */
-	if (st.st_blksize != 2 << 20 && huge_pages_free() < 2)
-		skip();
-	assert_int_equal(st.st_blksize, 2 << 20);
-}
-
 TEST(a_limit_of_files_is_an_error_and_no_signal)
 {
 	struct rlimit was, less;
