@@ -68,7 +68,7 @@ static void *finish_all(void *arg)
 	return NULL;
 }
 
-TEST(sizes_are_there_when_the_word_turns)
+TEST(sizes_are_visible_with_the_completion_word)
 {
 	struct mpib_completion c = { 0 };
 	_Atomic uint64_t *ack = &c.rail[0];

@@ -23,7 +23,7 @@ TEST(texts_come_back_as_they_were)
 	assert_false(mpib_address_parse("", &addr));
 }
 
-TEST(a_port_is_told_apart_from_the_address)
+TEST(a_port_is_separated_from_the_address)
 {
 	char buf[MPIB_ADDRESS_MAX];
 	struct in6_addr addr;

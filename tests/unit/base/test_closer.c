@@ -86,7 +86,7 @@ static void until_may(uid_t user, int rc)
 	}
 }
 
-TEST(closes_that_last_keep_nobody_waiting)
+TEST(long_closes_delay_no_caller)
 {
 	int to[MANY], fd, sock[SOCKETS], pair[2];
 

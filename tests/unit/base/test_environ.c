@@ -78,7 +78,7 @@ TEST(a_name_without_end_is_cut)
 	assert_int_equal(check(text).count, 1);
 }
 
-TEST(what_only_the_proxy_reads_is_listed)
+TEST(variables_that_only_the_proxy_reads_are_listed)
 {
 	char run[] = "MPIB_RUN_DIR=/x", mode[] = "MPIB_MODE=vanilla";
 	char qp[] = "MPIB_SUP_QP=2", odd[] = "MPIB_FRUIT=1", path[] = "PATH=/";

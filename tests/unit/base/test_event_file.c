@@ -95,7 +95,7 @@ static void third_life(void)
 	CHECK(got[0].seq == 5 + MPIB_EVENTS && last == 4 + 2 * MPIB_EVENTS);
 }
 
-TEST(a_process_that_is_killed_is_counted_on_from)
+TEST(numbers_continue_after_a_process_was_killed)
 {
 	struct stat st;
 
@@ -124,7 +124,7 @@ static void damaged_life(void)
 	CHECK(mpib_events_after(last, got, 8, &last) == 1);
 }
 
-TEST(what_is_damaged_is_left_out)
+TEST(damaged_events_are_left_out)
 {
 	struct stat st;
 	char c;
@@ -175,7 +175,7 @@ static void pipe_life(void)
 	CHECK(unlink(path) == 0);
 }
 
-TEST(what_is_no_file_is_refused_and_stays)
+TEST(a_pipe_is_refused_and_stays)
 {
 	unlink(path);
 	live(pipe_life);
@@ -188,7 +188,7 @@ static void nowhere_life(void)
 	CHECK(newest() == 1);
 }
 
-TEST(without_a_file_there_is_a_journal)
+TEST(the_journal_works_without_a_file)
 {
 	live(nowhere_life);
 }

@@ -81,7 +81,7 @@ TEST(an_event_has_its_kind)
 }
 
 /* Each of the first three bytes of a text, all that there are. */
-TEST(what_is_no_utf8_is_replaced)
+TEST(bytes_that_are_no_utf8_are_replaced)
 {
 	char text[8] = "";
 

@@ -29,7 +29,7 @@ TEST(the_size_is_sealed)
 }
 
 /* Who touches a page while a hole is made there would wait for that. */
-TEST(nobody_makes_holes)
+TEST(holes_cannot_be_punched)
 {
 	struct mpib_memseg a;
 	int flags = 0;
@@ -51,7 +51,7 @@ TEST(nobody_makes_holes)
 }
 
 /* Without the right, which a child gives up, and where there is one, with it. */
-TEST(whether_holes_are_made_is_known)
+TEST(mpib_memseg_holes_knows_whether_holes_can_be_punched)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
 	struct __user_cap_data_struct none[2] = { 0 };

@@ -54,7 +54,7 @@ TEST(no_list_is_no_limit)
 	assert_true(has("10.1.2.3") && has("::1"));
 }
 
-TEST(what_is_no_network_is_refused)
+TEST(a_bad_network_is_refused)
 {
 	static const char *const wrong[] = {
 		"10.1.0.0",	"10.1.0.0/",	 "10.1.0.0/33",
@@ -148,7 +148,7 @@ TEST(an_aggregate_is_more_than_the_network_at_its_start)
 	assert_int_equal(list.n, 2);
 }
 
-TEST(so_do_those_of_ipv6)
+TEST(routes_of_ipv6_bring_their_networks)
 {
 	static const char none[] = "00000000000000000000000000000000 00 "
 				   "fd010000000000000000000000000001 00000400 "
@@ -178,7 +178,7 @@ TEST(so_do_those_of_ipv6)
 	assert_true(has("fd01:0:7::1"));
 }
 
-TEST(too_many_routes_are_told)
+TEST(too_many_routes_are_an_error)
 {
 	char text[64 * (MPIB_NETWORKS_MAX + 1)] = "";
 	FILE *f;

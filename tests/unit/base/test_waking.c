@@ -13,7 +13,7 @@ static bool call(struct mpib_waking *w, uint64_t ns)
 	return mpib_waking_end(w, began);
 }
 
-TEST(who_wakes_few_is_served)
+TEST(a_client_that_wakes_few_is_served)
 {
 	struct mpib_waking w = { 0 };
 
@@ -22,7 +22,7 @@ TEST(who_wakes_few_is_served)
 }
 
 /* Where all calls take long, or every other. */
-TEST(who_wakes_a_crowd_is_not)
+TEST(a_client_that_wakes_many_is_not_served)
 {
 	struct mpib_waking all = { 0 }, some = { 0 };
 	unsigned n = 0;
@@ -36,7 +36,7 @@ TEST(who_wakes_a_crowd_is_not)
 }
 
 /* Nor one that took long because somebody else had the CPU. */
-TEST(a_few_that_take_long_are_nobodys_fault)
+TEST(a_few_slow_calls_are_tolerated)
 {
 	struct mpib_waking w = { 0 };
 

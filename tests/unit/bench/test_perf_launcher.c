@@ -132,7 +132,7 @@ TEST(jobs_on_a_host_have_their_ports)
 	assert_true(one.job != other.job);
 }
 
-TEST(who_is_alone_is_no_rank)
+TEST(a_single_process_is_no_rank)
 {
 	/* The last is the script of a batch job, which nobody else joins. */
 	static const char *const alone[] = {
@@ -158,7 +158,7 @@ TEST(who_is_alone_is_no_rank)
 	assert_int_equal(opt.role, PERF_LOCAL);
 }
 
-TEST(what_is_no_rank_is_refused)
+TEST(a_bad_rank_is_refused)
 {
 	static const char *const bad[] = {
 		"RANK=2 WORLD_SIZE=2 MASTER_ADDR=a",

@@ -58,7 +58,7 @@ TEST(sizes_are_digits_and_at_most_a_suffix)
 	assert_true(size == UINT64_MAX);
 }
 
-TEST(what_is_no_value_is_refused)
+TEST(a_bad_value_is_refused)
 {
 	static const char *const bad[] = {
 		"--max|4 ",
@@ -131,7 +131,7 @@ TEST(check_refuses_what_it_could_not_judge)
 	perf_options_free(&opt);
 }
 
-TEST(what_is_given_is_no_default)
+TEST(a_given_value_replaces_the_default)
 {
 	struct perf_options opt;
 

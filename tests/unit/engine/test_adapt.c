@@ -88,7 +88,7 @@ setup_test(messages_join_the_shortest_queue_whole)
 	assert_int_equal(sup, 16);
 }
 
-setup_test(a_queue_is_as_long_as_the_rail_takes_for_it)
+setup_test(the_length_of_a_queue_is_the_time_that_it_takes)
 {
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	post(0, 2 * MIB, MIB);
@@ -99,7 +99,7 @@ setup_test(a_queue_is_as_long_as_the_rail_takes_for_it)
 }
 
 /* A rail is one, however many lanes put their bytes on it. */
-setup_test(what_other_lanes_have_in_flight_counts)
+setup_test(bytes_of_other_lanes_in_flight_count)
 {
 	struct mpib_track_sum sum[MPIB_RAILS] = { { 0 },
 						  { .inflight = 4 * MIB } };

@@ -137,7 +137,7 @@ setup_test(the_size_of_pieces_does_not_matter)
 
 /* A message of registered memory is one send op, of up to 2 GiB. Nor do turns pass
  * in vain while all owe one. */
-setup_test(nor_does_it_of_the_largest)
+setup_test(the_size_of_the_largest_pieces_does_not_matter)
 {
 	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1);
 
@@ -162,7 +162,7 @@ setup_test(a_tenant_has_one_share_however_many_clients)
 		assert_part(&f.leaf[i], 1, 2 * (LEAVES - 1));
 }
 
-setup_test(what_one_leaves_goes_to_the_others)
+setup_test(an_unused_share_goes_to_the_others)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 20),
@@ -178,7 +178,7 @@ setup_test(what_one_leaves_goes_to_the_others)
 	assert_part(b, 2, 3);
 }
 
-setup_test(a_full_lane_stops_nobody_on_another)
+setup_test(a_full_lane_stops_no_other_lane)
 {
 	struct leaf *stuck = add(0, &f.tenant[0], 50),
 		    *a = add(1, &f.tenant[1], 10),
@@ -193,7 +193,7 @@ setup_test(a_full_lane_stops_nobody_on_another)
 	assert_part(b, 1, 2);
 }
 
-setup_test(who_was_away_is_next_and_has_saved_nothing)
+setup_test(a_leaf_that_wakes_is_next_and_has_saved_no_credit)
 {
 	struct leaf *a = add(0, &f.tenant[0], 10),
 		    *b = add(1, &f.tenant[1], 10);
@@ -285,7 +285,7 @@ setup_test(a_limit_that_is_lifted_holds_no_longer)
 	assert_false(mpib_drr_is_held(&l->drr));
 }
 
-setup_test(it_is_contended_only_between_tenants_or_weights)
+setup_test(there_is_contention_only_between_tenants_or_weights)
 {
 	struct leaf *b, *c;
 

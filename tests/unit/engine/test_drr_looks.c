@@ -93,7 +93,7 @@ setup_test(turns_come_to_all_of_them)
 		assert_in_range(leaf[i].looks, 9, 12);
 }
 
-setup_test(who_may_post_does_so_when_its_turn_comes)
+setup_test(a_leaf_that_may_post_does_so_in_its_turn)
 {
 	for (unsigned i = 0; i < LEAVES; i += 7) {
 		leaf[i].may = true;
@@ -173,7 +173,7 @@ static int run_idle(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_NONE;
 }
 
-setup_test(who_has_nothing_takes_no_looks)
+setup_test(idle_leaves_do_not_use_up_a_turn)
 {
 	for (unsigned i = 300; i < LEAVES; i++)
 		mpib_drr_leave(&leaf[i].drr);

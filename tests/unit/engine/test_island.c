@@ -59,7 +59,7 @@ TEST(both_ends_find_the_same_path)
 	}
 }
 
-TEST(a_list_that_is_none_is_refused_by_name)
+TEST(a_bad_list_is_refused_by_name)
 {
 	static const char *const bad[] = { "10.0.0.0",
 					   "10.0.0.0/33",

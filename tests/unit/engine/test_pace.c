@@ -26,7 +26,7 @@ static uint64_t patience(uint64_t now)
 	return now - begun;
 }
 
-setup_test(it_yields_at_every_look_while_others_take_the_core)
+setup_test(a_shard_yields_at_every_poll_while_others_take_the_core)
 {
 	for (unsigned i = 0; i < 1000; i++) {
 		assert_int_equal(mpib_pace_idle(&p, MS), MPIB_WAIT_YIELD);
@@ -48,21 +48,21 @@ static void have_the_core_alone(void)
 	assert_int_equal(yields, 64 + (1000 - 64) / 8);
 }
 
-setup_test(alone_on_its_core_it_looks_more_often_than_it_yields)
+setup_test(a_shard_alone_on_its_core_yields_rarely)
 {
 	have_the_core_alone();
 }
 
-setup_test(one_yield_that_is_taken_tells_of_company)
+setup_test(one_yield_that_is_taken_shows_that_the_core_is_shared)
 {
 	have_the_core_alone();
 	while (mpib_pace_idle(&p, MS) != MPIB_WAIT_YIELD)
 		;
 	mpib_pace_yielded(&p, MS, 5 * US);
-	it_yields_at_every_look_while_others_take_the_core(state);
+	a_shard_yields_at_every_poll_while_others_take_the_core(state);
 }
 
-setup_test(a_short_sleep_makes_it_more_patient_within_a_bound)
+setup_test(short_sleeps_lengthen_the_spin_up_to_a_bound)
 {
 	uint64_t was = patience(MS), is = was;
 
@@ -75,7 +75,7 @@ setup_test(a_short_sleep_makes_it_more_patient_within_a_bound)
 	assert_int_equal(is, 200 * US);
 }
 
-setup_test(a_long_sleep_makes_it_less_patient_within_a_bound)
+setup_test(long_sleeps_shorten_the_spin_down_to_a_bound)
 {
 	uint64_t was = patience(MS), is = was;
 
@@ -88,7 +88,7 @@ setup_test(a_long_sleep_makes_it_less_patient_within_a_bound)
 	assert_int_equal(is, 5 * US);
 }
 
-setup_test(it_is_shared_while_tenants_take_turns)
+setup_test(a_shard_is_shared_while_tenants_alternate)
 {
 	static const char one, other;
 	uint64_t now = MS;
@@ -104,7 +104,7 @@ setup_test(it_is_shared_while_tenants_take_turns)
 	assert_false(mpib_pace_is_shared(&p, now + 100 * MS));
 }
 
-setup_test(it_gives_way_once_in_a_while)
+setup_test(a_busy_shard_yields_every_30_us)
 {
 	uint64_t now = MS;
 	unsigned yields = 0;
@@ -129,7 +129,7 @@ static uint64_t gives_way_after(uint64_t now)
 	return now - begun;
 }
 
-setup_test(it_keeps_the_core_for_a_part_of_what_a_yield_took)
+setup_test(the_time_between_yields_follows_what_a_yield_took)
 {
 	mpib_pace_yielded(&p, MS, 40 * US);
 	assert_int_equal(gives_way_after(MS), 30 * US);
@@ -150,7 +150,7 @@ static uint64_t sleeps_for(uint64_t now)
 	return ms;
 }
 
-setup_test(after_a_dear_yield_it_sleeps_at_once_for_a_while)
+setup_test(after_an_expensive_yield_a_shard_sleeps_at_once)
 {
 	mpib_pace_yielded(&p, MS, 900 * US);
 	assert_int_equal(sleeps_for(MS), 0);
@@ -158,7 +158,7 @@ setup_test(after_a_dear_yield_it_sleeps_at_once_for_a_while)
 	assert_int_equal(sleeps_for(2 * MS), 8);
 }
 
-setup_test(while_yields_stay_dear_it_sleeps_for_half_a_second)
+setup_test(expensive_yields_are_avoided_up_to_half_a_second)
 {
 	const uint64_t want[] = { 8, 16, 32, 64, 128, 256, 500, 500, 500 };
 	uint64_t now = 1000 * MS;

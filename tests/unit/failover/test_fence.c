@@ -12,7 +12,7 @@ static unsigned take(struct mpib_fence *f, enum mpib_fence_msg msg,
 	return actions;
 }
 
-TEST(a_fault_is_told_and_replayed_when_both_have_stopped)
+TEST(a_fault_is_sent_and_replayed_when_both_have_stopped)
 {
 	struct mpib_fence f;
 
@@ -134,7 +134,7 @@ TEST(a_fault_while_it_comes_back_ends_that_attempt)
 	assert_false(f.peer_up);
 }
 
-TEST(the_peer_may_give_up_what_this_end_has_not_begun)
+TEST(the_peer_may_end_an_attempt_that_this_end_has_not_begun)
 {
 	struct mpib_fence f;
 
@@ -166,7 +166,7 @@ static void expect_no_change(struct mpib_fence *f, enum mpib_fence_msg msg,
 }
 
 /* The peer link broke, and the peer does not know what this end has. */
-TEST(what_the_peer_sends_again_changes_nothing)
+TEST(repeated_messages_change_nothing)
 {
 	struct mpib_fence f;
 	unsigned actions;
@@ -215,7 +215,7 @@ TEST(the_peer_may_repeat_the_fence_before_the_last)
 		mpib_fence_message(&f, MPIB_FENCE_MSG_FENCED, 0, &actions));
 }
 
-TEST(only_what_the_rail_carried_and_nobody_saw_is_lost)
+TEST(only_unseen_stripes_of_the_rail_are_lost)
 {
 	struct mpib_stripes c;
 
@@ -229,7 +229,7 @@ TEST(only_what_the_rail_carried_and_nobody_saw_is_lost)
 	assert_int_equal(mpib_stripes_find_lost(&c, 0, true, 0, false), 1);
 }
 
-TEST(what_is_held_is_lost_though_the_rail_acknowledged_it)
+TEST(held_stripes_are_lost_though_the_rail_acknowledged_them)
 {
 	struct mpib_stripes c;
 
@@ -265,7 +265,7 @@ TEST(a_chunk_follows_the_rail_it_was_posted_on_again)
 	assert_int_equal(c.lost, 3);
 }
 
-TEST(an_imm_waits_for_what_it_covers_on_another_rail)
+TEST(an_imm_waits_for_the_stripe_that_it_covers_on_another_rail)
 {
 	struct mpib_stripes c;
 

@@ -30,7 +30,7 @@ CASE(connecting_shows_in_the_state_word)
 	assert_int_equal(mpib_connect(c, &h, -1, &conn), -EINVAL);
 }
 
-CASE(a_failed_connection_tells_why)
+CASE(a_failed_connection_has_a_reason)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };
 	struct mpib_conn *conn;
@@ -64,7 +64,7 @@ static void expect_desc(unsigned index, uint32_t gen, uint64_t off,
 	assert_int_equal(d.tag, tag);
 }
 
-CASE(allocated_memory_is_sent_where_it_lies)
+CASE(allocated_memory_is_sent_without_a_copy)
 {
 	struct mpib_region *region, *again;
 	struct mpib_request *r;

@@ -145,7 +145,7 @@ static const struct {
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-CASE(what_is_made_too_late_is_taken_back)
+CASE(objects_that_are_made_too_late_are_undone)
 {
 	struct mpib_listener *l;
 	struct mpib_handle h;

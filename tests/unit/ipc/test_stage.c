@@ -40,7 +40,7 @@ CASE(a_send_too_large_fails_with_both_sizes)
 }
 
 /* Of a grouped receive it is the connection that fails, which has the text. */
-CASE(one_too_large_for_its_group_says_what_the_proxy_says)
+CASE(a_send_too_large_for_its_group_has_the_proxys_reason)
 {
 	struct mpib_request *s = send_at(0, 50000, 0);
 
@@ -125,7 +125,7 @@ static void *deregister(void *arg)
 	return NULL;
 }
 
-CASE(after_dereg_nobody_touches_the_memory)
+CASE(deregistered_memory_is_not_touched)
 {
 	for (int lap = 0; lap < 8; lap++) {
 		struct mpib_request *s = send_at(0, BYTES, 0);

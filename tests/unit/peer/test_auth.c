@@ -99,7 +99,7 @@ TEST(the_newline_that_ends_a_key_file_does_not_count)
 	expect_refused("0123456789abcde\n", 16, 0600, "16 to 4096");
 }
 
-TEST(a_key_file_that_is_not_there_is_named)
+TEST(a_missing_key_file_is_named)
 {
 	struct mpib_cluster_key key = { 0 };
 	char why[200] = "";
@@ -132,7 +132,7 @@ TEST(a_proof_holds_for_one_key_one_end_and_one_greeting)
 	assert_false(mpib_auth_check(&key, &b, true, proof));
 }
 
-TEST(challenges_are_of_whoever_has_a_key)
+TEST(only_a_node_with_a_key_sends_a_challenge)
 {
 	struct mpib_cluster_key key = load("the key of this cluster"),
 				none = { 0 };
@@ -171,7 +171,7 @@ static bool taken(struct mpib_seal *s, const uint8_t *msg, size_t len,
 	return true;
 }
 
-TEST(a_sealed_message_cannot_change_repeat_or_be_left_out)
+TEST(a_sealed_message_cannot_be_changed_repeated_or_dropped)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");
 	uint8_t first[] = "message", second[] = "message";
@@ -197,7 +197,7 @@ TEST(a_sealed_message_cannot_change_repeat_or_be_left_out)
 	assert_false(taken(&back, first, 7, seal, "message")); /* sent back */
 }
 
-TEST(who_has_no_key_reads_nothing_of_a_message)
+TEST(a_message_is_unreadable_without_the_key)
 {
 	struct mpib_cluster_key key = load("the key of this cluster");
 	uint8_t msg[48], same[48], seal[MPIB_SEAL_BYTES];

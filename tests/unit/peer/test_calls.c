@@ -24,7 +24,7 @@ static void hear(struct client *c, struct mpib_link *link, bool on)
  * answered. Then the lower node's connects as well, and has its answer before the
  * lower node hears that the other has a link: were the lower node to take both, what
  * it hears of the second would be older than what it heard of the first. */
-rig_test(of_two_calls_at_once_one_is_taken)
+rig_test(of_two_simultaneous_calls_one_is_accepted)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -117,7 +117,7 @@ static void say(int fd, const struct mpib_peer_msg *m)
 
 /* Else it would have answers kept for it that it does not read. Before its HELLO,
  * or before its READY. */
-rig_test(who_proved_nothing_may_not_ping)
+rig_test(a_caller_without_a_proof_may_not_ping)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
 	struct mpib_peer_msg hello = {

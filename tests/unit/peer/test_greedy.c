@@ -94,7 +94,7 @@ static unsigned linked(const struct rig *rig)
 	return n;
 }
 
-rig_test(pings_that_are_answered_unread_are_few)
+rig_test(answers_to_pings_that_are_not_read_are_few)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };
 	struct rig *rig = *state;
@@ -122,7 +122,7 @@ static void hoard(struct mpib_peer *p)
 }
 
 /* Each of them would have 2 MiB, and all of them 16. */
-rig_test(several_have_together_what_one_may_have)
+rig_test(several_peers_together_may_queue_what_one_may)
 {
 	const struct mpib_peer_msg open = { .type = MPIB_PEER_CONN_OPEN,
 					    .name = { 1, 1000, true },
@@ -150,7 +150,7 @@ rig_test(several_have_together_what_one_may_have)
 }
 
 /* The end of a large job is queued as a whole for a peer that reads. */
-rig_test(who_asks_after_hoarders_has_room_too)
+rig_test(a_peer_that_reads_has_room_beside_hoarders)
 {
 	struct rig *rig = *state;
 	struct mpib_peer *p, *honest;

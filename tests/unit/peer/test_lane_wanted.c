@@ -47,7 +47,7 @@ rig_test(a_lane_is_opened_with_a_listeners_handle_alone)
 }
 
 /* All wait for one lane, which the first asked for. */
-rig_test(a_refused_listener_takes_no_other_connects_with_it)
+rig_test(a_refused_listener_fails_no_other_connects)
 {
 	struct mpib_handle handle[3]; /* right, damaged, closed */
 	struct rig *rig = *state;

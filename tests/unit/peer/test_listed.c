@@ -65,7 +65,7 @@ rig_test(a_peer_lists_nothing_but_its_own)
 }
 
 /* What no peer can read is not sent again and again. */
-rig_test(a_message_that_is_none_ends_the_lanes)
+rig_test(a_message_that_no_peer_can_read_ends_the_lanes)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
 				   .to = 0x7fffffff };
@@ -128,7 +128,7 @@ rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 }
 
 /* The opener closes an idle lane, and the other end does not hear of it. */
-rig_test(a_lane_that_the_other_end_lists_in_vain_ends_there)
+rig_test(a_lane_that_this_end_closed_ends_at_the_other)
 {
 	struct rig *rig = *state;
 	struct client *a, *b;
@@ -153,7 +153,7 @@ rig_test(a_lane_that_the_other_end_lists_in_vain_ends_there)
 #define LANES 140 /* more than are listed in two turns */
 
 /* The peer would not understand it before it knows where the rail stands. */
-rig_test(a_lane_says_nothing_of_its_rails_before_it_is_listed)
+rig_test(a_lane_sends_nothing_about_rails_before_it_is_listed)
 {
 	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCE };
 	unsigned before[LANES], unlisted = 0;

@@ -191,7 +191,7 @@ static void stand_between(struct rig *rig, struct middle *m)
 	rig_call(a, 0, 0, &handle);
 }
 
-rig_test(who_passes_on_all_as_it_was_harms_nothing)
+rig_test(a_middle_that_changes_nothing_harms_nothing)
 {
 	struct rig *rig = *state;
 	struct middle m;
@@ -234,7 +234,7 @@ static void proved(struct mpib_peer_msg *m)
 }
 
 /* All that the three messages say is what it was, or there is no link. */
-TEST(what_is_said_in_the_greeting_cannot_be_changed)
+TEST(no_field_of_the_greeting_can_be_changed)
 {
 	static const struct {
 		enum mpib_peer_type type;
@@ -306,12 +306,12 @@ static void expect_nobody(struct rig *rig, unsigned whom)
 	middle_close(&m);
 }
 
-rig_test(nobody_is_taken_for_a_proxy_by_what_another_says)
+rig_test(a_middle_cannot_pose_as_a_proxy_to_the_called)
 {
 	expect_nobody(*state, 1);
 }
 
-rig_test(nobody_is_taken_for_a_proxy_by_what_the_caller_says)
+rig_test(a_middle_cannot_pose_as_a_proxy_to_the_caller)
 {
 	expect_nobody(*state, 0);
 }

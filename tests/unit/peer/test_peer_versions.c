@@ -56,7 +56,7 @@ static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 	close(fd);
 }
 
-rig_test(too_old_and_too_new_are_refused_and_told_both_ranges)
+rig_test(a_refusal_of_a_version_names_both_ranges)
 {
 	static const unsigned other[] = { MPIB_PEER_VERSION_MIN - 1,
 					  MPIB_PEER_VERSION + 1 };
@@ -77,7 +77,7 @@ rig_test(too_old_and_too_new_are_refused_and_told_both_ranges)
 	}
 }
 
-rig_test(the_newest_that_both_know_is_spoken)
+rig_test(the_newest_common_version_is_used)
 {
 	struct mpib_peer_msg answer;
 
@@ -102,7 +102,7 @@ static int decode_with(const struct mpib_peer_msg *m, unsigned from_end,
 	return mpib_peer_decode(buf + 4, n - 4, got);
 }
 
-TEST(a_lane_says_how_it_is_spread_and_which_rails_are_away)
+TEST(a_lane_has_its_spread_and_its_lost_rails)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_LANE_ACCEPT,
 				   .lane_info = { .imm_version = 2,

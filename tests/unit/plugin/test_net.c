@@ -59,7 +59,7 @@ static int class_with(const char *environment, int of_communicator)
 
 #define CASE(name) TEST_OF(name, set_up, tear_down)
 
-CASE(the_class_of_nccls_own_transport_counts_here_too)
+CASE(nccl_ib_tc_is_the_traffic_class)
 {
 	assert_int_equal(class_with("106", -1), 106);
 	/* Whoever sets it for the communicator wins, as in NCCL. */
@@ -239,7 +239,7 @@ CASE(a_send_too_large_is_a_usage_error_with_both_sizes)
 	assert_int_equal(rig_warnings, 1);
 }
 
-CASE(a_lost_peer_is_a_remote_error_told_once)
+CASE(a_lost_peer_is_a_remote_error_with_one_warning)
 {
 	void *mr, *s, *again;
 	int size;
@@ -259,7 +259,7 @@ CASE(a_lost_peer_is_a_remote_error_told_once)
 	assert_int_equal(rig_warnings, 1); /* for isend, as for test before */
 }
 
-CASE(a_dead_proxy_is_a_system_error_told_once)
+CASE(a_dead_proxy_is_a_system_error_with_one_warning)
 {
 	void *mr, *s, *ctx;
 	int size, done;
@@ -280,7 +280,7 @@ CASE(a_dead_proxy_is_a_system_error_told_once)
 			 NCCL_SYSTEM_ERROR);
 }
 
-CASE(gpu_memory_without_dma_buf_is_refused_in_words)
+CASE(gpu_memory_without_dma_buf_is_refused_with_a_remedy)
 {
 	void *mr;
 
@@ -327,7 +327,7 @@ CASE(memory_that_is_never_used_pins_no_window)
 	assert_int_equal(asked(MPIB_CTL_POOL), 2);
 }
 
-CASE(closing_does_not_mind_what_is_outstanding)
+CASE(a_comm_with_outstanding_requests_can_be_closed)
 {
 	void *mr, *s, *v;
 

@@ -135,7 +135,7 @@ static void *take_away(void *arg)
 	return NULL;
 }
 
-CASE(memory_taken_away_under_requests_is_touched_no_more)
+CASE(deregistered_memory_of_requests_is_not_touched)
 {
 	for (unsigned round = 0; round < 40; round++) {
 		struct memory m = { .from = pages(), .to = pages() };
@@ -208,7 +208,7 @@ static bool goes_on_meanwhile(struct fake_proxy *mute)
 	return meanwhile;
 }
 
-CASE(nobody_waits_for_another_communicator_to_attach)
+CASE(a_communicator_that_attaches_delays_no_other)
 {
 	struct fake_proxy *mute = fake_proxy_start();
 	bool meanwhile = false;
@@ -233,7 +233,7 @@ static void *ask_properties(void *arg)
 	return NULL;
 }
 
-CASE(a_child_forked_in_the_middle_of_a_call_is_of_use)
+CASE(a_child_forked_during_a_call_can_ask_for_properties)
 {
 	struct nccl_net_properties_v12 props;
 	pthread_t asker;

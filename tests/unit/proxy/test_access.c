@@ -75,7 +75,7 @@ CASE(a_host_is_this_machine_by_address_or_localhost)
 	assert_false(asked_as(NULL, NULL));
 }
 
-CASE(so_is_the_address_it_came_in_at_and_names_that_are_listed)
+CASE(a_host_is_the_own_address_or_a_listed_name)
 {
 	assert_true(asked_as("10.0.0.7:9495", "10.0.0.7"));
 	assert_false(asked_as("10.0.0.8:9495", "10.0.0.7"));
@@ -118,7 +118,7 @@ CASE(a_token_is_given_whole)
 	}
 }
 
-CASE(secrets_are_read_that_nobody_else_can_read)
+CASE(secrets_that_others_can_read_are_refused)
 {
 	write_secret("token", TOKEN "\n", 0600);
 	set_file(cfg.metrics_token_file, "token");

@@ -45,7 +45,7 @@ static int dial(struct sockaddr_in *from)
 	return fd;
 }
 
-TEST(a_connection_is_of_the_user_who_made_it)
+TEST(a_connection_belongs_to_the_user_who_made_it)
 {
 	struct sockaddr_in from;
 	uid_t uid = 1, want = geteuid();
@@ -68,7 +68,7 @@ TEST(a_connection_is_of_the_user_who_made_it)
 }
 
 /* The kernel says uid 0 of a socket that its process has closed. */
-TEST(a_closed_connection_is_nobodys)
+TEST(a_closed_connection_has_no_user)
 {
 	struct sockaddr_in from;
 	uid_t uid = 1;
@@ -78,7 +78,7 @@ TEST(a_closed_connection_is_nobodys)
 	assert_int_equal(uid, 1);
 }
 
-TEST(what_is_not_connected_is_nobodys)
+TEST(a_socket_that_is_not_connected_has_no_user)
 {
 	struct sockaddr_in from = here;
 	uid_t uid = 1;

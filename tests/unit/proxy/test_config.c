@@ -69,7 +69,7 @@ CASE(conf_d_wins_over_mpib_conf_in_the_order_of_names)
 	assert_int_equal(cfg.engine.qps[0], 7);
 }
 
-CASE(a_conf_d_that_cannot_be_read_is_told)
+CASE(a_conf_d_that_cannot_be_read_is_an_error)
 {
 	scratch_write("conf.d", "[sup]\nbw = 3\n"); /* no directory */
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -ENOTDIR);
@@ -93,7 +93,7 @@ CASE(a_pipe_in_its_place_is_refused_at_once)
 	assert_in(why, "f.conf: it is no regular file (name a readable file)");
 }
 
-CASE(a_long_line_is_told_and_the_next_is_read)
+CASE(a_long_line_is_an_error_and_the_next_is_read)
 {
 	static char text[20000];
 
@@ -155,7 +155,7 @@ CASE(a_dump_is_a_file_that_gives_the_same)
 	assert_int_equal(cfg.lanes, MPIB_LANES_PRIVATE);
 }
 
-CASE(a_rail_is_found_by_what_it_is_called)
+CASE(a_rail_is_found_by_its_name_and_label)
 {
 	cfg.sout[0] = '\0';
 	assert_int_equal(read_file(GPU(7) GPU(3)), 0);
@@ -184,7 +184,7 @@ CASE(there_are_sixteen_devices_at_most)
 	assert_in(why, "d16: there are 16 devices already");
 }
 
-CASE(the_mode_follows_what_else_is_given)
+CASE(mode_auto_follows_the_other_settings)
 {
 	static const struct {
 		const char *mode, *bw, *prefix;

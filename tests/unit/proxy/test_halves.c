@@ -46,7 +46,7 @@ static uint64_t regions_of_all(void)
 
 #define CASE(name) TEST_OF(name, fresh, NULL)
 
-CASE(two_users_have_half_of_what_there_is)
+CASE(two_users_have_half_of_each_table)
 {
 	const uint64_t lanes = share(MPIB_QUOTA_LANES);
 	const struct {
@@ -119,7 +119,7 @@ CASE(two_users_have_half_of_the_places_of_readers)
 	assert_true(mpib_reader_fits(2, 0, 2 * own, cfg.max_readers, 0));
 }
 
-CASE(shares_follow_what_there_is)
+CASE(shares_follow_limits_and_quotas)
 {
 	given("limit", "clients", "64");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 16);

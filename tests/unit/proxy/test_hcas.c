@@ -91,7 +91,7 @@ CASE(link_layers_are_not_mixed)
 	assert_string_equal(why[1], "has another link layer");
 }
 
-CASE(slow_ports_are_no_match_for_one_fast_port)
+CASE(one_fast_port_decides_the_link_layer)
 {
 	add("a", 1, ETH, 25, 0);
 	add("b", 1, ETH, 25, 0);
@@ -164,7 +164,7 @@ CASE(functions_of_the_only_card_are_no_devices)
 	EXPECT(2);
 }
 
-CASE(their_order_is_that_of_their_places)
+CASE(hcas_are_ordered_by_pci_address)
 {
 	add_at("0001:05:00.0", 1);
 	add_at("0000:e1:00.0", 2);
@@ -201,7 +201,7 @@ CASE(storage_is_left_to_itself)
 }
 
 /* One near a GPU that never had a cable, beside those that work. */
-CASE(what_is_down_leaves_nothing_to_storage)
+CASE(ports_that_are_down_do_not_make_others_storage)
 {
 	add("a", 1, ETH, 400, 0)->model = 4129;
 	add("b", 1, ETH, 400, 0)->model = 4129;
@@ -219,7 +219,7 @@ CASE(what_is_down_leaves_nothing_to_storage)
 	EXPECT(1, 2);
 }
 
-CASE(what_is_down_counts_if_it_will_be_there)
+CASE(a_port_that_is_down_counts_if_its_model_is_in_use)
 {
 	add("a", 1, ETH, 400, 0)->model = 4129;
 	add("b", 1, ETH, 2, 0)->model = 4129;
@@ -232,7 +232,7 @@ CASE(what_is_down_counts_if_it_will_be_there)
 	EXPECT(0, 1, 2);
 }
 
-CASE(there_are_sixteen_at_most_the_first)
+CASE(the_first_sixteen_hcas_are_used)
 {
 	for (unsigned i = 0; i < 20; i++) {
 		char pci[16];
@@ -269,7 +269,7 @@ static bool near_gpu(const struct mpib_gpus *g, const char *path)
 	return mpib_gpus_near(g, scratch_path(path));
 }
 
-CASE(a_gpu_is_near_what_shares_its_root_port)
+CASE(a_gpu_is_near_an_hca_below_the_same_root_port)
 {
 	struct mpib_gpus g;
 

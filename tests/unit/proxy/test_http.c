@@ -139,7 +139,7 @@ static void answered(void)
 	}
 }
 
-fixture_test(who_waits_for_a_snapshot_shares_its_text)
+fixture_test(visitors_who_wait_for_a_snapshot_share_its_text)
 {
 	json_t *all;
 
@@ -187,7 +187,7 @@ fixture_test(a_body_is_refused)
 }
 
 /* The text that is being made, or waited for, is for nobody. */
-fixture_test(it_ends_with_all_waiting)
+fixture_test(the_server_can_be_closed_while_visitors_wait)
 {
 	for (unsigned turns = 0; turns < 6; turns++) {
 		ask_all("/stats.json");

@@ -14,7 +14,7 @@ static json_int_t num(const json_t *o, const char *key)
 
 #define CASE(name) TEST_OF(name, scratch_make, scratch_remove)
 
-CASE(numbers_are_read_and_the_rest_is_left_out)
+CASE(only_numbers_are_read)
 {
 	json_t *v;
 
@@ -28,7 +28,7 @@ CASE(numbers_are_read_and_the_rest_is_left_out)
 	json_decref(v);
 }
 
-CASE(retries_without_number_stay_the_most_there_is)
+CASE(huge_numbers_of_retries_saturate)
 {
 	json_t *v, *n;
 

@@ -60,7 +60,7 @@ static unsigned ends(struct mpib_event *e)
 
 #define CASE(name) TEST_OF(name, empty, NULL)
 
-CASE(a_job_is_all_clients_of_a_user_that_say_it)
+CASE(a_job_is_all_clients_of_a_user_with_its_name)
 {
 	join(0, 1, "slurm 7.0", 11);
 	join(1, 1, "slurm 7.0", 12); /* another comm of it */
@@ -76,7 +76,7 @@ CASE(a_job_is_all_clients_of_a_user_that_say_it)
 	leave(5, 1); /* of no job: nothing happens */
 }
 
-CASE(its_end_is_told_with_the_sum)
+CASE(the_end_of_a_job_is_an_event_with_its_sums)
 {
 	const struct mpib_job *j;
 	struct mpib_event e;
@@ -104,7 +104,7 @@ CASE(its_end_is_told_with_the_sum)
 	assert_ptr_not_equal(job_of(2), j);
 }
 
-CASE(the_one_that_is_over_for_longest_gives_way)
+CASE(the_job_that_ended_first_is_replaced)
 {
 	for (unsigned i = 0; i < MPIB_JOBS; i++)
 		join(i, 1 + i % 4, "", i + 1);

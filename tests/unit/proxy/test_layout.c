@@ -167,7 +167,7 @@ static void refused(const char *text)
 	assert_in(why, text);
 }
 
-TEST(what_contradicts_is_refused_in_words)
+TEST(settings_that_contradict_the_layout_are_refused)
 {
 	found(1);
 	set("device", "layout", "each");

@@ -19,7 +19,7 @@ static uint64_t bound(void)
 
 #define CASE(name) TEST_OF(name, scratch_make, scratch_remove)
 
-CASE(without_a_limit_it_is_the_machines)
+CASE(without_a_limit_the_machines_memory_counts)
 {
 	assert_true(bound() == MACHINE); /* no such file */
 	scratch_write("cgroup", "0::/a/b\n");

@@ -49,7 +49,7 @@ static int end_play(void **state)
 
 #define CASE(name) TEST_OF(name, NULL, end_play)
 
-CASE(a_node_s_cpus_are_those_that_we_may_use)
+CASE(the_cpus_of_a_node_are_those_of_the_process)
 {
 	char text[64];
 	cpu_set_t cpus;
@@ -68,7 +68,7 @@ CASE(a_node_s_cpus_are_those_that_we_may_use)
 	assert_false(mpib_numa_cpus(1, &cpus));
 }
 
-CASE(one_node_is_near_to_all)
+CASE(with_one_numa_node_nothing_is_pinned)
 {
 	cpu_set_t cpus;
 
@@ -166,7 +166,7 @@ CASE(a_shard_runs_near_its_hca)
 	mpib_engine_close(engine);
 }
 
-CASE(shards_that_are_more_than_the_cpus_there_run_anywhere)
+CASE(more_shards_than_cpus_of_a_node_run_anywhere)
 {
 	struct mpib_engine *engine;
 	cpu_set_t own, cpus;

@@ -39,7 +39,7 @@ setup_test(clients_of_one_user_go_to_the_emptiest_shard)
 }
 
 /* By the emptiest shard alone each user would have one of the two to itself. */
-setup_test(users_who_come_by_turns_share_both_shards)
+setup_test(users_whose_clients_alternate_share_both_shards)
 {
 	for (unsigned i = 0; i < 8; i++) {
 		come(0, 2);
@@ -77,7 +77,7 @@ setup_test(a_user_with_a_thread_of_its_own_stays_on_it)
 	assert_int_equal(come_by(MPIB_PLACE_OWN, 2, 3), 2);
 }
 
-setup_test(users_beyond_the_threads_go_where_there_is_least)
+setup_test(users_beyond_the_threads_go_to_the_emptiest_shard)
 {
 	for (unsigned i = 0; i < 4; i++)
 		come_by(MPIB_PLACE_OWN, 0, 2);

@@ -20,7 +20,7 @@
 #define IB IBV_LINK_LAYER_INFINIBAND
 #define ETH IBV_LINK_LAYER_ETHERNET
 
-TEST(a_node_is_near_to_itself_and_to_nobody_knows_where)
+TEST(a_numa_node_is_near_itself_and_an_unknown_node)
 {
 	assert_int_equal(mpib_numa_distance(0, 0), 10);
 	assert_int_equal(mpib_numa_distance(-1, 3), 10);
@@ -30,7 +30,7 @@ TEST(a_node_is_near_to_itself_and_to_nobody_knows_where)
 	mpib_numa_forget();
 }
 
-TEST(a_port_is_told_as_ibv_devinfo_would)
+TEST(a_port_is_described_as_by_ibv_devinfo)
 {
 	struct mpib_port_info info = { .speed_mbps = 400000,
 				       .link_layer = IB,
@@ -100,7 +100,7 @@ CASE(a_machine_without_devices_does_not_start)
 	nothing("there is no RDMA device");
 }
 
-CASE(the_software_hca_serves_where_it_is_asked_for)
+CASE(the_software_hca_is_used_if_it_is_asked_for)
 {
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft");
@@ -206,20 +206,20 @@ CASE(a_device_that_does_not_answer_is_left_out)
 	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;
 }
 
-CASE(soft_roce_is_not_taken_unasked)
+CASE(soft_roce_is_not_used_unasked)
 {
 	fake_ibv_add("rxe0", "127.41.2.1");
 	nothing("rxe0:1 has no hardware behind it");
 }
 
-CASE(a_device_that_cannot_be_opened_is_told)
+CASE(a_device_that_cannot_be_opened_is_reported)
 {
 	give_hardware(fake_ibv_add("fake_0", "127.41.2.1"));
 	fake_ibv_fails("ibv_open_device", EACCES, 1);
 	nothing("fake_0:1 Permission denied");
 }
 
-CASE(another_transport_is_none_of_ours)
+CASE(a_device_of_another_transport_is_ignored)
 {
 	struct fake_device *d = fake_ibv_add("iw0", "127.41.2.1");
 

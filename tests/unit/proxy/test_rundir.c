@@ -85,7 +85,7 @@ CASE(a_directory_open_to_all_is_refused)
 	assert_in(why, "anybody may write");
 }
 
-CASE(so_is_one_that_its_group_may_write)
+CASE(a_directory_that_its_group_may_write_is_refused)
 {
 	struct mpib_rundir rd;
 
@@ -95,7 +95,7 @@ CASE(so_is_one_that_its_group_may_write)
 	assert_in(why, "its whole group may write");
 }
 
-CASE(the_admin_socket_is_beside_it_and_for_nobody_else)
+CASE(the_admin_socket_is_outside_and_of_the_owner_alone)
 {
 	struct mpib_rundir rd;
 	char dotted[128];
@@ -118,7 +118,7 @@ CASE(the_admin_socket_is_beside_it_and_for_nobody_else)
 }
 
 /* Somebody removed the directory of one that runs, and started another there. */
-CASE(the_admin_socket_of_the_next_one_stays)
+CASE(closing_leaves_the_admin_socket_of_a_successor)
 {
 	struct mpib_rundir a, b;
 	int fd;
@@ -165,7 +165,7 @@ CASE(a_link_is_refused)
 	assert_int_equal(mpib_rundir_open(&rd, path, "", why), -ENOTDIR);
 }
 
-CASE(what_cannot_be_made_is_told)
+CASE(a_directory_or_socket_that_cannot_be_made_is_an_error)
 {
 	struct mpib_rundir rd;
 	char longer[200];

@@ -48,7 +48,7 @@ TEST(the_first_rule_counts_and_the_default_where_none_does)
 	assert_int_equal(rules.n, 0);
 }
 
-TEST(what_is_no_rule_is_named)
+TEST(a_bad_rule_is_named)
 {
 	static const char *const bad[] = {
 		"uid=1000",	     "uid=:weight=1",

@@ -75,7 +75,7 @@ TEST(an_address_elsewhere_has_a_share)
 }
 
 /* Also of a listener that has no address of its own. */
-TEST(users_here_are_told_apart_from_strangers)
+TEST(local_users_have_places_beside_strangers)
 {
 	if (all.diag < 0)
 		skip_as("this kernel has no sock_diag");

@@ -188,7 +188,7 @@ CASE(another_subnet_without_an_flid_is_reached_by_the_lid)
 	connect_to_subnet(0, 9);
 }
 
-CASE(infiniband_takes_a_grh_where_the_port_says_so)
+CASE(infiniband_uses_a_grh_if_the_port_requires_it)
 {
 	fake_ibv_make_ib(dev[0], 7);
 	fake_ibv_make_ib(dev[1], 9);
@@ -212,7 +212,7 @@ CASE(a_qp_has_the_timers_of_the_settings_and_the_smaller_mtu)
 	assert_int_equal(fake_ibv.rtr.min_rnr_timer, 3);
 }
 
-CASE(a_gid_that_moved_since_start_is_used_where_it_is)
+CASE(a_gid_that_moved_since_the_start_is_used)
 {
 	open_engines();
 	for (unsigned i = 0; i < 2; i++) {

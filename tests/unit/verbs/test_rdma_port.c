@@ -80,7 +80,7 @@ fixture_test(a_preferred_network_comes_before_the_rest)
 	expect("::ffff:10.0.0.1", 0);
 }
 
-fixture_test(a_list_of_networks_that_is_none_is_refused)
+fixture_test(a_bad_list_of_networks_is_refused)
 {
 	static const char *const bad[] = { "10.0.0.0/33", "10.0.0/8",
 					   "10.0.0.0/",	  "ten",
@@ -117,7 +117,7 @@ fixture_test(a_port_of_a_rail_is_digits)
 	assert_int_equal(rail.port, 255);
 }
 
-fixture_test(a_gid_that_moved_is_found_where_it_is_now)
+fixture_test(a_gid_that_moved_is_found_at_its_new_index)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	expect("::ffff:10.0.0.1", 0);
@@ -209,7 +209,7 @@ static void give_sysfs(void)
 		 scratch);
 }
 
-fixture_test(what_verbs_do_not_tell_comes_from_sysfs)
+fixture_test(values_that_verbs_lack_come_from_sysfs)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V2);
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
@@ -228,7 +228,7 @@ fixture_test(what_verbs_do_not_tell_comes_from_sysfs)
 }
 
 /* A device that network namespaces share has the GIDs of all of them. */
-fixture_test(a_gid_of_an_interface_here_comes_first)
+fixture_test(a_gid_of_an_interface_of_this_namespace_comes_first)
 {
 	give_sysfs();
 	scratch_write("ports/1/gid_attrs/ndevs/0", "not-here\n");

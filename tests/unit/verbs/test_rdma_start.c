@@ -100,33 +100,33 @@ fixture_test(adaptive_routing_is_met_on_infiniband)
 	assert_int_equal(engine->shard[0].ar_above, UINT32_MAX);
 }
 
-fixture_test(a_wrong_name_is_told_with_the_right_ones)
+fixture_test(the_error_for_a_wrong_name_lists_the_right_ones)
 {
 	name_rails("rdma:mlx5_7", "rdma:fake_1");
 	REFUSED(-ENODEV, "rdma:mlx5_7:1", "ibv_open_device", "fake_0, fake_1");
 }
 
-fixture_test(a_machine_without_devices_is_told_so)
+fixture_test(a_machine_without_devices_is_an_error)
 {
 	fake_ibv.devices = 0;
 	REFUSED(-ENODEV, "there are none", "/dev/infiniband");
 }
 
-fixture_test(a_device_that_may_not_be_opened_names_the_right)
+fixture_test(a_device_that_may_not_be_opened_names_the_missing_right)
 {
 	fake_ibv_fails("ibv_open_device", EACCES, 1);
 	REFUSED(-EACCES, "rdma:fake_0:1: ibv_open_device: Permission denied",
 		"/dev/infiniband/uverbs");
 }
 
-fixture_test(a_port_that_the_device_has_not_is_told)
+fixture_test(a_port_that_the_device_lacks_is_an_error)
 {
 	name_rails("rdma:fake_0:2", "rdma:fake_1");
 	REFUSED(-EINVAL, "rdma:fake_0:2", "ibv_query_port", "no such port");
 }
 
 /* A node that booted before its switch did not start, or had one rail. */
-fixture_test(a_port_that_is_down_makes_its_rail_away)
+fixture_test(a_rail_whose_port_is_down_is_lost)
 {
 	struct mpib_tenant *t;
 
@@ -143,7 +143,7 @@ fixture_test(a_port_that_is_down_makes_its_rail_away)
 }
 
 /* SOUT did not answer the first shard, and was well again for the second. */
-fixture_test(shards_of_a_device_agree_which_rails_are_away)
+fixture_test(shards_of_a_device_agree_which_rails_are_lost)
 {
 	cfg.shards = 2;
 	fake_ibv_fails("ibv_open_device", EIO, 1);
@@ -175,7 +175,7 @@ fixture_test(a_device_that_does_not_answer_has_its_place)
 	assert_int_equal(scratch_remove(NULL), 0);
 }
 
-fixture_test(with_both_ports_down_users_are_told)
+fixture_test(with_both_ports_down_tenants_are_refused)
 {
 	struct mpib_tenant *t;
 
@@ -188,7 +188,7 @@ fixture_test(with_both_ports_down_users_are_told)
 			       "no rail is left"));
 }
 
-fixture_test(a_port_without_a_gid_is_told)
+fixture_test(a_port_without_a_gid_is_an_error)
 {
 	sout->port[0].gids = 0;
 	REFUSED(-EADDRNOTAVAIL, "rdma:fake_0:1", "no RoCE v2 GID", "IPv4");
@@ -201,7 +201,7 @@ fixture_test(two_link_layers_are_refused)
 		"--sup none");
 }
 
-fixture_test(a_limit_on_pinned_memory_is_told)
+fixture_test(a_limit_on_pinned_memory_is_named)
 {
 	struct rlimit old, low;
 
@@ -215,7 +215,7 @@ fixture_test(a_limit_on_pinned_memory_is_told)
 	setrlimit(RLIMIT_MEMLOCK, &old);
 }
 
-fixture_test(a_cq_that_cannot_be_pinned_is_told)
+fixture_test(a_cq_that_cannot_be_pinned_is_an_error)
 {
 	fake_ibv_fails("ibv_create_cq", ENOMEM, 1);
 	REFUSED(-ENOMEM, "rdma:fake_0:1: ibv_create_cq: Cannot allocate",

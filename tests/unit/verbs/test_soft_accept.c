@@ -75,7 +75,7 @@ static unsigned accepts_now(struct vt *t)
 	return accepted - from;
 }
 
-vt_test(what_is_accepted_is_bounded_in_a_turn_and_over_time)
+vt_test(accepts_are_limited_per_turn_and_over_time)
 {
 	const unsigned every = SOFT_ACCEPT_EVERY, batch = SOFT_ACCEPTS_A_TURN;
 	struct vt *t = *state;
@@ -93,7 +93,7 @@ vt_test(what_is_accepted_is_bounded_in_a_turn_and_over_time)
 	ebb();
 }
 
-vt_test(nobody_is_woken_for_what_waits)
+vt_test(calls_that_wait_wake_no_thread)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -116,7 +116,7 @@ vt_test(nobody_is_woken_for_what_waits)
 	ebb();
 }
 
-vt_test(who_greets_behind_a_flood_gets_through)
+vt_test(a_peer_behind_a_flood_is_answered)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);

@@ -43,7 +43,7 @@ TEST(the_first_port_is_digits_in_range)
 	assert_int_equal(open_with("MPIB_SOFT_PORT_BASE", ""), 0);
 }
 
-TEST(an_engine_that_there_is_not_is_refused)
+TEST(an_unknown_engine_is_refused)
 {
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", "uring"), -EINVAL);
 	assert_int_equal(open_with("MPIB_SOFT_ENGINE", "epoll"), 0);
@@ -73,7 +73,7 @@ TEST(limits_are_only_lowered_and_by_their_names)
 }
 
 /* Of a kernel that has none it is not known here what it says. */
-TEST(nor_is_one_taken_that_was_not_built)
+TEST(an_engine_that_was_not_built_is_refused)
 {
 	int rc = open_with("MPIB_SOFT_ENGINE", "io_uring");
 

@@ -108,7 +108,7 @@ static void disturb(struct waiter *w, int flags, int most)
 }
 
 /* As it is over read(), by which libibverbs waits. */
-vt_test(a_signal_ends_a_wait_only_if_its_handler_says_so)
+vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 {
 	struct vt *t = *state;
 	struct ibv_comp_channel *ch;
@@ -146,7 +146,7 @@ vt_test(a_signal_ends_a_wait_only_if_its_handler_says_so)
 }
 
 /* As it is in the kernel, when a device is gone. */
-vt_test(nobody_waits_for_events_of_a_device_that_is_gone)
+vt_test(waits_for_events_end_when_the_device_is_gone)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 	struct vt *t = *state;
@@ -181,7 +181,7 @@ static bool readable(int fd)
 }
 
 /* One of those who wait hears what happened, all others that nothing more will. */
-vt_test(nobody_waits_for_what_another_was_told)
+vt_test(of_several_waiters_one_gets_the_event_and_the_others_eio)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 	struct vt *t = *state;
@@ -226,7 +226,7 @@ static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 }
 
 /* Nobody is to find a count without an event later. */
-vt_test(an_event_of_what_was_destroyed_counts_for_none)
+vt_test(an_event_of_a_destroyed_qp_is_dropped)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;

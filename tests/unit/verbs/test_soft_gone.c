@@ -16,7 +16,7 @@ static void lose(struct vt_end *e)
 	assert_int_equal(mpib_soft_set_fault(e->ctx, &fault), 0);
 }
 
-vt_test(it_says_so_once_and_nothing_more)
+vt_test(a_lost_device_has_one_event_and_no_completions)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_quick();
@@ -44,7 +44,7 @@ vt_test(it_says_so_once_and_nothing_more)
 	assert_int_equal(t->a.recv.head, t->a.recv.tail);
 }
 
-TEST(it_is_not_there_while_its_name_is_in_the_directory)
+TEST(a_device_is_gone_while_the_directory_names_it)
 {
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 				       .name = "127.0.0.77",
@@ -70,7 +70,7 @@ TEST(it_is_not_there_while_its_name_is_in_the_directory)
 	assert_int_equal(scratch_remove(NULL), 0);
 }
 
-TEST(it_can_be_hidden_from_this_process)
+TEST(a_device_can_be_hidden_from_this_process)
 {
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 				       .name = "127.0.0.77",

@@ -16,7 +16,7 @@ static bool share_a_digit(const uint32_t *key, unsigned apart, unsigned digit)
 	return same > (KEYS - apart) / 16 + KEYS / 10;
 }
 
-TEST(keys_tell_nothing_of_other_keys)
+TEST(keys_reveal_nothing_about_other_keys)
 {
 	const struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_SOFT,
 					     .name = "127.21.3.2",

@@ -64,7 +64,7 @@ vt_test(only_the_right_greeting_connects)
 	}
 }
 
-vt_test(a_second_connection_is_of_the_same_life_or_turned_away)
+vt_test(a_second_connection_is_of_the_same_life_or_refused)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -87,7 +87,7 @@ vt_test(a_second_connection_is_of_the_same_life_or_turned_away)
 }
 
 /* Of a stranger who knows or guesses all that is not secret. */
-vt_test(who_does_not_know_the_token_cuts_no_connection)
+vt_test(a_caller_without_the_token_cuts_no_connection)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qp = liar_victim(t);
@@ -158,7 +158,7 @@ static int listen_as_b(struct vt *t, uint32_t qpn)
 }
 
 /* As of a host that died just then, or whose process is stopped. */
-vt_test(who_takes_the_call_and_never_answers_is_called_again)
+vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
 {
 	const uint32_t nobody = 255u << 16 | 7;
 	struct vt *t = *state;

@@ -275,7 +275,7 @@ vt_test(an_overrun_is_an_event_of_the_queue_and_of_the_qp)
 }
 
 /* As mlx5 has it; rxe leaves them in the queue. */
-vt_test(a_qp_that_goes_takes_its_completions_with_it)
+vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb, *stays, *other;

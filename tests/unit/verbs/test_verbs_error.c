@@ -8,7 +8,7 @@ static enum ibv_wc_status bad_lkey(struct vt *t)
 	return t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_PROT_ERR;
 }
 
-writes_test(an_unknown_lkey_fails_after_what_was_before_it)
+writes_test(an_unknown_lkey_fails_after_the_requests_before_it)
 {
 	struct vt *t = *state;
 	struct ibv_sge bad;
@@ -26,7 +26,7 @@ writes_test(an_unknown_lkey_fails_after_what_was_before_it)
 	writes_over(t);
 }
 
-writes_test(a_piece_beyond_its_region_is_refused_here)
+writes_test(a_piece_beyond_its_region_is_refused_locally)
 {
 	struct vt *t = *state;
 	struct ibv_sge bad;
@@ -38,7 +38,7 @@ writes_test(a_piece_beyond_its_region_is_refused_here)
 	vt_expect(t, &t->a.send, 2, IBV_WC_LOC_PROT_ERR);
 }
 
-writes_test(a_region_of_another_pd_is_refused_here)
+writes_test(a_region_of_another_pd_is_refused_locally)
 {
 	struct vt *t = *state;
 	struct ibv_pd *own = t->a.pd, *other;
@@ -200,7 +200,7 @@ writes_test(an_error_leaves_other_qps_alone)
 	vt_refused(t, writes.qb, IBV_EVENT_QP_ACCESS_ERR);
 }
 
-writes_test(what_was_received_is_acked_though_the_qp_goes_at_once)
+writes_test(a_received_message_is_acked_though_the_qp_is_destroyed)
 {
 	struct vt *t = *state;
 

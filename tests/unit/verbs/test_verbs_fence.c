@@ -39,7 +39,7 @@ vt_test(nothing_is_placed_by_a_queue_pair_in_error)
 	free(before);
 }
 
-vt_test(what_was_acknowledged_has_its_completion_though_the_queue_pair_died)
+vt_test(acknowledged_writes_have_completions_after_an_error)
 {
 	struct vt *t = *state;
 	struct vt_mem src = vt_mem(t, &t->a, 4096, VT_LOCAL);

@@ -82,7 +82,7 @@ vt_test(atomics_are_a_permission_that_any_region_may_give)
 			 -EINVAL);
 }
 
-vt_test(what_verbs_have_and_the_device_has_not_is_unsupported)
+vt_test(access_that_the_device_lacks_is_unsupported)
 {
 	struct vt *t = *state;
 	static char buf[64];
@@ -102,7 +102,7 @@ vt_test(what_verbs_have_and_the_device_has_not_is_unsupported)
 			 -EINVAL);
 }
 
-vt_test(memory_that_is_not_there_is_not_registered)
+vt_test(unmapped_memory_is_not_registered)
 {
 	struct vt *t = *state;
 	long page = sysconf(_SC_PAGESIZE);
@@ -130,7 +130,7 @@ vt_test(memory_for_reading_is_not_registered_for_writing)
 	munmap(p, 4096);
 }
 
-vt_test(what_is_paged_on_demand_is_paged_when_written)
+vt_test(memory_paged_on_demand_is_paged_when_written)
 {
 	struct vt *t = *state;
 	const size_t len = 16 * (size_t)sysconf(_SC_PAGESIZE);

@@ -132,7 +132,7 @@ vt_test(a_full_srq_names_the_bad_request)
 	assert_int_equal(t->v->destroy_srq(srq), 0);
 }
 
-vt_test(an_error_tells_when_the_last_receive_is_in)
+vt_test(a_qp_in_error_reports_its_last_receive)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;

@@ -153,7 +153,7 @@ vt_test(impossible_values_are_refused)
 	assert_int_equal(vt_state(t, qa), IBV_QPS_INIT);
 }
 
-vt_test(query_tells_what_was_set)
+vt_test(query_returns_the_attributes_that_were_set)
 {
 	struct vt *t = *state;
 	struct ibv_qp *qa, *qb;
@@ -175,7 +175,7 @@ vt_test(query_tells_what_was_set)
 	assert_int_equal(t->v->query_qp(qa, &attr, ~0, &init), -EOPNOTSUPP);
 }
 
-vt_test(what_is_in_use_is_not_destroyed)
+vt_test(objects_in_use_are_not_destroyed)
 {
 	struct vt *t = *state;
 	struct vt_opt o = vt_usual;
@@ -251,7 +251,7 @@ vt_test(two_first_psns_that_differ_never_connect)
 	never_connects(*state, 0);
 }
 
-vt_test(a_first_psn_told_once_connected_is_compared)
+vt_test(a_first_psn_set_after_connecting_is_compared)
 {
 	never_connects(*state, 2000);
 }

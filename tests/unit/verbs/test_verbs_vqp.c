@@ -179,7 +179,7 @@ CASE(a_replay_loses_nothing_and_repeats_nothing)
 	}
 }
 
-CASE(without_a_replay_both_ends_are_told)
+CASE(without_a_replay_both_ends_fail)
 {
 	enum {
 		N = 16,

@@ -68,7 +68,7 @@ static void check_receive(struct vt *t, struct fixture *f, const struct kind *k)
 		assert_int_equal(ntohl(wc.imm_data), 77);
 }
 
-vt_test(every_request_says_what_it_was)
+vt_test(a_completion_has_the_opcode_of_its_request)
 {
 	struct vt *t = *state;
 	struct fixture f;
@@ -93,7 +93,7 @@ vt_test(every_request_says_what_it_was)
 	}
 }
 
-vt_test(an_unsignalled_request_that_fails_is_told)
+vt_test(an_unsignalled_request_that_fails_has_a_completion)
 {
 	struct vt *t = *state;
 

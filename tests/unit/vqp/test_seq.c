@@ -130,7 +130,7 @@ fixture_test(one_number_without_an_answer_holds_the_span)
 }
 
 /* Answers in any order, twice round the numbers' places and over the wrap. */
-fixture_test(answers_free_what_lies_before_them_and_no_more)
+fixture_test(answers_free_the_numbers_before_them_and_no_others)
 {
 	unsigned seed = 3;
 	uint8_t *open = calloc(MPIB_SEQ_MOD, 1);

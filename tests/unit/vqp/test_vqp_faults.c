@@ -111,7 +111,7 @@ teardown_test(t4_the_error_is_that_of_the_post)
 }
 
 /* T6: a notice that cannot be posted fails its WR. */
-teardown_test(t6_a_notice_that_cannot_be_posted_is_told)
+teardown_test(t6_a_notice_that_cannot_be_posted_fails_its_wr)
 {
 	start(MPIB_VQP_SPRAY, 4);
 	rig.tx.notify[0]->fail_post = ENOMEM;
@@ -124,7 +124,7 @@ teardown_test(t6_a_notice_that_cannot_be_posted_is_told)
 }
 
 /* T6: notices that waited for room, when the QP dies meanwhile. */
-teardown_test(t6_notices_that_waited_are_told_too)
+teardown_test(t6_notices_that_waited_for_room_fail_too)
 {
 	start(MPIB_VQP_SPRAY, 4);
 	for (uint64_t i = 0; i < 20; i++)
@@ -144,7 +144,7 @@ teardown_test(t6_notices_that_waited_are_told_too)
 }
 
 /* T7: a receive that cannot be posted again fails those that wait. */
-teardown_test(t7_a_receive_that_cannot_be_posted_is_told)
+teardown_test(t7_a_receive_that_cannot_be_posted_again_fails)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
@@ -207,7 +207,7 @@ teardown_test(a_receive_for_a_send_ends_with_qp_0)
 }
 
 /* One that lost a number as a sender receives nothing more, either. */
-teardown_test(what_has_ended_takes_no_receive)
+teardown_test(a_virtual_qp_that_ended_takes_no_receive)
 {
 	const struct mpib_vrecv more = { .wr_id = 8 };
 
@@ -222,7 +222,7 @@ teardown_test(what_has_ended_takes_no_receive)
 	assert_int_equal(mpib_vqp_healthy(rig.tx.vqp), 0);
 }
 
-teardown_test(a_cq_that_cannot_be_polled_is_told)
+teardown_test(a_cq_that_cannot_be_polled_is_an_error)
 {
 	rig_start(&rig, MPIB_VQP_DQPLB, 2, 2, false);
 	rig_recv(&rig, 1);

@@ -146,7 +146,7 @@ teardown_test(t12_sends_are_bounded)
 }
 
 /* T13, T15, T18 */
-teardown_test(what_cannot_be_told_to_have_ended_is_refused)
+teardown_test(requests_whose_end_cannot_be_seen_are_refused)
 {
 	struct mpib_vsend w = { .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
 				.flags = IBV_SEND_SIGNALED,

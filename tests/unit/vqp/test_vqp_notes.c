@@ -58,7 +58,7 @@ teardown_test(t16_t17_posts_and_polls_allocate_nothing)
 
 /* T21: there is one way to make one, which takes all or nothing, and keeps
  * nothing of what it was given to read. */
-teardown_test(t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace)
+teardown_test(t21_create_takes_all_qps_or_none)
 {
 	struct mpib_vqp_qp *qp = calloc(3, sizeof(*qp));
 	struct mpib_vqp_attr *attr = calloc(1, sizeof(*attr));
@@ -84,7 +84,7 @@ teardown_test(t21_what_makes_a_virtual_qp_owns_it_or_leaves_no_trace)
 }
 
 /* Whoever gets no error believes that it was done. */
-teardown_test(what_would_be_left_out_is_refused)
+teardown_test(fields_that_would_be_ignored_are_refused)
 {
 	const struct mpib_vsend right = {
 		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
