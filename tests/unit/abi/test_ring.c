@@ -15,7 +15,7 @@ struct ring {
 	struct mpib_consumer c;
 };
 
-/* A ring that has been in use for `start` descriptors. */
+/* A ring after `start` descriptors. */
 static void open_ring(struct ring *r, uint64_t start)
 {
 	memset(r, 0, sizeof(*r));
@@ -78,8 +78,8 @@ TEST(a_full_ring_has_room_only_once_the_head_is_published)
 	assert_int_equal(mpib_ring_room(&r.p, 1), 0);
 }
 
-/* In turn over the edge, at every fill: a fill-then-drain run lets a wrong
- * comparison live. */
+/* Wrap at every fill level: a test that fills and then drains would miss a
+ * wrong comparison. */
 static void cross(uint64_t edge)
 {
 	for (unsigned depth = 1; depth <= SLOTS; depth++) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closes that last, of TCP sockets that linger until their other end is closed, where
- * they were received. */
+/* Closes that block: TCP sockets that linger until their other end closes. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +23,7 @@
 #define ALL 1024
 #define SOCKETS 500
 
-/* A socket whose last close ends when the other end, *to, does. */
+/* A socket whose last close blocks until the other end, *to, closes. */
 static int lingering(int *to)
 {
 	struct sockaddr_in in = { .sin_family = AF_INET };
@@ -53,7 +52,7 @@ static int lingering(int *to)
 	return fd;
 }
 
-/* Threads that close begin with it, and wait in it. */
+/* Threads that close start with this barrier and block in it. */
 static _Atomic bool held;
 
 int __real_dup3(int from, int to, int flags);
@@ -127,7 +126,7 @@ static unsigned threads(void)
 	return n - 2;
 }
 
-/* Of a user of his own each, and then of one. */
+/* First each of another user, then all of one user. */
 TEST(threads_of_all_users_have_a_bound)
 {
 	const unsigned more = ALL + 8;

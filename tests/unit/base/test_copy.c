@@ -32,9 +32,9 @@ TEST(every_length_and_alignment_is_copied_exactly)
 }
 
 /*
- * The destination's pages can not be written at first. The copy must meet them
- * from the lowest on, each at its first byte or at a store that reaches over
- * its edge, with all below already there.
+ * At first the destination's pages cannot be written. The copy must fault on
+ * them from the lowest up, each time at its first byte or at a store that
+ * crosses its edge, after it has written everything below.
  */
 static struct {
 	unsigned char *base, *start;
@@ -49,10 +49,12 @@ static void on_fault(int sig, siginfo_t *info, void *context)
 
 	if (trap.faults >= PAGES || at < edge - 15 || at >= edge + trap.page)
 		_exit(3);
-	/* A lower byte's store comes first, so this is the lowest missing. */
+	/* The lower byte's store comes first, so this page is the lowest
+	 * missing one. */
 	if (trap.faults > 0 && at > edge)
 		trap.wrong++;
-	/* Stores are 16 bytes at most: this far all must be in place. */
+	/* Stores have 16 bytes at most, so everything up to here must be
+	 * written. */
 	for (unsigned char *p = trap.start; p + 16 <= edge; p++)
 		trap.wrong += *p != byte_of((size_t)(p - trap.start));
 	mprotect(edge, trap.page, PROT_READ | PROT_WRITE);

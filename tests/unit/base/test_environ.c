@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/environ.h: variables that nothing reads, and those that only the proxy reads. */
+/* base/environ.h: variables that nothing reads and variables that only the
+ * proxy reads. */
 #include "base/environ.h"
 
 #include <stdio.h>

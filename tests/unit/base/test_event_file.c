@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/event.h: the journal in a file. Each life of a proxy is a process that
- * this one forks, whose journal is empty. */
+/* base/event.h: the journal in a file. Each life of a proxy is a forked process
+ * that starts with an empty journal. */
 #include "base/event.h"
 
 #include <errno.h>
@@ -45,7 +45,7 @@ static void tell(unsigned n)
 			   "event %u", i);
 }
 
-/* Run a life and expect it to end with 0, or by SIGKILL. */
+/* Run a life and expect exit status 0 or SIGKILL. */
 static void live(void (*life)(void))
 {
 	int status;
@@ -108,8 +108,8 @@ TEST(numbers_continue_after_a_process_was_killed)
 	assert_int_equal(st.st_mode & 0137, 0);
 }
 
-/* What was half written, or is no event at all, is left out; what is newer than
- * that is kept. */
+/* A half-written event and lines that are no events are left out; later events
+ * are kept. */
 static void damaged_life(void)
 {
 	uint64_t last;
@@ -134,7 +134,7 @@ TEST(damaged_events_are_left_out)
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	assert_true(fd >= 0);
 	assert_int_equal(pread(fd, &c, 1, st.st_size / 2 + 17), 1);
-	c ^= 1; /* it may be that of a sum, so any */
+	c ^= 1; /* this byte may belong to a sum, so any value will do */
 	assert_int_equal(pwrite(fd, &c, 1, st.st_size / 2 + 17), 1);
 	close(fd);
 	live(damaged_life);
@@ -165,7 +165,7 @@ static void pipe_life(void)
 {
 	struct stat st;
 
-	/* Nobody writes to it: who waited for that would wait for ever. */
+	/* No process writes to it: a blocking open would never return. */
 	alarm(60);
 	CHECK(mkfifo(path, 0600) == 0);
 	CHECK(mpib_events_file(path) == -EINVAL);
@@ -204,7 +204,7 @@ static int make_dir(void **state)
 static int remove_dir(void **state)
 {
 	unlink(path);
-	return rmdir(dir); /* nothing else is left there */
+	return rmdir(dir); /* no other file is left */
 }
 
 struct test_group test_group = { make_dir, remove_dir };

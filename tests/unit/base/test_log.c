@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/log.h: lines as JSON, which jansson reads, whatever a text holds; a limit for
- * lines that repeat. */
+/* base/log.h: lines as JSON that jansson reads, whatever the text contains; the
+ * limit for repeated lines. */
 #include "base/log.h"
 
 #include <errno.h>
@@ -80,7 +80,7 @@ TEST(an_event_has_its_kind)
 	assert_string_equal(field("text"), "rail SUP");
 }
 
-/* Each of the first three bytes of a text, all that there are. */
+/* All values of the first three bytes of a text. */
 TEST(bytes_that_are_no_utf8_are_replaced)
 {
 	char text[8] = "";
@@ -123,7 +123,8 @@ static void flood(unsigned n)
 		mpib_warn("peer %u misbehaves", i);
 }
 
-/* A peer that causes a warning for each of its messages fills no disk. */
+/* A peer that causes a warning with each of its messages does not fill the
+ * disk. */
 TEST(a_flood_of_one_warning_is_cut)
 {
 	mpib_log_set_json(false);
@@ -136,7 +137,7 @@ TEST(a_flood_of_one_warning_is_cut)
 	assert_string_equal(last, "another warning");
 	assert_int_equal(lines, 201);
 
-	/* A second later ten more, and how many there were. */
+	/* A second later: ten more lines, and the number of dropped ones. */
 	now_ns += 1000000000;
 	flood(1000);
 	assert_int_equal(lines, 201 + 1 + 10);

@@ -28,7 +28,7 @@ TEST(the_size_is_sealed)
 	mpib_memseg_fini(&a);
 }
 
-/* Who touches a page while a hole is made there would wait for that. */
+/* A thread that touches a page blocks while a hole is punched there. */
 TEST(holes_cannot_be_punched)
 {
 	struct mpib_memseg a;
@@ -50,7 +50,8 @@ TEST(holes_cannot_be_punched)
 	mpib_memseg_fini(&a);
 }
 
-/* Without the right, which a child gives up, and where there is one, with it. */
+/* Without the capability, which a child drops, and with it if this process has
+ * it. */
 TEST(mpib_memseg_holes_knows_whether_holes_can_be_punched)
 {
 	struct __user_cap_header_struct h = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -88,7 +89,7 @@ TEST(a_read_only_segment_cannot_be_mapped_for_writing)
 	mpib_memseg_fini(&a);
 }
 
-/* There is a descriptor for the segment and none for its readers. */
+/* The segment has a descriptor, its readers have none. */
 TEST(a_segment_that_is_refused_leaves_nothing_to_end)
 {
 	struct mpib_memseg a = { .fd = -1 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* base/address.h: lists of networks, and those of this machine's addresses. */
+/* base/address.h: lists of networks and the networks of this machine's
+ * addresses. */
 #include "base/address.h"
 
 #include <errno.h>
@@ -39,7 +40,7 @@ TEST(an_address_is_in_one_of_the_networks_or_not)
 	assert_false(has("192.0.2.6") || has("192.0.2.8"));
 	assert_true(has("2001:db8:7fff::1") && has("fdff::1"));
 	assert_false(has("2001:db8:8000::1") || has("fe00::1"));
-	/* An IPv4 address is none of an IPv6 network, but for all of them. */
+	/* An IPv4 address matches no IPv6 network except ::/0. */
 	assert_false(has("253.0.0.1"));
 	assert_int_equal(parse("::/0"), 0);
 	assert_true(has("10.1.2.3") && has("fe80::1"));
@@ -66,7 +67,7 @@ TEST(a_bad_network_is_refused)
 	char many[MPIB_NETWORKS_MAX * 12 + 12] = "10.0.0.0/8";
 
 	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		/* A comma at the end names nothing, and harms nothing. */
+		/* A trailing comma is ignored. */
 		if (strcmp(wrong[i], "10.1.0.0/16,"))
 			assert_int_equal(parse(wrong[i]), -EINVAL);
 	}
@@ -86,11 +87,11 @@ TEST(an_own_address_brings_its_interfaces_network)
 	assert_int_equal(mpib_networks_add_own(&list, &own), 0);
 	assert_true(has("127.0.0.1") && has("127.255.0.1"));
 	assert_false(has("126.0.0.1") || has("128.0.0.1") || has("::1"));
-	/* Another one of it brings nothing more. */
+	/* A second address in the same network adds nothing. */
 	mpib_address_parse("127.44.1.3", &own);
 	assert_int_equal(mpib_networks_add_own(&list, &own), 0);
 	assert_int_equal(list.n, 1);
-	/* Of documents: no machine has it. */
+	/* A documentation address, which no machine has. */
 	mpib_address_parse("192.0.2.1", &own);
 	assert_int_equal(mpib_networks_add_own(&list, &own), -ENOENT);
 	assert_int_equal(list.n, 1);
@@ -110,7 +111,7 @@ static FILE *table(const char *text)
 }
 
 /* 10.1.2.0/24 on the rail's link, 10.0.0.0/8 and 172.16.0.0/12 by its router, a
- * default route, and others' networks. */
+ * default route, and other rails' networks. */
 TEST(routes_through_the_interface_bring_their_networks)
 {
 	FILE *f = table(
@@ -132,7 +133,7 @@ TEST(routes_through_the_interface_bring_their_networks)
 		     has("192.168.0.1") || has("8.8.8.8"));
 }
 
-/* The node's own address is at the beginning of what its router leads to. */
+/* The node's own address comes first, then the networks behind its router. */
 TEST(an_aggregate_is_more_than_the_network_at_its_start)
 {
 	FILE *f = table("rail0 0000000A 00000000 0001 0 0 0 00FFFFFF 0 0 0\n"
@@ -144,7 +145,7 @@ TEST(an_aggregate_is_more_than_the_network_at_its_start)
 	fclose(f);
 	assert_true(has("10.0.0.9") && has("10.0.1.9") && has("10.255.0.1"));
 	assert_false(has("11.0.0.1"));
-	/* What lies in one of the list is not one more. */
+	/* A network inside a listed one is not added. */
 	assert_int_equal(list.n, 2);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench/perf/options.c and rules.c: what mpib-perf takes, and what it means. */
+/* bench/perf/options.c and rules.c: the options of mpib-perf and their
+ * effects. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -22,7 +23,7 @@ static enum perf_parse parse_all(struct perf_options *opt, const char *first,
 	return perf_options_parse(opt, argc, argv);
 }
 
-/* As mpib-perf is called with words, after what it always needs. */
+/* Parse as if these words followed the options that are always required. */
 static enum perf_parse parse(struct perf_options *opt, const char *words)
 {
 	return parse_all(opt, "--plugin|none.so", words);

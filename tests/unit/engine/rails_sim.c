@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two rails in time that a test counts: see rails_sim.h. */
+/* Two rails in simulated time: see rails_sim.h. */
 #include "rails_sim.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "engine/split/mode.h"
 
 #define STEP (10 * SIM_US)
-#define QUANTUM (64u << 10) /* that the processor feeds a rail at once */
+#define QUANTUM (64u << 10) /* bytes that the processor feeds a rail at once */
 
 uint64_t sim_draw(struct rails_sim *s, uint64_t n)
 {
@@ -48,7 +48,7 @@ void sim_add(struct rails_sim *s, unsigned lane, unsigned depth, uint32_t len)
 		(struct sim_conn){ .lane = lane, .depth = depth, .len = len };
 }
 
-/* The bytes of a message by rail. Not below 0: its end is to be told. */
+/* The bytes of a message by rail, at least 0, because its end is reported. */
 static int64_t sim_split(struct rails_sim *s, struct sim_conn *c,
 			 struct sim_message *m, uint32_t *rail, bool more)
 {
@@ -91,7 +91,7 @@ static void sim_post(struct rails_sim *s, struct sim_conn *c, bool more)
 	}
 }
 
-/* Whose turn it is: of the oldest messages, one for each QP. */
+/* The WR to serve next: of the oldest messages, one for each QP in turn. */
 static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 {
 	unsigned n = q->head - q->tail;
@@ -100,7 +100,7 @@ static struct sim_message **next_of(struct sim_rail *q, unsigned qps)
 	return &q->queue[(q->tail + (n > 1 ? q->turn++ % n : 0)) % SIM_QUEUE];
 }
 
-/* Let the rail carry at most so many bytes; returns what is left of them. */
+/* Let the rail carry at most this many bytes; return what is left of them. */
 static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 {
 	struct sim_rail *q = &s->rail[r];
@@ -128,7 +128,7 @@ static uint64_t carry(struct rails_sim *s, unsigned r, uint64_t bytes)
 	return bytes;
 }
 
-/* What a rail may carry in this step. */
+/* Bytes that a rail may carry in this step. */
 static void give_credit(struct rails_sim *s, struct sim_rail *q)
 {
 	uint64_t fresh = (q->rate << 10) / (SIM_SEC / STEP);
@@ -152,7 +152,7 @@ static void feed_rails(struct rails_sim *s)
 
 	for (unsigned r = 0; r < MPIB_RAILS; r++)
 		give_credit(s, &s->rail[r]);
-	/* By turns, until either the rails or the processor have enough. */
+	/* Alternate until the rails or the processor reach their limit. */
 	for (unsigned idle = 0; idle < 2 && bytes; s->turn++) {
 		before = bytes;
 		bytes = carry(s, s->turn % MPIB_RAILS, bytes);

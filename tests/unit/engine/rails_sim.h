@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two rails and what is sent over them, in time that a test counts, to try
- * engine/split/adapt.h against. A rail is a queue, or several that it serves by
- * turns, a rate and a delay. All rails
- * of the node may share a processor that feeds them by turns, and that may be
- * the limit. Rates wander, rails and the processor stand still now and then, and
- * acknowledgements are seen only when somebody polls, all drawn from a seed.
- * Shards share the rails, and none knows what another has in flight. A connection
- * has some messages in flight and takes their ends in order, as a
- * send op's client does.
+ * Two rails and their traffic in simulated time, to try engine/split/adapt.h. A
+ * rail has one queue, or several that it serves in turn, a rate and a delay.
+ * All rails of the node may share a processor that feeds them in turn and may
+ * be the bottleneck. Rates vary, the rails and the processor stall now and
+ * then, and acknowledgements are seen only when a shard polls. A seed draws all
+ * of this. Shards share the rails and do not know what other shards have in
+ * flight. A connection has several messages in flight and completes them in
+ * order, as the client of send ops does.
  */
 #ifndef MPIB_TESTS_RAILS_SIM_H
 #define MPIB_TESTS_RAILS_SIM_H
@@ -30,26 +29,25 @@
 struct sim_message {
 	struct mpib_stripe stripe[MPIB_RAILS];
 	uint32_t left[MPIB_RAILS]; /* bytes that the rail has not carried */
-	uint32_t cost[MPIB_RAILS]; /* bytes that the processor could move
-				      meanwhile, for the WR */
-	uint64_t ack[MPIB_RAILS]; /* when it is acknowledged; 0: it is */
+	uint32_t cost[MPIB_RAILS]; /* bytes that the processor could move */
+	uint64_t ack[MPIB_RAILS]; /* acknowledged at; 0: already */
 	uint64_t posted;
 	uint32_t len;
-	int64_t before; /* as mpib_adapt_posted() said */
+	int64_t before; /* from mpib_adapt_posted() */
 	bool cut;
 };
 
 struct sim_conn {
 	struct sim_message message[SIM_DEPTH];
 	unsigned lane, depth, head, tail; /* free-running */
-	uint32_t len; /* of its messages */
-	uint64_t done; /* bytes that ended */
+	uint32_t len; /* of the connection's messages */
+	uint64_t done; /* bytes completed */
 };
 
 struct sim_rail {
 	uint64_t rate; /* bytes per s */
 	uint64_t delay; /* ns, there and back */
-	uint64_t stands; /* until then, ns */
+	uint64_t stands; /* end of the stall, ns */
 	uint64_t credit; /* bytes << 10 */
 	struct mpib_track_sum bytes[SIM_SHARDS];
 	uint64_t sent;
@@ -61,32 +59,32 @@ struct rails_sim {
 	uint64_t seed, now;
 	struct sim_rail rail[MPIB_RAILS];
 	uint64_t processor; /* bytes per s; 0: no limit */
-	uint32_t wr_cost; /* of a WR, in bytes of the processor's */
-	unsigned noise; /* percent that a rate wanders */
-	uint64_t stands, every; /* a rail stands still so long, so often */
-	uint64_t poll; /* acknowledgements are seen so often, at most */
+	uint32_t wr_cost; /* cost of a WR, as bytes of the processor */
+	unsigned noise; /* variation of a rate, percent */
+	uint64_t stands, every; /* length and interval of a rail's stalls */
+	uint64_t poll; /* shortest interval of polls */
 	uint64_t polls_at;
 	unsigned turn;
-	unsigned qps; /* of a rail, which it serves by turns; 0: one */
-	uint32_t share; /* SIM_ADAPTIVE, or static */
+	unsigned qps; /* queues of a rail, served in turn; 0: one */
+	uint32_t share; /* SIM_ADAPTIVE or static */
 	unsigned conns, lanes;
-	unsigned shards; /* which have the lanes by turns; 0: one */
+	unsigned shards; /* shards, which get the lanes in turn; 0: one */
 	struct sim_conn conn[SIM_CONNS];
 	struct mpib_adapt adapt[SIM_CONNS]; /* by lane */
 	struct mpib_tracker track[SIM_CONNS][MPIB_RAILS];
-	uint64_t done, messages, stripes, slowest; /* bytes ended, ...; ns */
-	uint64_t took; /* ns of the message that ended last */
+	uint64_t done, messages, stripes, slowest; /* bytes completed, ... */
+	uint64_t took; /* latency of the last completed message, ns */
 };
 
-/* Rails of so many bytes per s, one lane, nothing else: no connection yet. */
+/* Rails of these bytes per s, one lane, no other limits; no connection yet. */
 void sim_start(struct rails_sim *s, uint64_t seed, uint64_t sout, uint64_t sup);
-/* Add a connection on a lane, of the lanes that are there or the next one. */
+/* Add a connection on a lane: an existing one or the next. */
 void sim_add(struct rails_sim *s, unsigned lane, unsigned depth, uint32_t len);
-/* Go on for so long; returns the bytes per s that ended. */
+/* Run for this time; return the bytes per s that completed. */
 uint64_t sim_run(struct rails_sim *s, uint64_t ns);
-/* SUP's part of what ends while it goes on for so long, of 1000. */
+/* Run for this time; return SUP's part of the completed bytes, of 1000. */
 unsigned sim_part(struct rails_sim *s, uint64_t ns);
-/* From 0 to n - 1. */
+/* A number from 0 to n - 1. */
 uint64_t sim_draw(struct rails_sim *s, uint64_t n);
 
 #endif

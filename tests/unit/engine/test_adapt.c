@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine/split/adapt.h: where one send op goes, by what is in flight and by the
- * weights. That the weights settle is test_settle.c's.
+ * weights. test_settle.c tests that the weights settle.
  */
 #include "engine/split/adapt.h"
 #include "test.h"
@@ -42,7 +42,7 @@ static uint32_t ask(uint32_t len, bool more)
 	return mpib_adapt_split(&a, track, op, len, NULL, now);
 }
 
-/* As send op i, however it was asked for. */
+/* Split as send op i, whatever the caller's kind. */
 static int64_t post(unsigned i, uint32_t sout, uint32_t sup)
 {
 	const uint32_t rail[MPIB_RAILS] = { sout, sup };
@@ -63,7 +63,7 @@ static void ack(unsigned i)
 	}
 }
 
-/* Ask, post; SUP's bytes. */
+/* Ask and post; return SUP's bytes. */
 static uint32_t go(unsigned i, uint32_t len, bool more)
 {
 	uint32_t sup = ask(len, more);
@@ -98,7 +98,7 @@ setup_test(the_length_of_a_queue_is_the_time_that_it_takes)
 	assert_int_equal(ask(MIB, true), MIB);
 }
 
-/* A rail is one, however many lanes put their bytes on it. */
+/* A rail is one, however many lanes put bytes on it. */
 setup_test(bytes_of_other_lanes_in_flight_count)
 {
 	struct mpib_track_sum sum[MPIB_RAILS] = { { 0 },
@@ -117,7 +117,7 @@ setup_test(equal_rails_take_turns_by_bytes)
 {
 	uint64_t sup = 0, sum = 0;
 
-	/* One at a time; a large one, a smaller one, and so on. */
+	/* One message at a time, large and smaller ones in turn. */
 	for (unsigned i = 0; i < 1000; i++) {
 		uint32_t len = i % 2 ? 40 * KIB : 48 * KIB;
 
@@ -133,7 +133,7 @@ setup_test(equal_rails_take_turns_by_bytes)
 	assert_in_range(sup, sum / 100 * 48, sum / 100 * 52);
 }
 
-/* Teach it that cutting pays, or does not, for messages of this size. */
+/* Teach it that cutting messages of this size pays or does not. */
 static void teach(uint32_t len, uint64_t whole_ns, uint64_t cut_ns)
 {
 	for (unsigned i = 0; i < 40; i++) {
@@ -157,11 +157,11 @@ setup_test(a_message_alone_is_cut_where_that_ended_sooner)
 	assert_int_equal(ask(MIB, false), MIB / 2);
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 4);
 	assert_int_equal(ask(MIB, false), MIB / 4);
-	/* Both parts end together with what is in flight. */
+	/* Both parts complete together with what is in flight. */
 	mpib_adapt_weigh(&a, MPIB_ADAPT_ONE / 2);
 	post(1, 256 * KIB, 0);
 	assert_int_equal(ask(MIB, false), MIB / 2 + 128 * KIB);
-	/* Not if another waits for the rail that is free, */
+	/* The message is not cut if another one waits for the free rail, */
 	assert_int_equal(ask(MIB, true), MIB);
 	/* nor while both rails are busy, */
 	post(2, MIB, MIB);
@@ -191,7 +191,7 @@ setup_test(no_part_is_a_crumb)
 	}
 }
 
-/* A send op that finds no room is asked for in each turn: a thousand times. */
+/* A send op without room is split again in each turn: a thousand times. */
 setup_test(asking_again_changes_nothing)
 {
 	struct mpib_adapt before;
@@ -209,7 +209,7 @@ setup_test(asking_again_changes_nothing)
 	assert_memory_equal(&a, &before, sizeof(a));
 }
 
-/* Nothing is heard of SUP while all goes over SOUT: it gets a little, once. */
+/* While all goes over SOUT, nothing is known of SUP: it gets a little, once. */
 setup_test(a_rail_that_had_nothing_for_long_is_tried)
 {
 	unsigned tries = 0;
@@ -228,8 +228,8 @@ setup_test(a_rail_that_had_nothing_for_long_is_tried)
 	assert_in_range(tries, 9, 11);
 }
 
-/* One small message at a time over rails of these latencies; how many of n
- * went to SUP. */
+/* Send n small messages, one at a time, over rails of these latencies; return
+ * how many used SUP. */
 static unsigned smalls(unsigned n, uint64_t sout_ns, uint64_t sup_ns,
 		       uint64_t pause_ns)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/lane/drr.h: rounds driven by hand, with leaves that always have a
- * send op, and bytes counted. No engine, no time but what a test says. */
+/* engine/lane/drr.h: rounds driven by hand, with leaves that always have a send
+ * op, and bytes counted. There is no engine, and the test sets the time. */
 #include "engine/lane/drr.h"
 #include "test.h"
 
@@ -12,13 +12,13 @@ struct leaf {
 	uint64_t bytes; /* posted */
 	uint32_t op;
 	unsigned lane;
-	int blocked; /* says this rather than post, 0: posts */
+	int blocked; /* returned instead of posting; 0: post */
 };
 
 static struct {
 	struct mpib_drr_class root, tenant[3], client[LEAVES];
 	struct leaf leaf[LEAVES];
-	uint64_t room; /* bytes that all share, UINT64_MAX: any */
+	uint64_t room; /* bytes of room that all share; UINT64_MAX: no limit */
 	uint64_t lane_room[2];
 } f;
 
@@ -58,7 +58,7 @@ static int post(struct mpib_drr_class *drr, struct mpib_drr_run *run)
 			return MPIB_DRR_WINDOW_FULL;
 		if (*lane == 0)
 			return MPIB_DRR_BLOCKED;
-		/* One send op may pass the room, as with the engine. */
+		/* One send op may exceed the room, as in the engine. */
 		f.room -= l->op < f.room ? l->op : f.room;
 		*lane -= l->op < *lane ? l->op : *lane;
 		l->bytes += l->op;
@@ -82,7 +82,7 @@ static void turns(unsigned n)
 		one_turn(1);
 }
 
-/* As completions make room: little of it, at each turn. */
+/* Completions free a little room in each turn. */
 static void turns_in_a_window(unsigned n)
 {
 	unsigned seed = 1;
@@ -103,7 +103,7 @@ static uint64_t total(void)
 	return sum;
 }
 
-/* Within a hundredth of the whole. */
+/* Within 1 % of the whole. */
 static void assert_part(const struct leaf *l, unsigned part, unsigned of)
 {
 	uint64_t want = total() * part / of, slack = total() / 100;
@@ -135,8 +135,8 @@ setup_test(the_size_of_pieces_does_not_matter)
 	assert_part(b, 1, 2);
 }
 
-/* A message of registered memory is one send op, of up to 2 GiB. Nor do turns pass
- * in vain while all owe one. */
+/* A message in registered memory is one send op of up to 2 GiB. Turns must not
+ * pass without a post while all leaves are in debt. */
 setup_test(the_size_of_the_largest_pieces_does_not_matter)
 {
 	struct leaf *a = add(0, &f.tenant[0], 1), *b = add(1, &f.tenant[1], 1);
@@ -203,7 +203,8 @@ setup_test(a_leaf_that_wakes_is_next_and_has_saved_no_credit)
 	turns_in_a_window(10000);
 	mpib_drr_wake(&b->drr);
 	before = a->bytes;
-	/* Whose turn it was ends it first, with what is left of one round. */
+	/* The leaf whose turn it was ends it first, with the rest of its
+	 * quantum. */
 	for (int i = 0; b->bytes == 0 && i < 100; i++)
 		turns_in_a_window(1);
 	assert_true(b->bytes > 0);
@@ -240,7 +241,7 @@ setup_test(a_limit_holds_and_others_have_the_rest)
 	const uint64_t rate = 100000000, turn_ns = 100000, n = 20000;
 
 	mpib_drr_set(&f.tenant[0], 0, rate);
-	/* 1 GB/s in all, for two seconds. */
+	/* 1 GB/s in total, for two seconds. */
 	for (uint64_t i = 1; i <= n; i++) {
 		f.room = 100000;
 		one_turn(i * turn_ns);

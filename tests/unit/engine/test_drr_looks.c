@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/lane/drr.h: tenants with very many leaves that wait for a clear-to-send.
- * Rounds driven by hand, in which each leaf counts how often it was looked at.
+ * engine/lane/drr.h: tenants with very many leaves that wait for a
+ * clear-to-send. Rounds are driven by hand; each leaf counts how often it is
+ * examined.
  */
 #include "engine/lane/drr.h"
 #include "test.h"
@@ -18,7 +19,7 @@ static struct leaf {
 } leaf[LEAVES], other;
 
 static struct mpib_drr_class root, tenant[2], client[CLIENTS + 1];
-static unsigned looks; /* at all */
+static unsigned looks; /* in total */
 
 static int run(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
@@ -82,7 +83,7 @@ setup_test(no_turn_looks_at_all)
 	}
 }
 
-/* And until then there is something that was not looked at. */
+/* And until then some leaf was not examined. */
 setup_test(turns_come_to_all_of_them)
 {
 	const unsigned sweep = LEAVES / LOOKS + 1;
@@ -113,7 +114,7 @@ setup_test(few_are_looked_at_in_each_turn)
 	}
 }
 
-/* Whoever has seen all is not to wait for ever for others to have, too. */
+/* A tenant whose leaves were all examined does not wait for ever for others. */
 setup_test(two_tenants_are_seen_at_the_same_time)
 {
 	static struct leaf more[300];
@@ -131,7 +132,7 @@ setup_test(two_tenants_are_seen_at_the_same_time)
 
 static struct leaf small, behind;
 
-/* What may post does so once; a small message is the last. */
+/* A leaf that may post does so once; a small message comes last. */
 static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -144,7 +145,8 @@ static int run_once(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return l == &small ? MPIB_DRR_IDLE : MPIB_DRR_NONE;
 }
 
-/* Small messages of one client, a second one with very many that wait, a third. */
+/* One client has small messages, a second has very many leaves that wait, and
+ * there is a third. */
 setup_test(client_behind_has_its_turns)
 {
 	for (unsigned i = 0; i < LEAVES; i++)
@@ -161,7 +163,7 @@ setup_test(client_behind_has_its_turns)
 	assert_in_range(behind.posted, 990, 1000);
 }
 
-/* Clients whose leaves have nothing to send, whenever they are looked at. */
+/* Clients whose leaves never have anything to send. */
 static int run_idle(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -187,7 +189,7 @@ setup_test(idle_leaves_do_not_use_up_a_turn)
 	assert_true(other.posted > 400);
 }
 
-/* A sender with more to send than anybody lets it. */
+/* A sender with more to send than the receivers allow. */
 static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 {
 	struct leaf *l = (struct leaf *)drr;
@@ -200,7 +202,7 @@ static int run_all(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_RAN;
 }
 
-/* A quantum of many leaves' takes many rounds, and looks in each. */
+/* A quantum of many leaves takes many rounds, and each round examines some. */
 setup_test(weights_hold_while_leaves_wait)
 {
 	mpib_drr_set(&tenant[0], 100, 0);
@@ -224,7 +226,7 @@ static int run_large(struct mpib_drr_class *drr, struct mpib_drr_run *r)
 	return MPIB_DRR_RAN;
 }
 
-/* Its debt is worked off in turns that find nothing to post, too. */
+/* Turns without a post also work off its debt. */
 setup_test(no_sleep_while_one_is_in_debt)
 {
 	unsigned sleeps = 0, turns = 0;

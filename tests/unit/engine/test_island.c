@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/split/mode.h: which nodes share an island, and what is refused. */
+/* engine/split/mode.h: which nodes share an island, and which lists are
+ * refused. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -37,10 +38,10 @@ TEST(both_ends_find_the_same_path)
 		{ 0, apart, "10.1.0.1", "10.3.9.9", MPIB_PATH_INTRA },
 		{ 0, apart, "10.1.0.1", "10.2.0.1", MPIB_PATH_INTER },
 		{ 0, apart, "10.2.0.1", "10.2.255.1", MPIB_PATH_INTRA },
-		/* A node that no network has is alone. */
+		/* A node in no network is alone. */
 		{ 0, apart, "10.4.0.1", "10.4.0.2", MPIB_PATH_INTER },
 		{ 0, apart, "10.4.0.1", "10.4.0.1", MPIB_PATH_INTRA },
-		/* The longest network counts. */
+		/* The longest prefix counts. */
 		{ 0, nested, "10.1.2.3", "10.1.3.3", MPIB_PATH_INTER },
 		{ 0, nested, "10.1.3.3", "10.200.0.1", MPIB_PATH_INTRA },
 		{ 0, nested, "11.0.0.1", "192.168.0.1", MPIB_PATH_INTRA },

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* engine/pace.h: when to spin, yield, give way and sleep, by times that the
+/* engine/pace.h: when to spin, yield, give way and sleep, at times that the
  * test sets. */
 #include "engine/pace.h"
 #include "test.h"
 
 #define US 1000ull
 #define MS 1000000ull
-#define OWN 200ull /* ns, of a yield that nobody takes */
+#define OWN 200ull /* ns of a yield that no other thread uses */
 
 static struct mpib_pace p;
 
@@ -16,7 +16,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* How long it looks, at one look a us, before it sleeps. */
+/* How long it polls, once per us, before it sleeps. */
 static uint64_t patience(uint64_t now)
 {
 	uint64_t begun = now;
@@ -44,7 +44,7 @@ static void have_the_core_alone(void)
 		mpib_pace_yielded(&p, MS, OWN);
 		yields++;
 	}
-	/* 64, and of the rest each eighth. */
+	/* 64 polls, and an eighth of the rest. */
 	assert_int_equal(yields, 64 + (1000 - 64) / 8);
 }
 
@@ -119,7 +119,7 @@ setup_test(a_busy_shard_yields_every_30_us)
 	assert_int_equal(yields, (3000 - 1) / 30);
 }
 
-/* When it gives way next, in steps of a us. */
+/* Steps of 1 us until it gives way. */
 static uint64_t gives_way_after(uint64_t now)
 {
 	uint64_t begun = now;
@@ -137,7 +137,7 @@ setup_test(the_time_between_yields_follows_what_a_yield_took)
 	assert_int_equal(gives_way_after(2 * MS), 200 * US);
 }
 
-/* From now on, in ms, until it would yield again. */
+/* ms from now until it would yield again. */
 static uint64_t sleeps_for(uint64_t now)
 {
 	uint64_t ms = 0;
@@ -174,7 +174,7 @@ setup_test(yields_that_were_cheap_for_as_long_are_trusted_again)
 {
 	mpib_pace_yielded(&p, MS, MS);
 	mpib_pace_yielded(&p, 9 * MS, MS);
-	/* To 25 ms, and cheap up to 41. */
+	/* Up to 25 ms; cheap yields up to 41. */
 	mpib_pace_yielded(&p, 41 * MS - 1, MS);
 	assert_int_equal(sleeps_for(41 * MS), 32);
 	mpib_pace_yielded(&p, 200 * MS, MS);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * That the adaptive split settles, where it should, and stays there: the law of
- * docs/split.md over rails of drawn rates and delays, steps of a rate, noise, a
- * processor that is the limit, many connections and lanes that share the rails.
+ * The adaptive split settles at the right share and stays there. This is the
+ * law of docs/split.md over rails of drawn rates and delays, changes of a rate,
+ * noise, a processor that is the bottleneck, many connections, and lanes that
+ * share the rails.
  */
 #include <stdio.h>
 
@@ -34,7 +35,7 @@ static void make_noise(void)
 	s.poll = 300 * SIM_US;
 }
 
-/* SUP's part that the rates would have it, of 1000. */
+/* SUP's share by the rates alone, of 1000. */
 static unsigned fair(void)
 {
 	return (unsigned)(s.rail[MPIB_RAIL_SUP].rate * 1000 / SUM(&s));
@@ -62,7 +63,7 @@ static const struct {
 	{ 100, 100 }, { 100, 25 }, { 400, 234 }, { 400, 100 }, { 234, 400 },
 };
 
-/* Marks where nothing is random. */
+/* Exact marks, where nothing is random. */
 TEST(eight_in_flight_fill_both_rails_by_whole_messages)
 {
 	static const uint32_t len[] = { 64 * KIB, 256 * KIB, MIB };
@@ -89,9 +90,9 @@ TEST(eight_in_flight_fill_both_rails_by_whole_messages)
 	}
 }
 
-/* A rail that serves its QPs by turns ends a short message before longer ones
- * that were posted first: that is no fast rail, and cutting such short ones off
- * gains nothing. */
+/* A rail that serves its QPs in turn completes a short message before longer
+ * ones that were posted first. That does not make the rail fast, and cutting
+ * such messages gains nothing. */
 TEST(rails_that_serve_qps_by_turns_are_filled)
 {
 	for (unsigned i = 0; i < 5 * 3; i++) {
@@ -115,8 +116,8 @@ TEST(rails_that_serve_qps_by_turns_are_filled)
 		}
 		expect(i, "weight", sum / 64 * 1000 / MPIB_ADAPT_ONE,
 		       fair() - 50, fair() + 50);
-		/* Messages end in the order of their posts: one of 1 MiB on the
-		 * slow rail is half of what eight in flight wait for. */
+		/* Messages complete in the order of their posts: one of 1 MiB
+		 * on the slow rail is half of what eight in flight wait for. */
 		expect(i, "part", part, fair() - 60, fair() + 60);
 		expect(i, "of the sum", bw * 1000 / SUM(&s), 920, 1020);
 		expect(i, "stripes of ten messages",
@@ -158,7 +159,7 @@ TEST(equal_rails_get_half_each_in_every_second)
 		for (unsigned i = 0; i <= seed % 3 * 4; i++)
 			sim_add(&s, 0, 2 + 2 * (seed % 4),
 				64 * KIB << sim_draw(&s, 5));
-		/* As the old law could begin: it stayed there. */
+		/* The first law could begin like this, and stayed there. */
 		mpib_adapt_weigh(&s.adapt[0], seed % 5 < 2 ? 2000 : 60000);
 		sim_run(&s, SIM_SEC);
 		for (unsigned i = 0; i < 3; i++)
@@ -166,8 +167,8 @@ TEST(equal_rails_get_half_each_in_every_second)
 	}
 }
 
-/* Where the processor feeds both rails by turns and is the limit, the ends of
- * both are alike whatever the weights are: they return to the middle. */
+/* Where the processor feeds both rails in turn and is the bottleneck, both
+ * complete alike whatever the weights are: the weights return to the middle. */
 TEST(the_middle_is_held_where_cores_are_the_limit)
 {
 	for (uint64_t seed = 1; seed <= 16; seed++) {
@@ -197,7 +198,7 @@ TEST(the_middle_is_held_where_cores_are_the_limit)
 	}
 }
 
-/* Either way, with many in flight and with one, by one shard and by two. */
+/* With one and with two shards, with one and with many messages in flight. */
 TEST(a_step_of_a_rate_is_followed_within_200_ms)
 {
 	for (uint64_t seed = 1; seed <= 64; seed++) {
@@ -246,7 +247,7 @@ TEST(lanes_that_share_the_rails_fill_them_together)
 	}
 }
 
-/* Alone, on rails of unequal rates and delays. */
+/* One message at a time on rails of unequal rates and delays. */
 TEST(a_large_message_ends_within_a_twentieth_of_the_best)
 {
 	for (uint64_t seed = 1; seed <= 24; seed++) {
@@ -256,7 +257,7 @@ TEST(a_large_message_ends_within_a_twentieth_of_the_best)
 			  (100 + sim_draw(&s, 300)) << 20);
 		for (unsigned r = 0; r < MPIB_RAILS; r++)
 			s.rail[r].delay = (5 + sim_draw(&s, 100)) * SIM_US;
-		/* Both end together: their bytes, and a delay by rates. */
+		/* Both complete together: their bytes, and a delay by rates. */
 		delay = (s.rail[0].delay * (s.rail[0].rate >> 10) +
 			 s.rail[1].delay * (s.rail[1].rate >> 10)) /
 			(SUM(&s) >> 10);
@@ -270,7 +271,7 @@ TEST(a_large_message_ends_within_a_twentieth_of_the_best)
 	}
 }
 
-/* Until weights and the worth of cutting are known: docs/split.md. */
+/* Until the weights and the gain of cutting are known: docs/split.md. */
 TEST(the_first_large_messages_cost_five_more_at_most)
 {
 	for (unsigned i = 0; i < 5; i++) {

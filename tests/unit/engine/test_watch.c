@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The progress watchdog, by made-up time: SOUT moves at each look, and nothing of
- * SUP retires. The linker has what watch.c calls replaced (--wrap).
+ * The progress watchdog in simulated time: SOUT progresses at each check, and
+ * SUP completes nothing. The linker wraps the functions that watch.c calls.
  */
 #include "engine/conn/conn.h"
 #include "engine/recovery/stop.h"
@@ -47,7 +47,7 @@ static void open_lane(void)
 	for (unsigned r = 0; r < 2; r++) {
 		lane.qps[r] = 1;
 		lane.qp[r][0].rail = (uint8_t)r;
-		/* They wrap while something is outstanding. */
+		/* The counters wrap while WRs are outstanding. */
 		lane.qp[r][0].asked = lane.qp[r][0].retired = UINT32_MAX;
 	}
 	suspicions = 0;
@@ -60,15 +60,15 @@ static int close_lane(void **state)
 	return 0;
 }
 
-/* The shard's next look comes so much later; meanwhile a rail's WRs come back or
- * do not. */
+/* The shard's next check comes this much later; meanwhile a rail's WRs complete
+ * or do not. */
 static void look(uint64_t ms, bool sup_moves)
 {
 	struct mpib_lane_qp *sout = &lane.qp[MPIB_RAIL_SOUT][0];
 	struct mpib_lane_qp *sup = &lane.qp[MPIB_RAIL_SUP][0];
 
 	shard->now += ms * MS;
-	/* As mpib_qp_ring() does. */
+	/* The same as mpib_qp_ring(). */
 	if (!lane.watched)
 		LIST_INSERT_HEAD(&shard->watched, &lane, watch_link);
 	lane.watched = true;
@@ -80,7 +80,7 @@ static void look(uint64_t ms, bool sup_moves)
 	mpib_watch(shard);
 }
 
-/* How many looks until SUP is suspected; most: not within so many. */
+/* Return the number of checks until SUP is suspected, or most if it is not. */
 static unsigned looks(uint64_t ms, unsigned most)
 {
 	unsigned n = 0, before = suspicions;
@@ -99,7 +99,7 @@ TEST(a_rail_that_stands_is_suspected_after_50_ms)
 	assert_in_range(looks(10, 100), 5, 7);
 }
 
-/* The shard gets a core each 100 ms: of that time 20 ms count. */
+/* The shard gets a core every 100 ms: 20 ms of that count. */
 TEST(time_without_a_core_hardly_counts)
 {
 	open_lane();
@@ -129,7 +129,7 @@ TEST(a_rail_that_moved_at_either_end_has_its_time_again)
 	assert_in_range(looks(10, 100), 5, 7);
 }
 
-/* SOUT is out: nothing shows whether the peer's node stands still. */
+/* SOUT is out: nothing shows whether the peer's node is stopped. */
 static void open_alone(void)
 {
 	open_lane();
@@ -153,7 +153,7 @@ TEST(the_last_rail_is_not_suspected_while_it_moves)
 	assert_int_equal(suspicions, 0);
 }
 
-/* What is in flight takes as long at the slowest that a rail is taken to be. */
+/* What is in flight may take as long as on the slowest supported rail. */
 TEST(the_last_rail_has_the_time_that_its_bytes_take)
 {
 	open_alone();

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How tests of one client of one fake proxy begin and end. Each program has its
- * own: include it once.
+ * Setup and teardown of tests with one client and one fake proxy. Each program
+ * has its own copy: include it once.
  */
 #ifndef ATTACHED_H
 #define ATTACHED_H
 
-/* cmocka wants the ones above. */
+/* cmocka needs the headers above. */
 #include "fake_proxy.h"
 #include "test.h"
 
@@ -32,7 +32,7 @@ static void attach(void)
 	assert_int_equal(fake_attach(f, &c), 0);
 }
 
-/* A sending end, ready. Takes the lowest free index. */
+/* Return a sending end that is READY. It takes the lowest free index. */
 __attribute__((unused)) static struct mpib_conn *connected(void)
 {
 	struct mpib_handle h = { .magic = MPIB_HANDLE_MAGIC };

@@ -49,7 +49,7 @@ static void end(struct fake_proxy *f, unsigned index, struct mpib_desc d,
 			       result);
 	fl->ended[d.req] = d.gen;
 	fl->moved = fl->in_part = fl->group_done = 0;
-	/* What was fed beyond the message's end is forgotten. */
+	/* Bytes fed beyond the message's end are dropped. */
 	while (front(fl) && front(fl)->req == d.req && front(fl)->gen == d.gen)
 		fl->first++;
 }
@@ -89,7 +89,7 @@ static void too_large(struct fake_proxy *f, unsigned from, unsigned to)
 	end(f, to, r, -EMSGSIZE);
 }
 
-/* The receive whose tag it is, among those of the group in front. */
+/* Return the receive with this tag among those of the oldest group. */
 static struct mpib_desc *member(struct fake_conn *fl, int32_t tag)
 {
 	struct mpib_desc *d = front(fl);
@@ -117,7 +117,8 @@ static void end_member(struct fake_proxy *f, unsigned to, struct mpib_desc r,
 	end(f, to, r, (int32_t)size);
 }
 
-/* Some bytes of the message under way, or its end. False: nothing to do. */
+/* Move some bytes of the current message, or complete it. False: nothing to
+ * do. */
 static bool step(struct fake_proxy *f, unsigned from, unsigned to,
 		 uint32_t *budget)
 {

@@ -86,7 +86,7 @@ struct mpib_request *send_at(size_t off, size_t size, int tag)
 {
 	struct mpib_request *r = NULL;
 
-	/* None while the helper has the client's lock. */
+	/* The request is NULL while the helper thread has the client's lock. */
 	for (unsigned i = 0; !r && i < YIELDS; i++) {
 		assert_int_equal(
 			mpib_isend(tx, from + off, size, tag, from_region, &r),
@@ -134,8 +134,8 @@ int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes)
 	return rc;
 }
 
-/* The library has found it when this returns: a test that goes on must not find the
- * connection that was. */
+/* Wait until the library has noticed: the test must not find the old
+ * connection. */
 void dies(void)
 {
 	fake_proxy_die(f);
@@ -157,7 +157,7 @@ void until(uint32_t type, unsigned times)
 		sched_yield();
 }
 
-/* By what its thread does anyway. */
+/* By the work of its own thread. */
 void goes_on(struct mpib_conn *conn)
 {
 	while (mpib_conn_goes_on(conn) != 1)

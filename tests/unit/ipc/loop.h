@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client connected to itself: index 0 sends from `from`, index 1 receives
- * into `to`, both ordinary memory, and the test turns the shard between them.
+ * into `to`, both in ordinary memory. The test turns the shard between them.
  */
 #ifndef LOOP_H
 #define LOOP_H
@@ -18,30 +18,31 @@ extern char *from, *to;
 
 /* Setup and teardown of a test. */
 int loop_start(void **state);
-/* mortal: the proxy may die, and is waited for. */
+/* mortal: the proxy may die, and the client waits for a new one. */
 int loop_start_mortal(void **state);
-/* The same with these times. */
+/* The same with these timeouts. */
 int loop_start_with(void **state, uint32_t grace_ms, uint32_t answer_ms);
 int loop_stop(void **state);
 
-/* New tx and rx, both ready. */
+/* Make new tx and rx, both READY. */
 void connect_both(void);
 struct mpib_request *send_at(size_t off, size_t size, int tag);
 struct mpib_request *recv_at(size_t off, size_t size);
 
-/* The shard ends r of that index so, without its bytes. */
+/* Complete request r of that index with this result, without its bytes. */
 void end_as(unsigned index, const struct mpib_request *r, int32_t result);
 
-/* Turn and test r until it is over, and other beside it. Its result. */
+/* Turn and test r, and other beside it, until r completes. Return its
+ * result. */
 int finish(struct mpib_request *r, struct mpib_request *other, size_t *sizes);
 
-/* The proxy's process ends. The library has found it when this returns: a test that
- * goes on must not find the connection that was. */
+/* End the proxy's process. When this returns, the library has noticed: the test
+ * must not find the old connection. */
 void dies(void);
-/* How many requests of that type came; wait for as many. */
+/* Return how many requests of that type came; wait until n came. */
 unsigned asked(uint32_t type);
 void until(uint32_t type, unsigned times);
-/* By what the connection's thread does anyway. */
+/* By the work of the connection's thread. */
 void goes_on(struct mpib_conn *conn);
 void stops(const struct mpib_conn *conn);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Programs of sends and receives, drawn at random, that a transport completes which
- * accepts a send only when the oldest unanswered receive wants its tag (NCCL's
- * net_ib). Each is run on a model of that first, then on the client library with
- * a model of the shard. It has to end on both: however many tags there are and
- * however large the groups are, and whatever the program offers besides that no
- * receive wants. And the sends of a tag keep their order.
+ * Random programs of sends and receives that complete on a transport which
+ * accepts a send only if the oldest unanswered receive wants its tag (NCCL's
+ * net_ib). Each program runs on a model of that transport first, then on the
+ * client library with a model of the shard. It must complete on both, for any
+ * number of tags, any size of groups, and any extra sends that no receive
+ * wants. The sends of a tag keep their order.
  */
 #include <string.h>
 
@@ -16,33 +16,34 @@
 #define RECEIVES 120
 #define SENDS (RECEIVES * MPIB_GROUP_MAX)
 #define TAGS 64
-#define AHEAD 32 /* receives that are posted and not answered */
-#define SLOTS 64 /* buffers that the sender's proxy may know of */
-#define RANGES 64 /* parts that the shard takes */
+#define AHEAD 32 /* receives that are posted and unanswered */
+#define SLOTS 64 /* buffers that the sender's proxy may know */
+#define RANGES 64 /* ranges that the shard accepts */
 #define OUTSTANDING 256 /* sends of one connection that net_ib allows */
-#define NOBODY TAGS /* tags from here on no receive has */
-#define UNWANTED 400 /* sends with such tags, at most */
+#define NOBODY TAGS /* no receive has a tag from here on */
+#define UNWANTED 400 /* the most sends with such tags */
 #define ROUNDS 20000 /* without an answer: it hangs */
 
-/* How the program goes on after a send that was not accepted. */
+/* How the program continues after a send that was not accepted. */
 enum order {
-	ANY_TAG, /* by another tag, drawn */
-	TAG_BY_TAG, /* all it can of a tag, then the next tag */
-	INSISTS, /* in the order of the receives, the same send again */
+	ANY_TAG, /* with another tag, drawn */
+	TAG_BY_TAG, /* with the same tag while it can, then with the next */
+	INSISTS, /* with the same send, in the order of the receives */
 	ORDERS
 };
 
 struct program {
 	enum order order;
 	unsigned tags, receives, sends;
-	/* Sends outstanding at once: INSISTS: of all; else: of a tag. */
+	/* Most sends outstanding at once: INSISTS: in total; otherwise: of a
+	 * tag. */
 	unsigned most;
-	unsigned unwanted; /* sends offered besides */
+	unsigned unwanted; /* extra sends offered */
 	unsigned n[RECEIVES]; /* buffers */
 	int tag[RECEIVES][MPIB_GROUP_MAX];
-	int list[SENDS]; /* their tags as INSISTS offers them */
+	int list[SENDS]; /* their tags in the order of INSISTS */
 	unsigned of[TAGS]; /* sends by tag */
-	size_t size; /* of a send, at most; 0: all are empty */
+	size_t size; /* most bytes of a send; 0: all are empty */
 	bool mixed; /* some are empty */
 };
 
@@ -80,14 +81,14 @@ static void draw_program(struct program *p)
 	}
 }
 
-/* What both models know of the receives. */
+/* The state of the receives, which both models use. */
 static const struct program *prog;
 static unsigned answered,
-	head_taken; /* receives; a bit per buffer of the next */
+	head_taken; /* receives; one bit per buffer of the next one */
 static unsigned posted; /* receives */
 
-/* The buffer of the oldest unanswered receive that a send of the tag fills; -1:
- * none. */
+/* Return the buffer of the oldest unanswered receive that a send with this tag
+ * fills, or -1. */
 static int wants(int tag)
 {
 	if (answered == posted)
@@ -111,7 +112,7 @@ static void take(int k)
 /* A transport as the program sees it. */
 struct net {
 	bool (*send)(int tag); /* false: not accepted */
-	/* Counts the sends that ended, by tag; all, by and by. */
+	/* Count the completed sends by tag; all of them sooner or later. */
 	void (*test)(void);
 	void (*turn)(void);
 };
@@ -148,15 +149,15 @@ static void ib_test(void)
 /* The model of the shard, and of a receiver that tests at once. */
 static struct mpib_desc range[RANGES];
 static unsigned ranges;
-static uint8_t filling[MPIB_REQUESTS]; /* by place: 1: has its receive */
+static uint8_t filling[MPIB_REQUESTS]; /* by slot; 1: matched with a receive */
 static struct mpib_desc flying[4096];
 static unsigned first_flying, last_flying;
 static struct mpib_request *out[2048];
 static int tag_of[2048];
 static unsigned outs, unwanted_out;
 
-/* Sizes of the sends of a tag, in the order posted, and how many of them have
- * their receives. */
+/* Sizes of the sends of a tag in the order posted, and how many of them are
+ * matched. */
 static uint32_t size_of[TAGS][SENDS];
 static unsigned posted_of[TAGS], taken_of[TAGS];
 
@@ -176,7 +177,7 @@ static void drop_range(unsigned i)
 	memmove(&range[i], &range[i + 1], (--ranges - i) * sizeof(range[0]));
 }
 
-/* Post the first range that can be: false: there is none. */
+/* Post the first range that can be posted; false: there is none. */
 static bool post_one(void)
 {
 	for (unsigned i = 0; i < ranges; i++) {
@@ -206,7 +207,7 @@ static void tell_wants(void)
 	unsigned n = 0;
 
 	if (answered == posted || !ranges)
-		return; /* without a range the shard looks at no CTS */
+		return; /* without a range the shard checks no CTS */
 	for (unsigned k = 0; k < prog->n[answered]; k++) {
 		if (!(head_taken & 1u << k))
 			tag[n++] = prog->tag[answered][k];
@@ -293,7 +294,7 @@ static void mpib_over(void)
 static const struct net ib = { ib_send, ib_test, post_receives };
 static const struct net mpib = { mpib_send, mpib_over, mpib_turn };
 
-/* Where the program stands. */
+/* The program's progress. */
 static unsigned sent, sent_of[TAGS], tag_now;
 
 static bool offer(const struct net *net, int tag)
@@ -342,7 +343,7 @@ static void offer_unwanted(const struct net *net)
 	}
 }
 
-/* Run the program. It tests only when it may send no more, or has sent all. */
+/* Run the program. It tests only when it may send no more or has sent all. */
 static void run(const struct net *net, unsigned number)
 {
 	unsigned idle = 0, before = 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A proxy that answers late, or whose answer cannot be taken: it is waited for
- * once, and what it made meanwhile is taken back. Time does not pass in these
- * tests: a wait for a proxy that stands still is over at once, and counted.
+ * A proxy that answers late, or whose answer cannot be received. The client
+ * waits for the proxy once, and takes back what the proxy made meanwhile. Time
+ * does not pass in these tests: a wait for a stopped proxy ends at once and is
+ * counted.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +18,7 @@
 
 #define ANSWER_MS 60000
 
-static unsigned waited; /* ms, for a proxy that stands still */
+static unsigned waited; /* ms, for a stopped proxy */
 
 int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
 int __real_poll(struct pollfd *p, nfds_t n, int timeout);
@@ -63,7 +64,7 @@ static unsigned asked(enum mpib_control_type type)
 	return atomic_load(&f->asked[type]);
 }
 
-/* The client is looked after until the proxy was asked so often; fails after a
+/* Run the client's helper until the proxy was asked n times; fail after a
  * minute. */
 static void until_asked(enum mpib_control_type type, unsigned n)
 {
@@ -99,15 +100,15 @@ CASE(a_proxy_that_stands_still_is_waited_for_once)
 	for (unsigned i = 0; i < 8; i++)
 		mpib_close(conn[i]);
 	mpib_close_listen(l);
-	/* A fence that has not happened is not told as one. */
+	/* A fence that did not happen is not reported. */
 	assert_int_equal(mpib_dereg(r), -ETIMEDOUT);
 	assert_int_equal(mpib_listen(c, &h, &l), -ETIMEDOUT);
 	assert_in_range(waited, 1, ANSWER_MS);
-	/* All of it reaches the proxy once it goes on. */
+	/* The proxy receives all of it after it continues. */
 	atomic_store(&f->hold, false);
 	until_asked(MPIB_CTL_CLOSE, 8);
 	until_asked(MPIB_CTL_CLOSE_LISTEN, 1);
-	until_asked(MPIB_CTL_DEREG, 2); /* with that of mpib_mem_alloc() */
+	until_asked(MPIB_CTL_DEREG, 2); /* with the memory's own */
 	assert_int_equal(asked(MPIB_CTL_LISTEN), 1);
 	assert_int_equal(mpib_listen(c, &h, &l), 0);
 }
@@ -162,7 +163,7 @@ CASE(objects_that_are_made_too_late_are_undone)
 		assert_int_equal(asked(kinds[i].make), made + 1);
 		assert_int_equal(make(kinds[i].make, l), 0);
 	}
-	/* The two connections that came late have their indices back. */
+	/* The indices of the two late connections are free again. */
 	mpib_close(connected());
 	assert_int_equal(atomic_load(&f->reply->conn[3].state), MPIB_CONN_FREE);
 }
@@ -177,8 +178,8 @@ CASE(an_answer_whose_descriptor_finds_no_room_costs_that_call)
 	close(next);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
 	now = was;
-	/* The fake proxy is in this process, too: it makes the memory with the
-	 * last descriptor that there is. */
+	/* The fake proxy is in this process, too: it creates the memory with
+	 * the last free descriptor. */
 	now.rlim_cur = (rlim_t)next + 1;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &now), 0);
 	assert_int_equal(make(MPIB_CTL_POOL, NULL), -EMFILE);

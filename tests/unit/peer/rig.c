@@ -160,7 +160,7 @@ int rig_error(const struct client *c, uint32_t index)
 	return c->client.reply->conn[index].error;
 }
 
-/* Above that looking at all of them takes its time. */
+/* Checking all of them takes too long above that. */
 #define OBJECTS_LOOKED_AT 500
 
 static void check_sums(const struct mpib_broker *b)

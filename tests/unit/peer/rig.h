@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Brokers of several nodes in one process, each with its own loop, turned by
- * hand, on addresses 127.23.0.n, over fake engines. Time moves by
- * rig_advance() alone.
+ * Brokers of several nodes in one process over fake engines, on addresses
+ * 127.23.0.n. Each has its own loop, which the test turns. Only rig_advance()
+ * moves the time.
  */
 #ifndef MPIB_RIG_H
 #define MPIB_RIG_H
@@ -35,16 +35,16 @@ struct rig {
 	unsigned seed; /* order of turns */
 	bool private_lanes; /* set before rig_up() */
 	bool v6; /* likewise; all on ::1, each with a port of its own */
-	unsigned silence_s; /* likewise; 0: as it comes */
-	unsigned grace_s; /* likewise; 0: nothing is resumed */
-	int traffic_class; /* of connections from now on; 0: none */
+	unsigned silence_s; /* likewise; 0: a drawn one */
+	unsigned grace_s; /* likewise; 0: no resumption */
+	int traffic_class; /* of later connections; 0: none */
 	struct mpib_cluster_key key; /* likewise */
 	struct mpib_islands islands[NODES]; /* likewise */
 	const struct mpib_networks *networks[NODES]; /* likewise; NULL: any */
 	uint32_t sout[NODES]; /* likewise, host order */
 	uint16_t port[NODES]; /* likewise; 0: any */
 	const char *agent_dir; /* likewise; NULL: none */
-	bool adaptive; /* likewise, of the proxies' mode */
+	bool adaptive; /* likewise; the proxies' mode */
 };
 
 /* cmocka fixture: *state is a rig with no node up. Teardown takes everything
@@ -53,44 +53,44 @@ int rig_setup(void **state);
 int rig_teardown(void **state);
 #define rig_test(f) TEST_OF(f, rig_setup, rig_teardown)
 
-/* A broker on 127.23.0.(n + 1), port 0 is any. */
+/* Start a broker on 127.23.0.(n + 1); port 0 is any. */
 void rig_up(struct rig *rig, unsigned n);
-/* As if the proxy were killed: its sockets close, its connections and lanes are
- * gone. */
+/* As if the proxy were killed: its sockets close, and its connections and lanes
+ * are gone. */
 void rig_kill(struct rig *rig, unsigned n);
 
-/* Its links break: with them goes what was sent or received but not taken. */
+/* Break its links. What was sent or received and not yet processed is lost. */
 void rig_cut(struct rig *rig, unsigned n);
 
 struct client *rig_client(struct rig *rig, unsigned n, uid_t uid,
 			  unsigned shard);
-/* Nodes 0 and 1 up, with a client of one user each: a on shard 0 of node 0, b on
- * b_shard of node 1. */
+/* Start nodes 0 and 1 with a client of one user each: a on shard 0 of node 0, b
+ * on b_shard of node 1. */
 void rig_both_up(struct rig *rig, struct client **a, struct client **b,
 		 unsigned b_shard);
 uint32_t rig_state(const struct client *c, uint32_t index);
 int rig_error(const struct client *c, uint32_t index);
 
-/* One turn of one node, by chance. */
+/* One turn of one node, drawn by the seed. */
 void rig_step(struct rig *rig);
-/* Turns until nothing moves any more. */
+/* Turn until nothing changes any more. */
 void rig_settle(struct rig *rig);
 void rig_advance(struct rig *rig, uint64_t ns);
-/* Settle, step by step, while time goes by. */
+/* Settle in steps while time passes. */
 void rig_pass(struct rig *rig, uint64_t ns);
 
-/* What a client asks of its broker, which takes it. */
+/* A client's request to its broker, which must accept it. */
 uint32_t rig_listen(struct client *c, struct mpib_handle *handle);
 void rig_call(struct client *c, uint32_t index, int traffic_class,
 	      const struct mpib_handle *handle);
-/* Likewise, with the answer. */
+/* The same, with the answer. */
 int rig_try_call(struct client *c, uint32_t index, int traffic_class,
 		 const struct mpib_handle *handle);
 void rig_accept(struct client *c, uint32_t id, uint32_t index);
 /* Listen, connect and accept at these indices, up to READY on both ends. */
 void rig_connect(struct rig *rig, struct client *from, uint32_t from_index,
 		 struct client *to, uint32_t to_index);
-/* rig_both_up(), and their connection 0. */
+/* rig_both_up() and connection 0 between the clients. */
 void rig_both_connected(struct rig *rig, struct client **a, struct client **b);
 
 #endif

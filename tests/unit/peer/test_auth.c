@@ -74,7 +74,7 @@ TEST(a_key_file_of_a_wrong_size_is_refused)
 	free(big);
 }
 
-/* As after a crash, or of dd without its input. */
+/* As after a crash, or written by dd without its input. */
 TEST(a_key_of_one_byte_repeated_is_refused)
 {
 	char same[4096] = { 0 };
@@ -158,7 +158,8 @@ TEST(without_a_key_only_zeros_pass)
 	assert_false(mpib_auth_check(&none, &a, true, proof));
 }
 
-/* Whether the end with this seal takes the message, whose plain text is text. */
+/* Return whether the end with this seal accepts the message and decodes it to
+ * text. */
 static bool taken(struct mpib_seal *s, const uint8_t *msg, size_t len,
 		  const uint8_t *seal, const char *text)
 {
@@ -212,6 +213,6 @@ TEST(a_message_is_unreadable_without_the_key)
 	mpib_seal_close(&tx, same, sizeof(same), seal);
 	for (unsigned i = 0; i < sizeof(msg); i++)
 		alike += (msg[i] == 'a') + (msg[i] == same[i]);
-	/* By chance one in 256 is. */
+	/* One in 256 is equal by chance. */
 	assert_in_range(alike, 0, 12);
 }

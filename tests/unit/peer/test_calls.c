@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two nodes that call each other at the same time, and callers that prove
+ * Two nodes that dial each other at the same time, and callers that prove
  * nothing.
  */
 #include <arpa/inet.h>
@@ -13,17 +13,18 @@
 #include "rig.h"
 #include "test.h"
 
-/* Nothing of the link is heard, or all again. */
+/* Delay all messages of the link, or let them through. */
 static void hear(struct client *c, struct mpib_link *link, bool on)
 {
 	mpib_loop_mod(&c->node->loop, &link->watch,
 		      on ? EPOLLIN | EPOLLOUT : 0);
 }
 
-/* The call of the lower node connects to nothing for a while, so the other's is
- * answered. Then the lower node's connects as well, and has its answer before the
- * lower node hears that the other has a link: were the lower node to take both, what
- * it hears of the second would be older than what it heard of the first. */
+/* The lower node's dial does not connect for a while, so the higher node's is
+ * answered. Then the lower node's dial connects as well, and is answered before
+ * the lower node learns that the other end has a link. If the lower node used
+ * both, what it receives on the second would be older than what it received on
+ * the first. */
 rig_test(of_two_simultaneous_calls_one_is_accepted)
 {
 	struct rig *rig = *state;
@@ -72,7 +73,7 @@ rig_test(of_two_simultaneous_calls_one_is_accepted)
 	}
 }
 
-/* As when the peer's connection ends while nothing reaches this node. */
+/* As if the peer's connection closed while no message reaches this node. */
 rig_test(a_call_whose_answer_is_lost_is_made_again)
 {
 	struct rig *rig = *state;
@@ -115,8 +116,8 @@ static void say(int fd, const struct mpib_peer_msg *m)
 	assert_int_equal(send(fd, frame, n, MSG_NOSIGNAL), n);
 }
 
-/* Else it would have answers kept for it that it does not read. Before its HELLO,
- * or before its READY. */
+/* Otherwise answers that it does not read would be queued for it. This holds
+ * before its HELLO and before its READY. */
 rig_test(a_caller_without_a_proof_may_not_ping)
 {
 	const struct mpib_peer_msg ping = { .type = MPIB_PEER_PING };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connections have names, by which a peer may say everything twice: it changes
- * nothing. What another node or for another user is said about a name is about no
- * connection.
+ * Connections have names, so that a peer may repeat a message without effect. A
+ * message about a name from another node, or for another user, has no effect on
+ * the connection.
  */
 #include <errno.h>
 
@@ -36,7 +36,7 @@ static void pair_accept(const struct pair *pair)
 	assert_int_equal(rig_state(pair->b, 0), MPIB_CONN_READY);
 }
 
-/* What the end of a says, or another that knows its name. */
+/* A message from the end of a, or from another node that knows its name. */
 static struct mpib_peer_msg from_a(const struct pair *pair,
 				   enum mpib_peer_type type)
 {
@@ -72,14 +72,14 @@ rig_test(an_open_said_twice_has_one_end)
 	pair_up(&pair, *state);
 	open = from_a(&pair, MPIB_PEER_CONN_OPEN);
 	say(&pair, pair.peer, &open);
-	rig_accept(pair.b, pair.listener, 1); /* for the next */
+	rig_accept(pair.b, pair.listener, 1); /* for the next connection */
 	rig_settle(pair.rig);
 	assert_int_equal(rig_state(pair.b, 1), MPIB_CONN_READY);
 	rig_accept(pair.b, pair.listener, 0);
 	say(&pair, pair.peer, &open);
 	assert_int_equal(rig_state(pair.b, 0), MPIB_CONN_PENDING);
 	assert_int_equal(rig_state(pair.a, 0), MPIB_CONN_READY);
-	/* Nor is it accepted by another id or with another number. */
+	/* Nor is it accepted with another id or another number. */
 	open.from += 1000;
 	say(&pair, pair.peer, &open);
 	open.from -= 1000;
@@ -170,7 +170,8 @@ rig_test(a_name_is_of_one_node)
 	assert_int_equal(rig_state(c, 0), MPIB_CONN_READY);
 }
 
-/* A CONN_OPEN without a name is of no protocol, nor is one of a receiving end. */
+/* A CONN_OPEN without a name is a protocol error, and so is one from a
+ * receiving end. */
 TEST(a_sending_end_alone_opens)
 {
 	for (unsigned i = 0; i < 2; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes that a peer opens: only with the handle of a listener, not at the cost of
- * the lanes that the listener's user opens, and not for ever.
+ * Lanes that a peer opens: only with the handle of a listener, not at the
+ * expense of the lanes that the listener's user opens, and not for ever.
  */
 #include <errno.h>
 
@@ -40,16 +40,17 @@ rig_test(a_lane_is_opened_with_a_listeners_handle_alone)
 	wrong.shard = 1;
 	assert_refused(rig, a, &wrong, -EACCES,
 		       "belongs to another user or shard");
-	/* Listeners are found by nonce and user: his has no such one. */
+	/* Listeners are found by nonce and user: this user has none with this
+	 * nonce. */
 	assert_refused(rig, other, &handle, -ECONNREFUSED,
 		       "no longer has this listener");
 	rig_connect(rig, a, 1, b, 1);
 }
 
-/* All wait for one lane, which the first asked for. */
+/* All wait for one lane, which the first one requested. */
 rig_test(a_refused_listener_fails_no_other_connects)
 {
-	struct mpib_handle handle[3]; /* right, damaged, closed */
+	struct mpib_handle handle[3]; /* valid, damaged, closed */
 	struct rig *rig = *state;
 	struct client *a, *b;
 	uint32_t id;
@@ -71,8 +72,9 @@ rig_test(a_refused_listener_fails_no_other_connects)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
-/* Both ends ask for the lane at once, and the lower node's is made: though nobody
- * listens for its connect, for it is the lane of the higher node's connect, too. */
+/* Both ends request the lane at once, and the lower node's request wins. Its
+ * connect has no listener, but the lane also serves the higher node's
+ * connect. */
 rig_test(a_lane_that_both_ends_open_needs_one_listener)
 {
 	struct mpib_handle closed, open;
@@ -91,7 +93,8 @@ rig_test(a_lane_that_both_ends_open_needs_one_listener)
 	assert_int_equal(rig_state(b, 2), MPIB_CONN_READY);
 }
 
-/* Lanes with traffic classes of their own, until one is refused: how many. */
+/* Open lanes with traffic classes of their own until one is refused; return how
+ * many. */
 static unsigned lanes_from(struct rig *rig, struct client *from,
 			   const struct mpib_handle *to)
 {
@@ -123,12 +126,12 @@ rig_test(lanes_that_peers_open_are_not_the_users)
 	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 0);
 	b = rig_client(rig, 1, 1000, 0);
 	rig_listen(b, &handle);
-	/* The first two are there already. */
+	/* The first two exist already. */
 	assert_int_equal(lanes_from(rig, user, &handle), 2 + 8);
 	assert_int_equal(mpib_broker_lanes(rig->node[0].broker, 1000), 8);
 }
 
-/* It opens a lane for a connect that it calls off, and keeps it. */
+/* It opens a lane for a connect that it cancels, and keeps the lane. */
 rig_test(a_lane_that_its_opener_keeps_unused_is_closed)
 {
 	struct rig *rig = *state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is listed after a peer link broke, what a peer lists that lies, and a message
- * that none can read.
+ * The lists that both ends exchange after a peer link broke, false lists, and a
+ * message that no peer can decode.
  */
 #include <errno.h>
 
@@ -21,7 +21,7 @@ static struct mpib_peer *peer_of(const struct rig *rig, unsigned n)
 	return TAILQ_FIRST(&rig->node[n].broker->peers);
 }
 
-/* A peer names what is between this node and another. */
+/* A peer lists connections between this node and another. */
 rig_test(a_peer_lists_nothing_but_its_own)
 {
 	static const enum mpib_peer_type types[] = {
@@ -64,7 +64,7 @@ rig_test(a_peer_lists_nothing_but_its_own)
 	assert_int_equal(rig_state(a, 0), MPIB_CONN_READY);
 }
 
-/* What no peer can read is not sent again and again. */
+/* A message that no peer can decode is not sent repeatedly. */
 rig_test(a_message_that_no_peer_can_read_ends_the_lanes)
 {
 	struct mpib_peer_msg m = { .type = MPIB_PEER_CONN_CLOSE,
@@ -80,7 +80,7 @@ rig_test(a_message_that_no_peer_can_read_ends_the_lanes)
 	rig_connect(rig, a, 1, b, 1);
 }
 
-/* Node 1 accepts a lane of node 0, which does not hear of it: the link breaks. */
+/* Node 1 accepts a lane of node 0, whose answer is lost: the link breaks. */
 static void lose_accept(struct rig *rig)
 {
 	while (fake_lanes(&rig->node[1].engine) == 0) {
@@ -91,7 +91,7 @@ static void lose_accept(struct rig *rig)
 	rig_cut(rig, 0);
 }
 
-/* A private lane is found by nothing but its opener's number. */
+/* Only its opener's number identifies a private lane. */
 rig_test(a_lane_that_is_asked_for_again_is_the_same)
 {
 	struct rig *rig = *state;
@@ -108,8 +108,8 @@ rig_test(a_lane_that_is_asked_for_again_is_the_same)
 	assert_int_equal(fake_lanes(&rig->node[1].engine), 1);
 }
 
-/* The end that has the lane lists its connect before it hears that the other end
- * asks for the lane again. */
+/* The end that has the lane lists its connect before it learns that the other
+ * end requests the lane again. */
 rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 {
 	struct rig *rig = *state;
@@ -127,7 +127,7 @@ rig_test(a_connect_on_a_lane_whose_accept_was_lost_is_not_refused)
 	assert_ready(a, b, 1);
 }
 
-/* The opener closes an idle lane, and the other end does not hear of it. */
+/* The opener closes an idle lane, and the other end does not learn of it. */
 rig_test(a_lane_that_this_end_closed_ends_at_the_other)
 {
 	struct rig *rig = *state;
@@ -150,9 +150,9 @@ rig_test(a_lane_that_this_end_closed_ends_at_the_other)
 	rig_connect(rig, a, 1, b, 1);
 }
 
-#define LANES 140 /* more than are listed in two turns */
+#define LANES 140 /* more than two turns list */
 
-/* The peer would not understand it before it knows where the rail stands. */
+/* The peer would not understand it before it knows the state of the rail. */
 rig_test(a_lane_sends_nothing_about_rails_before_it_is_listed)
 {
 	const struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCE };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Somebody between two nodes of a cluster with a key, who does not have it: he
- * passes on what they say, or other than they said it, or to somebody else.
+ * A man in the middle between two nodes of a cluster, without the cluster key:
+ * it relays their messages, changes them, or relays them to another node.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,23 +19,23 @@
 
 typedef void change_fn(struct mpib_peer_msg *m);
 
-/* One direction of what he passes on. */
+/* One direction of the relay. */
 struct way {
 	int from, to;
 	uint8_t in[64 * 1024];
 	size_t len;
-	unsigned greeted; /* messages of the greeting that have passed */
+	unsigned greeted; /* messages of the handshake relayed */
 };
 
 struct middle {
-	int door; /* where he is called */
+	int door; /* its listening socket */
 	uint16_t port;
-	uint32_t as; /* the address that he calls from */
-	uint32_t to; /* whom */
+	uint32_t as; /* the address that it dials from */
+	uint32_t to; /* the address that it dials */
 	uint16_t to_port;
 	enum mpib_peer_type changes;
 	change_fn *change;
-	struct way way[2]; /* from the caller, from the called */
+	struct way way[2]; /* from the caller, from the called node */
 };
 
 static struct sockaddr_in address(uint32_t ip, uint16_t port)
@@ -97,7 +97,7 @@ static void middle_answer(struct middle *m)
 	m->way[1].from = m->way[0].to = called;
 }
 
-/* A message in clear, without its length, in a frame of his own. */
+/* Relay a plain message, without its length, in a new frame. */
 static void pass_changed(struct middle *m, struct way *w, const uint8_t *body,
 			 size_t len)
 {
@@ -112,8 +112,8 @@ static void pass_changed(struct middle *m, struct way *w, const uint8_t *body,
 	send(w->to, frame, n, MSG_NOSIGNAL);
 }
 
-/* HELLO, WELCOME and READY are in clear, what follows is sealed. False: whoever
- * spoke has hung up. */
+/* HELLO, WELCOME and READY are plain text, later messages are sealed. False:
+ * the sender has closed the connection. */
 static bool middle_pass(struct middle *m, struct way *w)
 {
 	unsigned clear = w == &m->way[0] ? 2 : 1;
@@ -153,7 +153,7 @@ static void middle_turn(struct rig *rig, struct middle *m)
 		middle_hang_up(m);
 }
 
-/* For some of what are ten calls and more. */
+/* Long enough for ten dials. */
 static void middle_turns(struct rig *rig, struct middle *m)
 {
 	for (unsigned i = 0; i < 200; i++) {
@@ -174,7 +174,8 @@ static bool has_peer(const struct rig *rig, unsigned n)
 	return false;
 }
 
-/* He is where node 1 is thought to be, and what node 1 says goes through him. */
+/* The middle is at the address of node 1, so all messages to node 1 pass
+ * through it. */
 static void stand_between(struct rig *rig, struct middle *m)
 {
 	struct client *a, *b;
@@ -233,7 +234,7 @@ static void proved(struct mpib_peer_msg *m)
 	m->proof[5] ^= 1;
 }
 
-/* All that the three messages say is what it was, or there is no link. */
+/* If any field of the three messages changes, there is no link. */
 TEST(no_field_of_the_greeting_can_be_changed)
 {
 	static const struct {
@@ -270,7 +271,7 @@ TEST(no_field_of_the_greeting_can_be_changed)
 	}
 }
 
-/* Who he says that he is, to both. */
+/* The node that the middle claims to be, to both ends. */
 static uint16_t his_port;
 
 static void he_is_it(struct mpib_peer_msg *m)
@@ -279,8 +280,8 @@ static void he_is_it(struct mpib_peer_msg *m)
 	m->node.port = his_port;
 }
 
-/* He has himself called, by a handle, and calls another with what he is told: each
- * would have him for a proxy that knows the key. */
+/* The middle is dialled, by a handle, and dials another node with the messages
+ * that it receives. Each end would take it for a proxy that knows the key. */
 static void expect_nobody(struct rig *rig, unsigned whom)
 {
 	struct client *a, *b;

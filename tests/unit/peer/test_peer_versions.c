@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callers that speak other versions of the peer protocol, at a real broker. */
+/* Callers with other versions of the peer protocol, at a real broker. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <mpib/wire.h>
@@ -28,7 +28,7 @@ static int call(struct rig *rig, struct in6_addr *from)
 	return fd;
 }
 
-/* What the broker answers to a HELLO with these versions. */
+/* Return the broker's answer to a HELLO with these versions. */
 static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 		  struct mpib_peer_msg *answer)
 {
@@ -44,7 +44,7 @@ static void greet(struct rig *rig, unsigned lowest, unsigned highest,
 
 	n = mpib_peer_encode(&hello, buf);
 	assert_int_equal(send(fd, buf, n, MSG_NOSIGNAL), n);
-	/* Its loop waits for what comes; it answers each greeting at once. */
+	/* Its loop waits for messages; it answers each handshake at once. */
 	while (recv(fd, &len, sizeof(len), MSG_PEEK | MSG_DONTWAIT) < 0) {
 		assert_true(errno == EAGAIN);
 		mpib_loop_turn(&rig->node[0].loop, 1);
@@ -90,8 +90,8 @@ rig_test(the_newest_common_version_is_used)
 	assert_int_equal(answer.version, MPIB_PEER_VERSION);
 }
 
-/* Encode m with one of its lane_info's last three bytes changed to value; what
- * a decoder says of that. */
+/* Encode m with one of its lane_info's last three bytes changed to value;
+ * return the result of decoding it. */
 static int decode_with(const struct mpib_peer_msg *m, unsigned from_end,
 		       uint8_t value, struct mpib_peer_msg *got)
 {
@@ -121,7 +121,7 @@ TEST(a_lane_has_its_spread_and_its_lost_rails)
 	assert_true(got.lane_info.delivered);
 	assert_int_equal(decode_with(&m, 1, 2, &got), 0);
 	assert_int_equal(got.lane_info.away, 2);
-	/* All of the rails, and one that the lane does not have. */
+	/* Lanes of all rails, and of a rail that the lane does not have. */
 	assert_int_equal(decode_with(&m, 1, 3, &got), -EPROTO);
 	assert_int_equal(decode_with(&m, 1, 4, &got), -EPROTO);
 }

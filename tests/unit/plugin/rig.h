@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin as NCCL loads it, over the client library's fake proxy: the
- * shared object itself, with its log kept for the test to read.
+ * The plugin as NCCL loads it, over the client library's fake proxy: the shared
+ * object itself, with its log recorded.
  */
 #ifndef PLUGIN_RIG_H
 #define PLUGIN_RIG_H
@@ -16,20 +16,22 @@ struct rig {
 };
 
 extern unsigned rig_warnings;
-extern char rig_warning[1024]; /* the last one */
-extern char rig_info[1024]; /* the last one that warns of nothing */
+extern char rig_warning[1024]; /* the last message */
+extern char rig_info[1024]; /* the last message below a warning */
 void rig_log(enum nccl_log_level level, unsigned long flags, const char *where,
 	     int line, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* A table of the plugin: "ncclNetPlugin_v<version>". */
+/* Return a table of the plugin: "ncclNetPlugin_v<version>". */
 const void *rig_table(int version);
 
-/* Start a proxy, set MPIB_RUN_DIR, find the v12 table. NULL: failed. */
+/* Start a proxy, set MPIB_RUN_DIR, find the v12 table. Return NULL on
+ * failure. */
 struct rig *rig_new(void);
-/* init, and a connected pair: tx is index 0, rx is index 1. 0 or -1. */
+/* Call init and make a connected pair: tx is index 0, rx is index 1. 0 or
+ * -1. */
 int rig_connect(struct rig *r);
-/* Close and finalize what there is, stop the proxy. */
+/* Close and finalize everything, and stop the proxy. */
 void rig_free(struct rig *r);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "test.h"
 
-/* Type and place differ from table to table. */
+/* The type and place of iflush differ between the tables. */
 typedef enum nccl_result iflush_fn(void *, int, void **, int *, void **,
 				   void **);
 typedef enum nccl_result test_fn(void *, int *, int *);
@@ -77,7 +77,8 @@ static int end(void **state)
 	return 0;
 }
 
-/* accept() and connect() take the first free indices, in the order of calls. */
+/* accept() and connect() take the lowest free indices, in the order of
+ * calls. */
 static struct fake_conn *receiver(void)
 {
 	fake_turn(r->f, 0, 1, 0);

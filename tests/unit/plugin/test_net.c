@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The plugin's behaviour towards NCCL: what it says when there is no proxy,
- * retried connects, contexts, and which result and which sentence each
- * failure ends in.
+ * The plugin's behaviour towards NCCL: its messages without a proxy, retried
+ * connects, contexts, and the result and message of each failure.
  */
 #include <errno.h>
 
@@ -62,7 +61,7 @@ static int class_with(const char *environment, int of_communicator)
 CASE(nccl_ib_tc_is_the_traffic_class)
 {
 	assert_int_equal(class_with("106", -1), 106);
-	/* Whoever sets it for the communicator wins, as in NCCL. */
+	/* The communicator's own setting wins, as in NCCL. */
 	assert_int_equal(class_with("106", 40), 40);
 	assert_int_equal(class_with("", -1), -1);
 	assert_int_equal(rig_warnings, 0);
@@ -83,7 +82,7 @@ CASE(without_a_proxy_init_says_where_and_what_to_do)
 	assert_non_null(strstr(rig_warning, "/nonexistent/proxy.sock"));
 	assert_non_null(strstr(rig_warning, "start mpib-proxy"));
 	assert_int_equal(rig_warnings, 1);
-	/* Another communicator that tries is told again. */
+	/* Another communicator that tries gets the message again. */
 	assert_int_equal(r->net->init(&ctx, 0, NULL, rig_log, NULL),
 			 NCCL_SYSTEM_ERROR);
 	assert_int_equal(rig_warnings, 2);
@@ -99,7 +98,7 @@ CASE(all_contexts_share_one_engine_client)
 	assert_int_equal(r->net->finalize(a), 0);
 	assert_int_equal(rig_connect(r), 0);
 	assert_int_equal(r->net->finalize(b), 0);
-	/* The comms keep it, contexts or not. */
+	/* The comms keep the client attached, with and without contexts. */
 	assert_int_equal(r->net->finalize(r->ctx), 0);
 	r->ctx = NULL;
 	registered(r->tx, from, sizeof(from));
@@ -143,7 +142,7 @@ CASE(a_connect_given_up_is_closed_with_its_context)
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 1);
 }
 
-/* As NCCL leaves it when it aborts: nothing is closed that is not connected. */
+/* As NCCL does when it aborts: it closes only what is connected. */
 static void set_up_and_abort(bool close_late)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -171,7 +170,7 @@ CASE(set_ups_that_are_aborted_use_nothing_up)
 		set_up_and_abort(i % 2);
 	assert_int_equal(asked(MPIB_CTL_CLOSE), 2 * (MPIB_CONNS_MAX + 1));
 	assert_int_equal(asked(MPIB_CTL_CLOSE_LISTEN), MPIB_CONNS_MAX + 1);
-	/* Neither have the last one's ends kept the client. */
+	/* The ends of the last one did not keep the client attached, either. */
 	assert_int_equal(r->net->finalize(r->ctx), 0);
 	assert_int_equal(r->net->init(&r->ctx, 1, NULL, rig_log, NULL), 0);
 	assert_int_equal(asked(MPIB_CTL_HELLO), 2);
@@ -195,7 +194,7 @@ CASE(a_peer_that_refuses_is_a_remote_error)
 			 NCCL_INVALID_ARGUMENT);
 }
 
-/* Test until it is over; its result. */
+/* Test until the request completes; return its result. */
 static enum nccl_result finish(void *req, int *sizes)
 {
 	enum nccl_result res = NCCL_SUCCESS;
@@ -217,7 +216,7 @@ static void receive(void *mr, size_t size, void **req)
 	assert_int_equal(
 		r->net->irecv(r->rx, 1, &addr, &size, &tag, &mr, NULL, req),
 		NCCL_SUCCESS);
-	/* The hint in it never stays there. */
+	/* The hint in it is not repeated. */
 	assert_ptr_not_equal(*req, (void *)NCCL_NET_OPTIONAL_RECV_COMPLETION);
 }
 
@@ -274,7 +273,7 @@ CASE(a_dead_proxy_is_a_system_error_with_one_warning)
 	assert_int_equal(rig_warnings, 1);
 	assert_int_equal(r->net->test(s, &done, &size), NCCL_SYSTEM_ERROR);
 	assert_int_equal(rig_warnings, 1);
-	/* And so it stays, closing included. */
+	/* All later calls fail too, except close. */
 	assert_int_equal(r->net->deregMr(r->tx, mr), NCCL_SUCCESS);
 	assert_int_equal(r->net->init(&ctx, 1, NULL, rig_log, NULL),
 			 NCCL_SYSTEM_ERROR);
@@ -306,7 +305,7 @@ CASE(why_a_dma_buf_was_refused_is_the_last_word)
 		assert_non_null(strstr(rig_warning, "no such luck"));
 	}
 	assert_int_equal(rig_warnings, 1);
-	/* Of other memory no dma-buf was offered. */
+	/* No dma-buf was offered for other memory. */
 	assert_int_equal(r->net->regMr(r->tx, to, 100, NCCL_PTR_CUDA, &mr),
 			 NCCL_INVALID_USAGE);
 	assert_non_null(strstr(rig_warning, "NCCL_DMABUF_ENABLE"));

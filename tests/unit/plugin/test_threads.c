@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Service and Progress at once, as NCCL has them: memory is registered and
+ * NCCL's service and progress threads at once: memory is registered and
  * deregistered, also under outstanding requests, while messages move on the
- * same comms. Worth most under ThreadSanitizer. After deregMr nothing touches
- * the memory: it is unmapped at once.
+ * same comms. Most useful under ThreadSanitizer. Nothing touches memory after
+ * deregMr: it is unmapped at once.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -43,7 +43,7 @@ static void *pages(void)
 		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 }
 
-/* Service: other memory comes and goes on the comms that are busy. */
+/* Service thread: registers and deregisters other memory on the busy comms. */
 static void *churn(void *arg)
 {
 	void *mr[4], *mem = pages();
@@ -67,7 +67,8 @@ static void post(void *from, void *a, void *to, void *b, void **s, void **v)
 	size_t size = BYTES;
 	int tag = 0;
 
-	/* No request while the other thread registers memory: call again. */
+	/* There is no request while the other thread registers memory: call
+	 * again. */
 	for (*s = *v = NULL; !*s || !*v;) {
 		if (!*v)
 			assert_int_equal(r->net->irecv(r->rx, 1, &to, &size,
@@ -121,7 +122,7 @@ struct memory {
 	void *a, *b;
 };
 
-/* Service: the memory of requests under way goes, and is unmapped. */
+/* Service thread: deregisters and unmaps the memory of outstanding requests. */
 static void *take_away(void *arg)
 {
 	struct memory *m = arg;
@@ -151,7 +152,7 @@ CASE(deregistered_memory_of_requests_is_not_touched)
 		assert_int_equal(pthread_create(&service, NULL, take_away, &m),
 				 0);
 		post(m.from, m.a, m.to, m.b, &s, &v);
-		/* Both end or fail; what matters is that nobody crashes. */
+		/* Both complete or fail; neither may crash. */
 		for (unsigned i = 0; i < 2000 && !(s_done && v_done); i++) {
 			if (i == round)
 				atomic_store(&stop, 1);
@@ -170,7 +171,7 @@ CASE(deregistered_memory_of_requests_is_not_touched)
 
 static _Atomic bool attached;
 
-/* Of two threads at once. */
+/* By two threads at once. */
 static void no_log(enum nccl_log_level level, unsigned long flags,
 		   const char *where, int line, const char *fmt, ...)
 {
@@ -185,8 +186,8 @@ static void *attach_in_vain(void *arg)
 	return NULL;
 }
 
-/* While another thread attaches to a proxy that does not answer: is the old
- * context of use? This thread may be kept from running for as long. */
+/* Another thread attaches to a proxy that does not answer: is the old context
+ * still usable? This thread may be blocked for just as long. */
 static bool goes_on_meanwhile(struct fake_proxy *mute)
 {
 	char handle[NCCL_NET_HANDLE_MAXSIZE];
@@ -200,7 +201,7 @@ static bool goes_on_meanwhile(struct fake_proxy *mute)
 			 0);
 	while (atomic_load(&mute->asked[MPIB_CTL_HELLO]) == asked)
 		sched_yield();
-	/* Its proxy is dead, which is told at once. */
+	/* Its proxy is dead, which is reported at once. */
 	assert_int_equal(r->net->listen(r->ctx, 0, handle, &listener),
 			 NCCL_SYSTEM_ERROR);
 	meanwhile = !atomic_load(&attached);

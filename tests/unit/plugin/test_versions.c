@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Every version of the ABI over the same core: properties are filled completely.
- */
+/* Every version of the ABI over the same core: all properties are set. */
 #include "rig.h"
 
 #include "test.h"
@@ -21,7 +19,7 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* Two versions of properties agree in what both have. */
+/* Two versions of the properties agree in the fields that both have. */
 #define assert_alike(a, b)                                                     \
 	do {                                                                   \
 		assert_string_equal((a).name, (b).name);                       \
@@ -67,7 +65,7 @@ CASE(every_version_fills_all_properties)
 	assert_string_equal(p.name, "soft:127.0.0.1+soft:127.0.0.2");
 	assert_null(p.pciPath);
 	assert_int_equal(p.ptrSupport, NCCL_PTR_HOST);
-	/* One rail does not know its speed. */
+	/* One rail has no known speed. */
 	assert_int_equal(p.speed, 10000 + 400000);
 	assert_int_equal(p.maxRecvs, 8);
 	assert_int_equal(p.forceFlush, 0);
@@ -113,8 +111,8 @@ CASE(each_device_of_the_proxy_is_one_of_nccl_s)
 			assert_string_not_equal(p[i].name, p[k].name);
 		}
 	}
-	/* By the fake proxy SUP of device 1 stands by: its speed is SOUT's,
-	 * which is unknown. */
+	/* SUP of device 1 is in reserve in the fake proxy: the device has the
+	 * speed of SOUT, which is unknown. */
 	assert_int_equal(p[0].speed, 410000);
 	assert_int_equal(p[1].speed, 10000);
 	assert_int_equal(r->net->getProperties(3, &p[0]),
@@ -139,7 +137,7 @@ CASE(there_is_one_device_that_is_never_fused)
 	assert_int_equal(v9->makeVDevice(&n, &old), NCCL_INVALID_USAGE);
 }
 
-/* Traffic of each version is integration/traffic's. */
+/* integration/traffic sends messages with each version. */
 CASE(v8_keeps_one_client_and_refuses_a_negative_size)
 {
 	const struct nccl_net_v8 *net = rig_table(8);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A view of a node with clients, connections and lanes, made by hand: no
- * number is 0, and names are as bad as a client can choose them. */
+/* A view of a node with clients, connections and lanes, made by hand: no number
+ * is 0, and names have the worst characters that a client can choose. */
 #ifndef MPIB_TESTS_BUSY_NODE_H
 #define MPIB_TESTS_BUSY_NODE_H
 

@@ -30,7 +30,7 @@ int steered_begin(void **state)
 int steered_end(void **state)
 {
 	mpib_agent_stop(&agent);
-	assert_int_equal(rmdir(dir), 0); /* nothing is left in it */
+	assert_int_equal(rmdir(dir), 0); /* the directory is empty */
 	return 0;
 }
 

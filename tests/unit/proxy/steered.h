@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An agent in a directory of its own, and what it decides, for unit tests. */
+/* An agent in a directory of its own, and its decisions, for unit tests. */
 #ifndef MPIB_TEST_STEERED_H
 #define MPIB_TEST_STEERED_H
 
@@ -9,12 +9,12 @@ extern struct mpib_agent agent;
 extern struct mpib_agent_policy policy;
 extern char dir[64], why[MPIB_AGENT_WHY];
 
-/* Set up and take down, of a test. */
+/* Setup and teardown of a test. */
 int steered_begin(void **state);
 int steered_end(void **state);
-/* A connection in the slot, of a proxy in advanced mode. */
+/* Put a connection of a proxy in advanced mode into the slot. */
 struct mpib_agent_slot *steered_conn(unsigned slot, const char *peer);
-/* A proxy's end of the agent's socket. */
+/* Return a proxy's end of the agent's socket. */
 int steered_dial(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/web/access.h, config/check.c: who reads what the proxy tells by HTTP. */
+/* proxy/web/access.h, config/check.c: who may read which statistics by HTTP. */
 #include "web/access.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/web/caller.h: the user of a connection, and nobody's connections. */
+/* proxy/web/caller.h: the user of a connection, and connections without a
+ * user. */
 #include "web/access.h"
 
 #include <arpa/inet.h>
@@ -67,7 +68,7 @@ TEST(a_connection_belongs_to_the_user_who_made_it)
 	close(fd);
 }
 
-/* The kernel says uid 0 of a socket that its process has closed. */
+/* The kernel reports uid 0 for a socket that its process has closed. */
 TEST(a_closed_connection_has_no_user)
 {
 	struct sockaddr_in from;

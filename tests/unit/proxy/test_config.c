@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config: what mpib-proxy --check-config does not show, see settings.cases. */
+/* proxy/config: rules that mpib-proxy --check-config does not show;
+ * settings.cases has the others. */
 #include "config/config.h"
 
 #include <errno.h>
@@ -74,14 +75,14 @@ CASE(a_conf_d_that_cannot_be_read_is_an_error)
 	scratch_write("conf.d", "[sup]\nbw = 3\n"); /* no directory */
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -ENOTDIR);
 	assert_in(why, "/conf.d: Not a directory (");
-	/* Beside what is wrong otherwise. */
+	/* Besides the other error. */
 	scratch_write("mpib.conf", "[sup]\nbw = 1025\n");
 	assert_int_equal(mpib_config_read_dir(&cfg, scratch, why), -EINVAL);
 	assert_in(why, "out of range");
 	assert_in(why, "/conf.d: Not a directory (");
 }
 
-/* Nobody writes into it, so that who opens one to read waits for ever. */
+/* No process writes to it: a blocking open would never return. */
 CASE(a_pipe_in_its_place_is_refused_at_once)
 {
 	assert_int_equal(mkfifo(scratch_path("f.conf"), 0600), 0);
@@ -166,7 +167,7 @@ CASE(a_rail_is_found_by_its_name_and_label)
 	assert_int_equal(mpib_config_rail_find(&cfg, "gpu3.sout", 9), 2);
 	assert_int_equal(mpib_config_rail_find(&cfg, "SUP", 3), -1);
 	assert_int_equal(mpib_config_rail_find(&cfg, "", 0), -1);
-	/* Those of one device have the names that they always had. */
+	/* Names in a node with one device stay the same. */
 	assert_int_equal(scratch_remove(state) | fresh(state), 0);
 	finish();
 	assert_int_equal(mpib_config_rail_find(&cfg, "sup", 3), 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy/doctor/: findings on machines that are files and a proxy's answers. Most are a
- * row of patients[]; the test's machine needs no RDMA device.
+ * proxy/doctor/: findings on machines that are files and a proxy's answers.
+ * Most are a row of patients[]; the test's machine needs no RDMA device.
  */
 #include "doctor/doctor.h"
 
@@ -46,7 +46,7 @@ static int make_machine(void **state)
 
 #define CASE(name) TEST_OF(name, make_machine, scratch_remove)
 
-/* On that machine, with a proxy that answers with these rails. */
+/* The findings on that machine, with a proxy that answers with these rails. */
 static struct mpib_doctor patient_of(const char *rails)
 {
 	struct mpib_doctor d = { .sysfs = scratch,
@@ -147,7 +147,7 @@ static const struct patient {
 	const char *found[10];
 	const char *absent[3];
 	int findings; /* exactly; 0: any number */
-	const char *version, *faults, *peers, *sysfs; /* other than usual */
+	const char *version, *faults, *peers, *sysfs; /* unusual ones */
 	int abi;
 } patients[] = {
 	{ .name = "good rails",
@@ -421,7 +421,8 @@ CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 	mpib_check_rails(&d);
 	assert_found(&d, "WARN|rail SOUT|ACS of bridge infiniband");
 	assert_found(&d, "NOTE|rail SOUT|IOMMU translates");
-	/* What others than root can read; cut in the capability; ACS off; a loop. */
+	/* What users other than root can read; cut in the capability; ACS off;
+	 * a loop. */
 	for (unsigned i = 0; i < 4; i++) {
 		static const size_t size[] = { 64, 0x145, 4096, 4096 };
 
@@ -436,7 +437,7 @@ CASE(acs_of_a_bridge_and_the_iommu_are_reported)
 	release(&d);
 }
 
-/* An address of ours, as a text. */
+/* An address of this machine, as a text. */
 static const char *own_addr(void)
 {
 	struct in_addr in = { .s_addr = htonl(test_addr(1)) };

@@ -21,23 +21,23 @@ TEST(a_filter_allows_ports_as_nccl_does)
 		bool allowed;
 	} row[] = {
 		{ "", "mlx5_0", 1, true },
-		/* A word is the beginning of names, */
+		/* A word is a prefix of names, */
 		{ "mlx5", "mlx5_0", 1, true },
 		{ "mlx5_1", "mlx5_10", 2, true },
 		{ "mlx5_1", "mlx5_0", 1, false },
 		{ "bnxt,mlx5_1", "mlx5_1", 1, true },
 		{ "mlx5_10", "mlx5_1", 1, false },
-		/* with "=" the whole name, for all words, */
+		/* after "=" all words are whole names, */
 		{ "=mlx5_1", "mlx5_1", 1, true },
 		{ "=mlx5_1", "mlx5_10", 1, false },
 		{ "=mlx5", "mlx5_1", 1, false },
 		{ "=mlx5_0,mlx5_1", "mlx5_1", 1, true },
-		/* with a port that port alone. */
+		/* with a port, only that port. */
 		{ "mlx5_0:2", "mlx5_0", 2, true },
 		{ "mlx5_0:2", "mlx5_0", 1, false },
 		{ "=mlx5_0:2,mlx5_1", "mlx5_1", 7, true },
 		{ "=mlx5_0:2,mlx5_1", "mlx5_0", 7, false },
-		/* Rail and plane of NCCL 2.30 do not matter. */
+		/* The rail and plane suffixes of NCCL 2.30 are ignored. */
 		{ "=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 2, true },
 		{ "=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_0", 1, false },
 		{ "=mlx5_0:2:0:1,mlx5_1:1:1", "mlx5_1", 1, true },

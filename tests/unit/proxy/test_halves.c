@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where no quota is given any two users have half of what there is, at most. */
+/* Without quotas, any two users get at most half of each resource. */
 
 #include "client/quota.h"
 #include "config/config.h"
@@ -38,7 +38,7 @@ static uint64_t share(enum mpib_quota q)
 	return share_of(q, MEMORY, LIMIT_NOFILE);
 }
 
-/* Regions of a client, places of the table that names them. */
+/* Regions of a client: places of the table that lists them. */
 static uint64_t regions_of_all(void)
 {
 	return (uint64_t)MPIB_MRS_MAX * cfg.max_clients;
@@ -54,7 +54,7 @@ CASE(two_users_have_half_of_each_table)
 		uint64_t share, of;
 	} each[] = {
 		{ "clients", share(MPIB_QUOTA_CLIENTS), cfg.max_clients },
-		/* Of one progress thread, both; there may be more. */
+		/* Both of one progress thread; there may be more threads. */
 		{ "connections", share(MPIB_QUOTA_CONNECTIONS),
 		  ENGINE_CONNS_MAX },
 		{ "requests", share(MPIB_QUOTA_REQUESTS),
@@ -65,7 +65,7 @@ CASE(two_users_have_half_of_each_table)
 		{ "regions", share(MPIB_QUOTA_REGIONS), regions_of_all() },
 		{ "memory", share(MPIB_QUOTA_MEMORY), MEMORY },
 		{ "pools", share(MPIB_QUOTA_POOL), MEMORY },
-		/* Software rails: a socket for each QP, one a rail. */
+		/* Software rails: one socket for each QP, one QP per rail. */
 		{ "descriptors", share(MPIB_QUOTA_FDS) + MPIB_RAILS * lanes,
 		  LIMIT_NOFILE },
 	};
@@ -78,7 +78,7 @@ CASE(two_users_have_half_of_each_table)
 	}
 }
 
-/* However little that is, down to what a process or two take. */
+/* However small the resource is, down to the need of one or two processes. */
 CASE(two_users_have_half_of_memory_and_descriptors)
 {
 	for (uint64_t i = 512ull << 20; i <= 1ull << 42; i *= 2) {
@@ -100,11 +100,11 @@ CASE(two_users_have_half_of_memory_and_descriptors)
 					MPIB_RAILS * lanes,
 				1, i / 4);
 	}
-	/* Other rails' lanes have no descriptors. */
+	/* Lanes of other rails have no descriptors. */
 	cfg.engine.rail[MPIB_RAIL_SOUT].provider = MPIB_PROVIDER_RDMA;
 	cfg.engine.rail[MPIB_RAIL_SUP].provider = MPIB_PROVIDER_RDMA;
 	assert_int_equal(share_of(MPIB_QUOTA_LANES, 0, 2048), 2048);
-	/* Whoever says a number has that, of whatever there is. */
+	/* A configured number applies, however small the resource is. */
 	given("quota", "connections", "5000");
 	assert_int_equal(share_of(MPIB_QUOTA_CONNECTIONS, 1 << 20, 0), 5000);
 }
@@ -125,19 +125,20 @@ CASE(shares_follow_limits_and_quotas)
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 16);
 	given("limit", "clients", "1");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 1);
-	/* A job of a process a core and a region or two each. */
+	/* Enough for a job of one process per core, with one or two regions
+	 * each. */
 	assert_true(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024) >= 256);
 	assert_true(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 20) >= 256);
 	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1ull << 30),
 			 16384);
-	/* Whoever says a share has that, or none. */
+	/* A configured quota applies, also one of 0. */
 	given("quota", "clients", "1000");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 1000);
 	given("quota", "clients", "0");
 	assert_int_equal(share(MPIB_QUOTA_CLIENTS), 0);
 	given("quota", "fds", "16384");
 	assert_int_equal(mpib_quota_most(&cfg, MPIB_QUOTA_FDS, 0, 1024), 16384);
-	/* Also of the completion queues, which these lanes take places of. */
+	/* Also of the completion queues, in which these lanes take places. */
 	mpib_config_share_cqs(&cfg);
 	assert_false(cfg.engine.cq_whole);
 	given("quota", "lanes", "2048");

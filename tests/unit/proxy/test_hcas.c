@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails: which ports become HCAs, in which order, who is whose neighbour,
- * and where the GPUs of a made-up /sys are. */
+/* proxy/rails: which ports become HCAs, their order and neighbours, and where
+ * the GPUs of a made-up /sys are. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ static unsigned choose(void)
 	return hcas.n;
 }
 
-/* HCAs by the indexes of their ports. */
+/* Expect HCAs with these indexes of ports. */
 static void expect(unsigned n, const unsigned *want)
 {
 	assert_int_equal(choose(), n);
@@ -156,10 +156,11 @@ CASE(functions_of_the_only_card_are_no_devices)
 	EXPECT(0, 1);
 	assert_string_equal(why[2],
 			    "is of a card that another port stands for");
-	/* Nor does one stand for its card beside a port, however fast. */
+	/* Nor does a function replace a port of its card, however fast it
+	 * is. */
 	port[2].info.speed_mbps = 800000;
 	EXPECT(0, 1);
-	/* A container may have nothing but functions. */
+	/* A container may have only functions. */
 	port[0].error = port[1].error = -EPERM;
 	EXPECT(2);
 }
@@ -200,7 +201,7 @@ CASE(storage_is_left_to_itself)
 				    "others have");
 }
 
-/* One near a GPU that never had a cable, beside those that work. */
+/* A port near a GPU that never had a cable, beside ports that work. */
 CASE(ports_that_are_down_do_not_make_others_storage)
 {
 	add("a", 1, ETH, 400, 0)->model = 4129;
@@ -210,11 +211,11 @@ CASE(ports_that_are_down_do_not_make_others_storage)
 	port[2].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1);
 	assert_string_equal(why[2], "is not active");
-	/* Beside one that is active it will be there later. */
+	/* Beside an active port of its model it will come up later. */
 	near[1] = true;
 	port[2].model = 4129;
 	EXPECT(1, 2);
-	/* All are down: where the GPUs are is all that is known. */
+	/* All are down: only the places of the GPUs are known. */
 	port[0].info.state = port[1].info.state = IBV_PORT_DOWN;
 	EXPECT(1, 2);
 }
@@ -227,7 +228,7 @@ CASE(a_port_that_is_down_counts_if_its_model_is_in_use)
 	port[1].info.state = port[2].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1);
 	assert_string_equal(why[2], "is not active");
-	/* All are, nothing is known. */
+	/* All are down: nothing is known. */
 	port[0].info.state = IBV_PORT_DOWN;
 	EXPECT(0, 1, 2);
 }
@@ -247,7 +248,7 @@ CASE(the_first_sixteen_hcas_are_used)
 	assert_string_equal(why[3], "comes behind 16 others");
 }
 
-/* In the scratch directory: a PCI device of a class and vendor. */
+/* Make a PCI device of a class and vendor in the scratch directory. */
 static void put_device(const char *path, const char *class, const char *vendor)
 {
 	char at[512], text[600];
@@ -278,11 +279,11 @@ CASE(a_gpu_is_near_an_hca_below_the_same_root_port)
 		   "0x10de\n");
 	put_device("devices/pci0000:e0/0000:e0:01.0/0000:e1:00.0", "0x120000\n",
 		   "0x1002\n");
-	/* Neither a console's VGA, nor an NVSwitch, nor an HCA is one. */
+	/* A console's VGA, an NVSwitch and an HCA are no GPUs. */
 	put_device(OTHER "/0000:1a:00.0", "0x030000\n", "0x1a03\n");
 	put_device(OTHER "/0000:1b:00.0", "0x068000\n", "0x10de\n");
 	put_device(OTHER "/0000:1c:00.0", "0x020700\n", "0x15b3\n");
-	/* A virtual machine's, on no bridge. */
+	/* A virtual machine's GPU, on no bridge. */
 	put_device("devices/pci0001:00/0001:00:00.0", "0x030200\n", "0x10de\n");
 	mpib_gpus_find(&g, scratch_path(""));
 	assert_int_equal(g.n, 2);

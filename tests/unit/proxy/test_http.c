@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* web/http.h over an engine played here: what visitors cost who wait at once. */
+/* web/http.h over an engine played by the test: the cost of visitors that wait
+ * at the same time. */
 #include "web/http.h"
 
 #include <arpa/inet.h>
@@ -9,7 +10,7 @@
 #include "config/config.h"
 #include "test.h"
 
-#define VISITORS 8u /* all that a user may be */
+#define VISITORS 8u /* all requests that a user may have */
 #define ANSWER 65536u
 
 static struct mpib_loop loop;
@@ -107,7 +108,7 @@ static void ask_all(const char *path)
 	ask_all_with(path, "");
 }
 
-/* The answer's text, once it is whole; else NULL. */
+/* Return the answer's text when it is complete, else NULL. */
 static const char *take(unsigned i)
 {
 	size_t have = strlen(answer[i]), len;
@@ -125,7 +126,7 @@ static const char *take(unsigned i)
 	return strlen(body + 4) == len ? body + 4 : NULL;
 }
 
-/* Make turns until each has its answer. */
+/* Turn until each has its answer. */
 static void answered(void)
 {
 	unsigned have = 0;
@@ -145,7 +146,8 @@ fixture_test(visitors_who_wait_for_a_snapshot_share_its_text)
 
 	ask_all("/stats.json");
 	answered();
-	/* Whose request came when the first snapshot was under way has the next. */
+	/* A visitor whose request came during the first snapshot gets the
+	 * next. */
 	assert_in_range(made, 1, 2);
 	all = json_loads(take(0), 0, NULL);
 	assert_non_null(all);
@@ -154,7 +156,8 @@ fixture_test(visitors_who_wait_for_a_snapshot_share_its_text)
 	json_decref(all);
 }
 
-/* Whoever asks without end has the thread for a part of the time. */
+/* A visitor that sends requests without end gets a part of the thread's
+ * time. */
 fixture_test(the_next_text_is_not_made_at_once)
 {
 	uint64_t first;
@@ -168,7 +171,7 @@ fixture_test(the_next_text_is_not_made_at_once)
 	assert_true(made_at - first >= 20 * MPIB_MSEC);
 }
 
-/* Two machines might not agree where it ends. */
+/* Two parsers might not agree where it ends. */
 fixture_test(a_body_is_refused)
 {
 	static const char *const headers[] = {
@@ -186,7 +189,7 @@ fixture_test(a_body_is_refused)
 	}
 }
 
-/* The text that is being made, or waited for, is for nobody. */
+/* The text that is being made, or waited for, has no reader. */
 fixture_test(the_server_can_be_closed_while_visitors_wait)
 {
 	for (unsigned turns = 0; turns < 6; turns++) {

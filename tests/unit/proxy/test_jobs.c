@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/quota.h: who is of which job, and what is left of it. */
+/* client/quota.h: the clients of a job, and the record of a job that ended. */
 #include "client/quota.h"
 
 #include "base/event.h"
@@ -63,8 +63,8 @@ static unsigned ends(struct mpib_event *e)
 CASE(a_job_is_all_clients_of_a_user_with_its_name)
 {
 	join(0, 1, "slurm 7.0", 11);
-	join(1, 1, "slurm 7.0", 12); /* another comm of it */
-	join(2, 2, "slurm 7.0", 11); /* another user says the same */
+	join(1, 1, "slurm 7.0", 12); /* another comm of the same job */
+	join(2, 2, "slurm 7.0", 11); /* another user with the same label */
 	join(3, 1, "", 11);
 	join(4, 1, "", 12);
 	join(5, 1, "", 0);
@@ -99,7 +99,7 @@ CASE(the_end_of_a_job_is_an_event_with_its_sums)
 	assert_int_equal(e.bytes, 1500000000);
 	assert_non_null(strstr(e.text, "pod train-0"));
 	assert_non_null(strstr(e.text, "clients here (2) sent 1.500 GB"));
-	/* One that comes later is another job of that name. */
+	/* A client that comes later starts another job of that name. */
 	join(2, 1, "pod train-0", 0);
 	assert_ptr_not_equal(job_of(2), j);
 }
@@ -128,19 +128,19 @@ CASE(a_user_has_a_quarter_of_the_places_at_most)
 	leave(0, 77);
 	for (unsigned i = 0; i < share; i++)
 		join(1 + i, 1, "", i + 1);
-	/* All of them run, and there is room, but for others. */
+	/* All of them run, and the free places are for other users. */
 	join(share + 1, 1, "", 1000);
 	assert_int_equal(client[share + 1].job_at, 0);
-	/* Of those that are over its own gives way, though not the oldest. */
+	/* A user's oldest ended job is replaced, and not the oldest of all. */
 	leave(9, 1);
 	jobs.job[0].ended_ns = 1;
 	join(share + 1, 1, "", 1001);
 	assert_int_equal(job_of(share + 1)->number, 1001);
 	assert_int_equal(jobs.job[0].tx_bytes, 77);
-	/* One that it has already is no more of them. */
+	/* A client of an existing job needs no place. */
 	join(share + 2, 1, "", 1);
 	assert_ptr_equal(job_of(share + 2), job_of(1));
-	/* Root starts what users ask it to, and has no share. */
+	/* Root starts jobs for users and has no share. */
 	for (unsigned i = 0; i < others - 1; i++)
 		join(share + 3 + i, 0, "", i + 1);
 	assert_int_not_equal(client[MPIB_JOBS + 1].job_at, 0);

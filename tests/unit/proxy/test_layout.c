@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/rails.c: which devices are made of HCAs without a name, by
- * device.layout, on devices from libibverbs' list on. */
+/* proxy/config/rails.c: which devices are made of unnamed HCAs, by
+ * device.layout, starting with libibverbs' device list. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ static void found(unsigned n)
 		snprintf(addr[i], sizeof(addr[i]), "127.41.3.%u", i % 10 + 1);
 		d = fake_ibv_add(name[i], addr[i]);
 		d->attr.sys_image_guid = i + 1;
-		/* With "device" below it, as what has hardware. */
+		/* With "device" below it, as a device with hardware has. */
 		snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "%s",
 			 scratch);
 	}
@@ -127,7 +127,7 @@ TEST(without_sup_nothing_is_in_reserve)
 	set("hca", "sup", "none");
 	finish(3, 1, false);
 	expect_why("found: each of 3 HCAs (there are more than two)");
-	/* Nor without fail-over: it would never come into use. */
+	/* Nor without fail-over: it would never be used. */
 	found(3);
 	set("failover", "enable", "no");
 	finish(3, 1, false);
@@ -192,7 +192,7 @@ TEST(settings_that_contradict_the_layout_are_refused)
 		"--device names a device (give one or the other)");
 }
 
-/* A share of nothing is what the layout wants. */
+/* The layout implies a share of 0. */
 TEST(a_share_of_0_is_no_contradiction)
 {
 	found(8);

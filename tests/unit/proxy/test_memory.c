@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client/quota.h: the least limit of the cgroups, of both versions. */
+/* client/quota.h: the lowest limit of the cgroups, of both versions. */
 #include "client/quota.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where a shard runs and where its memory comes from: the CPUs of NUMA nodes
- * (hwloc plays the machine), an engine on fake HCAs of one node, completion
- * vectors, and what the kernel says of memory. */
+ * (hwloc simulates the machine), an engine on fake HCAs of one node, completion
+ * vectors, and the kernel's report of memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <linux/mempolicy.h>
@@ -29,8 +29,8 @@ static unsigned first_cpu(void)
 	return i;
 }
 
-/* Two nodes, the first with the CPUs up to and with the first that this process
- * may use. */
+/* Two nodes: the first has the CPUs up to the first that this process may
+ * use. */
 static void play_two_nodes(void)
 {
 	char text[64];
@@ -60,7 +60,7 @@ CASE(the_cpus_of_a_node_are_those_of_the_process)
 	assert_true(CPU_ISSET(first_cpu(), &cpus));
 	assert_false(mpib_numa_cpus(-1, &cpus));
 	assert_false(mpib_numa_cpus(2, &cpus));
-	/* CPUs that the machine has and the process has not. */
+	/* CPUs of the machine that this process may not use. */
 	snprintf(text, sizeof(text), "numa:2 pu:%ld",
 		 sysconf(_SC_NPROCESSORS_CONF));
 	setenv("HWLOC_SYNTHETIC", text, 1);
@@ -77,7 +77,7 @@ CASE(with_one_numa_node_nothing_is_pinned)
 	assert_false(mpib_numa_cpus(0, &cpus));
 }
 
-/* The CPUs of this process's thread of that name. */
+/* The CPUs of this process's thread with that name. */
 static void cpus_of(const char *thread, cpu_set_t *cpus)
 {
 	DIR *all = opendir("/proc/self/task");
@@ -210,7 +210,7 @@ CASE(memory_is_asked_of_a_node)
 	}
 	assert_int_equal(mode, MPOL_PREFERRED);
 	assert_int_equal(mask[0], 1);
-	/* Of other pages nothing was said. */
+	/* No node is reported for other pages. */
 	syscall(SYS_get_mempolicy, &mode, mask, 1025, at + 2 * page,
 		MPOL_F_ADDR);
 	assert_int_equal(mode, MPOL_DEFAULT);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/client/quota.h: users come and go, and where they are put. */
+/* proxy/client/quota.h: the shards that users' clients are placed on. */
 #include "client/quota.h"
 #include "test.h"
 
@@ -38,7 +38,8 @@ setup_test(clients_of_one_user_go_to_the_emptiest_shard)
 	assert_int_equal(come(0, SHARDS), 2);
 }
 
-/* By the emptiest shard alone each user would have one of the two to itself. */
+/* With the emptiest shard alone, each user would have one of the two to
+ * itself. */
 setup_test(users_whose_clients_alternate_share_both_shards)
 {
 	for (unsigned i = 0; i < 8; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/rails: which ports are taken where nobody named them, and how a port
- * is described. */
+/* proxy/rails: which ports are used if none is named, and how a port is
+ * described. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
@@ -13,8 +13,7 @@
 #include "test.h"
 #include "verbs/hca/hca.h"
 
-/* How long devices may take to answer, on a machine with more to do, where one
- * hangs. */
+/* How long devices may take to answer, on a busy machine, if one hangs. */
 #define HANGS_MS 4000
 
 #define IB IBV_LINK_LAYER_INFINIBAND
@@ -85,7 +84,7 @@ static void give_hardware(struct fake_device *d)
 	give_hardware_at(d, "");
 }
 
-/* It was loopback, and everything was content. */
+/* mpib once used loopback here, and reported no error. */
 static void nothing(const char *passed_over)
 {
 	assert_int_equal(mpib_config_finish(&cfg, why), -ENODEV);
@@ -114,7 +113,8 @@ CASE(the_software_hca_is_used_if_it_is_asked_for)
 	assert_int_equal(cfg.engine.rails, 1);
 }
 
-/* By sysfs a scalable function is a device of its own, below the PCI function. */
+/* In sysfs a scalable function is a device of its own, below the PCI
+ * function. */
 CASE(a_scalable_function_does_not_stand_for_its_card)
 {
 	static const char *const at[] = { "0000:08:00.0/mlx5_core.sf.2",
@@ -176,7 +176,7 @@ CASE(active_ports_become_the_rails)
 	assert_string_equal(cfg.passed_over, "fake_1:1 is not active");
 }
 
-/* It kept the start, for as long as the call hung. */
+/* It once blocked the start for as long as the call hung. */
 CASE(a_device_that_does_not_answer_is_left_out)
 {
 	static const char *const call[] = { "ibv_open_device",
@@ -197,7 +197,8 @@ CASE(a_device_that_does_not_answer_is_left_out)
 				    "fake_1:1 does not answer (its firmware "
 				    "may hang)");
 		fake_ibv_release();
-		/* What the call made is closed, and then it can be asked. */
+		/* The thread closes the device that its call opened; then it
+		 * can be queried. */
 		do
 			mpib_config_init(&cfg);
 		while (mpib_config_finish(&cfg, why) < 0 ||

@@ -47,7 +47,7 @@ CASE(the_group_may_enter_whatever_the_umask)
 	mpib_rundir_close(&rd, NULL);
 }
 
-/* A full disk: who reads it finds whom it names already, not nobody. */
+/* On a full disk the file keeps its old contents and is not empty. */
 CASE(a_pid_that_cannot_be_written_leaves_the_one_before)
 {
 	struct rlimit all, none = { 0 };
@@ -67,7 +67,7 @@ CASE(a_pid_that_cannot_be_written_leaves_the_one_before)
 	assert_non_null(f);
 	assert_non_null(fgets(text, sizeof(text), f));
 	assert_string_equal(text, "4711\n");
-	/* And a shorter one leaves nothing of a longer. */
+	/* And a shorter text leaves nothing of a longer one. */
 	assert_int_equal(mpib_rundir_write_pid(&rd, 12, why), 0);
 	rewind(f);
 	assert_int_equal(fread(text, 1, sizeof(text), f), 3);
@@ -104,7 +104,7 @@ CASE(the_admin_socket_is_outside_and_of_the_owner_alone)
 
 	snprintf(dotted, sizeof(dotted), "%.90s/.", path);
 	assert_int_equal(mkdir(path, 0755), 0);
-	/* However the run directory is spelt, it is not in it. */
+	/* However the run directory is spelt, the path is not in it. */
 	assert_int_equal(mpib_rundir_open(&rd, dotted, "", why), 0);
 	fd = mpib_rundir_listen_admin(&rd, why);
 	assert_true(fd >= 0);
@@ -117,7 +117,8 @@ CASE(the_admin_socket_is_outside_and_of_the_owner_alone)
 	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
 }
 
-/* Somebody removed the directory of one that runs, and started another there. */
+/* The directory of a running proxy was removed, and another proxy started
+ * there. */
 CASE(closing_leaves_the_admin_socket_of_a_successor)
 {
 	struct mpib_rundir a, b;
@@ -139,7 +140,7 @@ CASE(closing_leaves_the_admin_socket_of_a_successor)
 	assert_int_equal(access(scratch_path("run.admin"), F_OK), -1);
 }
 
-/* As a volume of a container is: it becomes the proxy's alone. */
+/* A container's volume: it becomes the proxy's alone. */
 CASE(an_admin_directory_open_to_all_is_closed)
 {
 	struct mpib_rundir rd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/config/check.c: what rules say, and what is no rule. */
+/* proxy/config/check.c: valid and invalid rules. */
 #include <errno.h>
 
 #include "config/config.h"
@@ -42,7 +42,7 @@ TEST(the_first_rule_counts_and_the_default_where_none_does)
 	assert_int_equal(mpib_share_of_client(&rules, "ab", 0).weight, 1);
 	assert_int_equal(mpib_share_of_client(&rules, "b", 0).weight, 0);
 	assert_int_equal(mpib_share_of_user(&rules, 2, dflt).limit, 9);
-	/* A user's rule says all of it. */
+	/* A user's rule sets all of its shares. */
 	assert_int_equal(mpib_share_of_user(&rules, 1, dflt).limit, 0);
 	assert_int_equal(parse(""), 0);
 	assert_int_equal(rules.n, 0);

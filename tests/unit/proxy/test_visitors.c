@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* proxy/web/visitors.h: who gets a place at a listener on all networks. */
+/* proxy/web/visitors.h: which callers get a place at a listener on all
+ * networks. */
 #include "web/access.h"
 
 #include <arpa/inet.h>
@@ -74,7 +75,7 @@ TEST(an_address_elsewhere_has_a_share)
 	free_all();
 }
 
-/* Also of a listener that has no address of its own. */
+/* Also for a listener that has no address of its own. */
 TEST(local_users_have_places_beside_strangers)
 {
 	if (all.diag < 0)
@@ -86,7 +87,7 @@ TEST(local_users_have_places_beside_strangers)
 	free_all();
 }
 
-static unsigned shaken(const char *as, unsigned most)
+static unsigned handshakes(const char *as, unsigned most)
 {
 	struct sockaddr_in from = { .sin_family = AF_INET };
 	unsigned in = 0;
@@ -102,32 +103,33 @@ TEST(handshakes_have_a_pace)
 	const struct sockaddr_in from = { .sin_family = AF_INET };
 
 	mpib_loop_advance(&loop, MPIB_SEC); /* from now on by this alone */
-	assert_int_equal(shaken("198.51.100.1", 1000), 8);
-	assert_int_equal(shaken("198.51.100.2", 1000), 8);
-	assert_int_equal(shaken("198.51.100.3", 1000), 8);
-	assert_int_equal(shaken("198.51.100.4", 1000), 8);
-	assert_int_equal(shaken("198.51.100.5", 1000), 0);
+	assert_int_equal(handshakes("198.51.100.1", 1000), 8);
+	assert_int_equal(handshakes("198.51.100.2", 1000), 8);
+	assert_int_equal(handshakes("198.51.100.3", 1000), 8);
+	assert_int_equal(handshakes("198.51.100.4", 1000), 8);
+	assert_int_equal(handshakes("198.51.100.5", 1000), 0);
 	mpib_loop_advance(&loop, MPIB_SEC / 20);
-	assert_int_equal(shaken("198.51.100.6", 1000), 1);
+	assert_int_equal(handshakes("198.51.100.6", 1000), 1);
 	assert_true(mpib_visitors_admit(&all, &from, false));
 }
 
-/* Who shakes without end, and calls again as soon as he may, keeps nobody out. */
+/* A caller that never completes its TLS handshake and dials again at once
+ * blocks no other. */
 TEST(handshakes_have_shares)
 {
-	unsigned his = 0;
+	unsigned admitted = 0;
 
 	mpib_loop_advance(&loop, MPIB_SEC);
 	for (unsigned ms = 0; ms < 10000; ms += 10) {
-		his += shaken("198.51.100.1", 1000);
-		his += shaken("127.0.0.1",
-			      1000); /* of no user: an address, too */
-		his += shaken("127.0.0.9", 1000);
+		admitted += handshakes("198.51.100.1", 1000);
+		admitted += handshakes("127.0.0.1",
+				       1000); /* of no user: an address, too */
+		admitted += handshakes("127.0.0.9", 1000);
 		if (ms % 1000 == 0)
-			assert_int_equal(shaken("198.51.100.2", 1), 1);
+			assert_int_equal(handshakes("198.51.100.2", 1), 1);
 		mpib_loop_advance(&loop, 10 * MPIB_MSEC);
 	}
-	assert_in_range(his, 100, 2 * (8 + 5 * 10));
+	assert_in_range(admitted, 100, 2 * (8 + 5 * 10));
 }
 
 struct test_group test_group = { setup, teardown };

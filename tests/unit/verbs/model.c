@@ -41,7 +41,7 @@ static uint32_t draw_len(struct model *m)
 	}
 }
 
-/* len bytes from off on in some pieces, among them empty ones, whose key does
+/* Divide len bytes from off on into pieces, some of them empty, whose key does
  * not matter. */
 static int cut(struct model *m, const struct vt_mem *mem, size_t off,
 	       uint32_t len, bool is_inline, struct ibv_sge *sge)
@@ -98,11 +98,12 @@ static void post(struct side *s, const struct request *r,
 
 static bool is_signaled(struct model *m, struct side *s)
 {
-	/* The last of a window must be, or its end would not be seen. */
+	/* The last of a window must be signalled, or its end would not be
+	 * seen. */
 	return s->posted % (WINDOW / 2) == 0 || model_draw(m, 3) == 0;
 }
 
-/* The counter is read, and then written by one that waits for the READ. */
+/* The READ reads the counter; the WRITE after it waits for the READ. */
 void model_post_counter(struct model *m, struct side *s)
 {
 	struct ibv_sge sge = vt_sge(&s->mem, data_slot(s->posted), 8);
@@ -181,7 +182,7 @@ static void assert_bytes(const uint8_t *at, uint32_t len, uint64_t seed)
 	assert_memory_equal(at, want, len);
 }
 
-/* Request n of s is done: is what it moved where it should be? */
+/* Check that the data of the completed request n of s is in its place. */
 static void check_done(struct side *s, uint64_t n)
 {
 	const struct request *r = &s->sent[n % WINDOW];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls of an HCA that take long, and who waits for them. */
+/* Calls of an HCA that take long, and the threads that wait for them. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -31,7 +31,8 @@ static int teardown(void **state)
 	return v->close(ctx);
 }
 
-/* Stop this process for longer than it is patient. Returns who does. */
+/* Stop this process for longer than its patience. Return the process that stops
+ * it. */
 static pid_t stop_me(void)
 {
 	pid_t me = getpid(), other = fork();
@@ -44,7 +45,7 @@ static pid_t stop_me(void)
 	_exit(0);
 }
 
-/* The answer comes as soon as anybody can hear it. */
+/* The answer is there as soon as the process runs again. */
 static void *stop_and_answer(void *arg)
 {
 	pid_t other;
@@ -82,7 +83,7 @@ fixture_test(a_process_that_was_stopped_gives_no_hca_up)
 	assert_false(hca_is_lost(ctx));
 }
 
-/* What is left to its thread is done when the call is over. */
+/* The thread does its remaining work after the call returns. */
 setup_test(a_call_that_hangs_does)
 {
 	assert_int_equal(call_that_hangs(), -EIO);

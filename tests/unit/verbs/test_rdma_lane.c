@@ -73,7 +73,7 @@ static void make_lanes(uint8_t class)
 	mpib_lane_set_class(lane[1], class);
 }
 
-/* The acceptor connects first; fake_ibv then has what the opener asked for. */
+/* The acceptor connects first; then fake_ibv has the opener's attributes. */
 static int try_connect(void)
 {
 	int rc = mpib_lane_connect(lane[1], &info[0], why, sizeof(why));
@@ -82,7 +82,7 @@ static int try_connect(void)
 		return rc;
 	mpib_lane_local(lane[1], &info[1]);
 	rc = mpib_lane_connect(lane[0], &info[1], why, sizeof(why));
-	/* The lanes are freed here, not by their shards. */
+	/* The test frees the lanes, not their shards. */
 	return rc;
 }
 
@@ -104,7 +104,7 @@ static const struct ibv_ah_attr *ah(void)
 	return &fake_ibv.rtr.ah_attr;
 }
 
-/* Connected lanes are their shard's, which the engine frees with itself. */
+/* Connected lanes belong to their shard, which the engine frees with itself. */
 static int forget(void **state)
 {
 	for (unsigned i = 0; i < 2; i++) {
@@ -134,7 +134,7 @@ CASE(a_communicators_class_comes_before_the_setting)
 	cfg.traffic_class = 104;
 	connected_with(96);
 	assert_int_equal(ah()->grh.traffic_class, 96);
-	assert_int_equal(ah()->sl, 0); /* RoCE: the class says it */
+	assert_int_equal(ah()->sl, 0); /* RoCE: the class sets it */
 }
 
 CASE(infiniband_goes_by_lid_within_a_subnet)
@@ -158,8 +158,8 @@ CASE(a_service_level_that_was_set_stays)
 	assert_int_equal(ah()->sl, 2);
 }
 
-/* A router lies between. The software HCA below the fake does not reach the other
- * subnet: only what the QP was told counts. */
+/* A router is between them. The software HCA below the fake does not reach the
+ * other subnet: only the QP's attributes count. */
 static void connect_to_subnet(uint8_t flid, unsigned dlid)
 {
 	uint8_t *gid = dev[1]->port[0].gid[0].gid.raw;
@@ -260,7 +260,7 @@ CASE(a_lane_that_cannot_be_made_names_device_and_cause)
 		if (!strstr(text, "rdma:fake_1:1: ibv_") ||
 		    !strstr(text, row[i].cause))
 			fail_msg("%s", text);
-		/* The text is given once. */
+		/* The text is returned once. */
 		assert_string_equal(
 			mpib_engine_last_error(engine[1], -row[i].error),
 			strerror(row[i].error));
@@ -300,9 +300,9 @@ CASE(ece_of_both_ends_is_agreed_on)
 	assert_true(info[0].rail[0].ece);
 	assert_int_equal(info[0].rail[0].ece_vendor[1], 0x15b3);
 	assert_int_equal(info[0].rail[0].ece_options[1], 3);
-	info[0].rail[0].ece_options[1] = 1; /* the opener has less */
+	info[0].rail[0].ece_options[1] = 1; /* the opener supports less */
 	connect_lanes();
-	/* What the acceptor's second QP was left with came back to the opener. */
+	/* The opener gets the limits of the acceptor's second QP. */
 	assert_true(info[1].rail[0].ece);
 	assert_int_equal(info[1].rail[0].ece_options[1], 1);
 	assert_int_equal(fake_ibv.ece_sets, 4);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rdma/rdma.c and rdma/rdma.c over devices of the test's making: speed, limits,
- * and which GID is chosen, each time anew.
+ * rdma/rdma.c over devices made by the test: speed, limits, and the GID that is
+ * chosen, each time again.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -76,7 +76,7 @@ fixture_test(a_preferred_network_comes_before_the_rest)
 					       why, sizeof(why)),
 			 0);
 	expect("::ffff:10.7.0.1", 1);
-	dev->port[0].gids = 1; /* rather another than none */
+	dev->port[0].gids = 1; /* better another GID than none */
 	expect("::ffff:10.0.0.1", 0);
 }
 
@@ -131,7 +131,7 @@ fixture_test(an_active_port_without_a_gid_is_an_error)
 {
 	add("10.0.0.1", IBV_GID_TYPE_ROCE_V1);
 	assert_int_equal(v->query_port(ctx, 1, &info), -EADDRNOTAVAIL);
-	/* That it is down says more. */
+	/* The message that it is down comes first. */
 	dev->port[0].attr.state = IBV_PORT_DOWN;
 	assert_int_equal(v->query_port(ctx, 1, &info), 0);
 	assert_int_equal(info.state, IBV_PORT_DOWN);
@@ -227,7 +227,7 @@ fixture_test(values_that_verbs_lack_come_from_sysfs)
 	assert_int_equal(scratch_remove(NULL), 0);
 }
 
-/* A device that network namespaces share has the GIDs of all of them. */
+/* A device shared by network namespaces has the GIDs of all of them. */
 fixture_test(a_gid_of_an_interface_of_this_namespace_comes_first)
 {
 	give_sysfs();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * engine/rail/rail.c, probe.c and verbs/explain.c: what an engine on RDMA
- * devices finds at start, and what it says when that will not do.
+ * devices finds at start, and its messages if that is not enough.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -125,7 +125,7 @@ fixture_test(a_port_that_the_device_lacks_is_an_error)
 	REFUSED(-EINVAL, "rdma:fake_0:2", "ibv_query_port", "no such port");
 }
 
-/* A node that booted before its switch did not start, or had one rail. */
+/* A node that booted before its switch once did not start, or had one rail. */
 fixture_test(a_rail_whose_port_is_down_is_lost)
 {
 	struct mpib_tenant *t;
@@ -142,7 +142,7 @@ fixture_test(a_rail_whose_port_is_down_is_lost)
 	assert_null(t->srq[1]);
 }
 
-/* SOUT did not answer the first shard, and was well again for the second. */
+/* SOUT did not answer the first shard, and worked again for the second. */
 fixture_test(shards_of_a_device_agree_which_rails_are_lost)
 {
 	cfg.shards = 2;
@@ -159,7 +159,7 @@ fixture_test(shards_of_a_device_agree_which_rails_are_lost)
 	assert_int_equal(mpib_engine_lost(engine), 1);
 }
 
-/* NCCL asks where SOUT is, and finds the nearest GPU by it. */
+/* NCCL asks for the place of SOUT, and uses it to find the nearest GPU. */
 fixture_test(a_device_that_does_not_answer_has_its_place)
 {
 	assert_int_equal(scratch_make(NULL), 0);
@@ -235,7 +235,7 @@ fixture_test(a_limit_that_leaves_no_way_to_work_is_named)
 {
 	sup->port[0].attr.max_msg_sz = 2048;
 	REFUSED(-EINVAL, "fake_1", "max_msg_sz = 2048");
-	sup->port[0].attr.max_msg_sz = 0; /* it says none */
+	sup->port[0].attr.max_msg_sz = 0; /* the port reports none */
 	sup->attr.max_qp = 1;
 	REFUSED(-EINVAL, "fake_1", "max_qp = 1", "sup.qp");
 	sup->attr.max_qp = 100;
@@ -270,7 +270,7 @@ fixture_test(relaxed_ordering_is_dropped_where_it_is_refused)
 				 times ? IBV_ACCESS_LOCAL_WRITE : wish);
 		assert_int_equal(v->dereg_mr(mr), 0);
 	}
-	/* What was not wished for is not dropped. */
+	/* A feature that was not requested is not dropped. */
 	fake_ibv.times = 1;
 	assert_int_equal(v->reg_mr(pd, mem, sizeof(mem),
 				   (uint64_t)(uintptr_t)mem,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flood of connections to a port: what a turn, and a second, accepts of it is
- * bounded, nobody is woken for the rest, and who greets gets through all the
- * same. The clock stands still unless a test moves it.
+ * A flood of connections to a port: the number accepted in a turn and in a
+ * second is limited, the rest wakes no thread, and a caller that greets is
+ * still accepted. The clock stands still unless a test advances it.
  */
 #include "liar.h"
 
@@ -60,7 +60,7 @@ static void ebb(void)
 		close(fd[i]);
 }
 
-/* Turn until that accepts nothing more, no more than a few each time. */
+/* Turn until the port accepts nothing more; it accepts a few each time. */
 static unsigned accepts_now(struct vt *t)
 {
 	unsigned from = accepted, before;
@@ -83,7 +83,7 @@ vt_test(accepts_are_limited_per_turn_and_over_time)
 
 	flood(t, qp->qp_num);
 	assert_int_equal(accepts_now(t), SOFT_ACCEPTS_AT_ONCE);
-	/* Later as many as are due, in fours. */
+	/* Later it accepts those that are due, four at a time. */
 	now_ns += every;
 	assert_int_equal(accepts_now(t), 0);
 	now_ns += every * (batch - 1);
@@ -111,7 +111,7 @@ vt_test(calls_that_wait_wake_no_thread)
 	now_ns += FLOOD * SOFT_ACCEPT_EVERY;
 	accepts_now(t);
 	assert_int_equal(accepted, FLOOD);
-	/* All are there: it is watched again. */
+	/* All are accepted: the port is polled again. */
 	assert_true(ctx->listen_watched);
 	ebb();
 }

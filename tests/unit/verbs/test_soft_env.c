@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the environment tells the software HCA, and must not. */
+/* The software HCA's environment variables, and those it must not read. */
 #include <errno.h>
 
 #include "test.h"
@@ -72,7 +72,7 @@ TEST(limits_are_only_lowered_and_by_their_names)
 			 0);
 }
 
-/* Of a kernel that has none it is not known here what it says. */
+/* On a kernel without it the message is not known. */
 TEST(an_engine_that_was_not_built_is_refused)
 {
 	int rc = open_with("MPIB_SOFT_ENGINE", "io_uring");

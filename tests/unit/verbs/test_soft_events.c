@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events in threaded mode: waiting for them, and what becomes of it. */
+/* Events in threaded mode: waiting for them, and how a wait ends. */
 #include "vt.h"
 
 #include "verbs/soft/soft.h"
@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-/* Who reads from fd that there is an event stops before he looks which. */
+/* A thread that has read an event from fd stops before it fetches it. */
 static struct {
 	_Atomic int fd;
 	_Atomic bool stopped, go_on;
@@ -48,7 +48,7 @@ static void await_halt(void)
 
 struct waiter {
 	struct vt *t;
-	struct ibv_comp_channel *ch; /* NULL: for an asynchronous event */
+	struct ibv_comp_channel *ch; /* NULL: wait for an asynchronous event */
 	struct ibv_cq *which;
 	struct ibv_async_event event;
 	pthread_t thread;
@@ -84,7 +84,7 @@ static void start_waiting(struct waiter *w, struct vt *t,
 			 0);
 }
 
-/* What the wait returned; one that does not end fails the test. */
+/* Return the wait's result; fail the test if it does not end. */
 static int result(struct waiter *w)
 {
 	struct timespec until;
@@ -95,7 +95,7 @@ static int result(struct waiter *w)
 	return w->rc;
 }
 
-/* Signals until the wait is over, or so many. */
+/* Send signals until the wait ends, at most this many. */
 static void disturb(struct waiter *w, int flags, int most)
 {
 	struct sigaction sa = { .sa_handler = on_alarm, .sa_flags = flags };
@@ -107,7 +107,7 @@ static void disturb(struct waiter *w, int flags, int most)
 	}
 }
 
-/* As it is over read(), by which libibverbs waits. */
+/* As with read(), by which libibverbs waits. */
 vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 {
 	struct vt *t = *state;
@@ -145,7 +145,7 @@ vt_test(a_signal_ends_a_wait_only_without_sa_restart)
 	vt_unthread_b(t, &saved);
 }
 
-/* As it is in the kernel, when a device is gone. */
+/* As in the kernel, when a device is gone. */
 vt_test(waits_for_events_end_when_the_device_is_gone)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
@@ -180,7 +180,7 @@ static bool readable(int fd)
 	return poll(&p, 1, 0) == 1;
 }
 
-/* One of those who wait hears what happened, all others that nothing more will. */
+/* One of the waiters gets the event, all others get -EIO. */
 vt_test(of_several_waiters_one_gets_the_event_and_the_others_eio)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
@@ -203,12 +203,12 @@ vt_test(of_several_waiters_one_gets_the_event_and_the_others_eio)
 		told++;
 	}
 	assert_int_equal(told, 1);
-	/* Who asks the descriptor is not kept busy by that. */
+	/* A poll of the descriptor does not find it readable for ever. */
 	assert_false(readable(t->b.ctx->async_fd));
 	vt_unthread_b(t, &saved);
 }
 
-/* A QP of which a receive is flushed to cq when it is in error. */
+/* Return a QP one of whose receives is flushed to cq when it is in ERR. */
 static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 				   const struct vt_opt *o)
 {
@@ -225,7 +225,7 @@ static struct ibv_qp *with_receive(struct vt *t, struct ibv_cq *cq,
 	return qp;
 }
 
-/* Nobody is to find a count without an event later. */
+/* No count without an event may be left. */
 vt_test(an_event_of_a_destroyed_qp_is_dropped)
 {
 	struct vt *t = *state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device of the software HCA that fails for good, and one that is not there. */
+/* A device of the software HCA that fails for good, and one that does not
+ * exist. */
 #include "vt.h"
 
 #include <errno.h>
@@ -36,7 +37,7 @@ vt_test(a_lost_device_has_one_event_and_no_completions)
 	assert_int_equal(t->v->alloc_pd(t->a.ctx, &pd), -EIO);
 	assert_int_equal(t->v->create_comp_channel(t->a.ctx, &ch), -EIO);
 	assert_int_equal(t->v->modify_qp(qa, &err, IBV_QP_STATE), -EIO);
-	/* Taken, and never heard of again; the peer's is not answered. */
+	/* Accepted, and never completed; the peer's is not answered. */
 	assert_int_equal(vt_send_imm(qa, 2, 3, NULL, 0), 0);
 	assert_int_equal(vt_send_imm(qb, 3, 3, NULL, 0), 0);
 	vt_expect(t, &t->b.send, 3, IBV_WC_RETRY_EXC_ERR);
@@ -78,7 +79,7 @@ TEST(a_device_can_be_hidden_from_this_process)
 	struct ibv_context *old, *now;
 
 	assert_int_equal(mpib_verbs_soft.open(&spec, &old), 0);
-	assert_true(mpib_soft_hide(&spec, false)); /* it was not */
+	assert_true(mpib_soft_hide(&spec, false)); /* it did not exist */
 	for (unsigned i = 0; i < 100; i++)
 		assert_true(mpib_soft_hide(&spec, true));
 	assert_int_equal(mpib_verbs_soft.open(&spec, &now), -ENODEV);

@@ -5,8 +5,8 @@
 
 #define KEYS 4096u
 
-/* Whether keys that are so far apart have this digit in common more often than
- * chance has it: 1/16 of KEYS, give or take a hundred. */
+/* Return whether keys at this distance share this digit more often than by
+ * chance: 1/16 of KEYS, plus or minus a hundred. */
 static bool share_a_digit(const uint32_t *key, unsigned apart, unsigned digit)
 {
 	unsigned same = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a rail of the software HCA says is its speed. */
+/* The speed that a rail of the software HCA reports. */
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ TEST(without_a_known_speed_a_rail_has_that_of_software)
 	assert_int_equal(speed_of("127.0.0.1", "-1\n"), NOT_KNOWN);
 	assert_int_equal(speed_of("127.0.0.1", "0\n"), NOT_KNOWN);
 	assert_int_equal(speed_of("127.0.0.1", ""), NOT_KNOWN);
-	/* No interface has this very address. */
+	/* No interface has exactly this address. */
 	assert_int_equal(speed_of("127.0.0.77", "25000\n"), NOT_KNOWN);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a peer may send: the codec, and a socket that is no software HCA but
- * knows how to greet one. Whatever it says, at worst its QP is lost.
+ * Hostile peers: the codec, and a socket that is no software HCA but can greet
+ * one. Whatever it sends, at worst its QP is lost.
  */
 #include "liar.h"
 
@@ -56,7 +56,7 @@ vt_test(only_the_right_greeting_connects)
 			qp = liar_victim(t);
 			continue;
 		}
-		/* Who says that he was here before need not ask again. */
+		/* A caller that claims an earlier connection need not retry. */
 		assert_true(status == -1 ||
 			    status == (wrong == 9 ? SOFT_HELLO_GONE
 						  : SOFT_HELLO_LATER));
@@ -76,7 +76,7 @@ vt_test(a_second_connection_is_of_the_same_life_or_refused)
 	assert_int_equal(liar_greet(t, first, &h), SOFT_HELLO_OK);
 	other.life++;
 	assert_int_equal(liar_greet(t, second, &other), SOFT_HELLO_LATER);
-	/* It knows that the first is broken. */
+	/* The peer knows that the first connection is broken. */
 	assert_int_equal(liar_greet(t, third, &h), SOFT_HELLO_OK);
 	assert_true(recv(first, &c, 1, 0) <= 0);
 	assert_true(recv(third, &c, 1, MSG_DONTWAIT) < 0);
@@ -86,7 +86,7 @@ vt_test(a_second_connection_is_of_the_same_life_or_refused)
 	close(third);
 }
 
-/* Of a stranger who knows or guesses all that is not secret. */
+/* A stranger that knows or guesses everything that is not secret. */
 vt_test(a_caller_without_the_token_cuts_no_connection)
 {
 	struct vt *t = *state;
@@ -102,7 +102,7 @@ vt_test(a_caller_without_the_token_cuts_no_connection)
 		forged.token =
 			(const uint64_t[]){ 0, 1, ~h.token, h.token ^ 1 }[i];
 		assert_int_equal(liar_greet(t, fd, &forged), SOFT_HELLO_LATER);
-		/* It is answered, and let go. */
+		/* It is answered and closed. */
 		assert_int_equal(recv(fd, &c, 1, 0), 0);
 		close(fd);
 	}
@@ -137,7 +137,7 @@ static int accepted_by(struct vt *t, int listener)
 	while ((fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK)) < 0) {
 		assert_int_equal(errno, EAGAIN);
 		assert_true(vt_ms() < until);
-		ahead_ms++; /* until it calls again */
+		ahead_ms++; /* until it dials again */
 		vt_turn(t);
 	}
 	return fd;
@@ -157,7 +157,7 @@ static int listen_as_b(struct vt *t, uint32_t qpn)
 	return fd;
 }
 
-/* As of a host that died just then, or whose process is stopped. */
+/* The peer's host has just died, or its process is stopped. */
 vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
 {
 	const uint32_t nobody = 255u << 16 | 7;
@@ -174,7 +174,7 @@ vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
 	while ((n = recv(fd[0], in, sizeof(in), 0)) < 0)
 		vt_turn(t);
 	assert_int_equal(n, sizeof(in));
-	ahead_ms += 2000; /* has it all the time it needs */
+	ahead_ms += 2000; /* the peer has all the time it needs */
 	for (int i = 0; i < 50; i++)
 		vt_turn(t);
 	assert_int_equal(recv(fd[0], in, 1, 0), -1);
@@ -205,7 +205,7 @@ vt_test(noise_instead_of_a_greeting_is_cut_off)
 	close(fd);
 }
 
-/* A header that is wrong in some ways and plausible in others. */
+/* A header that is wrong in some fields and plausible in others. */
 static struct soft_hdr draw(uint64_t *rng, const struct vt_mem *m)
 {
 	uint64_t r = vt_rand(rng);
@@ -241,7 +241,7 @@ static void tell_lies(struct vt *t, int fd, uint64_t *rng,
 		uint8_t buf[SOFT_HDR_LEN];
 
 		soft_hdr_encode(buf, &h);
-		/* It may have hung up already. */
+		/* The victim may have closed it already. */
 		if (send(fd, buf, sizeof(buf), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 			break;
 		if (h.op != SOFT_OP_READ && h.len <= sizeof(junk) &&
@@ -265,7 +265,7 @@ vt_test(lies_cost_no_more_than_the_qp)
 	struct ibv_async_event ev;
 	uint64_t rng = 0x11a5;
 
-	/* Only the middle of the buffer is anybody's to write. */
+	/* Peers may write only the middle of the buffer. */
 	assert_int_equal(t->v->dereg_mr(all.mr), 0);
 	assert_int_equal(t->v->reg_mr(t->a.pd, middle.p, PAGE, vt_addr(&middle),
 				      VT_ALL, &middle.mr),

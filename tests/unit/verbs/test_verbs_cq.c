@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Completion queues and channels: arming, solicited events, overrun, and
- * owners that sleep on the channel's fd instead of polling.
+ * Completion queues and channels: arming, solicited events, overrun, and owners
+ * that sleep on the channel's fd instead of polling.
  */
 #include "vt.h"
 
@@ -14,7 +14,7 @@
 /* A pair whose receives complete into a queue with a channel. */
 struct fixture {
 	struct ibv_comp_channel *ch;
-	struct vt_cq plain; /* what end b had */
+	struct vt_cq plain; /* end b's own queue */
 	struct ibv_cq *cq;
 	struct ibv_qp *qa, *qb;
 };
@@ -155,7 +155,7 @@ vt_test(an_event_left_unread_does_not_outlive_its_queue)
 
 /*
  * The owner of end b sleeps: it arms, polls once more, and waits for the fd.
- * End a is turned by the test's own thread.
+ * The test's own thread turns end a.
  */
 struct sleeper {
 	struct vt *t;
@@ -214,7 +214,7 @@ vt_test(a_sleeping_owner_misses_nothing)
 	unsigned sent = 0, done = 0;
 	int64_t until = vt_ms() + 60000;
 
-	/* One context has one owner; here there are two. */
+	/* A context has one owner; here there are two contexts. */
 	if (t->same || !t->has_threads)
 		skip();
 	begin(t, &f);
@@ -274,7 +274,7 @@ vt_test(an_overrun_is_an_event_of_the_queue_and_of_the_qp)
 		t->v->ack_async_event(&ev);
 }
 
-/* As mlx5 has it; rxe leaves them in the queue. */
+/* mlx5 does this; rxe leaves them in the queue. */
 vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 {
 	struct vt *t = *state;
@@ -287,7 +287,7 @@ vt_test(destroying_or_resetting_a_qp_removes_its_completions)
 		vt_pair(t, &vt_usual, &qa, &qb);
 		for (uint64_t id = 2; id < 6; id++)
 			assert_int_equal(vt_recv(qa, id, NULL, 0), 0);
-		/* They are flushed, and nobody has looked at it. */
+		/* They are flushed, and no poll has seen them. */
 		assert_int_equal(vt_to(t, qa, IBV_QPS_ERR), 0);
 		if (how)
 			vt_destroy(t, qa, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What fail-over stands on: from the moment a responder's QP is in ERR nothing
- * that was sent to it is placed any more, and what had been acknowledged has
- * its completion in the queue. */
+/* The basis of fail-over: after a responder's QP is in ERR, nothing that was
+ * sent to it is placed, and every acknowledged request has its completion in
+ * the queue. */
 #include "vt.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ vt_test(nothing_is_placed_by_a_queue_pair_in_error)
 	vt_write(qa, 1, &sge, &dst);
 	vt_expect(t, &t->a.send, 1, IBV_WC_SUCCESS);
 
-	/* On its way when the responder is stopped. */
+	/* In flight when the responder is stopped. */
 	sge = vt_sge(&src, 0, BIG);
 	for (uint64_t id = 2; id < 6; id++)
 		vt_write(qa, id, &sge, &dst);

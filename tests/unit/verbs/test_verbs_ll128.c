@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What NCCL's LL128 kernels do with a buffer that a peer writes: another thread
- * looks at the last 8 bytes of each line of 128, and takes the other 120 as soon
- * as these are new. No completion tells it anything.
+ * polls the last 8 bytes of each line of 128, and reads the other 120 as soon
+ * as these are new. It gets no completion.
  */
 #include "vt.h"
 
@@ -12,9 +12,9 @@
 
 enum {
 	WORDS = 16, /* of a line; the last one is the flag */
-	LINES = 1024, /* of a message, at the most */
+	LINES = 1024, /* of a message, at most */
 	MESSAGES = 1000,
-	SPINS = 20000 /* looks before another thread may run */
+	SPINS = 20000 /* polls before another thread may run */
 };
 
 struct line {
@@ -24,12 +24,12 @@ struct line {
 struct reader {
 	pthread_t thread;
 	struct line *at;
-	/* Of message number: which line to wait for, of how many. */
+	/* For message number: which line to wait for, of how many. */
 	unsigned line, lines;
 	_Atomic uint64_t number; /* 0: none yet, UINT64_MAX: end */
-	_Atomic uint64_t seen; /* the last one that was there in full */
+	_Atomic uint64_t seen; /* the last message that was complete */
 	_Atomic unsigned looks;
-	unsigned long torn; /* words that were not there with their flag */
+	unsigned long torn; /* old words behind a new flag */
 };
 
 static unsigned watched; /* messages */
@@ -39,7 +39,7 @@ static uint64_t word_of(uint64_t number, unsigned line, unsigned word)
 	return number << 32 | (line * WORDS + word);
 }
 
-/* Wait for the line's flag, then look at the rest of the line at once. */
+/* Wait for the line's flag, then check the rest of the line at once. */
 static void read_line(struct reader *r, uint64_t number, unsigned line)
 {
 	_Atomic uint64_t *at = (_Atomic uint64_t *)(void *)r->at[line].word;
@@ -78,8 +78,8 @@ static void *read_lines(void *arg)
 	return NULL;
 }
 
-/* Until the reader looks while this thread runs, which is when it may see what
- * it should not; but not for ever. */
+/* Wait until the reader polls while this thread runs, which is when it could
+ * see a torn line; but not for ever. */
 static bool is_watched(struct reader *r)
 {
 	unsigned looks = atomic_load(&r->looks);

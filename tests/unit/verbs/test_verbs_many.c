@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Many QPs at once, and their coming and going. */
+/* Many QPs at once, made and destroyed. */
 #include "vt.h"
 
 #include <arpa/inet.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory regions: keys, iova, access, dma-buf, and what dereg promises. */
+/* Memory regions: keys, iova, access, dma-buf, and the promise of dereg. */
 #include "vt.h"
 
 #include <errno.h>
@@ -88,7 +88,7 @@ vt_test(access_that_the_device_lacks_is_unsupported)
 	static char buf[64];
 	struct ibv_mr *mr;
 
-	/* Other devices may well have them. */
+	/* Other devices may support them. */
 	if (!t->soft)
 		skip();
 	assert_int_equal(t->v->reg_mr(t->a.pd, buf, sizeof(buf), (uintptr_t)buf,
@@ -191,7 +191,7 @@ vt_test(a_dmabuf_is_written_through_its_fd)
 	assert_int_equal(ftruncate(fd, 65536), 0);
 	rc = t->v->reg_dmabuf_mr(t->b.pd, 5000, 10000, iova, fd, VT_ALL, &mr);
 	if (!t->soft) {
-		/* A memfd is no dma-buf to a real device. */
+		/* A real device does not accept a memfd as a dma-buf. */
 		assert_true(rc < 0);
 		close(fd);
 		vt_mem_free(t, &src);
@@ -238,8 +238,8 @@ vt_test(a_dmabuf_has_an_end)
 		    0);
 }
 
-/* A device that moves bytes by itself may be through with a big WRITE before
- * anyone can look. One that moves in our turns is always stopped half way. */
+/* A device that moves bytes by itself may finish a big WRITE before the test
+ * can check. One that moves in the test's turns always stops half way. */
 static bool was_through(const struct vt *t, const struct ibv_wc *wc)
 {
 	return !t->can_fault && wc->status == IBV_WC_SUCCESS;
@@ -255,7 +255,7 @@ static void begun(struct vt *t, const struct vt_mem *dst)
 
 #define BIG (32 << 20)
 
-/* What it takes to WRITE so much. */
+/* The completions of a WRITE of this size. */
 struct big {
 	struct vt_mem src, dst;
 	struct ibv_sge sge;
@@ -275,7 +275,8 @@ static struct big big(struct vt *t)
 	return b;
 }
 
-/* A big WRITE is stopped half way: nothing may touch what was given back. */
+/* A big WRITE is stopped half way: nothing may touch memory that was
+ * deregistered. */
 static void stop_arriving(struct vt *t)
 {
 	struct big b = big(t);
@@ -308,7 +309,7 @@ static void stop_leaving(struct vt *t)
 	if (!was_through(t, &wc)) {
 		assert_int_equal(wc.status, t->rxe ? IBV_WC_LOC_QP_OP_ERR
 						   : IBV_WC_LOC_PROT_ERR);
-		/* Half a message is none. */
+		/* Half a message is not received. */
 		vt_quiet(t, &t->b.recv, 50);
 	}
 	vt_destroy(t, b.qa, b.qb);

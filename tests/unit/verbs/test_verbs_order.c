@@ -30,7 +30,7 @@ vt_test(writes_become_visible_in_posted_order)
 		struct ibv_sge sge = vt_sge(&src, i * SIZE, SIZE);
 
 		assert_int_equal(vt_recv(qb, i, NULL, 0), 0);
-		/* All to the same place: the last of them must remain. */
+		/* All to the same address: the last data must remain. */
 		assert_int_equal(vt_rdma(qa, IBV_WR_RDMA_WRITE, i, 0, &sge, 1,
 					 vt_addr(&dst), dst.mr->rkey),
 				 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A port that goes down and comes back: what it tells, and what is lost. */
+/* A port that goes down and comes back: its events, and what is lost. */
 #include "vt.h"
 
 static void port_is(struct vt *t, enum ibv_port_state state)
@@ -10,7 +10,7 @@ static void port_is(struct vt *t, enum ibv_port_state state)
 	assert_int_equal(info.state, state);
 }
 
-/* The next event about the port: one that changes its addresses is none. */
+/* The next event about the port's state; a change of its addresses is none. */
 static enum ibv_event_type port_event(struct vt *t)
 {
 	enum ibv_event_type type;
@@ -79,7 +79,7 @@ vt_test(a_link_that_stays_down_ends_in_retry_exceeded)
 	vt_expect(t, &t->a.send, 3, IBV_WC_RETRY_EXC_ERR);
 	vt_expect(t, &t->a.send, 4, IBV_WC_WR_FLUSH_ERR);
 	join(t);
-	/* The port is well again, and so is the pair once it is made anew. */
+	/* The port works again, and so does the pair after it is made again. */
 	assert_int_equal(vt_to(t, qa, IBV_QPS_RESET), 0);
 	assert_int_equal(vt_to(t, qb, IBV_QPS_RESET), 0);
 	vt_connect(t, qa, qb, &vt_usual);

@@ -147,7 +147,7 @@ vt_test(rnr_retry_seven_waits_for_ever_and_keeps_the_order)
 	assert_memory_equal(src.p, dst.p, src.len);
 }
 
-/* It is refused while most of it has not even left. */
+/* The post is refused before most of it has left. */
 vt_test(a_message_bigger_than_any_buffer_survives_rnr)
 {
 	enum {
@@ -195,7 +195,7 @@ vt_test(a_full_send_queue_names_the_bad_request)
 	struct ibv_qp *qa, *qb;
 	uint32_t n = 0;
 
-	/* Nothing is received there, so nothing ever leaves the queue. */
+	/* No receive is posted there, so nothing leaves the queue. */
 	vt_pair(t, &vt_usual, &qa, &qb);
 	while (n < 65536 && !vt_send(qa, IBV_WR_SEND, n, 0, NULL, 0))
 		n++;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The states of a QP: which ways there are, what each wants, what it allows. */
+/* The states of a QP: which transitions exist, the attributes that each needs,
+ * and what each state allows. */
 #include "vt.h"
 
 #include <errno.h>

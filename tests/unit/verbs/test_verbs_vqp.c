@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib/vqp.h over real verbs, several QPs a device. Whatever a mode does inside,
- * each message is where it belongs before its receive completes, once and in the
- * order sent.
+ * mpib/vqp.h over real verbs, several QPs a device. In each mode, each message
+ * is in place before its receive completes, exactly once and in the order sent.
  */
 #include <errno.h>
 
@@ -39,7 +38,7 @@ CASE(every_mode_carries_every_size)
 	}
 }
 
-/* Sizes by seed, 16 under way, and receives that come late. */
+/* Sizes by seed, 16 in flight, and receives that are posted late. */
 CASE(messages_keep_their_order)
 {
 	enum {
@@ -89,7 +88,7 @@ CASE(a_head_lands_before_its_payload)
 		for (unsigned i = 0; i < sizeof(size) / sizeof(size[0]); i++) {
 			struct mpib_vsend w = vv_send_of(i, HEAD, size[i]);
 
-			/* From the far end of what is sent. */
+			/* From the far end of the sent memory. */
 			w.remote -= HEAD;
 			w.head.local =
 				(uint64_t)(uintptr_t)vv_tx.mem + MIB - HEAD;
@@ -141,8 +140,8 @@ static void break_qp(unsigned i)
 	assert_int_equal(vt_to(t, vv_rx.data[i], IBV_QPS_ERR), 0);
 }
 
-/* Two QPs break, of one device or of both, at any moment: their fragments go
- * again, in the WRs that they had, and nothing comes twice or never. */
+/* Two QPs break, of one device or of both, at any moment. Their fragments are
+ * sent again, in their first WRs, and every message arrives exactly once. */
 CASE(a_replay_loses_nothing_and_repeats_nothing)
 {
 	enum {
@@ -171,7 +170,8 @@ CASE(a_replay_loses_nothing_and_repeats_nothing)
 		assert_int_equal(vv_tx.failed + vv_rx.failed, 0);
 		assert_memory_equal(vv_rx.mem, vv_tx.mem, VV_BYTES);
 		mpib_vcq_read_counts(vv_tx.vcq, &n);
-		/* Where nothing moves by itself, all of it was under way. */
+		/* If the test moves everything itself, all of it was in
+		 * flight. */
 		assert_true(n.replayed > 0 || round > 1 ||
 			    !vv_dev[0]->can_fault);
 		assert_true(mpib_vqp_healthy(vv_tx.vqp) >= VV_QPS - 2);
@@ -211,8 +211,8 @@ CASE(without_a_replay_both_ends_fail)
 	}
 }
 
-/* One device stands still with what it has while the other goes on: numbers
- * wait at the sender before the receiver could lose one. */
+/* One device stalls with its WRs in flight while the other continues: the
+ * sender must hold numbers back before the receiver could lose one. */
 CASE(a_device_that_stands_still_loses_no_message)
 {
 	enum {
@@ -231,7 +231,7 @@ CASE(a_device_that_stands_still_loses_no_message)
 
 	if (!vv_dev[1]->can_fault)
 		skip();
-	vv_opt.timeout = 0; /* for ever */
+	vv_opt.timeout = 0; /* without a limit */
 	vv_start(MPIB_VQP_DQPLB, VV_QPS, 2 * SPAN, false);
 	assert_int_equal(mpib_soft_set_fault(vv_dev[1]->a.ctx, &hole), 0);
 	while (vv_tx.done < N || vv_rx.done < N) {
@@ -246,7 +246,7 @@ CASE(a_device_that_stands_still_loses_no_message)
 		mpib_vcq_read_counts(vv_tx.vcq, &n);
 		still = n.wrs == before ? still + 1 : 0;
 		before = n.wrs;
-		/* Number 0, of the first device, may have its answer. */
+		/* The first device may have answered number 0. */
 		if (held)
 			assert_in_range(n.wrs, 0, SPAN + 1);
 		if (held && still > 1000) {

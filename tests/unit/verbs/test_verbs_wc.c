@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a completion says, for every kind of request and of end. */
+/* The fields of a completion, for every kind of request and of result. */
 #include "vt.h"
 
 #include <arpa/inet.h>
@@ -112,8 +112,8 @@ vt_test(an_unsignalled_request_that_fails_has_a_completion)
 		wc = vt_expect(t, &t->a.send, 30 + i, IBV_WC_REM_ACCESS_ERR);
 		assert_int_equal(wc.qp_num, f.qa->qp_num);
 		vt_refused(t, f.qb, IBV_EVENT_QP_ACCESS_ERR);
-		/* What came with it was not received. rxe has taken the receive
-		 * by then. */
+		/* The data that came with it was not received. rxe has taken
+		 * the receive by then. */
 		wc = vt_expect(t, &t->b.recv, 40,
 			       t->rxe && kinds[i].received
 				       ? IBV_WC_REM_ACCESS_ERR
@@ -166,7 +166,7 @@ vt_test(a_receive_of_an_srq_that_is_too_small_is_used_up)
 	assert_int_equal(wc.status,
 			 t->rxe ? IBV_WC_LOC_QP_OP_ERR : IBV_WC_LOC_LEN_ERR);
 	assert_int_not_equal(vt_wait(t, &t->a.send).status, IBV_WC_SUCCESS);
-	/* The other one is for whoever comes next. */
+	/* The other completion stays for the next poll. */
 	vt_quiet(t, &t->b.recv, 20);
 	vt_destroy(t, f.qa, f.qb);
 	assert_int_equal(t->v->destroy_srq(o.srq), 0);

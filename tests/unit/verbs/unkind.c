@@ -37,11 +37,11 @@ ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
 
 static int narrow(int fd)
 {
-	/* As on an Ethernet: of larger segments than there is room for, TCP
-	 * acknowledges each after 40 ms only. */
+	/* As on an Ethernet: of segments larger than the free space, TCP
+	 * acknowledges each only after 40 ms. */
 	int mss = 1000;
-	/* TCP waits twice as long each time that so little room is full, up to
-	 * two minutes where that cannot be bounded. */
+	/* TCP doubles its wait each time that this small space is full, up to
+	 * two minutes where that cannot be limited. */
 	int longest = 1000;
 
 	if (fd >= 0 && unkind.room) {
@@ -79,7 +79,7 @@ int __wrap_epoll_ctl(int set, int op, int fd, struct epoll_event *ev)
 	return rc;
 }
 
-/* As a kernel does when there is room again, or more to read. */
+/* As a kernel does when there is space again, or more to read. */
 static void edge(int fd)
 {
 	if (fd < FDS && watched[fd].set)
@@ -112,7 +112,8 @@ static struct msghdr first(const struct msghdr *m, struct iovec *iov, size_t n)
 	return out;
 }
 
-/* How many of n bytes: around a header's length from either end, or any. */
+/* Return how many of n bytes to move: near a header's length from either end,
+ * or any number. */
 static size_t fewer(size_t n)
 {
 	uint64_t r;
@@ -180,7 +181,7 @@ bool unkind_break(void)
 		return false;
 	fd = found[vt_rand(&unkind.rng) % (uint64_t)n];
 	way = (unsigned)(vt_rand(&unkind.rng) % 4);
-	/* Without an end of its own it is reset. */
+	/* A socket that is shut down without an end of its own is reset. */
 	if (way == 3)
 		return !connect(fd, &none, sizeof(none));
 	return !shutdown(fd, ways[way]);

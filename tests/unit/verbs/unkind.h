@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel that is in its rights and yet unkind: sockets with little room, sends
- * and receives that move less than they were asked to, connections that break.
- * For programs linked with mpib_unkind(), see CMakeLists.txt; of the calls that
- * go through io_uring it sees none, so there the room and the breaks must do.
+ * A kernel that is correct and yet unkind: sockets with little space, sends and
+ * receives that move less than asked, connections that break. For programs
+ * linked with mpib_unkind(), see CMakeLists.txt. It does not see calls through
+ * io_uring, where only the small space and the breaks have an effect.
  */
 #ifndef UNKIND_H
 #define UNKIND_H
@@ -13,9 +13,9 @@
 
 struct unkind {
 	uint64_t rng;
-	unsigned cut; /* so many of a hundred calls move less */
-	int room; /* of a socket from now on, 0: as the system has it */
-	unsigned no_memory; /* so many sends find none */
+	unsigned cut; /* of a hundred calls, those that move less */
+	int room; /* of later sockets; 0: the system's default */
+	unsigned no_memory; /* of a hundred sends, those that find no space */
 };
 extern struct unkind unkind;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two nodes of two devices each, over real verbs, and a virtual QP between them. */
+/* Two nodes of two devices each, over real verbs, and a virtual QP between
+ * them. */
 #ifndef VQP_PAIR_H
 #define VQP_PAIR_H
 
@@ -26,22 +27,22 @@ struct vv_side {
 /* Device d: vv_tx is its end a, vv_rx its end b. */
 extern struct vt *vv_dev[MPIB_VQP_DEVICES];
 extern struct vv_side vv_tx, vv_rx;
-extern struct vt_opt vv_opt; /* of QPs that vv_start() makes */
+extern struct vt_opt vv_opt; /* attributes of the QPs that vv_start() makes */
 
 int vv_setup(void **state);
 int vv_teardown(void **state);
-/* n data QPs, dealt out over the devices. */
+/* n data QPs, distributed over the devices. */
 void vv_start(enum mpib_vqp_mode mode, unsigned n, uint32_t depth, bool replay);
-/* Also: all WRs came back to the pools. */
+/* Also check that all WRs are back in the pools. */
 void vv_stop(void);
 
 /* WRITE_WITH_IMM of len bytes at off in both memories. */
 struct mpib_vsend vv_send_of(uint64_t wr_id, size_t off, uint64_t len);
 int vv_post(uint64_t wr_id, size_t off, uint64_t len);
 int vv_want(uint64_t wr_id);
-/* Poll one side once: completions are numbered as they were posted. */
+/* Poll one side once: check that completions are in the order posted. */
 bool vv_poll_side(struct vv_side *s, struct mpib_vwc *wc);
-/* Until both sides have had n completions. */
+/* Poll until both sides have had n completions. */
 void vv_finish(uint64_t n, bool replay);
 
 #endif

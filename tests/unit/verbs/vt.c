@@ -63,7 +63,7 @@ static const char *env_or(const char *name, const char *otherwise)
 	return value ? value : otherwise;
 }
 
-/* MPIB_TEST_DELAY holds every message for up to so many turns. */
+/* MPIB_TEST_DELAY delays every message by up to this many turns. */
 static void disturb(struct vt *t)
 {
 	struct mpib_soft_fault fault = {
@@ -137,8 +137,8 @@ static int free_all(struct vt *t)
 	return rc;
 }
 
-/* What a failed test left behind is not in the way of the next one, which
- * opens the devices again. */
+/* The remains of a failed test do not disturb the next one, which opens the
+ * devices again. */
 int vt_teardown(void **state)
 {
 	struct vt *t = *state;

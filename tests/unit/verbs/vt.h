@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two ports and what the verbs tests do with them. Nothing here knows the
+ * Two ports and the common steps of the verbs tests. Nothing here knows the
  * provider: MPIB_TEST_RAIL_A and _B name the ports (by default two soft ones),
- * MPIB_TEST_SAME=1 puts both ends into one context.
- *
- * Nobody else makes progress: every wait polls all completion queues.
+ * MPIB_TEST_SAME=1 puts both ends into one context. Only waits make progress:
+ * every wait polls all completion queues.
  */
 #ifndef VT_H
 #define VT_H
 
 #include <stdbool.h>
-/* cmocka wants the ones above. */
+/* cmocka needs the headers above. */
 
 #include "test.h"
 #include "verbs/verbs.h"
@@ -21,10 +20,10 @@
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |                    \
 	 IBV_ACCESS_REMOTE_READ)
 
-/* All that query_qp() may be asked for. */
+/* All attributes that query_qp() may return. */
 #define VT_QUERY (IBV_QP_RATE_LIMIT - 1)
 
-/* A completion queue, and what has been polled from it but not yet read. */
+/* A completion queue, and the completions polled from it but not read yet. */
 struct vt_cq {
 	struct ibv_cq *cq;
 	struct ibv_wc *wc;
@@ -50,22 +49,22 @@ struct vt {
 	struct mpib_rail_spec spec_a, spec_b;
 	struct vt_end a, b;
 	bool same; /* one context */
-	bool can_fault; /* the soft HCA's fault points are there */
+	bool can_fault; /* the soft HCA's fault points work */
 	bool soft; /* the soft HCA, perhaps behind libibverbs */
-	/* Linux 6.1's soft-RoCE. A test that meets one of its gaps (they are in
-	 * docs/providers.md) holds it to what it does instead. */
+	/* Linux 6.1's soft-RoCE. A test that meets one of its gaps (see
+	 * docs/providers.md) expects what it does instead. */
 	bool rxe;
 	bool has_threads; /* the simulated HCA has one for all */
-	/* What vt_qp() and vt_mem() made, and nobody has freed. */
+	/* QPs and memory of vt_qp() and vt_mem() that are not freed yet. */
 	struct ibv_qp **qp;
 	struct vt_mem *mem;
 	unsigned qps, mems;
 };
 
-/* The simulated HCA has it: vt_link() there. */
+/* The simulated HCA supports it: vt_link() works there. */
 bool vt_sim_link(struct ibv_context *ctx, bool up) __attribute__((weak));
 
-/* What a test wants different from the usual. */
+/* Attributes in which a test differs from the usual ones. */
 struct vt_opt {
 	uint32_t send_wr, recv_wr, sge, inline_data;
 	struct ibv_srq *srq;
@@ -74,30 +73,30 @@ struct vt_opt {
 	uint8_t timeout, retry_cnt, rnr_retry, min_rnr_timer, rd_atomic;
 };
 extern const struct vt_opt vt_usual;
-/* Whose retries are over soon. */
+/* Attributes whose retries end soon. */
 struct vt_opt vt_quick(void);
 
-/* Each test has both ports to itself, newly opened. QPs and memory that it
- * leaves go with them. */
+/* Each test opens both ports and has them to itself. QPs and memory that it
+ * leaves are freed with them. */
 #define vt_test(f) TEST_OF(f, vt_setup, vt_teardown)
 int vt_setup(void **state);
 int vt_teardown(void **state);
 
-/* End b opened in threaded mode, instead of vt_setup()'s; and back. */
+/* Open end b in threaded mode instead of vt_setup()'s, and undo it. */
 void vt_thread_b(struct vt *t, struct vt_end *saved);
 void vt_unthread_b(struct vt *t, const struct vt_end *saved);
 
-/* Cut the cable of e's port or join it. For a real device the program that
- * MPIB_TEST_LINK names does it, "PROGRAM DEVICE up|down"; without it the test
- * is skipped, so call this first with up. */
+/* Cut the cable of e's port or join it. For a real device the program in
+ * MPIB_TEST_LINK does it, "PROGRAM DEVICE up|down"; without it the test is
+ * skipped, so call this first with up. */
 void vt_link(struct vt *t, struct vt_end *e, bool up);
 
 struct vt_mem vt_mem(struct vt *t, struct vt_end *e, size_t len, int access);
-/* mr is NULL where it is deregistered already. */
+/* mr is NULL if it is already deregistered. */
 void vt_mem_free(struct vt *t, struct vt_mem *m);
 
 struct ibv_qp *vt_qp(struct vt *t, struct vt_end *e, const struct vt_opt *o);
-/* Whose qp is. */
+/* The end that qp belongs to. */
 struct vt_end *vt_end_of(struct vt *t, struct ibv_qp *qp);
 int vt_to_init(struct vt *t, struct ibv_qp *qp, unsigned access);
 int vt_to_rtr(struct vt *t, struct ibv_qp *qp, const struct vt_end *peer,
@@ -126,8 +125,8 @@ int vt_send_imm(struct ibv_qp *qp, uint64_t id, uint32_t imm,
 int vt_rdma(struct ibv_qp *qp, enum ibv_wr_opcode op, uint64_t id,
 	    unsigned flags, struct ibv_sge *sge, int nsge, uint64_t raddr,
 	    uint32_t rkey);
-/* Post a signaled one that must be taken: all of sge to where m begins, or from
- * there; a WRITE of nothing. */
+/* Post a signalled request that must be accepted: all of sge to where m begins,
+ * or from there; a WRITE of nothing. */
 void vt_write(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
 	      const struct vt_mem *m);
 void vt_read(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge,
@@ -139,20 +138,20 @@ int vt_recv(struct ibv_qp *qp, uint64_t id, struct ibv_sge *sge, int nsge);
 int vt_srq_recv(struct ibv_srq *srq, uint64_t id, struct ibv_sge *sge,
 		int nsge);
 
-/* Poll everything once. */
+/* Poll all queues once. */
 void vt_turn(struct vt *t);
-/* The next completion of q; fails the test after ten seconds. */
+/* The next completion of q; fail the test after ten seconds. */
 struct ibv_wc vt_wait(struct vt *t, struct vt_cq *q);
-/* As vt_wait(), and it must be so. */
+/* As vt_wait(), and it must succeed. */
 struct ibv_wc vt_expect(struct vt *t, struct vt_cq *q, uint64_t id,
 			enum ibv_wc_status status);
 bool vt_try(struct vt *t, struct vt_cq *q, struct ibv_wc *wc);
-/* n turns with nothing left to arrive at q. */
+/* n turns, in which nothing may arrive at q. */
 void vt_quiet(struct vt *t, struct vt_cq *q, int n);
-/* The next asynchronous event of e; fails after ten seconds. */
+/* The next asynchronous event of e; fail after ten seconds. */
 enum ibv_event_type vt_event(struct vt *t, struct vt_end *e);
 bool vt_no_event(struct vt *t, struct vt_end *e);
-/* qp refused what its peer wanted: this event, and it is in error. */
+/* qp refused its peer's request: expect this event, and that qp is in ERR. */
 void vt_refused(struct vt *t, struct ibv_qp *qp, enum ibv_event_type event);
 
 uint64_t vt_rand(uint64_t *state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Work of the tests: posted, and waited for. */
+/* Posting the tests' requests, and waiting for them. */
 #include <arpa/inet.h>
 
 #include "vt.h"
@@ -125,7 +125,7 @@ static void collect(struct vt_cq *q)
 		q->wc[q->tail++ % VT_CQE] = wc[i];
 }
 
-/* Of two that collected from one queue, the wrong one might get an entry. */
+/* If two queues collected from one, the wrong one might get an entry. */
 void vt_turn(struct vt *t)
 {
 	assert_ptr_not_equal(t->a.send.cq, t->a.recv.cq);

@@ -24,7 +24,7 @@ static void flush(struct hca_qp *q, uint64_t wr_id, enum ibv_wc_status status)
 	wc.wr_id = wr_id;
 	wc.status = status;
 	wc.qp_num = q->qp.qp_num;
-	/* A receive's opcode for a send and the other way round. */
+	/* A receive's opcode for a send, and the other way round. */
 	wc.opcode = wr_id & 1 ? IBV_WC_RECV : IBV_WC_RDMA_WRITE;
 	complete(q->hca, &wc);
 }
@@ -93,8 +93,8 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 void hca_open(struct hca *h)
 {
 	memset(h, 0, sizeof(*h));
-	/* calloc() clears what was used before: of rings as long as these the
-	 * kernel makes the few pages that a test comes to. */
+	/* calloc() clears memory that was used before; for rings of this size
+	 * the kernel maps only the pages that a test touches. */
 	mallopt(M_MMAP_THRESHOLD, HCA_DEPTH * 16);
 	h->ctx.ops.post_send = post_send;
 	h->ctx.ops.post_recv = post_recv;
@@ -122,7 +122,7 @@ struct hca_qp *hca_qp(struct hca *h)
 	q->hca = h;
 	q->qp.context = &h->ctx;
 	q->qp.send_cq = q->qp.recv_cq = &h->cq;
-	/* Each device counts for itself: numbers are the same on others. */
+	/* Numbers are unique only within a device. */
 	q->qp.qp_num = 100 + h->qps++;
 	q->sq = calloc(HCA_DEPTH, sizeof(*q->sq));
 	q->rq = calloc(HCA_DEPTH, sizeof(*q->rq));
@@ -184,7 +184,7 @@ bool hca_step(struct hca_qp *q)
 		return false;
 	}
 	if (w->wr.opcode == IBV_WR_SEND) {
-		/* Into whatever the receive names: not looked at here. */
+		/* Into the receive's memory, which is not checked here. */
 	} else if (q->peer->hca->lazy) {
 		q->peer->hca->late[q->peer->hca->lates++] = *w;
 	} else {
@@ -215,7 +215,7 @@ unsigned hca_run(struct hca *h, unsigned *seed, unsigned n)
 			idle++;
 		}
 	}
-	/* By chance none was met that could. */
+	/* The seed may have drawn no QP that could go on. */
 	for (unsigned i = 0; did == 0 && i < h->qps; i++)
 		did += hca_step(&h->qp[i]);
 	return did;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices whose QPs the test connects and whose every step it takes: which QP
- * goes on next, which post fails, which QP breaks. A QP keeps its order; QPs
- * keep none among each other. On an error completion everything but wr_id,
- * status and qp_num is rubbish, as verbs allow.
+ * Devices whose QPs the test connects and steps: which QP continues, which post
+ * fails, which QP breaks. WRs of a QP keep their order; QPs have none among
+ * each other. In an error completion all fields but wr_id, status and qp_num
+ * are garbage, as verbs allow.
  */
 #ifndef MPIB_TESTS_HCA_H
 #define MPIB_TESTS_HCA_H
@@ -21,7 +21,7 @@ struct hca_wr {
 };
 
 struct hca_qp {
-	struct ibv_qp qp; /* first: what the code under test has */
+	struct ibv_qp qp; /* first: the code under test has a pointer to it */
 	struct hca *hca;
 	struct hca_qp *peer;
 	struct hca_wr *sq;
@@ -29,10 +29,10 @@ struct hca_qp {
 	uint64_t *rq;
 	uint32_t rq_head, rq_tail;
 	bool err;
-	int fail_post; /* errno of the posts from the next one on */
-	unsigned fail_at; /* that many WRs are still taken */
+	int fail_post; /* errno of later posts */
+	unsigned fail_at; /* WRs that are accepted before that */
 	int fail_recv; /* errno of posted receives */
-	unsigned posts, wrs; /* doorbells, and what they brought */
+	unsigned posts, wrs; /* doorbells and their WRs */
 };
 
 struct hca {
@@ -42,9 +42,9 @@ struct hca {
 	uint32_t wc_head, wc_tail;
 	struct hca_qp qp[HCA_QPS];
 	unsigned qps;
-	unsigned rnr; /* times that no receive was there */
+	unsigned rnr; /* times that a receive was missing */
 	bool fail_poll;
-	/* Data is placed late: when an IMM of the same device comes. */
+	/* Place data late: when an IMM of the same device comes. */
 	bool lazy;
 	struct hca_wr *late;
 	unsigned lates;
@@ -55,13 +55,14 @@ void hca_close(struct hca *h);
 struct hca_qp *hca_qp(struct hca *h);
 void hca_join(struct hca_qp *a, struct hca_qp *b);
 
-/* Carry out the QP's oldest WR. False: nothing to do, or no receive there. */
+/* Execute the QP's oldest WR. False: there is none, or no receive. */
 bool hca_step(struct hca_qp *q);
-/* Steps of QPs that the seed picks, at most n; how many did something. */
+/* Step QPs that the seed draws, at most n times; return the steps that did
+ * something. */
 unsigned hca_run(struct hca *h, unsigned *seed, unsigned n);
-/* Into ERR: what is posted is flushed. */
+/* Put the QP into ERR and flush its WRs. */
 void hca_break(struct hca_qp *q);
-/* A completion out of nowhere. */
+/* Add a completion that belongs to no WR. */
 void hca_forge(struct hca *h, const struct ibv_wc *wc);
 
 #endif

@@ -165,7 +165,7 @@ static struct mpib_vwc one(struct rig *r, struct side *s, struct side *other)
 	for (unsigned i = 0; i < PATIENCE; i++) {
 		if (rig_poll(s, &wc, 1) == 1)
 			return wc;
-		/* The other side goes on as well, and reports nothing. */
+		/* The other side runs as well, and completes nothing. */
 		rig_poll(other, &wc, 0);
 		rig_steps(r, 1 + (unsigned)rand_r(&r->seed) % 4);
 	}

@@ -27,13 +27,13 @@ struct rig {
 
 extern struct rig rig; /* of the test program */
 
-/* n QPs dealt out over the devices; joined, prepared. */
+/* Make n QPs, distributed over the devices, joined and prepared. */
 void rig_up(struct rig *r, const struct mpib_vqp_attr *attr, unsigned devices,
 	    size_t bytes);
-/* Of n QPs that take 8 WRs each, in fragments of 4096 bytes, and 2 MiB. */
+/* n QPs with 8 WRs each, fragments of 4096 bytes, and 2 MiB of memory. */
 void rig_start(struct rig *r, enum mpib_vqp_mode mode, unsigned n,
 	       unsigned devices, bool replay);
-/* Breaks all QPs, drains them and takes everything down, if it is up. */
+/* Break and drain all QPs and take everything down, if it is up. */
 void rig_down(struct rig *r);
 int teardown(void **state); /* of rig */
 
@@ -43,11 +43,11 @@ int rig_post(struct rig *r, uint64_t wr_id, enum ibv_wr_opcode opcode,
 	     unsigned flags, uint64_t off, uint64_t len);
 void rig_recv(struct rig *r, uint64_t wr_id);
 
-/* Virtual completions of one side into wc, at most n. */
+/* Poll virtual completions of one side into wc, at most n. */
 int rig_poll(struct side *s, struct mpib_vwc *wc, int n);
-/* Some steps of the sending devices. */
+/* Take some steps of the sending devices. */
 unsigned rig_steps(struct rig *r, unsigned n);
-/* Until the sending side reports one; dies if it never does. */
+/* Run until the sending side has a completion; fail if it never has. */
 struct mpib_vwc rig_sent(struct rig *r);
 struct mpib_vwc rig_got(struct rig *r);
 void rig_fill(char *p, uint64_t len, unsigned seed);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vqp/seq.h: any order in, order out; late ones dropped, also after the wrap; and
- * the span that a sender keeps. */
+/* vqp/seq.h: any order in, sequence order out; late numbers are dropped, also
+ * after the wrap; and the span of a sender. */
 #include <errno.h>
 
 #include "test.h"
@@ -25,7 +25,7 @@ static int came(uint32_t seq)
 	return mpib_seq_arrived(s, seq, 1, 1, true, seq & 0xff);
 }
 
-/* Complete from the front on; how many. */
+/* Take the completed numbers from the front; return how many. */
 static unsigned take(void)
 {
 	unsigned n = 0;
@@ -57,10 +57,10 @@ fixture_test(numbers_come_out_in_order)
 fixture_test(a_number_that_came_already_is_dropped)
 {
 	assert_int_equal(1, came(1));
-	assert_int_equal(0, came(1)); /* waits for 0 still */
+	assert_int_equal(0, came(1)); /* still waits for 0 */
 	assert_int_equal(1, came(0));
 	assert_int_equal(take(), 2);
-	assert_int_equal(0, came(1)); /* long taken */
+	assert_int_equal(0, came(1)); /* taken long before */
 	assert_int_equal(0, came(0));
 	assert_int_equal(s->late, 3);
 	assert_int_equal(take(), 0);
@@ -74,17 +74,17 @@ fixture_test(the_wrap_changes_nothing)
 	assert_int_equal(1, came(MPIB_SEQ_MOD - 2));
 	assert_int_equal(take(), 3);
 	assert_int_equal(s->next, 1);
-	/* Of before the wrap, and of a whole round ago. */
+	/* From before the wrap, and from a whole round before. */
 	assert_int_equal(0, came(MPIB_SEQ_MOD - 1));
 	assert_int_equal(0, came(MPIB_SEQ_MOD - 100));
 	assert_int_equal(0, came(0));
 	assert_int_equal(s->late, 3);
 	assert_int_equal(take(), 0);
-	/* Ones of 24 bits are no number at all. */
+	/* All bits of a 24-bit number set is no valid number. */
 	assert_int_equal(-EPROTO, came(MPIB_SEQ_MOD));
 }
 
-/* Dropped, it would be waited for without end: the sender has its answer. */
+/* Dropping it would block the receiver for ever: the sender has its answer. */
 fixture_test(beyond_the_window_is_a_fault)
 {
 	assert_int_equal(1, came(MPIB_SEQ_WINDOW - 1));
@@ -106,7 +106,7 @@ static void give(unsigned n)
 	}
 }
 
-/* From wherever the numbers are, also over the wrap. */
+/* From any number on, also over the wrap. */
 fixture_test(one_number_without_an_answer_holds_the_span)
 {
 	for (uint32_t first = 0; first < 5; first++) {
@@ -129,7 +129,7 @@ fixture_test(one_number_without_an_answer_holds_the_span)
 	}
 }
 
-/* Answers in any order, twice round the numbers' places and over the wrap. */
+/* Answers in any order, twice round all places and over the wrap. */
 fixture_test(answers_free_the_numbers_before_them_and_no_others)
 {
 	unsigned seed = 3;
@@ -169,7 +169,7 @@ fixture_test(all_parts_make_a_number)
 	assert_int_equal(1, mpib_seq_arrived(s, 0, 2, 3, true, 10));
 	assert_false(mpib_seq_take(s, &last, &bytes));
 	assert_int_equal(0, mpib_seq_arrived(s, 0, 2, 3, true, 10)); /* twice */
-	/* Of other parts, of none, and no part at all. */
+	/* Other parts, no parts, and a part that does not exist. */
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 1, 1, true, 10));
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 4, 3, true, 10));
 	assert_int_equal(-EPROTO, mpib_seq_arrived(s, 0, 0, 3, true, 10));

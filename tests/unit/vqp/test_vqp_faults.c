@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib/vqp.h where something fails. T and I numbers are those of the known
- * issues of the design it follows; each test fails on that behaviour.
+ * mpib/vqp.h when something fails. T and I numbers are those of the known
+ * issues of the design that it follows; each test fails on that behaviour.
  */
 #include <errno.h>
 
@@ -15,7 +15,7 @@ static void start(enum mpib_vqp_mode mode, unsigned n)
 	rig_start(&rig, mode, n, 1, false);
 }
 
-/* T1: the opcode of a failed completion says nothing; hca_break() lies in it,
+/* T1: the opcode of a failed completion has no meaning; hca_break() fakes it,
  * in each direction. */
 teardown_test(t1_failed_completions_go_where_their_wr_came_from)
 {
@@ -70,7 +70,7 @@ teardown_test(t2_a_dead_qp_takes_no_more_work)
 	assert_int_equal(rig_write(&rig, 4, 0, 8), -ENETDOWN);
 }
 
-/* T3: the WR that could not be posted whole ends when what was posted did. */
+/* T3: a WR that was posted only in part completes after the posted part. */
 teardown_test(t3_a_wr_posted_in_part_still_ends)
 {
 	start(MPIB_VQP_SPRAY, 2);
@@ -84,8 +84,8 @@ teardown_test(t3_a_wr_posted_in_part_still_ends)
 	assert_int_equal(rig_poll(&rig.tx, &wc, 1), 1);
 	assert_int_equal(wc.wr_id, 1);
 	assert_int_equal(wc.status, IBV_WC_LOC_QP_OP_ERR);
-	assert_int_equal(rig.tx.notify[0]->wrs, 0); /* nobody was told */
-	/* The next one has the other QP. */
+	assert_int_equal(rig.tx.notify[0]->wrs, 0); /* the peer got no notice */
+	/* The next one uses the other QP. */
 	rig.tx.data[1]->fail_post = 0;
 	rig_recv(&rig, 9);
 	assert_int_equal(rig_write(&rig, 2, 0, 6 * 4096), 0);
@@ -100,7 +100,7 @@ teardown_test(t4_the_error_is_that_of_the_post)
 	for (unsigned mode = 0; mode < 3; mode++) {
 		start((enum mpib_vqp_mode)mode, 2);
 		rig.tx.data[0]->fail_post = ENOMEM;
-		errno = EINTR; /* of something else */
+		errno = EINTR; /* of another call */
 		assert_int_equal(rig_write(&rig, 1, 0, 8192), 0);
 		rig_steps(&rig, 10);
 		wc = rig_sent(&rig);
@@ -123,7 +123,7 @@ teardown_test(t6_a_notice_that_cannot_be_posted_fails_its_wr)
 	assert_int_equal(rig_write(&rig, 2, 0, 9000), -ENETDOWN);
 }
 
-/* T6: notices that waited for room, when the QP dies meanwhile. */
+/* T6: notices that waited for room fail when the QP fails. */
 teardown_test(t6_notices_that_waited_for_room_fail_too)
 {
 	start(MPIB_VQP_SPRAY, 4);
@@ -143,7 +143,7 @@ teardown_test(t6_notices_that_waited_for_room_fail_too)
 	}
 }
 
-/* T7: a receive that cannot be posted again fails those that wait. */
+/* T7: if a receive cannot be posted again, the waiting receives fail. */
 teardown_test(t7_a_receive_that_cannot_be_posted_again_fails)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
@@ -165,7 +165,7 @@ teardown_test(t7_a_receive_that_cannot_be_posted_again_fails)
 	}
 }
 
-/* T10: each device places its data when it likes, but before its own IMM. */
+/* T10: each device places its data at any time before its own IMM. */
 teardown_test(t10_a_notice_overtakes_no_data_of_another_device)
 {
 	for (unsigned mode = 0; mode < 3; mode++) {
@@ -186,7 +186,7 @@ teardown_test(t10_a_notice_overtakes_no_data_of_another_device)
 	}
 }
 
-/* What QP 0 has not given back it may still write to, whatever else has ended. */
+/* QP 0 may still write to its receives, whatever else has ended. */
 teardown_test(a_receive_for_a_send_ends_with_qp_0)
 {
 	const struct mpib_vrecv pass = { .wr_id = 5, .addr = 1, .length = 64 };
@@ -206,7 +206,7 @@ teardown_test(a_receive_for_a_send_ends_with_qp_0)
 	assert_int_equal(wc.status, IBV_WC_WR_FLUSH_ERR);
 }
 
-/* One that lost a number as a sender receives nothing more, either. */
+/* A virtual QP that lost a number as a sender receives nothing more, either. */
 teardown_test(a_virtual_qp_that_ended_takes_no_receive)
 {
 	const struct mpib_vrecv more = { .wr_id = 8 };
@@ -229,7 +229,7 @@ teardown_test(a_cq_that_cannot_be_polled_is_an_error)
 	assert_int_equal(rig_write(&rig, 1, 0, 4096), 0);
 	rig_steps(&rig, 1);
 	rig.rx.hca[1].fail_poll = true;
-	/* What the other CQ has comes first. */
+	/* Completions of the other CQ come first. */
 	assert_int_equal(rig_poll(&rig.rx, &wc, 1), 1);
 	assert_int_equal(rig_poll(&rig.rx, &wc, 1), -EIO);
 	rig.rx.hca[1].fail_poll = false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpib/wr_pool.h: WRs are ready when taken, and one call posts a chain. */
+/* mpib/wr_pool.h: WRs are initialized when taken, and one call posts a
+ * chain. */
 #include <errno.h>
 #include <mpib/wr_pool.h>
 
@@ -86,7 +87,7 @@ fixture_test(a_chain_is_one_doorbell_in_order)
 	assert_int_equal(calls, 1);
 	assert_int_equal(wrs, 5);
 	assert_int_equal(chain.n, 0);
-	/* A WR that is posted once more ends its new chain. */
+	/* A WR that is posted again ends its new chain. */
 	mpib_wr_chain_add(&chain, w[1]);
 	assert_int_equal(mpib_wr_chain_post(&chain, &qp, &bad), 0);
 	assert_int_equal(wrs, 6);
