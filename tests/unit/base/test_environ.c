@@ -7,26 +7,26 @@
 
 #include "test.h"
 
-struct told {
+struct report {
 	unsigned count;
 	char name[64], nearest[64];
 };
 
 static void tell(void *arg, const char *name, const char *nearest)
 {
-	struct told *t = arg;
+	struct report *t = arg;
 
 	t->count++;
 	snprintf(t->name, sizeof(t->name), "%s", name);
 	snprintf(t->nearest, sizeof(t->nearest), "%s", nearest ? nearest : "-");
 }
 
-static struct told check(const char *variable)
+static struct report check(const char *variable)
 {
 	char text[128];
 	char path[] = "PATH=/bin";
 	char *env[] = { path, text, NULL };
-	struct told t = { 0 };
+	struct report t = { 0 };
 
 	snprintf(text, sizeof(text), "%s", variable);
 	mpib_environ_check(env, tell, &t);
@@ -49,7 +49,7 @@ TEST(a_name_that_nothing_reads_is_reported_with_the_nearest)
 	};
 
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
-		struct told t = check(row[i].variable);
+		struct report t = check(row[i].variable);
 
 		assert_int_equal(t.count, row[i].nearest != NULL);
 		if (t.count && strcmp(row[i].nearest, "-"))

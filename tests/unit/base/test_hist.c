@@ -53,9 +53,9 @@ CASE(a_quantile_is_right_to_within_a_quarter)
 	c = counts();
 	for (unsigned i = 0; i < 4; i++) {
 		double exact = q[i] * 10000 * 1000;
-		double told = (double)mpib_hist_quantile(&c, q[i]);
+		double estimate = (double)mpib_hist_quantile(&c, q[i]);
 
-		assert_true(told >= exact && told <= exact * 1.25);
+		assert_true(estimate >= exact && estimate <= exact * 1.25);
 	}
 	assert_int_equal(mpib_hist_quantile(&c, 1), 10000000);
 }

@@ -24,11 +24,11 @@ struct way {
 	int from, to;
 	uint8_t in[64 * 1024];
 	size_t len;
-	unsigned greeted; /* messages of the handshake relayed */
+	unsigned relayed; /* messages of the handshake relayed */
 };
 
 struct middle {
-	int door; /* its listening socket */
+	int listener;
 	uint16_t port;
 	uint32_t as; /* the address that it dials from */
 	uint32_t to; /* the address that it dials */
@@ -60,9 +60,10 @@ static void middle_open(struct middle *m, uint32_t at)
 	struct sockaddr_in sa;
 	socklen_t len = sizeof(sa);
 
-	*m = (struct middle){ .door = socket_at(at) };
-	assert_int_equal(listen(m->door, 16), 0);
-	assert_int_equal(getsockname(m->door, (struct sockaddr *)&sa, &len), 0);
+	*m = (struct middle){ .listener = socket_at(at) };
+	assert_int_equal(listen(m->listener, 16), 0);
+	assert_int_equal(getsockname(m->listener, (struct sockaddr *)&sa, &len),
+			 0);
 	m->port = ntohs(sa.sin_port);
 	for (unsigned i = 0; i < 2; i++)
 		m->way[i].from = m->way[i].to = -1;
@@ -80,13 +81,13 @@ static void middle_hang_up(struct middle *m)
 static void middle_close(struct middle *m)
 {
 	middle_hang_up(m);
-	close(m->door);
+	close(m->listener);
 }
 
 static void middle_answer(struct middle *m)
 {
 	struct sockaddr_in sa = address(m->to, m->to_port);
-	int caller = accept4(m->door, NULL, NULL, SOCK_CLOEXEC), called;
+	int caller = accept4(m->listener, NULL, NULL, SOCK_CLOEXEC), called;
 
 	assert_true(caller >= 0);
 	middle_hang_up(m);
@@ -116,7 +117,7 @@ static void pass_changed(struct middle *m, struct way *w, const uint8_t *body,
  * the sender has closed the connection. */
 static bool middle_pass(struct middle *m, struct way *w)
 {
-	unsigned clear = w == &m->way[0] ? 2 : 1;
+	unsigned plain = w == &m->way[0] ? 2 : 1;
 	ssize_t n = recv(w->from, w->in + w->len, sizeof(w->in) - w->len,
 			 MSG_DONTWAIT);
 	uint32_t len;
@@ -129,11 +130,11 @@ static bool middle_pass(struct middle *m, struct way *w)
 		memcpy(&len, w->in + at, sizeof(len));
 		if (w->len - at < 4 + len)
 			break;
-		if (w->greeted < clear)
+		if (w->relayed < plain)
 			pass_changed(m, w, w->in + at + 4, len);
 		else
 			send(w->to, w->in + at, 4 + len, MSG_NOSIGNAL);
-		w->greeted++;
+		w->relayed++;
 		at += 4 + len;
 	}
 	memmove(w->in, w->in + at, w->len - at);
@@ -143,7 +144,7 @@ static bool middle_pass(struct middle *m, struct way *w)
 
 static void middle_turn(struct rig *rig, struct middle *m)
 {
-	struct pollfd at = { .fd = m->door, .events = POLLIN };
+	struct pollfd at = { .fd = m->listener, .events = POLLIN };
 
 	rig_settle(rig);
 	if (poll(&at, 1, 0) == 1)
@@ -272,17 +273,17 @@ TEST(no_field_of_the_greeting_can_be_changed)
 }
 
 /* The node that the middle claims to be, to both ends. */
-static uint16_t his_port;
+static uint16_t middle_port;
 
-static void he_is_it(struct mpib_peer_msg *m)
+static void claim_middle(struct mpib_peer_msg *m)
 {
 	m->node.addr = mpib_address_of_ip(htonl(MIDDLE));
-	m->node.port = his_port;
+	m->node.port = middle_port;
 }
 
 /* The middle is dialled, by a handle, and dials another node with the messages
  * that it receives. Each end would take it for a proxy that knows the key. */
-static void expect_nobody(struct rig *rig, unsigned whom)
+static void expect_no_peer(struct rig *rig, unsigned whom)
 {
 	struct client *a, *b;
 	struct mpib_handle handle;
@@ -295,8 +296,8 @@ static void expect_nobody(struct rig *rig, unsigned whom)
 	m.to = CALLER + whom;
 	m.to_port = mpib_broker_port(rig->node[whom].broker);
 	m.changes = MPIB_PEER_WELCOME;
-	m.change = he_is_it;
-	his_port = m.port;
+	m.change = claim_middle;
+	middle_port = m.port;
 	rig_listen(b, &handle);
 	handle.addr = htonl(MIDDLE);
 	handle.port = m.port;
@@ -309,10 +310,10 @@ static void expect_nobody(struct rig *rig, unsigned whom)
 
 rig_test(a_middle_cannot_pose_as_a_proxy_to_the_called)
 {
-	expect_nobody(*state, 1);
+	expect_no_peer(*state, 1);
 }
 
 rig_test(a_middle_cannot_pose_as_a_proxy_to_the_caller)
 {
-	expect_nobody(*state, 0);
+	expect_no_peer(*state, 0);
 }

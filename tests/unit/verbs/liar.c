@@ -57,11 +57,11 @@ struct ibv_qp *liar_victim(struct vt *t)
 {
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
 	struct vt_end e = liar(t);
-	struct ibv_ece told = { .vendor_id = LIAR_TOKEN >> 32,
-				.options = (uint32_t)LIAR_TOKEN };
+	struct ibv_ece token = { .vendor_id = LIAR_TOKEN >> 32,
+				 .options = (uint32_t)LIAR_TOKEN };
 
 	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
-	assert_int_equal(t->v->set_ece(qp, &told), 0);
+	assert_int_equal(t->v->set_ece(qp, &token), 0);
 	assert_int_equal(vt_to_rtr(t, qp, &e, LIAR_QPN, 5, &vt_usual), 0);
 	assert_int_equal(vt_to_rts(t, qp, 6, &vt_usual), 0);
 	return qp;

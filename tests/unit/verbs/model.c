@@ -206,7 +206,7 @@ static struct side *side_of(struct model *m, const struct ibv_wc *wc, int half)
 	for (int i = 0; i < PAIRS; i++)
 		if (m->side[i][half].qp->qp_num == wc->qp_num)
 			return &m->side[i][half];
-	fail_msg("a completion of nobody");
+	fail_msg("a completion of an unknown QP");
 	return NULL;
 }
 

@@ -187,7 +187,7 @@ vt_test(of_several_waiters_one_gets_the_event_and_the_others_eio)
 	struct vt *t = *state;
 	struct waiter w[3];
 	struct vt_end saved;
-	int told = 0;
+	int events = 0;
 
 	vt_thread_b(t, &saved);
 	for (unsigned i = 0; i < 3; i++)
@@ -200,9 +200,9 @@ vt_test(of_several_waiters_one_gets_the_event_and_the_others_eio)
 		assert_int_equal(w[i].rc, 0);
 		assert_int_equal(w[i].event.event_type, IBV_EVENT_DEVICE_FATAL);
 		t->v->ack_async_event(&w[i].event);
-		told++;
+		events++;
 	}
-	assert_int_equal(told, 1);
+	assert_int_equal(events, 1);
 	/* A poll of the descriptor does not find it readable for ever. */
 	assert_false(readable(t->b.ctx->async_fd));
 	vt_unthread_b(t, &saved);

@@ -160,15 +160,15 @@ static int listen_as_b(struct vt *t, uint32_t qpn)
 /* The peer's host has just died, or its process is stopped. */
 vt_test(a_peer_that_accepts_and_never_answers_is_called_again)
 {
-	const uint32_t nobody = 255u << 16 | 7;
+	const uint32_t peer_qpn = 255u << 16 | 7;
 	struct vt *t = *state;
 	struct ibv_qp *qp = vt_qp(t, &t->a, &vt_usual);
-	int listener = listen_as_b(t, nobody), fd[2];
+	int listener = listen_as_b(t, peer_qpn), fd[2];
 	uint8_t in[SOFT_HELLO_LEN];
 	ssize_t n = -1;
 
 	assert_int_equal(vt_to_init(t, qp, VT_ALL), 0);
-	assert_int_equal(vt_to_rtr(t, qp, &t->b, nobody, 3, &vt_usual), 0);
+	assert_int_equal(vt_to_rtr(t, qp, &t->b, peer_qpn, 3, &vt_usual), 0);
 	assert_int_equal(vt_to_rts(t, qp, 4, &vt_usual), 0);
 	fd[0] = accepted_by(t, listener);
 	while ((n = recv(fd[0], in, sizeof(in), 0)) < 0)
