@@ -196,8 +196,7 @@ uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access)
 {
 	bool remote =
-		access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
-			  IBV_ACCESS_REMOTE_ATOMIC);
+		access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ);
 	uint32_t at = (key & 0xffffff) >> 8;
 	const struct sim_mr *mr;
 

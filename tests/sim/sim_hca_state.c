@@ -76,6 +76,8 @@ int sim_modify_qp(struct ibv_qp *q, struct ibv_qp_attr *attr, int mask)
 	int to = mask & IBV_QP_STATE ? (int)attr->qp_state : from;
 	int rc = qp->ctx->dead ? -EIO : soft_modify_check(from, attr, mask);
 
+	if (rc == 0 && to == IBV_QPS_SQD)
+		rc = -EOPNOTSUPP;
 	if (rc < 0)
 		return rc;
 	soft_modify_apply(&qp->attr, attr, mask);
