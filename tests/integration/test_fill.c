@@ -1,25 +1,294 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * client/client.h: which client waits while the pages of regions are allocated,
- * and what happens to regions without pages or whose client ends. Steps are
- * counted, not timed.
- *
- * test_fill MIB: the size of a large region, 32 by default; prints the longest
- * wait for one of its steps.
+ * and what happens to regions without pages or whose client ends. The control
+ * thread of the proxy is the test's. Steps are counted, not timed.
  */
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <mpib/segment.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
-#include "filled.h"
+#include "addr.h"
+#include "base/log.h"
+#include "client/client.h"
+#include "ipc/message.h"
+#include "proxy.h"
+#include "scratch.h"
 #include "test.h"
 
 #ifndef MFD_HUGETLB
 #define MFD_HUGETLB 4u
 #endif
 #define HUGE (2l << 20)
+#define LARGE ((size_t)32 << 20) /* a region that takes many steps */
+
+static struct mpib_proxy filled;
+static struct mpib_usage before;
+static unsigned fds_before;
+static int socks[8];
+
+/* The filler's threads read these while a test changes them. */
+static atomic_bool huge_pages; /* the kernel reports them for all memory */
+static atomic_int error;
+static atomic_uint pass;
+
+int __real_fstat(int fd, struct stat *st);
+int __wrap_fstat(int fd, struct stat *st);
+
+int __wrap_fstat(int fd, struct stat *st)
+{
+	int rc = __real_fstat(fd, st);
+
+	if (huge_pages)
+		st->st_blksize = 2 << 20;
+	return rc;
+}
+
+int __real_madvise(void *addr, size_t len, int advice);
+int __wrap_madvise(void *addr, size_t len, int advice);
+
+int __wrap_madvise(void *addr, size_t len, int advice)
+{
+	bool populates =
+		advice == MADV_POPULATE_WRITE || advice == MADV_POPULATE_READ;
+
+	if (populates && error && pass-- == 0) {
+		pass = 0;
+		errno = error;
+		return -1;
+	}
+	return __real_madvise(addr, len, advice);
+}
+
+static void set(const char *section, const char *key, const char *value)
+{
+	const struct mpib_setting *s = mpib_config_find(section, key);
+	char why[MPIB_WHY_MAX];
+
+	assert_non_null(s);
+	assert_int_equal(mpib_config_set(&filled.cfg, s, value, "test", why),
+			 0);
+}
+
+static void set_rail(const char *key, unsigned host)
+{
+	uint32_t a = test_addr(host);
+	char text[64];
+
+	snprintf(text, sizeof(text), "soft:%u.%u.%u.%u", a >> 24, a >> 16 & 255,
+		 a >> 8 & 255, a & 255);
+	set("hca", key, text);
+}
+
+static int filled_start(void **state)
+{
+	char why[MPIB_WHY_MAX], memory[32];
+
+	if (scratch_make(state))
+		return -1;
+	mpib_log_set_level(MPIB_LOG_ERROR);
+	mpib_config_init(&filled.cfg);
+	snprintf(filled.cfg.run_dir, sizeof(filled.cfg.run_dir), "%s",
+		 scratch_path("run"));
+	set_rail("sout", 1);
+	set_rail("sup", 2);
+	snprintf(memory, sizeof(memory), "%zu", 4 * LARGE);
+	set("limit", "memory", memory);
+	if (mpib_config_finish(&filled.cfg, why) < 0 ||
+	    mpib_proxy_start(&filled, why) < 0) {
+		fprintf(stderr, "%s\n", why);
+		return -1;
+	}
+	return 0;
+}
+
+static int filled_stop(void **state)
+{
+	mpib_proxy_stop(&filled);
+	return scratch_remove(state);
+}
+
+static void turn(void)
+{
+	assert_true(mpib_loop_turn(&filled.loop, MPIB_FOREVER) >= 0);
+}
+
+static unsigned open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void hear(int sock, struct mpib_message *m)
+{
+	int rc;
+
+	while ((rc = mpib_message_recv(sock, m)) == -EAGAIN)
+		turn();
+	assert_int_equal(rc, 1);
+	mpib_message_close_fds(m);
+}
+
+static int hear_status(int sock)
+{
+	struct mpib_message m;
+
+	hear(sock, &m);
+	return m.h.status;
+}
+
+static void tell(int sock, const struct mpib_ctl_header *h)
+{
+	assert_int_equal(mpib_message_send(sock, h, NULL, 0), 0);
+}
+
+static int attach(void)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	struct mpib_ctl_hello hello = {
+		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
+		.version = MPIB_ABI_VERSION,
+		.name = "tester",
+	};
+	int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	unsigned n;
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), "%s/" MPIB_CONTROL_SOCK,
+		 filled.cfg.run_dir);
+	assert_int_equal(connect(sock, (struct sockaddr *)&sun, sizeof(sun)),
+			 0);
+	tell(sock, &hello.h);
+	for (n = 0; socks[n]; n++)
+		;
+	assert_true(n < sizeof(socks) / sizeof(socks[0]));
+	socks[n] = sock;
+	assert_int_equal(hear_status(sock), 0);
+	return sock;
+}
+
+static void leave(int sock)
+{
+	for (unsigned i = 0; i < sizeof(socks) / sizeof(socks[0]); i++) {
+		if (socks[i] == sock)
+			socks[i] = 0;
+	}
+	close(sock);
+}
+
+static struct proxy_client *newest(void)
+{
+	return TAILQ_LAST(&filled.clients.list, proxy_client_list);
+}
+
+/* Allocate the pages of a memfd, as a client must. */
+static void fill_memfd(int fd, uint64_t size)
+{
+	static const char some[65536];
+
+	for (uint64_t at = 0; at < size; at += sizeof(some))
+		assert_true(pwrite(fd, some,
+				   size - at < sizeof(some) ? size - at
+							    : sizeof(some),
+				   (off_t)at) > 0);
+}
+
+static void reg(int sock, unsigned flags, uint64_t size, bool filled_first)
+{
+	struct mpib_ctl_reg_fd ask = {
+		.h = { .type = MPIB_CTL_REG_FD, .len = sizeof(ask) },
+		.size = size,
+		.flags = MPIB_REG_MEMFD,
+	};
+	int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)size), 0);
+	if (filled_first)
+		fill_memfd(fd, size);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
+	assert_int_equal(mpib_message_send(sock, &ask.h, &fd, 1), 0);
+	close(fd);
+}
+
+static void ask_reg(int sock, unsigned flags, uint64_t size)
+{
+	/* Huge pages cannot be written by write(2). */
+	reg(sock, flags, size, !flags);
+}
+
+static void ask_reg_holes(int sock, uint64_t size)
+{
+	reg(sock, 0, size, false);
+}
+
+static void ask_pool(int sock, uint64_t size)
+{
+	struct mpib_ctl_pool ask = {
+		.h = { .type = MPIB_CTL_POOL, .len = sizeof(ask) },
+		.size = size,
+	};
+
+	tell(sock, &ask.h);
+}
+
+static void ask_why(int sock)
+{
+	struct mpib_ctl_id ask = {
+		.h = { .type = MPIB_CTL_WHY, .len = sizeof(ask) },
+	};
+
+	tell(sock, &ask.h);
+}
+
+/* Let the kernel allocate pages for this many further calls, and fail all later
+ * ones; 0: fail none. */
+static void fail_after(unsigned calls, int with)
+{
+	pass = calls;
+	error = with;
+}
+
+static int filled_look(void **state)
+{
+	before = filled.clients.usage;
+	fds_before = open_fds();
+	return 0;
+}
+
+static int filled_nothing_is_left(void **state)
+{
+	fail_after(0, 0);
+	for (unsigned i = 0; i < sizeof(socks) / sizeof(socks[0]); i++) {
+		if (socks[i])
+			leave(socks[i]);
+	}
+	while (memcmp(&before, &filled.clients.usage, sizeof(before)) != 0)
+		turn();
+	/* Threads close the sockets. */
+	for (unsigned i = 0; i < 5000 && open_fds() != fds_before; i++)
+		usleep(1000);
+	assert_int_equal(open_fds(), fds_before);
+	assert_true(TAILQ_EMPTY(&filled.clients.filling));
+	assert_null(filled.clients.stepping);
+	return 0;
+}
+
+#define FILL_TEST(f) TEST_OF(f, filled_look, filled_nothing_is_left)
 
 static const struct proxy_client_region *filling(const struct proxy_client *s)
 {
@@ -32,14 +301,14 @@ static void until_it_fills(const struct proxy_client *s)
 		turn();
 }
 
-static void others_are_answered_between_the_steps(void **state)
+FILL_TEST(other_clients_are_answered_between_two_steps)
 {
 	int a = attach();
 	const struct proxy_client *s = newest();
 	int b = attach();
 	struct mpib_message m;
 
-	ask_reg(a, 0, 0, large);
+	ask_reg(a, 0, LARGE);
 	until_it_fills(s);
 	for (unsigned i = 0; i < 8; i++) {
 		size_t had = filling(s)->filled;
@@ -62,7 +331,7 @@ static size_t filled_of(const struct proxy_client *s)
 	return sum;
 }
 
-static void many_regions_of_a_client_do_not_delay_a_small_one(void **state)
+FILL_TEST(many_regions_of_a_client_do_not_delay_another_client)
 {
 	int a = attach(), b;
 	const struct proxy_client *s = newest(), *other;
@@ -71,12 +340,12 @@ static void many_regions_of_a_client_do_not_delay_a_small_one(void **state)
 	b = attach();
 	other = newest();
 	for (unsigned i = 0; i < 4; i++)
-		ask_reg(a, 0, 0, large / 2);
+		ask_reg(a, 0, LARGE / 2);
 	until_it_fills(s);
 	ask_pool(b, 5000);
 	while (!filling(other))
 		turn();
-	/* After the step that is under way, and its own. */
+	/* After the current step and one of its own. */
 	had = filled_of(s);
 	while (filling(other))
 		turn();
@@ -87,15 +356,15 @@ static void many_regions_of_a_client_do_not_delay_a_small_one(void **state)
 		assert_int_equal(hear_status(a), 0);
 }
 
-static void a_client_that_goes_takes_its_regions_with_it(void **state)
+FILL_TEST(the_regions_of_a_client_end_with_it)
 {
 	int a = attach();
 	const struct proxy_client *s = newest();
 
-	ask_reg(a, 0, 0, large);
-	ask_pool(a, large);
+	ask_reg(a, 0, LARGE);
+	ask_pool(a, LARGE);
 	until_it_fills(s);
-	assert_int_equal(filled.clients.usage.registered, 2 * large);
+	assert_int_equal(filled.clients.usage.registered, 2 * LARGE);
 	leave(a);
 	/* Not before the step that is under way. */
 	turn();
@@ -106,7 +375,7 @@ static void a_client_that_goes_takes_its_regions_with_it(void **state)
 	assert_null(filled.clients.stepping);
 }
 
-static void pages_not_to_be_had_are_told(void **state)
+FILL_TEST(a_lack_of_pages_is_reported)
 {
 	size_t had, of;
 	int a = attach();
@@ -114,14 +383,15 @@ static void pages_not_to_be_had_are_told(void **state)
 	struct mpib_message m;
 	const struct mpib_ctl_error *e = (const void *)&m;
 
-	filled_fail(2, EFAULT, 0);
-	ask_reg(a, 0, 0, large);
+	fail_after(2, EFAULT);
+	ask_reg(a, 0, LARGE);
 	hear(a, &m);
+	fail_after(0, 0);
 	assert_int_equal(m.h.status, -ENOMEM);
 	assert_int_equal(
 		sscanf(e->why, "there are pages for %zu of %zu", &had, &of), 2);
 	assert_in_range(had, MPIB_FILL_STEP + 1, 2 * MPIB_FILL_STEP);
-	assert_int_equal(of, large);
+	assert_int_equal(of, LARGE);
 	assert_non_null(strstr(e->why, "register less"));
 	assert_int_equal(s->region_count, 0);
 	assert_int_equal(s->registered, 0);
@@ -129,18 +399,18 @@ static void pages_not_to_be_had_are_told(void **state)
 	assert_int_equal(hear_status(a), 0);
 }
 
-/* The proxy makes none for it, whatever size they could be of. */
-static void holes_of_ordinary_memory_are_refused(void **state)
+/* The proxy allocates no pages for the owner, whatever their size. */
+FILL_TEST(a_memfd_with_holes_is_refused)
 {
 	struct mpib_message m;
 	const struct mpib_ctl_error *e = (const void *)&m;
 	int a = attach();
 
 	for (unsigned i = 0; i < 2; i++) {
-		filled_by_huge_pages = i;
-		ask_reg_holes(a, large);
+		huge_pages = i;
+		ask_reg_holes(a, LARGE);
 		hear(a, &m);
-		filled_by_huge_pages = false;
+		huge_pages = false;
 		assert_int_equal(m.h.status, -EFAULT);
 		assert_non_null(strstr(e->why, "no pages yet at byte 0"));
 	}
@@ -164,7 +434,7 @@ static bool huge_pages_are_used_up(void)
 	return used_up;
 }
 
-static void huge_pages_not_to_be_had_are_told(void **state)
+FILL_TEST(a_lack_of_huge_pages_is_reported)
 {
 	struct mpib_message m;
 	const struct mpib_ctl_error *e = (const void *)&m;
@@ -173,9 +443,9 @@ static void huge_pages_not_to_be_had_are_told(void **state)
 	if (!huge_pages_are_used_up())
 		skip();
 	a = attach();
-	ask_reg(a, MFD_HUGETLB, 0, HUGE);
+	ask_reg(a, MFD_HUGETLB, HUGE);
 	hear(a, &m);
-	/* Somebody may have given some back. */
+	/* Another process may have freed some. */
 	if (m.h.status == 0)
 		skip();
 	assert_int_equal(m.h.status, -ENOMEM);
@@ -183,34 +453,19 @@ static void huge_pages_not_to_be_had_are_told(void **state)
 	assert_non_null(strstr(e->why, "vm.nr_hugepages"));
 }
 
-static void a_kernel_that_makes_no_pages_leaves_it_to_the_rails(void **state)
+FILL_TEST(without_madvise_the_devices_allocate_the_pages)
 {
 	int a = attach();
 	const struct proxy_client *s = newest();
 
-	filled_fail(0, EINVAL, EINVAL);
-	ask_reg(a, 0, 0, large);
+	fail_after(0, EINVAL);
+	ask_reg(a, 0, LARGE);
 	assert_int_equal(hear_status(a), 0);
-	filled_fail(0, 0, 0);
+	fail_after(0, 0);
 	assert_false(LIST_FIRST(&s->regions)->attr.present);
 	ask_pool(a, 4096);
 	assert_int_equal(hear_status(a), 0);
 	assert_true(LIST_FIRST(&s->regions)->attr.present);
 }
 
-int main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		FILL_TEST(others_are_answered_between_the_steps),
-		FILL_TEST(many_regions_of_a_client_do_not_delay_a_small_one),
-		FILL_TEST(a_client_that_goes_takes_its_regions_with_it),
-		FILL_TEST(pages_not_to_be_had_are_told),
-		FILL_TEST(holes_of_ordinary_memory_are_refused),
-		FILL_TEST(huge_pages_not_to_be_had_are_told),
-		FILL_TEST(a_kernel_that_makes_no_pages_leaves_it_to_the_rails),
-	};
-
-	if (argc > 1)
-		large = strtoul(argv[1], NULL, 10) << 20;
-	return cmocka_run_group_tests(tests, filled_start, filled_stop);
-}
+struct test_group test_group = { filled_start, filled_stop };
