@@ -1,33 +1,125 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * failures [POINTS]: a proxy whose n-th allocation or system call fails, for
- * POINTS values of n spread over all there are in attach, connect, transfer
- * and close; 0: for every one. It refuses to start in one line, or serves: no
- * crash, no hang, every failure told in words; and the next client is served.
+ * failures [POINTS]: the n-th allocation or system call of a proxy fails, for
+ * POINTS values of n spread over all calls of attach, connect, transfer and
+ * close; 0: for every n. The proxy refuses to start with one line, or it serves:
+ * no crash, no hang, every failure is reported in words, and the next client is
+ * served.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "mover.h"
 #include "node.h"
+#include "scratch.h"
 #include "test.h"
-#include "trial.h"
+
+#define HANG_MS 60000
+
+/* A proxy that may refuse to start. */
+struct trial {
+	char dir[80]; /* its run directory */
+	pid_t pid;
+	int err; /* a pipe from its stderr */
+	bool ready; /* it serves */
+};
 
 static struct node good;
 static struct trial trial;
 static char count[80];
 static unsigned points = 30;
 
-static void fail_one(const void *at)
+static void exec_proxy(const char *fail_at)
 {
+	char sout[32], sup[32];
+	const char *argv[] = { "mpib-proxy",  "--config", "/dev/null",
+			       "--run-dir",   trial.dir,  "--log-level",
+			       "error",	      "--sout",	  sout,
+			       "--sup",	      sup,	  NULL };
+
+	node_rail(sout, sizeof(sout), 60);
+	node_rail(sup, sizeof(sup), 61);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	setenv("LD_PRELOAD", MPIB_FAILING_PATH, 1);
-	setenv("MPIB_FAIL_AT", at, 1);
+	setenv("MPIB_FAIL_AT", fail_at, 1);
 	setenv("MPIB_FAIL_COUNT", count, 1);
+	execv(MPIB_PROXY_PATH, (char **)(uintptr_t)argv);
+	_exit(127);
 }
 
-/* Attach, connect, transfer, close, one way. 0 or the first failure. */
+/* Start the proxy, and wait until it serves or has ended. */
+static void trial_start(const char *fail_at)
+{
+	char line[512] = "";
+	int out[2], err[2];
+	FILE *f;
+
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(err, O_CLOEXEC), 0);
+	trial.pid = fork();
+	assert_true(trial.pid >= 0);
+	if (trial.pid == 0) {
+		dup2(out[1], STDOUT_FILENO);
+		dup2(err[1], STDERR_FILENO);
+		exec_proxy(fail_at);
+	}
+	close(out[1]);
+	close(err[1]);
+	trial.err = err[0];
+	f = fdopen(out[0], "r");
+	assert_non_null(f);
+	trial.ready =
+		fgets(line, sizeof(line), f) && !strncmp(line, "ready ", 6);
+	fclose(f);
+}
+
+/* Read what the proxy, which has ended, wrote to stderr. */
+static void take_errors(char *text, size_t len)
+{
+	size_t have = 0;
+	ssize_t n;
+
+	while ((n = read(trial.err, text + have, len - 1 - have)) > 0)
+		have += (size_t)n;
+	assert_true(n >= 0);
+	text[have] = '\0';
+	close(trial.err);
+}
+
+static void trial_end(unsigned long n)
+{
+	unsigned long long since = node_ms();
+	char text[4096];
+	int status;
+
+	if (trial.ready)
+		kill(trial.pid, SIGTERM);
+	while (waitpid(trial.pid, &status, WNOHANG) == 0) {
+		if (node_ms() - since > HANG_MS)
+			fail_msg("point %lu: the proxy hangs", n);
+		usleep(1000);
+	}
+	trial.pid = 0;
+	take_errors(text, sizeof(text));
+	if (WIFSIGNALED(status))
+		fail_msg("point %lu: the proxy died of signal %d: %s", n,
+			 WTERMSIG(status), text);
+	if (trial.ready && WEXITSTATUS(status) != 0)
+		fail_msg("point %lu: the proxy ended with %d: %s", n,
+			 WEXITSTATUS(status), text);
+	if (!trial.ready &&
+	    (WEXITSTATUS(status) == 0 || !strstr(text, "mpib-proxy: ")))
+		fail_msg("point %lu: no reason: %d, \"%s\"", n,
+			 WEXITSTATUS(status), text);
+}
+
+/* Attach, connect, transfer and close. Returns 0 or the first error. */
 static int go(unsigned long n, const char *from, const char *to, bool direct)
 {
 	struct mover m;
@@ -56,25 +148,23 @@ static int all_ways(unsigned long n)
 	return rc;
 }
 
-/* How it went at point n: 0 refused to start, 1 something failed, 2 nothing
- * did. */
+/* Return the outcome of point n: 0: the proxy refused to start, 1: a call of a
+ * client failed, 2: none did. */
 static unsigned try(unsigned long n)
 {
-	const char *none[] = { NULL };
-	char at[32], what[48];
+	char at[32];
 	int rc = 0;
 
 	snprintf(at, sizeof(at), "%lu", n);
-	snprintf(what, sizeof(what), "point %lu", n);
-	trial_start(&trial, none, fail_one, at);
+	trial_start(at);
 	if (trial.ready) {
 		rc = all_ways(n);
-		/* Once more, for whatever does not happen twice. */
+		/* The failure is not repeated, so a second try must succeed. */
 		if (rc < 0 && all_ways(n) < 0)
 			fail_msg("point %lu: no client is served any more: %s",
 				 n, mpib_strerror());
 	}
-	trial_end(&trial, what);
+	trial_end(n);
 	node_until_usage(&good, "attached", 0);
 	return !trial.ready ? 0 : rc < 0 ? 1 : 2;
 }
@@ -92,23 +182,21 @@ static unsigned long calls_of_a_run(void)
 	return n;
 }
 
-TEST(every_failure_is_told_and_survived)
+TEST_OF(every_failure_is_reported_and_survived, scratch_make, scratch_remove)
 {
 	unsigned tally[3] = { 0 };
 	unsigned long total, step, n;
 
-	trial_init(&trial);
-	snprintf(count, sizeof(count), "%s/count", trial.base);
+	snprintf(trial.dir, sizeof(trial.dir), "%s", scratch_path("run"));
+	snprintf(count, sizeof(count), "%s", scratch_path("count"));
 	node_start(&good, 7, "--log-level", "error", NULL);
 	total = calls_of_a_run();
 	assert_true(total > 100);
 	step = points ? total / points + 1 : 1;
-	/* Another offset each time, so that all are met some day. */
+	/* Start at another offset each time. */
 	for (n = 1 + (unsigned long)getpid() % step; n <= total; n += step)
 		tally[try(n)]++;
 	node_stop(&good);
-	unlink(count);
-	trial_fini(&trial);
 	printf("%u of %lu points: %u refused to start, %u told a client, %u "
 	       "did no harm; 0 crashes, 0 hangs\n",
 	       tally[0] + tally[1] + tally[2], total, tally[0], tally[1],

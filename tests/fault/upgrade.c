@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * upgrade [N]: N times under traffic another program takes the place of one of two
- * proxies. No call of their clients fails, and each message comes once and whole. A
- * program that cannot take over changes nothing, and mpibctl says why it cannot.
+ * upgrade [N]: one of two proxies is upgraded N times under checked traffic. No
+ * call of the clients fails, and each message arrives once and whole. A program
+ * that cannot take over changes nothing, and mpibctl says why.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,40 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "mover.h"
-#include "node.h"
+#include "moving.h"
 #include "test.h"
 
-#define MOVERS 8
-
 static struct node node[2];
-static struct mover m[MOVERS];
+static struct moving moving;
 static struct run run;
 static unsigned times = 4;
-
-static void open_movers(void)
-{
-	for (unsigned i = 0; i < MOVERS; i++)
-		mover_must(mover_open(&m[i], node[i & 1].dir,
-				      node[1 - (i & 1)].dir, 200000, i & 2, i));
-	for (unsigned i = 0; i < MOVERS; i++)
-		mover_must(mover_wait(&m[i]));
-}
-
-static void move(uint64_t messages)
-{
-	for (unsigned i = 0; i < MOVERS; i++)
-		mover_must(mover_move(&m[i], messages));
-}
-
-static void step(void)
-{
-	for (unsigned i = 0; i < MOVERS; i++) {
-		int rc = mover_step(&m[i]);
-
-		mover_must(rc < 0 ? rc : 0);
-	}
-}
 
 /* Ask for an upgrade while messages are under way. */
 static void upgrade(const struct node *of, const char *path)
@@ -53,8 +26,7 @@ static void upgrade(const struct node *of, const char *path)
 	};
 
 	run_begin(&run, argv);
-	while (!run_over(&run))
-		step();
+	moving_until(&moving, &run, 1);
 }
 
 static void node_took(struct node *of)
@@ -66,33 +38,24 @@ static void node_took(struct node *of)
 
 static void nodes_start(void)
 {
-	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
-	for (unsigned i = 0; i < 2; i++)
-		node_start(&node[i], 5 + i, "--log-level", "error",
-			   "--resume-grace", "30", NULL);
-}
+	static const char *const args[] = { "--resume-grace", "30", NULL };
 
-static void nodes_stop(void)
-{
-	for (unsigned i = 0; i < MOVERS; i++)
-		mover_close(&m[i]);
-	node_stop(&node[0]);
-	node_stop(&node[1]);
+	assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+	moving_start(&moving, node, 5, args);
 }
 
 TEST(a_job_outlives_upgrades)
 {
 	nodes_start();
-	open_movers();
 	for (unsigned k = 0; k < times; k++) {
 		struct node *of = &node[k & 1];
 
-		move(k % 5);
+		moving_by(&moving, k % 5);
 		upgrade(of, k % 3 ? MPIB_PROXY_PATH : NULL);
 		node_took(of);
-		move(3);
+		moving_by(&moving, 3);
 	}
-	nodes_stop();
+	moving_end(&moving, node);
 	printf("%u upgrades: 0 errors, 0 wrong\n", times);
 }
 
@@ -108,7 +71,7 @@ static void is_refused(struct node *of, const char *path, const char *why)
 	assert_int_equal(json_integer_value(json_object_get(info, "pid")),
 			 of->pid);
 	json_decref(info);
-	move(1);
+	moving_by(&moving, 1);
 }
 
 static void write_conf(const struct node *of, const char *text)
@@ -120,12 +83,11 @@ static void write_conf(const struct node *of, const char *text)
 	fclose(f);
 }
 
-TEST(what_cannot_take_over_is_refused_and_the_proxy_goes_on)
+TEST(a_program_that_cannot_take_over_is_refused)
 {
 	char copy[sizeof(node[0].base) + 8], command[400];
 
 	nodes_start();
-	open_movers();
 	is_refused(&node[0], "/nonexistent/mpib-proxy",
 		   "/nonexistent/mpib-proxy: No such file");
 	is_refused(&node[0], "mpib-proxy", "start it with /");
@@ -144,14 +106,14 @@ TEST(what_cannot_take_over_is_refused_and_the_proxy_goes_on)
 	write_conf(&node[0], "[proxy]\nthreads = 2\n");
 	is_refused(&node[0], NULL,
 		   "proxy.threads would be 2, the running proxy has 1");
-	/* Its ranks would not outlive that, which they say before the switch. */
+	/* Registrations of the ranks would fail, so the upgrade is refused. */
 	write_conf(&node[0], "[limit]\nmemory = 8k\n");
 	is_refused(&node[0], NULL, "pass limit.memory = 8192");
 	write_conf(&node[0], "");
 	upgrade(&node[0], NULL);
 	node_took(&node[0]);
-	move(1);
-	nodes_stop();
+	moving_by(&moving, 1);
+	moving_end(&moving, node);
 }
 
 static bool is_drained(const struct node *of)
@@ -164,7 +126,7 @@ static bool is_drained(const struct node *of)
 	return drained;
 }
 
-/* The answer's value of a setting, of which the caller has room for the text. */
+/* Write the value and the origin of a setting to buf. */
 static void setting_of(const struct node *of, const char *key, char *buf,
 		       size_t len)
 {
@@ -215,7 +177,7 @@ static void write_state(const struct node *of, const char *text)
 	fclose(f);
 }
 
-TEST(what_an_operator_changed_outlives_the_proxy)
+TEST(changes_by_an_operator_survive_a_restart)
 {
 	const char *argv[] = { "mpibctl", "-s", node[0].dir, "upgrade", NULL };
 	struct mpib_attach_opts opts = { .size = sizeof(opts) };
@@ -251,7 +213,7 @@ TEST(what_an_operator_changed_outlives_the_proxy)
 	restart(of);
 	assert_false(is_drained(of));
 
-	/* Each line that makes no sense is left out, and each file. */
+	/* Invalid lines are skipped, and so is a file that is not text. */
 	write_state(of, "mpib-proxy state 1\n0 drain NORTH\n0 kick 1\nx\n"
 			"0 drain SUP\n");
 	restart(of);

@@ -3,12 +3,45 @@
 
 #include <string.h>
 
-#include "bytes.h"
-
 #define POISON 0xee
 #define SCRIBBLE 0xa5
 #define GROUP TRAFFIC_GROUPED
 #define PART (40u << 10)
+
+static uint64_t bytes_mix(uint64_t z)
+{
+	z += 0x9e3779b97f4a7c15ull;
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+	return z ^ z >> 31;
+}
+
+static uint64_t word_at(uint64_t seed, uint32_t i)
+{
+	return seed + i * 0x100000001b3ull;
+}
+
+static void bytes_fill(char *p, uint32_t len, uint64_t seed)
+{
+	for (uint32_t i = 0; i < len; i += 8) {
+		uint64_t word = word_at(seed, i);
+
+		memcpy(p + i, &word, len - i < 8 ? len - i : 8);
+	}
+}
+
+/* Return the offset of the first 8 bytes that differ from those of seed; len: all
+ * are equal. */
+static uint32_t bytes_wrong(const char *p, uint32_t len, uint64_t seed)
+{
+	for (uint32_t i = 0; i < len; i += 8) {
+		uint64_t word = word_at(seed, i);
+
+		if (memcmp(p + i, &word, len - i < 8 ? len - i : 8))
+			return i;
+	}
+	return len;
+}
 
 static uint64_t seed_of(const struct conn *c, uint64_t number, unsigned buf)
 {
@@ -104,31 +137,28 @@ static uint32_t half_of(uint32_t total)
 	return (total / 2 + 127) / 128 * 128;
 }
 
-static void post(const struct traffic *t, struct end *e, enum traffic_kind kind,
-		 struct mpib_desc d)
+static void post(struct end *e, enum traffic_kind kind, struct mpib_desc d)
 {
 	uint32_t cut = kind == TRAFFIC_PARTS ? PART : d.total;
 
-	if (kind == TRAFFIC_PARTS && d.op == MPIB_OP_RECV && !t->aligned)
+	if (kind == TRAFFIC_PARTS && d.op == MPIB_OP_RECV)
 		cut += 8192;
 	push_parts(e, d, cut);
 }
 
 /* A send of a group: whole, in two parts, or not to be held for the others. */
-static void post_grouped(const struct traffic *t, struct conn *c,
-			 struct mpib_desc d)
+static void post_grouped(struct conn *c, struct mpib_desc d)
 {
 	unsigned k = d.req % GROUP;
 	unsigned how = bytes_mix(seed_of(c, d.gen, k) + 2) & 3;
 
-	if (how == 3 && !t->aligned)
+	if (how == 3)
 		d.op |= MPIB_OP_AT_ONCE;
 	push_parts(&c->tx, d,
-		   t->aligned || how != 2 || d.total < 256 ? d.total
-							   : half_of(d.total));
+		   how != 2 || d.total < 256 ? d.total : half_of(d.total));
 }
 
-static void post_rx(const struct traffic *t, struct conn *c)
+static void post_rx(struct conn *c)
 {
 	uint64_t number = c->rx.posted++, off = offset_of(c, number, true);
 	unsigned n = c->kind == TRAFFIC_GROUP ? GROUP : 1;
@@ -146,7 +176,7 @@ static void post_rx(const struct traffic *t, struct conn *c)
 		d.tag = (int32_t)(100 + i);
 		d.pos = 0;
 		d.off = off + i * room_of(c);
-		post(t, &c->rx, c->kind, d);
+		post(&c->rx, c->kind, d);
 	}
 	flush(&c->rx);
 }
@@ -173,13 +203,11 @@ static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 {
 	struct mpib_desc d = send_of(t, c, number, k);
 
-	if (!t->unchecked)
-		bytes_fill(c->tx.node->mem + d.off, d.total,
-			   seed_of(c, number, k));
+	bytes_fill(c->tx.node->mem + d.off, d.total, seed_of(c, number, k));
 	if (c->kind == TRAFFIC_GROUP)
-		post_grouped(t, c, d);
+		post_grouped(c, d);
 	else
-		post(t, &c->tx, c->kind, d);
+		post(&c->tx, c->kind, d);
 	flush(&c->tx);
 }
 
@@ -216,18 +244,14 @@ static bool post_tx(const struct traffic *t, struct conn *c, bool posting)
 	return true;
 }
 
-static bool ended(struct traffic *t, const struct end *e, unsigned req,
-		  uint64_t number, int32_t *result)
+static bool ended(const struct end *e, unsigned req, uint64_t number,
+		  int32_t *result)
 {
 	const struct mpib_completion *c =
 		&e->node->reply->completion[e->index][req];
 
 	if (!mpib_completion_poll(c, (uint32_t)number + 1, result))
 		return false;
-	if (*result < 0 && t->may_fail) {
-		t->failed = true;
-		return false;
-	}
 	if (*result < 0)
 		die("node %u connection %u message %llu: error %d",
 		    e->node->number, e->index, (unsigned long long)number,
@@ -245,15 +269,14 @@ static bool take_tx(struct traffic *t, struct conn *c)
 	if (number == c->tx.posted)
 		return false;
 	for (unsigned k = 0; k < n; k++) {
-		if (!ended(t, &c->tx, w * n + k, number, &result))
+		if (!ended(&c->tx, w * n + k, number, &result))
 			return false;
 		if ((uint32_t)result != length_of(t, c, number, k))
 			die("connection %u message %llu: sent %d", c->number,
 			    (unsigned long long)number, result);
 	}
-	if (!t->unchecked)
-		memset(c->tx.node->mem + offset_of(c, number, false), SCRIBBLE,
-		       TRAFFIC_MAX);
+	memset(c->tx.node->mem + offset_of(c, number, false), SCRIBBLE,
+	       TRAFFIC_MAX);
 	c->tx.done++;
 	return true;
 }
@@ -285,11 +308,10 @@ static bool take_rx(struct traffic *t, struct conn *c)
 	int32_t result;
 
 	if (number == c->rx.posted ||
-	    !ended(t, &c->rx, (unsigned)(number % TRAFFIC_WINDOW), number,
+	    !ended(&c->rx, (unsigned)(number % TRAFFIC_WINDOW), number,
 		   &result))
 		return false;
-	if (!t->unchecked)
-		check_rx(t, c, number);
+	check_rx(t, c, number);
 	c->rx.done++;
 	t->messages++;
 	t->bytes += (uint32_t)result;
@@ -327,12 +349,12 @@ void traffic_open(struct traffic *t, struct nodes *n, unsigned conns)
 
 void traffic_turn(struct traffic *t, bool posting)
 {
-	for (unsigned i = 0; i < t->conns && !t->failed; i++) {
+	for (unsigned i = 0; i < t->conns; i++) {
 		struct conn *c = &t->conn[i];
 
 		while (posting && c->rx.posted - c->rx.done < TRAFFIC_WINDOW &&
 		       mpib_ring_room(&c->rx.ring, 8) >= 8)
-			post_rx(t, c);
+			post_rx(c);
 		while (mpib_ring_room(&c->tx.ring, 8) >= 8 &&
 		       post_tx(t, c, posting))
 			;
@@ -341,4 +363,84 @@ void traffic_turn(struct traffic *t, bool posting)
 		while (take_rx(t, c))
 			;
 	}
+}
+
+bool traffic_dry(const struct traffic *t)
+{
+	for (unsigned i = 0; i < t->conns; i++) {
+		const struct conn *c = &t->conn[i];
+
+		/* Receives beyond the last send stay posted. */
+		if (c->tx.done != c->tx.posted || c->rx.done < c->tx.posted)
+			return false;
+	}
+	return true;
+}
+
+void traffic_run_for(struct traffic *t, uint64_t ns)
+{
+	uint64_t end = now_ns() + ns;
+
+	do
+		traffic_turn(t, true);
+	while (now_ns() < end);
+}
+
+void traffic_until_live(struct traffic *t, struct nodes *n)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (node_live(&n->node[0]) != 3 || node_live(&n->node[1]) != 3) {
+		traffic_run_for(t, MS);
+		if (now_ns() > end)
+			die("a rail does not come back");
+	}
+}
+
+void traffic_run_dry(struct traffic *t, struct nodes *n)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (!traffic_dry(t)) {
+		traffic_turn(t, false);
+		for (unsigned i = 0; n && i < 2; i++) {
+			mpib_shard_turn(&n->node[i].engine->shard[0]);
+			mpib_loop_turn(&n->node[i].loop, 0);
+		}
+		if (now_ns() > end)
+			die("what was posted does not end");
+	}
+}
+
+void traffic_mark(struct traffic *t)
+{
+	for (unsigned i = 0; i < t->conns; i++) {
+		t->conn[i].last_ns = 0;
+		t->conn[i].mark = t->conn[i].tx.posted;
+	}
+}
+
+uint64_t traffic_marked(const struct traffic *t)
+{
+	uint64_t last = 0;
+
+	for (unsigned i = 0; i < t->conns; i++) {
+		if (!t->conn[i].last_ns)
+			return 0;
+		if (t->conn[i].last_ns > last)
+			last = t->conn[i].last_ns;
+	}
+	return last;
+}
+
+uint64_t traffic_until_marked(struct traffic *t, const char *what)
+{
+	uint64_t end = now_ns() + HANG_MS * MS;
+
+	while (!traffic_marked(t)) {
+		traffic_turn(t, true);
+		if (now_ns() > end)
+			die("%s: traffic stands still", what);
+	}
+	return traffic_marked(t);
 }

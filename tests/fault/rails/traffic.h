@@ -48,12 +48,6 @@ struct traffic {
 	unsigned conns;
 	uint64_t seed; /* of the orders in which tags come */
 	uint32_t fixed; /* 0: sizes by chance; else all of this size */
-	bool unchecked; /* only move bytes */
-	bool may_fail; /* an error ends a connection, and is no fault */
-	bool failed; /* one did */
-	/* Parts end where parts of the other end do, so that no byte is handed
-	 * back before its slot ended. */
-	bool aligned;
 	uint64_t messages, bytes;
 };
 
@@ -74,8 +68,8 @@ void traffic_until_live(struct traffic *t, struct nodes *n);
 void traffic_mark(struct traffic *t);
 /* The time when the last of them ended; 0: not yet. */
 uint64_t traffic_marked(const struct traffic *t);
-/* Turns until then, or until one failed that may, or else it dies; what says of which
- * case. Returns that time. */
+/* Make turns until then, and return that time. After HANG_MS die() names the case
+ * `what`. */
 uint64_t traffic_until_marked(struct traffic *t, const char *what);
 
 #endif
