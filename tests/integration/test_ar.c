@@ -12,7 +12,7 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* Bytes that the receiver's IMMs carried themselves. */
+/* Bytes that IMMs carried to the receiver. */
 static int (*real_poll)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static uint32_t largest;
 
@@ -45,7 +45,7 @@ static void open_pair(enum mpib_ar_mode mode, uint8_t imm_version)
 	}
 }
 
-pair_test(sizes_are_exact_on_both_sides_of_the_threshold)
+pair_test(sizes_are_exact_below_and_above_the_threshold)
 {
 	static const uint32_t size[] = { 0,
 					 1,
@@ -81,7 +81,7 @@ static uint64_t requests_of(uint32_t len)
 	return after - before;
 }
 
-pair_test(above_the_threshold_an_imm_carries_the_record_at_most)
+pair_test(above_the_threshold_an_imm_carries_only_the_record)
 {
 	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
 	assert_int_equal(requests_of(THRESHOLD), 2); /* one a rail */
@@ -100,7 +100,8 @@ pair_test(a_receive_in_parts_ends_where_the_message_does)
 	uint32_t gen;
 
 	open_pair(MPIB_AR_ON, MPIB_IMM_V2);
-	/* Ends at the end of a part that is not the last, and within one. */
+	/* The message ends at the end of a part that is not the last, or
+	 * within a part. */
 	for (uint32_t len = 32768; len <= 40000; len += 40000 - 32768) {
 		d.gen = ++rx.gen;
 		d.mr = pair.node[1].mr;
@@ -116,7 +117,7 @@ pair_test(a_receive_in_parts_ends_where_the_message_does)
 	}
 }
 
-pair_test(by_itself_it_is_off_on_ethernet)
+pair_test(adaptive_routing_is_off_on_ethernet_by_default)
 {
 	open_pair(MPIB_AR_AUTO, MPIB_IMM_V2);
 	assert_int_equal(requests_of(MIB), 2);

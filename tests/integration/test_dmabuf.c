@@ -101,9 +101,9 @@ static int detach(void **state)
 
 #define CASE(name) TEST_OF(name, attach, detach)
 
-/* Nothing is answered before the last of them is sent, so each must travel
- * with its own message. */
-CASE(each_message_brings_its_own_descriptor)
+/* All requests are sent before the first answer, so each descriptor must
+ * travel with its own message. */
+CASE(each_registration_takes_its_own_descriptor)
 {
 	static const char *const name[] = { "d-first", "d-second", "d-third" };
 	uint32_t mr[3];
@@ -129,7 +129,7 @@ CASE(each_message_brings_its_own_descriptor)
 }
 
 /* NCCL closes the descriptor as soon as regMrDmaBuf returns. */
-CASE(the_clients_own_may_be_closed_before_the_answer)
+CASE(a_client_may_close_its_descriptor_before_the_answer)
 {
 	int fd = buffer_make("d-gone");
 	uint32_t mr;
@@ -142,7 +142,7 @@ CASE(the_clients_own_may_be_closed_before_the_answer)
 	dereg(mr);
 }
 
-CASE(by_the_answer_to_deregister_it_is_closed)
+CASE(deregistering_closes_the_descriptor_before_the_answer)
 {
 	int fd = buffer_make("d-freed");
 	uint32_t mr;
@@ -155,7 +155,7 @@ CASE(by_the_answer_to_deregister_it_is_closed)
 	assert_false(buffer_mapped(&node, "d-freed"));
 }
 
-CASE(a_refused_one_is_closed_too)
+CASE(a_refused_descriptor_is_closed)
 {
 	int fd = memfd_create("d-unsealed", MFD_CLOEXEC);
 	struct mpib_message m;
@@ -167,7 +167,7 @@ CASE(a_refused_one_is_closed_too)
 	close(fd);
 }
 
-CASE(a_client_that_dies_leaves_none)
+CASE(a_dead_client_leaves_no_descriptor)
 {
 	int fd = buffer_make("d-orphan");
 
@@ -175,10 +175,10 @@ CASE(a_client_that_dies_leaves_none)
 	hear_region(50);
 	close(fd);
 	assert_int_equal(buffer_held(&node, "d-orphan"), 1);
-	/* detach() checks that it was removed */
+	/* detach() checks that the descriptor was removed */
 }
 
-CASE(they_count_as_descriptors_of_their_user)
+CASE(descriptors_count_for_their_user)
 {
 	int fd = buffer_make("d-many");
 	struct mpib_message m;

@@ -40,8 +40,8 @@ static void field(pid_t pid, const char *name, char *buf, size_t len)
 	buf[strcspn(buf, "\n")] = '\0';
 }
 
-/* Return whether this process has the capability that keeps users from punching
- * holes into shared memory. */
+/* Return whether this process has the capability that prevents holes in
+ * shared memory. */
 static void only_right(char *text, size_t len)
 {
 	unsigned long long had;
@@ -51,7 +51,7 @@ static void only_right(char *text, size_t len)
 	snprintf(text, len, "%016llx", had & 1u << CAP_LINUX_IMMUTABLE);
 }
 
-TEST(no_other_right_is_left_and_clients_are_served)
+TEST(the_proxy_drops_all_rights_and_serves)
 {
 	struct mpib_client *c;
 	struct node node;
@@ -85,7 +85,7 @@ TEST(no_other_right_is_left_and_clients_are_served)
 }
 
 /* nobody is not in the group games, nor in any but its own. */
-TEST(the_sockets_go_to_a_group_that_the_user_is_not_in)
+TEST(the_sockets_may_have_a_group_of_others)
 {
 	static const char *const socks[] = { MPIB_CONTROL_SOCK,
 					     MPIB_STATS_SOCK };
@@ -123,8 +123,8 @@ static unsigned warnings(FILE *f)
 	return n;
 }
 
-/* Start a node whose errors go to f, and end it when f has the expected warnings: a
- * thread writes them after the node is ready. */
+/* Start a node whose errors go to f, and end it when f has the expected
+ * warnings: a thread writes them after the node is ready. */
 static void start_and_end(FILE *f, unsigned expected)
 {
 	struct node node;
@@ -141,7 +141,7 @@ static void start_and_end(FILE *f, unsigned expected)
 
 /* A program that the proxy starts gets no more rights than this process can
  * pass on. */
-TEST(a_start_without_the_right_is_warned)
+TEST(a_start_without_the_right_prints_a_warning)
 {
 	FILE *f = tmpfile();
 

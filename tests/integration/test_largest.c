@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The largest message that there is, 2 GiB - 1, over two real proxies: more than an
- * HCA, and the software HCA, takes as one message (1 GiB).
+ * The largest message, 2 GiB - 1, over two real proxies. An HCA, also the
+ * software HCA, takes at most 1 GiB as one message.
  */
 #include <mpib/abi.h>
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ static bool start_with(const char *sup)
 
 	start_node(&a, 3, sup);
 	start_node(&b, 4, sup);
-	/* Both buffers, and what the staging copies through. */
+	/* Both buffers, and the staging windows. */
 	sysinfo(&memory);
 	return (memory.freeram + memory.bufferram) * memory.mem_unit > 3 * ROOM;
 }
@@ -51,7 +51,7 @@ static char *ordinary_memory(struct mpib_client *client,
 	return mem;
 }
 
-/* From this seed on, another in each word. */
+/* Fill with numbers from this seed on. */
 static void fill(char *mem, uint64_t seed)
 {
 	for (size_t i = 0; i < ROOM; i += sizeof(seed), seed += 0x9e3779b9)
@@ -87,7 +87,7 @@ static void move_between(const struct node *from, const struct node *to)
 	ends_open(&e, from, to, ROOM);
 	e.room = MPIB_SIZE_MAX;
 	move(&e, 1);
-	/* And after it the connection goes on. */
+	/* The connection still works afterwards. */
 	ends_move(&e, 1000, 2);
 	ends_detach(&e);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request that is not over in time fails its connection at both ends, with
- * one message that says what it was; other connections go on.
+ * A request that exceeds client.request_timeout fails its connection at both
+ * ends with a message that names it. Other connections continue.
  */
 #include <unistd.h>
 
@@ -51,7 +51,7 @@ static void set_limit(const struct node *n, const char *seconds)
 		fail_msg("%s", run.err);
 }
 
-/* Its error, once it ends in one. */
+/* Wait until the request fails, and return its error. */
 static int until_error(struct mpib_request *r)
 {
 	unsigned long long since = node_ms();
@@ -64,7 +64,7 @@ static int until_error(struct mpib_request *r)
 	return rc;
 }
 
-TEST(a_send_that_nobody_receives_ends_at_both_ends)
+TEST(an_unmatched_send_times_out_at_both_ends)
 {
 	struct ends late = one_more(), other = one_more();
 	struct mpib_request *s;
@@ -78,7 +78,7 @@ TEST(a_send_that_nobody_receives_ends_at_both_ends)
 	assert_non_null(strstr(mpib_strerror(), "from rank 11"));
 	assert_non_null(strstr(mpib_strerror(), ":24790"));
 	assert_non_null(strstr(mpib_strerror(), "posted no receive"));
-	/* An end without requests learns it as it asks for something. */
+	/* An end without requests gets the error from its next call. */
 	do {
 		struct mpib_request *r = NULL;
 		size_t size = BUF;
@@ -99,7 +99,7 @@ TEST(a_send_that_nobody_receives_ends_at_both_ends)
 	mpib_close(other.rx);
 }
 
-TEST(so_does_a_receive_that_nobody_answers)
+TEST(an_unmatched_receive_times_out_at_both_ends)
 {
 	struct ends late = one_more();
 	struct mpib_request *r;

@@ -88,7 +88,7 @@ static struct mpib_request *receive(struct mpib_conn *rx, int *to, int tag)
 	return r;
 }
 
-/* Each tag has a word of its own, which has its number. */
+/* The word of each tag has the tag's number. */
 static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
 {
 	struct mpib_request *r = NULL;
@@ -121,7 +121,7 @@ TEST(requests_of_a_connection)
 		assert_non_null(in[i]);
 	}
 	assert_null(receive(rx, &to[0], 99));
-	/* None of these is received, and there is still room for others. */
+	/* No receive matches these, and there is still room for other sends. */
 	while ((out[n] = send_one(tx, 99)))
 		n++;
 	assert_int_equal(n, SENDS);
@@ -174,7 +174,7 @@ TEST(listeners_of_a_proxy)
 	assert_int_equal(mover_open(&late, node.dir, node.dir, 65536, false, 4),
 			 0);
 	mover_close(&late);
-	/* What is left goes with the client, at once. */
+	/* Detaching releases the rest at once. */
 }
 
 struct test_group test_group = { start, stop };

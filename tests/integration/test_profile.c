@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NCCL's profiler callback, played by the test: an event for each QP that a
- * request used, begun and ended once, with the bytes that went there and the times
- * at which it did; and silence where no profiler takes them.
+ * NCCL's profiler callback, played by the test: one event with start and stop
+ * for each QP that a request used, with its bytes and times. Without a profiler
+ * there is no event.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -185,7 +185,8 @@ static void finish(void *req)
 		assert_int_equal(net->test(req, &done, NULL), NCCL_SUCCESS);
 }
 
-/* A receive of n buffers with tags from 0, each of its part of the memory. */
+/* Post a receive of n buffers with tags from 0, each in its own part of the
+ * memory. */
 static void *begin_recv(int n, void **phandles)
 {
 	void *req = NULL, *addr[8], *mh[8];
@@ -240,7 +241,7 @@ CASE(each_qp_of_a_request_is_an_event)
 		assert_true(seen.qp[i] > 0);
 }
 
-CASE(every_request_is_told_once_a_profiler_is_there)
+CASE(every_request_is_reported_once_a_profiler_exists)
 {
 	seen.taken = true;
 	for (unsigned i = 0; i < 50; i++) {
@@ -253,7 +254,7 @@ CASE(every_request_is_told_once_a_profiler_is_there)
 	assert_int_equal(seen.stops, seen.starts);
 }
 
-/* Tests that find nothing, as NCCL makes by the thousand. */
+/* Test an incomplete request, as NCCL does thousands of times. */
 static void wait_in_vain(unsigned tests)
 {
 	void *ph = &recv_ph, *rreq = begin_recv(1, &ph), *sreq;
@@ -267,7 +268,7 @@ static void wait_in_vain(unsigned tests)
 	finish(sreq);
 }
 
-CASE(without_a_profiler_it_is_asked_again_much_later)
+CASE(without_a_profiler_the_plugin_asks_rarely)
 {
 	unsigned asked;
 
@@ -288,15 +289,15 @@ CASE(without_a_profiler_it_is_asked_again_much_later)
 	assert_int_equal(seen.wrong, 0);
 }
 
-/* Within the 64 ns that times of the proxy are told in. */
+/* The proxy's times have a resolution of 64 ns. */
 static bool in_order(uint64_t first, uint64_t then)
 {
 	return first && then && first < then + 64;
 }
 
-/* Requests of a connection end in order: with the second the first is over, of
- * which the plugin has seen nothing yet. */
-CASE(times_are_those_of_the_proxy)
+/* Requests of a connection complete in order: when the second completes so
+ * has the first, which the plugin has not tested yet. */
+CASE(event_times_come_from_the_proxy)
 {
 	const struct mpib_profiled *recv = &seen.last[0];
 	const struct mpib_profiled *send = &seen.last[1];
@@ -304,7 +305,7 @@ CASE(times_are_those_of_the_proxy)
 	uint64_t begun, then;
 
 	seen.taken = true;
-	move(64); /* the first request asks whether somebody takes them */
+	move(64); /* the first request asks whether a profiler exists */
 	begun = now_ns();
 	for (int i = 0; i < 2; i++) {
 		rreq[i] = begin_recv(1, &ph);
@@ -324,7 +325,7 @@ CASE(times_are_those_of_the_proxy)
 	assert_true(in_order(recv->posted_ns, recv->done_ns));
 	assert_true(in_order(send->posted_ns, recv->done_ns));
 	assert_true(in_order(recv->done_ns, recv->over_ns));
-	/* A profiler that notes when it is called has times after then. */
+	/* A profiler that records its own times gets later ones. */
 	assert_true(in_order(send->over_ns, then));
 	assert_true(in_order(recv->over_ns, then));
 	assert_true(in_order(then, recv->seen_ns));

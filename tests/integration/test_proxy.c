@@ -35,7 +35,7 @@ TEST(the_ready_line_names_sockets_and_rails)
 	node_stop(&n);
 }
 
-TEST(it_stops_while_others_are_connected_and_leaves_nothing)
+TEST(a_proxy_stops_while_clients_are_connected)
 {
 	struct node n;
 	int a, b;
@@ -48,9 +48,9 @@ TEST(it_stops_while_others_are_connected_and_leaves_nothing)
 	close(b);
 }
 
-/* The kernel makes a table larger within accept() or recvmsg(), and in a process
- * with threads that takes as long as the CPUs are busy. */
-TEST(the_table_of_descriptors_has_its_size_from_the_start)
+/* The kernel enlarges the table within accept() or recvmsg(). In a process
+ * with threads that blocks for an RCU grace period. */
+TEST(the_descriptor_table_has_its_full_size_from_the_start)
 {
 	char path[64], line[256];
 	unsigned long size = 0;
@@ -70,7 +70,7 @@ TEST(the_table_of_descriptors_has_its_size_from_the_start)
 	node_stop(&n);
 }
 
-TEST(a_second_one_is_refused_and_told_the_pid)
+TEST(a_second_proxy_is_refused_with_the_pid_of_the_first)
 {
 	struct node n;
 	struct run r;
@@ -86,12 +86,12 @@ TEST(a_second_one_is_refused_and_told_the_pid)
 	assert_in(r.err, pid);
 	assert_one_line(r.err);
 	assert_string_equal(r.out, "");
-	/* The first one is as well as before. */
+	/* The first proxy still serves. */
 	json_decref(node_ask(&n, "info"));
 	node_stop(&n);
 }
 
-TEST(a_taken_address_is_told)
+TEST(an_address_in_use_is_named)
 {
 	struct node n;
 	struct run r;
@@ -148,7 +148,7 @@ TEST(a_daemon_returns_when_it_is_ready)
 	assert_int_equal(sscanf(r.out, "ready pid %d", &pid), 1);
 	run_wait(&r, (const char *[]){ "mpibctl", "-s", dir, "info", NULL });
 	assert_int_equal(r.status, 0);
-	/* Its error comes through, too. */
+	/* Its error is printed, too. */
 	run_wait(&r, (const char *[]){ "mpib-proxy", "--config", "/dev/null",
 				       "--run-dir", dir, "--sout", sout,
 				       "--daemon", NULL });
@@ -163,7 +163,7 @@ TEST(a_daemon_returns_when_it_is_ready)
 	assert_int_equal(rmdir(base), 0);
 }
 
-/* The next datagram of a service manager's socket. */
+/* Read a datagram from the service manager's socket. */
 static void next_notice(int fd, char *buf, size_t len)
 {
 	struct timeval limit = { .tv_sec = 20 };
@@ -175,7 +175,7 @@ static void next_notice(int fd, char *buf, size_t len)
 	buf[n] = '\0';
 }
 
-TEST(a_service_manager_hears_ready_and_that_it_lives)
+TEST(a_service_manager_gets_ready_and_watchdog_notices)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quotas of a real proxy: what passes one is refused by its name, what was
- * given back can be had again, and another user does not notice.
+ * Quotas of a real proxy: a request beyond one is refused with its name,
+ * released objects are available again, and another user is not affected.
  */
 #include <errno.h>
 #include <grp.h>
@@ -45,7 +45,7 @@ static struct mpib_client *attached(void)
 	return c;
 }
 
-/* fn as another user, in a process of its own. */
+/* Run fn as another user in a child process. */
 static void as_nobody(int (*fn)(void))
 {
 	int status;
@@ -62,7 +62,7 @@ static void as_nobody(int (*fn)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Attach, listen, get memory: all that the other user was refused. */
+/* Attach, listen, allocate: do all that the other user was refused. */
 static int use_a_little_of_all(void)
 {
 	struct mpib_listener *l;
@@ -113,7 +113,7 @@ CASE(clients_of_a_user_are_bounded)
 	mpib_detach(c[1]);
 }
 
-CASE(a_user_has_a_quarter_of_the_places_however_few)
+CASE(a_user_has_a_quarter_of_limit_clients)
 {
 	struct mpib_client *c[2];
 
@@ -143,7 +143,8 @@ CASE(staging_memory_of_a_user_is_bounded)
 	mpib_detach(b);
 }
 
-/* Refused when too many, and hung up on when it does not stop. */
+/* Messages beyond the quota are refused, and a client that does not stop is
+ * dropped. */
 CASE(control_messages_of_a_user_are_bounded)
 {
 	struct mpib_ctl_hello hello = {
@@ -197,8 +198,8 @@ static int32_t asked(int sock, const struct mpib_ctl_header *h,
 	return m->h.status;
 }
 
-/* Nobody would close it again, and whoever is at its other end would wait. */
-CASE(what_is_given_back_is_taken_back_whatever_else_was_sent)
+/* Otherwise the connection would stay open, and its peer would wait. */
+CASE(closing_is_not_limited_by_the_message_quota)
 {
 	struct mpib_ctl_hello hello = {
 		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * 1,000 readers of the stats socket that never read: messages move as before,
- * the proxy's memory stays within its bound, one more is refused in words.
+ * the proxy's memory is bounded, and one more reader is refused with a reason.
  */
 #include <errno.h>
 #include <mpib/control.h>
@@ -45,7 +45,7 @@ static int setup(void **state)
 	}
 	limit.rlim_cur = limit.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
-	/* A user has a quarter of them. */
+	/* A user may have a quarter of limit.readers. */
 	snprintf(readers, sizeof(readers), "%u", 4 * READERS);
 	node_start(&node, 7, "--limit-readers", readers, NULL);
 	ends_open(&ends, &node, &node, SIZE);
@@ -74,7 +74,7 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Told, not judged: the machine has other things to do, too. */
+/* Printed, not asserted: the machine may be busy. */
 static void move_many(const char *when)
 {
 	static double us[MESSAGES];
@@ -105,7 +105,7 @@ static long rss_kib(void)
 	return kib;
 }
 
-/* The first line that comes, without its end. */
+/* Read a line without its newline. */
 static void first_line(int fd, char *buf, size_t len)
 {
 	ssize_t n = recv(fd, buf, len - 1, 0);
@@ -127,7 +127,7 @@ TEST(a_thousand_idle_readers_cost_little)
 	assert_true(rss_kib() - before < IDLE_MAX_KIB);
 }
 
-TEST(the_next_one_is_refused_in_words)
+TEST(a_reader_too_many_is_refused_with_a_reason)
 {
 	char line[256];
 	int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
@@ -139,7 +139,7 @@ TEST(the_next_one_is_refused_in_words)
 	close(fd);
 }
 
-/* All that each may say without being answered. */
+/* Send as many commands as the proxy takes without a read. */
 static void ask_all(void)
 {
 	static const char ask[] = "config\n";
@@ -166,7 +166,7 @@ static bool hung_up(int fd)
 	return n == 0 || errno == ECONNRESET;
 }
 
-TEST(those_that_ask_and_never_read_are_dropped)
+TEST(readers_that_never_read_are_dropped)
 {
 	long before = rss_kib();
 	unsigned gone = 0;
@@ -175,8 +175,8 @@ TEST(those_that_ask_and_never_read_are_dropped)
 	move_many("all readers that asked");
 	printf("the proxy grew by %ld KiB\n", rss_kib() - before);
 	assert_true(rss_kib() - before < GROWTH_MAX_KIB);
-	/* Until the proxy's patience of 5 s is over there may be no room; how
-	 * long a proxy without a CPU takes is unknown. */
+	/* There may be no room before the proxy's timeout of 5 s, or later
+	 * on a busy machine. */
 	while (gone == 0) {
 		int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 		char line[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpib_reg_fd() of the client library: memory behind a descriptor, with a
- * sealed memfd in the place of a dma-buf.
+ * mpib_reg_fd() of the client library: memory behind a descriptor. A sealed
+ * memfd stands for a dma-buf.
  */
 #include <errno.h>
 #include <mpib/control.h>
@@ -14,7 +14,8 @@
 
 static struct node node;
 
-/* A client, and the bytes seen through the test's own map of what it gave away. */
+/* A client, and the test's own mapping of the memory that the client
+ * registered. */
 struct end {
 	struct mpib_client *client;
 	struct mpib_region *region;
@@ -56,7 +57,7 @@ static struct ends give_buffers(struct end *from, struct end *to)
 	return e;
 }
 
-TEST(the_rails_carry_what_lies_at_an_odd_offset)
+TEST(memory_at_an_odd_offset_is_transferred)
 {
 	struct end a = { 0 }, b = { 0 };
 	struct ends e = give_buffers(&a, &b);
@@ -64,7 +65,7 @@ TEST(the_rails_carry_what_lies_at_an_odd_offset)
 	char *into;
 	int fd;
 
-	/* Other memory than a's region has, so that a region is made for it. */
+	/* Not the memory of a's region, so a new region is made for it. */
 	fd = buffer_make("d-odd");
 	into = mmap(NULL, BUFFER_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
 		    0);
@@ -103,7 +104,7 @@ TEST(the_same_memory_is_registered_once_and_counted)
 	assert_ptr_equal(part, a.region);
 	assert_int_equal(buffer_held(&node, "d-once"), 1);
 	assert_int_equal(buffer_held(&node, "d-twice"), 0);
-	/* What reaches beyond it is not. */
+	/* Memory that reaches beyond the region needs a new one. */
 	assert_int_equal(mpib_reg_fd(a.client, a.mem + 4096, BUFFER_SIZE, 0, fd,
 				     MPIB_REG_DMABUF, &other),
 			 0);
@@ -119,14 +120,14 @@ TEST(the_same_memory_is_registered_once_and_counted)
 	munmap(a.mem, BUFFER_SIZE);
 }
 
-TEST(no_bytes_are_no_region)
+TEST(an_empty_region_is_refused)
 {
 	struct mpib_region *none = NULL;
 	struct end a = { 0 };
 	int fd = buffer_make("d-none");
 
 	give_buffer(&a, "d-some");
-	/* Not even where all around it is registered. */
+	/* Also if the memory around it is registered. */
 	assert_int_equal(mpib_reg_fd(a.client, a.mem + 4096, 0, 0, fd,
 				     MPIB_REG_DMABUF, &none),
 			 -EINVAL);

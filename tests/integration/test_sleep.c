@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A shard's own thread, asleep: the doorbells of its clients. A client's writes
- * to its own doorbell take no wake-up from others, of which there may be
- * hundreds.
+ * The thread of a shard sleeps, and clients wake it by their doorbells. A
+ * client that reads its own doorbell takes no wake-up of another client.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -34,13 +33,13 @@ static struct guest guest[CLIENTS];
 static unsigned guests;
 static _Atomic bool thieving;
 static _Atomic int endless = -1; /* the epoll of the shard */
-/* Sleeps of the shard that have begun, and that an event ended. */
+/* Sleeps of the shard that have begun, and those that an event ended. */
 static _Atomic unsigned began, woken;
 
 int __real_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms);
 
-/* The shard's sleep has no end of its own here: what does not wake it hangs. */
+/* The shard sleeps without a timeout: without a wake-up the test hangs. */
 int __wrap_epoll_wait(int epfd, struct epoll_event *ev, int n, int ms)
 {
 	int rc;
@@ -152,7 +151,7 @@ static void *thief(void *arg)
 	return NULL;
 }
 
-fixture_test(who_empties_its_doorbell_takes_no_wake_up_of_another)
+fixture_test(emptying_a_doorbell_takes_no_wake_up_of_another)
 {
 	struct guest *bad = come(), *good = come();
 	pthread_t thread;
