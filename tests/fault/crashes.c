@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crashes: a process that a proxy crashed for twice within a minute is not served any
- * more, while others are, and while its end by any other hand counts for nothing.
- * And those that the last proxy had come before newcomers.
+ * crashes: a process whose requests crashed the proxy twice within a minute is
+ * refused, and others are served. A proxy killed from outside counts for no
+ * client. Clients of the last proxy are served before new ones.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static int attach(struct mpib_client **c, unsigned timeout_ms)
 	return mpib_attach(&opts, c);
 }
 
-/* A process that has attached; it ends with the test. */
+/* Start a process that attaches and stays. */
 static pid_t rank_start(void)
 {
 	struct mpib_client *c;
@@ -84,7 +84,7 @@ static int hello(char *why, size_t len)
 	return rc;
 }
 
-/* The proxy ends by what the client at the socket asks. */
+/* Crash the proxy by a request of the client at the socket. */
 static void crash(int sock)
 {
 	struct mpib_ctl_header bad = { .type = 0xdead, .len = sizeof(bad) };
@@ -105,7 +105,7 @@ TEST(who_crashes_the_proxy_twice_is_not_served)
 	setenv("LD_PRELOAD", MPIB_CRASHING_PATH, 1);
 	node_start(&node, 7, "--log-level", "error", NULL);
 	other = rank_start();
-	/* Killed by hand, that is nobody's fault. */
+	/* A kill from outside counts for no client. */
 	for (unsigned i = 0; i < 3; i++) {
 		int sock = node_dial(&node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 
@@ -150,7 +150,8 @@ TEST(who_was_there_comes_before_who_is_new)
 	assert_int_equal(attach(&c, 0), 0);
 	node_until_usage(&node, "attached", 2);
 	mpib_detach(c);
-	/* A dead one is not waited for, nor one that has left. */
+	/* The proxy waits neither for a dead client nor for one that has
+	 * left. */
 	child_kill(rank);
 	node_kill(&node);
 	node_again(&node);

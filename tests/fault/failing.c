@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Preloaded: the MPIB_FAIL_AT-th call of those below that this process makes
- * fails, as it would without memory or descriptors. MPIB_FAIL_COUNT names a
- * file that is told at the end how many there were. What glibc calls for itself
- * is left alone: its getgrnam() dies of it, and the loader ends the process.
+ * Preloaded: call number MPIB_FAIL_AT of the functions below fails, as without
+ * memory or descriptors. At the end the number of calls is written to the file
+ * MPIB_FAIL_COUNT. Calls by glibc itself do not fail: its getgrnam() would
+ * crash, and the loader would end the process.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -181,7 +181,7 @@ int epoll_create1(int flags)
 
 int epoll_ctl(int ep, int op, int fd, struct epoll_event *ev)
 {
-	/* Taking a descriptor out needs nothing. */
+	/* Removing a descriptor needs no memory. */
 	if (op != EPOLL_CTL_DEL && fails(ENOMEM))
 		return -1;
 	return NEXT(epoll_ctl)(ep, op, fd, ev);

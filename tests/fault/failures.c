@@ -2,9 +2,9 @@
 /*
  * failures [POINTS]: the n-th allocation or system call of a proxy fails, for
  * POINTS values of n spread over all calls of attach, connect, transfer and
- * close; 0: for every n. The proxy refuses to start with one line, or it serves:
- * no crash, no hang, every failure is reported in words, and the next client is
- * served.
+ * close; 0: for every n. The proxy refuses to start with one line, or it
+ * serves: no crash, no hang, each failure is reported with a reason, and the
+ * next client is served.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,10 +38,10 @@ static unsigned points = 30;
 static void exec_proxy(const char *fail_at)
 {
 	char sout[32], sup[32];
-	const char *argv[] = { "mpib-proxy",  "--config", "/dev/null",
-			       "--run-dir",   trial.dir,  "--log-level",
-			       "error",	      "--sout",	  sout,
-			       "--sup",	      sup,	  NULL };
+	const char *argv[] = { "mpib-proxy", "--config", "/dev/null",
+			       "--run-dir",  trial.dir,	 "--log-level",
+			       "error",	     "--sout",	 sout,
+			       "--sup",	     sup,	 NULL };
 
 	node_rail(sout, sizeof(sout), 60);
 	node_rail(sup, sizeof(sup), 61);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * orphan [N]: clients with memory of a device, sealed memfds in its place, are
- * killed while a peer that has begun to write there, and is being written to,
- * stands still. The proxy has let go of the memory long before it is through with
- * the client; others do not notice.
+ * orphan [N]: clients with device memory (sealed memfds in its place) are
+ * killed while a peer that reads and writes this memory is stopped. The proxy
+ * releases the memory long before it is done with the client, and other clients
+ * do not notice.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -20,7 +20,7 @@
 static unsigned kills = 4;
 static struct node node[2];
 
-/* Both ways, so that it posts and is written to; a byte for each message. */
+/* Send and receive, and write a byte to tell for each message. */
 static void rank_run(int tell)
 {
 	struct mover m[2];

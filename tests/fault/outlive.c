@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * outlive [N]: N times under traffic one of two proxies is killed and started again
- * where it was, or both are, also while their clients resume or connect. No call of
- * the clients fails, and each message comes once and whole. Then the same of proxies
- * that their clients start. A soak: outlive 5000, which is for each of its tests.
+ * outlive [N]: N times under traffic one of two proxies, or both, are killed
+ * and started again, also while their clients resume or connect. No call of the
+ * clients fails, and each message arrives once and whole. Then the same with
+ * proxies that their clients start. A soak: outlive 5000.
  */
 #include <errno.h>
 #include <signal.h>
@@ -28,14 +28,14 @@ static void move(struct mover *m, uint64_t messages)
 		mover_must(mover_move(&m[i], messages));
 }
 
-/* Half of them send from the first node, half to it; half without a copy. */
+/* Half of the movers send from the first node, and half without a copy. */
 static void open_mover(struct mover *m, unsigned i)
 {
 	mover_must(mover_open(&m[i], node[i & 1].dir, node[1 - (i & 1)].dir,
 			      200000, i & 2, i));
 }
 
-/* So that messages are under way. */
+/* Step a random number of times, so that messages are in flight. */
 static void step(struct mover *m, unsigned most)
 {
 	for (unsigned times = (unsigned)rand() % most; times > 0; times--) {
@@ -64,7 +64,7 @@ static void kill_some(struct mover *m)
 	}
 }
 
-/* A connection is closed, and another begins in its place. */
+/* Close a connection, and open another in its place. */
 static void replace_one(struct mover *m)
 {
 	opening = (unsigned)rand() % MOVERS;
@@ -79,8 +79,8 @@ static void await_opening(struct mover *m)
 	opening = MOVERS;
 }
 
-/* What needs no copy is flushed device memory where there are two rails, and pools'
- * where there is one. */
+/* Memory that needs no copy is device memory with two rails, and pool memory
+ * with one. */
 static void outlives_with(const char *sup)
 {
 	const char *const args[] = { "--log-level",
@@ -129,7 +129,7 @@ TEST(a_job_of_one_rail_outlives_its_proxies)
 	outlives_with("--sup");
 }
 
-/* Until a call of it fails. */
+/* Post until a call fails, and return its error. */
 static int conn_end(struct mover *m, struct mpib_conn *conn, bool sends)
 {
 	size_t size = m->room;
@@ -147,7 +147,7 @@ static int conn_end(struct mover *m, struct mpib_conn *conn, bool sends)
 	return rc;
 }
 
-/* Long before the grace is over. */
+/* The peer gets the error long before resume.grace ends. */
 TEST(what_is_closed_without_a_proxy_ends_at_the_peer)
 {
 	struct mover m[2];
@@ -188,7 +188,8 @@ static pid_t started(const char *dir)
 	return pid;
 }
 
-/* MPIB_START: mpib-proxy with the settings that lie beside its run directory. */
+/* Write the program of MPIB_START: mpib-proxy with the settings file of its
+ * run directory. */
 static void write_start(const char *base)
 {
 	char path[64], rail[2][32];
@@ -246,7 +247,7 @@ TEST(what_a_rank_started_is_started_again)
 	for (unsigned i = 0; i < 2; i++) {
 		pid_t pid = started(node[i].dir);
 
-		/* No child of the test, and leads no session of it. */
+		/* The proxy has its own session. */
 		assert_int_not_equal(getsid(pid), getsid(0));
 		kill(pid, SIGTERM);
 		while (kill(pid, 0) == 0)

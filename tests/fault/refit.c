@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * refit: a proxy returns with other settings. Those that fit change nothing for its
- * clients; of those that do not, the error at both ends says what and why.
+ * refit: a proxy returns with other settings. Compatible ones change nothing
+ * for its clients. For others the errors at both ends say which setting and
+ * why.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -34,7 +35,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Node 0 restarts, with further arguments up to a NULL. */
+/* Restart node 0 with further arguments up to a NULL. */
 static void restarts_with(const char *const *args)
 {
 	unsigned n = 0;

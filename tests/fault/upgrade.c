@@ -18,7 +18,7 @@ static struct moving moving;
 static struct run run;
 static unsigned times = 4;
 
-/* Ask for an upgrade while messages are under way. */
+/* Ask for an upgrade while messages are in flight. */
 static void upgrade(const struct node *of, const char *path)
 {
 	const char *argv[] = {

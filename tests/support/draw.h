@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chance that is the same for the same seed. */
+/* Pseudo-random numbers. */
 #ifndef MPIB_TESTS_DRAW_H
 #define MPIB_TESTS_DRAW_H
 
 #include <stdint.h>
 
-/* The next of the numbers that *rng is at, 0 to n - 1. */
+/* The next number of the sequence *rng, 0 to n - 1. */
 static inline uint64_t draw(uint64_t *rng, uint64_t n)
 {
 	uint64_t z = *rng += 0x9e3779b97f4a7c15ull; /* splitmix64 */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A connection between clients of two proxies, both in this process, with memory that
- * needs no copy: one message at a time, as the test says. A call that fails ends the
- * test. mover.h has traffic that goes on by itself.
+ * A connection between clients of two proxies, both in this process, with
+ * memory that needs no copy. The test posts each message. A call that fails
+ * ends the test. mover.h has continuous traffic.
  */
 #ifndef MPIB_TESTS_ENDS_H
 #define MPIB_TESTS_ENDS_H
@@ -25,16 +25,16 @@ struct mpib_client *ends_attach(const struct node *n, const char *name);
 /* Attach "sender" and "receiver", get memory and connect. */
 void ends_open(struct ends *e, const struct node *from, const struct node *to,
 	       size_t room);
-/* Connect the clients (anew: others keep what was in tx and rx). */
+/* Connect the clients, also again: earlier connections stay open. */
 void ends_connect(struct ends *e);
 void ends_detach(struct ends *e);
 
 /* Post until there is room for it. */
 struct mpib_request *ends_send(const struct ends *e, size_t size, int tag);
 struct mpib_request *ends_receive(const struct ends *e, int tag);
-/* Wait for its end. Returns the size of what a receive got. */
+/* Wait until the request completes. Returns its size. */
 size_t ends_finish(struct mpib_request *r);
-/* Send so many bytes, which differ from those before, and compare them. */
+/* Send so many new bytes, and compare them. */
 void ends_move(const struct ends *e, size_t size, int tag);
 
 #endif

@@ -73,7 +73,7 @@ void fake_engine_fini(struct mpib_engine *e);
  * and no callback runs. */
 void fake_engine_die(struct mpib_engine *e);
 
-/* Keep callbacks back, or let them run again. */
+/* Hold callbacks, or let them run again. */
 void fake_engine_hold(struct mpib_engine *e, bool hold);
 
 /* The number of lanes or connections of e (NULL: of all engines) that are not

@@ -24,7 +24,7 @@ static struct {
 
 static const struct mpib_verbs *const soft = &mpib_verbs_soft;
 
-/* Each device is called by a thread of its own: for what they share. */
+/* Each device has a thread, and they share this. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void fake_ibv_reset(void)
@@ -71,8 +71,8 @@ static int fails(const char *call)
 	return fake_ibv.error;
 }
 
-/* Convert rc (0 or -errno) to libibverbs' convention: sets errno, and returns 0
- * or a positive errno. */
+/* Convert rc (0 or -errno) to libibverbs' convention: set errno, and return
+ * 0 or a positive errno. */
 static int told(int rc)
 {
 	if (rc < 0)

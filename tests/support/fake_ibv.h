@@ -15,7 +15,7 @@
 #define FAKE_DEVICES 300
 #define FAKE_PORTS 2
 #define FAKE_GIDS 8
-/* mpib_hca_wait_ms, but while a test has a call hang. */
+/* mpib_hca_wait_ms, unless a test lets a call hang. */
 #define FAKE_IBV_PATIENCE_MS 600000
 
 struct fake_port {
@@ -50,9 +50,9 @@ struct fake_ibv {
 
 extern struct fake_ibv fake_ibv;
 
-/* Back to no devices and no failures. Call with all contexts closed. */
+/* Remove all devices and failures. All contexts must be closed. */
 void fake_ibv_reset(void);
-/* So many of the next calls of the function named fail with error. */
+/* Let the next n calls of this function fail with error. */
 void fake_ibv_fails(const char *call, int error, unsigned times);
 /* Add a device with one port: ACTIVE, RoCE, 4X EDR (100 Gb/s), MTU 4096, and
  * the RoCE v2 GID of address soft at index 1. */
@@ -64,17 +64,16 @@ void fake_ibv_add_gid(struct fake_device *d, unsigned port, const char *addr,
 		      enum ibv_gid_type type);
 
 /*
- * From now on these calls of the device do not return: "ibv_reg_mr",
- * "ibv_dereg_mr", "ibv_create_qp", "ibv_destroy_qp", and of ibv_modify_qp()
- * "RTR" and "ERR". fake_ibv_release() lets them, and those that come, go on. Any
- * thread.
+ * From now on these calls of the device block: "ibv_reg_mr", "ibv_dereg_mr",
+ * "ibv_create_qp", "ibv_destroy_qp", and "RTR" and "ERR" of ibv_modify_qp().
+ * fake_ibv_release() ends that. Callable from any thread.
  */
 void fake_ibv_hang(const char *device, const char *call);
 void fake_ibv_release(void);
 /* How many calls have hung, and how many contexts are open. */
 unsigned fake_ibv_hung(void);
 unsigned fake_ibv_contexts(void);
-/* Of the fake functions: d is called so. Returns unless it is to hang. */
+/* For the fake functions: device d got this call. Blocks if it is to hang. */
 void fake_ibv_call(const struct fake_device *d, const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a test says: fake devices and GIDs, and calls that fail. */
+/* Fake devices, GIDs and failing calls, as the test sets them. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "fake_ibv.h"
 #include "verbs/hca/hca.h"
 
-/* Beside much load a device that is well has no answer in 2 s either. */
+/* On a loaded machine a healthy device may need more than 2 s. */
 __attribute__((constructor)) static void patient(void)
 {
 	mpib_hca_wait_ms = FAKE_IBV_PATIENCE_MS;

@@ -61,7 +61,7 @@ static int post(struct grouper *g)
 	return 1;
 }
 
-/* Test *r. 1: it is over and *r is NULL; 0: not yet; -errno. */
+/* Test *r. 1: it completed, and *r is NULL; 0: not yet; -errno. */
 static int look(struct mpib_request **r, size_t *sizes)
 {
 	int done = *r == NULL;

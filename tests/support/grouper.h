@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mover with grouped receives: each receive has several buffers, each filled
- * by the send with its tag; the order of the sends changes.
+ * A mover with grouped receives: each receive has several buffers, filled by
+ * the sends with their tags, in changing order.
  */
 #ifndef MPIB_TESTS_GROUPER_H
 #define MPIB_TESTS_GROUPER_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main() of the programs that have nothing else to do than to run their tests. */
+/* main() of programs that only run tests. */
 #include "arg.h"
 #include "test.h"
 
@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 		*test_times = arg_count(argv[1]);
 	if (argc > 2)
 		cmocka_set_test_filter(argv[2]);
-	/* What its macro calls, which counts by sizeof. */
+	/* The function behind cmocka's macro, which counts by sizeof. */
 	return _cmocka_run_group_tests("tests", tests, tests_n,
 				       test_group.setup, test_group.teardown);
 }

@@ -161,7 +161,7 @@ static int post(struct mover *m)
 	return 1;
 }
 
-/* Test *r, if it is not NULL. 1: it is over; 0: not yet; -errno. */
+/* Test *r unless it is NULL. 1: it completed; 0: not yet; -errno. */
 static int look(struct mpib_request **r, size_t *size)
 {
 	int done = 0, rc;
@@ -174,7 +174,7 @@ static int look(struct mpib_request **r, size_t *size)
 	return rc < 0 ? rc : done;
 }
 
-/* All has come, and is in place. */
+/* The message has arrived, and is flushed. */
 static int compare(struct mover *m)
 {
 	m->messages++;

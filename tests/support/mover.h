@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One connection between two nodes, both ends in this process, that carries
- * messages of random size and checks them. Steps do not wait, so one
- * thread can drive many movers and do other work. Where the proxies register
- * dma-bufs, memory that needs no copy is such, with a memfd in its place, and is
- * flushed before it is looked at.
+ * One connection between two nodes, with both ends in this process, that
+ * carries messages of random size and checks them. A step does not block, so
+ * one thread can drive many movers and do other work. If the proxies register
+ * dma-bufs, memory that needs no copy is a memfd registered as a dma-buf, and
+ * is flushed before it is read.
  */
 #ifndef MPIB_TESTS_MOVER_H
 #define MPIB_TESTS_MOVER_H
@@ -44,14 +44,15 @@ int mover_call(struct mover *m, const char *from, const char *to, size_t room,
 int mover_answer(struct mover *m);
 /* 1 when both ends are ready, 0 not yet, -errno. */
 int mover_ready(struct mover *m);
-/* Until both ends are ready: 0, -ETIME after a minute, or -errno. */
+/* Wait until both ends are ready: 0, -ETIME after a minute, or -errno. */
 int mover_wait(struct mover *m);
 /* mover_open() and mover_wait(). */
 int mover_begin(struct mover *m, const char *from, const char *to, size_t room,
 		bool direct, uint64_t seed);
-/* So many messages more. The same, or -EBADMSG: one was wrong. */
+/* Move so many more messages. Returns the same, or -EBADMSG if one was
+ * wrong. */
 int mover_move(struct mover *m, uint64_t messages);
-/* In words, what a call of these ended with. */
+/* Describe the result of one of these calls. */
 const char *mover_why(int rc);
 static inline void mover_must(int rc)
 {

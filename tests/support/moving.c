@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traffic that goes on while nodes change, see moving.h. */
+/* Traffic that continues while nodes change, see moving.h. */
 #include "moving.h"
 
 #include <stdio.h>
@@ -46,7 +46,7 @@ static void say_node(const struct node *n, const char *command, const char *arg)
 		run.err);
 }
 
-/* Print the state of both nodes to the log: something hangs. */
+/* Print the state of both nodes to the log after a hang. */
 static void say_all(const struct moving *m)
 {
 	static const struct {

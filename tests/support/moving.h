@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked traffic in both directions between two nodes, which goes on while the
- * test does something to them: single and grouped receives, in memory of the
- * test and of the proxy. A failure ends the test; if a message hangs, the state
- * of both nodes is printed first.
+ * Checked traffic in both directions between two nodes, which continues while
+ * the test changes them: single and grouped receives, in memory of the test and
+ * of the proxy. A failure ends the test; if a message hangs, the state of both
+ * nodes is printed first.
  */
 #ifndef MPIB_TESTS_MOVING_H
 #define MPIB_TESTS_MOVING_H
@@ -24,8 +24,8 @@ struct moving {
 };
 
 void moving_open(struct moving *m, const struct node node[2]);
-/* Start both nodes, of number n and n + 1, with these arguments up to a NULL, and
- * between them what moves already. */
+/* Start nodes number n and n + 1 with these arguments up to a NULL, and
+ * traffic between them. */
 void moving_start(struct moving *m, struct node node[2], unsigned n,
 		  const char *const *args);
 /* One step of each mover. */

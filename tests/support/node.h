@@ -35,7 +35,7 @@ uint32_t node_address(const char *rail);
 void node_start(struct node *node, unsigned n, ...);
 /* The same, of a list that ends with NULL. */
 void node_start_with(struct node *node, unsigned n, const char *const *args);
-/* SIGKILL the proxy and wait; and start it again with the same arguments. */
+/* SIGKILL the proxy and wait. Start it again with the same arguments. */
 void node_kill(struct node *node);
 void node_again(struct node *node);
 /* node_kill(), then remove the node's files. */
@@ -54,9 +54,9 @@ void run_dir_remove(const char *dir);
 int child_end(pid_t pid);
 /* SIGKILL a child of the test and wait; it must not have ended by itself. */
 void child_kill(pid_t pid);
-/* SIGSTOP one, and wait until it stands still. */
+/* SIGSTOP a child, and wait until it is stopped. */
 void child_freeze(pid_t pid);
-/* How many entries the folder /proc/PID/what has. */
+/* Count the entries of the folder /proc/PID/what. */
 unsigned proc_entries(pid_t pid, const char *what);
 
 /* What one process wrote and how it ended. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A broker's sums: lanes, connections, callers and bytes that wait. */
+/* A broker's sums: lanes, connections, waiting callers and waiting bytes. */
 #include "peer/internal.h"
 #include "sums.h"
 

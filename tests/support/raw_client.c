@@ -99,7 +99,7 @@ uint32_t raw_state(const struct raw_client *x, uint32_t index)
 				    memory_order_acquire);
 }
 
-/* Clear what the last user of the ring left in it, and start at its head. */
+/* Clear the ring, and start at its head. */
 static void rewind_ring(struct raw_client *x, uint32_t index)
 {
 	for (unsigned i = 0; i < MPIB_RING_SLOTS; i++)

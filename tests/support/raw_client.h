@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A client without the client library, for tests that break the library's
- * rules: it attaches properly, and then the test writes into the segments as it
- * likes. Calls return false if the proxy refused or is gone.
+ * rules. It attaches properly; then the test writes anything into the segments.
+ * Calls return false if the proxy refused or is gone.
  */
 #ifndef MPIB_TESTS_RAW_CLIENT_H
 #define MPIB_TESTS_RAW_CLIENT_H
@@ -33,7 +33,7 @@ bool raw_close(struct raw_client *x, uint32_t index);
 uint32_t raw_state(const struct raw_client *x, uint32_t index);
 /* Push d unchecked into the ring of connection index. */
 void raw_push(struct raw_client *x, uint32_t index, const struct mpib_desc *d);
-/* The same, and tell nobody: see raw_ring(). */
+/* The same, without a doorbell: see raw_ring(). */
 void raw_put(struct raw_client *x, uint32_t index, const struct mpib_desc *d);
 /* Set bits of a word of the summary and ring the doorbell. */
 void raw_ring(struct raw_client *x, unsigned word, uint64_t bits);

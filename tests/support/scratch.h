@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A directory of its own for each test, gone afterwards. */
+/* A directory for each test, removed afterwards. */
 #ifndef MPIB_TESTS_SCRATCH_H
 #define MPIB_TESTS_SCRATCH_H
 
@@ -9,9 +9,9 @@ extern char scratch[64];
 int scratch_make(void **state);
 int scratch_remove(void **state);
 
-/* The path of name in it, until the next call. */
+/* The path of name in the directory, valid until the next call. */
 const char *scratch_path(const char *name);
-/* Both make the directories that lead there as well. */
+/* Both also make the parent directories. */
 void scratch_dir(const char *name);
 void scratch_write(const char *name, const char *text);
 

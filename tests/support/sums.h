@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each running sum of a shard, a broker and the proxy's clients must equal what the
- * objects own that count in it. Each sum is changed in one place of the code, so a
- * difference points there. Call these while their objects rest: between two turns, or
- * after the end.
+ * Each running sum of a shard, a broker and the proxy's clients must equal the
+ * sum over the objects that it counts. The code changes each sum in one place,
+ * so a difference points there. Call these between two turns, or at the end.
  */
 #ifndef MPIB_TEST_SUMS_H
 #define MPIB_TEST_SUMS_H
@@ -15,7 +14,7 @@ struct mpib_broker;
 struct mpib_shard;
 struct proxy_clients;
 
-/* A sum that is not what its owners have. */
+/* A sum that differs from its objects. */
 struct sum {
 	const char *what;
 	uint64_t owed, have;

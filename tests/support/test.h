@@ -14,10 +14,10 @@
 
 #include <cmocka.h>
 
-/* What cmocka hands to each test, and few of them want: state. */
+/* Few tests use cmocka's argument state. */
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 
-/* It cannot run here, for that reason. */
+/* Skip the test: it cannot run here, for this reason. */
 _Noreturn static inline void skip_as(const char *reason)
 {
 	print_message("SKIPPED: %s\n", reason);
@@ -32,9 +32,9 @@ static inline void assert_in(const char *text, const char *part)
 }
 
 /*
- * A test: TEST(a_sentence) { ... }, with `state` for an argument. TEST_OF() has
- * also what comes before it and after it, or NULL. main.c runs the tests of a
- * program in the order of their lines.
+ * A test: TEST(a_sentence) { ... }, with the argument `state`. TEST_OF() adds a
+ * setup and a teardown, or NULL. main.c runs the tests of a program in the
+ * order of their lines.
  */
 #define TEST_OF(f, before, after)                                              \
 	static void f(void **state);                                           \
@@ -47,17 +47,16 @@ static inline void assert_in(const char *text, const char *part)
 #define TEST(f) TEST_OF(f, NULL, NULL)
 void test_add(struct CMUnitTest test, unsigned line);
 
-/* What a program may have besides: what comes before all its tests and after them,
- * and what the number is that is its first argument. The second is a pattern of
- * tests' names. */
+/* A program may have a setup before all its tests and a teardown after them,
+ * and a variable for the number that is its first argument. Its second
+ * argument is a pattern of test names. */
 struct test_group {
 	CMFixtureFunction setup, teardown;
 };
 extern struct test_group test_group;
 extern unsigned *test_times;
 
-/* A test with the setup() and teardown() of its file, or that of both which the
- * file has. */
+/* A test with the setup() and teardown() of its file, or with one of them. */
 #define fixture_test(f) TEST_OF(f, setup, teardown)
 #define setup_test(f) TEST_OF(f, setup, NULL)
 #define teardown_test(f) TEST_OF(f, NULL, teardown)

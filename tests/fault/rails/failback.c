@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How soon a rail that is well again carries bytes: from the moment in which its
- * fault ends to the first payload over it, under traffic and with the settings
- * as they come. Each round begins with new nodes, whose rails have not failed.
+ * How soon a repaired rail carries bytes: the time from the end of its fault to
+ * the first payload over it, under traffic and with default settings. Each
+ * round begins with new nodes, whose rails have not failed.
  *
- *   failback [-n rounds of each kind] [-m most ms]
+ * failback [-n rounds of each kind] [-m most ms]
  *
- * Ends with 1 when one took longer than that.
+ * Exits with 1 if a round took longer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ static void until_out(unsigned rail)
 	}
 }
 
-/* Each breaks the rail and mends it; returns when it was well again. */
+/* Each breaks and repairs the rail. Returns the time of the repair. */
 static uint64_t link_down(unsigned end, unsigned rail)
 {
 	set_fault(end, rail, (struct mpib_soft_fault){ .link_down = 1 });

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device of one end whose firmware answers nothing any more, in each of the
- * calls that take its time: the call does not return until the test is through
- * with it. The rail is given up, the control thread does its other work, checked
- * traffic goes over the other rail without an error; and when the call returns at
- * last, what it made is thrown away and the device is closed like any other. Where
- * that is so from the start, the rail is away as if its port were down. The devices
- * are those of fake_ibv.h, called through libibverbs' provider.
+ * A device of one end whose firmware no longer answers, in each call that
+ * blocks on it: the call does not return until the test releases it. The engine
+ * gives the rail up, the control thread does its other work, and checked
+ * traffic uses the other rail without an error. When the call returns, its
+ * object is destroyed and the device is closed. If the device hangs at the
+ * start, its rail counts as down. The devices are those of fake_ibv.h, called
+ * through libibverbs' provider.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -50,7 +50,7 @@ static void look_dead(struct node *node, void *arg)
 	*(bool *)arg = node->engine->shard[0].rail[hung].dead;
 }
 
-/* That rail hangs, and nothing else. The control thread says so itself. */
+/* Only this rail hangs, as the control thread reports. */
 static void until_given_up(const char *what)
 {
 	bool dead = false;
@@ -76,7 +76,7 @@ static void look_awake(struct node *node, void *arg)
 	*(bool *)arg = poll(&fd, 1, 0) != 0;
 }
 
-/* Nothing is left that wakes the control thread again and again. */
+/* No timer wakes the control thread again and again. */
 static void until_asleep(const char *what)
 {
 	bool awake = true;
@@ -125,15 +125,16 @@ static void do_dereg(void)
 	node_call(&nodes.node[0], dereg, NULL);
 }
 
-/* The peer's QP fails, so that both ends fence the rail, move its QPs to ERR and
- * after the hold-down make new ones. */
+/* The peer's QP fails, so that both ends fence the rail, move its QPs to ERR
+ * and after the hold-down make new ones. */
 static void do_fence(void)
 {
 	if (!node_kill_qp(&nodes.node[1], 1, 0))
 		die("there is no QP to kill");
 }
 
-/* What the calls made is closed, and only after that the device can be opened. */
+/* The objects of the calls are closed; only then can the device be opened
+ * again. */
 static void until_healthy(const char *device)
 {
 	struct mpib_rail_spec spec = { .provider = MPIB_PROVIDER_RDMA,
@@ -174,7 +175,7 @@ static void play(const char *call, void (*provoke)(void))
 	if (fake_ibv_hung() != before + 1)
 		die("%s: %u calls hang", call, fake_ibv_hung() - before);
 	if (provoke == do_reg)
-		do_dereg(); /* without SUP, which has nothing of it */
+		do_dereg(); /* without SUP, which has no object of it */
 	move(call);
 	until_asleep(call);
 
@@ -184,7 +185,7 @@ static void play(const char *call, void (*provoke)(void))
 	printf("%s hangs: the rail is lost, the other carries on\n", call);
 }
 
-/* As the firmware that recovers has one, which cannot be read. */
+/* Like an event of recovering firmware, which cannot be read. */
 static void raise_event(struct node *node, void *arg)
 {
 	const struct mpib_rail *rail = &node->engine->shard[0].rail[hung];
@@ -195,7 +196,8 @@ static void raise_event(struct node *node, void *arg)
 		die("no event of the device");
 }
 
-/* At the start, in a call that every device must answer: the rail is away. */
+/* Hang at the start, in a call that every device must answer: the rail
+ * counts as down. */
 static void play_start(unsigned rail, const char *call)
 {
 	struct mpib_engine_config cfg;

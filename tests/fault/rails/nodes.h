@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two whole nodes in one process: engine with its shard thread, broker on a
- * control thread of its own, two software rails, a real peer link between
- * them. The test plays the clients and breaks the rails. What cannot be done
- * ends the program with a message.
+ * Two whole nodes in one process: an engine with its shard thread, a broker
+ * with its own control thread, two software rails, a real peer link. The test
+ * plays the clients and breaks the rails. A call that fails ends the program
+ * with a message.
  */
 #ifndef MPIB_TESTS_FAULT_NODES_H
 #define MPIB_TESTS_FAULT_NODES_H
@@ -20,7 +20,7 @@
 #include "verbs/soft/soft.h"
 
 #define MS 1000000ull
-#define HANG_MS 60000 /* nothing takes that long, unless it hangs */
+#define HANG_MS 60000 /* longer than any step of a test */
 
 struct node {
 	unsigned number;
@@ -52,16 +52,15 @@ struct nodes {
 /* private_lanes: imm v1. */
 void nodes_open(struct nodes *n, const struct mpib_engine_config *cfg,
 		size_t mem, bool private_lanes);
-/* FENCEs that they have sent. */
+/* FENCEs that both have sent. */
 static inline unsigned nodes_fences(const struct nodes *n)
 {
 	return atomic_load(&n->node[0].fences) +
 	       atomic_load(&n->node[1].fences);
 }
-/* Connection at index of both, from one node to the other; before
- * nodes_start(). */
+/* Create connection index from one node to the other, before nodes_start(). */
 void nodes_connect(struct nodes *n, unsigned from, uint32_t index);
-/* The control threads run from here on. */
+/* Start the control threads. */
 void nodes_start(struct nodes *n);
 void nodes_close(struct nodes *n);
 
@@ -70,7 +69,7 @@ void node_call(struct node *node, void (*fn)(struct node *node, void *arg),
 	       void *arg);
 void node_fault(struct node *node, unsigned rail,
 		const struct mpib_soft_fault *fault);
-/* Move a QP of the rail of the node's lane to ERR; false: it has none now. */
+/* Move a QP of the lane on this rail to ERR. False: it has none now. */
 bool node_kill_qp(struct node *node, unsigned rail, unsigned which);
 /* Mask of the rails that are live at this end. */
 uint8_t node_live(struct node *node);

@@ -7,9 +7,9 @@
  *
  *   storm [-n faults] [-s seed] [-c connections] [-p] [-a] [-m mode]
  *
- * -p: private lanes. -a: adaptive mode, in which most messages go whole over one
- * rail; without it each is cut in halves. -m: how lanes are spread: 0 split,
- * 1 spray, 2 dqplb, 3 auto, in fragments so small that most messages are spread.
+ * -p: private lanes. -a: adaptive mode, in which most messages use one rail;
+ * without it each uses both. -m: how lanes are spread: 0 split, 1 spray,
+ * 2 dqplb, 3 auto, in fragments so small that most messages are spread.
  *
  * Prints histograms of the time to detection and of the time until every
  * connection has completed a message that was posted after the fault.
@@ -31,7 +31,7 @@ enum kind {
 	KIND_DOWN,
 	KIND_HOLE,
 	KIND_KILL,
-	KIND_BOTH, /* the other rail, too, while the first is dealt with */
+	KIND_BOTH, /* the other rail too, during the failover */
 	KINDS,
 };
 
@@ -90,7 +90,7 @@ static void print_times(const char *what, enum kind kind, struct times *t)
 	printf("\n");
 }
 
-/* When the first end said so, 0: it has not. */
+/* When the first end fenced the rail; 0: not yet. */
 static uint64_t detected(unsigned before, uint64_t since)
 {
 	uint64_t first = 0;
@@ -126,7 +126,7 @@ static void heal(unsigned end, unsigned rail)
 	node_fault(&nodes.node[end], rail, &none);
 }
 
-/* One rail of one end. The other carries on. */
+/* Break one rail of one end. The other rail continues. */
 static void one_rail(enum kind kind)
 {
 	unsigned end = (unsigned)draw(&rng, 2), rail = (unsigned)draw(&rng, 2);
@@ -137,8 +137,8 @@ static void one_rail(enum kind kind)
 		return;
 	traffic_mark(&traffic);
 	back = traffic_until_marked(&traffic, kind_name[kind]);
-	/* A killed QP may have been idle, and a fault without traffic on that
-	 * rail is none. */
+	/* A killed QP may have been idle, and without traffic a fault has no
+	 * effect. */
 	hit = detected(before, start);
 	if (hit) {
 		add(&detect[kind], hit - start);
@@ -168,8 +168,8 @@ static void both_rails(void)
 	    traffic_until_marked(&traffic, "both rails") - start);
 }
 
-/* What one end sent is what the other got, but for what was lost and sent
- * again. */
+/* Each end received the bytes that the other sent, except those lost and
+ * replayed. */
 static void check_counts(void)
 {
 	struct mpib_snapshot *s[2] = { node_snapshot(&nodes.node[0]),
@@ -252,8 +252,8 @@ int main(int argc, char **argv)
 	}
 	cfg.hold_ms = 10;
 	cfg.frag = MPIB_FRAG_MIN;
-	/* A QP that was killed while it was idle fails only by its timeout, if
-	 * the next fault takes the other rail: within HANG_MS. */
+	/* A QP that was killed while idle fails by its timeout if the next
+	 * fault takes the other rail. This must be within HANG_MS. */
 	cfg.timeout = TEST_RAIL_TIMEOUT;
 	nodes_open(&nodes, &cfg, TRAFFIC_MEM, private_lanes);
 	traffic_open(&traffic, &nodes, conns);

@@ -30,8 +30,8 @@ static void bytes_fill(char *p, uint32_t len, uint64_t seed)
 	}
 }
 
-/* Return the offset of the first 8 bytes that differ from those of seed; len: all
- * are equal. */
+/* Return the offset of the first 8 bytes that differ from those of seed; len:
+ * all are equal. */
 static uint32_t bytes_wrong(const char *p, uint32_t len, uint64_t seed)
 {
 	for (uint32_t i = 0; i < len; i += 8) {
@@ -146,7 +146,8 @@ static void post(struct end *e, enum traffic_kind kind, struct mpib_desc d)
 	push_parts(e, d, cut);
 }
 
-/* A send of a group: whole, in two parts, or not to be held for the others. */
+/* Post a send of a group: whole, in two parts, or so that it is not held for
+ * the others. */
 static void post_grouped(struct conn *c, struct mpib_desc d)
 {
 	unsigned k = d.req % GROUP;
@@ -211,7 +212,7 @@ static void post_send(const struct traffic *t, struct conn *c, uint64_t number,
 	flush(&c->tx);
 }
 
-/* The next send of a tag drawn by chance among those that have one. */
+/* The next send of a random tag that has one. */
 static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
 {
 	unsigned first =
@@ -231,7 +232,7 @@ static bool post_drawn(const struct traffic *t, struct conn *c, uint64_t end)
 	return false;
 }
 
-/* False: there is none to be posted. A group that was begun is ended. */
+/* Post a send. False: none remains. A begun group is completed. */
 static bool post_tx(const struct traffic *t, struct conn *c, bool posting)
 {
 	uint64_t end = posting ? c->tx.done + TRAFFIC_WINDOW : c->tx.posted;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Checked traffic between two nodes, played on one thread. Every message is
- * known from its connection and number. A buffer is overwritten the moment it
- * is handed back and looked at before it is posted again: what is replayed from
- * it, or lands in it, after that is found out.
+ * Checked traffic between two nodes, on one thread. The bytes of a message
+ * follow from its connection and number. A buffer is overwritten as soon as its
+ * request completes, and checked before it is posted again. So a replay from
+ * it, or a late write to it, is found.
  */
 #ifndef MPIB_TESTS_FAULT_TRAFFIC_H
 #define MPIB_TESTS_FAULT_TRAFFIC_H
@@ -19,9 +19,10 @@
 enum traffic_kind {
 	TRAFFIC_PLAIN,
 	TRAFFIC_PARTS, /* both ends describe their buffers in parts */
-	/* Receives of four buffers. Their sends come in any order that keeps
-	 * that of each tag, up to a window ahead; some come in parts, and some
-	 * are not to be held for the others of their receive. */
+	/* Receives of four buffers. Their sends are posted up to a window
+	 * ahead, in any order that keeps the order of each tag. Some are
+	 * posted in parts, and some are not held for the others of their
+	 * receive. */
 	TRAFFIC_GROUP,
 };
 
@@ -39,37 +40,38 @@ struct conn {
 	uint64_t next[TRAFFIC_GROUPED]; /* of a group: sends posted, by tag */
 	uint64_t drawn; /* tags */
 	bool poisoned[TRAFFIC_WINDOW];
-	uint64_t last_ns; /* a message ended that was posted after mark */
+	uint64_t last_ns; /* of the first message after the mark */
 	uint64_t mark; /* number of the first message posted after it */
 };
 
 struct traffic {
 	struct conn conn[TRAFFIC_CONNS];
 	unsigned conns;
-	uint64_t seed; /* of the orders in which tags come */
-	uint32_t fixed; /* 0: sizes by chance; else all of this size */
+	uint64_t seed; /* of the order of tags */
+	uint32_t fixed; /* 0: random sizes; else all of this size */
 	uint64_t messages, bytes;
 };
 
-/* Connects all; before nodes_start(). */
+/* Connect all, before nodes_start(). */
 void traffic_open(struct traffic *t, struct nodes *n, unsigned conns);
-/* Post and take what can be; posting false lets it run dry. */
+/* Post and complete what is possible. If posting is false only complete. */
 void traffic_turn(struct traffic *t, bool posting);
-/* Everything posted has ended. */
+/* All posted messages have completed. */
 bool traffic_dry(const struct traffic *t);
-/* Turns until then, or else it dies. n, unless NULL: the caller plays the threads
- * of these, too. */
+/* Make turns until then; ends the program after HANG_MS. Unless n is NULL
+ * make turns of its threads, too. */
 void traffic_run_dry(struct traffic *t, struct nodes *n);
-/* Turns for ns, at least one. */
+/* Make turns for ns, at least one. */
 void traffic_run_for(struct traffic *t, uint64_t ns);
-/* Turns until all rails of both are live, or else it dies. */
+/* Make turns until all rails of both nodes are live; ends the program after
+ * HANG_MS. */
 void traffic_until_live(struct traffic *t, struct nodes *n);
-/* From now on a message of each connection is waited for. */
+/* Begin to wait for a message of each connection. */
 void traffic_mark(struct traffic *t);
-/* The time when the last of them ended; 0: not yet. */
+/* The time when the last of them completed; 0: not yet. */
 uint64_t traffic_marked(const struct traffic *t);
-/* Make turns until then, and return that time. After HANG_MS die() names the case
- * `what`. */
+/* Make turns until then, and return that time. After HANG_MS die() names the
+ * case `what`. */
 uint64_t traffic_until_marked(struct traffic *t, const char *what);
 
 #endif
