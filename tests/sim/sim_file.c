@@ -17,7 +17,7 @@ static struct entry {
 } table[SIM_FDS];
 static const struct sim_proc *real_owner[SIM_FD_FIRST];
 static int hint;
-static int used, real_used; /* no higher one has ever been in use */
+static int used, real_used; /* no higher descriptor was ever used */
 
 void *sim_file_new(const struct sim_file_ops *ops, size_t size)
 {
@@ -238,7 +238,7 @@ ssize_t __wrap_read(int fd, void *buf, size_t len)
 
 ssize_t __wrap_write(int fd, const void *buf, size_t len)
 {
-	/* write() alone has it const; file_write() does not change it. */
+	/* Only write() has a const buffer. file_write() does not change it. */
 	struct transfer t = { (void *)(uintptr_t)buf, len };
 	struct sim_file *f;
 

@@ -52,17 +52,17 @@ void sim_file_put(struct sim_file *f);
 /* Call this when the file's readiness may have changed. */
 void sim_file_changed(struct sim_file *f);
 
-/* A new descriptor of the present process; takes over a reference. */
+/* Make a descriptor of the current process. It takes over a reference. */
 int sim_fd_new(struct sim_file *f);
 /* NULL and EBADF: not a descriptor of the simulated kernel. */
 struct sim_file *sim_fd_file(int fd);
 bool sim_fd_is(int fd);
-/* A descriptor in a message: it holds the file, or a copy of the real one. */
+/* Hold a descriptor in a message: the file, or a copy of a real descriptor. */
 int sim_fd_hold(int fd);
 /* Make the receiver's descriptor from what sim_fd_hold() returned. */
 int sim_fd_give(int held);
 void sim_fd_drop(int held);
-/* A real one, which ends with the process. Returns fd. */
+/* Close this real descriptor when the process ends. Returns fd. */
 int sim_fd_real(int fd);
 void sim_files_close_all(const struct sim_proc *proc);
 /* If the file blocks, wait until op() does not return -EAGAIN. */

@@ -25,8 +25,8 @@ static struct {
 	uint32_t gen, ask, sweep, part, idle;
 	/* Of a connection in both: flushes. */
 	uint32_t flush;
-	/* Of a connection in the engine: ranges, send ops and their shares; in
-	 * both ends of it messages. */
+	/* Of a connection in the engine: ranges, send ops and their shares.
+	 * In both ends of it: messages. */
 	uint32_t range, op, share, msg;
 	/* WRs of a QP; epochs of a rail, at both ends; quanta of a DRR
 	 * class. */

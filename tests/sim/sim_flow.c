@@ -202,7 +202,7 @@ unsigned sim_net_reset(unsigned a, unsigned b)
 	return n;
 }
 
-/* TCP_USER_TIMEOUT: this end gives up, and the other one does not know. */
+/* TCP_USER_TIMEOUT: this end gives up, and the other end does not notice. */
 static bool out_of_patience(struct sim_flow *f, const struct sim_chunk *c)
 {
 	struct sim_sock *s = f->writer;

@@ -155,7 +155,7 @@ struct sim_qp {
 	uint32_t sq_room, sq_free, sq_una, sq_next, sq_tail;
 	uint32_t sent, taken; /* messages handled by the peer, by this end */
 	uint64_t last_arrive, last_ack, stuck_since;
-	uint64_t stands_until; /* nothing of it arrives before */
+	uint64_t stands_until; /* no byte arrives before */
 	unsigned rnr_tries;
 	struct sim_rq rq;
 	struct sim_event arrive, ack, fatal;
@@ -231,7 +231,7 @@ int sim_reg_mr(struct ibv_pd *pd, void *addr, size_t len, uint64_t iova,
 int sim_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t len,
 		      uint64_t iova, int fd, int access, struct ibv_mr **mr);
 int sim_dereg_mr(struct ibv_mr *mr);
-/* Where a range is; NULL: no region of pd allows access to all of it. */
+/* Address of a range. NULL: no region of pd allows access to all of it. */
 uint8_t *sim_mr_at(struct sim_ctx *ctx, struct ibv_pd *pd, uint32_t key,
 		   uint64_t addr, uint64_t len, int access);
 /* Write for the peer to `at`, which sim_mr_at() returned for the remote key. */

@@ -88,7 +88,7 @@ int sim_asks_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct sim_ctx *ctx = sim_ctx(qp->context);
 
-	/* Else its flush would say that it has placed what came before. */
+	/* Otherwise its flush would report that earlier writes are placed. */
 	if (ctx->device->forgets && ctx->device->dies && mask & IBV_QP_STATE &&
 	    attr->qp_state == IBV_QPS_ERR)
 		sim_device_lose(ctx->device, 0);

@@ -17,7 +17,7 @@
 #include <sanitizer/asan_interface.h>
 #endif
 
-/* Far from what the real kernel gives out, and from AddressSanitizer's. */
+/* Far from the addresses that the real kernel and AddressSanitizer use. */
 #define MAPS_FROM 0x200000000000
 /* Larger pieces get mappings of their own: tables of which a seed uses a few
  * entries. */
@@ -67,7 +67,7 @@ void *__wrap_calloc(size_t n, size_t size)
 
 static char *next_map = (char *)MAPS_FROM;
 
-/* What is mapped next lies behind as much as this. */
+/* The next mapping lies after a gap of this size. */
 static void addresses_pass(size_t len)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -145,7 +145,7 @@ void sim_memory_stays(void)
 {
 	mallopt(M_MMAP_THRESHOLD, MAPPED_FROM);
 	mallopt(M_TRIM_THRESHOLD, INT_MAX);
-	mallopt(M_TOP_PAD, 0); /* calloc() clears what it had before */
+	mallopt(M_TOP_PAD, 0); /* calloc() clears the old contents */
 }
 
 /* Stacks of ended tasks, with their pages. */

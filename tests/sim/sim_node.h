@@ -24,7 +24,7 @@ unsigned sim_node_count(void);
 const char *sim_node_dir(unsigned node);
 /* The process that serves; NULL: none does. */
 struct sim_proc *sim_node_proxy(unsigned node);
-/* Return the path as the real code has it. */
+/* Return the path that the real code uses. */
 struct mpib_proxy *sim_node_real(unsigned node);
 bool sim_node_up(unsigned node);
 /* Return whether the node has lost a device. */

@@ -226,7 +226,7 @@ static enum sim_fault_kind draw_kind(const struct sim_plan *p,
 	enum sim_fault_kind kind =
 		drawn[sim_draw(r, p->hard ? DRAWN : DRAWN_SOFT)];
 
-	/* With one rail there is nowhere to go. */
+	/* With one rail there is no other rail to use. */
 	if (!p->hard && p->rails == 1 &&
 	    (kind <= SIM_FAULT_QP || takes_rail(kind)))
 		return SIM_FAULT_LAG;

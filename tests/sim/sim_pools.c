@@ -17,7 +17,7 @@ static unsigned used = POOLS;
 
 void sim_pools_make(void)
 {
-#ifndef __SANITIZE_ADDRESS__ /* it is to see who uses one that has gone */
+#ifndef __SANITIZE_ADDRESS__ /* this finds users of a freed pool */
 	for (used = 0; used < POOLS; used++) {
 		if (__real_mpib_wr_pool_init(&made[used]) < 0)
 			sim_lacks("memory");
@@ -37,8 +37,7 @@ int __wrap_mpib_wr_pool_init(struct mpib_wr_pool *pool)
 	return 0;
 }
 
-/* One that was made before is used once: what is written there is copied
- * first. */
+/* A pool made in advance is used once: a write copies its page first. */
 void __wrap_mpib_wr_pool_fini(struct mpib_wr_pool *pool)
 {
 	for (unsigned i = 0; i < used; i++) {

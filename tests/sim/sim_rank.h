@@ -13,7 +13,7 @@
 #include "sim_task.h"
 
 #define SIM_TRIES 3 /* connections of a line, while they fail */
-#define SIM_REFUSALS 50 /* of one that quotas may refuse for ever */
+#define SIM_REFUSALS 50 /* of a connection that quotas may refuse without end */
 #define SIM_SENDS (SIM_WINDOW * SIM_GROUP)
 
 /* State shared by both ends of a line. Real ranks also exchange it without

@@ -10,7 +10,7 @@ struct sim_result {
 	uint64_t hash, virtual_ns, steps, messages, failures;
 	uint64_t resumed; /* connections, in another instance */
 	unsigned rehearsals, fault[SIM_FAULT_KINDS];
-	char dir[32]; /* what it has written there; "": nothing is left */
+	char dir[32]; /* the seed's files there; "": they are removed */
 };
 
 /* Run the plan. A finding ends this process, see sim_fail(). */

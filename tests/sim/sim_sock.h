@@ -76,7 +76,7 @@ void sim_chunk_free(struct sim_chunk *c);
 /* sock closes: its ends of both directions. */
 void sim_flows_leave(struct sim_sock *sock);
 
-/* far: ns that everything takes beyond what is drawn. */
+/* far: ns that each chunk takes in addition. */
 void sim_net_seed(uint64_t seed, uint64_t far);
 /* The paths between nodes, for the plan of faults. */
 void sim_net_cut(unsigned a, unsigned b, uint64_t until);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node's proxies get a core only for moments, and their devices are software
+ * A node's proxies get a core only for moments. Their devices are software
  * HCAs, which move only in these moments, or not even then if another thread
  * has the core. Such a rail is not dead.
  */

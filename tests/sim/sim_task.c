@@ -210,7 +210,7 @@ static void reap(void)
 		next = TAILQ_NEXT(t, link);
 		sim_stack_free(t->stack);
 		t->stack = NULL;
-		/* One that may still be joined is remembered. */
+		/* A thread that may still be joined is kept. */
 		if (!t->detached && !t->proc->over)
 			continue;
 		TAILQ_REMOVE(&ended, t, link);

@@ -51,7 +51,7 @@ struct sim_task {
 	uint64_t number; /* how many were made before it */
 	LIST_ENTRY(sim_task) waiting; /* by waits, unless that is NULL */
 	const void *waits; /* a file or a condition; woken when it changes */
-	uint64_t looked; /* what had happened when it last went on */
+	uint64_t looked; /* count of events when it last ran */
 	int err; /* errno */
 	char text[320]; /* of mpib_strerror() */
 	struct sim_place place;
@@ -130,7 +130,7 @@ bool sim_no_memory(void);
 void sim_addresses_fix(char **argv);
 /* Use other addresses from now on, and reuse freed memory for other objects. */
 void sim_addresses_move(void);
-/* What a seed's processes free stays with them. Called once. */
+/* Keep the memory that a seed's processes free. Called once. */
 void sim_memory_stays(void);
 /* Allocate this many bytes. NULL may be freed. */
 #ifdef __SANITIZE_ADDRESS__

@@ -47,7 +47,7 @@ static inline bool sim_chance(struct sim_rng *r, unsigned of)
 /* From least to most, both included, small ones as often as large ones. */
 uint64_t sim_draw_wide(struct sim_rng *r, uint64_t least, uint64_t most);
 
-/* What happens at a time. A member of the object that it is about. */
+/* An event at a time. A member of the object that it is about. */
 typedef void sim_event_fn(void *arg);
 struct sim_event {
 	uint64_t at, seq;
@@ -63,7 +63,7 @@ struct sim_heap {
 	uint64_t seq;
 };
 
-/* One that is in it is moved. */
+/* An event that is in the heap is moved. */
 void sim_heap_put(struct sim_heap *h, struct sim_event *e, uint64_t at);
 void sim_heap_take(struct sim_heap *h, struct sim_event *e);
 static inline void sim_heap_drop(struct sim_heap *h, struct sim_event *e)
@@ -79,11 +79,11 @@ static inline uint64_t sim_heap_next(const struct sim_heap *h)
 
 extern uint64_t sim_now; /* virtual ns since a made-up start */
 
-/* Arming one that is armed moves it. */
+/* Arming an armed event moves it. */
 void sim_event_arm(struct sim_event *e, uint64_t at, sim_event_fn *fn,
 		   void *arg);
 void sim_event_disarm(struct sim_event *e);
-/* Run what is due by now. False: nothing was. */
+/* Run the events that are due. False: there were none. */
 bool sim_events_run(void);
 uint64_t sim_events_next(void); /* SIM_NEVER: none */
 
