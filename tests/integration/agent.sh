@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# agent.sh BUILD: two proxies in advanced mode and mpib-agent, which is killed,
-# comes back with other rules, and outlives a proxy. What the sending node's
-# rails move between two looks is in the agent's ratio, to the byte.
+# agent.sh BUILD: two proxies in advanced mode and mpib-agent. The agent is
+# killed, returns with other rules, and keeps running while the proxies restart.
+# The bytes that the sending node's rails move have the agent's ratio, to the
+# byte.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# bench.sh BUILD: the programs that measure measure something: each prints the
-# metrics that the commands of bench/ read, above zero.
+# bench.sh BUILD: each bench program prints the metrics that the commands of
+# bench/ read, above zero.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/scratch.sh"

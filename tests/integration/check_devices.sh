@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# check_devices.sh BUILD: mpib-perf check of two nodes with four devices of two rails
-# each, and one node with two devices: each device is tested and judged, and a rail that
-# is drained on one device is not seen on the others. A server that lies about itself
-# neither crashes the check nor writes to the terminal.
+# check_devices.sh BUILD: mpib-perf check of two nodes with four devices of two
+# rails each, and one node with two devices. Each device is tested and rated,
+# and a drained rail of one device does not appear at the others. A server that
+# lies about itself neither crashes the check nor writes to the terminal.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# client_example.sh BUILD SOURCE: docs/client.md shows the example as it is; it
-# sends between two proxies, built by the tree and, from what is installed, by
-# pkg-config as somebody outside does it.
+# client_example.sh BUILD SOURCE: docs/client.md shows the example unchanged.
+# The example sends between two proxies, built by the tree and, against the
+# installed files, with pkg-config as a user does.
 set -uo pipefail
 build=$1 source=$2
 # shellcheck source=../support/nodes.sh

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# closed.sh BUILD: started with standard input, output and error closed, as by a
-# supervisor that opens none, a proxy, a daemon and an agent have /dev/null there:
-# nothing else that they open gets such a number, and with it the lines of the log.
+# closed.sh BUILD: a proxy, a daemon and an agent that start with standard
+# input, output and error closed open /dev/null there. Otherwise another file
+# would get such a number, and with it the log.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# ctl.sh BUILD: what scripts have of mpibctl: fields as CSV, failures as JSON,
-# tables again and again, whole lines in a pipe, help of one noun.
+# ctl.sh BUILD: mpibctl in scripts: fields as CSV, errors as JSON, repeated
+# tables, whole lines in a pipe, help of one noun, completion.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# devices.sh BUILD: two proxies of three devices each, named in a file, and ranks
-# that use all of them. Under traffic a rail of one device is drained: the others are
-# in use, nothing is lost. A fault is played on a rail of one device alone.
+# devices.sh BUILD: two proxies of three devices each, named in a file, and
+# ranks that use all of them. Under traffic a rail of one device is drained: the
+# other rails are used and no byte is lost. A fault is played on a rail of one
+# device alone.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

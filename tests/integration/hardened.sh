@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# hardened.sh BUILD: every program and library that is installed can be loaded at
-# any address (PIE), has its tables read-only once it is started (RELRO, BIND_NOW),
-# a stack that is not run and is guarded, and checked copies (FORTIFY). What is
-# built without all that is found out.
+# hardened.sh BUILD: every installed program and library loads at any address
+# (PIE), has read-only tables after its start (RELRO, BIND_NOW), a guarded stack
+# that is not executable, and checked copies (FORTIFY). The script finds a
+# program built without these.
 set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/workdir.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# history.sh BUILD: what is there to be seen afterwards: the last hour and counters
-# since a mark; what a job moved; events that are numbered on over a kill, and a
-# follower that misses none and sees none twice.
+# history.sh BUILD: what an operator sees later: the last hour, counters since a
+# mark, the bytes of a job, event numbers that continue after a kill, and a
+# follower that gets each event once.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # hosts.sh BUILD: mpib-perf over several "hosts", which are processes that share
-# nothing but TCP: server and client, each pair of servers, ranks of a launcher.
-# What a host does wrong is told where the report is, and ends the test there.
+# only TCP: server and client, each pair of servers, ranks of a launcher. An
+# error of a host is printed where the report is, and ends the test there.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# liar.sh BUILD: mpib-perf finds each message that a plugin brings wrongly, by
-# support/liar.c: in warm-up, timed and last iterations, of every pattern, by
-# every version of the table; says how many, and ends with 1. Without lies it
-# ends with 0.
+# liar.sh BUILD: mpib-perf finds each message that support/liar.c corrupts: in
+# warm-up, timed and last iterations, in every pattern, with every version of
+# the table. It prints their number and exits with 1. Without corruption it
+# exits with 0.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

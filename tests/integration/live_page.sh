@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# live_page.sh BUILD: the live page in headless Chromium beside traffic: both rails
-# move, the numbers are those of the proxy, its first line says what is not well,
-# rows stay where they are, text can be read in both themes at three widths, keys
-# do what the pointer does, a node of 8 rails and 64 clients fits, and a proxy
-# that ends is told. Leaves page-*.png in BUILD.
+# live_page.sh BUILD: the live page in headless Chromium beside traffic. Both
+# rails move, the numbers are the proxy's, the first line names problems, rows
+# keep their places, text is readable in both themes at three widths, keys do
+# what the pointer does, a node of 8 rails and 64 clients fits, and the page
+# shows that a proxy ended. Leaves page-*.png in BUILD.
 set -uo pipefail
 build=$1
 for need in chromium chromedriver curl; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# one_lane.sh BUILD: 16 ranks on each of two proxies, 64 connections a proxy,
-# share one lane: the QPs are those of a single one, 1 + 1. Interrupted, all
-# ranks end at the same message, and mpib-perf reports.
+# one_lane.sh BUILD: 16 ranks on each of two proxies, with 64 connections per
+# proxy, share one lane with 1 + 1 QPs. Interrupted, all ranks end at the same
+# message, and mpib-perf reports.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

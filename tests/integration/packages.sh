@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# packages.sh BUILD: what cpack makes of this build. Every program has its
-# manual page; installed in a scratch copy of this machine's root, the proxy
-# runs as its own user and the tools find it; purged, nothing is left. The
-# machine itself is not changed. They are made under the narrowest umask.
+# packages.sh BUILD: the packages that cpack makes of this build. Every program
+# has a manual page. Installed in a scratch copy of this machine's root, the
+# proxy runs as its own user and the tools find it; after a purge no file
+# remains. The machine itself is not changed. The packages are made under the
+# narrowest umask.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 umask 022

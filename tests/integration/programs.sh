@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# programs.sh BUILD SOURCE: every program that is installed, those that benches
-# and GPU tests run, and every script that people run, answers --help and
-# --version and refuses what it cannot use with one line, "program: what failed:
-# why (remedy)", and the exit status that its manual names. Nothing needs a
-# proxy.
+# programs.sh BUILD SOURCE: every installed program, those of benches and GPU
+# tests, and every script that people run, answers --help and --version. Invalid
+# arguments give one line, "program: what failed: why (remedy)", and the exit
+# status of the manual. No proxy is needed.
 set -uo pipefail
 build=$1 source=$2
 . "$(dirname "$0")/../support/workdir.sh"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# release.sh BUILD SOURCE [COMMIT]: the proxy of the newest release, built from its
-# tag, and that of BUILD are a cluster: every byte between them is right, and both
-# count alike. COMMIT: that one's proxy. Skipped while no release has a tag.
+# release.sh BUILD SOURCE [COMMIT]: the proxy of the newest release, built from
+# its tag, and that of BUILD form a cluster: every byte between them is right,
+# and both count the same. COMMIT: use the proxy of this commit. Skipped while
+# no release has a tag.
 set -uo pipefail
 build=$1 source=$2
 commit=${3:-$(git -C "$source" describe --tags --abbrev=0 --match 'v[0-9]*' \

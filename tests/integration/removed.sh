@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# removed.sh BUILD: somebody removes the control socket, all sockets, or the whole run
-# directory of a proxy that serves. Then mpibctl ping and doctor say that no process
-# can attach, and soon one can again, while a job goes on.
+# removed.sh BUILD: a user removes the control socket, all sockets, or the whole
+# run directory of a serving proxy. mpibctl ping and doctor report that no
+# process can attach. Soon one can again, and a job continues meanwhile.
 set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/nodes.sh"

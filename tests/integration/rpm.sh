@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # rpm.sh BUILD SOURCE: rpmbuild makes the six packages of the spec from this
-# build. They have what the packages of Debian have, whoever unpacks them runs
-# the programs, and the plugin asks no more of a system than it must.
+# build. They have the files of the Debian packages, any user can run the
+# unpacked programs, and the plugin requires no more of a system than necessary.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 build=$(realpath "$1") source=$(realpath "$2")

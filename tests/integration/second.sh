@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# second.sh BUILD: two nodes with a wire for each rail, in network namespaces. The
-# wire of SOUT, whose address the peer link has, is cut: the link is there again by
-# that of SUP, and back by SOUT's when that of SUP is cut, while a job goes on. Where
-# the link goes, and that there is one, the kernel says.
+# second.sh BUILD: two nodes with a wire for each rail, in network namespaces.
+# The peer link uses SOUT's address. When SOUT's wire is cut the link moves to
+# SUP's, and back when SUP's is cut, while a job continues. The kernel shows
+# which address the link uses.
 set -uo pipefail
 build=$(realpath "$1")
 if [ "${2:-}" != inside ]; then

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# stalled.sh BUILD: the program that reads a proxy's log stops reading. The proxy
-# still starts, answers mpibctl, takes ranks and moves their traffic. It ends when it
-# is told to.
+# stalled.sh BUILD: the program that reads a proxy's log stops reading. The
+# proxy still starts, answers mpibctl, serves ranks, moves their traffic, and
+# stops on a signal.
 set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# standby.sh BUILD: two proxies of two HCAs each, device.layout = each. A device's
-# standby rail moves nothing while its own HCA works, takes over when that fails,
-# and stands still again once it is back.
+# standby.sh BUILD: two proxies of two HCAs each, device.layout = each. A
+# device's standby rail moves no byte while its own HCA works, replaces it when
+# that fails, and is idle again once it is back.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# steer.sh BUILD: two proxies in adaptive mode and an agent with rules, some for a time,
-# and limits of what the proxy counts. Where failures of a rail are not outlived a job
-# dies with a QP; with the agent, which saw the rail sicken, it goes on.
+# steer.sh BUILD: two proxies in adaptive mode without failover, and an agent
+# with rules, some for a time, and limits for the proxy's counters. Without the
+# agent a job dies with a QP. With the agent, which saw the rail degrade, the
+# job continues.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"

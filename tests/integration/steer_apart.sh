@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# steer_apart.sh BUILD: over rails held to a rate a job of short messages to one
-# node waits behind the bulk of a job to another, on both rails, however well
-# each is split. An agent that knows which job is which keeps them apart.
+# steer_apart.sh BUILD: with rate-limited rails the short messages of a job to
+# one node wait behind the bulk of a job to another node, on both rails, however
+# each is split. An agent that knows the jobs keeps them on different rails.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

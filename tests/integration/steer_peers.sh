@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# steer_peers.sh BUILD: two nodes, each with its agent. What a rule of node 1's agent
-# drains for a time the agent of node 0 leaves for connections to node 1, and takes
-# again when the rule is gone; so nothing is under way there when the rail goes.
+# steer_peers.sh BUILD: two nodes, each with its agent. While a rule of node 1's
+# agent drains a rail, node 0's agent does not use it for connections to node 1,
+# and uses it again when the rule is gone. So no byte is in flight there when
+# the rail goes down.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tables.sh BUILD [--update]: what mpibctl prints of a pair with traffic, and the names
-# in its JSON, against tables.golden. Numbers, addresses and times are N; lines that are
-# equal then are one. --update writes the file.
+# tables.sh BUILD [--update]: what mpibctl prints about a pair with traffic, and
+# the names in its JSON, against tables.golden. Numbers, addresses and times
+# become N; lines that are then equal become one. --update writes the file.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# tarball.sh BUILD SOURCE: what the target "release" packs as sources, unpacked
-# far from git, is configured, builds a library and its consumer, and packs the
-# same tarball again.
+# tarball.sh BUILD SOURCE: the source archive of the target "release", unpacked
+# outside git, can be configured, builds a library and its consumer, and packs
+# the same archive again.
 set -uo pipefail
 build=$(realpath "$1") source=$(realpath "$2")
 . "$(dirname "$0")/../support/workdir.sh"

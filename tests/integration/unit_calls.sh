@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# unit_calls.sh BUILD SOURCE: the unit's filter of system calls lets the proxy make
-# all that its own filter does, but for what it needs to become another user.
+# unit_calls.sh BUILD SOURCE: the unit's filter of system calls allows all calls
+# that the proxy's own filter allows, except those that it needs to become
+# another user.
 set -uo pipefail
 . "$(dirname "$0")/../support/lines.sh"
 source=$2

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by scripts that look for lines and wait for things. They end with $failed,
-# which fail sets.
+# Sourced by scripts that search text and wait. They end with $failed, which fail
+# sets.
 failed=0
 fail() {
 	echo "FAIL: $*"
