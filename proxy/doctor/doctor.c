@@ -49,16 +49,15 @@ static void doctor_print(const json_t *finding, bool colour)
 	}
 }
 
-static void doctor_examine(struct mpib_doctor *d, bool strict)
+static void doctor_examine(struct mpib_doctor *d)
 {
 	static mpib_check_fn *const checks[] = {
 		mpib_check_run_dir,  mpib_check_socket,
 		mpib_check_settings, mpib_check_versions,
 		mpib_check_rails,    mpib_check_faults,
-		mpib_check_devices,  mpib_check_firmware,
-		mpib_check_lanes,    mpib_check_peers,
-		mpib_check_memlock,  mpib_check_cpu,
-		mpib_check_numa,     mpib_check_io_uring,
+		mpib_check_devices,  mpib_check_lanes,
+		mpib_check_peers,    mpib_check_memlock,
+		mpib_check_cpu,	     mpib_check_numa,
 		mpib_check_plugin,   mpib_check_environment,
 	};
 	const struct {
@@ -88,8 +87,6 @@ static void doctor_examine(struct mpib_doctor *d, bool strict)
 	mpib_dial_close(&dial);
 	for (unsigned i = 0; i < sizeof(checks) / sizeof(checks[0]); i++)
 		checks[i](d);
-	if (strict)
-		mpib_check_loop(d);
 }
 
 static bool is_wrong(const json_t *finding)
@@ -153,7 +150,7 @@ int mpib_ctl_doctor(const struct mpib_ctl_call *call)
 
 	doctor_find_proxy(proxy, sizeof(proxy));
 
-	doctor_examine(&d, call->strict);
+	doctor_examine(&d);
 	if (call->quiet)
 		mpib_rows_keep(d.findings, is_wrong);
 	rc = doctor_report(&d, call);

@@ -7,7 +7,6 @@
 #define MPIB_DOCTOR_DOCTOR_H
 
 #include "ctl/commands.h"
-#include "verbs/verbs.h"
 
 enum mpib_verdict {
 	MPIB_OK,
@@ -47,12 +46,6 @@ void mpib_find_why(struct mpib_doctor *d, enum mpib_verdict verdict,
 /* Whether none of the rails before the i-th is on the same port: devices share
  * HCAs, whose faults are told once. */
 bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i);
-/* Whether the device of any rail begins with prefix. */
-bool mpib_doctor_has_rail(const struct mpib_doctor *d, const char *prefix);
-/* A finding: call, libibverbs' name of it, failed by rc, -errno. */
-void mpib_doctor_explain(struct mpib_doctor *d, const char *check,
-			 const struct mpib_rail_spec *spec, const char *call,
-			 int rc);
 
 typedef void mpib_check_fn(struct mpib_doctor *d);
 /* node.c: checks of the proxy's answers; where it gives none, whether a proxy would
@@ -60,13 +53,10 @@ typedef void mpib_check_fn(struct mpib_doctor *d);
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
 	mpib_check_faults, mpib_check_lanes, mpib_check_memlock,
 	mpib_check_peers, mpib_check_settings;
-/* port.c: of one rail's RDMA port, of the cards together, and bytes through each
- * rail's device and back. */
+/* port.c: of one rail's RDMA port. */
 void mpib_check_port(struct mpib_doctor *d, const json_t *rail);
-mpib_check_fn mpib_check_firmware, mpib_check_loop;
 /* host.c: of the machine, and of what a rank would find. */
-mpib_check_fn mpib_check_run_dir, mpib_check_io_uring, mpib_check_numa,
-	mpib_check_cpu, mpib_check_devices, mpib_check_plugin,
-	mpib_check_environment;
+mpib_check_fn mpib_check_run_dir, mpib_check_numa, mpib_check_cpu,
+	mpib_check_devices, mpib_check_plugin, mpib_check_environment;
 
 #endif

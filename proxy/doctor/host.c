@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of the machine: the run directory, io_uring, where HCAs and GPUs are. */
+/* Checks of the machine: the run directory, where HCAs and GPUs are. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
@@ -11,14 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/environ.h"
 #include "base/text.h"
 #include "doctor/doctor.h"
 #include "rails/gpus.h"
-#include "verbs/explain.h"
 
 /* "adduser USER GROUP", with the names that are meant here. */
 static const char *host_join(gid_t gid, char *buf, size_t len)
@@ -91,30 +89,6 @@ void mpib_check_run_dir(struct mpib_doctor *d)
 			  host_join(st.st_gid, join, sizeof(join)),
 			  "%s: no process of uid %u can attach: %s", path,
 			  geteuid(), strerror(errno));
-}
-
-/* Only the software HCA uses io_uring; without it, it uses epoll. Called when the
- * rails are known. */
-void mpib_check_io_uring(struct mpib_doctor *d)
-{
-	static const char fix[] =
-		"sysctl kernel.io_uring_disabled=0, and allow "
-		"it in the container's seccomp profile";
-
-	/* Where io_uring is allowed the call fails too, by its NULL argument,
-	 * but with another errno. */
-	syscall(__NR_io_uring_setup, 1, NULL);
-	if (errno != EPERM && errno != ENOSYS)
-		mpib_find(d, MPIB_OK, "io_uring", NULL, "allowed here");
-	else if (!mpib_doctor_has_rail(d, "soft:"))
-		mpib_find(d, MPIB_OK, "io_uring", NULL,
-			  "forbidden here, and no rail uses it");
-	else
-		mpib_find(
-			d, MPIB_WARN, "io_uring", fix,
-			"forbidden here (%s); a software HCA takes its slower "
-			"epoll engine",
-			strerror(errno));
 }
 
 static int node_of(const char *pci)
@@ -382,16 +356,6 @@ bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i)
 			return false;
 	}
 	return true;
-}
-
-void mpib_doctor_explain(struct mpib_doctor *d, const char *check,
-			 const struct mpib_rail_spec *spec, const char *call,
-			 int rc)
-{
-	char why[512];
-
-	mpib_verbs_explain(spec, NULL, call, rc, why, sizeof(why));
-	mpib_find_why(d, MPIB_FAIL, check, why, "see dmesg(1)");
 }
 
 /* Checks of what a rank that is started from this shell finds: NCCL's plugin, and

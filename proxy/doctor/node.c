@@ -14,6 +14,8 @@
 #include <unistd.h>
 
 #include "doctor/doctor.h"
+#include "verbs/explain.h"
+#include "verbs/verbs.h"
 
 void mpib_check_socket(struct mpib_doctor *d)
 {
@@ -109,7 +111,8 @@ static bool have_hardware(const struct mpib_doctor *d)
 	return some;
 }
 
-bool mpib_doctor_has_rail(const struct mpib_doctor *d, const char *prefix)
+/* Whether the device of any rail begins with prefix. */
+static bool has_rail(const struct mpib_doctor *d, const char *prefix)
 {
 	const json_t *rail;
 	bool found = false;
@@ -147,7 +150,7 @@ void mpib_check_rails(struct mpib_doctor *d)
 				  "it fails"
 				: "each device has only one; nothing takes "
 				  "over when it fails");
-	if (mpib_doctor_has_rail(d, "soft:"))
+	if (has_rail(d, "soft:"))
 		mpib_find(d, MPIB_WARN, "rails",
 			  "name RDMA ports: [hca] sout and sup in mpib.conf",
 			  "software HCAs are for trials, not for jobs%s",
@@ -227,7 +230,7 @@ void mpib_check_memlock(struct mpib_doctor *d)
 
 	if (!pid) /* what starts it, sets its limit */
 		return;
-	if (!mpib_doctor_has_rail(d, "rdma:")) {
+	if (!has_rail(d, "rdma:")) {
 		mpib_find(d, MPIB_OK, "memlock", NULL,
 			  "a software HCA locks no memory");
 		return;
@@ -405,7 +408,7 @@ static json_t *settings_rail(struct mpib_doctor *d, const char *label,
 			     uint64_t expected_mbps)
 {
 	const char *call = "ibv_open_device";
-	char gid[INET6_ADDRSTRLEN] = "", why[256];
+	char gid[INET6_ADDRSTRLEN] = "", why[512];
 	struct mpib_port_info port = { 0 };
 	const struct mpib_verbs *v;
 	struct mpib_rail_spec spec;
@@ -426,7 +429,8 @@ static json_t *settings_rail(struct mpib_doctor *d, const char *label,
 		v->close(ctx);
 	}
 	if (rc < 0) {
-		mpib_doctor_explain(d, "rails", &spec, call, rc);
+		mpib_verbs_explain(&spec, NULL, call, rc, why, sizeof(why));
+		mpib_find_why(d, MPIB_FAIL, "rails", why, "see dmesg(1)");
 		return NULL;
 	}
 	inet_ntop(AF_INET6, port.gid.raw, gid, sizeof(gid));
