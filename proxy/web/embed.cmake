@@ -1,9 +1,36 @@
-# cmake -DPAGE=dir -DOUT=file -P embed.cmake: put style and scripts into
-# index.html, so that the browser loads the page with one request.
+# cmake -DPAGE=dir -DVIEWS=proxy/ctl/views.c -DOUT=file -P embed.cmake: put style and
+# scripts into index.html, so that the browser loads the page with one request.
+# COLUMNS and LINES are mpibctl's columns and lines, whose C initializers are also
+# JavaScript once adjacent strings are joined.
 file(READ ${PAGE}/index.html html)
 file(READ ${PAGE}/style.css style)
-set(script "")
-foreach(part model charts heat tables cluster health app)
+file(READ ${VIEWS} views)
+string(REGEX REPLACE "\"[ \t\n]+\"" "" views "${views}")
+
+# Append the members of the array that begin opens and end ends to script.
+function(take_array name begin end)
+	string(FIND "${views}" "${begin}" at)
+	if(at EQUAL -1)
+		message(FATAL_ERROR "${VIEWS}: no \"${begin}\" (name it in embed.cmake)")
+	endif()
+	string(LENGTH "${begin}" len)
+	math(EXPR at "${at} + ${len}")
+	string(SUBSTRING "${views}" ${at} -1 rest)
+	string(FIND "${rest}" "${end}" len)
+	string(SUBSTRING "${rest}" 0 ${len} members)
+	set(script "${script}${name}: [${members}],\n" PARENT_SCOPE)
+endfunction()
+
+set(script "const COLUMNS = {\n")
+foreach(noun rails devices clients conns peers cluster)
+	take_array(${noun} "static const struct mpib_column ${noun}[] = {" "{ 0 }")
+endforeach()
+string(APPEND script "};\nconst LINES = {\n")
+foreach(lines summary_above cluster_below)
+	take_array(${lines} "static const char *const ${lines}[] = {" "NULL")
+endforeach()
+string(APPEND script "};\n")
+foreach(part model charts tables health app)
 	file(READ ${PAGE}/${part}.js js)
 	string(REPLACE "\"use strict\";\n" "" js "${js}")
 	string(APPEND script "${js}")

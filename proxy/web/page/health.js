@@ -8,7 +8,7 @@ const clock = (s) => new Date(s * 1000).toLocaleTimeString([], { hour12: false }
 /* When the latest event of a kind, of a rail if one is given, was. */
 function eventTime(kind, rail) {
 	for (const e of [...model.events].reverse()) {
-		if (e.kind === kind && (!rail || (e.rail === rail.rail && e.net === rail.net)))
+		if (e.kind === kind && (!rail || (e.rail === rail.name && e.net === rail.net)))
 			return e.time;
 	}
 	return 0;
@@ -29,13 +29,13 @@ function sinceHour(bad) {
 }
 
 function railProblems(r, now) {
-	const at = { rail: r.rail, net: r.net }, list = [];
+	const list = [];
 	if (r.state !== "active")
-		list.push([r.name + " is " + r.state + (isPlayed(at) ? " (a fault is played)" : ""), eventTime("rail_down", at) || sinceHour((s) => s.down.includes(r.name))]);
+		list.push([r.label + " is " + r.state + (isPlayed(r) ? " (a fault is played)" : ""), eventTime("rail_down", r) || sinceHour((s) => s.down.includes(r.label))]);
 	if (r.drained)
-		list.push([r.name + " is drained", eventTime("drain", at) || sinceHour((s) => s.down.includes(r.name))]);
+		list.push([r.label + " is drained", eventTime("drain", r) || sinceHour((s) => s.down.includes(r.label))]);
 	if (r.expected_mbps && r.speed_mbps && r.speed_mbps < r.expected_mbps)
-		list.push([`${r.name} runs at ${r.speed_mbps / 1000} of ${r.expected_mbps / 1000} Gb/s`, 0]);
+		list.push([`${r.label} runs at ${r.speed_mbps / 1000} of ${r.expected_mbps / 1000} Gb/s`, 0]);
 	return list.map(([text, since]) => ({ text, since: since && since < now ? since : 0 }));
 }
 
@@ -47,11 +47,17 @@ function pastProblems() {
 		list.push({ text: `${count(n)} completion error${n > 1 ? "s" : ""}`, last: bad[bad.length - 1].time });
 	}
 	for (const r of model.rails.filter((x) => x.state === "active" && !x.drained)) {
-		const down = model.hour.filter((s) => s.down.includes(r.name));
+		const down = model.hour.filter((s) => s.down.includes(r.label));
 		if (down.length)
-			list.push({ text: r.name + " was down or drained", last: down[down.length - 1].time });
+			list.push({ text: r.label + " was down or drained", last: down[down.length - 1].time });
 	}
 	return list.map((p) => ({ ...p, past: true }));
+}
+
+/* A problem of the cluster is not one of this node. */
+function clusterProblems() {
+	const faulty = model.cluster ? model.cluster.nodes.filter((n) => n.faults.length && !n.self).length : 0;
+	return faulty ? [{ text: faulty === 1 ? "a peer has faults" : faulty + " peers have faults", since: 0, past: true }] : [];
 }
 
 /* A list of {text, since}, the gravest first; since is 0 where nobody knows. */
@@ -67,7 +73,7 @@ function problems() {
 	if (oldest > SLOW_S)
 		list.push({ text: "a request waits", since: now - oldest });
 	for (const r of model.rails.filter((x) => isPlayed(x)))
-		list.push({ text: `a fault is played on ${r.name}`, since: eventTime("fault", r), past: true });
+		list.push({ text: `a fault is played on ${r.label}`, since: eventTime("fault", r), past: true });
 	const soft = model.rails.filter((r) => (r.provider || "").startsWith("soft"));
 	if (soft.length)
 		list.push({ text: "software rails, for trials only", since: 0, past: true });

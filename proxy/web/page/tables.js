@@ -1,9 +1,77 @@
-/* Tables whose rows stay where they are: a row is found again by its key, and
- * only what changed in it is written. */
+/* The tables: mpibctl's columns, which the build puts into COLUMNS, of the proxy's
+ * JSON. A row is found again by its key, and only what changed in it is written. */
 "use strict";
 
-const SHOWN = 24; /* connections */
-const RESORT_S = 15; /* how long the busiest ones stay those that are shown */
+const CONNS_SHOWN = 24, NODES_SHOWN = 100;
+const RESORT_S = 15; /* how long the busiest connections stay those that are shown */
+
+/* A column as proxy/ctl/views.c declares it; null: not in this width. */
+function SHOWN(head, text) {
+	return { head, text };
+}
+function RATES(head, text) {
+	return { head, text };
+}
+function WIDE() {
+	return null;
+}
+function NO_RATES() {
+	return null;
+}
+
+/* The forms of numbers of proxy/ctl/table.h. */
+const FORMS = {
+	bytes: (n) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
+	count,
+	rate: number,
+	gbps: (n) => (n / 1000).toFixed(0),
+	s: (n) => n.toFixed(1) + " s",
+	ms: (n) => (n * 1e3).toFixed(1) + " ms",
+	ns: (n) => (n / 1e3).toFixed(0) + " \u00b5s",
+	age: (n) => (n < 100 ? n.toFixed(0) + " s" : n < 6000 ? (n / 60).toFixed(0) + " min" : (n / 3600).toFixed(0) + " h"),
+};
+
+const says = (v) => (typeof v === "object" && !Array.isArray(v) ? total(v) > 0 : Array.isArray(v) ? v.length > 0 : !!v);
+
+function valueText(v, key, form) {
+	if (v === null || v === undefined)
+		return "-";
+	if (typeof v === "boolean")
+		return v ? key : "";
+	if (Array.isArray(v))
+		return v.join(form || ", ");
+	return typeof v === "string" ? v : String((FORMS[form] || String)(total(v)));
+}
+
+/* What stands between { and }: its text, and whether it says something. */
+function fieldOf(text, row) {
+	const [, quiet, names, form] = text.match(/^(\??)([^:]*):?(.*)$/);
+	let value, key;
+	for (const path of names.split("|")) {
+		if (path.startsWith("="))
+			return [path.slice(1), true];
+		key = path.split(".").pop();
+		value = path.split(".").reduce((o, k) => o?.[k], row);
+		if (says(value))
+			break;
+	}
+	return [quiet ? "" : valueText(value, key, form), says(value)];
+}
+
+/* Fill in a template of proxy/ctl/table.h. */
+function fillIn(template, row) {
+	return template.replace(/\[([^\]]*)\]|\{([^}]*)\}/g, (_, group, one) => {
+		if (group === undefined)
+			return fieldOf(one, row)[0];
+		let skip = false;
+		const text = group.replace(/\{([^}]*)\}/g, (all, name) => {
+			const [value, some] = fieldOf(name, row);
+			skip = skip || !some;
+			return value;
+		});
+		return skip ? "" : text;
+	});
+}
 
 /* Create an element. Text becomes a text node, so it is never markup. */
 function el(tag, props = {}, ...children) {
@@ -22,114 +90,80 @@ function el(tag, props = {}, ...children) {
 	return e;
 }
 
-/* The parts of what goes over each rail, to the scale of high. */
-function setBar(cell, { net, parts, high }) {
-	let b = cell.firstElementChild;
-	if (!b)
-		cell.append(b = el("div", { class: "bar" }));
-	while (b.children.length < parts.length)
-		b.append(el("i"));
-	parts.forEach((v, i) => {
-		b.children[i].style.setProperty("--c", railColour(i));
-		b.children[i].style.width = (high > 0 ? 100 * v / high : 0) + "%";
-	});
-	cell.title = model.rails.map((r, i) => [r, parts[i]]).filter(([r]) => r.net === net || !net)
-		.map(([r, v]) => r.name + " " + gbps(v)).join(", ");
-}
-
-function setCell(cell, value) {
-	if (value.parts) {
-		setBar(cell, value);
-	} else if (value.spark) {
-		if (!cell.firstElementChild)
-			cell.append(el("canvas", { height: 20 }));
-		drawSpark(cell.firstElementChild, value.spark, css("--r0"));
-	} else {
-		const text = String(value.text === undefined ? value : value.text);
-		if (cell.textContent !== text)
-			cell.textContent = text;
-		if (value.title && cell.title !== value.title)
-			cell.title = value.title;
-		if (value.mark)
-			cell.dataset.mark = value.mark;
+/* The busiest ones by client and number. Which those are is looked at only so
+ * often, and when one has gone. */
+function busiest() {
+	const there = byKey(model.conns, connKey), now = model.now.time;
+	const rate = (c) => c.tx_gbps + c.rx_gbps, order = (a, b) => a.client - b.client || a.index - b.index;
+	if (!model.shown || now - model.shownAt > RESORT_S || now < model.shownAt ||
+	    model.shown.some((k) => !there.has(k)) || model.shown.length < Math.min(CONNS_SHOWN, there.size)) {
+		model.shown = [...model.conns].sort((a, b) => rate(b) - rate(a) || order(a, b))
+			.slice(0, CONNS_SHOWN).map(connKey);
+		model.shownAt = now;
 	}
+	return model.shown.map((k) => there.get(k)).sort(order);
 }
 
-/* Make the rows those of list, in its order; cells(x) has a value for each. */
-function fill(id, list, keyOf, cells) {
-	const body = $(id).tBodies[0], heads = [...$(id).tHead.rows[0].cells];
+/* Those with faults first, and this node before its peers. */
+function nodes() {
+	return (model.cluster ? [...model.cluster.nodes] : []).sort((a, b) =>
+		(b.faults.length > 0) - (a.faults.length > 0) || b.self - a.self).slice(0, NODES_SHOWN);
+}
+
+const ofAll = (shown, all) => (all > shown ? shown + " of " + all : String(all));
+
+/* Each table: its noun, its title, its rows, the key of a row, whether a row is bad, and
+ * what stands beside the title. */
+const TABLES = [
+	["rails", "Rails", () => model.rails, (r) => r.label, (r) => r.state !== "active" || r.drained],
+	["clients", "Clients", () => model.clients, (c) => c.id, null, () => ofAll(Infinity, model.clients.length)],
+	["peers", "Peers", () => model.peers, (p) => p.peer, (p) => p.refused, () => ofAll(Infinity, model.peers.length)],
+	["devices", "Devices", () => model.devices, (d) => d.net],
+	["conns", "Busiest connections", busiest, connKey, (c) => c.broken, () => ofAll(CONNS_SHOWN, model.conns.length)],
+	["cluster", "Cluster", nodes, (n) => n.peer, (n) => n.faults.length,
+		() => (model.cluster ? LINES.cluster_below.map((line) => fillIn(line, model.cluster)).join(", ") +
+			(model.cluster.nodes.length > NODES_SHOWN ? ", " + NODES_SHOWN + " shown, those with faults first" : "") : "")],
+];
+
+const columnsOf = (noun) => COLUMNS[noun].filter((c) => c);
+
+function makeTables() {
+	$("tables").append(...TABLES.map(([noun, title]) => el("section", { class: "card" },
+		el("h2", {}, title + " ", el("span", { class: "dim", id: noun + "-beside" })),
+		el("div", { class: "scroll", tabIndex: 0, role: "region", ariaLabel: title },
+			el("table", { id: noun },
+				el("thead", {}, el("tr", {}, ...columnsOf(noun).map((c) => el("th",
+					{ scope: "col", class: { "#": "n", "!": "text" }[c.head[0]] || "" }, c.head.replace(/^[#!]/, ""))))),
+				el("tbody"))))));
+}
+
+function showTable([noun, , rows, keyOf, isBad, beside]) {
+	const body = $(noun).tBodies[0], heads = [...$(noun).tHead.rows[0].cells], columns = columnsOf(noun);
 	const old = new Map([...body.rows].map((r) => [r.dataset.key, r]));
-	list.forEach((x, at) => {
+	rows().forEach((x, at) => {
 		const key = String(keyOf(x));
 		let row = old.get(key);
 		old.delete(key);
 		if (!row) {
 			row = el("tr", { data: { key } });
 			for (const h of heads)
-				row.append(el("td", { class: h.className, data: { label: h.textContent.trim() } }));
+				row.append(el("td", { class: h.className, data: { label: h.textContent } }));
 		}
 		if (body.rows[at] !== row)
 			body.insertBefore(row, body.rows[at] || null);
-		cells(x).forEach((v, i) => setCell(row.cells[i], v));
+		row.classList.toggle("bad", !!(isBad && isBad(x)));
+		columns.forEach((c, i) => {
+			const text = fillIn(c.text, x);
+			if (row.cells[i].textContent !== text)
+				row.cells[i].textContent = text;
+		});
 	});
 	for (const row of old.values())
 		row.remove();
-}
-
-function showClients() {
-	const list = [...model.clients].sort((a, b) => a.id - b.id);
-	const high = Math.max(1, ...list.map((c) => c.tx));
-	$("clients-count").textContent = list.length ? String(list.length) : "none";
-	fill("clients", list, (c) => c.id, (c) => [
-		c.id, { text: c.name, title: c.name }, c.pid, c.net || "", c.connections,
-		bytes(c.registered_bytes), number(c.tx), { net: c.net, parts: c.byRail, high },
-		number(c.rx), { spark: model.clientHistory.get(c.id) || [] }]);
-}
-
-/* The busiest ones by client and number. Which those are is looked at only so
- * often, and when one has gone. */
-function busiest() {
-	const key = (c) => c.client + "/" + c.index;
-	const there = byKey(model.conns, key), now = model.now.time;
-	if (!model.shown || now - model.shownAt > RESORT_S || now < model.shownAt ||
-	    model.shown.some((k) => !there.has(k)) || model.shown.length < Math.min(SHOWN, there.size)) {
-		model.shown = [...model.conns].sort((a, b) => b.rate - a.rate ||
-			a.client - b.client || a.index - b.index).slice(0, SHOWN).map(key);
-		model.shownAt = now;
-	}
-	return model.shown.map((k) => there.get(k))
-		.sort((a, b) => a.client - b.client || a.index - b.index);
-}
-
-function showConns() {
-	const list = busiest(), high = Math.max(1, ...list.map((c) => c.rate)), n = model.conns.length;
-	const rank = (r) => (r === null || r === undefined ? "?" : r);
-	$("conns-count").textContent = n > SHOWN ? SHOWN + " of " + n : n ? String(n) : "none";
-	fill("conns", list, (c) => c.client + "/" + c.index, (c) => [
-		c.client, c.index, c.direction + (c.broken ? " (failed)" : ""), c.peer,
-		c.local_rank === null && c.remote_rank === null ? "" :
-			rank(c.local_rank) + " \u2192 " + rank(c.remote_rank),
-		number(c.rate), { net: c.net, parts: c.byRail, high }, count(c.msgs), c.outstanding,
-		count(c.stalled)]);
-}
-
-function showDevices() {
-	fill("devices", model.now.devices || [], (d) => d.net, (d) => {
-		const of = model.rails.filter((r) => r.net === d.net);
-		return [d.net, of.map((r) => r.device + (r.state === "active" ? "" : " (down)")).join(", "),
-			d.speed_mbps ? d.speed_mbps / 1000 : "?", d.clients,
-			number(of.reduce((a, r) => a + r.tx, 0)), number(of.reduce((a, r) => a + r.rx, 0))];
-	});
-}
-
-function showPeers() {
-	const list = [...model.peers].sort((a, b) => (a.peer < b.peer ? -1 : 1));
-	$("peers-count").textContent = list.length ? String(list.length) : "none";
-	fill("peers", list, (p) => p.peer, (p) => [p.peer, p.lanes, p.connections, number(p.tx), number(p.rx)]);
+	$(noun + "-beside").textContent = beside ? beside() : "";
 }
 
 function showEvents() {
-	$("events-count").textContent = model.events.length ? String(model.events.length) : "";
 	const newest = model.events.length ? model.events[model.events.length - 1].seq : 0;
 	if ($("events").dataset.newest === String(newest))
 		return;
