@@ -89,13 +89,12 @@ int mpib_view_hist_find(const char *name)
 	return -ENOENT;
 }
 
-json_t *mpib_view_hist(const struct mpib_view *v, unsigned which)
+/* One histogram, without its connections. */
+static json_t *hist_one(const struct mpib_view *v, unsigned which)
 {
 	struct mpib_hist_counts h;
 	json_t *o;
 
-	if (which >= HISTS)
-		return NULL;
 	read_all(v, which, &h);
 	o = hist_quantiles(&h);
 	json_object_set_new(o, "name", json_string(hists[which].name));
@@ -131,7 +130,7 @@ static json_t *hist_conn(const struct mpib_view *v, uint64_t arg, uint32_t i)
 static void hist_head(const struct mpib_view *v, unsigned which,
 		      struct mpib_view_part *part)
 {
-	json_t *o = mpib_view_hist(v, which), *value;
+	json_t *o = hist_one(v, which), *value;
 	const char *key;
 
 	fputc('{', part->out);

@@ -104,8 +104,6 @@ void mpib_view_dump(struct mpib_view_part *part, json_t *value);
 void mpib_view_item(struct mpib_view_part *part, json_t *value);
 /* Which histogram has the name, or -ENOENT. */
 int mpib_view_hist_find(const char *name);
-/* One histogram, without its connections; NULL: there are not so many. */
-json_t *mpib_view_hist(const struct mpib_view *v, unsigned which);
 /* Requests of the snapshot that are at least older_ns old, oldest first. */
 json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns);
 /* The names of the rails in a mask. */

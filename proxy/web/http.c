@@ -36,7 +36,6 @@ struct request {
 	struct MHD_Connection *conn;
 	bool suspended, failed;
 	enum mpib_text which; /* MPIB_TEXTS: peers' answers, no snapshot */
-	uint64_t ticket; /* of the text that is waited for */
 };
 
 struct mpib_http {
@@ -142,8 +141,7 @@ static void http_resume(struct request *r, struct MHD_Response *response)
 }
 
 /* Answer all whose text it is; libmicrohttpd frees it when the last has it. */
-static void http_on_text(void *arg, enum mpib_text which, uint64_t ticket,
-			 char *text)
+static void http_on_text(void *arg, enum mpib_text which, char *text)
 {
 	static const char *const type[] = {
 		[MPIB_TEXT_METRICS] = MPIB_METRICS_TYPE,
@@ -160,7 +158,7 @@ static void http_on_text(void *arg, enum mpib_text which, uint64_t ticket,
 				      MHD_RESPMEM_MUST_FREE);
 	TAILQ_FOREACH(r, &h->requests, link)
 	{
-		if (r->suspended && r->which == which && r->ticket <= ticket)
+		if (r->suspended && r->which == which)
 			http_resume(r, response);
 	}
 	if (response)
@@ -171,7 +169,7 @@ static void http_on_text(void *arg, enum mpib_text which, uint64_t ticket,
 
 static void http_on_cluster(void *arg, const char *text)
 {
-	http_on_text(arg, MPIB_TEXTS, UINT64_MAX, text ? strdup(text) : NULL);
+	http_on_text(arg, MPIB_TEXTS, text ? strdup(text) : NULL);
 }
 
 static const char *header_of(const struct request *r, const char *name)
@@ -185,7 +183,7 @@ static enum MHD_Result wait_for(struct request *r, enum mpib_text which)
 	r->suspended = true;
 	MHD_suspend_connection(r->conn);
 	if (which != MPIB_TEXTS)
-		r->ticket = mpib_texts_ask(&r->http->texts, which);
+		mpib_texts_ask(&r->http->texts, which);
 	else if (!r->http->cluster.waiting)
 		mpib_cluster_ask(r->http->gather->view.cluster,
 				 &r->http->cluster, http_on_cluster, r->http);

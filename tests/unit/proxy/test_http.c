@@ -12,6 +12,7 @@
 
 #define VISITORS 8u /* all requests that a user may have */
 #define ANSWER 65536u
+#define CONNS (2 * MPIB_VIEW_PART + 5) /* more than a part of the text has */
 
 static struct mpib_loop loop;
 static struct mpib_gather gather;
@@ -42,6 +43,9 @@ int __wrap_mpib_engine_snapshot(struct mpib_engine *engine,
 
 	assert_non_null(snap);
 	snap->devices = snap->rails = snap->shards = 1;
+	snap->conn = calloc(CONNS, sizeof(*snap->conn));
+	assert_non_null(snap->conn);
+	snap->conns = CONNS;
 	fn(arg, snap);
 	return 0;
 }
@@ -151,8 +155,11 @@ fixture_test(visitors_who_wait_for_a_snapshot_share_its_text)
 	assert_in_range(made, 1, 2);
 	all = json_loads(take(0), 0, NULL);
 	assert_non_null(all);
-	assert_non_null(json_object_get(all, "conns"));
-	assert_non_null(json_object_get(all, "hist"));
+	assert_int_equal(json_array_size(json_object_get(
+				 json_object_get(all, "conns"), "open")),
+			 CONNS);
+	assert_true(json_is_real(json_object_get(all, "time")));
+	assert_non_null(json_object_get(all, "events"));
 	json_decref(all);
 }
 
