@@ -20,7 +20,6 @@ struct mpib_ctl_call {
 	bool json; /* -j */
 	bool wide; /* --wide */
 	bool rates; /* -r */
-	const char *since; /* --since, of counters, or NULL */
 	bool strict, quiet; /* --strict and --quiet, of doctor */
 	unsigned watch; /* --watch, seconds; 0: once */
 	unsigned argc;

@@ -9,7 +9,6 @@
 
 enum {
 	OPT_WIDE = 1000,
-	OPT_SINCE,
 	OPT_STRICT,
 	OPT_QUIET,
 	OPT_COMMANDS
@@ -56,8 +55,6 @@ static int ctl_help(const char *noun)
 	       "name,tx_bytes.sout\n"
 	       "  -r, --rates            with rates, over a second or "
 	       "--watch's\n"
-	       "      --since FILE       counters: since mpibctl -j counters > "
-	       "FILE\n"
 	       "      --wide             with all columns, and none cut\n"
 	       "  -w, --watch SECONDS    again and again\n"
 	       "      --strict           doctor: fail on warnings\n"
@@ -86,7 +83,6 @@ static const struct option options[] = {
 	{ "json", no_argument, NULL, 'j' },
 	{ "output", required_argument, NULL, 'o' },
 	{ "rates", no_argument, NULL, 'r' },
-	{ "since", required_argument, NULL, OPT_SINCE },
 	{ "wide", no_argument, NULL, OPT_WIDE },
 	{ "watch", required_argument, NULL, 'w' },
 	{ "strict", no_argument, NULL, OPT_STRICT },
@@ -136,9 +132,6 @@ static int take_form(struct mpib_ctl_call *call, int c)
 		return 0;
 	case 'o':
 		call->fields = optarg;
-		return 0;
-	case OPT_SINCE:
-		call->since = optarg;
 		return 0;
 	case OPT_WIDE:
 		call->wide = true;
@@ -193,8 +186,6 @@ static bool options_fit(const struct mpib_ctl_call *call)
 			  c->run == mpib_ctl_doctor ||
 			  c->run == mpib_ctl_topology,
 		  "--output", "what shows or changes something" },
-		{ call->since, c->run == mpib_ctl_counters, "--since",
-		  "counters" },
 		{ call->wide, rows, "--wide", "what shows something" },
 		{ call->json, !metrics, "--json",
 		  "answers in JSON: metrics are text" },
@@ -332,7 +323,7 @@ const struct mpib_ctl_command mpib_ctl_commands[] = {
 	{ "history", "show", true, "[MINUTES]", 0, 1, "history", mpib_ctl_show,
 	  "both rails' rates, up to an hour back" },
 	{ "counters", "show", true, "", 0, 0, "rails", mpib_ctl_counters,
-	  "all that is counted of rails; with --since of late" },
+	  "all that is counted of rails" },
 	{ "config", "show", true, "", 0, 0, "config", mpib_ctl_show,
 	  "settings and where they come from" },
 	{ "config", "set", false, "KEY VALUE", 2, 2, "set", mpib_ctl_change,

@@ -263,11 +263,7 @@ int mpib_ctl_ping(const struct mpib_ctl_call *call)
 	return mpib_ctl_finish(rc);
 }
 
-/*
- * mpibctl counters: all that the proxy counts of its rails, one row each, and
- * with --since how much more that is than in a mark: a file that
- * "mpibctl -j counters" has written.
- */
+/* mpibctl counters: all that the proxy counts of its rails, one row each. */
 
 /* What of a rail's answer is counted; numbers elsewhere say how something is. */
 #define AS_FIELD(field, ...) #field,
@@ -321,86 +317,19 @@ static json_t *counters_of(const json_t *rails)
 					     key, value);
 		}
 	}
-	return json_pack("{sI so}", "time", (json_int_t)time(NULL), "counters",
-			 rows);
-}
-
-/* The row of the mark that is of the same counter. */
-static const json_t *counters_find(const json_t *mark, const json_t *row)
-{
-	const json_t *old;
-	size_t i;
-
-	json_array_foreach(json_object_get(mark, "counters"), i, old)
-	{
-		if (!strcmp(mpib_json_str(old, "rail"),
-			    mpib_json_str(row, "rail")) &&
-		    !strcmp(mpib_json_str(old, "counter"),
-			    mpib_json_str(row, "counter")))
-			return old;
-	}
-	return NULL;
-}
-
-/* Take the mark's values off. False: one is less than it was. */
-static bool counters_take_off(json_t *data, const json_t *mark)
-{
-	json_t *row;
-	size_t i;
-
-	json_array_foreach(json_object_get(data, "counters"), i, row)
-	{
-		json_int_t now = (json_int_t)mpib_json_num(row, "value");
-		json_int_t was = (json_int_t)mpib_json_num(
-			counters_find(mark, row), "value");
-
-		if (now < was)
-			return false;
-		json_object_set_new(row, "value", json_integer(now - was));
-	}
-	json_object_set(data, "since", json_object_get(mark, "time"));
-	return true;
-}
-
-static int counters_since(const struct mpib_ctl_call *call, json_t *data)
-{
-	char why[MPIB_DIAL_WHY];
-	json_error_t error;
-	json_t *mark = json_load_file(call->since, 0, &error);
-	int rc = MPIB_EXIT_OK;
-
-	if (!json_is_array(json_object_get(mark, "counters")) ||
-	    !json_is_integer(json_object_get(mark, "time"))) {
-		snprintf(
-			why, sizeof(why),
-			"--since %.200s: no mark%s%.120s (make one: mpibctl -j "
-			"counters > FILE)",
-			call->since, mark ? "" : ": ", mark ? "" : error.text);
-		rc = mpib_ctl_fail(MPIB_EXIT_USAGE, why);
-	} else if (!counters_take_off(data, mark)) {
-		snprintf(why, sizeof(why),
-			 "--since %.200s: mpib-proxy was restarted after it, "
-			 "so its counters started again (make a new mark)",
-			 call->since);
-		rc = mpib_ctl_fail(MPIB_EXIT_FAILED, why);
-	}
-	json_decref(mark);
-	return rc;
+	return rows;
 }
 
 int mpib_ctl_counters(const struct mpib_ctl_call *call)
 {
-	json_t *rails, *data;
+	json_t *rails, *rows;
 	int rc = mpib_ctl_ask(call, &rails);
 
 	if (rc != MPIB_EXIT_OK)
 		return rc;
-	data = counters_of(rails);
-	if (call->since)
-		rc = counters_since(call, data);
-	if (rc == MPIB_EXIT_OK)
-		rc = mpib_ctl_finish(mpib_ctl_print(call, data));
-	json_decref(data);
+	rows = counters_of(rails);
+	rc = mpib_ctl_finish(mpib_ctl_print(call, rows));
+	json_decref(rows);
 	json_decref(rails);
 	return rc;
 }

@@ -373,8 +373,6 @@ static bool put_moment(char *buf, size_t len, const char *form, double at)
 		strftime(buf, len, "%m-%d %H:%M:%S", &tm);
 	else if (!strcmp(form, "date"))
 		strftime(buf, len, "%m-%d %H:%M", &tm);
-	else if (!strcmp(form, "day"))
-		strftime(buf, len, "%F %T", &tm);
 	else if (!strcmp(form, "since"))
 		snprintf(buf, len, "%lld s",
 			 now > when ? (long long)(now - when) : 0);

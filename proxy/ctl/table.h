@@ -64,8 +64,9 @@ const char *mpib_human_duration(double ns, char *buf, size_t len);
  * texts with commas, and "-" what the row does not have. {A|B|=text} is the first
  * that says something, neither 0 nor empty; else the last. {PATH:FORM} formats a
  * number: bytes, count, gbps (of Mb/s), rate (Gb/s), percent, of seconds s, ms and
- * age, of nanoseconds ns and us, or a moment: time, date, day, since. inner is what is in parentheses. Another FORM stands
- * between the texts of a list. [...] is left out if a field in it says nothing; {?PATH}
+ * age, of nanoseconds ns and us, or a moment: time, date,
+ * since. inner is what is in parentheses. Another FORM stands between the texts of
+ * a list. [...] is left out if a field in it says nothing; {?PATH}
  * is there for that alone.
  */
 

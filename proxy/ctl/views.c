@@ -307,8 +307,6 @@ static const struct mpib_column counters[] = {
 	{ 0 },
 };
 
-static const char *const counters_above[] = { "[since {since:day}]", NULL };
-
 static const struct mpib_column history[] = {
 	SHOWN("#TIME", "{time:time}"),
 	SHOWN("#TX SOUT", "{sout.tx_gbps:rate}"),
@@ -391,8 +389,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "info", .table = "shards", .above = info_above, .columns = shards },
 	{ "config", .columns = config },
 	{ "hist", .print = mpib_ctl_print_hist },
-	{ "counters", .rows = "counters", .but = "value",
-	  .above = counters_above, .columns = counters },
+	{ "counters", .but = "value", .columns = counters },
 	{ "history", .rows = "samples", .columns = history },
 	{ "stuck", .rows = "requests", .more = "connecting", .columns = stuck,
 	  .below = and_more },

@@ -26,17 +26,13 @@ _mpibctl() {
 		mapfile -t COMPREPLY < <(compgen -d -- "$word")
 		return
 		;;
-	--since)
-		mapfile -t COMPREPLY < <(compgen -f -- "$word")
-		return
-		;;
 	-o | --output | -w | --watch)
 		return
 		;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-s | -o | -w | --run-dir | --output | --watch | --since) ((i++)) ;;
+		-s | -o | -w | --run-dir | --output | --watch) ((i++)) ;;
 		-*) ;;
 		*) words+=("${COMP_WORDS[i]}") ;;
 		esac
