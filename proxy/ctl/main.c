@@ -1,17 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mpibctl: options, help, and running the command that was typed. */
-#include <getopt.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "ctl/commands.h"
+#include "ctl/options.h"
 #include "ctl/views.h"
 
-enum {
-	OPT_WIDE = 1000,
-	OPT_STRICT,
-	OPT_QUIET,
-	OPT_COMMANDS
+static struct mpib_ctl_call typed;
+static const char *watch;
+static bool help, version, commands;
+
+static const struct mpib_option options[] = {
+	{ "json", 'j', NULL, "the proxy's JSON, exact numbers; errors, too",
+	  &typed.json },
+	{ "output", 'o', "FIELDS",
+	  "these fields of the JSON, a tab between them, as in mpibctl clients "
+	  "-o name,tx_bytes.sout",
+	  &typed.fields },
+	{ "rates", 'r', NULL, "with rates, over a second or --watch's",
+	  &typed.rates },
+	{ "wide", 0, NULL, "with all columns, and none cut", &typed.wide },
+	{ "watch", 'w', "SECONDS", "again and again", &watch },
+	{ "strict", 0, NULL, "doctor: fail on warnings", &typed.strict },
+	{ "quiet", 0, NULL, "doctor, cluster: print only what is wrong",
+	  &typed.quiet },
+	MPIB_OPTION_RUN_DIR(&typed.run_dir),
+	{ "commands", 0, NULL, NULL, &commands },
+	{ "help", 'h', NULL, "print this, or of one noun its verbs", &help },
+	{ "version", 'V', NULL, "print the version", &version },
+	{ 0 },
 };
 
 /* A line for each command of the noun, or of all with NULL. */
@@ -47,24 +65,9 @@ static int ctl_help(const char *noun)
 		printf("Show, and change, what this node's mpib-proxy does.\n");
 	printf("\n");
 	help_commands(noun);
-	printf("\n  -j, --json             the proxy's JSON, exact numbers; "
-	       "errors, too\n"
-	       "  -o, --output FIELDS    these fields of the JSON, a tab "
-	       "between them, as in\n"
-	       "                         mpibctl clients -o "
-	       "name,tx_bytes.sout\n"
-	       "  -r, --rates            with rates, over a second or "
-	       "--watch's\n"
-	       "      --wide             with all columns, and none cut\n"
-	       "  -w, --watch SECONDS    again and again\n"
-	       "      --strict           doctor: fail on warnings\n"
-	       "      --quiet            doctor, cluster: print only what is wrong\n"
-	       "  -s, --run-dir DIR      the proxy's run directory; default "
-	       "MPIB_RUN_DIR, else\n"
-	       "                         $XDG_RUNTIME_DIR/mpib where it is, "
-	       "else /run/mpib\n"
-	       "  -h, --help, -V, --version\n\n"
-	       "Exit status: 0 ok, 1 failed, 2 usage, 3 no proxy answers.\n");
+	printf("\n");
+	mpib_options_help(options);
+	printf("\nExit status: 0 ok, 1 failed, 2 usage, 3 no proxy answers.\n");
 	return mpib_ctl_finish(MPIB_EXIT_OK);
 }
 
@@ -78,25 +81,9 @@ static int help_asked(int argc, char **argv)
 	return ctl_help(NULL);
 }
 
-static const char shorts[] = ":jo:rw:s:hV";
-static const struct option options[] = {
-	{ "json", no_argument, NULL, 'j' },
-	{ "output", required_argument, NULL, 'o' },
-	{ "rates", no_argument, NULL, 'r' },
-	{ "wide", no_argument, NULL, OPT_WIDE },
-	{ "watch", required_argument, NULL, 'w' },
-	{ "strict", no_argument, NULL, OPT_STRICT },
-	{ "quiet", no_argument, NULL, OPT_QUIET },
-	{ "run-dir", required_argument, NULL, 's' },
-	{ "commands", no_argument, NULL, OPT_COMMANDS },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{ NULL, 0, NULL, 0 },
-};
-
 /* Print noun, verb and arguments of each command, and each option, for shell
  * completion. */
-static void ctl_list(void)
+static int ctl_list(void)
 {
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
 		const struct mpib_ctl_command *c = &mpib_ctl_commands[i];
@@ -105,93 +92,39 @@ static void ctl_list(void)
 	}
 	for (unsigned i = 0; options[i].name; i++)
 		printf("--%s\n", options[i].name);
+	return mpib_ctl_finish(MPIB_EXIT_OK);
 }
 
-static int bad_option(int c, char **argv)
+static bool about_noun(const char *noun)
 {
-	char why[160];
-
-	/* optopt is the option's letter; for a long option, its value. */
-	snprintf(why, sizeof(why),
-		 "command line: %.64s %s (see mpibctl --help)",
-		 mpib_option_word(argv, shorts),
-		 c == ':' ? "wants a value" : "is no option");
-	return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
-}
-
-/* Options that say how to print, 0; 1: c is another one; -1 after a line on
- * stderr. */
-static int take_form(struct mpib_ctl_call *call, int c)
-{
-	uint64_t n;
-
-	switch (c) {
-	case 'j':
-		call->json = true;
-		mpib_ctl_json_errors();
-		return 0;
-	case 'o':
-		call->fields = optarg;
-		return 0;
-	case OPT_WIDE:
-		call->wide = true;
-		return 0;
-	case 'r':
-		call->rates = true;
-		return 0;
-	case OPT_STRICT:
-		call->strict = true;
-		return 0;
-	case OPT_QUIET:
-		call->quiet = true;
-		return 0;
-	case 'w':
-		if (!mpib_number(optarg, 1, 3600, &n)) {
-			mpib_ctl_fail(MPIB_EXIT_USAGE,
-				      "command line: --watch wants seconds, 1 "
-				      "to 3600 (see mpibctl --help)");
-			return -1;
-		}
-		call->watch = (unsigned)n;
-		return 0;
-	default:
-		return 1;
-	}
-}
-
-static bool about_noun(const struct mpib_ctl_call *call, const char *noun)
-{
-	return !strcmp(call->command->noun, noun);
+	return !strcmp(typed.command->noun, noun);
 }
 
 /* False, with a line on stderr: an option does not go with the command. */
-static bool options_fit(const struct mpib_ctl_call *call)
+static bool options_fit(void)
 {
-	const struct mpib_ctl_command *c = call->command;
-	bool shows = c->run == mpib_ctl_show,
-	     metrics = about_noun(call, "metrics");
+	const struct mpib_ctl_command *c = typed.command;
+	bool shows = c->run == mpib_ctl_show;
 	bool rows = shows || c->run == mpib_ctl_counters;
 	const struct {
 		bool given, fits;
 		const char *option, *what;
 	} rules[] = {
-		{ call->strict, about_noun(call, "doctor"), "--strict",
-		  "doctor" },
-		{ call->quiet,
-		  about_noun(call, "doctor") || about_noun(call, "cluster"),
+		{ typed.strict, about_noun("doctor"), "--strict", "doctor" },
+		{ typed.quiet, about_noun("doctor") || about_noun("cluster"),
 		  "--quiet", "doctor and cluster" },
-		{ call->fields,
+		{ typed.fields,
 		  rows || c->run == mpib_ctl_change ||
 			  c->run == mpib_ctl_ping ||
 			  c->run == mpib_ctl_doctor ||
 			  c->run == mpib_ctl_topology,
 		  "--output", "what shows or changes something" },
-		{ call->wide, rows, "--wide", "what shows something" },
-		{ call->json, !metrics, "--json",
+		{ typed.wide, rows, "--wide", "what shows something" },
+		{ typed.json, !about_noun("metrics"), "--json",
 		  "answers in JSON: metrics are text" },
-		{ call->rates, mpib_ctl_view_rates(mpib_ctl_view_of(c)),
+		{ typed.rates, mpib_ctl_view_rates(mpib_ctl_view_of(c)),
 		  "--rates", "rails, clients, conns and peers" },
-		{ call->watch, shows, "--watch", "what shows something" },
+		{ typed.watch, shows, "--watch", "what shows something" },
 	};
 	char why[128];
 
@@ -207,60 +140,35 @@ static bool options_fit(const struct mpib_ctl_call *call)
 	return true;
 }
 
-/* The words behind the options: a command, or help. */
-static int take_words(int argc, char **argv, struct mpib_ctl_call *call,
-		      bool *go)
-{
-	char why[256];
-
-	if (argc > 0 && !strcmp(argv[0], "help"))
-		return help_asked(argc, argv);
-	if (!mpib_ctl_parse(call, argv, (unsigned)argc, why, sizeof(why)))
-		return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
-	if (!options_fit(call))
-		return MPIB_EXIT_USAGE;
-	*go = true;
-	return MPIB_EXIT_OK;
-}
-
-/* Parse the command line. *go is set when a command is to be run; otherwise the
- * process ends with the exit status returned. */
-static int ctl_parse(int argc, char **argv, struct mpib_ctl_call *call,
-		     bool *go)
-{
-	int c, rc;
-
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, shorts, options, NULL)) != -1) {
-		rc = take_form(call, c);
-		if (rc < 0)
-			return MPIB_EXIT_USAGE;
-		if (rc == 0)
-			continue;
-		if (c == 's') {
-			call->run_dir = optarg;
-		} else if (c == OPT_COMMANDS) {
-			ctl_list();
-			return mpib_ctl_finish(MPIB_EXIT_OK);
-		} else if (c == 'h') {
-			return help_asked(argc, argv);
-		} else if (c == 'V') {
-			printf("mpibctl %s\n", MPIB_VERSION);
-			return mpib_ctl_finish(MPIB_EXIT_OK);
-		} else {
-			return bad_option(c, argv);
-		}
-	}
-	return take_words(argc - optind, argv + optind, call, go);
-}
-
 int main(int argc, char **argv)
 {
-	struct mpib_ctl_call call = { 0 };
-	bool go = false;
-	int rc = ctl_parse(argc, argv, &call, &go);
+	char why[256];
+	uint64_t seconds = 0;
+	int first = mpib_options_read(options, "mpibctl", argc, argv, why,
+				      sizeof(why));
 
-	return go ? call.command->run(&call) : rc;
+	if (typed.json)
+		mpib_ctl_json_errors();
+	if (first < 0)
+		return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
+	argc -= first;
+	argv += first;
+	if (commands)
+		return ctl_list();
+	if (version) {
+		printf("mpibctl %s\n", MPIB_VERSION);
+		return mpib_ctl_finish(MPIB_EXIT_OK);
+	}
+	if (help || (argc > 0 && !strcmp(argv[0], "help")))
+		return help_asked(argc, argv);
+	if (watch && !mpib_number(watch, 1, 3600, &seconds))
+		return mpib_ctl_fail(MPIB_EXIT_USAGE,
+				     "command line: --watch wants seconds, 1 "
+				     "to 3600 (see mpibctl --help)");
+	typed.watch = (unsigned)seconds;
+	if (!mpib_ctl_parse(&typed, argv, (unsigned)argc, why, sizeof(why)))
+		return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
+	return options_fit() ? typed.command->run(&typed) : MPIB_EXIT_USAGE;
 }
 
 /* The table of mpibctl's commands, and the parser of its words. */

@@ -2,7 +2,6 @@
 /* mpib-top: mpibctl's tables with rates, taken again and again, on a terminal. */
 #include <ctype.h>
 #include <curses.h>
-#include <getopt.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "ctl/dial.h"
+#include "ctl/options.h"
 #include "ctl/views.h"
 
 #define HEAD 2 /* lines above the table */
@@ -310,10 +310,10 @@ static int top_fail(int status, const char *why)
 	return status;
 }
 
-static int top_screen(const char *run_dir, unsigned noun, double seconds)
+static int top_screen(const char *dir, unsigned noun, double seconds)
 {
-	struct screen s = { .run_dir = run_dir, .seconds = seconds };
-	int rc = mpib_dial_open(&s.dial, run_dir);
+	struct screen s = { .run_dir = dir, .seconds = seconds };
+	int rc = mpib_dial_open(&s.dial, dir);
 
 	if (rc != MPIB_EXIT_OK)
 		return top_fail(rc, s.dial.why);
@@ -366,66 +366,54 @@ static int read_delay(const char *text, double *seconds)
 	return top_usage("no number of seconds is", text, "give 0.05 to 3600");
 }
 
-static void top_help(void)
+static const char *run_dir, *delay, *tab;
+static bool help, version;
+
+static const struct mpib_option options[] = {
+	{ "delay", 'd', "SECONDS", "between two questions; default 1", &delay },
+	{ "tab", 't', "NAME",
+	  "rails, clients, conns, jobs, peers, lanes, stuck or events", &tab },
+	MPIB_OPTION_RUN_DIR(&run_dir),
+	{ "help", 'h', NULL, "print this", &help },
+	{ "version", 'V', NULL, "print the version", &version },
+	{ 0 },
+};
+
+static int top_help(void)
 {
 	printf("usage: mpib-top [OPTION]...\n"
 	       "Watch what this node's mpib-proxy moves: mpibctl's tables, on "
 	       "the screen.\n"
-	       "As text: mpibctl rails -r -w 1.\n\n"
-	       "  -d, --delay SECONDS    between two questions; default 1\n"
-	       "  -t, --tab NAME         rails, clients, conns, jobs, peers, "
-	       "lanes, stuck or\n"
-	       "                         events\n"
-	       "  -s, --run-dir DIR      the proxy's run directory; default "
-	       "MPIB_RUN_DIR, else\n"
-	       "                         $XDG_RUNTIME_DIR/mpib where it is, "
-	       "else /run/mpib\n"
-	       "  -h, --help, -V, --version\n\n"
-	       "Key h shows the keys. Exit status: 0 ok, 1 failed, 2 usage, 3 "
+	       "As text: mpibctl rails -r -w 1.\n\n");
+	mpib_options_help(options);
+	printf("\nKey h shows the keys. Exit status: 0 ok, 1 failed, 2 usage, 3 "
 	       "no proxy\nanswers.\n");
+	return MPIB_EXIT_OK;
 }
 
 int main(int argc, char **argv)
 {
-	static const char shorts[] = ":d:t:s:hV";
-	static const struct option options[] = {
-		{ "delay", required_argument, NULL, 'd' },
-		{ "tab", required_argument, NULL, 't' },
-		{ "run-dir", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },
-		{ "version", no_argument, NULL, 'V' },
-		{ NULL, 0, NULL, 0 },
-	};
-	const char *run_dir = NULL;
 	double seconds = 1;
 	unsigned noun = 0;
-	int c, rc = MPIB_EXIT_OK;
+	char why[160];
+	int first = mpib_options_read(options, "mpib-top", argc, argv, why,
+				      sizeof(why));
+	int rc = MPIB_EXIT_OK;
 
-	opterr = 0;
-	while (rc == MPIB_EXIT_OK &&
-	       (c = getopt_long(argc, argv, shorts, options, NULL)) != -1) {
-		if (c == 'h') {
-			top_help();
-			return MPIB_EXIT_OK;
-		}
-		if (c == 'V') {
-			printf("mpib-top %s\n", MPIB_VERSION);
-			return MPIB_EXIT_OK;
-		}
-		if (c == 's')
-			run_dir = optarg;
-		else if (c == 't')
-			rc = read_tab(optarg, &noun);
-		else if (c == 'd')
-			rc = read_delay(optarg, &seconds);
-		else
-			rc = top_usage(c == ':' ? "a value is missing behind"
-						: "there is no option",
-				       mpib_option_word(argv, shorts),
-				       "see mpib-top --help");
+	if (first < 0)
+		return top_fail(MPIB_EXIT_USAGE, why);
+	if (help)
+		return top_help();
+	if (version) {
+		printf("mpib-top %s\n", MPIB_VERSION);
+		return MPIB_EXIT_OK;
 	}
-	if (rc == MPIB_EXIT_OK && optind < argc)
-		rc = top_usage("nothing is expected to be called", argv[optind],
+	if (tab)
+		rc = read_tab(tab, &noun);
+	if (rc == MPIB_EXIT_OK && delay)
+		rc = read_delay(delay, &seconds);
+	if (rc == MPIB_EXIT_OK && first < argc)
+		rc = top_usage("nothing is expected to be called", argv[first],
 			       "see mpib-top --help");
 	if (rc != MPIB_EXIT_OK)
 		return rc;
