@@ -301,8 +301,7 @@ int mpib_caller_open(const struct sockaddr_in *listener)
 struct mpib_visitor {
 	struct mpib_visitors *all;
 	TAILQ_ENTRY(mpib_visitor) link;
-	uid_t uid;
-	in_addr_t from; /* of whom the uid is not known */
+	struct mpib_caller who;
 	int fd;
 	struct mpib_timer timer;
 };
@@ -327,59 +326,63 @@ void mpib_visitors_close(struct mpib_visitors *all)
 		close(all->diag);
 }
 
+static bool same_caller(const struct mpib_caller *a,
+			const struct mpib_caller *b)
+{
+	return a->uid == b->uid && a->from == b->from;
+}
+
 /* Whether there is room for next. */
-static bool visitor_fits(const struct mpib_visitors *all,
-			 const struct mpib_visitor *next)
+static bool visitor_fits(const struct mpib_visitors *all)
 {
 	const struct mpib_visitor *v;
 	unsigned others = 0, same = 0;
 
 	TAILQ_FOREACH(v, &all->list, link)
 	{
-		others += v->uid != 0;
-		same += v->uid == next->uid && v->from == next->from;
+		others += v->who.uid != 0;
+		same += same_caller(&v->who, &all->next);
 	}
-	if (all->diag < 0 && next->from == htonl(INADDR_LOOPBACK))
+	if (all->diag < 0 && all->next.from == htonl(INADDR_LOOPBACK))
 		return others < MPIB_VISITORS_MAX;
-	return mpib_reader_fits(next->uid, same, others, MPIB_VISITORS_MAX,
+	return mpib_reader_fits(all->next.uid, same, others, MPIB_VISITORS_MAX,
 				MPIB_VISITORS_ROOT);
 }
 
-/* The user, or else the address, that counts for a connection between these. */
-static void visitor_identify(const struct mpib_visitors *all,
-			     const struct sockaddr_in *from,
-			     const struct sockaddr_in *to, uid_t *uid,
-			     in_addr_t *addr)
+static struct mpib_caller caller_of(const struct mpib_visitors *all,
+				    const struct sockaddr_in *from)
 {
-	*addr = 0;
-	if (mpib_caller_uid(all->diag, from, to, uid) == 0)
-		return;
-	*uid = NOBODY;
-	*addr = from->sin_addr.s_addr;
-	/* This machine has as many of these as anybody likes. */
-	if (ntohl(*addr) >> 24 == IN_LOOPBACKNET)
-		*addr = htonl(INADDR_LOOPBACK);
-}
-
-static struct mpib_shaker *shaker_of(struct mpib_visitors *all)
-{
-	struct mpib_shaker *s = all->shaker, who = { 0 };
+	struct mpib_caller who = { 0 };
 	struct sockaddr_in to = all->own;
 
-	/* Not accepted yet. A listener on all networks is mostly called at the
-	 * address that a caller of this machine calls from. */
+	/* A listener on all networks is mostly called at the address that a
+	 * caller of this machine calls from. */
 	if (to.sin_addr.s_addr == htonl(INADDR_ANY))
-		to.sin_addr = all->next.sin_addr;
-	visitor_identify(all, &all->next, &to, &who.uid, &who.from);
+		to.sin_addr = from->sin_addr;
+	if (mpib_caller_uid(all->diag, from, &to, &who.uid) == 0)
+		return who;
+	who.uid = NOBODY;
+	who.from = from->sin_addr.s_addr;
+	/* This machine has as many of these as anybody likes. */
+	if (ntohl(who.from) >> 24 == IN_LOOPBACKNET)
+		who.from = htonl(INADDR_LOOPBACK);
+	return who;
+}
+
+/* The entry of next; a new one takes the place of the one that asked longest ago. */
+static struct mpib_shaker *shaker_of(struct mpib_visitors *all)
+{
+	struct mpib_shaker *s = all->shaker;
+
 	for (unsigned i = 0; i < MPIB_VISITORS_SHAKERS; i++) {
 		struct mpib_shaker *one = &all->shaker[i];
 
-		if (one->paid && one->uid == who.uid && one->from == who.from)
+		if (one->paid && same_caller(&one->who, &all->next))
 			return one;
 		if (one->paid < s->paid)
 			s = one;
 	}
-	*s = who;
+	*s = (struct mpib_shaker){ .who = all->next };
 	return s;
 }
 
@@ -397,12 +400,14 @@ bool mpib_visitors_admit(struct mpib_visitors *all,
 	uint64_t now = mpib_loop_now(all->loop);
 	struct mpib_shaker *s;
 
-	all->next = *from;
+	all->next = caller_of(all, from);
+	if (!visitor_fits(all))
+		return false;
 	if (!tls)
 		return true;
 	s = shaker_of(all);
 	return shake(&s->paid, now, SHAKES / 4, 4 * SHAKE_NS) &&
-	       (s->uid == 0 || shake(&all->paid, now, SHAKES, SHAKE_NS));
+	       (s->who.uid == 0 || shake(&all->paid, now, SHAKES, SHAKE_NS));
 }
 
 static void on_late(void *arg)
@@ -416,29 +421,17 @@ static void on_late(void *arg)
 struct mpib_visitor *mpib_visitor_new(struct mpib_visitors *all, int fd)
 {
 	struct mpib_visitor *v = calloc(1, sizeof(*v));
-	struct sockaddr_in own;
-	socklen_t len = sizeof(own);
 
-	if (!v)
-		goto err_hang_up;
+	if (!v) {
+		shutdown(fd, SHUT_RDWR);
+		return NULL;
+	}
 	v->all = all;
+	v->who = all->next;
 	v->fd = fd;
-	/* The address that it came in at: the listener's may be that of all
-	 * networks. */
-	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0)
-		goto err_free;
-	visitor_identify(all, &all->next, &own, &v->uid, &v->from);
-	if (!visitor_fits(all, v))
-		goto err_free;
 	TAILQ_INSERT_TAIL(&all->list, v, link);
 	mpib_visitor_answered(v);
 	return v;
-
-err_free:
-	free(v);
-err_hang_up:
-	shutdown(fd, SHUT_RDWR);
-	return NULL;
 }
 
 void mpib_visitor_answered(struct mpib_visitor *v)

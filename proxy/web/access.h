@@ -81,16 +81,20 @@ int mpib_caller_uid(int diag, const struct sockaddr_in *from,
 
 struct mpib_visitor;
 
+struct mpib_caller {
+	uid_t uid;
+	in_addr_t from; /* of whom the uid is not known; else 0 */
+};
+
 struct mpib_visitors {
 	struct mpib_loop *loop;
 	int diag; /* see mpib_caller_open() */
 	struct sockaddr_in own; /* the listener's */
-	struct sockaddr_in next; /* where the last one connects from */
+	struct mpib_caller next; /* that mpib_visitors_admit() let in last */
 	uint64_t paid; /* up to when handshakes have been let in for, ns */
 	struct mpib_shaker {
-		uid_t uid;
-		in_addr_t from; /* of whom the uid is not known */
-		uint64_t paid; /* as above, for him */
+		struct mpib_caller who;
+		uint64_t paid; /* as above, of these */
 	} shaker[MPIB_VISITORS_SHAKERS];
 	TAILQ_HEAD(, mpib_visitor) list;
 };
@@ -98,14 +102,14 @@ struct mpib_visitors {
 void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
 			const struct sockaddr_in *own);
 void mpib_visitors_close(struct mpib_visitors *all);
-/* Whether the one who connects from there is let in, which only who wants more
- * handshakes of TLS than his share is not, and a crowd of such, but root; if so, the
- * next mpib_visitor_new() is his. */
+/* Whether a caller at that address is let in: there is a place for it, and with TLS
+ * neither its share of handshakes nor, unless it is root's, that of all is used up. If
+ * so, the next mpib_visitor_new() is its. */
 bool mpib_visitors_admit(struct mpib_visitors *all,
 			 const struct sockaddr_in *from, bool tls);
 /* A visitor on the connected socket fd, which stays the caller's and is shut down
- * when mpib_visitor_answered() was not called for too long. NULL: there is no
- * place for him, or no memory; fd is shut down now. */
+ * when mpib_visitor_answered() was not called for too long. NULL: no memory; fd is
+ * shut down now. */
 struct mpib_visitor *mpib_visitor_new(struct mpib_visitors *all, int fd);
 void mpib_visitor_answered(struct mpib_visitor *v);
 void mpib_visitor_free(struct mpib_visitor *v);

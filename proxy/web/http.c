@@ -230,8 +230,7 @@ static struct mpib_visitor *http_visitor(struct MHD_Connection *conn)
 	return info ? info->socket_context : NULL;
 }
 
-/* NULL also where a connection has no place: what it asked before it was shut
- * down is not answered. */
+/* NULL: no memory, now or when it connected. */
 static struct request *http_begin(struct mpib_http *h,
 				  struct MHD_Connection *conn)
 {
