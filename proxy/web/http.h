@@ -16,8 +16,7 @@ struct mpib_http;
 
 /*
  * Serve as [metrics] of cfg says, whose files are read now; port 0 means any free
- * port. 0, or -errno with why as in config.h; -EOPNOTSUPP when the proxy was
- * built without HTTP.
+ * port. 0, or -errno with why as in config.h.
  */
 int mpib_http_open(struct mpib_gather *g, const struct mpib_config *cfg,
 		   struct mpib_http **http, char *why);

@@ -15,10 +15,7 @@ done
 
 pair_start --metrics-listen 127.0.0.1:0
 http=$(sed -n 's/^ready .* http //p' "$dir/out0")
-if [ -z "$http" ]; then
-	echo "SKIPPED: this mpib-proxy is built without libmicrohttpd"
-	exit 77
-fi
+[ -n "$http" ] || fail "the ready line names no address: $(<"$dir/out0")"
 pair_traffic 2
 
 curl -s "http://$http/" >"$dir/page.html"
