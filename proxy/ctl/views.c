@@ -115,6 +115,8 @@ static const char *const conns_below[] = {
 static const struct mpib_column lanes[] = {
 	SHOWN("PEER", "{peer}"),
 	SHOWN("NET", "{net}"),
+	WIDE("TO SOUT", "{to.sout}"),
+	WIDE("TO SUP", "{to.sup}"),
 	WIDE("#UID", "{uid}"),
 	WIDE("#SHARD", "{shard}"),
 	WIDE("#IMM", "v{imm}"),

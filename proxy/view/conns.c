@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Connections, lanes and peers as JSON. */
+#include <arpa/inet.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "agent/agent.h"
 #include "base/hash.h"
@@ -108,6 +110,26 @@ static void conns_add_track(json_t *o, const struct mpib_view *v,
 	json_object_set_new(o, "oldest_ns", mpib_field_by_rail(v, oldest));
 }
 
+/* The peer's port that each rail leads to, by its address; null: none. */
+static json_t *lane_to(const struct mpib_view *v,
+		       const struct mpib_snap_lane *l)
+{
+	static const union ibv_gid none;
+	json_t *o = json_object();
+
+	for (unsigned r = 0; r < v->snap->rails; r++) {
+		const union ibv_gid *gid = &l->peer_gid[r];
+		char text[INET6_ADDRSTRLEN] = "";
+
+		inet_ntop(AF_INET6, gid->raw, text, sizeof(text));
+		json_object_set_new(o, mpib_rail_key[r],
+				    memcmp(gid, &none, sizeof(none))
+					    ? json_string(text)
+					    : json_null());
+	}
+	return o;
+}
+
 json_t *mpib_view_lanes(const struct mpib_view *v)
 {
 	json_t *list = json_array();
@@ -122,6 +144,7 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 			mpib_field_by_rail_u32(v, l->qps));
 
 		json_object_set_new(o, "net", mpib_field_net(v, l->shard));
+		json_object_set_new(o, "to", lane_to(v, l));
 		json_object_set_new(o, "messages", mpib_field_u64(l->messages));
 		json_object_set_new(o, "spread", mpib_view_spread(v, l));
 		conns_add_track(o, v, l);
@@ -307,8 +330,6 @@ json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns)
 
 /* mpibctl why as JSON: the split of each sending connection, and its reason. */
 
-static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
-
 /* The measurements that a split may be based on, per rail of a lane. */
 static json_t *why_tracks(const struct mpib_view *v,
 			  const struct mpib_snap_lane *lane)
@@ -319,7 +340,7 @@ static json_t *why_tracks(const struct mpib_view *v,
 		const struct mpib_snap_track *t = &lane->track[r];
 
 		json_object_set_new(
-			o, rail_key[r],
+			o, mpib_rail_key[r],
 			json_pack("{sI sI sI sI sI sI}", "rtt_ns",
 				  (json_int_t)t->srtt, "latency_ns",
 				  (json_int_t)t->latency, "acked_bytes",
@@ -338,7 +359,7 @@ json_t *mpib_view_spread(const struct mpib_view *v,
 
 	for (unsigned r = 0; r < v->snap->rails; r++)
 		json_object_set_new(
-			above, rail_key[r],
+			above, mpib_rail_key[r],
 			lane->spread_above[r] == UINT32_MAX
 				? json_null()
 				: json_integer(lane->spread_above[r]));

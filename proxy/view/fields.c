@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-static const char *const rail_key[MPIB_RAILS] = { "sout", "sup" };
+const char *const mpib_rail_key[MPIB_RAILS] = { "sout", "sup" };
 
 json_t *mpib_field_text(const char *text)
 {
@@ -41,7 +41,7 @@ json_t *mpib_field_by_rail(const struct mpib_view *v, const uint64_t *n)
 	json_t *o = json_object();
 
 	for (unsigned r = 0; r < v->snap->rails; r++)
-		json_object_set_new(o, rail_key[r], mpib_field_u64(n[r]));
+		json_object_set_new(o, mpib_rail_key[r], mpib_field_u64(n[r]));
 	return o;
 }
 

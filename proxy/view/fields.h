@@ -6,6 +6,9 @@
 #include "engine/measure/snapshot.h"
 #include "view/view.h"
 
+/* The key of a rail: "sout", "sup". */
+extern const char *const mpib_rail_key[MPIB_RAILS];
+
 /* Text from outside, with a "?" for each byte that is not UTF-8. */
 json_t *mpib_field_text(const char *text);
 json_t *mpib_field_u64(uint64_t n);

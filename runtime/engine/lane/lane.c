@@ -283,6 +283,9 @@ int mpib_lane_connect(struct mpib_lane *lane,
 	}
 	if (check_layers(lane, remote, why, why_len) < 0)
 		return -EPROTO;
+	for (unsigned r = 0; r < lane->rails; r++)
+		memcpy(lane->peer_gid[r].raw, remote->rail[r].gid,
+		       sizeof(remote->rail[r].gid));
 	lane->failover = lane->failover && remote->failover;
 	lane->delivered = lane->delivered && remote->delivered;
 	rc = lane_shorten(lane, remote, why, why_len);

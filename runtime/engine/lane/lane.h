@@ -121,6 +121,7 @@ struct mpib_lane {
 	 * control thread while the rail is not held. */
 	uint32_t rail_msg[MPIB_RAILS];
 	char peer[MPIB_LABEL_MAX];
+	union ibv_gid peer_gid[MPIB_RAILS]; /* as it was connected first */
 	bool connected; /* control thread: given to the shard */
 	/* Rails that the lane was created without; control thread, and the
 	 * shard once, in on_connect(). */

@@ -151,6 +151,7 @@ static void add_lane(struct taking *t, const struct mpib_lane *lane)
 		.messages = lane->messages,
 	};
 	memcpy(out->peer, lane->peer, sizeof(out->peer));
+	memcpy(out->peer_gid, lane->peer_gid, sizeof(out->peer_gid));
 	memcpy(out->qps, lane->qps, sizeof(out->qps));
 	for (unsigned r = 0; r < lane->rails; r++) {
 		add_counts(&out->n[r], lane, r);

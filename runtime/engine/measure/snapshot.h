@@ -87,6 +87,8 @@ struct mpib_snap_lane {
 	uint64_t late; /* numbered fragments dropped: too late or twice */
 	bool broken;
 	char peer[MPIB_LABEL_MAX];
+	/* Ports of the peer, when the lane was connected; zeros: none. */
+	union ibv_gid peer_gid[MPIB_RAILS];
 	uint32_t qps[MPIB_RAILS], conns;
 	/* Of the lane's connections, including closed ones. */
 	uint64_t messages;
