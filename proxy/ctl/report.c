@@ -2,9 +2,8 @@
 /* mpibctl report: what someone who helps from afar asks for, in one file of text. */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <limits.h>
 #include <spawn.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,104 +11,55 @@
 #include "ctl/commands.h"
 #include "ctl/views.h"
 
-#define WORDS 8
-
 extern char **environ;
 
-/* mpibctl's own commands, then other programs, of which any may be missing. No key,
- * token or environment is among what they print. */
-static const char *const own[][WORDS] = {
-	{ "--version" },
-	{ "summary" },
-	{ "info" },
-	{ "devices" },
-	{ "devices", "gpus" },
-	{ "rails", "--wide" },
-	{ "counters" },
-	{ "jobs" },
-	{ "clients", "--wide" },
-	{ "conns", "--wide" },
-	{ "lanes", "--wide" },
-	{ "peers" },
-	{ "cluster" },
-	{ "cluster", "jobs" },
-	{ "cluster", "stuck" },
-	{ "stuck", "1" },
-	{ "why" },
-	{ "hist" },
-	{ "history", "10" },
-	{ "events" },
-	{ "config" },
-	{ "agent" },
-	{ "doctor" },
-};
-static const char *const others[][WORDS] = {
-	{ "uname", "-a" },
-	{ "uptime" },
-	{ "free", "-m" },
-	{ "ip", "-brief", "address" },
-	{ "ibv_devinfo", "-v" },
-	{ "rdma", "link" },
-	{ "nvidia-smi" },
-	{ "journalctl", "--unit", "mpib-proxy", "--lines", "1000",
-	  "--no-pager" },
-	{ "dmesg", "--level", "err,warn" },
-};
+/* Run by sh with the path of mpibctl and the run directory or "". Any of the other
+ * programs may be missing. No key, token or environment is among what is printed. */
+static const char script[] =
+	"show() { printf '\\n== %s\\n' \"$*\"; \"$@\"; }\n"
+	"mpibctl() { \"$ctl\" ${dir:+-s \"$dir\"} \"$@\"; }\n"
+	"ctl=$1 dir=$2\n"
+	"for words in --version summary info devices 'devices gpus' \\\n"
+	"	'rails --wide' counters jobs 'clients --wide' 'conns --wide' \\\n"
+	"	'lanes --wide' peers cluster 'cluster jobs' 'cluster stuck' \\\n"
+	"	'stuck 1' why hist 'history 10' events config agent doctor; do\n"
+	"	show mpibctl $words\n"
+	"done\n"
+	"show uname -a\n"
+	"show uptime\n"
+	"show free -m\n"
+	"show ip -brief address\n"
+	"show ibv_devinfo -v\n"
+	"show rdma link\n"
+	"show nvidia-smi\n"
+	"show journalctl --unit mpib-proxy --lines 1000 --no-pager\n"
+	"show dmesg --level err,warn\n"
+	"exit 0\n";
 
-/* Run a program with standard output and error to fd. */
-static void report_run(int fd, const char *const *words)
+/* Run the script with standard output and error to fd. 0 or -errno. */
+static int report_run(int fd, const char *run_dir)
 {
+	char sh[] = "sh", option[] = "-c", text[sizeof(script)];
+	char ctl[PATH_MAX] = "", dir[PATH_MAX] = "";
+	char *argv[] = { sh, option, text, sh, ctl, dir, NULL };
 	posix_spawn_file_actions_t actions;
-	char *argv[WORDS + 4] = { NULL };
 	pid_t pid;
 	int rc;
 
-	for (unsigned i = 0; words[i]; i++)
-		memcpy(&argv[i], &words[i], sizeof(argv[i]));
+	memcpy(text, script, sizeof(script));
+	if (readlink("/proc/self/exe", ctl, sizeof(ctl) - 1) < 0)
+		return -errno;
+	snprintf(dir, sizeof(dir), "%s", run_dir ? run_dir : "");
 	posix_spawn_file_actions_init(&actions);
 	posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
 					 O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&actions, fd, STDOUT_FILENO);
 	posix_spawn_file_actions_adddup2(&actions, fd, STDERR_FILENO);
-	rc = posix_spawnp(&pid, argv[0], &actions, NULL, argv, environ);
+	rc = -posix_spawn(&pid, "/bin/sh", &actions, NULL, argv, environ);
 	posix_spawn_file_actions_destroy(&actions);
-	if (rc)
-		dprintf(fd, "%s: %s\n", argv[0], strerror(rc));
-	else
+	if (rc == 0)
 		waitpid(pid, NULL, 0);
-}
-
-static void report_head(int fd, const char *program, const char *const *words)
-{
-	dprintf(fd, "\n== %s", program);
-	for (unsigned i = 0; i < WORDS && words[i]; i++)
-		dprintf(fd, " %s", words[i]);
-	dprintf(fd, "\n");
-}
-
-static void report_own(int fd, const struct mpib_ctl_call *call,
-		       const char *const *words)
-{
-	const char *line[WORDS + 4] = { "/proc/self/exe" };
-	unsigned n = 1;
-
-	if (call->run_dir) {
-		line[n++] = "-s";
-		line[n++] = call->run_dir;
-	}
-	for (unsigned i = 0; i < WORDS && words[i]; i++)
-		line[n++] = words[i];
-	report_head(fd, "mpibctl", words);
-	report_run(fd, line);
-}
-
-static void report_other(int fd, const char *const *words)
-{
-	const char *line[WORDS + 1] = { NULL };
-
-	memcpy(line, words, WORDS * sizeof(line[0]));
-	report_head(fd, words[0], words + 1);
-	report_run(fd, line);
+	return rc;
 }
 
 int mpib_ctl_report(const struct mpib_ctl_call *call)
@@ -117,21 +67,20 @@ int mpib_ctl_report(const struct mpib_ctl_call *call)
 	const char *path = call->argv[0];
 	char why[MPIB_DIAL_WHY];
 	/* Not over a file that is there: a report is to be kept. */
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), rc;
 
 	if (fd < 0) {
 		snprintf(why, sizeof(why), "report: %s: %s (give a new file)",
 			 path, strerror(errno));
 		return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 	}
-	for (unsigned i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		report_own(fd, call, own[i]);
-	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		report_other(fd, others[i]);
-	if (close(fd) < 0) {
+	rc = report_run(fd, call->run_dir);
+	if (close(fd) < 0)
+		rc = -errno;
+	if (rc < 0) {
 		snprintf(why, sizeof(why),
 			 "report: %s: %s (see its file system)", path,
-			 strerror(errno));
+			 strerror(-rc));
 		return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 	}
 	printf("%s has the report; it names hosts, users, jobs and addresses, "
