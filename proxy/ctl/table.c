@@ -307,7 +307,7 @@ static struct found field_at(const json_t *row, const char *path, size_t len)
 	struct found f = { .value = NULL };
 
 	for (size_t at = 0; row && at < len; row = f.value) {
-		size_t n = strcspn(path + at, ".|:}");
+		size_t n = strcspn(path + at, ".,|:}");
 
 		snprintf(f.key, sizeof(f.key), "%.*s", (int)n, path + at);
 		if (json_is_array(row))
@@ -530,36 +530,18 @@ void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,
 
 /* Option -o: print the chosen fields of an answer, one row per line. */
 
-#define FIELDS_MAX 160
-#define NAME_MAX_BYTES 64
-
-struct fields {
-	char name[FIELDS_MAX][NAME_MAX_BYTES];
-	unsigned count;
-};
-
-/* Split list at commas. False when a name is empty or too long, or when there
- * are too many names. */
-static bool fields_split(struct fields *f, const char *list)
+/* The name behind one in a list; NULL: it was the last. */
+static const char *next_name(const char *name)
 {
-	f->count = 0;
-	for (;;) {
-		size_t len = strcspn(list, ",");
-
-		if (len == 0 || len >= NAME_MAX_BYTES || f->count == FIELDS_MAX)
-			return false;
-		memcpy(f->name[f->count], list, len);
-		f->name[f->count++][len] = '\0';
-		if (!list[len])
-			return true;
-		list += len + 1;
-	}
+	name += strcspn(name, ",");
+	return *name ? name + 1 : NULL;
 }
 
-/* The field of row that name, such as "tx_bytes.sout", leads to, or NULL. */
+/* The field of row that the first name of a list, such as "tx_bytes.sout", leads to, or
+ * NULL. */
 static const json_t *fields_find(const json_t *row, const char *name)
 {
-	return field_at(row, name, strlen(name)).value;
+	return field_at(row, name, strcspn(name, ",")).value;
 }
 
 /* A copy that commands no terminal, with blanks for what separates fields. */
@@ -591,12 +573,12 @@ static void print_value(const json_t *v, FILE *out)
 	}
 }
 
-static void print_row(const json_t *row, const struct fields *f, FILE *out)
+static void print_row(const json_t *row, const char *list, FILE *out)
 {
-	for (unsigned i = 0; i < f->count; i++) {
-		if (i)
+	for (const char *name = list; name; name = next_name(name)) {
+		if (name != list)
 			fputc('\t', out);
-		print_value(fields_find(row, f->name[i]), out);
+		print_value(fields_find(row, name), out);
 	}
 	fputc('\n', out);
 }
@@ -632,37 +614,50 @@ static void fields_complain(json_t *row, const char *name, char *why,
 	mpib_plain(why);
 }
 
+/* Whether one of the rows has the field: rows may differ. */
+static bool some_has(const json_t *rows, const char *name)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		if (fields_find(row, name))
+			return true;
+	}
+	return false;
+}
+
 bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
 		       size_t len)
 {
-	size_t rows = json_is_array(data) ? json_array_size(data) : 1;
-	json_t *first = json_is_array(data) ? json_array_get(data, 0) : data;
-	struct fields f = { .count = 0 };
+	json_t *rows = json_is_array(data) ? json_incref(data)
+					   : json_pack("[O]", data);
+	const json_t *row;
+	bool good = true;
+	size_t i;
 
-	if (!fields_split(&f, list)) {
-		snprintf(
-			why, len,
-			"fields \"%.64s\": not a list (give names with a comma "
-			"between them)",
-			list);
-		return false;
-	}
-	for (unsigned i = 0; first && i < f.count; i++) {
-		bool some = false;
+	for (const char *name = list; good && name; name = next_name(name)) {
+		char typed[64];
 
-		/* Rows may differ: a field that only some have is valid. */
-		for (size_t r = 0; r < rows && !some; r++)
-			some = fields_find(json_is_array(data)
-						   ? json_array_get(data, r)
-						   : data,
-					   f.name[i]);
-		if (!some) {
-			fields_complain(first, f.name[i], why, len);
-			return false;
-		}
+		snprintf(typed, sizeof(typed), "%.*s", (int)strcspn(name, ","),
+			 name);
+		good = !json_array_size(rows) || some_has(rows, name);
+		if (!*typed)
+			snprintf(why, len,
+				 "fields \"%.64s\": not a list (give names with "
+				 "a comma between them)",
+				 list);
+		else if (!good)
+			fields_complain(json_array_get(rows, 0), typed, why,
+					len);
+		good = good && *typed;
 	}
-	for (size_t r = 0; r < rows; r++)
-		print_row(json_is_array(data) ? json_array_get(data, r) : data,
-			  &f, out);
-	return true;
+	json_array_foreach(rows, i, row)
+	{
+		if (good)
+			print_row(row, list, out);
+	}
+	json_decref(rows);
+	return good;
 }
