@@ -100,61 +100,39 @@ static int node_of(const char *pci)
 	return (int)strtol(line, NULL, 10);
 }
 
-/* The distance of two NUMA nodes in the kernel's units: 10 is the same node,
- * which is also assumed where nothing is known. */
-static int host_distance(const char *sysfs, int from, int to)
-{
-	char line[1024], *at = line;
-	long n = 10;
-
-	if (from < 0 || to < 0 || from == to ||
-	    !mpib_read_line(line, sizeof(line),
-			    "%s/devices/system/node/node%d/distance", sysfs,
-			    from))
-		return 10;
-	for (int i = 0; i <= to; i++)
-		n = strtol(at, &at, 10);
-	return (int)n;
-}
-
-struct host_nearest {
-	const char *sysfs;
-	int node; /* an HCA's */
-	int best; /* the distance of the nearest GPU; -1: there is none */
+struct host_near {
+	int node; /* an HCA's; -1: unknown */
+	bool gpus, same; /* there are GPUs; one is on that node */
 };
 
 static void host_look_at_gpu(void *arg, const char *dev)
 {
-	struct host_nearest *n = arg;
-	int far = host_distance(n->sysfs, n->node, node_of(dev));
+	struct host_near *near = arg;
+	int node = node_of(dev);
 
-	if (n->best < 0 || far < n->best)
-		n->best = far;
+	near->gpus = true;
+	near->same |= node < 0 || near->node < 0 || node == near->node;
 }
 
-static void check_distance(struct mpib_doctor *d, const char *rail,
-			   const char *dev)
+static void check_node(struct mpib_doctor *d, const char *rail, const char *dev)
 {
-	struct host_nearest nearest = { .sysfs = d->sysfs, .best = -1 };
+	struct host_near near = { 0 };
 	char path[256];
-	int node, far;
 
 	snprintf(path, sizeof(path), "%s/class/infiniband/%.48s/device",
 		 d->sysfs, dev);
-	node = node_of(path);
-	nearest.node = node;
-	mpib_gpus_each(d->sysfs, host_look_at_gpu, &nearest);
-	far = nearest.best;
-	if (far > 10)
+	near.node = node_of(path);
+	mpib_gpus_each(d->sysfs, host_look_at_gpu, &near);
+	if (near.gpus && !near.same)
 		mpib_find(d, MPIB_WARN, "NUMA",
-			  "use an HCA of the GPUs' node for this rail",
-			  "%s: %s is on node %d, the nearest GPU at distance "
-			  "%d",
-			  rail, dev, node, far);
+			  "use an HCA of the GPUs' node for this rail; see "
+			  "mpibctl devices gpus",
+			  "%s: %s is on node %d, and no GPU is", rail, dev,
+			  near.node);
 	else
 		mpib_find(d, MPIB_OK, "NUMA", NULL, "%s: %s is on node %d%s",
-			  rail, dev, node,
-			  far < 0 ? ", there is no GPU" : ", as a GPU is");
+			  rail, dev, near.node,
+			  near.gpus ? ", as a GPU is" : ", there is no GPU");
 }
 
 void mpib_check_numa(struct mpib_doctor *d)
@@ -173,7 +151,7 @@ void mpib_check_numa(struct mpib_doctor *d)
 			continue;
 		hardware = true;
 		if (mpib_doctor_new_port(d, i))
-			check_distance(d, mpib_json_str(r, "label"), dev);
+			check_node(d, mpib_json_str(r, "label"), dev);
 	}
 	if (d->rails && !hardware)
 		mpib_find(d, MPIB_OK, "NUMA", NULL,
