@@ -22,8 +22,7 @@ struct mpib_doctor {
 	const char *proxy; /* the program mpib-proxy; tests give another */
 	json_t *findings; /* {"status", "check", "what", "fix"} each */
 	unsigned count[MPIB_FAIL + 1];
-	/* The proxy's answers; NULL where it gave none. Without a proxy,
-	 * mpib_check_settings() makes rails of what the settings name. */
+	/* The proxy's answers; NULL where it gave none. */
 	json_t *greeting, *info, *rails, *lanes, *peers, *faults;
 	char socket[128]; /* path of the stats socket */
 	int reached; /* exit status of asking the proxy */
@@ -49,7 +48,7 @@ bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i);
 
 typedef void mpib_check_fn(struct mpib_doctor *d);
 /* node.c: checks of the proxy's answers; where it gives none, whether a proxy would
- * start, and with what rails. */
+ * start. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
 	mpib_check_faults, mpib_check_lanes, mpib_check_memlock,
 	mpib_check_peers, mpib_check_settings;
