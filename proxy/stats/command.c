@@ -47,22 +47,6 @@ int mpib_ask_rail(struct mpib_ask *ask, const char *label, size_t len)
 	return rail;
 }
 
-static json_t *command_help(struct mpib_ask *ask)
-{
-	json_t *list = json_array();
-
-	(void)ask;
-	for (unsigned i = 0; i < mpib_command_count; i++) {
-		const struct mpib_command *c = &mpib_commands[i];
-
-		json_array_append_new(
-			list,
-			json_pack("{ss ss sb ss}", "command", c->name, "args",
-				  c->args, "admin", c->admin, "desc", c->desc));
-	}
-	return list;
-}
-
 #define VIEW(noun)                                                             \
 	static json_t *noun(struct mpib_ask *ask)                              \
 	{                                                                      \
@@ -245,65 +229,45 @@ static json_t *command_metrics(struct mpib_ask *ask)
 }
 
 const struct mpib_command mpib_commands[] = {
-	{ "help", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_help,
-	  "this list" },
-	{ "info", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, info,
-	  "the proxy, its shards, and what clients hold" },
-	{ "rails", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, rails,
-	  "rails and their counters" },
-	{ "devices", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, devices,
-	  "devices, their rails and shards, and why these" },
-	{ "jobs", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, jobs,
-	  "jobs, running or ended, and what they moved" },
-	{ "clients", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, clients,
-	  "attached processes" },
-	{ "conns", "[client]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, command_conns,
-	  "connections, and what closed ones moved" },
-	{ "lanes", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, lanes,
-	  "lanes to peers" },
-	{ "peers", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, peers,
-	  "peers, over all their lanes" },
-	{ "cluster", "", 0, 0, MPIB_NEEDS_CLUSTER, false, command_cluster,
-	  "how the nodes are with which this one has links" },
-	{ "agent", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_agent,
-	  "what mpib-agent says of itself and this node's rails" },
-	{ "agents", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_agents,
-	  "what agents of other nodes said last; asks them again" },
+	{ "info", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, info },
+	{ "rails", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, rails },
+	{ "devices", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, devices },
+	{ "jobs", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, jobs },
+	{ "clients", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, clients },
+	{ "conns", "[client]", 0, 1, MPIB_NEEDS_SNAPSHOT, false,
+	  command_conns },
+	{ "lanes", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, lanes },
+	{ "peers", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, peers },
+	{ "cluster", "", 0, 0, MPIB_NEEDS_CLUSTER, false, command_cluster },
+	{ "agent", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_agent },
+	{ "agents", "", 0, 0, MPIB_NEEDS_NOTHING, false, command_agents },
 	{ "hist", "[NAME [client]]", 0, 2, MPIB_NEEDS_SNAPSHOT, false,
-	  command_hist, "latency histograms" },
-	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false, command_stuck,
-	  "requests that are older, and what they wait for" },
-	{ "why", "[client.conn]", 0, 1, MPIB_NEEDS_SNAPSHOT, false, command_why,
-	  "how sending connections are split, and why" },
-	{ "events", "[since]", 0, 1, MPIB_NEEDS_NOTHING, false, command_events,
-	  "state changes after number since" },
+	  command_hist },
+	{ "stuck", "[seconds]", 0, 1, MPIB_NEEDS_REQUESTS, false,
+	  command_stuck },
+	{ "why", "[client.conn]", 0, 1, MPIB_NEEDS_SNAPSHOT, false,
+	  command_why },
+	{ "events", "[since]", 0, 1, MPIB_NEEDS_NOTHING, false,
+	  command_events },
 	{ "history", "[minutes]", 0, 1, MPIB_NEEDS_NOTHING, false,
-	  command_history, "what the rails moved, up to an hour back" },
-	{ "config", "", 0, 0, MPIB_NEEDS_NOTHING, false, config,
-	  "settings and their origin" },
-	{ "metrics", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, command_metrics,
-	  "metrics for Prometheus, as text" },
+	  command_history },
+	{ "config", "", 0, 0, MPIB_NEEDS_NOTHING, false, config },
+	{ "metrics", "", 0, 0, MPIB_NEEDS_SNAPSHOT, false, command_metrics },
 	{ "drain", "RAIL [WHY...]", 1, 2, MPIB_NEEDS_NOTHING, true,
-	  mpib_admin_drain, "put nothing new on a rail" },
-	{ "resume", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_resume,
-	  "use a drained rail again" },
+	  mpib_admin_drain },
+	{ "resume", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_resume },
 	{ "fault", "WHAT RAIL[@PEER] SECONDS", 3, 3, MPIB_NEEDS_NOTHING, true,
-	  mpib_admin_fault, "play a fault for a time" },
-	{ "heal", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_heal,
-	  "end the fault that is played on a rail" },
-	{ "faults", "", 0, 0, MPIB_NEEDS_NOTHING, false, mpib_admin_faults,
-	  "faults that are played" },
-	{ "kick", "CLIENT", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_kick,
-	  "disconnect a client" },
+	  mpib_admin_fault },
+	{ "heal", "RAIL", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_heal },
+	{ "faults", "", 0, 0, MPIB_NEEDS_NOTHING, false, mpib_admin_faults },
+	{ "kick", "CLIENT", 1, 1, MPIB_NEEDS_NOTHING, true, mpib_admin_kick },
 	{ "share", "CLIENT[.CONN] weight=N|limit=MBITS...", 2, 3,
-	  MPIB_NEEDS_NOTHING, true, mpib_admin_share,
-	  "weight and limit of a client, or of a connection among its others" },
-	{ "set", "KEY VALUE", 2, 2, MPIB_NEEDS_NOTHING, true, mpib_admin_set,
-	  "change a setting that may change while running" },
+	  MPIB_NEEDS_NOTHING, true, mpib_admin_share },
+	{ "set", "KEY VALUE", 2, 2, MPIB_NEEDS_NOTHING, true, mpib_admin_set },
 	{ "upgrade", "[PATH]", 0, 1, MPIB_NEEDS_NOTHING, true,
-	  mpib_admin_upgrade, "replace the running proxy by a new process" },
+	  mpib_admin_upgrade },
 	{ "upgrading", "", 0, 0, MPIB_NEEDS_NOTHING, false,
-	  mpib_admin_upgrading, "state of the last upgrade" },
+	  mpib_admin_upgrading },
 };
 
 const unsigned mpib_command_count =
@@ -321,7 +285,7 @@ static const struct mpib_command *command_find(const char *name,
 		mpib_suggest_try(&s, mpib_commands[i].name);
 	}
 	mpib_ask_fail(ask,
-		      mpib_suggest_remedy(&s, "help lists the commands", hint,
+		      mpib_suggest_remedy(&s, "see mpib-protocol(7)", hint,
 					  sizeof(hint)),
 		      "unknown command \"%.64s\"", name);
 	return NULL;
@@ -373,7 +337,7 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
 		return NULL;
 	words = take_arguments(c, &save, ask);
 	if (words < c->min || words > c->max) {
-		mpib_ask_fail(ask, "help lists the commands", "%s takes %s%s%s",
+		mpib_ask_fail(ask, "see mpib-protocol(7)", "%s takes %s%s%s",
 			      c->name, *c->args ? c->args : "no argument",
 			      words ? ", not " : "",
 			      words > c->max ? "so many words"

@@ -55,12 +55,11 @@ enum mpib_command_needs {
 
 struct mpib_command {
 	const char *name;
-	const char *args; /* for help: "CLIENT", "[since]", "" */
+	const char *args; /* "CLIENT", "[since]", ""; "...]": the rest of a line */
 	unsigned min, max; /* number of arguments */
 	enum mpib_command_needs needs;
 	bool admin; /* by the admin socket only */
 	mpib_command_fn *fn;
-	const char *desc;
 };
 
 extern const struct mpib_command mpib_commands[];

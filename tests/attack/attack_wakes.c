@@ -70,7 +70,7 @@ static int ask_for_nothing(void *arg)
 
 static int ask_statistics(void *arg)
 {
-	static const char line[] = "help\n";
+	static const char line[] = "faults\n";
 	static char text[65536];
 	(void)arg;
 	for (;;) {

@@ -65,7 +65,7 @@ TEST(commands_sent_at_once_are_answered_in_order)
 	FILE *f = ask_reader(&ask_a);
 	json_t *v;
 
-	dprintf(fileno(f), "rails\r\n\n  help \nconns\n");
+	dprintf(fileno(f), "rails\r\n\n  config \nconns\n");
 	shutdown(fileno(f), SHUT_WR);
 	ask_pass(f);
 	v = ask_next(f);
