@@ -342,17 +342,18 @@ int mpib_ctl_counters(const struct mpib_ctl_call *call)
 /* Print new events as text, or with -j as one line of JSON per event. */
 static void print_news(const struct mpib_ctl_call *call, const json_t *data)
 {
+	char text[MPIB_CELL_MAX];
 	const json_t *e;
 	size_t i;
 
-	if (!call->json) {
-		mpib_ctl_print_events(data, mpib_ctl_width(), stdout);
-		return;
-	}
 	json_array_foreach(json_object_get(data, "events"), i, e)
 	{
-		json_dumpf(e, stdout, JSON_COMPACT | MPIB_JSON_DIGITS);
-		putchar('\n');
+		if (call->json)
+			json_dumpf(e, stdout, JSON_COMPACT | MPIB_JSON_DIGITS);
+		else
+			mpib_fill_in(text, sizeof(text),
+				     "{seq}  {time:time}  {level}  {text}", e);
+		printf("%s\n", call->json ? "" : text);
 	}
 }
 

@@ -3,7 +3,6 @@
 #include "ctl/views.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "ctl/commands.h"
@@ -362,6 +361,19 @@ static const char *const agent_above[] = {
 	NULL,
 };
 
+static const char *const events_above[] = {
+	"[({lost} older events are kept no more)]",
+	NULL,
+};
+
+static const struct mpib_column events[] = {
+	SHOWN("#NO", "{seq}"),
+	SHOWN("#TIME", "{time:time}"),
+	SHOWN("LEVEL", "{level}"),
+	SHOWN("!EVENT", "{text}"),
+	{ 0 },
+};
+
 static void print_lines(const char *const *line, const json_t *data, FILE *out)
 {
 	for (; line && *line; line++) {
@@ -372,6 +384,8 @@ static void print_lines(const char *const *line, const json_t *data, FILE *out)
 			fprintf(out, "%s\n", text);
 	}
 }
+
+static void print_hist(const json_t *data, unsigned width, FILE *out);
 
 const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "summary", .above = summary_above },
@@ -390,7 +404,7 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	  .columns = cluster_stuck },
 	{ "info", .table = "shards", .above = info_above, .columns = shards },
 	{ "config", .columns = config },
-	{ "hist", .print = mpib_ctl_print_hist },
+	{ "hist", .print = print_hist },
 	{ "counters", .but = "value", .columns = counters },
 	{ "history", .rows = "samples", .columns = history },
 	{ "stuck", .rows = "requests", .more = "connecting", .columns = stuck,
@@ -398,7 +412,8 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	{ "why", .columns = why },
 	{ "agent", .rows = "rails", .above = agent_above,
 	  .columns = agent_rails },
-	{ "events", .rows = "events", .print = mpib_ctl_print_events },
+	{ "events", .rows = "events", .above = events_above,
+	  .columns = events },
 };
 
 const unsigned mpib_ctl_view_count =
@@ -477,8 +492,7 @@ void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,
 		view->print(data, width, out);
 }
 
-/* What mpibctl prints that is no table: histograms as bars, and the journal, one
- * event per line, long texts wrapped. */
+/* What mpibctl prints that is no table: histograms as bars. */
 
 #define BAR 40
 
@@ -528,7 +542,7 @@ static void print_bars(const json_t *buckets, FILE *out)
 	}
 }
 
-void mpib_ctl_print_hist(const json_t *data, unsigned width, FILE *out)
+static void print_hist(const json_t *data, unsigned width, FILE *out)
 {
 	const json_t *list = json_object_get(data, "connections");
 	json_t *one;
@@ -546,38 +560,6 @@ void mpib_ctl_print_hist(const json_t *data, unsigned width, FILE *out)
 		fputc('\n', out);
 		mpib_ctl_rows_print(hist_conns, list, NULL, NULL, width, out);
 	}
-}
-
-static void print_event(const json_t *e, unsigned width, FILE *out)
-{
-	const char *level = json_string_value(json_object_get(e, "level"));
-	const char *text = json_string_value(json_object_get(e, "text"));
-	time_t when = (time_t)mpib_json_real(e, "time");
-	char clock[24] = "";
-	struct tm tm;
-	int at;
-
-	if (localtime_r(&when, &tm))
-		strftime(clock, sizeof(clock), "%m-%d %H:%M:%S", &tm);
-	at = fprintf(out, "%5" JSON_INTEGER_FORMAT "  %s  %-5.5s  ",
-		     json_integer_value(json_object_get(e, "seq")), clock,
-		     level ? level : "");
-	mpib_wrap(text ? text : "", (unsigned)at, (unsigned)at, width, out);
-}
-
-void mpib_ctl_print_events(const json_t *data, unsigned width, FILE *out)
-{
-	json_int_t lost = json_integer_value(json_object_get(data, "lost"));
-	const json_t *e;
-	size_t i;
-
-	if (lost > 0)
-		fprintf(out,
-			"(%" JSON_INTEGER_FORMAT " older events are kept no "
-			"more)\n",
-			lost);
-	json_array_foreach(json_object_get(data, "events"), i, e)
-		print_event(e, width, out);
 }
 
 /* Rates of rails, clients, connections and peers, from two answers. */

@@ -45,9 +45,6 @@ void mpib_ctl_rows_print(const struct mpib_column *columns, const json_t *rows,
 			 const json_t *more, const char *but, unsigned width,
 			 FILE *out);
 
-void mpib_ctl_print_hist(const json_t *data, unsigned width, FILE *out);
-void mpib_ctl_print_events(const json_t *data, unsigned width, FILE *out);
-
 /* The latest answer for a noun, and when it came. */
 struct mpib_answer {
 	json_t *data; /* NULL: none yet */
