@@ -387,7 +387,7 @@ static void print_lines(const char *const *line, const json_t *data, FILE *out)
 
 static void print_hist(const json_t *data, unsigned width, FILE *out);
 
-const struct mpib_ctl_view mpib_ctl_views[] = {
+static const struct mpib_ctl_view views[] = {
 	{ "summary", .above = summary_above },
 	{ "rails", .columns = rails },
 	{ "devices", .columns = devices },
@@ -416,9 +416,6 @@ const struct mpib_ctl_view mpib_ctl_views[] = {
 	  .columns = events },
 };
 
-const unsigned mpib_ctl_view_count =
-	sizeof(mpib_ctl_views) / sizeof(mpib_ctl_views[0]);
-
 const struct mpib_ctl_view *
 mpib_ctl_view_of(const struct mpib_ctl_command *command)
 {
@@ -431,9 +428,9 @@ mpib_ctl_view_of(const struct mpib_ctl_command *command)
 
 const struct mpib_ctl_view *mpib_ctl_view(const char *noun)
 {
-	for (unsigned i = 0; i < mpib_ctl_view_count; i++) {
-		if (!strcmp(mpib_ctl_views[i].noun, noun))
-			return &mpib_ctl_views[i];
+	for (unsigned i = 0; i < sizeof(views) / sizeof(views[0]); i++) {
+		if (!strcmp(views[i].noun, noun))
+			return &views[i];
 	}
 	return NULL;
 }

@@ -28,9 +28,6 @@ struct mpib_ctl_view {
 	void (*print)(const json_t *data, unsigned width, FILE *out);
 };
 
-extern const struct mpib_ctl_view mpib_ctl_views[];
-extern const unsigned mpib_ctl_view_count;
-
 /* NULL when there is no view for noun. */
 const struct mpib_ctl_view *mpib_ctl_view(const char *noun);
 const struct mpib_ctl_view *

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "ctl/commands.h"
-#include "ctl/table.h"
+#include "ctl/views.h"
 #include "rails/gpus.h"
 
 struct topology {
@@ -59,38 +59,25 @@ static void add_gpu(void *arg, const char *dev)
 /* A column for each member of the first row: all rows have the same. */
 static void print_matrix(const json_t *rows)
 {
-	const char *head[MPIB_TABLE_COLUMNS + 1] = { NULL };
-	json_t *first = json_array_get(rows, 0), *row, *value;
-	struct mpib_table t;
+	struct mpib_column columns[MPIB_TABLE_COLUMNS + 1] = { 0 };
+	char text[MPIB_TABLE_COLUMNS][72];
 	unsigned n = 0;
 	const char *key;
-	size_t i;
+	json_t *value;
 
-	json_object_foreach(first, key, value)
+	json_object_foreach(json_array_get(rows, 0), key, value)
 	{
-		if (n < MPIB_TABLE_COLUMNS)
-			head[n++] = key;
+		if (n == MPIB_TABLE_COLUMNS)
+			break;
+		snprintf(text[n], sizeof(text[n]), "{%s}", key);
+		columns[n] = (struct mpib_column){ key, text[n], 0 };
+		n++;
 	}
-	if (n == 0) {
+	if (n == 0)
 		printf("(no GPU)\n");
-		return;
-	}
-	mpib_table_init(&t, head);
-	json_array_foreach(rows, i, row)
-	{
-		mpib_table_row(&t);
-		for (unsigned c = 0; c < n; c++) {
-			value = json_object_get(row, head[c]);
-			if (json_is_integer(value))
-				mpib_table_set(&t, c, "%d",
-					       (int)json_integer_value(value));
-			else
-				mpib_table_set(&t, c, "%s",
-					       mpib_json_str(row, head[c]));
-		}
-	}
-	mpib_table_print(&t, mpib_ctl_width(), stdout);
-	mpib_table_fini(&t);
+	else
+		mpib_ctl_rows_print(columns, rows, NULL, NULL,
+				    mpib_ctl_width(), stdout);
 }
 
 int mpib_ctl_topology(const struct mpib_ctl_call *call)
