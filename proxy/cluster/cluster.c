@@ -14,6 +14,7 @@
 
 static void cluster_take(void *arg);
 static void cluster_look(struct mpib_cluster *c);
+static void own_report(const struct mpib_view *v, struct mpib_node_report *own);
 
 /* Each part of the text in a turn of its own. */
 static void cluster_over(struct mpib_cluster *c)
@@ -74,7 +75,7 @@ static void cluster_on_snapshot(void *arg, struct mpib_snapshot *snap)
 		return;
 	}
 	v.snap = snap;
-	mpib_cluster_own(&v, &c->own);
+	own_report(&v, &c->own);
 	mpib_snapshot_free(snap);
 	c->own_ns = mpib_loop_now(c->loop);
 	mpib_broker_report(c->broker, &c->own);
@@ -360,7 +361,8 @@ static void own_waiting(const struct mpib_view *v, struct mpib_node_report *own)
 	json_decref(all);
 }
 
-void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own)
+/* What v, with a snapshot that has requests, says of this node. */
+static void own_report(const struct mpib_view *v, struct mpib_node_report *own)
 {
 	const struct mpib_snapshot *snap = v->snap;
 

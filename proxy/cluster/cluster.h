@@ -73,9 +73,7 @@ void mpib_cluster_begin(struct mpib_cluster *c);
 void mpib_cluster_forget(struct mpib_cluster *c,
 			 struct mpib_cluster_wait *wait);
 
-/* cluster.c: what v, with a snapshot that has requests, says of this node. */
-void mpib_cluster_own(const struct mpib_view *v, struct mpib_node_report *own);
-/* The settings that it tells, in the report's order, into a list of
+/* cluster.c: the settings that it tells, in the report's order, into a list of
  * MPIB_REPORT_SETTINGS; how many. */
 unsigned mpib_cluster_alike(const struct mpib_setting **list);
 
@@ -85,8 +83,6 @@ bool mpib_cluster_text_make(struct mpib_cluster *c);
 /* What was made last, until the next is; NULL: memory was short. */
 const char *mpib_cluster_text(const struct mpib_cluster *c);
 void mpib_cluster_text_drop(struct mpib_cluster *c);
-/* Null of a node without an agent. */
-json_t *mpib_cluster_word(const struct mpib_agent_word *w);
 
 /* nodes.c: what agents of peers said last, but of those whose SOUT a node at
  * another address says is its own: a new reference, or NULL. */

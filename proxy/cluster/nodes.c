@@ -147,7 +147,8 @@ static json_t *view_waiting(const struct mpib_node_report *r)
 	return list;
 }
 
-json_t *mpib_cluster_word(const struct mpib_agent_word *w)
+/* Null of a node without an agent. */
+static json_t *agent_word(const struct mpib_agent_word *w)
 {
 	if (!w->there)
 		return json_null();
@@ -204,7 +205,7 @@ static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 							  r->drain_why));
 	json_object_set_new(o, "jobs", view_jobs(r));
 	json_object_set_new(o, "waiting", view_waiting(r));
-	json_object_set_new(o, "agent", mpib_cluster_word(&r->agent));
+	json_object_set_new(o, "agent", agent_word(&r->agent));
 	if (r->slowest[0] && (!t->to[0] || r->slowest_mbps < t->mbps)) {
 		snprintf(t->from, sizeof(t->from), "%s", peer);
 		snprintf(t->to, sizeof(t->to), "%s", r->slowest);
@@ -464,7 +465,7 @@ static void agents_told(void *arg, const struct mpib_broker_told *t)
 	inet_ntop(AF_INET, &t->sout, sout, sizeof(sout));
 	o = json_pack("{ss ss sf}", "peer", t->peer, "sout", sout, "age_s",
 		      (double)t->age_ns / 1e9);
-	json_object_update_new(o, mpib_cluster_word(&t->report->agent));
+	json_object_update_new(o, agent_word(&t->report->agent));
 	json_array_append_new(x->list, o);
 }
 

@@ -40,11 +40,6 @@ struct mpib_ctl_command {
 extern const struct mpib_ctl_command mpib_ctl_commands[];
 extern const unsigned mpib_ctl_command_count;
 
-/* Find the command that words name and take its arguments. On failure false,
- * and why holds "what: why (remedy)". */
-bool mpib_ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
-		    char *why, size_t len);
-
 /* Print "mpibctl: why" on stderr, and after mpib_ctl_json_errors() an object
  * with ok, error and status on stdout, too. Returns status. */
 int mpib_ctl_fail(int status, const char *why);

@@ -292,7 +292,7 @@ void mpib_dial_close(struct mpib_dial *d)
 	d->room = 0;
 }
 
-int mpib_dial_say(struct mpib_dial *d, const char *command)
+static int dial_say(struct mpib_dial *d, const char *command)
 {
 	char line[1024];
 	int len = snprintf(line, sizeof(line), "%s\n", command);
@@ -310,7 +310,7 @@ int mpib_dial_say(struct mpib_dial *d, const char *command)
 			 strerror(errno));
 }
 
-int mpib_dial_answer(struct mpib_dial *d, json_t **data)
+static int dial_answer(struct mpib_dial *d, json_t **data)
 {
 	json_t *value;
 	int rc = next_value(d, &value);
@@ -328,10 +328,10 @@ int mpib_dial_answer(struct mpib_dial *d, json_t **data)
 
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data)
 {
-	int rc = mpib_dial_say(d, command);
+	int rc = dial_say(d, command);
 
 	*data = NULL;
-	return rc == MPIB_EXIT_OK ? mpib_dial_answer(d, data) : rc;
+	return rc == MPIB_EXIT_OK ? dial_answer(d, data) : rc;
 }
 
 /* Copy an answer up to its end. */
@@ -360,7 +360,7 @@ int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
 	char *text = NULL;
 	size_t len = 0;
 	FILE *whole = open_memstream(&text, &len);
-	int rc = mpib_dial_say(d, command);
+	int rc = dial_say(d, command);
 
 	if (whole && rc == MPIB_EXIT_OK)
 		rc = dial_copy(d, whole);

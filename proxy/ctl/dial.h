@@ -49,11 +49,7 @@ int mpib_dial_open(struct mpib_dial *d, const char *run_dir);
 int mpib_dial_probe(struct mpib_dial *d, const char *run_dir);
 void mpib_dial_close(struct mpib_dial *d);
 
-/* Send a command. */
-int mpib_dial_say(struct mpib_dial *d, const char *command);
-/* Read the next answer; *data is its "data", a new reference. */
-int mpib_dial_answer(struct mpib_dial *d, json_t **data);
-/* mpib_dial_say(), then mpib_dial_answer(). */
+/* Send a command and read its answer; *data is its "data", a new reference. */
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
 /* Send a command whose answer is text up to "# EOF"; write it to out when all of it is
  * there. */

@@ -140,37 +140,6 @@ static bool options_fit(void)
 	return true;
 }
 
-int main(int argc, char **argv)
-{
-	char why[256];
-	uint64_t seconds = 0;
-	int first = mpib_options_read(options, "mpibctl", argc, argv, why,
-				      sizeof(why));
-
-	if (typed.json)
-		mpib_ctl_json_errors();
-	if (first < 0)
-		return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
-	argc -= first;
-	argv += first;
-	if (commands)
-		return ctl_list();
-	if (version) {
-		printf("mpibctl %s\n", MPIB_VERSION);
-		return mpib_ctl_finish(MPIB_EXIT_OK);
-	}
-	if (help || (argc > 0 && !strcmp(argv[0], "help")))
-		return help_asked(argc, argv);
-	if (watch && !mpib_number(watch, 1, 3600, &seconds))
-		return mpib_ctl_fail(MPIB_EXIT_USAGE,
-				     "command line: --watch wants seconds, 1 "
-				     "to 3600 (see mpibctl --help)");
-	typed.watch = (unsigned)seconds;
-	if (!mpib_ctl_parse(&typed, argv, (unsigned)argc, why, sizeof(why)))
-		return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
-	return options_fit() ? typed.command->run(&typed) : MPIB_EXIT_USAGE;
-}
-
 /* The table of mpibctl's commands, and the parser of its words. */
 
 #define SEE_HELP "see mpibctl --help"
@@ -303,8 +272,10 @@ static bool bad_words(const struct mpib_ctl_command *c, char **words,
 	return false;
 }
 
-bool mpib_ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
-		    char *why, size_t len)
+/* Find the command that words name and take its arguments. On failure false,
+ * and why holds "what: why (remedy)". */
+static bool ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
+		      char *why, size_t len)
 {
 	const struct mpib_ctl_command *c;
 	unsigned at = 1;
@@ -327,4 +298,35 @@ bool mpib_ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
 	for (unsigned i = 0; i < call->argc; i++)
 		call->argv[i] = words[at + i];
 	return true;
+}
+
+int main(int argc, char **argv)
+{
+	char why[256];
+	uint64_t seconds = 0;
+	int first = mpib_options_read(options, "mpibctl", argc, argv, why,
+				      sizeof(why));
+
+	if (typed.json)
+		mpib_ctl_json_errors();
+	if (first < 0)
+		return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
+	argc -= first;
+	argv += first;
+	if (commands)
+		return ctl_list();
+	if (version) {
+		printf("mpibctl %s\n", MPIB_VERSION);
+		return mpib_ctl_finish(MPIB_EXIT_OK);
+	}
+	if (help || (argc > 0 && !strcmp(argv[0], "help")))
+		return help_asked(argc, argv);
+	if (watch && !mpib_number(watch, 1, 3600, &seconds))
+		return mpib_ctl_fail(MPIB_EXIT_USAGE,
+				     "command line: --watch wants seconds, 1 "
+				     "to 3600 (see mpibctl --help)");
+	typed.watch = (unsigned)seconds;
+	if (!ctl_parse(&typed, argv, (unsigned)argc, why, sizeof(why)))
+		return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
+	return options_fit() ? typed.command->run(&typed) : MPIB_EXIT_USAGE;
 }

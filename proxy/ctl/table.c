@@ -3,7 +3,6 @@
 #include "ctl/table.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,41 +17,17 @@
 #define WRAPPED                                                                \
 	24 /* columns that wrapped text has at least, if it needs them */
 
-void mpib_table_init(struct mpib_table *t, const char *const *heads)
-{
-	*t = (struct mpib_table){ 0 };
-	for (; heads[t->columns]; t->columns++) {
-		const char *head = heads[t->columns];
+struct table {
+	unsigned columns, rows;
+	const char *head[MPIB_TABLE_COLUMNS];
+	bool number[MPIB_TABLE_COLUMNS];
+	bool wraps; /* the last column's text goes on below */
+	char (*cell)[MPIB_CELL_MAX]; /* row by row */
+};
 
-		t->number[t->columns] = head[0] == '#';
-		t->wraps = head[0] == '!';
-		snprintf(t->head[t->columns], sizeof(t->head[0]), "%s",
-			 head + (t->number[t->columns] || t->wraps));
-	}
-}
-
-void mpib_table_fini(struct mpib_table *t)
-{
-	free(t->cell);
-	t->cell = NULL;
-}
-
-void mpib_table_row(struct mpib_table *t)
-{
-	if (t->rows == t->room) {
-		t->room = t->room ? t->room * 2 : 16;
-		t->cell = reallocarray(t->cell, t->room,
-				       t->columns * sizeof(*t->cell));
-		if (!t->cell) {
-			fprintf(stderr, "mpibctl: table: out of memory\n");
-			exit(1);
-		}
-	}
-	memset(t->cell[(size_t)t->rows++ * t->columns], 0,
-	       t->columns * sizeof(*t->cell));
-}
-
-void mpib_plain(char *text)
+/* Make control characters of UTF-8 text '?': a terminal obeys them, and who wrote
+ * the text may be somebody else than who looks at it. */
+static void table_plain(char *text)
 {
 	for (unsigned char *c = (unsigned char *)text; *c; c++) {
 		if (*c < ' ' || *c == 0x7f) {
@@ -110,19 +85,7 @@ void mpib_rows_keep(json_t *rows, bool (*keep)(const json_t *row))
 	}
 }
 
-void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
-{
-	char *cell = t->cell[(t->rows - 1) * t->columns + column];
-	va_list ap;
-
-	va_start(ap, fmt);
-	if (vsnprintf(cell, MPIB_CELL_MAX, fmt, ap) >= MPIB_CELL_MAX)
-		cell[MPIB_CELL_MAX - 2] = '~';
-	va_end(ap);
-	mpib_plain(cell);
-}
-
-static unsigned table_measure(const struct mpib_table *t, unsigned *width)
+static unsigned table_measure(const struct table *t, unsigned *width)
 {
 	unsigned sum = 0;
 
@@ -144,7 +107,7 @@ static unsigned table_measure(const struct mpib_table *t, unsigned *width)
 
 /* Make the widest text column narrower by 1, the first, which says what a row is
  * about, after all others. False when no text column can become narrower. */
-static bool table_shrink(const struct mpib_table *t, unsigned *width)
+static bool table_shrink(const struct table *t, unsigned *width)
 {
 	unsigned widest = t->columns;
 
@@ -182,28 +145,28 @@ static void print_wrapped(const char *line, size_t len, const char *text,
 	mpib_wrap(text, at, at, room, out);
 }
 
-static void print_line(const struct mpib_table *t, const unsigned *width,
-		       const char *text, size_t stride, unsigned room,
-		       FILE *out)
+/* text has the text of a column. */
+static void print_line(const struct table *t, const unsigned *width,
+		       const char *const *text, unsigned room, FILE *out)
 {
 	char line[MPIB_TABLE_COLUMNS * (MPIB_CELL_MAX + GAP) + 1];
 	size_t at = 0;
 
-	for (unsigned c = 0; c < t->columns; c++, text += stride) {
+	for (unsigned c = 0; c < t->columns; c++) {
 		int w = (int)width[c];
 		const char *gap = c ? "  " : "";
 		int n;
 
-		if (t->wraps && c + 1 == t->columns && *text) {
-			print_wrapped(line, at, text, room, out);
+		if (t->wraps && c + 1 == t->columns && *text[c]) {
+			print_wrapped(line, at, text[c], room, out);
 			return;
 		}
-		if (strlen(text) > width[c])
-			n = sprintf(line + at, "%s%.*s~", gap, w - 1, text);
+		if (strlen(text[c]) > width[c])
+			n = sprintf(line + at, "%s%.*s~", gap, w - 1, text[c]);
 		else if (t->number[c])
-			n = sprintf(line + at, "%s%*s", gap, w, text);
+			n = sprintf(line + at, "%s%*s", gap, w, text[c]);
 		else
-			n = sprintf(line + at, "%s%-*s", gap, w, text);
+			n = sprintf(line + at, "%s%-*s", gap, w, text[c]);
 		at += (size_t)n;
 	}
 	while (at > 0 && line[at - 1] == ' ')
@@ -212,17 +175,20 @@ static void print_line(const struct mpib_table *t, const unsigned *width,
 	fprintf(out, "%s\n", line);
 }
 
-void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out)
+static void table_print(const struct table *t, unsigned width, FILE *out)
 {
+	const char *text[MPIB_TABLE_COLUMNS];
 	unsigned column[MPIB_TABLE_COLUMNS];
 	unsigned sum = table_measure(t, column);
 
 	while (sum > width && table_shrink(t, column))
 		sum--;
-	print_line(t, column, t->head[0], sizeof(t->head[0]), width, out);
-	for (unsigned r = 0; r < t->rows; r++)
-		print_line(t, column, t->cell[(size_t)r * t->columns],
-			   MPIB_CELL_MAX, width, out);
+	print_line(t, column, t->head, width, out);
+	for (unsigned r = 0; r < t->rows; r++) {
+		for (unsigned c = 0; c < t->columns; c++)
+			text[c] = t->cell[(size_t)r * t->columns + c];
+		print_line(t, column, text, width, out);
+	}
 }
 
 /* Write n with three digits and a unit; below the first unit, exactly. */
@@ -248,7 +214,7 @@ static const char *table_human(uint64_t n, unsigned base,
 	return buf;
 }
 
-const char *mpib_human_bytes(uint64_t n, char *buf, size_t len)
+static const char *human_bytes(uint64_t n, char *buf, size_t len)
 {
 	static const char *const units[] = { " B",   " KiB", " MiB", " GiB",
 					     " TiB", " PiB", " EiB", NULL };
@@ -345,7 +311,9 @@ bool mpib_says(json_t *value)
 	return json_is_true(value) || field_number(value) > 0;
 }
 
-void mpib_join(char *buf, size_t len, const char *between, const json_t *list)
+/* Append the texts of a list, `between` them and behind what is in buf. */
+static void put_list(char *buf, size_t len, const char *between,
+		     const json_t *list)
 {
 	size_t at = strlen(buf), i;
 	const json_t *item;
@@ -397,7 +365,7 @@ static bool put_form(char *buf, size_t len, const char *form, json_t *value)
 	double n = field_number(value);
 
 	if (!strcmp(form, "bytes"))
-		mpib_human_bytes((uint64_t)field_sum(value), buf, len);
+		human_bytes((uint64_t)field_sum(value), buf, len);
 	else if (!strcmp(form, "count"))
 		mpib_human_count((uint64_t)field_sum(value), buf, len);
 	else if (!strcmp(form, "rate"))
@@ -438,7 +406,7 @@ static void put_json(char *buf, size_t len, const struct found *f,
 	} else if (json_is_boolean(v)) {
 		snprintf(buf, len, "%s", json_is_true(v) ? f->key : "");
 	} else if (json_is_array(v)) {
-		mpib_join(buf, len, *form ? form : ", ", v);
+		put_list(buf, len, *form ? form : ", ", v);
 	} else if (!put_form(buf, len, form, v)) {
 		if (json_is_real(v))
 			snprintf(buf, len, "%.6g", field_number(v));
@@ -496,36 +464,68 @@ void mpib_fill_in(char *buf, size_t len, const char *text, const json_t *row)
 		}
 	}
 	buf[at] = '\0';
-	mpib_plain(buf);
+	table_plain(buf);
 }
 
-void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns)
+static void table_init(struct table *t, const struct mpib_column *columns)
 {
-	const char *heads[MPIB_TABLE_COLUMNS + 1];
-	unsigned n = 0;
-
+	*t = (struct table){ 0 };
 	for (; columns->head; columns++) {
-		if (column_shown(columns))
-			heads[n++] = columns->head;
-	}
-	heads[n] = NULL;
-	mpib_table_init(t, heads);
-}
-
-void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,
-		      const json_t *row)
-{
-	unsigned at = 0;
-
-	mpib_table_row(t);
-	for (; columns->head; columns++) {
-		char text[MPIB_CELL_MAX + 1] = "";
+		const char *head = columns->head;
 
 		if (!column_shown(columns))
 			continue;
-		mpib_fill_in(text, sizeof(text), columns->text, row);
-		mpib_table_set(t, at++, "%s", text);
+		t->number[t->columns] = head[0] == '#';
+		t->wraps = head[0] == '!';
+		t->head[t->columns] = head + (strchr("#!", head[0]) != NULL);
+		t->columns++;
 	}
+}
+
+/* A cell that is too long is cut, and marked "~". */
+static void add_row(struct table *t, const struct mpib_column *columns,
+		    const json_t *row)
+{
+	char(*cell)[MPIB_CELL_MAX] = &t->cell[(size_t)t->rows++ * t->columns];
+
+	for (; columns->head; columns++) {
+		if (!column_shown(columns))
+			continue;
+		mpib_fill_in(*cell, sizeof(*cell), columns->text, row);
+		if (strlen(*cell) == sizeof(*cell) - 1)
+			(*cell)[sizeof(*cell) - 2] = '~';
+		cell++;
+	}
+}
+
+static void add_rows(struct table *t, const struct mpib_column *columns,
+		     const json_t *rows, const char *but)
+{
+	const json_t *row;
+	size_t i;
+
+	json_array_foreach(rows, i, row)
+	{
+		if (!but || mpib_says(json_object_get(row, but)))
+			add_row(t, columns, row);
+	}
+}
+
+void mpib_rows_print(const struct mpib_column *columns, const json_t *rows,
+		     const json_t *more, const char *but, unsigned width,
+		     FILE *out)
+{
+	size_t most = json_array_size(rows) + json_array_size(more);
+	struct table t;
+
+	table_init(&t, columns);
+	t.cell = mpib_xcalloc((most + 1) * t.columns * sizeof(*t.cell));
+	add_rows(&t, columns, rows, but);
+	add_rows(&t, columns, more, but);
+	table_print(&t, width, out);
+	if (t.rows == 0)
+		fprintf(out, "(none)\n");
+	free(t.cell);
 }
 
 /* Option -o: print the chosen fields of an answer, one row per line. */
@@ -552,7 +552,7 @@ static char *fields_plain(const char *from)
 
 	for (char *c = text; (c = strpbrk(c, "\t\r\n")); c++)
 		*c = ' ';
-	mpib_plain(text);
+	table_plain(text);
 	return text;
 }
 
@@ -611,7 +611,7 @@ static void fields_complain(json_t *row, const char *name, char *why,
 			 "field \"%s\": the answer has none of that name (it "
 			 "has %s, ...; see -j)",
 			 name, some);
-	mpib_plain(why);
+	table_plain(why);
 }
 
 /* Whether one of the rows has the field: rows may differ. */
@@ -644,10 +644,11 @@ bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
 			 name);
 		good = !json_array_size(rows) || some_has(rows, name);
 		if (!*typed)
-			snprintf(why, len,
-				 "fields \"%.64s\": not a list (give names with "
-				 "a comma between them)",
-				 list);
+			snprintf(
+				why, len,
+				"fields \"%.64s\": not a list (give names with "
+				"a comma between them)",
+				list);
 		else if (!good)
 			fields_complain(json_array_get(rows, 0), typed, why,
 					len);

@@ -17,29 +17,6 @@
 /* Longer text is cut, and marked "~". */
 #define MPIB_CELL_MAX 512
 
-struct mpib_table {
-	unsigned columns, rows, room;
-	char head[MPIB_TABLE_COLUMNS][16];
-	bool number[MPIB_TABLE_COLUMNS];
-	bool wraps; /* the last column's text goes on below */
-	char (*cell)[MPIB_CELL_MAX]; /* row by row */
-};
-
-/* heads ends with NULL; a head that starts with '#' makes its column one of numbers,
- * with '!' the last one a column whose text is wrapped and not cut. */
-void mpib_table_init(struct mpib_table *t, const char *const *heads);
-void mpib_table_fini(struct mpib_table *t);
-/* Begin a row of empty cells. Ends the process when memory is short. */
-void mpib_table_row(struct mpib_table *t);
-/* Set a cell of the last row, to plain text. */
-void mpib_table_set(struct mpib_table *t, unsigned column, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-void mpib_table_print(const struct mpib_table *t, unsigned width, FILE *out);
-
-/* Make control characters of UTF-8 text '?': a terminal obeys them, and who wrote
- * the text may be somebody else than who looks at it. */
-void mpib_plain(char *text);
-
 /* Print text from column at on, and a newline; lines after the first start at indent.
  * A word that is longer than a line stays whole. */
 void mpib_wrap(const char *text, unsigned at, unsigned indent, unsigned width,
@@ -49,8 +26,6 @@ void mpib_rows_sort(json_t *rows, int (*compare)(const void *, const void *));
 /* Remove the rows of which keep() is false. */
 void mpib_rows_keep(json_t *rows, bool (*keep)(const json_t *row));
 
-/* "1.50 GiB" or "512 B": at most 8 characters. */
-const char *mpib_human_bytes(uint64_t n, char *buf, size_t len);
 /* "12.3 M" or "999": at most 6 characters. */
 const char *mpib_human_count(uint64_t n, char *buf, size_t len);
 /* "1.23 ms". */
@@ -64,14 +39,15 @@ const char *mpib_human_duration(double ns, char *buf, size_t len);
  * texts with commas, and "-" what the row does not have. {A|B|=text} is the first
  * that says something, neither 0 nor empty; else the last. {PATH:FORM} formats a
  * number: bytes, count, gbps (of Mb/s), rate (Gb/s), percent, of seconds s, ms and
- * age, of nanoseconds ns and us, or a moment: time, date,
- * since. inner is what is in parentheses. Another FORM stands between the texts of
- * a list. [...] is left out if a field in it says nothing; {?PATH}
- * is there for that alone.
+ * age, of nanoseconds ns and us, or a moment: time, date, since. inner is what is in
+ * parentheses. Another FORM stands between the texts of a list. [...] is left out if a
+ * field in it says nothing; {?PATH} is there for that alone.
  */
 
 struct mpib_column {
-	const char *head; /* as in table.h; NULL: the columns end */
+	/* NULL: the columns end. '#' before it makes a column of numbers, '!' the last
+	 * one a column whose text is wrapped and not cut. */
+	const char *head;
 	const char *text; /* template of a cell */
 	unsigned when; /* MPIB_WHEN_..., 0: always */
 };
@@ -98,12 +74,12 @@ void mpib_columns_show(bool wide, bool rates);
 void mpib_fill_in(char *buf, size_t len, const char *text, const json_t *row);
 /* Whether the field is there and neither 0, false nor empty. */
 bool mpib_says(json_t *value);
-/* Append the texts of a list, `between` them and behind what is in buf. */
-void mpib_join(char *buf, size_t len, const char *between, const json_t *list);
 
-void mpib_columns_init(struct mpib_table *t, const struct mpib_column *columns);
-void mpib_columns_row(struct mpib_table *t, const struct mpib_column *columns,
-		      const json_t *row);
+/* Print a table with one line per row of the lists, except those of which the field
+ * but is 0; more and but may be NULL. Ends the process when memory is short. */
+void mpib_rows_print(const struct mpib_column *columns, const json_t *rows,
+		     const json_t *more, const char *but, unsigned width,
+		     FILE *out);
 
 /* Option -o of mpibctl: chosen fields of an answer, for scripts. One line per
  * row, a tab between fields, numbers not rounded. */

@@ -444,34 +444,6 @@ bool mpib_ctl_view_rates(const struct mpib_ctl_view *view)
 	return c && c->head;
 }
 
-static void add_rows(struct mpib_table *t, const struct mpib_column *columns,
-		     const json_t *rows, const char *but)
-{
-	const json_t *row;
-	size_t i;
-
-	json_array_foreach(rows, i, row)
-	{
-		if (!but || mpib_says(json_object_get(row, but)))
-			mpib_columns_row(t, columns, row);
-	}
-}
-
-void mpib_ctl_rows_print(const struct mpib_column *columns, const json_t *rows,
-			 const json_t *more, const char *but, unsigned width,
-			 FILE *out)
-{
-	struct mpib_table t;
-
-	mpib_columns_init(&t, columns);
-	add_rows(&t, columns, rows, but);
-	add_rows(&t, columns, more, but);
-	mpib_table_print(&t, width, out);
-	if (t.rows == 0)
-		fprintf(out, "(none)\n");
-	mpib_table_fini(&t);
-}
-
 void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,
 			 unsigned width, FILE *out)
 {
@@ -479,11 +451,11 @@ void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,
 
 	print_lines(view->above, data, out);
 	if (view->columns)
-		mpib_ctl_rows_print(
-			view->columns,
-			rows ? json_object_get(data, rows) : data,
-			view->more ? json_object_get(data, view->more) : NULL,
-			view->but, width, out);
+		mpib_rows_print(view->columns,
+				rows ? json_object_get(data, rows) : data,
+				view->more ? json_object_get(data, view->more)
+					   : NULL,
+				view->but, width, out);
 	print_lines(view->below, data, out);
 	if (view->print)
 		view->print(data, width, out);
@@ -545,17 +517,17 @@ static void print_hist(const json_t *data, unsigned width, FILE *out)
 	json_t *one;
 
 	if (json_is_array(data)) {
-		mpib_ctl_rows_print(hists, data, NULL, NULL, width, out);
+		mpib_rows_print(hists, data, NULL, NULL, width, out);
 		return;
 	}
 	one = json_pack("[O]", data);
-	mpib_ctl_rows_print(hists, one, NULL, NULL, width, out);
+	mpib_rows_print(hists, one, NULL, NULL, width, out);
 	json_decref(one);
 	fputc('\n', out);
 	print_bars(json_object_get(data, "buckets"), out);
 	if (json_array_size(list) > 0) {
 		fputc('\n', out);
-		mpib_ctl_rows_print(hist_conns, list, NULL, NULL, width, out);
+		mpib_rows_print(hist_conns, list, NULL, NULL, width, out);
 	}
 }
 

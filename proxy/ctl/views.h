@@ -37,11 +37,6 @@ bool mpib_ctl_view_rates(const struct mpib_ctl_view *view);
 void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,
 			 unsigned width, FILE *out);
 
-/* Print a table with one line per row of the lists; more may be NULL. */
-void mpib_ctl_rows_print(const struct mpib_column *columns, const json_t *rows,
-			 const json_t *more, const char *but, unsigned width,
-			 FILE *out);
-
 /* The latest answer for a noun, and when it came. */
 struct mpib_answer {
 	json_t *data; /* NULL: none yet */

@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "ctl/commands.h"
-#include "ctl/views.h"
+#include "ctl/table.h"
 #include "rails/gpus.h"
 
 struct topology {
@@ -76,8 +76,8 @@ static void print_matrix(const json_t *rows)
 	if (n == 0)
 		printf("(no GPU)\n");
 	else
-		mpib_ctl_rows_print(columns, rows, NULL, NULL,
-				    mpib_ctl_width(), stdout);
+		mpib_rows_print(columns, rows, NULL, NULL, mpib_ctl_width(),
+				stdout);
 }
 
 int mpib_ctl_topology(const struct mpib_ctl_call *call)

@@ -156,7 +156,8 @@ static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 }
 
 /* Other parts copied these settings from the configuration at start-up. */
-void mpib_admin_apply(const struct mpib_admin *a)
+/* Bring all settings of a->cfg that can change at run time into force. */
+static void admin_apply(const struct mpib_admin *a)
 {
 	char why[MPIB_WHY_MAX];
 
@@ -188,7 +189,7 @@ static json_t *admin_set(struct mpib_ask *ask, const struct mpib_setting *s,
 	snprintf(origin, sizeof(origin), MPIB_ADMIN_ORIGIN "%u", ask->uid);
 	if (mpib_config_change(a->cfg, s, value, origin, why) < 0)
 		return mpib_ask_fail(ask, "see mpib.conf(5)", "%s", why);
-	mpib_admin_apply(a);
+	admin_apply(a);
 	mpib_config_value(a->cfg, s, now, sizeof(now));
 	mpib_utf8_make(now);
 	mpib_event(MPIB_LOG_INFO, "set", NULL, "%s.%s is %s, %s", s->section,

@@ -24,9 +24,6 @@ struct mpib_admin {
 /* Prefix of the origin of a setting that was set at run time. */
 #define MPIB_ADMIN_ORIGIN "set by uid "
 
-/* Bring all settings of a->cfg that can change at run time into force. */
-void mpib_admin_apply(const struct mpib_admin *a);
-
 /* A command line as a reader sent it. */
 struct mpib_ask {
 	const struct mpib_view *view;

@@ -110,6 +110,23 @@ static void conns_add_track(json_t *o, const struct mpib_view *v,
 	json_object_set_new(o, "oldest_ns", mpib_field_by_rail(v, oldest));
 }
 
+/* How a lane spreads the stripes of a rail over the QPs of that rail. */
+static json_t *lane_spread(const struct mpib_view *v,
+			   const struct mpib_snap_lane *lane)
+{
+	json_t *above = json_object();
+
+	for (unsigned r = 0; r < v->snap->rails; r++)
+		json_object_set_new(
+			above, mpib_rail_key[r],
+			lane->spread_above[r] == UINT32_MAX
+				? json_null()
+				: json_integer(lane->spread_above[r]));
+	return json_pack("{ss so sI}", "mode",
+			 mpib_spread_name((enum mpib_spread)lane->spread),
+			 "above", above, "late", (json_int_t)lane->late);
+}
+
 /* The peer's port that each rail leads to, by its address; null: none. */
 static json_t *lane_to(const struct mpib_view *v,
 		       const struct mpib_snap_lane *l)
@@ -146,7 +163,7 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 		json_object_set_new(o, "net", mpib_field_net(v, l->shard));
 		json_object_set_new(o, "to", lane_to(v, l));
 		json_object_set_new(o, "messages", mpib_field_u64(l->messages));
-		json_object_set_new(o, "spread", mpib_view_spread(v, l));
+		json_object_set_new(o, "spread", lane_spread(v, l));
 		conns_add_track(o, v, l);
 		mpib_field_counts(o, v, l->n);
 		json_array_append_new(list, o);
@@ -352,22 +369,6 @@ static json_t *why_tracks(const struct mpib_view *v,
 	return o;
 }
 
-json_t *mpib_view_spread(const struct mpib_view *v,
-			 const struct mpib_snap_lane *lane)
-{
-	json_t *above = json_object();
-
-	for (unsigned r = 0; r < v->snap->rails; r++)
-		json_object_set_new(
-			above, mpib_rail_key[r],
-			lane->spread_above[r] == UINT32_MAX
-				? json_null()
-				: json_integer(lane->spread_above[r]));
-	return json_pack("{ss so sI}", "mode",
-			 mpib_spread_name((enum mpib_spread)lane->spread),
-			 "above", above, "late", (json_int_t)lane->late);
-}
-
 /* The reason that an agent gave for a hint. */
 static json_t *why_agent(const struct mpib_view *v, uint32_t slot)
 {
@@ -449,8 +450,8 @@ static json_t *why_one(const struct mpib_view *v, uint64_t which, uint32_t i)
 		f->why.hint_slot == UINT32_MAX ? json_null()
 					       : json_integer(f->why.hint_slot),
 		"agent", why_agent(v, f->why.hint_slot), "rails",
-		why_tracks(v, lane), "spread", mpib_view_spread(v, lane),
-		"weight", (json_int_t)f->weight, "limit_mbps",
+		why_tracks(v, lane), "spread", lane_spread(v, lane), "weight",
+		(json_int_t)f->weight, "limit_mbps",
 		(json_int_t)(f->rate / 125000));
 }
 

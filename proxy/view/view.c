@@ -148,7 +148,8 @@ json_t *mpib_view_info(const struct mpib_view *v)
 	return o;
 }
 
-const char *mpib_view_cause_name(enum mpib_rail_cause cause)
+/* A cause in one word; mpib_rail_cause_name() is for sentences. */
+static const char *cause_name(enum mpib_rail_cause cause)
 {
 	static const char *const name[MPIB_CAUSES] = {
 		[MPIB_CAUSE_NONE] = "none",   [MPIB_CAUSE_PORT] = "port",
@@ -164,7 +165,7 @@ static json_t *view_failover(const struct mpib_snap_failover *n)
 	json_t *causes = json_object(), *o = json_object();
 
 	for (unsigned i = MPIB_CAUSE_NONE + 1; i < MPIB_CAUSES; i++)
-		json_object_set_new(causes, mpib_view_cause_name(i),
+		json_object_set_new(causes, cause_name(i),
 				    mpib_field_u64(n->count[i]));
 	json_object_set_new(o, "causes", causes);
 	MPIB_FAILOVER_COUNTERS(COUNTER)

@@ -48,9 +48,6 @@ struct mpib_view {
 	double uptime_s;
 };
 
-/* A cause in one word; mpib_rail_cause_name() is for sentences. */
-const char *mpib_view_cause_name(enum mpib_rail_cause cause);
-
 /* All functions below return a new reference, or NULL when memory is short. */
 typedef json_t *mpib_view_fn(const struct mpib_view *v);
 mpib_view_fn mpib_view_info, mpib_view_shards, mpib_view_rails,
@@ -62,9 +59,6 @@ mpib_view_fn mpib_view_agent;
  * attached longest. */
 mpib_view_fn mpib_view_rails_quick;
 json_t *mpib_view_clients_first(const struct mpib_view *v, unsigned most);
-/* How a lane spreads the stripes of a rail over the QPs of that rail. */
-json_t *mpib_view_spread(const struct mpib_view *v,
-			 const struct mpib_snap_lane *lane);
 /* Whether mpib_view_why_part() has any. */
 bool mpib_view_why_any(const struct mpib_view *v, uint64_t which);
 /*
