@@ -46,58 +46,50 @@ struct metrics_exposition {
 	const struct metrics_family *family;
 };
 
-struct metrics_label {
-	const char *name, *value;
-};
-
 /* Buckets up to 2^first, 2^(first + step), ... 2^last ns, few enough that a scrape stays
  * small. */
 struct metrics_bounds {
 	unsigned first, last, step;
 };
 
-/* Of one sample: two of the noun, and two of the family. */
+#define LABEL_MAX 200 /* bytes of a value that are shown */
+
+/* Of one sample, at most four, as they are printed: client="7",uid="0". */
 struct labels {
-	struct metrics_label label[4];
-	char text[4][24]; /* numbers */
-	unsigned count;
+	char text[4 * (2 * LABEL_MAX + 32)];
+	size_t len;
 };
 
-static void add_label(struct labels *l, const char *name, const json_t *value)
+/* Within quotes the format has three escapes. */
+static void add_label(struct labels *l, const char *name, const char *value)
 {
-	const char *text = json_string_value(value);
-	unsigned n = l->count++;
+	const char *end = value + strnlen(value, LABEL_MAX);
 
-	snprintf(l->text[n], sizeof(l->text[n]), "%" JSON_INTEGER_FORMAT,
-		 json_integer_value(value));
-	l->label[n] = (struct metrics_label){ name, text ? text : l->text[n] };
+	l->len += (size_t)sprintf(l->text + l->len, "%s%s=\"",
+				  l->len ? "," : "", name);
+	for (; value < end; value++) {
+		if (strchr("\\\"\n", *value))
+			l->text[l->len++] = '\\';
+		l->text[l->len++] = *value == '\n' ? 'n' : *value;
+	}
+	l->text[l->len++] = '"';
+	l->text[l->len] = '\0';
 }
 
-/* Write text with the escapes that both formats require within quotes. */
-static void put_label(FILE *out, const char *text)
+static void add_number(struct labels *l, const char *name, json_int_t n)
 {
-	for (; *text; text++) {
-		if (*text == '\\' || *text == '"')
-			fputc('\\', out);
-		if (*text == '\n')
-			fputs("\\n", out);
-		else
-			fputc(*text, out);
-	}
+	char text[24];
+
+	snprintf(text, sizeof(text), "%" JSON_INTEGER_FORMAT, n);
+	add_label(l, name, text);
 }
 
-/* With the bound of a bucket where le is not NULL. */
-static void put_labels(FILE *out, const struct metrics_label *l,
-		       unsigned labels, const char *le)
+static void add_field(struct labels *l, const char *name, const json_t *value)
 {
-	for (unsigned i = 0; i < labels; i++) {
-		fprintf(out, "%s%s=\"", i ? "," : "{", l[i].name);
-		put_label(out, l[i].value);
-		fputc('"', out);
-	}
-	if (le)
-		fprintf(out, "%sle=\"%s\"", labels ? "," : "{", le);
-	fputs(labels || le ? "} " : " ", out);
+	if (json_is_string(value))
+		add_label(l, name, json_string_value(value));
+	else
+		add_number(l, name, json_integer_value(value));
 }
 
 static const char *suffix_of(const struct metrics_family *f)
@@ -107,26 +99,30 @@ static const char *suffix_of(const struct metrics_family *f)
 	return f->type == FAMILY_INFO ? "_info" : "";
 }
 
-static void put_name(const struct metrics_exposition *m,
-		     const struct metrics_label *l, unsigned labels)
+/* Write what stands before a value; le is the bound of a bucket, or "". */
+static void put_name(const struct metrics_exposition *m, const char *suffix,
+		     const struct labels *l, const char *le)
 {
-	fprintf(m->out, "mpib_%s%s", m->family->name, suffix_of(m->family));
-	put_labels(m->out, l, labels, NULL);
+	fprintf(m->out, "mpib_%s%s", m->family->name, suffix);
+	if (*le)
+		fprintf(m->out, "{%s%sle=\"%s\"}", l->text, l->len ? "," : "",
+			le);
+	else if (l->len)
+		fprintf(m->out, "{%s}", l->text);
+	fputc(' ', m->out);
 }
 
 static void put_sample(const struct metrics_exposition *m,
-		       const struct metrics_label *label, unsigned labels,
-		       uint64_t value)
+		       const struct labels *l, uint64_t value)
 {
-	put_name(m, label, labels);
+	put_name(m, suffix_of(m->family), l, "");
 	fprintf(m->out, "%" PRIu64 "\n", value);
 }
 
 static void put_sample_real(const struct metrics_exposition *m,
-			    const struct metrics_label *label, unsigned labels,
-			    double value)
+			    const struct labels *l, double value)
 {
-	put_name(m, label, labels);
+	put_name(m, suffix_of(m->family), l, "");
 	fprintf(m->out, "%.9g\n", value);
 }
 
@@ -142,27 +138,23 @@ static uint64_t hist_below(const struct mpib_hist_counts *h, uint64_t ns)
 }
 
 static void put_sample_hist(const struct metrics_exposition *m,
-			    const struct metrics_label *label, unsigned labels,
+			    const struct labels *l,
 			    const struct metrics_bounds *bounds,
 			    const struct mpib_hist_counts *h)
 {
-	const char *name = m->family->name;
-
 	for (unsigned bits = bounds->first; bits <= bounds->last;
 	     bits += bounds->step) {
 		char le[24];
 
 		snprintf(le, sizeof(le), "%.9g", (double)(1ull << bits) / 1e9);
-		fprintf(m->out, "mpib_%s_bucket", name);
-		put_labels(m->out, label, labels, le);
+		put_name(m, "_bucket", l, le);
 		fprintf(m->out, "%" PRIu64 "\n", hist_below(h, 1ull << bits));
 	}
-	fprintf(m->out, "mpib_%s_bucket", name);
-	put_labels(m->out, label, labels, "+Inf");
-	fprintf(m->out, "%" PRIu64 "\nmpib_%s_sum", h->count, name);
-	put_labels(m->out, label, labels, NULL);
-	fprintf(m->out, "%.9g\nmpib_%s_count", (double)h->sum / 1e9, name);
-	put_labels(m->out, label, labels, NULL);
+	put_name(m, "_bucket", l, "+Inf");
+	fprintf(m->out, "%" PRIu64 "\n", h->count);
+	put_name(m, "_sum", l, "");
+	fprintf(m->out, "%.9g\n", (double)h->sum / 1e9);
+	put_name(m, "_count", l, "");
 	fprintf(m->out, "%" PRIu64 "\n", h->count);
 }
 
@@ -183,30 +175,29 @@ static void put_value(const struct metrics_exposition *m,
 	unsigned times = m->family->times ? m->family->times : 1;
 
 	if (json_is_real(value))
-		put_sample_real(m, l->label, l->count, json_real_value(value));
+		put_sample_real(m, l, json_real_value(value));
 	else
-		put_sample(m, l->label, l->count,
+		put_sample(m, l,
 			   json_is_integer(value)
 				   ? (uint64_t)json_integer_value(value) * times
 				   : json_is_true(value));
 }
 
 /* Members of an object have a sample each. */
-static void put_members(const struct metrics_exposition *m, struct labels *l,
-			json_t *object)
+static void put_members(const struct metrics_exposition *m,
+			const struct labels *l, json_t *object)
 {
 	const char *by = m->family->by, *key;
-	unsigned n = l->count++, r = 0;
+	unsigned r = 0;
 	json_t *value;
 
 	json_object_foreach(object, key, value)
 	{
+		struct labels one = *l;
 		bool rail = !strcmp(by, "rail");
 
-		l->label[n] =
-			(struct metrics_label){ by, rail ? mpib_rail_name(r++)
-							 : key };
-		put_value(m, l, value);
+		add_label(&one, by, rail ? mpib_rail_name(r++) : key);
+		put_value(m, &one, value);
 	}
 }
 
@@ -215,16 +206,16 @@ static void put_info(const struct metrics_exposition *m, struct labels *l,
 		     const json_t *row)
 {
 	const char *words = m->family->path;
-	char name[2][16];
 
 	for (unsigned i = 0; i < 2; i++) {
 		size_t len = strcspn(words, " ");
+		char name[16];
 
-		snprintf(name[i], sizeof(name[i]), "%.*s", (int)len, words);
-		add_label(l, name[i], json_object_get(row, name[i]));
+		snprintf(name, sizeof(name), "%.*s", (int)len, words);
+		add_field(l, name, json_object_get(row, name));
 		words += len + (words[len] == ' ');
 	}
-	put_sample(m, l->label, l->count, 1);
+	put_sample(m, l, 1);
 }
 
 /* What a path such as "share.weight" leads to, or NULL. */
@@ -245,14 +236,14 @@ static void put_row(const struct metrics_exposition *m,
 		    const struct metrics_noun *noun, json_t *row)
 {
 	json_t *value = field_of(row, m->family->path);
-	struct labels l = { .count = 0 };
+	struct labels l = { .len = 0 };
 
 	for (unsigned i = 0; i < 2 && noun->label[i].name; i++) {
 		const char *name = noun->label[i].name;
 
 		/* A device is named where there are several. */
 		if (strcmp(name, "net") != 0 || m->view->snap->devices > 1)
-			add_label(&l, name,
+			add_field(&l, name,
 				  json_object_get(row, noun->label[i].key));
 	}
 	if (m->family->type == FAMILY_INFO)
@@ -292,21 +283,22 @@ static const struct metrics_bounds of_node = { 10, MPIB_HIST_HIGH_BITS, 2 };
 static const struct metrics_bounds of_client = { 14, 30, 4 };
 
 static void times_one(const struct metrics_exposition *m, bool sender,
-		      enum mpib_time which, struct metrics_label label)
+		      enum mpib_time which, const char *label,
+		      const char *value)
 {
 	struct mpib_hist_counts h = { 0 };
+	struct labels l = { .len = 0 };
 
+	add_label(&l, label, value);
 	if (m->view->engine)
 		mpib_engine_times(m->view->engine, sender, which, &h);
-	put_sample_hist(m, &label, 1, &of_node, &h);
+	put_sample_hist(m, &l, &of_node, &h);
 }
 
 static void fill_request_seconds(const struct metrics_exposition *m)
 {
-	times_one(m, true, MPIB_TIME_SUBMIT_DONE,
-		  (struct metrics_label){ "direction", "send" });
-	times_one(m, false, MPIB_TIME_SUBMIT_DONE,
-		  (struct metrics_label){ "direction", "recv" });
+	times_one(m, true, MPIB_TIME_SUBMIT_DONE, "direction", "send");
+	times_one(m, false, MPIB_TIME_SUBMIT_DONE, "direction", "recv");
 }
 
 static void fill_completion_seconds(const struct metrics_exposition *m)
@@ -316,27 +308,22 @@ static void fill_completion_seconds(const struct metrics_exposition *m)
 	};
 
 	for (unsigned r = 0; r < m->view->snap->rails; r++)
-		times_one(m, true, by_rail[r],
-			  (struct metrics_label){ "rail", mpib_rail_name(r) });
+		times_one(m, true, by_rail[r], "rail", mpib_rail_name(r));
 }
 
 static void client_times(const struct metrics_exposition *m,
 			 const struct proxy_client *client, bool sender)
 {
-	char id[12], uid[12];
-	const struct metrics_label label[] = {
-		{ "client", id },
-		{ "uid", uid },
-		{ "direction", sender ? "send" : "recv" },
-	};
 	struct mpib_hist_counts h = { 0 };
+	struct labels l = { .len = 0 };
 
-	snprintf(id, sizeof(id), "%u", client->id);
-	snprintf(uid, sizeof(uid), "%u", client->uid);
+	add_number(&l, "client", client->id);
+	add_number(&l, "uid", client->uid);
+	add_label(&l, "direction", sender ? "send" : "recv");
 	if (m->view->engine)
 		mpib_engine_client_times(client->peer_client.engine_client,
 					 sender, &h);
-	put_sample_hist(m, label, 3, &of_client, &h);
+	put_sample_hist(m, &l, &of_client, &h);
 }
 
 static void fill_client_seconds(const struct metrics_exposition *m)
@@ -358,18 +345,16 @@ static void fill_client_seconds(const struct metrics_exposition *m)
 static void fill_user(const struct metrics_exposition *m, uid_t uid)
 {
 	const struct proxy_clients *all = m->view->clients;
-	char text[12];
 
-	snprintf(text, sizeof(text), "%u", uid);
 	for (unsigned q = 0; q < MPIB_QUOTAS; q++) {
-		const struct metrics_label label[] = {
-			{ "uid", text }, { "resource", mpib_quota_name(q) }
-		};
+		struct labels l = { .len = 0 };
 		uint64_t limit = all->most[q];
 
 		if (q == MPIB_QUOTA_MESSAGES || limit == 0)
 			continue;
-		put_sample_real(m, label, 2,
+		add_number(&l, "uid", uid);
+		add_label(&l, "resource", mpib_quota_name(q));
+		put_sample_real(m, &l,
 				(double)mpib_quota_used(all, uid, q) /
 					(double)limit);
 	}
