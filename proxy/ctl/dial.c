@@ -334,45 +334,6 @@ int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data)
 	return rc == MPIB_EXIT_OK ? dial_answer(d, data) : rc;
 }
 
-/* Copy an answer up to its end. */
-static int dial_copy(struct mpib_dial *d, FILE *out)
-{
-	bool end = false;
-	int rc = MPIB_EXIT_OK;
-
-	while (!end && (rc = dial_next_line(d)) == MPIB_EXIT_OK) {
-		json_t *value = NULL;
-
-		if (d->line[0] == '{' && (value = json_loads(d->line, 0, NULL)))
-			rc = dial_refusal(d, value);
-		json_decref(value);
-		if (rc != MPIB_EXIT_OK)
-			break;
-		fprintf(out, "%s\n", d->line);
-		end = !strcmp(d->line, "# EOF");
-	}
-	return rc;
-}
-
-/* Nothing of it is out before all of it is there. */
-int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out)
-{
-	char *text = NULL;
-	size_t len = 0;
-	FILE *whole = open_memstream(&text, &len);
-	int rc = dial_say(d, command);
-
-	if (whole && rc == MPIB_EXIT_OK)
-		rc = dial_copy(d, whole);
-	if (!whole || fclose(whole) != 0)
-		rc = dial_fail(d, MPIB_EXIT_FAILED, "%s: %s (free some memory)",
-			       d->path, strerror(errno));
-	if (rc == MPIB_EXIT_OK)
-		fwrite(text, 1, len, out);
-	free(text);
-	return rc;
-}
-
 uint64_t mpib_json_num(const json_t *o, const char *key)
 {
 	json_t *n = json_object_get(o, key), *one;

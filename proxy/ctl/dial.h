@@ -51,9 +51,6 @@ void mpib_dial_close(struct mpib_dial *d);
 
 /* Send a command and read its answer; *data is its "data", a new reference. */
 int mpib_dial_ask(struct mpib_dial *d, const char *command, json_t **data);
-/* Send a command whose answer is text up to "# EOF"; write it to out when all of it is
- * there. */
-int mpib_dial_text(struct mpib_dial *d, const char *command, FILE *out);
 
 /* A member of an answer; 0 or "" where there is none of that type. Of a member that
  * is an object, with a number per rail or per cause, the sum. */

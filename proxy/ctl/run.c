@@ -231,14 +231,12 @@ int mpib_ctl_change(const struct mpib_ctl_call *call)
 
 int mpib_ctl_metrics(const struct mpib_ctl_call *call)
 {
-	struct mpib_dial d;
-	int rc = mpib_dial_open(&d, call->run_dir);
+	json_t *data;
+	int rc = mpib_ctl_ask(call, &data);
+	const char *text = json_string_value(data);
 
-	if (rc == MPIB_EXIT_OK)
-		rc = mpib_dial_text(&d, call->command->ask, stdout);
-	if (rc != MPIB_EXIT_OK)
-		mpib_ctl_fail(rc, d.why);
-	mpib_dial_close(&d);
+	fputs(text ? text : "", stdout);
+	json_decref(data);
 	return mpib_ctl_finish(rc);
 }
 

@@ -224,8 +224,11 @@ static json_t *command_history(struct mpib_ask *ask)
 
 static json_t *command_metrics(struct mpib_ask *ask)
 {
-	ask->text = mpib_metrics_text(ask->view);
-	return NULL;
+	char *text = mpib_metrics_text(ask->view);
+	json_t *answer = text ? json_string(text) : NULL;
+
+	free(text);
+	return answer;
 }
 
 const struct mpib_command mpib_commands[] = {

@@ -32,7 +32,7 @@ struct mpib_ask {
 	bool by_admin_sock; /* the reader came in by the admin socket */
 	unsigned argc; /* words after the command */
 	const char *argv[MPIB_COMMAND_ARGS];
-	char *text; /* answer that is not JSON; the reader frees it */
+	char *text; /* the answer in place of JSON; the reader frees it */
 	/* While there is more, the command is called again; then it is text. */
 	struct mpib_view_part part;
 	/* Set where the command fails. */
@@ -52,7 +52,8 @@ enum mpib_command_needs {
 
 struct mpib_command {
 	const char *name;
-	const char *args; /* "CLIENT", "[since]", ""; "...]": the rest of a line */
+	const char
+		*args; /* "CLIENT", "[since]", ""; "...]": the rest of a line */
 	unsigned min, max; /* number of arguments */
 	enum mpib_command_needs needs;
 	bool admin; /* by the admin socket only */

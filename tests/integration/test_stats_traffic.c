@@ -148,12 +148,14 @@ TEST(what_is_set_and_drained_steers_the_next_message)
  * No client has left since `before`, which has the bytes of earlier clients. */
 static long long not_of_clients(FILE *f, const char *rail)
 {
-	char line[512], label[32];
+	json_t *metrics = ask_data(f, "metrics");
+	char *text = strdup(json_string_value(metrics)), *line, *save;
 	long long rest = 0, n;
+	char label[32];
 
-	dprintf(fileno(f), "metrics\n");
 	snprintf(label, sizeof(label), "rail=\"%s\"", rail);
-	while (fgets(line, sizeof(line), f) && strcmp(line, "# EOF\n") != 0) {
+	for (line = strtok_r(text, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
 		const char *value = strrchr(line, ' ');
 
 		if (!value || !strstr(line, label))
@@ -164,6 +166,8 @@ static long long not_of_clients(FILE *f, const char *rail)
 		else if (!strncmp(line, "mpib_client_tx_bytes_total", 26))
 			rest -= n;
 	}
+	free(text);
+	json_decref(metrics);
 	return rest;
 }
 
