@@ -163,15 +163,6 @@ void mpib_check_numa(struct mpib_doctor *d)
  * all that it does: nothing fails by that, but bandwidth is bound by the share.
  */
 
-static const char quota_fix[] =
-	"set no CPUQuota= for mpib-proxy.service and no limits.cpu for its pod; "
-	"reserve cores by CPUWeight= and requests.cpu";
-
-struct cpu_found {
-	double quota; /* cores; 0: no quota */
-	uint64_t throttled, throttled_us; /* periods, and time in them */
-};
-
 /* The number behind name in a cpu.stat; 0: it is not there. */
 static uint64_t stat_of(const char *path, const char *name)
 {
@@ -189,57 +180,34 @@ static uint64_t stat_of(const char *path, const char *name)
 	return n;
 }
 
-/* "QUOTA PERIOD" in us, or "max PERIOD". */
-static double cores_of(const char *dir)
+/* Of the cgroup (version 2, whose line is "0::/PATH") and of those above it the periods
+ * in which the one with most was throttled; *us: for how long. */
+static uint64_t throttled_of(const struct mpib_doctor *d, uint64_t pid,
+			     uint64_t *us)
 {
-	char line[64], *at, *end;
-	double quota, period;
+	char line[512], dir[640], path[700], *end;
+	uint64_t most = 0;
+	size_t root;
 
-	if (!mpib_read_line(line, sizeof(line), "%s/cpu.max", dir))
-		return 0;
-	quota = strtod(line, &at);
-	period = strtod(at, &end);
-	if (at == line || end == at || period <= 0)
-		return 0;
-	return quota / period;
-}
-
-/* The least quota of the cgroup in dir, below root, and of those above it. */
-static void cpu_look(struct cpu_found *found, const char *root, char *dir)
-{
-	for (;;) {
-		double cores = cores_of(dir);
-		char path[700], *end = strrchr(dir, '/');
-		uint64_t throttled, us;
-
-		snprintf(path, sizeof(path), "%s/cpu.stat", dir);
-		throttled = stat_of(path, "nr_throttled");
-		us = stat_of(path, "throttled_usec");
-		if (cores > 0 && (found->quota <= 0 || cores < found->quota))
-			found->quota = cores;
-		if (throttled > found->throttled) {
-			found->throttled = throttled;
-			found->throttled_us = us;
-		}
-		if (!end || strlen(dir) <= strlen(root))
-			return;
-		*end = '\0';
-	}
-}
-
-/* Of cgroups of version 2, whose line is "0::/PATH". */
-static void cpu_find_cgroup(const struct mpib_doctor *d, uint64_t pid,
-			    struct cpu_found *found)
-{
-	char line[512], root[128], dir[640];
-
+	*us = 0;
 	if (!mpib_read_line(line, sizeof(line), "%s/%" PRIu64 "/cgroup",
 			    d->proc, pid) ||
 	    strncmp(line, "0::", 3) != 0)
-		return;
-	snprintf(root, sizeof(root), "%.40s/fs/cgroup", d->sysfs);
-	snprintf(dir, sizeof(dir), "%s%s", root, line + 3);
-	cpu_look(found, root, dir);
+		return 0;
+	root = (size_t)snprintf(dir, sizeof(dir), "%.40s/fs/cgroup", d->sysfs);
+	snprintf(dir + root, sizeof(dir) - root, "%s", line + 3);
+	while (strlen(dir) >= root && (end = strrchr(dir, '/'))) {
+		uint64_t n;
+
+		snprintf(path, sizeof(path), "%s/cpu.stat", dir);
+		n = stat_of(path, "nr_throttled");
+		if (n > most) {
+			most = n;
+			*us = stat_of(path, "throttled_usec");
+		}
+		*end = '\0';
+	}
+	return most;
 }
 
 /* Field 19 of /proc/PID/stat; the name before it may have blanks. */
@@ -259,37 +227,30 @@ static int nice_of(const struct mpib_doctor *d, uint64_t pid)
 
 void mpib_check_cpu(struct mpib_doctor *d)
 {
-	uint64_t pid = mpib_json_num(d->greeting, "pid");
-	size_t shards = json_array_size(json_object_get(d->info, "shards"));
-	struct cpu_found found = { 0 };
-	unsigned before = d->count[MPIB_WARN];
+	uint64_t pid = mpib_json_num(d->greeting, "pid"), throttled, us;
 	int nice;
 
 	if (!pid)
 		return;
 	nice = nice_of(d, pid);
-	cpu_find_cgroup(d, pid, &found);
+	throttled = throttled_of(d, pid, &us);
 	if (nice > 0)
 		mpib_find(d, MPIB_WARN, "cpu",
 			  "Nice=0 or less in mpib-proxy.service",
 			  "the proxy runs at nice %d: busy processes take its "
 			  "core",
 			  nice);
-	if (found.quota > 0 && found.quota < (double)(shards ? shards : 1))
-		mpib_find(d, MPIB_WARN, "cpu", quota_fix,
-			  "the proxy may use %.2f cores and has %zu shards, "
-			  "each of which needs one",
-			  found.quota, shards ? shards : 1);
-	if (found.throttled)
-		mpib_find(d, MPIB_WARN, "cpu", quota_fix,
+	if (throttled)
+		mpib_find(d, MPIB_WARN, "cpu",
+			  "set no CPUQuota= for mpib-proxy.service and no "
+			  "limits.cpu for its pod; reserve cores by CPUWeight= "
+			  "and requests.cpu",
 			  "its cgroup was throttled %" PRIu64
 			  " times, for %.1f s in all",
-			  found.throttled, (double)found.throttled_us / 1e6);
-	if (d->count[MPIB_WARN] == before)
-		mpib_find(d, MPIB_OK, "cpu", NULL,
-			  "nice %d, %s, never throttled", nice,
-			  found.quota > 0 ? "with a quota that is enough"
-					  : "no quota");
+			  throttled, (double)us / 1e6);
+	if (nice <= 0 && !throttled)
+		mpib_find(d, MPIB_OK, "cpu", NULL, "nice %d, never throttled",
+			  nice);
 }
 
 /* Adding a finding, and reading an answer: used by all checks. */
