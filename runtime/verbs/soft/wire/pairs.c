@@ -70,7 +70,7 @@ static void read_back(struct soft_qp *qp, uint32_t idx, struct soft_qp *peer)
 	struct iovec dst[SOFT_MAX_SGE];
 	const uint8_t *src = soft_mr_remote(qp->ctx, peer->pd, h->rkey, h->addr,
 					    h->len, IBV_ACCESS_REMOTE_READ);
-	int n = soft_tx_answer_iov(qp, idx, 0, h->len, dst, SOFT_MAX_SGE);
+	int n = soft_tx_iov(qp, idx, 0, h->len, dst, SOFT_MAX_SGE);
 
 	for (int i = 0; i < n; i++) {
 		copy_piece(dst[i].iov_base, src, dst[i].iov_len);

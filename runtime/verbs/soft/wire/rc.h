@@ -45,12 +45,10 @@ void soft_tx_unanswered(struct soft_qp *qp);
 /* Return the WQE at idx if it may be sent now; else NULL. */
 struct soft_swqe *soft_tx_next(struct soft_qp *qp, uint32_t idx);
 void soft_tx_header(struct soft_qp *qp, uint32_t idx, struct soft_hdr *h);
-/* Return the payload of idx to send, from byte off on. */
+/* Find the memory of idx from byte off on: the payload to send, or the
+ * destination of the answer to a READ. */
 int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 		struct iovec *iov, int max);
-/* Return the destination of the answer to READ idx, from byte off on. */
-int soft_tx_answer_iov(struct soft_qp *qp, uint32_t idx, uint64_t off,
-		       uint64_t len, struct iovec *iov, int max);
 /* Return the next index after idx whose WQE is not done. */
 uint32_t soft_tx_after(struct soft_qp *qp, uint32_t idx);
 /* The payload of idx was sent up to byte off. */

@@ -211,8 +211,8 @@ int soft_rx_iov(struct soft_qp *qp, struct iovec *iov, int max)
 				    qp->recv_nsge, qp->rx_off, left,
 				    IBV_ACCESS_LOCAL_WRITE, iov, max);
 	case SOFT_PLACE_READ:
-		return soft_tx_answer_iov(qp, qp->sq_base + qp->rx.msn,
-					  qp->rx_off, left, iov, max);
+		return soft_tx_iov(qp, qp->sq_base + qp->rx.msn, qp->rx_off,
+				   left, iov, max);
 	case SOFT_PLACE_DROP:
 		iov->iov_base = NULL;
 		iov->iov_len = left;

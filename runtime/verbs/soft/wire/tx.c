@@ -70,18 +70,22 @@ void soft_tx_start(struct soft_qp *qp)
 	soft_conn_work(qp);
 }
 
+/* The access that a request needs to its own memory. */
+static int sge_access(const struct soft_swqe *w)
+{
+	return w->op == SOFT_OP_READ ? IBV_ACCESS_LOCAL_WRITE : 0;
+}
+
 static uint8_t check_wqe(struct soft_qp *qp, uint32_t idx)
 {
 	struct soft_swqe *w = soft_swqe(qp, idx);
-	bool read = w->op == SOFT_OP_READ;
 
 	if (w->status)
 		return w->status;
-	if (read && !qp->attr.max_rd_atomic)
+	if (w->op == SOFT_OP_READ && !qp->attr.max_rd_atomic)
 		return IBV_WC_LOC_QP_OP_ERR;
-	if (!w->is_inline &&
-	    !soft_sge_valid(qp->pd, soft_sq_sges(qp, idx), w->nsge,
-			    read ? IBV_ACCESS_LOCAL_WRITE : 0))
+	if (!w->is_inline && !soft_sge_valid(qp->pd, soft_sq_sges(qp, idx),
+					     w->nsge, sge_access(w)))
 		return IBV_WC_LOC_PROT_ERR;
 	return 0;
 }
@@ -127,20 +131,12 @@ int soft_tx_iov(struct soft_qp *qp, uint32_t idx, uint64_t off, uint64_t len,
 
 	if (!w->is_inline)
 		return soft_sge_iov(qp->pd, soft_sq_sges(qp, idx), w->nsge, off,
-				    len, 0, iov, max);
+				    len, sge_access(w), iov, max);
 	if (!len || !max)
 		return 0;
 	iov->iov_base = soft_sq_inline(qp, idx) + off;
 	iov->iov_len = len;
 	return 1;
-}
-
-int soft_tx_answer_iov(struct soft_qp *qp, uint32_t idx, uint64_t off,
-		       uint64_t len, struct iovec *iov, int max)
-{
-	return soft_sge_iov(qp->pd, soft_sq_sges(qp, idx),
-			    soft_swqe(qp, idx)->nsge, off, len,
-			    IBV_ACCESS_LOCAL_WRITE, iov, max);
 }
 
 /* Return the first index from idx on that the peer has not done; a READ is done
