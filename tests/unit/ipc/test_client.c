@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <poll.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <string.h>
@@ -238,4 +240,105 @@ CASE(an_end_goes_one_way)
 	assert_non_null(r);
 	assert_int_equal(mpib_irecv(rx, 1, &mem, &size, NULL, &region, &r), 0);
 	assert_non_null(r);
+}
+
+CASE(a_flush_is_refused_that_has_no_room_or_no_such_memory)
+{
+	static char memory[8192];
+	struct fake_proxy *there = fake_proxy_start();
+	struct mpib_region *device, *host, *theirs;
+	struct mpib_request *r[256], *more;
+	struct mpib_conn *rx, *tx;
+	struct mpib_client *other;
+	struct mpib_listener *l;
+	struct mpib_handle h;
+	int done;
+
+	f->welcome.dmabuf = 1;
+	attach();
+	assert_int_equal(mpib_reg_fd(c, memory, sizeof(memory), 0, 0,
+				     MPIB_REG_DMABUF, &device),
+			 0);
+	assert_int_equal(mpib_reg(c, memory, sizeof(memory), &host), 0);
+	assert_int_equal(mpib_listen(c, &h, &l), 0);
+	assert_int_equal(mpib_accept(l, &rx), 0);
+	assert_int_equal(mpib_ready(rx), 1);
+	fake_conn_open(f, 0);
+	assert_int_equal(mpib_iflush(rx, memory, host, &more), 0);
+	assert_null(more); /* nothing to flush */
+	for (unsigned round = 1; round < 4; round++) {
+		for (unsigned i = 0; i < 256; i++) {
+			assert_int_equal(
+				mpib_iflush(rx, memory + i, device, &r[i]), 0);
+			fake_turn(f, 0, 0, 0);
+		}
+		assert_int_equal(mpib_iflush(rx, memory, device, &more),
+				 -EBUSY);
+		atomic_store(&f->reply->conn[0].flushed, 256 * round);
+		for (unsigned i = 256; i-- > 0;) {
+			assert_int_equal(mpib_test_int(r[i], &done, NULL), 0);
+			assert_int_equal(done, 1);
+		}
+	}
+	assert_non_null(there);
+	assert_int_equal(fake_attach(there, &other), 0);
+	assert_int_equal(mpib_reg_fd(other, memory, sizeof(memory), 0, 0,
+				     MPIB_REG_DMABUF, &theirs),
+			 0);
+	assert_int_equal(mpib_iflush(rx, memory, theirs, &more), -EINVAL);
+	mpib_detach(other);
+	fake_proxy_stop(there);
+	tx = connected();
+	assert_int_equal(mpib_iflush(tx, memory, device, &more), -EINVAL);
+	assert_int_equal(
+		mpib_iflush(rx, memory + sizeof(memory), device, &more),
+		-EFAULT);
+}
+
+static unsigned waits; /* of the test's thread, for the proxy */
+static pthread_t tester;
+
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout);
+int __real_poll(struct pollfd *p, nfds_t n, int timeout);
+
+int __wrap_poll(struct pollfd *p, nfds_t n, int timeout)
+{
+	waits += timeout > 0 && pthread_equal(pthread_self(), tester);
+	return __real_poll(p, n, timeout);
+}
+
+/* The connection failed, and the proxy is slow to say why. */
+CASE(post_and_test_do_not_wait_for_the_reason_of_a_failure)
+{
+	struct mpib_request *r, *next;
+	struct mpib_conn *conn;
+	int done, rc = 0;
+
+	tester = pthread_self();
+	attach();
+	conn = connected();
+	atomic_store(&f->slow, MPIB_CTL_WHY);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), 0);
+	assert_non_null(r);
+	atomic_store(&f->reply->conn[0].broken, -ECONNRESET);
+	waits = 0;
+	for (unsigned i = 0; i < 200; i++) {
+		assert_int_equal(mpib_test(r, &done, NULL), 0);
+		assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &next), 0);
+		assert_null(next);
+	}
+	while (atomic_load(&f->asked[MPIB_CTL_WHY]) == 0)
+		sched_yield();
+	fake_end_slow(f);
+	while (rc == 0) {
+		rc = mpib_test(r, &done, NULL);
+		sched_yield();
+	}
+	assert_int_equal(waits, 0);
+	/* The first question and its answer count; there is no second. */
+	assert_int_equal(atomic_load(&f->asked[MPIB_CTL_WHY]), 1 + 1);
+	assert_int_equal(rc, -ECONNRESET);
+	assert_int_equal(mpib_isend(conn, NULL, 0, 0, NULL, &r), -ECONNRESET);
+	assert_string_equal(mpib_strerror(), "the peer has no such listener");
+	mpib_close(conn);
 }
