@@ -194,24 +194,27 @@ static bool link_flush(struct mpib_link *l)
 	return true;
 }
 
-/* Queue a frame of n bytes, sealed after the greeting. Returns why it does not
- * fit, or NULL. */
-static const char *link_put(struct mpib_link *l, const uint8_t *frame, size_t n)
+/* Queue a frame of n bytes, sealed after the greeting. If it does not fit,
+ * l->overflow says why. */
+static void link_put(struct mpib_link *l, const uint8_t *frame, size_t n)
 {
 	size_t sealed = n + (l->tx_seal.on ? MPIB_SEAL_BYTES : 0);
 	uint8_t *to;
 
-	if (!mpib_fifo_room(&l->out, sealed))
-		return "it does not read its messages";
+	if (!mpib_fifo_room(&l->out, sealed)) {
+		l->overflow = "it does not read its messages";
+		return;
+	}
 	to = fifo_add(&l->out, sealed);
-	if (!to)
-		return "no memory for messages to it";
+	if (!to) {
+		l->overflow = "no memory for messages to it";
+		return;
+	}
 	memcpy(to, frame, n);
 	if (l->tx_seal.on) {
 		mpib_seal_close(&l->tx_seal, to + 4, n - 4, to + n);
 		mpib_frame_set_len(to, sealed - 4);
 	}
-	return NULL;
 }
 
 void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
@@ -220,7 +223,7 @@ void mpib_link_send(struct mpib_link *link, const struct mpib_peer_msg *m)
 
 	if (link->overflow)
 		return;
-	link->overflow = link_put(link, frame, mpib_peer_encode(m, frame));
+	link_put(link, frame, mpib_peer_encode(m, frame));
 	/* The caller does not expect down() now: the loop will find the
 	 * hang-up. */
 	if (link->overflow)

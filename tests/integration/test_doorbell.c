@@ -31,11 +31,10 @@ static int setup(void **state)
 
 static void counts(uint64_t *posts, uint64_t *wrs)
 {
-	const struct mpib_snap_rail *n =
-		&pair.node[0].engine->shard[0].rail[0].n;
-
-	*posts = n->posts;
-	*wrs = n->n.tx_wrs;
+	*posts = pair.node[0].engine->shard[0].rail[0].n.posts;
+	*wrs = 0;
+	for (uint32_t i = 0; i < FLOWS; i++)
+		*wrs += tx[i].conn->n[0].tx_wrs;
 }
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)

@@ -22,7 +22,7 @@ static int job_made(struct hca_job *job, void *object)
 }
 
 /* Free the job after its result was read. Returns rc. */
-static int job_end(struct hca_job *job, int rc)
+static int job_over(struct hca_job *job, int rc)
 {
 	if (job && job->fd >= 0)
 		close(job->fd);
@@ -36,7 +36,7 @@ static int job_run(struct hca_job *job)
 {
 	int rc = job ? hca_job_do(&job) : -ENOMEM;
 
-	return job_end(job, rc);
+	return job_over(job, rc);
 }
 
 /* The same for a call that creates an object. */
@@ -46,7 +46,7 @@ static int job_make(struct hca_job *job, void **made)
 
 	if (rc == 0)
 		*made = job->made;
-	return job_end(job, rc);
+	return job_over(job, rc);
 }
 
 /* hca_job_new() for an object. */
@@ -101,7 +101,7 @@ static int calls_open(const struct mpib_rail_spec *spec,
 	rc = hca_open(&job);
 	if (rc == 0)
 		*ctx = job->made;
-	return job_end(job, rc);
+	return job_over(job, rc);
 }
 
 static int run_close(struct hca_job *job)
@@ -138,7 +138,7 @@ static int calls_query_port(struct ibv_context *ctx, uint8_t port,
 	rc = hca_job_do(&job);
 	if (rc == 0)
 		*info = job->port;
-	return job_end(job, rc);
+	return job_over(job, rc);
 }
 
 static int run_alloc_pd(struct hca_job *job)
@@ -395,7 +395,7 @@ static int calls_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
 		*attr = job->srq_init;
 		*srq = job->made;
 	}
-	return job_end(job, rc);
+	return job_over(job, rc);
 }
 
 static int run_modify_srq(struct hca_job *job)
@@ -448,7 +448,7 @@ static int calls_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr,
 		*attr = job->qp_init;
 		*qp = job->made;
 	}
-	return job_end(job, rc);
+	return job_over(job, rc);
 }
 
 static int run_modify_qp(struct hca_job *job)
@@ -561,14 +561,14 @@ static unsigned ask_device(const struct mpib_rail_spec *spec,
 		rc = hca_visit(&job);
 	}
 	if (rc < 0) {
-		job_end(job, rc);
+		job_over(job, rc);
 		return no_port(spec, port, rc == -EIO ? -ETIMEDOUT : rc);
 	}
 	ports = job->made;
 	n = ports->n;
 	memcpy(port, ports->port, n * sizeof(*port));
 	end_ports(job->made);
-	job_end(job, 0);
+	job_over(job, 0);
 	return n;
 }
 

@@ -52,7 +52,7 @@ for noun in $nouns; do
 done
 
 # An answer without its end is an error, prints nothing, and is not asked for again.
-printf '%s\n' 'conns !' 'rails !{"ok":true,"da' 'metrics !a 1\n' >"$dir/half.txt"
+printf '%s\n' 'conns !' 'rails !{"ok":true,"da' 'metrics !{"ok":true,"da' >"$dir/half.txt"
 stub half "$dir/half.txt"
 for noun in conns rails metrics; do
 	out=$(ctl half "$noun" 2>"$dir/err")
