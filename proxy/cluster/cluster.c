@@ -361,7 +361,7 @@ static void own_waiting(const struct mpib_view *v, struct mpib_node_report *own)
 	json_decref(all);
 }
 
-/* What v, with a snapshot that has requests, says of this node. */
+/* Fill in this node's report from v, whose snapshot has requests. */
 static void own_report(const struct mpib_view *v, struct mpib_node_report *own)
 {
 	const struct mpib_snapshot *snap = v->snap;

@@ -131,7 +131,7 @@ static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 			mpib_engine_lost(all->engine);
 
 	if (!cfg->failover || cfg->rails < 2) {
-		/* On software rails there is nobody's job to be spared. */
+		/* Software rails carry no real job. */
 		if (cfg->rail[fault->rail].provider == MPIB_PROVIDER_SOFT)
 			return true;
 		mpib_ask_fail(ask, "set failover.enable = yes first",
