@@ -457,18 +457,20 @@ static void conn_on_close(struct mpib_peer *p, struct peer_conn *c,
 	peer_conn_closed_there(c, m->why);
 }
 
-/* The peer's end waits for a sender's end here. */
+/* The peer's end waits for a sender's end here. Tell it if none will come. */
 static void conn_on_awaited(struct mpib_peer *p, const struct mpib_peer_msg *m)
 {
 	const struct mpib_peer_msg gone = {
 		.type = MPIB_PEER_CONN_CLOSE,
 		.name = mpib_other_end(&m->name),
 		.error = -ECONNRESET,
-		.why = "the other end was closed, or its process ended",
+		.why = "the other end failed or was closed, or its process "
+		       "ended (its rank's error says why)",
 	};
+	const struct peer_conn *c = peer_conn_named(p->broker, &gone.name);
 
-	if (!peer_conn_named(p->broker, &gone.name) &&
-	    !mpib_broker_young(p->broker))
+	if (c ? c->state == PEER_CONN_OVER && c->error
+	      : !mpib_broker_young(p->broker))
 		mpib_peer_tell(p, &gone);
 }
 

@@ -2,8 +2,8 @@
 /*
  * Preloaded: call number MPIB_FAIL_AT of the functions below fails, as without
  * memory or descriptors. At the end the number of calls is written to the file
- * MPIB_FAIL_COUNT. Calls by glibc itself do not fail: its getgrnam() would
- * crash, and the loader would end the process.
+ * MPIB_FAIL_COUNT. Calls by glibc and libseccomp do not fail: getgrnam() and
+ * libseccomp 2.5 would crash, and the loader would end the process.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -31,18 +31,19 @@ void *__libc_memalign(size_t align, size_t size);
 static atomic_ulong calls;
 static unsigned long fail_at;
 static const char *count_file;
-/* libc and the loader. */
+/* libc, the loader and libseccomp. */
 static struct range {
 	uintptr_t start, end;
-} theirs[2];
+} theirs[3];
 
 static int find_theirs(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	unsigned *n = arg;
 
 	(void)size;
-	if (*n == 2 || (!strstr(info->dlpi_name, "/libc.so") &&
-			!strstr(info->dlpi_name, "/ld-linux")))
+	if (*n == 3 || (!strstr(info->dlpi_name, "/libc.so") &&
+			!strstr(info->dlpi_name, "/ld-linux") &&
+			!strstr(info->dlpi_name, "/libseccomp.so")))
 		return 0;
 	theirs[*n].start = info->dlpi_addr;
 	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
@@ -85,7 +86,7 @@ static bool fails_for(const void *caller, int error)
 {
 	uintptr_t at = (uintptr_t)caller;
 
-	for (unsigned i = 0; i < 2; i++) {
+	for (unsigned i = 0; i < 3; i++) {
 		if (at >= theirs[i].start && at < theirs[i].end)
 			return false;
 	}
