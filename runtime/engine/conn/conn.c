@@ -5,6 +5,7 @@
  * mailbox on the shard.
  */
 #include "engine/conn/conn.h"
+#include "engine/conn/request.h"
 
 #include <mpib/agent.h>
 #include <stdarg.h>

@@ -262,9 +262,7 @@ struct engine_conn {
 /* Return the memory that one end uses, without its tables and its client's
  * ring. */
 size_t engine_conn_bytes(bool sender, uint32_t slots);
-/* Shard. Write the request's completion word; sizes may be NULL if n is 0. */
-void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
-			const uint32_t *sizes, unsigned n);
+/* Shard. Write the progress word of a request in parts. */
 void engine_conn_progress(struct engine_conn *f, unsigned req, uint32_t bytes);
 /* Shard. Age of the oldest active request, 0 if there is none. */
 uint64_t engine_conn_oldest_ns(const struct engine_conn *f);

@@ -25,26 +25,6 @@ static struct mpib_stamps *stamps_of(struct engine_conn *f, unsigned req)
 	return &f->client->reply->group_at[f->index][req];
 }
 
-void engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
-			const uint32_t *sizes, unsigned n)
-{
-	struct engine_request *r = mpib_kept(&f->req[req]);
-	uint64_t ns = f->shard->now - r->since;
-
-	if (!r->active)
-		return;
-	for (unsigned i = 0; i < n; i++)
-		f->completion[req].size[i] = sizes[i];
-	r->active = false;
-	f->outstanding--;
-	if (result >= 0)
-		mpib_record(f, MPIB_TIME_SUBMIT_DONE, ns);
-	if (r->report)
-		mpib_completion_stamp(&stamps_of(f, req)->over, mpib_now_ns());
-	mpib_completion_finish(&f->completion[req], r->gen, result);
-	MPIB_TRACE(complete, f->client->id, f->index, req, result, ns);
-}
-
 uint64_t engine_conn_oldest_ns(const struct engine_conn *f)
 {
 	uint64_t oldest = f->shard->now;
@@ -72,6 +52,11 @@ void mpib_report_begin(struct engine_conn *f, unsigned req)
 	if (f->req[req].n > MPIB_STAMPED_MAX)
 		mpib_stamps_clear(stamps_of(f, req));
 	mpib_completion_watch(&f->completion[req], f->req[req].gen);
+}
+
+void mpib_report_over(struct engine_conn *f, unsigned req)
+{
+	mpib_completion_stamp(&stamps_of(f, req)->over, mpib_now_ns());
 }
 
 void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,

@@ -21,6 +21,8 @@ void mpib_report_begin(struct engine_conn *f, unsigned req);
  * 0 if it was reported before: that of a receive is known when it completes. */
 void mpib_report_rail(struct engine_conn *f, unsigned req, unsigned rail,
 		      int chains, uint32_t qpn, uint64_t bytes);
+/* The request ends. */
+void mpib_report_over(struct engine_conn *f, unsigned req);
 
 /* Check that the descriptor's bytes lie in its region, and take a reference to
  * the region. *mr is NULL for an empty part, and unchanged after an error.
@@ -82,6 +84,29 @@ static inline int engine_conn_feed(struct engine_conn *f,
 	MPIB_TRACE(enqueue, f->client->id, f->index, d->req, d->total,
 		   f->is_sender);
 	return 0;
+}
+
+/* Write the request's completion word; sizes may be NULL if n is 0. Does nothing
+ * if the request is not active. */
+__attribute__((always_inline)) static inline void
+engine_conn_finish(struct engine_conn *f, unsigned req, int32_t result,
+		   const uint32_t *sizes, unsigned n)
+{
+	struct engine_request *r = mpib_kept(&f->req[req]);
+	uint64_t ns = f->shard->now - r->since;
+
+	if (!r->active)
+		return;
+	for (unsigned i = 0; i < n; i++)
+		f->completion[req].size[i] = sizes[i];
+	r->active = false;
+	f->outstanding--;
+	if (result >= 0)
+		mpib_record(f, MPIB_TIME_SUBMIT_DONE, ns);
+	if (r->report)
+		mpib_report_over(f, req);
+	mpib_completion_finish(&f->completion[req], r->gen, result);
+	MPIB_TRACE(complete, f->client->id, f->index, req, result, ns);
 }
 
 #endif
