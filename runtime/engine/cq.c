@@ -99,8 +99,8 @@ static void drop_stale(struct mpib_rail *rail, struct mpib_lane_qp *q)
 	q->lane->n[q->rail].rx_imms++;
 }
 
-static inline void receive_completed(struct mpib_shard *s, unsigned r,
-				     const struct ibv_wc *wc)
+__attribute__((always_inline)) static inline void
+receive_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
 {
 	struct mpib_rail *rail = mpib_kept(&s->rail[r]);
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
@@ -186,11 +186,9 @@ static bool send_failed(struct mpib_lane_qp *q, struct engine_conn *f,
 
 /* Return the connection whose WR completed. The last WR and probes belong to a
  * QP, not to a connection. */
-static inline struct engine_conn *poster_of(struct mpib_shard *s,
-					    uint64_t wr_id)
+static inline struct engine_conn *
+poster_of(struct mpib_shard *s, enum mpib_wr_kind kind, uint64_t wr_id)
 {
-	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
-
 	if (kind == MPIB_WR_LAST || kind == MPIB_WR_PROBE)
 		return NULL;
 	return s->conn[mpib_wr_conn(wr_id) & (ENGINE_CONNS_MAX - 1)];
@@ -198,17 +196,21 @@ static inline struct engine_conn *poster_of(struct mpib_shard *s,
 
 /* Report a send completion to its connection. fenced: a fence decides, or has
  * decided, what was lost. */
-static inline void tell_poster(struct engine_conn *f, unsigned r,
-			       uint64_t wr_id, bool ok, bool fenced)
+__attribute__((always_inline)) static inline void
+tell_poster(struct engine_conn *f, unsigned r, enum mpib_wr_kind kind,
+	    uint64_t wr_id, bool ok, bool fenced)
 {
-	enum mpib_wr_kind kind = mpib_wr_kind(wr_id);
 	uint32_t op = mpib_wr_op(wr_id);
 
 	if (kind == MPIB_WR_STOP) /* else the rail's own stop replaces it */
 		f->stop_posted &= (uint8_t)~mpib_rail_bit(r);
 	if (fenced)
 		return;
-	if (kind == MPIB_WR_OP)
+	if (kind == MPIB_WR_OP && ok && r == MPIB_RAIL_SOUT)
+		mpib_sender_sout_acked(f, op);
+	else if (kind == MPIB_WR_OP && ok)
+		mpib_sender_sup_acked(f, op);
+	else if (kind == MPIB_WR_OP)
 		mpib_sender_completed(f, op, mpib_rail_bit(r), ok);
 	else if (kind == MPIB_WR_REPLAY)
 		mpib_sender_completed(f, op, (uint8_t)(op >> 8), ok);
@@ -216,13 +218,16 @@ static inline void tell_poster(struct engine_conn *f, unsigned r,
 		engine_conn_check_stopped(f);
 }
 
-static inline void send_completed(struct mpib_shard *s, unsigned r,
-				  const struct ibv_wc *wc)
+/* Most completions are of send ops, so cq_completed() passes that kind as a
+ * constant, and no other is tested. */
+__attribute__((always_inline)) static inline void
+send_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc,
+	       enum mpib_wr_kind kind)
 {
 	struct mpib_rail *rail = mpib_kept(&s->rail[r]);
 	struct mpib_lane_qp *q = find_qp(rail, wc->qp_num);
 	uint64_t wr_id = wc->wr_id;
-	struct engine_conn *f = poster_of(s, wr_id);
+	struct engine_conn *f = poster_of(s, kind, wr_id);
 	bool ok = wc->status == IBV_WC_SUCCESS, fenced;
 	struct mpib_lane *lane;
 
@@ -234,17 +239,20 @@ static inline void send_completed(struct mpib_shard *s, unsigned r,
 		return;
 	}
 	lane = q->lane;
-	(f ? f->n : lane->n)[r].tx_cqes++;
+	if (f)
+		f->n[r].tx_cqes++;
+	else
+		lane->n[r].tx_cqes++;
 	fenced = lane->rail[r].state == MPIB_RAIL_STOPPED;
 	mpib_qp_retire(q, r, wr_id);
 	if (!ok)
 		fenced = send_failed(q, f, r, wc);
-	if (mpib_wr_kind(wr_id) == MPIB_WR_SPREAD)
+	if (kind == MPIB_WR_SPREAD)
 		mpib_spread_sent(q, wr_id, ok);
-	else if (mpib_wr_kind(wr_id) == MPIB_WR_PROBE)
+	else if (kind == MPIB_WR_PROBE)
 		mpib_rail_probed(lane, r, ok);
 	else if (f)
-		tell_poster(f, r, wr_id, ok, fenced);
+		tell_poster(f, r, kind, wr_id, ok, fenced);
 	if (lane->rail[r].stopped)
 		mpib_rail_check_stopped(lane, r);
 	if (lane->kill)
@@ -269,9 +277,21 @@ static inline bool is_error(enum ibv_wc_status status)
 	return status != IBV_WC_SUCCESS && status != IBV_WC_WR_FLUSH_ERR;
 }
 
+/* Handle a completion of a WR that is not a send op's. */
+__attribute__((noinline)) static void
+other_completed(struct mpib_shard *s, unsigned r, const struct ibv_wc *wc)
+{
+	enum mpib_wr_kind kind = mpib_wr_kind(wc->wr_id);
+
+	if (kind == MPIB_WR_FLUSH)
+		read_completed(s, r, wc);
+	else
+		send_completed(s, r, wc, kind);
+}
+
 /* Handle n completions of the rail's CQ, and further ones up to a limit. */
-__attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
-						  unsigned r, int n)
+__attribute__((always_inline)) static inline int
+cq_completed(struct mpib_shard *s, unsigned r, int n)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	int total = 0;
@@ -283,10 +303,10 @@ __attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
 			/* Receives have wr_id 0, sends never. */
 			if (wc->wr_id == 0)
 				receive_completed(s, r, wc);
-			else if (mpib_wr_kind(wc->wr_id) == MPIB_WR_FLUSH)
-				read_completed(s, r, wc);
+			else if (mpib_wr_kind(wc->wr_id) == MPIB_WR_OP)
+				send_completed(s, r, wc, MPIB_WR_OP);
 			else
-				send_completed(s, r, wc);
+				other_completed(s, r, wc);
 		}
 		rail->n.cqes += (uint64_t)n;
 		total += n;
@@ -297,12 +317,27 @@ __attribute__((noinline)) static int cq_completed(struct mpib_shard *s,
 	return total;
 }
 
-static inline int poll_rail(struct mpib_shard *s, unsigned r)
+/* One function per rail, so that the compiler knows the rail, and apart from
+ * mpib_cq_turn(), which usually finds nothing. */
+__attribute__((noinline)) static int sout_completed(struct mpib_shard *s, int n)
+{
+	return cq_completed(s, MPIB_RAIL_SOUT, n);
+}
+
+__attribute__((noinline)) static int sup_completed(struct mpib_shard *s, int n)
+{
+	return cq_completed(s, MPIB_RAIL_SUP, n);
+}
+
+__attribute__((always_inline)) static inline int poll_rail(struct mpib_shard *s,
+							   unsigned r)
 {
 	struct mpib_rail *rail = &s->rail[r];
 	int n = rail->lost ? 0 : ibv_poll_cq(rail->cq, MPIB_CQ_BATCH, s->wc);
 
-	return n > 0 ? cq_completed(s, r, n) : 0;
+	if (n <= 0)
+		return 0;
+	return r == MPIB_RAIL_SOUT ? sout_completed(s, n) : sup_completed(s, n);
 }
 
 int mpib_cq_turn(struct mpib_shard *s)

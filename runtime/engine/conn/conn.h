@@ -357,6 +357,9 @@ int mpib_sender_run(struct engine_conn *f, struct mpib_drr_run *run);
 /* Stripes of a send op were acknowledged, or their lane broke (not ok). */
 void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 			   bool ok);
+/* The same for the stripe first given to one rail, acknowledged. */
+void mpib_sender_sout_acked(struct engine_conn *f, unsigned op);
+void mpib_sender_sup_acked(struct engine_conn *f, unsigned op);
 /* Report the completed send ops, in the order posted; return how many. */
 int mpib_sender_retire(struct engine_conn *f);
 /* The connection stops: end the sends that the receiver acknowledged. */

@@ -249,8 +249,8 @@ judge_way(struct engine_conn *f, const struct send_op *p, unsigned k)
 }
 
 /* Stripe k was acknowledged. */
-static inline void stripe_acked(struct engine_conn *f, struct send_op *p,
-				unsigned k)
+__attribute__((always_inline)) static inline void
+stripe_acked(struct engine_conn *f, struct send_op *p, unsigned k)
 {
 	unsigned rail = p->c.carrier[k];
 	struct mpib_stripe *c = mpib_kept(&p->stripe[k]);
@@ -292,7 +292,7 @@ judge_cut(struct engine_conn *f, const struct send_op *p, uint64_t ns)
 		mpib_adapt_ended(&f->lane->adapt, f->lane->track, &end);
 }
 
-int mpib_sender_retire(struct engine_conn *f)
+__attribute__((always_inline)) static inline int retire(struct engine_conn *f)
 {
 	bool delivered = f->lane->delivered;
 	struct mpib_sender *tx = &f->tx;
@@ -323,6 +323,11 @@ int mpib_sender_retire(struct engine_conn *f)
 		}
 	}
 	return n;
+}
+
+int mpib_sender_retire(struct engine_conn *f)
+{
+	return retire(f);
 }
 
 /* Return the largest ack that the peer wrote: alone, or in a CTS since the last
@@ -392,8 +397,8 @@ __attribute__((noinline)) static void ranges_failed(struct engine_conn *f,
 	}
 }
 
-void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
-			   bool ok)
+__attribute__((always_inline)) static inline void
+completed(struct engine_conn *f, unsigned op, uint8_t stripes, bool ok)
 {
 	struct send_op *p = mpib_kept(send_op_at(f, op));
 	uint64_t posted;
@@ -403,9 +408,10 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 		return;
 	p->c.pending &= (uint8_t)~stripes;
 	posted = p->stripe[!(stripes & 1u)].posted;
-	for (unsigned on = stripes; on; on &= on - 1) {
-		unsigned k = (unsigned)__builtin_ctz(on);
-
+#pragma GCC unroll 2
+	for (unsigned k = 0; k < MPIB_RAILS; k++) {
+		if (!(stripes & mpib_rail_bit(k)))
+			continue;
 		if (ok)
 			stripe_acked(f, p, k);
 		else
@@ -418,9 +424,27 @@ void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
 	/* Connections that wait for acks are polled once a turn. */
 	if (f->on_ack && f->state == ENGINE_CONN_OPEN)
 		return;
-	mpib_sender_retire(f);
+	retire(f);
 	if (f->state == ENGINE_CONN_STOPPING)
 		engine_conn_check_stopped(f);
+}
+
+void mpib_sender_completed(struct engine_conn *f, unsigned op, uint8_t stripes,
+			   bool ok)
+{
+	completed(f, op, stripes, ok);
+}
+
+/* Almost every completion is one of these. So the compiler leaves out what they
+ * do not need. */
+void mpib_sender_sout_acked(struct engine_conn *f, unsigned op)
+{
+	completed(f, op, mpib_rail_bit(MPIB_RAIL_SOUT), true);
+}
+
+void mpib_sender_sup_acked(struct engine_conn *f, unsigned op)
+{
+	completed(f, op, mpib_rail_bit(MPIB_RAIL_SUP), true);
 }
 
 bool mpib_sender_idle(const struct engine_conn *f)
