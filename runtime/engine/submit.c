@@ -88,7 +88,7 @@ static inline int take_send(struct engine_conn *f, const struct mpib_desc *d)
 	if (!is_send(d))
 		return take_nop(f, d);
 	r = &f->req[d->req];
-	if (r->gen == d->gen && (!r->active || r->refused) && d->pos > 0) {
+	if (d->pos > 0 && r->gen == d->gen && (!r->active || r->refused)) {
 		/* Drop a part of a failed request. The client may reuse its
 		 * room: others of the group may need it before the refused send
 		 * ends with them. */

@@ -225,7 +225,7 @@ chain_fits(struct engine_conn *f, const struct mpib_lane_qp *q, unsigned r,
 		if (spreads)
 			return true;
 	}
-	return mpib_qp_room(q) >= wrs;
+	return mpib_qp_fits(q, r, wrs);
 }
 
 /* False: an earlier connection in the order of the DRR classes has the rail's
@@ -283,6 +283,7 @@ step_may_post(struct engine_conn *f, unsigned ranges, struct mpib_step *s)
 		mpib_stall(f, MPIB_STALL_SLOT);
 		return false;
 	}
+#pragma GCC unroll 2
 	for (unsigned r = 0; r < MPIB_RAILS; r++) {
 		if (!(s->stripes & mpib_rail_bit(r)))
 			continue;

@@ -226,6 +226,18 @@ static inline uint32_t mpib_qp_room(const struct mpib_lane_qp *q)
 	return sq < cq ? sq : cq;
 }
 
+/* Return whether mpib_qp_room() is at least wrs, 1 or more, for a QP of rail;
+ * cheaper, for the caller knows the rail. */
+static inline bool mpib_qp_fits(const struct mpib_lane_qp *q, unsigned rail,
+				uint32_t wrs)
+{
+	const struct mpib_shard *s = q->lane->shard;
+
+	return mpib_qp_outstanding(q) + wrs <= q->lane->depth &&
+	       mpib_budget_fits(&s->rail[rail].budget, wrs) &&
+	       s->wrs.left >= 2 * MPIB_WR_SPARE;
+}
+
 static inline uint64_t mpib_wr_tag(enum mpib_wr_kind kind, uint32_t conn,
 				   uint32_t op)
 {

@@ -73,6 +73,15 @@ static inline uint32_t mpib_budget_room(const struct mpib_budget *b)
 	return kept < b->size ? b->size - kept : 0;
 }
 
+/* Return whether mpib_budget_room() is at least n. */
+static inline bool mpib_budget_fits(const struct mpib_budget *b, uint32_t n)
+{
+	return b->sends + n +
+		       atomic_load_explicit(&b->promised,
+					    memory_order_relaxed) <=
+	       b->size;
+}
+
 /* Return whether one more send fills half of what may be in flight: the next WR
  * must be signalled so that its completion frees places soon. */
 static inline bool mpib_budget_is_tight(const struct mpib_budget *b)
