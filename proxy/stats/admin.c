@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The admin socket's commands that change something. Control thread. */
+/* The commands of the admin socket that change something. Control thread. */
 #include <errno.h>
 #include <string.h>
 
@@ -62,8 +62,8 @@ static struct proxy_client *find_client(struct mpib_ask *ask, uint64_t id)
 	return s;
 }
 
-/* Set the share of a connection among the connections of its client. 0 or
- * -ENOENT, with the error set. */
+/* Set the share of a connection among the connections of its client. Return 0,
+ * or -ENOENT with the error set. */
 static int share_conn(struct mpib_ask *ask, struct proxy_client *s,
 		      uint32_t index, struct mpib_share *part)
 {
@@ -131,7 +131,8 @@ json_t *mpib_admin_kick(struct mpib_ask *ask)
 	return json_pack("{sI}", "client", (json_int_t)id);
 }
 
-/* The run-time setting "section.key" of argv[0]; NULL with the error set. */
+/* Return the run-time setting "section.key" of argv[0]; NULL with the error
+ * set. */
 static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 {
 	const char *name = ask->argv[0], *dot = strchr(name, '.');
@@ -155,8 +156,8 @@ static const struct mpib_setting *find_setting(struct mpib_ask *ask)
 	return NULL;
 }
 
-/* Other parts copied these settings from the configuration at start-up. */
-/* Bring all settings of a->cfg that can change at run time into force. */
+/* Apply all settings of a->cfg that can change at run time to the modules that
+ * copied them at start-up. */
 static void admin_apply(const struct mpib_admin *a)
 {
 	char why[MPIB_WHY_MAX];

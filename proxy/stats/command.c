@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of the stats socket's commands, parsing a command line, and the
- * commands that only read. */
+/* The table of the stats socket's commands, the parser of command lines, and
+ * the commands that only read. */
 #include "stats/command.h"
 
 #include <ctype.h>
@@ -308,7 +308,7 @@ static bool command_may(const struct mpib_command *c, struct mpib_ask *ask)
 
 static const char blank[] = " \t\r";
 
-/* Put the arguments of a command into ask. How many there are. */
+/* Put the arguments of a command into ask; return their number. */
 static unsigned take_arguments(const struct mpib_command *c, char **save,
 			       struct mpib_ask *ask)
 {

@@ -11,7 +11,7 @@
 
 #define MPIB_COMMAND_ARGS 3
 
-/* What the admin commands act on. */
+/* The objects that the admin commands act on. */
 struct mpib_admin {
 	struct mpib_config *cfg;
 	struct proxy_clients *clients;
@@ -29,18 +29,19 @@ struct mpib_ask {
 	const struct mpib_view *view;
 	const struct mpib_admin *admin;
 	uid_t uid; /* the reader's */
-	bool by_admin_sock; /* the reader came in by the admin socket */
+	bool by_admin_sock; /* the reader is connected to the admin socket */
 	unsigned argc; /* words after the command */
 	const char *argv[MPIB_COMMAND_ARGS];
-	char *text; /* the answer in place of JSON; the reader frees it */
-	/* While there is more, the command is called again; then it is text. */
+	char *text; /* an answer that is not JSON; the reader frees it */
+	/* While part.more is set, the command is called again; it answers with
+	 * text. */
 	struct mpib_view_part part;
-	/* Set where the command fails. */
+	/* Set if the command fails. */
 	char error[256], hint[128];
 };
 
-/* Answers ask with a new reference. NULL: the answer is ask->text, or the
- * command failed with ask->error; or, with neither set, no memory. */
+/* Answer ask with a new reference. NULL: the answer is ask->text; or the
+ * command failed with ask->error; or, if neither is set, memory was short. */
 typedef json_t *mpib_command_fn(struct mpib_ask *ask);
 
 enum mpib_command_needs {
@@ -64,25 +65,27 @@ extern const struct mpib_command mpib_commands[];
 extern const unsigned mpib_command_count;
 
 /*
- * Split a line in place, find its command, check the number of arguments and
- * the reader's rights. NULL: *ask has the error. ask->argv points into line.
+ * Split a line in place, find its command, and check the number of arguments
+ * and the reader's rights. NULL with the error in *ask. ask->argv points into
+ * line.
  */
 const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask);
 
-/* Sets ask->error and ask->hint; returns NULL. */
+/* Set ask->error and ask->hint; return NULL. */
 json_t *mpib_ask_fail(struct mpib_ask *ask, const char *hint, const char *fmt,
 		      ...) __attribute__((format(printf, 3, 4)));
-/* Argument n as a number from 0 to max; dflt when there is no such argument.
- * False, with the error set, when it is not such a number. */
+/* Parse argument n as a number from 0 to max; use dflt if the argument is
+ * missing. Return false, with the error set, if it is not such a number. */
 bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 		     uint64_t max, uint64_t *value);
 
-/* The number of the rail with this label of len bytes; -1 with the error set. */
+/* Return the number of the rail with this label of len bytes; -1 with the error
+ * set. */
 int mpib_ask_rail(struct mpib_ask *ask, const char *label, size_t len);
-/* The argument of "stuck", in ns: how old a request must be to be listed.
+/* Parse the argument of "stuck", the minimum age of the listed requests, in ns.
  * Returns like mpib_ask_number(). */
 bool mpib_ask_age(struct mpib_ask *ask, uint64_t *ns);
-/* Parse CLIENT.CONNECTION as conns shows it, such as "7.0". */
+/* Parse CLIENT.CONNECTION in the format of the command conns, such as "7.0". */
 bool mpib_ask_conn(const char *text, uint32_t *client, uint32_t *index);
 
 /* admin.c */

@@ -13,11 +13,12 @@
 #define KILL_AGAIN MPIB_SEC
 
 static const struct play_kind {
-	const char *word; /* with "=", where a number follows */
+	const char *word; /* ends with "=" if a number follows */
 	enum mpib_fault_kind kind;
-	uint64_t max, factor; /* of the number: the engine's unit */
-	bool lanes; /* may be of the lanes to one peer */
-	bool stops; /* nothing passes: only fail-over saves the connections */
+	/* factor converts the number to the engine's unit */
+	uint64_t max, factor;
+	bool lanes; /* may be limited to the lanes to one peer */
+	bool stops; /* stops the rail: only fail-over saves connections */
 } kinds[] = {
 	{ "rate=", MPIB_FAULT_RATE, 1000000, 125000, false, false },
 	{ "delay=", MPIB_FAULT_DELAY, 1000000, 1000, true, false },
@@ -62,7 +63,7 @@ static void play_on_time(void *arg)
 		return;
 	}
 	if (p->fault.kind == MPIB_FAULT_QP_KILL) {
-		/* Lanes that came back meanwhile are hit once more. */
+		/* Hit the lanes that recovered since the last time. */
 		mpib_engine_play(p->all->engine, &p->fault);
 		if (next > now + KILL_AGAIN)
 			next = now + KILL_AGAIN;
@@ -121,7 +122,7 @@ static const struct play_kind *play_kind_named(struct mpib_ask *ask,
 	return NULL;
 }
 
-/* Whether the connections outlive a fault that stops the rail. */
+/* Return whether the connections survive a fault that stops the rail. */
 static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 {
 	const struct mpib_plays *all = ask->admin->plays;
@@ -131,7 +132,7 @@ static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 			mpib_engine_lost(all->engine);
 
 	if (!cfg->failover || cfg->rails < 2) {
-		/* Software rails carry no real job. */
+		/* Software rails carry no job that a fault could end. */
 		if (cfg->rail[fault->rail].provider == MPIB_PROVIDER_SOFT)
 			return true;
 		mpib_ask_fail(ask, "set failover.enable = yes first",
@@ -154,7 +155,7 @@ static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 	return true;
 }
 
-/* Fill in what argv names. False with the error set. */
+/* Parse argv into *fault. False with the error set. */
 static bool play_parse(struct mpib_ask *ask, struct mpib_fault *fault)
 {
 	const char *on = ask->argv[1], *at = strchr(on, '@');

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Rehearsals: faults that the admin commands "fault" and "heal" play on a rail
- * for a time, one at once on each rail. Only with [fault] enable = yes. They end
- * with their time, by "heal" and with the proxy. Control thread.
+ * Rehearsals: faults that the admin commands "fault" and "heal" inject into a
+ * rail for a time, at most one per rail. Only with [fault] enable = yes. A
+ * fault ends after its time, by "heal" or when the proxy exits. Control thread.
  */
 #ifndef MPIB_PROXY_STATS_PLAY_H
 #define MPIB_PROXY_STATS_PLAY_H
@@ -18,9 +18,9 @@ struct mpib_plays {
 	struct mpib_play {
 		struct mpib_plays *all;
 		const char *rail; /* its label */
-		struct mpib_fault fault; /* kind MPIB_FAULT_NONE: nothing */
-		char what[32]; /* as it was asked for: "rate=100" */
-		uid_t uid; /* who asked */
+		struct mpib_fault fault; /* kind MPIB_FAULT_NONE: no fault */
+		char what[32]; /* the fault as given: "rate=100" */
+		uid_t uid; /* of the admin who gave the command */
 		uint64_t until;
 		struct mpib_timer timer;
 	} play[MPIB_RAILS_MAX]; /* by the rail's number */
@@ -28,7 +28,7 @@ struct mpib_plays {
 
 void mpib_plays_init(struct mpib_plays *all, struct mpib_loop *loop,
 		     struct mpib_engine *engine, const struct mpib_config *cfg);
-/* End all of them; why is for the log. Does nothing before the init. */
+/* End all faults; why is logged. Does nothing before mpib_plays_init(). */
 void mpib_plays_end(struct mpib_plays *all, const char *why);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One reader of the stats socket: its lines in, its answers out. */
+/* One reader of the stats socket: read its lines, send the answers. */
 #include "stats/reader.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 
 #define LINE_MAX_BYTES 4096
 #define PATIENCE (5 * MPIB_SEC)
-/* Bytes that the kernel may buffer for one reader, and that the proxy may hold
- * for all readers of the stats socket together, unless it is one answer alone; a
- * user whose readers have a quarter of that gets no more. Those of the admin socket
- * are not counted. */
+/* SEND_BUFFER: bytes that the kernel may buffer for one reader. HELD_MAX: bytes
+ * of answers that the proxy may hold for all readers of the stats socket
+ * together; a single answer may be larger. The readers of one user may hold a
+ * quarter of HELD_MAX. The readers of the admin socket are not counted. */
 #define SEND_BUFFER 32768
 #define HELD_MAX (16u << 20)
 #define HELD_SHARE (HELD_MAX / 4)
@@ -81,7 +81,7 @@ static void reader_on_idle(void *arg)
 	stats_reader_drop(r);
 }
 
-/* Whether the rest of r's answer may be held beside what is. */
+/* Return whether HELD_MAX leaves room for the rest of r's answer. */
 static bool may_hold(const struct stats_reader *r)
 {
 	const struct stats_reader *other;
@@ -99,7 +99,7 @@ static bool may_hold(const struct stats_reader *r)
 }
 
 /* The kernel's buffer is full: hold the rest of the answer until r has read
- * some. False when r is gone. */
+ * some bytes. Return false if r was dropped. */
 static bool reader_hold(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
@@ -125,12 +125,12 @@ static bool has_line(const struct stats_reader *r)
 	return r->in && memchr(r->in, '\n', r->in_len);
 }
 
-/* All answers are sent: queue r's next line, or wait for one. False when r is
- * gone. */
+/* After the last byte of an answer, queue r's next line or wait for one. Return
+ * false if r was dropped. */
 static bool reader_go_on(struct stats_reader *r)
 {
 	if (has_line(r)) {
-		/* Read nothing more until this line is answered. */
+		/* Stop reading until this line is answered. */
 		mpib_loop_mod(r->stats->loop, &r->watch, 0);
 		mpib_stats_queue(r);
 		return true;
@@ -147,7 +147,7 @@ static bool reader_go_on(struct stats_reader *r)
 	return true;
 }
 
-/* Send what is left of the answer. False when r is gone. */
+/* Send the rest of the answer. Return false if r was dropped. */
 static bool reader_flush(struct stats_reader *r)
 {
 	while (r->out && r->out_at < r->out_len) {
@@ -169,8 +169,8 @@ static bool reader_flush(struct stats_reader *r)
 	return reader_go_on(r);
 }
 
-/* Send text and free it; NULL: there was no memory for it. False when r is
- * gone. */
+/* Send text and free it; NULL: memory for it was short. Return false if r was
+ * dropped. */
 static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 {
 	if (!text) {
@@ -184,7 +184,8 @@ static bool reader_answer_text(struct stats_reader *r, char *text, size_t len)
 	return reader_flush(r);
 }
 
-/* Send value as a line and drop the reference. False when r is gone. */
+/* Send value as a line and drop the reference. Return false if r was
+ * dropped. */
 static bool reader_answer(struct stats_reader *r, json_t *value)
 {
 	char *text = value ? json_dumps(value, JSON_COMPACT | MPIB_VIEW_DIGITS)
@@ -193,20 +194,21 @@ static bool reader_answer(struct stats_reader *r, json_t *value)
 
 	json_decref(value);
 	if (text)
-		text[len++] = '\n'; /* in place of the final NUL */
+		text[len++] = '\n'; /* overwrites the final NUL */
 	return reader_answer_text(r, text, len);
 }
 
 static bool reader_complain(struct stats_reader *r)
 {
-	mpib_utf8_make(r->ask.error); /* it may quote what the reader sent */
+	mpib_utf8_make(r->ask.error); /* may quote the reader's line */
 	return reader_answer(r, json_pack("{sb ss ss}", "ok", 0, "error",
 					  r->ask.error, "hint", r->ask.hint));
 }
 
-/* Run the command and send its answer, when it has all of its parts: what is held for
- * slow readers is whole answers. Until then no other reader gets one, so that at most
- * one is being made. False when r is gone. */
+/* Run the command. Send the answer only when all its parts are made, so that
+ * the proxy holds whole answers only. r stays at the head of the queue until
+ * then, so that at most one answer is being made. Return false if r was
+ * dropped. */
 static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 {
 	json_t *data = c->fn(&r->ask);
@@ -229,7 +231,7 @@ static bool answer_ask(struct stats_reader *r, const struct mpib_command *c)
 		r, data ? json_pack("{sb so}", "ok", 1, "data", data) : NULL);
 }
 
-/* Carry out line, which becomes r->line. False when r is gone. */
+/* Carry out line, which becomes r->line. Return false if r was dropped. */
 static bool reader_command(struct stats_reader *r, char *line)
 {
 	struct mpib_stats *st = r->stats;
@@ -341,8 +343,8 @@ void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 	r->fd = fd;
 	r->uid = uid;
 	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
-	/* Else reading goes past a byte that is out of band, and closes what came
-	 * with it, however long that lasts. */
+	/* Without this, recv() skips an out-of-band byte and discards the data
+	 * that arrived with it. */
 	setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on));
 	TAILQ_INSERT_TAIL(&st->readers, r, link);
 	door->count++;

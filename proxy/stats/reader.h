@@ -13,12 +13,12 @@
 #include "cluster/cluster.h"
 #include "stats/stats.h"
 
-/* A listening socket. */
+/* A listening socket of the stats protocol. */
 struct stats_door {
 	struct mpib_stats *stats;
 	bool admin;
 	struct mpib_acceptor acceptor;
-	unsigned count; /* readers that came in by it */
+	unsigned count; /* readers connected to it */
 };
 
 struct stats_reader {
@@ -29,19 +29,19 @@ struct stats_reader {
 	uid_t uid;
 	struct mpib_waking waking;
 	struct mpib_io watch;
-	struct mpib_timer timer; /* time limit for taking the answer */
-	struct mpib_timer idle; /* and for asking something */
-	char *in; /* input not handled yet, NULL while empty */
+	struct mpib_timer timer; /* time limit for reading the answer */
+	struct mpib_timer idle; /* time limit for sending a command */
+	char *in; /* input not handled yet; NULL while empty */
 	size_t in_len;
-	char *out; /* the answer being sent, NULL: none */
+	char *out; /* the answer being sent; NULL: none */
 	size_t out_len, out_at;
 	bool held; /* out_len counts in stats->held */
-	const struct mpib_command *making; /* whose answer is not all made */
+	const struct mpib_command *making; /* command with a partial answer */
 	char *line; /* the command line; ask.argv points into it */
 	struct mpib_ask ask;
 	const struct mpib_command *waits; /* command awaiting a snapshot */
 	struct mpib_gather_wait wait;
-	bool kept; /* the snapshot that was waited for */
+	bool kept; /* holds a reference to the snapshot */
 	bool queued; /* on stats->queue */
 	TAILQ_ENTRY(stats_reader) queue_link;
 };
@@ -53,32 +53,32 @@ struct mpib_stats {
 	const struct mpib_admin *admin;
 	struct stats_door door[MPIB_STATS_DOORS];
 	TAILQ_HEAD(, stats_reader) readers;
-	/* Readers due for a step. The loop runs everything else between slices
-	 * of work on this queue, so that a thousand readers delay no peer. */
+	/* Readers due for a step. Between slices of this queue the loop runs
+	 * all other handlers, so that a thousand readers delay no peer. */
 	TAILQ_HEAD(, stats_reader) queue;
 	struct mpib_timer work;
-	uint64_t paid; /* for slices, see base/clock.h */
-	size_t held; /* bytes of answers that were not taken at once */
+	uint64_t paid; /* debt of past slices, see mpib_rate_pay() */
+	size_t held; /* bytes of answers that readers have not read yet */
 	struct mpib_cluster_wait cluster; /* readers wait for peers' answers */
 	uint64_t start_ns;
 };
 
-/* Make a reader of the user uid of the accepted fd, which it takes over, as it does
- * the greeting. */
+/* Make a reader for the accepted fd of user uid. Takes ownership of fd and
+ * greeting. */
 void stats_reader_new(struct stats_door *door, int fd, uid_t uid,
 		      json_t *greeting);
 void stats_reader_drop(struct stats_reader *r);
-/* Answer one command: the one that waited for the snapshot, which is in view
- * now, or else the reader's next line. May drop r. */
+/* Answer one command: the one that waited for the snapshot now in view, or else
+ * the reader's next line. May drop r. */
 void stats_reader_step(struct stats_reader *r);
 
-/* stats.c: have stats_reader_step() called soon; before that of all others. */
+/* stats.c: queue r for stats_reader_step(); _next puts it at the head. */
 void mpib_stats_queue(struct stats_reader *r);
 void mpib_stats_next(struct stats_reader *r);
-/* Have it called for c when there is a snapshot begun after this call, or, as c
- * needs, when peers have answered. */
+/* Queue r for c as soon as there is a snapshot begun after this call or, if c
+ * needs the cluster, the peers have answered. */
 void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c);
-/* r needs no snapshot any more, neither one it has nor one it waits for. */
+/* Release r's snapshot, or stop waiting for one. */
 void mpib_stats_release(struct stats_reader *r);
 
 #endif

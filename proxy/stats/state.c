@@ -19,13 +19,13 @@
 static unsigned list_client(FILE *out, const struct mpib_kept_share *kept)
 {
 	if (!kept->pid)
-		return 0; /* of another pid namespace */
+		return 0; /* a process of another pid namespace */
 	fprintf(out, "%u client %u.%u weight=%u limit=%u\n", kept->uid,
 		kept->pid, kept->shard, kept->share.weight, kept->share.limit);
 	return 1;
 }
 
-/* Clients have other numbers with the next proxy, so pid and shard name them. */
+/* Name clients by pid and shard: the next proxy numbers them differently. */
 static unsigned list_clients(const struct proxy_clients *all, FILE *out)
 {
 	const struct proxy_client *s;
@@ -45,7 +45,7 @@ static unsigned list_clients(const struct proxy_clients *all, FILE *out)
 	return lines;
 }
 
-/* The lines of the file: a uid, and a command that it gave. */
+/* Write the lines of the file: a uid, and the command that this user gave. */
 static unsigned state_list(const struct mpib_admin *a, FILE *out)
 {
 	const struct mpib_config *cfg = a->cfg;
@@ -113,7 +113,7 @@ void mpib_state_save(const struct mpib_admin *admin)
 			  strerror(-rc));
 }
 
-/* True: it is the line of a client, which is restored when it attaches. */
+/* Return whether the line is about a client, to be applied when it attaches. */
 static bool state_client(struct proxy_clients *all, const char *line)
 {
 	static const char *const before[] = { "", " client ", ".",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The file "state" of the run directory: what an operator changed at run time, as
- * the admin commands that make these changes. The next proxy, after a restart, a
- * crash or an upgrade, carries them out at its start. While nothing is changed there
- * is no file. Control thread.
+ * The file "state" of the run directory lists the operator's run-time changes,
+ * as the admin commands that make them. The next proxy, after a restart, a
+ * crash or an upgrade, carries them out at its start. Without such changes the
+ * file does not exist. Control thread.
  */
 #ifndef MPIB_PROXY_STATS_STATE_H
 #define MPIB_PROXY_STATS_STATE_H
@@ -12,11 +12,11 @@
 
 #define MPIB_STATE_FILE "state"
 
-/* Write the file, beside the one that is there and then in its place. */
+/* Write a new file and rename it over the old one. */
 void mpib_state_save(const struct mpib_admin *admin);
 
-/* Carry out the file's commands. What is not understood is left out, with a
- * warning. */
+/* Carry out the file's commands. Commands that the proxy does not understand
+ * are skipped with a warning. */
 void mpib_state_load(const struct mpib_admin *admin);
 
 #endif

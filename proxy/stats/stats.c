@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stats socket: accepting readers, and having them answered in turn. */
+/* The stats socket: accept readers and schedule their answers. */
 #include "stats/stats.h"
 
 #include <errno.h>
@@ -13,15 +13,16 @@
 #include "metrics/gather.h"
 #include "stats/reader.h"
 
-#define BUDGET (MPIB_MSEC / 2) /* of a slice, before the loop goes on */
-/* Times what a slice took, until the next, after slices for so long that there is
- * none: who asks without end has no more than half of the control thread. */
+#define BUDGET (MPIB_MSEC / 2) /* time of a slice; then the loop continues */
+/* After a slice, the queue rests for REST times the time of the slice, so that
+ * endless questions take at most half of the control thread. Up to AHEAD of
+ * slices may run without a rest. */
 #define REST 1
 #define AHEAD (4 * MPIB_MSEC)
-/* Readers of a user who are answered from the same snapshot; his others have the
- * next, for which everybody waits until these are through. */
+/* Readers of a user that are answered from the same snapshot. The user's other
+ * readers get the next one, which is taken after these have their answers. */
 #define AT_ONCE 4u
-/* Readers by the admin socket, where only root and the proxy's user come. */
+/* Readers of the admin socket, which only root and the proxy's user may use. */
 #define ADMINS_MAX 64u
 
 static double stats_uptime(const struct mpib_stats *st)
@@ -32,7 +33,7 @@ static double stats_uptime(const struct mpib_stats *st)
 static void on_work(void *arg);
 static void stats_on_view(void *arg, const struct mpib_view *v);
 
-/* For the snapshot after the one that users are answered from. */
+/* Return whether a reader of the admin socket waits for the next snapshot. */
 static bool admin_waits(const struct mpib_stats *st)
 {
 	const struct mpib_gather_wait *w;
@@ -47,8 +48,8 @@ static bool admin_waits(const struct mpib_stats *st)
 	return false;
 }
 
-/* Have the next slice made: at once where an administrator waits, of the queue or
- * for the end of it. */
+/* Schedule the next slice: immediately if an administrator is queued, or waits
+ * for a snapshot that the queue holds up. */
 static void stats_work(struct mpib_stats *st, bool admin)
 {
 	uint64_t now = mpib_loop_now(st->loop), rest = 0;
@@ -87,7 +88,7 @@ void mpib_stats_next(struct stats_reader *r)
 	stats_work(r->stats, r->door->admin);
 }
 
-/* Administrators wait for nobody. */
+/* Readers of the admin socket go to the head of the queue. */
 void mpib_stats_queue(struct stats_reader *r)
 {
 	if (r->door->admin) {
@@ -139,7 +140,7 @@ static void stats_on_cluster(void *arg, const char *text)
 	struct mpib_stats *st = arg;
 	struct stats_reader *r;
 
-	(void)text; /* the command asks for it */
+	(void)text; /* the command fetches the answer itself */
 	TAILQ_FOREACH(r, &st->readers, link)
 	{
 		if (r->waits && r->waits->needs == MPIB_NEEDS_CLUSTER &&
@@ -148,7 +149,7 @@ static void stats_on_cluster(void *arg, const char *text)
 	}
 }
 
-/* One question for all readers that wait. */
+/* Ask the peers once for all readers that wait. */
 static void wait_for_cluster(struct stats_reader *r)
 {
 	struct mpib_stats *st = r->stats;
@@ -168,7 +169,7 @@ void mpib_stats_wait(struct stats_reader *r, const struct mpib_command *c)
 		wait_for_cluster(r);
 		return;
 	}
-	/* A wrong age is refused when the command is carried out. */
+	/* An invalid age is refused when the command is carried out. */
 	if (c->needs == MPIB_NEEDS_REQUESTS && !mpib_ask_age(&r->ask, &older))
 		older = UINT64_MAX;
 	mpib_gather_ask_requests(r->stats->gather, &r->wait, older,
@@ -198,7 +199,7 @@ static void stats_welcome(struct stats_door *door, int fd, uid_t uid)
 	stats_reader_new(door, fd, uid, greeting);
 }
 
-/* Readers that the user has by the door. */
+/* Count the user's readers at this socket. */
 static unsigned readers_of(const struct stats_door *door, uid_t uid)
 {
 	const struct stats_reader *r;
