@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing metrics as text: names, labels, heads and histogram buckets. */
+/* Write metrics as text: names, labels, heads and histogram buckets. */
 #include "metrics/exposition.h"
 
 #include <inttypes.h>
@@ -12,28 +12,28 @@ enum metrics_family_type {
 	FAMILY_COUNTER,
 	FAMILY_GAUGE,
 	FAMILY_INFO, /* always 1; its labels are the information */
-	FAMILY_HISTOGRAM, /* of seconds */
+	FAMILY_HISTOGRAM, /* in seconds */
 };
 
-/* A family: a field of a noun's JSON, or what fill writes. */
+/* A family: a field of a noun's JSON, or the output of fill. */
 struct metrics_exposition;
 struct metrics_family {
-	const char *name; /* without _total and _info; NULL: the list ends */
+	const char *name; /* without _total and _info; NULL ends the list */
 	enum metrics_family_type type;
 	const char *help;
-	const char *path; /* in a row, such as "share.weight"; of an info, its
-			     labels: "device provider" */
-	const char *by; /* the label that names the members of an object */
-	unsigned times; /* the sample is the field times this; 0: once */
+	const char *path; /* within a row, such as "share.weight"; for an info,
+			     its labels: "device provider" */
+	const char *by; /* the label whose values are the object's keys */
+	unsigned times; /* factor from the field to the sample; 0: 1 */
 	void (*fill)(const struct metrics_exposition *m);
 };
 
 /* The families of one noun. */
 struct metrics_noun {
 	mpib_view_fn
-		*rows; /* an array, or one row; NULL: families are filled */
+		*rows; /* an array, or one row; NULL: use fill instead */
 	const struct metrics_family *families;
-	/* Labels of each sample: their names, and the fields that they are. */
+	/* Labels of each sample: the name, and the key of the field. */
 	struct {
 		const char *name, *key;
 	} label[2];
@@ -46,21 +46,21 @@ struct metrics_exposition {
 	const struct metrics_family *family;
 };
 
-/* Buckets up to 2^first, 2^(first + step), ... 2^last ns, few enough that a scrape stays
- * small. */
+/* Buckets up to 2^first, 2^(first + step), ... 2^last ns. They are few, to keep
+ * a scrape small. */
 struct metrics_bounds {
 	unsigned first, last, step;
 };
 
-#define LABEL_MAX 200 /* bytes of a value that are shown */
+#define LABEL_MAX 200 /* bytes of a value; the rest is cut */
 
-/* Of one sample, at most four, as they are printed: client="7",uid="0". */
+/* The labels of one sample, at most four, as printed: client="7",uid="0". */
 struct labels {
 	char text[4 * (2 * LABEL_MAX + 32)];
 	size_t len;
 };
 
-/* Within quotes the format has three escapes. */
+/* Add a label. The format knows three escapes within quotes. */
 static void add_label(struct labels *l, const char *name, const char *value)
 {
 	const char *end = value + strnlen(value, LABEL_MAX);
@@ -99,7 +99,7 @@ static const char *suffix_of(const struct metrics_family *f)
 	return f->type == FAMILY_INFO ? "_info" : "";
 }
 
-/* Write what stands before a value; le is the bound of a bucket, or "". */
+/* Write the text before a value; le is the bound of a bucket, or "". */
 static void put_name(const struct metrics_exposition *m, const char *suffix,
 		     const struct labels *l, const char *le)
 {
@@ -158,7 +158,7 @@ static void put_sample_hist(const struct metrics_exposition *m,
 	fprintf(m->out, "%" PRIu64 "\n", h->count);
 }
 
-/* The format has no type info. */
+/* Write the head of a family. The format has no type info. */
 static void put_head(const struct metrics_exposition *m)
 {
 	static const char *const type[] = { "counter", "gauge", "gauge",
@@ -183,7 +183,7 @@ static void put_value(const struct metrics_exposition *m,
 				   : json_is_true(value));
 }
 
-/* Members of an object have a sample each. */
+/* Write one sample for each member of the object. */
 static void put_members(const struct metrics_exposition *m,
 			const struct labels *l, json_t *object)
 {
@@ -201,7 +201,7 @@ static void put_members(const struct metrics_exposition *m,
 	}
 }
 
-/* The fields of an info, whose names are those of the labels. */
+/* Write an info: its fields have the names of its labels. */
 static void put_info(const struct metrics_exposition *m, struct labels *l,
 		     const json_t *row)
 {
@@ -218,7 +218,7 @@ static void put_info(const struct metrics_exposition *m, struct labels *l,
 	put_sample(m, l, 1);
 }
 
-/* What a path such as "share.weight" leads to, or NULL. */
+/* Return the field at a path such as "share.weight", or NULL. */
 static json_t *field_of(json_t *row, const char *path)
 {
 	while (row && *path) {
@@ -241,7 +241,7 @@ static void put_row(const struct metrics_exposition *m,
 	for (unsigned i = 0; i < 2 && noun->label[i].name; i++) {
 		const char *name = noun->label[i].name;
 
-		/* A device is named where there are several. */
+		/* Name the device only if there are several. */
 		if (strcmp(name, "net") != 0 || m->view->snap->devices > 1)
 			add_field(&l, name,
 				  json_object_get(row, noun->label[i].key));
@@ -254,7 +254,7 @@ static void put_row(const struct metrics_exposition *m,
 		put_value(m, &l, value);
 }
 
-/* False: memory was short. */
+/* False: no memory. */
 static bool put_noun(struct metrics_exposition *m,
 		     const struct metrics_noun *noun)
 {
@@ -273,13 +273,13 @@ static bool put_noun(struct metrics_exposition *m,
 	return rows;
 }
 
-/* Metrics that are no field of a noun: histograms of times, and quotas. */
+/* Metrics that are not fields of a noun: histograms of times, and quotas. */
 
-#define USERS 8 /* users with series of their own, longest attached first */
+#define USERS 8 /* users with their own series, longest attached first */
 
-/* Each a factor of 4 wide, from 1 us. */
+/* Buckets that grow by a factor of 4, from 1 us. */
 static const struct metrics_bounds of_node = { 10, MPIB_HIST_HIGH_BITS, 2 };
-/* 16 us, 262 us, 4 ms, 67 ms, 1 s: many clients have one of these each. */
+/* 16 us, 262 us, 4 ms, 67 ms, 1 s: few, since each client has these buckets. */
 static const struct metrics_bounds of_client = { 14, 30, 4 };
 
 static void times_one(const struct metrics_exposition *m, bool sender,
@@ -394,7 +394,7 @@ static const struct metrics_family filled_families[] = {
 	{ 0 },
 };
 
-/* All metrics: fields of the JSON of the proxy, its rails, threads and clients. */
+/* All metrics: JSON fields of the proxy, its rails, threads and clients. */
 
 #define FAMILY(kind, name, help, path, by, times)                              \
 	{                                                                      \
@@ -405,10 +405,10 @@ static const struct metrics_family filled_families[] = {
 #define COUNTER(name, help, path) COUNTER_BY(name, help, path, NULL)
 #define GAUGE_BY(name, help, path, by) FAMILY(GAUGE, name, help, path, by, 0)
 #define GAUGE(name, help, path) GAUGE_BY(name, help, path, NULL)
-/* From Mb/s. */
+/* A speed whose field is in Mb/s. */
 #define SPEED(name, help, path) FAMILY(GAUGE, name, help, path, NULL, 125000)
 #define INFO(name, help, labels) FAMILY(INFO, name, help, labels, NULL, 0)
-/* From the lists of engine/measure/counters.h. */
+/* Counters from the lists of engine/measure/counters.h. */
 #define MOVED(f, key, name, help) COUNTER(name, help, #f),
 #define COUNTED(f, key, name, help) COUNTER(name, help, key),
 #define NO_METRIC(f, key, what)
@@ -517,7 +517,7 @@ char *mpib_metrics_text(const struct mpib_view *v)
 		return NULL;
 	for (noun = nouns; noun->families; noun++)
 		ok &= put_noun(&m, noun);
-	fputs("# EOF\n", m.out); /* a comment, to readers of a stream its end */
+	fputs("# EOF\n", m.out); /* a comment in the format; ends a stream */
 	ok &= !ferror(m.out);
 	if (fclose(m.out) == 0 && ok)
 		return text;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Snapshots for readers: a ticket says from which snapshot on a wait is served.
- * Of a snapshot that is there gather_serve() keeps one share until it is through.
+ * Snapshots for readers. The ticket of a wait is the number of the first
+ * snapshot that may answer it. gather_serve() holds a reference to the snapshot
+ * until it has called all waits.
  */
 #include "metrics/gather.h"
 
@@ -21,8 +22,8 @@ void mpib_gather_init(struct mpib_gather *g, struct mpib_loop *loop,
 	TAILQ_INIT(&g->waits);
 }
 
-/* Nobody needs the last snapshot any more: free it, and have the next one taken
- * if it is waited for. */
+/* The last reference is dropped: free the snapshot, and take the next one if a
+ * reader waits for it. */
 static void gather_end(struct mpib_gather *g)
 {
 	if (g->snap)
@@ -33,7 +34,7 @@ static void gather_end(struct mpib_gather *g)
 }
 
 /* Call fn of each wait whose ticket is covered by the snapshot just taken.
- * Later tickets stand behind them in the list and get another snapshot. */
+ * Waits with later tickets follow in the list and get another snapshot. */
 static void gather_serve(struct mpib_gather *g, const struct mpib_view *v)
 {
 	uint64_t now = g->begun;
@@ -57,7 +58,8 @@ static void gather_on_snapshot(void *arg, struct mpib_snapshot *snap)
 	gather_serve(g, snap ? &g->view : NULL);
 }
 
-/* The smallest age that a wait asks for; UINT64_MAX: none wants requests. */
+/* Return the smallest age that a wait asks for; UINT64_MAX: no wait asks for
+ * requests. */
 static uint64_t gather_youngest(const struct mpib_gather *g)
 {
 	uint64_t least = UINT64_MAX;
@@ -101,8 +103,8 @@ void mpib_gather_ask_requests(struct mpib_gather *g,
 	wait->arg = arg;
 	wait->waiting = true;
 	wait->older_ns = older_ns;
-	/* A snapshot under way may have left a shard already, so it is too old
-	 * for this call: the wait gets the next one. */
+	/* A snapshot in progress may have passed a shard already, so it is too
+	 * old for this call: the wait gets the next one. */
 	wait->ticket = g->begun + 1;
 	wait->put_off = false;
 	TAILQ_INSERT_TAIL(&g->waits, wait, link);
@@ -120,7 +122,8 @@ void mpib_gather_put_off(struct mpib_gather *g, struct mpib_gather_wait *wait)
 {
 	struct mpib_gather_wait *next = TAILQ_FIRST(&g->waits);
 
-	/* Behind those that this snapshot is for yet, and others put off. */
+	/* Insert after the waits for this snapshot and the ones put off
+	 * before. */
 	while (next && (next->ticket <= g->begun || next->put_off))
 		next = TAILQ_NEXT(next, link);
 	wait->waiting = wait->put_off = true;

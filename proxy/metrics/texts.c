@@ -7,13 +7,13 @@
 #include "base/event.h"
 #include "metrics/exposition.h"
 
-/* Between two snapshots; all who wait meanwhile share the next. */
+/* Time between two snapshots; all readers that ask meanwhile share the next. */
 #define PACE (20 * MPIB_MSEC)
-#define BUDGET (MPIB_MSEC / 2) /* of parts, before the loop goes on */
+#define BUDGET (MPIB_MSEC / 2) /* time of a slice; then the loop continues */
 #define EVENTS 100
 #define HOUR_S 3600
 
-/* The latest EVENTS events of the journal. */
+/* Return the latest EVENTS events of the journal. */
 static json_t *stats_events(const struct mpib_view *v)
 {
 	uint64_t last;
@@ -31,7 +31,7 @@ static json_t *stats_time(const struct mpib_view *v)
 static const struct {
 	const char *key;
 	mpib_view_fn *fn;
-	mpib_view_part_fn *part; /* of a long list, in place of fn */
+	mpib_view_part_fn *part; /* for a long list, instead of fn */
 } keys[] = {
 	{ "time", stats_time, NULL },
 	{ "info", mpib_view_info, NULL },
@@ -69,7 +69,7 @@ static void stats_part(struct mpib_texts *t, const struct mpib_view *v)
 
 static void texts_on_next(void *arg);
 
-/* Have the next snapshot taken if it is wanted and nothing is under way. */
+/* Take the next snapshot if a text is wanted and none is in progress. */
 static void texts_want(struct mpib_texts *t)
 {
 	uint64_t now = mpib_loop_now(t->gather->loop), at = t->told_ns + PACE;
@@ -80,7 +80,7 @@ static void texts_want(struct mpib_texts *t)
 			       texts_on_next, t);
 }
 
-/* Make the next part of the first text that is asked for. */
+/* Make the next part of the first requested text. */
 static void texts_part(struct mpib_texts *t)
 {
 	enum mpib_text which = (enum mpib_text)__builtin_ctz(t->asked);

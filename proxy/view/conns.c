@@ -63,8 +63,8 @@ static json_t *conns_conn(const struct mpib_view *v, uint64_t client,
 	return o;
 }
 
-/* The snapshot counts closed connections per attached client; with client 0
- * those of clients that left are included as well. */
+/* Count closed connections. The snapshot counts them per attached client; with
+ * client 0, those of clients that left are included as well. */
 static json_t *conns_closed(const struct mpib_view *v, uint32_t client)
 {
 	struct mpib_rail_counts sum[MPIB_RAILS] = { 0 };
@@ -110,7 +110,8 @@ static void conns_add_track(json_t *o, const struct mpib_view *v,
 	json_object_set_new(o, "oldest_ns", mpib_field_by_rail(v, oldest));
 }
 
-/* How a lane spreads the stripes of a rail over the QPs of that rail. */
+/* Describe how a lane distributes a rail's stripes over the QPs of that
+ * rail. */
 static json_t *lane_spread(const struct mpib_view *v,
 			   const struct mpib_snap_lane *lane)
 {
@@ -127,7 +128,7 @@ static json_t *lane_spread(const struct mpib_view *v,
 			 "above", above, "late", (json_int_t)lane->late);
 }
 
-/* The peer's port that each rail leads to, by its address; null: none. */
+/* The address of the peer's port that each rail is connected to; null: none. */
 static json_t *lane_to(const struct mpib_view *v,
 		       const struct mpib_snap_lane *l)
 {
@@ -171,7 +172,7 @@ json_t *mpib_view_lanes(const struct mpib_view *v)
 	return list;
 }
 
-/* Of all lanes to one peer. */
+/* Sums over all lanes to one peer. */
 struct conns_peer {
 	const char *name; /* key */
 	uint32_t qps[MPIB_RAILS];
@@ -207,7 +208,7 @@ struct conns_refused {
 	json_t *list;
 };
 
-/* A node without a link, as a peer without lanes. */
+/* List a node without a link as a peer without lanes. */
 static void conns_refused(void *arg, const struct mpib_broker_told *t)
 {
 	const struct conns_refused *to = arg;
@@ -225,7 +226,7 @@ static void conns_refused(void *arg, const struct mpib_broker_told *t)
 	json_array_append_new(to->list, o);
 }
 
-/* In the order of their first lanes, in which uthash keeps them. */
+/* Peers in the order of their first lanes, which uthash keeps. */
 json_t *mpib_view_peers(const struct mpib_view *v)
 {
 	struct conns_peer *list = calloc(v->snap->lanes + 1, sizeof(*list));
@@ -256,7 +257,7 @@ json_t *mpib_view_peers(const struct mpib_view *v)
 	return out;
 }
 
-/* Requests that hang, and connections that hang while they are set up. */
+/* Requests that hang, and connections whose setup hangs. */
 
 static json_t *stuck_request(const struct mpib_view *v,
 			     const struct mpib_snap_request *q)
@@ -345,9 +346,9 @@ json_t *mpib_view_stuck(const struct mpib_view *v, uint64_t older_ns)
 			 stuck_connecting(v, older_ns));
 }
 
-/* mpibctl why as JSON: the split of each sending connection, and its reason. */
+/* mpibctl why as JSON: the split of each sending connection, and the reason. */
 
-/* The measurements that a split may be based on, per rail of a lane. */
+/* The measurements that a split may use, per rail of a lane. */
 static json_t *why_tracks(const struct mpib_view *v,
 			  const struct mpib_snap_lane *lane)
 {
@@ -369,7 +370,7 @@ static json_t *why_tracks(const struct mpib_view *v,
 	return o;
 }
 
-/* The reason that an agent gave for a hint. */
+/* The reason that the agent gave for a hint. */
 static json_t *why_agent(const struct mpib_view *v, uint32_t slot)
 {
 	const struct mpib_agent_reason *r = mpib_agent_reason(v->agent, slot);
@@ -411,7 +412,7 @@ json_t *mpib_view_agent(const struct mpib_view *v)
 	return json_null();
 }
 
-/* A hint that no agent has given yet is none. */
+/* Return the source; a hint slot that no agent has filled yet is "no hint". */
 static const char *why_source(const struct mpib_snap_conn *f)
 {
 	if (f->why.source == MPIB_SPLIT_HINT && f->why.hint_slot == UINT32_MAX)

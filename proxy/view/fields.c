@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON fields that several views have in common. */
+/* JSON fields that several views share. */
 #include "view/fields.h"
 
 #include <stdlib.h>
@@ -155,7 +155,7 @@ struct sums_client {
 
 struct mpib_sums {
 	struct sums_client *by_id;
-	struct sums_client client[]; /* of the snapshot, in its order */
+	struct sums_client client[]; /* in the order of the snapshot */
 };
 
 void mpib_sums_add(struct mpib_rail_counts *sum,
@@ -226,8 +226,8 @@ void mpib_sums_free(struct mpib_sums *all)
 	free(all);
 }
 
-/* A rail counts what all connections ever moved; what is left after taking off
- * the open connections was moved by closed ones. */
+/* A rail counts the bytes of all connections since the start. Subtract the open
+ * connections to get the bytes of the closed ones. */
 void mpib_sums_closed(const struct mpib_snapshot *snap,
 		      struct mpib_rail_counts *closed)
 {

@@ -43,8 +43,9 @@ static json_t *hist_quantiles(const struct mpib_hist_counts *h)
 			 "max_ns", (json_int_t)h->max);
 }
 
-/* [[bound, count], ...]: a bucket counts times below bound, in ns. Empty
- * buckets are left out; the last bucket has no bound, so it has null. */
+/* Return [[bound, count], ...]: a bucket counts times below bound, in ns.
+ * Empty buckets are left out. The last bucket has the bound null, as it
+ * has no limit. */
 static json_t *hist_buckets(const struct mpib_hist_counts *h)
 {
 	json_t *list = json_array();
@@ -89,7 +90,7 @@ int mpib_view_hist_find(const char *name)
 	return -ENOENT;
 }
 
-/* One histogram, without its connections. */
+/* Return one histogram without its connections. */
 static json_t *hist_one(const struct mpib_view *v, unsigned which)
 {
 	struct mpib_hist_counts h;
@@ -102,7 +103,8 @@ static json_t *hist_one(const struct mpib_view *v, unsigned which)
 	return o;
 }
 
-/* NULL also where it was closed after the snapshot. */
+/* Return the row of a connection; NULL also if it was closed after the
+ * snapshot. */
 static json_t *hist_conn(const struct mpib_view *v, uint64_t arg, uint32_t i)
 {
 	const struct mpib_snap_conn *f = &v->snap->conn[i];
@@ -126,7 +128,7 @@ static json_t *hist_conn(const struct mpib_view *v, uint64_t arg, uint32_t i)
 	return o;
 }
 
-/* All of the histogram but its connections. */
+/* Write the histogram except for its connections. */
 static void hist_head(const struct mpib_view *v, unsigned which,
 		      struct mpib_view_part *part)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last hour: a ring of samples, and its JSON. */
+/* The last hour: a ring of samples, and their JSON. */
 #include "view/history.h"
 
 #include <errno.h>
@@ -58,8 +58,8 @@ void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,
 	h->next++;
 }
 
-/* Mb/s from one count to the next; null where counting began again. Add it to *sum, in
- * Gb/s. */
+/* Return the Mb/s between two counts, and add it to *sum in Gb/s. Null if the
+ * counter was reset in between. */
 static json_t *history_rate(uint64_t now, uint64_t was, double seconds,
 			    double *sum)
 {
@@ -72,7 +72,7 @@ static json_t *history_rate(uint64_t now, uint64_t was, double seconds,
 	return json_integer((json_int_t)mbps);
 }
 
-/* The jobs that ran at some time of a sample. */
+/* List the jobs that ran at any time within a sample. */
 static json_t *history_jobs(const struct mpib_view *v, uint64_t from,
 			    uint64_t to)
 {
@@ -90,7 +90,7 @@ static json_t *history_jobs(const struct mpib_view *v, uint64_t from,
 	return list;
 }
 
-/* What happened from the sample at was to the one at now. */
+/* Describe the time from the sample at was to the sample at now. */
 static json_t *history_row(const struct mpib_view *v, uint32_t was,
 			   uint32_t now)
 {
@@ -133,7 +133,7 @@ static json_t *history_row(const struct mpib_view *v, uint32_t was,
 			 history_jobs(v, a->time_ns, b->time_ns));
 }
 
-/* The oldest sample that is kept, and has one before it. */
+/* Return the oldest stored sample that has a predecessor. */
 static uint32_t history_oldest(const struct mpib_history *h)
 {
 	return h->next > MPIB_HISTORY_KEPT ? h->next - MPIB_HISTORY_KEPT + 1
@@ -146,7 +146,7 @@ static json_t *history_row_of(const struct mpib_view *v, uint32_t n)
 			   n % MPIB_HISTORY_KEPT);
 }
 
-/* The first sample of the last so many seconds. */
+/* Return the first sample of the last given seconds. */
 static uint32_t history_from(const struct mpib_history *h, uint64_t seconds)
 {
 	uint32_t n = history_oldest(h);
@@ -174,7 +174,7 @@ void mpib_view_history_part(const struct mpib_view *v, uint64_t seconds,
 			MPIB_HISTORY_PERIOD_S);
 		part->at = history_from(h, seconds);
 	}
-	/* One may have been taken since the part before. */
+	/* A new sample may have overwritten the oldest since the last part. */
 	if (part->at < history_oldest(h))
 		part->at = history_oldest(h);
 	for (; part->at < h->next && made < MPIB_VIEW_PART; made++)
@@ -188,7 +188,7 @@ void mpib_view_history_part(const struct mpib_view *v, uint64_t seconds,
 
 static const char *const level_name[] = { "error", "warn", "info", "debug" };
 
-/* The rail of an event about one rail. */
+/* Add the rail to an event that concerns one rail. */
 static void events_add_rail(json_t *o, const struct mpib_view *v,
 			    uint32_t rails)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the rails moved in the last hour, for whoever looks after an incident:
- * a sample each MPIB_HISTORY_PERIOD_S in memory that is taken once, and handed
- * over with the proxy. Control thread.
+ * The traffic of the rails in the last hour, for the analysis of incidents: one
+ * sample each MPIB_HISTORY_PERIOD_S. The memory is allocated once, and handed
+ * over to the next proxy in an upgrade. Control thread.
  */
 #ifndef MPIB_VIEW_HISTORY_H
 #define MPIB_VIEW_HISTORY_H
@@ -10,12 +10,12 @@
 #include <stdint.h>
 
 #define MPIB_HISTORY_PERIOD_S 5
-#define MPIB_HISTORY_KEPT 721u /* so that there are rates of an hour */
+#define MPIB_HISTORY_KEPT 721u /* one more than an hour has, for its rates */
 
 /* Counters of one rail. */
 struct mpib_history_rail {
 	uint64_t tx, rx; /* payload bytes */
-	uint32_t errors; /* completions that bore one */
+	uint32_t errors; /* completions with an error */
 	uint32_t down; /* 1: it was down or drained */
 };
 
@@ -28,16 +28,16 @@ struct mpib_history_sample {
 struct mpib_history {
 	uint32_t rails; /* of all devices */
 	uint32_t next; /* samples ever taken; sample n is at n % KEPT */
-	struct mpib_history_sample *sample; /* NULL: nothing is kept */
-	struct mpib_history_rail *rail; /* rails of them for each sample */
+	struct mpib_history_sample *sample; /* NULL: no samples are kept */
+	struct mpib_history_rail *rail; /* `rails` entries for each sample */
 };
 
 struct mpib_view;
 
-/* Allocate for that number of rails. -ENOMEM. */
+/* Allocate for the given number of rails. Returns 0 or -ENOMEM. */
 int mpib_history_init(struct mpib_history *h, unsigned rails);
 void mpib_history_fini(struct mpib_history *h);
-/* Add what the snapshot of v says. */
+/* Add a sample of v's snapshot. */
 void mpib_history_add(struct mpib_history *h, const struct mpib_view *v,
 		      uint64_t time_ns);
 

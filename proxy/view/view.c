@@ -29,7 +29,7 @@ static json_t *view_usage(const struct mpib_usage *l)
 /* Set a counter of n in the JSON object o. */
 #define COUNTER(field, key, ...)                                               \
 	json_object_set_new(o, key, mpib_field_u64(n->field));
-/* One that is known by its field. */
+/* A counter whose JSON key is the name of its field. */
 #define COUNTER_AS_IS(field, ...) COUNTER(field, #field)
 #define SECONDS(field, key, ...)                                               \
 	json_object_set_new(o, key, json_real((double)n->field / 1e9));
@@ -63,7 +63,7 @@ json_t *mpib_view_shards(const struct mpib_view *v)
 	return list;
 }
 
-/* What of all connections and lanes failed or waits. */
+/* Count the failed connections and lanes, and the requests that wait. */
 static json_t *view_sums(const struct mpib_snapshot *snap)
 {
 	json_int_t lanes = 0, conns = 0, requests = 0;
@@ -97,8 +97,8 @@ static json_t *view_rejected(const struct mpib_view *v)
 			: 0);
 }
 
-/* The part of each limit that is used; of memory and regions, by the client that
- * uses most. */
+/* Return the used part of each limit. For memory and regions, this is the part
+ * of the client that uses most. */
 static json_t *view_limits(const struct mpib_view *v)
 {
 	const struct proxy_clients *all = v->clients;
@@ -148,7 +148,7 @@ json_t *mpib_view_info(const struct mpib_view *v)
 	return o;
 }
 
-/* A cause in one word; mpib_rail_cause_name() is for sentences. */
+/* Return a cause as one word; mpib_rail_cause_name() is for sentences. */
 static const char *cause_name(enum mpib_rail_cause cause)
 {
 	static const char *const name[MPIB_CAUSES] = {
@@ -179,8 +179,8 @@ static void add_moved(json_t *o, const struct mpib_rail_counts *n)
 	MPIB_MOVED_COUNTERS(COUNTER_AS_IS, COUNTER_AS_IS)
 }
 
-/* Add what the rail counted. Its own posts are calls, each with the chains of
- * several connections, and take the place of the number of chains. */
+/* Add the counters of the rail. Its posts are calls, each of which posts the
+ * chains of several connections; they replace the number of chains. */
 static void add_counters(json_t *o, const struct mpib_snap_rail *n)
 {
 	add_moved(o, &n->n);
@@ -254,12 +254,12 @@ json_t *mpib_view_rails(const struct mpib_view *v)
 
 static json_int_t view_said(const _Atomic uint64_t *n)
 {
-	/* Relaxed: the client writes these counters in its submit segment, and
-	 * no two of them need to fit together. */
+	/* Relaxed: the client writes these counters in its submit segment. They
+	 * need not be consistent with each other. */
 	return (json_int_t)atomic_load_explicit(n, memory_order_relaxed);
 }
 
-/* Add the client's own counters, zeros while it has no submit segment yet. */
+/* Add the client's own counters; zeros until it has a submit segment. */
 static void add_own_counts(json_t *o, const struct proxy_client *s)
 {
 	static const struct mpib_client_counts none;
@@ -412,9 +412,9 @@ json_t *mpib_view_devices(const struct mpib_view *v)
 	return list;
 }
 
-/* The jobs as JSON: those that run, and those that were the last to end. */
+/* The jobs as JSON: the running ones, and the last ones that ended. */
 
-/* Add to sum what the attached clients of the job have moved until now. */
+/* Add to sum the traffic of the job's attached clients until now. */
 static void jobs_attached(const struct mpib_view *v,
 			  const struct mpib_sums *all, uint32_t at,
 			  struct mpib_job *sum)
@@ -472,14 +472,14 @@ json_t *mpib_view_jobs(const struct mpib_view *v)
 	return list;
 }
 
-/* Reading the driver's counters of an RDMA port from sysfs. */
+/* Read the driver's counters of an RDMA port from sysfs. */
 
-/* The counters of retransmissions, as mlx5 and rxe name them. */
+/* The counters of retransmissions: the names of mlx5 and rxe. */
 static const char *const retries[] = { "local_ack_timeout_err",
 				       "packet_seq_err", "rnr_nak_retry_err",
 				       "completer_retry_err", "rcvd_rnr_err" };
 
-/* The number in the file, or NULL when it has none. */
+/* Return the number in the file, or NULL if the file has none. */
 static json_t *read_one(int dir, const char *name)
 {
 	int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
@@ -498,14 +498,14 @@ static json_t *read_one(int dir, const char *name)
 	return end > text ? json_integer(n) : NULL;
 }
 
-/* The port's own counters, of which each costs a question to the firmware: those that
- * tell of a cable or a switch that fails. */
+/* The port's own counters that point to a failing cable or switch. Reading each
+ * one costs a query of the firmware. */
 static const char *const of_port[] = {
 	"symbol_error",	   "link_downed",	 "link_error_recovery",
 	"port_rcv_errors", "port_xmit_discards", "port_xmit_wait"
 };
 
-/* Add a file of the directory, if it has a number. */
+/* Add a file of the directory if it contains a number. */
 static void add_one(json_t *all, int dir, const char *name)
 {
 	json_t *n = read_one(dir, name);
@@ -539,7 +539,7 @@ json_t *mpib_hw_counters(const char *root, const char *device, unsigned port)
 	if (fd >= 0)
 		close(fd);
 	closedir(dir);
-	json_object_del(all, "lifespan"); /* ms that the kernel caches */
+	json_object_del(all, "lifespan"); /* the kernel's cache time in ms */
 	return all;
 }
 
@@ -553,7 +553,7 @@ json_t *mpib_hw_retries(const json_t *counters)
 		json_int_t n = json_integer_value(
 			json_object_get(counters, retries[i]));
 
-		/* A counter beyond INT64_MAX was read as that. */
+		/* A counter above INT64_MAX was read as INT64_MAX. */
 		if (__builtin_add_overflow(sum, n, &sum))
 			sum = INT64_MAX;
 	}
