@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks all peers how their nodes are, in rounds that readers share. */
+/* Ask all peers about their nodes, in rounds that readers share. */
 #include "cluster/cluster.h"
 #include "base/text.h"
 
@@ -16,7 +16,8 @@ static void cluster_take(void *arg);
 static void cluster_look(struct mpib_cluster *c);
 static void own_report(const struct mpib_view *v, struct mpib_node_report *own);
 
-/* Each part of the text in a turn of its own. */
+/* End the round and answer its readers. Each part of the text is made in its
+ * own turn of the loop. */
 static void cluster_over(struct mpib_cluster *c)
 {
 	struct mpib_cluster_wait *w;
@@ -41,7 +42,7 @@ static void cluster_on_bound(void *arg)
 
 	if (c->own_ns)
 		cluster_over(c);
-	else /* this node itself is as late */
+	else /* this node's own report is late, too */
 		mpib_timer_arm(c->loop, &c->bound, MPIB_CLUSTER_BOUND_NS,
 			       cluster_on_bound, c);
 }
@@ -52,12 +53,12 @@ static void cluster_on_check(void *arg)
 	bool told = c->own_ns >= c->begun_ns &&
 		    !mpib_broker_awaits(c->broker, c->begun_ns);
 
-	/* A reader that waits without a round has the last one's answers. */
+	/* Without a round, a waiting reader gets the last round's answers. */
 	if (c->asking ? told : !TAILQ_EMPTY(&c->waits))
 		cluster_over(c);
 }
 
-/* Many answers may come in one turn: look once. */
+/* Many answers may arrive in one turn of the loop: check once. */
 static void cluster_look(struct mpib_cluster *c)
 {
 	if (!c->check.armed)
@@ -152,12 +153,13 @@ void mpib_cluster_forget(struct mpib_cluster *c, struct mpib_cluster_wait *wait)
 	TAILQ_REMOVE(&c->waits, wait, link);
 }
 
-/* Makes the report that this node answers with when a peer asks. */
+/* Make the report that answers a peer's question. */
 
-/* Less is no rate: a lane that has just begun, or short messages alone. */
+/* With fewer bytes there is no rate: the lane is new, or sends short messages
+ * only. */
 #define RATED_BYTES (1u << 20)
 
-/* Sections of settings that a cluster has alike, and single ones of others. */
+/* Sections of settings that must be equal in a cluster, and single settings. */
 static const char *const alike[][2] = {
 	{ "lane", NULL },   { "failover", NULL },   { "policy", NULL },
 	{ "island", NULL }, { "sout", NULL },	    { "sup", NULL },
@@ -238,8 +240,8 @@ static int own_by_peer(const void *a, const void *b)
 	return strcmp(x->peer, y->peer);
 }
 
-/* The n lanes to a peer: what passed, over the time of the rail that was busy for
- * longer. */
+/* Sum up the n lanes to a peer: the bytes, divided by the busy time of the rail
+ * that was busy longer. */
 static void own_pair(const struct mpib_snap_lane *const *lane, uint32_t n,
 		     struct mpib_node_report *own)
 {
@@ -273,7 +275,7 @@ static void own_pairs(const struct mpib_snapshot *snap,
 	uint32_t first = 0;
 
 	if (!lane)
-		return; /* it goes without */
+		return; /* the report goes without pairs */
 	for (uint32_t i = 0; i < snap->lanes; i++)
 		lane[i] = &snap->lane[i];
 	qsort(lane, snap->lanes, sizeof(const void *), own_by_peer);
@@ -324,7 +326,7 @@ static void own_jobs(const struct mpib_view *v, struct mpib_node_report *own)
 	json_decref(list);
 }
 
-/* A rank that is not known is null. */
+/* Return a rank; null means unknown. */
 static uint32_t own_rank(const json_t *o, const char *key)
 {
 	const json_t *rank = json_object_get(o, key);
@@ -361,7 +363,7 @@ static void own_waiting(const struct mpib_view *v, struct mpib_node_report *own)
 	json_decref(all);
 }
 
-/* Fill in this node's report from v, whose snapshot has requests. */
+/* Fill in this node's report from v, whose snapshot includes requests. */
 static void own_report(const struct mpib_view *v, struct mpib_node_report *own)
 {
 	const struct mpib_snapshot *snap = v->snap;

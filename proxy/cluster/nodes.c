@@ -11,12 +11,12 @@
 /* Nodes in one part of the answer. */
 #define PART 16
 
-/* A part that is being made. */
+/* State of making a part. */
 struct cluster_view {
 	const struct mpib_cluster *c;
 	struct mpib_cluster_text *t;
-	uint32_t seen; /* nodes */
-	/* The settings of which a report has hashes. */
+	uint32_t seen; /* nodes so far */
+	/* The settings whose hashes are in a report. */
 	const struct mpib_setting *setting[MPIB_REPORT_SETTINGS];
 };
 
@@ -29,8 +29,7 @@ static const char *rail_label(const struct mpib_node_report *r, unsigned i,
 	return buf;
 }
 
-/* Add what is wrong with one rail to faults, and what else is to be known of it to
- * notes. */
+/* Add the faults of one rail to faults, and other remarks about it to notes. */
 static void judge_rail(const struct mpib_node_report *r, unsigned i,
 		       json_t *faults, json_t *notes)
 {
@@ -49,8 +48,8 @@ static void judge_rail(const struct mpib_node_report *r, unsigned i,
 		json_array_append_new(notes, json_sprintf("%s drained", name));
 }
 
-/* The settings that this node has, too, and otherwise. One that only an older or
- * a newer version has differs from nothing. */
+/* List the settings whose values differ on the two nodes. A setting that only
+ * one of their versions knows does not differ. */
 static json_t *differing(const struct cluster_view *x,
 			 const struct mpib_node_report *r)
 {
@@ -147,7 +146,7 @@ static json_t *view_waiting(const struct mpib_node_report *r)
 	return list;
 }
 
-/* Null of a node without an agent. */
+/* Return the agent's word; null if the node has no agent. */
 static json_t *agent_word(const struct mpib_agent_word *w)
 {
 	if (!w->there)
@@ -172,7 +171,7 @@ static void judge_agent(const struct mpib_agent_word *w, json_t *notes)
 	}
 }
 
-/* Add what a node told of itself. */
+/* Add a node's report about itself. */
 static void add_report(struct cluster_view *x, json_t *o, const char *peer,
 		       const struct mpib_node_report *r, json_t *faults,
 		       json_t *notes)
@@ -238,7 +237,7 @@ static void add_node(struct cluster_view *x, json_t *o, json_t *faults,
 	mpib_view_item(&x->t->part, o);
 }
 
-/* Whether the next node is of this part. */
+/* Return whether the next node belongs to this part. */
 static bool view_takes(struct cluster_view *x)
 {
 	struct mpib_view_part *part = &x->t->part;
@@ -318,7 +317,8 @@ void mpib_cluster_text_drop(struct mpib_cluster *c)
 	*t = (struct mpib_cluster_text){ 0 };
 }
 
-/* Begin the text of the last round. Readers may have yet to take the one before. */
+/* Begin the text of the last round. Readers may still need the previous
+ * text. */
 static bool text_begin(struct mpib_cluster *c)
 {
 	struct mpib_cluster_text *t = &c->text;
@@ -335,7 +335,7 @@ static bool text_begin(struct mpib_cluster *c)
 	return true;
 }
 
-/* All nodes are written: put the sums before them. */
+/* All nodes are written: insert the sums before them. */
 static void text_end(struct mpib_cluster *c)
 {
 	struct mpib_cluster_text *t = &c->text;
@@ -388,12 +388,12 @@ const char *mpib_cluster_text(const struct mpib_cluster *c)
 	return c->text.whole;
 }
 
-/* What agents of peers say, for this node's agent. */
+/* The words of the peers' agents, for this node's agent. */
 
-/* The node that says that a SOUT is its own. */
+/* The node that claims a SOUT as its own. */
 struct agents_sout {
 	uint32_t sout;
-	bool contested; /* by a node at another address */
+	bool contested; /* a node at another address claims it, too */
 	struct in6_addr addr;
 };
 
@@ -425,7 +425,7 @@ static int agents_by_sout(const void *a, const void *b)
 	return (x->sout > y->sout) - (x->sout < y->sout);
 }
 
-/* One for each SOUT. */
+/* Keep one claim per SOUT. */
 static void agents_settle(struct agents_view *x)
 {
 	size_t kept = 0;

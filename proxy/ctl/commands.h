@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands of mpibctl: one table of nouns and verbs, read by --help, by
- * shell completion and by the test of the manual page.
+ * The commands of mpibctl: one table of nouns and verbs, used by --help, shell
+ * completion and the test of the manual page.
  */
 #ifndef MPIB_CTL_COMMANDS_H
 #define MPIB_CTL_COMMANDS_H
@@ -20,7 +20,7 @@ struct mpib_ctl_call {
 	bool json; /* -j */
 	bool wide; /* --wide */
 	bool rates; /* -r */
-	bool strict, quiet; /* --strict and --quiet, of doctor */
+	bool strict, quiet; /* --strict and --quiet of doctor */
 	unsigned watch; /* --watch, seconds; 0: once */
 	unsigned argc;
 	const char *argv[MPIB_CTL_ARGS]; /* the words after the verb */
@@ -29,10 +29,10 @@ struct mpib_ctl_call {
 struct mpib_ctl_command {
 	const char *noun, *verb;
 	bool bare; /* the noun alone means this verb */
-	const char *args; /* as --help shows them */
+	const char *args; /* for --help */
 	unsigned min, max;
 	const char *ask; /* command for the proxy; arguments follow */
-	/* Returns the exit status; prints the reason of a failure on stderr. */
+	/* Returns the exit status; prints the reason of a failure to stderr. */
 	int (*run)(const struct mpib_ctl_call *call);
 	const char *desc;
 };
@@ -40,25 +40,26 @@ struct mpib_ctl_command {
 extern const struct mpib_ctl_command mpib_ctl_commands[];
 extern const unsigned mpib_ctl_command_count;
 
-/* Print "mpibctl: why" on stderr, and after mpib_ctl_json_errors() an object
- * with ok, error and status on stdout, too. Returns status. */
+/* Print "mpibctl: why" to stderr; after mpib_ctl_json_errors() also an object
+ * with ok, error and status to stdout. Returns status. */
 int mpib_ctl_fail(int status, const char *why);
 void mpib_ctl_json_errors(void);
 
-/* Columns of the terminal; more than any line has if stdout is none. */
+/* Return the terminal's width; if stdout is no terminal, more than any line
+ * has. */
 unsigned mpib_ctl_width(void);
-/* Flush stdout. Returns status, or MPIB_EXIT_FAILED with a line on stderr when
+/* Flush stdout. Returns status, or MPIB_EXIT_FAILED with a line on stderr if
  * stdout could not be written. */
 int mpib_ctl_finish(int status);
 
-/* Write the line that asks the proxy into buf. False, with a line on stderr,
- * when the line is too long. */
+/* Write the command line for the proxy into buf. False, with a line on stderr,
+ * if it is too long. */
 bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len);
 
-/* Ask the proxy what the command asks; *data is a new reference or NULL. Returns
- * the exit status, with a line on stderr where it is not MPIB_EXIT_OK. */
+/* Send the command's question to the proxy; *data is a new reference or NULL.
+ * Returns the exit status, with a line on stderr unless it is MPIB_EXIT_OK. */
 int mpib_ctl_ask(const struct mpib_ctl_call *call, json_t **data);
-/* Print data in the form that was asked for. Returns like mpib_ctl_ask(). */
+/* Print data in the requested form. Returns like mpib_ctl_ask(). */
 int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data);
 
 int mpib_ctl_show(const struct mpib_ctl_call *call);

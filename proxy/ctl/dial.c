@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connecting to the stats socket, sending commands and reading answers. */
+/* Connect to the stats socket, send commands and read answers. */
 #include "ctl/dial.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "base/text.h"
 
 #define PATIENCE_S 10
-#define PROBE_S 2 /* a probe is asked again soon */
+#define PROBE_S 2 /* short, as a probe is soon repeated */
 
 static int dial_fail(struct mpib_dial *d, int status, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -47,7 +47,7 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 			     "-s or MPIB_RUN_DIR";
 
 	d->absent = error == ENOENT || error == ECONNREFUSED;
-	d->silent = error == EAGAIN; /* its queue of callers is full */
+	d->silent = error == EAGAIN; /* its accept queue is full */
 	if (d->silent)
 		return dial_fail(d, MPIB_EXIT_NO_PROXY,
 				 "%s: the proxy does not accept calls (see its "
@@ -60,7 +60,7 @@ static int dial_unreachable(struct mpib_dial *d, int error)
 			 strerror(error), remedy);
 }
 
-/* Connect to the socket at path: fd or -errno. */
+/* Connect to the socket at path. Return the fd or -errno. */
 static int dial_one(const char *path, int type, int seconds)
 {
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
@@ -82,7 +82,7 @@ static int dial_one(const char *path, int type, int seconds)
 	return rc;
 }
 
-/* The state of a proxy's process as ps(1) has it; '?': it is not known. pid 1 is
+/* Return the state of a proxy's process as in ps(1), '?' if unknown. pid 1 is
  * systemd, which made the socket. */
 static char dial_state(pid_t pid)
 {
@@ -97,8 +97,8 @@ static char dial_state(pid_t pid)
 	return at[strlen(name)];
 }
 
-/* The proxy behind the socket did not answer in time. Name its process, and why it
- * does not, where that can be told. */
+/* The proxy at the socket did not answer in time. Name its process and, if
+ * known, the reason. */
 static int dial_silent(struct mpib_dial *d, int fd)
 {
 	struct ucred cred = { 0 };
@@ -132,7 +132,7 @@ static int dial_next_line(struct mpib_dial *d)
 
 	errno = 0;
 	n = getline(&d->line, &d->room, d->in);
-	/* A line without its end was cut by the end of the proxy. */
+	/* A line without newline was cut off when the proxy ended. */
 	if (n > 0 && d->line[n - 1] == '\n') {
 		d->line[n - 1] = '\0';
 		return MPIB_EXIT_OK;
@@ -144,7 +144,8 @@ static int dial_next_line(struct mpib_dial *d)
 			 d->path);
 }
 
-/* Read the next line and parse it as a JSON object, a new reference. */
+/* Read the next line and parse it as a JSON object, returned as a new
+ * reference. */
 static int next_value(struct mpib_dial *d, json_t **value)
 {
 	int rc = dial_next_line(d);
@@ -163,7 +164,7 @@ static int next_value(struct mpib_dial *d, json_t **value)
 			 d->path);
 }
 
-/* The proxy refused: take "error" and "hint" of its answer into d->why. */
+/* The proxy refused: copy "error" and "hint" of its answer into d->why. */
 static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 {
 	const char *hint = json_string_value(json_object_get(answer, "hint"));
@@ -174,8 +175,8 @@ static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 			 hint ? hint : "is it of another version?");
 }
 
-/* The admin socket, which answers all commands and keeps room for whoever may
- * connect to it: fd or -errno. */
+/* Connect to the admin socket: it answers all commands, and its places are
+ * reserved for those who may use it. Return the fd or -errno. */
 static int dial_admin(struct mpib_dial *d, const char *run_dir)
 {
 	char own[128], dir[sizeof(d->path) - sizeof(MPIB_ADMIN_SOCK)];
@@ -188,7 +189,7 @@ static int dial_admin(struct mpib_dial *d, const char *run_dir)
 	return dial_one(d->path, SOCK_STREAM, PATIENCE_S);
 }
 
-/* Read the greeting of fd, which d takes over. */
+/* Read the greeting of fd. Takes ownership of fd. */
 static int dial_begin(struct mpib_dial *d, int fd)
 {
 	int rc;
@@ -273,7 +274,7 @@ int mpib_dial_probe(struct mpib_dial *d, const char *run_dir)
 	fd = dial_one(d->path, SOCK_SEQPACKET, PROBE_S);
 	if (fd < 0)
 		return dial_unreachable(d, -fd);
-	/* If the proxy hung up, its answer says why. */
+	/* If the proxy has hung up, its answer gives the reason. */
 	send(fd, &hello, sizeof(hello), MSG_NOSIGNAL);
 	rc = probe_answer(d, fd);
 	close(fd);

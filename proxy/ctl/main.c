@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpibctl: options, help, and running the command that was typed. */
+/* mpibctl: options, help, and the call of the command. */
 #include <string.h>
 
 #include "base/text.h"
@@ -32,7 +32,7 @@ static const struct mpib_option options[] = {
 	{ 0 },
 };
 
-/* A line for each command of the noun, or of all with NULL. */
+/* Print a line for each command of the noun; NULL: of all nouns. */
 static void help_commands(const char *noun)
 {
 	for (unsigned i = 0; i < mpib_ctl_command_count; i++) {
@@ -71,7 +71,7 @@ static int ctl_help(const char *noun)
 	return mpib_ctl_finish(MPIB_EXIT_OK);
 }
 
-/* --help, of the first noun that is on the command line. */
+/* Print --help for the first noun on the command line. */
 static int help_asked(int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
@@ -100,7 +100,8 @@ static bool about_noun(const char *noun)
 	return !strcmp(typed.command->noun, noun);
 }
 
-/* False, with a line on stderr: an option does not go with the command. */
+/* Return whether all options fit the command. False, with a line on stderr, if
+ * not. */
 static bool options_fit(void)
 {
 	const struct mpib_ctl_command *c = typed.command;
@@ -245,8 +246,8 @@ static bool no_noun(const char *noun, char *why, size_t len)
 	return false;
 }
 
-/* The number of arguments is wrong. The first may be a misspelt verb, so the verbs of
- * c's noun are suggested. False. */
+/* Report a wrong number of arguments. The first one may be a misspelt verb, so
+ * suggest the verbs of c's noun. Returns false. */
 static bool bad_words(const struct mpib_ctl_command *c, char **words,
 		      unsigned count, char *why, size_t len)
 {
@@ -272,8 +273,8 @@ static bool bad_words(const struct mpib_ctl_command *c, char **words,
 	return false;
 }
 
-/* Find the command that words name and take its arguments. On failure false,
- * and why holds "what: why (remedy)". */
+/* Find the command that words name and parse its arguments. False on failure,
+ * with "what: why (remedy)" in why. */
 static bool ctl_parse(struct mpib_ctl_call *call, char **words, unsigned count,
 		      char *why, size_t len)
 {

@@ -9,8 +9,8 @@
 #include "ctl/table.h"
 
 #define MOST 16
-#define LONG 1000 /* of the first, to getopt_long() */
-#define HELP_AT 25 /* column of the help */
+#define LONG 1000 /* getopt_long()'s number for the first option */
+#define HELP_AT 25 /* column of the help texts */
 #define WIDTH 79
 
 int mpib_options_read(const struct mpib_option *options, const char *program,

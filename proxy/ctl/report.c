@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpibctl report: what someone who helps from afar asks for, in one file of text. */
+/* mpibctl report: all data that remote support asks for, in one text file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,8 +13,9 @@
 
 extern char **environ;
 
-/* Run by sh with the path of mpibctl and the run directory or "". Any of the other
- * programs may be missing. No key, token or environment is among what is printed. */
+/* Run by sh with the path of mpibctl and the run directory or "". Any of the
+ * other programs may be missing. The output contains no key, token or
+ * environment. */
 static const char script[] =
 	"show() { printf '\\n== %s\\n' \"$*\"; \"$@\"; }\n"
 	"mpibctl() { \"$ctl\" ${dir:+-s \"$dir\"} \"$@\"; }\n"
@@ -36,7 +37,7 @@ static const char script[] =
 	"show dmesg --level err,warn\n"
 	"exit 0\n";
 
-/* Run the script with standard output and error to fd. 0 or -errno. */
+/* Run the script with standard output and error to fd. Return 0 or -errno. */
 static int report_run(int fd, const char *run_dir)
 {
 	char sh[] = "sh", option[] = "-c", text[sizeof(script)];
@@ -66,7 +67,7 @@ int mpib_ctl_report(const struct mpib_ctl_call *call)
 {
 	const char *path = call->argv[0];
 	char why[MPIB_DIAL_WHY];
-	/* Not over a file that is there: a report is to be kept. */
+	/* Never overwrite an earlier report. */
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600), rc;
 
 	if (fd < 0) {
@@ -89,10 +90,10 @@ int mpib_ctl_report(const struct mpib_ctl_call *call)
 	return mpib_ctl_finish(MPIB_EXIT_OK);
 }
 
-/* mpibctl alone: the state of the node on one screen. */
+/* mpibctl without a command: the state of the node on one screen. */
 
 #define RATE_US 500000
-#define EVENTS 5 /* latest warnings and errors that are shown */
+#define EVENTS 5 /* warnings and errors shown, the latest ones */
 
 struct summary {
 	const char *command;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The commands that ask the proxy once and print its answer. */
+/* The commands that ask the proxy once and print the answer. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ int mpib_ctl_fail(int status, const char *why)
 		return status;
 	all = json_pack("{s:b,s:s,s:i}", "ok", false, "error", why, "status",
 			status);
-	/* A line, as all else of what is read a line at a time. */
+	/* One line, for programs that read line by line. */
 	json_dumpf(all, stdout, 0);
 	putchar('\n');
 	json_decref(all);
@@ -57,7 +57,7 @@ int mpib_ctl_finish(int status)
 
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return status;
-	/* The pipe's reader has seen enough. */
+	/* The reader closed the pipe, which is no error to report. */
 	if (errno == EPIPE)
 		return MPIB_EXIT_FAILED;
 	snprintf(why, sizeof(why), "standard output: %s (see where it leads)",
@@ -65,7 +65,7 @@ int mpib_ctl_finish(int status)
 	return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 }
 
-/* "" is a word where something is set, and elsewhere as if it was not there. */
+/* An argument "" is a word for set; other commands ignore it. */
 bool mpib_ctl_line(const struct mpib_ctl_call *call, char *buf, size_t len)
 {
 	const char *nothing =
@@ -120,7 +120,8 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 				       sizeof(why)))
 			return mpib_ctl_fail(MPIB_EXIT_USAGE, why);
 	} else if (call->json || !view) {
-		/* What is exact commands no terminal either. */
+		/* ASCII only, so that no control character gets to a
+		 * terminal. */
 		json_dumpf(data, stdout,
 			   JSON_INDENT(2) | JSON_ENCODE_ANY | MPIB_JSON_DIGITS |
 				   (isatty(STDOUT_FILENO) ? JSON_ENSURE_ASCII
@@ -135,7 +136,7 @@ int mpib_ctl_print(const struct mpib_ctl_call *call, json_t *data)
 	return MPIB_EXIT_OK;
 }
 
-/* What the answer itself has the tool end with. */
+/* Return the exit status that the answer itself calls for. */
 static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 {
 	const struct mpib_ctl_view *view = mpib_ctl_view_of(call->command);
@@ -146,7 +147,7 @@ static int run_verdict(const struct mpib_ctl_call *call, const json_t *data)
 		       : MPIB_EXIT_OK;
 }
 
-/* With --rates the first answer is only what rates are counted from. */
+/* With --rates, the first answer is only the base of the rates. */
 static int show_once(const struct mpib_ctl_call *call,
 		     struct mpib_answer *before)
 {
@@ -170,7 +171,7 @@ static int show_once(const struct mpib_ctl_call *call,
 	return rc;
 }
 
-/* With --watch a table has the time above it; what scripts read has not. */
+/* With --watch a table has the time above it; output for scripts has not. */
 int mpib_ctl_show(const struct mpib_ctl_call *call)
 {
 	struct mpib_answer before = { 0 };
@@ -199,8 +200,8 @@ int mpib_ctl_show(const struct mpib_ctl_call *call)
 	return rc;
 }
 
-/* Send a command that changes something, then print what the proxy reports as
- * changed: "rail SUP, drained", or "not drained". */
+/* Send a command that changes something, then print the change that the proxy
+ * reports: "rail SUP, drained", or "not drained". */
 int mpib_ctl_change(const struct mpib_ctl_call *call)
 {
 	const char *key, *sep = "";
@@ -261,9 +262,9 @@ int mpib_ctl_ping(const struct mpib_ctl_call *call)
 	return mpib_ctl_finish(rc);
 }
 
-/* mpibctl counters: all that the proxy counts of its rails, one row each. */
+/* mpibctl counters: all counters of the rails, one row each. */
 
-/* What of a rail's answer is counted; numbers elsewhere say how something is. */
+/* The fields of a rail's answer that are counters; other numbers are states. */
 #define AS_FIELD(field, ...) #field,
 #define AS_KEY(field, key, ...) key,
 static const char *const counted[] = {
@@ -332,7 +333,7 @@ int mpib_ctl_counters(const struct mpib_ctl_call *call)
 	return rc;
 }
 
-/* mpibctl events follow: until it is interrupted. */
+/* mpibctl events follow: print events until interrupted. */
 
 #define PAUSE_US 300000
 #define TRIES 10
@@ -364,7 +365,7 @@ static int ask_news(struct mpib_dial *d, json_int_t last, json_t **data)
 	return mpib_dial_ask(d, line, data);
 }
 
-/* Like ask_news(). If the proxy hangs up it may be restarted, so connect and ask
+/* Like ask_news(). If the proxy hangs up, it may be restarting: connect and ask
  * again, up to TRIES times. */
 static int ask_again(const struct mpib_ctl_call *call, struct mpib_dial *d,
 		     json_int_t last, json_t **data)

@@ -13,27 +13,27 @@
 #include "ctl/dial.h"
 
 #define GAP 2
-#define SHORTEST 6 /* a shortened column stays that wide */
+#define SHORTEST 6 /* minimum width of a shortened column */
 #define WRAPPED                                                                \
-	24 /* columns that wrapped text has at least, if it needs them */
+	24 /* minimum width of wrapped text, if it is that long */
 
 struct table {
 	unsigned columns, rows;
 	const char *head[MPIB_TABLE_COLUMNS];
 	bool number[MPIB_TABLE_COLUMNS];
-	bool wraps; /* the last column's text goes on below */
+	bool wraps; /* the last column's text continues on the next lines */
 	char (*cell)[MPIB_CELL_MAX]; /* row by row */
 };
 
-/* Make control characters of UTF-8 text '?': a terminal obeys them, and who wrote
- * the text may be somebody else than who looks at it. */
+/* Replace the control characters of UTF-8 text by '?'. A terminal obeys them,
+ * and the text may come from another user. */
 static void table_plain(char *text)
 {
 	for (unsigned char *c = (unsigned char *)text; *c; c++) {
 		if (*c < ' ' || *c == 0x7f) {
 			*c = '?';
 		} else if (*c == 0xc2 && c[1] >= 0x80 && c[1] < 0xa0) {
-			/* U+0080 to U+009F, among them another ESC [. */
+			/* U+0080 to U+009F; one of them is another ESC [. */
 			*c++ = '?';
 			*c = '?';
 		}
@@ -105,8 +105,9 @@ static unsigned table_measure(const struct table *t, unsigned *width)
 	return sum;
 }
 
-/* Make the widest text column narrower by 1, the first, which says what a row is
- * about, after all others. False when no text column can become narrower. */
+/* Make the widest text column narrower by 1. The first column, which names
+ * the row, is the last to be narrowed. False if no text column can become
+ * narrower. */
 static bool table_shrink(const struct table *t, unsigned *width)
 {
 	unsigned widest = t->columns;
@@ -127,8 +128,8 @@ static bool table_shrink(const struct table *t, unsigned *width)
 	return true;
 }
 
-/* Print the line, of len bytes, and text behind it; below it where little of the line
- * is left. */
+/* Print the line, of len bytes, and text after it; on the next line if the line
+ * has little room left. */
 static void print_wrapped(const char *line, size_t len, const char *text,
 			  unsigned room, FILE *out)
 {
@@ -145,7 +146,7 @@ static void print_wrapped(const char *line, size_t len, const char *text,
 	mpib_wrap(text, at, at, room, out);
 }
 
-/* text has the text of a column. */
+/* Print a line; text has the text of each column. */
 static void print_line(const struct table *t, const unsigned *width,
 		       const char *const *text, unsigned room, FILE *out)
 {
@@ -262,7 +263,7 @@ static bool column_shown(const struct mpib_column *c)
 	return c->when != MPIB_WHEN_NO_RATES || show_wide || !show_rates;
 }
 
-/* The field at a path, and the last key of it. */
+/* The field at a path, and the last key of the path. */
 struct found {
 	json_t *value;
 	char key[64];
@@ -285,7 +286,7 @@ static struct found field_at(const json_t *row, const char *path, size_t len)
 	return f;
 }
 
-/* Exact; of a number per rail or cause, the sum. */
+/* Return the exact number; for a number per rail or cause, the sum. */
 static json_int_t field_sum(json_t *v)
 {
 	json_int_t sum = json_integer_value(v);
@@ -311,7 +312,7 @@ bool mpib_says(json_t *value)
 	return json_is_true(value) || field_number(value) > 0;
 }
 
-/* Append the texts of a list, `between` them and behind what is in buf. */
+/* Append the texts of a list to buf, separated by `between`. */
 static void put_list(char *buf, size_t len, const char *between,
 		     const json_t *list)
 {
@@ -330,7 +331,7 @@ static void put_list(char *buf, size_t len, const char *between,
 	}
 }
 
-/* False: form is none of a moment. */
+/* Write a moment. False: form is no form of a moment. */
 static bool put_moment(char *buf, size_t len, const char *form, double at)
 {
 	time_t when = (time_t)at, now = time(NULL);
@@ -359,7 +360,7 @@ static void put_age(char *buf, size_t len, double s)
 		snprintf(buf, len, "%.0f h", s / 3600);
 }
 
-/* False: form is none of a number. */
+/* Write a number. False: form is no form of a number. */
 static bool put_form(char *buf, size_t len, const char *form, json_t *value)
 {
 	double n = field_number(value);
@@ -415,7 +416,8 @@ static void put_json(char *buf, size_t len, const struct found *f,
 	}
 }
 
-/* Write what is between { and }. False: it says nothing. */
+/* Write the text for a {FIELD} of a template. False: the field is empty or
+ * 0. */
 static bool put_field(char *buf, size_t len, const char *text, size_t size,
 		      const json_t *row)
 {
@@ -482,7 +484,7 @@ static void table_init(struct table *t, const struct mpib_column *columns)
 	}
 }
 
-/* A cell that is too long is cut, and marked "~". */
+/* Add a row. A cell that is too long is cut and marked "~". */
 static void add_row(struct table *t, const struct mpib_column *columns,
 		    const json_t *row)
 {
@@ -530,21 +532,22 @@ void mpib_rows_print(const struct mpib_column *columns, const json_t *rows,
 
 /* Option -o: print the chosen fields of an answer, one row per line. */
 
-/* The name behind one in a list; NULL: it was the last. */
+/* Return the next name of a list; NULL: there is none. */
 static const char *next_name(const char *name)
 {
 	name += strcspn(name, ",");
 	return *name ? name + 1 : NULL;
 }
 
-/* The field of row that the first name of a list, such as "tx_bytes.sout", leads to, or
- * NULL. */
+/* Return the field of row at the first name of a list, such as "tx_bytes.sout",
+ * or NULL. */
 static const json_t *fields_find(const json_t *row, const char *name)
 {
 	return field_at(row, name, strcspn(name, ",")).value;
 }
 
-/* A copy that commands no terminal, with blanks for what separates fields. */
+/* Copy a text: without terminal commands, and with blanks for field
+ * separators. */
 static char *fields_plain(const char *from)
 {
 	size_t len = strlen(from) + 1;
@@ -559,7 +562,7 @@ static char *fields_plain(const char *from)
 static void print_value(const json_t *v, FILE *out)
 {
 	if (json_is_string(v)) {
-		/* A script would take tabs and newlines for separators. */
+		/* To a script, tabs and newlines are separators. */
 		char *text = fields_plain(json_string_value(v));
 
 		fputs(text, out);
@@ -614,7 +617,7 @@ static void fields_complain(json_t *row, const char *name, char *why,
 	table_plain(why);
 }
 
-/* Whether one of the rows has the field: rows may differ. */
+/* Return whether any of the rows has the field; rows may differ. */
 static bool some_has(const json_t *rows, const char *name)
 {
 	const json_t *row;

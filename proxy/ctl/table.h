@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Text tables for a terminal. Columns are as wide as their content; if a line
- * does not fit the width given, the widest text columns are cut (marked "~").
+ * Text tables for a terminal. Columns are as wide as their content. If a line
+ * is wider than the given width, the widest text columns are cut (marked "~").
  * Columns of numbers are right-aligned and never cut.
  */
 #ifndef MPIB_CTL_TABLE_H
@@ -14,39 +14,40 @@
 #include <stdio.h>
 
 #define MPIB_TABLE_COLUMNS 24
-/* Longer text is cut, and marked "~". */
+/* Longer text is cut and marked "~". */
 #define MPIB_CELL_MAX 512
 
-/* Print text from column at on, and a newline; lines after the first start at indent.
- * A word that is longer than a line stays whole. */
+/* Print text and a newline. The text starts at column `at`; its next lines
+ * start at indent. A word that is longer than a line is not split. */
 void mpib_wrap(const char *text, unsigned at, unsigned indent, unsigned width,
 	       FILE *out);
-/* Sort the rows: compare() has pointers to json_t *. */
+/* Sort the rows; compare() gets pointers to json_t *. */
 void mpib_rows_sort(json_t *rows, int (*compare)(const void *, const void *));
-/* Remove the rows of which keep() is false. */
+/* Remove the rows for which keep() is false. */
 void mpib_rows_keep(json_t *rows, bool (*keep)(const json_t *row));
 
-/* "12.3 M" or "999": at most 6 characters. */
+/* Return "12.3 M" or "999": at most 6 characters. */
 const char *mpib_human_count(uint64_t n, char *buf, size_t len);
-/* "1.23 ms". */
+/* Return "1.23 ms". */
 const char *mpib_human_duration(double ns, char *buf, size_t len);
 
 /*
  * Text made of a JSON row by a template, and tables whose cells are such texts.
  *
- * {PATH} in a template is a field of the row, as in {tx_bytes.sout}, {rails.0.pci}.
- * A number per rail is their sum; true is the field's name, false nothing, a list its
- * texts with commas, and "-" what the row does not have. {A|B|=text} is the first
- * that says something, neither 0 nor empty; else the last. {PATH:FORM} formats a
- * number: bytes, count, gbps (of Mb/s), rate (Gb/s), percent, of seconds s, ms and
- * age, of nanoseconds ns and us, or a moment: time, date, since. inner is what is in
- * parentheses. Another FORM stands between the texts of a list. [...] is left out if a
- * field in it says nothing; {?PATH} is there for that alone.
+ * {PATH} is a field of the row, such as {tx_bytes.sout} or {rails.0.pci}. A
+ * number per rail prints as the sum, true as the field's name, false as
+ * nothing, a list as its texts with commas, a missing field as "-". {A|B|=text}
+ * prints the first alternative that is neither 0 nor empty, else the last one.
+ * {PATH:FORM} formats a number: bytes, count, gbps (from Mb/s), rate (Gb/s),
+ * percent; s, ms and age (from seconds); ns and us (from nanoseconds); or a
+ * moment: time, date, since. The form inner prints the text in parentheses. Any
+ * other FORM separates the texts of a list. [...] is left out if a field in it
+ * is 0 or empty; {?PATH} tests a field without printing it.
  */
 
 struct mpib_column {
-	/* NULL: the columns end. '#' before it makes a column of numbers, '!' the last
-	 * one a column whose text is wrapped and not cut. */
+	/* NULL ends the columns. A leading '#' marks a column of numbers, a '!'
+	 * before the last head a column whose text is wrapped, not cut. */
 	const char *head;
 	const char *text; /* template of a cell */
 	unsigned when; /* MPIB_WHEN_..., 0: always */
@@ -61,8 +62,8 @@ struct mpib_column {
 #define RATES(head, text) MPIB_COLUMN(head, text, MPIB_WHEN_RATES)
 #define NO_RATES(head, text) MPIB_COLUMN(head, text, MPIB_WHEN_NO_RATES)
 
-/* Which columns there are: wide ones and rates as asked for, and what gives way
- * to rates unless all of it is to be there. */
+/* The conditions of a column: shown with --wide, with rates, or left out to
+ * make room for rates. */
 enum {
 	MPIB_WHEN_WIDE = 1,
 	MPIB_WHEN_RATES = 2,
@@ -70,13 +71,14 @@ enum {
 };
 void mpib_columns_show(bool wide, bool rates);
 
-/* Write the template with the fields of row into buf, as far as there is room. */
+/* Write the template with the fields of row into buf, truncated to its size. */
 void mpib_fill_in(char *buf, size_t len, const char *text, const json_t *row);
-/* Whether the field is there and neither 0, false nor empty. */
+/* Return whether the field exists and is neither 0, false nor empty. */
 bool mpib_says(json_t *value);
 
-/* Print a table with one line per row of the lists, except those of which the field
- * but is 0; more and but may be NULL. Ends the process when memory is short. */
+/* Print a table with one line per row of the lists, without the rows whose
+ * field `but` is 0. more and but may be NULL. Exits the process if memory is
+ * short. */
 void mpib_rows_print(const struct mpib_column *columns, const json_t *rows,
 		     const json_t *more, const char *but, unsigned width,
 		     FILE *out);
@@ -86,8 +88,8 @@ void mpib_rows_print(const struct mpib_column *columns, const json_t *rows,
 
 /*
  * Print the fields of list, such as "name,tx_bytes.sout". data is one row or an
- * array of rows. False when no row has one of the fields; why then holds "what:
- * why (remedy)".
+ * array of rows. Returns false if no row has one of the fields, with "what: why
+ * (remedy)" in why.
  */
 bool mpib_fields_print(json_t *data, const char *list, FILE *out, char *why,
 		       size_t len);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ask for an upgrade, and wait until the successor answers. */
+/* Request an upgrade, and wait until the successor answers. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@
 #define WITHIN_NS (180 * 1000000000ull)
 #define PAUSE_US 20000
 
-/* MPIB_EXIT_OK: no failure yet. Else d->why has the reason. */
+/* MPIB_EXIT_OK: no failure yet. Otherwise d->why has the reason. */
 static int ask_state(struct mpib_dial *d)
 {
 	json_t *data;
@@ -46,7 +46,7 @@ static int say_done(const struct mpib_ctl_call *call, uint64_t before,
 	return MPIB_EXIT_OK;
 }
 
-/* Wait until another pid answers. In between no process may answer. */
+/* Wait until another pid answers. In the meantime no process may answer. */
 static int await_successor(const struct mpib_ctl_call *call, uint64_t before)
 {
 	uint64_t until = mpib_now_ns() + WITHIN_NS;

@@ -47,7 +47,7 @@ static const struct mpib_column fault[] = {
 	SHOWN("#UID", "{uid}"),	 { 0 },
 };
 
-/* A job is what its launcher calls it, else NCCL's number. */
+/* The name of a job is the launcher's, else NCCL's number. */
 static const struct mpib_column jobs[] = {
 	SHOWN("JOB", "{label|job_id}"),
 	SHOWN("#UID", "{uid}"),
@@ -83,7 +83,7 @@ static const struct mpib_column clients[] = {
 	{ 0 },
 };
 
-/* A connection has bytes of one direction only. */
+/* A connection has bytes in one direction only. */
 static const struct mpib_column conns[] = {
 	SHOWN("#CLIENT", "{client}"),
 	SHOWN("#CONN", "{index}"),
@@ -179,7 +179,7 @@ static const struct mpib_column cluster_stuck[] = {
 	SHOWN("JOB", "{job}"),		{ 0 },
 };
 
-/* The host that a node is known by. */
+/* Return the name of a node's host. */
 static json_t *node_host(const json_t *node)
 {
 	const char *host = mpib_json_str(node, "host");
@@ -212,7 +212,7 @@ static json_t *make_cluster_stuck(const json_t *answer)
 	return rows;
 }
 
-/* The row of the job; a new one if there is none. */
+/* Return the row of the job; add one if there is none. */
 static json_t *job_row(json_t *rows, const json_t *job)
 {
 	json_t *row;
@@ -321,7 +321,7 @@ static const struct mpib_column history[] = {
 	{ 0 },
 };
 
-/* Requests, and below them connections that are not there yet. */
+/* Requests, and below them connections that are still being set up. */
 static const struct mpib_column stuck[] = {
 	SHOWN("#AGE", "{age_s:s}"),	SHOWN("DIR", "{direction}"),
 	SHOWN("#PID", "{pid}"),		SHOWN("#RANK", "{local_rank}"),
@@ -461,7 +461,7 @@ void mpib_ctl_view_print(const struct mpib_ctl_view *view, const json_t *data,
 		view->print(data, width, out);
 }
 
-/* What mpibctl prints that is no table: histograms as bars. */
+/* Output of mpibctl that is no table: histograms as bars. */
 
 #define BAR 40
 
@@ -533,7 +533,7 @@ static void print_hist(const json_t *data, unsigned width, FILE *out)
 
 /* Rates of rails, clients, connections and peers, from two answers. */
 
-/* Whether both rows are of the same thing. */
+/* Return whether both rows are about the same object. */
 static bool rates_same(const json_t *a, const json_t *b)
 {
 	static const char *const keys[] = { "label", "name",	 "id",
@@ -550,10 +550,9 @@ static bool rates_same(const json_t *a, const json_t *b)
 	return true;
 }
 
-/* Rows keep their order from one answer to the next, so that the search begins
- * where the last one ended. */
-/* The row of was that is of the same thing as row, or NULL. *from is 0 at first: the
- * rows of an answer are looked for in their order. */
+/* Return the row of `was` for the same object as row, or NULL. Rows keep their
+ * order between answers, so the search starts at *from, where the last one
+ * ended; 0 at first. */
 static const json_t *rates_find(const json_t *was, const json_t *row,
 				size_t *from)
 {

@@ -36,7 +36,7 @@ static void doctor_print(const json_t *finding, bool colour)
 		printf("\033[%sm%-4s\033[0m", shade[v], verdicts[v]);
 	else
 		printf("%-4s", verdicts[v]);
-	/* "rail gpu10.SOUT" and its like have a line of their own. */
+	/* Long names, such as "rail gpu10.SOUT", get their own line. */
 	if (strlen(check) > 12)
 		printf("  %s\n%*s", check, INDENT, "");
 	else
@@ -74,7 +74,7 @@ static void doctor_examine(struct mpib_doctor *d)
 	snprintf(d->attach_why, sizeof(d->attach_why), "%s", dial.why);
 	mpib_dial_path(d->run_dir, MPIB_STATS_SOCK, d->socket,
 		       sizeof(d->socket));
-	/* A proxy that does not answer there answers nowhere. */
+	/* A proxy that does not answer one socket does not answer another. */
 	d->reached =
 		dial.silent ? d->attach : mpib_dial_open(&dial, d->run_dir);
 	d->greeting = json_incref(dial.greeting);
@@ -120,8 +120,8 @@ static int doctor_report(const struct mpib_doctor *d,
 	return mpib_ctl_finish(MPIB_EXIT_OK);
 }
 
-/* mpib-proxy as it was built or installed with this mpibctl: in the same
- * directory, or in sbin beside it. */
+/* Find the mpib-proxy of this mpibctl's build or installation: in the same
+ * directory, or in the sibling directory sbin. */
 static void doctor_find_proxy(char *path, size_t len)
 {
 	static const char name[] = "mpib-proxy";

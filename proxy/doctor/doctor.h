@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * mpibctl doctor: what is wrong on this node, and how to mend it. Each check
+ * mpibctl doctor: find the faults of this node, and their remedies. Each check
  * adds findings by mpib_find(); no check changes anything. Private to doctor/.
  */
 #ifndef MPIB_DOCTOR_DOCTOR_H
@@ -10,51 +10,51 @@
 
 enum mpib_verdict {
 	MPIB_OK,
-	MPIB_NOTE, /* worth knowing, in no job's way */
+	MPIB_NOTE, /* worth knowing, but no problem for jobs */
 	MPIB_WARN,
 	MPIB_FAIL,
 };
 
 struct mpib_doctor {
 	const char *run_dir; /* -s, or NULL */
-	const char *sysfs; /* "/sys"; tests give another */
+	const char *sysfs; /* "/sys"; tests use a copy */
 	const char *proc; /* "/proc"; likewise */
-	const char *proxy; /* the program mpib-proxy; tests give another */
-	json_t *findings; /* {"status", "check", "what", "fix"} each */
+	const char *proxy; /* the program mpib-proxy; tests use another */
+	json_t *findings; /* list of {"status", "check", "what", "fix"} */
 	unsigned count[MPIB_FAIL + 1];
-	/* The proxy's answers; NULL where it gave none. */
+	/* The proxy's answers; NULL: no answer. */
 	json_t *greeting, *info, *rails, *lanes, *peers, *faults;
 	char socket[128]; /* path of the stats socket */
-	int reached; /* exit status of asking the proxy */
+	int reached; /* exit status of connecting to the proxy */
 	char why[MPIB_DIAL_WHY];
 	bool absent; /* no proxy runs there */
-	int attach; /* exit status of asking whether a process could attach */
+	int attach; /* exit status of mpib_dial_probe() */
 	char attach_why[MPIB_DIAL_WHY];
 };
 
-/* Add a finding. fix is what the user can do, or NULL. */
+/* Add a finding. fix is the remedy for the user, or NULL. */
 void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)
 	__attribute__((format(printf, 5, 6)));
 
-/* The same with why as "what: why (remedy)", which is taken apart; other: the fix
- * where it has no remedy, or NULL. */
+/* The same with why as "what: why (remedy)", which is split into these parts.
+ * other is the fix if why has no remedy; or NULL. */
 void mpib_find_why(struct mpib_doctor *d, enum mpib_verdict verdict,
 		   const char *check, char *why, const char *other);
 
-/* Whether none of the rails before the i-th is on the same port: devices share
- * HCAs, whose faults are told once. */
+/* Return whether the i-th rail is the first one on its port. Devices may share
+ * HCAs; the faults of a port are reported once. */
 bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i);
 
 typedef void mpib_check_fn(struct mpib_doctor *d);
-/* node.c: checks of the proxy's answers; where it gives none, whether a proxy would
- * start. */
+/* node.c: checks of the proxy's answers; if it does not answer, the check
+ * whether a proxy would start. */
 mpib_check_fn mpib_check_socket, mpib_check_versions, mpib_check_rails,
 	mpib_check_faults, mpib_check_lanes, mpib_check_memlock,
 	mpib_check_peers, mpib_check_settings;
-/* port.c: of one rail's RDMA port. */
+/* port.c: checks of one rail's RDMA port. */
 void mpib_check_port(struct mpib_doctor *d, const json_t *rail);
-/* host.c: of the machine, and of what a rank would find. */
+/* host.c: checks of the machine, and of the environment of a rank. */
 mpib_check_fn mpib_check_run_dir, mpib_check_numa, mpib_check_cpu,
 	mpib_check_devices, mpib_check_plugin, mpib_check_environment;
 

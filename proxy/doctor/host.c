@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of the machine: the run directory, where HCAs and GPUs are. */
+/* Checks of the machine: the run directory, and the places of HCAs and GPUs. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
@@ -18,7 +18,7 @@
 #include "doctor/doctor.h"
 #include "rails/gpus.h"
 
-/* "adduser USER GROUP", with the names that are meant here. */
+/* Write "adduser USER GROUP" with the names of this user and of gid. */
 static const char *host_join(gid_t gid, char *buf, size_t len)
 {
 	const struct group *group = getgrgid(gid);
@@ -51,7 +51,7 @@ static void check_mode(struct mpib_doctor *d, const char *dir)
 	group = getgrgid(st.st_gid);
 	if (st.st_mode & S_IWOTH)
 		mpib_find(d, MPIB_FAIL, "run dir", "chmod o-w it",
-			  "%s: anybody can replace its sockets (mode %04o)",
+			  "%s: any user can replace its sockets (mode %04o)",
 			  dir, st.st_mode & 07777);
 	else if (access(dir, X_OK) < 0)
 		mpib_find(d, MPIB_FAIL, "run dir",
@@ -101,8 +101,8 @@ static int node_of(const char *pci)
 }
 
 struct host_near {
-	int node; /* an HCA's; -1: unknown */
-	bool gpus, same; /* there are GPUs; one is on that node */
+	int node; /* of the HCA; -1: unknown */
+	bool gpus, same; /* the machine has GPUs; one is on that node */
 };
 
 static void host_look_at_gpu(void *arg, const char *dev)
@@ -159,11 +159,11 @@ void mpib_check_numa(struct mpib_doctor *d)
 }
 
 /*
- * Checks of the proxy's share of CPU. A proxy that gets no core for long is late with
- * all that it does: nothing fails by that, but bandwidth is bound by the share.
+ * Checks of the proxy's share of CPU. A proxy that has to wait for a core does
+ * all its work late. Nothing fails, but the CPU share limits the bandwidth.
  */
 
-/* The number behind name in a cpu.stat; 0: it is not there. */
+/* Return the number after name in a cpu.stat; 0 if it is missing. */
 static uint64_t stat_of(const char *path, const char *name)
 {
 	char line[128];
@@ -180,8 +180,8 @@ static uint64_t stat_of(const char *path, const char *name)
 	return n;
 }
 
-/* Of the cgroup (version 2, whose line is "0::/PATH") and of those above it the periods
- * in which the one with most was throttled; *us: for how long. */
+/* Return the number of throttled periods of the cgroup (version 2, whose line
+ * is "0::/PATH") or of an ancestor, whichever has most; *us: their duration. */
 static uint64_t throttled_of(const struct mpib_doctor *d, uint64_t pid,
 			     uint64_t *us)
 {
@@ -210,7 +210,7 @@ static uint64_t throttled_of(const struct mpib_doctor *d, uint64_t pid,
 	return most;
 }
 
-/* Field 19 of /proc/PID/stat; the name before it may have blanks. */
+/* Return field 19 of /proc/PID/stat. The name before it may contain blanks. */
 static int nice_of(const struct mpib_doctor *d, uint64_t pid)
 {
 	char line[512], *at;
@@ -219,7 +219,7 @@ static int nice_of(const struct mpib_doctor *d, uint64_t pid)
 			    pid))
 		return 0;
 	at = strrchr(line, ')');
-	/* Field 3 is the first behind the name. */
+	/* Field 3 is the first one after the name. */
 	for (unsigned field = 2; at && field < 19; field++)
 		at = strchr(at + 1, ' ');
 	return at ? (int)strtol(at, NULL, 10) : 0;
@@ -253,7 +253,7 @@ void mpib_check_cpu(struct mpib_doctor *d)
 			  nice);
 }
 
-/* Adding a finding, and reading an answer: used by all checks. */
+/* Add a finding, and read an answer: used by all checks. */
 
 void mpib_find(struct mpib_doctor *d, enum mpib_verdict verdict,
 	       const char *check, const char *fix, const char *fmt, ...)
@@ -297,10 +297,10 @@ bool mpib_doctor_new_port(const struct mpib_doctor *d, size_t i)
 	return true;
 }
 
-/* Checks of what a rank that is started from this shell finds: NCCL's plugin, and
- * variables. */
+/* Checks of the environment of a rank that is started from this shell: NCCL's
+ * plugin, and variables. */
 
-/* A path, or lib*.so: NCCL makes no other name of it. */
+/* Return whether NCCL uses the name as it is: a path, or lib*.so. */
 static bool rank_is_file(const char *name)
 {
 	size_t len = strlen(name);
@@ -310,8 +310,8 @@ static bool rank_is_file(const char *name)
 		!strcmp(name + len - strlen(".so"), ".so"));
 }
 
-/* Load one name of NCCL_NET_PLUGIN the way NCCL does: as it is, then as
- * libnccl-net-NAME.so. file becomes the name tried last. */
+/* Load one name of NCCL_NET_PLUGIN like NCCL: as it is, then as
+ * libnccl-net-NAME.so. file becomes the last name tried. */
 static void *open_plugin(const char *name, char *file, size_t len)
 {
 	void *so;
@@ -327,7 +327,7 @@ static void *open_plugin(const char *name, char *file, size_t len)
 
 static bool rank_is_ours(void *so)
 {
-	const char *const *name; /* the first member of every version's table */
+	const char *const *name; /* the first member in every version's table */
 
 	name = dlsym(so, "ncclNetPlugin_v8");
 	return name && *name && !strcmp(*name, "MPIB");
@@ -356,7 +356,7 @@ static void check_found(struct mpib_doctor *d, void *so, const char *file)
 		mpib_find(d, MPIB_OK, "plugin", NULL, "NCCL finds %s", file);
 }
 
-/* Whether a launcher started this shell as one of a job's ranks. */
+/* Return whether a launcher started this shell as a rank of a job. */
 static bool rank_is_rank(void)
 {
 	static const char *const marks[] = { "SLURM_PROCID", "PMI_RANK",
@@ -370,7 +370,7 @@ static bool rank_is_rank(void)
 	return false;
 }
 
-/* An operator's shell has no need of what a rank has to export. */
+/* An operator's shell does not need the variables of a rank. */
 static void check_no_plugin(struct mpib_doctor *d)
 {
 	if (rank_is_rank())

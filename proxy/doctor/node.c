@@ -86,7 +86,7 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 			  "%s is down", dev);
 	if (new_port)
 		check_gid(d, check, rail);
-	/* Errors since the start, so perhaps of a fault that was mended. */
+	/* Counted since the start: the fault may have been mended since. */
 	if (mpib_json_num(rail, "cqe_errors"))
 		mpib_find(d, MPIB_NOTE, check,
 			  "mpibctl events, and the proxy's log, name the peers",
@@ -108,7 +108,7 @@ static bool have_hardware(const struct mpib_doctor *d)
 	return some;
 }
 
-/* Whether the device of any rail begins with prefix. */
+/* Return whether the device of any rail begins with prefix. */
 static bool has_rail(const struct mpib_doctor *d, const char *prefix)
 {
 	const json_t *rail;
@@ -156,7 +156,7 @@ void mpib_check_rails(struct mpib_doctor *d)
 					   : "");
 }
 
-/* What is wrong with a rail may be a rehearsal. */
+/* A rail's faults may come from a rehearsal. */
 void mpib_check_faults(struct mpib_doctor *d)
 {
 	const json_t *fault;
@@ -192,7 +192,7 @@ void mpib_check_lanes(struct mpib_doctor *d)
 			  json_array_size(d->lanes));
 }
 
-/* Nodes whose links one end refuses: wrong keys, other versions. */
+/* Report peers whose link one end refuses: wrong keys, other versions. */
 void mpib_check_peers(struct mpib_doctor *d)
 {
 	const json_t *peer;
@@ -216,8 +216,8 @@ void mpib_check_peers(struct mpib_doctor *d)
 	}
 }
 
-/* Pinned memory counts against the RLIMIT_MEMLOCK of the proxy, which registers
- * it, not against that of the job. */
+/* Pinned memory counts against RLIMIT_MEMLOCK of the proxy, which registers it,
+ * and not against the limit of the job. */
 void mpib_check_memlock(struct mpib_doctor *d)
 {
 	uint64_t pid = mpib_json_num(d->greeting, "pid");
@@ -225,7 +225,7 @@ void mpib_check_memlock(struct mpib_doctor *d)
 	bool found = false;
 	FILE *f;
 
-	if (!pid) /* what starts it, sets its limit */
+	if (!pid) /* the limit is set by the program that starts it */
 		return;
 	if (!has_rail(d, "rdma:")) {
 		mpib_find(d, MPIB_OK, "memlock", NULL,
@@ -255,14 +255,15 @@ void mpib_check_memlock(struct mpib_doctor *d)
 			  strcmp(soft, "unlimited") ? " bytes" : " memory");
 }
 
-/* Checks of the devices beside each other: NCCL takes them for equals. */
+/* Compare the devices: NCCL treats them as equal. */
 
 static bool is_sout(const json_t *rail)
 {
 	return !strcmp(mpib_json_str(rail, "name"), "SOUT");
 }
 
-/* The first SOUT before the i-th rail that is on the same port. NULL: none. */
+/* Return the first SOUT before the i-th rail that is on the same port; NULL:
+ * none. */
 static const json_t *sout_twice(const struct mpib_doctor *d, size_t i)
 {
 	const char *dev = mpib_json_str(json_array_get(d->rails, i), "device");
@@ -277,7 +278,7 @@ static const json_t *sout_twice(const struct mpib_doctor *d, size_t i)
 	return NULL;
 }
 
-/* The speed of a port that is down says nothing. */
+/* Return a port's speed; 0 if it is down, as its speed is then meaningless. */
 static uint64_t devices_speed(const json_t *rail)
 {
 	return is_sout(rail) && !strcmp(mpib_json_str(rail, "state"), "active")
@@ -335,16 +336,17 @@ void mpib_check_devices(struct mpib_doctor *d)
 		mpib_find(d, MPIB_OK, "devices", NULL, "there are %u", souts);
 }
 
-/* Where no proxy answers: whether one would start with this node's settings. */
+/* Without a proxy's answer: check whether one would start with this node's
+ * settings. */
 
-/* Start `d->proxy --check-config`, without what the environment says here, for a
- * service has one of its own, and with faults as text, whatever log.format is.
- * Both of its outputs can be read from *out. */
+/* Start `d->proxy --check-config`. It gets an empty environment, as a service
+ * has its own, except that it reports faults as text, whatever log.format is.
+ * *out reads both of its outputs. */
 static int settings_spawn(const struct mpib_doctor *d, pid_t *pid, FILE **out)
 {
 	char check[] = "--check-config", name[] = "mpib-proxy";
 	char format[] =
-		"MPIB_LOG_FORMAT=text"; /* as mpib_check_settings() reads */
+		"MPIB_LOG_FORMAT=text"; /* for mpib_check_settings() */
 	char *argv[] = { name, check, NULL }, *env[] = { format, NULL };
 	posix_spawn_file_actions_t actions;
 	int end[2], rc;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checks of an RDMA port and of its place in the machine: speed, width, link
- * layer, firmware, PCI link, IOMMU and the switches above it. */
+/* Checks of an RDMA port and its hardware: speed, width, link layer, firmware,
+ * PCI link, IOMMU and the switches above it. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "doctor/doctor.h"
 
-/* A PCI link that trained below the device's maximum limits its port. */
+/* A PCI link below the device's maximum limits the port. */
 static void check_pci(struct mpib_doctor *d, const char *check, const char *dev)
 {
 	static const char *const what[] = { "speed", "width" };
@@ -64,8 +64,8 @@ static void check_rate(struct mpib_doctor *d, const char *check,
 			  rate, *layer ? ", " : "", layer);
 }
 
-/* The PCI address that an IOMMU gives an HCA's DMA costs it lookups, unless the
- * domain of the device is the identity. */
+/* If an IOMMU translates an HCA's DMA, each DMA costs lookups. The domain
+ * "identity" does not translate. */
 static void check_iommu(struct mpib_doctor *d, const char *check,
 			const char *dev)
 {
@@ -94,9 +94,9 @@ static uint32_t pci_word(const uint8_t *config, unsigned at, unsigned bytes)
 	return word;
 }
 
-/* Whether the bridge whose configuration space is the file redirects what one
- * device below it sends to another up to the root. False where it cannot be
- * told: only root may read what follows the first 64 bytes. */
+/* Return whether a bridge redirects traffic between two devices below it to the
+ * root. file is its configuration space. False if that is unknown: only root
+ * may read more than its first 64 bytes. */
 static bool acs_redirects(const char *file)
 {
 	uint8_t config[4096];
@@ -106,7 +106,7 @@ static bool acs_redirects(const char *file)
 
 	if (f)
 		fclose(f);
-	/* Capabilities are a list; a bad one may be a ring. */
+	/* Capabilities are a linked list; a broken list may have a cycle. */
 	for (unsigned i = 0; i < 64 && at >= PCI_EXT_CAPS && at + 8 <= n; i++) {
 		uint32_t head = pci_word(config, at, 4);
 
@@ -118,7 +118,8 @@ static bool acs_redirects(const char *file)
 	return false;
 }
 
-/* Every bridge above the device is a directory above the device's own. */
+/* The directories above the device's directory are the bridges above the
+ * device. */
 static void check_acs(struct mpib_doctor *d, const char *check, const char *dev)
 {
 	char path[PATH_MAX], file[PATH_MAX + 8], *slash;

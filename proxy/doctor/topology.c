@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpibctl devices gpus: how this machine's GPUs reach the HCAs of the rails. */
+/* mpibctl devices gpus: the distances from this machine's GPUs to the rails'
+ * HCAs. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,11 @@
 #include "rails/gpus.h"
 
 struct topology {
-	json_t *rows; /* of GPUs: "gpu", "numa", and the way to each HCA */
+	json_t *rows; /* one per GPU: "gpu", "numa", and the path to each HCA */
 	const json_t *rails;
 };
 
-/* False: the device at path has none. */
+/* Find the place of the device at path. False: it has none. */
 static bool device_place(const char *path, char place[PATH_MAX], int *node)
 {
 	char line[16] = "-1";
@@ -56,7 +57,8 @@ static void add_gpu(void *arg, const char *dev)
 	json_array_append_new(t->rows, row);
 }
 
-/* A column for each member of the first row: all rows have the same. */
+/* Print a column for each member of the first row: all rows have the same
+ * members. */
 static void print_matrix(const json_t *rows)
 {
 	struct mpib_column columns[MPIB_TABLE_COLUMNS + 1] = { 0 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mpib-top: mpibctl's tables with rates, taken again and again, on a terminal. */
+/* mpib-top: mpibctl's tables with rates on a terminal, updated periodically. */
 #include <ctype.h>
 #include <curses.h>
 #include <locale.h>
@@ -15,9 +15,9 @@
 
 #define HEAD 2 /* lines above the table */
 #define NOUNS 8
-#define FIRST_S 0.1 /* to the second answer, so that rates come soon */
+#define FIRST_S 0.1 /* until the second answer, to have rates soon */
 
-/* What it can show, nouns of mpibctl. */
+/* The tables, which are nouns of mpibctl. */
 static const char *const nouns[NOUNS] = {
 	"rails", "clients", "conns", "jobs", "peers", "lanes", "stuck", "events"
 };
@@ -30,7 +30,7 @@ struct screen {
 	unsigned noun, scroll;
 	double seconds;
 	bool paused, help, over;
-	bool unsorted; /* leave rows as the proxy lists them */
+	bool unsorted; /* rows in the proxy's order */
 };
 
 static const struct mpib_ctl_view *screen_view(const struct screen *s)
@@ -43,7 +43,7 @@ static double screen_now(void)
 	return (double)mpib_now_ns() / 1e9;
 }
 
-/* Ask the proxy. While it is away, each call tries to connect again. */
+/* Ask the proxy. While it does not run, each call tries to connect again. */
 static void screen_take(struct screen *s)
 {
 	json_t *data;
@@ -92,7 +92,7 @@ static void put_newest_first(json_t *events)
 	}
 }
 
-/* Print mpibctl's table, with what sends and receives most first. */
+/* Print mpibctl's table, with the highest rates first. */
 static void print_sorted(const struct screen *s, unsigned width, FILE *out)
 {
 	const struct mpib_ctl_view *view = screen_view(s);
@@ -151,7 +151,7 @@ static void draw_help(void)
 		mvaddstr(HEAD + 1 + (int)i, 2, text[i]);
 }
 
-/* In place of the first line: the table below is old. */
+/* Overwrite the first line: the table below is old. */
 static void draw_dead(const struct screen *s)
 {
 	char line[256] = "NO ANSWER";
@@ -165,7 +165,7 @@ static void draw_dead(const struct screen *s)
 	attroff(A_REVERSE);
 }
 
-/* The reason, whole, in as many lines at the end as it takes. */
+/* Print the whole reason, in as many of the last lines as it needs. */
 static void draw_why(const char *why)
 {
 	int width = COLS > 0 ? COLS : 1, lines, y;
