@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accepting clients on the control socket, the kernel's word on who they are,
- * noticing their end, and their HELLO, after which they get their segments. Control
- * thread.
+ * New clients: accept them on the control socket, get their identity from the
+ * kernel, watch for their end, and answer their HELLO, which gives them their
+ * segments. Control thread.
  */
 #include <assert.h>
 #include <errno.h>
@@ -42,8 +42,8 @@ static void accept_on_late(void *arg)
 }
 
 /*
- * A pidfd of the client's process, so that its death is seen even while a
- * forked child keeps the socket open. -1 where there is none.
+ * Open a pidfd of the client's process, which reports its death even if a
+ * forked child keeps the socket open. -1: not available.
  */
 static int open_pidfd(int sock, const struct ucred *cred)
 {
@@ -56,8 +56,8 @@ static int open_pidfd(int sock, const struct ucred *cred)
 		return fd;
 	if (cred->pid <= 0)
 		return -1;
-	/* Before Linux 6.5. By now another process may have the pid; the check
-	 * of its uid finds most such cases. */
+	/* Before Linux 6.5, the pid may belong to another process by now. The
+	 * check of its uid finds most such cases. */
 	fd = (int)syscall(SYS_pidfd_open, cred->pid, 0);
 	snprintf(proc, sizeof(proc), "/proc/%d", cred->pid);
 	if (fd >= 0 && stat(proc, &st) == 0 && st.st_uid != cred->uid) {
@@ -68,7 +68,7 @@ static int open_pidfd(int sock, const struct ucred *cred)
 }
 
 /* Watch the client's socket, the end of its process, and the time limit for its
- * HELLO. -errno. */
+ * HELLO. Returns 0 or -errno. */
 static int accept_watch(struct proxy_client *s)
 {
 	struct mpib_loop *loop = s->all->loop;
@@ -89,8 +89,9 @@ static int accept_watch(struct proxy_client *s)
 	return 0;
 }
 
-/* A client over quota.fds is refused at its HELLO. This limits the connections
- * of a user that never say HELLO, which would use up descriptors. */
+/* Return whether the user has too many connections without HELLO. They
+ * would use up descriptors, while clients over quota.fds are refused at
+ * their HELLO. */
 static bool accept_crowded(const struct proxy_client *s)
 {
 	uint64_t limit = s->all->most[MPIB_QUOTA_FDS];
@@ -99,14 +100,14 @@ static bool accept_crowded(const struct proxy_client *s)
 	       mpib_quota_used(s->all, s->uid, MPIB_QUOTA_FDS) >= 2 * limit;
 }
 
-/* What it sent may wait already. */
+/* Read messages that the client may have sent already, then close. */
 static void accept_hang_up(int sock)
 {
 	mpib_close_of(mpib_accepted_uid(sock), sock);
 }
 
-/* Refuse and close sock without making a client: send an answer to the HELLO
- * that is still to come. */
+/* Refuse and close sock without making a client: send the answer to its HELLO
+ * in advance. */
 __attribute__((format(printf, 4, 5))) static void
 turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 {
@@ -126,19 +127,19 @@ turn_away(struct proxy_clients *all, int sock, int status, const char *fmt, ...)
 	all->refused++;
 }
 
-/* How many clients may be attached when one of the user comes: of limit.clients
- * a few places are kept for root. */
+/* Return the limit of attached clients for a new one of this user:
+ * limit.clients less a few places for root. */
 static unsigned clients_most(const struct proxy_clients *all, uid_t uid)
 {
 	return mpib_places_for(all->cfg->max_clients, uid);
 }
 
-/* Whether the connection of s gets a place; no user takes those of others by
- * connecting and saying nothing, and some are left for root. */
+/* Return whether the connection of s gets a place. Silent connections of one
+ * user must not take the places of others, and some are reserved for root. */
 static bool accept_place(struct proxy_client *s)
 {
 	struct proxy_clients *all = s->all;
-	/* Others of the user that have not said HELLO. */
+	/* Other connections of the user without a HELLO. */
 	uint64_t silent = s->user->clients - 1 -
 			  mpib_quota_used(all, s->uid, MPIB_QUOTA_CLIENTS);
 
@@ -209,7 +210,7 @@ err_close:
 }
 
 /* No descriptor is left: accept the next client with the spare descriptor, to
- * tell it so instead of letting it wait. False: not even that was possible. */
+ * send it the reason. False: even that failed. */
 static bool refuse_next(void *arg)
 {
 	struct proxy_clients *all = arg;
@@ -298,10 +299,10 @@ struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id)
 	return s && s->state == PROXY_CLIENT_LIVE ? s : NULL;
 }
 
-/* HELLO: a connected process becomes a client, and gets its segments. */
+/* HELLO: a connected process becomes a client and gets its segments. */
 
-/* A client's text of 64 bytes, which goes to terminals and logs: allow printable
- * ASCII only, and least as the lowest of it. */
+/* Copy a client's text of 64 bytes, which may reach terminals and logs: replace
+ * all but printable ASCII from least on. */
 static void take_text(char to[64], const char from[64], char least)
 {
 	size_t i;
@@ -312,7 +313,7 @@ static void take_text(char to[64], const char from[64], char least)
 	to[i] = '\0';
 }
 
-/* wish: 1 more than the shard to have again, or 0. */
+/* wish: 1 + the shard that the client had, or 0. */
 static unsigned shard_for(const struct proxy_clients *all, uid_t uid,
 			  unsigned device, uint32_t wish)
 {
@@ -360,8 +361,8 @@ static int make_segments(struct proxy_client *s)
 	return 0;
 }
 
-/* Make s a client of the shard, counted as attached. -errno: then the segments
- * made before stay until s is dropped. */
+/* Make s a client of the shard, counted as attached. On -errno, the segments
+ * that were made stay until s is dropped. */
 static int hello_join(struct proxy_client *s, unsigned shard)
 {
 	struct proxy_clients *all = s->all;
@@ -388,7 +389,7 @@ static int hello_join(struct proxy_client *s, unsigned shard)
 	return 0;
 }
 
-/* On failure s stays NEW, and proxy_client_drop() undoes what was made. */
+/* On failure s stays NEW, and proxy_client_drop() undoes all steps. */
 static int hello_attach(struct proxy_client *s, unsigned device, uint32_t wish)
 {
 	struct proxy_clients *all = s->all;
@@ -408,7 +409,7 @@ static int hello_attach(struct proxy_client *s, unsigned device, uint32_t wish)
 	return 0;
 }
 
-/* i: the rail's number among those of all devices. */
+/* i: the rail's number, counted over all devices. */
 static void describe_rail(struct proxy_clients *all, unsigned i,
 			  struct mpib_ctl_rail *rail)
 {
@@ -472,14 +473,14 @@ static void hello_welcome(struct proxy_client *s,
 		s->submit.fd,
 		s->reply.fd,
 		s->doorbell,
-		/* By this process: in the client's pid namespace it may have no
-		 * number. */
+		/* Opened by the proxy: in the client's pid namespace the proxy
+		 * may have no pid. */
 		(int)syscall(SYS_pidfd_open, getpid(), 0),
 	};
 	unsigned fds = fd[MPIB_WELCOME_PIDFD] < 0 ? MPIB_WELCOME_PIDFD
 						  : MPIB_CTL_FDS_MAX;
 
-	/* Before the client knows it: the proxy may end at once. */
+	/* Before the answer: the proxy may end right after it. */
 	if (!all->awaits)
 		proxy_client_served(s);
 	proxy_client_send(s, &w.h, fd, fds);
@@ -487,7 +488,7 @@ static void hello_welcome(struct proxy_client *s,
 		close(fd[MPIB_WELCOME_PIDFD]);
 }
 
-/* The rails that the policy gives payload to while all are up. */
+/* Return the mask of the rails that carry payload while all are up. */
 static uint32_t hello_carries(const struct mpib_engine_config *e)
 {
 	if (e->rails > 1 && e->mode == MPIB_MODE_STATIC && e->sup_bw == 0)
@@ -518,7 +519,7 @@ void proxy_client_device(struct proxy_client *s, struct mpib_message *m)
 	proxy_client_send(s, &answer.h, NULL, 0);
 }
 
-/* True: the HELLO may be answered; false: it was refused. */
+/* Return whether the HELLO may be answered. False: it was refused. */
 static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
 			uint32_t device)
 {
@@ -539,8 +540,9 @@ static bool hello_admit(struct proxy_client *s, const struct mpib_message *m,
 	       proxy_client_may(s, &m->h, MPIB_QUOTA_FDS, 0);
 }
 
-/* Whether the process may attach before those that the last proxy had do, and at all:
- * not after crashes in its work. False: the HELLO was refused. */
+/* Return whether the process may attach now. Clients of the last proxy come
+ * first, and processes for which the proxy crashed are refused. False: the
+ * HELLO was refused. */
 static bool hello_in_turn(struct proxy_client *s,
 			  const struct mpib_ctl_header *ask,
 			  const struct mpib_process *process, uint32_t wish)
@@ -582,8 +584,8 @@ static bool hello_in_turn(struct proxy_client *s,
 	return false;
 }
 
-/* Answer a process that asks whether it could attach. Makes what a client has of its
- * own, which proxy_client_drop() frees, and leaves nothing in the engine. */
+/* Answer a process that asks whether it could attach. The client's objects are
+ * made, and freed by proxy_client_drop(); nothing is left in the engine. */
 static void hello_probe(struct proxy_client *s,
 			const struct mpib_ctl_header *ask)
 {
@@ -603,6 +605,7 @@ static void hello_probe(struct proxy_client *s,
 }
 
 /* False: the HELLO was refused. */
+/* False: the HELLO was refused. */
 static bool hello_serve(struct proxy_client *s, const struct mpib_message *m,
 			uint32_t device, uint32_t wish)
 {
@@ -612,7 +615,7 @@ static bool hello_serve(struct proxy_client *s, const struct mpib_message *m,
 	if (rc == 0)
 		return true;
 	why = mpib_engine_last_error(s->all->engine, rc);
-	/* Where the engine knows what helps, it says so. */
+	/* If the engine knows a remedy, its text has it. */
 	proxy_client_refuse(s, &m->h, rc,
 			    "the proxy cannot serve another client: %s%s", why,
 			    strchr(why, '(') ? ""

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The control socket: one client per attached process, from accept() until the
- * last of the client's memory is unmapped. Control thread only.
+ * last of its memory is unmapped. Control thread only.
  *
  * A client may send anything and die at any time. The proxy checks every
  * message before using it, and drops a client that does not read its answers.
@@ -34,17 +34,17 @@ struct proxy_clients;
 struct proxy_client;
 
 enum mpib_region_state {
-	MPIB_REGION_ADDING, /* registered; the shard does not know it yet */
+	MPIB_REGION_ADDING, /* being registered with the rails and the shard */
 	MPIB_REGION_FILLING, /* before ADDING: its pages are being allocated */
 	MPIB_REGION_LIVE,
-	MPIB_REGION_DELETING, /* fence under way: HCAs may still write to it */
+	MPIB_REGION_DELETING, /* being fenced: HCAs may still write to it */
 };
 
 /* The kind of a region's memory. */
 enum mpib_region_kind {
 	MPIB_REGION_MEMFD, /* the client's memory */
-	MPIB_REGION_POOL, /* made by the proxy for the client */
-	MPIB_REGION_DMABUF, /* a device's memory, which no quota counts */
+	MPIB_REGION_POOL, /* allocated by the proxy for the client */
+	MPIB_REGION_DMABUF, /* a device's memory; counts in no quota */
 	MPIB_REGION_KINDS,
 };
 
@@ -57,26 +57,26 @@ struct proxy_client_region {
 	struct mpib_ctl_header ask;
 	enum mpib_region_kind kind;
 	uint64_t size; /* bytes that count in usage and quotas */
-	void *map; /* the proxy's mapping, NULL for a dma-buf */
+	void *map; /* the proxy's mapping; NULL for a dma-buf */
 	size_t map_len;
 	/* The memfd or dma-buf. The proxy keeps it open until the region is
 	 * deregistered. */
 	int fd;
 
-	/* filler.c, while FILLING. */
+	/* For filler.c, while FILLING. */
 	TAILQ_ENTRY(proxy_client_region) fill_link;
-	struct mpib_mr_attr attr; /* to register with after that */
+	struct mpib_mr_attr attr; /* for the registration afterwards */
 	size_t filled; /* bytes whose pages are allocated */
-	bool must_be_there; /* by the client: the proxy allocates none */
+	bool must_be_there; /* the client must have allocated the pages */
 };
 
 enum proxy_client_state {
 	PROXY_CLIENT_NEW, /* no HELLO yet */
 	PROXY_CLIENT_LIVE,
-	/* The process is gone, or was hung up on: */
-	PROXY_CLIENT_CONNS, /* the broker takes its connections down */
+	/* The process ended, or the proxy hung up: */
+	PROXY_CLIENT_CONNS, /* the broker closes its connections */
 	PROXY_CLIENT_REGIONS, /* its regions are being fenced */
-	PROXY_CLIENT_CLOSING, /* the shard forgets it */
+	PROXY_CLIENT_CLOSING, /* the shard is removing it */
 };
 
 struct proxy_client {
@@ -84,65 +84,65 @@ struct proxy_client {
 	TAILQ_ENTRY(proxy_client) link;
 	enum proxy_client_state state;
 	uint32_t id;
-	uint32_t pid; /* from the kernel; 0: of another pid namespace */
+	uint32_t pid; /* from the kernel; 0: in another pid namespace */
 	uid_t uid;
 	struct mpib_waking waking;
 	uint64_t job;
 	char name[64]; /* printable */
 	char label[MPIB_JOB_LABEL]; /* of its job, printable; "": none */
-	uint32_t job_at; /* its place in all->jobs, from 1; 0: no job */
-	struct engine_client_moved moved; /* once it is closed */
+	uint32_t job_at; /* index in all->jobs, from 1; 0: no job */
+	struct engine_client_moved moved; /* set when it is closed */
 
-	int sock, pidfd; /* -1 when closed; pidfd: or not available */
+	int sock, pidfd; /* -1: closed, or no pidfd is available */
 	struct mpib_io sock_watch, pid_watch;
-	struct mpib_timer hello_timer; /* then: until it lets go of devices */
+	struct mpib_timer hello_timer; /* later: until devices are released */
 
 	struct peer_client peer_client; /* shard, tenant, client */
 	struct mpib_memseg submit, reply;
-	uint64_t segments; /* their bytes, once they count */
-	int doorbell; /* eventfd by which it wakes its shard, or -1 */
+	uint64_t segments; /* bytes of both; 0 until they count */
+	int doorbell; /* eventfd with which it wakes its shard, or -1 */
 
 	LIST_HEAD(, proxy_client_region) regions;
-	/* Regions to fill, the next one first. While there are any, the client
-	 * is on all->filling. */
+	/* Regions to fill, the next one first. While not empty, the client is
+	 * on all->filling. */
 	TAILQ_HEAD(, proxy_client_region) filling;
 	TAILQ_ENTRY(proxy_client) fill_link;
 	unsigned region_count, region_fds, adding;
 	uint64_t registered, of_kind[MPIB_REGION_KINDS]; /* bytes */
 	unsigned listeners;
 	struct mpib_quota_user *user;
-	/* The shares in force, of the client and of its user. */
+	/* The current shares of the client and of its user. */
 	struct mpib_share share, of_user;
 	struct mpib_survivor *record; /* for the next proxy; or NULL */
-	/* Numbers of upgrades: of which it was told, and for which it has attached
-	 * to the successor. */
+	/* Numbers of upgrades: the last one announced to the client, and the
+	 * last one for which it has attached to the successor. */
 	uint32_t told, prepared;
-	bool share_said; /* an operator set share: rules do not apply */
+	bool share_said; /* share was set by an operator, not by rules */
 };
 
 /*
- * The thread that has the kernel make pages, so that the control thread never
- * waits for that: a GiB takes about a second. One step at a time.
+ * The thread that makes the kernel allocate pages, so that the control thread
+ * never blocks on that: a GiB takes about a second. One step at a time.
  */
 struct mpib_filler {
 	struct mpib_io watch;
-	struct mpib_bell bell; /* to the control thread: a step is over */
-	pthread_mutex_t lock; /* all below */
+	struct mpib_bell bell; /* to the control thread: a step has ended */
+	pthread_mutex_t lock; /* of all fields below */
 	pthread_cond_t changed;
 	void *at;
 	size_t len;
-	int fd; /* -1: the pages need not be there */
+	int fd; /* -1: the pages need not exist */
 	bool asked, over;
 	int rc;
 };
 
-/* What the proxy holds for clients; all zero when none is attached. */
+/* Resources that the proxy holds for clients; all zero if none is attached. */
 struct mpib_usage {
 	uint32_t clients, attached, leaving, regions;
 	uint64_t registered, mapped;
 };
 
-/* A share that an operator set for a client of the last proxy. */
+/* A share that an operator set for a client of the previous proxy. */
 struct mpib_kept_share {
 	uint32_t uid, pid, shard;
 	struct mpib_share share;
@@ -152,75 +152,79 @@ struct mpib_kept_share {
 
 struct proxy_clients {
 	struct mpib_loop *loop;
-	/* Those whose clients have not attached again. */
+	/* Shares of clients that have not attached again. */
 	struct mpib_kept_share kept[MPIB_KEPT_SHARES];
 	unsigned kept_count;
 	struct mpib_engine *engine;
 	struct mpib_broker *broker;
 	const struct mpib_config *cfg;
-	uint64_t max_memory; /* bytes of a client */
-	uint64_t most[MPIB_QUOTAS]; /* quotas in force; 0: no limit */
+	uint64_t max_memory; /* of one client, in bytes */
+	uint64_t most[MPIB_QUOTAS]; /* current quotas; 0: no limit */
 
-	/* A descriptor kept in reserve, or -1. Closed for a moment when none is
-	 * left, so that a connecting client can be accepted and told why. */
+	/* A descriptor in reserve, or -1. If no other is left, it is closed for
+	 * a moment, to accept a connecting client and send it the reason. */
 	int spare;
 	struct mpib_acceptor acceptor;
 	TAILQ_HEAD(proxy_client_list, proxy_client) list;
 	TAILQ_HEAD(, proxy_client) filling; /* round robin, next one first */
 	struct mpib_filler filler;
-	struct proxy_client_region *stepping; /* in filler's hands; or NULL */
-	size_t step; /* its bytes */
+	struct proxy_client_region *stepping; /* used by filler; or NULL */
+	size_t step; /* bytes of the filler's step */
 	struct mpib_quota_user *users; /* by uid */
 	uint32_t next_id;
 	uint32_t on_shard[MPIB_SHARDS_MAX];
 	struct mpib_usage usage;
 	struct mpib_jobs jobs;
 	struct mpib_survivors survivors;
-	struct mpib_timer look; /* whether those are back */
+	struct mpib_timer look; /* checks whether the survivors are back */
 	uint64_t accepted, refused, rejected; /* clients; rejected: requests */
-	/* This is a successor, and its predecessor serves: clients attach and
-	 * register memory, and may do no more. */
+	/* This proxy is a successor and its predecessor still serves: clients
+	 * can only attach and register memory. */
 	bool awaits;
-	/* The first client that cannot attach to the successor, and why; "" */
+	/* The first client that cannot attach to the successor, and the
+	 * reason */
 	char next_why[400];
 };
 
-/* Serve the listening socket fd, which the caller keeps and closes. -errno. */
+/* Serve the listening socket fd, which the caller keeps and closes. 0 or
+ * -errno. */
 int proxy_clients_init(struct proxy_clients *all, struct mpib_loop *loop,
 		       struct mpib_engine *engine, struct mpib_broker *broker,
 		       const struct mpib_config *cfg, int fd);
-/* Bring limits that changed in the configuration into force. */
+/* Apply limits that changed in the configuration. */
 void proxy_clients_tune(struct proxy_clients *all);
-/* The attached client with that id, also while it is leaving; or NULL. */
+/* Return the attached client with that id, even if it is leaving; or NULL. */
 struct proxy_client *proxy_clients_known(const struct proxy_clients *all,
 					 uint64_t id);
 /* Like proxy_clients_known(), but NULL for a client that is leaving. */
 struct proxy_client *proxy_clients_find(struct proxy_clients *all, uint64_t id);
 
-/* An upgrade of that number, from 1: have each client attach to the successor.
- * Call it again until it returns 0, the clients that have not yet; why is then the name
- * of one, or what one cannot do: all->next_why. */
+/* Tell each client to attach to the successor of upgrade `number`, counted
+ * from 1. Returns how many have not yet: call it again until this is 0.
+ * why then has the name of one of them, or the reason why one cannot
+ * attach: all->next_why. */
 unsigned proxy_clients_prepare(struct proxy_clients *all, uint32_t number,
 			       char *why, size_t len);
-/* The upgrade failed: have them forget the successor. */
+/* The upgrade failed: tell the clients to forget the successor. */
 void proxy_clients_stay(struct proxy_clients *all);
-/* The successor serves from now on. */
+/* Called when the successor begins to serve. */
 void proxy_clients_serve(struct proxy_clients *all);
 
 /* The rest is for the files of this folder. */
 
-/* Hang up on the client, which is gone or has to go; why is for the log. s is
- * freed in a later turn of the loop. */
+/* Hang up on a client that ended or must go; why is logged. s is freed in a
+ * later turn of the loop. */
 void proxy_client_drop(struct proxy_client *s, const char *why);
-/* Free all of the client arg, for which no callback is outstanding. Its type is
- * that of a timer's function. */
+/* Free the client arg, for which no callback may be pending. The type is that
+ * of a timer's function. */
 void proxy_client_free(void *arg);
-/* Take the next step in taking down a client that is gone, if it is due. */
+/* Take the next step of closing a client, if it is due. */
 void proxy_client_advance(struct proxy_client *s);
 /* Loop callback: the socket of the client arg is readable. */
 void proxy_client_on_message(void *arg, uint32_t events);
-/* Never waits. A client that does not read its answers is dropped: -EPIPE, and
- * the caller must leave s alone. The caller sets h->len. */
+/* Send without blocking. A client that does not read its answers is dropped:
+ * returns -EPIPE, and the caller must not use s any more. The caller sets
+ * h->len. */
 int proxy_client_send(struct proxy_client *s, const struct mpib_ctl_header *h,
 		      const int *fd, unsigned fds);
 /* Answer ask with an error; the text is for the client's user. Returns like
@@ -229,16 +233,16 @@ int proxy_client_refuse(struct proxy_client *s,
 			const struct mpib_ctl_header *ask, int status,
 			const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* True when the user of s may hold more of q. False: ask has been refused, and
- * s may have been dropped. */
+/* Return whether the user of s may hold `more` of q. If false, ask has been
+ * refused, and s may have been dropped. */
 bool proxy_client_may(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		      enum mpib_quota q, uint64_t more);
 /* Answer ask with a struct mpib_ctl_id. Returns like proxy_client_send(). */
 int proxy_client_ok(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		    uint32_t id);
 
-/* Handlers of one checked message each. The caller closes the descriptors that
- * a handler leaves in m. */
+/* Handlers of one checked message each. A handler takes descriptors out of m;
+ * the caller closes the others. */
 typedef void proxy_client_fn(struct proxy_client *s, struct mpib_message *m);
 proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_dereg, proxy_client_listen, proxy_client_close_listen,
@@ -246,62 +250,66 @@ proxy_client_fn proxy_client_hello, proxy_client_pool, proxy_client_reg_fd,
 	proxy_client_resume, proxy_client_why, proxy_client_device,
 	proxy_client_next, proxy_client_resumed;
 
-/* The client is served from now on: say so, and note its process for the next proxy. */
+/* The client is now served: tell it, and record its process for the next
+ * proxy. */
 void proxy_client_served(struct proxy_client *s);
 
-/* Clients of the user came or went: set each client's share anew, and each
- * shard's part of the user's limit. */
+/* Set the shares of the user's clients again, and each shard's part of the
+ * user's limit, after clients of the user attached or left. */
 void mpib_shares_apply_user(struct proxy_clients *all, uid_t uid);
-/* The rules changed: do so for all users. */
+/* The same for all users, after the rules changed. */
 void mpib_shares_apply(struct proxy_clients *all);
 
-/* Free r, which neither rails nor shard have, nor the filler; it may be FILLING. */
+/* Free r, which must not be in use by rails, shard or filler. It may be
+ * FILLING. */
 void mpib_region_free(struct proxy_client_region *r);
-/* Register r with the rails and tell the shard; answers the client when that is
- * done. Where it fails at once, refuses the request and frees r. */
+/* Register r with the rails and the shard, then answer the client. If the
+ * registration fails immediately, refuse the request and free r. */
 void mpib_region_add(struct proxy_client_region *r,
 		     const struct mpib_mr_attr *attr);
 /* Start fencing and dropping every LIVE region. */
 void proxy_client_drop_regions(struct proxy_client *s);
-/* Deregister memory of devices whoever still uses it, and close it, unless that
- * would cost others their connections. arg is a client that has left. */
+/* Deregister and close memory of devices although peers may still use it,
+ * unless that would break connections of others. arg is a client that has
+ * left. */
 void proxy_client_let_go(void *arg);
 
-/* Start the thread. -errno. */
+/* Start the thread. Returns 0 or -errno. */
 int mpib_filler_start(struct proxy_clients *all);
 
 /*
  * Allocating the pages of a region before the rails register it. Page
- * allocation is most of the cost of registering, so the thread above does it in
- * steps. Clients take turns, and so do the regions of one client:
- * however large or many one client's regions are, another client waits for one
- * foreign step per step of its own.
+ * allocation is most of the cost of registering, so the filler's thread does it
+ * in steps. Clients take turns, and so do the regions of one client. However
+ * large or many the regions of another client are, a client waits for one step
+ * of others per step of its own.
  *
  * A region is FILLING from mpib_fill_begin() to mpib_fill_end(). It counts in
- * the client's quotas from the start. When the client leaves, it is freed after the
- * step that is under way. Others wait for that step: it takes as long as another
- * thread of the client's punches a hole into the memory, 0.2 s a GiB. Control thread
- * only.
+ * the client's quotas from the start. When the client leaves, the region is
+ * freed after the current step. That step may be slow, and other clients wait
+ * for it: if the client punches a hole into the memory meanwhile, it takes 0.2
+ * s per GiB. Control thread only.
  */
 
-/* One huge page, so that each is made whole. With 4 KiB pages a step takes some
- * 2 ms. */
+/* The size of one huge page, so that a step makes a whole one. With 4 KiB pages
+ * a step takes about 2 ms. */
 #define MPIB_FILL_STEP ((size_t)2 << 20)
 
-/* r is mapped. It is filled and then registered with attr; or the client's
- * request is refused and r freed. */
+/* Fill r, which is mapped, then register it with attr. On failure, refuse the
+ * client's request and free r. */
 void mpib_fill_begin(struct proxy_client_region *r,
 		     const struct mpib_mr_attr *attr);
 /* Take r off the queue; the caller then frees or registers it. */
 void mpib_fill_end(struct proxy_client_region *r);
-/* The client leaves: free its FILLING regions, but for one that the filler has. */
+/* The client leaves: free its FILLING regions, except one that the filler
+ * uses. */
 void mpib_fill_stop(struct proxy_client *s);
-/* Refuse ask, which is for a region of size bytes in fd: the kernel gave pages
- * for filled bytes only, then failed with rc. */
+/* Refuse ask, a request for a region of size bytes in fd: the kernel allocated
+ * only `filled` bytes of pages, then failed with rc. */
 void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		      int rc, int fd, uint64_t filled, uint64_t size);
 
-/* Tell the client that connections are lost. */
+/* Tell the client that connections were lost. */
 void proxy_client_conns_lost(struct peer_client *client);
 
 #endif

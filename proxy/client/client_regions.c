@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The life of a client's regions: made and counted, registered with the rails,
- * fenced and freed. Also the pools that the proxy makes for clients.
+ * The life of a client's regions: allocate, count, register with the rails,
+ * fence, free. Also the pools that the proxy allocates for clients.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,8 @@
 #include "base/thread.h"
 #include "client/client.h"
 
-/* Bytes from which on freeing them is not the control thread's: 5 ms. */
+/* Regions of this size or more are not freed on the control thread: it takes 5
+ * ms. */
 #define LARGE ((size_t)32 << 20)
 
 static void region_let_go(const struct proxy_client_region *r)
@@ -58,7 +59,7 @@ void mpib_region_free(struct proxy_client_region *r)
 	free(r);
 }
 
-/* A region of s for the request m, counted in its usage from now on; NULL: no
+/* Make a region of s for the request m, and count it in the usage. NULL: no
  * memory, and m was refused. */
 static struct proxy_client_region *region_new(struct proxy_client *s,
 					      const struct mpib_message *m,
@@ -86,7 +87,8 @@ static struct proxy_client_region *region_new(struct proxy_client *s,
 	return r;
 }
 
-/* True when the client may register size bytes more. False: ask was refused. */
+/* Return whether the client may register size bytes more. False: ask was
+ * refused. */
 static bool region_allowed(struct proxy_client *s,
 			   const struct mpib_ctl_header *ask, uint64_t size,
 			   enum mpib_region_kind kind)
@@ -143,7 +145,7 @@ static void on_added(void *arg, int status)
 				  r->kind == MPIB_REGION_POOL);
 }
 
-/* The region is mapped at map. */
+/* Record that the region is mapped at map. */
 static void region_mapped(struct proxy_client_region *r, void *map, size_t len)
 {
 	r->map = map;
@@ -151,7 +153,7 @@ static void region_mapped(struct proxy_client_region *r, void *map, size_t len)
 	r->client->all->usage.mapped += len;
 }
 
-/* Give fd to the region, which closes it. */
+/* Pass fd to the region, which closes it later. */
 static void region_keep(struct proxy_client_region *r, int fd)
 {
 	r->fd = fd;
@@ -188,7 +190,7 @@ void proxy_client_pool(struct proxy_client *s, struct mpib_message *m)
 	uint64_t size = ask->size;
 	int rc;
 
-	/* What is more than that is refused as it is. */
+	/* A larger size would overflow; it is refused below. */
 	if (size <= UINT64_MAX - page)
 		size = (size + page - 1) / page * page;
 	if (!region_allowed(s, &m->h, size, MPIB_REGION_POOL) ||
@@ -228,8 +230,8 @@ static void on_deleted(void *arg, int status)
 	uint32_t handle = r->handle;
 
 	(void)status;
-	/* Free the region before answering: the client's next request must find
-	 * its quota released. */
+	/* Free the region before the answer, so that the client's next request
+	 * finds its quota released. */
 	mpib_region_free(r);
 	if (s->state > PROXY_CLIENT_LIVE)
 		proxy_client_advance(s);
@@ -302,8 +304,8 @@ void proxy_client_let_go(void *arg)
 }
 
 /*
- * Regions of memory that a client has a descriptor of, memfd or dma-buf: their
- * registration. Control thread.
+ * Registering memory for which a client has a descriptor: a memfd or a dma-buf.
+ * Control thread.
  */
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -317,9 +319,10 @@ static bool sealed_against_writing(int seals)
 
 /*
  * A client's memfd must be sealed against shrinking, or the proxy's accesses
- * could raise SIGBUS. Its seals are only read: adding one waits for the file's lock,
- * which the client has for as long as it writes, and for any other descriptor
- * F_GET_SEALS asks no file system. NULL, or why it is not accepted.
+ * could raise SIGBUS. The proxy only reads the seals. Adding a seal would wait
+ * for the file's lock, which the client can hold by writing. F_GET_SEALS on
+ * another kind of descriptor does not call its file system. Return NULL, or why
+ * the memfd is not accepted.
  */
 static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
 {
@@ -338,8 +341,8 @@ static const char *check_memfd(int fd, const struct mpib_ctl_reg_fd *ask)
 	return NULL;
 }
 
-/* Its page size. Not st_blksize, which is that of a huge page, too, where the
- * kernel may make ordinary memory of such (shmem_enabled). */
+/* Return its page size. st_blksize may be the size of a huge page for ordinary
+ * memory, too (shmem_enabled). */
 static uint64_t page_of(int fd)
 {
 	struct statfs fs;
@@ -349,8 +352,8 @@ static uint64_t page_of(int fd)
 	return (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Map the pages of unit bytes around a region of a file; the region begins
- * *skip bytes into the mapping. */
+/* Map the pages (of unit bytes) that contain a region of a file. The region
+ * starts *skip bytes into the mapping. */
 static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
 			size_t *len, uint64_t *skip)
 {
@@ -369,17 +372,19 @@ static void *map_around(int fd, uint64_t offset, uint64_t size, uint64_t unit,
 }
 
 /*
- * Whoever maps a file, or touches a page of it, waits for its locks, and for holes
- * that are punched there. Who made the file holds them for as long as he likes: a
- * process that hardly gets the CPU does so without an end. So the proxy maps what it
- * made itself, and files of those who could trace it anyway.
+ * Mapping a file, or touching its pages, waits for the file's locks and for
+ * holes that are being punched. The file's owner can hold these locks without
+ * limit, for instance by a process that hardly gets any CPU time. So the proxy
+ * only maps files that it made itself, and files of users that could trace it
+ * anyway.
  */
 static bool owner_may(struct proxy_client *s, const struct mpib_message *m)
 {
 	const uint32_t who = s->all->cfg->own_memory;
 	struct stat st;
 
-	/* Made by an earlier proxy: no other user makes files of this one. */
+	/* Made by an earlier proxy: no other user can make files of this
+	 * uid. */
 	if (fstat(m->fd[0], &st) == 0 && st.st_uid == geteuid())
 		return true;
 	if (who == MPIB_OWN_MEMORY_ALL ||
@@ -428,15 +433,16 @@ static void reg_memfd(struct proxy_client *s, struct mpib_message *m,
 	region_mapped(r, map, len);
 	region_keep(r, m->fd[0]);
 	m->fds = 0;
-	/* Huge pages are counted where the client reserved them. */
+	/* Huge pages were reserved by the client: the proxy may allocate
+	 * them. */
 	r->must_be_there = unit == (uint64_t)sysconf(_SC_PAGESIZE);
 	mpib_fill_begin(r, &(struct mpib_mr_attr){ .addr = (char *)map + skip,
 						   .len = ask->size,
 						   .dmabuf_fd = -1 });
 }
 
-/* Whether it is a file of no type, as files of the kernel's own are. A file system
- * that is a process is not asked, and so cannot keep the proxy waiting. */
+/* Return whether the file has no type, like the kernel's own files. Other files
+ * are not queried, as a file system in user space could block the proxy. */
 static bool is_of_the_kernel(int fd)
 {
 	struct statx st;
@@ -454,8 +460,8 @@ static bool is_dmabuf(int fd)
 	       fs.f_type == DMA_BUF_MAGIC;
 }
 
-/* The software HCA maps the descriptor, so the file must not be able to shrink:
- * a dma-buf cannot, and a sealed memfd is accepted in place of one. */
+/* Accept a dma-buf or, for the software HCA, which maps it, a sealed memfd: in
+ * both cases the file cannot shrink. */
 static const char *check_dmabuf(int fd, const struct mpib_ctl_reg_fd *ask)
 {
 	return is_dmabuf(fd) || !check_memfd(fd, ask)
@@ -484,8 +490,8 @@ static void reg_dmabuf(struct proxy_client *s, struct mpib_message *m,
 	r = region_new(s, m, ask->size, MPIB_REGION_DMABUF);
 	if (!r)
 		return;
-	/* Receiving the message gave the proxy a descriptor of its own: the
-	 * client may close its copy before it gets the answer. */
+	/* The message gave the proxy its own descriptor: the client may close
+	 * its copy before it gets the answer. */
 	region_keep(r, m->fd[0]);
 	m->fds = 0;
 	mpib_region_add(r,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making a client, and taking it down: its connections first, then its regions,
- * then its segments. Control thread.
+ * Make a client, and close it: first its connections, then its regions, then
+ * its segments. Control thread.
  */
 #include "client/client.h"
 
@@ -21,9 +21,10 @@
 #include "base/log.h"
 #include "base/xalloc.h"
 
-/* How long a client that is gone keeps memory of devices, for peers that may
- * still write into it. The next job wants it, and nobody resets a GPU whose
- * memory is in use: it is free 100 ms after a rank's death. */
+/* How long memory of devices is kept after its client ended, for peers that may
+ * still write to it. It is short, as the next job needs the memory and a GPU
+ * cannot be reset while it is in use. The memory is free 100 ms after a rank's
+ * death. */
 #define LET_GO (50 * MPIB_MSEC)
 
 void proxy_client_free(void *arg)
@@ -75,7 +76,7 @@ void proxy_client_drop(struct proxy_client *s, const char *why)
 
 	if (s->state > PROXY_CLIENT_LIVE)
 		return;
-	/* Release pairs with the acquire of a client that sees the hang-up. */
+	/* Release: pairs with the acquire of a client that sees the hang-up. */
 	if (reply)
 		atomic_store_explicit(&reply->ended, 1, memory_order_release);
 	client_hang_up(s);
@@ -123,8 +124,8 @@ static void client_on_closed(void *arg, int status)
 
 void proxy_client_advance(struct proxy_client *s)
 {
-	/* The filler may have a region, and one in ADDING can be fenced only
-	 * once its shard knows it. */
+	/* Wait for the filler to release its region, and for regions in ADDING:
+	 * these can be fenced only when the shard knows them. */
 	if (s->state != PROXY_CLIENT_REGIONS || s->adding > 0 ||
 	    !TAILQ_EMPTY(&s->filling))
 		return;
@@ -140,8 +141,8 @@ void proxy_client_advance(struct proxy_client *s)
  * Requests on the control socket: check each message, call its handler, answer.
  */
 
-/* Messages taken from one client per turn, so that a client that sends many
- * does not delay the others. */
+/* Messages handled per client and turn, so that a client that sends many does
+ * not delay others. */
 #define BURST 16
 #define CROWD "too many wait at its socket, whom each answer wakes"
 
@@ -245,7 +246,8 @@ int proxy_client_ok(struct proxy_client *s, const struct mpib_ctl_header *ask,
 	return proxy_client_send(s, &ok.h, NULL, 0);
 }
 
-/* True when m may go to its handler; rc is mpib_message_take()'s result. */
+/* Return whether m may go to its handler; rc is the result of
+ * mpib_message_take(). */
 static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 			  int rc)
 {
@@ -257,8 +259,8 @@ static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 				    type);
 		return false;
 	}
-	/* A HELLO of another version may have another size: no size check here,
-	 * so that proxy_client_hello() can answer with the version. */
+	/* A HELLO of another version may have another size. Do not check it
+	 * here, so that proxy_client_hello() can answer with the version. */
 	if (type != MPIB_CTL_HELLO && s->state == PROXY_CLIENT_NEW) {
 		proxy_client_drop(s, "it spoke before its HELLO");
 		return false;
@@ -300,17 +302,18 @@ static const char *why_ended(int rc)
 	return rc == -EPROTO ? "its message is malformed" : strerror(-rc);
 }
 
-/* Whether a message of the type gives something back: its sender has given up what
- * it names, and asks only once. */
+/* Return whether messages of the type release a resource. The sender no longer
+ * uses it and asks only once. */
 static bool gives_back(uint32_t type)
 {
 	return type == MPIB_CTL_DEREG || type == MPIB_CTL_CLOSE_LISTEN ||
 	       type == MPIB_CTL_CLOSE;
 }
 
-/* False when s has sent too many messages lately: m is refused, or s dropped. What
- * gives back counts, but is not refused: the proxy would keep it, and a peer would
- * wait at a connection that no process holds. */
+/* Check the rate of messages. False if s has sent too many: m was refused, or s
+ * dropped. Messages that release a resource count, but are not refused: the
+ * resource would leak, and a peer could wait for a connection that no process
+ * has any more. */
 static bool request_patient(struct proxy_client *s,
 			    const struct mpib_message *m)
 {
@@ -330,7 +333,7 @@ static bool request_patient(struct proxy_client *s,
 	return rc == 0;
 }
 
-/* Close what a handler left, or none has got. */
+/* Close the descriptors that no handler has taken. */
 static void request_end(const struct proxy_client *s, struct mpib_message *m)
 {
 	while (m->fds > 0)
@@ -364,8 +367,8 @@ void proxy_client_on_message(void *arg, uint32_t events)
 	mpib_works_for = 0;
 }
 
-/* A client's requests about listeners and connections, passed to the broker of the
- * peer room. */
+/* A client's requests for listeners and connections, passed to the broker of
+ * the peer link. */
 
 static const char *listen_error(int rc)
 {
@@ -503,7 +506,7 @@ void proxy_client_resume(struct proxy_client *s, struct mpib_message *m)
 					       ask));
 }
 
-/* One that does not read it looks by itself. */
+/* If the client does not read this, it finds the loss by polling. */
 void proxy_client_conns_lost(struct peer_client *client)
 {
 	struct proxy_client *s =
@@ -548,11 +551,11 @@ void proxy_client_why(struct proxy_client *s, struct mpib_message *m)
 }
 
 /*
- * Clients at an upgrade: each attaches to the successor and registers its memory
- * there while the running proxy serves it (MPIB_CTL_NEXT).
+ * Clients in an upgrade: each client attaches to the successor and registers
+ * its memory there, while the running proxy still serves it (MPIB_CTL_NEXT).
  */
 
-/* A client that does not read this answers late, or never, and the upgrade fails. */
+/* Announce the upgrade. It fails if a client never reads this. */
 static bool next_tell(const struct proxy_client *s, uint32_t number)
 {
 	const struct mpib_ctl_next next = {
@@ -569,7 +572,7 @@ void proxy_client_next(struct proxy_client *s, struct mpib_message *m)
 	struct proxy_clients *all = s->all;
 
 	if (got->number != s->told || !s->told || s->prepared == s->told)
-		return; /* of an upgrade that failed */
+		return; /* for an upgrade that failed */
 	if (got->h.status == 0) {
 		s->prepared = s->told;
 		return;
@@ -621,7 +624,7 @@ void proxy_client_resumed(struct proxy_client *s, struct mpib_message *m)
 	mpib_survivors_resumed(s->record);
 }
 
-/* Once the clients of the last proxy are back, peers need not wait for others. */
+/* After the last proxy's clients are back, peers need not wait for others. */
 static void clients_on_look(void *arg)
 {
 	struct proxy_clients *all = arg;

@@ -12,11 +12,12 @@
 #include "client/client.h"
 
 /*
- * 0: the client has allocated all pages of the memory; -ENODATA; -EACCES: the kernel
- * does not tell, or something forbids it; -EAGAIN: it has no page to tell it in. Those
- * that the proxy would allocate in its stead would count as the proxy's memory, and a
- * client could have the kernel kill the proxy for want of it. Not by lseek(SEEK_HOLE),
- * which waits for the file's lock while the client's fallocate(2) has it.
+ * Check whether the client has allocated all pages of the memory. 0: it has.
+ * -ENODATA: it has not. -EACCES: the kernel does not tell, or a filter forbids
+ * the call. -EAGAIN: memory for the result was short. Pages that the proxy
+ * allocated instead would count as the proxy's memory, and a client could so
+ * provoke the kernel's OOM killer. This does not use lseek(SEEK_HOLE), which
+ * waits for the file's lock during the client's fallocate(2).
  */
 static int all_there(char *from, size_t len)
 {
@@ -39,12 +40,14 @@ static int all_there(char *from, size_t len)
 	return 0;
 }
 
-/* To who may not write to the file mincore(2) says that all pages are there. */
+/* Without write permission for the file, mincore(2) reports all pages as
+ * present. */
 static bool mincore_tells(int fd)
 {
 	struct stat st;
 
-	/* What an earlier proxy made is immutable, and its owner is told. */
+	/* An earlier proxy's file is immutable, but mincore() works for its
+	 * owner. */
 	return (fstat(fd, &st) == 0 && st.st_uid == geteuid()) ||
 	       faccessat(fd, "", W_OK, AT_EMPTY_PATH | AT_EACCESS) == 0;
 }
@@ -63,7 +66,7 @@ static int filler_populate(const struct mpib_filler *f)
 
 	if (rc < 0)
 		return rc;
-	/* Not by writing to the pages: that raises SIGBUS if there are none. */
+	/* A write to the pages would raise SIGBUS if there are none. */
 	while (madvise(f->at, f->len, MADV_POPULATE_WRITE) < 0) {
 		if (errno != EINTR)
 			return -errno;
@@ -92,10 +95,11 @@ static void *filler_run(void *arg)
 	return NULL;
 }
 
-/* Make the pages from at to at + len, which stays mapped until fill_stepped(). fd:
- * they are those of a file, open as long, and have to be there already, or rc is
- * -ENODATA; -EACCES: its mode, or a filter of system calls, keeps the kernel from
- * telling this process. -1: they need not be. No step may be under way. */
+/* Make the pages from at to at + len, which stay mapped until fill_stepped().
+ * No other step may be in progress. With fd -1, missing pages are allocated.
+ * Otherwise they are pages of the open file fd and must exist already: rc is
+ * -ENODATA if some do not, or -EACCES if the file's mode or a filter of system
+ * calls prevents the check. */
 static void filler_ask(struct mpib_filler *f, void *at, size_t len, int fd)
 {
 	pthread_mutex_lock(&f->lock);
@@ -108,10 +112,10 @@ static void filler_ask(struct mpib_filler *f, void *at, size_t len, int fd)
 	pthread_mutex_unlock(&f->lock);
 }
 
-/* Filling regions round robin, step by step. */
+/* Fill regions round robin, step by step. */
 
-/* Have the thread make the next step, up to the next multiple of
- * MPIB_FILL_STEP, where huge pages end, if the region has them. */
+/* Start the thread's next step. It ends at a multiple of MPIB_FILL_STEP, where
+ * huge pages end, if the region has them. */
 static void next_step(struct proxy_clients *all)
 {
 	struct proxy_client *s = TAILQ_FIRST(&all->filling);
@@ -181,7 +185,7 @@ static const char *fill_remedy(int fd)
 void mpib_fill_refuse(struct proxy_client *s, const struct mpib_ctl_header *ask,
 		      int rc, int fd, uint64_t filled, uint64_t size)
 {
-	/* madvise(2): an access would end in SIGBUS, for want of pages. */
+	/* madvise(2): an access would raise SIGBUS as pages are missing. */
 	if (rc == -EFAULT)
 		rc = -ENOMEM;
 	proxy_client_refuse(s, ask, rc,
@@ -210,12 +214,12 @@ static void give_up(struct proxy_client_region *r, int rc)
 	else
 		mpib_fill_refuse(s, &r->ask, rc, r->fd, r->filled, r->size);
 	mpib_region_free(r);
-	/* If the client did not read the refusal it was dropped meanwhile, and
-	 * its take-down waited for r. */
+	/* If the client did not read the refusal, it was dropped meanwhile, and
+	 * its removal waited for r. */
 	proxy_client_advance(s);
 }
 
-/* r has had its step: requeue r and its client at the end. */
+/* After a step of r, move r and its client to the end of their queues. */
 static void to_the_end(struct proxy_client_region *r)
 {
 	struct proxy_client *s = r->client;
@@ -227,7 +231,7 @@ static void to_the_end(struct proxy_client_region *r)
 	TAILQ_INSERT_TAIL(&all->filling, s, fill_link);
 }
 
-/* A step has ended. -EINVAL: the kernel cannot (before 5.14). */
+/* Handle the end of a step. -EINVAL: the kernel is older than 5.14. */
 static void fill_stepped(struct proxy_clients *all, int rc)
 {
 	struct proxy_client_region *r = all->stepping;

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "client/client.h"
 
-/* Descriptors that any user may have, however few the proxy has. */
+/* Descriptors that every user may have, even if the proxy has few. */
 #define FDS_LEAST 256u
 #define LANES_LEAST 64u
 #define CONNECTIONS_LEAST 1024u
@@ -43,7 +43,7 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 {
 	switch (q) {
 	case MPIB_QUOTA_CLIENTS:
-		/* One that left before its HELLO was never attached. */
+		/* A client that left before its HELLO was never attached. */
 		return s->peer_client.engine_client != NULL;
 	case MPIB_QUOTA_CONNECTIONS:
 		return s->peer_client.conns;
@@ -59,7 +59,7 @@ static uint64_t used_by(const struct proxy_client *s, enum mpib_quota q)
 		return s->of_kind[MPIB_REGION_POOL];
 	case MPIB_QUOTA_FDS:
 		return MPIB_FDS_OF_A_CLIENT + s->region_fds;
-	case MPIB_QUOTA_LANES: /* of the user, not of its clients */
+	case MPIB_QUOTA_LANES: /* belong to the user, not to its clients */
 	case MPIB_QUOTA_MESSAGES:
 	case MPIB_QUOTAS:
 		break;
@@ -83,14 +83,14 @@ uint64_t mpib_quota_used(const struct proxy_clients *all, uid_t uid,
 	return sum;
 }
 
-/* most, or part where that is less, and at least so many. */
+/* Return the lesser of most and part, but not less than least. */
 static uint64_t least_part(uint64_t most, uint64_t part, uint64_t least)
 {
 	part = part > least ? part : least;
 	return most < part ? most : part;
 }
 
-/* Sockets of a lane: each QP of a software rail has one. */
+/* Return the sockets of a lane: one for each QP of a software rail. */
 static unsigned sockets_of_a_lane(const struct mpib_engine_config *e)
 {
 	unsigned n = 0;
@@ -100,14 +100,14 @@ static unsigned sockets_of_a_lane(const struct mpib_engine_config *e)
 	return n;
 }
 
-/* How many connections of a user take a sixteenth of memory. */
+/* Return how many connections of a user take a sixteenth of memory. */
 static uint64_t connections_part(uint64_t most, uint64_t memory)
 {
 	return least_part(most, memory / 16 / MPIB_CONNECTION_BYTES,
 			  CONNECTIONS_LEAST);
 }
 
-/* A quarter, but for what the user's connections may take of it. */
+/* Return a quarter of memory, less what the user's connections may take. */
 static uint64_t memory_part(const struct mpib_config *cfg, uint64_t memory)
 {
 	const uint64_t taken =
@@ -172,7 +172,7 @@ int mpib_quota_check(const struct proxy_client *s, enum mpib_quota q,
 	return -EDQUOT;
 }
 
-/* Forget users who left so long ago that nothing they sent counts any more. */
+/* Forget users that left so long ago that their messages no longer count. */
 static void quota_forget(struct proxy_clients *all)
 {
 	uint64_t now = mpib_loop_now(all->loop);
@@ -211,7 +211,8 @@ void mpib_quota_end(struct proxy_client *s)
 	struct mpib_quota_user *u = s->user;
 
 	s->user = NULL;
-	/* The user stays: who came back at once would have paid for nothing. */
+	/* Keep the user: otherwise reconnecting would reset the message
+	 * rate. */
 	if (u)
 		mpib_sum_less(&u->clients);
 }
@@ -225,14 +226,15 @@ int mpib_quota_message(struct proxy_client *s, uint64_t now_ns)
 		return 0;
 	each = MPIB_SEC / rate;
 	over = mpib_rate_wait(u->paid, now_ns, MPIB_SEC - each);
-	/* Whoever stops is served again within two seconds. */
+	/* Bound the debt, so that a user that stops is served again within two
+	 * seconds. */
 	if (over > MPIB_SEC)
 		return -EPIPE;
 	mpib_rate_pay(&u->paid, now_ns, each);
 	return over ? -EDQUOT : 0;
 }
 
-/* The number in the file, if there is one and it is less than most. */
+/* Return the number in the file if it is less than most; otherwise most. */
 static uint64_t least_of(const char *path, uint64_t most)
 {
 	char text[32], *end;
@@ -243,9 +245,9 @@ static uint64_t least_of(const char *path, uint64_t most)
 	return end == text || n > most ? most : n; /* "max" is no number */
 }
 
-/* The least limit of the cgroup at path, below root/controller, and of those
- * above it. Where a container sees its own cgroups as the root, path may name
- * folders that are not there; those count as without a limit. */
+/* Return the lowest limit of the cgroup at path, below root/controller, and of
+ * its ancestors. If a container sees its own cgroup as the root, path may name
+ * directories that do not exist; those have no limit. */
 static uint64_t least_above(const char *root, const char *controller,
 			    char *path, const char *name, uint64_t most)
 {
@@ -297,7 +299,7 @@ uint64_t mpib_memory_bound(void)
 					    (uint64_t)sysconf(_SC_PAGESIZE));
 }
 
-/* Choosing the shard of a new client. */
+/* The choice of the shard for a new client. */
 
 unsigned mpib_place(enum mpib_place how, const uint32_t *of_user,
 		    const uint32_t *of_all, unsigned shards)
@@ -316,11 +318,10 @@ unsigned mpib_place(enum mpib_place how, const uint32_t *of_user,
 	return best;
 }
 
-/* Bring the shares (weight and limit) of users and clients into force. Control
- * thread. */
+/* Apply the shares (weight and limit) of users and clients. Control thread. */
 
-/* The shards that the user has clients on, at least 1. Shards schedule
- * independently, so each gets an equal part of the user's limit. */
+/* Return the number of shards with clients of the user, at least 1. Shards
+ * schedule independently, so each gets an equal part of the user's limit. */
 static unsigned shards_of(const struct proxy_clients *all, uid_t uid)
 {
 	const struct proxy_client *s;
@@ -337,7 +338,7 @@ static unsigned shards_of(const struct proxy_clients *all, uid_t uid)
 	return n ? n : 1;
 }
 
-/* Give a client that attaches again the share that it had with the last proxy. */
+/* Give a client that attaches again its share from the last proxy. */
 static void share_restore(struct proxy_clients *all, struct proxy_client *s)
 {
 	for (unsigned i = 0; s->pid && i < all->kept_count; i++) {
@@ -383,18 +384,18 @@ void mpib_shares_apply(struct proxy_clients *all)
 	mpib_shares_apply_user(all, s->uid);
 }
 
-/* Which client belongs to which job, and the sum of a job at its end. */
+/* The assignment of clients to jobs, and the sums of a job at its end. */
 
-/* Whether s is of job j. Where a launcher names the job, its label decides alone:
- * the processes of a job may have several comms. */
+/* Return whether s belongs to job j. If the launcher gave a label, only that is
+ * compared: the processes of a job may have several comms. */
 static bool job_is(const struct mpib_job *j, const struct proxy_client *s)
 {
 	return j->attached && j->uid == s->uid && !strcmp(j->label, s->label) &&
 	       (s->label[0] || j->number == s->job);
 }
 
-/* Whether the user has as many jobs as one may have. Root has no limit: it
- * starts what others ask it to. */
+/* Return whether the user has the maximum number of jobs. Root has no limit, as
+ * it starts jobs for others. */
 static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
 {
 	unsigned n = 0;
@@ -404,8 +405,8 @@ static bool job_share_is_full(const struct mpib_jobs *jobs, uid_t uid)
 	return uid != 0 && n >= MPIB_JOBS_OF_A_USER;
 }
 
-/* A free place, else the one of the job that ended first, of the user's
- * own where it has its share; NULL: all run. */
+/* Return a free place, else that of the job that ended first. A user at its
+ * maximum replaces one of its own jobs. NULL: all jobs run. */
 static struct mpib_job *job_place(struct mpib_jobs *jobs, uid_t uid)
 {
 	bool own = job_share_is_full(jobs, uid);
@@ -456,7 +457,7 @@ static void job_end(struct mpib_job *j)
 	double seconds;
 
 	j->ended_ns = mpib_clock_ns(CLOCK_REALTIME);
-	/* The clock may have been set back meanwhile. */
+	/* The clock may have been set back in between. */
 	if (j->ended_ns < j->began_ns)
 		j->ended_ns = j->began_ns;
 	seconds = (double)(j->ended_ns - j->began_ns) / 1e9;

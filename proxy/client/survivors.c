@@ -15,11 +15,11 @@
 #include "base/crash.h"
 #include "base/log.h"
 
-/* Behind the records is one more: a state other than FREE says that a client had no
- * record. */
+/* After the records there is one more. A state other than FREE in it means that
+ * a client had no record. */
 #define RECORDS 4096u
 #define BYTES ((RECORDS + 1) * sizeof(struct mpib_survivor))
-#define CRASHES_NS 60000000000u /* two within that are one too many */
+#define CRASHES_NS 60000000000u /* after two within this time, no service */
 #define PIDFS_MAGIC 0x50494446 /* linux/magic.h */
 
 static uint64_t boot_ns(void)
@@ -40,14 +40,15 @@ struct mpib_process mpib_process_of(uid_t uid, uint32_t pid, int pidfd,
 	struct statfs fs;
 	struct stat st;
 
-	/* Before 6.9 all have the same. */
+	/* Before Linux 6.9, all pidfds have the same inode. */
 	if (pidfd >= 0 && fstatfs(pidfd, &fs) == 0 &&
 	    fs.f_type == PIDFS_MAGIC && fstat(pidfd, &st) == 0)
 		p.inode = st.st_ino;
 	return p;
 }
 
-/* Whether its process may live: one of another pid namespace always may. */
+/* Return whether the process may be alive; unknown for another pid
+ * namespace. */
 static bool is_alive(const struct mpib_survivor *r)
 {
 	const struct mpib_process *p = &r->process;
@@ -72,7 +73,7 @@ static void note_crash(void *arg, uint32_t client)
 	struct mpib_survivor *r = arg;
 
 	for (unsigned i = 0; i < RECORDS; i++) {
-		/* Relaxed: the thread's work began after it was written. */
+		/* Relaxed: it was written before the thread's work began. */
 		if (atomic_load_explicit(&r[i].client, memory_order_relaxed) !=
 		    client)
 			continue;
@@ -82,13 +83,13 @@ static void note_crash(void *arg, uint32_t client)
 	}
 }
 
-/* What the last proxy left. */
+/* Adopt a record of the last proxy. */
 static void survivor_inherit(struct mpib_survivor *r, bool expected,
 			     uint64_t now)
 {
 	if (r->state == MPIB_SURVIVOR_FREE && !r->crashed[0])
 		return;
-	/* Of another boot, or of a process that ended. */
+	/* A record of another boot, or of a process that has ended. */
 	if (r->crashed[0] > now || !is_alive(r)) {
 		*r = (struct mpib_survivor){ 0 };
 		return;
@@ -115,7 +116,7 @@ int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns)
 	*v = (struct mpib_survivors){ .until = now + grace_ns };
 	if (fd < 0)
 		return -errno;
-	/* A new file knows nothing of the last proxy. */
+	/* A new file has no data of the last proxy. */
 	v->blind = fstat(fd, &st) < 0 || st.st_size < (off_t)BYTES;
 	map = fchmod(fd, 0600) < 0 || posix_fallocate(fd, 0, BYTES)
 		      ? MAP_FAILED
@@ -133,7 +134,7 @@ int mpib_survivors_open(struct mpib_survivors *v, int dir, uint64_t grace_ns)
 	return 0;
 }
 
-/* By all records of the process, on whatever device. */
+/* Count all records of the process, on any device. */
 static bool crashes_often(const struct mpib_survivors *v,
 			  const struct mpib_process *p)
 {
@@ -156,7 +157,7 @@ static bool crashes_often(const struct mpib_survivors *v,
 	return last[1] && last[0] - last[1] <= CRASHES_NS;
 }
 
-/* How many others are expected; 0 if p is. */
+/* Return how many other processes are expected; 0 if p is expected. */
 static unsigned expected(const struct mpib_survivors *v,
 			 const struct mpib_process *p)
 {
@@ -208,7 +209,7 @@ int mpib_survivors_admit(struct mpib_survivors *v, const struct mpib_process *p,
 	return -EINPROGRESS;
 }
 
-/* The record of this client, else a free one. */
+/* Return the record of this client, else a free one. */
 static struct mpib_survivor *record_for(const struct mpib_survivors *v,
 					const struct mpib_process *p)
 {
@@ -232,7 +233,8 @@ struct mpib_survivor *mpib_survivors_take(struct mpib_survivors *v,
 					  const struct mpib_process *p,
 					  uint32_t client)
 {
-	/* One that nothing tells from others of its user takes no blame. */
+	/* A process that cannot be told from others of its user gets no
+	 * record. */
 	struct mpib_survivor *r =
 		v->record && (p->pid || p->inode) ? record_for(v, p) : NULL;
 
