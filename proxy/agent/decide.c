@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is right for the connections to each peer. */
+/* Choose SUP's share for the connections to each peer. */
 #include "agent/decide.h"
 
 #include <stdio.h>
@@ -15,14 +15,14 @@
 
 static const char *const rail_word[MPIB_RAILS] = { "SOUT", "SUP" };
 
-/* How bad it is to use a rail. */
+/* Reasons against the use of a rail, by severity. */
 enum objection {
 	WELL,
 	SICK,
 	MAINTENANCE,
 };
 
-/* Whether the connection's rule drains the rail for a time. */
+/* Return whether the connection's rule drains the rail for a limited time. */
 static bool in_maintenance(const struct mpib_agent_rule *rule, unsigned r)
 {
 	return rule->drains && (rule->from || rule->to) &&
@@ -37,7 +37,8 @@ static int peer_by_sout(const void *key, const void *peer)
 	return (*sout > of->sout) - (*sout < of->sout);
 }
 
-/* Write why the rail is not well, MPIB_AGENT_REASON bytes. */
+/* Find the reason against a rail, and write it to why (MPIB_AGENT_REASON
+ * bytes). */
 static enum objection objection_of(const struct mpib_agent_policy *p,
 				   const struct mpib_agent_rule *rule,
 				   uint32_t peer, unsigned r, char *why)
@@ -68,7 +69,7 @@ static enum objection objection_of(const struct mpib_agent_policy *p,
 	return objection;
 }
 
-/* A congested rail's part, where the rule gives it more. */
+/* Reduce the share so that the congested rail gets a quarter at most. */
 static uint32_t ease(uint32_t share, unsigned congested)
 {
 	if (congested == MPIB_RAIL_SUP)
@@ -76,13 +77,13 @@ static uint32_t ease(uint32_t share, unsigned congested)
 	return share > ALL || share < ALL - QUARTER ? ALL - QUARTER : share;
 }
 
-/* The share with which the proxy goes on as without an agent. */
+/* Return the share with which the proxy behaves as without an agent. */
 static uint32_t own_share(const struct mpib_agent_slot *s)
 {
 	return s->adaptive ? MPIB_HINT_OWN : 0;
 }
 
-/* Take share, for the rule's reason or another. */
+/* Set the share, and the reason: the rule, or something else. */
 static void settle(struct mpib_agent_policy *p, unsigned slot, uint32_t share,
 		   const char *why)
 {
@@ -148,7 +149,7 @@ void mpib_agent_decide_all(struct mpib_agent_policy *p)
 
 bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path, char *why)
 {
-	/* Too large for the stack of a thread, and there is one thread. */
+	/* Static, as it is too large for a stack. There is only one thread. */
 	static struct mpib_agent_conf fresh;
 
 	if (!mpib_agent_conf_read(&fresh, path, why))
@@ -158,14 +159,14 @@ bool mpib_agent_reload(struct mpib_agent_policy *p, const char *path, char *why)
 	return true;
 }
 
-/* Copy text of an operator's file, in which any byte may be. */
+/* Copy text of an operator's file, which may contain any byte. */
 static void tell_text(char *to, size_t len, const char *text)
 {
 	snprintf(to, len, "%s", text);
 	mpib_ascii_make(to);
 }
 
-/* Peers are told what is drained for a time. */
+/* Tell the peers which rail is drained for a limited time. */
 static void tell_window(struct mpib_agent_summary *s,
 			const struct mpib_agent_rule *rule, uint64_t now_s)
 {

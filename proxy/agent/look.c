@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the proxy of this node answers: how its rails do, and what agents of other
- * nodes say. */
+/* Process the answers of this node's proxy: the state of its rails, and the
+ * words of other nodes' agents. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 
 #define NS 1000000000ull
 
-/* Something speaks against the rail: it is sick, or congested. */
+/* Record an objection to the rail: it is sick or congested. */
 static void object(struct mpib_agent_policy *p, unsigned rail, bool congested,
 		   const char *why)
 {
@@ -28,7 +28,7 @@ static void object(struct mpib_agent_policy *p, unsigned rail, bool congested,
 	snprintf(to->why, sizeof(to->why), "%s", why);
 }
 
-/* Return whether the objection has just become too old, and forget it. */
+/* Remove the objection if it is too old; return whether it was. */
 static bool forget(const struct mpib_agent_policy *p,
 		   struct mpib_agent_objection *to)
 {
@@ -38,7 +38,7 @@ static bool forget(const struct mpib_agent_policy *p,
 	return true;
 }
 
-/* Find a counter of the rail, or of its HCA. */
+/* Return a counter of the rail, or of its HCA. */
 static const json_t *rail_counter(const json_t *rail, const char *name)
 {
 	const json_t *n = json_object_get(rail, name);
@@ -46,8 +46,8 @@ static const json_t *rail_counter(const json_t *rail, const char *name)
 	return n ? n : json_object_get(json_object_get(rail, "hw"), name);
 }
 
-/* Compare a counter with that of the answer before. A first answer, and a counter
- * that went back, tell nothing. */
+/* Compare a counter with the previous answer. There is no result without a
+ * previous answer, or if the counter went back. */
 static void rail_limit(struct mpib_agent_policy *p, unsigned k, unsigned rail,
 		       const json_t *row, const json_t *before)
 {
@@ -122,7 +122,7 @@ void mpib_agent_take_rails(struct mpib_agent_policy *p, json_t *rows)
 	p->rails_ns = p->now.ns;
 }
 
-/* The bits of the rails that the list names. */
+/* Return the mask of the rails that the list names. */
 static uint8_t peers_mask(const json_t *list)
 {
 	const json_t *item;
@@ -174,7 +174,7 @@ void mpib_agent_take_peers(struct mpib_agent_policy *p, const json_t *rows)
 		qsort(peers->of, peers->n, sizeof(*peers->of), by_sout);
 }
 
-/* Ask one question. On failure NULL. */
+/* Send one question. NULL: it failed. */
 static json_t *look_ask(struct mpib_dial *d, int *rc, const char *command)
 {
 	json_t *rows = NULL;

@@ -25,14 +25,14 @@ struct agent_run {
 	struct mpib_agent agent;
 	struct mpib_agent_policy policy;
 	const char *dir, *user;
-	const char *config; /* NULL: the rule of the command line */
+	const char *config; /* NULL: the command line has the rule */
 	bool check;
 	struct mpib_timer timer;
 	struct mpib_io signal_watch;
 	int signals;
 };
 
-/* Once a second: look, decide and tell. */
+/* Once a second: look, decide, and tell the proxies. */
 static void agent_on_time(void *arg)
 {
 	struct agent_run *r = arg;
@@ -47,7 +47,7 @@ static void agent_on_time(void *arg)
 	mpib_timer_arm(&r->agent.loop, &r->timer, LOOK, agent_on_time, r);
 }
 
-/* A proxy is about to be told of its slot. */
+/* A proxy is about to get the answer with its slot. */
 static void agent_on_taken(void *ctx, unsigned slot)
 {
 	struct agent_run *r = ctx;
@@ -142,7 +142,7 @@ static void agent_help(void)
 	       "  --help, --version\n");
 }
 
-/* False: the option cannot be used so. */
+/* False: the option cannot be used like this. */
 static bool take_option(struct agent_run *r, int c)
 {
 	switch (c) {
@@ -167,7 +167,7 @@ static bool take_option(struct agent_run *r, int c)
 	}
 }
 
-/* Take the rule behind the options. */
+/* Parse the rule after the options. */
 static bool take_rule_words(struct agent_run *r, char **words, int count,
 			    char *why)
 {
@@ -185,7 +185,8 @@ static bool take_rule_words(struct agent_run *r, char **words, int count,
 	return mpib_agent_rule_parse(&conf->rule[0], words, count, why);
 }
 
-/* Negative: go on. Else the exit status, and why unless it is empty. */
+/* Return a negative number to continue; else the exit status, with why unless
+ * it is empty. */
 static int take_command_line(struct agent_run *r, int argc, char **argv,
 			     char *why)
 {
@@ -226,7 +227,7 @@ static int take_command_line(struct agent_run *r, int argc, char **argv,
 
 int main(int argc, char **argv)
 {
-	/* The agent's slots are too many for the stack. */
+	/* Static, as the agent's slots are too large for the stack. */
 	static struct agent_run run = { .user = SERVES };
 	const char *dir = getenv("MPIB_AGENT_DIR");
 	char why[MPIB_AGENT_WHY] = "";
@@ -244,7 +245,7 @@ int main(int argc, char **argv)
 		return rc;
 	}
 	atexit(mpib_log_drain);
-	mpib_log_start(); /* without a thread, lines are written at once */
+	mpib_log_start(); /* without a thread: lines are written directly */
 	run.agent.taken = agent_on_taken;
 	run.agent.ctx = &run;
 	return agent_serve(&run);

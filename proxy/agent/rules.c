@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's file: its lines, and its rules and whom they are for. */
+/* The agent's file: its lines, and its rules with their conditions. */
 #include "agent/rules.h"
 
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 #define ALL MPIB_HINT_SUP_BW_MAX
 #define BLANK " \t\r\n"
-#define LINE_BYTES 502 /* a newline and the 0 behind it included */
+#define LINE_BYTES 502 /* including newline and final 0 */
 
 bool mpib_agent_bad(char *why, const char *fmt, ...)
 {
@@ -23,7 +23,7 @@ bool mpib_agent_bad(char *why, const char *fmt, ...)
 	return false;
 }
 
-/* Read sout or sup. */
+/* Parse sout or sup. */
 static bool is_rail(const char *word, unsigned *rail)
 {
 	*rail = !strcmp(word, "sup") ? MPIB_RAIL_SUP : MPIB_RAIL_SOUT;
@@ -72,7 +72,7 @@ static bool rule_time(const char *text, uint64_t *s)
 	time_t t = timegm(&tm);
 
 	*s = (uint64_t)t;
-	/* timegm() makes another day of one that the month has not. */
+	/* timegm() turns a day that the month does not have into another. */
 	return end && !*end && t > 0 && tm.tm_mday == day;
 }
 
@@ -96,7 +96,7 @@ static const struct {
 	{ "to", "UTC, as 2030-01-31T20:00:00Z, behind from", for_to },
 };
 
-/* Parse a rule of the file, which says first whom it is for. */
+/* Parse a rule of the file, which begins with its conditions. */
 static bool rule_parse_for(struct mpib_agent_rule *rule, char **words,
 			   int count, char *why)
 {
@@ -119,7 +119,7 @@ static bool rule_parse_for(struct mpib_agent_rule *rule, char **words,
 	return mpib_agent_rule_parse(rule, words, count, why);
 }
 
-/* A line of the file: what stands behind its first word. */
+/* A line of the file: the words after its first word. */
 struct conf_line {
 	const char *word;
 	char **words;
@@ -154,7 +154,7 @@ static bool take_speed(struct mpib_agent_conf *c, const struct conf_line *l)
 				      "(as speed sup 400)");
 }
 
-/* A line of sick or congested. */
+/* Parse a line of sick or congested. */
 static bool take_limit(struct mpib_agent_conf *c, const struct conf_line *l)
 {
 	struct mpib_agent_limit *limit = &c->limit[c->limits];
@@ -245,7 +245,7 @@ static bool take_line(struct mpib_agent_conf *c, char *text, size_t len,
 	if (len >= LINE_BYTES)
 		return mpib_agent_bad(why, "the line is too long (give at most "
 					   "500 bytes)");
-	/* Bytes 0 are what a crash may leave of a file that was written. */
+	/* A crash may leave zero bytes in a file that was being written. */
 	if (strlen(text) != len)
 		return mpib_agent_bad(why, "the line contains zero bytes "
 					   "(write the file again)");
@@ -267,7 +267,7 @@ void mpib_agent_conf_init(struct mpib_agent_conf *c)
 	*c = (struct mpib_agent_conf){ .hold_s = 30 };
 }
 
-/* Read the file line by line, up to the first line that is refused. */
+/* Read the file line by line, up to the first line with an error. */
 bool mpib_agent_conf_read(struct mpib_agent_conf *c, const char *path,
 			  char *why)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's socket and hint file: proxies register connections, each gets a
- * slot of the file. See mpib/agent.h for the protocol.
+ * The agent's socket and hint file. Proxies register connections; each
+ * connection gets a slot of the file. See mpib/agent.h for the protocol.
  */
 #include "agent/slots.h"
 
@@ -21,16 +21,16 @@
 #include "base/log.h"
 #include "base/run_dir.h"
 
-/* Taken in a turn: whoever is no proxy may call without end. */
+/* Calls accepted per turn: programs other than proxies may call endlessly. */
 #define CALLS 256u
 
 struct mpib_agent_proxy {
 	struct mpib_agent *agent;
 	int fd;
 	struct mpib_io watch;
-	bool hears, told; /* summaries; told has the last */
+	bool hears, told; /* it reads summaries; `last` was sent */
 	struct mpib_agent_summary last;
-	unsigned reason[MPIB_HINT_SLOTS_MAX]; /* number of the last one told */
+	unsigned reason[MPIB_HINT_SLOTS_MAX]; /* number of the last one sent */
 	TAILQ_ENTRY(mpib_agent_proxy) entry;
 };
 
@@ -84,7 +84,8 @@ slots_find(struct mpib_agent *a, struct mpib_agent_proxy *p, uint64_t id)
 	return c;
 }
 
-/* Whether what is right for the slot's connections is so for this one, too. */
+/* Return whether a connection can share the slot: the same decision applies to
+ * it. */
 static bool slots_alike(const struct mpib_agent_slot *s,
 			const struct mpib_agent_request *r)
 {
@@ -93,7 +94,8 @@ static bool slots_alike(const struct mpib_agent_slot *s,
 	       s->adaptive == ((r->flags & MPIB_AGENT_ADAPTIVE) != 0);
 }
 
-/* The slot of connections alike, else a free one. MPIB_HINT_SLOTS_MAX: none. */
+/* Return the slot of similar connections, else a free one; MPIB_HINT_SLOTS_MAX:
+ * none. */
 static uint32_t slots_choose(const struct mpib_agent *a,
 			     const struct mpib_agent_request *r)
 {
@@ -108,7 +110,7 @@ static uint32_t slots_choose(const struct mpib_agent *a,
 	return slot;
 }
 
-/* Take a slot for r->conn_id: its index, or -errno. */
+/* Assign a slot to r->conn_id. Return its index, or -errno. */
 static int slots_take(struct mpib_agent_proxy *p,
 		      const struct mpib_agent_request *r)
 {
@@ -139,7 +141,7 @@ static int slots_take(struct mpib_agent_proxy *p,
 	return (int)slot;
 }
 
-/* Answer one request of p. False: the caller must drop the proxy. */
+/* Handle one request of p. False: the caller must drop the proxy. */
 static bool slots_serve(struct mpib_agent_proxy *p,
 			const struct mpib_agent_request *r)
 {
@@ -185,7 +187,7 @@ static void tell_reason(struct mpib_agent_proxy *p, uint32_t slot)
 		p->reason[slot] = c->number;
 }
 
-/* A proxy that does not take a message now is told a second later. */
+/* If a proxy has no room for a message, it is sent again a second later. */
 void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s)
 {
 	struct mpib_agent_proxy *p;
@@ -218,7 +220,7 @@ static void on_proxy(void *arg, uint32_t events)
 		slots_drop(p);
 }
 
-/* A slot is one of few: whoever is no proxy gets none. */
+/* Refuse callers that are no proxies, as slots are few. */
 static bool slots_welcome(const struct mpib_agent *a, uid_t uid)
 {
 	return uid == 0 || uid == geteuid() || uid == a->user;
@@ -248,8 +250,9 @@ static void on_call(void *arg, int fd)
 
 /* The files of the agent's directory: the lock, the hints and the socket. */
 
-/* Under a temporary name, then renamed: a proxy that has the old file mapped
- * keeps it, and a proxy that opens the name finds a complete file. */
+/* Make the file under a temporary name, then rename it. A proxy that has
+ * mapped the old file keeps it, and a proxy that opens the name finds a
+ * complete file. */
 static int make_hints(struct mpib_agent *a)
 {
 	static const char tmp[] = MPIB_AGENT_HINTS ".new";
@@ -283,7 +286,8 @@ static int make_hints(struct mpib_agent *a)
 	return rc;
 }
 
-/* Whoever may write there would have the agent change files of his choice. */
+/* A user with write access could make the agent change files of the user's
+ * choice. */
 static int slots_check_dir(const struct mpib_agent *a)
 {
 	struct stat st;
@@ -296,7 +300,7 @@ static int slots_check_dir(const struct mpib_agent *a)
 		       : -EPERM;
 }
 
-/* A file, for anybody can lock the directory. */
+/* The lock is a file, as any user can lock the directory. */
 static int hold_lock(struct mpib_agent *a)
 {
 	int rc;
@@ -309,11 +313,11 @@ static int hold_lock(struct mpib_agent *a)
 	return rc == -EBUSY ? -EADDRINUSE : rc;
 }
 
-/* Let that user's proxies connect, by their group. Others of it can call, too, and are
- * hung up on by on_call(). */
+/* Allow that user's proxies to connect, through their group. Other members of
+ * the group can connect, too; on_call() hangs up on them. */
 static int admit(const struct mpib_agent *a, gid_t group)
 {
-	/* An agent that may not give that group serves root and itself alone. */
+	/* An agent that may not set that group serves only root and itself. */
 	if (a->user == geteuid() || group == (gid_t)-1 ||
 	    (getegid() != group &&
 	     fchownat(a->dir_fd, MPIB_AGENT_SOCK, (uid_t)-1, group,
@@ -358,7 +362,7 @@ static int listen_in(struct mpib_agent *a)
 					      .who = "a proxy",
 					      .fn = on_call,
 					      .arg = a };
-	/* Others than proxies may call, too: as many places as there can be. */
+	/* Other programs may call, too: use the longest queue. */
 	return listen(a->fd, 4096) < 0 ? -errno
 				       : mpib_acceptor_open(&a->acceptor);
 }
@@ -393,7 +397,7 @@ int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 					      O_CLOEXEC);
 		rc = a->dir_fd < 0 ? -errno : slots_check_dir(a);
 	}
-	/* The socket first: bind_in() fails if another agent is running. */
+	/* First the socket: bind_in() fails if another agent is running. */
 	if (rc == 0)
 		rc = bind_in(a, pw ? pw->pw_gid : (gid_t)-1);
 	if (rc == 0)
@@ -422,7 +426,7 @@ void mpib_agent_stop(struct mpib_agent *a)
 		unlinkat(a->dir_fd, MPIB_AGENT_HINTS, 0);
 	}
 	if (a->lock >= 0) {
-		/* Only who has it may remove it. */
+		/* Only the holder of the lock may remove it. */
 		if (a->fd >= 0)
 			unlinkat(a->dir_fd, MPIB_AGENT_LOCK, 0);
 		close(a->lock);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The agent's end of mpib/agent.h: the hint file, which connection holds which
- * entry, and the proxies that are connected. The agent has one thread.
+ * The agent's side of mpib/agent.h: the hint file, the assignment of
+ * connections to its entries, and the connected proxies. The agent has one
+ * thread.
  */
 #ifndef MPIB_AGENT_SLOTS_H
 #define MPIB_AGENT_SLOTS_H
@@ -30,20 +31,20 @@ struct mpib_agent_held {
 	UT_hash_handle hh;
 };
 
-/* An entry of the hint file: that of all connections to a peer which are of one
- * mode, with SUP or without. */
+/* An entry of the hint file. All connections to a peer share it if they have
+ * the same mode, and all have SUP or none has. */
 struct mpib_agent_slot {
 	uint32_t users; /* connections; 0: the slot is free */
 	uint32_t dst_ip; /* as in the hint file */
 	uint32_t sup_bw; /* SUP's share, as in the hint file */
-	bool alone; /* they have no SUP */
-	bool adaptive; /* their proxy splits by itself what has MPIB_HINT_OWN */
-	/* decide.h: what is right for them, for what reason and since when. */
+	bool alone; /* the connections have no SUP */
+	bool adaptive; /* with MPIB_HINT_OWN, their proxy decides the split */
+	/* decide.h: the decision for them, its reason and its time. */
 	struct mpib_agent_choice {
 		uint32_t sup_bw;
 		uint64_t since; /* seconds of the epoch */
 		char why[MPIB_AGENT_REASON];
-		unsigned number; /* of the reason, among those of all slots */
+	unsigned number; /* of the reason, counted over all slots */
 	} choice;
 };
 
@@ -55,26 +56,26 @@ struct mpib_agent {
 	void *shm; /* the hint file, of MPIB_HINT_SLOTS_MAX entries */
 	struct mpib_agent_slot slot[MPIB_HINT_SLOTS_MAX];
 	struct mpib_agent_held *held;
-	unsigned reasons; /* found so far */
+	unsigned reasons; /* number of reasons so far */
 	TAILQ_HEAD(, mpib_agent_proxy) proxies;
-	uid_t user; /* of proxies, besides root and our own */
-	/* If set: called when it has its slot, before its proxy is told. */
+	uid_t user; /* whose proxies are served, besides root's and ours */
+	/* If set: called with a new slot, before the proxy gets the answer. */
 	void (*taken)(void *ctx, unsigned slot);
 	void *ctx;
 };
 
 /* Create dir if it is missing and a new hint file in it, and listen for proxies
- * of root, of our user and of the user of that name, if there is one. On error
- * -errno, and why holds "what: why (remedy)". */
+ * of root, of our user and of the user named `user`, if that user exists.
+ * Returns 0, or -errno with "what: why (remedy)" in why. */
 int mpib_agent_start(struct mpib_agent *a, const char *dir, const char *user,
 		     char *why);
 void mpib_agent_stop(struct mpib_agent *a);
 
-/* Write sup_bw into the hint file's entry of a slot that is held; does nothing
- * when the entry has that value already. */
+/* Write sup_bw into the hint file's entry of a slot in use, unless the entry
+ * has that value already. */
 void mpib_agent_hint(struct mpib_agent *a, unsigned slot, uint32_t sup_bw);
-/* Tell each proxy that takes it the summary, if another was told, and the reasons of
- * hints that are new. */
+/* Send each proxy that reads summaries this one, if it differs from the last,
+ * and the reasons of new hints. */
 void mpib_agent_tell(struct mpib_agent *a, const struct mpib_agent_summary *s);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing HCAs among the RDMA ports of this machine. */
+/* Choose HCAs among the RDMA ports of this machine. */
 #include "rails/discover.h"
 
 #include <arpa/inet.h>
@@ -95,7 +95,7 @@ unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
 	return found->n;
 }
 
-/* Choosing HCAs among RDMA ports: each step leaves ports out, with a reason. */
+/* Choose HCAs among RDMA ports: each step excludes ports, with a reason. */
 
 #define SAME_NODE 10u
 
@@ -103,7 +103,7 @@ struct hcas {
 	const struct mpib_rdma_port *port;
 	const bool *near;
 	unsigned n;
-	const char **why; /* NULL: in */
+	const char **why; /* NULL: not excluded */
 };
 
 static bool hcas_in(const struct hcas *h, unsigned i)
@@ -164,8 +164,8 @@ static uint64_t pci_order(const char *path)
 	return order;
 }
 
-/* Return whether a precedes b in PCI order. Ports without a known place keep
- * their order. */
+/* Return whether a precedes b in PCI order. Ports without a known PCI address
+ * keep their order. */
 static bool hcas_before(const struct hcas *h, unsigned a, unsigned b)
 {
 	uint64_t x = pci_order(h->port[a].info.pci_path);
@@ -200,8 +200,8 @@ static bool one_card(const struct hcas *h)
 	return true;
 }
 
-/* Return whether an active port of the only card counts as an HCA beside the
- * card's other ports. A virtual function does not: its bytes leave by one of
+/* Return whether an active port of the only card counts as an HCA like the
+ * card's other ports. A virtual function does not: it sends through one of
  * these ports. */
 static bool counts_beside(const struct hcas *h, unsigned i)
 {
@@ -227,8 +227,8 @@ static void leave_ports_of_cards(const struct hcas *h)
 	}
 }
 
-/* A port that is down may never have had a cable: if others are active, it does
- * not exclude them. */
+/* If there are active ports, a port that is down excludes none of them: it may
+ * never have had a cable. */
 static void leave_far_from_gpus(const struct hcas *h)
 {
 	bool any = false, some = false;
@@ -294,8 +294,9 @@ static void leave_slow(const struct hcas *h)
 	}
 }
 
-/* A port that is down has no meaningful speed, and a card of another model may
- * never have had a cable. */
+/* Exclude ports that are down, unless an active card is of the same model:
+ * other cards may never have had a cable, and the speed of such a port is
+ * meaningless. */
 static void leave_spares(const struct hcas *h)
 {
 	bool any = false;
@@ -313,7 +314,7 @@ static void leave_spares(const struct hcas *h)
 	}
 }
 
-/* By insertion: there are few. */
+/* Insert the HCA in order, linearly: there are few. */
 static void hcas_put(const struct hcas *h, struct mpib_hcas *out)
 {
 	out->n = 0;
@@ -345,8 +346,8 @@ static unsigned hcas_distance(const struct hcas *h, const struct mpib_hcas *out,
 			h->port[out->hca[b].port].info.numa_node);
 }
 
-/* Return the nearest HCA within distance `most` that has no bit in `paired`;
- * its own number if there is none. */
+/* Return the nearest HCA within distance `most` whose bit is not set in
+ * `paired`; a itself if there is none. */
 static unsigned hcas_nearest(const struct hcas *h, const struct mpib_hcas *out,
 			     unsigned a, uint32_t paired, unsigned most,
 			     mpib_numa_fn *distance)
@@ -364,8 +365,8 @@ static unsigned hcas_nearest(const struct hcas *h, const struct mpib_hcas *out,
 	return best;
 }
 
-/* Pair HCAs of one NUMA node first, then the others; an odd HCA gets the
- * nearest of all. */
+/* Pair HCAs of one NUMA node first, then the others. An odd HCA gets the
+ * nearest one of all. */
 static void hcas_pair(const struct hcas *h, struct mpib_hcas *out,
 		      mpib_numa_fn *distance)
 {
@@ -416,10 +417,10 @@ void mpib_hcas_choose(const struct mpib_rdma_port *port, const bool *near,
 	}
 }
 
-/* Parsing hca.filter, and matching ports against it. */
+/* Parse hca.filter, and match ports against it. */
 
-/* Parse the number after the colon at *text and move *text past it: -1 without
- * a number, -2 if it is not 0 to 32767. */
+/* Parse the number after the colon at *text and move *text past it. -1: no
+ * number; -2: it is not in 0 to 32767. */
 static int filter_number(const char **text, const char *end)
 {
 	int n = -1;
@@ -518,7 +519,7 @@ bool mpib_hca_filter_allows(const struct mpib_hca_filter *f, const char *name,
 	return f->n == 0 || filter_names(f, name, port) != f->except;
 }
 
-/* The distance of two NUMA nodes, asked of hwloc. */
+/* The distance of two NUMA nodes, from hwloc. */
 
 #define SAME 10
 #define OTHER 20 /* for two nodes of unknown distance */
@@ -551,7 +552,7 @@ static unsigned numa_ask(hwloc_topology_t topology, int a, int b)
 	return found;
 }
 
-/* Loaded at the first call. Start-up has one thread. */
+/* Loaded by the first call; there is only one thread at start-up. */
 static hwloc_topology_t machine;
 
 static bool numa_load(void)
@@ -600,7 +601,7 @@ void mpib_numa_forget(void)
 	machine = NULL;
 }
 
-/* The line that the log has for each rail's port. */
+/* The log line about each rail's port. */
 
 static const char *gid_kind(uint8_t type)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which HCAs carry rails if the configuration names none. Ports of one card,
- * and its virtual functions, are one HCA.
+ * The choice of HCAs for the rails if the configuration names none. The ports
+ * of one card and its virtual functions are one HCA.
  */
 #ifndef MPIB_PROXY_RAILS_DISCOVER_H
 #define MPIB_PROXY_RAILS_DISCOVER_H
@@ -19,47 +19,46 @@
 /* The distance of two NUMA nodes in hwloc's units: 10 is the same node. */
 typedef unsigned mpib_numa_fn(int a, int b);
 
-/* HCAs in PCI order, so that equal nodes number them equally. */
+/* HCAs in PCI order, so that nodes with the same hardware number them alike. */
 struct mpib_hcas {
 	unsigned n;
-	unsigned fastest; /* the first of those */
+	unsigned fastest; /* the first one with the highest speed */
 	struct mpib_hca {
 		unsigned port; /* index of the port that represents it */
-		/* Number of the HCA that it is paired with. The odd HCA's
-		 * neighbour is paired with another HCA; a single HCA has its
-		 * own number. */
+		/* Number of its partner. The partner of the odd HCA is paired
+		 * with another HCA. A single HCA is its own partner. */
 		unsigned neighbour;
 	} hca[MPIB_HCAS_MAX];
 };
 
 /*
- * Choose HCAs among n ports; near[i]: a GPU is behind port i's PCI root port.
+ * Choose HCAs among n ports. near[i]: a GPU is behind port i's PCI root port.
  *
- * A card's fastest ACTIVE port represents it, or its first port if none is
- * ACTIVE; of a single card each ACTIVE port counts as an HCA, unless it is a
- * virtual function. If some HCAs (ACTIVE ones, if any is) have a GPU near,
- * those without are left out: they serve storage. All chosen HCAs have the link
- * layer with the most total speed, and at least a quarter of the fastest one's
- * speed. An HCA without an ACTIVE port is chosen if an ACTIVE one is of the
- * same model: its port may come up later, and other nodes count it. Ports
- * without hardware are never chosen. Neighbours are on one NUMA node if
- * possible.
+ * A card is represented by its fastest ACTIVE port, or by its first port if
+ * none is ACTIVE. If there is only one card, each of its ACTIVE ports counts as
+ * an HCA, except virtual functions. If some HCAs (ACTIVE ones, if there are
+ * any) have a GPU near, those without are excluded: they serve storage. All
+ * chosen HCAs have the link layer with the most total speed, and at least a
+ * quarter of the fastest one's speed. An HCA without an ACTIVE port is chosen
+ * if an ACTIVE one is of the same model: its port may come up later, and other
+ * nodes count it. Ports without hardware are never chosen. Partners are on one
+ * NUMA node if possible.
  *
- * why[i] is NULL for a port that was chosen, else the rest of "mlx5_1:1 ...".
+ * why[i] is NULL for a chosen port, else the rest of "mlx5_1:1 ...".
  */
 void mpib_hcas_choose(const struct mpib_rdma_port *port, const bool *near,
 		      unsigned n, mpib_numa_fn *distance, struct mpib_hcas *out,
 		      const char **why);
 
 /*
- * Which ports discovery may choose, in the syntax of NCCL_IB_HCA:
+ * The ports that discovery may choose, in the syntax of NCCL_IB_HCA:
  *
  *   mlx5            ports of all devices whose names begin with "mlx5"
  *   =mlx5_0         ports of the device with exactly that name
  *   mlx5_0:1,mlx5_1 port 1 of mlx5_0* and all ports of mlx5_1*
- *   ^mlx5_3         all ports but those of mlx5_3*; "^=" excludes exact names
- *   mlx5_0:1:0:2    NCCL 2.30's number of rail and of plane, which say nothing
- *                   here; a port may be empty
+ *   ^mlx5_3         all ports except of mlx5_3*; "^=" excludes exact names
+ *   mlx5_0:1:0:2    NCCL 2.30's numbers of rail and plane, which are ignored
+ *                   here; the port may be empty
  */
 
 #define MPIB_HCA_FILTERS 32u
@@ -73,14 +72,14 @@ struct mpib_hca_filter {
 	} port[MPIB_HCA_FILTERS];
 };
 
-/* Parse text; "" allows all ports. 0, or -EINVAL with why, part of a sentence
- * with the fault and the remedy. */
+/* Parse text; "" allows all ports. 0, or -EINVAL with why: the fault and the
+ * remedy, as part of a sentence. */
 int mpib_hca_filter_parse(struct mpib_hca_filter *f, const char *text,
 			  char *why, size_t why_len);
 bool mpib_hca_filter_allows(const struct mpib_hca_filter *f, const char *name,
 			    uint8_t port);
 
-/* The same with names, as "rdma:mlx5_0:1". */
+/* The same with names, such as "rdma:mlx5_0:1". */
 struct mpib_found {
 	unsigned n, fastest;
 	struct {
@@ -91,7 +90,7 @@ struct mpib_found {
 
 /*
  * Choose among the ports of this machine that filter allows. Returns the number
- * of HCAs. note says why the remaining ports were not taken: "mlx5_1:1 is not
+ * of HCAs. note says why the other ports were not chosen: "mlx5_1:1 is not
  * active, rxe0:1 has no hardware behind it". Called at start-up.
  */
 unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
@@ -99,13 +98,13 @@ unsigned mpib_rails_discover(const struct mpib_hca_filter *filter,
 			     size_t note_len);
 
 /*
- * The distance of two NUMA nodes in the firmware's units: 10 is the same node,
- * 20 or more another socket. 10 also if a or b is unknown (-1). Loads hwloc's
- * topology, which is slow: for start-up only, on one thread.
+ * Return the distance of two NUMA nodes in the firmware's units: 10 is the same
+ * node, 20 or more another socket. 10 also if a or b is unknown (-1). Loads
+ * hwloc's topology, which is slow: for start-up only, on one thread.
  */
 unsigned mpib_numa_distance(int a, int b);
-/* Set the CPUs of a NUMA node that this process may use. False: none, or the
- * machine has one node only. As above. */
+/* Get the CPUs of a NUMA node that this process may use. False: there are none,
+ * or the machine has only one node. For start-up only, too. */
 bool mpib_numa_cpus(int node, cpu_set_t *cpus);
 /* Free the topology. */
 void mpib_numa_forget(void);

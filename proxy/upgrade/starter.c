@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The program that this proxy was executed from. */
+/* The program file of this proxy. */
 struct own_program {
 	char path[PATH_MAX];
 	struct stat st;
@@ -62,14 +62,14 @@ int mpib_text_receive(int sock, char text[PATH_MAX])
 	return fd;
 }
 
-/* Whether users can write this file who cannot write own. */
+/* Return whether users that cannot write own can write this file. */
 static bool is_less_protected(const struct stat *st, const struct stat *own)
 {
 	return (st->st_uid != 0 && st->st_uid != own->st_uid) ||
 	       (st->st_mode & ~own->st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* systemd's variables apply only to the process that they name. */
+/* systemd's variables apply only to the process with the pid that they name. */
 static void adopt_variable(const char *name)
 {
 	char pid[16];
@@ -106,7 +106,7 @@ static void execute_successor(const struct own_program *own, char *path,
 	signal(SIGCHLD, SIG_DFL);
 	say(link, "pid %d %s", (int)getpid(), path);
 	own->argv[0] = path;
-	/* Execute the file that was checked, even if path names another now. */
+	/* Execute the checked file, even if path now names another one. */
 	fexecve(fd, own->argv, environ);
 	say(link, "error %s: %s (give the path of an mpib-proxy)", path,
 	    strerror(errno));
@@ -161,7 +161,7 @@ int mpib_starter_fork(char **argv, void (*begin)(void))
 		setsid(); /* no signals of the proxy's terminal */
 		signal(SIGCHLD, SIG_IGN); /* the kernel reaps its children */
 		prctl(PR_SET_NAME, "mpib-starter");
-		/* A set-user-ID program would run as another user. */
+		/* No set-user-ID program: it would run as another user. */
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 		if (begin)
 			begin();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both ends of the link. Its messages are text, so that other versions can read
- * them. */
+/* Both ends of the link. Its messages are text, so that other versions can
+ * parse them. */
 #include "upgrade/upgrade.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 #define LOOK (20 * MPIB_MSEC)
 #define ANSWER_MS 60000
 
-/* Properties that attached ranks rely on, so both programs must agree. */
+/* Properties that attached ranks rely on. Both programs must agree on them. */
 static json_t *facts(const struct mpib_config *cfg)
 {
 	return json_pack("{si si si si sb ss si si}", "ABI version",
@@ -49,7 +49,8 @@ static bool speaks_with_peers(const json_t *theirs)
 	return min <= MPIB_PEER_VERSION && max >= MPIB_PEER_VERSION;
 }
 
-/* -EINVAL, with u->why, if the ranks could not resume with the successor. */
+/* Return -EINVAL, with u->why, if the ranks could not resume with the
+ * successor. */
 static int upgrade_compare(struct mpib_upgrade *u, const json_t *theirs)
 {
 	const bool served = u->clients->usage.attached > 0;
@@ -88,7 +89,7 @@ static int upgrade_compare(struct mpib_upgrade *u, const json_t *theirs)
 
 static void upgrade_end(struct mpib_upgrade *u)
 {
-	/* Without a loop it was never set up: another program runs the proxy. */
+	/* Without a loop it was never set up: this program is no proxy. */
 	if (!u->loop || u->link < 0)
 		return;
 	mpib_timer_disarm(u->loop, &u->timer);
@@ -97,7 +98,8 @@ static void upgrade_end(struct mpib_upgrade *u)
 	u->link = -1;
 }
 
-/* u->why is set. While the link is open, u->pid cannot be another process. */
+/* Fail for the reason in u->why. While the link is open, u->pid is not
+ * reused. */
 static void upgrade_fail(struct mpib_upgrade *u, bool ended)
 {
 	int rc;
@@ -136,7 +138,7 @@ static void upgrade_leave(struct mpib_upgrade *u)
 	mpib_loop_stop(u->loop);
 }
 
-/* Whether all clients have attached to the successor. */
+/* Check whether all clients have attached to the successor. */
 static void upgrade_look(void *arg)
 {
 	struct mpib_upgrade *u = arg;
@@ -161,7 +163,7 @@ static void upgrade_look(void *arg)
 	}
 }
 
-/* The successor accepts from now on, also processes that have not attached yet. */
+/* The successor accepts from now on, including new processes. */
 static void upgrade_prepare(struct mpib_upgrade *u)
 {
 	int rc = mpib_text_send(u->link, "take", u->clients->acceptor.fd);
@@ -178,7 +180,7 @@ static void upgrade_prepare(struct mpib_upgrade *u)
 	upgrade_look(u);
 }
 
-/* text: "pid N PATH", "error WHY" or "ready {...}". */
+/* Handle a message: "pid N PATH", "error WHY" or "ready {...}". */
 static void upgrade_hear(struct mpib_upgrade *u, const char *text)
 {
 	json_t *theirs;
@@ -323,7 +325,7 @@ void mpib_succession_find(void)
 	if (fcntl(to_running, F_SETFD, FD_CLOEXEC) < 0)
 		to_running = -1;
 	unsetenv(MPIB_SUCCEEDS);
-	/* After fexecve() the name is a descriptor's. */
+	/* After fexecve() the process has the name of a descriptor. */
 	prctl(PR_SET_NAME, program_invocation_short_name);
 }
 
@@ -386,7 +388,7 @@ int mpib_succession_wait(struct mpib_loop *loop, char *why)
 
 	rc = mpib_loop_add(loop, &watch, to_running, EPOLLIN, on_running,
 			   &goes);
-	/* Relaxed: a signal of this thread's loop set it. */
+	/* Relaxed: it is set by a signal handler of this thread's loop. */
 	while (rc >= 0 && goes == 0 &&
 	       !atomic_load_explicit(&loop->stop, memory_order_relaxed))
 		rc = mpib_loop_turn(loop, MPIB_FOREVER);

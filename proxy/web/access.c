@@ -28,8 +28,8 @@ static int access_fail(const char *key, const char *path, const char *bad,
 			     bad);
 }
 
-/* A file's text, or NULL with *rc and why. Only root's and the proxy's own are
- * taken for secrets, and only those that nobody else can read. */
+/* Return a file's text, or NULL with *rc and why. A secret must belong to root
+ * or the proxy's user, and must not be accessible to others. */
 static char *read_text(const char *key, const char *path, bool secret, int *rc,
 		       char *why)
 {
@@ -112,7 +112,8 @@ void mpib_access_close(struct mpib_access *a)
 	a->cert = a->key = NULL;
 }
 
-/* Whether name is one of the list's, which has commas, blanks, or both. */
+/* Return whether name is in the list, which is separated by commas, blanks, or
+ * both. */
 static bool is_listed(const char *list, const char *name)
 {
 	size_t len = strlen(name);
@@ -180,7 +181,7 @@ bool mpib_access_token(const struct mpib_access *a, const char *header)
 	       is_token(a, colon + 1, len - (size_t)(colon + 1 - text));
 }
 
-/* The address that the connection came in at; 0 where it is not known. */
+/* Return the local address of the connection; 0 if unknown. */
 static struct in_addr own_address(int fd)
 {
 	struct sockaddr_in own = { 0 };
@@ -206,7 +207,7 @@ const char *mpib_access_refusal(const struct mpib_access *a, int fd,
 	return NULL;
 }
 
-/* By sock_diag(7), as ss(8) does: TCP itself does not say who connects. */
+/* Use sock_diag(7), like ss(8): TCP itself does not identify the user. */
 
 struct question {
 	struct nlmsghdr head;
@@ -230,7 +231,8 @@ static int caller_read(struct nlmsghdr *h, size_t len, uid_t *uid)
 		return -EPROTO;
 	if (m->idiag_state == TCP_LISTEN)
 		return -ENOTCONN;
-	/* A socket that its process has closed is nobody's, and says uid 0. */
+	/* A socket that its process has closed belongs to no user, but shows
+	 * uid 0. */
 	if (m->idiag_inode == 0)
 		return -ENOENT;
 	*uid = m->idiag_uid;
@@ -287,14 +289,15 @@ int mpib_caller_open(const struct sockaddr_in *listener)
 	return rc < 0 ? rc : -EPROTO;
 }
 
-/* From a connection's begin, or its last answer, to the next answer's end. */
+/* Time limit from the connection, or the last answer, to the end of the next
+ * answer. */
 #define PATIENCE (10 * MPIB_SEC)
-/* The uid of callers that the kernel does not know, as those from other machines:
- * each address counts as one user. */
+/* The uid of callers that the kernel does not know, such as those on other
+ * machines. For these, each address counts as one user. */
 #define NOBODY ((uid_t)-1)
-/* A handshake is a signature's time of the control thread, whoever asks for it:
- * so many at once, and one each so often; a user, or an address, has a quarter of
- * either. */
+/* A handshake costs the control thread the time of a signature. So SHAKES are
+ * allowed in a burst, then one every SHAKE_NS. A user, or an address, gets a
+ * quarter of either. */
 #define SHAKES 32
 #define SHAKE_NS (MPIB_SEC / 20)
 
@@ -332,7 +335,7 @@ static bool same_caller(const struct mpib_caller *a,
 	return a->uid == b->uid && a->from == b->from;
 }
 
-/* Whether there is room for next. */
+/* Return whether there is room for next. */
 static bool visitor_fits(const struct mpib_visitors *all)
 {
 	const struct mpib_visitor *v;
@@ -355,21 +358,22 @@ static struct mpib_caller caller_of(const struct mpib_visitors *all,
 	struct mpib_caller who = { 0 };
 	struct sockaddr_in to = all->own;
 
-	/* A listener on all networks is mostly called at the address that a
-	 * caller of this machine calls from. */
+	/* With a listener on all addresses, a caller on this machine mostly has
+	 * the same address on both ends. */
 	if (to.sin_addr.s_addr == htonl(INADDR_ANY))
 		to.sin_addr = from->sin_addr;
 	if (mpib_caller_uid(all->diag, from, &to, &who.uid) == 0)
 		return who;
 	who.uid = NOBODY;
 	who.from = from->sin_addr.s_addr;
-	/* This machine has as many of these as anybody likes. */
+	/* Any user of this machine can use any number of loopback addresses. */
 	if (ntohl(who.from) >> 24 == IN_LOOPBACKNET)
 		who.from = htonl(INADDR_LOOPBACK);
 	return who;
 }
 
-/* The entry of next; a new one takes the place of the one that asked longest ago. */
+/* Return the entry of next. A new entry replaces the one with the oldest
+ * request. */
 static struct mpib_shaker *shaker_of(struct mpib_visitors *all)
 {
 	struct mpib_shaker *s = all->shaker;

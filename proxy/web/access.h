@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who is answered over HTTP: by which name the proxy has to be asked for, and
- * with which token. Private to web/, control thread.
+ * Access control of HTTP: the host names under which the proxy answers, and the
+ * token. Private to web/, control thread.
  */
 #ifndef MPIB_WEB_ACCESS_H
 #define MPIB_WEB_ACCESS_H
@@ -19,82 +19,82 @@
 
 struct mpib_access {
 	char *cert, *key; /* PEM; NULL: no TLS */
-	char token[MPIB_TOKEN_MAX + 1]; /* "": nobody needs one */
-	char hosts[MPIB_VALUE_MAX]; /* names with commas */
+	char token[MPIB_TOKEN_MAX + 1]; /* "": none is required */
+	char hosts[MPIB_VALUE_MAX]; /* names, separated by commas */
 };
 
-/* Read the files of metrics.cert, .key and .token_file. 0, or -errno with why as
- * in config.h. */
+/* Read the files of metrics.cert, .key and .token_file. Returns 0, or -errno
+ * with why as in config.h. */
 int mpib_access_open(struct mpib_access *a, const struct mpib_config *cfg,
 		     char *why);
 void mpib_access_close(struct mpib_access *a);
 
 /*
- * NULL: a request with these headers, either of which may be NULL, is answered.
- * Else why not, and the status to say so with. fd is the connection's socket.
+ * Return NULL if a request with these headers is allowed; either may be NULL.
+ * Otherwise return the reason, and the status of the answer. fd is the
+ * connection's socket.
  */
 const char *mpib_access_refusal(const struct mpib_access *a, int fd,
 				const char *host, const char *authorization,
 				unsigned *status);
 
 /*
- * Whether a Host header names a loopback address, localhost, the address that
- * was connected to (own, where it is not 0) or one of the hosts. Other names are
- * refused: a web page could resolve a name of its own to this machine and so
- * read the answers in a user's browser (DNS rebinding).
+ * Return whether a Host header names a loopback address, localhost, one of the
+ * hosts, or own: the address that was connected to, unless it is 0. Other names
+ * are refused: a web page could resolve its own name to this machine and read
+ * the answers in a user's browser (DNS rebinding).
  */
 bool mpib_access_host(const struct mpib_access *a, const char *host,
 		      struct in_addr own);
 
-/* Whether an Authorization header has the token: as a bearer's, or as the
- * password of any user, which browsers ask for. header may be NULL. */
+/* Return whether an Authorization header has the token: as a bearer token, or
+ * as the password of any user, which browsers ask for. header may be NULL. */
 bool mpib_access_token(const struct mpib_access *a, const char *header);
 
-/* Which user of this machine is at the other end of a connection by loopback.
- * Private to web/. */
+/* The user at the other end of a loopback connection. Private to web/. */
 
 /*
- * A socket to ask the kernel by, or -errno. Asked for the listening socket at
- * that address it must find it: a kernel that cannot be asked finds none.
+ * Open a socket for queries to the kernel. -errno also if it does not find the
+ * listener: then queries do not work here.
  */
 int mpib_caller_open(const struct sockaddr_in *listener);
 /*
- * The user whose socket is connected from the one address to the other: 0, or
- * -ENOENT when there is none (any more, or after a translation of addresses), or
- * another error. Does not wait: the kernel answers within the call, by a look
- * into its table of connections.
+ * Get the user whose socket is connected from one address to the other. Returns
+ * 0; -ENOENT if there is no such socket (it was closed, or addresses were
+ * translated); or another error. Does not wait: the kernel answers within the
+ * call, by a lookup in its table of connections.
  */
 int mpib_caller_uid(int diag, const struct sockaddr_in *from,
 		    const struct sockaddr_in *to, uid_t *uid);
 
 /*
- * The connections of HTTP: whose they are, how many a user may have, and how
- * long one may take. Control thread only. Private to web/.
+ * The connections of HTTP: their users, how many a user may have, and their
+ * time limits. Control thread only. Private to web/.
  */
 
-/* Connections of all users but root, a quarter of them for each, as for each
- * address elsewhere, whose users are not known; and root's. */
+/* Connections of all users except root, and those of root. A user may have a
+ * quarter; so may each remote address, as its users are not known. */
 #define MPIB_VISITORS_MAX 32u
 #define MPIB_VISITORS_ROOT 8u
-/* Callers that asked for handshakes of TLS last. */
+/* The last callers that asked for TLS handshakes. */
 #define MPIB_VISITORS_SHAKERS 16u
 
 struct mpib_visitor;
 
 struct mpib_caller {
 	uid_t uid;
-	in_addr_t from; /* of whom the uid is not known; else 0 */
+	in_addr_t from; /* the address, if the uid is not known; else 0 */
 };
 
 struct mpib_visitors {
 	struct mpib_loop *loop;
 	int diag; /* see mpib_caller_open() */
-	struct sockaddr_in own; /* the listener's */
-	struct mpib_caller next; /* that mpib_visitors_admit() let in last */
-	uint64_t paid; /* up to when handshakes have been let in for, ns */
+	struct sockaddr_in own; /* address of the listener */
+	struct mpib_caller next; /* last caller that was admitted */
+	uint64_t paid; /* for handshakes, see mpib_rate_pay() */
 	struct mpib_shaker {
 		struct mpib_caller who;
-		uint64_t paid; /* as above, of these */
+		uint64_t paid; /* the same for this caller */
 	} shaker[MPIB_VISITORS_SHAKERS];
 	TAILQ_HEAD(, mpib_visitor) list;
 };
@@ -102,14 +102,15 @@ struct mpib_visitors {
 void mpib_visitors_open(struct mpib_visitors *all, struct mpib_loop *loop,
 			const struct sockaddr_in *own);
 void mpib_visitors_close(struct mpib_visitors *all);
-/* Whether a caller at that address is let in: there is a place for it, and with TLS
- * neither its share of handshakes nor, unless it is root's, that of all is used up. If
- * so, the next mpib_visitor_new() is its. */
+/* Return whether to accept a caller at that address: there is a place for it
+ * and, with TLS, neither its limit of handshakes nor the limit of all is used
+ * up. Root is exempt from the latter. If true, the next mpib_visitor_new() is
+ * for this caller. */
 bool mpib_visitors_admit(struct mpib_visitors *all,
 			 const struct sockaddr_in *from, bool tls);
-/* A visitor on the connected socket fd, which stays the caller's and is shut down
- * when mpib_visitor_answered() was not called for too long. NULL: no memory; fd is
- * shut down now. */
+/* Make a visitor for the connected socket fd, which the caller still owns. fd
+ * is shut down if mpib_visitor_answered() is not called in time. NULL: no
+ * memory; fd is shut down immediately. */
 struct mpib_visitor *mpib_visitor_new(struct mpib_visitors *all, int fd);
 void mpib_visitor_answered(struct mpib_visitor *v);
 void mpib_visitor_free(struct mpib_visitor *v);

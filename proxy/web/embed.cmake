@@ -1,13 +1,13 @@
-# cmake -DPAGE=dir -DVIEWS=proxy/ctl/views.c -DOUT=file -P embed.cmake: put style and
-# scripts into index.html, so that the browser loads the page with one request.
-# COLUMNS and LINES are mpibctl's columns and lines, whose C initializers are also
-# JavaScript once adjacent strings are joined.
+# cmake -DPAGE=dir -DVIEWS=proxy/ctl/views.c -DOUT=file -P embed.cmake: insert style
+# and scripts into index.html, so that the browser loads the page with one request.
+# COLUMNS and LINES are mpibctl's columns and lines. Their C initializers are valid
+# JavaScript after adjacent strings are joined.
 file(READ ${PAGE}/index.html html)
 file(READ ${PAGE}/style.css style)
 file(READ ${VIEWS} views)
 string(REGEX REPLACE "\"[ \t\n]+\"" "" views "${views}")
 
-# Append the members of the array that begin opens and end ends to script.
+# Append the members of the array between begin and end to script.
 function(take_array name begin end)
 	string(FIND "${views}" "${begin}" at)
 	if(at EQUAL -1)

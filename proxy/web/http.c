@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HTTP by libmicrohttpd, without a thread of its own: the control loop watches
+ * HTTP through libmicrohttpd, without an extra thread: the control loop watches
  * libmicrohttpd's epoll descriptor. A request that needs a snapshot is
- * suspended until the text of it is made, which is queued for all who wait for it.
+ * suspended until its text is made. The same text is queued for all requests
+ * that wait for it.
  */
 #include "web/http.h"
 
@@ -26,8 +27,8 @@
 #include "web/page.h"
 
 #define IDLE_S 10
-/* libmicrohttpd's limit of connections, at which it accepts no more. It is above
- * the limit of access.c, which hangs up at once. */
+/* libmicrohttpd's limit of connections, above which it accepts none. access.c
+ * has a lower limit, above which it hangs up immediately. */
 #define PLACES (2 * (MPIB_VISITORS_MAX + MPIB_VISITORS_ROOT))
 
 struct request {
@@ -35,7 +36,7 @@ struct request {
 	TAILQ_ENTRY(request) link;
 	struct MHD_Connection *conn;
 	bool suspended, failed;
-	enum mpib_text which; /* MPIB_TEXTS: peers' answers, no snapshot */
+	enum mpib_text which; /* MPIB_TEXTS: the cluster, without snapshot */
 };
 
 struct mpib_http {
@@ -48,17 +49,18 @@ struct mpib_http {
 	TAILQ_HEAD(, request) requests;
 	struct mpib_visitors visitors;
 	struct mpib_texts texts;
-	struct mpib_cluster_wait cluster; /* one for all visitors */
+	struct mpib_cluster_wait cluster; /* shared by all visitors */
 };
 
-/* Make an answer with the headers that all have. mode says whose the text is. On
- * failure NULL, and the text is the caller's. One answer may go to several. */
+/* Make an answer with the common headers. mode says who owns the text. NULL on
+ * failure: the caller still owns the text. One answer may be sent to several
+ * readers. */
 static struct MHD_Response *reply_make(const char *type, const char *text,
 				       size_t len,
 				       enum MHD_ResponseMemoryMode mode)
 {
-	/* libmicrohttpd takes a pointer to non-const also for text that it does
-	 * not change. */
+	/* libmicrohttpd takes a pointer to non-const even if it does not change
+	 * the text. */
 	union {
 		const char *text;
 		void *buffer;
@@ -109,7 +111,8 @@ static enum MHD_Result reply_words(struct MHD_Connection *conn, unsigned status,
 		     strlen(text));
 }
 
-/* Let libmicrohttpd do all that it can do now, and call it again when it says. */
+/* Let libmicrohttpd do all pending work, and call it again when it asks
+ * for it. */
 static void http_turn(void *arg)
 {
 	struct mpib_http *h = arg;
@@ -129,7 +132,7 @@ static void http_on_ready(void *arg, uint32_t events)
 	http_turn(arg);
 }
 
-/* response is r's answer; NULL: no memory. */
+/* Resume r with its answer; response NULL: no memory. */
 static void http_resume(struct request *r, struct MHD_Response *response)
 {
 	r->failed = !response || MHD_queue_response(r->conn, MHD_HTTP_OK,
@@ -140,7 +143,8 @@ static void http_resume(struct request *r, struct MHD_Response *response)
 		       r->http);
 }
 
-/* Answer all whose text it is; libmicrohttpd frees it when the last has it. */
+/* Answer all requests for this text. libmicrohttpd frees it after the last
+ * one. */
 static void http_on_text(void *arg, enum mpib_text which, char *text)
 {
 	static const char *const type[] = {
@@ -230,7 +234,7 @@ static struct mpib_visitor *http_visitor(struct MHD_Connection *conn)
 	return info ? info->socket_context : NULL;
 }
 
-/* NULL: no memory, now or when it connected. */
+/* NULL: no memory, now or when the client connected. */
 static struct request *http_begin(struct mpib_http *h,
 				  struct MHD_Connection *conn)
 {
@@ -244,8 +248,8 @@ static struct request *http_begin(struct mpib_http *h,
 	return r;
 }
 
-/* libmicrohttpd calls this once with the headers, then for each part of a body,
- * at the end of the body, and again after a suspension. */
+/* libmicrohttpd calls this with the headers, then for each part of a body, at
+ * the end of the body, and again after a suspension. */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 				  const char *url, const char *method,
 				  const char *version, const char *body,
@@ -260,8 +264,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 		*state = r = http_begin(cls, conn);
 		if (!r)
 			return MHD_NO;
-		/* Nothing here takes a body, and two machines may not agree where
-		 * one ends: this answer closes the connection. */
+		/* No request here has a body. A proxy in between may see
+		 * another end of it, so this answer closes the connection. */
 		if (header_of(r, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
 		    header_of(r, MHD_HTTP_HEADER_TRANSFER_ENCODING))
 			return reply_words(conn, MHD_HTTP_BAD_REQUEST,
@@ -327,9 +331,9 @@ static int http_start(struct mpib_http *h, int fd)
 		{ MHD_OPTION_END, 0, NULL },
 	};
 	const union MHD_DaemonInfo *info;
-	/* libmicrohttpd owns what it is given and, where it cannot set up TLS,
-	 * has closed it; at other errors it has not. A second close could hit
-	 * what another thread has opened since. */
+	/* libmicrohttpd owns the descriptor. If it cannot set up TLS, it has
+	 * closed it; after other errors it has not. Closing it twice could hit
+	 * a descriptor that another thread has opened since. */
 	int its = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	close(fd);

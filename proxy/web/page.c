@@ -2,7 +2,7 @@
 /* The live page, included into the program as read-only data. */
 #include "web/page.h"
 
-/* The assembler reads MPIB_PAGE_FILE; the build sets that name, and rebuilds
+/* The assembler reads MPIB_PAGE_FILE. The build sets that name, and rebuilds
  * this file when the page changes. */
 __asm__(".section .rodata\n"
 	".global mpib_page\n"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The live page, as embed.cmake put it together for this build. */
+/* The live page, which embed.cmake assembles for the build. */
 #ifndef MPIB_WEB_PAGE_H
 #define MPIB_WEB_PAGE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The link to an agent: finds the agent's socket and hint file, registers each
- * connection with the agent and unmaps the hints when the agent leaves. Control
- * thread.
+ * The link to an agent: find the agent's socket and hint file, register each
+ * connection with the agent, and unmap the hints when the agent disappears.
+ * Control thread.
  */
 #include "agent/agent.h"
 
@@ -30,14 +30,14 @@
 
 #define RETRY (1000 * MPIB_MSEC)
 #define NO_HINT UINT32_MAX
-#define MESSAGES 64 /* of the agent, in one turn of the loop */
+#define MESSAGES 64 /* read from the agent per turn of the loop */
 #define BOTH ((1u << MPIB_RAILS) - 1)
 
 enum conn_state {
-	CONN_NEW, /* to be registered with the agent */
+	CONN_NEW, /* not yet registered with the agent */
 	CONN_ASKED, /* REGISTER sent, no answer yet */
 	CONN_HELD, /* the agent gave the connection a hint slot */
-	CONN_REFUSED, /* the agent refused; registered again later */
+	CONN_REFUSED, /* refused by the agent; registered again later */
 };
 
 TAILQ_HEAD(conn_list, mpib_agent_conn);
@@ -56,24 +56,24 @@ struct mpib_agent_link {
 	struct mpib_loop *loop;
 	char dir[96];
 	uid_t user; /* besides root and our own, see mpib_agent_open() */
-	bool adaptive; /* the mode is: hints are for what an agent steers */
-	const char *without; /* what connections do that have no agent */
-	/* Always mapped, shm_bytes: an agent's hint file of so many slots, and
-	 * zeros behind it. */
+	bool adaptive; /* the mode: only hints of an agent override it */
+	const char *without; /* log text: what connections do without agent */
+	/* A mapping of shm_bytes that always exists: an agent's hint file with
+	 * `slots` entries, then zeros. */
 	void *shm;
 	size_t shm_bytes;
 	uint32_t slots; /* 0: no agent */
 	int fd; /* -1: no agent */
 	struct mpib_io watch;
 	struct mpib_timer timer;
-	int told; /* the last error logged: each is logged only once */
+	int told; /* the last error logged, so that each is logged once */
 	uint16_t counter;
 	struct conn_list conns;
 	struct conn_list asked; /* CONN_ASKED, in the order of the answers */
-	struct mpib_agent_summary summary; /* if heard */
+	struct mpib_agent_summary summary; /* valid if heard */
 	bool heard;
-	pid_t pid; /* of the agent that was heard */
-	struct mpib_agent_reason *reason; /* by slot; NULL: none was heard */
+	pid_t pid; /* of the agent that sent the summary */
+	struct mpib_agent_reason *reason; /* by slot; NULL: none received */
 	struct mpib_agent_conn *by_id;
 };
 
@@ -91,11 +91,11 @@ static void agent_free_conn(struct mpib_agent_conn *c)
 }
 
 /*
- * Map the hint file fd of so many slots over the first pages of the mapping, or
- * zeros over all of it if fd < 0. The exchange is atomic: shards read the old
- * mapping or the new one, never none. What lies behind the file stays zeros: a
- * shard that still has the slot of an earlier, longer file reads no page
- * without a file.
+ * Map the hint file fd with that number of slots over the first pages of the
+ * mapping, or zeros over all of it if fd < 0. The exchange is atomic: shards
+ * read the old mapping or the new one, and never an unmapped page. The pages
+ * after the file stay zeros, so a shard that still has a slot of an earlier,
+ * longer file does not fault.
  */
 static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 {
@@ -104,8 +104,8 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 	 * undefined, and the offset has 64 bits. */
 	long flags = (fd < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED) |
 		     (l->shm ? MAP_FIXED : 0);
-	/* Not mmap(): ThreadSanitizer takes mmap() for a write, and shards read
-	 * the pages while the kernel exchanges them, which is safe. */
+	/* Not mmap(): ThreadSanitizer treats mmap() as a write. Shards read the
+	 * pages while the kernel exchanges them, which is safe. */
 	long p = syscall(SYS_mmap, l->shm, bytes, (long)PROT_READ, flags,
 			 (long)fd, 0L);
 
@@ -118,7 +118,7 @@ static int map_shm(struct mpib_agent_link *l, int fd, uint32_t slots)
 
 static void agent_on_retry(void *arg);
 
-/* It may be another user's, and may have sent what is not closed soon. */
+/* The socket may be another user's, with data whose release takes long. */
 static void agent_close_sock(struct mpib_agent_link *l)
 {
 	mpib_loop_del(l->loop, &l->watch);
@@ -126,7 +126,7 @@ static void agent_close_sock(struct mpib_agent_link *l)
 	l->fd = -1;
 }
 
-/* Hang up on the agent, and call again later. */
+/* Hang up on the agent, and connect again later. */
 static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 {
 	struct mpib_agent_conn *c, *next;
@@ -151,7 +151,7 @@ static void agent_hang_up(struct mpib_agent_link *l, const char *why)
 	mpib_timer_arm(l->loop, &l->timer, RETRY, agent_on_retry, l);
 }
 
-/* 1: sent; 0: no room now; -errno: the agent is gone. */
+/* Send a request. 1: sent; 0: no room now; -errno: the agent is gone. */
 static int agent_request(struct mpib_agent_link *l,
 			 const struct mpib_agent_conn *c, uint32_t type)
 {
@@ -172,8 +172,8 @@ static int agent_request(struct mpib_agent_link *l,
 	return errno == EAGAIN ? 0 : -errno;
 }
 
-/* Send the request that the connection needs next, if any. Returns what
- * agent_request() returned; 1 if there was nothing to send. */
+/* Send the request that the connection needs next, if any. Returns the result
+ * of agent_request(), or 1 if there was nothing to send. */
 static int agent_advance(struct mpib_agent_link *l, struct mpib_agent_conn *c)
 {
 	int rc = 1;
@@ -225,7 +225,7 @@ static void agent_pump(struct mpib_agent_link *l)
 			      rc ? EPOLLIN : EPOLLIN | EPOLLOUT);
 }
 
-/* False: no agent would send this answer now. */
+/* Handle an answer. False: no agent would send it now. */
 static bool agent_on_answer(struct mpib_agent_link *l,
 			    const struct mpib_agent_response *r)
 {
@@ -245,8 +245,8 @@ static bool agent_on_answer(struct mpib_agent_link *l,
 	return true;
 }
 
-/* What an agent may not say becomes what it may: any byte can be in its texts,
- * any number in the rest. */
+/* Correct invalid data: the texts of an agent may contain any byte, and its
+ * numbers may be out of range. */
 static void mend_text(char *text, size_t size)
 {
 	text[size - 1] = '\0';
@@ -274,7 +274,7 @@ static void hear_summary(struct mpib_agent_link *l,
 	l->heard = true;
 }
 
-/* Keep it by its entry. Where memory is short the agent is not shown. */
+/* Store the reason by its slot. It is dropped if memory is short. */
 static void hear_reason(struct mpib_agent_link *l, struct mpib_agent_reason *r)
 {
 	if (r->hint_slot >= l->slots)
@@ -286,7 +286,7 @@ static void hear_reason(struct mpib_agent_link *l, struct mpib_agent_reason *r)
 		l->reason[r->hint_slot] = *r;
 }
 
-/* Take one message. False: there is none, or the link is cut. */
+/* Read one message. False: there is none, or the link was closed. */
 static bool agent_take(struct mpib_agent_link *l)
 {
 	union {
@@ -319,7 +319,7 @@ static bool agent_take(struct mpib_agent_link *l)
 	return sound;
 }
 
-/* One that talks without end keeps nobody waiting: the rest comes next turn. */
+/* At most MESSAGES per turn, so that an endless sender delays no other work. */
 static void on_agent(void *arg, uint32_t events)
 {
 	struct mpib_agent_link *l = arg;
@@ -340,8 +340,8 @@ static int find_agent(struct mpib_agent_link *l)
 	rc = l->fd = mpib_agent_dial(dir, l->user);
 	if (rc < 0)
 		goto out_dir;
-	/* Only now: until the agent listens, the file may be that of an agent
-	 * that has left. */
+	/* Only after connecting: the hint file of an agent that has left may
+	 * still exist. */
 	rc = hints = mpib_agent_hints_open(dir, l->user, &slots);
 	if (rc >= 0) {
 		rc = map_shm(l, hints, slots);
@@ -431,8 +431,8 @@ void mpib_agent_close(struct mpib_agent_link *link)
 	free(link);
 }
 
-/* A new connection id: PID << 16 | counter, not used by another connection.
- * False: all ids are in use. */
+/* Make a new connection id: PID << 16 | counter, not used by another
+ * connection. False: all ids are in use. */
 static bool agent_new_id(struct mpib_agent_link *l, uint64_t *id)
 {
 	struct mpib_agent_conn *c;
@@ -524,9 +524,10 @@ mpib_agent_reason(const struct mpib_agent_link *link, uint32_t slot)
 }
 
 /*
- * The agent's directory with its socket and hint file, and whether the files
- * may be trusted. Who writes hints steers all traffic over one rail, so only
- * root, our own user and the agent's may be able to. Control thread.
+ * The agent's directory with its socket and hint file, and the check whether
+ * the files can be trusted. A writer of hints steers all traffic over one rail,
+ * so only root, our own user and the agent's user may have write access.
+ * Control thread.
  */
 
 static bool agent_trusted(uid_t uid, uid_t user)
@@ -569,8 +570,8 @@ int mpib_agent_dial(int dir, uid_t user)
 
 	if (fd < 0)
 		return -errno;
-	/* Through the fd: the directory that was checked, even if its path
-	 * leads to another one by now. */
+	/* Through the fd: this is the directory that was checked, even if its
+	 * path now leads to another one. */
 	snprintf(sun.sun_path, sizeof(sun.sun_path),
 		 "/proc/self/fd/%d/" MPIB_AGENT_SOCK, dir);
 	if (connect(fd, (struct sockaddr *)&sun, sizeof(sun)) < 0 ||
@@ -585,7 +586,7 @@ int mpib_agent_dial(int dir, uid_t user)
 	return fd;
 }
 
-/* Whether a file of so many bytes can be the one that its header describes. */
+/* Return whether the header is valid for a file of that size. */
 static bool hints_sound(const struct mpib_hint_header *h, off_t bytes)
 {
 	return h->magic == MPIB_HINT_MAGIC &&

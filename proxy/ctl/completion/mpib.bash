@@ -1,3 +1,3 @@
-# Completion for mpib-agent, mpib-perf, mpib-proxy and mpib-top: their options, as
-# --help has them.
+# Completion for mpib-agent, mpib-perf, mpib-proxy and mpib-top: the options
+# that --help lists.
 complete -F _longopt mpib-agent mpib-perf mpib-proxy mpib-top

@@ -1,9 +1,9 @@
-/* The page: fetch /stats.json, feed the model, show the model. */
+/* The page: fetch /stats.json, update the model, show it. */
 "use strict";
 
 const $ = (id) => document.getElementById(id);
 const root = document.documentElement;
-const CLUSTER_S = 10; /* peers are asked seldom, and only while somebody looks */
+const CLUSTER_S = 10; /* seconds between questions to the peers, if the page is visible */
 let paused = false;
 
 function show() {
@@ -11,7 +11,7 @@ function show() {
 	$("about").textContent = model.now.info.peer_link + ", " + fillIn(LINES.summary_above[0], model.now.info);
 	if (!model.times.length)
 		return;
-	root.classList.remove("waiting"); /* first, for canvases have their width of it */
+	root.classList.remove("waiting"); /* first: it sets the width of the canvases */
 	showHealth();
 	showLegends();
 	for (const [id, span, name] of CHARTS)
@@ -37,7 +37,7 @@ async function get(path) {
 	return answer.json();
 }
 
-/* The last hour, as the proxy has it; it has a new sample so often. */
+/* Fetch the last hour; the proxy has a new sample every hourPeriod seconds. */
 async function askHour() {
 	const hour = await get("history.json");
 	const gbpsBy = (o) => Object.fromEntries(Object.entries(o).map(([k, v]) => [k, v === null ? null : v / 1000]));
@@ -72,7 +72,7 @@ async function ask() {
 $("pause").onclick = () => {
 	paused = !paused;
 	$("pause").setAttribute("aria-pressed", paused);
-	$("pause").textContent = paused ? "Go on" : "Pause";
+	$("pause").textContent = paused ? "Resume" : "Pause";
 	if (!paused)
 		ask();
 };
@@ -89,8 +89,8 @@ dark.onchange = () => setTheme(dark.matches ? "dark" : "light");
 $("theme").onclick = () => setTheme(root.dataset.theme === "dark" ? "light" : "dark");
 window.onresize = () => model.now && show();
 
-/* A tip shows the rates of the sample below the pointer, or of the one that the
- * arrow keys have chosen. */
+/* A tip shows the rates of the sample under the pointer, or of the sample chosen by the
+ * arrow keys. */
 function showTip(text, x, y) {
 	$("tip").hidden = !text;
 	if (!text)
@@ -124,6 +124,6 @@ makeTables();
 for (const [id, span] of CHARTS)
 	withTip($(id), span);
 
-/* With "?hold" the page fetches nothing: a test calls feed() itself. */
+/* With "?hold" the page fetches nothing: a test calls feed(). */
 if (!query.has("hold"))
 	ask();

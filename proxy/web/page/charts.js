@@ -1,14 +1,14 @@
-/* The charts, drawn again for each sample at the screen's own resolution. */
+/* The charts. Each sample redraws them in the screen's resolution. */
 "use strict";
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-/* Of many rails those of a device have one colour; its SUP is dashed. */
+/* If there are many rails, the rails of a device have the same colour, with SUP dashed. */
 const many = () => model.rails.length > 4;
 const nets = () => [...new Set(model.rails.map((r) => r.net))];
 const railColour = (i) => css("--r" + (many() ? nets().indexOf(model.rails[i].net) : i) % 8);
 const isDashed = (i) => many() && model.rails[i].name === "SUP";
 
-/* Three digits and a unit. */
+/* Format a number with three digits and a unit. */
 function scaled(n, base, units) {
 	let u = 0;
 	for (; n >= 999.5 && u < units.length - 1; u++)
@@ -17,7 +17,7 @@ function scaled(n, base, units) {
 }
 
 const count = (n) => scaled(n, 1000, ["", "k", "M", "G", "T"]);
-/* A rate in Gb/s. */
+/* Format a rate in Gb/s. */
 const number = (v) => v.toFixed(v < 99.995 ? 2 : 1);
 const gbps = (v) => number(v) + " Gb/s";
 
@@ -35,7 +35,7 @@ function context(canvas) {
 	return { c, w, h };
 }
 
-/* The top of an axis for values up to n: 1, 2, 4, 5 or 8 times a power of ten. */
+/* Return the top of an axis for values up to n: 1, 2, 4, 5 or 8 times a power of ten. */
 function ceiling(n) {
 	const unit = 10 ** Math.floor(Math.log10(Math.max(n, 1e-3)));
 	return [1, 2, 4, 5, 8, 10].find((step) => step * unit >= n) * unit;
@@ -72,13 +72,13 @@ function grid(c, w, left, rows) {
 		c.moveTo(left, Math.round(y) + 0.5);
 		c.lineTo(w, Math.round(y) + 0.5);
 		c.stroke();
-		/* Of a round number, without the zeros of number(). */
+		/* The value is round; number() would append zeros. */
 		c.fillText(String(+v.toPrecision(3)), left - 8, y);
 	}
 }
 
 const LEFT = 68, BOTTOM = 18;
-const HOUR = 3600, LATELY = KEEP * PERIOD / 1000; /* seconds that charts show */
+const HOUR = 3600, LATELY = KEEP * PERIOD / 1000; /* time spans of the charts, in s */
 const xOf = (time, span, w) => LEFT + (w - LEFT) * (1 - (model.now.time - time) / span);
 
 function timeAxis(c, w, h, span) {
@@ -92,14 +92,14 @@ function timeAxis(c, w, h, span) {
 	}
 }
 
-/* The samples of so many seconds: those of the proxy, then those taken here. */
+/* Return the samples of the last span seconds: the proxy's, then the page's own. */
 function samplesOf(span) {
 	const from = model.now.time - span, own = model.live.length ? model.live[0].time : Infinity;
 	return span === HOUR ? model.hour :
 		[...model.hour.filter((s) => s.time >= from && s.time < own), ...model.live];
 }
 
-/* Where the rectangle of sample i begins. */
+/* Return the left edge of sample i's rectangle. */
 function leftOf(list, i, span, w) {
 	const before = i ? list[i - 1].time : 0;
 	const period = Math.min(list[i].time - before, 2 * Math.max(model.hourPeriod, 1));
@@ -116,7 +116,7 @@ function sampleAt(list, x, span, w) {
 	return best >= 0 && Math.abs(list[best].time - time) <= Math.max(5, span / 100) ? best : -1;
 }
 
-/* Sent upwards, received downwards; a strip below where something was wrong. */
+/* Draw sent bytes upwards, received bytes downwards, and a strip of faults below. */
 function drawRates(canvas, span, name) {
 	const { c, w, h } = context(canvas), list = samplesOf(span);
 	const mid = (h - BOTTOM) / 2, half = mid - 8;
@@ -137,13 +137,13 @@ function drawRates(canvas, span, name) {
 				[xOf(s.time, span, w), mid + sign * half * s[key][r.label] / high]),
 			railColour(k), many() ? undefined : mid, isDashed(k));
 	});
-	/* For those who do not see the picture. */
+	/* For screen readers. */
 	canvas.setAttribute("aria-label", `${name}: ${list.length} samples, of which ` +
 		list.filter((s) => s.errors || s.down.length).length + " with a rail down or errors; now " +
 		model.rails.map((r) => r.label + " sends " + gbps(r.tx_gbps) + ", receives " + gbps(r.rx_gbps)).join("; "));
 }
 
-/* What a tip says of a sample. */
+/* Return the text of the tip for a sample. */
 function ratesText(s) {
 	return clock(s.time) + "\n" + model.rails.map((r) => r.label +
 		"  \u2191 " + gbps(s.tx[r.label] || 0) + "  \u2193 " + gbps(s.rx[r.label] || 0) +
@@ -151,7 +151,7 @@ function ratesText(s) {
 		(s.errors ? "\n" + count(s.errors) + " errors" : "");
 }
 
-/* The canvases: id, seconds, what they show. */
+/* The canvases: id, seconds, title. */
 const CHARTS = [
 	["flow", LATELY, "Throughput by rail"],
 	["hour", HOUR, "The last hour"],

@@ -1,11 +1,11 @@
-/* What is not well on this node, and since when: the first line of the page. */
+/* The faults of this node and their times: the first line of the page. */
 "use strict";
 
-const SLOW_S = 10; /* a request that waits longer is worth a look */
+const SLOW_S = 10; /* a request that waits longer is reported */
 
 const clock = (s) => new Date(s * 1000).toLocaleTimeString([], { hour12: false });
 
-/* When the latest event of a kind, of a rail if one is given, was. */
+/* Return the time of the latest event of a kind; of one rail, if rail is given. */
 function eventTime(kind, rail) {
 	for (const e of [...model.events].reverse()) {
 		if (e.kind === kind && (!rail || (e.rail === rail.name && e.net === rail.net)))
@@ -14,10 +14,10 @@ function eventTime(kind, rail) {
 	return 0;
 }
 
-/* Whether a fault is played on the rail. */
+/* Return whether a fault is played on the rail. */
 const isPlayed = (rail) => eventTime("fault", rail) > eventTime("fault_end", rail);
 
-/* The beginning of the samples up to now of the last hour for which bad is. */
+/* Return the time of the first of the latest consecutive samples for which bad() holds. */
 function sinceHour(bad) {
 	let since = 0;
 	for (const s of [...model.hour].reverse()) {
@@ -39,7 +39,7 @@ function railProblems(r, now) {
 	return list.map(([text, since]) => ({ text, since: since && since < now ? since : 0 }));
 }
 
-/* What is over, and may be why a job ran badly. */
+/* Faults that have ended, but may explain why a job ran badly. */
 function pastProblems() {
 	const list = [], bad = model.hour.filter((s) => s.errors > 0);
 	if (bad.length) {
@@ -54,13 +54,13 @@ function pastProblems() {
 	return list.map((p) => ({ ...p, past: true }));
 }
 
-/* A problem of the cluster is not one of this node. */
+/* A fault of a peer is not a fault of this node. */
 function clusterProblems() {
 	const faulty = model.cluster ? model.cluster.nodes.filter((n) => n.faults.length && !n.self).length : 0;
 	return faulty ? [{ text: faulty === 1 ? "a peer has faults" : faulty + " peers have faults", since: 0, past: true }] : [];
 }
 
-/* A list of {text, since}, the gravest first; since is 0 where nobody knows. */
+/* Return a list of {text, since}, the worst first; since is 0 if unknown. */
 function problems() {
 	const now = model.now.time, list = [];
 	for (const r of model.rails)
@@ -68,7 +68,7 @@ function problems() {
 	const broken = model.conns.filter((c) => c.broken).length;
 	if (broken)
 		list.push({ text: `${broken} connection${broken > 1 ? "s" : ""} failed`, since: eventTime("connection_broken") });
-	/* Not as arguments of a call: there may be too many for one. */
+	/* Not Math.max(...list): a call may not take so many arguments. */
 	const oldest = model.conns.reduce((a, c) => Math.max(a, c.oldest_s || 0), 0);
 	if (oldest > SLOW_S)
 		list.push({ text: "a request waits", since: now - oldest });
@@ -92,7 +92,7 @@ function showHealth() {
 	$("verdict").textContent = (grave.length ? "not ok" : "ok") + (drill ? ", in a rehearsal" : "");
 	const texts = list.map((p) => p.text + (p.since ? ", since " + clock(p.since) :
 		p.last ? ", last at " + clock(p.last) : ""));
-	/* Only a change is written, so that a screen reader speaks once. */
+	/* Write changes only, so that a screen reader speaks once. */
 	if (texts.join("\n") !== $("problems").dataset.text) {
 		$("problems").dataset.text = texts.join("\n");
 		$("problems").replaceChildren(...texts.map((t) => el("li", {}, t)));
@@ -100,7 +100,7 @@ function showHealth() {
 	document.title = host + (grave.length ? ": " + grave[0].text : ": ok") + " \u2013 mpib";
 }
 
-/* No answer: what stands there is old, and is shown so. */
+/* No answer: mark the shown data as old. */
 function showDead() {
 	const last = model.now ? model.now.time : 0;
 	const age = last ? Math.max(0, Math.round(Date.now() / 1000 - last)) : 0;

@@ -8,14 +8,14 @@ const KEEP = 120; /* samples of history */
 const model = {
 	now: null, dt: 0,
 	times: [], rails: [], clients: [], conns: [], peers: [], devices: [],
-	live: [], /* samples taken here: {time, tx, rx (Gb/s by rail), down, errors} */
+	live: [], /* the page's own samples: {time, tx, rx (Gb/s by rail), down, errors} */
 	events: [],
-	hour: [], hourAsked: 0, hourPeriod: 0, /* of /history.json */
-	shown: null, shownAt: 0, /* connections in the table */
-	cluster: null, clusterAsked: 0, /* of /cluster.json */
+	hour: [], hourAsked: 0, hourPeriod: 0, /* from /history.json */
+	shown: null, shownAt: 0, /* keys of the connections in the table */
+	cluster: null, clusterAsked: 0, /* from /cluster.json */
 };
 
-/* A number; of numbers by rail or by cause, the sum. */
+/* Return a number; for numbers by rail or by cause, the sum. */
 const total = (v) => (typeof v === "number" ? v : v === null || typeof v !== "object" ? 0 :
 	Object.values(v).reduce((a, b) => a + total(b), 0));
 const byKey = (list, key) => new Map((list || []).map((x) => [key(x), x]));
@@ -27,7 +27,7 @@ function push(list, value, keep = KEEP) {
 		list.shift();
 }
 
-/* Add to each row the Gb/s since the sample before, as mpibctl --rates does. */
+/* Add to each row the Gb/s since the previous sample, like mpibctl --rates. */
 function withRates(rows, before, key) {
 	const old = byKey(before, key);
 	return (rows || []).map((r) => {
@@ -44,11 +44,11 @@ function takeEvents(now) {
 	}
 }
 
-/* Take a sample. True when there is an earlier one, so that rates are known. */
+/* Store a sample. Return true if there is a previous one, so that rates are known. */
 function feed(sample) {
 	const was = model.now;
 	model.now = sample;
-	/* Another process of the proxy counts from 0. */
+	/* Another proxy process counts from 0. */
 	if (!was || was.info.pid !== sample.info.pid)
 		return false;
 	model.dt = sample.time - was.time;

@@ -1,11 +1,11 @@
-/* The tables: mpibctl's columns, which the build puts into COLUMNS, of the proxy's
- * JSON. A row is found again by its key, and only what changed in it is written. */
+/* The tables. They show the proxy's JSON in mpibctl's columns, which the build writes to
+ * COLUMNS. A row is identified by its key, and only its changed cells are written. */
 "use strict";
 
 const CONNS_SHOWN = 24, NODES_SHOWN = 100;
-const RESORT_S = 15; /* how long the busiest connections stay those that are shown */
+const RESORT_S = 15; /* seconds until the busiest connections are chosen again */
 
-/* A column as proxy/ctl/views.c declares it; null: not in this width. */
+/* A column as declared by proxy/ctl/views.c; null: not shown here. */
 function SHOWN(head, text) {
 	return { head, text };
 }
@@ -19,7 +19,7 @@ function NO_RATES() {
 	return null;
 }
 
-/* The forms of numbers of proxy/ctl/table.h. */
+/* The forms of numbers in proxy/ctl/table.h. */
 const FORMS = {
 	bytes: (n) => scaled(n, 1024, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
 	count,
@@ -43,7 +43,7 @@ function valueText(v, key, form) {
 	return typeof v === "string" ? v : String((FORMS[form] || String)(total(v)));
 }
 
-/* What stands between { and }: its text, and whether it says something. */
+/* Return the text of a {FIELD}, and whether the field is neither 0 nor empty. */
 function fieldOf(text, row) {
 	const [, quiet, names, form] = text.match(/^(\??)([^:]*):?(.*)$/);
 	let value, key;
@@ -58,7 +58,7 @@ function fieldOf(text, row) {
 	return [quiet ? "" : valueText(value, key, form), says(value)];
 }
 
-/* Fill in a template of proxy/ctl/table.h. */
+/* Fill in a template as described in proxy/ctl/table.h. */
 function fillIn(template, row) {
 	return template.replace(/\[([^\]]*)\]|\{([^}]*)\}/g, (_, group, one) => {
 		if (group === undefined)
@@ -90,8 +90,8 @@ function el(tag, props = {}, ...children) {
 	return e;
 }
 
-/* The busiest ones by client and number. Which those are is looked at only so
- * often, and when one has gone. */
+/* Return the busiest connections, sorted by client and number. They are chosen again after
+ * RESORT_S, or when one of them was closed. */
 function busiest() {
 	const there = byKey(model.conns, connKey), now = model.now.time;
 	const rate = (c) => c.tx_gbps + c.rx_gbps, order = (a, b) => a.client - b.client || a.index - b.index;
@@ -104,7 +104,7 @@ function busiest() {
 	return model.shown.map((k) => there.get(k)).sort(order);
 }
 
-/* Those with faults first, and this node before its peers. */
+/* Nodes with faults first, and this node before its peers. */
 function nodes() {
 	return (model.cluster ? [...model.cluster.nodes] : []).sort((a, b) =>
 		(b.faults.length > 0) - (a.faults.length > 0) || b.self - a.self).slice(0, NODES_SHOWN);
@@ -112,8 +112,8 @@ function nodes() {
 
 const ofAll = (shown, all) => (all > shown ? shown + " of " + all : String(all));
 
-/* Each table: its noun, its title, its rows, the key of a row, whether a row is bad, and
- * what stands beside the title. */
+/* For each table: its noun, title, rows, the key of a row, whether a row is bad, and the
+ * text after the title. */
 const TABLES = [
 	["rails", "Rails", () => model.rails, (r) => r.label, (r) => r.state !== "active" || r.drained],
 	["clients", "Clients", () => model.clients, (c) => c.id, null, () => ofAll(Infinity, model.clients.length)],
