@@ -62,7 +62,7 @@ static void agent_reload(struct agent_run *r)
 	char why[MPIB_AGENT_WHY];
 
 	if (!r->config) {
-		mpib_warn("nothing to reload: there is no --config");
+		mpib_warn("nothing to reload: --config was not given");
 	} else if (mpib_agent_reload(p, r->config, why)) {
 		p->fault[0] = '\0';
 		mpib_info("%s: %u rules hold", p->conf.path, p->conf.rules);
@@ -176,7 +176,7 @@ static bool take_rule_words(struct agent_run *r, char **words, int count,
 	if (r->config && count)
 		return mpib_agent_bad(why,
 				      "command line: %.64s: the file has the "
-				      "rules (leave it away, or --config)",
+				      "rules (omit it, or --config)",
 				      words[0]);
 	if (r->config)
 		return mpib_agent_reload(&r->policy, r->config, why);

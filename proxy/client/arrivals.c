@@ -38,7 +38,7 @@ static void on_death(void *arg, uint32_t events)
 
 static void accept_on_late(void *arg)
 {
-	proxy_client_drop(arg, "it said no HELLO");
+	proxy_client_drop(arg, "it sent no HELLO");
 }
 
 /*
@@ -147,7 +147,7 @@ static bool accept_place(struct proxy_client *s)
 		turn_away(all, s->sock, -EDQUOT,
 			  "uid %u holds %" PRIu64
 			  " descriptors, and those that "
-			  "connect and say nothing count (quota.fds)",
+			  "connect without a HELLO count (quota.fds)",
 			  (unsigned)s->uid,
 			  mpib_quota_used(all, s->uid, MPIB_QUOTA_FDS));
 	else if (all->usage.clients >= 2 * clients_most(all, s->uid))
@@ -157,7 +157,7 @@ static bool accept_place(struct proxy_client *s)
 			  all->usage.clients);
 	else if (silent >= mpib_quota_silent_most(all))
 		turn_away(all, s->sock, -EDQUOT,
-			  "uid %u has %" PRIu64 " connections that said no "
+			  "uid %u has %" PRIu64 " connections that sent no "
 			  "HELLO (close them, or raise quota.clients)",
 			  (unsigned)s->uid, silent);
 	else
@@ -566,7 +566,7 @@ static bool hello_in_turn(struct proxy_client *s,
 			s, ask, rc,
 			"mpib-proxy crashed twice in a minute while "
 			"it worked for this process, pid %u, and "
-			"serves it no more (report the crash; start "
+			"no longer serves it (report the crash; start "
 			"the process again)",
 			s->pid);
 	if (rc != -EINPROGRESS)
@@ -633,7 +633,7 @@ void proxy_client_hello(struct proxy_client *s, struct mpib_message *m)
 
 	if (s->state == PROXY_CLIENT_LIVE) {
 		proxy_client_refuse(s, &m->h, -EALREADY,
-				    "this client has said its HELLO");
+				    "this client has already sent a HELLO");
 		return;
 	}
 	if (m->len < sizeof(*hello) || hello->version != MPIB_ABI_VERSION) {

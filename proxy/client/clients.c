@@ -262,7 +262,7 @@ static bool request_check(struct proxy_client *s, const struct mpib_message *m,
 	/* A HELLO of another version may have another size. Do not check it
 	 * here, so that proxy_client_hello() can answer with the version. */
 	if (type != MPIB_CTL_HELLO && s->state == PROXY_CLIENT_NEW) {
-		proxy_client_drop(s, "it spoke before its HELLO");
+		proxy_client_drop(s, "it sent a request before its HELLO");
 		return false;
 	}
 	if (s->all->awaits && type != MPIB_CTL_HELLO &&

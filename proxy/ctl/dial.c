@@ -159,7 +159,7 @@ static int next_value(struct mpib_dial *d, json_t **value)
 	json_decref(*value);
 	*value = NULL;
 	return dial_fail(d, MPIB_EXIT_FAILED,
-			 "%s: the program there is not mpib-proxy (name "
+			 "%s: the program that listens is not mpib-proxy (name "
 			 "another run directory by -s)",
 			 d->path);
 }
@@ -172,7 +172,7 @@ static int dial_refusal(struct mpib_dial *d, const json_t *answer)
 
 	return dial_fail(d, MPIB_EXIT_FAILED, "mpib-proxy: %s (%s)",
 			 why ? why : "it refused",
-			 hint ? hint : "is it of another version?");
+			 hint ? hint : "does it have another version?");
 }
 
 /* Connect to the admin socket: it answers all commands, and its places are

@@ -261,7 +261,7 @@ static bool bad_words(const struct mpib_ctl_command *c, char **words,
 	}
 	if (count < c->min)
 		snprintf(why, len,
-			 "command line: %s%s%s wants %s (see mpibctl "
+			 "command line: %s%s%s needs %s (see mpibctl "
 			 "--help)",
 			 c->noun, sep, verb, c->args);
 	else
@@ -324,7 +324,7 @@ int main(int argc, char **argv)
 		return help_asked(argc, argv);
 	if (watch && !mpib_number(watch, 1, 3600, &seconds))
 		return mpib_ctl_fail(MPIB_EXIT_USAGE,
-				     "command line: --watch wants seconds, 1 "
+				     "command line: --watch needs seconds, 1 "
 				     "to 3600 (see mpibctl --help)");
 	typed.watch = (unsigned)seconds;
 	if (!ctl_parse(&typed, argv, (unsigned)argc, why, sizeof(why)))

@@ -84,8 +84,8 @@ int mpib_ctl_report(const struct mpib_ctl_call *call)
 			 strerror(-rc));
 		return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 	}
-	printf("%s has the report; it names hosts, users, jobs and addresses, "
-	       "and no keys\n",
+	printf("wrote the report to %s; it names hosts, users, jobs and "
+	       "addresses, but has no keys\n",
 	       path);
 	return mpib_ctl_finish(MPIB_EXIT_OK);
 }

@@ -60,7 +60,7 @@ int mpib_ctl_finish(int status)
 	/* The reader closed the pipe, which is no error to report. */
 	if (errno == EPIPE)
 		return MPIB_EXIT_FAILED;
-	snprintf(why, sizeof(why), "standard output: %s (see where it leads)",
+	snprintf(why, sizeof(why), "standard output: %s (check the file)",
 		 strerror(errno));
 	return mpib_ctl_fail(MPIB_EXIT_FAILED, why);
 }

@@ -57,8 +57,8 @@ static void check_mode(struct mpib_doctor *d, const char *dir)
 		mpib_find(d, MPIB_FAIL, "run dir",
 			  st.st_gid ? host_join(st.st_gid, join, sizeof(join))
 				    : "give mpib-proxy the group mpib, whose "
-				      "users may enter: nobody is to be in "
-				      "root's",
+				      "members may enter; do not add users "
+				      "to the group of root",
 			  "%s: only uid %u and group %s may enter", dir,
 			  st.st_uid, group ? group->gr_name : "?");
 	else
@@ -77,7 +77,7 @@ void mpib_check_run_dir(struct mpib_doctor *d)
 			    sizeof(path))) {
 		mpib_find(d, MPIB_FAIL, "run dir",
 			  "name it by -s or MPIB_RUN_DIR",
-			  "nothing says where it is");
+			  "no setting or variable names it");
 		return;
 	}
 	slash = strrchr(path, '/');
@@ -419,7 +419,7 @@ void mpib_check_plugin(struct mpib_doctor *d)
 
 static void find_unknown(void *doctor, const char *name, const char *nearest)
 {
-	char fix[96] = "unset it; mpib.conf(5) has the names";
+	char fix[96] = "unset it; mpib.conf(5) lists the names";
 
 	if (nearest)
 		snprintf(fix, sizeof(fix), "perhaps %s is meant", nearest);
@@ -434,5 +434,5 @@ void mpib_check_environment(struct mpib_doctor *d)
 	mpib_environ_check(environ, find_unknown, d);
 	if (d->count[MPIB_WARN] == before)
 		mpib_find(d, MPIB_OK, "environment", NULL,
-			  "every MPIB_ variable here has a meaning");
+			  "every MPIB_ variable here is known");
 }

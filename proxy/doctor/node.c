@@ -90,7 +90,7 @@ static void check_rail(struct mpib_doctor *d, const json_t *rail, bool new_port)
 	if (mpib_json_num(rail, "cqe_errors"))
 		mpib_find(d, MPIB_NOTE, check,
 			  "mpibctl events, and the proxy's log, name the peers",
-			  "%" PRIu64 " completions of %s bore an error",
+			  "%" PRIu64 " completions of %s had an error",
 			  mpib_json_num(rail, "cqe_errors"), dev);
 	if (new_port && !strncmp(dev, "rdma:", 5))
 		mpib_check_port(d, rail);

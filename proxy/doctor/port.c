@@ -51,7 +51,7 @@ static void check_rate(struct mpib_doctor *d, const char *check,
 	gbps = strtod(rate, NULL);
 	if (strstr(rate, "(1X "))
 		mpib_find(d, MPIB_WARN, check,
-			  "look at the cable and its connectors",
+			  "check the cable and its connectors",
 			  "%s came up with one lane: %s", dev, rate);
 	else if (gbps * 1000 < (double)expected_mbps)
 		mpib_find(d, MPIB_WARN, check,

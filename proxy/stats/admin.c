@@ -22,11 +22,12 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 	    mpib_config_rail_find(ask->admin->cfg, ask->argv[1],
 				  strlen(ask->argv[1])) >= 0)
 		return mpib_ask_fail(ask, "give a command for each rail",
-				     "%.40s is a rail and no reason",
+				     "the reason \"%.40s\" is the name of "
+				     "a rail",
 				     ask->argv[1]);
 	if (mpib_engine_drain(ask->admin->engine, (unsigned)rail, on) < 0)
 		return mpib_ask_fail(
-			ask, "resume another rail first, where there is one",
+			ask, "resume another rail first",
 			"%s is the only rail in use", label);
 	why = ask->admin->cfg->drain_why[rail];
 	snprintf(why, MPIB_DRAIN_WHY, "%s",
@@ -211,8 +212,9 @@ json_t *mpib_admin_upgrade(struct mpib_ask *ask)
 	struct mpib_upgrade *u = ask->admin->upgrade;
 
 	if (u->link >= 0)
-		return mpib_ask_fail(ask, "wait for its end",
-				     "an upgrade to pid %d runs already",
+		return mpib_ask_fail(ask, "wait until it ends",
+				     "an upgrade to pid %d is already in "
+				     "progress",
 				     (int)u->pid);
 	mpib_upgrade_begin(u, ask->argc ? ask->argv[0] : "");
 	return mpib_admin_upgrading(ask);

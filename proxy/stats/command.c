@@ -31,7 +31,7 @@ bool mpib_ask_number(struct mpib_ask *ask, unsigned n, uint64_t dflt,
 	if (n >= ask->argc || mpib_number(ask->argv[n], 0, max, value))
 		return true;
 	mpib_ask_fail(ask, "give one of these",
-		      "\"%.32s\" is no whole number from 0 to %llu",
+		      "\"%.32s\" is not a whole number from 0 to %llu",
 		      ask->argv[n], (unsigned long long)max);
 	return false;
 }
@@ -174,7 +174,7 @@ static json_t *command_cluster(struct mpib_ask *ask)
 
 	if (!ask->view->cluster)
 		return mpib_ask_fail(ask, "ask the running proxy",
-				     "no peer can be asked");
+				     "peers cannot be asked");
 	text = mpib_cluster_text(ask->view->cluster);
 	if (!text ||
 	    asprintf(&ask->text, "{\"ok\":true,\"data\":%s}\n", text) < 0)
@@ -190,16 +190,17 @@ static json_t *command_agent(struct mpib_ask *ask)
 		return agent;
 	json_decref(agent);
 	return mpib_ask_fail(ask,
-			     "start mpib-agent, which tells once a connection "
-			     "sends; see policy.mode and agent.dir",
-			     "no agent tells this proxy anything");
+			     "start mpib-agent, which reports after a "
+			     "connection has sent; see policy.mode and "
+			     "agent.dir",
+			     "no agent has reported to this proxy");
 }
 
 static json_t *command_agents(struct mpib_ask *ask)
 {
 	if (!ask->view->cluster)
 		return mpib_ask_fail(ask, "ask the running proxy",
-				     "no peer can be asked");
+				     "peers cannot be asked");
 	mpib_cluster_begin(ask->view->cluster);
 	return mpib_cluster_agents(ask->view->cluster);
 }
@@ -342,9 +343,9 @@ const struct mpib_command *mpib_command_parse(char *line, struct mpib_ask *ask)
 	if (words < c->min || words > c->max) {
 		mpib_ask_fail(ask, "see mpib-protocol(7)", "%s takes %s%s%s",
 			      c->name, *c->args ? c->args : "no argument",
-			      words ? ", not " : "",
-			      words > c->max ? "so many words"
-			      : words	     ? "so few words"
+			      words ? "; got " : "",
+			      words > c->max ? "too many words"
+			      : words	     ? "too few words"
 					     : "");
 		return NULL;
 	}

@@ -148,7 +148,7 @@ static bool play_outlived(struct mpib_ask *ask, const struct mpib_fault *fault)
 		if (r == fault->rail || !(away >> r & 1))
 			continue;
 		mpib_ask_fail(ask, "mpibctl rails resume, or fault end, first",
-			      "%s is out of use, so nothing would be left",
+			      "%s is out of use, so no rail would be left",
 			      all->play[r].rail);
 		return false;
 	}
@@ -170,7 +170,7 @@ static bool play_parse(struct mpib_ask *ask, struct mpib_fault *fault)
 	fault->rail = (unsigned)rail;
 	if (at && (!k->lanes || !at[1])) {
 		mpib_ask_fail(ask, "name the rail alone",
-			      "%s is not played on the lanes to a peer",
+			      "%s cannot be limited to the lanes to a peer",
 			      ask->argv[0]);
 		return false;
 	}
@@ -184,7 +184,7 @@ static bool can_play(struct mpib_ask *ask)
 	if (ask->admin->plays->cfg->play)
 		return true;
 	mpib_ask_fail(ask, "set enable = yes of [fault], and restart the proxy",
-		      "this node plays no faults");
+		      "faults are not enabled on this node");
 	return false;
 }
 

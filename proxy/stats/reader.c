@@ -64,7 +64,7 @@ void stats_reader_drop(struct stats_reader *r)
 static void reader_expire(void *arg)
 {
 	mpib_debug("a reader of the stats socket was dropped: it does not "
-		   "take its answer");
+		   "read its answer");
 	stats_reader_drop(arg);
 }
 
@@ -77,7 +77,7 @@ static void reader_on_idle(void *arg)
 			       r);
 		return;
 	}
-	mpib_debug("a reader of the stats socket was dropped: it asks nothing");
+	mpib_debug("a reader of the stats socket was dropped: it is idle");
 	stats_reader_drop(r);
 }
 
@@ -105,8 +105,8 @@ static bool reader_hold(struct stats_reader *r)
 	struct mpib_stats *st = r->stats;
 
 	if (!may_hold(r)) {
-		mpib_debug("a reader of the stats socket was dropped: too much "
-			   "waits for slow ones");
+		mpib_debug("a reader of the stats socket was dropped: too many "
+			   "bytes wait for slow readers");
 		stats_reader_drop(r);
 		return false;
 	}

@@ -184,7 +184,7 @@ static void stats_refuse(int fd, uid_t uid, const char *error, const char *hint)
 			 error, hint);
 
 	if (send(fd, line, (size_t)n, MSG_NOSIGNAL) < 0)
-		mpib_debug("stats: a refused reader was gone: %m");
+		mpib_debug("stats: cannot send a refusal to a reader: %m");
 	mpib_close_of(uid, fd);
 }
 

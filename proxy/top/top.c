@@ -137,9 +137,9 @@ static void draw_help(void)
 {
 	static const char *const text[] = {
 		"1 to 8, Tab     another table",
-		"s               sort by rate, or as the proxy lists it",
+		"s               sort by rate, or in the proxy's order",
 		"up down PgUp/Dn scroll",
-		"p, space        pause and go on",
+		"p, space        pause, resume",
 		"+ -             ask less often, more often",
 		"h, ?            this help",
 		"q               leave",
@@ -363,7 +363,7 @@ static int read_delay(const char *text, double *seconds)
 	if (*seconds >= 0.05 && *seconds <= 3600 && !*end &&
 	    isdigit((unsigned char)*text))
 		return MPIB_EXIT_OK;
-	return top_usage("no number of seconds is", text, "give 0.05 to 3600");
+	return top_usage("bad number of seconds", text, "give 0.05 to 3600");
 }
 
 static const char *run_dir, *delay, *tab;
@@ -413,13 +413,13 @@ int main(int argc, char **argv)
 	if (rc == MPIB_EXIT_OK && delay)
 		rc = read_delay(delay, &seconds);
 	if (rc == MPIB_EXIT_OK && first < argc)
-		rc = top_usage("nothing is expected to be called", argv[first],
+		rc = top_usage("unexpected argument", argv[first],
 			       "see mpib-top --help");
 	if (rc != MPIB_EXIT_OK)
 		return rc;
 	if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && getenv("TERM"))
 		return top_screen(run_dir, noun, seconds);
 	return top_fail(MPIB_EXIT_USAGE,
-			"screen: this is no terminal (use mpibctl rails "
+			"screen: this is not a terminal (use mpibctl rails "
 			"-r -w 1)");
 }

@@ -209,7 +209,7 @@ static enum MHD_Result http_route(struct request *r, const char *url,
 		return reply_words(r->conn, status, refusal);
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return reply_words(r->conn, MHD_HTTP_METHOD_NOT_ALLOWED,
-				   "nothing can be changed here\n");
+				   "this server is read-only\n");
 	if (!strcmp(url, "/"))
 		return reply(r->conn, MHD_HTTP_OK, "text/html; charset=utf-8",
 			     mpib_page, mpib_page_len);
@@ -269,7 +269,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *conn,
 		if (header_of(r, MHD_HTTP_HEADER_CONTENT_LENGTH) ||
 		    header_of(r, MHD_HTTP_HEADER_TRANSFER_ENCODING))
 			return reply_words(conn, MHD_HTTP_BAD_REQUEST,
-					   "a request has no body here\n");
+					   "a request must not have a body\n");
 		return MHD_YES;
 	}
 	if (r->failed)

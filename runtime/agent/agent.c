@@ -622,7 +622,7 @@ const char *mpib_agent_dir_error(int rc)
 	switch (rc) {
 	case -EPERM:
 		return "it must belong to root, to the proxy's user or to "
-		       "agent.user, and be writable for nobody else";
+		       "agent.user, and be writable for no other user";
 	case -EPROTO:
 		return "its hints are not of this format (is the agent of "
 		       "another version?)";

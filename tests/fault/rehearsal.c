@@ -170,7 +170,7 @@ TEST(one_of_a_peer_is_found_by_its_name)
 	assert_non_null(strstr(fault("play", "black-hole", "SUP@nobody", "1"),
 			       "no lane leads to \"nobody\""));
 	assert_non_null(strstr(fault("play", "gone", on, "1"),
-			       "is not played on the lanes to a peer"));
+			       "cannot be limited to the lanes to a peer"));
 	assert_null(fault("play", "delay=1", on, "600"));
 	assert_null(fault("end", "SUP", NULL, NULL));
 	/* The port may be left out. What is told has it. */
@@ -198,9 +198,9 @@ TEST(what_would_end_jobs_is_refused)
 		{ "rate=10", "SUP", "1", "is played on SUP already" },
 		{ "sleet", "SUP", "1", "there is no fault \"sleet\"" },
 		{ "rate=0", "SOUT", "1", "there is no fault \"rate=0\"" },
-		{ "rate=x", "SOUT", "1", "is no whole number" },
+		{ "rate=x", "SOUT", "1", "is not a whole number" },
 		{ "gone", "EAST", "1", "there is no rail \"EAST\"" },
-		{ "gone", "SOUT", "3601", "is no whole number" },
+		{ "gone", "SOUT", "3601", "is not a whole number" },
 	};
 
 	assert_null(fault("play", "link-down", "SUP", "600"));
@@ -242,7 +242,7 @@ TEST(nothing_is_played_unless_it_is_enabled)
 	node_start(&quiet, 5, "--log-level", "error", NULL);
 	run_wait(&run, argv);
 	assert_int_equal(run.status, 1);
-	assert_non_null(strstr(run.err, "this node plays no faults"));
+	assert_non_null(strstr(run.err, "faults are not enabled on this node"));
 	node_stop(&quiet);
 }
 

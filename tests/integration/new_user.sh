@@ -148,7 +148,7 @@ refused 1 mpibctl clients kick 77
 refused 1 mpibctl conns 77
 refused 1 mpibctl events yesterday
 refused 1 mpibctl rails drain SUP SOUT
-grep -q 'SOUT is a rail and no reason' "$dir/err" || fail "drain: $(<"$dir/err")"
+grep -q 'the reason "SOUT" is the name of a rail' "$dir/err" || fail "drain: $(<"$dir/err")"
 refused 2 mpibctl rails drian SUP
 grep -q 'rails does not take "drian" (did you mean drain?)' "$dir/err" ||
 	fail "drian: $(<"$dir/err")"
