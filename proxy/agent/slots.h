@@ -44,7 +44,7 @@ struct mpib_agent_slot {
 		uint32_t sup_bw;
 		uint64_t since; /* seconds of the epoch */
 		char why[MPIB_AGENT_REASON];
-	unsigned number; /* of the reason, counted over all slots */
+		unsigned number; /* of the reason, counted over all slots */
 	} choice;
 };
 

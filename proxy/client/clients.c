@@ -144,7 +144,7 @@ void proxy_client_advance(struct proxy_client *s)
 /* Messages handled per client and turn, so that a client that sends many does
  * not delay others. */
 #define BURST 16
-#define CROWD "too many wait at its socket, whom each answer wakes"
+#define CROWD "too many tasks wait at its socket, and each answer wakes all"
 
 static const struct {
 	size_t len;

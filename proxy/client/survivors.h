@@ -23,8 +23,7 @@ struct mpib_process {
 	uint32_t pid; /* 0: of another pid namespace */
 	uint32_t device;
 	uint32_t rsvd;
-	uint64_t
-		inode; /* of its pidfd if that is unique (Linux 6.9), else 0 */
+	uint64_t inode; /* of its pidfd if that is unique (Linux 6.9), else 0 */
 };
 
 enum mpib_survivor_state {

@@ -14,8 +14,7 @@
 
 #define GAP 2
 #define SHORTEST 6 /* minimum width of a shortened column */
-#define WRAPPED                                                                \
-	24 /* minimum width of wrapped text, if it is that long */
+#define WRAPPED 24 /* minimum width of wrapped text, if it is that long */
 
 struct table {
 	unsigned columns, rows;

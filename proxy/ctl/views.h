@@ -19,8 +19,7 @@ struct mpib_ctl_view {
 	const char *more; /* key of more rows of the table, or NULL */
 	const char *faulty; /* key of the number of faulty rows; if it is not
 			       0, the exit status is 1. NULL: none */
-	const char
-		*but; /* skip rows whose field of this name is 0; or NULL */
+	const char *but; /* skip rows whose field of this name is 0; or NULL */
 	const struct mpib_column *columns; /* of the table, or NULL */
 	/* Templates of lines; NULL ends them. Empty lines are left out. */
 	const char *const *above, *const *below;

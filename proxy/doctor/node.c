@@ -345,8 +345,7 @@ void mpib_check_devices(struct mpib_doctor *d)
 static int settings_spawn(const struct mpib_doctor *d, pid_t *pid, FILE **out)
 {
 	char check[] = "--check-config", name[] = "mpib-proxy";
-	char format[] =
-		"MPIB_LOG_FORMAT=text"; /* for mpib_check_settings() */
+	char format[] = "MPIB_LOG_FORMAT=text"; /* for mpib_check_settings() */
 	char *argv[] = { name, check, NULL }, *env[] = { format, NULL };
 	posix_spawn_file_actions_t actions;
 	int end[2], rc;

@@ -30,8 +30,7 @@ struct metrics_family {
 
 /* The families of one noun. */
 struct metrics_noun {
-	mpib_view_fn
-		*rows; /* an array, or one row; NULL: use fill instead */
+	mpib_view_fn *rows; /* an array, or one row; NULL: use fill instead */
 	const struct metrics_family *families;
 	/* Labels of each sample: the name, and the key of the field. */
 	struct {

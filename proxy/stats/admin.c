@@ -26,9 +26,8 @@ static json_t *admin_drain(struct mpib_ask *ask, bool on)
 				     "a rail",
 				     ask->argv[1]);
 	if (mpib_engine_drain(ask->admin->engine, (unsigned)rail, on) < 0)
-		return mpib_ask_fail(
-			ask, "resume another rail first",
-			"%s is the only rail in use", label);
+		return mpib_ask_fail(ask, "resume another rail first",
+				     "%s is the only rail in use", label);
 	why = ask->admin->cfg->drain_why[rail];
 	snprintf(why, MPIB_DRAIN_WHY, "%s",
 		 on && ask->argc > 1 ? ask->argv[1] : "");

@@ -132,8 +132,8 @@ static void upgrade_leave(struct mpib_upgrade *u)
 	}
 	mpib_timer_disarm(u->loop, &u->timer);
 	mpib_event(MPIB_LOG_INFO, "upgrade", NULL,
-		   "pid %d (%s) replaces pid %d", (int)u->pid,
-		   u->path, (int)getpid());
+		   "pid %d (%s) replaces pid %d", (int)u->pid, u->path,
+		   (int)getpid());
 	u->leaves = true;
 	mpib_loop_stop(u->loop);
 }

@@ -32,8 +32,7 @@ struct mpib_upgrade {
 	pid_t pid; /* of the successor; 0: not known yet */
 	uint32_t number; /* of upgrades so far */
 	bool took; /* "take" was sent: this proxy accepts no clients */
-	uint64_t
-		until; /* time limit for the clients to attach */
+	uint64_t until; /* time limit for the clients to attach */
 	bool leaves; /* "go" was sent: exit without closing connections */
 	struct mpib_io watch;
 	struct mpib_timer timer;

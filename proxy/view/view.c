@@ -179,8 +179,8 @@ static void add_moved(json_t *o, const struct mpib_rail_counts *n)
 	MPIB_MOVED_COUNTERS(COUNTER_AS_IS, COUNTER_AS_IS)
 }
 
-/* Add the counters of the rail. Its posts are calls, each of which posts the
- * chains of several connections; they replace the number of chains. */
+/* Add the counters of the rail. "posts" is the rail's number of calls, not the
+ * number of chains: a call posts the chains of several connections. */
 static void add_counters(json_t *o, const struct mpib_snap_rail *n)
 {
 	add_moved(o, &n->n);
