@@ -1,8 +1,5 @@
 #!/usr/bin/env bash
-# agent.sh BUILD: two proxies in advanced mode and mpib-agent. The agent is
-# killed, returns with other rules, and keeps running while the proxies restart.
-# The bytes that the sending node's rails move have the agent's ratio, to the
-# byte.
+# The rails of the sending node move bytes exactly in the agent's ratio.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/steered.sh"

@@ -32,7 +32,7 @@ positive() {
 }
 
 positive "turns_sender turns_receiver" bench-budget "$net" 4K 32 8 3
-# Both ways over six pairs of connections, of three tenants.
+# Both directions over six pairs of connections, of three tenants.
 positive "turns_sender turns_receiver" bench-budget "$net" 8 96 4 0 2 delivered 6 3
 plugin=$build/plugin/libnccl-net-mpib.so
 export MPIB_RUN_DIR=$dir/n0

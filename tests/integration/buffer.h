@@ -14,7 +14,8 @@
 int buffer_make(const char *name);
 /* Count the proxy's descriptors of memory with this name. */
 unsigned buffer_held(const struct node *node, const char *name);
-/* Wait until it is n: a thread closes descriptors that the proxy refused. */
+/* Wait until the proxy holds n: a thread closes descriptors that the proxy
+ * refused. */
 void buffer_until_held(const struct node *node, const char *name, unsigned n);
 bool buffer_mapped(const struct node *node, const char *name);
 

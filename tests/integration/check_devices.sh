@@ -19,7 +19,8 @@ devices() {
 		--peer-addr "$net.$((1 + 60 * $1))" >"$dir/out$1" 2>"$dir/log$1" &
 	pids[$1]=$!
 }
-# serve NODE: a server there, at the address of its peer link, as it says.
+# serve NODE: start a server on the node, which prints the address of its peer
+# link.
 serve() {
 	MPIB_RUN_DIR=$dir/n$1 "$perf" --server --port 0 --timeout 100 \
 		--plugin "$build/plugin/libnccl-net-mpib.so" >"$dir/server$1" 2>&1 &
@@ -53,7 +54,8 @@ for i in 0 1 2 3; do
 done
 has '^# check : PASS, 1 of 1 pairs' <"$dir/four" || fail "$(<"$dir/four")"
 [ "$(grep -c '"device": [0-3],' "$dir/json")" -eq 4 ] || fail "JSON: $(<"$dir/json")"
-# A rate is one of this test, not the difference of two devices' counters.
+# Each rate is measured by this test: it is not the difference of two devices'
+# counters.
 awk '/ ok / { for (i = 9; i <= NF; i++) if ($i + 0 > 100000) exit 1 }' "$dir/four" ||
 	fail "rates: $(<"$dir/four")"
 

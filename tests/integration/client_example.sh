@@ -48,14 +48,13 @@ ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" $flags ||
 readelf -d "$dir/mpib-send" | has 'NEEDED.*\[libmpib\.so\.0\]' ||
 	fail "it does not use the shared library"
 LD_LIBRARY_PATH=$libraries exchange "$dir/mpib-send"
-# As docs/client.md has it for a program that carries the library along.
-# shellcheck disable=SC2086
+# As docs/client.md describes it for a program that contains the library.
 ${CC:-cc} -std=c11 -Wall -Werror -o "$dir/mpib-send" "$example" \
 	${flags/-lmpib/-l:libmpib.a} || fail "it does not build with the archive"
 exchange "$dir/mpib-send"
 
-# Each header that is installed is enough by itself, in C and in C++; so are
-# both libraries for a program in C++, and for CMake.
+# Each installed header compiles alone, in C and in C++. Both libraries work for
+# a program in C++, and for CMake.
 headers=$libraries/../include
 for header in "$headers"/mpib/*.h; do
 	for language in c:c11 c++:c++17 c++:c++11; do

@@ -25,7 +25,7 @@ for m in setup_s ask_s again_s peer_kib lane_kib sender_kib receiver_kib lanes_c
 	echo "no $m"
 	failed=1
 done
-# By the proxy's own word: 50 lanes failed over and came back, twice.
+# The proxy's events count 50 lanes that failed over and came back, twice.
 for event in failovers failbacks; do
 	n=$("$build/proxy/mpibctl" -s "$dir/n0" -j rails |
 		grep -o "\"$event\": *[0-9]*" |
@@ -33,7 +33,7 @@ for event in failovers failbacks; do
 	echo "$event $n"
 	[ "$n" -ge 100 ] || failed=1
 done
-# More nodes than descriptors is said before anything is begun.
+# Too many nodes for the descriptors are refused before anything starts.
 (
 	ulimit -n 300
 	"$build/bench/bench-crowd" "$dir/n0" "$net" 50 1

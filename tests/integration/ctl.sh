@@ -8,7 +8,7 @@ long=$(for uid in {1001..1012}; do printf 'uid=%s:weight=5,' "$uid"; done)
 pair_start --share-rules "${long%,}"
 pair_traffic 2
 
-# What was changed and that there is nothing are sentences of their own.
+# A change, and an empty result, are reported in a sentence.
 is() {
 	[ "$1" = "$2" ] || fail "\"$1\", not \"$2\""
 }
@@ -19,7 +19,7 @@ ctl rails | has '^SUP .* drained: cable 17 is bad' || fail "$(ctl rails)"
 ctl cluster | has 'drained because: cable 17 is bad' || fail "$(ctl cluster)"
 is "$(ctl rails resume SUP)" "rail SUP, not drained"
 is "$(ctl rails -o drain_why | xargs)" ''
-# Jobs over all nodes, and what hangs there.
+# Jobs and hanging requests of all nodes.
 ctl cluster jobs | has -E '^JOB .*NODES' || fail "$(ctl cluster jobs)"
 ctl cluster jobs -o nodes | has -x 2 || fail "$(ctl -j cluster jobs)"
 is "$(ctl cluster stuck | tail -n 1)" "(none)"
@@ -44,15 +44,15 @@ json_error 2 'rails, clients, conns' -j -s "$dir/n0" --rates config
 json_error 1 'no client 999' -j -s "$dir/n0" clients kick 999
 ctl nonsense 2>/dev/null | has . && fail "JSON that was not asked for"
 
-# It ends when nobody reads any more, or the proxy is gone.
+# It ends when its reader or the proxy has ended.
 ctl --watch 1 rails 2>/dev/null | head -n 7 >"$dir/twice"
 [ "$(grep -c '^RAIL ' "$dir/twice")" -eq 2 ] || fail "watch: $(<"$dir/twice")"
 [ "$(grep -cE '^[0-9]{2}:[0-9]{2}:[0-9]{2}$' "$dir/twice")" -ge 2 ] ||
 	fail "watch has no time: $(<"$dir/twice")"
 ctl --watch 1 -j ping >/dev/null 2>&1
 [ $? -eq 2 ] || fail "what shows nothing is watched"
-# A reader that has seen enough is no failure that needs words, also where the
-# shell of a service or of Python has SIGPIPE ignored.
+# A reader that closes the pipe early is no error worth a message, even if the
+# shell of a service or of Python ignores SIGPIPE.
 (
 	trap '' PIPE
 	{
@@ -66,7 +66,7 @@ for n in 0 -1 x 3601 ''; do
 	[ $? -eq 2 ] || fail "--watch \"$n\" is taken"
 done
 
-# What --rates says moved in its second is what the counters say.
+# --rates reports the bytes that the counters have gained in its second.
 moved() {
 	ctl rails -o tx_bytes | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
@@ -75,12 +75,13 @@ for _ in $(seq 100); do
 	rate=$(ctl -r rails -o tx_gbps |
 		awk '{ n += $1 } END { printf "%.6f\n", n }')
 	now=$(moved)
-	# It cannot be more than all that moved, in the second that it took.
+	# At most all bytes that moved during the command.
 	awk -v r="$rate" -v n="$((now - was))" \
 		'BEGIN { exit !(r > 0 && r * 1e9 / 8 <= n) }' && break
 done || fail "rates: $rate Gb/s, of $((now - was)) bytes"
 ctl rails -r | has 'TX Gb/s  RX Gb/s' || fail "rates"
-# Alone it is a summary, and all of it goes into one file, once.
+# Without arguments mpibctl prints a summary. A report writes everything into
+# one file, and overwrites none.
 [ "$(ctl | grep -cE '^(mpib-proxy |RAIL .*TX Gb/s|SOUT|SUP)')" -eq 4 ] ||
 	fail "the summary is: $(ctl)"
 ctl -j | has '"rails": \[' || fail "no JSON of the summary"
@@ -99,7 +100,7 @@ ctl rails --help | has 'clients kick' && fail "help of a noun has the others"
 [ "$(ctl help)" = "$(ctl --help)" ] || fail "help is not --help"
 ctl help | has 'clients kick CLIENT' || fail "help lacks a command"
 
-# Software rails are for trials: a strict doctor refuses them, and nothing else.
+# Software rails are for trials: only a strict doctor refuses them.
 verdict=$(ctl doctor --strict)
 [ $? -eq 1 ] || fail "doctor --strict: $verdict"
 quiet=$(ctl doctor --strict --quiet)
@@ -112,7 +113,7 @@ ctl rails --strict 2>/dev/null
 ctl config set hca.speed 400 >/dev/null || fail "config set hca.speed"
 [ "$(ctl rails -o expected_mbps | sort -u)" = 400000 ] || fail "expected speed"
 
-# What a rule gave is taken back: rules begin and end while the proxy runs.
+# An ended rule is undone: rules can be set and removed while the proxy runs.
 rules() {
 	ctl config -o section,key,value | sed -n 's/^share\trules\t//p'
 }
@@ -133,7 +134,8 @@ done
 [ "$(ctl doctor --strict --quiet -o status | sort -u | xargs)" = WARN ] ||
 	fail "quiet: $(ctl doctor --strict --quiet -o status)"
 ctl -j doctor --strict --quiet | has '"OK"' && fail "quiet is not JSON's"
-# Who follows in JSON reads a line at a time, the failure at its end as well.
+# A follower with JSON reads one line at a time, also for the failure at the
+# end.
 ctl_of 1 -j events follow >"$dir/followed" 2>/dev/null &
 follower=$!
 await test -s "$dir/followed"
@@ -142,7 +144,7 @@ wait "$follower"
 tail -n 1 "$dir/followed" | has '^{"ok": false' || fail "no failure"
 grep -vE '^{.*}$' "$dir/followed" && fail "not a line each"
 
-# completes WORDS... : what bash offers for the last of them.
+# completes WORDS...: print what bash offers for the last word.
 completes() (
 	. "$(dirname "$0")/../../proxy/ctl/completion/mpibctl.bash"
 	COMP_WORDS=("$build/proxy/mpibctl" "$@")
@@ -165,7 +167,8 @@ is "$(completes fault play rate=5 SU)" SUP
 is "$(completes clients kick '')" "$(ctl clients -o id | xargs)"
 is "$(completes config set limit.rea)" limit.readers
 
-# A proxy that stands still is told once, with why; all else is looked at as well.
+# A stopped proxy is reported once, with the reason. Doctor checks everything
+# else, too.
 kill -STOP "${pids[0]}"
 ctl doctor -o status,check,what,fix >"$dir/still" 2>&1
 [ $? -eq 3 ] || fail "doctor of a proxy that stands still"
@@ -176,7 +179,7 @@ ctl ping >"$dir/still" 2>&1
 [ $? -eq 3 ] && has "pid ${pids[0]} is stopped" <"$dir/still" || fail "$(<"$dir/still")"
 kill -CONT "${pids[0]}"
 
-# A path may have any bytes, JSON may not.
+# A path may contain any bytes, JSON may not.
 odd=$dir/$'odd\xff'
 "$build/proxy/mpib-proxy" --config /dev/null --run-dir "$odd" \
 	--sout "soft:$net.9" --sup none >"$dir/odd.out" 2>"$dir/odd.log" &

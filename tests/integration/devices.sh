@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # devices.sh BUILD: two proxies of three devices each, named in a file, and
 # ranks that use all of them. Under traffic a rail of one device is drained: the
-# other rails are used and no byte is lost. A fault is played on a rail of one
-# device alone.
+# other rails are used and no byte is lost. A fault is injected on a rail of
+# only one device.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -51,7 +51,7 @@ ctl metrics | has '^mpib_rail_drained{rail="SUP",net="gpu1"} 1$' ||
 ctl -j events | tr -d ' \n' | has '"rail":"SUP","net":"gpu1"' ||
 	fail "no event is about gpu1"
 
-# A rehearsal on one rail is not one on the others of its name.
+# A fault injected on one rail does not affect other rails of its name.
 ctl fault play link-down gpu2.sup 60 >/dev/null ||
 	fail "no fault is played on gpu2.SUP"
 down() {

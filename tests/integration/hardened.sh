@@ -8,7 +8,7 @@ build=$(realpath "$1")
 . "$(dirname "$0")/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
 
-# lacks FILE: a word for each thing that it has not.
+# lacks FILE: print a word for each missing protection.
 lacks() {
 	local all
 	all=$(readelf -hldW --dyn-syms "$1")
@@ -38,7 +38,7 @@ done
 symbols=$(find "$dir/root" -name '*.a' -exec nm {} +)
 grep -q 'U __stack_chk_fail' <<<"$symbols" || fail "libmpib.a has no CANARY"
 
-# This compiler's counterexample.
+# A program that this compiler builds without them.
 echo 'int main(void) { return 0; }' >"$dir/open.c"
 compiler=$(sed -n 's/^CMAKE_C_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")
 "$compiler" -U_FORTIFY_SOURCE -fno-stack-protector -no-pie -o "$dir/open" \

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# history.sh BUILD: what an operator sees later: the last hour, counters,
-# the bytes of a job, event numbers that continue after a kill, and a
+# history.sh BUILD: what an operator can see afterwards: the last hour,
+# counters, the bytes of a job, event numbers that continue after a kill, and a
 # follower that gets each event once.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 pair_start --log-events "$dir/events"
-# Ranks say whose they are, as under Slurm.
+# Ranks name their job, as under Slurm.
 export SLURM_JOB_ID=77 SLURM_STEP_ID=0
 pair_traffic 1
 last() {
@@ -16,7 +16,7 @@ moved() {
 	ctl rails -o tx_bytes | awk '{ n += $1 } END { printf "%.0f\n", n }'
 }
 
-# Five seconds make a sample, and two of them a row.
+# A sample covers five seconds, and a row two samples.
 rows() {
 	ctl history -o time 2>/dev/null | wc -l
 }
@@ -65,7 +65,7 @@ nodes_ready 0
 [ "$(last)" -ge "$first" ] || fail "counts from $(last), not on from $first"
 ctl events | has 'ended after' || fail "what was before the kill is gone"
 ctl rails drain SUP >"$dir/o" || fail "drain"
-# A follower that had no answer for three seconds has ended, and says so.
+# A follower ends if it gets no answer for three seconds, and says so.
 if kill -0 "$follower" 2>/dev/null; then
 	await grep -q '"kind":"drain"' "$dir/followed" || fail "not followed: $(tail -n 3 "$dir/followed")"
 else

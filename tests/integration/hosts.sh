@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # hosts.sh BUILD: mpib-perf over several "hosts", which are processes that share
 # only TCP: server and client, each pair of servers, ranks of a launcher. An
-# error of a host is printed where the report is, and ends the test there.
+# error of a host is printed by the process that prints the report, and ends the
+# test.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -9,7 +10,7 @@ pair_start
 perf=$build/bench/mpib-perf plugin=$build/plugin/libnccl-net-mpib.so
 quick=(--plugin "$plugin" -b 4K -e 64K -f 4 -n 5 -w 1 --timeout 100)
 
-# serve NODE ADDRESS PLUGIN: a server of that node, whose port goes to $port.
+# serve NODE ADDRESS PLUGIN: start a server on the node and set $port.
 serve() {
 	MPIB_RUN_DIR=$dir/n$1 "$perf" --server --listen "$net.$2" --port 0 \
 		--plugin "$3" --timeout 100 >"$dir/server$2" 2>&1 &
@@ -21,7 +22,7 @@ serve() {
 serve 0 1 "$plugin" && first=$net.1:$port
 serve 1 2 "$plugin" && second=$net.2:$port
 
-# client NAME OPTIONS...: as a rank of node 0 with the server of node 1.
+# client NAME OPTIONS...: run a rank of node 0 with the server of node 1.
 client() {
 	local name=$1
 	shift
@@ -63,8 +64,7 @@ timeout 120 "$perf" check "$first" "$second" --steady 0.2s --expect 100000 \
 grep -q 'GB/s is 0 % of the 100000.00 GB/s expected' "$dir/check" ||
 	fail "slow: $(<"$dir/check")"
 
-# A rank each, as three launchers say it.
-# ranks NAME VARIABLE=VALUE...: %d is the rank.
+# One rank per process, with the variables of three launchers.
 ranks() {
 	local name=$1 rank rc=0 all=()
 	shift
@@ -87,12 +87,12 @@ ranks mpirun OMPI_COMM_WORLD_RANK=%d OMPI_COMM_WORLD_SIZE=2 \
 ranks srun SLURM_PROCID=%d SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 \
 	"SLURM_STEP_NODELIST=127.0.0.[1,7]" "SLURM_JOB_ID=$dir"
 
-# Strangers: neither does a server end, nor does the next test suffer.
+# Unknown clients: the server continues, and the next test works.
 for text in x "$(head -c 9000 /dev/zero | tr '\0' G)" ""; do
 	timeout 20 bash -c 'exec 3<>"/dev/tcp/${0%:*}/${0#*:}"
 		printf %s "$1" >&3' "$second" "$text" 2>/dev/null
 done
-# A server whose plugin lies, and one that dies.
+# A server whose plugin corrupts data, and a server that dies.
 if [ -e "$build/tests/integration/libliar.so" ]; then
 	LIAR_PLUGIN=$plugin LIAR_LOG=$dir/lies LIAR_DOES=drop@3 \
 		serve 1 4 "$build/tests/integration/libliar.so"

@@ -32,7 +32,7 @@ proxy b1 2 2 --island-networks "$net.1.0/24,$net.2.0/24"
 ctl() {
 	"$build/proxy/mpibctl" -s "$dir/$1" "${@:2}"
 }
-# Lines of: peer, its port, QPs on SOUT and SUP, payload on SOUT and SUP.
+# Print lines of: peer, its port, QPs on SOUT and SUP, payload on SOUT and SUP.
 lanes() {
 	ctl "$1" lanes -o peer,qps.sout,qps.sup,tx_bytes.sout,rx_bytes.sout,tx_bytes.sup,rx_bytes.sup |
 		awk -F '[\t:]' '{ print $1, $2, $3, $4, $5 + $6, $7 + $8 }'
@@ -52,7 +52,7 @@ perf() {
 	fail "$nodes: traffic failed"
 }
 
-# SOUT carried nothing so far: payload, clear-to-sends.
+# SOUT carried neither payload nor clear-to-sends so far.
 perf "$dir/a0,$dir/a1" --ranks-per-node 2 --pattern alltoall
 for node in a0 a1; do
 	read -r _ sout sout_cts _ sup sup_cts <<<"$(rails $node)"
@@ -61,7 +61,7 @@ for node in a0 a1; do
 		fail "within an island: $node moved $(rails $node)"
 done
 
-# Ranks in node order, so that each only talks to the other island.
+# Ranks in node order, so that each sends only to the other island.
 before=$(rails a1)
 perf "$dir/a1,$dir/b1" --pattern sendrecv --channels 2
 read -r _ _ _ _ sup0 cts0 <<<"$before"
@@ -74,7 +74,7 @@ read -r _ sout _ _ sup cts <<<"$(rails a1)"
 all=$dir/a0,$dir/a1,$dir/b0,$dir/b1
 perf "$all" --ranks-per-node 2 --pattern alltoall
 
-# A ring over all four; lanes are there while it runs.
+# A ring over all four nodes. Check the lanes while it runs.
 "$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$all" --ranks-per-node 2 --pattern sendrecv --min 64K \
 	--max 64K --steady 60s --timeout 60 >"$dir/ring" 2>&1 &
@@ -106,7 +106,7 @@ printf 'isolation\tinter-island\t0\nisolation\tintra-island\t1024\n' |
 	diff - "$dir/why" || fail "why says something else"
 kill -9 "$ring"
 
-# One that sees all of them in one island.
+# A node that sees all nodes in one island.
 proxy odd 1 3 --island-prefix 8
 timeout 60 "$build/bench/mpib-perf" \
 	--plugin "$build/plugin/libnccl-net-mpib.so" \

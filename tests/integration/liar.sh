@@ -9,7 +9,8 @@ build=$1
 export LIAR_PLUGIN=$build/plugin/libnccl-net-mpib.so LIAR_LOG=$dir/lies
 pair_start
 
-# perf OPTION...: with 32 messages to warm up and 64 timed, unless told else.
+# perf OPTION...: run mpib-perf; the defaults are 32 warm-up and 64 timed
+# messages.
 perf() {
 	rm -f "$LIAR_LOG"
 	timeout 120 "$build/bench/mpib-perf" --timeout 100 \
@@ -22,7 +23,8 @@ perf() {
 		awk -F: '$1 == "wrong_messages" { n = $2 } END { print n }')
 }
 
-# lies_at BASE KIND...: one of each kind, on every other message from BASE on.
+# lies_at BASE KIND...: list one corruption of each kind, on every other message
+# from BASE on.
 lies_at() {
 	local at=$1 list='' kind
 	shift
@@ -33,14 +35,15 @@ lies_at() {
 	echo "$list"
 }
 
-# all_lies KIND...: in warm-up, amidst, and up to the last message.
+# all_lies KIND...: list corruptions in warm-up, timed and last messages.
 all_lies() {
 	local list
 	list=$(lies_at 0 "$@")$(lies_at 40 "$@")$(lies_at $((96 - 2 * $#)) "$@")
 	LIAR_DOES=${list#,}
 }
 
-# found NAME LEAST OPTION...: every one, and at least so many.
+# found NAME LEAST OPTION...: mpib-perf finds every corruption, and at least
+# LEAST.
 found() {
 	local name=$1 least=$2
 	shift 2
@@ -89,11 +92,11 @@ found "random sizes, grouped" 20 --random-sizes 96 --max 20K --group 5
 found nccl 30 --pattern nccl --channels 1
 found "nccl, grouped" 60 --pattern nccl --channels 1 --group 4
 found "nccl, steady" 30 --pattern nccl --channels 2 --group 3 --steady 48
-# With the hint no size is told.
+# With the hint the plugin reports no size.
 all_lies "${bytes[@]}"
 found "early completion" 40 --early-completion
 
-# A sum that is wrong goes on to other ranks: at least each is found.
+# A wrong sum travels on to other ranks, so more errors may be counted.
 i=0
 for kind in "${bytes[@]}" short long; do
 	for base in 1 30 94; do

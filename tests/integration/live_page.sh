@@ -39,15 +39,15 @@ if command -v promtool >/dev/null; then
 	out=$(promtool check metrics <"$dir/metrics" 2>&1) && [ -z "$out" ] ||
 		fail "promtool: $out"
 fi
-# As many at once as the proxy takes, and more.
+# As many simultaneous visitors as the proxy allows, and more.
 for _ in $(seq 40); do
 	curl -s -o /dev/null --max-time 20 "http://$http/stats.json" &
 	curls+=($!)
 done
 wait "${curls[@]}"
 
-# Peers are asked once for all who look within a second. No two questions take
-# equally long.
+# The proxy asks its peers once per second for all visitors. The times of two
+# questions differ.
 mkdir "$dir/rounds"
 curls=()
 asked=$SECONDS
@@ -61,7 +61,7 @@ rounds=$(cat "$dir"/rounds/* | grep -o '"took_s":[0-9.]*' | sort | uniq -c)
 	[ "$(awk '{ n += $1 } END { print n }' <<<"$rounds")" -eq 8 ] ||
 	fail "8 visitors, rounds: $rounds"
 
-# A user data directory of its own: nobody's profile is touched.
+# Use a separate user data directory, so no profile is changed.
 chromedriver --port=0 >"$dir/driver" 2>&1 &
 await grep -q 'started successfully on port' "$dir/driver"
 port=$(sed -n 's/.*started successfully on port \([0-9]*\).*/\1/p' "$dir/driver")
@@ -83,7 +83,7 @@ if [ "$session" = / ]; then
 	echo "chromium did not start"
 	exit 1
 fi
-# js EXPRESSION: its value as JSON.
+# js EXPRESSION: print its value as JSON.
 js() {
 	local text=${1//\\/\\\\}
 	text=${text//[$'\n\t']/ }
@@ -94,11 +94,12 @@ js() {
 is_true() {
 	[ "$(js "$1")" = true ]
 }
-# until_true EXPRESSION: within a minute.
+# until_true EXPRESSION: wait for at most a minute.
 until_true() {
 	await is_true "$1" || fail "the page never shows: $1 (now $(js "document.body.innerText"))"
 }
-# has_both CANVAS: both rails' colours are on it, with no more than a shade between.
+# has_both CANVAS: the colours of both rails are on it, allowing for one shade
+# of antialiasing between them.
 has_both() {
 	until_true "['--r0', '--r1'].every((name) => {
 	const c = document.getElementById('$1');
@@ -109,14 +110,14 @@ has_both() {
 			return true;
 	return false; })"
 }
-# width PIXELS: of the window, from now on.
+# width PIXELS: set the width of the window.
 width() {
 	browser POST /goog/cdp/execute '{"cmd":"Emulation.setDeviceMetricsOverride","params":
 		{"width":'"$1"',"height":1250,"deviceScaleFactor":1,"mobile":false}}' >"$dir/url"
 	until_true "innerWidth === $1"
 }
-# readable: all text of the page has a contrast of 4.5 with what is behind it, as
-# WCAG 2.1 counts it, and nothing is wider than the window.
+# readable: all text of the page has a contrast of at least 4.5 with its
+# background by the formula of WCAG 2.1, and nothing is wider than the window.
 readable() {
 	js "(window.weak = () => {
 	const rgb = (s) => { const n = s.match(/[0-9.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
@@ -154,7 +155,7 @@ done
 until_true "document.querySelectorAll('#clients tbody tr').length === 2"
 until_true "document.querySelectorAll('#conns tbody tr').length === 4"
 until_true "document.getElementById('live').textContent === 'live'"
-# The tables are mpibctl's, with its headings and its texts.
+# The tables have the headings and texts of mpibctl.
 for noun in 'rails -r' 'clients -r' 'conns -r' 'peers -r' devices cluster; do
 	# shellcheck disable=SC2086 # words
 	heads=$("$build/proxy/mpibctl" -s "$dir/n0" $noun | head -n 1 | xargs)
@@ -164,13 +165,13 @@ done
 until_true "model.rails.every((r, i) => { const row = document.querySelector('#rails tbody').rows[i];
 	return row.cells[3].textContent === number(r.tx_gbps) && row.cells[2].textContent === 'active'; })"
 has_both flow
-# The first line: these rails are software ones, and nothing else is to be said.
+# The first line reports software rails, and nothing else.
 verdict="document.getElementById('verdict').textContent"
 problems="document.getElementById('problems').innerText"
 until_true "$verdict === 'ok'"
 until_true "$problems === 'software rails, for trials only'"
 until_true "document.title === '$(uname -n): ok \u2013 mpib'"
-# Rows are what they were, seconds later, by number.
+# Seconds later each row still has its number.
 js "(window.row = document.querySelector('#conns tbody').rows[1],
 	window.then = +document.documentElement.dataset.samples, true)" >"$dir/url"
 until_true "document.documentElement.dataset.samples > window.then + 4"
@@ -181,12 +182,12 @@ until_true "[...document.querySelectorAll('#clients tbody tr')].map((r) => +r.da
 	.every((id, i, all) => i === 0 || id > all[i - 1])"
 until_true "document.querySelectorAll('#devices tbody tr').length === 1"
 until_true "document.querySelectorAll('#peers tbody tr').length >= 1"
-# Both nodes of the cluster, this one first.
+# Both nodes of the cluster are listed, this node first.
 cluster="[...document.querySelectorAll('#cluster tbody tr')]"
 until_true "${cluster}.length === 2 && ${cluster}[0].cells[0].textContent === model.now.info.peer_link"
 until_true "${cluster}.every((r) => r.cells[7].textContent === 'well' && r.cells[2].textContent === '2/2')"
 until_true "document.getElementById('cluster-beside').textContent.startsWith('2 well, 0 not')"
-# The hour is the proxy's: it has what was before the page was loaded.
+# The proxy keeps the last hour, including the time before the page was loaded.
 until_true "model.hour.length >= 2"
 open_page '?theme=light&period=500'
 until_true "model.hour.length >= 2 && model.times.length < 20"
@@ -209,8 +210,8 @@ until_true "model.rails[1].tx_gbps < 1e-4"
 "$build/proxy/mpibctl" -s "$dir/n0" rails resume SUP >"$dir/drain"
 until_true "$verdict === 'ok'"
 until_true "model.rails[1].tx_gbps > 0.01"
-# A setting that differs is a fault of the peer's, told in its row and in the first
-# line, and not one of this node.
+# A differing setting is reported in the row of the peer and in the first line,
+# but not as a fault of this node.
 "$build/proxy/mpibctl" -s "$dir/n1" config set lane.window 1048576 >"$dir/set" ||
 	fail "config set: $(<"$dir/set")"
 until_true "(model.clusterAsked = 0, ${cluster}[0].cells[7].textContent === 'settings differ (lane.window)')"
@@ -227,7 +228,7 @@ for wide in 1600 800 400; do
 		picture "cluster-$theme-$wide"
 		js "scrollTo(0, 0)" >"$dir/url"
 	done
-	# No column is lost: a row has a cell for each, all to be seen.
+	# No column is lost: each row has a visible cell for each column.
 	until_true "[...document.querySelector('#clients tbody').rows[0].cells].length === 9 &&
 		[...document.querySelector('#clients tbody').rows[0].cells].every((c) =>
 		c.checkVisibility() && (innerWidth > 560 || c.getBoundingClientRect().right <= innerWidth))"
@@ -238,7 +239,7 @@ done
 until_true "(model.clusterAsked = 0, !$problems.includes('a peer has faults'))"
 width 1600
 
-# A larger node, made up: 8 rails, 64 clients.
+# A larger, invented node: 8 rails, 64 clients.
 open_page '?hold&theme=light'
 js "(() => {
 	const rails = [...Array(8).keys()].map((i) => 'RAIL' + i);
@@ -270,7 +271,7 @@ js "(() => {
 	return true; })()" >/dev/null
 until_true "document.querySelectorAll('#rails tbody tr').length === 8"
 until_true "document.querySelectorAll('#clients tbody tr').length === 64"
-# Those with faults come first, and what is not shown is told.
+# Rows with faults come first. The page says how many rows it hides.
 until_true "${cluster}.length === 100 && ${cluster}[0].cells[7].textContent === 'SUP at 100 of 400 Gb/s' &&
 	${cluster}[1].cells[7].textContent === 'silent for 4.2 s' && ${cluster}[2].cells[1].textContent === 'node000'"
 until_true "document.getElementById('cluster-beside').textContent === '118 well, 2 not; asked in 1.2 ms, slowest: 10.0.0.7:24790 to 10.0.0.9:24790, 38.20 Gb/s while busy, round trip 12 \u00b5s, 100 shown, those with faults first'"
@@ -278,7 +279,7 @@ until_true "document.documentElement.scrollWidth <= innerWidth"
 until_true "window.took < 5000"
 echo "8 rails, 64 clients, 512 connections: drawn in $(js 'window.took') ms"
 picture large
-# As many connections as two users may have, all of which its first line looks at.
+# The maximum of two users' connections, all of which the first line checks.
 until_true "(model.conns = Array(131072).fill({ oldest_s: 60 }), problems().some((p) => p.text === 'a request waits'))"
 
 open_page '?period=300'
@@ -289,7 +290,7 @@ until_true "document.getElementById('live').textContent.includes('does not answe
 until_true "$verdict === 'mpib-proxy does not answer'"
 until_true "/what is below is of [0-9:]{8}, [0-9]+ s ago/.test($problems)"
 until_true "document.title === '$(uname -n): no answer \u2013 mpib'"
-# What is old looks old, also after the window has another size or colour.
+# Old data looks old, also after the window has another size or colour.
 width 800
 for theme in light dark; do
 	js "setTheme('$theme')" >"$dir/url"

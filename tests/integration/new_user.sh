@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# new_user.sh BUILD SOURCE: every command as somebody tries it who has not read
-# the manual. What goes wrong is one line, "tool: what: why (remedy)", with the
-# right exit status: 1 failed, 2 usage, 3 no proxy. Tables fit 80 columns.
+# new_user.sh BUILD SOURCE: try every command as a user would who has not read
+# the manual. An error is one line, "tool: what: why (remedy)", with the right
+# exit status: 1 failed, 2 usage, 3 no proxy. Tables fit 80 columns.
 set -uo pipefail
 build=$1 source=$2
 . "$(dirname "$0")/../support/workdir.sh"
 . "$(dirname "$0")/../support/lines.sh"
 at_end() {
-	# One of the commands was upgrade, so the proxy is another process by now.
+	# After the command upgrade the proxy is another process.
 	[ -n "${proxy:-}" ] && kill "$(<"$run/proxy.pid")" && wait "$proxy"
 }
 
-# Where anybody may run it, as the build folder need not be.
+# Copy it to where every user may run it, which the build folder may not allow.
 chmod 755 "$dir"
 cp "$build/proxy/mpibctl" "$dir/"
 export PATH=$dir:$PATH
@@ -29,7 +29,7 @@ refused() {
 		fail "$*: not one line with what, why and remedy: $err"
 }
 
-# shown COMMAND...: it works, and what it prints fits a terminal.
+# shown COMMAND...: it succeeds, and its output fits a terminal.
 shown() {
 	local rc wide
 	"$@" >"$dir/out" 2>"$dir/err" </dev/null
@@ -42,7 +42,7 @@ shown() {
 	[ -z "$wide" ] || fail "$*: wider than 80 columns: $wide"
 }
 
-# A word for each argument that a command must have.
+# One word for each required argument of a command.
 words() {
 	local word
 	for word in $1; do
@@ -68,7 +68,7 @@ while read -r noun verb args; do
 	need=$(words "$args")
 	[[ $args == *'...]' ]] || refused 2 mpibctl -s "$none" "$noun" "$verb" 1 2 3 4
 	[ -z "$need" ] || refused 2 mpibctl -s "$none" "$noun" "$verb"
-	# A report says of each command why it failed.
+	# A report says why each command failed.
 	[[ $noun = doctor || $noun = report ]] || refused 3 mpibctl -s "$none" "$noun" "$verb" $need
 done <"$dir/commands"
 MPIB_RUN_DIR=$(printf 'x%.0s' {1..200}) refused 3 mpibctl rails
@@ -83,7 +83,7 @@ MPIB_SUPBW=1 MPIB_AGENT_DIR=$dir/agent \
 proxy=$!
 await_ready "$dir/proxy.out" "$proxy" || { cat "$dir/proxy.out"; exit 1; }
 
-# A name that nothing reads is told, in proxy and rank, with the right one.
+# Proxy and rank report an unknown variable, with the right name.
 grep -q 'nothing reads MPIB_SUPBW (did you mean MPIB_SUP_BW?)' \
 	"$dir/proxy.out" || fail "proxy: $(<"$dir/proxy.out")"
 MPIB_RUNDIR=$run "$build/bench/mpib-perf" \
@@ -93,7 +93,7 @@ MPIB_RUNDIR=$run "$build/bench/mpib-perf" \
 grep -q 'nothing reads MPIB_RUNDIR (did you mean MPIB_RUN_DIR?)' \
 	"$dir/perf" || fail "plugin: $(<"$dir/perf")"
 
-# Killed before it is mpibctl, it would run our trap.
+# If killed before exec, the child would run this script's trap.
 begun() {
 	[ "$(cat "/proc/$endless/comm")" = mpibctl ] &&
 		{ [ "$noun" = events ] || [ -s "$dir/out" ]; }
@@ -128,7 +128,8 @@ mpibctl metrics >"$dir/m.prom" || fail "metrics"
 grep -q '^mpib_rail_up{rail="SUP"} 1$' "$dir/m.prom" || fail "metrics: a rail"
 refused 1 sh -c 'exec mpibctl rails >/dev/full'
 
-# What changes something: the right way, the wrong way, and with no right to.
+# Commands that change state: used correctly, incorrectly, and without
+# permission.
 mpibctl rails drain SUP >"$dir/out" || fail "drain"
 grep -q 'SUP' "$dir/out" || fail "drain says nothing"
 mpibctl rails | has '^SUP .* drained' || fail "SUP is not drained"
@@ -160,7 +161,7 @@ if [ "$(id -u)" -eq 0 ]; then # in the group, and no more than that
 	refused 1 "${member[@]}" mpibctl rails drain SUP
 fi
 
-# Somebody who may not.
+# A user without permission.
 if [ "$(id -u)" -eq 0 ]; then
 	other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
 else

@@ -64,7 +64,7 @@ for program in "$dir"/all/usr/bin/* "$dir"/all/usr/sbin/*; do
 	grep -qE "/man[18]/$name\.[18]\.gz$" <<<"$files" ||
 		fail "$name has no manual page"
 done
-# A document may name one as an example.
+# A document may contain such a path as an example.
 if grep -rIlE --exclude='*.md' '@[A-Z_]+@|/usr/local|'"$build" "$dir/all"; then
 	fail "those name a place of this build"
 fi
@@ -98,7 +98,7 @@ id mpib >/dev/null || fail "there is no user mpib"
 [ "$(stat -c '%a %U %G' /run/mpib)" = "750 mpib mpib" ] ||
 	fail "/run/mpib: $(stat -c '%a %U %G' /run/mpib)"
 
-# As the unit would start it, but on rails of its own.
+# Start it as the unit does, but on software rails.
 [ "$(stat -c '%a %U' /etc/mpib /etc/mpib/mpib.conf | tr '\n' ' ')" = \
 	"755 root 644 root " ] || fail "/etc/mpib: $(ls -ld /etc/mpib /etc/mpib/*)"
 dpkg-query -W -f='${Conffiles}\n' mpib-proxy | has /etc/mpib/mpib.conf ||
@@ -148,7 +148,7 @@ cc -Werror -o /vqp /usr/share/doc/mpib-proxy/docs/example/vqp.c \
 kill "$proxy" && wait "$proxy" || fail "the proxy ended with $?"
 
 if command -v systemd-analyze >/dev/null; then
-	# The agent's file, as the unit and the manual say that it is named.
+	# The agent's file, as the unit and the manual name it.
 	agent=/etc/systemd/system/mpib-agent.service.d
 	mkdir -p "$agent"
 	for text in /usr/lib/systemd/system/mpib-agent.service \
@@ -170,7 +170,7 @@ if command -v systemd-analyze >/dev/null; then
 			{ cat /security; fail "the sandbox of $unit is open"; }
 		tail -n 1 /security
 	done
-	# As mpib-proxy.socket does: whoever attaches first starts it.
+	# As mpib-proxy.socket does: the first client that attaches starts it.
 	systemd-socket-activate --seqpacket -l /run/mpib/proxy.sock \
 		setpriv --reuid=mpib --regid=mpib --init-groups \
 		mpib-proxy --config /dev/null --run-dir /run/mpib \
@@ -181,7 +181,7 @@ if command -v systemd-analyze >/dev/null; then
 	[ -S /run/mpib/stats.sock ] && fail "it runs before somebody attaches"
 	/attach || fail "nobody can attach to the socket"
 	mpibctl ping || fail "it was not started"
-	# The successor has the socket, too.
+	# The new process has the socket, too.
 	mpibctl upgrade || fail "no upgrade of a proxy that the socket started"
 	wait "$proxy" || fail "the proxy ended with $?"
 	/attach || fail "nobody can attach after the upgrade"
@@ -191,7 +191,7 @@ else
 	echo "SKIPPED: the units, as systemd-analyze is not installed"
 fi
 
-# As the proxy's unit has it.
+# With the setting of the proxy's unit.
 mkdir -p /var/lib/mpib && touch /var/lib/mpib/events
 dpkg --purge mpib-proxy libnccl-net-mpib mpib-tools libmpib-dev libmpib0 \
 	mpib-softverbs >/log 2>&1 || { cat /log; fail "dpkg --purge"; }

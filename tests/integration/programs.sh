@@ -16,7 +16,8 @@ fail() {
 	failed=1
 }
 
-# says PATTERN PROGRAM ARGUMENT...: ends well and prints it, and no complaint.
+# says PATTERN PROGRAM ARGUMENT...: it succeeds and prints the pattern, but no
+# error.
 says() {
 	local pattern=$1 rc
 	shift
@@ -48,7 +49,7 @@ scripts=(bench/budget bench/cluster bench/compare bench/demo bench/nccl
 	bench/busy bench/recovery bench/shares
 	tests/run tests/soak tests/gpu/run)
 
-# None is forgotten.
+# The list above names every program.
 for program in "$source"/bench/* tests/run; do
 	name=${program#"$source/"}
 	[ -f "$program" ] && [ -x "$program" ] || continue
@@ -66,7 +67,8 @@ for program in "$proxy" "$ctl" "$monitor" "$agent" "$perf"; do
 	says "^$name $version\$" "$program" --version
 	refuses "$bad" "$program" --nonsense
 	refuses "$bad" "$program" --help=1
-	# Of letters in one word the word is named, and not what stands before it.
+	# An error about one letter of combined options names the whole word,
+	# not the argument before it.
 	for word in -zq -hz=1; do
 		[ "$word" = -zq ] || [[ $name =~ ^mpib-proxy|^mpib-agent ]] || continue
 		refuses "$bad" "$program" "$word"
@@ -117,7 +119,7 @@ refuses 2 "$source/tests/gpu/run" --gpus 0
 refuses 2 "$source/tests/soak" none
 refuses 2 "$source/tests/soak" 1 nonsense
 
-# What cannot be printed is no success.
+# A program fails if it cannot print.
 for option in "--sout soft --check-config" --help --version; do
 	# shellcheck disable=SC2086 # words
 	"$proxy" $option >/dev/full 2>"$dir/err"
@@ -131,7 +133,8 @@ refuses 78 "$proxy" word
 refuses 78 "$proxy" --config "$dir/none"
 printf '[sup]\nbandwidth = 1\n' >"$dir/conf"
 refuses 78 "$proxy" --config "$dir/conf"
-# The journal is told how grave it is, a line each; another file is not.
+# Each line for the journal starts with its level; a line for another file does
+# not.
 JOURNAL_STREAM=1:1 "$proxy" --config "$dir/conf" 2>"$dir/err"
 { [ -s "$dir/err" ] && ! grep -q '^<3>' "$dir/err"; } ||
 	fail "a level for a file: $(<"$dir/err")"
@@ -142,7 +145,7 @@ JOURNAL_STREAM=$(stat -c %d:%i "$dir/err") "$proxy" --config "$dir/conf" \
 refuses 78 "$proxy" --config /dev/null --sout tape:0
 refuses 78 "$proxy" --config /dev/null --run-dir "$dir" --sout soft:127.999.0.1
 refuses 78 "$proxy" --config /dev/null --run-dir "$dir/run" --sout soft:192.0.2.77
-# What the start refuses, the check does.
+# The check refuses what a start refuses.
 for option in "--metrics-listen nonsense" "--peer-addr fe80::1" \
 	"--peer-key-file $dir/none" "--peer-key-file $dir"; do
 	for check in "" --check-config; do

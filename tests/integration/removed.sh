@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # removed.sh BUILD: a user removes the control socket, all sockets, or the whole
 # run directory of a serving proxy. mpibctl ping and doctor report that no
-# process can attach. Soon one can again, and a job continues meanwhile.
+# process can attach. Soon processes can attach again; a job continues
+# meanwhile.
 set -uo pipefail
 build=$(realpath "$1")
 . "$(dirname "$0")/../support/nodes.sh"
@@ -18,8 +19,8 @@ not_attached() {
 		! ctl doctor --quiet >"$dir/doctor" 2>&1 &&
 		has 'FAIL.*\(proxy\|stats\).sock' <"$dir/doctor"
 }
-# removed WHAT PATH...: the proxy looks every 10 s, perhaps just after the removal,
-# which is then tried again.
+# removed WHAT PATH...: the proxy checks every 10 s. If it checks just after the
+# removal, the removal is repeated.
 removed() {
 	local what=$1 tries
 	shift

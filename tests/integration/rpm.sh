@@ -14,7 +14,7 @@ version=$("$build/bench/mpib-perf" --version | sed 's/.* //')
 spec=$source/proxy/packaging/rpm/mpib.spec
 grep -qx "%{!?version_mpib: %define version_mpib $version}" "$spec" ||
 	fail "the spec is not of $version"
-# The names of what it needs to build are those of RPM systems.
+# Its build requirements have the names of RPM systems.
 rpmbuild -bb --nodeps --define "_topdir $dir" --define "prebuilt $build" \
 	--dbpath "$dir/db" "$spec" >"$dir/log" 2>&1 ||
 	fail "rpmbuild: $(tail -n 20 "$dir/log")"

@@ -21,12 +21,12 @@ links() {
 has_link() {
 	links | has -F "$1:"
 }
-# goes_by ADDRESS: node 1's, of the one link.
+# goes_by ADDRESS: the only link uses this address of node 1.
 goes_by() {
 	[ "$(links | awk '$3 ~ /:24790$/ || $4 ~ /:24790$/' | wc -l)" -eq 1 ] &&
 		has_link "$1"
 }
-# cut WIRE ADDRESS: and the link goes there.
+# cut WIRE ADDRESS: cut the wire; the link moves to the address.
 cut_wire() {
 	ip -n node0 link set "w$1" down
 	await goes_by "$2" || fail "without wire $1 the link is: $(links)"

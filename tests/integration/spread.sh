@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# spread.sh BUILD: proxies that spread lanes each in its own way.
+# spread.sh BUILD: proxies with the same or different lane spreading.
 #
 #   two that agree: traffic, and mpibctl tells the mode of lanes and connections
 #   two that do not: no lane, and both views in the message
@@ -23,7 +23,7 @@ ask() {
 		>"$dir/says" 2>/dev/null
 	[ -s "$dir/says" ]
 }
-# Once there is traffic: what VIEW of the first node says of the mode.
+# With traffic, the VIEW of the first node shows the mode.
 says() {
 	await ask "$1" "$2"
 	[ "$(sort -u "$dir/says")" = "$3" ] ||
@@ -35,8 +35,8 @@ proxy spray 2 spray
 proxy spray2 3 spray
 proxy dqplb 4 dqplb
 
-# The program itself and no shell around it, so that kill ends it; what it still
-# prints then goes to a file that nobody else writes.
+# Run the program without a shell around it, so that kill ends it. Its last
+# output goes to a file that no other process writes.
 "$build/bench/mpib-perf" --plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$dir/spray,$dir/spray2" --min 64K --max 64K --timeout 60 \
 	--pattern stream --steady 60s >"$dir/steady" 2>&1 &

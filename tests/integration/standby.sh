@@ -7,7 +7,7 @@ build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 . "$(dirname "$0")/../support/rails.sh"
 
-# rests RAIL: while its device sends on.
+# rests RAIL: it moves no byte while its device sends.
 rests() {
 	local was
 	was=$(sent "$1")
@@ -42,7 +42,7 @@ moves 0.SUP
 rests 1.SUP
 ctl fault end 0.sout >/dev/null || fail "the fault is not ended"
 moves 0.SOUT
-# What is in flight on it may be let out.
+# A drain waits for the bytes in flight on the rail.
 for _ in $(seq 1200); do
 	was=$(sent 0.SUP)
 	moves 0.SOUT

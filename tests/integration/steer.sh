@@ -9,7 +9,7 @@ build=$1
 proxy_options=(--mode adaptive --failover=no --resume-grace=0 --fault=yes)
 agent_options=(--config "$dir/conf")
 
-# told WHAT TEXT COMMAND...: until its output has the text.
+# told WHAT TEXT COMMAND...: wait until the command prints the text.
 told() {
 	local what=$1 text=$2
 	shift 2
@@ -24,7 +24,7 @@ told() {
 gone() {
 	! lives "$1"
 }
-# rules LINE...: what the agent goes by.
+# rules LINE...: write the agent's rules.
 rules() {
 	printf '%s\n' "hold $hold" "sick sout cqe_errors 10" "$@" \
 		>"$dir/conf"
@@ -37,7 +37,7 @@ rules "speed sup 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config ||
 	fail "the file is good and refused"
 
-# Alone: a QP of SUP dies, and the job with it.
+# Without the agent: a QP of SUP dies, and the job with it.
 proxy 0
 proxy 1
 traffic
@@ -51,7 +51,7 @@ expect "an agent without a reason" '$1 > 0 && $2 > 0'
 told "the agent" '^SUP *well' ctl agent
 told "why" 'adaptive.*no rule' ctl why
 
-# Congested: a quarter, and again as measured when it is over.
+# Congested: the rail gets a quarter; afterwards its measured share again.
 rules "congested sup tx_bytes 1"
 expect "congested" '$1 == 3 * $2'
 told "the agent" '^SUP *eased .*SUP: tx_bytes' ctl agent
@@ -63,7 +63,7 @@ rules "sick sup no_such_counter 1"
 told "a counter that there is not" 'no_such_counter: no rail of the proxy' \
 	cat "$dir/agent.log"
 
-# A reload that is refused changes nothing; one that is not, does.
+# A refused reload changes nothing; a valid one does.
 rules "rule peer nowhere static 1"
 "$build/proxy/mpib-agent" --config "$dir/conf" --check-config \
 	2>"$dir/refused" && fail "a rule for nowhere was taken"
@@ -78,14 +78,14 @@ told "a field" 'rule of line 4' ctl why -o agent.why
 rules
 expect "the first file again" '$1 > 0 && $2 > 0 && $1 != 3 * $2'
 
-# Maintenance of SOUT's way to that peer, then of another's.
+# Maintenance of SOUT to that peer, then to another peer.
 rules "rule peer $net.2 $then drain sout"
 expect "maintenance" '$1 == 0'
 told "why" 'SOUT left: maintenance, line 3' ctl why
 rules "rule peer $net.99 $then drain sout"
 told "another's maintenance" adaptive ctl why
 
-# A dry run says the same and steers nothing.
+# A dry run prints the same and steers nothing.
 end -TERM agent
 agent --dry-run
 rules "rule peer $net.2 $then drain sout"
@@ -98,7 +98,8 @@ hold=100000
 rules
 agent
 
-# The rail sickens and is left; then its QP dies, and the job does not.
+# The rail degrades and is no longer used; then its QP dies, and the job
+# continues.
 rules "sick sup tx_bytes 1"
 expect "sick" '$2 == 0'
 told "the agent" '^SUP *left .*SUP: tx_bytes' ctl agent

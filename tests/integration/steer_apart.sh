@@ -5,12 +5,12 @@
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
-# Messages to node $1.
+# Count the messages to node $1.
 messages() {
 	ctl peers -o peer,messages | awk -v to="$net.$((1 + $1)):" \
 		'index($1, to) == 1 { n = $2 } END { print n + 0 }'
 }
-# Bytes over SOUT, SUP and both, and short messages.
+# Print bytes over SOUT, SUP and both, and short messages.
 now() {
 	local -a n
 	read -r -d '' -a n < <(ctl rails -o tx_bytes)
@@ -21,8 +21,8 @@ passed() { # BYTES over both rails, short MESSAGES
 	read -r -a n < <(now)
 	[ "${n[2]}" -ge "$1" ] && [ "${n[3]}" -ge "$2" ]
 }
-# What passes while both rails move 16 MiB: bytes of SOUT, of SUP, of both, and
-# short messages, 16 or more.
+# Print what passes while both rails move 16 MiB: bytes of SOUT, of SUP, of
+# both, and short messages, 16 or more.
 while_bulk_moves() {
 	local -a a b
 	read -r -a a < <(now)
@@ -62,7 +62,8 @@ while_bulk_moves >/dev/null # what was on its way before ends meanwhile
 read -r -a kept < <(while_bulk_moves)
 echo "short messages beside ${alone[2]} bytes: ${alone[3]} alone," \
 	"beside ${kept[2]}: ${kept[3]} kept apart"
-# How much sooner they end depends on the machine, which bytes they meet does not.
+# How much faster they are depends on the machine; which rail carries them does
+# not.
 [ "${alone[1]}" -ge $((4 << 20)) ] || fail "alone SUP is idle: ${alone[*]}"
 [ "${kept[1]}" -le $((kept[3] * 256 + 65536)) ] ||
 	fail "SUP carries bulk, beside short messages: ${kept[*]}"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # steer_peers.sh BUILD: two nodes, each with its agent. While a rule of node 1's
 # agent drains a rail, node 0's agent does not use it for connections to node 1,
-# and uses it again when the rule is gone. So no byte is in flight there when
-# the rail goes down.
+# and uses it again when the rule is gone. So no byte is in flight on the rail
+# when the rail goes down.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -10,7 +10,7 @@ told() { # FIELD of node 1, as node 0 is told it
 	ctl cluster -o "peer,$1" |
 		awk -F '\t' -v p="$net.2:" 'index($1, p) == 1 { print $2 }'
 }
-# SUP's share of what node 0 sends, and who says so.
+# Print SUP's share of the bytes that node 0 sends, and the source of the share.
 split() {
 	ctl why -o source,sup_bw | sort -u
 }
@@ -33,7 +33,7 @@ ready a0
 ready a1
 job perf "0 1" --pattern sendrecv --min 1M --max 1M --steady 250s --timeout 290
 
-# Each is told the other's island, before anything is wrong.
+# Each node knows the other's island before any fault.
 named() {
 	has '"island":"island1"' < <(told agent)
 }
@@ -41,7 +41,7 @@ await named || fail "island: $(told agent)"
 await is '[]' told agent.maintenance || fail "$(told agent)"
 has '^adaptive' < <(split) || fail "before: $(split)"
 
-# A drain of node 1, whoever the peer is.
+# A drain of node 1, for every peer.
 rule() {
 	echo "island island1" >"$dir/conf1"
 	echo "rule $1 from 2020-01-01T00:00:00Z to 2099-01-01T00:00:00Z drain sup" \
@@ -56,7 +56,7 @@ because() {
 	has 'SUP left: maintenance at the peer' < <(ctl why)
 }
 await because || fail "the agent does not say why: $(ctl why)"
-# Nothing new goes there.
+# No new bytes use the rail.
 sup() {
 	ctl rails -o name,tx_bytes | awk '$1 == "SUP" { print $2 }'
 }
@@ -74,7 +74,7 @@ grows() {
 }
 await grows || fail "SOUT does not carry"
 
-# One for other peers is nothing to node 0; that of the peer ends.
+# A rule for other peers does not affect node 0. The rule for node 0 ends.
 rule "network 10.1.2.0/24"
 await is '[]' told agent.maintenance || fail "for others: $(told agent)"
 adaptive() {
@@ -82,7 +82,7 @@ adaptive() {
 }
 await adaptive || fail "after: $(split)"
 
-# What an agent said is gone with it.
+# The hints of an agent end with it.
 kill "${pids[a1]}"
 await is - told agent || fail "the agent is gone: $(told agent)"
 [ "$failed" -eq 0 ] || tail -n 20 "$dir"/log? "$dir"/*.log "$dir/perf"

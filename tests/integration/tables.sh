@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# tables.sh BUILD [--update]: what mpibctl prints about a pair with traffic, and
-# the names in its JSON, against tables.golden. Numbers, addresses and times
-# become N; lines that are then equal become one. --update writes the file.
+# tables.sh BUILD [--update]: compare the output of mpibctl for a pair with
+# traffic, and the names in its JSON, with tables.golden. Numbers, addresses and
+# times become N; lines that are then equal become one. --update writes the
+# file.
 set -uo pipefail
 build=$1
 . "$(dirname "$0")/../support/nodes.sh"
@@ -16,7 +17,7 @@ mask() {
 		s/\b(- )+/- /g; s/ +/ /g; s/^ //; s/ (-|N)( (-|N))*/ N/g'
 }
 
-# table ARGUMENT...: the heading in its place, the lines below it sorted.
+# table ARGUMENT...: print the heading first, and the lines below it sorted.
 table() {
 	local text
 	text=$(ctl "$@" | mask)

@@ -42,7 +42,7 @@ int talk_dial(void)
 	return node_dial(&talk_node, MPIB_CONTROL_SOCK, SOCK_SEQPACKET);
 }
 
-/* Send bytes as they are. */
+/* Send raw bytes. */
 void talk_tell(int sock, const void *msg, size_t len)
 {
 	assert_int_equal(send(sock, msg, len, MSG_NOSIGNAL), (ssize_t)len);
@@ -53,7 +53,7 @@ void talk_tell_fd(int sock, const void *msg, int fd)
 	assert_int_equal(mpib_message_send(sock, msg, &fd, 1), 0);
 }
 
-/* The next answer, which may be a hang-up: returns its length, 0 for that. */
+/* Read the next answer. Returns its length, or 0 for a hang-up. */
 size_t talk_hear(int sock, struct mpib_message *m)
 {
 	char byte;

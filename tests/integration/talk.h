@@ -23,13 +23,13 @@ int talk_nothing_is_left(void **state);
 int talk_dial(void);
 int talk_attach(void);
 
-/* Send bytes as they are. */
+/* Send raw bytes. */
 void talk_tell(int sock, const void *msg, size_t len);
 void talk_tell_fd(int sock, const void *msg, int fd);
 void talk_hello(int sock, uint32_t version);
-/* The next answer, which may be a hang-up: returns its length, 0 for that. */
+/* Read the next answer. Returns its length, or 0 for a hang-up. */
 size_t talk_hear(int sock, struct mpib_message *m);
-/* The next answer is to this request: its status. */
+/* Read the answer to this request. Returns its status. */
 int talk_hear_status(int sock, uint32_t type, uint32_t id);
 
 #endif

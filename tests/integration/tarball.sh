@@ -25,7 +25,7 @@ cmake -S . -B build -G Ninja -DCMAKE_C_COMPILER="$compiler" \
 cmake --build build --target mpib mpib-send >"$dir/log" 2>&1 ||
 	fail "$(tail -n 20 "$dir/log")"
 [ -x build/docs/example/mpib-send ] || fail "it built nothing"
-# One that git says nothing of, as of another user's.
+# A tree that git does not read, for example one of another user.
 mkdir .git && : >.git/config
 cmake/tarball.sh mpib-x "$dir/again" >"$dir/log" 2>&1 || fail "$(<"$dir/log")"
 diff <(tar -tf "$dir/mpib-x.tar.xz" | sort) \

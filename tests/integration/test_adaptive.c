@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Adaptive mode between two nodes on software rails: which rail carries what,
- * and by how many WRs. The law itself is tests/unit/engine/test_settle.c's.
+ * Adaptive mode between two nodes on software rails: which rail carries which
+ * bytes, with how many WRs. tests/unit/engine/test_settle.c tests the algorithm
+ * itself.
  */
 #include <stdlib.h>
 
@@ -64,7 +65,7 @@ static struct sent sent(void)
 	return s;
 }
 
-/* Shares follow measured times, which on a busy machine vary. */
+/* Shares follow measured times, which vary on a busy machine. */
 static void assert_both_used(uint64_t sup, uint64_t all)
 {
 	assert_in_range(sup, all / 20, all / 20 * 19);
@@ -87,7 +88,7 @@ CASE(messages_in_flight_go_whole_over_both_rails)
 	assert_in_range(s.cqes, 40 * DEPTH, 40 * DEPTH * 11 / 10);
 }
 
-CASE(messages_one_by_one_use_both_rails)
+CASE(single_messages_use_both_rails)
 {
 	struct sent s;
 	uint64_t sum = 200ull * 128 * KIB;
@@ -99,7 +100,7 @@ CASE(messages_one_by_one_use_both_rails)
 	assert_both_used(s.bytes[MPIB_RAIL_SUP], sum);
 }
 
-/* n messages at once by each pair's connection, all in flight together. */
+/* Send n messages in parallel over the connection of each pair. */
 static void transfer_both(struct pair_end *tx2, struct pair_end *rx2,
 			  struct pair *more, unsigned n, uint32_t len)
 {
@@ -135,7 +136,7 @@ static void assert_lane_used_both(const struct pair *p)
 	assert_both_used(sup, sout + sup);
 }
 
-/* Each shard decides by its own bytes in flight. */
+/* Each shard decides from its own bytes in flight. */
 TEST_OF(two_shards_of_a_device_both_use_both_rails, NULL, pair_teardown)
 {
 	struct pair more;

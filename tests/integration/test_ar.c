@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages for networks with adaptive routing: payload by WRITE, then an IMM
- * without payload, and still the exact size.
+ * without payload. The receiver still learns the exact size.
  */
 #include "engine_pair.h"
 #include "test.h"
@@ -12,7 +12,7 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* Bytes that IMMs carried to the receiver. */
+/* Count the bytes that IMMs carried to the receiver. */
 static int (*real_poll)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
 static uint32_t largest;
 
@@ -92,7 +92,7 @@ pair_test(above_the_threshold_an_imm_carries_only_the_record)
 	assert_int_equal(largest, sizeof(struct mpib_record));
 }
 
-pair_test(a_receive_in_parts_ends_where_the_message_does)
+pair_test(a_receive_in_parts_completes_at_the_messages_end)
 {
 	struct mpib_desc d = {
 		.op = MPIB_OP_RECV, .req = 4, .n = 1, .total = 65536, .tag = 7

@@ -13,7 +13,7 @@
 
 static struct pair pair;
 
-/* Events that this test invents, instead of the device's. */
+/* The test's own events instead of the device's. */
 static struct ibv_async_event script[8];
 static unsigned told, scripted, acked;
 static union ibv_gid gid_now;
@@ -81,7 +81,7 @@ static void say(enum ibv_event_type type)
 	script[scripted++].element.port_num = 1;
 }
 
-fixture_test(a_link_that_goes_down_and_up_is_counted_by_its_shard)
+fixture_test(a_shard_counts_link_losses_and_recoveries)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };
 
@@ -114,12 +114,12 @@ static void takes_the_rail_down_for_good(enum ibv_event_type fatal)
 	assert_int_equal(acked, 2);
 }
 
-fixture_test(a_dead_device_takes_the_rail_down_for_good)
+fixture_test(a_dead_device_takes_its_rail_down_for_good)
 {
 	takes_the_rail_down_for_good(IBV_EVENT_DEVICE_FATAL);
 }
 
-fixture_test(a_full_cq_takes_the_rail_down_for_good)
+fixture_test(a_full_cq_takes_its_rail_down_for_good)
 {
 	takes_the_rail_down_for_good(IBV_EVENT_CQ_ERR);
 }
@@ -139,7 +139,7 @@ fixture_test(a_context_without_a_device_is_lost_once)
 	assert_int_equal(rail_of(0, 1)->downs, 1);
 }
 
-fixture_test(another_port_of_the_device_is_nobodys_business)
+fixture_test(events_of_another_port_are_ignored)
 {
 	rail_of(0, 1)->verbs = &scripted_verbs;
 	say(IBV_EVENT_PORT_ERR);
@@ -149,7 +149,7 @@ fixture_test(another_port_of_the_device_is_nobodys_business)
 	assert_true(rail_of(0, 1)->up);
 }
 
-fixture_test(a_new_address_is_taken_and_one_that_stays_is_not)
+fixture_test(only_a_changed_address_is_taken)
 {
 	struct mpib_rail *rail = rail_of(0, 1);
 
@@ -165,7 +165,7 @@ fixture_test(a_new_address_is_taken_and_one_that_stays_is_not)
 	assert_true(rail->up);
 }
 
-fixture_test(an_address_that_changes_leaves_a_port_down)
+fixture_test(a_changed_address_does_not_bring_a_port_up)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };
 	struct mpib_rail *rail = rail_of(0, 1);
@@ -182,7 +182,7 @@ fixture_test(an_address_that_changes_leaves_a_port_down)
 	assert_int_equal(rail->downs, 1);
 }
 
-/* The longest time of a walk over the lanes. */
+/* The longest time that one walk over the lanes took. */
 static void slow_send(void *ctx, struct mpib_lane *lane,
 		      const struct mpib_rail_msg *msg)
 {
@@ -195,7 +195,7 @@ static void settle(struct mpib_lane *lane)
 	mpib_lane_established(lane);
 }
 
-fixture_test(a_new_address_stops_lanes_that_a_later_turn_walks)
+fixture_test(a_new_address_stops_lanes_over_several_turns)
 {
 	struct mpib_engine *e = pair.node[0].engine;
 	const struct mpib_engine_events *events = e->events;
@@ -241,7 +241,7 @@ static void told_of_port(bool up, uint64_t mbps)
 	assert_int_equal(asked, before); /* no call of an HCA */
 }
 
-fixture_test(a_port_that_trains_at_another_speed_is_told_so)
+fixture_test(a_new_port_speed_is_reported)
 {
 	uint64_t full = mbps_now;
 

@@ -41,7 +41,7 @@ static uint32_t told_small(void)
 	return small;
 }
 
-/* SUP's bytes of a message. */
+/* Return the bytes of a message that SUP carries. */
 static uint64_t sup_of(uint32_t len)
 {
 	struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;

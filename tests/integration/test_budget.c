@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places in a rail's CQ (rail/budget.h): which object has them, that they
- * return, and that no request waits for ever for one; and their sums. Also how
- * a snapshot counts lanes.
+ * Reservations in a rail's CQ (rail/budget.h): which object has how many, that
+ * all are released, that no request waits for one without end, and how much one
+ * user may reserve.
  */
 #include <errno.h>
 
@@ -45,8 +45,8 @@ static unsigned tenants(unsigned node)
 	return n;
 }
 
-/* Each once had a receive queue of its own, whose receives counted for ever. */
-pair_test(users_that_come_and_go_leave_nothing_behind)
+/* A receive queue per user once kept its reservation after the user left. */
+pair_test(users_that_come_and_go_leave_no_reservation)
 {
 	uint32_t promised;
 
@@ -57,7 +57,7 @@ pair_test(users_that_come_and_go_leave_nothing_behind)
 
 		assert_int_equal(
 			mpib_tenant_get(pair.node[0].engine, 0, uid, &t), 0);
-		/* It may leave before the shard saw it. */
+		/* A user may leave before the shard saw it. */
 		pair_turns(&pair, uid % 3);
 		mpib_tenant_put(t);
 		pair_turns(&pair, uid % 2);
@@ -69,7 +69,7 @@ pair_test(users_that_come_and_go_leave_nothing_behind)
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 }
 
-pair_test(users_beyond_the_room_are_refused_by_name)
+pair_test(a_user_without_room_is_refused_with_a_reason)
 {
 	enum {
 		MOST = 200
@@ -94,11 +94,11 @@ pair_test(users_beyond_the_room_are_refused_by_name)
 	assert_non_null(strstr(why, "65536 completions"));
 	assert_non_null(strstr(why, "srq.high"));
 	assert_in_range(n, 90, 96);
-	/* Users that have places are not affected. */
+	/* Users with a reservation are not affected. */
 	pair_turns(&pair, 4);
 	assert_in_range(mpib_budget_room(budget(0, SOUT)), 16384, 20000);
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
-	/* One leaves, one comes. */
+	/* One user leaves, another comes. */
 	mpib_tenant_put(t[--n]);
 	pair_turns(&pair, 4);
 	assert_int_equal(mpib_tenant_get(e, 0, 9999, &t[n]), 0);
@@ -106,9 +106,9 @@ pair_test(users_beyond_the_room_are_refused_by_name)
 		mpib_tenant_put(t[--n]);
 }
 
-/* CTS are mostly unsignalled. With an interval longer than the SQ, places for a
- * whole SQ once never returned. */
-pair_test(any_depth_goes_with_any_interval)
+/* Most CTS are unsignalled. With an interval longer than the SQ, the
+ * reservation of a whole SQ was once never released. */
+pair_test(any_sq_depth_works_with_any_cts_interval)
 {
 	static const uint32_t depth[] = { 32, 64, 512 };
 	static const uint32_t interval[] = { 1, 128, 1024 };
@@ -122,7 +122,7 @@ pair_test(any_depth_goes_with_any_interval)
 		open_with(&cfg);
 		for (unsigned m = 0; m < cfg.sq_depth + 100; m++)
 			pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
-		/* Nor is a grouped answer or a replay ever without room. */
+		/* There is room for a grouped answer and for a replay, too. */
 		pair_turns(&pair, 100);
 		assert_in_range(mpib_qp_room(&rx.conn->lane->qp[SOUT][0]), 17,
 				cfg.sq_depth);
@@ -130,14 +130,14 @@ pair_test(any_depth_goes_with_any_interval)
 	}
 }
 
-/* Count the places in the node's CQ without those of receives. */
+/* Reserved entries of the node's CQ, without those for receives. */
 static uint32_t sends(unsigned node)
 {
 	return budget(node, SOUT)->sends;
 }
 
-/* Lanes that have no other rail to go to were never asked. */
-pair_test(a_lane_at_rest_keeps_no_places)
+/* Lanes without another rail were once never probed. */
+pair_test(an_idle_lane_reserves_no_cqes)
 {
 	open_pair();
 	assert_false(pair.node[1].lane->failover);
@@ -148,9 +148,9 @@ pair_test(a_lane_at_rest_keeps_no_places)
 	assert_int_equal(sends(1), 0);
 }
 
-/* If places are scarce, no connection may wait for the next check for quiet
- * connections. */
-pair_test(where_places_are_few_each_cts_is_signalled)
+/* With few entries left, no connection may wait until idle connections are
+ * checked. */
+pair_test(with_few_cqes_left_each_cts_is_signalled)
 {
 	struct mpib_lane_qp *q;
 
@@ -164,8 +164,8 @@ pair_test(where_places_are_few_each_cts_is_signalled)
 	budget(1, SOUT)->size = 65536;
 }
 
-/* When all places are taken a probe has its own, and so has a lane's end. */
-pair_test(a_full_cq_can_still_be_asked_and_stopped)
+/* A full CQ has entries reserved for a probe and for the end of a lane. */
+pair_test(a_full_cq_still_has_room_for_a_probe_and_a_last_wr)
 {
 	struct mpib_lane_qp *q;
 	bool killed = false;
@@ -175,14 +175,14 @@ pair_test(a_full_cq_can_still_be_asked_and_stopped)
 	for (unsigned m = 0; m < 1000 && q->posted == q->asked; m++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, m);
 	assert_int_not_equal(q->posted, q->asked);
-	/* Counts that wrap with the probe. */
+	/* The counters wrap with the probe. */
 	assert_int_equal(q->asked, q->retired);
 	q->posted += UINT32_MAX - q->asked;
 	q->asked = q->retired = UINT32_MAX;
 	budget(1, SOUT)->size = budget(1, SOUT)->promised + sends(1);
 	assert_int_equal(mpib_qp_room(q), 0);
 	assert_true(mpib_qp_probe(q));
-	assert_false(mpib_qp_probe(q)); /* the place is taken */
+	assert_false(mpib_qp_probe(q)); /* one is reserved already */
 	for (unsigned i = 0; i < 2000000 && q->posted != q->retired; i++)
 		pair_turn(&pair);
 	assert_int_equal(mpib_qp_outstanding(q), 0);
@@ -193,8 +193,8 @@ pair_test(a_full_cq_can_still_be_asked_and_stopped)
 	budget(1, SOUT)->size = 65536;
 }
 
-/* Probes and last requests are a QP's and no connection's. */
-pair_test(a_probe_is_counted_to_no_connection)
+/* Probes and last WRs belong to a QP, not to a connection. */
+pair_test(a_probe_counts_for_no_connection)
 {
 	struct mpib_lane_qp *q;
 	uint64_t cqes;

@@ -11,7 +11,7 @@
 #include "engine_pair.h"
 #include "test.h"
 
-TEST(one_more_than_a_shard_can_have)
+TEST(a_connection_beyond_the_shards_ids_is_refused)
 {
 	struct mpib_engine_config cfg;
 	struct engine_conn *more;
@@ -45,12 +45,12 @@ TEST(one_more_than_a_shard_can_have)
 	assert_int_equal(engine_conn_create(n->engine_client, 8, true,
 					    MPIB_TABLE_SLOTS, n->lane, &more),
 			 -ENOSPC);
-	/* The id is of 18 bits, and travels: the far end answers to it. */
+	/* The id has 18 bits. Messages carry it: the peer answers to it. */
 	pair_transfer(&pair, &tx, &rx, 1, 100000, 100000, 1);
 	pair_close(&pair);
 }
 
-TEST(an_id_is_had_again_after_all_others)
+TEST(a_released_id_is_reused_after_all_others)
 {
 	enum {
 		FREE = 128
@@ -95,7 +95,7 @@ static int try_one(struct pair *p)
 	return 0;
 }
 
-TEST(the_last_connections_are_roots)
+TEST(the_last_connections_are_reserved_for_root)
 {
 	struct mpib_engine_config cfg;
 	struct pair root, user;
@@ -107,7 +107,7 @@ TEST(the_last_connections_are_roots)
 	pair_join(&root, &user, 1000);
 	s = root.node[0].engine_client->shard;
 	had = s->conns_made;
-	/* As others have them. */
+	/* As if other users had them. */
 	s->conns_made = ENGINE_CONNS_MAX - ENGINE_CONNS_MAX / 32 - 1;
 	assert_int_equal(try_one(&user), 0);
 	s->conns_made++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * cq.c: the consequences of a completion with an error. Requests fail in a QP
- * that is in ERR; the test chooses their status.
+ * cq.c: the effects of a completion with an error. WRs fail in a QP in ERR; the
+ * test chooses their status.
  */
 #include "engine/conn/conn.h"
 #include "engine/lane/lane.h"
@@ -27,8 +27,8 @@ static int poll_with_status(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* A message is in flight on both rails of a lane, and its stripe on SUP fails.
- * With failover the lane survives that. */
+/* Fail the SUP stripe of a message that is in flight on both rails. With
+ * failover the lane survives that. */
 static void fail_part_with(enum ibv_wc_status status)
 {
 	struct mpib_lane *lane;
@@ -61,8 +61,7 @@ static void fail_with(enum ibv_wc_status status)
 	failover = true;
 	resume = false;
 	fail_part_with(status);
-	/* Whatever the error means for other requests, the rail is connected
-	 * again. */
+	/* In each case the rail is connected again. */
 	assert_false(pair.node[0].lane->broken);
 }
 
@@ -74,7 +73,7 @@ static void leave(void)
 	pair_close(&pair);
 }
 
-TEST(a_request_that_was_wrong_fails_its_connection)
+TEST(a_wrong_request_fails_its_connection)
 {
 	static const enum ibv_wc_status wrong[] = {
 		IBV_WC_LOC_LEN_ERR,    IBV_WC_LOC_PROT_ERR,
@@ -89,8 +88,8 @@ TEST(a_request_that_was_wrong_fails_its_connection)
 	}
 }
 
-/* LOC_QP_OP_ERR is what soft-RoCE says while its port has no route. */
-TEST(any_other_error_is_the_rails_alone)
+/* soft-RoCE reports LOC_QP_OP_ERR while its port has no route. */
+TEST(any_other_error_fails_only_the_rail)
 {
 	static const enum ibv_wc_status rails[] = {
 		IBV_WC_LOC_QP_OP_ERR, IBV_WC_WR_FLUSH_ERR,
@@ -103,7 +102,7 @@ TEST(any_other_error_is_the_rails_alone)
 	for (unsigned i = 0; i < sizeof(rails) / sizeof(rails[0]); i++) {
 		fail_with(rails[i]);
 		assert_int_equal(pair.node[0].broken, 0);
-		/* A flush follows from something else. */
+		/* A flushed WR follows from another error. */
 		assert_int_equal(
 			pair.node[0].engine->shard[0].rail[SUP].n.cqe_errors >
 				0,
@@ -112,8 +111,8 @@ TEST(any_other_error_is_the_rails_alone)
 	}
 }
 
-/* A WR that this end got wrong would be as wrong when it is posted again. */
-TEST(a_request_that_was_wrong_is_not_resumed)
+/* A WR that this end built wrongly would fail again. */
+TEST(a_wrong_request_is_not_resumed)
 {
 	static const enum ibv_wc_status wrong[] = {
 		IBV_WC_LOC_LEN_ERR,
@@ -133,7 +132,7 @@ TEST(a_request_that_was_wrong_is_not_resumed)
 }
 
 /* The peer refuses access also when its proxy ends. */
-TEST(a_refused_access_has_the_lane_resumed)
+TEST(a_refused_access_resumes_the_lane)
 {
 	resume = true;
 	for (unsigned i = 0; i < 2; i++) {
@@ -154,8 +153,8 @@ static int poll_without_qp(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 	return got;
 }
 
-/* Its wr_id may name a connection and a send op that came later. */
-TEST(a_completion_of_a_qp_that_is_gone_concerns_no_connection)
+/* Its wr_id may name a newer connection and send op. */
+TEST(a_completion_of_a_destroyed_qp_fails_no_connection)
 {
 	struct ibv_context *ctx;
 

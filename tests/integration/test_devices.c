@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An engine of several devices: each has rails and shards of its own, a lane
- * may join any two of them, and the state of a rail affects its device only.
+ * An engine with several devices: each has its own rails and shards, a lane may
+ * join any two devices, and the state of a rail affects only its device.
  */
 #include <errno.h>
 
@@ -12,7 +12,8 @@
 
 #define LEN (1u << 20)
 
-/* home is on device 0 of both nodes, away on a device that the test chooses. */
+/* The pair home is on device 0 of both nodes, and away on a device that the
+ * test chooses. */
 static struct pair home, away;
 
 static void open_devices(unsigned devices, unsigned shards)
@@ -44,7 +45,7 @@ static void send_one(struct pair *p, unsigned seed)
 	pair_transfer(p, &tx, &rx, 0, LEN, LEN, seed);
 }
 
-/* Return the bytes that node sent over the rail of that number. */
+/* Return the bytes that the node sent over this rail. */
 static uint64_t sent(unsigned node, unsigned rail)
 {
 	struct mpib_snapshot *snap = pair_snapshot(&home, node);
@@ -64,7 +65,7 @@ static uint64_t received(unsigned node, unsigned rail)
 	return bytes;
 }
 
-TEST(each_device_carries_what_its_own_clients_send)
+TEST(each_device_carries_the_bytes_of_its_clients)
 {
 	open_devices(2, 1);
 	join(1, 1);
@@ -88,7 +89,7 @@ TEST(a_lane_joins_different_devices_of_two_nodes)
 	close_all();
 }
 
-TEST(the_number_of_a_shard_says_its_device)
+TEST(a_shards_number_gives_its_device)
 {
 	open_devices(2, 2);
 	assert_int_equal(mpib_engine_shards(home.node[0].engine), 4);
@@ -99,7 +100,7 @@ TEST(the_number_of_a_shard_says_its_device)
 	close_all();
 }
 
-TEST(sixteen_devices_are_as_many_as_there_can_be)
+TEST(sixteen_devices_work)
 {
 	struct mpib_snapshot *snap;
 
@@ -119,7 +120,7 @@ TEST(sixteen_devices_are_as_many_as_there_can_be)
 	close_all();
 }
 
-TEST(a_drained_rail_is_that_of_one_device)
+TEST(a_drain_affects_one_device)
 {
 	struct mpib_engine *e;
 
@@ -139,7 +140,7 @@ TEST(a_drained_rail_is_that_of_one_device)
 	close_all();
 }
 
-TEST(a_port_that_goes_down_is_one_device_s)
+TEST(a_down_port_affects_one_device)
 {
 	struct mpib_soft_fault fault = { .link_down = 1 };
 	struct mpib_engine *e;
@@ -159,7 +160,7 @@ TEST(a_port_that_goes_down_is_one_device_s)
 	close_all();
 }
 
-TEST(a_rail_is_asked_for_by_its_number)
+TEST(each_rail_number_has_its_own_port)
 {
 	struct mpib_port_info port[4];
 

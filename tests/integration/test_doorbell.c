@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* engine/lane/qps.c between two nodes on software rails: all WRs of a turn for
- * a QP are posted with one doorbell, in order and for all connections; and the
- * consequences if the QP refuses them. */
+ * a QP are posted with one doorbell, in order, for all connections. Also the
+ * effects of a QP that refuses them. */
 #include <errno.h>
 
 #include "engine/conn/conn.h"
@@ -39,7 +39,7 @@ static void counts(uint64_t *posts, uint64_t *wrs)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-CASE(sends_of_many_connections_are_one_doorbell)
+CASE(sends_of_many_connections_ring_one_doorbell)
 {
 	uint64_t posts[2], wrs[2];
 	uint32_t g_rx[FLOWS], g_tx[FLOWS];
@@ -94,7 +94,7 @@ CASE(a_qp_that_refuses_breaks_its_lane)
 	assert_non_null(strstr(pair.node[0].why, "ibv_post_send"));
 }
 
-/* With one it is a fault of the rail, which stops there. */
+/* With another rail only this rail fails. */
 CASE(a_qp_that_refuses_stops_its_rail)
 {
 	struct mpib_lane *lane = pair.node[0].lane;

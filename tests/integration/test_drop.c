@@ -84,7 +84,7 @@ TEST(the_proxy_drops_all_rights_and_serves)
 	node_wipe(&node);
 }
 
-/* nobody is not in the group games, nor in any but its own. */
+/* The user nobody is only in its own group, not in games. */
 TEST(the_sockets_may_have_a_group_of_others)
 {
 	static const char *const socks[] = { MPIB_CONTROL_SOCK,
@@ -147,7 +147,7 @@ TEST(a_start_without_the_right_prints_a_warning)
 
 	need_root();
 	assert_non_null(f);
-	/* It is read while the node writes. */
+	/* The test reads the file while the node writes. */
 	assert_return_code(fcntl(fileno(f), F_SETFL, O_APPEND), 0);
 	if (prctl(PR_CAPBSET_READ, CAP_LINUX_IMMUTABLE) == 1 &&
 	    mpib_memseg_holes() == 0) {

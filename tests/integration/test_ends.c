@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A send ends only after its receive, also with -EMSGSIZE, and also if its send
- * ops are released earlier. In each test the peer's devices receive everything
- * that is sent, and the peer's shard sees it later.
+ * A send completes only after its receive, also with -EMSGSIZE, and also if its
+ * send ops are released earlier. In each test the peer's HCAs receive all bytes
+ * at once, and the peer's shard handles them later.
  */
 #include <errno.h>
 
@@ -28,7 +28,7 @@ static void open_with(uint32_t rails, uint32_t failover)
 	pair_fill(pair.node[0].mem, 2 * LEN, 3);
 }
 
-/* Return whether the sender has read the CTS of n slots. */
+/* Turn until the sender has read the CTS of n slots. */
 static void until_announced(uint64_t n)
 {
 	for (unsigned i = 0; rx.conn->rx.cts_posted < n; i++) {
@@ -38,7 +38,7 @@ static void until_announced(uint64_t n)
 	pair_turns(&pair, 100);
 }
 
-/* Return whether all posted WRs are acknowledged and the slots before cts
+/* Turn until all posted WRs are acknowledged and the slots before cts
  * answered. */
 static void until_acknowledged(uint64_t cts)
 {
@@ -79,7 +79,7 @@ static void send_and_receive(uint32_t rails, uint32_t failover)
 	pair_close(&pair);
 }
 
-pair_test(a_send_ends_after_its_receive_whatever_the_rails_are)
+pair_test(a_send_completes_after_its_receive)
 {
 	send_and_receive(2, 1);
 	send_and_receive(2, 0);
@@ -108,7 +108,7 @@ static void check_sizes(uint8_t req)
 	assert_int_equal(c->size[1], LEN);
 }
 
-pair_test(the_answers_of_sends_are_known_before_they_end)
+pair_test(answers_of_sends_are_stored_before_completion)
 {
 	uint32_t gen;
 
@@ -125,8 +125,8 @@ pair_test(the_answers_of_sends_are_known_before_they_end)
 	}
 }
 
-/* Its client does not know that yet, and feeds the rest of it. */
-pair_test(a_send_that_is_too_large_ends_after_its_receive)
+/* The client does not know that yet, and posts the rest. */
+pair_test(a_too_large_send_completes_after_its_receive)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
 			       .req = 1,
@@ -163,9 +163,9 @@ pair_test(a_send_that_is_too_large_ends_after_its_receive)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-/* A completely staged send has released its room, so that its client can stage
- * other sends, but has not ended. */
-pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group)
+/* A fully staged send has released its room for other sends, but has not
+ * completed. */
+pair_test(a_send_to_a_group_completes_after_the_group)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
 			       .req = 1,
@@ -201,8 +201,8 @@ pair_test(a_send_to_one_buffer_of_a_group_ends_after_the_group)
 			    LEN);
 }
 
-/* Its client may need that for the sends that the group still lacks. */
-pair_test(a_refused_send_of_a_group_gives_its_room_back)
+/* The client may need the room for the other sends of the group. */
+pair_test(a_refused_send_of_a_group_releases_its_room)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
 			       .req = 1,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The engine between two nodes on software rails, turn by turn: which bytes
- * arrive where, over which rail, and that nothing else is written.
+ * arrive where, over which rail, and that no other memory is written.
  */
 #include <errno.h>
 
@@ -35,7 +35,7 @@ pair_test(messages_of_all_sizes_arrive_whole)
 	}
 }
 
-pair_test(the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr)
+pair_test(shares_are_exact_and_an_unused_rail_gets_no_wr)
 {
 	static const struct {
 		uint32_t sup_bw, sup, sout;
@@ -44,8 +44,8 @@ pair_test(the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr)
 		{ 512, 524288, 524288 }, { 768, 786432, 262144 },
 		{ 1024, MIB, 0 },
 	};
-	/* A message that is spread, or longer than the device's limit, needs
-	 * more than one WR: test_spread.c, test_limits.c. */
+	/* test_spread.c and test_limits.c test messages that need more than
+	 * one WR. */
 	if (getenv("MPIB_TEST_SPREAD") || getenv("MPIB_SOFT_LIMITS"))
 		skip();
 	for (unsigned i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -75,7 +75,7 @@ pair_test(the_share_of_a_rail_is_exact_and_an_idle_rail_gets_no_wr)
 	}
 }
 
-pair_test(a_send_that_is_too_large_fails_on_both_sides)
+pair_test(a_too_large_send_fails_at_both_ends)
 {
 	char *to;
 	uint32_t g_rx, g_tx;
@@ -102,8 +102,8 @@ pair_test(a_send_that_is_too_large_fails_on_both_sides)
 	}
 }
 
-/* Each rail holds messages back for a random number of turns, so that a
- * request's two halves, and requests on different QPs, overtake each other. */
+/* Each rail delays messages by a random number of turns, so that the halves
+ * of a message, and messages on different QPs, overtake each other. */
 static void hold_back(unsigned turns)
 {
 	for (unsigned n = 0; n < 2; n++) {
@@ -123,10 +123,10 @@ static void hold_back(unsigned turns)
 	}
 }
 
-pair_test(slots_wrap_many_times_out_of_order)
+pair_test(slots_wrap_many_times_with_sends_out_of_order)
 {
 	uint32_t g_rx[8], g_tx[8], len[8], posted = 0, done = 0;
-	/* Named rails hold nothing back: all rounds are equal. */
+	/* Named rails delay no message: all rounds are equal. */
 	uint32_t all = getenv("MPIB_TEST_RAILS") ? 2000 : 10000;
 	unsigned rnd = 1;
 
@@ -162,7 +162,7 @@ pair_test(slots_wrap_many_times_out_of_order)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-pair_test(a_descriptor_outside_its_region_breaks_that_connection_only)
+pair_test(a_descriptor_outside_its_region_breaks_only_its_connection)
 {
 	struct pair_end tx2, rx2;
 
@@ -177,7 +177,7 @@ pair_test(a_descriptor_outside_its_region_breaks_that_connection_only)
 	pair_transfer(&pair, &tx, &rx, 1, 5000, 5000, 3);
 }
 
-pair_test(deregistering_waits_for_what_uses_the_region)
+pair_test(deregistering_waits_for_users_of_the_region)
 {
 	bool gone = false, stopped = false, destroyed = false;
 	uint32_t g;
@@ -225,7 +225,7 @@ static bool is_over(const struct pair_end *e, uint8_t req, uint32_t gen)
 
 #define SMALL 4096
 
-pair_test(no_region_is_taken_for_one_that_went)
+pair_test(a_new_region_is_not_mistaken_for_a_removed_one)
 {
 	static char mem[2][SMALL];
 	static const char zero[SMALL];
@@ -252,7 +252,7 @@ pair_test(no_region_is_taken_for_one_that_went)
 	assert_int_not_equal(new, old);
 }
 
-pair_test(killing_a_lane_ends_everything_on_it)
+pair_test(killing_a_lane_ends_its_connections)
 {
 	bool killed = false;
 	uint32_t g;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * client/client.h: which client waits while the pages of regions are allocated,
- * and what happens to regions without pages or whose client ends. The control
- * thread of the proxy is the test's. Steps are counted, not timed.
+ * client/client.h: which client waits while pages of regions are allocated, and
+ * what happens to regions without pages or without a client. The test is the
+ * proxy's control thread, and counts steps.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -345,7 +345,7 @@ FILL_TEST(many_regions_of_a_client_do_not_delay_another_client)
 	ask_pool(b, 5000);
 	while (!filling(other))
 		turn();
-	/* After the current step and one of its own. */
+	/* It waits for the current step and for one of its own. */
 	had = filled_of(s);
 	while (filling(other))
 		turn();

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flood of 4 KiB messages by one tenant and a message of another's, which has
- * a lane of its own to the same node: how much of the flood may go before it.
- * Turns are driven by hand and messages counted, so no time is in it.
+ * One tenant floods a node with 4 KiB messages; another tenant sends one
+ * message to this node over its own lane. How many messages of the flood may go
+ * before it? The test makes the turns and counts messages, so the result does
+ * not depend on time.
  */
 
 #include "base/clock.h"
@@ -79,8 +80,8 @@ static void top_up(void)
 	}
 }
 
-/* Messages that its tenant's connections have posted so far. */
-/* Modulo 2^32, as each connection counts. */
+/* Messages that the flood's connections have posted. */
+/* Modulo 2^32, like the counters of connections. */
 static uint32_t posted(void)
 {
 	uint32_t n = 0;
@@ -98,7 +99,7 @@ static void go_on(unsigned turns)
 	}
 }
 
-/* Until the sender has the clear-to-send of the other's next message. */
+/* Turn until the sender has the CTS of the other tenant's next message. */
 static void announce(uint8_t req, uint32_t *gen)
 {
 	struct mpib_cts cts;
@@ -123,9 +124,9 @@ static void assert_bounded_in_front(void)
 			    WINDOW + MESSAGE);
 }
 
-/* In any turn that finds the rail full the flood posts nothing, and of the first
- * that does not the other's is the first message. */
-fixture_test(nothing_of_a_flood_goes_before_a_message)
+/* The flood posts no message while the rail is full. In the first turn with
+ * room the other tenant's message goes first. */
+fixture_test(a_message_passes_a_flood)
 {
 	uint64_t flooded = posted();
 
@@ -146,7 +147,7 @@ fixture_test(nothing_of_a_flood_goes_before_a_message)
 		while (!over(&tx, req, tx_gen))
 			go_on(1);
 	}
-	/* It was one, of which all four devices of this thread moved a part. */
+	/* One turn, in which all four devices of this thread moved a part. */
 	assert_true(posted() - flooded > (uint64_t)TIMES * 2);
 }
 
@@ -158,8 +159,8 @@ static bool rails_are_full(void)
 	return true;
 }
 
-/* Until the flood fills what it may have of both rails: its receiver makes no
- * turn, once a message of it waits for neither while the other has room. */
+/* Turn until the flood fills its window on both rails. Its receiver makes no
+ * turns. */
 static void fill_rails(void)
 {
 	for (unsigned i = 0; i < 1000 && !rails_are_full(); i++) {
@@ -169,7 +170,7 @@ static void fill_rails(void)
 		do {
 			before = posted();
 			top_up();
-			/* How long to wait for the receiver's devices. */
+			/* Turns to wait for the receiver's devices. */
 			for (unsigned k = 0; k < 40; k++)
 				mpib_shard_turn(shard(0));
 		} while (posted() != before);
@@ -191,7 +192,7 @@ fixture_test(a_small_message_passes_a_full_window)
 		tx_gen[i] = pair_post(&tx, MPIB_OP_SEND, i, other.node[0].mr, 0,
 				      8, 0);
 		mpib_shard_turn(shard(0));
-		/* The second finds the first in flight. */
+		/* The second message finds the first in flight. */
 		assert_int_equal(tx.conn->tx.msg, msg + 1);
 	}
 	assert_bounded_in_front();
@@ -202,7 +203,7 @@ fixture_test(a_small_message_passes_a_full_window)
 	}
 }
 
-fixture_test(a_receive_is_announced_in_the_turn_that_takes_it)
+fixture_test(a_receive_is_announced_in_its_turn)
 {
 	go_on(100);
 	for (unsigned i = 0; i < TIMES; i++) {
@@ -224,20 +225,20 @@ fixture_test(a_receive_is_announced_in_the_turn_that_takes_it)
 	}
 }
 
-/* CPU time of this thread: what else the machine does is not in it. */
+/* CPU time of this thread, without that of other processes. */
 static uint64_t cpu_ns(void)
 {
 	return mpib_clock_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 struct took {
-	struct mpib_hist ns; /* of CPU time, as if each shard had a core */
+	struct mpib_hist ns; /* CPU time, as if each shard had a core */
 	uint64_t turns, flooded, n; /* messages of the flood meanwhile */
 };
 
-/* A message from its posts to both completions. On cores that are short nobody
- * can tell what it would take if each shard had one by a clock on the wall: so
- * turns are counted, and the longer of both shards' work is added up. */
+/* Time a message from its posts to both completions. The machine may have
+ * too few cores for a clock, so count turns, and add up the longer of both
+ * shards' CPU times per turn. */
 static void move_one(struct took *took, uint8_t req, bool flooded)
 {
 	uint32_t rx_gen, tx_gen;
@@ -265,8 +266,8 @@ static void move_one(struct took *took, uint8_t req, bool flooded)
 	took->n++;
 }
 
-/* Until nothing of the flood moves any more: of its sends and receives some may
- * have no counterpart. */
+/* Turn until the flood stands still. Some of its sends and receives may have
+ * no counterpart. */
 static void ebb(void)
 {
 	uint32_t before;
@@ -286,7 +287,7 @@ static double quantile_us(const struct took *t, double q)
 	return (double)mpib_hist_quantile(&n, q) / 1000;
 }
 
-fixture_test(what_a_message_takes_beside_a_flood)
+fixture_test(latency_of_a_message_beside_a_flood)
 {
 	static struct took took[2];
 
@@ -309,11 +310,11 @@ fixture_test(what_a_message_takes_beside_a_flood)
 			      (double)took[i].flooded / (double)took[i].n,
 			      quantile_us(&took[i], 0.5),
 			      quantile_us(&took[i], 0.99));
-	/* What a kernel beside load delivers late may be some of it. */
+	/* Under load the kernel may deliver some bytes late. */
 	assert_true(took[0].flooded * 100 < took[0].n);
 	assert_true(took[1].flooded > took[1].n);
-	/* It waits for no more than the turn under way, whatever the flood: of
-	 * which each rail has a socket in every second turn at most. */
+	/* The message waits only for the current turn. A rail reads the
+	 * flood's socket in at most every second turn. */
 	assert_true(took[1].turns * 10 <= 11 * took[0].turns);
 	assert_true(took[1].flooded <= 15 * took[1].n);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Flushes of device memory: a memfd registered as a dma-buf, behind devices that
- * place what they acknowledged only when they are read from.
+ * Flushes of device memory: a memfd registered as a dma-buf, on devices that
+ * make acknowledged bytes visible only after a read.
  */
 #include <sys/mman.h>
 
@@ -16,7 +16,7 @@
 
 static struct pair pair;
 static struct pair_end tx, rx;
-static char *device; /* what a GPU would see of region mr of node 1 */
+static char *device; /* the bytes that a GPU would see in region mr of node 1 */
 static uint32_t mr, asked;
 
 static void open_with(uint8_t timeout, uint8_t retry_cnt)
@@ -69,7 +69,7 @@ static void place_late(void)
 	placement_set(rail_ctx(1), LATE);
 }
 
-/* The same bytes as in the sender's memory, as the completion says. */
+/* Check that the received bytes equal those in the sender's memory. */
 static void receive(uint32_t len, unsigned seed)
 {
 	uint32_t got, sent;
@@ -80,7 +80,7 @@ static void receive(uint32_t len, unsigned seed)
 	assert_int_equal(pair_wait(&pair, &rx, 1, got), len);
 	assert_int_equal(pair_wait(&pair, &tx, 1, sent), len);
 	pair_turns(&pair,
-		   1000); /* until the lane has nothing on its way either */
+		   1000); /* until the lane has nothing in flight either */
 }
 
 static void flush(void)
@@ -102,7 +102,8 @@ static void until_flushed(uint32_t upto)
 	assert_flushed(upto);
 }
 
-/* As if what came had come just now, however slow the machine is. */
+/* Treat the received bytes as if they had just arrived, however slow the
+ * machine is. */
 static void until_read_back(uint32_t upto)
 {
 	struct mpib_flush *p = &rx.conn->rx.flush.at[upto - 1];
@@ -126,7 +127,7 @@ static struct mpib_loopback *loopback(unsigned rail)
 	return &pair.node[1].tenant->loop[rail];
 }
 
-fixture_test(what_was_received_is_there_after_a_flush)
+fixture_test(received_bytes_are_visible_after_a_flush)
 {
 	place_late();
 	receive(BYTES, 3);
@@ -140,7 +141,7 @@ fixture_test(what_was_received_is_there_after_a_flush)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-fixture_test(more_than_have_room_wait_in_the_ring)
+fixture_test(flushes_without_room_wait_in_the_ring)
 {
 	receive(BYTES, 4);
 	for (unsigned i = 0; i < MPIB_RING_SLOTS; i++)
@@ -150,7 +151,7 @@ fixture_test(more_than_have_room_wait_in_the_ring)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-fixture_test(what_is_no_flush_breaks_the_connection)
+fixture_test(a_wrong_flush_breaks_the_connection)
 {
 	static const struct {
 		bool host;
@@ -175,7 +176,7 @@ fixture_test(what_is_no_flush_breaks_the_connection)
 	}
 }
 
-fixture_test(a_qp_that_broke_is_made_anew_and_the_read_repeated)
+fixture_test(a_broken_qp_is_replaced_and_the_read_repeated)
 {
 	struct ibv_qp *broken = loopback(0)->qp; /* the lane is well */
 
@@ -193,8 +194,8 @@ fixture_test(a_qp_that_broke_is_made_anew_and_the_read_repeated)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-/* Nothing passes from the first rail's device to itself; the lane is well. */
-fixture_test(what_cannot_be_read_back_is_not_waited_for_for_ever)
+/* The first rail's device loses all bytes to itself; the lane works. */
+fixture_test(a_flush_that_cannot_read_back_times_out)
 {
 	struct mpib_soft_fault fault = { .delay_ns = 3600000000000u,
 					 .only = mpib_soft_peer(
@@ -207,7 +208,7 @@ fixture_test(what_cannot_be_read_back_is_not_waited_for_for_ever)
 	assert_false(loopback(0)->usable);
 	flush();
 	until_flushed(2);
-	/* Whatever comes by the rail makes it be tried again. */
+	/* Any later arrival on the rail repeats the read. */
 	fault_on(0, (struct mpib_soft_fault){ 0 });
 	placement_set(rail_ctx(0), LATE);
 	receive(BYTES, 10);
@@ -216,7 +217,7 @@ fixture_test(what_cannot_be_read_back_is_not_waited_for_for_ever)
 	assert_memory_equal(device, pair.node[0].mem, BYTES);
 }
 
-fixture_test(a_lost_device_has_nothing_more_to_place)
+fixture_test(a_flush_does_not_wait_for_a_lost_device)
 {
 	bool gone = false;
 

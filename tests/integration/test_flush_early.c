@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A flush behind receives that have no slot: what these wait for may be what the
- * client does once the flush is over, so it does not wait for them.
+ * A flush behind receives without a slot must not wait for them: these may wait
+ * for something that the client does only after the flush.
  */
 #include <sys/mman.h>
 
@@ -11,15 +11,15 @@
 #include "test.h"
 
 #define BYTES 4096
-/* Receives of eight buffers each, more than have slots, and room in the ring for
- * flushes behind them. */
+/* Receives of eight buffers each: more than the slots, with room in the ring
+ * for flushes behind them. */
 #define GROUPS 15u
-/* Flushes before the first: they wrap with the second. */
+/* The number of flushes before the first one: it wraps with the second. */
 #define FIRST (UINT32_MAX - 1)
 
 static struct pair pair;
 static struct pair_end tx, rx;
-static char *device; /* what a GPU would see of region mr of node 1 */
+static char *device; /* the bytes that a GPU would see in region mr of node 1 */
 static uint32_t mr, asked;
 
 static void place_late(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Receives of several buffers between two engines, turn by turn: the n-th send
- * of a tag belongs into the n-th buffer of that tag, in whatever order sends of
- * different tags come, and however far ahead.
+ * of a tag belongs into the n-th buffer with this tag. Sends of different tags
+ * may come in any order, and far ahead.
  */
 #include "play.h"
 #include "test.h"
@@ -21,8 +21,8 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* The next order of tags in which buffers' sends may come: sends of one tag
- * stay in the order of its buffers. */
+/* Make the next order in which sends may come: sends of one tag stay in the
+ * order of its buffers. */
 static bool next_order(int32_t *tag, unsigned n)
 {
 	unsigned i = n - 1, k = n - 1;
@@ -50,7 +50,7 @@ static int by_tag(const void *a, const void *b)
 	return *(const int32_t *)a - *(const int32_t *)b;
 }
 
-/* Its tx and rx are those of the first connection. */
+/* Its tx and rx belong to the first connection. */
 static void read_play(struct play *p, const char *words)
 {
 	play_read(p, words);
@@ -139,7 +139,7 @@ static void two_at_a_time(unsigned plays)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-fixture_test(groups_of_all_sizes_are_told_apart_far_ahead)
+fixture_test(groups_of_all_sizes_are_distinguished_far_ahead)
 {
 	two_at_a_time(150);
 }
@@ -155,13 +155,13 @@ static void open_narrow(uint32_t window, uint8_t imm_version)
 	pair_connect(&pair, 5, 0, &tx, &rx);
 }
 
-fixture_test(a_full_lane_only_delays_them)
+fixture_test(a_full_lane_only_delays_groups)
 {
 	open_narrow(4096, MPIB_IMM_V2);
 	two_at_a_time(40);
 }
 
-fixture_test(a_lane_of_one_connection_tells_them_apart_as_well)
+fixture_test(a_lane_of_one_connection_distinguishes_groups)
 {
 	struct play p;
 
@@ -176,8 +176,8 @@ fixture_test(a_lane_of_one_connection_tells_them_apart_as_well)
 	assert_int_equal(pair.node[0].broken + pair.node[1].broken, 0);
 }
 
-/* Another connection fills the lane in the very turn. */
-fixture_test(a_first_part_that_finds_no_room_goes_when_there_is_some)
+/* Another connection fills the lane in the same turn. */
+fixture_test(a_first_part_without_room_is_sent_later)
 {
 	struct pair_end tx2, rx2;
 	uint32_t g_rx[4], g_tx[4];
@@ -208,8 +208,8 @@ fixture_test(a_first_part_that_finds_no_room_goes_when_there_is_some)
 	}
 }
 
-/* Thirty of them: it is not their number that keeps others from going past. */
-fixture_test(sends_that_no_receive_wants_hold_nobody_up)
+/* Thirty unmatched sends: not even many of them block other sends. */
+fixture_test(unmatched_sends_do_not_block_others)
 {
 	struct mpib_desc d = { .op = MPIB_OP_SEND, .n = 1, .tag = 'W' };
 	uint32_t g[30], g_rx;
@@ -238,7 +238,7 @@ fixture_test(sends_that_no_receive_wants_hold_nobody_up)
 	}
 }
 
-fixture_test(a_queue_full_of_one_tag_goes_as_receives_come)
+fixture_test(a_queue_full_of_one_tag_empties_with_receives)
 {
 	struct play p = { .pair = &pair,
 			  .tx = &tx,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Groups that do not come to their end: whatever becomes of them, the regions of
- * all their buffers and sends are given back. And what the shard tells of receives
- * that lack sends.
+ * Groups with failing, late or very large sends, and which tags the shard
+ * reports as missing.
  */
 #include <errno.h>
 
@@ -14,9 +13,9 @@
 static struct pair pair;
 static struct pair_end tx, rx;
 
-/* Eight buffers of 2 GiB are more than 32 bits count. Their bytes are not sent
- * here: they count as if they had been. */
-pair_test(the_bytes_of_a_group_of_16_gib_add_up)
+/* Eight buffers of 2 GiB exceed a counter of 32 bits. The test adds their
+ * bytes to the counters instead of sending them. */
+pair_test(bytes_of_a_group_of_16_gib_add_up)
 {
 	const uint64_t before = 15ull << 30;
 	struct mpib_desc d = { .op = MPIB_OP_SEND,
@@ -73,14 +72,15 @@ static void part(struct mpib_desc *d, uint32_t len)
 	pair_push(&tx, &p);
 }
 
-/* What the sender's client may rely on: how many tags. */
+/* Read the tags that the sender's client sees as wanted. Returns their
+ * number. */
 static unsigned wanted(int32_t *tag)
 {
 	pair_turns(&pair, 100);
 	return mpib_want_read(&tx.conn->reply->want, tx.ring.tail, tag);
 }
 
-pair_test(tags_without_a_send_are_told)
+pair_test(the_sender_learns_which_tags_wait)
 {
 	int32_t tag[MPIB_GROUP_MAX];
 	uint32_t g_rx, g_tx;
@@ -109,7 +109,7 @@ pair_test(tags_without_a_send_are_told)
 	assert_int_equal(wanted(tag), 0);
 }
 
-/* As of a receive of one buffer: both ends of what did not fit, and no more. */
+/* Both ends of the too large send fail, and no other send does. */
 pair_test(a_send_too_large_for_its_group_fails_alone)
 {
 	struct mpib_desc d[2];
@@ -146,8 +146,8 @@ pair_test(a_send_too_large_for_its_group_fails_alone)
 	}
 }
 
-/* As long as both rails are held down. */
-pair_test(a_group_waits_while_no_rail_is_in_use)
+/* Both rails are held down. */
+pair_test(a_group_waits_until_a_rail_is_usable)
 {
 	struct mpib_lane *lane;
 	uint32_t gen;

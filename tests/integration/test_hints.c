@@ -12,7 +12,7 @@ static struct pair pair;
 static struct pair_end tx, rx;
 
 /* The agent truncates the file that the proxy has mapped. */
-TEST(an_agent_that_takes_its_hints_away_stops_nobody)
+TEST(an_agent_that_truncates_its_hints_stops_no_proxy)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct mpib_engine_config cfg;
@@ -41,7 +41,7 @@ TEST(an_agent_that_takes_its_hints_away_stops_nobody)
 
 static struct mpib_hint_shm steering;
 
-/* SOUT's and SUP's bytes of one message. */
+/* Send one message, and store the bytes of SOUT and SUP. */
 static void carry(uint32_t bytes, uint64_t *by)
 {
 	struct mpib_snapshot *a = pair_snapshot(&pair, 0), *b;
@@ -64,7 +64,7 @@ static void expect_why(enum mpib_split_source source, uint32_t slot)
 	mpib_snapshot_free(a);
 }
 
-TEST(an_agent_steers_what_it_has_a_reason_for)
+TEST(an_agent_steers_connections_with_a_hint)
 {
 	struct mpib_engine_config cfg;
 	uint64_t by[MPIB_RAILS];
@@ -74,14 +74,14 @@ TEST(an_agent_steers_what_it_has_a_reason_for)
 	pair_open(&pair, &cfg, MPIB_IMM_V2);
 	mpib_engine_set_hints(pair.node[0].engine, &steering);
 	pair_connect(&pair, 5, 0, &tx, &rx);
-	/* No slot: zeros mean nothing, both rails come into use. */
+	/* Without a slot zeros mean nothing: both rails are used. */
 	by[MPIB_RAIL_SUP] = 0;
 	for (unsigned i = 0; i < 100 && !by[MPIB_RAIL_SUP]; i++)
 		carry(1 << 20, by);
 	assert_int_not_equal(by[MPIB_RAIL_SUP], 0);
 	expect_why(MPIB_SPLIT_ADAPTIVE, UINT32_MAX);
 	engine_conn_set_hint(tx.conn, 7);
-	/* A rail is left, by small messages as well. */
+	/* A rail is no longer used, not even by small messages. */
 	for (unsigned i = 0; i < 200; i++) {
 		bool all = i & 1;
 		uint32_t bytes = i & 2 ? 1 << 20 : 64;
@@ -92,7 +92,7 @@ TEST(an_agent_steers_what_it_has_a_reason_for)
 		assert_int_equal(by[MPIB_RAIL_SOUT], all ? 0 : bytes);
 	}
 	expect_why(MPIB_SPLIT_HINT, 7);
-	/* A share cuts, but not a small one. */
+	/* A share splits large messages, but no small ones. */
 	mpib_hint_write(&steering.entries[7], 256);
 	carry(1 << 20, by);
 	assert_int_equal(by[MPIB_RAIL_SUP], 1 << 18);

@@ -21,7 +21,8 @@ static int stop(void **state)
 	return 0;
 }
 
-/* On a busy machine the pages of such a buffer take many seconds. */
+/* On a busy machine allocating the pages of such a buffer takes many
+ * seconds. */
 static void start_node(struct node *node, unsigned n, const char *sup)
 {
 	node_start(node, n, "--log-level", "error", "--client-answer", "120",
@@ -35,7 +36,7 @@ static bool start_with(const char *sup)
 
 	start_node(&a, 3, sup);
 	start_node(&b, 4, sup);
-	/* Both buffers, and the staging windows. */
+	/* The memory needed for both buffers, and the staging windows. */
 	sysinfo(&memory);
 	return (memory.freeram + memory.bufferram) * memory.mem_unit > 3 * ROOM;
 }
@@ -68,7 +69,7 @@ static void move(const struct ends *e, int tag)
 	e->dst[MPIB_SIZE_MAX] = 0x55;
 	recv = ends_receive(e, tag);
 	send = ends_send(e, MPIB_SIZE_MAX, tag);
-	/* Both ends copy while they are tested. */
+	/* Both ends copy only in mpib_test(). */
 	while (!sent || !received) {
 		if (!sent)
 			assert_int_equal(mpib_test(send, &sent, NULL), 0);

@@ -14,7 +14,7 @@
 static struct node a, b;
 static struct ends first;
 
-/* Another connection of the same clients. */
+/* Make another connection of the same clients. */
 static struct ends one_more(void)
 {
 	struct ends e = first;

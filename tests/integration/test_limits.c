@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Devices that have less than others: the software HCA with the limits that
- * MPIB_SOFT_LIMITS gives it, under two engines, turn by turn.
+ * Devices with low limits: two engines on software HCAs with MPIB_SOFT_LIMITS,
+ * turn by turn.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void open_limited(const char *limits, unsigned rails, uint32_t sup_bw)
 	pair_connect(&pair, 5, 0, &tx, &rx);
 }
 
-teardown_test(a_message_is_cut_at_the_limit)
+teardown_test(a_message_is_split_at_max_msg_sz)
 {
 	static const uint32_t lens[] = { 0,	    1,	      4095, 4096,
 					 4097,	    8191,     8192, 100000,
@@ -61,8 +61,8 @@ teardown_test(a_message_is_cut_at_the_limit)
 	}
 }
 
-/* So within the limit no message costs more than it did. */
-teardown_test(it_is_cut_into_no_more_than_it_has_to)
+/* Within the limit each message is one WR. */
+teardown_test(a_message_is_split_into_as_few_wrs_as_possible)
 {
 	struct mpib_snapshot *snap;
 
@@ -73,12 +73,12 @@ teardown_test(it_is_cut_into_no_more_than_it_has_to)
 	mpib_snapshot_free(snap);
 	pair_transfer(&pair, &tx, &rx, 1, MIB, MIB, 2);
 	snap = pair_snapshot(&pair, 0);
-	/* The last has a record before it. */
+	/* A record precedes the last WR. */
 	assert_int_equal(snap->rail[0].n.tx_wrs, 1 + MIB / 65536 + 1);
 	mpib_snapshot_free(snap);
 }
 
-teardown_test(the_end_that_takes_less_decides)
+teardown_test(the_smaller_max_msg_sz_of_both_ends_applies)
 {
 	static const char *const limits[] = {
 		"127.25.0.2/max_msg_sz=4096", /* SOUT of the receiver */
@@ -95,7 +95,7 @@ teardown_test(the_end_that_takes_less_decides)
 }
 
 /* One buffer of the group is longer than the limit, one is not. */
-teardown_test(buffers_of_a_group_are_cut_as_well)
+teardown_test(buffers_of_a_group_are_split_too)
 {
 	const uint32_t len[2] = { 3000, 300000 };
 	const uint64_t at[2] = { 0, MIB };
@@ -131,8 +131,8 @@ teardown_test(buffers_of_a_group_are_cut_as_well)
 	}
 }
 
-/* What the device refuses to the one does not touch the other. */
-teardown_test(a_region_beyond_the_limit_fails_alone)
+/* The refused object does not affect the other one. */
+teardown_test(a_region_beyond_max_mr_size_fails_alone)
 {
 	const size_t len = 2 * PAIR_MEM;
 	struct mpib_mr_attr attr = { .len = len, .dmabuf_fd = -1 };
@@ -163,7 +163,7 @@ teardown_test(a_region_too_many_fails_alone)
 	bool added[2] = { false };
 	uint32_t mr;
 
-	/* The client's memory, its tables, one region more. */
+	/* The client's memory, its tables, and one more region. */
 	open_limited("max_mr=3", 2, 512);
 	assert_int_equal(mpib_mr_add(pair.node[0].engine_client, &attr, &mr,
 				     pair_set_flag, &added[0]),
@@ -213,7 +213,7 @@ teardown_test(a_user_too_many_fails_alone)
 	}
 }
 
-/* 0: it starts. */
+/* Return 0 if the proxy starts. */
 static int start(const char *limits, char *why, size_t why_len)
 {
 	struct mpib_engine_config cfg;
@@ -232,7 +232,7 @@ static int start(const char *limits, char *why, size_t why_len)
 	return rc;
 }
 
-teardown_test(what_cannot_do_at_all_is_refused_at_the_start)
+teardown_test(an_unusable_device_is_refused_at_start)
 {
 	static const struct {
 		const char *limits, *says;
@@ -258,7 +258,7 @@ teardown_test(what_cannot_do_at_all_is_refused_at_the_start)
 		if (!strstr(why, few[i].says))
 			fail_msg("%s: \"%s\"", few[i].limits, why);
 	}
-	/* Less than there is, and enough. */
+	/* A limit below the device's own, which suffices. */
 	assert_int_equal(start("max_msg_sz=4096,max_inline_data=0,max_qp=9,"
 			       "max_mr_size=1048576,max_cqe=4096,max_cq=1",
 			       why, sizeof(why)),

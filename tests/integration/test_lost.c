@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A device that is gone, or a rail that failed: what is made before its event is
- * there, and what its connections still had to write.
+ * A device that is gone, or a rail that failed: objects made before the event
+ * arrives, and writes that were still outstanding.
  */
 
 #include <errno.h>
@@ -33,7 +33,7 @@ static struct mpib_shard *shard(void)
 	return &pair.node[1].engine->shard[0];
 }
 
-/* Nothing says so yet. */
+/* Remove the device without an event. */
 static void take_away(unsigned rail)
 {
 	struct mpib_soft_fault gone = { .gone = 1 };
@@ -56,8 +56,8 @@ static void first_device_memory_without_a_device(unsigned rail)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-/* The tenant's first makes the QPs that flushes read back with. */
-CASE(the_first_device_memory_is_registered_though_a_device_is_gone)
+/* The tenant's first such region makes the QPs for flush reads. */
+CASE(device_memory_is_registered_after_a_device_is_gone)
 {
 	first_device_memory_without_a_device(0);
 	pair_teardown(state);
@@ -65,7 +65,7 @@ CASE(the_first_device_memory_is_registered_though_a_device_is_gone)
 	first_device_memory_without_a_device(1);
 }
 
-/* Node 1's end fails over. Its peer is played here. */
+/* Fail over node 1's end. The test plays its peer. */
 static struct mpib_lane *settled_lane(void)
 {
 	struct mpib_lane *lane = pair.node[1].lane;
@@ -83,8 +83,8 @@ static void peer_fenced(struct mpib_lane *lane, unsigned rail)
 	assert_true(mpib_lane_receive(lane, &m));
 }
 
-/* Of connections that never were, without end. */
-CASE(a_peer_tells_of_no_more_connections_than_there_were)
+/* The list names connections that never existed. */
+CASE(a_peer_reports_only_existing_connections)
 {
 	struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,
 				   .more = true,
@@ -98,8 +98,8 @@ CASE(a_peer_tells_of_no_more_connections_than_there_were)
 	assert_in_range(lane->ctl.rail[0].theirs.n, 1, told);
 }
 
-/* A write whose completion the rail took with it may be on its way into a GPU, and
- * would come into a buffer that is used again. */
+/* A write whose completion was lost may still be on its way to a GPU, and
+ * could arrive in a reused buffer. */
 CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 {
 	struct mpib_lane *lane = settled_lane();
@@ -114,8 +114,8 @@ CASE(a_flush_after_a_fence_reads_through_the_rail_that_failed)
 	lane->failover = false;
 }
 
-/* All of several send ops, whose numbers wrap. */
-CASE(what_a_rail_lost_goes_by_the_other)
+/* Several send ops whose numbers wrap. */
+CASE(lost_bytes_go_over_the_other_rail)
 {
 	const struct mpib_soft_fault hole = { .black_hole = 1 };
 	struct mpib_lane *lane = settled_lane();
@@ -154,7 +154,7 @@ static int never_err(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return mpib_verbs_soft.modify_qp(qp, attr, mask);
 }
 
-CASE(a_rail_whose_qps_do_not_go_to_err_is_lost)
+CASE(a_rail_is_lost_if_its_qps_do_not_enter_err)
 {
 	struct mpib_rail *rail = &shard()->rail[MPIB_RAIL_SUP];
 	struct mpib_verbs verbs = mpib_verbs_soft;
@@ -228,8 +228,8 @@ CASE(a_lane_whose_peer_never_stops_the_rail_breaks)
 	lane->failover = false;
 }
 
-/* Bytes of slots that the sender cannot have sent yet. */
-CASE(a_bitmap_of_slots_that_were_not_sent_breaks)
+/* A bitmap with slots that the sender cannot have sent yet. */
+CASE(a_bitmap_of_unsent_slots_breaks_the_lane)
 {
 	struct mpib_lane *lane = settled_lane();
 	struct mpib_rail_msg m = { .type = MPIB_RAIL_FENCED,

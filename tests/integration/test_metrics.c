@@ -22,7 +22,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* All up to the hang-up. */
+/* Read everything up to the hang-up. */
 static char *drain(int fd)
 {
 	char *text = NULL;
@@ -39,7 +39,7 @@ static char *drain(int fd)
 	return text;
 }
 
-TEST(the_stats_socket_tells_them)
+TEST(the_stats_socket_returns_metrics)
 {
 	int fd = node_dial(&node, MPIB_STATS_SOCK, SOCK_STREAM);
 	char *text;
@@ -51,7 +51,7 @@ TEST(the_stats_socket_tells_them)
 	assert_non_null(
 		strstr(text, "\\nmpib_rail_up{rail=\\\"SOUT\\\"} 1\\n"));
 	assert_non_null(strstr(text, "\\nmpib_rail_up{rail=\\\"SUP\\\"} 1\\n"));
-	/* A line, as all answers. */
+	/* The answer ends with a line, like all answers. */
 	assert_non_null(strstr(strstr(text, "# EOF"), "\n{\"ok\":"));
 	free(text);
 }

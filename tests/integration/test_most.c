@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client can have most of, had of a real proxy: connections,
- * requests, regions, listeners. One more is refused in words that help, and costs nothing else;
- * another client's checked messages go on; and when one is given back the next
- * is to be had. Quotas and limits that are set are test_quota.c's and
- * test_runout.c's, tables of the broker unit/test_broker_full's.
+ * Use up what a client may have of a real proxy: connections, requests,
+ * regions, listeners. One more is refused with a helpful message and without
+ * other effects, another client's checked messages continue, and a released
+ * object is available again. test_quota.c and test_runout.c test configured
+ * quotas and limits, unit/test_broker_full the tables of the broker.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 #include "test.h"
 
 #define SENDS 280 /* without a receive */
-#define LISTENERS 65536 /* but for a few that only root has */
+#define LISTENERS 65536 /* less a few that are for root */
 
 static struct node node;
 static struct mpib_client *client;
@@ -100,7 +100,7 @@ static struct mpib_request *send_one(struct mpib_conn *tx, int tag)
 	return r;
 }
 
-/* One more gives no request, and no error. */
+/* One more returns no request and no error. */
 TEST(requests_of_a_connection)
 {
 	struct mpib_request *in[MPIB_REQUESTS], *out[SENDS + 1];
@@ -158,7 +158,7 @@ TEST(listeners_of_a_proxy)
 	struct mpib_handle h;
 	struct mover late;
 	const unsigned of_root = geteuid() ? LISTENERS / 32 : 0;
-	unsigned n = 1; /* that of the other client */
+	unsigned n = 1; /* the other client's */
 
 	while (n < LISTENERS - of_root) {
 		assert_int_equal(mpib_listen(client, &h, &l[n]), 0);
@@ -174,7 +174,7 @@ TEST(listeners_of_a_proxy)
 	assert_int_equal(mover_open(&late, node.dir, node.dir, 65536, false, 4),
 			 0);
 	mover_close(&late);
-	/* Detaching releases the rest at once. */
+	/* Detaching releases the rest immediately. */
 }
 
 struct test_group test_group = { start, stop };

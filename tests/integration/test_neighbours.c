@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A peer that writes to any address with the keys that it got reaches no
- * connection of another peer. Several lanes of one tenant stand for its peers.
- * The connections of one lane move checked messages from node 0 to node 1. On
- * every second lane a node is hostile: node 1 as a receiver writes CTS, node 0
- * as a sender bytes, to addresses around those that it may write to. The
- * cluster's key makes no difference: the engine does not know it.
+ * A peer that uses its keys with any address reaches no connection of another
+ * peer. Lanes of one tenant stand for its peers. The connections of one lane
+ * move checked messages from node 0 to node 1. On each other lane a node is
+ * hostile: node 1 as a receiver writes CTS, node 0 as a sender writes bytes, to
+ * addresses around those that it may write to. The engine does not know the
+ * cluster's key, so this holds with and without it.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -15,11 +15,11 @@
 #include "test.h"
 
 #define HONEST 8u /* connections */
-#define HOSTILE 100u /* index of the hostile peer's, in the clients */
-#define FAR (64 << 10) /* bytes before and behind the tables that are tried */
+#define HOSTILE 100u /* index of the hostile peer among the clients */
+#define FAR (64 << 10) /* bytes before and after the tables that are attacked */
 #define LEN 3000u
 
-#define TABLES 16384 /* most bytes of a connection's */
+#define TABLES 16384 /* maximum bytes of a connection's tables */
 #define STEP (MPIB_REQUESTS * (int)sizeof(struct mpib_cts)) /* bytes of a try */
 
 static struct pair honest;
@@ -47,12 +47,13 @@ static void write_cts_at(struct pair *peer, uint32_t index, int off)
 }
 
 struct key {
-	uint64_t addr; /* that it was told with */
+	uint64_t addr; /* as announced */
 	uint32_t rkey[MPIB_RAILS];
 };
 
-/* Send STEP bytes to the address of the one key and off, by the other key. Key 0 is
- * that of the receiver's tables, key 1 of a region of which the receive names part. */
+/* Write STEP bytes with one key to the address of the other plus off. Key 0
+ * is for the receiver's tables, key 1 for a region of which the receive
+ * names a part. */
 static void write_at(struct pair *peer, uint32_t index, uint32_t region,
 		     unsigned at, unsigned by, int off)
 {
@@ -103,8 +104,8 @@ static void copy_tables(char (*copy)[TABLES], const struct pair_end *end)
 	}
 }
 
-/* The next hostile connection, on a lane of its own: what its key does not open ends
- * the lane. */
+/* Make the next hostile connection, with its own lane: an access that the
+ * key does not allow ends the lane. */
 static uint32_t hostile_lane(struct pair *peer)
 {
 	pair_more_lane(&honest, peer);
@@ -160,8 +161,8 @@ pair_test(a_sender_reaches_no_connection_of_another_peer)
 	munmap(mem, 3 * FAR);
 }
 
-/* Of slots whose CTS the receiver cannot have written. */
-pair_test(an_ack_of_slots_that_were_not_sent_breaks)
+/* The ack covers slots whose CTS the receiver cannot have written. */
+pair_test(an_ack_of_unsent_slots_breaks_the_connection)
 {
 	struct mpib_cts *entry, cts;
 	struct pair_end from, to;
@@ -193,8 +194,8 @@ static void keys_differ(const struct engine_conn *one,
 		assert_int_not_equal(first.rkey[r], second.rkey[r]);
 }
 
-/* Neither the CTS that a receiver writes, nor the records that a sender does. */
-pair_test(a_key_opens_tables_of_one_lane)
+/* This holds for the tables of both ends. */
+pair_test(a_key_gives_access_to_one_lanes_tables)
 {
 	struct pair peer, user;
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The engine between two nodes, turn by turn: messages that come in parts, and
- * receives that are grouped.
+ * The engine between two nodes, turn by turn: messages in parts, and grouped
+ * receives.
  */
 #include "engine/conn/conn.h"
 #include "engine_pair.h"
@@ -15,7 +15,7 @@ static void open_with(uint32_t sup_bw, uint8_t imm_version)
 	pair_open_at(&pair, sup_bw, imm_version, &tx, &rx);
 }
 
-/* The bytes from..to of a request, in parts of cut; d says the rest. */
+/* Push bytes from..to of request d, in parts of cut bytes. */
 static void push_some(struct pair_end *e, struct mpib_desc d, uint32_t cut,
 		      uint32_t from, uint32_t to)
 {
@@ -47,9 +47,9 @@ static void push_parts(struct pair_end *e, enum mpib_op op, uint32_t gen,
 	push_some(e, request_of(op, gen, mr, off, total), cut, 0, total);
 }
 
-/* Parts of the two ends fall on different bounds, and the message ends before
- * the posted parts do. */
-pair_test(parts_of_both_ends_are_fitted_together)
+/* The ends have different parts, and the message is shorter than the posted
+ * parts. */
+pair_test(parts_of_send_and_receive_may_differ)
 {
 	static const uint32_t lens[] = { 10, 4096, 9999, 40960, 50000, 65536 };
 	static const uint32_t cuts[] = { 4096, 10240, 65536 };
@@ -83,10 +83,10 @@ pair_test(parts_of_both_ends_are_fitted_together)
 	}
 }
 
-/* The slot's send ops wait for one end-to-end ack, which comes only when all of
- * them were posted; and the sender has the whole message, so that no client
- * waits for bytes of it. */
-pair_test(a_slot_may_take_more_parts_than_there_are_send_ops)
+/* The slot's send ops wait for one end-to-end ack, which comes only after
+ * all of them were posted. The sender has the whole message, so its client
+ * does not wait. */
+pair_test(a_slot_may_have_more_parts_than_send_ops)
 {
 	const uint32_t cut = 512, half = SEND_RANGES * cut;
 	struct mpib_engine_config cfg;
@@ -114,8 +114,8 @@ pair_test(a_slot_may_take_more_parts_than_there_are_send_ops)
 	}
 }
 
-/* Of a message that the sender cut into parts, so that some come without an IMM. */
-pair_test(a_receive_is_told_the_bytes_of_each_rail)
+/* The sender posts the message in parts, of which some have no IMM. */
+pair_test(a_receive_reports_the_bytes_of_each_rail)
 {
 	const uint32_t total = 65536;
 	struct mpib_desc d;
@@ -146,7 +146,7 @@ pair_test(a_receive_is_told_the_bytes_of_each_rail)
 	}
 }
 
-pair_test(a_grouped_receive_gives_each_send_its_tags_buffer)
+pair_test(a_grouped_receive_matches_sends_by_tag)
 {
 	static const uint32_t len[8] = { 0, 1, 128, 1000, 70000, 5, 4096, 131 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a user may have of the places in a rail's CQ (rail/budget.h): users take
- * all that they can, and others come.
+ * The share of a rail's CQ that a user may reserve (rail/budget.h): some users
+ * take all that they can, and others still work.
  */
 #include <errno.h>
 
@@ -21,7 +21,7 @@ static void open_pair(void)
 	pair_connect(&pair, 5, 0, &tx, &rx);
 }
 
-/* Of SUP, where a lane has four QPs. */
+/* Return the budget of SUP, where a lane has four QPs. */
 static const struct mpib_budget *budget(void)
 {
 	return &pair.node[0].engine->shard[0].rail[MPIB_RAIL_SUP].budget;
@@ -29,7 +29,7 @@ static const struct mpib_budget *budget(void)
 
 enum {
 	USERS = 4,
-	LANES_OF_ONE = 2048, /* quota.lanes, if nobody says otherwise */
+	LANES_OF_ONE = 2048, /* the default of quota.lanes */
 	CONNS_OF_ONE = 1024
 };
 
@@ -39,9 +39,9 @@ static struct greedy {
 	unsigned lanes;
 } greedy[USERS];
 
-/* All lanes that the user may have, or that peers may open for it as they want them,
- * and one more that is refused. Receives come first, as they do where a user's
- * processes connect. Returns the refusal. */
+/* Create lanes until one is refused: the user's own, or those that peers open
+ * for it if want is set. Reserve receives first, as a user's connecting
+ * processes do. Returns the error. */
 static int take_all_for(struct greedy *g, uid_t uid,
 			const struct mpib_lane_info *want)
 {
@@ -78,7 +78,7 @@ static void give_all_back(struct greedy *g)
 	g->tenant = NULL;
 }
 
-/* Comes when others have taken what they could: has a lane, like anybody. */
+/* Another user still gets a lane. */
 static void assert_served(uid_t uid)
 {
 	struct mpib_tenant *t;
@@ -93,8 +93,8 @@ static void assert_served(uid_t uid)
 	pair_turns(&pair, 4);
 }
 
-/* ThreadSanitizer maps something for each of 49,152 queues, and ends the process
- * at vm.max_map_count. One thread makes all turns here: it would see nothing. */
+/* ThreadSanitizer makes mappings for each of 49,152 queues and aborts at
+ * vm.max_map_count. With one thread it would find nothing here. */
 static void skip_under_tsan(void)
 {
 #ifdef __SANITIZE_THREAD__
@@ -102,8 +102,8 @@ static void skip_under_tsan(void)
 #endif
 }
 
-/* With four QPs a lane on SUP the receives and lanes of two filled it. */
-pair_test(two_users_leave_half_of_the_places)
+/* With four QPs per lane on SUP, two users once filled its CQ. */
+pair_test(two_users_leave_half_of_the_cqes)
 {
 	const uint32_t most = 65536 / 4 * 3;
 	struct mpib_engine *e;
@@ -115,13 +115,13 @@ pair_test(two_users_leave_half_of_the_places)
 		assert_int_equal(take_all(&greedy[u], 1001 + u), -EDQUOT);
 	assert_in(mpib_engine_last_error(e, -EDQUOT), "uid 1002 has 122");
 	assert_in_range(budget()->promised, 1, most / 2 + 1024);
-	/* Most of what one may have is for lanes. */
+	/* Most of a user's part is for lanes. */
 	assert_in_range(greedy[1].lanes, 768, LANES_OF_ONE);
 	assert_served(1003);
 	assert_served(0);
 	for (unsigned u = 2; u < USERS; u++)
 		assert_true(take_all(&greedy[u], 1001 + u) < 0);
-	/* Root has some of its own. */
+	/* Root has a part of its own. */
 	assert_served(0);
 	give_all_back(&greedy[0]);
 	pair_turns(&pair, 4);
@@ -132,7 +132,7 @@ pair_test(two_users_leave_half_of_the_places)
 	pair_transfer(&pair, &tx, &rx, 1, 4096, 4096, 1);
 }
 
-pair_test(lanes_that_peers_open_leave_places_for_the_users_own)
+pair_test(lanes_opened_by_peers_leave_room_for_the_users_own)
 {
 	struct mpib_lane_info want;
 
@@ -145,8 +145,8 @@ pair_test(lanes_that_peers_open_leave_places_for_the_users_own)
 	pair_turns(&pair, 4);
 }
 
-/* Whoever says quota.lanes has said how many QPs a user has. */
-pair_test(who_is_given_lanes_has_their_places)
+/* A set quota.lanes also sets how many QPs a user may have. */
+pair_test(quota_lanes_reserves_the_cqes_of_its_lanes)
 {
 	struct mpib_engine_config cfg;
 

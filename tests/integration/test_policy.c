@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * engine/split/mode.h between two nodes on software rails: what each mode puts on
- * which rail, to the byte, and what it leaves alone.
+ * engine/split/mode.h between two nodes on software rails: the exact bytes that
+ * each mode puts on each rail.
  */
 #include <errno.h>
 #include <mpib/agent.h>
@@ -47,7 +47,7 @@ static void transfer(uint32_t len)
 	assert_int_equal(pair_wait(&pair, &tx, 1, g_tx), len);
 }
 
-/* What was moved by rail since the last look. */
+/* Check the bytes moved by each rail since the last call. */
 static void expect_moved(uint64_t sout, uint64_t sup)
 {
 	struct mpib_snapshot *a = pair_snapshot(&pair, 0);
@@ -63,8 +63,8 @@ static void expect_moved(uint64_t sout, uint64_t sup)
 	mpib_snapshot_free(b);
 }
 
-/* The table of the agent's contract, and the rows that it says in words. */
-pair_test(an_agents_hint_is_followed_to_the_byte)
+/* The table of the agent's contract, and its rules in words. */
+pair_test(a_hint_is_followed_to_the_byte)
 {
 	static const struct {
 		uint32_t sup_bw, len, sup;
@@ -92,7 +92,7 @@ pair_test(an_agents_hint_is_followed_to_the_byte)
 				 row[i].sup > 0);
 		assert_int_equal(b->rail[0].n.tx_wrs - a->rail[0].n.tx_wrs,
 				 row[i].len > row[i].sup);
-		/* A WR and a completion per active rail, no more. */
+		/* One WR and one completion per active rail. */
 		assert_int_equal(b->rail[1].cqes - a->rail[1].cqes,
 				 row[i].sup > 0);
 		assert_int_equal(b->rail[0].cqes - a->rail[0].cqes,
@@ -102,7 +102,7 @@ pair_test(an_agents_hint_is_followed_to_the_byte)
 	}
 }
 
-pair_test(without_a_slot_everything_stays_on_sout)
+pair_test(without_a_hint_slot_all_bytes_use_sout)
 {
 	static const uint32_t slot[] = { UINT32_MAX, MPIB_HINT_SLOTS_MAX,
 					 MPIB_HINT_SLOTS_MAX - 1, SLOT };
@@ -134,14 +134,14 @@ pair_test(a_writer_that_died_writing_leaves_the_last_hint)
 	hints.first.entries[SLOT].sup_bw = 1024;
 	transfer(MIB);
 	expect_moved(786432, 262144);
-	/* The next writer is understood again. */
+	/* The next writer's hint is read again. */
 	mpib_hint_write(&hints.first.entries[SLOT], 512);
 	transfer(MIB);
 	expect_moved(524288, 524288);
 }
 
 /* The client feeds a message part by part; the hint changes in between. */
-pair_test(the_hint_is_read_once_a_message)
+pair_test(the_hint_is_read_once_per_message)
 {
 	struct mpib_desc d = {
 		.op = MPIB_OP_SEND,
@@ -170,7 +170,7 @@ pair_test(the_hint_is_read_once_a_message)
 	expect_moved(0, MIB);
 }
 
-pair_test(small_messages_to_another_island_spare_themselves_sup)
+pair_test(small_messages_to_another_island_skip_sup)
 {
 	for (unsigned p = MPIB_PATH_INTRA; p <= MPIB_PATH_INTER; p++) {
 		bool far = p == MPIB_PATH_INTER;
@@ -186,8 +186,8 @@ pair_test(small_messages_to_another_island_spare_themselves_sup)
 	}
 }
 
-/* Everything on one rail: payload, empty messages, CTS. */
-pair_test(isolation_keeps_inside_an_island_to_sup)
+/* Payload, empty messages and CTS use one rail. */
+pair_test(isolation_uses_only_sup_within_an_island)
 {
 	struct mpib_snapshot *a, *b;
 
@@ -234,7 +234,7 @@ pair_test(isolation_makes_no_sup_qps_to_another_island)
 	mpib_snapshot_free(b);
 }
 
-pair_test(ends_that_see_it_differently_make_no_lane)
+pair_test(ends_with_different_views_make_no_lane)
 {
 	struct mpib_lane_info info;
 	struct mpib_lane *lane;
@@ -264,7 +264,7 @@ pair_test(ends_that_see_it_differently_make_no_lane)
 	mpib_lane_free(lane);
 }
 
-pair_test(the_split_in_force_is_told_with_its_source)
+pair_test(the_current_split_is_reported_with_its_source)
 {
 	struct mpib_snapshot *a;
 
@@ -311,7 +311,7 @@ static struct mpib_split_why why(void)
 	return why;
 }
 
-pair_test(a_hint_is_told_before_the_first_message)
+pair_test(a_hint_is_reported_before_the_first_message)
 {
 	open_mode(MPIB_MODE_ADVANCED, MPIB_PATH_UNKNOWN);
 	engine_conn_set_hint(tx.conn, SLOT);
@@ -321,7 +321,7 @@ pair_test(a_hint_is_told_before_the_first_message)
 	expect_moved(MIB / 2, MIB / 2);
 }
 
-pair_test(a_rail_that_is_out_is_told_in_every_mode)
+pair_test(an_unusable_rail_is_reported_in_every_mode)
 {
 	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);
@@ -333,7 +333,7 @@ pair_test(a_rail_that_is_out_is_told_in_every_mode)
 	}
 }
 
-pair_test(nothing_is_older_than_the_connection)
+pair_test(no_reported_time_precedes_the_connection)
 {
 	for (unsigned m = 0; m <= MPIB_MODE_STATIC; m++) {
 		open_mode((enum mpib_mode)m, MPIB_PATH_INTRA);

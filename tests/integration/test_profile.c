@@ -28,11 +28,11 @@ static char *from, *to;
 static struct seen {
 	bool taken; /* a profiler is loaded */
 	unsigned starts, stops, wrong, undone;
-	uint64_t bytes; /* of the events of the phandle asked for */
+	uint64_t bytes; /* of the events of the requested phandle */
 	unsigned of_send, of_recv, of_each[3];
 	uint64_t of_each_send[3]; /* bytes */
 	int qp[16];
-	struct mpib_profiled last[2]; /* of a receive, of a send */
+	struct mpib_profiled last[2]; /* a receive's, a send's */
 } seen;
 
 /* Only their addresses matter. */
@@ -144,7 +144,7 @@ static int setup(void **state)
 {
 	void *lib;
 
-	/* Half of each message on either rail. */
+	/* Each rail carries half of each message. */
 	node_start(&node, 8, "--sup-bw", "512", NULL);
 	setenv("MPIB_RUN_DIR", node.dir, 1);
 	lib = dlopen(PLUGIN_PATH, RTLD_NOW | RTLD_LOCAL);

@@ -109,7 +109,7 @@ TEST(an_address_in_use_is_named)
 	node_stop(&n);
 }
 
-TEST(what_a_killed_one_left_does_not_stop_the_next)
+TEST(files_of_a_killed_proxy_do_not_stop_the_next)
 {
 	struct node n;
 
@@ -119,7 +119,7 @@ TEST(what_a_killed_one_left_does_not_stop_the_next)
 	node_stop(&n);
 }
 
-TEST(a_rail_that_is_not_there_is_named)
+TEST(a_missing_rail_is_named)
 {
 	struct run r;
 

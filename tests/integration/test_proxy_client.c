@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control socket of a real proxy: versions, and messages that are not what
- * they should be. After each the usage is zero and a well-behaved client is
- * served.
+ * The control socket of a real proxy: versions, and malformed messages. After
+ * each the usage is zero and a well-behaved client is served.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +17,7 @@
 #include "talk.h"
 #include "test.h"
 
-TALK_TEST(another_version_is_refused_and_both_are_named)
+TALK_TEST(another_version_is_refused_with_both_versions)
 {
 	static const unsigned other[] = { MPIB_ABI_VERSION - 1,
 					  MPIB_ABI_VERSION + 1, 77 };
@@ -41,7 +40,7 @@ TALK_TEST(another_version_is_refused_and_both_are_named)
 	}
 }
 
-TALK_TEST(a_hello_of_another_size_is_refused_in_words)
+TALK_TEST(a_hello_of_another_size_is_refused_with_a_reason)
 {
 	struct {
 		struct mpib_ctl_hello hello;
@@ -85,7 +84,7 @@ TALK_TEST(the_welcome_brings_sealed_segments_and_the_process)
 			 MAP_FAILED);
 	assert_ptr_equal(mmap(NULL, 4096, PROT_WRITE, MAP_SHARED, m.fd[2], 0),
 			 MAP_FAILED);
-	/* Of the proxy's process, which lives. */
+	/* The pidfd of the proxy's process, which is alive. */
 	alive.fd = m.fd[MPIB_WELCOME_PIDFD];
 	assert_int_equal(poll(&alive, 1, 0), 0);
 	mpib_message_close_fds(&m);
@@ -106,8 +105,8 @@ static int doorbell_of(int sock)
 	return bell;
 }
 
-/* What one does to its doorbell shows in no other's: neither its mode, nor that
- * it is emptied, which would take the other's wake-up. */
+/* A client cannot affect another client's doorbell: neither its mode, nor by
+ * emptying it, which would take the other's wake-up. */
 TALK_TEST(each_client_has_a_doorbell_of_its_own)
 {
 	int a = talk_dial(), b = talk_dial();
@@ -121,7 +120,7 @@ TALK_TEST(each_client_has_a_doorbell_of_its_own)
 	close(b);
 }
 
-TALK_TEST(a_hello_may_name_a_device_that_is_there)
+TALK_TEST(a_hello_may_name_an_existing_device)
 {
 	struct mpib_ctl_hello hello = {
 		.h = { .type = MPIB_CTL_HELLO, .len = sizeof(hello) },
@@ -135,7 +134,7 @@ TALK_TEST(a_hello_may_name_a_device_that_is_there)
 	close(sock);
 }
 
-TALK_TEST(a_client_may_ask_for_devices_that_are_there)
+TALK_TEST(a_client_may_query_existing_devices)
 {
 	struct mpib_ctl_id ask = { .h = { .type = MPIB_CTL_DEVICE,
 					  .len = sizeof(ask) } };
@@ -157,7 +156,7 @@ TALK_TEST(a_client_may_ask_for_devices_that_are_there)
 	close(sock);
 }
 
-TALK_TEST(a_second_hello_is_an_error_and_no_more)
+TALK_TEST(a_second_hello_only_returns_an_error)
 {
 	int sock = talk_attach();
 
@@ -166,7 +165,7 @@ TALK_TEST(a_second_hello_is_an_error_and_no_more)
 	close(sock);
 }
 
-TALK_TEST(whoever_speaks_before_hello_is_hung_up_on)
+TALK_TEST(a_message_before_hello_closes_the_connection)
 {
 	struct mpib_ctl_listen h = {
 		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(h) },
@@ -179,7 +178,7 @@ TALK_TEST(whoever_speaks_before_hello_is_hung_up_on)
 	close(sock);
 }
 
-TALK_TEST(what_is_no_message_ends_the_client)
+TALK_TEST(a_malformed_message_ends_the_client)
 {
 	static const char junk[2000];
 	struct mpib_ctl_header lies = { .type = MPIB_CTL_LISTEN, .len = 500 };
@@ -260,7 +259,7 @@ TALK_TEST(indices_out_of_range_are_refused)
 	close(sock);
 }
 
-TALK_TEST(descriptors_nobody_asked_for_are_closed)
+TALK_TEST(unexpected_descriptors_are_closed)
 {
 	struct mpib_ctl_listen h = {
 		.h = { .type = MPIB_CTL_LISTEN, .len = sizeof(h) },
@@ -277,14 +276,14 @@ TALK_TEST(descriptors_nobody_asked_for_are_closed)
 	close(sock);
 }
 
-TALK_TEST(whoever_reads_no_answers_is_dropped)
+TALK_TEST(a_client_that_reads_no_answers_is_dropped)
 {
 	struct mpib_ctl_header h = { .type = 99, .len = sizeof(h) };
 	int sock = talk_attach(), sent = 0;
 
 	while (sent < 1000000 && send(sock, &h, sizeof(h), MSG_NOSIGNAL) > 0)
 		sent++;
-	/* It hung up, and never waited for us. */
+	/* The proxy hung up, and never waited for the test. */
 	assert_true(sent < 1000000);
 	close(sock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory that a client gives a real proxy: what is not what it claims, what
- * comes and goes, and how much.
+ * Memory that a client passes to a real proxy: wrong descriptions, registration
+ * and removal, and limits.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ static int reg_fd(int sock, int fd, uint64_t offset, uint64_t size,
 	return talk_hear_status(sock, MPIB_CTL_REG_FD, 3);
 }
 
-TALK_TEST(memory_that_lies_is_refused)
+TALK_TEST(wrongly_described_memory_is_refused)
 {
 	static const char zeros[65536];
 	int sock = talk_attach(), open_fd, sealed, pipefd[2], null;
@@ -100,7 +100,7 @@ static int dereg(int sock, uint32_t mr)
 	return talk_hear_status(sock, MPIB_CTL_DEREG, 6);
 }
 
-TALK_TEST(pools_come_and_go_and_are_counted)
+TALK_TEST(pools_are_counted_when_made_and_removed)
 {
 	uint32_t mr = 0, other = 0;
 	int sock = talk_attach();

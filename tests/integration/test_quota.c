@@ -62,7 +62,7 @@ static void as_nobody(int (*fn)(void))
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* Attach, listen, allocate: do all that the other user was refused. */
+/* Attach, listen, allocate: do everything that the other user was refused. */
 static int use_a_little_of_all(void)
 {
 	struct mpib_listener *l;
@@ -185,7 +185,7 @@ CASE(control_messages_of_a_user_are_bounded)
 	node_until_usage(&node, "attached", 0);
 }
 
-/* The status of the answer, which is in m. */
+/* Send a request. Returns the status of the answer, which is in m. */
 static int32_t asked(int sock, const struct mpib_ctl_header *h,
 		     struct mpib_message *m)
 {

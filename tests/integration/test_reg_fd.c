@@ -39,7 +39,7 @@ static void give_buffer(struct end *e, const char *name)
 	close(fd);
 }
 
-/* Both, connected. */
+/* Make two connected clients with buffers. */
 static struct ends give_buffers(struct end *from, struct end *to)
 {
 	struct ends e;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A message of two send ops loses its rail, and the rail comes back between the
- * two replays: the second, which has the IMM of both, would go by that rail.
- * But the first is not at the receiver yet, and nothing orders the two.
+ * A message of two send ops loses its rail, and the rail returns between the
+ * two replays. The second replay, which has the IMM of both, would use that
+ * rail. But the first has not arrived yet, and no order exists between the
+ * rails.
  */
 #include <errno.h>
 
@@ -84,8 +85,8 @@ static bool is_open(unsigned rail)
 	       pair.node[1].lane->open >> rail & 1;
 }
 
-/* SOUT fails and is back when the first half has gone to SUP. A limit of the
- * connection's rate keeps the second half. */
+/* SOUT fails, and returns after the first half was posted to SUP. A rate
+ * limit of the connection delays the second half. */
 static void replay_the_first_half(void)
 {
 	const struct mpib_lane_rail *sout =
@@ -126,7 +127,7 @@ pair_test(an_imm_waits_for_a_replay_on_the_other_rail)
 	arrives_whole();
 }
 
-pair_test(a_replay_that_only_the_rail_has_acknowledged_goes_again)
+pair_test(a_replay_acknowledged_only_by_the_rail_is_repeated)
 {
 	const struct send_op *first;
 
@@ -140,8 +141,8 @@ pair_test(a_replay_that_only_the_rail_has_acknowledged_goes_again)
 	arrives_whole();
 }
 
-/* The client gets the bytes of the first half back, to make room for the second.
- * The device that acknowledged them dies before it has placed them. */
+/* The client reuses the bytes of the first half for the second. The device
+ * that acknowledged the first half dies before it has written it. */
 static void release_the_first_half(enum mpib_completion_at completion,
 				   bool forgets)
 {
@@ -168,7 +169,7 @@ static void breaks_when_the_device_is_gone(void)
 	pair_close(&pair);
 }
 
-pair_test(released_bytes_of_a_device_that_is_lost_break)
+pair_test(released_bytes_of_a_lost_device_break_the_lane)
 {
 	release_the_first_half(MPIB_COMPLETION_DELIVERED, true);
 	breaks_when_the_device_is_gone();
@@ -188,14 +189,14 @@ static void imm_in_flight(enum mpib_completion_at completion)
 	breaks_when_the_device_is_gone();
 }
 
-pair_test(released_bytes_before_an_imm_in_flight_break)
+pair_test(released_bytes_before_an_imm_in_flight_break_the_lane)
 {
 	imm_in_flight(MPIB_COMPLETION_DELIVERED);
 	imm_in_flight(MPIB_COMPLETION_WIRE);
 }
 
 /* The rank, which can resume, posts the whole message again. */
-pair_test(released_bytes_cost_the_lane_of_a_rank_that_resumes)
+pair_test(released_bytes_break_the_lane_of_a_resuming_rank)
 {
 	const struct mpib_soft_fault gone = { .gone = 1 };
 
@@ -208,8 +209,8 @@ pair_test(released_bytes_cost_the_lane_of_a_rank_that_resumes)
 	assert_non_null(strstr(pair.node[0].why, "died with data"));
 }
 
-/* A port that fails is no such device. */
-pair_test(released_bytes_of_a_port_that_is_down_are_there)
+/* A failed port loses no acknowledged bytes. */
+pair_test(released_bytes_survive_a_port_that_is_down)
 {
 	const struct mpib_soft_fault none = { 0 }, down = { .link_down = 1 };
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Running out, of everything a small run can run out of, at either end of the
- * control socket: with every value of a limit a use of all there is either
- * works or is refused in words, a connection from before goes on, and once
- * there is room again all works again, in the same processes.
+ * Exhausted resources, at either end of the control socket. With any value of a
+ * limit a client that uses everything either works or is refused with a reason,
+ * an older connection continues, and after the limit is raised the same
+ * processes work again.
  *
- * MPIB_TEST_SWEEP=1 takes each value, and a new proxy for each; without it they
- * are some, on one. MPIB_TEST_TALK=1 prints what was said.
+ * MPIB_TEST_SWEEP=1 tries each value with a new proxy; otherwise some values
+ * are tried with one proxy. MPIB_TEST_TALK=1 prints the errors.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -35,7 +35,7 @@
 static struct node node;
 static struct outcome
 	*seen; /* shared with children: two at a limit, two after */
-static struct user before; /* from before a limit */
+static struct user before; /* a user that attached before the limit */
 static bool sweep;
 
 static void start_node(const char *window, const char *part)
@@ -73,7 +73,8 @@ static int stop(void **state)
 	return 0;
 }
 
-/* The old client grows, a new one comes, the old connection goes on. */
+/* An old client uses more, a new client attaches, and an old connection
+ * continues. */
 static void use_all(struct user *old, struct outcome *o)
 {
 	user_once(old->c, &o[0]);
@@ -107,7 +108,7 @@ static void judge_old(const char *limit, long value, const struct outcome *o)
 			 value, o->step, o->rc, o->text);
 }
 
-/* How many descriptors below the limit are left to pid when it is this. */
+/* Return how many descriptors below this limit pid may still open. */
 static rlim_t limit_with_room(pid_t pid, unsigned room)
 {
 	bool used[1024] = { false };
@@ -157,7 +158,7 @@ static rlim_t value_of(int resource, pid_t pid, unsigned room)
 					 : bytes_mapped(pid) + room;
 }
 
-/* Sets the soft limit; the hard one stays. Returns what it was. */
+/* Set the soft limit and keep the hard one. Returns the old one. */
 static rlim_t set_limit(pid_t pid, int resource, rlim_t value)
 {
 	struct rlimit was, now;
@@ -171,7 +172,7 @@ static rlim_t set_limit(pid_t pid, int resource, rlim_t value)
 	return was.rlim_cur;
 }
 
-/* A process that attaches, then comes under the limit, then has room again. */
+/* A process that attaches, then gets the limit, then loses it again. */
 static void limited_child(int resource, unsigned room)
 {
 	struct mpib_client *c;
@@ -179,7 +180,7 @@ static void limited_child(int resource, unsigned room)
 	rlim_t was;
 
 	alarm(120);
-	signal(SIGXFSZ, SIG_IGN); /* of a memfd of the user's own */
+	signal(SIGXFSZ, SIG_IGN); /* sent for a memfd of the user */
 	if (user_attach(node.dir, &c, &seen[4]) < 0 ||
 	    user_open(&u, c, &seen[4]) < 0)
 		_exit(1);
@@ -241,7 +242,7 @@ static void limit_the_proxy(const char *name, int resource, unsigned step,
 	for (unsigned room = 0; room < step * steps; room += step) {
 		rlim_t was;
 
-		if (sweep) { /* its lanes are made anew */
+		if (sweep) { /* its lanes are made again */
 			stop_node();
 			start_node(WINDOW, PART);
 		}
@@ -270,14 +271,14 @@ TEST(a_proxy_without_memory)
 	limit_the_proxy("proxy's memory", RLIMIT_AS, 1u << 20, sweep ? 24 : 10);
 }
 
-/* Such as those that memory is behind. */
+/* For example the files behind shared memory. */
 TEST(a_proxy_without_files_of_any_size)
 {
 	limit_the_proxy("proxy's size of files", RLIMIT_FSIZE, 1u << 20,
 			sweep ? 16 : 6);
 }
 
-/* From the least that may be set on. */
+/* Begin with the least valid value. */
 static const struct own_limit {
 	const char *name, *unlimited;
 	long first, step, last;
@@ -325,7 +326,7 @@ TEST(the_proxys_own_limits)
 					strstr(seen[seen[0].rc ? 0 : 1].text,
 					       l->name));
 		}
-		/* Else the values are none of interest. */
+		/* Otherwise the values test nothing. */
 		if (!refused && strcmp(l->name, "quota.messages") != 0)
 			fail_msg("%s never refused anything", l->name);
 		set_own(l->name, l->unlimited);
@@ -334,7 +335,7 @@ TEST(the_proxys_own_limits)
 	}
 }
 
-/* From one part in the smallest window on. */
+/* Begin with one part in the smallest window. */
 TEST(windows_and_parts_of_any_size)
 {
 	static const char *const sizes[][2] = {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Settings drawn by a seed, each legal by itself: either they are refused with a
- * reason, or traffic flows with them. "test_settings N" draws N times,
- * "test_settings N SEED" begins with that seed.
+ * Random settings, each valid by itself: together they are refused with a
+ * reason, or traffic flows. "test_settings N" draws N times, "test_settings N
+ * SEED" begins with that seed.
  */
 #include <stdio.h>
 
@@ -16,7 +16,7 @@
 
 static unsigned draws = 24, first = 1, ends;
 static uint64_t dice;
-/* Of one user, and of another one on shards of its own. */
+/* A user, and another user on other shards. */
 static struct pair pair, more;
 static struct mpib_config cfg;
 static char drawn[2048];
@@ -29,7 +29,8 @@ static uint64_t draw(uint64_t n)
 	return dice % n;
 }
 
-/* Settings that are not drawn, and why. A setting that is in no row is drawn. */
+/* Settings that are not drawn, and why. A setting that is in no row is
+ * drawn. */
 static const struct {
 	const char *keys, *why;
 } apart[] = {
@@ -79,7 +80,7 @@ static const struct {
 
 #define ROWS (sizeof(apart) / sizeof(apart[0]))
 
-/* NULL: it is drawn. */
+/* Return why a setting is not drawn; NULL: it is drawn. */
 static const char *why_apart(const struct mpib_setting *s)
 {
 	char name[64];
@@ -98,7 +99,7 @@ static const char *why_apart(const struct mpib_setting *s)
 	return NULL;
 }
 
-/* An end of the range, near one, or anything by its magnitude. */
+/* A value at an end of the range, or of a random magnitude. */
 static int64_t some_number(const struct mpib_setting *s)
 {
 	uint64_t span = (uint64_t)(s->max - s->min), at = span;
@@ -132,7 +133,7 @@ static void set(const struct mpib_setting *s)
 		 " --%s %s", s->flag, value);
 }
 
-/* False: refused. */
+/* Draw settings. Returns false if they are refused. */
 static bool draw_settings(void)
 {
 	char why[MPIB_WHY_MAX];
@@ -141,7 +142,8 @@ static bool draw_settings(void)
 	snprintf(cfg.sout, sizeof(cfg.sout), "soft:127.0.0.1");
 	snprintf(cfg.sup, sizeof(cfg.sup), "%s",
 		 draw(3) ? "soft:127.0.0.2" : "none");
-	/* Without islands mode auto is another one, and vanilla is refused. */
+	/* Without islands mode auto means another mode, and vanilla is
+	 * refused. */
 	if (draw(2))
 		snprintf(cfg.island_networks, sizeof(cfg.island_networks),
 			 "127.0.0.0/8");
@@ -159,7 +161,7 @@ static struct {
 	struct pair_end tx, rx;
 	uint32_t sent[MPIB_REQUESTS], got[MPIB_REQUESTS];
 	uint32_t len[MPIB_REQUESTS];
-	unsigned from; /* node that sends */
+	unsigned from; /* sending node */
 } end[ENDS];
 
 static uint64_t place(unsigned c, unsigned req, bool receive)
@@ -205,7 +207,7 @@ static void run_traffic(void)
 	uint32_t most = draw(4) ? 1024 : 64u << 10;
 
 	for (unsigned i = 0; i < MESSAGES; i++) {
-		/* Fail here, because nothing else would end the requests. */
+		/* Fail here: the requests would never complete. */
 		assert_int_equal(pair.node[0].lanes_broken, 0);
 		assert_int_equal(pair.node[1].lanes_broken, 0);
 		for (unsigned c = 0; c < ends; c++) {
@@ -219,7 +221,7 @@ static void run_traffic(void)
 	}
 }
 
-/* A node that only receives has nothing but CTS in its send queues. */
+/* A node that only receives has only CTS in its send queues. */
 static void connect_all(bool both_ways, bool two_users)
 {
 	for (unsigned c = 0; c < ends; c++) {
@@ -242,7 +244,7 @@ static void one_draw(unsigned seed)
 	pair_open_on(&pair, &cfg.engine, private ? MPIB_IMM_V1 : MPIB_IMM_V2,
 		     draw(2) ? MPIB_PATH_INTRA : MPIB_PATH_INTER);
 	ends = private ? 1 : ENDS;
-	/* Longer receive queues leave room for one on a shard: test_budget. */
+	/* With longer receive queues a shard has room for one user only. */
 	two_users = !private && cfg.engine.srq_high <= 16384 && draw(2);
 	if (two_users)
 		pair_join_on(&pair, &more, 1, (unsigned)draw(cfg.engine.shards),
@@ -254,7 +256,7 @@ static void one_draw(unsigned seed)
 		pair_leave(&more);
 }
 
-/* A new setting of the engine is drawn, any other needs a row. */
+/* A new setting of the engine is drawn; any other needs a row. */
 static void each_setting_is_drawn_or_apart(void **state)
 {
 	unsigned keys = 0, names = 0;
@@ -267,7 +269,7 @@ static void each_setting_is_drawn_or_apart(void **state)
 					    sizeof(cfg.engine);
 
 		keys += why_apart(s) != NULL;
-		/* These become the engine's, or the lane's. */
+		/* These become settings of the engine or of lanes. */
 		if (!strcmp(s->flag, "mode") || !strcmp(s->flag, "lanes"))
 			engine = true;
 		if (!why_apart(s) && (!engine || s->type == MPIB_SET_TEXT))

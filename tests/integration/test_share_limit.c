@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * proxy/client/quota.c: share.limit, and the rules that go before it, as the
- * engine's limiter gets them. test_shares tests how a limiter enforces a rate.
+ * proxy/client/quota.c: the rates that the engine's limiters get from
+ * share.limit and from rules. test_shares tests the limiter.
  */
 #include "client/client.h"
 #include "engine/conn/conn.h"
@@ -15,7 +15,7 @@ static struct mpib_config cfg;
 static struct proxy_clients all;
 static struct proxy_client client[2];
 
-/* A client of the user on a shard of node 0, as the proxy has it. */
+/* Add a client of the user, on a shard of node 0, to the proxy's list. */
 static void add(struct proxy_client *s, const struct pair *p, unsigned shard)
 {
 	*s = (struct proxy_client){
@@ -88,7 +88,7 @@ fixture_test(shards_share_a_users_limit)
 	assert_int_equal(rate_of(&pair), 125000);
 }
 
-/* Also one that says nothing of a limit, which then is none. */
+/* A rule without a limit means no limit. */
 fixture_test(a_rule_goes_before_the_limit)
 {
 	char why[100];

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Shares of rails whose rate is limited: three tenants, each with a lane of its
- * own to the same node, so that nothing but their claims orders them. Senders
- * are kept busy turn by turn and delivered bytes are compared, so that no
- * stall of the machine changes what is asserted.
+ * Shares of rails with a limited rate. Three tenants have a lane each to the
+ * same node, so only their weights decide. The test keeps all senders busy and
+ * compares delivered bytes, so that a slow machine changes no result.
  */
 #include "base/clock.h"
 #include "engine/conn/conn.h"
@@ -14,7 +13,7 @@
 
 #define RX (PAIR_MEM / 2)
 #define SENDERS 3
-#define DEEP 16 /* requests of a sender under way */
+#define DEEP 16 /* outstanding requests of a sender */
 #define MESSAGE (256u << 10)
 #define WINDOW (512u << 10)
 
@@ -108,8 +107,7 @@ static uint64_t total(void)
 	return sum;
 }
 
-/* Keep all senders busy until this many bytes are delivered, counted from
- * here. */
+/* Keep all senders busy until this many more bytes are delivered. */
 static void move(uint64_t bytes)
 {
 	for (unsigned i = 0; i < SENDERS; i++)
@@ -145,7 +143,7 @@ fixture_test(tenants_on_three_lanes_get_one_two_and_five_parts)
 	assert_part(2, 5, 8);
 }
 
-fixture_test(weights_count_from_when_they_are_set)
+fixture_test(a_new_weight_applies_immediately)
 {
 	move(16u << 20);
 	move(64u << 20);
@@ -159,7 +157,7 @@ fixture_test(weights_count_from_when_they_are_set)
 	assert_part(1, 1, 6);
 }
 
-fixture_test(what_an_idle_one_leaves_goes_to_the_others)
+fixture_test(an_idle_tenants_share_goes_to_the_others)
 {
 	set_weights(10, 20, 50);
 	sender[2].idle = true;
@@ -184,7 +182,7 @@ fixture_test(bytes_in_flight_are_bounded_while_tenants_compete)
 	}
 }
 
-/* A lane that does not move has the window in its hands only for a moment. */
+/* A stuck lane occupies the window only for a moment. */
 fixture_test(a_stuck_lane_does_not_stop_the_others)
 {
 	struct mpib_shard *s = &pair.node[0].engine->shard[0];
@@ -210,10 +208,10 @@ fixture_test(a_limited_tenant_stays_within_its_limit)
 	began = mpib_now_ns();
 	move(64u << 20);
 	ns = mpib_now_ns() - began;
-	/* And what a hundredth of a second is worth, and a message a rail. */
+	/* Allow 10 ms more of the rate, and a message per rail. */
 	assert_true((double)sender[0].bytes <=
 		    (double)rate * ((double)ns / 1e9 + 0.01) + 2 * MESSAGE);
-	/* A machine may be so slow that all together stay within it. */
+	/* On a slow machine even the sum may stay below the limit. */
 	if ((double)rate * (double)ns / 1e9 < (double)sender[1].bytes / 2)
 		assert_true(sender[0].bytes < sender[1].bytes);
 }
@@ -226,7 +224,7 @@ static uint64_t timed(const struct sender *s, unsigned node, bool sends)
 	return h.count;
 }
 
-fixture_test(what_a_clients_requests_take_counts_for_it_alone)
+fixture_test(a_clients_bytes_count_only_for_its_tenant)
 {
 	for (uint8_t i = 0; i < SENDERS; i++) {
 		struct sender *s = &sender[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The memory of an end of a connection, and the number of receives that it
- * holds: with tables of either size the receives that do not fit wait in the
- * ring, and each message arrives, lap after lap.
+ * holds. With tables of either size, receives that do not fit wait in the ring,
+ * and each message arrives.
  */
 #include <mpib/segment.h>
 
@@ -43,11 +43,11 @@ static uint32_t taken_by(const struct engine_conn *f)
 	       (uint32_t)sizeof(((struct mpib_submit *)0)->ring[0]);
 }
 
-/* docs/performance.md, "Memory": of 24 KiB this leaves the broker's part of it,
- * and the allocator, this many bytes. */
+/* docs/performance.md, "Memory": of 24 KiB, the broker and the allocator
+ * need this many bytes. */
 #define BESIDE 768u
 
-teardown_test(an_end_takes_so_much)
+teardown_test(memory_of_an_end_is_bounded)
 {
 	open_with(MPIB_TABLE_SLOTS, MPIB_IMM_V2);
 	assert_in_range(taken_by(rx.conn), 1, 24 * KIB - BESIDE);
@@ -112,8 +112,8 @@ static void answer(uint8_t req, unsigned buffers)
 				 ROOM);
 }
 
-/* Post n receives of this number of buffers before the first send; held: the
- * number of their slots that the tables then have. */
+/* Post this many receives with this many buffers each before the first send.
+ * held: the slots that the tables have then. */
 static void far_ahead(unsigned receives, unsigned buffers, unsigned held)
 {
 	static unsigned seed;
@@ -144,7 +144,8 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(MPIB_TABLE_SLOTS, v);
-		/* All laps of an IMM's 8 bits, and a few of the tables'. */
+		/* Enough for the 8 bits of an IMM and for the tables to
+		 * wrap. */
 		for (unsigned lap = 0; lap < 12; lap++) {
 			far_ahead(MPIB_REQUESTS, 1, MPIB_REQUESTS);
 			far_ahead(8, 8, 64);
@@ -157,7 +158,7 @@ teardown_test(receives_beyond_the_tables_wait_in_the_ring)
 }
 
 /* With tables of MPIB_SLOTS entries. */
-teardown_test(tables_of_before_hold_all_receives)
+teardown_test(full_tables_hold_all_receives)
 {
 	for (uint8_t v = MPIB_IMM_V1; v <= MPIB_IMM_V2; v++) {
 		open_with(MPIB_SLOTS, v);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lanes whose parts go over several QPs of a rail: which QP carries which
- * fragment, and how both ends handle it. That messages of every shape arrive
- * whole is tested by test_engine, once a mode.
+ * Lanes that spread parts over several QPs of a rail: which QP carries which
+ * fragment, and how both ends handle fragments. test_engine, run once per mode,
+ * tests that all messages arrive.
  */
 #include <errno.h>
 
@@ -21,7 +21,7 @@ static void open_lane(enum mpib_spread spread, unsigned qps)
 	struct mpib_engine_config cfg;
 
 	mpib_engine_config_init(&cfg);
-	cfg.sup_bw = 0; /* SOUT has it all */
+	cfg.sup_bw = 0; /* SOUT carries everything */
 	cfg.qps[MPIB_RAIL_SOUT] = qps;
 	cfg.spread = spread;
 	cfg.frag = 4 * KIB;
@@ -61,7 +61,7 @@ static struct mpib_lane_qp *qp(unsigned node, unsigned i)
 	return &pair.node[node].lane->qp[MPIB_RAIL_SOUT][i];
 }
 
-pair_test(a_sprayed_part_goes_over_all_qps_and_one_tells)
+pair_test(a_sprayed_part_uses_all_qps_and_one_imm)
 {
 	uint32_t sum = 0;
 
@@ -77,7 +77,7 @@ pair_test(a_sprayed_part_goes_over_all_qps_and_one_tells)
 	assert_int_equal(wrs(), 17 + 18);
 }
 
-pair_test(a_numbered_part_leaves_the_first_qp_to_imms)
+pair_test(numbered_fragments_leave_the_first_qp_to_imms)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 5);
 	transfer(64 * KIB);
@@ -87,9 +87,9 @@ pair_test(a_numbered_part_leaves_the_first_qp_to_imms)
 		assert_int_equal(qp(0, i)->posted, 4);
 }
 
-/* An IMM that carries nothing, or as much as a record, is taken for one that
- * waits for numbers: so there has to be a number. */
-pair_test(what_looks_like_a_record_is_numbered)
+/* An IMM with no payload, or with the size of a record, looks like one that
+ * waits for numbers. So its fragment needs a number. */
+pair_test(a_fragment_that_looks_like_a_record_is_numbered)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	transfer(sizeof(struct mpib_record));
@@ -100,7 +100,7 @@ pair_test(what_looks_like_a_record_is_numbered)
 	assert_int_equal(wrs(), 5);
 }
 
-pair_test(auto_tries_both_ways)
+pair_test(auto_spread_tries_both_ways)
 {
 	struct mpib_snapshot *s;
 	uint64_t first, n;
@@ -112,19 +112,20 @@ pair_test(auto_tries_both_ways)
 	mpib_snapshot_free(s);
 	for (unsigned i = 0; i < MPIB_CHOICE_FIRST; i++)
 		transfer(64 * KIB);
-	/* By turns, and one of each alone where time was much against the first. */
+	/* The ways alternate, and one way is used alone where it was much
+	 * faster. */
 	first = wrs();
 	assert_int_equal((first - MPIB_CHOICE_FIRST) % 16, 0);
 	assert_in_range(first, MPIB_CHOICE_FIRST / 2 * (1 + 17),
 			1 + (MPIB_CHOICE_FIRST - 1) * 17);
-	/* However much dearer it is, one in 1,024 goes the other way. */
+	/* One in 1,024 tries the other way, however slow that was. */
 	for (unsigned i = 0; i < 1200; i++)
 		transfer(64 * KIB);
 	n = wrs() - first;
 	assert_in_range(n, 17 + 1199, 1 + 1199 * 17);
 }
 
-pair_test(ends_that_differ_make_no_lane)
+pair_test(ends_with_different_spreads_make_no_lane)
 {
 	struct mpib_lane_info info;
 	struct mpib_lane *lane;
@@ -144,7 +145,7 @@ pair_test(ends_that_differ_make_no_lane)
 	}
 }
 
-pair_test(where_paths_are_many_nothing_is_numbered)
+pair_test(with_many_paths_no_fragment_is_numbered)
 {
 	struct mpib_engine_config cfg;
 
@@ -172,7 +173,7 @@ pair_test(late_numbers_are_counted_and_dropped)
 	transfer(64 * KIB);
 }
 
-/* A write with IMM on a QP of the sending node, made up. */
+/* Post a forged write with IMM on a QP of the sending node. */
 static void forge(struct mpib_lane_qp *q, uint32_t imm)
 {
 	struct mpib_wr *w;
@@ -187,7 +188,7 @@ static void forge(struct mpib_lane_qp *q, uint32_t imm)
 	pair_turn(&pair);
 }
 
-/* If the IMM were dropped, its message would be awaited for ever. */
+/* Without this IMM the receiver would wait for its message without end. */
 pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
@@ -197,7 +198,7 @@ pair_test(a_peer_that_numbers_too_far_ahead_loses_the_lane)
 	assert_int_equal(pair.node[1].lanes_broken, 1);
 }
 
-pair_test(a_peer_that_tells_of_too_much_loses_the_lane)
+pair_test(a_peer_that_reports_too_much_loses_the_lane)
 {
 	open_lane(MPIB_SPREAD_DQPLB, 4);
 	for (unsigned i = 0; i < 300; i++)

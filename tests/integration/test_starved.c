@@ -2,8 +2,7 @@
 /*
  * A rail that is silent while a shard or a control thread gets no core, and a
  * rail that is fenced while the peer link breaks. The test makes the turns of
- * each thread and carries the messages of the peer link; the only time is the
- * test's own.
+ * each thread, delivers the messages of the peer link and sets the time.
  */
 #include "engine/recovery/stop.h"
 #include "engine_pair.h"
@@ -75,7 +74,7 @@ static void turn_shard(unsigned node, unsigned turns)
 		mpib_shard_turn(shard(node));
 }
 
-/* All of a node, and the link. */
+/* Turn both nodes and the link. */
 static void turn_node(unsigned node, unsigned turns)
 {
 	while (turns--) {
@@ -111,7 +110,7 @@ static int setup(void **state)
 	return 0;
 }
 
-/* As the watchdog does after a while. */
+/* Suspect the rail, as the watchdog does after a while. */
 static void suspect(void)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
@@ -125,7 +124,7 @@ static void suspect(void)
 	turn_control(0);
 }
 
-/* In a black hole, for node 0. */
+/* Turn node 0's rail into a black hole, or back. */
 static void hole(bool on)
 {
 	struct mpib_soft_fault fault = { .black_hole = on };
@@ -136,16 +135,16 @@ static void hole(bool on)
 
 #define CASE(name) TEST_OF(name, setup, pair_teardown)
 
-CASE(no_verdict_before_the_peers_shard_has_looked)
+CASE(no_verdict_before_the_peers_shard_has_checked)
 {
 	hole(true);
 	suspect();
 	assert_int_equal(count(MPIB_RAIL_LOOK, 1), 1);
-	/* Its proxy has no core, */
+	/* The proxy has no core, */
 	turn_shard(0, MANY);
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
-	/* or its control thread alone has one. */
+	/* or only its control thread gets a core */
 	carry();
 	turn_control(1);
 	turn_shard(0, MANY);
@@ -158,7 +157,7 @@ CASE(no_verdict_before_the_peers_shard_has_looked)
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
 	assert_int_equal(count(MPIB_RAIL_FENCE, 1), 0);
-	/* This shard looks last. */
+	/* This shard checks last. */
 	turn_control(0);
 	assert_int_equal(state_of(0), MPIB_FENCE_LIVE);
 	turn_node(0, MANY);
@@ -167,7 +166,7 @@ CASE(no_verdict_before_the_peers_shard_has_looked)
 			 MPIB_CAUSE_STUCK);
 }
 
-CASE(a_rail_that_moves_after_all_is_not_fenced)
+CASE(a_rail_that_moves_again_is_not_fenced)
 {
 	struct mpib_lane *lane = pair.node[0].lane;
 
@@ -180,8 +179,8 @@ CASE(a_rail_that_moves_after_all_is_not_fenced)
 	assert_false(lane->watch[RAIL].asked);
 }
 
-/* The message is longer than what either end moves meanwhile. */
-CASE(bytes_that_arrive_are_a_movement)
+/* The message is longer than either end can move meanwhile. */
+CASE(arriving_bytes_count_as_movement)
 {
 	suspect();
 	carry();
@@ -192,10 +191,10 @@ CASE(bytes_that_arrive_are_a_movement)
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
 	assert_true(sent[sents - 1].msg.moved);
-	turn_both(MANY); /* end the look of node 0 */
+	turn_both(MANY); /* end the check of node 0 */
 }
 
-CASE(one_look_at_a_time_however_often_a_peer_asks)
+CASE(a_shard_checks_once_however_often_a_peer_asks)
 {
 	struct mpib_rail_msg look = { .type = MPIB_RAIL_LOOK, .rail = RAIL };
 
@@ -203,14 +202,14 @@ CASE(one_look_at_a_time_however_often_a_peer_asks)
 		assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, 10 * MANY);
 	assert_int_equal(count(MPIB_RAIL_LOOKED, 0), 1);
-	/* A message that answers no question is ignored. */
+	/* An answer without a question is ignored. */
 	look.type = MPIB_RAIL_LOOKED;
 	assert_true(mpib_lane_receive(pair.node[1].lane, &look));
 	turn_node(1, MANY);
 	assert_int_equal(count(MPIB_RAIL_FENCE, 0), 0);
 }
 
-CASE(a_lane_that_is_killed_ends_its_looks)
+CASE(a_killed_lane_ends_its_checks)
 {
 	struct mpib_rail_msg look = { .type = MPIB_RAIL_LOOK, .rail = RAIL };
 	bool killed = false;
@@ -252,8 +251,9 @@ CASE(a_live_rail_asks_no_more_about_its_probes)
 	assert_int_equal(ctl->due, 0);
 }
 
-/* Stop the rail at both ends: node 0 sends FENCE and FENCED, of which FENCE and the
- * next n messages arrive, node 1 its FENCED. Returns the first message of that. */
+/* Stop the rail at both ends. Node 0 sends FENCE and FENCED, of which FENCE and
+ * the next n messages arrive; node 1 sends FENCED. Returns the first message of
+ * node 1. */
 static unsigned stop_at_both(unsigned n)
 {
 	unsigned theirs;
@@ -286,7 +286,7 @@ static void relink(void)
 		turn_both(1);
 }
 
-CASE(a_fence_that_one_end_has_completed_is_told_on_the_next_link)
+CASE(a_completed_fence_is_repeated_on_the_next_link)
 {
 	carry_one(stop_at_both(0));
 	assert_int_equal(state_of(0), MPIB_FENCE_REPLAYING);
@@ -294,7 +294,7 @@ CASE(a_fence_that_one_end_has_completed_is_told_on_the_next_link)
 	relink();
 }
 
-CASE(half_of_the_bitmaps_are_no_part_of_those_of_the_next_link)
+CASE(bitmaps_start_again_on_the_next_link)
 {
 	for (uint32_t i = 6; i < 6 + MPIB_RECV_BITMAPS; i++)
 		pair_connect(&pair, i, 0, &tx, &rx);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The stats socket of two real proxies: its line protocol, its readers, and
- * their rights.
+ * their permissions.
  */
 #include <mpib/client.h>
 #include <mpib/control.h>
@@ -14,7 +14,7 @@
 #include "ends.h"
 #include "test.h"
 
-TEST(the_greeting_tells_version_and_pid)
+TEST(the_greeting_has_version_and_pid)
 {
 	FILE *f = ask_reader(&ask_a);
 	json_t *v = ask_next(f);
@@ -27,7 +27,8 @@ TEST(the_greeting_tells_version_and_pid)
 	fclose(f);
 }
 
-/* Count the digits of a number, without leading zeros and the point. */
+/* Return the most digits of a number in the line, without leading zeros and the
+ * point. */
 static unsigned longest_number(const char *line)
 {
 	unsigned longest = 0, digits = 0;
@@ -43,8 +44,8 @@ static unsigned longest_number(const char *line)
 	return longest;
 }
 
-/* 8.3, not 8.3000000000000007: a double has no more than 15 digits to tell. */
-TEST(numbers_have_the_digits_that_they_mean)
+/* 8.3, not 8.3000000000000007: a double has at most 15 significant digits. */
+TEST(numbers_have_only_significant_digits)
 {
 	FILE *f = ask_reader(&ask_a);
 	char *line = NULL;
@@ -98,7 +99,7 @@ TEST(an_unknown_command_gets_a_hint)
 	fclose(f);
 }
 
-TEST(a_line_without_end_is_hung_up_on)
+TEST(an_endless_line_closes_the_connection)
 {
 	char junk[5000];
 	FILE *f = ask_reader(&ask_a);
@@ -146,7 +147,7 @@ TEST(readers_are_counted)
 	wait_for_place(ask_reader, &ask_a);
 }
 
-/* Not a question of limit.readers, which is for others. */
+/* limit.readers does not apply: it is for other users. */
 TEST(administrators_are_counted)
 {
 	FILE *f[65];
@@ -167,7 +168,7 @@ TEST(administrators_are_counted)
 	wait_for_place(ask_admin, &ask_b);
 }
 
-TEST(a_reader_that_leaves_early_harms_nobody)
+TEST(a_reader_that_leaves_early_affects_no_other)
 {
 	for (unsigned i = 0; i < 50; i++) {
 		FILE *f = ask_reader(&ask_b);
@@ -178,7 +179,7 @@ TEST(a_reader_that_leaves_early_harms_nobody)
 	json_decref(node_ask(&ask_b, "info"));
 }
 
-TEST(events_are_told_once)
+TEST(events_are_reported_once)
 {
 	FILE *f = ask_admin(&ask_a);
 	json_int_t last;

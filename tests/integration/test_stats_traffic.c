@@ -12,7 +12,8 @@
 #include "ends.h"
 #include "test.h"
 
-/* Bytes of one rail and direction, by rail and by connection. */
+/* Return the bytes of one rail and direction. Checks that rail and connections
+ * count the same. */
 static json_int_t checked_sum(const struct node *n, unsigned r,
 			      const char *field, json_int_t *closed)
 {
@@ -57,7 +58,7 @@ static void link_down(struct ends *l)
 	node_until_usage(&ask_b, "attached", 0);
 }
 
-TEST(bytes_add_up_here_there_and_afterwards)
+TEST(bytes_add_up_at_both_nodes_and_after_a_close)
 {
 	static const size_t size[] = { 1, 0, 100, 4096, 1000000, BUF };
 	static const char *const dir[] = { "tx_bytes", "rx_bytes" };
@@ -91,7 +92,7 @@ TEST(bytes_add_up_here_there_and_afterwards)
 	assert_int_equal(ask_rail(json_array_get(v, 0), "qps", "sup"), 4);
 	json_decref(v);
 
-	/* A client keeps what its closed connections moved. */
+	/* A client's counters include its closed connections. */
 	mpib_close(l.tx);
 	mpib_close(l.rx);
 	while (open_conns(&ask_a) > 0)
@@ -121,7 +122,7 @@ static json_int_t sup_bytes(FILE *f)
 	return n;
 }
 
-TEST(what_is_set_and_drained_steers_the_next_message)
+TEST(settings_and_drains_apply_to_the_next_message)
 {
 	FILE *f = ask_admin(&ask_a);
 	json_int_t before;
@@ -144,8 +145,9 @@ TEST(what_is_set_and_drained_steers_the_next_message)
 	fclose(f);
 }
 
-/* Bytes that the rail sent and no client did, by the metrics of one snapshot.
- * No client has left since `before`, which has the bytes of earlier clients. */
+/* Return the bytes that the rail sent for no client, by the metrics of one
+ * snapshot. No client has left since `before`, which has the bytes of earlier
+ * clients. */
 static long long not_of_clients(FILE *f, const char *rail)
 {
 	json_t *metrics = ask_data(f, "metrics");
@@ -194,7 +196,7 @@ TEST(rails_and_clients_fit_while_messages_move)
 	fclose(f);
 }
 
-TEST(copies_through_staging_memory_are_the_clients_own)
+TEST(a_client_makes_its_staging_copies_itself)
 {
 	struct mpib_request *send = NULL, *recv;
 	struct mpib_region *plain_mr;
@@ -206,7 +208,7 @@ TEST(copies_through_staging_memory_are_the_clients_own)
 	memset(plain, 5, BUF);
 	assert_int_equal(mpib_reg(l.from, plain, BUF, &plain_mr), 0);
 	recv = ends_receive(&l, 1);
-	while (!send) /* another thread of the library may work now */
+	while (!send) /* another thread of the library may hold the lock */
 		assert_int_equal(
 			mpib_isend(l.tx, plain, BUF, 1, plain_mr, &send), 0);
 	ends_finish(send);
@@ -249,7 +251,7 @@ TEST(latencies_are_counted_for_each_message)
 	assert_int_equal(ask_num(one, "count"), 20);
 	json_decref(v);
 	link_down(&l);
-	/* What a connection had is kept when it is no more. */
+	/* A closed connection's values are still counted. */
 	v = ask_data(f, "hist send.submit_done");
 	assert_int_equal(ask_num(v, "count"), before + 20);
 	json_decref(v);

@@ -26,13 +26,13 @@ static int setup(void **state)
 static int teardown(void **state)
 {
 	ends_detach(&ends);
-	kill(b.pid, SIGCONT); /* a test may have failed in the midst */
+	kill(b.pid, SIGCONT); /* a test may have failed midway */
 	node_stop(&a);
 	node_stop(&b);
 	return 0;
 }
 
-/* The one request that is stuck on the node, once there is one. */
+/* Wait for the one stuck request on the node, and return it. */
 static json_t *the_stuck_one(const struct node *n, const char *command)
 {
 	json_t *requests = NULL, *r;
@@ -59,7 +59,7 @@ TEST(a_send_without_a_receive_names_its_peer_and_owner)
 	json_t *r;
 
 	ends_move(&ends, BUF,
-		  11); /* tags are known at both ends once one went */
+		  11); /* both ends know tags after the first message */
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 0");
 	assert_string_equal(ask_text(r, "last"), "no_cts");
@@ -67,7 +67,7 @@ TEST(a_send_without_a_receive_names_its_peer_and_owner)
 	assert_string_equal(ask_text(r, "client_name"), "sender");
 	assert_string_equal(ask_text(r, "job_id"), "0xfedcba9876543210");
 	assert_int_equal(ask_num(r, "pid"), getpid());
-	/* NCCL tells both ends the rank that sends. */
+	/* NCCL gives both ends the rank of the sender. */
 	assert_int_equal(ask_num(r, "local_rank"), 11);
 	assert_true(json_is_null(json_object_get(r, "remote_rank")));
 	assert_int_equal(ask_num(r, "bytes"), BUF);
@@ -78,7 +78,7 @@ TEST(a_send_without_a_receive_names_its_peer_and_owner)
 	ends_finish(sent);
 }
 
-TEST(a_receive_without_a_send_is_told_at_the_receiver)
+TEST(a_receive_without_a_send_is_reported_at_the_receiver)
 {
 	struct mpib_request *recv = ends_receive(&ends, 11), *sent;
 	json_t *r = the_stuck_one(&b, "stuck 0");
@@ -92,7 +92,7 @@ TEST(a_receive_without_a_send_is_told_at_the_receiver)
 	ends_finish(sent);
 }
 
-TEST(what_moves_is_not_stuck)
+TEST(a_moving_request_is_not_stuck)
 {
 	json_t *v;
 
@@ -115,7 +115,7 @@ static bool is_refused_now(void)
 	return found;
 }
 
-TEST(a_sender_that_may_send_no_more_is_told)
+TEST(a_sender_without_credit_is_reported)
 {
 	struct mpib_request *sent[300], *recv;
 	unsigned n = 0;
@@ -157,7 +157,7 @@ TEST(mpibctl_finds_it_in_one_command)
 	ends_finish(sent);
 }
 
-TEST(a_connection_that_nobody_accepts_is_told)
+TEST(an_unaccepted_connection_is_reported)
 {
 	struct mpib_listener *silent;
 	struct mpib_handle handle;
@@ -182,16 +182,16 @@ TEST(a_connection_that_nobody_accepts_is_told)
 	json_decref(v);
 }
 
-/* Stopped, the peer's proxy takes and acknowledges nothing while its sockets
- * stay open: a black hole. Its receive is announced already. */
-TEST(a_peer_that_answers_no_more_is_told_with_the_rails)
+/* The stopped proxy of the peer receives and acknowledges nothing while its
+ * sockets stay open: a black hole. Its receive is announced already. */
+TEST(a_silent_peer_is_reported_with_its_rails)
 {
 	struct mpib_request *recv, *sent;
 	json_t *r;
 
 	recv = ends_receive(&ends, 11);
 	json_decref(the_stuck_one(&b, "stuck 0"));
-	/* Its threads run for another moment, and would acknowledge. */
+	/* Its threads still run for a moment, and would acknowledge. */
 	child_freeze(b.pid);
 	sent = ends_send(&ends, BUF, 11);
 	r = the_stuck_one(&a, "stuck 1");

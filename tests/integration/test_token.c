@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Software rails: each QP of a lane knows its peer by a token from the lane's
- * set-up, on a new lane and when a rail returns, with any value of qp.ece.
+ * Software rails: each QP of a lane checks its peer by a token from the lane's
+ * set-up, with any value of qp.ece.
  */
 #include "engine/lane/lane.h"
 #include "engine_pair.h"
@@ -47,7 +47,7 @@ static void assert_acquainted(uint32_t ece)
 	pair_transfer(&pair, &tx, &rx, 0, 100000, 100000, 1);
 }
 
-teardown_test(the_qps_of_a_lane_know_each_other)
+teardown_test(the_qps_of_a_lane_share_a_token)
 {
 	char name[64];
 
@@ -56,7 +56,7 @@ teardown_test(the_qps_of_a_lane_know_each_other)
 	assert_acquainted(1);
 }
 
-teardown_test(they_do_with_ece_off)
+teardown_test(the_qps_of_a_lane_share_a_token_with_ece_off)
 {
 	char name[64];
 

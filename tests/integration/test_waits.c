@@ -8,7 +8,7 @@
 #include "engine_pair.h"
 #include "test.h"
 
-#define RX (PAIR_MEM / 2) /* where receives lie in a node's memory */
+#define RX (PAIR_MEM / 2) /* offset of receives in a node's memory */
 
 static struct pair pair;
 static struct pair_end tx, rx;
@@ -50,7 +50,7 @@ static void keep(void *arg, struct mpib_snapshot *snap)
 	*(struct mpib_snapshot **)arg = snap;
 }
 
-/* All requests under way at a node; the caller frees. */
+/* Return all active requests of a node, which the caller frees. */
 static struct mpib_snapshot *requests(unsigned node)
 {
 	struct mpib_snapshot *snap = NULL;
@@ -75,8 +75,8 @@ static void the_one_request(unsigned node, enum mpib_last last, uint32_t bytes)
 
 #define CASE(name) TEST_OF(name, open_pair, close_pair)
 
-/* Device memory that changes wakes nobody. */
-CASE(no_long_sleep_while_a_write_without_an_event_may_come)
+/* Writes to device memory cause no event. */
+CASE(no_long_sleep_while_a_write_may_come_without_an_event)
 {
 	const struct mpib_shard *s = &pair.node[0].engine->shard[0];
 	uint32_t g;
@@ -128,7 +128,7 @@ CASE(a_receive_without_a_send_waits_for_its_sender)
 	assert_int_equal(pair_wait(&pair, &tx, 3, g_tx), 100);
 }
 
-CASE(those_behind_a_waiting_send_are_queued)
+CASE(sends_behind_a_waiting_send_are_queued)
 {
 	struct mpib_snapshot *snap;
 
@@ -152,7 +152,7 @@ static enum mpib_last last_of(const struct mpib_snapshot *snap, unsigned i)
 	return snap->request[i].last;
 }
 
-CASE(sends_of_several_tags_say_what_each_waits_for)
+CASE(each_send_shows_what_it_waits_for)
 {
 	struct mpib_snapshot *snap;
 
@@ -161,11 +161,11 @@ CASE(sends_of_several_tags_say_what_each_waits_for)
 			100);
 	pair_post_group(&rx, 2, 1, pair.node[1].mr, PAIR_RX + 2 * 4096, 64,
 			200);
-	tagged(0, 300); /* which nobody wants */
-	tagged(1, 100); /* the first group's */
-	tagged(2, 100); /* the second's, */
-	tagged(3, 100); /* and nobody's yet */
-	tagged(4, 200); /* a receive's that comes later */
+	tagged(0, 300); /* without a receive */
+	tagged(1, 100); /* for the first group */
+	tagged(2, 100); /* for the second group, */
+	tagged(3, 100); /* not matched yet */
+	tagged(4, 200); /* for a receive that is posted later */
 	pair_turns(&pair, 200);
 	snap = requests(0);
 	assert_int_equal(snap->requests, 5);
@@ -197,7 +197,7 @@ CASE(a_receive_that_gets_other_tags_waits_for_its_sender)
 	the_one_request(1, MPIB_LAST_NO_SENDER, 64);
 }
 
-CASE(a_request_that_is_young_is_not_told)
+CASE(a_young_request_is_not_listed)
 {
 	struct mpib_snapshot *snap = NULL;
 
@@ -214,7 +214,7 @@ CASE(a_request_that_is_young_is_not_told)
 	mpib_snapshot_free(snap);
 }
 
-CASE(a_full_lane_is_a_wait_of_its_own)
+CASE(a_full_lane_is_shown_as_such)
 {
 	uint32_t g_rx[4], g_tx[4];
 	struct mpib_snapshot *snap;
@@ -264,7 +264,7 @@ CASE(each_request_is_timed_once)
 		    10);
 }
 
-CASE(nothing_is_timed_when_it_is_off)
+CASE(without_timing_no_request_is_timed)
 {
 	uint32_t g_rx, g_tx;
 
@@ -282,7 +282,7 @@ CASE(nothing_is_timed_when_it_is_off)
 		assert_int_equal(counted(0, true, t), 0);
 }
 
-CASE(chains_posts_and_messages_are_counted_alike)
+CASE(chains_posts_and_messages_agree)
 {
 	const struct mpib_snap_conn *f;
 	struct mpib_snapshot *snap;
@@ -308,16 +308,16 @@ CASE(chains_posts_and_messages_are_counted_alike)
 	mpib_snapshot_free(snap);
 }
 
-/* Clear-to-sends that a fence may have lost are written again, but none of slots
- * that ended meanwhile. */
-CASE(an_old_slot_says_nothing_of_a_new_request)
+/* CTS that a fence may have lost are written again, except those of slots that
+ * were completed meanwhile. */
+CASE(a_reused_slot_shows_only_its_new_request)
 {
 	struct engine_conn *f = rx.conn;
 
 	for (unsigned i = 0; i < 3; i++)
 		pair_transfer(&pair, &tx, &rx, 1, 64, 64, i);
 	assert_int_equal(f->rx.tail, 3);
-	/* Another request has the number by now, and nothing of it is
+	/* Another request has the same number, and none of its WRs is
 	 * posted. */
 	f->req[1].posted = false;
 	f->rx.cts_again = 0;

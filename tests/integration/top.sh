@@ -5,7 +5,7 @@ build=$1
 . "$(dirname "$0")/../support/nodes.sh"
 top=$build/proxy/mpib-top
 
-# What a new user tries.
+# Keys that a new user tries.
 refused() {
 	local want=$1 rc
 	shift
@@ -40,7 +40,7 @@ shows() {
 	t capture-pane -p >"$dir/screen" 2>/dev/null
 	grep -qE "$1" "$dir/screen"
 }
-# until_shown PATTERN: within a minute.
+# until_shown PATTERN: wait for at most a minute.
 until_shown() {
 	await shows "$1" && return
 	fail "the screen never shows \"$1\""
@@ -57,7 +57,7 @@ t send-keys 3
 until_shown '^CLIENT +CONN +DIR'
 t send-keys 4
 until_shown '^JOB '
-# The newest of more events than the screen has lines are on top.
+# With more events than lines of the screen, the newest are on top.
 for _ in {1..30}; do
 	ctl config set log.level info >/dev/null
 done
@@ -75,10 +75,10 @@ t resize-window -x 60 -y 10
 until_shown '^ rails +clients'
 kill "${pids[0]}"
 until_shown 'hung up|No such file|refused'
-# What is old is told so, and the remedy is not cut.
+# Old data is marked, and the remedy is not cut.
 until_shown '^NO ANSWER, the table below is [0-9]+ s old'
 t resize-window -x 80 -y 24
-# The first answer may be that the proxy hung up.
+# The first answer may be an error: the proxy hung up.
 is_whole() {
 	shows 'NO ANSWER' && tr -d '\n' <"$dir/screen" |
 		has 'name its run directory by -s or MPIB_RUN_DIR)'

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # traffic.sh BUILD NAME [proxy options --] mpib-perf options...
 #
-# Two real proxies on software rails in private run dirs (or on the rails named
-# by MPIB_TEST_RAILS, "SOUT,SUP SOUT,SUP", for a node each; or with
-# MPIB_TEST_DEVICES=N on N devices of two software rails; with MPIB_TEST_OTHER the
-# second proxy is of that build), mpib-perf over them
-# through the plugin, and after it: no lane, client or connection is left, the
-# bytes of the rails are those of the connections, what one node sent the other
-# received, and the proxies end cleanly and leave nothing behind.
+# Two real proxies on software rails in private run dirs, and mpib-perf over
+# them through the plugin. Afterwards no lane, client or connection is left, the
+# bytes of the rails equal those of the connections, each node received what the
+# other sent, and the proxies end cleanly and leave nothing behind.
+# MPIB_TEST_RAILS="SOUT,SUP SOUT,SUP" names other rails for both nodes,
+# MPIB_TEST_DEVICES=N uses N devices of two software rails each, and
+# MPIB_TEST_OTHER runs the second proxy from that build.
 set -uo pipefail
 build=$1 name=$2
 shift 2
@@ -24,7 +24,7 @@ done
 . "$(dirname "$0")/../support/nodes.sh"
 soft="soft:$net.1,soft:$net.11 soft:$net.2,soft:$net.12"
 read -ra rails <<<"${MPIB_TEST_RAILS:-$soft}"
-# Nothing that is started here reads it, and would say so.
+# No program of this script reads the variable, and would complain.
 export -n MPIB_TEST_RAILS MPIB_TEST_DEVICES MPIB_TEST_OTHER
 built=("$build" "${MPIB_TEST_OTHER:-$build}")
 
@@ -43,8 +43,8 @@ for node in 0 1; do
 done
 nodes_ready 0 1
 
-# A sanitized plugin needs its runtime in the program that loads it, and
-# mpib-perf is built alike, so nothing is preloaded here.
+# A sanitized plugin needs its runtime in the program that loads it. mpib-perf
+# is built with the same sanitizer, so nothing is preloaded.
 timeout 280 "$build/bench/mpib-perf" \
 	--plugin "$build/plugin/libnccl-net-mpib.so" \
 	--nodes "$dir/n0,$dir/n1" --timeout 60 "${perf_args[@]}" \
@@ -58,21 +58,22 @@ grep -q '^# wrong : 0$' "$dir/perf" || fail "$name: data was wrong"
 no_clients() {
 	! ctl_of "$1" -j clients | has '"id"'
 }
-# Clients leave when their processes end; the proxies hear of it soon after.
+# Clients are removed when their processes end, shortly after.
 for node in 0 1; do
 	await no_clients "$node" ||
 		fail "$name: node $node still has clients"
 done
 
 # tx SOUT, tx SUP, rx SOUT, rx SUP: by the rails of all devices, and by the
-# connections that moved it, all closed by now.
+# connections that moved the bytes, all closed by now.
 by_rail() {
 	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"tx_bytes"/ { tx[r] += $2 } /"rx_bytes"/ { rx[r] += $2 }
 		END { if (1 in tx) printf " %d %d %d %d\n", tx[0], tx[1], rx[0], rx[1]
 			else printf " %d %d\n", tx[0], rx[0] }'
 }
-# What a rail that was fenced had not delivered, SOUT and SUP: it went again.
+# The bytes that a fenced rail had not delivered, SOUT and SUP: they were sent
+# again.
 lost() {
 	ctl_of "$1" -j rails | tr -d , | awk '/"name"/ { r = $2 ~ /SUP/ }
 		/"lost_bytes"/ { l[r] += $2 }
@@ -97,7 +98,8 @@ echo "$(by_rail 0)$(by_rail 1)$(lost 0)$(lost 1)" | awk '
 	fail "$name: sent is not received:$(by_rail 0) and$(by_rail 1)," \
 		"lost:$(lost 0) and$(lost 1)"
 
-# The ranks were spread over all devices, and no device did another's work.
+# The ranks were spread over all devices, and each device moved only its own
+# ranks' bytes.
 for node in 0 1; do
 	for ((i = 0; i < ${MPIB_TEST_DEVICES:-0}; i++)); do
 		ctl_of "$node" devices -o tx_bytes |
@@ -106,7 +108,7 @@ for node in 0 1; do
 	done
 done
 
-# An HCA in reserve for its neighbour carries nothing while that works.
+# A standby HCA carries nothing while its neighbour works.
 case " ${proxy_args[*]-} " in
 *' --device-layout each '*)
 	for node in 0 1; do

@@ -12,8 +12,8 @@ if ! systemd-analyze syscall-filter >/dev/null 2>&1; then
 	exit 77
 fi
 
-# refused: the calls of proxy/privileges.c that the unit on standard input does not
-# permit, sorted. Those of @default any filter permits.
+# refused: print, sorted, the calls of proxy/privileges.c that the unit on
+# standard input does not permit. Every filter permits those of @default.
 refused() {
 	awk '
 	function take(name, permitted, i, part, n) {
@@ -42,7 +42,7 @@ refused() {
 		sort
 }
 
-# The unit starts it as its user, with its limits.
+# The unit starts the proxy as its user, with its limits.
 other_user='capset chown fchown fchownat lchown seccomp setgid setgroups setresgid
 setresuid setrlimit setuid'
 for call in $(refused <"$unit"); do

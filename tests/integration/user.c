@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define BYTES (40u << 10)
-#define HANGS 60 /* s without an end */
+#define HANGS 60 /* seconds before a request counts as hung */
 
 static int failed(struct outcome *o, const char *step, int rc)
 {
@@ -64,7 +64,8 @@ static int wait_ready(struct mpib_conn *conn, struct outcome *o)
 	return rc < 0 ? failed(o, "ready", rc) : 0;
 }
 
-/* In turn: either end feeds its window only when its request is tested. */
+/* Test both in turn: each end fills its window only while its request is
+ * tested. */
 static int finish_both(struct mpib_request *r, struct mpib_request *s,
 		       struct outcome *o)
 {
@@ -96,7 +97,8 @@ static int move(struct user *u, char *from, struct mpib_region *from_region,
 	for (size_t i = 0; i < size; i++)
 		from[i] = (char)(i * 11 + (i >> 8));
 	memset(to, 0, size);
-	/* "Not yet" is an answer while another thread of the library works. */
+	/* Post again on "not yet": another thread of the library may hold the
+	 * client's lock. */
 	while (rc == 0 && !(r && s)) {
 		if (!r)
 			rc = mpib_irecv(u->rx, 1, &at, &size, NULL, &to_region,
@@ -195,7 +197,7 @@ int user_open(struct user *u, struct mpib_client *c, struct outcome *o)
 	rc = connect_self(u, o);
 	if (rc == 0)
 		rc = get_memory(u, o);
-	/* So that the connections have their windows. */
+	/* The connections get their windows with the first message. */
 	return rc < 0 ? rc : user_move(u, o);
 }
 

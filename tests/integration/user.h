@@ -9,29 +9,29 @@
 
 #include <mpib/client.h>
 
-/* what failed first, and how it was reported */
+/* What failed first, and the reported error. */
 struct outcome {
-	int rc; /* 0: all went well */
+	int rc; /* no failure */
 	char step[24], text[320];
 };
 
-/* A connection of a client to itself, with memory of each kind. */
+/* A client's connection to itself, with memory of each kind. */
 struct user {
 	struct mpib_client *c;
 	struct mpib_listener *l;
 	struct mpib_conn *tx, *rx;
 	struct mpib_region *sealed, *heap_from, *heap_to, *placed_region;
-	void *placed; /* mpib_mem_alloc()'s */
+	void *placed; /* from mpib_mem_alloc() */
 	char *from, *to;
 };
 
-/* Listen, connect, accept, allocate, register; what fails is in *o. */
+/* Listen, connect, accept, allocate, register. *o describes a failure. */
 int user_open(struct user *u, struct mpib_client *c, struct outcome *o);
-/* A message of ordinary memory and one of memory that needs no copy. */
+/* Move a message of ordinary memory, and one of memory that needs no copy. */
 int user_move(struct user *u, struct outcome *o);
 void user_close(struct user *u);
 
-/* Do all of this, on a given client, or on a client of its own. */
+/* Do all of this with a given client, or with a new one. */
 int user_once(struct mpib_client *c, struct outcome *o);
 int user_attach(const char *run_dir, struct mpib_client **c, struct outcome *o);
 int user_new(const char *run_dir, struct outcome *o);
